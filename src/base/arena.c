@@ -1,0 +1,117 @@
+// Arenas are chains of chunks that double from 64 KiB to 1 MiB; a request larger than that gets a
+// chunk of its own. Tables grow by a quarter: with realloc on top of mremap the old rows move
+// without being copied, and rows never touched cost nothing resident.
+#include "arena.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct arena_chunk {
+  struct arena_chunk *before;
+  size_t size; // usable bytes
+  _Alignas(16) uint8_t bytes[];
+};
+
+enum { CHUNK_MIN = 64 << 10, CHUNK_MAX = 1 << 20, TABLE_MIN_BYTES = 512 };
+
+static _Atomic uint64_t held;
+static void (*exhausted)(size_t);
+
+uint64_t arena_held_bytes(void) {
+  return held;
+}
+
+void arena_on_exhausted(void (*hook)(size_t)) {
+  exhausted = hook;
+}
+
+static void *need_memory(void *at, size_t bytes) {
+  if (at) return at;
+  if (exhausted) exhausted(bytes);
+  abort();
+}
+
+static void add_chunk(struct arena *a, size_t n) {
+  size_t size = a->last ? a->last->size * 2 : CHUNK_MIN;
+  if (size > CHUNK_MAX) size = CHUNK_MAX;
+  if (size < n) size = n;
+  struct arena_chunk *c = need_memory(malloc(sizeof *c + size), size);
+  c->before = a->last;
+  c->size = size;
+  held += size;
+  a->last = c;
+  a->used = 0;
+}
+
+void *arena_alloc(struct arena *a, size_t n) {
+  if (n > SIZE_MAX / 2) need_memory(NULL, n);
+  n = (n + 15) & ~(size_t)15;
+  if (!a->last || a->last->size - a->used < n) add_chunk(a, n);
+  void *p = a->last->bytes + a->used;
+  a->used += n;
+  return p;
+}
+
+void *arena_zalloc(struct arena *a, size_t n) {
+  return memset(arena_alloc(a, n), 0, n);
+}
+
+char *arena_string(struct arena *a, struct span s) {
+  char *p = arena_alloc(a, s.n + 1);
+  if (s.n) memcpy(p, s.at, s.n);
+  p[s.n] = '\0';
+  return p;
+}
+
+char *arena_printf(struct arena *a, const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  int n = vsnprintf(NULL, 0, fmt, ap);
+  va_end(ap);
+  char *p = arena_alloc(a, (size_t)n + 1);
+  va_start(ap, fmt);
+  vsnprintf(p, (size_t)n + 1, fmt, ap);
+  va_end(ap);
+  return p;
+}
+
+static void free_chunks(struct arena_chunk *c) {
+  while (c) {
+    struct arena_chunk *before = c->before;
+    held -= c->size;
+    free(c);
+    c = before;
+  }
+}
+
+void arena_reset(struct arena *a) {
+  if (!a->last) return;
+  free_chunks(a->last->before);
+  a->last->before = NULL;
+  a->used = 0;
+}
+
+void arena_free(struct arena *a) {
+  free_chunks(a->last);
+  *a = (struct arena){0};
+}
+
+void *table_grow(void *at, size_t *cap, size_t need, size_t row_bytes) {
+  if (need <= *cap) return at;
+  size_t rows = *cap + *cap / 4;
+  if (rows < TABLE_MIN_BYTES / row_bytes) rows = TABLE_MIN_BYTES / row_bytes;
+  if (rows < need) rows = need;
+  size_t bytes;
+  if (__builtin_mul_overflow(rows, row_bytes, &bytes)) need_memory(NULL, SIZE_MAX);
+  void *grown = need_memory(realloc(at, bytes), bytes);
+  held += (rows - *cap) * row_bytes;
+  *cap = rows;
+  return grown;
+}
+
+void table_free(void *at, size_t cap, size_t row_bytes) {
+  free(at);
+  held -= cap * row_bytes;
+}

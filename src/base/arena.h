@@ -1,0 +1,40 @@
+// How we remember. Two lifetimes: a run arena (the index: lives until the process ends) and scratch
+// arenas that are reset. Tables are growable arrays that belong to the module that declares them.
+// Memory that cannot be had ends the process through one hook: no caller checks for NULL.
+#ifndef WEIR_ARENA_H
+#define WEIR_ARENA_H
+
+#include "span.h"
+
+struct arena_chunk;
+struct arena {
+  struct arena_chunk *last; // the chunk in use; earlier ones hang behind it
+  size_t used;              // bytes taken from `last`
+};
+
+// n bytes aligned to 16, not zeroed; valid until the arena is reset or freed.
+void *arena_alloc(struct arena *a, size_t n);
+void *arena_zalloc(struct arena *a, size_t n);
+// A copy of s with a NUL behind it (not counted in s.n).
+char *arena_string(struct arena *a, struct span s);
+char *arena_printf(struct arena *a, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+// Forgets everything; keeps the newest chunk for reuse.
+void arena_reset(struct arena *a);
+void arena_free(struct arena *a);
+
+// Grows a table so that it has room for `need` rows: use as
+//   t->row = table_grow(t->row, &t->row_cap, t->n + 1, sizeof *t->row);
+// Addresses of rows change; ids (indexes) do not. table_grow(NULL, …) starts one.
+void *table_grow(void *at, size_t *cap, size_t need, size_t row_bytes);
+void table_free(void *at, size_t cap, size_t row_bytes);
+
+// Bytes now held by all arenas and tables of the process: what reports call index_bytes when asked
+// after planning.
+uint64_t arena_held_bytes(void);
+
+// Called, if set, when `bytes` more cannot be had; must not return. The default prints nothing and
+// aborts; `tools` sets one that tells the user.
+void arena_on_exhausted(void (*hook)(size_t bytes));
+
+#endif

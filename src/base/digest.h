@@ -1,0 +1,17 @@
+// SHA-256, through libcrypto. Works in chunks; a state must not be copied by assignment.
+#ifndef WEIR_DIGEST_H
+#define WEIR_DIGEST_H
+
+#include "span.h"
+
+enum { DIGEST_BYTES = 32, DIGEST_HEX = 65 };
+
+struct digest; // opaque
+struct digest *digest_new(void);
+void digest_free(struct digest *d);
+void digest_start(struct digest *d);
+void digest_add(struct digest *d, const void *bytes, size_t n);
+void digest_end(struct digest *d, uint8_t out[DIGEST_BYTES]);
+void digest_of(const void *bytes, size_t n, uint8_t out[DIGEST_BYTES]);
+
+#endif

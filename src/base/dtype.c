@@ -1,0 +1,71 @@
+// The element type table and the one place where elements become bytes. Sub-byte types are packed
+// contiguously, first element in the lowest bits (float6 too: four elements in three bytes).
+#include "dtype.h"
+
+struct dtype_row {
+  const char *name;
+  uint8_t bits;
+  char field;
+};
+
+static const struct dtype_row rows[] = {
+#define DTYPE(symbol, number, name, bits, field) [number] = {name, bits, field},
+#include "dtype.def"
+#undef DTYPE
+};
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+bool dtype_known(int64_t number) {
+  return number > 0 && number < ROWS && rows[number].name;
+}
+
+const char *dtype_name(enum dtype t) {
+  return dtype_known(t) ? rows[t].name : "undefined";
+}
+
+enum dtype dtype_by_name(struct span name) {
+  for (int i = 1; i < ROWS; i++)
+    if (span_is(name, rows[i].name)) return (enum dtype)i;
+  return DTYPE_UNDEFINED;
+}
+
+uint32_t dtype_bits(enum dtype t) {
+  return dtype_known(t) ? rows[t].bits : 0;
+}
+
+char dtype_field(enum dtype t) {
+  return dtype_known(t) ? rows[t].field : '\0';
+}
+
+bool dtype_is_integer(enum dtype t) {
+  switch (t) {
+  case DTYPE_UINT8:
+  case DTYPE_INT8:
+  case DTYPE_UINT16:
+  case DTYPE_INT16:
+  case DTYPE_INT32:
+  case DTYPE_INT64:
+  case DTYPE_UINT32:
+  case DTYPE_UINT64:
+  case DTYPE_BOOL:
+  case DTYPE_UINT4:
+  case DTYPE_INT4:
+  case DTYPE_UINT2:
+  case DTYPE_INT2: return true;
+  default: return false;
+  }
+}
+
+bool dtype_is_float(enum dtype t) {
+  return dtype_known(t) && !dtype_is_integer(t) && t != DTYPE_STRING && t != DTYPE_COMPLEX64 &&
+         t != DTYPE_COMPLEX128;
+}
+
+bool dtype_bytes(enum dtype t, uint64_t count, uint64_t *bytes) {
+  uint64_t bits = dtype_bits(t), total;
+  if (bits == 0) return false;
+  if (bits >= 8) return !mul_overflows(count, bits / 8, bytes) && *bytes <= INT64_MAX;
+  if (mul_overflows(count, bits, &total) || total > INT64_MAX - 7) return false;
+  *bytes = (total + 7) / 8;
+  return true;
+}

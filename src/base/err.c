@@ -1,0 +1,56 @@
+// Errors are values: a kind (which is the exit code), one sentence and a hint. The first cause wins,
+// because what fails later is mostly its consequence.
+#include "err.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void put_message(struct err *e, enum err_kind kind, const char *fmt, va_list ap) {
+  e->kind = kind;
+  e->hint[0] = '\0';
+  vsnprintf(e->msg, sizeof e->msg, fmt, ap);
+}
+
+int err_set(struct err *e, enum err_kind kind, const char *fmt, ...) {
+  if (e->kind != ERR_NONE) return -1;
+  va_list ap;
+  va_start(ap, fmt);
+  put_message(e, kind, fmt, ap);
+  va_end(ap);
+  return -1;
+}
+
+int err_hint(struct err *e, const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(e->hint, sizeof e->hint, fmt, ap);
+  va_end(ap);
+  return -1;
+}
+
+static enum err_kind kind_of_errno(int errnum, enum err_kind otherwise) {
+  switch (errnum) {
+  case ENOSPC:
+  case EDQUOT:
+  case EFBIG: return ERR_NOSPACE;
+  case EACCES:
+  case EPERM:
+  case EROFS: return ERR_PERMISSION;
+  case EIO: return ERR_IO;
+  default: return otherwise;
+  }
+}
+
+int err_errno(struct err *e, int errnum, enum err_kind otherwise, const char *fmt, ...) {
+  if (e->kind != ERR_NONE) return -1;
+  va_list ap;
+  va_start(ap, fmt);
+  put_message(e, kind_of_errno(errnum, otherwise), fmt, ap);
+  va_end(ap);
+  char words[128];
+  size_t n = strlen(e->msg);
+  snprintf(e->msg + n, sizeof e->msg - n, ": %s", strerror_r(errnum, words, sizeof words));
+  return -1;
+}

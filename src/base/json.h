@@ -1,0 +1,60 @@
+// JSON in and out. Writing is ours (integers never pass through a double, keys in the order given,
+// no white space beyond what is asked for); reading is cJSON behind a strict face: duplicate keys,
+// trailing text, numbers outside ±2^53 and nesting past 64 are errors.
+#ifndef WEIR_JSON_H
+#define WEIR_JSON_H
+
+#include "err.h"
+#include "span.h"
+
+#include <stdio.h>
+
+// A writer appends to a growing buffer. Zero-initialize; json_done frees. The text so far is
+// (text, n), always NUL-terminated once anything was written.
+struct json_out {
+  char *text;
+  size_t n, cap;
+  int depth;          // open objects and arrays
+  bool comma;         // the next element needs a comma before it
+  int indent;         // 0: one line; else spaces a level (as Python's json.dumps(indent=))
+  bool line_elements; // every element of the outermost array on a line of its own (see json_line)
+};
+
+void json_object(struct json_out *j);                    // {
+void json_end_object(struct json_out *j);                // }
+void json_array(struct json_out *j);                     // [
+void json_end_array(struct json_out *j);                 // ]
+void json_key(struct json_out *j, const char *key);      // "key":
+void json_string(struct json_out *j, struct span s);     // invalid UTF-8 becomes \udcNN as Python does
+void json_text(struct json_out *j, const char *s);
+void json_uint(struct json_out *j, uint64_t x);          // past 2^53: as a decimal string
+void json_int(struct json_out *j, int64_t x);            // likewise
+void json_double(struct json_out *j, double x);          // shortest that reads back; NaN, inf as strings
+void json_bool(struct json_out *j, bool x);
+void json_null(struct json_out *j);
+void json_newline(struct json_out *j);                   // a line break here (JSON Lines, long arrays)
+void json_done(struct json_out *j);
+
+// A parsed document; values belong to it and die with json_free.
+struct json_value; // opaque
+struct json_value *json_parse(struct span text, const char *what, struct err *err);
+void json_free(struct json_value *root);
+
+// Navigation. json_get returns NULL where there is no such key (or v is no object).
+const struct json_value *json_get(const struct json_value *v, const char *key);
+const struct json_value *json_first(const struct json_value *v); // of an array or object
+const struct json_value *json_next(const struct json_value *v);
+const char *json_name(const struct json_value *v); // the key of an object's member
+size_t json_count(const struct json_value *v);
+bool json_is_object(const struct json_value *v);
+bool json_is_array(const struct json_value *v);
+bool json_is_null(const struct json_value *v);
+// Conversions: false if v is NULL or of another kind. Integers may come as decimal strings. A
+// string written by json_string comes back as the same bytes (n counts them; NUL-terminated).
+bool json_as_uint(const struct json_value *v, uint64_t *out);
+bool json_as_int(const struct json_value *v, int64_t *out);
+bool json_as_double(const struct json_value *v, double *out);
+bool json_as_bool(const struct json_value *v, bool *out);
+bool json_as_string(const struct json_value *v, struct span *out);
+
+#endif

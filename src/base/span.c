@@ -1,0 +1,168 @@
+// Small pure functions over bytes. The quoting here is the one way a name from a file reaches a
+// message: names are attacker-controlled and terminals obey escape sequences.
+#include "span.h"
+
+#include <stdio.h>
+
+bool dims_product(const int64_t *dims, uint32_t rank, uint64_t *out) {
+  uint64_t n = 1;
+  bool zero = false;
+  for (uint32_t i = 0; i < rank; i++) {
+    if (dims[i] < 0) return false;
+    if (dims[i] == 0) zero = true;
+    else if (mul_overflows(n, (uint64_t)dims[i], &n) || n > INT64_MAX) return false;
+  }
+  *out = zero ? 0 : n;
+  return true;
+}
+
+size_t utf8_length(struct span s, uint32_t *code_point) {
+  if (s.n == 0) return 0;
+  uint8_t b = s.at[0];
+  if (b < 0x80) {
+    *code_point = b;
+    return 1;
+  }
+  size_t n = b >= 0xf0 && b < 0xf5 ? 4 : b >= 0xe0 && b < 0xf0 ? 3 : b >= 0xc2 && b < 0xe0 ? 2 : 0;
+  if (n == 0 || n > s.n) return 0;
+  uint32_t c = b & (0xffu >> (n + 1));
+  for (size_t i = 1; i < n; i++) {
+    if ((s.at[i] & 0xc0) != 0x80) return 0;
+    c = c << 6 | (s.at[i] & 0x3f);
+  }
+  bool overlong = (n == 3 && c < 0x800) || (n == 4 && c < 0x10000);
+  if (overlong || c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) return 0;
+  *code_point = c;
+  return n;
+}
+
+bool utf8_valid(struct span s) {
+  while (s.n > 0) {
+    uint32_t c;
+    size_t n = utf8_length(s, &c);
+    if (n == 0) return false;
+    s = span_of(s.at + n, s.n - n);
+  }
+  return true;
+}
+
+static bool steers_terminal(uint32_t c) {
+  return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x200e || c == 0x200f || c == 0x061c ||
+         (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
+}
+
+// Writes the printable form of the character at s into `piece`; returns the bytes it consumed.
+static size_t quote_one(struct span s, char piece[16]) {
+  uint32_t c = 0;
+  size_t n = utf8_length(s, &c);
+  if (n == 0) {
+    snprintf(piece, 16, "\\x%02x", s.at[0]);
+    return 1;
+  }
+  if (steers_terminal(c)) {
+    snprintf(piece, 16, c < 0x100 ? "\\x%02x" : "\\u{%x}", c);
+  } else {
+    memcpy(piece, s.at, n);
+    piece[n] = '\0';
+  }
+  return n;
+}
+
+struct quoted quote(struct span name) {
+  struct quoted q;
+  size_t out = 0;
+  const size_t room = sizeof q.s - 4;
+  for (size_t i = 0; i < name.n;) {
+    char piece[16];
+    size_t used = quote_one(span_of(name.at + i, name.n - i), piece);
+    size_t n = strlen(piece);
+    if (out + n > room) {
+      memcpy(q.s + out, "...", 3);
+      out += 3;
+      break;
+    }
+    memcpy(q.s + out, piece, n);
+    out += n;
+    i += used;
+  }
+  q.s[out] = '\0';
+  return q;
+}
+
+struct quoted quote_str(const char *name) {
+  return quote(span_str(name));
+}
+
+struct quoted quote_dims(const int64_t *dims, uint32_t rank) {
+  struct quoted q;
+  size_t n = 0;
+  q.s[n++] = '[';
+  for (uint32_t i = 0; i < rank; i++) {
+    if (n > sizeof q.s - 32) {
+      n += (size_t)snprintf(q.s + n, sizeof q.s - n, "...");
+      break;
+    }
+    n += (size_t)snprintf(q.s + n, sizeof q.s - n, i ? ",%lld" : "%lld", (long long)dims[i]);
+  }
+  snprintf(q.s + n, sizeof q.s - n, "]");
+  return q;
+}
+
+struct quoted quote_bytes(uint64_t n) {
+  static const char *const unit[] = {"kB", "MB", "GB", "TB", "PB", "EB"};
+  struct quoted q;
+  if (n < 1000) {
+    snprintf(q.s, sizeof q.s, "%u bytes", (unsigned)n);
+    return q;
+  }
+  double x = (double)n / 1000;
+  size_t u = 0;
+  while (x >= 999.95 && u < 5) {
+    x /= 1000;
+    u++;
+  }
+  snprintf(q.s, sizeof q.s, x < 9.995 ? "%.2f %s" : x < 99.95 ? "%.1f %s" : "%.0f %s", x, unit[u]);
+  return q;
+}
+
+uint64_t span_hash(struct span s) {
+  const uint64_t k = 0x9e3779b97f4a7c15u;
+  uint64_t h = s.n * k;
+  size_t i = 0;
+  for (; i + 8 <= s.n; i += 8) {
+    uint64_t w;
+    memcpy(&w, s.at + i, 8);
+    h = (h ^ w) * k;
+    h ^= h >> 29;
+  }
+  uint64_t w = 0;
+  if (i < s.n) memcpy(&w, s.at + i, s.n - i);
+  h = (h ^ w) * k;
+  h ^= h >> 32;
+  h *= k;
+  return h ^ h >> 29;
+}
+
+void hex_encode(const uint8_t *bytes, size_t n, char *out) {
+  for (size_t i = 0; i < n; i++) {
+    out[2 * i] = "0123456789abcdef"[bytes[i] >> 4];
+    out[2 * i + 1] = "0123456789abcdef"[bytes[i] & 15];
+  }
+  out[2 * n] = '\0';
+}
+
+static int hex_digit(uint8_t c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return -1;
+}
+
+bool hex_decode(struct span text, uint8_t *out, size_t n) {
+  if (text.n != 2 * n) return false;
+  for (size_t i = 0; i < n; i++) {
+    int hi = hex_digit(text.at[2 * i]), lo = hex_digit(text.at[2 * i + 1]);
+    if (hi < 0 || lo < 0) return false;
+    out[i] = (uint8_t)(hi << 4 | lo);
+  }
+  return true;
+}

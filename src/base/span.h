@@ -1,0 +1,93 @@
+// Bytes in memory (span), places in files (extent), and arithmetic that cannot wrap.
+#ifndef WEIR_SPAN_H
+#define WEIR_SPAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+// An id that names nothing. All tables are indexed by uint32_t ids below this.
+#define NO_ID UINT32_MAX
+
+struct span {
+  const uint8_t *at;
+  size_t n;
+};
+
+// A place in a source file; `file` indexes the model's (and plan's) list of source files.
+struct extent {
+  uint64_t off;
+  uint64_t len;
+  uint32_t file;
+};
+
+// A place in the .onnx itself (file 0).
+struct place {
+  uint64_t off;
+  uint64_t len;
+};
+
+static inline struct span span_of(const void *at, size_t n) {
+  return (struct span){at, n};
+}
+static inline struct span span_str(const char *s) {
+  return (struct span){(const uint8_t *)s, strlen(s)};
+}
+static inline bool span_eq(struct span a, struct span b) {
+  return a.n == b.n && (a.n == 0 || memcmp(a.at, b.at, a.n) == 0);
+}
+static inline bool span_is(struct span a, const char *s) {
+  return span_eq(a, span_str(s));
+}
+
+// True if [off, off+len) lies inside n bytes. The only form in which ranges are checked.
+static inline bool range_fits(uint64_t off, uint64_t len, uint64_t n) {
+  return off <= n && len <= n - off;
+}
+static inline bool mul_overflows(uint64_t a, uint64_t b, uint64_t *out) {
+  return __builtin_mul_overflow(a, b, out);
+}
+static inline bool add_overflows(uint64_t a, uint64_t b, uint64_t *out) {
+  return __builtin_add_overflow(a, b, out);
+}
+static inline uint64_t min_u64(uint64_t a, uint64_t b) {
+  return a < b ? a : b;
+}
+static inline uint64_t max_u64(uint64_t a, uint64_t b) {
+  return a > b ? a : b;
+}
+// Rounds up to a multiple of `to` (a power of two). The caller knows that it cannot wrap.
+static inline uint64_t round_up(uint64_t x, uint64_t to) {
+  return (x + to - 1) & ~(to - 1);
+}
+
+// Product of dims in *out. False if a dim is negative or the product passes 2^63 - 1.
+bool dims_product(const int64_t *dims, uint32_t rank, uint64_t *out);
+
+// A name from a file made fit for a terminal or a message: control characters, invalid UTF-8 and
+// bidirectional controls appear as \xNN or \u{NNNN}, long names are cut in the middle with "...".
+struct quoted {
+  char s[192];
+};
+struct quoted quote(struct span name);
+struct quoted quote_str(const char *name);
+
+// "[2,3,4]" of dims, cut with "..." past 16 of them.
+struct quoted quote_dims(const int64_t *dims, uint32_t rank);
+
+// "2.4 GB"-style text of a byte count (decimal units), and "48 MiB" (binary) for limits.
+struct quoted quote_bytes(uint64_t n);
+
+// 64-bit mix of bytes for hash tables; not for anything that leaves the process.
+uint64_t span_hash(struct span s);
+
+// Length in bytes of the valid UTF-8 character at s (1..4), or 0 if there is none.
+size_t utf8_length(struct span s, uint32_t *code_point);
+bool utf8_valid(struct span s);
+
+// Lower-case hex of n bytes into out (2n + 1 chars), and back: false if not exactly 2n hex digits.
+void hex_encode(const uint8_t *bytes, size_t n, char *out);
+bool hex_decode(struct span text, uint8_t *out, size_t n);
+
+#endif

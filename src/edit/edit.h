@@ -1,0 +1,118 @@
+// The only way a model changes. Each call below checks its promises (asserts), applies the edit to
+// the model and writes one line of the edit log: applying and recording are one call.
+//
+// The log is JSON Lines. Line 1 is the head (edit_log.h); every other line is one edit:
+//   {"edit":"node.add","node":"g0/n512","op":"MatMul","in":["g0/v17:x","g0/v90:w_t"],"out":["g0/v91:y"],"before":"g0/n12"}
+// Nodes are written `g<graph>/n<id>`, values `g<graph>/v<id>:<name>`, tensors `g<graph>/t<id>:<name>`;
+// the ids are authoritative, the names make it readable and are checked on replay. New ids are
+// numbered by creation, so a log replayed onto the same source makes the same ids. No line speaks
+// of a list position other than an input or output slot of a node.
+//
+// edit kinds: node.add node.remove node.move node.set_input node.set_output node.set_attr
+//   tensor.add tensor.replace tensor.remove value.rename value.retype value.replace_uses
+//   graph.add_input graph.remove_input graph.set_output subgraph.add function.add function.remove
+//   opset ir_version metadata group
+#ifndef WEIR_EDIT_H
+#define WEIR_EDIT_H
+
+#include "err.h"
+#include "json.h"
+#include "model.h"
+#include "recipe.h"
+
+struct edits {
+  struct model *m;
+  struct recipes *r;
+  uint64_t n;             // edits so far (group lines not counted)
+  uint32_t group;         // number of the current group, 0 before the first
+  struct json_out line;   // the line being written, then handed to sink
+  // Receives each log line, newline included; NULL: not recorded. Returns -1 on failure, which is
+  // remembered in `failed` and reported by edits_finish.
+  int (*sink)(void *ctx, struct span line);
+  void *sink_ctx;
+  bool failed;
+  uint32_t *touched;      // see edit_touch_dirty: internal
+};
+
+void edits_init(struct edits *e, struct model *m, struct recipes *r);
+void edits_free(struct edits *e);
+
+// Opens a group: the edits that follow belong to (pass, site, reason) until the next group. `site`
+// is the node they are about (may be NO_ID).
+void edit_group(struct edits *e, const char *pass, uint32_t site_node, const char *reason);
+
+// ---- attributes as given to node.add and node.set_attr ----
+struct edit_attr {
+  const char *name;
+  enum attr_type type; // ATTR_UNDEFINED in set_attr: remove it
+  int64_t i;
+  float f;
+  struct span s;
+  const int64_t *ints;
+  const float *floats;
+  uint32_t n;          // of ints or floats
+  uint32_t recipe;     // TENSOR: its elements
+  uint32_t graph;      // GRAPH: made by edit_add_subgraph
+};
+
+// An output of a new node: an existing value without a producer (VALUE_UNDEFINED, as a removed
+// node leaves behind), or NO_ID and the name of a new value (must be unused in the graph).
+struct edit_output {
+  uint32_t value;
+  struct span name;
+};
+
+struct edit_node {
+  uint32_t graph;
+  uint32_t before;     // node id of the same graph, NO_ID: at the end
+  struct span name, op_type, domain;
+  const uint32_t *in;  // value ids, NO_ID for an input left out
+  uint32_t n_in;
+  const struct edit_output *out;
+  uint32_t n_out;
+  const struct edit_attr *attrs;
+  uint32_t n_attrs;
+};
+
+uint32_t edit_add_node(struct edits *e, const struct edit_node *spec); // node id
+// The node goes; its outputs stay as VALUE_UNDEFINED values if still used, else they die.
+void edit_remove_node(struct edits *e, uint32_t node);
+void edit_move_node(struct edits *e, uint32_t node, uint32_t before);
+void edit_set_input(struct edits *e, uint32_t node, uint32_t slot, uint32_t value);
+void edit_set_output(struct edits *e, uint32_t node, uint32_t slot, struct edit_output to);
+void edit_set_attr(struct edits *e, uint32_t node, const struct edit_attr *attr);
+
+// A new initializer of `graph` with the recipe's dtype, and dims of its own (same count). In a
+// function body, which has no initializers, it becomes a Constant node at the body's start.
+// Returns the value id.
+uint32_t edit_add_tensor(struct edits *e, uint32_t graph, struct span name, uint32_t recipe);
+void edit_replace_tensor(struct edits *e, uint32_t tensor, uint32_t recipe);
+// An initializer without uses goes, with its value (which stays if it is a graph input).
+void edit_remove_tensor(struct edits *e, uint32_t tensor);
+
+void edit_rename_value(struct edits *e, uint32_t value, struct span name);
+void edit_retype_value(struct edits *e, uint32_t value, enum dtype dtype, const struct model_dim *dims,
+                       uint32_t rank); // rank NO_ID: unknown shape; dtype UNDEFINED: drop its value_info
+void edit_replace_uses(struct edits *e, uint32_t from, uint32_t to); // node inputs only
+uint32_t edit_add_graph_input(struct edits *e, uint32_t graph, struct span name, enum dtype dtype,
+                              const struct model_dim *dims, uint32_t rank);
+void edit_remove_graph_input(struct edits *e, uint32_t value);
+void edit_set_graph_output(struct edits *e, uint32_t graph, uint32_t position, uint32_t value);
+// An empty graph whose parent is `parent`; it hangs nowhere until a GRAPH attribute names it.
+uint32_t edit_add_subgraph(struct edits *e, uint32_t parent, struct span name);
+uint32_t edit_add_function(struct edits *e, struct span domain, struct span name); // function id
+void edit_remove_function(struct edits *e, uint32_t function);
+void edit_set_opset(struct edits *e, struct span domain, int64_t version); // adds or changes the import
+void edit_set_ir_version(struct edits *e, int64_t version);
+void edit_set_metadata(struct edits *e, struct span key, struct span value); // empty value: remove
+
+// The recipe that reads a tensor's elements as they are (its own dims); RAW result whatever the
+// encoding. Not for strings.
+uint32_t edit_tensor_recipe(struct edits *e, uint32_t tensor);
+// The same with other dims (same count), for a reshape that moves nothing.
+uint32_t edit_tensor_recipe_as(struct edits *e, uint32_t tensor, const int64_t *dims, uint32_t rank);
+
+// Reports a sink failure, if any.
+int edits_finish(struct edits *e, struct err *err);
+
+#endif

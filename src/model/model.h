@@ -1,0 +1,355 @@
+// The metadata of one ONNX model as compact rows plus tables: the index.
+//
+// Load (stream/load.h) fills it, `edit` alone changes it, passes and plan read it. Nothing here
+// reads a file. Rows are addressed by uint32_t ids (indexes into the tables below; NO_ID names
+// nothing); ids are given in file order at load and by creation afterwards, and never reused.
+//
+//   names    every distinct string once            model_name(m, id) -> span
+//   values   one row per (graph, value name)       who makes it, who uses it, what is known of it
+//   nodes    one row per NodeProto                 inputs and outputs are runs of `refs`
+//   attrs    one row per AttributeProto            small values decoded, large ones as extents
+//   tensors  one row per TensorProto, wherever     dtype, dims, source (extents + encoding)
+//   graphs   main graph, subgraphs, function bodies, training graphs
+//
+// Every row remembers the place of its source bytes in the .onnx (file 0), tag included: what no
+// edit touches is written as a copy of them. Parts of a message that rows do not model (doc_string,
+// metadata_props, unknown fields …) are kept as `rest` extents, for when its row is re-encoded.
+#ifndef WEIR_MODEL_H
+#define WEIR_MODEL_H
+
+#include "arena.h"
+#include "dtype.h"
+#include "source.h"
+#include "span.h"
+
+// ---- tensors --------------------------------------------------------------------------------
+
+enum tensor_flag {
+  TENSOR_EXTERNAL = 1,  // data_location was EXTERNAL in the source
+  TENSOR_DEAD = 2,      // removed by an edit
+  TENSOR_NEW = 4,       // made by an edit: no source bytes, `recipe` says how it comes about
+  TENSOR_REPLACED = 8,  // data replaced by an edit: `recipe`
+  TENSOR_SPARSE = 16,   // values or indices of a SparseTensorProto
+  TENSOR_HAS_REST = 32, // rest extents exist (model_rest)
+};
+
+// Where a tensor row hangs.
+enum tensor_home { HOME_INITIALIZER, HOME_ATTRIBUTE, HOME_SPARSE_INITIALIZER };
+
+struct model_tensor {
+  uint32_t name;      // of TensorProto.name (for initializers: the value's name)
+  uint32_t graph;     // initializers: the graph that holds it; attributes: the node's graph
+  uint32_t owner;     // initializer: its value id; attribute: the attr id
+  uint32_t dims;      // first dim in m->dims
+  uint32_t pieces;    // first piece in m->pieces
+  uint32_t small;     // offset / 8 into m->small_bytes, or NO_ID: see model_small_value
+  uint32_t recipe;    // NEW and REPLACED: recipe id of its bytes; else NO_ID
+  uint16_t rank;
+  uint8_t dtype;      // enum dtype
+  uint8_t encoding;   // enum encoding
+  uint8_t home;       // enum tensor_home
+  uint8_t flags;      // enum tensor_flag
+  uint16_t n_pieces;  // UINT16_MAX: see model_pieces (never read this field directly)
+  uint64_t bytes;     // of its elements in RAW form (0 for strings)
+  struct place src;  // its TensorProto in file 0, field tag and length included
+};
+
+// ---- values, nodes, attributes ---------------------------------------------------------------
+
+enum value_kind {
+  VALUE_NODE_OUTPUT, // def = node id
+  VALUE_INITIALIZER, // def = tensor id (a graph input of the same name may exist too: IS_INPUT)
+  VALUE_INPUT,       // def = position among the graph's inputs
+  VALUE_UNDEFINED,   // used but made nowhere in scope (check reports it)
+};
+enum value_flag { VALUE_IS_INPUT = 1, VALUE_IS_OUTPUT = 2, VALUE_DEAD = 4 };
+
+struct model_value {
+  uint32_t name;
+  uint32_t graph;
+  uint32_t def;
+  uint32_t first_use; // first ref of its use list, or NO_ID
+  uint32_t info;      // first row of m->infos about it, or NO_ID
+  uint8_t kind;       // enum value_kind
+  uint8_t flags;
+  uint16_t n_graph_outputs; // times it is listed as an output of its graph
+};
+
+// One input or output slot of a node. Inputs are threaded on their value's use list.
+struct model_ref {
+  uint32_t value; // NO_ID: the empty name (an optional input left out)
+  uint32_t node;
+  uint32_t next, prev; // use list (inputs only), NO_ID ends it
+};
+
+enum node_flag {
+  NODE_DIRTY = 1,    // re-encode instead of copying
+  NODE_DEAD = 2,     // removed
+  NODE_NEW = 4,      // made by an edit
+  NODE_HAS_REST = 8, // rest extents exist
+};
+
+struct model_node {
+  uint32_t name, op_type, domain, overload; // name ids (empty string: m->empty)
+  uint32_t graph;
+  uint32_t refs;     // first input in m->refs; outputs follow the inputs
+  uint32_t n_in, n_out;
+  uint32_t attrs;    // first attr in m->attrs
+  uint16_t n_attrs;
+  uint16_t flags;
+  uint32_t prev, next; // order in its graph
+  struct place src;
+};
+
+// AttributeProto.AttributeType numbers.
+enum attr_type {
+  ATTR_UNDEFINED = 0, ATTR_FLOAT = 1, ATTR_INT = 2, ATTR_STRING = 3, ATTR_TENSOR = 4,
+  ATTR_GRAPH = 5, ATTR_FLOATS = 6, ATTR_INTS = 7, ATTR_STRINGS = 8, ATTR_TENSORS = 9,
+  ATTR_GRAPHS = 10, ATTR_SPARSE_TENSOR = 11, ATTR_SPARSE_TENSORS = 12, ATTR_TYPE_PROTO = 13,
+  ATTR_TYPE_PROTOS = 14,
+};
+enum attr_flag { ATTR_DIRTY = 1, ATTR_DEAD = 2, ATTR_NEW = 4, ATTR_HAS_REST = 8 };
+
+struct model_attr {
+  uint32_t name;
+  uint32_t node;       // or NO_ID for a function's attribute_proto default
+  uint32_t ref_name;   // ref_attr_name (m->empty: none)
+  uint8_t type;        // enum attr_type
+  uint8_t flags;
+  uint16_t reserved;
+  uint32_t count;      // list length; for TENSOR(S)/GRAPH(S)/SPARSE: rows from `first`
+  uint32_t first;      // TENSOR(S): tensor id; GRAPH(S): graph id; SPARSE: first of (values, indices) pairs;
+                       // INTS/FLOATS/STRINGS held: index into m->longs / m->floats / m->strings, NO_ID: not
+                       // held because large (> 64 KiB), `src` says where
+  union {
+    int64_t i;
+    float f;
+    uint32_t s;        // name id of a string attribute ≤ 64 KiB, NO_ID for a larger one
+  } u;
+  struct place src;
+};
+
+// ---- types ----------------------------------------------------------------------------------
+
+// A dim of a known shape: value ≥ 0, or -1 with `param` a name id (m->empty: anonymous unknown).
+struct model_dim {
+  int64_t value;
+  uint32_t param;
+};
+
+enum info_home { INFO_INPUT, INFO_OUTPUT, INFO_VALUE };
+enum info_flag { INFO_DIRTY = 1, INFO_DEAD = 2, INFO_NEW = 4, INFO_TENSOR = 8, INFO_SHAPED = 16 };
+
+// One ValueInfoProto. INFO_TENSOR: elem type known; INFO_SHAPED: rank and dims known.
+struct model_info {
+  uint32_t value;
+  uint32_t next;      // next info about the same value, or NO_ID
+  uint32_t dims;      // first in m->info_dims
+  uint16_t rank;
+  uint8_t dtype;
+  uint8_t home;       // enum info_home
+  uint8_t flags;
+  struct place src;
+  struct place type; // its `type` field, tag included (len 0: absent)
+};
+
+// ---- graphs and the model -------------------------------------------------------------------
+
+enum graph_kind { GRAPH_MAIN, GRAPH_SUB, GRAPH_FUNCTION, GRAPH_TRAINING };
+
+// The parts of a message in source order, in runs: what emission walks. For OTHER, `first` and
+// `count` index m->others.
+enum item_kind {
+  ITEM_NODES, ITEM_TENSORS, ITEM_SPARSE, ITEM_INFOS, ITEM_OTHER, // in graphs (and function bodies)
+  ITEM_NAME,                                                     // graph name
+  ITEM_GRAPH, ITEM_FUNCTIONS, ITEM_OPSETS, ITEM_METADATA, ITEM_IR_VERSION, ITEM_TRAINING, // model
+};
+struct model_item {
+  uint32_t kind, first, count;
+};
+
+struct model_graph {
+  uint32_t name;
+  uint8_t kind;         // enum graph_kind
+  uint8_t flags;        // GRAPH_DIRTY: something in it is not a copy
+  uint16_t depth;       // 0 for main graph, function and training bodies
+  uint32_t parent;      // enclosing graph, or NO_ID
+  uint32_t owner;       // SUB: attr id; FUNCTION: function id; else NO_ID
+  uint32_t first_node, last_node;   // live nodes in order, NO_ID if none
+  uint32_t inputs, n_inputs;        // value ids in m->graph_io
+  uint32_t outputs, n_outputs;
+  uint32_t items, n_items;          // runs in m->items
+  struct place src;    // the GraphProto, tag included; functions: the FunctionProto
+};
+enum { GRAPH_DIRTY = 1 };
+
+struct model_function {
+  uint32_t name, domain, overload;
+  uint32_t graph;       // its body
+  uint32_t opsets, n_opsets; // in m->opsets
+  uint8_t flags;        // FUNCTION_DEAD
+};
+enum { FUNCTION_DEAD = 1 };
+
+struct model_opset {
+  uint32_t domain; // name id; "ai.onnx" is stored as ""
+  int64_t version;
+};
+
+struct model_metadata {
+  uint32_t key, value;
+};
+
+// A sparse tensor: two tensors (values, indices) and its message.
+struct model_sparse {
+  uint32_t values, indices; // tensor ids, NO_ID if absent
+  struct place src;
+};
+
+// A source file. Row 0 is the .onnx; the others are named by external_data `location`.
+struct model_file {
+  const char *name; // base name of the .onnx; else the location as written
+  uint64_t size;
+};
+
+struct model_rest {
+  uint32_t kind; // 'n' node, 't' tensor, 'a' attr, 'i' info, 'f' function
+  uint32_t id;
+  struct place at;
+};
+
+// Every table: rows, how many, capacity (for table_grow).
+#define MODEL_TABLE(type, name) \
+  type *name;                   \
+  uint32_t n_##name;            \
+  size_t name##_cap
+
+struct model {
+  struct arena arena;
+
+  // names: interned strings; id order is order of first appearance
+  uint8_t *name_bytes;
+  size_t name_bytes_n, name_bytes_cap;
+  MODEL_TABLE(uint64_t, name_at);    // offset of name id in name_bytes; NUL behind each
+  MODEL_TABLE(uint32_t, name_slots); // hash table of name ids (n = slots, a power of two)
+  uint32_t empty;                    // id of ""
+
+  MODEL_TABLE(struct model_node, nodes);
+  MODEL_TABLE(struct model_ref, refs);
+  MODEL_TABLE(struct model_attr, attrs);
+  MODEL_TABLE(struct model_value, values);
+  MODEL_TABLE(uint32_t, value_slots); // hash table (graph, name) -> value id
+  MODEL_TABLE(struct model_tensor, tensors);
+  MODEL_TABLE(struct piece, pieces);
+  MODEL_TABLE(uint32_t, piece_counts); // of tensors with n_pieces == UINT16_MAX: tensor id, count pairs
+  MODEL_TABLE(uint64_t, checkpoints);
+  MODEL_TABLE(int64_t, dims);
+  MODEL_TABLE(uint8_t, small_bytes);
+  MODEL_TABLE(struct model_info, infos);
+  MODEL_TABLE(struct model_dim, info_dims);
+  MODEL_TABLE(struct model_graph, graphs);
+  MODEL_TABLE(uint32_t, graph_io);
+  MODEL_TABLE(struct model_item, items);
+  MODEL_TABLE(struct place, others);
+  MODEL_TABLE(struct model_rest, rests); // sorted by (kind, id) after load
+  MODEL_TABLE(struct model_sparse, sparses);
+  MODEL_TABLE(struct model_function, functions);
+  MODEL_TABLE(struct model_opset, opsets); // first n_model_opsets: the model's; then functions'
+  MODEL_TABLE(struct model_metadata, metadata);
+  MODEL_TABLE(int64_t, longs);
+  MODEL_TABLE(float, floats);
+  MODEL_TABLE(uint32_t, strings);
+  MODEL_TABLE(struct model_file, files);
+
+  uint32_t n_model_opsets;
+  uint32_t model_items, model_n_items; // the ModelProto's parts in source order
+  int64_t ir_version;
+  uint32_t main_graph;                 // NO_ID if the model has none
+  uint32_t loaded_nodes, loaded_values, loaded_tensors; // how many load made; later ids are new
+  uint32_t dirty;                      // MODEL_DIRTY_*: which model-level parts an edit changed
+  uint8_t meta_sha256[32];             // see stream/load.h
+};
+enum { MODEL_DIRTY_OPSETS = 1, MODEL_DIRTY_METADATA = 2, MODEL_DIRTY_IR_VERSION = 4 };
+
+// Appends n zeroed rows to table `name` of m and gives the id of the first.
+#define MODEL_ADD(m, name, n)                                                                  \
+  ((m)->name = table_grow((m)->name, &(m)->name##_cap, (size_t)(m)->n_##name + (n),            \
+                          sizeof *(m)->name),                                                  \
+   memset((m)->name + (m)->n_##name, 0, (size_t)(n) * sizeof *(m)->name),                      \
+   (m)->n_##name += (uint32_t)(n), (m)->n_##name - (uint32_t)(n))
+
+void model_init(struct model *m);
+void model_free(struct model *m);
+
+// Names. model_intern copies s on first sight. model_find_name: NO_ID if s was never seen.
+uint32_t model_intern(struct model *m, struct span s);
+uint32_t model_find_name(const struct model *m, struct span s);
+struct span model_name(const struct model *m, uint32_t name);
+const char *model_name_str(const struct model *m, uint32_t name); // NUL-terminated
+
+// Values. model_value_in: the value of that name in exactly this graph, or NO_ID.
+// model_lookup: the same, walking out through enclosing graphs (not out of functions).
+// model_add_value makes a row (kind UNDEFINED, no uses); (graph, name) must be new.
+uint32_t model_value_in(const struct model *m, uint32_t graph, uint32_t name);
+uint32_t model_lookup(const struct model *m, uint32_t graph, uint32_t name);
+uint32_t model_add_value(struct model *m, uint32_t graph, uint32_t name);
+// Renames the row and its hash entry; the new (graph, name) must be free.
+void model_rename_value(struct model *m, uint32_t value, uint32_t name);
+// Threads input slot `ref` on the use list of its value, or takes it off.
+void model_link_use(struct model *m, uint32_t ref);
+void model_unlink_use(struct model *m, uint32_t ref);
+
+// Access.
+static inline uint32_t model_input(const struct model *m, const struct model_node *n, uint32_t i) {
+  return i < n->n_in ? m->refs[n->refs + i].value : NO_ID;
+}
+static inline uint32_t model_output(const struct model *m, const struct model_node *n, uint32_t i) {
+  return i < n->n_out ? m->refs[n->refs + n->n_in + i].value : NO_ID;
+}
+static inline const int64_t *model_dims(const struct model *m, const struct model_tensor *t) {
+  return m->dims + t->dims;
+}
+struct span model_value_name(const struct model *m, uint32_t value); // "" for NO_ID
+// The pieces of a tensor's source, in order. A tensor that lies inline and was materialized (see
+// model_small_value) keeps none: its bytes are at hand.
+const struct piece *model_pieces(const struct model *m, uint32_t tensor, uint32_t *count);
+// The attribute of that name on a node, or NULL.
+const struct model_attr *model_attr_named(const struct model *m, uint32_t node, const char *name);
+// Attribute values with the operator's default where absent: false if present with another type.
+bool model_attr_int(const struct model *m, uint32_t node, const char *name, int64_t fallback,
+                    int64_t *out);
+// An INTS attribute: count in *n and the list, or *n = 0 and NULL if absent.
+bool model_attr_ints(const struct model *m, uint32_t node, const char *name, const int64_t **list,
+                     uint32_t *n);
+// A STRING attribute, `fallback` if absent.
+bool model_attr_string(const struct model *m, uint32_t node, const char *name, const char *fallback,
+                       struct span *out);
+bool model_op_is(const struct model *m, uint32_t node, const char *op_type); // domain "" or ai.onnx
+// Rest extents of a row: a run in m->rests.
+const struct model_rest *model_rests(const struct model *m, char kind, uint32_t id, uint32_t *count);
+
+// Version of a domain's opset that holds for nodes of `graph` (function bodies import their own);
+// 0 if the domain is not imported. "" and "ai.onnx" are the same domain.
+int64_t model_opset_version(const struct model *m, uint32_t graph, struct span domain);
+
+// The elements, in RAW form, of a tensor that load materialized (any dtype up to 1 KiB, integers
+// and bool up to 64 KiB, wherever they lay). False if this one was not: large, or strings.
+enum { SMALL_ANY_BYTES = 1024, SMALL_INTEGER_BYTES = 65536 };
+bool model_small_value(const struct model *m, uint32_t tensor, struct span *out);
+
+// Constant resolution: the one function that every pass uses. Follows `value` to the tensor that is
+// its constant value: an initializer (that is not also a graph input, so that callers cannot
+// override it), a Constant node's tensor (value; value_float(s), value_int(s), value_string(s)
+// appear as tensors made at load), either of them behind Identity nodes, in this or an enclosing
+// graph. False if it is no constant.
+struct model_constant {
+  uint32_t tensor;
+  uint32_t value;  // the value the tensor itself defines (after following Identity)
+  uint32_t node;   // the Constant node, or NO_ID for an initializer
+};
+bool model_resolve_constant(const struct model *m, uint32_t value, struct model_constant *out);
+
+// Number of live uses as node input, plus one per listing as a graph output.
+uint32_t model_use_count(const struct model *m, uint32_t value);
+
+#endif

@@ -1,0 +1,115 @@
+// Where bytes go. A plan is the complete description of the output files: lists of segments with
+// fixed offsets, cut into units of PLAN_UNIT_BYTES of output. Every byte of every output is a pure
+// function of the plan and of the source files it names.
+//
+// plan_build decides the layout (which tensors lie in the sidecar, where, how the .onnx is encoded);
+// plan_file.h writes it as canonical JSON and reads it back; stream/run.h carries it out.
+#ifndef WEIR_PLAN_H
+#define WEIR_PLAN_H
+
+#include "arena.h"
+#include "digest.h"
+#include "err.h"
+#include "model.h"
+#include "recipe.h"
+
+enum { PLAN_FORMAT = 1 };
+#define PLAN_UNIT_BYTES ((uint64_t)64 << 20)
+
+enum segment_kind {
+  SEGMENT_ZERO,    // padding
+  SEGMENT_LITERAL, // at: offset in plan->literals
+  SEGMENT_EXTENT,  // ref: source file, at: offset in it
+  SEGMENT_RECIPE,  // ref: recipe id, at: byte offset in its elements
+};
+
+struct segment {
+  uint64_t off; // in the output file; segments are sorted and leave no hole
+  uint64_t len;
+  uint64_t at;
+  uint32_t ref;
+  uint32_t kind;
+};
+
+struct plan_output {
+  const char *name; // final base name; staging uses the same
+  uint64_t size;
+  uint32_t first_segment, n_segments;
+};
+
+struct plan_source {
+  const char *name; // location relative to the source folder (row 0: the .onnx's base name)
+  uint64_t size;
+};
+
+// A tensor of the outputs, for audit and per-tensor digests.
+struct plan_tensor {
+  const char *name;   // printable address for attribute tensors: "g0/n12.value"
+  uint32_t output;
+  uint64_t off, len;  // in the output file (payload only)
+  uint32_t dtype, rank;
+  const int64_t *dims;
+  uint32_t segment;   // the segment that makes it
+};
+
+struct plan {
+  struct arena arena;
+  struct plan_source *sources;
+  uint32_t n_sources;
+  size_t sources_cap;
+  struct plan_output *outputs; // data first, the .onnx last: the order of the seal
+  uint32_t n_outputs;
+  size_t outputs_cap;
+  struct segment *segments;
+  uint32_t n_segments;
+  size_t segments_cap;
+  uint8_t *literals;
+  uint64_t n_literals;
+  size_t literals_cap;
+  struct plan_tensor *tensors;
+  uint32_t n_tensors;
+  size_t tensors_cap;
+  struct recipes recipes;
+  uint8_t meta_sha256[DIGEST_BYTES];
+  const char *passes;  // canonical JSON text: what was asked for (array of {name, options})
+  const char *layout;  // canonical JSON text: resolved layout options
+  uint8_t id[DIGEST_BYTES]; // of the canonical JSON; set by plan_file_write and plan_file_read
+};
+
+enum plan_data_form {
+  PLAN_DATA_DEFAULT,  // as the source: inline stays inline, anything else becomes one sidecar
+  PLAN_DATA_EXTERNAL, // one sidecar, also for an inline source
+  PLAN_DATA_INLINE,   // everything in the .onnx; refused past 2^31 - 1 bytes
+};
+
+struct plan_layout {
+  enum plan_data_form form;
+  const char *onnx_name;    // base name of the output .onnx
+  const char *data_name;    // base name of the sidecar; NULL: derived as DESIGN says
+  uint64_t align;           // 0: the default ladder (64 B; 4 KiB from 64 KiB; 64 KiB from 1 MiB); else this for all
+  uint64_t inline_below;    // tensors smaller than this stay in the .onnx (default 1024)
+  // Is this base name taken in the output folder? Names are chosen while planning; NULL: none is.
+  bool (*name_taken)(void *ctx, const char *name);
+  void *name_ctx;
+  const char *passes;       // JSON texts copied into the plan (may be NULL: "[]")
+};
+
+// Builds *p from the model as edited. Reads no payload. *notes (may be NULL) receives a sentence when
+// the form had to differ from what was asked (a sidecar because the .onnx would pass 2 GiB - 1).
+// ERR_FAIL with a hint where the form is impossible.
+int plan_build(struct plan *p, const struct model *m, const struct recipes *r,
+               const struct plan_layout *layout, struct err *err);
+void plan_free(struct plan *p);
+
+// Units: numbered over the outputs in order.
+struct plan_unit {
+  uint32_t output;
+  uint64_t off, len;
+};
+uint32_t plan_unit_count(const struct plan *p);
+struct plan_unit plan_unit_at(const struct plan *p, uint32_t unit);
+// The segment of an output that holds byte `off` of it.
+uint32_t plan_segment_at(const struct plan *p, uint32_t output, uint64_t off);
+uint64_t plan_total_bytes(const struct plan *p);
+
+#endif

@@ -1,0 +1,115 @@
+// How the bytes of a tensor come about: a DAG of small operations over extents of source files.
+//
+// A recipe's dtype, dims and size are known without reading a byte, and any byte range of its
+// elements in RAW form (little-endian, sub-byte types packed) can be produced alone
+// (stream/eval.h). Rows are immutable, canonical and shared: asking twice for the same recipe
+// gives the same id, so a weight used by two nodes is transposed once.
+//
+//   extent     elements from source files (pieces + encoding)
+//   bytes      literal elements kept in the table (small)
+//   fill       one element repeated
+//   reshape    other dims over the same elements in the same order (moves no byte)
+//   transpose  axes permuted: out.dims[i] = in.dims[perm[i]]
+//   slice      starts and (non-zero, maybe negative) steps per axis; dims say how many
+//   concat     operands one after the other along an axis
+//   pad        constant padding before and after per axis; the constant is one element
+//   cast       elementwise conversion, round to nearest even, between float types
+//
+// Construction canonicalizes: transpose of transpose composes, an identity perm or slice vanishes, a
+// transpose that only moves axes of length 1 becomes a reshape, reshape of reshape collapses and a
+// reshape of an extent, bytes or fill is that with other dims.
+#ifndef WEIR_RECIPE_H
+#define WEIR_RECIPE_H
+
+#include "arena.h"
+#include "dtype.h"
+#include "err.h"
+#include "source.h"
+
+enum recipe_kind {
+  RECIPE_EXTENT,
+  RECIPE_BYTES,
+  RECIPE_FILL,
+  RECIPE_RESHAPE,
+  RECIPE_TRANSPOSE,
+  RECIPE_SLICE,
+  RECIPE_CONCAT,
+  RECIPE_PAD,
+  RECIPE_CAST,
+};
+
+enum { RECIPE_MAX_RANK = 64 };
+
+struct recipe {
+  uint8_t kind;     // enum recipe_kind
+  uint8_t dtype;    // enum dtype of the result
+  uint8_t encoding; // EXTENT: enum encoding of the pieces
+  uint8_t rank;
+  uint32_t dims;    // first dim in r->longs
+  uint32_t args;    // first operand (recipe ids) in r->args
+  uint32_t n_args;
+  uint32_t at;      // EXTENT: first piece; BYTES, FILL, PAD: offset in r->bytes of the elements;
+                    // TRANSPOSE: perm in r->longs; SLICE: starts then steps; PAD: befores then afters
+  uint32_t n;       // EXTENT: pieces; BYTES: bytes; CONCAT: the axis; PAD: offset in r->bytes of its element
+  uint64_t count;   // elements
+  uint64_t bytes;   // ceil(count * bits / 8)
+};
+
+struct recipes {
+  struct recipe *rows;
+  uint32_t n_rows;
+  size_t rows_cap;
+  int64_t *longs;
+  uint32_t n_longs;
+  size_t longs_cap;
+  uint32_t *args;
+  uint32_t n_args;
+  size_t args_cap;
+  struct piece *pieces;
+  uint32_t n_pieces;
+  size_t pieces_cap;
+  uint64_t *checkpoints; // of VARINT pieces, as in the model
+  uint32_t n_checkpoints;
+  size_t checkpoints_cap;
+  uint8_t *bytes;
+  uint32_t n_bytes;
+  size_t bytes_cap;
+  uint32_t *slots; // hash table over rows
+  uint32_t n_slots;
+  size_t slots_cap;
+};
+
+void recipes_init(struct recipes *r);
+void recipes_free(struct recipes *r);
+
+static inline const int64_t *recipe_dims(const struct recipes *r, uint32_t id) {
+  return r->longs + r->rows[id].dims;
+}
+
+// All constructors give a recipe id. Dims, perms and ranges are the caller's promise (asserted):
+// numbers from a file are checked before they come here. Sub-byte dtypes: transpose, slice, concat
+// and pad work on elements, whatever their width.
+uint32_t recipe_extent(struct recipes *r, enum dtype dtype, const int64_t *dims, uint32_t rank,
+                       enum encoding encoding, const struct piece *pieces, uint32_t n_pieces,
+                       const uint64_t *checkpoints);
+uint32_t recipe_bytes(struct recipes *r, enum dtype dtype, const int64_t *dims, uint32_t rank,
+                      struct span elements);
+// `element`: the element's bits in the low end of its (1..16) bytes.
+uint32_t recipe_fill(struct recipes *r, enum dtype dtype, const int64_t *dims, uint32_t rank,
+                     struct span element);
+uint32_t recipe_reshape(struct recipes *r, uint32_t of, const int64_t *dims, uint32_t rank);
+uint32_t recipe_transpose(struct recipes *r, uint32_t of, const int64_t *perm);
+uint32_t recipe_slice(struct recipes *r, uint32_t of, const int64_t *starts, const int64_t *steps,
+                      const int64_t *dims);
+uint32_t recipe_concat(struct recipes *r, const uint32_t *of, uint32_t n, uint32_t axis);
+uint32_t recipe_pad(struct recipes *r, uint32_t of, const int64_t *befores, const int64_t *afters,
+                    struct span element);
+// float32, float16, bfloat16 and double, any to any.
+uint32_t recipe_cast(struct recipes *r, uint32_t of, enum dtype to);
+bool recipe_can_cast(enum dtype from, enum dtype to);
+
+// If the recipe is nothing but one contiguous RAW piece of a source (so that it may be copied or
+// reflinked), fills *at and returns true.
+bool recipe_is_copy(const struct recipes *r, uint32_t id, struct extent *at);
+
+#endif

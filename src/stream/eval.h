@@ -1,0 +1,22 @@
+// Recipe evaluation: any byte range of a recipe's elements, alone, in bounded memory.
+//
+// One evaluator per worker. It keeps a scratch budget: strided sources (transposes) are produced in
+// stripes; the stripe last made is kept, so that ranges asked for in order read each source byte about once
+// (within 2.1 × the tensor when the budget is too small for the shape).
+#ifndef WEIR_EVAL_H
+#define WEIR_EVAL_H
+
+#include "io.h"
+#include "recipe.h"
+
+struct eval;
+
+// budget_bytes: what it may hold beyond fixed structures (≥ 1 MiB).
+int eval_open(struct eval **out, const struct recipes *r, struct io *io, size_t budget_bytes,
+              struct err *err);
+void eval_close(struct eval *ev);
+
+// Bytes [off, off+n) of recipe `id` into buf. The range lies inside the recipe's bytes.
+int recipe_read(struct eval *ev, uint32_t id, uint64_t off, void *buf, size_t n, struct err *err);
+
+#endif

@@ -1,0 +1,88 @@
+// Bytes in, bytes out: the queue that every worker owns, on top of one engine.
+//
+// The queue keeps the rules once: short transfers are resubmitted, EINTR and EAGAIN retried, a zero
+// read inside a file is a truncated input, an error fails the unit. An engine (io_engines.h) only moves
+// bytes: `uring` and `sync` for real, `null` swallows writes, `fault` (tests) fails the nth operation.
+//
+//   io_tile_get ──fill──▶ io_tile_write ──engine──▶ (tile is free again)
+//        ▲ waits for a free tile; at most `tiles` in flight
+//
+// A tile is filled either by the caller (tile->buf) or by pointing it at a window of a source file
+// (io_tile_view: no copy; released when the write is done).
+//
+// Source reads: io_view maps a window (uring, null) or reads it (sync) and gives a pointer that holds until
+// io_view_done; io_read copies a range. Mapped windows are populated before use; a file truncated under us
+// shows as an error of the call that ends the use (io_view_done, io_drain), never as a signal.
+#ifndef WEIR_IO_H
+#define WEIR_IO_H
+
+#include "err.h"
+#include "sources.h"
+#include "span.h"
+
+enum io_mode { IO_AUTO, IO_URING, IO_SYNC, IO_NULL, IO_LOAD };
+
+struct io_options {
+  enum io_mode mode;
+  uint32_t tiles;      // in flight per worker (default 8)
+  size_t tile_bytes;   // default 1 MiB
+};
+
+struct io; // one worker's queue; not shared between threads
+
+struct io_tile {
+  uint8_t *buf;        // tile_bytes of memory of ours
+  const uint8_t *data; // what will be written: buf, or a view
+  size_t n;
+};
+
+// Decides IO_AUTO once for the process: tries to set up a ring. On EPERM, ENOSYS, ENOMEM, EMFILE (or no uring at
+// build time) falls back to sync and fills `note` (≤ n bytes) with one sentence: cause and cure. With
+// IO_URING asked for explicitly a failure is an error.
+int io_choose(enum io_mode *mode, char *note, size_t n, struct err *err);
+const char *io_mode_name(enum io_mode mode);
+bool io_mode_by_name(const char *name, enum io_mode *mode);
+
+int io_open(struct io **out, const struct io_options *options, struct sources *sources,
+            struct err *err);
+void io_close(struct io *io); // waits for what is in flight
+
+// A free tile, waiting for one if need be. NULL after a failure (then io_drain reports it).
+struct io_tile *io_tile_get(struct io *io);
+// Points the tile at source bytes; n <= IO_VIEW_MAX. -1 if they cannot be had.
+int io_tile_view(struct io *io, struct io_tile *tile, uint32_t file, uint64_t off, size_t n,
+                 struct err *err);
+// Queues tile->data[0..n) for `fd` at `off`. The tile belongs to the queue until written.
+void io_tile_write(struct io *io, struct io_tile *tile, int fd, uint64_t off, size_t n);
+// Gives back a tile that was not written.
+void io_tile_drop(struct io *io, struct io_tile *tile);
+// Waits until everything queued is written; reports the first failure since the last drain
+// (message: output name is not known here; the caller adds the file).
+int io_drain(struct io *io, struct err *err);
+
+enum { IO_VIEW_MAX = 16 << 20 };
+struct io_view {
+  const uint8_t *at;
+  size_t n;
+  void *map;        // internal
+  size_t map_bytes; // internal
+};
+int io_view(struct io *io, uint32_t file, uint64_t off, size_t n, struct io_view *view,
+            struct err *err);
+// -1 (ERR_INPUT) if the file turned out truncated while the view was used.
+int io_view_done(struct io *io, struct io_view *view, struct err *err);
+int io_read(struct io *io, uint32_t file, uint64_t off, void *buf, size_t n, struct err *err);
+// Asks the system to read ahead; never fails.
+void io_will_need(struct io *io, uint32_t file, uint64_t off, uint64_t n);
+
+// Starts writeback of a finished range (does not wait), and makes a file durable.
+void io_start_writeback(struct io *io, int fd, uint64_t off, uint64_t n);
+int io_sync(struct io *io, int fd, struct err *err); // fdatasync
+
+// Tries to share the blocks of a source range with the output (FICLONERANGE). Returns the number of
+// bytes shared from the start of the range: 0 where file system, alignment or engine do not allow it.
+uint64_t io_clone(struct io *io, uint32_t file, uint64_t off, int fd, uint64_t out_off, uint64_t n);
+
+uint64_t io_source_bytes_read(const struct io *io); // by this queue: views and reads
+
+#endif

@@ -1,0 +1,44 @@
+// Disk -> model. The border: everything in the file is doubted here, once.
+#ifndef WEIR_LOAD_H
+#define WEIR_LOAD_H
+
+#include "model.h"
+#include "sources.h"
+
+struct load_limits {
+  uint32_t nesting;        // messages within messages (default 100)
+  uint64_t rows;           // nodes, initializers, … of one kind (default 2^28)
+  uint64_t metadata_bytes; // .onnx minus payloads (default 2^31 - 1)
+};
+
+// Faults found on the way. `weir check` collects them all; otherwise the first error ends the load.
+enum fault_level { FAULT_NOTE, FAULT_WARNING, FAULT_ERROR };
+struct fault_sink {
+  void (*report)(void *ctx, enum fault_level level, const char *place, const char *message);
+  void *ctx;
+};
+
+struct load_options {
+  struct load_limits limits;          // zero: defaults
+  const struct fault_sink *faults;    // NULL: errors end the load, notes and warnings are dropped
+  bool no_external;                   // do not open data files (tensors keep location and length only)
+};
+
+// Fills an initialized model from sources (file 0), adding data files as it meets them. Streams the .onnx
+// through a window of 1 MiB: payloads are stepped over. ERR_MODEL, ERR_INPUT with file, place
+// (byte offset or node/tensor name) and numbers. Leaves every tensor ≤ 1 KiB (integer and bool ≤
+// 64 KiB) materialized, use lists threaded and names resolved.
+//
+// meta_sha256: SHA-256 of the bytes of the .onnx in which each payload that load did not
+// materialize is replaced by its length as 8 bytes little-endian, then the materialized external and
+// varint values in load order.
+int load_model(struct model *m, struct sources *s, const struct load_options *options,
+               struct err *err);
+
+// What holds of a well-formed model beyond framing, checked after load (load_model runs it too and
+// fails on the first error unless options->faults collects): names unique per graph, inputs
+// defined, no cycles, recursion among functions, opset imports present … Notes: overlapping
+// extents, unaligned offsets, dead bytes.
+int load_check_structure(const struct model *m, const struct fault_sink *faults, struct err *err);
+
+#endif

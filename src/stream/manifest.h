@@ -1,0 +1,45 @@
+// The record beside the output: an in-toto Statement v1 with predicate type
+// https://model_signing/signature/v1.0 (method `shards`, SHA-256, shard size = our unit), and its
+// re-check. Nothing in it varies between runs: no time, host, user or absolute path.
+#ifndef WEIR_MANIFEST_H
+#define WEIR_MANIFEST_H
+
+#include "json.h"
+#include "plan.h"
+
+struct manifest_input {
+  const struct plan *plan;
+  const uint8_t (*unit_digests)[DIGEST_BYTES];
+  const char *edits_sha256;          // hex, or NULL
+  const char *tensors_sha256;        // hex of the companion, or NULL
+  const char *const *ignore_paths;   // our own companions
+  uint32_t n_ignore_paths;
+  const char *weir_version;
+  const char *const *source_sha256;  // hex per source file (--hash-inputs), or NULL
+};
+int manifest_write(struct json_out *out, const struct manifest_input *in, struct err *err);
+
+// One damaged place found by an audit.
+struct audit_damage {
+  const char *file;
+  uint64_t off, len;      // the unit (shard)
+  const char *what;       // "digest differs", "file is missing", "file is short: 10 of 20 bytes"
+};
+struct audit_options {
+  uint32_t jobs;
+  const volatile int *stop;
+  void (*damage)(void *ctx, const struct audit_damage *d);
+  void (*tick)(void *ctx, uint64_t bytes_done, uint64_t bytes_total);
+  void *ctx;
+};
+struct audit_result {
+  uint64_t files, shards, damaged, bytes;
+  char subject[256];
+};
+// Re-hashes what the manifest at `path` names (relative to its folder), in parallel. ERR_FAIL is not used: damage is
+// counted in *result. ERR_MODEL: not a manifest of ours or its root digest does not match its own
+// resources; ERR_INPUT: missing.
+int manifest_audit(const char *path, const struct audit_options *options,
+                   struct audit_result *result, struct err *err);
+
+#endif

@@ -1,0 +1,37 @@
+// Records -> final names. The rename of the .onnx is the one commit point.
+//
+//   1. all outputs complete and durable; seal.json written, fsynced (the list of renames)
+//   2. data files renamed into place, folder fsynced
+//   3. the .onnx renamed (the commit point), folder fsynced
+//   4. the manifest and companions renamed, folder fsynced
+//   5. an old sidecar that only the replaced model named is unlinked
+//   6. the staging folder goes
+//
+// A kill between any two system calls leaves the old model or the new one whole; before 3 it may
+// leave a sidecar that no model names (`weir clean` lists it). seal_run over an unfinished seal completes it.
+#ifndef WEIR_SEAL_H
+#define WEIR_SEAL_H
+
+#include "manifest.h"
+#include "plan.h"
+#include "staging.h"
+
+struct seal_options {
+  bool replace;           // --force or --inplace: existing final names may be replaced
+  const char *manifest;   // manifest text, NULL with --no-manifest
+  size_t manifest_bytes;
+  const char *tensors;    // companion JSON Lines text or NULL
+  size_t tensors_bytes;
+};
+
+struct seal_report {
+  char old_sidecar_left[512]; // name of an old sidecar that was left in place, and why; or empty
+  char why_left[128];
+};
+
+int seal_run(struct staging *st, const struct plan *p, const struct seal_options *options,
+             struct seal_report *report, struct err *err);
+// Completes an unfinished seal found in the staging folder (seal.json says all).
+int seal_finish(struct staging *st, struct seal_report *report, struct err *err);
+
+#endif

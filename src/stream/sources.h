@@ -1,0 +1,58 @@
+// The source files of one run: the .onnx (file 0) and what its external_data locations name. Every
+// name is opened *beneath* the model's folder and checked on the opened descriptor; identities
+// (size, mtime_ns, ctime_ns, inode, device) are kept from the first look and compared at every later one.
+// At most SOURCES_MAX_OPEN descriptors are open at a time, whatever the number of files. Thread-safe
+// once loading is over (sources_add is not).
+#ifndef WEIR_SOURCES_H
+#define WEIR_SOURCES_H
+
+#include "err.h"
+#include "span.h"
+
+enum { SOURCES_MAX_OPEN = 200, SOURCES_MAX_LOCATION = 4096 };
+
+struct sources_options {
+  bool allow_links; // symbolic links (staying in, or in a cache layout, leading out of, the folder) and hard links
+};
+
+struct fingerprint {
+  uint64_t size;
+  int64_t mtime_ns, ctime_ns;
+  uint64_t ino, dev;
+};
+
+struct sources;
+
+// Opens the .onnx itself. A link as the .onnx needs allow_links (the refusal names --allow-links).
+int sources_open(struct sources **out, const char *onnx_path, const struct sources_options *options,
+                 struct err *err);
+void sources_close(struct sources *s);
+
+// The file id for an external_data location (the same id for the same location). Refused with the
+// location and the reason: empty, absolute, drive letters and backslashes that other systems would
+// take for a path, a ".." that leaves the folder, NUL, over SOURCES_MAX_LOCATION bytes, not a regular file, a link
+// without allow_links, nlink > 1 without allow_links, missing (ERR_INPUT; the rest ERR_MODEL).
+int sources_add(struct sources *s, struct span location, uint32_t *file, struct err *err);
+
+uint32_t sources_count(const struct sources *s);
+const char *sources_name(const struct sources *s, uint32_t file); // as written; row 0: base name
+const char *sources_folder(const struct sources *s);              // as given by the user
+uint64_t sources_size(const struct sources *s, uint32_t file);
+struct fingerprint sources_fingerprint(const struct sources *s, uint32_t file);
+
+// A descriptor for reading, valid until sources_release_fd. Reopens (and checks the identity of) a
+// file whose descriptor was closed to stay under the limit.
+int sources_fd(struct sources *s, uint32_t file, int *fd, struct err *err);
+void sources_release_fd(struct sources *s, uint32_t file);
+
+// Reads exactly [off, off+len) by pread. A short file is ERR_INPUT ("changed while we read it").
+int sources_read(struct sources *s, uint32_t file, uint64_t off, void *buf, size_t len,
+                 struct err *err);
+
+// 0 if every file still has the identity it had when first opened, else -1 with ERR_INPUT.
+int sources_unchanged(struct sources *s, struct err *err);
+
+// Is (dev, ino) one of our sources? For "output equals input" checks. NO_ID if not.
+uint32_t sources_find_inode(const struct sources *s, uint64_t dev, uint64_t ino);
+
+#endif
