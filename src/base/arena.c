@@ -3,6 +3,7 @@
 // without being copied, and rows never touched cost nothing resident.
 #include "arena.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -68,7 +69,9 @@ char *arena_string(struct arena *a, struct span s) {
 char *arena_printf(struct arena *a, const char *fmt, ...) {
   va_list ap;
   va_start(ap, fmt);
-  int n = vsnprintf(NULL, 0, fmt, ap);
+  char none[1];
+  assert(fmt);
+  int n = vsnprintf(none, sizeof none, fmt, ap);
   va_end(ap);
   char *p = arena_alloc(a, (size_t)n + 1);
   va_start(ap, fmt);

@@ -13,21 +13,20 @@ static void put_message(struct err *e, enum err_kind kind, const char *fmt, va_l
   vsnprintf(e->msg, sizeof e->msg, fmt, ap);
 }
 
-int err_set(struct err *e, enum err_kind kind, const char *fmt, ...) {
-  if (e->kind != ERR_NONE) return -1;
+void err_fill(struct err *e, enum err_kind kind, const char *fmt, ...) {
+  if (e->kind != ERR_NONE) return;
   va_list ap;
   va_start(ap, fmt);
   put_message(e, kind, fmt, ap);
   va_end(ap);
-  return -1;
 }
 
-int err_hint(struct err *e, const char *fmt, ...) {
+void err_fill_hint(struct err *e, const char *fmt, ...) {
+  if (e->hint[0]) return;
   va_list ap;
   va_start(ap, fmt);
   vsnprintf(e->hint, sizeof e->hint, fmt, ap);
   va_end(ap);
-  return -1;
 }
 
 static enum err_kind kind_of_errno(int errnum, enum err_kind otherwise) {
@@ -43,8 +42,8 @@ static enum err_kind kind_of_errno(int errnum, enum err_kind otherwise) {
   }
 }
 
-int err_errno(struct err *e, int errnum, enum err_kind otherwise, const char *fmt, ...) {
-  if (e->kind != ERR_NONE) return -1;
+void err_fill_errno(struct err *e, int errnum, enum err_kind otherwise, const char *fmt, ...) {
+  if (e->kind != ERR_NONE) return;
   va_list ap;
   va_start(ap, fmt);
   put_message(e, kind_of_errno(errnum, otherwise), fmt, ap);
@@ -52,5 +51,4 @@ int err_errno(struct err *e, int errnum, enum err_kind otherwise, const char *fm
   char words[128];
   size_t n = strlen(e->msg);
   snprintf(e->msg + n, sizeof e->msg - n, ": %s", strerror_r(errnum, words, sizeof words));
-  return -1;
 }

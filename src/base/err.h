@@ -26,15 +26,22 @@ struct err {
 
 #define ERR_PRINTF(f, a) __attribute__((format(printf, f, a)))
 
-// Fills *e (unless it holds an error already: the first cause wins) and returns -1. Drops a hint.
-int err_set(struct err *e, enum err_kind kind, const char *fmt, ...) ERR_PRINTF(3, 4);
+// Macros over functions, so that every compiler sees that a failing branch gives -1.
+//
+static inline int err_minus_one(void) {
+  return -1;
+}
+// err_set(e, kind, fmt, …): fills *e (unless it holds an error already: the first cause wins); -1.
+#define err_set(...) (err_fill(__VA_ARGS__), err_minus_one())
+// err_hint(e, fmt, …): adds the hint to the error in *e (a first hint stays); -1.
+#define err_hint(...) (err_fill_hint(__VA_ARGS__), err_minus_one())
+// err_errno(e, errnum, otherwise, fmt, …): as err_set, with the kind that belongs to errnum (ENOSPC,
+// EACCES, EIO, …; else `otherwise`) and ": <system's words>" after the message.
+#define err_errno(...) (err_fill_errno(__VA_ARGS__), err_minus_one())
 
-// Adds the hint to the error in *e; returns -1, so that it can end a failing branch.
-int err_hint(struct err *e, const char *fmt, ...) ERR_PRINTF(2, 3);
-
-// As err_set, with the kind that belongs to errnum (ENOSPC, EACCES, ENOENT, … ; else `otherwise`)
-// and ": <system's words>" after the message.
-int err_errno(struct err *e, int errnum, enum err_kind otherwise, const char *fmt, ...)
+void err_fill(struct err *e, enum err_kind kind, const char *fmt, ...) ERR_PRINTF(3, 4);
+void err_fill_hint(struct err *e, const char *fmt, ...) ERR_PRINTF(2, 3);
+void err_fill_errno(struct err *e, int errnum, enum err_kind otherwise, const char *fmt, ...)
     ERR_PRINTF(4, 5);
 
 #endif

@@ -1,6 +1,7 @@
 // JSON in and out. Writing is ours (integers never pass through a double, keys in the order given,
 // no white space beyond what is asked for); reading is cJSON behind a strict face: duplicate keys,
-// trailing text, numbers outside ±2^53 and nesting past 64 are errors.
+// trailing text, integers outside ±2^53, numbers past the range of double, invalid UTF-8 and nesting
+// past 64 are errors.
 #ifndef WEIR_JSON_H
 #define WEIR_JSON_H
 
@@ -17,7 +18,10 @@ struct json_out {
   int depth;          // open objects and arrays
   bool comma;         // the next element needs a comma before it
   int indent;         // 0: one line; else spaces a level (as Python's json.dumps(indent=))
-  bool line_elements; // every element of the outermost array on a line of its own (see json_line)
+  bool line_elements; // indent 0: every element of the outermost array on a line of its own
+  bool keyed;         // a key was written, its value comes next
+  bool broken;        // a line break was asked for before the next element
+  uint64_t arrays;    // bit d: the container at depth d + 1 is an array
 };
 
 void json_object(struct json_out *j);                    // {
@@ -26,17 +30,21 @@ void json_array(struct json_out *j);                     // [
 void json_end_array(struct json_out *j);                 // ]
 void json_key(struct json_out *j, const char *key);      // "key":
 void json_string(struct json_out *j, struct span s);     // invalid UTF-8 becomes \udcNN as Python does
+void json_raw(struct json_out *j, struct span text);     // a value that is JSON text already
 void json_text(struct json_out *j, const char *s);
 void json_uint(struct json_out *j, uint64_t x);          // past 2^53: as a decimal string
 void json_int(struct json_out *j, int64_t x);            // likewise
 void json_double(struct json_out *j, double x);          // shortest that reads back; NaN, inf as strings
 void json_bool(struct json_out *j, bool x);
 void json_null(struct json_out *j);
-void json_newline(struct json_out *j);                   // a line break here (JSON Lines, long arrays)
+void json_newline(struct json_out *j);                   // a line break before the next element, or
+                                                         // after a whole document (JSON Lines)
 void json_done(struct json_out *j);
 
 // A parsed document; values belong to it and die with json_free.
 struct json_value; // opaque
+// `what` names the text in messages ("edit log 'e.jsonl', line 3"). NULL and ERR_MODEL if the text is
+// not one JSON value, or one that the rules above refuse.
 struct json_value *json_parse(struct span text, const char *what, struct err *err);
 void json_free(struct json_value *root);
 
@@ -49,12 +57,16 @@ size_t json_count(const struct json_value *v);
 bool json_is_object(const struct json_value *v);
 bool json_is_array(const struct json_value *v);
 bool json_is_null(const struct json_value *v);
-// Conversions: false if v is NULL or of another kind. Integers may come as decimal strings. A
-// string written by json_string comes back as the same bytes (n counts them; NUL-terminated).
+// Conversions: false if v is NULL or of another kind. Integers may come as decimal strings, and
+// doubles as "NaN", "Infinity" and "-Infinity". A string written by json_string comes back as the
+// same bytes, NUL and invalid UTF-8 included (n counts them; NUL-terminated).
 bool json_as_uint(const struct json_value *v, uint64_t *out);
 bool json_as_int(const struct json_value *v, int64_t *out);
 bool json_as_double(const struct json_value *v, double *out);
 bool json_as_bool(const struct json_value *v, bool *out);
 bool json_as_string(const struct json_value *v, struct span *out);
+
+// Writes a parsed value again: what json_out wrote comes out as the same text.
+void json_copy(struct json_out *out, const struct json_value *v);
 
 #endif

@@ -46,7 +46,7 @@ bool utf8_valid(struct span s) {
   return true;
 }
 
-static bool steers_terminal(uint32_t c) {
+bool utf8_steers_terminal(uint32_t c) {
   return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x200e || c == 0x200f || c == 0x061c ||
          (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
 }
@@ -59,7 +59,7 @@ static size_t quote_one(struct span s, char piece[16]) {
     snprintf(piece, 16, "\\x%02x", s.at[0]);
     return 1;
   }
-  if (steers_terminal(c)) {
+  if (utf8_steers_terminal(c)) {
     snprintf(piece, 16, c < 0x100 ? "\\x%02x" : "\\u{%x}", c);
   } else {
     memcpy(piece, s.at, n);

@@ -85,6 +85,8 @@ uint64_t span_hash(struct span s);
 // Length in bytes of the valid UTF-8 character at s (1..4), or 0 if there is none.
 size_t utf8_length(struct span s, uint32_t *code_point);
 bool utf8_valid(struct span s);
+// Control, bidirectional and line-separating characters: what must not reach a terminal as it is.
+bool utf8_steers_terminal(uint32_t code_point);
 
 // Lower-case hex of n bytes into out (2n + 1 chars), and back: false if not exactly 2n hex digits.
 void hex_encode(const uint8_t *bytes, size_t n, char *out);

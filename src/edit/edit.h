@@ -31,7 +31,11 @@ struct edits {
   int (*sink)(void *ctx, struct span line);
   void *sink_ctx;
   bool failed;
-  uint32_t *touched;      // see edit_touch_dirty: internal
+  // Internal. The tensor whose own elements a recipe reads, as id + 1, by recipe id; and the recipe
+  // of its elements as loaded, as id + 1, of tensors replaced since, by tensor id.
+  MODEL_TABLE(uint32_t, origin);
+  MODEL_TABLE(uint32_t, source_of);
+  struct arena scratch;   // of the edit being made
 };
 
 void edits_init(struct edits *e, struct model *m, struct recipes *r);
@@ -55,8 +59,9 @@ struct edit_attr {
   uint32_t graph;      // GRAPH: made by edit_add_subgraph
 };
 
-// An output of a new node: an existing value without a producer (VALUE_UNDEFINED, as a removed
-// node leaves behind), or NO_ID and the name of a new value (must be unused in the graph).
+// An output of a node: an existing value of its graph without a producer (VALUE_UNDEFINED, as a
+// removed node leaves behind; one that died with its last use comes back), or NO_ID and the name of a
+// new value (unused in the graph and those around it), or NO_ID and no name: left out.
 struct edit_output {
   uint32_t value;
   struct span name;
@@ -74,17 +79,20 @@ struct edit_node {
   uint32_t n_attrs;
 };
 
+// Names and lists may point into the model: they are copied before anything moves.
 uint32_t edit_add_node(struct edits *e, const struct edit_node *spec); // node id
-// The node goes; its outputs stay as VALUE_UNDEFINED values if still used, else they die.
+// The node goes, with the graphs in its attributes; its outputs stay as VALUE_UNDEFINED values if still used, else they die.
 void edit_remove_node(struct edits *e, uint32_t node);
 void edit_move_node(struct edits *e, uint32_t node, uint32_t before);
+// Slot n_in (n_out) appends. What loses its last use and has no producer dies.
 void edit_set_input(struct edits *e, uint32_t node, uint32_t slot, uint32_t value);
 void edit_set_output(struct edits *e, uint32_t node, uint32_t slot, struct edit_output to);
 void edit_set_attr(struct edits *e, uint32_t node, const struct edit_attr *attr);
 
 // A new initializer of `graph` with the recipe's dtype, and dims of its own (same count). In a
 // function body, which has no initializers, it becomes a Constant node at the body's start.
-// Returns the value id.
+// Returns the value id. Elements given as `bytes` within the limits of model_small_value are at hand
+// there afterwards.
 uint32_t edit_add_tensor(struct edits *e, uint32_t graph, struct span name, uint32_t recipe);
 void edit_replace_tensor(struct edits *e, uint32_t tensor, uint32_t recipe);
 // An initializer without uses goes, with its value (which stays if it is a graph input).
@@ -93,10 +101,12 @@ void edit_remove_tensor(struct edits *e, uint32_t tensor);
 void edit_rename_value(struct edits *e, uint32_t value, struct span name);
 void edit_retype_value(struct edits *e, uint32_t value, enum dtype dtype, const struct model_dim *dims,
                        uint32_t rank); // rank NO_ID: unknown shape; dtype UNDEFINED: drop its value_info
+                                       // (declarations of graph inputs and outputs stay)
 void edit_replace_uses(struct edits *e, uint32_t from, uint32_t to); // node inputs only
 uint32_t edit_add_graph_input(struct edits *e, uint32_t graph, struct span name, enum dtype dtype,
                               const struct model_dim *dims, uint32_t rank);
 void edit_remove_graph_input(struct edits *e, uint32_t value);
+// Position n_outputs appends. The declared type becomes that of the value, where it is known.
 void edit_set_graph_output(struct edits *e, uint32_t graph, uint32_t position, uint32_t value);
 // An empty graph whose parent is `parent`; it hangs nowhere until a GRAPH attribute names it.
 uint32_t edit_add_subgraph(struct edits *e, uint32_t parent, struct span name);
@@ -106,8 +116,10 @@ void edit_set_opset(struct edits *e, struct span domain, int64_t version); // ad
 void edit_set_ir_version(struct edits *e, int64_t version);
 void edit_set_metadata(struct edits *e, struct span key, struct span value); // empty value: remove
 
+// Can the next two be asked for it? Not for strings, nor past RECIPE_MAX_RANK dims.
+bool edit_tensor_readable(const struct edits *e, uint32_t tensor);
 // The recipe that reads a tensor's elements as they are (its own dims); RAW result whatever the
-// encoding. Not for strings.
+// encoding.
 uint32_t edit_tensor_recipe(struct edits *e, uint32_t tensor);
 // The same with other dims (same count), for a reshape that moves nothing.
 uint32_t edit_tensor_recipe_as(struct edits *e, uint32_t tensor, const int64_t *dims, uint32_t rank);

@@ -8,8 +8,8 @@ enum { EDIT_LOG_VERSION = 1 };
 
 struct edit_log_head {
   const char *command;           // "conv2matmul", …: what made the edits
-  const struct json_out *options; // its resolved options as one JSON object, or NULL
-  const struct json_out *layout;  // layout options likewise
+  const char *options;           // its resolved options as one JSON object (text), or NULL
+  const char *layout;            // layout options likewise
   const char *output;            // base name of the output
 };
 
@@ -21,7 +21,7 @@ int edit_log_begin(struct edits *e, const struct edit_log_head *head, struct err
 struct edit_log_info {
   struct json_value *doc;
   struct span command, output, source_name, meta_sha256;
-  const struct json_value *layout;
+  const struct json_value *options, *layout; // objects
 };
 int edit_log_read_head(struct span line, struct edit_log_info *out, struct err *err);
 

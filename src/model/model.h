@@ -31,6 +31,7 @@ enum tensor_flag {
   TENSOR_REPLACED = 8,  // data replaced by an edit: `recipe`
   TENSOR_SPARSE = 16,   // values or indices of a SparseTensorProto
   TENSOR_HAS_REST = 32, // rest extents exist (model_rest)
+  TENSOR_DIRTY = 64,    // renamed by an edit: re-encode, payload as it was
 };
 
 // Where a tensor row hangs.
@@ -119,6 +120,8 @@ struct model_attr {
   uint16_t reserved;
   uint32_t count;      // list length; for TENSOR(S)/GRAPH(S)/SPARSE: rows from `first`
   uint32_t first;      // TENSOR(S): tensor id; GRAPH(S): graph id; SPARSE: first of (values, indices) pairs;
+                       // value_float(s), value_int(s), value_string(s) of a Constant node as loaded:
+                       // the tensor made of it (see model_attr_is_constant), not a list;
                        // INTS/FLOATS/STRINGS held: index into m->longs / m->floats / m->strings, NO_ID: not
                        // held because large (> 64 KiB), `src` says where
   union {
@@ -157,11 +160,13 @@ struct model_info {
 
 enum graph_kind { GRAPH_MAIN, GRAPH_SUB, GRAPH_FUNCTION, GRAPH_TRAINING };
 
-// The parts of a message in source order, in runs: what emission walks. For OTHER, `first` and
-// `count` index m->others.
+// The parts of a message in source order, in runs: what emission walks. Each kind's `first` and
+// `count` index the table of that name (TENSORS: initializers; SPARSE: m->sparses; OTHER: m->others,
+// for everything that rows do not hold: doc_string, a function's name and imports, unknown fields).
 enum item_kind {
   ITEM_NODES, ITEM_TENSORS, ITEM_SPARSE, ITEM_INFOS, ITEM_OTHER, // in graphs (and function bodies)
   ITEM_NAME,                                                     // graph name
+  ITEM_FUNCTION_IO, ITEM_FUNCTION_ATTRS, // a function's input and output names; attribute_protos
   ITEM_GRAPH, ITEM_FUNCTIONS, ITEM_OPSETS, ITEM_METADATA, ITEM_IR_VERSION, ITEM_TRAINING, // model
 };
 struct model_item {
@@ -171,7 +176,7 @@ struct model_item {
 struct model_graph {
   uint32_t name;
   uint8_t kind;         // enum graph_kind
-  uint8_t flags;        // GRAPH_DIRTY: something in it is not a copy
+  uint8_t flags;        // enum below; an edit marks the enclosing graphs, attrs and nodes too
   uint16_t depth;       // 0 for main graph, function and training bodies
   uint32_t parent;      // enclosing graph, or NO_ID
   uint32_t owner;       // SUB: attr id; FUNCTION: function id; else NO_ID
@@ -181,15 +186,20 @@ struct model_graph {
   uint32_t items, n_items;          // runs in m->items
   struct place src;    // the GraphProto, tag included; functions: the FunctionProto
 };
-enum { GRAPH_DIRTY = 1 };
+enum {
+  GRAPH_DIRTY = 1,    // something in it is not a copy
+  GRAPH_IO_DIRTY = 2, // the list of its inputs or outputs, or a name in it, changed
+  GRAPH_DEAD = 4,     // went with the node or function it hung on; has no live rows
+  GRAPH_NEW = 8,      // made by an edit
+};
 
 struct model_function {
   uint32_t name, domain, overload;
   uint32_t graph;       // its body
   uint32_t opsets, n_opsets; // in m->opsets
-  uint8_t flags;        // FUNCTION_DEAD
+  uint8_t flags;        // FUNCTION_*
 };
-enum { FUNCTION_DEAD = 1 };
+enum { FUNCTION_DEAD = 1, FUNCTION_NEW = 2 };
 
 struct model_opset {
   uint32_t domain; // name id; "ai.onnx" is stored as ""
@@ -212,8 +222,16 @@ struct model_file {
   uint64_t size;
 };
 
+// A TrainingInfoProto: its graphs (NO_ID if absent) and its message; bindings are its rest.
+struct model_training {
+  uint32_t initialization, algorithm;
+  struct place src;
+};
+
+// Fields of a message that its row does not hold, as places in file 0, tags included.
 struct model_rest {
-  uint32_t kind; // 'n' node, 't' tensor, 'a' attr, 'i' info, 'f' function
+  uint32_t kind; // 'n' node, 't' tensor, 'a' attr (tp and type_protos too), 'i' info (not its type),
+                 // 's' sparse tensor (its dims), 'r' training info
   uint32_t id;
   struct place at;
 };
@@ -253,6 +271,7 @@ struct model {
   MODEL_TABLE(struct place, others);
   MODEL_TABLE(struct model_rest, rests); // sorted by (kind, id) after load
   MODEL_TABLE(struct model_sparse, sparses);
+  MODEL_TABLE(struct model_training, trainings);
   MODEL_TABLE(struct model_function, functions);
   MODEL_TABLE(struct model_opset, opsets); // first n_model_opsets: the model's; then functions'
   MODEL_TABLE(struct model_metadata, metadata);
@@ -265,18 +284,24 @@ struct model {
   uint32_t model_items, model_n_items; // the ModelProto's parts in source order
   int64_t ir_version;
   uint32_t main_graph;                 // NO_ID if the model has none
-  uint32_t loaded_nodes, loaded_values, loaded_tensors; // how many load made; later ids are new
+  uint32_t loaded_nodes, loaded_values, loaded_tensors, loaded_infos; // how many load made; later ids are new
   uint32_t dirty;                      // MODEL_DIRTY_*: which model-level parts an edit changed
   uint8_t meta_sha256[32];             // see stream/load.h
 };
 enum { MODEL_DIRTY_OPSETS = 1, MODEL_DIRTY_METADATA = 2, MODEL_DIRTY_IR_VERSION = 4 };
 
-// Appends n zeroed rows to table `name` of m and gives the id of the first.
+static inline uint32_t model_take_rows(uint32_t *rows, uint32_t n) {
+  const uint32_t first = *rows;
+  *rows += n;
+  return first;
+}
+
+// Appends n zeroed rows to table `name` of m and gives the id of the first. n is evaluated thrice.
 #define MODEL_ADD(m, name, n)                                                                  \
   ((m)->name = table_grow((m)->name, &(m)->name##_cap, (size_t)(m)->n_##name + (n),            \
                           sizeof *(m)->name),                                                  \
-   memset((m)->name + (m)->n_##name, 0, (size_t)(n) * sizeof *(m)->name),                      \
-   (m)->n_##name += (uint32_t)(n), (m)->n_##name - (uint32_t)(n))
+   (n) ? memset((m)->name + (m)->n_##name, 0, (size_t)(n) * sizeof *(m)->name) : NULL,         \
+   model_take_rows(&(m)->n_##name, (uint32_t)(n)))
 
 void model_init(struct model *m);
 void model_free(struct model *m);
@@ -295,6 +320,10 @@ uint32_t model_lookup(const struct model *m, uint32_t graph, uint32_t name);
 uint32_t model_add_value(struct model *m, uint32_t graph, uint32_t name);
 // Renames the row and its hash entry; the new (graph, name) must be free.
 void model_rename_value(struct model *m, uint32_t value, uint32_t name);
+// Marks the row VALUE_DEAD and frees its name. It has no uses left. For `edit`, as is its undoing:
+// the value comes back as VALUE_UNDEFINED; its (graph, name) must still be free.
+void model_kill_value(struct model *m, uint32_t value);
+void model_revive_value(struct model *m, uint32_t value);
 // Threads input slot `ref` on the use list of its value, or takes it off.
 void model_link_use(struct model *m, uint32_t ref);
 void model_unlink_use(struct model *m, uint32_t ref);
@@ -313,12 +342,16 @@ struct span model_value_name(const struct model *m, uint32_t value); // "" for N
 // The pieces of a tensor's source, in order. A tensor that lies inline and was materialized (see
 // model_small_value) keeps none: its bytes are at hand.
 const struct piece *model_pieces(const struct model *m, uint32_t tensor, uint32_t *count);
+// True for the attributes of a Constant node (other than `value`) that load turned into a tensor:
+// `first` is its id. Those an edit made are not: their values lie in the lists as usual.
+bool model_attr_is_constant(const struct model *m, const struct model_attr *a);
 // The attribute of that name on a node, or NULL.
 const struct model_attr *model_attr_named(const struct model *m, uint32_t node, const char *name);
 // Attribute values with the operator's default where absent: false if present with another type.
 bool model_attr_int(const struct model *m, uint32_t node, const char *name, int64_t fallback,
                     int64_t *out);
-// An INTS attribute: count in *n and the list, or *n = 0 and NULL if absent.
+// An INTS attribute: count in *n and the list, or *n = 0 and NULL if absent. False too if it is too
+// large to be held, or a Constant's value_ints (look at its tensor).
 bool model_attr_ints(const struct model *m, uint32_t node, const char *name, const int64_t **list,
                      uint32_t *n);
 // A STRING attribute, `fallback` if absent.
@@ -341,7 +374,8 @@ bool model_small_value(const struct model *m, uint32_t tensor, struct span *out)
 // its constant value: an initializer (that is not also a graph input, so that callers cannot
 // override it), a Constant node's tensor (value; value_float(s), value_int(s), value_string(s)
 // appear as tensors made at load), either of them behind Identity nodes, in this or an enclosing
-// graph. False if it is no constant.
+// graph. Below IR version 4 every initializer is listed as an input, and counts as constant. False
+// if it is no constant.
 struct model_constant {
   uint32_t tensor;
   uint32_t value;  // the value the tensor itself defines (after following Identity)

@@ -73,6 +73,7 @@ struct plan {
   uint8_t meta_sha256[DIGEST_BYTES];
   const char *passes;  // canonical JSON text: what was asked for (array of {name, options})
   const char *layout;  // canonical JSON text: resolved layout options
+  bool moved_out;      // a sidecar that nobody asked for: the .onnx would have passed 2^31 - 1 bytes
   uint8_t id[DIGEST_BYTES]; // of the canonical JSON; set by plan_file_write and plan_file_read
 };
 
@@ -94,9 +95,9 @@ struct plan_layout {
   const char *passes;       // JSON texts copied into the plan (may be NULL: "[]")
 };
 
-// Builds *p from the model as edited. Reads no payload. *notes (may be NULL) receives a sentence when
-// the form had to differ from what was asked (a sidecar because the .onnx would pass 2 GiB - 1).
-// ERR_FAIL with a hint where the form is impossible.
+// Builds *p from the model as edited. Reads no payload. p->moved_out tells that the form had to
+// differ from what was asked. ERR_FAIL with a hint where the form is impossible; ERR_USAGE where
+// data_name is taken.
 int plan_build(struct plan *p, const struct model *m, const struct recipes *r,
                const struct plan_layout *layout, struct err *err);
 void plan_free(struct plan *p);

@@ -1,8 +1,9 @@
 // Bytes in, bytes out: the queue that every worker owns, on top of one engine.
 //
 // The queue keeps the rules once: short transfers are resubmitted, EINTR and EAGAIN retried, a zero
-// read inside a file is a truncated input, an error fails the unit. An engine (io_engines.h) only moves
-// bytes: `uring` and `sync` for real, `null` swallows writes, `fault` (tests) fails the nth operation.
+// read inside a file is a truncated input, an error fails the unit. An engine (io_engines.h) only
+// moves bytes: `uring` and `sync` for real, `null` swallows writes, `fault` (tests) fails the nth
+// operation.
 //
 //   io_tile_get ──fill──▶ io_tile_write ──engine──▶ (tile is free again)
 //        ▲ waits for a free tile; at most `tiles` in flight
@@ -10,25 +11,31 @@
 // A tile is filled either by the caller (tile->buf) or by pointing it at a window of a source file
 // (io_tile_view: no copy; released when the write is done).
 //
-// Source reads: io_view maps a window (uring, null) or reads it (sync) and gives a pointer that holds until
-// io_view_done; io_read copies a range. Mapped windows are populated before use; a file truncated under us
-// shows as an error of the call that ends the use (io_view_done, io_drain), never as a signal.
+// Source reads: io_view maps a window (uring, null) or reads it (sync) and gives a pointer that
+// holds until io_view_done; io_read copies a range. Mapped windows are populated before use; a file
+// truncated under us shows as an error of the call that ends the use (io_view_done, io_drain),
+// never as a signal.
 #ifndef WEIR_IO_H
 #define WEIR_IO_H
 
 #include "err.h"
+#include "io_window.h"
 #include "sources.h"
 #include "span.h"
 
 enum io_mode { IO_AUTO, IO_URING, IO_SYNC, IO_NULL, IO_LOAD };
 
 struct io_options {
-  enum io_mode mode;
-  uint32_t tiles;      // in flight per worker (default 8)
-  size_t tile_bytes;   // default 1 MiB
+  enum io_mode mode;     // IO_AUTO counts as IO_URING: see io_choose
+  uint32_t tiles;        // in flight per worker (default 8)
+  size_t tile_bytes;     // default 1 MiB
+  uint64_t window_bytes; // live views are kept to this (default tiles * tile_bytes, at least 4 MiB)
 };
 
-struct io; // one worker's queue; not shared between threads
+// One worker's queue: opened, used and closed by one thread. It holds tiles * tile_bytes of address
+// space (a tile that never was filled through its buf takes no memory; sync reuses one tile as long
+// as one is enough) and up to window_bytes of views.
+struct io;
 
 struct io_tile {
   uint8_t *buf;        // tile_bytes of memory of ours
@@ -36,9 +43,9 @@ struct io_tile {
   size_t n;
 };
 
-// Decides IO_AUTO once for the process: tries to set up a ring. On EPERM, ENOSYS, ENOMEM, EMFILE (or no uring at
-// build time) falls back to sync and fills `note` (≤ n bytes) with one sentence: cause and cure. With
-// IO_URING asked for explicitly a failure is an error.
+// Decides IO_AUTO once for the process: tries to set up a ring. On EPERM, ENOSYS, ENOMEM, EMFILE
+// (or no uring at build time) falls back to sync and fills `note` (≤ n bytes) with one sentence:
+// cause and cure. With IO_URING asked for explicitly a failure is an error.
 int io_choose(enum io_mode *mode, char *note, size_t n, struct err *err);
 const char *io_mode_name(enum io_mode mode);
 bool io_mode_by_name(const char *name, enum io_mode *mode);
@@ -47,12 +54,17 @@ int io_open(struct io **out, const struct io_options *options, struct sources *s
             struct err *err);
 void io_close(struct io *io); // waits for what is in flight
 
-// A free tile, waiting for one if need be. NULL after a failure (then io_drain reports it).
+// A free tile, waiting for one if need be. NULL after a failure (then io_drain reports it). The
+// caller may hold several, but not all of them at once when it asks for one more.
 struct io_tile *io_tile_get(struct io *io);
-// Points the tile at source bytes; n <= IO_VIEW_MAX. -1 if they cannot be had.
+// Points the tile at source bytes, 0 < n <= IO_VIEW_MAX: a mapped window, or in sync mode a read
+// into tile->buf where they fit. Sets tile->n. Waits for writes that hold windows while
+// window_bytes would be passed. -1 if they cannot be had.
 int io_tile_view(struct io *io, struct io_tile *tile, uint32_t file, uint64_t off, size_t n,
                  struct err *err);
-// Queues tile->data[0..n) for `fd` at `off`. The tile belongs to the queue until written.
+// Queues tile->data[0..n) for `fd` at `off`, 0 < n. The tile belongs to the queue until written.
+// After a failure nothing more is written and the tile is just given back.
+// Writeback of what was written is started behind, every 8 MiB, without waiting.
 void io_tile_write(struct io *io, struct io_tile *tile, int fd, uint64_t off, size_t n);
 // Gives back a tile that was not written.
 void io_tile_drop(struct io *io, struct io_tile *tile);
@@ -64,24 +76,48 @@ enum { IO_VIEW_MAX = 16 << 20 };
 struct io_view {
   const uint8_t *at;
   size_t n;
-  void *map;        // internal
-  size_t map_bytes; // internal
+  // internal:
+  uint64_t off;
+  uint32_t file;
+  enum { IO_VIEW_ENDED, IO_VIEW_MAPPED, IO_VIEW_COPIED, IO_VIEW_LENT } kind;
+  struct io_window window; // COPIED: map and map_bytes are memory of ours
 };
+// n <= IO_VIEW_MAX. -1 (ERR_INPUT, ERR_IO) if the bytes cannot be had, and then there is no view to
+// end. Waits for written tiles to give back their windows while window_bytes would be passed; views
+// that the caller itself holds are its own care. A view is used on this thread only.
 int io_view(struct io *io, uint32_t file, uint64_t off, size_t n, struct io_view *view,
             struct err *err);
-// -1 (ERR_INPUT) if the file turned out truncated while the view was used.
+// -1 (ERR_INPUT) if the file turned out truncated while the view was used: what was computed from
+// it is worthless. ERR_IO where pages could not be read.
 int io_view_done(struct io *io, struct io_view *view, struct err *err);
+// Copies [off, off+n) of the file. ERR_INPUT if the file is shorter.
 int io_read(struct io *io, uint32_t file, uint64_t off, void *buf, size_t n, struct err *err);
 // Asks the system to read ahead; never fails.
 void io_will_need(struct io *io, uint32_t file, uint64_t off, uint64_t n);
 
-// Starts writeback of a finished range (does not wait), and makes a file durable.
+// Starts writeback of a finished range (does not wait). Only needed for what did not come through
+// tiles.
 void io_start_writeback(struct io *io, int fd, uint64_t off, uint64_t n);
-int io_sync(struct io *io, int fd, struct err *err); // fdatasync
+
+// Makes a file durable (fdatasync). Everything queued must have been drained. After a failure
+// nothing that was written to this file since its last successful sync may be believed to be on
+// disk, by any worker: the system reports such an error once.
+int io_sync(struct io *io, int fd, struct err *err);
+// The same in two steps, one at a time per queue, so that the next unit can be worked on meanwhile:
+//   drain unit k; [poll, wait: record unit k-1]; begin(k); fill and write unit k+1; drain; …
+// With uring it runs in the background; sync does it inside io_sync_begin. What was drained before
+// begin is durable when poll says done; io_sync_poll fails as io_sync does.
+void io_sync_begin(struct io *io, int fd);
+int io_sync_poll(struct io *io, bool wait, bool *done, struct err *err);
 
 // Tries to share the blocks of a source range with the output (FICLONERANGE). Returns the number of
-// bytes shared from the start of the range: 0 where file system, alignment or engine do not allow it.
+// bytes shared from the start of the range: 0 where file system, alignment or engine do not allow
+// it. Both ends must start on a block (io_clone_lead); what is left behind the last whole block is
+// the caller's to write. Shared bytes are still to be hashed, through a view.
 uint64_t io_clone(struct io *io, uint32_t file, uint64_t off, int fd, uint64_t out_off, uint64_t n);
+// Bytes from the start of a range to where both ends start on a block; UINT64_MAX if they never do.
+enum { IO_CLONE_BLOCK = 4096 };
+uint64_t io_clone_lead(uint64_t off, uint64_t out_off);
 
 uint64_t io_source_bytes_read(const struct io *io); // by this queue: views and reads
 

@@ -17,23 +17,29 @@ struct manifest_input {
   const char *weir_version;
   const char *const *source_sha256;  // hex per source file (--hash-inputs), or NULL
 };
+// ERR_USAGE if an output's name cannot be expressed (manifest_can_name); p->id is set.
 int manifest_write(struct json_out *out, const struct manifest_input *in, struct err *err);
+// A ':' or '/' in a name has no form in a manifest. To be asked before anything is run.
+bool manifest_can_name(const char *output);
+// `<onnx>.manifest.json` and `<onnx>.tensors.jsonl`.
+void manifest_name(char name[256], const char *onnx_name);
+void manifest_tensors_name(char name[256], const char *onnx_name);
 
 // One damaged place found by an audit.
 struct audit_damage {
   const char *file;
-  uint64_t off, len;      // the unit (shard)
+  uint64_t off, len;      // the unit (shard); of a missing file: all of it; of a long one: the excess
   const char *what;       // "digest differs", "file is missing", "file is short: 10 of 20 bytes"
 };
 struct audit_options {
-  uint32_t jobs;
+  uint32_t jobs;          // 0: processors available to us
   const volatile int *stop;
-  void (*damage)(void *ctx, const struct audit_damage *d);
+  void (*damage)(void *ctx, const struct audit_damage *d); // under a lock, from any thread
   void (*tick)(void *ctx, uint64_t bytes_done, uint64_t bytes_total);
   void *ctx;
 };
 struct audit_result {
-  uint64_t files, shards, damaged, bytes;
+  uint64_t files, shards, damaged, bytes; // damaged: shards
   char subject[256];
 };
 // Re-hashes what the manifest at `path` names (relative to its folder), in parallel. ERR_FAIL is not used: damage is
@@ -41,5 +47,28 @@ struct audit_result {
 // resources; ERR_INPUT: missing.
 int manifest_audit(const char *path, const struct audit_options *options,
                    struct audit_result *result, struct err *err);
+
+// ---- what others ask of a manifest ----
+
+struct manifest_shard {
+  uint32_t file;
+  uint64_t off, len;
+  uint8_t digest[DIGEST_BYTES];
+};
+// A manifest read back and found consistent: names are base names, the shards of a file leave no hole.
+struct manifest {
+  struct arena arena;
+  const char *subject;
+  const char **files; // in order of their first shard
+  uint64_t *sizes;
+  uint32_t n_files;
+  struct manifest_shard *shards;
+  uint32_t n_shards;
+  uint8_t plan_id[DIGEST_BYTES];
+};
+// Missing is ERR_INPUT, anything that is not a consistent manifest of ours ERR_MODEL. `shown`: its name in messages.
+int manifest_read(struct manifest *m, int dir, const char *name, const char *shown,
+                  struct err *err);
+void manifest_free(struct manifest *m);
 
 #endif

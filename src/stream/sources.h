@@ -13,6 +13,7 @@ enum { SOURCES_MAX_OPEN = 200, SOURCES_MAX_LOCATION = 4096 };
 
 struct sources_options {
   bool allow_links; // symbolic links (staying in, or in a cache layout, leading out of, the folder) and hard links
+  bool walk;        // resolve names component by component even where openat2 exists (for tests)
 };
 
 struct fingerprint {
@@ -34,6 +35,10 @@ void sources_close(struct sources *s);
 // without allow_links, nlink > 1 without allow_links, missing (ERR_INPUT; the rest ERR_MODEL).
 int sources_add(struct sources *s, struct span location, uint32_t *file, struct err *err);
 
+// As sources_add, by name only: nothing is opened, the size is 0. For looking at a model without its
+// data (load's no_external); such a file cannot be read.
+int sources_add_name(struct sources *s, struct span location, uint32_t *file, struct err *err);
+
 uint32_t sources_count(const struct sources *s);
 const char *sources_name(const struct sources *s, uint32_t file); // as written; row 0: base name
 const char *sources_folder(const struct sources *s);              // as given by the user
@@ -41,7 +46,8 @@ uint64_t sources_size(const struct sources *s, uint32_t file);
 struct fingerprint sources_fingerprint(const struct sources *s, uint32_t file);
 
 // A descriptor for reading, valid until sources_release_fd. Reopens (and checks the identity of) a
-// file whose descriptor was closed to stay under the limit.
+// file whose descriptor was closed to stay under the limit. Only descriptors in use at this moment can
+// exceed SOURCES_MAX_OPEN.
 int sources_fd(struct sources *s, uint32_t file, int *fd, struct err *err);
 void sources_release_fd(struct sources *s, uint32_t file);
 

@@ -25,7 +25,7 @@ Examples:
   make_encoder.py encoder-model.onnx                              24 layers, 2.4 GB in encoder-model.onnx.data
   make_encoder.py --size 2M tiny.onnx                             narrower layers, as many as make 2 MB
   make_encoder.py --layers 2 --sidecar per-tensor dir/enc.onnx    one file a tensor
-  make_encoder.py --size 24G --sparse big.onnx                    239 layers on next to no disk
+  make_encoder.py --size 24G --sparse big.onnx                    238 layers on next to no disk
 """
 
 import argparse
@@ -380,9 +380,9 @@ class Filler:
 
 def write_file(path, write):
     """Call write(file), and end the file where it stopped, holes included."""
-    with open(path, "wb", buffering=0) as raw:
-        write(raw)
-        raw.truncate(raw.tell())
+    with open(path, "wb") as file:
+        write(file)
+        file.truncate(file.tell())
 
 
 def choose_places(weights, sidecar, data_name):
@@ -444,7 +444,7 @@ def fit(shape, size, narrow):
         bare = weights_bytes(Shape(**{**vars(shape), "layers": 0}))
         each = weights_bytes(Shape(**{**vars(shape), "layers": 1})) - bare
         layers = round((size - bare) / each)
-        if layers >= 2 or not narrow or shape.d_model <= 16 * shape.heads // 8:
+        if layers >= 2 or not narrow or shape.d_model < 8 * shape.heads:
             return Shape(**{**vars(shape), "layers": max(1, layers)})
         half = {name: getattr(shape, name) // 2 for name in ("d_model", "ff", "channels")}
         shape = Shape(**{**vars(shape), **half})

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Measure what README.md claims, and print its table.
+
+  bench/claims.py MODEL [--rounds 7] [--only NAME]…       all claims, or some
+
+MODEL is an external-data encoder of about 2.4 GB: tests/support/make_encoder.py writes one, bench/export_parakeet.py
+the real architecture. The peers (onnx-conv2matmul, onnx, onnx_ir) come from tests/requirements.txt; run this with the
+Python of that environment. How it measures: measure.py. Nothing here asserts.
+
+  conv2matmul   weir conv2matmul against `cp` + `sync` of the same files + their SHA-256 divided by the cores
+  peer          the same against onnx-conv2matmul
+  convert       weir convert against onnx_ir load + save + sync
+  index         a chain of 1 000 000 nodes and initializers: weir's planning against onnx.load
+  size          time per byte and memory at 0.2, 2.4 and 24 GB (sparse sources, null engine)
+"""
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from measure import Arm, copy_and_sync, hash_files, peaks, ratios, rounds, show, weir
+
+SUPPORT = Path(__file__).resolve().parent.parent / "tests" / "support"
+
+PEER = "import sys\nfrom onnx_conv2matmul.cli import main\nsys.argv = ['onnx-conv2matmul'] + sys.argv[1:]\nmain()\n"
+IR_SAVE = (
+    "import sys, onnx_ir\n"
+    "m = onnx_ir.load(sys.argv[1])\n"
+    "onnx_ir.save(m, sys.argv[2], external_data=sys.argv[2].rsplit('/', 1)[1] + '.data')\n"
+)
+ONNX_LOAD = "import sys, onnx\nonnx.load(sys.argv[1])\n"
+
+
+def files_of(model):
+    """The .onnx and everything beside it that it may name."""
+    model = Path(model)
+    return [p for p in sorted(model.parent.iterdir()) if p.is_file()]
+
+
+def weir_arm(name, words, out):
+    outputs = [out, f"{out}.data", f"{out}.manifest.json"]
+    return Arm(name, [[weir(), *words, str(out), "--quiet", "--force"]], outputs)
+
+
+def conv2matmul(model, work, n):
+    files = files_of(model)
+    base, dgst = copy_and_sync(files, work / "copy"), hash_files(files)
+    ours = weir_arm("weir conv2matmul", ["conv2matmul", str(model), "--extended-conv1x1"], work / "c2m.onnx")
+    rounds([base, dgst, ours], n, files)
+    cores = os.cpu_count()
+    values = [o / (b + d / cores) for o, b, d in zip(ours.seconds, base.seconds, dgst.seconds)]
+    yield "conv2matmul / (cp + sync + SHA-256/cores)", sorted(values)[len(values) // 2], values, 0.9
+    yield "peak memory, MB", ours.peak / 1e6, [ours.peak / 1e6], None
+
+
+def peer(model, work, n):
+    files = files_of(model)
+    out = work / "peer.onnx"
+    theirs = Arm("onnx-conv2matmul",
+                 [[sys.executable, "-c", PEER, str(model), str(out), "--extended-conv1x1", "--skip-checker"]],
+                 [out, f"{out}.data"])
+    ours = weir_arm("weir conv2matmul", ["conv2matmul", str(model), "--extended-conv1x1"], work / "c2m.onnx")
+    rounds([theirs, ours], n, files)
+    print(show("peer / weir, time", ratios(theirs, ours)))
+    values = [t / o for t, o in zip(theirs.seconds, ours.seconds)]
+    yield "times faster than onnx-conv2matmul", sorted(values)[len(values) // 2], values, 5
+    yield "times less memory", theirs.peak / ours.peak, [theirs.peak / ours.peak], 45
+
+
+def convert(model, work, n):
+    files = files_of(model)
+    out = work / "ir.onnx"
+    theirs = Arm("onnx_ir save",
+                 [[sys.executable, "-c", IR_SAVE, str(model), str(out)], ["sync", str(out), f"{out}.data"]],
+                 [out, f"{out}.data"])
+    ours = weir_arm("weir convert", ["convert", str(model)], work / "convert.onnx")
+    rounds([theirs, ours], n, files)
+    values = [o / t for t, o in zip(theirs.seconds, ours.seconds)]
+    yield "convert / onnx_ir", sorted(values)[len(values) // 2], values, 1
+    yield "memory / onnx_ir", ours.peak / theirs.peak, [ours.peak / theirs.peak], 1
+
+
+def index(_model, work, n):
+    chain = work / "chain.onnx"
+    peaks.run([sys.executable, str(SUPPORT / "chain.py"), "1000000", str(chain)])
+    theirs = Arm("onnx.load", [[sys.executable, "-c", ONNX_LOAD, str(chain)]])
+    ours = Arm("weir plan", [[weir(), "conv2matmul", str(chain), "--dry-run", "--quiet"]])
+    rounds([theirs, ours], n, [chain])
+    chain.unlink()
+    values = [o / t for t, o in zip(theirs.seconds, ours.seconds)]
+    yield "index and plan / onnx.load", sorted(values)[len(values) // 2], values, 0.5
+    yield "peak memory, MB", ours.peak / 1e6, [ours.peak / 1e6], 400
+
+
+def size(_model, work, n):
+    arms, per_byte = [], {}
+    for text in ("0.2G", "2.4G", "24G"):
+        model = work / f"sparse-{text}" / "encoder.onnx"
+        model.parent.mkdir(exist_ok=True)
+        peaks.run([sys.executable, str(SUPPORT / "make_encoder.py"), str(model), "--size", text, "--sparse"])
+        report = work / f"report-{text}.json"
+        arms.append(Arm(text, [[weir(), "conv2matmul", str(model), str(work / "null.onnx"), "--io", "null", "--quiet",
+                                "--report-json", str(report)]]))
+    rounds(arms, n, [])
+    for arm in arms:
+        common = json.loads((work / f"report-{arm.name}.json").read_text())["weir"]
+        size_bytes = sum(f["size"] for f in common["output"])
+        per_byte[arm.name] = [s / size_bytes for s in arm.seconds]
+        rest = (common["peak_memory_bytes"] - common["index_bytes"]) / 2**20
+        yield f"{arm.name}: VmHWM - index, MiB", rest, [rest], 64
+    values = [b / a for a, b in zip(per_byte["2.4G"], per_byte["24G"])]
+    yield "time per byte, 24 GB / 2.4 GB", sorted(values)[len(values) // 2], values, 1.25
+
+
+CLAIMS = {"conv2matmul": conv2matmul, "peer": peer, "convert": convert, "index": index, "size": size}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=Path)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--only", action="append", choices=sorted(CLAIMS))
+    parser.add_argument("--work", type=Path, help="folder for outputs, on the file system to measure")
+    args = parser.parse_args()
+    work = Path(tempfile.mkdtemp(prefix="weir-bench-", dir=args.work))
+    rows = []
+    try:
+        for name in args.only or CLAIMS:
+            print(f"{name}:", file=sys.stderr)
+            for what, value, values, bound in CLAIMS[name](args.model, work, args.rounds):
+                rows.append((name, what, value, min(values), max(values), bound))
+    finally:
+        shutil.rmtree(work)
+    print("| claim | figure | median | min-max | bound |\n|---|---|---|---|---|")
+    for name, what, value, least, most, bound in rows:
+        print(f"| {name} | {what} | {value:.2f} | {least:.2f}-{most:.2f} | {'' if bound is None else bound} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+// JSON out: a writer that appends to one growing buffer.
+//
+// The text is a function of the calls alone: no white space unless asked for, keys in the order
+// given, integers never through a double (past 2^53, where other readers round, they are decimal
+// strings), doubles in the shortest form that reads back, laid out as Python prints them.
+//
+// Strings are bytes from files. Valid UTF-8 stays readable, except characters that steer a
+// terminal, which are escaped; a byte that belongs to no valid character is written \udcNN (a lone
+// low surrogate, Python's "surrogateescape"), which no valid text contains, so every string of
+// bytes comes back from json_parse unchanged.
+//
+// The commas: `comma` says that the open container has an element already. A key clears the way
+// for its value (`keyed`), which then needs neither comma nor line break.
+#include "arena.h"
+#include "json.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+enum { DEPTH_MAX = 64 };
+#define EXACT_MAX ((uint64_t)1 << 53)
+
+static void put(struct json_out *j, const void *bytes, size_t n) {
+  j->text = table_grow(j->text, &j->cap, j->n + n + 1, 1);
+  memcpy(j->text + j->n, bytes, n);
+  j->n += n;
+  j->text[j->n] = '\0';
+}
+
+static void put_char(struct json_out *j, char c) {
+  put(j, &c, 1);
+}
+
+static void put_line_break(struct json_out *j, int depth) {
+  put_char(j, '\n');
+  for (int i = 0; i < depth * j->indent; i++)
+    put_char(j, ' ');
+}
+
+static bool in_array(const struct json_out *j) {
+  return j->depth > 0 && j->arrays >> (j->depth - 1) & 1;
+}
+
+// Elements of an array that lies in no other array.
+static bool breaks_elements(const struct json_out *j) {
+  if (j->indent) return j->depth > 0;
+  if (!j->line_elements || !in_array(j)) return false;
+  return (j->arrays & (((uint64_t)1 << (j->depth - 1)) - 1)) == 0;
+}
+
+// What stands before an element: a comma, a line break, or nothing after its key.
+static void begin_element(struct json_out *j) {
+  if (j->keyed) {
+    j->keyed = false;
+    return;
+  }
+  if (j->comma) put_char(j, ',');
+  if (breaks_elements(j) || (j->broken && j->depth > 0)) put_line_break(j, j->depth);
+  j->broken = false;
+  j->comma = true;
+}
+
+static void open_container(struct json_out *j, char bracket) {
+  begin_element(j);
+  put_char(j, bracket);
+  assert(j->depth < DEPTH_MAX);
+  const uint64_t bit = (uint64_t)1 << j->depth++;
+  j->arrays = bracket == '[' ? j->arrays | bit : j->arrays & ~bit;
+  j->comma = false;
+}
+
+static void close_container(struct json_out *j, char bracket) {
+  assert(j->depth > 0 && !j->keyed && in_array(j) == (bracket == ']'));
+  const bool broken = (j->comma && breaks_elements(j)) || j->broken;
+  j->depth--;
+  if (broken) put_line_break(j, j->depth);
+  put_char(j, bracket);
+  j->broken = false;
+  j->comma = true;
+}
+
+void json_object(struct json_out *j) {
+  open_container(j, '{');
+}
+
+void json_end_object(struct json_out *j) {
+  close_container(j, '}');
+}
+
+void json_array(struct json_out *j) {
+  open_container(j, '[');
+}
+
+void json_end_array(struct json_out *j) {
+  close_container(j, ']');
+}
+
+void json_key(struct json_out *j, const char *key) {
+  assert(j->depth > 0 && !in_array(j));
+  json_text(j, key);
+  put(j, ": ", j->indent ? 2 : 1);
+  j->keyed = true;
+}
+
+static void put_unit(struct json_out *j, uint32_t unit) {
+  char escape[8];
+  put(j, escape, (size_t)snprintf(escape, sizeof escape, "\\u%04x", (unsigned)unit));
+}
+
+static void put_escaped(struct json_out *j, uint32_t c) {
+  static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
+  const char *at = c && c < 0x80 ? strchr(from, (int)c) : NULL;
+  if (at) put(j, (char[]){'\\', to[at - from]}, 2);
+  else put_unit(j, c); // what steers a terminal lies below U+10000
+}
+
+void json_string(struct json_out *j, struct span s) {
+  begin_element(j);
+  put_char(j, '"');
+  for (size_t i = 0; i < s.n;) {
+    uint32_t c = 0;
+    size_t n = utf8_length(span_of(s.at + i, s.n - i), &c);
+    if (n == 0) put_unit(j, 0xdc00u + s.at[i]);
+    else if (c == '"' || c == '\\' || utf8_steers_terminal(c)) put_escaped(j, c);
+    else put(j, s.at + i, n);
+    i += n ? n : 1;
+  }
+  put_char(j, '"');
+}
+
+void json_text(struct json_out *j, const char *s) {
+  json_string(j, span_str(s));
+}
+
+void json_raw(struct json_out *j, struct span text) {
+  begin_element(j);
+  put(j, text.at, text.n);
+}
+
+static void put_number(struct json_out *j, const char *digits, bool quoted) {
+  begin_element(j);
+  if (quoted) put_char(j, '"');
+  put(j, digits, strlen(digits));
+  if (quoted) put_char(j, '"');
+}
+
+void json_uint(struct json_out *j, uint64_t x) {
+  char digits[24];
+  snprintf(digits, sizeof digits, "%llu", (unsigned long long)x);
+  put_number(j, digits, x > EXACT_MAX);
+}
+
+void json_int(struct json_out *j, int64_t x) {
+  char digits[24];
+  snprintf(digits, sizeof digits, "%lld", (long long)x);
+  const uint64_t size = x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
+  put_number(j, digits, size > EXACT_MAX);
+}
+
+// Python's layout: positional from 1e-4 up to 1e16, always with a point or an exponent.
+static void format_double(char out[40], double x) {
+  int digits = 1;
+  do
+    snprintf(out, 40, "%.*e", digits - 1, x);
+  while (strtod(out, NULL) != x && digits++ < 17);
+  const int exponent = atoi(strchr(out, 'e') + 1);
+  if (exponent < -4 || exponent >= 16) {
+    snprintf(out, 40, "%.*e", digits - 1, x);
+    return;
+  }
+  const int decimals = digits - 1 - exponent;
+  snprintf(out, 40, "%.*f", decimals > 0 ? decimals : 1, x);
+}
+
+void json_double(struct json_out *j, double x) {
+  if (isnan(x)) {
+    json_text(j, "NaN");
+  } else if (isinf(x)) {
+    json_text(j, x > 0 ? "Infinity" : "-Infinity");
+  } else {
+    char digits[40];
+    format_double(digits, x);
+    put_number(j, digits, false);
+  }
+}
+
+void json_bool(struct json_out *j, bool x) {
+  begin_element(j);
+  put(j, x ? "true" : "false", x ? 4 : 5);
+}
+
+void json_null(struct json_out *j) {
+  begin_element(j);
+  put(j, "null", 4);
+}
+
+void json_newline(struct json_out *j) {
+  if (j->depth > 0) {
+    j->broken = true;
+    return;
+  }
+  put_char(j, '\n');
+  j->comma = false;
+}
+
+void json_done(struct json_out *j) {
+  table_free(j->text, j->cap, 1);
+  memset(j, 0, sizeof *j);
+}

@@ -1,0 +1,396 @@
+// The promises of the edits, as checks with words.
+//
+// What must hold is what keeps the model a model: rows exist and live; a value has one producer; a
+// name means one thing wherever it is used; a graph hangs in one place. What an edit need not
+// promise is that the model is finished: between two edits of a pass, values may lack a producer and
+// nodes may stand before their inputs. Structure is checked after the pass.
+//
+// Scopes: a node may use a value of its own graph or of one around it, unless a value of the same
+// name in between hides it. New names must be free in the graph and all around it.
+#include "edit_check.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void edit_check_promise(int rc, const struct err *err) {
+  if (rc == 0) return;
+  fprintf(stderr, "weir: an edit broke its promise: %s\n", err->msg);
+  abort();
+}
+
+// ---- rows and names ----------------------------------------------------------------------------
+
+int edit_check_node(const struct edits *e, uint32_t node, struct err *err) {
+  if (node >= e->m->n_nodes) return err_set(err, ERR_MODEL, "there is no node n%u", node);
+  if (e->m->nodes[node].flags & NODE_DEAD)
+    return err_set(err, ERR_MODEL, "node g%u/n%u was removed", e->m->nodes[node].graph, node);
+  return 0;
+}
+
+int edit_check_value(const struct edits *e, uint32_t value, struct err *err) {
+  if (value >= e->m->n_values) return err_set(err, ERR_MODEL, "there is no value v%u", value);
+  const struct model_value *v = &e->m->values[value];
+  if (v->flags & VALUE_DEAD)
+    return err_set(err, ERR_MODEL, "value g%u/v%u '%s' was removed", v->graph, value,
+                   quote(model_name(e->m, v->name)).s);
+  return 0;
+}
+
+int edit_check_graph(const struct edits *e, uint32_t graph, struct err *err) {
+  if (graph >= e->m->n_graphs) return err_set(err, ERR_MODEL, "there is no graph g%u", graph);
+  if (e->m->graphs[graph].flags & GRAPH_DEAD)
+    return err_set(err, ERR_MODEL, "graph g%u was removed", graph);
+  return 0;
+}
+
+int edit_check_tensor(const struct edits *e, uint32_t tensor, struct err *err) {
+  if (tensor >= e->m->n_tensors) return err_set(err, ERR_MODEL, "there is no tensor t%u", tensor);
+  if (e->m->tensors[tensor].flags & TENSOR_DEAD)
+    return err_set(err, ERR_MODEL, "tensor t%u '%s' was removed", tensor,
+                   quote(model_name(e->m, e->m->tensors[tensor].name)).s);
+  return 0;
+}
+
+static int check_text(struct span s, const char *what, struct err *err) {
+  if (s.n > 0 && memchr(s.at, 0, s.n))
+    return err_set(err, ERR_MODEL, "%s '%s' has a NUL in it", what, quote(s).s);
+  return 0;
+}
+
+static int check_given(struct span s, const char *what, struct err *err) {
+  if (s.n == 0) return err_set(err, ERR_MODEL, "%s is empty", what);
+  return check_text(s, what, err);
+}
+
+static int check_free(const struct edits *e, uint32_t graph, struct span name, struct err *err) {
+  if (check_given(name, "the name of a value", err)) return -1;
+  const uint32_t id = model_find_name(e->m, name);
+  const uint32_t taken = id == NO_ID ? NO_ID : model_lookup(e->m, graph, id);
+  if (taken == NO_ID) return 0;
+  return err_set(err, ERR_MODEL, "the name '%s' is taken by value g%u/v%u", quote(name).s,
+                 e->m->values[taken].graph, taken);
+}
+
+// Does the value's name reach it from `graph`?
+static bool sees(const struct model *m, uint32_t graph, uint32_t value, uint32_t name) {
+  for (; graph != NO_ID; graph = m->graphs[graph].parent) {
+    if (graph == m->values[value].graph) return true;
+    if (model_value_in(m, graph, name) != NO_ID) return false;
+  }
+  return false;
+}
+
+static int check_visible(const struct edits *e, uint32_t graph, uint32_t value, struct err *err) {
+  if (edit_check_value(e, value, err)) return -1;
+  if (sees(e->m, graph, value, e->m->values[value].name)) return 0;
+  return err_set(err, ERR_MODEL, "value g%u/v%u '%s' cannot be seen from graph g%u",
+                 e->m->values[value].graph, value, quote(model_value_name(e->m, value)).s, graph);
+}
+
+// ---- attributes and recipes --------------------------------------------------------------------
+
+static int check_recipe(const struct edits *e, uint32_t recipe, struct err *err) {
+  if (recipe >= e->r->n_rows) return err_set(err, ERR_MODEL, "there is no recipe %u", recipe);
+  return 0;
+}
+
+static int check_attr_graph(const struct edits *e, uint32_t graph, uint32_t hung,
+                            struct err *err) {
+  if (edit_check_graph(e, graph, err)) return -1;
+  const struct model_graph *g = &e->m->graphs[graph];
+  if (g->kind != GRAPH_SUB || g->owner != NO_ID)
+    return err_set(err, ERR_MODEL, "graph g%u hangs somewhere already", graph);
+  if (g->parent != hung)
+    return err_set(err, ERR_MODEL, "graph g%u was made for graph g%u, not g%u", graph, g->parent,
+                   hung);
+  return 0;
+}
+
+static int check_attr(const struct edits *e, uint32_t graph, const struct edit_attr *a,
+                      struct err *err) {
+  if (check_given(span_str(a->name), "the name of an attribute", err)) return -1;
+  switch (a->type) {
+  case ATTR_FLOAT:
+  case ATTR_INT:
+  case ATTR_STRING:
+  case ATTR_FLOATS:
+  case ATTR_INTS: return 0;
+  case ATTR_TENSOR: return check_recipe(e, a->recipe, err);
+  case ATTR_GRAPH: return check_attr_graph(e, a->graph, graph, err);
+  default:
+    return err_set(err, ERR_MODEL, "attribute '%s' has a type that no edit makes",
+                   quote_str(a->name).s);
+  }
+}
+
+static int check_attrs(const struct edits *e, const struct edit_node *spec, struct err *err) {
+  if (spec->n_attrs > UINT16_MAX)
+    return err_set(err, ERR_MODEL, "%u attributes are more than %u", spec->n_attrs, UINT16_MAX);
+  for (uint32_t i = 0; i < spec->n_attrs; i++) {
+    const struct edit_attr *a = &spec->attrs[i];
+    if (check_attr(e, spec->graph, a, err)) return -1;
+    for (uint32_t k = 0; k < i; k++) {
+      if (strcmp(spec->attrs[k].name, a->name) == 0)
+        return err_set(err, ERR_MODEL, "attribute '%s' is given twice", quote_str(a->name).s);
+      if (a->type == ATTR_GRAPH && spec->attrs[k].type == ATTR_GRAPH &&
+          spec->attrs[k].graph == a->graph)
+        return err_set(err, ERR_MODEL, "graph g%u is given twice", a->graph);
+    }
+  }
+  return 0;
+}
+
+// ---- nodes -------------------------------------------------------------------------------------
+
+int edit_check_group(const struct edits *e, uint32_t site, struct err *err) {
+  // The site may be gone: a group is about what was there.
+  if (site != NO_ID && site >= e->m->n_nodes)
+    return err_set(err, ERR_MODEL, "there is no node n%u", site);
+  return 0;
+}
+
+static int check_before(const struct edits *e, uint32_t graph, uint32_t before, struct err *err) {
+  if (before == NO_ID) return 0;
+  if (edit_check_node(e, before, err)) return -1;
+  if (e->m->nodes[before].graph != graph)
+    return err_set(err, ERR_MODEL, "node g%u/n%u is not in graph g%u", e->m->nodes[before].graph,
+                   before, graph);
+  return 0;
+}
+
+static int check_old_output(const struct edits *e, uint32_t graph, uint32_t value,
+                            struct err *err) {
+  const struct model *m = e->m;
+  if (value >= m->n_values) return err_set(err, ERR_MODEL, "there is no value v%u", value);
+  const struct model_value *v = &m->values[value];
+  const struct quoted name = quote(model_name(m, v->name));
+  if (v->graph != graph)
+    return err_set(err, ERR_MODEL, "value g%u/v%u '%s' is not in graph g%u", v->graph, value,
+                   name.s, graph);
+  if (v->flags & VALUE_DEAD) return check_free(e, graph, model_name(m, v->name), err);
+  if (v->kind == VALUE_UNDEFINED) return 0;
+  return err_set(err, ERR_MODEL, "value g%u/v%u '%s' has a producer already", graph, value, name.s);
+}
+
+static int check_output(const struct edits *e, uint32_t graph, const struct edit_output *to,
+                        struct err *err) {
+  if (to->value != NO_ID) return check_old_output(e, graph, to->value, err);
+  return to->name.n == 0 ? 0 : check_free(e, graph, to->name, err);
+}
+
+static struct span output_name(const struct edits *e, const struct edit_output *to) {
+  return to->value == NO_ID ? to->name : model_value_name(e->m, to->value);
+}
+
+static int check_outputs(const struct edits *e, const struct edit_node *spec, struct err *err) {
+  for (uint32_t i = 0; i < spec->n_out; i++) {
+    if (check_output(e, spec->graph, &spec->out[i], err)) return -1;
+    const struct span name = output_name(e, &spec->out[i]);
+    for (uint32_t k = 0; k < i && name.n > 0; k++)
+      if (span_eq(name, output_name(e, &spec->out[k])))
+        return err_set(err, ERR_MODEL, "value '%s' is given as two outputs", quote(name).s);
+  }
+  return 0;
+}
+
+int edit_check_add_node(const struct edits *e, const struct edit_node *spec, struct err *err) {
+  if (edit_check_graph(e, spec->graph, err)) return -1;
+  if (check_before(e, spec->graph, spec->before, err)) return -1;
+  if (check_text(spec->name, "the name of a node", err)) return -1;
+  if (check_given(spec->op_type, "the operator of a node", err)) return -1;
+  if (check_text(spec->domain, "the domain of a node", err)) return -1;
+  for (uint32_t i = 0; i < spec->n_in; i++)
+    if (spec->in[i] != NO_ID && check_visible(e, spec->graph, spec->in[i], err)) return -1;
+  if (check_outputs(e, spec, err)) return -1;
+  return check_attrs(e, spec, err);
+}
+
+int edit_check_move_node(const struct edits *e, uint32_t node, uint32_t before, struct err *err) {
+  if (edit_check_node(e, node, err)) return -1;
+  if (node == before)
+    return err_set(err, ERR_MODEL, "node n%u cannot stand before itself", node);
+  return check_before(e, e->m->nodes[node].graph, before, err);
+}
+
+static int check_slot(uint32_t slot, uint32_t n, const char *what, struct err *err) {
+  if (slot <= n) return 0;
+  return err_set(err, ERR_MODEL, "%s %u does not follow the %u there are", what, slot, n);
+}
+
+int edit_check_set_input(const struct edits *e, uint32_t node, uint32_t slot, uint32_t value,
+                         struct err *err) {
+  if (edit_check_node(e, node, err)) return -1;
+  if (check_slot(slot, e->m->nodes[node].n_in, "input slot", err)) return -1;
+  return value == NO_ID ? 0 : check_visible(e, e->m->nodes[node].graph, value, err);
+}
+
+int edit_check_set_output(const struct edits *e, uint32_t node, uint32_t slot,
+                          struct edit_output to, struct err *err) {
+  if (edit_check_node(e, node, err)) return -1;
+  if (check_slot(slot, e->m->nodes[node].n_out, "output slot", err)) return -1;
+  return check_output(e, e->m->nodes[node].graph, &to, err);
+}
+
+int edit_check_set_attr(const struct edits *e, uint32_t node, const struct edit_attr *attr,
+                        struct err *err) {
+  if (edit_check_node(e, node, err)) return -1;
+  const struct model_node *n = &e->m->nodes[node];
+  const bool there = model_attr_named(e->m, node, attr->name) != NULL;
+  if (attr->type == ATTR_UNDEFINED && !there)
+    return err_set(err, ERR_MODEL, "node n%u has no attribute '%s'", node,
+                   quote_str(attr->name).s);
+  if (attr->type == ATTR_UNDEFINED) return 0;
+  if (!there && n->n_attrs == UINT16_MAX)
+    return err_set(err, ERR_MODEL, "node n%u has %u attributes already", node, UINT16_MAX);
+  return check_attr(e, n->graph, attr, err);
+}
+
+// ---- tensors -----------------------------------------------------------------------------------
+
+int edit_check_add_tensor(const struct edits *e, uint32_t graph, struct span name, uint32_t recipe,
+                          struct err *err) {
+  if (edit_check_graph(e, graph, err) || check_free(e, graph, name, err)) return -1;
+  return check_recipe(e, recipe, err);
+}
+
+int edit_check_replace_tensor(const struct edits *e, uint32_t tensor, uint32_t recipe,
+                              struct err *err) {
+  if (edit_check_tensor(e, tensor, err)) return -1;
+  if (e->m->tensors[tensor].flags & TENSOR_SPARSE)
+    return err_set(err, ERR_MODEL, "tensor t%u is a part of a sparse tensor", tensor);
+  return check_recipe(e, recipe, err);
+}
+
+int edit_check_remove_tensor(const struct edits *e, uint32_t tensor, struct err *err) {
+  if (edit_check_tensor(e, tensor, err)) return -1;
+  const struct model_tensor *t = &e->m->tensors[tensor];
+  const struct quoted name = quote(model_name(e->m, t->name));
+  if (t->home != HOME_INITIALIZER)
+    return err_set(err, ERR_MODEL, "tensor t%u '%s' is not an initializer", tensor, name.s);
+  const uint32_t uses = model_use_count(e->m, t->owner);
+  if (uses > 0)
+    return err_set(err, ERR_MODEL, "initializer t%u '%s' still has %u uses", tensor, name.s, uses);
+  return 0;
+}
+
+// ---- values ------------------------------------------------------------------------------------
+
+int edit_check_rename_value(const struct edits *e, uint32_t value, struct span name,
+                            struct err *err) {
+  if (edit_check_value(e, value, err)) return -1;
+  if (check_free(e, e->m->values[value].graph, name, err)) return -1;
+  const uint32_t id = model_find_name(e->m, name);
+  for (uint32_t u = e->m->values[value].first_use; u != NO_ID && id != NO_ID;
+       u = e->m->refs[u].next) {
+    const uint32_t graph = e->m->nodes[e->m->refs[u].node].graph;
+    if (!sees(e->m, graph, value, id))
+      return err_set(err, ERR_MODEL, "the name '%s' means another value in graph g%u",
+                     quote(name).s, graph);
+  }
+  return 0;
+}
+
+static int check_dims(const struct edits *e, const struct model_dim *dims, uint32_t rank,
+                      struct err *err) {
+  if (rank == NO_ID) return 0;
+  if (rank > UINT16_MAX)
+    return err_set(err, ERR_MODEL, "%u dims are more than %u", rank, UINT16_MAX);
+  for (uint32_t i = 0; i < rank; i++)
+    if (dims[i].value < -1 || (dims[i].value == -1 && dims[i].param >= e->m->n_name_at))
+      return err_set(err, ERR_MODEL, "dim %u is neither a size nor a name", i);
+  return 0;
+}
+
+int edit_check_retype_value(const struct edits *e, uint32_t value, const struct model_dim *dims,
+                            uint32_t rank, struct err *err) {
+  if (edit_check_value(e, value, err)) return -1;
+  return check_dims(e, dims, rank, err);
+}
+
+int edit_check_replace_uses(const struct edits *e, uint32_t from, uint32_t to, struct err *err) {
+  if (edit_check_value(e, from, err) || edit_check_value(e, to, err)) return -1;
+  if (from == to) return err_set(err, ERR_MODEL, "value v%u cannot replace itself", from);
+  for (uint32_t u = e->m->values[from].first_use; u != NO_ID; u = e->m->refs[u].next)
+    if (check_visible(e, e->m->nodes[e->m->refs[u].node].graph, to, err)) return -1;
+  return 0;
+}
+
+// ---- graphs, functions, the model --------------------------------------------------------------
+
+int edit_check_add_graph_input(const struct edits *e, uint32_t graph, struct span name,
+                               const struct model_dim *dims, uint32_t rank, struct err *err) {
+  if (edit_check_graph(e, graph, err) || check_free(e, graph, name, err)) return -1;
+  return check_dims(e, dims, rank, err);
+}
+
+int edit_check_remove_graph_input(const struct edits *e, uint32_t value, struct err *err) {
+  if (edit_check_value(e, value, err)) return -1;
+  if (e->m->values[value].flags & VALUE_IS_INPUT) return 0;
+  return err_set(err, ERR_MODEL, "value v%u '%s' is no graph input", value,
+                 quote(model_value_name(e->m, value)).s);
+}
+
+int edit_check_set_graph_output(const struct edits *e, uint32_t graph, uint32_t position,
+                                uint32_t value, struct err *err) {
+  if (edit_check_graph(e, graph, err) || edit_check_value(e, value, err)) return -1;
+  if (check_slot(position, e->m->graphs[graph].n_outputs, "output", err)) return -1;
+  if (e->m->values[value].graph != graph)
+    return err_set(err, ERR_MODEL, "value g%u/v%u is not in graph g%u", e->m->values[value].graph,
+                   value, graph);
+  if (e->m->values[value].n_graph_outputs == UINT16_MAX)
+    return err_set(err, ERR_MODEL, "value v%u is listed as an output %u times", value, UINT16_MAX);
+  return 0;
+}
+
+int edit_check_add_subgraph(const struct edits *e, uint32_t parent, struct span name,
+                            struct err *err) {
+  if (edit_check_graph(e, parent, err)) return -1;
+  if (e->m->graphs[parent].depth >= 100)
+    return err_set(err, ERR_MODEL, "graph g%u lies %u deep; the limit is 100", parent,
+                   e->m->graphs[parent].depth);
+  return check_text(name, "the name of a graph", err);
+}
+
+int edit_check_add_function(const struct edits *e, struct span domain, struct span name,
+                            struct err *err) {
+  if (check_text(domain, "the domain of a function", err)) return -1;
+  if (check_given(name, "the name of a function", err)) return -1;
+  for (uint32_t i = 0; i < e->m->n_functions; i++) {
+    const struct model_function *f = &e->m->functions[i];
+    if (!(f->flags & FUNCTION_DEAD) && f->overload == e->m->empty &&
+        span_eq(model_name(e->m, f->domain), domain) && span_eq(model_name(e->m, f->name), name))
+      return err_set(err, ERR_MODEL, "function '%s' of domain '%s' exists already", quote(name).s,
+                     quote(domain).s);
+  }
+  return 0;
+}
+
+int edit_check_remove_function(const struct edits *e, uint32_t function, struct err *err) {
+  if (function >= e->m->n_functions)
+    return err_set(err, ERR_MODEL, "there is no function f%u", function);
+  if (e->m->functions[function].flags & FUNCTION_DEAD)
+    return err_set(err, ERR_MODEL, "function f%u was removed", function);
+  return 0;
+}
+
+int edit_check_set_opset(const struct edits *e, struct span domain, int64_t version,
+                         struct err *err) {
+  (void)e;
+  if (version < 1)
+    return err_set(err, ERR_MODEL, "opset version %lld is less than 1", (long long)version);
+  return check_text(domain, "the domain of an opset", err);
+}
+
+int edit_check_set_ir_version(const struct edits *e, int64_t version, struct err *err) {
+  (void)e;
+  if (version >= 1) return 0;
+  return err_set(err, ERR_MODEL, "IR version %lld is less than 1", (long long)version);
+}
+
+int edit_check_set_metadata(const struct edits *e, struct span key, struct span value,
+                            struct err *err) {
+  (void)e;
+  if (check_given(key, "the key of a metadata entry", err)) return -1;
+  return check_text(value, "a metadata value", err);
+}

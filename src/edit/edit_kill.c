@@ -1,0 +1,120 @@
+// Removal with everything that hangs below.
+//
+//   node ─▶ attributes ─▶ tensors
+//                      └▶ graphs ─▶ nodes … , values, initializers, value_infos
+//
+// Graphs in graphs are a work list, not a recursion. The nodes of all dying graphs go first, so
+// that no slot is left on the use list of a value outside; then one sweep over values and tensors
+// takes what lay in those graphs. The sweep costs the size of the tables, and happens only where a
+// graph dies.
+#include "edit_rows.h"
+
+#include <assert.h>
+
+struct dying {
+  uint32_t *graphs; // found so far; the first `done` have lost their nodes
+  uint32_t n, done;
+  size_t cap;
+};
+
+static void add_graph(struct dying *d, uint32_t graph) {
+  d->graphs = table_grow(d->graphs, &d->cap, (size_t)d->n + 1, sizeof *d->graphs);
+  d->graphs[d->n++] = graph;
+}
+
+static void kill_tensor(struct model *m, uint32_t tensor) {
+  if (tensor != NO_ID) m->tensors[tensor].flags |= TENSOR_DEAD;
+}
+
+static void kill_content(struct model *m, const struct model_attr *a, struct dying *d) {
+  const bool constant = model_attr_is_constant(m, a);
+  if (constant && a->first != NO_ID) kill_tensor(m, a->first);
+  for (uint32_t i = 0; i < a->count && !constant && a->first != NO_ID; i++) {
+    const uint32_t id = a->first + i;
+    switch ((enum attr_type)a->type) {
+    case ATTR_TENSOR:
+    case ATTR_TENSORS: kill_tensor(m, id); break;
+    case ATTR_GRAPH:
+    case ATTR_GRAPHS: add_graph(d, id); break;
+    case ATTR_SPARSE_TENSOR:
+    case ATTR_SPARSE_TENSORS:
+      kill_tensor(m, m->sparses[id].values);
+      kill_tensor(m, m->sparses[id].indices);
+      break;
+    default: return;
+    }
+  }
+}
+
+static void kill_attr(struct model *m, uint32_t attr, struct dying *d) {
+  struct model_attr *a = &m->attrs[attr];
+  if (a->flags & ATTR_DEAD) return;
+  kill_content(m, a, d);
+  a->flags |= ATTR_DEAD;
+}
+
+static void kill_node(struct model *m, uint32_t node, struct dying *d) {
+  edit_rows_mark_node(m, node);
+  edit_rows_unlink_node(m, node);
+  const struct model_node n = m->nodes[node];
+  for (uint32_t i = 0; i < n.n_attrs; i++)
+    kill_attr(m, n.attrs + i, d);
+  for (uint32_t i = 0; i < n.n_in; i++) {
+    const uint32_t value = m->refs[n.refs + i].value;
+    model_unlink_use(m, n.refs + i);
+    if (value != NO_ID) edit_rows_forget(m, value);
+  }
+  for (uint32_t i = 0; i < n.n_out; i++) {
+    const uint32_t value = m->refs[n.refs + n.n_in + i].value;
+    if (value != NO_ID) edit_rows_release(m, value);
+  }
+  m->nodes[node].flags |= NODE_DEAD;
+}
+
+static void kill_values(struct model *m) {
+  for (uint32_t i = 0; i < m->n_values; i++) {
+    struct model_value *v = &m->values[i];
+    if (v->flags & VALUE_DEAD || !(m->graphs[v->graph].flags & GRAPH_DEAD)) continue;
+    v->kind = VALUE_UNDEFINED;
+    v->n_graph_outputs = 0;
+    v->flags = 0;
+    edit_rows_forget(m, i);
+  }
+}
+
+// Graphs die from outside in: the list grows while it is walked.
+static void finish(struct model *m, struct dying *d) {
+  for (; d->done < d->n; d->done++) {
+    struct model_graph *g = &m->graphs[d->graphs[d->done]];
+    g->flags |= GRAPH_DEAD;
+    while (g->first_node != NO_ID)
+      kill_node(m, g->first_node, d);
+    g->n_inputs = g->n_outputs = 0;
+  }
+  if (d->n > 0) {
+    kill_values(m);
+    for (uint32_t i = 0; i < m->n_tensors; i++) {
+      const uint32_t graph = m->tensors[i].graph;
+      if (graph != NO_ID && m->graphs[graph].flags & GRAPH_DEAD) kill_tensor(m, i);
+    }
+  }
+  table_free(d->graphs, d->cap, sizeof *d->graphs);
+}
+
+void edit_kill_node(struct model *m, uint32_t node) {
+  struct dying d = {0};
+  kill_node(m, node, &d);
+  finish(m, &d);
+}
+
+void edit_kill_attr(struct model *m, uint32_t attr) {
+  struct dying d = {0};
+  kill_attr(m, attr, &d);
+  finish(m, &d);
+}
+
+void edit_kill_graph(struct model *m, uint32_t graph) {
+  struct dying d = {0};
+  add_graph(&d, graph);
+  finish(m, &d);
+}

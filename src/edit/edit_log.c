@@ -1,0 +1,99 @@
+// The edit log's head: what the edits were made of, and what they were made for.
+//
+//   {"weir_edit_log":1,"command":"conv2matmul","options":{…},
+//    "source":{"name":"x.onnx","meta_sha256":"…","files":[{"name":"x.onnx.data","size":123}]},
+//    "layout":{…},"output":"y.onnx"}
+//
+// (one line in the file). meta_sha256 covers every byte of the .onnx that is not a large payload,
+// so a log meets the model it was made for or is refused; data files are named with their sizes.
+// Nothing in it is a time, a path or a machine.
+#include "edit_log.h"
+
+static void write_files(struct edits *e) {
+  struct json_out *j = &e->line;
+  json_key(j, "files");
+  json_array(j);
+  for (uint32_t i = 1; i < e->m->n_files; i++) {
+    json_object(j);
+    json_key(j, "name");
+    json_text(j, e->m->files[i].name);
+    json_key(j, "size");
+    json_uint(j, e->m->files[i].size);
+    json_end_object(j);
+  }
+  json_end_array(j);
+}
+
+static void write_source(struct edits *e) {
+  struct json_out *j = &e->line;
+  char hex[2 * sizeof e->m->meta_sha256 + 1];
+  hex_encode(e->m->meta_sha256, sizeof e->m->meta_sha256, hex);
+  json_key(j, "source");
+  json_object(j);
+  json_key(j, "name");
+  json_text(j, e->m->n_files > 0 ? e->m->files[0].name : "");
+  json_key(j, "meta_sha256");
+  json_text(j, hex);
+  write_files(e);
+  json_end_object(j);
+}
+
+static void write_object(struct json_out *j, const char *key, const char *object) {
+  json_key(j, key);
+  json_raw(j, span_str(object ? object : "{}"));
+}
+
+int edit_log_begin(struct edits *e, const struct edit_log_head *head, struct err *err) {
+  struct json_out *j = &e->line;
+  if (!e->sink) return 0;
+  json_object(j);
+  json_key(j, "weir_edit_log");
+  json_uint(j, EDIT_LOG_VERSION);
+  json_key(j, "command");
+  json_text(j, head->command);
+  write_object(j, "options", head->options);
+  write_source(e);
+  write_object(j, "layout", head->layout);
+  json_key(j, "output");
+  json_text(j, head->output);
+  json_end_object(j);
+  json_newline(j);
+  if (e->sink(e->sink_ctx, span_of(j->text, j->n)) < 0) e->failed = true;
+  j->n = 0;
+  return edits_finish(e, err);
+}
+
+static int check_head(struct edit_log_info *out, struct err *err) {
+  const struct json_value *doc = out->doc, *source = json_get(doc, "source");
+  uint64_t version;
+  if (!json_as_uint(json_get(doc, "weir_edit_log"), &version))
+    return err_set(err, ERR_MODEL, "the first line is not the head of an edit log");
+  if (version != EDIT_LOG_VERSION)
+    return err_set(err, ERR_MODEL, "edit log version %llu is not known (this program reads %d)",
+                   (unsigned long long)version, EDIT_LOG_VERSION);
+  uint8_t digest[32];
+  if (!json_as_string(json_get(doc, "command"), &out->command) ||
+      !json_as_string(json_get(doc, "output"), &out->output) ||
+      !json_as_string(json_get(source, "name"), &out->source_name) ||
+      !json_as_string(json_get(source, "meta_sha256"), &out->meta_sha256) ||
+      !hex_decode(out->meta_sha256, digest, sizeof digest))
+    return err_set(err, ERR_MODEL,
+                   "the head of the edit log lacks one of: command, output, source.name, "
+                   "source.meta_sha256 (64 hex digits)");
+  out->options = json_get(doc, "options");
+  out->layout = json_get(doc, "layout");
+  if (!json_is_object(out->options) || !json_is_object(out->layout) ||
+      !json_is_array(json_get(source, "files")))
+    return err_set(err, ERR_MODEL,
+                   "the head of the edit log lacks one of: layout, options, source.files");
+  return 0;
+}
+
+int edit_log_read_head(struct span line, struct edit_log_info *out, struct err *err) {
+  *out = (struct edit_log_info){.doc = json_parse(line, "edit log, line 1", err)};
+  if (!out->doc) return -1;
+  if (check_head(out, err) == 0) return 0;
+  json_free(out->doc);
+  *out = (struct edit_log_info){0};
+  return -1;
+}

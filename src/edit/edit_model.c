@@ -1,0 +1,146 @@
+// The edits of the model itself: subgraphs, functions, opset imports, IR version, metadata.
+//
+// Opset rows lie in one table, the model's own first and then each function's run. A new import of
+// the model therefore pushes the functions' runs on by one.
+#include "edit.h"
+#include "edit_check.h"
+#include "edit_line.h"
+#include "edit_make.h"
+#include "edit_rows.h"
+
+static uint32_t add_graph(struct model *m, enum graph_kind kind, uint32_t name) {
+  const uint32_t graph = MODEL_ADD(m, graphs, 1);
+  m->graphs[graph] = (struct model_graph){.name = name,
+                                          .kind = (uint8_t)kind,
+                                          .flags = GRAPH_NEW | GRAPH_DIRTY,
+                                          .parent = NO_ID,
+                                          .owner = NO_ID,
+                                          .first_node = NO_ID,
+                                          .last_node = NO_ID};
+  return graph;
+}
+
+uint32_t edit_add_subgraph(struct edits *e, uint32_t parent, struct span name) {
+  struct err err = {0};
+  struct model *m = e->m;
+  edit_check_promise(edit_check_add_subgraph(e, parent, name, &err), &err);
+  const uint32_t graph = add_graph(m, GRAPH_SUB, model_intern(m, name));
+  m->graphs[graph].parent = parent;
+  m->graphs[graph].depth = (uint16_t)(m->graphs[parent].depth + 1);
+  if (edit_line_begin(e, "subgraph.add")) {
+    edit_line_graph(e, "graph", graph);
+    edit_line_graph(e, "parent", parent);
+    edit_line_text(e, "name", model_name(m, m->graphs[graph].name));
+  }
+  edit_done(e);
+  return graph;
+}
+
+static void write_function(struct edits *e, uint32_t function) {
+  const struct model_function *f = &e->m->functions[function];
+  json_key(&e->line, "function");
+  json_text(&e->line, arena_printf(&e->scratch, "f%u", function));
+  edit_line_graph(e, "graph", f->graph);
+  edit_line_string(e, "domain", model_name(e->m, f->domain));
+  edit_line_string(e, "name", model_name(e->m, f->name));
+}
+
+uint32_t edit_add_function(struct edits *e, struct span domain, struct span name) {
+  struct err err = {0};
+  struct model *m = e->m;
+  edit_check_promise(edit_check_add_function(e, domain, name, &err), &err);
+  name = edit_make_copy(e, name); // interning the domain may move the names
+  const uint32_t domain_id = model_intern(m, domain);
+  const uint32_t name_id = model_intern(m, name);
+  const uint32_t graph = add_graph(m, GRAPH_FUNCTION, name_id);
+  const uint32_t function = MODEL_ADD(m, functions, 1);
+  const uint32_t opsets = MODEL_ADD(m, opsets, m->n_model_opsets);
+  for (uint32_t i = 0; i < m->n_model_opsets; i++)
+    m->opsets[opsets + i] = m->opsets[i];
+  m->functions[function] = (struct model_function){.name = name_id,
+                                                   .domain = domain_id,
+                                                   .overload = m->empty,
+                                                   .graph = graph,
+                                                   .opsets = opsets,
+                                                   .n_opsets = m->n_model_opsets,
+                                                   .flags = FUNCTION_NEW};
+  m->graphs[graph].owner = function;
+  if (edit_line_begin(e, "function.add")) write_function(e, function);
+  edit_done(e);
+  return function;
+}
+
+void edit_remove_function(struct edits *e, uint32_t function) {
+  struct err err = {0};
+  edit_check_promise(edit_check_remove_function(e, function, &err), &err);
+  e->m->functions[function].flags |= FUNCTION_DEAD;
+  edit_kill_graph(e->m, e->m->functions[function].graph);
+  if (edit_line_begin(e, "function.remove")) write_function(e, function);
+  edit_done(e);
+}
+
+static uint32_t add_opset(struct model *m, uint32_t domain) {
+  const uint32_t at = m->n_model_opsets++;
+  MODEL_ADD(m, opsets, 1);
+  memmove(m->opsets + at + 1, m->opsets + at, (m->n_opsets - 1 - at) * sizeof *m->opsets);
+  for (uint32_t i = 0; i < m->n_functions; i++)
+    if (m->functions[i].opsets >= at) m->functions[i].opsets++;
+  m->opsets[at].domain = domain;
+  return at;
+}
+
+void edit_set_opset(struct edits *e, struct span domain, int64_t version) {
+  struct err err = {0};
+  struct model *m = e->m;
+  edit_check_promise(edit_check_set_opset(e, domain, version, &err), &err);
+  if (span_is(domain, "ai.onnx")) domain.n = 0;
+  const uint32_t id = model_intern(m, domain);
+  uint32_t at = 0;
+  while (at < m->n_model_opsets && m->opsets[at].domain != id)
+    at++;
+  if (at == m->n_model_opsets) at = add_opset(m, id);
+  m->opsets[at].version = version;
+  m->dirty |= MODEL_DIRTY_OPSETS;
+  if (edit_line_begin(e, "opset")) {
+    edit_line_string(e, "domain", model_name(m, id));
+    edit_line_int(e, "version", version);
+  }
+  edit_done(e);
+}
+
+void edit_set_ir_version(struct edits *e, int64_t version) {
+  struct err err = {0};
+  edit_check_promise(edit_check_set_ir_version(e, version, &err), &err);
+  e->m->ir_version = version;
+  e->m->dirty |= MODEL_DIRTY_IR_VERSION;
+  if (edit_line_begin(e, "ir_version")) edit_line_int(e, "version", version);
+  edit_done(e);
+}
+
+static void put_metadata(struct model *m, uint32_t key, uint32_t value) {
+  uint32_t at = 0;
+  while (at < m->n_metadata && m->metadata[at].key != key)
+    at++;
+  if (value != m->empty) {
+    if (at == m->n_metadata) MODEL_ADD(m, metadata, 1);
+    m->metadata[at] = (struct model_metadata){key, value};
+  } else if (at < m->n_metadata) {
+    m->n_metadata--;
+    memmove(m->metadata + at, m->metadata + at + 1, (m->n_metadata - at) * sizeof *m->metadata);
+  }
+}
+
+void edit_set_metadata(struct edits *e, struct span key, struct span value) {
+  struct err err = {0};
+  struct model *m = e->m;
+  edit_check_promise(edit_check_set_metadata(e, key, value, &err), &err);
+  value = edit_make_copy(e, value);
+  const uint32_t key_id = model_intern(m, key), value_id = model_intern(m, value);
+  put_metadata(m, key_id, value_id);
+  m->dirty |= MODEL_DIRTY_METADATA;
+  if (edit_line_begin(e, "metadata")) {
+    edit_line_string(e, "key", model_name(m, key_id));
+    edit_line_string(e, "value", model_name(m, value_id));
+  }
+  edit_done(e);
+}

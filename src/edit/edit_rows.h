@@ -1,0 +1,49 @@
+// Changes to rows that keep the model's invariants: what all edits are made of. They neither check
+// nor record; edit.h does. For this room only.
+#ifndef WEIR_EDIT_ROWS_H
+#define WEIR_EDIT_ROWS_H
+
+#include "model.h"
+
+// Marks for emission: the row, its graph, and upwards every attribute, node and graph around it.
+void edit_rows_mark_graph(struct model *m, uint32_t graph, uint8_t flags);
+void edit_rows_mark_node(struct model *m, uint32_t node);
+void edit_rows_mark_attr(struct model *m, uint32_t attr);
+
+// The order list of a graph. before NO_ID: at the end.
+void edit_rows_link_node(struct model *m, uint32_t node, uint32_t before);
+void edit_rows_unlink_node(struct model *m, uint32_t node);
+
+// Slots of a node; n_in (n_out) appends. The old value dies if nothing holds it any more.
+void edit_rows_set_input(struct model *m, uint32_t node, uint32_t slot, uint32_t value);
+void edit_rows_set_output(struct model *m, uint32_t node, uint32_t slot, uint32_t value);
+
+// The producer of a value is gone: it stays UNDEFINED (or an INPUT) while something holds it.
+void edit_rows_release(struct model *m, uint32_t value);
+// A value lost a use: it dies if it is UNDEFINED and this was the last.
+void edit_rows_forget(struct model *m, uint32_t value);
+
+// value_info rows. The new row has no type; set_type gives one (rank NO_ID: unknown shape).
+uint32_t edit_rows_add_info(struct model *m, uint32_t value, enum info_home home);
+void edit_rows_move_info(struct model *m, uint32_t info, uint32_t value);
+void edit_rows_set_type(struct model *m, uint32_t info, enum dtype dtype,
+                        const struct model_dim *dims, uint32_t rank);
+// The first live row of that home about the value, or NO_ID.
+uint32_t edit_rows_info(const struct model *m, uint32_t value, enum info_home home);
+
+// A run of value ids in m->graph_io, rewritten at the table's end without position `skip` (NO_ID:
+// whole) and with `append` behind (NO_ID: nothing). Gives the new run's first.
+uint32_t edit_rows_copy_io(struct model *m, uint32_t first, uint32_t n, uint32_t skip,
+                           uint32_t append);
+
+// Appends to the list tables; the lists lie outside of them (small: may lie inside). Gives the first.
+uint32_t edit_rows_longs(struct model *m, const int64_t *list, uint32_t n);
+uint32_t edit_rows_floats(struct model *m, const float *list, uint32_t n);
+uint32_t edit_rows_small(struct model *m, struct span bytes); // as model_tensor.small
+
+// Removal with all that hangs below: graphs in attributes, tensors, values, value_infos.
+void edit_kill_node(struct model *m, uint32_t node);
+void edit_kill_attr(struct model *m, uint32_t attr);
+void edit_kill_graph(struct model *m, uint32_t graph);
+
+#endif

@@ -1,0 +1,118 @@
+// Which variant of a kernel runs. Rows of kernels.def are looked at once, in order; the last row
+// of a family that the machine can run wins, so a row needs nothing but its line there and its
+// function. The choice is made when the first kernel is called and kept for the process.
+//
+// Features are asked of the processor *and* of the system (an operating system that does not save
+// the wide registers takes them away). KERNELS_AVX2 includes F16C: the conversions need both, and
+// every processor with the one has had the other.
+//
+// kernels_mask is for tests and for `--cpu`-like switches before any thread runs: every variant
+// gives the same bytes, so masking shows in time only.
+#include "kernels.h"
+#include "kernels_table.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+static uint32_t machine_features(void) {
+  unsigned a, b, c, d, features = 0;
+  bool f16c = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+  __builtin_cpu_init();
+  if (f16c && __builtin_cpu_supports("avx2")) features |= KERNELS_AVX2;
+  if (features && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw"))
+    features |= KERNELS_AVX512;
+  return features;
+}
+#elif defined(__aarch64__)
+static uint32_t machine_features(void) {
+  return KERNELS_NEON; // part of the base architecture
+}
+#else
+static uint32_t machine_features(void) {
+  return 0;
+}
+#endif
+
+static uint32_t in_use;
+static struct kernels_table current;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+struct kernels_table kernels_choose(uint32_t features) {
+  struct kernels_table t = {0};
+#define KERNEL(family, variant, needs)                                                            \
+  if ((features & (uint32_t)(needs)) == (uint32_t)(needs)) {                                      \
+    t.family = family##_##variant;                                                                \
+    t.isa = #variant;                                                                             \
+  }
+#include "kernels.def"
+#undef KERNEL
+  return t;
+}
+
+static void choose_for_machine(void) {
+  in_use = machine_features();
+  current = kernels_choose(in_use);
+}
+
+static const struct kernels_table *table(void) {
+  pthread_once(&once, choose_for_machine);
+  return &current;
+}
+
+uint32_t kernels_features(void) {
+  table();
+  return in_use;
+}
+
+void kernels_mask(uint32_t features) {
+  table();
+  in_use = machine_features() & features;
+  current = kernels_choose(in_use);
+}
+
+const char *kernels_isa_name(void) {
+  return table()->isa;
+}
+
+void kernels_transpose(void *out, size_t out_stride, const void *in, size_t in_stride, size_t rows,
+                       size_t cols, unsigned width) {
+  assert(width == 1 || width == 2 || width == 4 || width == 8 || width == 16);
+  struct transpose_shape shape = {out_stride, in_stride, rows, cols, width};
+  table()->transpose(out, in, &shape);
+}
+
+void kernels_f32_to_f16(uint16_t *out, const float *in, size_t n) {
+  table()->cast_f32_f16(out, in, n);
+}
+
+void kernels_f32_to_bf16(uint16_t *out, const float *in, size_t n) {
+  table()->cast_f32_bf16(out, in, n);
+}
+
+void kernels_f16_to_f32(float *out, const uint16_t *in, size_t n) {
+  table()->cast_f16_f32(out, in, n);
+}
+
+void kernels_bf16_to_f32(float *out, const uint16_t *in, size_t n) {
+  table()->cast_bf16_f32(out, in, n);
+}
+
+void kernels_f64_to_f32(float *out, const double *in, size_t n) {
+  table()->cast_f64_f32(out, in, n);
+}
+
+void kernels_f32_to_f64(double *out, const float *in, size_t n) {
+  table()->cast_f32_f64(out, in, n);
+}
+
+void kernels_f64_to_f16(uint16_t *out, const double *in, size_t n) {
+  table()->cast_f64_f16(out, in, n);
+}
+
+void kernels_f64_to_bf16(uint16_t *out, const double *in, size_t n) {
+  table()->cast_f64_bf16(out, in, n);
+}

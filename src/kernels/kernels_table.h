@@ -1,0 +1,47 @@
+// Inside the room: every row of kernels.def as a declaration, and the choice among them.
+#ifndef WEIR_KERNELS_TABLE_H
+#define WEIR_KERNELS_TABLE_H
+
+#include "kernels.h"
+
+// A transpose as the rows of kernels.def do it: strides in elements, `width` bytes an element.
+struct transpose_shape {
+  size_t out_stride, in_stride, rows, cols;
+  unsigned width;
+};
+
+// One function a family. Casts take arrays of the two types named by the family.
+struct kernels_table {
+  void (*transpose)(void *out, const void *in, const struct transpose_shape *shape);
+  void (*cast_f32_f16)(void *out, const void *in, size_t n);
+  void (*cast_f32_bf16)(void *out, const void *in, size_t n);
+  void (*cast_f16_f32)(void *out, const void *in, size_t n);
+  void (*cast_bf16_f32)(void *out, const void *in, size_t n);
+  void (*cast_f64_f32)(void *out, const void *in, size_t n);
+  void (*cast_f32_f64)(void *out, const void *in, size_t n);
+  void (*cast_f64_f16)(void *out, const void *in, size_t n);
+  void (*cast_f64_bf16)(void *out, const void *in, size_t n);
+  const char *isa; // of the most capable row in use
+};
+
+// The table that a machine with these features uses.
+struct kernels_table kernels_choose(uint32_t features);
+
+void transpose_portable(void *out, const void *in, const struct transpose_shape *shape);
+void transpose_avx2(void *out, const void *in, const struct transpose_shape *shape);
+void transpose_neon(void *out, const void *in, const struct transpose_shape *shape);
+
+#define KERNELS_CASTS(isa)                                                                        \
+  void cast_f32_f16_##isa(void *out, const void *in, size_t n);                                   \
+  void cast_f32_bf16_##isa(void *out, const void *in, size_t n);                                  \
+  void cast_f16_f32_##isa(void *out, const void *in, size_t n);                                   \
+  void cast_bf16_f32_##isa(void *out, const void *in, size_t n);                                  \
+  void cast_f64_f32_##isa(void *out, const void *in, size_t n);                                   \
+  void cast_f32_f64_##isa(void *out, const void *in, size_t n);                                   \
+  void cast_f64_f16_##isa(void *out, const void *in, size_t n);                                   \
+  void cast_f64_bf16_##isa(void *out, const void *in, size_t n)
+KERNELS_CASTS(portable);
+KERNELS_CASTS(avx2);
+KERNELS_CASTS(neon);
+
+#endif

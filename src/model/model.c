@@ -1,0 +1,177 @@
+// The index of one model: life, access to rows, attribute values, opsets.
+//
+// A model is nothing but tables (growable arrays of plain rows) tied together by ids. This file
+// opens and closes them and answers the simple questions; names and values have hash tables and
+// live in model_names.c and model_values.c, constant resolution in model_constant.c.
+//
+// Nothing here changes a loaded row and nothing looks at a file: whatever it asserts was promised
+// by load or by an edit, never by the file itself.
+#include "model.h"
+
+#include <assert.h>
+
+void model_init(struct model *m) {
+  memset(m, 0, sizeof *m);
+  m->main_graph = NO_ID;
+  m->empty = model_intern(m, span_of("", 0));
+}
+
+#define FREE_TABLE(name) table_free(m->name, m->name##_cap, sizeof *m->name)
+
+void model_free(struct model *m) {
+  table_free(m->name_bytes, m->name_bytes_cap, 1);
+  FREE_TABLE(name_at);
+  FREE_TABLE(name_slots);
+  FREE_TABLE(nodes);
+  FREE_TABLE(refs);
+  FREE_TABLE(attrs);
+  FREE_TABLE(values);
+  FREE_TABLE(value_slots);
+  FREE_TABLE(tensors);
+  FREE_TABLE(pieces);
+  FREE_TABLE(piece_counts);
+  FREE_TABLE(checkpoints);
+  FREE_TABLE(dims);
+  FREE_TABLE(small_bytes);
+  FREE_TABLE(infos);
+  FREE_TABLE(info_dims);
+  FREE_TABLE(graphs);
+  FREE_TABLE(graph_io);
+  FREE_TABLE(items);
+  FREE_TABLE(others);
+  FREE_TABLE(rests);
+  FREE_TABLE(sparses);
+  FREE_TABLE(trainings);
+  FREE_TABLE(functions);
+  FREE_TABLE(opsets);
+  FREE_TABLE(metadata);
+  FREE_TABLE(longs);
+  FREE_TABLE(floats);
+  FREE_TABLE(strings);
+  FREE_TABLE(files);
+  arena_free(&m->arena);
+  memset(m, 0, sizeof *m);
+}
+
+// ---- pieces and rests --------------------------------------------------------------------------
+
+// piece_counts holds (tensor id, count) pairs in id order.
+static uint32_t long_piece_count(const struct model *m, uint32_t tensor) {
+  uint32_t lo = 0, hi = m->n_piece_counts / 2;
+  while (lo < hi) {
+    uint32_t mid = lo + (hi - lo) / 2;
+    if (m->piece_counts[2 * mid] < tensor) lo = mid + 1;
+    else hi = mid;
+  }
+  assert(2 * lo < m->n_piece_counts && m->piece_counts[2 * lo] == tensor);
+  return m->piece_counts[2 * lo + 1];
+}
+
+const struct piece *model_pieces(const struct model *m, uint32_t tensor, uint32_t *count) {
+  const struct model_tensor *t = &m->tensors[tensor];
+  *count = t->n_pieces == UINT16_MAX ? long_piece_count(m, tensor) : t->n_pieces;
+  return *count ? m->pieces + t->pieces : NULL;
+}
+
+static bool rest_before(const struct model_rest *r, uint32_t kind, uint32_t id) {
+  return r->kind != kind ? r->kind < kind : r->id < id;
+}
+
+const struct model_rest *model_rests(const struct model *m, char kind, uint32_t id,
+                                     uint32_t *count) {
+  const uint32_t k = (uint8_t)kind;
+  uint32_t lo = 0, hi = m->n_rests;
+  while (lo < hi) {
+    uint32_t mid = lo + (hi - lo) / 2;
+    if (rest_before(&m->rests[mid], k, id)) lo = mid + 1;
+    else hi = mid;
+  }
+  uint32_t end = lo;
+  while (end < m->n_rests && m->rests[end].kind == k && m->rests[end].id == id) end++;
+  *count = end - lo;
+  return *count ? m->rests + lo : NULL;
+}
+
+bool model_small_value(const struct model *m, uint32_t tensor, struct span *out) {
+  const struct model_tensor *t = &m->tensors[tensor];
+  if (t->small == NO_ID) return false;
+  *out = span_of(m->small_bytes + (size_t)t->small * 8, (size_t)t->bytes);
+  return true;
+}
+
+// ---- attributes --------------------------------------------------------------------------------
+
+const struct model_attr *model_attr_named(const struct model *m, uint32_t node, const char *name) {
+  const struct model_node *n = &m->nodes[node];
+  const struct span wanted = span_str(name);
+  for (uint32_t i = 0; i < n->n_attrs; i++) {
+    const struct model_attr *a = &m->attrs[n->attrs + i];
+    if (!(a->flags & ATTR_DEAD) && span_eq(model_name(m, a->name), wanted)) return a;
+  }
+  return NULL;
+}
+
+// An attribute that refers to one of the enclosing function's has no value of its own.
+static bool has_value(const struct model *m, const struct model_attr *a, enum attr_type type) {
+  return a->type == type && a->ref_name == m->empty;
+}
+
+bool model_attr_int(const struct model *m, uint32_t node, const char *name, int64_t fallback,
+                    int64_t *out) {
+  const struct model_attr *a = model_attr_named(m, node, name);
+  *out = fallback;
+  if (!a) return true;
+  if (!has_value(m, a, ATTR_INT)) return false;
+  *out = a->u.i;
+  return true;
+}
+
+bool model_attr_ints(const struct model *m, uint32_t node, const char *name, const int64_t **list,
+                     uint32_t *n) {
+  const struct model_attr *a = model_attr_named(m, node, name);
+  *list = NULL;
+  *n = 0;
+  if (!a) return true;
+  if (!has_value(m, a, ATTR_INTS) || model_attr_is_constant(m, a)) return false;
+  if (a->count > 0 && a->first == NO_ID) return false;
+  *n = a->count;
+  *list = a->count ? m->longs + a->first : NULL;
+  return true;
+}
+
+bool model_attr_string(const struct model *m, uint32_t node, const char *name, const char *fallback,
+                       struct span *out) {
+  const struct model_attr *a = model_attr_named(m, node, name);
+  *out = span_str(fallback);
+  if (!a) return true;
+  if (!has_value(m, a, ATTR_STRING) || a->u.s == NO_ID) return false;
+  *out = model_name(m, a->u.s);
+  return true;
+}
+
+// ---- operators and opsets ----------------------------------------------------------------------
+
+static bool is_default_domain(struct span domain) {
+  return domain.n == 0 || span_is(domain, "ai.onnx");
+}
+
+bool model_op_is(const struct model *m, uint32_t node, const char *op_type) {
+  const struct model_node *n = &m->nodes[node];
+  if (!span_is(model_name(m, n->op_type), op_type)) return false;
+  return n->domain == m->empty || is_default_domain(model_name(m, n->domain));
+}
+
+int64_t model_opset_version(const struct model *m, uint32_t graph, struct span domain) {
+  if (is_default_domain(domain)) domain.n = 0;
+  while (m->graphs[graph].parent != NO_ID) graph = m->graphs[graph].parent;
+  uint32_t first = 0, n = m->n_model_opsets;
+  if (m->graphs[graph].kind == GRAPH_FUNCTION) {
+    const struct model_function *f = &m->functions[m->graphs[graph].owner];
+    first = f->opsets;
+    n = f->n_opsets;
+  }
+  for (uint32_t i = 0; i < n; i++)
+    if (span_eq(model_name(m, m->opsets[first + i].domain), domain))
+      return m->opsets[first + i].version;
+  return 0;
+}

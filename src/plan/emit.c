@@ -1,0 +1,454 @@
+// Graphs, functions and the model as protobuf.
+//
+// A graph is walked by its items: runs of nodes, tensors, value infos and other fields in source
+// order. What is untouched is copied run by run, so that source order, unknown fields and odd
+// encodings survive; rows made by edits follow the last run of their kind:
+//
+//   source items   [name][node 0..9][initializer 0..3][value_info 0..5]
+//   emitted        [name][live nodes in list order, new ones in place][0..3 less dead, new ones][…]
+//
+// Nodes are emitted in the order of the graph's node list: a run takes from the list up to the last
+// loaded node that belongs to it, and the last run takes all that is left.
+#include "emit_parts.h"
+
+#include <assert.h>
+
+enum { // GraphProto
+  GRAPH_NODE = 1, GRAPH_NAME = 2, GRAPH_INITIALIZER = 5, GRAPH_INPUT_FIELD = 11,
+  GRAPH_OUTPUT_FIELD = 12, GRAPH_VALUE_INFO = 13, GRAPH_SPARSE = 15,
+};
+enum { // NodeProto
+  NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_NAME = 3, NODE_OP_TYPE = 4, NODE_ATTRIBUTE = 5,
+  NODE_DOMAIN = 7, NODE_OVERLOAD = 8,
+};
+enum { VALUE_INFO_NAME = 1, VALUE_INFO_TYPE = 2 };
+enum { TYPE_TENSOR = 1, TENSOR_ELEM_TYPE = 1, TENSOR_SHAPE = 2, SHAPE_DIM = 1, DIM_VALUE = 1,
+       DIM_PARAM = 2 };
+enum { // FunctionProto
+  FUNCTION_NAME = 1, FUNCTION_INPUT = 4, FUNCTION_OUTPUT = 5, FUNCTION_NODE = 7,
+  FUNCTION_OPSET = 9, FUNCTION_DOMAIN = 10, FUNCTION_ATTRIBUTE_PROTO = 11, FUNCTION_VALUE_INFO = 12,
+  FUNCTION_OVERLOAD = 13,
+};
+enum { // ModelProto
+  MODEL_IR_VERSION = 1, MODEL_GRAPH = 7, MODEL_OPSET = 8, MODEL_METADATA = 14, MODEL_TRAINING = 20,
+  MODEL_FUNCTION = 25,
+};
+enum { OPSET_DOMAIN = 1, OPSET_VERSION = 2 };
+enum { TRAINING_INITIALIZATION = 1, TRAINING_ALGORITHM = 2 };
+
+// Rows made by edits, as lists by graph (ids ascending): heads per graph, next per row.
+struct emit_new {
+  uint32_t *tensor_head, *tensor_next; // initializers; next is indexed by id - loaded
+  uint32_t *info_head, *info_next;     // value_infos (not inputs and outputs)
+};
+
+// ---- nodes -------------------------------------------------------------------------------------
+
+static void emit_slots(struct emission *e, struct rope *to, uint32_t field, uint32_t ref,
+                       uint32_t n) {
+  for (uint32_t i = 0; i < n; i++) {
+    uint32_t value = e->m->refs[ref + i].value;
+    rope_bytes_field(e->pool, to, field, model_value_name(e->m, value));
+  }
+}
+
+static struct rope emit_node_body(struct emission *e, uint32_t id) {
+  const struct model_node *n = &e->m->nodes[id];
+  struct rope body = rope_empty();
+  emit_slots(e, &body, NODE_INPUT, n->refs, n->n_in);
+  emit_slots(e, &body, NODE_OUTPUT, n->refs + n->n_in, n->n_out);
+  emit_name(e, &body, NODE_NAME, n->name);
+  emit_name(e, &body, NODE_OP_TYPE, n->op_type);
+  for (uint32_t i = 0; i < n->n_attrs; i++)
+    emit_attr(e, &body, NODE_ATTRIBUTE, n->attrs + i);
+  emit_rests(e, &body, 'n', id);
+  emit_name(e, &body, NODE_DOMAIN, n->domain);
+  emit_name(e, &body, NODE_OVERLOAD, n->overload);
+  return body;
+}
+
+static void emit_node(struct emission *e, struct rope *to, uint32_t id) {
+  const struct model_node *n = &e->m->nodes[id];
+  bool in_function = e->m->graphs[n->graph].kind == GRAPH_FUNCTION;
+  if (n->flags & (NODE_NEW | NODE_DIRTY) || e->x->node_dirty[id])
+    rope_message_field(e->pool, to, in_function ? FUNCTION_NODE : GRAPH_NODE,
+                       emit_node_body(e, id));
+  else rope_copy(e->pool, to, n->src);
+}
+
+// ---- value infos -------------------------------------------------------------------------------
+
+static struct rope emit_type(struct emission *e, const struct model_info *info) {
+  struct rope shape = rope_empty(), tensor = rope_empty(), type = rope_empty();
+  for (uint32_t i = 0; i < info->rank && info->flags & INFO_SHAPED; i++) {
+    struct model_dim d = e->m->info_dims[info->dims + i];
+    struct rope dim = rope_empty();
+    if (d.value >= 0) rope_varint_field(e->pool, &dim, DIM_VALUE, (uint64_t)d.value);
+    else emit_name(e, &dim, DIM_PARAM, d.param);
+    rope_message_field(e->pool, &shape, SHAPE_DIM, dim);
+  }
+  rope_varint_field(e->pool, &tensor, TENSOR_ELEM_TYPE, info->dtype);
+  if (info->flags & INFO_SHAPED) rope_message_field(e->pool, &tensor, TENSOR_SHAPE, shape);
+  rope_message_field(e->pool, &type, TYPE_TENSOR, tensor);
+  return type;
+}
+
+static uint32_t info_field(const struct emission *e, uint32_t graph, uint32_t home) {
+  if (home == INFO_INPUT) return GRAPH_INPUT_FIELD;
+  if (home == INFO_OUTPUT) return GRAPH_OUTPUT_FIELD;
+  return e->m->graphs[graph].kind == GRAPH_FUNCTION ? FUNCTION_VALUE_INFO : GRAPH_VALUE_INFO;
+}
+
+static void emit_info(struct emission *e, struct rope *to, uint32_t id) {
+  const struct model_info *info = &e->m->infos[id];
+  if (info->flags & INFO_DEAD) return;
+  if (!(info->flags & (INFO_DIRTY | INFO_NEW))) {
+    rope_copy(e->pool, to, info->src);
+    return;
+  }
+  const struct model_value *v = &e->m->values[info->value];
+  struct rope body = rope_empty();
+  rope_bytes_field(e->pool, &body, VALUE_INFO_NAME, model_name(e->m, v->name));
+  if (info->type.len) rope_copy(e->pool, &body, info->type);
+  else if (info->flags & INFO_TENSOR)
+    rope_message_field(e->pool, &body, VALUE_INFO_TYPE, emit_type(e, info));
+  emit_rests(e, &body, 'i', id);
+  rope_message_field(e->pool, to, info_field(e, v->graph, info->home), body);
+}
+
+// The graph's inputs or outputs in the order that graph_io gives them.
+static void emit_io(struct emission *e, struct rope *to, uint32_t graph, enum info_home home) {
+  const struct model *m = e->m;
+  const struct model_graph *g = &m->graphs[graph];
+  uint32_t first = home == INFO_INPUT ? g->inputs : g->outputs;
+  uint32_t n = home == INFO_INPUT ? g->n_inputs : g->n_outputs;
+  for (uint32_t i = 0; i < n; i++) {
+    uint32_t value = m->graph_io[first + i], info = m->values[value].info;
+    while (info != NO_ID && (m->infos[info].home != home || m->infos[info].flags & INFO_DEAD))
+      info = m->infos[info].next;
+    if (info != NO_ID) {
+      emit_info(e, to, info);
+      continue;
+    }
+    struct rope body = rope_empty();
+    rope_bytes_field(e->pool, &body, VALUE_INFO_NAME, model_value_name(m, value));
+    rope_message_field(e->pool, to, info_field(e, graph, home), body);
+  }
+}
+
+// ---- graphs ------------------------------------------------------------------------------------
+
+// What of a graph has been emitted so far, and which item is the last of its kind.
+struct walk {
+  uint32_t graph;
+  uint32_t node;                     // next of the node list
+  uint32_t last_nodes, last_tensors, last_infos; // items
+  bool inputs, outputs;              // done
+};
+
+static bool in_run(const struct model_item *item, uint32_t id) {
+  return id >= item->first && id - item->first < item->count;
+}
+
+// Does the walk stop before this node, leaving it to a later run?
+static bool belongs_later(const struct emission *e, const struct model_item *item, uint32_t id) {
+  const struct model_node *n = &e->m->nodes[id];
+  return !(n->flags & NODE_NEW) && !in_run(item, id) && id >= item->first;
+}
+
+static void walk_nodes(struct emission *e, struct rope *to, struct walk *w,
+                       const struct model_item *item) {
+  while (w->node != NO_ID) {
+    if (item && belongs_later(e, item, w->node)) return;
+    emit_node(e, to, w->node);
+    w->node = e->m->nodes[w->node].next;
+  }
+}
+
+static void walk_tensors(struct emission *e, struct rope *to, const struct model_item *item) {
+  for (uint32_t i = 0; i < item->count; i++)
+    if (!(e->m->tensors[item->first + i].flags & TENSOR_DEAD))
+      emit_tensor(e, to, GRAPH_INITIALIZER, item->first + i);
+}
+
+static void new_tensors(struct emission *e, struct rope *to, uint32_t graph) {
+  uint32_t id = e->made->tensor_head[graph];
+  for (; id != NO_ID; id = e->made->tensor_next[id - e->m->loaded_tensors])
+    emit_tensor(e, to, GRAPH_INITIALIZER, id);
+}
+
+static void new_infos(struct emission *e, struct rope *to, uint32_t graph) {
+  uint32_t id = e->made->info_head[graph];
+  for (; id != NO_ID; id = e->made->info_next[id - e->m->loaded_infos])
+    emit_info(e, to, id);
+}
+
+static void walk_io(struct emission *e, struct rope *to, struct walk *w, enum info_home home) {
+  bool *done = home == INFO_INPUT ? &w->inputs : &w->outputs;
+  if (!*done) emit_io(e, to, w->graph, home);
+  *done = true;
+}
+
+static void walk_infos(struct emission *e, struct rope *to, struct walk *w,
+                       const struct model_item *item) {
+  for (uint32_t i = 0; i < item->count; i++) {
+    uint32_t id = item->first + i;
+    if (e->m->infos[id].home == INFO_VALUE) emit_info(e, to, id);
+    else walk_io(e, to, w, (enum info_home)e->m->infos[id].home);
+  }
+}
+
+static void copy_others(struct emission *e, struct rope *to, const struct model_item *item) {
+  for (uint32_t i = 0; i < item->count; i++)
+    rope_copy(e->pool, to, e->m->others[item->first + i]);
+}
+
+static void emit_function_io(struct emission *e, struct rope *to, const struct model_graph *g) {
+  for (uint32_t i = 0; i < g->n_inputs; i++)
+    rope_bytes_field(e->pool, to, FUNCTION_INPUT,
+                     model_value_name(e->m, e->m->graph_io[g->inputs + i]));
+  for (uint32_t i = 0; i < g->n_outputs; i++)
+    rope_bytes_field(e->pool, to, FUNCTION_OUTPUT,
+                     model_value_name(e->m, e->m->graph_io[g->outputs + i]));
+}
+
+static void walk_function_io(struct emission *e, struct rope *to, struct walk *w,
+                             const struct model_item *item) {
+  const struct model_graph *g = &e->m->graphs[w->graph];
+  if (!(g->flags & GRAPH_IO_DIRTY)) copy_others(e, to, item);
+  else if (!w->inputs) emit_function_io(e, to, g);
+  w->inputs = true;
+}
+
+// Defaults of a function's attributes: a run of attributes that hang on no node.
+static void walk_function_attrs(struct emission *e, struct rope *to,
+                                const struct model_item *item) {
+  const struct model *m = e->m;
+  for (uint32_t i = 0; i < item->count; i++) {
+    struct place run = m->others[item->first + i];
+    for (uint32_t a = 0; a < m->n_attrs; a++) {
+      struct place at = m->attrs[a].src;
+      if (m->attrs[a].node == NO_ID && at.off >= run.off &&
+          range_fits(at.off - run.off, at.len, run.len))
+        emit_attr(e, to, FUNCTION_ATTRIBUTE_PROTO, a);
+    }
+  }
+}
+
+static void walk_item(struct emission *e, struct rope *to, struct walk *w, uint32_t at) {
+  const struct model_item *item = &e->m->items[at];
+  switch ((enum item_kind)item->kind) {
+  case ITEM_NODES: walk_nodes(e, to, w, at == w->last_nodes ? NULL : item); break;
+  case ITEM_TENSORS: walk_tensors(e, to, item); break;
+  case ITEM_INFOS: walk_infos(e, to, w, item); break;
+  case ITEM_SPARSE:
+    for (uint32_t i = 0; i < item->count; i++)
+      emit_sparse(e, to, GRAPH_SPARSE, item->first + i);
+    break;
+  case ITEM_FUNCTION_IO: walk_function_io(e, to, w, item); break;
+  case ITEM_FUNCTION_ATTRS: walk_function_attrs(e, to, item); break;
+  default: copy_others(e, to, item);
+  }
+  if (at == w->last_tensors) new_tensors(e, to, w->graph);
+  if (at == w->last_infos) new_infos(e, to, w->graph);
+}
+
+static void find_last_runs(const struct emission *e, struct walk *w) {
+  const struct model_graph *g = &e->m->graphs[w->graph];
+  w->last_nodes = w->last_tensors = w->last_infos = NO_ID;
+  for (uint32_t i = g->items; i < g->items + g->n_items; i++) {
+    if (e->m->items[i].kind == ITEM_NODES) w->last_nodes = i;
+    if (e->m->items[i].kind == ITEM_TENSORS) w->last_tensors = i;
+    if (e->m->items[i].kind == ITEM_INFOS) w->last_infos = i;
+  }
+}
+
+// Graphs nest no deeper than the border allows (100), so this recursion through emit_attr is bounded.
+struct rope emit_graph_body(struct emission *e, uint32_t graph) {
+  const struct model_graph *g = &e->m->graphs[graph];
+  struct walk w = {.graph = graph, .node = g->first_node};
+  struct rope body = rope_empty();
+  find_last_runs(e, &w);
+  if (g->n_items == 0 && g->kind != GRAPH_FUNCTION) emit_name(e, &body, GRAPH_NAME, g->name);
+  for (uint32_t i = 0; i < g->n_items; i++)
+    walk_item(e, &body, &w, g->items + i);
+  walk_nodes(e, &body, &w, NULL);
+  if (w.last_tensors == NO_ID) new_tensors(e, &body, graph);
+  if (g->kind == GRAPH_FUNCTION) {
+    if (g->flags & GRAPH_IO_DIRTY && !(g->flags & GRAPH_NEW) && !w.inputs)
+      emit_function_io(e, &body, g);
+  } else {
+    walk_io(e, &body, &w, INFO_INPUT);
+    walk_io(e, &body, &w, INFO_OUTPUT);
+  }
+  if (w.last_infos == NO_ID) new_infos(e, &body, graph);
+  return body;
+}
+
+static void emit_graph(struct emission *e, struct rope *to, uint32_t field, uint32_t graph) {
+  if (e->x->graph_dirty[graph]) rope_message_field(e->pool, to, field, emit_graph_body(e, graph));
+  else rope_copy(e->pool, to, e->m->graphs[graph].src);
+}
+
+// ---- functions and the model -------------------------------------------------------------------
+
+static void emit_opset(struct emission *e, struct rope *to, uint32_t field, uint32_t id) {
+  const struct model_opset *o = &e->m->opsets[id];
+  struct rope body = rope_empty();
+  rope_bytes_field(e->pool, &body, OPSET_DOMAIN, model_name(e->m, o->domain));
+  rope_varint_field(e->pool, &body, OPSET_VERSION, (uint64_t)o->version);
+  rope_message_field(e->pool, to, field, body);
+}
+
+// The head of a function that an edit made: loaded ones have it among their items.
+static struct rope emit_function_head(struct emission *e, uint32_t id) {
+  const struct model_function *f = &e->m->functions[id];
+  const struct model_graph *g = &e->m->graphs[f->graph];
+  struct rope body = rope_empty();
+  emit_name(e, &body, FUNCTION_NAME, f->name);
+  emit_function_io(e, &body, g);
+  for (uint32_t i = 0; i < f->n_opsets; i++)
+    emit_opset(e, &body, FUNCTION_OPSET, f->opsets + i);
+  emit_name(e, &body, FUNCTION_DOMAIN, f->domain);
+  emit_name(e, &body, FUNCTION_OVERLOAD, f->overload);
+  return body;
+}
+
+static void emit_function(struct emission *e, struct rope *to, uint32_t id) {
+  const struct model_function *f = &e->m->functions[id];
+  const struct model_graph *g = &e->m->graphs[f->graph];
+  if (f->flags & FUNCTION_DEAD) return;
+  bool made = g->flags & GRAPH_NEW;
+  if (!made && !e->x->graph_dirty[f->graph]) {
+    rope_copy(e->pool, to, g->src);
+    return;
+  }
+  struct rope body = made ? emit_function_head(e, id) : rope_empty();
+  rope_join(e->pool, &body, emit_graph_body(e, f->graph));
+  rope_message_field(e->pool, to, MODEL_FUNCTION, body);
+}
+
+static void emit_training(struct emission *e, struct rope *to, uint32_t id) {
+  const struct model_training *t = &e->m->trainings[id];
+  bool a = t->initialization != NO_ID && e->x->graph_dirty[t->initialization];
+  bool b = t->algorithm != NO_ID && e->x->graph_dirty[t->algorithm];
+  if (!a && !b) {
+    rope_copy(e->pool, to, t->src);
+    return;
+  }
+  struct rope body = rope_empty();
+  if (t->initialization != NO_ID) emit_graph(e, &body, TRAINING_INITIALIZATION, t->initialization);
+  if (t->algorithm != NO_ID) emit_graph(e, &body, TRAINING_ALGORITHM, t->algorithm);
+  emit_rests(e, &body, 'r', id);
+  rope_message_field(e->pool, to, MODEL_TRAINING, body);
+}
+
+// Which model-level parts have been written: an edited part is written whole at its first item.
+struct model_walk {
+  bool opsets, metadata, ir_version, functions;
+};
+
+static void emit_opsets(struct emission *e, struct rope *to, struct model_walk *w) {
+  for (uint32_t i = 0; !w->opsets && i < e->m->n_model_opsets; i++)
+    emit_opset(e, to, MODEL_OPSET, i);
+  w->opsets = true;
+}
+
+static void emit_metadata(struct emission *e, struct rope *to, struct model_walk *w) {
+  for (uint32_t i = 0; !w->metadata && i < e->m->n_metadata; i++)
+    emit_entry(e, to, MODEL_METADATA, model_name(e->m, e->m->metadata[i].key),
+               model_name(e->m, e->m->metadata[i].value));
+  w->metadata = true;
+}
+
+static void emit_ir_version(struct emission *e, struct rope *to, struct model_walk *w) {
+  if (!w->ir_version)
+    rope_varint_field(e->pool, to, MODEL_IR_VERSION, (uint64_t)e->m->ir_version);
+  w->ir_version = true;
+}
+
+static void emit_functions(struct emission *e, struct rope *to, uint32_t first, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++)
+    emit_function(e, to, first + i);
+}
+
+static void emit_model_item(struct emission *e, struct rope *to, struct model_walk *w,
+                            const struct model_item *item) {
+  switch ((enum item_kind)item->kind) {
+  case ITEM_GRAPH: emit_graph(e, to, MODEL_GRAPH, item->first); return;
+  case ITEM_FUNCTIONS: emit_functions(e, to, item->first, item->count); return;
+  case ITEM_TRAINING:
+    for (uint32_t i = 0; i < item->count; i++)
+      emit_training(e, to, item->first + i);
+    return;
+  default: break;
+  }
+  if (item->kind == ITEM_OPSETS && e->m->dirty & MODEL_DIRTY_OPSETS) emit_opsets(e, to, w);
+  else if (item->kind == ITEM_METADATA && e->m->dirty & MODEL_DIRTY_METADATA)
+    emit_metadata(e, to, w);
+  else if (item->kind == ITEM_IR_VERSION && e->m->dirty & MODEL_DIRTY_IR_VERSION)
+    emit_ir_version(e, to, w);
+  else copy_others(e, to, item);
+}
+
+// Functions that edits made follow the loaded ones in the table.
+static uint32_t loaded_functions(const struct model *m) {
+  uint32_t n = 0;
+  while (n < m->n_functions && !(m->graphs[m->functions[n].graph].flags & GRAPH_NEW))
+    n++;
+  return n;
+}
+
+static struct rope emit_model_body(struct emission *e) {
+  const struct model *m = e->m;
+  struct rope body = rope_empty();
+  struct model_walk w = {0};
+  for (uint32_t i = 0; i < m->model_n_items; i++)
+    emit_model_item(e, &body, &w, &m->items[m->model_items + i]);
+  if (m->dirty & MODEL_DIRTY_OPSETS) emit_opsets(e, &body, &w);
+  if (m->dirty & MODEL_DIRTY_METADATA) emit_metadata(e, &body, &w);
+  if (m->dirty & MODEL_DIRTY_IR_VERSION) emit_ir_version(e, &body, &w);
+  uint32_t loaded = loaded_functions(m);
+  emit_functions(e, &body, loaded, m->n_functions - loaded);
+  return body;
+}
+
+// ---- rows made by edits ------------------------------------------------------------------------
+
+// Lists rows of `count` new ids by graph; wants(id) gives the graph or NO_ID.
+static void list_by_graph(const struct model *m, uint32_t loaded, uint32_t end, uint32_t **head,
+                          uint32_t **next, uint32_t (*wants)(const struct model *, uint32_t),
+                          struct arena *scratch) {
+  *head = arena_alloc(scratch, (m->n_graphs + 1) * sizeof **head);
+  *next = arena_alloc(scratch, (size_t)(end - loaded + 1) * sizeof **next);
+  memset(*head, 0xff, (m->n_graphs + 1) * sizeof **head);
+  for (uint32_t id = end; id-- > loaded;) {
+    uint32_t graph = wants(m, id);
+    if (graph == NO_ID) continue;
+    (*next)[id - loaded] = (*head)[graph];
+    (*head)[graph] = id;
+  }
+}
+
+static uint32_t new_initializer_graph(const struct model *m, uint32_t id) {
+  const struct model_tensor *t = &m->tensors[id];
+  return t->home == HOME_INITIALIZER && !(t->flags & TENSOR_DEAD) ? t->graph : NO_ID;
+}
+
+static uint32_t new_info_graph(const struct model *m, uint32_t id) {
+  const struct model_info *i = &m->infos[id];
+  return i->home == INFO_VALUE && !(i->flags & INFO_DEAD) ? m->values[i->value].graph : NO_ID;
+}
+
+struct rope emit_model(struct rope_pool *pool, const struct model *m, const struct placement *x) {
+  struct arena scratch = {0};
+  struct emit_new made;
+  list_by_graph(m, m->loaded_tensors, m->n_tensors, &made.tensor_head, &made.tensor_next,
+                new_initializer_graph, &scratch);
+  list_by_graph(m, m->loaded_infos, m->n_infos, &made.info_head, &made.info_next, new_info_graph,
+                &scratch);
+  struct emission e = {.pool = pool, .m = m, .x = x, .made = &made};
+  struct rope body = emit_model_body(&e);
+  arena_free(&scratch);
+  return body;
+}

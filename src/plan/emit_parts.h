@@ -1,0 +1,25 @@
+// What emit.c and emit_tensor.c say to each other.
+#ifndef WEIR_EMIT_PARTS_H
+#define WEIR_EMIT_PARTS_H
+
+#include "emit.h"
+
+struct emission {
+  struct rope_pool *pool;
+  const struct model *m;
+  const struct placement *x;
+  const struct emit_new *made; // rows made by edits, by graph
+};
+
+void emit_rests(struct emission *e, struct rope *to, char kind, uint32_t id);
+void emit_name(struct emission *e, struct rope *to, uint32_t field, uint32_t name);
+void emit_entry(struct emission *e, struct rope *to, uint32_t field, struct span key,
+                struct span value);
+struct rope emit_tensor_body(struct emission *e, uint32_t id);
+void emit_tensor(struct emission *e, struct rope *to, uint32_t field, uint32_t id);
+void emit_sparse(struct emission *e, struct rope *to, uint32_t field, uint32_t id);
+struct rope emit_attr_body(struct emission *e, uint32_t id);
+void emit_attr(struct emission *e, struct rope *to, uint32_t field, uint32_t id);
+struct rope emit_graph_body(struct emission *e, uint32_t graph);
+
+#endif

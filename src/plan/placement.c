@@ -1,0 +1,252 @@
+// Deciding where payloads lie, and what must be re-encoded because of it.
+//
+//   form      initializers                      tensors in attributes, sparse parts
+//   inline    inline                            inline
+//   external  sidecar from inline_below bytes   as in the source; sidecar only with `all`
+//
+// A tensor that stays inline and was inline is copied as it stands, whatever its encoding. What is
+// re-encoded spreads upwards: tensor → attribute → node → graph → the attribute that holds it …
+#include "placement.h"
+
+#include <assert.h>
+
+static bool has_payload(const struct model_tensor *t) {
+  return t->encoding != ENCODING_STRINGS && dtype_bits((enum dtype)t->dtype) != 0;
+}
+
+// Tensors that stand for a list attribute (Constant's value_floats …) have no TensorProto to move.
+static bool is_list_attribute(const struct model *m, const struct model_tensor *t) {
+  if (t->home != HOME_ATTRIBUTE || t->owner == NO_ID) return false;
+  switch ((enum attr_type)m->attrs[t->owner].type) {
+  case ATTR_TENSOR:
+  case ATTR_TENSORS:
+  case ATTR_SPARSE_TENSOR:
+  case ATTR_SPARSE_TENSORS: return false;
+  default: return true;
+  }
+}
+
+static enum tensor_place place_of(const struct model *m, const struct model_tensor *t,
+                                  const struct plan_layout *layout, bool all) {
+  if (is_list_attribute(m, t)) return PLACE_COPY;
+  bool made = t->flags & (TENSOR_NEW | TENSOR_REPLACED | TENSOR_DIRTY);
+  bool external = t->flags & TENSOR_EXTERNAL;
+  if (!made && !has_payload(t)) return PLACE_COPY;
+  bool large = t->bytes >= max_u64(layout->inline_below, 1);
+  bool may = t->home == HOME_INITIALIZER || external || all;
+  if (layout->form == PLAN_DATA_EXTERNAL && large && may) return PLACE_SIDECAR;
+  return made || external ? PLACE_INLINE : PLACE_COPY;
+}
+
+// ---- what is live ------------------------------------------------------------------------------
+
+static bool attr_live(const struct placement *x, const struct model *m, uint32_t attr) {
+  const struct model_attr *a = &m->attrs[attr];
+  if (a->flags & ATTR_DEAD) return false;
+  if (a->node == NO_ID) return true;
+  const struct model_node *n = &m->nodes[a->node];
+  return !(n->flags & NODE_DEAD) && x->graph_live[n->graph];
+}
+
+static bool tensor_live(const struct placement *x, const struct model *m,
+                        const struct model_tensor *t) {
+  if (t->flags & TENSOR_DEAD) return false;
+  if (t->home == HOME_ATTRIBUTE && t->owner != NO_ID) return attr_live(x, m, t->owner);
+  return t->graph == NO_ID || x->graph_live[t->graph];
+}
+
+// Enclosing graphs have lower ids than the graphs in them.
+static void mark_live(struct placement *x, const struct model *m) {
+  for (uint32_t i = 0; i < m->n_graphs; i++) {
+    const struct model_graph *g = &m->graphs[i];
+    if (g->kind == GRAPH_SUB) x->graph_live[i] = g->owner != NO_ID && attr_live(x, m, g->owner);
+    else if (g->kind == GRAPH_FUNCTION) x->graph_live[i] = !(m->functions[g->owner].flags & FUNCTION_DEAD);
+    else x->graph_live[i] = true;
+  }
+}
+
+// ---- what is dirty -----------------------------------------------------------------------------
+
+static void dirty_graph(struct placement *x, const struct model *m, uint32_t graph);
+
+static void dirty_node(struct placement *x, const struct model *m, uint32_t node) {
+  x->node_dirty[node] = true;
+  dirty_graph(x, m, m->nodes[node].graph);
+}
+
+// The default of a function's attribute hangs on no node: its place tells which function it is of.
+static void dirty_function_around(struct placement *x, const struct model *m, struct place at) {
+  for (uint32_t i = 0; i < m->n_functions; i++) {
+    uint32_t graph = m->functions[i].graph;
+    struct place src = m->graphs[graph].src;
+    if (at.off >= src.off && range_fits(at.off - src.off, at.len, src.len))
+      x->graph_dirty[graph] = true;
+  }
+}
+
+static void dirty_attr(struct placement *x, const struct model *m, uint32_t attr) {
+  x->attr_dirty[attr] = true;
+  if (m->attrs[attr].node != NO_ID) dirty_node(x, m, m->attrs[attr].node);
+  else dirty_function_around(x, m, m->attrs[attr].src);
+}
+
+// Depth is that of the graphs' nesting, which the border bounds (100).
+static void dirty_graph(struct placement *x, const struct model *m, uint32_t graph) {
+  if (x->graph_dirty[graph]) return;
+  x->graph_dirty[graph] = true;
+  const struct model_graph *g = &m->graphs[graph];
+  if (g->kind == GRAPH_SUB && g->owner != NO_ID) dirty_attr(x, m, g->owner);
+}
+
+static void mark_edits(struct placement *x, const struct model *m) {
+  for (uint32_t i = 0; i < m->n_nodes; i++) {
+    const struct model_node *n = &m->nodes[i];
+    if (n->flags & NODE_DIRTY) x->node_dirty[i] = true;
+    if (n->flags & (NODE_DIRTY | NODE_NEW | NODE_DEAD)) dirty_graph(x, m, n->graph);
+  }
+  for (uint32_t i = 0; i < m->n_attrs; i++)
+    if (m->attrs[i].flags & ATTR_DIRTY && !(m->attrs[i].flags & ATTR_DEAD)) dirty_attr(x, m, i);
+  for (uint32_t i = 0; i < m->n_graphs; i++)
+    if (m->graphs[i].flags & GRAPH_DIRTY) dirty_graph(x, m, i);
+}
+
+static void mark_tensor(struct placement *x, const struct model *m, uint32_t id) {
+  const struct model_tensor *t = &m->tensors[id];
+  if (t->home == HOME_ATTRIBUTE) dirty_attr(x, m, t->owner);
+  else if (t->graph != NO_ID) dirty_graph(x, m, t->graph);
+}
+
+// ---- recipes -----------------------------------------------------------------------------------
+
+struct copying {
+  struct recipes *to;
+  const struct recipes *from;
+  uint32_t *map; // from id -> to id
+};
+
+static uint32_t copy_row(struct copying *c, uint32_t id) {
+  const struct recipe *x = &c->from->rows[id];
+  const int64_t *dims = recipe_dims(c->from, id), *longs = c->from->longs + x->at;
+  const uint32_t *args = c->from->args + x->args;
+  const uint8_t *bytes = c->from->bytes;
+  enum dtype dtype = (enum dtype)x->dtype;
+  size_t element = (dtype_bits(dtype) + 7) / 8;
+  uint32_t of = x->n_args ? c->map[args[0]] : NO_ID;
+  switch ((enum recipe_kind)x->kind) {
+  case RECIPE_EXTENT:
+    return recipe_extent(c->to, dtype, dims, x->rank, (enum encoding)x->encoding,
+                         c->from->pieces + x->at, x->n, c->from->checkpoints);
+  case RECIPE_BYTES: return recipe_bytes(c->to, dtype, dims, x->rank, span_of(bytes + x->at, x->n));
+  case RECIPE_FILL:
+    return recipe_fill(c->to, dtype, dims, x->rank, span_of(bytes + x->at, element));
+  case RECIPE_RESHAPE: return recipe_reshape(c->to, of, dims, x->rank);
+  case RECIPE_TRANSPOSE: return recipe_transpose(c->to, of, longs);
+  case RECIPE_SLICE: return recipe_slice(c->to, of, longs, longs + x->rank, dims);
+  case RECIPE_PAD:
+    return recipe_pad(c->to, of, longs, longs + x->rank, span_of(bytes + x->n, element));
+  case RECIPE_CAST: return recipe_cast(c->to, of, dtype);
+  case RECIPE_CONCAT: break;
+  }
+  struct arena scratch = {0};
+  uint32_t *list = arena_alloc(&scratch, x->n_args * sizeof *list);
+  for (uint32_t i = 0; i < x->n_args; i++)
+    list[i] = c->map[args[i]];
+  uint32_t made = recipe_concat(c->to, list, x->n_args, x->n);
+  arena_free(&scratch);
+  return made;
+}
+
+// Copies the rows that live tensors need, operands first (they have lower ids).
+static void copy_recipes(struct copying *c, const struct model *m, struct arena *scratch) {
+  bool *needed = arena_zalloc(scratch, c->from->n_rows + 1);
+  c->map = arena_alloc(scratch, (c->from->n_rows + 1) * sizeof *c->map);
+  for (uint32_t i = 0; i < m->n_tensors; i++)
+    if (m->tensors[i].recipe != NO_ID && !(m->tensors[i].flags & TENSOR_DEAD))
+      needed[m->tensors[i].recipe] = true;
+  for (uint32_t id = c->from->n_rows; id-- > 0;)
+    for (uint32_t k = 0; needed[id] && k < c->from->rows[id].n_args; k++)
+      needed[c->from->args[c->from->rows[id].args + k]] = true;
+  for (uint32_t id = 0; id < c->from->n_rows; id++)
+    if (needed[id]) c->map[id] = copy_row(c, id);
+}
+
+static uint32_t plain_recipe(struct recipes *to, const struct model *m, uint32_t tensor) {
+  const struct model_tensor *t = &m->tensors[tensor];
+  int64_t flat = 0;
+  uint64_t count;
+  uint32_t rank = t->rank, n_pieces;
+  const int64_t *dims = model_dims(m, t);
+  if (rank > RECIPE_MAX_RANK && dims_product(dims, rank, &count)) {
+    flat = (int64_t)count;
+    dims = &flat;
+    rank = 1;
+  }
+  const struct piece *pieces = model_pieces(m, tensor, &n_pieces);
+  struct span small;
+  if (model_small_value(m, tensor, &small))
+    return recipe_bytes(to, (enum dtype)t->dtype, dims, rank, small);
+  return recipe_extent(to, (enum dtype)t->dtype, dims, rank, (enum encoding)t->encoding, pieces,
+                       n_pieces, m->checkpoints);
+}
+
+// ---- the sidecar -------------------------------------------------------------------------------
+
+static uint64_t alignment(const struct plan_layout *layout, uint64_t bytes) {
+  if (layout->align) return layout->align;
+  return bytes >= 1 << 20 ? 64 << 10 : bytes >= 64 << 10 ? 4096 : 64;
+}
+
+// The recipe as a flat list of elements: equal bytes have equal ids, whatever their dims.
+static uint32_t flat_recipe(struct recipes *r, uint32_t id) {
+  int64_t count = (int64_t)r->rows[id].count;
+  return recipe_reshape(r, id, &count, 1);
+}
+
+// Offsets in source order. Tensors of equal bytes (aliases, shared weights) share one range.
+static void lay_out(struct placement *x, struct plan *p, const struct model *m,
+                    const struct plan_layout *layout, struct arena *scratch) {
+  uint32_t *flat = arena_alloc(scratch, (m->n_tensors + 1) * sizeof *flat);
+  for (uint32_t i = 0; i < m->n_tensors; i++)
+    if (x->of[i] == PLACE_SIDECAR) flat[i] = flat_recipe(&p->recipes, x->recipe[i]);
+  uint64_t *at = arena_alloc(scratch, (p->recipes.n_rows + 1) * sizeof *at);
+  memset(at, 0xff, (p->recipes.n_rows + 1) * sizeof *at);
+  uint64_t end = 0;
+  for (uint32_t i = 0; i < m->n_tensors; i++) {
+    if (x->of[i] != PLACE_SIDECAR) continue;
+    uint64_t bytes = m->tensors[i].bytes;
+    if (at[flat[i]] == UINT64_MAX) {
+      at[flat[i]] = round_up(end, alignment(layout, bytes));
+      end = at[flat[i]] + bytes;
+    }
+    x->off[i] = at[flat[i]];
+    x->sidecar = true;
+  }
+  x->data_bytes = end;
+}
+
+void placement_decide(struct placement *x, struct plan *p, const struct model *m,
+                      const struct recipes *r, const struct plan_layout *layout, bool all) {
+  struct arena scratch = {0};
+  *x = (struct placement){.data_name = x->data_name};
+  x->of = arena_zalloc(&p->arena, m->n_tensors + 1);
+  x->recipe = arena_alloc(&p->arena, (m->n_tensors + 1) * sizeof *x->recipe);
+  x->off = arena_alloc(&p->arena, (m->n_tensors + 1) * sizeof *x->off);
+  x->graph_dirty = arena_zalloc(&p->arena, m->n_graphs + 1);
+  x->attr_dirty = arena_zalloc(&p->arena, m->n_attrs + 1);
+  x->node_dirty = arena_zalloc(&p->arena, m->n_nodes + 1);
+  x->graph_live = arena_zalloc(&p->arena, m->n_graphs + 1);
+  mark_live(x, m);
+  struct copying c = {.to = &p->recipes, .from = r};
+  copy_recipes(&c, m, &scratch);
+  mark_edits(x, m);
+  for (uint32_t i = 0; i < m->n_tensors; i++) {
+    const struct model_tensor *t = &m->tensors[i];
+    if (!tensor_live(x, m, t)) continue;
+    x->of[i] = (uint8_t)place_of(m, t, layout, all);
+    if (x->of[i] == PLACE_COPY) continue;
+    x->recipe[i] = t->recipe != NO_ID ? c.map[t->recipe] : plain_recipe(&p->recipes, m, i);
+    mark_tensor(x, m, i);
+  }
+  lay_out(x, p, m, layout, &scratch);
+  arena_free(&scratch);
+}

@@ -1,0 +1,31 @@
+// Which tensor's payload goes where: the decisions that emission and layout share.
+#ifndef WEIR_PLACEMENT_H
+#define WEIR_PLACEMENT_H
+
+#include "plan.h"
+
+enum tensor_place {
+  PLACE_COPY,    // the source's TensorProto as it stands
+  PLACE_INLINE,  // re-encoded, payload as raw_data
+  PLACE_SIDECAR, // re-encoded, payload in the sidecar
+};
+
+struct placement {
+  uint8_t *of;           // enum tensor_place per tensor id
+  uint32_t *recipe;      // INLINE, SIDECAR: recipe id of its bytes in plan->recipes
+  uint64_t *off;         // SIDECAR: offset in the sidecar
+  bool *graph_dirty;     // per graph: must be re-encoded
+  bool *attr_dirty;      // per attribute
+  bool *node_dirty;      // per node
+  bool *graph_live;      // per graph: hangs in the model as edited
+  bool sidecar;          // is there one
+  const char *data_name;
+  uint64_t data_bytes;   // its size
+};
+
+// Decides the places for layout->form and marks what that makes dirty. `all`: tensors in attributes
+// go to the sidecar too. Recipes of r and of plain tensors are copied into p->recipes.
+void placement_decide(struct placement *x, struct plan *p, const struct model *m,
+                      const struct recipes *r, const struct plan_layout *layout, bool all);
+
+#endif

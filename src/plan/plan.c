@@ -1,0 +1,331 @@
+// Building a plan: placement, emission, layout of segments; and finding one's way in it.
+//
+//   model + recipes ──placement──▶ what lies where ──emission──▶ rope of the .onnx ──▶ segments
+//                       └──────────▶ offsets in the sidecar ─────────────────────────▶ segments
+//
+// Literals are packed in output order at the end, so that neighbours become one segment.
+#include "plan.h"
+
+#include "emit.h"
+#include "placement.h"
+#include "rope.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+// What protobuf readers accept, and so what an .onnx may measure.
+#define ONNX_MAX_BYTES ((uint64_t)INT32_MAX)
+
+static void plan_start(struct plan *p, const struct model *m) {
+  *p = (struct plan){0};
+  recipes_init(&p->recipes);
+  memcpy(p->meta_sha256, m->meta_sha256, DIGEST_BYTES);
+  p->sources = table_grow(NULL, &p->sources_cap, m->n_files, sizeof *p->sources);
+  for (uint32_t i = 0; i < m->n_files; i++)
+    p->sources[p->n_sources++] =
+        (struct plan_source){arena_string(&p->arena, span_str(m->files[i].name)), m->files[i].size};
+}
+
+void plan_free(struct plan *p) {
+  recipes_free(&p->recipes);
+  table_free(p->sources, p->sources_cap, sizeof *p->sources);
+  table_free(p->outputs, p->outputs_cap, sizeof *p->outputs);
+  table_free(p->segments, p->segments_cap, sizeof *p->segments);
+  table_free(p->literals, p->literals_cap, 1);
+  table_free(p->tensors, p->tensors_cap, sizeof *p->tensors);
+  arena_free(&p->arena);
+  *p = (struct plan){0};
+}
+
+// ---- segments ----------------------------------------------------------------------------------
+
+static void add_segment(struct plan *p, struct segment s) {
+  p->segments =
+      table_grow(p->segments, &p->segments_cap, (size_t)p->n_segments + 1, sizeof *p->segments);
+  p->segments[p->n_segments++] = s;
+}
+
+static void open_output(struct plan *p, const char *name) {
+  p->outputs = table_grow(p->outputs, &p->outputs_cap, (size_t)p->n_outputs + 1, sizeof *p->outputs);
+  p->outputs[p->n_outputs++] =
+      (struct plan_output){.name = arena_string(&p->arena, span_str(name)),
+                           .first_segment = p->n_segments};
+}
+
+static void close_output(struct plan *p, uint64_t size) {
+  struct plan_output *o = &p->outputs[p->n_outputs - 1];
+  o->size = size;
+  o->n_segments = p->n_segments - o->first_segment;
+}
+
+static const char *tensor_address(struct plan *p, const struct model *m, uint32_t id) {
+  const struct model_tensor *t = &m->tensors[id];
+  if (t->home != HOME_ATTRIBUTE || t->owner == NO_ID)
+    return arena_string(&p->arena, model_name(m, t->name));
+  const struct model_attr *a = &m->attrs[t->owner];
+  if (a->node == NO_ID) return arena_string(&p->arena, model_name(m, a->name));
+  return arena_printf(&p->arena, "g%u/n%u.%s", t->graph, a->node, model_name_str(m, a->name));
+}
+
+static void note_tensor(struct plan *p, const struct model *m, uint32_t id, uint64_t off,
+                        uint32_t segment) {
+  const struct model_tensor *t = &m->tensors[id];
+  int64_t *dims = arena_alloc(&p->arena, t->rank * sizeof *dims + 1);
+  memcpy(dims, model_dims(m, t), t->rank * sizeof *dims);
+  p->tensors = table_grow(p->tensors, &p->tensors_cap, (size_t)p->n_tensors + 1, sizeof *p->tensors);
+  p->tensors[p->n_tensors++] = (struct plan_tensor){
+      .name = tensor_address(p, m, id), .output = p->n_outputs - 1, .off = off, .len = t->bytes,
+      .dtype = t->dtype, .rank = t->rank, .dims = dims, .segment = segment};
+}
+
+// How the elements of a recipe become a segment: copied bytes are better said plainly.
+static struct segment recipe_segment(const struct plan *p, uint32_t recipe, uint64_t off) {
+  struct segment s = {.off = off, .len = p->recipes.rows[recipe].bytes, .ref = recipe,
+                      .kind = SEGMENT_RECIPE};
+  struct extent from;
+  if (recipe_is_copy(&p->recipes, recipe, &from))
+    s = (struct segment){.off = off, .len = from.len, .at = from.off, .ref = from.file,
+                         .kind = SEGMENT_EXTENT};
+  return s;
+}
+
+static void add_sidecar(struct plan *p, const struct model *m, const struct placement *x) {
+  uint64_t end = 0;
+  open_output(p, x->data_name);
+  for (uint32_t i = 0; i < m->n_tensors; i++) {
+    if (x->of[i] != PLACE_SIDECAR) continue;
+    if (x->off[i] >= end) {
+      if (x->off[i] > end)
+        add_segment(p, (struct segment){.off = end, .len = x->off[i] - end, .kind = SEGMENT_ZERO});
+      add_segment(p, recipe_segment(p, x->recipe[i], x->off[i]));
+      end = x->off[i] + m->tensors[i].bytes;
+      note_tensor(p, m, i, x->off[i], p->n_segments - 1);
+    } else { // shares the range of an earlier tensor
+      note_tensor(p, m, i, x->off[i],
+                  plan_segment_at(p, p->n_outputs - 1, x->off[i]));
+    }
+  }
+  close_output(p, end);
+}
+
+// The rope as the segments of the .onnx, its literals packed in order.
+static void add_onnx(struct plan *p, const struct model *m, const struct rope_pool *pool,
+                     struct rope body, const char *name) {
+  uint8_t *packed = NULL;
+  size_t packed_cap = 0, n_packed = 0;
+  uint64_t off = 0;
+  open_output(p, name);
+  for (uint32_t i = body.first; i != NO_ID; i = pool->parts[i].next) {
+    const struct rope_part *part = &pool->parts[i];
+    struct segment s = {.off = off, .len = part->len, .at = part->at, .ref = part->ref,
+                        .kind = part->kind};
+    off += part->len;
+    if (part->kind == SEGMENT_LITERAL) {
+      packed = table_grow(packed, &packed_cap, n_packed + part->len, 1);
+      memcpy(packed + n_packed, p->literals + part->at, part->len);
+      s.at = n_packed;
+      n_packed += part->len;
+      struct segment *last = p->n_segments ? &p->segments[p->n_segments - 1] : NULL;
+      if (last && p->n_segments > p->outputs[p->n_outputs - 1].first_segment &&
+          last->kind == SEGMENT_LITERAL) {
+        last->len += s.len;
+        continue;
+      }
+    }
+    add_segment(p, s);
+    if (part->tensor != NO_ID) note_tensor(p, m, part->tensor, s.off, p->n_segments - 1);
+  }
+  close_output(p, off);
+  table_free(p->literals, p->literals_cap, 1);
+  p->literals = packed;
+  p->literals_cap = packed_cap;
+  p->n_literals = n_packed;
+}
+
+// ---- names -------------------------------------------------------------------------------------
+
+static bool ends_with(const char *s, const char *end) {
+  size_t n = strlen(s), k = strlen(end);
+  return n >= k && strcmp(s + n - k, end) == 0;
+}
+
+static bool taken(const struct plan_layout *layout, const char *name) {
+  return layout->name_taken && layout->name_taken(layout->name_ctx, name);
+}
+
+// The sidecar's name in the source's style: x.onnx.data, or x.onnx_data.
+static const char *usual_name(struct plan *p, const struct model *m,
+                              const struct plan_layout *layout) {
+  bool underscore = m->n_files == 2 && ends_with(m->files[1].name, "_data");
+  return arena_printf(&p->arena, "%s%s", layout->onnx_name, underscore ? "_data" : ".data");
+}
+
+// A name that no old file has: the usual one is in use by the model that is being replaced. It
+// comes from the source and from what will lie in the file, so it is the same in every run.
+static const char *fresh_name(struct plan *p, const struct model *m, const struct placement *x,
+                              const struct plan_layout *layout) {
+  struct digest *d = digest_new();
+  uint8_t sum[DIGEST_BYTES];
+  char hex[DIGEST_HEX], piece[9] = {0};
+  digest_start(d);
+  digest_add(d, m->meta_sha256, DIGEST_BYTES);
+  for (uint32_t i = 0; i < m->n_tensors; i++) {
+    if (x->of[i] != PLACE_SIDECAR) continue;
+    struct segment s = recipe_segment(p, x->recipe[i], x->off[i]);
+    char line[128];
+    int n = snprintf(line, sizeof line, "%llu %llu %llu %u %u\n", (unsigned long long)s.off,
+                     (unsigned long long)s.len, (unsigned long long)s.at, s.ref, s.kind);
+    digest_add(d, line, (size_t)n);
+  }
+  digest_end(d, sum);
+  digest_free(d);
+  hex_encode(sum, sizeof sum, hex);
+  const char *name = NULL;
+  for (size_t at = 0; at + 8 < DIGEST_HEX; at += 8) {
+    memcpy(piece, hex + at, 8);
+    name = arena_printf(&p->arena, "%s.%s.data", layout->onnx_name, piece);
+    if (!taken(layout, name)) break;
+  }
+  return name;
+}
+
+static int choose_data_name(struct placement *x, struct plan *p, const struct model *m,
+                            const struct plan_layout *layout, struct err *err) {
+  if (layout->data_name) {
+    x->data_name = layout->data_name;
+    if (taken(layout, x->data_name)) {
+      err_set(err, ERR_USAGE, "the data file '%s' exists already", quote_str(x->data_name).s);
+      return err_hint(err, "give another --data-file, or leave it away: a free name is chosen then");
+    }
+    return 0;
+  }
+  x->data_name = usual_name(p, m, layout);
+  if (taken(layout, x->data_name)) x->data_name = fresh_name(p, m, x, layout);
+  return 0;
+}
+
+// ---- building ----------------------------------------------------------------------------------
+
+static bool has_external(const struct model *m) {
+  for (uint32_t i = 0; i < m->n_tensors; i++)
+    if (m->tensors[i].flags & TENSOR_EXTERNAL) return true;
+  return false;
+}
+
+static enum plan_data_form resolve_form(const struct model *m, const struct plan_layout *layout) {
+  if (layout->form != PLAN_DATA_DEFAULT) return layout->form;
+  return has_external(m) || layout->data_name ? PLAN_DATA_EXTERNAL : PLAN_DATA_INLINE;
+}
+
+struct attempt {
+  struct placement x;
+  struct rope_pool pool;
+  struct rope onnx;
+};
+
+// Placement and emission for one form. The .onnx's size tells whether the form will do.
+static int attempt_form(struct attempt *a, struct plan *p, const struct model *m,
+                        const struct recipes *r, const struct plan_layout *layout, bool all,
+                        struct err *err) {
+  rope_pool_free(&a->pool);
+  recipes_free(&p->recipes);
+  p->n_literals = 0;
+  a->pool.plan = p;
+  placement_decide(&a->x, p, m, r, layout, all);
+  if (a->x.sidecar && choose_data_name(&a->x, p, m, layout, err)) return -1;
+  a->onnx = emit_model(&a->pool, m, &a->x);
+  return 0;
+}
+
+static int too_large(const struct attempt *a, const struct plan_layout *layout, struct err *err) {
+  err_set(err, ERR_FAIL, "'%s' would be %llu bytes, over the 2147483647 that readers of ONNX accept",
+          quote_str(layout->onnx_name).s, (unsigned long long)a->onnx.len);
+  if (layout->form == PLAN_DATA_INLINE)
+    return err_hint(err, "leave --inline away: the tensors then go to one data file beside it");
+  return err_hint(err, "what is too large is not tensor data, so no layout can help");
+}
+
+// Tries the form asked for; where the .onnx would pass its limit and nobody insisted on inline, one
+// sidecar for the initializers, then for tensors in attributes too.
+static int find_form(struct attempt *a, struct plan *p, const struct model *m,
+                     const struct recipes *r, const struct plan_layout *asked, struct err *err) {
+  struct plan_layout layout = *asked;
+  layout.form = resolve_form(m, asked);
+  if (attempt_form(a, p, m, r, &layout, false, err)) return -1;
+  if (a->onnx.len <= ONNX_MAX_BYTES) return 0;
+  if (asked->form == PLAN_DATA_INLINE) return too_large(a, &layout, err);
+  for (int all = layout.form == PLAN_DATA_INLINE ? 0 : 1; all < 2; all++) {
+    layout.form = PLAN_DATA_EXTERNAL;
+    if (attempt_form(a, p, m, r, &layout, all == 1, err)) return -1;
+    p->moved_out = true;
+    if (a->onnx.len <= ONNX_MAX_BYTES) return 0;
+  }
+  return too_large(a, &layout, err);
+}
+
+int plan_build(struct plan *p, const struct model *m, const struct recipes *r,
+               const struct plan_layout *layout, struct err *err) {
+  struct attempt a = {0};
+  plan_start(p, m);
+  p->passes = arena_string(&p->arena, span_str(layout->passes ? layout->passes : "[]"));
+  int rc = find_form(&a, p, m, r, layout, err);
+  if (rc == 0) {
+    if (a.x.sidecar) add_sidecar(p, m, &a.x);
+    add_onnx(p, m, &a.pool, a.onnx, layout->onnx_name);
+    p->layout = arena_printf(&p->arena, "{\"form\":\"%s\",\"align\":%llu,\"inline_below\":%llu}",
+                             a.x.sidecar ? "external" : "inline",
+                             (unsigned long long)layout->align,
+                             (unsigned long long)layout->inline_below);
+  }
+  rope_pool_free(&a.pool);
+  if (rc) plan_free(p);
+  return rc;
+}
+
+// ---- finding one's way -------------------------------------------------------------------------
+
+static uint64_t output_units(const struct plan_output *o) {
+  return (o->size + PLAN_UNIT_BYTES - 1) / PLAN_UNIT_BYTES;
+}
+
+uint32_t plan_unit_count(const struct plan *p) {
+  uint64_t n = 0;
+  for (uint32_t i = 0; i < p->n_outputs; i++)
+    n += output_units(&p->outputs[i]);
+  assert(n < NO_ID);
+  return (uint32_t)n;
+}
+
+struct plan_unit plan_unit_at(const struct plan *p, uint32_t unit) {
+  uint64_t at = unit;
+  for (uint32_t i = 0; i < p->n_outputs; i++) {
+    uint64_t n = output_units(&p->outputs[i]);
+    if (at < n) {
+      uint64_t off = at * PLAN_UNIT_BYTES;
+      return (struct plan_unit){i, off, min_u64(PLAN_UNIT_BYTES, p->outputs[i].size - off)};
+    }
+    at -= n;
+  }
+  assert(!"unit outside the plan");
+  return (struct plan_unit){0};
+}
+
+uint32_t plan_segment_at(const struct plan *p, uint32_t output, uint64_t off) {
+  const struct plan_output *o = &p->outputs[output];
+  uint32_t lo = o->first_segment;
+  uint32_t hi = output == p->n_outputs - 1 && o->n_segments == 0 ? p->n_segments
+                                                                 : lo + o->n_segments;
+  while (hi - lo > 1) {
+    uint32_t mid = lo + (hi - lo) / 2;
+    if (p->segments[mid].off <= off) lo = mid;
+    else hi = mid;
+  }
+  return lo;
+}
+
+uint64_t plan_total_bytes(const struct plan *p) {
+  uint64_t n = 0;
+  for (uint32_t i = 0; i < p->n_outputs; i++)
+    n += p->outputs[i].size;
+  return n;
+}

@@ -1,0 +1,125 @@
+// Ropes: linked parts in one pool. Parts that continue each other (source bytes behind source
+// bytes, literal behind literal) become one, so an untouched graph is a handful of parts.
+#include "rope.h"
+
+#include <assert.h>
+
+void rope_pool_free(struct rope_pool *pool) {
+  table_free(pool->parts, pool->parts_cap, sizeof *pool->parts);
+  *pool = (struct rope_pool){.plan = pool->plan};
+}
+
+static bool continues(const struct rope_part *a, const struct rope_part *b) {
+  if (a->kind != b->kind || a->ref != b->ref || a->at + a->len != b->at) return false;
+  if (a->tensor != NO_ID || b->tensor != NO_ID) return false;
+  return a->kind == SEGMENT_EXTENT || a->kind == SEGMENT_LITERAL;
+}
+
+static void add_part(struct rope_pool *pool, struct rope *to, struct rope_part part) {
+  if (part.len == 0) return;
+  to->len += part.len;
+  if (to->last != NO_ID && continues(&pool->parts[to->last], &part)) {
+    pool->parts[to->last].len += part.len;
+    return;
+  }
+  uint32_t id = pool->n_parts++;
+  assert(pool->n_parts < NO_ID);
+  pool->parts = table_grow(pool->parts, &pool->parts_cap, pool->n_parts, sizeof *pool->parts);
+  part.next = NO_ID;
+  pool->parts[id] = part;
+  if (to->first == NO_ID) to->first = id;
+  else pool->parts[to->last].next = id;
+  to->last = id;
+}
+
+void rope_bytes(struct rope_pool *pool, struct rope *to, const void *bytes, size_t n) {
+  struct plan *p = pool->plan;
+  if (n == 0) return;
+  p->literals = table_grow(p->literals, &p->literals_cap, p->n_literals + n, 1);
+  memcpy(p->literals + p->n_literals, bytes, n);
+  add_part(pool, to, (struct rope_part){.len = n, .at = p->n_literals, .kind = SEGMENT_LITERAL,
+                                        .tensor = NO_ID});
+  p->n_literals += n;
+}
+
+void rope_copy(struct rope_pool *pool, struct rope *to, struct place from) {
+  rope_extent(pool, to, (struct extent){from.off, from.len, 0}, NO_ID);
+}
+
+void rope_extent(struct rope_pool *pool, struct rope *to, struct extent from, uint32_t tensor) {
+  add_part(pool, to, (struct rope_part){.len = from.len, .at = from.off, .ref = from.file,
+                                        .kind = SEGMENT_EXTENT, .tensor = tensor});
+}
+
+void rope_recipe(struct rope_pool *pool, struct rope *to, uint32_t recipe, uint64_t bytes,
+                 uint32_t tensor) {
+  add_part(pool, to, (struct rope_part){.len = bytes, .ref = recipe, .kind = SEGMENT_RECIPE,
+                                        .tensor = tensor});
+}
+
+void rope_join(struct rope_pool *pool, struct rope *to, struct rope other) {
+  if (other.first == NO_ID) return;
+  to->len += other.len;
+  if (to->first == NO_ID) {
+    to->first = other.first;
+  } else {
+    struct rope_part *end = &pool->parts[to->last];
+    const struct rope_part *head = &pool->parts[other.first];
+    if (continues(end, head)) {
+      end->len += head->len;
+      end->next = head->next;
+      if (other.first == other.last) return;
+    } else {
+      end->next = other.first;
+    }
+  }
+  to->last = other.last;
+}
+
+static size_t put_varint(uint8_t out[10], uint64_t x) {
+  size_t n = 0;
+  for (; x >= 0x80; x >>= 7)
+    out[n++] = (uint8_t)(x | 0x80);
+  out[n++] = (uint8_t)x;
+  return n;
+}
+
+enum { WIRE_VARINT = 0, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
+
+static size_t put_tag(uint8_t out[10], uint32_t field, uint32_t wire) {
+  return put_varint(out, (uint64_t)field << 3 | wire);
+}
+
+void rope_varint_field(struct rope_pool *pool, struct rope *to, uint32_t field, uint64_t value) {
+  uint8_t b[20];
+  size_t n = put_tag(b, field, WIRE_VARINT);
+  n += put_varint(b + n, value);
+  rope_bytes(pool, to, b, n);
+}
+
+void rope_fixed32_field(struct rope_pool *pool, struct rope *to, uint32_t field,
+                        const void *bytes) {
+  uint8_t b[14];
+  size_t n = put_tag(b, field, WIRE_FIXED32);
+  memcpy(b + n, bytes, 4);
+  rope_bytes(pool, to, b, n + 4);
+}
+
+static void put_length_prefix(struct rope_pool *pool, struct rope *to, uint32_t field,
+                              uint64_t len) {
+  uint8_t b[20];
+  size_t n = put_tag(b, field, WIRE_BYTES);
+  n += put_varint(b + n, len);
+  rope_bytes(pool, to, b, n);
+}
+
+void rope_bytes_field(struct rope_pool *pool, struct rope *to, uint32_t field, struct span bytes) {
+  put_length_prefix(pool, to, field, bytes.n);
+  rope_bytes(pool, to, bytes.at, bytes.n);
+}
+
+void rope_message_field(struct rope_pool *pool, struct rope *to, uint32_t field,
+                        struct rope body) {
+  put_length_prefix(pool, to, field, body.len);
+  rope_join(pool, to, body);
+}

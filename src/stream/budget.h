@@ -1,0 +1,19 @@
+// How a memory budget becomes workers, tiles and scratch.
+#ifndef WEIR_BUDGET_H
+#define WEIR_BUDGET_H
+
+#include "err.h"
+#include "io.h"
+
+struct budget {
+  uint32_t jobs, tiles;
+  size_t tile_bytes, window_bytes, eval_bytes; // a worker's
+};
+
+// jobs 0: as many as processors and memory allow, at most `useful`. memory 0: the default. ERR_USAGE with the
+// minimum if it is too small for the jobs asked for.
+int budget_split(struct budget *b, uint64_t memory, uint32_t jobs, uint32_t useful,
+                 struct err *err);
+uint64_t budget_minimum(uint32_t jobs);
+
+#endif

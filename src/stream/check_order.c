@@ -1,0 +1,252 @@
+// Order and cycles.
+//
+// A node must come after what it uses. A use inside a subgraph counts as a use by the node that
+// holds the subgraph:
+//
+//   g0:  A ──▶ If                       c uses A's output: the edge is A -> If
+//              └ g1: … c …
+//
+// Files are nearly always sorted, and then one pass over the inputs proves that there is no cycle. Only
+// if some edge points backwards are all edges collected and taken apart (Kahn's algorithm): what can
+// be removed was merely out of order, which runtimes accept and we say; what remains waits for itself.
+#include "check_parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+// ---- cycles -----------------------------------------------------------------------------------------
+
+static void *need(size_t n, size_t size) {
+  void *p = calloc(n ? n : 1, size);
+  if (!p) abort();
+  return p;
+}
+
+// Removes vertices without incoming edges until none is left; `waits` counts what remains of each.
+static uint32_t remove_sorted(const struct check_edges *edges, uint32_t n, uint32_t *waits) {
+  size_t *start = need((size_t)n + 1, sizeof *start);
+  uint32_t *to = need(edges->n, sizeof *to), *queue = need(n, sizeof *queue);
+  for (size_t i = 0; i < edges->n; i++) {
+    start[edges->at[i][0]]++;
+    waits[edges->at[i][1]]++;
+  }
+  for (uint32_t v = 0; v < n; v++)
+    start[v + 1] += start[v];
+  for (size_t i = edges->n; i-- > 0;)
+    to[--start[edges->at[i][0]]] = edges->at[i][1];
+  uint32_t head = 0, tail = 0;
+  for (uint32_t v = 0; v < n; v++)
+    if (waits[v] == 0) queue[tail++] = v;
+  while (head < tail) {
+    const uint32_t v = queue[head++];
+    for (size_t i = start[v]; i < (v + 1 < n ? start[v + 1] : edges->n); i++)
+      if (--waits[to[i]] == 0) queue[tail++] = to[i];
+  }
+  free(start);
+  free(to);
+  free(queue);
+  return tail;
+}
+
+bool check_cycle(const struct check_edges *edges, uint32_t n, uint32_t cycle[8],
+                 uint32_t *length) {
+  uint32_t *waits = need(n, sizeof *waits), *before = need(n, sizeof *before);
+  const bool found = remove_sorted(edges, n, waits) < n;
+  *length = 0;
+  if (found) {
+    // Whatever remains has a predecessor that remains: going backwards ends in a cycle.
+    uint32_t v = 0;
+    for (size_t i = 0; i < edges->n; i++)
+      if (waits[edges->at[i][0]] && waits[edges->at[i][1]])
+        before[edges->at[i][1]] = v = edges->at[i][0];
+    for (uint32_t i = 0; i < n; i++)
+      v = before[v];
+    uint32_t at = v;
+    do {
+      if (*length < 8) cycle[*length] = at;
+      ++*length;
+      at = before[at];
+    } while (at != v);
+  }
+  free(waits);
+  free(before);
+  return found;
+}
+
+static void add_edge(struct check_edges *edges, uint32_t from, uint32_t to) {
+  edges->at = table_grow(edges->at, &edges->cap, edges->n + 1, sizeof *edges->at);
+  edges->at[edges->n][0] = from;
+  edges->at[edges->n][1] = to;
+  edges->n++;
+}
+
+// ---- nodes ------------------------------------------------------------------------------------------
+
+struct order {
+  struct check *c;
+  uint32_t *position;       // of live nodes in their graph
+  struct check_edges edges; // filled in the second pass only
+  bool collecting;
+  uint32_t backward;        // edges that point backwards
+  uint32_t from, to;        // the first of them
+};
+
+// The node of graph `target` that is, or holds, what lies in `graph` under `node`; NO_ID if `graph`
+// is not inside `target`.
+static uint32_t holder(const struct model *m, uint32_t graph, uint32_t node, uint32_t target) {
+  while (graph != target) {
+    const uint32_t owner = m->graphs[graph].kind == GRAPH_SUB ? m->graphs[graph].owner : NO_ID;
+    if (owner == NO_ID || m->attrs[owner].node == NO_ID) return NO_ID;
+    node = m->attrs[owner].node;
+    graph = m->nodes[node].graph;
+  }
+  return node;
+}
+
+// `value` is used in `graph`, by `node` (NO_ID: as the graph's output).
+static void see_use(struct order *o, uint32_t graph, uint32_t node, uint32_t value) {
+  const struct model *m = o->c->m;
+  if (value == NO_ID || m->values[value].kind != VALUE_NODE_OUTPUT) return;
+  const uint32_t from = m->values[value].def;
+  const uint32_t to = holder(m, graph, node, m->nodes[from].graph);
+  if (to == NO_ID) return;
+  if (o->collecting) {
+    add_edge(&o->edges, from, to);
+  } else if (o->position[from] >= o->position[to]) {
+    if (o->backward++ > 0) return;
+    o->from = from;
+    o->to = to;
+  }
+}
+
+static void see_all(struct order *o) {
+  const struct model *m = o->c->m;
+  for (uint32_t graph = 0; graph < m->n_graphs; graph++) {
+    const struct model_graph *g = &m->graphs[graph];
+    if (g->flags & GRAPH_DEAD) continue;
+    for (uint32_t id = g->first_node; id != NO_ID; id = m->nodes[id].next)
+      for (uint32_t i = 0; i < m->nodes[id].n_in; i++)
+        see_use(o, graph, id, m->refs[m->nodes[id].refs + i].value);
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+      see_use(o, graph, NO_ID, m->graph_io[g->outputs + i]);
+  }
+}
+
+static void number_nodes(struct order *o) {
+  const struct model *m = o->c->m;
+  for (uint32_t graph = 0; graph < m->n_graphs; graph++) {
+    uint32_t position = 0;
+    for (uint32_t id = m->graphs[graph].first_node; id != NO_ID; id = m->nodes[id].next)
+      o->position[id] = position++;
+  }
+}
+
+static int report_cycle(struct order *o, const uint32_t *cycle, uint32_t length) {
+  char list[512];
+  size_t n = 0;
+  for (uint32_t i = length < 4 ? length : 4; i-- > 0;) {
+    const struct check_place place = check_node_place(o->c, cycle[i]);
+    const int more = snprintf(list + n, sizeof list - n, "%.100s%s", place.s, i ? " -> " : "");
+    n += (size_t)more < sizeof list - n ? (size_t)more : 0;
+  }
+  return check_report(o->c, FAULT_ERROR, check_node_place(o->c, cycle[0]).s,
+                      "is part of a cycle of %u node%s: %s%s", length, length == 1 ? "" : "s",
+                      length > 4 ? "... -> " : "", list);
+}
+
+static int explain_backward(struct order *o) {
+  uint32_t cycle[8], length;
+  o->collecting = true;
+  see_all(o);
+  if (check_cycle(&o->edges, o->c->m->n_nodes, cycle, &length))
+    return report_cycle(o, cycle, length);
+  return check_report(o->c, FAULT_WARNING, check_node_place(o->c, o->to).s,
+                      "comes before %s, whose output it uses (%u such uses): the nodes are not "
+                      "sorted, though there is no cycle",
+                      check_node_place(o->c, o->from).s, o->backward);
+}
+
+int check_node_order(struct check *c) {
+  struct order o = {.c = c, .position = need(c->m->n_nodes, sizeof *o.position)};
+  number_nodes(&o);
+  see_all(&o);
+  const int rc = o.backward ? explain_backward(&o) : 0;
+  table_free(o.edges.at, o.edges.cap, sizeof *o.edges.at);
+  free(o.position);
+  return rc;
+}
+
+// ---- functions --------------------------------------------------------------------------------------
+
+struct function_key {
+  uint32_t domain, name, overload, function;
+};
+
+static int compare_keys(const void *a, const void *b) {
+  const uint32_t *x = a, *y = b; // the three names
+  for (int i = 0; i < 3; i++)
+    if (x[i] != y[i]) return x[i] < y[i] ? -1 : 1;
+  return 0;
+}
+
+// "" and "ai.onnx" are one domain.
+static uint32_t domain_id(const struct model *m, uint32_t domain) {
+  return span_is(model_name(m, domain), "ai.onnx") ? m->empty : domain;
+}
+
+static struct function_key *sort_functions(const struct model *m, uint32_t *n) {
+  struct function_key *keys = need(m->n_functions, sizeof *keys);
+  *n = 0;
+  for (uint32_t i = 0; i < m->n_functions; i++) {
+    const struct model_function *f = &m->functions[i];
+    if (f->flags & FUNCTION_DEAD) continue;
+    keys[(*n)++] = (struct function_key){domain_id(m, f->domain), f->name, f->overload, i};
+  }
+  qsort(keys, *n, sizeof *keys, compare_keys);
+  return keys;
+}
+
+static int check_twins(struct check *c, const struct function_key *keys, uint32_t n) {
+  for (uint32_t i = 1; i < n; i++) {
+    if (compare_keys(&keys[i - 1], &keys[i]) != 0) continue;
+    if (check_report(c, FAULT_ERROR, "model", "function '%s' of domain '%s' is defined twice",
+                     quote(model_name(c->m, keys[i].name)).s,
+                     quote(model_name(c->m, keys[i].domain)).s))
+      return -1;
+  }
+  return 0;
+}
+
+// Calls from the body of a function, and from subgraphs in it.
+static void collect_calls(const struct model *m, const struct function_key *keys, uint32_t n,
+                          struct check_edges *edges) {
+  for (uint32_t graph = 0; graph < m->n_graphs; graph++) {
+    uint32_t root = graph;
+    while (m->graphs[root].parent != NO_ID)
+      root = m->graphs[root].parent;
+    if (m->graphs[root].kind != GRAPH_FUNCTION) continue;
+    for (uint32_t id = m->graphs[graph].first_node; id != NO_ID; id = m->nodes[id].next) {
+      const struct model_node *node = &m->nodes[id];
+      const struct function_key key = {domain_id(m, node->domain), node->op_type, node->overload, 0};
+      const struct function_key *callee = bsearch(&key, keys, n, sizeof key, compare_keys);
+      if (callee) add_edge(edges, m->graphs[root].owner, callee->function);
+    }
+  }
+}
+
+int check_function_recursion(struct check *c) {
+  const struct model *m = c->m;
+  if (m->n_functions == 0) return 0;
+  uint32_t n, cycle[8], length;
+  struct function_key *keys = sort_functions(m, &n);
+  struct check_edges edges = {0};
+  int rc = check_twins(c, keys, n);
+  collect_calls(m, keys, n, &edges);
+  if (rc == 0 && check_cycle(&edges, m->n_functions, cycle, &length))
+    rc = check_report(c, FAULT_ERROR, "model", "function '%s' calls itself, through %u function%s",
+                      quote(model_name(m, m->functions[cycle[0]].name)).s, length,
+                      length == 1 ? "" : "s");
+  table_free(edges.at, edges.cap, sizeof *edges.at);
+  free(keys);
+  return rc;
+}

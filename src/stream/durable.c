@@ -1,0 +1,169 @@
+// The order that survives a power cut: writes → fdatasync → record. The middle step waits for a disk, so the
+// workers do not take it: they hand a written unit over and go on with the next. One thread takes
+// all units that wait, syncs each output they touch once, looks whether the sources are still what they
+// were, and only then appends the records.
+//
+//   worker ──give──▶ [ unit unit unit ] ──take all──▶ fdatasync ─▶ sources unchanged? ─▶ records
+//                     at most `capacity`
+//
+// While a group is synced the next one gathers, so a slow disk makes larger groups, not a longer queue; and a
+// full queue holds the workers back, which bounds both the dirty pages and the work that a stop loses.
+// A failed sync is final: the kernel may have dropped the pages and will not say so again. The units of
+// that group stay unrecorded, and a resumed run writes them anew.
+//
+// The sync goes through the file itself and not through the workers' queues: it must cover what
+// every worker wrote. Without a thread (the system gives none, or nothing is on disk) the giver does it all.
+#include "durable.h"
+
+#include "crew.h"
+#include "fs.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+
+enum { STACK_BYTES = 256 << 10 };
+
+struct given {
+  uint32_t unit;
+  uint8_t digest[DIGEST_BYTES];
+};
+
+struct durable {
+  const struct plan *p;
+  struct sources *sources;
+  struct staging *st;
+  struct arena arena;
+  pthread_t thread;
+  bool threaded;
+
+  pthread_mutex_t mu; // guards the rest
+  pthread_cond_t changed;
+  struct given *waiting, *group; // both of `capacity`
+  uint32_t n_waiting, capacity;
+  bool closing, failed;
+  struct err err;
+};
+
+static bool touches(const struct durable *d, const struct given *group, uint32_t n,
+                    uint32_t output) {
+  for (uint32_t i = 0; i < n; i++)
+    if (plan_unit_at(d->p, group[i].unit).output == output) return true;
+  return false;
+}
+
+static int sync_outputs(struct durable *d, const struct given *group, uint32_t n,
+                        struct err *err) {
+  if (d->st->folder < 0) return 0;
+  for (uint32_t i = 0; i < d->p->n_outputs; i++) {
+    if (!touches(d, group, n, i)) continue;
+    int bad;
+    do
+      bad = fs_ops->fdatasync(staging_output_fd(d->st, i));
+    while (bad && errno == EINTR);
+    if (!bad) continue;
+    err_fill_errno(err, errno, ERR_IO, "output '%s' cannot be made durable",
+                   quote_str(d->p->outputs[i].name).s);
+    return err_hint(err, "look after the disk; --resume then writes again what was not recorded");
+  }
+  return 0;
+}
+
+static int commit(struct durable *d, const struct given *group, uint32_t n, struct err *err) {
+  if (sync_outputs(d, group, n, err) || sources_unchanged(d->sources, err)) return -1;
+  for (uint32_t i = 0; i < n; i++)
+    if (staging_record(d->st, 0, group[i].unit, group[i].digest, err)) return -1;
+  return 0;
+}
+
+static void note_failure(struct durable *d, const struct err *err) {
+  if (!d->failed) d->err = *err;
+  d->failed = true;
+}
+
+static void *durable_main(void *at) {
+  struct durable *d = at;
+  pthread_mutex_lock(&d->mu);
+  for (;;) {
+    while (d->n_waiting == 0 && !d->closing)
+      pthread_cond_wait(&d->changed, &d->mu);
+    if (d->n_waiting == 0 || d->failed) break;
+    struct given *group = d->waiting;
+    const uint32_t n = d->n_waiting;
+    d->waiting = d->group;
+    d->group = group;
+    d->n_waiting = 0;
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->mu);
+    struct err err = {0};
+    const int bad = commit(d, group, n, &err);
+    pthread_mutex_lock(&d->mu);
+    if (bad) note_failure(d, &err);
+    if (bad) pthread_cond_broadcast(&d->changed);
+  }
+  pthread_mutex_unlock(&d->mu);
+  return NULL;
+}
+
+static bool start_thread(struct durable *d) {
+  pthread_attr_t attr;
+  sigset_t all, before;
+  if (pthread_attr_init(&attr)) return false;
+  pthread_attr_setstacksize(&attr, STACK_BYTES);
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const bool started = pthread_create(&d->thread, &attr, durable_main, d) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  pthread_attr_destroy(&attr);
+  return started;
+}
+
+void durable_open(struct durable **out, const struct plan *p, struct sources *s,
+                  struct staging *st, uint32_t capacity) {
+  struct arena arena = {0};
+  struct durable *d = arena_zalloc(&arena, sizeof *d);
+  d->p = p;
+  d->sources = s;
+  d->st = st;
+  d->capacity = capacity;
+  d->waiting = arena_alloc(&arena, capacity * sizeof *d->waiting);
+  d->group = arena_alloc(&arena, capacity * sizeof *d->group);
+  pthread_mutex_init(&d->mu, NULL);
+  pthread_cond_init(&d->changed, NULL);
+  d->arena = arena;
+  d->threaded = st->folder >= 0 && start_thread(d);
+  *out = d;
+}
+
+bool durable_give(struct durable *d, uint32_t unit, const uint8_t digest[DIGEST_BYTES]) {
+  struct given g = {.unit = unit};
+  memcpy(g.digest, digest, DIGEST_BYTES);
+  pthread_mutex_lock(&d->mu);
+  while (d->threaded && d->n_waiting == d->capacity && !d->failed)
+    pthread_cond_wait(&d->changed, &d->mu);
+  if (!d->failed && d->threaded) {
+    d->waiting[d->n_waiting++] = g;
+    pthread_cond_broadcast(&d->changed);
+  } else if (!d->failed) {
+    struct err err = {0};
+    if (commit(d, &g, 1, &err)) note_failure(d, &err);
+  }
+  const bool failed = d->failed;
+  pthread_mutex_unlock(&d->mu);
+  return !failed;
+}
+
+int durable_close(struct durable *d, struct err *err) {
+  pthread_mutex_lock(&d->mu);
+  d->closing = true;
+  pthread_cond_broadcast(&d->changed);
+  pthread_mutex_unlock(&d->mu);
+  if (d->threaded) pthread_join(d->thread, NULL);
+  const bool failed = d->failed;
+  if (failed && err->kind == ERR_NONE) *err = d->err;
+  pthread_mutex_destroy(&d->mu);
+  pthread_cond_destroy(&d->changed);
+  struct arena arena = d->arena; // it holds d itself
+  arena_free(&arena);
+  return failed ? -1 : 0;
+}

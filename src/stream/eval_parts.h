@@ -1,0 +1,127 @@
+// Inside the evaluator: what its files share. Everything below recipe_read works on *wide* elements: a
+// type below 8 bits takes a byte an element (its bits in the low end), any other type its own
+// bytes. Packing happens at the two ends only, in eval_bits.c.
+#ifndef WEIR_EVAL_PARTS_H
+#define WEIR_EVAL_PARTS_H
+
+#include "eval.h"
+
+enum {
+  EVAL_BUDGET_MIN = 1 << 20,
+  EVAL_DEPTH = 32,              // recipes within recipes
+  EVAL_SCRATCH_BYTES = 8 << 10, // a level of depth
+  EVAL_STREAMS = 8,
+  EVAL_STREAM_BYTES = 8 << 10,
+  EVAL_CURSORS = 4,
+  EVAL_CURSOR_BYTES = 4 << 10,
+  EVAL_BOXES = 16,
+};
+
+// A run of small reads that may be going through a file in order (eval_leaf.c).
+struct eval_stream {
+  uint8_t *buf;  // EVAL_STREAM_BYTES
+  uint64_t at;   // file offset of buf[0]
+  uint64_t next; // where a read would have to start to follow the last one
+  size_t have, grow;
+  uint64_t used; // stamp
+  uint32_t file;
+};
+
+// A place in a varint piece where decoding can go on (eval_varint.c).
+struct eval_cursor {
+  uint8_t *buf; // EVAL_CURSOR_BYTES, holding bytes [at, at + have) of the piece
+  uint64_t at;
+  size_t have;
+  uint64_t entry; // the next entry, counted from the piece's first
+  uint64_t pos;   // its first byte (its tag, if it has one), relative to the piece
+  uint64_t used;
+  uint32_t piece; // index in the recipes' pieces, or NO_ID
+};
+
+// A recipe as a strided look at another one: element (c0, c1, …) is element base + Σ c·stride of `of`.
+// Axes of length 1 are gone and axes that lie one behind the other are merged.
+struct eval_view {
+  uint32_t of;
+  uint32_t rank;
+  int64_t base;
+  uint64_t count;
+  uint64_t dims[RECIPE_MAX_RANK];
+  int64_t strides[RECIPE_MAX_RANK];
+};
+
+// A stretch of a view's elements, held dense in the order of the source (eval_view.c).
+struct eval_box {
+  uint32_t id;   // of the viewing recipe, or NO_ID
+  bool busy;     // being filled: not to be taken
+  uint64_t used; // stamp
+  uint8_t *data;
+  uint64_t first, count; // which elements of the view; count 0: none yet
+  struct eval_view view;
+  struct eval_view dense; // the same elements within `data`: dims of the box, base in elements
+};
+
+struct eval {
+  const struct recipes *r;
+  struct io *io;
+  size_t budget_bytes;
+  uint64_t stamp;
+  uint32_t root; // recipe of the last recipe_read: boxes are shared out for it
+  uint32_t depth;
+  uint8_t *memory; // all of the budget: scratch, streams, cursors, then boxes
+  uint8_t *scratch;
+  uint8_t *box_memory;
+  size_t box_memory_bytes;
+  size_t box_bytes; // of one box
+  uint32_t n_boxes;
+  struct eval_box *boxes; // EVAL_BOXES
+  struct eval_stream streams[EVAL_STREAMS];
+  struct eval_cursor cursors[EVAL_CURSORS];
+};
+
+// Bytes of a wide element.
+static inline uint32_t eval_width(const struct recipes *r, uint32_t id) {
+  uint32_t bits = dtype_bits((enum dtype)r->rows[id].dtype);
+  return bits < 8 ? 1 : bits / 8;
+}
+
+// Scratch of the current level of depth: EVAL_SCRATCH_BYTES, for one use at a time.
+uint8_t *eval_scratch(struct eval *ev);
+
+// Wide elements [first, first + count) of any recipe into out (eval.c).
+int eval_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
+                  struct err *err);
+
+// Of an extent (eval_leaf.c): its RAW bytes, except of float6 in varints, whose bytes are entries;
+// n bytes of a source, none of them at or past `end`; and advice that elements are wanted soon.
+int eval_leaf_bytes(struct eval *ev, const struct recipe *x, uint64_t off, uint8_t *buf, size_t n,
+                    struct err *err);
+int eval_leaf_source(struct eval *ev, struct extent at, uint64_t end, uint8_t *buf,
+                     struct err *err);
+void eval_leaf_will_need(struct eval *ev, uint32_t id, uint64_t first, uint64_t count);
+// The piece (index in the recipes' pieces) that holds an entry of the extent x.
+uint32_t eval_leaf_piece(const struct eval *ev, const struct recipe *x, uint64_t entry);
+
+// Entries of a varint extent, the low `width` bytes of each (eval_varint.c).
+int eval_varint_entries(struct eval *ev, const struct recipe *x, uint64_t first, uint64_t count,
+                        uint8_t *out, uint32_t width, struct err *err);
+
+// Packed sub-byte elements, the first at bit `bit` of `in`, and back (eval_bits.c). eval_bits_pack
+// starts at a byte and clears the bits behind the last element.
+void eval_bits_unpack(uint8_t *out, const uint8_t *in, uint64_t bit, size_t count, uint32_t bits);
+void eval_bits_pack(uint8_t *out, const uint8_t *in, size_t count, uint32_t bits);
+
+// Recipes of several parts (eval_join.c) and strided ones (eval_view.c), as eval_elements.
+int eval_join_concat(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
+                     struct err *err);
+int eval_join_pad(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
+                  struct err *err);
+void eval_join_fill(uint8_t *out, const uint8_t *element, uint32_t width, uint64_t count);
+int eval_view_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
+                       struct err *err);
+// Elements [first, first + count) of a view whose operand begins at `data` (eval_gather.c).
+void eval_gather(const struct eval_view *v, const uint8_t *data, uint32_t width, uint64_t first,
+                 uint64_t count, uint8_t *out);
+// What a strided recipe looks at, through all strided recipes below it.
+uint32_t eval_view_operand(const struct recipes *r, uint32_t id);
+
+#endif

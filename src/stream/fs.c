@@ -1,0 +1,149 @@
+// The file system as staging, seal and records see it: one table of calls, and the few compound steps
+// that they share (write all, replace a small file durably, read one whole, list a folder).
+//
+// The table holds the calls that change something, or whose failure must be answered: those are the
+// places between which a crash can happen. Reading, fstat and listing go to the system directly. The
+// default table is the real calls; nothing in the program ever sets another one.
+//
+// A small file that must be whole or absent (header, seal.json, plan) is written beside its name,
+// synced, and renamed:
+//
+//   write <name>.tmp ──▶ fsync ──▶ rename over <name>      (the caller syncs the folder)
+#include "fs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int real_openat(int dir, const char *name, int flags, mode_t mode) {
+  return openat(dir, name, flags | O_CLOEXEC, mode);
+}
+
+static int real_linkat(int from_dir, const char *from, int to_dir, const char *to) {
+  return linkat(from_dir, from, to_dir, to, 0);
+}
+
+static int real_fallocate(int fd, off_t off, off_t len) {
+  return fallocate(fd, 0, off, len);
+}
+
+const struct fs_ops fs_real_ops = {
+    .openat = real_openat,
+    .mkdirat = mkdirat,
+    .renameat2 = renameat2,
+    .linkat = real_linkat,
+    .unlinkat = unlinkat,
+    .fsync = fsync,
+    .fdatasync = fdatasync,
+    .fallocate = real_fallocate,
+    .ftruncate = ftruncate,
+    .write = write,
+    .flock = flock,
+    .fstatvfs = fstatvfs,
+};
+const struct fs_ops *fs_ops = &fs_real_ops;
+
+int fs_write_all(int fd, const void *bytes, size_t n, const char *what, struct err *err) {
+  const char *at = bytes;
+  while (n > 0) {
+    const ssize_t put = fs_ops->write(fd, at, n);
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0)
+      return err_errno(err, put < 0 ? errno : EIO, ERR_IO, "cannot write '%s'", quote_str(what).s);
+    at += put;
+    n -= (size_t)put;
+  }
+  return 0;
+}
+
+static int write_synced(int fd, struct span bytes, const char *name, struct err *err) {
+  if (fs_write_all(fd, bytes.at, bytes.n, name, err)) return -1;
+  if (fs_ops->fsync(fd)) return err_errno(err, errno, ERR_IO, "cannot sync '%s'", quote_str(name).s);
+  return 0;
+}
+
+int fs_put_file(int dir, const char *name, struct span bytes, struct err *err) {
+  char beside[300];
+  snprintf(beside, sizeof beside, "%s.tmp", name);
+  const int fd = fs_ops->openat(dir, beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
+  if (fd < 0) return err_errno(err, errno, ERR_IO, "cannot create '%s'", quote_str(beside).s);
+  const int bad = write_synced(fd, bytes, beside, err);
+  close(fd);
+  if (bad) return -1;
+  if (fs_ops->renameat2(dir, beside, dir, name, 0))
+    return err_errno(err, errno, ERR_IO, "cannot rename '%s' to '%s'", quote_str(beside).s,
+                     quote_str(name).s);
+  return 0;
+}
+
+static int read_open_file(int fd, const char *name, size_t limit, struct span *out,
+                          struct err *err) {
+  struct stat at;
+  if (fstat(fd, &at)) return err_errno(err, errno, ERR_IO, "cannot look at '%s'", quote_str(name).s);
+  if (!S_ISREG(at.st_mode))
+    return err_set(err, ERR_INPUT, "'%s' is not a regular file", quote_str(name).s);
+  if ((uint64_t)at.st_size > limit)
+    return err_set(err, ERR_MODEL, "'%s' has %lld bytes; at most %zu are read", quote_str(name).s,
+                   (long long)at.st_size, limit);
+  const size_t n = (size_t)at.st_size;
+  uint8_t *bytes = malloc(n + 1);
+  if (!bytes) return err_set(err, ERR_IO, "no memory for the %zu bytes of '%s'", n, quote_str(name).s);
+  size_t have = 0;
+  while (have < n) {
+    const ssize_t got = pread(fd, bytes + have, n - have, (off_t)have);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      free(bytes);
+      return err_errno(err, errno, ERR_IO, "cannot read '%s'", quote_str(name).s);
+    }
+    if (got == 0) break;
+    have += (size_t)got;
+  }
+  bytes[have] = 0;
+  *out = span_of(bytes, have);
+  return 0;
+}
+
+int fs_read_file(int dir, const char *name, size_t limit, struct span *out, struct err *err) {
+  // O_NONBLOCK: a FIFO must not hang us; fstat tells afterwards.
+  const int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0 && errno == ENOENT) return -1;
+  if (fd < 0) return err_errno(err, errno, ERR_INPUT, "cannot open '%s'", quote_str(name).s);
+  const int bad = read_open_file(fd, name, limit, out, err);
+  close(fd);
+  return bad;
+}
+
+void fs_free(struct span bytes) {
+  free((void *)(uintptr_t)bytes.at);
+}
+
+int fs_sync_folder(int dir, const char *what, struct err *err) {
+  if (fs_ops->fsync(dir) == 0 || errno == EINVAL) return 0;
+  return err_errno(err, errno, ERR_IO, "cannot sync folder '%s'", quote_str(what).s);
+}
+
+int fs_list(int dir, int (*each)(void *ctx, const char *name), void *ctx, const char *what,
+            struct err *err) {
+  // A descriptor of its own: closedir closes it, and the position is not shared.
+  const int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
+  if (!list) {
+    const int why = errno;
+    if (fd >= 0) close(fd);
+    return err_errno(err, why, ERR_INPUT, "cannot list folder '%s'", quote_str(what).s);
+  }
+  int result = 0;
+  errno = 0;
+  for (struct dirent *e; result == 0 && (e = readdir(list)) != NULL; errno = 0)
+    if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) result = each(ctx, e->d_name);
+  if (result == 0 && errno)
+    result = err_errno(err, errno, ERR_IO, "cannot list folder '%s'", quote_str(what).s);
+  closedir(list);
+  return result;
+}

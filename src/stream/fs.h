@@ -1,0 +1,47 @@
+// Every change that staging, seal and records make to a file system goes through this one table, so that
+// a test can count the calls, fail the nth one, or kill the process before it.
+#ifndef WEIR_FS_H
+#define WEIR_FS_H
+
+#include "err.h"
+#include "span.h"
+
+#include <sys/statvfs.h>
+#include <sys/types.h>
+
+// The system's own conventions: -1 and errno. Names without a folder are relative to `dir`.
+struct fs_ops {
+  int (*openat)(int dir, const char *name, int flags, mode_t mode); // O_CLOEXEC is added
+  int (*mkdirat)(int dir, const char *name, mode_t mode);
+  int (*renameat2)(int from_dir, const char *from, int to_dir, const char *to, unsigned flags);
+  int (*linkat)(int from_dir, const char *from, int to_dir, const char *to);
+  int (*unlinkat)(int dir, const char *name, int flags);
+  int (*fsync)(int fd);
+  int (*fdatasync)(int fd);
+  int (*fallocate)(int fd, off_t off, off_t len);
+  int (*ftruncate)(int fd, off_t len);
+  ssize_t (*write)(int fd, const void *bytes, size_t n);
+  int (*flock)(int fd, int operation);
+  int (*fstatvfs)(int fd, struct statvfs *out);
+};
+// The table in use. Only a test program sets it, before any other thread runs.
+extern const struct fs_ops *fs_ops;
+extern const struct fs_ops fs_real_ops;
+
+// Writes all n bytes. `what` names the file in messages.
+int fs_write_all(int fd, const void *bytes, size_t n, const char *what, struct err *err);
+// Makes `name` in `dir` hold exactly these bytes, durably: written beside as `<name>.tmp`, synced and
+// renamed over. The folder itself is not synced.
+int fs_put_file(int dir, const char *name, struct span bytes, struct err *err);
+// The whole of a regular file of at most `limit` bytes. *out.at belongs to the caller (fs_free). Missing
+// is -1 with an empty err; anything else fills it.
+int fs_read_file(int dir, const char *name, size_t limit, struct span *out, struct err *err);
+void fs_free(struct span bytes);
+// fsync of a folder; file systems that cannot sync one (EINVAL) are taken at their word.
+int fs_sync_folder(int dir, const char *what, struct err *err);
+// Calls `each` for every entry of the folder but "." and "..", in an order of the system's; a value
+// other than 0 ends it and is returned. -1 with err if the folder cannot be read.
+int fs_list(int dir, int (*each)(void *ctx, const char *name), void *ctx, const char *what,
+            struct err *err);
+
+#endif

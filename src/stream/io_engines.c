@@ -1,0 +1,110 @@
+// Which engine serves which mode, and the one decision about it: whether io_uring can be had here.
+//
+//   mode   engine  reads of sources       writes
+//   uring  uring   mapped windows         asynchronous
+//   sync   sync    pread                  pwrite
+//   null   null    mapped windows         swallowed
+//   load   sync    whole file in memory   pwrite
+//
+// io_uring is missing more often than its age suggests: container runtimes block its system calls
+// (EPERM from seccomp), administrators switch it off by sysctl (EPERM too), kernels are built
+// without it (ENOSYS), and limits on locked memory or descriptors can forbid a ring (ENOMEM,
+// EMFILE). Nothing is lost but overlap, so `auto` goes on with sync and says so once.
+#include "io_engines.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+static const struct {
+  const char *name;
+  const struct io_engine *engine;
+} modes[] = {
+    [IO_AUTO] = {"auto", &io_uring_engine}, [IO_URING] = {"uring", &io_uring_engine},
+    [IO_SYNC] = {"sync", &io_sync_engine},  [IO_NULL] = {"null", &io_null_engine},
+    [IO_LOAD] = {"load", &io_load_engine},
+};
+
+static const struct io_engine *(*wrap_hook)(const struct io_engine *);
+
+void io_engine_wrap(const struct io_engine *(*wrap)(const struct io_engine *engine)) {
+  wrap_hook = wrap;
+}
+
+const struct io_engine *io_engine_of(enum io_mode mode) {
+  const struct io_engine *e = modes[mode].engine;
+  return wrap_hook ? wrap_hook(e) : e;
+}
+
+const char *io_mode_name(enum io_mode mode) {
+  return modes[mode].name;
+}
+
+bool io_mode_by_name(const char *name, enum io_mode *mode) {
+  for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+    if (strcmp(name, modes[i].name) != 0) continue;
+    *mode = (enum io_mode)i;
+    return true;
+  }
+  return false;
+}
+
+// Sets up a ring of the smallest useful size and takes it down again.
+static int try_ring(void) {
+  const struct io_engine *e = io_engine_of(IO_URING);
+  void *self;
+  int r = e->open(e, 2, &self);
+  if (r == 0) e->close(self);
+  return r;
+}
+
+// Why a ring cannot be had, and what would change that, as far as errno tells.
+static const char *cause_of(int errnum) {
+  switch (errnum) {
+  case EPERM:
+  case EACCES:
+    return "not permitted here: Docker's default seccomp profile blocks it, and so does the sysctl "
+           "kernel.io_uring_disabled; allow it there";
+  case ENOSYS: return "not offered by this kernel or sandbox: it needs Linux 5.6 or newer";
+  case ENOMEM: return "refused for lack of memory: raise the limit on locked memory (ulimit -l)";
+  case EMFILE:
+  case ENFILE: return "refused for lack of file descriptors: raise the limit (ulimit -n)";
+  default: return strerrordesc_np(errnum) ? strerrordesc_np(errnum) : "of an unknown error";
+  }
+}
+
+int io_choose(enum io_mode *mode, char *note, size_t n, struct err *err) {
+  if (n > 0) note[0] = '\0';
+  if (*mode != IO_AUTO && *mode != IO_URING) return 0;
+  int r = try_ring();
+  if (r == 0) {
+    *mode = IO_URING;
+    return 0;
+  }
+  if (*mode == IO_URING) {
+    err_fill_errno(err, -r, ERR_IO, "--io=uring: io_uring cannot be used");
+    return err_hint(err, "io_uring is %s, or use --io=sync: the bytes are the same", cause_of(-r));
+  }
+  *mode = IO_SYNC;
+  snprintf(note, n,
+           "io_uring is %s, or use --io=sync to silence this; going on with --io=sync, "
+           "the bytes are the same",
+           cause_of(-r));
+  return 0;
+}
+
+void io_done_push(struct io_done_line *line, struct io_op *op) {
+  op->next = NULL;
+  if (line->last)
+    line->last->next = op;
+  else
+    line->first = op;
+  line->last = op;
+}
+
+struct io_op *io_done_pop(struct io_done_line *line) {
+  struct io_op *op = line->first;
+  if (!op) return NULL;
+  line->first = op->next;
+  if (!line->first) line->last = NULL;
+  return op;
+}

@@ -1,0 +1,66 @@
+// The inside of a queue, shared by its two halves: io.c (tiles out) and io_views.c (sources in).
+// Nobody else includes this.
+#ifndef WEIR_IO_QUEUE_H
+#define WEIR_IO_QUEUE_H
+
+#include "io_engines.h"
+
+#include <pthread.h>
+
+enum slot_state {
+  SLOT_FREE,
+  SLOT_TAKEN,  // the caller's
+  SLOT_QUEUED, // the engine's, between start and reap
+};
+
+struct io_slot {
+  struct io_tile tile; // first: a tile's address is its slot's
+  struct io_op op;
+  struct io_view view; // held until the write is done, if `viewing`
+  bool viewing;
+  enum slot_state state;
+};
+
+// A source file held whole (IO_READS_WHOLE).
+struct io_whole {
+  uint8_t *at;
+  size_t n;
+};
+
+struct io {
+  const struct io_engine *engine;
+  void *self; // the engine's
+  struct sources *sources;
+  pthread_t thread; // the one that may use this queue
+
+  struct io_slot *slots;
+  uint32_t n_slots, n_queued;
+  size_t tile_bytes;
+  uint8_t *region;    // n_slots * tile_bytes
+  struct err failure; // the first since the last drain
+
+  struct io_op sync; // one in flight at most
+  bool syncing;
+
+  struct { // written and not yet handed to writeback
+    int fd;
+    uint64_t off, n;
+  } behind;
+
+  bool clone_refused;
+  uint64_t source_bytes;
+  uint64_t window_bytes, window_bytes_max; // of live views
+  uint8_t *spare;                          // memory of the last copied view, for the next one
+  size_t spare_bytes;
+  struct io_whole *whole; // by file, or NULL
+  uint32_t n_whole;
+};
+
+// Takes one finished attempt from the engine and applies the rules to it. False if there was none:
+// with `wait` that means that nothing is in flight.
+bool io_settle(struct io *io, bool wait);
+
+// Frees what the reading half holds.
+void io_views_close(struct io *io);
+
+#endif

@@ -1,0 +1,115 @@
+// The io_uring engine, and the one home of liburing. A ring per worker: while the kernel moves one
+// tile to the page cache (or makes a file durable), the worker computes and hashes the next.
+//
+//   start ─▶ [submission ring] ─▶ kernel ─▶ [completion ring] ─▶ reap
+//            depth entries, submitted one by one: at 1 MiB a write the system call is noise
+//
+// Deliberately plain. No registered buffers (they count against RLIMIT_MEMLOCK, and containers keep
+// that small), no linked operations (a short write breaks a chain), no polling threads (they eat
+// one of two cores), non-vectored opcodes only. Buffered writes to regular files are run by the
+// kernel's worker threads, one at a time per file, so the order in a file stays nearly sequential.
+//
+// The ring is used by the thread that opened it and by no other.
+#include "io_engines.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <liburing.h>
+#include <stdlib.h>
+
+struct uring {
+  struct io_uring ring;
+  uint32_t in_flight; // in the kernel's hands
+};
+
+// Completions are delivered when we ask, without interrupting the computation. Kernels before 6.0
+// do not know these flags and say EINVAL.
+static const unsigned ring_flags[] = {IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SINGLE_ISSUER, 0};
+
+static int set_up(struct io_uring *ring, uint32_t depth) {
+  int r = -EINVAL;
+  for (size_t i = 0; i < sizeof ring_flags / sizeof *ring_flags && r == -EINVAL; i++) {
+    r = io_uring_queue_init(depth, ring, ring_flags[i]);
+  }
+  return r;
+}
+
+// Linux 5.1 to 5.5 have rings without the opcodes that we use (and without the probe that tells).
+static bool knows_our_opcodes(struct io_uring *ring) {
+  struct io_uring_probe *probe = io_uring_get_probe_ring(ring);
+  if (!probe) return false;
+  bool known = io_uring_opcode_supported(probe, IORING_OP_WRITE) &&
+               io_uring_opcode_supported(probe, IORING_OP_FSYNC);
+  io_uring_free_probe(probe);
+  return known;
+}
+
+static int uring_open(const struct io_engine *row, uint32_t depth, void **self) {
+  (void)row;
+  struct uring *u = calloc(1, sizeof *u);
+  if (!u) return -ENOMEM;
+  int r = set_up(&u->ring, depth);
+  if (r == 0 && !knows_our_opcodes(&u->ring)) {
+    io_uring_queue_exit(&u->ring);
+    r = -ENOSYS;
+  }
+  if (r < 0) {
+    free(u);
+    return r;
+  }
+  *self = u;
+  return 0;
+}
+
+static void uring_close(void *self) {
+  struct uring *u = self;
+  assert(u->in_flight == 0);
+  io_uring_queue_exit(&u->ring);
+  free(u);
+}
+
+static void uring_start(void *self, struct io_op *op) {
+  struct uring *u = self;
+  struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
+  assert(sqe); // depth covers all that can be in flight, and each is submitted at once
+  if (op->kind == IO_OP_WRITE) {
+    io_uring_prep_write(sqe, op->fd, op->at, (unsigned)op->n, op->off);
+  } else {
+    io_uring_prep_fsync(sqe, op->fd, IORING_FSYNC_DATASYNC);
+  }
+  io_uring_sqe_set_data(sqe, op);
+  int r;
+  do {
+    r = io_uring_submit(&u->ring);
+  } while (r == -EINTR || r == -EAGAIN || r == -EBUSY);
+  assert(r == 1); // other refusals would be about a ring that we misuse
+  u->in_flight++;
+}
+
+static struct io_op *uring_reap(void *self, bool wait) {
+  struct uring *u = self;
+  if (u->in_flight == 0) return NULL;
+  struct io_uring_cqe *cqe = NULL;
+  int r;
+  do {
+    r = wait ? io_uring_wait_cqe(&u->ring, &cqe) : io_uring_peek_cqe(&u->ring, &cqe);
+  } while (r == -EINTR || (wait && r == -EAGAIN));
+  if (r < 0) return NULL;
+  struct io_op *op = io_uring_cqe_get_data(cqe);
+  op->result = cqe->res;
+  io_uring_cqe_seen(&u->ring, cqe);
+  u->in_flight--;
+  return op;
+}
+
+const struct io_engine io_uring_engine = {
+    .name = "uring",
+    .reads = IO_READS_MAP,
+    .open = uring_open,
+    .close = uring_close,
+    .start = uring_start,
+    .reap = uring_reap,
+    .read = io_sync_read,
+    .writeback = io_sync_writeback,
+    .clone = io_sync_clone,
+};

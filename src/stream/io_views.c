@@ -1,0 +1,269 @@
+// The queue's other half: source bytes, in.
+//
+//   engine reads    io_view                           io_read
+//   MAP             a guarded window (io_window.h)    pread
+//   COPY            pread into memory of ours         pread
+//   WHOLE           a piece of the whole file         a copy of it
+//
+// Where a window cannot be had (address space limit, no room among the guarded ones, a file
+// system that cannot map, pages that cannot be read) the bytes are read instead: that either works
+// or gives the error its true name.
+//
+// Truncation has two faces. Lost whole pages break the window (zeros are laid over them); the bytes
+// between a new end of file and the end of its page silently read as zeros. So the end of every
+// mapped view looks at the file's size once more. Any other change is the business of
+// sources_unchanged, before a unit is recorded.
+#include "io_queue.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+enum { SPARE_BYTES_MAX = 4 << 20, READ_TRIES_MAX = 1000 };
+
+static struct quoted name_of(const struct io *io, uint32_t file) {
+  return quote_str(sources_name(io->sources, file));
+}
+
+static int truncated(const struct io *io, uint32_t file, uint64_t size, struct err *err) {
+  err_fill(err, ERR_INPUT, "'%s' was truncated while we read it: %llu of its %llu bytes are left",
+           name_of(io, file).s, (unsigned long long)size,
+           (unsigned long long)sources_size(io->sources, file));
+  return err_hint(err, "let what writes to it finish, then start again");
+}
+
+static int check_range(const struct io *io, uint32_t file, uint64_t off, size_t n,
+                       struct err *err) {
+  uint64_t size = sources_size(io->sources, file);
+  if (range_fits(off, n, size)) return 0;
+  return err_set(err, ERR_INPUT, "'%s': %zu bytes at offset %llu are past its end (%llu bytes)",
+                 name_of(io, file).s, n, (unsigned long long)off, (unsigned long long)size);
+}
+
+static int size_now(struct io *io, uint32_t file, uint64_t *size, struct err *err) {
+  int fd;
+  if (sources_fd(io->sources, file, &fd, err) < 0) return -1;
+  struct stat st;
+  int r = fstat(fd, &st);
+  int cause = errno;
+  sources_release_fd(io->sources, file);
+  if (r < 0) return err_errno(err, cause, ERR_IO, "'%s': fstat failed", name_of(io, file).s);
+  *size = (uint64_t)st.st_size;
+  return 0;
+}
+
+// Names the failure of an attempt to read at `off`: r is 0 (the end came too early) or -errno.
+static int read_failed(struct io *io, uint32_t file, uint64_t off, ssize_t r, struct err *err) {
+  if (r == 0) return truncated(io, file, off, err);
+  return err_errno(err, (int)-r, ERR_IO, "'%s': reading at offset %llu failed", name_of(io, file).s,
+                   (unsigned long long)off);
+}
+
+static int read_range(struct io *io, uint32_t file, uint64_t off, uint8_t *buf, size_t n,
+                      struct err *err) {
+  int fd;
+  if (sources_fd(io->sources, file, &fd, err) < 0) return -1;
+  int result = 0;
+  uint32_t tries = 0;
+  for (size_t got = 0; got < n;) {
+    ssize_t r = io->engine->read(io->self, fd, buf + got, n - got, off + got);
+    if (r > 0) {
+      got += (size_t)r;
+      io->source_bytes += (uint64_t)r;
+      tries = 0;
+    } else if ((r != -EINTR && r != -EAGAIN) || ++tries == READ_TRIES_MAX) {
+      result = read_failed(io, file, off + got, r, err);
+      break;
+    }
+  }
+  sources_release_fd(io->sources, file);
+  return result;
+}
+
+static void *memory(size_t bytes) {
+  void *at =
+      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return at == MAP_FAILED ? NULL : at;
+}
+
+static int no_memory(const struct io *io, uint32_t file, uint64_t bytes, struct err *err) {
+  return err_set(err, ERR_IO, "'%s': no memory for %llu bytes of it", name_of(io, file).s,
+                 (unsigned long long)bytes);
+}
+
+// The file in memory, read at the first call.
+static int whole_of(struct io *io, uint32_t file, const uint8_t **at, struct err *err) {
+  if (!io->whole) {
+    io->n_whole = sources_count(io->sources);
+    io->whole = calloc(io->n_whole, sizeof *io->whole);
+    if (!io->whole) return no_memory(io, file, io->n_whole * sizeof *io->whole, err);
+  }
+  assert(file < io->n_whole);
+  struct io_whole *w = &io->whole[file];
+  if (!w->at) {
+    size_t n = (size_t)sources_size(io->sources, file);
+    uint8_t *all = memory(n);
+    if (!all) return no_memory(io, file, n, err);
+    if (read_range(io, file, 0, all, n, err) < 0) {
+      munmap(all, n);
+      return -1;
+    }
+    *w = (struct io_whole){.at = all, .n = n};
+  }
+  *at = w->at;
+  return 0;
+}
+
+// Memory for a copied view: the spare one if it is large enough. First touch of fresh pages is slow
+// on small machines.
+static bool borrow(struct io *io, size_t n, struct io_window *w) {
+  if (io->spare && io->spare_bytes >= n) {
+    *w = (struct io_window){.map = io->spare, .map_bytes = io->spare_bytes};
+    io->spare = NULL;
+    return true;
+  }
+  size_t bytes = (size_t)round_up(n, 1 << 16);
+  *w = (struct io_window){.map = memory(bytes), .map_bytes = bytes};
+  return w->map != NULL;
+}
+
+static void give_back(struct io *io, const struct io_window *w) {
+  bool keep = w->map_bytes <= SPARE_BYTES_MAX && (!io->spare || w->map_bytes > io->spare_bytes);
+  if (!keep) {
+    munmap(w->map, w->map_bytes);
+    return;
+  }
+  if (io->spare) munmap(io->spare, io->spare_bytes);
+  io->spare = w->map;
+  io->spare_bytes = w->map_bytes;
+}
+
+static int view_copy(struct io *io, struct io_view *v, struct err *err) {
+  if (!borrow(io, v->n, &v->window)) return no_memory(io, v->file, v->n, err);
+  if (read_range(io, v->file, v->off, v->window.map, v->n, err) < 0) {
+    give_back(io, &v->window);
+    return -1;
+  }
+  v->at = v->window.map;
+  v->kind = IO_VIEW_COPIED;
+  return 0;
+}
+
+static int view_map(struct io *io, struct io_view *v, struct err *err) {
+  int fd;
+  if (sources_fd(io->sources, v->file, &fd, err) < 0) return -1;
+  int r = io_window_open(&v->window, fd, v->off, v->n);
+  sources_release_fd(io->sources, v->file);
+  if (r < 0) return view_copy(io, v, err);
+  io->source_bytes += v->n;
+  v->at = v->window.at;
+  v->kind = IO_VIEW_MAPPED;
+  return 0;
+}
+
+static int view_whole(struct io *io, struct io_view *v, struct err *err) {
+  const uint8_t *all;
+  if (whole_of(io, v->file, &all, err) < 0) return -1;
+  v->at = all + v->off;
+  v->kind = IO_VIEW_LENT;
+  return 0;
+}
+
+static int view_by_engine(struct io *io, struct io_view *v, struct err *err) {
+  switch (io->engine->reads) {
+  case IO_READS_MAP: return view_map(io, v, err);
+  case IO_READS_COPY: return view_copy(io, v, err);
+  case IO_READS_WHOLE: return view_whole(io, v, err);
+  }
+  return -1;
+}
+
+int io_view(struct io *io, uint32_t file, uint64_t off, size_t n, struct io_view *view,
+            struct err *err) {
+  static const uint8_t nothing;
+  assert(n <= IO_VIEW_MAX);
+  *view = (struct io_view){.at = &nothing, .n = n, .off = off, .file = file};
+  if (check_range(io, file, off, n, err) < 0) return -1;
+  if (n == 0) return 0;
+  while (io->window_bytes + n > io->window_bytes_max && io->n_queued > 0) {
+    io_settle(io, true);
+  }
+  if (view_by_engine(io, view, err) < 0) return -1;
+  io->window_bytes += n;
+  return 0;
+}
+
+// A mapped view was worth something if its pages could be read and the file still reaches that far.
+static int end_mapped(struct io *io, struct io_view *v, struct err *err) {
+  bool broken = io_window_close(&v->window);
+  uint64_t size;
+  if (size_now(io, v->file, &size, err) < 0) return -1;
+  if (!range_fits(v->off, v->n, size)) return truncated(io, v->file, size, err);
+  if (!broken) return 0;
+  return err_set(err, ERR_IO, "'%s': the system could not read %zu bytes at offset %llu",
+                 name_of(io, v->file).s, v->n, (unsigned long long)v->off);
+}
+
+int io_view_done(struct io *io, struct io_view *view, struct err *err) {
+  struct io_view v = *view;
+  view->kind = IO_VIEW_ENDED;
+  view->at = NULL;
+  if (v.kind == IO_VIEW_ENDED) return 0;
+  io->window_bytes -= v.n;
+  if (v.kind == IO_VIEW_MAPPED) return end_mapped(io, &v, err);
+  if (v.kind == IO_VIEW_COPIED) give_back(io, &v.window);
+  return 0;
+}
+
+int io_read(struct io *io, uint32_t file, uint64_t off, void *buf, size_t n, struct err *err) {
+  if (check_range(io, file, off, n, err) < 0) return -1;
+  if (n == 0) return 0;
+  if (io->engine->reads != IO_READS_WHOLE) return read_range(io, file, off, buf, n, err);
+  const uint8_t *all;
+  if (whole_of(io, file, &all, err) < 0) return -1;
+  memcpy(buf, all + off, n);
+  return 0;
+}
+
+void io_will_need(struct io *io, uint32_t file, uint64_t off, uint64_t n) {
+  struct err ignored = {0};
+  int fd;
+  if (n == 0 || sources_fd(io->sources, file, &fd, &ignored) < 0) return;
+  (void)posix_fadvise(fd, (off_t)off, (off_t)n, POSIX_FADV_WILLNEED);
+  sources_release_fd(io->sources, file);
+}
+
+uint64_t io_clone_lead(uint64_t off, uint64_t out_off) {
+  if ((off - out_off) % IO_CLONE_BLOCK != 0) return UINT64_MAX;
+  return -off % IO_CLONE_BLOCK;
+}
+
+uint64_t io_clone(struct io *io, uint32_t file, uint64_t off, int fd, uint64_t out_off,
+                  uint64_t n) {
+  n -= n % IO_CLONE_BLOCK;
+  if (io->clone_refused || n == 0 || io_clone_lead(off, out_off) != 0) return 0;
+  struct err ignored = {0};
+  int source;
+  if (sources_fd(io->sources, file, &source, &ignored) < 0) return 0;
+  int r = io->engine->clone(io->self, source, off, fd, out_off, n);
+  sources_release_fd(io->sources, file);
+  // A refusal is about the pair of file systems: asking again for every tensor would be no use.
+  // Whatever the reason, the caller's copy either works or names it.
+  if (r < 0 && r != -EINTR) io->clone_refused = true;
+  return r == 0 ? n : 0;
+}
+
+uint64_t io_source_bytes_read(const struct io *io) {
+  return io->source_bytes;
+}
+
+void io_views_close(struct io *io) {
+  if (io->spare) munmap(io->spare, io->spare_bytes);
+  for (uint32_t i = 0; i < io->n_whole; i++) {
+    if (io->whole[i].at) munmap(io->whole[i].at, io->whole[i].n);
+  }
+  free(io->whole);
+}

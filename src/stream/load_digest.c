@@ -1,0 +1,67 @@
+// meta_sha256: what a model is, without what it weighs.
+//
+//   .onnx     ══════[payload]═══════════[payload]══════
+//   hashed    ══════ length  ═══════════ length  ══════ + small external and varint values
+//
+// Payloads that load did not materialize count as their length, 8 bytes little-endian (neighbouring
+// ranges as one); everything else counts as it stands in the file. What load did materialize from
+// elsewhere, or from varints, is added in load order: it decided what passes do, so it belongs to the
+// identity of their input. A second pass over the metadata costs less than bookkeeping in the first:
+// the pages are warm, and the hash is fed whole megabytes.
+#include "digest.h"
+#include "loader.h"
+
+#include <stdlib.h>
+
+static int add_range(struct loader *l, struct digest *d, uint64_t from, uint64_t to) {
+  while (from < to) {
+    const size_t n = (size_t)min_u64(to - from, WIRE_WINDOW);
+    if (sources_read(l->s, 0, from, l->w.buf, n, l->err)) return -1;
+    digest_add(d, l->w.buf, n);
+    from += n;
+  }
+  return 0;
+}
+
+static int add_file(struct loader *l, struct digest *d) {
+  uint64_t at = 0;
+  for (uint32_t i = 0; i < l->elided.n; i++) {
+    const struct place p = l->elided.at[i];
+    if (add_range(l, d, at, p.off)) return -1;
+    uint8_t length[8];
+    for (int k = 0; k < 8; k++)
+      length[k] = (uint8_t)(p.len >> (8 * k));
+    digest_add(d, length, sizeof length);
+    at = p.off + p.len;
+  }
+  return add_range(l, d, at, l->w.size);
+}
+
+static void add_values(const struct model *m, struct digest *d) {
+  for (uint32_t id = 0; id < m->n_tensors; id++) {
+    const struct model_tensor *t = &m->tensors[id];
+    struct span bytes;
+    if (!(t->flags & TENSOR_EXTERNAL) && t->encoding != ENCODING_VARINT) continue;
+    if (model_small_value(m, id, &bytes)) digest_add(d, bytes.at, bytes.n);
+  }
+}
+
+static int compare_places(const void *a, const void *b) {
+  const struct place *x = a, *y = b;
+  return x->off < y->off ? -1 : x->off > y->off;
+}
+
+int load_digest(struct loader *l) {
+  if (l->elided.n) qsort(l->elided.at, l->elided.n, sizeof *l->elided.at, compare_places);
+  struct digest *d = digest_new();
+  digest_start(d);
+  // The window is ours from here on: the pass is over.
+  l->w.have = l->w.pos = 0;
+  const int rc = add_file(l, d);
+  if (rc == 0) {
+    add_values(l->m, d);
+    digest_end(d, l->m->meta_sha256);
+  }
+  digest_free(d);
+  return rc;
+}

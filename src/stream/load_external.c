@@ -1,0 +1,94 @@
+// external_data: four keys that say where a tensor's bytes lie in another file.
+//
+// Known keys are location, offset, length and checksum (kept by others, verified by nobody); the last
+// of a key given twice wins; unknown ones are ignored with a warning. Numbers are decimal digits and
+// nothing else: leading zeros pass, because every reader takes them; signs, spaces, hexadecimal and
+// underscores do not, because readers disagree about them. What a range claims is checked against
+// the size of the opened file, and a length against the shape, before anyone else sees either.
+#include "loader.h"
+
+struct raw_external {
+  const struct decoded_entry *location, *offset, *length;
+};
+
+static int unknown_key(struct loader *l, const char *place, struct span key) {
+  const bool prepacked = key.n >= 9 && memcmp(key.at, "prepacked", 9) == 0;
+  return load_fault(l, FAULT_WARNING, place, "external_data key '%s' is ignored%s", quote(key).s,
+                    prepacked ? " (weights prepacked for one runtime)" : "");
+}
+
+static int sort_keys(struct loader *l, const struct decoded_tensor *t, const char *place,
+                     struct raw_external *out) {
+  for (size_t i = 0; i < t->n_entries; i++) {
+    const struct decoded_entry *e = &t->entries[i];
+    if (span_is(e->key, "location")) out->location = e;
+    else if (span_is(e->key, "offset")) out->offset = e;
+    else if (span_is(e->key, "length")) out->length = e;
+    else if (!span_is(e->key, "checksum") && unknown_key(l, place, e->key)) return -1;
+  }
+  return 0;
+}
+
+static bool parse_number(struct span s, uint64_t *out) {
+  uint64_t x = 0;
+  if (s.n == 0) return false;
+  for (size_t i = 0; i < s.n; i++) {
+    if (s.at[i] < '0' || s.at[i] > '9') return false;
+    if (mul_overflows(x, 10, &x) || add_overflows(x, s.at[i] - (uint64_t)'0', &x)) return false;
+  }
+  *out = x;
+  return x <= INT64_MAX;
+}
+
+// -1: the load ends; 0: *good says whether the number is one.
+static int number(struct loader *l, const char *place, const struct decoded_entry *e, uint64_t *out,
+                  bool *good) {
+  *good = !e || parse_number(e->value, out);
+  if (*good) return 0;
+  return load_fault(l, FAULT_ERROR, place,
+                    "external_data %s '%s' is not a decimal number from 0 to 2^63-1",
+                    quote(e->key).s, quote(e->value).s);
+}
+
+static int find_file(struct loader *l, struct span location, const char *place, uint32_t *file,
+                     bool *good) {
+  struct err cause = {0};
+  const int rc = l->options.no_external ? sources_add_name(l->s, location, file, &cause)
+                                        : sources_add(l->s, location, file, &cause);
+  *good = rc == 0;
+  return rc ? load_fault_from(l, place, &cause) : 0;
+}
+
+static int check_range(struct loader *l, const struct external *x, const char *place, bool *good) {
+  if (l->options.no_external) return 0;
+  const uint64_t size = sources_size(l->s, x->file);
+  *good = range_fits(x->off, x->len, size);
+  if (*good) return 0;
+  return load_fault(l, FAULT_ERROR, place,
+                    "%llu bytes at byte %llu are past the end of '%s' (%llu bytes)",
+                    (unsigned long long)x->len, (unsigned long long)x->off,
+                    quote_str(sources_name(l->s, x->file)).s, (unsigned long long)size);
+}
+
+int external_parse(struct loader *l, const struct decoded_tensor *t, const char *place,
+                   uint64_t bytes, struct external *out, bool *usable) {
+  struct raw_external raw = {0};
+  *usable = false;
+  if (sort_keys(l, t, place, &raw)) return -1;
+  if (!raw.location)
+    return load_fault(l, FAULT_ERROR, place, "data_location is EXTERNAL, but no location is given");
+  bool good;
+  *out = (struct external){.len = bytes};
+  if (number(l, place, raw.offset, &out->off, &good)) return -1;
+  if (!good) return 0;
+  if (number(l, place, raw.length, &out->len, &good)) return -1;
+  if (!good) return 0;
+  if (out->len != bytes)
+    return load_fault(l, FAULT_ERROR, place,
+                      "external_data length is %llu, but its dims and type take %llu bytes",
+                      (unsigned long long)out->len, (unsigned long long)bytes);
+  if (find_file(l, raw.location->value, place, &out->file, &good)) return -1;
+  if (!good) return 0;
+  *usable = true;
+  return check_range(l, out, place, usable);
+}

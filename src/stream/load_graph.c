@@ -1,0 +1,384 @@
+// Graphs, functions, value infos, and the model around them; and who is told when a message begins or
+// ends.
+//
+// A function body is a graph of kind GRAPH_FUNCTION whose inputs and outputs are bare names. Training
+// graphs stand alone. Every graph keeps the order of its parts as items: runs of rows, and places of
+// what rows do not hold.
+#include "loader.h"
+
+#include <assert.h>
+
+// ---- values by name ---------------------------------------------------------------------------------
+
+// l->latest answers most questions without the hash table: names are nearly always used in one graph.
+static void grow_latest(struct loader *l) {
+  if (l->n_latest >= l->m->n_name_at) return;
+  l->latest = table_grow(l->latest, &l->latest_cap, l->m->n_name_at, sizeof *l->latest);
+  memset(l->latest + l->n_latest, 0xff, (l->latest_cap - l->n_latest) * sizeof *l->latest);
+  l->n_latest = (uint32_t)min_u64(l->latest_cap, UINT32_MAX);
+}
+
+uint32_t load_find_value(struct loader *l, uint32_t graph, uint32_t name) {
+  grow_latest(l);
+  const uint32_t value = l->latest[name];
+  if (value == NO_ID || l->m->values[value].graph == graph) return value;
+  return model_value_in(l->m, graph, name);
+}
+
+uint32_t load_value(struct loader *l, uint32_t graph, uint32_t name) {
+  uint32_t value = load_find_value(l, graph, name);
+  if (value == NO_ID) value = model_add_value(l->m, graph, name);
+  l->latest[name] = value;
+  return value;
+}
+
+// ---- beginnings -------------------------------------------------------------------------------------
+
+static void init_graph(struct loader *l, struct frame *f, uint32_t id, enum graph_kind kind,
+                       uint32_t parent) {
+  struct model *m = l->m;
+  m->graphs[id] = (struct model_graph){.name = m->empty,
+                                       .kind = (uint8_t)kind,
+                                       .parent = parent,
+                                       .owner = NO_ID,
+                                       .first_node = NO_ID,
+                                       .last_node = NO_ID,
+                                       .src = frame_place(f)};
+  if (parent != NO_ID) m->graphs[id].depth = (uint16_t)(m->graphs[parent].depth + 1);
+  f->row = f->graph = id;
+}
+
+static int twice(struct loader *l, const struct frame *f) {
+  return load_fatal(l, f->start, "%s.%s is given twice",
+                    onnx_schema_message(frame_above(l)->message), f->field->name);
+}
+
+static int begin_training_graph(struct loader *l, struct frame *f, uint32_t id) {
+  struct model_training *t = &l->m->trainings[frame_above(l)->row];
+  uint32_t *slot = f->field->number == 1 ? &t->initialization : &t->algorithm;
+  if (*slot != NO_ID) return twice(l, f);
+  *slot = id;
+  init_graph(l, f, id, GRAPH_TRAINING, NO_ID);
+  return 0;
+}
+
+static int begin_subgraph(struct loader *l, struct frame *f, const struct wire_field *wf) {
+  struct frame *attr = frame_above(l);
+  if (load_begin_child(l, f, wf)) return -1;
+  if (attr->first_child == NO_ID) {
+    attr->first_child = MODEL_ADD(l->m, graphs, 1);
+    attr->reserved_children = 1;
+  }
+  assert(attr->n_children < attr->reserved_children);
+  init_graph(l, f, attr->first_child + attr->n_children++, GRAPH_SUB, f->graph);
+  return 0;
+}
+
+static int begin_graph(struct loader *l, struct frame *f, const struct wire_field *wf) {
+  struct model *m = l->m;
+  if (load_room(l, m->n_graphs, 1, "graphs")) return -1;
+  if (frame_above(l)->message == MESSAGE_ATTRIBUTE) return begin_subgraph(l, f, wf);
+  if (frame_above(l)->message == MESSAGE_MODEL && m->main_graph != NO_ID) return twice(l, f);
+  const uint32_t id = MODEL_ADD(m, graphs, 1);
+  if (frame_above(l)->message == MESSAGE_TRAINING) return begin_training_graph(l, f, id);
+  init_graph(l, f, id, GRAPH_MAIN, NO_ID);
+  m->main_graph = id;
+  return 0;
+}
+
+static int begin_function(struct loader *l, struct frame *f) {
+  struct model *m = l->m;
+  if (load_room(l, m->n_graphs, 1, "functions")) return -1;
+  const uint32_t graph = MODEL_ADD(m, graphs, 1), id = MODEL_ADD(m, functions, 1);
+  init_graph(l, f, graph, GRAPH_FUNCTION, NO_ID);
+  m->graphs[graph].owner = id;
+  m->functions[id].graph = graph;
+  m->functions[id].opsets = l->function_opsets.n;
+  f->row = id;
+  return 0;
+}
+
+static int begin_training(struct loader *l, struct frame *f) {
+  if (load_room(l, l->m->n_trainings, 1, "training infos")) return -1;
+  f->row = MODEL_ADD(l->m, trainings, 1);
+  l->m->trainings[f->row] = (struct model_training){NO_ID, NO_ID, frame_place(f)};
+  return 0;
+}
+
+static int begin_sparse_part(struct loader *l, struct frame *f) {
+  const struct frame *sparse = frame_above(l);
+  return (f->field->number == 1 ? sparse->values : sparse->indices) == NO_ID ? 0 : twice(l, f);
+}
+
+int load_begin(struct loader *l, const struct wire_field *wf) {
+  struct frame *f = frame_top(l);
+  const enum message around = frame_above(l)->message;
+  switch (f->message) {
+  case MESSAGE_NODE: return load_begin_node(l, f);
+  case MESSAGE_GRAPH: return begin_graph(l, f, wf);
+  case MESSAGE_FUNCTION: return begin_function(l, f);
+  case MESSAGE_TRAINING: return begin_training(l, f);
+  case MESSAGE_TENSOR:
+    if (around == MESSAGE_SPARSE) return begin_sparse_part(l, f);
+    return around == MESSAGE_ATTRIBUTE ? load_begin_child(l, f, wf) : 0;
+  case MESSAGE_SPARSE: return around == MESSAGE_ATTRIBUTE ? load_begin_child(l, f, wf) : 0;
+  default: return 0;
+  }
+}
+
+// ---- value infos ------------------------------------------------------------------------------------
+
+static int take_dims(struct loader *l, const struct decoded_info *d, struct model_info *row) {
+  struct model *m = l->m;
+  if (!d->is_shaped) return 0;
+  const struct place_text place = place_text("value", d->name, row->src.off);
+  if (d->n_dims > RANK_MAX)
+    return load_fault(l, FAULT_ERROR, place.s, "its type has %llu dims; at most %d are allowed",
+                      (unsigned long long)d->n_dims, RANK_MAX);
+  if (load_room(l, m->n_info_dims, d->n_dims, "dims")) return -1;
+  row->flags |= INFO_SHAPED;
+  row->rank = (uint16_t)d->n_dims;
+  row->dims = MODEL_ADD(m, info_dims, (uint32_t)d->n_dims);
+  for (size_t i = 0; i < d->n_dims; i++) {
+    const struct decoded_dim *dim = &d->dims[i];
+    const bool known = dim->has_value && dim->value >= 0;
+    const uint32_t param = known ? m->empty : model_intern(m, dim->param);
+    m->info_dims[row->dims + i] = (struct model_dim){known ? dim->value : -1, param};
+    if (dim->has_value && !known &&
+        load_fault(l, FAULT_WARNING, place.s, "dim %llu is %lld, which is taken as unknown",
+                   (unsigned long long)i, (long long)dim->value))
+      return -1;
+  }
+  return 0;
+}
+
+static enum info_home info_home(const struct frame *f, const struct frame *around) {
+  if (around->message == MESSAGE_FUNCTION) return INFO_VALUE;
+  return f->field->number == 11 ? INFO_INPUT : f->field->number == 12 ? INFO_OUTPUT : INFO_VALUE;
+}
+
+static void add_input(struct loader *l, struct frame *around, uint32_t name) {
+  const uint32_t value = load_value(l, around->graph, name);
+  struct model_value *v = &l->m->values[value];
+  v->flags |= VALUE_IS_INPUT;
+  if (v->kind == VALUE_UNDEFINED) {
+    v->kind = VALUE_INPUT;
+    v->def = around->inputs.n;
+  }
+  *LIST_ADD(&around->inputs) = value;
+}
+
+static int end_info(struct loader *l, struct frame *f) {
+  struct model *m = l->m;
+  struct frame *around = frame_above(l);
+  struct decoded_info d;
+  if (!decode_info(&l->scratch, frame_hollow(f), &d))
+    return load_fatal(l, f->start, "the ValueInfoProto does not decode");
+  if (load_room(l, m->n_infos, 1, "value infos")) return -1;
+  const enum info_home home = info_home(f, around);
+  struct model_info row = {.value = model_intern(m, d.name), // a name until load_resolve
+                           .next = NO_ID,
+                           .home = (uint8_t)home,
+                           .src = frame_place(f),
+                           .type = f->type};
+  if (d.name.n == 0 &&
+      load_fault(l, home == INFO_VALUE ? FAULT_WARNING : FAULT_ERROR,
+                 place_text("value info", d.name, f->start).s, "has no name"))
+    return -1;
+  if (d.is_tensor && dtype_known(d.elem_type)) {
+    row.flags |= INFO_TENSOR;
+    row.dtype = (uint8_t)d.elem_type;
+  }
+  if (take_dims(l, &d, &row)) return -1;
+  if (d.name.n && home == INFO_INPUT) add_input(l, around, row.value);
+  if (d.name.n && home == INFO_OUTPUT) *LIST_ADD(&around->outputs) = row.value;
+  const uint32_t id = MODEL_ADD(m, infos, 1);
+  m->infos[id] = row;
+  frame_flush_rests(l, f, 'i', id);
+  frame_add_item(around, ITEM_INFOS, id);
+  return 0;
+}
+
+// ---- graphs and functions ---------------------------------------------------------------------------
+
+static int flush_items(struct loader *l, const struct frame *f, uint32_t *first, uint32_t *n) {
+  struct model *m = l->m;
+  if (load_room(l, m->n_items, f->items.n, "parts")) return -1;
+  *n = f->items.n;
+  *first = MODEL_ADD(m, items, f->items.n);
+  if (*n) memcpy(m->items + *first, f->items.at, *n * sizeof *m->items);
+  return 0;
+}
+
+static int flush_io(struct loader *l, const struct frame *f, struct model_graph *g) {
+  struct model *m = l->m;
+  if (load_room(l, m->n_graph_io, (uint64_t)f->inputs.n + f->outputs.n, "graph inputs")) return -1;
+  g->n_inputs = f->inputs.n;
+  g->inputs = MODEL_ADD(m, graph_io, f->inputs.n);
+  g->n_outputs = f->outputs.n;
+  g->outputs = MODEL_ADD(m, graph_io, f->outputs.n);
+  if (f->inputs.n) memcpy(m->graph_io + g->inputs, f->inputs.at, f->inputs.n * sizeof(uint32_t));
+  if (f->outputs.n)
+    memcpy(m->graph_io + g->outputs, f->outputs.at, f->outputs.n * sizeof(uint32_t));
+  return 0;
+}
+
+static int end_graph(struct loader *l, struct frame *f) {
+  struct model_graph *g = &l->m->graphs[f->graph];
+  struct span name;
+  if (!decode_graph_name(&l->scratch, frame_hollow(f), &name))
+    return load_fatal(l, f->start, "the GraphProto does not decode");
+  g->name = model_intern(l->m, name);
+  if (flush_items(l, f, &g->items, &g->n_items)) return -1;
+  if (flush_io(l, f, g)) return -1;
+  if (frame_above(l)->message == MESSAGE_MODEL)
+    frame_add_item(frame_above(l), ITEM_GRAPH, f->graph);
+  return 0;
+}
+
+static void name_io(struct loader *l, struct frame *f, const struct decoded_function *d) {
+  struct model *m = l->m;
+  for (size_t i = 0; i < d->n_in; i++)
+    if (d->in[i].n) add_input(l, f, model_intern(m, d->in[i]));
+  for (size_t i = 0; i < d->n_out; i++)
+    if (d->out[i].n) *LIST_ADD(&f->outputs) = model_intern(m, d->out[i]);
+}
+
+static int end_function(struct loader *l, struct frame *f) {
+  struct model *m = l->m;
+  struct decoded_function d;
+  if (!decode_function(&l->scratch, frame_hollow(f), &d))
+    return load_fatal(l, f->start, "the FunctionProto does not decode");
+  struct model_function *function = &m->functions[f->row];
+  function->name = model_intern(m, d.name);
+  function->domain = model_intern(m, d.domain);
+  function->overload = model_intern(m, d.overload);
+  function->n_opsets = l->function_opsets.n - function->opsets;
+  name_io(l, f, &d);
+  struct model_graph *g = &m->graphs[f->graph];
+  g->name = function->name;
+  if (flush_items(l, f, &g->items, &g->n_items)) return -1;
+  if (flush_io(l, f, g)) return -1;
+  frame_add_item(frame_above(l), ITEM_FUNCTIONS, f->row);
+  return load_flush_attrs(l, f, NO_ID);
+}
+
+// ---- the model's own parts --------------------------------------------------------------------------
+
+static int end_opset(struct loader *l, struct frame *f) {
+  struct model *m = l->m;
+  struct frame *around = frame_above(l);
+  struct decoded_opset d;
+  if (!decode_opset(&l->scratch, frame_hollow(f), &d))
+    return load_fatal(l, f->start, "the OperatorSetIdProto does not decode");
+  if (load_room(l, (uint64_t)m->n_opsets + l->function_opsets.n, 1, "opset imports")) return -1;
+  if (span_is(d.domain, "ai.onnx")) d.domain.n = 0;
+  const struct model_opset row = {model_intern(m, d.domain), d.version};
+  const bool of_model = around->message == MESSAGE_MODEL;
+  if (of_model) m->opsets[MODEL_ADD(m, opsets, 1)] = row;
+  else *LIST_ADD(&l->function_opsets) = row;
+  frame_add_other(l, around, of_model ? ITEM_OPSETS : ITEM_OTHER, frame_place(f));
+  return 0;
+}
+
+static int end_metadata(struct loader *l, struct frame *f) {
+  struct model *m = l->m;
+  struct decoded_entry d;
+  if (!decode_entry(&l->scratch, frame_hollow(f), &d))
+    return load_fatal(l, f->start, "the StringStringEntryProto does not decode");
+  if (load_room(l, m->n_metadata, 1, "metadata entries")) return -1;
+  const struct model_metadata row = {model_intern(m, d.key), model_intern(m, d.value)};
+  m->metadata[MODEL_ADD(m, metadata, 1)] = row;
+  frame_add_other(l, frame_above(l), ITEM_METADATA, frame_place(f));
+  return 0;
+}
+
+// A sparse initializer makes the value that its `values` are named after.
+static int own_sparse(struct loader *l, struct frame *f) {
+  struct model *m = l->m;
+  if (f->values == NO_ID) return 0;
+  const struct place_text place = place_text("sparse initializer", span_of(NULL, 0), f->start);
+  if (m->tensors[f->values].name == m->empty)
+    return load_fault(l, FAULT_ERROR, place.s, "its values need a name");
+  const uint32_t value = load_value(l, f->graph, m->tensors[f->values].name);
+  m->tensors[f->values].owner = value;
+  if (f->indices != NO_ID) m->tensors[f->indices].owner = value;
+  struct model_value *v = &m->values[value];
+  if (v->kind == VALUE_NODE_OUTPUT || v->kind == VALUE_INITIALIZER) return 0;
+  v->kind = VALUE_INITIALIZER;
+  v->def = f->values;
+  return 0;
+}
+
+static int end_sparse(struct loader *l, struct frame *f) {
+  struct model *m = l->m;
+  struct frame *around = frame_above(l);
+  if (load_room(l, m->n_sparses, 1, "sparse tensors")) return -1;
+  const struct place_text place = place_text("sparse tensor", span_of(NULL, 0), f->start);
+  if ((f->values == NO_ID || f->indices == NO_ID) &&
+      load_fault(l, FAULT_ERROR, place.s, "has no %s", f->values == NO_ID ? "values" : "indices"))
+    return -1;
+  const uint32_t id = MODEL_ADD(m, sparses, 1);
+  m->sparses[id] = (struct model_sparse){f->values, f->indices, frame_place(f)};
+  frame_flush_rests(l, f, 's', id);
+  if (around->message == MESSAGE_ATTRIBUTE) {
+    if (around->n_children++ == 0) around->first_child = id;
+    return 0;
+  }
+  frame_add_item(around, ITEM_SPARSE, id);
+  return own_sparse(l, f);
+}
+
+static int end_tensor(struct loader *l, struct frame *f) {
+  struct frame *around = frame_above(l);
+  if (load_end_tensor(l, f)) return -1;
+  const uint32_t id = l->m->n_tensors - 1;
+  if (around->message == MESSAGE_GRAPH) frame_add_item(around, ITEM_TENSORS, id);
+  else if (around->message == MESSAGE_ATTRIBUTE && around->n_children++ == 0)
+    around->first_child = id;
+  else if (around->message == MESSAGE_SPARSE)
+    *(f->field->number == 1 ? &around->values : &around->indices) = id;
+  return 0;
+}
+
+static int end_node(struct loader *l, struct frame *f) {
+  if (load_end_node(l, f)) return -1;
+  frame_add_item(frame_above(l), ITEM_NODES, f->row);
+  return 0;
+}
+
+static int end_attr(struct loader *l, struct frame *f) {
+  if (load_end_attr(l, f)) return -1;
+  if (frame_above(l)->message == MESSAGE_FUNCTION)
+    frame_add_other(l, frame_above(l), ITEM_FUNCTION_ATTRS, frame_place(f));
+  return 0;
+}
+
+static int end_training(struct loader *l, struct frame *f) {
+  frame_flush_rests(l, f, 'r', f->row);
+  frame_add_item(frame_above(l), ITEM_TRAINING, f->row);
+  return 0;
+}
+
+static int end_model(struct loader *l, struct frame *f) {
+  if (!decode_ir_version(&l->scratch, frame_hollow(f), &l->m->ir_version))
+    return load_fatal(l, f->start, "the ModelProto does not decode");
+  return flush_items(l, f, &l->m->model_items, &l->m->model_n_items);
+}
+
+int load_end(struct loader *l) {
+  struct frame *f = frame_top(l);
+  switch (f->message) {
+  case MESSAGE_MODEL: return end_model(l, f);
+  case MESSAGE_GRAPH: return end_graph(l, f);
+  case MESSAGE_NODE: return end_node(l, f);
+  case MESSAGE_ATTRIBUTE: return end_attr(l, f);
+  case MESSAGE_TENSOR: return end_tensor(l, f);
+  case MESSAGE_SPARSE: return end_sparse(l, f);
+  case MESSAGE_INFO: return end_info(l, f);
+  case MESSAGE_FUNCTION: return end_function(l, f);
+  case MESSAGE_OPSET: return end_opset(l, f);
+  case MESSAGE_ENTRY: return end_metadata(l, f);
+  default: assert(f->message == MESSAGE_TRAINING); return end_training(l, f);
+  }
+}

@@ -1,0 +1,288 @@
+// Node and attribute rows.
+//
+// A node gets its id when it begins (file order), its attributes theirs when it ends: a node's
+// attributes are one run of rows, but a subgraph inside one of them has nodes with attributes of its
+// own. Until then they wait in the node's frame, and what hangs on them (tensors, graphs, sparse
+// tensors) is told its owner afterwards.
+//
+//   If ─┬─ then_branch ─ GraphProto ─ Constant ─ value      attrs: value (of Constant),
+//       └─ else_branch ─ GraphProto ─ Identity                     then_branch, else_branch (of If)
+//
+// Inputs are kept as name ids for now: what they mean is known when all graphs are (load_finish.c).
+#include "loader.h"
+
+#include <assert.h>
+
+// ---- attributes: what they hold ---------------------------------------------------------------------
+
+// Rows hanging on one attribute are a run. Reserves the run for `graphs`, whose members may have
+// graphs inside, and refuses what cannot be one.
+static int start_children(struct loader *l, struct frame *attr, const struct wire_field *wf) {
+  if (wf->number != 11) return 0;
+  uint32_t n;
+  if (frame_count_ahead(l, attr, wf, &n)) return -1;
+  if (load_room(l, l->m->n_graphs, n, "graphs")) return -1;
+  attr->reserved_children = n;
+  attr->first_child = MODEL_ADD(l->m, graphs, n);
+  return 0;
+}
+
+int load_begin_child(struct loader *l, struct frame *f, const struct wire_field *wf) {
+  struct frame *attr = frame_above(l);
+  const char *name = f->field->name;
+  const bool single = wf->number == 5 || wf->number == 6 || wf->number == 22;
+  if (attr->child_field && attr->child_field != f->field)
+    return load_fatal(l, f->start, "an AttributeProto holds both %s and %s",
+                      attr->child_field->name, name);
+  if (attr->child_field && single)
+    return load_fatal(l, f->start, "AttributeProto.%s is given twice", name);
+  if (!attr->child_field && start_children(l, attr, wf)) return -1;
+  attr->child_field = f->field;
+  return 0;
+}
+
+static enum attr_type type_of_field(const char *name) {
+  static const struct {
+    const char *field;
+    enum attr_type type;
+  } rows[] = {
+      {"s", ATTR_STRING},       {"floats", ATTR_FLOATS},
+      {"ints", ATTR_INTS},      {"strings", ATTR_STRINGS},
+      {"t", ATTR_TENSOR},       {"g", ATTR_GRAPH},
+      {"tensors", ATTR_TENSORS}, {"graphs", ATTR_GRAPHS},
+      {"sparse_tensor", ATTR_SPARSE_TENSOR}, {"sparse_tensors", ATTR_SPARSE_TENSORS},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    if (strcmp(name, rows[i].field) == 0) return rows[i].type;
+  return ATTR_UNDEFINED;
+}
+
+// The type of what the attribute holds beside scalars.
+static enum attr_type held_type(const struct frame *f) {
+  if (f->payload.field) return type_of_field(f->payload.field->name);
+  return f->child_field ? type_of_field(f->child_field->name) : ATTR_UNDEFINED;
+}
+
+// Files of the first IR version had no `type`: what is there says it.
+static enum attr_type infer_type(const struct frame *f, const struct decoded_attr *a) {
+  const enum attr_type held = held_type(f);
+  if (held != ATTR_UNDEFINED) return held;
+  return a->has_f ? ATTR_FLOAT : a->has_i ? ATTR_INT : ATTR_UNDEFINED;
+}
+
+static bool is_list(enum attr_type t) {
+  return t == ATTR_FLOATS || t == ATTR_INTS || t == ATTR_STRINGS;
+}
+
+static bool has_rows(enum attr_type t) {
+  return t == ATTR_TENSOR || t == ATTR_TENSORS || t == ATTR_GRAPH || t == ATTR_GRAPHS ||
+         t == ATTR_SPARSE_TENSOR || t == ATTR_SPARSE_TENSORS;
+}
+
+static int check_attr(struct loader *l, const struct frame *f, const struct decoded_attr *a,
+                      struct model_attr *row) {
+  const struct place_text place = place_text("attribute", a->name, f->start);
+  const enum attr_type held = held_type(f);
+  const struct schema_field *second =
+      f->payload.other ? f->payload.other : f->payload.field ? f->child_field : NULL;
+  const int64_t type = a->has_type ? a->type : (int64_t)infer_type(f, a);
+  if (type < 0 || type > ATTR_TYPE_PROTOS)
+    return load_fault(l, FAULT_ERROR, place.s, "type %d does not exist", a->type);
+  if (second)
+    return load_fault(l, FAULT_ERROR, place.s, "holds both %s and %s", f->payload.field->name,
+                      second->name);
+  if (held != ATTR_UNDEFINED && held != (enum attr_type)type)
+    return load_fault(l, FAULT_ERROR, place.s, "says it is of type %d, but holds %s", (int)type,
+                      f->payload.field ? f->payload.field->name : f->child_field->name);
+  const bool single = type == ATTR_TENSOR || type == ATTR_GRAPH || type == ATTR_SPARSE_TENSOR;
+  if (single && held == ATTR_UNDEFINED && a->ref_name.n == 0)
+    return load_fault(l, FAULT_ERROR, place.s, "says it is of type %d, but holds nothing",
+                      (int)type);
+  row->type = (uint8_t)type;
+  return 0;
+}
+
+// ---- attributes: rows -------------------------------------------------------------------------------
+
+static void take_list(struct loader *l, const struct frame *f, const struct decoded_attr *a,
+                      struct model_attr *row) {
+  struct model *m = l->m;
+  row->count = (uint32_t)f->payload.entries;
+  if (!f->payload.held && row->count > 0) return; // first stays NO_ID
+  if (row->type == ATTR_FLOATS) {
+    row->first = MODEL_ADD(m, floats, row->count);
+    if (row->count) memcpy(m->floats + row->first, a->floats, row->count * sizeof(float));
+  } else if (row->type == ATTR_INTS) {
+    row->first = MODEL_ADD(m, longs, row->count);
+    if (row->count) memcpy(m->longs + row->first, a->ints, row->count * sizeof(int64_t));
+  } else {
+    row->first = MODEL_ADD(m, strings, row->count);
+    for (uint32_t i = 0; i < row->count; i++)
+      m->strings[row->first + i] = model_intern(m, a->strings[i]);
+  }
+}
+
+static void take_value(struct loader *l, const struct frame *f, const struct decoded_attr *a,
+                       struct model_attr *row) {
+  const enum attr_type type = row->type;
+  if (type == ATTR_FLOAT) row->u.f = a->f;
+  if (type == ATTR_INT) row->u.i = a->i;
+  if (type == ATTR_STRING) row->u.s = f->payload.held ? model_intern(l->m, a->s) : NO_ID;
+  if (is_list(type)) take_list(l, f, a, row);
+  if (has_rows(type)) {
+    row->first = f->first_child;
+    row->count = f->n_children;
+  }
+}
+
+static bool may_be_constant(struct span name, enum attr_type type) {
+  if (name.n < 9 || memcmp(name.at, "value_", 6) != 0) return false;
+  return is_list(type) || type == ATTR_STRING;
+}
+
+int load_end_attr(struct loader *l, struct frame *f) {
+  struct model *m = l->m;
+  struct frame *around = frame_above(l);
+  struct decoded_attr a;
+  if (!decode_attr(&l->scratch, frame_hollow(f), &a))
+    return load_fatal(l, f->start, "the AttributeProto does not decode");
+  if (load_room(l, (uint64_t)m->n_attrs + around->attrs.n, 1, "attributes")) return -1;
+  if (load_room(l, (uint64_t)m->n_longs + m->n_floats + m->n_strings, f->payload.entries,
+                "attribute values"))
+    return -1;
+  struct pending_attr p = {.row = {.name = model_intern(m, a.name),
+                                   .node = NO_ID,
+                                   .ref_name = model_intern(m, a.ref_name),
+                                   .first = NO_ID,
+                                   .src = frame_place(f)},
+                           .first_rest = m->n_rests,
+                           .n_rests = f->rests.n};
+  if (check_attr(l, f, &a, &p.row)) return -1;
+  take_value(l, f, &a, &p.row);
+  if (f->rests.n) p.row.flags |= ATTR_HAS_REST;
+  frame_flush_rests(l, f, 'a', NO_ID);
+  if (may_be_constant(a.name, p.row.type)) {
+    p.n_pieces = f->payload.pieces.n;
+    p.pieces = payload_commit(l, &f->payload);
+  }
+  *LIST_ADD(&around->attrs) = p;
+  return 0;
+}
+
+static void adopt(struct model *m, uint32_t attr) {
+  const struct model_attr *a = &m->attrs[attr];
+  for (uint32_t i = 0; has_rows(a->type) && i < a->count; i++) {
+    const uint32_t id = a->first + i;
+    if (a->type == ATTR_TENSOR || a->type == ATTR_TENSORS) {
+      m->tensors[id].owner = attr;
+    } else if (a->type == ATTR_GRAPH || a->type == ATTR_GRAPHS) {
+      m->graphs[id].owner = attr;
+    } else {
+      if (m->sparses[id].values != NO_ID) m->tensors[m->sparses[id].values].owner = attr;
+      if (m->sparses[id].indices != NO_ID) m->tensors[m->sparses[id].indices].owner = attr;
+    }
+  }
+}
+
+// True if the attribute is a Constant's value_… and must become a tensor. One whose type is no list
+// or scalar is a fault.
+static int make_constant(struct loader *l, uint32_t attr, const struct pending_attr *p) {
+  struct model *m = l->m;
+  const struct model_attr *a = &m->attrs[attr];
+  if (a->ref_name != m->empty || !model_attr_is_constant(m, a)) return 0;
+  const enum attr_type t = a->type;
+  if (is_list(t) || t == ATTR_FLOAT || t == ATTR_INT || t == ATTR_STRING)
+    return load_constant_tensor(l, attr, p);
+  m->attrs[attr].first = NO_ID;
+  return load_fault(l, FAULT_ERROR, place_text("attribute", model_name(m, a->name), a->src.off).s,
+                    "a Constant's value cannot be of type %d", (int)t);
+}
+
+int load_flush_attrs(struct loader *l, struct frame *f, uint32_t node) {
+  struct model *m = l->m;
+  if (f->attrs.n == 0) return 0;
+  const uint32_t first = MODEL_ADD(m, attrs, f->attrs.n);
+  for (uint32_t i = 0; i < f->attrs.n; i++) {
+    const struct pending_attr *p = &f->attrs.at[i];
+    m->attrs[first + i] = p->row;
+    m->attrs[first + i].node = node;
+    for (uint32_t k = 0; k < p->n_rests; k++)
+      m->rests[p->first_rest + k].id = first + i;
+    adopt(m, first + i);
+  }
+  if (node == NO_ID) return 0;
+  m->nodes[node].attrs = first;
+  m->nodes[node].n_attrs = (uint16_t)f->attrs.n;
+  for (uint32_t i = 0; i < f->attrs.n; i++)
+    if (make_constant(l, first + i, &f->attrs.at[i])) return -1;
+  return 0;
+}
+
+// ---- nodes ------------------------------------------------------------------------------------------
+
+int load_begin_node(struct loader *l, struct frame *f) {
+  struct model *m = l->m;
+  if (load_room(l, m->n_nodes, 1, "nodes")) return -1;
+  const uint32_t id = f->row = MODEL_ADD(m, nodes, 1);
+  struct model_graph *g = &m->graphs[f->graph];
+  struct model_node *n = &m->nodes[id];
+  n->graph = f->graph;
+  n->prev = g->last_node;
+  n->next = NO_ID;
+  n->src = frame_place(f);
+  if (g->last_node == NO_ID) g->first_node = id;
+  else m->nodes[g->last_node].next = id;
+  g->last_node = id;
+  return 0;
+}
+
+static void take_outputs(struct loader *l, uint32_t node, uint32_t first, const struct span *names,
+                         size_t n) {
+  struct model *m = l->m;
+  for (size_t i = 0; i < n; i++) {
+    const uint32_t ref = first + (uint32_t)i;
+    m->refs[ref] = (struct model_ref){NO_ID, node, NO_ID, NO_ID};
+    if (names[i].n == 0) continue;
+    const uint32_t value = load_value(l, m->nodes[node].graph, model_intern(m, names[i]));
+    struct model_value *v = &m->values[value];
+    m->refs[ref].value = value;
+    if (v->kind != VALUE_UNDEFINED) continue; // made twice: check.c reports it
+    v->kind = VALUE_NODE_OUTPUT;
+    v->def = node;
+  }
+}
+
+static int take_refs(struct loader *l, uint32_t node, const struct decoded_node *d) {
+  struct model *m = l->m;
+  if (load_room(l, m->n_refs, d->n_in + d->n_out, "inputs and outputs of nodes")) return -1;
+  if (load_room(l, m->n_values, d->n_out, "values")) return -1;
+  const uint32_t first = MODEL_ADD(m, refs, d->n_in + d->n_out);
+  for (size_t i = 0; i < d->n_in; i++) {
+    const uint32_t name = d->in[i].n ? model_intern(m, d->in[i]) : NO_ID;
+    m->refs[first + i] = (struct model_ref){name, node, NO_ID, NO_ID};
+  }
+  m->nodes[node].refs = first;
+  m->nodes[node].n_in = (uint32_t)d->n_in;
+  m->nodes[node].n_out = (uint32_t)d->n_out;
+  take_outputs(l, node, first + (uint32_t)d->n_in, d->out, d->n_out);
+  return 0;
+}
+
+int load_end_node(struct loader *l, struct frame *f) {
+  struct model *m = l->m;
+  struct decoded_node d;
+  if (!decode_node(&l->scratch, frame_hollow(f), &d))
+    return load_fatal(l, f->start, "the NodeProto does not decode");
+  if (f->attrs.n > UINT16_MAX)
+    return load_fatal(l, f->start, "a node has more than %d attributes", UINT16_MAX);
+  if (take_refs(l, f->row, &d)) return -1;
+  struct model_node *n = &m->nodes[f->row];
+  n->name = model_intern(m, d.name);
+  n->op_type = model_intern(m, d.op_type);
+  n->domain = model_intern(m, d.domain);
+  n->overload = model_intern(m, d.overload);
+  n->attrs = m->n_attrs;
+  if (f->rests.n) n->flags |= NODE_HAS_REST;
+  frame_flush_rests(l, f, 'n', f->row);
+  return load_flush_attrs(l, f, f->row);
+}

@@ -1,0 +1,318 @@
+// Tensor rows: what a TensorProto claims, checked against what it holds.
+//
+//   dims × dtype ──▶ bytes in RAW form ──▶ must equal what the payload, or the external range, has
+//
+// Exactly one payload kind may be there, and it must be the one that the type is stored in
+// (dtype.def's typed field) or raw_data. Typed fields count entries, not bytes: one per element;
+// complex numbers take two; a 4- or 2-bit type packs 2 or 4 elements into an int32_data entry of one
+// byte; a 6-bit type takes an entry an element.
+//
+// Small tensors are materialized at once, wherever they lie. An inline one then needs no pieces; an
+// external one keeps them, because its bytes may also be copied.
+#include "loader.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+struct tensor_unit {
+  struct model_tensor row;
+  struct place_text place;
+  const struct payload *payload; // NULL: external
+  struct external external;
+  uint64_t elements;
+};
+
+// ---- dims and type ----------------------------------------------------------------------------------
+
+static int check_dims(struct loader *l, const struct decoded_tensor *t, struct tensor_unit *u,
+                      bool *good) {
+  *good = false;
+  if (t->n_dims > RANK_MAX)
+    return load_fault(l, FAULT_ERROR, u->place.s, "%llu dims; at most %d are allowed",
+                      (unsigned long long)t->n_dims, RANK_MAX);
+  if (!dims_product(t->dims, (uint32_t)t->n_dims, &u->elements))
+    return load_fault(l, FAULT_ERROR, u->place.s, "dims %s are negative, or their product overflows",
+                      quote_dims(t->dims, (uint32_t)t->n_dims).s);
+  *good = true;
+  return 0;
+}
+
+static int check_dtype(struct loader *l, const struct decoded_tensor *t, struct tensor_unit *u,
+                       bool *good) {
+  *good = false;
+  if (!dtype_known(t->data_type))
+    return load_fault(l, FAULT_ERROR, u->place.s, "data_type %d is no element type that weir knows",
+                      t->data_type);
+  u->row.dtype = (uint8_t)t->data_type;
+  if (u->row.dtype != DTYPE_STRING && !dtype_bytes(u->row.dtype, u->elements, &u->row.bytes))
+    return load_fault(l, FAULT_ERROR, u->place.s, "%llu elements of %s pass 2^63-1 bytes",
+                      (unsigned long long)u->elements, dtype_name(u->row.dtype));
+  *good = true;
+  return 0;
+}
+
+// ---- where the elements are -------------------------------------------------------------------------
+
+// Entries that the payload must have.
+static uint64_t entries_wanted(const struct tensor_unit *u, enum encoding encoding) {
+  const enum dtype dtype = u->row.dtype;
+  if (encoding == ENCODING_RAW) return u->row.bytes;
+  if (dtype == DTYPE_COMPLEX64 || dtype == DTYPE_COMPLEX128) return 2 * u->elements;
+  const uint32_t bits = dtype_bits(dtype);
+  return bits == 4 || bits == 2 ? u->row.bytes : u->elements;
+}
+
+static char letter_of(const struct schema_field *field) {
+  return field->name[0] == 'f'   ? 'F'
+         : field->name[0] == 'd' ? 'D'
+         : field->name[0] == 's' ? 'S'
+         : field->name[0] == 'u' ? 'U'
+         : field->name[3] == '6' ? 'L'  // int64_data
+                                 : 'I'; // int32_data
+}
+
+static int check_kind(struct loader *l, struct tensor_unit *u, bool *good) {
+  const struct payload *p = u->payload;
+  const enum dtype dtype = u->row.dtype;
+  *good = false;
+  if (p->other)
+    return load_fault(l, FAULT_ERROR, u->place.s, "has both %s and %s", p->field->name,
+                      p->other->name);
+  const enum encoding encoding = payload_encoding(p);
+  const bool raw = encoding == ENCODING_RAW;
+  if (encoding != ENCODING_NONE &&
+      (raw ? dtype == DTYPE_STRING : letter_of(p->field) != dtype_field(dtype)))
+    return load_fault(l, FAULT_ERROR, u->place.s, "its type %s cannot be stored in %s",
+                      dtype_name(dtype), p->field->name);
+  const uint64_t wanted = entries_wanted(u, encoding);
+  if (p->entries != wanted)
+    return load_fault(l, FAULT_ERROR, u->place.s,
+                      "dims and type %s take %llu %s, but %s has %llu", dtype_name(dtype),
+                      (unsigned long long)(encoding == ENCODING_NONE ? u->row.bytes : wanted),
+                      raw || encoding == ENCODING_NONE ? "bytes" : "entries",
+                      encoding == ENCODING_NONE ? "it" : p->field->name,
+                      (unsigned long long)p->entries);
+  *good = true;
+  return 0;
+}
+
+static int check_external(struct loader *l, const struct decoded_tensor *t, struct tensor_unit *u,
+                          const struct frame *f, bool *good) {
+  *good = false;
+  u->row.flags |= TENSOR_EXTERNAL;
+  if (f->payload.field && f->payload.entries)
+    return load_fault(l, FAULT_ERROR, u->place.s, "is EXTERNAL, but has %s too",
+                      f->payload.field->name);
+  if (u->row.dtype == DTYPE_STRING)
+    return load_fault(l, FAULT_ERROR, u->place.s, "strings cannot be external data");
+  return external_parse(l, t, u->place.s, u->row.bytes, &u->external, good);
+}
+
+static int check_source(struct loader *l, const struct decoded_tensor *t, const struct frame *f,
+                        struct tensor_unit *u, bool *good) {
+  if (t->data_location == 1) return check_external(l, t, u, f, good);
+  *good = false;
+  if (t->data_location != 0)
+    return load_fault(l, FAULT_ERROR, u->place.s, "data_location %d does not exist",
+                      t->data_location);
+  if (t->n_entries && load_fault(l, FAULT_WARNING, u->place.s,
+                                 "its external_data is ignored: data_location is not EXTERNAL"))
+    return -1;
+  u->payload = &f->payload;
+  return check_kind(l, u, good);
+}
+
+// ---- the row ----------------------------------------------------------------------------------------
+
+static bool is_small(const struct model_tensor *t) {
+  if (t->dtype == DTYPE_STRING) return false;
+  return t->bytes <=
+         (uint64_t)(dtype_is_integer(t->dtype) ? SMALL_INTEGER_BYTES : SMALL_ANY_BYTES);
+}
+
+static void set_pieces(struct loader *l, struct model_tensor *t, uint32_t first, uint32_t n) {
+  struct model *m = l->m;
+  t->pieces = first;
+  t->n_pieces = n < UINT16_MAX ? (uint16_t)n : UINT16_MAX;
+  if (t->n_pieces < UINT16_MAX) return;
+  // Rows are made in order, so these pairs are sorted by tensor.
+  const uint32_t pair = MODEL_ADD(m, piece_counts, 2);
+  m->piece_counts[pair] = m->n_tensors;
+  m->piece_counts[pair + 1] = n;
+}
+
+static int take_inline(struct loader *l, struct tensor_unit *u) {
+  struct model_tensor *t = &u->row;
+  const struct payload *p = u->payload;
+  t->encoding = (uint8_t)payload_encoding(p);
+  const struct payload_source from = {p->pieces.at, p->pieces.n, t->encoding};
+  if (is_small(t)) return payload_materialize(l, &from, t->dtype, t->bytes, &t->small);
+  for (uint32_t i = 0; i < p->pieces.n; i++)
+    payload_elide(l, (struct place){p->pieces.at[i].at.off, p->pieces.at[i].at.len});
+  set_pieces(l, t, payload_commit(l, p), p->pieces.n);
+  return 0;
+}
+
+static int read_external(struct loader *l, struct tensor_unit *u) {
+  const struct external *x = &u->external;
+  uint8_t *to = payload_small_room(l, x->len, &u->row.small);
+  if (!to) return load_fatal(l, wire_offset(&l->w), "small tensors take more than 4 GiB");
+  return sources_read(l->s, x->file, x->off, to, (size_t)x->len, l->err);
+}
+
+static int take_external(struct loader *l, struct tensor_unit *u) {
+  struct model *m = l->m;
+  const struct external *x = &u->external;
+  u->row.encoding = x->len ? ENCODING_RAW : ENCODING_NONE;
+  const uint32_t id = MODEL_ADD(m, pieces, 1);
+  m->pieces[id] = (struct piece){.at = {.off = x->off, .len = x->len, .file = x->file},
+                                 .count = x->len,
+                                 .checkpoint = NO_ID};
+  set_pieces(l, &u->row, id, 1);
+  return is_small(&u->row) && !l->options.no_external ? read_external(l, u) : 0;
+}
+
+// The initializer makes its value, unless something else made it first (check.c reports that).
+static int own_value(struct loader *l, struct tensor_unit *u, uint32_t id) {
+  struct model *m = l->m;
+  if (u->row.name == m->empty)
+    return load_fault(l, FAULT_ERROR, u->place.s, "an initializer needs a name");
+  const uint32_t value = load_value(l, u->row.graph, u->row.name);
+  struct model_value *v = &m->values[value];
+  m->tensors[id].owner = value;
+  if (v->kind == VALUE_NODE_OUTPUT || v->kind == VALUE_INITIALIZER) return 0;
+  v->kind = VALUE_INITIALIZER;
+  v->def = id;
+  return 0;
+}
+
+static int add_row(struct loader *l, struct tensor_unit *u, const struct frame *f,
+                   const struct decoded_tensor *t, bool shaped) {
+  struct model *m = l->m;
+  if (load_room(l, m->n_tensors, 1, "tensors")) return -1;
+  if (shaped) {
+    if (load_room(l, m->n_dims, t->n_dims, "dims")) return -1;
+    u->row.rank = (uint16_t)t->n_dims;
+    u->row.dims = MODEL_ADD(m, dims, (uint32_t)t->n_dims);
+    if (t->n_dims) memcpy(m->dims + u->row.dims, t->dims, t->n_dims * sizeof *t->dims);
+  }
+  const uint32_t id = MODEL_ADD(m, tensors, 1);
+  m->tensors[id] = u->row;
+  if (f->rests.n) m->tensors[id].flags |= TENSOR_HAS_REST;
+  return u->row.home == HOME_INITIALIZER ? own_value(l, u, id) : 0;
+}
+
+static enum tensor_home home_of(const struct loader *l, uint8_t *flags) {
+  const struct frame *around = &l->frames[l->depth - 1];
+  if (around->message == MESSAGE_GRAPH) return HOME_INITIALIZER;
+  if (around->message == MESSAGE_ATTRIBUTE) return HOME_ATTRIBUTE;
+  *flags |= TENSOR_SPARSE;
+  return l->frames[l->depth - 2].message == MESSAGE_GRAPH ? HOME_SPARSE_INITIALIZER
+                                                          : HOME_ATTRIBUTE;
+}
+
+static void start_row(struct loader *l, const struct frame *f, const struct decoded_tensor *t,
+                      struct tensor_unit *u) {
+  u->row = (struct model_tensor){.name = model_intern(l->m, t->name),
+                                 .graph = f->graph,
+                                 .owner = NO_ID,
+                                 .small = NO_ID,
+                                 .recipe = NO_ID,
+                                 .encoding = ENCODING_NONE,
+                                 .src = frame_place(f)};
+  u->row.home = (uint8_t)home_of(l, &u->row.flags);
+}
+
+// A row whose data is at fault (and a sink goes on) keeps its name and place and nothing else.
+static int check_unit(struct loader *l, const struct frame *f, const struct decoded_tensor *t,
+                      struct tensor_unit *u, bool *shaped, bool *good) {
+  *good = false;
+  if (check_dims(l, t, u, shaped)) return -1;
+  if (!*shaped) return 0;
+  if (check_dtype(l, t, u, good)) return -1;
+  if (!*good) return 0;
+  *good = false;
+  if (t->has_segment)
+    return load_fault(l, FAULT_ERROR, u->place.s,
+                      "has a segment: tensors stored in chunks are not supported");
+  return check_source(l, t, f, u, good);
+}
+
+int load_end_tensor(struct loader *l, struct frame *f) {
+  struct decoded_tensor t;
+  if (!decode_tensor(&l->scratch, frame_hollow(f), &t))
+    return load_fatal(l, f->start, "the TensorProto does not decode");
+  struct tensor_unit u = {.place = place_text("tensor", t.name, f->start)};
+  bool shaped, good;
+  start_row(l, f, &t, &u);
+  if (check_unit(l, f, &t, &u, &shaped, &good)) return -1;
+  if (good && (u.payload ? take_inline(l, &u) : take_external(l, &u))) return -1;
+  if (!good) u.row.bytes = 0;
+  if (add_row(l, &u, f, &t, shaped)) return -1;
+  frame_flush_rests(l, f, 't', l->m->n_tensors - 1);
+  return 0;
+}
+
+// ---- Constant nodes -----------------------------------------------------------------------------------
+
+static enum dtype list_dtype(enum attr_type type) {
+  if (type == ATTR_FLOAT || type == ATTR_FLOATS) return DTYPE_FLOAT;
+  return type == ATTR_INT || type == ATTR_INTS ? DTYPE_INT64 : DTYPE_STRING;
+}
+
+static bool is_scalar(enum attr_type type) {
+  return type == ATTR_FLOAT || type == ATTR_INT || type == ATTR_STRING;
+}
+
+static enum encoding list_encoding(const struct model_attr *a) {
+  if (!is_scalar(a->type) && a->count == 0) return ENCODING_NONE;
+  if (a->type == ATTR_FLOAT || a->type == ATTR_FLOATS) return ENCODING_FIXED32;
+  return a->type == ATTR_INT || a->type == ATTR_INTS ? ENCODING_VARINT : ENCODING_STRINGS;
+}
+
+// f and i are in the row, lists are where the pieces say.
+static int take_constant(struct loader *l, struct model_tensor *t, const struct model_attr *a,
+                         const struct pending_attr *p) {
+  struct model *m = l->m;
+  if (!is_small(t)) {
+    set_pieces(l, t, p->pieces, p->n_pieces);
+    return 0;
+  }
+  if (!is_scalar(a->type)) {
+    const struct payload_source from = {m->pieces + p->pieces, p->n_pieces, t->encoding};
+    if (payload_materialize(l, &from, t->dtype, t->bytes, &t->small)) return -1;
+    if (p->pieces + p->n_pieces == m->n_pieces) m->n_pieces = p->pieces;
+    return 0;
+  }
+  uint8_t *to = payload_small_room(l, t->bytes, &t->small);
+  if (!to) return load_fatal(l, a->src.off, "small tensors take more than 4 GiB");
+  memcpy(to, a->type == ATTR_FLOAT ? (const void *)&a->u.f : (const void *)&a->u.i,
+         (size_t)t->bytes);
+  return 0;
+}
+
+int load_constant_tensor(struct loader *l, uint32_t attr, const struct pending_attr *p) {
+  struct model *m = l->m;
+  const struct model_attr a = m->attrs[attr];
+  struct model_tensor t = {.name = m->empty,
+                           .graph = m->nodes[a.node].graph,
+                           .owner = attr,
+                           .small = NO_ID,
+                           .recipe = NO_ID,
+                           .rank = is_scalar(a.type) ? 0 : 1,
+                           .dtype = (uint8_t)list_dtype(a.type),
+                           .encoding = (uint8_t)list_encoding(&a),
+                           .home = HOME_ATTRIBUTE};
+  if (load_room(l, m->n_tensors, 1, "tensors")) return -1;
+  const uint64_t elements = t.rank == 0 ? 1 : a.count;
+  if (t.rank) {
+    t.dims = MODEL_ADD(m, dims, 1);
+    m->dims[t.dims] = (int64_t)elements;
+  }
+  if (t.dtype != DTYPE_STRING) t.bytes = elements * (dtype_bits(t.dtype) / 8);
+  if (take_constant(l, &t, &a, p)) return -1;
+  const uint32_t id = MODEL_ADD(m, tensors, 1);
+  m->tensors[id] = t;
+  m->attrs[attr].first = id;
+  return 0;
+}

@@ -1,0 +1,205 @@
+// What the parts of the loader share: the state of one pass over the .onnx.
+//
+//   load.c          the pass itself: frames, the hollow, which field goes where
+//   load_graph.c    rows for graphs, functions, value infos, the model
+//   load_node.c     rows for nodes and attributes
+//   load_tensor.c   rows for tensors: dims, dtype, where the elements lie
+//   load_payload.c  payload fields as pieces; small ones as bytes
+//   load_external.c external_data
+//   load_finish.c   after the pass: names become values, tables are sorted
+//   load_digest.c   meta_sha256
+//   load_sniff.c    what a file is that is no ONNX model
+#ifndef WEIR_LOADER_H
+#define WEIR_LOADER_H
+
+#include "decode.h"
+#include "load.h"
+#include "onnx_schema.h"
+#include "wire.h"
+
+enum {
+  NAME_MAX_BYTES = 64 << 10, // of a name; also of an attribute list or string that is held
+  RANK_MAX = 1024,
+  EXTERNAL_ENTRIES_MAX = 16,
+};
+
+// A growable array of rows of one type.
+#define LIST(type) \
+  struct {         \
+    type *at;      \
+    uint32_t n;    \
+    size_t cap;    \
+  }
+// Room for one more row; gives its address.
+#define LIST_ADD(list)                                                                 \
+  ((list)->at = table_grow((list)->at, &(list)->cap, (size_t)(list)->n + 1, sizeof *(list)->at), \
+   &(list)->at[(list)->n++])
+#define LIST_FREE(list) table_free((list)->at, (list)->cap, sizeof *(list)->at)
+
+// The payload field of a tensor or attribute as it goes by.
+struct payload {
+  LIST(struct piece) pieces;
+  LIST(uint64_t) marks;      // checkpoints; piece.checkpoint indexes these until the row is made
+  const struct schema_field *field; // NULL: none seen
+  const struct schema_field *other; // a second kind of payload, which is one too many
+  uint64_t entries;          // BYTES: of raw_data its bytes, else the count
+  uint64_t wire_bytes;       // all of it, tags of unpacked entries included
+  uint64_t run_end;          // where the last piece ends if it is an unpacked run
+  bool held;                 // attributes: the whole list is in the hollow
+};
+
+// An attribute whose node has not ended: it gets its id then.
+struct pending_attr {
+  struct model_attr row;
+  uint32_t first_rest, n_rests; // in m->rests
+  uint32_t pieces, n_pieces;    // in m->pieces: of value_floats …, which may be a tensor
+};
+
+// One message that has begun and not ended.
+struct frame {
+  const struct schema_field *field; // in the message around it; NULL for the model
+  enum message message;
+  bool dropped;      // framing is checked, nothing is kept
+  uint64_t start, end; // tag included
+  uint32_t graph;    // to which rows in here belong
+  uint32_t row;      // NODE, GRAPH, FUNCTION, TRAINING: its row
+  uint32_t last_node; // GRAPH, FUNCTION: end of its node list
+  LIST(uint8_t) hollow;
+  LIST(struct place) rests;
+  LIST(struct model_item) items;
+  LIST(uint32_t) inputs, outputs; // GRAPH: value ids, name ids
+  LIST(struct pending_attr) attrs;
+  struct payload payload;
+  // ATTRIBUTE: its tensors, graphs or sparse tensors. SPARSE: its two tensors.
+  const struct schema_field *child_field;
+  uint32_t first_child, n_children, reserved_children;
+  uint32_t values, indices;
+  uint32_t n_entries;  // TENSOR: external_data
+  struct place type;   // INFO
+};
+
+struct loader {
+  struct model *m;
+  struct sources *s;
+  struct wire w;
+  struct load_options options; // limits filled in
+  struct err *err;
+  struct arena scratch;        // reset after every unit
+  struct frame *frames;
+  size_t frames_cap;
+  uint32_t depth, n_frames;    // frames[depth] is the innermost
+  uint32_t *latest;            // by name id: the value last made of it, in any graph
+  size_t latest_cap;
+  uint32_t n_latest;
+  LIST(struct model_opset) function_opsets;
+  LIST(struct place) elided;   // payloads of the .onnx that were not materialized
+  uint64_t elided_bytes;
+  LIST(uint8_t) bytes;         // a payload on its way to small_bytes
+};
+
+// ---- faults ---------------------------------------------------------------------------------------
+
+// Reports a fault at `place`. 0 if the load goes on (not an error, or a sink collects), else -1 with
+// l->err filled: "'file': place: message".
+int load_fault(struct loader *l, enum fault_level level, const char *place, const char *fmt, ...)
+    ERR_PRINTF(4, 5);
+// The same for an error that another module found (its kind and hint are kept).
+int load_fault_from(struct loader *l, const char *place, const struct err *cause);
+// Ends the load whatever the sink: framing is broken, or a limit is reached.
+int load_fatal(struct loader *l, uint64_t at, const char *fmt, ...) ERR_PRINTF(3, 4);
+// -1 if `n` more rows of a table of `now` would pass the limit.
+int load_room(struct loader *l, uint64_t now, uint64_t n, const char *what);
+
+// ---- frames (load.c) -------------------------------------------------------------------------------
+
+static inline struct frame *frame_top(struct loader *l) {
+  return &l->frames[l->depth];
+}
+static inline struct frame *frame_above(struct loader *l) {
+  return &l->frames[l->depth - 1];
+}
+static inline struct span frame_hollow(const struct frame *f) {
+  return span_of(f->hollow.at, f->hollow.n);
+}
+static inline struct place frame_place(const struct frame *f) {
+  return (struct place){f->start, f->end - f->start};
+}
+// Appends a run to a message's items, or grows the last one.
+void frame_add_item(struct frame *f, enum item_kind kind, uint32_t first);
+// Appends a field that is copied as it stands: an item of `kind` that indexes m->others.
+void frame_add_other(struct loader *l, struct frame *f, enum item_kind kind, struct place at);
+// Moves a frame's rests to m->rests as those of (kind, id).
+void frame_flush_rests(struct loader *l, struct frame *f, char kind, uint32_t id);
+// Appends a field, whose value is at the reader, to the frame's hollow.
+int frame_keep(struct loader *l, struct frame *f, const struct wire_field *wf);
+// Fields numbered like `field` from its occurrence at `start` to the end of the message around.
+int frame_count_ahead(struct loader *l, const struct frame *f, const struct wire_field *field,
+                      uint32_t *count);
+
+// How messages call a row: "tensor 'w3'", or by its byte offset if it has no name.
+struct place_text {
+  char s[240];
+};
+struct place_text place_text(const char *what, struct span name, uint64_t start);
+
+// ---- rows -----------------------------------------------------------------------------------------
+
+// A message of that kind begins (frame_top) or has ended, with its hollow complete.
+int load_begin(struct loader *l, const struct wire_field *wf);
+int load_end(struct loader *l);
+int load_begin_node(struct loader *l, struct frame *f);
+int load_begin_child(struct loader *l, struct frame *f, const struct wire_field *wf);
+int load_end_tensor(struct loader *l, struct frame *f);
+int load_end_node(struct loader *l, struct frame *f);
+int load_end_attr(struct loader *l, struct frame *f);
+// Gives ids to the attributes that wait in a NODE or FUNCTION frame; `node` may be NO_ID.
+int load_flush_attrs(struct loader *l, struct frame *f, uint32_t node);
+
+// The value (graph, name), made if there is none. Names that load saw only.
+uint32_t load_value(struct loader *l, uint32_t graph, uint32_t name);
+// The same without making it: NO_ID.
+uint32_t load_find_value(struct loader *l, uint32_t graph, uint32_t name);
+
+// A tensor of a Constant node's value_float(s), value_int(s), value_string(s).
+int load_constant_tensor(struct loader *l, uint32_t attr, const struct pending_attr *p);
+
+// ---- payloads -------------------------------------------------------------------------------------
+
+// One occurrence of a payload field, at the reader.
+int payload_add(struct loader *l, struct frame *f, const struct schema_field *field,
+                const struct wire_field *wf);
+void payload_clear(struct payload *p);
+void payload_free(struct payload *p);
+enum encoding payload_encoding(const struct payload *p);
+// Appends pieces and checkpoints to the model; gives the first piece.
+uint32_t payload_commit(struct loader *l, const struct payload *p);
+// Remembers that the payload's bytes stay out of the index (meta_sha256 takes their lengths).
+void payload_elide(struct loader *l, struct place at);
+// The elements of an inline payload in RAW form appended to m->small_bytes; *small is their place.
+struct payload_source {
+  const struct piece *pieces;
+  uint32_t n;
+  uint8_t encoding;
+};
+int payload_materialize(struct loader *l, const struct payload_source *from, enum dtype dtype,
+                        uint64_t bytes, uint32_t *small);
+// Room for n bytes of small_bytes; gives their address and, in *small, their place.
+uint8_t *payload_small_room(struct loader *l, uint64_t n, uint32_t *small);
+
+// What external_data said.
+struct external {
+  uint32_t file;
+  uint64_t off, len;
+};
+// `bytes` is what dims and dtype ask for. *usable is false after a fault that a sink took.
+int external_parse(struct loader *l, const struct decoded_tensor *t, const char *place,
+                   uint64_t bytes, struct external *out, bool *usable);
+
+// ---- after the pass -------------------------------------------------------------------------------
+
+int load_resolve(struct loader *l);
+int load_digest(struct loader *l);
+// What the file seems to be instead of an ONNX model ("a gzip archive"), or NULL.
+const char *load_sniff(struct loader *l);
+
+#endif

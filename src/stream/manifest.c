@@ -1,0 +1,377 @@
+// The manifest: written once, read back by whoever checks.
+//
+// The form is that of OpenSSF Model Signing, so that other people's verifiers accept it:
+//
+//   {"_type":"https://in-toto.io/Statement/v1",
+//    "subject":[{"name":"x.onnx","digest":{"sha256":ROOT}}],
+//    "predicateType":"https://model_signing/signature/v1.0",
+//    "predicate":{"serialization":{"method":"shards","hash_type":"sha256","shard_size":67108864,
+//                                  "allow_symlinks":false,"ignore_paths":[…]},
+//                 "resources":[{"name":"x.onnx:0:1234","algorithm":"sha256-sharded-67108864","digest":…},…],
+//                 "x_weir":{…}}}
+//
+// ROOT is the SHA-256 of the raw digests of the resources in list order: by name, then by start. A shard is a
+// unit, so every digest was made while writing. Verifiers pass over x_weir, which holds what is needed
+// to make the outputs again. Everything is a function of the plan and the bytes, so two runs give two
+// equal manifests.
+//
+// Reading doubts the text: it may come from anywhere. Only base names are accepted, a file's shards must
+// follow each other from 0, and the root digest must match, before a single file is opened.
+#include "manifest.h"
+
+#include "fs.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char statement_type[] = "https://in-toto.io/Statement/v1";
+static const char predicate_type[] = "https://model_signing/signature/v1.0";
+enum { X_WEIR_VERSION = 1, MANIFEST_MAX_BYTES = 1 << 30 };
+
+bool manifest_can_name(const char *output) {
+  return output[0] != '\0' && !strpbrk(output, ":/") && strcmp(output, ".") != 0 &&
+         strcmp(output, "..") != 0;
+}
+
+void manifest_name(char name[256], const char *onnx_name) {
+  snprintf(name, 256, "%s.manifest.json", onnx_name);
+}
+
+void manifest_tensors_name(char name[256], const char *onnx_name) {
+  snprintf(name, 256, "%s.tensors.jsonl", onnx_name);
+}
+
+// ---- writing ----
+
+struct shard_row {
+  const char *name;
+  uint32_t unit;
+  uint64_t off, len;
+};
+
+static int by_name_and_start(const void *a, const void *b) {
+  const struct shard_row *x = a, *y = b;
+  const int names = strcmp(x->name, y->name);
+  if (names != 0) return names;
+  return x->off < y->off ? -1 : x->off > y->off;
+}
+
+static struct shard_row *sorted_shards(const struct plan *p, struct arena *a, uint32_t *n) {
+  *n = plan_unit_count(p);
+  struct shard_row *rows = arena_alloc(a, *n * sizeof *rows + 1);
+  for (uint32_t unit = 0; unit < *n; unit++) {
+    const struct plan_unit u = plan_unit_at(p, unit);
+    rows[unit] = (struct shard_row){
+        .name = p->outputs[u.output].name, .unit = unit, .off = u.off, .len = u.len};
+  }
+  qsort(rows, *n, sizeof *rows, by_name_and_start);
+  return rows;
+}
+
+static void put_hex(struct json_out *out, const uint8_t digest[DIGEST_BYTES]) {
+  char hex[DIGEST_HEX];
+  hex_encode(digest, DIGEST_BYTES, hex);
+  json_text(out, hex);
+}
+
+static void put_hex_or_null(struct json_out *out, const char *key, const char *hex) {
+  json_key(out, key);
+  if (hex) json_text(out, hex);
+  else json_null(out);
+}
+
+static void put_subject(struct json_out *out, const struct manifest_input *in,
+                        const struct shard_row *rows, uint32_t n) {
+  uint8_t root[DIGEST_BYTES];
+  struct digest *d = digest_new();
+  digest_start(d);
+  for (uint32_t i = 0; i < n; i++)
+    digest_add(d, in->unit_digests[rows[i].unit], DIGEST_BYTES);
+  digest_end(d, root);
+  digest_free(d);
+  json_key(out, "subject");
+  json_array(out);
+  json_object(out);
+  json_key(out, "name");
+  json_text(out, in->plan->outputs[in->plan->n_outputs - 1].name);
+  json_key(out, "digest");
+  json_object(out);
+  json_key(out, "sha256");
+  put_hex(out, root);
+  json_end_object(out);
+  json_end_object(out);
+  json_end_array(out);
+}
+
+static void put_serialization(struct json_out *out, const struct manifest_input *in) {
+  json_key(out, "serialization");
+  json_object(out);
+  json_key(out, "method");
+  json_text(out, "shards");
+  json_key(out, "hash_type");
+  json_text(out, "sha256");
+  json_key(out, "shard_size");
+  json_uint(out, PLAN_UNIT_BYTES);
+  json_key(out, "allow_symlinks");
+  json_bool(out, false);
+  if (in->n_ignore_paths > 0) {
+    json_key(out, "ignore_paths");
+    json_array(out);
+    for (uint32_t i = 0; i < in->n_ignore_paths; i++)
+      json_text(out, in->ignore_paths[i]);
+    json_end_array(out);
+  }
+  json_end_object(out);
+}
+
+static void put_resources(struct json_out *out, const struct manifest_input *in,
+                          const struct shard_row *rows, uint32_t n) {
+  char algorithm[48], name[320];
+  snprintf(algorithm, sizeof algorithm, "sha256-sharded-%llu", (unsigned long long)PLAN_UNIT_BYTES);
+  json_key(out, "resources");
+  json_array(out);
+  for (uint32_t i = 0; i < n; i++) {
+    snprintf(name, sizeof name, "%s:%llu:%llu", rows[i].name, (unsigned long long)rows[i].off,
+             (unsigned long long)(rows[i].off + rows[i].len));
+    json_newline(out);
+    json_object(out);
+    json_key(out, "name");
+    json_text(out, name);
+    json_key(out, "algorithm");
+    json_text(out, algorithm);
+    json_key(out, "digest");
+    put_hex(out, in->unit_digests[rows[i].unit]);
+    json_end_object(out);
+  }
+  json_end_array(out);
+}
+
+static void put_source(struct json_out *out, const struct manifest_input *in) {
+  const struct plan *p = in->plan;
+  json_key(out, "source");
+  json_object(out);
+  json_key(out, "name");
+  json_text(out, p->n_sources > 0 ? p->sources[0].name : "");
+  json_key(out, "meta_sha256");
+  put_hex(out, p->meta_sha256);
+  json_key(out, "files");
+  json_array(out);
+  for (uint32_t i = 0; i < p->n_sources; i++) {
+    json_newline(out);
+    json_object(out);
+    json_key(out, "name");
+    json_text(out, p->sources[i].name);
+    json_key(out, "size");
+    json_uint(out, p->sources[i].size);
+    put_hex_or_null(out, "sha256", in->source_sha256 ? in->source_sha256[i] : NULL);
+    json_end_object(out);
+  }
+  json_end_array(out);
+  json_end_object(out);
+}
+
+static void put_x_weir(struct json_out *out, const struct manifest_input *in) {
+  const struct plan *p = in->plan;
+  json_newline(out);
+  json_key(out, "x_weir");
+  json_object(out);
+  json_key(out, "version");
+  json_uint(out, X_WEIR_VERSION);
+  json_key(out, "weir");
+  json_text(out, in->weir_version);
+  json_key(out, "plan_id");
+  put_hex(out, p->id);
+  json_key(out, "passes");
+  json_raw(out, span_str(p->passes ? p->passes : "[]"));
+  json_key(out, "layout");
+  json_raw(out, span_str(p->layout ? p->layout : "{}"));
+  json_key(out, "output");
+  json_text(out, p->outputs[p->n_outputs - 1].name);
+  put_source(out, in);
+  put_hex_or_null(out, "edits_sha256", in->edits_sha256);
+  put_hex_or_null(out, "tensors_sha256", in->tensors_sha256);
+  json_key(out, "artifacts");
+  json_array(out);
+  json_end_array(out);
+  json_end_object(out);
+}
+
+int manifest_write(struct json_out *out, const struct manifest_input *in, struct err *err) {
+  const struct plan *p = in->plan;
+  assert(p->n_outputs > 0);
+  for (uint32_t i = 0; i < p->n_outputs; i++)
+    if (!manifest_can_name(p->outputs[i].name)) {
+      err_set(err, ERR_USAGE, "the output name '%s' cannot stand in a manifest (it has a ':')",
+              quote_str(p->outputs[i].name).s);
+      return err_hint(err, "choose another name, or write no manifest (--no-manifest)");
+    }
+  struct arena scratch = {0};
+  uint32_t n;
+  const struct shard_row *rows = sorted_shards(p, &scratch, &n);
+  json_object(out);
+  json_key(out, "_type");
+  json_text(out, statement_type);
+  put_subject(out, in, rows, n);
+  json_key(out, "predicateType");
+  json_text(out, predicate_type);
+  json_key(out, "predicate");
+  json_object(out);
+  put_serialization(out, in);
+  put_resources(out, in, rows, n);
+  put_x_weir(out, in);
+  json_end_object(out);
+  json_end_object(out);
+  json_newline(out);
+  arena_free(&scratch);
+  return 0;
+}
+
+// ---- reading ----
+
+struct reading {
+  struct manifest *m;
+  const char *shown;
+  struct err *err;
+};
+
+static int no_manifest(const struct reading *r, const char *why) {
+  return err_set(r->err, ERR_MODEL, "'%s' is not a manifest of ours: %s", quote_str(r->shown).s,
+                 why);
+}
+
+static bool text_is(const struct json_value *doc, const char *key, const char *is) {
+  struct span s;
+  return json_as_string(json_get(doc, key), &s) && span_is(s, is);
+}
+
+static int check_form(const struct reading *r, const struct json_value *doc) {
+  const struct json_value *predicate = json_get(doc, "predicate");
+  const struct json_value *how = json_get(predicate, "serialization");
+  if (!text_is(doc, "_type", statement_type) || !text_is(doc, "predicateType", predicate_type))
+    return no_manifest(r, "it is no in-toto statement about a model");
+  if (!text_is(how, "method", "shards") || !text_is(how, "hash_type", "sha256"))
+    return no_manifest(r, "its method is not SHA-256 over shards");
+  if (!json_is_object(json_get(predicate, "x_weir")) ||
+      !json_is_array(json_get(predicate, "resources")) || json_count(json_get(doc, "subject")) != 1)
+    return no_manifest(r, "its subject, its resources or x_weir are missing");
+  return 0;
+}
+
+static bool parse_number(struct span text, uint64_t *out) {
+  if (text.n == 0 || text.n > 19) return false;
+  *out = 0;
+  for (size_t i = 0; i < text.n; i++) {
+    if (text.at[i] < '0' || text.at[i] > '9') return false;
+    *out = *out * 10 + (uint64_t)(text.at[i] - '0');
+  }
+  return true;
+}
+
+// The last ':'-separated field of *text, which loses it.
+static bool take_last_number(struct span *text, uint64_t *out) {
+  const uint8_t *colon = memrchr(text->at, ':', text->n);
+  if (!colon) return false;
+  const size_t before = (size_t)(colon - text->at);
+  if (!parse_number(span_of(colon + 1, text->n - before - 1), out)) return false;
+  text->n = before;
+  return true;
+}
+
+// A new file row, or the last one's if the name is the same: shards of a file stand together.
+static bool take_file(struct manifest *m, struct span name, uint64_t start) {
+  if (start > 0) return m->n_files > 0 && span_is(name, m->files[m->n_files - 1]);
+  if (name.n > 255 || memchr(name.at, '\0', name.n)) return false;
+  const char *own = arena_string(&m->arena, name);
+  if (!manifest_can_name(own)) return false;
+  if (m->n_files > 0 && strcmp(own, m->files[m->n_files - 1]) <= 0) return false;
+  m->files[m->n_files] = own;
+  m->sizes[m->n_files++] = 0;
+  return true;
+}
+
+static int take_resource(const struct reading *r, const struct json_value *row) {
+  struct manifest *m = r->m;
+  struct manifest_shard *shard = &m->shards[m->n_shards];
+  struct span name, hex;
+  uint64_t start, end;
+  if (!json_as_string(json_get(row, "name"), &name) || !take_last_number(&name, &end) ||
+      !take_last_number(&name, &start) || end <= start)
+    return no_manifest(r, "a resource's name is not of the form path:start:end");
+  if (!json_as_string(json_get(row, "digest"), &hex) ||
+      !hex_decode(hex, shard->digest, DIGEST_BYTES))
+    return no_manifest(r, "a resource's digest is not 64 hexadecimal digits");
+  if (!take_file(m, name, start) || m->sizes[m->n_files - 1] != start)
+    return no_manifest(r, "its resources are out of order, leave a hole, or are not base names");
+  shard->file = m->n_files - 1;
+  shard->off = start;
+  shard->len = end - start;
+  m->sizes[shard->file] = end;
+  m->n_shards++;
+  return 0;
+}
+
+static int take_subject(const struct reading *r, const struct json_value *doc) {
+  struct manifest *m = r->m;
+  const struct json_value *subject = json_first(json_get(doc, "subject"));
+  struct span name, hex;
+  uint8_t stated[DIGEST_BYTES], root[DIGEST_BYTES];
+  if (!json_as_string(json_get(subject, "name"), &name) ||
+      !json_as_string(json_get(json_get(subject, "digest"), "sha256"), &hex) ||
+      !hex_decode(hex, stated, DIGEST_BYTES))
+    return no_manifest(r, "its subject has no name or no SHA-256");
+  m->subject = arena_string(&m->arena, name);
+  struct digest *d = digest_new();
+  digest_start(d);
+  for (uint32_t i = 0; i < m->n_shards; i++)
+    digest_add(d, m->shards[i].digest, DIGEST_BYTES);
+  digest_end(d, root);
+  digest_free(d);
+  if (memcmp(root, stated, DIGEST_BYTES) == 0) return 0;
+  char is[DIGEST_HEX];
+  hex_encode(root, DIGEST_BYTES, is);
+  return err_set(r->err, ERR_MODEL,
+                 "manifest '%s' contradicts itself: its root digest is %.64s, its resources give %s",
+                 quote_str(r->shown).s, (const char *)hex.at, is);
+}
+
+static int take_document(const struct reading *r, const struct json_value *doc) {
+  struct manifest *m = r->m;
+  if (check_form(r, doc)) return -1;
+  const struct json_value *predicate = json_get(doc, "predicate");
+  const struct json_value *rows = json_get(predicate, "resources");
+  const size_t n = json_count(rows);
+  m->shards = arena_alloc(&m->arena, n * sizeof *m->shards + 1);
+  m->files = arena_alloc(&m->arena, n * sizeof *m->files + 1);
+  m->sizes = arena_alloc(&m->arena, n * sizeof *m->sizes + 1);
+  for (const struct json_value *row = json_first(rows); row; row = json_next(row))
+    if (take_resource(r, row)) return -1;
+  struct span id;
+  if (!json_as_string(json_get(json_get(predicate, "x_weir"), "plan_id"), &id) ||
+      !hex_decode(id, m->plan_id, DIGEST_BYTES))
+    return no_manifest(r, "x_weir has no plan_id");
+  return take_subject(r, doc);
+}
+
+int manifest_read(struct manifest *m, int dir, const char *name, const char *shown,
+                  struct err *err) {
+  memset(m, 0, sizeof *m);
+  struct span text;
+  if (fs_read_file(dir, name, MANIFEST_MAX_BYTES, &text, err)) {
+    if (err->kind != ERR_NONE) return -1;
+    return err_set(err, ERR_INPUT, "there is no manifest '%s'", quote_str(shown).s);
+  }
+  struct json_value *doc = json_parse(text, shown, err);
+  fs_free(text);
+  if (!doc) return -1;
+  const struct reading r = {.m = m, .shown = shown, .err = err};
+  const int bad = take_document(&r, doc);
+  json_free(doc);
+  if (bad) manifest_free(m);
+  return bad;
+}
+
+void manifest_free(struct manifest *m) {
+  arena_free(&m->arena);
+  memset(m, 0, sizeof *m);
+}

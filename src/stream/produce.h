@@ -1,0 +1,34 @@
+// The maker of output bytes: one a worker. Turns a range of an output into tiles by what the plan's
+// segments say, hashes them in order and hands them to the queue.
+#ifndef WEIR_PRODUCE_H
+#define WEIR_PRODUCE_H
+
+#include "digest.h"
+#include "io.h"
+#include "plan.h"
+
+struct produce; // opened, used and closed by one thread
+
+struct produce_options {
+  struct io_options io;
+  size_t eval_bytes; // scratch of the recipe evaluator
+  // Called after every tile, with where it lies; false: stop.
+  bool (*go_on)(void *ctx, uint32_t output, uint64_t off, size_t n);
+  void *ctx;
+};
+int produce_open(struct produce **out, const struct plan *p, struct sources *s,
+                 const struct produce_options *options, struct err *err);
+void produce_close(struct produce *w);
+
+// Makes bytes [off, off+len) of an output, writes them to `fd` (-1: nowhere) and gives their SHA-256. On
+// return everything is written, though not durable. 0; -1 with an err that names the output and the
+// range; 1 if go_on said stop.
+int produce_range(struct produce *w, const struct plan_unit *range, int fd,
+                  uint8_t digest[DIGEST_BYTES], struct err *err);
+
+struct produce_counts {
+  uint64_t source_bytes_read, bytes_written, bytes_cloned;
+};
+struct produce_counts produce_counts(const struct produce *w);
+
+#endif

@@ -1,0 +1,229 @@
+// The run: workers take units off a shared cursor, make them (produce.h), and hand them over to be made
+// durable and recorded (durable.h).
+//
+//   cursor ─▶ worker: produce_range(unit) ─▶ durable_give ─▶ next unit
+//             worker: …                                        │
+//                                                              ▼
+//                                         fdatasync, sources unchanged?, record
+//
+// A unit is a function of the plan and the sources alone, so nothing depends on who makes it or when: units
+// with a record are passed over, and a unit that was abandoned half-way is simply made again.
+//
+// The first failure wins and ends all workers at their next tile. A stop (a signal) is no failure: units that
+// are written are still synced and recorded, the ones in progress are abandoned.
+#include "run.h"
+
+#include "budget.h"
+#include "crew.h"
+#include "durable.h"
+#include "produce.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+enum { TICK_MS = 50 };
+
+struct run {
+  const struct plan *p;
+  struct sources *sources;
+  struct staging *st;
+  const struct run_options *o;
+  struct budget budget;
+  struct durable *durable;
+  const uint8_t *skip;      // units that were recorded before we began
+  uint32_t *order;          // tensors by (output, offset), for progress; or NULL
+  _Atomic uint32_t next;    // unit
+  _Atomic bool stopped;     // failed, or told to stop
+
+  pthread_mutex_t mu; // guards the rest
+  struct err err;
+  struct run_stats *stats;
+  uint64_t bytes_done, bytes_total, told_ms;
+};
+
+// ---- progress ----
+
+struct placed {
+  uint64_t off;
+  uint32_t output, tensor;
+};
+
+static int by_place(const void *a, const void *b) {
+  const struct placed *x = a, *y = b;
+  if (x->output != y->output) return x->output < y->output ? -1 : 1;
+  if (x->off != y->off) return x->off < y->off ? -1 : 1;
+  return x->tensor < y->tensor ? -1 : x->tensor > y->tensor;
+}
+
+// Where tensors lie, in order of place. Only for naming: made when somebody watches.
+static void order_tensors(struct run *r, struct arena *a) {
+  const struct plan *p = r->p;
+  if (!r->o->progress.tick || p->n_tensors == 0) return;
+  size_t cap = 0;
+  struct placed *rows = table_grow(NULL, &cap, p->n_tensors, sizeof *rows);
+  for (uint32_t i = 0; i < p->n_tensors; i++)
+    rows[i] = (struct placed){
+        .off = p->tensors[i].off, .output = p->tensors[i].output, .tensor = i};
+  qsort(rows, p->n_tensors, sizeof *rows, by_place);
+  r->order = arena_alloc(a, p->n_tensors * sizeof *r->order);
+  for (uint32_t i = 0; i < p->n_tensors; i++)
+    r->order[i] = rows[i].tensor;
+  table_free(rows, cap, sizeof *rows);
+}
+
+static const char *tensor_at(const struct run *r, uint32_t output, uint64_t off) {
+  uint32_t low = 0, high = r->order ? r->p->n_tensors : 0;
+  while (low < high) { // the last one that starts at or before the place
+    const uint32_t mid = low + (high - low) / 2;
+    const struct plan_tensor *t = &r->p->tensors[r->order[mid]];
+    if (t->output < output || (t->output == output && t->off <= off)) low = mid + 1;
+    else high = mid;
+  }
+  if (low == 0) return NULL;
+  const struct plan_tensor *t = &r->p->tensors[r->order[low - 1]];
+  return t->output == output && off - t->off < t->len ? t->name : NULL;
+}
+
+// After a tile, from any worker: count it, tell, and say whether to go on.
+static bool go_on(void *ctx, uint32_t output, uint64_t off, size_t n) {
+  struct run *r = ctx;
+  if (r->o->stop && *r->o->stop) r->stopped = true;
+  if (!r->o->progress.tick) return !r->stopped;
+  pthread_mutex_lock(&r->mu);
+  r->bytes_done += n;
+  const uint64_t now = crew_clock_ms();
+  if (now - r->told_ms >= TICK_MS) {
+    r->told_ms = now;
+    r->o->progress.tick(r->o->progress.ctx, r->bytes_done, r->bytes_total,
+                        tensor_at(r, output, off));
+  }
+  pthread_mutex_unlock(&r->mu);
+  return !r->stopped;
+}
+
+// ---- workers ----
+
+static void fail(struct run *r, const struct err *cause) {
+  pthread_mutex_lock(&r->mu);
+  if (r->err.kind == ERR_NONE) r->err = *cause;
+  pthread_mutex_unlock(&r->mu);
+  r->stopped = true;
+}
+
+static bool next_unit(struct run *r, uint32_t *unit) {
+  const uint32_t n = plan_unit_count(r->p);
+  do
+    *unit = r->next++;
+  while (*unit < n && r->skip[*unit]);
+  return *unit < n;
+}
+
+static void make_units(struct run *r, struct produce *w) {
+  uint32_t unit;
+  while (!r->stopped && next_unit(r, &unit)) {
+    const struct plan_unit range = plan_unit_at(r->p, unit);
+    const int fd = r->st->folder < 0 ? -1 : staging_output_fd(r->st, range.output);
+    uint8_t digest[DIGEST_BYTES];
+    struct err err = {0};
+    const int made = produce_range(w, &range, fd, digest, &err);
+    if (made < 0) fail(r, &err);
+    if (made != 0 || !durable_give(r->durable, unit, digest)) {
+      r->stopped = true;
+      return;
+    }
+  }
+}
+
+static void worker(void *ctx, uint32_t i) {
+  (void)i;
+  struct run *r = ctx;
+  const struct produce_options options = {
+      .io = {.mode = r->o->mode,
+             .tiles = r->budget.tiles,
+             .tile_bytes = r->budget.tile_bytes,
+             .window_bytes = r->budget.window_bytes},
+      .eval_bytes = r->budget.eval_bytes,
+      .go_on = go_on,
+      .ctx = r,
+  };
+  struct produce *w;
+  struct err err = {0};
+  if (produce_open(&w, r->p, r->sources, &options, &err)) {
+    fail(r, &err);
+    return;
+  }
+  make_units(r, w);
+  const struct produce_counts counts = produce_counts(w);
+  produce_close(w);
+  pthread_mutex_lock(&r->mu);
+  r->stats->source_bytes_read += counts.source_bytes_read;
+  r->stats->bytes_written += counts.bytes_written;
+  r->stats->bytes_cloned += counts.bytes_cloned;
+  pthread_mutex_unlock(&r->mu);
+}
+
+// ---- the run ----
+
+static uint32_t count_left(struct run *r) {
+  const uint32_t n = plan_unit_count(r->p);
+  uint32_t left = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    const uint64_t len = plan_unit_at(r->p, i).len;
+    r->bytes_total += len;
+    if (r->skip[i]) r->bytes_done += len;
+    left += !r->skip[i];
+  }
+  r->stats->units_skipped = n - left;
+  return left;
+}
+
+static int conclude(struct run *r, struct err *err) {
+  const uint32_t n = plan_unit_count(r->p), done = staging_done_count(r->st);
+  r->stats->units_done = done - r->stats->units_skipped;
+  if (r->err.kind != ERR_NONE) {
+    if (err->kind == ERR_NONE) *err = r->err;
+    return -1;
+  }
+  if (done < n)
+    return err_set(err, ERR_RETRY, "interrupted: %u of the %u units of '%s' are done", done, n,
+                   quote_str(r->p->outputs[r->p->n_outputs - 1].name).s);
+  if (r->o->progress.tick)
+    r->o->progress.tick(r->o->progress.ctx, r->bytes_total, r->bytes_total, NULL);
+  return 0;
+}
+
+static void work(struct run *r, uint32_t left) {
+  struct err err = {0};
+  // As many may wait as are in the making, and one: what a stop leaves to be synced stays small.
+  durable_open(&r->durable, r->p, r->sources, r->st, r->budget.jobs + 1);
+  if (left > 0) r->stats->jobs = crew_run(r->budget.jobs, worker, r);
+  if (durable_close(r->durable, &err)) fail(r, &err);
+}
+
+int run_plan(const struct plan *p, struct sources *s, struct staging *st,
+             const struct run_options *options, struct run_stats *stats, struct err *err) {
+  memset(stats, 0, sizeof *stats);
+  struct arena arena = {0};
+  struct run r = {.p = p, .sources = s, .st = st, .o = options, .stats = stats};
+  const uint32_t n = plan_unit_count(p);
+  assert(st->n_units == n);
+  // A copy: recording sets flags in the original while workers look.
+  r.skip = memcpy(arena_alloc(&arena, n + 1), st->done, n);
+  const uint32_t left = count_left(&r);
+  int bad = budget_split(&r.budget, options->memory, options->jobs, left, err);
+  if (!bad) {
+    pthread_mutex_init(&r.mu, NULL);
+    order_tensors(&r, &arena);
+    work(&r, left);
+    pthread_mutex_destroy(&r.mu);
+    bad = conclude(&r, err);
+  }
+  arena_free(&arena);
+  return bad;
+}
+
+uint64_t run_min_memory(uint32_t jobs) {
+  return budget_minimum(jobs);
+}

@@ -1,0 +1,254 @@
+// Digests of single tensors, for the companion beside the manifest (run.h, run_tensor_digests).
+//
+// Pieces are counted from a tensor's own start, so that its digests stay the same wherever it lies; units are
+// counted from the file's. Hence a pass of its own: tensors are taken in plan order, in batches of about a
+// thousand pieces, whose pieces workers hash in parallel off a shared cursor; then the batch's lines are written.
+//
+//   tensors   t0        t1                              t2
+//   pieces    [0]       [0]        [1]        [2]       [0]        one batch: digests of 32 bytes each
+//
+// The bytes are read from the finished staged output, mostly still in cache. Without one (null
+// engine) they are made again.
+#include "arena.h"
+#include "budget.h"
+#include "crew.h"
+#include "produce.h"
+#include "run.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { BATCH_PIECES = 1024, READ_BYTES = 1 << 20 };
+#define PIECE_BYTES PLAN_UNIT_BYTES
+
+struct batch {
+  const struct plan *p;
+  struct sources *sources;
+  const struct staging *st;
+  const struct run_options *o;
+  struct budget budget;
+
+  struct plan_unit *pieces;
+  size_t pieces_cap;
+  uint8_t (*digests)[DIGEST_BYTES];
+  size_t digests_cap;
+  uint32_t n;
+
+  _Atomic uint32_t next;
+  _Atomic bool stopped;
+  pthread_mutex_t mu; // guards err
+  struct err err;
+};
+
+static bool stop_asked(struct batch *b) {
+  if (b->o->stop && *b->o->stop) b->stopped = true;
+  return b->stopped;
+}
+
+static void fail(struct batch *b, const struct err *cause) {
+  pthread_mutex_lock(&b->mu);
+  if (b->err.kind == ERR_NONE) b->err = *cause;
+  pthread_mutex_unlock(&b->mu);
+  b->stopped = true;
+}
+
+// ---- hashing ----
+
+static int read_piece(struct batch *b, const struct plan_unit *piece, struct digest *sha,
+                      uint8_t *buf, struct err *err) {
+  const int fd = staging_output_fd(b->st, piece->output);
+  for (uint64_t at = 0; at < piece->len && !stop_asked(b);) {
+    const ssize_t got = pread(fd, buf, (size_t)min_u64(READ_BYTES, piece->len - at),
+                              (off_t)(piece->off + at));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0)
+      return err_errno(err, got < 0 ? errno : EIO, ERR_IO, "cannot read back output '%s' at %llu",
+                       quote_str(b->p->outputs[piece->output].name).s,
+                       (unsigned long long)(piece->off + at));
+    digest_add(sha, buf, (size_t)got);
+    at += (uint64_t)got;
+  }
+  return 0;
+}
+
+static void hash_staged(void *ctx, uint32_t i) {
+  (void)i;
+  struct batch *b = ctx;
+  struct arena arena = {0};
+  uint8_t *buf = arena_alloc(&arena, READ_BYTES);
+  struct digest *sha = digest_new();
+  uint32_t at;
+  while (!stop_asked(b) && (at = b->next++) < b->n) {
+    struct err err = {0};
+    digest_start(sha);
+    if (read_piece(b, &b->pieces[at], sha, buf, &err)) fail(b, &err);
+    digest_end(sha, b->digests[at]);
+  }
+  digest_free(sha);
+  arena_free(&arena);
+}
+
+static bool keep_making(void *ctx, uint32_t output, uint64_t off, size_t n) {
+  (void)output, (void)off, (void)n;
+  return !stop_asked(ctx);
+}
+
+static void hash_made(void *ctx, uint32_t i) {
+  (void)i;
+  struct batch *b = ctx;
+  const struct produce_options options = {
+      .io = {.mode = IO_NULL,
+             .tiles = b->budget.tiles,
+             .tile_bytes = b->budget.tile_bytes,
+             .window_bytes = b->budget.window_bytes},
+      .eval_bytes = b->budget.eval_bytes,
+      .go_on = keep_making,
+      .ctx = b,
+  };
+  struct produce *w;
+  struct err err = {0};
+  if (produce_open(&w, b->p, b->sources, &options, &err)) {
+    fail(b, &err);
+    return;
+  }
+  uint32_t at;
+  while (!stop_asked(b) && (at = b->next++) < b->n)
+    if (produce_range(w, &b->pieces[at], -1, b->digests[at], &err) < 0) fail(b, &err);
+  produce_close(w);
+}
+
+static int hash_batch(struct batch *b, struct err *err) {
+  b->digests = table_grow(b->digests, &b->digests_cap, b->n + 1, DIGEST_BYTES);
+  b->next = 0;
+  crew_run(b->budget.jobs, b->st->folder < 0 ? hash_made : hash_staged, b);
+  if (b->err.kind != ERR_NONE) {
+    *err = b->err;
+    return -1;
+  }
+  if (b->stopped) return err_set(err, ERR_RETRY, "interrupted while tensors were hashed");
+  return 0;
+}
+
+// ---- lines ----
+
+static const char *recipe_word(const struct recipe *r) {
+  static const char *const words[] = {
+      [RECIPE_EXTENT] = "extent",   [RECIPE_BYTES] = "bytes",         [RECIPE_FILL] = "fill",
+      [RECIPE_RESHAPE] = "reshape", [RECIPE_TRANSPOSE] = "transpose", [RECIPE_SLICE] = "slice",
+      [RECIPE_CONCAT] = "concat",   [RECIPE_PAD] = "pad",             [RECIPE_CAST] = "cast",
+  };
+  assert(r->kind < sizeof words / sizeof *words && words[r->kind]);
+  return words[r->kind];
+}
+
+// "transpose(extent)"; where several operands meet, only their number: "concat(3)".
+static void describe_recipe(const struct recipes *r, uint32_t id, char *out, size_t n) {
+  size_t len = 0, open = 0;
+  for (;;) {
+    const struct recipe *row = &r->rows[id];
+    len += (size_t)snprintf(out + len, n - len, "%s", recipe_word(row));
+    if (row->n_args == 0 || len + 40 + open > n) break;
+    open++;
+    if (row->n_args > 1) {
+      len += (size_t)snprintf(out + len, n - len, "(%u", row->n_args);
+      break;
+    }
+    out[len++] = '(';
+    id = r->args[row->args];
+  }
+  while (open-- > 0)
+    out[len++] = ')';
+  out[len] = '\0';
+}
+
+static void put_from(struct json_out *j, const struct plan *p, const struct plan_tensor *t) {
+  const struct segment *s = &p->segments[t->segment];
+  struct extent at;
+  char text[256] = "copy";
+  if (t->len == 0) snprintf(text, sizeof text, "empty");
+  else if (s->kind == SEGMENT_LITERAL) snprintf(text, sizeof text, "bytes");
+  else if (s->kind == SEGMENT_ZERO) snprintf(text, sizeof text, "fill");
+  else if (s->kind == SEGMENT_RECIPE && !recipe_is_copy(&p->recipes, s->ref, &at))
+    describe_recipe(&p->recipes, s->ref, text, sizeof text);
+  json_key(j, "from");
+  json_text(j, text);
+}
+
+static void put_line(struct json_out *j, const struct plan *p, const struct plan_tensor *t,
+                     const uint8_t (*digests)[DIGEST_BYTES], uint32_t n) {
+  json_object(j);
+  json_key(j, "name");
+  json_text(j, t->name);
+  json_key(j, "file");
+  json_text(j, p->outputs[t->output].name);
+  json_key(j, "offset");
+  json_uint(j, t->off);
+  json_key(j, "length");
+  json_uint(j, t->len);
+  json_key(j, "dtype");
+  json_text(j, dtype_name((enum dtype)t->dtype));
+  json_key(j, "dims");
+  json_array(j);
+  for (uint32_t i = 0; i < t->rank; i++)
+    json_int(j, t->dims[i]);
+  json_end_array(j);
+  json_key(j, "sha256");
+  json_array(j);
+  for (uint32_t i = 0; i < n; i++) {
+    char hex[DIGEST_HEX];
+    hex_encode(digests[i], DIGEST_BYTES, hex);
+    json_text(j, hex);
+  }
+  json_end_array(j);
+  put_from(j, p, t);
+  json_end_object(j);
+  json_newline(j);
+}
+
+static uint32_t pieces_of(const struct plan_tensor *t) {
+  return (uint32_t)((t->len + PIECE_BYTES - 1) / PIECE_BYTES);
+}
+
+// Takes whole tensors from `first` on; gives the one after the last.
+static uint32_t fill_batch(struct batch *b, uint32_t first) {
+  uint32_t i = first;
+  b->n = 0;
+  for (; i < b->p->n_tensors && i - first < BATCH_PIECES && b->n < BATCH_PIECES; i++) {
+    const struct plan_tensor *t = &b->p->tensors[i];
+    b->pieces = table_grow(b->pieces, &b->pieces_cap, b->n + pieces_of(t) + 1, sizeof *b->pieces);
+    for (uint64_t at = 0; at < t->len; at += PIECE_BYTES)
+      b->pieces[b->n++] = (struct plan_unit){
+          .output = t->output, .off = t->off + at, .len = min_u64(PIECE_BYTES, t->len - at)};
+  }
+  return i;
+}
+
+static void write_batch(const struct batch *b, uint32_t first, uint32_t end, struct json_out *out) {
+  uint32_t at = 0;
+  for (uint32_t i = first; i < end; i++) {
+    const struct plan_tensor *t = &b->p->tensors[i];
+    put_line(out, b->p, t, (const uint8_t(*)[DIGEST_BYTES])(b->digests + at), pieces_of(t));
+    at += pieces_of(t);
+  }
+}
+
+int run_tensor_digests(const struct plan *p, struct sources *s, const struct staging *st,
+                       const struct run_options *options, struct json_out *out, struct err *err) {
+  struct batch b = {.p = p, .sources = s, .st = st, .o = options};
+  int bad = budget_split(&b.budget, options->memory, options->jobs, p->n_tensors, err);
+  pthread_mutex_init(&b.mu, NULL);
+  for (uint32_t first = 0; !bad && first < p->n_tensors;) {
+    const uint32_t end = fill_batch(&b, first);
+    bad = hash_batch(&b, err);
+    if (!bad) write_batch(&b, first, end, out);
+    first = end;
+  }
+  pthread_mutex_destroy(&b.mu);
+  table_free(b.pieces, b.pieces_cap, sizeof *b.pieces);
+  table_free(b.digests, b.digests_cap, DIGEST_BYTES);
+  return bad;
+}

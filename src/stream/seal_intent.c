@@ -1,0 +1,195 @@
+// seal.json, the intent of a seal:
+//
+//   {"weir_seal":1,"plan_id":…,"replace":false,
+//    "moves":[{"name":"x.onnx.data","role":"data","size":…,"inode":…,"units":[<sha256>,…]},
+//             {"name":"x.onnx","role":"onnx",…},{"name":"x.onnx.manifest.json","role":"companion",…}],
+//    "old":[{"name":"x.onnx.data","listed":true},…],
+//    "stale":["x.onnx.tensors.jsonl"]}
+//
+// It is written after every file it names is durable and before the first rename. Who finds it can complete
+// the seal without the plan, the sources, or the command line. inode and units tell a file that
+// this seal has moved already from a stranger under the same name. What is read back was on a disk:
+// names are checked to be base names, since they are going to be renamed and unlinked.
+#include "seal_intent.h"
+
+#include "fs.h"
+#include "json.h"
+
+enum { SEAL_FORMAT = 1, SEAL_MAX_BYTES = 256 << 20 };
+static const char *const role_names[] = {"data", "onnx", "companion"};
+
+static void put_hex(struct json_out *j, const uint8_t digest[DIGEST_BYTES]) {
+  char hex[DIGEST_HEX];
+  hex_encode(digest, DIGEST_BYTES, hex);
+  json_text(j, hex);
+}
+
+static void put_move(struct json_out *j, const struct seal_move *m) {
+  json_newline(j);
+  json_object(j);
+  json_key(j, "name");
+  json_text(j, m->name);
+  json_key(j, "role");
+  json_text(j, role_names[m->role]);
+  json_key(j, "size");
+  json_uint(j, m->size);
+  json_key(j, "inode");
+  json_uint(j, m->inode);
+  json_key(j, "units");
+  json_array(j);
+  for (uint32_t i = 0; i < m->n_units; i++)
+    put_hex(j, m->units[i]);
+  json_end_array(j);
+  json_end_object(j);
+}
+
+static void put_old(struct json_out *j, const struct seal_old *old) {
+  json_object(j);
+  json_key(j, "name");
+  json_text(j, old->name);
+  json_key(j, "listed");
+  json_bool(j, old->listed);
+  json_end_object(j);
+}
+
+int seal_intent_write(const struct seal_intent *s, int folder, struct err *err) {
+  struct json_out j = {0};
+  json_object(&j);
+  json_key(&j, "weir_seal");
+  json_uint(&j, SEAL_FORMAT);
+  json_key(&j, "plan_id");
+  put_hex(&j, s->plan_id);
+  json_key(&j, "replace");
+  json_bool(&j, s->replace);
+  json_key(&j, "moves");
+  json_array(&j);
+  for (uint32_t i = 0; i < s->n_moves; i++)
+    put_move(&j, &s->moves[i]);
+  json_end_array(&j);
+  json_key(&j, "old");
+  json_array(&j);
+  for (uint32_t i = 0; i < s->n_old; i++)
+    put_old(&j, &s->old[i]);
+  json_end_array(&j);
+  json_key(&j, "stale");
+  json_array(&j);
+  for (uint32_t i = 0; i < s->n_stale; i++)
+    json_text(&j, s->stale[i]);
+  json_end_array(&j);
+  json_end_object(&j);
+  json_newline(&j);
+  int bad = fs_put_file(folder, "seal.json", span_of(j.text, j.n), err);
+  if (!bad) bad = fs_sync_folder(folder, "staging folder", err);
+  json_done(&j);
+  return bad;
+}
+
+// ---- reading ----
+
+static const char *base_name(struct arena *a, const struct json_value *v) {
+  struct span s;
+  if (!json_as_string(v, &s) || s.n == 0 || s.n > 255) return NULL;
+  if (memchr(s.at, '/', s.n) || memchr(s.at, '\0', s.n)) return NULL;
+  return span_is(s, ".") || span_is(s, "..") ? NULL : arena_string(a, s);
+}
+
+static bool read_role(const struct json_value *v, enum seal_role *role) {
+  struct span s;
+  if (!json_as_string(v, &s)) return false;
+  for (unsigned i = 0; i < sizeof role_names / sizeof *role_names; i++)
+    if (span_is(s, role_names[i])) {
+      *role = (enum seal_role)i;
+      return true;
+    }
+  return false;
+}
+
+static bool read_units(struct arena *a, const struct json_value *rows, struct seal_move *m) {
+  if (!json_is_array(rows)) return false;
+  m->n_units = 0;
+  uint8_t(*units)[DIGEST_BYTES] = arena_alloc(a, json_count(rows) * DIGEST_BYTES + 1);
+  for (const struct json_value *row = json_first(rows); row; row = json_next(row)) {
+    struct span hex;
+    if (!json_as_string(row, &hex) || !hex_decode(hex, units[m->n_units++], DIGEST_BYTES))
+      return false;
+  }
+  m->units = (const uint8_t(*)[DIGEST_BYTES])units;
+  return true;
+}
+
+static bool read_moves(struct seal_intent *s, const struct json_value *rows) {
+  if (!json_is_array(rows)) return false;
+  s->moves = arena_alloc(&s->arena, json_count(rows) * sizeof *s->moves + 1);
+  unsigned onnx = 0;
+  for (const struct json_value *row = json_first(rows); row; row = json_next(row)) {
+    struct seal_move *m = &s->moves[s->n_moves++];
+    m->name = base_name(&s->arena, json_get(row, "name"));
+    if (!m->name || !read_role(json_get(row, "role"), &m->role) ||
+        !json_as_uint(json_get(row, "size"), &m->size) ||
+        !json_as_uint(json_get(row, "inode"), &m->inode) ||
+        !read_units(&s->arena, json_get(row, "units"), m))
+      return false;
+    onnx += m->role == SEAL_ONNX;
+  }
+  return onnx == 1;
+}
+
+static bool read_old(struct seal_intent *s, const struct json_value *rows) {
+  if (!json_is_array(rows)) return false;
+  s->old = arena_alloc(&s->arena, json_count(rows) * sizeof *s->old + 1);
+  for (const struct json_value *row = json_first(rows); row; row = json_next(row)) {
+    struct seal_old *old = &s->old[s->n_old++];
+    old->name = base_name(&s->arena, json_get(row, "name"));
+    if (!old->name || !json_as_bool(json_get(row, "listed"), &old->listed)) return false;
+  }
+  return true;
+}
+
+static bool read_stale(struct seal_intent *s, const struct json_value *rows) {
+  if (!json_is_array(rows)) return false;
+  s->stale = arena_alloc(&s->arena, json_count(rows) * sizeof *s->stale + 1);
+  for (const struct json_value *row = json_first(rows); row; row = json_next(row))
+    if (!(s->stale[s->n_stale++] = base_name(&s->arena, row))) return false;
+  return true;
+}
+
+static bool read_intent(struct seal_intent *s, const struct json_value *doc) {
+  uint64_t format;
+  struct span id;
+  return json_as_uint(json_get(doc, "weir_seal"), &format) && format == SEAL_FORMAT &&
+         json_as_string(json_get(doc, "plan_id"), &id) &&
+         hex_decode(id, s->plan_id, DIGEST_BYTES) &&
+         json_as_bool(json_get(doc, "replace"), &s->replace) &&
+         read_moves(s, json_get(doc, "moves")) && read_old(s, json_get(doc, "old")) &&
+         read_stale(s, json_get(doc, "stale"));
+}
+
+int seal_intent_read(struct seal_intent *s, int folder, const char *shown, struct err *err) {
+  memset(s, 0, sizeof *s);
+  struct span text;
+  if (fs_read_file(folder, "seal.json", SEAL_MAX_BYTES, &text, err)) {
+    if (err->kind != ERR_NONE) return -1;
+    return err_set(err, ERR_INPUT, "there is no seal.json in '%s'", quote_str(shown).s);
+  }
+  struct json_value *doc = json_parse(text, "seal.json", err);
+  fs_free(text);
+  if (!doc) return -1;
+  int bad = 0;
+  if (!read_intent(s, doc))
+    bad = err_set(err, ERR_MODEL, "the seal.json in '%s' is not one that weir wrote",
+                  quote_str(shown).s);
+  json_free(doc);
+  if (bad) seal_intent_free(s);
+  return bad;
+}
+
+void seal_intent_free(struct seal_intent *s) {
+  arena_free(&s->arena);
+  memset(s, 0, sizeof *s);
+}
+
+const char *seal_intent_onnx(const struct seal_intent *s) {
+  for (uint32_t i = 0; i < s->n_moves; i++)
+    if (s->moves[i].role == SEAL_ONNX) return s->moves[i].name;
+  return "";
+}

@@ -1,0 +1,45 @@
+// seal.json: what a seal is about to do, so that any later process can complete it.
+#ifndef WEIR_SEAL_INTENT_H
+#define WEIR_SEAL_INTENT_H
+
+#include "arena.h"
+#include "digest.h"
+#include "err.h"
+
+enum seal_role { SEAL_DATA, SEAL_ONNX, SEAL_COMPANION }; // in the order of the renames
+
+struct seal_move {
+  const char *name; // the same in the staging folder and in the destination
+  enum seal_role role;
+  uint64_t size, inode;               // of the staged file
+  const uint8_t (*units)[DIGEST_BYTES]; // of its 64 MiB pieces
+  uint32_t n_units;
+};
+
+// A file of the replaced model.
+struct seal_old {
+  const char *name;
+  bool listed; // by its manifest: may be unlinked
+};
+
+struct seal_intent {
+  struct arena arena; // holds the rows and their strings
+  bool replace;
+  uint8_t plan_id[DIGEST_BYTES];
+  struct seal_move *moves; // data, then the .onnx, then companions, the manifest last
+  uint32_t n_moves;
+  struct seal_old *old; // sidecars of the replaced model
+  uint32_t n_old;
+  const char **stale; // companions of the replaced model that get no successor
+  uint32_t n_stale;
+};
+
+// Writes seal.json into the folder, durably, and syncs the folder.
+int seal_intent_write(const struct seal_intent *s, int folder, struct err *err);
+// Reads it back. ERR_MODEL if it is malformed; `shown` names the folder in messages.
+int seal_intent_read(struct seal_intent *s, int folder, const char *shown, struct err *err);
+void seal_intent_free(struct seal_intent *s);
+// The name of its .onnx.
+const char *seal_intent_onnx(const struct seal_intent *s);
+
+#endif

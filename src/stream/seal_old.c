@@ -1,0 +1,96 @@
+// Which files make up the model that a seal replaces? Asked before the commit point, while the old .onnx and
+// its manifest are still there; the answer is kept in seal.json.
+//
+// Two witnesses, and they differ in what they allow:
+//
+//   the old manifest lists it             ours: may be unlinked after the commit point
+//   the old .onnx has its name in it      somebody's: named to the user, left in place
+//
+// For the second only likely names are asked about (the conventional sidecar names and the data files
+// of this run's source), each by looking for the bytes of the name. A manifest that is not a consistent one of ours
+// counts as none: what it says gives no right to remove anything.
+#include "seal_old.h"
+
+#include "fs.h"
+#include "manifest.h"
+#include "name_scan.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+struct finding {
+  struct seal_intent *s;
+  int dest;
+  const char *onnx;
+  size_t cap;
+};
+
+static bool is_known(const struct seal_intent *s, const char *name) {
+  for (uint32_t i = 0; i < s->n_moves; i++)
+    if (strcmp(s->moves[i].name, name) == 0) return true;
+  for (uint32_t i = 0; i < s->n_old; i++)
+    if (strcmp(s->old[i].name, name) == 0) return true;
+  return false;
+}
+
+static bool is_file(int dest, const char *name) {
+  struct stat at;
+  return fstatat(dest, name, &at, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(at.st_mode);
+}
+
+static void add_old(struct finding *f, const char *name, bool listed) {
+  struct seal_intent *s = f->s;
+  if (is_known(s, name) || !is_file(f->dest, name)) return;
+  if (s->n_old == f->cap) {
+    f->cap = f->cap ? f->cap * 2 : 8;
+    struct seal_old *rows = arena_alloc(&s->arena, f->cap * sizeof *rows);
+    if (s->n_old > 0) memcpy(rows, s->old, s->n_old * sizeof *rows);
+    s->old = rows;
+  }
+  s->old[s->n_old++] =
+      (struct seal_old){.name = arena_string(&s->arena, span_str(name)), .listed = listed};
+}
+
+static void add_if_named(struct finding *f, const char *name) {
+  if (is_known(f->s, name) || !is_file(f->dest, name)) return;
+  if (name_scan_file(f->dest, f->onnx, name) == NAME_SCAN_NAMED) add_old(f, name, false);
+}
+
+// "<onnx>.data", "<onnx>_data", "<onnx>.<8 hex>.data".
+static int add_conventional(void *ctx, const char *entry) {
+  struct finding *f = ctx;
+  const size_t stem = strlen(f->onnx), n = strlen(entry);
+  if (n <= stem + 5 || memcmp(entry, f->onnx, stem) != 0) return 0;
+  if (strcmp(entry + n - 4, "data") == 0) add_if_named(f, entry);
+  return 0;
+}
+
+static void add_stale(struct seal_intent *s, int dest, const char *name) {
+  if (is_known(s, name) || !is_file(dest, name)) return;
+  s->stale[s->n_stale++] = arena_string(&s->arena, span_str(name));
+}
+
+static void ask_manifest(struct finding *f) {
+  char name[256];
+  struct manifest m;
+  struct err none = {0};
+  manifest_name(name, f->onnx);
+  if (manifest_read(&m, f->dest, name, name, &none)) return;
+  for (uint32_t i = 0; i < m.n_files; i++)
+    if (strcmp(m.files[i], f->onnx) != 0) add_old(f, m.files[i], true);
+  manifest_free(&m);
+  f->s->stale = arena_alloc(&f->s->arena, 2 * sizeof *f->s->stale);
+  add_stale(f->s, f->dest, name);
+  manifest_tensors_name(name, f->onnx);
+  add_stale(f->s, f->dest, name);
+}
+
+int seal_old_find(struct seal_intent *s, int dest, const struct plan *p, struct err *err) {
+  struct finding f = {.s = s, .dest = dest, .onnx = seal_intent_onnx(s)};
+  if (!is_file(dest, f.onnx)) return 0;
+  ask_manifest(&f);
+  for (uint32_t i = 1; i < p->n_sources; i++)
+    if (!strchr(p->sources[i].name, '/')) add_if_named(&f, p->sources[i].name);
+  return fs_list(dest, add_conventional, &f, "output folder", err);
+}

@@ -1,0 +1,364 @@
+// The files a run reads, as a table of names, identities and, for some, open descriptors.
+//
+//   id     location        path (normalized)    descriptor     identity
+//   0      model.onnx      model.onnx           7 (pinned ×1)  size mtime ctime ino dev
+//   1      w/a.bin         w/a.bin              9              …
+//   2      ./w/../b.bin    b.bin                – (closed)     …
+//
+// A model may keep every tensor in a file of its own, tens of thousands of them, so descriptors are a
+// cache: at most SOURCES_MAX_OPEN, the one unused for longest goes first, and never one that somebody
+// is reading through (pinned). A reopened file must be the one we knew: same device, inode, size and
+// times.
+//
+// How a name becomes a descriptor is beneath.c's business. The .onnx itself was named by the user, so
+// its folder may be anything; only a link in its place is refused, because then "beside the model"
+// has two meanings.
+//
+// One mutex guards the table's mutable part (descriptors, pins, clock). Locations and identities do
+// not change once loading is over.
+#include "sources.h"
+
+#include "arena.h"
+#include "beneath.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct source {
+  const char *name; // location as written
+  const char *path; // normalized
+  struct fingerprint print;
+  uint64_t used;    // clock of the last use
+  uint32_t pins;
+  int fd;           // -1: closed
+  bool name_only;   // never opened
+};
+
+struct sources {
+  struct arena arena;
+  struct source *rows;
+  uint32_t n;
+  size_t cap;
+  uint32_t *slots; // hash of locations -> row
+  uint32_t n_slots;
+  size_t slots_cap;
+  const char *folder;
+  int folder_fd;
+  struct beneath_how how;
+  pthread_mutex_t lock;
+  uint64_t clock;
+  uint32_t n_open;
+};
+
+// ---- identity -----------------------------------------------------------------------------------
+
+static int64_t nanoseconds(struct timespec t) {
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static struct fingerprint fingerprint_of(const struct stat *st) {
+  return (struct fingerprint){.size = (uint64_t)st->st_size,
+                              .mtime_ns = nanoseconds(st->st_mtim),
+                              .ctime_ns = nanoseconds(st->st_ctim),
+                              .ino = st->st_ino,
+                              .dev = st->st_dev};
+}
+
+static bool same_print(struct fingerprint a, struct fingerprint b) {
+  return a.size == b.size && a.mtime_ns == b.mtime_ns && a.ctime_ns == b.ctime_ns &&
+         a.ino == b.ino && a.dev == b.dev;
+}
+
+static int changed(const struct source *f, struct fingerprint now, struct err *err) {
+  const struct quoted q = quote_str(f->name);
+  if (now.size != f->print.size)
+    err_fill(err, ERR_INPUT, "'%s' changed while we used it: it had %llu bytes and has %llu", q.s,
+             (unsigned long long)f->print.size, (unsigned long long)now.size);
+  else
+    err_fill(err, ERR_INPUT, "'%s' changed while we used it: %s", q.s,
+             now.ino != f->print.ino || now.dev != f->print.dev
+                 ? "another file took its name"
+                 : "it was written to");
+  return err_hint(err, "start again when nothing writes to the model any more");
+}
+
+// ---- descriptors --------------------------------------------------------------------------------
+
+// Closes the descriptor unused for longest. False if all are in use.
+static bool close_oldest(struct sources *s) {
+  struct source *oldest = NULL;
+  for (uint32_t i = 0; i < s->n; i++) {
+    struct source *f = &s->rows[i];
+    if (f->fd >= 0 && f->pins == 0 && (!oldest || f->used < oldest->used)) oldest = f;
+  }
+  if (!oldest) return false;
+  close(oldest->fd);
+  oldest->fd = -1;
+  s->n_open--;
+  return true;
+}
+
+static int open_main(struct sources *s, const char *name, struct stat *st, int *fd,
+                     struct err *err) {
+  const int links = s->how.allow_links ? 0 : O_NOFOLLOW;
+  *fd = openat(s->folder_fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | links);
+  if (*fd < 0 && (errno == EMFILE || errno == ENFILE)) return -2;
+  if (*fd < 0 && errno == ELOOP && links) {
+    err_fill(err, ERR_MODEL, "'%s' is a symbolic link", quote_str(name).s);
+    return err_hint(err, "--allow-links accepts links, as the Hugging Face cache makes them; data "
+                         "files are then looked for beside the link");
+  }
+  if (*fd < 0) return err_errno(err, errno, ERR_INPUT, "'%s'", quote_str(name).s);
+  if (fstat(*fd, st) || !S_ISREG(st->st_mode)) {
+    close(*fd);
+    return err_set(err, ERR_INPUT, "'%s' is not a regular file", quote_str(name).s);
+  }
+  return 0;
+}
+
+// Opens a row's file, making room among the descriptors. The caller holds the lock.
+static int open_row(struct sources *s, const struct source *f, struct stat *st, int *fd,
+                    struct err *err) {
+  while (s->n_open >= SOURCES_MAX_OPEN && close_oldest(s))
+    ;
+  for (;;) {
+    const int rc = f == s->rows
+                       ? open_main(s, f->path, st, fd, err)
+                       : beneath_open(s->folder_fd, f->path, s->how, f->name, st, fd, err);
+    if (rc != -2) return rc;
+    if (!close_oldest(s))
+      return err_set(err, ERR_RETRY, "'%s': too many open files", quote_str(f->name).s);
+  }
+}
+
+static int reopen(struct sources *s, struct source *f, struct err *err) {
+  struct stat st;
+  int fd = -1;
+  if (open_row(s, f, &st, &fd, err)) return -1;
+  if (!same_print(fingerprint_of(&st), f->print)) {
+    close(fd);
+    return changed(f, fingerprint_of(&st), err);
+  }
+  f->fd = fd;
+  s->n_open++;
+  return 0;
+}
+
+int sources_fd(struct sources *s, uint32_t file, int *fd, struct err *err) {
+  assert(file < s->n && !s->rows[file].name_only);
+  pthread_mutex_lock(&s->lock);
+  struct source *f = &s->rows[file];
+  const int rc = f->fd >= 0 ? 0 : reopen(s, f, err);
+  if (rc == 0) {
+    f->pins++;
+    f->used = ++s->clock;
+    *fd = f->fd;
+  }
+  pthread_mutex_unlock(&s->lock);
+  return rc;
+}
+
+void sources_release_fd(struct sources *s, uint32_t file) {
+  pthread_mutex_lock(&s->lock);
+  assert(s->rows[file].pins > 0);
+  s->rows[file].pins--;
+  while (s->n_open > SOURCES_MAX_OPEN && close_oldest(s))
+    ;
+  pthread_mutex_unlock(&s->lock);
+}
+
+// ---- the table ----------------------------------------------------------------------------------
+
+static uint32_t find_slot(const struct sources *s, struct span location) {
+  uint32_t at = (uint32_t)span_hash(location) & (s->n_slots - 1);
+  while (s->slots[at] != NO_ID && !span_is(location, s->rows[s->slots[at]].name))
+    at = (at + 1) & (s->n_slots - 1);
+  return at;
+}
+
+static void refill_slots(struct sources *s, uint32_t n) {
+  table_free(s->slots, s->slots_cap, sizeof *s->slots);
+  s->slots_cap = 0;
+  s->slots = table_grow(NULL, &s->slots_cap, n, sizeof *s->slots);
+  s->n_slots = n;
+  memset(s->slots, 0xff, n * sizeof *s->slots);
+  // Row 0 is the .onnx: named by the user, never found by a location.
+  for (uint32_t i = 1; i < s->n; i++) s->slots[find_slot(s, span_str(s->rows[i].name))] = i;
+}
+
+static struct source *add_row(struct sources *s, struct span name, const char *path) {
+  s->rows = table_grow(s->rows, &s->cap, (size_t)s->n + 1, sizeof *s->rows);
+  struct source *f = &s->rows[s->n++];
+  *f = (struct source){.name = arena_string(&s->arena, name),
+                       .path = arena_string(&s->arena, span_str(path)),
+                       .fd = -1};
+  return f;
+}
+
+// Opens the newest row for the first time; takes the row back if that fails.
+static int open_first(struct sources *s, struct source *f, struct err *err) {
+  struct stat st;
+  if (open_row(s, f, &st, &f->fd, err)) {
+    s->n--;
+    return -1;
+  }
+  f->print = fingerprint_of(&st);
+  f->used = ++s->clock;
+  s->n_open++;
+  return 0;
+}
+
+static int add(struct sources *s, struct span location, bool name_only, uint32_t *file,
+               struct err *err) {
+  if (s->n_slots == 0 || s->n >= s->n_slots / 2)
+    refill_slots(s, s->n_slots ? s->n_slots * 2 : 64);
+  const uint32_t slot = find_slot(s, location);
+  *file = s->slots[slot];
+  if (*file != NO_ID) return 0;
+  char path[BENEATH_MAX + 1];
+  if (beneath_normalize(location, path, err)) return -1;
+  struct source *f = add_row(s, location, path);
+  f->name_only = name_only;
+  if (!name_only && open_first(s, f, err)) return -1;
+  *file = s->slots[slot] = s->n - 1;
+  return 0;
+}
+
+int sources_add(struct sources *s, struct span location, uint32_t *file, struct err *err) {
+  return add(s, location, false, file, err);
+}
+
+int sources_add_name(struct sources *s, struct span location, uint32_t *file, struct err *err) {
+  return add(s, location, true, file, err);
+}
+
+// ---- opening and closing --------------------------------------------------------------------------
+
+// "a/b/m.onnx" -> folder "a/b", base "m.onnx"; "m.onnx" -> "."; "/m.onnx" -> "/".
+static const char *split_path(struct sources *s, const char *path) {
+  const char *slash = strrchr(path, '/');
+  if (!slash) {
+    s->folder = ".";
+    return path;
+  }
+  const size_t n = slash == path ? 1 : (size_t)(slash - path);
+  s->folder = arena_string(&s->arena, span_of(path, n));
+  return slash + 1;
+}
+
+static int open_all(struct sources *s, const char *onnx_path, struct err *err) {
+  const char *base = split_path(s, onnx_path);
+  if (!*base) return err_set(err, ERR_INPUT, "'%s' is a folder", quote_str(onnx_path).s);
+  s->folder_fd = open(s->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (s->folder_fd < 0) return err_errno(err, errno, ERR_INPUT, "'%s'", quote_str(s->folder).s);
+  return open_first(s, add_row(s, span_str(base), base), err);
+}
+
+int sources_open(struct sources **out, const char *onnx_path, const struct sources_options *options,
+                 struct err *err) {
+  struct sources *s = calloc(1, sizeof *s);
+  if (!s) abort();
+  s->folder_fd = -1;
+  pthread_mutex_init(&s->lock, NULL);
+  if (options) s->how = (struct beneath_how){options->allow_links, options->walk};
+  *out = s;
+  if (open_all(s, onnx_path, err) == 0) return 0;
+  sources_close(s);
+  *out = NULL;
+  return -1;
+}
+
+void sources_close(struct sources *s) {
+  if (!s) return;
+  for (uint32_t i = 0; i < s->n; i++)
+    if (s->rows[i].fd >= 0) close(s->rows[i].fd);
+  if (s->folder_fd >= 0) close(s->folder_fd);
+  table_free(s->rows, s->cap, sizeof *s->rows);
+  table_free(s->slots, s->slots_cap, sizeof *s->slots);
+  arena_free(&s->arena);
+  pthread_mutex_destroy(&s->lock);
+  free(s);
+}
+
+// ---- questions ----------------------------------------------------------------------------------
+
+uint32_t sources_count(const struct sources *s) {
+  return s->n;
+}
+
+const char *sources_name(const struct sources *s, uint32_t file) {
+  return s->rows[file].name;
+}
+
+const char *sources_folder(const struct sources *s) {
+  return s->folder;
+}
+
+uint64_t sources_size(const struct sources *s, uint32_t file) {
+  return s->rows[file].print.size;
+}
+
+struct fingerprint sources_fingerprint(const struct sources *s, uint32_t file) {
+  return s->rows[file].print;
+}
+
+uint32_t sources_find_inode(const struct sources *s, uint64_t dev, uint64_t ino) {
+  for (uint32_t i = 0; i < s->n; i++) {
+    const struct source *f = &s->rows[i];
+    if (!f->name_only && f->print.dev == dev && f->print.ino == ino) return i;
+  }
+  return NO_ID;
+}
+
+static int read_failed(const struct sources *s, uint32_t file, uint64_t off, int errnum,
+                       struct err *err) {
+  const struct quoted q = quote_str(s->rows[file].name);
+  if (errnum)
+    return err_errno(err, errnum, ERR_IO, "'%s': reading at byte %llu", q.s,
+                     (unsigned long long)off);
+  return err_set(err, ERR_INPUT, "'%s' changed while we read it: it ends at byte %llu of %llu", q.s,
+                 (unsigned long long)off, (unsigned long long)s->rows[file].print.size);
+}
+
+int sources_read(struct sources *s, uint32_t file, uint64_t off, void *buf, size_t len,
+                 struct err *err) {
+  int fd;
+  if (sources_fd(s, file, &fd, err)) return -1;
+  uint8_t *at = buf;
+  int rc = 0;
+  while (len > 0) {
+    ssize_t n = pread(fd, at, len, (off_t)off);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      rc = read_failed(s, file, off, n < 0 ? errno : 0, err);
+      break;
+    }
+    at += n;
+    len -= (size_t)n;
+    off += (uint64_t)n;
+  }
+  sources_release_fd(s, file);
+  return rc;
+}
+
+// Looks at names, not at descriptors: a file that lost its name to another one still reads well
+// through the old descriptor, but a resumed run would not find it.
+static int check_unchanged(const struct sources *s, const struct source *f, struct err *err) {
+  struct stat st;
+  const int flags = s->how.allow_links ? 0 : AT_SYMLINK_NOFOLLOW;
+  if (fstatat(s->folder_fd, f->path, &st, flags))
+    return err_errno(err, errno, ERR_INPUT, "'%s' changed while we used it", quote_str(f->name).s);
+  const struct fingerprint now = fingerprint_of(&st);
+  return same_print(now, f->print) ? 0 : changed(f, now, err);
+}
+
+int sources_unchanged(struct sources *s, struct err *err) {
+  for (uint32_t i = 0; i < s->n; i++)
+    if (!s->rows[i].name_only && check_unchanged(s, &s->rows[i], err)) return -1;
+  return 0;
+}

@@ -1,0 +1,161 @@
+// header.json, as a run leaves it for the one that resumes it:
+//
+//   {"weir_staging":1,"plan_id":…,"output":"x.onnx","source_folder":…,"destination":…,
+//    "unit_bytes":67108864,
+//    "sources":[{"name":…,"size":…,"mtime_ns":…,"ctime_ns":…,"inode":…},…],
+//    "resume":"weir conv2matmul … --resume"}
+//
+// It is written last while a folder is set up, whole or not at all: a folder without it holds nothing
+// that counts. Sources are compared by size, mtime, ctime and inode: bytes written by the interrupted run and
+// bytes written now must come from the same files. The device number is left out, since it may
+// change with a reboot. The folder was found on a disk, so the header is checked like any other input;
+// what is malformed counts as absent, and then the run starts afresh.
+#include "staging_header.h"
+
+#include "fs.h"
+#include "json.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+enum { HEADER_FORMAT = 1, HEADER_MAX_BYTES = 256 << 20 };
+
+// The absolute form, where the system can tell it: the header is read from other folders.
+static void put_path(struct json_out *j, const char *key, const char *path) {
+  char full[PATH_MAX];
+  json_key(j, key);
+  json_text(j, realpath(path, full) ? full : path);
+}
+
+static void put_source(struct json_out *j, const struct sources *s, uint32_t file) {
+  const struct fingerprint at = sources_fingerprint(s, file);
+  json_newline(j);
+  json_object(j);
+  json_key(j, "name");
+  json_text(j, sources_name(s, file));
+  json_key(j, "size");
+  json_uint(j, at.size);
+  json_key(j, "mtime_ns");
+  json_int(j, at.mtime_ns);
+  json_key(j, "ctime_ns");
+  json_int(j, at.ctime_ns);
+  json_key(j, "inode");
+  json_uint(j, at.ino);
+  json_end_object(j);
+}
+
+static void put_header(struct json_out *j, const struct plan *p, const struct sources *s,
+                       const struct staging_options *options) {
+  char id[DIGEST_HEX];
+  hex_encode(p->id, DIGEST_BYTES, id);
+  json_object(j);
+  json_key(j, "weir_staging");
+  json_uint(j, HEADER_FORMAT);
+  json_key(j, "plan_id");
+  json_text(j, id);
+  json_key(j, "output");
+  json_text(j, options->onnx_name);
+  put_path(j, "source_folder", sources_folder(s));
+  put_path(j, "destination", options->dest_folder);
+  json_key(j, "unit_bytes");
+  json_uint(j, PLAN_UNIT_BYTES);
+  json_key(j, "sources");
+  json_array(j);
+  for (uint32_t file = 0; file < sources_count(s); file++)
+    put_source(j, s, file);
+  json_end_array(j);
+  json_key(j, "resume");
+  json_text(j, options->resume_command ? options->resume_command : "");
+  json_end_object(j);
+  json_newline(j);
+}
+
+int staging_header_write(int folder, const struct plan *p, struct sources *s,
+                         const struct staging_options *options, uint8_t sha256[DIGEST_BYTES],
+                         struct err *err) {
+  struct json_out j = {0};
+  put_header(&j, p, s, options);
+  digest_of(j.text, j.n, sha256);
+  const int bad = fs_put_file(folder, "header.json", span_of(j.text, j.n), err);
+  json_done(&j);
+  return bad;
+}
+
+int staging_header_read(int folder, struct staging_header *h, struct err *err) {
+  memset(h, 0, sizeof *h);
+  struct span text;
+  if (fs_read_file(folder, "header.json", HEADER_MAX_BYTES, &text, err))
+    return err->kind == ERR_NONE ? 0 : -1;
+  digest_of(text.at, text.n, h->sha256);
+  struct err malformed = {0};
+  h->doc = json_parse(text, "header.json", &malformed);
+  fs_free(text);
+  uint64_t format = 0, unit = 0;
+  h->usable = h->doc && json_as_uint(json_get(h->doc, "weir_staging"), &format) &&
+              format == HEADER_FORMAT && json_as_uint(json_get(h->doc, "unit_bytes"), &unit) &&
+              unit == PLAN_UNIT_BYTES && json_is_array(json_get(h->doc, "sources"));
+  return 0;
+}
+
+void staging_header_free(struct staging_header *h) {
+  if (h->doc) json_free(h->doc);
+  memset(h, 0, sizeof *h);
+}
+
+bool staging_header_is_of(const struct staging_header *h, const struct plan *p) {
+  struct span text;
+  uint8_t id[DIGEST_BYTES];
+  return h->usable && json_as_string(json_get(h->doc, "plan_id"), &text) &&
+         hex_decode(text, id, DIGEST_BYTES) && memcmp(id, p->id, DIGEST_BYTES) == 0;
+}
+
+static bool read_source(const struct json_value *row, struct span *name, struct fingerprint *f) {
+  return json_as_string(json_get(row, "name"), name) &&
+         json_as_uint(json_get(row, "size"), &f->size) &&
+         json_as_int(json_get(row, "mtime_ns"), &f->mtime_ns) &&
+         json_as_int(json_get(row, "ctime_ns"), &f->ctime_ns) &&
+         json_as_uint(json_get(row, "inode"), &f->ino);
+}
+
+static int source_changed(const char *name, const char *how, struct err *err) {
+  err_set(err, ERR_INPUT, "source '%s' changed since the interrupted run (%s)", quote_str(name).s,
+          how);
+  return err_hint(err, "what that run wrote belongs to the old source; without --resume the job "
+                       "starts afresh");
+}
+
+static int same_source(const struct json_value *row, const struct sources *s, uint32_t file,
+                       struct err *err) {
+  struct span name;
+  struct fingerprint then = {0};
+  const struct fingerprint now = sources_fingerprint(s, file);
+  const char *is = sources_name(s, file);
+  if (!read_source(row, &name, &then) || !span_is(name, is))
+    return source_changed(is, "another file, or it has no record", err);
+  char sizes[80];
+  snprintf(sizes, sizeof sizes, "%llu bytes then, %llu now", (unsigned long long)then.size,
+           (unsigned long long)now.size);
+  if (then.size != now.size) return source_changed(is, sizes, err);
+  if (then.mtime_ns != now.mtime_ns) return source_changed(is, "same size, other mtime", err);
+  if (then.ino != now.ino) return source_changed(is, "same size and mtime, other inode", err);
+  if (then.ctime_ns != now.ctime_ns)
+    return source_changed(is, "same size and mtime, other ctime", err);
+  return 0;
+}
+
+int staging_header_same_sources(const struct staging_header *h, const struct sources *s,
+                                struct err *err) {
+  const struct json_value *rows = json_get(h->doc, "sources");
+  if (json_count(rows) != sources_count(s))
+    return source_changed(sources_name(s, 0), "it names other data files", err);
+  uint32_t file = 0;
+  for (const struct json_value *row = json_first(rows); row; row = json_next(row))
+    if (same_source(row, s, file++, err)) return -1;
+  return 0;
+}
+
+const char *staging_header_resume(const struct staging_header *h) {
+  struct span text;
+  if (!h->usable || !json_as_string(json_get(h->doc, "resume"), &text) || text.n == 0) return NULL;
+  return (const char *)text.at; // json strings are NUL-terminated
+}

@@ -1,0 +1,32 @@
+// header.json: what a run knew that is not part of the plan. Not hashed into plan_id; every unit record
+// carries its SHA-256.
+#ifndef WEIR_STAGING_HEADER_H
+#define WEIR_STAGING_HEADER_H
+
+#include "digest.h"
+#include "plan.h"
+#include "sources.h"
+#include "staging.h"
+
+// Writes header.json into the folder, durably, and gives its SHA-256.
+int staging_header_write(int folder, const struct plan *p, struct sources *s,
+                         const struct staging_options *options, uint8_t sha256[DIGEST_BYTES],
+                         struct err *err);
+
+// A header as found in a folder. `usable` is false where there is none or it is not one of ours.
+struct staging_header {
+  struct json_value *doc;
+  uint8_t sha256[DIGEST_BYTES];
+  bool usable;
+};
+int staging_header_read(int folder, struct staging_header *h, struct err *err);
+void staging_header_free(struct staging_header *h);
+
+bool staging_header_is_of(const struct staging_header *h, const struct plan *p);
+// -1 with ERR_INPUT, naming the first source that is not what it was.
+int staging_header_same_sources(const struct staging_header *h, const struct sources *s,
+                                struct err *err);
+// The command that resumes, or NULL; belongs to h.
+const char *staging_header_resume(const struct staging_header *h);
+
+#endif

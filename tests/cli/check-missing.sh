@@ -1,0 +1,1 @@
+weir check no-such.onnx

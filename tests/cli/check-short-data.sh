@@ -1,0 +1,3 @@
+python3 "$CASES/models.py" sampler m.onnx
+truncate -s 200000 m.onnx.data
+weir check m.onnx

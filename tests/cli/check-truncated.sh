@@ -1,0 +1,3 @@
+python3 "$CASES/models.py" sampler m.onnx
+truncate -s 3000 m.onnx
+weir check m.onnx

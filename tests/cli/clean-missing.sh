@@ -1,0 +1,1 @@
+weir clean no/such/folder

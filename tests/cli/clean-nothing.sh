@@ -1,0 +1,3 @@
+mkdir d; : > d/x.onnx
+weir clean d
+weir clean d --yes --json

@@ -1,0 +1,1 @@
+weir "$(printf "a\\033[31mb")"

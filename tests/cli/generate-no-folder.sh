@@ -1,0 +1,1 @@
+weir --generate man no/such/folder

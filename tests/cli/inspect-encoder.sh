@@ -1,0 +1,1 @@
+weir inspect "$DATA/parakeet-dynamo/encoder-model.onnx"

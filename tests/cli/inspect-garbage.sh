@@ -1,0 +1,2 @@
+echo "this is no model" > text.onnx
+weir inspect text.onnx

@@ -1,0 +1,1 @@
+weir inspect "$DATA/parakeet-torchscript/encoder-model.onnx"

@@ -1,0 +1,1 @@
+weir inspect no-such.onnx

@@ -1,0 +1,1 @@
+weir conv2matmul in.onnx

@@ -1,0 +1,2 @@
+# Output that cannot be written is an error, not silence.
+weir --help > /dev/full

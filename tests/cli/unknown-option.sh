@@ -1,0 +1,1 @@
+weir convert in.onnx out.onnx --forse

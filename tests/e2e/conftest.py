@@ -1,0 +1,162 @@
+"""What all end-to-end tests share: how to call weir, the models of installed packages, the large encoders.
+
+WEIR names the program, WEIR_FAULT_PROGRAM the one with fault injection linked in; `tools/test` sets both. Packages that
+only bring models (rapidocr, silero-vad, magika) are found without importing them: they are installed without what
+they depend on.
+"""
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(TESTS / "support"))
+
+import make_encoder  # noqa: E402
+
+DATA = TESTS / "data"
+PACKAGE_MODELS = {
+    "rapidocr": "models/*.onnx",
+    "silero_vad": "data/*.onnx",
+    "magika": "models/*/*.onnx",
+}
+
+
+def program(variable):
+    path = os.environ.get(variable, "")
+    if not os.access(path, os.X_OK):
+        pytest.exit(f"{variable} does not name a program: run the tests with tools/test e2e", returncode=2)
+    return os.path.abspath(path)
+
+
+def package_models(package):
+    """Paths of the .onnx files inside an installed package; the package itself is not imported."""
+    spec = importlib.util.find_spec(package)
+    assert spec is not None, f"{package} is not installed (tests/requirements-models.txt)"
+    found = sorted(Path(spec.submodule_search_locations[0]).glob(PACKAGE_MODELS[package]))
+    assert found, f"{package} brings no models"
+    return found
+
+
+def package_model(package, part):
+    """The one model of a package whose name has `part` in it."""
+    [found] = [path for path in package_models(package) if part in path.name]
+    return found
+
+
+def copy_model(source, folder):
+    """A model with all that lies beside it, in a folder of its own; packages may be read-only or full of others."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if "models" in source.parts or "site-packages" in source.parts:
+        return Path(shutil.copy(source, folder))
+    for path in source.parent.iterdir():
+        shutil.copy(path, folder)
+    return folder / source.name
+
+
+@dataclass
+class Done:
+    """A finished command. `said` is all that it printed."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def said(self):
+        return self.out + self.err
+
+    def json(self):
+        return json.loads(self.out)
+
+
+class Weir:
+    """Calls the program; `weir("convert", a, b)` demands success, `code=…` another exit code, `code=None` none."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __call__(self, *words, code=0, env=None, cwd=None, stdin=None):
+        done = subprocess.run(
+            [self.path, *(os.fspath(word) for word in words)],
+            stdin=subprocess.DEVNULL if stdin is None else stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **(env or {})},
+            cwd=cwd,
+        )
+        result = Done(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+        assert code is None or result.code == code, f"exit code {result.code}, not {code}: {result.said}"
+        return result
+
+    def report(self, *words):
+        """Run a writing command and give its --report-json."""
+        with tempfile.TemporaryDirectory() as folder:
+            self(*words, "--report-json", f"{folder}/report.json")
+            return json.loads(Path(folder, "report.json").read_text())
+
+
+@pytest.fixture(scope="session")
+def weir():
+    return Weir(program("WEIR"))
+
+
+@pytest.fixture(scope="session")
+def weir_fault():
+    return Weir(program("WEIR_FAULT_PROGRAM"))
+
+
+@pytest.fixture(scope="session")
+def pool():
+    """Threads for many short runs of the program."""
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 2) as threads:
+        yield threads
+
+
+# ---- encoders that several tests share, in a folder that goes when the session ends
+
+
+@pytest.fixture(scope="session")
+def large_folder():
+    with tempfile.TemporaryDirectory(prefix="weir-e2e-") as folder:
+        yield Path(folder)
+
+
+def encoder(folder, name, **how):
+    path = folder / name / "encoder-model.onnx"
+    path.parent.mkdir()
+    make_encoder.make_encoder(path, **how)
+    return path
+
+
+@pytest.fixture(scope="session")
+def small_encoder(large_folder):
+    """Two narrow layers, 2 MB: for everything that only needs the shape."""
+    return encoder(large_folder, "small", size=2_000_000)
+
+
+@pytest.fixture(scope="session")
+def one_layer(large_folder):
+    """One layer at full width, 100 MB: two units of output."""
+    return encoder(large_folder, "one", shape=make_encoder.Shape(layers=1))
+
+
+@pytest.fixture(scope="session")
+def medium_encoder(large_folder):
+    """Four layers at full width, 400 MB: seven units of output."""
+    return encoder(large_folder, "medium", shape=make_encoder.Shape(layers=4))
+
+
+@pytest.fixture(scope="session")
+def full_encoder(large_folder):
+    """The 24 layers of 2.4 GB, every byte of it real."""
+    return encoder(large_folder, "full")

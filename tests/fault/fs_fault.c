@@ -1,0 +1,169 @@
+// Fault injection for the calls of fs.h. strace and libfiu could fail system calls too, but only here
+// is "between every two calls" a number that a loop can count to.
+//
+// The table is installed by a constructor when WEIR_FAULT or WEIR_FAULT_LOG is set, so that linking
+// this file is all it takes. Calls are counted over all threads, in the order in which they arrive.
+#include "fs_fault.h"
+
+#include "fs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum action { COUNT_ONLY, KILL, FAIL, SHORT };
+
+static struct {
+  enum action action;
+  int errnum;
+  char call[16]; // "*": any
+  uint64_t nth;
+  bool persist;
+} fault;
+static _Atomic uint64_t calls, matching;
+static int log_fd = -1;
+
+// errno names that a test may ask for.
+static const struct {
+  const char *name;
+  int number;
+} errnos[] = {
+    {"EIO", EIO},       {"ENOSPC", ENOSPC}, {"EDQUOT", EDQUOT}, {"EACCES", EACCES},
+    {"EPERM", EPERM},   {"EROFS", EROFS},   {"EINVAL", EINVAL}, {"EOPNOTSUPP", EOPNOTSUPP},
+    {"EEXIST", EEXIST}, {"EINTR", EINTR},   {"ENOENT", ENOENT}, {"EMFILE", EMFILE},
+    {"ENOSYS", ENOSYS},
+};
+
+static void log_call(const char *call, const char *name, uint64_t n) {
+  if (log_fd < 0) return;
+  char line[400];
+  const int len = snprintf(line, sizeof line, "%llu %s %s\n", (unsigned long long)n, call, name);
+  if (write(log_fd, line, (size_t)len) < 0) _exit(2);
+}
+
+// True if this call is the one. A kill does not return.
+static bool strikes(const char *call, const char *name) {
+  const uint64_t n = atomic_fetch_add(&calls, 1) + 1;
+  log_call(call, name, n);
+  if (fault.action == COUNT_ONLY) return false;
+  if (strcmp(fault.call, "*") != 0 && strcmp(fault.call, call) != 0) return false;
+  const uint64_t m = atomic_fetch_add(&matching, 1) + 1;
+  if (m != fault.nth && !(fault.persist && m > fault.nth)) return false;
+  if (fault.action == KILL) raise(SIGKILL);
+  if (fault.action == SHORT) return true;
+  errno = fault.errnum;
+  return true;
+}
+
+static int fault_openat(int dir, const char *name, int flags, mode_t mode) {
+  return strikes("openat", name) ? -1 : fs_real_ops.openat(dir, name, flags, mode);
+}
+static int fault_mkdirat(int dir, const char *name, mode_t mode) {
+  return strikes("mkdirat", name) ? -1 : fs_real_ops.mkdirat(dir, name, mode);
+}
+static int fault_renameat2(int from_dir, const char *from, int to_dir, const char *to,
+                           unsigned flags) {
+  return strikes("renameat2", to) ? -1 : fs_real_ops.renameat2(from_dir, from, to_dir, to, flags);
+}
+static int fault_linkat(int from_dir, const char *from, int to_dir, const char *to) {
+  return strikes("linkat", to) ? -1 : fs_real_ops.linkat(from_dir, from, to_dir, to);
+}
+static int fault_unlinkat(int dir, const char *name, int flags) {
+  return strikes("unlinkat", name) ? -1 : fs_real_ops.unlinkat(dir, name, flags);
+}
+static int fault_fsync(int fd) {
+  return strikes("fsync", "") ? -1 : fs_real_ops.fsync(fd);
+}
+static int fault_fdatasync(int fd) {
+  return strikes("fdatasync", "") ? -1 : fs_real_ops.fdatasync(fd);
+}
+static int fault_fallocate(int fd, off_t off, off_t len) {
+  return strikes("fallocate", "") ? -1 : fs_real_ops.fallocate(fd, off, len);
+}
+static int fault_ftruncate(int fd, off_t len) {
+  return strikes("ftruncate", "") ? -1 : fs_real_ops.ftruncate(fd, len);
+}
+static ssize_t fault_write(int fd, const void *bytes, size_t n) {
+  if (!strikes("write", "")) return fs_real_ops.write(fd, bytes, n);
+  return fault.action == SHORT ? fs_real_ops.write(fd, bytes, (n + 1) / 2) : -1;
+}
+static int fault_flock(int fd, int operation) {
+  return strikes("flock", "") ? -1 : fs_real_ops.flock(fd, operation);
+}
+static int fault_fstatvfs(int fd, struct statvfs *out) {
+  return strikes("fstatvfs", "") ? -1 : fs_real_ops.fstatvfs(fd, out);
+}
+
+static const struct fs_ops table = {
+    .openat = fault_openat,
+    .mkdirat = fault_mkdirat,
+    .renameat2 = fault_renameat2,
+    .linkat = fault_linkat,
+    .unlinkat = fault_unlinkat,
+    .fsync = fault_fsync,
+    .fdatasync = fault_fdatasync,
+    .fallocate = fault_fallocate,
+    .ftruncate = fault_ftruncate,
+    .write = fault_write,
+    .flock = fault_flock,
+    .fstatvfs = fault_fstatvfs,
+};
+
+static void misspelt(const char *spec) {
+  fprintf(stderr, "WEIR_FAULT: cannot read '%s'\n", spec);
+  _exit(2);
+}
+
+static void parse_action(const char *word, const char *spec) {
+  if (strcmp(word, "kill") == 0)
+    fault.action = KILL;
+  else if (strcmp(word, "short") == 0)
+    fault.action = SHORT;
+  else
+    fault.action = FAIL;
+  if (fault.action != FAIL) return;
+  for (size_t i = 0; i < sizeof errnos / sizeof *errnos; i++)
+    if (strcmp(word, errnos[i].name) == 0) fault.errnum = errnos[i].number;
+  if (!fault.errnum) misspelt(spec);
+}
+
+static void parse(const char *spec) {
+  char word[24] = "", call[16] = "*", tail[16] = "";
+  unsigned long long nth = 0;
+  if (sscanf(spec, "%23[^:]:%llu", word, &nth) != 2 &&
+      sscanf(spec, "%23[^:]:%15[^:]:%llu:%15s", word, call, &nth, tail) < 3)
+    misspelt(spec);
+  if (nth == 0 || (tail[0] && strcmp(tail, "persist") != 0)) misspelt(spec);
+  parse_action(word, spec);
+  memcpy(fault.call, call, sizeof call);
+  fault.nth = nth;
+  fault.persist = tail[0] != '\0';
+}
+
+void fs_fault_install(const char *spec) {
+  memset(&fault, 0, sizeof fault);
+  calls = matching = 0;
+  if (spec && *spec) parse(spec);
+  fs_ops = &table;
+}
+
+uint64_t fs_fault_calls(void) {
+  return calls;
+}
+
+void fs_fault_remove(void) {
+  fs_ops = &fs_real_ops;
+}
+
+__attribute__((constructor)) static void install_from_environment(void) {
+  const char *spec = getenv("WEIR_FAULT");
+  const char *log = getenv("WEIR_FAULT_LOG");
+  if (log && *log) log_fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if ((spec && *spec) || log_fd >= 0) fs_fault_install(spec);
+}

@@ -1,0 +1,351 @@
+// The command line: every row of the tables is sound, words become slots, and what does not fit is
+// refused with a sentence that helps.
+#include "cli.h"
+#include "cli_words.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+// cmocka.h wants setjmp.h and stdarg.h before it.
+// clang-format off
+#include <cmocka.h>
+// clang-format on
+
+enum { WORDS_MAX = 16 };
+
+// Parses "weir" and the words of `line`, split at single spaces; "" stands for no word at all. The
+// words stay valid until the next call.
+static int parse(struct cli_args *args, struct err *err, const char *line) {
+  static char copy[512], *argv[WORDS_MAX];
+  static char weir[] = "weir";
+  snprintf(copy, sizeof copy, "%s", line);
+  int argc = 0;
+  argv[argc++] = weir;
+  char *rest = copy, *word;
+  while ((word = strsep(&rest, " ")) && *line) {
+    assert_true(argc < WORDS_MAX);
+    argv[argc++] = word;
+  }
+  *err = (struct err){0};
+  return cli_parse(args, argc, argv, err);
+}
+
+static void accept(struct cli_args *args, const char *line) {
+  struct err err;
+  if (parse(args, &err, line) != 0) fail_msg("'%s' was refused: %s", line, err.msg);
+}
+
+// The line is a usage error whose message and hint contain these.
+static void refuse(const char *line, const char *message, const char *hint) {
+  struct cli_args args;
+  struct err err;
+  if (parse(&args, &err, line) == 0) fail_msg("'%s' was accepted", line);
+  assert_int_equal(err.kind, ERR_USAGE);
+  if (!strstr(err.msg, message)) fail_msg("'%s': '%s' is not in '%s'", line, message, err.msg);
+  if (!strstr(err.hint, hint)) fail_msg("'%s': '%s' is not in hint '%s'", line, hint, err.hint);
+}
+
+// ---- tables ---------------------------------------------------------------------------------------
+
+static void test_tables_are_sound(void **state) {
+  (void)state;
+  for (uint32_t o = 0; o < CLI_OPTIONS; o++) {
+    const struct cli_option_row *row = cli_option_row(o);
+    assert_true(row->commands != 0 && row->commands < 1u << CLI_COMMANDS);
+    assert_true((row->kind == CLI_FLAG) == (row->metavar == NULL));
+    assert_true(strlen(row->name) <= 31); // cli_distance
+    assert_null(strpbrk(row->name, "= _"));
+    size_t n = strlen(row->help);
+    assert_true(n > 10 && row->help[n - 1] != '.');
+    for (uint32_t p = 0; p < o; p++)
+      assert_string_not_equal(cli_option_row(p)->name, row->name);
+  }
+  for (uint32_t c = 0; c < CLI_COMMANDS; c++) {
+    const struct cli_command_row *row = cli_command_row(c);
+    assert_int_equal(cli_command_by_name(row->name), c);
+    assert_true(strlen(row->summary) < 64);
+    assert_int_equal(row->about[strlen(row->about) - 1], '.');
+    for (int i = 0; i < CLI_EXAMPLES; i++)
+      assert_int_equal(strncmp(row->example[i].line, "weir ", 5), 0);
+  }
+}
+
+// Examples are command lines: as far as a shell has no part in them they must parse.
+static void test_examples_parse(void **state) {
+  (void)state;
+  for (uint32_t c = 0; c < CLI_COMMANDS; c++) {
+    for (int i = 0; i < CLI_EXAMPLES; i++) {
+      char line[256];
+      const char *example = cli_command_row(c)->example[i].line + strlen("weir ");
+      size_t n = strcspn(example, "|>");
+      while (example[n - 1] == ' ')
+        n--;
+      snprintf(line, sizeof line, "%.*s", (int)n, example);
+      struct cli_args args;
+      accept(&args, line);
+    }
+  }
+}
+
+// ---- slots ----------------------------------------------------------------------------------------
+
+static void test_slots(void **state) {
+  (void)state;
+  struct cli_args args;
+  accept(&args,
+         "conv2matmul --memory 64M in.onnx --force --report-json=r=1.json --io sync out.onnx "
+         "--max-dilation 3");
+  assert_int_equal(args.action, CLI_RUN);
+  assert_int_equal(args.command, CLI_conv2matmul);
+  assert_int_equal(cli_size(&args, OPT_MEMORY), 64 << 20);
+  assert_string_equal(cli_string(&args, OPT_REPORT_JSON), "r=1.json");
+  assert_string_equal(cli_string(&args, OPT_IO), "sync");
+  assert_int_equal(cli_count(&args, OPT_MAX_DILATION), 3);
+  assert_true(cli_flag(&args, OPT_FORCE));
+  assert_false(cli_flag(&args, OPT_RESUME));
+  assert_string_equal(cli_operand(&args, "IN"), "in.onnx");
+  assert_string_equal(cli_output(&args), "out.onnx");
+}
+
+static void test_presets(void **state) {
+  (void)state;
+  struct cli_args args;
+  accept(&args, "conv2matmul in.onnx out.onnx");
+  assert_int_equal(cli_size(&args, OPT_MEMORY), 48 << 20);
+  assert_string_equal(cli_string(&args, OPT_IO), "auto");
+  assert_string_equal(cli_string(&args, OPT_FORM), "auto");
+  assert_int_equal(cli_count(&args, OPT_JOBS), 0);
+  assert_null(cli_string(&args, OPT_EDIT_LOG));
+  assert_false(cli_given(&args, OPT_MEMORY));
+}
+
+static void test_the_last_of_two_counts(void **state) {
+  (void)state;
+  struct cli_args args;
+  accept(&args, "convert --jobs 2 in.onnx out.onnx --jobs=3");
+  assert_int_equal(cli_count(&args, OPT_JOBS), 3);
+}
+
+static void test_output(void **state) {
+  (void)state;
+  struct cli_args args;
+  accept(&args, "convert in.onnx -o x.onnx");
+  assert_string_equal(cli_output(&args), "x.onnx");
+  accept(&args, "convert in.onnx -ox.onnx");
+  assert_string_equal(cli_output(&args), "x.onnx");
+  accept(&args, "convert in.onnx --output=x.onnx");
+  assert_string_equal(cli_output(&args), "x.onnx");
+  accept(&args, "convert in.onnx --inplace");
+  assert_string_equal(cli_output(&args), "in.onnx");
+  accept(&args, "convert in.onnx --dry-run");
+  assert_string_equal(cli_output(&args), "in.onnx");
+  accept(&args, "replay e.jsonl in.onnx out.onnx");
+  assert_string_equal(cli_operand(&args, "EDITS"), "e.jsonl");
+  assert_string_equal(cli_operand(&args, "IN"), "in.onnx");
+  assert_string_equal(cli_output(&args), "out.onnx");
+}
+
+static void test_double_dash_ends_options(void **state) {
+  (void)state;
+  struct cli_args args;
+  accept(&args, "inspect --json -- --help");
+  assert_int_equal(args.action, CLI_RUN);
+  assert_string_equal(cli_operand(&args, "MODEL"), "--help");
+  accept(&args, "inspect -");
+  assert_string_equal(cli_operand(&args, "MODEL"), "-");
+}
+
+static void test_help_wins(void **state) {
+  (void)state;
+  struct cli_args args;
+  accept(&args, "conv2matmul --nonsense --help");
+  assert_int_equal(args.action, CLI_HELP);
+  assert_int_equal(args.command, CLI_conv2matmul);
+  accept(&args, "convert --help-all");
+  assert_int_equal(args.action, CLI_HELP_ALL);
+  accept(&args, "help audit");
+  assert_int_equal(args.action, CLI_HELP);
+  assert_int_equal(args.command, CLI_audit);
+  accept(&args, "--version");
+  assert_int_equal(args.action, CLI_VERSION);
+  accept(&args, "");
+  assert_int_equal(args.action, CLI_NOTHING);
+  accept(&args, "--generate man folder");
+  assert_int_equal(args.action, CLI_GENERATE);
+  assert_string_equal(args.operand[1], "folder");
+}
+
+// ---- refusals -------------------------------------------------------------------------------------
+
+static void test_unknown_names(void **state) {
+  (void)state;
+  refuse("inpsect a.onnx", "no command 'inpsect'", "'weir inspect'");
+  refuse("conv2matmull a b", "no command", "'weir conv2matmul'");
+  refuse("frobnicate", "no command 'frobnicate'", "--help");
+  refuse("model.onnx", "no command 'model.onnx'", "weir inspect model.onnx");
+  refuse("convert a b --forse", "no option --forse", "--force");
+  refuse("convert a b --report x", "no option --report", "--report-json");
+  refuse("convert a b --xyzzy", "no option --xyzzy", "weir convert --help");
+  refuse("convert a b --tensors", "an option of 'weir inspect'", "");
+  refuse("convert a b -x", "no option '-x'", "./-x");
+  refuse("--json", "no option '--json' of its own", "follow the command");
+  refuse("conv2matmul a b --verify", "--verify is not available", "");
+  refuse("conv2matmul a b --verify-seed=1", "--verify-seed is not available", "");
+}
+
+static void test_values(void **state) {
+  (void)state;
+  refuse("convert a b --memory", "--memory needs a value: SIZE", "");
+  refuse("convert a b --edit-log --force", "--edit-log needs a value", "--edit-log=--force");
+  refuse("convert a b --force=yes", "--force takes no value", "");
+  refuse("convert a b --memory 64X", "'64X' is no value for --memory", "");
+  refuse("convert a b --memory 0", "'0' is no value", "");
+  refuse("convert a b --jobs 0", "a whole number from 1", "");
+  refuse("conv2matmul a b --max-dilation -1", "'-1' is no value for --max-dilation", "");
+  refuse("convert a b --jobs 4294967297", "'4294967297' is no value", "");
+  refuse("convert a b --io fast", "auto|uring|sync", "");
+  refuse("convert a b --align 100", "a power of two", "");
+  refuse("convert a b --data-file x/y", "a plain file name", "");
+  refuse("convert a b --data-file a..b", "a plain file name", "");
+  refuse("convert a b --edit-log=", "takes a path", "");
+  struct cli_args args;
+  accept(&args, "convert a b --io null"); // hidden, not absent
+  assert_string_equal(cli_string(&args, OPT_IO), "null");
+}
+
+static void test_what_needs_all_words(void **state) {
+  (void)state;
+  refuse("inspect", "'weir inspect' needs MODEL", "usage: weir inspect MODEL");
+  refuse("replay e.jsonl", "'weir replay' needs IN", "");
+  refuse("inspect a b", "'b' is one word too many", "");
+  refuse("convert a b c", "'c' is one word too many", "");
+  refuse("conv2matmul a", "Provide an output path or use --inplace.", "");
+  refuse("conv2matmul a b --inplace", "Use either --inplace or output path, not both.", "");
+  refuse("conv2matmul a -o b --inplace", "Use either --inplace or output path, not both.", "");
+  refuse("conv2matmul a b -o c", "given twice", "");
+  refuse("convert a b --inline --external", "either --external or --inline", "");
+  refuse("convert a b --quiet --progress", "either --quiet or --progress", "");
+  refuse("convert a b --dry-run --resume", "either --dry-run or --resume", "");
+}
+
+// ---- words ----------------------------------------------------------------------------------------
+
+static void test_distance(void **state) {
+  (void)state;
+  assert_int_equal(cli_distance("", ""), 0);
+  assert_int_equal(cli_distance("", "abc"), 3);
+  assert_int_equal(cli_distance("force", "force"), 0);
+  assert_int_equal(cli_distance("forse", "force"), 1);
+  assert_int_equal(cli_distance("froce", "force"), 1);
+  assert_int_equal(cli_distance("orce", "force"), 1);
+  assert_int_equal(cli_distance("fforce", "force"), 1);
+  assert_int_equal(cli_distance("kitten", "sitting"), 3);
+  assert_int_equal(cli_distance("ca", "abc"), 3); // optimal string alignment, not full Damerau
+  const char *long_word = "0123456789012345678901234567890123456789";
+  assert_int_equal(cli_distance(long_word, "force"), UINT32_MAX);
+  assert_int_equal(cli_distance("force", long_word), UINT32_MAX);
+}
+
+static void test_guess(void **state) {
+  (void)state;
+  struct cli_guess g = cli_guess_start("fo");
+  cli_guess_try(&g, "zoo");
+  assert_null(g.best);
+  cli_guess_try(&g, "form");
+  assert_string_equal(g.best, "form");
+  g = cli_guess_start("xyz");
+  cli_guess_try(&g, "abc");
+  assert_null(g.best);
+}
+
+static void test_sizes(void **state) {
+  (void)state;
+  static const struct {
+    const char *text;
+    uint64_t bytes;
+  } good[] = {{"0", 0},
+              {"512", 512},
+              {"64B", 64},
+              {"1K", 1024},
+              {"1k", 1024},
+              {"64M", 64ull << 20},
+              {"64Mi", 64ull << 20},
+              {"64MiB", 64ull << 20},
+              {"64MB", 64000000},
+              {"3kB", 3000},
+              {"1G", 1ull << 30},
+              {"2TiB", 2ull << 40},
+              {"9223372036854775807", INT64_MAX}};
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+    uint64_t n = 1;
+    assert_true(cli_parse_size(good[i].text, &n));
+    assert_int_equal(n, good[i].bytes);
+  }
+  static const char *const bad[] = {"",
+                                    "M",
+                                    "-1",
+                                    "+1",
+                                    " 1",
+                                    "1 ",
+                                    "1.5G",
+                                    "1MiBs",
+                                    "0x10",
+                                    "1e3",
+                                    "9223372036854775808",
+                                    "18446744073709551616",
+                                    "8388608T",
+                                    "99999999999999999999999999"};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    uint64_t n;
+    if (cli_parse_size(bad[i], &n)) fail_msg("'%s' was accepted", bad[i]);
+  }
+}
+
+static void test_shell_quoting(void **state) {
+  (void)state;
+  struct arena a = {0};
+  assert_string_equal(cli_words_quote("in/a-b_c.onnx", &a), "in/a-b_c.onnx");
+  assert_string_equal(cli_words_quote("", &a), "''");
+  assert_string_equal(cli_words_quote("a b", &a), "'a b'");
+  assert_string_equal(cli_words_quote("it's", &a), "'it'\\''s'");
+  assert_string_equal(cli_words_quote("$x", &a), "'$x'");
+  arena_free(&a);
+}
+
+static void test_resume_command(void **state) {
+  (void)state;
+  struct arena a = {0};
+  struct cli_args args;
+  accept(&args, "convert in.onnx -- $out.onnx");
+  assert_string_equal(cli_resume_command(&args, &a),
+                      "weir convert --resume in.onnx -- '$out.onnx'");
+  accept(&args, "convert in.onnx out.onnx --resume");
+  assert_string_equal(cli_resume_command(&args, &a), "weir convert in.onnx out.onnx --resume");
+  arena_free(&a);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_tables_are_sound),
+      cmocka_unit_test(test_examples_parse),
+      cmocka_unit_test(test_slots),
+      cmocka_unit_test(test_presets),
+      cmocka_unit_test(test_the_last_of_two_counts),
+      cmocka_unit_test(test_output),
+      cmocka_unit_test(test_double_dash_ends_options),
+      cmocka_unit_test(test_help_wins),
+      cmocka_unit_test(test_unknown_names),
+      cmocka_unit_test(test_values),
+      cmocka_unit_test(test_what_needs_all_words),
+      cmocka_unit_test(test_distance),
+      cmocka_unit_test(test_guess),
+      cmocka_unit_test(test_sizes),
+      cmocka_unit_test(test_shell_quoting),
+      cmocka_unit_test(test_resume_command),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,526 @@
+// Random recipes against a model that computes every element of every step, one by one, in memory:
+// all dtypes, all encodings, all kinds; read whole, in order with random cuts, and at random ranges;
+// with boxes of any size down to one cache line. A second round makes every read of the sources fail
+// in turn and wants the error, and the right bytes when asked again.
+#include "eval.h"
+#include "eval_parts.h"
+#include "fake_io.h"
+#include "kernels.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h> // needs the four before it
+// clang-format on
+
+enum {
+  FILE_BYTES = 1 << 20,
+  ELEMENTS_MAX = 3000,
+  NODES_MAX = 12,
+  PIECES_MAX = 64,
+  CASES = 4000,
+  FAULT_CASES = 300,
+};
+
+static uint64_t seed;
+
+static uint64_t random_64(void) {
+  seed += 0x9e3779b97f4a7c15;
+  uint64_t x = (seed ^ seed >> 30) * 0xbf58476d1ce4e5b9;
+  return x ^ x >> 31;
+}
+
+static uint32_t below(uint64_t n) {
+  return (uint32_t)(random_64() % n);
+}
+
+// ---- the model: all elements of a recipe, wide -------------------------------------------------
+
+struct node {
+  uint32_t id;
+  enum dtype dtype;
+  uint32_t rank, width;
+  int64_t dims[8];
+  uint64_t count;
+  uint8_t *elements; // count * width
+};
+
+struct world {
+  struct recipes r;
+  struct io io;
+  size_t file_used;
+  struct node nodes[NODES_MAX];
+  uint32_t n;
+};
+
+static uint32_t width_of(enum dtype t) {
+  return dtype_bits(t) < 8 ? 1 : dtype_bits(t) / 8;
+}
+
+static void set_shape(struct node *x, enum dtype dtype, const int64_t *dims, uint32_t rank) {
+  x->dtype = dtype;
+  x->rank = rank;
+  x->width = width_of(dtype);
+  memmove(x->dims, dims, rank * sizeof *dims);
+  assert_true(dims_product(dims, rank, &x->count));
+  x->elements = malloc(x->count * x->width + 1);
+}
+
+// The index of the element at coordinates c, all of them inside.
+static uint64_t index_of(const struct node *x, const int64_t *c) {
+  uint64_t at = 0;
+  for (uint32_t i = 0; i < x->rank; i++)
+    at = at * (uint64_t)x->dims[i] + (uint64_t)c[i];
+  return at;
+}
+
+static void coordinates(const struct node *x, uint64_t at, int64_t *c) {
+  for (uint32_t i = x->rank; i-- > 0; at /= (uint64_t)x->dims[i])
+    c[i] = (int64_t)(at % (uint64_t)x->dims[i]);
+}
+
+static uint8_t *element(const struct node *x, uint64_t at) {
+  return x->elements + at * x->width;
+}
+
+// Packed bytes of a node, bit by bit.
+static uint8_t *packed_bytes(const struct node *x, uint64_t *n) {
+  uint32_t bits = dtype_bits(x->dtype);
+  assert_true(dtype_bytes(x->dtype, x->count, n));
+  uint8_t *out = calloc(1, *n + 1);
+  if (bits >= 8) memcpy(out, x->elements, *n);
+  for (uint64_t i = 0; bits < 8 && i < x->count * bits; i++)
+    if (x->elements[i / bits] >> (i % bits) & 1) out[i / 8] |= (uint8_t)(1 << i % 8);
+  return out;
+}
+
+// ---- leaves ------------------------------------------------------------------------------------
+
+static uint8_t *file_space(struct world *w, size_t n, uint64_t *off) {
+  *off = w->file_used + below(30);
+  assert_true(*off + n <= FILE_BYTES);
+  w->file_used = *off + n;
+  return w->io.memory + *off;
+}
+
+static size_t put_varint(uint8_t *at, uint64_t x) {
+  size_t n = 0;
+  for (; x >= 0x80; x >>= 7)
+    at[n++] = (uint8_t)(x | 0x80);
+  at[n++] = (uint8_t)x;
+  return n;
+}
+
+// Writes entries [first, first+count) of `entry_bytes` bytes each as one piece.
+static struct piece put_piece(struct world *w, const uint8_t *entries, uint64_t first,
+                              uint64_t count, uint32_t entry_bytes, enum encoding encoding) {
+  struct piece p = {.first = first, .count = count, .checkpoint = NO_ID};
+  if (encoding != ENCODING_RAW && below(2)) p.tag_bytes = 1 + below(3);
+  uint8_t line[64 * 1024];
+  size_t n = 0;
+  for (uint64_t i = first; i < first + count; i++) {
+    memset(line + n, 0x7f, p.tag_bytes);
+    n += p.tag_bytes;
+    if (encoding != ENCODING_VARINT) {
+      memcpy(line + n, entries + i * entry_bytes, entry_bytes);
+      n += entry_bytes;
+      continue;
+    }
+    uint64_t value = 0;
+    memcpy(&value, entries + i * entry_bytes, entry_bytes);
+    // Bits above the element's do not count; negative numbers fill them with ones.
+    if (entry_bytes < 8 && below(3) == 0) value |= UINT64_MAX << (entry_bytes * 8);
+    n += put_varint(line + n, value);
+  }
+  uint8_t *to = file_space(w, n, &p.at.off);
+  if (n) memcpy(to, line, n);
+  p.at.len = n;
+  fake_allow(&w->io, p.at);
+  return p;
+}
+
+static uint32_t put_pieces(struct world *w, const uint8_t *entries, uint64_t count,
+                           uint32_t entry_bytes, enum encoding encoding, struct piece *pieces) {
+  uint32_t n = 0, cuts = below(4);
+  uint64_t at = 0;
+  if (below(10) == 0) cuts = PIECES_MAX - 2;
+  while (at < count || n == 0) {
+    uint64_t part = n < cuts ? below(count - at + 1) / (1 + below(3)) : count - at;
+    pieces[n++] = put_piece(w, entries, at, part, entry_bytes, encoding);
+    at += part;
+  }
+  return n;
+}
+
+static void make_extent(struct world *w, struct node *x) {
+  char field = dtype_field(x->dtype);
+  uint32_t bits = dtype_bits(x->dtype), entry_bytes = 1;
+  enum encoding encoding = ENCODING_RAW;
+  if (below(2)) {
+    encoding = field == 'F' ? ENCODING_FIXED32 : field == 'D' ? ENCODING_FIXED64 : ENCODING_VARINT;
+    entry_bytes = field == 'F' ? 4 : field == 'D' ? 8 : x->width;
+  }
+  uint64_t n;
+  uint8_t *bytes = packed_bytes(x, &n), *entries = bytes;
+  if (bits == 6 && encoding == ENCODING_VARINT) { // an entry an element, not a byte
+    entries = x->elements;
+    n = x->count;
+  }
+  struct piece pieces[PIECES_MAX];
+  uint32_t n_pieces = put_pieces(w, entries, n / entry_bytes, entry_bytes, encoding, pieces);
+  x->id = recipe_extent(&w->r, x->dtype, x->dims, x->rank, encoding, pieces, n_pieces, NULL);
+  free(bytes);
+}
+
+static void make_bytes(struct world *w, struct node *x) {
+  uint64_t n;
+  uint8_t *bytes = packed_bytes(x, &n);
+  x->id = recipe_bytes(&w->r, x->dtype, x->dims, x->rank, span_of(bytes, n));
+  free(bytes);
+}
+
+static void random_element(enum dtype t, uint8_t *out) {
+  for (uint32_t i = 0; i < width_of(t); i++)
+    out[i] = (uint8_t)random_64();
+  if (dtype_bits(t) < 8) out[0] &= (uint8_t)((1 << dtype_bits(t)) - 1);
+}
+
+static enum dtype random_dtype(void) {
+  static const enum dtype all[] = {
+#define DTYPE(symbol, number, name, bits, field) DTYPE_##symbol,
+#include "dtype.def"
+#undef DTYPE
+  };
+  enum dtype t;
+  do
+    t = all[below(sizeof all / sizeof *all)];
+  while (t == DTYPE_STRING);
+  return t;
+}
+
+static void add_leaf(struct world *w, enum dtype dtype, const int64_t *dims, uint32_t rank) {
+  struct node *x = &w->nodes[w->n++];
+  set_shape(x, dtype, dims, rank);
+  uint8_t first[16];
+  random_element(dtype, first);
+  uint32_t kind = below(5);
+  for (uint64_t i = 0; i < x->count; i++) {
+    if (kind == 0)
+      memcpy(element(x, i), first, x->width);
+    else
+      random_element(dtype, element(x, i));
+  }
+  if (kind == 0)
+    x->id = recipe_fill(&w->r, dtype, dims, rank, span_of(first, x->width));
+  else if (kind == 1)
+    make_bytes(w, x);
+  else
+    make_extent(w, x);
+}
+
+// ---- operations: the recipe and, element by element, what it means -----------------------------
+
+static void random_dims(int64_t *dims, uint32_t *rank) {
+  *rank = below(6);
+  uint64_t left = 1 + below(ELEMENTS_MAX);
+  for (uint32_t i = 0; i < *rank; i++) {
+    dims[i] = below(8) == 0 ? 1
+                            : 1 + below(i + 1 == *rank && below(2) ? left
+                                        : left < 12                ? left
+                                                                   : 12);
+    left /= (uint64_t)dims[i];
+    if (left == 0) left = 1;
+  }
+  if (*rank && below(40) == 0) dims[below(*rank)] = 0;
+}
+
+static void add_transpose(struct world *w, const struct node *of) {
+  struct node *x = &w->nodes[w->n++];
+  int64_t perm[8], dims[8], c[8], d[8];
+  for (uint32_t i = 0; i < of->rank; i++)
+    perm[i] = i;
+  for (uint32_t i = of->rank; i > 1; i--) {
+    uint32_t k = below(i);
+    int64_t t = perm[k];
+    perm[k] = perm[i - 1];
+    perm[i - 1] = t;
+  }
+  for (uint32_t i = 0; i < of->rank; i++)
+    dims[i] = of->dims[perm[i]];
+  set_shape(x, of->dtype, dims, of->rank);
+  x->id = recipe_transpose(&w->r, of->id, perm);
+  for (uint64_t at = 0; at < x->count; at++) {
+    coordinates(x, at, c);
+    for (uint32_t i = 0; i < x->rank; i++)
+      d[perm[i]] = c[i];
+    memcpy(element(x, at), element(of, index_of(of, d)), x->width);
+  }
+}
+
+static void add_slice(struct world *w, const struct node *of) {
+  struct node *x = &w->nodes[w->n++];
+  int64_t starts[8], steps[8], dims[8], c[8];
+  for (uint32_t i = 0; i < of->rank; i++) {
+    int64_t dim = of->dims[i], room;
+    starts[i] = dim ? below((uint64_t)dim) : 0;
+    steps[i] = below(3) ? 1 : 1 + below(4);
+    if (below(4) == 0) steps[i] = -steps[i];
+    room = steps[i] > 0 ? dim - starts[i] : starts[i] + 1;
+    int64_t most = (room + llabs(steps[i]) - 1) / llabs(steps[i]);
+    dims[i] = dim ? (below(2) ? most : 1 + below((uint64_t)most)) : 0;
+    if (dims[i] == 1 && below(3) == 0) steps[i] = below(2) ? INT64_MAX : -INT64_MAX;
+  }
+  set_shape(x, of->dtype, dims, of->rank);
+  x->id = recipe_slice(&w->r, of->id, starts, steps, dims);
+  for (uint64_t at = 0; at < x->count; at++) {
+    coordinates(x, at, c);
+    for (uint32_t i = 0; i < x->rank; i++)
+      c[i] = starts[i] + (c[i] ? c[i] * steps[i] : 0);
+    memcpy(element(x, at), element(of, index_of(of, c)), x->width);
+  }
+}
+
+static void add_pad(struct world *w, const struct node *of) {
+  struct node *x = &w->nodes[w->n++];
+  int64_t befores[8], afters[8], dims[8], c[8];
+  for (uint32_t i = 0; i < of->rank; i++) {
+    befores[i] = below(2) ? 0 : below(4);
+    afters[i] = below(2) ? 0 : below(4);
+    dims[i] = of->dims[i] + befores[i] + afters[i];
+  }
+  uint8_t with[16];
+  random_element(of->dtype, with);
+  set_shape(x, of->dtype, dims, of->rank);
+  x->id = recipe_pad(&w->r, of->id, befores, afters, span_of(with, x->width));
+  for (uint64_t at = 0; at < x->count; at++) {
+    bool inside = true;
+    coordinates(x, at, c);
+    for (uint32_t i = 0; i < x->rank; i++) {
+      c[i] -= befores[i];
+      if (c[i] < 0 || c[i] >= of->dims[i]) inside = false;
+    }
+    memcpy(element(x, at), inside ? element(of, index_of(of, c)) : with, x->width);
+  }
+}
+
+// Of a node, itself, and a new leaf that fits.
+static void add_concat(struct world *w, uint32_t of_index) {
+  if (w->nodes[of_index].rank == 0 || w->n + 2 > NODES_MAX) return;
+  uint32_t axis = below(w->nodes[of_index].rank), parts[3] = {of_index, of_index, of_index}, n = 2;
+  int64_t dims[8], c[8];
+  memcpy(dims, w->nodes[of_index].dims, sizeof dims);
+  if (below(2)) {
+    dims[axis] = below(5);
+    parts[below(3)] = w->n;
+    n = 3;
+    add_leaf(w, w->nodes[of_index].dtype, dims, w->nodes[of_index].rank);
+  }
+  struct node *x = &w->nodes[w->n++];
+  uint32_t ids[3];
+  dims[axis] = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    ids[i] = w->nodes[parts[i]].id;
+    dims[axis] += w->nodes[parts[i]].dims[axis];
+  }
+  set_shape(x, w->nodes[of_index].dtype, dims, w->nodes[of_index].rank);
+  x->id = recipe_concat(&w->r, ids, n, axis);
+  for (uint64_t at = 0; at < x->count; at++) {
+    uint32_t i = 0;
+    coordinates(x, at, c);
+    for (; c[axis] >= w->nodes[parts[i]].dims[axis]; i++)
+      c[axis] -= w->nodes[parts[i]].dims[axis];
+    const struct node *of = &w->nodes[parts[i]];
+    memcpy(element(x, at), element(of, index_of(of, c)), x->width);
+  }
+}
+
+static void add_reshape(struct world *w, const struct node *of) {
+  struct node *x = &w->nodes[w->n++];
+  int64_t dims[8];
+  uint32_t rank = 0;
+  int64_t left = (int64_t)of->count;
+  for (int64_t f = 2; f <= 7 && rank < 3; f++)
+    if (left && left % f == 0 && below(2)) {
+      dims[rank++] = f;
+      left /= f;
+    }
+  dims[rank++] = left;
+  set_shape(x, of->dtype, dims, rank);
+  x->id = recipe_reshape(&w->r, of->id, dims, rank);
+  memcpy(x->elements, of->elements, of->count * of->width);
+}
+
+static bool to_double(const struct node *of, double *wide) {
+  size_t n = of->count;
+  float *middle = malloc(n * sizeof *middle + 1);
+  if (of->dtype == DTYPE_DOUBLE) memcpy(wide, of->elements, n * 8);
+  if (of->dtype == DTYPE_FLOAT) memcpy(middle, of->elements, n * 4);
+  if (of->dtype == DTYPE_FLOAT16) kernels_f16_to_f32(middle, (uint16_t *)(void *)of->elements, n);
+  if (of->dtype == DTYPE_BFLOAT16) kernels_bf16_to_f32(middle, (uint16_t *)(void *)of->elements, n);
+  if (of->dtype != DTYPE_DOUBLE) kernels_f32_to_f64(wide, middle, n);
+  free(middle);
+  return true;
+}
+
+static void add_cast(struct world *w, const struct node *of) {
+  static const enum dtype floats[] = {DTYPE_FLOAT, DTYPE_FLOAT16, DTYPE_BFLOAT16, DTYPE_DOUBLE};
+  enum dtype to = floats[below(4)];
+  if (!recipe_can_cast(of->dtype, to)) return;
+  struct node *x = &w->nodes[w->n++];
+  set_shape(x, to, of->dims, of->rank);
+  x->id = recipe_cast(&w->r, of->id, to);
+  if (to == of->dtype) { // and no NaN becomes quiet
+    memcpy(x->elements, of->elements, of->count * of->width);
+    return;
+  }
+  // Everything is exact in a double: one rounding.
+  double *wide = malloc(x->count * sizeof *wide + 1);
+  to_double(of, wide);
+  void *out = x->elements;
+  if (to == DTYPE_DOUBLE) memcpy(out, wide, x->count * 8);
+  if (to == DTYPE_FLOAT) kernels_f64_to_f32(out, wide, x->count);
+  if (to == DTYPE_FLOAT16) kernels_f64_to_f16(out, wide, x->count);
+  if (to == DTYPE_BFLOAT16) kernels_f64_to_bf16(out, wide, x->count);
+  free(wide);
+}
+
+static void add_operation(struct world *w) {
+  uint32_t of = below(3) ? w->n - 1 : below(w->n);
+  if (w->nodes[of].count > 4 * ELEMENTS_MAX) return;
+  switch (below(8)) {
+  case 0:
+  case 1: add_transpose(w, &w->nodes[of]); break;
+  case 2: add_slice(w, &w->nodes[of]); break;
+  case 3: add_pad(w, &w->nodes[of]); break;
+  case 4: add_concat(w, of); break;
+  case 5: add_reshape(w, &w->nodes[of]); break;
+  default: add_cast(w, &w->nodes[of]); break;
+  }
+}
+
+// ---- cases -------------------------------------------------------------------------------------
+
+static uint8_t *file_memory;
+
+static void world_open(struct world *w, uint64_t number) {
+  static const enum dtype floats[] = {DTYPE_FLOAT, DTYPE_FLOAT16, DTYPE_BFLOAT16, DTYPE_DOUBLE};
+  memset(w, 0, sizeof *w);
+  seed = number * 1000003;
+  recipes_init(&w->r);
+  w->io.memory = file_memory;
+  for (size_t i = 0; i < FILE_BYTES / 16; i++)
+    w->io.memory[i] = 0xff;
+  int64_t dims[8];
+  uint32_t rank;
+  random_dims(dims, &rank);
+  add_leaf(w, below(3) ? random_dtype() : floats[below(4)], dims, rank);
+  for (uint32_t i = below(8); i > 0 && w->n < NODES_MAX; i--)
+    add_operation(w);
+}
+
+static void world_close(struct world *w) {
+  for (uint32_t i = 0; i < w->n; i++)
+    free(w->nodes[i].elements);
+  recipes_free(&w->r);
+}
+
+static struct eval *open_small(struct world *w) {
+  struct eval *ev;
+  struct err err = {0};
+  assert_int_equal(eval_open(&ev, &w->r, &w->io, EVAL_BUDGET_MIN, &err), 0);
+  if (below(4)) ev->box_memory_bytes = 64 * EVAL_BOXES + below(4096);
+  return ev;
+}
+
+// Reads a range into junk with more junk behind and compares both.
+static void check_range(struct eval *ev, const struct node *x, const uint8_t *want, uint64_t off,
+                        size_t n, uint64_t number) {
+  struct err err = {0};
+  uint8_t *buf = malloc(n + 8);
+  memset(buf, 0xa5, n + 8);
+  if (recipe_read(ev, x->id, off, buf, n, &err) != 0)
+    fail_msg("case %llu: %s", (unsigned long long)number, err.msg);
+  for (size_t i = 0; i < n; i++)
+    if (buf[i] != want[off + i])
+      fail_msg("case %llu: %s %s, byte %llu of a read at %llu of %zu: %02x, not %02x",
+               (unsigned long long)number, dtype_name(x->dtype), quote_dims(x->dims, x->rank).s,
+               (unsigned long long)i, (unsigned long long)off, n, buf[i], want[off + i]);
+  for (size_t i = n; i < n + 8; i++)
+    assert_int_equal(buf[i], 0xa5);
+  free(buf);
+}
+
+static void check_node(struct eval *ev, const struct node *x, uint64_t number) {
+  uint64_t n;
+  uint8_t *want = packed_bytes(x, &n);
+  check_range(ev, x, want, 0, (size_t)n, number);
+  for (uint64_t at = 0; at < n;) {
+    uint64_t part = min_u64(1 + below(below(2) ? 40 : n), n - at);
+    check_range(ev, x, want, at, (size_t)part, number);
+    at += part;
+  }
+  for (int i = 0; i < 6; i++) {
+    uint64_t from = below(n + 1);
+    check_range(ev, x, want, from, below(n - from + 1), number);
+  }
+  free(want);
+}
+
+static void test_random_recipes(void **state) {
+  (void)state;
+  static struct world w;
+  for (uint64_t number = 0; number < CASES; number++) {
+    world_open(&w, number);
+    struct eval *ev = open_small(&w);
+    check_node(ev, &w.nodes[w.n - 1], number);
+    check_node(ev, &w.nodes[below(w.n)], number);
+    eval_close(ev);
+    world_close(&w);
+  }
+}
+
+// Fails the first, second, third … read of the sources until nothing is left to fail.
+static void check_faults(struct eval *ev, struct world *w, const struct node *x, uint64_t number) {
+  uint64_t n;
+  uint8_t *want = packed_bytes(x, &n), *buf = malloc(n + 1);
+  for (uint64_t k = 1;; k++) {
+    struct err err = {0};
+    w->io.calls = 0;
+    w->io.fail_at = k;
+    int failed = recipe_read(ev, x->id, 0, buf, (size_t)n, &err);
+    bool injected = w->io.calls >= k;
+    w->io.fail_at = 0;
+    assert_int_equal(failed, injected ? -1 : 0);
+    assert_int_equal(err.kind, injected ? ERR_IO : ERR_NONE);
+    check_range(ev, x, want, 0, (size_t)n, number);
+    if (!injected || k > 50) break;
+    ev->root = NO_ID; // forget the boxes, so that the sources are read again
+  }
+  free(want);
+  free(buf);
+}
+
+static void test_faults(void **state) {
+  (void)state;
+  static struct world w;
+  for (uint64_t number = 0; number < FAULT_CASES; number++) {
+    world_open(&w, number);
+    struct eval *ev = open_small(&w);
+    check_faults(ev, &w, &w.nodes[w.n - 1], number);
+    eval_close(ev);
+    world_close(&w);
+  }
+}
+
+int main(void) {
+  file_memory = malloc(FILE_BYTES);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_random_recipes),
+      cmocka_unit_test(test_faults),
+  };
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  free(file_memory);
+  return failed;
+}

@@ -1,0 +1,251 @@
+// Recipes: canonical form gives equal ids, and the JSON forms read back as the same rows and refuse
+// every number that would break a constructor's promise.
+#include "recipe.h"
+#include "recipe_json.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static struct recipes r;
+
+static int setup(void **state) {
+  (void)state;
+  recipes_init(&r);
+  return 0;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  recipes_free(&r);
+  return 0;
+}
+
+static uint32_t weight(int64_t a, int64_t b) {
+  int64_t dims[2] = {a, b};
+  uint64_t bytes = (uint64_t)(a * b) * 4;
+  struct piece p = {.at = {64, bytes, 1}, .count = bytes, .checkpoint = NO_ID};
+  return recipe_extent(&r, DTYPE_FLOAT, dims, 2, ENCODING_RAW, &p, 1, NULL);
+}
+
+static void equal_recipes_are_one(void **state) {
+  (void)state;
+  static const int64_t swap[2] = {1, 0};
+  uint32_t w = weight(3, 5);
+  assert_int_equal(w, weight(3, 5));
+  assert_int_not_equal(w, weight(5, 3));
+  uint32_t t = recipe_transpose(&r, w, swap);
+  assert_int_equal(t, recipe_transpose(&r, w, swap));
+  assert_int_equal(r.n_rows, 3);
+  assert_int_equal(recipe_dims(&r, t)[0], 5);
+}
+
+static void parts_of_rows_found_again_are_taken_back(void **state) {
+  (void)state;
+  static const int64_t swap[2] = {1, 0};
+  uint32_t w = weight(3, 5);
+  recipe_transpose(&r, w, swap);
+  uint32_t longs = r.n_longs, args = r.n_args, pieces = r.n_pieces;
+  for (int i = 0; i < 100; i++)
+    recipe_transpose(&r, weight(3, 5), swap);
+  assert_int_equal(r.n_longs, longs);
+  assert_int_equal(r.n_args, args);
+  assert_int_equal(r.n_pieces, pieces);
+}
+
+static void transposes_compose(void **state) {
+  (void)state;
+  static const int64_t swap[2] = {1, 0}, same[2] = {0, 1};
+  uint32_t w = weight(3, 5);
+  assert_int_equal(recipe_transpose(&r, recipe_transpose(&r, w, swap), swap), w);
+  assert_int_equal(recipe_transpose(&r, w, same), w);
+}
+
+static void moving_unit_axes_is_a_reshape(void **state) {
+  (void)state;
+  static const int64_t dims[4] = {7, 9, 1, 1}, back[4] = {2, 0, 3, 1};
+  uint32_t w = recipe_reshape(&r, weight(7, 9), dims, 4);
+  assert_int_equal(r.rows[w].kind, RECIPE_EXTENT);
+  uint32_t moved = recipe_transpose(&r, w, back);
+  assert_int_equal(r.rows[moved].kind, RECIPE_EXTENT);
+  static const int64_t turn[4] = {1, 0, 2, 3};
+  assert_int_equal(r.rows[recipe_transpose(&r, w, turn)].kind, RECIPE_TRANSPOSE);
+}
+
+static void what_does_nothing_vanishes(void **state) {
+  (void)state;
+  static const int64_t zero[2] = {0, 0}, one[2] = {1, 1}, dims[2] = {3, 5};
+  static const uint8_t pad[4] = {0};
+  uint32_t w = weight(3, 5);
+  assert_int_equal(recipe_slice(&r, w, zero, one, dims), w);
+  assert_int_equal(recipe_pad(&r, w, zero, zero, span_of(pad, 4)), w);
+  assert_int_equal(recipe_concat(&r, &w, 1, 0), w);
+  assert_int_equal(recipe_cast(&r, w, DTYPE_FLOAT), w);
+  assert_int_equal(recipe_reshape(&r, w, dims, 2), w);
+}
+
+static void ranks_past_the_limit_are_flattened(void **state) {
+  (void)state;
+  int64_t dims[RECIPE_MAX_RANK + 6];
+  for (int i = 0; i < RECIPE_MAX_RANK + 6; i++)
+    dims[i] = 1;
+  dims[3] = 8;
+  struct piece p = {.at = {0, 32, 0}, .count = 32, .checkpoint = NO_ID};
+  uint32_t w = recipe_extent(&r, DTYPE_FLOAT, dims, RECIPE_MAX_RANK + 6, ENCODING_RAW, &p, 1, NULL);
+  assert_int_equal(r.rows[w].rank, 1);
+  assert_int_equal(recipe_dims(&r, w)[0], 8);
+}
+
+static void only_plain_bytes_are_copies(void **state) {
+  (void)state;
+  static const int64_t swap[2] = {1, 0};
+  struct extent at;
+  uint32_t w = weight(3, 5);
+  assert_true(recipe_is_copy(&r, w, &at));
+  assert_int_equal(at.off, 64);
+  assert_int_equal(at.len, 60);
+  assert_false(recipe_is_copy(&r, recipe_transpose(&r, w, swap), &at));
+  assert_false(recipe_is_copy(&r, recipe_cast(&r, w, DTYPE_FLOAT16), &at));
+}
+
+// ---- JSON --------------------------------------------------------------------------------------
+
+static const uint64_t sizes[2] = {1000, 1 << 20};
+
+// One of every kind, varint and unpacked pieces included.
+static void build_everything(void) {
+  static const int64_t swap[2] = {1, 0}, starts[2] = {4, 0}, steps[2] = {-2, 1}, cut[2] = {2, 3};
+  static const int64_t one[2] = {1, 0}, two[2] = {0, 2}, flat[1] = {15};
+  static const uint8_t pad[4] = {0, 0, 0x80, 0x3f};
+  static const uint64_t points[2] = {0, 70000};
+  uint32_t w = weight(3, 5);
+  uint32_t t = recipe_transpose(&r, w, swap);
+  uint32_t s = recipe_slice(&r, t, starts, steps, cut);
+  recipe_pad(&r, s, one, two, span_of(pad, 4));
+  uint32_t both[2] = {w, w};
+  recipe_cast(&r, recipe_concat(&r, both, 2, 1), DTYPE_BFLOAT16);
+  recipe_reshape(&r, t, flat, 1);
+  recipe_fill(&r, DTYPE_FLOAT, flat, 1, span_of(pad, 4));
+  recipe_bytes(&r, DTYPE_FLOAT, NULL, 0, span_of(pad, 4));
+  int64_t many = 70000;
+  struct piece v = {.at = {5, 80000, 1}, .count = 70000, .checkpoint = 0};
+  recipe_extent(&r, DTYPE_INT64, &many, 1, ENCODING_VARINT, &v, 1, points);
+  struct piece u = {.at = {5, 50, 0}, .count = 10, .tag_bytes = 1, .checkpoint = NO_ID};
+  int64_t ten = 10;
+  recipe_extent(&r, DTYPE_FLOAT, &ten, 1, ENCODING_FIXED32, &u, 1, NULL);
+}
+
+static void rows_read_back_as_they_were(void **state) {
+  (void)state;
+  struct recipes again;
+  struct err err = {0};
+  build_everything();
+  recipes_init(&again);
+  for (uint32_t id = 0; id < r.n_rows; id++) {
+    struct json_out a = {0}, b = {0};
+    recipe_json_write(&a, &r, id, NULL);
+    struct json_value *v = json_parse(span_of(a.text, a.n), "row", &err);
+    assert_non_null(v);
+    if (recipe_json_read_row(&again, v, 2, sizes, &err)) fail_msg("%s: %s", a.text, err.msg);
+    recipe_json_write(&b, &again, id, NULL);
+    assert_string_equal(a.text, b.text);
+    json_free(v);
+    json_done(&a);
+    json_done(&b);
+  }
+  assert_int_equal(again.n_rows, r.n_rows);
+  recipes_free(&again);
+}
+
+static void nested_form_reads_back(void **state) {
+  (void)state;
+  struct recipe_json_leaves leaves = {.n_files = 2, .file_sizes = sizes};
+  struct err err = {0};
+  build_everything();
+  for (uint32_t id = 0; id < r.n_rows; id++) {
+    struct json_out j = {0};
+    uint32_t got;
+    recipe_json_write(&j, &r, id, &leaves);
+    struct json_value *v = json_parse(span_of(j.text, j.n), "recipe", &err);
+    assert_non_null(v);
+    assert_int_equal(recipe_json_read(&r, v, &leaves, &got, &err), 0);
+    assert_int_equal(got, id);
+    json_free(v);
+    json_done(&j);
+  }
+}
+
+// Everything here must be refused, whatever the constructors would assert.
+static const char *const refused[] = {
+    "[]",
+    "{}",
+    "{\"extent\":[[0,0,60]],\"encoding\":\"raw\",\"dtype\":\"float\",\"dims\":[3,5,2]}",
+    "{\"extent\":[[0,990,60]],\"encoding\":\"raw\",\"dtype\":\"float\",\"dims\":[3,5]}",
+    "{\"extent\":[[2,0,60]],\"encoding\":\"raw\",\"dtype\":\"float\",\"dims\":[3,5]}",
+    "{\"extent\":[[0,0,60]],\"encoding\":\"raw\",\"dtype\":\"float\",\"dims\":[-3,5]}",
+    "{\"extent\":[[0,0,60]],\"encoding\":\"raw\",\"dtype\":\"string\",\"dims\":[3,5]}",
+    "{\"extent\":[[0,0,60]],\"encoding\":\"odd\",\"dtype\":\"float\",\"dims\":[3,5]}",
+    "{\"extent\":[[0,0,60]],\"encoding\":\"fixed32\",\"dtype\":\"float\",\"dims\":[3,5]}",
+    "{\"extent\":[[0,0,60,15,1]],\"encoding\":\"fixed32\",\"dtype\":\"float\",\"dims\":[3,5]}",
+    "{\"extent\":[[0,0,60,60,0,[7]]],\"encoding\":\"varint\",\"dtype\":\"int64\",\"dims\":[61]}",
+    "{\"extent\":[[0,0,60,60,0,[70]]],\"encoding\":\"varint\",\"dtype\":\"int64\",\"dims\":[60]}",
+    "{\"extent\":[],\"encoding\":\"raw\",\"dtype\":\"float\",\"dims\":[\"4611686018427387904\",8]}",
+    "{\"bytes\":\"00\",\"dtype\":\"float\",\"dims\":[]}",
+    "{\"bytes\":\"0g000000\",\"dtype\":\"float\",\"dims\":[]}",
+    "{\"fill\":\"0000\",\"dtype\":\"float\",\"dims\":[4]}",
+    "{\"transpose\":0,\"perm\":[0,0]}",
+    "{\"transpose\":0,\"perm\":[0,2]}",
+    "{\"transpose\":0,\"perm\":[1]}",
+    "{\"transpose\":1,\"perm\":[1,0]}",
+    "{\"transpose\":-1,\"perm\":[1,0]}",
+    "{\"reshape\":0,\"dims\":[16]}",
+    "{\"slice\":0,\"starts\":[0,0],\"steps\":[1,0],\"dims\":[1,1]}",
+    "{\"slice\":0,\"starts\":[0,0],\"steps\":[1,1],\"dims\":[1,6]}",
+    "{\"slice\":0,\"starts\":[0,9007199254740991],\"steps\":[1,1],\"dims\":[1,9007199254740991]}",
+    "{\"slice\":0,\"starts\":[0,-1],\"steps\":[1,1],\"dims\":[1,1]}",
+    "{\"slice\":0,\"starts\":[0],\"steps\":[1],\"dims\":[1]}",
+    "{\"concat\":[],\"axis\":0}",
+    "{\"concat\":[0,0],\"axis\":2}",
+    "{\"pad\":0,\"befores\":[-1,0],\"afters\":[0,0],\"value\":\"00000000\"}",
+    "{\"pad\":0,\"befores\":[\"9223372036854775807\",0],\"afters\":[1,0],\"value\":\"00000000\"}",
+    "{\"pad\":0,\"befores\":[1,0],\"afters\":[1,0],\"value\":\"0000\"}",
+    "{\"cast\":0,\"to\":\"int64\"}",
+    "{\"cast\":0,\"to\":\"nonsense\"}",
+    // not canonical: equals the operand, or an earlier row
+    "{\"transpose\":0,\"perm\":[0,1]}",
+    "{\"extent\":[[1,64,60]],\"encoding\":\"raw\",\"dtype\":\"float\",\"dims\":[3,5]}",
+};
+
+static void bad_rows_are_refused(void **state) {
+  (void)state;
+  weight(3, 5);
+  for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+    struct err err = {0};
+    struct json_value *v = json_parse(span_str(refused[i]), "row", &err);
+    assert_non_null(v);
+    if (recipe_json_read_row(&r, v, 2, sizes, &err) == 0) fail_msg("accepted: %s", refused[i]);
+    assert_int_equal(err.kind, ERR_MODEL);
+    assert_true(err.msg[0] != '\0');
+    json_free(v);
+    assert_int_equal(r.n_rows, 1);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(equal_recipes_are_one, setup, teardown),
+      cmocka_unit_test_setup_teardown(parts_of_rows_found_again_are_taken_back, setup, teardown),
+      cmocka_unit_test_setup_teardown(transposes_compose, setup, teardown),
+      cmocka_unit_test_setup_teardown(moving_unit_axes_is_a_reshape, setup, teardown),
+      cmocka_unit_test_setup_teardown(what_does_nothing_vanishes, setup, teardown),
+      cmocka_unit_test_setup_teardown(ranks_past_the_limit_are_flattened, setup, teardown),
+      cmocka_unit_test_setup_teardown(only_plain_bytes_are_copies, setup, teardown),
+      cmocka_unit_test_setup_teardown(rows_read_back_as_they_were, setup, teardown),
+      cmocka_unit_test_setup_teardown(nested_form_reads_back, setup, teardown),
+      cmocka_unit_test_setup_teardown(bad_rows_are_refused, setup, teardown),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,135 @@
+// The command line: tables of commands and options (commands.def, options.def) and the one parser
+// that reads them. Help, man pages and completions are made from the same rows, so none of them
+// can say what the parser does not do.
+//
+// To a command, its options are typed slots:
+//   if (cli_flag(args, OPT_FORCE)) …     cli_string(args, OPT_REPORT_JSON)     cli_size(args, OPT_MEMORY)
+#ifndef WEIR_CLI_H
+#define WEIR_CLI_H
+
+#include "arena.h"
+#include "err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum cli_command {
+#define COMMAND(stem, ...) CLI_##stem,
+#include "commands.def"
+#undef COMMAND
+  CLI_COMMANDS, // how many
+};
+
+enum cli_option {
+#define OPTION(id, ...) OPT_##id,
+#include "options.def"
+#undef OPTION
+  CLI_OPTIONS, // how many
+};
+
+enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_FILE, CLI_NAME, CLI_SIZE, CLI_COUNT, CLI_CHOICE };
+
+// Headings of help: an option shared by several commands is explained under the same one everywhere.
+enum cli_group {
+  CLI_OWN,
+  CLI_OUTPUT,
+  CLI_RECORDS,
+  CLI_READING,
+  CLI_RESOURCES,
+  CLI_MESSAGES,
+  CLI_GROUPS,
+};
+
+enum { CLI_EXAMPLES = 2 };
+
+struct cli_command_row {
+  const char *name;
+  const char *operands; // "IN [OUT]"
+  const char *summary;  // one line, lower case, no full stop
+  const char *about;    // two to four sentences
+  struct {
+    const char *line, *why;
+  } example[CLI_EXAMPLES];
+};
+
+struct cli_option_row {
+  const char *name; // without the dashes
+  char letter;      // its short form, or 0
+  enum cli_kind kind;
+  const char *metavar; // NULL for flags; CHOICE: "a|b/hidden|hidden"
+  const char *preset;  // or NULL
+  uint32_t commands;   // bit per enum cli_command
+  enum cli_group group;
+  const char *help;
+};
+
+const struct cli_command_row *cli_command_row(enum cli_command command);
+const struct cli_option_row *cli_option_row(enum cli_option option);
+bool cli_option_belongs(enum cli_option option, enum cli_command command);
+// True for a command that writes a model: it has OUT, --output and --inplace.
+bool cli_writes(enum cli_command command);
+// The command of that name, or CLI_COMMANDS.
+enum cli_command cli_command_by_name(const char *name);
+// The k-th word of a CHOICE option (hidden ones last) in *word, *n; false past the last, or past the
+// last visible one unless `hidden`.
+bool cli_choice(enum cli_option option, uint32_t k, bool hidden, const char **word, size_t *n);
+// The k-th word of a command's operands, brackets kept ("[OUT]"), likewise.
+bool cli_operand_word(enum cli_command command, uint32_t k, const char **word, size_t *n);
+
+// What a command line asks for.
+enum cli_action {
+  CLI_RUN,      // the command
+  CLI_HELP,     // help of the command, or the overview if command is CLI_COMMANDS
+  CLI_HELP_ALL, // the same with what is hidden otherwise
+  CLI_NOTHING,  // no word at all: the overview, as a usage error
+  CLI_VERSION,
+  CLI_GENERATE, // operand[0]: man, bash, zsh or fish; operand[1]: the folder for man
+};
+
+enum { CLI_MAX_OPERANDS = 3 };
+
+struct cli_args {
+  enum cli_action action;
+  enum cli_command command;
+  uint64_t given; // bit per enum cli_option
+  struct {
+    const char *text; // TEXT, FILE, NAME, CHOICE, or NULL
+    uint64_t number;  // SIZE, COUNT
+  } value[CLI_OPTIONS];
+  const char *operand[CLI_MAX_OPERANDS];
+  uint32_t n_operands;
+  int argc;
+  char *const *argv;
+};
+
+// Reads argv into *args, presets included. The strings of *args are those of argv. ERR_USAGE for what
+// does not fit the tables: unknown names (with the nearest known one), missing or malformed values,
+// options that exclude each other, too few or too many operands, no output.
+int cli_parse(struct cli_args *args, int argc, char *const *argv, struct err *err);
+
+// Slots. The option must belong to the command and be of the kind (asserted).
+bool cli_given(const struct cli_args *args,
+               enum cli_option option); // on the command line, any kind
+bool cli_flag(const struct cli_args *args, enum cli_option option);
+const char *cli_string(const struct cli_args *args, enum cli_option option); // NULL if not given
+uint64_t cli_size(const struct cli_args *args, enum cli_option option);      // 0 if not given
+uint32_t cli_count(const struct cli_args *args, enum cli_option option);     // 0 if not given
+
+// The operand that commands.def calls `name` ("MODEL", "IN", "EDITS"), or NULL if it was left out.
+const char *cli_operand(const struct cli_args *args, const char *name);
+// The path that a writing command's output will have: OUT, else -o, else (--inplace, or a --dry-run
+// without an output) the input's own.
+const char *cli_output(const struct cli_args *args);
+
+// This command line again with --resume, its words quoted for a shell.
+char *cli_resume_command(const struct cli_args *args, struct arena *arena);
+
+// "64", "64K", "64M", "1G", "2T" and "64MiB" count in powers of 1024, "64kB" and "64MB" in powers of
+// 1000. False for anything else and past 2^63 - 1.
+bool cli_parse_size(const char *text, uint64_t *bytes);
+
+// Edits (one letter added, dropped, changed, or two neighbours swapped) between two words; words past
+// 31 letters are infinitely far.
+uint32_t cli_distance(const char *a, const char *b);
+
+#endif

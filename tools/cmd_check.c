@@ -1,0 +1,124 @@
+// weir check MODEL: every fault, not only the first.
+//
+// Loading reports what it meets to a sink and goes on where it can; what holds of a whole model (names,
+// definitions, cycles) is looked at afterwards. A fault is one line on standard output:
+//
+//   error: node 'conv1': input 'w' is made nowhere
+//
+// and the last line counts them. Errors decide the exit code; warnings and notes do not.
+#include "commands.h"
+#include "load.h"
+#include "report.h"
+
+#include <stdio.h>
+
+struct check {
+  bool json;
+  struct json_out j;
+  uint64_t count[FAULT_ERROR + 1]; // by enum fault_level
+  char last_error[1024];           // the newest error's message
+};
+
+static const char *const level_names[] = {
+    [FAULT_NOTE] = "note", [FAULT_WARNING] = "warning", [FAULT_ERROR] = "error"};
+
+static void put_json(struct check *c, enum fault_level level, const char *place,
+                     const char *message, const char *hint) {
+  json_object(&c->j);
+  json_key(&c->j, "level");
+  json_text(&c->j, level_names[level]);
+  json_key(&c->j, "place");
+  json_text(&c->j, place);
+  json_key(&c->j, "message");
+  json_text(&c->j, message);
+  if (hint && *hint) {
+    json_key(&c->j, "hint");
+    json_text(&c->j, hint);
+  }
+  json_end_object(&c->j);
+  if (c->j.n > (1u << 20)) report_json_flush(&c->j);
+}
+
+static void report_fault(void *ctx, enum fault_level level, const char *place,
+                         const char *message) {
+  struct check *c = ctx;
+  c->count[level]++;
+  if (level == FAULT_ERROR) snprintf(c->last_error, sizeof c->last_error, "%s", message);
+  if (c->json)
+    put_json(c, level, place ? place : "", message, NULL);
+  else
+    printf("%s: %s%s%s\n", level_names[level], place ? place : "", place && *place ? ": " : "",
+           message);
+}
+
+// The error that ended loading, unless the sink has had it.
+static void report_end_of_load(struct check *c, const struct err *err) {
+  if (strcmp(c->last_error, err->msg) == 0) return;
+  c->count[FAULT_ERROR]++;
+  if (c->json) {
+    put_json(c, FAULT_ERROR, "", err->msg, err->hint);
+    return;
+  }
+  printf("error: %s\n", err->msg);
+  if (err->hint[0]) printf("hint: %s\n", err->hint);
+}
+
+static void begin(struct check *c, const char *path) {
+  if (!c->json) return;
+  c->j.indent = 2;
+  json_object(&c->j);
+  json_key(&c->j, "model");
+  json_text(&c->j, path);
+  json_key(&c->j, "faults");
+  json_array(&c->j);
+}
+
+static const char *plural(uint64_t n) {
+  return n == 1 ? "" : "s";
+}
+
+static void end(struct check *c, const char *path) {
+  const uint64_t *n = c->count;
+  if (!c->json) {
+    printf("%s: %llu error%s, %llu warning%s, %llu note%s\n", quote_str(path).s,
+           (unsigned long long)n[FAULT_ERROR], plural(n[FAULT_ERROR]),
+           (unsigned long long)n[FAULT_WARNING], plural(n[FAULT_WARNING]),
+           (unsigned long long)n[FAULT_NOTE], plural(n[FAULT_NOTE]));
+    return;
+  }
+  json_end_array(&c->j);
+  json_key(&c->j, "errors");
+  json_uint(&c->j, n[FAULT_ERROR]);
+  json_key(&c->j, "warnings");
+  json_uint(&c->j, n[FAULT_WARNING]);
+  json_key(&c->j, "notes");
+  json_uint(&c->j, n[FAULT_NOTE]);
+  json_end_object(&c->j);
+  report_json_end(&c->j);
+}
+
+// True if the fault is the model's: a missing permission or a failing disk says nothing about it.
+static bool is_verdict(const struct err *err) {
+  return err->kind == ERR_MODEL || err->kind == ERR_INPUT;
+}
+
+int cmd_check(const struct cli_args *args, struct err *err) {
+  const char *path = cli_operand(args, "MODEL");
+  const struct sources_options opening = {.allow_links = cli_flag(args, OPT_ALLOW_LINKS)};
+  struct sources *sources;
+  if (sources_open(&sources, path, &opening, err) < 0) return -1;
+  struct check c = {.json = cli_flag(args, OPT_JSON)};
+  const struct fault_sink sink = {report_fault, &c};
+  const struct load_options loading = {.faults = &sink};
+  struct model m;
+  model_init(&m);
+  begin(&c, path);
+  struct err found = {0};
+  int rc = load_model(&m, sources, &loading, &found);
+  if (rc < 0) report_end_of_load(&c, &found);
+  model_free(&m);
+  sources_close(sources);
+  end(&c, path);
+  if (rc < 0 && !is_verdict(&found)) return (int)found.kind;
+  return c.count[FAULT_ERROR] > 0 ? ERR_MODEL : 0;
+}

@@ -1,0 +1,32 @@
+// weir convert: the same model in another layout. No edits: only where payloads lie changes, and
+// what of the .onnx names them.
+#include "commands.h"
+#include "job.h"
+
+static int set_layout(struct job *job, struct err *err) {
+  const struct cli_args *args = job->args;
+  job->layout.data_name = cli_string(args, OPT_DATA_FILE);
+  job->layout.align = cli_size(args, OPT_ALIGN);
+  if (cli_flag(args, OPT_EXTERNAL)) job->layout.form = PLAN_DATA_EXTERNAL;
+  if (cli_flag(args, OPT_INLINE)) job->layout.form = PLAN_DATA_INLINE;
+  uint64_t align = job->layout.align;
+  if (align & (align - 1))
+    return err_set(err, ERR_USAGE, "--align %llu is not a power of two", (unsigned long long)align);
+  const char *name = job->layout.data_name;
+  if (name && (strchr(name, '/') || strcmp(name, job->onnx_name) == 0 || *name == '\0'))
+    return err_set(err, ERR_USAGE, "--data-file '%s' is not a file name of its own beside the .onnx",
+                   quote_str(name).s);
+  return 0;
+}
+
+int cmd_convert(const struct cli_args *args, struct err *err) {
+  struct job job;
+  int rc;
+  if (job_finish_seal(args, &rc, err)) return rc;
+  if (job_open(&job, args, err)) return -1;
+  rc = set_layout(&job, err);
+  if (rc == 0) rc = job_begin_edits(&job, "convert", "{}", err);
+  if (rc == 0) rc = job_finish(&job, err);
+  job_close(&job);
+  return rc;
+}

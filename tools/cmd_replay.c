@@ -1,0 +1,133 @@
+// weir replay: the edits of a log onto the source they were made from.
+//
+// The head of the log says which source (by meta_sha256), which command and layout: the plan comes
+// out the same as in the recorded run, and with it every byte, if OUT has the recorded base name.
+#include "commands.h"
+#include "job.h"
+#include "report.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { LINE_MAX_BYTES = 64 << 20 };
+
+struct log_reader {
+  FILE *file;
+  const char *path;
+  char *line;
+  size_t cap;
+  uint64_t number; // of the line last read
+};
+
+static int open_reader(struct log_reader *in, const char *path, struct err *err) {
+  *in = (struct log_reader){.file = fopen(path, "re"), .path = path};
+  if (in->file) return 0;
+  return err_errno(err, errno, ERR_INPUT, "the edit log '%s' cannot be read", quote_str(path).s);
+}
+
+static void close_reader(struct log_reader *in) {
+  if (in->file) fclose(in->file);
+  free(in->line);
+}
+
+// The next line without its break: 1, 0 at the end, -1 on failure.
+static int next_line(struct log_reader *in, struct span *line, struct err *err) {
+  errno = 0;
+  ssize_t n = getline(&in->line, &in->cap, in->file);
+  if (n < 0) {
+    if (feof(in->file)) return 0;
+    return err_errno(err, errno ? errno : EIO, ERR_IO, "the edit log '%s' cannot be read",
+                     quote_str(in->path).s);
+  }
+  in->number++;
+  if (n > LINE_MAX_BYTES)
+    return err_set(err, ERR_MODEL, "line %llu of the edit log '%s' has %zd bytes, more than %d",
+                   (unsigned long long)in->number, quote_str(in->path).s, n, LINE_MAX_BYTES);
+  if (n > 0 && in->line[n - 1] == '\n') n--;
+  *line = span_of(in->line, (size_t)n);
+  return 1;
+}
+
+static int read_head(struct log_reader *in, struct edit_log_info *head, struct err *err) {
+  struct span line;
+  int got = next_line(in, &line, err);
+  if (got < 0) return -1;
+  if (got == 0) return err_set(err, ERR_MODEL, "the edit log '%s' is empty", quote_str(in->path).s);
+  return edit_log_read_head(line, head, err);
+}
+
+static int check_source(const struct job *job, const struct edit_log_info *head, struct err *err) {
+  char have[DIGEST_HEX];
+  hex_encode(job->model.meta_sha256, DIGEST_BYTES, have);
+  if (span_is(head->meta_sha256, have)) return 0;
+  err_set(err, ERR_INPUT, "the log was made from another model than '%s' (meta_sha256 %s, not %s)",
+          quote_str(job->in_path).s, have, quote(head->meta_sha256).s);
+  return err_hint(err, "it was made from a file named '%s'", quote(head->source_name).s);
+}
+
+static int read_layout(struct job *job, const struct json_value *v, struct err *err) {
+  struct span form, name;
+  uint64_t align = 0, below = 0;
+  bool ok = json_as_string(json_get(v, "form"), &form) && json_as_uint(json_get(v, "align"), &align) &&
+            json_as_uint(json_get(v, "inline_below"), &below);
+  if (!ok || (align & (align - 1)))
+    return err_set(err, ERR_MODEL, "the head of the edit log holds no layout");
+  job->layout.align = align;
+  job->layout.inline_below = below;
+  job->layout.form = span_is(form, "external") ? PLAN_DATA_EXTERNAL
+                     : span_is(form, "inline") ? PLAN_DATA_INLINE
+                                               : PLAN_DATA_DEFAULT;
+  if (!json_as_string(json_get(v, "data_file"), &name)) return 0;
+  if (name.n == 0 || name.n > 255 || memchr(name.at, '/', name.n) || memchr(name.at, 0, name.n))
+    return err_set(err, ERR_MODEL, "the head of the edit log names an impossible data file");
+  job->layout.data_name = arena_string(&job->arena, name);
+  return 0;
+}
+
+static const char *options_text(struct job *job, const struct edit_log_info *head) {
+  struct json_out text = {0};
+  json_copy(&text, head->options);
+  char *kept = arena_string(&job->arena, span_of(text.text, text.n));
+  json_done(&text);
+  return kept;
+}
+
+static int replay_lines(struct job *job, struct log_reader *in, struct err *err) {
+  struct span line;
+  int got;
+  while ((got = next_line(in, &line, err)) > 0)
+    if (edit_log_replay_line(&job->edits, line, in->number, err)) return -1;
+  return got;
+}
+
+static int replay(struct job *job, struct log_reader *in, const struct edit_log_info *head,
+                  struct err *err) {
+  if (check_source(job, head, err) || read_layout(job, head->layout, err)) return -1;
+  const char *command = arena_string(&job->arena, head->command);
+  if (job_begin_edits(job, command, options_text(job, head), err)) return -1;
+  if (replay_lines(job, in, err)) return -1;
+  if (!span_is(head->output, job->onnx_name))
+    report_notice("the recorded output was named '%s': with another name, where the .onnx names its "
+                  "data file differs", quote(head->output).s);
+  return job_finish(job, err);
+}
+
+int cmd_replay(const struct cli_args *args, struct err *err) {
+  struct log_reader in;
+  struct edit_log_info head;
+  struct job job;
+  int rc;
+  if (job_finish_seal(args, &rc, err)) return rc;
+  if (open_reader(&in, cli_operand(args, "EDITS"), err)) return -1;
+  rc = read_head(&in, &head, err);
+  if (rc == 0) {
+    rc = job_open(&job, args, err);
+    if (rc == 0) {
+      rc = replay(&job, &in, &head, err);
+      job_close(&job);
+    }
+    json_free(head.doc);
+  }
+  close_reader(&in);
+  return rc;
+}

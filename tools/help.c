@@ -1,0 +1,161 @@
+// Help is a rendering of the tables: usage, what the command does, its options under headings, two
+// examples. Text is wrapped at 80 columns whatever the terminal, so that it looks the same in a pipe,
+// a bug report and a test.
+#include "help.h"
+
+#include <string.h>
+
+enum { WIDTH = 80, OPTION_INDENT = 2, HELP_INDENT = 28, COMMAND_INDENT = 16 };
+
+const char *const help_what_weir_is =
+    "weir transforms ONNX models that are larger than memory: it reads a model's metadata, leaves "
+    "the "
+    "weights where they are on disk, and writes the changed model as a stream.";
+
+static const char *const group_titles[CLI_GROUPS] = {
+    [CLI_OWN] = "Options",     [CLI_OUTPUT] = "Output",       [CLI_RECORDS] = "Records",
+    [CLI_READING] = "Reading", [CLI_RESOURCES] = "Resources", [CLI_MESSAGES] = "Messages",
+};
+
+static const struct {
+  enum err_kind code;
+  const char *meaning;
+} exit_codes[] = {
+    {ERR_NONE, "done"},
+    {ERR_FAIL, "a check failed, or what was asked for is not possible"},
+    {ERR_USAGE, "the command line is wrong"},
+    {ERR_MODEL, "the model is malformed; the same input will never work"},
+    {ERR_INPUT, "an input is missing, or changed while it was used"},
+    {ERR_RUNTIME, "a program or library that is needed is not installed"},
+    {ERR_INTERNAL, "a defect of weir"},
+    {ERR_NOSPACE, "no space on the disk of the output"},
+    {ERR_IO, "the system failed to read or write"},
+    {ERR_RETRY, "interrupted or busy; the same command can succeed later (--resume)"},
+    {ERR_PERMISSION, "not permitted"},
+};
+
+bool help_exit_code(uint32_t k, int *code, const char **meaning) {
+  if (k >= sizeof exit_codes / sizeof *exit_codes) return false;
+  *code = (int)exit_codes[k].code;
+  *meaning = exit_codes[k].meaning;
+  return true;
+}
+
+const char *help_group_title(enum cli_group group) {
+  return group_titles[group];
+}
+
+bool help_group_used(enum cli_group group, enum cli_command command) {
+  for (uint32_t o = 0; o < CLI_OPTIONS; o++)
+    if (cli_option_row(o)->group == group && cli_option_belongs(o, command)) return true;
+  return false;
+}
+
+struct help_metavar help_metavar(enum cli_option option, bool all) {
+  struct help_metavar m = {""};
+  const struct cli_option_row *row = cli_option_row(option);
+  if (row->kind == CLI_FLAG) return m;
+  if (row->kind != CLI_CHOICE) {
+    snprintf(m.s, sizeof m.s, "%s", row->metavar);
+    return m;
+  }
+  const char *word;
+  size_t n, used = 0;
+  for (uint32_t k = 0; cli_choice(option, k, all, &word, &n); k++)
+    used += (size_t)snprintf(m.s + used, sizeof m.s - used, "%s%.*s", k ? "|" : "", (int)n, word);
+  return m;
+}
+
+// Prints words of `text` from column `at` on, further lines indented; ends the line.
+static void wrap(FILE *to, const char *text, size_t at, size_t indent) {
+  bool first = true;
+  for (;;) {
+    text += strspn(text, " ");
+    size_t n = strcspn(text, " ");
+    if (n == 0) break;
+    if (!first && at + 1 + n > WIDTH) {
+      fprintf(to, "\n%*s", (int)indent, "");
+      at = indent;
+      first = true;
+    }
+    fprintf(to, "%s%.*s", first ? "" : " ", (int)n, text);
+    at += n + !first;
+    first = false;
+    text += n;
+  }
+  fputc('\n', to);
+}
+
+// "head", then the text in its column: on the same line if head leaves room for it.
+static void print_entry_at(FILE *to, size_t column, const char *head, const char *text) {
+  size_t n = strlen(head) + OPTION_INDENT;
+  fprintf(to, "%*s%s", OPTION_INDENT, "", head);
+  if (n + 2 > column)
+    fprintf(to, "\n%*s", (int)column, "");
+  else
+    fprintf(to, "%*s", (int)(column - n), "");
+  wrap(to, text, column, column);
+}
+
+static void print_entry(FILE *to, const char *head, const char *text) {
+  print_entry_at(to, HELP_INDENT, head, text);
+}
+
+static void print_option(FILE *to, enum cli_option o, bool all) {
+  const struct cli_option_row *row = cli_option_row(o);
+  struct help_metavar m = help_metavar(o, all);
+  char head[128], text[512], letter[8] = "";
+  if (row->letter) snprintf(letter, sizeof letter, "-%c, ", row->letter);
+  snprintf(head, sizeof head, "%s--%s%s%s", letter, row->name, m.s[0] ? " " : "", m.s);
+  if (row->preset)
+    snprintf(text, sizeof text, "%s (default %s)", row->help, row->preset);
+  else
+    snprintf(text, sizeof text, "%s", row->help);
+  print_entry(to, head, text);
+}
+
+static void print_group(FILE *to, enum cli_command command, enum cli_group group, bool all) {
+  if (group != CLI_MESSAGES && !help_group_used(group, command)) return;
+  fprintf(to, "\n%s:\n", group_titles[group]);
+  for (uint32_t o = 0; o < CLI_OPTIONS; o++)
+    if (cli_option_row(o)->group == group && cli_option_belongs(o, command))
+      print_option(to, o, all);
+  if (group != CLI_MESSAGES) return;
+  print_entry(to, "-h, --help", "this text");
+  if (all) print_entry(to, "--help-all", "this text, with what is hidden otherwise");
+}
+
+void help_command(FILE *to, enum cli_command command, bool all) {
+  const struct cli_command_row *row = cli_command_row(command);
+  fprintf(to, "Usage: weir %s %s [options]\n\n", row->name, row->operands);
+  wrap(to, row->about, 0, 0);
+  for (uint32_t g = 0; g < CLI_GROUPS; g++)
+    print_group(to, command, g, all);
+  fprintf(to, "\nExamples:\n");
+  for (size_t i = 0; i < CLI_EXAMPLES; i++) {
+    fprintf(to, "  $ %s\n      ", row->example[i].line);
+    wrap(to, row->example[i].why, 6, 6);
+  }
+  fprintf(to, "\nExit codes are listed by 'weir --help'.\n");
+}
+
+void help_overview(FILE *to, bool all) {
+  fprintf(to, "Usage: weir COMMAND [operands] [options]\n\n");
+  wrap(to, help_what_weir_is, 0, 0);
+  fprintf(to, "\nCommands:\n");
+  for (uint32_t c = 0; c < CLI_COMMANDS; c++)
+    print_entry_at(to, COMMAND_INDENT, cli_command_row(c)->name, cli_command_row(c)->summary);
+  fprintf(to, "\nOptions:\n");
+  print_entry(to, "-h, --help", "this text; after a command, its options and two examples");
+  print_entry(to, "--help-all", "the same, with what is hidden otherwise");
+  print_entry(to, "--version", "versions of weir and its libraries, instruction set, I/O engine");
+  if (all) {
+    print_entry(to, "--generate bash|zsh|fish", "print a completion script");
+    print_entry(to, "--generate man DIR", "write the manual pages into DIR");
+  }
+  fprintf(to, "\nExit codes:\n");
+  int code;
+  const char *meaning;
+  for (uint32_t k = 0; help_exit_code(k, &code, &meaning); k++)
+    fprintf(to, "  %2d  %s\n", code, meaning);
+}

@@ -1,0 +1,30 @@
+// What --help prints, made from the tables of cli.h; and the pieces of it that man pages use too.
+#ifndef WEIR_HELP_H
+#define WEIR_HELP_H
+
+#include "cli.h"
+
+#include <stdio.h>
+
+// `weir --help`: the commands and the exit codes. `all` adds what is hidden otherwise.
+void help_overview(FILE *to, bool all);
+// `weir COMMAND --help`.
+void help_command(FILE *to, enum cli_command command, bool all);
+
+// The heading under which a group of options stands.
+const char *help_group_title(enum cli_group group);
+// True if the command has an option of that group.
+bool help_group_used(enum cli_group group, enum cli_command command);
+
+// "a|b" of a CHOICE option, the metavar of any other; "" for flags.
+struct help_metavar {
+  char s[64];
+};
+struct help_metavar help_metavar(enum cli_option option, bool all);
+
+// Exit codes, most common first; false past the last.
+bool help_exit_code(uint32_t k, int *code, const char **meaning);
+
+extern const char *const help_what_weir_is; // one sentence
+
+#endif

@@ -1,0 +1,79 @@
+// What `weir inspect` finds out about a model, gathered once and then printed for people or as JSON.
+#ifndef WEIR_INSPECT_H
+#define WEIR_INSPECT_H
+
+#include "json.h"
+#include "model.h"
+#include "sources.h"
+#include "tensor_map.h"
+
+enum { INSPECT_LARGEST = 10, INSPECT_ADVICE = 8 };
+
+struct inspect_sum {
+  uint64_t tensors, bytes; // bytes of elements in RAW form
+};
+
+struct inspect_op {
+  uint32_t domain, op_type; // name ids
+  uint64_t count;
+};
+
+struct inspect_file {
+  const char *name;
+  uint64_t size;
+  struct tensor_map_use use;
+};
+
+// Something that weir could do with the model.
+struct inspect_advice {
+  const char *command; // the command that does it
+  uint64_t sites;      // how many places it would change
+  char text[256];      // one line for a person
+};
+
+struct inspect {
+  const struct model *m;
+  struct sources *sources;
+  struct arena arena;
+  struct tensor_map map;
+  const char *producer_name, *producer_version; // "" if the file does not say
+  struct inspect_op *ops;                       // by count, then by name
+  uint32_t n_ops;
+  struct inspect_file *files; // as m->files: row 0 is the .onnx
+  struct inspect_sum all, unused, inlined, in_nodes,
+      external; // unused: initializers that nothing uses
+  struct inspect_sum by_dtype[256];
+  uint32_t largest[INSPECT_LARGEST], n_largest; // tensor ids
+  uint64_t n_nodes;
+  uint32_t n_subgraphs, n_functions, n_training;
+  struct inspect_advice advice[INSPECT_ADVICE];
+  uint32_t n_advice;
+};
+
+// Fills *in from a loaded model. Reads at most a few KiB of the .onnx (who produced it).
+void inspect_gather(struct inspect *in, const struct model *m, struct sources *sources);
+void inspect_done(struct inspect *in);
+
+// Fills in->advice from the rows of the model and what was gathered. A new pass adds its line here.
+void inspect_advise(struct inspect *in);
+
+// ---- facts of one tensor or value ----
+
+// Uses of a tensor: of its initializer's value, or of the output of its Constant node; 1 in other
+// attributes.
+uint32_t inspect_uses(const struct model *m, uint32_t tensor);
+// Where it begins: false for those that lie inline and were small enough to be kept in memory.
+bool inspect_place(const struct model *m, uint32_t tensor, struct extent *at);
+// Its name; for tensors of attributes "node.attribute" if they have none of their own.
+const char *inspect_tensor_name(struct inspect *in, uint32_t tensor);
+// "float[1,80,time]"; "unknown" or "not a tensor" where the file does not say more.
+struct quoted inspect_type(const struct model *m, uint32_t value);
+
+// ---- printing ----
+
+void inspect_print(struct inspect *in);         // the overview
+void inspect_print_tensors(struct inspect *in); // tab-separated lines, a heading first
+void inspect_print_tree(struct inspect *in);    // graphs and nodes
+void inspect_json(struct inspect *in, bool tensors, bool tree);
+
+#endif

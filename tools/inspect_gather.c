@@ -1,0 +1,195 @@
+// One walk over the tensors and one over the nodes. Everything is counted from the rows of the model;
+// of the file itself only the two producer fields are read again, which no row holds.
+#include "inspect.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+// ---- producer -------------------------------------------------------------------------------------
+
+// ModelProto's string fields 2 and 3, at most this much of each place is looked at.
+enum { TAG_PRODUCER_NAME = 2 << 3 | 2, TAG_PRODUCER_VERSION = 3 << 3 | 2, LOOK_BYTES = 4096 };
+
+static bool take_varint(struct span *s, uint64_t *out) {
+  *out = 0;
+  for (unsigned shift = 0; shift < 64 && s->n > 0; shift += 7) {
+    uint8_t b = *s->at;
+    *s = span_of(s->at + 1, s->n - 1);
+    *out |= (uint64_t)(b & 0x7f) << shift;
+    if (b < 0x80) return true;
+  }
+  return false;
+}
+
+// Steps over fields (framing was checked by load) and keeps the two that are looked for.
+static void look_at_fields(struct inspect *in, struct span s) {
+  uint64_t tag, n;
+  while (take_varint(&s, &tag) && take_varint(&s, &n)) {
+    if ((tag & 7) == 0) continue; // a varint field: n was its value
+    if ((tag & 7) != 2 || n > s.n) return;
+    char *text = arena_string(&in->arena, span_of(s.at, (size_t)n));
+    if (tag == TAG_PRODUCER_NAME) in->producer_name = text;
+    if (tag == TAG_PRODUCER_VERSION) in->producer_version = text;
+    s = span_of(s.at + n, s.n - (size_t)n);
+  }
+}
+
+static void gather_producer(struct inspect *in) {
+  const struct model *m = in->m;
+  in->producer_name = in->producer_version = "";
+  uint8_t bytes[LOOK_BYTES];
+  for (uint32_t i = 0; i < m->model_n_items; i++) {
+    const struct model_item *item = &m->items[m->model_items + i];
+    if (item->kind != ITEM_OTHER) continue;
+    for (uint32_t k = 0; k < item->count; k++) {
+      struct place at = m->others[item->first + k];
+      size_t n = (size_t)min_u64(at.len, LOOK_BYTES);
+      struct err unimportant = {0};
+      if (sources_read(in->sources, 0, at.off, bytes, n, &unimportant) == 0)
+        look_at_fields(in, span_of(bytes, n));
+    }
+  }
+}
+
+// ---- nodes ----------------------------------------------------------------------------------------
+
+static int compare_u64(const void *pa, const void *pb) {
+  uint64_t a = *(const uint64_t *)pa, b = *(const uint64_t *)pb;
+  return (a > b) - (a < b);
+}
+
+static int compare_ops(const void *pa, const void *pb, void *model) {
+  const struct inspect_op *a = pa, *b = pb;
+  const struct model *m = model;
+  if (a->count != b->count) return a->count > b->count ? -1 : 1;
+  int by_name = strcmp(model_name_str(m, a->op_type), model_name_str(m, b->op_type));
+  if (by_name != 0) return by_name;
+  return strcmp(model_name_str(m, a->domain), model_name_str(m, b->domain));
+}
+
+// Operators as one number each, sorted, then counted in runs.
+static void gather_ops(struct inspect *in) {
+  const struct model *m = in->m;
+  uint64_t *keys = NULL;
+  size_t cap = 0, n = 0;
+  keys = table_grow(keys, &cap, m->n_nodes + 1u, sizeof *keys);
+  for (uint32_t i = 0; i < m->n_nodes; i++)
+    if (!(m->nodes[i].flags & NODE_DEAD))
+      keys[n++] = (uint64_t)m->nodes[i].domain << 32 | m->nodes[i].op_type;
+  qsort(keys, n, sizeof *keys, compare_u64);
+  for (size_t i = 0; i < n; i++)
+    if (i == 0 || keys[i] != keys[i - 1]) in->n_ops++;
+  in->ops = arena_zalloc(&in->arena, (in->n_ops + 1u) * sizeof *in->ops);
+  struct inspect_op *op = in->ops;
+  for (size_t i = 0; i < n; i++) {
+    op->domain = (uint32_t)(keys[i] >> 32);
+    op->op_type = (uint32_t)keys[i];
+    op->count++;
+    if (i + 1 < n && keys[i + 1] != keys[i]) op++;
+  }
+  table_free(keys, cap, sizeof *keys);
+  in->n_nodes = n;
+  qsort_r(in->ops, in->n_ops, sizeof *in->ops, compare_ops, (void *)(uintptr_t)m);
+}
+
+static void gather_graphs(struct inspect *in) {
+  for (uint32_t g = 0; g < in->m->n_graphs; g++) {
+    const struct model_graph *graph = &in->m->graphs[g];
+    if (graph->flags & GRAPH_DEAD) continue;
+    in->n_subgraphs += graph->kind == GRAPH_SUB;
+    in->n_functions += graph->kind == GRAPH_FUNCTION;
+    in->n_training += graph->kind == GRAPH_TRAINING;
+  }
+}
+
+// ---- tensors --------------------------------------------------------------------------------------
+
+uint32_t inspect_uses(const struct model *m, uint32_t tensor) {
+  const struct model_tensor *t = &m->tensors[tensor];
+  if (t->home == HOME_INITIALIZER) return model_use_count(m, t->owner);
+  if (t->home != HOME_ATTRIBUTE || t->owner == NO_ID || m->attrs[t->owner].node == NO_ID) return 1;
+  uint32_t node = m->attrs[t->owner].node;
+  if (!model_op_is(m, node, "Constant")) return 1;
+  uint32_t output = model_output(m, &m->nodes[node], 0);
+  return output == NO_ID ? 0 : model_use_count(m, output);
+}
+
+bool inspect_place(const struct model *m, uint32_t tensor, struct extent *at) {
+  uint32_t n;
+  const struct piece *p = model_pieces(m, tensor, &n);
+  if (n == 0) return false;
+  *at = p[0].at;
+  return true;
+}
+
+const char *inspect_tensor_name(struct inspect *in, uint32_t tensor) {
+  const struct model *m = in->m;
+  const struct model_tensor *t = &m->tensors[tensor];
+  if (t->name != m->empty || t->home != HOME_ATTRIBUTE) return model_name_str(m, t->name);
+  if (t->owner == NO_ID || m->attrs[t->owner].node == NO_ID) return "";
+  const struct model_attr *a = &m->attrs[t->owner];
+  const struct model_node *node = &m->nodes[a->node];
+  uint32_t name = node->name, output = model_output(m, node, 0);
+  // A node without a name is known by what it makes.
+  if (name == m->empty && output != NO_ID) name = m->values[output].name;
+  return arena_printf(&in->arena, "%s.%s", model_name_str(m, name), model_name_str(m, a->name));
+}
+
+static void add_to(struct inspect_sum *sum, uint64_t bytes) {
+  sum->tensors++;
+  sum->bytes += bytes;
+}
+
+// Keeps the largest, by insertion; the first of equals stays in front.
+static void offer_largest(struct inspect *in, uint32_t tensor) {
+  const struct model_tensor *t = in->m->tensors;
+  if (t[tensor].bytes == 0) return;
+  uint32_t at = in->n_largest;
+  while (at > 0 && t[in->largest[at - 1]].bytes < t[tensor].bytes)
+    at--;
+  if (at == INSPECT_LARGEST) return;
+  if (in->n_largest < INSPECT_LARGEST) in->n_largest++;
+  for (uint32_t i = in->n_largest - 1; i > at; i--)
+    in->largest[i] = in->largest[i - 1];
+  in->largest[at] = tensor;
+}
+
+static void gather_tensors(struct inspect *in) {
+  const struct model *m = in->m;
+  for (uint32_t i = 0; i < m->n_tensors; i++) {
+    const struct model_tensor *t = &m->tensors[i];
+    if (t->flags & TENSOR_DEAD) continue;
+    add_to(&in->all, t->bytes);
+    add_to(&in->by_dtype[t->dtype], t->bytes);
+    if (t->flags & TENSOR_EXTERNAL)
+      add_to(&in->external, t->bytes);
+    else
+      add_to(t->home == HOME_ATTRIBUTE ? &in->in_nodes : &in->inlined, t->bytes);
+    if (t->home == HOME_INITIALIZER && inspect_uses(m, i) == 0) add_to(&in->unused, t->bytes);
+    offer_largest(in, i);
+  }
+}
+
+static void gather_files(struct inspect *in) {
+  const struct model *m = in->m;
+  tensor_map_init(&in->map, m);
+  in->files = arena_zalloc(&in->arena, (m->n_files + 1u) * sizeof *in->files);
+  for (uint32_t f = 0; f < m->n_files; f++)
+    in->files[f] =
+        (struct inspect_file){m->files[f].name, m->files[f].size, tensor_map_use(&in->map, f)};
+}
+
+void inspect_gather(struct inspect *in, const struct model *m, struct sources *sources) {
+  *in = (struct inspect){.m = m, .sources = sources};
+  gather_producer(in);
+  gather_ops(in);
+  gather_graphs(in);
+  gather_tensors(in);
+  gather_files(in);
+  inspect_advise(in);
+}
+
+void inspect_done(struct inspect *in) {
+  tensor_map_done(&in->map);
+  arena_free(&in->arena);
+}

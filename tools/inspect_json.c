@@ -1,0 +1,317 @@
+// The same facts as JSON. Keys are stable: programs read them; new ones may be added. Graphs are a flat
+// list that refers to parents by id, because JSON readers limit nesting and models need not. Long
+// lists go out as they grow.
+#include "inspect.h"
+#include "report.h"
+
+enum { FLUSH_BYTES = 1 << 20 };
+
+static void name(struct json_out *j, const char *key, const struct model *m, uint32_t id) {
+  json_key(j, key);
+  json_string(j, model_name(m, id));
+}
+
+static void number(struct json_out *j, const char *key, uint64_t n) {
+  json_key(j, key);
+  json_uint(j, n);
+}
+
+static void text(struct json_out *j, const char *key, const char *s) {
+  json_key(j, key);
+  json_text(j, s);
+}
+
+static void dims(struct json_out *j, const int64_t *list, uint32_t rank) {
+  json_key(j, "dims");
+  json_array(j);
+  for (uint32_t d = 0; d < rank; d++)
+    json_int(j, list[d]);
+  json_end_array(j);
+}
+
+static void flush_if_long(struct json_out *j) {
+  if (j->n > FLUSH_BYTES) report_json_flush(j);
+}
+
+// ---- model ----------------------------------------------------------------------------------------
+
+static void put_files(struct json_out *j, const struct inspect *in) {
+  json_key(j, "file");
+  json_object(j);
+  text(j, "name", in->files[0].name);
+  number(j, "bytes", in->files[0].size);
+  json_end_object(j);
+  json_key(j, "data_files");
+  json_array(j);
+  for (uint32_t f = 1; f < in->m->n_files; f++) {
+    const struct inspect_file *file = &in->files[f];
+    json_object(j);
+    text(j, "name", file->name);
+    number(j, "bytes", file->size);
+    number(j, "tensors", file->use.places);
+    number(j, "used_bytes", file->use.used);
+    number(j, "padding_bytes", file->use.padding);
+    json_end_object(j);
+  }
+  json_end_array(j);
+}
+
+static void put_versions(struct json_out *j, const struct inspect *in) {
+  const struct model *m = in->m;
+  json_key(j, "ir_version");
+  json_int(j, m->ir_version);
+  json_key(j, "opsets");
+  json_array(j);
+  for (uint32_t i = 0; i < m->n_model_opsets; i++) {
+    json_object(j);
+    name(j, "domain", m, m->opsets[i].domain);
+    json_key(j, "version");
+    json_int(j, m->opsets[i].version);
+    json_end_object(j);
+  }
+  json_end_array(j);
+  text(j, "producer_name", in->producer_name);
+  text(j, "producer_version", in->producer_version);
+  json_key(j, "metadata");
+  json_array(j);
+  for (uint32_t i = 0; i < m->n_metadata; i++) {
+    json_object(j);
+    name(j, "key", m, m->metadata[i].key);
+    name(j, "value", m, m->metadata[i].value);
+    json_end_object(j);
+  }
+  json_end_array(j);
+}
+
+static void put_value_dims(struct json_out *j, const struct model *m,
+                           const struct model_info *info) {
+  json_key(j, "dims");
+  json_array(j);
+  for (uint32_t d = 0; d < info->rank; d++) {
+    const struct model_dim *dim = &m->info_dims[info->dims + d];
+    if (dim->value >= 0)
+      json_int(j, dim->value);
+    else if (dim->param != m->empty)
+      json_string(j, model_name(m, dim->param));
+    else
+      json_null(j);
+  }
+  json_end_array(j);
+}
+
+static void put_values(struct json_out *j, const struct model *m, uint32_t first, uint32_t n) {
+  json_array(j);
+  for (uint32_t i = 0; i < n; i++) {
+    uint32_t value = m->graph_io[first + i];
+    if (value == NO_ID) continue;
+    const struct model_value *v = &m->values[value];
+    const struct model_info *info = v->info == NO_ID ? NULL : &m->infos[v->info];
+    json_object(j);
+    json_key(j, "name");
+    json_string(j, model_value_name(m, value));
+    json_key(j, "initializer");
+    json_bool(j, v->kind == VALUE_INITIALIZER);
+    json_key(j, "dtype");
+    if (info && info->flags & INFO_TENSOR)
+      json_text(j, dtype_name(info->dtype));
+    else
+      json_null(j);
+    if (info && info->flags & INFO_SHAPED) put_value_dims(j, m, info);
+    json_end_object(j);
+  }
+  json_end_array(j);
+}
+
+static void put_io(struct json_out *j, const struct model *m) {
+  struct model_graph none = {0};
+  const struct model_graph *g = m->main_graph == NO_ID ? &none : &m->graphs[m->main_graph];
+  json_key(j, "inputs");
+  put_values(j, m, g->inputs, g->n_inputs);
+  json_key(j, "outputs");
+  put_values(j, m, g->outputs, g->n_outputs);
+}
+
+static void put_graphs(struct json_out *j, const struct model *m) {
+  static const char *const kinds[] = {"main", "subgraph", "function", "training"};
+  json_key(j, "graphs");
+  json_array(j);
+  for (uint32_t g = 0; g < m->n_graphs; g++) {
+    const struct model_graph *graph = &m->graphs[g];
+    if (graph->flags & GRAPH_DEAD) continue;
+    json_object(j);
+    number(j, "graph", g);
+    name(j, "name", m, graph->name);
+    text(j, "kind", kinds[graph->kind]);
+    json_key(j, "parent");
+    if (graph->parent == NO_ID)
+      json_null(j);
+    else
+      json_uint(j, graph->parent);
+    if (graph->kind == GRAPH_FUNCTION && graph->owner < m->n_functions) {
+      name(j, "function_domain", m, m->functions[graph->owner].domain);
+      name(j, "function_name", m, m->functions[graph->owner].name);
+    }
+    json_end_object(j);
+    flush_if_long(j);
+  }
+  json_end_array(j);
+}
+
+// ---- summaries ------------------------------------------------------------------------------------
+
+static void put_ops(struct json_out *j, const struct inspect *in) {
+  number(j, "nodes", in->n_nodes);
+  json_key(j, "operators");
+  json_array(j);
+  for (uint32_t i = 0; i < in->n_ops; i++) {
+    json_object(j);
+    name(j, "domain", in->m, in->ops[i].domain);
+    name(j, "op_type", in->m, in->ops[i].op_type);
+    number(j, "count", in->ops[i].count);
+    json_end_object(j);
+  }
+  json_end_array(j);
+}
+
+static void put_sum(struct json_out *j, const char *key, struct inspect_sum sum) {
+  json_key(j, key);
+  json_object(j);
+  number(j, "count", sum.tensors);
+  number(j, "bytes", sum.bytes);
+  json_end_object(j);
+}
+
+static void put_sums(struct json_out *j, const struct inspect *in) {
+  json_key(j, "tensors");
+  json_object(j);
+  put_sum(j, "all", in->all);
+  put_sum(j, "in_data_files", in->external);
+  put_sum(j, "in_model_file", in->inlined);
+  put_sum(j, "in_nodes", in->in_nodes);
+  put_sum(j, "unused", in->unused);
+  json_key(j, "by_dtype");
+  json_object(j);
+  for (uint32_t t = 0; t < 256; t++)
+    if (in->by_dtype[t].tensors && (dtype_known(t) || t == DTYPE_UNDEFINED))
+      put_sum(j, dtype_name(t), in->by_dtype[t]);
+  json_end_object(j);
+  json_end_object(j);
+}
+
+static void put_tensor(struct json_out *j, struct inspect *in, uint32_t id) {
+  const struct model *m = in->m;
+  const struct model_tensor *t = &m->tensors[id];
+  struct extent at = {0};
+  bool placed = inspect_place(m, id, &at);
+  json_object(j);
+  text(j, "name", inspect_tensor_name(in, id));
+  number(j, "tensor", id);
+  number(j, "graph", t->graph);
+  text(j, "dtype", dtype_name(t->dtype));
+  dims(j, model_dims(m, t), t->rank);
+  number(j, "bytes", t->bytes);
+  text(j, "file", m->files[at.file].name);
+  json_key(j, "offset");
+  if (placed)
+    json_uint(j, at.off);
+  else
+    json_null(j);
+  number(j, "uses", inspect_uses(m, id));
+  json_end_object(j);
+}
+
+static void put_largest(struct json_out *j, struct inspect *in) {
+  json_key(j, "largest_tensors");
+  json_array(j);
+  for (uint32_t i = 0; i < in->n_largest; i++)
+    put_tensor(j, in, in->largest[i]);
+  json_end_array(j);
+}
+
+static void put_advice(struct json_out *j, const struct inspect *in) {
+  json_key(j, "advice");
+  json_array(j);
+  for (uint32_t i = 0; i < in->n_advice; i++) {
+    json_object(j);
+    text(j, "command", in->advice[i].command);
+    number(j, "sites", in->advice[i].sites);
+    text(j, "text", in->advice[i].text);
+    json_end_object(j);
+  }
+  json_end_array(j);
+}
+
+// ---- long lists -----------------------------------------------------------------------------------
+
+static void put_tensors(struct json_out *j, struct inspect *in) {
+  json_key(j, "tensor_list");
+  json_array(j);
+  for (uint32_t i = 0; i < in->m->n_tensors && report_stdout_alive(); i++) {
+    if (in->m->tensors[i].flags & TENSOR_DEAD) continue;
+    put_tensor(j, in, i);
+    flush_if_long(j);
+  }
+  json_end_array(j);
+}
+
+static void put_slots(struct json_out *j, const char *key, const struct model *m, uint32_t first,
+                      uint32_t n) {
+  json_key(j, key);
+  json_array(j);
+  for (uint32_t i = 0; i < n; i++)
+    json_string(j, model_value_name(m, m->refs[first + i].value));
+  json_end_array(j);
+}
+
+static void put_node(struct json_out *j, const struct model *m, uint32_t id) {
+  const struct model_node *node = &m->nodes[id];
+  json_object(j);
+  number(j, "node", id);
+  number(j, "graph", node->graph);
+  name(j, "name", m, node->name);
+  name(j, "domain", m, node->domain);
+  name(j, "op_type", m, node->op_type);
+  put_slots(j, "inputs", m, node->refs, node->n_in);
+  put_slots(j, "outputs", m, node->refs + node->n_in, node->n_out);
+  json_key(j, "subgraphs");
+  json_array(j);
+  for (uint32_t i = 0; i < node->n_attrs; i++) {
+    const struct model_attr *a = &m->attrs[node->attrs + i];
+    if ((a->flags & ATTR_DEAD) || (a->type != ATTR_GRAPH && a->type != ATTR_GRAPHS)) continue;
+    for (uint32_t k = 0; k < a->count; k++)
+      json_uint(j, a->first + k);
+  }
+  json_end_array(j);
+  json_end_object(j);
+}
+
+static void put_nodes(struct json_out *j, const struct model *m) {
+  json_key(j, "node_list");
+  json_array(j);
+  for (uint32_t g = 0; g < m->n_graphs; g++) {
+    if (m->graphs[g].flags & GRAPH_DEAD) continue;
+    for (uint32_t i = m->graphs[g].first_node; i != NO_ID && report_stdout_alive();
+         i = m->nodes[i].next) {
+      put_node(j, m, i);
+      flush_if_long(j);
+    }
+  }
+  json_end_array(j);
+}
+
+void inspect_json(struct inspect *in, bool tensors, bool tree) {
+  struct json_out j = {.indent = 2};
+  json_object(&j);
+  put_files(&j, in);
+  put_versions(&j, in);
+  put_io(&j, in->m);
+  put_graphs(&j, in->m);
+  put_ops(&j, in);
+  put_sums(&j, in);
+  put_largest(&j, in);
+  put_advice(&j, in);
+  if (tensors) put_tensors(&j, in);
+  if (tree) put_nodes(&j, in->m);
+  json_end_object(&j);
+  report_json_end(&j);
+}

@@ -1,0 +1,198 @@
+// The overview, laid out in blocks: files, versions, inputs and outputs, operators, tensors, the
+// largest of them, advice. Numbers stand in columns at the left, names (of any length) at the end of a line.
+#include "inspect.h"
+#include "report.h"
+
+#include <stdio.h>
+
+enum { FILES_SHOWN = 10, OPS_SHOWN = 40, IO_SHOWN = 30 };
+
+static const char *plural(uint64_t n, const char *one, const char *many) {
+  return n == 1 ? one : many;
+}
+
+static const char *domain_of(const struct model *m, uint32_t domain) {
+  const char *name = model_name_str(m, domain);
+  return *name ? name : "ai.onnx";
+}
+
+// ---- types ----------------------------------------------------------------------------------------
+
+static size_t put_dim(char *to, size_t room, const struct model *m, const struct model_dim *dim) {
+  if (dim->value >= 0) return (size_t)snprintf(to, room, "%lld", (long long)dim->value);
+  const char *name = model_name_str(m, dim->param);
+  return (size_t)snprintf(to, room, "%.40s", *name ? quote_str(name).s : "?");
+}
+
+struct quoted inspect_type(const struct model *m, uint32_t value) {
+  struct quoted q;
+  const struct model_value *v = &m->values[value];
+  if (v->info == NO_ID) {
+    snprintf(q.s, sizeof q.s, "unknown");
+    return q;
+  }
+  const struct model_info *info = &m->infos[v->info];
+  if (!(info->flags & INFO_TENSOR)) {
+    snprintf(q.s, sizeof q.s, "not a tensor");
+    return q;
+  }
+  size_t n = (size_t)snprintf(q.s, sizeof q.s, "%s", dtype_name(info->dtype));
+  if (!(info->flags & INFO_SHAPED)) {
+    snprintf(q.s + n, sizeof q.s - n, " of unknown shape");
+    return q;
+  }
+  for (uint32_t d = 0; d < info->rank; d++) {
+    q.s[n++] = d ? ',' : '[';
+    if (n + 48 > sizeof q.s) {
+      n += (size_t)snprintf(q.s + n, sizeof q.s - n, "...");
+      break;
+    }
+    n += put_dim(q.s + n, sizeof q.s - n, m, &m->info_dims[info->dims + d]);
+  }
+  snprintf(q.s + n, sizeof q.s - n, info->rank ? "]" : "[]");
+  return q;
+}
+
+// ---- blocks ---------------------------------------------------------------------------------------
+
+static void print_files(const struct inspect *in) {
+  const struct model *m = in->m;
+  printf("%-10s %s\n", quote_bytes(in->files[0].size).s, quote_str(in->files[0].name).s);
+  for (uint32_t f = 1; f < m->n_files && f <= FILES_SHOWN; f++) {
+    const struct inspect_file *file = &in->files[f];
+    uint64_t unused = file->size - min_u64(file->size, file->use.used);
+    printf("%-10s %s: %llu %s", quote_bytes(file->size).s, quote_str(file->name).s,
+           (unsigned long long)file->use.places, plural(file->use.places, "tensor", "tensors"));
+    if (unused > 0)
+      printf(", %s in no tensor (%s of it padding)", quote_bytes(unused).s,
+             quote_bytes(file->use.padding).s);
+    putchar('\n');
+  }
+  if (m->n_files > FILES_SHOWN + 1)
+    printf("%-10s and %u more data files\n", "", m->n_files - FILES_SHOWN - 1);
+}
+
+static void print_versions(const struct inspect *in) {
+  const struct model *m = in->m;
+  printf("\nIR version %lld, opset", (long long)m->ir_version);
+  for (uint32_t i = 0; i < m->n_model_opsets; i++)
+    printf("%s %s %lld", i ? "," : "", quote_str(domain_of(m, m->opsets[i].domain)).s,
+           (long long)m->opsets[i].version);
+  if (m->n_model_opsets == 0) printf(": none");
+  if (*in->producer_name)
+    printf("; made by %s %s", quote_str(in->producer_name).s, quote_str(in->producer_version).s);
+  printf("\n%llu %s", (unsigned long long)in->n_nodes, plural(in->n_nodes, "node", "nodes"));
+  if (in->n_subgraphs)
+    printf(", %u %s", in->n_subgraphs, plural(in->n_subgraphs, "subgraph", "subgraphs"));
+  if (in->n_functions)
+    printf(", %u %s", in->n_functions, plural(in->n_functions, "function", "functions"));
+  if (in->n_training)
+    printf(", %u training %s", in->n_training, plural(in->n_training, "graph", "graphs"));
+  putchar('\n');
+}
+
+// Initializers that are listed as inputs too (before IR version 4 all are) are counted, not shown.
+static void print_io(const struct model *m, const char *title, uint32_t first, uint32_t n) {
+  uint32_t shown = 0, initializers = 0, left = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    uint32_t value = m->graph_io[first + i];
+    if (value == NO_ID) continue;
+    if (m->values[value].kind == VALUE_INITIALIZER && title[0] == 'I')
+      initializers++;
+    else if (shown == IO_SHOWN)
+      left++;
+    else {
+      if (shown++ == 0) printf("\n%s\n", title);
+      printf("  %-28s %s\n", quote(model_value_name(m, value)).s, inspect_type(m, value).s);
+    }
+  }
+  if (left) printf("  and %u more\n", left);
+  if (initializers) printf("  (and %u initializers listed as inputs)\n", initializers);
+}
+
+static void print_ops(const struct inspect *in) {
+  if (in->n_ops == 0) return;
+  printf("\nOperators\n");
+  for (uint32_t i = 0; i < in->n_ops && i < OPS_SHOWN; i++) {
+    const struct inspect_op *op = &in->ops[i];
+    printf("%8llu  %s", (unsigned long long)op->count,
+           quote_str(model_name_str(in->m, op->op_type)).s);
+    if (op->domain != in->m->empty) printf("  (%s)", quote_str(domain_of(in->m, op->domain)).s);
+    putchar('\n');
+  }
+  if (in->n_ops > OPS_SHOWN) printf("          and %u more kinds\n", in->n_ops - OPS_SHOWN);
+}
+
+static void print_sum(const char *label, struct inspect_sum sum) {
+  if (sum.tensors == 0) return;
+  printf("  %-24s %8llu  %10s\n", label, (unsigned long long)sum.tensors, quote_bytes(sum.bytes).s);
+}
+
+static void print_sums(const struct inspect *in) {
+  if (in->all.tensors == 0) return;
+  printf("\nTensors                       count       bytes\n");
+  print_sum("all", in->all);
+  for (uint32_t t = 0; t < 256; t++)
+    print_sum(dtype_name(t), in->by_dtype[t]);
+  print_sum("in data files", in->external);
+  print_sum("in the .onnx", in->inlined);
+  print_sum("in nodes of the .onnx", in->in_nodes);
+  print_sum("used by nothing", in->unused);
+}
+
+static void print_largest(struct inspect *in) {
+  if (in->n_largest == 0) return;
+  printf("\nLargest tensors\n");
+  for (uint32_t i = 0; i < in->n_largest; i++) {
+    const struct model_tensor *t = &in->m->tensors[in->largest[i]];
+    char type[224];
+    snprintf(type, sizeof type, "%s%s", dtype_name(t->dtype),
+             quote_dims(model_dims(in->m, t), t->rank).s);
+    printf("%10s  %-24s %s\n", quote_bytes(t->bytes).s, type,
+           quote_str(inspect_tensor_name(in, in->largest[i])).s);
+  }
+}
+
+static void print_advice(const struct inspect *in) {
+  if (in->n_advice == 0) return;
+  printf("\nWhat weir could do\n");
+  for (uint32_t i = 0; i < in->n_advice; i++)
+    printf("  weir %-12s %s\n", in->advice[i].command, in->advice[i].text);
+}
+
+void inspect_print(struct inspect *in) {
+  const struct model *m = in->m;
+  print_files(in);
+  print_versions(in);
+  if (m->main_graph != NO_ID) {
+    const struct model_graph *g = &m->graphs[m->main_graph];
+    print_io(m, "Inputs", g->inputs, g->n_inputs);
+    print_io(m, "Outputs", g->outputs, g->n_outputs);
+  }
+  print_ops(in);
+  print_sums(in);
+  print_largest(in);
+  print_advice(in);
+}
+
+// ---- tensors --------------------------------------------------------------------------------------
+
+void inspect_print_tensors(struct inspect *in) {
+  const struct model *m = in->m;
+  printf("name\tdtype\tdims\tbytes\tfile\toffset\tuses\n");
+  for (uint32_t i = 0; i < m->n_tensors && report_stdout_alive(); i++) {
+    const struct model_tensor *t = &m->tensors[i];
+    if (t->flags & TENSOR_DEAD) continue;
+    struct extent at = {0};
+    bool placed = inspect_place(m, i, &at);
+    printf("%s\t%s\t%s\t%llu\t%s\t", quote_str(inspect_tensor_name(in, i)).s, dtype_name(t->dtype),
+           quote_dims(model_dims(m, t), t->rank).s, (unsigned long long)t->bytes,
+           quote_str(m->files[at.file].name).s);
+    // A small inline tensor was read while loading; its place is not kept.
+    if (placed)
+      printf("%llu", (unsigned long long)at.off);
+    else
+      putchar('-');
+    printf("\t%u\n", inspect_uses(m, i));
+  }
+}

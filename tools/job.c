@@ -1,0 +1,457 @@
+// The pipeline that the writing commands share: paths, loading, planning, staging, running, sealing.
+//
+//   IN ──load──▶ model ──(the command's edits)──▶ plan ──run──▶ staging folder ──seal──▶ OUT
+//
+// Everything that can be refused is refused before the staging folder exists. What is left of a run
+// that failed: nothing, unless going on with it makes sense (a signal, a full disk, an I/O error);
+// then the staging folder stays, and its size and the command to resume are said.
+#include "job.h"
+
+#include "report.h"
+#include "stop.h"
+#include "version.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { READ_BLOCK = 1 << 20 };
+
+// ---- paths -------------------------------------------------------------------------------------
+
+static void split_output(struct job *job) {
+  const char *slash = strrchr(job->out_path, '/');
+  job->onnx_name = slash ? slash + 1 : job->out_path;
+  if (!slash) job->dest_folder = ".";
+  else if (slash == job->out_path) job->dest_folder = "/";
+  else
+    job->dest_folder =
+        arena_string(&job->arena, span_of(job->out_path, (size_t)(slash - job->out_path)));
+}
+
+static int check_name(const struct job *job, struct err *err) {
+  const char *name = job->onnx_name;
+  if (*name == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+    return err_set(err, ERR_USAGE, "the output '%s' names no file", quote_str(job->out_path).s);
+  if (!cli_flag(job->args, OPT_NO_MANIFEST) && !manifest_can_name(name)) {
+    err_set(err, ERR_USAGE, "the output's name '%s' cannot stand in a manifest", quote_str(name).s);
+    return err_hint(err, "choose a name without ':', or give --no-manifest");
+  }
+  return 0;
+}
+
+static int open_dest(struct job *job, struct err *err) {
+  job->dest = open(job->dest_folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (job->dest >= 0) return 0;
+  if (errno == ENOENT) {
+    err_set(err, ERR_USAGE, "the output's folder '%s' does not exist", quote_str(job->dest_folder).s);
+    return err_hint(err, "make it first: mkdir -p %s", quote_str(job->dest_folder).s);
+  }
+  return err_errno(err, errno, ERR_IO, "the output's folder '%s' cannot be opened",
+                   quote_str(job->dest_folder).s);
+}
+
+// Refuses to write over what must not be written over.
+static int check_output(const struct job *job, struct err *err) {
+  struct stat st;
+  bool inplace = cli_flag(job->args, OPT_INPLACE);
+  if (fstatat(job->dest, job->onnx_name, &st, AT_SYMLINK_NOFOLLOW) < 0) return 0;
+  if (inplace && S_ISLNK(st.st_mode)) {
+    err_set(err, ERR_USAGE, "'%s' is a link, which --inplace would replace by a file",
+            quote_str(job->out_path).s);
+    return err_hint(err, "name another output");
+  }
+  if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
+    return err_set(err, ERR_USAGE, "the output '%s' exists and is not a file",
+                   quote_str(job->out_path).s);
+  if (inplace) return 0;
+  struct stat behind = st;
+  if (S_ISLNK(st.st_mode)) (void)fstatat(job->dest, job->onnx_name, &behind, 0);
+  if (sources_find_inode(job->sources, behind.st_dev, behind.st_ino) != NO_ID) {
+    err_set(err, ERR_USAGE, "the output '%s' is one of the input's own files",
+            quote_str(job->out_path).s);
+    return err_hint(err, "name another output, or use --inplace to replace the input");
+  }
+  if (job->replace) return 0;
+  err_set(err, ERR_USAGE, "the output '%s' exists already", quote_str(job->out_path).s);
+  return err_hint(err, "add --force to replace it, or --resume to go on with an interrupted run");
+}
+
+// Is this base name taken in the output's folder?
+static bool name_taken(void *ctx, const char *name) {
+  const struct job *job = ctx;
+  struct stat st;
+  return fstatat(job->dest, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+// ---- open --------------------------------------------------------------------------------------
+
+static int check_memory(struct job *job, struct err *err) {
+  job->memory = cli_size(job->args, OPT_MEMORY);
+  uint64_t least = run_min_memory(1);
+  if (job->memory >= least) return 0;
+  err_set(err, ERR_USAGE, "--memory %llu is too little: one worker needs %llu bytes",
+          (unsigned long long)job->memory, (unsigned long long)least);
+  return err_hint(err, "the default is 48MiB");
+}
+
+static int open_sources(struct job *job, struct err *err) {
+  struct sources_options options = {.allow_links = cli_flag(job->args, OPT_ALLOW_LINKS)};
+  struct load_options load = {0};
+  if (sources_open(&job->sources, job->in_path, &options, err)) return -1;
+  return load_model(&job->model, job->sources, &load, err);
+}
+
+int job_open(struct job *job, const struct cli_args *args, struct err *err) {
+  *job = (struct job){.args = args, .dest = -1, .in_path = cli_operand(args, "IN"),
+                      .out_path = cli_output(args)};
+  job->replace = cli_flag(args, OPT_FORCE) || cli_flag(args, OPT_INPLACE);
+  job->nothing_to_write = cli_flag(args, OPT_DRY_RUN);
+  model_init(&job->model);
+  recipes_init(&job->recipes);
+  edits_init(&job->edits, &job->model, &job->recipes);
+  split_output(job);
+  job->layout = (struct plan_layout){.onnx_name = job->onnx_name, .inline_below = 1024,
+                                     .name_taken = name_taken, .name_ctx = job};
+  int rc = check_memory(job, err);
+  if (rc == 0) rc = check_name(job, err);
+  if (rc == 0) rc = open_sources(job, err);
+  if (rc == 0) rc = open_dest(job, err);
+  if (rc == 0 && !job->nothing_to_write) rc = check_output(job, err);
+  if (rc) job_close(job);
+  return rc;
+}
+
+void job_close(struct job *job) {
+  if (job->log_file) {
+    fclose(job->log_file);
+    unlink(job->log_temporary);
+  }
+  if (job->planned) plan_free(&job->plan);
+  edits_free(&job->edits);
+  recipes_free(&job->recipes);
+  model_free(&job->model);
+  if (job->sources) sources_close(job->sources);
+  if (job->dest >= 0) close(job->dest);
+  digest_free(job->log_digest);
+  arena_free(&job->arena);
+  *job = (struct job){.dest = -1};
+}
+
+// ---- the edit log ------------------------------------------------------------------------------
+
+static int log_sink(void *ctx, struct span line) {
+  struct job *job = ctx;
+  digest_add(job->log_digest, line.at, line.n);
+  if (!job->log_file) return 0;
+  return fwrite(line.at, 1, line.n, job->log_file) == line.n ? 0 : -1;
+}
+
+static int open_log(struct job *job, struct err *err) {
+  const char *path = cli_string(job->args, OPT_EDIT_LOG);
+  if (!path) return 0;
+  snprintf(job->log_temporary, sizeof job->log_temporary, "%s.part", path);
+  job->log_file = fopen(job->log_temporary, "we");
+  if (job->log_file) return 0;
+  return err_errno(err, errno, ERR_IO, "the edit log '%s' cannot be written",
+                   quote_str(job->log_temporary).s);
+}
+
+static void write_layout(const struct job *job, struct json_out *j) {
+  static const char *const forms[] = {"default", "external", "inline"};
+  json_object(j);
+  json_key(j, "form");
+  json_text(j, forms[job->layout.form]);
+  json_key(j, "data_file");
+  if (job->layout.data_name) json_text(j, job->layout.data_name);
+  else json_null(j);
+  json_key(j, "align");
+  json_uint(j, job->layout.align);
+  json_key(j, "inline_below");
+  json_uint(j, job->layout.inline_below);
+  json_end_object(j);
+}
+
+int job_begin_edits(struct job *job, const char *command, const char *options, struct err *err) {
+  struct json_out layout = {0};
+  job->command = command;
+  job->options = options;
+  job->log_digest = digest_new();
+  digest_start(job->log_digest);
+  if (open_log(job, err)) return -1;
+  job->edits.sink = log_sink;
+  job->edits.sink_ctx = job;
+  write_layout(job, &layout);
+  struct edit_log_head head = {.command = command, .options = options, .layout = layout.text,
+                               .output = job->onnx_name};
+  int rc = edit_log_begin(&job->edits, &head, err);
+  json_done(&layout);
+  return rc;
+}
+
+static int close_log(struct job *job, struct err *err) {
+  uint8_t sum[DIGEST_BYTES];
+  if (edits_finish(&job->edits, err)) return -1;
+  digest_end(job->log_digest, sum);
+  hex_encode(sum, sizeof sum, job->edits_sha256);
+  return 0;
+}
+
+// Gives the finished log its name.
+static int publish_log(struct job *job, struct err *err) {
+  if (!job->log_file) return 0;
+  const char *path = cli_string(job->args, OPT_EDIT_LOG);
+  int failed = fflush(job->log_file) | fsync(fileno(job->log_file));
+  if (failed || rename(job->log_temporary, path) < 0)
+    return err_errno(err, errno, ERR_IO, "the edit log '%s' cannot be written", quote_str(path).s);
+  fclose(job->log_file);
+  job->log_file = NULL;
+  return 0;
+}
+
+// ---- the plan ----------------------------------------------------------------------------------
+
+static int plan_sink(void *ctx, struct span text) {
+  FILE *f = ctx;
+  return !f || fwrite(text.at, 1, text.n, f) == text.n ? 0 : -1;
+}
+
+// plan_id comes from the plan's text, so it is written even if nobody asked for the file.
+static int write_plan(struct job *job, struct err *err) {
+  const char *path = cli_string(job->args, OPT_PLAN_OUT);
+  if (!path) return plan_file_write(&job->plan, plan_sink, NULL, err);
+  FILE *f = fopen(path, "we");
+  if (!f) return err_errno(err, errno, ERR_IO, "the plan '%s' cannot be written", quote_str(path).s);
+  int rc = plan_file_write(&job->plan, plan_sink, f, err);
+  if (fclose(f) != 0 && rc == 0)
+    rc = err_errno(err, errno, ERR_IO, "the plan '%s' cannot be written", quote_str(path).s);
+  if (rc) return -1;
+  const char *literals = arena_printf(&job->arena, "%s.bin", path);
+  return job_write_file(literals, span_of(job->plan.literals, job->plan.n_literals), err);
+}
+
+static const char *passes_json(struct job *job) {
+  if (!job->command || strcmp(job->command, "convert") == 0) return "[]";
+  return arena_printf(&job->arena, "[{\"name\":\"%s\",\"options\":%s}]", job->command, job->options);
+}
+
+static int make_plan(struct job *job, struct err *err) {
+  job->layout.passes = passes_json(job);
+  if (plan_build(&job->plan, &job->model, &job->recipes, &job->layout, err)) return -1;
+  job->planned = true;
+  if (job->plan.moved_out)
+    report_notice("'%s' would pass 2 GiB - 1 bytes, so its weights go to a data file beside it",
+                  quote_str(job->onnx_name).s);
+  if (write_plan(job, err)) return -1;
+  job->index_bytes = arena_held_bytes();
+  return 0;
+}
+
+// ---- run and seal ------------------------------------------------------------------------------
+
+static int hash_source(struct job *job, uint32_t file, char hex[DIGEST_HEX], struct err *err) {
+  uint64_t size = sources_size(job->sources, file);
+  uint8_t *block = malloc(READ_BLOCK), sum[DIGEST_BYTES];
+  if (!block) return err_set(err, ERR_FAIL, "no memory to hash the input");
+  struct digest *d = digest_new();
+  digest_start(d);
+  int rc = 0;
+  for (uint64_t off = 0; off < size && rc == 0; off += READ_BLOCK) {
+    size_t n = (size_t)min_u64(READ_BLOCK, size - off);
+    rc = *stop_watch() ? err_set(err, ERR_RETRY, "interrupted")
+                       : sources_read(job->sources, file, off, block, n, err);
+    if (rc == 0) digest_add(d, block, n);
+  }
+  digest_end(d, sum);
+  hex_encode(sum, sizeof sum, hex);
+  digest_free(d);
+  free(block);
+  return rc;
+}
+
+// Hex digests of all input files (--hash-inputs), or NULL.
+static int hash_inputs(struct job *job, const char ***out, struct err *err) {
+  *out = NULL;
+  if (!cli_flag(job->args, OPT_HASH_INPUTS)) return 0;
+  uint32_t n = sources_count(job->sources);
+  const char **list = arena_alloc(&job->arena, n * sizeof *list);
+  for (uint32_t i = 0; i < n; i++) {
+    char *hex = arena_alloc(&job->arena, DIGEST_HEX);
+    if (hash_source(job, i, hex, err)) return -1;
+    list[i] = hex;
+  }
+  *out = list;
+  return 0;
+}
+
+struct records {
+  struct json_out manifest, tensors;
+};
+
+static int write_manifest(struct job *job, const struct staging *st, struct records *records,
+                          struct err *err) {
+  static const char *ignore[2];
+  char manifest[256], tensors[256], tensors_hex[DIGEST_HEX];
+  uint8_t sum[DIGEST_BYTES];
+  const char **inputs;
+  uint32_t n = 0;
+  manifest_name(manifest, job->onnx_name);
+  manifest_tensors_name(tensors, job->onnx_name);
+  ignore[n++] = manifest;
+  if (records->tensors.text) {
+    ignore[n++] = tensors;
+    digest_of(records->tensors.text, records->tensors.n, sum);
+    hex_encode(sum, sizeof sum, tensors_hex);
+  }
+  if (hash_inputs(job, &inputs, err)) return -1;
+  struct manifest_input in = {
+      .plan = &job->plan, .unit_digests = (const uint8_t(*)[DIGEST_BYTES])st->digests,
+      .edits_sha256 = job->log_digest ? job->edits_sha256 : NULL,
+      .tensors_sha256 = records->tensors.text ? tensors_hex : NULL, .ignore_paths = ignore,
+      .n_ignore_paths = n, .weir_version = version_number(), .source_sha256 = inputs};
+  return manifest_write(&records->manifest, &in, err);
+}
+
+static int seal(struct job *job, struct staging *st, const struct run_options *run,
+                struct err *err) {
+  struct records records = {0};
+  struct seal_report report = {0};
+  bool manifest = !cli_flag(job->args, OPT_NO_MANIFEST);
+  int rc = 0;
+  if (cli_flag(job->args, OPT_TENSOR_DIGESTS))
+    rc = run_tensor_digests(&job->plan, job->sources, st, run, &records.tensors, err);
+  if (rc == 0 && manifest) rc = write_manifest(job, st, &records, err);
+  if (rc == 0 && job->mode == IO_NULL) {
+    if (manifest) fwrite(records.manifest.text, 1, records.manifest.n, stdout);
+    staging_close(st);
+  } else if (rc == 0) {
+    struct seal_options options = {
+        .replace = job->replace, .manifest = manifest ? records.manifest.text : NULL,
+        .manifest_bytes = records.manifest.n, .tensors = records.tensors.text,
+        .tensors_bytes = records.tensors.n};
+    rc = seal_run(st, &job->plan, &options, &report, err);
+  }
+  if (report.old_sidecar_left[0])
+    report_notice("the old data file '%s' was left: %s", quote_str(report.old_sidecar_left).s,
+                  report.why_left);
+  json_done(&records.manifest);
+  json_done(&records.tensors);
+  return rc;
+}
+
+// Is what the run finished worth keeping?
+static bool worth_resuming(const struct err *err) {
+  return err->kind == ERR_RETRY || err->kind == ERR_NOSPACE || err->kind == ERR_IO;
+}
+
+static void leave_staging(struct job *job, struct staging *st, struct err *err) {
+  if (job->mode == IO_NULL) {
+    staging_close(st);
+    return;
+  }
+  if (!worth_resuming(err)) {
+    struct err ignored = {0};
+    staging_remove(st, &ignored);
+    return;
+  }
+  err_hint(err, "%u of %u units are done (%s in '%s'): go on with: %s; or remove it: weir clean %s --yes",
+           staging_done_count(st), st->n_units, quote_bytes(staging_disk_bytes(st)).s,
+           quote_str(st->name).s, cli_resume_command(job->args, &job->arena),
+           quote_str(job->dest_folder).s);
+  staging_close(st);
+}
+
+static int open_staging(struct job *job, struct staging *st, enum staging_resume *how,
+                        struct err *err) {
+  char note[1024] = "";
+  *how = STAGING_FRESH;
+  if (job->mode == IO_NULL) return staging_open_null(st, &job->plan, err);
+  struct staging_options options = {
+      .dest_folder = job->dest_folder, .onnx_name = job->onnx_name,
+      .resume_command = cli_resume_command(job->args, &job->arena),
+      .resume = cli_flag(job->args, OPT_RESUME)};
+  int rc = staging_open(st, &job->plan, job->sources, &options, how, note, sizeof note, err);
+  for (char *line = strtok(note, "\n"); line; line = strtok(NULL, "\n"))
+    report_notice("%s", line);
+  return rc;
+}
+
+static int choose_io(struct job *job, struct err *err) {
+  char note[256] = "";
+  if (!io_mode_by_name(cli_string(job->args, OPT_IO), &job->mode)) job->mode = IO_AUTO;
+  if (io_choose(&job->mode, note, sizeof note, err)) return -1;
+  if (note[0]) report_notice("%s", note);
+  return 0;
+}
+
+static int run_and_seal(struct job *job, struct err *err) {
+  struct staging st;
+  enum staging_resume how;
+  struct seal_report report = {0};
+  if (choose_io(job, err) || open_staging(job, &st, &how, err)) return -1;
+  if (how == STAGING_SEALED) {
+    job->sealed_earlier = true;
+    return seal_finish(&st, &report, err);
+  }
+  struct run_options options = {
+      .jobs = cli_count(job->args, OPT_JOBS), .memory = job->memory, .mode = job->mode,
+      .progress = {report_tick, NULL}, .stop = stop_watch()};
+  report_begin("writing");
+  int rc = run_plan(&job->plan, job->sources, &st, &options, &job->stats, err);
+  report_end();
+  if (rc == 0) rc = seal(job, &st, &options, err);
+  if (rc) leave_staging(job, &st, err);
+  return rc;
+}
+
+static int write_reports(struct job *job, struct err *err) {
+  const char *path = cli_string(job->args, OPT_REPORT_JSON);
+  struct json_out report = {.indent = 2};
+  job_report_write(job, &report);
+  json_newline(&report);
+  int rc = path ? job_write_file(path, span_of(report.text, report.n), err) : 0;
+  bool to_stdout = cli_flag(job->args, OPT_JSON) ||
+                   (job->args->command == CLI_conv2matmul &&
+                    cli_flag(job->args, OPT_REPORT_JSON_STDOUT));
+  if (to_stdout) fwrite(report.text, 1, report.n, stdout);
+  if (!to_stdout || !cli_flag(job->args, OPT_JSON)) job_report_print(job);
+  json_done(&report);
+  return rc;
+}
+
+int job_finish(struct job *job, struct err *err) {
+  if (job->log_digest && close_log(job, err)) return -1;
+  if (make_plan(job, err)) return -1;
+  if (!job->nothing_to_write && run_and_seal(job, err)) return -1;
+  if (publish_log(job, err)) return -1;
+  return write_reports(job, err);
+}
+
+// ---- unfinished seals --------------------------------------------------------------------------
+
+bool job_finish_seal(const struct cli_args *args, int *rc, struct err *err) {
+  struct job job = {.args = args, .out_path = cli_output(args)};
+  char name[STAGING_NAME_MAX];
+  enum staging_seal state = STAGING_SEAL_NONE;
+  struct staging st;
+  struct seal_report report = {0};
+  *rc = 0;
+  if (cli_flag(args, OPT_DRY_RUN)) return false;
+  split_output(&job);
+  struct err ignored = {0}; // a folder that is not there is somebody else's to report
+  bool found = staging_find_seal(job.dest_folder, job.onnx_name, name, &state, &ignored) == 0 &&
+               state == STAGING_SEAL_UNFINISHED;
+  if (found && !cli_flag(args, OPT_RESUME)) {
+    err_set(err, ERR_RETRY, "an earlier run was interrupted while it put '%s' in place",
+            quote_str(job.out_path).s);
+    *rc = err_hint(err, "complete it with: %s", cli_resume_command(args, &job.arena));
+  } else if (found) {
+    *rc = staging_open_sealed(&st, job.dest_folder, name, err);
+    if (*rc == 0) *rc = seal_finish(&st, &report, err);
+    if (*rc == 0) report_notice("completed the interrupted run: '%s' is in place", quote_str(job.out_path).s);
+  }
+  arena_free(&job.arena);
+  return found;
+}

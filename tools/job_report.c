@@ -1,0 +1,146 @@
+// What a writing command says of its work: JSON for programs, lines for people.
+//
+// The JSON object has sorted keys and two-space indentation. The command's own members come first in
+// their places (conv2matmul: converted, nodes, skipped, as onnx-conv2matmul writes them); all that is
+// common lies under "weir". Reports may name memory and engines; outputs and manifests never do.
+#include "job.h"
+
+#include "report.h"
+#include "version.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+// Peak resident memory of this process (VmHWM), in bytes.
+static uint64_t peak_memory(void) {
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return (uint64_t)usage.ru_maxrss * 1024;
+}
+
+static void write_file(struct json_out *j, const char *name, uint64_t size) {
+  json_object(j);
+  json_key(j, "name");
+  json_text(j, name);
+  json_key(j, "size");
+  json_uint(j, size);
+  json_end_object(j);
+}
+
+static void write_inputs(const struct job *job, struct json_out *j) {
+  json_key(j, "input");
+  json_array(j);
+  for (uint32_t i = 0; i < job->plan.n_sources; i++)
+    write_file(j, job->plan.sources[i].name, job->plan.sources[i].size);
+  json_end_array(j);
+}
+
+static void write_outputs(const struct job *job, struct json_out *j) {
+  json_key(j, "output");
+  json_array(j);
+  for (uint32_t i = 0; i < job->plan.n_outputs; i++)
+    write_file(j, job->plan.outputs[i].name, job->plan.outputs[i].size);
+  json_end_array(j);
+}
+
+static void write_member(struct json_out *j, const char *key, uint64_t value) {
+  json_key(j, key);
+  json_uint(j, value);
+}
+
+static void write_common(const struct job *job, struct json_out *j) {
+  char id[DIGEST_HEX];
+  hex_encode(job->plan.id, DIGEST_BYTES, id);
+  json_key(j, "weir");
+  json_object(j);
+  write_member(j, "bytes_cloned", job->stats.bytes_cloned);
+  write_member(j, "bytes_written", job->stats.bytes_written);
+  json_key(j, "dry_run");
+  json_bool(j, job->nothing_to_write);
+  write_member(j, "edits", job->edits.n);
+  write_member(j, "index_bytes", job->index_bytes);
+  write_inputs(job, j);
+  json_key(j, "io");
+  json_text(j, io_mode_name(job->mode));
+  write_member(j, "jobs", job->stats.jobs);
+  write_member(j, "memory_bytes", job->memory);
+  write_outputs(job, j);
+  write_member(j, "peak_memory_bytes", peak_memory());
+  json_key(j, "plan_id");
+  json_text(j, id);
+  write_member(j, "source_bytes_read", job->stats.source_bytes_read);
+  write_member(j, "units", plan_unit_count(&job->plan));
+  write_member(j, "units_resumed", job->stats.units_skipped);
+  json_key(j, "version");
+  json_text(j, version_number());
+  json_end_object(j);
+}
+
+void job_report_write(struct job *job, struct json_out *j) {
+  json_object(j);
+  if (job->report) job->report(job, j);
+  if (!job->plain_report) write_common(job, j);
+  json_end_object(j);
+}
+
+static uint64_t input_bytes(const struct plan *p) {
+  uint64_t n = 0;
+  for (uint32_t i = 0; i < p->n_sources; i++)
+    n += p->sources[i].size;
+  return n;
+}
+
+static void print_dry_run(const struct job *job) {
+  uint64_t bytes = plan_total_bytes(&job->plan);
+  printf("would write:\n");
+  for (uint32_t i = 0; i < job->plan.n_outputs; i++)
+    printf("  %s  %s\n", quote_str(job->plan.outputs[i].name).s,
+           report_size(job->plan.outputs[i].size).s);
+  printf("disk needed: %s%s\n", report_size(bytes).s,
+         job->replace ? ", beside the files that are replaced" : "");
+  printf("peak memory: at most %s (index %s, --memory %s, 16 MiB of program)\n",
+         quote_bytes(job->index_bytes + job->memory + (16 << 20)).s,
+         quote_bytes(job->index_bytes).s, quote_bytes(job->memory).s);
+}
+
+void job_report_print(struct job *job) {
+  if (job->print) job->print(job);
+  if (job->nothing_to_write) {
+    print_dry_run(job);
+    return;
+  }
+  if (job->mode == IO_NULL || cli_flag(job->args, OPT_QUIET)) return;
+  printf("input:  %s\noutput: %s in %u file%s\n", report_size(input_bytes(&job->plan)).s,
+         report_size(plan_total_bytes(&job->plan)).s, job->plan.n_outputs,
+         job->plan.n_outputs == 1 ? "" : "s");
+  printf("peak memory: %s (index %s)\n", quote_bytes(peak_memory()).s,
+         quote_bytes(job->index_bytes).s);
+}
+
+// ---- files -------------------------------------------------------------------------------------
+
+static int write_all(int fd, struct span text) {
+  while (text.n > 0) {
+    ssize_t n = write(fd, text.at, text.n);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return -1;
+    text = span_of(text.at + n, text.n - (size_t)n);
+  }
+  return 0;
+}
+
+int job_write_file(const char *path, struct span text, struct err *err) {
+  struct arena scratch = {0};
+  char *temporary = arena_printf(&scratch, "%s.part", path);
+  int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  int rc = fd < 0 ? -1 : write_all(fd, text);
+  if (rc == 0) rc = fsync(fd) < 0 && errno != EINVAL ? -1 : 0;
+  if (rc == 0) rc = rename(temporary, path);
+  if (rc) err_errno(err, errno, ERR_IO, "'%s' cannot be written", quote_str(path).s);
+  if (fd >= 0) close(fd);
+  if (rc && fd >= 0) unlink(temporary);
+  arena_free(&scratch);
+  return rc ? -1 : 0;
+}

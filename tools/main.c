@@ -1,0 +1,93 @@
+// weir: reads the command line, calls the command, and turns what came of it into messages and an exit
+// code. Nothing else in the program exits.
+//
+//   cli_parse ──▶ cmd_<stem>(args, err) ──▶ 0: done
+//                                           n > 0: exit code n; the command has said why
+//                                           -1: err says why; its kind is the exit code
+#include "arena.h"
+#include "cli.h"
+#include "commands.h"
+#include "completion.h"
+#include "help.h"
+#include "manpage.h"
+#include "report.h"
+#include "version.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static int (*const commands[CLI_COMMANDS])(const struct cli_args *, struct err *) = {
+#define COMMAND(stem, ...) cmd_##stem,
+#include "commands.def"
+#undef COMMAND
+};
+
+// No caller of the arena checks for NULL: this is where a too small machine shows.
+static _Noreturn void out_of_memory(size_t bytes) {
+  struct err err = {0};
+  err_fill(&err, ERR_FAIL,
+           "the system refused %s more memory (%s are in use for the model's index)",
+           quote_bytes(bytes).s, quote_bytes(arena_held_bytes()).s);
+  err_fill_hint(&err, "raise the limit on memory, or lower --memory or --jobs");
+  report_error(&err);
+  _exit(ERR_FAIL);
+}
+
+static int generate(const struct cli_args *args, struct err *err) {
+  const char *kind = args->operand[0];
+  if (kind[0] == 'm') return manpage_write_all(args->operand[1], err);
+  if (kind[0] == 'b')
+    completion_bash(stdout);
+  else if (kind[0] == 'z')
+    completion_zsh(stdout);
+  else
+    completion_fish(stdout);
+  return 0;
+}
+
+static int run_command(const struct cli_args *args, struct err *err) {
+  bool can_progress = cli_option_belongs(OPT_PROGRESS, args->command);
+  report_open(cli_flag(args, OPT_QUIET), can_progress && cli_flag(args, OPT_PROGRESS));
+  int rc = commands[args->command](args, err);
+  report_end();
+  return rc;
+}
+
+static int act(const struct cli_args *args, struct err *err) {
+  bool all = args->action == CLI_HELP_ALL;
+  switch (args->action) {
+  case CLI_RUN: return run_command(args, err);
+  case CLI_HELP:
+  case CLI_HELP_ALL:
+    if (args->command == CLI_COMMANDS)
+      help_overview(stdout, all);
+    else
+      help_command(stdout, args->command, all);
+    return 0;
+  case CLI_NOTHING: help_overview(stderr, false); return ERR_USAGE;
+  case CLI_VERSION: version_print(stdout); return 0;
+  case CLI_GENERATE: return generate(args, err);
+  }
+  return 0;
+}
+
+static int fail(const struct err *err) {
+  report_error(err);
+  return err->kind == ERR_NONE ? ERR_INTERNAL : (int)err->kind;
+}
+
+int main(int argc, char **argv) {
+  // A reader of our output that goes away must not kill a run half-way: writes fail instead.
+  signal(SIGPIPE, SIG_IGN);
+  arena_on_exhausted(out_of_memory);
+  report_open(false, false);
+  struct cli_args args;
+  struct err err = {0};
+  if (cli_parse(&args, argc, argv, &err) < 0) return fail(&err);
+  int rc = act(&args, &err);
+  if (rc < 0) rc = fail(&err);
+  struct err late = {0};
+  if (report_close(&late) < 0 && rc == 0) rc = fail(&late);
+  return rc;
+}

@@ -1,0 +1,165 @@
+// man(7) source. Text from the tables passes through `put`, which escapes what roff would read:
+// backslashes, a dot or quote at the start of a line, and '-', which would print as a hyphen that
+// cannot be copied into a shell. The date is that of the version: the same version gives the same bytes.
+#include "manpage.h"
+
+#include "help.h"
+#include "version.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static void put(FILE *to, const char *text) {
+  for (const char *at = text; *at; at++) {
+    bool starts = at == text && (*at == '.' || *at == '\'');
+    if (starts) fputs("\\&", to);
+    if (*at == '\\')
+      fputs("\\e", to);
+    else if (*at == '-')
+      fputs("\\-", to);
+    else if (*at == '\'')
+      fputs("\\(aq", to);
+    else
+      fputc(*at, to);
+  }
+}
+
+// Sentences each start a line, which is how roff knows where they end.
+static void put_sentences(FILE *to, const char *text) {
+  char one[1024];
+  while (*text) {
+    const char *stop = strstr(text, ". ");
+    size_t n = stop ? (size_t)(stop - text) + 1 : strlen(text);
+    snprintf(one, sizeof one, "%.*s", (int)n, text);
+    put(to, one);
+    fputc('\n', to);
+    text += n;
+    text += strspn(text, " ");
+  }
+}
+
+static void put_head(FILE *to, const char *name, const char *summary) {
+  fputs(".TH \"", to);
+  for (const char *at = name; *at; at++)
+    fputc(toupper((unsigned char)*at), to);
+  fprintf(to, "\" \"1\" \"%s\" \"weir %s\" \"weir manual\"\n.SH NAME\n", version_date(),
+          version_number());
+  put(to, name);
+  fputs(" \\- ", to);
+  put(to, summary);
+  fputc('\n', to);
+}
+
+static void put_option(FILE *to, enum cli_option o) {
+  const struct cli_option_row *row = cli_option_row(o);
+  struct help_metavar m = help_metavar(o, false);
+  fputs(".TP\n", to);
+  if (row->letter) fprintf(to, "\\fB\\-%c\\fR, ", row->letter);
+  fputs("\\fB\\-\\-", to);
+  put(to, row->name);
+  fputs("\\fR", to);
+  if (m.s[0]) {
+    fputs(" \\fI", to);
+    put(to, m.s);
+    fputs("\\fR", to);
+  }
+  fputc('\n', to);
+  put(to, row->help);
+  if (row->preset) {
+    fputs(" (default ", to);
+    put(to, row->preset);
+    fputc(')', to);
+  }
+  fputc('\n', to);
+}
+
+static void put_entry(FILE *to, const char *head, const char *text) {
+  fputs(".TP\n.B ", to);
+  put(to, head);
+  fputc('\n', to);
+  put(to, text);
+  fputc('\n', to);
+}
+
+static void put_examples(FILE *to, const struct cli_command_row *row) {
+  fputs(".SH EXAMPLES\n", to);
+  for (size_t i = 0; i < CLI_EXAMPLES; i++) {
+    fputs(".TP\n", to);
+    put(to, row->example[i].line);
+    fputc('\n', to);
+    put(to, row->example[i].why);
+    fputc('\n', to);
+  }
+}
+
+static void put_command_page(FILE *to, enum cli_command c) {
+  const struct cli_command_row *row = cli_command_row(c);
+  char name[64];
+  snprintf(name, sizeof name, "weir-%s", row->name);
+  put_head(to, name, row->summary);
+  fprintf(to, ".SH SYNOPSIS\n.B weir %s\n", row->name);
+  put(to, row->operands);
+  fputs(" [options]\n.SH DESCRIPTION\n", to);
+  put_sentences(to, row->about);
+  fputs(".SH OPTIONS\n", to);
+  for (uint32_t g = 0; g < CLI_GROUPS; g++) {
+    if (!help_group_used(g, c)) continue;
+    if (g != CLI_OWN) fprintf(to, ".SS %s\n", help_group_title(g));
+    for (uint32_t o = 0; o < CLI_OPTIONS; o++)
+      if (cli_option_row(o)->group == g && cli_option_belongs(o, c)) put_option(to, o);
+  }
+  put_examples(to, row);
+  fputs(".SH EXIT STATUS\nSee\n.BR weir (1).\n.SH SEE ALSO\n.BR weir (1)\n", to);
+}
+
+static void put_main_page(FILE *to) {
+  put_head(to, "weir", "transform ONNX models that are larger than memory");
+  fputs(".SH SYNOPSIS\n.B weir\n.I command\n[operands] [options]\n.SH DESCRIPTION\n", to);
+  put_sentences(to, help_what_weir_is);
+  fputs("Each command has a page of its own.\n.SH COMMANDS\n", to);
+  for (uint32_t c = 0; c < CLI_COMMANDS; c++)
+    put_entry(to, cli_command_row(c)->name, cli_command_row(c)->summary);
+  fputs(".SH OPTIONS\n", to);
+  put_entry(to, "--help", "the commands; after a command, its options and two examples");
+  put_entry(to, "--version", "versions of weir and its libraries, instruction set, I/O engine");
+  fputs(".SH ENVIRONMENT\n", to);
+  put_entry(to, "NO_COLOR", "if set and not empty, messages on a terminal are not coloured");
+  fputs(".SH EXIT STATUS\n", to);
+  int code;
+  const char *meaning;
+  for (uint32_t k = 0; help_exit_code(k, &code, &meaning); k++) {
+    char number[16];
+    snprintf(number, sizeof number, "%d", code);
+    put_entry(to, number, meaning);
+  }
+  fputs(".SH SEE ALSO\n", to);
+  for (uint32_t c = 0; c < CLI_COMMANDS; c++)
+    fprintf(to, ".BR weir\\-%s (1)%s\n", cli_command_row(c)->name, c + 1 < CLI_COMMANDS ? "," : "");
+}
+
+static int write_page(const char *folder, enum cli_command c, struct err *err) {
+  char path[4096];
+  const char *dash = c < CLI_COMMANDS ? "-" : "";
+  const char *name = c < CLI_COMMANDS ? cli_command_row(c)->name : "";
+  int n = snprintf(path, sizeof path, "%s/weir%s%s.1", folder, dash, name);
+  if (n < 0 || (size_t)n >= sizeof path)
+    return err_set(err, ERR_USAGE, "'%s' is too long a path", quote_str(folder).s);
+  FILE *to = fopen(path, "we");
+  if (!to) return err_errno(err, errno, ERR_IO, "'%s' cannot be written", quote_str(path).s);
+  if (c < CLI_COMMANDS)
+    put_command_page(to, c);
+  else
+    put_main_page(to);
+  bool failed = ferror(to) != 0;
+  if (fclose(to) != 0) failed = true;
+  if (failed) return err_errno(err, errno, ERR_IO, "'%s' cannot be written", quote_str(path).s);
+  return 0;
+}
+
+int manpage_write_all(const char *folder, struct err *err) {
+  for (uint32_t c = 0; c <= CLI_COMMANDS; c++)
+    if (write_page(folder, c, err) < 0) return -1;
+  return 0;
+}

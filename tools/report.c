@@ -1,0 +1,209 @@
+// The one place that prints to people. Its state is what cannot be anything but global: the process's
+// terminal, and whether a bar stands on its last line.
+//
+//   writing   42 %  1.02 GB of 2.44 GB  1.21 GB/s  0:01 left  encoder.layers.3.conv.weight
+//
+// A bar is one line, cut to the terminal's width and redrawn behind a carriage return; whoever prints
+// a message takes it away first. Rates and remaining times are of this process: they never reach a
+// file that weir writes.
+#include "report.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct {
+  bool quiet, colour, bar, lines;
+  bool bar_shown;
+  const char *label;
+  double began, last; // seconds, of the work and of its last line
+} talk;
+
+static double now_seconds(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+void report_open(bool quiet, bool progress) {
+  const char *term = getenv("TERM"), *no_colour = getenv("NO_COLOR");
+  bool screen = isatty(STDERR_FILENO) && term && *term && strcmp(term, "dumb") != 0;
+  talk.quiet = quiet;
+  talk.colour = screen && !(no_colour && *no_colour);
+  talk.bar = screen && !quiet;
+  talk.lines = progress && !screen;
+}
+
+static void clear_bar(void) {
+  if (!talk.bar_shown) return;
+  fputs("\r\033[K", stderr);
+  talk.bar_shown = false;
+}
+
+// ---- messages -------------------------------------------------------------------------------------
+
+static void put_prefix(const char *word, const char *colour) {
+  clear_bar();
+  if (talk.colour)
+    fprintf(stderr, "\033[1mweir:\033[0m %s%s\033[0m ", colour, word);
+  else
+    fprintf(stderr, "weir: %s ", word);
+}
+
+static void put_hint(const char *hint) {
+  clear_bar();
+  fprintf(stderr, talk.colour ? "\033[36mhint:\033[0m %s\n" : "hint: %s\n", hint);
+}
+
+void report_error(const struct err *err) {
+  put_prefix("error:", "\033[1;31m");
+  fprintf(stderr, "%s\n", err->msg);
+  if (err->hint[0]) put_hint(err->hint);
+}
+
+void report_warning(const char *fmt, ...) {
+  if (talk.quiet) return;
+  va_list ap;
+  put_prefix("warning:", "\033[1;33m");
+  va_start(ap, fmt);
+  vfprintf(stderr, fmt, ap);
+  va_end(ap);
+  fputc('\n', stderr);
+}
+
+void report_notice(const char *fmt, ...) {
+  if (talk.quiet) return;
+  va_list ap;
+  clear_bar();
+  fputs("weir: ", stderr);
+  va_start(ap, fmt);
+  vfprintf(stderr, fmt, ap);
+  va_end(ap);
+  fputc('\n', stderr);
+}
+
+void report_hint(const char *fmt, ...) {
+  if (talk.quiet) return;
+  char text[1024];
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  put_hint(text);
+}
+
+// ---- progress -------------------------------------------------------------------------------------
+
+void report_begin(const char *label) {
+  talk.label = label;
+  talk.began = talk.last = now_seconds();
+}
+
+static size_t screen_columns(void) {
+  struct winsize w;
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col >= 20) return w.ws_col;
+  return 80;
+}
+
+// The line of a tick, without end or control characters.
+static void format_tick(char *line, size_t room, uint64_t done, uint64_t total, const char *what) {
+  double seconds = now_seconds() - talk.began;
+  double part = total ? (double)done / (double)total : 1;
+  size_t n = (size_t)snprintf(line, room, "%-9s %3.0f %%  %s of %s", talk.label ? talk.label : "",
+                              part * 100, quote_bytes(done).s, quote_bytes(total).s);
+  // A rate means something once there is a little of it.
+  if (seconds > 0.5 && done > 0 && n < room)
+    n += (size_t)snprintf(line + n, room - n, "  %s/s",
+                          quote_bytes((uint64_t)((double)done / seconds)).s);
+  if (seconds > 0.5 && part > 0.01 && part < 1 && n < room) {
+    uint64_t left = (uint64_t)(seconds / part * (1 - part));
+    n += (size_t)snprintf(line + n, room - n, "  %llu:%02u left", (unsigned long long)(left / 60),
+                          (unsigned)(left % 60));
+  }
+  if (what && n < room) snprintf(line + n, room - n, "  %s", quote_str(what).s);
+}
+
+// Cuts text to so many characters; a cut never goes through one.
+static void cut_to_columns(char *line, size_t columns) {
+  for (char *at = line; *at; at++) {
+    bool begins = ((unsigned char)*at & 0xc0) != 0x80;
+    if (begins && columns-- == 0) {
+      *at = '\0';
+      return;
+    }
+  }
+}
+
+void report_tick(void *ctx, uint64_t done, uint64_t total, const char *what) {
+  (void)ctx;
+  if (talk.quiet) return;
+  char line[512];
+  if (talk.bar) {
+    format_tick(line, sizeof line, done, total, what);
+    cut_to_columns(line, screen_columns() - 1);
+    fprintf(stderr, "\r%s\033[K", line);
+    talk.bar_shown = true;
+    return;
+  }
+  double now = now_seconds();
+  bool last = talk.lines && done == total;
+  if (!last && now - talk.last < (talk.lines ? 1 : 10)) return;
+  talk.last = now;
+  format_tick(line, sizeof line, done, total, what);
+  fprintf(stderr, "weir: %s\n", line);
+}
+
+void report_tick_bytes(void *ctx, uint64_t done, uint64_t total) {
+  report_tick(ctx, done, total, NULL);
+}
+
+void report_end(void) {
+  clear_bar();
+}
+
+struct quoted report_size(uint64_t bytes) {
+  struct quoted q = quote_bytes(bytes);
+  size_t n = strlen(q.s);
+  if (bytes >= 1000) snprintf(q.s + n, sizeof q.s - n, " (%llu bytes)", (unsigned long long)bytes);
+  return q;
+}
+
+// ---- standard output ------------------------------------------------------------------------------
+
+static int stdout_errno; // of the first write that failed
+
+static void look_at_stdout(bool failed) {
+  if (failed && stdout_errno == 0) stdout_errno = errno ? errno : EIO;
+}
+
+bool report_stdout_alive(void) {
+  look_at_stdout(ferror(stdout) != 0);
+  return stdout_errno == 0;
+}
+
+void report_json_flush(struct json_out *j) {
+  if (j->n > 0 && stdout_errno == 0) {
+    errno = 0;
+    look_at_stdout(fwrite(j->text, 1, j->n, stdout) != j->n);
+  }
+  j->n = 0;
+}
+
+void report_json_end(struct json_out *j) {
+  report_json_flush(j);
+  if (stdout_errno == 0) fputc('\n', stdout);
+  json_done(j);
+}
+
+int report_close(struct err *err) {
+  errno = 0;
+  bool failed = ferror(stdout) != 0;
+  if (fflush(stdout) != 0) failed = true;
+  look_at_stdout(failed);
+  if (stdout_errno == 0 || stdout_errno == EPIPE) return 0;
+  return err_errno(err, stdout_errno, ERR_IO, "standard output cannot be written");
+}

@@ -1,0 +1,47 @@
+// Versions come from the build (pkg-config), because a library's header belongs to the one room that
+// uses it, and liburing has no version in its header before 2.4. The system may have replaced a
+// shared library since: the words "built with" are meant.
+#include "version.h"
+
+#include "io.h"
+#include "kernels.h"
+
+#if !defined WEIR_VERSION || !defined WEIR_DATE
+#error "WEIR_VERSION and WEIR_DATE are set by the build"
+#endif
+#ifndef WEIR_LIBCRYPTO
+#define WEIR_LIBCRYPTO "(unknown version)"
+#endif
+#ifndef WEIR_LIBURING
+#define WEIR_LIBURING "(unknown version)"
+#endif
+#ifndef WEIR_PROTOBUF_C
+#define WEIR_PROTOBUF_C "(unknown version)"
+#endif
+#ifndef WEIR_CJSON
+#define WEIR_CJSON "(unknown version)"
+#endif
+
+const char *version_number(void) {
+  return WEIR_VERSION;
+}
+
+const char *version_date(void) {
+  return WEIR_DATE;
+}
+
+void version_print(FILE *to) {
+  fprintf(to, "weir %s\n", version_number());
+  fprintf(to, "built with libcrypto %s, liburing %s, protobuf-c %s, cJSON %s\n", WEIR_LIBCRYPTO,
+          WEIR_LIBURING, WEIR_PROTOBUF_C, WEIR_CJSON);
+  fprintf(to, "instruction set: %s\n", kernels_isa_name());
+  enum io_mode mode = IO_AUTO;
+  char note[512] = "";
+  struct err err = {0};
+  if (io_choose(&mode, note, sizeof note, &err) < 0) {
+    fprintf(to, "engine: none (%s)\n", err.msg);
+    return;
+  }
+  fprintf(to, "engine: %s%s%s%s\n", io_mode_name(mode), note[0] ? " (" : "", note,
+          note[0] ? ")" : "");
+}

@@ -1,0 +1,17 @@
+// Which weir this is, and what it was built with.
+#ifndef WEIR_VERSION_H
+#define WEIR_VERSION_H
+
+#include <stdio.h>
+
+// "0.1.0": what manifests and --version name.
+const char *version_number(void);
+
+// "2026-11-21": when that version was made, for manual pages; changes only with it.
+const char *version_date(void);
+
+// `weir --version`: "weir 0.1.0", then a line each for the libraries, the instruction set whose
+// kernels run here, and the engine that --io auto takes here.
+void version_print(FILE *to);
+
+#endif
