@@ -62,8 +62,8 @@ AVX2_INLINE __m128i round_odd(__m256d x) {
                              _mm256_and_pd(x, _mm256_castsi256_pd(magnitude)), _CMP_GT_OQ);
   // The masks of four doubles as four dwords of all ones or zeros.
   const __m256i even = _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6);
-  __m128i cut = _mm256_castsi256_si128(
-      _mm256_permutevar8x32_epi32(_mm256_castpd_si256(inexact), even));
+  __m128i cut =
+      _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(_mm256_castpd_si256(inexact), even));
   __m128i too_far =
       _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(_mm256_castpd_si256(up), even));
   __m128i truncated = _mm_add_epi32(_mm_castps_si128(nearest), too_far); // minus one unit if up

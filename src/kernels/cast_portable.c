@@ -74,14 +74,14 @@ static inline __attribute__((always_inline)) uint64_t widen(uint64_t x, struct f
 }
 
 // Loads and stores go through memcpy: buffers need no alignment.
-#define CAST(name, in_type, out_type, convert, from, to)                                          \
-  void name(void *out, const void *in, size_t n) {                                                \
-    for (size_t i = 0; i < n; i++) {                                                              \
-      in_type x;                                                                                  \
-      memcpy(&x, (const uint8_t *)in + i * sizeof x, sizeof x);                                   \
-      out_type y = (out_type)convert(x, from, to);                                                \
-      memcpy((uint8_t *)out + i * sizeof y, &y, sizeof y);                                        \
-    }                                                                                             \
+#define CAST(name, in_type, out_type, convert, from, to)                                           \
+  void name(void *out, const void *in, size_t n) {                                                 \
+    for (size_t i = 0; i < n; i++) {                                                               \
+      in_type x;                                                                                   \
+      memcpy(&x, (const uint8_t *)in + i * sizeof x, sizeof x);                                    \
+      out_type y = (out_type)convert(x, from, to);                                                 \
+      memcpy((uint8_t *)out + i * sizeof y, &y, sizeof y);                                         \
+    }                                                                                              \
   }
 CAST(cast_f32_f16_portable, uint32_t, uint16_t, narrow, f32, f16)
 CAST(cast_f32_bf16_portable, uint32_t, uint16_t, narrow, f32, bf16)

@@ -9,6 +9,7 @@
 // kernels_mask is for tests and for `--cpu`-like switches before any thread runs: every variant
 // gives the same bytes, so masking shows in time only.
 #include "kernels.h"
+
 #include "kernels_table.h"
 
 #include <assert.h>
@@ -43,10 +44,10 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 struct kernels_table kernels_choose(uint32_t features) {
   struct kernels_table t = {0};
-#define KERNEL(family, variant, needs)                                                            \
-  if ((features & (uint32_t)(needs)) == (uint32_t)(needs)) {                                      \
-    t.family = family##_##variant;                                                                \
-    t.isa = #variant;                                                                             \
+#define KERNEL(family, variant, needs)                                                             \
+  if ((features & (uint32_t)(needs)) == (uint32_t)(needs)) {                                       \
+    t.family = family##_##variant;                                                                 \
+    t.isa = #variant;                                                                              \
   }
 #include "kernels.def"
 #undef KERNEL

@@ -9,9 +9,10 @@
 
 // Instruction set features, as a mask, so that tests can take some away.
 enum kernels_feature { KERNELS_AVX2 = 1, KERNELS_AVX512 = 2, KERNELS_NEON = 4 };
-uint32_t kernels_features(void);            // what this machine has, less what was masked
-void kernels_mask(uint32_t features);       // only these (and what the machine has) from now on; not thread-safe
-const char *kernels_isa_name(void);         // "avx512", "avx2", "neon", "portable"
+uint32_t kernels_features(void); // what this machine has, less what was masked
+void kernels_mask(
+    uint32_t features); // only these (and what the machine has) from now on; not thread-safe
+const char *kernels_isa_name(void); // "avx512", "avx2", "neon", "portable"
 
 // out[c * out_stride + r] = in[r * in_stride + c] for r < rows, c < cols; elements of `width` bytes
 // (1, 2, 4, 8, 16), strides in elements.

@@ -31,14 +31,14 @@ void transpose_portable(void *out, const void *in, const struct transpose_shape 
 void transpose_avx2(void *out, const void *in, const struct transpose_shape *shape);
 void transpose_neon(void *out, const void *in, const struct transpose_shape *shape);
 
-#define KERNELS_CASTS(isa)                                                                        \
-  void cast_f32_f16_##isa(void *out, const void *in, size_t n);                                   \
-  void cast_f32_bf16_##isa(void *out, const void *in, size_t n);                                  \
-  void cast_f16_f32_##isa(void *out, const void *in, size_t n);                                   \
-  void cast_bf16_f32_##isa(void *out, const void *in, size_t n);                                  \
-  void cast_f64_f32_##isa(void *out, const void *in, size_t n);                                   \
-  void cast_f32_f64_##isa(void *out, const void *in, size_t n);                                   \
-  void cast_f64_f16_##isa(void *out, const void *in, size_t n);                                   \
+#define KERNELS_CASTS(isa)                                                                         \
+  void cast_f32_f16_##isa(void *out, const void *in, size_t n);                                    \
+  void cast_f32_bf16_##isa(void *out, const void *in, size_t n);                                   \
+  void cast_f16_f32_##isa(void *out, const void *in, size_t n);                                    \
+  void cast_bf16_f32_##isa(void *out, const void *in, size_t n);                                   \
+  void cast_f64_f32_##isa(void *out, const void *in, size_t n);                                    \
+  void cast_f32_f64_##isa(void *out, const void *in, size_t n);                                    \
+  void cast_f64_f16_##isa(void *out, const void *in, size_t n);                                    \
   void cast_f64_bf16_##isa(void *out, const void *in, size_t n)
 KERNELS_CASTS(portable);
 KERNELS_CASTS(avx2);

@@ -76,7 +76,8 @@ AVX2_INLINE void squares(uint8_t *out, size_t out_step, const uint8_t *in, size_
   const size_t n = LANE / width, tall = LINE / width;
   for (size_t c = 0; c < cols; c += n)
     for (size_t r = 0; r < tall; r += 2 * n)
-      square(out + c * out_step + r * width, out_step, in + r * in_step + c * width, in_step, width);
+      square(out + c * out_step + r * width, out_step, in + r * in_step + c * width, in_step,
+             width);
 }
 
 AVX2_INLINE void copy_block(uint8_t *block, const uint8_t *in, size_t in_step, size_t rows) {

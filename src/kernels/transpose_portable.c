@@ -29,9 +29,8 @@ static inline __attribute__((always_inline)) void block(uint8_t *out, const uint
       memcpy(out + (c * s->out_stride + r) * width, in + (r * s->in_stride + c) * width, width);
 }
 
-static inline __attribute__((always_inline)) void blocks(uint8_t *out, const uint8_t *in,
-                                                         const struct transpose_shape *s,
-                                                         size_t width) {
+static inline __attribute__((always_inline)) void
+blocks(uint8_t *out, const uint8_t *in, const struct transpose_shape *s, size_t width) {
   size_t side = width < LINE / 8 ? LINE / width : 8;
   for (size_t r = 0; r < s->rows; r += side)
     for (size_t c = 0; c < s->cols; c += side)

@@ -26,6 +26,7 @@ void model_free(struct model *m) {
   FREE_TABLE(refs);
   FREE_TABLE(attrs);
   FREE_TABLE(values);
+  FREE_TABLE(name_values);
   FREE_TABLE(value_slots);
   FREE_TABLE(tensors);
   FREE_TABLE(pieces);

@@ -236,6 +236,11 @@ struct model_rest {
   struct place at;
 };
 
+// An entry of the hash table of names: the name's id (NO_ID: free) and its hash.
+struct model_name_slot {
+  uint32_t id, hash;
+};
+
 // Every table: rows, how many, capacity (for table_grow).
 #define MODEL_TABLE(type, name) \
   type *name;                   \
@@ -248,15 +253,17 @@ struct model {
   // names: interned strings; id order is order of first appearance
   uint8_t *name_bytes;
   size_t name_bytes_n, name_bytes_cap;
-  MODEL_TABLE(uint64_t, name_at);    // offset of name id in name_bytes; NUL behind each
-  MODEL_TABLE(uint32_t, name_slots); // hash table of name ids (n = slots, a power of two)
+  MODEL_TABLE(uint32_t, name_at);    // offset of name id in name_bytes; NUL behind each
+  MODEL_TABLE(struct model_name_slot, name_slots); // hash table (n = slots, a power of two)
   uint32_t empty;                    // id of ""
 
   MODEL_TABLE(struct model_node, nodes);
   MODEL_TABLE(struct model_ref, refs);
   MODEL_TABLE(struct model_attr, attrs);
   MODEL_TABLE(struct model_value, values);
-  MODEL_TABLE(uint32_t, value_slots); // hash table (graph, name) -> value id
+  MODEL_TABLE(uint32_t, name_values); // by name id: a value of that name, or NO_ID (model_values.c)
+  MODEL_TABLE(uint32_t, value_slots); // hash table (graph, name) -> value id, for the others
+  uint32_t n_extra_values;            // entries in it
   MODEL_TABLE(struct model_tensor, tensors);
   MODEL_TABLE(struct piece, pieces);
   MODEL_TABLE(uint32_t, piece_counts); // of tensors with n_pieces == UINT16_MAX: tensor id, count pairs

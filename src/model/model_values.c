@@ -1,11 +1,12 @@
-// Values: one row per (graph, name), found through a hash table, and the lists of their uses.
+// Values: one row per (graph, name), found by name, and the lists of their uses.
 //
-//   value_slots   open addressing, linear probing, at most 3/4 full; NO_ID: free
+//   name_values   by name id: the value of that name, in whichever graph had it first; NO_ID: none;
+//                 ELSEWHERE: that one left, but other graphs may have one
+//   value_slots   the others: open addressing by (graph, name), linear probing, at most 3/4 full
 //
-// Name ids are dense and follow the file, so names used together have neighbouring ids. The hash
-// keeps runs of 16 of them together: a slot table of 4-byte ids then serves them from one cache
-// line, which is what makes a million lookups cheap. Blocks land at random, so graphs with the same
-// names do not pile up on each other.
+// Names are nearly always used in one graph, so nearly every question is answered by one look at
+// name_values; a model with one graph has no slots at all. Name ids follow the file, which makes
+// those looks almost sequential.
 //
 // A dead value leaves the table (its name is free again). Removal moves later entries of the run
 // back instead of leaving a mark, so lookups never slow down.
@@ -15,10 +16,11 @@
 
 #include <assert.h>
 
+#define ELSEWHERE (NO_ID - 1)
+
 static uint32_t home_slot(const struct model *m, uint32_t graph, uint32_t name) {
-  uint64_t x = ((uint64_t)graph << 32 | name >> 4) * 0x9e3779b97f4a7c15u;
-  x ^= x >> 32;
-  return ((uint32_t)x << 4 | (name & 15)) & (m->n_value_slots - 1);
+  uint64_t x = ((uint64_t)graph << 32 | name) * 0x9e3779b97f4a7c15u;
+  return (uint32_t)(x >> 32) & (m->n_value_slots - 1);
 }
 
 static bool is_value(const struct model *m, uint32_t id, uint32_t graph, uint32_t name) {
@@ -26,6 +28,8 @@ static bool is_value(const struct model *m, uint32_t id, uint32_t graph, uint32_
 }
 
 uint32_t model_value_in(const struct model *m, uint32_t graph, uint32_t name) {
+  const uint32_t first = name < m->n_name_values ? m->name_values[name] : NO_ID;
+  if (first == NO_ID || (first != ELSEWHERE && m->values[first].graph == graph)) return first;
   if (m->n_value_slots == 0) return NO_ID;
   const uint32_t mask = m->n_value_slots - 1;
   uint32_t at = home_slot(m, graph, name);
@@ -45,22 +49,50 @@ uint32_t model_lookup(const struct model *m, uint32_t graph, uint32_t name) {
 
 static void put_slot(struct model *m, uint32_t value) {
   uint32_t at = home_slot(m, m->values[value].graph, m->values[value].name);
-  while (m->value_slots[at] != NO_ID) at = (at + 1) & (m->n_value_slots - 1);
+  while (m->value_slots[at] != NO_ID)
+    at = (at + 1) & (m->n_value_slots - 1);
   m->value_slots[at] = value;
 }
 
-static void refill_slots(struct model *m, uint32_t n) {
-  table_free(m->value_slots, m->value_slots_cap, sizeof *m->value_slots);
+static void grow_slots(struct model *m) {
+  const uint32_t old_n = m->n_value_slots, n = old_n ? old_n * 2 : 64;
+  const size_t old_cap = m->value_slots_cap;
+  uint32_t *old = m->value_slots;
+  assert(n != 0);
   m->value_slots_cap = 0;
   m->value_slots = table_grow(NULL, &m->value_slots_cap, n, sizeof *m->value_slots);
   m->n_value_slots = n;
   memset(m->value_slots, 0xff, (size_t)n * sizeof *m->value_slots);
-  for (uint32_t id = 0; id < m->n_values; id++)
-    if (!(m->values[id].flags & VALUE_DEAD)) put_slot(m, id);
+  for (uint32_t i = 0; i < old_n; i++)
+    if (old[i] != NO_ID) put_slot(m, old[i]);
+  table_free(old, old_cap, sizeof *old);
+}
+
+static void grow_names(struct model *m, uint32_t name) {
+  if (name < m->n_name_values) return;
+  m->name_values = table_grow(m->name_values, &m->name_values_cap, (size_t)name + 1,
+                              sizeof *m->name_values);
+  memset(m->name_values + m->n_name_values, 0xff,
+         (name + 1 - m->n_name_values) * sizeof *m->name_values);
+  m->n_name_values = name + 1;
+}
+
+// Makes the row findable under its (graph, name), which is free.
+static void enter(struct model *m, uint32_t value) {
+  const uint32_t name = m->values[value].name;
+  grow_names(m, name);
+  if (m->name_values[name] >= ELSEWHERE) {
+    m->name_values[name] = value;
+    return;
+  }
+  if (m->n_extra_values >= m->n_value_slots / 4 * 3) grow_slots(m);
+  m->n_extra_values++;
+  put_slot(m, value);
 }
 
 // Takes the entry of `value` out; entries behind it that it had pushed on move back.
 static void drop_slot(struct model *m, uint32_t value) {
+  m->n_extra_values--;
   const uint32_t mask = m->n_value_slots - 1;
   uint32_t hole = home_slot(m, m->values[value].graph, m->values[value].name);
   while (m->value_slots[hole] != value) {
@@ -78,13 +110,13 @@ static void drop_slot(struct model *m, uint32_t value) {
   m->value_slots[hole] = NO_ID;
 }
 
+static void leave(struct model *m, uint32_t value) {
+  uint32_t *first = &m->name_values[m->values[value].name];
+  if (*first != value) drop_slot(m, value);
+  else *first = m->n_extra_values > 0 ? ELSEWHERE : NO_ID;
+}
+
 uint32_t model_add_value(struct model *m, uint32_t graph, uint32_t name) {
-  if (m->n_value_slots == 0) {
-    refill_slots(m, 128);
-  } else if (m->n_values >= m->n_value_slots / 4 * 3) {
-    assert(m->n_value_slots < 1u << 31);
-    refill_slots(m, m->n_value_slots * 2);
-  }
   const uint32_t id = MODEL_ADD(m, values, 1);
   m->values[id] = (struct model_value){.name = name,
                                        .graph = graph,
@@ -92,20 +124,20 @@ uint32_t model_add_value(struct model *m, uint32_t graph, uint32_t name) {
                                        .first_use = NO_ID,
                                        .info = NO_ID,
                                        .kind = VALUE_UNDEFINED};
-  put_slot(m, id);
+  enter(m, id);
   return id;
 }
 
 void model_rename_value(struct model *m, uint32_t value, uint32_t name) {
-  drop_slot(m, value);
+  leave(m, value);
   m->values[value].name = name;
-  put_slot(m, value);
+  enter(m, value);
 }
 
 void model_kill_value(struct model *m, uint32_t value) {
   struct model_value *v = &m->values[value];
   assert(v->first_use == NO_ID && v->n_graph_outputs == 0 && !(v->flags & VALUE_DEAD));
-  drop_slot(m, value);
+  leave(m, value);
   v->flags |= VALUE_DEAD;
   v->kind = VALUE_UNDEFINED;
   v->def = NO_ID;
@@ -115,7 +147,7 @@ void model_revive_value(struct model *m, uint32_t value) {
   struct model_value *v = &m->values[value];
   assert(v->flags & VALUE_DEAD && model_value_in(m, v->graph, v->name) == NO_ID);
   v->flags = 0;
-  put_slot(m, value);
+  enter(m, value);
 }
 
 struct span model_value_name(const struct model *m, uint32_t value) {

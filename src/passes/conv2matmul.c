@@ -425,9 +425,9 @@ static void report(struct rewriting *w, const struct site *s) {
 static uint32_t collect(const struct rewriting *w, uint32_t graph, struct site **sites,
                         size_t *cap) {
   const struct model *m = w->env->m;
-  uint32_t n = 0, index = 0;
+  uint32_t n = 0, index = 0, conv = model_find_name(m, span_str("Conv"));
   for (uint32_t i = m->graphs[graph].first_node; i != NO_ID; i = m->nodes[i].next, index++) {
-    if (!conv2matmul_looks_at(m, i, w->options)) continue;
+    if (m->nodes[i].op_type != conv || !conv2matmul_looks_at(m, i, w->options)) continue;
     *sites = table_grow(*sites, cap, (size_t)n + 1, sizeof **sites);
     (*sites)[n++] = (struct site){i, index};
   }

@@ -67,7 +67,8 @@ int budget_split(struct budget *b, uint64_t memory, uint32_t jobs, uint32_t usef
   // Workers without a unit to make would hold memory for nothing.
   if (b->jobs > useful && useful > 0) b->jobs = useful;
   const uint64_t share = memory / b->jobs;
-  choose_tiles(b, max_u64(share * 2 / 5, 2 * TILES_MIN * TILE_MIN));
+  const uint64_t room = max_u64(share * 2 / 5, 2 * TILES_MIN * TILE_MIN);
+  choose_tiles(b, min_u64(room, share - FIXED - EVAL_MIN));
   b->window_bytes = b->tiles * b->tile_bytes;
   b->eval_bytes = (size_t)(share - FIXED - 2 * b->window_bytes);
   assert(b->eval_bytes >= EVAL_MIN);

@@ -379,7 +379,6 @@ static void close_loader(struct loader *l) {
   wire_close(&l->w);
   free_frames(l);
   arena_free(&l->scratch);
-  table_free(l->latest, l->latest_cap, sizeof *l->latest);
   LIST_FREE(&l->function_opsets);
   LIST_FREE(&l->elided);
   LIST_FREE(&l->bytes);
@@ -434,8 +433,7 @@ static int load_all(struct loader *l) {
   m->loaded_values = m->n_values;
   m->loaded_tensors = m->n_tensors;
   m->loaded_infos = m->n_infos;
-  if (note_size(l)) return -1;
-  return load_check_structure(m, l->options.faults, l->err);
+  return note_size(l);
 }
 
 int load_model(struct model *m, struct sources *s, const struct load_options *options,
@@ -445,5 +443,5 @@ int load_model(struct model *m, struct sources *s, const struct load_options *op
   open_loader(&l);
   const int rc = load_all(&l);
   close_loader(&l);
-  return rc;
+  return rc ? rc : load_check_structure(m, l.options.faults, err);
 }

@@ -10,26 +10,9 @@
 
 // ---- values by name ---------------------------------------------------------------------------------
 
-// l->latest answers most questions without the hash table: names are nearly always used in one graph.
-static void grow_latest(struct loader *l) {
-  if (l->n_latest >= l->m->n_name_at) return;
-  l->latest = table_grow(l->latest, &l->latest_cap, l->m->n_name_at, sizeof *l->latest);
-  memset(l->latest + l->n_latest, 0xff, (l->latest_cap - l->n_latest) * sizeof *l->latest);
-  l->n_latest = (uint32_t)min_u64(l->latest_cap, UINT32_MAX);
-}
-
-uint32_t load_find_value(struct loader *l, uint32_t graph, uint32_t name) {
-  grow_latest(l);
-  const uint32_t value = l->latest[name];
-  if (value == NO_ID || l->m->values[value].graph == graph) return value;
-  return model_value_in(l->m, graph, name);
-}
-
 uint32_t load_value(struct loader *l, uint32_t graph, uint32_t name) {
-  uint32_t value = load_find_value(l, graph, name);
-  if (value == NO_ID) value = model_add_value(l->m, graph, name);
-  l->latest[name] = value;
-  return value;
+  const uint32_t value = model_value_in(l->m, graph, name);
+  return value == NO_ID ? model_add_value(l->m, graph, name) : value;
 }
 
 // ---- beginnings -------------------------------------------------------------------------------------
@@ -131,7 +114,7 @@ int load_begin(struct loader *l, const struct wire_field *wf) {
 static int take_dims(struct loader *l, const struct decoded_info *d, struct model_info *row) {
   struct model *m = l->m;
   if (!d->is_shaped) return 0;
-  const struct place_text place = place_text("value", d->name, row->src.off);
+  const struct tensor_name who = {d->name, row->src.off};
   if (d->n_dims > RANK_MAX)
     return load_fault(l, FAULT_ERROR, place.s, "its type has %llu dims; at most %d are allowed",
                       (unsigned long long)d->n_dims, RANK_MAX);
@@ -314,9 +297,9 @@ static int end_sparse(struct loader *l, struct frame *f) {
   struct model *m = l->m;
   struct frame *around = frame_above(l);
   if (load_room(l, m->n_sparses, 1, "sparse tensors")) return -1;
-  const struct place_text place = place_text("sparse tensor", span_of(NULL, 0), f->start);
   if ((f->values == NO_ID || f->indices == NO_ID) &&
-      load_fault(l, FAULT_ERROR, place.s, "has no %s", f->values == NO_ID ? "values" : "indices"))
+      load_fault(l, FAULT_ERROR, place_text("sparse tensor", span_of(NULL, 0), f->start).s,
+                 "has no %s", f->values == NO_ID ? "values" : "indices"))
     return -1;
   const uint32_t id = MODEL_ADD(m, sparses, 1);
   m->sparses[id] = (struct model_sparse){f->values, f->indices, frame_place(f)};

@@ -129,11 +129,11 @@ static void set_raw(struct payload *p, const struct wire_field *wf) {
 // ---- the door ---------------------------------------------------------------------------------------
 
 static bool is_raw(const struct schema_field *field) {
-  return field->form == FORM_BYTES && strcmp(field->name, "raw_data") == 0;
+  return field->form == FORM_BYTES && field->number == 9 && field->name[0] == 'r';
 }
 
 static bool is_string_attr(const struct schema_field *field) {
-  return field->form == FORM_BYTES && strcmp(field->name, "s") == 0;
+  return field->form == FORM_BYTES && field->number == 4;
 }
 
 static int record(struct loader *l, struct payload *p, const struct wire_field *wf,

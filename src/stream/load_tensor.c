@@ -16,7 +16,7 @@
 
 struct tensor_unit {
   struct model_tensor row;
-  struct place_text place;
+  struct tensor_name name;
   const struct payload *payload; // NULL: external
   struct external external;
   uint64_t elements;
@@ -28,10 +28,11 @@ static int check_dims(struct loader *l, const struct decoded_tensor *t, struct t
                       bool *good) {
   *good = false;
   if (t->n_dims > RANK_MAX)
-    return load_fault(l, FAULT_ERROR, u->place.s, "%llu dims; at most %d are allowed",
+    return load_fault(l, FAULT_ERROR, tensor_place(&u->name).s, "%llu dims; at most %d are allowed",
                       (unsigned long long)t->n_dims, RANK_MAX);
   if (!dims_product(t->dims, (uint32_t)t->n_dims, &u->elements))
-    return load_fault(l, FAULT_ERROR, u->place.s, "dims %s are negative, or their product overflows",
+    return load_fault(l, FAULT_ERROR, tensor_place(&u->name).s,
+                      "dims %s are negative, or their product overflows",
                       quote_dims(t->dims, (uint32_t)t->n_dims).s);
   *good = true;
   return 0;
@@ -41,12 +42,13 @@ static int check_dtype(struct loader *l, const struct decoded_tensor *t, struct 
                        bool *good) {
   *good = false;
   if (!dtype_known(t->data_type))
-    return load_fault(l, FAULT_ERROR, u->place.s, "data_type %d is no element type that weir knows",
-                      t->data_type);
+    return load_fault(l, FAULT_ERROR, tensor_place(&u->name).s,
+                      "data_type %d is no element type that weir knows", t->data_type);
   u->row.dtype = (uint8_t)t->data_type;
   if (u->row.dtype != DTYPE_STRING && !dtype_bytes(u->row.dtype, u->elements, &u->row.bytes))
-    return load_fault(l, FAULT_ERROR, u->place.s, "%llu elements of %s pass 2^63-1 bytes",
-                      (unsigned long long)u->elements, dtype_name(u->row.dtype));
+    return load_fault(l, FAULT_ERROR, tensor_place(&u->name).s,
+                      "%llu elements of %s pass 2^63-1 bytes", (unsigned long long)u->elements,
+                      dtype_name(u->row.dtype));
   *good = true;
   return 0;
 }
@@ -76,22 +78,21 @@ static int check_kind(struct loader *l, struct tensor_unit *u, bool *good) {
   const enum dtype dtype = u->row.dtype;
   *good = false;
   if (p->other)
-    return load_fault(l, FAULT_ERROR, u->place.s, "has both %s and %s", p->field->name,
-                      p->other->name);
+    return load_fault(l, FAULT_ERROR, tensor_place(&u->name).s, "has both %s and %s",
+                      p->field->name, p->other->name);
   const enum encoding encoding = payload_encoding(p);
   const bool raw = encoding == ENCODING_RAW;
   if (encoding != ENCODING_NONE &&
       (raw ? dtype == DTYPE_STRING : letter_of(p->field) != dtype_field(dtype)))
-    return load_fault(l, FAULT_ERROR, u->place.s, "its type %s cannot be stored in %s",
-                      dtype_name(dtype), p->field->name);
+    return load_fault(l, FAULT_ERROR, tensor_place(&u->name).s,
+                      "its type %s cannot be stored in %s", dtype_name(dtype), p->field->name);
   const uint64_t wanted = entries_wanted(u, encoding);
   if (p->entries != wanted)
-    return load_fault(l, FAULT_ERROR, u->place.s,
-                      "dims and type %s take %llu %s, but %s has %llu", dtype_name(dtype),
-                      (unsigned long long)(encoding == ENCODING_NONE ? u->row.bytes : wanted),
-                      raw || encoding == ENCODING_NONE ? "bytes" : "entries",
-                      encoding == ENCODING_NONE ? "it" : p->field->name,
-                      (unsigned long long)p->entries);
+    return load_fault(
+        l, FAULT_ERROR, tensor_place(&u->name).s, "dims and type %s take %llu %s, but %s has %llu",
+        dtype_name(dtype), (unsigned long long)(encoding == ENCODING_NONE ? u->row.bytes : wanted),
+        raw || encoding == ENCODING_NONE ? "bytes" : "entries",
+        encoding == ENCODING_NONE ? "it" : p->field->name, (unsigned long long)p->entries);
   *good = true;
   return 0;
 }
@@ -101,11 +102,11 @@ static int check_external(struct loader *l, const struct decoded_tensor *t, stru
   *good = false;
   u->row.flags |= TENSOR_EXTERNAL;
   if (f->payload.field && f->payload.entries)
-    return load_fault(l, FAULT_ERROR, u->place.s, "is EXTERNAL, but has %s too",
+    return load_fault(l, FAULT_ERROR, tensor_place(&u->name).s, "is EXTERNAL, but has %s too",
                       f->payload.field->name);
   if (u->row.dtype == DTYPE_STRING)
-    return load_fault(l, FAULT_ERROR, u->place.s, "strings cannot be external data");
-  return external_parse(l, t, u->place.s, u->row.bytes, &u->external, good);
+    return load_fault(l, FAULT_ERROR, tensor_place(&u->name).s, "strings cannot be external data");
+  return external_parse(l, t, &u->name, u->row.bytes, &u->external, good);
 }
 
 static int check_source(struct loader *l, const struct decoded_tensor *t, const struct frame *f,
@@ -113,9 +114,9 @@ static int check_source(struct loader *l, const struct decoded_tensor *t, const 
   if (t->data_location == 1) return check_external(l, t, u, f, good);
   *good = false;
   if (t->data_location != 0)
-    return load_fault(l, FAULT_ERROR, u->place.s, "data_location %d does not exist",
+    return load_fault(l, FAULT_ERROR, tensor_place(&u->name).s, "data_location %d does not exist",
                       t->data_location);
-  if (t->n_entries && load_fault(l, FAULT_WARNING, u->place.s,
+  if (t->n_entries && load_fault(l, FAULT_WARNING, tensor_place(&u->name).s,
                                  "its external_data is ignored: data_location is not EXTERNAL"))
     return -1;
   u->payload = &f->payload;
@@ -126,8 +127,7 @@ static int check_source(struct loader *l, const struct decoded_tensor *t, const 
 
 static bool is_small(const struct model_tensor *t) {
   if (t->dtype == DTYPE_STRING) return false;
-  return t->bytes <=
-         (uint64_t)(dtype_is_integer(t->dtype) ? SMALL_INTEGER_BYTES : SMALL_ANY_BYTES);
+  return t->bytes <= (uint64_t)(dtype_is_integer(t->dtype) ? SMALL_INTEGER_BYTES : SMALL_ANY_BYTES);
 }
 
 static void set_pieces(struct loader *l, struct model_tensor *t, uint32_t first, uint32_t n) {
@@ -165,9 +165,8 @@ static int take_external(struct loader *l, struct tensor_unit *u) {
   const struct external *x = &u->external;
   u->row.encoding = x->len ? ENCODING_RAW : ENCODING_NONE;
   const uint32_t id = MODEL_ADD(m, pieces, 1);
-  m->pieces[id] = (struct piece){.at = {.off = x->off, .len = x->len, .file = x->file},
-                                 .count = x->len,
-                                 .checkpoint = NO_ID};
+  m->pieces[id] = (struct piece){
+      .at = {.off = x->off, .len = x->len, .file = x->file}, .count = x->len, .checkpoint = NO_ID};
   set_pieces(l, &u->row, id, 1);
   return is_small(&u->row) && !l->options.no_external ? read_external(l, u) : 0;
 }
@@ -176,7 +175,7 @@ static int take_external(struct loader *l, struct tensor_unit *u) {
 static int own_value(struct loader *l, struct tensor_unit *u, uint32_t id) {
   struct model *m = l->m;
   if (u->row.name == m->empty)
-    return load_fault(l, FAULT_ERROR, u->place.s, "an initializer needs a name");
+    return load_fault(l, FAULT_ERROR, tensor_place(&u->name).s, "an initializer needs a name");
   const uint32_t value = load_value(l, u->row.graph, u->row.name);
   struct model_value *v = &m->values[value];
   m->tensors[id].owner = value;
@@ -233,7 +232,7 @@ static int check_unit(struct loader *l, const struct frame *f, const struct deco
   if (!*good) return 0;
   *good = false;
   if (t->has_segment)
-    return load_fault(l, FAULT_ERROR, u->place.s,
+    return load_fault(l, FAULT_ERROR, tensor_place(&u->name).s,
                       "has a segment: tensors stored in chunks are not supported");
   return check_source(l, t, f, u, good);
 }
@@ -242,7 +241,7 @@ int load_end_tensor(struct loader *l, struct frame *f) {
   struct decoded_tensor t;
   if (!decode_tensor(&l->scratch, frame_hollow(f), &t))
     return load_fatal(l, f->start, "the TensorProto does not decode");
-  struct tensor_unit u = {.place = place_text("tensor", t.name, f->start)};
+  struct tensor_unit u = {.name = {t.name, f->start}};
   bool shaped, good;
   start_row(l, f, &t, &u);
   if (check_unit(l, f, &t, &u, &shaped, &good)) return -1;

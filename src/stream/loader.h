@@ -88,9 +88,6 @@ struct loader {
   struct frame *frames;
   size_t frames_cap;
   uint32_t depth, n_frames;    // frames[depth] is the innermost
-  uint32_t *latest;            // by name id: the value last made of it, in any graph
-  size_t latest_cap;
-  uint32_t n_latest;
   LIST(struct model_opset) function_opsets;
   LIST(struct place) elided;   // payloads of the .onnx that were not materialized
   uint64_t elided_bytes;
@@ -141,6 +138,15 @@ struct place_text {
   char s[240];
 };
 struct place_text place_text(const char *what, struct span name, uint64_t start);
+// A tensor's, made into text only where a fault is reported: printing a name costs more than loading a
+// small tensor.
+struct tensor_name {
+  struct span name;
+  uint64_t start;
+};
+static inline struct place_text tensor_place(const struct tensor_name *t) {
+  return place_text("tensor", t->name, t->start);
+}
 
 // ---- rows -----------------------------------------------------------------------------------------
 
@@ -155,10 +161,8 @@ int load_end_attr(struct loader *l, struct frame *f);
 // Gives ids to the attributes that wait in a NODE or FUNCTION frame; `node` may be NO_ID.
 int load_flush_attrs(struct loader *l, struct frame *f, uint32_t node);
 
-// The value (graph, name), made if there is none. Names that load saw only.
+// The value (graph, name), made if there is none.
 uint32_t load_value(struct loader *l, uint32_t graph, uint32_t name);
-// The same without making it: NO_ID.
-uint32_t load_find_value(struct loader *l, uint32_t graph, uint32_t name);
 
 // A tensor of a Constant node's value_float(s), value_int(s), value_string(s).
 int load_constant_tensor(struct loader *l, uint32_t attr, const struct pending_attr *p);
@@ -192,7 +196,7 @@ struct external {
   uint64_t off, len;
 };
 // `bytes` is what dims and dtype ask for. *usable is false after a fault that a sink took.
-int external_parse(struct loader *l, const struct decoded_tensor *t, const char *place,
+int external_parse(struct loader *l, const struct decoded_tensor *t, const struct tensor_name *who,
                    uint64_t bytes, struct external *out, bool *usable);
 
 // ---- after the pass -------------------------------------------------------------------------------
