@@ -1,6 +1,6 @@
-// From bytes to names. The .onnx tells where its tensors lie, but only a whole one can be believed: if
-// a damaged range lies in it, nothing is said about tensors. Data files are not opened for this, since a
-// damaged one may be short or gone.
+// From bytes to names. The .onnx tells where its tensors lie, but only a whole one can be believed:
+// if a damaged range lies in it, nothing is said about tensors. Data files are not opened for this,
+// since a damaged one may be short or gone.
 #include "audit_tensors.h"
 
 #include "load.h"

@@ -13,8 +13,8 @@ struct audit_found {
   bool mapped; // the model could be read, so that `tensors` is all there is
 };
 
-// Fills in the tensors of each row, if the model at that path is itself undamaged (no row is about it)
-// and can be loaded. Says in a notice why not otherwise. Names live in *arena.
+// Fills in the tensors of each row, if the model at that path is itself undamaged (no row is about
+// it) and can be loaded. Says in a notice why not otherwise. Names live in *arena.
 void audit_tensors_name(const char *model_path, struct audit_found *found, size_t n,
                         struct arena *arena);
 

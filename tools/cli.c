@@ -96,7 +96,7 @@ bool cli_operand_word(enum cli_command command, uint32_t k, const char **word, s
   }
 }
 
-// ---- values ---------------------------------------------------------------------------------------
+// ---- values -------------------------------------------------------------------------------------
 
 static int bad_value(enum cli_option o, const char *text, const char *wanted, struct err *err) {
   return err_set(err, ERR_USAGE, "'%s' is no value for --%s: it takes %s", quote_str(text).s,
@@ -161,7 +161,7 @@ static int set_value(struct cli_args *args, enum cli_option o, const char *text,
   return 0;
 }
 
-// ---- unknown names --------------------------------------------------------------------------------
+// ---- unknown names ------------------------------------------------------------------------------
 
 static int hint_help(const struct cli_args *args, struct err *err) {
   return err_hint(err, "'weir %s --help' lists the options", command_rows[args->command].name);
@@ -218,7 +218,7 @@ static int unknown_command(const char *name, struct err *err) {
   return err_hint(err, "'weir --help' lists the commands");
 }
 
-// ---- words ----------------------------------------------------------------------------------------
+// ---- words --------------------------------------------------------------------------------------
 
 // Takes the value of option o: `given` (after '=' or the letter) or the next word.
 static int take_option(struct cli_args *args, enum cli_option o, const char *given, int *at,
@@ -298,7 +298,7 @@ static int take_words(struct cli_args *args, struct err *err) {
   return 0;
 }
 
-// ---- what needs all words -------------------------------------------------------------------------
+// ---- what needs all words -----------------------------------------------------------------------
 
 static int check_operands(const struct cli_args *args, struct err *err) {
   const char *word;
@@ -345,7 +345,7 @@ static void apply_presets(struct cli_args *args) {
   }
 }
 
-// ---- the whole line -------------------------------------------------------------------------------
+// ---- the whole line -----------------------------------------------------------------------------
 
 // --help wins wherever it stands, so that it can be added to a line that does not work.
 static bool asks_for_help(struct cli_args *args) {
@@ -414,7 +414,7 @@ int cli_parse(struct cli_args *args, int argc, char *const *argv, struct err *er
   return check_output(args, err);
 }
 
-// ---- slots ----------------------------------------------------------------------------------------
+// ---- slots --------------------------------------------------------------------------------------
 
 bool cli_given(const struct cli_args *args, enum cli_option option) {
   return args->given >> option & 1;

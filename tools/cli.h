@@ -3,7 +3,8 @@
 // can say what the parser does not do.
 //
 // To a command, its options are typed slots:
-//   if (cli_flag(args, OPT_FORCE)) …     cli_string(args, OPT_REPORT_JSON)     cli_size(args, OPT_MEMORY)
+//   if (cli_flag(args, OPT_FORCE)) …
+//   cli_string(args, OPT_REPORT_JSON)   cli_size(args, OPT_MEMORY)
 #ifndef WEIR_CLI_H
 #define WEIR_CLI_H
 
@@ -29,7 +30,8 @@ enum cli_option {
 
 enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_FILE, CLI_NAME, CLI_SIZE, CLI_COUNT, CLI_CHOICE };
 
-// Headings of help: an option shared by several commands is explained under the same one everywhere.
+// Headings of help: an option shared by several commands is explained under the same one
+// everywhere.
 enum cli_group {
   CLI_OWN,
   CLI_OUTPUT,
@@ -70,8 +72,8 @@ bool cli_option_belongs(enum cli_option option, enum cli_command command);
 bool cli_writes(enum cli_command command);
 // The command of that name, or CLI_COMMANDS.
 enum cli_command cli_command_by_name(const char *name);
-// The k-th word of a CHOICE option (hidden ones last) in *word, *n; false past the last, or past the
-// last visible one unless `hidden`.
+// The k-th word of a CHOICE option (hidden ones last) in *word, *n; false past the last, or past
+// the last visible one unless `hidden`.
 bool cli_choice(enum cli_option option, uint32_t k, bool hidden, const char **word, size_t *n);
 // The k-th word of a command's operands, brackets kept ("[OUT]"), likewise.
 bool cli_operand_word(enum cli_command command, uint32_t k, const char **word, size_t *n);
@@ -102,9 +104,9 @@ struct cli_args {
   char *const *argv;
 };
 
-// Reads argv into *args, presets included. The strings of *args are those of argv. ERR_USAGE for what
-// does not fit the tables: unknown names (with the nearest known one), missing or malformed values,
-// options that exclude each other, too few or too many operands, no output.
+// Reads argv into *args, presets included. The strings of *args are those of argv. ERR_USAGE for
+// what does not fit the tables: unknown names (with the nearest known one), missing or malformed
+// values, options that exclude each other, too few or too many operands, no output.
 int cli_parse(struct cli_args *args, int argc, char *const *argv, struct err *err);
 
 // Slots. The option must belong to the command and be of the kind (asserted).
@@ -124,12 +126,12 @@ const char *cli_output(const struct cli_args *args);
 // This command line again with --resume, its words quoted for a shell.
 char *cli_resume_command(const struct cli_args *args, struct arena *arena);
 
-// "64", "64K", "64M", "1G", "2T" and "64MiB" count in powers of 1024, "64kB" and "64MB" in powers of
-// 1000. False for anything else and past 2^63 - 1.
+// "64", "64K", "64M", "1G", "2T" and "64MiB" count in powers of 1024, "64kB" and "64MB" in powers
+// of 1000. False for anything else and past 2^63 - 1.
 bool cli_parse_size(const char *text, uint64_t *bytes);
 
-// Edits (one letter added, dropped, changed, or two neighbours swapped) between two words; words past
-// 31 letters are infinitely far.
+// Edits (one letter added, dropped, changed, or two neighbours swapped) between two words; words
+// past 31 letters are infinitely far.
 uint32_t cli_distance(const char *a, const char *b);
 
 #endif

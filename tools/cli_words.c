@@ -1,6 +1,6 @@
 // The distance is that of "optimal string alignment": rows of the usual edit matrix, with one more
-// step for two neighbours swapped, which is what fingers do. Option names are short, so three rows of
-// 32 cells are enough, and longer words have no near name.
+// step for two neighbours swapped, which is what fingers do. Option names are short, so three rows
+// of 32 cells are enough, and longer words have no near name.
 #include "cli_words.h"
 
 #include "cli.h"

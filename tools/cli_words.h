@@ -10,8 +10,9 @@
 // Decimal digits and nothing else, below 2^63.
 bool cli_words_number(const char *text, uint64_t *n);
 
-// The nearest of some candidates to a word: the one with the fewest edits, if they are at most a third of
-// its letters (and at least one slip is always forgiven), or the only one that starts with the word.
+// The nearest of some candidates to a word: the one with the fewest edits, if they are at most a
+// third of its letters (and at least one slip is always forgiven), or the only one that starts with
+// the word.
 struct cli_guess {
   const char *word;
   const char *best; // NULL: none is near

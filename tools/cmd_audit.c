@@ -1,7 +1,7 @@
 // weir audit: are the files still what was written?
 //
 //   OUT.onnx | OUT.onnx.manifest.json
-//        │ an unfinished seal beside it? ──▶ 75, before anything is read: neither old nor new is whole
+//        │ an unfinished seal beside it? ──▶ 75 before anything is read: nothing is whole yet
 //        ▼
 //   manifest_audit: every unit hashed again, damage noted
 //        ▼
@@ -38,8 +38,8 @@ static bool ends_with(const char *s, const char *end) {
   return n > k && strcmp(s + n - k, end) == 0;
 }
 
-// A manifest may have been given another name; then the model is not known, and only a manifest under
-// its usual name can lead to tensors.
+// A manifest may have been given another name; then the model is not known, and only a manifest
+// under its usual name can lead to tensors.
 static struct target target_of(const char *path, struct arena *arena) {
   struct target t;
   bool manifest = ends_with(path, ".json");
@@ -85,7 +85,7 @@ static int compare_found(const void *pa, const void *pb) {
   return (a->off > b->off) - (a->off < b->off);
 }
 
-// ---- the verdict ----------------------------------------------------------------------------------
+// ---- the verdict --------------------------------------------------------------------------------
 
 enum { TENSORS_SHOWN = 8 };
 

@@ -1,7 +1,7 @@
 // weir check MODEL: every fault, not only the first.
 //
-// Loading reports what it meets to a sink and goes on where it can; what holds of a whole model (names,
-// definitions, cycles) is looked at afterwards. A fault is one line on standard output:
+// Loading reports what it meets to a sink and goes on where it can; what holds of a whole model
+// (names, definitions, cycles) is looked at afterwards. A fault is one line on standard output:
 //
 //   error: node 'conv1': input 'w' is made nowhere
 //

@@ -4,8 +4,9 @@
 
 #include "cli.h"
 
-// int cmd_<stem>(args, err): does what the command line asks for. 0: done. -1: *err says why not, its kind is
-// the exit code. A positive number is the exit code of a command that has said all there is to say.
+// int cmd_<stem>(args, err): does what the command line asks for. 0: done. -1: *err says why not,
+// its kind is the exit code. A positive number is the exit code of a command that has said all
+// there is to say.
 #define COMMAND(stem, ...) int cmd_##stem(const struct cli_args *args, struct err *err);
 #include "commands.def"
 #undef COMMAND

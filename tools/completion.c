@@ -1,17 +1,17 @@
-// Each script knows, without calling weir: the commands, the options of each, the words of choices, and
-// where a path stands. Summaries and help texts are shown by the shells that show such things (zsh,
-// fish). Texts go into single quotes, whose only way out is escaped; names and words of the tables
-// are plain.
+// Each script knows, without calling weir: the commands, the options of each, the words of choices,
+// and where a path stands. Summaries and help texts are shown by the shells that show such things
+// (zsh, fish). Texts go into single quotes, whose only way out is escaped; names and words of the
+// tables are plain.
 #include "completion.h"
 
 #include "help.h"
 
 #include <string.h>
 
-// ---- texts ----------------------------------------------------------------------------------------
+// ---- texts --------------------------------------------------------------------------------------
 
-// The text inside single quotes of a POSIX-like shell. `also`: characters that the command reading the
-// word takes for itself, escaped with a backslash.
+// The text inside single quotes of a POSIX-like shell. `also`: characters that the command reading
+// the word takes for itself, escaped with a backslash.
 static void put_quoted(FILE *to, const char *text, const char *also) {
   for (; *text; text++) {
     if (*text == '\'')
@@ -47,7 +47,7 @@ static bool operand_is_folder(enum cli_command c) {
   return strcmp(cli_command_row(c)->operands, "DIR") == 0;
 }
 
-// ---- bash -----------------------------------------------------------------------------------------
+// ---- bash ---------------------------------------------------------------------------------------
 
 static void bash_options(FILE *to, enum cli_command c) {
   fprintf(to, "    %s) options='", cli_command_row(c)->name);
@@ -113,7 +113,7 @@ void completion_bash(FILE *to) {
               "complete -F _weir weir\n");
 }
 
-// ---- zsh ------------------------------------------------------------------------------------------
+// ---- zsh ----------------------------------------------------------------------------------------
 
 static void zsh_option(FILE *to, enum cli_option o) {
   const struct cli_option_row *row = cli_option_row(o);
@@ -173,7 +173,7 @@ void completion_zsh(FILE *to) {
               "if [[ $funcstack[1] == _weir ]]; then _weir \"$@\"; else compdef _weir weir; fi\n");
 }
 
-// ---- fish -----------------------------------------------------------------------------------------
+// ---- fish ---------------------------------------------------------------------------------------
 
 static void fish_option(FILE *to, enum cli_option o) {
   const struct cli_option_row *row = cli_option_row(o);

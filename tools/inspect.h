@@ -1,4 +1,5 @@
-// What `weir inspect` finds out about a model, gathered once and then printed for people or as JSON.
+// What `weir inspect` finds out about a model, gathered once and then printed for people or as
+// JSON.
 #ifndef WEIR_INSPECT_H
 #define WEIR_INSPECT_H
 

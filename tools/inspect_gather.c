@@ -1,11 +1,11 @@
-// One walk over the tensors and one over the nodes. Everything is counted from the rows of the model;
-// of the file itself only the two producer fields are read again, which no row holds.
+// One walk over the tensors and one over the nodes. Everything is counted from the rows of the
+// model; of the file itself only the two producer fields are read again, which no row holds.
 #include "inspect.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-// ---- producer -------------------------------------------------------------------------------------
+// ---- producer -----------------------------------------------------------------------------------
 
 // ModelProto's string fields 2 and 3, at most this much of each place is looked at.
 enum { TAG_PRODUCER_NAME = 2 << 3 | 2, TAG_PRODUCER_VERSION = 3 << 3 | 2, LOOK_BYTES = 4096 };
@@ -51,7 +51,7 @@ static void gather_producer(struct inspect *in) {
   }
 }
 
-// ---- nodes ----------------------------------------------------------------------------------------
+// ---- nodes --------------------------------------------------------------------------------------
 
 static int compare_u64(const void *pa, const void *pb) {
   uint64_t a = *(const uint64_t *)pa, b = *(const uint64_t *)pb;
@@ -102,7 +102,7 @@ static void gather_graphs(struct inspect *in) {
   }
 }
 
-// ---- tensors --------------------------------------------------------------------------------------
+// ---- tensors ------------------------------------------------------------------------------------
 
 uint32_t inspect_uses(const struct model *m, uint32_t tensor) {
   const struct model_tensor *t = &m->tensors[tensor];

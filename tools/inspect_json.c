@@ -1,6 +1,6 @@
-// The same facts as JSON. Keys are stable: programs read them; new ones may be added. Graphs are a flat
-// list that refers to parents by id, because JSON readers limit nesting and models need not. Long
-// lists go out as they grow.
+// The same facts as JSON. Keys are stable: programs read them; new ones may be added. Graphs are a
+// flat list that refers to parents by id, because JSON readers limit nesting and models need not.
+// Long lists go out as they grow.
 #include "inspect.h"
 #include "report.h"
 
@@ -33,7 +33,7 @@ static void flush_if_long(struct json_out *j) {
   if (j->n > FLUSH_BYTES) report_json_flush(j);
 }
 
-// ---- model ----------------------------------------------------------------------------------------
+// ---- model --------------------------------------------------------------------------------------
 
 static void put_files(struct json_out *j, const struct inspect *in) {
   json_key(j, "file");
@@ -157,7 +157,7 @@ static void put_graphs(struct json_out *j, const struct model *m) {
   json_end_array(j);
 }
 
-// ---- summaries ------------------------------------------------------------------------------------
+// ---- summaries ----------------------------------------------------------------------------------
 
 static void put_ops(struct json_out *j, const struct inspect *in) {
   number(j, "nodes", in->n_nodes);
@@ -241,7 +241,7 @@ static void put_advice(struct json_out *j, const struct inspect *in) {
   json_end_array(j);
 }
 
-// ---- long lists -----------------------------------------------------------------------------------
+// ---- long lists ---------------------------------------------------------------------------------
 
 static void put_tensors(struct json_out *j, struct inspect *in) {
   json_key(j, "tensor_list");

@@ -1,5 +1,6 @@
 // The overview, laid out in blocks: files, versions, inputs and outputs, operators, tensors, the
-// largest of them, advice. Numbers stand in columns at the left, names (of any length) at the end of a line.
+// largest of them, advice. Numbers stand in columns at the left, names (of any length) at the end
+// of a line.
 #include "inspect.h"
 #include "report.h"
 
@@ -16,7 +17,7 @@ static const char *domain_of(const struct model *m, uint32_t domain) {
   return *name ? name : "ai.onnx";
 }
 
-// ---- types ----------------------------------------------------------------------------------------
+// ---- types --------------------------------------------------------------------------------------
 
 static size_t put_dim(char *to, size_t room, const struct model *m, const struct model_dim *dim) {
   if (dim->value >= 0) return (size_t)snprintf(to, room, "%lld", (long long)dim->value);
@@ -53,7 +54,7 @@ struct quoted inspect_type(const struct model *m, uint32_t value) {
   return q;
 }
 
-// ---- blocks ---------------------------------------------------------------------------------------
+// ---- blocks -------------------------------------------------------------------------------------
 
 static void print_files(const struct inspect *in) {
   const struct model *m = in->m;
@@ -175,7 +176,7 @@ void inspect_print(struct inspect *in) {
   print_advice(in);
 }
 
-// ---- tensors --------------------------------------------------------------------------------------
+// ---- tensors ------------------------------------------------------------------------------------
 
 void inspect_print_tensors(struct inspect *in) {
   const struct model *m = in->m;

@@ -6,9 +6,9 @@
 //            0  Conv (x, w, b) -> y1
 //      1  …
 //
-// Subgraphs hang in attributes of nodes, to a depth that the file decides, so the walk keeps its own
-// stack. A line shows a few inputs and outputs and says how many more there are: however large the
-// model, every line is short and is printed as it is reached.
+// Subgraphs hang in attributes of nodes, to a depth that the file decides, so the walk keeps its
+// own stack. A line shows a few inputs and outputs and says how many more there are: however large
+// the model, every line is short and is printed as it is reached.
 #include "inspect.h"
 #include "report.h"
 
@@ -38,7 +38,8 @@ static uint64_t count_nodes(const struct model *m, const struct model_graph *g) 
   return n;
 }
 
-// Of a graph's own line at this depth; its nodes' numbers stand below, their operators 6 further in.
+// Of a graph's own line at this depth; its nodes' numbers stand below, their operators 6 further
+// in.
 static int indent_of(size_t depth) {
   size_t columns = depth * 6;
   return (int)(columns < INDENT_MAX ? columns : INDENT_MAX);

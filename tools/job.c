@@ -81,9 +81,20 @@ static int check_output(const struct job *job, struct err *err) {
 
 // Is this base name taken in the output's folder?
 static bool name_taken(void *ctx, const char *name) {
-  const struct job *job = ctx;
+  struct job *job = ctx;
   struct stat st;
-  return fstatat(job->dest, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+  if (fstatat(job->dest, name, &st, AT_SYMLINK_NOFOLLOW) < 0) return false;
+  if (sources_find_inode(job->sources, st.st_dev, st.st_ino) != NO_ID)
+    job->taken_by_source = arena_string(&job->arena, span_str(name));
+  return true;
+}
+
+// With --inplace and --force a data file of the usual name is expected, and the new one gets another.
+static int check_data_name(const struct job *job, struct err *err) {
+  if (!job->taken_by_source || job->replace) return 0;
+  err_set(err, ERR_USAGE, "the output's data file '%s' is one of the input's own files",
+          quote_str(job->taken_by_source).s);
+  return err_hint(err, "name another output, or add --force: a free name is chosen then");
 }
 
 // ---- open --------------------------------------------------------------------------------------
@@ -241,6 +252,7 @@ static int make_plan(struct job *job, struct err *err) {
   job->layout.passes = passes_json(job);
   if (plan_build(&job->plan, &job->model, &job->recipes, &job->layout, err)) return -1;
   job->planned = true;
+  if (!job->nothing_to_write && check_data_name(job, err)) return -1;
   if (job->plan.moved_out)
     report_notice("'%s' would pass 2 GiB - 1 bytes, so its weights go to a data file beside it",
                   quote_str(job->onnx_name).s);

@@ -23,9 +23,9 @@ struct job {
   const struct cli_args *args;
   struct arena arena;
   const char *in_path, *out_path;
-  const char *dest_folder, *onnx_name;  // of the output
-  int dest;                             // descriptor of dest_folder
-  bool replace, nothing_to_write;       // --force or --inplace; a dry run
+  const char *dest_folder, *onnx_name; // of the output
+  int dest;                            // descriptor of dest_folder
+  bool replace, nothing_to_write;      // --force or --inplace; a dry run
   struct sources *sources;
   struct model model;
   struct recipes recipes;
@@ -33,11 +33,12 @@ struct job {
   struct plan_layout layout;
   struct plan plan;
   bool planned;
+  const char *taken_by_source;          // a name wanted for the data file that is one of the input's
   // records
-  const char *command;                  // as in the edit log's head and the plan's passes
-  const char *options;                  // canonical JSON object
+  const char *command; // as in the edit log's head and the plan's passes
+  const char *options; // canonical JSON object
   struct digest *log_digest;
-  FILE *log_file;                       // --edit-log, under a temporary name until the end
+  FILE *log_file; // --edit-log, under a temporary name until the end
   char log_temporary[4200];
   char edits_sha256[DIGEST_HEX];
   // what came of it
@@ -45,13 +46,13 @@ struct job {
   struct run_stats stats;
   enum io_mode mode;
   uint64_t memory;
-  bool sealed_earlier;                  // an unfinished seal was completed: nothing else was done
+  bool sealed_earlier; // an unfinished seal was completed: nothing else was done
   // the command's part of the report: members of the top object, written in key order; may be NULL
   void (*report)(struct job *job, struct json_out *j);
-  bool plain_report;                    // nothing but the command's own members
+  bool plain_report; // nothing but the command's own members
   // lines for people and scripts on standard output, before the summary; may be NULL
   void (*print)(struct job *job);
-  void *ctx;                            // the command's own
+  void *ctx; // the command's own
 };
 
 // Opens everything and loads IN. On failure nothing stays open and nothing was written.

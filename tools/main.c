@@ -1,5 +1,5 @@
-// weir: reads the command line, calls the command, and turns what came of it into messages and an exit
-// code. Nothing else in the program exits.
+// weir: reads the command line, calls the command, and turns what came of it into messages and an
+// exit code. Nothing else in the program exits.
 //
 //   cli_parse ──▶ cmd_<stem>(args, err) ──▶ 0: done
 //                                           n > 0: exit code n; the command has said why

@@ -1,6 +1,7 @@
 // man(7) source. Text from the tables passes through `put`, which escapes what roff would read:
 // backslashes, a dot or quote at the start of a line, and '-', which would print as a hyphen that
-// cannot be copied into a shell. The date is that of the version: the same version gives the same bytes.
+// cannot be copied into a shell. The date is that of the version: the same version gives the same
+// bytes.
 #include "manpage.h"
 
 #include "help.h"

@@ -1,11 +1,11 @@
-// The one place that prints to people. Its state is what cannot be anything but global: the process's
-// terminal, and whether a bar stands on its last line.
+// The one place that prints to people. Its state is what cannot be anything but global: the
+// process's terminal, and whether a bar stands on its last line.
 //
 //   writing   42 %  1.02 GB of 2.44 GB  1.21 GB/s  0:01 left  encoder.layers.3.conv.weight
 //
-// A bar is one line, cut to the terminal's width and redrawn behind a carriage return; whoever prints
-// a message takes it away first. Rates and remaining times are of this process: they never reach a
-// file that weir writes.
+// A bar is one line, cut to the terminal's width and redrawn behind a carriage return; whoever
+// prints a message takes it away first. Rates and remaining times are of this process: they never
+// reach a file that weir writes.
 #include "report.h"
 
 #include <errno.h>
@@ -44,7 +44,7 @@ static void clear_bar(void) {
   talk.bar_shown = false;
 }
 
-// ---- messages -------------------------------------------------------------------------------------
+// ---- messages -----------------------------------------------------------------------------------
 
 static void put_prefix(const char *word, const char *colour) {
   clear_bar();
@@ -96,7 +96,7 @@ void report_hint(const char *fmt, ...) {
   put_hint(text);
 }
 
-// ---- progress -------------------------------------------------------------------------------------
+// ---- progress -----------------------------------------------------------------------------------
 
 void report_begin(const char *label) {
   talk.label = label;
@@ -172,7 +172,7 @@ struct quoted report_size(uint64_t bytes) {
   return q;
 }
 
-// ---- standard output ------------------------------------------------------------------------------
+// ---- standard output ----------------------------------------------------------------------------
 
 static int stdout_errno; // of the first write that failed
 

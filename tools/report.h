@@ -16,8 +16,8 @@
 
 #define REPORT_PRINTF __attribute__((format(printf, 1, 2)))
 
-// Looks at the terminal once. quiet: errors only. progress: report progress also without a terminal.
-// Before it is called, reports work as if neither was asked for.
+// Looks at the terminal once. quiet: errors only. progress: report progress also without a
+// terminal. Before it is called, reports work as if neither was asked for.
 void report_open(bool quiet, bool progress);
 
 // "weir: error: <msg>" and its hint.
@@ -40,8 +40,9 @@ void report_end(void);
 // "2.44 GB (2436923392 bytes)"; below 1000 bytes "12 bytes".
 struct quoted report_size(uint64_t bytes);
 
-// Writes what *j holds so far to standard output and empties it, so that a long document needs little
-// memory. The JSON state (depth, commas) goes on. report_json_end: with a line break, and frees *j.
+// Writes what *j holds so far to standard output and empties it, so that a long document needs
+// little memory. The JSON state (depth, commas) goes on. report_json_end: with a line break, and
+// frees *j.
 void report_json_flush(struct json_out *j);
 void report_json_end(struct json_out *j);
 

@@ -1,5 +1,6 @@
-// The handler does the one thing that a handler may: it stores a number. Who works for long polls it.
-// System calls are not restarted, so a wait ends early; the callers' loops retry or see the flag.
+// The handler does the one thing that a handler may: it stores a number. Who works for long polls
+// it. System calls are not restarted, so a wait ends early; the callers' loops retry or see the
+// flag.
 #include "stop.h"
 
 #include <signal.h>

@@ -2,8 +2,8 @@
 #ifndef WEIR_STOP_H
 #define WEIR_STOP_H
 
-// From now on a first SIGINT or SIGTERM sets the flag returned (to the signal's number), so that work in
-// progress is left in order; a second one ends the process as usual. Idempotent.
+// From now on a first SIGINT or SIGTERM sets the flag returned (to the signal's number), so that
+// work in progress is left in order; a second one ends the process as usual. Idempotent.
 const volatile int *stop_watch(void);
 
 #endif

@@ -1,6 +1,6 @@
 // Rows are sorted once. Places may overlap (shared weights are legal), so "the first row that ends
-// after x" cannot be searched by offset; the furthest end so far grows monotonously within a file, and
-// can be.
+// after x" cannot be searched by offset; the furthest end so far grows monotonously within a file,
+// and can be.
 #include "tensor_map.h"
 
 #include <stdlib.h>

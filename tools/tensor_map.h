@@ -1,5 +1,5 @@
-// Which tensors lie where: the pieces of a model's tensors in order of (file, offset), to be asked for
-// what lies in a byte range, and for the bytes that no tensor uses.
+// Which tensors lie where: the pieces of a model's tensors in order of (file, offset), to be asked
+// for what lies in a byte range, and for the bytes that no tensor uses.
 #ifndef WEIR_TENSOR_MAP_H
 #define WEIR_TENSOR_MAP_H
 
@@ -16,7 +16,8 @@ struct tensor_map {
   size_t n, cap;
 };
 
-// Tensors that lie inline and are small have no place of their own (model_pieces) and are not in it.
+// Tensors that lie inline and are small have no place of their own (model_pieces) and are not in
+// it.
 void tensor_map_init(struct tensor_map *map, const struct model *m);
 void tensor_map_done(struct tensor_map *map);
 
@@ -24,8 +25,8 @@ void tensor_map_done(struct tensor_map *map);
 // row.off < off + len that end after `off` are the ones in [off, off+len). map->n: none.
 size_t tensor_map_first(const struct tensor_map *map, uint32_t file, uint64_t off);
 
-// How much of a file its tensors use. Overlaps count once in `used`. Gaps of less than 64 KiB between
-// or before tensors are padding: writers align to that.
+// How much of a file its tensors use. Overlaps count once in `used`. Gaps of less than 64 KiB
+// between or before tensors are padding: writers align to that.
 struct tensor_map_use {
   uint64_t places; // tensor pieces in the file
   uint64_t used, padding;

@@ -1,6 +1,6 @@
-// Versions come from the build (pkg-config), because a library's header belongs to the one room that
-// uses it, and liburing has no version in its header before 2.4. The system may have replaced a
-// shared library since: the words "built with" are meant.
+// Versions come from the build (pkg-config), because a library's header belongs to the one room
+// that uses it, and liburing has no version in its header before 2.4. The system may have replaced
+// a shared library since: the words "built with" are meant.
 #include "version.h"
 
 #include "io.h"

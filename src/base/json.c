@@ -13,12 +13,12 @@
 // 0xff occurs in no valid UTF-8, so the marks cannot be confused with anything. A walk over the
 // finished tree turns them back, keeps the length of each string in the item's (otherwise unused)
 // number, and refuses duplicate keys.
-#include "arena.h"
 #include "json.h"
 
-#include <cjson/cJSON.h>
+#include "arena.h"
 
 #include <assert.h>
+#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -185,9 +185,12 @@ static int scan_text(struct scan *s) {
   while (s->at < s->text.n) {
     const int c = peek(s, 0);
     int r = 0;
-    if (c == '"') r = scan_string(s);
-    else if (c == '-' || (c >= '0' && c <= '9')) r = scan_number(s);
-    else r = scan_other(s, &depth);
+    if (c == '"')
+      r = scan_string(s);
+    else if (c == '-' || (c >= '0' && c <= '9'))
+      r = scan_number(s);
+    else
+      r = scan_other(s, &depth);
     if (r < 0) return -1;
   }
   s->copy[s->n] = '\0';
@@ -375,10 +378,14 @@ bool json_as_int(const struct json_value *v, int64_t *out) {
 bool json_as_double(const struct json_value *v, double *out) {
   struct span text;
   if (json_as_string(v, &text)) {
-    if (span_is(text, "NaN")) *out = (double)NAN;
-    else if (span_is(text, "Infinity")) *out = (double)INFINITY;
-    else if (span_is(text, "-Infinity")) *out = -(double)INFINITY;
-    else return false;
+    if (span_is(text, "NaN"))
+      *out = (double)NAN;
+    else if (span_is(text, "Infinity"))
+      *out = (double)INFINITY;
+    else if (span_is(text, "-Infinity"))
+      *out = -(double)INFINITY;
+    else
+      return false;
     return true;
   }
   if (!cJSON_IsNumber(item_of(v))) return false;
@@ -408,14 +415,18 @@ void json_copy(struct json_out *out, const struct json_value *v) {
   bool truth;
   if (json_is_object(v) || json_is_array(v)) {
     bool object = json_is_object(v);
-    if (object) json_object(out);
-    else json_array(out);
+    if (object)
+      json_object(out);
+    else
+      json_array(out);
     for (const struct json_value *x = json_first(v); x; x = json_next(x)) {
       if (object) json_key(out, json_name(x));
       json_copy(out, x);
     }
-    if (object) json_end_object(out);
-    else json_end_array(out);
+    if (object)
+      json_end_object(out);
+    else
+      json_end_array(out);
   } else if (cJSON_IsString(item_of(v)) && json_as_string(v, &text)) {
     json_string(out, text);
   } else if (json_as_int(v, &whole)) {

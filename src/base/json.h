@@ -1,7 +1,7 @@
 // JSON in and out. Writing is ours (integers never pass through a double, keys in the order given,
 // no white space beyond what is asked for); reading is cJSON behind a strict face: duplicate keys,
-// trailing text, integers outside ±2^53, numbers past the range of double, invalid UTF-8 and nesting
-// past 64 are errors.
+// trailing text, integers outside ±2^53, numbers past the range of double, invalid UTF-8 and
+// nesting past 64 are errors.
 #ifndef WEIR_JSON_H
 #define WEIR_JSON_H
 
@@ -24,27 +24,27 @@ struct json_out {
   uint64_t arrays;    // bit d: the container at depth d + 1 is an array
 };
 
-void json_object(struct json_out *j);                    // {
-void json_end_object(struct json_out *j);                // }
-void json_array(struct json_out *j);                     // [
-void json_end_array(struct json_out *j);                 // ]
-void json_key(struct json_out *j, const char *key);      // "key":
-void json_string(struct json_out *j, struct span s);     // invalid UTF-8 becomes \udcNN as Python does
-void json_raw(struct json_out *j, struct span text);     // a value that is JSON text already
+void json_object(struct json_out *j);                // {
+void json_end_object(struct json_out *j);            // }
+void json_array(struct json_out *j);                 // [
+void json_end_array(struct json_out *j);             // ]
+void json_key(struct json_out *j, const char *key);  // "key":
+void json_string(struct json_out *j, struct span s); // invalid UTF-8: \udcNN, as Python does
+void json_raw(struct json_out *j, struct span text); // a value that is JSON text already
 void json_text(struct json_out *j, const char *s);
-void json_uint(struct json_out *j, uint64_t x);          // past 2^53: as a decimal string
-void json_int(struct json_out *j, int64_t x);            // likewise
-void json_double(struct json_out *j, double x);          // shortest that reads back; NaN, inf as strings
+void json_uint(struct json_out *j, uint64_t x); // past 2^53: as a decimal string
+void json_int(struct json_out *j, int64_t x);   // likewise
+void json_double(struct json_out *j, double x); // shortest that reads back; NaN, inf: strings
 void json_bool(struct json_out *j, bool x);
 void json_null(struct json_out *j);
-void json_newline(struct json_out *j);                   // a line break before the next element, or
-                                                         // after a whole document (JSON Lines)
+void json_newline(struct json_out *j); // a line break before the next element, or
+                                       // after a whole document (JSON Lines)
 void json_done(struct json_out *j);
 
 // A parsed document; values belong to it and die with json_free.
 struct json_value; // opaque
-// `what` names the text in messages ("edit log 'e.jsonl', line 3"). NULL and ERR_MODEL if the text is
-// not one JSON value, or one that the rules above refuse.
+// `what` names the text in messages ("edit log 'e.jsonl', line 3"). NULL and ERR_MODEL if the text
+// is not one JSON value, or one that the rules above refuse.
 struct json_value *json_parse(struct span text, const char *what, struct err *err);
 void json_free(struct json_value *root);
 
@@ -66,7 +66,8 @@ bool json_as_double(const struct json_value *v, double *out);
 bool json_as_bool(const struct json_value *v, bool *out);
 bool json_as_string(const struct json_value *v, struct span *out);
 
-// Writes a parsed value again: what json_out wrote comes out as the same text.
+// Writes a parsed value again: what json_out wrote comes out as the same text, except that a whole
+// double ("3.0") comes out as an integer.
 void json_copy(struct json_out *out, const struct json_value *v);
 
 #endif

@@ -111,8 +111,10 @@ static void put_unit(struct json_out *j, uint32_t unit) {
 static void put_escaped(struct json_out *j, uint32_t c) {
   static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
   const char *at = c && c < 0x80 ? strchr(from, (int)c) : NULL;
-  if (at) put(j, (char[]){'\\', to[at - from]}, 2);
-  else put_unit(j, c); // what steers a terminal lies below U+10000
+  if (at)
+    put(j, (char[]){'\\', to[at - from]}, 2);
+  else
+    put_unit(j, c); // what steers a terminal lies below U+10000
 }
 
 void json_string(struct json_out *j, struct span s) {
@@ -121,9 +123,12 @@ void json_string(struct json_out *j, struct span s) {
   for (size_t i = 0; i < s.n;) {
     uint32_t c = 0;
     size_t n = utf8_length(span_of(s.at + i, s.n - i), &c);
-    if (n == 0) put_unit(j, 0xdc00u + s.at[i]);
-    else if (c == '"' || c == '\\' || utf8_steers_terminal(c)) put_escaped(j, c);
-    else put(j, s.at + i, n);
+    if (n == 0)
+      put_unit(j, 0xdc00u + s.at[i]);
+    else if (c == '"' || c == '\\' || utf8_steers_terminal(c))
+      put_escaped(j, c);
+    else
+      put(j, s.at + i, n);
     i += n ? n : 1;
   }
   put_char(j, '"');

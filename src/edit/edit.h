@@ -2,9 +2,10 @@
 // the model and writes one line of the edit log: applying and recording are one call.
 //
 // The log is JSON Lines. Line 1 is the head (edit_log.h); every other line is one edit:
-//   {"edit":"node.add","node":"g0/n512","op":"MatMul","in":["g0/v17:x","g0/v90:w_t"],"out":["g0/v91:y"],"before":"g0/n12"}
-// Nodes are written `g<graph>/n<id>`, values `g<graph>/v<id>:<name>`, tensors `g<graph>/t<id>:<name>`;
-// the ids are authoritative, the names make it readable and are checked on replay. New ids are
+//   {"edit":"node.add","node":"g0/n512","op":"MatMul","in":["g0/v17:x","g0/v90:w_t"],
+//    "out":["g0/v91:y"],"before":"g0/n12"}
+// Nodes are written `g<graph>/n<id>`, values `g<graph>/v<id>:<name>`, tensors
+// `g<graph>/t<id>:<name>`; the ids are authoritative, the names make it readable and are checked on replay. New ids are
 // numbered by creation, so a log replayed onto the same source makes the same ids. No line speaks
 // of a list position other than an input or output slot of a node.
 //
@@ -23,9 +24,9 @@
 struct edits {
   struct model *m;
   struct recipes *r;
-  uint64_t n;             // edits so far (group lines not counted)
-  uint32_t group;         // number of the current group, 0 before the first
-  struct json_out line;   // the line being written, then handed to sink
+  uint64_t n;           // edits so far (group lines not counted)
+  uint32_t group;       // number of the current group, 0 before the first
+  struct json_out line; // the line being written, then handed to sink
   // Receives each log line, newline included; NULL: not recorded. Returns -1 on failure, which is
   // remembered in `failed` and reported by edits_finish.
   int (*sink)(void *ctx, struct span line);
@@ -35,7 +36,7 @@ struct edits {
   // of its elements as loaded, as id + 1, of tensors replaced since, by tensor id.
   MODEL_TABLE(uint32_t, origin);
   MODEL_TABLE(uint32_t, source_of);
-  struct arena scratch;   // of the edit being made
+  struct arena scratch; // of the edit being made
 };
 
 void edits_init(struct edits *e, struct model *m, struct recipes *r);
@@ -54,14 +55,14 @@ struct edit_attr {
   struct span s;
   const int64_t *ints;
   const float *floats;
-  uint32_t n;          // of ints or floats
-  uint32_t recipe;     // TENSOR: its elements
-  uint32_t graph;      // GRAPH: made by edit_add_subgraph
+  uint32_t n;      // of ints or floats
+  uint32_t recipe; // TENSOR: its elements
+  uint32_t graph;  // GRAPH: made by edit_add_subgraph
 };
 
 // An output of a node: an existing value of its graph without a producer (VALUE_UNDEFINED, as a
-// removed node leaves behind; one that died with its last use comes back), or NO_ID and the name of a
-// new value (unused in the graph and those around it), or NO_ID and no name: left out.
+// removed node leaves behind; one that died with its last use comes back), or NO_ID and the name of
+// a new value (unused in the graph and those around it), or NO_ID and no name: left out.
 struct edit_output {
   uint32_t value;
   struct span name;
@@ -69,9 +70,9 @@ struct edit_output {
 
 struct edit_node {
   uint32_t graph;
-  uint32_t before;     // node id of the same graph, NO_ID: at the end
+  uint32_t before; // node id of the same graph, NO_ID: at the end
   struct span name, op_type, domain;
-  const uint32_t *in;  // value ids, NO_ID for an input left out
+  const uint32_t *in; // value ids, NO_ID for an input left out
   uint32_t n_in;
   const struct edit_output *out;
   uint32_t n_out;
@@ -81,7 +82,8 @@ struct edit_node {
 
 // Names and lists may point into the model: they are copied before anything moves.
 uint32_t edit_add_node(struct edits *e, const struct edit_node *spec); // node id
-// The node goes, with the graphs in its attributes; its outputs stay as VALUE_UNDEFINED values if still used, else they die.
+// The node goes, with the graphs in its attributes; its outputs stay as VALUE_UNDEFINED values if
+// still used, else they die.
 void edit_remove_node(struct edits *e, uint32_t node);
 void edit_move_node(struct edits *e, uint32_t node, uint32_t before);
 // Slot n_in (n_out) appends. What loses its last use and has no producer dies.
@@ -91,17 +93,18 @@ void edit_set_attr(struct edits *e, uint32_t node, const struct edit_attr *attr)
 
 // A new initializer of `graph` with the recipe's dtype, and dims of its own (same count). In a
 // function body, which has no initializers, it becomes a Constant node at the body's start.
-// Returns the value id. Elements given as `bytes` within the limits of model_small_value are at hand
-// there afterwards.
+// Returns the value id. Elements given as `bytes` within the limits of model_small_value are at
+// hand there afterwards.
 uint32_t edit_add_tensor(struct edits *e, uint32_t graph, struct span name, uint32_t recipe);
 void edit_replace_tensor(struct edits *e, uint32_t tensor, uint32_t recipe);
 // An initializer without uses goes, with its value (which stays if it is a graph input).
 void edit_remove_tensor(struct edits *e, uint32_t tensor);
 
 void edit_rename_value(struct edits *e, uint32_t value, struct span name);
-void edit_retype_value(struct edits *e, uint32_t value, enum dtype dtype, const struct model_dim *dims,
-                       uint32_t rank); // rank NO_ID: unknown shape; dtype UNDEFINED: drop its value_info
-                                       // (declarations of graph inputs and outputs stay)
+// rank NO_ID: unknown shape; dtype UNDEFINED: drop its value_info (declarations of graph inputs and
+// outputs stay).
+void edit_retype_value(struct edits *e, uint32_t value, enum dtype dtype,
+                       const struct model_dim *dims, uint32_t rank);
 void edit_replace_uses(struct edits *e, uint32_t from, uint32_t to); // node inputs only
 uint32_t edit_add_graph_input(struct edits *e, uint32_t graph, struct span name, enum dtype dtype,
                               const struct model_dim *dims, uint32_t rank);
@@ -112,7 +115,8 @@ void edit_set_graph_output(struct edits *e, uint32_t graph, uint32_t position, u
 uint32_t edit_add_subgraph(struct edits *e, uint32_t parent, struct span name);
 uint32_t edit_add_function(struct edits *e, struct span domain, struct span name); // function id
 void edit_remove_function(struct edits *e, uint32_t function);
-void edit_set_opset(struct edits *e, struct span domain, int64_t version); // adds or changes the import
+// Adds or changes the model's import; function bodies have their own.
+void edit_set_opset(struct edits *e, struct span domain, int64_t version);
 void edit_set_ir_version(struct edits *e, int64_t version);
 void edit_set_metadata(struct edits *e, struct span key, struct span value); // empty value: remove
 
@@ -122,7 +126,8 @@ bool edit_tensor_readable(const struct edits *e, uint32_t tensor);
 // encoding.
 uint32_t edit_tensor_recipe(struct edits *e, uint32_t tensor);
 // The same with other dims (same count), for a reshape that moves nothing.
-uint32_t edit_tensor_recipe_as(struct edits *e, uint32_t tensor, const int64_t *dims, uint32_t rank);
+uint32_t edit_tensor_recipe_as(struct edits *e, uint32_t tensor, const int64_t *dims,
+                               uint32_t rank);
 
 // Reports a sink failure, if any.
 int edits_finish(struct edits *e, struct err *err);

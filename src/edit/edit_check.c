@@ -2,8 +2,8 @@
 //
 // What must hold is what keeps the model a model: rows exist and live; a value has one producer; a
 // name means one thing wherever it is used; a graph hangs in one place. What an edit need not
-// promise is that the model is finished: between two edits of a pass, values may lack a producer and
-// nodes may stand before their inputs. Structure is checked after the pass.
+// promise is that the model is finished: between two edits of a pass, values may lack a producer
+// and nodes may stand before their inputs. Structure is checked after the pass.
 //
 // Scopes: a node may use a value of its own graph or of one around it, unless a value of the same
 // name in between hides it. New names must be free in the graph and all around it.
@@ -95,8 +95,7 @@ static int check_recipe(const struct edits *e, uint32_t recipe, struct err *err)
   return 0;
 }
 
-static int check_attr_graph(const struct edits *e, uint32_t graph, uint32_t hung,
-                            struct err *err) {
+static int check_attr_graph(const struct edits *e, uint32_t graph, uint32_t hung, struct err *err) {
   if (edit_check_graph(e, graph, err)) return -1;
   const struct model_graph *g = &e->m->graphs[graph];
   if (g->kind != GRAPH_SUB || g->owner != NO_ID)
@@ -208,8 +207,7 @@ int edit_check_add_node(const struct edits *e, const struct edit_node *spec, str
 
 int edit_check_move_node(const struct edits *e, uint32_t node, uint32_t before, struct err *err) {
   if (edit_check_node(e, node, err)) return -1;
-  if (node == before)
-    return err_set(err, ERR_MODEL, "node n%u cannot stand before itself", node);
+  if (node == before) return err_set(err, ERR_MODEL, "node n%u cannot stand before itself", node);
   return check_before(e, e->m->nodes[node].graph, before, err);
 }
 
@@ -238,8 +236,7 @@ int edit_check_set_attr(const struct edits *e, uint32_t node, const struct edit_
   const struct model_node *n = &e->m->nodes[node];
   const bool there = model_attr_named(e->m, node, attr->name) != NULL;
   if (attr->type == ATTR_UNDEFINED && !there)
-    return err_set(err, ERR_MODEL, "node n%u has no attribute '%s'", node,
-                   quote_str(attr->name).s);
+    return err_set(err, ERR_MODEL, "node n%u has no attribute '%s'", node, quote_str(attr->name).s);
   if (attr->type == ATTR_UNDEFINED) return 0;
   if (!there && n->n_attrs == UINT16_MAX)
     return err_set(err, ERR_MODEL, "node n%u has %u attributes already", node, UINT16_MAX);

@@ -30,10 +30,9 @@ void edit_line_end(struct edits *e) {
 // ---- addresses ---------------------------------------------------------------------------------
 
 static void put_address(struct edits *e, char kind, uint32_t graph, uint32_t id, uint32_t name) {
-  const char *text = name == NO_ID
-                         ? arena_printf(&e->scratch, "g%u/%c%u", graph, kind, id)
-                         : arena_printf(&e->scratch, "g%u/%c%u:%s", graph, kind, id,
-                                        model_name_str(e->m, name));
+  const char *text = name == NO_ID ? arena_printf(&e->scratch, "g%u/%c%u", graph, kind, id)
+                                   : arena_printf(&e->scratch, "g%u/%c%u:%s", graph, kind, id,
+                                                  model_name_str(e->m, name));
   json_text(&e->line, text);
 }
 
@@ -87,8 +86,10 @@ void edit_line_slots(struct edits *e, const char *key, uint32_t first_ref, uint3
   json_array(&e->line);
   for (uint32_t i = 0; i < n; i++) {
     const uint32_t value = e->m->refs[first_ref + i].value;
-    if (value == NO_ID) json_null(&e->line);
-    else put_value(e, value);
+    if (value == NO_ID)
+      json_null(&e->line);
+    else
+      put_value(e, value);
   }
   json_end_array(&e->line);
 }
@@ -166,8 +167,10 @@ static void put_float(struct json_out *j, float f) {
 static void put_list(struct edits *e, const struct model_attr *a) {
   json_array(&e->line);
   for (uint32_t i = 0; i < a->count; i++) {
-    if (a->type == ATTR_INTS) json_int(&e->line, e->m->longs[a->first + i]);
-    else put_float(&e->line, e->m->floats[a->first + i]);
+    if (a->type == ATTR_INTS)
+      json_int(&e->line, e->m->longs[a->first + i]);
+    else
+      put_float(&e->line, e->m->floats[a->first + i]);
   }
   json_end_array(&e->line);
 }
@@ -221,15 +224,20 @@ void edit_line_type(struct edits *e, enum dtype dtype, const struct model_dim *d
   struct json_out *j = &e->line;
   if (!e->sink) return;
   json_key(j, "dtype");
-  if (dtype == DTYPE_UNDEFINED) json_null(j);
-  else json_text(j, dtype_name(dtype));
+  if (dtype == DTYPE_UNDEFINED)
+    json_null(j);
+  else
+    json_text(j, dtype_name(dtype));
   if (rank == NO_ID) return;
   json_key(j, "dims");
   json_array(j);
   for (uint32_t i = 0; i < rank; i++) {
-    if (dims[i].value >= 0) put_size(j, dims[i].value);
-    else if (dims[i].param == e->m->empty) json_null(j);
-    else json_string(j, model_name(e->m, dims[i].param));
+    if (dims[i].value >= 0)
+      put_size(j, dims[i].value);
+    else if (dims[i].param == e->m->empty)
+      json_null(j);
+    else
+      json_string(j, model_name(e->m, dims[i].param));
   }
   json_end_array(j);
 }

@@ -1,5 +1,5 @@
-// The lines of the edit log, written. Every function does nothing when nobody records. For this room
-// only; edit_replay.c is the other direction.
+// The lines of the edit log, written. Every function does nothing when nobody records. For this
+// room only; edit_replay.c is the other direction.
 #ifndef WEIR_EDIT_LINE_H
 #define WEIR_EDIT_LINE_H
 
@@ -23,7 +23,6 @@ void edit_line_tensor_address(struct edits *e, uint32_t tensor);
 // {"int":1}, {"tensor":…}, … of an attribute row; null for a dead one.
 void edit_line_attr_value(struct edits *e, uint32_t attr);
 // "dtype" and "dims" of a value.
-void edit_line_type(struct edits *e, enum dtype dtype, const struct model_dim *dims,
-                    uint32_t rank);
+void edit_line_type(struct edits *e, enum dtype dtype, const struct model_dim *dims, uint32_t rank);
 
 #endif

@@ -7,13 +7,14 @@
 enum { EDIT_LOG_VERSION = 1 };
 
 struct edit_log_head {
-  const char *command;           // "conv2matmul", …: what made the edits
-  const char *options;           // its resolved options as one JSON object (text), or NULL
-  const char *layout;            // layout options likewise
-  const char *output;            // base name of the output
+  const char *command; // "conv2matmul", …: what made the edits
+  const char *options; // its resolved options as one JSON object (text), or NULL
+  const char *layout;  // layout options likewise
+  const char *output;  // base name of the output
 };
 
-// Writes line 1: {"weir_edit_log":1,"command":…,"options":…,"source":{"name","meta_sha256","files":[{"name","size"}]},"layout":…,"output":…}
+// Writes line 1: {"weir_edit_log":1,"command":…,"options":…,
+//   "source":{"name":…,"meta_sha256":…,"files":[{"name":…,"size":…}]},"layout":…,"output":…}
 int edit_log_begin(struct edits *e, const struct edit_log_head *head, struct err *err);
 
 // Reads the head of a log text (its first line). The strings and JSON belong to *doc, which the

@@ -1,7 +1,7 @@
 // Reading the parts of a log line.
 //
-// An address is  g<graph>/<kind><id>  and, for values and tensors, :<name>. Ids decide, and graph and
-// name must agree with the row: a log that was made for another model, or edited by hand and got
+// An address is  g<graph>/<kind><id>  and, for values and tensors, :<name>. Ids decide, and graph
+// and name must agree with the row: a log that was made for another model, or edited by hand and got
 // out of step, is noticed at the first line that does not fit. Rows that a line makes must carry
 // the id that comes next.
 #include "edit_read.h"
@@ -166,8 +166,8 @@ int edit_read_function(struct edit_reading *in, const char *key, uint32_t *out) 
 
 // ---- new rows ----------------------------------------------------------------------------------
 
-static int read_new(struct edit_reading *in, const struct json_value *v, char kind,
-                    uint32_t *next, struct address *out) {
+static int read_new(struct edit_reading *in, const struct json_value *v, char kind, uint32_t *next,
+                    struct address *out) {
   if (read_address(in, v, kind, out)) return -1;
   if (out->id != *next)
     return err_set(in->err, ERR_MODEL, "'%s' is new, and must have the number %u", shown(v).s,
@@ -269,8 +269,8 @@ static int read_leaf(void *ctx, const struct json_value *v, uint32_t *recipe, st
     return err_set(err, ERR_MODEL, "dims %s do not hold the %llu elements of tensor '%s'",
                    quote_dims(dims, rank).s, (unsigned long long)x->count,
                    shown(json_get(v, "tensor")).s);
-  const bool same = rank == x->rank &&
-                    memcmp(dims, recipe_dims(in->e->r, source), rank * sizeof *dims) == 0;
+  const bool same =
+      rank == x->rank && memcmp(dims, recipe_dims(in->e->r, source), rank * sizeof *dims) == 0;
   *recipe = same ? source : edit_make_source_recipe_as(in->e, tensor, dims, rank);
   return 1;
 }
@@ -293,8 +293,8 @@ int edit_read_recipe(struct edit_reading *in, const struct json_value *v, uint32
   if (read_dims(in, v, dims, &rank)) return -1;
   if (recipe_json_read(in->e->r, json_get(v, "recipe"), &leaves, recipe, in->err)) return -1;
   const struct recipe *x = &in->e->r->rows[*recipe];
-  const bool same = rank == x->rank &&
-                    memcmp(dims, recipe_dims(in->e->r, *recipe), rank * sizeof *dims) == 0;
+  const bool same =
+      rank == x->rank && memcmp(dims, recipe_dims(in->e->r, *recipe), rank * sizeof *dims) == 0;
   if (same && span_is(dtype, dtype_name((enum dtype)x->dtype))) return 0;
   return err_set(in->err, ERR_MODEL, "the line says %s %s, but its recipe makes %s %s",
                  quote(dtype).s, quote_dims(dims, rank).s, dtype_name((enum dtype)x->dtype),
@@ -343,8 +343,8 @@ static enum attr_type attr_type_of(const struct json_value *v) {
   static const struct {
     const char *key;
     enum attr_type type;
-  } keys[] = {{"int", ATTR_INT},       {"float", ATTR_FLOAT},   {"string", ATTR_STRING},
-              {"ints", ATTR_INTS},     {"floats", ATTR_FLOATS}, {"tensor", ATTR_TENSOR},
+  } keys[] = {{"int", ATTR_INT},    {"float", ATTR_FLOAT},   {"string", ATTR_STRING},
+              {"ints", ATTR_INTS},  {"floats", ATTR_FLOATS}, {"tensor", ATTR_TENSOR},
               {"graph", ATTR_GRAPH}};
   const size_t n = json_count(v);
   for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)

@@ -1,6 +1,6 @@
-// The parts of a log line, read: addresses, recipes, attributes, types. A log is a file that anybody
-// may have written: nothing here trusts it, and every failure names what was expected. For this room
-// only; edit_line.c is the other direction.
+// The parts of a log line, read: addresses, recipes, attributes, types. A log is a file that
+// anybody may have written: nothing here trusts it, and every failure names what was expected. For
+// this room only; edit_line.c is the other direction.
 #ifndef WEIR_EDIT_READ_H
 #define WEIR_EDIT_READ_H
 

@@ -114,8 +114,7 @@ static int replay_set_attr(struct edit_reading *in) {
   uint32_t node;
   struct span name;
   struct edit_attr attr;
-  if (edit_read_node(in, "node", true, &node) || edit_read_text(in, "attr", true, &name))
-    return -1;
+  if (edit_read_node(in, "node", true, &node) || edit_read_text(in, "attr", true, &name)) return -1;
   if (!v) return err_set(in->err, ERR_MODEL, "'value' is missing (null removes an attribute)");
   if (memchr(name.at, 0, name.n))
     return err_set(in->err, ERR_MODEL, "the name of an attribute has a NUL in it");
@@ -243,7 +242,8 @@ static int replay_subgraph_add(struct edit_reading *in) {
 
 static int read_function(struct edit_reading *in, uint32_t *function, uint32_t *graph,
                          struct span *domain, struct span *name) {
-  if (edit_read_function(in, "function", function) || edit_read_graph(in, "graph", graph)) return -1;
+  if (edit_read_function(in, "function", function) || edit_read_graph(in, "graph", graph))
+    return -1;
   if (edit_read_text(in, "domain", true, domain)) return -1;
   return edit_read_text(in, "name", true, name);
 }
@@ -270,8 +270,8 @@ static int replay_function_remove(struct edit_reading *in) {
   if (f->graph != graph || !span_eq(model_name(m, f->domain), domain) ||
       !span_eq(model_name(m, f->name), name))
     return err_set(in->err, ERR_MODEL, "function f%u is '%s' of domain '%s' with graph g%u",
-                   function, quote(model_name(m, f->name)).s,
-                   quote(model_name(m, f->domain)).s, f->graph);
+                   function, quote(model_name(m, f->name)).s, quote(model_name(m, f->domain)).s,
+                   f->graph);
   edit_remove_function(in->e, function);
   return 0;
 }
@@ -346,8 +346,7 @@ static int replay_parsed(struct edit_reading *in) {
   return err_set(in->err, ERR_MODEL, "'%s' is no kind of edit", quote(kind).s);
 }
 
-int edit_log_replay_line(struct edits *e, struct span line, uint64_t line_number,
-                         struct err *err) {
+int edit_log_replay_line(struct edits *e, struct span line, uint64_t line_number, struct err *err) {
   char what[48];
   snprintf(what, sizeof what, "edit log, line %llu", (unsigned long long)line_number);
   struct json_value *doc = json_parse(line, what, err);

@@ -46,19 +46,27 @@ void edit_rows_link_node(struct model *m, uint32_t node, uint32_t before) {
   struct model_graph *g = &m->graphs[n->graph];
   n->next = before;
   n->prev = before == NO_ID ? g->last_node : m->nodes[before].prev;
-  if (n->prev == NO_ID) g->first_node = node;
-  else m->nodes[n->prev].next = node;
-  if (before == NO_ID) g->last_node = node;
-  else m->nodes[before].prev = node;
+  if (n->prev == NO_ID)
+    g->first_node = node;
+  else
+    m->nodes[n->prev].next = node;
+  if (before == NO_ID)
+    g->last_node = node;
+  else
+    m->nodes[before].prev = node;
 }
 
 void edit_rows_unlink_node(struct model *m, uint32_t node) {
   struct model_node *n = &m->nodes[node];
   struct model_graph *g = &m->graphs[n->graph];
-  if (n->prev == NO_ID) g->first_node = n->next;
-  else m->nodes[n->prev].next = n->next;
-  if (n->next == NO_ID) g->last_node = n->prev;
-  else m->nodes[n->next].prev = n->prev;
+  if (n->prev == NO_ID)
+    g->first_node = n->next;
+  else
+    m->nodes[n->prev].next = n->next;
+  if (n->next == NO_ID)
+    g->last_node = n->prev;
+  else
+    m->nodes[n->next].prev = n->prev;
   n->prev = n->next = NO_ID;
 }
 
@@ -70,8 +78,10 @@ static void move_ref(struct model *m, uint32_t from, uint32_t to, bool threaded)
   m->refs[from] = (struct model_ref){.value = NO_ID, .node = NO_ID, .next = NO_ID, .prev = NO_ID};
   const struct model_ref *r = &m->refs[to];
   if (!threaded || r->value == NO_ID) return;
-  if (r->prev == NO_ID) m->values[r->value].first_use = to;
-  else m->refs[r->prev].next = to;
+  if (r->prev == NO_ID)
+    m->values[r->value].first_use = to;
+  else
+    m->refs[r->prev].next = to;
   if (r->next != NO_ID) m->refs[r->next].prev = to;
 }
 

@@ -36,7 +36,8 @@ uint32_t edit_rows_info(const struct model *m, uint32_t value, enum info_home ho
 uint32_t edit_rows_copy_io(struct model *m, uint32_t first, uint32_t n, uint32_t skip,
                            uint32_t append);
 
-// Appends to the list tables; the lists lie outside of them (small: may lie inside). Gives the first.
+// Appends to the list tables; the lists lie outside of them (small: may lie inside). Gives the
+// first.
 uint32_t edit_rows_longs(struct model *m, const int64_t *list, uint32_t n);
 uint32_t edit_rows_floats(struct model *m, const float *list, uint32_t n);
 uint32_t edit_rows_small(struct model *m, struct span bytes); // as model_tensor.small

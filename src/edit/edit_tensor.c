@@ -47,8 +47,8 @@ uint32_t edit_add_tensor(struct edits *e, uint32_t graph, struct span name, uint
   struct err err = {0};
   edit_check_promise(edit_check_add_tensor(e, graph, name, recipe, &err), &err);
   const bool constant = e->m->graphs[graph].kind == GRAPH_FUNCTION;
-  const uint32_t value = constant ? add_constant(e, graph, name, recipe)
-                                  : add_initializer(e, graph, name, recipe);
+  const uint32_t value =
+      constant ? add_constant(e, graph, name, recipe) : add_initializer(e, graph, name, recipe);
   if (edit_line_begin(e, "tensor.add")) {
     edit_line_value(e, "value", value);
     edit_line_node(e, "node", constant ? e->m->values[value].def : NO_ID);

@@ -47,8 +47,10 @@ static void retype(struct model *m, uint32_t value, enum dtype dtype, const stru
   bool said = false;
   for (uint32_t i = m->values[value].info; i != NO_ID; i = m->infos[i].next) {
     if (m->infos[i].flags & INFO_DEAD) continue;
-    if (dtype != DTYPE_UNDEFINED) edit_rows_set_type(m, i, dtype, dims, rank);
-    else if (m->infos[i].home == INFO_VALUE) m->infos[i].flags |= INFO_DEAD;
+    if (dtype != DTYPE_UNDEFINED)
+      edit_rows_set_type(m, i, dtype, dims, rank);
+    else if (m->infos[i].home == INFO_VALUE)
+      m->infos[i].flags |= INFO_DEAD;
     said = true;
   }
   if (!said && dtype != DTYPE_UNDEFINED)
@@ -153,8 +155,10 @@ void edit_remove_graph_input(struct edits *e, uint32_t value) {
 // The declaration of the output follows to its new value, and takes over what is known of it.
 static void declare_output(struct model *m, uint32_t old, uint32_t value) {
   uint32_t out = old == NO_ID ? NO_ID : edit_rows_info(m, old, INFO_OUTPUT);
-  if (out == NO_ID) out = edit_rows_add_info(m, value, INFO_OUTPUT);
-  else edit_rows_move_info(m, out, value);
+  if (out == NO_ID)
+    out = edit_rows_add_info(m, value, INFO_OUTPUT);
+  else
+    edit_rows_move_info(m, out, value);
   const uint32_t inner = edit_rows_info(m, value, INFO_VALUE);
   if (inner == NO_ID) return;
   const struct model_info known = m->infos[inner];

@@ -1,16 +1,17 @@
-// Conversions with AVX2 and F16C, eight (or four) elements at a time; the portable code takes the rest.
+// Conversions with AVX2 and F16C, eight (or four) elements at a time; the portable code takes the
+// rest.
 //
-// Where an instruction exists it is used: its rounding is to nearest even (given in the instruction for
-// binary16; by the default rounding mode, which nobody here changes, for double to float), it
-// underflows gradually, and NaNs become quiet and keep sign and top payload bits, exactly as the portable
-// code spells out. bfloat16 is done on integers.
+// Where an instruction exists it is used: its rounding is to nearest even (given in the instruction
+// for binary16; by the default rounding mode, which nobody here changes, for double to float), it
+// underflows gradually, and NaNs become quiet and keep sign and top payload bits, exactly as the
+// portable code spells out. bfloat16 is done on integers.
 //
-// From double to a 16-bit format there is no instruction, and going through float would round twice.
-// So the float in between is rounded to odd: truncated, and its last bit set if anything was
+// From double to a 16-bit format there is no instruction, and going through float would round
+// twice. So the float in between is rounded to odd: truncated, and its last bit set if anything was
 // cut off. It has more than two bits more than the target (24 against 11 and 8; and the denormals
-// of bfloat16 end 16 bits above those of float), so that rounding it to nearest even gives what rounding
-// the double would have (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved
-// algorithms using rounding to odd", 2008).
+// of bfloat16 end 16 bits above those of float), so that rounding it to nearest even gives what
+// rounding the double would have (Boldo and Melquiond, "Emulation of FMA and correctly rounded
+// sums: proved algorithms using rounding to odd", 2008).
 #include "kernels_table.h"
 
 #if defined(__x86_64__)

@@ -1,10 +1,12 @@
-// Reference conversions between the IEEE-style formats binary64, binary32, binary16 and bfloat16, on
-// bits: no conversion instruction, rounding mode or flush-to-zero setting has a say in the result.
+// Reference conversions between the IEEE-style formats binary64, binary32, binary16 and bfloat16,
+// on bits: no conversion instruction, rounding mode or flush-to-zero setting has a say in the
+// result.
 //
-// A format is (exponent bits, mantissa bits). Narrowing rounds to nearest, ties to even (IEEE 754-2019,
-// 4.3.1), gradually underflows, and gives infinity past the largest finite number. A NaN becomes
-// quiet and keeps its sign and the top bits of its payload, in both directions: what the conversion
-// instructions of x86-64 (F16C, AVX) and AArch64 do, so that they may stand in for these loops.
+// A format is (exponent bits, mantissa bits). Narrowing rounds to nearest, ties to even (IEEE
+// 754-2019, 4.3.1), gradually underflows, and gives infinity past the largest finite number. A NaN
+// becomes quiet and keeps its sign and the top bits of its payload, in both directions: what the
+// conversion instructions of x86-64 (F16C, AVX) and AArch64 do, so that they may stand in for these
+// loops.
 #include "kernels_table.h"
 
 #include <string.h>
@@ -44,8 +46,8 @@ static inline __attribute__((always_inline)) uint64_t narrow(uint64_t x, struct 
   if (e) fraction |= (uint64_t)1 << from.mantissa;
   int target = (e ? e : 1) - bias(from) + bias(to); // exponent field if it stays normal
   if (target >= (int)ones(to.exponent)) return sign | infinity;
-  // The leading one is added to the exponent field: a carry out of the rounded mantissa then moves the
-  // exponent on by itself, up to infinity.
+  // The leading one is added to the exponent field: a carry out of the rounded mantissa then moves
+  // the exponent on by itself, up to infinity.
   if (target >= 1 && e)
     return sign | (((uint64_t)(target - 1) << to.mantissa) + shift_round(fraction, drop));
   unsigned more = target < 1 ? (unsigned)(1 - target) : 0;

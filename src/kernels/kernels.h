@@ -1,6 +1,6 @@
-// Arithmetic between buffers. Families and their ISA variants are rows of kernels.def; every variant
-// gives the bytes of the portable reference. Pointers need no alignment; nothing is read or written
-// outside the given rectangles.
+// Arithmetic between buffers. Families and their ISA variants are rows of kernels.def; every
+// variant gives the bytes of the portable reference. Pointers need no alignment; nothing is read or
+// written outside the given rectangles.
 #ifndef WEIR_KERNELS_H
 #define WEIR_KERNELS_H
 
@@ -19,8 +19,8 @@ const char *kernels_isa_name(void); // "avx512", "avx2", "neon", "portable"
 void kernels_transpose(void *out, size_t out_stride, const void *in, size_t in_stride, size_t rows,
                        size_t cols, unsigned width);
 
-// Elementwise float conversions, round to nearest even, NaN payload: quiet, sign and top payload bits
-// kept; out-of-range becomes infinity.
+// Elementwise float conversions, round to nearest even, NaN payload: quiet, sign and top payload
+// bits kept; out-of-range becomes infinity.
 void kernels_f32_to_f16(uint16_t *out, const float *in, size_t n);
 void kernels_f32_to_bf16(uint16_t *out, const float *in, size_t n);
 void kernels_f16_to_f32(float *out, const uint16_t *in, size_t n);

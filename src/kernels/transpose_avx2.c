@@ -1,8 +1,8 @@
 // Transpose with AVX2. All widths share one shape: a register holds 16 bytes of one row in its low
-// lane and 16 bytes of a row `lane` further down in its high lane. With n = 16 / width registers (rows
-// r..r+n-1, and r+n.. in the high lanes), log2(n) rounds of "unpack register i with register i + n/2"
-// transpose both lanes at once; register j then holds column j, 2n elements = 32 bytes of an output
-// row:
+// lane and 16 bytes of a row `lane` further down in its high lane. With n = 16 / width registers
+// (rows r..r+n-1, and r+n.. in the high lanes), log2(n) rounds of "unpack register i with register
+// i + n/2" transpose both lanes at once; register j then holds column j, 2n elements = 32 bytes of
+// an output row:
 //
 //        in                                   out
 //        │ c  c+1 … c+n-1                     │ r … r+n-1 │ r+n … r+2n-1
@@ -10,11 +10,11 @@
 //   r+n  │ ░░░░░░░░░░░░ high lanes       c+1  │ ▓▓▓▓▓▓▓▓▓ │ ░░░░░░░░░░░
 //
 // The work goes in blocks of one cache line of elements each way, along the rows of the source. A
-// block is first copied, line by line, into a dense one on the stack: at the strides of weight matrices
-// (powers of two) the lines of a column share a few cache sets and would drive each other out
-// between their quarters, and every line of either side is touched once and whole this way. The lines two
-// blocks on are asked for early; prefetching never faults. What does not fill a block is left to
-// squares straight from the source, and what does not fill a square to the portable code.
+// block is first copied, line by line, into a dense one on the stack: at the strides of weight
+// matrices (powers of two) the lines of a column share a few cache sets and would drive each other
+// out between their quarters, and every line of either side is touched once and whole this way. The
+// lines two blocks on are asked for early; prefetching never faults. What does not fill a block is
+// left to squares straight from the source, and what does not fill a square to the portable code.
 #include "kernels_table.h"
 
 #if defined(__x86_64__)

@@ -9,7 +9,8 @@
 //        ├──┼──┼─               ├──┼──┼─
 //        │ 3│ 4│                │ 2│ 4│
 //
-// Elements are moved with memcpy of a constant width: no alignment is needed and no bit is looked at.
+// Elements are moved with memcpy of a constant width: no alignment is needed and no bit is looked
+// at.
 #include "kernels_table.h"
 
 #include <string.h>

@@ -61,8 +61,10 @@ static uint32_t long_piece_count(const struct model *m, uint32_t tensor) {
   uint32_t lo = 0, hi = m->n_piece_counts / 2;
   while (lo < hi) {
     uint32_t mid = lo + (hi - lo) / 2;
-    if (m->piece_counts[2 * mid] < tensor) lo = mid + 1;
-    else hi = mid;
+    if (m->piece_counts[2 * mid] < tensor)
+      lo = mid + 1;
+    else
+      hi = mid;
   }
   assert(2 * lo < m->n_piece_counts && m->piece_counts[2 * lo] == tensor);
   return m->piece_counts[2 * lo + 1];
@@ -84,11 +86,14 @@ const struct model_rest *model_rests(const struct model *m, char kind, uint32_t 
   uint32_t lo = 0, hi = m->n_rests;
   while (lo < hi) {
     uint32_t mid = lo + (hi - lo) / 2;
-    if (rest_before(&m->rests[mid], k, id)) lo = mid + 1;
-    else hi = mid;
+    if (rest_before(&m->rests[mid], k, id))
+      lo = mid + 1;
+    else
+      hi = mid;
   }
   uint32_t end = lo;
-  while (end < m->n_rests && m->rests[end].kind == k && m->rests[end].id == id) end++;
+  while (end < m->n_rests && m->rests[end].kind == k && m->rests[end].id == id)
+    end++;
   *count = end - lo;
   return *count ? m->rests + lo : NULL;
 }
@@ -164,7 +169,8 @@ bool model_op_is(const struct model *m, uint32_t node, const char *op_type) {
 
 int64_t model_opset_version(const struct model *m, uint32_t graph, struct span domain) {
   if (is_default_domain(domain)) domain.n = 0;
-  while (m->graphs[graph].parent != NO_ID) graph = m->graphs[graph].parent;
+  while (m->graphs[graph].parent != NO_ID)
+    graph = m->graphs[graph].parent;
   uint32_t first = 0, n = m->n_model_opsets;
   if (m->graphs[graph].kind == GRAPH_FUNCTION) {
     const struct model_function *f = &m->functions[m->graphs[graph].owner];

@@ -119,7 +119,7 @@ struct model_attr {
   uint8_t flags;
   uint16_t reserved;
   uint32_t count;      // list length; for TENSOR(S)/GRAPH(S)/SPARSE: rows from `first`
-  uint32_t first;      // TENSOR(S): tensor id; GRAPH(S): graph id; SPARSE: first of (values, indices) pairs;
+  uint32_t first;      // TENSOR(S): tensor id; GRAPH(S): graph id; SPARSE(S): row in m->sparses;
                        // value_float(s), value_int(s), value_string(s) of a Constant node as loaded:
                        // the tensor made of it (see model_attr_is_constant), not a list;
                        // INTS/FLOATS/STRINGS held: index into m->longs / m->floats / m->strings, NO_ID: not
@@ -160,9 +160,10 @@ struct model_info {
 
 enum graph_kind { GRAPH_MAIN, GRAPH_SUB, GRAPH_FUNCTION, GRAPH_TRAINING };
 
-// The parts of a message in source order, in runs: what emission walks. Each kind's `first` and
-// `count` index the table of that name (TENSORS: initializers; SPARSE: m->sparses; OTHER: m->others,
-// for everything that rows do not hold: doc_string, a function's name and imports, unknown fields).
+// The parts of a message in source order, in runs: what emission walks. For NODES, TENSORS, SPARSE,
+// INFOS, GRAPH, FUNCTIONS and TRAINING, `first` and `count` index the table of that name (TENSORS:
+// initializers). All other kinds are places in m->others, adjacent fields being one place: OTHER is
+// what rows do not hold (doc_string, a function's name and imports, unknown fields).
 enum item_kind {
   ITEM_NODES, ITEM_TENSORS, ITEM_SPARSE, ITEM_INFOS, ITEM_OTHER, // in graphs (and function bodies)
   ITEM_NAME,                                                     // graph name

@@ -70,8 +70,8 @@ static void grow_slots(struct model *m) {
 
 static void grow_names(struct model *m, uint32_t name) {
   if (name < m->n_name_values) return;
-  m->name_values = table_grow(m->name_values, &m->name_values_cap, (size_t)name + 1,
-                              sizeof *m->name_values);
+  m->name_values =
+      table_grow(m->name_values, &m->name_values_cap, (size_t)name + 1, sizeof *m->name_values);
   memset(m->name_values + m->n_name_values, 0xff,
          (name + 1 - m->n_name_values) * sizeof *m->name_values);
   m->n_name_values = name + 1;
@@ -112,8 +112,10 @@ static void drop_slot(struct model *m, uint32_t value) {
 
 static void leave(struct model *m, uint32_t value) {
   uint32_t *first = &m->name_values[m->values[value].name];
-  if (*first != value) drop_slot(m, value);
-  else *first = m->n_extra_values > 0 ? ELSEWHERE : NO_ID;
+  if (*first != value)
+    drop_slot(m, value);
+  else
+    *first = m->n_extra_values > 0 ? ELSEWHERE : NO_ID;
 }
 
 uint32_t model_add_value(struct model *m, uint32_t graph, uint32_t name) {
@@ -169,14 +171,17 @@ void model_link_use(struct model *m, uint32_t ref) {
 void model_unlink_use(struct model *m, uint32_t ref) {
   struct model_ref *r = &m->refs[ref];
   if (r->value == NO_ID) return;
-  if (r->prev != NO_ID) m->refs[r->prev].next = r->next;
-  else m->values[r->value].first_use = r->next;
+  if (r->prev != NO_ID)
+    m->refs[r->prev].next = r->next;
+  else
+    m->values[r->value].first_use = r->next;
   if (r->next != NO_ID) m->refs[r->next].prev = r->prev;
   r->prev = r->next = NO_ID;
 }
 
 uint32_t model_use_count(const struct model *m, uint32_t value) {
   uint32_t n = m->values[value].n_graph_outputs;
-  for (uint32_t ref = m->values[value].first_use; ref != NO_ID; ref = m->refs[ref].next) n++;
+  for (uint32_t ref = m->values[value].first_use; ref != NO_ID; ref = m->refs[ref].next)
+    n++;
   return n;
 }

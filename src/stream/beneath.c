@@ -50,7 +50,8 @@ static const char *text_fault(struct span s) {
 
 // Drops the last component of path[0..n); returns the new length.
 static size_t drop_last(const char *path, size_t n) {
-  while (n > 0 && path[n - 1] != '/') n--;
+  while (n > 0 && path[n - 1] != '/')
+    n--;
   return n > 0 ? n - 1 : 0;
 }
 
@@ -61,7 +62,8 @@ int beneath_normalize(struct span location, char *path, struct err *err) {
   for (size_t i = 0; i < location.n;) {
     const uint8_t *part = location.at + i;
     size_t len = 0;
-    while (i + len < location.n && part[len] != '/') len++;
+    while (i + len < location.n && part[len] != '/')
+      len++;
     i += len + 1;
     if (len == 0 || (len == 1 && part[0] == '.')) continue;
     if (len == 2 && part[0] == '.' && part[1] == '.') {
@@ -127,8 +129,7 @@ static int open_leading_out(int folder, const char *path) {
   char head[BENEATH_MAX + 1];
   memcpy(head, path, (size_t)(slash - path));
   head[slash - path] = '\0';
-  int parent =
-      open_resolved(folder, head, OPEN_FOLDER, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
+  int parent = open_resolved(folder, head, OPEN_FOLDER, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
   if (parent < 0) return -1;
   int fd = open_resolved(parent, slash + 1, OPEN_FILE, RESOLVE_NO_MAGICLINKS);
   const int errnum = errno;

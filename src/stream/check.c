@@ -46,7 +46,7 @@ enum { MADE = 1, LISTED = 2 }; // by a node or initializer; among the inputs
 
 struct makers {
   struct check *c;
-  uint8_t *seen; // per value
+  uint8_t *seen;     // per value
   uint64_t defaults; // initializers that are inputs too
   uint32_t example;
 };

@@ -40,11 +40,11 @@ static struct quoted name_of(const struct check *c, uint32_t tensor) {
 }
 
 struct sweep {
-  uint64_t named;     // bytes of this file that some range names
-  uint64_t end;       // how far ranges have reached
-  uint32_t farthest;  // index of the range that did
+  uint64_t named;    // bytes of this file that some range names
+  uint64_t end;      // how far ranges have reached
+  uint32_t farthest; // index of the range that did
   uint64_t aliases, overlaps;
-  uint32_t overlap;   // index of the first overlapping range
+  uint32_t overlap; // index of the first overlapping range
   uint32_t overlapped;
 };
 

@@ -48,8 +48,7 @@ static uint32_t remove_sorted(const struct check_edges *edges, uint32_t n, uint3
   return tail;
 }
 
-bool check_cycle(const struct check_edges *edges, uint32_t n, uint32_t cycle[8],
-                 uint32_t *length) {
+bool check_cycle(const struct check_edges *edges, uint32_t n, uint32_t cycle[8], uint32_t *length) {
   uint32_t *waits = need(n, sizeof *waits), *before = need(n, sizeof *before);
   const bool found = remove_sorted(edges, n, waits) < n;
   *length = 0;
@@ -87,8 +86,8 @@ struct order {
   uint32_t *position;       // of live nodes in their graph
   struct check_edges edges; // filled in the second pass only
   bool collecting;
-  uint32_t backward;        // edges that point backwards
-  uint32_t from, to;        // the first of them
+  uint32_t backward; // edges that point backwards
+  uint32_t from, to; // the first of them
 };
 
 // The node of graph `target` that is, or holds, what lies in `graph` under `node`; NO_ID if `graph`
@@ -227,7 +226,8 @@ static void collect_calls(const struct model *m, const struct function_key *keys
     if (m->graphs[root].kind != GRAPH_FUNCTION) continue;
     for (uint32_t id = m->graphs[graph].first_node; id != NO_ID; id = m->nodes[id].next) {
       const struct model_node *node = &m->nodes[id];
-      const struct function_key key = {domain_id(m, node->domain), node->op_type, node->overload, 0};
+      const struct function_key key = {domain_id(m, node->domain), node->op_type, node->overload,
+                                       0};
       const struct function_key *callee = bsearch(&key, keys, n, sizeof key, compare_keys);
       if (callee) add_edge(edges, m->graphs[root].owner, callee->function);
     }

@@ -1,5 +1,6 @@
-// Any byte range of a recipe, alone, in bounded memory. A recipe asks its operands for the elements it
-// needs, through scratch or straight into its caller's buffer; the leaves read files (eval_leaf.c).
+// Any byte range of a recipe, alone, in bounded memory. A recipe asks its operands for the elements
+// it needs, through scratch or straight into its caller's buffer; the leaves read files
+// (eval_leaf.c).
 //
 //   bytes ──▶ wide elements ──▶ reshape, cast, fill           (here)
 //   (packed)                    concat, pad                   (eval_join.c)
@@ -11,9 +12,10 @@
 //
 //   │ scratch, a level of depth each │ streams │ cursors │ boxes of strided recipes … │
 //
-// How many boxes are needed at once is counted over the recipe asked for: a transpose of a transpose
-// (with something in between) needs two, a concatenation along an inner axis one for each of its parts,
-// along the outermost axis only one, since its parts are finished one after the other.
+// How many boxes are needed at once is counted over the recipe asked for: a transpose of a
+// transpose (with something in between) needs two, a concatenation along an inner axis one for each
+// of its parts, along the outermost axis only one, since its parts are finished one after the
+// other.
 //
 // The depth of recipes is ours (passes build them), small and asserted; so is the recursion here.
 #include "eval.h"
@@ -163,7 +165,7 @@ static int leaf_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t 
   const struct recipe *x = &ev->r->rows[id];
   uint32_t bits = dtype_bits((enum dtype)x->dtype), width = eval_width(ev->r, id);
   if (bits == 6 && x->kind == RECIPE_EXTENT && x->encoding == ENCODING_VARINT) {
-    if (eval_varint_entries(ev, x, first, count, out, 1, err) != 0) return -1;
+    if (eval_varint_entries(ev, x, first, count, out, err) != 0) return -1;
     for (uint64_t i = 0; i < count; i++)
       out[i] &= 63;
     return 0;
@@ -258,7 +260,8 @@ int eval_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, 
 
 // ---- bytes -------------------------------------------------------------------------------------
 
-// Literals and extents whose bytes are at hand as they stand, padding bits included: NULL for others.
+// Literals and extents whose bytes are at hand as they stand, padding bits included: NULL for
+// others.
 static const struct recipe *plain_leaf(const struct recipes *r, uint32_t id) {
   while (r->rows[id].kind == RECIPE_RESHAPE)
     id = r->args[r->rows[id].args];
@@ -289,7 +292,8 @@ static int read_packed(struct eval *ev, uint32_t id, uint64_t off, uint8_t *buf,
   return 0;
 }
 
-// Part of one element: `skip` of its bytes are left out, at most n given. Returns how many in *given.
+// Part of one element: `skip` of its bytes are left out, at most n given. Returns how many in
+// *given.
 static int read_part(struct eval *ev, uint32_t id, uint64_t off, struct span *given, uint8_t *buf,
                      struct err *err) {
   uint8_t one[16];

@@ -1,8 +1,8 @@
 // Recipe evaluation: any byte range of a recipe's elements, alone, in bounded memory.
 //
 // One evaluator per worker. It keeps a scratch budget: strided sources (transposes) are produced in
-// stripes; the stripe last made is kept, so that ranges asked for in order read each source byte about once
-// (within 2.1 × the tensor when the budget is too small for the shape).
+// stripes; the stripe last made is kept, so that ranges asked for in order read each source byte
+// about once (within 2.1 × the tensor when the budget is too small for the shape).
 #ifndef WEIR_EVAL_H
 #define WEIR_EVAL_H
 

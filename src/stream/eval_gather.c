@@ -1,9 +1,9 @@
-// Elements of a strided view whose operand lies in memory, written in the view's order. This is where
-// transposes happen. A range of the view is cut at its axes into a partial row, whole rows and a partial
-// row, down to lines along the last axis:
+// Elements of a strided view whose operand lies in memory, written in the view's order. This is
+// where transposes happen. A range of the view is cut at its axes into a partial row, whole rows
+// and a partial row, down to lines along the last axis:
 //
 //   axes  0 … j … last          whole rows along j, the axis that is contiguous in memory, are a
-//             └─ stride 1       matrix [last × j] there and [j × last] in the output: one call of the
+//             └─ stride 1       matrix [last × j] there and [j × last] in the output: a call of the
 //                               transpose kernel, repeated for the axes between j and last
 //
 // Lines that are contiguous in memory are copied; everything else (the ends of a range, negative
@@ -63,8 +63,8 @@ static void copy_matrices(const struct gather *g, const uint8_t *in, uint64_t n,
   }
 }
 
-// Elements [first, first + count) of what lies behind axes 0..axis-1, at `in`. As deep as the view has
-// axes.
+// Elements [first, first + count) of what lies behind axes 0..axis-1, at `in`. As deep as the view
+// has axes.
 static void copy_range(const struct gather *g, uint32_t axis, const uint8_t *in, uint64_t first,
                        uint64_t count, uint8_t *out) {
   const struct eval_view *v = g->v;

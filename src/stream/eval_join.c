@@ -1,5 +1,5 @@
-// Recipes whose rows are put together from parts: concatenation, padding, and the filling both of fill
-// and of pads. A range of the output is walked run by run; every run is asked of its operand
+// Recipes whose rows are put together from parts: concatenation, padding, and the filling both of
+// fill and of pads. A range of the output is walked run by run; every run is asked of its operand
 // straight into the output.
 #include "eval_parts.h"
 
@@ -55,8 +55,8 @@ int eval_join_concat(struct eval *ev, uint32_t id, uint64_t first, uint64_t coun
   return 0;
 }
 
-// A padded tensor as rows: the last axis that is padded and all behind it. Axes before say which row of
-// the operand a row is, or that it is padding throughout.
+// A padded tensor as rows: the last axis that is padded and all behind it. Axes before say which
+// row of the operand a row is, or that it is padding throughout.
 struct pad {
   const int64_t *befores, *in;
   const int64_t *out;

@@ -154,7 +154,7 @@ static int read_varint(struct eval *ev, const struct recipe *x, uint64_t off, ui
     uint64_t entry = off / width, skip = off % width;
     if (skip == 0 && n >= width) {
       size_t whole = n / width;
-      if (eval_varint_entries(ev, x, entry, whole, buf, width, err) != 0) return -1;
+      if (eval_varint_entries(ev, x, entry, whole, buf, err) != 0) return -1;
       off += whole * width;
       buf += whole * width;
       n -= whole * width;
@@ -162,7 +162,7 @@ static int read_varint(struct eval *ev, const struct recipe *x, uint64_t off, ui
     }
     uint8_t one[16];
     size_t m = (size_t)min_u64(width - skip, n);
-    if (eval_varint_entries(ev, x, entry, 1, one, width, err) != 0) return -1;
+    if (eval_varint_entries(ev, x, entry, 1, one, err) != 0) return -1;
     memcpy(buf, one + skip, m);
     off += m;
     buf += m;

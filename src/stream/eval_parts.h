@@ -1,6 +1,6 @@
-// Inside the evaluator: what its files share. Everything below recipe_read works on *wide* elements: a
-// type below 8 bits takes a byte an element (its bits in the low end), any other type its own
-// bytes. Packing happens at the two ends only, in eval_bits.c.
+// Inside the evaluator: what its files share. Everything below recipe_read works on *wide*
+// elements: a type below 8 bits takes a byte an element (its bits in the low end), any other type
+// its own bytes. Packing happens at the two ends only, in eval_bits.c.
 #ifndef WEIR_EVAL_PARTS_H
 #define WEIR_EVAL_PARTS_H
 
@@ -38,8 +38,8 @@ struct eval_cursor {
   uint32_t piece; // index in the recipes' pieces, or NO_ID
 };
 
-// A recipe as a strided look at another one: element (c0, c1, …) is element base + Σ c·stride of `of`.
-// Axes of length 1 are gone and axes that lie one behind the other are merged.
+// A recipe as a strided look at another one: element (c0, c1, …) is element base + Σ c·stride of
+// `of`. Axes of length 1 are gone and axes that lie one behind the other are merged.
 struct eval_view {
   uint32_t of;
   uint32_t rank;
@@ -101,9 +101,10 @@ void eval_leaf_will_need(struct eval *ev, uint32_t id, uint64_t first, uint64_t 
 // The piece (index in the recipes' pieces) that holds an entry of the extent x.
 uint32_t eval_leaf_piece(const struct eval *ev, const struct recipe *x, uint64_t entry);
 
-// Entries of a varint extent, the low `width` bytes of each (eval_varint.c).
+// Entries of a varint extent (eval_varint.c): the low bytes of each, as many as an element has, one
+// for types below 8 bits.
 int eval_varint_entries(struct eval *ev, const struct recipe *x, uint64_t first, uint64_t count,
-                        uint8_t *out, uint32_t width, struct err *err);
+                        uint8_t *out, struct err *err);
 
 // Packed sub-byte elements, the first at bit `bit` of `in`, and back (eval_bits.c). eval_bits_pack
 // starts at a byte and clears the bits behind the last element.

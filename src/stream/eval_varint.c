@@ -1,14 +1,14 @@
-// Elements that lie in a file as varints (int32_data and its like): entry i has no place of its own, it
-// has to be counted to. Loading left a checkpoint every CHECKPOINT_ENTRIES entries, and a cursor
-// remembers where the last read ended, so that reading on costs nothing and any other place costs one
-// interval at most:
+// Elements that lie in a file as varints (int32_data and its like): entry i has no place of its
+// own, it has to be counted to. Loading left a checkpoint every CHECKPOINT_ENTRIES entries, and a
+// cursor remembers where the last read ended, so that reading on costs nothing and any other place
+// costs one interval at most:
 //
 //   piece   │ checkpoint k      cursor          checkpoint k+1
 //           ├──▼──────────────────▼───────────────▼────────────
 //                                 └─ window of undecoded bytes, kept for the next read
 //
-// Varints are at most ten bytes; an unpacked entry has its tag before it. Loading checked all that, so
-// a varint that does not end means the file changed since.
+// Varints are at most ten bytes; an unpacked entry has its tag before it. Loading checked all that,
+// so a varint that does not end means the file changed since.
 #include "eval_parts.h"
 
 enum { VARINT_MAX_BYTES = 10 };
@@ -100,17 +100,30 @@ static struct eval_cursor *cursor_for(struct eval *ev, uint32_t piece, uint64_t 
   return best;
 }
 
+static uint32_t entry_width(enum dtype dtype) {
+  uint32_t bits = dtype_bits(dtype);
+  return bits < 8 ? 1 : bits / 8;
+}
+
+// The low bytes of each entry; a bool is true for any value but zero, also one whose low byte is
+// zero.
+static void put_entry(uint8_t *out, uint64_t value, enum dtype dtype, uint32_t width) {
+  if (dtype == DTYPE_BOOL) value = value != 0;
+  memcpy(out, &value, width); // little-endian, as all of our machines
+}
+
 // Entries [first, first + count) of one piece, counted from its first.
 static int piece_entries(struct eval *ev, uint32_t piece, uint64_t first, uint64_t count,
-                         uint8_t *out, uint32_t width, struct err *err) {
+                         uint8_t *out, enum dtype dtype, struct err *err) {
   struct eval_cursor *c = cursor_for(ev, piece, first, err);
   if (!c) return -1;
   uint64_t end = first + count, value = 0;
+  uint32_t width = entry_width(dtype);
   while (c->entry < first)
     if (next_entry(ev, c, end - c->entry, &value, err) != 0) goto lost;
   for (; c->entry < end; out += width) {
     if (next_entry(ev, c, end - c->entry, &value, err) != 0) goto lost;
-    memcpy(out, &value, width); // little-endian, as all of our machines
+    put_entry(out, value, dtype, width);
   }
   return 0;
 lost:
@@ -119,15 +132,16 @@ lost:
 }
 
 int eval_varint_entries(struct eval *ev, const struct recipe *x, uint64_t first, uint64_t count,
-                        uint8_t *out, uint32_t width, struct err *err) {
+                        uint8_t *out, struct err *err) {
+  enum dtype dtype = (enum dtype)x->dtype;
   while (count > 0) {
     uint32_t piece = eval_leaf_piece(ev, x, first);
     const struct piece *p = &ev->r->pieces[piece];
     uint64_t from = first - p->first, n = min_u64(count, p->count - from);
-    if (piece_entries(ev, piece, from, n, out, width, err) != 0) return -1;
+    if (piece_entries(ev, piece, from, n, out, dtype, err) != 0) return -1;
     first += n;
     count -= n;
-    out += n * width;
+    out += n * entry_width(dtype);
   }
   return 0;
 }

@@ -1,10 +1,10 @@
 // Transposes and slices, any number of them one on the other: a strided view of one operand.
 //
-// Where the view's lines are long, they are read one by one straight into the output. Else elements that
-// lie together in the source are far apart in the output, and reading them one by one would touch
-// every page of the source once an element. So the output is cut into stretches, as large as a box of
-// memory allows; of each, the box takes all its source elements at once, in source order, and keeps
-// them, dense. Output in order then needs every source byte once:
+// Where the view's lines are long, they are read one by one straight into the output. Else elements
+// that lie together in the source are far apart in the output, and reading them one by one would
+// touch every page of the source once an element. So the output is cut into stretches, as large as
+// a box of memory allows; of each, the box takes all its source elements at once, in source order,
+// and keeps them, dense. Output in order then needs every source byte once:
 //
 //      source [R, C], row by row               output [C, R]
 //      ┌──────┬──────┬──────┐                  ┌──────────────┐
@@ -14,12 +14,12 @@
 //      │ box 0│ box 1│ box 2│                  ├──────────────┤
 //      └──────┴──────┴──────┘                  │    box 2     │
 //
-// and the box is transposed straight into the caller's buffer, a range at a time (eval_gather.c). If all of
-// the view fits, the box is read as one piece. A box starts at the row that was asked for, so that a
-// worker that begins in the middle of a tensor reads nothing before it.
+// and the box is transposed straight into the caller's buffer, a range at a time (eval_gather.c).
+// If all of the view fits, the box is read as one piece. A box starts at the row that was asked
+// for, so that a worker that begins in the middle of a tensor reads nothing before it.
 //
-// Fragments with gaps between them are read through the gaps only where that reads, over the whole view,
-// at most twice the operand.
+// Fragments with gaps between them are read through the gaps only where that reads, over the whole
+// view, at most twice the operand.
 #include "eval_parts.h"
 
 #include <assert.h>
@@ -44,8 +44,8 @@ uint32_t eval_view_operand(const struct recipes *r, uint32_t id) {
   return id;
 }
 
-// For each axis of the recipe asked for: which axis of the recipe reached it is, and its step there.
-// For each axis of the recipe reached: the coordinate of the first element.
+// For each axis of the recipe asked for: which axis of the recipe reached it is, and its step
+// there. For each axis of the recipe reached: the coordinate of the first element.
 struct axes {
   uint32_t axis[RECIPE_MAX_RANK];
   int64_t step[RECIPE_MAX_RANK];
@@ -117,8 +117,8 @@ static void view_of(const struct recipes *r, uint32_t id, struct eval_view *v) {
 
 // ---- boxes -------------------------------------------------------------------------------------
 
-// How many steps of an axis go into a box, of `dim`, if `room` are possible: boxes of about equal size, cut
-// where lines of memory end.
+// How many steps of an axis go into a box, of `dim`, if `room` are possible: boxes of about equal
+// size, cut where lines of memory end.
 static uint64_t balanced(uint64_t dim, uint64_t room, uint32_t width) {
   if (room >= dim) return dim;
   uint64_t boxes = (dim + room - 1) / room, n = (dim + boxes - 1) / boxes;
@@ -207,8 +207,8 @@ static int read_through(struct eval *ev, const struct fragments *f, uint8_t *out
   return 0;
 }
 
-// Tells the system, before fragment i is read, of those further on. Where
-// nearly every page has some of them, all of the span is asked for, once a span; else each fragment.
+// Tells the system, before fragment i is read, of those further on. Where nearly every page has
+// some of them, all of the span is asked for, once a span; else each fragment.
 static void hint(struct eval *ev, const struct fragments *f, uint64_t i) {
   uint64_t stride_bytes = f->stride * f->width, run_bytes = f->run * f->width;
   if (stride_bytes > 2 * max_u64(run_bytes, PAGE_BYTES)) {
@@ -263,7 +263,8 @@ static int fill_box(struct eval *ev, struct eval_box *b, uint32_t width, struct 
   }
 }
 
-// The box of this recipe, or the free one longest unused made its own; NULL if all are being filled.
+// The box of this recipe, or the free one longest unused made its own; NULL if all are being
+// filled.
 static struct eval_box *box_for(struct eval *ev, uint32_t id) {
   struct eval_box *oldest = NULL;
   for (uint32_t i = 0; i < ev->n_boxes; i++) {

@@ -63,8 +63,10 @@ int load_room(struct loader *l, uint64_t now, uint64_t n, const char *what) {
 
 struct place_text place_text(const char *what, struct span name, uint64_t start) {
   struct place_text p;
-  if (name.n) snprintf(p.s, sizeof p.s, "%s '%s'", what, quote(name).s);
-  else snprintf(p.s, sizeof p.s, "%s at byte %llu", what, (unsigned long long)start);
+  if (name.n)
+    snprintf(p.s, sizeof p.s, "%s '%s'", what, quote(name).s);
+  else
+    snprintf(p.s, sizeof p.s, "%s at byte %llu", what, (unsigned long long)start);
   return p;
 }
 
@@ -72,8 +74,10 @@ struct place_text place_text(const char *what, struct span name, uint64_t start)
 
 void frame_add_item(struct frame *f, enum item_kind kind, uint32_t first) {
   struct model_item *last = f->items.n ? &f->items.at[f->items.n - 1] : NULL;
-  if (last && last->kind == kind && last->first + last->count == first) last->count++;
-  else *LIST_ADD(&f->items) = (struct model_item){kind, first, 1};
+  if (last && last->kind == kind && last->first + last->count == first)
+    last->count++;
+  else
+    *LIST_ADD(&f->items) = (struct model_item){kind, first, 1};
 }
 
 // Adjacent fields of one kind become one place: the last item's last place ends where this begins.
@@ -95,8 +99,10 @@ void frame_add_other(struct loader *l, struct frame *f, enum item_kind kind, str
 
 static void add_rest(struct frame *f, struct place at) {
   struct place *last = f->rests.n ? &f->rests.at[f->rests.n - 1] : NULL;
-  if (last && last->off + last->len == at.off) last->len += at.len;
-  else *LIST_ADD(&f->rests) = at;
+  if (last && last->off + last->len == at.off)
+    last->len += at.len;
+  else
+    *LIST_ADD(&f->rests) = at;
 }
 
 void frame_flush_rests(struct loader *l, struct frame *f, char kind, uint32_t id) {
@@ -142,36 +148,54 @@ static uint64_t hollow_limit(enum message message) {
   }
 }
 
+enum { HEADER_ROOM = 32 }; // a tag and a length, or a tag and a scalar
+
 static uint8_t *hollow_room(struct frame *f, size_t n) {
-  f->hollow.at = table_grow(f->hollow.at, &f->hollow.cap, f->hollow.n + n, 1);
-  uint8_t *at = f->hollow.at + f->hollow.n;
-  f->hollow.n += (uint32_t)n;
-  return at;
+  if (f->hollow.cap - f->hollow.n < n)
+    f->hollow.at = table_grow(f->hollow.at, &f->hollow.cap, f->hollow.n + n, 1);
+  return f->hollow.at + f->hollow.n;
 }
 
-static void hollow_varint(struct frame *f, uint64_t x) {
+static uint8_t *put_varint(uint8_t *to, uint64_t x) {
   for (; x >= 0x80; x >>= 7)
-    *hollow_room(f, 1) = (uint8_t)(x | 0x80);
-  *hollow_room(f, 1) = (uint8_t)x;
+    *to++ = (uint8_t)(x | 0x80);
+  *to++ = (uint8_t)x;
+  return to;
+}
+
+// Appends a tag and, for BYTES, the length; `more` bytes will follow. Gives where they go.
+static uint8_t *hollow_header(struct frame *f, uint32_t number, uint32_t type, uint64_t more) {
+  uint8_t *to = hollow_room(f, HEADER_ROOM + (size_t)more);
+  to = put_varint(to, (uint64_t)number << 3 | type);
+  return type == WIRE_BYTES ? put_varint(to, more) : to;
+}
+
+static void hollow_end(struct frame *f, const uint8_t *end) {
+  f->hollow.n = (uint32_t)(end - f->hollow.at);
 }
 
 static int check_hollow(struct loader *l, const struct frame *f, uint64_t start, uint64_t more) {
   const uint64_t limit = hollow_limit(f->message);
-  if (range_fits((uint64_t)f->hollow.n + 32, more, limit)) return 0;
+  if (range_fits((uint64_t)f->hollow.n + HEADER_ROOM, more, limit)) return 0;
   return load_fatal(l, start, "the metadata of one %s is more than %llu bytes",
                     onnx_schema_message(f->message), (unsigned long long)limit);
 }
 
 int frame_keep(struct loader *l, struct frame *f, const struct wire_field *wf) {
   if (check_hollow(l, f, wf->start, wf->len)) return -1;
-  hollow_varint(f, (uint64_t)wf->number << 3 | wf->type);
-  switch (wf->type) {
-  case WIRE_VARINT: hollow_varint(f, wf->value); return 0;
-  case WIRE_FIXED32: memcpy(hollow_room(f, 4), &wf->value, 4); return 0;
-  case WIRE_FIXED64: memcpy(hollow_room(f, 8), &wf->value, 8); return 0;
-  default: hollow_varint(f, wf->len);
+  const uint64_t bytes = wf->type == WIRE_BYTES ? wf->len : 0;
+  uint8_t *to = hollow_header(f, wf->number, wf->type, bytes);
+  if (wf->type == WIRE_VARINT) {
+    to = put_varint(to, wf->value);
+  } else if (wf->type == WIRE_BYTES) {
+    if (wire_copy(&l->w, to, (size_t)bytes, l->err)) return -1;
+    to += bytes;
+  } else {
+    memcpy(to, &wf->value, (size_t)wf->len);
+    to += wf->len;
   }
-  return wire_copy(&l->w, hollow_room(f, (size_t)wf->len), (size_t)wf->len, l->err);
+  hollow_end(f, to);
+  return 0;
 }
 
 static int keep_text(struct loader *l, struct frame *f, const struct schema_field *field,
@@ -221,9 +245,12 @@ static int note_inline(struct loader *l, struct frame *around, const struct fram
     return load_fatal(l, f->start, "a tensor has more than %d external_data entries",
                       EXTERNAL_ENTRIES_MAX);
   if (f->message != MESSAGE_TYPE || around->message != MESSAGE_INFO) return 0;
-  if (around->type.len == 0) around->type = frame_place(f);
-  else if (around->type.off + around->type.len == f->start) around->type.len += f->end - f->start;
-  else return load_fatal(l, f->start, "ValueInfoProto.type is given twice");
+  if (around->type.len == 0)
+    around->type = frame_place(f);
+  else if (around->type.off + around->type.len == f->start)
+    around->type.len += f->end - f->start;
+  else
+    return load_fatal(l, f->start, "ValueInfoProto.type is given twice");
   return 0;
 }
 
@@ -241,8 +268,7 @@ static int begin_message(struct loader *l, const struct schema_field *field,
   f->end = wf->body + wf->len;
   f->graph = around->graph;
   if (field->role == ROLE_UNIT) return load_begin(l, wf);
-  if (f->dropped)
-    return field->role == ROLE_REST ? remember_rest(l, around, frame_place(f)) : 0;
+  if (f->dropped) return field->role == ROLE_REST ? remember_rest(l, around, frame_place(f)) : 0;
   return note_inline(l, around, f);
 }
 
@@ -262,9 +288,9 @@ static int end_message(struct loader *l) {
   if (!unit && !f->dropped) {
     struct frame *around = frame_above(l);
     if (check_hollow(l, around, f->start, f->hollow.n)) return -1;
-    hollow_varint(around, (uint64_t)f->field->number << 3 | WIRE_BYTES);
-    hollow_varint(around, f->hollow.n);
-    if (f->hollow.n) memcpy(hollow_room(around, f->hollow.n), f->hollow.at, f->hollow.n);
+    uint8_t *to = hollow_header(around, f->field->number, WIRE_BYTES, f->hollow.n);
+    if (f->hollow.n) memcpy(to, f->hollow.at, f->hollow.n);
+    hollow_end(around, to + f->hollow.n);
   }
   if (l->depth > 0) l->depth--;
   return 0;
@@ -300,8 +326,8 @@ static bool type_fits(enum field_form form, enum wire_type type) {
 
 static int wrong_type(struct loader *l, const struct frame *f, const struct schema_field *field,
                       const struct wire_field *wf) {
-  static const char *const names[] = {"a varint",     "8 bytes",          "a length",
-                                      "a group",      "the end of a group", "4 bytes"};
+  static const char *const names[] = {"a varint",           "8 bytes", "a length", "a group",
+                                      "the end of a group", "4 bytes"};
   return load_fatal(l, wf->start, "%s.%s (field %u) is written as %s, which it cannot be",
                     onnx_schema_message(f->message), field->name, field->number, names[wf->type]);
 }
@@ -418,9 +444,9 @@ static void add_files(struct loader *l) {
   struct model *m = l->m;
   const uint32_t n = sources_count(l->s), first = MODEL_ADD(m, files, n - m->n_files);
   for (uint32_t i = first; i < n; i++)
-    m->files[i] = (struct model_file){
-        .name = arena_string(&m->arena, span_str(sources_name(l->s, i))),
-        .size = sources_size(l->s, i)};
+    m->files[i] =
+        (struct model_file){.name = arena_string(&m->arena, span_str(sources_name(l->s, i))),
+                            .size = sources_size(l->s, i)};
 }
 
 static int load_all(struct loader *l) {

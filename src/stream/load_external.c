@@ -11,14 +11,14 @@ struct raw_external {
   const struct decoded_entry *location, *offset, *length;
 };
 
-static int unknown_key(struct loader *l, const struct tensor_name *who, struct span key) {
+static int unknown_key(struct loader *l, const struct row_name *who, struct span key) {
   const bool prepacked = key.n >= 9 && memcmp(key.at, "prepacked", 9) == 0;
-  return load_fault(l, FAULT_WARNING, tensor_place(who).s, "external_data key '%s' is ignored%s",
+  return load_fault(l, FAULT_WARNING, row_place(who).s, "external_data key '%s' is ignored%s",
                     quote(key).s, prepacked ? " (weights prepacked for one runtime)" : "");
 }
 
-static int sort_keys(struct loader *l, const struct decoded_tensor *t,
-                     const struct tensor_name *who, struct raw_external *out) {
+static int sort_keys(struct loader *l, const struct decoded_tensor *t, const struct row_name *who,
+                     struct raw_external *out) {
   for (size_t i = 0; i < t->n_entries; i++) {
     const struct decoded_entry *e = &t->entries[i];
     if (span_is(e->key, "location"))
@@ -45,43 +45,43 @@ static bool parse_number(struct span s, uint64_t *out) {
 }
 
 // -1: the load ends; 0: *good says whether the number is one.
-static int number(struct loader *l, const struct tensor_name *who, const struct decoded_entry *e,
+static int number(struct loader *l, const struct row_name *who, const struct decoded_entry *e,
                   uint64_t *out, bool *good) {
   *good = !e || parse_number(e->value, out);
   if (*good) return 0;
-  return load_fault(l, FAULT_ERROR, tensor_place(who).s,
+  return load_fault(l, FAULT_ERROR, row_place(who).s,
                     "external_data %s '%s' is not a decimal number from 0 to 2^63-1",
                     quote(e->key).s, quote(e->value).s);
 }
 
-static int find_file(struct loader *l, struct span location, const struct tensor_name *who,
+static int find_file(struct loader *l, struct span location, const struct row_name *who,
                      uint32_t *file, bool *good) {
   struct err cause = {0};
   const int rc = l->options.no_external ? sources_add_name(l->s, location, file, &cause)
                                         : sources_add(l->s, location, file, &cause);
   *good = rc == 0;
-  return rc ? load_fault_from(l, tensor_place(who).s, &cause) : 0;
+  return rc ? load_fault_from(l, row_place(who).s, &cause) : 0;
 }
 
-static int check_range(struct loader *l, const struct external *x, const struct tensor_name *who,
+static int check_range(struct loader *l, const struct external *x, const struct row_name *who,
                        bool *good) {
   if (l->options.no_external) return 0;
   const uint64_t size = sources_size(l->s, x->file);
   *good = range_fits(x->off, x->len, size);
   if (*good) return 0;
-  return load_fault(l, FAULT_ERROR, tensor_place(who).s,
+  return load_fault(l, FAULT_ERROR, row_place(who).s,
                     "%llu bytes at byte %llu are past the end of '%s' (%llu bytes)",
                     (unsigned long long)x->len, (unsigned long long)x->off,
                     quote_str(sources_name(l->s, x->file)).s, (unsigned long long)size);
 }
 
-int external_parse(struct loader *l, const struct decoded_tensor *t, const struct tensor_name *who,
+int external_parse(struct loader *l, const struct decoded_tensor *t, const struct row_name *who,
                    uint64_t bytes, struct external *out, bool *usable) {
   struct raw_external raw = {0};
   *usable = false;
   if (sort_keys(l, t, who, &raw)) return -1;
   if (!raw.location)
-    return load_fault(l, FAULT_ERROR, tensor_place(who).s,
+    return load_fault(l, FAULT_ERROR, row_place(who).s,
                       "data_location is EXTERNAL, but no location is given");
   bool good;
   *out = (struct external){.len = bytes};
@@ -90,7 +90,7 @@ int external_parse(struct loader *l, const struct decoded_tensor *t, const struc
   if (number(l, who, raw.length, &out->len, &good)) return -1;
   if (!good) return 0;
   if (out->len != bytes)
-    return load_fault(l, FAULT_ERROR, tensor_place(who).s,
+    return load_fault(l, FAULT_ERROR, row_place(who).s,
                       "external_data length is %llu, but its dims and type take %llu bytes",
                       (unsigned long long)out->len, (unsigned long long)bytes);
   if (find_file(l, raw.location->value, who, &out->file, &good)) return -1;

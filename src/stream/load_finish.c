@@ -18,9 +18,12 @@ static uint32_t find_outwards(struct loader *l, uint32_t graph, uint32_t name) {
     const uint32_t value = model_value_in(l->m, graph, name);
     if (value != NO_ID) return value;
     const struct model_graph *g = &m->graphs[graph];
-    if (g->parent != NO_ID) graph = g->parent;
-    else if (g->kind == GRAPH_TRAINING && m->main_graph != NO_ID) graph = m->main_graph;
-    else return NO_ID;
+    if (g->parent != NO_ID)
+      graph = g->parent;
+    else if (g->kind == GRAPH_TRAINING && m->main_graph != NO_ID)
+      graph = m->main_graph;
+    else
+      return NO_ID;
   }
 }
 
@@ -68,8 +71,8 @@ static void link_info(struct loader *l, uint32_t graph, uint32_t id) {
   struct model *m = l->m;
   struct model_info *row = &m->infos[id];
   const uint32_t name = row->value;
-  row->value = row->home == INFO_OUTPUT ? find_outwards(l, graph, name)
-                                        : model_value_in(l->m, graph, name);
+  row->value =
+      row->home == INFO_OUTPUT ? find_outwards(l, graph, name) : model_value_in(l->m, graph, name);
   if (row->value == NO_ID) return;
   struct model_value *v = &m->values[row->value];
   row->next = v->info;

@@ -114,9 +114,10 @@ int load_begin(struct loader *l, const struct wire_field *wf) {
 static int take_dims(struct loader *l, const struct decoded_info *d, struct model_info *row) {
   struct model *m = l->m;
   if (!d->is_shaped) return 0;
-  const struct tensor_name who = {d->name, row->src.off};
+  const struct row_name who = {"value", d->name, row->src.off};
   if (d->n_dims > RANK_MAX)
-    return load_fault(l, FAULT_ERROR, place.s, "its type has %llu dims; at most %d are allowed",
+    return load_fault(l, FAULT_ERROR, row_place(&who).s,
+                      "its type has %llu dims; at most %d are allowed",
                       (unsigned long long)d->n_dims, RANK_MAX);
   if (load_room(l, m->n_info_dims, d->n_dims, "dims")) return -1;
   row->flags |= INFO_SHAPED;
@@ -128,8 +129,9 @@ static int take_dims(struct loader *l, const struct decoded_info *d, struct mode
     const uint32_t param = known ? m->empty : model_intern(m, dim->param);
     m->info_dims[row->dims + i] = (struct model_dim){known ? dim->value : -1, param};
     if (dim->has_value && !known &&
-        load_fault(l, FAULT_WARNING, place.s, "dim %llu is %lld, which is taken as unknown",
-                   (unsigned long long)i, (long long)dim->value))
+        load_fault(l, FAULT_WARNING, row_place(&who).s,
+                   "dim %llu is %lld, which is taken as unknown", (unsigned long long)i,
+                   (long long)dim->value))
       return -1;
   }
   return 0;
@@ -164,9 +166,8 @@ static int end_info(struct loader *l, struct frame *f) {
                            .home = (uint8_t)home,
                            .src = frame_place(f),
                            .type = f->type};
-  if (d.name.n == 0 &&
-      load_fault(l, home == INFO_VALUE ? FAULT_WARNING : FAULT_ERROR,
-                 place_text("value info", d.name, f->start).s, "has no name"))
+  if (d.name.n == 0 && load_fault(l, home == INFO_VALUE ? FAULT_WARNING : FAULT_ERROR,
+                                  place_text("value info", d.name, f->start).s, "has no name"))
     return -1;
   if (d.is_tensor && dtype_known(d.elem_type)) {
     row.flags |= INFO_TENSOR;
@@ -258,8 +259,10 @@ static int end_opset(struct loader *l, struct frame *f) {
   if (span_is(d.domain, "ai.onnx")) d.domain.n = 0;
   const struct model_opset row = {model_intern(m, d.domain), d.version};
   const bool of_model = around->message == MESSAGE_MODEL;
-  if (of_model) m->opsets[MODEL_ADD(m, opsets, 1)] = row;
-  else *LIST_ADD(&l->function_opsets) = row;
+  if (of_model)
+    m->opsets[MODEL_ADD(m, opsets, 1)] = row;
+  else
+    *LIST_ADD(&l->function_opsets) = row;
   frame_add_other(l, around, of_model ? ITEM_OPSETS : ITEM_OTHER, frame_place(f));
   return 0;
 }
@@ -316,7 +319,8 @@ static int end_tensor(struct loader *l, struct frame *f) {
   struct frame *around = frame_above(l);
   if (load_end_tensor(l, f)) return -1;
   const uint32_t id = l->m->n_tensors - 1;
-  if (around->message == MESSAGE_GRAPH) frame_add_item(around, ITEM_TENSORS, id);
+  if (around->message == MESSAGE_GRAPH)
+    frame_add_item(around, ITEM_TENSORS, id);
   else if (around->message == MESSAGE_ATTRIBUTE && around->n_children++ == 0)
     around->first_child = id;
   else if (around->message == MESSAGE_SPARSE)

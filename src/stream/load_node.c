@@ -46,11 +46,16 @@ static enum attr_type type_of_field(const char *name) {
     const char *field;
     enum attr_type type;
   } rows[] = {
-      {"s", ATTR_STRING},       {"floats", ATTR_FLOATS},
-      {"ints", ATTR_INTS},      {"strings", ATTR_STRINGS},
-      {"t", ATTR_TENSOR},       {"g", ATTR_GRAPH},
-      {"tensors", ATTR_TENSORS}, {"graphs", ATTR_GRAPHS},
-      {"sparse_tensor", ATTR_SPARSE_TENSOR}, {"sparse_tensors", ATTR_SPARSE_TENSORS},
+      {"s", ATTR_STRING},
+      {"floats", ATTR_FLOATS},
+      {"ints", ATTR_INTS},
+      {"strings", ATTR_STRINGS},
+      {"t", ATTR_TENSOR},
+      {"g", ATTR_GRAPH},
+      {"tensors", ATTR_TENSORS},
+      {"graphs", ATTR_GRAPHS},
+      {"sparse_tensor", ATTR_SPARSE_TENSOR},
+      {"sparse_tensors", ATTR_SPARSE_TENSORS},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
     if (strcmp(name, rows[i].field) == 0) return rows[i].type;
@@ -81,22 +86,23 @@ static bool has_rows(enum attr_type t) {
 
 static int check_attr(struct loader *l, const struct frame *f, const struct decoded_attr *a,
                       struct model_attr *row) {
-  const struct place_text place = place_text("attribute", a->name, f->start);
+  const struct row_name who = {"attribute", a->name, f->start};
   const enum attr_type held = held_type(f);
-  const struct schema_field *second =
-      f->payload.other ? f->payload.other : f->payload.field ? f->child_field : NULL;
+  const struct schema_field *second = f->payload.other   ? f->payload.other
+                                      : f->payload.field ? f->child_field
+                                                         : NULL;
   const int64_t type = a->has_type ? a->type : (int64_t)infer_type(f, a);
   if (type < 0 || type > ATTR_TYPE_PROTOS)
-    return load_fault(l, FAULT_ERROR, place.s, "type %d does not exist", a->type);
+    return load_fault(l, FAULT_ERROR, row_place(&who).s, "type %d does not exist", a->type);
   if (second)
-    return load_fault(l, FAULT_ERROR, place.s, "holds both %s and %s", f->payload.field->name,
-                      second->name);
+    return load_fault(l, FAULT_ERROR, row_place(&who).s, "holds both %s and %s",
+                      f->payload.field->name, second->name);
   if (held != ATTR_UNDEFINED && held != (enum attr_type)type)
-    return load_fault(l, FAULT_ERROR, place.s, "says it is of type %d, but holds %s", (int)type,
-                      f->payload.field ? f->payload.field->name : f->child_field->name);
+    return load_fault(l, FAULT_ERROR, row_place(&who).s, "says it is of type %d, but holds %s",
+                      (int)type, f->payload.field ? f->payload.field->name : f->child_field->name);
   const bool single = type == ATTR_TENSOR || type == ATTR_GRAPH || type == ATTR_SPARSE_TENSOR;
   if (single && held == ATTR_UNDEFINED && a->ref_name.n == 0)
-    return load_fault(l, FAULT_ERROR, place.s, "says it is of type %d, but holds nothing",
+    return load_fault(l, FAULT_ERROR, row_place(&who).s, "says it is of type %d, but holds nothing",
                       (int)type);
   row->type = (uint8_t)type;
   return 0;
@@ -150,9 +156,9 @@ int load_end_attr(struct loader *l, struct frame *f) {
   if (load_room(l, (uint64_t)m->n_longs + m->n_floats + m->n_strings, f->payload.entries,
                 "attribute values"))
     return -1;
-  struct pending_attr p = {.row = {.name = model_intern(m, a.name),
+  struct pending_attr p = {.row = {.name = load_name(l, a.name),
                                    .node = NO_ID,
-                                   .ref_name = model_intern(m, a.ref_name),
+                                   .ref_name = load_name(l, a.ref_name),
                                    .first = NO_ID,
                                    .src = frame_place(f)},
                            .first_rest = m->n_rests,
@@ -230,8 +236,10 @@ int load_begin_node(struct loader *l, struct frame *f) {
   n->prev = g->last_node;
   n->next = NO_ID;
   n->src = frame_place(f);
-  if (g->last_node == NO_ID) g->first_node = id;
-  else m->nodes[g->last_node].next = id;
+  if (g->last_node == NO_ID)
+    g->first_node = id;
+  else
+    m->nodes[g->last_node].next = id;
   g->last_node = id;
   return 0;
 }
@@ -277,10 +285,10 @@ int load_end_node(struct loader *l, struct frame *f) {
     return load_fatal(l, f->start, "a node has more than %d attributes", UINT16_MAX);
   if (take_refs(l, f->row, &d)) return -1;
   struct model_node *n = &m->nodes[f->row];
-  n->name = model_intern(m, d.name);
-  n->op_type = model_intern(m, d.op_type);
-  n->domain = model_intern(m, d.domain);
-  n->overload = model_intern(m, d.overload);
+  n->name = load_name(l, d.name);
+  n->op_type = load_name(l, d.op_type);
+  n->domain = load_name(l, d.domain);
+  n->overload = load_name(l, d.overload);
   n->attrs = m->n_attrs;
   if (f->rests.n) n->flags |= NODE_HAS_REST;
   frame_flush_rests(l, f, 'n', f->row);

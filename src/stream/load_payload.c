@@ -89,8 +89,10 @@ static int add_varints(struct loader *l, struct payload *p, const struct wire_fi
   piece->checkpoint = p->marks.n;
   while (walk.offset < wf->len) {
     struct span bytes;
-    if (held) bytes = *held;
-    else if (wire_window(&l->w, wf->len - walk.offset, &bytes, l->err)) return -1;
+    if (held)
+      bytes = *held;
+    else if (wire_window(&l->w, wf->len - walk.offset, &bytes, l->err))
+      return -1;
     if (!walk_varints(p, &walk, bytes))
       return load_fatal(l, wf->start, "%s: entry %llu is longer than 10 bytes or 64 bits",
                         p->field->name, (unsigned long long)walk.count);
@@ -153,15 +155,17 @@ static int record(struct loader *l, struct payload *p, const struct wire_field *
     add_entry(p, wf, false);
     return 0;
   default:
-    if (is_raw(p->field)) set_raw(p, wf);
-    else add_entry(p, wf, false);
+    if (is_raw(p->field))
+      set_raw(p, wf);
+    else
+      add_entry(p, wf, false);
     return 0;
   }
 }
 
 // Keeps a part of an attribute's list in the hollow as long as the list is small.
-static int hold(struct loader *l, struct frame *f, const struct wire_field *wf,
-                struct span *held, bool *is_held) {
+static int hold(struct loader *l, struct frame *f, const struct wire_field *wf, struct span *held,
+                bool *is_held) {
   struct payload *p = &f->payload;
   *is_held = false;
   if (p->wire_bytes > NAME_MAX_BYTES) p->held = false;
@@ -227,8 +231,10 @@ void payload_elide(struct loader *l, struct place at) {
   if (at.len == 0) return;
   l->elided_bytes += at.len;
   struct place *last = l->elided.n ? &l->elided.at[l->elided.n - 1] : NULL;
-  if (last && last->off + last->len == at.off) last->len += at.len;
-  else *LIST_ADD(&l->elided) = at;
+  if (last && last->off + last->len == at.off)
+    last->len += at.len;
+  else
+    *LIST_ADD(&l->elided) = at;
 }
 
 // ---- small tensors as bytes -------------------------------------------------------------------------
@@ -237,6 +243,8 @@ uint8_t *payload_small_room(struct loader *l, uint64_t n, uint32_t *small) {
   struct model *m = l->m;
   const uint64_t pad = round_up(m->n_small_bytes, 8) - m->n_small_bytes;
   if (!range_fits(m->n_small_bytes + pad, n, UINT32_MAX - 8)) return NULL;
+  // An empty tensor has a place too, also where it is the first.
+  m->small_bytes = table_grow(m->small_bytes, &m->small_bytes_cap, 8, 1);
   MODEL_ADD(m, small_bytes, (size_t)pad);
   const uint32_t at = MODEL_ADD(m, small_bytes, (size_t)n);
   *small = at / 8;
@@ -292,8 +300,10 @@ int payload_materialize(struct loader *l, const struct payload_source *from, enu
     if (from->encoding == ENCODING_RAW)
       return wire_read_at(&l->w, piece->at.off, to, (size_t)bytes, l->err);
     if (read_piece(l, piece)) return -1;
-    if (from->encoding == ENCODING_VARINT) spread_varints(piece, l->bytes.at, dtype, to);
-    else spread_fixed(piece, l->bytes.at, from->encoding == ENCODING_FIXED32 ? 4 : 8, to);
+    if (from->encoding == ENCODING_VARINT)
+      spread_varints(piece, l->bytes.at, dtype, to);
+    else
+      spread_fixed(piece, l->bytes.at, from->encoding == ENCODING_FIXED32 ? 4 : 8, to);
   }
   return 0;
 }

@@ -13,10 +13,14 @@ static const struct mark marks[] = {
     {"version https://git-lfs", 23, "is a Git LFS pointer: the file itself was not downloaded"},
     {"\x1f\x8b", 2, "is gzip-compressed"},
     {"PK\x03\x04", 4, "is a zip archive"},
-    {"\xfd" "7zXZ", 5, "is xz-compressed"},
+    {"\xfd"
+     "7zXZ",
+     5, "is xz-compressed"},
     {"\x28\xb5\x2f\xfd", 4, "is zstd-compressed"},
     {"BZh", 3, "is bzip2-compressed"},
-    {"\x7f" "ELF", 4, "is an executable"},
+    {"\x7f"
+     "ELF",
+     4, "is an executable"},
     {"\x89HDF", 4, "is an HDF5 file"},
     {"GGUF", 4, "is a GGUF file"},
     {"\x93NUMPY", 6, "is a NumPy array"},

@@ -16,7 +16,7 @@
 
 struct tensor_unit {
   struct model_tensor row;
-  struct tensor_name name;
+  struct row_name name;
   const struct payload *payload; // NULL: external
   struct external external;
   uint64_t elements;
@@ -28,10 +28,10 @@ static int check_dims(struct loader *l, const struct decoded_tensor *t, struct t
                       bool *good) {
   *good = false;
   if (t->n_dims > RANK_MAX)
-    return load_fault(l, FAULT_ERROR, tensor_place(&u->name).s, "%llu dims; at most %d are allowed",
+    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "%llu dims; at most %d are allowed",
                       (unsigned long long)t->n_dims, RANK_MAX);
   if (!dims_product(t->dims, (uint32_t)t->n_dims, &u->elements))
-    return load_fault(l, FAULT_ERROR, tensor_place(&u->name).s,
+    return load_fault(l, FAULT_ERROR, row_place(&u->name).s,
                       "dims %s are negative, or their product overflows",
                       quote_dims(t->dims, (uint32_t)t->n_dims).s);
   *good = true;
@@ -42,11 +42,11 @@ static int check_dtype(struct loader *l, const struct decoded_tensor *t, struct 
                        bool *good) {
   *good = false;
   if (!dtype_known(t->data_type))
-    return load_fault(l, FAULT_ERROR, tensor_place(&u->name).s,
+    return load_fault(l, FAULT_ERROR, row_place(&u->name).s,
                       "data_type %d is no element type that weir knows", t->data_type);
   u->row.dtype = (uint8_t)t->data_type;
   if (u->row.dtype != DTYPE_STRING && !dtype_bytes(u->row.dtype, u->elements, &u->row.bytes))
-    return load_fault(l, FAULT_ERROR, tensor_place(&u->name).s,
+    return load_fault(l, FAULT_ERROR, row_place(&u->name).s,
                       "%llu elements of %s pass 2^63-1 bytes", (unsigned long long)u->elements,
                       dtype_name(u->row.dtype));
   *good = true;
@@ -78,18 +78,18 @@ static int check_kind(struct loader *l, struct tensor_unit *u, bool *good) {
   const enum dtype dtype = u->row.dtype;
   *good = false;
   if (p->other)
-    return load_fault(l, FAULT_ERROR, tensor_place(&u->name).s, "has both %s and %s",
-                      p->field->name, p->other->name);
+    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "has both %s and %s", p->field->name,
+                      p->other->name);
   const enum encoding encoding = payload_encoding(p);
   const bool raw = encoding == ENCODING_RAW;
   if (encoding != ENCODING_NONE &&
       (raw ? dtype == DTYPE_STRING : letter_of(p->field) != dtype_field(dtype)))
-    return load_fault(l, FAULT_ERROR, tensor_place(&u->name).s,
-                      "its type %s cannot be stored in %s", dtype_name(dtype), p->field->name);
+    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "its type %s cannot be stored in %s",
+                      dtype_name(dtype), p->field->name);
   const uint64_t wanted = entries_wanted(u, encoding);
   if (p->entries != wanted)
     return load_fault(
-        l, FAULT_ERROR, tensor_place(&u->name).s, "dims and type %s take %llu %s, but %s has %llu",
+        l, FAULT_ERROR, row_place(&u->name).s, "dims and type %s take %llu %s, but %s has %llu",
         dtype_name(dtype), (unsigned long long)(encoding == ENCODING_NONE ? u->row.bytes : wanted),
         raw || encoding == ENCODING_NONE ? "bytes" : "entries",
         encoding == ENCODING_NONE ? "it" : p->field->name, (unsigned long long)p->entries);
@@ -102,10 +102,10 @@ static int check_external(struct loader *l, const struct decoded_tensor *t, stru
   *good = false;
   u->row.flags |= TENSOR_EXTERNAL;
   if (f->payload.field && f->payload.entries)
-    return load_fault(l, FAULT_ERROR, tensor_place(&u->name).s, "is EXTERNAL, but has %s too",
+    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "is EXTERNAL, but has %s too",
                       f->payload.field->name);
   if (u->row.dtype == DTYPE_STRING)
-    return load_fault(l, FAULT_ERROR, tensor_place(&u->name).s, "strings cannot be external data");
+    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "strings cannot be external data");
   return external_parse(l, t, &u->name, u->row.bytes, &u->external, good);
 }
 
@@ -114,9 +114,9 @@ static int check_source(struct loader *l, const struct decoded_tensor *t, const 
   if (t->data_location == 1) return check_external(l, t, u, f, good);
   *good = false;
   if (t->data_location != 0)
-    return load_fault(l, FAULT_ERROR, tensor_place(&u->name).s, "data_location %d does not exist",
+    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "data_location %d does not exist",
                       t->data_location);
-  if (t->n_entries && load_fault(l, FAULT_WARNING, tensor_place(&u->name).s,
+  if (t->n_entries && load_fault(l, FAULT_WARNING, row_place(&u->name).s,
                                  "its external_data is ignored: data_location is not EXTERNAL"))
     return -1;
   u->payload = &f->payload;
@@ -175,7 +175,7 @@ static int take_external(struct loader *l, struct tensor_unit *u) {
 static int own_value(struct loader *l, struct tensor_unit *u, uint32_t id) {
   struct model *m = l->m;
   if (u->row.name == m->empty)
-    return load_fault(l, FAULT_ERROR, tensor_place(&u->name).s, "an initializer needs a name");
+    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "an initializer needs a name");
   const uint32_t value = load_value(l, u->row.graph, u->row.name);
   struct model_value *v = &m->values[value];
   m->tensors[id].owner = value;
@@ -210,9 +210,26 @@ static enum tensor_home home_of(const struct loader *l, uint8_t *flags) {
                                                           : HOME_ATTRIBUTE;
 }
 
+// Initializers often come in the order in which nodes named them, so the name after the last one, or
+// as far after it as that was after the one before, is a good guess. A guess that holds saves a look
+// into a table much larger than the cache.
+static uint32_t guess_name(struct loader *l, struct span name) {
+  const struct model *m = l->m;
+  const uint32_t guess = l->tensor_name + l->tensor_stride;
+  if (name.n && guess < m->n_name_at && span_eq(model_name(m, guess), name)) {
+    l->tensor_name = guess;
+    return guess;
+  }
+  const uint32_t id = load_name(l, name);
+  if (id == m->empty) return id;
+  l->tensor_stride = id - l->tensor_name;
+  l->tensor_name = id;
+  return id;
+}
+
 static void start_row(struct loader *l, const struct frame *f, const struct decoded_tensor *t,
                       struct tensor_unit *u) {
-  u->row = (struct model_tensor){.name = model_intern(l->m, t->name),
+  u->row = (struct model_tensor){.name = guess_name(l, t->name),
                                  .graph = f->graph,
                                  .owner = NO_ID,
                                  .small = NO_ID,
@@ -232,7 +249,7 @@ static int check_unit(struct loader *l, const struct frame *f, const struct deco
   if (!*good) return 0;
   *good = false;
   if (t->has_segment)
-    return load_fault(l, FAULT_ERROR, tensor_place(&u->name).s,
+    return load_fault(l, FAULT_ERROR, row_place(&u->name).s,
                       "has a segment: tensors stored in chunks are not supported");
   return check_source(l, t, f, u, good);
 }
@@ -241,7 +258,7 @@ int load_end_tensor(struct loader *l, struct frame *f) {
   struct decoded_tensor t;
   if (!decode_tensor(&l->scratch, frame_hollow(f), &t))
     return load_fatal(l, f->start, "the TensorProto does not decode");
-  struct tensor_unit u = {.name = {t.name, f->start}};
+  struct tensor_unit u = {.name = {"tensor", t.name, f->start}};
   bool shaped, good;
   start_row(l, f, &t, &u);
   if (check_unit(l, f, &t, &u, &shaped, &good)) return -1;

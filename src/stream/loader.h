@@ -88,6 +88,7 @@ struct loader {
   struct frame *frames;
   size_t frames_cap;
   uint32_t depth, n_frames;    // frames[depth] is the innermost
+  uint32_t tensor_name, tensor_stride; // to guess the next initializer's name: see guess_name
   LIST(struct model_opset) function_opsets;
   LIST(struct place) elided;   // payloads of the .onnx that were not materialized
   uint64_t elided_bytes;
@@ -138,14 +139,15 @@ struct place_text {
   char s[240];
 };
 struct place_text place_text(const char *what, struct span name, uint64_t start);
-// A tensor's, made into text only where a fault is reported: printing a name costs more than loading a
+// A row's name, made into text only where a fault is reported: printing it costs more than loading a
 // small tensor.
-struct tensor_name {
+struct row_name {
+  const char *what;
   struct span name;
   uint64_t start;
 };
-static inline struct place_text tensor_place(const struct tensor_name *t) {
-  return place_text("tensor", t->name, t->start);
+static inline struct place_text row_place(const struct row_name *r) {
+  return place_text(r->what, r->name, r->start);
 }
 
 // ---- rows -----------------------------------------------------------------------------------------
@@ -161,6 +163,10 @@ int load_end_attr(struct loader *l, struct frame *f);
 // Gives ids to the attributes that wait in a NODE or FUNCTION frame; `node` may be NO_ID.
 int load_flush_attrs(struct loader *l, struct frame *f, uint32_t node);
 
+// The id of a name; most optional names are empty.
+static inline uint32_t load_name(struct loader *l, struct span s) {
+  return s.n ? model_intern(l->m, s) : l->m->empty;
+}
 // The value (graph, name), made if there is none.
 uint32_t load_value(struct loader *l, uint32_t graph, uint32_t name);
 
@@ -196,7 +202,7 @@ struct external {
   uint64_t off, len;
 };
 // `bytes` is what dims and dtype ask for. *usable is false after a fault that a sink took.
-int external_parse(struct loader *l, const struct decoded_tensor *t, const struct tensor_name *who,
+int external_parse(struct loader *l, const struct decoded_tensor *t, const struct row_name *who,
                    uint64_t bytes, struct external *out, bool *usable);
 
 // ---- after the pass -------------------------------------------------------------------------------

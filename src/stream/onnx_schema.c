@@ -8,7 +8,7 @@
 enum { FIELDS = 27 };
 
 static const struct schema_field fields[MESSAGES][FIELDS] = {
-#define FIELD(message, number, name, form, role, submessage) \
+#define FIELD(message, number, name, form, role, submessage)                                       \
   [MESSAGE_##message][number] = {name, number, FORM_##form, ROLE_##role, MESSAGE_##submessage},
 #include "onnx_fields.def"
 #undef FIELD

@@ -33,10 +33,10 @@ struct source {
   const char *name; // location as written
   const char *path; // normalized
   struct fingerprint print;
-  uint64_t used;    // clock of the last use
+  uint64_t used; // clock of the last use
   uint32_t pins;
-  int fd;           // -1: closed
-  bool name_only;   // never opened
+  int fd;         // -1: closed
+  bool name_only; // never opened
 };
 
 struct sources {
@@ -81,9 +81,8 @@ static int changed(const struct source *f, struct fingerprint now, struct err *e
              (unsigned long long)f->print.size, (unsigned long long)now.size);
   else
     err_fill(err, ERR_INPUT, "'%s' changed while we used it: %s", q.s,
-             now.ino != f->print.ino || now.dev != f->print.dev
-                 ? "another file took its name"
-                 : "it was written to");
+             now.ino != f->print.ino || now.dev != f->print.dev ? "another file took its name"
+                                                                : "it was written to");
   return err_hint(err, "start again when nothing writes to the model any more");
 }
 
@@ -127,9 +126,8 @@ static int open_row(struct sources *s, const struct source *f, struct stat *st, 
   while (s->n_open >= SOURCES_MAX_OPEN && close_oldest(s))
     ;
   for (;;) {
-    const int rc = f == s->rows
-                       ? open_main(s, f->path, st, fd, err)
-                       : beneath_open(s->folder_fd, f->path, s->how, f->name, st, fd, err);
+    const int rc = f == s->rows ? open_main(s, f->path, st, fd, err)
+                                : beneath_open(s->folder_fd, f->path, s->how, f->name, st, fd, err);
     if (rc != -2) return rc;
     if (!close_oldest(s))
       return err_set(err, ERR_RETRY, "'%s': too many open files", quote_str(f->name).s);
@@ -188,7 +186,8 @@ static void refill_slots(struct sources *s, uint32_t n) {
   s->n_slots = n;
   memset(s->slots, 0xff, n * sizeof *s->slots);
   // Row 0 is the .onnx: named by the user, never found by a location.
-  for (uint32_t i = 1; i < s->n; i++) s->slots[find_slot(s, span_str(s->rows[i].name))] = i;
+  for (uint32_t i = 1; i < s->n; i++)
+    s->slots[find_slot(s, span_str(s->rows[i].name))] = i;
 }
 
 static struct source *add_row(struct sources *s, struct span name, const char *path) {
@@ -215,8 +214,7 @@ static int open_first(struct sources *s, struct source *f, struct err *err) {
 
 static int add(struct sources *s, struct span location, bool name_only, uint32_t *file,
                struct err *err) {
-  if (s->n_slots == 0 || s->n >= s->n_slots / 2)
-    refill_slots(s, s->n_slots ? s->n_slots * 2 : 64);
+  if (s->n_slots == 0 || s->n >= s->n_slots / 2) refill_slots(s, s->n_slots ? s->n_slots * 2 : 64);
   const uint32_t slot = find_slot(s, location);
   *file = s->slots[slot];
   if (*file != NO_ID) return 0;

@@ -53,9 +53,8 @@ int wire_error(const struct wire *w, uint64_t at, struct err *err, const char *f
                  (unsigned long long)at, text);
 }
 
-// Makes n bytes (fewer at the end of the file) contiguous from pos on.
-static int need(struct wire *w, size_t n, struct err *err) {
-  if (w->have - w->pos >= n || !w->sources) return 0;
+static int refill(struct wire *w, size_t n, struct err *err) {
+  if (!w->sources) return 0;
   assert(n <= WIRE_WINDOW);
   const size_t left = w->have - w->pos;
   const uint64_t unread = w->size - w->at - w->have;
@@ -71,6 +70,11 @@ static int need(struct wire *w, size_t n, struct err *err) {
   w->have += take;
   w->ask = w->ask * 4 < WIRE_WINDOW ? w->ask * 4 : WIRE_WINDOW;
   return 0;
+}
+
+// Makes n bytes (fewer at the end of the file) contiguous from pos on.
+static inline int need(struct wire *w, size_t n, struct err *err) {
+  return w->have - w->pos >= n ? 0 : refill(w, n, err);
 }
 
 size_t wire_varint(const uint8_t *p, const uint8_t *end, uint64_t *value) {
@@ -160,8 +164,8 @@ static int skip_group(struct wire *w, const struct wire_field *group, uint64_t e
   while (n > 0) {
     struct wire_field f;
     if (wire_offset(w) == end)
-      return wire_error(w, group->start, err, "group %u does not end before byte %llu",
-                        open[n - 1], (unsigned long long)end);
+      return wire_error(w, group->start, err, "group %u does not end before byte %llu", open[n - 1],
+                        (unsigned long long)end);
     if (wire_next(w, end, &f, err)) return -1;
     if (f.type == WIRE_BYTES) wire_skip(w, f.len);
     if (f.type == WIRE_GROUP) {

@@ -122,6 +122,16 @@ def pool():
         yield threads
 
 
+@pytest.fixture
+def quick_folder(tmp_path):
+    """For thousands of tiny models: in memory where there is such a place, since every run of weir waits for the disk."""
+    if not os.access("/dev/shm", os.W_OK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(prefix="weir-e2e-", dir="/dev/shm") as folder:
+        yield Path(folder)
+
+
 # ---- encoders that several tests share, in a folder that goes when the session ends
 
 

@@ -381,10 +381,10 @@ def convert_backend_model(weir, folder, name, content):
 
 
 @pytest.mark.slow
-def test_backend_models_keep_their_meaning(weir, tmp_path, pool):
+def test_backend_models_keep_their_meaning(weir, quick_folder, pool):
     models = list(backend_models())
     assert len(models) > 1500
-    complaints = pool.map(lambda each: convert_backend_model(weir, tmp_path, *each), models)
+    complaints = pool.map(lambda each: convert_backend_model(weir, quick_folder, *each), models)
     complaints = [each for each in complaints if each]
     assert not complaints, f"{len(complaints)} of {len(models)}:\n" + "\n".join(complaints[:20])
 

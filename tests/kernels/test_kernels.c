@@ -1,6 +1,6 @@
 // Every row of kernels.def against a reference of its own, over every subset of the features this
-// machine has, comparing bytes. Buffers end at, or start behind, a page that must not be touched; outputs
-// are filled with junk first, so that both not writing and writing too much show.
+// machine has, comparing bytes. Buffers end at, or start behind, a page that must not be touched;
+// outputs are filled with junk first, so that both not writing and writing too much show.
 //
 // The references are naive on purpose and share nothing with the kernels: a transpose is one memcpy
 // an element; a conversion to a 16-bit format searches the table of all its values for the nearest.

@@ -55,8 +55,16 @@ def payload(tensor, folder):
         if len(values):
             width = {TensorProto.UINT32: "<u4"}.get(tensor.data_type, kind)
             return np.array(values, kind).astype(width).tobytes()
+    if BITS[tensor.data_type] == 6:
+        return float6_bytes(tensor.int32_data)
     width = {8: "<u1", 16: "<u2", 32: "<u4"}.get(BITS[tensor.data_type], "<u1")  # below a byte: packed bytes
     return np.array(tensor.int32_data, "<i4").astype(width).tobytes()
+
+
+def float6_bytes(entries):
+    """One entry an element as a stream of 6-bit groups: four elements in three bytes."""
+    bits = np.unpackbits(np.array(entries, "<i4").astype("u1")[:, None], axis=1, bitorder="little")[:, :6]
+    return np.packbits(bits.ravel(), bitorder="little").tobytes()
 
 
 def external_payload(tensor, folder):

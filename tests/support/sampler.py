@@ -37,9 +37,12 @@ def elements(name, count, seed):
     return bytes(data)
 
 
-def numbers(name, raw):
+def numbers(name, raw, count):
     """The entries of the typed field for these elements: floats as 4 or 8 bytes, integers as numbers."""
     _, bits, field = DTYPES[name]
+    if bits == 6:  # one number an element, though raw bytes hold four in three
+        stream = int.from_bytes(raw, "little")
+        return [stream >> at & 63 for at in range(0, 6 * count, 6)]
     if field in (4, 10):
         width = 4 if field == 4 else 8
         return [raw[at : at + width] for at in range(0, len(raw), width)]
@@ -59,8 +62,8 @@ def packed_entries(field, entries):
     return wire.blob(field, body)
 
 
-def typed_field(name, raw, encoding):
-    field, entries = DTYPES[name][2], numbers(name, raw)
+def typed_field(name, raw, count, encoding):
+    field, entries = DTYPES[name][2], numbers(name, raw, count)
     if encoding == "packed":
         return packed_entries(field, entries)
     if encoding == "unpacked":
@@ -78,7 +81,7 @@ def tensor(name, dtype, dims, encoding, seed):
     number = DTYPES[dtype][0]
     if encoding == "raw":
         return wire.tensor(name, number, dims, raw)
-    return wire.tensor(name, number, dims, more=typed_field(dtype, raw, encoding))
+    return wire.tensor(name, number, dims, more=typed_field(dtype, raw, count, encoding))
 
 
 def payload_tensors(counts):

@@ -20,8 +20,16 @@ struct edit_sample {
 };
 
 // Ids of the sample's nodes, in order of creation.
-enum { SAMPLE_CONV, SAMPLE_RELU, SAMPLE_IF, SAMPLE_MUL, SAMPLE_ADD, SAMPLE_CONSTANT,
-       SAMPLE_FLOATS, SAMPLE_BODY };
+enum {
+  SAMPLE_CONV,
+  SAMPLE_RELU,
+  SAMPLE_IF,
+  SAMPLE_MUL,
+  SAMPLE_ADD,
+  SAMPLE_CONSTANT,
+  SAMPLE_FLOATS,
+  SAMPLE_BODY
+};
 enum { SAMPLE_W, SAMPLE_B, SAMPLE_BIG, SAMPLE_OWN }; // tensors
 
 void edit_sample_open(struct edit_sample *s);

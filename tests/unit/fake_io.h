@@ -1,6 +1,6 @@
-// Stands in for the queue in tests of the evaluator: source files are memory, or numbers made up from
-// their offset; every byte and call is counted; any call can be made to fail; and a read outside of
-// what the test declared to be an extent ends the test.
+// Stands in for the queue in tests of the evaluator: source files are memory, or numbers made up
+// from their offset; every byte and call is counted; any call can be made to fail; and a read
+// outside of what the test declared to be an extent ends the test.
 #ifndef WEIR_TEST_FAKE_IO_H
 #define WEIR_TEST_FAKE_IO_H
 

@@ -219,8 +219,8 @@ static uint32_t add_tensor(struct build *b, const char *name, enum dtype dtype, 
                            .encoding = ENCODING_RAW};
   uint64_t count = 0;
   t.rank = parse_dims(b, dims, &t.dims);
-  const bool sized = dims_product(b->m->dims + t.dims, t.rank, &count) &&
-                     dtype_bytes(dtype, count, &t.bytes);
+  const bool sized =
+      dims_product(b->m->dims + t.dims, t.rank, &count) && dtype_bytes(dtype, count, &t.bytes);
   assert(sized || dtype == DTYPE_STRING);
   if (dtype == DTYPE_STRING) t.encoding = ENCODING_STRINGS;
   const uint32_t id = MODEL_ADD(b->m, tensors, 1);
@@ -313,8 +313,10 @@ uint32_t build_node(struct build *b, const char *op_type, const char *name, cons
   n.n_in = add_slots(b, in, false, node);
   n.n_out = add_slots(b, out, true, node);
   m->nodes[node] = n;
-  if (n.prev == NO_ID) m->graphs[b->graph].first_node = node;
-  else m->nodes[n.prev].next = node;
+  if (n.prev == NO_ID)
+    m->graphs[b->graph].first_node = node;
+  else
+    m->nodes[n.prev].next = node;
   m->graphs[b->graph].last_node = node;
   return node;
 }

@@ -48,7 +48,7 @@ uint32_t build_extent(struct build *b, const char *name, enum dtype dtype, const
 uint32_t build_node(struct build *b, const char *op_type, const char *name, const char *in,
                     const char *out);
 void build_domain(struct build *b, uint32_t node, const char *domain);
-// Attributes; give the row. A node's row moves when attributes are added to it after others were made.
+// Attributes; give the row. A node's rows move when another attribute is added to it.
 uint32_t build_attr_int(struct build *b, uint32_t node, const char *name, int64_t x);
 uint32_t build_attr_float(struct build *b, uint32_t node, const char *name, float x);
 uint32_t build_attr_string(struct build *b, uint32_t node, const char *name, const char *x);
@@ -68,7 +68,8 @@ void build_leave(struct build *b);
 // The value of that name as seen from the current graph; asserts that there is one.
 uint32_t build_value(const struct build *b, const char *name);
 
-// Everything that lives, as text, one row a line, ids and flags included: equal texts, equal models.
+// Everything that lives, as text, one row a line, ids and flags included: equal texts, equal
+// models.
 // The text belongs to the caller's arena.
 const char *build_dump(const struct model *m, struct arena *a);
 // Aborts, with a word, where an invariant of the tables is broken.

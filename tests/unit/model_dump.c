@@ -25,8 +25,10 @@ __attribute__((format(printf, 2, 3))) static void put(struct dump *d, const char
 }
 
 static void put_value(struct dump *d, uint32_t value) {
-  if (value == NO_ID) put(d, " -");
-  else put(d, " v%u:%s", value, quote(model_value_name(d->m, value)).s);
+  if (value == NO_ID)
+    put(d, " -");
+  else
+    put(d, " v%u:%s", value, quote(model_value_name(d->m, value)).s);
 }
 
 static void put_attr(struct dump *d, const struct model_attr *a) {
@@ -96,7 +98,8 @@ static void put_tensors(struct dump *d) {
     put(d, "t%u '%s' %s%s flags %u recipe %d", i, quote(model_name(d->m, t->name)).s,
         dtype_name((enum dtype)t->dtype), quote_dims(model_dims(d->m, t), t->rank).s, t->flags,
         (int)t->recipe);
-    if (model_small_value(d->m, i, &small)) put(d, " hash %llx", (unsigned long long)span_hash(small));
+    if (model_small_value(d->m, i, &small))
+      put(d, " hash %llx", (unsigned long long)span_hash(small));
     put(d, "\n");
   }
 }
@@ -139,9 +142,9 @@ const char *build_dump(const struct model *m, struct arena *a) {
 
 // ---- invariants --------------------------------------------------------------------------------
 
-#define HOLDS(what, id)                                                                        \
-  do {                                                                                         \
-    if (!(what)) broken(#what, id, __LINE__);                                                  \
+#define HOLDS(what, id)                                                                            \
+  do {                                                                                             \
+    if (!(what)) broken(#what, id, __LINE__);                                                      \
   } while (0)
 
 static void broken(const char *what, uint32_t id, int line) {

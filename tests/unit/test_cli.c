@@ -49,7 +49,7 @@ static void refuse(const char *line, const char *message, const char *hint) {
   if (!strstr(err.hint, hint)) fail_msg("'%s': '%s' is not in hint '%s'", line, hint, err.hint);
 }
 
-// ---- tables ---------------------------------------------------------------------------------------
+// ---- tables -------------------------------------------------------------------------------------
 
 static void test_tables_are_sound(void **state) {
   (void)state;
@@ -91,7 +91,7 @@ static void test_examples_parse(void **state) {
   }
 }
 
-// ---- slots ----------------------------------------------------------------------------------------
+// ---- slots --------------------------------------------------------------------------------------
 
 static void test_slots(void **state) {
   (void)state;
@@ -179,7 +179,7 @@ static void test_help_wins(void **state) {
   assert_string_equal(args.operand[1], "folder");
 }
 
-// ---- refusals -------------------------------------------------------------------------------------
+// ---- refusals -----------------------------------------------------------------------------------
 
 static void test_unknown_names(void **state) {
   (void)state;
@@ -232,7 +232,7 @@ static void test_what_needs_all_words(void **state) {
   refuse("convert a b --dry-run --resume", "either --dry-run or --resume", "");
 }
 
-// ---- words ----------------------------------------------------------------------------------------
+// ---- words --------------------------------------------------------------------------------------
 
 static void test_distance(void **state) {
   (void)state;

@@ -1,10 +1,10 @@
 // Every kind of edit: what it changes, what it marks, what it leaves true.
 #include "edit_sample.h"
 
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <cmocka.h>
 
 static int open_sample(void **state) {
   static struct edit_sample s;
@@ -53,8 +53,8 @@ static void test_add_node(void **state) {
   struct edit_sample *s = *state;
   struct model *m = &s->m;
   const uint32_t in[] = {value(s, "z"), NO_ID, value(s, "w")};
-  const struct edit_output out[] = {{NO_ID, span_str("n1")}, {NO_ID, span_of("", 0)},
-                                    {NO_ID, span_str("n2")}};
+  const struct edit_output out[] = {
+      {NO_ID, span_str("n1")}, {NO_ID, span_of("", 0)}, {NO_ID, span_str("n2")}};
   const int64_t perm[] = {0, 2, 1};
   const float scales[] = {0.1f, 1e30f};
   const struct edit_attr attrs[] = {
@@ -65,9 +65,8 @@ static void test_add_node(void **state) {
       {.name = "scales", .type = ATTR_FLOATS, .floats = scales, .n = 2},
       {.name = "empty", .type = ATTR_INTS},
   };
-  const struct edit_node spec = {0,   SAMPLE_RELU, span_str("new"), span_str("Gemm"), span_str("my"),
-                                 in,  3,           out,             3,
-                                 attrs, 6};
+  const struct edit_node spec = {
+      0, SAMPLE_RELU, span_str("new"), span_str("Gemm"), span_str("my"), in, 3, out, 3, attrs, 6};
   const uint32_t node = edit_add_node(&s->e, &spec);
   const struct model_node *n = &m->nodes[node];
   assert_int_equal(node, m->loaded_nodes);
@@ -130,11 +129,8 @@ static void test_unused_output_dies_and_comes_back(void **state) {
   assert_true(m->values[k].flags & VALUE_DEAD);
   assert_int_equal(value(s, "k"), NO_ID);
   const struct edit_output to = {.value = k};
-  const struct edit_node spec = {.graph = 0,
-                                 .before = NO_ID,
-                                 .op_type = span_str("RandomNormal"),
-                                 .out = &to,
-                                 .n_out = 1};
+  const struct edit_node spec = {
+      .graph = 0, .before = NO_ID, .op_type = span_str("RandomNormal"), .out = &to, .n_out = 1};
   edit_add_node(&s->e, &spec);
   assert_int_equal(value(s, "k"), k);
   assert_int_equal(m->values[k].kind, VALUE_NODE_OUTPUT);
@@ -437,7 +433,8 @@ static void test_graph_inputs(void **state) {
   build_check(m);
   edit_remove_graph_input(&s->e, in);
   assert_true(m->values[in].flags & VALUE_DEAD);
-  const uint32_t a = edit_add_graph_input(&s->e, 3, span_str("factor"), DTYPE_UNDEFINED, NULL, NO_ID);
+  const uint32_t a =
+      edit_add_graph_input(&s->e, 3, span_str("factor"), DTYPE_UNDEFINED, NULL, NO_ID);
   assert_int_equal(m->values[a].info, NO_ID); // functions declare names only
 }
 
@@ -463,8 +460,8 @@ static void test_graph_outputs(void **state) {
   edit_set_graph_output(&s->e, 0, 0, y);
   assert_int_equal(m->values[y].n_graph_outputs, 1);
   assert_int_equal(m->values[out].n_graph_outputs, 0);
-  assert_int_equal(m->infos[declared].value, y); // the declaration followed,
-  assert_int_equal(m->infos[declared].rank, 3);  // with the type of y,
+  assert_int_equal(m->infos[declared].value, y);  // the declaration followed,
+  assert_int_equal(m->infos[declared].rank, 3);   // with the type of y,
   assert_true(m->infos[inner].flags & INFO_DEAD); // which is not said twice
   build_check(m);
   edit_set_graph_output(&s->e, 0, 2, y); // appended: y twice
@@ -489,8 +486,8 @@ static void test_subgraph(void **state) {
   const uint32_t cond = value(s, "cond");
   const struct edit_output to = {NO_ID, span_str("chosen")};
   const struct edit_attr attr = {.name = "then_branch", .type = ATTR_GRAPH, .graph = g};
-  const struct edit_node spec = {0, NO_ID, span_str("if2"), span_str("If"), span_of("", 0), &cond, 1,
-                                 &to, 1, &attr, 1};
+  const struct edit_node spec = {
+      0, NO_ID, span_str("if2"), span_str("If"), span_of("", 0), &cond, 1, &to, 1, &attr, 1};
   const uint32_t made = edit_add_node(&s->e, &spec);
   assert_int_equal(m->graphs[g].owner, model_attr_named(m, made, "then_branch") - m->attrs);
   assert_int_equal(m->graphs[g].depth, 1);

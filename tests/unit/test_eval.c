@@ -1,8 +1,8 @@
-// What the evaluator promises beyond right bytes (those: test_eval_random.c): how many source bytes it
-// reads for shapes far larger than its budget, that its budget holds, that varints are decoded once,
-// that small runs are not small reads, what it says of a file that changed, and what becomes of
-// padding bits. Large sources are made up from their offset (fake_io.h), so that every element of a
-// result can be checked without storing any.
+// What the evaluator promises beyond right bytes (those: test_eval_random.c): how many source bytes
+// it reads for shapes far larger than its budget, that its budget holds, that varints are decoded
+// once, that small runs are not small reads, what it says of a file that changed, and what becomes
+// of padding bits. Large sources are made up from their offset (fake_io.h), so that every element
+// of a result can be checked without storing any.
 #include "eval.h"
 #include "eval_parts.h"
 #include "fake_io.h"
@@ -39,7 +39,7 @@ static void close_all(struct fixture *f) {
 // A made-up tensor as one raw extent at `off`.
 static uint32_t made_up(struct fixture *f, enum dtype dtype, const int64_t *dims, uint32_t rank,
                         uint64_t off) {
-  uint64_t count, n;
+  uint64_t count, n = 0;
   assert_true(dims_product(dims, rank, &count) && dtype_bytes(dtype, count, &n));
   struct piece p = {.at = {off, n, FAKE_MADE_UP}, .count = n, .checkpoint = NO_ID};
   fake_allow(&f->io, p.at);
@@ -126,8 +126,8 @@ static void test_disorder_costs_more(void **state) {
   close_all(&f);
 }
 
-// A tensor far larger than memory: 4 GiB at 8 MiB of budget. One unit of it, begun in its middle, and
-// single places.
+// A tensor far larger than memory: 4 GiB at 8 MiB of budget. One unit of it, begun in its middle,
+// and single places.
 static void test_transpose_of_a_large_matrix(void **state) {
   (void)state;
   struct fixture f = {0};
@@ -183,8 +183,8 @@ static void test_small_reads_of_a_transpose(void **state) {
   close_all(&f);
 }
 
-// A transpose over a conversion, and transposes side by side in the rows of a concatenation: several
-// boxes share the budget and each source is still read about once.
+// A transpose over a conversion, and transposes side by side in the rows of a concatenation:
+// several boxes share the budget and each source is still read about once.
 static void test_boxes_share_the_budget(void **state) {
   (void)state;
   struct fixture f = {0};
@@ -333,8 +333,8 @@ static void check_varints(struct fixture *f, uint32_t id, uint64_t first, uint64
   }
 }
 
-// In order, in reads of any size, each byte is read and decoded once; any other place costs at most one
-// interval.
+// In order, in reads of any size, each byte is read and decoded once; any other place costs at most
+// one interval.
 static void test_varints(void **state) {
   (void)state;
   struct fixture f = {0};
@@ -388,7 +388,8 @@ static void test_broken_varints(void **state) {
   close_all(&f);
 }
 
-// Padding bits of a packed source are copied with it, as they stand; whatever is computed has zeros.
+// Padding bits of a packed source are copied with it, as they stand; whatever is computed has
+// zeros.
 static void test_padding_bits(void **state) {
   (void)state;
   struct fixture f = {0};

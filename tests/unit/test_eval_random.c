@@ -1,7 +1,7 @@
 // Random recipes against a model that computes every element of every step, one by one, in memory:
-// all dtypes, all encodings, all kinds; read whole, in order with random cuts, and at random ranges;
-// with boxes of any size down to one cache line. A second round makes every read of the sources fail
-// in turn and wants the error, and the right bytes when asked again.
+// all dtypes, all encodings, all kinds; read whole, in order with random cuts, and at random
+// ranges; with boxes of any size down to one cache line. A second round makes every read of the
+// sources fail in turn and wants the error, and the right bytes when asked again.
 #include "eval.h"
 #include "eval_parts.h"
 #include "fake_io.h"
@@ -116,6 +116,7 @@ static size_t put_varint(uint8_t *at, uint64_t x) {
 // Writes entries [first, first+count) of `entry_bytes` bytes each as one piece.
 static struct piece put_piece(struct world *w, const uint8_t *entries, uint64_t first,
                               uint64_t count, uint32_t entry_bytes, enum encoding encoding) {
+  bool is_bool = w->nodes[w->n - 1].dtype == DTYPE_BOOL; // the leaf being made
   struct piece p = {.first = first, .count = count, .checkpoint = NO_ID};
   if (encoding != ENCODING_RAW && below(2)) p.tag_bytes = 1 + below(3);
   uint8_t line[64 * 1024];
@@ -131,7 +132,8 @@ static struct piece put_piece(struct world *w, const uint8_t *entries, uint64_t 
     uint64_t value = 0;
     memcpy(&value, entries + i * entry_bytes, entry_bytes);
     // Bits above the element's do not count; negative numbers fill them with ones.
-    if (entry_bytes < 8 && below(3) == 0) value |= UINT64_MAX << (entry_bytes * 8);
+    if (entry_bytes < 8 && !is_bool && below(3) == 0) value |= UINT64_MAX << (entry_bytes * 8);
+    if (is_bool && value && below(2)) value = below(2) ? 256 : UINT64_MAX; // both true
     n += put_varint(line + n, value);
   }
   uint8_t *to = file_space(w, n, &p.at.off);
@@ -184,6 +186,7 @@ static void make_bytes(struct world *w, struct node *x) {
 static void random_element(enum dtype t, uint8_t *out) {
   for (uint32_t i = 0; i < width_of(t); i++)
     out[i] = (uint8_t)random_64();
+  if (t == DTYPE_BOOL) out[0] &= 1;
   if (dtype_bits(t) < 8) out[0] &= (uint8_t)((1 << dtype_bits(t)) - 1);
 }
 

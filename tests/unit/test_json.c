@@ -1,11 +1,11 @@
 // JSON: what is written comes back, and what is not strict JSON does not come in.
 #include "json.h"
 
+#include <cmocka.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <cmocka.h>
 
 static struct json_value *parse(const char *text) {
   struct err err = {0};
@@ -71,8 +71,9 @@ static void test_layouts(void **state) {
   (void)state;
   struct json_out indented = {.indent = 2}, lines = {.line_elements = true};
   write_sample(&indented);
-  assert_string_equal(indented.text, "{\n  \"a\": [\n    1,\n    [\n      2,\n      3\n    ]\n  ],\n"
-                                     "  \"b\": []\n}");
+  assert_string_equal(indented.text,
+                      "{\n  \"a\": [\n    1,\n    [\n      2,\n      3\n    ]\n  ],\n"
+                      "  \"b\": []\n}");
   write_sample(&lines);
   assert_string_equal(lines.text, "{\"a\":[\n1,\n[2,3]\n],\"b\":[]}");
   json_done(&indented);
@@ -99,8 +100,10 @@ static void double_is(double x, const char *text) {
   struct json_value *v = parse(j.text);
   double back = 0;
   assert_true(json_as_double(v, &back));
-  if (!isnan(x)) assert_memory_equal(&x, &back, sizeof x);
-  else assert_true(isnan(back));
+  if (!isnan(x))
+    assert_memory_equal(&x, &back, sizeof x);
+  else
+    assert_true(isnan(back));
   json_free(v);
   json_done(&j);
 }
@@ -198,7 +201,9 @@ static void test_strings_come_back(void **state) {
   string_comes_back(span_str("\xe2\x80\xae right to left"));
   string_comes_back(span_of("a\0b\0", 4));
   string_comes_back(span_of("\xff\xfe\x80", 3));
-  string_comes_back(span_of("\xff" "00", 3)); // looks like a mark of the reader's own
+  string_comes_back(span_of("\xff"
+                            "00",
+                            3)); // looks like a mark of the reader's own
   string_comes_back(span_of("\xc0\x80\xed\xa0\x80", 5));
   uint8_t all[512];
   for (size_t i = 0; i < sizeof all; i++)
@@ -286,7 +291,8 @@ static void test_nesting(void **state) {
 
 static void test_navigation(void **state) {
   (void)state;
-  struct json_value *v = parse(" {\"a\" : [1, 2.5, \"x\"],\n\t\"B\": {\"c\": null}, \"b\": false}\r\n");
+  struct json_value *v =
+      parse(" {\"a\" : [1, 2.5, \"x\"],\n\t\"B\": {\"c\": null}, \"b\": false}\r\n");
   const struct json_value *a = json_get(v, "a"), *x = json_first(a);
   double d;
   bool truth = true;
@@ -312,7 +318,8 @@ static void test_navigation(void **state) {
 
 static void test_copy(void **state) {
   (void)state;
-  const char *text = "{\"a\":[1,2.5,\"\\udcff\\u0000\",null,true],\"b\":{\"c\":\"9007199254740993\"}}";
+  const char *text =
+      "{\"a\":[1,2.5,\"\\udcff\\u0000\",null,true],\"b\":{\"c\":\"9007199254740993\"}}";
   struct json_value *v = parse(text);
   struct json_out j = {0};
   json_copy(&j, v);
@@ -323,12 +330,18 @@ static void test_copy(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_writes_containers), cmocka_unit_test(test_layouts),
-      cmocka_unit_test(test_line_break_in_array), cmocka_unit_test(test_doubles),
-      cmocka_unit_test(test_integers), cmocka_unit_test(test_bad_integers),
-      cmocka_unit_test(test_strings_come_back), cmocka_unit_test(test_string_text),
-      cmocka_unit_test(test_escapes_are_read), cmocka_unit_test(test_refuses),
-      cmocka_unit_test(test_nesting), cmocka_unit_test(test_navigation),
+      cmocka_unit_test(test_writes_containers),
+      cmocka_unit_test(test_layouts),
+      cmocka_unit_test(test_line_break_in_array),
+      cmocka_unit_test(test_doubles),
+      cmocka_unit_test(test_integers),
+      cmocka_unit_test(test_bad_integers),
+      cmocka_unit_test(test_strings_come_back),
+      cmocka_unit_test(test_string_text),
+      cmocka_unit_test(test_escapes_are_read),
+      cmocka_unit_test(test_refuses),
+      cmocka_unit_test(test_nesting),
+      cmocka_unit_test(test_navigation),
       cmocka_unit_test(test_copy),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,11 @@
 // The index: names, values, use lists, attributes, constants.
 #include "model_builder.h"
 
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <cmocka.h>
 
 static void test_names(void **state) {
   (void)state;
@@ -65,8 +65,10 @@ static void test_values(void **state) {
     assert_int_equal(model_add_value(&m, other, id), 2 * i + 1);
   }
   for (uint32_t i = 0; i < 3000; i += 3) {
-    if (i % 2) model_kill_value(&m, 2 * i);
-    else model_rename_value(&m, 2 * i, model_intern(&m, span_of(&i, sizeof i)));
+    if (i % 2)
+      model_kill_value(&m, 2 * i);
+    else
+      model_rename_value(&m, 2 * i, model_intern(&m, span_of(&i, sizeof i)));
   }
   for (uint32_t i = 0; i < 3000; i++) {
     snprintf(name, sizeof name, "x%u", i);
@@ -289,10 +291,14 @@ static void test_pieces_and_rests(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_names),      cmocka_unit_test(test_names_of_names),
-      cmocka_unit_test(test_values),     cmocka_unit_test(test_uses),
-      cmocka_unit_test(test_attributes), cmocka_unit_test(test_opsets),
-      cmocka_unit_test(test_constants),  cmocka_unit_test(test_constants_from_outside),
+      cmocka_unit_test(test_names),
+      cmocka_unit_test(test_names_of_names),
+      cmocka_unit_test(test_values),
+      cmocka_unit_test(test_uses),
+      cmocka_unit_test(test_attributes),
+      cmocka_unit_test(test_opsets),
+      cmocka_unit_test(test_constants),
+      cmocka_unit_test(test_constants_from_outside),
       cmocka_unit_test(test_pieces_and_rests),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

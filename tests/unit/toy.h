@@ -197,7 +197,6 @@ static inline void toy_onnx_file(struct plan *p, const struct toy_shape *shape) 
     toy_literal(p, &(uint64_t){i * shape->variant}, 8);
     toy_segment(p, SEGMENT_EXTENT, 0, i * 25, 20);
   }
-  toy_segment(p, SEGMENT_EXTENT, 0, 0, 0);
   toy_segment(p, SEGMENT_EXTENT, 0, 60000, 10000);
   toy_segment(p, SEGMENT_EXTENT, 1, 100, 30); // an inline copy of a bit of the sidecar
 }

@@ -1,0 +1,234 @@
+"""What must be refused, and what only looks bad.
+
+The files are those of tests/support/bad_models.py: named cases with what a good reader says to them, every beginning of
+a small model, and every length in it replaced by a lie. Each goes through `check`, `inspect` and `convert`. A refusal
+has the right exit code, a message that names what is wrong, no terminal control characters, little memory, and leaves
+nothing behind; a crash, or a signal, is a failure whatever the case says.
+"""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import onnx
+import pytest
+
+import bad_models
+import compare
+import peaks
+import wire
+from conftest import program
+
+RSS_LIMIT = 200 << 20
+CASES = bad_models.cases()
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
+
+
+def listing(folder):
+    """Every name below a folder with what tells that nothing was written: kind, size and time."""
+    found = {}
+    for root, folders, files in os.walk(os.fsencode(folder)):
+        for name in folders + files:
+            path = os.path.join(root, name)
+            at = os.lstat(path)
+            found[path] = (at.st_mode, at.st_size if name in files else 0, at.st_mtime_ns if name in files else 0)
+    return found
+
+
+def command_line(case, path, out, command):
+    words = [command, path, *case.flags]
+    if command == "convert":
+        words += [out, *(["--dry-run"] if case.large else [])]
+    return words
+
+
+def judge_refusal(case, command, done):
+    said = done.out + done.err
+    codes = (*case.codes, bad_models.BAD_MODEL) if command == "check" else case.codes  # whatever the fault, it is one
+    if done.code not in codes:
+        return f"exit code {done.code}, not {case.codes}: {said[:300]}"
+    if case.pattern and not re.search(case.pattern, said, re.IGNORECASE | re.DOTALL):
+        return f"the message does not match /{case.pattern}/: {said[:300]}"
+    if command == "convert" and not done.err.startswith("weir: "):
+        return f"an odd message: {said[:300]}"
+    return None
+
+
+def judge(case, command, done):
+    """A complaint about how one command took a case, or None."""
+    if done.code < 0 or done.code == 70:
+        return f"crashed with {done.code}: {(done.out + done.err)[-300:]}"
+    if CONTROL.search(done.out + done.err):
+        return f"control characters in {(done.out + done.err)[:300]!r}"
+    if done.peak_bytes > RSS_LIMIT:
+        return f"took {done.peak_bytes >> 20} MiB"
+    if done.code == 0 and case.accepted is False:
+        return "accepted"
+    if done.code != 0 and case.accepted is True:
+        return f"refused: {(done.out + done.err)[:300]}"
+    return None if done.code == 0 else judge_refusal(case, command, done)
+
+
+def only_outside_metadata(case, command):
+    """Cases that only a command with an output can refuse."""
+    return case.name.startswith("out-") or case.name == "file-unwritable_folder" or "bomb" in case.name
+
+
+def verdict(case, command, done):
+    """`inspect` shows what it can, so it need not find every fault: it must not crash, or claim too much memory."""
+    if command == "convert":
+        return judge(case, command, done)
+    if only_outside_metadata(case, command):
+        return None if done.code == 0 else f"{command} refused: {done.out + done.err}"
+    if command == "inspect" and done.code == 0 and case.accepted is False:
+        return None if not CONTROL.search(done.out) else "control characters"
+    return judge(case, command, done)
+
+
+def left_behind(before, after, code):
+    if code != 0 and before != after:
+        return f"left behind or changed {sorted(set(before.items()) ^ set(after.items()))[:3]}"
+    return None
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_case(tmp_path, case):
+    if case.needs_user and os.geteuid() == 0:
+        pytest.skip("means nothing to root")
+    path = case.make(tmp_path)
+    out = path.parent / case.out
+    complaints = []
+    for command in ("check", "inspect", "convert"):
+        before = listing(tmp_path)
+        done = peaks.run([program("WEIR"), *map(os.fsdecode, command_line(case, path, out, command))], timeout=60)
+        complaint = verdict(case, command, done) or left_behind(before, listing(tmp_path), done.code)
+        if complaint:
+            complaints.append(f"{command}: {complaint}")
+    assert not complaints, "\n".join(complaints)
+    if out.exists() and case.accepted and not case.large and not case.name.startswith("out-"):
+        equal_or_unreadable(path, out)
+    shutil.rmtree(tmp_path, ignore_errors=True)
+
+
+def equal_or_unreadable(source, out):
+    """What was accepted means the same afterwards, as far as Python's protobuf can read the source."""
+    try:
+        compare.structure(source)
+    except Exception:  # deeper than its limit, or with bits that only weir lives with
+        return
+    compare.same_meaning(source, out)
+
+
+def test_cases_of_permissions_are_run_as_a_user(tmp_path, weir):
+    """As root the cases above that need a user are skipped; here they run under another id."""
+    if os.geteuid() != 0:
+        pytest.skip("already a user")
+    if not shutil.which("setpriv"):
+        pytest.skip("setpriv is not installed")
+    os.chmod(tmp_path, 0o755)
+    complaints = []
+    for case in CASES:
+        if not case.needs_user:
+            continue
+        folder = tmp_path / case.name
+        folder.mkdir()
+        path = case.make(folder)
+        words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program("WEIR"), "convert", path]
+        if case.name != "file-unwritable_folder":
+            open_to_all(folder)
+        done = peaks.run([*words, folder / "out.onnx"], timeout=60)
+        complaints += [f"{case.name}: {complaint}" for complaint in [judge(case, "convert", done)] if complaint]
+    for folder in tmp_path.iterdir():
+        folder.chmod(0o755)
+    assert not complaints, "\n".join(complaints)
+
+
+def open_to_all(folder):
+    """The folder can be written by everybody, pytest's own folders above it can be walked through."""
+    folder.chmod(0o777)
+    for parent in folder.parents:
+        if parent.stat().st_uid == 0 and parent != Path("/"):
+            parent.chmod(parent.stat().st_mode | 0o011)
+
+
+# ---- thousands of small files
+
+
+def run_small(weir, folder, number, content, accepted):
+    """check, inspect and convert one file of a series; gives a complaint or None."""
+    here = folder / str(number)
+    here.mkdir()
+    (here / "model.onnx").write_bytes(content)
+    codes = []
+    for words in (["check", "model.onnx"], ["inspect", "model.onnx"], ["convert", "model.onnx", "out.onnx", "--no-manifest"]):
+        done = weir(*words, code=None, cwd=here)
+        codes.append(done.code)
+        if done.code not in (0, 65, 66) or CONTROL.search(done.said):
+            return f"{words[0]}: exit code {done.code}: {done.said[-300:]}"
+    if accepted is False and (codes[0] == 0 or codes[2] == 0):
+        return f"accepted ({codes})"
+    if codes[0] != codes[2]:
+        return f"check says {codes[0]}, convert {codes[2]}"
+    names = sorted(os.listdir(here))
+    if names != (["model.onnx", "out.onnx"] if codes[2] == 0 else ["model.onnx"]):
+        return f"left {names}"
+    if codes[2] == 0 and (here / "out.onnx").read_bytes() != content:
+        return "the output is another model"
+    shutil.rmtree(here)
+    return None
+
+
+def run_series(weir, folder, pool, series):
+    series = list(series)
+    jobs = [
+        pool.submit(run_small, weir, folder, number, content, accepted)
+        for number, (_, content, accepted) in enumerate(series)
+    ]
+    complaints = [f"{name}: {job.result()}" for (name, _, _), job in zip(series, jobs, strict=True) if job.result()]
+    assert not complaints, f"{len(complaints)} of {len(series)}:\n" + "\n".join(complaints[:20])
+    return len(series)
+
+
+def test_truncated_at_every_byte(weir, quick_folder, pool):
+    assert run_series(weir, quick_folder, pool, bad_models.truncations()) > 500
+
+
+def test_every_length_a_lie(weir, quick_folder, pool):
+    assert run_series(weir, quick_folder, pool, bad_models.broken_lengths()) > 300
+
+
+def test_the_model_that_is_broken_is_sound(weir, tmp_path):
+    """The control arm of the two above."""
+    content = bad_models.small_model()
+    (tmp_path / "model.onnx").write_bytes(content)
+    weir("check", tmp_path / "model.onnx")
+    weir("convert", tmp_path / "model.onnx", tmp_path / "out.onnx")
+    assert (tmp_path / "out.onnx").read_bytes() == content
+    onnx.checker.check_model(tmp_path / "model.onnx")
+
+
+def test_every_byte_changed(weir, quick_folder, pool):
+    """No expectation but that nothing breaks: each byte of a small model replaced by its complement and by zero."""
+    model = bad_models.small_model()
+
+    def changed():
+        for place, byte in enumerate(model):
+            for other in {byte ^ 0xFF, byte ^ 0x80, 0} - {byte}:
+                yield f"byte {place} = {other}", model[:place] + bytes([other]) + model[place + 1 :], None
+
+    assert run_series(weir, quick_folder, pool, changed()) > 1000
+
+
+# ---- while it runs
+
+
+def test_data_file_shortened_after_planning(weir, tmp_path):
+    """Same name, less in it: found when the file is opened, before anything is written."""
+    raw = wire.tensor("w", wire.UINT8, (5000,), pairs=wire.external("w.bin", 0, 5000))
+    graph = wire.graph([wire.node("Identity", ["w"], ["y"])], [raw], [], [("y", wire.UINT8, [5000])])
+    (tmp_path / "model.onnx").write_bytes(wire.model(graph))
+    (tmp_path / "w.bin").write_bytes(bytes(4999))
+    done = weir("convert", tmp_path / "model.onnx", tmp_path / "out.onnx", code=None)
+    assert done.code in (65, 66) and "4999" in done.err and "'w'" in done.err
+    assert sorted(os.listdir(tmp_path)) == ["model.onnx", "w.bin"]
