@@ -5,9 +5,9 @@
 //   {"edit":"node.add","node":"g0/n512","op":"MatMul","in":["g0/v17:x","g0/v90:w_t"],
 //    "out":["g0/v91:y"],"before":"g0/n12"}
 // Nodes are written `g<graph>/n<id>`, values `g<graph>/v<id>:<name>`, tensors
-// `g<graph>/t<id>:<name>`; the ids are authoritative, the names make it readable and are checked on replay. New ids are
-// numbered by creation, so a log replayed onto the same source makes the same ids. No line speaks
-// of a list position other than an input or output slot of a node.
+// `g<graph>/t<id>:<name>`; the ids are authoritative, the names make it readable and are checked on
+// replay. New ids are numbered by creation, so a log replayed onto the same source makes the same
+// ids. No line speaks of a list position other than an input or output slot of a node.
 //
 // edit kinds: node.add node.remove node.move node.set_input node.set_output node.set_attr
 //   tensor.add tensor.replace tensor.remove value.rename value.retype value.replace_uses

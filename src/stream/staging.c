@@ -153,14 +153,43 @@ static int open_outputs(const struct opening *o) {
 
 // ---- what is in the folder ----
 
+// The plan's text comes in crumbs; the file gets it in blocks.
 struct plan_text {
   int fd;
   struct err *err;
+  size_t n;
+  uint8_t block[64 << 10];
 };
 
+static int flush_plan_text(struct plan_text *to) {
+  const size_t n = to->n;
+  to->n = 0;
+  return fs_write_all(to->fd, to->block, n, "plan.json", to->err);
+}
+
 static int put_plan_text(void *ctx, struct span text) {
-  const struct plan_text *to = ctx;
-  return fs_write_all(to->fd, text.at, text.n, "plan.json", to->err);
+  struct plan_text *to = ctx;
+  while (text.n > 0) {
+    const size_t n = (size_t)min_u64(text.n, sizeof to->block - to->n);
+    memcpy(to->block + to->n, text.at, n);
+    to->n += n;
+    text = span_of(text.at + n, text.n - n);
+    if (to->n == sizeof to->block && flush_plan_text(to)) return -1;
+  }
+  return 0;
+}
+
+static int fill_plan_json(const struct opening *o, int fd) {
+  struct plan shown = *o->p; // writing sets the id of its copy
+  struct arena scratch = {0};
+  struct plan_text *to = arena_alloc(&scratch, sizeof *to);
+  *to = (struct plan_text){.fd = fd, .err = o->err};
+  int bad = plan_file_write(&shown, put_plan_text, to, o->err);
+  if (!bad) bad = flush_plan_text(to);
+  if (!bad && fs_ops->fsync(fd)) bad = err_errno(o->err, errno, ERR_IO, "cannot sync 'plan.json'");
+  arena_free(&scratch);
+  assert(bad || memcmp(shown.id, o->p->id, DIGEST_BYTES) == 0);
+  return bad;
 }
 
 // The folder without header.json holds nothing that counts, so the plan needs no name beside it.
@@ -168,14 +197,9 @@ static int write_plan_json(const struct opening *o) {
   const int fd = fs_ops->openat(o->st->folder, "plan.json",
                                 O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
   if (fd < 0) return err_errno(o->err, errno, ERR_IO, "cannot create 'plan.json'");
-  struct plan shown = *o->p; // writing sets the id of its copy
-  struct plan_text to = {.fd = fd, .err = o->err};
-  int bad = plan_file_write(&shown, put_plan_text, &to, o->err);
-  if (!bad && fs_ops->fsync(fd)) bad = err_errno(o->err, errno, ERR_IO, "cannot sync 'plan.json'");
+  const int bad = fill_plan_json(o, fd);
   close(fd);
-  if (bad) return -1;
-  assert(memcmp(shown.id, o->p->id, DIGEST_BYTES) == 0);
-  return 0;
+  return bad;
 }
 
 static int set_up(const struct opening *o) {

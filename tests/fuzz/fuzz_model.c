@@ -33,7 +33,8 @@ static void write_model(const uint8_t *data, size_t size) {
   demand(f && fwrite(data, 1, size, f) == size && fclose(f) == 0);
 }
 
-static void check_tensors(const struct model *m, struct sources *s) {
+// `unopened`: data files are names only, and their sizes are unknown.
+static void check_tensors(const struct model *m, struct sources *s, bool unopened) {
   for (uint32_t id = 0; id < m->n_tensors; id++) {
     const struct model_tensor *t = &m->tensors[id];
     uint32_t n;
@@ -41,7 +42,8 @@ static void check_tensors(const struct model *m, struct sources *s) {
     const struct piece *p = model_pieces(m, id, &n);
     for (uint32_t i = 0; i < n; i++)
       demand(p[i].at.file < sources_count(s) &&
-             range_fits(p[i].at.off, p[i].at.len, sources_size(s, p[i].at.file)));
+             ((unopened && p[i].at.file > 0) ||
+              range_fits(p[i].at.off, p[i].at.len, sources_size(s, p[i].at.file))));
     demand(t->rank <= m->n_dims && t->dims <= m->n_dims - t->rank);
     if (model_small_value(m, id, &small))
       demand(range_fits((uint64_t)(small.at - m->small_bytes), small.n, m->n_small_bytes));
@@ -62,9 +64,9 @@ static void check_nodes(const struct model *m) {
   }
 }
 
-static void check_model(const struct model *m, struct sources *s) {
+static void check_model(const struct model *m, struct sources *s, bool unopened) {
   demand(m->main_graph < m->n_graphs);
-  check_tensors(m, s);
+  check_tensors(m, s, unopened);
   check_nodes(m);
   for (uint32_t id = 0; id < m->n_values; id++) {
     struct model_constant c;
@@ -85,8 +87,10 @@ static void load(const struct load_options *options) {
   struct err err = {0};
   demand(sources_open(&s, path, NULL, &err) == 0);
   model_init(&m);
-  if (load_model(&m, s, options, &err) == 0) check_model(&m, s);
-  else demand(err.kind != ERR_NONE && err.msg[0]);
+  if (load_model(&m, s, options, &err) == 0)
+    check_model(&m, s, options && options->no_external);
+  else
+    demand(err.kind != ERR_NONE && err.msg[0]);
   model_free(&m);
   sources_close(s);
 }

@@ -54,8 +54,10 @@ int main(int argc, char **argv) {
   for (int i = 1; i < argc; i++) {
     struct stat st;
     if (stat(argv[i], &st)) give_up(argv[i]);
-    if (S_ISDIR(st.st_mode)) replay_folder(argv[i]);
-    else replay_file(argv[i]);
+    if (S_ISDIR(st.st_mode))
+      replay_folder(argv[i]);
+    else
+      replay_file(argv[i]);
   }
   printf("%u files replayed\n", replayed);
   return replayed > 0 ? 0 : 1;

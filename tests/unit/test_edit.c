@@ -1,10 +1,14 @@
 // Every kind of edit: what it changes, what it marks, what it leaves true.
 #include "edit_sample.h"
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+
+// cmocka.h wants setjmp.h and stdarg.h before it.
+// clang-format off
+#include <cmocka.h>
+// clang-format on
 
 static int open_sample(void **state) {
   static struct edit_sample s;

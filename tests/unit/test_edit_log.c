@@ -3,11 +3,15 @@
 #include "edit_log.h"
 #include "edit_sample.h"
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+
+// cmocka.h wants setjmp.h and stdarg.h before it.
+// clang-format off
+#include <cmocka.h>
+// clang-format on
 
 static uint32_t value(const struct edit_sample *s, const char *name) {
   return edit_sample_value(s, 0, name);

@@ -1,11 +1,15 @@
 // JSON: what is written comes back, and what is not strict JSON does not come in.
 #include "json.h"
 
-#include <cmocka.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+
+// cmocka.h wants setjmp.h and stdarg.h before it.
+// clang-format off
+#include <cmocka.h>
+// clang-format on
 
 static struct json_value *parse(const char *text) {
   struct err err = {0};

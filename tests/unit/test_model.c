@@ -1,11 +1,15 @@
 // The index: names, values, use lists, attributes, constants.
 #include "model_builder.h"
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+
+// cmocka.h wants setjmp.h and stdarg.h before it.
+// clang-format off
+#include <cmocka.h>
+// clang-format on
 
 static void test_names(void **state) {
   (void)state;
