@@ -43,6 +43,7 @@ void edit_group(struct edits *e, const char *pass, uint32_t site_node, const cha
     edit_line_int(e, "group", e->group);
     edit_line_text(e, "pass", span_str(pass));
     edit_line_node(e, "site", site_node);
+    edit_line_node_name(e, site_node);
     edit_line_text(e, "reason", span_str(reason));
   }
   edit_line_end(e);
@@ -86,6 +87,7 @@ void edit_remove_node(struct edits *e, uint32_t node) {
   edit_kill_node(e->m, node);
   if (edit_line_begin(e, "node.remove")) {
     edit_line_node(e, "node", node);
+    edit_line_node_name(e, node);
     edit_line_string(e, "op", model_name(e->m, e->m->nodes[node].op_type));
   }
   edit_done(e);

@@ -52,6 +52,11 @@ void edit_line_node(struct edits *e, const char *key, uint32_t node) {
   put_address(e, 'n', e->m->nodes[node].graph, node, NO_ID);
 }
 
+void edit_line_node_name(struct edits *e, uint32_t node) {
+  if (node == NO_ID || e->m->nodes[node].name == e->m->empty) return;
+  edit_line_string(e, "name", model_name(e->m, e->m->nodes[node].name));
+}
+
 void edit_line_value(struct edits *e, const char *key, uint32_t value) {
   if (!e->sink || value == NO_ID) return;
   json_key(&e->line, key);

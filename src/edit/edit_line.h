@@ -10,6 +10,8 @@ void edit_line_end(struct edits *e);                     // hands the line to th
 
 // Keys with addresses; NO_ID: the key is left out.
 void edit_line_node(struct edits *e, const char *key, uint32_t node);
+// "name" of a node that has one: for the reader; replay checks it.
+void edit_line_node_name(struct edits *e, uint32_t node);
 void edit_line_value(struct edits *e, const char *key, uint32_t value);
 void edit_line_graph(struct edits *e, const char *key, uint32_t graph);
 void edit_line_text(struct edits *e, const char *key, struct span text); // left out if empty

@@ -7,12 +7,22 @@
 #include "edit_log.h"
 #include "edit_read.h"
 
+// The name beside a node's address is there for people, and must be the node's.
+static int check_node_name(struct edit_reading *in, uint32_t node) {
+  struct span name;
+  if (edit_read_text(in, "name", false, &name)) return -1;
+  if (name.n == 0) return 0;
+  if (node != NO_ID && span_eq(name, model_name(in->e->m, in->e->m->nodes[node].name))) return 0;
+  return err_set(in->err, ERR_MODEL, "the node is not named '%s'", quote(name).s);
+}
+
 static int replay_group(struct edit_reading *in) {
   int64_t number;
   uint32_t site;
   struct span pass, reason;
   if (edit_read_int(in, "group", &number) || edit_read_text(in, "pass", false, &pass) ||
-      edit_read_node(in, "site", false, &site) || edit_read_text(in, "reason", false, &reason))
+      edit_read_node(in, "site", false, &site) || edit_read_text(in, "reason", false, &reason) ||
+      check_node_name(in, site))
     return -1;
   if (number != (int64_t)in->e->group + 1)
     return err_set(in->err, ERR_MODEL, "group %lld follows group %u", (long long)number,
@@ -70,7 +80,7 @@ static int replay_node_remove(struct edit_reading *in) {
   uint32_t node;
   struct span op;
   if (edit_read_node(in, "node", true, &node) || edit_read_text(in, "op", true, &op)) return -1;
-  if (edit_check_node(in->e, node, in->err)) return -1;
+  if (edit_check_node(in->e, node, in->err) || check_node_name(in, node)) return -1;
   const struct span is = model_name(in->e->m, in->e->m->nodes[node].op_type);
   if (!span_eq(op, is))
     return err_set(in->err, ERR_MODEL, "node n%u is a %s, not a %s", node, quote(is).s,
@@ -309,9 +319,9 @@ static const struct replay {
   int (*replay)(struct edit_reading *in);
   const char *keys;
 } replays[] = {
-    {"group", replay_group, "edit group pass site reason"},
+    {"group", replay_group, "edit group pass site name reason"},
     {"node.add", replay_node_add, "edit node name op domain in out attrs before"},
-    {"node.remove", replay_node_remove, "edit node op"},
+    {"node.remove", replay_node_remove, "edit node name op"},
     {"node.move", replay_node_move, "edit node before"},
     {"node.set_input", replay_set_input, "edit node slot value"},
     {"node.set_output", replay_set_output, "edit node slot value"},

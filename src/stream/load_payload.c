@@ -245,6 +245,8 @@ uint8_t *payload_small_room(struct loader *l, uint64_t n, uint32_t *small) {
   if (!range_fits(m->n_small_bytes + pad, n, UINT32_MAX - 8)) return NULL;
   // An empty tensor has a place too, also where it is the first.
   m->small_bytes = table_grow(m->small_bytes, &m->small_bytes_cap, 8, 1);
+  // Never NULL, not even for no bytes at all.
+  m->small_bytes = table_grow(m->small_bytes, &m->small_bytes_cap, m->n_small_bytes + 8, 1);
   MODEL_ADD(m, small_bytes, (size_t)pad);
   const uint32_t at = MODEL_ADD(m, small_bytes, (size_t)n);
   *small = at / 8;

@@ -61,7 +61,7 @@ static void add_if_named(struct finding *f, const char *name) {
 static int add_conventional(void *ctx, const char *entry) {
   struct finding *f = ctx;
   const size_t stem = strlen(f->onnx), n = strlen(entry);
-  if (n <= stem + 5 || memcmp(entry, f->onnx, stem) != 0) return 0;
+  if (n < stem + 5 || memcmp(entry, f->onnx, stem) != 0) return 0;
   if (strcmp(entry + n - 4, "data") == 0) add_if_named(f, entry);
   return 0;
 }

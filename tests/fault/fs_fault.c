@@ -161,9 +161,13 @@ void fs_fault_remove(void) {
   fs_ops = &fs_real_ops;
 }
 
-__attribute__((constructor)) static void install_from_environment(void) {
-  const char *spec = getenv("WEIR_FAULT");
+void fs_fault_open_log(void) {
   const char *log = getenv("WEIR_FAULT_LOG");
   if (log && *log) log_fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+}
+
+__attribute__((constructor)) static void install_from_environment(void) {
+  const char *spec = getenv("WEIR_FAULT");
+  fs_fault_open_log();
   if ((spec && *spec) || log_fd >= 0) fs_fault_install(spec);
 }

@@ -18,5 +18,7 @@ void fs_fault_install(const char *spec);
 // Calls made through the table since it was installed.
 uint64_t fs_fault_calls(void);
 void fs_fault_remove(void);
+// Calls go to the file $WEIR_FAULT_LOG from now on (at the start of a program this is done already).
+void fs_fault_open_log(void);
 
 #endif

@@ -141,8 +141,8 @@ static void edit_everything(struct edit_sample *s) {
 
 static const char *const lines_of_everything[] = {
     "{\"edit\":\"group\",\"group\":1,\"pass\":\"conv2matmul\",\"site\":\"g0/n0\","
-    "\"reason\":\"pointwise\"}",
-    "{\"edit\":\"node.remove\",\"node\":\"g0/n0\",\"op\":\"Conv\"}",
+    "\"name\":\"conv1\",\"reason\":\"pointwise\"}",
+    "{\"edit\":\"node.remove\",\"node\":\"g0/n0\",\"name\":\"conv1\",\"op\":\"Conv\"}",
     "{\"edit\":\"node.add\",\"node\":\"g0/n8\",\"name\":\"mm\",\"op\":\"Gemm\","
     "\"domain\":\"com.microsoft\",\"in\":[\"g0/v0:x\",null,\"g0/v2:w\"],"
     "\"out\":[\"g0/v5:y\",null,\"g0/v15:new \\\"1\\\"\\n\"],\"attrs\":{"
@@ -311,6 +311,8 @@ static const struct bad_line bad_lines[] = {
     {"{\"edit\":\"node.remove\",\"node\":\"g0/n0\"}", "'op' is not a string"},
     {"{\"edit\":\"node.remove\",\"op\":\"Conv\"}", "not an address"},
     {"{\"edit\":\"node.remove\",\"node\":\"g0/n0\",\"op\":\"Relu\"}", "n0 is a Conv, not a Relu"},
+    {"{\"edit\":\"node.remove\",\"node\":\"g0/n0\",\"name\":\"conv2\",\"op\":\"Conv\"}",
+     "not named 'conv2'"},
     {"{\"edit\":\"node.remove\",\"node\":\"g0/n99\",\"op\":\"Conv\"}", "no 'g0/n99'"},
     {"{\"edit\":\"node.remove\",\"node\":\"g1/n0\",\"op\":\"Conv\"}", "no 'g1/n0'"},
     {"{\"edit\":\"node.remove\",\"node\":\"g0/n00\",\"op\":\"Conv\"}", "not an address"},

@@ -16,7 +16,7 @@
 // clang-format on
 
 enum {
-  FILE_BYTES = 1 << 20,
+  FILE_BYTES = 4 << 20,
   ELEMENTS_MAX = 3000,
   NODES_MAX = 12,
   PIECES_MAX = 64,
@@ -119,7 +119,8 @@ static struct piece put_piece(struct world *w, const uint8_t *entries, uint64_t 
   bool is_bool = w->nodes[w->n - 1].dtype == DTYPE_BOOL; // the leaf being made
   struct piece p = {.first = first, .count = count, .checkpoint = NO_ID};
   if (encoding != ENCODING_RAW && below(2)) p.tag_bytes = 1 + below(3);
-  uint8_t line[64 * 1024];
+  static uint8_t line[FILE_BYTES];
+  assert_true(count * (entry_bytes + 13u) <= sizeof line);
   size_t n = 0;
   for (uint64_t i = first; i < first + count; i++) {
     memset(line + n, 0x7f, p.tag_bytes);
@@ -413,7 +414,7 @@ static void world_open(struct world *w, uint64_t number) {
   seed = number * 1000003;
   recipes_init(&w->r);
   w->io.memory = file_memory;
-  for (size_t i = 0; i < FILE_BYTES / 16; i++)
+  for (size_t i = 0; i < FILE_BYTES / 64; i++)
     w->io.memory[i] = 0xff;
   int64_t dims[8];
   uint32_t rank;

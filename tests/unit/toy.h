@@ -186,7 +186,7 @@ static inline void toy_data_file(struct plan *p, const struct toy_shape *shape) 
   toy_tensor(p, "turned",
              toy_segment(p, SEGMENT_RECIPE, toy_transposed(p), 0, 4 * TOY_ROWS * TOY_COLUMNS),
              (int64_t[]){TOY_COLUMNS, TOY_ROWS}, 2);
-  toy_segment(p, SEGMENT_EXTENT, 1, 2800001, 99999);
+  toy_segment(p, SEGMENT_EXTENT, 1, 2700001, 99999);
 }
 
 // Like the metadata of a model: many short pieces, copies of the source and new ones by turns.
@@ -197,7 +197,7 @@ static inline void toy_onnx_file(struct plan *p, const struct toy_shape *shape) 
     toy_literal(p, &(uint64_t){i * shape->variant}, 8);
     toy_segment(p, SEGMENT_EXTENT, 0, i * 25, 20);
   }
-  toy_segment(p, SEGMENT_EXTENT, 0, 60000, 10000);
+  toy_segment(p, SEGMENT_EXTENT, 0, 50000, 10000);
   toy_segment(p, SEGMENT_EXTENT, 1, 100, 30); // an inline copy of a bit of the sidecar
 }
 

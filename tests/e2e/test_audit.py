@@ -1,0 +1,302 @@
+"""The manifest, `weir audit`, and the digests per tensor.
+
+The manifest is recomputed with model-signing's own API, in a folder that holds nothing else and beside the input;
+`audit` has to find a single flipped byte and name its unit and tensor.
+"""
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import compare
+from conftest import DATA
+
+UNIT = 64 << 20
+
+
+def statement(out):
+    return json.loads(Path(f"{out}.manifest.json").read_text())
+
+
+def signing_disagrees(out, beside=False):
+    """What model-signing has to say against a manifest, in sentences; none if it agrees."""
+    import check_manifest
+
+    return list(check_manifest.differences(statement(out), check_manifest.recompute(Path(out).parent, statement(out), beside)))
+
+
+@pytest.fixture(scope="module")
+def written(weir, large_folder, one_layer):
+    """Two units of data, in a folder of its own. Tests that damage it work on a copy."""
+    folder = large_folder / "audit"
+    folder.mkdir()
+    weir("conv2matmul", one_layer, folder / "out.onnx", "--tensor-digests", "--hash-inputs")
+    yield folder / "out.onnx"
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def copy(written, tmp_path):
+    shutil.copytree(written.parent, tmp_path / "copy")
+    yield tmp_path / "copy" / written.name
+    shutil.rmtree(tmp_path / "copy")
+
+
+def flip(path, offset):
+    with open(path, "r+b") as file:
+        file.seek(offset)
+        byte = file.read(1)[0]
+        file.seek(offset)
+        file.write(bytes([byte ^ 1]))
+
+
+# ---- the manifest
+
+
+def test_model_signing_agrees_in_a_folder_of_its_own(written):
+    assert not signing_disagrees(written)
+
+
+def test_model_signing_sees_a_flipped_byte(copy):
+    """The control arm: a verifier that always agreed would prove nothing."""
+    flip(f"{copy}.data", 70 << 20)
+    assert signing_disagrees(copy)
+
+
+def test_model_signing_agrees_beside_the_input(weir, tmp_path):
+    """The manifest names our outputs only, whatever else lies there."""
+    shutil.copytree(DATA / "parakeet-torchscript", tmp_path / "both")
+    out = tmp_path / "both" / "out.onnx"
+    weir("conv2matmul", tmp_path / "both" / "encoder-model.onnx", out)
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    weir("conv2matmul", tmp_path / "both" / "encoder-model.onnx", alone / "out.onnx")
+    assert Path(f"{out}.manifest.json").read_bytes() == (alone / "out.onnx.manifest.json").read_bytes()
+    assert not signing_disagrees(out, beside=True)
+    assert not signing_disagrees(alone / "out.onnx")
+    assert signing_disagrees(out), "an unsigned file is one to a verifier that is not told to pass it over"
+
+
+def test_manifest_form(written, one_layer):
+    """The fields of an in-toto Statement, and ours beside them."""
+    found = statement(written)
+    assert found["_type"] == "https://in-toto.io/Statement/v1"
+    assert found["predicateType"] == "https://model_signing/signature/v1.0"
+    assert [subject["name"] for subject in found["subject"]] == ["out.onnx"]
+    how = found["predicate"]["serialization"]
+    assert (how["method"], how["hash_type"], how["shard_size"], how["allow_symlinks"]) == ("shards", "sha256", UNIT, False)
+    assert how["ignore_paths"] == ["out.onnx.manifest.json", "out.onnx.tensors.jsonl"]
+    ours = found["predicate"]["x_weir"]
+    assert set(ours) == {
+        "version", "weir", "plan_id", "passes", "layout", "output", "source", "edits_sha256", "tensors_sha256", "artifacts",
+    }  # fmt: skip
+    assert ours["output"] == "out.onnx" and ours["passes"][0]["name"] == "conv2matmul"
+    for each in ours["source"]["files"]:
+        path = one_layer.parent / each["name"]
+        assert each["size"] == path.stat().st_size
+        assert each["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    companion = Path(f"{written}.tensors.jsonl").read_bytes()
+    assert ours["tensors_sha256"] == hashlib.sha256(companion).hexdigest()
+
+
+def test_manifest_digests_recomputed_by_hand(written):
+    root = hashlib.sha256()
+    names = []
+    for each in statement(written)["predicate"]["resources"]:
+        name, start, end = each["name"].rsplit(":", 2)
+        with open(written.parent / name, "rb") as file:
+            file.seek(int(start))
+            digest = hashlib.sha256(file.read(int(end) - int(start)))
+        assert each["digest"] == digest.hexdigest() and each["algorithm"] == f"sha256-sharded-{UNIT}"
+        root.update(digest.digest())
+        names.append((name, int(start), int(end)))
+    assert root.hexdigest() == statement(written)["subject"][0]["digest"]["sha256"]
+    assert names == sorted(names)
+    sizes = {path.name: path.stat().st_size for path in (written, Path(f"{written}.data"))}
+    assert {name: max(end for each, _, end in names if each == name) for name in sizes} == sizes
+
+
+def test_manifest_names_the_edit_log(weir, tmp_path, small_encoder):
+    weir("conv2matmul", small_encoder, tmp_path / "out.onnx", "--edit-log", tmp_path / "edits.jsonl")
+    ours = statement(tmp_path / "out.onnx")["predicate"]["x_weir"]
+    assert ours["edits_sha256"] == hashlib.sha256((tmp_path / "edits.jsonl").read_bytes()).hexdigest()
+
+
+def test_records_hold_nothing_of_the_run(weir, tmp_path, small_encoder):
+    """No path, host, user or time: two runs in two places give equal manifests, logs, plans and companions."""
+    found = []
+    for name in ("one", "two"):
+        folder = tmp_path / name
+        shutil.copytree(small_encoder.parent, folder / "in")
+        (folder / "out").mkdir()
+        weir("conv2matmul", folder / "in" / small_encoder.name, folder / "out" / "out.onnx", "--tensor-digests",
+             "--edit-log", folder / "out" / "edits.jsonl", "--plan-out", folder / "out" / "plan.json")  # fmt: skip
+        found.append(compare.folder_bytes(folder / "out"))
+    assert found[0] == found[1]
+    assert len(found[0]) == 7
+    assert not any(str(tmp_path).encode() in content for content in found[0].values())
+
+
+def test_no_manifest(weir, tmp_path, small_encoder):
+    weir("conv2matmul", small_encoder, tmp_path / "out.onnx", "--no-manifest")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.onnx", "out.onnx.data"]
+    assert "manifest" in weir("audit", tmp_path / "out.onnx", code=66).err
+
+
+def test_no_manifest_leaves_no_old_one_behind(weir, tmp_path, small_encoder):
+    """A manifest that speaks of other bytes would be a lie."""
+    weir("conv2matmul", small_encoder, tmp_path / "out.onnx")
+    weir("convert", small_encoder, tmp_path / "out.onnx", "--force", "--no-manifest")
+    assert not (tmp_path / "out.onnx.manifest.json").exists()
+
+
+# ---- audit
+
+
+def test_whole(weir, written):
+    for target in (written, f"{written}.manifest.json"):
+        found = weir("audit", target, "--json").json()
+        assert found["whole"] and found["files"] == 2 and found["units"] == 3 and found["damage"] == []
+        assert "whole" in weir("audit", target).out
+
+
+def damage(weir, out):
+    found = weir("audit", out, "--json", code=1).json()
+    assert not found["whole"] and found["damaged_units"] >= len(found["damage"]) > 0
+    assert "DAMAGED" in weir("audit", out, code=1).out
+    return found["damage"]
+
+
+def data_tensors(out):
+    """(offset, length, name) of every tensor in the data file."""
+    pairs = [(compare.external_pairs(tensor), tensor.name) for _, tensor in compare.tensors(compare.structure(out))
+             if compare.is_external(tensor)]  # fmt: skip
+    return sorted((int(each["offset"]), int(each["length"]), name) for each, name in pairs)
+
+
+@pytest.mark.parametrize("where", ["first byte", "unit border", "last byte"])
+def test_flipped_byte(weir, copy, where):
+    """One bit: the unit, and all the tensors in it, are named."""
+    data = Path(f"{copy}.data")
+    offset = {"first byte": 0, "unit border": UNIT, "last byte": data.stat().st_size - 1}[where]
+    flip(data, offset)
+    [found] = damage(weir, copy)
+    assert found["file"] == data.name and found["offset"] == offset // UNIT * UNIT
+    assert found["length"] == min(UNIT, data.stat().st_size - found["offset"])
+    end = found["offset"] + found["length"]
+    inside = {name for start, size, name in data_tensors(copy) if start < end and start + size > found["offset"]}
+    assert set(found["tensors"]) == inside
+
+
+def test_flipped_byte_in_the_onnx(weir, copy):
+    """Then nobody can be asked which tensor lies where."""
+    flip(copy, copy.stat().st_size // 2)
+    [found] = damage(weir, copy)
+    assert (found["file"], found["offset"], found["tensors"]) == (copy.name, 0, None)
+
+
+def test_missing_data_file(weir, copy):
+    data = Path(f"{copy}.data")
+    data.unlink()
+    found = damage(weir, copy)
+    assert {each["file"] for each in found} == {data.name} and "missing" in found[0]["what"]
+
+
+@pytest.mark.parametrize("keep", [0, 1000, UNIT, UNIT + 5])
+def test_truncated_data_file(weir, copy, keep):
+    data = Path(f"{copy}.data")
+    size = data.stat().st_size
+    with open(data, "r+b") as file:
+        file.truncate(keep)
+    found = damage(weir, copy)
+    assert {each["file"] for each in found} == {data.name}
+    assert all("short" in each["what"] for each in found)
+    assert min(each["offset"] for each in found) == keep // UNIT * UNIT < size
+
+
+def test_longer_data_file(weir, copy):
+    with open(f"{copy}.data", "ab") as file:
+        file.write(b"x")
+    assert damage(weir, copy)[0]["file"] == f"{copy.name}.data"
+
+
+def edited(content, change):
+    found = json.loads(content)
+    change(found)
+    return json.dumps(found)
+
+
+MANIFEST_DAMAGES = {
+    "empty": lambda text: "",
+    "no json": lambda text: text[:-20],
+    "not a statement": lambda text: "{}",
+    "root digest": lambda text: edited(text, lambda m: m["subject"][0]["digest"].update(sha256="0" * 64)),
+    "resource digest": lambda text: edited(text, lambda m: m["predicate"]["resources"][0].update(digest="0" * 64)),
+    "resource gone": lambda text: edited(text, lambda m: m["predicate"]["resources"].pop()),
+    "path leaves the folder": lambda text: text.replace('"out.onnx:0:', '"../out.onnx:0:'),
+    "absolute path": lambda text: text.replace('"out.onnx:0:', '"/out.onnx:0:'),
+    "hole between shards": lambda text: text.replace(f":{UNIT}:", f":{UNIT + 1}:"),
+    "negative": lambda text: text.replace("out.onnx:0:", "out.onnx:-1:"),
+}
+
+
+@pytest.mark.parametrize("how", MANIFEST_DAMAGES)
+def test_damaged_manifest(weir, copy, how):
+    """A manifest that contradicts itself is refused before any file is read."""
+    path = Path(f"{copy}.manifest.json")
+    changed = MANIFEST_DAMAGES[how](path.read_text())
+    assert changed != path.read_text()
+    path.write_text(changed)
+    done = weir("audit", copy, code=65)
+    assert "out.onnx.manifest.json" in done.err
+
+
+# ---- digests per tensor
+
+
+def digests_by_hand(out, row):
+    with open(out.parent / row["file"], "rb") as file:
+        file.seek(row["offset"])
+        content = file.read(row["length"])
+    assert len(content) == row["length"]
+    return [hashlib.sha256(content[at : at + UNIT]).hexdigest() for at in range(0, len(content), UNIT)]
+
+
+def test_tensor_digests(written):
+    """One line a tensor, in every file; recomputed with hashlib."""
+    rows = [json.loads(line) for line in Path(f"{written}.tensors.jsonl").read_text().splitlines()]
+    model = compare.structure(written)
+    assert {row["name"] for row in rows} >= {each.name for each in model.graph.initializer}
+    for row in rows:
+        assert set(row) == {"name", "file", "offset", "length", "dtype", "dims", "sha256", "from"}
+        assert row["sha256"] == digests_by_hand(written, row), row["name"]
+    by_name = {row["name"]: row for row in rows}
+    for offset, length, name in data_tensors(written):
+        assert (by_name[name]["file"], by_name[name]["offset"], by_name[name]["length"]) == (f"{written.name}.data", offset, length)
+    made = [row for row in rows if "transpose" in row["from"]]
+    assert len(made) == 4 and all(row["name"].endswith("_w_t") for row in made)
+
+
+@pytest.mark.slow
+def test_tensor_larger_than_a_unit(weir, tmp_path):
+    """Digests are a list over 64 MiB pieces from the tensor's own start, wherever the units of its file begin."""
+    import wire
+
+    sizes = {"small": 5000, "large": 2 * UNIT + 12345}
+    weights = [wire.tensor(name, wire.UINT8, (size,), pairs=wire.external("w.bin", start, size))
+               for (name, size), start in zip(sizes.items(), (0, 5000))]  # fmt: skip
+    outputs = [(f"{name}.out", wire.UINT8, [size]) for name, size in sizes.items()]
+    nodes = [wire.node("Identity", [name], [f"{name}.out"]) for name in sizes]
+    (tmp_path / "in.onnx").write_bytes(wire.model(wire.graph(nodes, weights, [], outputs)))
+    with open(tmp_path / "w.bin", "wb") as file:
+        for number in range(130):
+            file.write(bytes([number]) * (1 << 20))
+    weir("convert", tmp_path / "in.onnx", tmp_path / "out.onnx", "--tensor-digests")
+    rows = [json.loads(line) for line in (tmp_path / "out.onnx.tensors.jsonl").read_text().splitlines()]
+    [large] = [row for row in rows if row["name"] == "large"]
+    assert large["sha256"] == digests_by_hand(tmp_path / "out.onnx", large) and len(large["sha256"]) == 3
+    for path in tmp_path.iterdir():
+        path.unlink()

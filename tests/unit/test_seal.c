@@ -1,0 +1,437 @@
+// The seal: a kill before every single file-system call, over an empty folder, over an existing pair, and
+// over the very source; what is replaced, what is left, what is refused.
+//
+// A "command" here is what the program does: complete an unfinished seal if there is one, else stage,
+// run and seal. It is run in a child, so that it can be killed.
+#include "fs_fault.h"
+#include "toy.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <sys/wait.h>
+
+static struct toy toy;
+
+enum scenario { FRESH, FORCE, INPLACE };
+
+static int set_up(void **state) {
+  (void)state;
+  toy_open(&toy);
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  fs_fault_remove();
+  toy_close(&toy);
+  return 0;
+}
+
+// ---- the command ----
+
+// The model that lies in dest before FORCE and INPLACE; INPLACE reads it.
+static struct toy_shape old_shape(void) {
+  struct toy_shape shape = toy_shape(&toy);
+  shape.variant = 9;
+  return shape;
+}
+
+static struct toy_shape new_shape(enum scenario scenario) {
+  struct toy_shape shape = toy_shape(&toy);
+  if (scenario != FRESH) shape.data_name = "x.onnx.0123abcd.data"; // x.onnx.data is taken
+  if (scenario != INPLACE) return shape;
+  shape.source_folder = toy.dest;
+  shape.source_onnx = "x.onnx";
+  shape.source_data = "x.onnx.data";
+  return shape;
+}
+
+static int stage_and_seal(const struct toy_shape *shape, bool resume, bool replace,
+                          struct seal_report *report, struct err *err) {
+  struct toy_job job;
+  struct staging st;
+  enum staging_resume how;
+  const struct staging_options options = toy_staging(&toy, resume);
+  toy_begin(&job, shape);
+  int bad = staging_open(&st, &job.plan, job.sources, &options, &how, NULL, 0, err);
+  if (!bad && how == STAGING_SEALED) {
+    bad = seal_finish(&st, report, err);
+  } else if (!bad) {
+    bad = toy_run(&job, &st, err);
+    if (!bad) bad = toy_seal(&job, &st, replace, report, err);
+  }
+  staging_close(&st);
+  toy_end(&job);
+  return bad;
+}
+
+static int command(const struct toy_shape *shape, bool resume, bool replace,
+                   struct seal_report *report, struct err *err) {
+  char name[STAGING_NAME_MAX];
+  enum staging_seal state = STAGING_SEAL_NONE;
+  struct staging st;
+  if (resume && staging_find_seal(toy.dest, "x.onnx", name, &state, err)) return -1;
+  if (state == STAGING_SEAL_NONE) return stage_and_seal(shape, resume, replace, report, err);
+  int bad = staging_open_sealed(&st, toy.dest, name, err);
+  if (!bad) bad = seal_finish(&st, report, err);
+  return bad;
+}
+
+// The exit status of the command in a child. INPLACE: its source bytes are those of `toy` only in
+// length, so the content is looked up from the files.
+static int in_child(const struct toy_shape *shape, bool resume, bool replace, const char *fault) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    struct seal_report report;
+    struct err err = {0};
+    if (fault) fs_fault_install(fault);
+    const int bad = command(shape, resume, replace, &report, &err);
+    if (bad) fprintf(stderr, "child: %s\n", err.msg);
+    _exit(bad ? 1 : 0);
+  }
+  int status;
+  waitpid(pid, &status, 0);
+  return status;
+}
+
+// ---- what is in the folder ----
+
+struct pair {
+  uint8_t *onnx, *data;
+  size_t n_onnx, n_data;
+};
+
+static struct pair read_pair(const char *data_name) {
+  struct pair p = {0};
+  p.onnx = toy_read(toy.dest, "x.onnx", &p.n_onnx);
+  p.data = toy_read(toy.dest, data_name, &p.n_data);
+  return p;
+}
+
+static void free_pair(struct pair *p) {
+  free(p->onnx);
+  free(p->data);
+}
+
+static bool same(const uint8_t *a, size_t na, const uint8_t *b, size_t nb) {
+  return a && b && na == nb && memcmp(a, b, na) == 0;
+}
+
+static bool pair_is(const struct pair *want, const char *data_name) {
+  struct pair is = read_pair(data_name);
+  const bool yes = same(is.onnx, is.n_onnx, want->onnx, want->n_onnx) &&
+                   same(is.data, is.n_data, want->data, want->n_data);
+  free_pair(&is);
+  return yes;
+}
+
+static unsigned count_staging(void) {
+  unsigned n = 0;
+  DIR *list = opendir(toy.dest);
+  for (struct dirent *e; (e = readdir(list));)
+    n += e->d_name[0] == '.' && strstr(e->d_name, ".weir") != NULL;
+  closedir(list);
+  return n;
+}
+
+static uint64_t audit_damage(void) {
+  char path[200];
+  struct audit_result result;
+  struct err err = {0};
+  const struct audit_options options = {.jobs = 1};
+  snprintf(path, sizeof path, "%s/x.onnx.manifest.json", toy.dest);
+  if (manifest_audit(path, &options, &result, &err)) return UINT64_MAX;
+  return result.damaged;
+}
+
+static void put_old_pair(enum scenario scenario) {
+  const struct toy_shape old = old_shape();
+  toy_empty(toy.dest);
+  if (scenario != FRESH) assert_int_equal(in_child(&old, false, false, NULL), 0);
+}
+
+// After a kill: the old model whole, or the new one, or (fresh) none; and where no seal is unfinished, the
+// manifest says the same.
+static void check_whole(enum scenario scenario, const struct pair *before, const struct pair *after,
+                        const char *new_data) {
+  char name[STAGING_NAME_MAX];
+  enum staging_seal state;
+  struct err err = {0};
+  const bool is_old = scenario == FRESH ? !toy_exists(toy.dest, "x.onnx")
+                                        : pair_is(before, "x.onnx.data");
+  assert_true(is_old || pair_is(after, new_data));
+  assert_int_equal(staging_find_seal(toy.dest, "x.onnx", name, &state, &err), 0);
+  if (state != STAGING_SEAL_UNFINISHED && toy_exists(toy.dest, "x.onnx"))
+    assert_int_equal(audit_damage(), 0);
+}
+
+static void check_done(enum scenario scenario, const struct pair *after, const char *new_data) {
+  assert_true(pair_is(after, new_data));
+  assert_int_equal(count_staging(), 0);
+  assert_int_equal(audit_damage(), 0);
+  if (scenario != FRESH) assert_false(toy_exists(toy.dest, "x.onnx.data")); // the old manifest's
+}
+
+static void kill_everywhere(enum scenario scenario) {
+  const struct toy_shape shape = new_shape(scenario);
+  put_old_pair(scenario);
+  struct pair before = read_pair("x.onnx.data");
+  assert_int_equal(in_child(&shape, false, scenario != FRESH, NULL), 0);
+  struct pair after = read_pair(shape.data_name);
+  check_done(scenario, &after, shape.data_name);
+  unsigned killed = 0;
+  for (unsigned n = 1;; n++) {
+    char fault[32];
+    snprintf(fault, sizeof fault, "kill:%u", n);
+    put_old_pair(scenario);
+    const int status = in_child(&shape, false, scenario != FRESH, fault);
+    if (WIFEXITED(status)) break;
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && n < 200);
+    check_whole(scenario, &before, &after, shape.data_name);
+    assert_int_equal(in_child(&shape, true, scenario != FRESH, NULL), 0);
+    check_done(scenario, &after, shape.data_name);
+    killed++;
+  }
+  assert_true(killed > 40);
+  check_done(scenario, &after, shape.data_name);
+  free_pair(&before);
+  free_pair(&after);
+}
+
+static void test_kill_fresh(void **state) {
+  (void)state;
+  kill_everywhere(FRESH);
+}
+
+static void test_kill_force(void **state) {
+  (void)state;
+  kill_everywhere(FORCE);
+}
+
+static void test_kill_inplace(void **state) {
+  (void)state;
+  kill_everywhere(INPLACE);
+}
+
+// A second kill while the first one's seal is being completed.
+static void test_kill_the_completion(void **state) {
+  (void)state;
+  const struct toy_shape shape = new_shape(FORCE);
+  for (unsigned n = 1, status = 1; status != 0; n++) {
+    char fault[32];
+    put_old_pair(FORCE);
+    // The data file is in place, the .onnx is not.
+    assert_true(WIFSIGNALED(in_child(&shape, false, true, "kill:renameat2:6"))); // amid the seal
+    assert_int_equal(count_staging(), 1);
+    snprintf(fault, sizeof fault, "kill:%u", n);
+    status = (unsigned)in_child(&shape, true, true, fault);
+    assert_true(n < 100);
+    if (status != 0) assert_int_equal(in_child(&shape, true, true, NULL), 0);
+    assert_int_equal(audit_damage(), 0);
+    assert_int_equal(count_staging(), 0);
+  }
+}
+
+// Every call fails once with an I/O error: the command fails or does without, and never spoils anything.
+static void test_every_call_fails(void **state) {
+  (void)state;
+  const struct toy_shape shape = new_shape(FORCE);
+  put_old_pair(FORCE);
+  struct pair before = read_pair("x.onnx.data");
+  assert_int_equal(in_child(&shape, false, true, NULL), 0);
+  struct pair after = read_pair(shape.data_name);
+  fflush(NULL);
+  const int keep = dup(STDERR_FILENO), null = open("/dev/null", O_WRONLY);
+  dup2(null, STDERR_FILENO); // the children's complaints
+  unsigned failed = 0;
+  for (unsigned n = 1; n < 90; n++) {
+    char fault[32];
+    snprintf(fault, sizeof fault, "EIO:*:%u", n);
+    put_old_pair(FORCE);
+    const int status = in_child(&shape, false, true, fault);
+    assert_true(WIFEXITED(status));
+    check_whole(FORCE, &before, &after, shape.data_name);
+    if (status == 0) continue;
+    failed++;
+    // What is left over is complete or can be completed.
+    assert_int_equal(in_child(&shape, true, true, NULL), 0);
+    check_done(FORCE, &after, shape.data_name);
+  }
+  dup2(keep, STDERR_FILENO);
+  close(keep);
+  close(null);
+  assert_true(failed > 30);
+  free_pair(&before);
+  free_pair(&after);
+}
+
+// ---- refusals and leftovers ----
+
+static void test_existing_output_is_refused(void **state) {
+  (void)state;
+  struct toy_shape shape = toy_shape(&toy);
+  struct seal_report report;
+  struct err err = {0};
+  toy_write(toy.dest, "x.onnx", "old", 3);
+  assert_int_equal(command(&shape, false, false, &report, &err), -1);
+  assert_int_equal(err.kind, ERR_USAGE);
+  assert_non_null(strstr(err.hint, "--force"));
+  assert_false(toy_exists(toy.dest, "x.onnx.data")); // nothing was moved
+  size_t n;
+  uint8_t *is = toy_read(toy.dest, "x.onnx", &n);
+  assert_true(same(is, n, (const uint8_t *)"old", 3));
+  free(is);
+  // The work is not lost.
+  memset(&err, 0, sizeof err);
+  assert_int_equal(command(&shape, true, true, &report, &err), 0);
+  assert_int_equal(audit_damage(), 0);
+}
+
+static void test_taken_data_name(void **state) {
+  (void)state;
+  struct toy_shape shape = toy_shape(&toy);
+  struct seal_report report;
+  struct err err = {0};
+  toy_write(toy.dest, "x.onnx.data", "somebody's", 10);
+  assert_int_equal(command(&shape, false, true, &report, &err), -1);
+  assert_int_equal(err.kind, ERR_RETRY);
+  assert_non_null(strstr(err.msg, "appeared after this run was planned"));
+  assert_false(toy_exists(toy.dest, "x.onnx"));
+  // The very bytes of ours under the name count as done.
+  struct toy_job job;
+  toy_begin(&job, &shape);
+  uint8_t *bytes = toy_expected(&toy, &job.plan, 0);
+  toy_write(toy.dest, "x.onnx.data", bytes, job.plan.outputs[0].size);
+  memset(&err, 0, sizeof err);
+  assert_int_equal(command(&shape, true, true, &report, &err), 0);
+  assert_true(toy_is_whole(&toy, &job.plan, 0, toy.dest));
+  assert_true(toy_is_whole(&toy, &job.plan, 1, toy.dest));
+  assert_int_equal(count_staging(), 0);
+  free(bytes);
+  toy_end(&job);
+}
+
+static void test_shared_sidecar_is_left(void **state) {
+  (void)state;
+  const struct toy_shape shape = new_shape(FORCE);
+  struct seal_report report;
+  struct err err = {0};
+  put_old_pair(FORCE);
+  char name[] = "??????x.onnx.data???";
+  uint8_t *other = calloc(1, 3 << 20); // the name straddles two windows of the search
+  memcpy(other + (1 << 20) - 10, name, sizeof name - 1);
+  toy_write(toy.dest, "y.onnx", other, 3 << 20);
+  free(other);
+  assert_int_equal(command(&shape, false, true, &report, &err), 0);
+  assert_true(toy_exists(toy.dest, "x.onnx.data"));
+  assert_string_equal(report.old_sidecar_left, "x.onnx.data");
+  assert_string_equal(report.why_left, "'y.onnx' names it too");
+}
+
+static void test_unlisted_sidecar_is_left(void **state) {
+  (void)state;
+  const struct toy_shape shape = new_shape(FORCE);
+  struct seal_report report;
+  struct err err = {0};
+  put_old_pair(FORCE);
+  char path[200];
+  snprintf(path, sizeof path, "%s/x.onnx.manifest.json", toy.dest);
+  assert_int_equal(unlink(path), 0);
+  assert_int_equal(command(&shape, false, true, &report, &err), 0);
+  assert_true(toy_exists(toy.dest, "x.onnx.data"));
+  assert_string_equal(report.old_sidecar_left, "x.onnx.data");
+  assert_non_null(strstr(report.why_left, "no manifest lists it"));
+}
+
+static void test_unfinished_seal_of_another_plan(void **state) {
+  (void)state;
+  const struct toy_shape one = new_shape(FRESH);
+  struct toy_shape two = one;
+  two.variant = 3;
+  two.data_name = "x.onnx.89abcdef.data";
+  assert_true(WIFSIGNALED(in_child(&one, false, false, "kill:renameat2:6")));
+  struct seal_report report;
+  struct err err = {0};
+  assert_int_equal(command(&two, false, true, &report, &err), -1);
+  assert_int_equal(err.kind, ERR_RETRY);
+  assert_non_null(strstr(err.hint, "--resume"));
+  assert_int_equal(in_child(&one, true, false, NULL), 0);
+  assert_int_equal(audit_damage(), 0);
+}
+
+// File systems that cannot rename without replacing, and those that have no hard links either.
+static void test_no_rename_noreplace(void **state) {
+  (void)state;
+  const struct toy_shape shape = new_shape(FRESH);
+  static const char *const faults[] = {"EINVAL:renameat2:5", "EINVAL:renameat2:6"};
+  for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+    toy_empty(toy.dest);
+    assert_int_equal(in_child(&shape, false, false, faults[i]), 0);
+    assert_int_equal(audit_damage(), 0);
+    assert_int_equal(count_staging(), 0);
+  }
+}
+
+// The order that survives a power cut: no record before fdatasync, no rename before everything is durable.
+static void test_order_of_calls(void **state) {
+  (void)state;
+  char log[200];
+  snprintf(log, sizeof log, "%s/calls", toy.src);
+  setenv("WEIR_FAULT_LOG", log, 1);
+  fs_fault_open_log();
+  const struct toy_shape shape = new_shape(FRESH);
+  assert_int_equal(in_child(&shape, false, false, ""), 0);
+  unsetenv("WEIR_FAULT_LOG");
+  size_t n = 0;
+  char *text = (char *)toy_read(toy.src, "calls", &n);
+  assert_non_null(text);
+  const char *sync = strstr(text, " fdatasync"), *records = strstr(text, "records.0");
+  const char *intent = strstr(text, "renameat2 seal.json"), *commit = strstr(text, "renameat2 x.onnx\n");
+  const char *data = strstr(text, "renameat2 x.onnx.data\n");
+  const char *manifest = strstr(text, "renameat2 x.onnx.manifest.json\n");
+  assert_true(sync && records && sync < records);
+  assert_true(intent && data && intent < data && strstr(intent, " fsync") < data);
+  assert_true(commit && data < commit && strstr(data, " fsync") < commit);
+  manifest = strstr(commit, "renameat2 x.onnx.manifest.json\n");
+  assert_true(manifest && strstr(commit, " fsync") < manifest);
+  free(text);
+}
+
+static void test_null_staging_seals_nothing(void **state) {
+  (void)state;
+  struct toy_shape shape = new_shape(FRESH);
+  struct toy_job job;
+  struct staging st;
+  struct seal_report report;
+  struct err err = {0};
+  toy_begin(&job, &shape);
+  assert_int_equal(staging_open_null(&st, &job.plan, &err), 0);
+  assert_int_equal(toy_seal(&job, &st, false, &report, &err), 0);
+  staging_close(&st);
+  toy_end(&job);
+  assert_int_equal(rmdir(toy.dest), 0);
+  assert_int_equal(mkdir(toy.dest, 0777), 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(test_kill_fresh, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_kill_force, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_kill_inplace, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_kill_the_completion, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_every_call_fails, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_existing_output_is_refused, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_taken_data_name, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_shared_sidecar_is_left, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_unlisted_sidecar_is_left, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_unfinished_seal_of_another_plan, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_no_rename_noreplace, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_order_of_calls, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_null_staging_seals_nothing, set_up, tear_down),
+  };
+  return cmocka_run_group_tests_name("seal", tests, NULL, NULL);
+}
