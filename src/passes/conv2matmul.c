@@ -210,7 +210,7 @@ static uint32_t put_weight(struct rewriting *w) {
 
 // ---- the flat form's shapes --------------------------------------------------------------------
 
-// The shape that Conv gives y, if the model knows x's shape entirely.
+// The shape of the product, channels last, if the model knows x's shape entirely.
 static bool static_shape(const struct rewriting *w, int64_t out[5]) {
   const struct model *m = w->env->m;
   uint32_t r = w->match.rank;
@@ -238,17 +238,34 @@ static uint32_t put_gather(struct rewriting *w, uint32_t shape, uint32_t index,
   return put_node(w, "Gather", in, 2, named(out), &axis, 1);
 }
 
+// Declares y's shape where nobody did: a Conv behind this one may be the next to be rewritten.
+static void declare_shape(struct rewriting *w, const int64_t channels_last[5]) {
+  const struct model *m = w->env->m;
+  uint32_t rank = w->match.rank + 2;
+  struct model_dim dims[5];
+  if (m->values[w->y].flags & VALUE_DEAD) return;
+  for (uint32_t i = m->values[w->y].info; i != NO_ID; i = m->infos[i].next)
+    if (!(m->infos[i].flags & INFO_DEAD)) return;
+  for (uint32_t i = 0; i < rank; i++) {
+    uint32_t at = i == 0 ? 0 : i == 1 ? rank - 1 : i - 1;
+    dims[i] = (struct model_dim){channels_last[at], m->empty};
+  }
+  enum dtype dtype = (enum dtype)m->tensors[w->match.weight.tensor].dtype;
+  edit_retype_value(w->env->edits, w->y, dtype, dims, rank);
+}
+
 struct flat_constants {
-  uint32_t index[4]; // of dims 0, 2, 3, 4
+  uint32_t index[4]; // of N and the spatial dims in the value whose Shape is taken
   uint32_t flat_shape, channels;
 };
 
 static void put_flat_constants(struct rewriting *w, struct flat_constants *c) {
-  static const char *const names[4] = {"idx0", "idx2", "idx3", "idx4"};
+  static const char *const names[4] = {"idx0", "idx1", "idx2", "idx3"};
   int64_t flat[2] = {-1, w->match.channels_in};
+  bool channels_first = w->options->strict_compat;
   for (uint32_t i = 0; i <= w->match.rank; i++) {
-    int64_t axis = i == 0 ? 0 : i + 1;
-    c->index[i] = put_longs(w, name_of(w, names[i]), &axis, 1);
+    int64_t axis = channels_first && i > 0 ? i + 1 : i;
+    c->index[i] = put_longs(w, name_of(w, names[axis]), &axis, 1);
   }
   c->flat_shape = put_longs(w, name_of(w, "flat_shape"), flat, 2);
   c->channels = put_longs(w, name_of(w, "m"), &w->match.channels_out, 1);
@@ -281,19 +298,21 @@ static uint32_t put_reshape(struct rewriting *w, uint32_t x, uint32_t shape, str
   return put_node(w, "Reshape", in, 2, named(out), NULL, 0);
 }
 
-// From x (channels first) through the transposed activation to the flat product, shaped again.
+// From the transposed activation to the flat product, shaped again. strict: the constants that the
+// existing tool puts first; it takes Shape of x, which keeps the way back to x alive.
 static uint32_t put_flat(struct rewriting *w, uint32_t x, uint32_t channels_last, uint32_t weight,
-                         const struct flat_constants *dynamic) {
+                         const struct flat_constants *strict) {
   int64_t shape[5], flat[2] = {-1, w->match.channels_in};
-  bool known = dynamic == NULL && static_shape(w, shape);
+  bool known = strict == NULL && static_shape(w, shape);
   struct flat_constants c = {0};
-  if (dynamic) c = *dynamic;
+  if (strict) c = *strict;
   else if (known) c.flat_shape = put_longs(w, name_of(w, "flat_shape"), flat, 2);
   else put_flat_constants(w, &c);
   uint32_t rows = put_reshape(w, channels_last, c.flat_shape, name_of(w, "x_flat"));
   uint32_t product = put_product(w, rows, weight);
   uint32_t to = known ? put_longs(w, name_of(w, "out_shape"), shape, w->match.rank + 2)
-                      : put_dynamic_shape(w, x, &c);
+                      : put_dynamic_shape(w, strict ? x : channels_last, &c);
+  if (known) declare_shape(w, shape);
   return put_reshape(w, product, to, name_by_rank(w, "nwc_out", "nhwc_out", "ndhwc_out"));
 }
 

@@ -208,7 +208,7 @@ static const char *const lines_of_everything[] = {
     "{\"edit\":\"subgraph.add\",\"graph\":\"g4\",\"parent\":\"g0\",\"name\":\"body\"}",
     "{\"edit\":\"node.add\",\"node\":\"g0/n10\",\"op\":\"If\",\"in\":[\"g0/v1:cond\"],\"out\":[],"
     "\"attrs\":{\"then_branch\":{\"graph\":\"g4\"}}}",
-    "{\"edit\":\"node.remove\",\"node\":\"g0/n2\",\"op\":\"If\"}",
+    "{\"edit\":\"node.remove\",\"node\":\"g0/n2\",\"name\":\"if\",\"op\":\"If\"}",
     "{\"edit\":\"subgraph.add\",\"graph\":\"g5\",\"parent\":\"g4\"}",
     "{\"edit\":\"function.add\",\"function\":\"f1\",\"graph\":\"g6\",\"domain\":\"local\","
     "\"name\":\"f\"}",
