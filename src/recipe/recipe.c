@@ -30,9 +30,11 @@ void recipes_free(struct recipes *r) {
 
 // ---- appending parts: every row's variable parts lie in shared tables --------------------------
 
+// `from` must not lie in the table itself: it moves.
 static uint32_t put_longs(struct recipes *r, const int64_t *from, uint32_t n) {
   uint32_t at = r->n_longs;
   if (n == 0) return at;
+  assert(!r->longs || from < r->longs || from >= r->longs + r->n_longs);
   r->longs = table_grow(r->longs, &r->longs_cap, (size_t)at + n, sizeof *r->longs);
   memcpy(r->longs + at, from, n * sizeof *from);
   r->n_longs += n;

@@ -97,7 +97,7 @@ static bool go_on(void *ctx, uint32_t output, uint64_t off, size_t n) {
   if (now - r->told_ms >= TICK_MS) {
     r->told_ms = now;
     r->o->progress.tick(r->o->progress.ctx, r->bytes_done, r->bytes_total,
-                        tensor_at(r, output, off));
+                        tensor_at(r, output, off + n));
   }
   pthread_mutex_unlock(&r->mu);
   return !r->stopped;

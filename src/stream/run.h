@@ -11,8 +11,8 @@
 enum { RUN_DEFAULT_MEMORY = 48 << 20 };
 
 struct run_progress {
-  // Called from worker threads under a lock, at most every 50 ms and once at the end. `tensor`: the name of
-  // the one that is being written, or NULL.
+  // Called from worker threads under a lock, at most every 50 ms and once at the end. `tensor`: the
+  // name of the one that a worker is at, or NULL.
   void (*tick)(void *ctx, uint64_t bytes_done, uint64_t bytes_total, const char *tensor);
   void *ctx;
 };

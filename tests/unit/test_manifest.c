@@ -64,7 +64,7 @@ static void test_form(void **state) {
   assert_string_equal(
       out.text,
       "{\"_type\":\"https://in-toto.io/Statement/v1\",\"subject\":[{\"name\":\"x.onnx\",\"digest\":"
-      "{\"sha256\":\"90f4b39548df55ad6187a1d20d731ecee78c545b94afd16f42ef7592d99cd365\"}}],"
+      "{\"sha256\":\"cb592844121d926f1ca3ad4e1d6fb9d8e260ed6e3216361f7732e975a0e8bbf6\"}}],"
       "\"predicateType\":\"https://model_signing/signature/v1.0\",\"predicate\":{\"serialization\":"
       "{\"method\":\"shards\",\"hash_type\":\"sha256\",\"shard_size\":67108864,"
       "\"allow_symlinks\":false,\"ignore_paths\":[\"x.onnx.manifest.json\","
@@ -72,10 +72,10 @@ static void test_form(void **state) {
       "{\"name\":\"x.data:0:5\",\"algorithm\":\"sha256-sharded-67108864\",\"digest\":\"00" ZEROS62
       "\"},\n"
       "{\"name\":\"x.onnx:0:7\",\"algorithm\":\"sha256-sharded-67108864\",\"digest\":\"01" ZEROS62
-      "\"}\n],\n"
+      "\"}],\n"
       "\"x_weir\":{\"version\":1,\"weir\":\"1.2.3\",\"plan_id\":\"00" ZEROS62 "\",\"passes\":[],"
       "\"layout\":{},\"output\":\"x.onnx\",\"source\":{\"name\":\"in.onnx\",\"meta_sha256\":\"00" ZEROS62
-      "\",\"files\":[\n{\"name\":\"in.onnx\",\"size\":99,\"sha256\":null}\n]},"
+      "\",\"files\":[\n{\"name\":\"in.onnx\",\"size\":99,\"sha256\":null}]},"
       "\"edits_sha256\":null,\"tensors_sha256\":null,\"artifacts\":[]}}}\n");
   json_done(&out);
   plan_free(&s.plan);

@@ -1,0 +1,560 @@
+"""Interrupted runs: killed at any point, stopped by a signal, out of space, their input changed under them.
+
+What holds afterwards: the old model or the new one stands whole under its name, the input is as it was, and `--resume`
+ends with the bytes of a run that nobody disturbed, or says why it cannot. `weir-fault` is weir with a table that kills
+it instead of its nth change to the file system (WEIR_FAULT=kill:n); other kills come from outside, once so many units
+are recorded.
+"""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+import compare
+import make_encoder
+from conftest import program
+
+WAIT = 60  # seconds until a test gives up on a process that should have got somewhere
+SUMMARY = re.compile(r"(\d+) of (\d+) units are done .*go on with: (.*); or remove it: (.*)")
+
+
+# ---- what is in a folder
+
+
+def names(folder):
+    return sorted(path.name for path in Path(folder).iterdir())
+
+
+def staging_folders(folder):
+    return [path for path in Path(folder).iterdir() if path.name.endswith(".weir")]
+
+
+def recorded(folder):
+    """Lines in the unit records of a run in progress."""
+    count = 0
+    for staging in staging_folders(folder):
+        for path in staging.glob("records.*"):
+            try:
+                count += path.read_bytes().count(b"\n")
+            except FileNotFoundError:  # sealed and gone between two looks
+                pass
+    return count
+
+
+def fingerprint(folder):
+    return {path.name: (path.stat().st_size, path.stat().st_mtime_ns, path.stat().st_ino) for path in Path(folder).iterdir()}
+
+
+class Running:
+    """A run of weir in the background, as a context: whatever happens, it is gone at the end."""
+
+    def __init__(self, words, folder):
+        self.folder = folder
+        self.process = subprocess.Popen(
+            [program("WEIR"), *map(os.fspath, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.process.kill()
+        self.process.communicate()
+
+    def wait_until(self, happened):
+        """Look until happened() is true; False if the process ended before."""
+        end = time.monotonic() + WAIT
+        while not happened():
+            if self.process.poll() is not None:
+                return False
+            assert time.monotonic() < end, "the run got nowhere"
+            time.sleep(0.0005)
+        return True
+
+    def wait_for_units(self, count):
+        return self.wait_until(lambda: recorded(self.folder) >= count)
+
+    def pause_after(self, count):
+        assert self.wait_for_units(count), "the run was over before it could be stopped"
+        self.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self):
+        self.process.send_signal(signal.SIGCONT)
+
+    def end(self):
+        """(exit code, standard error)"""
+        _, err = self.process.communicate(timeout=WAIT)
+        return self.process.returncode, err
+
+
+# ---- kills between units
+
+
+@pytest.fixture(scope="module")
+def undisturbed(weir, large_folder, medium_encoder):
+    """The files of a run of the medium encoder that nobody disturbed."""
+    folder = large_folder / "undisturbed"
+    folder.mkdir()
+    weir("conv2matmul", medium_encoder, folder / "out.onnx")
+    found = compare.folder_bytes(folder)
+    shutil.rmtree(folder)
+    return found
+
+
+def command(source, folder, *options):
+    return ["conv2matmul", source, Path(folder) / "out.onnx", "--jobs", "1", *options]
+
+
+def assert_undisturbed(folder, undisturbed):
+    assert names(folder) == sorted(undisturbed)
+    for name, content in undisturbed.items():
+        assert (folder / name).read_bytes() == content, name
+
+
+@pytest.mark.parametrize("sync", [1, 2, 4, 7])
+def test_kill_before_a_unit_is_durable(weir, weir_fault, tmp_path, medium_encoder, undisturbed, sync):
+    """Units that were recorded are kept, the others are made again."""
+    before = fingerprint(medium_encoder.parent)
+    weir_fault(*command(medium_encoder, tmp_path), env={"WEIR_FAULT": f"kill:fdatasync:{sync}"}, code=-signal.SIGKILL)
+    assert not (tmp_path / "out.onnx").exists() and len(staging_folders(tmp_path)) == 1
+    done = recorded(tmp_path)
+    report = weir.report(*command(medium_encoder, tmp_path), "--resume")
+    assert report["weir"]["units_resumed"] == done == sync - 1
+    assert_undisturbed(tmp_path, undisturbed)
+    assert fingerprint(medium_encoder.parent) == before
+    shutil.rmtree(tmp_path)
+
+
+@pytest.mark.parametrize("units", [0, 2, 5])
+def test_kill_from_outside(weir, tmp_path, medium_encoder, undisturbed, units):
+    """SIGKILL at a moment of the system's choosing, twice in a row, then resume with other workers and engine."""
+    for options in ([], ["--resume"]):
+        with Running([*command(medium_encoder, tmp_path), *options], tmp_path) as run:
+            if run.wait_until(lambda: staging_folders(tmp_path)) and run.wait_for_units(units):
+                run.process.kill()
+    weir("conv2matmul", medium_encoder, tmp_path / "out.onnx", "--resume", "--jobs", "2", "--io", "sync", "--force")
+    compare.same_meaning(tmp_path / "out.onnx", tmp_path / "out.onnx")
+    assert [name for name in names(tmp_path) if name.endswith(".weir")] == []
+    assert (tmp_path / "out.onnx.data").read_bytes() == undisturbed["out.onnx.data"]
+    shutil.rmtree(tmp_path)
+
+
+def test_resume_without_anything_to_resume(weir, tmp_path, small_encoder):
+    done = weir(*command(small_encoder, tmp_path), "--resume")
+    assert "resume" in done.err
+    assert (tmp_path / "out.onnx").exists()
+
+
+def test_a_dead_run_is_swept_away_without_resume(weir, weir_fault, tmp_path, medium_encoder, undisturbed):
+    weir_fault(*command(medium_encoder, tmp_path), env={"WEIR_FAULT": "kill:fdatasync:3"}, code=-signal.SIGKILL)
+    done = weir(*command(medium_encoder, tmp_path))
+    assert "emptied" in done.err
+    assert_undisturbed(tmp_path, undisturbed)
+    shutil.rmtree(tmp_path)
+
+
+# ---- kills between any two changes to the file system
+
+
+def small_pair(folder, name, seed):
+    """A small encoder with one sidecar; other seeds give other weights."""
+    folder.mkdir(parents=True, exist_ok=True)
+    make_encoder.make_encoder(folder / name, make_encoder.Shape(1, 32, 128, 2, 9, 16, 16), seed=seed)
+
+
+class Setting:
+    """One way to write over something, in a folder that can be made as often as wished.
+
+    fresh     nothing is there
+    force     an older model of the same name, written by weir, with sidecar and manifest
+    force-foreign   an older model that weir did not write: no manifest tells what belongs to it
+    inplace   the input itself is replaced
+    """
+
+    def __init__(self, weir, how, base):
+        self.how = how
+        self.base = base / "base"
+        small_pair(self.base / "in", "model.onnx", seed=1)
+        (self.base / "out").mkdir()
+        if how == "force":
+            small_pair(self.base / "old", "old.onnx", seed=2)
+            weir("convert", self.base / "old" / "old.onnx", self.base / "out" / "model.onnx")
+        if how == "force-foreign":
+            small_pair(self.base / "out", "model.onnx", seed=2)
+        self.old = compare.canonical(self.target(self.base)) if self.target(self.base).exists() else None
+        done = self.make(base / "done")
+        weir(*self.words(done))
+        self.new = compare.canonical(self.target(done))
+        self.files = compare.folder_bytes(self.target(done).parent)
+
+    def make(self, folder):
+        shutil.copytree(self.base, folder)
+        return folder
+
+    def target(self, folder):
+        return folder / "in" / "model.onnx" if self.how == "inplace" else folder / "out" / "model.onnx"
+
+    def words(self, folder):
+        source = folder / "in" / "model.onnx"
+        if self.how == "inplace":
+            return ["conv2matmul", source, "--inplace"]
+        return ["conv2matmul", source, self.target(folder), *(["--force"] if self.how != "fresh" else [])]
+
+    def state(self, folder):
+        """What a reader finds under the final name: 'old', 'new' or, where nothing was, 'nothing'. Anything else fails."""
+        if not self.target(folder).exists():
+            assert self.old is None, "the old model is gone"
+            return "nothing"
+        found = compare.canonical(self.target(folder))
+        assert found in (self.old, self.new), "neither the old model nor the new one"
+        return "new" if found == self.new else "old"
+
+
+def count_calls(weir_fault, setting, folder):
+    here = setting.make(folder / "count")
+    weir_fault(*setting.words(here), env={"WEIR_FAULT_LOG": os.fspath(folder / "calls")})
+    shutil.rmtree(here)
+    return len((folder / "calls").read_text().splitlines())
+
+
+def kill_and_resume(weir, weir_fault, setting, here, number):
+    """One kill; gives what it left: (state, unfinished seal?)."""
+    source = {name: content for name, content in compare.folder_bytes(here / "in").items()}
+    weir_fault(*setting.words(here), env={"WEIR_FAULT": f"kill:{number}"}, code=-signal.SIGKILL)
+    state = setting.state(here)
+    if setting.how != "inplace":
+        assert compare.folder_bytes(here / "in") == source
+    unfinished = weir("audit", setting.target(here), code=None).code == 75
+    if unfinished:
+        assert weir(*setting.words(here), code=75).err.count("--resume"), "an unfinished seal and no word of --resume"
+    if state == "new" and not unfinished and setting.how == "inplace":
+        return state, unfinished  # all is done: the command would now convert the new model
+    if state == "new" and not unfinished and setting.how == "fresh":
+        weir(*setting.words(here), "--resume", code=2)  # exists already
+    else:
+        weir(*setting.words(here), "--resume")
+    assert setting.state(here) == "new"
+    return state, unfinished
+
+
+@pytest.mark.parametrize("how", ["fresh", "force", "force-foreign", "inplace"])
+def test_kill_between_any_two_calls(weir, weir_fault, quick_folder, how):
+    setting = Setting(weir, how, quick_folder)
+    calls = count_calls(weir_fault, setting, quick_folder)
+    assert calls > 40
+    seen = set()
+    for number in range(1, calls + 1):
+        here = setting.make(quick_folder / f"kill-{number}")
+        state, unfinished = kill_and_resume(weir, weir_fault, setting, here, number)
+        seen.add((state, unfinished))
+        folder = setting.target(here).parent
+        weir("clean", folder, "--yes", "--quiet")
+        if state != "new" or unfinished:
+            assert compare.folder_bytes(folder) == setting.files, f"killed at call {number}"
+        assert setting.state(here) == "new" and names(folder) == sorted(setting.files), f"killed at call {number}"
+        shutil.rmtree(here)
+    assert (("nothing" if how == "fresh" else "old"), True) in seen and ("new", True) in seen, seen
+
+
+@pytest.mark.parametrize("how", ["fresh", "force", "inplace"])
+def test_any_call_may_fail(weir, weir_fault, quick_folder, how):
+    """EIO from the nth call instead: an exit code and a message, the old model or the new one, and resume or a new run."""
+    setting = Setting(weir, how, quick_folder)
+    calls = count_calls(weir_fault, setting, quick_folder)
+    for number in range(1, calls + 1):
+        here = setting.make(quick_folder / f"fail-{number}")
+        done = weir_fault(*setting.words(here), env={"WEIR_FAULT": f"EIO:*:{number}"}, code=None)
+        assert done.code in (0, 66, 74, 75), f"call {number}: exit code {done.code}: {done.said}"
+        assert done.code == 0 or done.err.startswith("weir: "), done.said
+        state = setting.state(here)
+        assert state == "new" or done.code != 0, f"call {number} failed, the program said all is well, and it is not"
+        if state != "new" or weir("audit", setting.target(here), code=None).code == 75:
+            weir(*setting.words(here), "--resume")
+            assert setting.state(here) == "new", f"call {number}"
+        shutil.rmtree(here)
+
+
+# ---- signals
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_signals_stop_a_run(weir, tmp_path, medium_encoder, undisturbed, name):
+    """Exit 75, input untouched, nothing under a final name; and the printed command goes on."""
+    before = fingerprint(medium_encoder.parent)
+    with Running(command(medium_encoder, tmp_path), tmp_path) as run:
+        assert run.wait_for_units(1)
+        run.process.send_signal(getattr(signal, name))
+        code, err = run.end()
+    assert code == 75, err
+    assert fingerprint(medium_encoder.parent) == before
+    assert len(names(tmp_path)) == 1 and len(staging_folders(tmp_path)) == 1
+    told = SUMMARY.search(err)
+    assert told and int(told[1]) == recorded(tmp_path) and int(told[2]) == 7, err
+    words = shlex.split(told[3])
+    assert words[0].endswith("weir") and "--resume" in words
+    weir(*words[1:])
+    assert_undisturbed(tmp_path, undisturbed)
+    shutil.rmtree(tmp_path)
+
+
+def test_signal_while_the_input_is_hashed(weir, tmp_path, medium_encoder):
+    """--hash-inputs reads everything once more at the end: that stops as well, and nothing is lost."""
+    words = command(medium_encoder, tmp_path, "--hash-inputs")
+    with Running(words, tmp_path) as run:
+        assert run.wait_for_units(7)
+        run.process.send_signal(signal.SIGTERM)
+        code, err = run.end()
+    assert code in (0, 75), err
+    if code == 75:
+        report = weir.report(*words, "--resume")
+        assert report["weir"]["units_resumed"] == 7
+    shutil.rmtree(tmp_path)
+
+
+# ---- sources that change
+
+
+def killed_copy(weir_fault, encoder, folder):
+    """A run over a copy of the encoder, killed after two units; gives the copy."""
+    shutil.copytree(encoder.parent, folder / "in")
+    (folder / "out").mkdir()
+    source = folder / "in" / encoder.name
+    weir_fault(*command(source, folder / "out"), env={"WEIR_FAULT": "kill:fdatasync:3"}, code=-signal.SIGKILL)
+    return source
+
+
+def change_a_weight(source, keep_times):
+    """Same size, another byte in the data file; with the old modification time or a new one."""
+    data = source.with_name(source.name + ".data")
+    at = data.stat()
+    with open(data, "r+b") as file:
+        file.seek(at.st_size - 4096)
+        byte = file.read(1)[0]
+        file.seek(at.st_size - 4096)
+        file.write(bytes([byte ^ 0xFF]))
+    if keep_times:
+        os.utime(data, ns=(at.st_atime_ns, at.st_mtime_ns))
+
+
+@pytest.mark.parametrize("keep_times", [False, True], ids=["new time", "old time"])
+def test_resume_over_changed_weights_is_refused(weir, weir_fault, tmp_path, one_layer, keep_times):
+    shutil.copytree(one_layer.parent, tmp_path / "in")
+    (tmp_path / "out").mkdir()
+    source = tmp_path / "in" / one_layer.name
+    weir_fault(*command(source, tmp_path / "out"), env={"WEIR_FAULT": "kill:fdatasync:2"}, code=-signal.SIGKILL)
+    assert recorded(tmp_path / "out") == 1
+    change_a_weight(source, keep_times)
+    done = weir(*command(source, tmp_path / "out"), "--resume", code=66)
+    assert source.name + ".data" in done.err and "changed" in done.err
+    assert not (tmp_path / "out" / "out.onnx").exists()
+    weir(*command(source, tmp_path / "out"))
+    compare_with_fresh(weir, source, tmp_path)
+    shutil.rmtree(tmp_path)
+
+
+def compare_with_fresh(weir, source, folder):
+    (folder / "fresh").mkdir()
+    weir(*command(source, folder / "fresh"))
+    assert compare.folder_bytes(folder / "fresh") == compare.folder_bytes(folder / "out")
+
+
+def run_and_disturb(encoder, folder, disturb):
+    """Start over a copy, stop it after one unit, disturb the copy, let it go on; gives (exit code, messages)."""
+    shutil.copytree(encoder.parent, folder / "in")
+    (folder / "out").mkdir()
+    source = folder / "in" / encoder.name
+    with Running(command(source, folder / "out"), folder / "out") as run:
+        run.pause_after(1)
+        disturb(source.with_name(source.name + ".data"))
+        run.go_on()
+        return run.end()
+
+
+def truncate(keep):
+    def disturb(data):
+        with open(data, "r+b") as file:
+            file.truncate(keep)
+
+    return disturb
+
+
+def overwrite(data):
+    with open(data, "r+b") as file:
+        file.seek(-5000, os.SEEK_END)
+        file.write(b"changed")
+
+
+def grow(data):
+    with open(data, "ab") as file:
+        file.write(b"more")
+
+
+@pytest.mark.parametrize(
+    "disturb", [truncate(0), truncate((200 << 20) + 1234), overwrite, grow], ids=["emptied", "cut", "overwritten", "grown"]
+)
+def test_input_changes_while_it_is_read(tmp_path, medium_encoder, disturb):
+    """Exit 66, and nothing under a final name: neither zeros of a page that is gone, nor half of each."""
+    code, err = run_and_disturb(medium_encoder, tmp_path, disturb)
+    assert code == 66, err
+    assert medium_encoder.name + ".data" in err
+    assert not (tmp_path / "out" / "out.onnx").exists()
+    shutil.rmtree(tmp_path)
+
+
+def test_input_replaced_by_rename(weir, tmp_path, medium_encoder, undisturbed):
+    """The old file lives on behind the open descriptor: its bytes, or a refusal."""
+
+    def disturb(data):
+        other = data.with_name("other")
+        other.write_bytes(bytes(data.stat().st_size))
+        other.rename(data)
+
+    code, err = run_and_disturb(medium_encoder, tmp_path, disturb)
+    assert code in (0, 66), err
+    if code == 0:
+        assert (tmp_path / "out" / "out.onnx.data").read_bytes() == undisturbed["out.onnx.data"]
+    shutil.rmtree(tmp_path)
+
+
+# ---- others at work
+
+
+def test_live_run_holds_its_folder(weir, tmp_path, medium_encoder, undisturbed):
+    """While a run holds its staging folder, the same command is told to come back, and clean leaves it alone."""
+    with Running(command(medium_encoder, tmp_path), tmp_path) as run:
+        run.pause_after(1)
+        assert "in use" in weir(*command(medium_encoder, tmp_path), code=75).err
+        [found] = json.loads(weir("clean", tmp_path, "--json", "--yes").out)["found"]
+        assert found["locked"] and not found["removed"]
+        run.go_on()
+        code, err = run.end()
+    assert code == 0, err
+    assert_undisturbed(tmp_path, undisturbed)
+    shutil.rmtree(tmp_path)
+
+
+# ---- clean
+
+
+def test_clean_lists_and_removes(weir, weir_fault, tmp_path, medium_encoder):
+    weir_fault(*command(medium_encoder, tmp_path), env={"WEIR_FAULT": "kill:fdatasync:3"}, code=-signal.SIGKILL)
+    [staging] = staging_folders(tmp_path)
+    (tmp_path / "other.onnx").write_bytes(b"not ours")
+    listed = weir("clean", tmp_path)
+    assert staging.name in listed.out and "--resume" in listed.out and "MB" in listed.out
+    [found] = weir("clean", tmp_path, "--json").json()["found"]
+    assert found["name"] == staging.name and not found["locked"] and not found["half_sealed"]
+    assert found["bytes"] >= 100_000_000
+    assert staging.exists()
+    weir("clean", tmp_path, "--yes")
+    assert names(tmp_path) == ["other.onnx"]
+
+
+def test_printed_resume_command_of_clean(weir, weir_fault, tmp_path, one_layer):
+    """Names with spaces and quotes: what is printed can be pasted into a shell."""
+    folder = tmp_path / "a folder's"
+    folder.mkdir()
+    weir_fault(*command(one_layer, folder), env={"WEIR_FAULT": "kill:fdatasync:2"}, code=-signal.SIGKILL)
+    [found] = weir("clean", folder, "--json").json()["found"]
+    words = shlex.split(found["resume"])
+    weir(*words[1:])
+    assert (folder / "out.onnx").exists() and not staging_folders(folder)
+    shutil.rmtree(tmp_path)
+
+
+def test_clean_never_touches_a_half_sealed_folder(weir, weir_fault, quick_folder):
+    """Its staging folder alone knows what is left to do."""
+    setting = Setting(weir, "fresh", quick_folder)
+    log = count_log(weir_fault, setting, quick_folder)
+    renames = [number for number, (call, name) in enumerate(log, 1) if call == "renameat2" and name == "model.onnx"]
+    here = setting.make(quick_folder / "half")
+    weir_fault(*setting.words(here), env={"WEIR_FAULT": f"kill:{renames[-1]}"}, code=-signal.SIGKILL)
+    [found] = weir("clean", here / "out", "--json", "--yes").json()["found"]
+    assert found["half_sealed"] and not found["removed"] and "--resume" in found["resume"]
+    assert weir("audit", setting.target(here), code=75).err
+    weir(*shlex.split(found["resume"])[1:])
+    assert compare.folder_bytes(here / "out") == setting.files
+
+
+def count_log(weir_fault, setting, folder):
+    """[(call, name)] of an undisturbed run."""
+    here = setting.make(folder / "log-run")
+    weir_fault(*setting.words(here), env={"WEIR_FAULT_LOG": os.fspath(folder / "log")})
+    shutil.rmtree(here)
+    rows = (line.split(" ", 2) for line in (folder / "log").read_text().splitlines())
+    return [(row[1], row[2] if len(row) > 2 else "") for row in rows]
+
+
+# ---- space and permission
+
+
+def numbers_in(text):
+    return [int(number) for number in re.findall(r"\d{4,}", text)]
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 64 MiB, where one can be mounted."""
+    mount = tmp_path / "small"
+    mount.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", mount], capture_output=True, text=True)
+    if made.returncode != 0:
+        pytest.skip(f"no tmpfs can be mounted here: {made.stderr.strip()}")
+    yield mount
+    subprocess.run(["umount", mount], check=True)
+
+
+def test_small_disk(weir, small_disk, one_layer):
+    """Found before the first byte: needed and free bytes are named, and the disk is as it was."""
+    done = weir(*command(one_layer, small_disk), code=73)
+    needed, free = os.path.getsize(f"{one_layer}.data"), os.statvfs(small_disk).f_bavail * os.statvfs(small_disk).f_frsize
+    assert names(small_disk) == []
+    found = numbers_in(done.err)
+    assert any(number >= needed for number in found) and any(0 < number <= 64 << 20 for number in found), (done.err, free)
+
+
+def test_small_disk_counts_both_models(weir, small_disk):
+    """--inplace needs room for the new model beside the old one."""
+    make_encoder.make_encoder(small_disk / "model.onnx", size=40_000_000)
+    before = compare.canonical(small_disk / "model.onnx")
+    weir("conv2matmul", small_disk / "model.onnx", "--inplace", code=73)
+    assert compare.canonical(small_disk / "model.onnx") == before
+    assert names(small_disk) == ["model.onnx", "model.onnx.data"]
+
+
+@pytest.mark.parametrize("fault", ["ENOSPC:fallocate:1", "ENOSPC:fdatasync:2", "EDQUOT:fdatasync:2", "ENOSPC:write:4:persist"])
+def test_disk_full_on_the_way(weir, weir_fault, tmp_path, one_layer, fault):
+    done = weir_fault(*command(one_layer, tmp_path), env={"WEIR_FAULT": fault}, code=73)
+    assert not (tmp_path / "out.onnx").exists()
+    if staging_folders(tmp_path):
+        assert "--resume" in done.err
+    weir(*command(one_layer, tmp_path), "--resume")
+    compare.same_meaning(tmp_path / "out.onnx", tmp_path / "out.onnx")
+    assert names(tmp_path) == ["out.onnx", "out.onnx.data", "out.onnx.manifest.json"]
+    shutil.rmtree(tmp_path)
+
+
+def test_read_only_folder(tmp_path, small_encoder):
+    """Exit 77, as an ordinary user; nothing is written."""
+    out = tmp_path / "read-only"
+    out.mkdir()
+    out.chmod(0o555)
+    words = [program("WEIR"), *map(os.fspath, command(small_encoder, out))]
+    if os.geteuid() == 0:
+        if not shutil.which("setpriv"):
+            pytest.skip("root may write everywhere, and setpriv is not installed")
+        for parent in [*out.parents, *small_encoder.parents]:
+            parent.chmod(parent.stat().st_mode | 0o011)
+        small_encoder.parent.chmod(0o755)
+        words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *words]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 77, done.stderr
+    assert "read-only" in done.stderr and names(out) == []
