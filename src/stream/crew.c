@@ -8,7 +8,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stddef.h>
 #include <time.h>
 
 enum { STACK_BYTES = 1 << 20 };

@@ -2,6 +2,8 @@
 #ifndef WEIR_CREW_H
 #define WEIR_CREW_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { CREW_MAX = 256 };
@@ -13,6 +15,11 @@ uint32_t crew_run(uint32_t n, void (*work)(void *ctx, uint32_t i), void *ctx);
 
 // Processors that this process may use.
 uint32_t crew_processors(void);
+
+// Is the flag set? A signal handler sets it, in whatever thread; NULL: never.
+static inline bool crew_must_stop(const volatile int *stop) {
+  return stop && __atomic_load_n(stop, __ATOMIC_RELAXED);
+}
 
 // Milliseconds on a clock that never goes back.
 uint64_t crew_clock_ms(void);

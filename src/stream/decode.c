@@ -117,7 +117,11 @@ static struct decoded_dim dim(const Pb__TensorShapeProto__Dimension *p) {
 }
 
 static void take_type(struct arena *scratch, const Pb__TypeProto *type, struct decoded_info *out) {
-  if (!type || type->value_case != PB__TYPE_PROTO__VALUE_TENSOR_TYPE) return;
+  if (!type || !type->tensor_type) return;
+  // Two kinds of type at once are no type.
+  if (type->sequence_type || type->map_type || type->opaque_type || type->sparse_tensor_type ||
+      type->optional_type)
+    return;
   const Pb__TypeProto__Tensor *t = type->tensor_type;
   out->is_tensor = true;
   out->elem_type = t->elem_type;

@@ -17,20 +17,26 @@
 // Writeback behind: once 8 MiB in a row are written they are handed to the disk (sync_file_range),
 // so that it works while we compute and the sync at the end of a unit finds little left to do.
 //
-// What that and the other choices rest on: 2.4 GB copied with SHA-256 by two threads in units of 64
-// MiB, preallocated, durable at the end; ext4, Linux 6.18, two cores; memory primed before every
-// run, arms shuffled, medians with min-max. The hashing alone takes 0.8 s.
+// What this rests on: 2.4 GB copied with SHA-256 by two threads in units of 64 MiB, preallocated and
+// durable at the end; ext4, Linux 6.18, two cores, memory primed before each run, arms interleaved;
+// medians with min-max. Hashing alone takes 0.8 s.
 //
-//   writeback, sync per unit (n = 3)   behind every 8 MiB 1.13 s [1.05-1.15], none 1.72
-// [1.60-1.77],
-//                                      RWF_DONTCACHE 1.20 [1.14-1.37]
-//   sync with it (n = 5)               per unit 1.36 [1.06-2.07], per 4 units 1.06 [1.00-2.24],
-//                                      once at the end 1.03 [0.99-2.72]
-//   bytes a write (n = 3)              64 Ki 1.19, 128 Ki 1.15, 256 Ki 1.47, 512 Ki 2.43, 1 Mi 4.14
+//   quiet machine, pread and pwrite of 256 KiB (the last line: of what it says)
+//     synced per unit   n=3  behind 1.13 s [1.05-1.15], not 1.72 [1.60-1.77],
+//                            RWF_DONTCACHE 1.20 [1.14-1.37]
+//     behind, synced    n=5  per unit 1.36 s [1.06-2.07], per 4 units 1.06 [1.00-2.24],
+//                            once 1.03 [0.99-2.72]
+//     bytes a write     n=3  64 Ki 1.19 s, 128 Ki 1.15, 256 Ki 1.47, 512 Ki 2.43, 1 Mi 4.14
+//   busy machine, ratio to uring (writes of 128 KiB) with its sync in the background
+//     uring, waiting    n=6  per unit 0.84 [0.67-0.99], per 4 units 0.83 [0.57-1.07]
+//     sync engine       n=6  per unit 0.94 [0.81-1.55], per 4 units 0.79 [0.61-0.98]
+//     uring, no behind  n=5  0.98 [0.53-1.43]; RWF_DONTCACHE 1.00 [0.66-1.17]
 //
-// RWF_DONTCACHE loses to writeback behind, so it is not used. The last line is about memory, not
-// about the disk: the page cache takes blocks of the size of the write, and large ones had to be
-// fetched from the host. Hence IO_ATTEMPT_BYTES.
+// So: writeback behind, which helps the sync engine and does not harm uring, and no RWF_DONTCACHE,
+// which at this size of writes is no faster; syncs that are waited for, few of them; and writes of
+// IO_ATTEMPT_BYTES. The last seems to be about memory, not the disk: the page cache takes blocks of
+// the size of the write, and on a virtual machine large ones are not at hand. (With writes of 1 MiB
+// RWF_DONTCACHE did win, 0.58 [0.44-1.12], n=7: it uses the same memory again.)
 #include "io_queue.h"
 
 #include <assert.h>
@@ -250,32 +256,21 @@ void io_start_writeback(struct io *io, int fd, uint64_t off, uint64_t n) {
   if (n > 0) io->engine->writeback(io->self, fd, off, n);
 }
 
-void io_sync_begin(struct io *io, int fd) {
-  assert(!io->syncing && io->n_queued == 0);
+int io_sync(struct io *io, int fd, struct err *err) {
+  assert(io->n_queued == 0);
   io->sync = (struct io_op){.kind = IO_OP_SYNC, .fd = fd};
   io->syncing = true;
   io->engine->start(io->self, &io->sync);
-}
-
-int io_sync_poll(struct io *io, bool wait, bool *done, struct err *err) {
-  while (io->syncing && io_settle(io, wait)) {
+  while (io->syncing) {
+    io_settle(io, true);
   }
-  *done = !io->syncing;
-  if (!*done || io->sync.result == 0) return 0;
-  int cause = (int)-io->sync.result;
-  io->sync.result = 0;
-  return err_errno(err, cause, ERR_IO, "making the written bytes durable failed");
-}
-
-int io_sync(struct io *io, int fd, struct err *err) {
-  bool done;
-  io_sync_begin(io, fd);
-  return io_sync_poll(io, true, &done, err);
+  if (io->sync.result == 0) return 0;
+  return err_errno(err, (int)-io->sync.result, ERR_IO, "making the written bytes durable failed");
 }
 
 void io_close(struct io *io) {
   if (!io) return;
-  while (io->n_queued > 0 || io->syncing) {
+  while (io->n_queued > 0) {
     io_settle(io, true);
   }
   for (uint32_t i = 0; i < io->n_slots; i++) {

@@ -28,7 +28,7 @@ enum io_mode { IO_AUTO, IO_URING, IO_SYNC, IO_NULL, IO_LOAD };
 struct io_options {
   enum io_mode mode;     // IO_AUTO counts as IO_URING: see io_choose
   uint32_t tiles;        // in flight per worker (default 8)
-  size_t tile_bytes;     // default 1 MiB
+  size_t tile_bytes;     // default 1 MiB; however large, it is written in pieces of 128 KiB
   uint64_t window_bytes; // live views are kept to this (default tiles * tile_bytes, at least 4 MiB)
 };
 
@@ -99,16 +99,11 @@ void io_will_need(struct io *io, uint32_t file, uint64_t off, uint64_t n);
 // tiles.
 void io_start_writeback(struct io *io, int fd, uint64_t off, uint64_t n);
 
-// Makes a file durable (fdatasync). Everything queued must have been drained. After a failure
+// Makes a file durable (fdatasync), and waits for it. Everything queued must have been drained.
+// One call for several units is cheaper than one for each (io.c has figures). After a failure
 // nothing that was written to this file since its last successful sync may be believed to be on
 // disk, by any worker: the system reports such an error once.
 int io_sync(struct io *io, int fd, struct err *err);
-// The same in two steps, one at a time per queue, so that the next unit can be worked on meanwhile:
-//   drain unit k; [poll, wait: record unit k-1]; begin(k); fill and write unit k+1; drain; …
-// With uring it runs in the background; sync does it inside io_sync_begin. What was drained before
-// begin is durable when poll says done; io_sync_poll fails as io_sync does.
-void io_sync_begin(struct io *io, int fd);
-int io_sync_poll(struct io *io, bool wait, bool *done, struct err *err);
 
 // Tries to share the blocks of a source range with the output (FICLONERANGE). Returns the number of
 // bytes shared from the start of the range: 0 where file system, alignment or engine do not allow

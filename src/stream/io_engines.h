@@ -15,8 +15,8 @@
 
 #include <sys/types.h>
 
-// More than this at once makes the page cache take larger blocks of memory, which costs up to
-// twice the time of the whole run where memory is not at hand (the measurements are in io.c).
+// Larger writes make the page cache take larger blocks of memory, which can cost several times the
+// rest of the work where memory is not at hand (io.c has the measurements).
 enum { IO_ATTEMPT_BYTES = 128 << 10 };
 
 enum io_op_kind { IO_OP_WRITE, IO_OP_SYNC };

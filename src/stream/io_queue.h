@@ -39,7 +39,7 @@ struct io {
   uint8_t *region;    // n_slots * tile_bytes
   struct err failure; // the first since the last drain
 
-  struct io_op sync; // one in flight at most
+  struct io_op sync; // waited for by io_sync
   bool syncing;
 
   struct { // written and not yet handed to writeback

@@ -6,8 +6,8 @@
 // where the window is given back: there it becomes an ordinary error and the bytes are thrown away.
 //
 //   live[]   ┌──────────┬──────────┬──────────┐   claimed by compare-and-swap, read by the handler
-//            │ at n     │ at n     │ free     │   without a lock. `at` is set last and cleared first,
-//            │ broken   │ broken   │          │   so the handler sees whole rows only.
+//            │ at n     │ at n     │ free     │   without a lock. `at` is set last, cleared first:
+//            │ broken   │ broken   │          │   the handler sees whole rows only.
 //            └──────────┴──────────┴──────────┘
 //
 // A window is used by one thread, and that thread is the one that faults (kernel threads that copy

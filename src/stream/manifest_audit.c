@@ -51,7 +51,7 @@ static void advance(struct audit *a, uint64_t bytes) {
 }
 
 static bool must_stop(struct audit *a) {
-  if (a->options->stop && *a->options->stop) a->stopped = true;
+  if (crew_must_stop(a->options->stop)) a->stopped = true;
   return a->stopped;
 }
 

@@ -89,7 +89,7 @@ static const char *tensor_at(const struct run *r, uint32_t output, uint64_t off)
 // After a tile, from any worker: count it, tell, and say whether to go on.
 static bool go_on(void *ctx, uint32_t output, uint64_t off, size_t n) {
   struct run *r = ctx;
-  if (r->o->stop && *r->o->stop) r->stopped = true;
+  if (crew_must_stop(r->o->stop)) r->stopped = true;
   if (!r->o->progress.tick) return !r->stopped;
   pthread_mutex_lock(&r->mu);
   r->bytes_done += n;

@@ -45,7 +45,7 @@ struct batch {
 };
 
 static bool stop_asked(struct batch *b) {
-  if (b->o->stop && *b->o->stop) b->stopped = true;
+  if (crew_must_stop(b->o->stop)) b->stopped = true;
   return b->stopped;
 }
 

@@ -156,13 +156,13 @@ def small_encoder(large_folder):
 
 @pytest.fixture(scope="session")
 def one_layer(large_folder):
-    """One layer at full width, 100 MB: two units of output."""
+    """One layer at full width, 120 MB: three units of output, one of them the .onnx."""
     return encoder(large_folder, "one", shape=make_encoder.Shape(layers=1))
 
 
 @pytest.fixture(scope="session")
 def medium_encoder(large_folder):
-    """Four layers at full width, 400 MB: seven units of output."""
+    """Four layers at full width, 400 MB: eight units of output, one of them the .onnx."""
     return encoder(large_folder, "medium", shape=make_encoder.Shape(layers=4))
 
 

@@ -126,6 +126,11 @@ void build_end(struct build *b) {
     for (uint32_t i = 0; i < m->n_infos; i++)
       if (m->values[m->infos[i].value].graph == g) add_item(b, g, ITEM_INFOS, i);
   }
+  m->model_n_items = m->n_functions ? 2 : 1;
+  m->model_items = MODEL_ADD(m, items, m->model_n_items);
+  m->items[m->model_items] = (struct model_item){ITEM_GRAPH, m->main_graph, 1};
+  if (m->n_functions)
+    m->items[m->model_items + 1] = (struct model_item){ITEM_FUNCTIONS, 0, m->n_functions};
   m->loaded_nodes = m->n_nodes;
   m->loaded_values = m->n_values;
   m->loaded_tensors = m->n_tensors;

@@ -188,7 +188,7 @@ static void count_tick(void *ctx, uint64_t done, uint64_t total, const char *ten
 
 static void stop_at_tick(void *ctx, uint64_t done, uint64_t total, const char *tensor) {
   count_tick(ctx, done, total, tensor);
-  stop = 1;
+  __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
 }
 
 static void test_progress(void **state) {

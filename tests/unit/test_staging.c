@@ -465,7 +465,8 @@ static void test_clean_keeps_half_sealed(void **state) {
   struct opened o;
   struct err err = {0};
   assert_int_equal(open_it(&o, false), 0);
-  append(&o, "seal.json", "{\"moves\":[{\"name\":\"old.onnx.0123abcd.data\"}]}", 47);
+  static const char intent[] = "{\"moves\":[{\"name\":\"old.onnx.0123abcd.data\"}]}";
+  append(&o, "seal.json", intent, sizeof intent - 1);
   char name[STAGING_NAME_MAX];
   snprintf(name, sizeof name, "%s", o.st.name);
   end_it(&o);

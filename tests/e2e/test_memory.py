@@ -1,0 +1,288 @@
+"""Memory: bounded by --memory and the index, whatever the size of the model, and a control arm that is not.
+
+Peaks are VmHWM as wait4 reports it. Large sources are sparse files where only the shape counts, and `--io null` does all
+but write. Each limit (of data, of addresses, of a cgroup) is set beside a run with `--io load`, which reads everything
+first: it has to fail, or the limit would prove nothing. Growth is told by bytes, never by time.
+"""
+
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import chain
+import make_encoder
+import peaks
+import wire
+from conftest import program
+
+MIB = 1 << 20
+BUDGET = 64 * MIB  # --memory 48 MiB and 16 MiB of program
+LOADED = 1 << 30  # what the control arm takes at least, of a 2.4 GB model
+ROW_BYTES = 150  # of the index, for a node or initializer, beside its names
+
+
+@dataclass
+class Measured:
+    code: int
+    said: str
+    peak: int
+    report: dict
+
+    @property
+    def index(self):
+        return self.report["weir"]["index_bytes"]
+
+    @property
+    def beside_index(self):
+        return self.peak - self.index
+
+
+def measure(*words, limits=None):
+    """Run a writing command; gives its peak and its report ({} if it wrote none)."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "report.json")
+        done = peaks.run([program("WEIR"), *words, "--report-json", path], limits=limits, timeout=300)
+        report = json.loads(path.read_text()) if path.exists() else {}
+    return Measured(done.code, done.out + done.err, done.peak_bytes, report)
+
+
+def rewrite_nowhere(source, *options, limits=None):
+    return measure("conv2matmul", source, "-o", source.with_name("nowhere.onnx"), "--io", "null", *options, limits=limits)
+
+
+@pytest.fixture(scope="module")
+def sparse_encoders(large_folder):
+    """0.2, 2.4 and 24 GB of layers at full width, nearly all of it holes."""
+    paths = {}
+    for size in (200_000_000, 2_400_000_000, 24_000_000_000):
+        paths[size] = large_folder / f"sparse-{size}" / "encoder-model.onnx"
+        paths[size].parent.mkdir()
+        make_encoder.make_encoder(paths[size], make_encoder.Shape(), size=size, sparse=True)
+    yield paths
+    for path in paths.values():
+        shutil.rmtree(path.parent)
+
+
+@pytest.fixture
+def result_folder(large_folder):
+    folder = large_folder / "result"
+    folder.mkdir()
+    yield folder
+    shutil.rmtree(folder)
+
+
+# ---- the encoder
+
+
+@pytest.mark.slow
+def test_full_encoder(weir, full_encoder, result_folder):
+    """2.4 GB of real bytes, written, hashed, audited: each within the budget."""
+    out = result_folder / "out.onnx"
+    found = measure("conv2matmul", full_encoder, out)
+    assert found.code == 0, found.said
+    assert found.peak <= BUDGET + found.index, (found.peak, found.index)
+    assert found.index < 8 * MIB
+    assert found.report["weir"]["peak_memory_bytes"] <= found.peak
+    audited = peaks.run([program("WEIR"), "audit", out], timeout=300)
+    assert audited.code == 0 and audited.peak_bytes <= BUDGET, (audited.peak_bytes, audited.err)
+
+
+@pytest.mark.slow
+def test_same_memory_at_any_size(sparse_encoders):
+    """0.2, 2.4 and 24 GB: what is beside the index is the same within ± 2 MiB."""
+    found = {size: rewrite_nowhere(path) for size, path in sparse_encoders.items()}
+    assert all(each.code == 0 for each in found.values()), [each.said for each in found.values()]
+    assert all(each.report["converted"] == 2 + 2 * layers_of(size) for size, each in found.items())
+    beside = [each.beside_index for each in found.values()]
+    assert max(beside) - min(beside) <= 4 * MIB, beside
+    assert all(each.peak <= BUDGET + each.index for each in found.values()), beside
+
+
+def layers_of(size):
+    return make_encoder.fit(make_encoder.Shape(), size, narrow=False).layers
+
+
+@pytest.mark.parametrize("options", [["--jobs", "1"], ["--jobs", "4"], ["--memory", "16MiB"], ["--io", "sync"], ["--io", "uring"]])
+def test_options_keep_the_bound(medium_encoder, result_folder, options):
+    """Any number of workers shares the one budget, and a smaller budget is a smaller peak."""
+    found = measure("conv2matmul", medium_encoder, result_folder / "out.onnx", *options)
+    assert found.code == 0, found.said
+    budget = 32 * MIB if "--memory" in options else BUDGET
+    assert found.peak <= budget + found.index, (found.peak, found.index)
+
+
+def huge_weight(folder, c_out, c_in):
+    """One pointwise Conv whose weight is a hole of c_out × c_in floats."""
+    weight = wire.tensor("w", wire.FLOAT, (c_out, c_in, 1), pairs=wire.external("w.bin", 0, 4 * c_out * c_in))
+    graph = wire.graph(
+        [wire.node("Conv", ["x", "w"], ["y"])],
+        [weight],
+        [("x", wire.FLOAT, [1, c_in, "t"])],
+        [("y", wire.FLOAT, [1, c_out, "t"])],
+    )
+    (folder / "huge.onnx").write_bytes(wire.model(graph))
+    with open(folder / "w.bin", "wb") as file:
+        file.truncate(4 * c_out * c_in)
+    return folder / "huge.onnx"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dims", [(32768, 16384), (64, 8_388_608), (8_388_608, 64)], ids=["square", "wide", "tall"])
+def test_one_huge_tensor(tmp_path, dims):
+    """2 GB to be transposed: the peak knows nothing of it, and each page is read about once."""
+    source = huge_weight(tmp_path, *dims)
+    found = rewrite_nowhere(source)
+    assert found.code == 0 and found.report["converted"] == 1, found.said
+    assert found.peak <= BUDGET + found.index, found.peak
+    assert found.report["weir"]["source_bytes_read"] <= 2.1 * 4 * dims[0] * dims[1]
+    shutil.rmtree(tmp_path)
+
+
+# ---- limits, each with its control arm
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("limits", [{"data": 64 * MIB}, {"as": 512 * MIB}], ids=["data 64 MiB", "addresses 512 MiB"])
+def test_under_a_limit(sparse_encoders, limits):
+    source = sparse_encoders[2_400_000_000]
+    found = rewrite_nowhere(source, limits=limits)
+    assert found.code == 0 and found.report["converted"] == 50, found.said
+    control = measure("conv2matmul", source, "-o", source.with_name("nowhere.onnx"), "--io", "load", limits=limits)
+    assert control.code != 0 and control.report == {}, "the control arm lives under the limit"
+    assert os.listdir(source.parent) == os.listdir(source.parent) and not source.with_name("nowhere.onnx").exists()
+
+
+@pytest.mark.slow
+def test_written_under_a_limit_of_data(full_encoder, result_folder):
+    """The same with real bytes on a real disk, and io_uring where there is one."""
+    found = measure("conv2matmul", full_encoder, result_folder / "out.onnx", limits={"data": 64 * MIB})
+    assert found.code == 0, found.said
+
+
+@pytest.mark.slow
+def test_control_arm_takes_the_model_s_size(sparse_encoders, result_folder):
+    """Without a limit `--io load` works, and takes what a loader takes: the measurement can tell the two apart."""
+    found = measure("conv2matmul", sparse_encoders[2_400_000_000], result_folder / "out.onnx", "--io", "load", "--dry-run")
+    if found.peak <= LOADED:  # a dry run reads no payload, whatever the engine
+        found = measure("conv2matmul", sparse_encoders[2_400_000_000], result_folder / "out.onnx", "--io", "load")
+    assert found.code == 0, found.said
+    assert found.peak > LOADED
+
+
+def own_group(controller):
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controller in controllers.split(","):
+            return path.lstrip("/")
+    return None
+
+
+def memory_group(limit):
+    """A cgroup with a memory limit (v2, else v1), or the reason why there is none."""
+    name = f"weir-e2e-{os.getpid()}"
+    v2, v1 = Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/memory")
+    places = []
+    if own_group("") is not None and (v2 / "cgroup.controllers").exists():
+        places.append((v2 / own_group("") / name, "memory.max"))
+    if own_group("memory") is not None:
+        places.append((v1 / own_group("memory") / name, "memory.limit_in_bytes"))
+    reason = "no memory controller"
+    for group, knob in places:
+        try:
+            group.mkdir()
+            try:
+                (group / knob).write_text(str(limit))
+                return group, None
+            except OSError as error:
+                group.rmdir()
+                reason = str(error)
+        except OSError as error:
+            reason = str(error)
+    return None, reason
+
+
+@pytest.fixture
+def group():
+    made, reason = memory_group(128 * MIB)
+    if made is None:
+        pytest.skip(f"no cgroup can be made: {reason}")
+    yield made
+    made.rmdir()
+
+
+def run_in(group, *words):
+    script = 'echo $$ > "$1/cgroup.procs" && shift && exec "$@"'
+    return peaks.run(["sh", "-c", script, "sh", group, program("WEIR"), *words], timeout=300)
+
+
+@pytest.mark.slow
+def test_in_a_cgroup(group, sparse_encoders, result_folder):
+    """128 MiB for process and page cache together, writing included; the control arm is killed."""
+    source, out = sparse_encoders[2_400_000_000], result_folder / "out.onnx"
+    done = run_in(group, "conv2matmul", source, out)
+    assert done.code == 0, done.err
+    out.unlink()
+    control = run_in(group, "conv2matmul", source, result_folder / "control.onnx", "--io", "load")
+    assert control.code != 0, "the control arm lives in the group"
+    assert not (result_folder / "control.onnx").exists()
+
+
+# ---- the index
+
+
+@pytest.fixture(scope="module")
+def chains(large_folder):
+    """Chains of 1 000 to 1 000 000 nodes and as many initializers."""
+    folder = large_folder / "chains"
+    folder.mkdir()
+    paths = {}
+    for count in (1_000, 10_000, 100_000, 1_000_000):
+        paths[count] = folder / f"chain-{count}.onnx"
+        chain.make_chain(paths[count], count)
+    yield paths
+    shutil.rmtree(folder)
+
+
+def plan_only(path):
+    return measure("conv2matmul", path, "--dry-run")
+
+
+def name_bytes(count):
+    """Names of a chain: x… and w…, with what ends each."""
+    return (2 * count + 1) * (max(6, len(str(count))) + 2)
+
+
+@pytest.mark.slow
+def test_a_million_nodes(chains):
+    found = plan_only(chains[1_000_000])
+    assert found.code == 0, found.said
+    assert found.peak <= 400_000_000, found.peak
+    rows = 2_000_000
+    assert found.index - name_bytes(1_000_000) <= ROW_BYTES * rows, (found.index - name_bytes(1_000_000)) / rows
+
+
+def test_index_grows_with_the_rows(chains):
+    """From a thousand on, the bytes a row do not grow (tables double, so a row may have up to twice its size)."""
+    each = {count: plan_only(path).index / count for count, path in chains.items()}
+    assert each[1_000_000] <= 2 * min(each.values()), each
+    assert each[100_000] <= 2 * each[1_000], each
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["check", "inspect"])
+def test_looking_at_a_million_nodes(chains, command):
+    done = peaks.run([program("WEIR"), command, chains[1_000_000]], timeout=300)
+    assert done.code == 0 and done.peak_bytes <= 400_000_000, (done.peak_bytes, done.err)
+
+
+@pytest.mark.slow
+def test_converting_a_million_nodes(chains, result_folder):
+    """Planning, emission and copying of a large .onnx, byte for byte."""
+    found = measure("convert", chains[1_000_000], result_folder / "out.onnx")
+    assert found.code == 0 and found.peak <= 400_000_000, (found.peak, found.said)
+    assert (result_folder / "out.onnx").read_bytes() == chains[1_000_000].read_bytes()

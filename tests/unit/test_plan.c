@@ -1,0 +1,336 @@
+// Plans: where tensors land, that untouched metadata is copied, and that the plan file has one form and
+// refuses every other.
+#include "edit.h"
+#include "model_builder.h"
+#include "plan_file.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { DATA_BYTES = 8 << 20 };
+
+struct bench {
+  struct model m;
+  struct recipes r;
+  struct edits e;
+  struct build b;
+  struct plan p;
+  struct plan_layout layout;
+  const char *taken; // a name that exists in the output folder
+  struct json_out text;
+};
+
+static bool is_taken(void *ctx, const char *name) {
+  const struct bench *t = ctx;
+  return t->taken && strcmp(t->taken, name) == 0;
+}
+
+static int setup(void **state) {
+  static struct bench t;
+  t = (struct bench){0};
+  build_begin(&t.b, &t.m);
+  recipes_init(&t.r);
+  build_file(&t.b, "in.onnx", 5000);
+  t.layout = (struct plan_layout){
+      .onnx_name = "out.onnx", .inline_below = 1024, .name_taken = is_taken, .name_ctx = &t};
+  *state = &t;
+  return 0;
+}
+
+static int teardown(void **state) {
+  struct bench *t = *state;
+  edits_free(&t->e);
+  plan_free(&t->p);
+  recipes_free(&t->r);
+  model_free(&t->m);
+  json_done(&t->text);
+  return 0;
+}
+
+// Tensors of 512 B, 2 KiB, 100 KiB, 2 MiB in one data file, one an alias of another.
+static void external_model(struct bench *t) {
+  uint32_t data = build_file(&t->b, "in.onnx.data", DATA_BYTES);
+  static const char *const names[] = {"tiny", "small", "middle", "large", "alias"};
+  static const char *const dims[] = {"128", "512", "25,1024", "512,1024", "25600"};
+  static const uint64_t at[] = {0, 1000, 4001, 1 << 20, 4001};
+  build_input(&t->b, "x", DTYPE_FLOAT, "1");
+  for (size_t i = 0; i < 5; i++) {
+    uint32_t id = build_extent(&t->b, names[i], DTYPE_FLOAT, dims[i], data, at[i]);
+    t->m.tensors[id].flags |= TENSOR_EXTERNAL;
+  }
+  build_node(&t->b, "Relu", "r", "x", "y");
+  build_output(&t->b, "y", DTYPE_FLOAT, "1");
+  build_end(&t->b);
+  edits_init(&t->e, &t->m, &t->r);
+}
+
+static void plan(struct bench *t) {
+  struct err err = {0};
+  if (plan_build(&t->p, &t->m, &t->r, &t->layout, &err)) fail_msg("%s", err.msg);
+}
+
+static const struct plan_tensor *tensor(const struct bench *t, const char *name) {
+  for (uint32_t i = 0; i < t->p.n_tensors; i++)
+    if (strcmp(t->p.tensors[i].name, name) == 0) return &t->p.tensors[i];
+  return NULL;
+}
+
+static void segments_are_gapless(const struct plan *p) {
+  for (uint32_t o = 0; o < p->n_outputs; o++) {
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < p->outputs[o].n_segments; i++) {
+      const struct segment *s = &p->segments[p->outputs[o].first_segment + i];
+      assert_int_equal(s->off, at);
+      assert_true(s->len > 0);
+      at += s->len;
+    }
+    assert_int_equal(at, p->outputs[o].size);
+  }
+}
+
+static void tensors_land_on_the_ladder(void **state) {
+  struct bench *t = *state;
+  external_model(t);
+  plan(t);
+  segments_are_gapless(&t->p);
+  assert_int_equal(t->p.n_outputs, 2);
+  assert_string_equal(t->p.outputs[0].name, "out.onnx.data");
+  assert_string_equal(t->p.outputs[1].name, "out.onnx");
+  assert_int_equal(tensor(t, "tiny")->output, 1); // below 1 KiB: inline
+  assert_int_equal(tensor(t, "small")->off, 0);
+  assert_int_equal(tensor(t, "middle")->off, 4096);
+  assert_int_equal(tensor(t, "large")->off, 128 << 10);
+  assert_int_equal(tensor(t, "alias")->off, tensor(t, "middle")->off);
+  assert_int_equal(t->p.outputs[0].size, (128 << 10) + (2 << 20));
+}
+
+static void align_and_threshold_can_be_set(void **state) {
+  struct bench *t = *state;
+  external_model(t);
+  t->layout.align = 1 << 20;
+  t->layout.inline_below = 1;
+  plan(t);
+  segments_are_gapless(&t->p);
+  assert_int_equal(tensor(t, "tiny")->off, 0);
+  assert_int_equal(tensor(t, "small")->off, 1 << 20);
+  assert_int_equal(tensor(t, "large")->off, 3 << 20);
+}
+
+static void inline_form_has_one_file(void **state) {
+  struct bench *t = *state;
+  external_model(t);
+  t->layout.form = PLAN_DATA_INLINE;
+  plan(t);
+  segments_are_gapless(&t->p);
+  assert_int_equal(t->p.n_outputs, 1);
+  assert_true(t->p.outputs[0].size > 2 << 20);
+}
+
+static void inline_past_two_gib_is_refused(void **state) {
+  struct bench *t = *state;
+  struct err err = {0};
+  uint32_t data = build_file(&t->b, "in.onnx.data", (uint64_t)4 << 30);
+  uint32_t id = build_extent(&t->b, "w", DTYPE_FLOAT, "536870912", data, 0);
+  t->m.tensors[id].flags |= TENSOR_EXTERNAL;
+  build_end(&t->b);
+  t->layout.form = PLAN_DATA_INLINE;
+  assert_int_equal(plan_build(&t->p, &t->m, &t->r, &t->layout, &err), -1);
+  assert_int_equal(err.kind, ERR_FAIL);
+  assert_non_null(strstr(err.msg, "2147483647"));
+  assert_non_null(strstr(err.hint, "--inline"));
+}
+
+static void inline_source_past_two_gib_moves_out(void **state) {
+  struct bench *t = *state;
+  t->m.files[0].size = (uint64_t)4 << 30;
+  build_extent(&t->b, "w", DTYPE_FLOAT, "1073741824", 0, 0);
+  build_node(&t->b, "Relu", "r", "w", "y");
+  build_output(&t->b, "y", DTYPE_FLOAT, NULL);
+  build_end(&t->b);
+  t->m.tensors[0].src.len = (uint64_t)1073741824 * 4 + 20; // as if it lay there
+  t->m.graphs[0].src.len = t->m.tensors[0].src.len + 40;
+  plan(t);
+  assert_true(t->p.moved_out);
+  assert_int_equal(t->p.n_outputs, 2);
+  assert_int_equal(tensor(t, "w")->output, 0);
+}
+
+static void taken_names_get_a_fresh_one(void **state) {
+  struct bench *t = *state;
+  external_model(t);
+  t->taken = "out.onnx.data";
+  plan(t);
+  const char *name = t->p.outputs[0].name;
+  assert_int_equal(strlen(name), strlen("out.onnx.12345678.data"));
+  assert_memory_equal(name, "out.onnx.", 9);
+  char first[64];
+  snprintf(first, sizeof first, "%s", name);
+  plan_free(&t->p);
+  t->taken = first;
+  plan(t);
+  assert_string_equal(t->p.outputs[0].name, "out.onnx.data");
+}
+
+static void a_given_name_that_is_taken_is_refused(void **state) {
+  struct bench *t = *state;
+  struct err err = {0};
+  external_model(t);
+  t->layout.data_name = t->taken = "w.bin";
+  assert_int_equal(plan_build(&t->p, &t->m, &t->r, &t->layout, &err), -1);
+  assert_int_equal(err.kind, ERR_USAGE);
+}
+
+static void underscore_style_is_kept(void **state) {
+  struct bench *t = *state;
+  uint32_t data = build_file(&t->b, "in.onnx_data", DATA_BYTES);
+  uint32_t id = build_extent(&t->b, "w", DTYPE_FLOAT, "1024", data, 0);
+  t->m.tensors[id].flags |= TENSOR_EXTERNAL;
+  build_end(&t->b);
+  plan(t);
+  assert_string_equal(t->p.outputs[0].name, "out.onnx_data");
+}
+
+static void removed_tensors_take_no_room(void **state) {
+  struct bench *t = *state;
+  external_model(t);
+  edit_remove_tensor(&t->e, t->m.values[build_value(&t->b, "large")].def);
+  plan(t);
+  assert_null(tensor(t, "large"));
+  assert_int_equal(t->p.outputs[0].size, 4096 + 102400);
+}
+
+static void new_tensors_are_recipes(void **state) {
+  struct bench *t = *state;
+  static const int64_t swap[2] = {1, 0};
+  external_model(t);
+  uint32_t old = t->m.values[build_value(&t->b, "large")].def;
+  uint32_t turned = recipe_transpose(&t->r, edit_tensor_recipe(&t->e, old), swap);
+  edit_add_tensor(&t->e, 0, span_str("turned"), turned);
+  plan(t);
+  segments_are_gapless(&t->p);
+  const struct plan_tensor *made = tensor(t, "turned");
+  assert_non_null(made);
+  assert_int_equal(made->dims[0], 1024);
+  assert_int_equal(t->p.segments[made->segment].kind, SEGMENT_RECIPE);
+  assert_int_equal(t->p.segments[tensor(t, "large")->segment].kind, SEGMENT_EXTENT);
+}
+
+// ---- the plan file -----------------------------------------------------------------------------
+
+static int keep(void *ctx, struct span text) {
+  struct json_out *to = ctx;
+  if (to->n + text.n + 1 > to->cap) {
+    to->cap = (to->n + text.n + 1) * 2;
+    to->text = realloc(to->text, to->cap);
+  }
+  memcpy(to->text + to->n, text.at, text.n);
+  to->n += text.n;
+  to->text[to->n] = '\0';
+  return 0;
+}
+
+static void write(struct bench *t) {
+  struct err err = {0};
+  t->text.n = 0;
+  assert_int_equal(plan_file_write(&t->p, keep, &t->text, &err), 0);
+}
+
+static struct span literals(const struct bench *t) {
+  return span_of(t->p.literals, t->p.n_literals);
+}
+
+static void a_plan_reads_back(void **state) {
+  struct bench *t = *state;
+  struct plan again;
+  struct err err = {0};
+  external_model(t);
+  plan(t);
+  write(t);
+  if (plan_file_read(&again, span_of(t->text.text, t->text.n), literals(t), &err))
+    fail_msg("%s", err.msg);
+  assert_memory_equal(again.id, t->p.id, DIGEST_BYTES);
+  assert_int_equal(again.n_segments, t->p.n_segments);
+  assert_memory_equal(again.segments, t->p.segments, t->p.n_segments * sizeof *t->p.segments);
+  assert_int_equal(again.n_tensors, t->p.n_tensors);
+  plan_free(&again);
+}
+
+// Every single byte of the text changed in two ways: accepted only if it is another plan, never one
+// that breaks a promise. (Names and digests may change and still be plans.)
+static void changed_bytes_are_refused_or_harmless(void **state) {
+  struct bench *t = *state;
+  uint32_t accepted = 0;
+  external_model(t);
+  plan(t);
+  write(t);
+  for (size_t i = 0; i < t->text.n; i++) {
+    const char was = t->text.text[i];
+    for (int way = 0; way < 2; way++) {
+      struct plan again;
+      struct err err = {0};
+      t->text.text[i] = way ? (char)(was ^ 1) : '9';
+      if (t->text.text[i] == was) continue;
+      if (plan_file_read(&again, span_of(t->text.text, t->text.n), literals(t), &err) == 0) {
+        segments_are_gapless(&again);
+        plan_free(&again);
+        accepted++;
+      } else {
+        assert_int_equal(err.kind, ERR_MODEL);
+      }
+    }
+    t->text.text[i] = was;
+  }
+  assert_true(accepted > 0); // a digit of the source's meta_sha256, at least
+}
+
+static void truncated_plans_are_refused(void **state) {
+  struct bench *t = *state;
+  external_model(t);
+  plan(t);
+  write(t);
+  for (size_t n = 0; n < t->text.n; n++) {
+    struct plan again;
+    struct err err = {0};
+    assert_int_equal(plan_file_read(&again, span_of(t->text.text, n), literals(t), &err), -1);
+    assert_int_equal(err.kind, ERR_MODEL);
+  }
+}
+
+static void other_literals_are_refused(void **state) {
+  struct bench *t = *state;
+  struct plan again;
+  struct err err = {0};
+  external_model(t);
+  plan(t);
+  write(t);
+  t->p.literals[0] ^= 1;
+  assert_int_equal(plan_file_read(&again, span_of(t->text.text, t->text.n), literals(t), &err), -1);
+  assert_non_null(strstr(err.msg, "literals"));
+}
+
+int main(void) {
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+  const struct CMUnitTest tests[] = {
+      CASE(tensors_land_on_the_ladder),
+      CASE(align_and_threshold_can_be_set),
+      CASE(inline_form_has_one_file),
+      CASE(inline_past_two_gib_is_refused),
+      CASE(inline_source_past_two_gib_moves_out),
+      CASE(taken_names_get_a_fresh_one),
+      CASE(a_given_name_that_is_taken_is_refused),
+      CASE(underscore_style_is_kept),
+      CASE(removed_tensors_take_no_room),
+      CASE(new_tensors_are_recipes),
+      CASE(a_plan_reads_back),
+      CASE(changed_bytes_are_refused_or_harmless),
+      CASE(truncated_plans_are_refused),
+      CASE(other_literals_are_refused),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
