@@ -52,7 +52,8 @@ struct model_tensor {
   uint8_t flags;      // enum tensor_flag
   uint16_t n_pieces;  // UINT16_MAX: see model_pieces (never read this field directly)
   uint64_t bytes;     // of its elements in RAW form (0 for strings)
-  struct place src;  // its TensorProto in file 0, field tag and length included
+  struct place src;  // its TensorProto in file 0, field tag and length included; {0, 0} for tensors
+                     // made of a Constant's value_ints and the like
 };
 
 // ---- values, nodes, attributes ---------------------------------------------------------------
@@ -145,7 +146,7 @@ enum info_flag { INFO_DIRTY = 1, INFO_DEAD = 2, INFO_NEW = 4, INFO_TENSOR = 8, I
 
 // One ValueInfoProto. INFO_TENSOR: elem type known; INFO_SHAPED: rank and dims known.
 struct model_info {
-  uint32_t value;
+  uint32_t value;     // NO_ID: about no value of its graph (a stale value_info)
   uint32_t next;      // next info about the same value, or NO_ID
   uint32_t dims;      // first in m->info_dims
   uint16_t rank;

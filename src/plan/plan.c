@@ -306,7 +306,7 @@ struct plan_unit plan_unit_at(const struct plan *p, uint32_t unit) {
     }
     at -= n;
   }
-  assert(!"unit outside the plan");
+  assert(false && "unit outside the plan");
   return (struct plan_unit){0};
 }
 

@@ -6,12 +6,13 @@
 // for a link between a check and an open. Where openat2 does not exist (before Linux 5.6, or behind
 // a filter) every component is opened alone with O_NOFOLLOW, which keeps the same promise.
 //
-// Everything else is asked of the descriptor, not of the name: a regular file, one name only (a hard
-// link can smuggle in a file from outside). O_NONBLOCK keeps a FIFO from hanging us before that.
+// Everything else is asked of the descriptor, not of the name: a regular file, one name only (a
+// hard link can smuggle in a file from outside). O_NONBLOCK keeps a FIFO from hanging us before
+// that.
 //
 // With allow_links, links inside the folder are followed, and the last component may be a link that
-// leads out, as in a cache of `snapshots/<revision>/model.onnx_data -> ../../blobs/<hash>`. Folders are
-// never followed out.
+// leads out, as in a cache of `snapshots/<revision>/model.onnx_data -> ../../blobs/<hash>`. Folders
+// are never followed out; the fallback does not follow links to folders at all.
 #include "beneath.h"
 
 #include <errno.h>

@@ -5,9 +5,9 @@
 //                      + as much again             windows of the source, waiting to be written
 //                      + the evaluator's scratch   stripes and caches: gets what is left
 //
-// Tiles and windows get at most two fifths: four to eight in flight keep a disk busy, while scratch is what
-// saves strided sources from being read twice. When the share is small, tiles shrink before they
-// become few. Jobs chosen by us shrink too; jobs asked for do not, then it is an error.
+// Tiles and windows get at most two fifths: four to eight in flight keep a disk busy, while scratch
+// is what saves strided sources from being read twice. When the share is small, tiles shrink before
+// they become few. Jobs chosen by us shrink too; jobs asked for do not, then it is an error.
 #include "budget.h"
 
 #include "crew.h"
@@ -44,7 +44,7 @@ static void choose_tiles(struct budget *b, uint64_t room) {
   for (size_t tile = TILE_MAX; tile >= TILE_MIN; tile /= 2)
     if (tiles_fit(b, room, tile, TILES_GOOD)) return;
   if (tiles_fit(b, room, TILE_MIN, TILES_MIN)) return;
-  assert(!"the smallest share holds the fewest tiles");
+  assert(false && "the smallest share holds the fewest tiles");
 }
 
 static uint32_t choose_jobs(uint64_t memory, uint32_t useful) {
@@ -60,7 +60,8 @@ int budget_split(struct budget *b, uint64_t memory, uint32_t jobs, uint32_t usef
     return err_set(err, ERR_USAGE, "%u jobs are more than the limit of %d", jobs, CREW_MAX);
   b->jobs = jobs ? jobs : choose_jobs(memory, useful);
   if (memory < budget_minimum(b->jobs)) {
-    err_set(err, ERR_USAGE, "a memory budget of %llu bytes is too small for %u jobs: %llu are needed",
+    err_set(err, ERR_USAGE,
+            "a memory budget of %llu bytes is too small for %u jobs: %llu are needed",
             (unsigned long long)memory, b->jobs, (unsigned long long)budget_minimum(b->jobs));
     return err_hint(err, "raise --memory, or lower --jobs");
   }

@@ -10,8 +10,8 @@ struct budget {
   size_t tile_bytes, window_bytes, eval_bytes; // a worker's
 };
 
-// jobs 0: as many as processors and memory allow, at most `useful`. memory 0: the default. ERR_USAGE with the
-// minimum if it is too small for the jobs asked for.
+// jobs 0: as many as processors and memory allow, at most `useful`. memory 0: the default.
+// ERR_USAGE with the minimum if it is too small for the jobs asked for.
 int budget_split(struct budget *b, uint64_t memory, uint32_t jobs, uint32_t useful,
                  struct err *err);
 uint64_t budget_minimum(uint32_t jobs);

@@ -1,8 +1,8 @@
 // What holds of a well-formed model beyond its framing.
 //
-// Run by load at the border, and again after every pass: everything here looks at live rows only and
-// in list order, so it judges an edited model as well as a loaded one. Every check is one walk over a
-// table; only cycles and extents need more (check_order.c, check_extents.c).
+// Run by load at the border, and again after every pass: everything here looks at live rows only
+// and in list order, so it judges an edited model as well as a loaded one. Every check is one walk
+// over a table; only cycles and extents need more (check_order.c, check_extents.c).
 #include "check_parts.h"
 
 #include <stdarg.h>
@@ -40,7 +40,7 @@ static struct check_place graph_place(const struct check *c, uint32_t graph) {
   return p;
 }
 
-// ---- every value is made once -----------------------------------------------------------------------
+// ---- every value is made once -------------------------------------------------------------------
 
 enum { MADE = 1, LISTED = 2 }; // by a node or initializer; among the inputs
 
@@ -120,7 +120,8 @@ static int see_makers(struct makers *k) {
   if (see_initializers(k)) return -1;
   for (uint32_t graph = 0; graph < m->n_graphs; graph++)
     if (!(m->graphs[graph].flags & GRAPH_DEAD) && see_inputs(k, graph)) return -1;
-  if (k->defaults == 0) return 0;
+  // Before IR version 4 every initializer had to be listed.
+  if (k->defaults == 0 || m->ir_version < 4) return 0;
   return check_report(k->c, FAULT_NOTE, "model",
                       "%llu initializers are graph inputs too (the first: '%s'): callers may "
                       "override them",
@@ -135,7 +136,7 @@ static int check_makers(struct check *c) {
   return rc;
 }
 
-// ---- every input is defined -------------------------------------------------------------------------
+// ---- every input is defined ---------------------------------------------------------------------
 
 static int check_defined(struct check *c) {
   const struct model *m = c->m;
@@ -154,7 +155,7 @@ static int check_defined(struct check *c) {
   return 0;
 }
 
-// ---- every domain is imported -------------------------------------------------------------------------
+// ---- every domain is imported -------------------------------------------------------------------
 
 struct import {
   uint32_t root, domain, node; // the node is an example
@@ -204,9 +205,13 @@ static int report_imports(struct check *c, const struct imports *used) {
   return 0;
 }
 
-// Only warnings come of it. Before IR version 3 there was nothing to import.
+// Before IR version 3 there was nothing to import. A domain that is missing only costs a warning;
+// readers refuse a model that imports nothing at all.
 static int check_imports(struct check *c) {
-  if (!check_collects(c) || c->m->ir_version < 3) return 0;
+  if (c->m->ir_version < 3) return 0;
+  if (c->m->n_model_opsets == 0)
+    return check_report(c, FAULT_ERROR, "model", "it imports no operator set (opset_import)");
+  if (!check_collects(c)) return 0;
   struct imports used = {0};
   collect_imports(c->m, &used);
   const int rc = report_imports(c, &used);
@@ -214,10 +219,45 @@ static int check_imports(struct check *c) {
   return rc;
 }
 
-// ---- the story --------------------------------------------------------------------------------------
+// ---- smaller things -----------------------------------------------------------------------------
+
+enum { NEWEST_IR_VERSION = 14 };
+
+static int check_version(struct check *c) {
+  const int64_t version = c->m->ir_version;
+  if (version <= 0) return check_report(c, FAULT_WARNING, "model", "has no ir_version");
+  if (version <= NEWEST_IR_VERSION) return 0;
+  return check_report(c, FAULT_NOTE, "model", "ir_version %lld is newer than weir knows (%d)",
+                      (long long)version, NEWEST_IR_VERSION);
+}
+
+// Attributes of a node have different names. Quadratic, so that it needs no table; nodes with more
+// than a few dozen attributes do not exist, and are let off.
+static int check_attr_names(struct check *c, uint32_t node) {
+  enum { FEW = 64 };
+  const struct model *m = c->m;
+  const struct model_node *n = &m->nodes[node];
+  for (uint32_t i = 1; i < n->n_attrs && n->n_attrs <= FEW; i++)
+    for (uint32_t k = 0; k < i; k++) {
+      const struct model_attr *a = &m->attrs[n->attrs + i], *b = &m->attrs[n->attrs + k];
+      if (a->name != b->name || (a->flags | b->flags) & ATTR_DEAD) continue;
+      return check_report(c, FAULT_WARNING, check_node_place(c, node).s, "has attribute '%s' twice",
+                          quote(model_name(m, a->name)).s);
+    }
+  return 0;
+}
+
+static int check_attrs(struct check *c) {
+  for (uint32_t id = 0; check_collects(c) && id < c->m->n_nodes; id++)
+    if (!(c->m->nodes[id].flags & NODE_DEAD) && check_attr_names(c, id)) return -1;
+  return 0;
+}
+
+// ---- the story ----------------------------------------------------------------------------------
 
 int load_check_structure(const struct model *m, const struct fault_sink *faults, struct err *err) {
   struct check c = {m, faults, err};
+  if (check_version(&c) || check_attrs(&c)) return -1;
   if (check_makers(&c)) return -1;
   if (check_defined(&c)) return -1;
   if (check_node_order(&c)) return -1;

@@ -1,9 +1,9 @@
-// What ranges of data files do to each other. None of this is an error: runtimes accept all of it. But
-// overlapping ranges are more often a mistake than a trick, and bytes that nothing names are weight
-// that somebody pays for.
+// What ranges of data files do to each other. None of this is an error: runtimes accept all of it.
+// But overlapping ranges are more often a mistake than a trick, and bytes that nothing names are
+// weight that somebody pays for.
 //
-// Ranges are sorted by place; one sweep then sees every overlap with the range that reaches farthest,
-// and every hole.
+// Ranges are sorted by place; one sweep then sees every overlap with the range that reaches
+// farthest, and every hole.
 #include "check_parts.h"
 
 #include <stdlib.h>

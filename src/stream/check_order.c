@@ -6,15 +6,16 @@
 //   g0:  A ──▶ If                       c uses A's output: the edge is A -> If
 //              └ g1: … c …
 //
-// Files are nearly always sorted, and then one pass over the inputs proves that there is no cycle. Only
-// if some edge points backwards are all edges collected and taken apart (Kahn's algorithm): what can
-// be removed was merely out of order, which runtimes accept and we say; what remains waits for itself.
+// Files are nearly always sorted, and then one pass over the inputs proves that there is no cycle.
+// Only if some edge points backwards are all edges collected and taken apart (Kahn's algorithm):
+// what can be removed was merely out of order, which runtimes accept and we say; what remains waits
+// for itself.
 #include "check_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-// ---- cycles -----------------------------------------------------------------------------------------
+// ---- cycles -------------------------------------------------------------------------------------
 
 static void *need(size_t n, size_t size) {
   void *p = calloc(n ? n : 1, size);
@@ -79,7 +80,7 @@ static void add_edge(struct check_edges *edges, uint32_t from, uint32_t to) {
   edges->n++;
 }
 
-// ---- nodes ------------------------------------------------------------------------------------------
+// ---- nodes --------------------------------------------------------------------------------------
 
 struct order {
   struct check *c;
@@ -175,7 +176,7 @@ int check_node_order(struct check *c) {
   return rc;
 }
 
-// ---- functions --------------------------------------------------------------------------------------
+// ---- functions ----------------------------------------------------------------------------------
 
 struct function_key {
   uint32_t domain, name, overload, function;

@@ -28,8 +28,8 @@ struct check_place {
 };
 struct check_place check_node_place(const struct check *c, uint32_t node);
 
-// Edges of a graph of `n` vertices; check_cycle gives the vertices of a cycle in `cycle` (up to 8, *length
-// says how many it has) or false.
+// Edges of a graph of `n` vertices; check_cycle gives the vertices of a cycle in `cycle` (up to 8,
+// *length says how many it has) or false.
 struct check_edges {
   uint32_t (*at)[2]; // from, to
   size_t n, cap;

@@ -1,7 +1,7 @@
-// Threads, the little that is needed of them. Stacks are small and of fixed size: they count towards
-// limits on data (ulimit -d, prlimit --data), where the default of 8 MiB each would be most of the budget.
-// All signals stay with the calling thread's owner, except SIGBUS and its kind, which belong to the
-// thread that caused them.
+// Threads, the little that is needed of them. Stacks are small and of fixed size: they count
+// towards limits on data (ulimit -d, prlimit --data), where the default of 8 MiB each would be most
+// of the budget. All signals stay with the calling thread's owner, except SIGBUS and its kind,
+// which belong to the thread that caused them.
 #include "crew.h"
 
 #include <assert.h>

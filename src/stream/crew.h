@@ -8,9 +8,9 @@
 
 enum { CREW_MAX = 256 };
 
-// Calls work(ctx, i) for i in 0..n-1, each in a thread of its own (0 in the calling one), and waits until all
-// have returned. Threads that the system does not give are left out: the work must be shared
-// through ctx, not divided by i. Returns how many worked.
+// Calls work(ctx, i) for i in 0..n-1, each in a thread of its own (0 in the calling one), and waits
+// until all have returned. Threads that the system does not give are left out: the work must be
+// shared through ctx, not divided by i. Returns how many worked.
 uint32_t crew_run(uint32_t n, void (*work)(void *ctx, uint32_t i), void *ctx);
 
 // Processors that this process may use.

@@ -1,18 +1,22 @@
-// The order that survives a power cut: writes → fdatasync → record. The middle step waits for a disk, so the
-// workers do not take it: they hand a written unit over and go on with the next. One thread takes
-// all units that wait, syncs each output they touch once, looks whether the sources are still what they
-// were, and only then appends the records.
+// The order that survives a power cut: writes → fdatasync → record. The middle step waits for a
+// disk, so the workers do not take it: they hand a written unit over and go on with the next. One
+// thread takes all units that wait, syncs each output they touch once, looks whether the sources
+// are still what they were, and only then appends the records.
 //
 //   worker ──give──▶ [ unit unit unit ] ──take all──▶ fdatasync ─▶ sources unchanged? ─▶ records
 //                     at most `capacity`
 //
-// While a group is synced the next one gathers, so a slow disk makes larger groups, not a longer queue; and a
-// full queue holds the workers back, which bounds both the dirty pages and the work that a stop loses.
-// A failed sync is final: the kernel may have dropped the pages and will not say so again. The units of
-// that group stay unrecorded, and a resumed run writes them anew.
+// While a group is synced the next one gathers, so a slow disk makes larger groups, not a longer
+// queue; and a full queue holds the workers back, which bounds both the dirty pages and the work
+// that a stop loses. A failed sync is final: the kernel may have dropped the pages and will not say
+// so again. The units of that group stay unrecorded, and a resumed run writes them anew.
+//
+// Records are synced themselves only every few seconds: a kill cannot take them, and a power cut
+// takes no more than that much work.
 //
 // The sync goes through the file itself and not through the workers' queues: it must cover what
-// every worker wrote. Without a thread (the system gives none, or nothing is on disk) the giver does it all.
+// every worker wrote. Without a thread (the system gives none, or nothing is on disk) the giver
+// does it all.
 #include "durable.h"
 
 #include "crew.h"
@@ -22,7 +26,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-enum { STACK_BYTES = 256 << 10 };
+enum { STACK_BYTES = 256 << 10, RECORDS_SYNC_MS = 5000 };
 
 struct given {
   uint32_t unit;
@@ -36,6 +40,7 @@ struct durable {
   struct arena arena;
   pthread_t thread;
   bool threaded;
+  uint64_t records_synced_ms;
 
   pthread_mutex_t mu; // guards the rest
   pthread_cond_t changed;
@@ -52,8 +57,7 @@ static bool touches(const struct durable *d, const struct given *group, uint32_t
   return false;
 }
 
-static int sync_outputs(struct durable *d, const struct given *group, uint32_t n,
-                        struct err *err) {
+static int sync_outputs(struct durable *d, const struct given *group, uint32_t n, struct err *err) {
   if (d->st->folder < 0) return 0;
   for (uint32_t i = 0; i < d->p->n_outputs; i++) {
     if (!touches(d, group, n, i)) continue;
@@ -73,7 +77,10 @@ static int commit(struct durable *d, const struct given *group, uint32_t n, stru
   if (sync_outputs(d, group, n, err) || sources_unchanged(d->sources, err)) return -1;
   for (uint32_t i = 0; i < n; i++)
     if (staging_record(d->st, 0, group[i].unit, group[i].digest, err)) return -1;
-  return 0;
+  const uint64_t now = crew_clock_ms();
+  if (now - d->records_synced_ms < RECORDS_SYNC_MS) return 0;
+  d->records_synced_ms = now;
+  return staging_sync_records(d->st, 0, err);
 }
 
 static void note_failure(struct durable *d, const struct err *err) {
@@ -118,14 +125,15 @@ static bool start_thread(struct durable *d) {
   return started;
 }
 
-void durable_open(struct durable **out, const struct plan *p, struct sources *s,
-                  struct staging *st, uint32_t capacity) {
+void durable_open(struct durable **out, const struct plan *p, struct sources *s, struct staging *st,
+                  uint32_t capacity) {
   struct arena arena = {0};
   struct durable *d = arena_zalloc(&arena, sizeof *d);
   d->p = p;
   d->sources = s;
   d->st = st;
   d->capacity = capacity;
+  d->records_synced_ms = crew_clock_ms();
   d->waiting = arena_alloc(&arena, capacity * sizeof *d->waiting);
   d->group = arena_alloc(&arena, capacity * sizeof *d->group);
   pthread_mutex_init(&d->mu, NULL);

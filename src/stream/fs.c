@@ -1,9 +1,9 @@
-// The file system as staging, seal and records see it: one table of calls, and the few compound steps
-// that they share (write all, replace a small file durably, read one whole, list a folder).
+// The file system as staging, seal and records see it: one table of calls, and the few compound
+// steps that they share (write all, replace a small file durably, read one whole, list a folder).
 //
 // The table holds the calls that change something, or whose failure must be answered: those are the
-// places between which a crash can happen. Reading, fstat and listing go to the system directly. The
-// default table is the real calls; nothing in the program ever sets another one.
+// places between which a crash can happen. Reading, fstat and listing go to the system directly.
+// The default table is the real calls; nothing in the program ever sets another one.
 //
 // A small file that must be whole or absent (header, seal.json, plan) is written beside its name,
 // synced, and renamed:
@@ -63,7 +63,8 @@ int fs_write_all(int fd, const void *bytes, size_t n, const char *what, struct e
 
 static int write_synced(int fd, struct span bytes, const char *name, struct err *err) {
   if (fs_write_all(fd, bytes.at, bytes.n, name, err)) return -1;
-  if (fs_ops->fsync(fd)) return err_errno(err, errno, ERR_IO, "cannot sync '%s'", quote_str(name).s);
+  if (fs_ops->fsync(fd))
+    return err_errno(err, errno, ERR_IO, "cannot sync '%s'", quote_str(name).s);
   return 0;
 }
 
@@ -84,7 +85,8 @@ int fs_put_file(int dir, const char *name, struct span bytes, struct err *err) {
 static int read_open_file(int fd, const char *name, size_t limit, struct span *out,
                           struct err *err) {
   struct stat at;
-  if (fstat(fd, &at)) return err_errno(err, errno, ERR_IO, "cannot look at '%s'", quote_str(name).s);
+  if (fstat(fd, &at))
+    return err_errno(err, errno, ERR_IO, "cannot look at '%s'", quote_str(name).s);
   if (!S_ISREG(at.st_mode))
     return err_set(err, ERR_INPUT, "'%s' is not a regular file", quote_str(name).s);
   if ((uint64_t)at.st_size > limit)
@@ -92,7 +94,8 @@ static int read_open_file(int fd, const char *name, size_t limit, struct span *o
                    (long long)at.st_size, limit);
   const size_t n = (size_t)at.st_size;
   uint8_t *bytes = malloc(n + 1);
-  if (!bytes) return err_set(err, ERR_IO, "no memory for the %zu bytes of '%s'", n, quote_str(name).s);
+  if (!bytes)
+    return err_set(err, ERR_IO, "no memory for the %zu bytes of '%s'", n, quote_str(name).s);
   size_t have = 0;
   while (have < n) {
     const ssize_t got = pread(fd, bytes + have, n - have, (off_t)have);

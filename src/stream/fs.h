@@ -1,5 +1,5 @@
-// Every change that staging, seal and records make to a file system goes through this one table, so that
-// a test can count the calls, fail the nth one, or kill the process before it.
+// Every change that staging, seal and records make to a file system goes through this one table, so
+// that a test can count the calls, fail the nth one, or kill the process before it.
 #ifndef WEIR_FS_H
 #define WEIR_FS_H
 
@@ -30,11 +30,11 @@ extern const struct fs_ops fs_real_ops;
 
 // Writes all n bytes. `what` names the file in messages.
 int fs_write_all(int fd, const void *bytes, size_t n, const char *what, struct err *err);
-// Makes `name` in `dir` hold exactly these bytes, durably: written beside as `<name>.tmp`, synced and
-// renamed over. The folder itself is not synced.
+// Makes `name` in `dir` hold exactly these bytes, durably: written beside as `<name>.tmp`, synced
+// and renamed over. The folder itself is not synced.
 int fs_put_file(int dir, const char *name, struct span bytes, struct err *err);
-// The whole of a regular file of at most `limit` bytes. *out.at belongs to the caller (fs_free). Missing
-// is -1 with an empty err; anything else fills it.
+// The whole of a regular file of at most `limit` bytes. *out.at belongs to the caller (fs_free).
+// Missing is -1 with an empty err; anything else fills it.
 int fs_read_file(int dir, const char *name, size_t limit, struct span *out, struct err *err);
 void fs_free(struct span bytes);
 // fsync of a folder; file systems that cannot sync one (EINVAL) are taken at their word.

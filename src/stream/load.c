@@ -5,8 +5,8 @@
 //    hollow       hollow       hollow        hollow         hollow          kept fields only
 //
 // A message that begins pushes a frame, one that ends pops it; nothing recurses, so a file decides
-// nothing about our stack. onnx_fields.def says what happens to each field: kept ones are appended to
-// the frame's hollow, payloads are recorded as places and stepped over, others are remembered as
+// nothing about our stack. onnx_fields.def says what happens to each field: kept ones are appended
+// to the frame's hollow, payloads are recorded as places and stepped over, others are remembered as
 // places only. When a *unit* (a node, a tensor, …) ends, its hollow is decoded by protobuf-c and
 // becomes a row of the model (load_graph.c, load_tensor.c). When any other kept submessage ends (a
 // type, a shape, an external_data entry), its hollow is appended to that of the message around it,
@@ -21,7 +21,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-// ---- faults ---------------------------------------------------------------------------------------
+// ---- faults -------------------------------------------------------------------------------------
 
 int load_fault(struct loader *l, enum fault_level level, const char *place, const char *fmt, ...) {
   char text[768];
@@ -38,7 +38,9 @@ int load_fault(struct loader *l, enum fault_level level, const char *place, cons
 int load_fault_from(struct loader *l, const char *place, const struct err *cause) {
   const struct fault_sink *sink = l->options.faults;
   if (sink) {
-    sink->report(sink->ctx, FAULT_ERROR, place, cause->msg);
+    char text[sizeof cause->msg + sizeof cause->hint + 8];
+    snprintf(text, sizeof text, cause->hint[0] ? "%s (%s)" : "%s", cause->msg, cause->hint);
+    sink->report(sink->ctx, FAULT_ERROR, place, text);
     return 0;
   }
   err_fill(l->err, cause->kind, "'%s': %s: %s", quote_str(l->w.name).s, place, cause->msg);
@@ -70,7 +72,7 @@ struct place_text place_text(const char *what, struct span name, uint64_t start)
   return p;
 }
 
-// ---- items and rests --------------------------------------------------------------------------------
+// ---- items and rests ----------------------------------------------------------------------------
 
 void frame_add_item(struct frame *f, enum item_kind kind, uint32_t first) {
   struct model_item *last = f->items.n ? &f->items.at[f->items.n - 1] : NULL;
@@ -135,7 +137,7 @@ static int remember_rest(struct loader *l, struct frame *f, struct place at) {
   }
 }
 
-// ---- the hollow -------------------------------------------------------------------------------------
+// ---- the hollow ---------------------------------------------------------------------------------
 
 // More than any sane unit needs, less than a decoder can make trouble of: one byte on the wire can
 // become 40 in memory.
@@ -211,7 +213,7 @@ static int keep_text(struct loader *l, struct frame *f, const struct schema_fiel
   return 0;
 }
 
-// ---- frames -----------------------------------------------------------------------------------------
+// ---- frames -------------------------------------------------------------------------------------
 
 static void clear_frame(struct frame *f) {
   f->field = NULL;
@@ -311,7 +313,7 @@ int frame_count_ahead(struct loader *l, const struct frame *f, const struct wire
   return 0;
 }
 
-// ---- fields -----------------------------------------------------------------------------------------
+// ---- fields -------------------------------------------------------------------------------------
 
 static bool type_fits(enum field_form form, enum wire_type type) {
   switch (form) {
@@ -338,6 +340,9 @@ static int keep_field(struct loader *l, struct frame *f, const struct schema_fie
                       const struct wire_field *wf) {
   const struct place at = {wf->start, wf->body + wf->len - wf->start};
   if (field->form == FORM_TEXT ? keep_text(l, f, field, wf) : frame_keep(l, f, wf)) return -1;
+  // Rows cannot tell an empty name from none, but a tensor that is re-encoded keeps it.
+  if (f->message == MESSAGE_TENSOR && field->form == FORM_TEXT && wf->len == 0)
+    return remember_rest(l, f, at);
   if (f->message == MESSAGE_MODEL) frame_add_other(l, f, ITEM_IR_VERSION, at);
   if (f->message == MESSAGE_GRAPH) frame_add_other(l, f, ITEM_NAME, at);
   if (f->message == MESSAGE_FUNCTION) {
@@ -388,7 +393,7 @@ static int scan(struct loader *l) {
   }
 }
 
-// ---- the story --------------------------------------------------------------------------------------
+// ---- the story ----------------------------------------------------------------------------------
 
 static void open_loader(struct loader *l) {
   struct load_limits *limits = &l->options.limits;
@@ -399,6 +404,7 @@ static void open_loader(struct loader *l) {
   l->frames = table_grow(NULL, &l->frames_cap, l->n_frames, sizeof *l->frames);
   memset(l->frames, 0, l->frames_cap * sizeof *l->frames);
   wire_open(&l->w, l->s);
+  l->last_op = l->last_output = l->tensor_name = l->m->empty;
 }
 
 static void close_loader(struct loader *l) {
@@ -410,7 +416,8 @@ static void close_loader(struct loader *l) {
   LIST_FREE(&l->bytes);
 }
 
-// A file that is something else fails somewhere, with a message about a byte. Say what it is instead.
+// A file that is something else fails somewhere, with a message about a byte. Say what it is
+// instead.
 static int explain_failure(struct loader *l, const struct err *cause) {
   const char *what = cause->kind == ERR_MODEL ? load_sniff(l) : NULL;
   if (!what) {

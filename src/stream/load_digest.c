@@ -5,20 +5,21 @@
 //
 // Payloads that load did not materialize count as their length, 8 bytes little-endian (neighbouring
 // ranges as one); everything else counts as it stands in the file. What load did materialize from
-// elsewhere, or from varints, is added in load order: it decided what passes do, so it belongs to the
-// identity of their input. A second pass over the metadata costs less than bookkeeping in the first:
-// the pages are warm, and the hash is fed whole megabytes.
+// elsewhere, or from varints, is added in load order: it decided what passes do, so it belongs to
+// the identity of their input. A second pass over the metadata costs less than bookkeeping in the
+// first: the pages are warm, and the hash is fed whole megabytes.
 #include "digest.h"
 #include "loader.h"
 
 #include <stdlib.h>
 
+// The reader steps over what lies between, and reads on through gaps smaller than its window.
 static int add_range(struct loader *l, struct digest *d, uint64_t from, uint64_t to) {
-  while (from < to) {
-    const size_t n = (size_t)min_u64(to - from, WIRE_WINDOW);
-    if (sources_read(l->s, 0, from, l->w.buf, n, l->err)) return -1;
-    digest_add(d, l->w.buf, n);
-    from += n;
+  wire_seek(&l->w, from);
+  while (wire_offset(&l->w) < to) {
+    struct span bytes;
+    if (wire_window(&l->w, to - wire_offset(&l->w), &bytes, l->err)) return -1;
+    digest_add(d, bytes.at, bytes.n);
   }
   return 0;
 }
@@ -55,8 +56,6 @@ int load_digest(struct loader *l) {
   if (l->elided.n) qsort(l->elided.at, l->elided.n, sizeof *l->elided.at, compare_places);
   struct digest *d = digest_new();
   digest_start(d);
-  // The window is ours from here on: the pass is over.
-  l->w.have = l->w.pos = 0;
   const int rc = add_file(l, d);
   if (rc == 0) {
     add_values(l->m, d);

@@ -1,10 +1,11 @@
 // external_data: four keys that say where a tensor's bytes lie in another file.
 //
-// Known keys are location, offset, length and checksum (kept by others, verified by nobody); the last
-// of a key given twice wins; unknown ones are ignored with a warning. Numbers are decimal digits and
-// nothing else: leading zeros pass, because every reader takes them; signs, spaces, hexadecimal and
-// underscores do not, because readers disagree about them. What a range claims is checked against
-// the size of the opened file, and a length against the shape, before anyone else sees either.
+// Known keys are location, offset, length and checksum (kept by others, verified by nobody); the
+// last of a key given twice wins; unknown ones are ignored with a warning. Numbers are decimal
+// digits and nothing else: leading zeros pass, because every reader takes them; signs, spaces,
+// hexadecimal and underscores do not, because readers disagree about them. What a range claims is
+// checked against the size of the opened file, and a length against the shape, before anyone else
+// sees either.
 #include "loader.h"
 
 struct raw_external {

@@ -3,11 +3,11 @@
 // While the file goes by, an input of a node is a name, because what makes it may come later (an
 // initializer, a function's input) or lie in a graph around. Now every graph is complete: a name is
 // looked up in the node's graph and outwards through the enclosing ones; a function body ends at
-// itself; a training graph may also see the main graph. What is found nowhere becomes a value of kind
-// UNDEFINED, which check.c reports.
+// itself; a training graph may also see the main graph. What is found nowhere becomes a value of
+// kind UNDEFINED, which check.c reports.
 //
-// Nodes are walked backwards, because a use goes to the front of its value's list: so the lists end up
-// in file order.
+// Nodes are walked backwards, because a use goes to the front of its value's list: so the lists end
+// up in file order.
 #include "loader.h"
 
 #include <stdlib.h>
@@ -63,10 +63,10 @@ static int resolve_outputs(struct loader *l) {
   return 0;
 }
 
-// ---- value infos ------------------------------------------------------------------------------------
+// ---- value infos --------------------------------------------------------------------------------
 
-// Until now row->value was a name. A value_info about a name of an enclosing graph, or about nothing,
-// is about no value of this graph; an output may be an outer value.
+// Until now row->value was a name. A value_info about a name of an enclosing graph, or about
+// nothing, is about no value of this graph; an output may be an outer value.
 static void link_info(struct loader *l, uint32_t graph, uint32_t id) {
   struct model *m = l->m;
   struct model_info *row = &m->infos[id];
@@ -93,7 +93,7 @@ static void link_infos(struct loader *l) {
   }
 }
 
-// ---- tables -----------------------------------------------------------------------------------------
+// ---- tables -------------------------------------------------------------------------------------
 
 static void join_opsets(struct loader *l) {
   struct model *m = l->m;

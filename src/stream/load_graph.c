@@ -1,21 +1,21 @@
-// Graphs, functions, value infos, and the model around them; and who is told when a message begins or
-// ends.
+// Graphs, functions, value infos, and the model around them; and who is told when a message begins
+// or ends.
 //
-// A function body is a graph of kind GRAPH_FUNCTION whose inputs and outputs are bare names. Training
-// graphs stand alone. Every graph keeps the order of its parts as items: runs of rows, and places of
-// what rows do not hold.
+// A function body is a graph of kind GRAPH_FUNCTION whose inputs and outputs are bare names.
+// Training graphs stand alone. Every graph keeps the order of its parts as items: runs of rows, and
+// places of what rows do not hold.
 #include "loader.h"
 
 #include <assert.h>
 
-// ---- values by name ---------------------------------------------------------------------------------
+// ---- values by name -----------------------------------------------------------------------------
 
 uint32_t load_value(struct loader *l, uint32_t graph, uint32_t name) {
   const uint32_t value = model_value_in(l->m, graph, name);
   return value == NO_ID ? model_add_value(l->m, graph, name) : value;
 }
 
-// ---- beginnings -------------------------------------------------------------------------------------
+// ---- beginnings ---------------------------------------------------------------------------------
 
 static void init_graph(struct loader *l, struct frame *f, uint32_t id, enum graph_kind kind,
                        uint32_t parent) {
@@ -32,7 +32,8 @@ static void init_graph(struct loader *l, struct frame *f, uint32_t id, enum grap
 }
 
 static int twice(struct loader *l, const struct frame *f) {
-  return load_fatal(l, f->start, "%s.%s is given twice",
+  return load_fatal(l, f->start,
+                    "%s.%s is given twice (protobuf would merge the two; weir does not)",
                     onnx_schema_message(frame_above(l)->message), f->field->name);
 }
 
@@ -109,7 +110,7 @@ int load_begin(struct loader *l, const struct wire_field *wf) {
   }
 }
 
-// ---- value infos ------------------------------------------------------------------------------------
+// ---- value infos --------------------------------------------------------------------------------
 
 static int take_dims(struct loader *l, const struct decoded_info *d, struct model_info *row) {
   struct model *m = l->m;
@@ -183,7 +184,7 @@ static int end_info(struct loader *l, struct frame *f) {
   return 0;
 }
 
-// ---- graphs and functions ---------------------------------------------------------------------------
+// ---- graphs and functions -----------------------------------------------------------------------
 
 static int flush_items(struct loader *l, const struct frame *f, uint32_t *first, uint32_t *n) {
   struct model *m = l->m;
@@ -247,7 +248,7 @@ static int end_function(struct loader *l, struct frame *f) {
   return load_flush_attrs(l, f, NO_ID);
 }
 
-// ---- the model's own parts --------------------------------------------------------------------------
+// ---- the model's own parts ----------------------------------------------------------------------
 
 static int end_opset(struct loader *l, struct frame *f) {
   struct model *m = l->m;
@@ -259,10 +260,12 @@ static int end_opset(struct loader *l, struct frame *f) {
   if (span_is(d.domain, "ai.onnx")) d.domain.n = 0;
   const struct model_opset row = {model_intern(m, d.domain), d.version};
   const bool of_model = around->message == MESSAGE_MODEL;
-  if (of_model)
-    m->opsets[MODEL_ADD(m, opsets, 1)] = row;
-  else
+  if (of_model) {
+    const uint32_t id = MODEL_ADD(m, opsets, 1);
+    m->opsets[id] = row;
+  } else {
     *LIST_ADD(&l->function_opsets) = row;
+  }
   frame_add_other(l, around, of_model ? ITEM_OPSETS : ITEM_OTHER, frame_place(f));
   return 0;
 }
@@ -274,7 +277,8 @@ static int end_metadata(struct loader *l, struct frame *f) {
     return load_fatal(l, f->start, "the StringStringEntryProto does not decode");
   if (load_room(l, m->n_metadata, 1, "metadata entries")) return -1;
   const struct model_metadata row = {model_intern(m, d.key), model_intern(m, d.value)};
-  m->metadata[MODEL_ADD(m, metadata, 1)] = row;
+  const uint32_t id = MODEL_ADD(m, metadata, 1);
+  m->metadata[id] = row;
   frame_add_other(l, frame_above(l), ITEM_METADATA, frame_place(f));
   return 0;
 }

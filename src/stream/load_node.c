@@ -1,9 +1,9 @@
 // Node and attribute rows.
 //
 // A node gets its id when it begins (file order), its attributes theirs when it ends: a node's
-// attributes are one run of rows, but a subgraph inside one of them has nodes with attributes of its
-// own. Until then they wait in the node's frame, and what hangs on them (tensors, graphs, sparse
-// tensors) is told its owner afterwards.
+// attributes are one run of rows, but a subgraph inside one of them has nodes with attributes of
+// its own. Until then they wait in the node's frame, and what hangs on them (tensors, graphs,
+// sparse tensors) is told its owner afterwards.
 //
 //   If ─┬─ then_branch ─ GraphProto ─ Constant ─ value      attrs: value (of Constant),
 //       └─ else_branch ─ GraphProto ─ Identity                     then_branch, else_branch (of If)
@@ -13,7 +13,7 @@
 
 #include <assert.h>
 
-// ---- attributes: what they hold ---------------------------------------------------------------------
+// ---- attributes: what they hold -----------------------------------------------------------------
 
 // Rows hanging on one attribute are a run. Reserves the run for `graphs`, whose members may have
 // graphs inside, and refuses what cannot be one.
@@ -108,7 +108,7 @@ static int check_attr(struct loader *l, const struct frame *f, const struct deco
   return 0;
 }
 
-// ---- attributes: rows -------------------------------------------------------------------------------
+// ---- attributes: rows ---------------------------------------------------------------------------
 
 static void take_list(struct loader *l, const struct frame *f, const struct decoded_attr *a,
                       struct model_attr *row) {
@@ -224,7 +224,7 @@ int load_flush_attrs(struct loader *l, struct frame *f, uint32_t node) {
   return 0;
 }
 
-// ---- nodes ------------------------------------------------------------------------------------------
+// ---- nodes --------------------------------------------------------------------------------------
 
 int load_begin_node(struct loader *l, struct frame *f) {
   struct model *m = l->m;
@@ -251,7 +251,8 @@ static void take_outputs(struct loader *l, uint32_t node, uint32_t first, const 
     const uint32_t ref = first + (uint32_t)i;
     m->refs[ref] = (struct model_ref){NO_ID, node, NO_ID, NO_ID};
     if (names[i].n == 0) continue;
-    const uint32_t value = load_value(l, m->nodes[node].graph, model_intern(m, names[i]));
+    l->last_output = model_intern(m, names[i]);
+    const uint32_t value = load_value(l, m->nodes[node].graph, l->last_output);
     struct model_value *v = &m->values[value];
     m->refs[ref].value = value;
     if (v->kind != VALUE_UNDEFINED) continue; // made twice: check.c reports it
@@ -266,7 +267,7 @@ static int take_refs(struct loader *l, uint32_t node, const struct decoded_node 
   if (load_room(l, m->n_values, d->n_out, "values")) return -1;
   const uint32_t first = MODEL_ADD(m, refs, d->n_in + d->n_out);
   for (size_t i = 0; i < d->n_in; i++) {
-    const uint32_t name = d->in[i].n ? model_intern(m, d->in[i]) : NO_ID;
+    const uint32_t name = d->in[i].n ? load_name_like(l, d->in[i], l->last_output) : NO_ID;
     m->refs[first + i] = (struct model_ref){name, node, NO_ID, NO_ID};
   }
   m->nodes[node].refs = first;
@@ -286,7 +287,7 @@ int load_end_node(struct loader *l, struct frame *f) {
   if (take_refs(l, f->row, &d)) return -1;
   struct model_node *n = &m->nodes[f->row];
   n->name = load_name(l, d.name);
-  n->op_type = load_name(l, d.op_type);
+  n->op_type = l->last_op = load_name_like(l, d.op_type, l->last_op);
   n->domain = load_name(l, d.domain);
   n->overload = load_name(l, d.overload);
   n->attrs = m->n_attrs;

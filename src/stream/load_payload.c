@@ -1,18 +1,19 @@
 // Payload fields: where elements lie, without holding them.
 //
-// A payload comes in pieces. A packed field is one piece (its content); several packed fields of one
-// tensor are several pieces, in order. Unpacked entries carry a tag each; neighbours become one run:
+// A payload comes in pieces. A packed field is one piece (its content); several packed fields of
+// one tensor are several pieces, in order. Unpacked entries carry a tag each; neighbours become one
+// run:
 //
 //   packed     [tag][length][e e e e e e e e]              piece: e…e, tag_bytes 0
 //   unpacked   [tag][e][tag][e][tag][e]                    piece: all of it, tag_bytes 1
 //   strings    [tag][length][bytes][tag][length][bytes]    piece: all of it, tag_bytes 1
 //
 // Fixed-size entries are found by arithmetic. Varints have to be walked: once here, to count and to
-// check them, leaving a checkpoint every 65536 entries, so that whoever wants a range later walks one
-// interval at most.
+// check them, leaving a checkpoint every 65536 entries, so that whoever wants a range later walks
+// one interval at most.
 //
-// Lists of attributes (floats, ints, strings, s) go through the same door: up to 64 KiB they are held
-// in the hollow and decoded as well, beyond that they stay where they are.
+// Lists of attributes (floats, ints, strings, s) go through the same door: up to 64 KiB they are
+// held in the hollow and decoded as well, beyond that they stay where they are.
 #include "loader.h"
 
 #include <assert.h>
@@ -43,7 +44,7 @@ static struct piece *add_piece(struct payload *p, uint64_t off, uint64_t len, ui
   return piece;
 }
 
-// ---- unpacked entries -------------------------------------------------------------------------------
+// ---- unpacked entries ---------------------------------------------------------------------------
 
 // One (tag, value) pair: joins the run before it if nothing lies between.
 static void add_entry(struct payload *p, const struct wire_field *wf, bool varint) {
@@ -60,7 +61,7 @@ static void add_entry(struct payload *p, const struct wire_field *wf, bool varin
   p->entries++;
 }
 
-// ---- packed varints ---------------------------------------------------------------------------------
+// ---- packed varints -----------------------------------------------------------------------------
 
 struct varint_walk {
   uint64_t count;  // varints that have ended
@@ -106,7 +107,7 @@ static int add_varints(struct loader *l, struct payload *p, const struct wire_fi
   return 0;
 }
 
-// ---- packed fixed-size entries and bytes ------------------------------------------------------------
+// ---- packed fixed-size entries and bytes --------------------------------------------------------
 
 static int add_fixed(struct loader *l, struct payload *p, const struct wire_field *wf,
                      uint32_t size) {
@@ -128,7 +129,7 @@ static void set_raw(struct payload *p, const struct wire_field *wf) {
   p->entries = wf->len;
 }
 
-// ---- the door ---------------------------------------------------------------------------------------
+// ---- the door -----------------------------------------------------------------------------------
 
 static bool is_raw(const struct schema_field *field) {
   return field->form == FORM_BYTES && field->number == 9 && field->name[0] == 'r';
@@ -237,7 +238,7 @@ void payload_elide(struct loader *l, struct place at) {
     *LIST_ADD(&l->elided) = at;
 }
 
-// ---- small tensors as bytes -------------------------------------------------------------------------
+// ---- small tensors as bytes ---------------------------------------------------------------------
 
 uint8_t *payload_small_room(struct loader *l, uint64_t n, uint32_t *small) {
   struct model *m = l->m;
@@ -253,8 +254,8 @@ uint8_t *payload_small_room(struct loader *l, uint64_t n, uint32_t *small) {
   return m->small_bytes + at;
 }
 
-// Puts the low bits of one entry at its place. Types under 8 bits: an entry of a 4- or 2-bit type is a
-// whole byte of elements, one of a 6-bit type is one element of a bit stream.
+// Puts the low bits of one entry at its place. Types under 8 bits: an entry of a 4- or 2-bit type
+// is a whole byte of elements, one of a 6-bit type is one element of a bit stream.
 static void put_entry(uint8_t *to, uint64_t index, enum dtype dtype, uint64_t value) {
   const uint32_t bits = dtype_bits(dtype);
   if (bits == 6) {

@@ -4,8 +4,8 @@
 //
 // Exactly one payload kind may be there, and it must be the one that the type is stored in
 // (dtype.def's typed field) or raw_data. Typed fields count entries, not bytes: one per element;
-// complex numbers take two; a 4- or 2-bit type packs 2 or 4 elements into an int32_data entry of one
-// byte; a 6-bit type takes an entry an element.
+// complex numbers take two; a 4- or 2-bit type packs 2 or 4 elements into an int32_data entry of
+// one byte; a 6-bit type takes an entry an element.
 //
 // Small tensors are materialized at once, wherever they lie. An inline one then needs no pieces; an
 // external one keeps them, because its bytes may also be copied.
@@ -22,7 +22,7 @@ struct tensor_unit {
   uint64_t elements;
 };
 
-// ---- dims and type ----------------------------------------------------------------------------------
+// ---- dims and type ------------------------------------------------------------------------------
 
 static int check_dims(struct loader *l, const struct decoded_tensor *t, struct tensor_unit *u,
                       bool *good) {
@@ -53,7 +53,7 @@ static int check_dtype(struct loader *l, const struct decoded_tensor *t, struct 
   return 0;
 }
 
-// ---- where the elements are -------------------------------------------------------------------------
+// ---- where the elements are ---------------------------------------------------------------------
 
 // Entries that the payload must have.
 static uint64_t entries_wanted(const struct tensor_unit *u, enum encoding encoding) {
@@ -123,7 +123,7 @@ static int check_source(struct loader *l, const struct decoded_tensor *t, const 
   return check_kind(l, u, good);
 }
 
-// ---- the row ----------------------------------------------------------------------------------------
+// ---- the row ------------------------------------------------------------------------------------
 
 static bool is_small(const struct model_tensor *t) {
   if (t->dtype == DTYPE_STRING) return false;
@@ -210,17 +210,13 @@ static enum tensor_home home_of(const struct loader *l, uint8_t *flags) {
                                                           : HOME_ATTRIBUTE;
 }
 
-// Initializers often come in the order in which nodes named them, so the name after the last one, or
-// as far after it as that was after the one before, is a good guess. A guess that holds saves a look
-// into a table much larger than the cache.
+// Initializers often come in the order in which nodes named them, so the name after the last one,
+// or as far after it as that was after the one before, is a good guess. A guess that holds saves a
+// look into a table much larger than the cache.
 static uint32_t guess_name(struct loader *l, struct span name) {
   const struct model *m = l->m;
   const uint32_t guess = l->tensor_name + l->tensor_stride;
-  if (name.n && guess < m->n_name_at && span_eq(model_name(m, guess), name)) {
-    l->tensor_name = guess;
-    return guess;
-  }
-  const uint32_t id = load_name(l, name);
+  const uint32_t id = load_name_like(l, name, guess < m->n_name_at ? guess : m->empty);
   if (id == m->empty) return id;
   l->tensor_stride = id - l->tensor_name;
   l->tensor_name = id;
@@ -269,7 +265,7 @@ int load_end_tensor(struct loader *l, struct frame *f) {
   return 0;
 }
 
-// ---- Constant nodes -----------------------------------------------------------------------------------
+// ---- Constant nodes -----------------------------------------------------------------------------
 
 static enum dtype list_dtype(enum attr_type type) {
   if (type == ATTR_FLOAT || type == ATTR_FLOATS) return DTYPE_FLOAT;

@@ -89,16 +89,17 @@ struct loader {
   size_t frames_cap;
   uint32_t depth, n_frames;    // frames[depth] is the innermost
   uint32_t tensor_name, tensor_stride; // to guess the next initializer's name: see guess_name
+  uint32_t last_op, last_output;       // names of the last node: see load_name_like
   LIST(struct model_opset) function_opsets;
   LIST(struct place) elided;   // payloads of the .onnx that were not materialized
   uint64_t elided_bytes;
   LIST(uint8_t) bytes;         // a payload on its way to small_bytes
 };
 
-// ---- faults ---------------------------------------------------------------------------------------
+// ---- faults -------------------------------------------------------------------------------------
 
-// Reports a fault at `place`. 0 if the load goes on (not an error, or a sink collects), else -1 with
-// l->err filled: "'file': place: message".
+// Reports a fault at `place`. 0 if the load goes on (not an error, or a sink collects), else -1
+// with l->err filled: "'file': place: message".
 int load_fault(struct loader *l, enum fault_level level, const char *place, const char *fmt, ...)
     ERR_PRINTF(4, 5);
 // The same for an error that another module found (its kind and hint are kept).
@@ -108,7 +109,7 @@ int load_fatal(struct loader *l, uint64_t at, const char *fmt, ...) ERR_PRINTF(3
 // -1 if `n` more rows of a table of `now` would pass the limit.
 int load_room(struct loader *l, uint64_t now, uint64_t n, const char *what);
 
-// ---- frames (load.c) -------------------------------------------------------------------------------
+// ---- frames (load.c) ----------------------------------------------------------------------------
 
 static inline struct frame *frame_top(struct loader *l) {
   return &l->frames[l->depth];
@@ -139,8 +140,8 @@ struct place_text {
   char s[240];
 };
 struct place_text place_text(const char *what, struct span name, uint64_t start);
-// A row's name, made into text only where a fault is reported: printing it costs more than loading a
-// small tensor.
+// A row's name, made into text only where a fault is reported: printing it costs more than loading
+// a small tensor.
 struct row_name {
   const char *what;
   struct span name;
@@ -150,7 +151,7 @@ static inline struct place_text row_place(const struct row_name *r) {
   return place_text(r->what, r->name, r->start);
 }
 
-// ---- rows -----------------------------------------------------------------------------------------
+// ---- rows ---------------------------------------------------------------------------------------
 
 // A message of that kind begins (frame_top) or has ended, with its hollow complete.
 int load_begin(struct loader *l, const struct wire_field *wf);
@@ -167,13 +168,18 @@ int load_flush_attrs(struct loader *l, struct frame *f, uint32_t node);
 static inline uint32_t load_name(struct loader *l, struct span s) {
   return s.n ? model_intern(l->m, s) : l->m->empty;
 }
+// The same for a name that is probably `guess`: then the table of names, which is larger than any
+// cache, is not looked at.
+static inline uint32_t load_name_like(struct loader *l, struct span s, uint32_t guess) {
+  return s.n && span_eq(model_name(l->m, guess), s) ? guess : load_name(l, s);
+}
 // The value (graph, name), made if there is none.
 uint32_t load_value(struct loader *l, uint32_t graph, uint32_t name);
 
 // A tensor of a Constant node's value_float(s), value_int(s), value_string(s).
 int load_constant_tensor(struct loader *l, uint32_t attr, const struct pending_attr *p);
 
-// ---- payloads -------------------------------------------------------------------------------------
+// ---- payloads -----------------------------------------------------------------------------------
 
 // One occurrence of a payload field, at the reader.
 int payload_add(struct loader *l, struct frame *f, const struct schema_field *field,
@@ -205,7 +211,7 @@ struct external {
 int external_parse(struct loader *l, const struct decoded_tensor *t, const struct row_name *who,
                    uint64_t bytes, struct external *out, bool *usable);
 
-// ---- after the pass -------------------------------------------------------------------------------
+// ---- after the pass -----------------------------------------------------------------------------
 
 int load_resolve(struct loader *l);
 int load_digest(struct loader *l);

@@ -7,16 +7,17 @@
 //    "predicateType":"https://model_signing/signature/v1.0",
 //    "predicate":{"serialization":{"method":"shards","hash_type":"sha256","shard_size":67108864,
 //                                  "allow_symlinks":false,"ignore_paths":[…]},
-//                 "resources":[{"name":"x.onnx:0:1234","algorithm":"sha256-sharded-67108864","digest":…},…],
+//                 "resources":[{"name":"x.onnx:0:1234","digest":…,
+//                               "algorithm":"sha256-sharded-67108864"},…],
 //                 "x_weir":{…}}}
 //
-// ROOT is the SHA-256 of the raw digests of the resources in list order: by name, then by start. A shard is a
-// unit, so every digest was made while writing. Verifiers pass over x_weir, which holds what is needed
-// to make the outputs again. Everything is a function of the plan and the bytes, so two runs give two
-// equal manifests.
+// ROOT is the SHA-256 of the raw digests of the resources in list order: by name, then by start. A
+// shard is a unit, so every digest was made while writing. Verifiers pass over x_weir, which holds
+// what is needed to make the outputs again. Everything is a function of the plan and the bytes, so
+// two runs give two equal manifests.
 //
-// Reading doubts the text: it may come from anywhere. Only base names are accepted, a file's shards must
-// follow each other from 0, and the root digest must match, before a single file is opened.
+// Reading doubts the text: it may come from anywhere. Only base names are accepted, a file's shards
+// must follow each other from 0, and the root digest must match, before a single file is opened.
 #include "manifest.h"
 
 #include "fs.h"
@@ -77,8 +78,10 @@ static void put_hex(struct json_out *out, const uint8_t digest[DIGEST_BYTES]) {
 
 static void put_hex_or_null(struct json_out *out, const char *key, const char *hex) {
   json_key(out, key);
-  if (hex) json_text(out, hex);
-  else json_null(out);
+  if (hex)
+    json_text(out, hex);
+  else
+    json_null(out);
 }
 
 static void put_subject(struct json_out *out, const struct manifest_input *in,
@@ -330,9 +333,10 @@ static int take_subject(const struct reading *r, const struct json_value *doc) {
   if (memcmp(root, stated, DIGEST_BYTES) == 0) return 0;
   char is[DIGEST_HEX];
   hex_encode(root, DIGEST_BYTES, is);
-  return err_set(r->err, ERR_MODEL,
-                 "manifest '%s' contradicts itself: its root digest is %.64s, its resources give %s",
-                 quote_str(r->shown).s, (const char *)hex.at, is);
+  return err_set(
+      r->err, ERR_MODEL,
+      "manifest '%s' contradicts itself: its root digest is %.64s, its resources give %s",
+      quote_str(r->shown).s, (const char *)hex.at, is);
 }
 
 static int take_document(const struct reading *r, const struct json_value *doc) {

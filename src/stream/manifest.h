@@ -10,12 +10,12 @@
 struct manifest_input {
   const struct plan *plan;
   const uint8_t (*unit_digests)[DIGEST_BYTES];
-  const char *edits_sha256;          // hex, or NULL
-  const char *tensors_sha256;        // hex of the companion, or NULL
-  const char *const *ignore_paths;   // our own companions
+  const char *edits_sha256;        // hex, or NULL
+  const char *tensors_sha256;      // hex of the companion, or NULL
+  const char *const *ignore_paths; // our own companions
   uint32_t n_ignore_paths;
   const char *weir_version;
-  const char *const *source_sha256;  // hex per source file (--hash-inputs), or NULL
+  const char *const *source_sha256; // hex per source file (--hash-inputs), or NULL
 };
 // ERR_USAGE if an output's name cannot be expressed (manifest_can_name); p->id is set.
 int manifest_write(struct json_out *out, const struct manifest_input *in, struct err *err);
@@ -28,11 +28,11 @@ void manifest_tensors_name(char name[256], const char *onnx_name);
 // One damaged place found by an audit.
 struct audit_damage {
   const char *file;
-  uint64_t off, len;      // the unit (shard); of a missing file: all of it; of a long one: the excess
-  const char *what;       // "digest differs", "file is missing", "file is short: 10 of 20 bytes"
+  uint64_t off, len; // the unit (shard); of a missing file: all of it; of a long one: the excess
+  const char *what;  // "digest differs", "file is missing", "file is short: 10 of 20 bytes"
 };
 struct audit_options {
-  uint32_t jobs;          // 0: processors available to us
+  uint32_t jobs; // 0: processors available to us
   const volatile int *stop;
   void (*damage)(void *ctx, const struct audit_damage *d); // under a lock, from any thread
   void (*tick)(void *ctx, uint64_t bytes_done, uint64_t bytes_total);
@@ -42,9 +42,9 @@ struct audit_result {
   uint64_t files, shards, damaged, bytes; // damaged: shards
   char subject[256];
 };
-// Re-hashes what the manifest at `path` names (relative to its folder), in parallel. ERR_FAIL is not used: damage is
-// counted in *result. ERR_MODEL: not a manifest of ours or its root digest does not match its own
-// resources; ERR_INPUT: missing.
+// Re-hashes what the manifest at `path` names (relative to its folder), in parallel. ERR_FAIL is
+// not used: damage is counted in *result. ERR_MODEL: not a manifest of ours or its root digest does
+// not match its own resources; ERR_INPUT: missing.
 int manifest_audit(const char *path, const struct audit_options *options,
                    struct audit_result *result, struct err *err);
 
@@ -55,7 +55,8 @@ struct manifest_shard {
   uint64_t off, len;
   uint8_t digest[DIGEST_BYTES];
 };
-// A manifest read back and found consistent: names are base names, the shards of a file leave no hole.
+// A manifest read back and found consistent: names are base names, the shards of a file leave no
+// hole.
 struct manifest {
   struct arena arena;
   const char *subject;
@@ -66,7 +67,8 @@ struct manifest {
   uint32_t n_shards;
   uint8_t plan_id[DIGEST_BYTES];
 };
-// Missing is ERR_INPUT, anything that is not a consistent manifest of ours ERR_MODEL. `shown`: its name in messages.
+// Missing is ERR_INPUT, anything that is not a consistent manifest of ours ERR_MODEL. `shown`: its
+// name in messages.
 int manifest_read(struct manifest *m, int dir, const char *name, const char *shown,
                   struct err *err);
 void manifest_free(struct manifest *m);

@@ -1,10 +1,11 @@
-// Re-hashing what a manifest names. Workers share a cursor over the shards; each reads its shard in pieces
-// of 1 MiB with a state of its own, so memory is a megabyte a worker whatever the files' size.
+// Re-hashing what a manifest names. Workers share a cursor over the shards; each reads its shard in
+// pieces of 1 MiB with a state of its own, so memory is a megabyte a worker whatever the files'
+// size.
 //
-// Damage is found and told, never fatal: the rest is still checked. A missing file is told once, with all of its
-// shards counted; a short one shows in each shard that it no longer holds; a long one is told once
-// for the bytes that nobody vouches for. The files are opened below the manifest's own folder by base
-// name, and only regular files are read.
+// Damage is found and told, never fatal: the rest is still checked. A missing file is told once,
+// with all of its shards counted; a short one shows in each shard that it no longer holds; a long
+// one is told once for the bytes that nobody vouches for. The files are opened below the manifest's
+// own folder by base name, and only regular files are read.
 #include "crew.h"
 #include "fs.h"
 #include "manifest.h"
@@ -88,8 +89,10 @@ static void check_shard(struct hand *h, const struct manifest_shard *s) {
   uint8_t is[DIGEST_BYTES];
   const int fd = openat(a->dir, d.file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   int why = fd < 0 ? errno : ENODATA;
-  if (fd >= 0 && range_fits(s->off, s->len, a->present[s->file])) why = hash_shard(h, fd, s, is);
-  else advance(a, s->len);
+  if (fd >= 0 && range_fits(s->off, s->len, a->present[s->file]))
+    why = hash_shard(h, fd, s, is);
+  else
+    advance(a, s->len);
   if (fd >= 0) close(fd);
   if (why < 0 || (why == 0 && memcmp(is, s->digest, DIGEST_BYTES) == 0)) return;
   if (why == ENODATA)
@@ -109,8 +112,10 @@ static void audit_worker(void *ctx, uint32_t i) {
     const uint32_t at = a->next++;
     if (at >= a->m.n_shards) break;
     const struct manifest_shard *s = &a->m.shards[at];
-    if (a->present[s->file] != UINT64_MAX) check_shard(&h, s);
-    else advance(a, s->len);
+    if (a->present[s->file] != UINT64_MAX)
+      check_shard(&h, s);
+    else
+      advance(a, s->len);
   }
   digest_free(h.sha);
   arena_free(&h.arena);
@@ -187,7 +192,8 @@ int manifest_audit(const char *path, const struct audit_options *options,
     audit_all(&a);
     pthread_mutex_destroy(&a.mu);
     manifest_free(&a.m);
-    if (a.stopped) bad = err_set(err, ERR_RETRY, "the audit of '%s' was interrupted", quote_str(path).s);
+    if (a.stopped)
+      bad = err_set(err, ERR_RETRY, "the audit of '%s' was interrupted", quote_str(path).s);
   }
   close(a.dir);
   return bad;

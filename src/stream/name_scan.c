@@ -1,6 +1,7 @@
-// A data file may be shared by several models of a folder, so before one is removed every .onnx beside
-// it is searched for its name. No parsing: an external_data location is stored as plain bytes, so a file
-// without those bytes cannot name it, and one with them by chance only keeps a file alive.
+// A data file may be shared by several models of a folder, so before one is removed every .onnx
+// beside it is searched for its name. No parsing: an external_data location is stored as plain
+// bytes, so a file without those bytes cannot name it, and one with them by chance only keeps a
+// file alive.
 //
 // A file is read in windows that overlap by the name's length less one:
 //

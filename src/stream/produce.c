@@ -4,10 +4,10 @@
 //   tiles      [      gathered      ][  view  ][  view  ][  view  ][v][      made     ][..]
 //                                            1 MiB grid of the output
 //
-// Small things (literals, padding, short extents: an .onnx is thousands of them) are gathered into one
-// tile until it is full. A long extent gets tiles that are windows of the source: no copy. A recipe is
-// evaluated into the tile. Every tile ends at a multiple of the tile size in the output, so that writes
-// are aligned whatever came before.
+// Small things (literals, padding, short extents: an .onnx is thousands of them) are gathered into
+// one tile until it is full. A long extent gets tiles that are windows of the source: no copy. A
+// recipe is evaluated into the tile. Every tile ends at a multiple of the tile size in the output,
+// so that writes are aligned whatever came before.
 //
 // Short extents mostly follow each other in the source: those that lie close together are read
 // with one call into `look`, and copied out of it one by one.
@@ -25,7 +25,7 @@
 enum {
   LONG_EXTENT = 64 << 10, // from here on a view is cheaper than a copy
   LOOK_BYTES = 256 << 10,
-  LOOK_GAP = 1024,     // bytes between two extents that are read rather than skipped
+  LOOK_GAP = 1024, // bytes between two extents that are read rather than skipped
   AHEAD_BYTES = 8 << 20,
   CLONE_ALIGN = 4096,
 };
@@ -136,8 +136,8 @@ static bool in_look(const struct produce *w, const struct extent *at) {
          range_fits(at->off - w->look_at.off, at->len, w->look_at.len);
 }
 
-// How far it pays to read from `at` on: over the extents that the coming segments want, as long as they
-// lie close together in the same file.
+// How far it pays to read from `at` on: over the extents that the coming segments want, as long as
+// they lie close together in the same file.
 static uint64_t look_length(const struct produce *w, uint32_t segment, const struct extent *at) {
   const struct plan_output *out = &w->p->outputs[w->range.output];
   uint64_t end = at->off + at->len;
@@ -176,7 +176,7 @@ static int fill(struct produce *w, uint32_t segment, uint64_t from, uint8_t *to,
   case SEGMENT_EXTENT: return copy_extent(w, segment, &at, to, err);
   case SEGMENT_RECIPE: return recipe_read(w->ev, s->ref, s->at + from, to, n, err);
   }
-  assert(!"a segment of a known kind");
+  assert(false && "a segment of a known kind");
   return -1;
 }
 

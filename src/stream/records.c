@@ -2,14 +2,15 @@
 //
 //   {"unit":12,"sha256":"<64 hex>","header":"<64 hex>","check":"<16 hex>"}
 //
-// `check` is the start of the SHA-256 of the line up to it, so that a line torn by a crash or a full disk,
-// or zeros left where a line was to be, is passed over. `header` is the SHA-256 of header.json: a
-// record made over other sources never counts. More fields before `check` are allowed.
+// `check` is the start of the SHA-256 of the line up to it, so that a line torn by a crash or a
+// full disk, or zeros left where a line was to be, is passed over. `header` is the SHA-256 of
+// header.json: a record made over other sources never counts. More fields before `check` are
+// allowed.
 //
-// A line says that the unit is durable, so it is written after fdatasync of the output. The line itself is
-// not synced: if a power cut takes it, the unit is made again, to the same bytes. Every writer makes a file
-// of its own and never touches another's: two copies of one job may run, and a torn last line spoils no later
-// one.
+// A line says that the unit is durable, so it is written after fdatasync of the output. The line
+// itself need not be durable at once: if a power cut takes it, the unit is made again, to the same
+// bytes. Every writer makes a file of its own and never touches another's: two copies of one job may
+// run, and a torn last line spoils no later one.
 #include "records.h"
 
 #include "fs.h"
@@ -67,8 +68,7 @@ static bool checked_text(const char *line, size_t n, size_t *text) {
          memcmp(line + n - 2, "\"}", 2) == 0;
 }
 
-static bool digest_field(const struct json_value *doc, const char *key,
-                         uint8_t out[DIGEST_BYTES]) {
+static bool digest_field(const struct json_value *doc, const char *key, uint8_t out[DIGEST_BYTES]) {
   struct span hex;
   return json_as_string(json_get(doc, key), &hex) && hex_decode(hex, out, DIGEST_BYTES);
 }

@@ -5,8 +5,8 @@
 #include "digest.h"
 #include "err.h"
 
-// Makes the next free `records.<n>` in the folder: a file of this writer alone. Gives its descriptor, or
-// -1 with err.
+// Makes the next free `records.<n>` in the folder: a file of this writer alone. Gives its
+// descriptor, or -1 with err.
 int records_open(int folder, struct err *err);
 // Appends one line. The unit's bytes must be durable before.
 int records_append(int fd, uint32_t unit, const uint8_t digest[DIGEST_BYTES],

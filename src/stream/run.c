@@ -1,16 +1,17 @@
-// The run: workers take units off a shared cursor, make them (produce.h), and hand them over to be made
-// durable and recorded (durable.h).
+// The run: workers take units off a shared cursor, make them (produce.h), and hand them over to be
+// made durable and recorded (durable.h).
 //
 //   cursor ─▶ worker: produce_range(unit) ─▶ durable_give ─▶ next unit
 //             worker: …                                        │
 //                                                              ▼
 //                                         fdatasync, sources unchanged?, record
 //
-// A unit is a function of the plan and the sources alone, so nothing depends on who makes it or when: units
-// with a record are passed over, and a unit that was abandoned half-way is simply made again.
+// A unit is a function of the plan and the sources alone, so nothing depends on who makes it or
+// when: units with a record are passed over, and a unit that was abandoned half-way is simply made
+// again.
 //
-// The first failure wins and ends all workers at their next tile. A stop (a signal) is no failure: units that
-// are written are still synced and recorded, the ones in progress are abandoned.
+// The first failure wins and ends all workers at their next tile. A stop (a signal) is no failure:
+// units that are written are still synced and recorded, the ones in progress are abandoned.
 #include "run.h"
 
 #include "budget.h"
@@ -32,10 +33,10 @@ struct run {
   const struct run_options *o;
   struct budget budget;
   struct durable *durable;
-  const uint8_t *skip;      // units that were recorded before we began
-  uint32_t *order;          // tensors by (output, offset), for progress; or NULL
-  _Atomic uint32_t next;    // unit
-  _Atomic bool stopped;     // failed, or told to stop
+  const uint8_t *skip;   // units that were recorded before we began
+  uint32_t *order;       // tensors by (output, offset), for progress; or NULL
+  _Atomic uint32_t next; // unit
+  _Atomic bool stopped;  // failed, or told to stop
 
   pthread_mutex_t mu; // guards the rest
   struct err err;
@@ -64,8 +65,8 @@ static void order_tensors(struct run *r, struct arena *a) {
   size_t cap = 0;
   struct placed *rows = table_grow(NULL, &cap, p->n_tensors, sizeof *rows);
   for (uint32_t i = 0; i < p->n_tensors; i++)
-    rows[i] = (struct placed){
-        .off = p->tensors[i].off, .output = p->tensors[i].output, .tensor = i};
+    rows[i] =
+        (struct placed){.off = p->tensors[i].off, .output = p->tensors[i].output, .tensor = i};
   qsort(rows, p->n_tensors, sizeof *rows, by_place);
   r->order = arena_alloc(a, p->n_tensors * sizeof *r->order);
   for (uint32_t i = 0; i < p->n_tensors; i++)
@@ -78,8 +79,10 @@ static const char *tensor_at(const struct run *r, uint32_t output, uint64_t off)
   while (low < high) { // the last one that starts at or before the place
     const uint32_t mid = low + (high - low) / 2;
     const struct plan_tensor *t = &r->p->tensors[r->order[mid]];
-    if (t->output < output || (t->output == output && t->off <= off)) low = mid + 1;
-    else high = mid;
+    if (t->output < output || (t->output == output && t->off <= off))
+      low = mid + 1;
+    else
+      high = mid;
   }
   if (low == 0) return NULL;
   const struct plan_tensor *t = &r->p->tensors[r->order[low - 1]];

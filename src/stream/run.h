@@ -18,11 +18,12 @@ struct run_progress {
 };
 
 struct run_options {
-  uint32_t jobs;            // workers; 0: processors available to us, fewer if memory is short
-  uint64_t memory;          // budget for tiles, caches, rings and windows; 0: RUN_DEFAULT_MEMORY
-  enum io_mode mode;        // decided by io_choose
+  uint32_t jobs;     // workers; 0: processors available to us, fewer if memory is short
+  uint64_t memory;   // budget for tiles, caches, rings and windows; 0: RUN_DEFAULT_MEMORY
+  enum io_mode mode; // decided by io_choose
   struct run_progress progress;
-  const volatile int *stop; // set by a signal handler: abandon the unit, flush, ERR_RETRY within 2 s
+  const volatile int
+      *stop; // set by a signal handler: abandon the unit, flush, ERR_RETRY within 2 s
 };
 
 struct run_stats {
@@ -32,15 +33,18 @@ struct run_stats {
 
 // Produces every unit that staging does not have yet. Before a unit is recorded its bytes are
 // durable and the sources are checked to be unchanged. ERR_USAGE if the budget is below
-// run_min_memory(jobs). With staging_open_null and IO_NULL nothing is written; the digests are made.
+// run_min_memory(jobs). With staging_open_null and IO_NULL nothing is written; the digests are
+// made.
 int run_plan(const struct plan *p, struct sources *s, struct staging *st,
              const struct run_options *options, struct run_stats *stats, struct err *err);
 
-// Appends the companion's JSON Lines text to *out, after run_plan: one line a tensor of the plan, in its order,
+// Appends the companion's JSON Lines text to *out, after run_plan: one line a tensor of the plan,
+// in its order,
 //   {"name","file","offset","length","dtype","dims","sha256":[…],"from"}
-// sha256: one per 64 MiB of the tensor from its own start (none for an empty one); from: what the plan makes it
-// of, "copy" or a recipe in the words of recipe.h ("transpose(extent)"). Reads the staged outputs
-// once more, in parallel (null staging: makes the bytes again). Beside the text, memory is bounded.
+// sha256: one per 64 MiB of the tensor from its own start (none for an empty one); from: what the
+// plan makes it of, "copy" or a recipe in the words of recipe.h ("transpose(extent)"). Reads the
+// staged outputs once more, in parallel (null staging: makes the bytes again). Beside the text,
+// memory is bounded.
 int run_tensor_digests(const struct plan *p, struct sources *s, const struct staging *st,
                        const struct run_options *options, struct json_out *out, struct err *err);
 

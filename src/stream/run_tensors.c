@@ -1,11 +1,12 @@
 // Digests of single tensors, for the companion beside the manifest (run.h, run_tensor_digests).
 //
-// Pieces are counted from a tensor's own start, so that its digests stay the same wherever it lies; units are
-// counted from the file's. Hence a pass of its own: tensors are taken in plan order, in batches of about a
-// thousand pieces, whose pieces workers hash in parallel off a shared cursor; then the batch's lines are written.
+// Pieces are counted from a tensor's own start, so that its digests stay the same wherever it lies;
+// units are counted from the file's. Hence a pass of its own: tensors are taken in plan order, in
+// batches of about a thousand pieces, whose pieces workers hash in parallel off a shared cursor;
+// then the batch's lines are written.
 //
 //   tensors   t0        t1                              t2
-//   pieces    [0]       [0]        [1]        [2]       [0]        one batch: digests of 32 bytes each
+//   pieces    [0]       [0]        [1]        [2]       [0]     one batch
 //
 // The bytes are read from the finished staged output, mostly still in cache. Without one (null
 // engine) they are made again.
@@ -62,8 +63,8 @@ static int read_piece(struct batch *b, const struct plan_unit *piece, struct dig
                       uint8_t *buf, struct err *err) {
   const int fd = staging_output_fd(b->st, piece->output);
   for (uint64_t at = 0; at < piece->len && !stop_asked(b);) {
-    const ssize_t got = pread(fd, buf, (size_t)min_u64(READ_BYTES, piece->len - at),
-                              (off_t)(piece->off + at));
+    const ssize_t got =
+        pread(fd, buf, (size_t)min_u64(READ_BYTES, piece->len - at), (off_t)(piece->off + at));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0)
       return err_errno(err, got < 0 ? errno : EIO, ERR_IO, "cannot read back output '%s' at %llu",
@@ -137,9 +138,11 @@ static int hash_batch(struct batch *b, struct err *err) {
 
 static const char *recipe_word(const struct recipe *r) {
   static const char *const words[] = {
-      [RECIPE_EXTENT] = "extent",   [RECIPE_BYTES] = "bytes",         [RECIPE_FILL] = "fill",
-      [RECIPE_RESHAPE] = "reshape", [RECIPE_TRANSPOSE] = "transpose", [RECIPE_SLICE] = "slice",
-      [RECIPE_CONCAT] = "concat",   [RECIPE_PAD] = "pad",             [RECIPE_CAST] = "cast",
+      [RECIPE_EXTENT] = "extent",       [RECIPE_BYTES] = "bytes",
+      [RECIPE_FILL] = "fill",           [RECIPE_RESHAPE] = "reshape",
+      [RECIPE_TRANSPOSE] = "transpose", [RECIPE_SLICE] = "slice",
+      [RECIPE_CONCAT] = "concat",       [RECIPE_PAD] = "pad",
+      [RECIPE_CAST] = "cast",
   };
   assert(r->kind < sizeof words / sizeof *words && words[r->kind]);
   return words[r->kind];
@@ -169,9 +172,12 @@ static void put_from(struct json_out *j, const struct plan *p, const struct plan
   const struct segment *s = &p->segments[t->segment];
   struct extent at;
   char text[256] = "copy";
-  if (t->len == 0) snprintf(text, sizeof text, "empty");
-  else if (s->kind == SEGMENT_LITERAL) snprintf(text, sizeof text, "bytes");
-  else if (s->kind == SEGMENT_ZERO) snprintf(text, sizeof text, "fill");
+  if (t->len == 0)
+    snprintf(text, sizeof text, "empty");
+  else if (s->kind == SEGMENT_LITERAL)
+    snprintf(text, sizeof text, "bytes");
+  else if (s->kind == SEGMENT_ZERO)
+    snprintf(text, sizeof text, "fill");
   else if (s->kind == SEGMENT_RECIPE && !recipe_is_copy(&p->recipes, s->ref, &at))
     describe_recipe(&p->recipes, s->ref, text, sizeof text);
   json_key(j, "from");

@@ -8,11 +8,12 @@
 //   write seal.json, fsync, fsync folder   ──────▶ unlink what only the old model named
 //                                                  rename the staging folder to .done, remove it
 //
-// A data file never replaces anything: its name was free when the plan was made, and RENAME_NOREPLACE holds
-// the plan to it. So until the .onnx is renamed, the old .onnx and its old sidecar stand untouched, and after it the
-// new one's sidecar is in place. Each step asks only "is it done already?", which after a kill, or
-// a network file system that repeats a rename, has the same answer for everybody: the staged file is gone, and
-// under the final name lies the inode, or at least the bytes, that seal.json tells.
+// A data file never replaces anything: its name was free when the plan was made, and
+// RENAME_NOREPLACE holds the plan to it. So until the .onnx is renamed, the old .onnx and its old
+// sidecar stand untouched, and after it the new one's sidecar is in place. Each step asks only "is
+// it done already?", which after a kill, or a network file system that repeats a rename, has the
+// same answer for everybody: the staged file is gone, and under the final name lies the inode, or
+// at least the bytes, that seal.json tells.
 //
 // What is never done: removing a file that the old model's own manifest does not list, or that any
 // other .onnx in the folder names.
@@ -62,15 +63,14 @@ static bool same_bytes(int fd, const struct seal_move *m) {
   return same;
 }
 
-// Does the destination hold this file under its final name? By inode where it is the one we moved; by
-// bytes, made durable now, where a copy of this run was there first.
+// Does the destination hold this file under its final name? By inode where it is the one we moved;
+// by bytes, made durable now, where a copy of this run was there first.
 static bool is_placed(const struct staging *st, const struct seal_move *m) {
   struct stat at;
   const int fd = openat(st->dest, m->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
   if (fd < 0) return false;
   bool ours = fstat(fd, &at) == 0 && S_ISREG(at.st_mode) && (uint64_t)at.st_size == m->size;
-  if (ours && (uint64_t)at.st_ino != m->inode)
-    ours = same_bytes(fd, m) && fs_ops->fsync(fd) == 0;
+  if (ours && (uint64_t)at.st_ino != m->inode) ours = same_bytes(fd, m) && fs_ops->fsync(fd) == 0;
   close(fd);
   return ours;
 }
@@ -84,8 +84,9 @@ static int cannot_place(const struct staging *st, const struct seal_move *m, int
     err_set(err, ERR_RETRY,
             "'%s' in '%s' exists and is not ours: it appeared while this run worked", name.s,
             dest.s);
-    return err_hint(err, "move it away; the same command with --resume then puts the output, which is "
-                         "complete, in place");
+    return err_hint(err,
+                    "move it away; the same command with --resume then puts the output, which is "
+                    "complete, in place");
   }
   if (why == ENOENT)
     return err_set(err, ERR_IO, "'%s' is neither in '%s' nor in place in '%s'", name.s,

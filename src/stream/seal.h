@@ -8,7 +8,8 @@
 //   6. the staging folder goes
 //
 // A kill between any two system calls leaves the old model or the new one whole; before 3 it may
-// leave a sidecar that no model names (`weir clean` lists it). seal_finish over an unfinished seal completes it.
+// leave a sidecar that no model names (`weir clean` lists it). seal_finish over an unfinished seal
+// completes it.
 #ifndef WEIR_SEAL_H
 #define WEIR_SEAL_H
 
@@ -17,10 +18,10 @@
 #include "staging.h"
 
 struct seal_options {
-  bool replace;           // --force or --inplace: existing final names may be replaced
-  const char *manifest;   // manifest text, NULL with --no-manifest
+  bool replace;         // --force or --inplace: existing final names may be replaced
+  const char *manifest; // manifest text, NULL with --no-manifest
   size_t manifest_bytes;
-  const char *tensors;    // companion JSON Lines text or NULL
+  const char *tensors; // companion JSON Lines text or NULL
   size_t tensors_bytes;
 };
 
@@ -29,13 +30,14 @@ struct seal_report {
   char why_left[512];         // of the first of them
 };
 
-// All units are done. Without `replace` an existing OUT is ERR_USAGE and nothing has been moved; a data
-// name that was taken since planning is ERR_RETRY. On success the staging folder is gone and *st closed
-// (staging_close again is harmless); on failure it is open and complete. A null staging: does nothing.
+// All units are done. Without `replace` an existing OUT is ERR_USAGE and nothing has been moved; a
+// data name that was taken since planning is ERR_RETRY. On success the staging folder is gone and
+// *st closed (staging_close again is harmless); on failure it is open and complete. A null staging:
+// does nothing.
 int seal_run(struct staging *st, const struct plan *p, const struct seal_options *options,
              struct seal_report *report, struct err *err);
-// Completes an unfinished seal found in the staging folder (seal.json says all), which was opened by
-// staging_open_sealed or came as STAGING_SEALED. Of a finished one only the folder goes.
+// Completes an unfinished seal found in the staging folder (seal.json says all), which was opened
+// by staging_open_sealed or came as STAGING_SEALED. Of a finished one only the folder goes.
 int seal_finish(struct staging *st, struct seal_report *report, struct err *err);
 
 #endif

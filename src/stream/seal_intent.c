@@ -2,14 +2,14 @@
 //
 //   {"weir_seal":1,"plan_id":…,"replace":false,
 //    "moves":[{"name":"x.onnx.data","role":"data","size":…,"inode":…,"units":[<sha256>,…]},
-//             {"name":"x.onnx","role":"onnx",…},{"name":"x.onnx.manifest.json","role":"companion",…}],
+//             {"name":"x.onnx","role":"onnx",…},{"name":"x.onnx.sum","role":"companion",…}],
 //    "old":[{"name":"x.onnx.data","listed":true},…],
 //    "stale":["x.onnx.tensors.jsonl"]}
 //
-// It is written after every file it names is durable and before the first rename. Who finds it can complete
-// the seal without the plan, the sources, or the command line. inode and units tell a file that
-// this seal has moved already from a stranger under the same name. What is read back was on a disk:
-// names are checked to be base names, since they are going to be renamed and unlinked.
+// It is written after every file it names is durable and before the first rename. Who finds it can
+// complete the seal without the plan, the sources, or the command line. inode and units tell a file
+// that this seal has moved already from a stranger under the same name. What is read back was on a
+// disk: names are checked to be base names, since they are going to be renamed and unlinked.
 #include "seal_intent.h"
 
 #include "fs.h"

@@ -11,7 +11,7 @@ enum seal_role { SEAL_DATA, SEAL_ONNX, SEAL_COMPANION }; // in the order of the 
 struct seal_move {
   const char *name; // the same in the staging folder and in the destination
   enum seal_role role;
-  uint64_t size, inode;               // of the staged file
+  uint64_t size, inode;                 // of the staged file
   const uint8_t (*units)[DIGEST_BYTES]; // of its 64 MiB pieces
   uint32_t n_units;
 };

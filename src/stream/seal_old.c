@@ -1,14 +1,14 @@
-// Which files make up the model that a seal replaces? Asked before the commit point, while the old .onnx and
-// its manifest are still there; the answer is kept in seal.json.
+// Which files make up the model that a seal replaces? Asked before the commit point, while the old
+// .onnx and its manifest are still there; the answer is kept in seal.json.
 //
 // Two witnesses, and they differ in what they allow:
 //
 //   the old manifest lists it             ours: may be unlinked after the commit point
 //   the old .onnx has its name in it      somebody's: named to the user, left in place
 //
-// For the second only likely names are asked about (the conventional sidecar names and the data files
-// of this run's source), each by looking for the bytes of the name. A manifest that is not a consistent one of ours
-// counts as none: what it says gives no right to remove anything.
+// For the second only likely names are asked about (the conventional sidecar names and the data
+// files of this run's source), each by looking for the bytes of the name. A manifest that is not a
+// consistent one of ours counts as none: what it says gives no right to remove anything.
 #include "seal_old.h"
 
 #include "fs.h"

@@ -5,14 +5,14 @@
 //   1      w/a.bin         w/a.bin              9              …
 //   2      ./w/../b.bin    b.bin                – (closed)     …
 //
-// A model may keep every tensor in a file of its own, tens of thousands of them, so descriptors are a
-// cache: at most SOURCES_MAX_OPEN, the one unused for longest goes first, and never one that somebody
-// is reading through (pinned). A reopened file must be the one we knew: same device, inode, size and
-// times.
+// A model may keep every tensor in a file of its own, tens of thousands of them, so descriptors are
+// a cache: at most SOURCES_MAX_OPEN, the one unused for longest goes first, and never one that
+// somebody is reading through (pinned). A reopened file must be the one we knew: same device,
+// inode, size and times.
 //
-// How a name becomes a descriptor is beneath.c's business. The .onnx itself was named by the user, so
-// its folder may be anything; only a link in its place is refused, because then "beside the model"
-// has two meanings.
+// How a name becomes a descriptor is beneath.c's business. The .onnx itself was named by the user,
+// so its folder may be anything; only a link in its place is refused, because then "beside the
+// model" has two meanings.
 //
 // One mutex guards the table's mutable part (descriptors, pins, clock). Locations and identities do
 // not change once loading is over.
@@ -235,7 +235,7 @@ int sources_add_name(struct sources *s, struct span location, uint32_t *file, st
   return add(s, location, true, file, err);
 }
 
-// ---- opening and closing --------------------------------------------------------------------------
+// ---- opening and closing ------------------------------------------------------------------------
 
 // "a/b/m.onnx" -> folder "a/b", base "m.onnx"; "m.onnx" -> "."; "/m.onnx" -> "/".
 static const char *split_path(struct sources *s, const char *path) {

@@ -1,8 +1,8 @@
 // The source files of one run: the .onnx (file 0) and what its external_data locations name. Every
 // name is opened *beneath* the model's folder and checked on the opened descriptor; identities
-// (size, mtime_ns, ctime_ns, inode, device) are kept from the first look and compared at every later one.
-// At most SOURCES_MAX_OPEN descriptors are open at a time, whatever the number of files. Thread-safe
-// once loading is over (sources_add is not).
+// (size, mtime_ns, ctime_ns, inode, device) are kept from the first look and compared at every
+// later one. At most SOURCES_MAX_OPEN descriptors are open at a time, whatever the number of files.
+// Thread-safe once loading is over (sources_add is not).
 #ifndef WEIR_SOURCES_H
 #define WEIR_SOURCES_H
 
@@ -12,7 +12,7 @@
 enum { SOURCES_MAX_OPEN = 200, SOURCES_MAX_LOCATION = 4096 };
 
 struct sources_options {
-  bool allow_links; // symbolic links (staying in, or in a cache layout, leading out of, the folder) and hard links
+  bool allow_links; // hard links; symbolic links in the folder, and to files outside (cache layout)
   bool walk;        // resolve names component by component even where openat2 exists (for tests)
 };
 
@@ -31,12 +31,13 @@ void sources_close(struct sources *s);
 
 // The file id for an external_data location (the same id for the same location). Refused with the
 // location and the reason: empty, absolute, drive letters and backslashes that other systems would
-// take for a path, a ".." that leaves the folder, NUL, over SOURCES_MAX_LOCATION bytes, not a regular file, a link
-// without allow_links, nlink > 1 without allow_links, missing (ERR_INPUT; the rest ERR_MODEL).
+// take for a path, a ".." that leaves the folder, NUL, over SOURCES_MAX_LOCATION bytes, not a
+// regular file, a link without allow_links, nlink > 1 without allow_links, missing (ERR_INPUT; the
+// rest ERR_MODEL).
 int sources_add(struct sources *s, struct span location, uint32_t *file, struct err *err);
 
-// As sources_add, by name only: nothing is opened, the size is 0. For looking at a model without its
-// data (load's no_external); such a file cannot be read.
+// As sources_add, by name only: nothing is opened, the size is 0. For looking at a model without
+// its data (load's no_external); such a file cannot be read.
 int sources_add_name(struct sources *s, struct span location, uint32_t *file, struct err *err);
 
 uint32_t sources_count(const struct sources *s);
@@ -46,8 +47,8 @@ uint64_t sources_size(const struct sources *s, uint32_t file);
 struct fingerprint sources_fingerprint(const struct sources *s, uint32_t file);
 
 // A descriptor for reading, valid until sources_release_fd. Reopens (and checks the identity of) a
-// file whose descriptor was closed to stay under the limit. Only descriptors in use at this moment can
-// exceed SOURCES_MAX_OPEN.
+// file whose descriptor was closed to stay under the limit. Only descriptors in use at this moment
+// can exceed SOURCES_MAX_OPEN.
 int sources_fd(struct sources *s, uint32_t file, int *fd, struct err *err);
 void sources_release_fd(struct sources *s, uint32_t file);
 

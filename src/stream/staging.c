@@ -8,10 +8,11 @@
 //
 //   ─▶ preallocate outputs ─▶ fsync folder ─▶ exclusive lock becomes a shared one
 //
-// Everything up to there happens under the exclusive lock; writers then hold a shared one. A flock does not
-// change atomically from one kind to the other: a third process may slip in between and empty or remove the
-// folder. So after each change the folder is looked at again (same folder under the name, same first
-// output in it, whose descriptor we hold, so that its inode number cannot have been given to another file).
+// Everything up to there happens under the exclusive lock; writers then hold a shared one. A flock
+// does not change atomically from one kind to the other: a third process may slip in between and
+// empty or remove the folder. So after each change the folder is looked at again (same folder under
+// the name, same first output in it, whose descriptor we hold, so that its inode number cannot have
+// been given to another file).
 //
 // A failure before the first unit was made leaves nothing; once records exist the folder is kept.
 #include "staging.h"
@@ -104,8 +105,7 @@ static int check_space(const struct opening *o) {
   if (fs.f_blocks == 0) return 0;
   const uint64_t need = plan_total_bytes(o->p) + o->p->n_literals, have = allocated_bytes(o);
   uint64_t free_bytes;
-  if (mul_overflows(geteuid() == 0 ? fs.f_bfree : fs.f_bavail, fs.f_frsize, &free_bytes))
-    return 0;
+  if (mul_overflows(geteuid() == 0 ? fs.f_bfree : fs.f_bavail, fs.f_frsize, &free_bytes)) return 0;
   if (need <= have || need - have <= free_bytes) return 0;
   return no_space(o, need - have, free_bytes);
 }
@@ -194,8 +194,8 @@ static int fill_plan_json(const struct opening *o, int fd) {
 
 // The folder without header.json holds nothing that counts, so the plan needs no name beside it.
 static int write_plan_json(const struct opening *o) {
-  const int fd = fs_ops->openat(o->st->folder, "plan.json",
-                                O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
+  const int fd =
+      fs_ops->openat(o->st->folder, "plan.json", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
   if (fd < 0) return err_errno(o->err, errno, ERR_IO, "cannot create 'plan.json'");
   const int bad = fill_plan_json(o, fd);
   close(fd);
@@ -208,7 +208,8 @@ static int set_up(const struct opening *o) {
   if (fs_put_file(st->folder, "plan.bin", span_of(o->p->literals, (size_t)o->p->n_literals),
                   o->err))
     return -1;
-  if (staging_header_write(st->folder, o->p, o->s, o->options, st->header_sha256, o->err)) return -1;
+  if (staging_header_write(st->folder, o->p, o->s, o->options, st->header_sha256, o->err))
+    return -1;
   return fs_sync_folder(st->dest, st->dest_path, o->err);
 }
 
@@ -315,12 +316,21 @@ static int check_names(const struct opening *o) {
   for (uint32_t i = 0; i < o->p->n_outputs; i++) {
     const char *name = o->p->outputs[i].name;
     if (strlen(name) > 250 || strchr(name, '/') || staging_name_reserved(name))
-      return err_set(o->err, ERR_USAGE,
-                     "'%s' cannot be the name of an output: it is longer than 250 bytes, has a '/', "
-                     "or is a name that the staging folder uses itself",
-                     quote_str(name).s);
+      return err_set(
+          o->err, ERR_USAGE,
+          "'%s' cannot be the name of an output: it is longer than 250 bytes, has a '/', "
+          "or is a name that the staging folder uses itself",
+          quote_str(name).s);
   }
   return 0;
+}
+
+// What a kill left of a seal that was through. A failure leaves it to `clean`.
+static void remove_finished(const struct opening *o, const char *name) {
+  struct staging leftover;
+  struct err ignored = {0};
+  if (staging_open_sealed(&leftover, o->options->dest_folder, name, &ignored) == 0)
+    staging_retire(&leftover, &ignored);
 }
 
 static int refuse_other_seal(const struct opening *o) {
@@ -328,6 +338,7 @@ static int refuse_other_seal(const struct opening *o) {
   enum staging_seal state;
   if (staging_find_seal(o->options->dest_folder, o->options->onnx_name, name, &state, o->err))
     return -1;
+  if (state == STAGING_SEAL_FINISHED) remove_finished(o, name);
   if (state != STAGING_SEAL_UNFINISHED || strcmp(name, o->st->name) == 0) return 0;
   err_set(o->err, ERR_RETRY,
           "an earlier run has begun to put its '%s' in place and did not end: '%s' in '%s'",
@@ -358,14 +369,21 @@ int staging_open(struct staging *st, const struct plan *p, struct sources *s,
   reset(st, p);
   snprintf(st->dest_path, sizeof st->dest_path, "%s", options->dest_folder);
   if (note && note_bytes) note[0] = '\0';
-  const struct opening o = {.st = st, .p = p, .s = s, .options = options, .note = note,
-                            .note_bytes = note_bytes, .err = err};
+  const struct opening o = {.st = st,
+                            .p = p,
+                            .s = s,
+                            .options = options,
+                            .note = note,
+                            .note_bytes = note_bytes,
+                            .err = err};
   bool made = false;
   if (open_steps(&o, how, &made) == 0) return 0;
   struct err later = {0};
   // Nothing of value is in a folder that was made or emptied just now.
-  if (made && err->kind != ERR_RETRY && st->lock >= 0) staging_remove(st, &later);
-  else staging_close(st);
+  if (made && err->kind != ERR_RETRY && st->lock >= 0)
+    staging_remove(st, &later);
+  else
+    staging_close(st);
   return -1;
 }
 
@@ -396,6 +414,14 @@ int staging_record(struct staging *st, uint32_t writer, uint32_t unit,
   memcpy(st->digests[unit], digest, DIGEST_BYTES);
   st->done[unit] = 1;
   return 0;
+}
+
+int staging_sync_records(const struct staging *st, uint32_t writer, struct err *err) {
+  assert(writer < STAGING_WRITERS_MAX);
+  if (st->records[writer] < 0) return 0;
+  if (fs_ops->fdatasync(st->records[writer]))
+    return err_errno(err, errno, ERR_IO, "cannot sync the records in '%s'", quote_str(st->name).s);
+  return fs_sync_folder(st->folder, st->name, err);
 }
 
 int staging_output_fd(const struct staging *st, uint32_t output) {

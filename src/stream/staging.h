@@ -1,16 +1,16 @@
-// The staging folder `.<OUT>.<plan_id[0:16]>.weir/` beside the destination, where outputs grow under
-// their final names:
+// The staging folder `.<OUT>.<plan_id[0:16]>.weir/` beside the destination, where outputs grow
+// under their final names:
 //
 //   plan.json plan.bin   the plan
 //   header.json          source folder, destination, source fingerprints, command line to resume
 //   lock                 writers hold a shared flock, seal and clean an exclusive one; says who
 //   records.<n>          unit records, one file a writer, one line a unit, appended after fdatasync
-//   seal.json            written first by the seal: which renames are to be made (an unfinished seal)
+//   seal.json            written first by the seal: the renames to be made (an unfinished seal)
 //   <outputs>            preallocated
 //
 // Every record carries the SHA-256 of header.json, so records made over other sources never count.
-// Once a seal is through, the folder is renamed to `.<OUT>.<plan_id[0:16]>.done.weir` and removed: so what a
-// kill leaves of it can be told from a run that has just begun.
+// Once a seal is through, the folder is renamed to `.<OUT>.<plan_id[0:16]>.done.weir` and removed:
+// so what a kill leaves of it can be told from a run that has just begun.
 #ifndef WEIR_STAGING_H
 #define WEIR_STAGING_H
 
@@ -22,10 +22,10 @@
 enum { STAGING_NAME_MAX = 256, STAGING_WRITERS_MAX = 16 };
 
 struct staging {
-  int folder;             // descriptor of the staging folder, -1: null engine, nothing on disk
-  int dest;               // descriptor of the destination folder
+  int folder;                  // descriptor of the staging folder, -1: null engine, nothing on disk
+  int dest;                    // descriptor of the destination folder
   char name[STAGING_NAME_MAX]; // of the staging folder, inside dest
-  char dest_path[4096];   // as the user gave it, for messages
+  char dest_path[4096];        // as the user gave it, for messages
   int lock;
   uint8_t header_sha256[DIGEST_BYTES];
   uint8_t (*digests)[DIGEST_BYTES]; // per unit
@@ -39,9 +39,9 @@ struct staging {
 };
 
 enum staging_resume {
-  STAGING_FRESH,    // made new (or emptied a dead one: says so through *note)
-  STAGING_RESUMED,  // records of an earlier run taken over: staging.done says which
-  STAGING_SEALED,   // an unfinished seal of this plan was found: only seal_finish is left to do
+  STAGING_FRESH,   // made new (or emptied a dead one: says so through *note)
+  STAGING_RESUMED, // records of an earlier run taken over: staging.done says which
+  STAGING_SEALED,  // an unfinished seal of this plan was found: only seal_finish is left to do
 };
 
 struct staging_options {
@@ -52,11 +52,11 @@ struct staging_options {
 };
 
 // Opens or makes the folder for this plan, checks free space against what the plan needs
-// (ERR_NOSPACE with needed and free bytes) and preallocates outputs. A live lock is ERR_RETRY, and so is
-// an unfinished seal of another plan for the same OUT. Resume over changed sources is ERR_INPUT. p->id must be
-// set. note: sentences for the user, one a line, or "". STAGING_SEALED comes without options->resume
-// too, if the sources are still those of the run that began to seal. On failure nothing stays open, and
-// a folder that this call made is gone again.
+// (ERR_NOSPACE with needed and free bytes) and preallocates outputs. A live lock is ERR_RETRY, and
+// so is an unfinished seal of another plan for the same OUT. Resume over changed sources is
+// ERR_INPUT. p->id must be set. note: sentences for the user, one a line, or "". STAGING_SEALED
+// comes without options->resume too, if the sources are still those of the run that began to seal.
+// On failure nothing stays open, and a folder that this call made is gone again.
 int staging_open(struct staging *st, const struct plan *p, struct sources *s,
                  const struct staging_options *options, enum staging_resume *how, char *note,
                  size_t note_bytes, struct err *err);
@@ -65,11 +65,14 @@ int staging_open_null(struct staging *st, const struct plan *p, struct err *err)
 // Records a finished, durable unit. Calls with different `writer`s may run side by side.
 int staging_record(struct staging *st, uint32_t writer, uint32_t unit,
                    const uint8_t digest[DIGEST_BYTES], struct err *err);
+// Makes the records of this writer durable, so that a power cut does not take them. (A kill never
+// does.)
+int staging_sync_records(const struct staging *st, uint32_t writer, struct err *err);
 // A read-write descriptor of an output; belongs to the staging, any thread may use it.
 int staging_output_fd(const struct staging *st, uint32_t output);
 uint64_t staging_disk_bytes(const struct staging *st); // what the folder occupies
 uint32_t staging_done_count(const struct staging *st);
-void staging_close(struct staging *st);          // keeps the folder
+void staging_close(struct staging *st); // keeps the folder
 // Removes the folder and closes the staging, also when it fails. A half-sealed folder is kept: it
 // alone knows what is left to do.
 int staging_remove(struct staging *st, struct err *err);
@@ -81,8 +84,9 @@ enum staging_seal {
   STAGING_SEAL_UNFINISHED, // outputs are partly in place
   STAGING_SEAL_FINISHED,   // all in place, only the folder is left over
 };
-// Is there a seal of OUT (base name `onnx_name` in dest_folder) that did not end? To be asked before anything is
-// planned: names that the unfinished seal has taken would change the plan. *name: its folder.
+// Is there a seal of OUT (base name `onnx_name` in dest_folder) that did not end? To be asked
+// before anything is planned: names that the unfinished seal has taken would change the plan.
+// *name: its folder.
 int staging_find_seal(const char *dest_folder, const char *onnx_name, char name[STAGING_NAME_MAX],
                       enum staging_seal *state, struct err *err);
 // Opens such a folder for seal_finish, under the exclusive lock. ERR_RETRY if that is taken.
@@ -95,18 +99,19 @@ int staging_retire(struct staging *st, struct err *err);
 
 // ---- `weir clean` ----
 
-// Calls `each` for every staging folder and orphaned sidecar in `dir`. Strings hold during the call.
+// Calls `each` for every staging folder and orphaned sidecar in `dir`. Strings hold during the
+// call.
 struct staging_found {
   const char *name;
   uint64_t bytes;
   bool locked, half_sealed;
   const char *resume_command; // or NULL
-  const char *orphan_of;      // an orphaned fresh-named sidecar: the .onnx it was made for; else NULL
+  const char *orphan_of; // an orphaned fresh-named sidecar: the .onnx it was made for; else NULL
 };
 int staging_scan(const char *dir, int (*each)(void *ctx, const struct staging_found *found),
                  void *ctx, struct err *err);
-// Removes one of them. ERR_RETRY if it is locked or half-sealed, ERR_USAGE if it is neither a staging
-// folder nor an orphan.
+// Removes one of them. ERR_RETRY if it is locked or half-sealed, ERR_USAGE if it is neither a
+// staging folder nor an orphan.
 int staging_remove_named(const char *dir, const char *name, struct err *err);
 
 #endif

@@ -3,12 +3,14 @@
 //   .x.onnx.0123456789abcdef.weir         a run, or what is left of one
 //   .x.onnx.0123456789abcdef.done.weir    its seal is through: nothing in it is needed any more
 //
-// Whoever works in the folder holds a flock on its `lock`; the lock dies with the process, so a folder whose
-// lock can be had is dead. Between finding the folder and taking the lock another process may have
-// removed it, so after taking the lock the name is looked up once more: it must still be our folder.
+// Whoever works in the folder holds a flock on its `lock`; the lock dies with the process, so a
+// folder whose lock can be had is dead. Between finding the folder and taking the lock another
+// process may have removed it, so after taking the lock the name is looked up once more: it must
+// still be our folder.
 //
-// Emptying goes by the same rule as sealing: seal.json, which makes the folder's content matter, goes first, the lock
-// last. On file systems without flock (some FUSE and Lustre mounts) the lock is taken as had.
+// Emptying goes by the same rule as sealing: seal.json, which makes the folder's content matter,
+// goes first, the lock last. On file systems without flock (some FUSE and Lustre mounts) the lock
+// is taken as had.
 #include "fs.h"
 #include "staging_inside.h"
 
@@ -54,7 +56,7 @@ bool staging_name_is(const char *name, const char *onnx_name, bool *done) {
 }
 
 bool staging_name_reserved(const char *name) {
-  static const char *const own[] = {"plan.json", "plan.bin", "header.json",
+  static const char *const own[] = {"plan.json", "plan.bin",  "header.json",
                                     "lock",      "seal.json", "artifacts"};
   for (size_t i = 0; i < sizeof own / sizeof *own; i++)
     if (strcmp(name, own[i]) == 0) return true;
@@ -135,7 +137,8 @@ int staging_enter(struct staging *st, int operation, bool make, bool *made, stru
     leave(st);
     if (entered < 0 || (gone && !make)) return -1;
   }
-  return err_set(err, ERR_RETRY, "'%s' in '%s' is made and removed by other processes again and again",
+  return err_set(err, ERR_RETRY,
+                 "'%s' in '%s' is made and removed by other processes again and again",
                  quote_str(st->name).s, quote_str(st->dest_path).s);
 }
 

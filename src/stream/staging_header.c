@@ -5,11 +5,11 @@
 //    "sources":[{"name":…,"size":…,"mtime_ns":…,"ctime_ns":…,"inode":…},…],
 //    "resume":"weir conv2matmul … --resume"}
 //
-// It is written last while a folder is set up, whole or not at all: a folder without it holds nothing
-// that counts. Sources are compared by size, mtime, ctime and inode: bytes written by the interrupted run and
-// bytes written now must come from the same files. The device number is left out, since it may
-// change with a reboot. The folder was found on a disk, so the header is checked like any other input;
-// what is malformed counts as absent, and then the run starts afresh.
+// It is written last while a folder is set up, whole or not at all: a folder without it holds
+// nothing that counts. Sources are compared by size, mtime, ctime and inode: bytes written by the
+// interrupted run and bytes written now must come from the same files. The device number is left
+// out, since it may change with a reboot. The folder was found on a disk, so the header is checked
+// like any other input; what is malformed counts as absent, and then the run starts afresh.
 #include "staging_header.h"
 
 #include "fs.h"

@@ -1,5 +1,5 @@
-// header.json: what a run knew that is not part of the plan. Not hashed into plan_id; every unit record
-// carries its SHA-256.
+// header.json: what a run knew that is not part of the plan. Not hashed into plan_id; every unit
+// record carries its SHA-256.
 #ifndef WEIR_STAGING_HEADER_H
 #define WEIR_STAGING_HEADER_H
 

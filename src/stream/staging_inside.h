@@ -15,9 +15,9 @@ bool staging_name_reserved(const char *name);
 
 // Opens the destination folder into *dest.
 int staging_open_dest(const char *path, int *dest, struct err *err);
-// Opens `name` in dest and takes its lock with `operation` (LOCK_EX or LOCK_SH), without waiting. With
-// `make`, makes the folder if there is none; *made says whether it did. ERR_RETRY if the lock is taken;
-// a missing folder without `make` is -1 with an empty err. Fills folder and lock of st.
+// Opens `name` in dest and takes its lock with `operation` (LOCK_EX or LOCK_SH), without waiting.
+// With `make`, makes the folder if there is none; *made says whether it did. ERR_RETRY if the lock
+// is taken; a missing folder without `make` is -1 with an empty err. Fills folder and lock of st.
 int staging_enter(struct staging *st, int operation, bool make, bool *made, struct err *err);
 // Empties the folder, seal.json first, the lock last (with keep_lock: stays).
 int staging_empty(int folder, const char *what, bool keep_lock, struct err *err);

@@ -6,8 +6,8 @@
 //                               commit point
 //
 // Only the dead may be removed. A half-sealed folder holds the one list of what is left to do, and
-// the sidecars it has put in place already are named by no .onnx yet: they are no orphans. The decision is
-// made again, under the exclusive lock, when something is removed.
+// the sidecars it has put in place already are named by no .onnx yet: they are no orphans. The
+// decision is made again, under the exclusive lock, when something is removed.
 #include "fs.h"
 #include "name_scan.h"
 #include "staging_header.h"

@@ -4,16 +4,16 @@
 //   file  ───┴────────────────┴────────────────┴─────────────────────────
 //            └──── passed ────┴── still here ──┘  next read: `ask` bytes
 //
-// A header (tag, length or scalar) is at most 15 bytes, so it is made contiguous first and then read
-// with plain pointers. Stepping over a large value forgets the window: the file position moves and the
-// next read starts small (16 KiB) and grows fourfold to 1 MiB, so that a file of many payloads with a
-// little metadata between them is not read five times over.
+// A header (tag, length or scalar) is at most 15 bytes, so it is made contiguous first and then
+// read with plain pointers. Stepping over a large value forgets the window: the file position moves
+// and the next read starts small (16 KiB) and grows fourfold to 1 MiB, so that a file of many
+// payloads with a little metadata between them is not read five times over.
 //
 // There is no map: a file that shrinks under us is a short read with a message, not a signal, and
 // memory does not depend on the file.
 //
-// Groups (wire types 3 and 4) belong to no known field, but a file may carry them in fields from the
-// future or the past. They are stepped over with a stack of field numbers.
+// Groups (wire types 3 and 4) belong to no known field, but a file may carry them in fields from
+// the future or the past. They are stepped over with a stack of field numbers.
 #include "wire.h"
 
 #include <assert.h>
@@ -97,10 +97,17 @@ static int varint_error(const struct wire *w, uint64_t at, uint64_t end, struct 
   return wire_error(w, at, err, "a varint is longer than 10 bytes or holds more than 64 bits");
 }
 
+// Most tags and lengths are one byte.
+static inline size_t short_varint(const uint8_t *p, const uint8_t *end, uint64_t *value) {
+  if (p == end || *p & 0x80) return wire_varint(p, end, value);
+  *value = *p;
+  return 1;
+}
+
 static int read_tag(struct wire *w, const uint8_t *p, const uint8_t *stop, uint64_t end,
                     struct wire_field *f, struct err *err) {
   uint64_t tag;
-  const size_t n = wire_varint(p, stop, &tag);
+  const size_t n = short_varint(p, stop, &tag);
   if (n == 0) return varint_error(w, f->start, end, err);
   if (n > 5 || tag > UINT32_MAX) return wire_error(w, f->start, err, "a field tag is too long");
   f->tag_bytes = (uint8_t)n;
@@ -123,7 +130,7 @@ static int read_number(struct wire *w, const uint8_t *p, const uint8_t *stop, ui
                        struct wire_field *f, struct err *err) {
   size_t n;
   if (f->type == WIRE_VARINT || f->type == WIRE_BYTES) {
-    n = wire_varint(p, stop, &f->value);
+    n = short_varint(p, stop, &f->value);
     if (n == 0) return varint_error(w, f->start + f->tag_bytes, end, err);
   } else {
     n = f->type == WIRE_FIXED32 ? 4 : 8;

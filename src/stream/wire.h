@@ -1,8 +1,8 @@
 // The protobuf wire format as a stream: one field header after the other, read through a window of
 // at most 1 MiB. Values that nobody asks for are stepped over and never read.
 //
-// The reader knows no messages. Who uses it keeps the stack of messages (load.c) and says, with every
-// call, where the message at hand ends: nothing is ever read past that, nor past the file.
+// The reader knows no messages. Who uses it keeps the stack of messages (load.c) and says, with
+// every call, where the message at hand ends: nothing is ever read past that, nor past the file.
 #ifndef WEIR_WIRE_H
 #define WEIR_WIRE_H
 
@@ -45,13 +45,13 @@ static inline uint64_t wire_offset(const struct wire *w) {
   return w->at + w->pos;
 }
 
-// The next field of a message that ends at `end` (> the offset, <= the size). ERR_MODEL, with the byte
-// offset: a tag of more than 5 bytes, field number 0, wire type 6 or 7, a varint of more than 10 bytes
-// or 64 bits, a value that does not end before `end`. END_GROUP comes as a field.
+// The next field of a message that ends at `end` (> the offset, <= the size). ERR_MODEL, with the
+// byte offset: a tag of more than 5 bytes, field number 0, wire type 6 or 7, a varint of more than
+// 10 bytes or 64 bits, a value that does not end before `end`. END_GROUP comes as a field.
 int wire_next(struct wire *w, uint64_t end, struct wire_field *f, struct err *err);
 
-// Steps over the value of a field just read, groups included (up to WIRE_GROUPS deep); their framing
-// is checked.
+// Steps over the value of a field just read, groups included (up to WIRE_GROUPS deep); their
+// framing is checked.
 int wire_skip_value(struct wire *w, const struct wire_field *f, uint64_t end, struct err *err);
 
 // Steps over n bytes, or back to an offset already passed.
@@ -69,8 +69,8 @@ int wire_read_at(struct wire *w, uint64_t off, void *to, size_t n, struct err *e
 int wire_error(const struct wire *w, uint64_t at, struct err *err, const char *fmt, ...)
     ERR_PRINTF(4, 5);
 
-// Bytes of the varint at p, or 0 if it does not end before `end`, is longer than 10 bytes or holds more than
-// 64 bits.
+// Bytes of the varint at p, or 0 if it does not end before `end`, is longer than 10 bytes or holds
+// more than 64 bits.
 size_t wire_varint(const uint8_t *p, const uint8_t *end, uint64_t *value);
 
 #endif

@@ -1,5 +1,5 @@
-// Fault injection for the calls of fs.h. strace and libfiu could fail system calls too, but only here
-// is "between every two calls" a number that a loop can count to.
+// Fault injection for the calls of fs.h. strace and libfiu could fail system calls too, but only
+// here is "between every two calls" a number that a loop can count to.
 //
 // The table is installed by a constructor when WEIR_FAULT or WEIR_FAULT_LOG is set, so that linking
 // this file is all it takes. Calls are counted over all threads, in the order in which they arrive.

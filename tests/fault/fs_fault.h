@@ -1,5 +1,6 @@
-// A table of file-system calls that counts them and fails, or kills the process before, chosen ones.
-// Linked into `weir-fault` (tools' main plus fs_fault.c) and into tests; the program has none of it.
+// A table of file-system calls that counts them and fails, or kills the process before, chosen
+// ones. Linked into `weir-fault` (tools' main plus fs_fault.c) and into tests; the program has none
+// of it.
 //
 //   WEIR_FAULT=kill:17                  SIGKILL instead of the 17th call
 //   WEIR_FAULT=ENOSPC:fallocate:1       the 1st fallocate fails with ENOSPC
@@ -18,7 +19,8 @@ void fs_fault_install(const char *spec);
 // Calls made through the table since it was installed.
 uint64_t fs_fault_calls(void);
 void fs_fault_remove(void);
-// Calls go to the file $WEIR_FAULT_LOG from now on (at the start of a program this is done already).
+// Calls go to the file $WEIR_FAULT_LOG from now on (at the start of a program this is done
+// already).
 void fs_fault_open_log(void);
 
 #endif

@@ -1,6 +1,6 @@
-// The loader over arbitrary bytes as an .onnx, twice: once as it is used (the first fault ends it), once
-// collecting all faults as `weir check` does. A model that loads must have consistent tables, whatever
-// it says.
+// The loader over arbitrary bytes as an .onnx, twice: once as it is used (the first fault ends it),
+// once collecting all faults as `weir check` does. A model that loads must have consistent tables,
+// whatever it says.
 #include "load.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static char folder[64], path[128];
+static char folder[64], path[128], data_path[128];
 
 static void demand(int holds) {
   if (!holds) abort();
@@ -17,20 +17,25 @@ static void demand(int holds) {
 
 static void remove_files(void) {
   unlink(path);
+  unlink(data_path);
   rmdir(folder);
 }
 
+static void write_file(const char *name, const uint8_t *data, size_t size) {
+  FILE *f = fopen(name, "wb");
+  demand(f && fwrite(data, 1, size, f) == size && fclose(f) == 0);
+}
+
+// A folder with a data file that inputs can name: ext.data.
 static void make_folder(void) {
+  static const uint8_t weights[4096];
   const char *base = getenv("TMPDIR");
   snprintf(folder, sizeof folder, "%.40s/weir-fuzz-XXXXXX", base ? base : "/tmp");
   demand(mkdtemp(folder) != NULL);
   snprintf(path, sizeof path, "%s/m.onnx", folder);
+  snprintf(data_path, sizeof data_path, "%s/ext.data", folder);
+  write_file(data_path, weights, sizeof weights);
   atexit(remove_files);
-}
-
-static void write_model(const uint8_t *data, size_t size) {
-  FILE *f = fopen(path, "wb");
-  demand(f && fwrite(data, 1, size, f) == size && fclose(f) == 0);
 }
 
 // `unopened`: data files are names only, and their sizes are unknown.
@@ -97,7 +102,7 @@ static void load(const struct load_options *options) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!folder[0]) make_folder();
-  write_model(data, size);
+  write_file(path, data, size);
   const struct fault_sink sink = {.report = ignore_fault};
   load(NULL);
   load(&(struct load_options){.faults = &sink});

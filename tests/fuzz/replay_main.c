@@ -1,6 +1,6 @@
-// Runs a fuzz target over files instead of a fuzzer's inventions: every file named on the command line
-// and every file of every folder named there, in name order, plus the empty input. What a fuzzer once
-// found is tested forever, with any compiler.
+// Runs a fuzz target over files instead of a fuzzer's inventions: every file named on the command
+// line and every file of every folder named there, in name order, plus the empty input. What a
+// fuzzer once found is tested forever, with any compiler.
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -558,7 +558,7 @@ def repeated_cases():
     first = wire.graph([node], [], [("x", wire.FLOAT, ["n", 4])], [])
     second = wire.graph([], [weight], [], [("y", wire.FLOAT, ["n", 4])])
     head, tail = wire.uint(1, 8), wire.blob(8, wire.opset(17))
-    case("repeated-graph", plain(head + wire.blob(7, first) + tail + wire.blob(7, second)), True)
+    case("repeated-graph", plain(head + wire.blob(7, first) + tail + wire.blob(7, second)), None)  # legal protobuf; weir refuses to merge two graphs
     kind = wire.blob(1, wire.uint(1, wire.FLOAT)) + wire.blob(1, wire.blob(2, wire.blob(1, wire.uint(1, 4))))
     value = wire.blob(13, wire.blob(1, "w") + wire.blob(2, kind))
     case("repeated-tensor_type", plain(with_field(value, "graph")), True)

@@ -184,8 +184,8 @@ static void add_attr_graph(struct pb *node, const char *name, struct pb *graph) 
   pb_message(node, 5, &a);
 }
 
-// An If whose branch uses x of the outer graph, w of its own (which shadows the outer one), and holds an
-// If again, whose branch reaches two graphs out.
+// An If whose branch uses x of the outer graph, w of its own (which shadows the outer one), and
+// holds an If again, whose branch reaches two graphs out.
 static struct pb scopes_model(void) {
   struct pb inner = {0}, branch = {0}, other = {0}, node = {0}, nested = {0}, g = {0};
   pb_node(&inner, "Identity", "x", NULL, "deep");

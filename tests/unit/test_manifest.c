@@ -1,11 +1,10 @@
-// The manifest: its form byte for byte, its order, what the audit finds, what a forged one may not do.
-// (tests/support/check_manifest.py compares it with what other people's verifier computes.)
+// The manifest: its form byte for byte, its order, what the audit finds, what a forged one may not
+// do. (tests/support/check_manifest.py compares it with what other people's verifier computes.)
 #include "toy.h"
 
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
-
-#include <cmocka.h>
 
 static struct toy toy;
 
@@ -74,8 +73,8 @@ static void test_form(void **state) {
       "{\"name\":\"x.onnx:0:7\",\"algorithm\":\"sha256-sharded-67108864\",\"digest\":\"01" ZEROS62
       "\"}],\n"
       "\"x_weir\":{\"version\":1,\"weir\":\"1.2.3\",\"plan_id\":\"00" ZEROS62 "\",\"passes\":[],"
-      "\"layout\":{},\"output\":\"x.onnx\",\"source\":{\"name\":\"in.onnx\",\"meta_sha256\":\"00" ZEROS62
-      "\",\"files\":[\n{\"name\":\"in.onnx\",\"size\":99,\"sha256\":null}]},"
+      "\"layout\":{},\"output\":\"x.onnx\",\"source\":{\"name\":\"in.onnx\",\"meta_sha256\":"
+      "\"00" ZEROS62 "\",\"files\":[\n{\"name\":\"in.onnx\",\"size\":99,\"sha256\":null}]},"
       "\"edits_sha256\":null,\"tensors_sha256\":null,\"artifacts\":[]}}}\n");
   json_done(&out);
   plan_free(&s.plan);

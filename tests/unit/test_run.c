@@ -1,12 +1,12 @@
-// The run: the same bytes for any engine, number of workers and memory; records, stops and failures.
+// The run: the same bytes for any engine, number of workers and memory; records, stops and
+// failures.
 #include "budget.h"
 #include "fs_fault.h"
 #include "toy.h"
 
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
-
-#include <cmocka.h>
 
 static struct toy toy;
 
@@ -40,10 +40,11 @@ static void begin(struct ready *r, uint64_t zeros, bool null, bool resume) {
   shape.zeros = zeros;
   toy_begin(&r->job, &shape);
   r->options = (struct run_options){.jobs = 1, .mode = null ? IO_NULL : IO_SYNC};
-  if (null) toy_must(staging_open_null(&r->st, &r->job.plan, &r->err) == 0, r->err.msg);
+  if (null)
+    toy_must(staging_open_null(&r->st, &r->job.plan, &r->err) == 0, r->err.msg);
   else
-    toy_must(staging_open(&r->st, &r->job.plan, r->job.sources, &options, &how, NULL, 0,
-                          &r->err) == 0,
+    toy_must(staging_open(&r->st, &r->job.plan, r->job.sources, &options, &how, NULL, 0, &r->err) ==
+                 0,
              r->err.msg);
 }
 
@@ -114,11 +115,11 @@ static void test_same_bytes(void **state) {
     assert_int_equal(units, cases[i].zeros ? 4 : 2);
     assert_int_equal(r.stats.units_done, units);
     assert_int_equal(r.stats.jobs, cases[i].jobs < units ? cases[i].jobs : units);
-    // Each byte once, and the transposed ones at most 2.1 times; short extents bring their gaps along.
+    // Each byte once, and the transposed ones at most 2.1 times; short extents bring their gaps
+    // along.
     assert_in_range(r.stats.source_bytes_read, 2800000, 2700000 + 240000 * 21 / 10 + 70000);
     if (cases[i].mode != IO_NULL)
-      assert_int_equal(r.stats.bytes_written + r.stats.bytes_cloned,
-                       plan_total_bytes(&r.job.plan));
+      assert_int_equal(r.stats.bytes_written + r.stats.bytes_cloned, plan_total_bytes(&r.job.plan));
     end(&r, cases[i].mode == IO_NULL);
   }
 }

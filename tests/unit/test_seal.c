@@ -1,17 +1,15 @@
-// The seal: a kill before every single file-system call, over an empty folder, over an existing pair, and
-// over the very source; what is replaced, what is left, what is refused.
+// The seal: a kill before every single file-system call, over an empty folder, over an existing
+// pair, and over the very source; what is replaced, what is left, what is refused.
 //
-// A "command" here is what the program does: complete an unfinished seal if there is one, else stage,
-// run and seal. It is run in a child, so that it can be killed.
+// A "command" here is what the program does: complete an unfinished seal if there is one, else
+// stage, run and seal. It is run in a child, so that it can be killed.
 #include "fs_fault.h"
 #include "toy.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
 #include <cmocka.h>
-
+#include <setjmp.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <sys/wait.h>
 
 static struct toy toy;
@@ -154,15 +152,15 @@ static void put_old_pair(enum scenario scenario) {
   if (scenario != FRESH) assert_int_equal(in_child(&old, false, false, NULL), 0);
 }
 
-// After a kill: the old model whole, or the new one, or (fresh) none; and where no seal is unfinished, the
-// manifest says the same.
+// After a kill: the old model whole, or the new one, or (fresh) none; and where no seal is
+// unfinished, the manifest says the same.
 static void check_whole(enum scenario scenario, const struct pair *before, const struct pair *after,
                         const char *new_data) {
   char name[STAGING_NAME_MAX];
   enum staging_seal state;
   struct err err = {0};
-  const bool is_old = scenario == FRESH ? !toy_exists(toy.dest, "x.onnx")
-                                        : pair_is(before, "x.onnx.data");
+  const bool is_old =
+      scenario == FRESH ? !toy_exists(toy.dest, "x.onnx") : pair_is(before, "x.onnx.data");
   assert_true(is_old || pair_is(after, new_data));
   assert_int_equal(staging_find_seal(toy.dest, "x.onnx", name, &state, &err), 0);
   if (state != STAGING_SEAL_UNFINISHED && toy_exists(toy.dest, "x.onnx"))
@@ -236,7 +234,8 @@ static void test_kill_the_completion(void **state) {
   }
 }
 
-// Every call fails once with an I/O error: the command fails or does without, and never spoils anything.
+// Every call fails once with an I/O error: the command fails or does without, and never spoils
+// anything.
 static void test_every_call_fails(void **state) {
   (void)state;
   const struct toy_shape shape = new_shape(FORCE);
@@ -347,6 +346,46 @@ static void test_unlisted_sidecar_is_left(void **state) {
   assert_non_null(strstr(report.why_left, "no manifest lists it"));
 }
 
+// --no-manifest over a model that has one: a manifest of the old model must not stand beside the new.
+static void test_stale_companions_go(void **state) {
+  (void)state;
+  const struct toy_shape shape = new_shape(FORCE);
+  struct toy_job job;
+  struct staging st;
+  struct seal_report report;
+  struct err err = {0};
+  enum staging_resume how;
+  const struct staging_options options = toy_staging(&toy, false);
+  const struct seal_options without = {.replace = true};
+  put_old_pair(FORCE);
+  toy_write(toy.dest, "x.onnx.tensors.jsonl", "{}", 2);
+  toy_begin(&job, &shape);
+  assert_int_equal(staging_open(&st, &job.plan, job.sources, &options, &how, NULL, 0, &err), 0);
+  assert_int_equal(toy_run(&job, &st, &err), 0);
+  assert_int_equal(seal_run(&st, &job.plan, &without, &report, &err), 0);
+  assert_false(toy_exists(toy.dest, "x.onnx.manifest.json"));
+  assert_false(toy_exists(toy.dest, "x.onnx.tensors.jsonl"));
+  assert_false(toy_exists(toy.dest, "x.onnx.data"));
+  assert_true(toy_is_whole(&toy, &job.plan, 1, toy.dest));
+  toy_end(&job);
+}
+
+// A seal that was through but for its folder: gone with the next run, resumed or not.
+static void test_finished_leftover(void **state) {
+  (void)state;
+  const struct toy_shape shape = new_shape(FRESH);
+  char name[STAGING_NAME_MAX];
+  enum staging_seal found;
+  struct err err = {0};
+  assert_true(WIFSIGNALED(in_child(&shape, false, false, "kill:unlinkat:3")));
+  assert_int_equal(staging_find_seal(toy.dest, "x.onnx", name, &found, &err), 0);
+  assert_int_equal(found, STAGING_SEAL_FINISHED);
+  assert_int_equal(audit_damage(), 0);
+  const struct toy_shape again = new_shape(FORCE);
+  assert_int_equal(in_child(&again, false, true, NULL), 0);
+  assert_int_equal(count_staging(), 0);
+}
+
 static void test_unfinished_seal_of_another_plan(void **state) {
   (void)state;
   const struct toy_shape one = new_shape(FRESH);
@@ -376,7 +415,8 @@ static void test_no_rename_noreplace(void **state) {
   }
 }
 
-// The order that survives a power cut: no record before fdatasync, no rename before everything is durable.
+// The order that survives a power cut: no record before fdatasync, no rename before everything is
+// durable.
 static void test_order_of_calls(void **state) {
   (void)state;
   char log[200];
@@ -390,7 +430,8 @@ static void test_order_of_calls(void **state) {
   char *text = (char *)toy_read(toy.src, "calls", &n);
   assert_non_null(text);
   const char *sync = strstr(text, " fdatasync"), *records = strstr(text, "records.0");
-  const char *intent = strstr(text, "renameat2 seal.json"), *commit = strstr(text, "renameat2 x.onnx\n");
+  const char *intent = strstr(text, "renameat2 seal.json"),
+             *commit = strstr(text, "renameat2 x.onnx\n");
   const char *data = strstr(text, "renameat2 x.onnx.data\n");
   const char *manifest = strstr(text, "renameat2 x.onnx.manifest.json\n");
   assert_true(sync && records && sync < records);
@@ -429,6 +470,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_shared_sidecar_is_left, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_unlisted_sidecar_is_left, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_unfinished_seal_of_another_plan, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_stale_companions_go, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_finished_leftover, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_no_rename_noreplace, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_order_of_calls, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_null_staging_seals_nothing, set_up, tear_down),

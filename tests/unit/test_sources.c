@@ -1,5 +1,5 @@
-// The source files: which names are opened, which are refused and how, who is told of a change, and how
-// many descriptors it takes.
+// The source files: which names are opened, which are refused and how, who is told of a change, and
+// how many descriptors it takes.
 #include "sources.h"
 
 #include <fcntl.h>
@@ -18,7 +18,8 @@
 #include <cmocka.h>
 // clang-format on
 
-// root/model/m.onnx, root/model/w.bin, root/model/sub/w.bin, root/outside.bin, the current folder is root.
+// root/model/m.onnx, root/model/w.bin, root/model/sub/w.bin, root/outside.bin, the current folder
+// is root.
 struct ground {
   char root[64];
   char before[1024];
@@ -297,8 +298,8 @@ static uint32_t open_descriptors(void) {
   return n;
 }
 
-// Many more files than descriptors: all stay readable, in any order, and a changed one is noticed when it
-// is opened again.
+// Many more files than descriptors: all stay readable, in any order, and a changed one is noticed
+// when it is opened again.
 static void test_bounds_descriptors(void **state) {
   struct ground *p = *state;
   enum { FILES = SOURCES_MAX_OPEN * 3 };

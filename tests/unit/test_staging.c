@@ -4,12 +4,10 @@
 #include "staging_inside.h"
 #include "toy.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
 #include <cmocka.h>
-
+#include <setjmp.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <sys/file.h>
 #include <sys/wait.h>
 
@@ -97,8 +95,8 @@ static void test_fresh(void **state) {
   umask(before);
   assert_int_equal(o.how, STAGING_FRESH);
   assert_string_equal(o.note, "");
-  static const char *const files[] = {"plan.json", "plan.bin", "header.json", "lock",
-                                      "x.onnx",    "x.onnx.data"};
+  static const char *const files[] = {"plan.json", "plan.bin", "header.json",
+                                      "lock",      "x.onnx",   "x.onnx.data"};
   for (size_t i = 0; i < sizeof files / sizeof *files; i++)
     assert_true(toy_exists(folder_of(&o), files[i]));
   struct stat at;
@@ -192,7 +190,7 @@ static void test_bad_records_are_passed_over(void **state) {
   char file[400];
   snprintf(file, sizeof file, "%s/records.3", folder_of(&o));
   int fd = open(file, O_WRONLY | O_CREAT | O_APPEND, 0666);
-  assert_int_equal(records_append(fd, 0, digest, other, &o.err), 0); // another header
+  assert_int_equal(records_append(fd, 0, digest, other, &o.err), 0);               // another header
   assert_int_equal(records_append(fd, 99, digest, o.st.header_sha256, &o.err), 0); // no such unit
   close(fd);
   append(&o, "records.3", "{\"unit\":0,\"sha256\":\"", 20);
@@ -324,8 +322,8 @@ static void test_live_folder_is_busy(void **state) {
 
 static void test_reserved_names_are_refused(void **state) {
   (void)state;
-  static const char *const names[] = {"plan.json", "header.json", "lock", "records.7", "a/b",
-                                      "seal.json", "x.tmp"};
+  static const char *const names[] = {"plan.json", "header.json", "lock", "records.7",
+                                      "a/b",       "seal.json",   "x.tmp"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     struct toy_shape shape = toy_shape(&toy);
     shape.data_name = names[i];

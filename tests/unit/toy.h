@@ -1,6 +1,6 @@
-// A small job to test the stream's second half with: two source files in a folder of their own, and a
-// plan built by hand that uses every kind of segment. What the outputs must hold is computed here the
-// simple way, segment by segment.
+// A small job to test the stream's second half with: two source files in a folder of their own, and
+// a plan built by hand that uses every kind of segment. What the outputs must hold is computed here
+// the simple way, segment by segment.
 //
 //   src/in.onnx   70 000 bytes    src/in.data  3 000 000 bytes     dest/  empty
 #ifndef WEIR_TEST_TOY_H
@@ -129,8 +129,8 @@ static inline void toy_close(struct toy *t) {
 
 static inline void toy_output(struct plan *p, const char *name) {
   p->outputs = table_grow(p->outputs, &p->outputs_cap, p->n_outputs + 1, sizeof *p->outputs);
-  p->outputs[p->n_outputs++] = (struct plan_output){
-      .name = arena_string(&p->arena, span_str(name)), .first_segment = p->n_segments};
+  p->outputs[p->n_outputs++] = (struct plan_output){.name = arena_string(&p->arena, span_str(name)),
+                                                    .first_segment = p->n_segments};
 }
 
 static inline uint32_t toy_segment(struct plan *p, enum segment_kind kind, uint32_t ref,
@@ -261,9 +261,12 @@ static inline uint8_t *toy_expected(const struct toy *t, const struct plan *p, u
   for (uint32_t i = o->first_segment; i < o->first_segment + o->n_segments; i++) {
     const struct segment *s = &p->segments[i];
     const uint8_t *source = s->ref == 0 ? t->onnx : t->data;
-    if (s->kind == SEGMENT_LITERAL) memcpy(all + s->off, p->literals + s->at, s->len);
-    else if (s->kind == SEGMENT_EXTENT) memcpy(all + s->off, source + s->at, s->len);
-    else if (s->kind == SEGMENT_RECIPE) toy_transpose(t, all + s->off);
+    if (s->kind == SEGMENT_LITERAL)
+      memcpy(all + s->off, p->literals + s->at, s->len);
+    else if (s->kind == SEGMENT_EXTENT)
+      memcpy(all + s->off, source + s->at, s->len);
+    else if (s->kind == SEGMENT_RECIPE)
+      toy_transpose(t, all + s->off);
   }
   return all;
 }

@@ -1,0 +1,54 @@
+#!/bin/bash
+# The real program, killed before every single file-system call of staging, records and seal.
+#
+#   kill_loop.sh WEIR_FAULT MODEL.onnx fresh|force|inplace
+#
+# WEIR_FAULT is the program with the fault table (fs_fault.h). After each kill the same command with
+# --resume must complete: the bytes of an undisturbed run, an audit without damage, nothing left over.
+# The model should be small and have convolutions to convert: it is converted some hundred times.
+set -u
+weir=$1 model=$2 mode=$3
+dir=$(mktemp -d) || exit 2
+trap 'rm -rf "$dir"' EXIT
+
+prepare() {
+  rm -rf "$dir/out"
+  mkdir "$dir/out"
+  [ "$mode" = fresh ] || "$weir" convert "$model" "$dir/out/m.onnx" --quiet >/dev/null
+}
+run() {
+  case $mode in
+  fresh) "$weir" conv2matmul "$model" "$dir/out/m.onnx" --quiet "$@" ;;
+  force) "$weir" conv2matmul "$model" "$dir/out/m.onnx" --force --quiet "$@" ;;
+  inplace) "$weir" conv2matmul "$dir/out/m.onnx" --inplace --quiet "$@" ;;
+  *) echo "unknown mode $mode" >&2 && exit 2 ;;
+  esac >"$dir/said" 2>&1
+}
+sums() { (cd "$dir/out" && sha256sum -- * 2>/dev/null | sha256sum); }
+broken() {
+  echo "$mode, killed before call $n: $1"
+  cat "$dir/said"
+  ls -lA "$dir/out"
+  exit 1
+}
+
+n=0
+prepare
+run || broken "the undisturbed run failed"
+whole=$(sums)
+prepare
+before=$(sums)
+for ((n = 1; n < 500; n++)); do
+  prepare
+  WEIR_FAULT=kill:$n run
+  status=$?
+  [ $status -eq 0 ] && break
+  [ $status -eq 137 ] || broken "exit code $status"
+  run --resume || broken "--resume failed"
+  [ "$(sums)" = "$whole" ] || broken "another result"
+  "$weir" audit "$dir/out/m.onnx" >/dev/null || broken "the audit found damage"
+  [ -z "$(find "$dir/out" -name '.*.weir')" ] || broken "a staging folder was left"
+done
+# Control: the loop did kill, and the result is not what was there before.
+[ $n -gt 40 ] && [ $n -lt 500 ] && [ "$before" != "$whole" ] || broken "the loop proves nothing"
+echo "$mode: $((n - 1)) kills"
