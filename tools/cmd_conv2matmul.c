@@ -28,8 +28,7 @@ static void note_site(void *ctx, const struct pass_site *site) {
                                 : arena_printf(&c->arena, "%s@%u", site->op_type, site->index);
 }
 
-static void write_site(const struct conversion *c, const struct site_row *row,
-                       struct json_out *j) {
+static void write_site(const struct conversion *c, const struct site_row *row, struct json_out *j) {
   json_object(j);
   if (!c->options.strict_compat) {
     json_key(j, "graph");
@@ -112,8 +111,11 @@ static const char *options_json(struct job *job, const struct conv2matmul_option
 
 static void run_pass(struct job *job, struct conversion *c) {
   struct arena scratch = {0};
-  struct pass_env env = {.m = &job->model, .edits = &job->edits, .scratch = &scratch,
-                         .site = note_site, .site_ctx = c};
+  struct pass_env env = {.m = &job->model,
+                         .edits = &job->edits,
+                         .scratch = &scratch,
+                         .site = note_site,
+                         .site_ctx = c};
   pass_conv2matmul(&env, &c->options, &c->result);
   arena_free(&scratch);
 }

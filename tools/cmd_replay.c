@@ -68,7 +68,8 @@ static int check_source(const struct job *job, const struct edit_log_info *head,
 static int read_layout(struct job *job, const struct json_value *v, struct err *err) {
   struct span form, name;
   uint64_t align = 0, below = 0;
-  bool ok = json_as_string(json_get(v, "form"), &form) && json_as_uint(json_get(v, "align"), &align) &&
+  bool ok = json_as_string(json_get(v, "form"), &form) &&
+            json_as_uint(json_get(v, "align"), &align) &&
             json_as_uint(json_get(v, "inline_below"), &below);
   if (!ok || (align & (align - 1)))
     return err_set(err, ERR_MODEL, "the head of the edit log holds no layout");
@@ -107,8 +108,10 @@ static int replay(struct job *job, struct log_reader *in, const struct edit_log_
   if (job_begin_edits(job, command, options_text(job, head), err)) return -1;
   if (replay_lines(job, in, err)) return -1;
   if (!span_is(head->output, job->onnx_name))
-    report_notice("the recorded output was named '%s': with another name, where the .onnx names its "
-                  "data file differs", quote(head->output).s);
+    report_notice(
+        "the recorded output was named '%s': with another name, where the .onnx names its "
+        "data file differs",
+        quote(head->output).s);
   return job_finish(job, err);
 }
 

@@ -24,8 +24,10 @@ enum { READ_BLOCK = 1 << 20 };
 static void split_output(struct job *job) {
   const char *slash = strrchr(job->out_path, '/');
   job->onnx_name = slash ? slash + 1 : job->out_path;
-  if (!slash) job->dest_folder = ".";
-  else if (slash == job->out_path) job->dest_folder = "/";
+  if (!slash)
+    job->dest_folder = ".";
+  else if (slash == job->out_path)
+    job->dest_folder = "/";
   else
     job->dest_folder =
         arena_string(&job->arena, span_of(job->out_path, (size_t)(slash - job->out_path)));
@@ -46,7 +48,8 @@ static int open_dest(struct job *job, struct err *err) {
   job->dest = open(job->dest_folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (job->dest >= 0) return 0;
   if (errno == ENOENT) {
-    err_set(err, ERR_USAGE, "the output's folder '%s' does not exist", quote_str(job->dest_folder).s);
+    err_set(err, ERR_USAGE, "the output's folder '%s' does not exist",
+            quote_str(job->dest_folder).s);
     return err_hint(err, "make it first: mkdir -p %s", quote_str(job->dest_folder).s);
   }
   return err_errno(err, errno, ERR_IO, "the output's folder '%s' cannot be opened",
@@ -116,16 +119,16 @@ static int open_sources(struct job *job, struct err *err) {
 }
 
 int job_open(struct job *job, const struct cli_args *args, struct err *err) {
-  *job = (struct job){.args = args, .dest = -1, .in_path = cli_operand(args, "IN"),
-                      .out_path = cli_output(args)};
+  *job = (struct job){
+      .args = args, .dest = -1, .in_path = cli_operand(args, "IN"), .out_path = cli_output(args)};
   job->replace = cli_flag(args, OPT_FORCE) || cli_flag(args, OPT_INPLACE);
   job->nothing_to_write = cli_flag(args, OPT_DRY_RUN);
   model_init(&job->model);
   recipes_init(&job->recipes);
   edits_init(&job->edits, &job->model, &job->recipes);
   split_output(job);
-  job->layout = (struct plan_layout){.onnx_name = job->onnx_name, .inline_below = 1024,
-                                     .name_taken = name_taken, .name_ctx = job};
+  job->layout = (struct plan_layout){
+      .onnx_name = job->onnx_name, .inline_below = 1024, .name_taken = name_taken, .name_ctx = job};
   int rc = check_memory(job, err);
   if (rc == 0) rc = check_name(job, err);
   if (rc == 0) rc = open_sources(job, err);
@@ -176,8 +179,10 @@ static void write_layout(const struct job *job, struct json_out *j) {
   json_key(j, "form");
   json_text(j, forms[job->layout.form]);
   json_key(j, "data_file");
-  if (job->layout.data_name) json_text(j, job->layout.data_name);
-  else json_null(j);
+  if (job->layout.data_name)
+    json_text(j, job->layout.data_name);
+  else
+    json_null(j);
   json_key(j, "align");
   json_uint(j, job->layout.align);
   json_key(j, "inline_below");
@@ -195,8 +200,8 @@ int job_begin_edits(struct job *job, const char *command, const char *options, s
   job->edits.sink = log_sink;
   job->edits.sink_ctx = job;
   write_layout(job, &layout);
-  struct edit_log_head head = {.command = command, .options = options, .layout = layout.text,
-                               .output = job->onnx_name};
+  struct edit_log_head head = {
+      .command = command, .options = options, .layout = layout.text, .output = job->onnx_name};
   int rc = edit_log_begin(&job->edits, &head, err);
   json_done(&layout);
   return rc;
@@ -234,7 +239,8 @@ static int write_plan(struct job *job, struct err *err) {
   const char *path = cli_string(job->args, OPT_PLAN_OUT);
   if (!path) return plan_file_write(&job->plan, plan_sink, NULL, err);
   FILE *f = fopen(path, "we");
-  if (!f) return err_errno(err, errno, ERR_IO, "the plan '%s' cannot be written", quote_str(path).s);
+  if (!f)
+    return err_errno(err, errno, ERR_IO, "the plan '%s' cannot be written", quote_str(path).s);
   int rc = plan_file_write(&job->plan, plan_sink, f, err);
   if (fclose(f) != 0 && rc == 0)
     rc = err_errno(err, errno, ERR_IO, "the plan '%s' cannot be written", quote_str(path).s);
@@ -245,7 +251,8 @@ static int write_plan(struct job *job, struct err *err) {
 
 static const char *passes_json(struct job *job) {
   if (!job->command || strcmp(job->command, "convert") == 0) return "[]";
-  return arena_printf(&job->arena, "[{\"name\":\"%s\",\"options\":%s}]", job->command, job->options);
+  return arena_printf(&job->arena, "[{\"name\":\"%s\",\"options\":%s}]", job->command,
+                      job->options);
 }
 
 static int make_plan(struct job *job, struct err *err) {
@@ -318,11 +325,14 @@ static int write_manifest(struct job *job, const struct staging *st, struct reco
     hex_encode(sum, sizeof sum, tensors_hex);
   }
   if (hash_inputs(job, &inputs, err)) return -1;
-  struct manifest_input in = {
-      .plan = &job->plan, .unit_digests = (const uint8_t(*)[DIGEST_BYTES])st->digests,
-      .edits_sha256 = job->log_digest ? job->edits_sha256 : NULL,
-      .tensors_sha256 = records->tensors.text ? tensors_hex : NULL, .ignore_paths = ignore,
-      .n_ignore_paths = n, .weir_version = version_number(), .source_sha256 = inputs};
+  struct manifest_input in = {.plan = &job->plan,
+                              .unit_digests = (const uint8_t(*)[DIGEST_BYTES])st->digests,
+                              .edits_sha256 = job->log_digest ? job->edits_sha256 : NULL,
+                              .tensors_sha256 = records->tensors.text ? tensors_hex : NULL,
+                              .ignore_paths = ignore,
+                              .n_ignore_paths = n,
+                              .weir_version = version_number(),
+                              .source_sha256 = inputs};
   return manifest_write(&records->manifest, &in, err);
 }
 
@@ -339,10 +349,11 @@ static int seal(struct job *job, struct staging *st, const struct run_options *r
     if (manifest) fwrite(records.manifest.text, 1, records.manifest.n, stdout);
     staging_close(st);
   } else if (rc == 0) {
-    struct seal_options options = {
-        .replace = job->replace, .manifest = manifest ? records.manifest.text : NULL,
-        .manifest_bytes = records.manifest.n, .tensors = records.tensors.text,
-        .tensors_bytes = records.tensors.n};
+    struct seal_options options = {.replace = job->replace,
+                                   .manifest = manifest ? records.manifest.text : NULL,
+                                   .manifest_bytes = records.manifest.n,
+                                   .tensors = records.tensors.text,
+                                   .tensors_bytes = records.tensors.n};
     rc = seal_run(st, &job->plan, &options, &report, err);
   }
   if (report.old_sidecar_left[0])
@@ -368,10 +379,12 @@ static void leave_staging(struct job *job, struct staging *st, struct err *err) 
     staging_remove(st, &ignored);
     return;
   }
-  err_hint(err, "%u of %u units are done (%s in '%s'): go on with: %s; or remove it: weir clean %s --yes",
-           staging_done_count(st), st->n_units, quote_bytes(staging_disk_bytes(st)).s,
-           quote_str(st->name).s, cli_resume_command(job->args, &job->arena),
-           quote_str(job->dest_folder).s);
+  err_hint(
+      err,
+      "%u of %u units are done (%s in '%s'): go on with: %s; or remove it: weir clean %s --yes",
+      staging_done_count(st), st->n_units, quote_bytes(staging_disk_bytes(st)).s,
+      quote_str(st->name).s, cli_resume_command(job->args, &job->arena),
+      quote_str(job->dest_folder).s);
   staging_close(st);
 }
 
@@ -380,10 +393,10 @@ static int open_staging(struct job *job, struct staging *st, enum staging_resume
   char note[1024] = "";
   *how = STAGING_FRESH;
   if (job->mode == IO_NULL) return staging_open_null(st, &job->plan, err);
-  struct staging_options options = {
-      .dest_folder = job->dest_folder, .onnx_name = job->onnx_name,
-      .resume_command = cli_resume_command(job->args, &job->arena),
-      .resume = cli_flag(job->args, OPT_RESUME)};
+  struct staging_options options = {.dest_folder = job->dest_folder,
+                                    .onnx_name = job->onnx_name,
+                                    .resume_command = cli_resume_command(job->args, &job->arena),
+                                    .resume = cli_flag(job->args, OPT_RESUME)};
   int rc = staging_open(st, &job->plan, job->sources, &options, how, note, sizeof note, err);
   for (char *line = strtok(note, "\n"); line; line = strtok(NULL, "\n"))
     report_notice("%s", line);
@@ -407,9 +420,11 @@ static int run_and_seal(struct job *job, struct err *err) {
     job->sealed_earlier = true;
     return seal_finish(&st, &report, err);
   }
-  struct run_options options = {
-      .jobs = cli_count(job->args, OPT_JOBS), .memory = job->memory, .mode = job->mode,
-      .progress = {report_tick, NULL}, .stop = stop_watch()};
+  struct run_options options = {.jobs = cli_count(job->args, OPT_JOBS),
+                                .memory = job->memory,
+                                .mode = job->mode,
+                                .progress = {report_tick, NULL},
+                                .stop = stop_watch()};
   report_begin("writing");
   int rc = run_plan(&job->plan, job->sources, &st, &options, &job->stats, err);
   report_end();
@@ -424,9 +439,8 @@ static int write_reports(struct job *job, struct err *err) {
   job_report_write(job, &report);
   json_newline(&report);
   int rc = path ? job_write_file(path, span_of(report.text, report.n), err) : 0;
-  bool to_stdout = cli_flag(job->args, OPT_JSON) ||
-                   (job->args->command == CLI_conv2matmul &&
-                    cli_flag(job->args, OPT_REPORT_JSON_STDOUT));
+  bool to_stdout = cli_flag(job->args, OPT_JSON) || (job->args->command == CLI_conv2matmul &&
+                                                     cli_flag(job->args, OPT_REPORT_JSON_STDOUT));
   if (to_stdout) fwrite(report.text, 1, report.n, stdout);
   if (!to_stdout || !cli_flag(job->args, OPT_JSON)) job_report_print(job);
   json_done(&report);
@@ -462,7 +476,8 @@ bool job_finish_seal(const struct cli_args *args, int *rc, struct err *err) {
   } else if (found) {
     *rc = staging_open_sealed(&st, job.dest_folder, name, err);
     if (*rc == 0) *rc = seal_finish(&st, &report, err);
-    if (*rc == 0) report_notice("completed the interrupted run: '%s' is in place", quote_str(job.out_path).s);
+    if (*rc == 0)
+      report_notice("completed the interrupted run: '%s' is in place", quote_str(job.out_path).s);
   }
   arena_free(&job.arena);
   return found;

@@ -33,7 +33,7 @@ struct job {
   struct plan_layout layout;
   struct plan plan;
   bool planned;
-  const char *taken_by_source;          // a name wanted for the data file that is one of the input's
+  const char *taken_by_source; // a name wanted for the data file that is one of the input's
   // records
   const char *command; // as in the edit log's head and the plan's passes
   const char *options; // canonical JSON object

@@ -19,8 +19,8 @@ enum encoding {
 // (packed and raw: 0). Entries of a VARINT piece are found through checkpoints.
 struct piece {
   struct extent at;
-  uint64_t first;      // index of its first entry among the tensor's entries
-  uint64_t count;      // entries in it (RAW: bytes)
+  uint64_t first; // index of its first entry among the tensor's entries
+  uint64_t count; // entries in it (RAW: bytes)
   uint32_t tag_bytes;
   uint32_t checkpoint; // VARINT: index into m->checkpoints of its first one, else NO_ID
 };

@@ -9,8 +9,10 @@ bool dims_product(const int64_t *dims, uint32_t rank, uint64_t *out) {
   bool zero = false;
   for (uint32_t i = 0; i < rank; i++) {
     if (dims[i] < 0) return false;
-    if (dims[i] == 0) zero = true;
-    else if (mul_overflows(n, (uint64_t)dims[i], &n) || n > INT64_MAX) return false;
+    if (dims[i] == 0)
+      zero = true;
+    else if (mul_overflows(n, (uint64_t)dims[i], &n) || n > INT64_MAX)
+      return false;
   }
   *out = zero ? 0 : n;
   return true;

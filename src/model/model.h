@@ -38,20 +38,20 @@ enum tensor_flag {
 enum tensor_home { HOME_INITIALIZER, HOME_ATTRIBUTE, HOME_SPARSE_INITIALIZER };
 
 struct model_tensor {
-  uint32_t name;      // of TensorProto.name (for initializers: the value's name)
-  uint32_t graph;     // initializers: the graph that holds it; attributes: the node's graph
-  uint32_t owner;     // initializer: its value id; attribute: the attr id
-  uint32_t dims;      // first dim in m->dims
-  uint32_t pieces;    // first piece in m->pieces
-  uint32_t small;     // offset / 8 into m->small_bytes, or NO_ID: see model_small_value
-  uint32_t recipe;    // NEW and REPLACED: recipe id of its bytes; else NO_ID
+  uint32_t name;   // of TensorProto.name (for initializers: the value's name)
+  uint32_t graph;  // initializers: the graph that holds it; attributes: the node's graph
+  uint32_t owner;  // initializer: its value id; attribute: the attr id
+  uint32_t dims;   // first dim in m->dims
+  uint32_t pieces; // first piece in m->pieces
+  uint32_t small;  // offset / 8 into m->small_bytes, or NO_ID: see model_small_value
+  uint32_t recipe; // NEW and REPLACED: recipe id of its bytes; else NO_ID
   uint16_t rank;
-  uint8_t dtype;      // enum dtype
-  uint8_t encoding;   // enum encoding
-  uint8_t home;       // enum tensor_home
-  uint8_t flags;      // enum tensor_flag
-  uint16_t n_pieces;  // UINT16_MAX: see model_pieces (never read this field directly)
-  uint64_t bytes;     // of its elements in RAW form (0 for strings)
+  uint8_t dtype;     // enum dtype
+  uint8_t encoding;  // enum encoding
+  uint8_t home;      // enum tensor_home
+  uint8_t flags;     // enum tensor_flag
+  uint16_t n_pieces; // UINT16_MAX: see model_pieces (never read this field directly)
+  uint64_t bytes;    // of its elements in RAW form (0 for strings)
   struct place src;  // its TensorProto in file 0, field tag and length included; {0, 0} for tensors
                      // made of a Constant's value_ints and the like
 };
@@ -94,9 +94,9 @@ enum node_flag {
 struct model_node {
   uint32_t name, op_type, domain, overload; // name ids (empty string: m->empty)
   uint32_t graph;
-  uint32_t refs;     // first input in m->refs; outputs follow the inputs
+  uint32_t refs; // first input in m->refs; outputs follow the inputs
   uint32_t n_in, n_out;
-  uint32_t attrs;    // first attr in m->attrs
+  uint32_t attrs; // first attr in m->attrs
   uint16_t n_attrs;
   uint16_t flags;
   uint32_t prev, next; // order in its graph
@@ -105,30 +105,41 @@ struct model_node {
 
 // AttributeProto.AttributeType numbers.
 enum attr_type {
-  ATTR_UNDEFINED = 0, ATTR_FLOAT = 1, ATTR_INT = 2, ATTR_STRING = 3, ATTR_TENSOR = 4,
-  ATTR_GRAPH = 5, ATTR_FLOATS = 6, ATTR_INTS = 7, ATTR_STRINGS = 8, ATTR_TENSORS = 9,
-  ATTR_GRAPHS = 10, ATTR_SPARSE_TENSOR = 11, ATTR_SPARSE_TENSORS = 12, ATTR_TYPE_PROTO = 13,
+  ATTR_UNDEFINED = 0,
+  ATTR_FLOAT = 1,
+  ATTR_INT = 2,
+  ATTR_STRING = 3,
+  ATTR_TENSOR = 4,
+  ATTR_GRAPH = 5,
+  ATTR_FLOATS = 6,
+  ATTR_INTS = 7,
+  ATTR_STRINGS = 8,
+  ATTR_TENSORS = 9,
+  ATTR_GRAPHS = 10,
+  ATTR_SPARSE_TENSOR = 11,
+  ATTR_SPARSE_TENSORS = 12,
+  ATTR_TYPE_PROTO = 13,
   ATTR_TYPE_PROTOS = 14,
 };
 enum attr_flag { ATTR_DIRTY = 1, ATTR_DEAD = 2, ATTR_NEW = 4, ATTR_HAS_REST = 8 };
 
 struct model_attr {
   uint32_t name;
-  uint32_t node;       // or NO_ID for a function's attribute_proto default
-  uint32_t ref_name;   // ref_attr_name (m->empty: none)
-  uint8_t type;        // enum attr_type
+  uint32_t node;     // or NO_ID for a function's attribute_proto default
+  uint32_t ref_name; // ref_attr_name (m->empty: none)
+  uint8_t type;      // enum attr_type
   uint8_t flags;
   uint16_t reserved;
-  uint32_t count;      // list length; for TENSOR(S)/GRAPH(S)/SPARSE: rows from `first`
-  uint32_t first;      // TENSOR(S): tensor id; GRAPH(S): graph id; SPARSE(S): row in m->sparses;
-                       // value_float(s), value_int(s), value_string(s) of a Constant node as loaded:
-                       // the tensor made of it (see model_attr_is_constant), not a list;
-                       // INTS/FLOATS/STRINGS held: index into m->longs / m->floats / m->strings, NO_ID: not
-                       // held because large (> 64 KiB), `src` says where
+  uint32_t count; // list length; for TENSOR(S)/GRAPH(S)/SPARSE: rows from `first`
+  uint32_t first; // TENSOR(S): tensor id; GRAPH(S): graph id; SPARSE(S): row in m->sparses;
+                  // value_float(s), value_int(s), value_string(s) of a Constant node as loaded:
+                  // the tensor made of it (see model_attr_is_constant), not a list;
+      // INTS/FLOATS/STRINGS held: index into m->longs / m->floats / m->strings, NO_ID: not
+      // held because large (> 64 KiB), `src` says where
   union {
     int64_t i;
     float f;
-    uint32_t s;        // name id of a string attribute ≤ 64 KiB, NO_ID for a larger one
+    uint32_t s; // name id of a string attribute ≤ 64 KiB, NO_ID for a larger one
   } u;
   struct place src;
 };
@@ -146,12 +157,12 @@ enum info_flag { INFO_DIRTY = 1, INFO_DEAD = 2, INFO_NEW = 4, INFO_TENSOR = 8, I
 
 // One ValueInfoProto. INFO_TENSOR: elem type known; INFO_SHAPED: rank and dims known.
 struct model_info {
-  uint32_t value;     // NO_ID: about no value of its graph (a stale value_info)
-  uint32_t next;      // next info about the same value, or NO_ID
-  uint32_t dims;      // first in m->info_dims
+  uint32_t value; // NO_ID: about no value of its graph (a stale value_info)
+  uint32_t next;  // next info about the same value, or NO_ID
+  uint32_t dims;  // first in m->info_dims
   uint16_t rank;
   uint8_t dtype;
-  uint8_t home;       // enum info_home
+  uint8_t home; // enum info_home
   uint8_t flags;
   struct place src;
   struct place type; // its `type` field, tag included (len 0: absent)
@@ -166,10 +177,20 @@ enum graph_kind { GRAPH_MAIN, GRAPH_SUB, GRAPH_FUNCTION, GRAPH_TRAINING };
 // initializers). All other kinds are places in m->others, adjacent fields being one place: OTHER is
 // what rows do not hold (doc_string, a function's name and imports, unknown fields).
 enum item_kind {
-  ITEM_NODES, ITEM_TENSORS, ITEM_SPARSE, ITEM_INFOS, ITEM_OTHER, // in graphs (and function bodies)
-  ITEM_NAME,                                                     // graph name
-  ITEM_FUNCTION_IO, ITEM_FUNCTION_ATTRS, // a function's input and output names; attribute_protos
-  ITEM_GRAPH, ITEM_FUNCTIONS, ITEM_OPSETS, ITEM_METADATA, ITEM_IR_VERSION, ITEM_TRAINING, // model
+  ITEM_NODES,
+  ITEM_TENSORS,
+  ITEM_SPARSE,
+  ITEM_INFOS,
+  ITEM_OTHER, // in graphs (and function bodies)
+  ITEM_NAME,  // graph name
+  ITEM_FUNCTION_IO,
+  ITEM_FUNCTION_ATTRS, // a function's input and output names; attribute_protos
+  ITEM_GRAPH,
+  ITEM_FUNCTIONS,
+  ITEM_OPSETS,
+  ITEM_METADATA,
+  ITEM_IR_VERSION,
+  ITEM_TRAINING, // model
 };
 struct model_item {
   uint32_t kind, first, count;
@@ -177,16 +198,16 @@ struct model_item {
 
 struct model_graph {
   uint32_t name;
-  uint8_t kind;         // enum graph_kind
-  uint8_t flags;        // enum below; an edit marks the enclosing graphs, attrs and nodes too
-  uint16_t depth;       // 0 for main graph, function and training bodies
-  uint32_t parent;      // enclosing graph, or NO_ID
-  uint32_t owner;       // SUB: attr id; FUNCTION: function id; else NO_ID
-  uint32_t first_node, last_node;   // live nodes in order, NO_ID if none
-  uint32_t inputs, n_inputs;        // value ids in m->graph_io
+  uint8_t kind;    // enum graph_kind
+  uint8_t flags;   // enum below; an edit marks the enclosing graphs, attrs and nodes too
+  uint16_t depth;  // 0 for main graph, function and training bodies
+  uint32_t parent; // enclosing graph, or NO_ID
+  uint32_t owner;  // SUB: attr id; FUNCTION: function id; else NO_ID
+  uint32_t first_node, last_node; // live nodes in order, NO_ID if none
+  uint32_t inputs, n_inputs;      // value ids in m->graph_io
   uint32_t outputs, n_outputs;
-  uint32_t items, n_items;          // runs in m->items
-  struct place src;    // the GraphProto, tag included; functions: the FunctionProto
+  uint32_t items, n_items; // runs in m->items
+  struct place src;        // the GraphProto, tag included; functions: the FunctionProto
 };
 enum {
   GRAPH_DIRTY = 1,    // something in it is not a copy
@@ -197,9 +218,9 @@ enum {
 
 struct model_function {
   uint32_t name, domain, overload;
-  uint32_t graph;       // its body
+  uint32_t graph;            // its body
   uint32_t opsets, n_opsets; // in m->opsets
-  uint8_t flags;        // FUNCTION_*
+  uint8_t flags;             // FUNCTION_*
 };
 enum { FUNCTION_DEAD = 1, FUNCTION_NEW = 2 };
 
@@ -232,8 +253,9 @@ struct model_training {
 
 // Fields of a message that its row does not hold, as places in file 0, tags included.
 struct model_rest {
-  uint32_t kind; // 'n' node, 't' tensor, 'a' attr (tp and type_protos too), 'i' info (not its type),
-                 // 's' sparse tensor (its dims), 'r' training info
+  uint32_t
+      kind; // 'n' node, 't' tensor, 'a' attr (tp and type_protos too), 'i' info (not its type),
+            // 's' sparse tensor (its dims), 'r' training info
   uint32_t id;
   struct place at;
 };
@@ -244,9 +266,9 @@ struct model_name_slot {
 };
 
 // Every table: rows, how many, capacity (for table_grow).
-#define MODEL_TABLE(type, name) \
-  type *name;                   \
-  uint32_t n_##name;            \
+#define MODEL_TABLE(type, name)                                                                    \
+  type *name;                                                                                      \
+  uint32_t n_##name;                                                                               \
   size_t name##_cap
 
 struct model {
@@ -255,9 +277,9 @@ struct model {
   // names: interned strings; id order is order of first appearance
   uint8_t *name_bytes;
   size_t name_bytes_n, name_bytes_cap;
-  MODEL_TABLE(uint32_t, name_at);    // offset of name id in name_bytes; NUL behind each
+  MODEL_TABLE(uint32_t, name_at); // offset of name id in name_bytes; NUL behind each
   MODEL_TABLE(struct model_name_slot, name_slots); // hash table (n = slots, a power of two)
-  uint32_t empty;                    // id of ""
+  uint32_t empty;                                  // id of ""
 
   MODEL_TABLE(struct model_node, nodes);
   MODEL_TABLE(struct model_ref, refs);
@@ -268,7 +290,8 @@ struct model {
   uint32_t n_extra_values;            // entries in it
   MODEL_TABLE(struct model_tensor, tensors);
   MODEL_TABLE(struct piece, pieces);
-  MODEL_TABLE(uint32_t, piece_counts); // of tensors with n_pieces == UINT16_MAX: tensor id, count pairs
+  MODEL_TABLE(uint32_t,
+              piece_counts); // of tensors with n_pieces == UINT16_MAX: tensor id, count pairs
   MODEL_TABLE(uint64_t, checkpoints);
   MODEL_TABLE(int64_t, dims);
   MODEL_TABLE(uint8_t, small_bytes);
@@ -292,10 +315,11 @@ struct model {
   uint32_t n_model_opsets;
   uint32_t model_items, model_n_items; // the ModelProto's parts in source order
   int64_t ir_version;
-  uint32_t main_graph;                 // NO_ID if the model has none
-  uint32_t loaded_nodes, loaded_values, loaded_tensors, loaded_infos; // how many load made; later ids are new
-  uint32_t dirty;                      // MODEL_DIRTY_*: which model-level parts an edit changed
-  uint8_t meta_sha256[32];             // see stream/load.h
+  uint32_t main_graph; // NO_ID if the model has none
+  uint32_t loaded_nodes, loaded_values, loaded_tensors,
+      loaded_infos;        // how many load made; later ids are new
+  uint32_t dirty;          // MODEL_DIRTY_*: which model-level parts an edit changed
+  uint8_t meta_sha256[32]; // see stream/load.h
 };
 enum { MODEL_DIRTY_OPSETS = 1, MODEL_DIRTY_METADATA = 2, MODEL_DIRTY_IR_VERSION = 4 };
 
@@ -306,10 +330,10 @@ static inline uint32_t model_take_rows(uint32_t *rows, uint32_t n) {
 }
 
 // Appends n zeroed rows to table `name` of m and gives the id of the first. n is evaluated thrice.
-#define MODEL_ADD(m, name, n)                                                                  \
-  ((m)->name = table_grow((m)->name, &(m)->name##_cap, (size_t)(m)->n_##name + (n),            \
-                          sizeof *(m)->name),                                                  \
-   (n) ? memset((m)->name + (m)->n_##name, 0, (size_t)(n) * sizeof *(m)->name) : NULL,         \
+#define MODEL_ADD(m, name, n)                                                                      \
+  ((m)->name =                                                                                     \
+       table_grow((m)->name, &(m)->name##_cap, (size_t)(m)->n_##name + (n), sizeof *(m)->name),    \
+   (n) ? memset((m)->name + (m)->n_##name, 0, (size_t)(n) * sizeof *(m)->name) : NULL,             \
    model_take_rows(&(m)->n_##name, (uint32_t)(n)))
 
 void model_init(struct model *m);
@@ -368,7 +392,8 @@ bool model_attr_string(const struct model *m, uint32_t node, const char *name, c
                        struct span *out);
 bool model_op_is(const struct model *m, uint32_t node, const char *op_type); // domain "" or ai.onnx
 // Rest extents of a row: a run in m->rests.
-const struct model_rest *model_rests(const struct model *m, char kind, uint32_t id, uint32_t *count);
+const struct model_rest *model_rests(const struct model *m, char kind, uint32_t id,
+                                     uint32_t *count);
 
 // Version of a domain's opset that holds for nodes of `graph` (function bodies import their own);
 // 0 if the domain is not imported. "" and "ai.onnx" are the same domain.
@@ -387,8 +412,8 @@ bool model_small_value(const struct model *m, uint32_t tensor, struct span *out)
 // if it is no constant.
 struct model_constant {
   uint32_t tensor;
-  uint32_t value;  // the value the tensor itself defines (after following Identity)
-  uint32_t node;   // the Constant node, or NO_ID for an initializer
+  uint32_t value; // the value the tensor itself defines (after following Identity)
+  uint32_t node;  // the Constant node, or NO_ID for an initializer
 };
 bool model_resolve_constant(const struct model *m, uint32_t value, struct model_constant *out);
 

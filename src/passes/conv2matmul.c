@@ -22,7 +22,7 @@ enum { SLICE_STEPS_OPSET = 10, PAD_INPUTS_OPSET = 11, MAX_NAMES = 32, INITIALIZE
 struct rewriting {
   struct pass_env *env;
   const struct conv2matmul_options *options;
-  uint32_t *transposed;   // value id of Wᵀ by tensor id, NO_ID: not made yet
+  uint32_t *transposed; // value id of Wᵀ by tensor id, NO_ID: not made yet
   uint32_t n_transposed;
   // of the node at hand
   struct conv2matmul_match match;
@@ -68,12 +68,19 @@ static struct span name_of(struct rewriting *w, const char *suffix) {
 
 // The existing tool takes these names in this order for every Conv, whether it needs them or not.
 static void reserve_as_existing_tool(struct rewriting *w) {
-  static const char *const common[] = {"x_flat", "w_t",  "mm",   "mm_bias",    "shape_x",  "n",
-                                       "out_shape", "idx0", "idx2", "flat_shape", "m", "pad_spec",
-                                       "pad_value"};
+  static const char *const common[] = {"x_flat", "w_t",       "mm",       "mm_bias", "shape_x",
+                                       "n",      "out_shape", "idx0",     "idx2",    "flat_shape",
+                                       "m",      "pad_spec",  "pad_value"};
   static const char *const one[] = {"x_nwc", "nwc_out", "w"};
-  static const char *const two[] = {"x_nhwc", "h", "w", "nhwc_out", "idx3", "slice_starts_hw",
-                                    "slice_ends_hw", "slice_axes_hw", "slice_steps_hw"};
+  static const char *const two[] = {"x_nhwc",
+                                    "h",
+                                    "w",
+                                    "nhwc_out",
+                                    "idx3",
+                                    "slice_starts_hw",
+                                    "slice_ends_hw",
+                                    "slice_axes_hw",
+                                    "slice_steps_hw"};
   for (size_t i = 0; i < sizeof common / sizeof common[0]; i++)
     reserve(w, common[i]);
   for (size_t i = 0; w->match.rank == 1 && i < sizeof one / sizeof one[0]; i++)
@@ -93,9 +100,15 @@ static struct span name_by_rank(struct rewriting *w, const char *one, const char
 // The existing tool leaves its nodes unnamed.
 static uint32_t put_node(struct rewriting *w, const char *op, const uint32_t *in, uint32_t n_in,
                          struct edit_output out, const struct edit_attr *attrs, uint32_t n_attrs) {
-  struct edit_node spec = {
-      .graph = w->graph, .before = w->anchor, .op_type = span_str(op), .in = in, .n_in = n_in,
-      .out = &out, .n_out = 1, .attrs = attrs, .n_attrs = n_attrs};
+  struct edit_node spec = {.graph = w->graph,
+                           .before = w->anchor,
+                           .op_type = span_str(op),
+                           .in = in,
+                           .n_in = n_in,
+                           .out = &out,
+                           .n_out = 1,
+                           .attrs = attrs,
+                           .n_attrs = n_attrs};
   if (!w->options->strict_compat) spec.name = unique_name(w, op);
   uint32_t node = edit_add_node(w->env->edits, &spec);
   return model_output(w->env->m, &w->env->m->nodes[node], 0);
@@ -160,8 +173,8 @@ static uint32_t put_pad(struct rewriting *w, uint32_t x) {
     return put_node(w, "Pad", &x, 1, out, attrs, 3);
   }
   uint32_t pads = put_longs(w, name_of(w, "pad_spec"), spec, 2 * n);
-  uint32_t fill = recipe_bytes(w->env->edits->r, dtype, NULL, 0,
-                               span_of(zero, dtype_bits(dtype) / 8));
+  uint32_t fill =
+      recipe_bytes(w->env->edits->r, dtype, NULL, 0, span_of(zero, dtype_bits(dtype) / 8));
   uint32_t value = edit_add_tensor(w->env->edits, w->graph, name_of(w, "pad_value"), fill);
   uint32_t in[3] = {x, pads, value};
   return put_node(w, "Pad", in, 3, out, attrs, 1);
@@ -231,8 +244,7 @@ static bool static_shape(const struct rewriting *w, int64_t out[5]) {
   return false;
 }
 
-static uint32_t put_gather(struct rewriting *w, uint32_t shape, uint32_t index,
-                           struct span out) {
+static uint32_t put_gather(struct rewriting *w, uint32_t shape, uint32_t index, struct span out) {
   uint32_t in[2] = {shape, index};
   struct edit_attr axis = {.name = "axis", .type = ATTR_INT, .i = 0};
   return put_node(w, "Gather", in, 2, named(out), &axis, 1);
@@ -305,9 +317,12 @@ static uint32_t put_flat(struct rewriting *w, uint32_t x, uint32_t channels_last
   int64_t shape[5], flat[2] = {-1, w->match.channels_in};
   bool known = strict == NULL && static_shape(w, shape);
   struct flat_constants c = {0};
-  if (strict) c = *strict;
-  else if (known) c.flat_shape = put_longs(w, name_of(w, "flat_shape"), flat, 2);
-  else put_flat_constants(w, &c);
+  if (strict)
+    c = *strict;
+  else if (known)
+    c.flat_shape = put_longs(w, name_of(w, "flat_shape"), flat, 2);
+  else
+    put_flat_constants(w, &c);
   uint32_t rows = put_reshape(w, channels_last, c.flat_shape, name_of(w, "x_flat"));
   uint32_t product = put_product(w, rows, weight);
   uint32_t to = known ? put_longs(w, name_of(w, "out_shape"), shape, w->match.rank + 2)
@@ -433,9 +448,13 @@ struct site {
 static void report(struct rewriting *w, const struct site *s) {
   const struct model *m = w->env->m;
   const struct model_node *n = &m->nodes[s->node];
-  struct pass_site out = {.node = s->node, .index = s->index, .graph = n->graph, .op_type = "Conv",
+  struct pass_site out = {.node = s->node,
+                          .index = s->index,
+                          .graph = n->graph,
+                          .op_type = "Conv",
                           .status = w->match.converts ? "converted" : "skipped",
-                          .reason = w->match.reason, .flag = w->match.used_extended_mode,
+                          .reason = w->match.reason,
+                          .flag = w->match.used_extended_mode,
                           .node_name = model_name(m, n->name)};
   if (w->env->site) w->env->site(w->env->site_ctx, &out);
 }
@@ -453,8 +472,7 @@ static uint32_t collect(const struct rewriting *w, uint32_t graph, struct site *
   return n;
 }
 
-static void rewrite_graph(struct rewriting *w, uint32_t graph,
-                          struct conv2matmul_result *result) {
+static void rewrite_graph(struct rewriting *w, uint32_t graph, struct conv2matmul_result *result) {
   struct site *sites = NULL;
   size_t cap = 0;
   uint32_t n = collect(w, graph, &sites, &cap);

@@ -18,10 +18,10 @@
 enum conv2matmul_form { CONV2MATMUL_AUTO, CONV2MATMUL_FLAT, CONV2MATMUL_BATCHED };
 
 struct conv2matmul_options {
-  bool extended;          // pads and strides too (Pad and Slice before the MatMul)
-  bool allow_dilation;    // dilations other than 1 (without effect on a 1×1 kernel)
-  int64_t max_dilation;   // 0: no limit
-  bool strict_compat;     // decide, rewrite and keep exactly as the existing tool
+  bool extended;        // pads and strides too (Pad and Slice before the MatMul)
+  bool allow_dilation;  // dilations other than 1 (without effect on a 1×1 kernel)
+  int64_t max_dilation; // 0: no limit
+  bool strict_compat;   // decide, rewrite and keep exactly as the existing tool
   enum conv2matmul_form form;
 };
 
@@ -33,13 +33,13 @@ struct conv2matmul_result {
 struct conv2matmul_match {
   bool converts;
   const char *reason;
-  bool used_extended_mode; // as the report shows it
-  uint32_t rank;           // spatial
+  bool used_extended_mode;           // as the report shows it
+  uint32_t rank;                     // spatial
   int64_t channels_in, channels_out; // C, M
-  int64_t pads[6];         // befores then afters
+  int64_t pads[6];                   // befores then afters
   int64_t strides[3];
   struct model_constant weight;
-  uint32_t bias;           // value id, NO_ID: none
+  uint32_t bias; // value id, NO_ID: none
 };
 // Is the node a Conv at all? strict_compat takes one of any domain, as the existing tool does.
 bool conv2matmul_looks_at(const struct model *m, uint32_t node,

@@ -137,8 +137,7 @@ static const char *match_version(const struct matching *x) {
   return model_opset_version(x->m, graph, span_str("")) < MIN_OPSET ? "opset_too_old" : NULL;
 }
 
-static const char *converted_reason(const struct conv2matmul_options *o, bool plain,
-                                    bool dilated) {
+static const char *converted_reason(const struct conv2matmul_options *o, bool plain, bool dilated) {
   if (o->extended && o->allow_dilation && (dilated || !plain))
     return "converted_extended_mode_with_non_unit_dilation";
   if (dilated) return "converted_with_non_unit_dilation";
@@ -158,8 +157,8 @@ static const char *match_node(struct matching *x) {
   if ((why = match_weight(x)) || (why = match_shape_attributes(x, dilations)) ||
       (why = match_bias(x)) || (why = match_version(x)))
     return why;
-  bool plain = all_equal(x->out->strides, x->out->rank, 1) &&
-               all_equal(x->out->pads, 2 * x->out->rank, 0);
+  bool plain =
+      all_equal(x->out->strides, x->out->rank, 1) && all_equal(x->out->pads, 2 * x->out->rank, 0);
   if (!o->extended && !plain) return "strict_mode_requires_unit_stride_and_zero_pad";
   x->out->used_extended_mode = o->extended;
   bool dilated = !all_equal(dilations, x->out->rank, 1);

@@ -14,23 +14,49 @@
 #include <assert.h>
 
 enum { // GraphProto
-  GRAPH_NODE = 1, GRAPH_NAME = 2, GRAPH_INITIALIZER = 5, GRAPH_INPUT_FIELD = 11,
-  GRAPH_OUTPUT_FIELD = 12, GRAPH_VALUE_INFO = 13, GRAPH_SPARSE = 15,
+  GRAPH_NODE = 1,
+  GRAPH_NAME = 2,
+  GRAPH_INITIALIZER = 5,
+  GRAPH_INPUT_FIELD = 11,
+  GRAPH_OUTPUT_FIELD = 12,
+  GRAPH_VALUE_INFO = 13,
+  GRAPH_SPARSE = 15,
 };
 enum { // NodeProto
-  NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_NAME = 3, NODE_OP_TYPE = 4, NODE_ATTRIBUTE = 5,
-  NODE_DOMAIN = 7, NODE_OVERLOAD = 8,
+  NODE_INPUT = 1,
+  NODE_OUTPUT = 2,
+  NODE_NAME = 3,
+  NODE_OP_TYPE = 4,
+  NODE_ATTRIBUTE = 5,
+  NODE_DOMAIN = 7,
+  NODE_OVERLOAD = 8,
 };
 enum { VALUE_INFO_NAME = 1, VALUE_INFO_TYPE = 2 };
-enum { TYPE_TENSOR = 1, TENSOR_ELEM_TYPE = 1, TENSOR_SHAPE = 2, SHAPE_DIM = 1, DIM_VALUE = 1,
-       DIM_PARAM = 2 };
+enum {
+  TYPE_TENSOR = 1,
+  TENSOR_ELEM_TYPE = 1,
+  TENSOR_SHAPE = 2,
+  SHAPE_DIM = 1,
+  DIM_VALUE = 1,
+  DIM_PARAM = 2
+};
 enum { // FunctionProto
-  FUNCTION_NAME = 1, FUNCTION_INPUT = 4, FUNCTION_OUTPUT = 5, FUNCTION_NODE = 7,
-  FUNCTION_OPSET = 9, FUNCTION_DOMAIN = 10, FUNCTION_ATTRIBUTE_PROTO = 11, FUNCTION_VALUE_INFO = 12,
+  FUNCTION_NAME = 1,
+  FUNCTION_INPUT = 4,
+  FUNCTION_OUTPUT = 5,
+  FUNCTION_NODE = 7,
+  FUNCTION_OPSET = 9,
+  FUNCTION_DOMAIN = 10,
+  FUNCTION_ATTRIBUTE_PROTO = 11,
+  FUNCTION_VALUE_INFO = 12,
   FUNCTION_OVERLOAD = 13,
 };
 enum { // ModelProto
-  MODEL_IR_VERSION = 1, MODEL_GRAPH = 7, MODEL_OPSET = 8, MODEL_METADATA = 14, MODEL_TRAINING = 20,
+  MODEL_IR_VERSION = 1,
+  MODEL_GRAPH = 7,
+  MODEL_OPSET = 8,
+  MODEL_METADATA = 14,
+  MODEL_TRAINING = 20,
   MODEL_FUNCTION = 25,
 };
 enum { OPSET_DOMAIN = 1, OPSET_VERSION = 2 };
@@ -73,7 +99,8 @@ static void emit_node(struct emission *e, struct rope *to, uint32_t id) {
   if (n->flags & (NODE_NEW | NODE_DIRTY) || e->x->node_dirty[id])
     rope_message_field(e->pool, to, in_function ? FUNCTION_NODE : GRAPH_NODE,
                        emit_node_body(e, id));
-  else rope_copy(e->pool, to, n->src);
+  else
+    rope_copy(e->pool, to, n->src);
 }
 
 // ---- value infos -------------------------------------------------------------------------------
@@ -83,8 +110,10 @@ static struct rope emit_type(struct emission *e, const struct model_info *info) 
   for (uint32_t i = 0; i < info->rank && info->flags & INFO_SHAPED; i++) {
     struct model_dim d = e->m->info_dims[info->dims + i];
     struct rope dim = rope_empty();
-    if (d.value >= 0) rope_varint_field(e->pool, &dim, DIM_VALUE, (uint64_t)d.value);
-    else emit_name(e, &dim, DIM_PARAM, d.param);
+    if (d.value >= 0)
+      rope_varint_field(e->pool, &dim, DIM_VALUE, (uint64_t)d.value);
+    else
+      emit_name(e, &dim, DIM_PARAM, d.param);
     rope_message_field(e->pool, &shape, SHAPE_DIM, dim);
   }
   rope_varint_field(e->pool, &tensor, TENSOR_ELEM_TYPE, info->dtype);
@@ -109,7 +138,8 @@ static void emit_info(struct emission *e, struct rope *to, uint32_t id) {
   const struct model_value *v = &e->m->values[info->value];
   struct rope body = rope_empty();
   rope_bytes_field(e->pool, &body, VALUE_INFO_NAME, model_name(e->m, v->name));
-  if (info->type.len) rope_copy(e->pool, &body, info->type);
+  if (info->type.len)
+    rope_copy(e->pool, &body, info->type);
   else if (info->flags & INFO_TENSOR)
     rope_message_field(e->pool, &body, VALUE_INFO_TYPE, emit_type(e, info));
   emit_rests(e, &body, 'i', id);
@@ -141,9 +171,9 @@ static void emit_io(struct emission *e, struct rope *to, uint32_t graph, enum in
 // What of a graph has been emitted so far, and which item is the last of its kind.
 struct walk {
   uint32_t graph;
-  uint32_t node;                     // next of the node list
+  uint32_t node;                                 // next of the node list
   uint32_t last_nodes, last_tensors, last_infos; // items
-  bool inputs, outputs;              // done
+  bool inputs, outputs;                          // done
 };
 
 static bool in_run(const struct model_item *item, uint32_t id) {
@@ -193,8 +223,10 @@ static void walk_infos(struct emission *e, struct rope *to, struct walk *w,
                        const struct model_item *item) {
   for (uint32_t i = 0; i < item->count; i++) {
     uint32_t id = item->first + i;
-    if (e->m->infos[id].home == INFO_VALUE) emit_info(e, to, id);
-    else walk_io(e, to, w, (enum info_home)e->m->infos[id].home);
+    if (e->m->infos[id].home == INFO_VALUE)
+      emit_info(e, to, id);
+    else
+      walk_io(e, to, w, (enum info_home)e->m->infos[id].home);
   }
 }
 
@@ -215,8 +247,10 @@ static void emit_function_io(struct emission *e, struct rope *to, const struct m
 static void walk_function_io(struct emission *e, struct rope *to, struct walk *w,
                              const struct model_item *item) {
   const struct model_graph *g = &e->m->graphs[w->graph];
-  if (!(g->flags & GRAPH_IO_DIRTY)) copy_others(e, to, item);
-  else if (!w->inputs) emit_function_io(e, to, g);
+  if (!(g->flags & GRAPH_IO_DIRTY))
+    copy_others(e, to, item);
+  else if (!w->inputs)
+    emit_function_io(e, to, g);
   w->inputs = true;
 }
 
@@ -286,8 +320,10 @@ struct rope emit_graph_body(struct emission *e, uint32_t graph) {
 }
 
 static void emit_graph(struct emission *e, struct rope *to, uint32_t field, uint32_t graph) {
-  if (e->x->graph_dirty[graph]) rope_message_field(e->pool, to, field, emit_graph_body(e, graph));
-  else rope_copy(e->pool, to, e->m->graphs[graph].src);
+  if (e->x->graph_dirty[graph])
+    rope_message_field(e->pool, to, field, emit_graph_body(e, graph));
+  else
+    rope_copy(e->pool, to, e->m->graphs[graph].src);
 }
 
 // ---- functions and the model -------------------------------------------------------------------
@@ -362,8 +398,7 @@ static void emit_metadata(struct emission *e, struct rope *to, struct model_walk
 }
 
 static void emit_ir_version(struct emission *e, struct rope *to, struct model_walk *w) {
-  if (!w->ir_version)
-    rope_varint_field(e->pool, to, MODEL_IR_VERSION, (uint64_t)e->m->ir_version);
+  if (!w->ir_version) rope_varint_field(e->pool, to, MODEL_IR_VERSION, (uint64_t)e->m->ir_version);
   w->ir_version = true;
 }
 
@@ -383,12 +418,14 @@ static void emit_model_item(struct emission *e, struct rope *to, struct model_wa
     return;
   default: break;
   }
-  if (item->kind == ITEM_OPSETS && e->m->dirty & MODEL_DIRTY_OPSETS) emit_opsets(e, to, w);
+  if (item->kind == ITEM_OPSETS && e->m->dirty & MODEL_DIRTY_OPSETS)
+    emit_opsets(e, to, w);
   else if (item->kind == ITEM_METADATA && e->m->dirty & MODEL_DIRTY_METADATA)
     emit_metadata(e, to, w);
   else if (item->kind == ITEM_IR_VERSION && e->m->dirty & MODEL_DIRTY_IR_VERSION)
     emit_ir_version(e, to, w);
-  else copy_others(e, to, item);
+  else
+    copy_others(e, to, item);
 }
 
 // Functions that edits made follow the loaded ones in the table.

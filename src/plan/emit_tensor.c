@@ -9,16 +9,31 @@
 #include <stdio.h>
 
 enum { // TensorProto
-  TENSOR_DIMS = 1, TENSOR_DATA_TYPE = 2, TENSOR_NAME = 8, TENSOR_RAW_DATA = 9,
-  TENSOR_EXTERNAL_DATA = 13, TENSOR_DATA_LOCATION = 14,
+  TENSOR_DIMS = 1,
+  TENSOR_DATA_TYPE = 2,
+  TENSOR_NAME = 8,
+  TENSOR_RAW_DATA = 9,
+  TENSOR_EXTERNAL_DATA = 13,
+  TENSOR_DATA_LOCATION = 14,
 };
 enum { ENTRY_KEY = 1, ENTRY_VALUE = 2 };
 enum { SPARSE_VALUES = 1, SPARSE_INDICES = 2, SPARSE_DIMS = 3 };
 enum { // AttributeProto
-  ATTRIBUTE_NAME = 1, ATTRIBUTE_F = 2, ATTRIBUTE_I = 3, ATTRIBUTE_S = 4, ATTRIBUTE_T = 5,
-  ATTRIBUTE_G = 6, ATTRIBUTE_FLOATS = 7, ATTRIBUTE_INTS = 8, ATTRIBUTE_STRINGS = 9,
-  ATTRIBUTE_TENSORS = 10, ATTRIBUTE_GRAPHS = 11, ATTRIBUTE_TYPE = 20, ATTRIBUTE_REF_NAME = 21,
-  ATTRIBUTE_SPARSE_TENSOR = 22, ATTRIBUTE_SPARSE_TENSORS = 23,
+  ATTRIBUTE_NAME = 1,
+  ATTRIBUTE_F = 2,
+  ATTRIBUTE_I = 3,
+  ATTRIBUTE_S = 4,
+  ATTRIBUTE_T = 5,
+  ATTRIBUTE_G = 6,
+  ATTRIBUTE_FLOATS = 7,
+  ATTRIBUTE_INTS = 8,
+  ATTRIBUTE_STRINGS = 9,
+  ATTRIBUTE_TENSORS = 10,
+  ATTRIBUTE_GRAPHS = 11,
+  ATTRIBUTE_TYPE = 20,
+  ATTRIBUTE_REF_NAME = 21,
+  ATTRIBUTE_SPARSE_TENSOR = 22,
+  ATTRIBUTE_SPARSE_TENSORS = 23,
 };
 
 void emit_rests(struct emission *e, struct rope *to, char kind, uint32_t id) {
@@ -59,8 +74,10 @@ static void emit_raw_data(struct emission *e, struct rope *to, uint32_t id) {
   struct extent at;
   if (r->rows[recipe].kind == RECIPE_BYTES)
     rope_bytes(e->pool, &payload, r->bytes + r->rows[recipe].at, r->rows[recipe].n);
-  else if (recipe_is_copy(r, recipe, &at)) rope_extent(e->pool, &payload, at, id);
-  else rope_recipe(e->pool, &payload, recipe, r->rows[recipe].bytes, id);
+  else if (recipe_is_copy(r, recipe, &at))
+    rope_extent(e->pool, &payload, at, id);
+  else
+    rope_recipe(e->pool, &payload, recipe, r->rows[recipe].bytes, id);
   rope_message_field(e->pool, to, TENSOR_RAW_DATA, payload);
 }
 
@@ -73,15 +90,19 @@ struct rope emit_tensor_body(struct emission *e, uint32_t id) {
   rope_varint_field(e->pool, &body, TENSOR_DATA_TYPE, t->dtype);
   emit_name(e, &body, TENSOR_NAME, t->name);
   emit_rests(e, &body, 't', id);
-  if (e->x->of[id] == PLACE_SIDECAR) emit_sidecar(e, &body, id);
-  else emit_raw_data(e, &body, id);
+  if (e->x->of[id] == PLACE_SIDECAR)
+    emit_sidecar(e, &body, id);
+  else
+    emit_raw_data(e, &body, id);
   return body;
 }
 
 // `field` is what the tensor's holder calls it.
 void emit_tensor(struct emission *e, struct rope *to, uint32_t field, uint32_t id) {
-  if (e->x->of[id] == PLACE_COPY) rope_copy(e->pool, to, e->m->tensors[id].src);
-  else rope_message_field(e->pool, to, field, emit_tensor_body(e, id));
+  if (e->x->of[id] == PLACE_COPY)
+    rope_copy(e->pool, to, e->m->tensors[id].src);
+  else
+    rope_message_field(e->pool, to, field, emit_tensor_body(e, id));
 }
 
 void emit_sparse(struct emission *e, struct rope *to, uint32_t field, uint32_t id) {
@@ -148,8 +169,10 @@ struct rope emit_attr_body(struct emission *e, uint32_t id) {
   const struct model_attr *a = &e->m->attrs[id];
   struct rope body = rope_empty();
   emit_name(e, &body, ATTRIBUTE_NAME, a->name);
-  if (a->ref_name != e->m->empty) emit_name(e, &body, ATTRIBUTE_REF_NAME, a->ref_name);
-  else emit_value(e, &body, a);
+  if (a->ref_name != e->m->empty)
+    emit_name(e, &body, ATTRIBUTE_REF_NAME, a->ref_name);
+  else
+    emit_value(e, &body, a);
   emit_rests(e, &body, 'a', id);
   rope_varint_field(e->pool, &body, ATTRIBUTE_TYPE, a->type);
   return body;
@@ -160,5 +183,6 @@ void emit_attr(struct emission *e, struct rope *to, uint32_t field, uint32_t id)
   if (a->flags & ATTR_DEAD) return;
   if (e->x->attr_dirty[id] || a->flags & ATTR_NEW)
     rope_message_field(e->pool, to, field, emit_attr_body(e, id));
-  else rope_copy(e->pool, to, a->src);
+  else
+    rope_copy(e->pool, to, a->src);
 }

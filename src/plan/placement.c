@@ -59,9 +59,12 @@ static bool tensor_live(const struct placement *x, const struct model *m,
 static void mark_live(struct placement *x, const struct model *m) {
   for (uint32_t i = 0; i < m->n_graphs; i++) {
     const struct model_graph *g = &m->graphs[i];
-    if (g->kind == GRAPH_SUB) x->graph_live[i] = g->owner != NO_ID && attr_live(x, m, g->owner);
-    else if (g->kind == GRAPH_FUNCTION) x->graph_live[i] = !(m->functions[g->owner].flags & FUNCTION_DEAD);
-    else x->graph_live[i] = true;
+    if (g->kind == GRAPH_SUB)
+      x->graph_live[i] = g->owner != NO_ID && attr_live(x, m, g->owner);
+    else if (g->kind == GRAPH_FUNCTION)
+      x->graph_live[i] = !(m->functions[g->owner].flags & FUNCTION_DEAD);
+    else
+      x->graph_live[i] = true;
   }
 }
 
@@ -86,8 +89,10 @@ static void dirty_function_around(struct placement *x, const struct model *m, st
 
 static void dirty_attr(struct placement *x, const struct model *m, uint32_t attr) {
   x->attr_dirty[attr] = true;
-  if (m->attrs[attr].node != NO_ID) dirty_node(x, m, m->attrs[attr].node);
-  else dirty_function_around(x, m, m->attrs[attr].src);
+  if (m->attrs[attr].node != NO_ID)
+    dirty_node(x, m, m->attrs[attr].node);
+  else
+    dirty_function_around(x, m, m->attrs[attr].src);
 }
 
 // Depth is that of the graphs' nesting, which the border bounds (100).
@@ -112,8 +117,10 @@ static void mark_edits(struct placement *x, const struct model *m) {
 
 static void mark_tensor(struct placement *x, const struct model *m, uint32_t id) {
   const struct model_tensor *t = &m->tensors[id];
-  if (t->home == HOME_ATTRIBUTE) dirty_attr(x, m, t->owner);
-  else if (t->graph != NO_ID) dirty_graph(x, m, t->graph);
+  if (t->home == HOME_ATTRIBUTE)
+    dirty_attr(x, m, t->owner);
+  else if (t->graph != NO_ID)
+    dirty_graph(x, m, t->graph);
 }
 
 // ---- recipes -----------------------------------------------------------------------------------

@@ -11,16 +11,16 @@ enum tensor_place {
 };
 
 struct placement {
-  uint8_t *of;           // enum tensor_place per tensor id
-  uint32_t *recipe;      // INLINE, SIDECAR: recipe id of its bytes in plan->recipes
-  uint64_t *off;         // SIDECAR: offset in the sidecar
-  bool *graph_dirty;     // per graph: must be re-encoded
-  bool *attr_dirty;      // per attribute
-  bool *node_dirty;      // per node
-  bool *graph_live;      // per graph: hangs in the model as edited
-  bool sidecar;          // is there one
+  uint8_t *of;       // enum tensor_place per tensor id
+  uint32_t *recipe;  // INLINE, SIDECAR: recipe id of its bytes in plan->recipes
+  uint64_t *off;     // SIDECAR: offset in the sidecar
+  bool *graph_dirty; // per graph: must be re-encoded
+  bool *attr_dirty;  // per attribute
+  bool *node_dirty;  // per node
+  bool *graph_live;  // per graph: hangs in the model as edited
+  bool sidecar;      // is there one
   const char *data_name;
-  uint64_t data_bytes;   // its size
+  uint64_t data_bytes; // its size
 };
 
 // Decides the places for layout->form and marks what that makes dirty. `all`: tensors in attributes

@@ -46,10 +46,10 @@ static void add_segment(struct plan *p, struct segment s) {
 }
 
 static void open_output(struct plan *p, const char *name) {
-  p->outputs = table_grow(p->outputs, &p->outputs_cap, (size_t)p->n_outputs + 1, sizeof *p->outputs);
-  p->outputs[p->n_outputs++] =
-      (struct plan_output){.name = arena_string(&p->arena, span_str(name)),
-                           .first_segment = p->n_segments};
+  p->outputs =
+      table_grow(p->outputs, &p->outputs_cap, (size_t)p->n_outputs + 1, sizeof *p->outputs);
+  p->outputs[p->n_outputs++] = (struct plan_output){.name = arena_string(&p->arena, span_str(name)),
+                                                    .first_segment = p->n_segments};
 }
 
 static void close_output(struct plan *p, uint64_t size) {
@@ -72,20 +72,26 @@ static void note_tensor(struct plan *p, const struct model *m, uint32_t id, uint
   const struct model_tensor *t = &m->tensors[id];
   int64_t *dims = arena_alloc(&p->arena, t->rank * sizeof *dims + 1);
   memcpy(dims, model_dims(m, t), t->rank * sizeof *dims);
-  p->tensors = table_grow(p->tensors, &p->tensors_cap, (size_t)p->n_tensors + 1, sizeof *p->tensors);
-  p->tensors[p->n_tensors++] = (struct plan_tensor){
-      .name = tensor_address(p, m, id), .output = p->n_outputs - 1, .off = off, .len = t->bytes,
-      .dtype = t->dtype, .rank = t->rank, .dims = dims, .segment = segment};
+  p->tensors =
+      table_grow(p->tensors, &p->tensors_cap, (size_t)p->n_tensors + 1, sizeof *p->tensors);
+  p->tensors[p->n_tensors++] = (struct plan_tensor){.name = tensor_address(p, m, id),
+                                                    .output = p->n_outputs - 1,
+                                                    .off = off,
+                                                    .len = t->bytes,
+                                                    .dtype = t->dtype,
+                                                    .rank = t->rank,
+                                                    .dims = dims,
+                                                    .segment = segment};
 }
 
 // How the elements of a recipe become a segment: copied bytes are better said plainly.
 static struct segment recipe_segment(const struct plan *p, uint32_t recipe, uint64_t off) {
-  struct segment s = {.off = off, .len = p->recipes.rows[recipe].bytes, .ref = recipe,
-                      .kind = SEGMENT_RECIPE};
+  struct segment s = {
+      .off = off, .len = p->recipes.rows[recipe].bytes, .ref = recipe, .kind = SEGMENT_RECIPE};
   struct extent from;
   if (recipe_is_copy(&p->recipes, recipe, &from))
-    s = (struct segment){.off = off, .len = from.len, .at = from.off, .ref = from.file,
-                         .kind = SEGMENT_EXTENT};
+    s = (struct segment){
+        .off = off, .len = from.len, .at = from.off, .ref = from.file, .kind = SEGMENT_EXTENT};
   return s;
 }
 
@@ -101,8 +107,7 @@ static void add_sidecar(struct plan *p, const struct model *m, const struct plac
       end = x->off[i] + m->tensors[i].bytes;
       note_tensor(p, m, i, x->off[i], p->n_segments - 1);
     } else { // shares the range of an earlier tensor
-      note_tensor(p, m, i, x->off[i],
-                  plan_segment_at(p, p->n_outputs - 1, x->off[i]));
+      note_tensor(p, m, i, x->off[i], plan_segment_at(p, p->n_outputs - 1, x->off[i]));
     }
   }
   close_output(p, end);
@@ -117,8 +122,8 @@ static void add_onnx(struct plan *p, const struct model *m, const struct rope_po
   open_output(p, name);
   for (uint32_t i = body.first; i != NO_ID; i = pool->parts[i].next) {
     const struct rope_part *part = &pool->parts[i];
-    struct segment s = {.off = off, .len = part->len, .at = part->at, .ref = part->ref,
-                        .kind = part->kind};
+    struct segment s = {
+        .off = off, .len = part->len, .at = part->at, .ref = part->ref, .kind = part->kind};
     off += part->len;
     if (part->kind == SEGMENT_LITERAL) {
       packed = table_grow(packed, &packed_cap, n_packed + part->len, 1);
@@ -195,7 +200,8 @@ static int choose_data_name(struct placement *x, struct plan *p, const struct mo
     x->data_name = layout->data_name;
     if (taken(layout, x->data_name)) {
       err_set(err, ERR_USAGE, "the data file '%s' exists already", quote_str(x->data_name).s);
-      return err_hint(err, "give another --data-file, or leave it away: a free name is chosen then");
+      return err_hint(err,
+                      "give another --data-file, or leave it away: a free name is chosen then");
     }
     return 0;
   }
@@ -238,7 +244,8 @@ static int attempt_form(struct attempt *a, struct plan *p, const struct model *m
 }
 
 static int too_large(const struct attempt *a, const struct plan_layout *layout, struct err *err) {
-  err_set(err, ERR_FAIL, "'%s' would be %llu bytes, over the 2147483647 that readers of ONNX accept",
+  err_set(err, ERR_FAIL,
+          "'%s' would be %llu bytes, over the 2147483647 that readers of ONNX accept",
           quote_str(layout->onnx_name).s, (unsigned long long)a->onnx.len);
   if (layout->form == PLAN_DATA_INLINE)
     return err_hint(err, "leave --inline away: the tensors then go to one data file beside it");
@@ -273,8 +280,7 @@ int plan_build(struct plan *p, const struct model *m, const struct recipes *r,
     if (a.x.sidecar) add_sidecar(p, m, &a.x);
     add_onnx(p, m, &a.pool, a.onnx, layout->onnx_name);
     p->layout = arena_printf(&p->arena, "{\"form\":\"%s\",\"align\":%llu,\"inline_below\":%llu}",
-                             a.x.sidecar ? "external" : "inline",
-                             (unsigned long long)layout->align,
+                             a.x.sidecar ? "external" : "inline", (unsigned long long)layout->align,
                              (unsigned long long)layout->inline_below);
   }
   rope_pool_free(&a.pool);
@@ -313,12 +319,14 @@ struct plan_unit plan_unit_at(const struct plan *p, uint32_t unit) {
 uint32_t plan_segment_at(const struct plan *p, uint32_t output, uint64_t off) {
   const struct plan_output *o = &p->outputs[output];
   uint32_t lo = o->first_segment;
-  uint32_t hi = output == p->n_outputs - 1 && o->n_segments == 0 ? p->n_segments
-                                                                 : lo + o->n_segments;
+  uint32_t hi =
+      output == p->n_outputs - 1 && o->n_segments == 0 ? p->n_segments : lo + o->n_segments;
   while (hi - lo > 1) {
     uint32_t mid = lo + (hi - lo) / 2;
-    if (p->segments[mid].off <= off) lo = mid;
-    else hi = mid;
+    if (p->segments[mid].off <= off)
+      lo = mid;
+    else
+      hi = mid;
   }
   return lo;
 }

@@ -44,12 +44,12 @@ struct plan_source {
 
 // A tensor of the outputs, for audit and per-tensor digests.
 struct plan_tensor {
-  const char *name;   // printable address for attribute tensors: "g0/n12.value"
+  const char *name; // printable address for attribute tensors: "g0/n12.value"
   uint32_t output;
-  uint64_t off, len;  // in the output file (payload only)
+  uint64_t off, len; // in the output file (payload only)
   uint32_t dtype, rank;
   const int64_t *dims;
-  uint32_t segment;   // the segment that makes it
+  uint32_t segment; // the segment that makes it
 };
 
 struct plan {
@@ -71,9 +71,9 @@ struct plan {
   size_t tensors_cap;
   struct recipes recipes;
   uint8_t meta_sha256[DIGEST_BYTES];
-  const char *passes;  // canonical JSON text: what was asked for (array of {name, options})
-  const char *layout;  // canonical JSON text: resolved layout options
-  bool moved_out;      // a sidecar that nobody asked for: the .onnx would have passed 2^31 - 1 bytes
+  const char *passes; // canonical JSON text: what was asked for (array of {name, options})
+  const char *layout; // canonical JSON text: resolved layout options
+  bool moved_out;     // a sidecar that nobody asked for: the .onnx would have passed 2^31 - 1 bytes
   uint8_t id[DIGEST_BYTES]; // of the canonical JSON; set by plan_file_write and plan_file_read
 };
 
@@ -85,14 +85,15 @@ enum plan_data_form {
 
 struct plan_layout {
   enum plan_data_form form;
-  const char *onnx_name;    // base name of the output .onnx
-  const char *data_name;    // base name of the sidecar; NULL: derived as DESIGN says
-  uint64_t align;           // 0: the default ladder (64 B; 4 KiB from 64 KiB; 64 KiB from 1 MiB); else this for all
-  uint64_t inline_below;    // tensors smaller than this stay in the .onnx (default 1024)
+  const char *onnx_name; // base name of the output .onnx
+  const char *data_name; // base name of the sidecar; NULL: derived as DESIGN says
+  uint64_t
+      align; // 0: the default ladder (64 B; 4 KiB from 64 KiB; 64 KiB from 1 MiB); else this for all
+  uint64_t inline_below; // tensors smaller than this stay in the .onnx (default 1024)
   // Is this base name taken in the output folder? Names are chosen while planning; NULL: none is.
   bool (*name_taken)(void *ctx, const char *name);
   void *name_ctx;
-  const char *passes;       // JSON texts copied into the plan (may be NULL: "[]")
+  const char *passes; // JSON texts copied into the plan (may be NULL: "[]")
 };
 
 // Builds *p from the model as edited. Reads no payload. p->moved_out tells that the form had to

@@ -147,8 +147,8 @@ static void write_head(struct writing *w, const struct plan *p) {
   char hex[DIGEST_HEX], line[160];
   uint8_t literals[DIGEST_BYTES];
   hex_encode(p->meta_sha256, DIGEST_BYTES, hex);
-  snprintf(line, sizeof line, "{\"weir_plan\":%d,\n\"meta_sha256\":\"%s\",\n\"passes\":", PLAN_FORMAT,
-           hex);
+  snprintf(line, sizeof line,
+           "{\"weir_plan\":%d,\n\"meta_sha256\":\"%s\",\n\"passes\":", PLAN_FORMAT, hex);
   put_text(w, line);
   put_text(w, p->passes);
   put_text(w, ",\n\"layout\":");
@@ -240,8 +240,7 @@ static int read_list(struct reading *in, const char *key, const char *end,
     if ((first || !more) && span_is(line, end)) return 0;
     if (!more) return bad(in, "does not end the list");
     more = line.n > 0 && line.at[line.n - 1] == ',';
-    struct json_value *v =
-        json_parse(span_of(line.at, line.n - more), "the plan", in->err);
+    struct json_value *v = json_parse(span_of(line.at, line.n - more), "the plan", in->err);
     if (!v) return -1;
     int rc = each(in, v);
     json_free(v);
@@ -256,7 +255,8 @@ static int read_source(struct reading *in, const struct json_value *v) {
   if (!json_as_string(json_get(v, "name"), &name) || !json_as_uint(json_get(v, "size"), &size))
     return bad(in, "is not a source with name and size");
   if (name.n == 0 || memchr(name.at, 0, name.n)) return bad(in, "has an impossible file name");
-  p->sources = table_grow(p->sources, &p->sources_cap, (size_t)p->n_sources + 1, sizeof *p->sources);
+  p->sources =
+      table_grow(p->sources, &p->sources_cap, (size_t)p->n_sources + 1, sizeof *p->sources);
   in->source_sizes = table_grow(in->source_sizes, &in->source_sizes_cap, (size_t)p->n_sources + 1,
                                 sizeof *in->source_sizes);
   in->source_sizes[p->n_sources] = size;
@@ -287,7 +287,8 @@ static int read_output(struct reading *in, const struct json_value *v) {
   if (!is_base_name(name)) return bad(in, "names an output that is not a base name");
   for (uint32_t i = 0; i < p->n_outputs; i++)
     if (span_is(name, p->outputs[i].name)) return bad(in, "names an output twice");
-  p->outputs = table_grow(p->outputs, &p->outputs_cap, (size_t)p->n_outputs + 1, sizeof *p->outputs);
+  p->outputs =
+      table_grow(p->outputs, &p->outputs_cap, (size_t)p->n_outputs + 1, sizeof *p->outputs);
   p->outputs[p->n_outputs++] =
       (struct plan_output){.name = arena_string(&p->arena, name), .size = size};
   return 0;
@@ -309,7 +310,8 @@ static int check_segment(struct reading *in, const struct segment *s) {
   switch ((enum segment_kind)s->kind) {
   case SEGMENT_ZERO: return 0;
   case SEGMENT_LITERAL:
-    if (!range_fits(s->at, s->len, p->n_literals)) return bad(in, "uses more literals than there are");
+    if (!range_fits(s->at, s->len, p->n_literals))
+      return bad(in, "uses more literals than there are");
     return 0;
   case SEGMENT_EXTENT:
     if (s->ref >= p->n_sources || !range_fits(s->at, s->len, p->sources[s->ref].size))
@@ -380,9 +382,9 @@ static int read_tensor(struct reading *in, const struct json_value *v) {
   struct span name, dtype;
   uint64_t output, segment;
   struct plan_tensor t = {0};
-  if (!json_as_string(json_get(v, "name"), &name) || !json_as_uint(json_get(v, "output"), &output) ||
-      !json_as_uint(json_get(v, "off"), &t.off) || !json_as_uint(json_get(v, "len"), &t.len) ||
-      !json_as_string(json_get(v, "dtype"), &dtype) ||
+  if (!json_as_string(json_get(v, "name"), &name) ||
+      !json_as_uint(json_get(v, "output"), &output) || !json_as_uint(json_get(v, "off"), &t.off) ||
+      !json_as_uint(json_get(v, "len"), &t.len) || !json_as_string(json_get(v, "dtype"), &dtype) ||
       !json_as_uint(json_get(v, "segment"), &segment))
     return bad(in, "is not a tensor");
   if (output >= p->n_outputs || segment >= p->n_segments ||
@@ -393,7 +395,8 @@ static int read_tensor(struct reading *in, const struct json_value *v) {
   t.segment = (uint32_t)segment;
   t.name = arena_string(&p->arena, name);
   if (read_dims(in, json_get(v, "dims"), &t)) return -1;
-  p->tensors = table_grow(p->tensors, &p->tensors_cap, (size_t)p->n_tensors + 1, sizeof *p->tensors);
+  p->tensors =
+      table_grow(p->tensors, &p->tensors_cap, (size_t)p->n_tensors + 1, sizeof *p->tensors);
   p->tensors[p->n_tensors++] = t;
   return 0;
 }

@@ -27,8 +27,10 @@ static void add_part(struct rope_pool *pool, struct rope *to, struct rope_part p
   pool->parts = table_grow(pool->parts, &pool->parts_cap, pool->n_parts, sizeof *pool->parts);
   part.next = NO_ID;
   pool->parts[id] = part;
-  if (to->first == NO_ID) to->first = id;
-  else pool->parts[to->last].next = id;
+  if (to->first == NO_ID)
+    to->first = id;
+  else
+    pool->parts[to->last].next = id;
   to->last = id;
 }
 
@@ -37,8 +39,9 @@ void rope_bytes(struct rope_pool *pool, struct rope *to, const void *bytes, size
   if (n == 0) return;
   p->literals = table_grow(p->literals, &p->literals_cap, p->n_literals + n, 1);
   memcpy(p->literals + p->n_literals, bytes, n);
-  add_part(pool, to, (struct rope_part){.len = n, .at = p->n_literals, .kind = SEGMENT_LITERAL,
-                                        .tensor = NO_ID});
+  add_part(
+      pool, to,
+      (struct rope_part){.len = n, .at = p->n_literals, .kind = SEGMENT_LITERAL, .tensor = NO_ID});
   p->n_literals += n;
 }
 
@@ -47,14 +50,19 @@ void rope_copy(struct rope_pool *pool, struct rope *to, struct place from) {
 }
 
 void rope_extent(struct rope_pool *pool, struct rope *to, struct extent from, uint32_t tensor) {
-  add_part(pool, to, (struct rope_part){.len = from.len, .at = from.off, .ref = from.file,
-                                        .kind = SEGMENT_EXTENT, .tensor = tensor});
+  add_part(pool, to,
+           (struct rope_part){.len = from.len,
+                              .at = from.off,
+                              .ref = from.file,
+                              .kind = SEGMENT_EXTENT,
+                              .tensor = tensor});
 }
 
 void rope_recipe(struct rope_pool *pool, struct rope *to, uint32_t recipe, uint64_t bytes,
                  uint32_t tensor) {
-  add_part(pool, to, (struct rope_part){.len = bytes, .ref = recipe, .kind = SEGMENT_RECIPE,
-                                        .tensor = tensor});
+  add_part(
+      pool, to,
+      (struct rope_part){.len = bytes, .ref = recipe, .kind = SEGMENT_RECIPE, .tensor = tensor});
 }
 
 void rope_join(struct rope_pool *pool, struct rope *to, struct rope other) {
@@ -118,8 +126,7 @@ void rope_bytes_field(struct rope_pool *pool, struct rope *to, uint32_t field, s
   rope_bytes(pool, to, bytes.at, bytes.n);
 }
 
-void rope_message_field(struct rope_pool *pool, struct rope *to, uint32_t field,
-                        struct rope body) {
+void rope_message_field(struct rope_pool *pool, struct rope *to, uint32_t field, struct rope body) {
   put_length_prefix(pool, to, field, body.len);
   rope_join(pool, to, body);
 }

@@ -7,7 +7,7 @@
 
 struct rope_part {
   uint64_t len;
-  uint64_t at;     // as struct segment
+  uint64_t at; // as struct segment
   uint32_t ref;
   uint32_t kind;   // enum segment_kind
   uint32_t tensor; // tensor id whose payload this is, or NO_ID

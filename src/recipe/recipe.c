@@ -146,8 +146,7 @@ static bool rows_equal(const struct recipes *r, const struct recipe *a, const st
     return false;
   if (!longs_equal(r, a->dims, b->dims, a->rank)) return false;
   if (!longs_equal(r, a->at, b->at, row_longs(a))) return false;
-  if (a->n_args &&
-      memcmp(r->args + a->args, r->args + b->args, a->n_args * sizeof *r->args) != 0)
+  if (a->n_args && memcmp(r->args + a->args, r->args + b->args, a->n_args * sizeof *r->args) != 0)
     return false;
   if (a->kind == RECIPE_CONCAT && a->n != b->n) return false;
   if (a->kind == RECIPE_EXTENT)
@@ -218,8 +217,11 @@ static uint32_t intern(struct recipes *r, struct recipe x, const struct mark *be
 static struct recipe start(struct recipes *r, enum recipe_kind kind, enum dtype dtype,
                            const int64_t *dims, uint32_t rank) {
   assert(rank <= RECIPE_MAX_RANK);
-  return (struct recipe){.kind = (uint8_t)kind, .dtype = (uint8_t)dtype, .rank = (uint8_t)rank,
-                         .dims = put_longs(r, dims, rank), .args = r->n_args};
+  return (struct recipe){.kind = (uint8_t)kind,
+                         .dtype = (uint8_t)dtype,
+                         .rank = (uint8_t)rank,
+                         .dims = put_longs(r, dims, rank),
+                         .args = r->n_args};
 }
 
 static void add_operand(struct recipes *r, struct recipe *x, uint32_t of) {
@@ -426,9 +428,9 @@ bool recipe_is_copy(const struct recipes *r, uint32_t id, struct extent *at) {
   const struct recipe *x = &r->rows[id];
   if (x->kind != RECIPE_EXTENT || x->n != 1) return false;
   const struct piece *p = &r->pieces[x->at];
-  bool packed_bytes = x->encoding == ENCODING_RAW ||
-                      (p->tag_bytes == 0 && (x->encoding == ENCODING_FIXED32 ||
-                                             x->encoding == ENCODING_FIXED64));
+  bool packed_bytes =
+      x->encoding == ENCODING_RAW ||
+      (p->tag_bytes == 0 && (x->encoding == ENCODING_FIXED32 || x->encoding == ENCODING_FIXED64));
   if (!packed_bytes || p->at.len != x->bytes) return false;
   *at = p->at;
   return true;

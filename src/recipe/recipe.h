@@ -45,14 +45,15 @@ struct recipe {
   uint8_t dtype;    // enum dtype of the result
   uint8_t encoding; // EXTENT: enum encoding of the pieces
   uint8_t rank;
-  uint32_t dims;    // first dim in r->longs
-  uint32_t args;    // first operand (recipe ids) in r->args
+  uint32_t dims; // first dim in r->longs
+  uint32_t args; // first operand (recipe ids) in r->args
   uint32_t n_args;
-  uint32_t at;      // EXTENT: first piece; BYTES, FILL, PAD: offset in r->bytes of the elements;
-                    // TRANSPOSE: perm in r->longs; SLICE: starts then steps; PAD: befores then afters
-  uint32_t n;       // EXTENT: pieces; BYTES: bytes; CONCAT: the axis; PAD: offset in r->bytes of its element
-  uint64_t count;   // elements
-  uint64_t bytes;   // ceil(count * bits / 8)
+  uint32_t at; // EXTENT: first piece; BYTES, FILL, PAD: offset in r->bytes of the elements;
+               // TRANSPOSE: perm in r->longs; SLICE: starts then steps; PAD: befores then afters
+  uint32_t
+      n; // EXTENT: pieces; BYTES: bytes; CONCAT: the axis; PAD: offset in r->bytes of its element
+  uint64_t count; // elements
+  uint64_t bytes; // ceil(count * bits / 8)
 };
 
 struct recipes {

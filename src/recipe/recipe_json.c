@@ -65,9 +65,11 @@ static void write_extent(struct json_out *j, const struct recipes *r, const stru
 }
 
 static const char *const operation_keys[] = {
-    [RECIPE_EXTENT] = "extent",   [RECIPE_BYTES] = "bytes",         [RECIPE_FILL] = "fill",
-    [RECIPE_RESHAPE] = "reshape", [RECIPE_TRANSPOSE] = "transpose", [RECIPE_SLICE] = "slice",
-    [RECIPE_CONCAT] = "concat",   [RECIPE_PAD] = "pad",             [RECIPE_CAST] = "cast",
+    [RECIPE_EXTENT] = "extent",       [RECIPE_BYTES] = "bytes",
+    [RECIPE_FILL] = "fill",           [RECIPE_RESHAPE] = "reshape",
+    [RECIPE_TRANSPOSE] = "transpose", [RECIPE_SLICE] = "slice",
+    [RECIPE_CONCAT] = "concat",       [RECIPE_PAD] = "pad",
+    [RECIPE_CAST] = "cast",
 };
 enum { N_KINDS = sizeof operation_keys / sizeof operation_keys[0] };
 
@@ -77,8 +79,10 @@ static void write_operands(struct json_out *j, const struct recipes *r, const st
   if (x->kind == RECIPE_CONCAT) json_array(j);
   for (uint32_t i = 0; i < x->n_args; i++) {
     uint32_t of = r->args[x->args + i];
-    if (leaves) recipe_json_write(j, r, of, leaves);
-    else json_uint(j, of);
+    if (leaves)
+      recipe_json_write(j, r, of, leaves);
+    else
+      json_uint(j, of);
   }
   if (x->kind == RECIPE_CONCAT) json_end_array(j);
 }
@@ -127,9 +131,7 @@ void recipe_json_write(struct json_out *j, const struct recipes *r, uint32_t id,
     write_hex(j, "fill", r->bytes + x->at, element);
     write_type(j, r, x);
     break;
-  default:
-    write_operands(j, r, x, leaves);
-    write_parameters(j, r, x);
+  default: write_operands(j, r, x, leaves); write_parameters(j, r, x);
   }
   json_end_object(j);
 }
@@ -177,8 +179,8 @@ static int measure_type(struct type_read *t, struct err *err) {
 static int read_dtype(const struct json_value *v, const char *key, enum dtype *out,
                       struct err *err) {
   struct span name;
-  if (!json_as_string(json_get(v, key), &name) ||
-      (*out = dtype_by_name(name)) == DTYPE_UNDEFINED || dtype_bits(*out) == 0)
+  if (!json_as_string(json_get(v, key), &name) || (*out = dtype_by_name(name)) == DTYPE_UNDEFINED ||
+      dtype_bits(*out) == 0)
     return err_set(err, ERR_MODEL, "a recipe's '%s' is not an element type", key);
   return 0;
 }
@@ -226,11 +228,14 @@ static int read_piece_numbers(const struct reading *in, const struct json_value 
     if (!e || !json_as_uint(e, &x[i])) return bad(err, "has a piece that is not a list of numbers");
   *rest = e;
   if (x[0] >= in->n_files || !range_fits(x[1], x[2], in->file_sizes[x[0]]))
-    return err_set(err, ERR_MODEL, "a recipe's piece [%llu,%llu,%llu] lies outside the source files",
+    return err_set(err, ERR_MODEL,
+                   "a recipe's piece [%llu,%llu,%llu] lies outside the source files",
                    (unsigned long long)x[0], (unsigned long long)x[1], (unsigned long long)x[2]);
   if (x[4] > 10 || (!raw && x[3] > x[2])) return bad(err, "has a piece with impossible counts");
-  *p = (struct piece){.at = {x[1], x[2], (uint32_t)x[0]}, .count = raw ? x[2] : x[3],
-                      .tag_bytes = (uint32_t)x[4], .checkpoint = NO_ID};
+  *p = (struct piece){.at = {x[1], x[2], (uint32_t)x[0]},
+                      .count = raw ? x[2] : x[3],
+                      .tag_bytes = (uint32_t)x[4],
+                      .checkpoint = NO_ID};
   return 0;
 }
 
@@ -239,8 +244,8 @@ static uint64_t entries_of(enum encoding encoding, const struct type_read *t) {
   switch (encoding) {
   case ENCODING_FIXED32: return t->bytes / 4;
   case ENCODING_FIXED64: return t->bytes / 8;
-  case ENCODING_VARINT: return dtype_bits(t->dtype) == 4 || dtype_bits(t->dtype) == 2 ? t->bytes
-                                                                                     : t->count;
+  case ENCODING_VARINT:
+    return dtype_bits(t->dtype) == 4 || dtype_bits(t->dtype) == 2 ? t->bytes : t->count;
   default: return t->bytes;
   }
 }
@@ -279,7 +284,8 @@ static int read_pieces(const struct reading *in, const struct json_value *list,
     struct piece p;
     const struct json_value *rest;
     if (read_piece_numbers(in, x, encoding == ENCODING_RAW, &p, &rest, err)) return -1;
-    if (!piece_length_ok(encoding, &p)) return bad(err, "has a piece whose length is not its entries'");
+    if (!piece_length_ok(encoding, &p))
+      return bad(err, "has a piece whose length is not its entries'");
     if (encoding == ENCODING_VARINT &&
         read_checkpoints(rest, &p, &out->points, &out->n_points, &out->points_cap, err))
       return -1;
@@ -350,8 +356,8 @@ static int read_reshape(struct reading *in, const struct json_value *v, uint32_t
   return 0;
 }
 
-static int read_transpose(struct reading *in, const struct json_value *v, uint32_t of,
-                          uint32_t *id, struct err *err) {
+static int read_transpose(struct reading *in, const struct json_value *v, uint32_t of, uint32_t *id,
+                          struct err *err) {
   int64_t perm[RECIPE_MAX_RANK];
   uint32_t n;
   uint64_t seen = 0;
@@ -510,8 +516,8 @@ static int read_any(struct reading *in, const struct json_value *v, uint32_t *id
 int recipe_json_read(struct recipes *r, const struct json_value *v,
                      const struct recipe_json_leaves *leaves, uint32_t *id, struct err *err) {
   assert(leaves);
-  struct reading in = {.r = r, .leaves = leaves, .n_files = leaves->n_files,
-                       .file_sizes = leaves->file_sizes};
+  struct reading in = {
+      .r = r, .leaves = leaves, .n_files = leaves->n_files, .file_sizes = leaves->file_sizes};
   return read_any(&in, v, id, err);
 }
 

@@ -2,9 +2,13 @@
 // do. (tests/support/check_manifest.py compares it with what other people's verifier computes.)
 #include "toy.h"
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
+
+// cmocka.h wants setjmp.h and stdarg.h before it.
+// clang-format off
+#include <cmocka.h>
+// clang-format on
 
 static struct toy toy;
 

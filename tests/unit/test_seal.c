@@ -6,11 +6,15 @@
 #include "fs_fault.h"
 #include "toy.h"
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/wait.h>
+
+// cmocka.h wants setjmp.h and stdarg.h before it.
+// clang-format off
+#include <cmocka.h>
+// clang-format on
 
 static struct toy toy;
 

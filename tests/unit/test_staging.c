@@ -4,12 +4,16 @@
 #include "staging_inside.h"
 #include "toy.h"
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/file.h>
 #include <sys/wait.h>
+
+// cmocka.h wants setjmp.h and stdarg.h before it.
+// clang-format off
+#include <cmocka.h>
+// clang-format on
 
 static struct toy toy;
 
