@@ -336,6 +336,12 @@ static int write_manifest(struct job *job, const struct staging *st, struct reco
   return manifest_write(&records->manifest, &in, err);
 }
 
+static void say_left(const struct seal_report *report) {
+  if (report->old_sidecar_left[0])
+    report_notice("the old data file '%s' was left: %s", quote_str(report->old_sidecar_left).s,
+                  report->why_left);
+}
+
 static int seal(struct job *job, struct staging *st, const struct run_options *run,
                 struct err *err) {
   struct records records = {0};
@@ -356,9 +362,7 @@ static int seal(struct job *job, struct staging *st, const struct run_options *r
                                    .tensors_bytes = records.tensors.n};
     rc = seal_run(st, &job->plan, &options, &report, err);
   }
-  if (report.old_sidecar_left[0])
-    report_notice("the old data file '%s' was left: %s", quote_str(report.old_sidecar_left).s,
-                  report.why_left);
+  say_left(&report);
   json_done(&records.manifest);
   json_done(&records.tensors);
   return rc;
@@ -457,27 +461,36 @@ int job_finish(struct job *job, struct err *err) {
 
 // ---- unfinished seals --------------------------------------------------------------------------
 
+// What is left to do of an earlier run of this output: its last renames, or (a kill while the folder
+// of a finished run was being removed) only that folder.
+static bool finish_found(struct job *job, const char *name, struct err *err) {
+  struct staging st;
+  struct seal_report report = {0};
+  if (staging_open_sealed(&st, job->dest_folder, name, err)) return false;
+  if (seal_finish(&st, &report, err)) return false;
+  say_left(&report);
+  report_notice("completed the interrupted run: '%s' is in place", quote_str(job->out_path).s);
+  return true;
+}
+
 bool job_finish_seal(const struct cli_args *args, int *rc, struct err *err) {
   struct job job = {.args = args, .out_path = cli_output(args)};
   char name[STAGING_NAME_MAX];
   enum staging_seal state = STAGING_SEAL_NONE;
-  struct staging st;
-  struct seal_report report = {0};
+  struct err ignored = {0}; // a folder that is not there is somebody else's to report
   *rc = 0;
   if (cli_flag(args, OPT_DRY_RUN)) return false;
   split_output(&job);
-  struct err ignored = {0}; // a folder that is not there is somebody else's to report
-  bool found = staging_find_seal(job.dest_folder, job.onnx_name, name, &state, &ignored) == 0 &&
-               state == STAGING_SEAL_UNFINISHED;
-  if (found && !cli_flag(args, OPT_RESUME)) {
-    err_set(err, ERR_RETRY, "an earlier run was interrupted while it put '%s' in place",
-            quote_str(job.out_path).s);
-    *rc = err_hint(err, "complete it with: %s", cli_resume_command(args, &job.arena));
+  if (staging_find_seal(job.dest_folder, job.onnx_name, name, &state, &ignored))
+    state = STAGING_SEAL_NONE;
+  bool resume = cli_flag(args, OPT_RESUME);
+  bool found = state == STAGING_SEAL_UNFINISHED || (state == STAGING_SEAL_FINISHED && resume);
+  if (found && resume) {
+    *rc = finish_found(&job, name, err) ? 0 : -1;
   } else if (found) {
-    *rc = staging_open_sealed(&st, job.dest_folder, name, err);
-    if (*rc == 0) *rc = seal_finish(&st, &report, err);
-    if (*rc == 0)
-      report_notice("completed the interrupted run: '%s' is in place", quote_str(job.out_path).s);
+    err_fill(err, ERR_RETRY, "an earlier run was interrupted while it put '%s' in place",
+             quote_str(job.out_path).s);
+    *rc = err_hint(err, "complete it with: %s", cli_resume_command(args, &job.arena));
   }
   arena_free(&job.arena);
   return found;

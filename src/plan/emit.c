@@ -221,9 +221,10 @@ static void walk_io(struct emission *e, struct rope *to, struct walk *w, enum in
 
 static void walk_infos(struct emission *e, struct rope *to, struct walk *w,
                        const struct model_item *item) {
+  bool io_dirty = e->m->graphs[w->graph].flags & GRAPH_IO_DIRTY;
   for (uint32_t i = 0; i < item->count; i++) {
     uint32_t id = item->first + i;
-    if (e->m->infos[id].home == INFO_VALUE)
+    if (e->m->infos[id].home == INFO_VALUE || !io_dirty)
       emit_info(e, to, id);
     else
       walk_io(e, to, w, (enum info_home)e->m->infos[id].home);
@@ -311,7 +312,7 @@ struct rope emit_graph_body(struct emission *e, uint32_t graph) {
   if (g->kind == GRAPH_FUNCTION) {
     if (g->flags & GRAPH_IO_DIRTY && !(g->flags & GRAPH_NEW) && !w.inputs)
       emit_function_io(e, &body, g);
-  } else {
+  } else if (g->flags & GRAPH_IO_DIRTY) {
     walk_io(e, &body, &w, INFO_INPUT);
     walk_io(e, &body, &w, INFO_OUTPUT);
   }

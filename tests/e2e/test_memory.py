@@ -132,9 +132,9 @@ def huge_weight(folder, c_out, c_in):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dims", [(32768, 16384), (64, 8_388_608), (8_388_608, 64)], ids=["square", "wide", "tall"])
+@pytest.mark.parametrize("dims", [(16384, 8192), (64, 2_097_152), (65536, 2048)], ids=["square", "wide", "tall"])
 def test_one_huge_tensor(tmp_path, dims):
-    """2 GB to be transposed: the peak knows nothing of it, and each page is read about once."""
+    """512 MiB to be transposed: the peak knows nothing of it, and each page is read about once."""
     source = huge_weight(tmp_path, *dims)
     found = rewrite_nowhere(source)
     assert found.code == 0 and found.report["converted"] == 1, found.said
@@ -154,7 +154,7 @@ def test_under_a_limit(sparse_encoders, limits):
     assert found.code == 0 and found.report["converted"] == 50, found.said
     control = measure("conv2matmul", source, "-o", source.with_name("nowhere.onnx"), "--io", "load", limits=limits)
     assert control.code != 0 and control.report == {}, "the control arm lives under the limit"
-    assert os.listdir(source.parent) == os.listdir(source.parent) and not source.with_name("nowhere.onnx").exists()
+    assert not source.with_name("nowhere.onnx").exists()
 
 
 @pytest.mark.slow
@@ -167,9 +167,7 @@ def test_written_under_a_limit_of_data(full_encoder, result_folder):
 @pytest.mark.slow
 def test_control_arm_takes_the_model_s_size(sparse_encoders, result_folder):
     """Without a limit `--io load` works, and takes what a loader takes: the measurement can tell the two apart."""
-    found = measure("conv2matmul", sparse_encoders[2_400_000_000], result_folder / "out.onnx", "--io", "load", "--dry-run")
-    if found.peak <= LOADED:  # a dry run reads no payload, whatever the engine
-        found = measure("conv2matmul", sparse_encoders[2_400_000_000], result_folder / "out.onnx", "--io", "load")
+    found = measure("conv2matmul", sparse_encoders[2_400_000_000], result_folder / "out.onnx", "--io", "load")
     assert found.code == 0, found.said
     assert found.peak > LOADED
 

@@ -3,6 +3,7 @@
 #include "sources.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -335,6 +336,49 @@ static void test_bounds_descriptors(void **state) {
   assert_int_equal(p->err.kind, ERR_INPUT);
 }
 
+enum { THREADS = 4, SHARED_FILES = SOURCES_MAX_OPEN + 40 };
+
+struct reader {
+  struct sources *s;
+  uint32_t seed, wrong;
+};
+
+static void *read_many(void *arg) {
+  struct reader *r = arg;
+  for (uint32_t i = 0; i < 2000; i++) {
+    const uint32_t k = (i * 7919 + r->seed * 31) % SHARED_FILES;
+    char text[9] = {0}, want[16];
+    struct err err = {0};
+    snprintf(want, sizeof want, "%08u", k);
+    if (sources_read(r->s, k + 1, 0, text, 8, &err) || strcmp(text, want) != 0) r->wrong++;
+  }
+  return NULL;
+}
+
+// Threads that evict each other's descriptors all the time.
+static void test_threads_share_descriptors(void **state) {
+  struct ground *p = *state;
+  open_model(p, false, false);
+  for (uint32_t i = 0; i < SHARED_FILES; i++) {
+    char path[32], text[16];
+    snprintf(path, sizeof path, "model/f%u", i);
+    snprintf(text, sizeof text, "%08u", i);
+    write_file(path, text);
+    expect_ok(p, path + 6);
+  }
+  pthread_t threads[THREADS];
+  struct reader readers[THREADS];
+  for (uint32_t i = 0; i < THREADS; i++) {
+    readers[i] = (struct reader){p->s, i, 0};
+    assert_int_equal(pthread_create(&threads[i], NULL, read_many, &readers[i]), 0);
+  }
+  for (uint32_t i = 0; i < THREADS; i++) {
+    pthread_join(threads[i], NULL);
+    assert_int_equal(readers[i].wrong, 0);
+  }
+  assert_int_equal(sources_unchanged(p->s, &p->err), 0);
+}
+
 static void test_names_without_files(void **state) {
   struct ground *p = *state;
   open_model(p, false, false);
@@ -360,6 +404,7 @@ int main(void) {
       TEST(test_the_onnx_must_be_a_file),
       TEST(test_sees_changes),
       TEST(test_bounds_descriptors),
+      TEST(test_threads_share_descriptors),
       TEST(test_names_without_files),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
