@@ -114,6 +114,15 @@ void *table_grow(void *at, size_t *cap, size_t need, size_t row_bytes) {
   return grown;
 }
 
+void *table_trim(void *at, size_t *cap, size_t n, size_t row_bytes) {
+  if (n == 0 || n == *cap) return at;
+  void *trimmed = realloc(at, n * row_bytes);
+  if (!trimmed) return at;
+  held -= (*cap - n) * row_bytes;
+  *cap = n;
+  return trimmed;
+}
+
 void table_free(void *at, size_t cap, size_t row_bytes) {
   free(at);
   held -= cap * row_bytes;

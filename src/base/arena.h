@@ -26,6 +26,8 @@ void arena_free(struct arena *a);
 //   t->row = table_grow(t->row, &t->row_cap, t->n + 1, sizeof *t->row);
 // Addresses of rows change; ids (indexes) do not. table_grow(NULL, …) starts one.
 void *table_grow(void *at, size_t *cap, size_t need, size_t row_bytes);
+// Gives back the room beyond n rows, once a table has its final size (it may still grow later).
+void *table_trim(void *at, size_t *cap, size_t n, size_t row_bytes);
 void table_free(void *at, size_t cap, size_t row_bytes);
 
 // Bytes now held by all arenas and tables of the process: what reports call index_bytes when asked

@@ -16,42 +16,54 @@ void model_init(struct model *m) {
   m->empty = model_intern(m, span_of("", 0));
 }
 
-#define FREE_TABLE(name) table_free(m->name, m->name##_cap, sizeof *m->name)
+// Every table but name_bytes, whose fields are named otherwise.
+#define ALL_TABLES \
+  TABLE(name_at) \
+  TABLE(name_slots) \
+  TABLE(nodes) \
+  TABLE(refs) \
+  TABLE(attrs) \
+  TABLE(values) \
+  TABLE(name_values) \
+  TABLE(value_slots) \
+  TABLE(tensors) \
+  TABLE(pieces) \
+  TABLE(piece_counts) \
+  TABLE(checkpoints) \
+  TABLE(dims) \
+  TABLE(small_bytes) \
+  TABLE(infos) \
+  TABLE(info_dims) \
+  TABLE(graphs) \
+  TABLE(graph_io) \
+  TABLE(items) \
+  TABLE(others) \
+  TABLE(rests) \
+  TABLE(sparses) \
+  TABLE(trainings) \
+  TABLE(functions) \
+  TABLE(opsets) \
+  TABLE(metadata) \
+  TABLE(longs) \
+  TABLE(floats) \
+  TABLE(strings) \
+  TABLE(files)
 
 void model_free(struct model *m) {
   table_free(m->name_bytes, m->name_bytes_cap, 1);
-  FREE_TABLE(name_at);
-  FREE_TABLE(name_slots);
-  FREE_TABLE(nodes);
-  FREE_TABLE(refs);
-  FREE_TABLE(attrs);
-  FREE_TABLE(values);
-  FREE_TABLE(name_values);
-  FREE_TABLE(value_slots);
-  FREE_TABLE(tensors);
-  FREE_TABLE(pieces);
-  FREE_TABLE(piece_counts);
-  FREE_TABLE(checkpoints);
-  FREE_TABLE(dims);
-  FREE_TABLE(small_bytes);
-  FREE_TABLE(infos);
-  FREE_TABLE(info_dims);
-  FREE_TABLE(graphs);
-  FREE_TABLE(graph_io);
-  FREE_TABLE(items);
-  FREE_TABLE(others);
-  FREE_TABLE(rests);
-  FREE_TABLE(sparses);
-  FREE_TABLE(trainings);
-  FREE_TABLE(functions);
-  FREE_TABLE(opsets);
-  FREE_TABLE(metadata);
-  FREE_TABLE(longs);
-  FREE_TABLE(floats);
-  FREE_TABLE(strings);
-  FREE_TABLE(files);
+#define TABLE(name) table_free(m->name, m->name##_cap, sizeof *m->name);
+  ALL_TABLES
+#undef TABLE
   arena_free(&m->arena);
   memset(m, 0, sizeof *m);
+}
+
+void model_trim(struct model *m) {
+  m->name_bytes = table_trim(m->name_bytes, &m->name_bytes_cap, m->name_bytes_n, 1);
+#define TABLE(name) \
+  m->name = table_trim(m->name, &m->name##_cap, m->n_##name, sizeof *m->name);
+  ALL_TABLES
+#undef TABLE
 }
 
 // ---- pieces and rests --------------------------------------------------------------------------

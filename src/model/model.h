@@ -338,6 +338,8 @@ static inline uint32_t model_take_rows(uint32_t *rows, uint32_t n) {
 
 void model_init(struct model *m);
 void model_free(struct model *m);
+// Gives back the tables' spare room: for the end of load.
+void model_trim(struct model *m);
 
 // Names. model_intern copies s on first sight. model_find_name: NO_ID if s was never seen.
 uint32_t model_intern(struct model *m, struct span s);

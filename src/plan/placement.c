@@ -231,17 +231,22 @@ static void lay_out(struct placement *x, struct plan *p, const struct model *m,
   x->data_bytes = end;
 }
 
+void placement_free(struct placement *x) {
+  arena_free(&x->arena);
+  *x = (struct placement){0};
+}
+
 void placement_decide(struct placement *x, struct plan *p, const struct model *m,
                       const struct recipes *r, const struct plan_layout *layout, bool all) {
   struct arena scratch = {0};
-  *x = (struct placement){.data_name = x->data_name};
-  x->of = arena_zalloc(&p->arena, m->n_tensors + 1);
-  x->recipe = arena_alloc(&p->arena, (m->n_tensors + 1) * sizeof *x->recipe);
-  x->off = arena_alloc(&p->arena, (m->n_tensors + 1) * sizeof *x->off);
-  x->graph_dirty = arena_zalloc(&p->arena, m->n_graphs + 1);
-  x->attr_dirty = arena_zalloc(&p->arena, m->n_attrs + 1);
-  x->node_dirty = arena_zalloc(&p->arena, m->n_nodes + 1);
-  x->graph_live = arena_zalloc(&p->arena, m->n_graphs + 1);
+  placement_free(x);
+  x->of = arena_zalloc(&x->arena, m->n_tensors + 1);
+  x->recipe = arena_alloc(&x->arena, (m->n_tensors + 1) * sizeof *x->recipe);
+  x->off = arena_alloc(&x->arena, (m->n_tensors + 1) * sizeof *x->off);
+  x->graph_dirty = arena_zalloc(&x->arena, m->n_graphs + 1);
+  x->attr_dirty = arena_zalloc(&x->arena, m->n_attrs + 1);
+  x->node_dirty = arena_zalloc(&x->arena, m->n_nodes + 1);
+  x->graph_live = arena_zalloc(&x->arena, m->n_graphs + 1);
   mark_live(x, m);
   struct copying c = {.to = &p->recipes, .from = r};
   copy_recipes(&c, m, &scratch);

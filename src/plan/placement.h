@@ -11,6 +11,7 @@ enum tensor_place {
 };
 
 struct placement {
+  struct arena arena;    // of what follows
   uint8_t *of;       // enum tensor_place per tensor id
   uint32_t *recipe;  // INLINE, SIDECAR: recipe id of its bytes in plan->recipes
   uint64_t *off;     // SIDECAR: offset in the sidecar
@@ -27,5 +28,6 @@ struct placement {
 // go to the sidecar too. Recipes of r and of plain tensors are copied into p->recipes.
 void placement_decide(struct placement *x, struct plan *p, const struct model *m,
                       const struct recipes *r, const struct plan_layout *layout, bool all);
+void placement_free(struct placement *x);
 
 #endif

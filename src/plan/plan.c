@@ -284,6 +284,7 @@ int plan_build(struct plan *p, const struct model *m, const struct recipes *r,
                              (unsigned long long)layout->inline_below);
   }
   rope_pool_free(&a.pool);
+  placement_free(&a.x);
   if (rc) plan_free(p);
   return rc;
 }

@@ -49,6 +49,19 @@ static void share_fixed(struct eval *ev) {
   assert(ev->box_memory + ev->box_memory_bytes == ev->memory + ev->budget_bytes);
 }
 
+// What evaluation of these recipes will come to touch: boxes as large as the largest operand that is
+// not read in order. Touched at once, so that the peak of a run does not depend on which of its workers happen to
+// meet such tensors at the same time.
+static void touch_likely(struct eval *ev) {
+  uint64_t most = 0;
+  for (uint32_t i = 0; i < ev->r->n_rows; i++) {
+    const struct recipe *x = &ev->r->rows[i];
+    if (x->kind == RECIPE_TRANSPOSE || x->kind == RECIPE_SLICE)
+      most = max_u64(most, ev->r->rows[ev->r->args[x->args]].bytes);
+  }
+  if (most) memset(ev->memory, 0, (size_t)min_u64(FIXED_ALL + most, ev->budget_bytes));
+}
+
 int eval_open(struct eval **out, const struct recipes *r, struct io *io, size_t budget_bytes,
               struct err *err) {
   assert(budget_bytes >= EVAL_BUDGET_MIN);
@@ -66,6 +79,7 @@ int eval_open(struct eval **out, const struct recipes *r, struct io *io, size_t 
   ev->memory = memory;
   ev->boxes = boxes;
   share_fixed(ev);
+  touch_likely(ev);
   *out = ev;
   return 0;
 }

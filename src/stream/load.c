@@ -476,5 +476,6 @@ int load_model(struct model *m, struct sources *s, const struct load_options *op
   open_loader(&l);
   const int rc = load_all(&l);
   close_loader(&l);
+  model_trim(m);
   return rc ? rc : load_check_structure(m, l.options.faults, err);
 }

@@ -435,7 +435,12 @@ def test_strict_compat_on_special_cases(weir, quick_folder, name):
         assert_strictly_equal(weir, quick_folder / "in.onnx", quick_folder, options)
 
 
-@pytest.mark.parametrize("rank, dtype", [pair for pair in RANKS_AND_DTYPES if pair[1] != "bfloat16"])
+def test_strict_compat_on_a_generated_encoder(weir, tmp_path, small_encoder):
+    for options in combinations():
+        assert_strictly_equal(weir, small_encoder, tmp_path, options)
+
+
+@pytest.mark.parametrize("rank, dtype", RANKS_AND_DTYPES)
 def test_strict_compat_on_the_matrix(weir, quick_folder, pool, rank, dtype):
     def complain(case):
         here = quick_folder / case.name
