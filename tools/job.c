@@ -347,9 +347,10 @@ static int seal(struct job *job, struct staging *st, const struct run_options *r
   struct records records = {0};
   struct seal_report report = {0};
   bool manifest = !cli_flag(job->args, OPT_NO_MANIFEST);
+  bool digests = cli_flag(job->args, OPT_TENSOR_DIGESTS);
   int rc = 0;
-  if (cli_flag(job->args, OPT_TENSOR_DIGESTS))
-    rc = run_tensor_digests(&job->plan, job->sources, st, run, &records.tensors, err);
+  if (digests) rc = run_tensor_digests(&job->plan, job->sources, st, run, &records.tensors, err);
+  if (digests && !records.tensors.text) records.tensors.text = calloc(1, 1); // no tensors: no lines
   if (rc == 0 && manifest) rc = write_manifest(job, st, &records, err);
   if (rc == 0 && job->mode == IO_NULL) {
     if (manifest) fwrite(records.manifest.text, 1, records.manifest.n, stdout);

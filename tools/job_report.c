@@ -13,8 +13,16 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-// Peak resident memory of this process (VmHWM), in bytes.
+// Peak resident memory of this process in bytes: VmHWM. (ru_maxrss would do, but survives exec: it may be that
+// of whoever started us.)
 static uint64_t peak_memory(void) {
+  char line[256];
+  unsigned long long kilobytes = 0;
+  FILE *f = fopen("/proc/self/status", "re");
+  while (f && fgets(line, sizeof line, f))
+    if (sscanf(line, "VmHWM: %llu kB", &kilobytes) == 1) break;
+  if (f) fclose(f);
+  if (kilobytes) return kilobytes * 1024;
   struct rusage usage;
   getrusage(RUSAGE_SELF, &usage);
   return (uint64_t)usage.ru_maxrss * 1024;

@@ -12,6 +12,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 // What protobuf readers accept, and so what an .onnx may measure.
 #define ONNX_MAX_BYTES ((uint64_t)INT32_MAX)
@@ -147,6 +148,74 @@ static void add_onnx(struct plan *p, const struct model *m, const struct rope_po
   p->n_literals = n_packed;
 }
 
+// ---- tensors that were copied with their surroundings -----------------------------------------
+
+// A stretch of the source's .onnx and where it went.
+struct stretch {
+  uint64_t from, len;
+  uint32_t segment;
+};
+
+static int by_from(const void *a, const void *b) {
+  const struct stretch *x = a, *y = b;
+  return x->from < y->from ? -1 : x->from > y->from;
+}
+
+static uint32_t list_stretches(const struct plan *p, struct stretch *list) {
+  const struct plan_output *o = &p->outputs[p->n_outputs - 1];
+  uint32_t n = 0;
+  for (uint32_t i = o->first_segment; i < o->first_segment + o->n_segments; i++) {
+    const struct segment *s = &p->segments[i];
+    if (s->kind == SEGMENT_EXTENT && s->ref == 0) list[n++] = (struct stretch){s->at, s->len, i};
+  }
+  if (n) qsort(list, n, sizeof *list, by_from);
+  return n;
+}
+
+static const struct stretch *find_stretch(const struct stretch *list, uint32_t n,
+                                          struct extent at) {
+  uint32_t lo = 0, hi = n;
+  while (lo < hi) {
+    uint32_t mid = lo + (hi - lo) / 2;
+    if (list[mid].from <= at.off)
+      lo = mid + 1;
+    else
+      hi = mid;
+  }
+  if (lo == 0) return NULL;
+  const struct stretch *s = &list[lo - 1];
+  return range_fits(at.off - s->from, at.len, s->len) ? s : NULL;
+}
+
+// Is the tensor's payload one stretch of plain elements in the .onnx?
+static bool lies_plain(const struct model *m, uint32_t id, struct extent *at) {
+  const struct model_tensor *t = &m->tensors[id];
+  uint32_t n;
+  const struct piece *pieces = model_pieces(m, id, &n);
+  if (t->flags & (TENSOR_EXTERNAL | TENSOR_DEAD) || n != 1) return false;
+  bool packed = t->encoding == ENCODING_RAW ||
+                (pieces[0].tag_bytes == 0 &&
+                 (t->encoding == ENCODING_FIXED32 || t->encoding == ENCODING_FIXED64));
+  *at = pieces[0].at;
+  return packed && at->file == 0 && at->len == t->bytes && t->bytes > 0;
+}
+
+// Tensors that emission never looked at because all around them was copied: what of the source went
+// where tells where they are. (Small ones keep no place in the index.)
+static void note_copied(struct plan *p, const struct model *m, const struct placement *x) {
+  struct arena scratch = {0};
+  const struct plan_output *o = &p->outputs[p->n_outputs - 1];
+  struct stretch *list = arena_alloc(&scratch, (o->n_segments + 1) * sizeof *list);
+  uint32_t n = list_stretches(p, list);
+  for (uint32_t i = 0; i < m->n_tensors; i++) {
+    struct extent at;
+    if (x->of[i] != PLACE_COPY || !lies_plain(m, i, &at)) continue;
+    const struct stretch *s = find_stretch(list, n, at);
+    if (s) note_tensor(p, m, i, p->segments[s->segment].off + (at.off - s->from), s->segment);
+  }
+  arena_free(&scratch);
+}
+
 // ---- names -------------------------------------------------------------------------------------
 
 static bool ends_with(const char *s, const char *end) {
@@ -279,6 +348,7 @@ int plan_build(struct plan *p, const struct model *m, const struct recipes *r,
   if (rc == 0) {
     if (a.x.sidecar) add_sidecar(p, m, &a.x);
     add_onnx(p, m, &a.pool, a.onnx, layout->onnx_name);
+    note_copied(p, m, &a.x);
     p->layout = arena_printf(&p->arena, "{\"form\":\"%s\",\"align\":%llu,\"inline_below\":%llu}",
                              a.x.sidecar ? "external" : "inline", (unsigned long long)layout->align,
                              (unsigned long long)layout->inline_below);

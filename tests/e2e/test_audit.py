@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import compare
-from conftest import DATA
+from conftest import DATA, package_model
 
 UNIT = 64 << 20
 
@@ -300,3 +300,14 @@ def test_tensor_larger_than_a_unit(weir, tmp_path):
     assert large["sha256"] == digests_by_hand(tmp_path / "out.onnx", large) and len(large["sha256"]) == 3
     for path in tmp_path.iterdir():
         path.unlink()
+
+
+@pytest.mark.parametrize("command", ["convert", "conv2matmul"])
+def test_tensor_digests_of_an_inline_model(weir, tmp_path, command):
+    """Tensors that lie in the .onnx are listed as well, the ones that nothing touched among them."""
+    out = tmp_path / "out.onnx"
+    weir(command, package_model("rapidocr", "cls"), out, "--tensor-digests")
+    rows = [json.loads(line) for line in Path(f"{out}.tensors.jsonl").read_text().splitlines()]
+    assert len(rows) == sum(each.data_type != each.STRING for _, each in compare.tensors(compare.structure(out)))
+    for row in rows:
+        assert row["file"] == out.name and row["sha256"] == digests_by_hand(out, row)

@@ -6,6 +6,7 @@ has the right exit code, a message that names what is wrong, no terminal control
 nothing behind; a crash, or a signal, is a failure whatever the case says.
 """
 
+import json
 import os
 import re
 import shutil
@@ -150,6 +151,25 @@ def open_to_all(folder):
     for parent in folder.parents:
         if parent.stat().st_uid == 0 and parent != Path("/"):
             parent.chmod(parent.stat().st_mode | 0o011)
+
+
+@pytest.mark.parametrize("name", ["graph-odd_names", "graph-odd_names_in_message"])
+def test_odd_names_in_json(weir, tmp_path, name):
+    """Quotes, line breaks, escapes and U+202E: JSON holds the name itself, a terminal never sees it."""
+    [case] = [case for case in CASES if case.name == name]
+    path = case.make(tmp_path)
+    odd = 'w\x1b[31m\n"\\\u202e'
+    for words in (["inspect", path, "--json", "--tensors"], ["check", path, "--json"]):
+        done = weir(*words, code=None)
+        assert not CONTROL.search(done.said)
+        if done.code == 0 or words[0] == "check":
+            json.loads(done.out)
+    done = weir("inspect", path, "--tensors", code=None)
+    assert not CONTROL.search(done.said.replace("\t", ""))
+    if case.accepted:
+        weir("conv2matmul", path, tmp_path / "out.onnx", "--tensor-digests", "--edit-log", tmp_path / "edits.jsonl")
+        rows = [json.loads(line) for line in (tmp_path / "out.onnx.tensors.jsonl").read_text().splitlines()]
+        assert [row["name"] for row in rows] == [odd]
 
 
 # ---- thousands of small files

@@ -167,6 +167,51 @@ def test_long_typed_field(weir, tmp_path):
         compare.same_meaning(source, tmp_path / f"{name}.onnx")
 
 
+def test_large_attributes(weir, tmp_path):
+    """Lists, strings and graphs in attributes that are too large to be held: they stay where they are, byte for byte."""
+    count = 100_000
+    real = sampler.elements("float", count, 1)
+    bodies = {
+        "floats": wire.blob(7, real) + wire.uint(20, 6),
+        "floats2": b"".join(wire.tag(7, wire.FIXED32) + real[at : at + 4] for at in range(0, len(real), 4)) + wire.uint(20, 6),
+        "ints": wire.packed(8, range(-count, count, 2)) + wire.uint(20, 7),
+        "string": wire.blob(4, b"x" * 3_000_000) + wire.uint(20, 3),
+        "strings": wire.blobs(9, [b"a" * (n % 50) for n in range(count)]) + wire.uint(20, 8),
+    }
+    value = {"floats": "value_floats", "floats2": "value_floats", "ints": "value_ints", "string": "value_string",
+             "strings": "value_strings"}  # fmt: skip
+    nodes = [sampler.constant(name, wire.blob(1, value[name]) + body) for name, body in bodies.items()]
+    foreign = wire.blob(1, "x") + wire.blob(2, "y") + wire.blob(4, "Foreign") + wire.blob(7, "test")
+    nodes.append(foreign + b"".join(wire.blob(5, wire.blob(1, name) + body) for name, body in bodies.items()))
+    outputs = [(name, wire.FLOAT, None) for name in (*bodies, "y")]
+    graph = wire.graph(nodes, [wire.tensor("w", wire.FLOAT, (500,), real[:2000])], [("x", wire.FLOAT, [1])], outputs)
+    source = write(tmp_path / "in", wire.model(graph, more=wire.blob(8, wire.opset(1, "test"))))
+    weir("convert", source, tmp_path / "same.onnx")
+    assert (tmp_path / "same.onnx").read_bytes() == source.read_bytes()
+    weir("convert", source, tmp_path / "out.onnx", "--external")
+    weir("convert", tmp_path / "out.onnx", tmp_path / "back.onnx", "--inline")
+    assert [tensor.name for tensor in external_tensors(tmp_path / "out.onnx")] == ["w"]
+    compare.same_meaning(source, tmp_path / "back.onnx")
+
+
+@pytest.mark.parametrize("options", [[], ["--inline"], ["--external", "--align", "4096"]])
+def test_external_parts_of_sparse_tensors(weir, tmp_path, options):
+    """Values and indices of a sparse initializer, each in a file of its own."""
+    values = sampler.elements("float", 400, 7)
+    indices = b"".join((25 * place).to_bytes(8, "little") for place in range(400))
+    parts = wire.blob(1, wire.tensor("s", wire.FLOAT, (400,), pairs=wire.external("values.bin", 3, 1600)))
+    parts += wire.blob(2, wire.tensor("", wire.INT64, (400,), pairs=wire.external("sub/indices.bin")))
+    graph = wire.graph([wire.node("Identity", ["s"], ["y"])], [], [], [("y", wire.FLOAT, [10_000])],
+                       more=wire.blob(15, parts + wire.uint(3, 10_000)))  # fmt: skip
+    source = write(tmp_path / "in", wire.model(graph))
+    (source.parent / "sub").mkdir()
+    (source.parent / "values.bin").write_bytes(b"abc" + values)
+    (source.parent / "sub" / "indices.bin").write_bytes(indices)
+    weir("convert", source, tmp_path / "out.onnx", *options)
+    compare.same_meaning(source, tmp_path / "out.onnx")
+    assert bool(external_tensors(tmp_path / "out.onnx")) == (options != ["--inline"])
+
+
 # ---- layout
 
 

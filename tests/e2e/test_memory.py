@@ -8,6 +8,7 @@ first: it has to fail, or the limit would prove nothing. Growth is told by bytes
 import json
 import os
 import shutil
+import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,6 +142,15 @@ def test_one_huge_tensor(tmp_path, dims):
     assert found.peak <= BUDGET + found.index, found.peak
     assert found.report["weir"]["source_bytes_read"] <= 2.1 * 4 * dims[0] * dims[1]
     shutil.rmtree(tmp_path)
+
+
+def test_reported_peak_is_our_own(small_encoder, result_folder):
+    """The figure in the report is this program's, whatever the one that started it took before."""
+    ballast = bytearray(300 * MIB)
+    ballast[:: 4096] = b"x" * len(ballast[:: 4096])
+    words = [program("WEIR"), "convert", small_encoder, result_folder / "out.onnx", "--json"]
+    done = subprocess.run(words, capture_output=True, text=True, preexec_fn=lambda: None)  # fork, not vfork: its peak is inherited
+    assert json.loads(done.stdout)["weir"]["peak_memory_bytes"] < 64 * MIB, len(ballast)
 
 
 # ---- limits, each with its control arm
