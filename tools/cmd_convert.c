@@ -12,11 +12,6 @@ static int set_layout(struct job *job, struct err *err) {
   uint64_t align = job->layout.align;
   if (align & (align - 1))
     return err_set(err, ERR_USAGE, "--align %llu is not a power of two", (unsigned long long)align);
-  const char *name = job->layout.data_name;
-  if (name && (strchr(name, '/') || strcmp(name, job->onnx_name) == 0 || *name == '\0'))
-    return err_set(err, ERR_USAGE,
-                   "--data-file '%s' is not a file name of its own beside the .onnx",
-                   quote_str(name).s);
   return 0;
 }
 

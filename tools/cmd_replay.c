@@ -109,8 +109,8 @@ static int replay(struct job *job, struct log_reader *in, const struct edit_log_
   if (replay_lines(job, in, err)) return -1;
   if (!span_is(head->output, job->onnx_name))
     report_notice(
-        "the recorded output was named '%s': with another name, where the .onnx names its "
-        "data file differs",
+        "the recorded output was named '%s': under another name a data file is named differently, "
+        "and so is its place in the .onnx; all else is the same",
         quote(head->output).s);
   return job_finish(job, err);
 }

@@ -22,7 +22,7 @@ static const struct {
   const char *meaning;
 } exit_codes[] = {
     {ERR_NONE, "done"},
-    {ERR_FAIL, "a check failed, or what was asked for is not possible"},
+    {ERR_FAIL, "audit found damage, or what was asked for is not possible"},
     {ERR_USAGE, "the command line is wrong"},
     {ERR_MODEL, "the model is malformed; the same input will never work"},
     {ERR_INPUT, "an input is missing, or changed while it was used"},

@@ -81,7 +81,8 @@ static void print_versions(const struct inspect *in) {
            (long long)m->opsets[i].version);
   if (m->n_model_opsets == 0) printf(": none");
   if (*in->producer_name)
-    printf("; made by %s %s", quote_str(in->producer_name).s, quote_str(in->producer_version).s);
+    printf("; made by %s%s%s", quote_str(in->producer_name).s, *in->producer_version ? " " : "",
+           quote_str(in->producer_version).s);
   printf("\n%llu %s", (unsigned long long)in->n_nodes, plural(in->n_nodes, "node", "nodes"));
   if (in->n_subgraphs)
     printf(", %u %s", in->n_subgraphs, plural(in->n_subgraphs, "subgraph", "subgraphs"));

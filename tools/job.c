@@ -79,6 +79,9 @@ static int check_output(const struct job *job, struct err *err) {
   }
   if (job->replace) return 0;
   err_set(err, ERR_USAGE, "the output '%s' exists already", quote_str(job->out_path).s);
+  if (cli_flag(job->args, OPT_RESUME))
+    return err_hint(err, "'weir audit' says whether it is whole; a run that was to replace it goes "
+                         "on with --force --resume");
   return err_hint(err, "add --force to replace it, or --resume to go on with an interrupted run");
 }
 
@@ -139,10 +142,7 @@ int job_open(struct job *job, const struct cli_args *args, struct err *err) {
 }
 
 void job_close(struct job *job) {
-  if (job->log_file) {
-    fclose(job->log_file);
-    unlink(job->log_temporary);
-  }
+  job_text_drop(&job->log);
   if (job->planned) plan_free(&job->plan);
   edits_free(&job->edits);
   recipes_free(&job->recipes);
@@ -159,18 +159,13 @@ void job_close(struct job *job) {
 static int log_sink(void *ctx, struct span line) {
   struct job *job = ctx;
   digest_add(job->log_digest, line.at, line.n);
-  if (!job->log_file) return 0;
-  return fwrite(line.at, 1, line.n, job->log_file) == line.n ? 0 : -1;
+  if (!job->log.file) return 0;
+  return fwrite(line.at, 1, line.n, job->log.file) == line.n ? 0 : -1;
 }
 
 static int open_log(struct job *job, struct err *err) {
   const char *path = cli_string(job->args, OPT_EDIT_LOG);
-  if (!path) return 0;
-  snprintf(job->log_temporary, sizeof job->log_temporary, "%s.part", path);
-  job->log_file = fopen(job->log_temporary, "we");
-  if (job->log_file) return 0;
-  return err_errno(err, errno, ERR_IO, "the edit log '%s' cannot be written",
-                   quote_str(job->log_temporary).s);
+  return path ? job_text_open(&job->log, path, &job->arena, err) : 0;
 }
 
 static void write_layout(const struct job *job, struct json_out *j) {
@@ -196,7 +191,7 @@ int job_begin_edits(struct job *job, const char *command, const char *options, s
   job->options = options;
   job->log_digest = digest_new();
   digest_start(job->log_digest);
-  if (open_log(job, err)) return -1;
+  if (job_check_data_file(job, err) || job_check_files(job, err) || open_log(job, err)) return -1;
   job->edits.sink = log_sink;
   job->edits.sink_ctx = job;
   write_layout(job, &layout);
@@ -215,18 +210,6 @@ static int close_log(struct job *job, struct err *err) {
   return 0;
 }
 
-// Gives the finished log its name.
-static int publish_log(struct job *job, struct err *err) {
-  if (!job->log_file) return 0;
-  const char *path = cli_string(job->args, OPT_EDIT_LOG);
-  int failed = fflush(job->log_file) | fsync(fileno(job->log_file));
-  if (failed || rename(job->log_temporary, path) < 0)
-    return err_errno(err, errno, ERR_IO, "the edit log '%s' cannot be written", quote_str(path).s);
-  fclose(job->log_file);
-  job->log_file = NULL;
-  return 0;
-}
-
 // ---- the plan ----------------------------------------------------------------------------------
 
 static int plan_sink(void *ctx, struct span text) {
@@ -238,21 +221,30 @@ static int plan_sink(void *ctx, struct span text) {
 static int write_plan(struct job *job, struct err *err) {
   const char *path = cli_string(job->args, OPT_PLAN_OUT);
   if (!path) return plan_file_write(&job->plan, plan_sink, NULL, err);
-  FILE *f = fopen(path, "we");
-  if (!f)
-    return err_errno(err, errno, ERR_IO, "the plan '%s' cannot be written", quote_str(path).s);
-  int rc = plan_file_write(&job->plan, plan_sink, f, err);
-  if (fclose(f) != 0 && rc == 0)
-    rc = err_errno(err, errno, ERR_IO, "the plan '%s' cannot be written", quote_str(path).s);
-  if (rc) return -1;
   const char *literals = arena_printf(&job->arena, "%s.bin", path);
-  return job_write_file(literals, span_of(job->plan.literals, job->plan.n_literals), err);
+  struct job_text text = {0};
+  int rc = job_text_open(&text, path, &job->arena, err);
+  if (rc == 0) rc = plan_file_write(&job->plan, plan_sink, text.file, err);
+  if (rc == 0) rc = job_text_publish(&text, err);
+  job_text_drop(&text);
+  return rc ? rc : job_write_file(literals, span_of(job->plan.literals, job->plan.n_literals), err);
 }
 
+// The name may come from a log that anybody wrote.
 static const char *passes_json(struct job *job) {
   if (!job->command || strcmp(job->command, "convert") == 0) return "[]";
-  return arena_printf(&job->arena, "[{\"name\":\"%s\",\"options\":%s}]", job->command,
-                      job->options);
+  struct json_out j = {0};
+  json_array(&j);
+  json_object(&j);
+  json_key(&j, "name");
+  json_text(&j, job->command);
+  json_key(&j, "options");
+  json_raw(&j, span_str(job->options));
+  json_end_object(&j);
+  json_end_array(&j);
+  const char *text = arena_string(&job->arena, span_of(j.text, j.n));
+  json_done(&j);
+  return text;
 }
 
 static int make_plan(struct job *job, struct err *err) {
@@ -260,6 +252,7 @@ static int make_plan(struct job *job, struct err *err) {
   if (plan_build(&job->plan, &job->model, &job->recipes, &job->layout, err)) return -1;
   job->planned = true;
   if (!job->nothing_to_write && check_data_name(job, err)) return -1;
+  if (job_check_files(job, err)) return -1; // the data file's name is known now
   if (job->plan.moved_out)
     report_notice("'%s' would pass 2 GiB - 1 bytes, so its weights go to a data file beside it",
                   quote_str(job->onnx_name).s);
@@ -338,7 +331,7 @@ static int write_manifest(struct job *job, const struct staging *st, struct reco
 
 static void say_left(const struct seal_report *report) {
   if (report->old_sidecar_left[0])
-    report_notice("the old data file '%s' was left: %s", quote_str(report->old_sidecar_left).s,
+    report_notice("old data was left in place: '%s': %s", quote_str(report->old_sidecar_left).s,
                   report->why_left);
 }
 
@@ -456,7 +449,7 @@ int job_finish(struct job *job, struct err *err) {
   if (job->log_digest && close_log(job, err)) return -1;
   if (make_plan(job, err)) return -1;
   if (!job->nothing_to_write && run_and_seal(job, err)) return -1;
-  if (publish_log(job, err)) return -1;
+  if (job->log.file && job_text_publish(&job->log, err)) return -1;
   return write_reports(job, err);
 }
 

@@ -19,6 +19,14 @@
 
 #include <stdio.h>
 
+// A text on its way to a file of the user's choice (job_files.c).
+struct job_text {
+  FILE *file; // NULL: not open
+  const char *path;
+  const char
+      *temporary; // its name until it is whole; NULL: written in place (a pipe, a device, a link)
+};
+
 struct job {
   const struct cli_args *args;
   struct arena arena;
@@ -38,8 +46,7 @@ struct job {
   const char *command; // as in the edit log's head and the plan's passes
   const char *options; // canonical JSON object
   struct digest *log_digest;
-  FILE *log_file; // --edit-log, under a temporary name until the end
-  char log_temporary[4200];
+  struct job_text log; // --edit-log
   char edits_sha256[DIGEST_HEX];
   // what came of it
   uint64_t index_bytes;
@@ -69,7 +76,18 @@ bool job_finish_seal(const struct cli_args *args, int *rc, struct err *err);
 // job_report.c: the report as JSON (--report-json, --json) and the summary for people.
 void job_report_write(struct job *job, struct json_out *j);
 void job_report_print(struct job *job);
-// Writes a text to `path` so that the file is whole or not there.
+
+// job_files.c: texts beside the outputs. A text is at `path` whole or not at all, unless that is no
+// plain file. `path` is kept; the temporary name lies in the arena. publish closes on success; drop
+// closes what is open and removes it.
+int job_text_open(struct job_text *t, const char *path, struct arena *a, struct err *err);
+int job_text_publish(struct job_text *t, struct err *err);
+void job_text_drop(struct job_text *t);
 int job_write_file(const char *path, struct span text, struct err *err);
+// ERR_USAGE if --edit-log, --plan-out or --report-json would write over a file of the input's or the
+// output's (as far as its names are known: all of them once planned).
+int job_check_files(struct job *job, struct err *err);
+// ERR_USAGE if the data file has a name of another file of the output.
+int job_check_data_file(const struct job *job, struct err *err);
 
 #endif

@@ -8,10 +8,7 @@
 #include "report.h"
 #include "version.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 // Peak resident memory of this process in bytes: VmHWM. (ru_maxrss would do, but survives exec: it may be that
 // of whoever started us.)
@@ -108,9 +105,9 @@ static void print_dry_run(const struct job *job) {
            report_size(job->plan.outputs[i].size).s);
   printf("disk needed: %s%s\n", report_size(bytes).s,
          job->replace ? ", beside the files that are replaced" : "");
-  printf("peak memory: at most %s (index %s, --memory %s, 16 MiB of program)\n",
+  printf("peak memory: at most %s (index %s + --memory %s + program %s)\n",
          quote_bytes(job->index_bytes + job->memory + (16 << 20)).s,
-         quote_bytes(job->index_bytes).s, quote_bytes(job->memory).s);
+         quote_bytes(job->index_bytes).s, quote_bytes(job->memory).s, quote_bytes(16 << 20).s);
 }
 
 void job_report_print(struct job *job) {
@@ -125,30 +122,4 @@ void job_report_print(struct job *job) {
          job->plan.n_outputs == 1 ? "" : "s");
   printf("peak memory: %s (index %s)\n", quote_bytes(peak_memory()).s,
          quote_bytes(job->index_bytes).s);
-}
-
-// ---- files -------------------------------------------------------------------------------------
-
-static int write_all(int fd, struct span text) {
-  while (text.n > 0) {
-    ssize_t n = write(fd, text.at, text.n);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return -1;
-    text = span_of(text.at + n, text.n - (size_t)n);
-  }
-  return 0;
-}
-
-int job_write_file(const char *path, struct span text, struct err *err) {
-  struct arena scratch = {0};
-  char *temporary = arena_printf(&scratch, "%s.part", path);
-  int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  int rc = fd < 0 ? -1 : write_all(fd, text);
-  if (rc == 0) rc = fsync(fd) < 0 && errno != EINVAL ? -1 : 0;
-  if (rc == 0) rc = rename(temporary, path);
-  if (rc) err_errno(err, errno, ERR_IO, "'%s' cannot be written", quote_str(path).s);
-  if (fd >= 0) close(fd);
-  if (rc && fd >= 0) unlink(temporary);
-  arena_free(&scratch);
-  return rc ? -1 : 0;
 }

@@ -24,6 +24,9 @@ struct rewriting {
   const struct conv2matmul_options *options;
   uint32_t *transposed; // value id of Wᵀ by tensor id, NO_ID: not made yet
   uint32_t n_transposed;
+  uint32_t *numbers; // see next_number
+  uint32_t n_numbers;
+  size_t numbers_cap;
   // of the node at hand
   struct conv2matmul_match match;
   uint32_t graph, anchor; // new nodes go before anchor
@@ -39,17 +42,31 @@ struct rewriting {
 
 // ---- names -------------------------------------------------------------------------------------
 
+// The number to try next behind a stem that is taken, by the stem's name id. Names are never given
+// back, so those tried before need not be tried again: many Convs may share one name, or have none.
+static uint32_t *next_number(struct rewriting *w, uint32_t stem) {
+  if (stem >= w->n_numbers) {
+    w->numbers = table_grow(w->numbers, &w->numbers_cap, (size_t)stem + 1, sizeof *w->numbers);
+    memset(w->numbers + w->n_numbers, 0, (stem + 1 - w->n_numbers) * sizeof *w->numbers);
+    w->n_numbers = stem + 1;
+  }
+  return &w->numbers[stem];
+}
+
 static struct span unique_name(struct rewriting *w, const char *suffix) {
   struct model *m = w->env->m;
-  for (uint32_t i = 0;; i++) {
-    char *name = i == 0 ? arena_printf(w->env->scratch, "%.*s_%s", (int)w->prefix.n,
-                                       (const char *)w->prefix.at, suffix)
-                        : arena_printf(w->env->scratch, "%.*s_%s_%u", (int)w->prefix.n,
-                                       (const char *)w->prefix.at, suffix, i);
-    if (model_find_name(m, span_str(name)) != NO_ID) continue;
-    model_intern(m, span_str(name)); // reserved from now on, used or not
-    return span_str(name);
+  char *stem = arena_printf(w->env->scratch, "%.*s_%s", (int)w->prefix.n,
+                            (const char *)w->prefix.at, suffix);
+  char *name = stem;
+  uint32_t id = model_find_name(m, span_str(stem));
+  if (id != NO_ID) {
+    uint32_t *number = next_number(w, id);
+    do
+      name = arena_printf(w->env->scratch, "%s_%u", stem, ++*number);
+    while (model_find_name(m, span_str(name)) != NO_ID);
   }
+  model_intern(m, span_str(name)); // reserved from now on, used or not
+  return span_str(name);
 }
 
 static void reserve(struct rewriting *w, const char *suffix) {
@@ -234,8 +251,9 @@ static bool static_shape(const struct rewriting *w, int64_t out[5]) {
     bool known = d[0].value > 0;
     out[0] = d[0].value;
     for (uint32_t k = 0; k < r && known; k++) {
-      int64_t in = d[2 + k].value + w->match.pads[k] + w->match.pads[r + k];
-      known = d[2 + k].value > 0;
+      int64_t in = d[2 + k].value;
+      known = in > 0 && !__builtin_add_overflow(in, w->match.pads[k], &in) &&
+              !__builtin_add_overflow(in, w->match.pads[r + k], &in);
       out[1 + k] = (in - 1) / w->match.strides[k] + 1;
     }
     out[1 + r] = w->match.channels_out;
@@ -351,8 +369,9 @@ static uint32_t untransposed(const struct rewriting *w, uint32_t x, const int64_
   return model_input(m, &m->nodes[node], 0);
 }
 
+// Without counting: a weight may have a million uses.
 static bool unused(const struct model *m, uint32_t value) {
-  return model_use_count(m, value) == 0;
+  return m->values[value].first_use == NO_ID && m->values[value].n_graph_outputs == 0;
 }
 
 // Removes what made a value that nothing uses any more: an initializer, a Constant, or Identity and
@@ -390,6 +409,7 @@ static void skip_transposes_behind(struct rewriting *w, uint32_t channels_last,
     uint32_t out = model_output(m, &m->nodes[node], 0);
     if (out == NO_ID || m->values[out].n_graph_outputs) continue;
     edit_replace_uses(w->env->edits, out, channels_last);
+    if (node == w->anchor) w->anchor = m->nodes[node].next;
     edit_remove_node(w->env->edits, node);
   }
 }
@@ -416,6 +436,7 @@ static void rewrite(struct rewriting *w, uint32_t node) {
   struct model *m = w->env->m;
   const struct model_node *n = &m->nodes[node];
   uint32_t old_weight = model_input(m, n, 1);
+  arena_reset(w->env->scratch); // names are of one Conv: edits keep copies
   w->graph = n->graph;
   w->anchor = n->next;
   w->x = model_input(m, n, 0);
@@ -502,4 +523,5 @@ void pass_conv2matmul(struct pass_env *env, const struct conv2matmul_options *op
   if (result->converted && !options->strict_compat && m->ir_version < INITIALIZERS_FREE_IR)
     edit_set_ir_version(env->edits, INITIALIZERS_FREE_IR);
   table_free(w.transposed, cap, sizeof *w.transposed);
+  table_free(w.numbers, w.numbers_cap, sizeof *w.numbers);
 }

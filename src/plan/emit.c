@@ -255,17 +255,28 @@ static void walk_function_io(struct emission *e, struct rope *to, struct walk *w
   w->inputs = true;
 }
 
+// The first of the defaults that lies at or behind `off`.
+static uint32_t first_default(const struct emission *e, uint64_t off) {
+  uint32_t low = 0, high = e->n_defaults;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    if (e->m->attrs[e->defaults[middle]].src.off < off)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
 // Defaults of a function's attributes: a run of attributes that hang on no node.
 static void walk_function_attrs(struct emission *e, struct rope *to,
                                 const struct model_item *item) {
   const struct model *m = e->m;
   for (uint32_t i = 0; i < item->count; i++) {
     struct place run = m->others[item->first + i];
-    for (uint32_t a = 0; a < m->n_attrs; a++) {
-      struct place at = m->attrs[a].src;
-      if (m->attrs[a].node == NO_ID && at.off >= run.off &&
-          range_fits(at.off - run.off, at.len, run.len))
-        emit_attr(e, to, FUNCTION_ATTRIBUTE_PROTO, a);
+    for (uint32_t k = first_default(e, run.off); k < e->n_defaults; k++) {
+      if (m->attrs[e->defaults[k]].src.off - run.off >= run.len) break;
+      emit_attr(e, to, FUNCTION_ATTRIBUTE_PROTO, e->defaults[k]);
     }
   }
 }
@@ -478,6 +489,22 @@ static uint32_t new_info_graph(const struct model *m, uint32_t id) {
   return i->home == INFO_VALUE && !(i->flags & INFO_DEAD) ? m->values[i->value].graph : NO_ID;
 }
 
+// Rows that an edit moved are left behind dead, and hang on no node either.
+static bool is_default(const struct model_attr *a) {
+  return a->node == NO_ID && !(a->flags & ATTR_DEAD);
+}
+
+static void list_defaults(struct emission *e, struct arena *scratch) {
+  const struct model *m = e->m;
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < m->n_attrs; i++)
+    n += is_default(&m->attrs[i]);
+  uint32_t *list = arena_alloc(scratch, n * sizeof *list + 1);
+  for (uint32_t i = 0; i < m->n_attrs; i++)
+    if (is_default(&m->attrs[i])) list[e->n_defaults++] = i;
+  e->defaults = list;
+}
+
 struct rope emit_model(struct rope_pool *pool, const struct model *m, const struct placement *x) {
   struct arena scratch = {0};
   struct emit_new made;
@@ -486,6 +513,7 @@ struct rope emit_model(struct rope_pool *pool, const struct model *m, const stru
   list_by_graph(m, m->loaded_infos, m->n_infos, &made.info_head, &made.info_next, new_info_graph,
                 &scratch);
   struct emission e = {.pool = pool, .m = m, .x = x, .made = &made};
+  list_defaults(&e, &scratch);
   struct rope body = emit_model_body(&e);
   arena_free(&scratch);
   return body;

@@ -9,6 +9,8 @@ struct emission {
   const struct model *m;
   const struct placement *x;
   const struct emit_new *made; // rows made by edits, by graph
+  const uint32_t *defaults;    // attributes that hang on no node (of functions), in file order
+  uint32_t n_defaults;
 };
 
 void emit_rests(struct emission *e, struct rope *to, char kind, uint32_t id);

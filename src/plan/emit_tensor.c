@@ -81,6 +81,14 @@ static void emit_raw_data(struct emission *e, struct rope *to, uint32_t id) {
   rope_message_field(e->pool, to, TENSOR_RAW_DATA, payload);
 }
 
+// Strings (of a tensor that was renamed) are copied field by field as they stand, tags included.
+static void emit_strings(struct emission *e, struct rope *to, uint32_t id) {
+  uint32_t n;
+  const struct piece *pieces = model_pieces(e->m, id, &n);
+  for (uint32_t i = 0; i < n; i++)
+    rope_extent(e->pool, to, pieces[i].at, NO_ID);
+}
+
 struct rope emit_tensor_body(struct emission *e, uint32_t id) {
   const struct model_tensor *t = &e->m->tensors[id];
   struct rope body = rope_empty();
@@ -92,6 +100,8 @@ struct rope emit_tensor_body(struct emission *e, uint32_t id) {
   emit_rests(e, &body, 't', id);
   if (e->x->of[id] == PLACE_SIDECAR)
     emit_sidecar(e, &body, id);
+  else if (e->x->recipe[id] == NO_ID)
+    emit_strings(e, &body, id);
   else
     emit_raw_data(e, &body, id);
   return body;

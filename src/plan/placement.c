@@ -40,10 +40,28 @@ static enum tensor_place place_of(const struct model *m, const struct model_tens
 
 // ---- what is live ------------------------------------------------------------------------------
 
+// The default of a function's attribute hangs on no node: its place tells which function it is of.
+// Loaded functions lie in the file in the order of their rows; those that edits made follow.
+static uint32_t function_around(const struct model *m, struct place at) {
+  uint32_t low = 0, high = m->n_functions;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    struct place src = m->graphs[m->functions[middle].graph].src;
+    if (src.len > 0 && src.off <= at.off)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low > 0 ? low - 1 : NO_ID;
+}
+
 static bool attr_live(const struct placement *x, const struct model *m, uint32_t attr) {
   const struct model_attr *a = &m->attrs[attr];
   if (a->flags & ATTR_DEAD) return false;
-  if (a->node == NO_ID) return true;
+  if (a->node == NO_ID) {
+    uint32_t function = function_around(m, a->src);
+    return function == NO_ID || !(m->functions[function].flags & FUNCTION_DEAD);
+  }
   const struct model_node *n = &m->nodes[a->node];
   return !(n->flags & NODE_DEAD) && x->graph_live[n->graph];
 }
@@ -77,22 +95,14 @@ static void dirty_node(struct placement *x, const struct model *m, uint32_t node
   dirty_graph(x, m, m->nodes[node].graph);
 }
 
-// The default of a function's attribute hangs on no node: its place tells which function it is of.
-static void dirty_function_around(struct placement *x, const struct model *m, struct place at) {
-  for (uint32_t i = 0; i < m->n_functions; i++) {
-    uint32_t graph = m->functions[i].graph;
-    struct place src = m->graphs[graph].src;
-    if (at.off >= src.off && range_fits(at.off - src.off, at.len, src.len))
-      x->graph_dirty[graph] = true;
-  }
-}
-
 static void dirty_attr(struct placement *x, const struct model *m, uint32_t attr) {
   x->attr_dirty[attr] = true;
-  if (m->attrs[attr].node != NO_ID)
+  if (m->attrs[attr].node != NO_ID) {
     dirty_node(x, m, m->attrs[attr].node);
-  else
-    dirty_function_around(x, m, m->attrs[attr].src);
+    return;
+  }
+  uint32_t function = function_around(m, m->attrs[attr].src);
+  if (function != NO_ID) x->graph_dirty[m->functions[function].graph] = true;
 }
 
 // Depth is that of the graphs' nesting, which the border bounds (100).
@@ -256,7 +266,9 @@ void placement_decide(struct placement *x, struct plan *p, const struct model *m
     if (!tensor_live(x, m, t)) continue;
     x->of[i] = (uint8_t)place_of(m, t, layout, all);
     if (x->of[i] == PLACE_COPY) continue;
-    x->recipe[i] = t->recipe != NO_ID ? c.map[t->recipe] : plain_recipe(&p->recipes, m, i);
+    x->recipe[i] = t->recipe != NO_ID ? c.map[t->recipe]
+                   : has_payload(t)   ? plain_recipe(&p->recipes, m, i)
+                                      : NO_ID;
     mark_tensor(x, m, i);
   }
   lay_out(x, p, m, layout, &scratch);

@@ -11,15 +11,15 @@ enum tensor_place {
 };
 
 struct placement {
-  struct arena arena;    // of what follows
-  uint8_t *of;       // enum tensor_place per tensor id
-  uint32_t *recipe;  // INLINE, SIDECAR: recipe id of its bytes in plan->recipes
-  uint64_t *off;     // SIDECAR: offset in the sidecar
-  bool *graph_dirty; // per graph: must be re-encoded
-  bool *attr_dirty;  // per attribute
-  bool *node_dirty;  // per node
-  bool *graph_live;  // per graph: hangs in the model as edited
-  bool sidecar;      // is there one
+  struct arena arena; // of what follows
+  uint8_t *of;        // enum tensor_place per tensor id
+  uint32_t *recipe;   // INLINE, SIDECAR: recipe id of its bytes in plan->recipes; NO_ID: strings
+  uint64_t *off;      // SIDECAR: offset in the sidecar
+  bool *graph_dirty;  // per graph: must be re-encoded
+  bool *attr_dirty;   // per attribute
+  bool *node_dirty;   // per node
+  bool *graph_live;   // per graph: hangs in the model as edited
+  bool sidecar;       // is there one
   const char *data_name;
   uint64_t data_bytes; // its size
 };

@@ -17,6 +17,10 @@
 // What protobuf readers accept, and so what an .onnx may measure.
 #define ONNX_MAX_BYTES ((uint64_t)INT32_MAX)
 
+// More than this is a mistake or an attack (tensors that overlap in a sparse file add up to anything);
+// below it, offsets cannot wrap and units have 32-bit numbers.
+#define OUTPUT_MAX_BYTES ((uint64_t)1 << 50)
+
 static void plan_start(struct plan *p, const struct model *m) {
   *p = (struct plan){0};
   recipes_init(&p->recipes);
@@ -292,6 +296,24 @@ static enum plan_data_form resolve_form(const struct model *m, const struct plan
   return has_external(m) || layout->data_name ? PLAN_DATA_EXTERNAL : PLAN_DATA_INLINE;
 }
 
+// Whatever form is chosen, no output can pass what this adds up.
+static int check_total(const struct model *m, const struct plan_layout *layout, struct err *err) {
+  uint64_t total = 0;
+  for (uint32_t i = 0; i < m->n_tensors; i++) {
+    const struct model_tensor *t = &m->tensors[i];
+    if (t->flags & TENSOR_DEAD) continue;
+    if (!add_overflows(total, t->bytes, &total) && !add_overflows(total, layout->align, &total) &&
+        total <= OUTPUT_MAX_BYTES)
+      continue;
+    return err_set(
+        err, ERR_FAIL,
+        "tensor '%s' of %llu bytes brings the output past %llu bytes: no plan holds that",
+        quote(model_name(m, t->name)).s, (unsigned long long)t->bytes,
+        (unsigned long long)OUTPUT_MAX_BYTES);
+  }
+  return 0;
+}
+
 struct attempt {
   struct placement x;
   struct rope_pool pool;
@@ -344,7 +366,8 @@ int plan_build(struct plan *p, const struct model *m, const struct recipes *r,
   struct attempt a = {0};
   plan_start(p, m);
   p->passes = arena_string(&p->arena, span_str(layout->passes ? layout->passes : "[]"));
-  int rc = find_form(&a, p, m, r, layout, err);
+  int rc = check_total(m, layout, err);
+  if (rc == 0) rc = find_form(&a, p, m, r, layout, err);
   if (rc == 0) {
     if (a.x.sidecar) add_sidecar(p, m, &a.x);
     add_onnx(p, m, &a.pool, a.onnx, layout->onnx_name);

@@ -97,8 +97,8 @@ struct plan_layout {
 };
 
 // Builds *p from the model as edited. Reads no payload. p->moved_out tells that the form had to
-// differ from what was asked. ERR_FAIL with a hint where the form is impossible; ERR_USAGE where
-// data_name is taken.
+// differ from what was asked. ERR_FAIL where the form is impossible (with a hint) or the tensors add up
+// to more than 2^50 bytes; ERR_USAGE where data_name is taken.
 int plan_build(struct plan *p, const struct model *m, const struct recipes *r,
                const struct plan_layout *layout, struct err *err);
 void plan_free(struct plan *p);

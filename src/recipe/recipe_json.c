@@ -250,6 +250,17 @@ static uint64_t entries_of(enum encoding encoding, const struct type_read *t) {
   }
 }
 
+// Typed fields hold the types that ONNX lets them hold: all else has no defined elements.
+static bool encoding_fits(enum encoding encoding, enum dtype dtype) {
+  const char field = dtype_field(dtype);
+  switch (encoding) {
+  case ENCODING_FIXED32: return field == 'F';
+  case ENCODING_FIXED64: return field == 'D';
+  case ENCODING_VARINT: return field == 'I' || field == 'L' || field == 'U';
+  default: return true;
+  }
+}
+
 static bool piece_length_ok(enum encoding encoding, const struct piece *p) {
   uint64_t width = encoding == ENCODING_FIXED32 ? 4 : encoding == ENCODING_FIXED64 ? 8 : 0;
   if (width == 0) return true;
@@ -304,6 +315,9 @@ static int read_extent(const struct reading *in, const struct json_value *v, uin
   const struct json_value *list = json_get(v, "extent");
   if (read_type(v, &t, err) || read_encoding(v, &encoding, err)) return -1;
   if (!json_is_array(list)) return bad(err, "has an extent that is not a list");
+  if (!encoding_fits(encoding, t.dtype))
+    return err_set(err, ERR_MODEL, "a recipe's elements of %s cannot be encoded as %s",
+                   dtype_name(t.dtype), encodings[encoding]);
   struct pieces_read pieces = {0};
   uint64_t entries = 0;
   int rc = read_pieces(in, list, encoding, &pieces, &entries, err);

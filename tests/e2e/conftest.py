@@ -115,6 +115,24 @@ def weir_fault():
     return Weir(program("WEIR_FAULT_PROGRAM"))
 
 
+def as_user(folder, *opened):
+    """The words that run weir as an ordinary user: () if we are one, None if root cannot become one here.
+
+    Root may write everywhere, so tests of permissions need somebody else. The program is copied to `folder`, and the
+    folders of the session's own temporary tree that lead to it and to `opened` can then be walked through.
+    """
+    if os.geteuid() != 0:
+        return [program("WEIR")]
+    if not shutil.which("setpriv"):
+        return None
+    copy = Path(shutil.copy(program("WEIR"), folder))
+    for path in [copy, *opened]:
+        for parent in path.parents:
+            if Path(tempfile.gettempdir()) in parent.parents:
+                parent.chmod(parent.stat().st_mode | 0o055)
+    return ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", os.fspath(copy)]
+
+
 @pytest.fixture(scope="session")
 def pool():
     """Threads for many short runs of the program."""
@@ -124,7 +142,7 @@ def pool():
 
 @pytest.fixture
 def quick_folder(tmp_path):
-    """For thousands of tiny models: in memory where there is such a place, since every run of weir waits for the disk."""
+    """For thousands of tiny models: in memory where that can be, since every run of weir waits for the disk."""
     if not os.access("/dev/shm", os.W_OK):
         yield tmp_path
         return

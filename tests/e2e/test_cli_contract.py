@@ -1,4 +1,4 @@
-"""What scripts rely on: what is refused and what is replaced, dry runs that read nothing, reports, streams, exit codes."""
+"""What scripts rely on: what is refused and what is replaced, dry runs, reports, streams, exit codes."""
 
 import json
 import os
@@ -43,8 +43,8 @@ def test_dry_run_writes_nothing_and_reads_no_payload(weir, tmp_path, medium_enco
     words = [program("WEIR"), command, medium_encoder, tmp_path / "out" / "out.onnx", "--dry-run"]
     if not shutil.which("strace"):
         pytest.skip("strace is not installed")
-    done = subprocess.run(["strace", "-f", "-o", trace, "-e", "trace=read,pread64,preadv,preadv2,io_uring_enter,pwrite64", *words],
-                          capture_output=True, text=True)  # fmt: skip
+    calls = "trace=read,pread64,preadv,preadv2,io_uring_enter,pwrite64"
+    done = subprocess.run(["strace", "-f", "-o", trace, "-e", calls, *words], capture_output=True, text=True)
     if "ptrace" in done.stderr and done.returncode != 0:
         pytest.skip("ptrace is not permitted")
     assert done.returncode == 0, done.stderr
@@ -94,7 +94,12 @@ def test_output_equal_to_input_is_refused(weir, tmp_path, encoder):
     before = compare.folder_bytes(encoder.parent)
     os.link(encoder, encoder.parent / "hard.onnx")
     (encoder.parent / "soft.onnx").symlink_to(encoder.name)
-    others = [encoder, encoder.parent / ".." / "in" / encoder.name, encoder.parent / "hard.onnx", encoder.parent / "soft.onnx"]
+    others = [
+        encoder,
+        encoder.parent / ".." / "in" / encoder.name,
+        encoder.parent / "hard.onnx",
+        encoder.parent / "soft.onnx",
+    ]
     for other in others:
         for options in ([], ["--force"]):
             done = weir("conv2matmul", encoder, other, "--allow-links", *options, code=2)
@@ -114,7 +119,9 @@ def test_output_equal_to_the_data_file_is_refused(weir, encoder):
 def test_data_file_equal_to_the_input_s_is_refused(weir, encoder):
     before = compare.folder_bytes(encoder.parent)
     for options in ([], ["--force"]):
-        done = weir("convert", encoder, encoder.parent / "out.onnx", "--data-file", sidecar(encoder).name, *options, code=2)
+        done = weir(
+            "convert", encoder, encoder.parent / "out.onnx", "--data-file", sidecar(encoder).name, *options, code=2
+        )
         assert sidecar(encoder).name in done.err
     weir("convert", encoder, encoder.parent / "out.onnx", "--data-file", encoder.name, code=2)
     assert compare.folder_bytes(encoder.parent) == before
@@ -130,7 +137,7 @@ def test_existing_output_needs_force(weir, tmp_path, encoder):
 
 
 def test_force_over_a_pair_of_ours(weir, tmp_path, encoder):
-    """The old sidecar goes, since the old manifest lists it; the new one has another name, and what else lies there stays."""
+    """The old sidecar goes, since the old manifest lists it; the new one has another name; other files stay."""
     out = tmp_path / "out" / "out.onnx"
     out.parent.mkdir()
     weir("conv2matmul", encoder, out)
@@ -164,7 +171,7 @@ def test_force_keeps_a_sidecar_that_another_model_names(weir, tmp_path, encoder)
 
 @pytest.mark.parametrize("option", [["--inplace"], ["--inplace", "--form", "flat"]])
 def test_inplace(weir, tmp_path, encoder, option):
-    """The same as with an output elsewhere, and whole at any moment: the inode changes, the old sidecar goes when ours."""
+    """The same as with an output elsewhere; the inode changes, and the old sidecar goes if it was ours."""
     weir("conv2matmul", encoder, tmp_path / "expected.onnx", *option[1:])
     inode = encoder.stat().st_ino
     weir("conv2matmul", encoder, *option)
@@ -206,7 +213,9 @@ def test_output_that_is_a_folder(weir, tmp_path, encoder):
     weir("convert", encoder, tmp_path / "out.onnx", "--force", code=2)
 
 
-@pytest.mark.parametrize("name", ["space in name.onnx", "ünïcode-模型.onnx", "new\nline.onnx", "-dash.onnx", "noext", ".hidden.onnx"])
+@pytest.mark.parametrize(
+    "name", ["space in name.onnx", "ünïcode-模型.onnx", "new\nline.onnx", "-dash.onnx", "noext", ".hidden.onnx"]
+)
 def test_names_of_outputs(weir, tmp_path, encoder, name):
     (tmp_path / "out").mkdir()
     weir("convert", encoder, "-o", tmp_path / "out" / name)
@@ -287,12 +296,14 @@ def test_report_of_conv2matmul(weir, tmp_path, encoder):
         assert (node["status"] == "converted") == node["reason"].startswith("converted_")
     common = report["weir"]
     assert {
-        "bytes_cloned", "bytes_written", "dry_run", "edits", "index_bytes", "input", "io", "jobs", "memory_bytes", "output",
-        "peak_memory_bytes", "plan_id", "source_bytes_read", "units", "units_resumed", "version",
+        "bytes_cloned", "bytes_written", "dry_run", "edits", "index_bytes", "input", "io", "jobs", "memory_bytes",
+        "output", "peak_memory_bytes", "plan_id", "source_bytes_read", "units", "units_resumed", "version",
     } <= set(common)  # fmt: skip
     assert [each["name"] for each in common["input"]] == [encoder.name, sidecar(encoder).name]
     assert [each["size"] for each in common["input"]] == [encoder.stat().st_size, sidecar(encoder).stat().st_size]
-    assert common["io"] in ("uring", "sync") and common["bytes_written"] == sum(each["size"] for each in common["output"])
+    assert common["io"] in ("uring", "sync") and common["bytes_written"] == sum(
+        each["size"] for each in common["output"]
+    )
 
 
 def test_report_on_standard_output(weir, tmp_path, encoder):
@@ -332,7 +343,9 @@ def test_report_that_cannot_be_written(weir, tmp_path, encoder):
 
 def test_edit_log_that_cannot_be_written(weir, tmp_path, encoder):
     (tmp_path / "out").mkdir()
-    done = weir("conv2matmul", encoder, tmp_path / "out" / "out.onnx", "--edit-log", tmp_path / "none" / "e.jsonl", code=None)
+    done = weir(
+        "conv2matmul", encoder, tmp_path / "out" / "out.onnx", "--edit-log", tmp_path / "none" / "e.jsonl", code=None
+    )
     assert done.code in (2, 66, 74) and "e.jsonl" in done.err
     assert files(tmp_path / "out") == []
 
@@ -378,7 +391,8 @@ def test_version(weir):
 def test_commands_that_cannot_be(weir, encoder, tmp_path):
     """Exit code 2 and a hint, for what is wrong with the line itself."""
     wrong = [
-        [], ["conjure"], ["convert"], ["convert", encoder], ["convert", encoder, "a", "b"], ["convert", encoder, "o", "--bogus"],
+        [], ["conjure"], ["convert"], ["convert", encoder], ["convert", encoder, "a", "b"],
+        ["convert", encoder, "o", "--bogus"],
         ["convert", encoder, "o", "--inline", "--external"], ["convert", encoder, "o", "--memory", "lots"],
         ["convert", encoder, "o", "--jobs", "0"], ["convert", encoder, "o", "--io", "pigeon"],
         ["conv2matmul", encoder, "o", "--max-dilation", "0"], ["conv2matmul", encoder, "o", "--form", "round"],
@@ -432,7 +446,9 @@ def test_inspect_tree_shows_bodies(weir):
 
 def test_check_json_of_a_faulty_model(weir, tmp_path):
     """All faults, not the first: two tensors past the end of their file, and a value that nobody makes."""
-    weights = [wire.tensor(name, wire.FLOAT, (4,), pairs=wire.external("w.bin", at, 16)) for name, at in (("a", 56), ("b", 60))]
+    weights = [
+        wire.tensor(name, wire.FLOAT, (4,), pairs=wire.external("w.bin", at, 16)) for name, at in (("a", 56), ("b", 60))
+    ]
     nodes = [wire.node("Add", ["a", "b"], ["s"]), wire.node("Add", ["s", "nobody"], ["y"])]
     (tmp_path / "m.onnx").write_bytes(wire.model(wire.graph(nodes, weights, [], [("y", wire.FLOAT, [4])])))
     (tmp_path / "w.bin").write_bytes(bytes(64))
@@ -448,7 +464,9 @@ def test_check_of_good_models(weir):
 
 
 def test_check_notes_overlaps(weir, tmp_path):
-    weights = [wire.tensor(name, wire.FLOAT, (4,), pairs=wire.external("w.bin", at, 16)) for name, at in (("a", 0), ("b", 8))]
+    weights = [
+        wire.tensor(name, wire.FLOAT, (4,), pairs=wire.external("w.bin", at, 16)) for name, at in (("a", 0), ("b", 8))
+    ]
     graph = wire.graph([wire.node("Add", ["a", "b"], ["y"])], weights, [], [("y", wire.FLOAT, [4])])
     (tmp_path / "m.onnx").write_bytes(wire.model(graph))
     (tmp_path / "w.bin").write_bytes(bytes(64))

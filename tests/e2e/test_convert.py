@@ -127,7 +127,8 @@ def test_unknown_fields_survive_in_touched_messages(weir, tmp_path):
     for text in (source.read_bytes(), (tmp_path / "out.onnx").read_bytes()):
         words = re.findall(rb"unknown in ([a-z ]+[a-z])", text)
         assert sorted(set(words)) == [
-            b"attribute", b"function", b"graph", b"model", b"node", b"sparse tensor", b"subgraph", b"tensor", b"training",
+            b"attribute", b"function", b"graph", b"model", b"node", b"sparse tensor", b"subgraph", b"tensor",
+            b"training",
         ]  # fmt: skip
         assert len(words) == 9
     assert (tmp_path / "out.onnx").read_bytes().count(sampler.unknown("tensor")) == 1
@@ -168,12 +169,13 @@ def test_long_typed_field(weir, tmp_path):
 
 
 def test_large_attributes(weir, tmp_path):
-    """Lists, strings and graphs in attributes that are too large to be held: they stay where they are, byte for byte."""
+    """Lists and strings in attributes that are too large to be held: they stay where they are, byte for byte."""
     count = 100_000
     real = sampler.elements("float", count, 1)
     bodies = {
         "floats": wire.blob(7, real) + wire.uint(20, 6),
-        "floats2": b"".join(wire.tag(7, wire.FIXED32) + real[at : at + 4] for at in range(0, len(real), 4)) + wire.uint(20, 6),
+        "floats2": b"".join(wire.tag(7, wire.FIXED32) + real[at : at + 4] for at in range(0, len(real), 4))
+        + wire.uint(20, 6),
         "ints": wire.packed(8, range(-count, count, 2)) + wire.uint(20, 7),
         "string": wire.blob(4, b"x" * 3_000_000) + wire.uint(20, 3),
         "strings": wire.blobs(9, [b"a" * (n % 50) for n in range(count)]) + wire.uint(20, 8),
@@ -333,7 +335,9 @@ def test_inline_past_2_gib_is_refused_while_planning(weir, tmp_path):
     """The data file is one hole: if weir read it, it would take a while, and it must write nothing."""
     size = 1 << 31
     weight = wire.tensor("w", wire.UINT8, (size,), pairs=wire.external("w.bin", 0, size))
-    source = write(tmp_path / "in", wire.model(wire.graph(sampler.carried(["w"]), [weight], [], [("w.out", 2, [size])])))
+    source = write(
+        tmp_path / "in", wire.model(wire.graph(sampler.carried(["w"]), [weight], [], [("w.out", 2, [size])]))
+    )
     with open(source.parent / "w.bin", "wb") as file:
         file.truncate(size)
     done = weir("convert", source, tmp_path / "out.onnx", "--inline", code=1)
@@ -374,7 +378,9 @@ def test_permissions_come_from_the_umask(weir, tmp_path, mask, mode):
 
 def test_equal_bytes_for_any_workers_engine_and_memory(weir, tmp_path, medium_encoder):
     """Copies and transposes, seven units: nothing about a run shows in its output."""
-    least = int(re.search(r"needs (\d+) bytes", weir("convert", medium_encoder, "-o", "x", "--memory=1", code=2).err)[1])
+    least = int(
+        re.search(r"needs (\d+) bytes", weir("convert", medium_encoder, "-o", "x", "--memory=1", code=2).err)[1]
+    )
     source, expected = medium_encoder, None
     runs = [*itertools.product((1, 2, 3), ("uring", "sync"), ("least", "48MiB"))]
     for jobs, engine, memory in runs:

@@ -1,8 +1,8 @@
 """Memory: bounded by --memory and the index, whatever the size of the model, and a control arm that is not.
 
-Peaks are VmHWM as wait4 reports it. Large sources are sparse files where only the shape counts, and `--io null` does all
-but write. Each limit (of data, of addresses, of a cgroup) is set beside a run with `--io load`, which reads everything
-first: it has to fail, or the limit would prove nothing. Growth is told by bytes, never by time.
+Peaks are VmHWM as wait4 reports it. Large sources are sparse files where only the shape counts, and `--io null` does
+all but write. Each limit (of data, of addresses, of a cgroup) is set beside a run with `--io load`, which reads
+everything first: it has to fail, or the limit would prove nothing. Growth is told by bytes, never by time.
 """
 
 import json
@@ -53,7 +53,9 @@ def measure(*words, limits=None):
 
 
 def rewrite_nowhere(source, *options, limits=None):
-    return measure("conv2matmul", source, "-o", source.with_name("nowhere.onnx"), "--io", "null", *options, limits=limits)
+    return measure(
+        "conv2matmul", source, "-o", source.with_name("nowhere.onnx"), "--io", "null", *options, limits=limits
+    )
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +110,9 @@ def layers_of(size):
     return make_encoder.fit(make_encoder.Shape(), size, narrow=False).layers
 
 
-@pytest.mark.parametrize("options", [["--jobs", "1"], ["--jobs", "4"], ["--memory", "16MiB"], ["--io", "sync"], ["--io", "uring"]])
+@pytest.mark.parametrize(
+    "options", [["--jobs", "1"], ["--jobs", "4"], ["--memory", "16MiB"], ["--io", "sync"], ["--io", "uring"]]
+)
 def test_options_keep_the_bound(medium_encoder, result_folder, options):
     """Any number of workers shares the one budget, and a smaller budget is a smaller peak."""
     found = measure("conv2matmul", medium_encoder, result_folder / "out.onnx", *options)
@@ -147,9 +151,11 @@ def test_one_huge_tensor(tmp_path, dims):
 def test_reported_peak_is_our_own(small_encoder, result_folder):
     """The figure in the report is this program's, whatever the one that started it took before."""
     ballast = bytearray(300 * MIB)
-    ballast[:: 4096] = b"x" * len(ballast[:: 4096])
+    ballast[::4096] = b"x" * len(ballast[::4096])
     words = [program("WEIR"), "convert", small_encoder, result_folder / "out.onnx", "--json"]
-    done = subprocess.run(words, capture_output=True, text=True, preexec_fn=lambda: None)  # fork, not vfork: its peak is inherited
+    done = subprocess.run(
+        words, capture_output=True, text=True, preexec_fn=lambda: None
+    )  # fork, not vfork: its peak is inherited
     assert json.loads(done.stdout)["weir"]["peak_memory_bytes"] < 64 * MIB, len(ballast)
 
 

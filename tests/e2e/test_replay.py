@@ -85,7 +85,9 @@ def test_other_name_changes_the_location_only(weir, tmp_path, small_encoder):
 
 def test_log_is_written_in_a_dry_run_too(weir, tmp_path, small_encoder):
     out, log = record(weir, small_encoder, tmp_path / "first")
-    weir("conv2matmul", small_encoder, tmp_path / "first" / "out.onnx", "--dry-run", "--edit-log", tmp_path / "dry.jsonl")
+    weir(
+        "conv2matmul", small_encoder, tmp_path / "first" / "out.onnx", "--dry-run", "--edit-log", tmp_path / "dry.jsonl"
+    )
     assert (tmp_path / "dry.jsonl").read_bytes() == log.read_bytes()
 
 
@@ -181,5 +183,7 @@ def test_log_cut_at_any_line(weir, tmp_path, small_encoder):
     rows = log.read_text().splitlines(keepends=True)
     for count in range(1, len(rows), 7):
         (tmp_path / "cut.jsonl").write_text("".join(rows[:count]))
-        done = weir("replay", tmp_path / "cut.jsonl", small_encoder, tmp_path / "out" / "out.onnx", "--dry-run", code=None)
+        done = weir(
+            "replay", tmp_path / "cut.jsonl", small_encoder, tmp_path / "out" / "out.onnx", "--dry-run", code=None
+        )
         assert done.code in (0, 65), (count, done.code, done.said)

@@ -126,7 +126,9 @@ def sparse(name, more=b""):
     """400 values among 10 000: large enough to be worth a place of its own."""
     values = tensor(name, "float", (400,), "packed", name)
     indices = b"".join(struct.pack("<q", 25 * place) for place in range(400))
-    return wire.blob(1, values) + wire.blob(2, wire.tensor("", wire.INT64, (400,), indices)) + wire.uint(3, 10_000) + more
+    return (
+        wire.blob(1, values) + wire.blob(2, wire.tensor("", wire.INT64, (400,), indices)) + wire.uint(3, 10_000) + more
+    )
 
 
 def attribute(name, kind, body):
@@ -169,7 +171,12 @@ def function(more=b""):
     body = wire.blob(7, constant("fw", weight)) + wire.blob(7, wire.node("Add", ["p", "fw"], ["q"]))
     head = wire.blob(1, "Block") + wire.blob(4, "p") + wire.blob(5, "q") + wire.blob(6, "alpha")
     default = wire.blob(11, attribute("beta", 1, wire.fixed32(2, 2.0)))
-    tail = wire.blob(8, "a function") + wire.blob(9, wire.opset(25)) + wire.blob(10, "test") + wire.blob(14, wire.entry("k", "v"))
+    tail = (
+        wire.blob(8, "a function")
+        + wire.blob(9, wire.opset(25))
+        + wire.blob(10, "test")
+        + wire.blob(14, wire.entry("k", "v"))
+    )
     return head + body + default + tail + more
 
 
@@ -187,7 +194,11 @@ def everything(with_unknown=True):
     outer = tensor("outer", "float", (300,), "packed", "outer") + wire.blob(12, "a weight") + more("tensor")
     names = ["value", "sparse", "float", "floats", "int", "ints", "ints2", "string", "strings"]
     choose = wire.node(
-        "If", ["yes"], ["branched"], then_branch=("g", branch("then", more("subgraph"))), else_branch=("g", branch("else"))
+        "If",
+        ["yes"],
+        ["branched"],
+        then_branch=("g", branch("then", more("subgraph"))),
+        else_branch=("g", branch("else")),
     )
     nodes = [
         *constants(more("attribute")),
@@ -208,7 +219,10 @@ def everything(with_unknown=True):
         [("yes", wire.BOOL, [])],
         [("y", wire.FLOAT, [300])],
         [("branched", wire.FLOAT, [300])],
-        more=wire.blob(15, sparse("weights", more("sparse tensor"))) + wire.blob(10, "the graph") + annotation + more("graph"),
+        more=wire.blob(15, sparse("weights", more("sparse tensor")))
+        + wire.blob(10, "the graph")
+        + annotation
+        + more("graph"),
     )
     imports = wire.blob(8, wire.opset(1, "test"))
     metadata = wire.blobs(14, [wire.entry("author", "nobody"), wire.entry("note", "ü \n \x01")])

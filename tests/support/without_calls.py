@@ -40,7 +40,9 @@ def install(failures):
     made = rules(failures)
     program = Program(len(made), b"".join(made))
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(PR_SET_SECCOMP, MODE_FILTER, ctypes.byref(program), 0, 0):
+    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(
+        PR_SET_SECCOMP, MODE_FILTER, ctypes.byref(program), 0, 0
+    ):
         sys.exit(f"without_calls: {os.strerror(ctypes.get_errno())}")
 
 

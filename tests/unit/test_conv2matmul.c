@@ -338,6 +338,58 @@ static void initializers_of_old_ir_are_freed(void **state) {
   assert_int_equal(t->m.ir_version, 4);
 }
 
+// The Transpose right behind the Conv is what new nodes stand before, until it goes.
+static void a_transpose_behind_goes_and_the_rest_stays(void **state) {
+  struct bench *t = *state;
+  build_input(&t->b, "x", DTYPE_FLOAT, "1,4,T");
+  build_floats(&t->b, "w", "2,4,1", zeros);
+  build_node(&t->b, "Conv", "c", "x w", "y");
+  uint32_t in = build_node(&t->b, "Transpose", "t", "y", "z");
+  build_attr_ints(&t->b, in, "perm", "0,2,1");
+  build_node(&t->b, "Relu", "r", "y", "a");
+  build_node(&t->b, "Relu", "s", "z", "b");
+  build_output(&t->b, "a", DTYPE_FLOAT, "1,2,T");
+  build_output(&t->b, "b", DTYPE_FLOAT, "1,T,2");
+  run(t);
+  assert_string_equal(nodes(t, 0), "Transpose(x)->c_x_nwc\n"
+                                   "MatMul(c_x_nwc,c_w_t)->c_mm\n"
+                                   "Transpose(c_mm)->y\n"
+                                   "Relu(y)->a\n"
+                                   "Relu(c_mm)->b\n");
+}
+
+// Convs without a name share one stem: each still gets a name of its own, whatever is taken.
+static void unnamed_convs_get_names_in_turn(void **state) {
+  struct bench *t = *state;
+  build_input(&t->b, "x", DTYPE_FLOAT, "1,4,T");
+  build_floats(&t->b, "w", "4,4,1", zeros);
+  build_floats(&t->b, "conv1x1_mm_2", "1", zeros);
+  build_node(&t->b, "Conv", "", "x w", "a");
+  build_node(&t->b, "Conv", "", "a w", "b");
+  build_node(&t->b, "Conv", "", "b w", "c");
+  build_output(&t->b, "c", DTYPE_FLOAT, "1,4,T");
+  run(t);
+  assert_string_equal(nodes(t, 0), "Transpose(x)->conv1x1_x_nwc\n"
+                                   "MatMul(conv1x1_x_nwc,conv1x1_w_t)->conv1x1_mm\n"
+                                   "MatMul(conv1x1_mm,conv1x1_w_t)->conv1x1_mm_1\n"
+                                   "MatMul(conv1x1_mm_1,conv1x1_w_t)->conv1x1_mm_3\n"
+                                   "Transpose(conv1x1_mm_3)->c\n");
+}
+
+// A shape that pads bring past any number is not known.
+static void pads_past_any_number_give_no_static_shape(void **state) {
+  struct bench *t = *state;
+  build_input(&t->b, "x", DTYPE_FLOAT, "1,4,8");
+  build_floats(&t->b, "w", "2,4,1", zeros);
+  uint32_t conv = build_node(&t->b, "Conv", "c", "x w", "y");
+  build_attr_ints(&t->b, conv, "pads", "9223372036854775807,9223372036854775807");
+  build_output(&t->b, "y", DTYPE_FLOAT, "1,2,T");
+  t->o.form = CONV2MATMUL_FLAT;
+  t->o.extended = true;
+  run(t);
+  assert_non_null(strstr(nodes(t, 0), "Shape("));
+}
+
 int main(void) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
   const struct CMUnitTest tests[] = {
@@ -357,6 +409,9 @@ int main(void) {
       CASE(compat_refuses_auto_pad),
       CASE(dilation_guard),
       CASE(initializers_of_old_ir_are_freed),
+      CASE(a_transpose_behind_goes_and_the_rest_stays),
+      CASE(unnamed_convs_get_names_in_turn),
+      CASE(pads_past_any_number_give_no_static_shape),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -221,6 +221,50 @@ static void new_tensors_are_recipes(void **state) {
   assert_int_equal(t->p.segments[tensor(t, "large")->segment].kind, SEGMENT_EXTENT);
 }
 
+// Tensors may overlap in a sparse file, and so add up to more than any number of bytes.
+static void tensors_that_add_up_to_anything_are_refused(void **state) {
+  struct bench *t = *state;
+  uint32_t data = build_file(&t->b, "in.onnx.data", (uint64_t)1 << 62);
+  static const char *const names[] = {"a", "b", "c", "d"};
+  for (uint32_t i = 0; i < 4; i++) {
+    uint32_t id = build_extent(&t->b, names[i], DTYPE_FLOAT, "1152921504606846000", data, i);
+    t->m.tensors[id].flags |= TENSOR_EXTERNAL;
+  }
+  build_end(&t->b);
+  for (int form = PLAN_DATA_DEFAULT; form <= PLAN_DATA_INLINE; form++) {
+    struct err err = {0};
+    t->layout.form = (enum plan_data_form)form;
+    assert_int_equal(plan_build(&t->p, &t->m, &t->r, &t->layout, &err), -1);
+    assert_int_equal(err.kind, ERR_FAIL);
+  }
+}
+
+// Strings have no bytes of their own kind: renamed, they are copied field by field.
+static void renamed_strings_stay_strings(void **state) {
+  struct bench *t = *state;
+  uint32_t piece, id;
+  build_extent(&t->b, "s", DTYPE_INT8, "3", 0, 0);
+  id = t->m.values[build_value(&t->b, "s")].def;
+  t->m.tensors[id].dtype = DTYPE_STRING;
+  t->m.tensors[id].encoding = ENCODING_STRINGS;
+  t->m.tensors[id].bytes = 0;
+  piece = t->m.tensors[id].pieces;
+  t->m.pieces[piece] = (struct piece){.at = {1000, 12, 0}, .count = 3, .tag_bytes = 1};
+  build_node(&t->b, "Identity", "n", "s", "y");
+  build_output(&t->b, "y", DTYPE_STRING, "3");
+  build_end(&t->b);
+  edits_init(&t->e, &t->m, &t->r);
+  edit_rename_value(&t->e, build_value(&t->b, "s"), span_str("renamed"));
+  plan(t);
+  bool copied = false;
+  for (uint32_t i = 0; i < t->p.n_segments; i++) {
+    const struct segment *s = &t->p.segments[i];
+    copied |= s->kind == SEGMENT_EXTENT && s->ref == 0 && s->at == 1000 && s->len == 12;
+  }
+  assert_true(copied);
+  assert_non_null(memmem(t->p.literals, t->p.n_literals, "renamed", 7));
+}
+
 // ---- the plan file -----------------------------------------------------------------------------
 
 static int keep(void *ctx, struct span text) {
@@ -327,6 +371,8 @@ int main(void) {
       CASE(underscore_style_is_kept),
       CASE(removed_tensors_take_no_room),
       CASE(new_tensors_are_recipes),
+      CASE(tensors_that_add_up_to_anything_are_refused),
+      CASE(renamed_strings_stay_strings),
       CASE(a_plan_reads_back),
       CASE(changed_bytes_are_refused_or_harmless),
       CASE(truncated_plans_are_refused),

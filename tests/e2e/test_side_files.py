@@ -1,0 +1,108 @@
+"""The files beside the outputs: logs, plans and reports never cost a model, and the data file has a name of its own."""
+
+import json
+import os
+import stat
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import compare
+
+
+@pytest.fixture
+def model(tmp_path):
+    """A model `m.onnx` with its weights in `m.bin`, in a folder of its own."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    w = helper.make_tensor("w", TensorProto.FLOAT, [1024], bytes(range(256)) * 16, raw=True)
+    s = helper.make_tensor("s", TensorProto.STRING, [3], [b"one", b"", b"three"])
+    x, y, t = (
+        helper.make_tensor_value_info(name, dtype, dims)
+        for name, dtype, dims in (("x", 1, [1024]), ("y", 1, [1024]), ("t", 8, [3]))
+    )
+    nodes = [helper.make_node("Add", ["x", "w"], ["y"]), helper.make_node("Identity", ["s"], ["t"])]
+    graph = helper.make_graph(nodes, "g", [x], [y, t], [w, s])
+    content = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    onnx.save(content, folder / "m.onnx", save_as_external_data=True, location="m.bin")
+    return folder / "m.onnx"
+
+
+@pytest.mark.parametrize("option", ["--edit-log", "--plan-out", "--report-json"])
+@pytest.mark.parametrize("name", ["m.onnx", "m.bin"])
+def test_no_side_file_over_the_input(weir, tmp_path, model, option, name):
+    before = compare.folder_bytes(model.parent)
+    done = weir("convert", model, tmp_path / "out.onnx", option, model.parent / name, code=2)
+    assert name in done.err and "input" in done.err
+    assert compare.folder_bytes(model.parent) == before and os.listdir(tmp_path) == ["in"]
+
+
+def test_the_literals_of_a_plan_are_a_file_too(weir, tmp_path, model):
+    """`--plan-out m` writes `m.bin` as well, which is what the weights are called."""
+    before = compare.folder_bytes(model.parent)
+    weir("convert", model, tmp_path / "out.onnx", "--plan-out", model.parent / "m", code=2)
+    assert compare.folder_bytes(model.parent) == before
+
+
+@pytest.mark.parametrize("option", ["--edit-log", "--plan-out", "--report-json"])
+@pytest.mark.parametrize("name", ["out.onnx", "out.onnx.data", "out.onnx.manifest.json", "in/../out.onnx"])
+def test_no_side_file_over_the_output(weir, tmp_path, model, option, name):
+    done = weir("convert", model, tmp_path / "out.onnx", option, tmp_path / name, code=2)
+    assert "output" in done.err and os.listdir(tmp_path) == ["in"]
+
+
+@pytest.mark.parametrize("option", ["--edit-log", "--plan-out", "--report-json"])
+def test_a_pipe_is_written_not_replaced(weir, tmp_path, model, option):
+    """As /dev/null and /dev/stdout must not become files when root says so."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        weir("convert", model, tmp_path / "out.onnx", option, pipe)
+        assert stat.S_ISFIFO(os.stat(pipe).st_mode) and os.read(reader, 1 << 16).startswith(b"{")
+    finally:
+        os.close(reader)
+
+
+@pytest.mark.parametrize("name", ["out.onnx", "out.onnx.manifest.json", "out.onnx.tensors.jsonl"])
+def test_the_data_file_has_a_name_of_its_own(weir, tmp_path, model, name):
+    """Also where a log names it: the file that is written last would take the weights' place."""
+    weir("convert", model, tmp_path / "out.onnx", "--data-file", name, "--tensor-digests", code=2)
+    assert os.listdir(tmp_path) == ["in"]
+    log = doctored_log(weir, tmp_path, model, lambda head: head["layout"].update(data_file=name))
+    weir("replay", log, model, tmp_path / "out.onnx", code=2)
+    assert not (tmp_path / "out.onnx").exists()
+
+
+def doctored_log(weir, tmp_path, model, change, *edits):
+    """The log of a `convert` with another head, and edits behind it."""
+    (tmp_path / "first").mkdir(exist_ok=True)
+    log = tmp_path / "first" / "log.jsonl"
+    weir("convert", model, tmp_path / "first" / "out.onnx", "--edit-log", log, "--force")
+    head = json.loads(log.read_text().splitlines()[0])
+    change(head)
+    log.write_text("".join(json.dumps(line) + "\n" for line in [head, *edits]))
+    return log
+
+
+def test_any_command_name_in_a_log_gives_a_plan_that_is_json(weir, tmp_path, model):
+    log = doctored_log(weir, tmp_path, model, lambda head: head.update(command='a"}],"b\n'))
+    weir("replay", log, model, tmp_path / "out.onnx", "--plan-out", tmp_path / "plan.json")
+    assert json.loads((tmp_path / "plan.json").read_text())["passes"][0]["name"] == 'a"}],"b\n'
+
+
+def test_renamed_strings_keep_their_values(weir, tmp_path, model):
+    value = next(i for i in range(16) if replay_rename(weir, tmp_path, model, i))
+    graph = onnx.load(tmp_path / f"out{value}.onnx").graph
+    [strings] = [tensor for tensor in graph.initializer if tensor.name == "renamed"]
+    assert list(strings.string_data) == [b"one", b"", b"three"] and graph.node[1].input == ["renamed"]
+
+
+def replay_rename(weir, tmp_path, model, number):
+    """Numbers of values follow the file: only one is that of `s`."""
+    edit = {"edit": "value.rename", "value": f"g0/v{number}:s", "to": "renamed"}
+    log = doctored_log(weir, tmp_path, model, lambda head: None, edit)
+    done = weir("replay", log, model, tmp_path / f"out{number}.onnx", code=None)
+    assert done.code in (0, 65)
+    return done.code == 0

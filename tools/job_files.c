@@ -1,0 +1,126 @@
+// The files that a job writes beside its outputs: the edit log, the plan, the report.
+//
+// A text grows under a temporary name (F.part) and takes its own when it is whole. What is no plain file
+// (a device, a pipe, a link such as /dev/stdout) is written as it is: a rename would replace it.
+//
+// Their paths are the user's, and a slip of the shell's completion may name a model's own files: those
+// are looked for before anything is opened for writing, the input's by inode, the output's by name.
+#include "job.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// ---- writing -----------------------------------------------------------------------------------
+
+static int cannot_write(const char *path, struct err *err) {
+  return err_errno(err, errno, ERR_IO, "'%s' cannot be written", quote_str(path).s);
+}
+
+int job_text_open(struct job_text *t, const char *path, struct arena *a, struct err *err) {
+  struct stat st;
+  const bool plain = lstat(path, &st) < 0 || S_ISREG(st.st_mode);
+  t->path = path;
+  t->temporary = plain ? arena_printf(a, "%s.part", path) : NULL;
+  t->file = fopen(plain ? t->temporary : path, "we");
+  return t->file ? 0 : cannot_write(path, err);
+}
+
+int job_text_publish(struct job_text *t, struct err *err) {
+  int failed = fflush(t->file);
+  // Pipes and devices cannot be synced.
+  if (!failed && fsync(fileno(t->file)) < 0 && errno != EINVAL && errno != EROFS) failed = -1;
+  if (!failed && t->temporary) failed = rename(t->temporary, t->path);
+  if (failed) return cannot_write(t->path, err);
+  fclose(t->file);
+  t->file = NULL;
+  return 0;
+}
+
+void job_text_drop(struct job_text *t) {
+  if (!t->file) return;
+  fclose(t->file);
+  if (t->temporary) unlink(t->temporary);
+  t->file = NULL;
+}
+
+int job_write_file(const char *path, struct span text, struct err *err) {
+  struct arena scratch = {0};
+  struct job_text t = {0};
+  int rc = job_text_open(&t, path, &scratch, err);
+  if (rc == 0 && fwrite(text.at, 1, text.n, t.file) != text.n) rc = cannot_write(path, err);
+  if (rc == 0) rc = job_text_publish(&t, err);
+  job_text_drop(&t);
+  arena_free(&scratch);
+  return rc;
+}
+
+// ---- names -------------------------------------------------------------------------------------
+
+static bool is_ours(const struct job *job, const char *base) {
+  char manifest[256], tensors[256];
+  manifest_name(manifest, job->onnx_name);
+  manifest_tensors_name(tensors, job->onnx_name);
+  if (strcmp(base, job->onnx_name) == 0 || strcmp(base, manifest) == 0 ||
+      strcmp(base, tensors) == 0)
+    return true;
+  if (job->layout.data_name && strcmp(base, job->layout.data_name) == 0) return true;
+  for (uint32_t i = 0; job->planned && i < job->plan.n_outputs; i++)
+    if (strcmp(base, job->plan.outputs[i].name) == 0) return true;
+  return false;
+}
+
+// Does the path lie in the output's folder?
+static bool is_in_dest(const struct job *job, const char *path, const char *slash) {
+  struct arena scratch = {0};
+  struct stat folder, dest;
+  const char *name =
+      slash ? arena_string(&scratch, span_of(path, (size_t)(slash + 1 - path))) : ".";
+  const bool same = stat(name, &folder) == 0 && fstat(job->dest, &dest) == 0 &&
+                    folder.st_dev == dest.st_dev && folder.st_ino == dest.st_ino;
+  arena_free(&scratch);
+  return same;
+}
+
+static int check_path(const struct job *job, const char *option, const char *path,
+                      struct err *err) {
+  struct stat st;
+  const char *slash = strrchr(path, '/');
+  const char *whose = NULL;
+  if (stat(path, &st) == 0 && sources_find_inode(job->sources, st.st_dev, st.st_ino) != NO_ID)
+    whose = "input";
+  else if (is_ours(job, slash ? slash + 1 : path) && is_in_dest(job, path, slash))
+    whose = "output";
+  if (!whose) return 0;
+  err_set(err, ERR_USAGE, "--%s would write over '%s', which is one of the %s's own files", option,
+          quote_str(path).s, whose);
+  return err_hint(err, "give it another name");
+}
+
+int job_check_files(struct job *job, struct err *err) {
+  static const enum cli_option options[] = {OPT_EDIT_LOG, OPT_PLAN_OUT, OPT_REPORT_JSON};
+  static const char *const names[] = {"edit-log", "plan-out", "report-json"};
+  static const char *const tails[] = {"", ".part", ".bin", ".bin.part"};
+  for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+    const char *path = cli_string(job->args, options[i]);
+    const size_t n_tails = options[i] == OPT_PLAN_OUT ? 4 : 2;
+    for (size_t k = 0; path && k < n_tails; k++)
+      if (check_path(job, names[i], arena_printf(&job->arena, "%s%s", path, tails[k]), err))
+        return -1;
+  }
+  return 0;
+}
+
+// A data file by the name of something else that is written beside it would be lost under it.
+int job_check_data_file(const struct job *job, struct err *err) {
+  char manifest[256], tensors[256];
+  const char *name = job->layout.data_name;
+  if (!name) return 0;
+  manifest_name(manifest, job->onnx_name);
+  manifest_tensors_name(tensors, job->onnx_name);
+  if (*name && !strchr(name, '/') && strcmp(name, job->onnx_name) != 0 &&
+      strcmp(name, manifest) != 0 && strcmp(name, tensors) != 0)
+    return 0;
+  return err_set(err, ERR_USAGE, "the data file '%s' is not a file name of its own beside '%s'",
+                 quote_str(name).s, quote_str(job->onnx_name).s);
+}
