@@ -448,8 +448,9 @@ static int write_reports(struct job *job, struct err *err) {
 int job_finish(struct job *job, struct err *err) {
   if (job->log_digest && close_log(job, err)) return -1;
   if (make_plan(job, err)) return -1;
-  if (!job->nothing_to_write && run_and_seal(job, err)) return -1;
+  // Before the seal: a run that is killed in it is completed without making the edits again.
   if (job->log.file && job_text_publish(&job->log, err)) return -1;
+  if (!job->nothing_to_write && run_and_seal(job, err)) return -1;
   return write_reports(job, err);
 }
 

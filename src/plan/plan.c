@@ -257,14 +257,15 @@ static const char *fresh_name(struct plan *p, const struct model *m, const struc
   }
   digest_end(d, sum);
   digest_free(d);
-  hex_encode(sum, sizeof sum, hex);
-  const char *name = NULL;
-  for (size_t at = 0; at + 8 < DIGEST_HEX; at += 8) {
-    memcpy(piece, hex + at, 8);
-    name = arena_printf(&p->arena, "%s.%s.data", layout->onnx_name, piece);
-    if (!taken(layout, name)) break;
+  for (;;) {
+    hex_encode(sum, sizeof sum, hex);
+    for (size_t at = 0; at + 8 < DIGEST_HEX; at += 8) {
+      memcpy(piece, hex + at, 8);
+      const char *name = arena_printf(&p->arena, "%s.%s.data", layout->onnx_name, piece);
+      if (!taken(layout, name)) return name;
+    }
+    digest_of(sum, sizeof sum, sum); // all eight are taken: eight more
   }
-  return name;
 }
 
 static int choose_data_name(struct placement *x, struct plan *p, const struct model *m,

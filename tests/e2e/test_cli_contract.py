@@ -160,6 +160,16 @@ def test_force_over_a_pair_of_others(weir, tmp_path, encoder):
     compare.same_meaning(encoder, out)
 
 
+def test_force_without_manifest_again_and_again(weir, tmp_path, encoder):
+    """Sidecars that no manifest lists stay, and there is always another free name."""
+    out = tmp_path / "out" / "out.onnx"
+    out.parent.mkdir()
+    for count in range(1, 13):
+        weir("convert", encoder, out, "--force", "--no-manifest")
+        assert len(files(out.parent)) == 1 + count
+    compare.same_meaning(encoder, out)
+
+
 def test_force_keeps_a_sidecar_that_another_model_names(weir, tmp_path, encoder):
     out = tmp_path / "out" / "out.onnx"
     out.parent.mkdir()

@@ -2,13 +2,16 @@
 
 import json
 import os
+import shutil
 import stat
+import subprocess
 
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
 import compare
+from conftest import program
 
 
 @pytest.fixture
@@ -106,3 +109,19 @@ def replay_rename(weir, tmp_path, model, number):
     done = weir("replay", log, model, tmp_path / f"out{number}.onnx", code=None)
     assert done.code in (0, 65)
     return done.code == 0
+
+
+def test_the_log_outlives_a_kill_in_the_seal(weir, tmp_path, model):
+    """Killed before its Nth change of the file system, N = 1, 2, …: what --resume completes has its edit log."""
+    out = tmp_path / "out"
+    arguments = ["convert", str(model), str(out / "out.onnx"), "--edit-log", str(out / "log.jsonl")]
+    for n in range(1, 200):
+        shutil.rmtree(out, ignore_errors=True)
+        out.mkdir()
+        environment = dict(os.environ, WEIR_FAULT=f"kill:{n}")
+        killed = subprocess.run([program("WEIR_FAULT_PROGRAM"), *arguments], env=environment, capture_output=True)
+        if killed.returncode == 0:
+            break
+        weir(*arguments, "--resume")
+        assert (out / "log.jsonl").exists() and (out / "out.onnx").exists(), n
+    assert 10 < n < 199
