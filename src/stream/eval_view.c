@@ -129,7 +129,7 @@ static uint64_t balanced(uint64_t dim, uint64_t room, uint32_t width) {
 }
 
 // Cuts the box that begins with the row of element `first`: sets first, count, and in b->dense the
-// dims of the box and, for now, the strides and base of the operand.
+// dims of the box and, until the box is chosen, the strides and base of the operand.
 static void cut_box(struct eval_box *b, uint64_t first, size_t box_bytes, uint32_t width) {
   const struct eval_view *v = &b->view;
   uint64_t room = box_bytes / width, inner = 1;

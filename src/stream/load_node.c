@@ -8,7 +8,7 @@
 //   If ─┬─ then_branch ─ GraphProto ─ Constant ─ value      attrs: value (of Constant),
 //       └─ else_branch ─ GraphProto ─ Identity                     then_branch, else_branch (of If)
 //
-// Inputs are kept as name ids for now: what they mean is known when all graphs are (load_finish.c).
+// Inputs are name ids at this point: what they mean is known when all graphs are (load_finish.c).
 #include "loader.h"
 
 #include <assert.h>

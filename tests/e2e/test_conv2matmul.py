@@ -368,6 +368,18 @@ def test_encoder_of_24_layers(weir, full_encoder, large_folder):
     shutil.rmtree(out.parent)
 
 
+def test_the_comparison_of_numbers_can_fail(weir, tmp_path, small_encoder):
+    """The control arm: a weight that was not transposed, though its bytes are all there."""
+    rewrite(weir, small_encoder, tmp_path / "out.onnx")
+    model = onnx.load(tmp_path / "out.onnx")
+    [weight] = [each for each in model.graph.initializer if each.name == "/layers.0/conv/pointwise_conv2/Conv_w_t"]
+    weight.raw_data = onnx.numpy_helper.to_array(weight).T.tobytes()
+    onnx.save(model, tmp_path / "wrong.onnx")
+    with pytest.raises(AssertionError, match="max abs"):
+        feeds = encoder_feeds(128)
+        compare.assert_close(compare.run(small_encoder, feeds), compare.run(tmp_path / "wrong.onnx", feeds))
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", ["parakeet-dynamo", "parakeet-torchscript"])
 def test_parakeet_exports(weir, tmp_path, name, form):

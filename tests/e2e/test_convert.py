@@ -82,6 +82,23 @@ def test_fixture_round_trip(weir, tmp_path, name):
     )
 
 
+def test_the_comparison_can_fail(weir, tmp_path):
+    """The control arm of every test here: one bit of one weight, or one name, and the models differ."""
+    source = DATA / "parakeet-dynamo" / "encoder-model.onnx"
+    weir("convert", source, tmp_path / "out.onnx")
+    data = bytearray((tmp_path / "out.onnx.data").read_bytes())
+    data[100_000] ^= 1
+    (tmp_path / "out.onnx.data").write_bytes(data)
+    with pytest.raises(AssertionError, match="raw_data"):
+        compare.same_meaning(source, tmp_path / "out.onnx")
+    model = compare.structure(source)
+    model.graph.node[3].name += "x"
+    shutil.copytree(source.parent, tmp_path / "renamed")
+    (tmp_path / "renamed" / source.name).write_bytes(model.SerializeToString())
+    with pytest.raises(AssertionError, match="name"):
+        compare.same_meaning(source, tmp_path / "renamed" / source.name)
+
+
 def test_many_files_become_one(weir, tmp_path):
     source = DATA / "parakeet-torchscript" / "encoder-model.onnx"
     assert len({compare.external_pairs(tensor)["location"] for tensor in external_tensors(source)}) > 20

@@ -164,6 +164,38 @@ def test_a_dead_run_is_swept_away_without_resume(weir, weir_fault, tmp_path, med
     shutil.rmtree(tmp_path)
 
 
+def spoil(path, how):
+    content = path.read_bytes()
+    middle = len(content) // 2
+    path.write_bytes({
+        "empty": b"",
+        "cut": content[:middle],
+        "byte": content[:middle] + bytes([content[middle] ^ 4]) + content[middle + 1 :],
+        "twice": content * 2,
+    }[how])  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ["empty", "cut", "byte", "twice"])
+@pytest.mark.parametrize("name", ["records.0", "header.json", "plan.json", "plan.bin"])
+def test_damaged_staging_folder(weir, weir_fault, tmp_path, one_layer, name, how):
+    """What an interrupted run left is doubted like any input: units count only if their record does."""
+    weir_fault(*command(one_layer, tmp_path), env={"WEIR_FAULT": "kill:fdatasync:3"}, code=-signal.SIGKILL)
+    [staging] = staging_folders(tmp_path)
+    spoil(staging / name, how)
+    done = weir(*command(one_layer, tmp_path), "--resume", code=None)
+    assert done.code in (0, 66), done.said
+    if done.code != 0:
+        assert not (tmp_path / "out.onnx").exists()
+        weir(*command(one_layer, tmp_path))
+    weir("audit", tmp_path / "out.onnx")
+    (tmp_path / "fresh").mkdir()
+    weir(*command(one_layer, tmp_path / "fresh"))
+    found = compare.folder_bytes(tmp_path / "fresh")
+    assert {each: (tmp_path / each).read_bytes() for each in found} == found
+    assert names(tmp_path) == sorted([*found, "fresh"])
+    shutil.rmtree(tmp_path)
+
+
 # ---- kills between any two changes to the file system
 
 
