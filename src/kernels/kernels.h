@@ -4,6 +4,7 @@
 #ifndef WEIR_KERNELS_H
 #define WEIR_KERNELS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,5 +31,82 @@ void kernels_f32_to_f64(double *out, const float *in, size_t n);
 // Straight from double: no double rounding.
 void kernels_f64_to_f16(uint16_t *out, const double *in, size_t n);
 void kernels_f64_to_bf16(uint16_t *out, const double *in, size_t n);
+
+// ---- blockwise quantization ----------------------------------------------------------------------
+//
+// A matrix W of K rows and N columns is cut along K into blocks of `block` elements (the last one may
+// be shorter); every block gets a scale and a zero point, every element a code of `bits` bits:
+// element ~ (code - zero) * scale. The arithmetic is IEEE float32 without contraction, that of ONNX
+// Runtime's MLAS:
+//
+//   asymmetric  lo = min(0, block), hi = max(0, block); s = (hi - lo) / qmax; zero = round(-lo / s),
+//               clamped; scale = s as `scale_type` stores it
+//   symmetric   m = the one of lo, hi (not extended to 0) of larger magnitude, lo on a tie; scale = -m / 2^(bits-1)
+//   r = scale != 0 ? 1 / scale : 0, from the stored scale; round() is half away from zero
+//   KERNELS_NBITS   code = clamp(round(v * r + zero), 0, qmax); symmetric: zero = 2^(bits-1)
+//   KERNELS_QDQ     code = clamp(round(v * r) + zero, qmin, qmax); symmetric: signed codes, zero 0
+//
+// NaN is passed over by minimum and maximum; what codes it gives is fixed by the portable reference.
+enum kernels_rule { KERNELS_NBITS, KERNELS_QDQ };
+enum kernels_float { KERNELS_F32, KERNELS_F16, KERNELS_BF16 };
+
+struct kernels_block_format {
+  uint8_t rule;       // enum kernels_rule
+  uint8_t bits;       // 2, 4 or 8
+  bool symmetric;     //
+  uint8_t in_type;    // enum kernels_float: of the elements; widened exactly to float32 first
+  uint8_t scale_type; // enum kernels_float: what scales are rounded to (nearest even) before use
+  size_t block;       // elements; NBITS: 16, 32, 64, 128 or 256; QDQ: any, from 1
+};
+
+// Error figures of one column of W (one row of codes), sums in double over its elements in order of k:
+// within a block eight lanes (element k of the block in lane k mod 8, added in order of k), lanes
+// reduced as ((0+4)+(2+6))+((1+5)+(3+7)), blocks added in order. v: the element, e: v minus what its
+// code stands for, both float32.
+struct kernels_sums {
+  double vv, ee, ve;  // sums of v*v, e*e, v*e
+  float max_error;    // largest |e|; NaN if any element is NaN
+  uint32_t nonfinite; // elements that are NaN or infinite, saturating
+};
+
+// A panel: elements of columns 0..n-1 and rows 0..k-1 of W. Only the last panel of a matrix may have a
+// k that is no multiple of block * 8 / bits (NBITS: the codes of that many rows are packed together).
+struct kernels_panel {
+  const void *in;
+  size_t in_stride; // rows: elements from one column of W to the next (its elements are
+                    // contiguous along k); columns: elements from one row of W to the next
+  size_t n, k;
+  // NBITS: packed codes of column j begin at codes + j * codes_stride: element k at bits
+  // (k mod 8/bits) * bits of byte k / (8/bits), low bits first. Bytes are written for
+  // ceil(k / block) whole blocks: those behind the last element are 0; the unused bits of its own byte
+  // repeat those of the byte before, as MLAS leaves them (0 if that byte begins a group of 8/bits blocks).
+  // QDQ: one byte a code, in the place of its element: rows: codes[j * codes_stride + k],
+  // columns: codes[k * codes_stride + j]; signed codes in two's complement, high bits clear below 8 bits.
+  uint8_t *codes; // NULL: not wanted
+  size_t codes_stride;
+  // One a block, float32 holding the stored scale, and the zero point (QDQ symmetric: 0): rows and
+  // columns alike at [j * blocks_stride + block].
+  float *scales;
+  uint8_t *zeros;
+  size_t blocks_stride;
+  struct kernels_sums *sums; // of column j, added to; NULL: not wanted
+};
+
+// Every variant gives the portable reference's bytes, sums included.
+void kernels_quantize_rows(const struct kernels_panel *p, const struct kernels_block_format *f);
+void kernels_quantize_columns(const struct kernels_panel *p, const struct kernels_block_format *f);
+// Codes with scales and zeros that are given (in p->scales, p->zeros): the whole panel
+// is one block, or a part of one. QDQ only; for blocks that do not fit a panel (one of all K rows, say),
+// after kernels_range_* over all of its panels. Sums: lanes begin anew at every panel.
+void kernels_codes_rows(const struct kernels_panel *p, const struct kernels_block_format *f);
+void kernels_codes_columns(const struct kernels_panel *p, const struct kernels_block_format *f);
+// Smallest and largest element of each column of a panel, NaN passed over, joined to lo[j], hi[j]
+// (begin with FLT_MAX and -FLT_MAX); and scale and zero point from them.
+void kernels_range_rows(const struct kernels_panel *p, enum kernels_float in_type, float *lo,
+                        float *hi);
+void kernels_range_columns(const struct kernels_panel *p, enum kernels_float in_type, float *lo,
+                           float *hi);
+void kernels_scale_zero(const struct kernels_block_format *f, float lo, float hi, float *scale,
+                        uint8_t *zero);
 
 #endif

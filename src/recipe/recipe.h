@@ -14,6 +14,7 @@
 //   concat     operands one after the other along an axis
 //   pad        constant padding before and after per axis; the constant is one element
 //   cast       elementwise conversion, round to nearest even, between float types
+//   quantize   one part (codes, scales, zeros) of its operand quantized by a row of formats.def
 //
 // Construction canonicalizes: transpose of transpose composes, an identity perm or slice vanishes, a
 // transpose that only moves axes of length 1 becomes a reshape, reshape of reshape collapses and a
@@ -108,6 +109,48 @@ uint32_t recipe_pad(struct recipes *r, uint32_t of, const int64_t *befores, cons
 // float32, float16, bfloat16 and double, any to any.
 uint32_t recipe_cast(struct recipes *r, uint32_t of, enum dtype to);
 bool recipe_can_cast(enum dtype from, enum dtype to);
+
+// ---- quantization ------------------------------------------------------------------------------
+
+enum recipe_format {
+#define FORMAT(id, ...) FORMAT_##id,
+#include "formats.def"
+#undef FORMAT
+  RECIPE_FORMATS, // how many
+};
+
+// The tensors that a quantized one becomes.
+enum recipe_part { PART_CODES, PART_SCALES, PART_ZEROS };
+
+// How a float tensor (float32, float16, bfloat16; SHRINK and LEVELS: double too) is quantized. Every format
+// says in formats.def what its parts look like.
+struct recipe_quantization {
+  enum recipe_format format;
+  uint32_t bits;   // of a code
+  bool symmetric;  // no zero points
+  uint32_t axis;   // of the operand: the one that is cut into blocks; PER_TENSOR: none
+  uint64_t block;  // elements of a block along axis; 0: all of the axis is one block. Per-channel
+                   // formats (SHRINK, AFFINE): axis is the channel's, block is 0
+  uint32_t levels; // LEVELS: how many values are left
+};
+enum { RECIPE_PER_TENSOR = UINT32_MAX };
+
+// One part. Dims and dtype follow from the format (formats.def). Canonical: a quantization along the
+// axis of a transposed matrix is one along the other axis of the matrix itself, so that it reads
+// storage in order; where the codes keep the operand's layout, the transpose moves behind it.
+// NBITS formats take rank 2: W [K,N] with axis 0, or its transpose [N,K] with axis 1.
+uint32_t recipe_quantize(struct recipes *r, uint32_t of, const struct recipe_quantization *q,
+                         enum recipe_part part);
+// What a QUANTIZE row was made with.
+struct recipe_quantization recipe_quantization_of(const struct recipes *r, uint32_t id);
+enum recipe_part recipe_part_of(const struct recipes *r, uint32_t id);
+
+struct recipe_format_row {
+  const char *name; // in plans and logs
+  const char *about;
+};
+const struct recipe_format_row *recipe_format_row(enum recipe_format format);
+bool recipe_format_by_name(struct span name, enum recipe_format *format);
 
 // If the recipe is nothing but one contiguous RAW piece of a source (so that it may be copied or
 // reflinked), fills *at and returns true.
