@@ -141,6 +141,11 @@ struct copying {
   uint32_t *map; // from id -> to id
 };
 
+static uint32_t copy_quantize(struct copying *c, uint32_t id, uint32_t of) {
+  const struct recipe_quantization q = recipe_quantization_of(c->from, id);
+  return recipe_quantize(c->to, of, &q, recipe_part_of(c->from, id));
+}
+
 static uint32_t copy_row(struct copying *c, uint32_t id) {
   const struct recipe *x = &c->from->rows[id];
   const int64_t *dims = recipe_dims(c->from, id), *longs = c->from->longs + x->at;
@@ -162,6 +167,7 @@ static uint32_t copy_row(struct copying *c, uint32_t id) {
   case RECIPE_PAD:
     return recipe_pad(c->to, of, longs, longs + x->rank, span_of(bytes + x->n, element));
   case RECIPE_CAST: return recipe_cast(c->to, of, dtype);
+  case RECIPE_QUANTIZE: return copy_quantize(c, id, of);
   case RECIPE_CONCAT: break;
   }
   struct arena scratch = {0};

@@ -7,9 +7,12 @@
 //   transpose(transpose(x))              → transpose(x) with composed perm; identity perm → x
 //   transpose moving only length-1 axes  → reshape
 //   slice that takes everything          → x;  concat of one → x;  pad by nothing → x;  cast to self → x
+//   quantize of a transpose or reshape   → recipe_quantize.c
 //
 // A transpose keeps its operand's dims as they are: evaluation merges axes that stay adjacent.
 #include "recipe.h"
+
+#include "recipe_rows.h"
 
 #include <assert.h>
 
@@ -92,6 +95,7 @@ static uint32_t row_longs(const struct recipe *x) {
   case RECIPE_TRANSPOSE: return x->rank;
   case RECIPE_SLICE:
   case RECIPE_PAD: return 2u * x->rank;
+  case RECIPE_QUANTIZE: return RECIPE_QUANTIZE_LONGS;
   default: return 0;
   }
 }
@@ -236,6 +240,16 @@ static uint32_t copy_dims(const struct recipes *r, uint32_t id, int64_t dims[REC
   uint32_t rank = r->rows[id].rank;
   if (rank) memcpy(dims, recipe_dims(r, id), rank * sizeof *dims);
   return rank;
+}
+
+uint32_t recipe_rows_intern(struct recipes *r, const struct recipe *type, const int64_t *dims,
+                            uint32_t of, const int64_t *longs, uint32_t n_longs) {
+  struct mark before = marked(r);
+  struct recipe x =
+      start(r, (enum recipe_kind)type->kind, (enum dtype)type->dtype, dims, type->rank);
+  add_operand(r, &x, of);
+  x.at = put_longs(r, longs, n_longs);
+  return intern(r, x, &before);
 }
 
 // ---- leaves ------------------------------------------------------------------------------------

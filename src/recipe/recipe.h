@@ -18,7 +18,7 @@
 //
 // Construction canonicalizes: transpose of transpose composes, an identity perm or slice vanishes, a
 // transpose that only moves axes of length 1 becomes a reshape, reshape of reshape collapses and a
-// reshape of an extent, bytes or fill is that with other dims.
+// reshape of an extent, bytes or fill is that with other dims. For quantize see below.
 #ifndef WEIR_RECIPE_H
 #define WEIR_RECIPE_H
 
@@ -37,6 +37,7 @@ enum recipe_kind {
   RECIPE_CONCAT,
   RECIPE_PAD,
   RECIPE_CAST,
+  RECIPE_QUANTIZE,
 };
 
 enum { RECIPE_MAX_RANK = 64 };
@@ -50,7 +51,8 @@ struct recipe {
   uint32_t args; // first operand (recipe ids) in r->args
   uint32_t n_args;
   uint32_t at; // EXTENT: first piece; BYTES, FILL, PAD: offset in r->bytes of the elements;
-               // TRANSPOSE: perm in r->longs; SLICE: starts then steps; PAD: befores then afters
+               // TRANSPOSE: perm in r->longs; SLICE: starts then steps; PAD: befores then afters;
+               // QUANTIZE: its parameters
   uint32_t
       n; // EXTENT: pieces; BYTES: bytes; CONCAT: the axis; PAD: offset in r->bytes of its element
   uint64_t count; // elements
@@ -139,7 +141,14 @@ enum { RECIPE_PER_TENSOR = UINT32_MAX };
 // axis of a transposed matrix is one along the other axis of the matrix itself, so that it reads
 // storage in order; where the codes keep the operand's layout, the transpose moves behind it.
 // NBITS formats take rank 2: W [K,N] with axis 0, or its transpose [N,K] with axis 1.
+// What does not matter to the format is set to 0, a block as long as its axis or longer too.
 uint32_t recipe_quantize(struct recipes *r, uint32_t of, const struct recipe_quantization *q,
+                         enum recipe_part part);
+// Is there such a part of such an operand? What recipe_quantize takes for granted: the operand's dtype
+// and rank, bits (2, 4, 8; SHRINK and AFFINE 8), block (NBITS formats 16, 32, 64, 128 or 256; QDQ and GATHER any),
+// axis, levels (2 to 65536), and sizes that can be counted. There are no zeros where the quantization is
+// symmetric, except for NBITS_RTN and NBITS_KQUANT, and LEVELS has codes only.
+bool recipe_can_quantize(const struct recipes *r, uint32_t of, const struct recipe_quantization *q,
                          enum recipe_part part);
 // What a QUANTIZE row was made with.
 struct recipe_quantization recipe_quantization_of(const struct recipes *r, uint32_t id);
@@ -150,6 +159,11 @@ struct recipe_format_row {
   const char *about;
 };
 const struct recipe_format_row *recipe_format_row(enum recipe_format format);
+// "codes", "scales", "zeros"
+const char *recipe_part_name(enum recipe_part part);
+bool recipe_part_by_name(struct span name, enum recipe_part *part);
+// The formats whose operand is a matrix and whose codes are packed by column.
+bool recipe_is_nbits(enum recipe_format format);
 bool recipe_format_by_name(struct span name, enum recipe_format *format);
 
 // If the recipe is nothing but one contiguous RAW piece of a source (so that it may be copied or

@@ -69,7 +69,7 @@ static const char *const operation_keys[] = {
     [RECIPE_FILL] = "fill",           [RECIPE_RESHAPE] = "reshape",
     [RECIPE_TRANSPOSE] = "transpose", [RECIPE_SLICE] = "slice",
     [RECIPE_CONCAT] = "concat",       [RECIPE_PAD] = "pad",
-    [RECIPE_CAST] = "cast",
+    [RECIPE_CAST] = "cast",           [RECIPE_QUANTIZE] = "quantize",
 };
 enum { N_KINDS = sizeof operation_keys / sizeof operation_keys[0] };
 
@@ -85,6 +85,28 @@ static void write_operands(struct json_out *j, const struct recipes *r, const st
       json_uint(j, of);
   }
   if (x->kind == RECIPE_CONCAT) json_end_array(j);
+}
+
+static void write_quantization(struct json_out *j, const struct recipes *r, uint32_t id) {
+  const struct recipe_quantization q = recipe_quantization_of(r, id);
+  json_key(j, "part");
+  json_text(j, recipe_part_name(recipe_part_of(r, id)));
+  json_key(j, "format");
+  json_text(j, recipe_format_row(q.format)->name);
+  json_key(j, "bits");
+  json_uint(j, q.bits);
+  json_key(j, "symmetric");
+  json_bool(j, q.symmetric);
+  if (q.axis != RECIPE_PER_TENSOR) {
+    json_key(j, "axis");
+    json_uint(j, q.axis);
+  }
+  json_key(j, "block");
+  json_uint(j, q.block);
+  if (q.levels) {
+    json_key(j, "levels");
+    json_uint(j, q.levels);
+  }
 }
 
 static void write_parameters(struct json_out *j, const struct recipes *r, const struct recipe *x) {
@@ -111,6 +133,7 @@ static void write_parameters(struct json_out *j, const struct recipes *r, const 
     json_key(j, "to");
     json_text(j, dtype_name((enum dtype)x->dtype));
     break;
+  case RECIPE_QUANTIZE: write_quantization(j, r, (uint32_t)(x - r->rows)); break;
   default: break;
   }
 }
@@ -448,6 +471,41 @@ static int read_cast(struct reading *in, const struct json_value *v, uint32_t of
   return 0;
 }
 
+// A number that fits 32 bits, or `otherwise` if the key is absent.
+static int read_uint32(const struct json_value *v, const char *key, uint32_t otherwise,
+                       uint32_t *out, struct err *err) {
+  const struct json_value *x = json_get(v, key);
+  uint64_t n = otherwise;
+  if ((x && !json_as_uint(x, &n)) || n > UINT32_MAX)
+    return err_set(err, ERR_MODEL, "a recipe's '%s' is not a number that fits 32 bits", key);
+  *out = (uint32_t)n;
+  return 0;
+}
+
+static int read_quantize(struct reading *in, const struct json_value *v, uint32_t of, uint32_t *id,
+                         struct err *err) {
+  struct recipe_quantization q = {0};
+  enum recipe_part part;
+  struct span text;
+  if (!json_as_string(json_get(v, "part"), &text) || !recipe_part_by_name(text, &part))
+    return bad(err, "quantizes to a part that is not one of codes, scales, zeros");
+  if (!json_as_string(json_get(v, "format"), &text) || !recipe_format_by_name(text, &q.format))
+    return bad(err, "quantizes to an unknown format");
+  if (!json_as_bool(json_get(v, "symmetric"), &q.symmetric) ||
+      !json_as_uint(json_get(v, "block"), &q.block))
+    return bad(err, "quantizes without saying 'symmetric' and 'block'");
+  if (read_uint32(v, "bits", 0, &q.bits, err) || read_uint32(v, "levels", 0, &q.levels, err) ||
+      read_uint32(v, "axis", RECIPE_PER_TENSOR, &q.axis, err))
+    return -1;
+  if (!recipe_can_quantize(in->r, of, &q, part))
+    return err_set(err, ERR_MODEL, "a recipe's %s of %s %s quantized as %s do not exist",
+                   recipe_part_name(part), dtype_name((enum dtype)in->r->rows[of].dtype),
+                   quote_dims(recipe_dims(in->r, of), in->r->rows[of].rank).s,
+                   recipe_format_row(q.format)->name);
+  *id = recipe_quantize(in->r, of, &q, part);
+  return 0;
+}
+
 // Do the operands agree in everything but the axis, and does their sum have a size?
 static int check_concat(const struct recipes *r, const uint32_t *of, uint32_t n, uint64_t axis,
                         struct err *err) {
@@ -495,6 +553,7 @@ static int read_operation(struct reading *in, enum recipe_kind kind, const struc
   case RECIPE_TRANSPOSE: return read_transpose(in, v, of, id, err);
   case RECIPE_SLICE: return read_slice(in, v, of, id, err);
   case RECIPE_PAD: return read_pad(in, v, of, id, err);
+  case RECIPE_QUANTIZE: return read_quantize(in, v, of, id, err);
   default: return read_cast(in, v, of, id, err);
   }
 }

@@ -127,7 +127,8 @@ static uint32_t boxes_at_once(const struct recipes *r, uint32_t id, uint32_t *le
   case RECIPE_CONCAT: return boxes_of_concat(r, x, left);
   case RECIPE_RESHAPE:
   case RECIPE_PAD:
-  case RECIPE_CAST: return boxes_at_once(r, r->args[x->args], left);
+  case RECIPE_CAST:
+  case RECIPE_QUANTIZE: return boxes_at_once(r, r->args[x->args], left);
   }
   return 0;
 }
@@ -256,6 +257,7 @@ static int elements_of_kind(struct eval *ev, uint32_t id, uint64_t first, uint64
   case RECIPE_CONCAT: return eval_join_concat(ev, id, first, count, out, err);
   case RECIPE_PAD: return eval_join_pad(ev, id, first, count, out, err);
   case RECIPE_CAST: return cast_elements(ev, id, first, count, out, err);
+  case RECIPE_QUANTIZE: break;
   }
   assert(false && "a recipe of unknown kind");
   return -1;

@@ -142,7 +142,7 @@ static const char *recipe_word(const struct recipe *r) {
       [RECIPE_FILL] = "fill",           [RECIPE_RESHAPE] = "reshape",
       [RECIPE_TRANSPOSE] = "transpose", [RECIPE_SLICE] = "slice",
       [RECIPE_CONCAT] = "concat",       [RECIPE_PAD] = "pad",
-      [RECIPE_CAST] = "cast",
+      [RECIPE_CAST] = "cast",           [RECIPE_QUANTIZE] = "quantize",
   };
   assert(r->kind < sizeof words / sizeof *words && words[r->kind]);
   return words[r->kind];

@@ -111,6 +111,153 @@ static void only_plain_bytes_are_copies(void **state) {
   assert_false(recipe_is_copy(&r, recipe_cast(&r, w, DTYPE_FLOAT16), &at));
 }
 
+// ---- quantize ----------------------------------------------------------------------------------
+
+static struct recipe_quantization nbits(uint32_t axis, uint64_t block) {
+  return (struct recipe_quantization){
+      .format = FORMAT_NBITS, .bits = 4, .axis = axis, .block = block};
+}
+
+static struct recipe_quantization plain(enum recipe_format format, uint32_t axis) {
+  return (struct recipe_quantization){
+      .format = format, .bits = format == FORMAT_LEVELS ? 0 : 8, .axis = axis, .levels = 256};
+}
+
+static void assert_type(uint32_t id, enum dtype dtype, uint32_t rank, const int64_t *dims) {
+  assert_int_equal(r.rows[id].dtype, dtype);
+  assert_int_equal(r.rows[id].rank, rank);
+  for (uint32_t i = 0; i < rank; i++)
+    assert_int_equal(recipe_dims(&r, id)[i], dims[i]);
+}
+
+static void parts_of_nbits_have_their_types(void **state) {
+  (void)state;
+  uint32_t w = weight(35, 3);
+  struct recipe_quantization q = nbits(0, 16);
+  assert_type(recipe_quantize(&r, w, &q, PART_CODES), DTYPE_UINT8, 3, (int64_t[]){3, 3, 8});
+  assert_type(recipe_quantize(&r, w, &q, PART_SCALES), DTYPE_FLOAT, 2, (int64_t[]){3, 3});
+  assert_type(recipe_quantize(&r, w, &q, PART_ZEROS), DTYPE_UINT8, 2, (int64_t[]){3, 2});
+  q.bits = 2;
+  assert_type(recipe_quantize(&r, w, &q, PART_ZEROS), DTYPE_UINT8, 2, (int64_t[]){3, 1});
+  q = nbits(1, 16);
+  assert_type(recipe_quantize(&r, w, &q, PART_CODES), DTYPE_UINT8, 3, (int64_t[]){35, 1, 8});
+  q.format = FORMAT_NBITS_HQQ;
+  assert_type(recipe_quantize(&r, w, &q, PART_ZEROS), DTYPE_FLOAT, 1, (int64_t[]){35});
+  q = nbits(0, 32);
+  w = recipe_cast(&r, weight(0, 3), DTYPE_FLOAT16);
+  assert_type(recipe_quantize(&r, w, &q, PART_CODES), DTYPE_UINT8, 3, (int64_t[]){3, 0, 16});
+  assert_type(recipe_quantize(&r, w, &q, PART_SCALES), DTYPE_FLOAT16, 2, (int64_t[]){3, 0});
+}
+
+static void parts_of_the_others_have_their_types(void **state) {
+  (void)state;
+  uint32_t w = weight(35, 3);
+  struct recipe_quantization q = {.format = FORMAT_QDQ, .bits = 4, .axis = 0, .block = 16};
+  assert_type(recipe_quantize(&r, w, &q, PART_CODES), DTYPE_UINT4, 2, (int64_t[]){35, 3});
+  assert_type(recipe_quantize(&r, w, &q, PART_SCALES), DTYPE_FLOAT, 2, (int64_t[]){3, 3});
+  assert_type(recipe_quantize(&r, w, &q, PART_ZEROS), DTYPE_UINT4, 2, (int64_t[]){3, 3});
+  q.symmetric = true;
+  assert_type(recipe_quantize(&r, w, &q, PART_CODES), DTYPE_INT4, 2, (int64_t[]){35, 3});
+  assert_false(recipe_can_quantize(&r, w, &q, PART_ZEROS));
+  q = plain(FORMAT_SHRINK, RECIPE_PER_TENSOR);
+  assert_type(recipe_quantize(&r, w, &q, PART_CODES), DTYPE_INT8, 2, (int64_t[]){35, 3});
+  assert_type(recipe_quantize(&r, w, &q, PART_ZEROS), DTYPE_FLOAT, 1, (int64_t[]){1});
+  q.axis = 1;
+  assert_type(recipe_quantize(&r, w, &q, PART_SCALES), DTYPE_FLOAT, 1, (int64_t[]){3});
+  q = plain(FORMAT_AFFINE, RECIPE_PER_TENSOR);
+  assert_type(recipe_quantize(&r, w, &q, PART_SCALES), DTYPE_FLOAT, 0, NULL);
+  assert_type(recipe_quantize(&r, w, &q, PART_ZEROS), DTYPE_UINT8, 0, NULL);
+  q = plain(FORMAT_LEVELS, RECIPE_PER_TENSOR);
+  assert_type(recipe_quantize(&r, w, &q, PART_CODES), DTYPE_FLOAT, 2, (int64_t[]){35, 3});
+  assert_false(recipe_can_quantize(&r, w, &q, PART_SCALES));
+}
+
+static void quantizing_a_turned_matrix_turns_the_axis(void **state) {
+  (void)state;
+  static const int64_t swap[2] = {1, 0}, box[4] = {5, 1, 37, 1}, turn[4] = {2, 1, 3, 0};
+  static const int64_t flat[2] = {37, 5};
+  uint32_t w = weight(5, 37);
+  struct recipe_quantization down = nbits(0, 16), along = nbits(1, 16);
+  for (enum recipe_part part = PART_CODES; part <= PART_ZEROS; part++) {
+    uint32_t want = recipe_quantize(&r, w, &along, part);
+    assert_int_equal(recipe_quantize(&r, recipe_transpose(&r, w, swap), &down, part), want);
+    uint32_t boxed = recipe_transpose(&r, recipe_reshape(&r, w, box, 4), turn);
+    assert_int_equal(recipe_quantize(&r, recipe_reshape(&r, boxed, flat, 2), &down, part), want);
+  }
+}
+
+static void formats_that_keep_layout_go_below_what_moves_elements(void **state) {
+  (void)state;
+  static const int64_t swap[2] = {1, 0}, thin[3] = {37, 1, 5};
+  uint32_t w = weight(5, 37), t = recipe_transpose(&r, w, swap);
+  struct recipe_quantization q = {.format = FORMAT_QDQ, .bits = 4, .axis = 1, .block = 16};
+  struct recipe_quantization turned = q;
+  turned.axis = 0;
+  for (enum recipe_part part = PART_CODES; part <= PART_ZEROS; part++) {
+    uint32_t want = recipe_transpose(&r, recipe_quantize(&r, w, &q, part), swap);
+    assert_int_equal(recipe_quantize(&r, t, &turned, part), want);
+    uint32_t got = recipe_quantize(&r, recipe_reshape(&r, t, thin, 3), &turned, part);
+    assert_int_equal(r.rows[got].kind, RECIPE_RESHAPE);
+    assert_int_equal(r.args[r.rows[got].args], want);
+  }
+}
+
+static void scales_of_a_tensor_do_not_move(void **state) {
+  (void)state;
+  static const int64_t swap[2] = {1, 0}, flat[1] = {15};
+  uint32_t w = weight(3, 5), t = recipe_transpose(&r, w, swap);
+  uint32_t f = recipe_reshape(&r, t, flat, 1);
+  struct recipe_quantization all = plain(FORMAT_SHRINK, RECIPE_PER_TENSOR);
+  assert_int_equal(recipe_quantize(&r, f, &all, PART_SCALES),
+                   recipe_quantize(&r, w, &all, PART_SCALES));
+  struct recipe_quantization rows = plain(FORMAT_SHRINK, 0), columns = plain(FORMAT_SHRINK, 1);
+  assert_int_equal(recipe_quantize(&r, t, &rows, PART_ZEROS),
+                   recipe_quantize(&r, w, &columns, PART_ZEROS));
+  assert_int_not_equal(recipe_quantize(&r, w, &rows, PART_ZEROS),
+                       recipe_quantize(&r, w, &columns, PART_ZEROS));
+}
+
+static void what_does_not_matter_makes_no_other_row(void **state) {
+  (void)state;
+  uint32_t w = weight(35, 3);
+  struct recipe_quantization a = {.format = FORMAT_QDQ, .bits = 4, .axis = 0}, b = a;
+  b.block = 35;
+  b.levels = 7;
+  assert_int_equal(recipe_quantize(&r, w, &a, PART_CODES), recipe_quantize(&r, w, &b, PART_CODES));
+  b.block = 34;
+  assert_int_not_equal(recipe_quantize(&r, w, &a, PART_CODES),
+                       recipe_quantize(&r, w, &b, PART_CODES));
+  struct recipe_quantization back = recipe_quantization_of(&r, r.n_rows - 1);
+  assert_int_equal(back.format, FORMAT_QDQ);
+  assert_int_equal(back.block, 34);
+  assert_int_equal(recipe_part_of(&r, r.n_rows - 1), PART_CODES);
+}
+
+static void what_cannot_be_quantized_is_known(void **state) {
+  (void)state;
+  uint32_t w = weight(35, 3);
+  static const int64_t flat[1] = {105};
+  struct recipe_quantization good = nbits(0, 16), q = good;
+  assert_true(recipe_can_quantize(&r, w, &q, PART_ZEROS));
+  assert_false(recipe_can_quantize(&r, recipe_reshape(&r, w, flat, 1), &q, PART_CODES));
+  assert_false(recipe_can_quantize(&r, recipe_cast(&r, w, DTYPE_DOUBLE), &q, PART_CODES));
+  q.axis = 2;
+  assert_false(recipe_can_quantize(&r, w, &q, PART_CODES));
+  q = good;
+  q.block = 48;
+  assert_false(recipe_can_quantize(&r, w, &q, PART_CODES));
+  q = good;
+  q.bits = 3;
+  assert_false(recipe_can_quantize(&r, w, &q, PART_CODES));
+  q = good;
+  q.symmetric = true;
+  assert_false(recipe_can_quantize(&r, w, &q, PART_ZEROS));
+  q = plain(FORMAT_LEVELS, RECIPE_PER_TENSOR);
+  assert_true(recipe_can_quantize(&r, recipe_cast(&r, w, DTYPE_DOUBLE), &q, PART_CODES));
+  q.levels = 1;
+  assert_false(recipe_can_quantize(&r, w, &q, PART_CODES));
+}
+
 // ---- JSON --------------------------------------------------------------------------------------
 
 static const uint64_t sizes[2] = {1000, 1 << 20};
@@ -128,6 +275,12 @@ static void build_everything(void) {
   uint32_t both[2] = {w, w};
   recipe_cast(&r, recipe_concat(&r, both, 2, 1), DTYPE_BFLOAT16);
   recipe_reshape(&r, t, flat, 1);
+  struct recipe_quantization q = nbits(0, 16), all = plain(FORMAT_LEVELS, RECIPE_PER_TENSOR);
+  recipe_quantize(&r, w, &q, PART_CODES);
+  recipe_quantize(&r, w, &q, PART_ZEROS);
+  recipe_quantize(&r, t, &all, PART_CODES);
+  q.format = FORMAT_QDQ;
+  recipe_quantize(&r, t, &q, PART_SCALES);
   recipe_fill(&r, DTYPE_FLOAT, flat, 1, span_of(pad, 4));
   recipe_bytes(&r, DTYPE_FLOAT, NULL, 0, span_of(pad, 4));
   int64_t many = 70000;
@@ -178,6 +331,9 @@ static void nested_form_reads_back(void **state) {
   }
 }
 
+#define QUANTIZE(part, format, rest)                                                               \
+  "{\"quantize\":0,\"part\":\"" part "\",\"format\":\"" format "\"," rest "}"
+
 // Everything here must be refused, whatever the constructors would assert.
 static const char *const refused[] = {
     "[]",
@@ -217,6 +373,17 @@ static const char *const refused[] = {
     "{\"pad\":0,\"befores\":[1,0],\"afters\":[1,0],\"value\":\"0000\"}",
     "{\"cast\":0,\"to\":\"int64\"}",
     "{\"cast\":0,\"to\":\"nonsense\"}",
+    QUANTIZE("middle", "nbits", "\"bits\":4,\"symmetric\":false,\"axis\":0,\"block\":16"),
+    QUANTIZE("codes", "bits", "\"bits\":4,\"symmetric\":false,\"axis\":0,\"block\":16"),
+    QUANTIZE("codes", "nbits", "\"bits\":3,\"symmetric\":false,\"axis\":0,\"block\":16"),
+    QUANTIZE("codes", "nbits", "\"bits\":4,\"axis\":0,\"block\":16"),
+    QUANTIZE("codes", "nbits", "\"bits\":4,\"symmetric\":false,\"axis\":0"),
+    QUANTIZE("codes", "nbits", "\"bits\":4,\"symmetric\":false,\"axis\":2,\"block\":16"),
+    QUANTIZE("codes", "nbits", "\"bits\":4,\"symmetric\":false,\"block\":16"),
+    QUANTIZE("zeros", "nbits", "\"bits\":4,\"symmetric\":true,\"axis\":0,\"block\":16"),
+    QUANTIZE("scales", "levels", "\"bits\":0,\"symmetric\":false,\"block\":0,\"levels\":4"),
+    QUANTIZE("codes", "levels", "\"bits\":0,\"symmetric\":false,\"block\":0"),
+    QUANTIZE("codes", "qdq", "\"bits\":4294967300,\"symmetric\":false,\"axis\":0,\"block\":1"),
     // not canonical: equals the operand, or an earlier row
     "{\"transpose\":0,\"perm\":[0,1]}",
     "{\"extent\":[[1,64,60]],\"encoding\":\"raw\",\"dtype\":\"float\",\"dims\":[3,5]}",
@@ -246,6 +413,14 @@ int main(void) {
       cmocka_unit_test_setup_teardown(what_does_nothing_vanishes, setup, teardown),
       cmocka_unit_test_setup_teardown(ranks_past_the_limit_are_flattened, setup, teardown),
       cmocka_unit_test_setup_teardown(only_plain_bytes_are_copies, setup, teardown),
+      cmocka_unit_test_setup_teardown(parts_of_nbits_have_their_types, setup, teardown),
+      cmocka_unit_test_setup_teardown(parts_of_the_others_have_their_types, setup, teardown),
+      cmocka_unit_test_setup_teardown(quantizing_a_turned_matrix_turns_the_axis, setup, teardown),
+      cmocka_unit_test_setup_teardown(formats_that_keep_layout_go_below_what_moves_elements, setup,
+                                      teardown),
+      cmocka_unit_test_setup_teardown(scales_of_a_tensor_do_not_move, setup, teardown),
+      cmocka_unit_test_setup_teardown(what_does_not_matter_makes_no_other_row, setup, teardown),
+      cmocka_unit_test_setup_teardown(what_cannot_be_quantized_is_known, setup, teardown),
       cmocka_unit_test_setup_teardown(rows_read_back_as_they_were, setup, teardown),
       cmocka_unit_test_setup_teardown(nested_form_reads_back, setup, teardown),
       cmocka_unit_test_setup_teardown(bad_rows_are_refused, setup, teardown),

@@ -1,0 +1,344 @@
+// Recipes that quantize: what the parts of each format of formats.def look like, and their canonical
+// form. Quantization goes down through what only moves elements, as far as it can, and what it
+// passed is put back above it:
+//
+//   nbits(transpose(W), axis a)    → nbits(W, axis 1 - a)               codes are laid out by column anyway
+//   qdq(transpose(W, perm), a)     → transpose(qdq(W, perm[a]), perm)   as any format that keeps layout
+//   qdq(reshape(W), a)             → reshape(qdq(W, the same axis of W))  where only unit axes came or went;
+//                                                                       per tensor: any reshape
+//   scales of a tensor or channel  → those of W, as they are
+//
+// So the operand of a quantization in the table is read in the order of its storage wherever that
+// is possible, and equal codes have equal ids however they were asked for. What moves elements in
+// the result is then cheap: codes are a fraction of the elements.
+#include "recipe.h"
+#include "recipe_rows.h"
+
+#include <assert.h>
+
+static const struct recipe_format_row formats[] = {
+#define FORMAT(id, word, text) [FORMAT_##id] = {.name = word, .about = text},
+#include "formats.def"
+#undef FORMAT
+};
+
+static const char *const parts[] = {
+    [PART_CODES] = "codes", [PART_SCALES] = "scales", [PART_ZEROS] = "zeros"};
+static const size_t n_parts = sizeof parts / sizeof parts[0];
+
+const struct recipe_format_row *recipe_format_row(enum recipe_format format) {
+  assert(format < RECIPE_FORMATS);
+  return &formats[format];
+}
+
+bool recipe_format_by_name(struct span name, enum recipe_format *format) {
+  for (int i = 0; i < RECIPE_FORMATS; i++)
+    if (span_is(name, formats[i].name)) {
+      *format = (enum recipe_format)i;
+      return true;
+    }
+  return false;
+}
+
+const char *recipe_part_name(enum recipe_part part) {
+  assert((size_t)part < n_parts);
+  return parts[part];
+}
+
+bool recipe_part_by_name(struct span name, enum recipe_part *part) {
+  for (size_t i = 0; i < n_parts; i++)
+    if (span_is(name, parts[i])) {
+      *part = (enum recipe_part)i;
+      return true;
+    }
+  return false;
+}
+
+bool recipe_is_nbits(enum recipe_format format) {
+  return format == FORMAT_NBITS || format == FORMAT_NBITS_RTN || format == FORMAT_NBITS_KQUANT ||
+         format == FORMAT_NBITS_HQQ;
+}
+
+// Do codes, scales and zeros lie as the operand does, block by block along the axis?
+static bool is_blockwise_layout(enum recipe_format format) {
+  return format == FORMAT_QDQ || format == FORMAT_GATHER;
+}
+
+// ---- types of the parts ------------------------------------------------------------------------
+
+struct part_type {
+  enum dtype dtype;
+  uint32_t rank;
+  int64_t dims[RECIPE_MAX_RANK];
+};
+
+static uint64_t blocks_of(uint64_t n, uint64_t block) {
+  return block == 0 || block >= n ? n > 0 : (n - 1) / block + 1;
+}
+
+static void set_dims(struct part_type *t, uint32_t rank, const int64_t *dims) {
+  t->rank = rank;
+  if (rank) memcpy(t->dims, dims, rank * sizeof *dims);
+}
+
+static bool nbits_type(const int64_t dims[2], const struct recipe_quantization *q,
+                       enum recipe_part part, struct part_type *t) {
+  const int64_t n = dims[1 - q->axis];
+  const int64_t kb = (int64_t)blocks_of((uint64_t)dims[q->axis], q->block);
+  const int64_t codes[3] = {n, kb, (int64_t)(q->block * q->bits / 8)}, scales[2] = {n, kb};
+  const int64_t zeros[2] = {n, (int64_t)(((uint64_t)kb * q->bits + 7) / 8)};
+  uint64_t all;
+  if (!dims_product(scales, 2, &all)) return false;
+  const int64_t flat = (int64_t)all;
+  const bool hqq = q->format == FORMAT_NBITS_HQQ;
+  if (part == PART_CODES)
+    set_dims(t, 3, codes);
+  else if (hqq)
+    set_dims(t, 1, &flat);
+  else
+    set_dims(t, 2, part == PART_SCALES ? scales : zeros);
+  if (part == PART_CODES || (part == PART_ZEROS && !hqq)) t->dtype = DTYPE_UINT8;
+  return true;
+}
+
+static enum dtype code_type(uint32_t bits, bool is_signed) {
+  switch (bits) {
+  case 2: return is_signed ? DTYPE_INT2 : DTYPE_UINT2;
+  case 4: return is_signed ? DTYPE_INT4 : DTYPE_UINT4;
+  default: return is_signed ? DTYPE_INT8 : DTYPE_UINT8;
+  }
+}
+
+static void blockwise_type(const struct recipe_quantization *q, enum recipe_part part,
+                           struct part_type *t) {
+  if (part != PART_CODES)
+    t->dims[q->axis] = (int64_t)blocks_of((uint64_t)t->dims[q->axis], q->block);
+  if (part != PART_SCALES) t->dtype = code_type(q->bits, q->symmetric);
+}
+
+// Of SHRINK and AFFINE: per tensor or channel.
+static void affine_type(const struct recipe_quantization *q, enum recipe_part part,
+                        struct part_type *t) {
+  const bool shrink = q->format == FORMAT_SHRINK;
+  if (part == PART_CODES) {
+    t->dtype = shrink || q->symmetric ? DTYPE_INT8 : DTYPE_UINT8;
+    return;
+  }
+  const int64_t channels = q->axis == RECIPE_PER_TENSOR ? 1 : t->dims[q->axis];
+  set_dims(t, shrink || q->axis != RECIPE_PER_TENSOR ? 1 : 0, &channels);
+  if (part == PART_ZEROS && !shrink) t->dtype = DTYPE_UINT8;
+}
+
+static bool part_type(const struct recipes *r, uint32_t of, const struct recipe_quantization *q,
+                      enum recipe_part part, struct part_type *t) {
+  t->dtype = (enum dtype)r->rows[of].dtype;
+  set_dims(t, r->rows[of].rank, recipe_dims(r, of));
+  if (recipe_is_nbits(q->format)) return nbits_type(recipe_dims(r, of), q, part, t);
+  if (is_blockwise_layout(q->format))
+    blockwise_type(q, part, t);
+  else if (q->format != FORMAT_LEVELS)
+    affine_type(q, part, t);
+  return true;
+}
+
+// ---- what can be quantized ---------------------------------------------------------------------
+
+static bool part_exists(const struct recipe_quantization *q, enum recipe_part part) {
+  if (part == PART_CODES) return true;
+  if (q->format == FORMAT_LEVELS) return false;
+  return part == PART_SCALES || !q->symmetric || q->format == FORMAT_NBITS_RTN ||
+         q->format == FORMAT_NBITS_KQUANT;
+}
+
+static bool operand_fits(const struct recipe *x, enum recipe_format format) {
+  switch ((enum dtype)x->dtype) {
+  case DTYPE_FLOAT:
+  case DTYPE_FLOAT16:
+  case DTYPE_BFLOAT16: break;
+  case DTYPE_DOUBLE:
+    if (format == FORMAT_SHRINK || format == FORMAT_LEVELS) break;
+    return false;
+  default: return false;
+  }
+  return !recipe_is_nbits(format) || x->rank == 2;
+}
+
+static bool is_width(uint32_t bits) {
+  return bits == 2 || bits == 4 || bits == 8;
+}
+
+static bool is_nbits_block(uint64_t n) {
+  return n >= 16 && n <= 256 && (n & (n - 1)) == 0;
+}
+
+static bool parameters_fit(const struct recipe_quantization *q, uint32_t rank) {
+  if (q->axis != RECIPE_PER_TENSOR && q->axis >= rank) return false;
+  switch (q->format) {
+  case FORMAT_NBITS:
+  case FORMAT_NBITS_RTN:
+  case FORMAT_NBITS_KQUANT:
+  case FORMAT_NBITS_HQQ:
+    return q->axis != RECIPE_PER_TENSOR && is_width(q->bits) && is_nbits_block(q->block) &&
+           !(q->symmetric && q->format == FORMAT_NBITS_HQQ);
+  case FORMAT_QDQ:
+  case FORMAT_GATHER: return q->axis != RECIPE_PER_TENSOR && is_width(q->bits);
+  case FORMAT_SHRINK: return q->bits == 8 && !q->symmetric;
+  case FORMAT_AFFINE: return q->bits == 8;
+  case FORMAT_LEVELS: return q->levels >= 2 && q->levels <= 65536;
+  case RECIPE_FORMATS: break;
+  }
+  return false;
+}
+
+bool recipe_can_quantize(const struct recipes *r, uint32_t of, const struct recipe_quantization *q,
+                         enum recipe_part part) {
+  struct part_type t;
+  uint64_t count, bytes;
+  const struct recipe *x = &r->rows[of];
+  return q->format < RECIPE_FORMATS && operand_fits(x, q->format) && parameters_fit(q, x->rank) &&
+         part_exists(q, part) && part_type(r, of, q, part, &t) &&
+         dims_product(t.dims, t.rank, &count) && dtype_bytes(t.dtype, count, &bytes);
+}
+
+// ---- canonical form ----------------------------------------------------------------------------
+
+// The same quantization, with what does not matter at 0.
+static struct recipe_quantization settled(const struct recipes *r, uint32_t of,
+                                          const struct recipe_quantization *q) {
+  struct recipe_quantization s = *q;
+  const bool blocks = recipe_is_nbits(q->format) || is_blockwise_layout(q->format);
+  if (!blocks) s.block = 0;
+  if (is_blockwise_layout(q->format) && s.block >= (uint64_t)recipe_dims(r, of)[q->axis])
+    s.block = 0;
+  if (q->format != FORMAT_LEVELS) s.levels = 0;
+  if (q->format == FORMAT_LEVELS) s.bits = 0, s.symmetric = false;
+  return s;
+}
+
+// The next axis from `i` on that is longer than 1; rank if none.
+static uint32_t long_axis(const int64_t *dims, uint32_t rank, uint32_t i) {
+  while (i < rank && dims[i] == 1)
+    i++;
+  return i;
+}
+
+// Do two recipes have the same dims but for axes of length 1? Then *axis of `a` becomes that of `b`;
+// false too if it has no counterpart there.
+static bool unit_axes_differ(const struct recipes *r, uint32_t a, uint32_t b, uint32_t *axis) {
+  const int64_t *x = recipe_dims(r, a), *y = recipe_dims(r, b);
+  const uint32_t n = r->rows[a].rank, m = r->rows[b].rank;
+  uint32_t i = long_axis(x, n, 0), k = long_axis(y, m, 0), found = RECIPE_PER_TENSOR;
+  while (i < n && k < m && x[i] == y[k]) {
+    if (i == *axis) found = k;
+    i = long_axis(x, n, i + 1);
+    k = long_axis(y, m, k + 1);
+  }
+  if (i < n || k < m || found == RECIPE_PER_TENSOR) return false;
+  *axis = found;
+  return true;
+}
+
+// A matrix that is another one turned, with unit axes around: gives that other one. What only moved
+// unit axes is no transpose in the table, so two long axes under one have changed places.
+static bool peel_matrix(struct recipes *r, uint32_t *of, struct recipe_quantization *q) {
+  const struct recipe *x = &r->rows[*of];
+  uint32_t inner = *of, axis = q->axis;
+  if (x->kind == RECIPE_RESHAPE) {
+    inner = r->args[x->args];
+    if (r->rows[inner].kind != RECIPE_TRANSPOSE || !unit_axes_differ(r, *of, inner, &axis))
+      return false;
+  }
+  if (r->rows[inner].kind != RECIPE_TRANSPOSE) return false;
+  const int64_t *dims = recipe_dims(r, *of);
+  const int64_t turned[2] = {dims[1], dims[0]};
+  *of = recipe_reshape(r, r->args[r->rows[inner].args], turned, 2);
+  q->axis = 1 - q->axis;
+  return true;
+}
+
+static bool peel_layout(const struct recipes *r, uint32_t *of, struct recipe_quantization *q) {
+  const struct recipe *x = &r->rows[*of];
+  if (x->kind != RECIPE_TRANSPOSE && x->kind != RECIPE_RESHAPE) return false;
+  const uint32_t inner = r->args[x->args];
+  if (q->axis != RECIPE_PER_TENSOR) {
+    if (x->kind == RECIPE_TRANSPOSE)
+      q->axis = (uint32_t)r->longs[x->at + q->axis];
+    else if (!unit_axes_differ(r, *of, inner, &q->axis))
+      return false;
+  }
+  *of = inner;
+  return true;
+}
+
+static uint32_t put_row(struct recipes *r, uint32_t of, const struct recipe_quantization *q,
+                        enum recipe_part part) {
+  struct part_type t;
+  const struct recipe_quantization s = settled(r, of, q);
+  const int64_t longs[RECIPE_QUANTIZE_LONGS] = {s.format,         s.bits,   s.symmetric, s.axis,
+                                                (int64_t)s.block, s.levels, part};
+  const bool exists = recipe_can_quantize(r, of, &s, part) && part_type(r, of, &s, part, &t);
+  assert(exists);
+  const struct recipe type = {
+      .kind = RECIPE_QUANTIZE, .dtype = (uint8_t)t.dtype, .rank = (uint8_t)t.rank};
+  return recipe_rows_intern(r, &type, t.dims, of, longs, RECIPE_QUANTIZE_LONGS);
+}
+
+// Puts a transpose or reshape that the quantization passed (row `passed`, quantized as q) above the
+// part.
+static uint32_t put_back(struct recipes *r, uint32_t id, uint32_t passed,
+                         const struct recipe_quantization *q, enum recipe_part part) {
+  if (part != PART_CODES && !is_blockwise_layout(q->format)) return id;
+  int64_t perm[RECIPE_MAX_RANK];
+  struct part_type t;
+  const struct recipe *x = &r->rows[passed];
+  if (x->kind == RECIPE_TRANSPOSE) {
+    memcpy(perm, r->longs + x->at, x->rank * sizeof *perm);
+    return recipe_transpose(r, id, perm);
+  }
+  part_type(r, passed, q, part, &t);
+  return recipe_reshape(r, id, t.dims, t.rank);
+}
+
+struct passed {
+  uint32_t id;
+  struct recipe_quantization q;
+};
+
+uint32_t recipe_quantize(struct recipes *r, uint32_t of, const struct recipe_quantization *q,
+                         enum recipe_part part) {
+  const bool exists = recipe_can_quantize(r, of, q, part);
+  assert(exists);
+  struct passed *list = NULL;
+  size_t cap = 0, n = 0;
+  struct passed at = {of, *q};
+  if (recipe_is_nbits(q->format)) {
+    while (peel_matrix(r, &at.id, &at.q)) {
+    }
+    return put_row(r, at.id, &at.q, part);
+  }
+  for (struct passed next = at; peel_layout(r, &next.id, &next.q); at = next) {
+    list = table_grow(list, &cap, n + 1, sizeof *list);
+    list[n++] = at;
+  }
+  uint32_t id = put_row(r, at.id, &at.q, part);
+  while (n-- > 0)
+    id = put_back(r, id, list[n].id, &list[n].q, part);
+  table_free(list, cap, sizeof *list);
+  return id;
+}
+
+struct recipe_quantization recipe_quantization_of(const struct recipes *r, uint32_t id) {
+  assert(r->rows[id].kind == RECIPE_QUANTIZE);
+  const int64_t *x = r->longs + r->rows[id].at;
+  return (struct recipe_quantization){.format = (enum recipe_format)x[0],
+                                      .bits = (uint32_t)x[1],
+                                      .symmetric = x[2] != 0,
+                                      .axis = (uint32_t)x[3],
+                                      .block = (uint64_t)x[4],
+                                      .levels = (uint32_t)x[5]};
+}
+
+enum recipe_part recipe_part_of(const struct recipes *r, uint32_t id) {
+  assert(r->rows[id].kind == RECIPE_QUANTIZE);
+  return (enum recipe_part)r->longs[r->rows[id].at + 6];
+}
