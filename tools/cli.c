@@ -330,7 +330,7 @@ static int check_output(const struct cli_args *args, struct err *err) {
     return err_set(err, ERR_USAGE, "The output is given twice: '%s' and --output '%s'",
                    quote_str(cli_operand(args, "OUT")).s,
                    quote_str(args->value[OPT_OUTPUT].text).s);
-  if (!inplace && !operand && !option && !cli_given(args, OPT_DRY_RUN))
+  if (cli_lacks_output(args) && !cli_given(args, OPT_DRY_RUN))
     return err_set(err, ERR_USAGE, "Provide an output path or use --inplace.");
   return 0;
 }
@@ -459,6 +459,10 @@ const char *cli_output(const struct cli_args *args) {
   if (operand) return operand;
   if (args->value[OPT_OUTPUT].text) return args->value[OPT_OUTPUT].text;
   return cli_operand(args, "IN");
+}
+
+bool cli_lacks_output(const struct cli_args *args) {
+  return !cli_operand(args, "OUT") && !cli_given(args, OPT_OUTPUT) && !cli_given(args, OPT_INPLACE);
 }
 
 char *cli_resume_command(const struct cli_args *args, struct arena *arena) {

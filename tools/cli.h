@@ -122,6 +122,8 @@ const char *cli_operand(const struct cli_args *args, const char *name);
 // The path that a writing command's output will have: OUT, else -o, else (--inplace, or a --dry-run
 // without an output) the input's own.
 const char *cli_output(const struct cli_args *args);
+// A dry run without OUT, -o and --inplace: cli_output is then nobody's wish.
+bool cli_lacks_output(const struct cli_args *args);
 
 // This command line again with --resume, its words quoted for a shell.
 char *cli_resume_command(const struct cli_args *args, struct arena *arena);

@@ -172,7 +172,7 @@ static int audit(struct audit *a, const struct target *t, const struct cli_args 
                                         .tick = report_tick_bytes,
                                         .ctx = a};
   struct audit_result result = {0};
-  report_begin("checking");
+  report_begin("checking", 0);
   if (manifest_audit(t->manifest, &options, &result, err) < 0) {
     if (err->kind != ERR_INPUT) return -1;
     return err_hint(err, "weir writes one with every model, unless --no-manifest is given");

@@ -7,6 +7,7 @@
 // then the staging folder stays, and its size and the command to resume are said.
 #include "job.h"
 
+#include "fs.h"
 #include "report.h"
 #include "stop.h"
 #include "version.h"
@@ -21,7 +22,7 @@ enum { READ_BLOCK = 1 << 20 };
 
 // ---- paths -------------------------------------------------------------------------------------
 
-static void split_output(struct job *job) {
+void job_split_output(struct job *job) {
   const char *slash = strrchr(job->out_path, '/');
   job->onnx_name = slash ? slash + 1 : job->out_path;
   if (!slash)
@@ -66,9 +67,10 @@ static int check_output(const struct job *job, struct err *err) {
             quote_str(job->out_path).s);
     return err_hint(err, "name another output");
   }
-  if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
-    return err_set(err, ERR_USAGE, "the output '%s' exists and is not a file",
-                   quote_str(job->out_path).s);
+  if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)) {
+    err_set(err, ERR_USAGE, "the output '%s' exists and is not a file", quote_str(job->out_path).s);
+    return err_hint(err, "name a file that weir may make, such as a new one in that folder");
+  }
   if (inplace) return 0;
   struct stat behind = st;
   if (S_ISLNK(st.st_mode)) (void)fstatat(job->dest, job->onnx_name, &behind, 0);
@@ -122,27 +124,30 @@ static int open_sources(struct job *job, struct err *err) {
 }
 
 int job_open(struct job *job, const struct cli_args *args, struct err *err) {
+  struct err why = {0};
   *job = (struct job){
       .args = args, .dest = -1, .in_path = cli_operand(args, "IN"), .out_path = cli_output(args)};
   job->replace = cli_flag(args, OPT_FORCE) || cli_flag(args, OPT_INPLACE);
   job->nothing_to_write = cli_flag(args, OPT_DRY_RUN);
+  job->no_output = cli_lacks_output(args);
   model_init(&job->model);
   recipes_init(&job->recipes);
   edits_init(&job->edits, &job->model, &job->recipes);
-  split_output(job);
+  job_split_output(job);
   job->layout = (struct plan_layout){
       .onnx_name = job->onnx_name, .inline_below = 1024, .name_taken = name_taken, .name_ctx = job};
   int rc = check_memory(job, err);
   if (rc == 0) rc = check_name(job, err);
   if (rc == 0) rc = open_sources(job, err);
   if (rc == 0) rc = open_dest(job, err);
-  if (rc == 0 && !job->nothing_to_write) rc = check_output(job, err);
+  if (rc == 0 && check_output(job, &why)) rc = job_refused(job, &why, err);
   if (rc) job_close(job);
   return rc;
 }
 
 void job_close(struct job *job) {
   job_text_drop(&job->log);
+  job_text_drop(&job->report_file);
   if (job->planned) plan_free(&job->plan);
   edits_free(&job->edits);
   recipes_free(&job->recipes);
@@ -163,9 +168,16 @@ static int log_sink(void *ctx, struct span line) {
   return fwrite(line.at, 1, line.n, job->log.file) == line.n ? 0 : -1;
 }
 
-static int open_log(struct job *job, struct err *err) {
-  const char *path = cli_string(job->args, OPT_EDIT_LOG);
-  return path ? job_text_open(&job->log, path, &job->arena, err) : 0;
+// What cannot be written is better known before hours of work than after.
+static int open_records(struct job *job, struct err *err) {
+  const char *log = cli_string(job->args, OPT_EDIT_LOG);
+  const char *plan = cli_string(job->args, OPT_PLAN_OUT);
+  const char *report = cli_string(job->args, OPT_REPORT_JSON);
+  if (plan && (job_text_foresee(plan, err) ||
+               job_text_foresee(arena_printf(&job->arena, "%s.bin", plan), err)))
+    return -1;
+  if (log && job_text_open(&job->log, log, &job->arena, err)) return -1;
+  return report ? job_text_reserve(&job->report_file, report, &job->arena, err) : 0;
 }
 
 static void write_layout(const struct job *job, struct json_out *j) {
@@ -191,7 +203,8 @@ int job_begin_edits(struct job *job, const char *command, const char *options, s
   job->options = options;
   job->log_digest = digest_new();
   digest_start(job->log_digest);
-  if (job_check_data_file(job, err) || job_check_files(job, err) || open_log(job, err)) return -1;
+  if (job_check_data_file(job, err) || job_check_files(job, err) || open_records(job, err))
+    return -1;
   job->edits.sink = log_sink;
   job->edits.sink_ctx = job;
   write_layout(job, &layout);
@@ -247,15 +260,26 @@ static const char *passes_json(struct job *job) {
   return text;
 }
 
+static void warn_of_layout(struct job *job) {
+  if (job->plan.moved_out)
+    job_warn(job, "'%s' would pass 2 GiB - 1 bytes, so its weights go to a data file beside it",
+             quote_str(job->onnx_name).s);
+  if (job->layout.align && job->plan.n_outputs == 1)
+    job_warn(
+        job,
+        "an alignment of %llu bytes has no effect on '%s', which gets no data file: --external "
+        "makes one of tensors from 1 KiB on",
+        (unsigned long long)job->layout.align, quote_str(job->onnx_name).s);
+}
+
 static int make_plan(struct job *job, struct err *err) {
   job->layout.passes = passes_json(job);
   if (plan_build(&job->plan, &job->model, &job->recipes, &job->layout, err)) return -1;
   job->planned = true;
-  if (!job->nothing_to_write && check_data_name(job, err)) return -1;
+  struct err why = {0};
+  if (check_data_name(job, &why) && job_refused(job, &why, err)) return -1;
   if (job_check_files(job, err)) return -1; // the data file's name is known now
-  if (job->plan.moved_out)
-    report_notice("'%s' would pass 2 GiB - 1 bytes, so its weights go to a data file beside it",
-                  quote_str(job->onnx_name).s);
+  warn_of_layout(job);
   if (write_plan(job, err)) return -1;
   job->index_bytes = arena_held_bytes();
   return 0;
@@ -329,10 +353,24 @@ static int write_manifest(struct job *job, const struct staging *st, struct reco
   return manifest_write(&records->manifest, &in, err);
 }
 
-static void say_left(const struct seal_report *report) {
+void job_say_left(const struct seal_report *report) {
   if (report->old_sidecar_left[0])
     report_notice("old data was left in place: '%s': %s", quote_str(report->old_sidecar_left).s,
                   report->why_left);
+}
+
+// For who completes the seal, should this process be killed in it (job_resume.c).
+static int keep_report(struct job *job, const struct staging *st, struct err *err) {
+  if (!job_wants_report(job->args)) return 0;
+  const char *resumed = job->resumed;
+  struct json_out report = {.indent = 2};
+  job->resumed = "seal";
+  job_report_write(job, &report);
+  job->resumed = resumed;
+  json_newline(&report);
+  const int rc = fs_put_file(st->folder, STAGING_REPORT, span_of(report.text, report.n), err);
+  json_done(&report);
+  return rc;
 }
 
 static int seal(struct job *job, struct staging *st, const struct run_options *run,
@@ -354,9 +392,10 @@ static int seal(struct job *job, struct staging *st, const struct run_options *r
                                    .manifest_bytes = records.manifest.n,
                                    .tensors = records.tensors.text,
                                    .tensors_bytes = records.tensors.n};
-    rc = seal_run(st, &job->plan, &options, &report, err);
+    rc = keep_report(job, st, err);
+    if (rc == 0) rc = seal_run(st, &job->plan, &options, &report, err);
   }
-  say_left(&report);
+  job_say_left(&report);
   json_done(&records.manifest);
   json_done(&records.tensors);
   return rc;
@@ -409,21 +448,30 @@ static int choose_io(struct job *job, struct err *err) {
   return 0;
 }
 
+// What an interrupted run has done already: no merit of this one's speed.
+static uint64_t done_bytes(const struct job *job, const struct staging *st) {
+  uint64_t n = 0;
+  for (uint32_t i = 0; i < st->n_units; i++)
+    if (st->done[i]) n += plan_unit_at(&job->plan, i).len;
+  return n;
+}
+
 static int run_and_seal(struct job *job, struct err *err) {
   struct staging st;
   enum staging_resume how;
   struct seal_report report = {0};
   if (choose_io(job, err) || open_staging(job, &st, &how, err)) return -1;
   if (how == STAGING_SEALED) {
-    job->sealed_earlier = true;
+    job->resumed = "seal";
     return seal_finish(&st, &report, err);
   }
+  if (how == STAGING_RESUMED) job->resumed = "units";
   struct run_options options = {.jobs = cli_count(job->args, OPT_JOBS),
                                 .memory = job->memory,
                                 .mode = job->mode,
                                 .progress = {report_tick, NULL},
                                 .stop = stop_watch()};
-  report_begin("writing");
+  report_begin("writing", done_bytes(job, &st));
   int rc = run_plan(&job->plan, job->sources, &st, &options, &job->stats, err);
   report_end();
   if (rc == 0) rc = seal(job, &st, &options, err);
@@ -432,17 +480,22 @@ static int run_and_seal(struct job *job, struct err *err) {
 }
 
 static int write_reports(struct job *job, struct err *err) {
-  const char *path = cli_string(job->args, OPT_REPORT_JSON);
   struct json_out report = {.indent = 2};
   job_report_write(job, &report);
   json_newline(&report);
-  int rc = path ? job_write_file(path, span_of(report.text, report.n), err) : 0;
-  bool to_stdout = cli_flag(job->args, OPT_JSON) || (job->args->command == CLI_conv2matmul &&
-                                                     cli_flag(job->args, OPT_REPORT_JSON_STDOUT));
+  const struct span text = span_of(report.text, report.n);
+  int rc = job->report_file.path ? job_text_end(&job->report_file, text, err) : 0;
+  bool to_stdout = job_report_to_stdout(job->args);
   if (to_stdout) fwrite(report.text, 1, report.n, stdout);
   if (!to_stdout || !cli_flag(job->args, OPT_JSON)) job_report_print(job);
   json_done(&report);
   return rc;
+}
+
+static int foresee(struct job *job, struct err *err) {
+  struct err why = {0};
+  if (choose_io(job, &why) && job_refused(job, &why, err)) return -1;
+  return job_look_ahead(job, err);
 }
 
 int job_finish(struct job *job, struct err *err) {
@@ -451,42 +504,9 @@ int job_finish(struct job *job, struct err *err) {
   // Before the seal: a run that is killed in it is completed without making the edits again.
   if (job->log.file && job_text_publish(&job->log, err)) return -1;
   if (!job->nothing_to_write && run_and_seal(job, err)) return -1;
-  return write_reports(job, err);
-}
-
-// ---- unfinished seals --------------------------------------------------------------------------
-
-// What is left to do of an earlier run of this output: its last renames, or (a kill while the folder
-// of a finished run was being removed) only that folder.
-static bool finish_found(struct job *job, const char *name, struct err *err) {
-  struct staging st;
-  struct seal_report report = {0};
-  if (staging_open_sealed(&st, job->dest_folder, name, err)) return false;
-  if (seal_finish(&st, &report, err)) return false;
-  say_left(&report);
-  report_notice("completed the interrupted run: '%s' is in place", quote_str(job->out_path).s);
-  return true;
-}
-
-bool job_finish_seal(const struct cli_args *args, int *rc, struct err *err) {
-  struct job job = {.args = args, .out_path = cli_output(args)};
-  char name[STAGING_NAME_MAX];
-  enum staging_seal state = STAGING_SEAL_NONE;
-  struct err ignored = {0}; // a folder that is not there is somebody else's to report
-  *rc = 0;
-  if (cli_flag(args, OPT_DRY_RUN)) return false;
-  split_output(&job);
-  if (staging_find_seal(job.dest_folder, job.onnx_name, name, &state, &ignored))
-    state = STAGING_SEAL_NONE;
-  bool resume = cli_flag(args, OPT_RESUME);
-  bool found = state == STAGING_SEAL_UNFINISHED || (state == STAGING_SEAL_FINISHED && resume);
-  if (found && resume) {
-    *rc = finish_found(&job, name, err) ? 0 : -1;
-  } else if (found) {
-    err_fill(err, ERR_RETRY, "an earlier run was interrupted while it put '%s' in place",
-             quote_str(job.out_path).s);
-    *rc = err_hint(err, "complete it with: %s", cli_resume_command(args, &job.arena));
-  }
-  arena_free(&job.arena);
-  return found;
+  if (job->nothing_to_write && foresee(job, err)) return -1;
+  if (write_reports(job, err)) return -1;
+  if (job->refusal.kind == ERR_NONE) return 0;
+  *err = job->refusal;
+  return -1;
 }

@@ -21,11 +21,13 @@
 
 // A text on its way to a file of the user's choice (job_files.c).
 struct job_text {
-  FILE *file; // NULL: not open
-  const char *path;
+  FILE *file;       // NULL: not open (or, in place, not before job_text_end)
+  const char *path; // NULL: never opened
   const char
       *temporary; // its name until it is whole; NULL: written in place (a pipe, a device, a link)
 };
+
+enum { JOB_WARNINGS_MAX = 8 };
 
 struct job {
   const struct cli_args *args;
@@ -46,14 +48,23 @@ struct job {
   const char *command; // as in the edit log's head and the plan's passes
   const char *options; // canonical JSON object
   struct digest *log_digest;
-  struct job_text log; // --edit-log
+  struct job_text log;         // --edit-log
+  struct job_text report_file; // --report-json
   char edits_sha256[DIGEST_HEX];
   // what came of it
   uint64_t index_bytes;
   struct run_stats stats;
   enum io_mode mode;
   uint64_t memory;
-  bool sealed_earlier; // an unfinished seal was completed: nothing else was done
+  const char *resumed; // "units": finished ones were taken over; "seal": only renames were left;
+                       // NULL: all was done by this run
+  const char *warnings[JOB_WARNINGS_MAX];
+  uint32_t n_warnings;
+  // what a dry run found (job_dry_run.c)
+  bool no_output; // OUT was left out
+  bool output_exists, folder_writable;
+  struct staging_space space;
+  struct err refusal; // the first thing that would refuse the run
   // the command's part of the report: members of the top object, written in key order; may be NULL
   void (*report)(struct job *job, struct json_out *j);
   bool plain_report; // nothing but the command's own members
@@ -69,13 +80,34 @@ int job_begin_edits(struct job *job, const char *command, const char *options, s
 int job_finish(struct job *job, struct err *err);
 void job_close(struct job *job);
 
-// A run that was interrupted between its last renames is completed before anything else: true (and
+// Fills dest_folder and onnx_name from out_path.
+void job_split_output(struct job *job);
+// Says it in a notice and keeps it for the report.
+void job_warn(struct job *job, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void job_say_left(const struct seal_report *report); // old data that a seal did not remove
+
+// job_dry_run.c. What would refuse a run: passed on as *err with -1, or in a dry run noted for the
+// end of its report. look_ahead asks what is asked of a run after its plan was made.
+int job_refused(struct job *job, const struct err *why, struct err *err);
+int job_look_ahead(struct job *job, struct err *err);
+// The peak of memory that a run does not pass: index, --memory and the program.
+uint64_t job_memory_limit(const struct job *job);
+// Its members of the report, in the places where their keys belong; its lines.
+void job_dry_run_write_disk(const struct job *job, struct json_out *j);
+void job_dry_run_write_output(const struct job *job, struct json_out *j);
+void job_dry_run_write_refusal(const struct job *job, struct json_out *j);
+void job_dry_run_print(const struct job *job);
+
+// job_resume.c. A run that was interrupted between its last renames is completed before anything else: true (and
 // *rc is the command's result) if there was one for this output.
 bool job_finish_seal(const struct cli_args *args, int *rc, struct err *err);
 
 // job_report.c: the report as JSON (--report-json, --json) and the summary for people.
 void job_report_write(struct job *job, struct json_out *j);
 void job_report_print(struct job *job);
+// Is a report asked for at all; on standard output?
+bool job_wants_report(const struct cli_args *args);
+bool job_report_to_stdout(const struct cli_args *args);
 
 // job_files.c: texts beside the outputs. A text is at `path` whole or not at all, unless that is no
 // plain file. `path` is kept; the temporary name lies in the arena. publish closes on success; drop
@@ -84,6 +116,14 @@ int job_text_open(struct job_text *t, const char *path, struct arena *a, struct 
 int job_text_publish(struct job_text *t, struct err *err);
 void job_text_drop(struct job_text *t);
 int job_write_file(const char *path, struct span text, struct err *err);
+// Opens a plain file early, so that nothing but the disk can keep it from being written later. What is
+// no plain file is only looked at, and opened when its text is there: a link's target keeps its old
+// content until then.
+int job_text_reserve(struct job_text *t, const char *path, struct arena *a, struct err *err);
+// Gives a text that was opened or reserved its only content, and publishes it.
+int job_text_end(struct job_text *t, struct span text, struct err *err);
+// Could it be opened? Makes nothing.
+int job_text_foresee(const char *path, struct err *err);
 // ERR_USAGE if --edit-log, --plan-out or --report-json would write over a file of the input's or the
 // output's (as far as its names are known: all of them once planned).
 int job_check_files(struct job *job, struct err *err);

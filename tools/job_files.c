@@ -8,22 +8,63 @@
 #include "job.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 // ---- writing -----------------------------------------------------------------------------------
 
 static int cannot_write(const char *path, struct err *err) {
-  return err_errno(err, errno, ERR_IO, "'%s' cannot be written", quote_str(path).s);
+  const bool astray = errno == ENOENT || errno == ENOTDIR || errno == EISDIR;
+  err_fill_errno(err, errno, astray ? ERR_USAGE : ERR_IO, "'%s' cannot be written",
+                 quote_str(path).s);
+  return astray ? err_hint(err, "it must name a file, in a folder that exists") : -1;
+}
+
+static bool is_plain(const char *path) {
+  struct stat st;
+  return lstat(path, &st) < 0 || S_ISREG(st.st_mode);
+}
+
+int job_text_foresee(const char *path, struct err *err) {
+  struct stat st;
+  struct arena scratch = {0};
+  const char *slash = strrchr(path, '/'), *folder = ".";
+  if (slash) folder = arena_string(&scratch, span_of(path, (size_t)(slash + 1 - path)));
+  int bad;
+  if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+    errno = EISDIR;
+    bad = -1;
+  } else if (is_plain(path)) {
+    bad = faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS);
+  } else {
+    bad = faccessat(AT_FDCWD, path, W_OK, AT_EACCESS);
+  }
+  const int errnum = errno;
+  arena_free(&scratch);
+  errno = errnum;
+  return bad ? cannot_write(path, err) : 0;
 }
 
 int job_text_open(struct job_text *t, const char *path, struct arena *a, struct err *err) {
-  struct stat st;
-  const bool plain = lstat(path, &st) < 0 || S_ISREG(st.st_mode);
+  const bool plain = is_plain(path);
   t->path = path;
   t->temporary = plain ? arena_printf(a, "%s.part", path) : NULL;
   t->file = fopen(plain ? t->temporary : path, "we");
   return t->file ? 0 : cannot_write(path, err);
+}
+
+int job_text_reserve(struct job_text *t, const char *path, struct arena *a, struct err *err) {
+  if (job_text_foresee(path, err)) return -1;
+  if (is_plain(path)) return job_text_open(t, path, a, err);
+  t->path = path;
+  return 0;
+}
+
+int job_text_end(struct job_text *t, struct span text, struct err *err) {
+  if (!t->file && !(t->file = fopen(t->path, "we"))) return cannot_write(t->path, err);
+  if (fwrite(text.at, 1, text.n, t->file) != text.n) return cannot_write(t->path, err);
+  return job_text_publish(t, err);
 }
 
 int job_text_publish(struct job_text *t, struct err *err) {
@@ -48,8 +89,7 @@ int job_write_file(const char *path, struct span text, struct err *err) {
   struct arena scratch = {0};
   struct job_text t = {0};
   int rc = job_text_open(&t, path, &scratch, err);
-  if (rc == 0 && fwrite(text.at, 1, text.n, t.file) != text.n) rc = cannot_write(path, err);
-  if (rc == 0) rc = job_text_publish(&t, err);
+  if (rc == 0) rc = job_text_end(&t, text, err);
   job_text_drop(&t);
   arena_free(&scratch);
   return rc;

@@ -8,6 +8,7 @@
 #include "report.h"
 #include "version.h"
 
+#include <stdarg.h>
 #include <sys/resource.h>
 
 // Peak resident memory of this process in bytes: VmHWM. (ru_maxrss would do, but survives exec: it may be that
@@ -55,6 +56,14 @@ static void write_member(struct json_out *j, const char *key, uint64_t value) {
   json_uint(j, value);
 }
 
+static void write_warnings(const struct job *job, struct json_out *j) {
+  json_key(j, "warnings");
+  json_array(j);
+  for (uint32_t i = 0; i < job->n_warnings; i++)
+    json_text(j, job->warnings[i]);
+  json_end_array(j);
+}
+
 static void write_common(const struct job *job, struct json_out *j) {
   char id[DIGEST_HEX];
   hex_encode(job->plan.id, DIGEST_BYTES, id);
@@ -62,6 +71,9 @@ static void write_common(const struct job *job, struct json_out *j) {
   json_object(j);
   write_member(j, "bytes_cloned", job->stats.bytes_cloned);
   write_member(j, "bytes_written", job->stats.bytes_written);
+  json_key(j, "command");
+  json_text(j, job->command);
+  if (job->nothing_to_write) job_dry_run_write_disk(job, j);
   json_key(j, "dry_run");
   json_bool(j, job->nothing_to_write);
   write_member(j, "edits", job->edits.n);
@@ -72,15 +84,44 @@ static void write_common(const struct job *job, struct json_out *j) {
   write_member(j, "jobs", job->stats.jobs);
   write_member(j, "memory_bytes", job->memory);
   write_outputs(job, j);
+  if (job->nothing_to_write) job_dry_run_write_output(job, j);
   write_member(j, "peak_memory_bytes", peak_memory());
+  write_member(j, "peak_memory_limit_bytes", job_memory_limit(job));
   json_key(j, "plan_id");
   json_text(j, id);
+  if (job->nothing_to_write) job_dry_run_write_refusal(job, j);
+  json_key(j, "resumed");
+  if (job->resumed)
+    json_text(j, job->resumed);
+  else
+    json_null(j);
   write_member(j, "source_bytes_read", job->stats.source_bytes_read);
   write_member(j, "units", plan_unit_count(&job->plan));
   write_member(j, "units_resumed", job->stats.units_skipped);
   json_key(j, "version");
   json_text(j, version_number());
+  write_warnings(job, j);
   json_end_object(j);
+}
+
+void job_warn(struct job *job, const char *fmt, ...) {
+  char text[1024];
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  report_notice("%s", text);
+  if (job->n_warnings < JOB_WARNINGS_MAX)
+    job->warnings[job->n_warnings++] = arena_string(&job->arena, span_str(text));
+}
+
+bool job_report_to_stdout(const struct cli_args *args) {
+  return cli_flag(args, OPT_JSON) ||
+         (args->command == CLI_conv2matmul && cli_flag(args, OPT_REPORT_JSON_STDOUT));
+}
+
+bool job_wants_report(const struct cli_args *args) {
+  return cli_string(args, OPT_REPORT_JSON) || job_report_to_stdout(args);
 }
 
 void job_report_write(struct job *job, struct json_out *j) {
@@ -97,23 +138,10 @@ static uint64_t input_bytes(const struct plan *p) {
   return n;
 }
 
-static void print_dry_run(const struct job *job) {
-  uint64_t bytes = plan_total_bytes(&job->plan);
-  printf("would write:\n");
-  for (uint32_t i = 0; i < job->plan.n_outputs; i++)
-    printf("  %s  %s\n", quote_str(job->plan.outputs[i].name).s,
-           report_size(job->plan.outputs[i].size).s);
-  printf("disk needed: %s%s\n", report_size(bytes).s,
-         job->replace ? ", beside the files that are replaced" : "");
-  printf("peak memory: at most %s (index %s + --memory %s + program %s)\n",
-         quote_bytes(job->index_bytes + job->memory + (16 << 20)).s,
-         quote_bytes(job->index_bytes).s, quote_bytes(job->memory).s, quote_bytes(16 << 20).s);
-}
-
 void job_report_print(struct job *job) {
   if (job->print) job->print(job);
   if (job->nothing_to_write) {
-    print_dry_run(job);
+    job_dry_run_print(job);
     return;
   }
   if (job->mode == IO_NULL || cli_flag(job->args, OPT_QUIET)) return;

@@ -20,6 +20,7 @@ static struct {
   bool quiet, colour, bar, lines;
   bool bar_shown;
   const char *label;
+  uint64_t already;   // done before the work began
   double began, last; // seconds, of the work and of its last line
 } talk;
 
@@ -98,8 +99,9 @@ void report_hint(const char *fmt, ...) {
 
 // ---- progress -----------------------------------------------------------------------------------
 
-void report_begin(const char *label) {
+void report_begin(const char *label, uint64_t already) {
   talk.label = label;
+  talk.already = already;
   talk.began = talk.last = now_seconds();
 }
 
@@ -116,11 +118,13 @@ static void format_tick(char *line, size_t room, uint64_t done, uint64_t total, 
   size_t n = (size_t)snprintf(line, room, "%-9s %3.0f %%  %s of %s", talk.label ? talk.label : "",
                               part * 100, quote_bytes(done).s, quote_bytes(total).s);
   // A rate means something once there is a little of it.
-  if (seconds > 0.5 && done > 0 && n < room)
+  const uint64_t ours = done > talk.already ? done - talk.already : 0;
+  const bool telling = seconds > 0.5 && ours > 0;
+  if (telling && n < room)
     n += (size_t)snprintf(line + n, room - n, "  %s/s",
-                          quote_bytes((uint64_t)((double)done / seconds)).s);
-  if (seconds > 0.5 && part > 0.01 && part < 1 && n < room) {
-    uint64_t left = (uint64_t)(seconds / part * (1 - part));
+                          quote_bytes((uint64_t)((double)ours / seconds)).s);
+  if (telling && part > 0.01 && done < total && n < room) {
+    uint64_t left = (uint64_t)(seconds * (double)(total - done) / (double)ours);
     n += (size_t)snprintf(line + n, room - n, "  %llu:%02u left", (unsigned long long)(left / 60),
                           (unsigned)(left % 60));
   }

@@ -31,7 +31,10 @@ void report_hint(const char *fmt, ...) REPORT_PRINTF;
 // is not used), report_tick_bytes fits audit_options.tick. On a terminal a bar that is redrawn in
 // place; elsewhere a line every ten seconds, so that short runs print none and a log of a long one
 // stays short; with --progress a line a second. Calls must not overlap.
-void report_begin(const char *label);
+//
+// `already`: bytes of `done` that somebody else did before (a resumed run's): part of the per cent,
+// not of the rate and the time that is left.
+void report_begin(const char *label, uint64_t already);
 void report_tick(void *ctx, uint64_t done, uint64_t total, const char *what);
 void report_tick_bytes(void *ctx, uint64_t done, uint64_t total);
 // Takes the bar off the screen. A message does so by itself.

@@ -56,8 +56,10 @@ static uint32_t choose_jobs(uint64_t memory, uint32_t useful) {
 int budget_split(struct budget *b, uint64_t memory, uint32_t jobs, uint32_t useful,
                  struct err *err) {
   if (memory == 0) memory = RUN_DEFAULT_MEMORY;
-  if (jobs > CREW_MAX)
-    return err_set(err, ERR_USAGE, "%u jobs are more than the limit of %d", jobs, CREW_MAX);
+  if (jobs > CREW_MAX) {
+    err_set(err, ERR_USAGE, "%u jobs are more than the limit of %d", jobs, CREW_MAX);
+    return err_hint(err, "lower --jobs; without it there is one for each processor");
+  }
   b->jobs = jobs ? jobs : choose_jobs(memory, useful);
   if (memory < budget_minimum(b->jobs)) {
     err_set(err, ERR_USAGE,

@@ -99,15 +99,18 @@ static int no_space(const struct opening *o, uint64_t need, uint64_t free_bytes)
                           "in place; free some, or write to another file system");
 }
 
-static int check_space(const struct opening *o) {
+static void look_at_space(const struct opening *o, struct staging_space *space) {
   struct statvfs fs;
-  if (fs_ops->fstatvfs(o->st->dest, &fs)) return 0; // not every file system can tell
-  if (fs.f_blocks == 0) return 0;
   const uint64_t need = plan_total_bytes(o->p) + o->p->n_literals, have = allocated_bytes(o);
-  uint64_t free_bytes;
-  if (mul_overflows(geteuid() == 0 ? fs.f_bfree : fs.f_bavail, fs.f_frsize, &free_bytes)) return 0;
-  if (need <= have || need - have <= free_bytes) return 0;
-  return no_space(o, need - have, free_bytes);
+  *space = (struct staging_space){.needed_bytes = need > have ? need - have : 0};
+  if (fs_ops->fstatvfs(o->st->dest, &fs) || fs.f_blocks == 0) return;
+  space->known =
+      !mul_overflows(geteuid() == 0 ? fs.f_bfree : fs.f_bavail, fs.f_frsize, &space->free_bytes);
+}
+
+static int check_space(const struct opening *o, const struct staging_space *space) {
+  if (!space->known || space->needed_bytes <= space->free_bytes) return 0;
+  return no_space(o, space->needed_bytes, space->free_bytes);
 }
 
 static int allocate_output(const struct opening *o, uint32_t i) {
@@ -333,12 +336,14 @@ static void remove_finished(const struct opening *o, const char *name) {
     staging_retire(&leftover, &ignored);
 }
 
-static int refuse_other_seal(const struct opening *o) {
+// *finished: the folder of a seal that is through, or "".
+static int refuse_other_seal(const struct opening *o, char finished[STAGING_NAME_MAX]) {
   char name[STAGING_NAME_MAX];
   enum staging_seal state;
+  finished[0] = '\0';
   if (staging_find_seal(o->options->dest_folder, o->options->onnx_name, name, &state, o->err))
     return -1;
-  if (state == STAGING_SEAL_FINISHED) remove_finished(o, name);
+  if (state == STAGING_SEAL_FINISHED) snprintf(finished, STAGING_NAME_MAX, "%s", name);
   if (state != STAGING_SEAL_UNFINISHED || strcmp(name, o->st->name) == 0) return 0;
   err_set(o->err, ERR_RETRY,
           "an earlier run has begun to put its '%s' in place and did not end: '%s' in '%s'",
@@ -348,10 +353,15 @@ static int refuse_other_seal(const struct opening *o) {
 
 static int open_steps(const struct opening *o, enum staging_resume *how, bool *made) {
   struct staging *st = o->st;
+  struct staging_space space;
+  char finished[STAGING_NAME_MAX];
   if (check_names(o)) return -1;
   if (staging_open_dest(st->dest_path, &st->dest, o->err)) return -1;
   staging_name(st->name, o->options->onnx_name, o->p->id);
-  if (refuse_other_seal(o) || check_space(o)) return -1;
+  if (refuse_other_seal(o, finished)) return -1;
+  if (finished[0]) remove_finished(o, finished);
+  look_at_space(o, &space);
+  if (check_space(o, &space)) return -1;
   if (staging_enter(st, LOCK_EX, true, made, o->err)) return -1;
   sign_lock(st);
   if (settle(o, *made, how)) return -1;
@@ -385,6 +395,25 @@ int staging_open(struct staging *st, const struct plan *p, struct sources *s,
   else
     staging_close(st);
   return -1;
+}
+
+int staging_foresee(const struct plan *p, const struct staging_options *options,
+                    struct staging_space *space, struct err *err) {
+  struct staging st;
+  char finished[STAGING_NAME_MAX];
+  const struct opening o = {.st = &st, .p = p, .options = options, .err = err};
+  reset(&st, NULL);
+  *space = (struct staging_space){0};
+  snprintf(st.dest_path, sizeof st.dest_path, "%s", options->dest_folder);
+  int bad = staging_open_dest(st.dest_path, &st.dest, err);
+  if (!bad) {
+    staging_name(st.name, options->onnx_name, p->id);
+    look_at_space(&o, space);
+    bad = check_names(&o) || refuse_other_seal(&o, finished) || check_space(&o, space) ||
+          staging_foresee_enter(&st, err);
+  }
+  staging_close(&st);
+  return bad ? -1 : 0;
 }
 
 int staging_open_sealed(struct staging *st, const char *dest_folder, const char *name,

@@ -6,6 +6,7 @@
 //   lock                 writers hold a shared flock, seal and clean an exclusive one; says who
 //   records.<n>          unit records, one file a writer, one line a unit, appended after fdatasync
 //   seal.json            written first by the seal: the renames to be made (an unfinished seal)
+//   report.json          what the run's report says, for who completes a seal (by the caller)
 //   <outputs>            preallocated
 //
 // Every record carries the SHA-256 of header.json, so records made over other sources never count.
@@ -20,6 +21,8 @@
 #include "sources.h"
 
 enum { STAGING_NAME_MAX = 256, STAGING_WRITERS_MAX = 16 };
+
+#define STAGING_REPORT "report.json"
 
 struct staging {
   int folder;                  // descriptor of the staging folder, -1: null engine, nothing on disk
@@ -60,6 +63,17 @@ struct staging_options {
 int staging_open(struct staging *st, const struct plan *p, struct sources *s,
                  const struct staging_options *options, enum staging_resume *how, char *note,
                  size_t note_bytes, struct err *err);
+// What staging_open would find on the destination's file system.
+struct staging_space {
+  uint64_t needed_bytes; // outputs and plan, less what an interrupted run of this plan occupies
+  uint64_t free_bytes;   // for us
+  bool known;            // not every file system can tell
+};
+// A look ahead, without a change: fills *space (as far as the folder can be opened), and refuses
+// what staging_open without `resume` would refuse, in the same words. What goes wrong later (a disk
+// that fills up meanwhile) it cannot know.
+int staging_foresee(const struct plan *p, const struct staging_options *options,
+                    struct staging_space *space, struct err *err);
 // A staging that exists in memory only, for the null engine.
 int staging_open_null(struct staging *st, const struct plan *p, struct err *err);
 // Records a finished, durable unit. Calls with different `writer`s may run side by side.

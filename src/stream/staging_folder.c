@@ -56,7 +56,7 @@ bool staging_name_is(const char *name, const char *onnx_name, bool *done) {
 }
 
 bool staging_name_reserved(const char *name) {
-  static const char *const own[] = {"plan.json", "plan.bin",  "header.json",
+  static const char *const own[] = {"plan.json", "plan.bin",  "header.json", STAGING_REPORT,
                                     "lock",      "seal.json", "artifacts"};
   for (size_t i = 0; i < sizeof own / sizeof *own; i++)
     if (strcmp(name, own[i]) == 0) return true;
@@ -125,12 +125,17 @@ static int try_enter(struct staging *st, int operation, struct err *err) {
   return still_there(st);
 }
 
+static int cannot_make(const struct staging *st, int errnum, struct err *err) {
+  err_fill_errno(err, errnum, ERR_IO, "cannot make the staging folder '%s' in '%s'",
+                 quote_str(st->name).s, quote_str(st->dest_path).s);
+  return err_hint(err, "outputs grow in a folder of their own beside OUT, so that folder must be "
+                       "writable");
+}
+
 int staging_enter(struct staging *st, int operation, bool make, bool *made, struct err *err) {
   for (int tries = 0; tries < ENTER_TRIES; tries++) {
     *made = make && fs_ops->mkdirat(st->dest, st->name, 0777) == 0;
-    if (make && !*made && errno != EEXIST)
-      return err_errno(err, errno, ERR_IO, "cannot make the staging folder '%s' in '%s'",
-                       quote_str(st->name).s, quote_str(st->dest_path).s);
+    if (make && !*made && errno != EEXIST) return cannot_make(st, errno, err);
     const int entered = try_enter(st, operation, err);
     if (entered > 0) return 0;
     const bool gone = st->folder < 0;
@@ -140,6 +145,23 @@ int staging_enter(struct staging *st, int operation, bool make, bool *made, stru
   return err_set(err, ERR_RETRY,
                  "'%s' in '%s' is made and removed by other processes again and again",
                  quote_str(st->name).s, quote_str(st->dest_path).s);
+}
+
+int staging_foresee_enter(struct staging *st, struct err *err) {
+  st->folder = openat(st->dest, st->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  if (st->folder < 0) {
+    if (errno != ENOENT)
+      return err_errno(err, errno, ERR_IO, "cannot open the staging folder '%s' in '%s'",
+                       quote_str(st->name).s, quote_str(st->dest_path).s);
+    return faccessat(st->dest, ".", W_OK | X_OK, AT_EACCESS) ? cannot_make(st, errno, err) : 0;
+  }
+  st->lock = openat(st->folder, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (st->lock < 0) // an emptied one has none, and gets one
+    return errno == ENOENT ? 0
+                           : err_errno(err, errno, ERR_IO, "cannot open the lock of '%s'",
+                                       quote_str(st->name).s);
+  if (flock(st->lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return 0;
+  return busy(st, err);
 }
 
 // ---- leaving ----

@@ -19,6 +19,9 @@ int staging_open_dest(const char *path, int *dest, struct err *err);
 // With `make`, makes the folder if there is none; *made says whether it did. ERR_RETRY if the lock
 // is taken; a missing folder without `make` is -1 with an empty err. Fills folder and lock of st.
 int staging_enter(struct staging *st, int operation, bool make, bool *made, struct err *err);
+// Would staging_enter with LOCK_EX and `make` be refused? A look only: neither folder nor lock is
+// made, and a lock is held no longer than the look takes.
+int staging_foresee_enter(struct staging *st, struct err *err);
 // Empties the folder, seal.json first, the lock last (with keep_lock: stays).
 int staging_empty(int folder, const char *what, bool keep_lock, struct err *err);
 // Bytes on disk of a folder's files.

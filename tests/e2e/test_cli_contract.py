@@ -12,7 +12,7 @@ import pytest
 import compare
 import make_encoder
 import wire
-from conftest import DATA, program
+from conftest import DATA, as_user, program
 
 COMMANDS = ("inspect", "check", "conv2matmul", "convert", "replay", "clean", "audit")
 
@@ -84,6 +84,76 @@ def test_dry_run_does_not_depend_on_weights(weir, tmp_path, encoder):
     sidecar(encoder).write_bytes(data)
     second = weir("convert", encoder, tmp_path / "out.onnx", "--dry-run", "--json").json()
     assert first["weir"]["plan_id"] == second["weir"]["plan_id"]
+
+
+def same_refusal(weir, words, code):
+    """A dry run and the run: the same code and words; the dry run gives its report all the same."""
+    dry = weir(*words, "--dry-run", code=code)
+    as_json = weir(*words, "--dry-run", "--json", code=code)
+    refusal = as_json.json()["weir"]["refusal"]
+    real = weir(*words, code=code)
+    assert refusal["exit_code"] == code and "would write" in dry.out and f"exit code {code}" in dry.out
+    assert f"weir: error: {refusal['message']}\nhint: {refusal['hint']}\n" == dry.err == as_json.err == real.err
+    return as_json.json()["weir"]
+
+
+def test_dry_run_over_an_existing_output(weir, tmp_path, encoder):
+    (tmp_path / "out").mkdir()
+    words = ["convert", encoder, tmp_path / "out" / "out.onnx"]
+    dry = weir(*words, "--dry-run")
+    assert "does not exist yet" in dry.out and "is writable" in dry.out and "free" in dry.out
+    weir(*words)
+    before = compare.folder_bytes(tmp_path / "out")
+    assert same_refusal(weir, words, 2)["output_exists"]
+    assert "would be replaced" in weir(*words, "--dry-run", "--force").out
+    forced = weir(*words, "--dry-run", "--force", "--json").json()["weir"]
+    assert forced["refusal"] is None and forced["output_exists"]
+    assert "beside the files that are replaced" in weir("convert", encoder, "--inplace", "--dry-run").out
+    assert compare.folder_bytes(tmp_path / "out") == before
+    same_refusal(weir, ["convert", encoder, encoder], 2)
+    (tmp_path / "folder.onnx").mkdir()
+    same_refusal(weir, ["convert", encoder, tmp_path / "folder.onnx"], 2)
+
+
+def test_dry_run_knows_the_memory_of_the_workers(weir, tmp_path, encoder):
+    said = same_refusal(weir, ["convert", encoder, tmp_path / "x.onnx", "--jobs", "9", "--memory", "8MiB"], 2)
+    assert said["output_exists"] is False
+    same_refusal(weir, ["convert", encoder, tmp_path / "x.onnx", "--jobs", "1000"], 2)
+
+
+def test_dry_run_for_programs(weir, tmp_path, encoder):
+    words = ["convert", encoder, tmp_path / "x.onnx", "--memory", "20MiB", "--jobs", "1", "--io", "sync"]
+    said = weir(*words, "--dry-run", "--json").json()["weir"]
+    assert said["memory_bytes"] == 20 << 20 and said["jobs"] == 1 and said["io"] == "sync"
+    assert said["disk_needed_bytes"] >= sum(each["size"] for each in said["output"]) and said["index_bytes"] > 0
+    assert 0 < said["disk_free_bytes"] and said["refusal"] is None and said["output_folder_writable"] is True
+    assert said["peak_memory_limit_bytes"] == said["index_bytes"] + (20 << 20) + (16 << 20)
+    done = weir(*words, "--json").json()["weir"]
+    assert done["peak_memory_bytes"] <= done["peak_memory_limit_bytes"] and "refusal" not in done
+    assert done["resumed"] is None and done["warnings"] == [] and done["command"] == "convert"
+
+
+def test_dry_run_where_nobody_may_write(tmp_path, small_encoder):
+    out = tmp_path / "read-only"
+    out.mkdir()
+    out.chmod(0o555)
+    words = as_user(tmp_path, small_encoder)
+    if words is None:
+        pytest.skip("root may write everywhere, and setpriv is not installed")
+    words = [*words, "convert", os.fspath(small_encoder), os.fspath(out / "x.onnx")]
+    dry = subprocess.run([*words, "--dry-run"], capture_output=True, text=True)
+    real = subprocess.run(words, capture_output=True, text=True)
+    assert dry.returncode == real.returncode == 77 and dry.stderr == real.stderr
+    assert "NOT writable" in dry.stdout and os.listdir(out) == []
+
+
+def test_align_without_a_data_file_is_said(weir, tmp_path, encoder):
+    weir("convert", encoder, tmp_path / "one.onnx", "--inline")
+    done = weir("convert", tmp_path / "one.onnx", tmp_path / "two.onnx", "--align", "4096", "--json")
+    [warning] = done.json()["weir"]["warnings"]
+    assert "4096" in warning and "'two.onnx'" in warning and warning in done.err and done.err.count("\n") == 1
+    done = weir("convert", tmp_path / "one.onnx", tmp_path / "three.onnx", "--align", "4096", "--external", "--json")
+    assert done.json()["weir"]["warnings"] == [] and done.err == ""
 
 
 # ---- what may be replaced

@@ -527,6 +527,71 @@ def count_log(weir_fault, setting, folder):
     return [(row[1], row[2] if len(row) > 2 else "") for row in rows]
 
 
+def half_sealed(weir_fault, setting, folder, *options):
+    """A run that was killed before it moved the .onnx."""
+    log = count_log(weir_fault, setting, folder)
+    renames = [number for number, (call, name) in enumerate(log, 1) if call == "renameat2" and name == "model.onnx"]
+    here = setting.make(folder / "half")
+    words = [*setting.words(here), *options]
+    # A report that is kept is three calls more: write, fsync, rename, and the open before them.
+    extra = 4 if options and options[0] != "--strict-compat" else 0
+    weir_fault(*words, env={"WEIR_FAULT": f"kill:{renames[-1] + extra}"}, code=-signal.SIGKILL)
+    return here
+
+
+@pytest.mark.parametrize("how", ["fresh", "inplace"])
+def test_report_of_a_completed_seal(weir, weir_fault, quick_folder, how):
+    """It is that of the run that did the work, and says that it was resumed in the seal."""
+    setting = Setting(weir, how, quick_folder)
+    report = quick_folder / "report.json"
+    here = half_sealed(weir_fault, setting, quick_folder, "--report-json", report)
+    assert weir("audit", setting.target(here), code=75) and not report.exists()
+    weir(*setting.words(here), "--dry-run", code=75)
+    done = weir(*setting.words(here), "--report-json", report, "--resume", "--json")
+    said = json.loads(report.read_text())
+    assert done.json() == said and said["weir"]["resumed"] == "seal" and said["converted"] > 0
+    assert said["weir"]["bytes_written"] == sum(each["size"] for each in said["weir"]["output"])
+    assert compare.folder_bytes(setting.target(here).parent) == setting.files
+
+
+def test_report_of_a_completed_seal_that_kept_none(weir, weir_fault, quick_folder):
+    """Then it says what is known; where it could not be written, nothing is completed."""
+    setting = Setting(weir, "fresh", quick_folder)
+    here = half_sealed(weir_fault, setting, quick_folder)
+    weir(*setting.words(here), "--resume", "--report-json", here / "nowhere" / "report.json", code=2)
+    done = weir(*setting.words(here), "--resume", "--report-json", here / "r.json", "--strict-compat", code=2)
+    assert "kept no report" in done.err and not (here / "r.json").exists() and not (here / "r.json.part").exists()
+    assert weir("audit", setting.target(here), code=75)
+    said = weir(*setting.words(here), "--resume", "--json").json()
+    assert said["weir"] == {
+        "command": "conv2matmul",
+        "manifest": "model.onnx.manifest.json",
+        "output": [{"name": name, "size": os.path.getsize(here / "out" / name)} for name in ("model.onnx.data", "model.onnx")],
+        "plan_id": said["weir"]["plan_id"],
+        "resumed": "seal",
+        "version": said["weir"]["version"],
+    }
+    assert compare.folder_bytes(here / "out") == setting.files
+
+
+def test_kill_in_the_seal_of_a_run_with_a_report(weir, weir_fault, quick_folder):
+    """At any call: either the run was not sealed yet and is made, or its report comes from what it kept."""
+    setting = Setting(weir, "inplace", quick_folder)
+    seen = set()
+    for number in range(1, 200):
+        here = setting.make(quick_folder / f"kill-{number}")
+        words = [*setting.words(here), "--report-json", here / "report.json"]
+        if weir_fault(*words, env={"WEIR_FAULT": f"kill:{number}"}, code=None).code == 0:
+            break
+        if staging_folders(here / "in"):
+            weir(*words, "--resume")
+            said = json.loads((here / "report.json").read_text())
+            seen.add(said["weir"]["resumed"])
+            assert "converted" in said or setting.state(here) == "new"
+        shutil.rmtree(here)
+    assert seen == {None, "units", "seal"}
+
+
 # ---- space and permission
 
 
@@ -559,6 +624,19 @@ def test_small_disk(weir, small_disk, one_layer):
         done.err,
         free,
     )
+
+
+def test_dry_run_on_a_small_disk(weir, small_disk, one_layer):
+    """Says no where the run would, with the same words and figures; 0 where there is room."""
+    dry = weir(*command(one_layer, small_disk), "--dry-run", code=73)
+    real = weir(*command(one_layer, small_disk), code=73)
+    assert dry.err == real.err and "disk needed" in dry.out and names(small_disk) == []
+    said = weir(*command(one_layer, small_disk), "--dry-run", "--json", code=73).json()["weir"]
+    assert said["disk_needed_bytes"] > said["disk_free_bytes"] > 0 and said["refusal"]["exit_code"] == 73
+    make_encoder.make_encoder(small_disk / "model.onnx", size=20_000_000)
+    weir("conv2matmul", small_disk / "model.onnx", "--inplace", "--dry-run")
+    make_encoder.make_encoder(small_disk / "model.onnx", size=40_000_000)
+    weir("conv2matmul", small_disk / "model.onnx", "--inplace", "--dry-run", code=73)
 
 
 def test_small_disk_counts_both_models(weir, small_disk):

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import compare
-from conftest import program
+from conftest import as_user, program
 
 
 @pytest.fixture
@@ -66,6 +66,50 @@ def test_a_pipe_is_written_not_replaced(weir, tmp_path, model, option):
         assert stat.S_ISFIFO(os.stat(pipe).st_mode) and os.read(reader, 1 << 16).startswith(b"{")
     finally:
         os.close(reader)
+
+
+@pytest.mark.parametrize("option", ["--edit-log", "--plan-out", "--report-json"])
+@pytest.mark.parametrize("dry", [[], ["--dry-run"]])
+def test_side_files_that_cannot_be_written_are_known_before(weir, tmp_path, model, option, dry):
+    """No folder, a folder in its place, a file for a folder: nothing was written, nothing is left."""
+    (tmp_path / "folder").mkdir()
+    before = compare.folder_bytes(model.parent)
+    for path, word in (("no/r.json", "No such"), ("folder", "directory"), ("in/m.onnx/r.json", "Not a dir")):
+        done = weir("convert", model, tmp_path / "out.onnx", option, tmp_path / path, *dry, code=2)
+        assert path in done.err and word in done.err and "hint:" in done.err and done.out == ""
+        assert sorted(os.listdir(tmp_path)) == ["folder", "in"] and os.listdir(tmp_path / "folder") == []
+    assert compare.folder_bytes(model.parent) == before
+
+
+@pytest.mark.parametrize("option", ["--edit-log", "--plan-out", "--report-json"])
+def test_side_files_where_nobody_may_write(tmp_path, model, option):
+    words = as_user(tmp_path, model)
+    if words is None:
+        pytest.skip("root may write everywhere, and setpriv is not installed")
+    (model.parent / "m.bin").chmod(0o644)  # onnx.save keeps it to its owner
+    closed, out = tmp_path / "closed", tmp_path / "out"
+    closed.mkdir(mode=0o555)
+    out.mkdir()
+    out.chmod(0o777)
+    words = [*words, "convert", model, out / "out.onnx", option, closed / "r.json"]
+    done = subprocess.run(list(map(os.fspath, words)), capture_output=True, text=True)
+    assert done.returncode == 77 and "r.json" in done.stderr, done.stderr
+    assert os.listdir(out) == [] and os.listdir(closed) == []
+
+
+def test_a_run_that_fails_leaves_no_report(weir_fault, tmp_path, model):
+    """Neither the final name nor a temporary one; what was under the final name stays, behind a link too."""
+    (tmp_path / "old.json").write_text("old")
+    (tmp_path / "link.json").symlink_to("old.json")
+    for name in ("report.json", "old.json", "link.json"):
+        words = ["convert", model, tmp_path / "out.onnx", "--report-json", tmp_path / name]
+        weir_fault(*words, env={"WEIR_FAULT": "EROFS:fdatasync:1"}, code=None)
+        assert not (tmp_path / "out.onnx").exists()
+        assert (tmp_path / "old.json").read_text() == "old"
+        assert [path for path in os.listdir(tmp_path) if "json" in path and path[0] != "."] in (
+            ["old.json", "link.json"],
+            ["link.json", "old.json"],
+        )
 
 
 @pytest.mark.parametrize("name", ["out.onnx", "out.onnx.manifest.json", "out.onnx.tensors.jsonl"])

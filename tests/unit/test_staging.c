@@ -326,8 +326,8 @@ static void test_live_folder_is_busy(void **state) {
 
 static void test_reserved_names_are_refused(void **state) {
   (void)state;
-  static const char *const names[] = {"plan.json", "header.json", "lock", "records.7",
-                                      "a/b",       "seal.json",   "x.tmp"};
+  static const char *const names[] = {"plan.json", "header.json", "lock",  "records.7",
+                                      "a/b",       "seal.json",   "x.tmp", "report.json"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     struct toy_shape shape = toy_shape(&toy);
     shape.data_name = names[i];
@@ -362,6 +362,62 @@ static void test_no_space(void **state) {
   toy_end(&job);
   assert_int_equal(rmdir(toy.dest), 0); // refused before anything was made
   assert_int_equal(mkdir(toy.dest, 0777), 0);
+}
+
+// ---- looking ahead ----
+
+static int foresee(struct opened *o, struct staging_space *space, uint64_t zeros) {
+  struct toy_shape shape = toy_shape(&toy);
+  const struct staging_options options = toy_staging(&toy, false);
+  shape.zeros = zeros;
+  memset(&o->err, 0, sizeof o->err);
+  toy_begin(&o->job, &shape);
+  const int rc = staging_foresee(&o->job.plan, &options, space, &o->err);
+  if (rc == 0) toy_end(&o->job);
+  return rc;
+}
+
+// What is foreseen is refused in the words of the real thing, and leaves nothing.
+static void expect_same_refusal(struct opened *o, uint64_t zeros) {
+  struct toy_shape shape = toy_shape(&toy);
+  struct toy_job job;
+  struct staging st;
+  struct err err = {0};
+  enum staging_resume how;
+  const struct staging_options options = toy_staging(&toy, false);
+  shape.zeros = zeros;
+  toy_begin(&job, &shape);
+  assert_int_equal(staging_open(&st, &job.plan, job.sources, &options, &how, NULL, 0, &err), -1);
+  assert_int_equal(err.kind, o->err.kind);
+  assert_string_equal(err.msg, o->err.msg);
+  assert_string_equal(err.hint, o->err.hint);
+  toy_end(&job);
+  toy_end(&o->job);
+}
+
+static void test_foresee(void **state) {
+  (void)state;
+  struct opened o;
+  struct staging_space space;
+  assert_int_equal(foresee(&o, &space, 0), 0);
+  assert_true(space.known && space.free_bytes > space.needed_bytes);
+  const uint64_t needed = space.needed_bytes;
+  assert_true(needed > 0);
+  assert_int_equal(rmdir(toy.dest), 0); // nothing was made
+  assert_int_equal(mkdir(toy.dest, 0777), 0);
+
+  assert_int_equal(foresee(&o, &space, (uint64_t)1 << 45), -1);
+  assert_int_equal(o.err.kind, ERR_NOSPACE);
+  assert_true(space.needed_bytes > (uint64_t)1 << 45);
+  expect_same_refusal(&o, (uint64_t)1 << 45);
+
+  struct holder h = hold();
+  assert_int_equal(foresee(&o, &space, 0), -1);
+  assert_int_equal(o.err.kind, ERR_RETRY);
+  expect_same_refusal(&o, 0);
+  let_go(&h);
+  assert_int_equal(foresee(&o, &space, 0), 0); // a dead folder is no obstacle
+  assert_true(space.needed_bytes < needed);    // and its space is ours
 }
 
 static void test_fallocate_fails(void **state) {
@@ -516,6 +572,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_live_folder_is_busy, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_reserved_names_are_refused, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_no_space, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_foresee, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_fallocate_fails, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_killed_while_opening, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_clean_dead_and_locked, set_up, tear_down),

@@ -1,0 +1,184 @@
+// A run that was interrupted between its last renames.
+//
+//   kill in the seal ─▶ .OUT.<plan id>.weir/seal.json   all that is left to do
+//                                          /report.json  the report of that run, if it was to write one
+//
+// It is completed before anything is loaded: with --inplace its input is gone already. So the report
+// of such a completion cannot be made again from the model; the run that was interrupted left its own
+// beside seal.json, with `"resumed": "seal"` in it. Where it was not asked for one, the report says
+// what seal.json and the folder know: outputs, manifest, plan. onnx-conv2matmul's own report
+// (--strict-compat) holds nothing of that, so it is refused, before anything is moved.
+#include "fs.h"
+#include "job.h"
+#include "report.h"
+#include "seal_intent.h"
+#include "version.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+enum { REPORT_MAX_BYTES = 1 << 30 };
+
+// What the completion of one seal prints and writes.
+struct ending {
+  struct job *job;
+  struct staging st;
+  struct job_text file; // --report-json
+  struct span kept;     // report.json of the interrupted run; at NULL: there is none
+  struct json_out made; // the report where there is none
+};
+
+static bool keeps_report(struct ending *e) {
+  struct err ignored = {0};
+  if (fs_read_file(e->st.folder, STAGING_REPORT, REPORT_MAX_BYTES, &e->kept, &ignored)) {
+    e->kept = span_of(NULL, 0);
+    return false;
+  }
+  struct json_value *doc = json_parse(e->kept, STAGING_REPORT, &ignored);
+  if (!doc) {
+    fs_free(e->kept);
+    e->kept = span_of(NULL, 0);
+    return false;
+  }
+  json_free(doc);
+  return true;
+}
+
+static void put_file(struct json_out *j, const char *name, uint64_t size) {
+  json_object(j);
+  json_key(j, "name");
+  json_text(j, name);
+  json_key(j, "size");
+  json_uint(j, size);
+  json_end_object(j);
+}
+
+// By what is to be moved; once all is in place and seal.json gone, by the .onnx alone.
+static void put_outputs(struct json_out *j, const struct ending *e, const struct seal_intent *s) {
+  struct stat at;
+  json_key(j, "output");
+  json_array(j);
+  for (uint32_t i = 0; s && i < s->n_moves; i++)
+    if (s->moves[i].role != SEAL_COMPANION) put_file(j, s->moves[i].name, s->moves[i].size);
+  if (!s && fstatat(e->st.dest, e->job->onnx_name, &at, 0) == 0)
+    put_file(j, e->job->onnx_name, (uint64_t)at.st_size);
+  json_end_array(j);
+}
+
+static bool has_manifest(const struct ending *e, const struct seal_intent *s, const char *name) {
+  struct stat at;
+  for (uint32_t i = 0; s && i < s->n_moves; i++)
+    if (strcmp(s->moves[i].name, name) == 0) return true;
+  return !s && fstatat(e->st.dest, name, &at, 0) == 0;
+}
+
+static void put_known(struct json_out *j, const struct ending *e, const struct seal_intent *s) {
+  char manifest[256], id[DIGEST_HEX] = "";
+  manifest_name(manifest, e->job->onnx_name);
+  if (s) hex_encode(s->plan_id, DIGEST_BYTES, id);
+  json_object(j);
+  json_key(j, "weir");
+  json_object(j);
+  json_key(j, "command");
+  json_text(j, cli_command_row(e->job->args->command)->name);
+  json_key(j, "manifest");
+  if (has_manifest(e, s, manifest))
+    json_text(j, manifest);
+  else
+    json_null(j);
+  put_outputs(j, e, s);
+  json_key(j, "plan_id");
+  if (s)
+    json_text(j, id);
+  else
+    json_null(j);
+  json_key(j, "resumed");
+  json_text(j, "seal");
+  json_key(j, "version");
+  json_text(j, version_number());
+  json_end_object(j);
+  json_end_object(j);
+  json_newline(j);
+}
+
+static void make_report(struct ending *e) {
+  struct seal_intent s;
+  struct err ignored = {0}; // seal.json goes first when a finished folder is removed
+  const bool read = seal_intent_read(&s, e->st.folder, e->st.name, &ignored) == 0;
+  e->made.indent = 2;
+  put_known(&e->made, e, read ? &s : NULL);
+  if (read) seal_intent_free(&s);
+}
+
+static int nothing_known(const struct ending *e, struct err *err) {
+  err_set(
+      err, ERR_USAGE,
+      "the run of '%s' that was interrupted kept no report, and one with --strict-compat cannot "
+      "be made without the run",
+      quote_str(e->job->out_path).s);
+  return err_hint(err, "without --report-json, --report-json-stdout and --json it is completed");
+}
+
+static int prepare_report(struct ending *e, struct err *err) {
+  const struct cli_args *args = e->job->args;
+  const char *path = cli_string(args, OPT_REPORT_JSON);
+  if (!job_wants_report(args)) return 0;
+  if (path && job_text_reserve(&e->file, path, &e->job->arena, err)) return -1;
+  if (keeps_report(e)) return 0;
+  if (args->command == CLI_conv2matmul && cli_flag(args, OPT_STRICT_COMPAT))
+    return nothing_known(e, err);
+  make_report(e);
+  return 0;
+}
+
+static int give_report(struct ending *e, struct err *err) {
+  const struct span text = e->kept.at ? e->kept : span_of(e->made.text, e->made.n);
+  if (job_report_to_stdout(e->job->args)) fwrite(text.at, 1, text.n, stdout);
+  return e->file.path ? job_text_end(&e->file, text, err) : 0;
+}
+
+// What is left to do of an earlier run of this output: its last renames, or (a kill while the folder
+// of a finished run was being removed) only that folder.
+static int finish_found(struct job *job, const char *name, struct err *err) {
+  struct ending e = {.job = job};
+  struct seal_report report = {0};
+  if (staging_open_sealed(&e.st, job->dest_folder, name, err)) return -1;
+  int rc = prepare_report(&e, err);
+  if (rc == 0) rc = seal_finish(&e.st, &report, err);
+  staging_close(&e.st);
+  if (rc == 0) {
+    job_say_left(&report);
+    report_notice("completed the interrupted run: '%s' is in place", quote_str(job->out_path).s);
+    rc = give_report(&e, err);
+  }
+  job_text_drop(&e.file);
+  if (e.kept.at) fs_free(e.kept);
+  json_done(&e.made);
+  return rc;
+}
+
+static int refuse_found(struct job *job, struct err *err) {
+  err_fill(err, ERR_RETRY, "an earlier run was interrupted while it put '%s' in place",
+           quote_str(job->out_path).s);
+  if (job->nothing_to_write)
+    return err_hint(err, "the command that was interrupted, with --resume, completes it");
+  return err_hint(err, "complete it with: %s", cli_resume_command(job->args, &job->arena));
+}
+
+bool job_finish_seal(const struct cli_args *args, int *rc, struct err *err) {
+  struct job job = {.args = args, .out_path = cli_output(args)};
+  char name[STAGING_NAME_MAX];
+  enum staging_seal state = STAGING_SEAL_NONE;
+  struct err ignored = {0}; // a folder that is not there is somebody else's to report
+  *rc = 0;
+  if (cli_lacks_output(args)) return false;
+  job.nothing_to_write = cli_flag(args, OPT_DRY_RUN);
+  job_split_output(&job);
+  if (staging_find_seal(job.dest_folder, job.onnx_name, name, &state, &ignored))
+    state = STAGING_SEAL_NONE;
+  bool resume = cli_flag(args, OPT_RESUME);
+  bool found = state == STAGING_SEAL_UNFINISHED || (state == STAGING_SEAL_FINISHED && resume);
+  if (found) *rc = resume ? finish_found(&job, name, err) : refuse_found(&job, err);
+  arena_free(&job.arena);
+  return found;
+}
