@@ -10,6 +10,7 @@
 // gives the same bytes, so masking shows in time only.
 #include "kernels.h"
 
+#include "blocks.h"
 #include "kernels_table.h"
 
 #include <assert.h>
@@ -116,4 +117,49 @@ void kernels_f64_to_f16(uint16_t *out, const double *in, size_t n) {
 
 void kernels_f64_to_bf16(uint16_t *out, const double *in, size_t n) {
   table()->cast_f64_bf16(out, in, n);
+}
+
+// ---- blockwise quantization --------------------------------------------------------------------
+
+static void check_format(const struct kernels_block_format *f) {
+  size_t b = f->block;
+  assert(f->bits == 2 || f->bits == 4 || f->bits == 8);
+  assert(f->rule == KERNELS_QDQ ? b >= 1 : b >= 16 && b <= BLOCKS_NBITS_MAX && !(b & (b - 1)));
+}
+
+void kernels_quantize_rows(const struct kernels_panel *p, const struct kernels_block_format *f) {
+  check_format(f);
+  table()->blocks_rows(p, f);
+}
+
+void kernels_quantize_columns(const struct kernels_panel *p, const struct kernels_block_format *f) {
+  check_format(f);
+  table()->blocks_columns(p, f);
+}
+
+void kernels_codes_rows(const struct kernels_panel *p, const struct kernels_block_format *f) {
+  assert(f->rule == KERNELS_QDQ);
+  table()->codes_rows(p, f);
+}
+
+void kernels_codes_columns(const struct kernels_panel *p, const struct kernels_block_format *f) {
+  assert(f->rule == KERNELS_QDQ);
+  table()->codes_columns(p, f);
+}
+
+void kernels_range_rows(const struct kernels_panel *p, enum kernels_float in_type, float *lo,
+                        float *hi) {
+  table()->range_rows(p, in_type, lo, hi);
+}
+
+void kernels_range_columns(const struct kernels_panel *p, enum kernels_float in_type, float *lo,
+                           float *hi) {
+  table()->range_columns(p, in_type, lo, hi);
+}
+
+void kernels_scale_zero(const struct kernels_block_format *f, float lo, float hi, float *scale,
+                        uint8_t *zero) {
+  struct blocks_grid g = blocks_grid_of(f, lo, hi);
+  *scale = g.scale;
+  *zero = (uint8_t)g.zero;
 }

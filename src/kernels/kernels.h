@@ -46,7 +46,12 @@ void kernels_f64_to_bf16(uint16_t *out, const double *in, size_t n);
 //   KERNELS_NBITS   code = clamp(round(v * r + zero), 0, qmax); symmetric: zero = 2^(bits-1)
 //   KERNELS_QDQ     code = clamp(round(v * r) + zero, qmin, qmax); symmetric: signed codes, zero 0
 //
-// NaN is passed over by minimum and maximum; what codes it gives is fixed by the portable reference.
+// Of zeros of both signs the first in order of k is the extreme (a symmetric scale of a block of zeros shows
+// it). NaN is passed over by minimum and maximum; as a code it is the least one. Finite, infinite and NaN
+// elements alike give what MLAS gives on x86-64 (blocks_portable.c spells it out).
+//
+// For bfloat16 weights ONNX Runtime computes with scales of float32 and rounds them to bfloat16 afterwards:
+// in_type KERNELS_BF16 with scale_type KERNELS_F32, the caller rounding, gives its bytes.
 enum kernels_rule { KERNELS_NBITS, KERNELS_QDQ };
 enum kernels_float { KERNELS_F32, KERNELS_F16, KERNELS_BF16 };
 
@@ -62,10 +67,11 @@ struct kernels_block_format {
 // Error figures of one column of W (one row of codes), sums in double over its elements in order of k:
 // within a block eight lanes (element k of the block in lane k mod 8, added in order of k), lanes
 // reduced as ((0+4)+(2+6))+((1+5)+(3+7)), blocks added in order. v: the element, e: v minus what its
-// code stands for, both float32.
+// code stands for, (code - zero) * scale, all float32. Begin with zeros. NaNs in them are the quiet one
+// of positive sign.
 struct kernels_sums {
   double vv, ee, ve;  // sums of v*v, e*e, v*e
-  float max_error;    // largest |e|; NaN if any element is NaN
+  float max_error;    // largest |e|; NaN if any is NaN
   uint32_t nonfinite; // elements that are NaN or infinite, saturating
 };
 
@@ -84,8 +90,9 @@ struct kernels_panel {
   // columns: codes[k * codes_stride + j]; signed codes in two's complement, high bits clear below 8 bits.
   uint8_t *codes; // NULL: not wanted
   size_t codes_stride;
-  // One a block, float32 holding the stored scale, and the zero point (QDQ symmetric: 0): rows and
-  // columns alike at [j * blocks_stride + block].
+  // One a block, float32 holding the stored scale, and the zero point (NBITS symmetric: 2^(bits-1), QDQ
+  // symmetric: 0): rows and columns alike at [j * blocks_stride + block]. NULL: not wanted (kernels_codes_*
+  // read them: scales must be there, zeros unless symmetric).
   float *scales;
   uint8_t *zeros;
   size_t blocks_stride;
@@ -95,13 +102,14 @@ struct kernels_panel {
 // Every variant gives the portable reference's bytes, sums included.
 void kernels_quantize_rows(const struct kernels_panel *p, const struct kernels_block_format *f);
 void kernels_quantize_columns(const struct kernels_panel *p, const struct kernels_block_format *f);
-// Codes with scales and zeros that are given (in p->scales, p->zeros): the whole panel
-// is one block, or a part of one. QDQ only; for blocks that do not fit a panel (one of all K rows, say),
+// Codes with scales and zeros that are given (column j: p->scales[j * blocks_stride], p->zeros likewise): the
+// whole panel is one block, or a part of one, f->block is not looked at. QDQ only; for blocks that do not fit a panel (one of all K rows, say),
 // after kernels_range_* over all of its panels. Sums: lanes begin anew at every panel.
 void kernels_codes_rows(const struct kernels_panel *p, const struct kernels_block_format *f);
 void kernels_codes_columns(const struct kernels_panel *p, const struct kernels_block_format *f);
 // Smallest and largest element of each column of a panel, NaN passed over, joined to lo[j], hi[j]
-// (begin with FLT_MAX and -FLT_MAX); and scale and zero point from them.
+// (begin with FLT_MAX and -FLT_MAX; panels in order of k, see zeros above); and scale and zero point
+// (NBITS symmetric: 2^(bits-1), QDQ symmetric: 0) from them. Of *p only in, in_stride, n and k matter.
 void kernels_range_rows(const struct kernels_panel *p, enum kernels_float in_type, float *lo,
                         float *hi);
 void kernels_range_columns(const struct kernels_panel *p, enum kernels_float in_type, float *lo,

@@ -21,6 +21,13 @@ struct kernels_table {
   void (*cast_f32_f64)(void *out, const void *in, size_t n);
   void (*cast_f64_f16)(void *out, const void *in, size_t n);
   void (*cast_f64_bf16)(void *out, const void *in, size_t n);
+  void (*blocks_rows)(const struct kernels_panel *p, const struct kernels_block_format *f);
+  void (*blocks_columns)(const struct kernels_panel *p, const struct kernels_block_format *f);
+  void (*codes_rows)(const struct kernels_panel *p, const struct kernels_block_format *f);
+  void (*codes_columns)(const struct kernels_panel *p, const struct kernels_block_format *f);
+  void (*range_rows)(const struct kernels_panel *p, enum kernels_float type, float *lo, float *hi);
+  void (*range_columns)(const struct kernels_panel *p, enum kernels_float type, float *lo,
+                        float *hi);
   const char *isa; // of the most capable row in use
 };
 
@@ -41,5 +48,16 @@ void transpose_avx2(void *out, const void *in, const struct transpose_shape *sha
   void cast_f64_bf16_##isa(void *out, const void *in, size_t n)
 KERNELS_CASTS(portable);
 KERNELS_CASTS(avx2);
+
+#define KERNELS_BLOCKS(isa)                                                                        \
+  void blocks_rows_##isa(const struct kernels_panel *p, const struct kernels_block_format *f);     \
+  void blocks_columns_##isa(const struct kernels_panel *p, const struct kernels_block_format *f);  \
+  void codes_rows_##isa(const struct kernels_panel *p, const struct kernels_block_format *f);      \
+  void codes_columns_##isa(const struct kernels_panel *p, const struct kernels_block_format *f);   \
+  void range_rows_##isa(const struct kernels_panel *p, enum kernels_float type, float *lo,         \
+                        float *hi);                                                                \
+  void range_columns_##isa(const struct kernels_panel *p, enum kernels_float type, float *lo,      \
+                           float *hi)
+KERNELS_BLOCKS(portable);
 
 #endif

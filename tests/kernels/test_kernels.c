@@ -4,76 +4,13 @@
 //
 // The references are naive on purpose and share nothing with the kernels: a transpose is one memcpy
 // an element; a conversion to a 16-bit format searches the table of all its values for the nearest.
+#include "guarded.h"
 #include "kernels.h"
 #include "kernels_table.h"
 
-#include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-// clang-format off
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h> // needs the four before it
-// clang-format on
-
-static uint64_t seed = 0x243f6a8885a308d3;
-
-static uint64_t random_64(void) {
-  seed ^= seed << 13;
-  seed ^= seed >> 7;
-  seed ^= seed << 17;
-  return seed * 0x2545f4914f6cdd1d;
-}
-
-// ---- guarded memory ----------------------------------------------------------------------------
-
-struct guarded {
-  uint8_t *pages; // first usable byte
-  size_t n;       // usable bytes, whole pages
-};
-
-static struct guarded guarded_open(size_t bytes) {
-  size_t page = (size_t)sysconf(_SC_PAGESIZE), n = (bytes + page - 1) / page * page;
-  uint8_t *at = mmap(NULL, n + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  assert_true(at != MAP_FAILED);
-  assert_int_equal(mprotect(at + page, n, PROT_READ | PROT_WRITE), 0);
-  return (struct guarded){at + page, n};
-}
-
-static void guarded_close(struct guarded *g) {
-  size_t page = (size_t)sysconf(_SC_PAGESIZE);
-  munmap(g->pages - page, g->n + 2 * page);
-}
-
-// n bytes that touch the guard page before (at_end false) or behind them.
-static uint8_t *guarded_at(const struct guarded *g, size_t n, bool at_end) {
-  assert_true(n <= g->n);
-  return at_end ? g->pages + g->n - n : g->pages;
-}
-
-// Calls fn for every set of features, the empty one included.
-static void for_each_feature_set(void (*fn)(void)) {
-  kernels_mask(UINT32_MAX);
-  uint32_t all = kernels_features();
-  for (uint32_t set = all;; set = (set - 1) & all) {
-    kernels_mask(set);
-    assert_int_equal(kernels_features(), set);
-    fn();
-    if (set == 0) break;
-  }
-  assert_string_equal(kernels_isa_name(), "portable");
-  kernels_mask(UINT32_MAX);
-}
-
 // ---- transpose ---------------------------------------------------------------------------------
 
-enum { SIDE_MAX = 150, JUNK = 0xa5 };
+enum { SIDE_MAX = 150 };
 
 static struct guarded in_pages, out_pages;
 

@@ -1,0 +1,60 @@
+// Inside the room: what the variants of blockwise quantization (kernels.h) share. A *run* is a line
+// of elements along k: one block of one column, or what is left of it; the ISA variants hand the
+// runs they do not take to these functions.
+#ifndef WEIR_BLOCKS_H
+#define WEIR_BLOCKS_H
+
+#include "kernels_table.h"
+
+enum { BLOCKS_LANES = 8, BLOCKS_NBITS_MAX = 256 }; // elements of the largest NBITS block
+
+struct blocks_run {
+  const uint8_t *at;
+  size_t step; // bytes from one element to the next
+  size_t n;
+  enum kernels_float type;
+};
+
+// What turns elements of one block into codes.
+struct blocks_grid {
+  float scale, reciprocal;
+  int zero, least, most; // of the codes
+  bool zero_first;       // NBITS: the zero point is added before rounding
+};
+
+// Bytes of an element.
+size_t blocks_width(enum kernels_float type);
+// The run of n elements from row k of column j on, of a panel in rows or in columns.
+struct blocks_run blocks_row_run(const struct kernels_panel *p, enum kernels_float type, size_t j,
+                                 size_t k, size_t n);
+struct blocks_run blocks_column_run(const struct kernels_panel *p, enum kernels_float type,
+                                    size_t j, size_t k, size_t n);
+
+// Smallest and largest element, NaN passed over, joined to *lo and *hi; of equal ones the first stays
+// (that is a matter of signed zeros).
+void blocks_range(const struct blocks_run *run, float *lo, float *hi);
+// Scale and zero point (as a code, signed for QDQ symmetric) of a block of that range.
+struct blocks_grid blocks_grid_of(const struct kernels_block_format *f, float lo, float hi);
+// The same from a scale and a zero point byte that are given.
+struct blocks_grid blocks_grid_given(const struct kernels_block_format *f, float scale,
+                                     uint8_t zero);
+// Codes, one byte each, out_step bytes apart; out NULL: not wanted. Sums, unless NULL, are added to.
+void blocks_codes(const struct blocks_run *run, const struct blocks_grid *g, uint8_t *out,
+                  size_t out_step, struct kernels_sums *sums);
+// One whole block of column j: grid, codes in their place, sums.
+void blocks_block(const struct blocks_run *run, const struct kernels_panel *p,
+                  const struct kernels_block_format *f, size_t j, size_t k, bool columns);
+
+// Error figures of one block: lanes in, added to *sums (see struct kernels_sums). largest: bits of the
+// largest |e|. run: looked at again only if something was not finite.
+struct blocks_lanes {
+  double vv[BLOCKS_LANES], ee[BLOCKS_LANES], ve[BLOCKS_LANES];
+  uint32_t largest;
+};
+void blocks_add_sums(struct kernels_sums *sums, const struct blocks_lanes *l,
+                     const struct blocks_run *run);
+// Where the code of element k of column j lies in a panel of codes; NULL if none are wanted.
+uint8_t *blocks_code_at(const struct kernels_panel *p, const struct kernels_block_format *f,
+                        size_t j, size_t k, bool columns);
+
+#endif
