@@ -1,0 +1,144 @@
+// The pass `shrink`: which weights, and what becomes of them.
+//
+// A weight is a float16, float32 or double constant of 16384 elements or more: an initializer or the
+// tensor of a Constant node, in any graph or function; there is no list of operators. What is smaller
+// or has another type stays as it is. What has the right type and size but must stay is reported with
+// the reason:
+//
+//   graph_input       callers may pass another value for this initializer
+//   unused            nothing reads it
+//   opset_too_old     Mul and Add do not broadcast before opset 7
+//   and those of --form dequantize: see shrink_quantize.c
+//
+// Tensors are looked at in the order of their ids, which is that of the file; those that the pass makes
+// come behind and are not looked at.
+#include "shrink_parts.h"
+
+static bool is_shrinkable_type(enum dtype t) {
+  return t == DTYPE_FLOAT || t == DTYPE_FLOAT16 || t == DTYPE_DOUBLE;
+}
+
+static const char *obstacle(const struct shrinking *s, const struct weight *w) {
+  const struct model_tensor *t = &s->env->m->tensors[w->tensor];
+  uint64_t count;
+  if (!dims_product(model_dims(s->env->m, t), t->rank, &count) || count < SHRINK_MIN_ELEMENTS)
+    return "fewer_than_16384_elements";
+  const char *why = weights_obstacle(s->env->edits, w);
+  if (why) return why;
+  if (s->options->method == SHRINK_INTEGER_WEIGHTS) return shrink_quantize_obstacle(s, w);
+  return NULL;
+}
+
+struct span shrink_base_name(const struct shrinking *s, const struct weight *w) {
+  const struct model *m = s->env->m;
+  const bool named = w->node != NO_ID && m->nodes[w->node].name != m->empty;
+  return named ? model_name(m, m->nodes[w->node].name) : model_value_name(m, w->value);
+}
+
+// An initializer under its own name where that is a promise to callers.
+static bool keeps_its_name(const struct model *m, const struct weight *w) {
+  const struct model_value *v = &m->values[w->value];
+  return v->n_graph_outputs > 0 || v->flags & VALUE_IS_INPUT;
+}
+
+void shrink_exchange(struct shrinking *s, const struct weight *w, uint32_t recipe,
+                     const char *suffix) {
+  struct edits *e = s->env->edits;
+  struct arena *a = s->env->scratch;
+  if (keeps_its_name(e->m, w)) {
+    edit_replace_tensor(e, w->tensor, recipe);
+    return;
+  }
+  const struct span stem = stems_new(&s->stems, shrink_base_name(s, w), &suffix, 1, a);
+  const uint32_t to = edit_add_tensor(e, w->graph, stems_join(stem, suffix, a), recipe);
+  s->adds = true;
+  weights_replace(e, &s->anchors, w, to);
+}
+
+static void shrink_weight(struct shrinking *s, const struct weight *w) {
+  struct edits *e = s->env->edits;
+  const bool integer = s->options->method == SHRINK_INTEGER_WEIGHTS;
+  const char *why = obstacle(s, w), *done = integer ? "integer_weights" : "float_weights";
+  arena_reset(s->env->scratch); // names are of one weight: edits keep copies
+  if (why) {
+    weights_report(s->env, w, why, NO_ID);
+    s->result->skipped++;
+    return;
+  }
+  const struct recipe_quantization q = shrink_quantize_format(s, w);
+  const uint32_t of = edit_tensor_recipe(e, w->tensor);
+  const uint32_t codes = recipe_quantize(e->r, of, &q, PART_CODES);
+  weights_report(s->env, w, done, codes);
+  edit_group(e, "shrink", w->node, done);
+  if (integer)
+    shrink_quantize_weight(s, w, of, &q);
+  else
+    shrink_exchange(s, w, codes, "_dequantized");
+  s->result->converted++;
+}
+
+static void shrink_weights(struct shrinking *s) {
+  const struct model *m = s->env->m;
+  const uint32_t n = m->n_tensors;
+  struct weight w;
+  for (uint32_t t = 0; t < n; t++)
+    if (is_shrinkable_type((enum dtype)m->tensors[t].dtype) && weights_at(m, t, &w))
+      shrink_weight(s, &w);
+}
+
+// ---- options -----------------------------------------------------------------------------------
+
+static int check_levels(const struct shrink_options *o, struct err *err) {
+  if (o->levels >= SHRINK_MIN_LEVELS && o->levels <= SHRINK_MAX_LEVELS) return 0;
+  return err_set(err, ERR_USAGE, "levels is %u; it must be from %d to %d", o->levels,
+                 SHRINK_MIN_LEVELS, SHRINK_MAX_LEVELS);
+}
+
+static int check_per_channel(const struct shrink_options *o, struct err *err) {
+  if (o->method != SHRINK_INTEGER_WEIGHTS)
+    return err_set(err, ERR_USAGE, "per-channel is for the method integer_weights alone");
+  if (o->axes) return 0;
+  err_fill(err, ERR_USAGE,
+           "axis_unresolved: per-channel takes the axis with the least error of every weight, and "
+           "nothing has looked for it yet");
+  return err_hint(err, "without it every weight gets one scale");
+}
+
+static int check_form(const struct pass_env *env, const struct shrink_options *o, struct err *err) {
+  if (o->method != SHRINK_INTEGER_WEIGHTS)
+    return err_set(err, ERR_USAGE, "form=dequantize is for the method integer_weights alone");
+  const struct model *m = env->m;
+  if (m->main_graph == NO_ID) return 0;
+  const int64_t opset = model_opset_version(m, m->main_graph, span_str(""));
+  if (opset >= SHRINK_DEQUANTIZE_OPSET) return 0;
+  err_fill(err, ERR_USAGE,
+           "form=dequantize needs DequantizeLinear, which there is from opset %d on; the model has "
+           "opset %lld",
+           SHRINK_DEQUANTIZE_OPSET, (long long)opset);
+  return err_hint(err, "leave form at cast-mul-add");
+}
+
+static int check_options(const struct pass_env *env, const struct shrink_options *o,
+                         struct err *err) {
+  if (o->method == SHRINK_FLOAT_WEIGHTS && check_levels(o, err)) return -1;
+  if (o->per_channel && check_per_channel(o, err)) return -1;
+  return o->form == SHRINK_DEQUANTIZE ? check_form(env, o, err) : 0;
+}
+
+int pass_shrink(struct pass_env *env, const struct shrink_options *options,
+                struct shrink_result *result, struct err *err) {
+  struct shrinking s = {.env = env, .options = options, .result = result};
+  int rc = 0;
+  *result = (struct shrink_result){0};
+  if (check_options(env, options, err)) return -1;
+  stems_init(&s.stems, env->m);
+  weights_anchors_init(&s.anchors, env->m);
+  if (options->method == SHRINK_F16_TO_F32)
+    rc = shrink_widen_model(&s, err);
+  else
+    shrink_weights(&s);
+  if (rc == 0 && s.adds) weights_free_initializers(env->edits);
+  weights_anchors_done(&s.anchors);
+  stems_done(&s.stems);
+  return rc;
+}

@@ -1,0 +1,40 @@
+// What the files of the pass `shrink` share. For them only.
+#ifndef WEIR_SHRINK_PARTS_H
+#define WEIR_SHRINK_PARTS_H
+
+#include "stems.h"
+#include "shrink.h"
+#include "weights.h"
+
+enum { SHRINK_BROADCAST_OPSET = 7, SHRINK_DEQUANTIZE_OPSET = 10 };
+
+struct shrinking {
+  struct pass_env *env;
+  const struct shrink_options *options;
+  struct shrink_result *result;
+  struct stems stems;
+  struct weights_anchors anchors;
+  bool adds; // new initializers were made
+};
+
+// shrink_quantize.c: one weight of at least SHRINK_MIN_ELEMENTS to codes and what turns them back.
+// Why it cannot be, a stable word, or NULL.
+const char *shrink_quantize_obstacle(const struct shrinking *s, const struct weight *w);
+// How the weight is to be quantized under the options (float_weights too).
+struct recipe_quantization shrink_quantize_format(const struct shrinking *s,
+                                                  const struct weight *w);
+// `of`: the recipe of its elements.
+void shrink_quantize_weight(struct shrinking *s, const struct weight *w, uint32_t of,
+                            const struct recipe_quantization *q);
+
+// shrink.c: a weight whose place another tensor takes, of its dtype or another: in place where its name
+// is a promise, else as a new initializer called by the weight's name and `suffix`.
+void shrink_exchange(struct shrinking *s, const struct weight *w, uint32_t recipe,
+                     const char *suffix);
+// What new tensors of a weight are called by: a Constant's node name, else the value's.
+struct span shrink_base_name(const struct shrinking *s, const struct weight *w);
+
+// shrink_widen.c: all of f16_to_f32.
+int shrink_widen_model(struct shrinking *s, struct err *err);
+
+#endif

@@ -1,0 +1,130 @@
+// Weights as passes over all of a model's weights meet them.
+//
+//   initializer w ─┬─▶ uses            initializer w_new ─▶ nodes ─▶ to ─┬─▶ uses
+//                  └─▶ graph output                                      └─▶ graph output, called w
+//
+// Every weight is changed where it is: new tensors and nodes go into the graph that holds it, so that
+// all that saw the weight sees them, and nothing else does. Uses are replaced wherever they are (load
+// resolved them through the scopes). The names of a graph's outputs are promises to somebody outside:
+// they stay.
+//
+//   first        the node before which everything new of a graph stands
+//   [cast mul add] [cast mul add] first …
+//
+// An initializer is at hand before the first node; a Constant is replaced in its own place. When the
+// Constant that goes is the `first` of its graph, the node behind it becomes that.
+#include "weights.h"
+
+#include <assert.h>
+
+bool weights_in_training(const struct model *m, uint32_t graph) {
+  while (m->graphs[graph].parent != NO_ID)
+    graph = m->graphs[graph].parent;
+  return m->graphs[graph].kind == GRAPH_TRAINING;
+}
+
+static bool constant_at(const struct model *m, uint32_t tensor, struct weight *out) {
+  const struct model_attr *a = &m->attrs[m->tensors[tensor].owner];
+  if (a->node == NO_ID || !model_op_is(m, a->node, "Constant")) return false;
+  const uint32_t value = model_output(m, &m->nodes[a->node], 0);
+  struct model_constant c;
+  if (value == NO_ID || !model_resolve_constant(m, value, &c) || c.tensor != tensor) return false;
+  *out = (struct weight){tensor, value, m->nodes[a->node].graph, a->node};
+  return true;
+}
+
+bool weights_at(const struct model *m, uint32_t tensor, struct weight *out) {
+  const struct model_tensor *t = &m->tensors[tensor];
+  if (t->flags & (TENSOR_DEAD | TENSOR_SPARSE) || t->graph == NO_ID) return false;
+  if (weights_in_training(m, t->graph)) return false;
+  if (t->home == HOME_ATTRIBUTE) return t->owner != NO_ID && constant_at(m, tensor, out);
+  if (t->home != HOME_INITIALIZER || m->values[t->owner].kind != VALUE_INITIALIZER) return false;
+  if (m->values[t->owner].def != tensor) return false; // a duplicate name: another one counts
+  *out = (struct weight){tensor, t->owner, t->graph, NO_ID};
+  return true;
+}
+
+const char *weights_obstacle(const struct edits *e, const struct weight *w) {
+  const struct model *m = e->m;
+  const struct model_value *v = &m->values[w->value];
+  struct model_constant c;
+  if (!model_resolve_constant(m, w->value, &c)) return "graph_input";
+  if (v->first_use == NO_ID && v->n_graph_outputs == 0) return "unused";
+  return edit_tensor_readable(e, w->tensor) ? NULL : "unreadable";
+}
+
+struct edit_output weights_output(const struct pass_env *env, const struct weight *w,
+                                  const struct weights_names *names) {
+  const struct model_value *v = &env->m->values[w->value];
+  if (!names->keep && v->n_graph_outputs == 0) return (struct edit_output){NO_ID, names->made};
+  const struct span own = model_value_name(env->m, w->value);
+  const struct span copy = span_of(arena_string(env->scratch, own), own.n);
+  edit_rename_value(env->edits, w->value, names->spare);
+  return (struct edit_output){NO_ID, copy};
+}
+
+// ---- anchors -----------------------------------------------------------------------------------
+
+void weights_anchors_init(struct weights_anchors *a, const struct model *m) {
+  *a = (struct weights_anchors){.n = m->n_graphs};
+  a->first = table_grow(NULL, &a->cap, (size_t)a->n + 1, sizeof *a->first);
+  memset(a->first, 0xff, a->n * sizeof *a->first);
+}
+
+void weights_anchors_done(struct weights_anchors *a) {
+  table_free(a->first, a->cap, sizeof *a->first);
+}
+
+uint32_t weights_anchor(struct weights_anchors *a, const struct model *m, const struct weight *w) {
+  assert(w->graph < a->n);
+  if (w->node != NO_ID) return w->node;
+  if (a->first[w->graph] == NO_ID) a->first[w->graph] = m->graphs[w->graph].first_node;
+  return a->first[w->graph];
+}
+
+// ---- taking a weight's place -------------------------------------------------------------------
+
+static void replace_outputs(struct edits *e, const struct weight *w, uint32_t to) {
+  const struct model *m = e->m;
+  for (uint32_t i = 0; m->values[w->value].n_graph_outputs > 0; i++) {
+    const struct model_graph *g = &m->graphs[w->graph];
+    assert(i < g->n_outputs);
+    if (m->graph_io[g->outputs + i] == w->value) edit_set_graph_output(e, w->graph, i, to);
+  }
+}
+
+void weights_replace(struct edits *e, struct weights_anchors *a, const struct weight *w,
+                     uint32_t to) {
+  const struct model *m = e->m;
+  if (m->values[w->value].first_use != NO_ID) edit_replace_uses(e, w->value, to);
+  replace_outputs(e, w, to);
+  if (w->node != NO_ID) {
+    if (a->first[w->graph] == w->node) a->first[w->graph] = m->nodes[w->node].next;
+    edit_remove_node(e, w->node);
+    return;
+  }
+  const bool is_input = m->values[w->value].flags & VALUE_IS_INPUT;
+  edit_remove_tensor(e, w->tensor);
+  if (is_input) edit_remove_graph_input(e, w->value);
+}
+
+void weights_free_initializers(struct edits *e) {
+  if (e->m->ir_version < WEIGHTS_FREE_IR) edit_set_ir_version(e, WEIGHTS_FREE_IR);
+}
+
+// ---- reports -----------------------------------------------------------------------------------
+
+void weights_report(const struct pass_env *env, const struct weight *w, const char *reason,
+                    uint32_t recipe) {
+  const struct model *m = env->m;
+  struct pass_site site = {.node = w->node,
+                           .index = NO_ID,
+                           .graph = w->graph,
+                           .op_type = w->node == NO_ID ? "Initializer" : "Constant",
+                           .status = recipe == NO_ID ? "skipped" : "converted",
+                           .reason = reason,
+                           .tensor = model_value_name(m, w->value),
+                           .codes = recipe};
+  if (w->node != NO_ID) site.node_name = model_name(m, m->nodes[w->node].name);
+  if (env->site) env->site(env->site_ctx, &site);
+}

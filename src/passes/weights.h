@@ -1,0 +1,67 @@
+// Weights as passes over all of a model's weights meet them: constants of their own, wherever they
+// hang, and how something else takes their place.
+#ifndef WEIR_WEIGHTS_H
+#define WEIR_WEIGHTS_H
+
+#include "pass.h"
+
+// Initializers outside of inputs, and so nodes and tensors that are no inputs, exist from here on.
+enum { WEIGHTS_FREE_IR = 4 };
+
+struct weight {
+  uint32_t tensor;
+  uint32_t value; // that it defines
+  uint32_t graph; // that holds it: new tensors and nodes go there
+  uint32_t node;  // the Constant node, or NO_ID for an initializer
+};
+
+// The weight whose elements are this tensor row. False for what is none: dead rows, sparse tensors,
+// attributes of other nodes than Constant, and all that belongs to training.
+bool weights_at(const struct model *m, uint32_t tensor, struct weight *out);
+
+// Does the graph lie in a TrainingInfoProto?
+bool weights_in_training(const struct model *m, uint32_t graph);
+
+// Why nothing may take the weight's place, a stable word, or NULL: "graph_input" (callers may override
+// it), "unused", "unreadable" (see edit_tensor_readable).
+const char *weights_obstacle(const struct edits *e, const struct weight *w);
+
+// The output that the last node behind the changed weight should have. It is the name `made`, unless
+// the weight is listed as an output of its graph (or `keep`): then it takes over the weight's own
+// name (held in the pass's scratch), and the weight is called `spare` until weights_replace removes it.
+// Both names are free ones.
+struct weights_names {
+  struct span made, spare;
+  bool keep;
+};
+struct edit_output weights_output(const struct pass_env *env, const struct weight *w,
+                                  const struct weights_names *names);
+
+// Where new nodes for the weight go: before the Constant, or before the node that was its graph's
+// first when *anchors (one entry a graph, NO_ID at the beginning; see weights_anchors) was first
+// asked; so they stand in the order in which they were made.
+struct weights_anchors {
+  uint32_t *first; // by graph: node id, NO_ID: not asked yet
+  uint32_t n;
+  size_t cap;
+};
+void weights_anchors_init(struct weights_anchors *a, const struct model *m);
+void weights_anchors_done(struct weights_anchors *a);
+uint32_t weights_anchor(struct weights_anchors *a, const struct model *m, const struct weight *w);
+
+// All that used the weight uses `to` instead: nodes in its graph and those inside, and outputs. The
+// weight goes, with its Constant node, or its graph input (before IR version 4 every initializer had
+// one).
+void weights_replace(struct edits *e, struct weights_anchors *a, const struct weight *w,
+                     uint32_t to);
+// To be called once when weights were replaced: raises an IR version below 4, which asks for an input
+// for every initializer.
+void weights_free_initializers(struct edits *e);
+
+// A site for the report. `node_name` is that of a Constant node; initializers have op_type
+// "Initializer" and no node. `recipe` is that of the elements (codes) that take its place, NO_ID if it
+// is left alone. To be called before edits: names may move afterwards.
+void weights_report(const struct pass_env *env, const struct weight *w, const char *reason,
+                    uint32_t recipe);
+
+#endif
