@@ -1,15 +1,16 @@
-// Tables first, then one pass over the words:
+// Tables first, then one walk over the words:
 //
 //   weir COMMAND word …      word = --name | --name=value | --name value | -o value | operand
 //
 // Options and operands come in any order; `--` ends the options; of an option given twice the last
-// counts. Names are never abbreviated: a script that works today must not break when an option is
+// counts, unless it is a list. Names are never abbreviated: a script that works today must not break when an option is
 // added. What can be wrong with a single word is found while reading it, what needs all of them
 // (operands, exclusions, a missing output) afterwards. Whether a value makes sense for a model is
 // not decided here.
 #include "cli.h"
 
 #include "cli_words.h"
+#include "guess.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -25,6 +26,9 @@ static const struct cli_command_row command_rows[CLI_COMMANDS] = {
 #define ON(stem) (1u << CLI_##stem)
 #define WRITERS (ON(conv2matmul) | ON(convert) | ON(replay))
 #define ALL ((1u << CLI_COMMANDS) - 1)
+// The commands that have the options of a pass: FOR(stem) of pass_options.def.
+#define FOR(stem) FOR_##stem
+#define FOR_conv2matmul ON(conv2matmul)
 static const struct cli_option_row option_rows[CLI_OPTIONS] = {
 #define OPTION(id, name, letter, kind, metavar, preset, commands, group, help)                     \
   [OPT_##id] = {name, letter, CLI_##kind, metavar, preset, commands, CLI_##group, help},
@@ -32,7 +36,6 @@ static const struct cli_option_row option_rows[CLI_OPTIONS] = {
 #undef OPTION
 };
 
-static_assert(CLI_OPTIONS <= 64, "cli_args.given has a bit for every option");
 static_assert(CLI_COMMANDS <= 32, "cli_option_row.commands has a bit for every command");
 
 // Pairs that exclude each other; a NULL sentence is made from the names.
@@ -84,12 +87,16 @@ bool cli_choice(enum cli_option option, uint32_t k, bool hidden, const char **wo
   }
 }
 
+static bool is_repeated(const char *word, size_t n) {
+  return n > 3 && memcmp(word + n - 3, "...", 3) == 0;
+}
+
 bool cli_operand_word(enum cli_command command, uint32_t k, const char **word, size_t *n) {
   const char *at = command_rows[command].operands;
   for (;; k--) {
     *n = strcspn(at, " ");
     *word = at;
-    if (k == 0) return true;
+    if (k == 0 || (*n > 0 && is_repeated(at, *n))) return *n > 0;
     at += *n;
     if (*at == '\0') return false;
     at++;
@@ -114,10 +121,11 @@ static int set_size(struct cli_args *args, enum cli_option o, const char *text, 
 }
 
 static int set_count(struct cli_args *args, enum cli_option o, const char *text, struct err *err) {
-  uint64_t n;
-  if (!cli_words_number(text, &n) || n == 0 || n > INT32_MAX)
-    return bad_value(o, text, "a whole number from 1", err);
+  uint64_t n, least = option_rows[o].kind == CLI_COUNT;
+  if (!cli_words_number(text, &n) || n < least || n > INT32_MAX)
+    return bad_value(o, text, least ? "a whole number from 1" : "a whole number from 0", err);
   args->value[o].number = n;
+  args->value[o].text = text;
   return 0;
 }
 
@@ -145,11 +153,22 @@ static int set_name(struct cli_args *args, enum cli_option o, const char *text, 
   return 0;
 }
 
+// A list has at most as many elements as the line has words, or one: its preset.
+static int set_list(struct cli_args *args, enum cli_option o, const char *text, struct err *err) {
+  if (*text == '\0') return bad_value(o, text, option_rows[o].metavar, err);
+  size_t room = (size_t)args->argc * sizeof(char *);
+  if (!args->value[o].list) args->value[o].list = arena_alloc(&args->arena, room);
+  args->value[o].list[args->value[o].n_list++] = text;
+  return 0;
+}
+
 static int set_value(struct cli_args *args, enum cli_option o, const char *text, struct err *err) {
   switch (option_rows[o].kind) {
   case CLI_FLAG: return 0;
   case CLI_SIZE: return set_size(args, o, text, err);
-  case CLI_COUNT: return set_count(args, o, text, err);
+  case CLI_COUNT:
+  case CLI_NUMBER: return set_count(args, o, text, err);
+  case CLI_LIST: return set_list(args, o, text, err);
   case CLI_CHOICE: return set_choice(args, o, text, err);
   case CLI_NAME: return set_name(args, o, text, err);
   case CLI_FILE:
@@ -169,17 +188,17 @@ static int hint_help(const struct cli_args *args, struct err *err) {
 
 // A wrong name is worth a guess if it is a few slips away, or the start of the real one.
 static const char *nearest_option(enum cli_command c, const char *name) {
-  struct cli_guess g = cli_guess_start(name);
+  struct guess g = guess_start(name);
   for (uint32_t o = 0; o < CLI_OPTIONS; o++)
-    if (cli_option_belongs(o, c)) cli_guess_try(&g, option_rows[o].name);
-  cli_guess_try(&g, "help");
+    if (cli_option_belongs(o, c)) guess_try(&g, option_rows[o].name);
+  guess_try(&g, "help");
   return g.best;
 }
 
 static const char *nearest_command(const char *name) {
-  struct cli_guess g = cli_guess_start(name);
+  struct guess g = guess_start(name);
   for (uint32_t c = 0; c < CLI_COMMANDS; c++)
-    cli_guess_try(&g, command_rows[c].name);
+    guess_try(&g, command_rows[c].name);
   return g.best;
 }
 
@@ -224,7 +243,8 @@ static int unknown_command(const char *name, struct err *err) {
 static int take_option(struct cli_args *args, enum cli_option o, const char *given, int *at,
                        struct err *err) {
   const struct cli_option_row *row = &option_rows[o];
-  args->given |= (uint64_t)1 << o;
+  if (!args->value[o].given) args->value[o].n_list = 0; // the preset
+  args->value[o].given = true;
   if (row->kind == CLI_FLAG) {
     if (!given) return 0;
     return err_set(err, ERR_USAGE, "--%s takes no value, but got '%s'", row->name,
@@ -268,8 +288,7 @@ static int take_short(struct cli_args *args, const char *word, int *at, struct e
 static int take_operand(struct cli_args *args, const char *word, struct err *err) {
   const char *operands = command_rows[args->command].operands, *unused;
   size_t n;
-  if (args->n_operands == CLI_MAX_OPERANDS ||
-      !cli_operand_word(args->command, args->n_operands, &unused, &n)) {
+  if (!cli_operand_word(args->command, args->n_operands, &unused, &n)) {
     err_fill(err, ERR_USAGE, "'%s' is one word too many: usage is 'weir %s %s'", quote_str(word).s,
              command_rows[args->command].name, operands);
     return hint_help(args, err);
@@ -304,6 +323,7 @@ static int check_operands(const struct cli_args *args, struct err *err) {
   const char *word;
   size_t n;
   if (!cli_operand_word(args->command, args->n_operands, &word, &n) || word[0] == '[') return 0;
+  if (args->n_operands > 0 && is_repeated(word, n)) return 0;
   err_fill(err, ERR_USAGE, "'weir %s' needs %.*s", command_rows[args->command].name, (int)n, word);
   return err_hint(err, "usage: weir %s %s [options]", command_rows[args->command].name,
                   command_rows[args->command].operands);
@@ -398,8 +418,13 @@ static int parse_top(struct cli_args *args, const char *word, struct err *err) {
   return err_hint(err, "options follow the command: weir COMMAND ... %s", quote_str(word).s);
 }
 
+void cli_free(struct cli_args *args) {
+  arena_free(&args->arena);
+}
+
 int cli_parse(struct cli_args *args, int argc, char *const *argv, struct err *err) {
   *args = (struct cli_args){.argc = argc, .argv = argv, .command = CLI_COMMANDS};
+  args->operand = arena_zalloc(&args->arena, ((size_t)argc + 1) * sizeof *args->operand);
   if (argc < 2) {
     args->action = CLI_NOTHING;
     return 0;
@@ -417,7 +442,7 @@ int cli_parse(struct cli_args *args, int argc, char *const *argv, struct err *er
 // ---- slots --------------------------------------------------------------------------------------
 
 bool cli_given(const struct cli_args *args, enum cli_option option) {
-  return args->given >> option & 1;
+  return args->value[option].given;
 }
 
 bool cli_flag(const struct cli_args *args, enum cli_option option) {
@@ -438,8 +463,45 @@ uint64_t cli_size(const struct cli_args *args, enum cli_option option) {
 }
 
 uint32_t cli_count(const struct cli_args *args, enum cli_option option) {
-  assert(cli_option_belongs(option, args->command) && option_rows[option].kind == CLI_COUNT);
+  enum cli_kind kind = option_rows[option].kind;
+  assert(cli_option_belongs(option, args->command) && (kind == CLI_COUNT || kind == CLI_NUMBER));
   return (uint32_t)args->value[option].number;
+}
+
+const char *const *cli_list(const struct cli_args *args, enum cli_option option, uint32_t *n) {
+  assert(cli_option_belongs(option, args->command) && option_rows[option].kind == CLI_LIST);
+  *n = args->value[option].n_list;
+  return (const char *const *)args->value[option].list;
+}
+
+static int put_pass_value(const struct cli_args *args, enum pass_option_id o,
+                          struct pass_value values[PASS_OPTIONS], struct arena *arena,
+                          struct err *err) {
+  static const enum cli_option flags[PASS_OPTIONS] = {
+#define PASS_OPTION(id, ...) [PASS_OPT_##id] = OPT_##id,
+#include "pass_options.def"
+#undef PASS_OPTION
+  };
+  enum cli_option flag = flags[o];
+  assert(cli_option_belongs(flag, args->command));
+  if (!cli_given(args, flag)) return 0;
+  const char *const *list = (const char *const *)args->value[flag].list;
+  uint32_t n = args->value[flag].n_list;
+  if (option_rows[flag].kind == CLI_FLAG)
+    return pass_values_put(o, values, span_str("true"), arena, err);
+  if (option_rows[flag].kind != CLI_LIST)
+    return pass_values_put(o, values, span_str(args->value[flag].text), arena, err);
+  for (uint32_t i = 0; i < n; i++)
+    if (pass_values_put(o, values, span_str(list[i]), arena, err)) return -1;
+  return 0;
+}
+
+int cli_pass_values(const struct cli_args *args, enum pass_id pass,
+                    struct pass_value values[PASS_OPTIONS], struct arena *arena, struct err *err) {
+  pass_values_start(pass, values, arena);
+  for (uint32_t o = 0; o < PASS_OPTIONS; o++)
+    if (pass_option_belongs(o, pass) && put_pass_value(args, o, values, arena, err)) return -1;
+  return 0;
 }
 
 const char *cli_operand(const struct cli_args *args, const char *name) {
@@ -448,6 +510,7 @@ const char *cli_operand(const struct cli_args *args, const char *name) {
   for (uint32_t k = 0; k < args->n_operands; k++) {
     if (!cli_operand_word(args->command, k, &word, &n)) return NULL;
     if (word[0] == '[') word++, n -= 2;
+    if (is_repeated(word, n)) n -= 3;
     if (n == wanted && memcmp(word, name, n) == 0) return args->operand[k];
   }
   return NULL;

@@ -5,11 +5,15 @@
 // To a command, its options are typed slots:
 //   if (cli_flag(args, OPT_FORCE)) …
 //   cli_string(args, OPT_REPORT_JSON)   cli_size(args, OPT_MEMORY)
+//
+// Options of passes come from the rows of pass_options.def, their values too (cli_pass_values): a
+// flag and a key of --pass NAME:key=value can never mean different things.
 #ifndef WEIR_CLI_H
 #define WEIR_CLI_H
 
 #include "arena.h"
 #include "err.h"
+#include "pass.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,7 +32,17 @@ enum cli_option {
   CLI_OPTIONS, // how many
 };
 
-enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_FILE, CLI_NAME, CLI_SIZE, CLI_COUNT, CLI_CHOICE };
+enum cli_kind {
+  CLI_FLAG,
+  CLI_TEXT,
+  CLI_FILE,
+  CLI_NAME,
+  CLI_SIZE,
+  CLI_COUNT,
+  CLI_NUMBER,
+  CLI_CHOICE,
+  CLI_LIST,
+};
 
 // Headings of help: an option shared by several commands is explained under the same one
 // everywhere.
@@ -46,7 +60,7 @@ enum { CLI_EXAMPLES = 2 };
 
 struct cli_command_row {
   const char *name;
-  const char *operands; // "IN [OUT]"
+  const char *operands; // "IN [OUT]"; "IN..." may be followed by more of its kind
   const char *summary;  // one line, lower case, no full stop
   const char *about;    // two to four sentences
   struct {
@@ -88,26 +102,29 @@ enum cli_action {
   CLI_GENERATE, // operand[0]: man, bash, zsh or fish; operand[1]: the folder for man
 };
 
-enum { CLI_MAX_OPERANDS = 3 };
-
 struct cli_args {
   enum cli_action action;
   enum cli_command command;
-  uint64_t given; // bit per enum cli_option
   struct {
-    const char *text; // TEXT, FILE, NAME, CHOICE, or NULL
-    uint64_t number;  // SIZE, COUNT
+    bool given;        // on the command line: not the preset
+    const char *text;  // of the last one, or NULL
+    uint64_t number;   // SIZE, COUNT, NUMBER
+    const char **list; // LIST, in order
+    uint32_t n_list;
   } value[CLI_OPTIONS];
-  const char *operand[CLI_MAX_OPERANDS];
+  const char **operand;
   uint32_t n_operands;
+  struct arena arena; // of the lists
   int argc;
   char *const *argv;
 };
 
-// Reads argv into *args, presets included. The strings of *args are those of argv. ERR_USAGE for
+// Reads argv into *args, presets included. The strings of *args are those of argv; cli_free frees the
+// rest, whatever came of it. ERR_USAGE for
 // what does not fit the tables: unknown names (with the nearest known one), missing or malformed
 // values, options that exclude each other, too few or too many operands, no output.
 int cli_parse(struct cli_args *args, int argc, char *const *argv, struct err *err);
+void cli_free(struct cli_args *args);
 
 // Slots. The option must belong to the command and be of the kind (asserted).
 bool cli_given(const struct cli_args *args,
@@ -116,6 +133,12 @@ bool cli_flag(const struct cli_args *args, enum cli_option option);
 const char *cli_string(const struct cli_args *args, enum cli_option option); // NULL if not given
 uint64_t cli_size(const struct cli_args *args, enum cli_option option);      // 0 if not given
 uint32_t cli_count(const struct cli_args *args, enum cli_option option);     // 0 if not given
+const char *const *cli_list(const struct cli_args *args, enum cli_option option, uint32_t *n);
+
+// The options of a pass as this command line gives them, presets included; the command must have them.
+// Lists lie in *arena. ERR_USAGE for a word that a list does not take.
+int cli_pass_values(const struct cli_args *args, enum pass_id pass,
+                    struct pass_value values[PASS_OPTIONS], struct arena *arena, struct err *err);
 
 // The operand that commands.def calls `name` ("MODEL", "IN", "EDITS"), or NULL if it was left out.
 const char *cli_operand(const struct cli_args *args, const char *name);
@@ -131,9 +154,5 @@ char *cli_resume_command(const struct cli_args *args, struct arena *arena);
 // "64", "64K", "64M", "1G", "2T" and "64MiB" count in powers of 1024, "64kB" and "64MB" in powers
 // of 1000. False for anything else and past 2^63 - 1.
 bool cli_parse_size(const char *text, uint64_t *bytes);
-
-// Edits (one letter added, dropped, changed, or two neighbours swapped) between two words; words
-// past 31 letters are infinitely far.
-uint32_t cli_distance(const char *a, const char *b);
 
 #endif

@@ -1,8 +1,8 @@
 // weir conv2matmul: the pass of that name as a command, with the options, report and closing line that
 // users of onnx-conv2matmul script against.
 #include "commands.h"
-#include "conv2matmul.h"
 #include "job.h"
+#include "pass.h"
 #include "report.h"
 
 struct site_row {
@@ -11,8 +11,8 @@ struct site_row {
 };
 
 struct conversion {
-  struct conv2matmul_options options;
-  struct conv2matmul_result result;
+  bool strict_compat;
+  uint64_t converted, skipped;
   struct arena arena;
   struct site_row *sites;
   uint32_t n_sites;
@@ -23,6 +23,9 @@ static void note_site(void *ctx, const struct pass_site *site) {
   struct conversion *c = ctx;
   c->sites = table_grow(c->sites, &c->sites_cap, (size_t)c->n_sites + 1, sizeof *c->sites);
   struct site_row *row = &c->sites[c->n_sites++];
+  const bool converted = strcmp(site->status, "converted") == 0;
+  c->converted += converted;
+  c->skipped += !converted;
   row->site = *site;
   row->name = site->node_name.n ? arena_string(&c->arena, site->node_name)
                                 : arena_printf(&c->arena, "%s@%u", site->op_type, site->index);
@@ -30,7 +33,7 @@ static void note_site(void *ctx, const struct pass_site *site) {
 
 static void write_site(const struct conversion *c, const struct site_row *row, struct json_out *j) {
   json_object(j);
-  if (!c->options.strict_compat) {
+  if (!c->strict_compat) {
     json_key(j, "graph");
     json_uint(j, row->site.graph);
   }
@@ -52,14 +55,14 @@ static void write_site(const struct conversion *c, const struct site_row *row, s
 static void write_report(struct job *job, struct json_out *j) {
   const struct conversion *c = job->ctx;
   json_key(j, "converted");
-  json_uint(j, c->result.converted);
+  json_uint(j, c->converted);
   json_key(j, "nodes");
   json_array(j);
   for (uint32_t i = 0; i < c->n_sites; i++)
     write_site(c, &c->sites[i], j);
   json_end_array(j);
   json_key(j, "skipped");
-  json_uint(j, c->result.skipped);
+  json_uint(j, c->skipped);
 }
 
 // Reasons of the Convs left alone, each with how many and the first by name. Reason words are
@@ -89,53 +92,38 @@ static void print_skipped(const struct conversion *c) {
 static void print_result(struct job *job) {
   const struct conversion *c = job->ctx;
   if (!cli_flag(job->args, OPT_QUIET)) print_skipped(c);
-  printf("converted=%llu skipped=%llu output=%s\n", (unsigned long long)c->result.converted,
-         (unsigned long long)c->result.skipped, job->out_path);
+  printf("converted=%llu skipped=%llu output=%s\n", (unsigned long long)c->converted,
+         (unsigned long long)c->skipped, job->out_path);
 }
 
-static enum conv2matmul_form form_named(const char *name) {
-  if (name && strcmp(name, "flat") == 0) return CONV2MATMUL_FLAT;
-  if (name && strcmp(name, "batched") == 0) return CONV2MATMUL_BATCHED;
-  return CONV2MATMUL_AUTO;
-}
-
-static const char *options_json(struct job *job, const struct conv2matmul_options *o) {
-  static const char *const forms[] = {"auto", "flat", "batched"};
-  return arena_printf(&job->arena,
-                      "{\"extended_conv1x1\":%s,\"allow_non_unit_dilation\":%s,"
-                      "\"max_dilation\":%lld,\"form\":\"%s\",\"strict_compat\":%s}",
-                      o->extended ? "true" : "false", o->allow_dilation ? "true" : "false",
-                      (long long)o->max_dilation, forms[o->form],
-                      o->strict_compat ? "true" : "false");
-}
-
-static void run_pass(struct job *job, struct conversion *c) {
+static int run_pass(struct job *job, struct conversion *c, const struct pass_value *values,
+                    struct err *err) {
   struct arena scratch = {0};
   struct pass_env env = {.m = &job->model,
                          .edits = &job->edits,
                          .scratch = &scratch,
                          .site = note_site,
                          .site_ctx = c};
-  pass_conv2matmul(&env, &c->options, &c->result);
+  int rc = run_conv2matmul(&env, values, err);
   arena_free(&scratch);
+  return rc;
 }
 
 int cmd_conv2matmul(const struct cli_args *args, struct err *err) {
-  struct conversion c = {.options = {.extended = cli_flag(args, OPT_EXTENDED_CONV1X1),
-                                     .allow_dilation = cli_flag(args, OPT_ALLOW_NON_UNIT_DILATION),
-                                     .max_dilation = cli_count(args, OPT_MAX_DILATION),
-                                     .strict_compat = cli_flag(args, OPT_STRICT_COMPAT),
-                                     .form = form_named(cli_string(args, OPT_FORM))}};
+  struct conversion c = {.strict_compat = cli_flag(args, OPT_STRICT_COMPAT)};
+  struct pass_value values[PASS_OPTIONS];
   struct job job;
   int rc;
   if (job_finish_seal(args, &rc, err)) return rc;
   if (job_open(&job, args, err)) return -1;
   job.report = write_report;
-  job.plain_report = c.options.strict_compat;
+  job.plain_report = c.strict_compat;
   job.print = print_result;
   job.ctx = &c;
-  rc = job_begin_edits(&job, "conv2matmul", options_json(&job, &c.options), err);
-  if (rc == 0) run_pass(&job, &c);
+  rc = cli_pass_values(args, PASS_conv2matmul, values, &job.arena, err);
+  const char *options = rc ? NULL : pass_values_json(PASS_conv2matmul, values, &job.arena);
+  if (rc == 0) rc = job_begin_edits(&job, "conv2matmul", options, err);
+  if (rc == 0) rc = run_pass(&job, &c, values, err);
   if (rc == 0) rc = job_finish(&job, err);
   job_close(&job);
   table_free(c.sites, c.sites_cap, sizeof *c.sites);

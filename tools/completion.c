@@ -56,22 +56,53 @@ static void bash_options(FILE *to, enum cli_command c) {
   fprintf(to, "--help'; folders=%s ;;\n", operand_is_folder(c) ? "yes" : "");
 }
 
+static void bash_value(FILE *to, enum cli_option o) {
+  if (cli_option_row(o)->kind == CLI_CHOICE) {
+    fprintf(to, "COMPREPLY=($(compgen -W '");
+    put_choices(to, o, " ");
+    fprintf(to, "' -- \"$word\"))");
+  } else if (takes_path(o)) {
+    fprintf(to, "_weir_paths f \"$word\"");
+  } else {
+    fprintf(to, "COMPREPLY=()"); // a number or a new name: nothing to offer
+  }
+}
+
+// The next row from `o` on that has this name, or CLI_OPTIONS.
+static uint32_t next_named(uint32_t o, const char *name) {
+  while (o < CLI_OPTIONS && strcmp(cli_option_row(o)->name, name) != 0)
+    o++;
+  return o;
+}
+
+// Rows of one name take their turns by command.
+static void bash_values_by_command(FILE *to, const char *name) {
+  fprintf(to, "case ${COMP_WORDS[1]} in\n");
+  for (uint32_t o = next_named(0, name); o < CLI_OPTIONS; o = next_named(o + 1, name)) {
+    const char *between = "      ";
+    for (uint32_t c = 0; c < CLI_COMMANDS; c++) {
+      if (!cli_option_belongs(o, c)) continue;
+      fprintf(to, "%s%s", between, cli_command_row(c)->name);
+      between = "|";
+    }
+    fprintf(to, ") ");
+    bash_value(to, o);
+    fprintf(to, " ;;\n");
+  }
+  fprintf(to, "      esac");
+}
+
 static void bash_values(FILE *to) {
   for (uint32_t o = 0; o < CLI_OPTIONS; o++) {
     const struct cli_option_row *row = cli_option_row(o);
-    if (row->kind == CLI_FLAG) continue;
+    if (row->kind == CLI_FLAG || next_named(0, row->name) < o) continue;
     fprintf(to, "    --%s", row->name);
     if (row->letter) fprintf(to, "|-%c", row->letter);
     fprintf(to, ") ");
-    if (row->kind == CLI_CHOICE) {
-      fprintf(to, "COMPREPLY=($(compgen -W '");
-      put_choices(to, o, " ");
-      fprintf(to, "' -- \"$word\"))");
-    } else if (takes_path(o)) {
-      fprintf(to, "_weir_paths f \"$word\"");
-    } else {
-      fprintf(to, "COMPREPLY=()"); // a number or a new name: nothing to offer
-    }
+    if (next_named(o + 1, row->name) < CLI_OPTIONS)
+      bash_values_by_command(to, row->name);
+    else
+      bash_value(to, o);
     fprintf(to, "; return ;;\n");
   }
 }
@@ -118,11 +149,12 @@ void completion_bash(FILE *to) {
 static void zsh_option(FILE *to, enum cli_option o) {
   const struct cli_option_row *row = cli_option_row(o);
   bool flag = row->kind == CLI_FLAG;
+  const char *again = row->kind == CLI_LIST ? "*" : "";
   fprintf(to, "        ");
   if (row->letter)
     fprintf(to, "'(-%c --%s)'{-%c+,--%s=}", row->letter, row->name, row->letter, row->name);
   else
-    fprintf(to, "'--%s%s'", row->name, flag ? "" : "=");
+    fprintf(to, "'%s--%s%s'", again, row->name, flag ? "" : "=");
   fprintf(to, "'[");
   put_quoted(to, row->help, "[]:\\");
   fputc(']', to);

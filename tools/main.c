@@ -89,5 +89,6 @@ int main(int argc, char **argv) {
   if (rc < 0) rc = fail(&err);
   struct err late = {0};
   if (report_close(&late) < 0 && rc == 0) rc = fail(&late);
+  cli_free(&args);
   return rc;
 }

@@ -127,6 +127,17 @@ struct quoted quote_bytes(uint64_t n) {
   return q;
 }
 
+bool span_decimal(struct span text, uint64_t *n) {
+  *n = 0;
+  for (size_t i = 0; i < text.n; i++) {
+    if (text.at[i] < '0' || text.at[i] > '9') return false;
+    if (mul_overflows(*n, 10, n) || add_overflows(*n, (uint64_t)(text.at[i] - '0'), n))
+      return false;
+    if (*n > INT64_MAX) return false;
+  }
+  return text.n > 0;
+}
+
 uint64_t span_hash(struct span s) {
   const uint64_t k = 0x9e3779b97f4a7c15u;
   uint64_t h = s.n * k;

@@ -79,6 +79,9 @@ struct quoted quote_dims(const int64_t *dims, uint32_t rank);
 // "2.4 GB"-style text of a byte count (decimal units), and "48 MiB" (binary) for limits.
 struct quoted quote_bytes(uint64_t n);
 
+// Decimal digits and nothing else, below 2^63.
+bool span_decimal(struct span text, uint64_t *n);
+
 // 64-bit mix of bytes for hash tables; not for anything that leaves the process.
 uint64_t span_hash(struct span s);
 

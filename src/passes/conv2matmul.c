@@ -476,7 +476,9 @@ static void report(struct rewriting *w, const struct site *s) {
                           .status = w->match.converts ? "converted" : "skipped",
                           .reason = w->match.reason,
                           .flag = w->match.used_extended_mode,
-                          .node_name = model_name(m, n->name)};
+                          .node_name = model_name(m, n->name),
+                          .codes = NO_ID};
+  if (w->match.converts) out.tensor = model_name(m, m->tensors[w->match.weight.tensor].name);
   if (w->env->site) w->env->site(w->env->site_ctx, &out);
 }
 
@@ -524,4 +526,26 @@ void pass_conv2matmul(struct pass_env *env, const struct conv2matmul_options *op
     edit_set_ir_version(env->edits, INITIALIZERS_FREE_IR);
   table_free(w.transposed, cap, sizeof *w.transposed);
   table_free(w.numbers, w.numbers_cap, sizeof *w.numbers);
+}
+
+// ---- words -------------------------------------------------------------------------------------
+
+static enum conv2matmul_form form_named(const char *name) {
+  if (strcmp(name, "flat") == 0) return CONV2MATMUL_FLAT;
+  if (strcmp(name, "batched") == 0) return CONV2MATMUL_BATCHED;
+  return CONV2MATMUL_AUTO;
+}
+
+int run_conv2matmul(struct pass_env *env, const struct pass_value values[PASS_OPTIONS],
+                    struct err *err) {
+  (void)err; // what a Conv has against it is its site's reason
+  struct conv2matmul_result result;
+  const struct conv2matmul_options options = {
+      .extended = values[PASS_OPT_EXTENDED_CONV1X1].number != 0,
+      .allow_dilation = values[PASS_OPT_ALLOW_NON_UNIT_DILATION].number != 0,
+      .max_dilation = (int64_t)values[PASS_OPT_MAX_DILATION].number,
+      .strict_compat = values[PASS_OPT_STRICT_COMPAT].number != 0,
+      .form = form_named(values[PASS_OPT_FORM].text)};
+  pass_conv2matmul(env, &options, &result);
+  return 0;
 }

@@ -54,7 +54,10 @@ enum pass_option_id {
   PASS_OPTIONS, // how many
 };
 
-enum pass_kind { PASS_FLAG, PASS_COUNT, PASS_CHOICE, PASS_TEXT, PASS_LIST };
+// COUNT: a whole number from 1; NUMBER: from 0. LIST: given several times, each adds an element; a
+// metavar with commas ("MatMul,Gemm") names the words that it takes, and commas may join them. What
+// is given replaces the preset, also of a list.
+enum pass_kind { PASS_FLAG, PASS_COUNT, PASS_NUMBER, PASS_CHOICE, PASS_TEXT, PASS_LIST };
 
 struct pass_option {
   const char *name; // of the flag, without dashes; the key has _ for -
@@ -66,9 +69,9 @@ struct pass_option {
 };
 
 struct pass_value {
-  bool given;
+  bool given;              // by the user: not the preset
   const char *text;        // CHOICE (a word of the metavar), TEXT
-  uint64_t number;         // FLAG (0, 1), COUNT
+  uint64_t number;         // FLAG (0, 1), COUNT, NUMBER
   const char *const *list; // LIST
   uint32_t n_list;
 };
@@ -81,20 +84,46 @@ struct pass_row {
 
 const struct pass_row *pass_row(enum pass_id pass);
 const struct pass_option *pass_option(enum pass_option_id option);
+bool pass_option_belongs(enum pass_option_id option, enum pass_id pass);
 // The pass of that name, or PASSES.
 enum pass_id pass_by_name(struct span name);
 
-// pass_values.c: words to values. `values` starts with the presets of the pass.
+// int run_<stem>(env, values, err): the pass behind its row. Values have the kinds of their rows
+// (pass_values.c); what they mean together is checked by the pass: ERR_USAGE. Before it fails it may
+// have made edits.
+#define PASS(stem, ...)                                                                            \
+  int run_##stem(struct pass_env *env, const struct pass_value values[PASS_OPTIONS],               \
+                 struct err *err);
+#include "passes.def"
+#undef PASS
+
+// ---- words to values (pass_values.c) -----------------------------------------------------------
+
+// The presets of a pass. Strings and lists of values lie in *a or are literals.
 void pass_values_start(enum pass_id pass, struct pass_value values[PASS_OPTIONS], struct arena *a);
-// Sets one option by its key (or flag name). FLAG: true|false (text n 0: true). LIST: adds one element.
-// ERR_USAGE for an unknown key (with the nearest known one) or a value that does not fit.
+// The option of a pass by its key or flag name (- and _ are the same), or PASS_OPTIONS and ERR_USAGE
+// with the nearest known one.
+enum pass_option_id pass_values_find(enum pass_id pass, struct span key, struct err *err);
+// Sets one option. FLAG: true|false (text n 0: true). LIST: adds one element. ERR_USAGE for a value
+// that does not fit.
+int pass_values_put(enum pass_option_id option, struct pass_value values[PASS_OPTIONS],
+                    struct span text, struct arena *a, struct err *err);
+// Both.
 int pass_values_set(enum pass_id pass, struct pass_value values[PASS_OPTIONS], struct span key,
                     struct span text, struct arena *a, struct err *err);
-// "NAME" or "NAME:key=value[,key=value]…": lists are joined by +, a backslash escapes , : = + and itself.
+// "NAME" or "NAME:key=value[,key=value]…": lists are joined by +, a backslash escapes , : = + and
+// itself (before anything else it stands for itself, and so do : and = inside a value). Starts with
+// the presets. ERR_USAGE names the pass and the option.
 int pass_values_parse(const char *text, enum pass_id *pass, struct pass_value values[PASS_OPTIONS],
                       struct arena *a, struct err *err);
-// The options that differ from their presets, as a canonical JSON object: for edit logs and plans.
+// PASSES and ERR_USAGE for a name that no pass has, with the nearest.
+enum pass_id pass_values_pass(struct span name, struct err *err);
+// Every option that has a value, presets included, as a canonical JSON object: for edit logs and
+// plans, which must mean the same when a later version has other presets. Keys in the order of the
+// rows.
 const char *pass_values_json(enum pass_id pass, const struct pass_value values[PASS_OPTIONS],
                              struct arena *a);
+// "key": the name with _ for -. In *a.
+const char *pass_values_key(enum pass_option_id option, struct arena *a);
 
 #endif

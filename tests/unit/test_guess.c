@@ -1,0 +1,50 @@
+// Guesses: distances as defined, near words found, far ones not.
+#include "guess.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+// cmocka.h wants setjmp.h and stdarg.h before it.
+// clang-format off
+#include <cmocka.h>
+// clang-format on
+
+static void test_distance(void **state) {
+  (void)state;
+  assert_int_equal(guess_distance("", ""), 0);
+  assert_int_equal(guess_distance("", "abc"), 3);
+  assert_int_equal(guess_distance("force", "force"), 0);
+  assert_int_equal(guess_distance("forse", "force"), 1);
+  assert_int_equal(guess_distance("froce", "force"), 1);
+  assert_int_equal(guess_distance("orce", "force"), 1);
+  assert_int_equal(guess_distance("fforce", "force"), 1);
+  assert_int_equal(guess_distance("kitten", "sitting"), 3);
+  assert_int_equal(guess_distance("ca", "abc"), 3); // optimal string alignment, not full Damerau
+  const char *long_word = "0123456789012345678901234567890123456789";
+  assert_int_equal(guess_distance(long_word, "force"), UINT32_MAX);
+  assert_int_equal(guess_distance("force", long_word), UINT32_MAX);
+}
+
+static void test_guess(void **state) {
+  (void)state;
+  struct guess g = guess_start("fo");
+  guess_try(&g, "zoo");
+  assert_null(g.best);
+  guess_try(&g, "form");
+  assert_string_equal(g.best, "form");
+  g = guess_start("xyz");
+  guess_try(&g, "abc");
+  assert_null(g.best);
+  g = guess_start("block-size"); // a flag for a key
+  guess_try(&g, "block_size");
+  assert_string_equal(g.best, "block_size");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_distance), cmocka_unit_test(test_guess)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
