@@ -389,7 +389,9 @@ static void expect_same_refusal(struct opened *o, uint64_t zeros) {
   toy_begin(&job, &shape);
   assert_int_equal(staging_open(&st, &job.plan, job.sources, &options, &how, NULL, 0, &err), -1);
   assert_int_equal(err.kind, o->err.kind);
-  assert_string_equal(err.msg, o->err.msg);
+  // What is free may change between the two looks: others use the disk.
+  const size_t same = strcspn(err.msg, ",");
+  assert_int_equal(strncmp(err.msg, o->err.msg, same + 1), 0);
   assert_string_equal(err.hint, o->err.hint);
   toy_end(&job);
   toy_end(&o->job);
