@@ -45,14 +45,21 @@ void blocks_codes(const struct blocks_run *run, const struct blocks_grid *g, uin
 void blocks_block(const struct blocks_run *run, const struct kernels_panel *p,
                   const struct kernels_block_format *f, size_t j, size_t k, bool columns);
 
-// Error figures of one block: lanes in, added to *sums (see struct kernels_sums). largest: bits of the
-// largest |e|. run: looked at again only if something was not finite.
+// Error figures of one block. largest: bits of the largest |e|.
 struct blocks_lanes {
   double vv[BLOCKS_LANES], ee[BLOCKS_LANES], ve[BLOCKS_LANES];
   uint32_t largest;
 };
+// As blocks_codes, a run that begins in lane 0, sums still in lanes (NULL: not wanted).
+void blocks_lane_codes(const struct blocks_run *run, const struct blocks_grid *g, uint8_t *out,
+                       size_t out_step, struct blocks_lanes *lanes);
+// Lanes reduced and added to *sums (see struct kernels_sums). run: looked at only if something was
+// not finite.
 void blocks_add_sums(struct kernels_sums *sums, const struct blocks_lanes *l,
                      const struct blocks_run *run);
+// The parts of it: NaNs made plain, the largest error joined, non-finite elements counted.
+void blocks_plain_sums(struct kernels_sums *sums, uint32_t largest);
+void blocks_count_nonfinite(struct kernels_sums *sums, const struct blocks_run *run);
 // Where the code of element k of column j lies in a panel of codes; NULL if none are wanted.
 uint8_t *blocks_code_at(const struct kernels_panel *p, const struct kernels_block_format *f,
                         size_t j, size_t k, bool columns);

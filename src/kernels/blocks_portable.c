@@ -160,16 +160,21 @@ static inline void add_element(struct blocks_lanes *l, size_t lane, float v, flo
   if (size > l->largest) l->largest = size;
 }
 
-void blocks_codes(const struct blocks_run *run, const struct blocks_grid *g, uint8_t *out,
-                  size_t out_step, struct kernels_sums *sums) {
-  struct blocks_lanes lanes = {0};
+void blocks_lane_codes(const struct blocks_run *run, const struct blocks_grid *g, uint8_t *out,
+                       size_t out_step, struct blocks_lanes *lanes) {
   uint8_t mask = (uint8_t)(g->most - g->least);
   for (size_t k = 0; k < run->n; k++) {
     float v = value(run, k);
     int code = code_of(v, g);
     if (out) out[k * out_step] = (uint8_t)code & mask;
-    if (sums) add_element(&lanes, k % BLOCKS_LANES, v, v - (float)(code - g->zero) * g->scale);
+    if (lanes) add_element(lanes, k % BLOCKS_LANES, v, v - (float)(code - g->zero) * g->scale);
   }
+}
+
+void blocks_codes(const struct blocks_run *run, const struct blocks_grid *g, uint8_t *out,
+                  size_t out_step, struct kernels_sums *sums) {
+  struct blocks_lanes lanes = {0};
+  blocks_lane_codes(run, g, out, out_step, sums ? &lanes : NULL);
   if (sums) blocks_add_sums(sums, &lanes, run);
 }
 
@@ -177,23 +182,32 @@ static double reduce(const double *x) {
   return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));
 }
 
-// NaNs in figures are of one kind, whatever the machine makes of inf - inf.
 static double plain(double x) {
   return x == x ? x : (double)NAN;
 }
 
-void blocks_add_sums(struct kernels_sums *sums, const struct blocks_lanes *l,
-                     const struct blocks_run *run) {
+void blocks_plain_sums(struct kernels_sums *sums, uint32_t largest) {
   const uint32_t infinity = 0x7f800000;
-  double vv = reduce(l->vv);
-  sums->vv = plain(sums->vv + vv);
-  sums->ee = plain(sums->ee + reduce(l->ee));
-  sums->ve = plain(sums->ve + reduce(l->ve));
-  if (l->largest > (bits_of(sums->max_error) & 0x7fffffff))
-    sums->max_error = l->largest > infinity ? NAN : float_of(l->largest);
-  if (isfinite(vv)) return; // squares of floats do not overflow double
+  sums->vv = plain(sums->vv);
+  sums->ee = plain(sums->ee);
+  sums->ve = plain(sums->ve);
+  if (largest > (bits_of(sums->max_error) & 0x7fffffff))
+    sums->max_error = largest > infinity ? NAN : float_of(largest);
+}
+
+void blocks_count_nonfinite(struct kernels_sums *sums, const struct blocks_run *run) {
   for (size_t k = 0; k < run->n; k++)
     if (!isfinite(value(run, k)) && sums->nonfinite < UINT32_MAX) sums->nonfinite++;
+}
+
+void blocks_add_sums(struct kernels_sums *sums, const struct blocks_lanes *l,
+                     const struct blocks_run *run) {
+  double vv = reduce(l->vv);
+  sums->vv += vv;
+  sums->ee += reduce(l->ee);
+  sums->ve += reduce(l->ve);
+  blocks_plain_sums(sums, l->largest);
+  if (!isfinite(vv)) blocks_count_nonfinite(sums, run); // squares of floats do not overflow double
 }
 
 // ---- places ------------------------------------------------------------------------------------

@@ -59,5 +59,6 @@ KERNELS_CASTS(avx2);
   void range_columns_##isa(const struct kernels_panel *p, enum kernels_float type, float *lo,      \
                            float *hi)
 KERNELS_BLOCKS(portable);
+KERNELS_BLOCKS(avx2);
 
 #endif

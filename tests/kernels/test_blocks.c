@@ -5,6 +5,8 @@
 #include "kernels.h"
 #include "kernels_table.h"
 
+#include <float.h>
+
 // ---- vectors -----------------------------------------------------------------------------------
 
 enum { K_MAX = 37, N_MAX = 3 };
@@ -164,14 +166,251 @@ static void test_vectors(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
     vector = &vectors[i];
-    print_message("%s\n", vector->name);
+
     for_each_feature_set(run_vector_both_ways);
   }
+}
+
+// ---- every variant against the reference -------------------------------------------------------
+
+enum { CASES = 1200, SIDE = 24, LENGTH = 700, AREA = SIDE * LENGTH };
+
+// A random panel, its operands in guarded pages and what the reference makes of it.
+struct panel_case {
+  struct kernels_block_format f;
+  struct kernels_panel p; // of the reference
+  bool rows, given;
+  size_t codes_n, blocks_n;
+  float lo[LENGTH], hi[LENGTH]; // what ranges are joined to
+  float want_lo[LENGTH], want_hi[LENGTH];
+};
+static struct panel_case panel;
+static struct guarded in_pages, codes_pages, scales_pages, zeros_pages, sums_pages;
+
+static float float_of_bits(uint32_t bits) {
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+static float unit(void) {
+  return (float)((double)(random_64() >> 11) * 0x1p-52 - 1);
+}
+
+enum kind {
+  PLAIN,
+  HALVES,
+  ONE_SIGN,
+  SPARSE,
+  ZEROS,
+  TINY,
+  HUGE_ONES,
+  SOME_ODD,
+  ALL_NAN,
+  ANY_BITS,
+  KINDS
+};
+
+static float element_of(enum kind kind) {
+  static const uint32_t odd[] = {0x7fc00000, 0xffc00001, 0x7f800001, 0x7f800000, 0xff800000};
+  switch (kind) {
+  case PLAIN: return unit();
+  case HALVES: return (float)(random_64() % 64) / 2 - 16;
+  case ONE_SIGN: return unit() / 2 + 3;
+  case SPARSE: return random_64() % 8 ? (random_64() % 2 ? 0.0f : -0.0f) : unit();
+  case ZEROS: return random_64() % 2 ? 0.0f : -0.0f;
+  case TINY: return unit() * 0x1p-120f * (float)(1 << random_64() % 20) * 0x1p-20f;
+  case HUGE_ONES: return unit() * 0x1.8p127f;
+  case SOME_ODD:
+    return random_64() % 40 ? unit() : float_of_bits(odd[random_64() % (sizeof odd / sizeof *odd)]);
+  case ALL_NAN: return float_of_bits(odd[random_64() % 3]);
+  default: return float_of_bits((uint32_t)random_64());
+  }
+}
+
+// The kind changes from place to place, so that blocks of all kinds meet in one vector.
+static void fill_input(uint8_t *in, size_t n, enum kernels_float type) {
+  enum kind kind = PLAIN;
+  bool mixed = random_64() % 2;
+  size_t run = 16 * (1 + random_64() % 8);
+  kind = (enum kind)(random_64() % KINDS);
+  for (size_t i = 0; i < n; i++) {
+    if (mixed && i % run == 0) kind = (enum kind)(random_64() % KINDS);
+    float x = element_of(kind);
+    if (type == KERNELS_F16) x = kind == ANY_BITS ? x : x * (kind == TINY ? 0x1p100f : 1);
+    if (type == KERNELS_F32) memcpy(in + 4 * i, &x, 4);
+    if (type == KERNELS_F16) cast_f32_f16_portable(in + 2 * i, &x, 1);
+    if (type == KERNELS_BF16) cast_f32_bf16_portable(in + 2 * i, &x, 1);
+  }
+}
+
+static struct kernels_block_format random_format(void) {
+  static const uint8_t bits[] = {2, 4, 8};
+  static const size_t odd_blocks[] = {1, 3, 8, 24, 48, 100, 272, 512};
+  struct kernels_block_format f = {
+      .rule = (uint8_t)(random_64() % 2),
+      .bits = bits[random_64() % 3],
+      .symmetric = random_64() % 2,
+      .in_type = (uint8_t)(random_64() % 3),
+      .scale_type = (uint8_t)(random_64() % 3),
+      .block = (size_t)16 << random_64() % 5,
+  };
+  if (f.rule == KERNELS_QDQ && random_64() % 2) f.block = odd_blocks[random_64() % 8];
+  return f;
+}
+
+static size_t codes_extent(const struct panel_case *c, size_t blocks) {
+  const struct kernels_panel *p = &c->p;
+  if (c->f.rule == KERNELS_NBITS)
+    return (p->n - 1) * p->codes_stride + blocks * c->f.block * c->f.bits / 8;
+  return c->rows ? (p->n - 1) * p->codes_stride + p->k : (p->k - 1) * p->codes_stride + p->n;
+}
+
+static void reference(struct panel_case *c) {
+  const struct kernels_panel *p = &c->p;
+  if (c->given)
+    (c->rows ? codes_rows_portable : codes_columns_portable)(p, &c->f);
+  else
+    (c->rows ? blocks_rows_portable : blocks_columns_portable)(p, &c->f);
+  memcpy(c->want_lo, c->lo, sizeof c->lo);
+  memcpy(c->want_hi, c->hi, sizeof c->hi);
+  (c->rows ? range_rows_portable : range_columns_portable)(p, (enum kernels_float)c->f.in_type,
+                                                           c->want_lo, c->want_hi);
+}
+
+static void shape(struct panel_case *c) {
+  struct kernels_panel *p = &c->p;
+  bool wide = random_64() % 2; // long along n, or along k
+  p->n = 1 + random_64() % (wide && !c->rows ? 100 : SIDE);
+  p->k = 1 + random_64() % (wide && !c->rows ? 160 : LENGTH);
+  if (random_64() % 3 == 0) p->k = (p->k + 127) / 128 * 128;
+  size_t blocks = c->given ? 1 : (p->k + c->f.block - 1) / c->f.block;
+  size_t slack = random_64() % 2 ? random_64() % 9 : 0;
+  p->in_stride = (c->rows ? p->k : p->n) + slack;
+  p->blocks_stride = blocks + slack;
+  p->codes_stride = (c->f.rule == KERNELS_NBITS ? blocks * c->f.block * c->f.bits / 8
+                     : c->rows                  ? p->k
+                                                : p->n) +
+                    slack;
+  c->codes_n = codes_extent(c, blocks);
+  c->blocks_n = (p->n - 1) * p->blocks_stride + blocks;
+}
+
+// Sums begin anywhere, NaN and all.
+static void fill_sums(struct kernels_sums *sums, size_t n) {
+  bool fresh = random_64() % 4;
+  for (size_t j = 0; j < n; j++) {
+    struct kernels_sums some = {unit(), unit(), unit(), fabsf(unit()), UINT32_MAX - 2};
+    sums[j] = fresh ? (struct kernels_sums){0} : some;
+  }
+}
+
+static uint8_t *junk(size_t n) {
+  uint8_t *at = malloc(n + 1);
+  memset(at, JUNK, n + 1);
+  return at;
+}
+
+static void check_panel(void) {
+  struct panel_case *c = &panel;
+  struct kernels_panel p = c->p;
+  float lo[LENGTH], hi[LENGTH];
+  bool end = random_64() % 2;
+  size_t scales_n = c->blocks_n * sizeof(float), sums_n = p.n * sizeof(struct kernels_sums);
+  struct kernels_sums *before = malloc(sums_n);
+  p.codes = p.codes ? memset(guarded_at(&codes_pages, c->codes_n, end), JUNK, c->codes_n) : NULL;
+  if (!c->given) {
+    p.scales = memset(guarded_at(&scales_pages, scales_n, end), JUNK, scales_n);
+    p.zeros = memset(guarded_at(&zeros_pages, c->blocks_n, end), JUNK, c->blocks_n);
+  }
+  // The reference begins with the same sums: both start from those of sums_pages.
+  if (p.sums) {
+    p.sums = memcpy(before, sums_pages.pages, sums_n);
+  }
+  if (c->given)
+    (c->rows ? kernels_codes_rows : kernels_codes_columns)(&p, &c->f);
+  else
+    (c->rows ? kernels_quantize_rows : kernels_quantize_columns)(&p, &c->f);
+  memcpy(lo, c->lo, sizeof lo);
+  memcpy(hi, c->hi, sizeof hi);
+  (c->rows ? kernels_range_rows : kernels_range_columns)(&p, (enum kernels_float)c->f.in_type, lo,
+                                                         hi);
+  const char *wrong = NULL;
+  if (p.codes && memcmp(p.codes, c->p.codes, c->codes_n) != 0) wrong = "codes";
+  if (memcmp(p.scales, c->p.scales, scales_n) != 0) wrong = "scales";
+  if (memcmp(p.zeros, c->p.zeros, c->blocks_n) != 0) wrong = "zeros";
+  if (p.sums && memcmp(p.sums, c->p.sums, sums_n) != 0) wrong = "sums";
+  if (memcmp(lo, c->want_lo, sizeof lo) != 0 || memcmp(hi, c->want_hi, sizeof hi) != 0)
+    wrong = "range";
+  free(before);
+  if (wrong)
+    fail_msg(
+        "%s: rule %d, %d bits, symmetric %d, types %d %d, block %zu, %zu columns of %zu, rows %d, "
+        "given %d, sums %d, on %s",
+        wrong, c->f.rule, c->f.bits, c->f.symmetric, c->f.in_type, c->f.scale_type, c->f.block, p.n,
+        p.k, c->rows, c->given, p.sums != NULL, kernels_isa_name());
+}
+
+static void random_ranges(struct panel_case *c) {
+  for (size_t j = 0; j < LENGTH; j++) {
+    bool fresh = random_64() % 2;
+    c->lo[j] = fresh ? FLT_MAX : element_of(SPARSE);
+    c->hi[j] = fresh ? -FLT_MAX : element_of(SPARSE);
+  }
+}
+
+static void random_panel(void) {
+  struct panel_case *c = &panel;
+  c->f = random_format();
+  c->rows = random_64() % 2;
+  c->given = c->f.rule == KERNELS_QDQ && random_64() % 2;
+  shape(c);
+  random_ranges(c);
+  size_t width = c->f.in_type == KERNELS_F32 ? 4 : 2;
+  size_t lines = c->rows ? c->p.n : c->p.k, length = c->rows ? c->p.k : c->p.n;
+  size_t in_n = (lines - 1) * c->p.in_stride + length;
+  uint8_t *in = guarded_at(&in_pages, in_n * width, random_64() % 2);
+  fill_input(in, in_n, (enum kernels_float)c->f.in_type);
+  c->p.in = in;
+  c->p.codes = random_64() % 8 ? junk(c->codes_n) : NULL;
+  c->p.scales = (float *)(void *)junk(c->blocks_n * sizeof(float));
+  c->p.zeros = junk(c->blocks_n);
+  for (size_t i = 0; c->given && i < c->blocks_n; i++) {
+    c->p.scales[i] = random_64() % 4 ? unit() / 4 : element_of(ANY_BITS);
+    c->p.zeros[i] = (uint8_t)(random_64() & ((1u << c->f.bits) - 1));
+  }
+  struct kernels_sums *sums = (struct kernels_sums *)(void *)junk(c->p.n * sizeof *sums);
+  fill_sums(sums, c->p.n);
+  memcpy(sums_pages.pages, sums, c->p.n * sizeof *sums);
+  c->p.sums = random_64() % 2 ? sums : NULL;
+  reference(c);
+  for_each_feature_set(check_panel);
+  free(c->p.codes);
+  free(c->p.scales);
+  free(c->p.zeros);
+  free(sums);
+}
+
+static void test_variants(void **state) {
+  (void)state;
+  in_pages = guarded_open((size_t)AREA * 8);
+  codes_pages = guarded_open((size_t)AREA * 8);
+  scales_pages = guarded_open((size_t)AREA * 8);
+  zeros_pages = guarded_open((size_t)AREA * 2);
+  sums_pages = guarded_open(128 * sizeof(struct kernels_sums));
+  for (int i = 0; i < CASES; i++)
+    random_panel();
+  guarded_close(&in_pages);
+  guarded_close(&codes_pages);
+  guarded_close(&scales_pages);
+  guarded_close(&zeros_pages);
+  guarded_close(&sums_pages);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_vectors),
+      cmocka_unit_test(test_variants),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
