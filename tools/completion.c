@@ -68,9 +68,10 @@ static void bash_value(FILE *to, enum cli_option o) {
   }
 }
 
-// The next row from `o` on that has this name, or CLI_OPTIONS.
+// The next row from `o` on that has this name and a command, or CLI_OPTIONS.
 static uint32_t next_named(uint32_t o, const char *name) {
-  while (o < CLI_OPTIONS && strcmp(cli_option_row(o)->name, name) != 0)
+  while (o < CLI_OPTIONS &&
+         (!cli_option_row(o)->commands || strcmp(cli_option_row(o)->name, name) != 0))
     o++;
   return o;
 }
@@ -95,7 +96,7 @@ static void bash_values_by_command(FILE *to, const char *name) {
 static void bash_values(FILE *to) {
   for (uint32_t o = 0; o < CLI_OPTIONS; o++) {
     const struct cli_option_row *row = cli_option_row(o);
-    if (row->kind == CLI_FLAG || next_named(0, row->name) < o) continue;
+    if (row->kind == CLI_FLAG || next_named(0, row->name) != o) continue;
     fprintf(to, "    --%s", row->name);
     if (row->letter) fprintf(to, "|-%c", row->letter);
     fprintf(to, ") ");
@@ -243,5 +244,5 @@ void completion_fish(FILE *to) {
   }
   fprintf(to, "complete -c weir -n 'not __fish_use_subcommand' -l help -s h -d 'show help'\n");
   for (uint32_t o = 0; o < CLI_OPTIONS; o++)
-    fish_option(to, o);
+    if (cli_option_row(o)->commands) fish_option(to, o);
 }

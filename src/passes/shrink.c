@@ -142,3 +142,24 @@ int pass_shrink(struct pass_env *env, const struct shrink_options *options,
   stems_done(&s.stems);
   return rc;
 }
+
+// ---- words -------------------------------------------------------------------------------------
+
+static enum shrink_method method_named(const char *name) {
+  if (strcmp(name, "float_weights") == 0) return SHRINK_FLOAT_WEIGHTS;
+  if (strcmp(name, "f16_to_f32") == 0) return SHRINK_F16_TO_F32;
+  return SHRINK_INTEGER_WEIGHTS;
+}
+
+int run_shrink(struct pass_env *env, const struct pass_value values[PASS_OPTIONS],
+               struct err *err) {
+  const uint64_t levels = values[PASS_OPT_LEVELS].number;
+  const char *form = values[PASS_OPT_SHRINK_FORM].text;
+  const struct shrink_options options = {
+      .method = method_named(values[PASS_OPT_METHOD].text),
+      .levels = levels <= UINT32_MAX ? (uint32_t)levels : UINT32_MAX,
+      .form = strcmp(form, "dequantize") == 0 ? SHRINK_DEQUANTIZE : SHRINK_CAST_MUL_ADD,
+      .per_channel = values[PASS_OPT_PER_CHANNEL].number != 0};
+  struct shrink_result result;
+  return pass_shrink(env, &options, &result, err);
+}

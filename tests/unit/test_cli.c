@@ -55,7 +55,9 @@ static void test_tables_are_sound(void **state) {
   (void)state;
   for (uint32_t o = 0; o < CLI_OPTIONS; o++) {
     const struct cli_option_row *row = cli_option_row(o);
-    assert_true(row->commands != 0 && row->commands < 1u << CLI_COMMANDS);
+    // A pass that `weir run` alone reaches has options without a command.
+    assert_true(row->commands != 0 || row->group == CLI_OWN);
+    assert_true(row->commands < 1u << CLI_COMMANDS);
     assert_true((row->kind == CLI_FLAG) == (row->metavar == NULL));
     assert_true(strlen(row->name) <= 31); // guess_distance
     assert_null(strpbrk(row->name, "= _"));
