@@ -7,7 +7,6 @@
 #include "report.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 enum { LINE_MAX_BYTES = 64 << 20 };
 
@@ -27,25 +26,28 @@ static int open_reader(struct log_reader *in, const char *path, struct err *err)
 
 static void close_reader(struct log_reader *in) {
   if (in->file) fclose(in->file);
-  free(in->line);
+  table_free(in->line, in->cap, 1);
 }
 
-// The next line without its break: 1, 0 at the end, -1 on failure.
+// The next line without its break: 1, 0 at the end, -1 on failure. Memory is bounded before it is
+// taken: a log may be one endless line.
 static int next_line(struct log_reader *in, struct span *line, struct err *err) {
+  size_t n = 0;
+  int c;
+  in->number++;
   errno = 0;
-  ssize_t n = getline(&in->line, &in->cap, in->file);
-  if (n < 0) {
-    if (feof(in->file)) return 0;
+  while ((c = getc_unlocked(in->file)) != EOF && c != '\n') {
+    if (n == LINE_MAX_BYTES)
+      return err_set(err, ERR_MODEL, "line %llu of the edit log '%s' has more than %d bytes",
+                     (unsigned long long)in->number, quote_str(in->path).s, LINE_MAX_BYTES);
+    in->line = table_grow(in->line, &in->cap, n + 1, 1);
+    in->line[n++] = (char)c;
+  }
+  if (c == EOF && ferror(in->file))
     return err_errno(err, errno ? errno : EIO, ERR_IO, "the edit log '%s' cannot be read",
                      quote_str(in->path).s);
-  }
-  in->number++;
-  if (n > LINE_MAX_BYTES)
-    return err_set(err, ERR_MODEL, "line %llu of the edit log '%s' has %zd bytes, more than %d",
-                   (unsigned long long)in->number, quote_str(in->path).s, n, LINE_MAX_BYTES);
-  if (n > 0 && in->line[n - 1] == '\n') n--;
-  *line = span_of(in->line, (size_t)n);
-  return 1;
+  *line = span_of(in->line, n);
+  return c != EOF || n > 0;
 }
 
 static int read_head(struct log_reader *in, struct edit_log_info *head, struct err *err) {

@@ -1,5 +1,6 @@
 // The same facts as JSON. Keys are stable: programs read them; new ones may be added. Graphs are a
-// flat list that refers to parents by id, because JSON readers limit nesting and models need not.
+// flat list, each with its own nodes, that refers to parents and subgraphs by id: JSON readers limit
+// nesting, and models need not.
 // Long lists go out as they grow.
 #include "inspect.h"
 #include "report.h"
@@ -131,32 +132,6 @@ static void put_io(struct json_out *j, const struct model *m) {
   put_values(j, m, g->outputs, g->n_outputs);
 }
 
-static void put_graphs(struct json_out *j, const struct model *m) {
-  static const char *const kinds[] = {"main", "subgraph", "function", "training"};
-  json_key(j, "graphs");
-  json_array(j);
-  for (uint32_t g = 0; g < m->n_graphs; g++) {
-    const struct model_graph *graph = &m->graphs[g];
-    if (graph->flags & GRAPH_DEAD) continue;
-    json_object(j);
-    number(j, "graph", g);
-    name(j, "name", m, graph->name);
-    text(j, "kind", kinds[graph->kind]);
-    json_key(j, "parent");
-    if (graph->parent == NO_ID)
-      json_null(j);
-    else
-      json_uint(j, graph->parent);
-    if (graph->kind == GRAPH_FUNCTION && graph->owner < m->n_functions) {
-      name(j, "function_domain", m, m->functions[graph->owner].domain);
-      name(j, "function_name", m, m->functions[graph->owner].name);
-    }
-    json_end_object(j);
-    flush_if_long(j);
-  }
-  json_end_array(j);
-}
-
 // ---- summaries ----------------------------------------------------------------------------------
 
 static void put_ops(struct json_out *j, const struct inspect *in) {
@@ -267,7 +242,6 @@ static void put_node(struct json_out *j, const struct model *m, uint32_t id) {
   const struct model_node *node = &m->nodes[id];
   json_object(j);
   number(j, "node", id);
-  number(j, "graph", node->graph);
   name(j, "name", m, node->name);
   name(j, "domain", m, node->domain);
   name(j, "op_type", m, node->op_type);
@@ -285,16 +259,40 @@ static void put_node(struct json_out *j, const struct model *m, uint32_t id) {
   json_end_object(j);
 }
 
-static void put_nodes(struct json_out *j, const struct model *m) {
-  json_key(j, "node_list");
+static void put_nodes(struct json_out *j, const struct model *m, uint32_t graph) {
+  json_key(j, "nodes");
+  json_array(j);
+  for (uint32_t i = m->graphs[graph].first_node; i != NO_ID && report_stdout_alive();
+       i = m->nodes[i].next) {
+    put_node(j, m, i);
+    flush_if_long(j);
+  }
+  json_end_array(j);
+}
+
+static void put_graphs(struct json_out *j, const struct model *m, bool tree) {
+  static const char *const kinds[] = {"main", "subgraph", "function", "training"};
+  json_key(j, "graphs");
   json_array(j);
   for (uint32_t g = 0; g < m->n_graphs; g++) {
-    if (m->graphs[g].flags & GRAPH_DEAD) continue;
-    for (uint32_t i = m->graphs[g].first_node; i != NO_ID && report_stdout_alive();
-         i = m->nodes[i].next) {
-      put_node(j, m, i);
-      flush_if_long(j);
+    const struct model_graph *graph = &m->graphs[g];
+    if (graph->flags & GRAPH_DEAD) continue;
+    json_object(j);
+    number(j, "graph", g);
+    name(j, "name", m, graph->name);
+    text(j, "kind", kinds[graph->kind]);
+    json_key(j, "parent");
+    if (graph->parent == NO_ID)
+      json_null(j);
+    else
+      json_uint(j, graph->parent);
+    if (graph->kind == GRAPH_FUNCTION && graph->owner < m->n_functions) {
+      name(j, "function_domain", m, m->functions[graph->owner].domain);
+      name(j, "function_name", m, m->functions[graph->owner].name);
     }
+    if (tree) put_nodes(j, m, g);
+    json_end_object(j);
+    flush_if_long(j);
   }
   json_end_array(j);
 }
@@ -305,13 +303,12 @@ void inspect_json(struct inspect *in, bool tensors, bool tree) {
   put_files(&j, in);
   put_versions(&j, in);
   put_io(&j, in->m);
-  put_graphs(&j, in->m);
+  put_graphs(&j, in->m, tree);
   put_ops(&j, in);
   put_sums(&j, in);
   put_largest(&j, in);
   put_advice(&j, in);
   if (tensors) put_tensors(&j, in);
-  if (tree) put_nodes(&j, in->m);
   json_end_object(&j);
   report_json_end(&j);
 }

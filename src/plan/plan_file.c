@@ -184,6 +184,7 @@ struct reading {
   uint64_t line_number; // of the line last taken
   uint64_t *source_sizes;
   size_t source_sizes_cap;
+  uint32_t filling;     // output: all before it are full
   uint64_t literals_at; // how many literal bytes segments have used
   struct err *err;
 };
@@ -324,10 +325,11 @@ static int check_segment(struct reading *in, const struct segment *s) {
   return 0;
 }
 
-// The output that is not full yet; segments fill them in order.
-static struct plan_output *filling(struct plan *p, uint64_t *filled) {
-  for (uint32_t i = 0; i < p->n_outputs; i++) {
-    struct plan_output *o = &p->outputs[i];
+// The output that is not full yet; segments fill them in order, so those before stay full.
+static struct plan_output *filling(struct reading *in, uint64_t *filled) {
+  struct plan *p = in->p;
+  for (; in->filling < p->n_outputs; in->filling++) {
+    struct plan_output *o = &p->outputs[in->filling];
     const struct segment *last =
         o->n_segments ? &p->segments[o->first_segment + o->n_segments - 1] : NULL;
     *filled = last ? last->off + last->len : 0;
@@ -356,7 +358,7 @@ static int read_segment(struct reading *in, const struct json_value *v) {
     s.at = in->literals_at;
     in->literals_at += min_u64(s.len, p->n_literals);
   }
-  struct plan_output *o = filling(p, &s.off);
+  struct plan_output *o = filling(in, &s.off);
   if (!o || s.len == 0 || s.len > o->size - s.off) return bad(in, "does not fit its output file");
   if (check_segment(in, &s)) return -1;
   if (o->n_segments == 0) o->first_segment = p->n_segments;
@@ -455,7 +457,7 @@ static int read_head(struct reading *in, struct span literals) {
 static int check_whole(struct reading *in) {
   uint64_t filled;
   if (in->rest.n) return bad(in, "is followed by more text");
-  if (filling(in->p, &filled)) return bad(in, "ends the plan before its outputs are full");
+  if (filling(in, &filled)) return bad(in, "ends the plan before its outputs are full");
   if (in->p->n_outputs == 0) return bad(in, "ends a plan without outputs");
   if (in->literals_at != in->p->n_literals) return bad(in, "ends the plan with unused literals");
   return 0;

@@ -4,7 +4,8 @@
 // system is refused, and the rest is normalized. Then the disk: one openat2 with RESOLVE_BENEATH,
 // NO_SYMLINKS and NO_MAGICLINKS makes the kernel keep the promise, so that nobody can swap a folder
 // for a link between a check and an open. Where openat2 does not exist (before Linux 5.6, or behind
-// a filter) every component is opened alone with O_NOFOLLOW, which keeps the same promise.
+// a filter) every component is opened alone with O_NOFOLLOW, and links are followed by hand, which
+// keeps the same promise.
 //
 // Everything else is asked of the descriptor, not of the name: a regular file, one name only (a
 // hard link can smuggle in a file from outside). O_NONBLOCK keeps a FIFO from hanging us before
@@ -12,7 +13,7 @@
 //
 // With allow_links, links inside the folder are followed, and the last component may be a link that
 // leads out, as in a cache of `snapshots/<revision>/model.onnx_data -> ../../blobs/<hash>`. Folders
-// are never followed out; the fallback does not follow links to folders at all.
+// are never followed out.
 #include "beneath.h"
 
 #include <errno.h>
@@ -92,31 +93,105 @@ static bool is_link(int folder, const char *path) {
   return fstatat(folder, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
 }
 
-// Opens the folder that holds the last component of path; *last is that component.
-static int walk_to_parent(int folder, const char *path, const char **last) {
-  int at = fcntl(folder, F_DUPFD_CLOEXEC, 0);
-  const char *slash;
-  while (at >= 0 && (slash = strchr(path, '/'))) {
-    char part[BENEATH_MAX + 1];
-    const size_t n = (size_t)(slash - path);
-    memcpy(part, path, n);
-    part[n] = '\0';
-    int next = openat(at, part, OPEN_FOLDER | O_NOFOLLOW);
-    const int errnum = next < 0 && is_link(at, part) ? ELOOP : errno;
-    close(at);
-    errno = errnum;
-    at = next;
-    path = slash + 1;
-  }
-  *last = path;
-  return at;
+// ---- the walk, without openat2 ----
+//
+// `open` holds the folders from ours down to the current one, so that ".." in a link's target is the
+// folder we came from, whatever others rename meanwhile; above the first there is nothing. `rest` is
+// what is still to be walked: a link puts its target in front of it.
+
+enum { WALK_DEPTH_MAX = 64, WALK_LINKS_MAX = 40 };
+
+struct walk {
+  int open[WALK_DEPTH_MAX];
+  uint32_t depth, links;
+  char rest[2 * (BENEATH_MAX + 1)];
+};
+
+static int walk_fails(int errnum) {
+  errno = errnum;
+  return -1;
 }
 
-static int open_walking(int folder, const char *path, bool follow_last) {
-  const char *last;
-  int parent = walk_to_parent(folder, path, &last);
+// Cuts the first component off w->rest; "" at its end.
+static void next_part(struct walk *w, char part[BENEATH_MAX + 1]) {
+  const char *at = w->rest + strspn(w->rest, "/");
+  const size_t n = strcspn(at, "/");
+  memcpy(part, at, n);
+  part[n] = '\0';
+  at += n + strspn(at + n, "/");
+  memmove(w->rest, at, strlen(at) + 1);
+}
+
+static int follow(struct walk *w, const char *part) {
+  char target[BENEATH_MAX + 1];
+  const ssize_t n = readlinkat(w->open[w->depth - 1], part, target, BENEATH_MAX);
+  const size_t rest = strlen(w->rest);
+  if (n < 0) return -1;
+  if (++w->links > WALK_LINKS_MAX) return walk_fails(ELOOP);
+  if (n == 0 || n == BENEATH_MAX || (size_t)n + rest + 2 > sizeof w->rest)
+    return walk_fails(ENAMETOOLONG);
+  if (target[0] == '/') return walk_fails(EXDEV);
+  memmove(w->rest + n + 1, w->rest, rest + 1);
+  memcpy(w->rest, target, (size_t)n);
+  w->rest[n] = rest > 0 ? '/' : '\0';
+  return 0;
+}
+
+// One component. Gives the descriptor of the last one, -2 to go on, -1 with errno.
+static int walk_step(struct walk *w, int flags, bool links) {
+  char part[BENEATH_MAX + 1];
+  next_part(w, part);
+  const bool last = w->rest[0] == '\0', up = strcmp(part, "..") == 0;
+  if (up && w->depth == 1) return walk_fails(EXDEV);
+  if (up) close(w->open[--w->depth]);
+  if (up || part[0] == '\0' || strcmp(part, ".") == 0) {
+    if (!last) return -2;
+    return flags == OPEN_FOLDER ? fcntl(w->open[w->depth - 1], F_DUPFD_CLOEXEC, 0)
+                                : walk_fails(EISDIR);
+  }
+  const int at = w->open[w->depth - 1];
+  const int fd = openat(at, part, (last ? flags : OPEN_FOLDER) | O_NOFOLLOW);
+  if (fd < 0) {
+    const int errnum = errno;
+    if (!is_link(at, part)) return walk_fails(errnum);
+    return links ? (follow(w, part) ? -1 : -2) : walk_fails(ELOOP);
+  }
+  if (last) return fd;
+  if (w->depth == WALK_DEPTH_MAX) {
+    close(fd);
+    return walk_fails(ENAMETOOLONG);
+  }
+  w->open[w->depth++] = fd;
+  return -2;
+}
+
+// Opens a path without leaving the folder: EXDEV where it would. With `links`, links are followed.
+static int walk_beneath(int folder, const char *path, int flags, bool links) {
+  struct walk w = {.depth = 1};
+  w.open[0] = fcntl(folder, F_DUPFD_CLOEXEC, 0);
+  if (w.open[0] < 0) return -1;
+  snprintf(w.rest, sizeof w.rest, "%s", path);
+  int fd;
+  do
+    fd = walk_step(&w, flags, links);
+  while (fd == -2);
+  const int errnum = errno;
+  while (w.depth > 0)
+    close(w.open[--w.depth]);
+  errno = errnum;
+  return fd;
+}
+
+// The last component may lead out of the folder, where links are allowed.
+static int open_walking(int folder, const char *path, bool links) {
+  int fd = walk_beneath(folder, path, OPEN_FILE, links);
+  if (fd >= 0 || errno != EXDEV || !links) return fd;
+  const char *slash = strrchr(path, '/');
+  char head[BENEATH_MAX + 1] = ".";
+  if (slash) snprintf(head, sizeof head, "%.*s", (int)(slash - path), path);
+  const int parent = walk_beneath(folder, head, OPEN_FOLDER, true);
   if (parent < 0) return -1;
-  int fd = openat(parent, last, OPEN_FILE | (follow_last ? 0 : O_NOFOLLOW));
+  fd = openat(parent, slash ? slash + 1 : path, OPEN_FILE);
   const int errnum = errno;
   close(parent);
   errno = errnum;

@@ -2,13 +2,14 @@
 
 import json
 import shutil
+import subprocess
 
 import onnx
 import pytest
 
 import compare
 import conv_matrix
-from conftest import DATA, package_model
+from conftest import DATA, package_model, program
 
 SOURCES = {
     "parakeet-dynamo": lambda: DATA / "parakeet-dynamo" / "encoder-model.onnx",
@@ -187,3 +188,13 @@ def test_log_cut_at_any_line(weir, tmp_path, small_encoder):
             "replay", tmp_path / "cut.jsonl", small_encoder, tmp_path / "out" / "out.onnx", "--dry-run", code=None
         )
         assert done.code in (0, 65), (count, done.code, done.said)
+
+
+def test_an_endless_line_is_refused_before_it_is_held(tmp_path, small_encoder):
+    """512 MiB without a line break, in a process that may have 256 MiB."""
+    log = tmp_path / "endless.jsonl"
+    with open(log, "wb") as file:
+        file.truncate(512 << 20)
+    words = [program("WEIR"), "replay", log, small_encoder, tmp_path / "out.onnx"]
+    done = subprocess.run(["prlimit", f"--data={256 << 20}", *words], capture_output=True, text=True)
+    assert done.returncode == 65 and "line 1 of the edit log" in done.stderr and "67108864" in done.stderr, done.stderr

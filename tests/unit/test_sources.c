@@ -218,6 +218,38 @@ static void test_allowed_links(void **state) {
   }
 }
 
+// A link to a folder is followed as long as it stays inside, with openat2 and without.
+static void test_links_to_folders(void **state) {
+  struct ground *p = *state;
+  char chain[16], to[16];
+  assert_int_equal(mkdir("model/deep", 0755) | mkdir("model/deep/er", 0755), 0);
+  write_file("model/deep/er/x", "data");
+  assert_int_equal(symlink("deep/er", "model/short"), 0);
+  assert_int_equal(symlink("../short/x", "model/deep/back"), 0);
+  assert_int_equal(symlink("./short/../..", "model/round"), 0); // the folder itself
+  assert_int_equal(symlink("../../../model/deep", "model/deep/er/out-and-in"), 0);
+  assert_int_equal(symlink("ring", "model/ring"), 0);
+  for (int i = 0; i < 50; i++) { // more links than anybody follows
+    snprintf(chain, sizeof chain, "model/c%d", i);
+    snprintf(to, sizeof to, i ? "c%d" : "deep", i - 1);
+    assert_int_equal(symlink(to, chain), 0);
+  }
+  for (int walk = 0; walk < 2; walk++) {
+    open_model(p, false, walk);
+    expect_refused(p, span_str("short/x"), ERR_MODEL, "symbolic link");
+    open_model(p, true, walk);
+    expect_ok(p, "short/x");
+    expect_ok(p, "deep/back");
+    expect_ok(p, "round/deep/er/x");
+    expect_ok(p, "c9/er/x");
+    expect_refused(p, span_str("short/absent"), ERR_INPUT, "is missing");
+    expect_refused(p, span_str("short/out-and-in/er/x"), ERR_MODEL, "leads out");
+    expect_refused(p, span_str("ring/x"), ERR_MODEL, "");
+    expect_refused(p, span_str("c49/er/x"), ERR_MODEL, "");
+    expect_refused(p, span_str("short"), ERR_MODEL, "");
+  }
+}
+
 // hub/snapshots/rev/model.onnx -> ../../blobs/1, with its data beside it in the same way.
 static void test_cache_layout(void **state) {
   struct ground *p = *state;
@@ -400,6 +432,7 @@ int main(void) {
       TEST(test_refuses_what_is_no_plain_file),
       TEST(test_links_need_a_word),
       TEST(test_allowed_links),
+      TEST(test_links_to_folders),
       TEST(test_cache_layout),
       TEST(test_the_onnx_must_be_a_file),
       TEST(test_sees_changes),
