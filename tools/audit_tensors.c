@@ -3,6 +3,7 @@
 // since a damaged one may be short or gone.
 #include "audit_tensors.h"
 
+#include "audit_companion.h"
 #include "load.h"
 #include "report.h"
 #include "tensor_map.h"
@@ -34,15 +35,18 @@ static void name_range(const struct model *m, const struct tensor_map *map, stru
   size_t first = tensor_map_first(map, file, f->off), n = 0;
   for (size_t pass = 0; pass < 2; pass++) {
     const char **names = pass ? arena_alloc(arena, (n + 1) * sizeof *names) : NULL;
+    struct audit_place *places = pass ? arena_alloc(arena, (n + 1) * sizeof *places) : NULL;
     n = 0;
     for (size_t i = first; i < map->n && map->rows[i].file == file; i++) {
       const struct tensor_place *row = &map->rows[i];
       if (row->off >= f->off && row->off - f->off >= f->len) break;
       if (row->off < f->off && f->off - row->off >= row->len) continue;
       if (names) names[n] = tensor_name(m, row->tensor, arena);
+      if (places) places[n] = (struct audit_place){row->off, row->len};
       n++;
     }
     f->tensors = names;
+    f->places = places;
   }
   f->n_tensors = (uint32_t)n;
 }
@@ -54,8 +58,8 @@ static int load(struct model *m, const char *path, struct sources **sources, str
   return load_model(m, *sources, &loading, err);
 }
 
-void audit_tensors_name(const char *model_path, struct audit_found *found, size_t n,
-                        struct arena *arena) {
+void audit_tensors_name(const char *folder, const char *model_path, struct audit_found *found,
+                        size_t n, struct arena *arena) {
   for (size_t i = 0; i < n; i++) {
     if (strcmp(found[i].file, base_name(model_path)) != 0) continue;
     report_notice("the .onnx itself is damaged, so the tensors of damaged ranges cannot be named");
@@ -73,6 +77,7 @@ void audit_tensors_name(const char *model_path, struct audit_found *found, size_
     for (size_t i = 0; i < n; i++)
       name_range(&m, &map, &found[i], arena);
     tensor_map_done(&map);
+    audit_companion_narrow(folder, base_name(model_path), &m, found, n, arena);
   }
   model_free(&m);
   if (sources) sources_close(sources);

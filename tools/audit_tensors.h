@@ -8,14 +8,20 @@ struct audit_found {
   const char *file; // relative to the model's folder
   const char *what;
   uint64_t off, len;
-  const char *const *tensors; // names, in order of their place
+  const char **tensors; // names, in order of their place
+  struct audit_place {
+    uint64_t off, len;
+  } * places; // of the tensors, in the file
   uint32_t n_tensors;
-  bool mapped; // the model could be read, so that `tensors` is all there is
+  bool mapped;      // the model could be read, so that `tensors` is all there is
+  bool narrowed;    // digests per tensor were asked: `tensors` are those that differ,
+  uint32_t n_whole; // and so many more lie there and agree
 };
 
-// Fills in the tensors of each row, if the model at that path is itself undamaged (no row is about
+// Fills in the tensors of each row, narrowed by the digests per tensor (audit_companion.h) where
+// there are any, if the model at that path (in that folder) is itself undamaged (no row is about
 // it) and can be loaded. Says in a notice why not otherwise. Names live in *arena.
-void audit_tensors_name(const char *model_path, struct audit_found *found, size_t n,
-                        struct arena *arena);
+void audit_tensors_name(const char *folder, const char *model_path, struct audit_found *found,
+                        size_t n, struct arena *arena);
 
 #endif

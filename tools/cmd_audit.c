@@ -6,6 +6,7 @@
 //   manifest_audit: every unit hashed again, damage noted
 //        ▼
 //   the .onnx itself is whole? its metadata says which tensors lie in the damaged ranges
+//        │ digests per tensor beside it? ──▶ only those that differ
 //
 // The verdict is on standard output; a damaged model is not a failure of the audit, so the command
 // reports it and gives exit code 1 itself.
@@ -96,6 +97,9 @@ static void print_found(const struct audit_found *f) {
     printf("    tensor '%s'\n", quote_str(f->tensors[i]).s);
   if (f->n_tensors > TENSORS_SHOWN)
     printf("    and %u more tensors\n", f->n_tensors - TENSORS_SHOWN);
+  if (f->narrowed && f->n_whole > 0)
+    printf("    (%u other tensor%s there: whole, by digests of their own)\n", f->n_whole,
+           f->n_whole == 1 ? "" : "s");
   else if (f->n_tensors == 0 && f->mapped)
     printf("    no tensor lies there\n");
 }
@@ -139,6 +143,9 @@ static void put_found(struct json_out *j, const struct audit_found *f) {
   } else {
     json_null(j);
   }
+  json_key(j, "narrowed");
+  json_bool(j, f->narrowed);
+  put_number(j, "whole_tensors", f->n_whole);
   json_end_object(j);
   report_json_flush(j);
 }
@@ -180,7 +187,7 @@ static int audit(struct audit *a, const struct target *t, const struct cli_args 
   report_end();
   if (a->n > 0) {
     qsort(a->found, a->n, sizeof *a->found, compare_found);
-    audit_tensors_name(t->model, a->found, a->n, &a->arena);
+    audit_tensors_name(t->folder, t->model, a->found, a->n, &a->arena);
   }
   if (cli_flag(args, OPT_JSON))
     print_json(a, &result, t);

@@ -354,6 +354,11 @@ static int take_document(const struct reading *r, const struct json_value *doc) 
   if (!json_as_string(json_get(json_get(predicate, "x_weir"), "plan_id"), &id) ||
       !hex_decode(id, m->plan_id, DIGEST_BYTES))
     return no_manifest(r, "x_weir has no plan_id");
+  const struct json_value *tensors = json_get(json_get(predicate, "x_weir"), "tensors_sha256");
+  m->lists_tensors = tensors && !json_is_null(tensors);
+  if (m->lists_tensors &&
+      (!json_as_string(tensors, &id) || !hex_decode(id, m->tensors_sha256, DIGEST_BYTES)))
+    return no_manifest(r, "x_weir.tensors_sha256 is not 64 hexadecimal digits");
   return take_subject(r, doc);
 }
 

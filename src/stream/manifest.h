@@ -66,6 +66,8 @@ struct manifest {
   struct manifest_shard *shards;
   uint32_t n_shards;
   uint8_t plan_id[DIGEST_BYTES];
+  bool lists_tensors; // x_weir names the companion of digests per tensor:
+  uint8_t tensors_sha256[DIGEST_BYTES];
 };
 // Missing is ERR_INPUT, anything that is not a consistent manifest of ours ERR_MODEL. `shown`: its
 // name in messages.

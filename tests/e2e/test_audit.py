@@ -187,7 +187,8 @@ def data_tensors(out):
 
 @pytest.mark.parametrize("where", ["first byte", "unit border", "last byte"])
 def test_flipped_byte(weir, copy, where):
-    """One bit: the unit, and all the tensors in it, are named."""
+    """One bit: the unit is named, all the tensors in it without digests per tensor, with them the one that differs."""
+    companion = Path(f"{copy}.tensors.jsonl")
     data = Path(f"{copy}.data")
     offset = {"first byte": 0, "unit border": UNIT, "last byte": data.stat().st_size - 1}[where]
     flip(data, offset)
@@ -196,7 +197,68 @@ def test_flipped_byte(weir, copy, where):
     assert found["length"] == min(UNIT, data.stat().st_size - found["offset"])
     end = found["offset"] + found["length"]
     inside = {name for start, size, name in data_tensors(copy) if start < end and start + size > found["offset"]}
-    assert set(found["tensors"]) == inside
+    hit = {name for start, size, name in data_tensors(copy) if start <= offset < start + size}
+    assert set(found["tensors"]) == hit and len(hit) == 1 and found["narrowed"]
+    assert found["whole_tensors"] == len(inside) - 1 > 0
+    companion.unlink()
+    [found] = damage(weir, copy)
+    assert set(found["tensors"]) == inside and not found["narrowed"] and found["whole_tensors"] == 0
+
+
+def test_damage_between_tensors(weir, copy):
+    """A flipped byte of padding: a damaged unit, and no tensor that differs."""
+    ends = [(start + size, following) for (start, size, _), (following, _, _)
+            in zip(data_tensors(copy), data_tensors(copy)[1:])]  # fmt: skip
+    gap = next(end for end, following in ends if end < following)
+    flip(Path(f"{copy}.data"), gap)
+    [found] = damage(weir, copy)
+    assert found["tensors"] == [] and found["narrowed"] and found["whole_tensors"] > 0
+
+
+def rewritten(lines, row, **change):
+    rows = [json.loads(line) for line in lines]
+    rows[row].update(change)
+    return "".join(json.dumps(each) + "\n" for each in rows)
+
+
+COMPANION_DAMAGES = {
+    "out of range": (lambda lines: rewritten(lines, 3, offset=1 << 40), "line 4 lies outside its file"),
+    "unknown name": (lambda lines: rewritten(lines, 1, name="nobody"), "line 2 names a tensor that the model"),
+    "unknown file": (lambda lines: rewritten(lines, 0, file="../x"), "line 1 names a file"),
+    "too few digests": (lambda lines: rewritten(lines, 0, sha256=[]), "line 1 has not one digest"),
+    "no digest": (lambda lines: lines[0].replace('"sha256":["', '"sha256":["x', 1) + "\n", "line 1 "),
+    "not JSON": (lambda lines: lines[0] + "\n{\n", "line 2 is not JSON"),
+    "not an object": (lambda lines: "[]\n", "line 1 is not that of a tensor"),
+}
+
+
+@pytest.mark.parametrize("how", COMPANION_DAMAGES)
+@pytest.mark.parametrize("recorded", [True, False])
+def test_damaged_companion_is_not_used(weir, copy, how, recorded):
+    """Not what the manifest records, or, where somebody made that agree, not what fits the files: one line says so."""
+    companion, manifest = Path(f"{copy}.tensors.jsonl"), Path(f"{copy}.manifest.json")
+    change, why = COMPANION_DAMAGES[how]
+    text = change(companion.read_text().splitlines())
+    if recorded:
+        old = hashlib.sha256(companion.read_bytes()).hexdigest()
+        manifest.write_text(manifest.read_text().replace(old, hashlib.sha256(text.encode()).hexdigest()))
+    companion.write_text(text)
+    flip(Path(f"{copy}.data"), 0)
+    done = weir("audit", copy, "--json", code=1)
+    [found] = done.json()["damage"]
+    assert not found["narrowed"] and len(found["tensors"]) > 1
+    assert (why if recorded else "its SHA-256 is not the one in the manifest") in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_companion_that_no_manifest_records(weir, copy):
+    manifest = Path(f"{copy}.manifest.json")
+    found = json.loads(manifest.read_text())
+    found["predicate"]["x_weir"]["tensors_sha256"] = None
+    manifest.write_text(json.dumps(found))
+    flip(Path(f"{copy}.data"), 0)
+    done = weir("audit", copy, "--json", code=1)
+    assert "the manifest does not record it" in done.err and not done.json()["damage"][0]["narrowed"]
 
 
 def test_flipped_byte_in_the_onnx(weir, copy):

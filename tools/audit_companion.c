@@ -1,0 +1,257 @@
+// A damaged unit is 64 MiB and may hold thousands of tensors. Where the run left digests per tensor,
+// those that lie in the unit are hashed again, piece by piece, and only those that differ are named:
+//
+//   unit          |····························|      differs
+//   tensors       [ a ][ b       ][ c ][    d     …   a, b and c agree: d it is
+//   pieces of d                        |   1   |  2   only those that touch the unit are read
+//
+// A piece that reaches into the next unit is hashed whole, so where both units are damaged its tensor
+// is named in both. What has no line of its own (a small value inside the .onnx) stays named.
+//
+// The companion came with the files and may be as damaged as they: before any of it is believed its
+// SHA-256 must be the manifest's, every line must lie within the files, have as many digests as its
+// length wants, and name a tensor of the model. Lines are read one by one; only those that touch
+// damage are kept.
+#include "audit_companion.h"
+
+#include "json.h"
+#include "manifest.h"
+#include "report.h"
+#include "stop.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { LINE_MAX_BYTES = 64 << 20, READ_BYTES = 1 << 20 };
+
+struct row {
+  uint64_t off, len;
+  uint32_t file; // of the manifest
+  const uint8_t (*pieces)[DIGEST_BYTES];
+};
+
+struct companion {
+  int dir;
+  FILE *file;
+  char name[256];
+  struct manifest manifest;
+  const struct model *m;
+  const struct audit_found *found;
+  size_t n_found;
+  struct arena arena;
+  struct row *rows; // sorted by place, once all are read
+  size_t n, cap;
+  char *line;
+  size_t line_cap;
+  uint64_t number; // of the line last read
+  char why[200];   // it is not used; or ""
+  uint8_t *buf;    // READ_BYTES
+};
+
+static bool useless(struct companion *c, const char *what) {
+  if (!c->why[0])
+    snprintf(c->why, sizeof c->why, "line %llu %s", (unsigned long long)c->number, what);
+  return false;
+}
+
+// ---- lines -------------------------------------------------------------------------------------
+
+static uint32_t file_named(const struct manifest *mf, struct span name) {
+  for (uint32_t i = 0; i < mf->n_files; i++)
+    if (span_is(name, mf->files[i])) return i;
+  return NO_ID;
+}
+
+// Tensors in attributes are called "g0/n12.value": the attribute's name must be known.
+static bool is_known(const struct model *m, struct span name) {
+  unsigned graph, node;
+  int n = 0;
+  if (model_find_name(m, name) != NO_ID) return true;
+  if (sscanf((const char *)name.at, "g%u/n%u.%n", &graph, &node, &n) != 2 || n == 0) return false;
+  return model_find_name(m, span_of(name.at + n, name.n - (size_t)n)) != NO_ID;
+}
+
+static bool touches_damage(const struct companion *c, const struct row *row) {
+  const char *file = c->manifest.files[row->file];
+  for (size_t i = 0; i < c->n_found; i++) {
+    const struct audit_found *f = &c->found[i];
+    if (strcmp(f->file, file) == 0 && row->off < f->off + f->len && f->off < row->off + row->len)
+      return true;
+  }
+  return false;
+}
+
+static bool keep_row(struct companion *c, struct row *row, const struct json_value *list) {
+  uint8_t(*pieces)[DIGEST_BYTES] = arena_alloc(&c->arena, json_count(list) * sizeof *pieces + 1);
+  size_t n = 0;
+  struct span hex;
+  for (const struct json_value *v = json_first(list); v; v = json_next(v))
+    if (!json_as_string(v, &hex) || !hex_decode(hex, pieces[n++], DIGEST_BYTES))
+      return useless(c, "has a digest that is none");
+  row->pieces = (const uint8_t(*)[DIGEST_BYTES])pieces;
+  c->rows = table_grow(c->rows, &c->cap, c->n + 1, sizeof *c->rows);
+  c->rows[c->n++] = *row;
+  return true;
+}
+
+static bool take_line(struct companion *c, const struct json_value *v) {
+  struct span name, file;
+  struct row row = {0};
+  const struct json_value *list = json_get(v, "sha256");
+  if (!json_as_string(json_get(v, "name"), &name) || !json_as_string(json_get(v, "file"), &file) ||
+      !json_as_uint(json_get(v, "offset"), &row.off) ||
+      !json_as_uint(json_get(v, "length"), &row.len) || !json_is_array(list))
+    return useless(c, "is not that of a tensor");
+  row.file = file_named(&c->manifest, file);
+  if (row.file == NO_ID) return useless(c, "names a file that the manifest does not");
+  if (!range_fits(row.off, row.len, c->manifest.sizes[row.file]))
+    return useless(c, "lies outside its file");
+  if (json_count(list) != (row.len + PLAN_UNIT_BYTES - 1) / PLAN_UNIT_BYTES)
+    return useless(c, "has not one digest for every 64 MiB");
+  if (!is_known(c->m, name)) return useless(c, "names a tensor that the model does not have");
+  return row.len == 0 || !touches_damage(c, &row) || keep_row(c, &row, list);
+}
+
+// The next line without its break, hashed with it: 1, 0 at the end, -1 where it is too long.
+static int next_line(struct companion *c, struct digest *sha, struct span *line) {
+  size_t n = 0;
+  int ch;
+  c->number++;
+  while ((ch = getc_unlocked(c->file)) != EOF && ch != '\n') {
+    if (n == LINE_MAX_BYTES) return -1;
+    c->line = table_grow(c->line, &c->line_cap, n + 1, 1);
+    c->line[n++] = (char)ch;
+  }
+  *line = span_of(c->line, n);
+  digest_add(sha, c->line, n);
+  if (ch == '\n') digest_add(sha, "\n", 1);
+  return ch != EOF || n > 0;
+}
+
+// All lines and their digest. After the first fault they are only hashed: that the file is not the
+// manifest's says more than what is wrong with it.
+static void read_lines(struct companion *c) {
+  struct span line;
+  struct digest *sha = digest_new();
+  uint8_t is[DIGEST_BYTES];
+  int got;
+  digest_start(sha);
+  while ((got = next_line(c, sha, &line)) > 0) {
+    struct err malformed = {0};
+    if (c->why[0]) continue;
+    struct json_value *v = json_parse(line, c->name, &malformed);
+    if (v)
+      take_line(c, v);
+    else
+      useless(c, "is not JSON");
+    json_free(v);
+  }
+  digest_end(sha, is);
+  digest_free(sha);
+  if (got < 0 || ferror(c->file) || memcmp(is, c->manifest.tensors_sha256, DIGEST_BYTES) != 0)
+    snprintf(c->why, sizeof c->why, "its SHA-256 is not the one in the manifest");
+}
+
+// ---- hashing again -----------------------------------------------------------------------------
+
+static int by_place(const void *a, const void *b) {
+  const struct row *x = a, *y = b;
+  if (x->file != y->file) return x->file < y->file ? -1 : 1;
+  if (x->off != y->off) return x->off < y->off ? -1 : 1;
+  return (x->len > y->len) - (x->len < y->len);
+}
+
+static bool piece_agrees(const struct companion *c, int fd, uint64_t off, uint64_t len,
+                         const uint8_t want[DIGEST_BYTES]) {
+  uint8_t is[DIGEST_BYTES];
+  struct digest *sha = digest_new();
+  digest_start(sha);
+  uint64_t at = 0;
+  while (at < len && !*stop_watch()) {
+    const ssize_t got = pread(fd, c->buf, (size_t)min_u64(READ_BYTES, len - at), (off_t)(off + at));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    digest_add(sha, c->buf, (size_t)got);
+    at += (uint64_t)got;
+  }
+  digest_end(sha, is);
+  digest_free(sha);
+  return at == len && memcmp(is, want, DIGEST_BYTES) == 0;
+}
+
+// Do the pieces that touch the damaged range agree?
+static bool is_whole(const struct companion *c, int fd, const struct audit_found *f,
+                     const struct row *row) {
+  for (uint64_t at = 0; at < row->len; at += PLAN_UNIT_BYTES) {
+    const uint64_t off = row->off + at, len = min_u64(PLAN_UNIT_BYTES, row->len - at);
+    if (off >= f->off + f->len || f->off >= off + len) continue;
+    if (!piece_agrees(c, fd, off, len, row->pieces[at / PLAN_UNIT_BYTES])) return false;
+  }
+  return true;
+}
+
+static void narrow(const struct companion *c, struct audit_found *f) {
+  const uint32_t file = file_named(&c->manifest, span_str(f->file));
+  const int fd = openat(c->dir, f->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) return; // gone: all in it is
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < f->n_tensors; i++) {
+    const struct row key = {.file = file, .off = f->places[i].off, .len = f->places[i].len};
+    const struct row *row = c->n ? bsearch(&key, c->rows, c->n, sizeof key, by_place) : NULL;
+    if (row && is_whole(c, fd, f, row)) continue;
+    f->tensors[kept] = f->tensors[i];
+    f->places[kept++] = f->places[i];
+  }
+  close(fd);
+  f->narrowed = true;
+  f->n_whole = f->n_tensors - kept;
+  f->n_tensors = kept;
+}
+
+// ---- the whole ---------------------------------------------------------------------------------
+
+// False where there is no companion, or its manifest cannot be read again.
+static bool open_companion(struct companion *c, const char *folder, const char *name) {
+  char manifest[256];
+  struct err ignored = {0};
+  c->dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (c->dir < 0) return false;
+  manifest_tensors_name(c->name, name);
+  manifest_name(manifest, name);
+  const int fd = openat(c->dir, c->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+  if (fd < 0) return false;
+  c->file = fdopen(fd, "r");
+  if (!c->file) close(fd);
+  return c->file && manifest_read(&c->manifest, c->dir, manifest, manifest, &ignored) == 0;
+}
+
+static void close_companion(struct companion *c) {
+  if (c->file) fclose(c->file);
+  if (c->dir >= 0) close(c->dir);
+  manifest_free(&c->manifest);
+  table_free(c->rows, c->cap, sizeof *c->rows);
+  table_free(c->line, c->line_cap, 1);
+  arena_free(&c->arena);
+}
+
+void audit_companion_narrow(const char *folder, const char *name, const struct model *m,
+                            struct audit_found *found, size_t n, struct arena *arena) {
+  struct companion c = {.m = m, .found = found, .n_found = n};
+  if (open_companion(&c, folder, name)) {
+    c.buf = arena_alloc(arena, READ_BYTES);
+    if (!c.manifest.lists_tensors)
+      snprintf(c.why, sizeof c.why, "the manifest does not record it");
+    else
+      read_lines(&c);
+    if (c.why[0])
+      report_notice("'%s' is not used to name damaged tensors: %s", quote_str(c.name).s, c.why);
+    else if (c.n)
+      qsort(c.rows, c.n, sizeof *c.rows, by_place);
+    for (size_t i = 0; !c.why[0] && i < n; i++)
+      if (found[i].mapped) narrow(&c, &found[i]);
+  }
+  close_companion(&c);
+}
