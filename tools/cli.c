@@ -24,7 +24,7 @@ static const struct cli_command_row command_rows[CLI_COMMANDS] = {
 };
 
 #define ON(stem) (1u << CLI_##stem)
-#define WRITERS (ON(conv2matmul) | ON(convert) | ON(replay))
+#define WRITERS (ON(conv2matmul) | ON(run) | ON(convert) | ON(replay))
 #define ALL ((1u << CLI_COMMANDS) - 1)
 // The commands that have the options of a pass: FOR(stem) of pass_options.def.
 #define FOR(stem) FOR_##stem
@@ -50,6 +50,7 @@ static const struct {
     {OPT_INLINE, OPT_ALIGN, NULL},
     {OPT_QUIET, OPT_PROGRESS, NULL},
     {OPT_DRY_RUN, OPT_RESUME, NULL},
+    {OPT_PASS, OPT_CONFIG, NULL},
     {OPT_JSON, OPT_REPORT_JSON_STDOUT,
      "Both --json and --report-json-stdout write to standard output."},
 };

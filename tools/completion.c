@@ -164,7 +164,9 @@ static void zsh_option(FILE *to, enum cli_option o) {
     put_choices(to, o, " ");
     fputc(')', to);
   } else if (!flag) {
-    fprintf(to, ":%s:%s", row->metavar, takes_path(o) ? "_files" : " ");
+    fputc(':', to);
+    put_quoted(to, row->metavar, ":\\");
+    fprintf(to, ":%s", takes_path(o) ? "_files" : " ");
   }
   fprintf(to, "' \\\n");
 }

@@ -66,8 +66,7 @@ struct help_metavar help_metavar(enum cli_option option, bool all) {
   return m;
 }
 
-// Prints words of `text` from column `at` on, further lines indented; ends the line.
-static void wrap(FILE *to, const char *text, size_t at, size_t indent) {
+void help_wrap(FILE *to, const char *text, size_t at, size_t indent) {
   bool first = true;
   for (;;) {
     text += strspn(text, " ");
@@ -94,11 +93,15 @@ static void print_entry_at(FILE *to, size_t column, const char *head, const char
     fprintf(to, "\n%*s", (int)column, "");
   else
     fprintf(to, "%*s", (int)(column - n), "");
-  wrap(to, text, column, column);
+  help_wrap(to, text, column, column);
 }
 
-static void print_entry(FILE *to, const char *head, const char *text) {
+void help_entry(FILE *to, const char *head, const char *text) {
   print_entry_at(to, HELP_INDENT, head, text);
+}
+
+void help_entry_name(FILE *to, const char *head, const char *text) {
+  print_entry_at(to, COMMAND_INDENT, head, text);
 }
 
 static void print_option(FILE *to, enum cli_option o, bool all) {
@@ -111,7 +114,7 @@ static void print_option(FILE *to, enum cli_option o, bool all) {
     snprintf(text, sizeof text, "%s (default %s)", row->help, row->preset);
   else
     snprintf(text, sizeof text, "%s", row->help);
-  print_entry(to, head, text);
+  help_entry(to, head, text);
 }
 
 static void print_group(FILE *to, enum cli_command command, enum cli_group group, bool all) {
@@ -121,37 +124,37 @@ static void print_group(FILE *to, enum cli_command command, enum cli_group group
     if (cli_option_row(o)->group == group && cli_option_belongs(o, command))
       print_option(to, o, all);
   if (group != CLI_MESSAGES) return;
-  print_entry(to, "-h, --help", "this text");
-  if (all) print_entry(to, "--help-all", "this text, with what is hidden otherwise");
+  help_entry(to, "-h, --help", "this text");
+  if (all) help_entry(to, "--help-all", "this text, with what is hidden otherwise");
 }
 
 void help_command(FILE *to, enum cli_command command, bool all) {
   const struct cli_command_row *row = cli_command_row(command);
   fprintf(to, "Usage: weir %s %s [options]\n\n", row->name, row->operands);
-  wrap(to, row->about, 0, 0);
+  help_wrap(to, row->about, 0, 0);
   for (uint32_t g = 0; g < CLI_GROUPS; g++)
     print_group(to, command, g, all);
   fprintf(to, "\nExamples:\n");
   for (size_t i = 0; i < CLI_EXAMPLES; i++) {
     fprintf(to, "  $ %s\n      ", row->example[i].line);
-    wrap(to, row->example[i].why, 6, 6);
+    help_wrap(to, row->example[i].why, 6, 6);
   }
   fprintf(to, "\nExit codes are listed by 'weir --help'.\n");
 }
 
 void help_overview(FILE *to, bool all) {
   fprintf(to, "Usage: weir COMMAND [operands] [options]\n\n");
-  wrap(to, help_what_weir_is, 0, 0);
+  help_wrap(to, help_what_weir_is, 0, 0);
   fprintf(to, "\nCommands:\n");
   for (uint32_t c = 0; c < CLI_COMMANDS; c++)
-    print_entry_at(to, COMMAND_INDENT, cli_command_row(c)->name, cli_command_row(c)->summary);
+    help_entry_name(to, cli_command_row(c)->name, cli_command_row(c)->summary);
   fprintf(to, "\nOptions:\n");
-  print_entry(to, "-h, --help", "this text; after a command, its options and two examples");
-  print_entry(to, "--help-all", "the same, with what is hidden otherwise");
-  print_entry(to, "--version", "versions of weir and its libraries, instruction set, I/O engine");
+  help_entry(to, "-h, --help", "this text; after a command, its options and two examples");
+  help_entry(to, "--help-all", "the same, with what is hidden otherwise");
+  help_entry(to, "--version", "versions of weir and its libraries, instruction set, I/O engine");
   if (all) {
-    print_entry(to, "--generate bash|zsh|fish", "print a completion script");
-    print_entry(to, "--generate man DIR", "write the manual pages into DIR");
+    help_entry(to, "--generate bash|zsh|fish", "print a completion script");
+    help_entry(to, "--generate man DIR", "write the manual pages into DIR");
   }
   fprintf(to, "\nExit codes:\n");
   int code;

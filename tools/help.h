@@ -16,6 +16,13 @@ const char *help_group_title(enum cli_group group);
 // True if the command has an option of that group.
 bool help_group_used(enum cli_group group, enum cli_command command);
 
+// Prints words of `text` from column `at` on, further lines indented; ends the line.
+void help_wrap(FILE *to, const char *text, size_t at, size_t indent);
+// "  head   text": an entry of a list, the text wrapped from its column on: that of options, or that of
+// names.
+void help_entry(FILE *to, const char *head, const char *text);
+void help_entry_name(FILE *to, const char *head, const char *text);
+
 // "a|b" of a CHOICE option, the metavar of any other; "" for flags.
 struct help_metavar {
   char s[64];

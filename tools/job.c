@@ -247,14 +247,25 @@ static int write_plan(struct job *job, struct err *err) {
 static const char *passes_json(struct job *job) {
   if (!job->command || strcmp(job->command, "convert") == 0) return "[]";
   struct json_out j = {0};
-  json_array(&j);
-  json_object(&j);
-  json_key(&j, "name");
-  json_text(&j, job->command);
-  json_key(&j, "options");
-  json_raw(&j, span_str(job->options));
-  json_end_object(&j);
-  json_end_array(&j);
+  struct err ignored = {0};
+  // A pipeline's options are {"passes":[…]}, in the words of this list.
+  struct json_value *doc = strcmp(job->command, "run") == 0
+                               ? json_parse(span_str(job->options), "options", &ignored)
+                               : NULL;
+  const struct json_value *several = json_get(doc, "passes");
+  if (json_is_array(several)) {
+    json_copy(&j, several);
+  } else {
+    json_array(&j);
+    json_object(&j);
+    json_key(&j, "name");
+    json_text(&j, job->command);
+    json_key(&j, "options");
+    json_raw(&j, span_str(job->options));
+    json_end_object(&j);
+    json_end_array(&j);
+  }
+  json_free(doc);
   const char *text = arena_string(&job->arena, span_of(j.text, j.n));
   json_done(&j);
   return text;

@@ -21,6 +21,9 @@
 #ifndef WEIR_CJSON
 #define WEIR_CJSON "(unknown version)"
 #endif
+#ifndef WEIR_LIBYAML
+#define WEIR_LIBYAML "(unknown version)"
+#endif
 
 const char *version_number(void) {
   return WEIR_VERSION;
@@ -32,8 +35,8 @@ const char *version_date(void) {
 
 void version_print(FILE *to) {
   fprintf(to, "weir %s\n", version_number());
-  fprintf(to, "built with libcrypto %s, liburing %s, protobuf-c %s, cJSON %s\n", WEIR_LIBCRYPTO,
-          WEIR_LIBURING, WEIR_PROTOBUF_C, WEIR_CJSON);
+  fprintf(to, "built with libcrypto %s, liburing %s, protobuf-c %s, cJSON %s, libyaml %s\n",
+          WEIR_LIBCRYPTO, WEIR_LIBURING, WEIR_PROTOBUF_C, WEIR_CJSON, WEIR_LIBYAML);
   fprintf(to, "instruction set: %s\n", kernels_isa_name());
   enum io_mode mode = IO_AUTO;
   char note[512] = "";

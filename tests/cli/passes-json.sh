@@ -1,0 +1,1 @@
+weir passes conv2matmul --json

@@ -1,0 +1,1 @@
+weir run in.onnx out.onnx --config p.yaml

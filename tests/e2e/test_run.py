@@ -1,0 +1,83 @@
+"""Pipelines: passes named in words, in a file or as a command make the same bytes, and their log replays."""
+
+import json
+
+import pytest
+
+import compare
+from conftest import DATA
+
+SOURCE = DATA / "parakeet-dynamo" / "encoder-model.onnx"
+FLAT_CONFIG = "passes:\n  - conv2matmul:\n      extended_conv1x1: true\n      form: flat\n"
+
+
+def folder(path):
+    path.mkdir()
+    return path / "out.onnx"
+
+
+def test_config_words_and_command_make_the_same_files(weir, tmp_path):
+    """Model, data, manifest (plan id, options) and edit log, byte for byte."""
+    config = tmp_path / "p.yaml"
+    config.write_text(FLAT_CONFIG)
+    command, words, file = (folder(tmp_path / name) for name in ("command", "words", "file"))
+    log = lambda out: ["--edit-log", out.parent / "edits.jsonl"]
+    weir("conv2matmul", SOURCE, command, "--extended-conv1x1", "--form", "flat", *log(command))
+    weir("run", SOURCE, words, "--pass", "conv2matmul:form=flat,extended_conv1x1", *log(words))
+    weir("run", SOURCE, file, "--config", config, *log(file))
+    assert compare.folder_bytes(command.parent) == compare.folder_bytes(words.parent)
+    assert compare.folder_bytes(command.parent) == compare.folder_bytes(file.parent)
+    batched = folder(tmp_path / "batched")  # the control: another option, another model
+    weir("run", SOURCE, batched, "--pass", "conv2matmul:form=batched", *log(batched))
+    assert compare.folder_bytes(command.parent) != compare.folder_bytes(batched.parent)
+
+
+def test_replay_of_two_passes(weir, tmp_path):
+    """The first leaves strided and padded convolutions, the second takes them; one log holds both."""
+    out, again = folder(tmp_path / "first"), folder(tmp_path / "second")
+    log, log_again = tmp_path / "edits.jsonl", tmp_path / "again.jsonl"
+    passes = ["--pass", "conv2matmul:form=flat", "--pass", "conv2matmul:extended_conv1x1=true"]
+    report = weir("run", SOURCE, out, *passes, "--edit-log", log, "--json").json()
+    weir("replay", log, SOURCE, again, "--edit-log", log_again)
+    assert compare.folder_bytes(out.parent) == compare.folder_bytes(again.parent)
+    assert log.read_bytes() == log_again.read_bytes()
+    head = json.loads(log.read_text().splitlines()[0])
+    assert head["command"] == "run"
+    assert [step["name"] for step in head["options"]["passes"]] == ["conv2matmul", "conv2matmul"]
+    recorded = json.loads((out.parent / "out.onnx.manifest.json").read_text())["predicate"]["x_weir"]["passes"]
+    assert recorded == head["options"]["passes"]
+    assert [step["options"] for step in report["passes"]] == [step["options"] for step in recorded]
+
+
+def test_report_says_what_each_step_did(weir, tmp_path):
+    out = folder(tmp_path / "out")
+    said = weir("run", SOURCE, out, "--pass", "conv2matmul", "--pass", "conv2matmul", "--report-json", tmp_path / "r")
+    first, second = json.loads((tmp_path / "r").read_text())["passes"]
+    assert first["converted"] == 6 and second["converted"] == 0
+    assert first["skipped"] == second["skipped"] == len(second["nodes"])
+    converted = [node for node in first["nodes"] if node["status"] == "converted"]
+    assert len(converted) == 6 and all(node["tensor"] for node in converted)
+    assert "conv2matmul: converted 6, left alone 5" in said.out
+
+
+def test_dry_run_writes_nothing(weir, tmp_path):
+    config = tmp_path / "p.yaml"
+    config.write_text(FLAT_CONFIG)
+    before = compare.folder_bytes(tmp_path)
+    said = weir("run", SOURCE, "--config", config, "--dry-run", "--json").json()
+    assert said["passes"][0]["converted"] > 0 and said["weir"]["dry_run"] is True
+    assert compare.folder_bytes(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "text, place",
+    [
+        ("passes:\n  - conv2matmul\n  - nothing\n", "p.yaml:3:5: there is no pass 'nothing'"),
+        ("passes:\n  - conv2matmul:\n      form: [flat]\n", "p.yaml:3:13:"),
+        ("passes:\n  - *x\n", "p.yaml:2:5:"),
+    ],
+)
+def test_bad_config_is_refused_before_the_model_is_opened(weir, tmp_path, text, place):
+    (tmp_path / "p.yaml").write_text(text)
+    done = weir("run", tmp_path / "missing.onnx", tmp_path / "out.onnx", "--config", tmp_path / "p.yaml", code=2)
+    assert place in done.err

@@ -1,0 +1,23 @@
+// The reader of pipeline files over anything: it refuses with a sentence, or gives steps whose canonical
+// words are JSON.
+#include "pipeline.h"
+
+#include "json.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
+  struct pipeline p = {0};
+  struct err err = {0};
+  if (pipeline_parse(&p, span_of(data, n), "fuzz.yaml", &err) == 0) {
+    struct json_value *doc = json_parse(span_str(pipeline_options(&p)), "options", &err);
+    if (p.n == 0 || p.n > PIPELINE_MAX_STEPS || !json_is_object(doc)) abort();
+    json_free(doc);
+  } else if (err.kind != ERR_USAGE || err.msg[0] == '\0') {
+    abort();
+  }
+  pipeline_free(&p);
+  return 0;
+}

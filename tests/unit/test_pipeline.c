@@ -1,0 +1,123 @@
+// Pipelines: what files may hold, where what they may not hold is said to be, limits, canonical words.
+#include "pipeline.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+// cmocka.h wants setjmp.h and stdarg.h before it.
+// clang-format off
+#include <cmocka.h>
+// clang-format on
+
+static int parse(struct pipeline *p, const char *text, struct err *err) {
+  *p = (struct pipeline){0};
+  *err = (struct err){0};
+  return pipeline_parse(p, span_str(text), "p.yaml", err);
+}
+
+static void refuse(const char *text, const char *message, const char *hint) {
+  struct pipeline p;
+  struct err err;
+  if (parse(&p, text, &err) == 0) fail_msg("'%s' was accepted", text);
+  assert_int_equal(err.kind, ERR_USAGE);
+  if (!strstr(err.msg, message)) fail_msg("'%s': '%s' is not in '%s'", text, message, err.msg);
+  if (!strstr(err.hint, hint)) fail_msg("'%s': '%s' is not in '%s'", text, hint, err.hint);
+  pipeline_free(&p);
+}
+
+static void same_words(const char *yaml, const char *word, const char *second) {
+  struct pipeline p, q = {0};
+  struct err err;
+  if (parse(&p, yaml, &err)) fail_msg("'%s' was refused: %s", yaml, err.msg);
+  assert_int_equal(pipeline_add_text(&q, word, &err), 0);
+  if (second) assert_int_equal(pipeline_add_text(&q, second, &err), 0);
+  assert_string_equal(pipeline_command(&p), second ? "run" : "conv2matmul");
+  assert_string_equal(pipeline_options(&p), pipeline_options(&q));
+  pipeline_free(&p);
+  pipeline_free(&q);
+}
+
+static void test_files_and_words_say_the_same(void **state) {
+  (void)state;
+  same_words("passes: [conv2matmul]", "conv2matmul", NULL);
+  same_words("passes:\n- conv2matmul:\n", "conv2matmul", NULL);
+  same_words("---\n# why\npasses:\n  - conv2matmul:\n      form: 'flat'\n...\n",
+             "conv2matmul:form=flat", NULL);
+  same_words("{\"passes\": [{\"conv2matmul\": {\"max-dilation\": 4, \"strict_compat\": true}}]}",
+             "conv2matmul:max_dilation=4,strict_compat", NULL);
+  same_words("passes:\n  - conv2matmul: {form: batched}\n  - conv2matmul\n",
+             "conv2matmul:form=batched", "conv2matmul");
+}
+
+static void test_what_does_not_fit(void **state) {
+  (void)state;
+  refuse("", "p.yaml:1:1: the file holds no pipeline", "");
+  refuse("conv2matmul", "p.yaml:1:1: a mapping with the key 'passes' is expected here", "");
+  refuse("{}", "p.yaml:1:1: the key 'passes' is missing", "");
+  refuse("pass: [conv2matmul]", "p.yaml:1:1: unknown key 'pass'", "the only key is 'passes'");
+  refuse("passes: [conv2matmul]\npasses: [conv2matmul]", "p.yaml:2:1: a second key", "");
+  refuse("passes: conv2matmul", "p.yaml:1:9: a list of passes is expected here, but this is a word",
+         "");
+  refuse("passes: []", "p.yaml:1:9: the list of passes is empty", "");
+  refuse("passes:\n  - [conv2matmul]", "p.yaml:2:5: the name of a pass is expected", "");
+  refuse("passes:\n  - conv2matmul\n  - shrinc", "p.yaml:3:5: there is no pass 'shrinc'", "");
+  refuse("passes:\n  - conv2matmull", "p.yaml:2:5: there is no pass",
+         "did you mean 'conv2matmul'?");
+  refuse("passes:\n- conv2matmul:\n    from: flat", "p.yaml:3:5: pass 'conv2matmul' has no option",
+         "did you mean 'form'?");
+  refuse("passes:\n- conv2matmul:\n    form: fla", "p.yaml:3:11: 'fla' is no value for form", "");
+  refuse("passes:\n- conv2matmul:\n    form: ''", "p.yaml:3:11: option 'form' has no value", "");
+  refuse("passes:\n- conv2matmul:\n    form: ~", "p.yaml:3:11: option 'form' has no value", "");
+  refuse("passes:\n- conv2matmul:\n    form: {a: b}", "p.yaml:3:11: the value of an option", "");
+  refuse("passes:\n- conv2matmul:\n    strict_compat: yes", "true or false", "");
+  refuse("passes:\n- conv2matmul:\n    form: flat\n    form: flat",
+         "p.yaml:4:5: option 'form' is given", "");
+  refuse("passes:\n- conv2matmul: flat", "p.yaml:2:16: a mapping of options is expected", "");
+  refuse("passes:\n- conv2matmul:\n  form: flat", "p.yaml:3:3: a second name", "indented further");
+  refuse("passes: [conv2matmul]\n---\npasses: [conv2matmul]", "p.yaml:2:1: a second document", "");
+}
+
+static void test_what_yaml_has_beyond(void **state) {
+  (void)state;
+  refuse("passes: &a [conv2matmul]", "p.yaml:1:9: anchors, aliases and tags", "");
+  refuse("passes: [*a]", "p.yaml:1:10: anchors, aliases and tags", "");
+  refuse("passes: !!seq [conv2matmul]", "p.yaml:1:9: anchors, aliases and tags", "");
+  refuse("passes:\n\t- conv2matmul", "p.yaml:2:1: ", "");
+  refuse("passes: [conv2matmul", "p.yaml:2:1: did not find", "");
+  refuse("\xff\xff", "p.yaml: byte 0: ", "");
+}
+
+static void test_limits(void **state) {
+  (void)state;
+  static char deep[PIPELINE_MAX_BYTES], many[4096], large[PIPELINE_MAX_BYTES + 2];
+  memset(deep, '[', sizeof deep - 1);
+  refuse(deep, "p.yaml:1:1: a mapping", "");
+  memcpy(deep, "passes: ", 8);
+  refuse(deep, "p.yaml:1:10: the name of a pass", "");
+  strcpy(many, "passes:\n");
+  for (int i = 0; i < PIPELINE_MAX_STEPS; i++)
+    strcat(many, "- conv2matmul\n");
+  struct pipeline p;
+  struct err err;
+  assert_int_equal(parse(&p, many, &err), 0);
+  assert_int_equal(p.n, PIPELINE_MAX_STEPS);
+  pipeline_free(&p);
+  strcat(many, "- conv2matmul\n");
+  refuse(many, "p.yaml:66:3: a pipeline of more than 64 passes", "");
+  memset(large, ' ', sizeof large - 1);
+  refuse(large, "more than 65536 bytes", "");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_files_and_words_say_the_same),
+      cmocka_unit_test(test_what_does_not_fit),
+      cmocka_unit_test(test_what_yaml_has_beyond),
+      cmocka_unit_test(test_limits),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,97 @@
+// Passes run one after the other on the same model and the same edits: what a pass makes, the next one
+// sees. The edit log tells them apart by the pass named in each group; here they are told apart by the
+// step that runs when a site is reported.
+#include "pass_job.h"
+
+#include "report.h"
+
+void pass_job_free(struct pass_job *pj) {
+  table_free(pj->sites, pj->sites_cap, sizeof *pj->sites);
+  table_free(pj->warnings, pj->warnings_cap, sizeof *pj->warnings);
+  pipeline_free(&pj->pipeline);
+  arena_free(&pj->arena);
+  *pj = (struct pass_job){0};
+}
+
+bool pass_job_converted(const struct pass_job_site *s) {
+  return strcmp(s->site.status, "converted") == 0;
+}
+
+struct pass_job_counts pass_job_count(const struct pass_job *pj, uint32_t step) {
+  struct pass_job_counts n = {0};
+  for (uint32_t i = 0; i < pj->n_sites; i++) {
+    if (pj->sites[i].step != step) continue;
+    if (pass_job_converted(&pj->sites[i]))
+      n.converted++;
+    else
+      n.skipped++;
+  }
+  return n;
+}
+
+// Names may be of the pass's scratch or the model's tables: reports come later.
+static void note_site(void *ctx, const struct pass_site *site) {
+  struct pass_job *pj = ctx;
+  pj->sites = table_grow(pj->sites, &pj->sites_cap, (size_t)pj->n_sites + 1, sizeof *pj->sites);
+  struct pass_job_site *s = &pj->sites[pj->n_sites++];
+  s->site = *site;
+  s->step = pj->step;
+  s->name = site->node_name.n ? arena_string(&pj->arena, site->node_name)
+                              : arena_printf(&pj->arena, "%s@%u", site->op_type, site->index);
+  s->site.node_name = span_str(s->name);
+  if (site->tensor.at)
+    s->site.tensor = span_of(arena_string(&pj->arena, site->tensor), site->tensor.n);
+}
+
+static void note_warning(void *ctx, const char *sentence, const char *hint) {
+  struct pass_job *pj = ctx;
+  pj->warnings =
+      table_grow(pj->warnings, &pj->warnings_cap, (size_t)pj->n_warnings + 1, sizeof *pj->warnings);
+  pj->warnings[pj->n_warnings++] =
+      (struct pass_job_warning){pj->step, arena_string(&pj->arena, span_str(sentence)),
+                                hint ? arena_string(&pj->arena, span_str(hint)) : NULL};
+  report_warning("%s", sentence);
+  if (hint) report_hint("%s", hint);
+}
+
+int pass_job_take_flags(struct pass_job *pj, const struct cli_args *args, enum pass_id pass,
+                        struct err *err) {
+  struct pipeline_step *step = pipeline_add(&pj->pipeline, pass, err);
+  if (!step) return -1;
+  return cli_pass_values(args, pass, step->values, &pj->pipeline.arena, err);
+}
+
+int pass_job_edit(struct pass_job *pj, struct job *job, struct err *err) {
+  struct arena scratch = {0};
+  struct pass_env env = {.m = &job->model,
+                         .edits = &job->edits,
+                         .scratch = &scratch,
+                         .site = note_site,
+                         .site_ctx = pj,
+                         .warn = note_warning,
+                         .warn_ctx = pj};
+  int rc =
+      job_begin_edits(job, pipeline_command(&pj->pipeline), pipeline_options(&pj->pipeline), err);
+  for (uint32_t i = 0; i < pj->pipeline.n && rc == 0; i++) {
+    const struct pipeline_step *step = &pj->pipeline.steps[i];
+    pj->step = i;
+    rc = pass_row(step->pass)->run(&env, step->values, err);
+    arena_reset(&scratch);
+  }
+  arena_free(&scratch);
+  return rc;
+}
+
+int pass_job_command(struct pass_job *pj, const struct cli_args *args, struct err *err) {
+  struct job job;
+  int rc;
+  if (job_finish_seal(args, &rc, err)) return rc;
+  if (job_open(&job, args, err)) return -1;
+  job.report = pass_job_report;
+  job.print = pass_job_print;
+  job.ctx = pj;
+  rc = pass_job_edit(pj, &job, err);
+  if (rc == 0) rc = job_finish(&job, err);
+  job_close(&job);
+  return rc;
+}

@@ -1,0 +1,62 @@
+// A writing command whose edits are those of passes: one pass or a pipeline of them, on one model, with
+// one plan, one read and one write. Keeps what the passes say of their sites, for the report.
+#ifndef WEIR_PASS_JOB_H
+#define WEIR_PASS_JOB_H
+
+#include "job.h"
+#include "pipeline.h"
+
+struct pass_job_site {
+  struct pass_site site;
+  uint32_t step;
+  const char *name; // of the node as reports say it: never empty
+};
+
+struct pass_job_warning {
+  uint32_t step;
+  const char *sentence, *hint; // hint: or NULL
+};
+
+// Zero-initialize; pass_job_free frees.
+struct pass_job {
+  struct pipeline pipeline; // filled by the command
+  struct pass_job_site *sites;
+  uint32_t n_sites;
+  size_t sites_cap;
+  struct pass_job_warning *warnings;
+  uint32_t n_warnings;
+  size_t warnings_cap;
+  uint32_t step; // the one that runs
+  struct arena arena;
+};
+
+void pass_job_free(struct pass_job *pj);
+
+// One step: the pass with the flags of the command line (cli_pass_values).
+int pass_job_take_flags(struct pass_job *pj, const struct cli_args *args, enum pass_id pass,
+                        struct err *err);
+
+// Begins the edit log and runs the steps in order. Warnings are printed as they come. Nothing was
+// written if it fails.
+int pass_job_edit(struct pass_job *pj, struct job *job, struct err *err);
+
+// A whole command: opens the job, runs the pipeline, finishes. The reports are pass_job_report and
+// pass_job_print.
+int pass_job_command(struct pass_job *pj, const struct cli_args *args, struct err *err);
+
+bool pass_job_converted(const struct pass_job_site *s);
+// Sites of one step.
+struct pass_job_counts {
+  uint64_t converted, skipped;
+};
+struct pass_job_counts pass_job_count(const struct pass_job *pj, uint32_t step);
+
+// pass_job_report.c. job->ctx is the pass_job.
+// The member "passes" of the report (docs/files.md).
+void pass_job_report(struct job *job, struct json_out *j);
+// A line for each step, and why what was left alone was.
+void pass_job_print(struct job *job);
+// "left alone: 3 x <reason> (such as <node>)" for each reason of a step; `indent` before each.
+void pass_job_print_skipped(const struct pass_job *pj, uint32_t step, const char *indent);
+
+#endif
