@@ -11,7 +11,7 @@
 //
 // edit kinds: node.add node.remove node.move node.set_input node.set_output node.set_attr
 //   tensor.add tensor.replace tensor.remove value.rename value.retype value.replace_uses
-//   graph.add_input graph.remove_input graph.set_output subgraph.add function.add function.remove
+//   graph.add_input graph.remove_input graph.set_output subgraph.add function.add function.remove function.opset
 //   opset ir_version metadata group
 #ifndef WEIR_EDIT_H
 #define WEIR_EDIT_H
@@ -117,6 +117,8 @@ uint32_t edit_add_function(struct edits *e, struct span domain, struct span name
 void edit_remove_function(struct edits *e, uint32_t function);
 // Adds or changes the model's import; function bodies have their own.
 void edit_set_opset(struct edits *e, struct span domain, int64_t version);
+void edit_set_function_opset(struct edits *e, uint32_t function, struct span domain,
+                             int64_t version);
 void edit_set_ir_version(struct edits *e, int64_t version);
 void edit_set_metadata(struct edits *e, struct span key, struct span value); // empty value: remove
 

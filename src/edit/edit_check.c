@@ -363,12 +363,16 @@ int edit_check_add_function(const struct edits *e, struct span domain, struct sp
   return 0;
 }
 
-int edit_check_remove_function(const struct edits *e, uint32_t function, struct err *err) {
+static int check_function(const struct edits *e, uint32_t function, struct err *err) {
   if (function >= e->m->n_functions)
     return err_set(err, ERR_MODEL, "there is no function f%u", function);
   if (e->m->functions[function].flags & FUNCTION_DEAD)
     return err_set(err, ERR_MODEL, "function f%u was removed", function);
   return 0;
+}
+
+int edit_check_remove_function(const struct edits *e, uint32_t function, struct err *err) {
+  return check_function(e, function, err);
 }
 
 int edit_check_set_opset(const struct edits *e, struct span domain, int64_t version,
@@ -377,6 +381,12 @@ int edit_check_set_opset(const struct edits *e, struct span domain, int64_t vers
   if (version < 1)
     return err_set(err, ERR_MODEL, "opset version %lld is less than 1", (long long)version);
   return check_text(domain, "the domain of an opset", err);
+}
+
+int edit_check_set_function_opset(const struct edits *e, uint32_t function, struct span domain,
+                                  int64_t version, struct err *err) {
+  if (check_function(e, function, err)) return -1;
+  return edit_check_set_opset(e, domain, version, err);
 }
 
 int edit_check_set_ir_version(const struct edits *e, int64_t version, struct err *err) {

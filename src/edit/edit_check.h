@@ -41,6 +41,8 @@ int edit_check_add_function(const struct edits *e, struct span domain, struct sp
 int edit_check_remove_function(const struct edits *e, uint32_t function, struct err *err);
 int edit_check_set_opset(const struct edits *e, struct span domain, int64_t version,
                          struct err *err);
+int edit_check_set_function_opset(const struct edits *e, uint32_t function, struct span domain,
+                                  int64_t version, struct err *err);
 int edit_check_set_ir_version(const struct edits *e, int64_t version, struct err *err);
 int edit_check_set_metadata(const struct edits *e, struct span key, struct span value,
                             struct err *err);

@@ -108,6 +108,39 @@ void edit_set_opset(struct edits *e, struct span domain, int64_t version) {
   edit_done(e);
 }
 
+// A run that gains an import moves to the end of the table.
+static uint32_t add_function_opset(struct model *m, uint32_t function, uint32_t domain) {
+  const uint32_t first = MODEL_ADD(m, opsets, m->functions[function].n_opsets + 1);
+  struct model_function *f = &m->functions[function];
+  memmove(m->opsets + first, m->opsets + f->opsets, f->n_opsets * sizeof *m->opsets);
+  f->opsets = first;
+  m->opsets[first + f->n_opsets].domain = domain;
+  return first + f->n_opsets++;
+}
+
+void edit_set_function_opset(struct edits *e, uint32_t function, struct span domain,
+                             int64_t version) {
+  struct err err = {0};
+  struct model *m = e->m;
+  edit_check_promise(edit_check_set_function_opset(e, function, domain, version, &err), &err);
+  if (span_is(domain, "ai.onnx")) domain.n = 0;
+  const uint32_t id = model_intern(m, domain);
+  uint32_t at = m->functions[function].opsets;
+  const uint32_t end = at + m->functions[function].n_opsets;
+  while (at < end && m->opsets[at].domain != id)
+    at++;
+  if (at == end) at = add_function_opset(m, function, id);
+  m->opsets[at].version = version;
+  m->functions[function].flags |= FUNCTION_OPSETS_DIRTY;
+  edit_rows_mark_graph(m, m->functions[function].graph, GRAPH_DIRTY);
+  if (edit_line_begin(e, "function.opset")) {
+    write_function(e, function);
+    edit_line_string(e, "import", model_name(m, id));
+    edit_line_int(e, "version", version);
+  }
+  edit_done(e);
+}
+
 void edit_set_ir_version(struct edits *e, int64_t version) {
   struct err err = {0};
   edit_check_promise(edit_check_set_ir_version(e, version, &err), &err);

@@ -270,19 +270,39 @@ static int replay_function_add(struct edit_reading *in) {
   return 0;
 }
 
-static int replay_function_remove(struct edit_reading *in) {
+// Is the function the line names the one of that number?
+static int expect_function(struct edit_reading *in, uint32_t function, uint32_t graph,
+                           struct span domain, struct span name) {
   const struct model *m = in->e->m;
-  uint32_t function, graph;
-  struct span domain, name;
-  if (read_function(in, &function, &graph, &domain, &name)) return -1;
-  if (edit_check_remove_function(in->e, function, in->err)) return -1;
   const struct model_function *f = &m->functions[function];
   if (f->graph != graph || !span_eq(model_name(m, f->domain), domain) ||
       !span_eq(model_name(m, f->name), name))
     return err_set(in->err, ERR_MODEL, "function f%u is '%s' of domain '%s' with graph g%u",
                    function, quote(model_name(m, f->name)).s, quote(model_name(m, f->domain)).s,
                    f->graph);
+  return 0;
+}
+
+static int replay_function_remove(struct edit_reading *in) {
+  uint32_t function, graph;
+  struct span domain, name;
+  if (read_function(in, &function, &graph, &domain, &name)) return -1;
+  if (edit_check_remove_function(in->e, function, in->err)) return -1;
+  if (expect_function(in, function, graph, domain, name)) return -1;
   edit_remove_function(in->e, function);
+  return 0;
+}
+
+static int replay_function_opset(struct edit_reading *in) {
+  uint32_t function, graph;
+  struct span domain, name, import;
+  int64_t version;
+  if (read_function(in, &function, &graph, &domain, &name) ||
+      edit_read_text(in, "import", true, &import) || edit_read_int(in, "version", &version))
+    return -1;
+  if (edit_check_set_function_opset(in->e, function, import, version, in->err)) return -1;
+  if (expect_function(in, function, graph, domain, name)) return -1;
+  edit_set_function_opset(in->e, function, import, version);
   return 0;
 }
 
@@ -338,6 +358,7 @@ static const struct replay {
     {"subgraph.add", replay_subgraph_add, "edit graph parent name"},
     {"function.add", replay_function_add, "edit function graph domain name"},
     {"function.remove", replay_function_remove, "edit function graph domain name"},
+    {"function.opset", replay_function_opset, "edit function graph domain name import version"},
     {"opset", replay_opset, "edit domain version"},
     {"ir_version", replay_ir_version, "edit version"},
     {"metadata", replay_metadata, "edit key value"},

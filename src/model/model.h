@@ -222,7 +222,7 @@ struct model_function {
   uint32_t opsets, n_opsets; // in m->opsets
   uint8_t flags;             // FUNCTION_*
 };
-enum { FUNCTION_DEAD = 1, FUNCTION_NEW = 2 };
+enum { FUNCTION_DEAD = 1, FUNCTION_NEW = 2, FUNCTION_OPSETS_DIRTY = 4 };
 
 struct model_opset {
   uint32_t domain; // name id; "ai.onnx" is stored as ""

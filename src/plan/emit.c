@@ -173,7 +173,7 @@ struct walk {
   uint32_t graph;
   uint32_t node;                                 // next of the node list
   uint32_t last_nodes, last_tensors, last_infos; // items
-  bool inputs, outputs;                          // done
+  bool inputs, outputs, opsets;                  // done
 };
 
 static bool in_run(const struct model_item *item, uint32_t id) {
@@ -281,6 +281,33 @@ static void walk_function_attrs(struct emission *e, struct rope *to,
   }
 }
 
+static void emit_opset(struct emission *e, struct rope *to, uint32_t field, uint32_t id) {
+  const struct model_opset *o = &e->m->opsets[id];
+  struct rope body = rope_empty();
+  rope_bytes_field(e->pool, &body, OPSET_DOMAIN, model_name(e->m, o->domain));
+  rope_varint_field(e->pool, &body, OPSET_VERSION, (uint64_t)o->version);
+  rope_message_field(e->pool, to, field, body);
+}
+
+// All imports of a function, in place of its items.
+static void emit_function_opsets(struct emission *e, struct rope *to,
+                                 const struct model_function *f) {
+  for (uint32_t i = 0; i < f->n_opsets; i++)
+    emit_opset(e, to, FUNCTION_OPSET, f->opsets + i);
+}
+
+// The imports of a function that an edit changed are written whole at the first item.
+static void walk_function_opsets(struct emission *e, struct rope *to, struct walk *w,
+                                 const struct model_item *item) {
+  const struct model_function *f = &e->m->functions[e->m->graphs[w->graph].owner];
+  if (!(f->flags & FUNCTION_OPSETS_DIRTY)) {
+    copy_others(e, to, item);
+    return;
+  }
+  if (!w->opsets) emit_function_opsets(e, to, f);
+  w->opsets = true;
+}
+
 static void walk_item(struct emission *e, struct rope *to, struct walk *w, uint32_t at) {
   const struct model_item *item = &e->m->items[at];
   switch ((enum item_kind)item->kind) {
@@ -293,6 +320,7 @@ static void walk_item(struct emission *e, struct rope *to, struct walk *w, uint3
     break;
   case ITEM_FUNCTION_IO: walk_function_io(e, to, w, item); break;
   case ITEM_FUNCTION_ATTRS: walk_function_attrs(e, to, item); break;
+  case ITEM_OPSETS: walk_function_opsets(e, to, w, item); break;
   default: copy_others(e, to, item);
   }
   if (at == w->last_tensors) new_tensors(e, to, w->graph);
@@ -323,6 +351,9 @@ struct rope emit_graph_body(struct emission *e, uint32_t graph) {
   if (g->kind == GRAPH_FUNCTION) {
     if (g->flags & GRAPH_IO_DIRTY && !(g->flags & GRAPH_NEW) && !w.inputs)
       emit_function_io(e, &body, g);
+    const struct model_function *f = &e->m->functions[g->owner];
+    if (f->flags & FUNCTION_OPSETS_DIRTY && !(g->flags & GRAPH_NEW) && !w.opsets)
+      emit_function_opsets(e, &body, f);
   } else if (g->flags & GRAPH_IO_DIRTY) {
     walk_io(e, &body, &w, INFO_INPUT);
     walk_io(e, &body, &w, INFO_OUTPUT);
@@ -340,14 +371,6 @@ static void emit_graph(struct emission *e, struct rope *to, uint32_t field, uint
 
 // ---- functions and the model -------------------------------------------------------------------
 
-static void emit_opset(struct emission *e, struct rope *to, uint32_t field, uint32_t id) {
-  const struct model_opset *o = &e->m->opsets[id];
-  struct rope body = rope_empty();
-  rope_bytes_field(e->pool, &body, OPSET_DOMAIN, model_name(e->m, o->domain));
-  rope_varint_field(e->pool, &body, OPSET_VERSION, (uint64_t)o->version);
-  rope_message_field(e->pool, to, field, body);
-}
-
 // The head of a function that an edit made: loaded ones have it among their items.
 static struct rope emit_function_head(struct emission *e, uint32_t id) {
   const struct model_function *f = &e->m->functions[id];
@@ -355,8 +378,7 @@ static struct rope emit_function_head(struct emission *e, uint32_t id) {
   struct rope body = rope_empty();
   emit_name(e, &body, FUNCTION_NAME, f->name);
   emit_function_io(e, &body, g);
-  for (uint32_t i = 0; i < f->n_opsets; i++)
-    emit_opset(e, &body, FUNCTION_OPSET, f->opsets + i);
+  emit_function_opsets(e, &body, f);
   emit_name(e, &body, FUNCTION_DOMAIN, f->domain);
   emit_name(e, &body, FUNCTION_OVERLOAD, f->overload);
   return body;

@@ -266,7 +266,7 @@ static int end_opset(struct loader *l, struct frame *f) {
   } else {
     *LIST_ADD(&l->function_opsets) = row;
   }
-  frame_add_other(l, around, of_model ? ITEM_OPSETS : ITEM_OTHER, frame_place(f));
+  frame_add_other(l, around, ITEM_OPSETS, frame_place(f));
   return 0;
 }
 

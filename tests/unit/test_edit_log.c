@@ -122,7 +122,9 @@ static void edit_graphs(struct edit_sample *s) {
   edit_add_subgraph(&s->e, g, span_of("", 0));
   const uint32_t f = edit_add_function(&s->e, span_str("local"), span_str("f"));
   edit_add_graph_input(&s->e, s->m.functions[f].graph, span_str("a"), DTYPE_UNDEFINED, NULL, NO_ID);
+  edit_set_function_opset(&s->e, 0, span_str("com.microsoft"), 1);
   edit_remove_function(&s->e, 0);
+  edit_set_function_opset(&s->e, f, span_str("ai.onnx"), 21);
   edit_set_opset(&s->e, span_str("ai.onnx"), 21);
   edit_set_opset(&s->e, span_str("com.microsoft"), 1);
   edit_set_ir_version(&s->e, 10);
@@ -213,8 +215,12 @@ static const char *const lines_of_everything[] = {
     "{\"edit\":\"function.add\",\"function\":\"f1\",\"graph\":\"g6\",\"domain\":\"local\","
     "\"name\":\"f\"}",
     "{\"edit\":\"graph.add_input\",\"graph\":\"g6\",\"value\":\"g6/v26:a\",\"dtype\":null}",
+    "{\"edit\":\"function.opset\",\"function\":\"f0\",\"graph\":\"g3\",\"domain\":\"local\","
+    "\"name\":\"scale\",\"import\":\"com.microsoft\",\"version\":1}",
     "{\"edit\":\"function.remove\",\"function\":\"f0\",\"graph\":\"g3\",\"domain\":\"local\","
     "\"name\":\"scale\"}",
+    "{\"edit\":\"function.opset\",\"function\":\"f1\",\"graph\":\"g6\",\"domain\":\"local\","
+    "\"name\":\"f\",\"import\":\"\",\"version\":21}",
     "{\"edit\":\"opset\",\"domain\":\"\",\"version\":21}",
     "{\"edit\":\"opset\",\"domain\":\"com.microsoft\",\"version\":1}",
     "{\"edit\":\"ir_version\",\"version\":10}",
@@ -477,6 +483,12 @@ static const struct bad_line bad_lines[] = {
     {"{\"edit\":\"function.remove\",\"function\":\"f7\",\"graph\":\"g3\",\"domain\":\"local\","
      "\"name\":\"scale\"}",
      "no function f7"},
+    {"{\"edit\":\"function.opset\",\"function\":\"f0\",\"graph\":\"g3\",\"domain\":\"local\","
+     "\"name\":\"other\",\"import\":\"\",\"version\":21}",
+     "is 'scale'"},
+    {"{\"edit\":\"function.opset\",\"function\":\"f0\",\"graph\":\"g3\",\"domain\":\"local\","
+     "\"name\":\"scale\",\"import\":\"\",\"version\":0}",
+     "less than 1"},
     {"{\"edit\":\"opset\",\"domain\":\"\",\"version\":0}", "less than 1"},
     {"{\"edit\":\"opset\",\"version\":1}", "'domain' is not"},
     {"{\"edit\":\"ir_version\",\"version\":\"x\"}", "'version' is not"},
