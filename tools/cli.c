@@ -29,7 +29,8 @@ static const struct cli_command_row command_rows[CLI_COMMANDS] = {
 // The commands that have the options of a pass: FOR(stem) of pass_options.def.
 #define FOR(stem) FOR_##stem
 #define FOR_conv2matmul ON(conv2matmul)
-#define FOR_shrink 0 // no commands of their own
+#define FOR_matmulnbits 0 // no commands of their own
+#define FOR_shrink 0
 #define FOR_cast 0
 static const struct cli_option_row option_rows[CLI_OPTIONS] = {
 #define OPTION(id, name, letter, kind, metavar, preset, commands, group, help)                     \

@@ -14,6 +14,7 @@
 //
 // strict_compat emits what onnx-conv2matmul 0.1.1 emits, name by name, and removes nothing.
 #include "conv2matmul.h"
+#include "leftovers.h"
 
 #include <assert.h>
 
@@ -369,34 +370,6 @@ static uint32_t untransposed(const struct rewriting *w, uint32_t x, const int64_
   return model_input(m, &m->nodes[node], 0);
 }
 
-// Without counting: a weight may have a million uses.
-static bool unused(const struct model *m, uint32_t value) {
-  return m->values[value].first_use == NO_ID && m->values[value].n_graph_outputs == 0;
-}
-
-// Removes what made a value that nothing uses any more: an initializer, a Constant, or Identity and
-// Transpose nodes and, behind them, what only they used.
-static void drop_unused(struct rewriting *w, uint32_t value) {
-  const struct model *m = w->env->m;
-  while (value != NO_ID && unused(m, value)) {
-    const struct model_value *v = &m->values[value];
-    if (v->kind == VALUE_INITIALIZER) {
-      bool is_input = v->flags & VALUE_IS_INPUT;
-      edit_remove_tensor(w->env->edits, v->def);
-      if (is_input) edit_remove_graph_input(w->env->edits, value);
-      return;
-    }
-    if (v->kind != VALUE_NODE_OUTPUT) return;
-    uint32_t node = v->def;
-    bool simple = model_op_is(m, node, "Constant") || model_op_is(m, node, "Identity") ||
-                  model_op_is(m, node, "Transpose");
-    if (!simple || m->nodes[node].n_out != 1) return;
-    uint32_t before = model_input(m, &m->nodes[node], 0);
-    edit_remove_node(w->env->edits, node);
-    value = before;
-  }
-}
-
 // Lets the transposes behind y that only undo ours read the channels-last value instead.
 static void skip_transposes_behind(struct rewriting *w, uint32_t channels_last,
                                    const int64_t in[5]) {
@@ -455,9 +428,9 @@ static void rewrite(struct rewriting *w, uint32_t node) {
     return;
   }
   skip_transposes_behind(w, last, in);
-  if (!unused(m, w->y)) put_transpose(w, last, back, (struct edit_output){.value = w->y});
-  drop_unused(w, w->x);
-  drop_unused(w, old_weight);
+  if (!leftovers_unused(m, w->y)) put_transpose(w, last, back, (struct edit_output){.value = w->y});
+  leftovers_drop(w->env->edits, w->x);
+  leftovers_drop(w->env->edits, old_weight);
 }
 
 // ---- all of them -------------------------------------------------------------------------------

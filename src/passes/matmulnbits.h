@@ -1,0 +1,73 @@
+// Weights of MatMul, Gemm and Gather -> blockwise 2, 4 or 8 bit codes.
+//
+//   qoperator   MatMul(x, W)     -> com.microsoft.MatMulNBits(x, codes, scales[, zeros])
+//               Gemm(x, W, c)    -> MatMulNBits · [Mul alpha] · [Add c]
+//               Gather(W, i)     -> com.microsoft.GatherBlockQuantized(codes, i, scales[, zeros])
+//   qdq         Op(…, W, …)      -> Op(…, DequantizeLinear(codes, scales[, zeros]), …)
+//
+// Names, attributes, and the order of initializers and nodes are those of onnxruntime's
+// MatMulNBitsQuantizer wherever that writes something valid; docs/quantize.md lists formats, names,
+// reason words and what we do differently. Needs: the type of nothing (a declared rank of x spares the
+// Reshape behind weights with leading dims of 1). Promises: every other value as it was.
+#ifndef WEIR_MATMULNBITS_H
+#define WEIR_MATMULNBITS_H
+
+#include "pass.h"
+#include "pattern.h"
+
+enum matmulnbits_algorithm {
+  MATMULNBITS_DEFAULT,
+  MATMULNBITS_RTN,
+  MATMULNBITS_K_QUANT,
+  MATMULNBITS_HQQ
+};
+// Operators, as bits of a mask.
+enum matmulnbits_op { MATMULNBITS_MATMUL = 1, MATMULNBITS_GEMM = 2, MATMULNBITS_GATHER = 4 };
+
+struct matmulnbits_scheme {
+  uint32_t bits;  // 2, 4, 8
+  uint32_t block; // 16, 32, 64, 128, 256; 0: all of a column is one block (qdq only)
+  bool symmetric;
+};
+
+// PATTERN=bits4:g64:sym: what it says of a tensor instead of the scheme.
+struct matmulnbits_override {
+  struct pattern pattern;
+  bool has_bits, has_block, has_symmetric;
+  struct matmulnbits_scheme scheme;
+};
+
+struct matmulnbits_options {
+  struct matmulnbits_scheme scheme;
+  bool qdq;
+  enum matmulnbits_algorithm algorithm;
+  uint32_t op_types; // enum matmulnbits_op
+  struct pattern *exclude, *include;
+  uint32_t n_exclude, n_include;
+  struct matmulnbits_override *overrides;
+  uint32_t n_overrides;
+  uint32_t accuracy_level; // 0: not written
+  uint64_t min_elements;
+};
+
+struct matmulnbits_result {
+  uint64_t converted, skipped;
+};
+
+// "PATTERN=bits4:g64:sym": any of bits2|bits4|bits8, g16…g256|channel, sym|asym, in any order, behind
+// the last '='. ERR_USAGE for anything else. The pattern is compiled: pattern_done(&out->pattern).
+int matmulnbits_override_parse(const char *text, struct matmulnbits_override *out, struct arena *a,
+                               struct err *err);
+// ERR_USAGE for options that do not go together.
+int matmulnbits_options_check(const struct matmulnbits_options *options, struct err *err);
+
+// Quantizes all that the options choose, in all graphs and functions. Each node of the chosen types is
+// reported to env->site, patterns without a match to env->warn. The options' patterns count their
+// matches. ERR_USAGE for options that do not go together; ERR_MODEL if qdq needs a newer opset and a
+// node of the model does not mean the same there. Nothing is edited on failure.
+int pass_matmulnbits(struct pass_env *env, struct matmulnbits_options *options,
+                     struct matmulnbits_result *result, struct err *err);
+int run_matmulnbits(struct pass_env *env, const struct pass_value values[PASS_OPTIONS],
+                    struct err *err);
+
+#endif

@@ -1,0 +1,81 @@
+// What the files of this pass share: decisions about nodes (nbits_match.c), tensors
+// (nbits_tensors.c), nodes (nbits_nodes.c). For this pass only.
+#ifndef WEIR_NBITS_H
+#define WEIR_NBITS_H
+
+#include "fresh.h"
+#include "matmulnbits.h"
+
+// A node that was looked at, and what becomes of it.
+struct nbits_site {
+  uint32_t node, index; // index: its position in its graph in the source
+  enum matmulnbits_op op;
+  bool converts;
+  const char *reason; // a stable word
+  // the weight, where one was found
+  struct model_constant weight;
+  uint32_t slot;   // of the node's inputs
+  bool transposed; // found behind a Transpose
+  uint32_t name;   // name id that new tensors are named by
+  struct matmulnbits_scheme scheme;
+};
+
+// Fills all but node and index; counts matches of the patterns.
+void nbits_match(const struct model *m, struct matmulnbits_options *options,
+                 struct nbits_site *site);
+// Is the node one that the pass looks at, and as which operator? 0: no.
+uint32_t nbits_looks_at(const struct model *m, uint32_t node, uint32_t op_types);
+
+// How a weight lies when it is quantized.
+//   BLOB     MatMulNBits: packed by column, [N, k_blocks, bytes of a block]
+//   COLUMNS  DequantizeLinear: as the weight, blocks along axis 0
+//   ROWS     the same with blocks along axis 1
+//   SWAPPED  DequantizeLinear, symmetric and per channel: [N,K], blocks along axis 1, for a Transpose behind
+//   TABLE    GatherBlockQuantized, 4 bits: as the weight, blocks along axis 1
+//   PACKED   GatherBlockQuantized, 2 and 8 bits: uint8 [V, D*bits/8]
+enum nbits_form { NBITS_BLOB, NBITS_COLUMNS, NBITS_ROWS, NBITS_SWAPPED, NBITS_TABLE, NBITS_PACKED };
+
+// A weight in its quantized form, once for all nodes that use it so.
+struct nbits_tensor {
+  uint32_t tensor;      // of the source
+  enum nbits_form form; //
+  bool transposed;      // the form is that of the tensor's transpose
+  struct matmulnbits_scheme scheme;
+  uint32_t codes, scales, zeros; // value ids; zeros NO_ID: without
+  uint32_t recipe;               // of the codes
+  int64_t axis_length;           // of the axis that is cut into blocks
+  uint32_t dequantized;          // first of its rows in `dequantized`, NO_ID: none
+  uint32_t next;                 // of the same source tensor, NO_ID ends it
+};
+
+// A DequantizeLinear's output, by the graph that can see it.
+struct nbits_dequantized {
+  uint32_t graph, value, next;
+};
+
+struct nbits_work {
+  struct pass_env *env;
+  const struct matmulnbits_options *options;
+  struct fresh fresh;
+  MODEL_TABLE(struct nbits_tensor, tensors);
+  MODEL_TABLE(struct nbits_dequantized, dequantized);
+  uint32_t *first; // of tensors, by source tensor id
+  uint32_t n_first;
+  // of the site at hand
+  const struct nbits_site *site;
+  uint32_t graph, anchor; // new nodes go before anchor
+  const char *node_name, *weight_name;
+  uint32_t x, y; // activation (Gather: indices) and output
+};
+
+// The quantized form of the site's weight (transposed: of its transpose), made at its first use: a row
+// of w->tensors.
+uint32_t nbits_tensor(struct nbits_work *w, enum nbits_form form, bool transposed);
+// New nodes for the site's node, which is removed (qdq Gemm, Gather: changed). Gives the recipe of the
+// codes.
+uint32_t nbits_rewrite(struct nbits_work *w, const struct nbits_site *site);
+// The opsets and the IR version that the converted sites need. Looks at everything before it edits.
+int nbits_raise(struct pass_env *env, const struct matmulnbits_options *options,
+                const struct nbits_site *sites, uint32_t n, struct err *err);
+
+#endif

@@ -1,0 +1,229 @@
+// From words to options: the values of pass_option.def become struct matmulnbits_options, PATTERN=bits4:g64:sym
+// becomes an override, and options that do not go together are refused.
+#include "matmulnbits.h"
+
+#include <stdlib.h>
+
+// ---- PATTERN=bits4:g64:sym ---------------------------------------------------------------------
+
+static bool is_number(struct span word, size_t skip, uint32_t *out) {
+  uint32_t x = 0;
+  if (word.n <= skip || word.n > skip + 4) return false;
+  for (size_t i = skip; i < word.n; i++) {
+    if (word.at[i] < '0' || word.at[i] > '9') return false;
+    x = x * 10 + (word.at[i] - '0');
+  }
+  *out = x;
+  return true;
+}
+
+static bool is_bits(uint32_t x) {
+  return x == 2 || x == 4 || x == 8;
+}
+
+static bool is_block(uint32_t x) {
+  return x == 16 || x == 32 || x == 64 || x == 128 || x == 256;
+}
+
+static bool starts(struct span word, const char *with) {
+  size_t n = strlen(with);
+  return word.n >= n && memcmp(word.at, with, n) == 0;
+}
+
+static bool read_bits(struct span word, uint32_t *out) {
+  return starts(word, "bits") && is_number(word, 4, out) && is_bits(*out);
+}
+
+static bool read_block(struct span word, uint32_t *out) {
+  *out = 0;
+  if (span_is(word, "channel")) return true;
+  return starts(word, "g") && is_number(word, 1, out) && is_block(*out);
+}
+
+// One of the words between colons; false: unknown, or said twice.
+static bool override_word(struct span word, struct matmulnbits_override *out) {
+  uint32_t x = 0;
+  bool *said;
+  if (read_bits(word, &x)) {
+    out->scheme.bits = x;
+    said = &out->has_bits;
+  } else if (read_block(word, &x)) {
+    out->scheme.block = x;
+    said = &out->has_block;
+  } else if (span_is(word, "sym") || span_is(word, "asym")) {
+    out->scheme.symmetric = word.n == 3;
+    said = &out->has_symmetric;
+  } else {
+    return false;
+  }
+  bool twice = *said;
+  *said = true;
+  return !twice;
+}
+
+static int bad_override(const char *text, const char *what, struct span word, struct err *err) {
+  err_set(err, ERR_USAGE, "--tensor '%s': %s '%s'", quote_str(text).s, what, quote(word).s);
+  return err_hint(
+      err, "write PATTERN=bits4:g64:sym: bits2, bits4 or bits8; g16, g32, g64, g128, g256 or "
+           "channel; sym or asym; each at most once");
+}
+
+int matmulnbits_override_parse(const char *text, struct matmulnbits_override *out, struct arena *a,
+                               struct err *err) {
+  *out = (struct matmulnbits_override){0};
+  const char *equals = strrchr(text, '=');
+  if (equals == NULL)
+    return bad_override(text, "no '=' behind the pattern in", span_str(text), err);
+  for (const char *at = equals; *at;) {
+    const char *from = at + 1;
+    at = strchrnul(from, ':');
+    struct span word = span_of(from, (size_t)(at - from));
+    if (!override_word(word, out))
+      return bad_override(text, "not understood, or said twice:", word, err);
+  }
+  const char *pattern = arena_string(a, span_of(text, (size_t)(equals - text)));
+  return pattern_compile(&out->pattern, pattern, "--tensor", err);
+}
+
+// ---- options that do not go together -----------------------------------------------------------
+
+static int check_qoperator(const struct matmulnbits_options *o, struct err *err) {
+  bool channel = o->scheme.block == 0;
+  for (uint32_t i = 0; i < o->n_overrides; i++)
+    channel |= o->overrides[i].has_block && o->overrides[i].scheme.block == 0;
+  if (!channel) return 0;
+  err_set(err, ERR_USAGE, "a block size of 'channel' does not go with the format qoperator");
+  return err_hint(
+      err, "MatMulNBits takes blocks of 16 to 256; use --format qdq for one scale per column");
+}
+
+static int check_qdq(const struct matmulnbits_options *o, struct err *err) {
+  if (o->algorithm != MATMULNBITS_DEFAULT) {
+    err_set(err, ERR_USAGE, "the format qdq goes with the default algorithm only");
+    return err_hint(err, "rtn, k_quant and hqq need --format qoperator");
+  }
+  if (o->accuracy_level == 0) return 0;
+  err_set(err, ERR_USAGE, "an accuracy level does not go with the format qdq");
+  return err_hint(err, "accuracy_level is an attribute of MatMulNBits: use --format qoperator");
+}
+
+static int check_algorithm(const struct matmulnbits_options *o, struct err *err) {
+  bool symmetric = o->scheme.symmetric;
+  for (uint32_t i = 0; i < o->n_overrides; i++)
+    symmetric |= o->overrides[i].has_symmetric && o->overrides[i].scheme.symmetric;
+  if (o->algorithm != MATMULNBITS_DEFAULT && o->op_types & MATMULNBITS_GATHER) {
+    err_set(err, ERR_USAGE, "rtn, k_quant and hqq quantize the weights of MatMul and Gemm only");
+    return err_hint(err, "leave Gather out of --op-types, or use --algorithm default");
+  }
+  if (o->algorithm != MATMULNBITS_HQQ || !symmetric) return 0;
+  err_set(err, ERR_USAGE, "hqq looks for a zero point: it does not go with symmetric");
+  return err_hint(err, "leave --symmetric (and sym of --tensor) out");
+}
+
+int matmulnbits_options_check(const struct matmulnbits_options *o, struct err *err) {
+  if (o->op_types == 0) {
+    err_set(err, ERR_USAGE, "no operators are to be quantized");
+    return err_hint(err, "--op-types takes MatMul, Gemm and Gather");
+  }
+  if (o->accuracy_level > 4)
+    return err_set(err, ERR_USAGE, "accuracy level %u is not 0 to 4", o->accuracy_level);
+  if (o->qdq ? check_qdq(o, err) : check_qoperator(o, err)) return -1;
+  return check_algorithm(o, err);
+}
+
+// ---- from the catalogue's values ---------------------------------------------------------------
+
+static int read_patterns(const struct pass_value *v, const char *option, struct pattern **out,
+                         uint32_t *n, struct arena *a, struct err *err) {
+  *out = arena_zalloc(a, (v->n_list + 1) * sizeof **out);
+  for (*n = 0; *n < v->n_list; ++*n)
+    if (pattern_compile(&(*out)[*n], v->list[*n], option, err)) return -1;
+  return 0;
+}
+
+static int read_overrides(const struct pass_value *v, struct matmulnbits_options *o,
+                          struct arena *a, struct err *err) {
+  o->overrides = arena_zalloc(a, (v->n_list + 1) * sizeof *o->overrides);
+  for (; o->n_overrides < v->n_list; o->n_overrides++)
+    if (matmulnbits_override_parse(v->list[o->n_overrides], &o->overrides[o->n_overrides], a, err))
+      return -1;
+  return 0;
+}
+
+static int add_op_type(struct span word, struct matmulnbits_options *o, struct err *err) {
+  if (span_is(word, "MatMul"))
+    o->op_types |= MATMULNBITS_MATMUL;
+  else if (span_is(word, "Gemm"))
+    o->op_types |= MATMULNBITS_GEMM;
+  else if (span_is(word, "Gather"))
+    o->op_types |= MATMULNBITS_GATHER;
+  else {
+    err_set(err, ERR_USAGE, "--op-types: '%s' is no operator whose weights can be quantized",
+            quote(word).s);
+    return err_hint(err, "MatMul, Gemm and Gather are");
+  }
+  return 0;
+}
+
+// Each element of the list may hold several, separated by commas, as a flag's value does.
+static int read_op_types(const struct pass_value *v, struct matmulnbits_options *o,
+                         struct err *err) {
+  for (uint32_t i = 0; i < v->n_list; i++)
+    for (const char *at = v->list[i], *end;; at = end + 1) {
+      end = strchrnul(at, ',');
+      if (add_op_type(span_of(at, (size_t)(end - at)), o, err)) return -1;
+      if (*end == 0) break;
+    }
+  return 0;
+}
+
+static uint32_t number_of(const char *text) {
+  return (uint32_t)strtoul(text, NULL, 10);
+}
+
+static enum matmulnbits_algorithm algorithm_of(const char *text) {
+  static const char *const words[] = {"default", "rtn", "k_quant", "hqq"};
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    if (strcmp(text, words[i]) == 0) return (enum matmulnbits_algorithm)i;
+  return MATMULNBITS_DEFAULT;
+}
+
+static int read_all(const struct pass_value *v, struct matmulnbits_options *o, struct arena *a,
+                    struct err *err) {
+  const char *block = v[PASS_OPT_BLOCK_SIZE].text;
+  uint64_t level = v[PASS_OPT_ACCURACY_LEVEL].number;
+  o->scheme.bits = number_of(v[PASS_OPT_BITS].text);
+  o->scheme.block = strcmp(block, "channel") == 0 ? 0 : number_of(block);
+  o->scheme.symmetric = v[PASS_OPT_SYMMETRIC].number != 0;
+  o->qdq = strcmp(v[PASS_OPT_FORMAT].text, "qdq") == 0;
+  o->algorithm = algorithm_of(v[PASS_OPT_ALGORITHM].text);
+  o->accuracy_level = level < UINT32_MAX ? (uint32_t)level : UINT32_MAX;
+  o->min_elements = v[PASS_OPT_MIN_ELEMENTS].number;
+  if (read_op_types(&v[PASS_OPT_OP_TYPES], o, err)) return -1;
+  if (read_patterns(&v[PASS_OPT_EXCLUDE], "--exclude", &o->exclude, &o->n_exclude, a, err))
+    return -1;
+  if (read_patterns(&v[PASS_OPT_INCLUDE], "--include", &o->include, &o->n_include, a, err))
+    return -1;
+  return read_overrides(&v[PASS_OPT_TENSOR], o, a, err);
+}
+
+static void options_done(struct matmulnbits_options *o) {
+  for (uint32_t i = 0; i < o->n_exclude; i++)
+    pattern_done(&o->exclude[i]);
+  for (uint32_t i = 0; i < o->n_include; i++)
+    pattern_done(&o->include[i]);
+  for (uint32_t i = 0; i < o->n_overrides; i++)
+    pattern_done(&o->overrides[i].pattern);
+}
+
+int run_matmulnbits(struct pass_env *env, const struct pass_value values[PASS_OPTIONS],
+                    struct err *err) {
+  struct matmulnbits_options o = {0};
+  struct matmulnbits_result result;
+  struct arena words = {0}; // the pass resets its scratch
+  int rc = read_all(values, &o, &words, err);
+  if (rc == 0) rc = pass_matmulnbits(env, &o, &result, err);
+  options_done(&o);
+  arena_free(&words);
+  return rc;
+}

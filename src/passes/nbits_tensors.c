@@ -1,0 +1,136 @@
+// The tensors of a quantized weight: codes, scales and zero points as recipes over the source's
+// elements, in the graph that holds the source.
+//
+//   W (tensor, transposed?) ──▶ [cast of bfloat16] ──▶ [transpose] ──▶ quantize ──▶ codes, scales, zeros
+//
+// A weight used by several nodes in the same form is quantized once; the existing tool writes the same
+// initializers again for every node, which makes the model invalid.
+//
+// bfloat16 goes through float32: the existing tool quantizes the widened elements with float32 scales and
+// rounds those afterwards. (Its Gather path computes in the type of the data.)
+#include "nbits.h"
+
+struct naming {
+  const char *codes, *scales, *zeros;
+  bool codes_last;
+};
+
+static struct naming naming_of(struct nbits_work *w, enum nbits_form form,
+                               const struct matmulnbits_scheme *s) {
+  struct arena *a = w->env->scratch;
+  if (form == NBITS_COLUMNS || form == NBITS_ROWS || form == NBITS_SWAPPED)
+    return (struct naming){arena_printf(a, "_DQ_Q%u", s->bits), "_DQ_scales", "_DQ_zero_points",
+                           false};
+  if (w->options->algorithm == MATMULNBITS_RTN || w->options->algorithm == MATMULNBITS_K_QUANT)
+    return (struct naming){arena_printf(a, "_Q%uG%u", s->bits, s->block), "_scale", "_zp", true};
+  return (struct naming){arena_printf(a, "_Q%u", s->bits), "_scales", "_zero_points", false};
+}
+
+static enum recipe_format format_of(const struct nbits_work *w, enum nbits_form form) {
+  static const enum recipe_format by_algorithm[] = {[MATMULNBITS_DEFAULT] = FORMAT_NBITS,
+                                                    [MATMULNBITS_RTN] = FORMAT_NBITS_RTN,
+                                                    [MATMULNBITS_K_QUANT] = FORMAT_NBITS_KQUANT,
+                                                    [MATMULNBITS_HQQ] = FORMAT_NBITS_HQQ};
+  switch (form) {
+  case NBITS_BLOB: return by_algorithm[w->options->algorithm];
+  case NBITS_PACKED: return FORMAT_NBITS;
+  case NBITS_TABLE: return FORMAT_GATHER;
+  default: return FORMAT_QDQ;
+  }
+}
+
+static bool has_zeros(const struct nbits_work *w, const struct matmulnbits_scheme *s) {
+  return !s->symmetric || w->options->algorithm == MATMULNBITS_K_QUANT;
+}
+
+// ---- recipes -----------------------------------------------------------------------------------
+
+static bool goes_through_float(const struct nbits_work *w, enum nbits_form form) {
+  const struct model_tensor *t = &w->env->m->tensors[w->site->weight.tensor];
+  return t->dtype == DTYPE_BFLOAT16 && form != NBITS_TABLE;
+}
+
+// The elements as the quantization takes them: a matrix, or a table of any rank.
+static uint32_t operand(struct nbits_work *w, enum nbits_form form, bool transposed) {
+  static const int64_t swap[2] = {1, 0};
+  struct edits *e = w->env->edits;
+  uint32_t tensor = w->site->weight.tensor;
+  const struct model_tensor *t = &w->env->m->tensors[tensor];
+  const int64_t *dims = model_dims(w->env->m, t);
+  bool whole = w->site->op == MATMULNBITS_GATHER;
+  int64_t matrix[2] = {dims[t->rank - 2], dims[t->rank - 1]};
+  uint32_t of = whole ? edit_tensor_recipe(e, tensor) : edit_tensor_recipe_as(e, tensor, matrix, 2);
+  if (goes_through_float(w, form)) of = recipe_cast(e->r, of, DTYPE_FLOAT);
+  if (form == NBITS_SWAPPED) transposed = !transposed;
+  return transposed ? recipe_transpose(e->r, of, swap) : of;
+}
+
+// PACKED: the bytes of a row's blocks in one axis.
+static uint32_t join_blocks(struct recipes *r, uint32_t codes) {
+  const int64_t *dims = recipe_dims(r, codes);
+  int64_t flat[2] = {dims[0], dims[1] * dims[2]};
+  return recipe_reshape(r, codes, flat, 2);
+}
+
+static uint32_t part(struct nbits_work *w, enum nbits_form form, uint32_t of,
+                     enum recipe_part which) {
+  struct recipes *r = w->env->edits->r;
+  const struct matmulnbits_scheme *s = &w->site->scheme;
+  bool first_axis = form == NBITS_BLOB || form == NBITS_COLUMNS;
+  struct recipe_quantization q = {.format = format_of(w, form),
+                                  .bits = s->bits,
+                                  .symmetric = s->symmetric,
+                                  .axis = first_axis ? 0 : 1,
+                                  .block = s->block};
+  uint32_t made = recipe_quantize(r, of, &q, which);
+  if (form == NBITS_PACKED && which == PART_CODES) return join_blocks(r, made);
+  bool narrow = goes_through_float(w, form) && r->rows[made].dtype == DTYPE_FLOAT;
+  return narrow ? recipe_cast(r, made, DTYPE_BFLOAT16) : made;
+}
+
+// ---- rows --------------------------------------------------------------------------------------
+
+static uint32_t put(struct nbits_work *w, const char *suffix, uint32_t recipe) {
+  struct model *m = w->env->m;
+  char *wanted = arena_printf(w->env->scratch, "%s%s", w->weight_name, suffix);
+  struct span name = fresh_name(&w->fresh, m, w->env->scratch, wanted);
+  uint32_t home = m->values[w->site->weight.value].graph;
+  return edit_add_tensor(w->env->edits, home, name, recipe);
+}
+
+static void put_all(struct nbits_work *w, struct nbits_tensor *t) {
+  struct naming names = naming_of(w, t->form, &t->scheme);
+  uint32_t of = operand(w, t->form, t->transposed);
+  bool first_axis = t->form == NBITS_BLOB || t->form == NBITS_COLUMNS;
+  t->axis_length = recipe_dims(w->env->edits->r, of)[first_axis ? 0 : 1];
+  t->recipe = part(w, t->form, of, PART_CODES);
+  if (!names.codes_last) t->codes = put(w, names.codes, t->recipe);
+  t->scales = put(w, names.scales, part(w, t->form, of, PART_SCALES));
+  t->zeros = NO_ID;
+  if (has_zeros(w, &t->scheme)) t->zeros = put(w, names.zeros, part(w, t->form, of, PART_ZEROS));
+  if (names.codes_last) t->codes = put(w, names.codes, t->recipe);
+}
+
+static bool same_scheme(const struct matmulnbits_scheme *a, const struct matmulnbits_scheme *b) {
+  return a->bits == b->bits && a->block == b->block && a->symmetric == b->symmetric;
+}
+
+uint32_t nbits_tensor(struct nbits_work *w, enum nbits_form form, bool transposed) {
+  uint32_t source = w->site->weight.tensor;
+  for (uint32_t i = w->first[source]; i != NO_ID; i = w->tensors[i].next) {
+    const struct nbits_tensor *t = &w->tensors[i];
+    if (t->form == form && t->transposed == transposed && same_scheme(&t->scheme, &w->site->scheme))
+      return i;
+  }
+  struct nbits_tensor made = {.tensor = source,
+                              .form = form,
+                              .transposed = transposed,
+                              .scheme = w->site->scheme,
+                              .dequantized = NO_ID,
+                              .next = w->first[source]};
+  put_all(w, &made);
+  uint32_t id = MODEL_ADD(w, tensors, 1);
+  w->tensors[id] = made;
+  w->first[source] = id;
+  return id;
+}

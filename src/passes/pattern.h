@@ -1,0 +1,33 @@
+// Patterns over the names of nodes and tensors, as users write them.
+//
+//   /layers/*/MatMul     a glob on the whole name: * ? [a-z] and backslash; * passes slashes too
+//   re:layers\.[0-3]\.   a POSIX extended regular expression, found anywhere (anchor with ^ and $)
+#ifndef WEIR_PATTERN_H
+#define WEIR_PATTERN_H
+
+#include "arena.h"
+#include "err.h"
+
+#include <regex.h>
+
+struct pattern {
+  const char *text; // as written; the caller keeps it
+  bool is_regex;
+  regex_t regex;
+  uint64_t matches; // how many names it was found to match (pattern_look)
+};
+
+// ERR_USAGE with what is wrong and where for a regular expression that does not compile, and for an
+// empty pattern. `option` ("--exclude") is named in the message. pattern_done after success.
+int pattern_compile(struct pattern *p, const char *text, const char *option, struct err *err);
+void pattern_done(struct pattern *p);
+
+bool pattern_matches(const struct pattern *p, const char *name);
+// The same, and counts a match. An empty name matches nothing.
+bool pattern_look(struct pattern *p, const char *name);
+
+// How far a name is from a pattern: the characters to add, remove or change until it matches, wildcards
+// standing for anything. Lengths past 256 are cut.
+uint32_t pattern_distance(const struct pattern *p, const char *name);
+
+#endif
