@@ -5,6 +5,7 @@
 //   bytes ──▶ wide elements ──▶ reshape, cast, fill           (here)
 //   (packed)                    concat, pad                   (eval_join.c)
 //                               transpose, slice: strided     (eval_view.c)
+//                               quantize                      (eval_quantize.c)
 //                               extent                        (eval_leaf.c, eval_varint.c)
 //
 // All memory is one block of the budget's size, shared out beforehand, so that the budget holds by
@@ -20,7 +21,7 @@
 // The depth of recipes is ours (passes build them), small and asserted; so is the recursion here.
 #include "eval.h"
 
-#include "eval_parts.h"
+#include "eval_quantize.h"
 #include "kernels.h"
 
 #include <assert.h>
@@ -68,8 +69,10 @@ int eval_open(struct eval **out, const struct recipes *r, struct io *io, size_t 
   struct eval *ev = calloc(1, sizeof *ev);
   uint8_t *memory = malloc(budget_bytes);
   struct eval_box *boxes = calloc(EVAL_BOXES, sizeof *boxes);
-  if (!ev || !memory || !boxes) {
+  struct eval_held *held = calloc(EVAL_BOXES, sizeof *held);
+  if (!ev || !memory || !boxes || !held) {
     free(ev);
+    free(held);
     free(memory);
     free(boxes);
     err_errno(err, ENOMEM, ERR_RETRY, "cannot have %zu bytes to compute tensors in", budget_bytes);
@@ -78,6 +81,8 @@ int eval_open(struct eval **out, const struct recipes *r, struct io *io, size_t 
   *ev = (struct eval){.r = r, .io = io, .budget_bytes = budget_bytes, .root = NO_ID};
   ev->memory = memory;
   ev->boxes = boxes;
+  ev->held = held;
+  ev->wanted.id = NO_ID;
   share_fixed(ev);
   touch_likely(ev);
   *out = ev;
@@ -88,7 +93,12 @@ void eval_close(struct eval *ev) {
   if (!ev) return;
   free(ev->memory);
   free(ev->boxes);
+  free(ev->held);
   free(ev);
+}
+
+void eval_share(struct eval *ev, struct eval_cache *cache) {
+  ev->cache = cache;
 }
 
 uint8_t *eval_scratch(struct eval *ev) {
@@ -127,8 +137,8 @@ static uint32_t boxes_at_once(const struct recipes *r, uint32_t id, uint32_t *le
   case RECIPE_CONCAT: return boxes_of_concat(r, x, left);
   case RECIPE_RESHAPE:
   case RECIPE_PAD:
-  case RECIPE_CAST:
-  case RECIPE_QUANTIZE: return boxes_at_once(r, r->args[x->args], left);
+  case RECIPE_CAST: return boxes_at_once(r, r->args[x->args], left);
+  case RECIPE_QUANTIZE: return 1 + boxes_at_once(r, r->args[x->args], left);
   }
   return 0;
 }
@@ -147,8 +157,27 @@ static void share_boxes(struct eval *ev, uint32_t root) {
     b->used = 0;
     b->count = 0;
     b->data = ev->box_memory + i * ev->box_bytes;
+    b->held = &ev->held[i];
   }
   ev->root = root;
+}
+
+struct eval_box *eval_box_for(struct eval *ev, uint32_t id) {
+  struct eval_box *oldest = NULL;
+  for (uint32_t i = 0; i < ev->n_boxes; i++) {
+    struct eval_box *b = &ev->boxes[i];
+    if (b->busy) continue;
+    if (b->id == id) {
+      b->used = ++ev->stamp;
+      return b;
+    }
+    if (!oldest || b->used < oldest->used) oldest = b;
+  }
+  if (!oldest) return NULL;
+  oldest->id = id;
+  oldest->count = 0;
+  oldest->used = ++ev->stamp;
+  return oldest;
 }
 
 // ---- elements ----------------------------------------------------------------------------------
@@ -257,7 +286,7 @@ static int elements_of_kind(struct eval *ev, uint32_t id, uint64_t first, uint64
   case RECIPE_CONCAT: return eval_join_concat(ev, id, first, count, out, err);
   case RECIPE_PAD: return eval_join_pad(ev, id, first, count, out, err);
   case RECIPE_CAST: return cast_elements(ev, id, first, count, out, err);
-  case RECIPE_QUANTIZE: break;
+  case RECIPE_QUANTIZE: return eval_quantize_elements(ev, id, first, count, out, err);
   }
   assert(false && "a recipe of unknown kind");
   return -1;

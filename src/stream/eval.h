@@ -6,6 +6,7 @@
 #ifndef WEIR_EVAL_H
 #define WEIR_EVAL_H
 
+#include "eval_cache.h"
 #include "io.h"
 #include "recipe.h"
 
@@ -15,6 +16,13 @@ struct eval;
 int eval_open(struct eval **out, const struct recipes *r, struct io *io, size_t budget_bytes,
               struct err *err);
 void eval_close(struct eval *ev);
+
+// Scales and zero points that this evaluator finds out, and what others found: `cache` outlives it.
+void eval_share(struct eval *ev, struct eval_cache *cache);
+
+// The caller will read bytes [off, off+len) of recipe `id` in order, and nothing of it behind them. No
+// promise: it only says how much to compute at once. Until the next call.
+void eval_expect(struct eval *ev, uint32_t id, uint64_t off, uint64_t len);
 
 // Bytes [off, off+n) of recipe `id` into buf. The range lies inside the recipe's bytes.
 int recipe_read(struct eval *ev, uint32_t id, uint64_t off, void *buf, size_t n, struct err *err);

@@ -58,6 +58,13 @@ struct eval_box {
   uint64_t first, count; // which elements of the view; count 0: none yet
   struct eval_view view;
   struct eval_view dense; // the same elements within `data`: dims of the box, base in elements
+  struct eval_held *held; // of a quantized recipe (eval_quantize.h); count: 1 once it is set up
+};
+
+// What the caller said it will read.
+struct eval_wanted {
+  uint32_t id; // or NO_ID
+  uint64_t off, len;
 };
 
 struct eval {
@@ -74,6 +81,9 @@ struct eval {
   size_t box_bytes; // of one box
   uint32_t n_boxes;
   struct eval_box *boxes; // EVAL_BOXES
+  struct eval_held *held; // EVAL_BOXES
+  struct eval_wanted wanted;
+  struct eval_cache *cache; // shared with other evaluators, or NULL
   struct eval_stream streams[EVAL_STREAMS];
   struct eval_cursor cursors[EVAL_CURSORS];
 };
@@ -119,6 +129,11 @@ int eval_join_pad(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, 
 void eval_join_fill(uint8_t *out, const uint8_t *element, uint32_t width, uint64_t count);
 int eval_view_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
                        struct err *err);
+int eval_quantize_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t count,
+                           uint8_t *out, struct err *err);
+// The box of this recipe, or the free one longest unused made its own, with count 0; NULL if all are being
+// filled (eval.c).
+struct eval_box *eval_box_for(struct eval *ev, uint32_t id);
 // Elements [first, first + count) of a view whose operand begins at `data` (eval_gather.c).
 void eval_gather(const struct eval_view *v, const uint8_t *data, uint32_t width, uint64_t first,
                  uint64_t count, uint8_t *out);

@@ -263,27 +263,6 @@ static int fill_box(struct eval *ev, struct eval_box *b, uint32_t width, struct 
   }
 }
 
-// The box of this recipe, or the free one longest unused made its own; NULL if all are being
-// filled.
-static struct eval_box *box_for(struct eval *ev, uint32_t id) {
-  struct eval_box *oldest = NULL;
-  for (uint32_t i = 0; i < ev->n_boxes; i++) {
-    struct eval_box *b = &ev->boxes[i];
-    if (b->busy) continue;
-    if (b->id == id) {
-      b->used = ++ev->stamp;
-      return b;
-    }
-    if (!oldest || b->used < oldest->used) oldest = b;
-  }
-  if (!oldest) return NULL;
-  oldest->id = id;
-  oldest->count = 0;
-  oldest->used = ++ev->stamp;
-  view_of(ev->r, id, &oldest->view);
-  return oldest;
-}
-
 static int from_box(struct eval *ev, struct eval_box *b, uint64_t first, uint64_t count,
                     uint8_t *out, struct err *err) {
   uint32_t width = eval_width(ev->r, b->view.of);
@@ -337,7 +316,8 @@ static bool has_long_runs(const struct eval_view *v, uint32_t width) {
 
 int eval_view_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
                        struct err *err) {
-  struct eval_box *b = box_for(ev, id);
+  struct eval_box *b = eval_box_for(ev, id);
+  if (b && b->count == 0) view_of(ev->r, id, &b->view);
   if (b && !has_long_runs(&b->view, eval_width(ev->r, id)))
     return from_box(ev, b, first, count, out, err);
   if (b) return from_operand(ev, &b->view, first, count, out, err);

@@ -64,6 +64,26 @@ int io_read(struct io *io, uint32_t file, uint64_t off, void *buf, size_t n, str
   return 0;
 }
 
+// A view is a copy, so that reading behind it or after its end shows.
+int io_view(struct io *io, uint32_t file, uint64_t off, size_t n, struct io_view *view,
+            struct err *err) {
+  uint8_t *copy = malloc(n + 1);
+  if (io_read(io, file, off, copy, n, err) != 0) {
+    free(copy);
+    return -1;
+  }
+  *view = (struct io_view){.at = copy, .n = n};
+  return 0;
+}
+
+int io_view_done(struct io *io, struct io_view *view, struct err *err) {
+  (void)io;
+  (void)err;
+  free((void *)(uintptr_t)view->at);
+  view->at = NULL;
+  return 0;
+}
+
 void io_will_need(struct io *io, uint32_t file, uint64_t off, uint64_t n) {
   fake_check(io, file, off, n);
 }

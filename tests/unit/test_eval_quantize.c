@@ -1,0 +1,466 @@
+// Quantized tensors against a naive model of the formats, block by block from the formulas of kernels.h: random shapes,
+// types, axes and operands, read whole, in pieces and at random ranges, with boxes down to less than
+// a column and with and without the statistics of the run. Then what it costs: source bytes read for
+// weights far larger than the budget, with control arms.
+#include "eval.h"
+#include "eval_parts.h"
+#include "fake_io.h"
+#include "kernels.h"
+
+#include <float.h>
+#include <math.h>
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h> // needs the four before it
+// clang-format on
+
+enum { FILE_BYTES = 8 << 20, CASES = 1500, FAULT_CASES = 60, SIDE_MAX = 90 };
+
+static uint64_t seed;
+
+static uint32_t below(uint64_t n) {
+  seed += 0x9e3779b97f4a7c15;
+  uint64_t x = (seed ^ seed >> 30) * 0xbf58476d1ce4e5b9;
+  return (uint32_t)((x ^ x >> 31) % n);
+}
+
+// ---- the model ---------------------------------------------------------------------------------
+
+// A tensor as [outer, k, inner], all elements as float32, and what its quantization must be.
+struct weight {
+  enum dtype dtype;
+  uint64_t outer, k, inner;
+  float *v;
+  struct recipe_quantization q;
+  uint64_t block, blocks;
+};
+
+static float stored(enum dtype t, float x) {
+  uint16_t half;
+  if (t != DTYPE_FLOAT16) return x;
+  kernels_f32_to_f16(&half, &x, 1);
+  kernels_f16_to_f32(&x, &half, 1);
+  return x;
+}
+
+static float at(const struct weight *w, uint64_t o, uint64_t k, uint64_t i) {
+  return w->v[(o * w->k + k) * w->inner + i];
+}
+
+static double clamped(double x, double lo, double hi) {
+  return x < lo ? lo : x > hi ? hi : x;
+}
+
+static void block_scale(const struct weight *w, uint64_t o, uint64_t b, uint64_t i, float *scale,
+                        int *zero) {
+  const bool nbits = w->q.format == FORMAT_NBITS;
+  const float qmax = (float)((1 << w->q.bits) - 1), half = (float)(1 << (w->q.bits - 1));
+  float lo = FLT_MAX, hi = -FLT_MAX;
+  for (uint64_t k = b * w->block; k < w->k && k < (b + 1) * w->block; k++) {
+    if (at(w, o, k, i) < lo) lo = at(w, o, k, i);
+    if (at(w, o, k, i) > hi) hi = at(w, o, k, i);
+  }
+  if (w->q.symmetric) {
+    *scale = stored(w->dtype, -(fabsf(hi) > fabsf(lo) ? hi : lo) / half);
+    *zero = nbits ? (int)half : 0;
+    return;
+  }
+  lo = lo < 0 ? lo : 0;
+  hi = hi > 0 ? hi : 0;
+  const float s = (hi - lo) / qmax;
+  *zero = s != 0 ? (int)clamped(roundf((0 - lo) / s), 0, qmax) : 0;
+  *scale = stored(w->dtype, s);
+}
+
+static int code_of(const struct weight *w, float v, float scale, int zero) {
+  const float r = scale != 0 ? 1 / scale : 0, p = v * r;
+  const int qmax = (1 << w->q.bits) - 1, half = 1 << (w->q.bits - 1);
+  if (w->q.format == FORMAT_NBITS) return (int)clamped(roundf(p + (float)zero), 0, qmax);
+  return w->q.symmetric ? (int)clamped(roundf(p), -half, half - 1)
+                        : (int)clamped(roundf(p) + (float)zero, 0, qmax);
+}
+
+static void put_bits(uint8_t *out, uint64_t index, uint32_t bits, int x) {
+  const uint64_t bit = index * bits;
+  const int mask = (1 << bits) - 1;
+  out[bit / 8] = (uint8_t)((out[bit / 8] & ~(mask << bit % 8)) | (x & mask) << bit % 8);
+}
+
+static void put_scale(const struct weight *w, uint8_t *out, uint64_t index, float x) {
+  uint16_t half;
+  if (w->dtype == DTYPE_FLOAT) {
+    memcpy(out + index * 4, &x, 4);
+    return;
+  }
+  if (w->dtype == DTYPE_FLOAT16)
+    kernels_f32_to_f16(&half, &x, 1);
+  else
+    kernels_f32_to_bf16(&half, &x, 1);
+  memcpy(out + index * 2, &half, 2);
+}
+
+// One column into the NBITS parts.
+static void nbits_column(const struct weight *w, uint64_t o, uint64_t i, enum recipe_part part,
+                         uint8_t *out) {
+  const uint64_t n = o * w->inner + i, per = 8 / w->q.bits, blob = w->block * w->q.bits / 8;
+  uint8_t *column = out + n * w->blocks * blob;
+  uint8_t *zeros = out + n * ((w->blocks + per - 1) / per);
+  for (uint64_t b = 0; part == PART_ZEROS && b < round_up(w->blocks, per); b++)
+    put_bits(zeros, b, w->q.bits, 1 << (w->q.bits - 1));
+  for (uint64_t b = 0; b < w->blocks; b++) {
+    float scale;
+    int zero;
+    block_scale(w, o, b, i, &scale, &zero);
+    if (part == PART_SCALES) put_scale(w, out, n * w->blocks + b, scale);
+    if (part == PART_ZEROS) put_bits(zeros, b, w->q.bits, zero);
+    for (uint64_t k = b * w->block; part == PART_CODES && k < w->k && k < (b + 1) * w->block; k++)
+      put_bits(column, k, w->q.bits, code_of(w, at(w, o, k, i), scale, zero));
+  }
+  if (part != PART_CODES || w->k % per == 0 || w->k / per % (w->block) == 0) return;
+  const uint8_t before = column[w->k / per - 1];
+  const uint32_t keep = (uint32_t)(w->k % per) * w->q.bits;
+  column[w->k / per] =
+      (uint8_t)((column[w->k / per] & ((1u << keep) - 1)) | (before & ~((1u << keep) - 1)));
+}
+
+static void qdq_column(const struct weight *w, uint64_t o, uint64_t i, enum recipe_part part,
+                       uint8_t *out) {
+  for (uint64_t b = 0; b < w->blocks; b++) {
+    float scale;
+    int zero;
+    block_scale(w, o, b, i, &scale, &zero);
+    const uint64_t s = (o * w->blocks + b) * w->inner + i;
+    if (part == PART_SCALES) put_scale(w, out, s, scale);
+    if (part == PART_ZEROS) put_bits(out, s, w->q.bits, zero);
+    for (uint64_t k = b * w->block; part == PART_CODES && k < w->k && k < (b + 1) * w->block; k++)
+      put_bits(out, (o * w->k + k) * w->inner + i, w->q.bits,
+               code_of(w, at(w, o, k, i), scale, zero));
+  }
+}
+
+static uint8_t *model(const struct weight *w, enum recipe_part part, uint64_t bytes) {
+  uint8_t *out = calloc(1, bytes + 1);
+  for (uint64_t o = 0; o < w->outer; o++)
+    for (uint64_t i = 0; i < w->inner; i++)
+      if (w->q.format == FORMAT_NBITS)
+        nbits_column(w, o, i, part, out);
+      else
+        qdq_column(w, o, i, part, out);
+  return out;
+}
+
+// ---- cases -------------------------------------------------------------------------------------
+
+struct world {
+  struct recipes r;
+  struct io io;
+  struct weight w;
+  uint32_t operand;
+  int64_t dims[3];
+  uint32_t rank;
+};
+
+static uint8_t *file_memory;
+
+static float random_value(void) {
+  static const float special[] = {0, -0.0f, 0.5f, -0.5f, 1.5f, 8, -8, 1e-30f, 65000};
+  const uint32_t kind = below(20);
+  if (kind == 0) return special[below(sizeof special / sizeof *special)];
+  if (kind < 4) return (float)((int)below(31) - 15) * 0.125f;
+  return ((float)below(1 << 20) / (1 << 19) - 1) * 3;
+}
+
+static void store(enum dtype t, const float *x, size_t n, uint8_t *out) {
+  uint16_t half;
+  for (size_t i = 0; i < n; i++) {
+    if (t == DTYPE_FLOAT) {
+      memcpy(out + i * 4, &x[i], 4);
+      continue;
+    }
+    if (t == DTYPE_FLOAT16)
+      kernels_f32_to_f16(&half, &x[i], 1);
+    else
+      kernels_f32_to_bf16(&half, &x[i], 1);
+    memcpy(out + i * 2, &half, 2);
+  }
+}
+
+static void widen(enum dtype t, const uint8_t *in, size_t n, float *out) {
+  uint16_t half;
+  for (size_t i = 0; i < n; i++) {
+    memcpy(&half, in + i * 2, 2);
+    if (t == DTYPE_FLOAT) memcpy(&out[i], in + i * 4, 4);
+    if (t == DTYPE_FLOAT16) kernels_f16_to_f32(&out[i], &half, 1);
+    if (t == DTYPE_BFLOAT16) kernels_bf16_to_f32(&out[i], &half, 1);
+  }
+}
+
+// The elements in the file, in one raw piece, two, or (as float32) below a cast.
+static void make_operand(struct world *s, uint64_t count) {
+  struct weight *w = &s->w;
+  const uint32_t width = w->dtype == DTYPE_FLOAT ? 4 : 2, kind = below(4);
+  const uint64_t off = 64 + below(64);
+  uint8_t *to = file_memory + off;
+  store(w->dtype, w->v, (size_t)count, to);
+  widen(w->dtype, to, (size_t)count, w->v);
+  enum dtype dtype = w->dtype;
+  uint64_t bytes = count * width;
+  if (kind == 0 && dtype != DTYPE_FLOAT) {
+    dtype = DTYPE_FLOAT;
+    bytes = count * 4;
+    memcpy(to, w->v, bytes);
+  }
+  const uint64_t cut = kind == 1 ? below(bytes + 1) : bytes;
+  struct piece p[2] = {
+      {.at = {off, cut, 0}, .count = cut, .checkpoint = NO_ID},
+      {.at = {off + cut, bytes - cut, 0}, .first = cut, .count = bytes - cut, .checkpoint = NO_ID}};
+  fake_allow(&s->io, (struct extent){off, bytes, 0});
+  s->operand =
+      recipe_extent(&s->r, dtype, s->dims, s->rank, ENCODING_RAW, p, kind == 1 ? 2 : 1, NULL);
+  s->operand = recipe_cast(&s->r, s->operand, w->dtype);
+}
+
+static void choose_shape(struct world *s) {
+  struct weight *w = &s->w;
+  const bool nbits = below(2);
+  s->rank = nbits ? 2 : 1 + below(3);
+  w->q = (struct recipe_quantization){.format = nbits ? FORMAT_NBITS : FORMAT_QDQ,
+                                      .bits = 2u << below(3),
+                                      .symmetric = below(2),
+                                      .axis = below(s->rank),
+                                      .block = 16u << below(below(2) ? 5 : 2)};
+  if (!nbits && below(2)) w->q.block = below(3) ? 1 + below(20) : 0;
+  for (uint32_t i = 0; i < s->rank; i++) {
+    s->dims[i] = 1 + below(s->rank == 3 ? 30 : SIDE_MAX);
+    if (i == w->q.axis && below(2)) s->dims[i] = 1 + below(400);
+    if (below(30) == 0) s->dims[i] = 0;
+  }
+  w->outer = w->inner = 1;
+  for (uint32_t i = 0; i < s->rank; i++) {
+    if (i < w->q.axis) w->outer *= (uint64_t)s->dims[i];
+    if (i > w->q.axis) w->inner *= (uint64_t)s->dims[i];
+  }
+  w->k = (uint64_t)s->dims[w->q.axis];
+  w->block = w->q.block ? w->q.block : max_u64(w->k, 1);
+  w->blocks = (w->k + w->block - 1) / w->block;
+}
+
+static void world_open(struct world *s, uint64_t number) {
+  static const enum dtype floats[] = {DTYPE_FLOAT, DTYPE_FLOAT, DTYPE_FLOAT16, DTYPE_BFLOAT16};
+  memset(s, 0, sizeof *s);
+  seed = number * 7919;
+  recipes_init(&s->r);
+  s->io.memory = file_memory;
+  s->w.dtype = floats[below(4)];
+  choose_shape(s);
+  const uint64_t count = s->w.outer * s->w.k * s->w.inner;
+  s->w.v = calloc(count + 1, sizeof *s->w.v);
+  const bool zeros = below(10) == 0;
+  for (uint64_t i = 0; i < count && !zeros; i++)
+    s->w.v[i] = random_value();
+  make_operand(s, count);
+}
+
+static void world_close(struct world *s) {
+  free(s->w.v);
+  recipes_free(&s->r);
+}
+
+static struct eval *open_small(struct world *s) {
+  struct eval *ev;
+  struct err err = {0};
+  assert_int_equal(eval_open(&ev, &s->r, &s->io, EVAL_BUDGET_MIN, &err), 0);
+  if (below(4)) ev->box_memory_bytes = EVAL_BOXES * 512 + below(below(2) ? 2048 : 200000);
+  return ev;
+}
+
+static void check_range(struct eval *ev, uint32_t id, const uint8_t *want, uint64_t off, size_t n,
+                        uint64_t number) {
+  struct err err = {0};
+  uint8_t *buf = malloc(n + 8);
+  memset(buf, 0xa5, n + 8);
+  if (recipe_read(ev, id, off, buf, n, &err) != 0)
+    fail_msg("case %llu: %s", (unsigned long long)number, err.msg);
+  for (size_t i = 0; i < n; i++)
+    if (buf[i] != want[off + i])
+      fail_msg("case %llu: byte %llu of a read at %llu of %zu: %02x, not %02x",
+               (unsigned long long)number, (unsigned long long)i, (unsigned long long)off, n,
+               buf[i], want[off + i]);
+  for (size_t i = n; i < n + 8; i++)
+    assert_int_equal(buf[i], 0xa5);
+  free(buf);
+}
+
+static void check_part(struct eval *ev, const struct world *s, enum recipe_part part, uint32_t id,
+                       uint64_t number) {
+  const uint64_t n = s->r.rows[id].bytes;
+  uint8_t *want = model(&s->w, part, n);
+  if (below(2)) eval_expect(ev, id, 0, below(2) ? n : n / 2);
+  check_range(ev, id, want, 0, (size_t)n, number);
+  for (uint64_t from = 0; from < n;) {
+    const uint64_t some = min_u64(1 + below(below(2) ? 40 : n), n - from);
+    check_range(ev, id, want, from, (size_t)some, number);
+    from += some;
+  }
+  for (int i = 0; i < 4; i++) {
+    const uint64_t from = below(n + 1);
+    check_range(ev, id, want, from, below(n - from + 1), number);
+  }
+  free(want);
+}
+
+static void test_random_weights(void **state) {
+  (void)state;
+  static struct world s;
+  for (uint64_t number = 0; number < CASES; number++) {
+    world_open(&s, number);
+    uint32_t ids[3];
+    const uint32_t parts = s.w.q.symmetric ? 2 : 3;
+    for (uint32_t i = 0; i < parts; i++)
+      ids[i] = recipe_quantize(&s.r, s.operand, &s.w.q, (enum recipe_part)i);
+    struct eval *ev = open_small(&s);
+    struct eval_cache *cache =
+        below(2) ? eval_cache_open(below(2) ? 100000 : 100 + below(3000)) : NULL;
+    eval_share(ev, cache);
+    for (uint32_t i = 0; i < parts; i++)
+      check_part(ev, &s, (enum recipe_part)i, ids[i], number);
+    check_part(ev, &s, PART_SCALES, ids[PART_SCALES], number);
+    eval_close(ev);
+    eval_cache_close(cache);
+    world_close(&s);
+  }
+}
+
+// Fails the first, second, third … read until nothing is left to fail.
+static void test_faults(void **state) {
+  (void)state;
+  static struct world s;
+  for (uint64_t number = 0; number < FAULT_CASES; number++) {
+    world_open(&s, number);
+    const enum recipe_part part = below(2) ? PART_CODES : PART_SCALES;
+    const uint32_t id = recipe_quantize(&s.r, s.operand, &s.w.q, part);
+    struct eval *ev = open_small(&s);
+    const uint64_t n = s.r.rows[id].bytes;
+    uint8_t *want = model(&s.w, part, n), *buf = malloc(n + 1);
+    for (uint64_t k = 1;; k++) {
+      struct err err = {0};
+      s.io.calls = 0;
+      s.io.fail_at = k;
+      const int failed = recipe_read(ev, id, 0, buf, (size_t)n, &err);
+      const bool injected = s.io.calls >= k;
+      s.io.fail_at = 0;
+      assert_int_equal(failed, injected ? -1 : 0);
+      assert_int_equal(err.kind, injected ? ERR_IO : ERR_NONE);
+      check_range(ev, id, want, 0, (size_t)n, number);
+      if (!injected || k > 50) break;
+      ev->root = NO_ID; // forget the boxes
+    }
+    free(want);
+    free(buf);
+    eval_close(ev);
+    world_close(&s);
+  }
+}
+
+// ---- strided views of codes --------------------------------------------------------------------
+
+static void test_turned_codes(void **state) {
+  (void)state;
+  static struct world s;
+  static const int64_t swap[2] = {1, 0};
+  for (uint64_t number = 0; number < 200; number++) {
+    world_open(&s, number);
+    if (s.rank == 2 && s.w.q.format == FORMAT_QDQ) {
+      const uint32_t id = recipe_quantize(&s.r, s.operand, &s.w.q, PART_CODES);
+      const uint32_t turned = recipe_transpose(&s.r, id, swap);
+      const uint64_t n = s.r.rows[id].bytes, rows = (uint64_t)s.dims[0];
+      uint8_t *codes = model(&s.w, PART_CODES, n), *want = calloc(1, n + 1);
+      for (uint64_t i = 0; i < s.r.rows[id].count; i++) {
+        const uint64_t from = i % rows * (uint64_t)s.dims[1] + i / rows;
+        const uint32_t bits = s.w.q.bits;
+        put_bits(want, i, bits, codes[from * bits / 8] >> from * bits % 8);
+      }
+      struct eval *ev = open_small(&s);
+      check_range(ev, turned, want, 0, (size_t)n, number);
+      for (uint64_t at_byte = 0; at_byte < n; at_byte += 7)
+        check_range(ev, turned, want, at_byte, (size_t)min_u64(7, n - at_byte), number);
+      eval_close(ev);
+      free(codes);
+      free(want);
+    }
+    world_close(&s);
+  }
+}
+
+// ---- source bytes ------------------------------------------------------------------------------
+
+enum { MIB = 1 << 20 };
+static uint8_t tile[MIB];
+
+// Source bytes read to make codes, scales and zeros of a made-up weight, as a multiple of the
+// weight, in units of `unit` bytes of codes.
+static double reads(int64_t rows, int64_t columns, uint32_t axis, size_t cache_bytes,
+                    uint64_t unit) {
+  static struct io io;
+  struct recipes r;
+  struct err err = {0};
+  memset(&io, 0, sizeof io);
+  recipes_init(&r);
+  const int64_t dims[2] = {rows, columns};
+  const uint64_t bytes = (uint64_t)(rows * columns) * 4;
+  const struct piece p = {.at = {4096, bytes, FAKE_MADE_UP}, .count = bytes, .checkpoint = NO_ID};
+  fake_allow(&io, p.at);
+  const uint32_t w = recipe_extent(&r, DTYPE_FLOAT, dims, 2, ENCODING_RAW, &p, 1, NULL);
+  const struct recipe_quantization q = {
+      .format = FORMAT_NBITS, .bits = 4, .axis = axis, .block = 64};
+  struct eval_cache *cache = cache_bytes ? eval_cache_open(cache_bytes) : NULL;
+  struct eval *ev;
+  uint32_t ids[3];
+  for (int i = 0; i < 3; i++)
+    ids[i] = recipe_quantize(&r, w, &q, (enum recipe_part)i);
+  assert_int_equal(eval_open(&ev, &r, &io, 2 * MIB, &err), 0);
+  eval_share(ev, cache);
+  for (int i = 0; i < 3; i++) {
+    const uint64_t all = r.rows[ids[i]].bytes;
+    for (uint64_t from = 0; from < all; from += unit) {
+      const uint64_t end = min_u64(from + unit, all);
+      eval_expect(ev, ids[i], from, end - from);
+      for (uint64_t off = from; off < end; off += MIB) {
+        const size_t n = (size_t)min_u64(MIB, end - off);
+        if (recipe_read(ev, ids[i], off, tile, n, &err) != 0) fail_msg("%s", err.msg);
+      }
+    }
+  }
+  eval_close(ev);
+  eval_cache_close(cache);
+  recipes_free(&r);
+  return (double)io.bytes / (double)bytes;
+}
+
+static void test_source_bytes(void **state) {
+  (void)state;
+  for (uint32_t axis = 0; axis < 2; axis++) {
+    // Scales of 2048 x 4096: 512 KiB, zeros 64 KiB.
+    assert_true(reads(2048, 4096, axis, MIB, 64 * MIB) <= 1.0);
+    assert_true(reads(2048, 4096, axis, MIB, MIB) <= 1.01); // columns that two units share
+    assert_true(reads(2048, 4096, axis, 128 << 10, 64 * MIB) <= 2.1);
+    assert_true(reads(2048, 4096, axis, 0, 64 * MIB) > 2.9); // the control: nothing is remembered
+  }
+}
+
+int main(void) {
+  file_memory = malloc(FILE_BYTES);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_random_weights),
+      cmocka_unit_test(test_faults),
+      cmocka_unit_test(test_turned_codes),
+      cmocka_unit_test(test_source_bytes),
+  };
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  free(file_memory);
+  return failed;
+}
