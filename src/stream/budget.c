@@ -5,6 +5,8 @@
 //                      + as much again             windows of the source, waiting to be written
 //                      + the evaluator's scratch   stripes and caches: gets what is left
 //
+// and, where weights are quantized, a fifth for all workers together to keep scales and zero points in.
+//
 // Tiles and windows get at most two fifths: four to eight in flight keep a disk busy, while scratch
 // is what saves strided sources from being read twice. When the share is small, tiles shrink before
 // they become few. Jobs chosen by us shrink too; jobs asked for do not, then it is an error.
@@ -24,6 +26,7 @@ enum {
   TILES_GOOD = 4,
   TILES_MIN = 2,
   SHARE_MIN = FIXED + 2 * TILES_MIN * TILE_MIN + EVAL_MIN,
+  CACHE_PART = 5,       // a fifth: zeros of 4 bits and a sixth of the scales of 4 GiB, by default
   SHARE_GOOD = 4 << 20, // jobs that nobody asked for are not worth less
 };
 
@@ -51,6 +54,12 @@ static uint32_t choose_jobs(uint64_t memory, uint32_t useful) {
   uint64_t jobs = min_u64(crew_processors(), max_u64(useful, 1));
   jobs = min_u64(jobs, max_u64(memory / SHARE_GOOD, 1));
   return (uint32_t)jobs;
+}
+
+uint64_t budget_cache(uint64_t memory, uint32_t jobs) {
+  if (memory == 0) memory = RUN_DEFAULT_MEMORY;
+  const uint64_t needed = budget_minimum(jobs);
+  return memory > needed ? min_u64(memory / CACHE_PART, memory - needed) : 0;
 }
 
 int budget_split(struct budget *b, uint64_t memory, uint32_t jobs, uint32_t useful,

@@ -59,6 +59,7 @@ static void touch_likely(struct eval *ev) {
     const struct recipe *x = &ev->r->rows[i];
     if (x->kind == RECIPE_TRANSPOSE || x->kind == RECIPE_SLICE)
       most = max_u64(most, ev->r->rows[ev->r->args[x->args]].bytes);
+    if (x->kind == RECIPE_QUANTIZE) most = max_u64(most, 4 * x->bytes);
   }
   if (most) memset(ev->memory, 0, (size_t)min_u64(FIXED_ALL + most, ev->budget_bytes));
 }

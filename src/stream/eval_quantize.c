@@ -154,9 +154,14 @@ int eval_quantize_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_
     eval_quantize_of(ev->r, id, &b->held->z);
     b->count = 1;
   }
-  const int failed = recipe_is_nbits(b->held->z.q.format)
-                         ? eval_nbits_elements(ev, b, first, count, out, err)
-                         : eval_qdq_elements(ev, b, first, count, out, err);
+  int failed;
+  if (b->held->z.q.format == FORMAT_NBITS)
+    failed = eval_nbits_elements(ev, b, first, count, out, err);
+  else if (b->held->z.q.format == FORMAT_QDQ)
+    failed = eval_qdq_elements(ev, b, first, count, out, err);
+  else
+    failed = err_set(err, ERR_INTERNAL, "no arithmetic for the format '%s'",
+                     recipe_format_row(b->held->z.q.format)->name);
   b->busy = false;
   return failed;
 }

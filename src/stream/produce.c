@@ -66,8 +66,10 @@ int produce_open(struct produce **out, const struct plan *p, struct sources *s,
   w->arena = arena;
   *out = w;
   if (io_open(&w->io, &options->io, s, err) == 0 &&
-      eval_open(&w->ev, &p->recipes, w->io, options->eval_bytes, err) == 0)
+      eval_open(&w->ev, &p->recipes, w->io, options->eval_bytes, err) == 0) {
+    eval_share(w->ev, options->cache);
     return 0;
+  }
   produce_close(w);
   *out = NULL;
   return -1;
@@ -247,6 +249,7 @@ static int make_range(struct produce *w, struct err *err) {
     const struct segment *s = &p->segments[i];
     assert(s->off <= w->pos && w->pos <= s->off + s->len);
     const uint64_t len = min_u64(s->off + s->len, range_end(w)) - w->pos;
+    if (s->kind == SEGMENT_RECIPE) eval_expect(w->ev, s->ref, s->at + (w->pos - s->off), len);
     const bool is_long = s->kind == SEGMENT_EXTENT && len >= LONG_EXTENT;
     if (is_long ? put_long_extent(w, i, len, err) : gather(w, i, len, err)) return -1;
     i++;

@@ -4,6 +4,7 @@
 #define WEIR_PRODUCE_H
 
 #include "digest.h"
+#include "eval_cache.h"
 #include "io.h"
 #include "plan.h"
 
@@ -11,7 +12,8 @@ struct produce; // opened, used and closed by one thread
 
 struct produce_options {
   struct io_options io;
-  size_t eval_bytes; // scratch of the recipe evaluator
+  size_t eval_bytes;        // scratch of the recipe evaluator
+  struct eval_cache *cache; // what workers find out about weights, for each other; or NULL
   // Called after every tile, with where it lies; false: stop.
   bool (*go_on)(void *ctx, uint32_t output, uint64_t off, size_t n);
   void *ctx;

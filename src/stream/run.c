@@ -33,10 +33,11 @@ struct run {
   const struct run_options *o;
   struct budget budget;
   struct durable *durable;
-  const uint8_t *skip;   // units that were recorded before we began
-  uint32_t *order;       // tensors by (output, offset), for progress; or NULL
-  _Atomic uint32_t next; // unit
-  _Atomic bool stopped;  // failed, or told to stop
+  struct eval_cache *cache; // NULL where nothing is quantized
+  const uint8_t *skip;      // units that were recorded before we began
+  uint32_t *order;          // tensors by (output, offset), for progress; or NULL
+  _Atomic uint32_t next;    // unit
+  _Atomic bool stopped;     // failed, or told to stop
 
   pthread_mutex_t mu; // guards the rest
   struct err err;
@@ -148,6 +149,7 @@ static void worker(void *ctx, uint32_t i) {
              .tile_bytes = r->budget.tile_bytes,
              .window_bytes = r->budget.window_bytes},
       .eval_bytes = r->budget.eval_bytes,
+      .cache = r->cache,
       .go_on = go_on,
       .ctx = r,
   };
@@ -205,6 +207,17 @@ static void work(struct run *r, uint32_t left) {
   if (durable_close(r->durable, &err)) fail(r, &err);
 }
 
+// Splits the memory; a part of it is for statistics of weights where the plan quantizes any.
+static int share_memory(struct run *r, uint32_t left, struct err *err) {
+  uint64_t memory = r->o->memory ? r->o->memory : RUN_DEFAULT_MEMORY;
+  const uint64_t cache = budget_cache(memory, r->o->jobs);
+  for (uint32_t i = 0; i < r->p->recipes.n_rows && !r->cache; i++)
+    if (r->p->recipes.rows[i].kind == RECIPE_QUANTIZE && cache)
+      r->cache = eval_cache_open((size_t)cache);
+  if (r->cache) memory -= cache;
+  return budget_split(&r->budget, memory, r->o->jobs, left, err);
+}
+
 int run_plan(const struct plan *p, struct sources *s, struct staging *st,
              const struct run_options *options, struct run_stats *stats, struct err *err) {
   memset(stats, 0, sizeof *stats);
@@ -215,7 +228,7 @@ int run_plan(const struct plan *p, struct sources *s, struct staging *st,
   // A copy: recording sets flags in the original while workers look.
   r.skip = memcpy(arena_alloc(&arena, n + 1), st->done, n);
   const uint32_t left = count_left(&r);
-  int bad = budget_split(&r.budget, options->memory, options->jobs, left, err);
+  int bad = share_memory(&r, left, err);
   if (!bad) {
     pthread_mutex_init(&r.mu, NULL);
     order_tensors(&r, &arena);
@@ -223,6 +236,7 @@ int run_plan(const struct plan *p, struct sources *s, struct staging *st,
     pthread_mutex_destroy(&r.mu);
     bad = conclude(&r, err);
   }
+  eval_cache_close(r.cache);
   arena_free(&arena);
   return bad;
 }
