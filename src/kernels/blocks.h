@@ -6,7 +6,14 @@
 
 #include "kernels_table.h"
 
-enum { BLOCKS_LANES = 8, BLOCKS_NBITS_MAX = 256 }; // elements of the largest NBITS block
+enum {
+  BLOCKS_LANES = 8,
+  BLOCKS_PIECE = 256,     // elements whose error figures are added before they become double
+  BLOCKS_NBITS_MAX = 256, // elements of the largest NBITS block
+};
+// Scales of which error figures are added in float32 (struct kernels_sums).
+#define BLOCKS_SCALE_LEAST 0x1p-50f
+#define BLOCKS_SCALE_MOST 0x1p40f
 
 struct blocks_run {
   const uint8_t *at;
@@ -45,19 +52,7 @@ void blocks_codes(const struct blocks_run *run, const struct blocks_grid *g, uin
 void blocks_block(const struct blocks_run *run, const struct kernels_panel *p,
                   const struct kernels_block_format *f, size_t j, size_t k, bool columns);
 
-// Error figures of one block. largest: bits of the largest |e|.
-struct blocks_lanes {
-  double vv[BLOCKS_LANES], ee[BLOCKS_LANES], ve[BLOCKS_LANES];
-  uint32_t largest;
-};
-// As blocks_codes, a run that begins in lane 0, sums still in lanes (NULL: not wanted).
-void blocks_lane_codes(const struct blocks_run *run, const struct blocks_grid *g, uint8_t *out,
-                       size_t out_step, struct blocks_lanes *lanes);
-// Lanes reduced and added to *sums (see struct kernels_sums). run: looked at only if something was
-// not finite.
-void blocks_add_sums(struct kernels_sums *sums, const struct blocks_lanes *l,
-                     const struct blocks_run *run);
-// The parts of it: NaNs made plain, the largest error joined, non-finite elements counted.
+// Error figures closed: NaNs made plain, the largest error (its bits) joined; and non-finite elements counted.
 void blocks_plain_sums(struct kernels_sums *sums, uint32_t largest);
 void blocks_count_nonfinite(struct kernels_sums *sums, const struct blocks_run *run);
 // Where the code of element k of column j lies in a panel of codes; NULL if none are wanted.

@@ -11,8 +11,8 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-#define AVX2 __attribute__((target("avx2,f16c,fma")))
-#define AVX2_INLINE static inline __attribute__((always_inline, target("avx2,f16c,fma")))
+#define AVX2 __attribute__((target("avx2,f16c")))
+#define AVX2_INLINE static inline __attribute__((always_inline, target("avx2,f16c")))
 
 // Added before cutting off, this rounds half away from zero (blocks_portable.c).
 #define BLOCKS_BELOW_HALF 0x1.fffffep-2f
@@ -99,32 +99,35 @@ AVX2_INLINE __m256i codes8(__m256 v, const struct grid8 *g, const struct code_li
   return _mm256_min_epi32(_mm256_max_epi32(q, l->least), l->most);
 }
 
-// Error sums of eight lanes.
+// Error figures in eight lanes.
 struct sums8 {
-  __m256d vv[2], ee[2], ve[2];
-  __m256i largest;
+  __m256 vv, ee, ve;
+  __m256i largest; // bits of |e|
 };
 
 AVX2_INLINE struct sums8 sums8_none(void) {
-  const __m256d z = _mm256_setzero_pd();
-  return (struct sums8){{z, z}, {z, z}, {z, z}, _mm256_setzero_si256()};
-}
-
-// Products of floats are exact in double, so that fused or not is the same.
-AVX2_INLINE void sums8_half(struct sums8 *s, int i, __m128 v, __m128 e) {
-  __m256d vd = _mm256_cvtps_pd(v), ed = _mm256_cvtps_pd(e);
-  s->vv[i] = _mm256_fmadd_pd(vd, vd, s->vv[i]);
-  s->ee[i] = _mm256_fmadd_pd(ed, ed, s->ee[i]);
-  s->ve[i] = _mm256_fmadd_pd(vd, ed, s->ve[i]);
+  const __m256 z = _mm256_setzero_ps();
+  return (struct sums8){z, z, z, _mm256_setzero_si256()};
 }
 
 AVX2_INLINE void sums8_add(struct sums8 *s, __m256 v, __m256i code, const struct grid8 *g) {
   __m256 steps = _mm256_sub_ps(_mm256_cvtepi32_ps(code), g->zero); // whole numbers: exact
   __m256 e = _mm256_sub_ps(v, _mm256_mul_ps(steps, g->scale));
-  sums8_half(s, 0, _mm256_castps256_ps128(v), _mm256_castps256_ps128(e));
-  sums8_half(s, 1, _mm256_extractf128_ps(v, 1), _mm256_extractf128_ps(e, 1));
+  s->vv = _mm256_add_ps(s->vv, _mm256_mul_ps(v, v));
+  s->ee = _mm256_add_ps(s->ee, _mm256_mul_ps(e, e));
+  s->ve = _mm256_add_ps(s->ve, _mm256_mul_ps(v, e));
   __m256i size = _mm256_and_si256(_mm256_castps_si256(e), _mm256_set1_epi32(INT32_MAX));
   s->largest = _mm256_max_epi32(s->largest, size);
+}
+
+// Lanes whose figures may be added in float32: the scale is of the range for it, or there is nothing to
+// add but zeros and NaN.
+AVX2_INLINE int narrow_lanes(__m256 scale, __m256 lo, __m256 hi) {
+  __m256 size = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), scale);
+  __m256 fits = _mm256_and_ps(_mm256_cmp_ps(size, _mm256_set1_ps(BLOCKS_SCALE_LEAST), _CMP_GE_OQ),
+                              _mm256_cmp_ps(size, _mm256_set1_ps(BLOCKS_SCALE_MOST), _CMP_LE_OQ));
+  __m256 nothing = _mm256_cmp_ps(_mm256_or_ps(lo, hi), _mm256_setzero_ps(), _CMP_EQ_OQ);
+  return _mm256_movemask_ps(_mm256_or_ps(fits, nothing));
 }
 
 // Codes as bytes, in order; mask: the bits of a code, in every 16-bit lane.
@@ -139,10 +142,9 @@ AVX2_INLINE __m256i bytes32(__m256i a, __m256i b, __m256i c, __m256i d, __m256i 
   return _mm256_permutevar8x32_epi32(_mm256_packus_epi16(ab, cd), order);
 }
 
-AVX2_INLINE __m128i bytes8(__m256i a, __m256i mask) {
-  __m128i low = _mm256_castsi256_si128(a), high = _mm256_extracti128_si256(a, 1);
-  __m128i x = _mm_and_si128(_mm_packs_epi32(low, high), _mm256_castsi256_si128(mask));
-  return _mm_packus_epi16(x, x);
+AVX2_INLINE __m128i bytes16(__m256i a, __m256i b, __m256i mask) {
+  __m256i x = bytes32(a, b, a, b, mask); // every other eight bytes twice
+  return _mm256_castsi256_si128(x);
 }
 #endif
 #endif

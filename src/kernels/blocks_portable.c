@@ -152,36 +152,7 @@ static inline int code_of(float v, const struct blocks_grid *g) {
   return x > 0 ? (int)x : 0; // NaN: 0
 }
 
-static inline void add_element(struct blocks_lanes *l, size_t lane, float v, float e) {
-  l->vv[lane] += (double)v * (double)v; // products of floats are exact in double
-  l->ee[lane] += (double)e * (double)e;
-  l->ve[lane] += (double)v * (double)e;
-  uint32_t size = bits_of(e) & 0x7fffffff;
-  if (size > l->largest) l->largest = size;
-}
-
-void blocks_lane_codes(const struct blocks_run *run, const struct blocks_grid *g, uint8_t *out,
-                       size_t out_step, struct blocks_lanes *lanes) {
-  uint8_t mask = (uint8_t)(g->most - g->least);
-  for (size_t k = 0; k < run->n; k++) {
-    float v = value(run, k);
-    int code = code_of(v, g);
-    if (out) out[k * out_step] = (uint8_t)code & mask;
-    if (lanes) add_element(lanes, k % BLOCKS_LANES, v, v - (float)(code - g->zero) * g->scale);
-  }
-}
-
-void blocks_codes(const struct blocks_run *run, const struct blocks_grid *g, uint8_t *out,
-                  size_t out_step, struct kernels_sums *sums) {
-  struct blocks_lanes lanes = {0};
-  blocks_lane_codes(run, g, out, out_step, sums ? &lanes : NULL);
-  if (sums) blocks_add_sums(sums, &lanes, run);
-}
-
-static double reduce(const double *x) {
-  return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));
-}
-
+// NaNs in figures are of one kind, whatever the machine makes of inf - inf.
 static double plain(double x) {
   return x == x ? x : (double)NAN;
 }
@@ -200,14 +171,70 @@ void blocks_count_nonfinite(struct kernels_sums *sums, const struct blocks_run *
     if (!isfinite(value(run, k)) && sums->nonfinite < UINT32_MAX) sums->nonfinite++;
 }
 
-void blocks_add_sums(struct kernels_sums *sums, const struct blocks_lanes *l,
+// Error figures of one piece.
+enum { VV, EE, VE, FIGURES };
+struct lanes {
+  bool wide; // double
+  float narrow_sums[FIGURES][BLOCKS_LANES];
+  double wide_sums[FIGURES][BLOCKS_LANES];
+  uint32_t largest; // bits of the largest |e|
+};
+
+static inline void add_element(struct lanes *l, size_t lane, float v, float e) {
+  uint32_t size = bits_of(e) & 0x7fffffff;
+  if (size > l->largest) l->largest = size;
+  if (l->wide) {
+    l->wide_sums[VV][lane] += (double)v * (double)v;
+    l->wide_sums[EE][lane] += (double)e * (double)e;
+    l->wide_sums[VE][lane] += (double)v * (double)e;
+  } else {
+    l->narrow_sums[VV][lane] += v * v;
+    l->narrow_sums[EE][lane] += e * e;
+    l->narrow_sums[VE][lane] += v * e;
+  }
+}
+
+static double reduced(const struct lanes *l, int figure) {
+  if (l->wide) {
+    const double *x = l->wide_sums[figure];
+    return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));
+  }
+  const float *x = l->narrow_sums[figure];
+  return (double)(((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7])));
+}
+
+static void add_sums(struct kernels_sums *sums, const struct lanes *l,
                      const struct blocks_run *run) {
-  double vv = reduce(l->vv);
+  double vv = reduced(l, VV);
   sums->vv += vv;
-  sums->ee += reduce(l->ee);
-  sums->ve += reduce(l->ve);
+  sums->ee += reduced(l, EE);
+  sums->ve += reduced(l, VE);
   blocks_plain_sums(sums, l->largest);
-  if (!isfinite(vv)) blocks_count_nonfinite(sums, run); // squares of floats do not overflow double
+  if (!isfinite(vv)) blocks_count_nonfinite(sums, run);
+}
+
+static void piece_codes(const struct blocks_run *run, const struct blocks_grid *g, uint8_t *out,
+                        size_t out_step, struct kernels_sums *sums) {
+  float size = fabsf(g->scale);
+  struct lanes lanes = {.wide = !(size >= BLOCKS_SCALE_LEAST && size <= BLOCKS_SCALE_MOST)};
+  uint8_t mask = (uint8_t)(g->most - g->least);
+  for (size_t k = 0; k < run->n; k++) {
+    float v = value(run, k);
+    int code = code_of(v, g);
+    if (out) out[k * out_step] = (uint8_t)code & mask;
+    if (sums) add_element(&lanes, k % BLOCKS_LANES, v, v - (float)(code - g->zero) * g->scale);
+  }
+  if (sums) add_sums(sums, &lanes, run);
+}
+
+void blocks_codes(const struct blocks_run *run, const struct blocks_grid *g, uint8_t *out,
+                  size_t out_step, struct kernels_sums *sums) {
+  for (size_t k = 0; k < run->n; k += BLOCKS_PIECE) {
+    struct blocks_run piece = *run;
+    piece.at += k * run->step;
+    piece.n = run->n - k < BLOCKS_PIECE ? run->n - k : BLOCKS_PIECE;
+    piece_codes(&piece, g, out ? out + k * out_step : NULL, out_step, sums);
+  }
 }
 
 // ---- places ------------------------------------------------------------------------------------

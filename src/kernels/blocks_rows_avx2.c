@@ -19,6 +19,7 @@ struct group {
   const float *wide; // elements, of any alignment
   size_t n;          // blocks
   float scale[TOGETHER], reciprocal[TOGETHER], zero[TOGETHER];
+  bool narrow; // error figures of all of them may be added in float32
   _Alignas(32) float tile[TOGETHER * BLOCK_MAX];
   _Alignas(32) uint8_t bytes[TOGETHER * BLOCK_MAX];
 };
@@ -29,21 +30,24 @@ struct extremes {
   __m256 lo, hi;
 };
 
-// wide NULL: float32 need not be copied.
+AVX2_INLINE void widen_into(struct extremes *x, const uint8_t *at, enum kernels_float type,
+                            float *wide) {
+  __m256 v = load_wide(at, type);
+  if (wide) _mm256_store_ps(wide, v);
+  x->lo = _mm256_min_ps(v, x->lo);
+  x->hi = _mm256_max_ps(v, x->hi);
+}
+
+// Of n elements, a multiple of 16. wide NULL: float32 need not be copied.
 AVX2_INLINE struct extremes range_of(const uint8_t *at, enum kernels_float type, size_t n,
                                      float *wide) {
-  size_t step = 8 * (type == KERNELS_F32 ? 4 : 2);
-  __m256 lo[2], hi[2];
-  lo[0] = lo[1] = _mm256_set1_ps(FLT_MAX);
-  hi[0] = hi[1] = _mm256_set1_ps(-FLT_MAX);
-  for (size_t k = 0; k < n; k += 16, at += 2 * step)
-    for (int i = 0; i < 2; i++) {
-      __m256 v = load_wide(at + (size_t)i * step, type);
-      if (wide) _mm256_store_ps(wide + k + 8 * i, v);
-      lo[i] = _mm256_min_ps(v, lo[i]);
-      hi[i] = _mm256_max_ps(v, hi[i]);
-    }
-  return (struct extremes){_mm256_min_ps(lo[1], lo[0]), _mm256_max_ps(hi[1], hi[0])};
+  const size_t step = 8 * (type == KERNELS_F32 ? 4 : 2);
+  struct extremes a = {_mm256_set1_ps(FLT_MAX), _mm256_set1_ps(-FLT_MAX)}, b = a;
+  for (size_t k = 0; k < n; k += 16, at += 2 * step) {
+    widen_into(&a, at, type, wide ? wide + k : NULL);
+    widen_into(&b, at + step, type, wide ? wide + k + 8 : NULL);
+  }
+  return (struct extremes){_mm256_min_ps(b.lo, a.lo), _mm256_max_ps(b.hi, a.hi)};
 }
 
 // The extremes of eight vectors, in order. most: of maxima, else minima.
@@ -101,15 +105,21 @@ AVX2_INLINE void group_ranges(struct group *g, const uint8_t *at, enum kernels_f
   *hi = reduce8(his, true);
 }
 
-AVX2_INLINE void group_grids(struct group *g, const uint8_t *at, enum kernels_float type,
+AVX2 static void group_grids(struct group *g, const uint8_t *at,
                              const struct kernels_block_format *f) {
   __m256 lo, hi;
-  group_ranges(g, at, type, f->block, &lo, &hi);
+  if (f->in_type == KERNELS_F32)
+    group_ranges(g, at, KERNELS_F32, f->block, &lo, &hi);
+  else if (f->in_type == KERNELS_F16)
+    group_ranges(g, at, KERNELS_F16, f->block, &lo, &hi);
+  else
+    group_ranges(g, at, KERNELS_BF16, f->block, &lo, &hi);
   if (f->symmetric) {
     __m256 nothing = _mm256_cmp_ps(_mm256_or_ps(lo, hi), _mm256_setzero_ps(), _CMP_EQ_OQ);
     if (_mm256_movemask_ps(nothing)) mend_zeros(g, f->block, &lo, &hi);
   }
   struct grid8 grids = grid8_of(f, lo, hi);
+  g->narrow = ~narrow_lanes(grids.scale, lo, hi) << (32 - g->n) == 0;
   _mm256_storeu_ps(g->scale, grids.scale);
   _mm256_storeu_ps(g->reciprocal, grids.reciprocal);
   _mm256_storeu_ps(g->zero, grids.zero);
@@ -124,10 +134,20 @@ struct row_sums {
   bool odd; // some block had elements that are not finite
 };
 
-AVX2_INLINE double reduce_lanes(__m256d low, __m256d high) {
-  __m256d x = _mm256_add_pd(low, high);
-  __m128d y = _mm_add_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd(x, 1));
-  return _mm_cvtsd_f64(y) + _mm_cvtsd_f64(_mm_unpackhi_pd(y, y));
+// Eight times eight lanes, reduced as struct kernels_sums says, in order.
+AVX2_INLINE void reduce_lanes(float *out, const __m256 *x) {
+  __m256 two[4], four[2];
+  for (int i = 0; i < 4; i++)
+    two[i] = _mm256_add_ps(_mm256_permute2f128_ps(x[2 * i], x[2 * i + 1], 0x20),
+                           _mm256_permute2f128_ps(x[2 * i], x[2 * i + 1], 0x31));
+  for (int i = 0; i < 2; i++)
+    four[i] = _mm256_add_ps(_mm256_shuffle_ps(two[2 * i], two[2 * i + 1], 0x44),
+                            _mm256_shuffle_ps(two[2 * i], two[2 * i + 1], 0xee));
+  // four[0]: first and second half of blocks 0 2 | 1 3, four[1]: of 4 6 | 5 7
+  __m256 all = _mm256_add_ps(_mm256_shuffle_ps(four[0], four[1], 0x88),
+                             _mm256_shuffle_ps(four[0], four[1], 0xdd));
+  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  _mm256_storeu_ps(out, _mm256_permutevar8x32_ps(all, order));
 }
 
 AVX2_INLINE uint32_t largest_of(__m256i x) {
@@ -137,52 +157,103 @@ AVX2_INLINE uint32_t largest_of(__m256i x) {
   return (uint32_t)_mm_cvtsi128_si32(y);
 }
 
-AVX2_INLINE void row_sums_add(struct row_sums *r, const struct sums8 *s) {
-  double vv = reduce_lanes(s->vv[0], s->vv[1]);
-  r->vv += vv;
-  r->ee += reduce_lanes(s->ee[0], s->ee[1]);
-  r->ve += reduce_lanes(s->ve[0], s->ve[1]);
-  r->odd |= !(vv <= DBL_MAX);
+// Lanes of eight blocks.
+struct group_sums {
+  __m256 vv[TOGETHER], ee[TOGETHER], ve[TOGETHER];
+  __m256i largest;
+};
+
+AVX2_INLINE void row_sums_add(struct row_sums *r, const struct group_sums *s, size_t n) {
+  float vv[TOGETHER], ee[TOGETHER], ve[TOGETHER];
+  reduce_lanes(vv, s->vv);
+  reduce_lanes(ee, s->ee);
+  reduce_lanes(ve, s->ve);
+  for (size_t b = 0; b < n; b++) {
+    r->vv += (double)vv[b];
+    r->ee += (double)ee[b];
+    r->ve += (double)ve[b];
+    r->odd |= !(vv[b] <= FLT_MAX);
+  }
   uint32_t largest = largest_of(s->largest);
   if (largest > r->largest) r->largest = largest;
 }
 
 // ---- codes -------------------------------------------------------------------------------------
 
-// n elements (a multiple of 8) to bytes.
-AVX2_INLINE void codes_of(const float *v, size_t n, const struct grid8 *g,
-                          const struct code_limits *l, enum kernels_rule rule, __m256i mask,
-                          uint8_t *out, struct sums8 *sums) {
-  size_t k = 0;
-  for (; k + 32 <= n; k += 32) {
-    __m256i c[4];
-    for (int i = 0; i < 4; i++) {
-      __m256 x = _mm256_loadu_ps(v + k + 8 * i);
-      c[i] = codes8(x, g, l, rule);
-      if (sums) sums8_add(sums, x, c[i], g);
-    }
-    _mm256_storeu_si256((__m256i *)(void *)(out + k), bytes32(c[0], c[1], c[2], c[3], mask));
-  }
-  for (; k < n; k += 8) {
-    __m256 x = _mm256_loadu_ps(v + k);
-    __m256i c = codes8(x, g, l, rule);
-    if (sums) sums8_add(sums, x, c, g);
-    _mm_storel_epi64((__m128i *)(void *)(out + k), bytes8(c, mask));
-  }
+// Eight elements to codes, as dwords. figures: with error figures, here and below a constant of the caller.
+AVX2_INLINE __m256i eight(const float *v, const struct grid8 *g, const struct code_limits *l,
+                          enum kernels_rule rule, bool figures, struct sums8 *sums) {
+  __m256 x = _mm256_loadu_ps(v);
+  __m256i code = codes8(x, g, l, rule);
+  if (figures) sums8_add(sums, x, code, g);
+  return code;
 }
 
-AVX2_INLINE void group_codes(const struct group *g, const struct kernels_block_format *f,
-                             enum kernels_rule rule, uint8_t *out, struct row_sums *sums) {
-  const struct code_limits l = code_limits_of(f);
-  const __m256i mask = code_mask(f);
+// How a row's elements become bytes.
+struct row_way {
+  struct code_limits limits;
+  __m256i mask;
+};
+
+// A block of n elements (a multiple of 16) to bytes.
+AVX2_INLINE struct sums8 codes_of(const float *v, size_t n, const struct grid8 *g,
+                                  const struct row_way *w, uint8_t *out, enum kernels_rule rule,
+                                  bool figures) {
+  const struct code_limits *l = &w->limits;
+  struct sums8 s = sums8_none();
+  size_t k = 0;
+  for (; k + 32 <= n; k += 32) {
+    __m256i a = eight(v + k, g, l, rule, figures, &s),
+            b = eight(v + k + 8, g, l, rule, figures, &s);
+    __m256i c = eight(v + k + 16, g, l, rule, figures, &s),
+            d = eight(v + k + 24, g, l, rule, figures, &s);
+    _mm256_storeu_si256((__m256i *)(void *)(out + k), bytes32(a, b, c, d, w->mask));
+  }
+  if (k < n) {
+    __m256i a = eight(v + k, g, l, rule, figures, &s),
+            b = eight(v + k + 8, g, l, rule, figures, &s);
+    _mm_storeu_si128((__m128i *)(void *)(out + k), bytes16(a, b, w->mask));
+  }
+  return s;
+}
+
+AVX2_INLINE void group_codes(const struct group *g, size_t block, const struct row_way *w,
+                             uint8_t *out, enum kernels_rule rule, bool figures,
+                             struct row_sums *sums) {
+  struct group_sums all;
+  all.largest = _mm256_setzero_si256();
   for (size_t b = 0; b < g->n; b++) {
     struct grid8 grid = {_mm256_set1_ps(g->scale[b]), _mm256_set1_ps(g->reciprocal[b]),
                          _mm256_set1_ps(g->zero[b])};
-    struct sums8 s = sums8_none();
-    codes_of(g->wide + b * f->block, f->block, &grid, &l, rule, mask, out + b * f->block,
-             sums ? &s : NULL);
-    if (sums) row_sums_add(sums, &s);
+    struct sums8 s = codes_of(g->wide + b * block, block, &grid, w, out + b * block, rule, figures);
+    if (!figures) continue;
+    all.vv[b] = s.vv;
+    all.ee[b] = s.ee;
+    all.ve[b] = s.ve;
+    all.largest = _mm256_max_epi32(all.largest, s.largest);
   }
+  for (size_t b = g->n; figures && b < TOGETHER; b++)
+    all.vv[b] = all.ee[b] = all.ve[b] = _mm256_setzero_ps();
+  if (figures) row_sums_add(sums, &all, g->n);
+}
+
+// The same by the reference, for scales that take double.
+static void wide_group_codes(const struct group *g, const struct kernels_block_format *f,
+                             uint8_t *out, struct row_sums *r) {
+  struct kernels_sums sums = {r->vv, r->ee, r->ve, 0, 0};
+  for (size_t b = 0; b < g->n; b++) {
+    struct blocks_grid grid = blocks_grid_given(f, g->scale[b], (uint8_t)g->zero[b]);
+    struct blocks_run run = {(const uint8_t *)(g->wide + b * f->block), sizeof(float), f->block,
+                             KERNELS_F32};
+    blocks_codes(&run, &grid, out + b * f->block, 1, &sums);
+  }
+  uint32_t largest;
+  memcpy(&largest, &sums.max_error, sizeof largest);
+  r->vv = sums.vv;
+  r->ee = sums.ee;
+  r->ve = sums.ve;
+  r->odd |= sums.nonfinite > 0;
+  if (largest > r->largest) r->largest = largest;
 }
 
 // ---- packing -----------------------------------------------------------------------------------
@@ -233,50 +304,45 @@ static void put_grids(const struct group *g, const struct kernels_panel *p, size
 
 // Whole blocks of column j from block 0 on, eight at a time.
 AVX2_INLINE void row(const struct kernels_panel *p, const struct kernels_block_format *f, size_t j,
-                     enum kernels_float type, enum kernels_rule rule, struct row_sums *sums) {
+                     enum kernels_rule rule, bool figures, struct row_sums *sums) {
+  const struct row_way way = {code_limits_of(f), code_mask(f)};
   struct group g;
   size_t blocks = p->k / f->block;
   bool in_place = rule == KERNELS_QDQ || f->bits == 8;
   for (size_t b = 0; b < blocks; b += g.n) {
     g.n = blocks - b < TOGETHER ? blocks - b : TOGETHER;
-    struct blocks_run run = blocks_row_run(p, type, j, b * f->block, g.n * f->block);
-    group_grids(&g, run.at, type, f);
+    struct blocks_run run = blocks_row_run(p, f->in_type, j, b * f->block, g.n * f->block);
+    group_grids(&g, run.at, f);
     put_grids(&g, p, j * p->blocks_stride + b);
     uint8_t *out = blocks_code_at(p, f, j, b * f->block, false);
-    if (!out && !sums) continue;
-    group_codes(&g, f, rule, out && in_place ? out : g.bytes, sums);
+    if (!out && !figures) continue;
+    uint8_t *bytes = out && in_place ? out : g.bytes;
+    if (figures && !g.narrow)
+      wide_group_codes(&g, f, bytes, sums);
+    else
+      group_codes(&g, f->block, &way, bytes, rule, figures, sums);
     if (out && !in_place) pack(out, g.bytes, g.n * f->block, f->bits);
   }
 }
 
-AVX2_INLINE void row_of_type(const struct kernels_panel *p, const struct kernels_block_format *f,
-                             size_t j, enum kernels_rule rule, struct row_sums *sums) {
-  if (f->in_type == KERNELS_F32)
-    row(p, f, j, KERNELS_F32, rule, sums);
-  else if (f->in_type == KERNELS_F16)
-    row(p, f, j, KERNELS_F16, rule, sums);
-  else
-    row(p, f, j, KERNELS_BF16, rule, sums);
-}
-
 AVX2 static void nbits_row(const struct kernels_panel *p, const struct kernels_block_format *f,
                            size_t j) {
-  row_of_type(p, f, j, KERNELS_NBITS, NULL);
+  row(p, f, j, KERNELS_NBITS, false, NULL);
 }
 
 AVX2 static void qdq_row(const struct kernels_panel *p, const struct kernels_block_format *f,
                          size_t j) {
-  row_of_type(p, f, j, KERNELS_QDQ, NULL);
+  row(p, f, j, KERNELS_QDQ, false, NULL);
 }
 
 AVX2 static void nbits_row_sums(const struct kernels_panel *p, const struct kernels_block_format *f,
                                 size_t j, struct row_sums *sums) {
-  row_of_type(p, f, j, KERNELS_NBITS, sums);
+  row(p, f, j, KERNELS_NBITS, true, sums);
 }
 
 AVX2 static void qdq_row_sums(const struct kernels_panel *p, const struct kernels_block_format *f,
                               size_t j, struct row_sums *sums) {
-  row_of_type(p, f, j, KERNELS_QDQ, sums);
+  row(p, f, j, KERNELS_QDQ, true, sums);
 }
 
 // Whole blocks of one column.

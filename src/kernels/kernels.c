@@ -3,8 +3,8 @@
 // function. The choice is made when the first kernel is called and kept for the process.
 //
 // Features are asked of the processor *and* of the system (an operating system that does not save
-// the wide registers takes them away). KERNELS_AVX2 includes F16C and FMA: the kernels need them, and
-// every processor with the one has had the others.
+// the wide registers takes them away). KERNELS_AVX2 includes F16C: the conversions need both, and
+// every processor with the one has had the other.
 //
 // kernels_mask is for tests and for `--cpu`-like switches before any thread runs: every variant
 // gives the same bytes, so masking shows in time only.
@@ -22,9 +22,9 @@
 
 static uint32_t machine_features(void) {
   unsigned a, b, c, d, features = 0;
-  bool both = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) && (c & bit_FMA);
+  bool f16c = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
   __builtin_cpu_init();
-  if (both && __builtin_cpu_supports("avx2")) features |= KERNELS_AVX2;
+  if (f16c && __builtin_cpu_supports("avx2")) features |= KERNELS_AVX2;
   if (features && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw"))
     features |= KERNELS_AVX512;
   return features;

@@ -64,11 +64,13 @@ struct kernels_block_format {
   size_t block;       // elements; NBITS: 16, 32, 64, 128 or 256; QDQ: any, from 1
 };
 
-// Error figures of one column of W (one row of codes), sums in double over its elements in order of k:
-// within a block eight lanes (element k of the block in lane k mod 8, added in order of k), lanes
-// reduced as ((0+4)+(2+6))+((1+5)+(3+7)), blocks added in order. v: the element, e: v minus what its
-// code stands for, (code - zero) * scale, all float32. Begin with zeros. NaNs in them are the quiet one
-// of positive sign.
+// Error figures of one column of W (one row of codes). v: an element, e: v minus what its code stands for,
+// (code - zero) * scale; products and e are float32. Sums are made of pieces: a block, or 256 elements at
+// a time from its start, the last one shorter. A piece adds in eight lanes of float32 (element k of the piece in
+// lane k mod 8, in order of k), reduced as ((0+4)+(2+6))+((1+5)+(3+7)); pieces are added in double, in
+// order. (Doubles throughout would cost more than the quantization, and differ in the seventh digit.)
+// Where |scale| is not in 2^-50 .. 2^40, so that squares might leave the range of float32, lanes and
+// products are double. Begin with zeros. NaNs in them are the quiet one of positive sign.
 struct kernels_sums {
   double vv, ee, ve;  // sums of v*v, e*e, v*e
   float max_error;    // largest |e|; NaN if any is NaN
@@ -104,7 +106,7 @@ void kernels_quantize_rows(const struct kernels_panel *p, const struct kernels_b
 void kernels_quantize_columns(const struct kernels_panel *p, const struct kernels_block_format *f);
 // Codes with scales and zeros that are given (column j: p->scales[j * blocks_stride], p->zeros likewise): the
 // whole panel is one block, or a part of one, f->block is not looked at. QDQ only; for blocks that do not fit a panel (one of all K rows, say),
-// after kernels_range_* over all of its panels. Sums: lanes begin anew at every panel.
+// after kernels_range_* over all of its panels. Sums: pieces begin anew at every panel.
 void kernels_codes_rows(const struct kernels_panel *p, const struct kernels_block_format *f);
 void kernels_codes_columns(const struct kernels_panel *p, const struct kernels_block_format *f);
 // Smallest and largest element of each column of a panel, NaN passed over, joined to lo[j], hi[j]
