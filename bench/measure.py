@@ -12,6 +12,8 @@ smallest and largest beside it. Before each run
 Memory is the sum of VmHWM over the process tree (tests/support/peaks.py).
 """
 
+import contextlib
+import fcntl
 import os
 import random
 import statistics
@@ -73,19 +75,36 @@ class Arm:
         self.seconds.append(total)
 
 
+@contextlib.contextmanager
+def quiet():
+    """With WEIR_BENCH_LOCK in the environment: hold that file's lock, so that who shares the machine can wait for us."""
+    path = os.environ.get("WEIR_BENCH_LOCK")
+    if not path:
+        yield
+        return
+    with open(path, "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def one_round(arms, turn, sources, what):
+    for arm in turn:
+        for other in arms:
+            other.clear()
+        os.sync()
+        prime_memory()
+        warm(sources)
+        arm.run()
+        print(f"  {what} {arm.name}: {arm.seconds[-1]:.2f} s", file=sys.stderr, flush=True)
+
+
 def rounds(arms, n, sources, seed=1):
     order = random.Random(seed)
     for number in range(n):
         turn = list(arms)
         order.shuffle(turn)
-        for arm in turn:
-            for other in arms:
-                other.clear()
-            os.sync()
-            prime_memory()
-            warm(sources)
-            arm.run()
-            print(f"  round {number + 1}/{n} {arm.name}: {arm.seconds[-1]:.2f} s", file=sys.stderr, flush=True)
+        with quiet():
+            one_round(arms, turn, sources, f"round {number + 1}/{n}")
     for arm in arms:
         arm.clear()
 

@@ -14,29 +14,26 @@
 // Free tiles are taken lowest first. With an engine that finishes at once the same tile serves
 // again and again, still in cache, and the rest of the region is never touched.
 //
-// Writeback behind: once 8 MiB in a row are written they are handed to the disk (sync_file_range),
-// so that it works while we compute and the sync at the end of a unit finds little left to do.
+// Writeback behind: once 8 MiB in a row are written the engine is told to hand them to the disk, so
+// that it works while we compute and the sync before a record finds little left to do. How a write
+// is made, and whether it needs that hint, is a question to the output file: io_outlet.c.
 //
-// What this rests on: 2.4 GB copied with SHA-256 by two threads in units of 64 MiB, preallocated and
-// durable at the end; ext4, Linux 6.18, two cores, memory primed before each run, arms interleaved;
-// medians with min-max. Hashing alone takes 0.8 s.
+// What this rests on: conv2matmul of a 2.4 GB model, two workers, durable at the end; ext4 on a
+// virtual disk, Linux 6.18, two cores of a shared machine, memory primed before each run, arms in
+// random order; seconds, median [min-max]. Hashing alone keeps both cores busy for 0.9 s.
 //
-//   quiet machine, pread and pwrite of 256 KiB (the last line: of what it says)
-//     synced per unit   n=3  behind 1.13 s [1.05-1.15], not 1.72 [1.60-1.77],
-//                            RWF_DONTCACHE 1.20 [1.14-1.37]
-//     behind, synced    n=5  per unit 1.36 s [1.06-2.07], per 4 units 1.06 [1.00-2.24],
-//                            once 1.03 [0.99-2.72]
-//     bytes a write     n=3  64 Ki 1.19 s, 128 Ki 1.15, 256 Ki 1.47, 512 Ki 2.43, 1 Mi 4.14
-//   busy machine, ratio to uring (writes of 128 KiB) with its sync in the background
-//     uring, waiting    n=6  per unit 0.84 [0.67-0.99], per 4 units 0.83 [0.57-1.07]
-//     sync engine       n=6  per unit 0.94 [0.81-1.55], per 4 units 0.79 [0.61-0.98]
-//     uring, no behind  n=5  0.98 [0.53-1.43]; RWF_DONTCACHE 1.00 [0.66-1.17]
+//   writes                                       quiet, n=5         busy, n=4
+//   ring (by its threads), cached, 128 KiB       1.94 [1.27-3.50]   2.34 [2.13-2.83]
+//   ring (by its threads), uncached, 1 MiB       1.37 [1.22-1.75]
+//   here, cached, 128 KiB, hinted                1.27 [1.22-1.45]   2.48 [1.84-3.75]
+//   here, uncached, 128 KiB, hinted as well      1.45 [1.37-2.23]
+//   here, uncached, 1 MiB, hinted as well        1.17 [1.12-1.80]   1.43 [1.17-2.42]
+//   here, uncached, 1 MiB                                           1.35 [1.17-1.48]
 //
-// So: writeback behind, which helps the sync engine and does not harm uring, and no RWF_DONTCACHE,
-// which at this size of writes is no faster; syncs that are waited for, few of them; and writes of
-// IO_ATTEMPT_BYTES. The last seems to be about memory, not the disk: the page cache takes blocks of
-// the size of the write, and on a virtual machine large ones are not at hand. (With writes of 1 MiB
-// RWF_DONTCACHE did win, 0.58 [0.44-1.12], n=7: it uses the same memory again.)
+// So the ring does not help where it needs threads to write, and what costs most is memory: cached
+// writes take fresh pages for everything that is written, and on such a machine these are slow to
+// come, the slower the larger the write. (On a quiet day, when memory is at hand, cached writes of
+// 128 KiB are as fast as uncached ones of 1 MiB; they are never faster by more than noise.)
 #include "io_queue.h"
 
 #include <assert.h>

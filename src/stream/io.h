@@ -28,7 +28,7 @@ enum io_mode { IO_AUTO, IO_URING, IO_SYNC, IO_NULL, IO_LOAD };
 struct io_options {
   enum io_mode mode;     // IO_AUTO counts as IO_URING: see io_choose
   uint32_t tiles;        // in flight per worker (default 8)
-  size_t tile_bytes;     // default 1 MiB; however large, it is written in pieces of 128 KiB
+  size_t tile_bytes;     // default 1 MiB; however large, it is written in pieces of 1 MiB at most
   uint64_t window_bytes; // live views are kept to this (default tiles * tile_bytes, at least 4 MiB)
 };
 
@@ -64,7 +64,7 @@ int io_tile_view(struct io *io, struct io_tile *tile, uint32_t file, uint64_t of
                  struct err *err);
 // Queues tile->data[0..n) for `fd` at `off`, 0 < n. The tile belongs to the queue until written.
 // After a failure nothing more is written and the tile is just given back.
-// Writeback of what was written is started behind, every 8 MiB, without waiting.
+// Writeback of what was written is started at once or behind, every 8 MiB, without waiting.
 void io_tile_write(struct io *io, struct io_tile *tile, int fd, uint64_t off, size_t n);
 // Gives back a tile that was not written.
 void io_tile_drop(struct io *io, struct io_tile *tile);

@@ -1,7 +1,7 @@
 // Which engine serves which mode, and the one decision about it: whether io_uring can be had here.
 //
 //   mode   engine  reads of sources       writes
-//   uring  uring   mapped windows         asynchronous
+//   uring  uring   mapped windows         asynchronous where the file system can, else at once
 //   sync   sync    pread                  pwrite
 //   null   null    mapped windows         swallowed
 //   load   sync    whole file in memory   pwrite

@@ -15,9 +15,9 @@
 
 #include <sys/types.h>
 
-// Larger writes make the page cache take larger blocks of memory, which can cost several times the
-// rest of the work where memory is not at hand (io.c has the measurements).
-enum { IO_ATTEMPT_BYTES = 128 << 10 };
+// The most that is asked of an engine at once. It may move less, and does where large writes would
+// cost more than they save (io_outlet.c).
+enum { IO_ATTEMPT_BYTES = 1 << 20 };
 
 enum io_op_kind { IO_OP_WRITE, IO_OP_SYNC };
 
@@ -65,7 +65,7 @@ struct io_engine {
   int (*clone)(void *self, int source, uint64_t off, int fd, uint64_t out_off, uint64_t n);
 };
 
-extern const struct io_engine io_uring_engine; // io_uring: writes overlap with computing
+extern const struct io_engine io_uring_engine; // io_uring: writes overlap where they can
 extern const struct io_engine io_sync_engine;  // pread, pwrite, fdatasync: the reference
 extern const struct io_engine io_null_engine;  // reads for real, swallows writes
 extern const struct io_engine io_load_engine;  // sync, but loads whole sources: the control arm
@@ -79,7 +79,6 @@ void io_engine_wrap(const struct io_engine *(*wrap)(const struct io_engine *engi
 
 // The plain system calls that several engines share: one attempt each, -errno on failure.
 ssize_t io_sync_read(void *self, int fd, void *buf, size_t n, uint64_t off);
-void io_sync_writeback(void *self, int fd, uint64_t off, uint64_t n);
 int io_sync_clone(void *self, int source, uint64_t off, int fd, uint64_t out_off, uint64_t n);
 
 // A line of finished ops, for engines that finish them on the spot.

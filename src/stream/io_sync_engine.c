@@ -4,20 +4,27 @@
 //
 // `load` is the same engine with another way of reading (see io_views.c): it exists so that tests
 // of bounded memory have something that must fail them.
-#include "io_engines.h"
+#include "io_outlet.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/fs.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+struct sync {
+  struct io_outlet outlet;
+  struct io_done_line done;
+};
+
 static int sync_open(const struct io_engine *row, uint32_t depth, void **self) {
   (void)row;
   (void)depth;
-  *self = calloc(1, sizeof(struct io_done_line));
-  return *self ? 0 : -ENOMEM;
+  struct sync *s = calloc(1, sizeof *s);
+  if (!s) return -ENOMEM;
+  s->outlet.fd = -1;
+  *self = s;
+  return 0;
 }
 
 static void sync_close(void *self) {
@@ -29,16 +36,18 @@ static ssize_t or_errno(ssize_t r) {
 }
 
 static void sync_start(void *self, struct io_op *op) {
+  struct sync *s = self;
   if (op->kind == IO_OP_WRITE)
-    op->result = or_errno(pwrite(op->fd, op->at, op->n, (off_t)op->off));
+    op->result = io_outlet_write(&s->outlet, op);
   else
     op->result = or_errno(fdatasync(op->fd));
-  io_done_push(self, op);
+  io_done_push(&s->done, op);
 }
 
 static struct io_op *sync_reap(void *self, bool wait) {
   (void)wait;
-  return io_done_pop(self);
+  struct sync *s = self;
+  return io_done_pop(&s->done);
 }
 
 ssize_t io_sync_read(void *self, int fd, void *buf, size_t n, uint64_t off) {
@@ -46,10 +55,9 @@ ssize_t io_sync_read(void *self, int fd, void *buf, size_t n, uint64_t off) {
   return or_errno(pread(fd, buf, n, (off_t)off));
 }
 
-void io_sync_writeback(void *self, int fd, uint64_t off, uint64_t n) {
-  (void)self;
-  // A hint: file systems without it, and descriptors of other kinds, simply do not take it.
-  (void)sync_file_range(fd, (off_t)off, (off_t)n, SYNC_FILE_RANGE_WRITE);
+static void sync_writeback(void *self, int fd, uint64_t off, uint64_t n) {
+  const struct sync *s = self;
+  io_outlet_writeback(&s->outlet, fd, off, n);
 }
 
 int io_sync_clone(void *self, int source, uint64_t off, int fd, uint64_t out_off, uint64_t n) {
@@ -61,7 +69,7 @@ int io_sync_clone(void *self, int source, uint64_t off, int fd, uint64_t out_off
 
 #define SYNC_CALLS                                                                                 \
   .open = sync_open, .close = sync_close, .start = sync_start, .reap = sync_reap,                  \
-  .read = io_sync_read, .writeback = io_sync_writeback, .clone = io_sync_clone
+  .read = io_sync_read, .writeback = sync_writeback, .clone = io_sync_clone
 
 const struct io_engine io_sync_engine = {.name = "sync", .reads = IO_READS_COPY, SYNC_CALLS};
 const struct io_engine io_load_engine = {.name = "load", .reads = IO_READS_WHOLE, SYNC_CALLS};

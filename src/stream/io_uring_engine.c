@@ -1,16 +1,18 @@
 // The io_uring engine, and the one home of liburing. A ring per worker: while the kernel moves one
-// tile to the page cache (or makes a file durable), the worker computes and hashes the next.
+// tile to the page cache (or makes a file durable), the worker computes and hashes the next. Where
+// the file system cannot write without blocking, writes are made on the spot instead (io_outlet.c
+// says why), and what the ring still does in the background is to sync.
 //
-//   start ─▶ [submission ring] ─▶ kernel ─▶ [completion ring] ─▶ reap
-//            depth entries, submitted one by one: at 1 MiB a write the system call is noise
+//   start ─┬▶ [submission ring] ─▶ kernel ─▶ [completion ring] ─┬▶ reap
+//          └▶ written here ─▶ [done line] ──────────────────────┘
+//   depth entries, submitted one by one: at 1 MiB a write the system call is noise
 //
 // Deliberately plain. No registered buffers (they count against RLIMIT_MEMLOCK, and containers keep
 // that small), no linked operations (a short write breaks a chain), no polling threads (they eat
-// one of two cores), non-vectored opcodes only. Buffered writes to regular files are run by the
-// kernel's worker threads, one at a time per file, so the order in a file stays nearly sequential.
+// one of two cores), non-vectored opcodes only.
 //
 // The ring is used by the thread that opened it and by no other.
-#include "io_engines.h"
+#include "io_outlet.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -20,6 +22,8 @@
 struct uring {
   struct io_uring ring;
   uint32_t in_flight; // in the kernel's hands
+  struct io_outlet outlet;
+  struct io_done_line done; // written here
 };
 
 // Completions are delivered when we ask, without interrupting the computation. Kernels before 6.0
@@ -57,6 +61,7 @@ static int uring_open(const struct io_engine *row, uint32_t depth, void **self) 
     free(u);
     return r;
   }
+  u->outlet.fd = -1;
   *self = u;
   return 0;
 }
@@ -68,12 +73,12 @@ static void uring_close(void *self) {
   free(u);
 }
 
-static void uring_start(void *self, struct io_op *op) {
-  struct uring *u = self;
+static void submit(struct uring *u, struct io_op *op) {
   struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
   assert(sqe); // depth covers all that can be in flight, and each is submitted at once
   if (op->kind == IO_OP_WRITE) {
-    io_uring_prep_write(sqe, op->fd, op->at, (unsigned)op->n, op->off);
+    io_uring_prep_write(sqe, op->fd, op->at, (unsigned)io_outlet_bytes(&u->outlet, op), op->off);
+    sqe->rw_flags = io_outlet_flags(&u->outlet);
   } else {
     io_uring_prep_fsync(sqe, op->fd, IORING_FSYNC_DATASYNC);
   }
@@ -86,8 +91,18 @@ static void uring_start(void *self, struct io_op *op) {
   u->in_flight++;
 }
 
+static void uring_start(void *self, struct io_op *op) {
+  struct uring *u = self;
+  if (op->kind == IO_OP_WRITE && io_outlet_write_here(&u->outlet, op))
+    io_done_push(&u->done, op);
+  else
+    submit(u, op);
+}
+
 static struct io_op *uring_reap(void *self, bool wait) {
   struct uring *u = self;
+  struct io_op *here = io_done_pop(&u->done);
+  if (here) return here;
   if (u->in_flight == 0) return NULL;
   struct io_uring_cqe *cqe = NULL;
   int r;
@@ -102,6 +117,11 @@ static struct io_op *uring_reap(void *self, bool wait) {
   return op;
 }
 
+static void uring_writeback(void *self, int fd, uint64_t off, uint64_t n) {
+  const struct uring *u = self;
+  io_outlet_writeback(&u->outlet, fd, off, n);
+}
+
 const struct io_engine io_uring_engine = {
     .name = "uring",
     .reads = IO_READS_MAP,
@@ -110,6 +130,6 @@ const struct io_engine io_uring_engine = {
     .start = uring_start,
     .reap = uring_reap,
     .read = io_sync_read,
-    .writeback = io_sync_writeback,
+    .writeback = uring_writeback,
     .clone = io_sync_clone,
 };

@@ -1,0 +1,93 @@
+// Two questions that only the output file can answer, asked by the first writes to it.
+//
+//   first write    RWF_DONTCACHE   taken                 uncached: whole attempts, no writeback hints
+//                                  EOPNOTSUPP, EINVAL    cached: small attempts, writeback behind
+//   second write   RWF_NOWAIT      taken, EAGAIN         async: the ring does it
+//   (ring only)                    EOPNOTSUPP, EINVAL    here, by an ordinary system call
+//
+// Why uncached. What a run writes is often larger than what memory is free, and nobody reads it
+// soon. Kept in the page cache it pushes out the source and everything else, and every page of it
+// is memory that has to be found first: on a machine whose memory is not at hand (a virtual one
+// whose host has to back it, a busy one that has to reclaim it) that costs several times the copy.
+// An uncached write (Linux 6.14 and a file system that knows it) starts writeback at once and gives
+// its pages back when they are on disk, so that the next writes use the same few again, and the
+// sync before a record finds little left to do. Attempts may then be large. Cached ones had better
+// not: the page cache takes blocks of the size of the write, and large ones are the first to be
+// missing.
+//
+// Why not always the ring. A buffered write is a copy: work of a processor, not of a disk. A ring
+// gains by it only where the file system can promise not to block; where it cannot (ext4), the
+// kernel hands every such write to a thread of its own, and with a worker on each processor those
+// threads take turns with the hashing, at the price of a wake-up and two switches a write. There
+// the worker makes the copy itself, while the bytes that it has just hashed are still in its cache.
+//
+// Answers are kept for one file, the last. A wrong one (another file under the same number) costs
+// time and never bytes: an unexpected refusal of RWF_DONTCACHE is met by asking again without.
+#include "io_outlet.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/uio.h>
+
+enum { CACHED_BYTES = 128 << 10 };
+
+#ifndef RWF_NOWAIT
+#define RWF_NOWAIT 0x08
+#endif
+#ifndef RWF_DONTCACHE
+#define RWF_DONTCACHE 0x80 // Linux 6.14
+#endif
+
+static ssize_t attempt(const struct io_op *op, size_t n, int flags) {
+  // The kernel only reads from it.
+  const struct iovec piece = {.iov_base = (void *)(uintptr_t)op->at, .iov_len = n};
+  const ssize_t r = pwritev2(op->fd, &piece, 1, (off_t)op->off, flags);
+  return r < 0 ? -errno : r;
+}
+
+static bool is_refusal(ssize_t r) {
+  return r == -EOPNOTSUPP || r == -EINVAL;
+}
+
+static void turn_to(struct io_outlet *o, int fd) {
+  if (o->fd != fd) *o = (struct io_outlet){.fd = fd};
+}
+
+size_t io_outlet_bytes(const struct io_outlet *o, const struct io_op *op) {
+  return o->uncached || op->n < CACHED_BYTES ? op->n : CACHED_BYTES;
+}
+
+int io_outlet_flags(const struct io_outlet *o) {
+  return o->uncached ? RWF_DONTCACHE : 0;
+}
+
+ssize_t io_outlet_write(struct io_outlet *o, const struct io_op *op) {
+  turn_to(o, op->fd);
+  if (!o->tried) o->uncached = true;
+  o->tried = true;
+  if (o->uncached) {
+    const ssize_t r = attempt(op, op->n, RWF_DONTCACHE);
+    if (!is_refusal(r)) return r;
+    o->uncached = false;
+  }
+  return attempt(op, io_outlet_bytes(o, op), 0);
+}
+
+bool io_outlet_write_here(struct io_outlet *o, struct io_op *op) {
+  turn_to(o, op->fd);
+  if (o->tried && !o->asked) {
+    o->asked = true;
+    op->result = attempt(op, io_outlet_bytes(o, op), io_outlet_flags(o) | RWF_NOWAIT);
+    o->async = !is_refusal(op->result);
+    if (op->result > 0) return true;
+  }
+  if (o->async) return false;
+  op->result = io_outlet_write(o, op);
+  return true;
+}
+
+void io_outlet_writeback(const struct io_outlet *o, int fd, uint64_t off, uint64_t n) {
+  if (o->fd == fd && o->uncached) return;
+  // File systems without it, and descriptors of other kinds, simply do not take it.
+  (void)sync_file_range(fd, (off_t)off, (off_t)n, SYNC_FILE_RANGE_WRITE);
+}
