@@ -73,8 +73,11 @@ static int read_layout(struct job *job, const struct json_value *v, struct err *
   bool ok = json_as_string(json_get(v, "form"), &form) &&
             json_as_uint(json_get(v, "align"), &align) &&
             json_as_uint(json_get(v, "inline_below"), &below);
-  if (!ok || (align & (align - 1)))
-    return err_set(err, ERR_MODEL, "the head of the edit log holds no layout");
+  if (!ok || (align & (align - 1))) {
+    err_set(err, ERR_MODEL, "the head of the edit log (line 1) holds no layout");
+    return err_hint(err,
+                    "the first line must be as --edit-log wrote it: form, align, inline_below");
+  }
   job->layout.align = align;
   job->layout.inline_below = below;
   job->layout.form = span_is(form, "external") ? PLAN_DATA_EXTERNAL

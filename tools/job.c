@@ -36,8 +36,10 @@ void job_split_output(struct job *job) {
 
 static int check_name(const struct job *job, struct err *err) {
   const char *name = job->onnx_name;
-  if (*name == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-    return err_set(err, ERR_USAGE, "the output '%s' names no file", quote_str(job->out_path).s);
+  if (*name == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
+    err_set(err, ERR_USAGE, "the output '%s' names no file", quote_str(job->out_path).s);
+    return err_hint(err, "name one, such as out/model.onnx");
+  }
   if (!cli_flag(job->args, OPT_NO_MANIFEST) && !manifest_can_name(name)) {
     err_set(err, ERR_USAGE, "the output's name '%s' cannot stand in a manifest", quote_str(name).s);
     return err_hint(err, "choose a name without ':', or give --no-manifest");
@@ -307,7 +309,8 @@ static int hash_source(struct job *job, uint32_t file, char hex[DIGEST_HEX], str
   int rc = 0;
   for (uint64_t off = 0; off < size && rc == 0; off += READ_BLOCK) {
     size_t n = (size_t)min_u64(READ_BLOCK, size - off);
-    rc = *stop_watch() ? err_set(err, ERR_RETRY, "interrupted")
+    rc = *stop_watch() ? err_set(err, ERR_RETRY, "interrupted while the input '%s' was hashed",
+                                 quote_str(sources_name(job->sources, file)).s)
                        : sources_read(job->sources, file, off, block, n, err);
     if (rc == 0) digest_add(d, block, n);
   }

@@ -161,6 +161,8 @@ int job_check_data_file(const struct job *job, struct err *err) {
   if (*name && !strchr(name, '/') && strcmp(name, job->onnx_name) != 0 &&
       strcmp(name, manifest) != 0 && strcmp(name, tensors) != 0)
     return 0;
-  return err_set(err, ERR_USAGE, "the data file '%s' is not a file name of its own beside '%s'",
-                 quote_str(name).s, quote_str(job->onnx_name).s);
+  err_set(err, ERR_USAGE, "the data file '%s' is not a file name of its own beside '%s'",
+          quote_str(name).s, quote_str(job->onnx_name).s);
+  return err_hint(err,
+                  "the model, its manifest and its digests have that name; choose another one");
 }

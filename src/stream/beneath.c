@@ -272,7 +272,7 @@ int beneath_open(int folder, const char *path, struct beneath_how how, const cha
   int at = open_beneath(folder, path, how);
   if (at < 0) return open_error(errno, how, name, err);
   if (fstat(at, st)) {
-    err_fill_errno(err, errno, ERR_IO, "'%s'", quote_str(name).s);
+    err_fill_errno(err, errno, ERR_IO, "'%s' cannot be looked at", quote_str(name).s);
     goto out;
   }
   if (check_file(st, how, name, err)) goto out;

@@ -32,9 +32,9 @@ static void init_graph(struct loader *l, struct frame *f, uint32_t id, enum grap
 }
 
 static int twice(struct loader *l, const struct frame *f) {
-  return load_fatal(l, f->start,
-                    "%s.%s is given twice (protobuf would merge the two; weir does not)",
-                    onnx_schema_message(frame_above(l)->message), f->field->name);
+  load_fatal(l, f->start, "%s.%s is given twice (protobuf would merge the two; weir does not)",
+             onnx_schema_message(frame_above(l)->message), f->field->name);
+  return err_hint(l->err, "another program that reads the model and saves it writes it once");
 }
 
 static int begin_training_graph(struct loader *l, struct frame *f, uint32_t id) {

@@ -34,8 +34,12 @@ int load_begin_child(struct loader *l, struct frame *f, const struct wire_field 
   if (attr->child_field && attr->child_field != f->field)
     return load_fatal(l, f->start, "an AttributeProto holds both %s and %s",
                       attr->child_field->name, name);
-  if (attr->child_field && single)
-    return load_fatal(l, f->start, "AttributeProto.%s is given twice", name);
+  if (attr->child_field && single) {
+    load_fatal(l, f->start,
+               "AttributeProto.%s is given twice (protobuf would merge the two; weir does not)",
+               name);
+    return err_hint(l->err, "another program that reads the model and saves it writes it once");
+  }
   if (!attr->child_field && start_children(l, attr, wf)) return -1;
   attr->child_field = f->field;
   return 0;

@@ -112,7 +112,7 @@ static int open_main(struct sources *s, const char *name, struct stat *st, int *
     return err_hint(err, "--allow-links accepts links, as the Hugging Face cache makes them; data "
                          "files are then looked for beside the link");
   }
-  if (*fd < 0) return err_errno(err, errno, ERR_INPUT, "'%s'", quote_str(name).s);
+  if (*fd < 0) return err_errno(err, errno, ERR_INPUT, "'%s' cannot be opened", quote_str(name).s);
   if (fstat(*fd, st) || !S_ISREG(st->st_mode)) {
     close(*fd);
     return err_set(err, ERR_INPUT, "'%s' is not a regular file", quote_str(name).s);
@@ -129,8 +129,10 @@ static int open_row(struct sources *s, const struct source *f, struct stat *st, 
     const int rc = f == s->rows ? open_main(s, f->path, st, fd, err)
                                 : beneath_open(s->folder_fd, f->path, s->how, f->name, st, fd, err);
     if (rc != -2) return rc;
-    if (!close_oldest(s))
-      return err_set(err, ERR_RETRY, "'%s': too many open files", quote_str(f->name).s);
+    if (!close_oldest(s)) {
+      err_set(err, ERR_RETRY, "'%s' cannot be opened: too many open files", quote_str(f->name).s);
+      return err_hint(err, "raise the limit: ulimit -n 4096");
+    }
   }
 }
 
@@ -253,7 +255,9 @@ static int open_all(struct sources *s, const char *onnx_path, struct err *err) {
   const char *base = split_path(s, onnx_path);
   if (!*base) return err_set(err, ERR_INPUT, "'%s' is a folder", quote_str(onnx_path).s);
   s->folder_fd = open(s->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (s->folder_fd < 0) return err_errno(err, errno, ERR_INPUT, "'%s'", quote_str(s->folder).s);
+  if (s->folder_fd < 0)
+    return err_errno(err, errno, ERR_INPUT, "the model's folder '%s' cannot be opened",
+                     quote_str(s->folder).s);
   return open_first(s, add_row(s, span_str(base), base), err);
 }
 

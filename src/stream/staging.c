@@ -291,8 +291,9 @@ static bool folder_is_ours(const struct staging *st) {
 }
 
 static int taken_away(const struct staging *st, struct err *err) {
-  return err_set(err, ERR_RETRY, "another process took '%s' in '%s' while this one worked in it",
-                 quote_str(st->name).s, quote_str(st->dest_path).s);
+  err_set(err, ERR_RETRY, "another process took '%s' in '%s' while this one worked in it",
+          quote_str(st->name).s, quote_str(st->dest_path).s);
+  return err_hint(err, "wait until that one has ended, then give the same command again");
 }
 
 static int change_lock(struct staging *st, int operation, struct err *err) {
