@@ -86,9 +86,10 @@ def test_other_name_changes_the_location_only(weir, tmp_path, small_encoder):
 
 def test_log_is_written_in_a_dry_run_too(weir, tmp_path, small_encoder):
     out, log = record(weir, small_encoder, tmp_path / "first")
-    weir(
-        "conv2matmul", small_encoder, tmp_path / "first" / "out.onnx", "--dry-run", "--edit-log", tmp_path / "dry.jsonl"
-    )
+    words = ["conv2matmul", small_encoder, out, "--dry-run", "--edit-log", tmp_path / "dry.jsonl"]
+    weir(*words, code=2)  # OUT exists: refused as the run would be, with the record all the same
+    assert (tmp_path / "dry.jsonl").read_bytes() == log.read_bytes()
+    weir(*words, "--force")
     assert (tmp_path / "dry.jsonl").read_bytes() == log.read_bytes()
 
 
