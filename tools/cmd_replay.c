@@ -4,6 +4,7 @@
 // out the same as in the recorded run, and with it every byte, if OUT has the recorded base name.
 #include "commands.h"
 #include "job.h"
+#include "job_stage.h"
 #include "report.h"
 
 #include <errno.h>
@@ -111,6 +112,8 @@ static int replay(struct job *job, struct log_reader *in, const struct edit_log_
   if (check_source(job, head, err) || read_layout(job, head->layout, err)) return -1;
   const char *command = arena_string(&job->arena, head->command);
   if (job_begin_edits(job, command, options_text(job, head), err)) return -1;
+  job->edits.artifact = job_stage_replay;
+  job->edits.artifact_ctx = job;
   if (replay_lines(job, in, err)) return -1;
   if (!span_is(head->output, job->onnx_name))
     report_notice(

@@ -8,6 +8,7 @@
 #include "job.h"
 
 #include "fs.h"
+#include "job_stage.h"
 #include "report.h"
 #include "stop.h"
 #include "version.h"
@@ -148,6 +149,7 @@ int job_open(struct job *job, const struct cli_args *args, struct err *err) {
 }
 
 void job_close(struct job *job) {
+  job_stage_end(job, false);
   job_text_drop(&job->log);
   job_text_drop(&job->report_file);
   if (job->planned) plan_free(&job->plan);
@@ -454,8 +456,9 @@ static int open_staging(struct job *job, struct staging *st, enum staging_resume
   return rc;
 }
 
-static int choose_io(struct job *job, struct err *err) {
+int job_choose_io(struct job *job, struct err *err) {
   char note[256] = "";
+  if (job->mode != IO_AUTO) return 0;
   if (!io_mode_by_name(cli_string(job->args, OPT_IO), &job->mode)) job->mode = IO_AUTO;
   if (io_choose(&job->mode, note, sizeof note, err)) return -1;
   if (note[0]) report_notice("%s", note);
@@ -474,7 +477,10 @@ static int run_and_seal(struct job *job, struct err *err) {
   struct staging st;
   enum staging_resume how;
   struct seal_report report = {0};
-  if (choose_io(job, err) || open_staging(job, &st, &how, err)) return -1;
+  if (job_choose_io(job, err) || open_staging(job, &st, &how, err)) {
+    job_stage_end(job, worth_resuming(err));
+    return -1;
+  }
   if (how == STAGING_SEALED) {
     job->resumed = "seal";
     return seal_finish(&st, &report, err);
@@ -485,9 +491,12 @@ static int run_and_seal(struct job *job, struct err *err) {
                                 .mode = job->mode,
                                 .progress = {report_tick, NULL},
                                 .stop = stop_watch()};
-  report_begin("writing", done_bytes(job, &st));
-  int rc = run_plan(&job->plan, job->sources, &st, &options, &job->stats, err);
-  report_end();
+  int rc = job_stage_move(job, &st, err);
+  if (rc == 0) {
+    report_begin("writing", done_bytes(job, &st));
+    rc = run_plan(&job->plan, job->sources, &st, &options, &job->stats, err);
+    report_end();
+  }
   if (rc == 0) rc = seal(job, &st, &options, err);
   if (rc) leave_staging(job, &st, err);
   return rc;
@@ -508,7 +517,7 @@ static int write_reports(struct job *job, struct err *err) {
 
 static int foresee(struct job *job, struct err *err) {
   struct err why = {0};
-  if (choose_io(job, &why) && job_refused(job, &why, err)) return -1;
+  if (job_choose_io(job, &why) && job_refused(job, &why, err)) return -1;
   return job_look_ahead(job, err);
 }
 

@@ -9,6 +9,7 @@
 #ifndef WEIR_JOB_H
 #define WEIR_JOB_H
 
+#include "artifact.h"
 #include "cli.h"
 #include "edit_log.h"
 #include "load.h"
@@ -51,10 +52,11 @@ struct job {
   struct job_text log;         // --edit-log
   struct job_text report_file; // --report-json
   char edits_sha256[DIGEST_HEX];
+  struct job_stage *stages; // what was found before the edits (job_stage.h), in order
   // what came of it
   uint64_t index_bytes;
   struct run_stats stats;
-  enum io_mode mode;
+  enum io_mode mode; // IO_AUTO: not chosen yet
   uint64_t memory;
   const char *resumed; // "units": finished ones were taken over; "seal": only renames were left;
                        // NULL: all was done by this run
@@ -78,6 +80,8 @@ int job_open(struct job *job, const struct cli_args *args, struct err *err);
 // Starts the edit log. `command` and `options` (a JSON object) name what makes the edits.
 int job_begin_edits(struct job *job, const char *command, const char *options, struct err *err);
 int job_finish(struct job *job, struct err *err);
+// Decides job->mode, once.
+int job_choose_io(struct job *job, struct err *err);
 void job_close(struct job *job);
 
 // Fills dest_folder and onnx_name from out_path.

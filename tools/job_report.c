@@ -5,6 +5,7 @@
 // common lies under "weir". Reports may name memory and engines; outputs and manifests never do.
 #include "job.h"
 
+#include "job_stage.h"
 #include "report.h"
 #include "version.h"
 
@@ -96,6 +97,7 @@ static void write_common(const struct job *job, struct json_out *j) {
   else
     json_null(j);
   write_member(j, "source_bytes_read", job->stats.source_bytes_read);
+  job_stage_write(job, j);
   write_member(j, "units", plan_unit_count(&job->plan));
   write_member(j, "units_resumed", job->stats.units_skipped);
   json_key(j, "version");

@@ -3,6 +3,7 @@
 // step that runs when a site is reported.
 #include "pass_job.h"
 
+#include "job_stage.h"
 #include "report.h"
 
 void pass_job_free(struct pass_job *pj) {
@@ -69,7 +70,10 @@ int pass_job_edit(struct pass_job *pj, struct job *job, struct err *err) {
                          .site = note_site,
                          .site_ctx = pj,
                          .warn = note_warning,
-                         .warn_ctx = pj};
+                         .warn_ctx = pj,
+                         .evaluate = job_stage_measure,
+                         .can_evaluate = job_stage_can_measure,
+                         .evaluate_ctx = job};
   int rc =
       job_begin_edits(job, pipeline_command(&pj->pipeline), pipeline_options(&pj->pipeline), err);
   for (uint32_t i = 0; i < pj->pipeline.n && rc == 0; i++) {

@@ -12,7 +12,7 @@
 // edit kinds: node.add node.remove node.move node.set_input node.set_output node.set_attr
 //   tensor.add tensor.replace tensor.remove value.rename value.retype value.replace_uses
 //   graph.add_input graph.remove_input graph.set_output subgraph.add function.add function.remove function.opset
-//   opset ir_version metadata group
+//   opset ir_version metadata group artifact
 #ifndef WEIR_EDIT_H
 #define WEIR_EDIT_H
 
@@ -20,6 +20,14 @@
 #include "json.h"
 #include "model.h"
 #include "recipe.h"
+
+// What an earlier stage over the weights found, for a pass to decide by: a file named by its SHA-256.
+struct edit_artifact {
+  const char *stage;  // which: "measure"
+  const uint32_t *of; // the recipes that it was asked about
+  uint32_t n;
+  uint8_t sha256[32];
+};
 
 struct edits {
   struct model *m;
@@ -32,6 +40,10 @@ struct edits {
   int (*sink)(void *ctx, struct span line);
   void *sink_ctx;
   bool failed;
+  // Replay asks, at an artifact's line, to have it made again and compared: -1 with err if it differs or
+  // cannot be made. NULL: the line is taken as it is.
+  int (*artifact)(void *ctx, const struct edit_artifact *artifact, struct err *err);
+  void *artifact_ctx;
   // Internal. The tensor whose own elements a recipe reads, as id + 1, by recipe id; and the recipe
   // of its elements as loaded, as id + 1, of tensors replaced since, by tensor id.
   MODEL_TABLE(uint32_t, origin);
@@ -130,6 +142,12 @@ uint32_t edit_tensor_recipe(struct edits *e, uint32_t tensor);
 // The same with other dims (same count), for a reshape that moves nothing.
 uint32_t edit_tensor_recipe_as(struct edits *e, uint32_t tensor, const int64_t *dims,
                                uint32_t rank);
+
+// Records that what follows was decided by this artifact: no change of the model, but part of what the
+// edits were made of.
+void edit_artifact(struct edits *e, const struct edit_artifact *artifact);
+// A recipe as the log writes it: a source tensor's own elements by its address.
+void edit_artifact_recipe(struct edits *e, struct json_out *j, uint32_t recipe);
 
 // Reports a sink failure, if any.
 int edits_finish(struct edits *e, struct err *err);

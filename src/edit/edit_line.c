@@ -121,10 +121,14 @@ static bool put_leaf(void *ctx, struct json_out *j, uint32_t recipe) {
   return true;
 }
 
-static void put_recipe(struct edits *e, uint32_t recipe) {
+void edit_line_recipe(struct edits *e, struct json_out *j, uint32_t recipe) {
   const struct recipe_json_leaves leaves = {.write = put_leaf, .ctx = e};
+  recipe_json_write(j, e->r, recipe, &leaves);
+}
+
+static void put_recipe(struct edits *e, uint32_t recipe) {
   json_key(&e->line, "recipe");
-  recipe_json_write(&e->line, e->r, recipe, &leaves);
+  edit_line_recipe(e, &e->line, recipe);
 }
 
 void edit_line_tensor_address(struct edits *e, uint32_t tensor) {

@@ -22,6 +22,8 @@ void edit_line_slots(struct edits *e, const char *key, uint32_t first_ref, uint3
 // "tensor", "dtype", "dims", "recipe" of a tensor made by an edit.
 void edit_line_tensor(struct edits *e, uint32_t tensor);
 void edit_line_tensor_address(struct edits *e, uint32_t tensor);
+// A recipe in place, to any text.
+void edit_line_recipe(struct edits *e, struct json_out *j, uint32_t recipe);
 // {"int":1}, {"tensor":…}, … of an attribute row; null for a dead one.
 void edit_line_attr_value(struct edits *e, uint32_t attr);
 // "dtype" and "dims" of a value.

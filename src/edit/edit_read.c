@@ -283,9 +283,24 @@ static uint64_t *file_sizes(struct edit_reading *in) {
   return sizes;
 }
 
-int edit_read_recipe(struct edit_reading *in, const struct json_value *v, uint32_t *recipe) {
-  const struct recipe_json_leaves leaves = {
+static struct recipe_json_leaves leaves_of(struct edit_reading *in) {
+  return (struct recipe_json_leaves){
       .read = read_leaf, .ctx = in, .n_files = in->e->m->n_files, .file_sizes = file_sizes(in)};
+}
+
+int edit_read_recipes(struct edit_reading *in, const char *key, uint32_t **list, uint32_t *n) {
+  const struct json_value *v = json_get(in->line, key);
+  const struct recipe_json_leaves leaves = leaves_of(in);
+  if (!json_is_array(v)) return missing(in, key, "a list of recipes");
+  *n = 0;
+  *list = arena_alloc(in->scratch, (json_count(v) + 1) * sizeof **list);
+  for (const struct json_value *c = json_first(v); c; c = json_next(c), ++*n)
+    if (recipe_json_read(in->e->r, c, &leaves, &(*list)[*n], in->err)) return -1;
+  return 0;
+}
+
+int edit_read_recipe(struct edit_reading *in, const struct json_value *v, uint32_t *recipe) {
+  const struct recipe_json_leaves leaves = leaves_of(in);
   int64_t dims[RECIPE_MAX_RANK];
   uint32_t rank;
   struct span dtype;

@@ -40,6 +40,8 @@ int edit_read_new_tensor(struct edit_reading *in, const struct json_value *v, ui
                          struct span name, uint32_t *recipe);
 // "dtype", "dims" and "recipe", which must agree.
 int edit_read_recipe(struct edit_reading *in, const struct json_value *v, uint32_t *recipe);
+// A list of recipes.
+int edit_read_recipes(struct edit_reading *in, const char *key, uint32_t **list, uint32_t *n);
 // Lists of inputs; of outputs, new or not.
 int edit_read_inputs(struct edit_reading *in, const char *key, uint32_t **list, uint32_t *n);
 int edit_read_output(struct edit_reading *in, const struct json_value *v, uint32_t graph,

@@ -332,6 +332,23 @@ static int replay_metadata(struct edit_reading *in) {
   return 0;
 }
 
+static int replay_artifact(struct edit_reading *in) {
+  struct edit_artifact a = {0};
+  struct span stage, sha256;
+  uint32_t *of;
+  if (edit_read_text(in, "stage", true, &stage) || edit_read_text(in, "sha256", true, &sha256) ||
+      edit_read_recipes(in, "of", &of, &a.n))
+    return -1;
+  if (memchr(stage.at, 0, stage.n)) return err_set(in->err, ERR_MODEL, "'stage' has a NUL in it");
+  if (!hex_decode(sha256, a.sha256, sizeof a.sha256))
+    return err_set(in->err, ERR_MODEL, "'sha256' is not of 64 hex digits");
+  a.stage = (const char *)stage.at;
+  a.of = of;
+  if (in->e->artifact && in->e->artifact(in->e->artifact_ctx, &a, in->err)) return -1;
+  edit_artifact(in->e, &a);
+  return 0;
+}
+
 // ---- the table ---------------------------------------------------------------------------------
 
 static const struct replay {
@@ -362,6 +379,7 @@ static const struct replay {
     {"opset", replay_opset, "edit domain version"},
     {"ir_version", replay_ir_version, "edit version"},
     {"metadata", replay_metadata, "edit key value"},
+    {"artifact", replay_artifact, "edit stage of sha256"},
 };
 enum { N_REPLAYS = sizeof replays / sizeof replays[0] };
 

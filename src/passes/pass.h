@@ -10,6 +10,7 @@
 
 #include "edit.h"
 #include "err.h"
+#include "figures.h"
 #include "model.h"
 #include "recipe.h"
 
@@ -36,6 +37,13 @@ struct pass_env {
   // One sentence that does not stop the work, and a hint or NULL. May be NULL.
   void (*warn)(void *ctx, const char *sentence, const char *hint);
   void *warn_ctx;
+  // What quantizing would cost: figures of n recipes of codes (RECIPE_QUANTIZE, PART_CODES), in their order,
+  // from an earlier stage over the weights: one more read of their operands, recorded in the edit log and
+  // an input of the plan. Ask once, for all that is needed. Both NULL where there are no weights at hand.
+  int (*evaluate)(void *ctx, const uint32_t *codes, uint32_t n, struct figures *out,
+                  struct err *err);
+  bool (*can_evaluate)(void *ctx, uint32_t codes); // not every format can be measured
+  void *evaluate_ctx;
 };
 
 // ---- the catalogue -----------------------------------------------------------------------------

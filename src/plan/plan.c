@@ -367,6 +367,7 @@ int plan_build(struct plan *p, const struct model *m, const struct recipes *r,
   struct attempt a = {0};
   plan_start(p, m);
   p->passes = arena_string(&p->arena, span_str(layout->passes ? layout->passes : "[]"));
+  if (layout->artifacts) p->artifacts = arena_string(&p->arena, span_str(layout->artifacts));
   int rc = check_total(m, layout, err);
   if (rc == 0) rc = find_form(&a, p, m, r, layout, err);
   if (rc == 0) {

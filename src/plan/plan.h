@@ -72,6 +72,8 @@ struct plan {
   struct recipes recipes;
   uint8_t meta_sha256[DIGEST_BYTES];
   const char *passes; // canonical JSON text: what was asked for (array of {name, options})
+  const char *
+      artifacts; // canonical JSON text: by what the passes decided (array of {stage, sha256}); NULL: none
   const char *layout; // canonical JSON text: resolved layout options
   bool moved_out;     // a sidecar that nobody asked for: the .onnx would have passed 2^31 - 1 bytes
   uint8_t id[DIGEST_BYTES]; // of the canonical JSON; set by plan_file_write and plan_file_read
@@ -93,7 +95,8 @@ struct plan_layout {
   // Is this base name taken in the output folder? Names are chosen while planning; NULL: none is.
   bool (*name_taken)(void *ctx, const char *name);
   void *name_ctx;
-  const char *passes; // JSON texts copied into the plan (may be NULL: "[]")
+  const char *passes;    // JSON texts copied into the plan (may be NULL: "[]")
+  const char *artifacts; // likewise; NULL: none
 };
 
 // Builds *p from the model as edited. Reads no payload. p->moved_out tells that the form had to

@@ -5,6 +5,7 @@
 //   {"weir_plan":1,
 //   "meta_sha256":"…",
 //   "passes":[…],
+//   "artifacts":[{"stage":…,"sha256":…},…],      only where there are any
 //   "layout":{…},
 //   "literals":{"bytes":n,"sha256":"…"},
 //   "sources":[
@@ -151,6 +152,10 @@ static void write_head(struct writing *w, const struct plan *p) {
            "{\"weir_plan\":%d,\n\"meta_sha256\":\"%s\",\n\"passes\":", PLAN_FORMAT, hex);
   put_text(w, line);
   put_text(w, p->passes);
+  if (p->artifacts) {
+    put_text(w, ",\n\"artifacts\":");
+    put_text(w, p->artifacts);
+  }
   put_text(w, ",\n\"layout\":");
   put_text(w, p->layout);
   digest_of(p->literals, p->n_literals, literals);
@@ -226,6 +231,12 @@ static int take_member(struct reading *in, const char *key, struct span *value) 
   }
   *value = span_of(line.at + n, line.n - n - 1);
   return 0;
+}
+
+static bool comes_next(const struct reading *in, const char *key) {
+  char start[64];
+  const size_t n = (size_t)snprintf(start, sizeof start, "\"%s\":", key);
+  return in->rest.n >= n && memcmp(in->rest.at, start, n) == 0;
 }
 
 // The list named key: `each` sees every element; the line after the last one is `end`.
@@ -450,6 +461,7 @@ static int read_head(struct reading *in, struct span literals) {
   if (expect(in, first)) return -1;
   if (take_member(in, "meta_sha256", &value) || take_hex(in, value, in->p->meta_sha256)) return -1;
   if (take_json(in, "passes", true, &in->p->passes)) return -1;
+  if (comes_next(in, "artifacts") && take_json(in, "artifacts", true, &in->p->artifacts)) return -1;
   if (take_json(in, "layout", false, &in->p->layout)) return -1;
   return read_literals(in, literals);
 }

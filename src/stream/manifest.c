@@ -195,8 +195,7 @@ static void put_x_weir(struct json_out *out, const struct manifest_input *in) {
   put_hex_or_null(out, "edits_sha256", in->edits_sha256);
   put_hex_or_null(out, "tensors_sha256", in->tensors_sha256);
   json_key(out, "artifacts");
-  json_array(out);
-  json_end_array(out);
+  json_raw(out, span_str(p->artifacts ? p->artifacts : "[]"));
   json_end_object(out);
 }
 

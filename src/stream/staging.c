@@ -211,7 +211,7 @@ static int set_up(const struct opening *o) {
   if (fs_put_file(st->folder, "plan.bin", span_of(o->p->literals, (size_t)o->p->n_literals),
                   o->err))
     return -1;
-  if (staging_header_write(st->folder, o->p, o->s, o->options, st->header_sha256, o->err))
+  if (staging_header_write(st->folder, o->p->id, o->s, o->options, st->header_sha256, o->err))
     return -1;
   return fs_sync_folder(st->dest, st->dest_path, o->err);
 }
@@ -254,7 +254,7 @@ static bool seal_is_ours(const struct opening *o, const struct staging_header *h
   if (!staging_has(o->st->folder, "seal.json")) return false;
   if (o->options->resume) return true;
   struct err changed = {0};
-  return staging_header_is_of(h, o->p) && staging_header_same_sources(h, o->s, &changed) == 0;
+  return staging_header_is_of(h, o->p->id) && staging_header_same_sources(h, o->s, &changed) == 0;
 }
 
 // Decides between the three and makes it so. *made: the folder is ours from this call on.
@@ -265,7 +265,7 @@ static int settle(const struct opening *o, bool made, enum staging_resume *how) 
   if (seal_is_ours(o, &h)) {
     *how = STAGING_SEALED;
     say(o, "'%s' is complete; its outputs only have to be put in place", quote_str(o->st->name).s);
-  } else if (o->options->resume && staging_header_is_of(&h, o->p)) {
+  } else if (o->options->resume && staging_header_is_of(&h, o->p->id)) {
     *how = STAGING_RESUMED;
     bad = take_over(o, &h);
   } else {
@@ -429,6 +429,21 @@ int staging_open_sealed(struct staging *st, const char *dest_folder, const char 
           quote_str(name).s, quote_str(dest_folder).s);
   staging_close(st);
   return -1;
+}
+
+int staging_open_bare(struct staging *st, const char *dest_folder, const char *onnx_name,
+                      const uint8_t id[DIGEST_BYTES], bool *made, struct err *err) {
+  reset(st, NULL);
+  snprintf(st->dest_path, sizeof st->dest_path, "%s", dest_folder);
+  staging_name(st->name, onnx_name, id);
+  *made = false;
+  int bad = staging_open_dest(dest_folder, &st->dest, err);
+  if (!bad) bad = staging_enter(st, LOCK_EX, true, made, err);
+  if (bad)
+    staging_close(st);
+  else
+    sign_lock(st);
+  return bad;
 }
 
 // ---- while it runs ----

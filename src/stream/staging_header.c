@@ -44,15 +44,15 @@ static void put_source(struct json_out *j, const struct sources *s, uint32_t fil
   json_end_object(j);
 }
 
-static void put_header(struct json_out *j, const struct plan *p, const struct sources *s,
+static void put_header(struct json_out *j, const uint8_t id[DIGEST_BYTES], const struct sources *s,
                        const struct staging_options *options) {
-  char id[DIGEST_HEX];
-  hex_encode(p->id, DIGEST_BYTES, id);
+  char hex[DIGEST_HEX];
+  hex_encode(id, DIGEST_BYTES, hex);
   json_object(j);
   json_key(j, "weir_staging");
   json_uint(j, HEADER_FORMAT);
   json_key(j, "plan_id");
-  json_text(j, id);
+  json_text(j, hex);
   json_key(j, "output");
   json_text(j, options->onnx_name);
   put_path(j, "source_folder", sources_folder(s));
@@ -70,11 +70,11 @@ static void put_header(struct json_out *j, const struct plan *p, const struct so
   json_newline(j);
 }
 
-int staging_header_write(int folder, const struct plan *p, struct sources *s,
+int staging_header_write(int folder, const uint8_t id[DIGEST_BYTES], struct sources *s,
                          const struct staging_options *options, uint8_t sha256[DIGEST_BYTES],
                          struct err *err) {
   struct json_out j = {0};
-  put_header(&j, p, s, options);
+  put_header(&j, id, s, options);
   digest_of(j.text, j.n, sha256);
   const int bad = fs_put_file(folder, "header.json", span_of(j.text, j.n), err);
   json_done(&j);
@@ -102,11 +102,11 @@ void staging_header_free(struct staging_header *h) {
   memset(h, 0, sizeof *h);
 }
 
-bool staging_header_is_of(const struct staging_header *h, const struct plan *p) {
+bool staging_header_is_of(const struct staging_header *h, const uint8_t id[DIGEST_BYTES]) {
   struct span text;
-  uint8_t id[DIGEST_BYTES];
+  uint8_t its[DIGEST_BYTES];
   return h->usable && json_as_string(json_get(h->doc, "plan_id"), &text) &&
-         hex_decode(text, id, DIGEST_BYTES) && memcmp(id, p->id, DIGEST_BYTES) == 0;
+         hex_decode(text, its, DIGEST_BYTES) && memcmp(its, id, DIGEST_BYTES) == 0;
 }
 
 static bool read_source(const struct json_value *row, struct span *name, struct fingerprint *f) {

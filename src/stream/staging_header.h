@@ -4,12 +4,12 @@
 #define WEIR_STAGING_HEADER_H
 
 #include "digest.h"
-#include "plan.h"
 #include "sources.h"
 #include "staging.h"
 
-// Writes header.json into the folder, durably, and gives its SHA-256.
-int staging_header_write(int folder, const struct plan *p, struct sources *s,
+// Writes header.json into the folder, durably, and gives its SHA-256. id: of the plan, or of what else the
+// folder is named for.
+int staging_header_write(int folder, const uint8_t id[DIGEST_BYTES], struct sources *s,
                          const struct staging_options *options, uint8_t sha256[DIGEST_BYTES],
                          struct err *err);
 
@@ -22,7 +22,7 @@ struct staging_header {
 int staging_header_read(int folder, struct staging_header *h, struct err *err);
 void staging_header_free(struct staging_header *h);
 
-bool staging_header_is_of(const struct staging_header *h, const struct plan *p);
+bool staging_header_is_of(const struct staging_header *h, const uint8_t id[DIGEST_BYTES]);
 // -1 with ERR_INPUT, naming the first source that is not what it was.
 int staging_header_same_sources(const struct staging_header *h, const struct sources *s,
                                 struct err *err);

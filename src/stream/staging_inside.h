@@ -1,5 +1,5 @@
 // What the files of the staging folder share among themselves (staging.c, staging_folder.c,
-// staging_scan.c, seal.c). Nobody else includes this.
+// staging_scan.c, seal.c, artifact.c). Nobody else includes this.
 #ifndef WEIR_STAGING_INSIDE_H
 #define WEIR_STAGING_INSIDE_H
 
@@ -22,6 +22,10 @@ int staging_enter(struct staging *st, int operation, bool make, bool *made, stru
 // Would staging_enter with LOCK_EX and `make` be refused? A look only: neither folder nor lock is
 // made, and a lock is held no longer than the look takes.
 int staging_foresee_enter(struct staging *st, struct err *err);
+// Opens or makes the folder that OUT has for this id, under the exclusive lock, and looks at nothing in
+// it. On failure nothing stays open.
+int staging_open_bare(struct staging *st, const char *dest_folder, const char *onnx_name,
+                      const uint8_t id[DIGEST_BYTES], bool *made, struct err *err);
 // Empties the folder, seal.json first, the lock last (with keep_lock: stays).
 int staging_empty(int folder, const char *what, bool keep_lock, struct err *err);
 // Bytes on disk of a folder's files.
