@@ -24,14 +24,15 @@ static const struct cli_command_row command_rows[CLI_COMMANDS] = {
 };
 
 #define ON(stem) (1u << CLI_##stem)
-#define WRITERS (ON(conv2matmul) | ON(run) | ON(convert) | ON(replay))
+#define WRITERS                                                                                    \
+  (ON(conv2matmul) | ON(quantize) | ON(shrink) | ON(cast) | ON(run) | ON(convert) | ON(replay))
 #define ALL ((1u << CLI_COMMANDS) - 1)
 // The commands that have the options of a pass: FOR(stem) of pass_options.def.
 #define FOR(stem) FOR_##stem
 #define FOR_conv2matmul ON(conv2matmul)
-#define FOR_matmulnbits 0 // no commands of their own
-#define FOR_shrink 0
-#define FOR_cast 0
+#define FOR_matmulnbits ON(quantize)
+#define FOR_shrink ON(shrink)
+#define FOR_cast ON(cast)
 static const struct cli_option_row option_rows[CLI_OPTIONS] = {
 #define OPTION(id, name, letter, kind, metavar, preset, commands, group, help)                     \
   [OPT_##id] = {name, letter, CLI_##kind, metavar, preset, commands, CLI_##group, help},
@@ -52,6 +53,10 @@ static const struct {
     {OPT_QUIET, OPT_PROGRESS, NULL},
     {OPT_DRY_RUN, OPT_RESUME, NULL},
     {OPT_PASS, OPT_CONFIG, NULL},
+    {OPT_OUTPUT_DIR, OPT_OUTPUT, NULL},
+    {OPT_OUTPUT_DIR, OPT_INPLACE, NULL},
+    {OPT_SUFFIX, OPT_OUTPUT, NULL},
+    {OPT_SUFFIX, OPT_INPLACE, NULL},
     {OPT_JSON, OPT_REPORT_JSON_STDOUT,
      "Both --json and --report-json-stdout write to standard output."},
 };
@@ -354,6 +359,7 @@ static int check_output(const struct cli_args *args, struct err *err) {
     return err_set(err, ERR_USAGE, "The output is given twice: '%s' and --output '%s'",
                    quote_str(cli_operand(args, "OUT")).s,
                    quote_str(args->value[OPT_OUTPUT].text).s);
+  if (args->command == CLI_shrink) return 0; // it makes names of its own
   if (cli_lacks_output(args) && !cli_given(args, OPT_DRY_RUN))
     return err_set(err, ERR_USAGE, "Provide an output path or use --inplace.");
   return 0;

@@ -110,10 +110,11 @@ static void print_option(FILE *to, enum cli_option o, bool all) {
   char head[128], text[512], letter[8] = "";
   if (row->letter) snprintf(letter, sizeof letter, "-%c, ", row->letter);
   snprintf(head, sizeof head, "%s--%s%s%s", letter, row->name, m.s[0] ? " " : "", m.s);
+  const char *again = row->kind == CLI_LIST ? "; may be given again" : "";
   if (row->preset)
-    snprintf(text, sizeof text, "%s (default %s)", row->help, row->preset);
+    snprintf(text, sizeof text, "%s%s (default %s)", row->help, again, row->preset);
   else
-    snprintf(text, sizeof text, "%s", row->help);
+    snprintf(text, sizeof text, "%s%s", row->help, again);
   help_entry(to, head, text);
 }
 

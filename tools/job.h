@@ -106,6 +106,9 @@ void job_dry_run_print(const struct job *job);
 // *rc is the command's result) if there was one for this output.
 bool job_finish_seal(const struct cli_args *args, int *rc, struct err *err);
 
+// Bytes of all files of the input.
+uint64_t job_input_bytes(const struct job *job);
+
 // job_report.c: the report as JSON (--report-json, --json) and the summary for people.
 void job_report_write(struct job *job, struct json_out *j);
 void job_report_print(struct job *job);

@@ -133,10 +133,10 @@ void job_report_write(struct job *job, struct json_out *j) {
   json_end_object(j);
 }
 
-static uint64_t input_bytes(const struct plan *p) {
+uint64_t job_input_bytes(const struct job *job) {
   uint64_t n = 0;
-  for (uint32_t i = 0; i < p->n_sources; i++)
-    n += p->sources[i].size;
+  for (uint32_t i = 0; i < job->plan.n_sources; i++)
+    n += job->plan.sources[i].size;
   return n;
 }
 
@@ -147,7 +147,7 @@ void job_report_print(struct job *job) {
     return;
   }
   if (job->mode == IO_NULL || cli_flag(job->args, OPT_QUIET)) return;
-  printf("input:  %s\noutput: %s in %u file%s\n", report_size(input_bytes(&job->plan)).s,
+  printf("input:  %s\noutput: %s in %u file%s\n", report_size(job_input_bytes(job)).s,
          report_size(plan_total_bytes(&job->plan)).s, job->plan.n_outputs,
          job->plan.n_outputs == 1 ? "" : "s");
   printf("peak memory: %s (index %s)\n", quote_bytes(peak_memory()).s,

@@ -68,6 +68,7 @@ static void put_option(FILE *to, enum cli_option o) {
   }
   fputc('\n', to);
   put(to, row->help);
+  if (row->kind == CLI_LIST) put(to, "; may be given again");
   if (row->preset) {
     fputs(" (default ", to);
     put(to, row->preset);

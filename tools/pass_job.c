@@ -30,6 +30,20 @@ struct pass_job_counts pass_job_count(const struct pass_job *pj, uint32_t step) 
   return n;
 }
 
+void pass_job_reasons(const struct pass_job *pj, uint32_t step, struct pass_job_reasons *out) {
+  *out = (struct pass_job_reasons){.n = 0};
+  for (uint32_t i = 0; i < pj->n_sites; i++) {
+    const struct pass_job_site *s = &pj->sites[i];
+    uint32_t k = 0;
+    if ((step != PASS_JOB_ALL_STEPS && s->step != step) || pass_job_converted(s)) continue;
+    while (k < out->n && strcmp(out->first[k]->site.reason, s->site.reason) != 0)
+      k++;
+    if (k == PASS_JOB_REASONS) continue;
+    if (k == out->n) out->first[out->n++] = s;
+    out->count[k]++;
+  }
+}
+
 // Names may be of the pass's scratch or the model's tables: reports come later.
 static void note_site(void *ctx, const struct pass_site *site) {
   struct pass_job *pj = ctx;
@@ -37,8 +51,12 @@ static void note_site(void *ctx, const struct pass_site *site) {
   struct pass_job_site *s = &pj->sites[pj->n_sites++];
   s->site = *site;
   s->step = pj->step;
-  s->name = site->node_name.n ? arena_string(&pj->arena, site->node_name)
-                              : arena_printf(&pj->arena, "%s@%u", site->op_type, site->index);
+  if (site->node_name.n)
+    s->name = arena_string(&pj->arena, site->node_name);
+  else if (site->index == NO_ID) // no node, or one that is known by its weight
+    s->name = arena_string(&pj->arena, site->tensor);
+  else
+    s->name = arena_printf(&pj->arena, "%s@%u", site->op_type, site->index);
   s->site.node_name = span_str(s->name);
   if (site->tensor.at)
     s->site.tensor = span_of(arena_string(&pj->arena, site->tensor), site->tensor.n);

@@ -51,6 +51,16 @@ struct pass_job_counts {
 };
 struct pass_job_counts pass_job_count(const struct pass_job *pj, uint32_t step);
 
+// Why sites were left alone: each reason with how many and the first of them. Reason words are constants
+// of the passes, a dozen or so for each; past the room here they are left out.
+enum { PASS_JOB_REASONS = 48, PASS_JOB_ALL_STEPS = UINT32_MAX };
+struct pass_job_reasons {
+  const struct pass_job_site *first[PASS_JOB_REASONS];
+  uint32_t count[PASS_JOB_REASONS];
+  uint32_t n;
+};
+void pass_job_reasons(const struct pass_job *pj, uint32_t step, struct pass_job_reasons *out);
+
 // pass_job_report.c. job->ctx is the pass_job.
 // The member "passes" of the report (docs/files.md).
 void pass_job_report(struct job *job, struct json_out *j);

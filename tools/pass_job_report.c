@@ -1,9 +1,10 @@
 // What passes did, for programs (the member "passes" of the report: an object a step, with every site it
 // looked at) and for people (a line a step, and the reasons of what was left alone, each with how many and
 // the first by name).
-#include "pass_job.h"
-
+#include "quantized.h"
 #include "report.h"
+
+enum { WORST_SHOWN = 5 };
 
 static void write_text(struct json_out *j, const char *key, const char *text) {
   json_key(j, key);
@@ -14,8 +15,10 @@ static void write_site(struct json_out *j, enum pass_id pass, const struct pass_
   json_object(j);
   json_key(j, "graph");
   json_uint(j, s->site.graph);
-  json_key(j, "node_index");
-  json_uint(j, s->site.index);
+  if (s->site.index != NO_ID) {
+    json_key(j, "node_index");
+    json_uint(j, s->site.index);
+  }
   write_text(j, "node_name", s->name);
   write_text(j, "op_type", s->site.op_type);
   write_text(j, "reason", s->site.reason);
@@ -45,7 +48,9 @@ static void write_warnings(const struct pass_job *pj, uint32_t step, struct json
   json_end_array(j);
 }
 
-static void write_step(struct pass_job *pj, uint32_t step, struct json_out *j) {
+static void write_step(struct job *job, const struct quantized *q, uint32_t step,
+                       struct json_out *j) {
+  struct pass_job *pj = job->ctx;
   const struct pipeline_step *s = &pj->pipeline.steps[step];
   const struct pass_job_counts n = pass_job_count(pj, step);
   json_object(j);
@@ -61,48 +66,51 @@ static void write_step(struct pass_job *pj, uint32_t step, struct json_out *j) {
   json_raw(j, span_str(pass_values_json(s->pass, s->values, &pj->arena)));
   json_key(j, "skipped");
   json_uint(j, n.skipped);
+  quantized_write(q, job, step, j);
   write_warnings(pj, step, j);
   json_end_object(j);
 }
 
 void pass_job_report(struct job *job, struct json_out *j) {
-  struct pass_job *pj = job->ctx;
+  const struct pass_job *pj = job->ctx;
+  struct quantized q = {0};
+  quantized_list(&q, job, pj);
   json_key(j, "passes");
   json_array(j);
   for (uint32_t i = 0; i < pj->pipeline.n; i++)
-    write_step(pj, i, j);
+    write_step(job, &q, i, j);
   json_end_array(j);
+  quantized_free(&q);
 }
 
-// Reason words are constants of the passes, a dozen or so for each.
 void pass_job_print_skipped(const struct pass_job *pj, uint32_t step, const char *indent) {
-  enum { REASONS = 32 };
-  const struct pass_job_site *first[REASONS];
-  uint32_t count[REASONS], n = 0;
-  for (uint32_t i = 0; i < pj->n_sites; i++) {
-    const struct pass_job_site *s = &pj->sites[i];
-    uint32_t k = 0;
-    if (s->step != step || pass_job_converted(s)) continue;
-    while (k < n && strcmp(first[k]->site.reason, s->site.reason) != 0)
-      k++;
-    if (k == REASONS) continue;
-    if (k == n) {
-      first[n] = s;
-      count[n++] = 0;
-    }
-    count[k]++;
-  }
-  for (uint32_t k = 0; k < n; k++)
-    printf("%sleft alone: %u x %s (such as %s)\n", indent, count[k], first[k]->site.reason,
-           quote_str(first[k]->name).s);
+  struct pass_job_reasons reasons;
+  pass_job_reasons(pj, step, &reasons);
+  for (uint32_t k = 0; k < reasons.n; k++)
+    printf("%sleft alone: %u x %s (such as %s)\n", indent, reasons.count[k],
+           reasons.first[k]->site.reason, quote_str(reasons.first[k]->name).s);
+}
+
+// What only moved weights has no list of them.
+static bool stores_weights(const struct pass_job *pj) {
+  for (uint32_t i = 0; i < pj->pipeline.n; i++)
+    if (pj->pipeline.steps[i].pass != PASS_conv2matmul) return true;
+  return false;
 }
 
 void pass_job_print(struct job *job) {
   const struct pass_job *pj = job->ctx;
+  const bool quiet = cli_flag(job->args, OPT_QUIET);
+  struct quantized q = {0};
   for (uint32_t i = 0; i < pj->pipeline.n; i++) {
     const struct pass_job_counts n = pass_job_count(pj, i);
     printf("%s: converted %llu, left alone %llu\n", pass_row(pj->pipeline.steps[i].pass)->name,
            (unsigned long long)n.converted, (unsigned long long)n.skipped);
-    if (!cli_flag(job->args, OPT_QUIET)) pass_job_print_skipped(pj, i, "  ");
+    if (!quiet) pass_job_print_skipped(pj, i, "  ");
   }
+  if (!stores_weights(pj)) return;
+  quantized_list(&q, job, pj);
+  if (!quiet) quantized_print_worst(&q, WORST_SHOWN);
+  quantized_print_closing(&q, job, pj);
+  quantized_free(&q);
 }

@@ -120,20 +120,3 @@ void pass_cast(struct pass_env *env, const struct cast_options *options,
   weights_anchors_done(&c.anchors);
   stems_done(&c.stems);
 }
-
-// ---- words -------------------------------------------------------------------------------------
-
-int run_cast(struct pass_env *env, const struct pass_value values[PASS_OPTIONS], struct err *err) {
-  const char *to = values[PASS_OPT_TO].text;
-  struct cast_result result;
-  if (!to) {
-    err_fill(err, ERR_USAGE, "cast needs the type to store weights in");
-    return err_hint(err, "to=float16 or to=bfloat16");
-  }
-  const struct cast_options options = {
-      .to = strcmp(to, "float16") == 0 ? DTYPE_FLOAT16 : DTYPE_BFLOAT16,
-      .min_elements = values[PASS_OPT_MIN_ELEMENTS].given ? values[PASS_OPT_MIN_ELEMENTS].number
-                                                          : CAST_MIN_ELEMENTS};
-  pass_cast(env, &options, &result);
-  return 0;
-}

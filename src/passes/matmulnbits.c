@@ -78,47 +78,19 @@ static void collect(const struct model *m, uint32_t op_types, struct list *list)
 
 // ---- patterns without a match ------------------------------------------------------------------
 
-enum { CANDIDATES = 3 };
-
-struct candidates {
-  const char *names[CANDIDATES];
-  uint32_t distances[CANDIDATES], n;
-};
-
-static void consider(struct candidates *c, const struct pattern *p, const char *name) {
-  if (*name == 0) return;
-  for (uint32_t i = 0; i < c->n; i++)
-    if (strcmp(c->names[i], name) == 0) return;
-  uint32_t distance = pattern_distance(p, name), at = c->n;
-  while (at > 0 && distance < c->distances[at - 1])
-    at--;
-  if (at == CANDIDATES) return;
-  if (c->n < CANDIDATES) c->n++;
-  for (uint32_t i = c->n - 1; i > at; i--) {
-    c->names[i] = c->names[i - 1];
-    c->distances[i] = c->distances[i - 1];
-  }
-  c->names[at] = name;
-  c->distances[at] = distance;
-}
-
 static void warn_unmatched(struct pass_env *env, const struct list *list, const struct pattern *p,
                            const char *option) {
   const struct model *m = env->m;
-  struct candidates c = {0};
+  struct pattern_nearest c = {0};
   if (p->matches || env->warn == NULL) return;
   for (uint32_t i = 0; i < list->n_sites; i++) {
-    consider(&c, p, model_name_str(m, m->nodes[list->sites[i].node].name));
-    consider(&c, p, model_name_str(m, list->sites[i].name));
+    pattern_consider(&c, p, model_name_str(m, m->nodes[list->sites[i].node].name));
+    pattern_consider(&c, p, model_name_str(m, list->sites[i].name));
   }
   const char *sentence =
       arena_printf(env->scratch, "%s '%s' matches no weight and no node that could be quantized",
                    option, quote_str(p->text).s);
-  const char *hint =
-      c.n ? arena_printf(env->scratch, "the nearest names: '%s'", quote_str(c.names[0]).s) : NULL;
-  for (uint32_t i = 1; i < c.n; i++)
-    hint = arena_printf(env->scratch, "%s, '%s'", hint, quote_str(c.names[i]).s);
-  env->warn(env->warn_ctx, sentence, hint);
+  env->warn(env->warn_ctx, sentence, pattern_hint(&c, env->scratch));
 }
 
 static void warn_all(struct pass_env *env, const struct matmulnbits_options *o,

@@ -86,3 +86,28 @@ uint32_t pattern_distance(const struct pattern *p, const char *name) {
   }
   return row[n];
 }
+
+void pattern_consider(struct pattern_nearest *c, const struct pattern *p, const char *name) {
+  if (*name == 0) return;
+  for (uint32_t i = 0; i < c->n; i++)
+    if (strcmp(c->names[i], name) == 0) return;
+  uint32_t distance = pattern_distance(p, name), at = c->n;
+  while (at > 0 && distance < c->distances[at - 1])
+    at--;
+  if (at == PATTERN_NEAREST) return;
+  if (c->n < PATTERN_NEAREST) c->n++;
+  for (uint32_t i = c->n - 1; i > at; i--) {
+    c->names[i] = c->names[i - 1];
+    c->distances[i] = c->distances[i - 1];
+  }
+  c->names[at] = name;
+  c->distances[at] = distance;
+}
+
+const char *pattern_hint(const struct pattern_nearest *c, struct arena *a) {
+  if (c->n == 0) return NULL;
+  const char *hint = arena_printf(a, "the nearest names: '%s'", quote_str(c->names[0]).s);
+  for (uint32_t i = 1; i < c->n; i++)
+    hint = arena_printf(a, "%s, '%s'", hint, quote_str(c->names[i]).s);
+  return hint;
+}

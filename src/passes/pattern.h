@@ -30,4 +30,15 @@ bool pattern_look(struct pattern *p, const char *name);
 // standing for anything. Lengths past 256 are cut.
 uint32_t pattern_distance(const struct pattern *p, const char *name);
 
+// The names nearest to a pattern that matches none, each once. Zero-initialize; names are kept by
+// reference, empty ones are not considered. The hint is a sentence, or NULL if there was no name.
+enum { PATTERN_NEAREST = 3 };
+struct pattern_nearest {
+  const char *names[PATTERN_NEAREST];
+  uint32_t distances[PATTERN_NEAREST];
+  uint32_t n;
+};
+void pattern_consider(struct pattern_nearest *c, const struct pattern *p, const char *name);
+const char *pattern_hint(const struct pattern_nearest *c, struct arena *a);
+
 #endif

@@ -114,6 +114,45 @@ static void test_slots(void **state) {
   assert_string_equal(cli_output(&args), "out.onnx");
 }
 
+static void test_lists(void **state) {
+  (void)state;
+  struct cli_args args;
+  uint32_t n;
+  accept(&args, "quantize in out --exclude a --exclude=b --op-types Gemm,Gather --op-types MatMul");
+  const char *const *list = cli_list(&args, OPT_EXCLUDE, &n);
+  assert_int_equal(n, 2);
+  assert_string_equal(list[0], "a");
+  assert_string_equal(list[1], "b");
+  struct pass_value values[PASS_OPTIONS];
+  struct arena arena = {0};
+  struct err err = {0};
+  assert_int_equal(cli_pass_values(&args, PASS_matmulnbits, values, &arena, &err), 0);
+  assert_int_equal(values[PASS_OPT_EXCLUDE].n_list, 2);
+  assert_int_equal(values[PASS_OPT_OP_TYPES].n_list, 3); // the preset is gone
+  assert_string_equal(values[PASS_OPT_BITS].text, "4");
+  assert_false(values[PASS_OPT_BITS].given);
+  cli_free(&args);
+  accept(&args, "quantize in out --op-types Conv");
+  assert_int_equal(cli_pass_values(&args, PASS_matmulnbits, values, &arena, &err), -1);
+  assert_int_equal(err.kind, ERR_USAGE);
+  cli_free(&args);
+  arena_free(&arena);
+}
+
+static void test_many_operands(void **state) {
+  (void)state;
+  struct cli_args args;
+  accept(&args, "shrink a b --levels 3 c");
+  assert_int_equal(args.n_operands, 3);
+  assert_string_equal(args.operand[2], "c");
+  assert_string_equal(cli_operand(&args, "IN"), "a");
+  cli_free(&args);
+  refuse("shrink", "needs IN...", "usage");
+  refuse("shrink a --suffix s --inplace", "either --suffix or --inplace", "");
+  refuse("shrink a --form flat", "'flat' is no value for --form: it takes cast-mul-add|dequantize",
+         "");
+}
+
 static void test_presets(void **state) {
   (void)state;
   struct cli_args args;
@@ -308,6 +347,8 @@ int main(void) {
       cmocka_unit_test(test_tables_are_sound),
       cmocka_unit_test(test_examples_parse),
       cmocka_unit_test(test_slots),
+      cmocka_unit_test(test_lists),
+      cmocka_unit_test(test_many_operands),
       cmocka_unit_test(test_presets),
       cmocka_unit_test(test_the_last_of_two_counts),
       cmocka_unit_test(test_output),

@@ -80,6 +80,33 @@ static void test_values(void **state) {
   arena_free(&p.arena);
 }
 
+static void expect_list(const char *text, enum pass_option_id o, uint32_t n,
+                        const char *const *wanted) {
+  struct parsed p;
+  if (parse(&p, text)) fail_msg("'%s' was refused: %s", text, p.err.msg);
+  assert_int_equal(p.v[o].n_list, n);
+  for (uint32_t i = 0; i < n; i++)
+    assert_string_equal(p.v[o].list[i], wanted[i]);
+  arena_free(&p.arena);
+}
+
+static void test_lists(void **state) {
+  (void)state;
+  static const char *const both[] = {"Gather", "MatMul"};
+  static const char *const patterns[] = {"a+b", "re:^x{1,2}\\.y$", "c"};
+  expect_list("matmulnbits", PASS_OPT_OP_TYPES, 1, both + 1);             // the preset
+  expect_list("matmulnbits:op_types=Gather", PASS_OPT_OP_TYPES, 1, both); // replaces it
+  expect_list("matmulnbits:op_types=Gather+MatMul", PASS_OPT_OP_TYPES, 2, both);
+  expect_list("matmulnbits:op_types=Gather\\,MatMul", PASS_OPT_OP_TYPES, 2, both);
+  expect_list("matmulnbits:op_types=Gather,op_types=MatMul", PASS_OPT_OP_TYPES, 2, both);
+  expect_list("matmulnbits:exclude=a\\+b+re:^x{1\\,2}\\.y$,exclude=c", PASS_OPT_EXCLUDE, 3,
+              patterns);
+  refuse("matmulnbits:op_types=Conv",
+         "'Conv' is no value for op-types: it takes MatMul,Gemm,Gather", "");
+  refuse("matmulnbits:exclude=a+", "is no value for exclude", "");
+  refuse("matmulnbits:min_elements=-1", "a whole number from 0", "");
+}
+
 static void test_escapes(void **state) {
   (void)state;
   // A backslash takes the meaning from a separator, and is itself anywhere else.
@@ -110,6 +137,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_rows_are_sound),
       cmocka_unit_test(test_values),
+      cmocka_unit_test(test_lists),
       cmocka_unit_test(test_escapes),
       cmocka_unit_test(test_what_does_not_fit),
   };

@@ -1,0 +1,1 @@
+weir cast in.onnx out.onnx

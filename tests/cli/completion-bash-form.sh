@@ -1,0 +1,1 @@
+weir --generate bash | grep -A5 -e "--form)"

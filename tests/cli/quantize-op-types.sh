@@ -1,0 +1,1 @@
+weir quantize in.onnx out.onnx --op-types Conv

@@ -1,0 +1,2 @@
+mkdir e
+weir shrink e

@@ -1,0 +1,15 @@
+// weir cast: the pass of that name as a command.
+#include "commands.h"
+#include "pass_job.h"
+
+int cmd_cast(const struct cli_args *args, struct err *err) {
+  struct pass_job pj = {0};
+  if (!cli_given(args, OPT_TO)) {
+    err_fill(err, ERR_USAGE, "'weir cast' needs --to: the type to store weights in");
+    return err_hint(err, "--to float16 or --to bfloat16");
+  }
+  int rc = pass_job_take_flags(&pj, args, PASS_cast, err);
+  if (rc == 0) rc = pass_job_command(&pj, args, err);
+  pass_job_free(&pj);
+  return rc;
+}

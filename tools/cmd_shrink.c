@@ -1,0 +1,92 @@
+// weir shrink: the pass of that name over many models, with the names of outputs and the skips of ONNX
+// Shrink Ray.
+//
+//   IN…  ──shrink_inputs──▶ one row a model: in, out ──▶ each a job of its own, one after the other
+//
+// A job is what any writing command does with a line of one IN and --output OUT, so each model gets its
+// row as such a line. What one model refuses does not keep the others from being written: its error
+// is said, and the first error's exit code ends the command. A signal ends it at once.
+#include "commands.h"
+#include "pass_job.h"
+#include "report.h"
+#include "shrink_inputs.h"
+
+#include <unistd.h>
+
+// The command line as it would be for this model alone.
+static struct cli_args line_of(const struct cli_args *args, const struct shrink_input *row,
+                               const char *operand[1]) {
+  struct cli_args one = *args;
+  operand[0] = row->in;
+  one.operand = operand;
+  one.n_operands = 1;
+  if (row->out) {
+    one.value[OPT_OUTPUT].given = true;
+    one.value[OPT_OUTPUT].text = row->out;
+  }
+  return one;
+}
+
+// With --resume a model whose output is whole was finished before the interruption: an output has its
+// name only when it is.
+static bool is_done(const struct cli_args *args, const struct shrink_input *row) {
+  if (!row->out || !cli_flag(args, OPT_RESUME) || cli_flag(args, OPT_FORCE)) return false;
+  return access(row->out, F_OK) == 0;
+}
+
+static int shrink_one(const struct cli_args *args, const struct shrink_input *row,
+                      struct err *err) {
+  const char *operand[1];
+  const struct cli_args one = line_of(args, row, operand);
+  struct pass_job pj = {0};
+  int rc;
+  if (job_finish_seal(&one, &rc, err)) return rc;
+  if (is_done(args, row)) {
+    report_notice("'%s' is there already: skipped", quote_str(row->out).s);
+    return 0;
+  }
+  rc = pass_job_take_flags(&pj, &one, PASS_shrink, err);
+  if (rc == 0) rc = pass_job_command(&pj, &one, err);
+  pass_job_free(&pj);
+  return rc;
+}
+
+static int each(const struct cli_args *args, const struct shrink_inputs *inputs, struct err *err) {
+  int first = 0;
+  for (uint32_t i = 0; i < inputs->n; i++) {
+    const struct shrink_input *row = &inputs->rows[i];
+    struct err why = {0};
+    int rc =
+        cli_flag(args, OPT_INFO) ? shrink_info(args, row->in, &why) : shrink_one(args, row, &why);
+    if (rc == 0) continue;
+    if (inputs->n == 1 || why.kind == ERR_RETRY) {
+      *err = why;
+      return rc;
+    }
+    if (rc < 0) report_error(&why);
+    if (first == 0) first = rc < 0 ? (int)why.kind : rc;
+  }
+  return first;
+}
+
+// Files that one line can name are written by one model only.
+static int check_files(const struct cli_args *args, const struct shrink_inputs *inputs,
+                       struct err *err) {
+  static const enum cli_option single[] = {OPT_OUTPUT, OPT_REPORT_JSON, OPT_EDIT_LOG, OPT_PLAN_OUT};
+  for (size_t i = 0; inputs->n > 1 && i < sizeof single / sizeof single[0]; i++) {
+    if (!cli_given(args, single[i])) continue;
+    err_fill(err, ERR_USAGE, "--%s names one file, but there are %u models",
+             cli_option_row(single[i])->name, inputs->n);
+    return err_hint(err, "call weir once for each model");
+  }
+  return 0;
+}
+
+int cmd_shrink(const struct cli_args *args, struct err *err) {
+  struct shrink_inputs inputs = {0};
+  int rc = shrink_inputs_list(&inputs, args, err);
+  if (rc == 0) rc = check_files(args, &inputs, err);
+  if (rc == 0) rc = each(args, &inputs, err);
+  shrink_inputs_free(&inputs);
+  return rc;
+}

@@ -1,0 +1,230 @@
+// The list is made from the sites that passes reported: each names the recipe of the codes that took the
+// weight's place, and the recipe's operand is what the weight was. Sites that share codes (a weight used
+// twice, quantized once) are one row.
+//
+// A row's size counts all that a runtime needs to have the weight back: scales and zero points are
+// found as the other parts of the same quantization, in the same table of recipes.
+#include "quantized.h"
+
+#include <math.h>
+
+// ---- rows --------------------------------------------------------------------------------------
+
+// The operation that changes the type, behind what only moves elements.
+static uint32_t origin(const struct recipes *r, uint32_t id) {
+  while (r->rows[id].kind == RECIPE_RESHAPE || r->rows[id].kind == RECIPE_TRANSPOSE)
+    id = r->args[r->rows[id].args];
+  return id;
+}
+
+static bool has_part(const struct recipe_quantization *q, enum recipe_part part) {
+  if (q->format == FORMAT_LEVELS) return false;
+  return part == PART_SCALES || !q->symmetric || q->format == FORMAT_SHRINK;
+}
+
+static uint64_t part_bytes(struct recipes *r, uint32_t of, const struct recipe_quantization *q,
+                           enum recipe_part part) {
+  return has_part(q, part) ? r->rows[recipe_quantize(r, of, q, part)].bytes : 0;
+}
+
+// Casts on the way to a quantization (bfloat16 made float32 first) are part of it.
+static uint32_t source_of(const struct recipes *r, uint32_t id) {
+  while (r->rows[id].kind == RECIPE_CAST || r->rows[id].kind == RECIPE_QUANTIZE)
+    id = origin(r, r->args[r->rows[id].args]);
+  return id;
+}
+
+static struct quantized_tensor describe(struct recipes *r, const struct pass_job_site *s) {
+  const uint32_t id = origin(r, s->site.codes);
+  const uint32_t of = r->rows[id].n_args ? r->args[r->rows[id].args] : id;
+  struct quantized_tensor t = {.name = s->site.tensor,
+                               .codes = id,
+                               .step = s->step,
+                               .bytes_after = r->rows[id].bytes,
+                               .uses = 1};
+  if (r->rows[id].kind == RECIPE_QUANTIZE) {
+    t.has_scheme = true;
+    t.scheme = recipe_quantization_of(r, id);
+    t.bytes_after += part_bytes(r, of, &t.scheme, PART_SCALES);
+    t.bytes_after += part_bytes(r, of, &t.scheme, PART_ZEROS);
+  }
+  t.of = source_of(r, id);
+  t.bytes_before = r->rows[t.of].bytes;
+  return t;
+}
+
+struct quantized_error quantized_error_of(uint64_t elements, double vv, double ee, double ve,
+                                          double max_error) {
+  struct quantized_error x = {.known = true, .sqnr_db = INFINITY, .cosine = 1};
+  const double ww = vv + 2 * ve + ee; // of v + e
+  if (ee > 0) x.sqnr_db = 10 * log10(vv / ee);
+  if (vv > 0 && ww > 0) x.cosine = fmin(1, (vv + ve) / (sqrt(vv) * sqrt(ww)));
+  if ((vv > 0) != (ww > 0)) x.cosine = 0;
+  if (elements > 0) x.rmse = sqrt(ee / (double)elements);
+  x.max_error = max_error;
+  return x;
+}
+
+// Sums are taken while codes are made; a run that resumed or made nothing has none.
+static struct quantized_error error_of(const struct job *job, uint32_t codes) {
+  (void)job;
+  (void)codes;
+  return (struct quantized_error){0};
+}
+
+void quantized_free(struct quantized *q) {
+  table_free(q->rows, q->cap, sizeof *q->rows);
+  *q = (struct quantized){0};
+}
+
+void quantized_list(struct quantized *q, struct job *job, const struct pass_job *pj) {
+  uint32_t *row_of = NULL; // by recipe id: row + 1
+  size_t cap = 0;
+  row_of = table_grow(NULL, &cap, (size_t)job->recipes.n_rows + 1, sizeof *row_of);
+  memset(row_of, 0, ((size_t)job->recipes.n_rows + 1) * sizeof *row_of);
+  for (uint32_t i = 0; i < pj->n_sites; i++) {
+    const struct pass_job_site *s = &pj->sites[i];
+    if (s->site.codes == NO_ID || !pass_job_converted(s)) continue;
+    uint32_t id = origin(&job->recipes, s->site.codes);
+    if (row_of[id]) {
+      q->rows[row_of[id] - 1].uses++;
+      continue;
+    }
+    q->rows = table_grow(q->rows, &q->cap, (size_t)q->n + 1, sizeof *q->rows);
+    q->rows[q->n++] = describe(&job->recipes, s);
+    row_of[id] = q->n;
+  }
+  table_free(row_of, cap, sizeof *row_of);
+  for (uint32_t i = 0; i < q->n; i++)
+    q->rows[i].error = error_of(job, q->rows[i].codes);
+}
+
+// ---- for programs ------------------------------------------------------------------------------
+
+static void write_scheme(const struct recipe_quantization *q, struct json_out *j) {
+  json_key(j, "bits");
+  json_uint(j, q->bits);
+  json_key(j, "block");
+  json_uint(j, q->block);
+  json_key(j, "format");
+  json_text(j, recipe_format_row(q->format)->name);
+  if (q->format == FORMAT_LEVELS) {
+    json_key(j, "levels");
+    json_uint(j, q->levels);
+  }
+}
+
+static void write_number(struct json_out *j, const char *key, double x) {
+  json_key(j, key);
+  json_double(j, x);
+}
+
+static void write_row(const struct quantized_tensor *t, const struct job *job, struct json_out *j) {
+  const struct recipe *of = &job->recipes.rows[t->of];
+  const int64_t *dims = recipe_dims(&job->recipes, t->of);
+  json_object(j);
+  json_key(j, "bytes_after");
+  json_uint(j, t->bytes_after);
+  json_key(j, "bytes_before");
+  json_uint(j, t->bytes_before);
+  json_key(j, "dims");
+  json_array(j);
+  for (uint32_t i = 0; i < of->rank; i++)
+    json_int(j, dims[i]);
+  json_end_array(j);
+  json_key(j, "dtype");
+  json_text(j, dtype_name(of->dtype));
+  json_key(j, "error");
+  if (t->error.known) {
+    json_object(j);
+    write_number(j, "cosine", t->error.cosine);
+    write_number(j, "max_abs", t->error.max_error);
+    write_number(j, "rmse", t->error.rmse);
+    write_number(j, "sqnr_db", t->error.sqnr_db);
+    json_end_object(j);
+  } else {
+    json_null(j);
+  }
+  json_key(j, "name");
+  json_string(j, t->name);
+  json_key(j, "scheme");
+  json_object(j);
+  if (t->has_scheme) write_scheme(&t->scheme, j);
+  if (t->has_scheme) json_key(j, "symmetric");
+  if (t->has_scheme) json_bool(j, t->scheme.symmetric);
+  json_end_object(j);
+  json_key(j, "stored_as");
+  json_text(j, dtype_name(job->recipes.rows[t->codes].dtype));
+  json_key(j, "uses");
+  json_uint(j, t->uses);
+  json_end_object(j);
+}
+
+void quantized_write(const struct quantized *q, const struct job *job, uint32_t step,
+                     struct json_out *j) {
+  json_key(j, "tensors");
+  json_array(j);
+  for (uint32_t i = 0; i < q->n; i++)
+    if (q->rows[i].step == step) write_row(&q->rows[i], job, j);
+  json_end_array(j);
+}
+
+// ---- for people --------------------------------------------------------------------------------
+
+// The row with the least SQNR among those above `above` (by SQNR, then by place); NULL: none left. An
+// error that is not a number is worse than any.
+static double rank(const struct quantized_tensor *t) {
+  return isnan(t->error.sqnr_db) ? -INFINITY : t->error.sqnr_db;
+}
+
+static const struct quantized_tensor *next_worst(const struct quantized *q,
+                                                 const struct quantized_tensor *after) {
+  const struct quantized_tensor *best = NULL;
+  for (uint32_t i = 0; i < q->n; i++) {
+    const struct quantized_tensor *t = &q->rows[i];
+    if (!t->error.known) continue;
+    bool later = !after || rank(t) > rank(after) || (rank(t) == rank(after) && t > after);
+    if (later && (!best || rank(t) < rank(best))) best = t;
+  }
+  return best;
+}
+
+static struct quoted decibels(double db) {
+  struct quoted q;
+  if (isinf(db))
+    snprintf(q.s, sizeof q.s, db > 0 ? "exact" : "SQNR -inf dB");
+  else
+    snprintf(q.s, sizeof q.s, "SQNR %.1f dB", db);
+  return q;
+}
+
+void quantized_print_worst(const struct quantized *q, uint32_t most) {
+  const struct quantized_tensor *t = next_worst(q, NULL);
+  if (t) printf("worst tensors:\n");
+  for (uint32_t i = 0; t && i < most; i++, t = next_worst(q, t))
+    printf("  %s, cosine %.6f, max error %.3g: %s\n", decibels(t->error.sqnr_db).s, t->error.cosine,
+           t->error.max_error, quote(t->name).s);
+}
+
+static void print_reasons(const struct pass_job *pj) {
+  struct pass_job_reasons reasons;
+  uint64_t skipped = 0;
+  for (uint32_t i = 0; i < pj->pipeline.n; i++)
+    skipped += pass_job_count(pj, i).skipped;
+  if (skipped == 0) return;
+  printf("; left alone: %llu", (unsigned long long)skipped);
+  pass_job_reasons(pj, PASS_JOB_ALL_STEPS, &reasons);
+  for (uint32_t k = 0; k < reasons.n; k++)
+    printf("%s%u %s", k ? ", " : " (", reasons.count[k], reasons.first[k]->site.reason);
+  printf(")");
+}
+
+void quantized_print_closing(const struct quantized *q, struct job *job,
+                             const struct pass_job *pj) {
+  const struct quantized_tensor *worst = next_worst(q, NULL);
+  printf("%s -> %s; %u tensor%s quantized", quote_bytes(job_input_bytes(job)).s,
+         quote_bytes(plan_total_bytes(&job->plan)).s, q->n, q->n == 1 ? "" : "s");
+  if (worst) printf(", worst: '%s' %s", quote(worst->name).s, decibels(worst->error.sqnr_db).s);
+  print_reasons(pj);
+  printf("\n");
+}

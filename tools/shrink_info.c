@@ -1,0 +1,111 @@
+// weir shrink --info: the weights that the pass would look at, a line each, and totals over all of them,
+// in the words of onnx_shrink_ray. "Other data" is what the model's files hold beside weights.
+#include "load.h"
+#include "report.h"
+#include "shrink.h"
+#include "shrink_inputs.h"
+#include "weights.h"
+
+struct info {
+  const struct model *m;
+  struct json_out *json; // NULL: lines
+  uint64_t nodes, initializers, bytes;
+};
+
+static void write_weight(struct json_out *j, const struct model *m, const struct model_tensor *t,
+                         struct span name, bool node) {
+  uint64_t elements = 0;
+  dims_product(model_dims(m, t), t->rank, &elements);
+  json_object(j);
+  json_key(j, "bytes");
+  json_uint(j, t->bytes);
+  json_key(j, "dims");
+  json_array(j);
+  for (uint32_t i = 0; i < t->rank; i++)
+    json_int(j, model_dims(m, t)[i]);
+  json_end_array(j);
+  json_key(j, "dtype");
+  json_text(j, dtype_name(t->dtype));
+  json_key(j, "elements");
+  json_uint(j, elements);
+  json_key(j, "kind");
+  json_text(j, node ? "node" : "initializer");
+  json_key(j, "name");
+  json_string(j, name);
+  json_end_object(j);
+}
+
+static void look_at(struct info *in, const struct weight *w) {
+  const struct model *m = in->m;
+  const struct model_tensor *t = &m->tensors[w->tensor];
+  const bool node = w->node != NO_ID;
+  uint64_t elements = 0;
+  dims_product(model_dims(m, t), t->rank, &elements);
+  in->bytes += t->bytes;
+  if (elements < SHRINK_MIN_ELEMENTS) return;
+  *(node ? &in->nodes : &in->initializers) += 1;
+  struct span name = node ? model_name(m, m->nodes[w->node].name) : model_value_name(m, w->value);
+  if (in->json) {
+    write_weight(in->json, m, t, name, node);
+    return;
+  }
+  printf("%s: %s: %s - %llu elements, %s, %llu bytes\n", node ? "Node" : "Initializer",
+         quote(name).s, quote_dims(model_dims(m, t), t->rank).s, (unsigned long long)elements,
+         dtype_name(t->dtype), (unsigned long long)t->bytes);
+}
+
+static void look_at_all(struct info *in) {
+  struct weight w;
+  for (uint32_t t = 0; t < in->m->n_tensors && report_stdout_alive(); t++)
+    if (weights_at(in->m, t, &w)) look_at(in, &w);
+}
+
+static uint64_t file_bytes(const struct sources *s) {
+  uint64_t n = 0;
+  for (uint32_t i = 0; i < sources_count(s); i++)
+    n += sources_size(s, i);
+  return n;
+}
+
+static void print(struct info *in, const char *path, uint64_t total) {
+  printf("Model: %s\n", quote_str(path).s);
+  look_at_all(in);
+  printf("Total nodes: %llu\nTotal initializers: %llu\n", (unsigned long long)in->nodes,
+         (unsigned long long)in->initializers);
+  printf("Total bytes from weights: %llu bytes, %llu bytes from other data\n",
+         (unsigned long long)in->bytes,
+         (unsigned long long)(total > in->bytes ? total - in->bytes : 0));
+}
+
+static void write(struct info *in, const char *path, uint64_t total) {
+  struct json_out j = {.indent = 2};
+  in->json = &j;
+  json_object(&j);
+  json_key(&j, "model");
+  json_text(&j, path);
+  json_key(&j, "weights");
+  json_array(&j);
+  look_at_all(in);
+  json_end_array(&j);
+  json_key(&j, "total_bytes_from_weights");
+  json_uint(&j, in->bytes);
+  json_key(&j, "total_bytes_of_files");
+  json_uint(&j, total);
+  json_end_object(&j);
+  report_json_end(&j);
+}
+
+int shrink_info(const struct cli_args *args, const char *path, struct err *err) {
+  const struct sources_options opening = {.allow_links = cli_flag(args, OPT_ALLOW_LINKS)};
+  const struct load_options loading = {0};
+  struct sources *sources;
+  struct model m;
+  if (sources_open(&sources, path, &opening, err)) return -1;
+  model_init(&m);
+  int rc = load_model(&m, sources, &loading, err);
+  struct info in = {.m = &m};
+  if (rc == 0) (cli_flag(args, OPT_JSON) ? write : print)(&in, path, file_bytes(sources));
+  model_free(&m);
+  sources_close(sources);
+  return rc;
+}

@@ -1,0 +1,135 @@
+// Names, as onnx_shrink_ray makes them: the extension of IN gives way to the suffix, in IN's folder or in
+// --output-dir. A name that ends with the suffix is an output of an earlier call, so that `weir shrink
+// folder/` can be said twice.
+#include "shrink_inputs.h"
+
+#include "report.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <dirent.h>
+#include <sys/stat.h>
+
+void shrink_inputs_free(struct shrink_inputs *s) {
+  table_free(s->rows, s->cap, sizeof *s->rows);
+  arena_free(&s->arena);
+  *s = (struct shrink_inputs){0};
+}
+
+static const char *suffix_of(const struct cli_args *args) {
+  const char *given = cli_string(args, OPT_SUFFIX);
+  if (given) return given;
+  bool widens = strcmp(cli_string(args, OPT_METHOD), "f16_to_f32") == 0;
+  return widens ? "_f16_to_f32.onnx" : "_quantized_weights.onnx";
+}
+
+static bool ends_with(const char *text, const char *end) {
+  size_t n = strlen(text), k = strlen(end);
+  return n >= k && strcmp(text + n - k, end) == 0;
+}
+
+static const char *output_of(struct arena *a, const struct cli_args *args, const char *in) {
+  const char *folder = cli_string(args, OPT_OUTPUT_DIR);
+  const char *slash = strrchr(in, '/'), *base = slash ? slash + 1 : in;
+  const char *dot = strrchr(base, '.');
+  int n = dot && dot != base ? (int)(dot - base) : (int)strlen(base);
+  if (folder) return arena_printf(a, "%s/%.*s%s", folder, n, base, suffix_of(args));
+  return arena_printf(a, "%.*s%.*s%s", (int)(base - in), in, n, base, suffix_of(args));
+}
+
+// Is the model none to be shrunk? Says so.
+static bool is_skipped(const struct cli_args *args, const char *in, const char *out) {
+  const char *suffix = suffix_of(args);
+  if (cli_flag(args, OPT_INFO)) return false;
+  if (strcmp(suffix, ".onnx") != 0 && ends_with(in, suffix))
+    report_notice("'%s' is skipped: it ends with the suffix of outputs", quote_str(in).s);
+  else if (strcmp(in, out) == 0)
+    report_notice("'%s' is skipped: its output would be itself (--inplace replaces it)",
+                  quote_str(in).s);
+  else
+    return false;
+  return true;
+}
+
+static int add_file(struct shrink_inputs *s, const struct cli_args *args, const char *in,
+                    struct err *err) {
+  const char *out = cli_string(args, OPT_OUTPUT);
+  bool named = !out && !cli_flag(args, OPT_INPLACE);
+  if (named) out = output_of(&s->arena, args, in);
+  if (named && is_skipped(args, in, out)) return 0;
+  for (uint32_t i = 0; named && i < s->n; i++) {
+    if (strcmp(s->rows[i].out, out) != 0) continue;
+    err_fill(err, ERR_USAGE, "'%s' and '%s' would both be written to '%s'",
+             quote_str(s->rows[i].in).s, quote_str(in).s, quote_str(out).s);
+    return err_hint(err, "call weir once for each folder, with an --output-dir of its own");
+  }
+  s->rows = table_grow(s->rows, &s->cap, (size_t)s->n + 1, sizeof *s->rows);
+  s->rows[s->n++] = (struct shrink_input){in, out};
+  return 0;
+}
+
+// ---- folders -----------------------------------------------------------------------------------
+
+static int is_model(const struct dirent *e) {
+  return e->d_name[0] != '.' && ends_with(e->d_name, ".onnx");
+}
+
+// By bytes: alphasort would ask the locale.
+static int by_name(const struct dirent **a, const struct dirent **b) {
+  return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int add_folder(struct shrink_inputs *s, const struct cli_args *args, const char *folder,
+                      struct err *err) {
+  struct dirent **names = NULL;
+  int rc = 0, n = scandir(folder, &names, is_model, by_name);
+  if (n < 0)
+    return err_errno(err, errno, ERR_INPUT, "the folder '%s' cannot be read", quote_str(folder).s);
+  if (n == 0) rc = err_set(err, ERR_INPUT, "there is no .onnx in '%s'", quote_str(folder).s);
+  const char *between = ends_with(folder, "/") ? "" : "/";
+  for (int i = 0; i < n; i++) {
+    const char *path = arena_printf(&s->arena, "%s%s%s", folder, between, names[i]->d_name);
+    if (rc == 0) rc = add_file(s, args, path, err);
+    free(names[i]);
+  }
+  free(names);
+  return rc;
+}
+
+// With the folders it lies in.
+static int make_folder(const char *path, struct err *err) {
+  struct arena scratch = {0};
+  char *part = arena_string(&scratch, span_str(path));
+  int failed = 0;
+  for (char *at = part + 1; !failed; at++) {
+    char was = *at;
+    if (was != '/' && was != '\0') continue;
+    *at = '\0';
+    if (mkdir(part, 0777) < 0 && errno != EEXIST) failed = errno;
+    *at = was;
+    if (was == '\0') break;
+  }
+  arena_free(&scratch);
+  if (!failed) return 0;
+  return err_errno(err, failed, ERR_IO, "the folder '%s' cannot be made", quote_str(path).s);
+}
+
+static int prepare_folder(struct shrink_inputs *s, const struct cli_args *args, struct err *err) {
+  struct stat st;
+  const char *folder = cli_string(args, OPT_OUTPUT_DIR);
+  if (!folder || cli_flag(args, OPT_INFO) || stat(folder, &st) == 0) return 0;
+  if (!cli_flag(args, OPT_DRY_RUN)) return make_folder(folder, err);
+  for (uint32_t i = 0; i < s->n; i++)
+    s->rows[i].out = NULL;
+  return 0;
+}
+
+int shrink_inputs_list(struct shrink_inputs *s, const struct cli_args *args, struct err *err) {
+  struct stat st;
+  for (uint32_t i = 0; i < args->n_operands; i++) {
+    const char *path = args->operand[i];
+    bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    if ((folder ? add_folder : add_file)(s, args, path, err)) return -1;
+  }
+  return prepare_folder(s, args, err);
+}
