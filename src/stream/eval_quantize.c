@@ -15,6 +15,8 @@
 // another worker's unit holds would read them twice.
 #include "eval_quantize.h"
 
+#include "eval_affine.h"
+
 #include <assert.h>
 
 enum { TILE_MOST = 1 << 20, TILE_ROOM = 64 << 10 };
@@ -142,6 +144,11 @@ bool eval_quantize_known_scales(struct eval *ev, const struct eval_quantize *z, 
   return true;
 }
 
+static bool is_affine(const struct recipes *r, uint32_t id) {
+  const enum recipe_format format = recipe_quantization_of(r, id).format;
+  return format == FORMAT_SHRINK || format == FORMAT_LEVELS || format == FORMAT_AFFINE;
+}
+
 int eval_quantize_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t count,
                            uint8_t *out, struct err *err) {
   struct eval_box *b = eval_box_for(ev, id);
@@ -149,6 +156,11 @@ int eval_quantize_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_
     return err_set(err, ERR_INTERNAL, "a quantized tensor lies below more than %u others",
                    ev->n_boxes);
   b->busy = true;
+  if (is_affine(ev->r, id)) {
+    const int bad = eval_affine_elements(ev, b, first, count, out, err);
+    b->busy = false;
+    return bad;
+  }
   if (b->count == 0) {
     *b->held = (struct eval_held){0};
     eval_quantize_of(ev->r, id, &b->held->z);
