@@ -52,9 +52,27 @@ void blocks_codes(const struct blocks_run *run, const struct blocks_grid *g, uin
 void blocks_block(const struct blocks_run *run, const struct kernels_panel *p,
                   const struct kernels_block_format *f, size_t j, size_t k, bool columns);
 
+// Error figures of n elements and their codes, whose zero point may be any float.
+void blocks_figures(struct kernels_sums *sums, const float *v, const int *codes, size_t n,
+                    float scale, float zero);
 // Error figures closed: NaNs made plain, the largest error (its bits) joined; and non-finite elements counted.
 void blocks_plain_sums(struct kernels_sums *sums, uint32_t largest);
 void blocks_count_nonfinite(struct kernels_sums *sums, const struct blocks_run *run);
+// Element k of a run.
+float blocks_value(const struct blocks_run *run, size_t k);
+// A float rounded to a type, to nearest even.
+float blocks_stored(float x, enum kernels_float type);
+// NBITS codes of one block, n of them, packed into all of its bytes. begins_group: see kernels_panel.
+void blocks_pack(uint8_t *out, const uint8_t *codes, size_t n, const struct kernels_block_format *f,
+                 bool begins_group);
+
+// The rules beyond MLAS (search_portable.c), which have no other variant: one whole block of column j.
+static inline bool blocks_searched(const struct kernels_block_format *f) {
+  return f->rule > KERNELS_QDQ;
+}
+void search_block(const struct blocks_run *run, const struct kernels_panel *p,
+                  const struct kernels_block_format *f, size_t j, size_t k, bool columns);
+
 // Where the code of element k of column j lies in a panel of codes; NULL if none are wanted.
 uint8_t *blocks_code_at(const struct kernels_panel *p, const struct kernels_block_format *f,
                         size_t j, size_t k, bool columns);

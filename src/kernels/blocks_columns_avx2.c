@@ -14,7 +14,7 @@
 #include "blocks_avx2.h"
 
 #if defined(__x86_64__)
-enum { WIDE = 32, ROWS_MAX = BLOCKS_NBITS_MAX, ROWS = 128 };
+enum { WIDE = 32, ROWS_MAX = BLOCKS_NBITS_MAX, ROWS = 64 };
 
 struct tile {
   size_t width;                          // columns: WIDE or 8

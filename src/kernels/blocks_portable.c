@@ -78,6 +78,10 @@ static inline float value(const struct blocks_run *run, size_t k) {
   return x;
 }
 
+float blocks_value(const struct blocks_run *run, size_t k) {
+  return value(run, k);
+}
+
 void blocks_range(const struct blocks_run *run, float *lo, float *hi) {
   for (size_t k = 0; k < run->n; k++) {
     float v = value(run, k);
@@ -88,7 +92,7 @@ void blocks_range(const struct blocks_run *run, float *lo, float *hi) {
 
 // ---- scale and zero point ----------------------------------------------------------------------
 
-static float stored(float scale, enum kernels_float type) {
+float blocks_stored(float scale, enum kernels_float type) {
   uint16_t half;
   if (type == KERNELS_F16) {
     cast_f32_f16_portable(&half, &scale, 1);
@@ -126,7 +130,7 @@ struct blocks_grid blocks_grid_of(const struct kernels_block_format *f, float lo
     float zero = scale != 0 ? 0 - lo / scale : 0;
     g.zero = zero >= (float)g.most ? g.most : zero > 0 ? (int)round_away(zero) : 0; // NaN: 0
   }
-  g.scale = stored(scale, f->scale_type);
+  g.scale = blocks_stored(scale, f->scale_type);
   g.reciprocal = g.scale != 0 ? 1 / g.scale : 0;
   return g;
 }
@@ -213,10 +217,28 @@ static void add_sums(struct kernels_sums *sums, const struct lanes *l,
   if (!isfinite(vv)) blocks_count_nonfinite(sums, run);
 }
 
+static struct lanes lanes_for(float scale) {
+  float size = fabsf(scale);
+  return (struct lanes){.wide = !(size >= BLOCKS_SCALE_LEAST && size <= BLOCKS_SCALE_MOST)};
+}
+
+void blocks_figures(struct kernels_sums *sums, const float *v, const int *codes, size_t n,
+                    float scale, float zero) {
+  for (size_t from = 0; from < n; from += BLOCKS_PIECE) {
+    struct lanes lanes = lanes_for(scale);
+    size_t m = n - from < BLOCKS_PIECE ? n - from : BLOCKS_PIECE;
+    for (size_t k = 0; k < m; k++) {
+      float x = v[from + k];
+      add_element(&lanes, k % BLOCKS_LANES, x, x - ((float)codes[from + k] - zero) * scale);
+    }
+    struct blocks_run run = {(const uint8_t *)(v + from), sizeof *v, m, KERNELS_F32};
+    add_sums(sums, &lanes, &run);
+  }
+}
+
 static void piece_codes(const struct blocks_run *run, const struct blocks_grid *g, uint8_t *out,
                         size_t out_step, struct kernels_sums *sums) {
-  float size = fabsf(g->scale);
-  struct lanes lanes = {.wide = !(size >= BLOCKS_SCALE_LEAST && size <= BLOCKS_SCALE_MOST)};
+  struct lanes lanes = lanes_for(g->scale);
   uint8_t mask = (uint8_t)(g->most - g->least);
   for (size_t k = 0; k < run->n; k++) {
     float v = value(run, k);
@@ -242,12 +264,13 @@ void blocks_codes(const struct blocks_run *run, const struct blocks_grid *g, uin
 uint8_t *blocks_code_at(const struct kernels_panel *p, const struct kernels_block_format *f,
                         size_t j, size_t k, bool columns) {
   if (!p->codes) return NULL;
-  if (f->rule == KERNELS_NBITS) return p->codes + j * p->codes_stride + k * f->bits / 8;
+  bool in_place = f->rule == KERNELS_QDQ || f->rule == KERNELS_GATHER;
+  if (!in_place) return p->codes + j * p->codes_stride + k * f->bits / 8;
   return columns ? p->codes + k * p->codes_stride + j : p->codes + j * p->codes_stride + k;
 }
 
 // Codes of one block, n of them, packed into all bytes of the block.
-static void pack(uint8_t *out, const uint8_t *codes, size_t n, const struct kernels_block_format *f,
+void blocks_pack(uint8_t *out, const uint8_t *codes, size_t n, const struct kernels_block_format *f,
                  bool begins_group) {
   size_t each = 8u / f->bits, used = (n + each - 1) / each;
   memset(out, 0, f->block / each);
@@ -260,6 +283,10 @@ static void pack(uint8_t *out, const uint8_t *codes, size_t n, const struct kern
 
 void blocks_block(const struct blocks_run *run, const struct kernels_panel *p,
                   const struct kernels_block_format *f, size_t j, size_t k, bool columns) {
+  if (blocks_searched(f)) {
+    search_block(run, p, f, j, k, columns);
+    return;
+  }
   float lo = FLT_MAX, hi = -FLT_MAX;
   blocks_range(run, &lo, &hi);
   struct blocks_grid g = blocks_grid_of(f, lo, hi);
@@ -274,7 +301,7 @@ void blocks_block(const struct blocks_run *run, const struct kernels_panel *p,
   }
   uint8_t codes[BLOCKS_NBITS_MAX];
   blocks_codes(run, &g, codes, 1, sums);
-  pack(out, codes, run->n, f, k / f->block % (8u / f->bits) == 0);
+  blocks_pack(out, codes, run->n, f, k / f->block % (8u / f->bits) == 0);
 }
 
 static size_t min_size(size_t a, size_t b) {

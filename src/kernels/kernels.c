@@ -124,17 +124,19 @@ void kernels_f64_to_bf16(uint16_t *out, const double *in, size_t n) {
 static void check_format(const struct kernels_block_format *f) {
   size_t b = f->block;
   assert(f->bits == 2 || f->bits == 4 || f->bits == 8);
-  assert(f->rule == KERNELS_QDQ ? b >= 1 : b >= 16 && b <= BLOCKS_NBITS_MAX && !(b & (b - 1)));
+  assert(f->rule == KERNELS_QDQ || f->rule == KERNELS_GATHER
+             ? b >= 1
+             : b >= 16 && b <= BLOCKS_NBITS_MAX && !(b & (b - 1)));
 }
 
 void kernels_quantize_rows(const struct kernels_panel *p, const struct kernels_block_format *f) {
   check_format(f);
-  table()->blocks_rows(p, f);
+  (blocks_searched(f) ? blocks_rows_portable : table()->blocks_rows)(p, f);
 }
 
 void kernels_quantize_columns(const struct kernels_panel *p, const struct kernels_block_format *f) {
   check_format(f);
-  table()->blocks_columns(p, f);
+  (blocks_searched(f) ? blocks_columns_portable : table()->blocks_columns)(p, f);
 }
 
 void kernels_codes_rows(const struct kernels_panel *p, const struct kernels_block_format *f) {

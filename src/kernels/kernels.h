@@ -52,7 +52,30 @@ void kernels_f64_to_bf16(uint16_t *out, const double *in, size_t n);
 //
 // For bfloat16 weights ONNX Runtime computes with scales of float32 and rounds them to bfloat16 afterwards:
 // in_type KERNELS_BF16 with scale_type KERNELS_F32, the caller rounding, gives its bytes.
-enum kernels_rule { KERNELS_NBITS, KERNELS_QDQ };
+//
+// Further rules, of finite elements (numbers equal those of ONNX Runtime's Python code unless said):
+//   KERNELS_GATHER   codes and layout of QDQ; IEEE arithmetic of in_type, every step rounded to it, true division,
+//                    round() half to even: asymmetric s = (hi - lo) / qmax, zero = clamp(round(-lo / s)), code =
+//                    clamp(round(v / s + zero)), s = 0: zero and codes 2^(bits-1); symmetric s = m / -2^(bits-1) (m as
+//                    above), code = clamp(round(v / s)). scale_type is not looked at: it is in_type
+//   KERNELS_RTN, KERNELS_K_QUANT, KERNELS_HQQ   layout of NBITS; a short last block is filled up with zeros,
+//                    which take part in everything and whose codes are written (error figures leave them out)
+//   KERNELS_RTN      lo, hi not extended to 0; s (double) = (hi - lo in in_type) / qmax, 1 if lo = hi; zero =
+//                    clamp(round(-lo / s)); symmetric: s = 2 max(|lo|, |hi|) / qmax, zero = 2^(bits-1); code =
+//                    clamp(round(v / s + zero)) in double
+//   KERNELS_K_QUANT  scale and offset by the weighted search of llama.cpp in 20 steps, sums in numpy's pairwise
+//                    order; always with zero points, `symmetric` is not looked at
+//   KERNELS_HQQ      a float zero point (to float_zeros; zeros is not looked at) by half-quadratic
+//                    splitting, 20 turns. ONNX Runtime stops all blocks of a tensor together, by their mean error, and
+//                    keeps the last turn; here each block keeps its own best, and needs nothing but itself
+enum kernels_rule {
+  KERNELS_NBITS,
+  KERNELS_QDQ,
+  KERNELS_GATHER,
+  KERNELS_RTN,
+  KERNELS_K_QUANT,
+  KERNELS_HQQ
+};
 enum kernels_float { KERNELS_F32, KERNELS_F16, KERNELS_BF16 };
 
 struct kernels_block_format {
@@ -61,7 +84,7 @@ struct kernels_block_format {
   bool symmetric;     //
   uint8_t in_type;    // enum kernels_float: of the elements; widened exactly to float32 first
   uint8_t scale_type; // enum kernels_float: what scales are rounded to (nearest even) before use
-  size_t block;       // elements; NBITS: 16, 32, 64, 128 or 256; QDQ: any, from 1
+  size_t block;       // elements; QDQ, GATHER: any, from 1; others: 16, 32, 64, 128 or 256
 };
 
 // Error figures of one column of W (one row of codes). v: an element, e: v minus what its code stands for,
@@ -99,6 +122,7 @@ struct kernels_panel {
   uint8_t *zeros;
   size_t blocks_stride;
   struct kernels_sums *sums; // of column j, added to; NULL: not wanted
+  float *float_zeros;        // HQQ: as zeros (stored as scales are); NULL: not wanted
 };
 
 // Every variant gives the portable reference's bytes, sums included.
