@@ -56,8 +56,9 @@ AVX2_INLINE struct ranges load_block(struct tile *t, const uint8_t *at, size_t s
   struct ranges r = {{most, most, most, most}, {least, least, least, least}};
   for (size_t end = k + n; k < end; k++, at += step) {
     if (wide) {
-      __builtin_prefetch(at + WIDE * (type == KERNELS_F32 ? 4 : 2));
-      if (type == KERNELS_F32) __builtin_prefetch(at + WIDE * 4 + 64);
+      const char *next = (const char *)at + WIDE * (type == KERNELS_F32 ? 4 : 2);
+      _mm_prefetch(next, _MM_HINT_T1); // the first level has no room for the rows of two tiles
+      if (type == KERNELS_F32) _mm_prefetch(next + 64, _MM_HINT_T1);
     }
     take(t, at, type, k, 0, &r.lo[0], &r.hi[0]);
     if (!wide) continue;
