@@ -135,7 +135,6 @@ static void rewrite_all(struct pass_env *env, const struct matmulnbits_options *
   }
   table_free(w.first, cap, sizeof *w.first);
   table_free(w.tensors, w.tensors_cap, sizeof *w.tensors);
-  table_free(w.dequantized, w.dequantized_cap, sizeof *w.dequantized);
   fresh_done(&w.fresh);
 }
 

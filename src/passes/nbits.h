@@ -44,13 +44,8 @@ struct nbits_tensor {
   uint32_t codes, scales, zeros; // value ids; zeros NO_ID: without
   uint32_t recipe;               // of the codes
   int64_t axis_length;           // of the axis that is cut into blocks
-  uint32_t dequantized;          // first of its rows in `dequantized`, NO_ID: none
+  uint32_t dequantized;          // qdq: the value of the floats again, NO_ID: not made yet
   uint32_t next;                 // of the same source tensor, NO_ID ends it
-};
-
-// A DequantizeLinear's output, by the graph that can see it.
-struct nbits_dequantized {
-  uint32_t graph, value, next;
 };
 
 struct nbits_work {
@@ -58,7 +53,6 @@ struct nbits_work {
   const struct matmulnbits_options *options;
   struct fresh fresh;
   MODEL_TABLE(struct nbits_tensor, tensors);
-  MODEL_TABLE(struct nbits_dequantized, dequantized);
   uint32_t *first; // of tensors, by source tensor id
   uint32_t n_first;
   // of the site at hand

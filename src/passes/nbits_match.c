@@ -177,16 +177,15 @@ static const char *match_gemm(const struct matching *x) {
 static const char *match_gather(const struct matching *x) {
   const struct model_tensor *t = &x->m->tensors[x->site->weight.tensor];
   const int64_t *dims = model_dims(x->m, t);
-  int64_t axis;
+  int64_t axis, rank = t->rank;
   if (has_attribute_reference(x)) return "attribute_reference";
   if (x->site->transposed) return "non_constant_weight";
   if (x->options->qdq) return NULL;
-  if (!model_attr_int(x->m, x->site->node, "axis", 0, &axis)) return "invalid_attributes";
-  if (axis < 0) axis += t->rank;
-  if (axis == 1 || axis < 0 || axis >= t->rank) return "gather_axis";
+  if (!model_attr_int(x->m, x->site->node, "axis", 0, &axis) || axis < -rank || axis >= rank)
+    return "invalid_attributes";
   if (x->site->scheme.bits == 4) return NULL;
-  if (t->rank != 2 || axis != 0) return "gather_shape";
-  return dims[1] % x->site->scheme.block == 0 ? NULL : "gather_shape";
+  bool rows = rank == 2 && (axis == 0 || axis == -2);
+  return rows && dims[1] % x->site->scheme.block == 0 ? NULL : "gather_shape";
 }
 
 static const char *match_operator(const struct matching *x) {

@@ -8,8 +8,8 @@
 //   Gather   GatherBlockQuantized <name>_Q4
 //            DequantizeLinear <name>_DQ_Q4 · Gather as it was                                  qdq
 //
-// A DequantizeLinear serves all nodes of its graph that use the weight: the existing tool writes one for
-// each node, all with one output name, which makes the model invalid.
+// A DequantizeLinear serves all nodes that use the weight: the existing tool writes one for each node, all
+// with one output name, which makes the model invalid.
 #include "nbits.h"
 
 #include "leftovers.h"
@@ -44,12 +44,17 @@ static const char *value_name(struct nbits_work *w, uint32_t value) {
   return arena_string(w->env->scratch, model_value_name(w->env->m, value));
 }
 
-static uint32_t add(struct nbits_work *w, struct edit_node *spec) {
-  spec->graph = w->graph;
-  spec->before = w->anchor;
+static uint32_t add_at(struct nbits_work *w, struct edit_node *spec, uint32_t graph,
+                       uint32_t before) {
+  spec->graph = graph;
+  spec->before = before;
   spec->n_out = 1;
   uint32_t node = edit_add_node(w->env->edits, spec);
   return model_output(w->env->m, &w->env->m->nodes[node], 0);
+}
+
+static uint32_t add(struct nbits_work *w, struct edit_node *spec) {
+  return add_at(w, spec, w->graph, w->anchor);
 }
 
 static struct edit_attr int_attr(const char *name, int64_t i) {
@@ -243,13 +248,13 @@ static struct gemm read_gemm(struct nbits_work *w) {
 }
 
 // Mul or Add of two values; into the site's output if it is the last.
-static uint32_t put_pair(struct nbits_work *w, const char *op, uint32_t a, uint32_t b,
-                         struct edit_output out) {
+static uint32_t put_pair(struct nbits_work *w, const char *op, const char *what, uint32_t a,
+                         uint32_t b, struct edit_output out) {
   uint32_t in[2] = {a, b};
   struct edit_node spec = {.op_type = span_str(op), .in = in, .n_in = 2, .out = &out};
   if (*w->node_name)
-    spec.name =
-        span_str(arena_printf(w->env->scratch, "%s_%s%s", w->node_name, op, bits_suffix(w, "_Q")));
+    spec.name = span_str(
+        arena_printf(w->env->scratch, "%s_%s%s", w->node_name, what, bits_suffix(w, "_Q")));
   return add(w, &spec);
 }
 
@@ -270,10 +275,11 @@ static uint32_t rewrite_gemm(struct nbits_work *w) {
   spec.out = &to;
   uint32_t product = add(w, &spec);
   if (scaled)
-    product = put_pair(w, "Mul", product, factor,
+    product = put_pair(w, "Mul", "alpha", product, factor,
                        added ? fresh_output(w, text(w, g.out, "_scaled")) : existing(w->y));
-  if (beta != NO_ID) g.c = put_pair(w, "Mul", g.c, beta, fresh_output(w, text(w, g.out, "_bias")));
-  if (added) put_pair(w, "Add", product, g.c, existing(w->y));
+  if (beta != NO_ID)
+    g.c = put_pair(w, "Mul", "beta", g.c, beta, fresh_output(w, text(w, g.out, "_bias")));
+  if (added) put_pair(w, "Add", "bias", product, g.c, existing(w->y));
   if (!added) leftovers_drop(w->env->edits, old_c);
   return id;
 }
@@ -284,8 +290,9 @@ static uint32_t rewrite_gather(struct nbits_work *w) {
   bool packed = w->site->scheme.bits != 4;
   uint32_t id = nbits_tensor(w, packed ? NBITS_PACKED : NBITS_TABLE, false);
   const struct nbits_tensor *t = &w->tensors[id];
-  int64_t axis = 0;
+  int64_t axis;
   model_attr_int(w->env->m, w->site->node, "axis", 0, &axis);
+  if (packed) axis = 0; // the only one there, and not to be counted from the end
   uint32_t in[4] = {t->codes, w->x, t->scales, t->zeros};
   struct edit_attr attrs[4] = {int_attr("bits", t->scheme.bits),
                                int_attr("block_size", t->scheme.block),
@@ -306,20 +313,24 @@ static uint32_t rewrite_gather(struct nbits_work *w) {
 
 // ---- qdq ---------------------------------------------------------------------------------------
 
-static uint32_t find_dequantized(const struct nbits_work *w, uint32_t id) {
-  for (uint32_t i = w->tensors[id].dequantized; i != NO_ID; i = w->dequantized[i].next)
-    if (w->dequantized[i].graph == w->graph) return w->dequantized[i].value;
-  return NO_ID;
+// Where a DequantizeLinear goes: into the graph that holds the weight, before the site's node or the
+// one around it. (Beside a node of an inner graph, ONNX Runtime 1.31 would not find the codes.)
+struct spot {
+  uint32_t graph, before;
+};
+
+static struct spot home_of(const struct nbits_work *w) {
+  const struct model *m = w->env->m;
+  uint32_t home = m->values[w->site->weight.value].graph;
+  struct spot at = {w->graph, w->site->node};
+  while (at.graph != home) {
+    at.before = m->attrs[m->graphs[at.graph].owner].node;
+    at.graph = m->nodes[at.before].graph;
+  }
+  return at;
 }
 
-static uint32_t remember_dequantized(struct nbits_work *w, uint32_t id, uint32_t value) {
-  uint32_t row = MODEL_ADD(w, dequantized, 1);
-  w->dequantized[row] = (struct nbits_dequantized){w->graph, value, w->tensors[id].dequantized};
-  w->tensors[id].dequantized = row;
-  return value;
-}
-
-static uint32_t put_swap(struct nbits_work *w, uint32_t value, const char *name) {
+static uint32_t put_swap(struct nbits_work *w, struct spot at, uint32_t value, const char *name) {
   static const int64_t swap[2] = {1, 0};
   struct edit_attr perm = {.name = "perm", .type = ATTR_INTS, .ints = swap, .n = 2};
   struct edit_output to = fresh_output(w, text(w, name, "_output_transposed"));
@@ -329,19 +340,18 @@ static uint32_t put_swap(struct nbits_work *w, uint32_t value, const char *name)
                            .out = &to,
                            .attrs = &perm,
                            .n_attrs = 1};
-  return add(w, &spec);
+  return add_at(w, &spec, at.graph, at.before);
 }
 
-// The weight as floats again, for this graph.
+// The weight as floats again.
 static uint32_t dequantized(struct nbits_work *w, uint32_t id) {
-  uint32_t have = find_dequantized(w, id);
-  if (have != NO_ID) return have;
-  const struct nbits_tensor *t = &w->tensors[id];
-  enum nbits_form form = t->form;
+  struct nbits_tensor *t = &w->tensors[id];
+  if (t->dequantized != NO_ID) return t->dequantized;
+  struct spot at = home_of(w);
   const char *name = value_name(w, t->codes);
   uint32_t in[3] = {t->codes, t->scales, t->zeros};
   struct edit_attr attrs[2] = {
-      int_attr("axis", form == NBITS_COLUMNS ? 0 : 1),
+      int_attr("axis", t->form == NBITS_COLUMNS ? 0 : 1),
       int_attr("block_size", t->scheme.block ? t->scheme.block : t->axis_length)};
   struct edit_output to = fresh_output(w, text(w, name, "_output"));
   struct edit_node spec = {.name = node_name(w, "_DQ_Q"),
@@ -351,9 +361,9 @@ static uint32_t dequantized(struct nbits_work *w, uint32_t id) {
                            .out = &to,
                            .attrs = attrs,
                            .n_attrs = 2};
-  uint32_t value = add(w, &spec);
-  if (form == NBITS_SWAPPED) value = put_swap(w, value, name);
-  return remember_dequantized(w, id, value);
+  t->dequantized = add_at(w, &spec, at.graph, at.before);
+  if (t->form == NBITS_SWAPPED) t->dequantized = put_swap(w, at, t->dequantized, name);
+  return t->dequantized;
 }
 
 static uint32_t dequantize_matmul(struct nbits_work *w) {

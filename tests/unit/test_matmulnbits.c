@@ -437,19 +437,24 @@ static void constants_and_identities(void **state) {
 static void subgraphs_use_weights_of_outer_graphs(void **state) {
   struct bench *t = *state;
   build_input(&t->b, "c", DTYPE_BOOL, "");
-  one_matmul(t);
+  build_input(&t->b, "x", DTYPE_FLOAT, "2,64");
+  build_floats(&t->b, "W", "64,3", zeros);
   uint32_t node = build_node(&t->b, "If", "choose", "c", "z");
   uint32_t inner = build_enter(&t->b, node, "then_branch", "then");
   build_node(&t->b, "MatMul", "inner", "x W", "a");
   build_output(&t->b, "a", DTYPE_FLOAT, "2,3");
   build_leave(&t->b);
+  build_node(&t->b, "MatMul", "outer", "x W", "y");
   build_output(&t->b, "z", DTYPE_FLOAT, "2,3");
+  build_output(&t->b, "y", DTYPE_FLOAT, "2,3");
   t->o.qdq = true;
   run(t);
-  assert_string_equal(nodes(t, inner),
-                      "DequantizeLinear(W_DQ_Q4,W_DQ_scales,W_DQ_zero_points)->W_DQ_"
-                      "Q4_output_1\n"
-                      "MatMul(x,W_DQ_Q4_output_1)->a\n");
+  assert_string_equal(nodes(t, inner), "MatMul(x,W_DQ_Q4_output)->a\n");
+  assert_string_equal(nodes(t, 0),
+                      "DequantizeLinear(W_DQ_Q4,W_DQ_scales,W_DQ_zero_points)->W_DQ_Q4_"
+                      "output\n"
+                      "If(c)->z\n"
+                      "MatMul(x,W_DQ_Q4_output)->y\n");
 }
 
 static void functions_import_what_they_use(void **state) {
@@ -503,16 +508,17 @@ static void small_ones(void **state) {
   assert_string_equal(t->reasons, "too_small ");
 }
 
-static void gathers_along_the_blocks_are_left(void **state) {
+static void gathers_that_packed_bytes_cannot_do(void **state) {
   struct bench *t = *state;
   build_input(&t->b, "i", DTYPE_INT64, "5");
-  build_floats(&t->b, "E", "10,40", zeros);
+  build_floats(&t->b, "E", "10,64", zeros);
+  build_floats(&t->b, "F", "10,40", zeros);
   build_attr_int(&t->b, build_node(&t->b, "Gather", "g", "E i", "a"), "axis", 1);
-  build_node(&t->b, "Gather", "h", "E i", "b");
+  build_node(&t->b, "Gather", "h", "F i", "b");
   t->o.op_types = MATMULNBITS_GATHER;
   t->o.scheme.bits = 8;
   run(t);
-  assert_string_equal(t->reasons, "gather_axis gather_shape ");
+  assert_string_equal(t->reasons, "gather_shape gather_shape ");
 }
 
 // ---- selection ---------------------------------------------------------------------------------
@@ -642,7 +648,7 @@ int main(void) {
       TEST(functions_import_what_they_use),
       TEST(refusals),
       TEST(small_ones),
-      TEST(gathers_along_the_blocks_are_left),
+      TEST(gathers_that_packed_bytes_cannot_do),
       TEST(exclude_beats_tensor_beats_include),
       TEST(include_is_the_rest_of_nothing),
       TEST(patterns_without_a_match_are_told),
