@@ -39,6 +39,26 @@ static void put_choices(FILE *to, enum cli_option o, const char *between) {
     fprintf(to, "%s%.*s", k ? between : "", (int)n, word);
 }
 
+// The words that an option takes, as far as they are known.
+static bool offers_words(enum cli_option o) {
+  const struct cli_option_row *row = cli_option_row(o);
+  return row->kind == CLI_CHOICE || o == OPT_PASS ||
+         (row->kind == CLI_LIST && strchr(row->metavar, ','));
+}
+
+static void put_words(FILE *to, enum cli_option o) {
+  const char *list = cli_option_row(o)->metavar;
+  if (cli_option_row(o)->kind == CLI_CHOICE) {
+    put_choices(to, o, " ");
+  } else if (o == OPT_PASS) {
+    for (uint32_t p = 0; p < PASSES; p++)
+      fprintf(to, "%s%s", p ? " " : "", pass_row(p)->name);
+  } else {
+    for (; *list; list++)
+      fputc(*list == ',' ? ' ' : *list, to);
+  }
+}
+
 static bool takes_path(enum cli_option o) {
   return cli_option_row(o)->kind == CLI_FILE;
 }
@@ -57,9 +77,9 @@ static void bash_options(FILE *to, enum cli_command c) {
 }
 
 static void bash_value(FILE *to, enum cli_option o) {
-  if (cli_option_row(o)->kind == CLI_CHOICE) {
+  if (offers_words(o)) {
     fprintf(to, "COMPREPLY=($(compgen -W '");
-    put_choices(to, o, " ");
+    put_words(to, o);
     fprintf(to, "' -- \"$word\"))");
   } else if (takes_path(o)) {
     fprintf(to, "_weir_paths f \"$word\"");
@@ -159,9 +179,9 @@ static void zsh_option(FILE *to, enum cli_option o) {
   fprintf(to, "'[");
   put_quoted(to, row->help, "[]:\\");
   fputc(']', to);
-  if (row->kind == CLI_CHOICE) {
+  if (offers_words(o)) {
     fprintf(to, ":%s:(", row->name);
-    put_choices(to, o, " ");
+    put_words(to, o);
     fputc(')', to);
   } else if (!flag) {
     fputc(':', to);
@@ -217,9 +237,9 @@ static void fish_option(FILE *to, enum cli_option o) {
     if (cli_option_belongs(o, c)) fprintf(to, " %s", cli_command_row(c)->name);
   fprintf(to, "' -l %s", row->name);
   if (row->letter) fprintf(to, " -s %c", row->letter);
-  if (row->kind == CLI_CHOICE) {
+  if (offers_words(o)) {
     fprintf(to, " -x -a '");
-    put_choices(to, o, " ");
+    put_words(to, o);
     fputc('\'', to);
   } else if (row->kind != CLI_FLAG) {
     fprintf(to, takes_path(o) ? " -r -F" : " -x");

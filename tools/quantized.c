@@ -53,25 +53,6 @@ static struct quantized_tensor describe(struct recipes *r, const struct pass_job
   return t;
 }
 
-struct quantized_error quantized_error_of(uint64_t elements, double vv, double ee, double ve,
-                                          double max_error) {
-  struct quantized_error x = {.known = true, .sqnr_db = INFINITY, .cosine = 1};
-  const double ww = vv + 2 * ve + ee; // of v + e
-  if (ee > 0) x.sqnr_db = 10 * log10(vv / ee);
-  if (vv > 0 && ww > 0) x.cosine = fmin(1, (vv + ve) / (sqrt(vv) * sqrt(ww)));
-  if ((vv > 0) != (ww > 0)) x.cosine = 0;
-  if (elements > 0) x.rmse = sqrt(ee / (double)elements);
-  x.max_error = max_error;
-  return x;
-}
-
-// Sums are taken while codes are made; a run that resumed or made nothing has none.
-static struct quantized_error error_of(const struct job *job, uint32_t codes) {
-  (void)job;
-  (void)codes;
-  return (struct quantized_error){0};
-}
-
 void quantized_free(struct quantized *q) {
   table_free(q->rows, q->cap, sizeof *q->rows);
   *q = (struct quantized){0};
@@ -95,8 +76,6 @@ void quantized_list(struct quantized *q, struct job *job, const struct pass_job 
     row_of[id] = q->n;
   }
   table_free(row_of, cap, sizeof *row_of);
-  for (uint32_t i = 0; i < q->n; i++)
-    q->rows[i].error = error_of(job, q->rows[i].codes);
 }
 
 // ---- for programs ------------------------------------------------------------------------------
@@ -135,12 +114,12 @@ static void write_row(const struct quantized_tensor *t, const struct job *job, s
   json_key(j, "dtype");
   json_text(j, dtype_name(of->dtype));
   json_key(j, "error");
-  if (t->error.known) {
+  if (t->has_figures) {
     json_object(j);
-    write_number(j, "cosine", t->error.cosine);
-    write_number(j, "max_abs", t->error.max_error);
-    write_number(j, "rmse", t->error.rmse);
-    write_number(j, "sqnr_db", t->error.sqnr_db);
+    write_number(j, "cosine", figures_cosine(&t->figures));
+    write_number(j, "max_abs", t->figures.max_error);
+    write_number(j, "rmse", figures_rmse(&t->figures));
+    write_number(j, "sqnr_db", figures_sqnr_db(&t->figures));
     json_end_object(j);
   } else {
     json_null(j);
@@ -171,18 +150,19 @@ void quantized_write(const struct quantized *q, const struct job *job, uint32_t 
 
 // ---- for people --------------------------------------------------------------------------------
 
-// The row with the least SQNR among those above `above` (by SQNR, then by place); NULL: none left. An
-// error that is not a number is worse than any.
+// An error that is not a number is worse than any.
 static double rank(const struct quantized_tensor *t) {
-  return isnan(t->error.sqnr_db) ? -INFINITY : t->error.sqnr_db;
+  const double db = figures_sqnr_db(&t->figures);
+  return isnan(db) ? -INFINITY : db;
 }
 
+// The row that follows `after` in order of SQNR, then of place; NULL: none. From the worst on without it.
 static const struct quantized_tensor *next_worst(const struct quantized *q,
                                                  const struct quantized_tensor *after) {
   const struct quantized_tensor *best = NULL;
   for (uint32_t i = 0; i < q->n; i++) {
     const struct quantized_tensor *t = &q->rows[i];
-    if (!t->error.known) continue;
+    if (!t->has_figures) continue;
     bool later = !after || rank(t) > rank(after) || (rank(t) == rank(after) && t > after);
     if (later && (!best || rank(t) < rank(best))) best = t;
   }
@@ -202,8 +182,8 @@ void quantized_print_worst(const struct quantized *q, uint32_t most) {
   const struct quantized_tensor *t = next_worst(q, NULL);
   if (t) printf("worst tensors:\n");
   for (uint32_t i = 0; t && i < most; i++, t = next_worst(q, t))
-    printf("  %s, cosine %.6f, max error %.3g: %s\n", decibels(t->error.sqnr_db).s, t->error.cosine,
-           t->error.max_error, quote(t->name).s);
+    printf("  %s, cosine %.6f, max error %.3g: %s\n", decibels(figures_sqnr_db(&t->figures)).s,
+           figures_cosine(&t->figures), t->figures.max_error, quote(t->name).s);
 }
 
 static void print_reasons(const struct pass_job *pj) {
@@ -224,7 +204,8 @@ void quantized_print_closing(const struct quantized *q, struct job *job,
   const struct quantized_tensor *worst = next_worst(q, NULL);
   printf("%s -> %s; %u tensor%s quantized", quote_bytes(job_input_bytes(job)).s,
          quote_bytes(plan_total_bytes(&job->plan)).s, q->n, q->n == 1 ? "" : "s");
-  if (worst) printf(", worst: '%s' %s", quote(worst->name).s, decibels(worst->error.sqnr_db).s);
+  if (worst)
+    printf(", worst: '%s' %s", quote(worst->name).s, decibels(figures_sqnr_db(&worst->figures)).s);
   print_reasons(pj);
   printf("\n");
 }

@@ -3,17 +3,8 @@
 #ifndef WEIR_QUANTIZED_H
 #define WEIR_QUANTIZED_H
 
+#include "figures.h"
 #include "pass_job.h"
-
-// How far the values that codes stand for are from those of the source. Computed while the bytes were
-// in hand: not known after a dry run, nor for units that an interrupted run had finished.
-struct quantized_error {
-  bool known;
-  double sqnr_db;   // 10 log10(sum v^2 / sum e^2); infinite where nothing is lost
-  double rmse;      // sqrt(mean e^2)
-  double cosine;    // of the angle between the two; 1 where both are all zero
-  double max_error; // largest |e|
-};
 
 struct quantized_tensor {
   struct span name;
@@ -24,7 +15,10 @@ struct quantized_tensor {
   bool has_scheme;                    // it was quantized: `scheme` says how
   struct recipe_quantization scheme;
   uint32_t uses; // sites that share it
-  struct quantized_error error;
+  // How far what is stored is from what was. Summed while the bytes were in hand: not known after a dry
+  // run, and not for a mere cast.
+  bool has_figures;
+  struct figures figures;
 };
 
 // Zero-initialize; quantized_free frees.
@@ -36,9 +30,6 @@ struct quantized {
 
 void quantized_list(struct quantized *q, struct job *job, const struct pass_job *pj);
 void quantized_free(struct quantized *q);
-// From sums over elements: v the source's, e the difference. A count of 0 loses nothing.
-struct quantized_error quantized_error_of(uint64_t elements, double vv, double ee, double ve,
-                                          double max_error);
 
 // The member "tensors" of a step's object in the report.
 void quantized_write(const struct quantized *q, const struct job *job, uint32_t step,

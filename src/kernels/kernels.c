@@ -165,3 +165,14 @@ void kernels_scale_zero(const struct kernels_block_format *f, float lo, float hi
   *scale = g.scale;
   *zero = (uint8_t)g.zero;
 }
+
+// ---- affine quantization -----------------------------------------------------------------------
+
+void kernels_affine_codes_f32(int8_t *out, const float *in, size_t n,
+                              const struct kernels_affine *a) {
+  table()->affine_codes_f32(out, in, n, a);
+}
+
+size_t kernels_affine_range_f32(const float *in, size_t n, float *lo, float *hi) {
+  return table()->affine_range_f32(in, n, lo, hi);
+}

@@ -143,4 +143,39 @@ void kernels_range_columns(const struct kernels_panel *p, enum kernels_float in_
 void kernels_scale_zero(const struct kernels_block_format *f, float lo, float hi, float *scale,
                         uint8_t *zero);
 
+// ---- affine quantization by tensor or channel ----------------------------------------------------
+//
+// The arithmetic of ONNX Shrink Ray, which is that of NumPy on arrays of the weight's type T: every
+// operation is rounded to T by itself.
+//
+//   step = clamp(rint(x * inverse * steps) + zero, lo, hi)       rint: half to even
+//   code = step                                                  as int8
+//   level = (trunc(step) - offset) * scale                       in double
+//
+// All fields are values of T, but `offset`, a double. Elements are finite.
+struct kernels_affine {
+  double inverse, steps, zero, lo, hi; // T
+  double offset, scale;                // of levels
+};
+// T is float; float holding a half, every operation rounded to half; double.
+void kernels_affine_codes_f32(int8_t *out, const float *in, size_t n,
+                              const struct kernels_affine *a);
+void kernels_affine_codes_f16(int8_t *out, const float *in, size_t n,
+                              const struct kernels_affine *a);
+void kernels_affine_codes_f64(int8_t *out, const double *in, size_t n,
+                              const struct kernels_affine *a);
+void kernels_affine_levels_f32(double *out, const float *in, size_t n,
+                               const struct kernels_affine *a);
+void kernels_affine_levels_f16(double *out, const float *in, size_t n,
+                               const struct kernels_affine *a);
+void kernels_affine_levels_f64(double *out, const double *in, size_t n,
+                               const struct kernels_affine *a);
+// The arithmetic of ONNX's QuantizeLinear: code = clamp(rint(x / scale) + zero, lo, hi).
+void kernels_affine_divide(uint8_t *out, const float *in, size_t n, float scale, float zero,
+                           float lo, float hi);
+// Joins smallest and largest of n elements to *lo and *hi; gives how many are NaN or infinite, which
+// join nothing.
+size_t kernels_affine_range_f32(const float *in, size_t n, float *lo, float *hi);
+size_t kernels_affine_range_f64(const double *in, size_t n, double *lo, double *hi);
+
 #endif

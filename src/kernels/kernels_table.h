@@ -28,6 +28,8 @@ struct kernels_table {
   void (*range_rows)(const struct kernels_panel *p, enum kernels_float type, float *lo, float *hi);
   void (*range_columns)(const struct kernels_panel *p, enum kernels_float type, float *lo,
                         float *hi);
+  void (*affine_codes_f32)(int8_t *out, const float *in, size_t n, const struct kernels_affine *a);
+  size_t (*affine_range_f32)(const float *in, size_t n, float *lo, float *hi);
   const char *isa; // of the most capable row in use
 };
 
@@ -60,5 +62,12 @@ KERNELS_CASTS(avx2);
                            float *hi)
 KERNELS_BLOCKS(portable);
 KERNELS_BLOCKS(avx2);
+
+#define KERNELS_AFFINE(isa)                                                                        \
+  void affine_codes_f32_##isa(int8_t *out, const float *in, size_t n,                              \
+                              const struct kernels_affine *a);                                     \
+  size_t affine_range_f32_##isa(const float *in, size_t n, float *lo, float *hi)
+KERNELS_AFFINE(portable);
+KERNELS_AFFINE(avx2);
 
 #endif

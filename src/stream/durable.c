@@ -31,6 +31,7 @@ enum { STACK_BYTES = 256 << 10, RECORDS_SYNC_MS = 5000 };
 struct given {
   uint32_t unit;
   uint8_t digest[DIGEST_BYTES];
+  struct error_sums errors;
 };
 
 struct durable {
@@ -76,11 +77,16 @@ static int sync_outputs(struct durable *d, const struct given *group, uint32_t n
 static int commit(struct durable *d, const struct given *group, uint32_t n, struct err *err) {
   if (sync_outputs(d, group, n, err) || sources_unchanged(d->sources, err)) return -1;
   for (uint32_t i = 0; i < n; i++)
-    if (staging_record(d->st, 0, group[i].unit, group[i].digest, err)) return -1;
+    if (staging_record(d->st, 0, group[i].unit, group[i].digest, &group[i].errors, err)) return -1;
   const uint64_t now = crew_clock_ms();
   if (now - d->records_synced_ms < RECORDS_SYNC_MS) return 0;
   d->records_synced_ms = now;
   return staging_sync_records(d->st, 0, err);
+}
+
+static void free_errors(struct given *group, uint32_t n) {
+  for (uint32_t i = 0; i < n; i++)
+    errors_free(&group[i].errors);
 }
 
 static void note_failure(struct durable *d, const struct err *err) {
@@ -104,6 +110,7 @@ static void *durable_main(void *at) {
     pthread_mutex_unlock(&d->mu);
     struct err err = {0};
     const int bad = commit(d, group, n, &err);
+    free_errors(group, n);
     pthread_mutex_lock(&d->mu);
     if (bad) note_failure(d, &err);
     if (bad) pthread_cond_broadcast(&d->changed);
@@ -143,13 +150,15 @@ void durable_open(struct durable **out, const struct plan *p, struct sources *s,
   *out = d;
 }
 
-bool durable_give(struct durable *d, uint32_t unit, const uint8_t digest[DIGEST_BYTES]) {
-  struct given g = {.unit = unit};
+bool durable_give(struct durable *d, uint32_t unit, const uint8_t digest[DIGEST_BYTES],
+                  struct error_sums errors) {
+  struct given g = {.unit = unit, .errors = errors};
   memcpy(g.digest, digest, DIGEST_BYTES);
   pthread_mutex_lock(&d->mu);
   while (d->threaded && d->n_waiting == d->capacity && !d->failed)
     pthread_cond_wait(&d->changed, &d->mu);
-  if (!d->failed && d->threaded) {
+  const bool queued = !d->failed && d->threaded;
+  if (queued) {
     d->waiting[d->n_waiting++] = g;
     pthread_cond_broadcast(&d->changed);
   } else if (!d->failed) {
@@ -158,6 +167,7 @@ bool durable_give(struct durable *d, uint32_t unit, const uint8_t digest[DIGEST_
   }
   const bool failed = d->failed;
   pthread_mutex_unlock(&d->mu);
+  if (!queued) errors_free(&g.errors);
   return !failed;
 }
 
@@ -167,6 +177,7 @@ int durable_close(struct durable *d, struct err *err) {
   pthread_cond_broadcast(&d->changed);
   pthread_mutex_unlock(&d->mu);
   if (d->threaded) pthread_join(d->thread, NULL);
+  free_errors(d->waiting, d->n_waiting); // left there by a failure
   const bool failed = d->failed;
   if (failed && err->kind == ERR_NONE) *err = d->err;
   pthread_mutex_destroy(&d->mu);

@@ -8,6 +8,7 @@
 
 #include "eval_cache.h"
 #include "io.h"
+#include "kernels.h"
 #include "recipe.h"
 
 struct eval;
@@ -23,6 +24,18 @@ void eval_share(struct eval *ev, struct eval_cache *cache);
 // The caller will read bytes [off, off+len) of recipe `id` in order, and nothing of it behind them. No
 // promise: it only says how much to compute at once. Until the next call.
 void eval_expect(struct eval *ev, uint32_t id, uint64_t off, uint64_t len);
+
+// From now on tells error figures of codes, as they are made: of each column (numbered from the codes'
+// first byte) whose first byte lies in the range last expected, once, in order. A weight that is not
+// finite is then an error. Codes of the NBITS formats that are expected themselves; no others.
+struct eval_watcher {
+  void (*told)(void *ctx, uint64_t column, uint64_t elements, const struct kernels_sums *sums);
+  void *ctx;
+};
+void eval_watch(struct eval *ev, struct eval_watcher watcher);
+// To be called when the range last expected was read: a column that goes on behind it is computed
+// to its end.
+int eval_finish(struct eval *ev, struct err *err);
 
 // Bytes [off, off+n) of recipe `id` into buf. The range lies inside the recipe's bytes.
 int recipe_read(struct eval *ev, uint32_t id, uint64_t off, void *buf, size_t n, struct err *err);

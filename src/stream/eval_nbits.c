@@ -16,6 +16,7 @@
 #include "eval_quantize.h"
 
 #include <assert.h>
+#include <math.h>
 
 enum { ROWS_BOX_BYTES = 512 << 10 };
 
@@ -65,6 +66,7 @@ static void quantize(const struct eval_held *h, const struct kernels_panel *in, 
   p.scales = h->scales + at;
   p.zeros = h->zeros + at;
   p.blocks_stride = (size_t)blocks;
+  if (h->sums) p.sums = h->sums + (c - h->first);
   if (z->inner > 1)
     kernels_quantize_columns(&p, &z->f);
   else
@@ -150,10 +152,15 @@ static int fill_columns(struct eval *ev, const struct eval_held *h, const struct
 
 // ---- boxes -------------------------------------------------------------------------------------
 
-static void share_memory(struct eval_held *h, const struct eval_room *room) {
+static void share_memory(struct eval_held *h, bool watched, const struct eval_room *room) {
   const struct shape s = shape_of(&h->z);
-  const uint64_t n = (h->last - h->first) * (h->to - h->from);
+  const uint64_t columns = h->last - h->first, n = columns * (h->to - h->from);
   uint8_t *at = room->rest;
+  h->sums = watched ? (struct kernels_sums *)(void *)at : NULL;
+  if (watched) {
+    memset(at, 0, columns * sizeof *h->sums);
+    at += columns * sizeof *h->sums;
+  }
   h->scales = (float *)(void *)at;
   at += n * sizeof(float);
   h->codes = h->z.part == PART_CODES ? at : NULL;
@@ -172,12 +179,12 @@ static void choose(const struct eval *ev, const struct eval_box *b, const struct
   const uint64_t per_block = (z->part == PART_CODES ? s.blob : 0) + sizeof(float) + 1;
   const uint64_t wanted = eval_quantize_wanted_end(ev, b->id, c * column_elements(z));
   const uint64_t end = (wanted - 1) / column_elements(z) + 1;
-  uint64_t fit = room->rest_bytes / (per_block * z->blocks);
+  uint64_t fit = room->rest_bytes / (per_block * z->blocks + sizeof *h->sums);
   h->first = c;
   h->from = 0;
   h->to = z->blocks;
   if (fit == 0) {
-    const uint64_t groups = room->rest_bytes / per_block / s.group;
+    const uint64_t groups = (room->rest_bytes - sizeof *h->sums) / per_block / s.group;
     assert(groups > 0);
     h->last = c + 1;
     h->from = block / s.group * s.group;
@@ -199,18 +206,82 @@ static void publish(struct eval *ev, const struct eval_held *h, const struct eva
   }
 }
 
+// Names the first element of column c that is not finite.
+static int not_finite(struct eval *ev, const struct eval_quantize *z, uint64_t c, struct err *err) {
+  uint8_t one[16];
+  float v;
+  for (uint64_t k = 0; k < z->k; k++) {
+    const uint64_t at = (c / z->inner * z->k + k) * z->inner + c % z->inner;
+    if (eval_elements(ev, z->of, at, 1, one, err) != 0) return -1;
+    uint16_t half;
+    memcpy(&half, one, sizeof half);
+    memcpy(&v, one, sizeof v);
+    if (z->type == DTYPE_FLOAT16) kernels_f16_to_f32(&v, &half, 1);
+    if (z->type == DTYPE_BFLOAT16) kernels_bf16_to_f32(&v, &half, 1);
+    if (isfinite(v)) continue;
+    err_fill(err, ERR_MODEL, "element [%llu,%llu] of the weight is not finite (%g)",
+             (unsigned long long)(z->inner > 1 ? k : c), (unsigned long long)(z->inner > 1 ? c : k),
+             (double)v);
+    return err_hint(err, "--on-nonfinite skip leaves such weights as they are");
+  }
+  return err_set(err, ERR_INPUT, "column %llu of the weight changed while it was read",
+                 (unsigned long long)c);
+}
+
+static int tell_column(struct eval *ev, const struct eval_quantize *z,
+                       const struct kernels_sums *sums, struct err *err) {
+  struct eval_wanted *w = &ev->wanted;
+  if (sums->nonfinite) return not_finite(ev, z, w->next_column, err);
+  ev->watcher.told(ev->watcher.ctx, w->next_column++, z->k, sums);
+  w->next_block = 0;
+  return 0;
+}
+
+// Tells of the box's columns, or keeps the sums of a piece of one for the next piece.
+static int tell(struct eval *ev, const struct eval_held *h, struct err *err) {
+  const struct eval_quantize *z = &h->z;
+  struct eval_wanted *w = &ev->wanted;
+  if (!h->sums) return 0;
+  if (h->from == 0 && h->to == z->blocks) {
+    while (w->next_column >= h->first && w->next_column < min_u64(h->last, w->end_column))
+      if (tell_column(ev, z, &h->sums[w->next_column - h->first], err) != 0) return -1;
+    return 0;
+  }
+  if (h->first != w->next_column || h->from != w->next_block || h->first >= w->end_column) return 0;
+  w->sums = h->sums[0];
+  w->next_block = h->to;
+  return h->to == z->blocks ? tell_column(ev, z, h->sums, err) : 0;
+}
+
 static int fill(struct eval *ev, struct eval_box *b, uint64_t c, uint64_t block, struct err *err) {
   struct eval_held *h = b->held;
   const struct eval_room room = eval_quantize_room(ev, b);
+  const struct eval_wanted *w = &ev->wanted;
   choose(ev, b, &room, c, block);
-  share_memory(h, &room);
-  const int failed =
-      h->z.inner > 1 ? fill_columns(ev, h, &room, err) : fill_rows(ev, h, &room, err);
+  share_memory(h, w->id == b->id && w->next_column < w->end_column, &room);
+  if (h->sums && c == w->next_column && h->from > 0 && h->from == w->next_block)
+    h->sums[0] = w->sums;
+  int failed = h->z.inner > 1 ? fill_columns(ev, h, &room, err) : fill_rows(ev, h, &room, err);
+  if (!failed) failed = tell(ev, h, err);
   if (failed) {
     h->last = h->first;
     return -1;
   }
   publish(ev, h, &room);
+  return 0;
+}
+
+void eval_nbits_columns(const struct eval_quantize *z, uint64_t off, uint64_t len, uint64_t *next,
+                        uint64_t *end) {
+  const uint64_t column = column_elements(z);
+  *next = (off + column - 1) / column;
+  *end = (off + len + column - 1) / column;
+}
+
+int eval_nbits_finish(struct eval *ev, struct eval_box *b, struct err *err) {
+  const struct eval_wanted *w = &ev->wanted;
+  while (w->next_column < w->end_column)
+    if (fill(ev, b, w->next_column, w->next_block, err) != 0) return -1;
   return 0;
 }
 

@@ -61,10 +61,13 @@ struct eval_box {
   struct eval_held *held; // of a quantized recipe (eval_quantize.h); count: 1 once it is set up
 };
 
-// What the caller said it will read.
+// What the caller said it will read, and how far its columns have been told of.
 struct eval_wanted {
   uint32_t id; // or NO_ID
   uint64_t off, len;
+  uint64_t next_column, end_column;
+  uint64_t next_block;      // of next_column, if that is made in pieces:
+  struct kernels_sums sums; // of its blocks before
 };
 
 struct eval {
@@ -83,6 +86,7 @@ struct eval {
   struct eval_box *boxes; // EVAL_BOXES
   struct eval_held *held; // EVAL_BOXES
   struct eval_wanted wanted;
+  struct eval_watcher watcher;
   struct eval_cache *cache; // shared with other evaluators, or NULL
   struct eval_stream streams[EVAL_STREAMS];
   struct eval_cursor cursors[EVAL_CURSORS];

@@ -15,6 +15,8 @@
 // another worker's unit holds would read them twice.
 #include "eval_quantize.h"
 
+#include "eval_affine.h"
+
 #include <assert.h>
 
 enum { TILE_MOST = 1 << 20, TILE_ROOM = 64 << 10 };
@@ -142,6 +144,11 @@ bool eval_quantize_known_scales(struct eval *ev, const struct eval_quantize *z, 
   return true;
 }
 
+static bool is_affine(const struct recipes *r, uint32_t id) {
+  const enum recipe_format format = recipe_quantization_of(r, id).format;
+  return format == FORMAT_SHRINK || format == FORMAT_LEVELS || format == FORMAT_AFFINE;
+}
+
 int eval_quantize_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t count,
                            uint8_t *out, struct err *err) {
   struct eval_box *b = eval_box_for(ev, id);
@@ -149,6 +156,11 @@ int eval_quantize_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_
     return err_set(err, ERR_INTERNAL, "a quantized tensor lies below more than %u others",
                    ev->n_boxes);
   b->busy = true;
+  if (is_affine(ev->r, id)) {
+    const int bad = eval_affine_elements(ev, b, first, count, out, err);
+    b->busy = false;
+    return bad;
+  }
   if (b->count == 0) {
     *b->held = (struct eval_held){0};
     eval_quantize_of(ev->r, id, &b->held->z);
@@ -168,10 +180,45 @@ int eval_quantize_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_
 
 // ---- what is wanted ----------------------------------------------------------------------------
 
+void eval_watch(struct eval *ev, struct eval_watcher watcher) {
+  ev->watcher = watcher;
+}
+
+// Are figures told of this recipe's codes?
+static bool is_watched(const struct eval *ev, uint32_t id) {
+  return ev->watcher.told && ev->r->rows[id].kind == RECIPE_QUANTIZE &&
+         recipe_part_of(ev->r, id) == PART_CODES && ev->r->rows[id].count > 0 &&
+         recipe_quantization_of(ev->r, id).format == FORMAT_NBITS;
+}
+
+// What a box holds of it was told to somebody else.
+static void forget(struct eval *ev, uint32_t id) {
+  for (uint32_t i = 0; i < ev->n_boxes; i++)
+    if (ev->boxes[i].id == id) ev->boxes[i].count = 0;
+}
+
 void eval_expect(struct eval *ev, uint32_t id, uint64_t off, uint64_t len) {
+  struct eval_quantize z;
   while (ev->r->rows[id].kind == RECIPE_RESHAPE)
     id = ev->r->args[ev->r->rows[id].args];
   ev->wanted = (struct eval_wanted){.id = id, .off = off, .len = len};
+  if (!is_watched(ev, id)) return;
+  forget(ev, id);
+  eval_quantize_of(ev->r, id, &z);
+  eval_nbits_columns(&z, off, len, &ev->wanted.next_column, &ev->wanted.end_column);
+}
+
+int eval_finish(struct eval *ev, struct err *err) {
+  const struct eval_wanted *w = &ev->wanted;
+  if (w->next_column >= w->end_column) return 0;
+  struct eval_box *b = eval_box_for(ev, w->id);
+  assert(b && b->count); // the range was read, by this box
+  ev->depth++;
+  b->busy = true;
+  const int failed = eval_nbits_finish(ev, b, err);
+  b->busy = false;
+  ev->depth--;
+  return failed;
 }
 
 uint64_t eval_quantize_wanted_end(const struct eval *ev, uint32_t id, uint64_t at) {

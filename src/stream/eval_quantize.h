@@ -32,6 +32,7 @@ struct eval_held {
   uint8_t *codes;       // NULL: only scales and zeros are held
   float *scales;        // as the kernels leave them: a column's (line's) together
   uint8_t *zeros;
+  struct kernels_sums *sums; // of columns; NULL: nobody asks
 };
 
 // The memory of a box, shared out.
@@ -76,6 +77,11 @@ void eval_quantize_publish(struct eval *ev, const struct eval_quantize *z, uint6
 // Scales [from, from + n) of a unit as their part holds them, if the statistics have them.
 bool eval_quantize_known_scales(struct eval *ev, const struct eval_quantize *z, uint64_t unit,
                                 size_t from, size_t n, uint8_t *out);
+
+// The columns of codes whose first byte lies in [off, off + len): [*next, *end).
+void eval_nbits_columns(const struct eval_quantize *z, uint64_t off, uint64_t len, uint64_t *next,
+                        uint64_t *end);
+int eval_nbits_finish(struct eval *ev, struct eval_box *b, struct err *err);
 
 // n scales as the part holds them; n zero points of `bits` bits, low bits first, the unused bits of the last
 // byte filled with copies of `fill`.

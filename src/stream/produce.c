@@ -51,8 +51,24 @@ struct produce {
   uint8_t *look; // LOOK_BYTES of source bytes
   struct extent look_at;
 
+  uint32_t segment; // being made
+  struct error_sums errors;
+
   uint64_t bytes_written, bytes_cloned;
 };
+
+// One column of codes that the current segment makes.
+static void add_column(void *ctx, uint64_t column, uint64_t elements,
+                       const struct kernels_sums *sums) {
+  struct produce *w = ctx;
+  const struct figures f = {.elements = elements,
+                            .nonfinite = sums->nonfinite,
+                            .vv = sums->vv,
+                            .ee = sums->ee,
+                            .ve = sums->ve,
+                            .max_error = (double)sums->max_error};
+  errors_push(&w->errors, w->segment, column, &f);
+}
 
 int produce_open(struct produce **out, const struct plan *p, struct sources *s,
                  const struct produce_options *options, struct err *err) {
@@ -68,6 +84,7 @@ int produce_open(struct produce **out, const struct plan *p, struct sources *s,
   if (io_open(&w->io, &options->io, s, err) == 0 &&
       eval_open(&w->ev, &p->recipes, w->io, options->eval_bytes, err) == 0) {
     eval_share(w->ev, options->cache);
+    if (options->errors) eval_watch(w->ev, (struct eval_watcher){add_column, w});
     return 0;
   }
   produce_close(w);
@@ -80,6 +97,7 @@ void produce_close(struct produce *w) {
   if (w->ev) eval_close(w->ev);
   if (w->io) io_close(w->io);
   digest_free(w->sha);
+  errors_free(&w->errors);
   struct arena arena = w->arena; // it holds w itself
   arena_free(&arena);
 }
@@ -249,16 +267,38 @@ static int make_range(struct produce *w, struct err *err) {
     const struct segment *s = &p->segments[i];
     assert(s->off <= w->pos && w->pos <= s->off + s->len);
     const uint64_t len = min_u64(s->off + s->len, range_end(w)) - w->pos;
+    w->segment = i;
     if (s->kind == SEGMENT_RECIPE) eval_expect(w->ev, s->ref, s->at + (w->pos - s->off), len);
     const bool is_long = s->kind == SEGMENT_EXTENT && len >= LONG_EXTENT;
     if (is_long ? put_long_extent(w, i, len, err) : gather(w, i, len, err)) return -1;
+    if (s->kind == SEGMENT_RECIPE && eval_finish(w->ev, err)) return -1;
     i++;
   }
   return flush_tile(w);
 }
 
+struct error_sums produce_take_errors(struct produce *w) {
+  const struct error_sums taken = w->errors;
+  w->errors = (struct error_sums){0};
+  return taken;
+}
+
+// The tensor that a segment makes, or NULL.
+static const char *tensor_of(const struct plan *p, uint32_t segment) {
+  for (uint32_t i = 0; i < p->n_tensors; i++)
+    if (p->tensors[i].segment == segment) return p->tensors[i].name;
+  return NULL;
+}
+
 static int blame(const struct produce *w, struct err *err) {
   const struct err cause = *err;
+  const char *tensor = cause.kind == ERR_MODEL ? tensor_of(w->p, w->segment) : NULL;
+  if (tensor) {
+    err->kind = ERR_NONE;
+    err_fill(err, cause.kind, "tensor '%s': %s", quote_str(tensor).s, cause.msg);
+    if (cause.hint[0]) err_fill_hint(err, "%s", cause.hint);
+    return -1;
+  }
   const struct plan_output *out = &w->p->outputs[w->range.output];
   err->kind = ERR_NONE;
   err_fill(err, cause.kind, "output '%s', bytes %llu..%llu: %s", quote_str(out->name).s,
@@ -273,6 +313,7 @@ int produce_range(struct produce *w, const struct plan_unit *range, int fd,
   w->pos = range->off;
   w->fd = fd;
   w->stopped = false;
+  errors_free(&w->errors);
   digest_start(w->sha);
   int bad = make_range(w, err);
   if (w->tile) io_tile_drop(w->io, w->tile);

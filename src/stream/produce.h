@@ -4,6 +4,7 @@
 #define WEIR_PRODUCE_H
 
 #include "digest.h"
+#include "errors.h"
 #include "eval_cache.h"
 #include "io.h"
 #include "plan.h"
@@ -13,6 +14,7 @@ struct produce; // opened, used and closed by one thread
 struct produce_options {
   struct io_options io;
   size_t eval_bytes;        // scratch of the recipe evaluator
+  bool errors;              // error figures are wanted, and weights must be finite
   struct eval_cache *cache; // what workers find out about weights, for each other; or NULL
   // Called after every tile, with where it lies; false: stop.
   bool (*go_on)(void *ctx, uint32_t output, uint64_t off, size_t n);
@@ -27,6 +29,9 @@ void produce_close(struct produce *w);
 // output and the range; 1 if go_on said stop.
 int produce_range(struct produce *w, const struct plan_unit *range, int fd,
                   uint8_t digest[DIGEST_BYTES], struct err *err);
+
+// Error figures of what the last range quantized. The caller's from now on (errors_free).
+struct error_sums produce_take_errors(struct produce *w);
 
 struct produce_counts {
   uint64_t source_bytes_read, bytes_written, bytes_cloned;

@@ -1,8 +1,9 @@
 // Unit records, one line a unit:
 //
 //   {"unit":12,"sha256":"<64 hex>","header":"<64 hex>","check":"<16 hex>"}
+//   {"unit":13,"sha256":…,"header":…,"errors":[[segment,level,index,elements,nonfinite,vv,ee,ve,max],…],"check":…}
 //
-// `check` is the start of the SHA-256 of the line up to it, so that a line torn by a crash or a
+// `errors` (errors.h) is there if the unit quantized something. `check` is the start of the SHA-256 of the line up to it, so that a line torn by a crash or a
 // full disk, or zeros left where a line was to be, is passed over. `header` is the SHA-256 of
 // header.json: a record made over other sources never counts. More fields before `check` are
 // allowed.
@@ -43,16 +44,35 @@ static void check_of(const char *text, size_t n, char hex[CHECK_HEX + 1]) {
   hex_encode(sha, CHECK_HEX / 2, hex);
 }
 
+static void put_hex(struct json_out *j, const char *key, const uint8_t digest[DIGEST_BYTES]) {
+  char hex[DIGEST_HEX];
+  hex_encode(digest, DIGEST_BYTES, hex);
+  json_key(j, key);
+  json_text(j, hex);
+}
+
 int records_append(int fd, uint32_t unit, const uint8_t digest[DIGEST_BYTES],
-                   const uint8_t header_sha256[DIGEST_BYTES], struct err *err) {
-  char sha[DIGEST_HEX], header[DIGEST_HEX], check[CHECK_HEX + 1], line[320];
-  hex_encode(digest, DIGEST_BYTES, sha);
-  hex_encode(header_sha256, DIGEST_BYTES, header);
-  const int n = snprintf(line, sizeof line, "{\"unit\":%u,\"sha256\":\"%s\",\"header\":\"%s\"",
-                         (unsigned)unit, sha, header);
-  check_of(line, (size_t)n, check);
-  const int all = n + snprintf(line + n, sizeof line - (size_t)n, "%s%s\"}\n", check_key, check);
-  return fs_write_all(fd, line, (size_t)all, "unit records", err);
+                   const struct error_sums *errors, const uint8_t header_sha256[DIGEST_BYTES],
+                   struct err *err) {
+  struct json_out j = {0};
+  char check[CHECK_HEX + 1];
+  json_object(&j);
+  json_key(&j, "unit");
+  json_uint(&j, unit);
+  put_hex(&j, "sha256", digest);
+  put_hex(&j, "header", header_sha256);
+  if (errors->n) {
+    json_key(&j, "errors");
+    errors_write(&j, errors);
+  }
+  check_of(j.text, j.n, check);
+  json_key(&j, "check");
+  json_text(&j, check);
+  json_end_object(&j);
+  json_newline(&j);
+  const int bad = fs_write_all(fd, j.text, j.n, "unit records", err);
+  json_done(&j);
+  return bad;
 }
 
 // The line's text before its check, if the check is right.
@@ -79,8 +99,13 @@ static void take_record(const struct json_value *doc, struct records *r) {
   if (!json_as_uint(json_get(doc, "unit"), &unit) || unit >= r->n_units) return;
   if (!digest_field(doc, "sha256", digest) || !digest_field(doc, "header", header)) return;
   if (memcmp(header, r->header_sha256, DIGEST_BYTES) != 0) return;
+  struct error_sums errors = {0};
+  const struct json_value *list = json_get(doc, "errors");
+  if (list && !errors_read(list, &errors)) return;
   memcpy(r->digests[unit], digest, DIGEST_BYTES);
   r->done[unit] = 1;
+  errors_put_unit(r->errors, (uint32_t)unit, &errors);
+  errors_free(&errors);
 }
 
 static void take_line(const char *line, size_t n, struct records *r) {

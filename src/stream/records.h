@@ -4,19 +4,22 @@
 
 #include "digest.h"
 #include "err.h"
+#include "errors.h"
 
 // Makes the next free `records.<n>` in the folder: a file of this writer alone. Gives its
 // descriptor, or -1 with err.
 int records_open(int folder, struct err *err);
-// Appends one line. The unit's bytes must be durable before.
+// Appends one line. The unit's bytes must be durable before. errors: of what the unit quantized, maybe empty.
 int records_append(int fd, uint32_t unit, const uint8_t digest[DIGEST_BYTES],
-                   const uint8_t header_sha256[DIGEST_BYTES], struct err *err);
+                   const struct error_sums *errors, const uint8_t header_sha256[DIGEST_BYTES],
+                   struct err *err);
 
 struct records {
   const uint8_t *header_sha256; // records that carry another one do not count
   uint32_t n_units;
   uint8_t (*digests)[DIGEST_BYTES];
   uint8_t *done;
+  struct error_sums *errors; // of all units
 };
 // Reads every records file of the folder into *r. Lines that are torn, malformed, of another
 // header or of an unknown unit are passed over.

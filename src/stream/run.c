@@ -133,7 +133,7 @@ static void make_units(struct run *r, struct produce *w) {
     struct err err = {0};
     const int made = produce_range(w, &range, fd, digest, &err);
     if (made < 0) fail(r, &err);
-    if (made != 0 || !durable_give(r->durable, unit, digest)) {
+    if (made != 0 || !durable_give(r->durable, unit, digest, produce_take_errors(w))) {
       r->stopped = true;
       return;
     }
@@ -149,6 +149,7 @@ static void worker(void *ctx, uint32_t i) {
              .tile_bytes = r->budget.tile_bytes,
              .window_bytes = r->budget.window_bytes},
       .eval_bytes = r->budget.eval_bytes,
+      .errors = true,
       .cache = r->cache,
       .go_on = go_on,
       .ctx = r,
@@ -239,6 +240,29 @@ int run_plan(const struct plan *p, struct sources *s, struct staging *st,
   eval_cache_close(r.cache);
   arena_free(&arena);
   return bad;
+}
+
+uint32_t run_errors(const struct plan *p, struct staging *st, struct arena *a,
+                    struct run_error **list) {
+  struct run_error e = {0};
+  uint32_t n = 0;
+  bool whole;
+  uint32_t *first = arena_alloc(a, (p->n_segments + 1) * sizeof *first); // tensor of a segment
+  memset(first, 0xff, (p->n_segments + 1) * sizeof *first);
+  for (uint32_t i = p->n_tensors; i-- > 0;)
+    first[p->tensors[i].segment] = i;
+  errors_sort(&st->errors);
+  for (size_t at = 0; errors_next(&st->errors, &at, &e.segment, &e.figures, &whole);)
+    n++;
+  *list = arena_alloc(a, (n + 1) * sizeof **list);
+  n = 0;
+  for (size_t at = 0; errors_next(&st->errors, &at, &e.segment, &e.figures, &whole);) {
+    if (e.segment >= p->n_segments || first[e.segment] == NO_ID) continue;
+    e.tensor = first[e.segment];
+    e.whole = whole;
+    (*list)[n++] = e;
+  }
+  return n;
 }
 
 uint64_t run_min_memory(uint32_t jobs) {

@@ -38,6 +38,20 @@ struct run_stats {
 int run_plan(const struct plan *p, struct sources *s, struct staging *st,
              const struct run_options *options, struct run_stats *stats, struct err *err);
 
+// How far the elements of a weight are from what its codes stand for, found while they were made.
+struct run_error {
+  uint32_t tensor;  // the codes': first one in the plan's list with this segment
+  uint32_t segment; //
+  struct figures figures;
+  bool whole; // false: units recorded by another version had no figures of some columns
+};
+
+// After run_plan (also one that only finished an earlier run): one a tensor of codes of the NBITS format, in
+// the order of the outputs, in memory of `a`. Gives how many. They do not depend on jobs, memory, engine or
+// on which runs made which units.
+uint32_t run_errors(const struct plan *p, struct staging *st, struct arena *a,
+                    struct run_error **list);
+
 // Appends the companion's JSON Lines text to *out, after run_plan: one line a tensor of the plan,
 // in its order,
 //   {"name","file","offset","length","dtype","dims","sha256":[…],"from"}

@@ -234,6 +234,7 @@ static int take_over(const struct opening *o, const struct staging_header *h) {
   struct records r = {.header_sha256 = st->header_sha256, .n_units = st->n_units};
   r.digests = st->digests;
   r.done = st->done;
+  r.errors = &st->errors;
   if (records_load(st->folder, &r, o->err)) return -1;
   forget_lost_outputs(o);
   return 0;
@@ -449,15 +450,17 @@ int staging_open_bare(struct staging *st, const char *dest_folder, const char *o
 // ---- while it runs ----
 
 int staging_record(struct staging *st, uint32_t writer, uint32_t unit,
-                   const uint8_t digest[DIGEST_BYTES], struct err *err) {
+                   const uint8_t digest[DIGEST_BYTES], const struct error_sums *errors,
+                   struct err *err) {
   assert(unit < st->n_units && writer < STAGING_WRITERS_MAX);
   if (st->folder >= 0) {
     int *fd = &st->records[writer];
     if (*fd < 0) *fd = records_open(st->folder, err);
-    if (*fd < 0 || records_append(*fd, unit, digest, st->header_sha256, err)) return -1;
+    if (*fd < 0 || records_append(*fd, unit, digest, errors, st->header_sha256, err)) return -1;
   }
   memcpy(st->digests[unit], digest, DIGEST_BYTES);
   st->done[unit] = 1;
+  errors_put_unit(&st->errors, unit, errors);
   return 0;
 }
 
@@ -504,6 +507,7 @@ void staging_close(struct staging *st) {
   st->n_outputs = st->n_units = 0;
   st->outputs = NULL;
   st->digests = NULL;
+  errors_free(&st->errors);
   st->done = NULL;
 }
 

@@ -17,6 +17,7 @@
 
 #include "arena.h"
 #include "digest.h"
+#include "errors.h"
 #include "plan.h"
 #include "sources.h"
 
@@ -33,6 +34,7 @@ struct staging {
   uint8_t header_sha256[DIGEST_BYTES];
   uint8_t (*digests)[DIGEST_BYTES]; // per unit
   uint8_t *done;                    // per unit
+  struct error_sums errors;         // of all units that are done
   uint32_t n_units;
   // The rest is staging's own.
   struct arena arena;
@@ -76,9 +78,10 @@ int staging_foresee(const struct plan *p, const struct staging_options *options,
                     struct staging_space *space, struct err *err);
 // A staging that exists in memory only, for the null engine.
 int staging_open_null(struct staging *st, const struct plan *p, struct err *err);
-// Records a finished, durable unit. Calls with different `writer`s may run side by side.
+// Records a finished, durable unit, and its error figures. One call at a time.
 int staging_record(struct staging *st, uint32_t writer, uint32_t unit,
-                   const uint8_t digest[DIGEST_BYTES], struct err *err);
+                   const uint8_t digest[DIGEST_BYTES], const struct error_sums *errors,
+                   struct err *err);
 // Makes the records of this writer durable, so that a power cut does not take them. (A kill never
 // does.)
 int staging_sync_records(const struct staging *st, uint32_t writer, struct err *err);

@@ -2,6 +2,7 @@
 
 import json
 
+import onnx
 import pytest
 
 import compare
@@ -81,3 +82,37 @@ def test_bad_config_is_refused_before_the_model_is_opened(weir, tmp_path, text, 
     (tmp_path / "p.yaml").write_text(text)
     done = weir("run", tmp_path / "missing.onnx", tmp_path / "out.onnx", "--config", tmp_path / "p.yaml", code=2)
     assert place in done.err
+
+
+def test_two_kinds_of_passes_in_one_go(weir, tmp_path):
+    """Convolutions become MatMul and then 4 bit codes, from one log again; alone fewer weights are quantized."""
+    out, again, alone = (folder(tmp_path / name) for name in ("both", "again", "alone"))
+    log = tmp_path / "edits.jsonl"
+    words = ["--pass", "conv2matmul", "--pass", "matmulnbits:bits=4,block_size=32,symmetric=false"]
+    report = weir("run", SOURCE, out, *words, "--edit-log", log, "--json").json()
+    weir("replay", log, SOURCE, again)
+    assert compare.folder_bytes(out.parent) == compare.folder_bytes(again.parent)
+    weir("quantize", SOURCE, alone, "--block-size", "32")
+    converted, quantized = report["passes"]
+    assert converted["converted"] == 6 and quantized["name"] == "matmulnbits"
+    count = lambda path: sum(node.op_type == "MatMulNBits" for node in onnx.load(path, load_external_data=False).graph.node)
+    assert count(out) == quantized["converted"] == count(alone) + 6
+    groups = [json.loads(line)["pass"] for line in log.read_text().splitlines() if '"edit":"group"' in line]
+    assert groups == sorted(groups) and set(groups) == {"conv2matmul", "matmulnbits"}
+
+
+def test_tensors_are_listed_with_their_sizes(weir, tmp_path):
+    out = folder(tmp_path / "out")
+    report = weir("quantize", SOURCE, out, "--block-size", "32", "--json").json()
+    [step] = report["passes"]
+    assert len({tensor["name"] for tensor in step["tensors"]}) == len(step["tensors"]) > 0
+    sizes = {t.name: len(t.raw_data) for t in onnx.load(out).graph.initializer}
+    for tensor in step["tensors"]:
+        rows, columns = tensor["dims"]
+        assert tensor["bytes_before"] == 4 * rows * columns
+        parts = sum(size for name, size in sizes.items() if name.startswith(tensor["name"] + "_"))
+        assert tensor["bytes_after"] == parts, tensor["name"]
+        assert tensor["scheme"] == {"bits": 4, "block": 32, "format": "nbits", "symmetric": False}
+    dry = weir("quantize", SOURCE, tmp_path / "no.onnx", "--block-size", "32", "--dry-run", "--json").json()
+    strip = lambda step: [{**tensor, "error": None} for tensor in step["tensors"]]
+    assert strip(dry["passes"][0]) == strip(step)

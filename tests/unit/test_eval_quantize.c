@@ -2,6 +2,7 @@
 // types, axes and operands, read whole, in pieces and at random ranges, with boxes down to less than
 // a column and with and without the statistics of the run. Then what it costs: source bytes read for
 // weights far larger than the budget, with control arms.
+#include "errors.h"
 #include "eval.h"
 #include "eval_parts.h"
 #include "fake_io.h"
@@ -366,6 +367,181 @@ static void test_faults(void **state) {
   }
 }
 
+// ---- error figures -----------------------------------------------------------------------------
+
+static void add_column(void *ctx, uint64_t column, uint64_t elements,
+                       const struct kernels_sums *sums) {
+  const struct figures f = {.elements = elements,
+                            .vv = sums->vv,
+                            .ee = sums->ee,
+                            .ve = sums->ve,
+                            .max_error = (double)sums->max_error};
+  errors_push(ctx, 7, column, &f);
+}
+
+// Codes made in `units` random ranges, in any order, and what they were told to be worth together.
+static struct figures figures_of(struct world *s, uint32_t id, uint32_t units, bool small) {
+  struct err err = {0};
+  struct error_sums all = {0};
+  struct eval *ev;
+  const uint64_t n = s->r.rows[id].bytes;
+  uint64_t cuts[8] = {0};
+  uint8_t *buf = malloc(n + 1);
+  for (uint32_t i = 1; i < units; i++)
+    cuts[i] = cuts[i - 1] + below(n - cuts[i - 1] + 1);
+  cuts[units] = n;
+  for (uint32_t k = 0; k < units; k++) {
+    const uint32_t i = units - 1 - k;
+    struct error_sums one = {0};
+    if (small)
+      ev = open_small(s);
+    else
+      assert_int_equal(eval_open(&ev, &s->r, &s->io, 8 << 20, &err), 0);
+    eval_watch(ev, (struct eval_watcher){add_column, &one});
+    const uint64_t len = cuts[i + 1] - cuts[i];
+    eval_expect(ev, id, cuts[i], len);
+    for (uint64_t at_byte = 0; at_byte < len;) {
+      const uint64_t some = min_u64(1 + below(n), len - at_byte);
+      if (recipe_read(ev, id, cuts[i] + at_byte, buf, (size_t)some, &err) != 0)
+        fail_msg("%s", err.msg);
+      at_byte += some;
+    }
+    if (eval_finish(ev, &err) != 0) fail_msg("%s", err.msg);
+    errors_put_unit(&all, units - i, &one);
+    errors_free(&one);
+    eval_close(ev);
+  }
+  struct figures f = {0};
+  uint32_t segment;
+  size_t at_sum = 0;
+  bool whole;
+  errors_sort(&all);
+  assert_true(errors_next(&all, &at_sum, &segment, &f, &whole));
+  assert_true(whole);
+  assert_int_equal(segment, 7);
+  assert_false(errors_next(&all, &at_sum, &segment, &f, &whole));
+  errors_free(&all);
+  free(buf);
+  return f;
+}
+
+// The same from the formulas, in any order: close, not equal.
+static struct figures naive_figures(const struct weight *w) {
+  struct figures f = {.elements = w->outer * w->k * w->inner};
+  for (uint64_t o = 0; o < w->outer; o++)
+    for (uint64_t i = 0; i < w->inner; i++)
+      for (uint64_t k = 0; k < w->k; k++) {
+        float scale;
+        int zero;
+        block_scale(w, o, k / w->block, i, &scale, &zero);
+        const float v = at(w, o, k, i);
+        const float e = v - (float)(code_of(w, v, scale, zero) - zero) * scale;
+        f.vv += (double)v * (double)v;
+        f.ee += (double)e * (double)e;
+        f.ve += (double)v * (double)e;
+        if (fabs((double)e) > f.max_error) f.max_error = fabs((double)e);
+      }
+  return f;
+}
+
+static void test_figures(void **state) {
+  (void)state;
+  static struct world s;
+  uint32_t tried = 0;
+  for (uint64_t number = 0; number < 600; number++) {
+    world_open(&s, number);
+    const uint64_t count = s.w.outer * s.w.k * s.w.inner;
+    if (s.w.q.format == FORMAT_NBITS && count > 0) {
+      const uint32_t id = recipe_quantize(&s.r, s.operand, &s.w.q, PART_CODES);
+      const struct figures want = figures_of(&s, id, 1, false), naive = naive_figures(&s.w);
+      assert_int_equal(want.elements, naive.elements);
+      assert_true(fabs(want.vv - naive.vv) <= 1e-5 * naive.vv);
+      assert_true(fabs(want.ee - naive.ee) <= 1e-5 * naive.vv);
+      assert_true(fabs(want.ve - naive.ve) <= 1e-5 * naive.vv);
+      assert_true(fabs(want.max_error - naive.max_error) <= 1e-6 * naive.max_error);
+      for (uint32_t units = 1; units < 6; units++) {
+        const struct figures got = figures_of(&s, id, units, true);
+        if (memcmp(&got, &want, sizeof got) != 0)
+          fail_msg("case %llu: figures of %u units differ", (unsigned long long)number, units);
+      }
+      tried++;
+    }
+    world_close(&s);
+  }
+  assert_true(tried > 200);
+}
+
+static void test_not_finite(void **state) {
+  (void)state;
+  static struct world s;
+  static const int64_t dims[2] = {40, 50};
+  for (uint32_t axis = 0; axis < 2; axis++) {
+    struct err err = {0};
+    struct eval *ev;
+    struct error_sums sums = {0};
+    static uint8_t codes[40 * 50 * 4];
+    float w[40 * 50];
+    for (int i = 0; i < 40 * 50; i++)
+      w[i] = (float)i;
+    w[23 * 50 + 41] = axis ? NAN : INFINITY;
+    memset(&s, 0, sizeof s);
+    recipes_init(&s.r);
+    const struct recipe_quantization q = {
+        .format = FORMAT_NBITS, .bits = 4, .axis = axis, .block = 16};
+    const uint32_t id = recipe_quantize(
+        &s.r, recipe_bytes(&s.r, DTYPE_FLOAT, dims, 2, span_of(w, sizeof w)), &q, PART_CODES);
+    assert_int_equal(eval_open(&ev, &s.r, &s.io, EVAL_BUDGET_MIN, &err), 0);
+    eval_watch(ev, (struct eval_watcher){add_column, &sums});
+    eval_expect(ev, id, 0, s.r.rows[id].bytes);
+    assert_int_equal(recipe_read(ev, id, 0, codes, (size_t)s.r.rows[id].bytes, &err), -1);
+    assert_int_equal(err.kind, ERR_MODEL);
+    assert_non_null(strstr(err.msg, "element [23,41]"));
+    errors_free(&sums);
+    eval_close(ev);
+    recipes_free(&s.r);
+  }
+}
+
+// ---- sums as text ------------------------------------------------------------------------------
+
+static void test_sums_as_text(void **state) {
+  (void)state;
+  struct error_sums sums = {0}, back = {0};
+  struct json_out a = {0}, b = {0};
+  struct err err = {0};
+  for (uint64_t i = 5; i < 12; i++)
+    errors_push(&sums, 3, i,
+                &(struct figures){.elements = i, .vv = 1.0 / 3, .ee = 1e-300, .max_error = 7});
+  assert_int_equal(sums.n, 3); // 5, 6..7, 8..11
+  errors_write(&a, &sums);
+  struct json_value *v = json_parse(span_of(a.text, a.n), "sums", &err);
+  assert_true(errors_read(v, &back));
+  errors_write(&b, &back);
+  assert_string_equal(a.text, b.text);
+  json_free(v);
+  static const char *const bad[] = {
+      "{}",
+      "[1]",
+      "[[1,2,3,4,5,6,7,8]]",
+      "[[1,63,0,4,5,6,7,8,9]]",
+      "[[1,40,\"1099511627776\",4,5,6,7,8,9]]",
+      "[[4294967296,0,0,4,5,6,7,8,9]]",
+      "[[0,0,0,4,5,6,7,8,\"x\"]]",
+  };
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    struct error_sums none = {0};
+    v = json_parse(span_str(bad[i]), "sums", &err);
+    assert_non_null(v);
+    if (errors_read(v, &none)) fail_msg("accepted: %s", bad[i]);
+    assert_null(none.rows);
+    json_free(v);
+  }
+  errors_free(&sums);
+  errors_free(&back);
+  json_done(&a);
+  json_done(&b);
+}
+
 // ---- strided views of codes --------------------------------------------------------------------
 
 static void test_turned_codes(void **state) {
@@ -455,9 +631,9 @@ static void test_source_bytes(void **state) {
 int main(void) {
   file_memory = malloc(FILE_BYTES);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_random_weights),
-      cmocka_unit_test(test_faults),
-      cmocka_unit_test(test_turned_codes),
+      cmocka_unit_test(test_random_weights), cmocka_unit_test(test_faults),
+      cmocka_unit_test(test_figures),        cmocka_unit_test(test_not_finite),
+      cmocka_unit_test(test_sums_as_text),   cmocka_unit_test(test_turned_codes),
       cmocka_unit_test(test_source_bytes),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,8 @@
 #include <cmocka.h>
 // clang-format on
 
+static const struct error_sums none;
+
 static struct toy toy;
 
 static int set_up(void **state) {
@@ -55,7 +57,7 @@ static void end_it(struct opened *o) {
 static void record(struct opened *o, uint32_t unit, uint8_t fill) {
   uint8_t digest[DIGEST_BYTES];
   memset(digest, fill, sizeof digest);
-  assert_int_equal(staging_record(&o->st, 0, unit, digest, &o->err), 0);
+  assert_int_equal(staging_record(&o->st, 0, unit, digest, &none, &o->err), 0);
 }
 
 static char *folder_of(const struct opened *o) {
@@ -194,8 +196,9 @@ static void test_bad_records_are_passed_over(void **state) {
   char file[400];
   snprintf(file, sizeof file, "%s/records.3", folder_of(&o));
   int fd = open(file, O_WRONLY | O_CREAT | O_APPEND, 0666);
-  assert_int_equal(records_append(fd, 0, digest, other, &o.err), 0);               // another header
-  assert_int_equal(records_append(fd, 99, digest, o.st.header_sha256, &o.err), 0); // no such unit
+  assert_int_equal(records_append(fd, 0, digest, &none, other, &o.err), 0); // another header
+  assert_int_equal(records_append(fd, 99, digest, &none, o.st.header_sha256, &o.err),
+                   0); // no such unit
   close(fd);
   append(&o, "records.3", "{\"unit\":0,\"sha256\":\"", 20);
   append(&o, "records.3", "\0\0\0\0\0\n", 6);
@@ -204,8 +207,8 @@ static void test_bad_records_are_passed_over(void **state) {
   assert_int_equal(staging_done_count(&o.st), 0);
   // A line changed by one digit, then a good one.
   fd = open(file, O_RDWR | O_TRUNC | O_APPEND);
-  assert_int_equal(records_append(fd, 0, digest, o.st.header_sha256, &o.err), 0);
-  assert_int_equal(records_append(fd, 1, digest, o.st.header_sha256, &o.err), 0);
+  assert_int_equal(records_append(fd, 0, digest, &none, o.st.header_sha256, &o.err), 0);
+  assert_int_equal(records_append(fd, 1, digest, &none, o.st.header_sha256, &o.err), 0);
   close(fd);
   fd = open(file, O_WRONLY);
   assert_int_equal(pwrite(fd, "1", 1, 8), 1); // "unit":0 becomes 1

@@ -1,0 +1,160 @@
+// Affine quantization by tensor or channel, portable: what kernels.h says, spelled out.
+//
+// Rounding to the nearest integer, half to even, is an addition: a float of magnitude 2^23 to 2^24
+// has steps of 1, so x + 2^23 is x rounded to an integer (by the rounding that additions have), and
+// taking 2^23 away again is exact. Larger floats are integers already.
+//
+//   float     2^23          double    2^52
+//
+// Halves are computed in float and rounded after every operation. That is what a half operation gives:
+// a float has two bits more than twice those of a half, so rounding twice does no harm.
+#include "kernels.h"
+
+#include "kernels_table.h"
+
+enum { CHUNK = 256 };
+
+static float rint_f32(float x) {
+  const float magic = 8388608.0f;
+  if (!(x < magic && x > -magic)) return x;
+  return x < 0 ? (x - magic) + magic : (x + magic) - magic;
+}
+
+static double rint_f64(double x) {
+  const double magic = 4503599627370496.0;
+  if (!(x < magic && x > -magic)) return x;
+  return x < 0 ? (x - magic) + magic : (x + magic) - magic;
+}
+
+static float step_f32(float x, const struct kernels_affine *a) {
+  const float y = rint_f32(x * (float)a->inverse * (float)a->steps) + (float)a->zero;
+  return y < (float)a->lo ? (float)a->lo : y > (float)a->hi ? (float)a->hi : y;
+}
+
+static double step_f64(double x, const struct kernels_affine *a) {
+  const double y = rint_f64(x * a->inverse * a->steps) + a->zero;
+  return y < a->lo ? a->lo : y > a->hi ? a->hi : y;
+}
+
+// Steps of up to CHUNK halves.
+static void steps_f16(float *out, const float *in, size_t n, const struct kernels_affine *a) {
+  uint16_t half[CHUNK];
+  for (size_t i = 0; i < n; i++)
+    out[i] = in[i] * (float)a->inverse;
+  kernels_f32_to_f16(half, out, n);
+  kernels_f16_to_f32(out, half, n);
+  for (size_t i = 0; i < n; i++)
+    out[i] *= (float)a->steps;
+  kernels_f32_to_f16(half, out, n);
+  kernels_f16_to_f32(out, half, n);
+  for (size_t i = 0; i < n; i++)
+    out[i] = rint_f32(out[i]) + (float)a->zero;
+  kernels_f32_to_f16(half, out, n);
+  kernels_f16_to_f32(out, half, n);
+  for (size_t i = 0; i < n; i++)
+    out[i] = out[i] < (float)a->lo ? (float)a->lo : out[i] > (float)a->hi ? (float)a->hi : out[i];
+}
+
+static double level(double step, const struct kernels_affine *a) {
+  return ((double)(int32_t)step - a->offset) * a->scale;
+}
+
+// ---- codes -------------------------------------------------------------------------------------
+
+void affine_codes_f32_portable(int8_t *out, const float *in, size_t n,
+                               const struct kernels_affine *a) {
+  for (size_t i = 0; i < n; i++)
+    out[i] = (int8_t)step_f32(in[i], a);
+}
+
+void kernels_affine_codes_f64(int8_t *out, const double *in, size_t n,
+                              const struct kernels_affine *a) {
+  for (size_t i = 0; i < n; i++)
+    out[i] = (int8_t)step_f64(in[i], a);
+}
+
+void kernels_affine_codes_f16(int8_t *out, const float *in, size_t n,
+                              const struct kernels_affine *a) {
+  float step[CHUNK];
+  while (n > 0) {
+    const size_t m = n < CHUNK ? n : CHUNK;
+    steps_f16(step, in, m, a);
+    for (size_t i = 0; i < m; i++)
+      out[i] = (int8_t)step[i];
+    in += m;
+    out += m;
+    n -= m;
+  }
+}
+
+void kernels_affine_divide(uint8_t *out, const float *in, size_t n, float scale, float zero,
+                           float lo, float hi) {
+  for (size_t i = 0; i < n; i++) {
+    const float y = rint_f32(in[i] / scale) + zero;
+    out[i] = (uint8_t)(int32_t)(y < lo ? lo : y > hi ? hi : y);
+  }
+}
+
+// ---- levels ------------------------------------------------------------------------------------
+
+void kernels_affine_levels_f32(double *out, const float *in, size_t n,
+                               const struct kernels_affine *a) {
+  for (size_t i = 0; i < n; i++)
+    out[i] = level(step_f32(in[i], a), a);
+}
+
+void kernels_affine_levels_f64(double *out, const double *in, size_t n,
+                               const struct kernels_affine *a) {
+  for (size_t i = 0; i < n; i++)
+    out[i] = level(step_f64(in[i], a), a);
+}
+
+void kernels_affine_levels_f16(double *out, const float *in, size_t n,
+                               const struct kernels_affine *a) {
+  float step[CHUNK];
+  while (n > 0) {
+    const size_t m = n < CHUNK ? n : CHUNK;
+    steps_f16(step, in, m, a);
+    for (size_t i = 0; i < m; i++)
+      out[i] = level(step[i], a);
+    in += m;
+    out += m;
+    n -= m;
+  }
+}
+
+// ---- ranges ------------------------------------------------------------------------------------
+
+size_t affine_range_f32_portable(const float *in, size_t n, float *lo, float *hi) {
+  float least = *lo, most = *hi;
+  size_t bad = 0;
+  for (size_t i = 0; i < n; i++) {
+    const float x = in[i];
+    if (x - x != 0) { // NaN and infinities
+      bad++;
+      continue;
+    }
+    if (x < least) least = x;
+    if (x > most) most = x;
+  }
+  *lo = least + 0; // -0 becomes 0: which of them was met first does not show
+  *hi = most + 0;
+  return bad;
+}
+
+size_t kernels_affine_range_f64(const double *in, size_t n, double *lo, double *hi) {
+  double least = *lo, most = *hi;
+  size_t bad = 0;
+  for (size_t i = 0; i < n; i++) {
+    const double x = in[i];
+    if (x - x != 0) {
+      bad++;
+      continue;
+    }
+    if (x < least) least = x;
+    if (x > most) most = x;
+  }
+  *lo = least + 0; // -0 becomes 0: which of them was met first does not show
+  *hi = most + 0;
+  return bad;
+}

@@ -1,0 +1,42 @@
+// Error figures of what a run quantizes, in pieces that depend on nobody's order.
+//
+// The leaves of a codes tensor are its columns, numbered from its first byte; the tensor's figures are the tree
+// of figures.h over them. A unit makes the leaves whose first byte it holds, and keeps the roots
+// of the largest complete subtrees among them: at most two a level. Those of all units together
+// make the tensor's.
+#ifndef WEIR_ERRORS_H
+#define WEIR_ERRORS_H
+
+#include "figures.h"
+#include "json.h"
+
+struct error_sum {
+  uint32_t unit;
+  uint32_t segment; // of the plan: the one that makes the codes
+  uint32_t level;   // leaves [index << level, (index + 1) << level)
+  uint64_t index;
+  struct figures f;
+};
+
+struct error_sums {
+  struct error_sum *rows;
+  size_t n, cap;
+};
+void errors_free(struct error_sums *s);
+
+// The next leaf of a segment. Leaves of a segment come in order.
+void errors_push(struct error_sums *s, uint32_t segment, uint64_t leaf, const struct figures *f);
+// What a unit found out, in place of what it was said to have found before.
+void errors_put_unit(struct error_sums *all, uint32_t unit, const struct error_sums *s);
+
+// As an array of arrays, and back; false (and nothing kept) if it is not one.
+void errors_write(struct json_out *j, const struct error_sums *s);
+bool errors_read(const struct json_value *v, struct error_sums *s);
+
+// Orders all sums; then the figures of the segment whose sums begin at *at, which moves on behind
+// them. False at the end. *whole: the leaves are 0 to the last that is there, each once.
+void errors_sort(struct error_sums *all);
+bool errors_next(const struct error_sums *all, size_t *at, uint32_t *segment, struct figures *f,
+                 bool *whole);
+
+#endif
