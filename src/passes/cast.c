@@ -7,8 +7,8 @@
 // graph that is the weight itself. A runtime that folds constants turns the Cast back into a float32
 // weight when it loads the model; the file, and what is downloaded, stays half as large.
 //
-// Whether a value is too large for float16 is not known here, where no weight is read: the stream looks
-// while it converts, and the report says it by tensor.
+// Whether a value is too large is not known here, where no weight is read: the stream looks while it
+// converts, and refuses to make an infinity of a finite value (eval_refuse_overflow).
 #include "cast.h"
 
 #include "stems.h"

@@ -26,6 +26,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 enum {
@@ -100,6 +101,10 @@ void eval_close(struct eval *ev) {
 
 void eval_share(struct eval *ev, struct eval_cache *cache) {
   ev->cache = cache;
+}
+
+void eval_refuse_overflow(struct eval *ev) {
+  ev->refuses_overflow = true;
 }
 
 uint8_t *eval_scratch(struct eval *ev) {
@@ -254,6 +259,46 @@ static void convert(uint8_t *out, uint8_t *in, size_t n, enum dtype from, enum d
     kernels_f64_to_bf16(y, x, n);
 }
 
+static double element_of(enum dtype type, const uint8_t *at) {
+  double d;
+  float f;
+  uint16_t half;
+  if (type == DTYPE_DOUBLE) return memcpy(&d, at, sizeof d), d;
+  if (type == DTYPE_FLOAT) return memcpy(&f, at, sizeof f), (double)f;
+  memcpy(&half, at, sizeof half);
+  if (type == DTYPE_FLOAT16)
+    kernels_f16_to_f32(&f, &half, 1);
+  else
+    kernels_bf16_to_f32(&f, &half, 1);
+  return f;
+}
+
+static bool is_infinite_half(const uint8_t *at, enum dtype type) {
+  uint16_t half;
+  memcpy(&half, at, sizeof half);
+  return (half & 0x7fff) == (type == DTYPE_FLOAT16 ? 0x7c00 : 0x7f80);
+}
+
+// `first`: which element of the tensor the stretch begins with.
+static int check_overflow(const uint8_t *out, const uint8_t *in, size_t n, enum dtype from,
+                          enum dtype to, uint64_t first, struct err *err) {
+  const uint32_t width = dtype_bits(to) / 8, wide = dtype_bits(from) / 8;
+  if (to == DTYPE_DOUBLE) return 0;
+  for (size_t i = 0; i < n; i++) {
+    if (width == 2 ? !is_infinite_half(out + i * width, to)
+                   : !isinf(element_of(to, out + i * width)))
+      continue;
+    const double x = element_of(from, in + i * wide);
+    if (!isfinite(x)) continue;
+    err_fill(err, ERR_MODEL, "element %llu is %g, which %s cannot hold: it would become infinite",
+             (unsigned long long)(first + i), x, dtype_name(to));
+    return err_hint(err, "leave the tensor as it is (--exclude)%s",
+                    to == DTYPE_FLOAT16 ? ", or take bfloat16, which reaches as far as float32"
+                                        : "");
+  }
+  return 0;
+}
+
 static int cast_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
                          struct err *err) {
   uint32_t of = ev->r->args[ev->r->rows[id].args];
@@ -265,6 +310,8 @@ static int cast_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t 
     uint64_t n = min_u64(count, step);
     if (eval_elements(ev, of, first, n, scratch, err) != 0) return -1;
     convert(out, scratch, (size_t)n, from, to);
+    if (ev->refuses_overflow && check_overflow(out, scratch, (size_t)n, from, to, first, err))
+      return -1;
     first += n;
     count -= n;
     out += n * width;

@@ -21,6 +21,10 @@ void eval_close(struct eval *ev);
 // Scales and zero points that this evaluator finds out, and what others found: `cache` outlives it.
 void eval_share(struct eval *ev, struct eval_cache *cache);
 
+// From now on a conversion that makes an infinity of a finite element fails with ERR_MODEL; before, it is
+// what conversions do (kernels.h).
+void eval_refuse_overflow(struct eval *ev);
+
 // The caller will read bytes [off, off+len) of recipe `id` in order, and nothing of it behind them. No
 // promise: it only says how much to compute at once. Until the next call.
 void eval_expect(struct eval *ev, uint32_t id, uint64_t off, uint64_t len);

@@ -170,7 +170,7 @@ static int find_ranges(struct affine *z, struct err *err) {
     z->ranges[c] = (struct range){DBL_MAX, -DBL_MAX};
   if (each_run(z, 0, z->count, join_range, err) != 0) return -1;
   if (z->bad > 0) {
-    err_fill(err, ERR_FAIL,
+    err_fill(err, ERR_MODEL,
              "a weight of %llu elements has %llu that are NaN or infinite, which no scale can hold",
              (unsigned long long)z->count, (unsigned long long)z->bad);
     return err_hint(err, "leave it out by name, or repair the model");
@@ -192,7 +192,8 @@ static int make_grids(struct affine *z, struct err *err) {
   for (uint64_t c = 0; c < z->channels; c++) {
     struct eval_affine_grid *g = z->grids ? &z->grids[c] : &here;
     if (grid_of(z, c, g)) continue;
-    return err_set(err, ERR_FAIL, "a weight reaches from %g to %g: its type cannot hold that range",
+    return err_set(err, ERR_MODEL,
+                   "a weight reaches from %g to %g: its type cannot hold that range",
                    z->ranges[c].lo, z->ranges[c].hi);
   }
   return 0;

@@ -5,7 +5,7 @@
 #include "eval_parts.h"
 #include "kernels.h"
 
-// Elements of a QUANTIZE row of those formats, through the box of its recipe. ERR_FAIL if the operand has
+// Elements of a QUANTIZE row of those formats, through the box of its recipe. ERR_MODEL if the operand has
 // elements that are NaN or infinite, or a range that its type cannot hold.
 int eval_affine_elements(struct eval *ev, struct eval_box *b, uint64_t first, uint64_t count,
                          uint8_t *out, struct err *err);

@@ -77,6 +77,7 @@ struct eval {
   uint64_t stamp;
   uint32_t root; // recipe of the last recipe_read: boxes are shared out for it
   uint32_t depth;
+  bool refuses_overflow;
   uint8_t *memory; // all of the budget: scratch, streams, cursors, then boxes
   uint8_t *scratch;
   uint8_t *box_memory;

@@ -85,6 +85,7 @@ int produce_open(struct produce **out, const struct plan *p, struct sources *s,
       eval_open(&w->ev, &p->recipes, w->io, options->eval_bytes, err) == 0) {
     eval_share(w->ev, options->cache);
     if (options->errors) eval_watch(w->ev, (struct eval_watcher){add_column, w});
+    eval_refuse_overflow(w->ev);
     return 0;
   }
   produce_close(w);

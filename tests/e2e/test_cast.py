@@ -1,0 +1,133 @@
+"""The pass `cast`: float32 weights stored narrow, one Cast each, and nothing else changed.
+
+The numbers behind the Casts are those that NumPy and ml_dtypes round to. A value that would become infinite ends the run,
+and nothing is written.
+"""
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from conftest import copy_model, package_model
+
+KINDS = {
+    "float16": (TensorProto.FLOAT16, np.float16, 2**-10),
+    "bfloat16": (TensorProto.BFLOAT16, ml_dtypes.bfloat16, 2**-7),
+}
+
+
+def cast(weir, source, out, to, *options, code=0):
+    done = weir("cast", source, out, "--to", to, *options, code=code)
+    if code == 0:
+        onnx.checker.check_model(out, full_check=True)
+    return done
+
+
+def initializers(path):
+    return {tensor.name: tensor for tensor in onnx.load(path).graph.initializer}
+
+
+def outputs(path, given):
+    return onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, given)
+
+
+def model(folder, values, name="in.onnx"):
+    """x @ w1 @ w2 …, one MatMul a weight."""
+    nodes, at = [], "x"
+    for i, key in enumerate(values):
+        nodes.append(helper.make_node("MatMul", [at, key], [f"h{i}"], f"mm_{key}"))
+        at = f"h{i}"
+    width = next(iter(values.values())).shape[0]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, width])
+    y = helper.make_tensor_value_info(at, TensorProto.FLOAT, [1, width])
+    weights = [numpy_helper.from_array(value, key) for key, value in values.items()]
+    graph = helper.make_graph(nodes, "g", [x], [y], weights)
+    path = folder / name
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+    return path
+
+
+def square(seed, size=32):
+    return np.random.default_rng(seed).standard_normal((size, size)).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    "package,part,to",
+    (
+        ("rapidocr", "rec_small", "float16"),
+        ("magika", "model.onnx", "float16"),
+        ("magika", "model.onnx", "bfloat16"),
+    ),
+)
+def test_real_models(weir, tmp_path, package, part, to):
+    source = copy_model(package_model(package, part), tmp_path / "in")
+    out = tmp_path / "out.onnx"
+    cast(weir, source, out, to)
+    before, after = initializers(source), initializers(out)
+    number, kind, _ = KINDS[to]
+    changed = {name for name in before if name not in after}
+    assert changed
+    for name in changed:
+        value = numpy_helper.to_array(before[name])
+        assert value.dtype == np.float32 and value.size >= 256
+        stored = after[f"{name}_{to}"]
+        assert stored.data_type == number
+        assert stored.raw_data == value.astype(kind).tobytes()
+    casts = [node for node in onnx.load(out).graph.node if node.name.endswith("_cast")]
+    assert {node.output[0] for node in casts} == changed
+    assert out.stat().st_size < 0.75 * source.stat().st_size
+
+
+def test_old_opsets_have_no_bfloat16(weir, tmp_path):
+    source = copy_model(package_model("rapidocr", "rec_small"), tmp_path / "in")
+    assert "opset_too_old" in cast(weir, source, tmp_path / "out.onnx", "bfloat16").out
+    assert set(initializers(tmp_path / "out.onnx")) == set(initializers(source))
+
+
+@pytest.mark.parametrize("to", KINDS)
+def test_runs(weir, tmp_path, to):
+    values = {"a": square(1), "b": square(2)}
+    source = model(tmp_path, values)
+    cast(weir, source, tmp_path / "out.onnx", to)
+    x = np.random.default_rng(3).standard_normal((1, 32)).astype(np.float32)
+    [got] = outputs(tmp_path / "out.onnx", {"x": x})
+    rounded = [value.astype(KINDS[to][1]).astype(np.float32) for value in values.values()]
+    assert np.allclose(got, x @ rounded[0] @ rounded[1], rtol=1e-4, atol=1e-3)
+    [exact] = outputs(source, {"x": x})
+    assert 0 < np.abs(got - exact).max() <= 40 * KINDS[to][2] * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("to,bad", (("float16", 65520), ("float16", -1e5), ("bfloat16", 3.4e38)))
+def test_never_silently_infinite(weir, tmp_path, to, bad):
+    value = square(4)
+    value[3, 5] = bad
+    source = model(tmp_path, {"a": square(5), "far": value})
+    done = cast(weir, source, tmp_path / "out.onnx", to, code=65)
+    assert f"element {3 * 32 + 5} is" in done.err and f"{to} cannot hold" in done.err
+    assert "--exclude" in done.err
+    assert not (tmp_path / "out.onnx").exists()
+    cast(weir, source, tmp_path / "out.onnx", to, "--exclude", "far")
+    assert {"far", f"a_{to}"} == set(initializers(tmp_path / "out.onnx"))
+
+
+def test_the_largest_and_the_infinite(weir, tmp_path):
+    """What rounds to the largest float16 fits; what is infinite already stays so."""
+    value = square(6)
+    value[0, :4] = (65504, 65519, np.inf, -np.inf)
+    source = model(tmp_path, {"a": value})
+    cast(weir, source, tmp_path / "out.onnx", "float16")
+    stored = numpy_helper.to_array(initializers(tmp_path / "out.onnx")["a_float16"])
+    assert stored[0, :4].tolist() == [65504, 65504, np.inf, -np.inf]
+
+
+def test_replay(weir, tmp_path):
+    source = model(tmp_path, {"a": square(7), "b": square(8)})
+    first, again = tmp_path / "a" / "out.onnx", tmp_path / "b" / "out.onnx"
+    first.parent.mkdir()
+    again.parent.mkdir()
+    cast(weir, source, first, "float16", "--edit-log", tmp_path / "edits.jsonl")
+    weir("replay", tmp_path / "edits.jsonl", source, again)
+    assert first.read_bytes() == again.read_bytes()
