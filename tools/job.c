@@ -497,6 +497,7 @@ static int run_and_seal(struct job *job, struct err *err) {
     rc = run_plan(&job->plan, job->sources, &st, &options, &job->stats, err);
     report_end();
   }
+  if (rc == 0) job->n_errors = run_errors(&job->plan, &st, &job->arena, &job->errors);
   if (rc == 0) rc = seal(job, &st, &options, err);
   if (rc) leave_staging(job, &st, err);
   return rc;

@@ -56,6 +56,8 @@ struct job {
   // what came of it
   uint64_t index_bytes;
   struct run_stats stats;
+  struct run_error *errors; // of what the run quantized; in the arena
+  uint32_t n_errors;
   enum io_mode mode; // IO_AUTO: not chosen yet
   uint64_t memory;
   const char *resumed; // "units": finished ones were taken over; "seal": only renames were left;

@@ -51,6 +51,7 @@ static void note_site(void *ctx, const struct pass_site *site) {
   struct pass_job_site *s = &pj->sites[pj->n_sites++];
   s->site = *site;
   s->step = pj->step;
+  s->site.op_type = arena_string(&pj->arena, span_str(site->op_type));
   if (site->node_name.n)
     s->name = arena_string(&pj->arena, site->node_name);
   else if (site->index == NO_ID) // no node, or one that is known by its weight

@@ -53,7 +53,8 @@ struct pass_job_counts pass_job_count(const struct pass_job *pj, uint32_t step);
 
 // Why sites were left alone: each reason with how many and the first of them. Reason words are constants
 // of the passes, a dozen or so for each; past the room here they are left out.
-enum { PASS_JOB_REASONS = 48, PASS_JOB_ALL_STEPS = UINT32_MAX };
+enum { PASS_JOB_REASONS = 48 };
+#define PASS_JOB_ALL_STEPS NO_ID
 struct pass_job_reasons {
   const struct pass_job_site *first[PASS_JOB_REASONS];
   uint32_t count[PASS_JOB_REASONS];

@@ -53,6 +53,31 @@ static struct quantized_tensor describe(struct recipes *r, const struct pass_job
   return t;
 }
 
+// The run knows codes by the plan's recipes: those of a row, or NO_ID.
+static uint32_t in_plan(const struct plan *p, uint32_t codes) {
+  if (codes >= p->n_recipe_of || p->recipe_of[codes] == NO_ID) return NO_ID;
+  return origin(&p->recipes, p->recipe_of[codes]);
+}
+
+static void take_figures(struct quantized *q, const struct job *job) {
+  const struct plan *p = &job->plan;
+  const struct run_error **of = NULL; // by the plan's recipe id
+  size_t cap = 0;
+  of = table_grow(NULL, &cap, (size_t)p->recipes.n_rows + 1, sizeof *of);
+  memset(of, 0, ((size_t)p->recipes.n_rows + 1) * sizeof *of);
+  for (uint32_t i = 0; i < job->n_errors; i++) {
+    const struct segment *s = &p->segments[job->errors[i].segment];
+    if (s->kind == SEGMENT_RECIPE) of[origin(&p->recipes, s->ref)] = &job->errors[i];
+  }
+  for (uint32_t i = 0; i < q->n; i++) {
+    const uint32_t id = in_plan(p, q->rows[i].codes);
+    if (id == NO_ID || !of[id] || !of[id]->whole) continue;
+    q->rows[i].has_figures = true;
+    q->rows[i].figures = of[id]->figures;
+  }
+  table_free(of, cap, sizeof *of);
+}
+
 void quantized_free(struct quantized *q) {
   table_free(q->rows, q->cap, sizeof *q->rows);
   *q = (struct quantized){0};
@@ -76,6 +101,7 @@ void quantized_list(struct quantized *q, struct job *job, const struct pass_job 
     row_of[id] = q->n;
   }
   table_free(row_of, cap, sizeof *row_of);
+  take_figures(q, job);
 }
 
 // ---- for programs ------------------------------------------------------------------------------

@@ -182,7 +182,7 @@ static uint32_t copy_row(struct copying *c, uint32_t id) {
 // Copies the rows that live tensors need, operands first (they have lower ids).
 static void copy_recipes(struct copying *c, const struct model *m, struct arena *scratch) {
   bool *needed = arena_zalloc(scratch, c->from->n_rows + 1);
-  c->map = arena_alloc(scratch, (c->from->n_rows + 1) * sizeof *c->map);
+  memset(c->map, 0xff, (c->from->n_rows + 1) * sizeof *c->map);
   for (uint32_t i = 0; i < m->n_tensors; i++)
     if (m->tensors[i].recipe != NO_ID && !(m->tensors[i].flags & TENSOR_DEAD))
       needed[m->tensors[i].recipe] = true;
@@ -265,7 +265,10 @@ void placement_decide(struct placement *x, struct plan *p, const struct model *m
   x->graph_live = arena_zalloc(&x->arena, m->n_graphs + 1);
   mark_live(x, m);
   struct copying c = {.to = &p->recipes, .from = r};
+  c.map = arena_alloc(&p->arena, (r->n_rows + 1) * sizeof *c.map);
   copy_recipes(&c, m, &scratch);
+  p->recipe_of = c.map;
+  p->n_recipe_of = r->n_rows;
   mark_edits(x, m);
   for (uint32_t i = 0; i < m->n_tensors; i++) {
     const struct model_tensor *t = &m->tensors[i];

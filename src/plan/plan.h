@@ -70,6 +70,10 @@ struct plan {
   uint32_t n_tensors;
   size_t tensors_cap;
   struct recipes recipes;
+  // By recipe id of the table that plan_build was given: its id in `recipes`, NO_ID where no live tensor
+  // needs it. Not in the plan's file: NULL in a plan that was read.
+  const uint32_t *recipe_of;
+  uint32_t n_recipe_of;
   uint8_t meta_sha256[DIGEST_BYTES];
   const char *passes; // canonical JSON text: what was asked for (array of {name, options})
   const char *

@@ -135,7 +135,7 @@ struct recipe_quantization {
                    // formats (SHRINK, AFFINE): axis is the channel's, block is 0
   uint32_t levels; // LEVELS: how many values are left
 };
-enum { RECIPE_PER_TENSOR = UINT32_MAX };
+#define RECIPE_PER_TENSOR UINT32_MAX
 
 // One part. Dims and dtype follow from the format (formats.def). Canonical: a quantization along the
 // axis of a transposed matrix is one along the other axis of the matrix itself, so that it reads

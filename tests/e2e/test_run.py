@@ -2,8 +2,10 @@
 
 import json
 
+import numpy as np
 import onnx
 import pytest
+from onnx import numpy_helper
 
 import compare
 from conftest import DATA
@@ -116,3 +118,35 @@ def test_tensors_are_listed_with_their_sizes(weir, tmp_path):
     dry = weir("quantize", SOURCE, tmp_path / "no.onnx", "--block-size", "32", "--dry-run", "--json").json()
     strip = lambda step: [{**tensor, "error": None} for tensor in step["tensors"]]
     assert strip(dry["passes"][0]) == strip(step)
+
+
+def decoded(initializers, name, rows, columns):
+    """The weights [K, N] that 4 bit codes, scales and zero points of MatMulNBits stand for."""
+    parts = {key.removeprefix(f"{name}_"): numpy_helper.to_array(t) for key, t in initializers.items() if key.startswith(name + "_")}
+    codes = next(part for key, part in parts.items() if part.ndim == 3)
+    scales = next(part for key, part in parts.items() if "scale" in key).reshape(columns, -1, 1)
+    zeros = next(part for key, part in parts.items() if part.dtype == np.uint8 and part.ndim < 3).reshape(columns, -1)
+    unpack = lambda packed: np.stack([packed & 15, packed >> 4], axis=-1).reshape(*packed.shape[:-1], -1).astype(np.float32)
+    blocks = (unpack(codes) - unpack(zeros)[:, : scales.shape[1], None]) * scales.astype(np.float32)
+    return blocks.reshape(columns, -1)[:, :rows].T
+
+
+def test_error_figures_are_those_of_numpy(weir, tmp_path):
+    """Against the weights that the written codes stand for; and the closing line names the worst."""
+    out = folder(tmp_path / "out")
+    done = weir("quantize", SOURCE, out, "--block-size", "32", "--report-json", tmp_path / "r")
+    tensors = json.loads((tmp_path / "r").read_text())["passes"][0]["tensors"]
+    before = {t.name: t for t in onnx.load(SOURCE).graph.initializer}
+    after = {t.name: t for t in onnx.load(out).graph.initializer}
+    for tensor in tensors:
+        weight = numpy_helper.to_array(before[tensor["name"]]).astype(np.float64)
+        error = weight - decoded(after, tensor["name"], *weight.shape)
+        changed = weight - error
+        figures = tensor["error"]
+        assert figures["rmse"] == pytest.approx(np.sqrt(np.mean(error**2)), rel=1e-5)
+        assert figures["max_abs"] == pytest.approx(np.abs(error).max(), rel=1e-5)
+        assert figures["sqnr_db"] == pytest.approx(10 * np.log10((weight**2).sum() / (error**2).sum()), abs=1e-4)
+        cosine = (weight * changed).sum() / np.sqrt((weight**2).sum() * (changed**2).sum())
+        assert figures["cosine"] == pytest.approx(cosine, abs=1e-7)
+    worst = min(tensors, key=lambda tensor: tensor["error"]["sqnr_db"])
+    assert f"worst: '{worst['name']}' SQNR {worst['error']['sqnr_db']:.1f} dB" in done.out
