@@ -1,10 +1,13 @@
-// The run: workers take units off a shared cursor, make them (produce.h), and hand them over to be
+// The run: workers take units, each from a stretch of its own, make them (produce.h), and hand them over to be
 // made durable and recorded (durable.h).
 //
-//   cursor ─▶ worker: produce_range(unit) ─▶ durable_give ─▶ next unit
-//             worker: …                                        │
-//                                                              ▼
-//                                         fdatasync, sources unchanged?, record
+//   stretch ─▶ worker: produce_range(unit) ─▶ durable_give ─▶ next unit
+//   stretch ─▶ worker: …                                        │
+//                                                               ▼
+//                                          fdatasync, sources unchanged?, record
+//
+// A stretch is a run of neighbours, because what was found out about a weight in one unit is wanted in the
+// next; who has none left takes half of the longest one that is.
 //
 // A unit is a function of the plan and the sources alone, so nothing depends on who makes it or
 // when: units with a record are passed over, and a unit that was abandoned half-way is simply made
@@ -26,6 +29,10 @@
 
 enum { TICK_MS = 50 };
 
+struct stretch {
+  uint32_t next, end; // units
+};
+
 struct run {
   const struct plan *p;
   struct sources *sources;
@@ -36,10 +43,10 @@ struct run {
   struct eval_cache *cache; // NULL where nothing is quantized
   const uint8_t *skip;      // units that were recorded before we began
   uint32_t *order;          // tensors by (output, offset), for progress; or NULL
-  _Atomic uint32_t next;    // unit
   _Atomic bool stopped;     // failed, or told to stop
 
-  pthread_mutex_t mu; // guards the rest
+  pthread_mutex_t mu;        // guards the rest
+  struct stretch *stretches; // a worker's
   struct err err;
   struct run_stats *stats;
   uint64_t bytes_done, bytes_total, told_ms;
@@ -116,17 +123,43 @@ static void fail(struct run *r, const struct err *cause) {
   r->stopped = true;
 }
 
-static bool next_unit(struct run *r, uint32_t *unit) {
-  const uint32_t n = plan_unit_count(r->p);
-  do
-    *unit = r->next++;
-  while (*unit < n && r->skip[*unit]);
-  return *unit < n;
+static void deal_units(struct run *r, struct arena *a) {
+  const uint64_t n = plan_unit_count(r->p), jobs = r->budget.jobs;
+  r->stretches = arena_alloc(a, jobs * sizeof *r->stretches);
+  for (uint64_t i = 0; i < jobs; i++)
+    r->stretches[i] =
+        (struct stretch){.next = (uint32_t)(n * i / jobs), .end = (uint32_t)(n * (i + 1) / jobs)};
 }
 
-static void make_units(struct run *r, struct produce *w) {
+// The later half of the longest stretch that is left.
+static void take_half(struct run *r, struct stretch *mine) {
+  struct stretch *most = mine;
+  for (uint32_t i = 0; i < r->budget.jobs; i++) {
+    struct stretch *s = &r->stretches[i];
+    if (s->end - s->next > most->end - most->next) most = s;
+  }
+  const uint32_t half = (most->end - most->next + 1) / 2;
+  *mine = (struct stretch){.next = most->end - half, .end = most->end};
+  most->end -= most == mine ? 0 : half;
+}
+
+static bool next_unit(struct run *r, uint32_t worker, uint32_t *unit) {
+  struct stretch *mine = &r->stretches[worker];
+  bool found = false;
+  pthread_mutex_lock(&r->mu);
+  while (!found) {
+    if (mine->next == mine->end) take_half(r, mine);
+    if (mine->next == mine->end) break;
+    *unit = mine->next++;
+    found = !r->skip[*unit];
+  }
+  pthread_mutex_unlock(&r->mu);
+  return found;
+}
+
+static void make_units(struct run *r, uint32_t worker, struct produce *w) {
   uint32_t unit;
-  while (!r->stopped && next_unit(r, &unit)) {
+  while (!r->stopped && next_unit(r, worker, &unit)) {
     const struct plan_unit range = plan_unit_at(r->p, unit);
     const int fd = r->st->folder < 0 ? -1 : staging_output_fd(r->st, range.output);
     uint8_t digest[DIGEST_BYTES];
@@ -141,7 +174,6 @@ static void make_units(struct run *r, struct produce *w) {
 }
 
 static void worker(void *ctx, uint32_t i) {
-  (void)i;
   struct run *r = ctx;
   const struct produce_options options = {
       .io = {.mode = r->o->mode,
@@ -160,7 +192,7 @@ static void worker(void *ctx, uint32_t i) {
     fail(r, &err);
     return;
   }
-  make_units(r, w);
+  make_units(r, i, w);
   const struct produce_counts counts = produce_counts(w);
   produce_close(w);
   pthread_mutex_lock(&r->mu);
@@ -233,6 +265,7 @@ int run_plan(const struct plan *p, struct sources *s, struct staging *st,
   if (!bad) {
     pthread_mutex_init(&r.mu, NULL);
     order_tensors(&r, &arena);
+    deal_units(&r, &arena);
     work(&r, left);
     pthread_mutex_destroy(&r.mu);
     bad = conclude(&r, err);
