@@ -35,12 +35,16 @@ static struct shape shape_of(const struct eval_quantize *z) {
                         .group_rows = group * z->block};
 }
 
+static bool has_float_zeros(const struct eval_quantize *z) {
+  return z->f.rule == KERNELS_HQQ;
+}
+
 // Elements of the part that a column has.
 static uint64_t column_elements(const struct eval_quantize *z) {
   switch (z->part) {
   case PART_CODES: return z->blocks * z->block * z->q.bits / 8;
   case PART_SCALES: return z->blocks;
-  case PART_ZEROS: return (z->blocks * z->q.bits + 7) / 8;
+  case PART_ZEROS: return has_float_zeros(z) ? z->blocks : (z->blocks * z->q.bits + 7) / 8;
   }
   return 0;
 }
@@ -48,7 +52,7 @@ static uint64_t column_elements(const struct eval_quantize *z) {
 // The block that element `at` of a column's part belongs to (of zeros: the first).
 static uint64_t block_at(const struct eval_quantize *z, uint64_t at) {
   if (z->part == PART_CODES) return at / shape_of(z).blob;
-  return z->part == PART_SCALES ? at : at * shape_of(z).group;
+  return z->part == PART_SCALES || has_float_zeros(z) ? at : at * shape_of(z).group;
 }
 
 // ---- filling -----------------------------------------------------------------------------------
@@ -64,7 +68,10 @@ static void quantize(const struct eval_held *h, const struct kernels_panel *in, 
   p.codes_stride = (size_t)(blocks * s.blob);
   if (h->codes) p.codes = h->codes + (c - h->first) * p.codes_stride + (k - k0) * z->q.bits / 8;
   p.scales = h->scales + at;
-  p.zeros = h->zeros + at;
+  if (h->float_zeros)
+    p.float_zeros = h->float_zeros + at;
+  else
+    p.zeros = h->zeros + at;
   p.blocks_stride = (size_t)blocks;
   if (h->sums) p.sums = h->sums + (c - h->first);
   if (z->inner > 1)
@@ -163,6 +170,8 @@ static void share_memory(struct eval_held *h, bool watched, const struct eval_ro
   }
   h->scales = (float *)(void *)at;
   at += n * sizeof(float);
+  h->float_zeros = has_float_zeros(&h->z) ? (float *)(void *)at : NULL;
+  if (h->float_zeros) at += n * sizeof(float);
   h->codes = h->z.part == PART_CODES ? at : NULL;
   if (h->codes) at += n * s.blob;
   h->zeros = at;
@@ -176,7 +185,8 @@ static void choose(const struct eval *ev, const struct eval_box *b, const struct
   struct eval_held *h = b->held;
   const struct eval_quantize *z = &h->z;
   const struct shape s = shape_of(z);
-  const uint64_t per_block = (z->part == PART_CODES ? s.blob : 0) + sizeof(float) + 1;
+  const uint64_t per_block = (z->part == PART_CODES ? s.blob : 0) + sizeof(float) +
+                             (has_float_zeros(z) ? sizeof(float) : 0) + 1;
   const uint64_t wanted = eval_quantize_wanted_end(ev, b->id, c * column_elements(z));
   const uint64_t end = (wanted - 1) / column_elements(z) + 1;
   uint64_t fit = room->rest_bytes / (per_block * z->blocks + sizeof *h->sums);
@@ -202,7 +212,8 @@ static void publish(struct eval *ev, const struct eval_held *h, const struct eva
   const uint8_t fill = (uint8_t)(1u << (z->q.bits - 1));
   for (uint64_t c = h->first; c < h->last; c++) {
     const size_t at = (size_t)((c - h->first) * z->blocks);
-    eval_quantize_publish(ev, z, c, h->scales + at, h->zeros + at, (size_t)z->blocks, fill, room);
+    const uint8_t *zeros = h->float_zeros ? (const uint8_t *)(h->float_zeros + at) : h->zeros + at;
+    eval_quantize_publish(ev, z, c, h->scales + at, zeros, (size_t)z->blocks, fill, room);
   }
 }
 
@@ -290,8 +301,8 @@ int eval_nbits_finish(struct eval *ev, struct eval_box *b, struct err *err) {
 static bool known(struct eval *ev, const struct eval_quantize *z, uint64_t c, uint64_t at,
                   uint64_t n, uint8_t *out) {
   if (!ev->cache || z->key.units == 0 || z->part == PART_CODES) return false;
-  if (z->part == PART_SCALES)
-    return eval_quantize_known_scales(ev, z, c, (size_t)at, (size_t)n, out);
+  if (z->part == PART_SCALES || has_float_zeros(z))
+    return eval_quantize_known_floats(ev, z, c, (size_t)at, (size_t)n, out);
   return eval_cache_zeros(ev->cache, &z->key, c, (size_t)at, out, (size_t)n);
 }
 
@@ -303,9 +314,10 @@ static uint64_t take(const struct eval_held *h, uint64_t c, uint64_t at, uint64_
   if (z->part == PART_CODES) {
     n = min_u64(n, h->to * s.blob - at);
     memcpy(out, h->codes + column * s.blob + (at - h->from * s.blob), (size_t)n);
-  } else if (z->part == PART_SCALES) {
+  } else if (z->part == PART_SCALES || h->float_zeros) {
+    const float *from = z->part == PART_SCALES ? h->scales : h->float_zeros;
     n = min_u64(n, h->to - at);
-    eval_quantize_store_scales(z->type, h->scales + column + (at - h->from), (size_t)n, out);
+    eval_quantize_store_scales(z->type, from + column + (at - h->from), (size_t)n, out);
   } else {
     const uint64_t block = at * s.group;
     n = min_u64(n, (h->to - block - 1) / s.group + 1);
@@ -325,7 +337,8 @@ int eval_nbits_elements(struct eval *ev, struct eval_box *b, uint64_t first, uin
   struct eval_held *h = b->held;
   const struct eval_quantize *z = &h->z;
   const uint64_t column = column_elements(z);
-  const uint32_t width = z->part == PART_SCALES ? z->width : 1;
+  const bool floats = z->part == PART_SCALES || (z->part == PART_ZEROS && has_float_zeros(z));
+  const uint32_t width = floats ? z->width : 1;
   while (count > 0) {
     const uint64_t c = first / column, at = first % column;
     uint64_t n = min_u64(column - at, count);

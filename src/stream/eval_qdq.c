@@ -279,6 +279,11 @@ static int fill(struct eval *ev, struct eval_box *b, uint64_t line, uint64_t col
   struct eval_held *h = b->held;
   const struct eval_room room = eval_quantize_room(ev, b);
   const uint64_t fit = lines_that_fit(ev, &h->z, &room);
+  if (fit == 0 && h->z.f.rule == KERNELS_GATHER) {
+    err_set(err, ERR_USAGE, "blocks of %llu elements, %llu side by side, do not fit the memory",
+            (unsigned long long)h->z.block, (unsigned long long)h->z.inner);
+    return err_hint(err, "raise --memory");
+  }
   const int failed = fit ? fill_some_lines(ev, b, &room, line, fit, err)
                          : fill_part_of_line(ev, b, &room, line, column, err);
   if (failed) {
@@ -351,7 +356,7 @@ static bool known(struct eval *ev, const struct eval_quantize *z, uint64_t first
   const uint64_t m = min_u64(*n, of_unit - from);
   if (!ev->cache || z->key.units == 0) return false;
   if (z->part == PART_SCALES
-          ? !eval_quantize_known_scales(ev, z, unit, (size_t)from, (size_t)m, out)
+          ? !eval_quantize_known_floats(ev, z, unit, (size_t)from, (size_t)m, out)
           : !known_zeros(ev, z, unit, from, m, out))
     return false;
   *n = m;

@@ -25,6 +25,17 @@ static enum kernels_float float_of(enum dtype t) {
   return t == DTYPE_FLOAT16 ? KERNELS_F16 : t == DTYPE_BFLOAT16 ? KERNELS_BF16 : KERNELS_F32;
 }
 
+static enum kernels_rule rule_of(enum recipe_format format) {
+  switch (format) {
+  case FORMAT_NBITS: return KERNELS_NBITS;
+  case FORMAT_NBITS_RTN: return KERNELS_RTN;
+  case FORMAT_NBITS_KQUANT: return KERNELS_K_QUANT;
+  case FORMAT_NBITS_HQQ: return KERNELS_HQQ;
+  case FORMAT_GATHER: return KERNELS_GATHER;
+  default: return KERNELS_QDQ;
+  }
+}
+
 // The operand's dims as [outer, k, inner] around the axis.
 static void fold_dims(const struct recipes *r, struct eval_quantize *z) {
   const int64_t *dims = recipe_dims(r, z->of);
@@ -41,7 +52,10 @@ static void set_key(struct eval_quantize *z) {
   const bool by_column = recipe_is_nbits(z->q.format) || z->inner == 1;
   const uint64_t columns = z->outer * z->inner;
   const uint64_t of_unit = by_column ? z->blocks : z->inner;
-  const uint64_t scale_bytes = of_unit * sizeof(float), zero_bytes = (of_unit * z->q.bits + 7) / 8;
+  const uint64_t scale_bytes = of_unit * sizeof(float);
+  uint64_t zero_bytes = (of_unit * z->q.bits + 7) / 8;
+  if (z->q.format == FORMAT_NBITS_HQQ) zero_bytes = scale_bytes;
+  if (z->q.symmetric && z->f.rule != KERNELS_RTN && z->f.rule != KERNELS_K_QUANT) zero_bytes = 0;
   const bool fits = scale_bytes <= UINT32_MAX;
   z->key = (struct eval_cache_key){.of = z->of,
                                    .q = z->q,
@@ -49,7 +63,7 @@ static void set_key(struct eval_quantize *z) {
                                             : by_column ? columns
                                                         : z->outer * z->blocks,
                                    .scale_bytes = (uint32_t)scale_bytes,
-                                   .zero_bytes = z->q.symmetric ? 0 : (uint32_t)zero_bytes};
+                                   .zero_bytes = (uint32_t)zero_bytes};
 }
 
 void eval_quantize_of(const struct recipes *r, uint32_t id, struct eval_quantize *z) {
@@ -63,15 +77,17 @@ void eval_quantize_of(const struct recipes *r, uint32_t id, struct eval_quantize
   z->direct = recipe_is_copy(r, z->of, &z->at);
   z->block = z->q.block ? z->q.block : max_u64(z->k, 1);
   z->blocks = z->k ? (z->k - 1) / z->block + 1 : 0;
-  // ONNX Runtime computes bfloat16 weights with scales of float32, which it rounds in the end.
+  // MLAS computes bfloat16 weights with scales of float32, which are rounded in the end.
   const enum kernels_float in = float_of(z->type);
-  z->f = (struct kernels_block_format){
-      .rule = recipe_is_nbits(z->q.format) ? KERNELS_NBITS : KERNELS_QDQ,
-      .bits = (uint8_t)z->q.bits,
-      .symmetric = z->q.symmetric,
-      .in_type = (uint8_t)in,
-      .scale_type = (uint8_t)(in == KERNELS_F16 ? KERNELS_F16 : KERNELS_F32),
-      .block = (size_t)z->block};
+  const enum kernels_rule rule = rule_of(z->q.format);
+  const bool mlas = rule == KERNELS_NBITS || rule == KERNELS_QDQ;
+  z->f = (struct kernels_block_format){.rule = (uint8_t)rule,
+                                       .bits = (uint8_t)z->q.bits,
+                                       .symmetric = z->q.symmetric,
+                                       .in_type = (uint8_t)in,
+                                       .scale_type =
+                                           (uint8_t)(mlas && in == KERNELS_BF16 ? KERNELS_F32 : in),
+                                       .block = (size_t)z->block};
   set_key(z);
 }
 
@@ -123,19 +139,25 @@ void eval_quantize_publish(struct eval *ev, const struct eval_quantize *z, uint6
                            const struct eval_room *room) {
   assert(n * sizeof *scales == z->key.scale_bytes || z->key.units == 0);
   if (!ev->cache || z->key.units == 0 || z->key.zero_bytes > room->tile_bytes) return;
-  if (z->key.zero_bytes) eval_quantize_pack_zeros(zeros, n, z->q.bits, fill, room->tile);
-  eval_cache_put(ev->cache, &z->key, unit, (const uint8_t *)scales, room->tile);
+  const uint8_t *kept = room->tile;
+  if (z->f.rule == KERNELS_HQQ)
+    kept = zeros;
+  else if (z->key.zero_bytes)
+    eval_quantize_pack_zeros(zeros, n, z->q.bits, fill, room->tile);
+  eval_cache_put(ev->cache, &z->key, unit, (const uint8_t *)scales, kept);
 }
 
-bool eval_quantize_known_scales(struct eval *ev, const struct eval_quantize *z, uint64_t unit,
+bool eval_quantize_known_floats(struct eval *ev, const struct eval_quantize *z, uint64_t unit,
                                 size_t from, size_t n, uint8_t *out) {
   float some[256];
   if (z->key.units == 0) return false;
   while (n > 0) {
-    const size_t m = n < 256 ? n : 256;
-    if (!eval_cache_scales(ev->cache, &z->key, unit, from * sizeof *some, (uint8_t *)some,
-                           m * sizeof *some))
-      return false;
+    const size_t m = n < 256 ? n : 256, off = from * sizeof *some, bytes = m * sizeof *some;
+    const bool there =
+        z->part == PART_SCALES
+            ? eval_cache_scales(ev->cache, &z->key, unit, off, (uint8_t *)some, bytes)
+            : eval_cache_zeros(ev->cache, &z->key, unit, off, (uint8_t *)some, bytes);
+    if (!there) return false;
     eval_quantize_store_scales(z->type, some, m, out);
     out += m * z->width;
     from += m;
@@ -166,14 +188,9 @@ int eval_quantize_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_
     eval_quantize_of(ev->r, id, &b->held->z);
     b->count = 1;
   }
-  int failed;
-  if (b->held->z.q.format == FORMAT_NBITS)
-    failed = eval_nbits_elements(ev, b, first, count, out, err);
-  else if (b->held->z.q.format == FORMAT_QDQ)
-    failed = eval_qdq_elements(ev, b, first, count, out, err);
-  else
-    failed = err_set(err, ERR_INTERNAL, "no arithmetic for the format '%s'",
-                     recipe_format_row(b->held->z.q.format)->name);
+  const int failed = recipe_is_nbits(b->held->z.q.format)
+                         ? eval_nbits_elements(ev, b, first, count, out, err)
+                         : eval_qdq_elements(ev, b, first, count, out, err);
   b->busy = false;
   return failed;
 }
@@ -188,7 +205,7 @@ void eval_watch(struct eval *ev, struct eval_watcher watcher) {
 static bool is_watched(const struct eval *ev, uint32_t id) {
   return ev->watcher.told && ev->r->rows[id].kind == RECIPE_QUANTIZE &&
          recipe_part_of(ev->r, id) == PART_CODES && ev->r->rows[id].count > 0 &&
-         recipe_quantization_of(ev->r, id).format == FORMAT_NBITS;
+         recipe_is_nbits(recipe_quantization_of(ev->r, id).format);
 }
 
 // What a box holds of it was told to somebody else.

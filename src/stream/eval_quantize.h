@@ -32,6 +32,7 @@ struct eval_held {
   uint8_t *codes;       // NULL: only scales and zeros are held
   float *scales;        // as the kernels leave them: a column's (line's) together
   uint8_t *zeros;
+  float *float_zeros;        // NBITS_HQQ: instead
   struct kernels_sums *sums; // of columns; NULL: nobody asks
 };
 
@@ -70,12 +71,14 @@ int eval_qdq_elements(struct eval *ev, struct eval_box *b, uint64_t first, uint6
 
 // First and last but one of what the caller will want of this box's recipe, in its elements from `at` on.
 uint64_t eval_quantize_wanted_end(const struct eval *ev, uint32_t id, uint64_t at);
-// Tells the statistics of the run about a unit: `n` scales and zero points, through scratch memory.
+// Tells the statistics of the run about a unit: `n` scales and zero points (NBITS_HQQ: floats), through
+// scratch memory.
 void eval_quantize_publish(struct eval *ev, const struct eval_quantize *z, uint64_t unit,
                            const float *scales, const uint8_t *zeros, size_t n, uint8_t fill,
                            const struct eval_room *room);
-// Scales [from, from + n) of a unit as their part holds them, if the statistics have them.
-bool eval_quantize_known_scales(struct eval *ev, const struct eval_quantize *z, uint64_t unit,
+// Scales (NBITS_HQQ: or zeros) [from, from + n) of a unit as their part holds them, if the statistics have
+// them.
+bool eval_quantize_known_floats(struct eval *ev, const struct eval_quantize *z, uint64_t unit,
                                 size_t from, size_t n, uint8_t *out);
 
 // The columns of codes whose first byte lies in [off, off + len): [*next, *end).

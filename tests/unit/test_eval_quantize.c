@@ -367,6 +367,156 @@ static void test_faults(void **state) {
   }
 }
 
+// ---- rules without a model here ----------------------------------------------------------------
+//
+// Their arithmetic is tested with the kernels; here it is that pieces are the same as all at once.
+
+static const struct {
+  enum recipe_format format;
+  enum kernels_rule rule;
+} others[] = {{FORMAT_NBITS_RTN, KERNELS_RTN},
+              {FORMAT_NBITS_KQUANT, KERNELS_K_QUANT},
+              {FORMAT_NBITS_HQQ, KERNELS_HQQ},
+              {FORMAT_GATHER, KERNELS_GATHER}};
+
+struct all_at_once {
+  uint8_t *codes, *zeros;
+  float *scales, *float_zeros;
+};
+
+// A matrix [k, inner] in one panel.
+static void quantize_at_once(const struct weight *w, enum kernels_rule rule, const uint8_t *in,
+                             struct all_at_once *x) {
+  const enum kernels_float type = w->dtype == DTYPE_FLOAT     ? KERNELS_F32
+                                  : w->dtype == DTYPE_FLOAT16 ? KERNELS_F16
+                                                              : KERNELS_BF16;
+  const struct kernels_block_format f = {.rule = (uint8_t)rule,
+                                         .bits = (uint8_t)w->q.bits,
+                                         .symmetric = w->q.symmetric,
+                                         .in_type = (uint8_t)type,
+                                         .scale_type = (uint8_t)type,
+                                         .block = (size_t)w->block};
+  const bool gather = rule == KERNELS_GATHER;
+  const size_t n = (size_t)(w->blocks * w->inner), blob = (size_t)(w->block * w->q.bits / 8);
+  x->codes = calloc(1, gather ? (size_t)(w->k * w->inner) + 1 : n * blob + 1);
+  x->scales = calloc(n + 1, sizeof *x->scales);
+  x->float_zeros = calloc(n + 1, sizeof *x->float_zeros);
+  x->zeros = calloc(1, n + 1);
+  const struct kernels_panel p = {.in = in,
+                                  .in_stride = (size_t)w->inner,
+                                  .n = (size_t)w->inner,
+                                  .k = (size_t)w->k,
+                                  .codes = x->codes,
+                                  .codes_stride =
+                                      gather ? (size_t)w->inner : (size_t)w->blocks * blob,
+                                  .scales = x->scales,
+                                  .zeros = rule == KERNELS_HQQ ? NULL : x->zeros,
+                                  .float_zeros = rule == KERNELS_HQQ ? x->float_zeros : NULL,
+                                  .blocks_stride = (size_t)w->blocks};
+  kernels_quantize_columns(&p, &f);
+}
+
+// The part's bytes from what the kernel gave, column by column.
+static uint8_t *arrange(const struct weight *w, enum kernels_rule rule, enum recipe_part part,
+                        const struct all_at_once *x, uint64_t bytes) {
+  uint8_t *out = calloc(1, bytes + 1);
+  const bool gather = rule == KERNELS_GATHER;
+  const uint64_t per = 8 / w->q.bits, row = (w->blocks + per - 1) / per;
+  if (part == PART_CODES && !gather) memcpy(out, x->codes, bytes);
+  for (uint64_t i = 0; part == PART_CODES && gather && i < w->k * w->inner; i++)
+    put_bits(out, i, w->q.bits, x->codes[i]);
+  for (uint64_t c = 0; part == PART_ZEROS && !gather && rule != KERNELS_HQQ && c < w->inner; c++)
+    for (uint64_t b = 0; b < round_up(w->blocks, per); b++)
+      put_bits(out + c * row, b, w->q.bits, 1 << (w->q.bits - 1));
+  for (uint64_t c = 0; part != PART_CODES && c < w->inner; c++)
+    for (uint64_t b = 0; b < w->blocks; b++) {
+      const uint64_t from = c * w->blocks + b, to = gather ? b * w->inner + c : from;
+      if (part == PART_SCALES || rule == KERNELS_HQQ)
+        put_scale(w, out, to, part == PART_SCALES ? x->scales[from] : x->float_zeros[from]);
+      else if (gather)
+        put_bits(out, to, w->q.bits, x->zeros[from]);
+      else
+        put_bits(out + c * row, b, w->q.bits, x->zeros[from]);
+    }
+  return out;
+}
+
+static void check_other(struct world *s, size_t which, uint64_t number) {
+  struct weight *w = &s->w;
+  const enum kernels_rule rule = others[which].rule;
+  struct all_at_once x;
+  w->q.format = others[which].format;
+  w->q.axis = 0;
+  w->q.symmetric = rule != KERNELS_HQQ && below(2);
+  w->k = (uint64_t)s->dims[0];
+  w->inner = (uint64_t)s->dims[1];
+  w->block = w->q.block = 16u << below(3);
+  w->blocks = (w->k + w->block - 1) / w->block;
+  uint8_t *in = malloc(w->k * w->inner * 4 + 1);
+  store(w->dtype, w->v, (size_t)(w->k * w->inner), in);
+  quantize_at_once(w, rule, in, &x);
+  struct eval *ev = open_small(s);
+  if (rule == KERNELS_GATHER) ev->box_memory_bytes = max_u64(ev->box_memory_bytes, 100000);
+  for (int part = PART_CODES; part <= PART_ZEROS; part++) {
+    if (!recipe_can_quantize(&s->r, s->operand, &w->q, (enum recipe_part)part)) continue;
+    const uint32_t id = recipe_quantize(&s->r, s->operand, &w->q, (enum recipe_part)part);
+    const uint64_t n = s->r.rows[id].bytes;
+    uint8_t *want = arrange(w, rule, (enum recipe_part)part, &x, n);
+    check_range(ev, id, want, 0, (size_t)n, number);
+    for (uint64_t from = 0, some; from < n; from += some) {
+      some = min_u64(1 + below(n), n - from);
+      check_range(ev, id, want, from, (size_t)some, number);
+    }
+    free(want);
+  }
+  eval_close(ev);
+  free(in);
+  free(x.codes);
+  free(x.scales);
+  free(x.zeros);
+  free(x.float_zeros);
+}
+
+static void test_other_rules(void **state) {
+  (void)state;
+  static struct world s;
+  uint32_t tried = 0;
+  for (uint64_t number = 0; number < 300; number++) {
+    world_open(&s, number);
+    if (s.rank == 2 && s.dims[0] > 0 && s.dims[1] > 1) {
+      check_other(&s, number % 4, number);
+      tried++;
+    }
+    world_close(&s);
+  }
+  assert_true(tried > 100);
+}
+
+// A line of GATHER must fit: its codes cannot be made without their whole block.
+static void test_gather_needs_room(void **state) {
+  (void)state;
+  static struct world s;
+  static const int64_t dims[2] = {64, 300};
+  static float w[64 * 300];
+  struct err err = {0};
+  struct eval *ev;
+  uint8_t byte;
+  memset(&s, 0, sizeof s);
+  recipes_init(&s.r);
+  const struct recipe_quantization q = {.format = FORMAT_GATHER, .bits = 4, .axis = 0};
+  const uint32_t id = recipe_quantize(
+      &s.r, recipe_bytes(&s.r, DTYPE_FLOAT, dims, 2, span_of(w, sizeof w)), &q, PART_CODES);
+  assert_int_equal(eval_open(&ev, &s.r, &s.io, EVAL_BUDGET_MIN, &err), 0);
+  assert_int_equal(recipe_read(ev, id, 0, &byte, 1, &err), 0);
+  ev->box_memory_bytes = 4096;
+  ev->root = NO_ID;
+  assert_int_equal(recipe_read(ev, id, 0, &byte, 1, &err), -1);
+  assert_int_equal(err.kind, ERR_USAGE);
+  assert_non_null(strstr(err.hint, "--memory"));
+  eval_close(ev);
+  recipes_free(&s.r);
+}
+
 // ---- error figures -----------------------------------------------------------------------------
 
 static void add_column(void *ctx, uint64_t column, uint64_t elements,
@@ -632,9 +782,9 @@ int main(void) {
   file_memory = malloc(FILE_BYTES);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_random_weights), cmocka_unit_test(test_faults),
-      cmocka_unit_test(test_figures),        cmocka_unit_test(test_not_finite),
-      cmocka_unit_test(test_sums_as_text),   cmocka_unit_test(test_turned_codes),
-      cmocka_unit_test(test_source_bytes),
+      cmocka_unit_test(test_other_rules),    cmocka_unit_test(test_figures),
+      cmocka_unit_test(test_not_finite),     cmocka_unit_test(test_sums_as_text),
+      cmocka_unit_test(test_turned_codes),   cmocka_unit_test(test_source_bytes),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   free(file_memory);
