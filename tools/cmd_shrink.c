@@ -51,11 +51,18 @@ static int shrink_one(const struct cli_args *args, const struct shrink_input *ro
   return rc;
 }
 
+// Which of several models the lines below are about.
+static void say_names(const struct cli_args *args, const struct shrink_input *row) {
+  if (cli_flag(args, OPT_INFO) || cli_flag(args, OPT_JSON)) return;
+  printf("%s -> %s\n", quote_str(row->in).s, quote_str(row->out ? row->out : row->in).s);
+}
+
 static int each(const struct cli_args *args, const struct shrink_inputs *inputs, struct err *err) {
   int first = 0;
   for (uint32_t i = 0; i < inputs->n; i++) {
     const struct shrink_input *row = &inputs->rows[i];
     struct err why = {0};
+    if (inputs->n > 1) say_names(args, row);
     int rc =
         cli_flag(args, OPT_INFO) ? shrink_info(args, row->in, &why) : shrink_one(args, row, &why);
     if (rc == 0) continue;

@@ -34,7 +34,8 @@ def names(folder):
 def test_many_models_and_folders(weir, tmp_path):
     a, b = matmul(tmp_path / "a.onnx"), matmul(tmp_path / "more" / "b.c.onnx")
     matmul(tmp_path / "more" / "d.onnx")
-    weir("shrink", a, tmp_path / "more", "--method", "f16_to_f32", "--output-dir", tmp_path / "x" / "y")
+    done = weir("shrink", a, tmp_path / "more", "--method", "f16_to_f32", "--output-dir", tmp_path / "x" / "y")
+    assert f"{a} -> {tmp_path}/x/y/a{HALF}\n" in done.out and done.out.count("1 tensor cast") == 3
     assert names(tmp_path / "x" / "y") == [f"a{HALF}", f"b.c{HALF}", f"d{HALF}"]
     alone = tmp_path / "alone.onnx"
     weir("shrink", b, "--method", "f16_to_f32", "-o", alone)
@@ -75,6 +76,20 @@ def test_inplace(weir, tmp_path):
     weir("shrink", path, "--method", "f16_to_f32", "--inplace")
     assert onnx.load(path).graph.initializer[0].data_type == TensorProto.FLOAT
     assert names(tmp_path) == ["a.onnx"]
+
+
+def test_int8_and_levels(weir, tmp_path):
+    """A quarter of the bytes; a runtime's numbers are those of the codes."""
+    path = matmul(tmp_path / "a.onnx", np.float32)
+    said = weir("shrink", path, "--output-dir", tmp_path).out
+    assert "1 tensor quantized" in said
+    weir("shrink", path, "--method", "float_weights", "--levels", "16", "-o", tmp_path / "levels.onnx")
+    x = np.random.default_rng(1).standard_normal((4, 200)).astype(np.float32)
+    small = tmp_path / "a_quantized_weights.onnx"
+    assert small.stat().st_size < path.stat().st_size / 3
+    assert 0 < np.abs(run(small, x) - run(path, x)).max() < 0.6
+    [weight] = onnx.load(tmp_path / "levels.onnx").graph.initializer
+    assert len(np.unique(numpy_helper.to_array(weight))) <= 16
 
 
 def test_info(weir, tmp_path):
