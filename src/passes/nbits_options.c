@@ -107,17 +107,28 @@ static int check_qdq(const struct matmulnbits_options *o, struct err *err) {
   return err_hint(err, "accuracy_level is an attribute of MatMulNBits: use --format qoperator");
 }
 
-static int check_algorithm(const struct matmulnbits_options *o, struct err *err) {
-  bool symmetric = o->scheme.symmetric;
-  for (uint32_t i = 0; i < o->n_overrides; i++)
+static int check_hqq(const struct matmulnbits_options *o, struct err *err) {
+  bool symmetric = o->scheme.symmetric, bytes = o->scheme.bits == 8;
+  for (uint32_t i = 0; i < o->n_overrides; i++) {
     symmetric |= o->overrides[i].has_symmetric && o->overrides[i].scheme.symmetric;
+    bytes |= o->overrides[i].has_bits && o->overrides[i].scheme.bits == 8;
+  }
+  if (symmetric) {
+    err_set(err, ERR_USAGE, "hqq looks for a zero point: it does not go with symmetric");
+    return err_hint(err, "leave --symmetric (and sym of --tensor) out");
+  }
+  if (!bytes) return 0;
+  err_set(err, ERR_USAGE, "hqq does not go with 8 bits");
+  return err_hint(err,
+                  "its zero points are floats, which ONNX Runtime computes for 2 and 4 bits only");
+}
+
+static int check_algorithm(const struct matmulnbits_options *o, struct err *err) {
   if (o->algorithm != MATMULNBITS_DEFAULT && o->op_types & MATMULNBITS_GATHER) {
     err_set(err, ERR_USAGE, "rtn, k_quant and hqq quantize the weights of MatMul and Gemm only");
     return err_hint(err, "leave Gather out of --op-types, or use --algorithm default");
   }
-  if (o->algorithm != MATMULNBITS_HQQ || !symmetric) return 0;
-  err_set(err, ERR_USAGE, "hqq looks for a zero point: it does not go with symmetric");
-  return err_hint(err, "leave --symmetric (and sym of --tensor) out");
+  return o->algorithm == MATMULNBITS_HQQ ? check_hqq(o, err) : 0;
 }
 
 int matmulnbits_options_check(const struct matmulnbits_options *o, struct err *err) {

@@ -533,6 +533,7 @@ def test_a_pattern_that_matches_nothing_is_told(weir, tmp_path):
     [
         ({"block": "channel"}, "channel"),
         ({"algorithm": "hqq", "symmetric": True}, "hqq"),
+        ({"algorithm": "hqq", "bits": 8}, "8 bits"),
         ({"algorithm": "hqq", "op_types": "Gather"}, "MatMul and Gemm only"),
         ({"algorithm": "rtn", "format": "qdq"}, "default algorithm"),
         ({"accuracy_level": 4, "format": "qdq"}, "accuracy"),
@@ -559,8 +560,20 @@ def one_gather(numbers, dims=(50, 64), dtype=np.float32, axis=0, opset=21, ir=10
                     [value("i", ["n"], TensorProto.INT64)], [value("y", None, kind)], opset=opset, ir=ir)  # fmt: skip
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_gather_is_what_onnxruntime_writes(weir, quick_folder, seed):
+    numbers, choose = np.random.default_rng(seed), random.Random(seed)
+    block, symmetric = list(itertools.product(BLOCKS, SYMMETRIC))[seed % 10]
+    dims = [choose.randint(1, 30), choose.randint(1, 300)] + ([choose.randint(1, 5)] if seed % 3 == 0 else [])
+    model = one_gather(numbers, dims, choose.choice([np.float32, np.float16]),
+                       axis=choose.randint(-len(dims), len(dims) - 1))  # fmt: skip
+    ours = quantize(weir, model, quick_folder / "out.onnx", block=block, symmetric=symmetric, op_types="MatMul+Gather")
+    theirs = wheel.quantized(model, 4, block, symmetric, op_types=("MatMul", "Gather"))
+    wheel.assert_same_graph(ours.graph, theirs.graph)
+
+
 @pytest.mark.parametrize("symmetric", SYMMETRIC)
-@pytest.mark.parametrize("bits", [2, 8])
+@pytest.mark.parametrize("bits", BITS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 def test_gather_runs(weir, tmp_path, bits, symmetric, dtype):
     """2 and 8 bits, which onnxruntime's quantizer does not write, and opsets that need no raise."""
@@ -573,3 +586,76 @@ def test_gather_runs(weir, tmp_path, bits, symmetric, dtype):
     [got] = outputs(tmp_path / "out.onnx", {"i": np.array([3, 0, 49, 3])})
     step = 1.05 * (2 * np.abs(w).max() if symmetric else np.ptp(w)) / (2**bits - 1)
     assert np.abs(got - w[[3, 0, 49, 3]].astype(np.float64)).max() <= (step if symmetric else 0.6 * step)
+
+
+# ---- the other algorithms
+
+
+@pytest.mark.parametrize("symmetric", SYMMETRIC)
+@pytest.mark.parametrize("algorithm", ["rtn", "k_quant"])
+def test_other_algorithms_are_what_onnxruntime_writes(weir, quick_folder, algorithm, symmetric):
+    numbers = np.random.default_rng(0)
+    nodes, weights = [], []
+    for at, (k, n) in enumerate([(64, 5), (100, 1), (33, 8), (300, 3), (20, 4)]):
+        nodes.append(helper.make_node("MatMul", [f"x{at}", f"w{at}"], [f"y{at}"], f"fc{at}"))
+        weights.append(tensor(f"w{at}", (k, n), numbers))
+    inputs = [value(f"x{at}", [2, each.dims[0]]) for at, each in enumerate(weights)]
+    model = model_of(nodes, weights, inputs, [value(f"y{at}", None) for at in range(len(nodes))])
+    # Where the number of blocks is odd the wheel raises: each weight has one that it takes.
+    block = 32
+    kept = [at for at, each in enumerate(weights) if -(-each.dims[0] // block) % 2 == 0 or each.dims[1] == 1]
+    ours = quantize(weir, model, quick_folder / "out.onnx", block=block, symmetric=symmetric, algorithm=algorithm)
+    held = wheel.initializers(ours.graph)
+    compare.session(quick_folder / "out.onnx")
+    for at in kept:
+        single = model_of([nodes[at]], [weights[at]], [inputs[at]], [value(f"y{at}", None)])
+        theirs = wheel.by_algorithm(single, algorithm, block=block, symmetric=symmetric)
+        for name, found in wheel.initializers(theirs.graph).items():
+            assert found == held[name], name
+        [node] = theirs.graph.node
+        [mine] = [each for each in ours.graph.node if each.output[0] == f"y{at}"]
+        assert wheel.described(node) == wheel.described(mine)
+
+
+@pytest.mark.parametrize("bits", [2, 4])
+def test_hqq_runs_and_is_no_worse_than_rtn(weir, tmp_path, bits):
+    """What it looks for is a smaller mean error; the wheel's own numbers need torch, which tests do without."""
+    numbers = np.random.default_rng(0)
+    model = one_matmul(numbers, dims=(200, 24))
+    feeds = random_feeds(model, numbers)
+    off = {}
+    for algorithm in ("rtn", "hqq"):
+        ours = quantize(weir, model, tmp_path / "out.onnx", bits=bits, block=64, algorithm=algorithm)
+        [want], [got] = outputs(tmp_path / "source.onnx", feeds), outputs(tmp_path / "out.onnx", feeds)
+        off[algorithm] = np.abs(want - got).mean()
+    assert off["hqq"] <= 1.1 * off["rtn"]
+    held = wheel.initializers(ours.graph)
+    assert [held[name][:2] for name in ("W_scales", "W_zero_points")] == [(TensorProto.FLOAT, (96,))] * 2
+
+
+# ---- the edit log
+
+
+def test_replay_gives_the_same_bytes(weir, tmp_path):
+    """Imports of functions, chains and DequantizeLinear included."""
+    numbers = np.random.default_rng(12)
+    body = [
+        helper.make_node("Constant", [], ["F"], value=tensor("", (40, 40), numbers)),
+        helper.make_node("MatMul", ["a", "F"], ["b"], "inside"),
+    ]
+    function = helper.make_function("local", "f", ["a"], ["b"], body, [helper.make_opsetid("", 17)])
+    nodes = [helper.make_node("f", ["x"], ["y"], domain="local"), helper.make_node("MatMul", ["y", "W"], ["z"], "fc")]
+    model = model_of(nodes, [tensor("W", (1, 40, 6), numbers)], [value("x", [3, 40])], [value("z", [1, 3, 6])], opset=17,
+                     ir=8, functions=[function], imports=[helper.make_opsetid("local", 1)])  # fmt: skip
+    onnx.save(model, tmp_path / "in.onnx")
+    for form, opset, imports in (("qoperator", 17, {"": 17, "com.microsoft": 1}), ("qdq", 21, {"": 21})):
+        out, log = tmp_path / f"{form}.onnx", tmp_path / f"{form}.jsonl"
+        weir("run", tmp_path / "in.onnx", out, "--pass", words(format=form), "--edit-log", log)
+        ours = loaded(out)
+        assert {o.domain: o.version for o in ours.functions[0].opset_import} == imports
+        assert [o.version for o in ours.opset_import if o.domain == ""] == [opset]
+        onnx.checker.check_model(ours)
+        folder = tmp_path / f"again-{form}"
+        folder.mkdir()
+        weir("replay", log, tmp_path / "in.onnx", folder / out.name)
+        assert (folder / out.name).read_bytes() == out.read_bytes()

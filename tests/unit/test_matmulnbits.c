@@ -603,8 +603,8 @@ static void overrides_are_parsed(void **state) {
 static void options_that_do_not_go_together(void **state) {
   struct bench *t = *state;
   const struct matmulnbits_options good = t->o;
-  struct matmulnbits_options bad[7];
-  for (size_t i = 0; i < 7; i++)
+  struct matmulnbits_options bad[8];
+  for (size_t i = 0; i < 8; i++)
     bad[i] = good;
   bad[0].scheme.block = 0;
   bad[1].qdq = true, bad[1].algorithm = MATMULNBITS_RTN;
@@ -613,8 +613,9 @@ static void options_that_do_not_go_together(void **state) {
   bad[4].algorithm = MATMULNBITS_HQQ, bad[4].scheme.symmetric = true;
   bad[5].op_types = 0;
   bad[6].accuracy_level = 5;
+  bad[7].algorithm = MATMULNBITS_HQQ, bad[7].scheme.bits = 8;
   assert_int_equal(matmulnbits_options_check(&good, &t->err), 0);
-  for (size_t i = 0; i < 7; i++) {
+  for (size_t i = 0; i < 8; i++) {
     struct err err = {0};
     assert_int_equal(matmulnbits_options_check(&bad[i], &err), -1);
     assert_int_equal(err.kind, ERR_USAGE);
