@@ -43,6 +43,7 @@ static bool is_quantized_operator(const struct model *m, uint32_t node) {
 
 // The value before an Identity or, of a matrix, a Transpose that swaps its axes; else NO_ID.
 static uint32_t step_back(const struct model *m, uint32_t value, bool *swapped) {
+  *swapped = false;
   if (m->values[value].kind != VALUE_NODE_OUTPUT) return NO_ID;
   uint32_t node = m->values[value].def;
   const struct model_node *n = &m->nodes[node];
