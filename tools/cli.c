@@ -11,6 +11,7 @@
 
 #include "cli_words.h"
 #include "guess.h"
+#include "size_words.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -33,6 +34,7 @@ static const struct cli_command_row command_rows[CLI_COMMANDS] = {
 #define FOR_matmulnbits ON(quantize)
 #define FOR_shrink ON(shrink)
 #define FOR_cast ON(cast)
+#define MEASURED ON(measure)
 static const struct cli_option_row option_rows[CLI_OPTIONS] = {
 #define OPTION(id, name, letter, kind, metavar, preset, commands, group, help)                     \
   [OPT_##id] = {name, letter, CLI_##kind, metavar, preset, commands, CLI_##group, help},
@@ -53,6 +55,7 @@ static const struct {
     {OPT_QUIET, OPT_PROGRESS, NULL},
     {OPT_DRY_RUN, OPT_RESUME, NULL},
     {OPT_PASS, OPT_CONFIG, NULL},
+    {OPT_JSON, OPT_CSV, NULL},
     {OPT_OUTPUT_DIR, OPT_OUTPUT, NULL},
     {OPT_OUTPUT_DIR, OPT_INPLACE, NULL},
     {OPT_SUFFIX, OPT_OUTPUT, NULL},
@@ -121,7 +124,7 @@ static int bad_value(enum cli_option o, const char *text, const char *wanted, st
 
 static int set_size(struct cli_args *args, enum cli_option o, const char *text, struct err *err) {
   uint64_t n;
-  if (!cli_parse_size(text, &n) || n == 0)
+  if (!size_words_parse(text, &n) || n == 0)
     return bad_value(o, text, "a size such as 64M, 64MiB or 1G", err);
   if (o == OPT_ALIGN && ((n & (n - 1)) != 0 || n > (1u << 30)))
     return bad_value(o, text, "a power of two up to 1GiB", err);
@@ -493,8 +496,7 @@ static int put_pass_value(const struct cli_args *args, enum pass_option_id o,
 #undef PASS_OPTION
   };
   enum cli_option flag = flags[o];
-  assert(cli_option_belongs(flag, args->command));
-  if (!cli_given(args, flag)) return 0;
+  if (!cli_option_belongs(flag, args->command) || !cli_given(args, flag)) return 0;
   const char *const *list = (const char *const *)args->value[flag].list;
   uint32_t n = args->value[flag].n_list;
   if (option_rows[flag].kind == CLI_FLAG)

@@ -135,7 +135,7 @@ uint64_t cli_size(const struct cli_args *args, enum cli_option option);      // 
 uint32_t cli_count(const struct cli_args *args, enum cli_option option);     // 0 if not given
 const char *const *cli_list(const struct cli_args *args, enum cli_option option, uint32_t *n);
 
-// The options of a pass as this command line gives them, presets included; the command must have them.
+// The options of a pass as this command line gives them; presets for those that it, or the command, lacks.
 // Lists lie in *arena. ERR_USAGE for a word that a list does not take.
 int cli_pass_values(const struct cli_args *args, enum pass_id pass,
                     struct pass_value values[PASS_OPTIONS], struct arena *arena, struct err *err);
@@ -150,9 +150,5 @@ bool cli_lacks_output(const struct cli_args *args);
 
 // This command line again with --resume, its words quoted for a shell.
 char *cli_resume_command(const struct cli_args *args, struct arena *arena);
-
-// "64", "64K", "64M", "1G", "2T" and "64MiB" count in powers of 1024, "64kB" and "64MB" in powers
-// of 1000. False for anything else and past 2^63 - 1.
-bool cli_parse_size(const char *text, uint64_t *bytes);
 
 #endif

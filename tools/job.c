@@ -287,12 +287,23 @@ static void warn_of_layout(struct job *job) {
         (unsigned long long)job->layout.align, quote_str(job->onnx_name).s);
 }
 
+static int check_limit(const struct job *job, struct err *err) {
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < job->plan.n_outputs; i++)
+    sum += job->plan.outputs[i].size;
+  if (job->output_limit == 0 || sum <= job->output_limit) return 0;
+  err_set(err, ERR_FAIL, "the output has %llu bytes, more than the budget of %llu",
+          (unsigned long long)sum, (unsigned long long)job->output_limit);
+  return err_hint(err, "lower --budget by the difference, or leave --align out");
+}
+
 static int make_plan(struct job *job, struct err *err) {
   job->layout.passes = passes_json(job);
   if (plan_build(&job->plan, &job->model, &job->recipes, &job->layout, err)) return -1;
   job->planned = true;
   struct err why = {0};
   if (check_data_name(job, &why) && job_refused(job, &why, err)) return -1;
+  if (check_limit(job, &why) && job_refused(job, &why, err)) return -1;
   if (job_check_files(job, err)) return -1; // the data file's name is known now
   warn_of_layout(job);
   if (write_plan(job, err)) return -1;

@@ -44,6 +44,7 @@ struct job {
   struct plan_layout layout;
   struct plan plan;
   bool planned;
+  uint64_t output_limit; // bytes that all outputs together may have; 0: any
   const char *taken_by_source; // a name wanted for the data file that is one of the input's
   // records
   const char *command; // as in the edit log's head and the plan's passes

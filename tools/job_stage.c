@@ -196,11 +196,6 @@ int job_stage_measure(void *ctx, const uint32_t *codes, uint32_t n, struct figur
   return 0;
 }
 
-bool job_stage_can_measure(void *ctx, uint32_t codes) {
-  const struct job *job = ctx;
-  return measure_can(&job->recipes, codes);
-}
-
 // ---- replay ------------------------------------------------------------------------------------
 
 static int check_question(const struct job *job, const struct edit_artifact *a, struct err *err) {

@@ -16,11 +16,10 @@ struct job_stage {
   struct job_stage *next;
 };
 
-// pass_env's evaluate and can_evaluate; ctx is the job. One more read of what is asked for. Recorded in
+// pass_env's evaluate; ctx is the job. One more read of what is asked for. Recorded in
 // the edit log, and an input of the plan.
 int job_stage_measure(void *ctx, const uint32_t *codes, uint32_t n, struct figures *out,
                       struct err *err);
-bool job_stage_can_measure(void *ctx, uint32_t codes);
 // edits' artifact: runs the recorded stage again. ERR_INPUT if it finds something else.
 int job_stage_replay(void *ctx, const struct edit_artifact *a, struct err *err);
 

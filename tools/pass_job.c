@@ -59,6 +59,9 @@ static void note_site(void *ctx, const struct pass_site *site) {
   else
     s->name = arena_printf(&pj->arena, "%s@%u", site->op_type, site->index);
   s->site.node_name = span_str(s->name);
+  if (site->chosen) s->site.chosen = arena_string(&pj->arena, span_str(site->chosen));
+  if (site->figures) s->figures = *site->figures;
+  s->site.figures = NULL;
   if (site->tensor.at)
     s->site.tensor = span_of(arena_string(&pj->arena, site->tensor), site->tensor.n);
 }
@@ -91,7 +94,6 @@ int pass_job_edit(struct pass_job *pj, struct job *job, struct err *err) {
                          .warn = note_warning,
                          .warn_ctx = pj,
                          .evaluate = job_stage_measure,
-                         .can_evaluate = job_stage_can_measure,
                          .evaluate_ctx = job};
   int rc =
       job_begin_edits(job, pipeline_command(&pj->pipeline), pipeline_options(&pj->pipeline), err);
@@ -101,6 +103,7 @@ int pass_job_edit(struct pass_job *pj, struct job *job, struct err *err) {
     rc = pass_row(step->pass)->run(&env, step->values, err);
     arena_reset(&scratch);
   }
+  job->output_limit = env.output_limit;
   arena_free(&scratch);
   return rc;
 }

@@ -8,6 +8,7 @@
 
 struct pass_job_site {
   struct pass_site site;
+  struct figures figures; // what site.figures pointed to
   uint32_t step;
   const char *name; // of the node as reports say it: never empty
 };

@@ -11,8 +11,26 @@ static void write_text(struct json_out *j, const char *key, const char *text) {
   json_text(j, text);
 }
 
+static void write_chosen(struct json_out *j, const struct pass_job_site *s) {
+  const struct figures *f = &s->figures;
+  json_key(j, "chosen");
+  json_object(j);
+  write_text(j, "by", s->site.chosen_by);
+  json_key(j, "cosine");
+  json_double(j, figures_cosine(f));
+  json_key(j, "max_abs");
+  json_double(j, f->max_error);
+  json_key(j, "rmse");
+  json_double(j, figures_rmse(f));
+  write_text(j, "scheme", s->site.chosen);
+  json_key(j, "sqnr_db");
+  json_double(j, figures_sqnr_db(f));
+  json_end_object(j);
+}
+
 static void write_site(struct json_out *j, enum pass_id pass, const struct pass_job_site *s) {
   json_object(j);
+  if (s->site.chosen) write_chosen(j, s);
   json_key(j, "graph");
   json_uint(j, s->site.graph);
   if (s->site.index != NO_ID) {

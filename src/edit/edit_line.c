@@ -29,27 +29,28 @@ void edit_line_end(struct edits *e) {
 
 // ---- addresses ---------------------------------------------------------------------------------
 
-static void put_address(struct edits *e, char kind, uint32_t graph, uint32_t id, uint32_t name) {
+static void put_address(struct edits *e, struct json_out *j, char kind, uint32_t graph, uint32_t id,
+                        uint32_t name) {
   const char *text = name == NO_ID ? arena_printf(&e->scratch, "g%u/%c%u", graph, kind, id)
                                    : arena_printf(&e->scratch, "g%u/%c%u:%s", graph, kind, id,
                                                   model_name_str(e->m, name));
-  json_text(&e->line, text);
+  json_text(j, text);
 }
 
 static void put_value(struct edits *e, uint32_t value) {
   const struct model_value *v = &e->m->values[value];
-  put_address(e, 'v', v->graph, value, v->name);
+  put_address(e, &e->line, 'v', v->graph, value, v->name);
 }
 
-static void put_tensor(struct edits *e, uint32_t tensor) {
+static void put_tensor(struct edits *e, struct json_out *j, uint32_t tensor) {
   const struct model_tensor *t = &e->m->tensors[tensor];
-  put_address(e, 't', t->graph == NO_ID ? 0 : t->graph, tensor, t->name);
+  put_address(e, j, 't', t->graph == NO_ID ? 0 : t->graph, tensor, t->name);
 }
 
 void edit_line_node(struct edits *e, const char *key, uint32_t node) {
   if (!e->sink || node == NO_ID) return;
   json_key(&e->line, key);
-  put_address(e, 'n', e->m->nodes[node].graph, node, NO_ID);
+  put_address(e, &e->line, 'n', e->m->nodes[node].graph, node, NO_ID);
 }
 
 void edit_line_node_name(struct edits *e, uint32_t node) {
@@ -115,7 +116,7 @@ static bool put_leaf(void *ctx, struct json_out *j, uint32_t recipe) {
   if (recipe >= e->n_origin || e->origin[recipe] == 0) return false;
   json_object(j);
   json_key(j, "tensor");
-  put_tensor(e, e->origin[recipe] - 1);
+  put_tensor(e, j, e->origin[recipe] - 1);
   put_dims(j, recipe_dims(e->r, recipe), e->r->rows[recipe].rank);
   json_end_object(j);
   return true;
@@ -134,7 +135,7 @@ static void put_recipe(struct edits *e, uint32_t recipe) {
 void edit_line_tensor_address(struct edits *e, uint32_t tensor) {
   if (!e->sink) return;
   json_key(&e->line, "tensor");
-  put_tensor(e, tensor);
+  put_tensor(e, &e->line, tensor);
 }
 
 void edit_line_tensor(struct edits *e, uint32_t tensor) {

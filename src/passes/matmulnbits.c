@@ -118,6 +118,11 @@ static void report(struct pass_env *env, const struct nbits_site *s, uint32_t co
                           .node_name = model_name(m, n->name),
                           .tensor = tensor.n ? tensor : (struct span){NULL, 0},
                           .codes = codes};
+  if (s->chosen_by) {
+    out.chosen_by = s->chosen_by;
+    out.chosen = matmulnbits_scheme_text(&s->scheme, env->scratch);
+    out.figures = &s->figures;
+  }
   if (env->site) env->site(env->site_ctx, &out);
 }
 
@@ -147,8 +152,25 @@ int pass_matmulnbits(struct pass_env *env, struct matmulnbits_options *options,
   for (uint32_t i = 0; i < list.n_sites; i++)
     nbits_match(env->m, options, &list.sites[i]);
   warn_all(env, options, &list);
-  int rc = nbits_raise(env, options, list.sites, list.n_sites, err);
+  int rc = nbits_choose(env, options, list.sites, list.n_sites, err);
+  if (rc == 0) rc = nbits_raise(env, options, list.sites, list.n_sites, err);
   if (rc == 0) rewrite_all(env, options, &list, result);
+  table_free(list.sites, list.sites_cap, sizeof *list.sites);
+  return rc;
+}
+
+int matmulnbits_measure(struct pass_env *env, struct matmulnbits_options *options,
+                        const struct matmulnbits_listener *to, struct err *err) {
+  struct list list = {0};
+  options->budget = UINT64_MAX; // all candidates of every weight count
+  if (matmulnbits_options_check(options, err)) return -1;
+  collect(env->m, options->op_types, &list);
+  for (uint32_t i = 0; i < list.n_sites; i++)
+    nbits_match(env->m, options, &list.sites[i]);
+  warn_all(env, options, &list);
+  for (uint32_t i = 0; i < list.n_sites; i++)
+    report(env, &list.sites[i], NO_ID);
+  int rc = nbits_measure(env, options, list.sites, list.n_sites, to, err);
   table_free(list.sites, list.sites_cap, sizeof *list.sites);
   return rc;
 }

@@ -12,6 +12,7 @@
 #ifndef WEIR_MATMULNBITS_H
 #define WEIR_MATMULNBITS_H
 
+#include "choose.h"
 #include "pass.h"
 #include "pattern.h"
 
@@ -37,6 +38,9 @@ struct matmulnbits_override {
   struct matmulnbits_scheme scheme;
 };
 
+// What becomes of weights that miss a gate: 8 bits, left alone, a failure.
+enum matmulnbits_gate_action { MATMULNBITS_RAISE, MATMULNBITS_SKIP, MATMULNBITS_FAIL };
+
 struct matmulnbits_options {
   struct matmulnbits_scheme scheme;
   bool qdq;
@@ -48,6 +52,14 @@ struct matmulnbits_options {
   uint32_t n_overrides;
   uint32_t accuracy_level; // 0: not written
   uint64_t min_elements;
+  // Decided by measurements: one more read of the weights, through env->evaluate.
+  uint64_t budget; // bytes of the whole output; 0: none
+  struct matmulnbits_scheme *candidates;
+  uint32_t n_candidates; // what the budget picks from, where --tensor says nothing
+  struct choose_gate *gates;
+  uint32_t n_gates;
+  enum matmulnbits_gate_action gate_action;
+  bool skip_nonfinite; // weights with NaN or infinities are left alone; else the run refuses them
 };
 
 struct matmulnbits_result {
@@ -58,6 +70,11 @@ struct matmulnbits_result {
 // the last '='. ERR_USAGE for anything else. The pattern is compiled: pattern_done(&out->pattern).
 int matmulnbits_override_parse(const char *text, struct matmulnbits_override *out, struct arena *a,
                                struct err *err);
+// "4:64", "8:128:sym", "4:channel:asym": bits, block size and, if not asymmetric, sym. ERR_USAGE for
+// anything else.
+int matmulnbits_candidate_parse(struct span text, struct matmulnbits_scheme *out, struct err *err);
+// The same words of a scheme: "4:64", "8:128:sym".
+const char *matmulnbits_scheme_text(const struct matmulnbits_scheme *s, struct arena *a);
 // ERR_USAGE for options that do not go together.
 int matmulnbits_options_check(const struct matmulnbits_options *options, struct err *err);
 
@@ -67,6 +84,31 @@ int matmulnbits_options_check(const struct matmulnbits_options *options, struct 
 // node of the model does not mean the same there. Nothing is edited on failure.
 int pass_matmulnbits(struct pass_env *env, struct matmulnbits_options *options,
                      struct matmulnbits_result *result, struct err *err);
+
+// What one candidate would make of one weight.
+struct matmulnbits_measurement {
+  struct span tensor; // name of the weight
+  const int64_t *dims;
+  uint32_t rank;
+  enum dtype dtype;
+  uint64_t source_bytes;
+  struct matmulnbits_scheme scheme;
+  uint64_t bytes; // of codes, scales and zero points
+  struct figures figures;
+};
+struct matmulnbits_listener {
+  void (*each)(void *ctx, const struct matmulnbits_measurement *row);
+  void *ctx;
+};
+// Measures all candidates of the options on every weight that they choose, and edits nothing: one
+// streaming read through env->evaluate. Strings hold during the call. Sites are reported as by the pass.
+int matmulnbits_measure(struct pass_env *env, struct matmulnbits_options *options,
+                        const struct matmulnbits_listener *to, struct err *err);
+
+// The options from the catalogue's values; words lie in *a. To be given to matmulnbits_options_done.
+int matmulnbits_options_read(const struct pass_value values[PASS_OPTIONS],
+                             struct matmulnbits_options *out, struct arena *a, struct err *err);
+void matmulnbits_options_done(struct matmulnbits_options *options);
 int run_matmulnbits(struct pass_env *env, const struct pass_value values[PASS_OPTIONS],
                     struct err *err);
 

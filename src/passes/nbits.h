@@ -18,6 +18,9 @@ struct nbits_site {
   bool transposed; // found behind a Transpose
   uint32_t name;   // name id that new tensors are named by
   struct matmulnbits_scheme scheme;
+  // where a measurement decided
+  const char *chosen_by; // "budget", "gate" or NULL
+  struct figures figures;
 };
 
 // Fills all but node and index; counts matches of the patterns.
@@ -65,6 +68,27 @@ struct nbits_work {
 // The quantized form of the site's weight (transposed: of its transpose), made at its first use: a row
 // of w->tensors.
 uint32_t nbits_tensor(struct nbits_work *w, enum nbits_form form, bool transposed);
+// The form in which the site's weight is quantized; *transposed: it is that of its transpose.
+enum nbits_form nbits_form(const struct nbits_work *w, bool *transposed);
+// What the site's weight would become, without an edit: the recipe of codes that can be measured (of other
+// algorithms and of tables: the nearest one), and the bytes of all its tensors.
+uint32_t nbits_measurable(struct nbits_work *w);
+struct nbits_size {
+  uint64_t bytes;
+  uint64_t room; // the most that lies between them and what is before, in a data file
+};
+struct nbits_size nbits_size(struct nbits_work *w);
+// Room before a tensor of so many bytes, in the default layout.
+uint64_t nbits_room(uint64_t bytes);
+// Decides by measurements, where the options ask for it: sites get other schemes, or are left alone.
+// ERR_FAIL if weights miss a gate that fails, or the budget is too small. Edits nothing but the record
+// of what was measured.
+int nbits_choose(struct pass_env *env, const struct matmulnbits_options *options,
+                 struct nbits_site *sites, uint32_t n, struct err *err);
+// Measures the options' candidates for the weights of all sites that convert: matmulnbits_measure.
+int nbits_measure(struct pass_env *env, const struct matmulnbits_options *options,
+                  struct nbits_site *sites, uint32_t n, const struct matmulnbits_listener *to,
+                  struct err *err);
 // New nodes for the site's node, which is removed (qdq Gemm, Gather: changed). Gives the recipe of the
 // codes.
 uint32_t nbits_rewrite(struct nbits_work *w, const struct nbits_site *site);

@@ -176,11 +176,32 @@ static void put_last(struct nbits_work *w, struct edit_node *spec, const char *b
 // ---- qoperator ---------------------------------------------------------------------------------
 
 // Is the matrix stored [N,K]?
-static bool stored_by_output(const struct nbits_work *w) {
+static bool is_trans_b(const struct nbits_work *w) {
   int64_t trans_b = 0;
   if (w->site->op == MATMULNBITS_GEMM)
     model_attr_int(w->env->m, w->site->node, "transB", 0, &trans_b);
-  return w->site->transposed != (trans_b != 0);
+  return trans_b != 0;
+}
+
+static enum nbits_form qdq_form(const struct nbits_work *w) {
+  const struct matmulnbits_scheme *s = &w->site->scheme;
+  switch (w->site->op) {
+  case MATMULNBITS_MATMUL: return s->block == 0 && s->symmetric ? NBITS_SWAPPED : NBITS_COLUMNS;
+  case MATMULNBITS_GEMM: return is_trans_b(w) ? NBITS_ROWS : NBITS_COLUMNS;
+  case MATMULNBITS_GATHER: break;
+  }
+  return NBITS_ROWS; // a Gather's blocks lie along axis 1
+}
+
+enum nbits_form nbits_form(const struct nbits_work *w, bool *transposed) {
+  *transposed = w->site->transposed;
+  if (w->options->qdq) return qdq_form(w);
+  if (w->site->op == MATMULNBITS_GATHER) {
+    *transposed = false;
+    return w->site->scheme.bits != 4 ? NBITS_PACKED : NBITS_TABLE;
+  }
+  if (is_trans_b(w)) *transposed = !*transposed;
+  return NBITS_BLOB;
 }
 
 static struct edit_node nbits_node(struct nbits_work *w, uint32_t id, bool swapped, uint32_t in[4],
@@ -259,8 +280,9 @@ static uint32_t put_pair(struct nbits_work *w, const char *op, const char *what,
 }
 
 static uint32_t rewrite_gemm(struct nbits_work *w) {
-  bool swapped = stored_by_output(w);
-  uint32_t in[4], id = nbits_tensor(w, NBITS_BLOB, swapped);
+  bool swapped;
+  enum nbits_form form = nbits_form(w, &swapped);
+  uint32_t in[4], id = nbits_tensor(w, form, swapped);
   struct edit_attr attrs[5];
   struct edit_node spec = nbits_node(w, id, swapped, in, attrs);
   struct gemm g = read_gemm(w);
@@ -287,8 +309,10 @@ static uint32_t rewrite_gemm(struct nbits_work *w) {
 // ---- Gather ------------------------------------------------------------------------------------
 
 static uint32_t rewrite_gather(struct nbits_work *w) {
-  bool packed = w->site->scheme.bits != 4;
-  uint32_t id = nbits_tensor(w, packed ? NBITS_PACKED : NBITS_TABLE, false);
+  bool transposed;
+  enum nbits_form form = nbits_form(w, &transposed);
+  bool packed = form == NBITS_PACKED;
+  uint32_t id = nbits_tensor(w, form, transposed);
   const struct nbits_tensor *t = &w->tensors[id];
   int64_t axis;
   model_attr_int(w->env->m, w->site->node, "axis", 0, &axis);
@@ -367,8 +391,9 @@ static uint32_t dequantized(struct nbits_work *w, uint32_t id) {
 }
 
 static uint32_t dequantize_matmul(struct nbits_work *w) {
-  bool swapped = w->site->scheme.block == 0 && w->site->scheme.symmetric;
-  uint32_t id = nbits_tensor(w, swapped ? NBITS_SWAPPED : NBITS_COLUMNS, w->site->transposed);
+  bool transposed;
+  enum nbits_form form = nbits_form(w, &transposed);
+  uint32_t id = nbits_tensor(w, form, transposed);
   uint32_t in[2] = {w->x, dequantized(w, id)};
   struct edit_node spec = {
       .name = node_name(w, "_matmul_Q"), .op_type = span_str("MatMul"), .in = in, .n_in = 2};
@@ -379,10 +404,9 @@ static uint32_t dequantize_matmul(struct nbits_work *w) {
 
 // Gemm and Gather: the same node reads the floats from elsewhere.
 static uint32_t dequantize_input(struct nbits_work *w) {
-  int64_t trans_b = 1; // a Gather's blocks lie along axis 1
-  if (w->site->op == MATMULNBITS_GEMM)
-    model_attr_int(w->env->m, w->site->node, "transB", 0, &trans_b);
-  uint32_t id = nbits_tensor(w, trans_b ? NBITS_ROWS : NBITS_COLUMNS, w->site->transposed);
+  bool transposed;
+  enum nbits_form form = nbits_form(w, &transposed);
+  uint32_t id = nbits_tensor(w, form, transposed);
   edit_set_input(w->env->edits, w->site->node, w->site->slot, dequantized(w, id));
   return id;
 }

@@ -1,6 +1,7 @@
 // From words to options: the values of pass_option.def become struct matmulnbits_options, PATTERN=bits4:g64:sym
 // becomes an override, and options that do not go together are refused.
 #include "matmulnbits.h"
+#include "size_words.h"
 
 #include <stdlib.h>
 
@@ -85,12 +86,46 @@ int matmulnbits_override_parse(const char *text, struct matmulnbits_override *ou
   return pattern_compile(&out->pattern, pattern, "--tensor", err);
 }
 
+// ---- candidates --------------------------------------------------------------------------------
+
+static bool candidate_word(struct span word, unsigned k, struct matmulnbits_scheme *out) {
+  if (k == 0) return is_number(word, 0, &out->bits) && is_bits(out->bits);
+  if (k == 1 && span_is(word, "channel")) return true;
+  if (k == 1) return is_number(word, 0, &out->block) && is_block(out->block);
+  out->symmetric = span_is(word, "sym");
+  return k == 2 && (out->symmetric || span_is(word, "asym"));
+}
+
+int matmulnbits_candidate_parse(struct span text, struct matmulnbits_scheme *out, struct err *err) {
+  *out = (struct matmulnbits_scheme){0};
+  unsigned k = 0;
+  bool good = true;
+  for (size_t at = 0, end; good && at <= text.n; at = end + 1, k++) {
+    for (end = at; end < text.n && text.at[end] != ':';)
+      end++;
+    good = candidate_word(span_of(text.at + at, end - at), k, out);
+  }
+  if (good && k >= 2) return 0;
+  err_set(err, ERR_USAGE, "--candidates: '%s' is no quantization", quote(text).s);
+  return err_hint(err,
+                  "write bits:block, as in 4:64, 8:128:sym: 2, 4 or 8 bits; blocks of 16, 32, 64, "
+                  "128, 256 or channel; sym without zero points");
+}
+
+const char *matmulnbits_scheme_text(const struct matmulnbits_scheme *s, struct arena *a) {
+  const char *symmetric = s->symmetric ? ":sym" : "";
+  return s->block ? arena_printf(a, "%u:%u%s", s->bits, s->block, symmetric)
+                  : arena_printf(a, "%u:channel%s", s->bits, symmetric);
+}
+
 // ---- options that do not go together -----------------------------------------------------------
 
 static int check_qoperator(const struct matmulnbits_options *o, struct err *err) {
   bool channel = o->scheme.block == 0;
   for (uint32_t i = 0; i < o->n_overrides; i++)
     channel |= o->overrides[i].has_block && o->overrides[i].scheme.block == 0;
+  for (uint32_t i = 0; i < o->n_candidates; i++)
+    channel |= o->candidates[i].block == 0;
   if (!channel) return 0;
   err_set(err, ERR_USAGE, "a block size of 'channel' does not go with the format qoperator");
   return err_hint(
@@ -131,6 +166,15 @@ static int check_algorithm(const struct matmulnbits_options *o, struct err *err)
   return o->algorithm == MATMULNBITS_HQQ ? check_hqq(o, err) : 0;
 }
 
+static int check_measured(const struct matmulnbits_options *o, struct err *err) {
+  const bool measured = o->budget > 0 || o->n_gates > 0;
+  if (o->budget > 0 && o->n_candidates == 0)
+    return err_set(err, ERR_USAGE, "a budget needs candidates to pick from");
+  if (!measured || o->algorithm == MATMULNBITS_DEFAULT) return 0;
+  err_set(err, ERR_USAGE, "--budget and --gate measure the default algorithm only");
+  return err_hint(err, "leave --algorithm out");
+}
+
 int matmulnbits_options_check(const struct matmulnbits_options *o, struct err *err) {
   if (o->op_types == 0) {
     err_set(err, ERR_USAGE, "no operators are to be quantized");
@@ -139,7 +183,7 @@ int matmulnbits_options_check(const struct matmulnbits_options *o, struct err *e
   if (o->accuracy_level > 4)
     return err_set(err, ERR_USAGE, "accuracy level %u is not 0 to 4", o->accuracy_level);
   if (o->qdq ? check_qdq(o, err) : check_qoperator(o, err)) return -1;
-  return check_algorithm(o, err);
+  return check_algorithm(o, err) ? -1 : check_measured(o, err);
 }
 
 // ---- from the catalogue's values ---------------------------------------------------------------
@@ -188,6 +232,54 @@ static int read_op_types(const struct pass_value *v, struct matmulnbits_options 
   return 0;
 }
 
+static int add_candidate(struct span word, struct matmulnbits_options *o, struct err *err) {
+  struct matmulnbits_scheme *to = &o->candidates[o->n_candidates];
+  if (matmulnbits_candidate_parse(word, to, err)) return -1;
+  for (uint32_t i = 0; i < o->n_candidates; i++)
+    if (memcmp(&o->candidates[i], to, sizeof *to) == 0) return 0; // said twice
+  o->n_candidates++;
+  return 0;
+}
+
+// Elements separated by commas, as those of --op-types.
+static int read_candidates(const struct pass_value *v, struct matmulnbits_options *o,
+                           struct arena *a, struct err *err) {
+  size_t most = 1;
+  for (uint32_t i = 0; i < v->n_list; i++)
+    most += strlen(v->list[i]) + 1;
+  o->candidates = arena_zalloc(a, most * sizeof *o->candidates);
+  for (uint32_t i = 0; i < v->n_list; i++)
+    for (const char *at = v->list[i], *end;; at = end + 1) {
+      end = strchrnul(at, ',');
+      if (add_candidate(span_of(at, (size_t)(end - at)), o, err)) return -1;
+      if (*end == 0) break;
+    }
+  return 0;
+}
+
+static int read_gates(const struct pass_value *v, struct matmulnbits_options *o, struct arena *a,
+                      struct err *err) {
+  o->gates = arena_zalloc(a, (v->n_list + 1) * sizeof *o->gates);
+  for (; o->n_gates < v->n_list; o->n_gates++)
+    if (choose_gate_parse(v->list[o->n_gates], &o->gates[o->n_gates], err)) return -1;
+  return 0;
+}
+
+static int read_measured(const struct pass_value *v, struct matmulnbits_options *o, struct arena *a,
+                         struct err *err) {
+  static const char *const actions[] = {"raise", "skip", "fail"};
+  const char *budget = v[PASS_OPT_BUDGET].text, *action = v[PASS_OPT_GATE_ACTION].text;
+  if (budget && (!size_words_parse(budget, &o->budget) || o->budget == 0)) {
+    err_set(err, ERR_USAGE, "--budget: '%s' is no size", quote_str(budget).s);
+    return err_hint(err, "write 400M, 1G or a number of bytes");
+  }
+  for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++)
+    if (strcmp(action, actions[i]) == 0) o->gate_action = (enum matmulnbits_gate_action)i;
+  o->skip_nonfinite = strcmp(v[PASS_OPT_ON_NONFINITE].text, "skip") == 0;
+  if (read_gates(&v[PASS_OPT_GATE], o, a, err)) return -1;
+  return read_candidates(&v[PASS_OPT_CANDIDATES], o, a, err);
+}
+
 static uint32_t number_of(const char *text) {
   return (uint32_t)strtoul(text, NULL, 10);
 }
@@ -199,8 +291,8 @@ static enum matmulnbits_algorithm algorithm_of(const char *text) {
   return MATMULNBITS_DEFAULT;
 }
 
-static int read_all(const struct pass_value *v, struct matmulnbits_options *o, struct arena *a,
-                    struct err *err) {
+int matmulnbits_options_read(const struct pass_value v[PASS_OPTIONS], struct matmulnbits_options *o,
+                             struct arena *a, struct err *err) {
   const char *block = v[PASS_OPT_BLOCK_SIZE].text;
   uint64_t level = v[PASS_OPT_ACCURACY_LEVEL].number;
   o->scheme.bits = number_of(v[PASS_OPT_BITS].text);
@@ -210,6 +302,7 @@ static int read_all(const struct pass_value *v, struct matmulnbits_options *o, s
   o->algorithm = algorithm_of(v[PASS_OPT_ALGORITHM].text);
   o->accuracy_level = level < UINT32_MAX ? (uint32_t)level : UINT32_MAX;
   o->min_elements = v[PASS_OPT_MIN_ELEMENTS].number;
+  if (read_measured(v, o, a, err)) return -1;
   if (read_op_types(&v[PASS_OPT_OP_TYPES], o, err)) return -1;
   if (read_patterns(&v[PASS_OPT_EXCLUDE], "--exclude", &o->exclude, &o->n_exclude, a, err))
     return -1;
@@ -218,7 +311,7 @@ static int read_all(const struct pass_value *v, struct matmulnbits_options *o, s
   return read_overrides(&v[PASS_OPT_TENSOR], o, a, err);
 }
 
-static void options_done(struct matmulnbits_options *o) {
+void matmulnbits_options_done(struct matmulnbits_options *o) {
   for (uint32_t i = 0; i < o->n_exclude; i++)
     pattern_done(&o->exclude[i]);
   for (uint32_t i = 0; i < o->n_include; i++)
@@ -232,9 +325,9 @@ int run_matmulnbits(struct pass_env *env, const struct pass_value values[PASS_OP
   struct matmulnbits_options o = {0};
   struct matmulnbits_result result;
   struct arena words = {0}; // the pass resets its scratch
-  int rc = read_all(values, &o, &words, err);
+  int rc = matmulnbits_options_read(values, &o, &words, err);
   if (rc == 0) rc = pass_matmulnbits(env, &o, &result, err);
-  options_done(&o);
+  matmulnbits_options_done(&o);
   arena_free(&words);
   return rc;
 }

@@ -65,6 +65,18 @@ static uint32_t operand(struct nbits_work *w, enum nbits_form form, bool transpo
   return transposed ? recipe_transpose(e->r, of, swap) : of;
 }
 
+static uint32_t quantize(struct nbits_work *w, enum nbits_form form, uint32_t of,
+                         enum recipe_format format, enum recipe_part which) {
+  const struct matmulnbits_scheme *s = &w->site->scheme;
+  bool first_axis = form == NBITS_BLOB || form == NBITS_COLUMNS;
+  struct recipe_quantization q = {.format = format,
+                                  .bits = s->bits,
+                                  .symmetric = s->symmetric,
+                                  .axis = first_axis ? 0 : 1,
+                                  .block = s->block};
+  return recipe_quantize(w->env->edits->r, of, &q, which);
+}
+
 // PACKED: the bytes of a row's blocks in one axis.
 static uint32_t join_blocks(struct recipes *r, uint32_t codes) {
   const int64_t *dims = recipe_dims(r, codes);
@@ -75,17 +87,39 @@ static uint32_t join_blocks(struct recipes *r, uint32_t codes) {
 static uint32_t part(struct nbits_work *w, enum nbits_form form, uint32_t of,
                      enum recipe_part which) {
   struct recipes *r = w->env->edits->r;
-  const struct matmulnbits_scheme *s = &w->site->scheme;
-  bool first_axis = form == NBITS_BLOB || form == NBITS_COLUMNS;
-  struct recipe_quantization q = {.format = format_of(w, form),
-                                  .bits = s->bits,
-                                  .symmetric = s->symmetric,
-                                  .axis = first_axis ? 0 : 1,
-                                  .block = s->block};
-  uint32_t made = recipe_quantize(r, of, &q, which);
+  uint32_t made = quantize(w, form, of, format_of(w, form), which);
   if (form == NBITS_PACKED && which == PART_CODES) return join_blocks(r, made);
   bool narrow = goes_through_float(w, form) && r->rows[made].dtype == DTYPE_FLOAT;
   return narrow ? recipe_cast(r, made, DTYPE_BFLOAT16) : made;
+}
+
+// ---- measuring ---------------------------------------------------------------------------------
+
+uint32_t nbits_measurable(struct nbits_work *w) {
+  bool transposed;
+  enum nbits_form form = nbits_form(w, &transposed);
+  enum recipe_format format = format_of(w, form);
+  if (form == NBITS_TABLE) format = FORMAT_QDQ;
+  if (recipe_is_nbits(format)) format = FORMAT_NBITS;
+  return quantize(w, form, operand(w, form, transposed), format, PART_CODES);
+}
+
+uint64_t nbits_room(uint64_t bytes) {
+  return bytes >= 1 << 20 ? 64 << 10 : bytes >= 64 << 10 ? 4 << 10 : 64;
+}
+
+struct nbits_size nbits_size(struct nbits_work *w) {
+  bool transposed, zeros = has_zeros(w, &w->site->scheme);
+  enum nbits_form form = nbits_form(w, &transposed);
+  const uint32_t of = operand(w, form, transposed);
+  struct nbits_size size = {0};
+  for (int p = PART_CODES; p <= (zeros ? PART_ZEROS : PART_SCALES); p++) {
+    const uint32_t id = part(w, form, of, (enum recipe_part)p);
+    const uint64_t bytes = w->env->edits->r->rows[id].bytes;
+    size.bytes += bytes;
+    size.room += nbits_room(bytes);
+  }
+  return size;
 }
 
 // ---- rows --------------------------------------------------------------------------------------

@@ -25,7 +25,11 @@ struct pass_site {
   bool flag;             // pass-specific (conv2matmul: used_extended_mode)
   struct span node_name; // as in the source; valid as long as the model
   struct span tensor;    // name of the weight that was (or would have been) changed; at NULL: none
-  uint32_t codes;        // recipe id of its codes, where it is quantized by this site; else NO_ID
+  // Where a measurement picked how the tensor is quantized: the words of --candidates ("4:64:sym"), and
+  // what asked for it ("budget", "gate"); else NULL.
+  const char *chosen, *chosen_by;
+  const struct figures *figures; // of what was picked; NULL without
+  uint32_t codes; // recipe id of its codes, where it is quantized by this site; else NO_ID
 };
 
 struct pass_env {
@@ -39,11 +43,11 @@ struct pass_env {
   void *warn_ctx;
   // What quantizing would cost: figures of n recipes of codes (RECIPE_QUANTIZE, PART_CODES), in their order,
   // from an earlier stage over the weights: one more read of their operands, recorded in the edit log and
-  // an input of the plan. Ask once, for all that is needed. Both NULL where there are no weights at hand.
+  // an input of the plan. Ask once, for all that is needed. Only NBITS and QDQ formats. NULL where there are no weights at hand.
   int (*evaluate)(void *ctx, const uint32_t *codes, uint32_t n, struct figures *out,
                   struct err *err);
-  bool (*can_evaluate)(void *ctx, uint32_t codes); // not every format can be measured
   void *evaluate_ctx;
+  uint64_t output_limit; // set by a pass: bytes that all files of the output may have; 0: any
 };
 
 // ---- the catalogue -----------------------------------------------------------------------------

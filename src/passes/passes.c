@@ -12,12 +12,14 @@ static const struct pass_row pass_rows[PASSES] = {
 };
 
 #define FOR(stem) (1u << PASS_##stem)
+#define MEASURED 0 // of commands only
 static const struct pass_option option_rows[PASS_OPTIONS] = {
 #define PASS_OPTION(id, name, kind, metavar, preset, passes, help)                                 \
   [PASS_OPT_##id] = {name, PASS_##kind, metavar, preset, passes, help},
 #include "pass_options.def"
 #undef PASS_OPTION
 };
+#undef MEASURED
 #undef FOR
 
 static_assert(PASSES <= 32, "pass_option.passes has a bit for every pass");

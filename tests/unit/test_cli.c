@@ -1,6 +1,7 @@
 // The command line: every row of the tables is sound, words become slots, and what does not fit is
 // refused with a sentence that helps.
 #include "cli.h"
+#include "size_words.h"
 #include "cli_words.h"
 
 #include <setjmp.h>
@@ -296,7 +297,7 @@ static void test_sizes(void **state) {
               {"9223372036854775807", INT64_MAX}};
   for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
     uint64_t n = 1;
-    assert_true(cli_parse_size(good[i].text, &n));
+    assert_true(size_words_parse(good[i].text, &n));
     assert_int_equal(n, good[i].bytes);
   }
   static const char *const bad[] = {"",
@@ -315,7 +316,7 @@ static void test_sizes(void **state) {
                                     "99999999999999999999999999"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     uint64_t n;
-    if (cli_parse_size(bad[i], &n)) fail_msg("'%s' was accepted", bad[i]);
+    if (size_words_parse(bad[i], &n)) fail_msg("'%s' was accepted", bad[i]);
   }
 }
 

@@ -1,0 +1,367 @@
+// Decisions that need a look at the weights first: bits and block of every weight by a budget, weights
+// that miss a gate, weights with NaN or infinities. What they need is asked for once, for all weights;
+// then everything is decided from the figures.
+//
+//   per weight   allowed: the candidates (a budget) or the scheme it has, less what misses the gate;
+//                none left: raise (8 bit), skip or fail
+//   all weights  the allowed one that the budget picks (choose.h), or the only one
+//
+// A weight with NaN or infinities has no figures: with --on-nonfinite skip it is left alone, else the
+// run refuses it later. The table of a 4 bit GatherBlockQuantized is measured in the arithmetic of QDQ,
+// which differs from its own on ties only.
+//
+// The budget is for all files of the output. What is not a quantized weight is counted as in the
+// source, and room for alignment and names is kept, so that the file fits whatever the layout: it comes
+// out a little smaller than asked.
+#include "nbits.h"
+
+#include <math.h>
+
+enum {
+  NAMES_BYTES = 400, // of a weight's three tensors and its node, beside their own names
+  NAMED = 8,         // weights that an error names
+  DEPTH_MAX = 8,
+};
+
+struct option {
+  struct matmulnbits_scheme scheme;
+  uint32_t codes; // recipe: what is measured
+  struct nbits_size size;
+  uint32_t figures; // index of the answer
+};
+
+// A weight as it is quantized, for all sites that quantize it alike.
+struct weight {
+  uint32_t key; // codes under the scheme it has
+  uint32_t site;
+  const char *name;
+  struct option *options; // allowed ones first
+  uint32_t n, n_allowed;
+  struct option raised; // 8 bit, where a gate may ask for it
+  bool skipped, gated;
+  uint32_t picked;
+};
+
+struct choosing {
+  struct pass_env *env;
+  const struct matmulnbits_options *o;
+  struct nbits_site *sites;
+  uint32_t n_sites;
+  struct nbits_work work;
+  MODEL_TABLE(struct weight, weights);
+  MODEL_TABLE(uint32_t, by_key); // weight + 1, by its key
+  uint32_t *weight_of;           // by site; NO_ID: none
+  MODEL_TABLE(uint32_t, questions);
+  struct figures *answers;
+  struct arena arena;
+};
+
+// ---- what is asked -----------------------------------------------------------------------------
+
+static struct option make_option(struct choosing *c, const struct nbits_site *site,
+                                 struct matmulnbits_scheme scheme) {
+  struct nbits_site as = *site;
+  as.scheme = scheme;
+  c->work.site = &as;
+  return (struct option){
+      .scheme = scheme, .codes = nbits_measurable(&c->work), .size = nbits_size(&c->work)};
+}
+
+static void ask(struct choosing *c, struct option *o) {
+  o->figures = MODEL_ADD(c, questions, 1);
+  c->questions[o->figures] = o->codes;
+}
+
+static bool is_default(const struct choosing *c, const struct matmulnbits_scheme *s) {
+  return s->bits == c->o->scheme.bits && s->block == c->o->scheme.block &&
+         s->symmetric == c->o->scheme.symmetric;
+}
+
+static struct weight new_weight(struct choosing *c, uint32_t site, struct option own) {
+  const struct nbits_site *s = &c->sites[site];
+  // What --tensor says of a weight is not the budget's to change.
+  const bool free = c->o->budget > 0 && is_default(c, &s->scheme);
+  struct weight w = {.key = own.codes,
+                     .site = site,
+                     .name = arena_string(&c->arena, model_name(c->env->m, s->name)),
+                     .n = free ? c->o->n_candidates : 1};
+  w.options = arena_alloc(&c->arena, w.n * sizeof *w.options);
+  w.options[0] = own;
+  for (uint32_t i = 0; free && i < w.n; i++)
+    w.options[i] = make_option(c, s, c->o->candidates[i]);
+  for (uint32_t i = 0; i < w.n; i++)
+    ask(c, &w.options[i]);
+  w.n_allowed = w.n;
+  if (c->o->n_gates > 0 && c->o->gate_action == MATMULNBITS_RAISE) {
+    struct matmulnbits_scheme eight = s->scheme;
+    eight.bits = 8;
+    w.raised = make_option(c, s, eight);
+    ask(c, &w.raised);
+  }
+  return w;
+}
+
+static void gather(struct choosing *c) {
+  c->weight_of = arena_alloc(&c->arena, (c->n_sites + (size_t)1) * sizeof *c->weight_of);
+  for (uint32_t i = 0; i < c->n_sites; i++) {
+    c->weight_of[i] = NO_ID;
+    if (!c->sites[i].converts) continue;
+    const struct option own = make_option(c, &c->sites[i], c->sites[i].scheme);
+    while (c->n_by_key <= own.codes) {
+      const uint32_t k = MODEL_ADD(c, by_key, 1);
+      c->by_key[k] = 0;
+    }
+    if (c->by_key[own.codes] == 0) {
+      const struct weight w = new_weight(c, i, own);
+      const uint32_t k = MODEL_ADD(c, weights, 1);
+      c->weights[k] = w;
+      c->by_key[own.codes] = k + 1;
+    }
+    c->weight_of[i] = c->by_key[own.codes] - 1;
+  }
+}
+
+static int measure(struct choosing *c, struct err *err) {
+  const struct pass_env *env = c->env;
+  if (!env->evaluate)
+    return err_set(err, ERR_USAGE, "--budget, --gate and --on-nonfinite need the weights at hand");
+  c->answers = arena_alloc(&c->arena, (c->n_questions + (size_t)1) * sizeof *c->answers);
+  if (c->n_questions == 0) return 0;
+  return env->evaluate(env->evaluate_ctx, c->questions, c->n_questions, c->answers, err);
+}
+
+// ---- weights that are not finite, gates ----------------------------------------------------------
+
+static void skip_nonfinite(struct choosing *c) {
+  for (uint32_t i = 0; i < c->n_weights; i++)
+    if (c->answers[c->weights[i].options[0].figures].nonfinite > 0) c->weights[i].skipped = true;
+}
+
+static bool passes(const struct choosing *c, const struct option *o) {
+  return choose_passes(c->o->gates, c->o->n_gates, &c->answers[o->figures]);
+}
+
+// Moves what passes to the front, in order.
+static void keep_passing(const struct choosing *c, struct weight *w) {
+  w->n_allowed = 0;
+  for (uint32_t i = 0; i < w->n; i++)
+    if (passes(c, &w->options[i])) w->options[w->n_allowed++] = w->options[i];
+}
+
+static int fail_gate(const struct choosing *c, struct err *err) {
+  char list[600] = "";
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < c->n_weights; i++) {
+    const struct weight *w = &c->weights[i];
+    if (w->skipped || w->n_allowed > 0) continue;
+    const struct figures *f = &c->answers[w->options[0].figures];
+    const size_t at = strlen(list);
+    if (n++ < NAMED)
+      snprintf(list + at, sizeof list - at, "%s'%.40s' (%.2f dB)", at ? ", " : "",
+               quote_str(w->name).s, figures_sqnr_db(f));
+  }
+  if (n == 0) return 0;
+  err_set(err, ERR_FAIL, "%u of %u weights miss the gate: %s%s", n, c->n_weights, list,
+          n > NAMED ? ", …" : "");
+  return err_hint(err, "--gate-action raise gives them 8 bits, skip leaves them as they are");
+}
+
+static void raise_weight(const struct choosing *c, struct weight *w) {
+  const bool still = !passes(c, &w->raised);
+  w->options[0] = w->raised;
+  w->n_allowed = 1;
+  w->gated = true;
+  if (!still || !c->env->warn) return;
+  c->env->warn(c->env->warn_ctx,
+               arena_printf(c->env->scratch, "weight '%s' misses the gate with 8 bits too",
+                            quote_str(w->name).s),
+               NULL);
+}
+
+static int apply_gates(struct choosing *c, struct err *err) {
+  if (c->o->n_gates == 0) return 0;
+  for (uint32_t i = 0; i < c->n_weights; i++) {
+    struct weight *w = &c->weights[i];
+    if (w->skipped) continue;
+    keep_passing(c, w);
+    if (w->n_allowed > 0) continue;
+    if (c->o->gate_action == MATMULNBITS_RAISE) raise_weight(c, w);
+    if (c->o->gate_action == MATMULNBITS_SKIP) w->skipped = w->gated = true;
+  }
+  return c->o->gate_action == MATMULNBITS_FAIL ? fail_gate(c, err) : 0;
+}
+
+// ---- the budget --------------------------------------------------------------------------------
+
+// With names, attributes and what alignment may take.
+static uint64_t all_bytes(const struct weight *w, const struct option *o) {
+  return o->size.bytes + o->size.room + NAMES_BYTES + 8 * (uint64_t)strlen(w->name);
+}
+
+static bool is_quantized_use(const struct choosing *c, const uint8_t *quantized, uint32_t value,
+                             unsigned depth);
+
+// Does this node quantize the value, or only hand it on to nodes that do?
+static bool goes_with(const struct choosing *c, const uint8_t *quantized, uint32_t node,
+                      unsigned depth) {
+  const struct model *m = c->env->m;
+  if (quantized[node]) return true;
+  const bool simple = model_op_is(m, node, "Identity") || model_op_is(m, node, "Transpose");
+  return simple && depth < DEPTH_MAX && m->nodes[node].n_out == 1 &&
+         is_quantized_use(c, quantized, model_output(m, &m->nodes[node], 0), depth + 1);
+}
+
+static bool is_quantized_use(const struct choosing *c, const uint8_t *quantized, uint32_t value,
+                             unsigned depth) {
+  const struct model *m = c->env->m;
+  if (value == NO_ID || m->values[value].n_graph_outputs > 0) return false;
+  for (uint32_t ref = m->values[value].first_use; ref != NO_ID; ref = m->refs[ref].next)
+    if (!goes_with(c, quantized, m->refs[ref].node, depth)) return false;
+  return true;
+}
+
+// By node: is it a site that becomes quantized?
+static uint8_t *quantized_nodes(struct choosing *c) {
+  uint8_t *nodes = arena_zalloc(&c->arena, c->env->m->n_nodes + (size_t)1);
+  for (uint32_t i = 0; i < c->n_sites; i++)
+    if (c->weight_of[i] != NO_ID && !c->weights[c->weight_of[i]].skipped)
+      nodes[c->sites[i].node] = 1;
+  return nodes;
+}
+
+// All of the output but the quantized weights: the .onnx as it is, and every tensor outside it, less the
+// weights that go.
+static uint64_t other_bytes(struct choosing *c) {
+  const struct model *m = c->env->m;
+  const uint8_t *quantized = quantized_nodes(c);
+  uint8_t *gone = arena_zalloc(&c->arena, m->n_tensors + (size_t)1);
+  for (uint32_t i = 0; i < c->n_sites; i++)
+    if (quantized[c->sites[i].node] && is_quantized_use(c, quantized, c->sites[i].weight.value, 0))
+      gone[c->sites[i].weight.tensor] = 1;
+  uint64_t sum = m->n_files ? m->files[0].size : 0;
+  for (uint32_t i = 0; i < m->n_tensors; i++) {
+    const struct model_tensor *t = &m->tensors[i];
+    uint32_t n;
+    const struct piece *pieces = model_pieces(m, i, &n);
+    const bool inside = n > 0 && pieces[0].at.file == 0, goes = gone[i] || t->flags & TENSOR_DEAD;
+    if (goes && inside) sum -= min_u64(sum, t->bytes);
+    if (!goes && !inside) sum += t->bytes + nbits_room(t->bytes);
+  }
+  return sum;
+}
+
+static int too_small(const struct choosing *c, uint64_t least, struct err *err) {
+  err_set(err, ERR_FAIL,
+          "a budget of %llu bytes is too small: with the smallest candidates the output takes "
+          "about %llu bytes",
+          (unsigned long long)c->o->budget, (unsigned long long)least);
+  return err_hint(err, "raise --budget, or add candidates of fewer bits or larger blocks");
+}
+
+static int apply_budget(struct choosing *c, struct err *err) {
+  if (c->o->budget == 0) return 0;
+  struct choose_tensor *list = arena_alloc(&c->arena, (c->n_weights + 1) * sizeof *list);
+  uint32_t *which = arena_alloc(&c->arena, (c->n_weights + 1) * sizeof *which), n = 0;
+  for (uint32_t i = 0; i < c->n_weights; i++) {
+    const struct weight *w = &c->weights[i];
+    if (w->skipped) continue;
+    struct choose_option *options = arena_alloc(&c->arena, w->n_allowed * sizeof *options);
+    for (uint32_t k = 0; k < w->n_allowed; k++)
+      options[k] = (struct choose_option){.bytes = all_bytes(w, &w->options[k]),
+                                          .error = c->answers[w->options[k].figures].ee};
+    which[n] = i;
+    list[n++] = (struct choose_tensor){.name = w->name, .options = options, .n = w->n_allowed};
+  }
+  const uint64_t other = other_bytes(c);
+  uint64_t bytes;
+  const uint64_t left = c->o->budget > other ? c->o->budget - other : 0;
+  if (!choose_budget(list, n, left, &bytes)) return too_small(c, other + bytes, err);
+  for (uint32_t i = 0; i < n; i++)
+    c->weights[which[i]].picked = list[i].picked;
+  c->env->output_limit = c->o->budget;
+  return 0;
+}
+
+// ---- back to the sites -------------------------------------------------------------------------
+
+static void settle(struct choosing *c) {
+  for (uint32_t i = 0; i < c->n_sites; i++) {
+    if (c->weight_of[i] == NO_ID) continue;
+    const struct weight *w = &c->weights[c->weight_of[i]];
+    struct nbits_site *s = &c->sites[i];
+    if (w->skipped) {
+      s->converts = false;
+      s->reason = w->gated ? "gate" : "nonfinite";
+      continue;
+    }
+    const struct option *o = &w->options[w->picked];
+    s->scheme = o->scheme;
+    s->chosen_by = w->gated ? "gate" : c->o->budget > 0 && w->n > 1 ? "budget" : NULL;
+    s->figures = c->answers[o->figures];
+  }
+}
+
+static void done(struct choosing *c) {
+  table_free(c->weights, c->weights_cap, sizeof *c->weights);
+  table_free(c->by_key, c->by_key_cap, sizeof *c->by_key);
+  table_free(c->questions, c->questions_cap, sizeof *c->questions);
+  arena_free(&c->arena);
+}
+
+int nbits_choose(struct pass_env *env, const struct matmulnbits_options *options,
+                 struct nbits_site *sites, uint32_t n, struct err *err) {
+  if (options->budget == 0 && options->n_gates == 0 && !options->skip_nonfinite) return 0;
+  struct choosing c = {.env = env,
+                       .o = options,
+                       .sites = sites,
+                       .n_sites = n,
+                       .work = {.env = env, .options = options}};
+  gather(&c);
+  int rc = measure(&c, err);
+  if (rc == 0) {
+    if (options->skip_nonfinite) skip_nonfinite(&c);
+    rc = apply_gates(&c, err);
+  }
+  if (rc == 0) rc = apply_budget(&c, err);
+  if (rc == 0) settle(&c);
+  done(&c);
+  return rc;
+}
+
+// ---- measuring only ----------------------------------------------------------------------------
+
+static void tell(const struct choosing *c, const struct matmulnbits_listener *to) {
+  for (uint32_t i = 0; i < c->n_weights; i++) {
+    const struct weight *w = &c->weights[i];
+    const struct nbits_site *s = &c->sites[w->site];
+    const struct model_tensor *t = &c->env->m->tensors[s->weight.tensor];
+    for (uint32_t k = 0; k < w->n; k++) {
+      const struct matmulnbits_measurement row = {
+          .tensor = span_str(w->name),
+          .dims = model_dims(c->env->m, t),
+          .rank = t->rank,
+          .dtype = (enum dtype)t->dtype,
+          .source_bytes = t->bytes,
+          .scheme = w->options[k].scheme,
+          .bytes = w->options[k].size.bytes,
+          .figures = c->answers[w->options[k].figures],
+      };
+      to->each(to->ctx, &row);
+    }
+  }
+}
+
+int nbits_measure(struct pass_env *env, const struct matmulnbits_options *options,
+                  struct nbits_site *sites, uint32_t n, const struct matmulnbits_listener *to,
+                  struct err *err) {
+  struct choosing c = {.env = env,
+                       .o = options,
+                       .sites = sites,
+                       .n_sites = n,
+                       .work = {.env = env, .options = options}};
+  gather(&c);
+  const int rc = measure(&c, err);
+  if (rc == 0) tell(&c, to);
+  done(&c);
+  return rc;
+}

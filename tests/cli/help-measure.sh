@@ -1,0 +1,1 @@
+weir measure --help

@@ -1,0 +1,354 @@
+// weir measure: what every candidate quantization would make of every weight, from one streaming read.
+//
+// The weights are chosen as by quantize, by the pass itself; nothing is edited or written. For people a
+// table and a total for each candidate, for programs JSON or CSV. Numbers in JSON and CSV read back
+// exactly.
+#include "commands.h"
+#include "load.h"
+#include "matmulnbits.h"
+#include "measure.h"
+#include "report.h"
+#include "stop.h"
+
+#include <math.h>
+#include <stdio.h>
+
+struct row {
+  const char *tensor;
+  const int64_t *dims;
+  uint32_t rank;
+  enum dtype dtype;
+  uint64_t source_bytes;
+  struct matmulnbits_scheme scheme;
+  const char *words; // of the scheme
+  uint64_t bytes;
+  struct figures figures;
+};
+
+struct skipped {
+  const char *node, *reason;
+};
+
+struct measuring {
+  const struct cli_args *args;
+  struct arena arena;
+  struct sources *sources;
+  struct model model;
+  struct recipes recipes;
+  struct edits edits;
+  struct matmulnbits_options options;
+  struct measure_stats stats;
+  MODEL_TABLE(struct row, rows);
+  MODEL_TABLE(struct skipped, skips);
+};
+
+// ---- measuring ---------------------------------------------------------------------------------
+
+static int evaluate(void *ctx, const uint32_t *codes, uint32_t n, struct figures *out,
+                    struct err *err) {
+  struct measuring *m = ctx;
+  char note[256] = "";
+  struct run_options options = {.jobs = cli_count(m->args, OPT_JOBS),
+                                .memory = cli_size(m->args, OPT_MEMORY),
+                                .progress = {report_tick, NULL},
+                                .stop = stop_watch()};
+  if (!io_mode_by_name(cli_string(m->args, OPT_IO), &options.mode)) options.mode = IO_AUTO;
+  if (io_choose(&options.mode, note, sizeof note, err)) return -1;
+  if (note[0]) report_notice("%s", note);
+  report_begin("measuring", 0);
+  const int rc = measure_run(&m->recipes, m->sources, codes, n, &options, out, &m->stats, err);
+  report_end();
+  return rc;
+}
+
+static void note_row(void *ctx, const struct matmulnbits_measurement *x) {
+  struct measuring *m = ctx;
+  const uint32_t i = MODEL_ADD(m, rows, 1);
+  int64_t *dims = arena_alloc(&m->arena, x->rank * sizeof *dims + 1);
+  if (x->rank) memcpy(dims, x->dims, x->rank * sizeof *dims);
+  m->rows[i] = (struct row){.tensor = arena_string(&m->arena, x->tensor),
+                            .dims = dims,
+                            .rank = x->rank,
+                            .dtype = x->dtype,
+                            .source_bytes = x->source_bytes,
+                            .scheme = x->scheme,
+                            .words = matmulnbits_scheme_text(&x->scheme, &m->arena),
+                            .bytes = x->bytes,
+                            .figures = x->figures};
+}
+
+static void note_site(void *ctx, const struct pass_site *site) {
+  struct measuring *m = ctx;
+  if (strcmp(site->status, "skipped") != 0) return;
+  const char *node = site->node_name.n
+                         ? arena_string(&m->arena, site->node_name)
+                         : arena_printf(&m->arena, "%s@%u", site->op_type, site->index);
+  const uint32_t i = MODEL_ADD(m, skips, 1);
+  m->skips[i] = (struct skipped){node, site->reason};
+}
+
+static void note_warning(void *ctx, const char *sentence, const char *hint) {
+  (void)ctx;
+  report_warning("%s", sentence);
+  if (hint) report_hint("%s", hint);
+}
+
+static int measure(struct measuring *m, struct err *err) {
+  struct arena scratch = {0};
+  struct pass_env env = {.m = &m->model,
+                         .edits = &m->edits,
+                         .scratch = &scratch,
+                         .site = note_site,
+                         .site_ctx = m,
+                         .warn = note_warning,
+                         .evaluate = evaluate,
+                         .evaluate_ctx = m};
+  const struct matmulnbits_listener listener = {note_row, m};
+  const int rc = matmulnbits_measure(&env, &m->options, &listener, err);
+  arena_free(&scratch);
+  return rc;
+}
+
+// ---- telling -----------------------------------------------------------------------------------
+
+static bool is_same(const struct row *a, const struct row *b) {
+  return strcmp(a->words, b->words) == 0;
+}
+
+// All rows of a candidate together; `first` is the first of them.
+static struct row total_of(const struct measuring *m, const struct row *first) {
+  struct row sum = {.words = first->words, .scheme = first->scheme};
+  for (uint32_t i = 0; i < m->n_rows; i++) {
+    if (!is_same(&m->rows[i], first)) continue;
+    sum.source_bytes += m->rows[i].source_bytes;
+    sum.bytes += m->rows[i].bytes;
+    sum.figures = figures_join(&sum.figures, &m->rows[i].figures);
+  }
+  return sum;
+}
+
+// Every candidate is measured on every weight, so those of the first weight are all.
+static uint32_t candidates(const struct measuring *m) {
+  uint32_t n = 0;
+  while (n < m->n_rows && n < m->options.n_candidates)
+    n++;
+  return n;
+}
+
+static void print_row(const struct row *r, const char *name, int width) {
+  char sqnr[32];
+  const double db = figures_sqnr_db(&r->figures);
+  if (isfinite(db))
+    snprintf(sqnr, sizeof sqnr, "%.2f", db);
+  else
+    snprintf(sqnr, sizeof sqnr, "%s", isnan(db) ? "nan" : "exact");
+  printf("%-*s  %-12s %7s  %.6f  %9.3g  %9.3g  %12llu\n", width, name, r->words, sqnr,
+         figures_cosine(&r->figures), r->figures.max_error, figures_rmse(&r->figures),
+         (unsigned long long)r->bytes);
+}
+
+static void print_skipped(const struct measuring *m) {
+  for (uint32_t i = 0; i < m->n_skips; i++) {
+    uint32_t n = 0;
+    bool first = true;
+    for (uint32_t k = 0; k < m->n_skips; k++) {
+      if (strcmp(m->skips[k].reason, m->skips[i].reason) != 0) continue;
+      if (k < i) first = false;
+      n++;
+    }
+    if (first)
+      printf("not measured: %u x %s (such as %s)\n", n, m->skips[i].reason,
+             quote_str(m->skips[i].node).s);
+  }
+}
+
+static void print_table(const struct measuring *m) {
+  int width = 6;
+  for (uint32_t i = 0; i < m->n_rows; i++) {
+    const int n = (int)strlen(quote_str(m->rows[i].tensor).s);
+    if (n > width) width = n;
+  }
+  printf("%-*s  %-12s %7s  %8s  %9s  %9s  %12s\n", width, "weight", "candidate", "SQNR dB",
+         "cosine", "max error", "RMSE", "bytes");
+  for (uint32_t i = 0; i < m->n_rows && report_stdout_alive(); i++) {
+    const bool again = i > 0 && i % m->options.n_candidates != 0;
+    print_row(&m->rows[i], again ? "" : quote_str(m->rows[i].tensor).s, width);
+  }
+  for (uint32_t i = 0; i < candidates(m); i++) {
+    const struct row sum = total_of(m, &m->rows[i]);
+    print_row(&sum, i ? "" : "all", width);
+  }
+  if (cli_flag(m->args, OPT_QUIET)) return;
+  print_skipped(m);
+  printf("%u weights, %s; %s read\n",
+         m->options.n_candidates ? m->n_rows / m->options.n_candidates : 0,
+         m->n_rows ? report_size(total_of(m, m->rows).source_bytes).s : "0 bytes",
+         report_size(m->stats.source_bytes_read).s);
+}
+
+static void csv_text(const char *text) {
+  if (!strpbrk(text, ",\"\n\r")) {
+    fputs(text, stdout);
+    return;
+  }
+  putchar('"');
+  for (; *text; text++) {
+    if (*text == '"') putchar('"');
+    putchar(*text);
+  }
+  putchar('"');
+}
+
+static void print_csv(const struct measuring *m) {
+  puts("weight,candidate,bits,block_size,symmetric,elements,nonfinite,sqnr_db,cosine,max_abs_error,"
+       "rmse,"
+       "source_bytes,bytes");
+  for (uint32_t i = 0; i < m->n_rows && report_stdout_alive(); i++) {
+    const struct row *r = &m->rows[i];
+    csv_text(r->tensor);
+    printf(",%s,%u,", r->words, r->scheme.bits);
+    if (r->scheme.block)
+      printf("%u", r->scheme.block);
+    else
+      fputs("channel", stdout);
+    printf(",%s,%llu,%llu,%.17g,%.17g,%.9g,%.17g,%llu,%llu\n",
+           r->scheme.symmetric ? "true" : "false", (unsigned long long)r->figures.elements,
+           (unsigned long long)r->figures.nonfinite, figures_sqnr_db(&r->figures),
+           figures_cosine(&r->figures), r->figures.max_error, figures_rmse(&r->figures),
+           (unsigned long long)r->source_bytes, (unsigned long long)r->bytes);
+  }
+}
+
+static void put_number(struct json_out *j, const char *key, double x) {
+  json_key(j, key);
+  json_double(j, x);
+}
+
+static void put_count(struct json_out *j, const char *key, uint64_t x) {
+  json_key(j, key);
+  json_uint(j, x);
+}
+
+static void put_candidate(struct json_out *j, const struct row *r) {
+  json_object(j);
+  put_count(j, "bits", r->scheme.bits);
+  json_key(j, "block_size");
+  if (r->scheme.block)
+    json_uint(j, r->scheme.block);
+  else
+    json_text(j, "channel");
+  put_count(j, "bytes", r->bytes);
+  json_key(j, "candidate");
+  json_text(j, r->words);
+  put_number(j, "cosine", figures_cosine(&r->figures));
+  put_number(j, "max_abs_error", r->figures.max_error);
+  put_count(j, "nonfinite", r->figures.nonfinite);
+  put_number(j, "rmse", figures_rmse(&r->figures));
+  put_number(j, "sqnr_db", figures_sqnr_db(&r->figures));
+  put_number(j, "sum_ee", r->figures.ee);
+  put_number(j, "sum_ve", r->figures.ve);
+  put_number(j, "sum_vv", r->figures.vv);
+  json_key(j, "symmetric");
+  json_bool(j, r->scheme.symmetric);
+  json_end_object(j);
+}
+
+static void put_weight(const struct measuring *m, struct json_out *j, uint32_t first) {
+  const struct row *r = &m->rows[first];
+  json_object(j);
+  put_count(j, "bytes", r->source_bytes);
+  json_key(j, "candidates");
+  json_array(j);
+  for (uint32_t i = 0; i < m->options.n_candidates; i++)
+    put_candidate(j, &m->rows[first + i]);
+  json_end_array(j);
+  json_key(j, "dims");
+  json_array(j);
+  for (uint32_t i = 0; i < r->rank; i++)
+    json_int(j, r->dims[i]);
+  json_end_array(j);
+  json_key(j, "dtype");
+  json_text(j, dtype_name(r->dtype));
+  json_key(j, "name");
+  json_text(j, r->tensor);
+  json_end_object(j);
+}
+
+static void put_skipped(const struct measuring *m, struct json_out *j) {
+  json_key(j, "not_measured");
+  json_array(j);
+  for (uint32_t i = 0; i < m->n_skips; i++) {
+    json_object(j);
+    json_key(j, "node");
+    json_text(j, m->skips[i].node);
+    json_key(j, "reason");
+    json_text(j, m->skips[i].reason);
+    json_end_object(j);
+  }
+  json_end_array(j);
+}
+
+static void print_json(const struct measuring *m) {
+  struct json_out j = {.indent = 2};
+  json_object(&j);
+  put_skipped(m, &j);
+  put_count(&j, "source_bytes_read", m->stats.source_bytes_read);
+  json_key(&j, "totals");
+  json_array(&j);
+  for (uint32_t i = 0; i < candidates(m); i++) {
+    const struct row sum = total_of(m, &m->rows[i]);
+    put_candidate(&j, &sum);
+  }
+  json_end_array(&j);
+  json_key(&j, "weights");
+  json_array(&j);
+  for (uint32_t i = 0; i < m->n_rows && report_stdout_alive(); i += m->options.n_candidates) {
+    put_weight(m, &j, i);
+    report_json_flush(&j);
+  }
+  json_end_array(&j);
+  json_end_object(&j);
+  report_json_end(&j);
+}
+
+// ---- the command -------------------------------------------------------------------------------
+
+static int load(struct measuring *m, struct err *err) {
+  const struct sources_options opening = {.allow_links = cli_flag(m->args, OPT_ALLOW_LINKS)};
+  const struct load_options loading = {0};
+  if (sources_open(&m->sources, cli_operand(m->args, "IN"), &opening, err)) return -1;
+  return load_model(&m->model, m->sources, &loading, err);
+}
+
+static int read_options(struct measuring *m, struct err *err) {
+  struct pass_value values[PASS_OPTIONS];
+  if (cli_pass_values(m->args, PASS_matmulnbits, values, &m->arena, err)) return -1;
+  return matmulnbits_options_read(values, &m->options, &m->arena, err);
+}
+
+int cmd_measure(const struct cli_args *args, struct err *err) {
+  struct measuring m = {.args = args};
+  model_init(&m.model);
+  recipes_init(&m.recipes);
+  edits_init(&m.edits, &m.model, &m.recipes);
+  int rc = read_options(&m, err);
+  if (rc == 0) rc = load(&m, err);
+  if (rc == 0) rc = measure(&m, err);
+  if (rc == 0) {
+    if (cli_flag(args, OPT_JSON))
+      print_json(&m);
+    else if (cli_flag(args, OPT_CSV))
+      print_csv(&m);
+    else
+      print_table(&m);
+  }
+  matmulnbits_options_done(&m.options);
+  table_free(m.rows, m.rows_cap, sizeof *m.rows);
+  table_free(m.skips, m.skips_cap, sizeof *m.skips);
+  edits_free(&m.edits);
+  recipes_free(&m.recipes);
+  model_free(&m.model);
+  if (m.sources) sources_close(m.sources);
+  arena_free(&m.arena);
+  return rc;
+}
