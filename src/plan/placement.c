@@ -179,18 +179,35 @@ static uint32_t copy_row(struct copying *c, uint32_t id) {
   return made;
 }
 
-// Copies the rows that live tensors need, operands first (they have lower ids).
+// The first operand that is not copied yet, or NO_ID.
+static uint32_t missing_operand(const struct copying *c, uint32_t id) {
+  const struct recipe *x = &c->from->rows[id];
+  for (uint32_t k = 0; k < x->n_args; k++)
+    if (c->map[c->from->args[x->args + k]] == NO_ID) return c->from->args[x->args + k];
+  return NO_ID;
+}
+
+// A row with all below it, operands first. `way` has room for a row of every id: they get smaller.
+static void copy_with_operands(struct copying *c, uint32_t id, uint32_t *way) {
+  uint32_t n = 0;
+  if (c->map[id] == NO_ID) way[n++] = id;
+  while (n > 0) {
+    const uint32_t below = missing_operand(c, way[n - 1]);
+    if (below != NO_ID)
+      way[n++] = below;
+    else
+      c->map[way[n - 1]] = copy_row(c, way[n - 1]), n--;
+  }
+}
+
+// Copies the rows that live tensors need, in the order of the tensors: what else was asked for while the
+// edits were made, and when, leaves no trace in the plan.
 static void copy_recipes(struct copying *c, const struct model *m, struct arena *scratch) {
-  bool *needed = arena_zalloc(scratch, c->from->n_rows + 1);
+  uint32_t *way = arena_alloc(scratch, (c->from->n_rows + (size_t)1) * sizeof *way);
   memset(c->map, 0xff, (c->from->n_rows + 1) * sizeof *c->map);
   for (uint32_t i = 0; i < m->n_tensors; i++)
     if (m->tensors[i].recipe != NO_ID && !(m->tensors[i].flags & TENSOR_DEAD))
-      needed[m->tensors[i].recipe] = true;
-  for (uint32_t id = c->from->n_rows; id-- > 0;)
-    for (uint32_t k = 0; needed[id] && k < c->from->rows[id].n_args; k++)
-      needed[c->from->args[c->from->rows[id].args + k]] = true;
-  for (uint32_t id = 0; id < c->from->n_rows; id++)
-    if (needed[id]) c->map[id] = copy_row(c, id);
+      copy_with_operands(c, m->tensors[i].recipe, way);
 }
 
 static uint32_t plain_recipe(struct recipes *to, const struct model *m, uint32_t tensor) {
