@@ -782,9 +782,10 @@ int main(void) {
   file_memory = malloc(FILE_BYTES);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_random_weights), cmocka_unit_test(test_faults),
-      cmocka_unit_test(test_other_rules),    cmocka_unit_test(test_figures),
-      cmocka_unit_test(test_not_finite),     cmocka_unit_test(test_sums_as_text),
-      cmocka_unit_test(test_turned_codes),   cmocka_unit_test(test_source_bytes),
+      cmocka_unit_test(test_other_rules),    cmocka_unit_test(test_gather_needs_room),
+      cmocka_unit_test(test_figures),        cmocka_unit_test(test_not_finite),
+      cmocka_unit_test(test_sums_as_text),   cmocka_unit_test(test_turned_codes),
+      cmocka_unit_test(test_source_bytes),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   free(file_memory);

@@ -390,16 +390,55 @@ static void add_cast(struct world *w, const struct node *of) {
   free(wide);
 }
 
+// Codes that lie as the operand does, each slab of it [k, inner] by one call of the kernel.
+static void add_quantize(struct world *w, const struct node *of) {
+  if (of->rank == 0 || of->count == 0 || of->width > 4 || !dtype_is_float(of->dtype)) return;
+  struct recipe_quantization q = {
+      .format = FORMAT_QDQ, .bits = 2u << below(3), .symmetric = below(2), .axis = below(of->rank)};
+  q.block = below(3) ? 1 + below(40) : 0;
+  if (!recipe_can_quantize(&w->r, of->id, &q, PART_CODES)) return;
+  struct node *x = &w->nodes[w->n++];
+  uint64_t outer = 1, inner = 1;
+  const uint64_t k = (uint64_t)of->dims[q.axis];
+  for (uint32_t i = 0; i < of->rank; i++) {
+    if (i < q.axis) outer *= (uint64_t)of->dims[i];
+    if (i > q.axis) inner *= (uint64_t)of->dims[i];
+  }
+  x->id = recipe_quantize(&w->r, of->id, &q, PART_CODES);
+  set_shape(x, (enum dtype)w->r.rows[x->id].dtype, of->dims, of->rank);
+  const enum kernels_float in = of->dtype == DTYPE_FLOAT     ? KERNELS_F32
+                                : of->dtype == DTYPE_FLOAT16 ? KERNELS_F16
+                                                             : KERNELS_BF16;
+  const size_t block = q.block && q.block < k ? (size_t)q.block : (size_t)k;
+  const struct kernels_block_format f = {.rule = KERNELS_QDQ,
+                                         .bits = (uint8_t)q.bits,
+                                         .symmetric = q.symmetric,
+                                         .in_type = (uint8_t)in,
+                                         .scale_type =
+                                             in == KERNELS_F16 ? KERNELS_F16 : KERNELS_F32,
+                                         .block = block};
+  for (uint64_t o = 0; o < outer; o++) {
+    const struct kernels_panel p = {.in = element(of, o * k * inner),
+                                    .in_stride = (size_t)inner,
+                                    .n = (size_t)inner,
+                                    .k = (size_t)k,
+                                    .codes = element(x, o * k * inner),
+                                    .codes_stride = (size_t)inner};
+    kernels_quantize_columns(&p, &f);
+  }
+}
+
 static void add_operation(struct world *w) {
   uint32_t of = below(3) ? w->n - 1 : below(w->n);
   if (w->nodes[of].count > 4 * ELEMENTS_MAX) return;
-  switch (below(8)) {
+  switch (below(9)) {
   case 0:
   case 1: add_transpose(w, &w->nodes[of]); break;
   case 2: add_slice(w, &w->nodes[of]); break;
   case 3: add_pad(w, &w->nodes[of]); break;
   case 4: add_concat(w, of); break;
   case 5: add_reshape(w, &w->nodes[of]); break;
+  case 6: add_quantize(w, &w->nodes[of]); break;
   default: add_cast(w, &w->nodes[of]); break;
   }
 }
@@ -434,7 +473,7 @@ static struct eval *open_small(struct world *w) {
   struct eval *ev;
   struct err err = {0};
   assert_int_equal(eval_open(&ev, &w->r, &w->io, EVAL_BUDGET_MIN, &err), 0);
-  if (below(4)) ev->box_memory_bytes = 64 * EVAL_BOXES + below(4096);
+  if (below(4)) ev->box_memory_bytes = (below(2) ? 64 : 512) * EVAL_BOXES + below(4096);
   return ev;
 }
 
