@@ -116,6 +116,31 @@ static bool stores_weights(const struct pass_job *pj) {
   return false;
 }
 
+// "budget: 20 x 4:32, 26 x 8:128": what measurements picked, by what they were asked for.
+static void print_chosen(const struct pass_job *pj, uint32_t step, const char *by) {
+  enum { SCHEMES = 40 };
+  const char *schemes[SCHEMES];
+  uint32_t count[SCHEMES], n = 0;
+  for (uint32_t i = 0; i < pj->n_sites; i++) {
+    const struct pass_site *s = &pj->sites[i].site;
+    uint32_t k = 0;
+    if (pj->sites[i].step != step || !s->chosen || strcmp(s->chosen_by, by) != 0) continue;
+    while (k < n && strcmp(schemes[k], s->chosen) != 0)
+      k++;
+    if (k == SCHEMES) continue;
+    if (k == n) {
+      schemes[n] = s->chosen;
+      count[n++] = 0;
+    }
+    count[k]++;
+  }
+  for (uint32_t k = 0; k < n; k++) {
+    if (k == 0) printf("  %s: ", by);
+    printf("%s%u x %s", k ? ", " : "", count[k], schemes[k]);
+  }
+  if (n) putchar('\n');
+}
+
 void pass_job_print(struct job *job) {
   const struct pass_job *pj = job->ctx;
   const bool quiet = cli_flag(job->args, OPT_QUIET);
@@ -124,7 +149,10 @@ void pass_job_print(struct job *job) {
     const struct pass_job_counts n = pass_job_count(pj, i);
     printf("%s: converted %llu, left alone %llu\n", pass_row(pj->pipeline.steps[i].pass)->name,
            (unsigned long long)n.converted, (unsigned long long)n.skipped);
-    if (!quiet) pass_job_print_skipped(pj, i, "  ");
+    if (quiet) continue;
+    print_chosen(pj, i, "budget");
+    print_chosen(pj, i, "gate");
+    pass_job_print_skipped(pj, i, "  ");
   }
   if (!stores_weights(pj)) return;
   quantized_list(&q, job, pj);
