@@ -77,6 +77,13 @@ static void shrink_weight(struct shrinking *s, const struct weight *w) {
   s->result->converted++;
 }
 
+bool shrink_takes(const struct shrinking *s, uint32_t tensor) {
+  const struct model *m = s->env->m;
+  struct weight w;
+  return is_shrinkable_type((enum dtype)m->tensors[tensor].dtype) && weights_at(m, tensor, &w) &&
+         !obstacle(s, &w);
+}
+
 static void shrink_weights(struct shrinking *s) {
   const struct model *m = s->env->m;
   const uint32_t n = m->n_tensors;
@@ -94,10 +101,11 @@ static int check_levels(const struct shrink_options *o, struct err *err) {
                  SHRINK_MIN_LEVELS, SHRINK_MAX_LEVELS);
 }
 
-static int check_per_channel(const struct shrink_options *o, struct err *err) {
+static int check_per_channel(const struct pass_env *env, const struct shrink_options *o,
+                             struct err *err) {
   if (o->method != SHRINK_INTEGER_WEIGHTS)
     return err_set(err, ERR_USAGE, "per-channel is for the method integer_weights alone");
-  if (o->axes) return 0;
+  if (o->axes || env->evaluate) return 0;
   err_fill(err, ERR_USAGE,
            "axis_unresolved: per-channel takes the axis with the least error of every weight, and "
            "nothing has looked for it yet");
@@ -121,16 +129,22 @@ static int check_form(const struct pass_env *env, const struct shrink_options *o
 static int check_options(const struct pass_env *env, const struct shrink_options *o,
                          struct err *err) {
   if (o->method == SHRINK_FLOAT_WEIGHTS && check_levels(o, err)) return -1;
-  if (o->per_channel && check_per_channel(o, err)) return -1;
+  if (o->per_channel && check_per_channel(env, o, err)) return -1;
   return o->form == SHRINK_DEQUANTIZE ? check_form(env, o, err) : 0;
 }
 
 int pass_shrink(struct pass_env *env, const struct shrink_options *options,
                 struct shrink_result *result, struct err *err) {
-  struct shrinking s = {.env = env, .options = options, .result = result};
+  struct shrink_options o = *options;
+  struct shrinking s = {.env = env, .options = &o, .result = result};
+  struct arena axes = {0};
   int rc = 0;
   *result = (struct shrink_result){0};
   if (check_options(env, options, err)) return -1;
+  if (o.per_channel && !o.axes && shrink_axes(&s, &o, &axes, err)) {
+    arena_free(&axes);
+    return -1;
+  }
   stems_init(&s.stems, env->m);
   weights_anchors_init(&s.anchors, env->m);
   if (options->method == SHRINK_F16_TO_F32)
@@ -140,6 +154,7 @@ int pass_shrink(struct pass_env *env, const struct shrink_options *options,
   if (rc == 0 && s.adds) weights_free_initializers(env->edits);
   weights_anchors_done(&s.anchors);
   stems_done(&s.stems);
+  arena_free(&axes);
   return rc;
 }
 

@@ -23,10 +23,10 @@ struct shrink_options {
   uint32_t levels; // float_weights: SHRINK_MIN_LEVELS … SHRINK_MAX_LEVELS
   enum shrink_form form;
   // A scale for every channel of tensors of rank > 1 (integer_weights). Which axis is the channels'
-  // follows from the elements, so it was found out before: axes[tensor id], RECIPE_PER_TENSOR for one
+  // follows from the elements: found out through env->evaluate, or given: axes[tensor id], RECIPE_PER_TENSOR for one
   // scale. Tensors at and behind n_axes get one scale.
   bool per_channel;
-  const uint32_t *axes; // NULL: not found out
+  const uint32_t *axes; // NULL: to be found out
   uint32_t n_axes;
 };
 
@@ -36,7 +36,7 @@ struct shrink_result {
 };
 
 // Every weight is reported to env->site with a reason word. ERR_USAGE for options that do not go
-// together or with the model: per_channel without axes or with another method, dequantize below
+// together or with the model: per_channel with another method, or without axes and a way to find them out, dequantize below
 // opset 10, levels out of range. ERR_FAIL if f16_to_f32 meets a sparse float16 tensor. Nothing was
 // edited then.
 int pass_shrink(struct pass_env *env, const struct shrink_options *options,

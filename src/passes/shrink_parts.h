@@ -34,6 +34,13 @@ void shrink_exchange(struct shrinking *s, const struct weight *w, uint32_t recip
 // What new tensors of a weight are called by: a Constant's node name, else the value's.
 struct span shrink_base_name(const struct shrinking *s, const struct weight *w);
 
+// Is this tensor row a weight that the method takes?
+bool shrink_takes(const struct shrinking *s, uint32_t tensor);
+
+// shrink_axes.c: finds out the axes for per_channel, by one stage over the weights; they lie in *a.
+int shrink_axes(struct shrinking *s, struct shrink_options *options, struct arena *a,
+                struct err *err);
+
 // shrink_widen.c: all of f16_to_f32.
 int shrink_widen_model(struct shrinking *s, struct err *err);
 

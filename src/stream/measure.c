@@ -25,6 +25,7 @@
 #include "crew.h"
 #include "eval.h"
 #include "kernels.h"
+#include "measure_axes.h"
 
 #include <assert.h>
 #include <float.h>
@@ -84,12 +85,16 @@ static uint32_t codes_row(const struct recipes *r, uint32_t id) {
   return id;
 }
 
-bool measure_can(const struct recipes *r, uint32_t codes) {
+static bool is_blockwise(const struct recipes *r, uint32_t codes) {
   const uint32_t id = codes_row(r, codes);
   if (r->rows[id].kind != RECIPE_QUANTIZE || recipe_part_of(r, id) != PART_CODES) return false;
   const struct recipe_quantization q = recipe_quantization_of(r, id);
   if (q.format == FORMAT_QDQ && q.block == 0) return true;
   return (q.format == FORMAT_NBITS || q.format == FORMAT_QDQ) && q.block > 0 && ROWS % q.block == 0;
+}
+
+bool measure_can(const struct recipes *r, uint32_t codes) {
+  return is_blockwise(r, codes) || measure_axes_can(r, codes);
 }
 
 static enum kernels_float float_of(enum dtype dtype) {
@@ -151,7 +156,7 @@ static struct request *sort_requests(const struct recipes *r, const uint32_t *co
   struct request *list = arena_alloc(a, n * sizeof *list);
   for (uint32_t i = 0; i < n; i++) {
     const uint32_t row = codes_row(r, codes[i]);
-    assert(measure_can(r, row));
+    assert(is_blockwise(r, row));
     list[i] = (struct request){.row = row, .operand = r->args[r->rows[row].args], .out = i};
   }
   if (n > 0) qsort(list, n, sizeof *list, by_operand);
@@ -505,14 +510,43 @@ static int run(struct measuring *m, struct figures *out, struct err *err) {
   return 0;
 }
 
-int measure_run(const struct recipes *r, struct sources *s, const uint32_t *codes, uint32_t n,
-                const struct run_options *options, struct figures *out, struct measure_stats *stats,
-                struct err *err) {
+static int measure_blocks(const struct recipes *r, struct sources *s, const uint32_t *codes,
+                          uint32_t n, const struct run_options *options, struct figures *out,
+                          struct measure_stats *stats, struct err *err) {
   struct arena arena = {0};
   struct measuring m = {.r = r, .sources = s, .o = options, .stats = stats};
   memset(stats, 0, sizeof *stats);
   gather(&m, codes, n, &arena);
   const int rc = run(&m, out, err);
+  arena_free(&arena);
+  return rc;
+}
+
+int measure_run(const struct recipes *r, struct sources *s, const uint32_t *codes, uint32_t n,
+                const struct run_options *options, struct figures *out, struct measure_stats *stats,
+                struct err *err) {
+  struct arena arena = {0};
+  struct measure_stats more;
+  uint32_t *kind[2], *at[2], count[2] = {0}; // blockwise ones, scales a channel; and their places
+  struct figures *part = arena_alloc(&arena, (n + (size_t)1) * sizeof *part);
+  for (int k = 0; k < 2; k++) {
+    kind[k] = arena_alloc(&arena, (n + (size_t)1) * sizeof *kind[k]);
+    at[k] = arena_alloc(&arena, (n + (size_t)1) * sizeof *at[k]);
+  }
+  for (uint32_t i = 0; i < n; i++) {
+    const int k = measure_axes_can(r, codes[i]);
+    at[k][count[k]] = i;
+    kind[k][count[k]++] = codes[i];
+  }
+  int rc = measure_blocks(r, s, kind[0], count[0], options, part, stats, err);
+  for (uint32_t i = 0; rc == 0 && i < count[0]; i++)
+    out[at[0][i]] = part[i];
+  if (rc == 0 && count[1] > 0) {
+    rc = measure_axes_run(r, s, kind[1], count[1], options, part, &more, err);
+    stats->source_bytes_read += more.source_bytes_read;
+  }
+  for (uint32_t i = 0; rc == 0 && i < count[1]; i++)
+    out[at[1][i]] = part[i];
   arena_free(&arena);
   return rc;
 }
