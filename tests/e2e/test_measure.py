@@ -15,7 +15,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import compare
-from conftest import DATA
+import peaks
+from conftest import DATA, program
 
 SCHEMES = [f"{bits}:{block}{how}" for bits in (2, 4, 8) for block in (16, 32, 64, 128, 256) for how in ("", ":sym")]
 DYNAMO = DATA / "parakeet-dynamo" / "encoder-model.onnx"
@@ -184,6 +185,15 @@ def test_one_read(weir, small_encoder):
     """Every weight is read once, however many candidates."""
     _, done = measured(weir, small_encoder, "--candidates", ",".join(SCHEMES))
     assert done["source_bytes_read"] == sum(w["bytes"] for w in done["weights"]) > 1_000_000
+
+
+def test_memory(one_layer):
+    """Within --memory and what a program takes, for weights of 16 MiB; the control arm reads all of it first."""
+    words = [program("WEIR"), "measure", one_layer, "--candidates", "4:64,8:128", "--quiet", "--csv"]
+    done = peaks.run([*words, "--memory", "8M"], timeout=300)
+    whole = peaks.run([*words, "--io", "load"], timeout=300)
+    assert done.code == whole.code == 0 and done.out == whole.out
+    assert done.peak_bytes <= (8 + 16 + 4) << 20 < 64 << 20 < whole.peak_bytes
 
 
 def test_selection_and_forms(weir, small_encoder):

@@ -560,6 +560,74 @@ static void test_gone_and_new(void **state) {
   edit_sample_close(&s);
 }
 
+// ---- artifacts ---------------------------------------------------------------------------------
+
+struct asked {
+  uint32_t calls, n, first;
+  uint8_t sha256[32];
+  int answer;
+};
+
+static int on_artifact(void *ctx, const struct edit_artifact *a, struct err *err) {
+  struct asked *asked = ctx;
+  asked->calls++;
+  asked->n = a->n;
+  asked->first = a->n ? a->of[0] : NO_ID;
+  memcpy(asked->sha256, a->sha256, sizeof asked->sha256);
+  assert_string_equal(a->stage, "measure");
+  return asked->answer ? err_set(err, ERR_INPUT, "another answer") : 0;
+}
+
+static uint32_t codes_of_big(struct edit_sample *s) {
+  const struct recipe_quantization q = {.format = FORMAT_NBITS, .bits = 4, .block = 32};
+  return recipe_quantize(&s->r, edit_tensor_recipe(&s->e, SAMPLE_BIG), &q, PART_CODES);
+}
+
+// The line, and a replay that asks for the artifact, records the same line, and stops at a refusal.
+static void test_artifact(void **state) {
+  (void)state;
+  struct edit_sample s, again;
+  struct asked asked = {0};
+  struct err err = {0};
+  edit_sample_open(&s);
+  const uint32_t codes = codes_of_big(&s);
+  struct edit_artifact a = {.stage = "measure", .of = &codes, .n = 1};
+  for (int i = 0; i < 32; i++)
+    a.sha256[i] = (uint8_t)(i * 7);
+  edit_artifact(&s.e, &a);
+  assert_int_equal(s.e.n, 0); // no change of the model
+  assert_non_null(strstr(s.log,
+                         "{\"edit\":\"artifact\",\"stage\":\"measure\",\"of\":[{\"quantize\":"
+                         "{\"tensor\":\"g0/t2:big\",\"dims\":[64,64]},\"part\":\"codes\""));
+  edit_sample_open(&again);
+  again.e.artifact = on_artifact;
+  again.e.artifact_ctx = &asked;
+  const struct span line = span_of(s.log, s.n - 1);
+  assert_int_equal(edit_log_replay_line(&again.e, line, 2, &err), 0);
+  assert_true(asked.calls == 1 && asked.n == 1 && asked.first == codes_of_big(&again));
+  assert_memory_equal(asked.sha256, a.sha256, sizeof a.sha256);
+  assert_true(again.n == s.n && memcmp(again.log, s.log, s.n) == 0);
+  asked.answer = -1;
+  assert_int_equal(edit_log_replay_line(&again.e, line, 3, &err), -1);
+  assert_int_equal(err.kind, ERR_INPUT);
+  assert_true(again.n == s.n); // not recorded
+  edit_sample_close(&again);
+  edit_sample_close(&s);
+}
+
+// A recipe elsewhere than in the line being written leaves the line alone.
+static void test_artifact_recipe(void **state) {
+  (void)state;
+  struct edit_sample s;
+  struct json_out j = {0};
+  edit_sample_open(&s);
+  edit_artifact_recipe(&s.e, &j, edit_tensor_recipe(&s.e, SAMPLE_BIG));
+  assert_string_equal(j.text, "{\"tensor\":\"g0/t2:big\",\"dims\":[64,64]}");
+  assert_int_equal(s.e.line.n, 0);
+  json_done(&j);
+  edit_sample_close(&s);
+}
+
 // ---- the head ----------------------------------------------------------------------------------
 
 static void test_head(void **state) {
@@ -617,6 +685,8 @@ int main(void) {
       cmocka_unit_test(test_floats_come_back),
       cmocka_unit_test(test_bad_lines),
       cmocka_unit_test(test_gone_and_new),
+      cmocka_unit_test(test_artifact),
+      cmocka_unit_test(test_artifact_recipe),
       cmocka_unit_test(test_head),
       cmocka_unit_test(test_bad_heads),
   };
