@@ -4,7 +4,8 @@
 //
 // Features are asked of the processor *and* of the system (an operating system that does not save
 // the wide registers takes them away). KERNELS_AVX2 includes F16C: the conversions need both, and
-// every processor with the one has had the other.
+// every processor with the one has had the other. KERNELS_AVX512 is what Ice Lake and Zen 4 have: F, BW, DQ, VL,
+// VBMI and VBMI2; the processors with less of it are better off with AVX2.
 //
 // kernels_mask is for tests and for `--cpu`-like switches before any thread runs: every variant
 // gives the same bytes, so masking shows in time only.
@@ -25,7 +26,9 @@ static uint32_t machine_features(void) {
   bool f16c = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
   __builtin_cpu_init();
   if (f16c && __builtin_cpu_supports("avx2")) features |= KERNELS_AVX2;
-  if (features && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw"))
+  if (features && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2"))
     features |= KERNELS_AVX512;
   return features;
 }

@@ -62,6 +62,7 @@ KERNELS_CASTS(avx2);
                            float *hi)
 KERNELS_BLOCKS(portable);
 KERNELS_BLOCKS(avx2);
+KERNELS_BLOCKS(avx512);
 
 #define KERNELS_AFFINE(isa)                                                                        \
   void affine_codes_f32_##isa(int8_t *out, const float *in, size_t n,                              \
