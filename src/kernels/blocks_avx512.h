@@ -35,9 +35,10 @@ AVX512_INLINE __m512 load_some(const uint8_t *at, enum kernels_float type, __mma
   return widen16(_mm256_maskz_loadu_epi16(some, at), type);
 }
 
-// Sixteen grids: of the blocks of a row, or of as many columns. zero as float.
+// Sixteen grids: of the blocks of a row, or of as many columns.
 struct grid16 {
-  __m512 scale, reciprocal, zero;
+  __m512 scale, reciprocal, zero; // zero as float
+  __m512i whole_zero;             // and not
 };
 
 AVX512_INLINE __m512 store_scale16(__m512 s, enum kernels_float type) {
@@ -79,6 +80,7 @@ AVX512_INLINE struct grid16 grid16_of(const struct kernels_block_format *f, __m5
   g.scale = store_scale16(g.scale, (enum kernels_float)f->scale_type);
   __mmask16 there = _mm512_cmp_ps_mask(g.scale, nothing, _CMP_NEQ_UQ);
   g.reciprocal = _mm512_maskz_div_ps(there, _mm512_set1_ps(1), g.scale);
+  g.whole_zero = _mm512_cvttps_epi32(g.zero);
   return g;
 }
 
@@ -95,26 +97,45 @@ AVX512_INLINE struct code_limits16 code_limits16_of(const struct kernels_block_f
                                 _mm512_set1_epi32(most)};
 }
 
+// How NBITS codes are cut to their limits. Minima and maxima of floats share two of the four pipes with additions
+// and conversions, those of integers run anywhere; but an integer of what is past 2^31 is INT_MIN.
+enum cut {
+  CUT_WILD,  // anything may come: as floats
+  CUT_CALM,  // what comes is in the range of integers, or NaN (calm16): as integers
+  CUT_LATER, // the same, but the caller cuts
+};
+
 AVX512_INLINE __m512i codes16(__m512 v, const struct grid16 *g, const struct code_limits16 *l,
-                              enum kernels_rule rule) {
+                              enum kernels_rule rule, enum cut cut) {
   const __m512 below_half = _mm512_set1_ps(BLOCKS_BELOW_HALF);
   __m512 x = _mm512_mul_ps(v, g->reciprocal);
+  __m512i q;
   if (rule == KERNELS_NBITS) {
     x = _mm512_add_ps(_mm512_add_ps(x, g->zero), below_half);
-    x = _mm512_min_ps(l->most_float, x);                       // NaN passes
-    return _mm512_max_epi32(_mm512_cvttps_epi32(x), l->least); // and is INT_MIN, then 0
+    if (cut == CUT_WILD) x = _mm512_min_ps(l->most_float, x); // NaN passes
+    q = _mm512_cvttps_epi32(x);                               // and is INT_MIN, then 0
+    if (cut == CUT_LATER) return q;
+  } else {
+    const __m512i sign = _mm512_set1_epi32(INT32_MIN), half = _mm512_castps_si512(below_half);
+    // x & sign | half
+    __m512i away = _mm512_ternarylogic_epi32(_mm512_castps_si512(x), sign, half, 0xea);
+    x = _mm512_add_ps(x, _mm512_castsi512_ps(away));
+    q = _mm512_add_epi32(_mm512_cvttps_epi32(x), g->whole_zero);
   }
-  const __m512i sign = _mm512_set1_epi32(INT32_MIN), half = _mm512_castps_si512(below_half);
-  __m512i away =
-      _mm512_ternarylogic_epi32(_mm512_castps_si512(x), sign, half, 0xea); // x & sign | half
-  x = _mm512_add_ps(x, _mm512_castsi512_ps(away));
-  __m512i q = _mm512_add_epi32(_mm512_cvttps_epi32(x), _mm512_cvtps_epi32(g->zero));
   return _mm512_min_epi32(_mm512_max_epi32(q, l->least), l->most);
+}
+
+// Lanes whose numbers times the reciprocal are far from the limits of integers.
+AVX512_INLINE __mmask16 calm16(const struct grid16 *g, __m512 lo, __m512 hi) {
+  const __m512 far = _mm512_set1_ps(0x1p30f);
+  __m512 a = _mm512_abs_ps(_mm512_mul_ps(lo, g->reciprocal));
+  __m512 b = _mm512_abs_ps(_mm512_mul_ps(hi, g->reciprocal));
+  return _mm512_cmp_ps_mask(a, far, _CMP_LT_OQ) & _mm512_cmp_ps_mask(b, far, _CMP_LT_OQ);
 }
 
 // What an element's code leaves, and the largest of its kind (bits of |e|).
 AVX512_INLINE __m512 error16(__m512 v, __m512i code, const struct grid16 *g, __m512i *largest) {
-  __m512 steps = _mm512_sub_ps(_mm512_cvtepi32_ps(code), g->zero); // whole numbers: exact
+  __m512 steps = _mm512_cvtepi32_ps(_mm512_sub_epi32(code, g->whole_zero));
   __m512 e = _mm512_sub_ps(v, _mm512_mul_ps(steps, g->scale));
   __m512i size = _mm512_and_si512(_mm512_castps_si512(e), _mm512_set1_epi32(INT32_MAX));
   *largest = _mm512_max_epi32(*largest, size);

@@ -247,13 +247,14 @@ struct coding {
   struct code_limits16 limits;
   enum kernels_rule rule;
   int bits;
+  enum cut cut;
   bool figures;
 };
 
 AVX512_INLINE __m512i code_at(const float *tile, const struct coding *how, struct lanes16 *lanes,
                               size_t lane) {
   __m512 v = _mm512_load_ps(tile);
-  __m512i code = codes16(v, &how->grid, &how->limits, how->rule);
+  __m512i code = codes16(v, &how->grid, &how->limits, how->rule, how->cut);
   if (!how->figures) return code;
   __m512 e = error16(v, code, &how->grid, &lanes->largest);
   lanes->ee[lane] = _mm512_add_ps(lanes->ee[lane], _mm512_mul_ps(e, e));
@@ -361,8 +362,8 @@ AVX512_INLINE void close_block(struct strip *s, const struct column_way *w, cons
 
 AVX512_INLINE void code_vector(struct strip *s, const struct column_way *w, const struct place *b,
                                const struct grid16 *g, enum kernels_rule rule, int bits,
-                               bool figures) {
-  const struct coding how = {*g, w->limits, rule, bits, figures};
+                               enum cut cut, bool figures) {
+  const struct coding how = {*g, w->limits, rule, bits, cut, figures};
   struct lanes16 lanes = {0};
   for (size_t row = 0; row + 8 <= b->n; row += 8) {
     const size_t dword = (b->k + row) * (size_t)bits / 32, end = (b->k + row + 8) * (size_t)bits;
@@ -378,30 +379,31 @@ AVX512_INLINE void code_vector(struct strip *s, const struct column_way *w, cons
 }
 
 // One instance a way, so that each has its constants.
-#define CODE(name, rule, bits, figures)                                                            \
+#define CODE(name, rule, bits, cut, figures)                                                       \
   AVX512 static void name(struct strip *s, const struct column_way *w, const struct place *b,      \
                           const struct grid16 *g) {                                                \
-    code_vector(s, w, b, g, rule, bits, figures);                                                  \
+    code_vector(s, w, b, g, rule, bits, cut, figures);                                             \
   }
-CODE(code_2, KERNELS_NBITS, 2, false)
-CODE(code_4, KERNELS_NBITS, 4, false)
-CODE(code_8, KERNELS_NBITS, 8, false)
-CODE(code_bytes, KERNELS_QDQ, 1, false)
-CODE(code_2_sums, KERNELS_NBITS, 2, true)
-CODE(code_4_sums, KERNELS_NBITS, 4, true)
-CODE(code_8_sums, KERNELS_NBITS, 8, true)
-CODE(code_bytes_sums, KERNELS_QDQ, 1, true)
+#define CODE_BITS(bits)                                                                            \
+  CODE(code_##bits##_wild, KERNELS_NBITS, bits, CUT_WILD, false)                                   \
+  CODE(code_##bits, KERNELS_NBITS, bits, CUT_CALM, false)                                          \
+  CODE(code_##bits##_sums, KERNELS_NBITS, bits, CUT_CALM, true)
+CODE_BITS(2)
+CODE_BITS(4)
+CODE_BITS(8)
+CODE(code_bytes, KERNELS_QDQ, 1, CUT_CALM, false)
+CODE(code_bytes_sums, KERNELS_QDQ, 1, CUT_CALM, true)
 
 static void code_any(struct strip *s, const struct column_way *w, const struct place *b,
-                     const struct grid16 *g, bool figures) {
+                     const struct grid16 *g, bool calm, bool figures) {
   if (w->f->rule == KERNELS_QDQ)
     (figures ? code_bytes_sums : code_bytes)(s, w, b, g);
   else if (w->f->bits == 2)
-    (figures ? code_2_sums : code_2)(s, w, b, g);
+    (figures ? code_2_sums : calm ? code_2 : code_2_wild)(s, w, b, g);
   else if (w->f->bits == 4)
-    (figures ? code_4_sums : code_4)(s, w, b, g);
+    (figures ? code_4_sums : calm ? code_4 : code_4_wild)(s, w, b, g);
   else
-    (figures ? code_8_sums : code_8)(s, w, b, g);
+    (figures ? code_8_sums : calm ? code_8 : code_8_wild)(s, w, b, g);
 }
 
 // One block of sixteen columns: its range is known.
@@ -413,10 +415,11 @@ AVX512 static void code_block(struct strip *s, const struct column_way *w, const
   float *scales = s->scales[at] + b->c;
   uint32_t *zeros = s->zeros[at] + b->c;
   _mm512_store_ps(scales, g.scale);
-  _mm512_store_si512(zeros, _mm512_cvttps_epi32(g.zero));
-  bool narrow = narrow16(g.scale, lo, hi) == 0xffff;
+  _mm512_store_si512(zeros, g.whole_zero);
+  const bool calm = calm16(&g, lo, hi) == 0xffff;
+  const bool narrow = calm && narrow16(g.scale, lo, hi) == 0xffff;
   if (w->p->sums && !narrow) add_wide_sums(s, w, b, scales, zeros);
-  if (w->p->codes || (w->p->sums && narrow)) code_any(s, w, b, &g, w->p->sums && narrow);
+  if (w->p->codes || (w->p->sums && narrow)) code_any(s, w, b, &g, calm, w->p->sums && narrow);
 }
 
 // ---- strips ------------------------------------------------------------------------------------

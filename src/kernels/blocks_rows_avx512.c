@@ -1,0 +1,504 @@
+// Blockwise quantization along rows with AVX-512: elements of a block are contiguous.
+//
+// Sixteen blocks are taken together, in passes that stay in the first-level cache:
+//
+//   range   sixteen blocks, widened to float32 into a tile unless they are ──▶ lo[16], hi[16] ──▶ grids
+//   codes   a byte a code into a buffer, sums
+//   pack    the buffer's bytes to 2 or 4 bits, or as they are
+//
+// Error figures have eight lanes a block (k mod 8), so with them a vector holds eight elements of each of
+// two blocks, whose lanes never meet; without them, sixteen of one.
+//
+//   figures   │ block 2m: k .. k + 7 │ block 2m + 1: k .. k + 7 │
+//
+// Blocks that are not of 16 elements or a multiple (QDQ alone), longer ones than 256, and what is left of
+// the last block go to the portable code.
+#include "blocks_avx512.h"
+
+#if defined(__x86_64__)
+enum { TOGETHER = 16, BLOCK_MAX = BLOCKS_NBITS_MAX };
+
+// What sixteen blocks of a row pass on from one step to the next.
+struct group {
+  const float *wide; // elements, of any alignment
+  size_t n;          // blocks
+  struct grid16 grids;
+  bool calm;   // codes may be cut as integers
+  bool narrow; // and error figures of all of them added in float32
+  float tile[TOGETHER * BLOCK_MAX] __attribute__((aligned(64)));
+  uint8_t bytes[TOGETHER * BLOCK_MAX + 256]
+      __attribute__((aligned(64))); // steps write past the end
+};
+
+// ---- range and grids ---------------------------------------------------------------------------
+
+AVX512_INLINE __m512 join(__m512 a, __m512 b, bool most) {
+  return most ? _mm512_max_ps(a, b) : _mm512_min_ps(a, b);
+}
+
+// The extremes of sixteen vectors, in order. most: of maxima, else minima.
+AVX512_INLINE __m512 reduce16(const __m512 *x, bool most) {
+  __m512 two[8], four[4], eight[2];
+  for (int i = 0; i < 8; i++)
+    two[i] = join(_mm512_unpacklo_ps(x[2 * i], x[2 * i + 1]),
+                  _mm512_unpackhi_ps(x[2 * i], x[2 * i + 1]), most);
+  for (int i = 0; i < 4; i++)
+    four[i] = join(_mm512_shuffle_ps(two[2 * i], two[2 * i + 1], 0x44),
+                   _mm512_shuffle_ps(two[2 * i], two[2 * i + 1], 0xee), most);
+  for (int i = 0; i < 2; i++)
+    eight[i] = join(_mm512_shuffle_f32x4(four[2 * i], four[2 * i + 1], 0x88),
+                    _mm512_shuffle_f32x4(four[2 * i], four[2 * i + 1], 0xdd), most);
+  return join(_mm512_shuffle_f32x4(eight[0], eight[1], 0x88),
+              _mm512_shuffle_f32x4(eight[0], eight[1], 0xdd), most);
+}
+
+// Of one block, to *lo and *hi. tile NULL: float32 need not be copied.
+AVX512_INLINE void range_block(const uint8_t *at, enum kernels_float type, size_t block,
+                               float *tile, __m512 *lo, __m512 *hi) {
+  const size_t step = 16 * (type == KERNELS_F32 ? 4 : 2);
+  __m512 least = _mm512_set1_ps(FLT_MAX), most = _mm512_set1_ps(-FLT_MAX);
+  for (size_t k = 0; k < block; k += 16, at += step) {
+    __m512 v = load16(at, type);
+    if (tile) _mm512_store_ps(tile + k, v);
+    least = _mm512_min_ps(v, least);
+    most = _mm512_max_ps(v, most);
+  }
+  *lo = least;
+  *hi = most;
+}
+
+AVX512_INLINE void group_ranges(struct group *g, const uint8_t *at, enum kernels_float type,
+                                size_t block, __m512 *lo, __m512 *hi) {
+  const bool as_is = type == KERNELS_F32;
+  __m512 los[TOGETHER], his[TOGETHER];
+  g->wide = as_is ? (const float *)(const void *)at : g->tile;
+  for (size_t b = 0; b < TOGETHER; b++) {
+    los[b] = _mm512_set1_ps(FLT_MAX);
+    his[b] = _mm512_set1_ps(-FLT_MAX);
+    if (b < g->n)
+      range_block(at + b * block * (as_is ? 4 : 2), type, block, as_is ? NULL : g->tile + b * block,
+                  &los[b], &his[b]);
+  }
+  *lo = reduce16(los, false);
+  *hi = reduce16(his, true);
+}
+
+// The first element that is a number, of a block that holds nothing but zeros and NaN.
+static float first_zero(const float *v, size_t n) {
+  for (size_t k = 0; k < n; k++) {
+    float x;
+    memcpy(&x, v + k, sizeof x); // maybe of no alignment
+    if (x == x) return x;
+  }
+  return 0;
+}
+
+// Lanes lost the order of zeros: a block of nothing else gets the sign of its first.
+AVX512 static void mend_zeros(const struct group *g, size_t block, __mmask16 which, __m512 *lo,
+                              __m512 *hi) {
+  float zeros[TOGETHER] = {0};
+  for (size_t b = 0; b < g->n; b++)
+    if (which >> b & 1) zeros[b] = first_zero(g->wide + b * block, block);
+  *lo = _mm512_mask_loadu_ps(*lo, which, zeros);
+  *hi = _mm512_mask_loadu_ps(*hi, which, zeros);
+}
+
+AVX512_INLINE void group_grids(struct group *g, const uint8_t *at,
+                               const struct kernels_block_format *f, enum kernels_float type) {
+  __m512 lo, hi;
+  group_ranges(g, at, type, f->block, &lo, &hi);
+  if (f->symmetric) {
+    __mmask16 nothing = _mm512_cmp_ps_mask(_mm512_or_ps(lo, hi), _mm512_setzero_ps(), _CMP_EQ_OQ);
+    if (nothing) mend_zeros(g, f->block, nothing, &lo, &hi);
+  }
+  g->grids = grid16_of(f, lo, hi);
+  const uint32_t all = (1u << g->n) - 1, calm = calm16(&g->grids, lo, hi);
+  g->calm = (calm & all) == all;
+  g->narrow = (calm & narrow16(g->grids.scale, lo, hi) & all) == all;
+}
+
+AVX512 static void grids_f32(struct group *g, const uint8_t *at,
+                             const struct kernels_block_format *f) {
+  group_grids(g, at, f, KERNELS_F32);
+}
+
+AVX512 static void grids_f16(struct group *g, const uint8_t *at,
+                             const struct kernels_block_format *f) {
+  group_grids(g, at, f, KERNELS_F16);
+}
+
+AVX512 static void grids_bf16(struct group *g, const uint8_t *at,
+                              const struct kernels_block_format *f) {
+  group_grids(g, at, f, KERNELS_BF16);
+}
+
+// ---- codes -------------------------------------------------------------------------------------
+
+// How elements become bytes.
+struct row_way {
+  struct code_limits16 limits;
+  __m512i mask; // the bits of a code, in every 16-bit lane
+  __m512i most; // the largest code, in every byte
+};
+
+// Grids of blocks whose numbers the lanes of `which` say.
+AVX512_INLINE struct grid16 grids_for(const struct grid16 *g, __m512i which) {
+  return (struct grid16){
+      _mm512_permutexvar_ps(which, g->scale), _mm512_permutexvar_ps(which, g->reciprocal),
+      _mm512_permutexvar_ps(which, g->zero), _mm512_permutexvar_epi32(which, g->whole_zero)};
+}
+
+// Four vectors of codes as bytes; `order` puts their dwords right.
+AVX512_INLINE __m512i bytes64(const __m512i *x, const struct row_way *w, enum kernels_rule rule,
+                              __m512i order) {
+  __m512i ab = _mm512_packs_epi32(x[0], x[1]), cd = _mm512_packs_epi32(x[2], x[3]);
+  if (rule == KERNELS_QDQ) { // signed codes; others are cut at 0 by the next step
+    ab = _mm512_and_si512(ab, w->mask);
+    cd = _mm512_and_si512(cd, w->mask);
+  }
+  __m512i bytes = _mm512_permutexvar_epi32(order, _mm512_packus_epi16(ab, cd));
+  return rule == KERNELS_QDQ ? bytes : _mm512_min_epu8(bytes, w->most);
+}
+
+// Of a block of a multiple of 64 elements.
+AVX512_INLINE void long_block(const struct group *g, const struct row_way *w, size_t b,
+                              size_t block, uint8_t *out, enum kernels_rule rule, enum cut cut) {
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  const struct grid16 grid = grids_for(&g->grids, _mm512_set1_epi32((int)b));
+  const float *v = g->wide + b * block;
+  for (size_t k = 0; k < block; k += 64) {
+    __m512i x[4];
+    for (size_t i = 0; i < 4; i++)
+      x[i] = codes16(_mm512_loadu_ps(v + k + i * 16), &grid, &w->limits, rule, cut);
+    _mm512_storeu_si512(out + b * block + k, bytes64(x, w, rule, order));
+  }
+}
+
+// Of blocks of 16 or 32 elements (a constant of the caller), several at a time.
+AVX512_INLINE void short_blocks(const struct group *g, const struct row_way *w, size_t block,
+                                uint8_t *out, enum kernels_rule rule, enum cut cut) {
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  const size_t end = g->n * block;
+  for (size_t at = 0; at < end; at += 64) {
+    __m512i x[4];
+    for (size_t i = 0; i < 4; i++) {
+      const size_t from = at + i * 16;
+      const struct grid16 grid = grids_for(&g->grids, _mm512_set1_epi32((int)(from / block)));
+      __m512 v = _mm512_maskz_loadu_ps(from < end ? 0xffff : 0, g->wide + from);
+      x[i] = codes16(v, &grid, &w->limits, rule, cut);
+    }
+    _mm512_storeu_si512(out + at, bytes64(x, w, rule, order));
+  }
+}
+
+// Of a block of any multiple of 16 elements (QDQ alone).
+AVX512_INLINE void odd_block(const struct group *g, const struct row_way *w, size_t b, size_t block,
+                             uint8_t *out, enum kernels_rule rule, enum cut cut) {
+  const struct grid16 grid = grids_for(&g->grids, _mm512_set1_epi32((int)b));
+  const __m512i mask = _mm512_sub_epi32(w->limits.most, w->limits.least); // the bits of a code
+  for (size_t at = b * block; at < (b + 1) * block; at += 16) {
+    __m512i x = codes16(_mm512_loadu_ps(g->wide + at), &grid, &w->limits, rule, cut);
+    x = _mm512_and_si512(x, mask);
+    _mm_storeu_si128((__m128i *)(void *)(out + at), _mm512_cvtepi32_epi8(x));
+  }
+}
+
+AVX512_INLINE void group_codes(const struct group *g, const struct row_way *w, size_t block,
+                               uint8_t *out, enum kernels_rule rule, enum cut cut) {
+  if (block == 16)
+    short_blocks(g, w, 16, out, rule, cut);
+  else if (block == 32)
+    short_blocks(g, w, 32, out, rule, cut);
+  else
+    for (size_t b = 0; b < g->n; b++)
+      if (block % 64 == 0)
+        long_block(g, w, b, block, out, rule, cut);
+      else
+        odd_block(g, w, b, block, out, rule, cut);
+}
+
+// ---- error figures -----------------------------------------------------------------------------
+
+// Those of one column of W while its blocks pass by.
+struct row_sums {
+  double vv, ee, ve;
+  uint32_t largest;
+  bool odd; // some block had elements that are not finite
+};
+
+// Eight lanes of each of sixteen blocks, two to a vector.
+struct group_sums {
+  __m512 vv[TOGETHER / 2], ee[TOGETHER / 2], ve[TOGETHER / 2];
+  __m512i largest;
+};
+
+// Lanes reduced as struct kernels_sums says, blocks in order.
+AVX512_INLINE void reduce_lanes(float *out, const __m512 *x) {
+  __m512 four[4], two[2];
+  for (int i = 0; i < 4; i++) // lanes 0 .. 3 and 4 .. 7 of four blocks
+    four[i] = _mm512_add_ps(_mm512_shuffle_f32x4(x[2 * i], x[2 * i + 1], 0x88),
+                            _mm512_shuffle_f32x4(x[2 * i], x[2 * i + 1], 0xdd));
+  for (int i = 0; i < 2; i++)
+    two[i] = _mm512_add_ps(_mm512_shuffle_ps(four[2 * i], four[2 * i + 1], 0x44),
+                           _mm512_shuffle_ps(four[2 * i], four[2 * i + 1], 0xee));
+  __m512 all = _mm512_add_ps(_mm512_shuffle_ps(two[0], two[1], 0x88),
+                             _mm512_shuffle_ps(two[0], two[1], 0xdd));
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  _mm512_storeu_ps(out, _mm512_permutexvar_ps(order, all)); // block 4 e + l was at 4 l + e
+}
+
+AVX512_INLINE void row_sums_add(struct row_sums *r, const struct group_sums *s, size_t n) {
+  float vv[TOGETHER], ee[TOGETHER], ve[TOGETHER];
+  reduce_lanes(vv, s->vv);
+  reduce_lanes(ee, s->ee);
+  reduce_lanes(ve, s->ve);
+  for (size_t b = 0; b < n; b++) {
+    r->vv += (double)vv[b];
+    r->ee += (double)ee[b];
+    r->ve += (double)ve[b];
+    r->odd |= !(vv[b] <= FLT_MAX);
+  }
+  uint32_t largest = (uint32_t)_mm512_reduce_max_epi32(s->largest);
+  if (largest > r->largest) r->largest = largest;
+}
+
+// Two blocks, and what becomes of them.
+struct pair {
+  const float *a, *b;
+  uint8_t *out_a, *out_b;
+  struct grid16 grid;
+  __m512 vv, ee, ve;
+  __m512i largest;
+};
+
+AVX512_INLINE __m512i code_pair(struct pair *p, size_t k, const struct row_way *w,
+                                enum kernels_rule rule) {
+  __m512 v = _mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps(p->a + k)),
+                                _mm256_loadu_ps(p->b + k), 1);
+  __m512i code = codes16(v, &p->grid, &w->limits, rule, CUT_CALM);
+  __m512 e = error16(v, code, &p->grid, &p->largest);
+  p->vv = _mm512_add_ps(p->vv, _mm512_mul_ps(v, v));
+  p->ee = _mm512_add_ps(p->ee, _mm512_mul_ps(e, e));
+  p->ve = _mm512_add_ps(p->ve, _mm512_mul_ps(v, e));
+  return code;
+}
+
+// Thirty-two elements of each, or sixteen.
+AVX512_INLINE void code_pair_bytes(struct pair *p, size_t k, size_t n, const struct row_way *w,
+                                   enum kernels_rule rule) {
+  const __m512i order = _mm512_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15);
+  __m512i x[4];
+  for (size_t i = 0; i < 4; i++)
+    x[i] = i * 8 < n ? code_pair(p, k + i * 8, w, rule) : x[i % 2];
+  __m512i bytes = bytes64(x, w, rule, order);
+  __m256i a = _mm512_castsi512_si256(bytes), b = _mm512_extracti32x8_epi32(bytes, 1);
+  if (n == 32) {
+    _mm256_storeu_si256((__m256i *)(void *)(p->out_a + k), a);
+    _mm256_storeu_si256((__m256i *)(void *)(p->out_b + k), b);
+  } else {
+    _mm_storeu_si128((__m128i *)(void *)(p->out_a + k), _mm256_castsi256_si128(a));
+    _mm_storeu_si128((__m128i *)(void *)(p->out_b + k), _mm256_castsi256_si128(b));
+  }
+}
+
+AVX512_INLINE void group_figures(const struct group *g, const struct row_way *w, size_t block,
+                                 uint8_t *out, enum kernels_rule rule, struct row_sums *sums) {
+  const __m512i halves = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
+  struct group_sums all;
+  all.largest = _mm512_setzero_si512();
+  for (size_t i = 0; i < TOGETHER / 2; i++) {
+    all.vv[i] = all.ee[i] = all.ve[i] = _mm512_setzero_ps();
+    if (2 * i >= g->n) continue;
+    // The last block may have no other: it goes twice, to bytes that nobody reads.
+    const size_t a = 2 * i, b = a + 1 < g->n ? a + 1 : a;
+    const __m512i which =
+        _mm512_add_epi32(_mm512_set1_epi32((int)a), b > a ? halves : _mm512_setzero_si512());
+    struct pair p = {.a = g->wide + a * block,
+                     .b = g->wide + b * block,
+                     .out_a = out + a * block,
+                     .out_b = out + (a + 1) * block,
+                     .grid = grids_for(&g->grids, which),
+                     .largest = all.largest};
+    p.vv = p.ee = p.ve = _mm512_setzero_ps();
+    size_t k = 0;
+    for (; k + 32 <= block; k += 32)
+      code_pair_bytes(&p, k, 32, w, rule);
+    if (k < block) code_pair_bytes(&p, k, 16, w, rule);
+    all.vv[i] = p.vv;
+    all.ee[i] = p.ee;
+    all.ve[i] = p.ve;
+    all.largest = p.largest;
+  }
+  row_sums_add(sums, &all, g->n);
+}
+
+// The same by the reference, for scales that take double.
+AVX512 static void wide_group(const struct group *g, const struct kernels_block_format *f,
+                              uint8_t *out, struct row_sums *r) {
+  struct kernels_sums sums = {r->vv, r->ee, r->ve, 0, 0};
+  float scale[TOGETHER], zero[TOGETHER];
+  _mm512_storeu_ps(scale, g->grids.scale);
+  _mm512_storeu_ps(zero, g->grids.zero);
+  for (size_t b = 0; b < g->n; b++) {
+    struct blocks_grid grid = blocks_grid_given(f, scale[b], (uint8_t)zero[b]);
+    struct blocks_run run = {(const uint8_t *)(g->wide + b * f->block), sizeof(float), f->block,
+                             KERNELS_F32};
+    blocks_codes(&run, &grid, out + b * f->block, 1, &sums);
+  }
+  uint32_t largest;
+  memcpy(&largest, &sums.max_error, sizeof largest);
+  r->vv = sums.vv;
+  r->ee = sums.ee;
+  r->ve = sums.ve;
+  r->odd |= sums.nonfinite > 0;
+  if (largest > r->largest) r->largest = largest;
+}
+
+// ---- packing -----------------------------------------------------------------------------------
+
+// A hundred and twenty-eight codes in pairs: low | high << shift, weights being 1 and 1 << shift.
+AVX512_INLINE __m512i pairs(__m512i low, __m512i high, __m512i weights) {
+  const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+  __m512i a = _mm512_maddubs_epi16(low, weights), b = _mm512_maddubs_epi16(high, weights);
+  return _mm512_permutexvar_epi64(order, _mm512_packus_epi16(a, b));
+}
+
+AVX512_INLINE __m512i nibbles(const uint8_t *codes) {
+  return pairs(_mm512_loadu_si512(codes), _mm512_loadu_si512(codes + 64),
+               _mm512_set1_epi16(0x1001));
+}
+
+AVX512_INLINE __m512i crumbs(const uint8_t *codes) {
+  const __m512i weights = _mm512_set1_epi16(0x0401);
+  return pairs(pairs(_mm512_loadu_si512(codes), _mm512_loadu_si512(codes + 64), weights),
+               pairs(_mm512_loadu_si512(codes + 128), _mm512_loadu_si512(codes + 192), weights),
+               _mm512_set1_epi16(0x1001));
+}
+
+// n codes, a multiple of 16, to as many bits each; up to 255 bytes behind them are read, and none behind
+// out's are written.
+AVX512 static void pack(uint8_t *out, const uint8_t *codes, size_t n, unsigned bits) {
+  const size_t each = 512 / bits;
+  for (size_t k = 0; k < n; k += each, codes += each, out += 64) {
+    __m512i x = bits == 4 ? nibbles(codes) : bits == 2 ? crumbs(codes) : _mm512_loadu_si512(codes);
+    const size_t bytes = (n - k) * bits / 8;
+    if (bytes >= 64)
+      _mm512_storeu_si512(out, x);
+    else
+      _mm512_mask_storeu_epi8(out, (1ull << bytes) - 1, x);
+  }
+}
+
+// ---- rows --------------------------------------------------------------------------------------
+
+AVX512 static void put_grids(const struct group *g, const struct kernels_panel *p, size_t at) {
+  const __mmask16 some = (__mmask16)((1u << g->n) - 1);
+  if (p->scales) _mm512_mask_storeu_ps(p->scales + at, some, g->grids.scale);
+  if (p->zeros)
+    _mm_mask_storeu_epi8(p->zeros + at, some,
+                         _mm512_cvtepi32_epi8(_mm512_cvttps_epi32(g->grids.zero)));
+}
+
+AVX512_INLINE void code_group(struct group *g, const struct row_way *w,
+                              const struct kernels_block_format *f, enum kernels_rule rule,
+                              enum cut cut, struct row_sums *sums) {
+  if (!sums)
+    group_codes(g, w, f->block, g->bytes, rule, cut);
+  else if (f->block == 64)
+    group_figures(g, w, 64, g->bytes, rule, sums);
+  else
+    group_figures(g, w, f->block, g->bytes, rule, sums);
+}
+
+AVX512 static void code_nbits(struct group *g, const struct row_way *w,
+                              const struct kernels_block_format *f) {
+  code_group(g, w, f, KERNELS_NBITS, CUT_LATER, NULL);
+}
+
+AVX512 static void code_wild(struct group *g, const struct row_way *w,
+                             const struct kernels_block_format *f) {
+  code_group(g, w, f, KERNELS_NBITS, CUT_WILD, NULL);
+}
+
+AVX512 static void code_qdq(struct group *g, const struct row_way *w,
+                            const struct kernels_block_format *f) {
+  code_group(g, w, f, KERNELS_QDQ, CUT_CALM, NULL);
+}
+
+AVX512 static void code_nbits_sums(struct group *g, const struct row_way *w,
+                                   const struct kernels_block_format *f, struct row_sums *sums) {
+  code_group(g, w, f, KERNELS_NBITS, CUT_CALM, sums);
+}
+
+AVX512 static void code_qdq_sums(struct group *g, const struct row_way *w,
+                                 const struct kernels_block_format *f, struct row_sums *sums) {
+  code_group(g, w, f, KERNELS_QDQ, CUT_CALM, sums);
+}
+
+// Blocks b .. b + g->n of column j.
+static void do_group(struct group *g, const struct kernels_panel *p,
+                     const struct kernels_block_format *f, const struct row_way *w, size_t j,
+                     size_t b, struct row_sums *sums) {
+  struct blocks_run run =
+      blocks_row_run(p, (enum kernels_float)f->in_type, j, b * f->block, g->n * f->block);
+  (run.type == KERNELS_F32   ? grids_f32
+   : run.type == KERNELS_F16 ? grids_f16
+                             : grids_bf16)(g, run.at, f);
+  put_grids(g, p, j * p->blocks_stride + b);
+  uint8_t *out = blocks_code_at(p, f, j, b * f->block, false);
+  const bool nbits = f->rule == KERNELS_NBITS;
+  if (!out && !sums) return;
+  if (!sums)
+    (!nbits ? code_qdq : g->calm ? code_nbits : code_wild)(g, w, f);
+  else if (g->narrow)
+    (nbits ? code_nbits_sums : code_qdq_sums)(g, w, f, sums);
+  else
+    wide_group(g, f, g->bytes, sums);
+  if (out) pack(out, g->bytes, g->n * f->block, nbits ? f->bits : 8);
+}
+
+// Whole blocks of column j.
+static void do_row(const struct kernels_panel *p, const struct kernels_block_format *f,
+                   const struct row_way *w, size_t j, struct row_sums *sums) {
+  struct group g;
+  const size_t blocks = p->k / f->block;
+  for (size_t b = 0; b < blocks; b += g.n) {
+    g.n = blocks - b < TOGETHER ? blocks - b : TOGETHER;
+    do_group(&g, p, f, w, j, b, sums);
+  }
+}
+
+static void do_row_sums(const struct kernels_panel *p, const struct kernels_block_format *f,
+                        const struct row_way *w, size_t j) {
+  struct kernels_sums *sums = &p->sums[j];
+  struct row_sums r = {sums->vv, sums->ee, sums->ve, 0, false};
+  do_row(p, f, w, j, &r);
+  sums->vv = r.vv;
+  sums->ee = r.ee;
+  sums->ve = r.ve;
+  blocks_plain_sums(sums, r.largest);
+  struct blocks_run run =
+      blocks_row_run(p, (enum kernels_float)f->in_type, j, 0, p->k / f->block * f->block);
+  if (r.odd) blocks_count_nonfinite(sums, &run);
+}
+
+AVX512 void blocks_rows_avx512(const struct kernels_panel *p,
+                               const struct kernels_block_format *f) {
+  const struct row_way w = {code_limits16_of(f), _mm512_set1_epi16((short)((1 << f->bits) - 1)),
+                            _mm512_set1_epi8((char)((1 << f->bits) - 1))};
+  if (f->block % 16 || f->block > BLOCK_MAX) {
+    blocks_rows_portable(p, f);
+    return;
+  }
+  const size_t left = p->k % f->block;
+  for (size_t j = 0; j < p->n; j++) {
+    if (p->sums)
+      do_row_sums(p, f, &w, j);
+    else
+      do_row(p, f, &w, j, NULL);
+    if (!left) continue;
+    struct blocks_run run = blocks_row_run(p, (enum kernels_float)f->in_type, j, p->k - left, left);
+    blocks_block(&run, p, f, j, p->k - left, false);
+  }
+}
+#endif
