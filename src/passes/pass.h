@@ -81,10 +81,10 @@ struct pass_option {
 };
 
 struct pass_value {
-  bool given;              // by the user: not the preset
-  const char *text;        // CHOICE (a word of the metavar), TEXT
-  uint64_t number;         // FLAG (0, 1), COUNT, NUMBER
-  const char *const *list; // LIST
+  bool given;        // by the user: not the preset
+  const char *text;  // CHOICE (a word of the metavar), TEXT
+  uint64_t number;   // FLAG (0, 1), COUNT, NUMBER
+  const char **list; // LIST
   uint32_t n_list;
 };
 

@@ -89,11 +89,14 @@ static const char *known_word(const char *list, char between, struct span text, 
   return NULL;
 }
 
+// A list moves to twice the room where its length is a power of two: the arena keeps what it leaves.
 static void add_element(struct pass_value *v, const char *text, struct arena *a) {
-  const char **list = arena_alloc(a, (v->n_list + 1) * sizeof *list);
-  if (v->n_list) memcpy(list, v->list, v->n_list * sizeof *list);
-  list[v->n_list++] = text;
-  v->list = list;
+  if ((v->n_list & (v->n_list - 1)) == 0) {
+    const char **list = arena_alloc(a, 2 * (v->n_list + 1) * sizeof *list);
+    if (v->n_list) memcpy(list, v->list, v->n_list * sizeof *list);
+    v->list = list;
+  }
+  v->list[v->n_list++] = text;
 }
 
 static int put_words(enum pass_option_id o, struct pass_value *v, struct span text, struct arena *a,

@@ -4,11 +4,16 @@
 // regcomp does not say where an expression is wrong. The place is found by asking: it is the shortest
 // prefix that no continuation repairs, for which the shortest prefix that fails with the same words as
 // the whole is a good enough pointer for a person.
+//
+// regcomp writes repetitions out (a{3} is aaa, a+ is aa*) and recurses into groups, both without a bound: forty
+// characters would take all memory, 30 000 parentheses the stack. So an expression is measured first.
 #include "pattern.h"
+
+#include "span.h"
 
 #include <fnmatch.h>
 
-enum { MEASURED = 256 };
+enum { MEASURED = 256, REGEX_LENGTH_MAX = 1000, REGEX_WRITTEN_OUT_MAX = 2000 };
 
 static bool has_prefix(const char *text, const char *prefix) {
   return strncmp(text, prefix, strlen(prefix)) == 0;
@@ -38,6 +43,105 @@ static int bad_regex(const struct pattern *p, const char *expression, int code, 
                        "glob (* ? [a-z])");
 }
 
+// ---- what regcomp would have to write out ------------------------------------------------------
+
+// Sizes in characters, of the groups that are open and of the last piece in each.
+struct measure {
+  uint64_t size[REGEX_LENGTH_MAX + 1], last[REGEX_LENGTH_MAX + 1];
+  uint32_t depth;
+};
+
+static void measure_piece(struct measure *x, uint64_t size) {
+  x->last[x->depth] = size;
+  x->size[x->depth] += size;
+}
+
+static void measure_repeat(struct measure *x, uint64_t times) {
+  if (times < 2) return;
+  uint64_t *last = &x->last[x->depth], *size = &x->size[x->depth];
+  const uint64_t more = *last > UINT32_MAX / times ? UINT32_MAX : *last * (times - 1);
+  *last += more;
+  *size = min_u64(*size + more, UINT32_MAX);
+}
+
+// Behind "[": the character behind its "]", or the end.
+static const char *skip_bracket(const char *e) {
+  e += *e == '^';
+  e += *e == ']';
+  while (*e && *e != ']') {
+    const char kind = *e == '[' ? e[1] : 0;
+    e++;
+    if (kind != ':' && kind != '.' && kind != '=') continue;
+    const char *end = strchr(e + 1, kind);
+    while (end && end[1] != ']')
+      end = strchr(end + 1, kind);
+    if (end) e = end + 2;
+  }
+  return e + (*e == ']');
+}
+
+static uint64_t number(const char **e) {
+  uint64_t n = 0;
+  for (; **e >= '0' && **e <= '9'; ++*e)
+    n = min_u64(n * 10 + (uint64_t)(**e - '0'), UINT16_MAX);
+  return n;
+}
+
+// From behind "{" to behind the "}" of "n}", "n,}" or "n,m}": how often it writes the piece out.
+static uint64_t repetitions(const char **e) {
+  uint64_t n = number(e);
+  if (**e == ',') {
+    ++*e;
+    n = **e == '}' ? n + 1 : max_u64(n, number(e));
+  }
+  *e += **e == '}';
+  return n;
+}
+
+// At least as many characters as `e` has when its repetitions are written out.
+static uint64_t written_out(const char *e) {
+  struct measure x = {.depth = 0};
+  while (*e) {
+    const char c = *e++;
+    if (c == '(') {
+      x.depth++;
+      x.size[x.depth] = x.last[x.depth] = 0;
+    } else if (c == ')' && x.depth > 0) {
+      const uint64_t group = x.size[x.depth--];
+      measure_piece(&x, max_u64(group, 1));
+    } else if (c == '{') {
+      measure_repeat(&x, repetitions(&e));
+    } else if (c == '+') {
+      measure_repeat(&x, 2);
+    } else {
+      if (c == '[') e = skip_bracket(e);
+      if (c == '\\' && *e) e++;
+      measure_piece(&x, 1);
+    }
+  }
+  uint64_t size = 0;
+  for (uint32_t i = 0; i <= x.depth; i++)
+    size += x.size[i];
+  return size;
+}
+
+static int check_size(const char *expression, const char *option, struct err *err) {
+  const size_t n = strlen(expression);
+  if (n > REGEX_LENGTH_MAX) {
+    err_set(err, ERR_USAGE, "%s: a regular expression of %zu characters; the limit is %d", option,
+            n, REGEX_LENGTH_MAX);
+    return err_hint(err, "give %s several times, with a part of it each", option);
+  }
+  const uint64_t size = written_out(expression);
+  if (size <= REGEX_WRITTEN_OUT_MAX) return 0;
+  err_set(err, ERR_USAGE,
+          "%s 're:%s': %llu characters with all repetitions written out; the limit is %d", option,
+          quote_str(expression).s, (unsigned long long)size, REGEX_WRITTEN_OUT_MAX);
+  return err_hint(err, "* repeats without being written out");
+}
+
+// ------------------------------------------------------------------------------------------------
+
 int pattern_compile(struct pattern *p, const char *text, const char *option, struct err *err) {
   *p = (struct pattern){.text = text, .is_regex = has_prefix(text, "re:")};
   const char *body = p->is_regex ? text + 3 : text;
@@ -46,6 +150,7 @@ int pattern_compile(struct pattern *p, const char *text, const char *option, str
     return err_hint(err, "'*' matches every name");
   }
   if (!p->is_regex) return 0;
+  if (check_size(body, option, err)) return -1;
   int code = regcomp(&p->regex, body, REG_EXTENDED | REG_NOSUB);
   return code ? bad_regex(p, body, code, option, err) : 0;
 }

@@ -17,8 +17,8 @@ struct pattern {
   uint64_t matches; // how many names it was found to match (pattern_look)
 };
 
-// ERR_USAGE with what is wrong and where for a regular expression that does not compile, and for an
-// empty pattern. `option` ("--exclude") is named in the message. pattern_done after success.
+// ERR_USAGE with what is wrong and where for a regular expression that does not compile, for one that is
+// too large to (1000 characters, 2000 with all repetitions written out), and for an empty pattern. `option` ("--exclude") is named in the message. pattern_done after success.
 int pattern_compile(struct pattern *p, const char *text, const char *option, struct err *err);
 void pattern_done(struct pattern *p);
 

@@ -50,6 +50,11 @@ static void bad_ones_are_refused(void **state) {
   } cases[] = {{"re:a(b", "'re:a(b'"},
                {"re:[z", "'re:[z'"},
                {"re:abc[z-a]d", "at character 7 of"},
+               {"re:((((a{1,255}){1,255}){1,255}){1,255})", "written out"},
+               {"re:((((((((((((a+)+)+)+)+)+)+)+)+)+)+)+)", "written out"},
+               {"re:a{2001}", "2001 characters"},
+               {"re:a{1000}b{1001}", "2001 characters"},
+               {"re:[a{1]{1000,}[]b]{1000,1000}", "2001 characters"},
                {"re:", "empty"},
                {"", "empty"}};
   (void)state;
@@ -62,6 +67,27 @@ static void bad_ones_are_refused(void **state) {
     assert_non_null(strstr(err.msg, cases[i].place));
     assert_true(err.hint[0] != 0);
   }
+}
+
+static void large_ones_are_refused(void **state) {
+  (void)state;
+  enum { DEEP = 30000 };
+  static char text[2 * DEEP + 8] = "re:";
+  memset(text + 3, '(', DEEP);
+  memset(text + 3 + DEEP, ')', DEEP);
+  struct pattern p;
+  struct err err = {0};
+  assert_int_equal(pattern_compile(&p, text, "--exclude", &err), -1);
+  assert_non_null(strstr(err.msg, "60000 characters; the limit is 1000"));
+  text[3 + 500] = 0; // 500 that are not closed: measured, then refused by regcomp
+  assert_int_equal(pattern_compile(&p, text, "--exclude", &err), -1);
+}
+
+static void repetitions_within_the_limit_are_taken(void **state) {
+  (void)state;
+  assert_true(matches("re:^a{1990}$|^b+$", "bb"));
+  assert_true(matches("re:^[0-9]{1,3}(\\.[0-9]{1,3}){3}$", "10.0.0.255"));
+  assert_true(matches("re:^[[:alpha:]{9]{2,}\\{9999$", "ab{9999")); // braces that repeat nothing
 }
 
 static uint32_t distance(const char *text, const char *name) {
@@ -85,9 +111,12 @@ static void distances(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(globs_take_the_whole_name), cmocka_unit_test(expressions_are_found_anywhere),
-      cmocka_unit_test(an_empty_name_matches_nothing), cmocka_unit_test(bad_ones_are_refused),
-      cmocka_unit_test(distances)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(globs_take_the_whole_name),
+                                     cmocka_unit_test(expressions_are_found_anywhere),
+                                     cmocka_unit_test(an_empty_name_matches_nothing),
+                                     cmocka_unit_test(bad_ones_are_refused),
+                                     cmocka_unit_test(large_ones_are_refused),
+                                     cmocka_unit_test(repetitions_within_the_limit_are_taken),
+                                     cmocka_unit_test(distances)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
