@@ -5,7 +5,8 @@
 //                      + as much again             windows of the source, waiting to be written
 //                      + the evaluator's scratch   stripes and caches: gets what is left
 //
-// and, where weights are quantized, a fifth for all workers together to keep scales and zero points in.
+// and, where weights are quantized, a fifth for all workers together to keep scales and zero points in, up to
+// three eighths where zero points alone need more than that.
 //
 // Tiles and windows get at most two fifths: four to eight in flight keep a disk busy, while scratch
 // is what saves strided sources from being read twice. When the share is small, tiles shrink before
@@ -26,7 +27,7 @@ enum {
   TILES_GOOD = 4,
   TILES_MIN = 2,
   SHARE_MIN = FIXED + 2 * TILES_MIN * TILE_MIN + EVAL_MIN,
-  CACHE_PART = 5,       // a fifth: zeros of 4 bits and a sixth of the scales of 4 GiB, by default
+  CACHE_PART = 5, // a fifth: zeros of 4 bits, block 64, of 4 GiB, by default; 3/8: of block 32
   SHARE_GOOD = 4 << 20, // jobs that nobody asked for are not worth less
 };
 
@@ -56,10 +57,11 @@ static uint32_t choose_jobs(uint64_t memory, uint32_t useful) {
   return (uint32_t)jobs;
 }
 
-uint64_t budget_cache(uint64_t memory, uint32_t jobs) {
+uint64_t budget_cache(uint64_t memory, uint32_t jobs, uint64_t wanted) {
   if (memory == 0) memory = RUN_DEFAULT_MEMORY;
   const uint64_t needed = budget_minimum(jobs);
-  return memory > needed ? min_u64(memory / CACHE_PART, memory - needed) : 0;
+  const uint64_t part = max_u64(memory / CACHE_PART, min_u64(wanted, memory / 8 * 3));
+  return memory > needed ? min_u64(part, memory - needed) : 0;
 }
 
 int budget_split(struct budget *b, uint64_t memory, uint32_t jobs, uint32_t useful,

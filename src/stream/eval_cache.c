@@ -48,6 +48,17 @@ void eval_cache_close(struct eval_cache *c) {
   free(c);
 }
 
+uint64_t eval_cache_wanted(const struct recipes *r) {
+  uint64_t most = 0;
+  for (uint32_t i = 0; i < r->n_rows; i++) {
+    if (r->rows[i].kind != RECIPE_QUANTIZE) continue;
+    // A unit has at least a byte of them, and a bit of the bitmap.
+    const uint64_t bytes = recipe_part_of(r, i) == PART_ZEROS ? r->rows[i].bytes : 0;
+    most = max_u64(most, bytes + bytes / 8 + 32);
+  }
+  return most;
+}
+
 static bool same(const struct eval_cache_key *a, const struct eval_cache_key *b) {
   return a->of == b->of && a->q.format == b->q.format && a->q.bits == b->q.bits &&
          a->q.symmetric == b->q.symmetric && a->q.axis == b->q.axis && a->q.block == b->q.block &&

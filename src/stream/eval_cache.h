@@ -22,6 +22,11 @@ struct eval_cache_key {
 struct eval_cache *eval_cache_open(size_t bytes);
 void eval_cache_close(struct eval_cache *c);
 
+// Bytes that hold the zero points of the tensor that has most of them. Codes are made in one read; scales may take
+// another, which finds the zero points again but cannot keep more of them than there is room for: with less
+// than this, a weight too large for all its scales to be kept is read a third time. 0: nothing is quantized.
+uint64_t eval_cache_wanted(const struct recipes *r);
+
 // The NULL cache holds nothing and takes nothing. `unit` < key->units.
 void eval_cache_put(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit,
                     const uint8_t *scales, const uint8_t *zeros);

@@ -243,10 +243,9 @@ static void work(struct run *r, uint32_t left) {
 // Splits the memory; a part of it is for statistics of weights where the plan quantizes any.
 static int share_memory(struct run *r, uint32_t left, struct err *err) {
   uint64_t memory = r->o->memory ? r->o->memory : RUN_DEFAULT_MEMORY;
-  const uint64_t cache = budget_cache(memory, r->o->jobs);
-  for (uint32_t i = 0; i < r->p->recipes.n_rows && !r->cache; i++)
-    if (r->p->recipes.rows[i].kind == RECIPE_QUANTIZE && cache)
-      r->cache = eval_cache_open((size_t)cache);
+  const uint64_t wanted = eval_cache_wanted(&r->p->recipes);
+  const uint64_t cache = budget_cache(memory, r->o->jobs, wanted);
+  if (wanted && cache) r->cache = eval_cache_open((size_t)cache);
   if (r->cache) memory -= cache;
   return budget_split(&r->budget, memory, r->o->jobs, left, err);
 }

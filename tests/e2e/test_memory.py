@@ -148,6 +148,44 @@ def test_one_huge_tensor(tmp_path, dims):
     shutil.rmtree(tmp_path)
 
 
+def wide_weight(folder, rows, columns):
+    """One MatMul whose weight is a hole of rows × columns floats."""
+    weight = wire.tensor("w", wire.FLOAT, (rows, columns), pairs=wire.external("w.bin", 0, 4 * rows * columns))
+    graph = wire.graph(
+        [wire.node("MatMul", ["x", "w"], ["y"])],
+        [weight],
+        [("x", wire.FLOAT, ["n", rows])],
+        [("y", wire.FLOAT, ["n", columns])],
+    )
+    (folder / "wide.onnx").write_bytes(wire.model(graph))
+    with open(folder / "w.bin", "wb") as file:
+        file.truncate(4 * rows * columns)
+    return folder / "wide.onnx"
+
+
+def quantize_nowhere(source, *options):
+    return measure("quantize", source, "-o", source.with_name("nowhere.onnx"), "--io", "null", *options)
+
+
+@pytest.mark.parametrize("block", [128, 64, 32])
+def test_scales_that_are_not_kept_cost_one_more_read(tmp_path, block):
+    """256 MiB with a budget of 4 MiB: as many times too large for it as 4 GiB is for the default."""
+    source = wide_weight(tmp_path, 4096, 16384)
+    found = quantize_nowhere(source, "--memory", "4MiB", "--jobs", "1", "--block-size", str(block))
+    assert found.code == 0, found.said
+    assert found.report["weir"]["source_bytes_read"] <= 2.1 * 4 * 4096 * 16384
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [("--block-size", "128"), ("--block-size", "32"), ("--format", "qdq")], ids=" ".join)
+def test_quantize_one_weight_of_4_gib(tmp_path, options):
+    source = wide_weight(tmp_path, 16384, 65536)
+    found = quantize_nowhere(source, *options)
+    assert found.code == 0, found.said
+    assert found.peak <= BUDGET + found.index, found.peak
+    assert found.report["weir"]["source_bytes_read"] <= 2.1 * 4 * 16384 * 65536
+
+
 def test_reported_peak_is_our_own(small_encoder, result_folder):
     """The figure in the report is this program's, whatever the one that started it took before."""
     ballast = bytearray(300 * MIB)
