@@ -125,7 +125,7 @@ static int bad_value(enum cli_option o, const char *text, const char *wanted, st
 static int set_size(struct cli_args *args, enum cli_option o, const char *text, struct err *err) {
   uint64_t n;
   if (!size_words_parse(text, &n) || n == 0)
-    return bad_value(o, text, "a size such as 64M, 64MiB or 1G", err);
+    return bad_value(o, text, "a size such as 64M, 64MiB or 1.5G", err);
   if (o == OPT_ALIGN && ((n & (n - 1)) != 0 || n > (1u << 30)))
     return bad_value(o, text, "a power of two up to 1GiB", err);
   args->value[o].number = n;

@@ -1,5 +1,8 @@
 // Sizes with their units. KMGT count in powers of 1024, with a B behind them in powers of 1000, as most
 // tools that take such words do: "64M" is "64MiB", and "64MB" a little less.
+//
+// A fraction is multiplied out digit by digit in integers, from its end: no double comes between the words
+// and the bytes, however many digits there are.
 #include "size_words.h"
 
 // The factor that a unit stands for, 0 for what is none.
@@ -18,13 +21,32 @@ static uint64_t unit_factor(const char *unit) {
   return factor;
 }
 
+// floor(0.d1d2… * factor). Rounding down at every digit rounds the whole down, as what is added to each
+// quotient is an integer.
+static uint64_t fraction_of(const char *digits, size_t n, uint64_t factor) {
+  uint64_t part = 0;
+  for (size_t i = n; i > 0; i--)
+    part = ((uint64_t)(digits[i - 1] - '0') * factor + part) / 10;
+  return part;
+}
+
 bool size_words_parse(const char *text, uint64_t *bytes) {
-  char digits[24];
-  size_t n = strspn(text, "0123456789");
-  if (n == 0 || n >= sizeof digits) return false;
-  memcpy(digits, text, n);
-  digits[n] = '\0';
-  uint64_t factor = unit_factor(text + n), count;
-  if (factor == 0 || !span_decimal(span_str(digits), &count)) return false;
-  return !mul_overflows(count, factor, bytes) && *bytes <= INT64_MAX;
+  static const char decimal[] = "0123456789";
+  const size_t n = strspn(text, decimal);
+  const char *unit = text + n, *fraction = NULL;
+  size_t n_fraction = 0;
+  if (*unit == '.') {
+    fraction = unit + 1;
+    n_fraction = strspn(fraction, decimal);
+    unit = fraction + n_fraction;
+    if (n_fraction == 0) return false;
+  }
+  const uint64_t factor = unit_factor(unit);
+  uint64_t count;
+  // Of a byte there are no fractions.
+  if (factor == 0 || (fraction && factor == 1)) return false;
+  if (!span_decimal(span_of(text, n), &count) || mul_overflows(count, factor, bytes)) return false;
+  if (*bytes > INT64_MAX) return false;
+  if (fraction) *bytes += fraction_of(fraction, n_fraction, factor);
+  return *bytes <= INT64_MAX;
 }

@@ -271,7 +271,7 @@ static int read_measured(const struct pass_value *v, struct matmulnbits_options 
   const char *budget = v[PASS_OPT_BUDGET].text, *action = v[PASS_OPT_GATE_ACTION].text;
   if (budget && (!size_words_parse(budget, &o->budget) || o->budget == 0)) {
     err_set(err, ERR_USAGE, "--budget: '%s' is no size", quote_str(budget).s);
-    return err_hint(err, "write 400M, 1G or a number of bytes");
+    return err_hint(err, "write 400M, 1.5G or a number of bytes");
   }
   for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++)
     if (strcmp(action, actions[i]) == 0) o->gate_action = (enum matmulnbits_gate_action)i;
