@@ -460,7 +460,8 @@ static int open_staging(struct job *job, struct staging *st, enum staging_resume
   struct staging_options options = {.dest_folder = job->dest_folder,
                                     .onnx_name = job->onnx_name,
                                     .resume_command = cli_resume_command(job->args, &job->arena),
-                                    .resume = cli_flag(job->args, OPT_RESUME)};
+                                    .resume = cli_flag(job->args, OPT_RESUME),
+                                    .took_over = job_stage_took_over(job)};
   int rc = staging_open(st, &job->plan, job->sources, &options, how, note, sizeof note, err);
   for (char *line = strtok(note, "\n"); line; line = strtok(NULL, "\n"))
     report_notice("%s", line);

@@ -230,6 +230,12 @@ int job_stage_replay(void *ctx, const struct edit_artifact *a, struct err *err) 
 
 // ---- their end ---------------------------------------------------------------------------------
 
+bool job_stage_took_over(const struct job *job) {
+  for (const struct job_stage *s = job->stages; s; s = s->next)
+    if (s->resumed) return true;
+  return false;
+}
+
 int job_stage_move(struct job *job, const struct staging *st, struct err *err) {
   for (struct job_stage *s = job->stages; s; s = s->next)
     if (artifact_move(&s->artifact, st, err)) return -1;

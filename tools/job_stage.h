@@ -23,6 +23,8 @@ int job_stage_measure(void *ctx, const uint32_t *codes, uint32_t n, struct figur
 // edits' artifact: runs the recorded stage again. ERR_INPUT if it finds something else.
 int job_stage_replay(void *ctx, const struct edit_artifact *a, struct err *err);
 
+// Was any of them found, not made?
+bool job_stage_took_over(const struct job *job);
 // Moves what was found into the staging folder of the plan.
 int job_stage_move(struct job *job, const struct staging *st, struct err *err);
 // Closes all; the stages' own folders go, unless they are to be kept for a resume.

@@ -118,7 +118,7 @@ static int look_in(struct artifact *a, const struct artifact_request *q, int fol
   int bad = staging_header_read(folder, &h, err);
   if (bad) return -1;
   if (h.usable) {
-    bad = staging_header_same_sources(&h, q->sources, err);
+    bad = staging_header_same_sources(&h, q->sources, STAGING_HEADER_MEASURED, err);
   } else { // whose sources nobody knows: as if it were not there
     fs_free(a->text);
     a->text = (struct span){0};

@@ -229,7 +229,7 @@ static void forget_lost_outputs(const struct opening *o) {
 
 static int take_over(const struct opening *o, const struct staging_header *h) {
   struct staging *st = o->st;
-  if (staging_header_same_sources(h, o->s, o->err)) return -1;
+  if (staging_header_same_sources(h, o->s, STAGING_HEADER_UNITS, o->err)) return -1;
   memcpy(st->header_sha256, h->sha256, DIGEST_BYTES);
   struct records r = {.header_sha256 = st->header_sha256, .n_units = st->n_units};
   r.digests = st->digests;
@@ -245,7 +245,7 @@ static int start_afresh(const struct opening *o, bool made) {
   if (!made) {
     if (staging_empty(st->folder, st->name, true, o->err)) return -1;
     say(o, "emptied '%s', which an interrupted run had left", quote_str(st->name).s);
-  } else if (o->options->resume) {
+  } else if (o->options->resume && !o->options->took_over) {
     say(o, "there is nothing to resume in '%s': starting afresh", quote_str(st->dest_path).s);
   }
   return set_up(o);
@@ -255,7 +255,8 @@ static bool seal_is_ours(const struct opening *o, const struct staging_header *h
   if (!staging_has(o->st->folder, "seal.json")) return false;
   if (o->options->resume) return true;
   struct err changed = {0};
-  return staging_header_is_of(h, o->p->id) && staging_header_same_sources(h, o->s, &changed) == 0;
+  return staging_header_is_of(h, o->p->id) &&
+         staging_header_same_sources(h, o->s, STAGING_HEADER_UNITS, &changed) == 0;
 }
 
 // Decides between the three and makes it so. *made: the folder is ours from this call on.

@@ -54,6 +54,7 @@ struct staging_options {
   const char *onnx_name;      // OUT's base name
   const char *resume_command; // printed and kept in header.json
   bool resume;
+  bool took_over; // what a stage before the plan had left: there was something to resume
 };
 
 // Opens or makes the folder for this plan, checks free space against what the plan needs

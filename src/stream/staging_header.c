@@ -117,40 +117,45 @@ static bool read_source(const struct json_value *row, struct span *name, struct 
          json_as_uint(json_get(row, "inode"), &f->ino);
 }
 
-static int source_changed(const char *name, const char *how, struct err *err) {
-  err_set(err, ERR_INPUT, "source '%s' changed since the interrupted run (%s)", quote_str(name).s,
-          how);
+static int source_changed(const char *name, const char *how, enum staging_header_left left,
+                          struct err *err) {
+  const bool measured = left == STAGING_HEADER_MEASURED;
+  err_set(err, ERR_INPUT, "source '%s' changed since %s (%s)", quote_str(name).s,
+          measured ? "its weights were measured" : "the interrupted run", how);
+  if (measured)
+    return err_hint(err, "what was measured belongs to the old source; without --resume the "
+                         "weights are measured again");
   return err_hint(err, "what that run wrote belongs to the old source; without --resume the job "
                        "starts afresh");
 }
 
 static int same_source(const struct json_value *row, const struct sources *s, uint32_t file,
-                       struct err *err) {
+                       enum staging_header_left left, struct err *err) {
   struct span name;
   struct fingerprint then = {0};
   const struct fingerprint now = sources_fingerprint(s, file);
   const char *is = sources_name(s, file);
   if (!read_source(row, &name, &then) || !span_is(name, is))
-    return source_changed(is, "another file, or it has no record", err);
+    return source_changed(is, "another file, or it has no record", left, err);
   char sizes[80];
   snprintf(sizes, sizeof sizes, "%llu bytes then, %llu now", (unsigned long long)then.size,
            (unsigned long long)now.size);
-  if (then.size != now.size) return source_changed(is, sizes, err);
-  if (then.mtime_ns != now.mtime_ns) return source_changed(is, "same size, other mtime", err);
-  if (then.ino != now.ino) return source_changed(is, "same size and mtime, other inode", err);
+  if (then.size != now.size) return source_changed(is, sizes, left, err);
+  if (then.mtime_ns != now.mtime_ns) return source_changed(is, "same size, other mtime", left, err);
+  if (then.ino != now.ino) return source_changed(is, "same size and mtime, other inode", left, err);
   if (then.ctime_ns != now.ctime_ns)
-    return source_changed(is, "same size and mtime, other ctime", err);
+    return source_changed(is, "same size and mtime, other ctime", left, err);
   return 0;
 }
 
 int staging_header_same_sources(const struct staging_header *h, const struct sources *s,
-                                struct err *err) {
+                                enum staging_header_left left, struct err *err) {
   const struct json_value *rows = json_get(h->doc, "sources");
   if (json_count(rows) != sources_count(s))
-    return source_changed(sources_name(s, 0), "it names other data files", err);
+    return source_changed(sources_name(s, 0), "it names other data files", left, err);
   uint32_t file = 0;
   for (const struct json_value *row = json_first(rows); row; row = json_next(row))
-    if (same_source(row, s, file++, err)) return -1;
+    if (same_source(row, s, file++, left, err)) return -1;
   return 0;
 }
 

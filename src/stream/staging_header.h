@@ -23,9 +23,11 @@ int staging_header_read(int folder, struct staging_header *h, struct err *err);
 void staging_header_free(struct staging_header *h);
 
 bool staging_header_is_of(const struct staging_header *h, const uint8_t id[DIGEST_BYTES]);
+// What was left that a changed source makes worthless, for the sentence that says so.
+enum staging_header_left { STAGING_HEADER_UNITS, STAGING_HEADER_MEASURED };
 // -1 with ERR_INPUT, naming the first source that is not what it was.
 int staging_header_same_sources(const struct staging_header *h, const struct sources *s,
-                                struct err *err);
+                                enum staging_header_left left, struct err *err);
 // The command that resumes, or NULL; belongs to h.
 const char *staging_header_resume(const struct staging_header *h);
 

@@ -382,9 +382,27 @@ def test_changed_source_is_refused(weir, weir_fault, small_encoder, quick_folder
     words = killed_stage(weir_fault, source, quick_folder / "out")
     os.utime(source.parent / (source.name + ".data"))
     done = weir(*words, "--resume", code=66)
-    assert "changed" in done.err
+    assert "changed since its weights were measured" in done.err and "interrupted run" not in done.err
     weir(*words)  # afresh, without --resume
     assert not list((quick_folder / "out").glob(".*"))
+
+
+def test_resume_says_what_it_found(weir, weir_fault, small_encoder, quick_folder):
+    """The stage was all there was: that is not nothing. The control arm found nothing at all."""
+    words = killed_stage(weir_fault, small_encoder, quick_folder / "out")
+    said = weir(*words, "--resume").err
+    assert "took over what an interrupted run had measured" in said and "nothing to resume" not in said
+    said = weir("quantize", small_encoder, quick_folder / "other.onnx", *BUDGET, "--resume").err
+    assert "took over" not in said and "nothing to resume" in said
+
+
+def test_budget_with_a_fraction(weir, small_encoder, tmp_path):
+    """1.5M is three times 512K, to the last byte of everything that follows."""
+    for name, budget in (("words", "1.5M"), ("bytes", str(3 << 19))):
+        quantized(weir, small_encoder, tmp_path / name, "--budget", budget, "--candidates", CANDIDATES)
+    first, second = ((tmp_path / name / "out.onnx.data").read_bytes() for name in ("words", "bytes"))
+    assert first == second
+    assert "no size" in weir("quantize", small_encoder, tmp_path / "x.onnx", "--budget", "1.5", code=2).err
 
 
 def test_clean_lists_a_stage(weir, weir_fault, small_encoder, quick_folder):
