@@ -135,14 +135,18 @@ static uint32_t candidates(const struct measuring *m) {
   return n;
 }
 
-static void print_row(const struct row *r, const char *name, int width) {
+struct widths {
+  int name, words;
+};
+
+static void print_row(const struct row *r, const char *name, const struct widths *w) {
   char sqnr[32];
   const double db = figures_sqnr_db(&r->figures);
   if (isfinite(db))
     snprintf(sqnr, sizeof sqnr, "%.2f", db);
   else
     snprintf(sqnr, sizeof sqnr, "%s", isnan(db) ? "nan" : "exact");
-  printf("%-*s  %-12s %7s  %.6f  %9.3g  %9.3g  %12llu\n", width, name, r->words, sqnr,
+  printf("%-*s  %-*s %7s  %.6f  %9.3g  %9.3g  %12llu\n", w->name, name, w->words, r->words, sqnr,
          figures_cosine(&r->figures), r->figures.max_error, figures_rmse(&r->figures),
          (unsigned long long)r->bytes);
 }
@@ -162,21 +166,28 @@ static void print_skipped(const struct measuring *m) {
   }
 }
 
-static void print_table(const struct measuring *m) {
-  int width = 6;
+static struct widths widths_of(const struct measuring *m) {
+  struct widths w = {.name = 6, .words = 12};
   for (uint32_t i = 0; i < m->n_rows; i++) {
-    const int n = (int)strlen(quote_str(m->rows[i].tensor).s);
-    if (n > width) width = n;
+    const int name = (int)strlen(quote_str(m->rows[i].tensor).s);
+    const int words = (int)strlen(m->rows[i].words);
+    if (name > w.name) w.name = name;
+    if (words > w.words) w.words = words;
   }
-  printf("%-*s  %-12s %7s  %8s  %9s  %9s  %12s\n", width, "weight", "candidate", "SQNR dB",
+  return w;
+}
+
+static void print_table(const struct measuring *m) {
+  const struct widths w = widths_of(m);
+  printf("%-*s  %-*s %7s  %8s  %9s  %9s  %12s\n", w.name, "weight", w.words, "candidate", "SQNR dB",
          "cosine", "max error", "RMSE", "bytes");
   for (uint32_t i = 0; i < m->n_rows && report_stdout_alive(); i++) {
     const bool again = i > 0 && i % m->options.n_candidates != 0;
-    print_row(&m->rows[i], again ? "" : quote_str(m->rows[i].tensor).s, width);
+    print_row(&m->rows[i], again ? "" : quote_str(m->rows[i].tensor).s, &w);
   }
   for (uint32_t i = 0; i < candidates(m); i++) {
     const struct row sum = total_of(m, &m->rows[i]);
-    print_row(&sum, i ? "" : "all", width);
+    print_row(&sum, i ? "" : "all", &w);
   }
   if (cli_flag(m->args, OPT_QUIET)) return;
   print_skipped(m);
@@ -200,7 +211,8 @@ static void csv_text(const char *text) {
 }
 
 static void print_csv(const struct measuring *m) {
-  puts("weight,candidate,bits,block_size,symmetric,elements,nonfinite,sqnr_db,cosine,max_abs_error,"
+  puts("weight,candidate,bits,block_size,symmetric,algorithm,elements,nonfinite,sqnr_db,cosine,max_"
+       "abs_error,"
        "rmse,"
        "source_bytes,bytes");
   for (uint32_t i = 0; i < m->n_rows && report_stdout_alive(); i++) {
@@ -211,11 +223,12 @@ static void print_csv(const struct measuring *m) {
       printf("%u", r->scheme.block);
     else
       fputs("channel", stdout);
-    printf(",%s,%llu,%llu,%.17g,%.17g,%.9g,%.17g,%llu,%llu\n",
-           r->scheme.symmetric ? "true" : "false", (unsigned long long)r->figures.elements,
-           (unsigned long long)r->figures.nonfinite, figures_sqnr_db(&r->figures),
-           figures_cosine(&r->figures), r->figures.max_error, figures_rmse(&r->figures),
-           (unsigned long long)r->source_bytes, (unsigned long long)r->bytes);
+    printf(",%s,%s,%llu,%llu,%.17g,%.17g,%.9g,%.17g,%llu,%llu\n",
+           r->scheme.symmetric ? "true" : "false", matmulnbits_algorithm_name(r->scheme.algorithm),
+           (unsigned long long)r->figures.elements, (unsigned long long)r->figures.nonfinite,
+           figures_sqnr_db(&r->figures), figures_cosine(&r->figures), r->figures.max_error,
+           figures_rmse(&r->figures), (unsigned long long)r->source_bytes,
+           (unsigned long long)r->bytes);
   }
 }
 
@@ -231,6 +244,8 @@ static void put_count(struct json_out *j, const char *key, uint64_t x) {
 
 static void put_candidate(struct json_out *j, const struct row *r) {
   json_object(j);
+  json_key(j, "algorithm");
+  json_text(j, matmulnbits_algorithm_name(r->scheme.algorithm));
   put_count(j, "bits", r->scheme.bits);
   json_key(j, "block_size");
   if (r->scheme.block)

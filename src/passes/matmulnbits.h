@@ -29,7 +29,10 @@ struct matmulnbits_scheme {
   uint32_t bits;  // 2, 4, 8
   uint32_t block; // 16, 32, 64, 128, 256; 0: all of a column is one block (qdq only)
   bool symmetric;
+  enum matmulnbits_algorithm algorithm; // other than the default: qoperator, MatMul and Gemm
 };
+bool matmulnbits_scheme_same(const struct matmulnbits_scheme *a,
+                             const struct matmulnbits_scheme *b);
 
 // PATTERN=bits4:g64:sym: what it says of a tensor instead of the scheme.
 struct matmulnbits_override {
@@ -44,7 +47,6 @@ enum matmulnbits_gate_action { MATMULNBITS_RAISE, MATMULNBITS_SKIP, MATMULNBITS_
 struct matmulnbits_options {
   struct matmulnbits_scheme scheme;
   bool qdq;
-  enum matmulnbits_algorithm algorithm;
   uint32_t op_types; // enum matmulnbits_op
   struct pattern *exclude, *include;
   uint32_t n_exclude, n_include;
@@ -70,10 +72,12 @@ struct matmulnbits_result {
 // the last '='. ERR_USAGE for anything else. The pattern is compiled: pattern_done(&out->pattern).
 int matmulnbits_override_parse(const char *text, struct matmulnbits_override *out, struct arena *a,
                                struct err *err);
-// "4:64", "8:128:sym", "4:channel:asym": bits, block size and, if not asymmetric, sym. ERR_USAGE for
-// anything else.
+// "4:64", "8:128:sym", "4:channel:asym", "4:64:sym:rtn": bits, block size and, in any order, sym (else
+// asymmetric) and an algorithm. Where it names none, *out keeps its own, but of 8 bits and hqq, which do not
+// go together: there it is the default. ERR_USAGE for anything else.
 int matmulnbits_candidate_parse(struct span text, struct matmulnbits_scheme *out, struct err *err);
-// The same words of a scheme: "4:64", "8:128:sym".
+const char *matmulnbits_algorithm_name(enum matmulnbits_algorithm algorithm); // "default", "rtn", …
+// The same words of a scheme: "4:64", "8:128:sym", "4:64:rtn".
 const char *matmulnbits_scheme_text(const struct matmulnbits_scheme *s, struct arena *a);
 // ERR_USAGE for options that do not go together.
 int matmulnbits_options_check(const struct matmulnbits_options *options, struct err *err);

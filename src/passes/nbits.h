@@ -70,8 +70,8 @@ struct nbits_work {
 uint32_t nbits_tensor(struct nbits_work *w, enum nbits_form form, bool transposed);
 // The form in which the site's weight is quantized; *transposed: it is that of its transpose.
 enum nbits_form nbits_form(const struct nbits_work *w, bool *transposed);
-// What the site's weight would become, without an edit: the recipe of codes that can be measured (of other
-// algorithms and of tables: the nearest one), and the bytes of all its tensors.
+// What the site's weight would become, without an edit: the recipe of its codes, and the bytes of all its
+// tensors.
 uint32_t nbits_measurable(struct nbits_work *w);
 struct nbits_size {
   uint64_t bytes;

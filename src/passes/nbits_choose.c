@@ -7,8 +7,7 @@
 //   all weights  the allowed one that the budget picks (choose.h), or the only one
 //
 // A weight with NaN or infinities has no figures: with --on-nonfinite skip it is left alone, else the
-// run refuses it later. The table of a 4 bit GatherBlockQuantized is measured in the arithmetic of QDQ,
-// which differs from its own on ties only.
+// run refuses it later.
 //
 // The budget is for all files of the output. What is not a quantized weight is counted as in the
 // source, and room for alignment and names is kept, so that the file fits whatever the layout: it comes
@@ -38,6 +37,7 @@ struct weight {
   struct option *options; // allowed ones first
   uint32_t n, n_allowed;
   struct option raised; // 8 bit, where a gate may ask for it
+  bool free;            // the budget may pick
   bool skipped, gated;
   uint32_t picked;
 };
@@ -72,19 +72,15 @@ static void ask(struct choosing *c, struct option *o) {
   c->questions[o->figures] = o->codes;
 }
 
-static bool is_default(const struct choosing *c, const struct matmulnbits_scheme *s) {
-  return s->bits == c->o->scheme.bits && s->block == c->o->scheme.block &&
-         s->symmetric == c->o->scheme.symmetric;
-}
-
 static struct weight new_weight(struct choosing *c, uint32_t site, struct option own) {
   const struct nbits_site *s = &c->sites[site];
   // What --tensor says of a weight is not the budget's to change.
-  const bool free = c->o->budget > 0 && is_default(c, &s->scheme);
+  const bool free = c->o->budget > 0 && matmulnbits_scheme_same(&s->scheme, &c->o->scheme);
   struct weight w = {.key = own.codes,
                      .site = site,
                      .name = arena_string(&c->arena, model_name(c->env->m, s->name)),
-                     .n = free ? c->o->n_candidates : 1};
+                     .n = free ? c->o->n_candidates : 1,
+                     .free = free};
   w.options = arena_alloc(&c->arena, w.n * sizeof *w.options);
   w.options[0] = own;
   for (uint32_t i = 0; free && i < w.n; i++)
@@ -95,6 +91,7 @@ static struct weight new_weight(struct choosing *c, uint32_t site, struct option
   if (c->o->n_gates > 0 && c->o->gate_action == MATMULNBITS_RAISE) {
     struct matmulnbits_scheme eight = s->scheme;
     eight.bits = 8;
+    if (eight.algorithm == MATMULNBITS_HQQ) eight.algorithm = MATMULNBITS_DEFAULT;
     w.raised = make_option(c, s, eight);
     ask(c, &w.raised);
   }
@@ -296,7 +293,7 @@ static void settle(struct choosing *c) {
     }
     const struct option *o = &w->options[w->picked];
     s->scheme = o->scheme;
-    s->chosen_by = w->gated ? "gate" : c->o->budget > 0 && w->n > 1 ? "budget" : NULL;
+    s->chosen_by = w->gated ? "gate" : w->free ? "budget" : NULL;
     s->figures = c->answers[o->figures];
   }
 }

@@ -88,34 +88,79 @@ int matmulnbits_override_parse(const char *text, struct matmulnbits_override *ou
 
 // ---- candidates --------------------------------------------------------------------------------
 
-static bool candidate_word(struct span word, unsigned k, struct matmulnbits_scheme *out) {
-  if (k == 0) return is_number(word, 0, &out->bits) && is_bits(out->bits);
+static const char *const algorithms[] = {[MATMULNBITS_DEFAULT] = "default",
+                                         [MATMULNBITS_RTN] = "rtn",
+                                         [MATMULNBITS_K_QUANT] = "k_quant",
+                                         [MATMULNBITS_HQQ] = "hqq"};
+
+const char *matmulnbits_algorithm_name(enum matmulnbits_algorithm algorithm) {
+  return algorithms[algorithm];
+}
+
+static bool algorithm_word(struct span word, enum matmulnbits_algorithm *out) {
+  for (size_t i = 0; i < sizeof algorithms / sizeof algorithms[0]; i++) {
+    if (!span_is(word, algorithms[i])) continue;
+    *out = (enum matmulnbits_algorithm)i;
+    return true;
+  }
+  return false;
+}
+
+struct candidate {
+  struct matmulnbits_scheme scheme;
+  bool has_symmetric, has_algorithm;
+};
+
+// Word k of one; false: unknown, or said twice.
+static bool candidate_word(struct span word, unsigned k, struct candidate *c) {
+  struct matmulnbits_scheme *s = &c->scheme;
+  if (k == 0) return is_number(word, 0, &s->bits) && is_bits(s->bits);
   if (k == 1 && span_is(word, "channel")) return true;
-  if (k == 1) return is_number(word, 0, &out->block) && is_block(out->block);
-  out->symmetric = span_is(word, "sym");
-  return k == 2 && (out->symmetric || span_is(word, "asym"));
+  if (k == 1) return is_number(word, 0, &s->block) && is_block(s->block);
+  bool *said = &c->has_algorithm;
+  if (span_is(word, "sym") || span_is(word, "asym")) {
+    s->symmetric = word.n == 3;
+    said = &c->has_symmetric;
+  } else if (!algorithm_word(word, &s->algorithm)) {
+    return false;
+  }
+  const bool twice = *said;
+  *said = true;
+  return !twice;
 }
 
 int matmulnbits_candidate_parse(struct span text, struct matmulnbits_scheme *out, struct err *err) {
-  *out = (struct matmulnbits_scheme){0};
+  struct candidate c = {.scheme = {.algorithm = out->algorithm}};
   unsigned k = 0;
   bool good = true;
   for (size_t at = 0, end; good && at <= text.n; at = end + 1, k++) {
     for (end = at; end < text.n && text.at[end] != ':';)
       end++;
-    good = candidate_word(span_of(text.at + at, end - at), k, out);
+    good = candidate_word(span_of(text.at + at, end - at), k, &c);
   }
+  if (!c.has_algorithm && c.scheme.bits == 8 && c.scheme.algorithm == MATMULNBITS_HQQ)
+    c.scheme.algorithm = MATMULNBITS_DEFAULT;
+  *out = c.scheme;
   if (good && k >= 2) return 0;
   err_set(err, ERR_USAGE, "--candidates: '%s' is no quantization", quote(text).s);
-  return err_hint(err,
-                  "write bits:block, as in 4:64, 8:128:sym: 2, 4 or 8 bits; blocks of 16, 32, 64, "
-                  "128, 256 or channel; sym without zero points");
+  return err_hint(
+      err, "write bits:block, as in 4:64, 8:128:sym, 4:32:rtn: 2, 4 or 8 bits; blocks of 16, "
+           "32, 64, 128, 256 or channel; sym without zero points; default, rtn, k_quant or "
+           "hqq for the algorithm");
 }
 
 const char *matmulnbits_scheme_text(const struct matmulnbits_scheme *s, struct arena *a) {
   const char *symmetric = s->symmetric ? ":sym" : "";
-  return s->block ? arena_printf(a, "%u:%u%s", s->bits, s->block, symmetric)
-                  : arena_printf(a, "%u:channel%s", s->bits, symmetric);
+  const bool named = s->algorithm != MATMULNBITS_DEFAULT;
+  const char *colon = named ? ":" : "", *algorithm = named ? algorithms[s->algorithm] : "";
+  return s->block ? arena_printf(a, "%u:%u%s%s%s", s->bits, s->block, symmetric, colon, algorithm)
+                  : arena_printf(a, "%u:channel%s%s%s", s->bits, symmetric, colon, algorithm);
+}
+
+bool matmulnbits_scheme_same(const struct matmulnbits_scheme *a,
+                             const struct matmulnbits_scheme *b) {
+  return a->bits == b->bits && a->block == b->block && a->symmetric == b->symmetric &&
+         a->algorithm == b->algorithm;
 }
 
 // ---- options that do not go together -----------------------------------------------------------
@@ -132,8 +177,16 @@ static int check_qoperator(const struct matmulnbits_options *o, struct err *err)
       err, "MatMulNBits takes blocks of 16 to 256; use --format qdq for one scale per column");
 }
 
+// Is there an algorithm but the default, of all that weights may get?
+static bool has_algorithm(const struct matmulnbits_options *o) {
+  bool other = o->scheme.algorithm != MATMULNBITS_DEFAULT;
+  for (uint32_t i = 0; i < o->n_candidates; i++)
+    other |= o->candidates[i].algorithm != MATMULNBITS_DEFAULT;
+  return other;
+}
+
 static int check_qdq(const struct matmulnbits_options *o, struct err *err) {
-  if (o->algorithm != MATMULNBITS_DEFAULT) {
+  if (has_algorithm(o)) {
     err_set(err, ERR_USAGE, "the format qdq goes with the default algorithm only");
     return err_hint(err, "rtn, k_quant and hqq need --format qoperator");
   }
@@ -143,14 +196,20 @@ static int check_qdq(const struct matmulnbits_options *o, struct err *err) {
 }
 
 static int check_hqq(const struct matmulnbits_options *o, struct err *err) {
-  bool symmetric = o->scheme.symmetric, bytes = o->scheme.bits == 8;
-  for (uint32_t i = 0; i < o->n_overrides; i++) {
+  const bool hqq = o->scheme.algorithm == MATMULNBITS_HQQ;
+  bool symmetric = hqq && o->scheme.symmetric, bytes = hqq && o->scheme.bits == 8;
+  for (uint32_t i = 0; hqq && i < o->n_overrides; i++) {
     symmetric |= o->overrides[i].has_symmetric && o->overrides[i].scheme.symmetric;
     bytes |= o->overrides[i].has_bits && o->overrides[i].scheme.bits == 8;
   }
+  for (uint32_t i = 0; i < o->n_candidates; i++) {
+    const struct matmulnbits_scheme *s = &o->candidates[i];
+    symmetric |= s->algorithm == MATMULNBITS_HQQ && s->symmetric;
+    bytes |= s->algorithm == MATMULNBITS_HQQ && s->bits == 8;
+  }
   if (symmetric) {
     err_set(err, ERR_USAGE, "hqq looks for a zero point: it does not go with symmetric");
-    return err_hint(err, "leave --symmetric (and sym of --tensor) out");
+    return err_hint(err, "leave --symmetric (and sym of --tensor and --candidates) out");
   }
   if (!bytes) return 0;
   err_set(err, ERR_USAGE, "hqq does not go with 8 bits");
@@ -159,20 +218,11 @@ static int check_hqq(const struct matmulnbits_options *o, struct err *err) {
 }
 
 static int check_algorithm(const struct matmulnbits_options *o, struct err *err) {
-  if (o->algorithm != MATMULNBITS_DEFAULT && o->op_types & MATMULNBITS_GATHER) {
+  if (has_algorithm(o) && o->op_types & MATMULNBITS_GATHER) {
     err_set(err, ERR_USAGE, "rtn, k_quant and hqq quantize the weights of MatMul and Gemm only");
-    return err_hint(err, "leave Gather out of --op-types, or use --algorithm default");
+    return err_hint(err, "leave Gather out of --op-types, or use the default algorithm");
   }
-  return o->algorithm == MATMULNBITS_HQQ ? check_hqq(o, err) : 0;
-}
-
-static int check_measured(const struct matmulnbits_options *o, struct err *err) {
-  const bool measured = o->budget > 0 || o->n_gates > 0;
-  if (o->budget > 0 && o->n_candidates == 0)
-    return err_set(err, ERR_USAGE, "a budget needs candidates to pick from");
-  if (!measured || o->algorithm == MATMULNBITS_DEFAULT) return 0;
-  err_set(err, ERR_USAGE, "--budget and --gate measure the default algorithm only");
-  return err_hint(err, "leave --algorithm out");
+  return check_hqq(o, err);
 }
 
 int matmulnbits_options_check(const struct matmulnbits_options *o, struct err *err) {
@@ -183,7 +233,9 @@ int matmulnbits_options_check(const struct matmulnbits_options *o, struct err *e
   if (o->accuracy_level > 4)
     return err_set(err, ERR_USAGE, "accuracy level %u is not 0 to 4", o->accuracy_level);
   if (o->qdq ? check_qdq(o, err) : check_qoperator(o, err)) return -1;
-  return check_algorithm(o, err) ? -1 : check_measured(o, err);
+  if (o->budget > 0 && o->n_candidates == 0)
+    return err_set(err, ERR_USAGE, "a budget needs candidates to pick from");
+  return check_algorithm(o, err);
 }
 
 // ---- from the catalogue's values ---------------------------------------------------------------
@@ -234,9 +286,10 @@ static int read_op_types(const struct pass_value *v, struct matmulnbits_options 
 
 static int add_candidate(struct span word, struct matmulnbits_options *o, struct err *err) {
   struct matmulnbits_scheme *to = &o->candidates[o->n_candidates];
+  to->algorithm = o->scheme.algorithm;
   if (matmulnbits_candidate_parse(word, to, err)) return -1;
   for (uint32_t i = 0; i < o->n_candidates; i++)
-    if (memcmp(&o->candidates[i], to, sizeof *to) == 0) return 0; // said twice
+    if (matmulnbits_scheme_same(&o->candidates[i], to)) return 0; // said twice
   o->n_candidates++;
   return 0;
 }
@@ -284,13 +337,6 @@ static uint32_t number_of(const char *text) {
   return (uint32_t)strtoul(text, NULL, 10);
 }
 
-static enum matmulnbits_algorithm algorithm_of(const char *text) {
-  static const char *const words[] = {"default", "rtn", "k_quant", "hqq"};
-  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-    if (strcmp(text, words[i]) == 0) return (enum matmulnbits_algorithm)i;
-  return MATMULNBITS_DEFAULT;
-}
-
 int matmulnbits_options_read(const struct pass_value v[PASS_OPTIONS], struct matmulnbits_options *o,
                              struct arena *a, struct err *err) {
   const char *block = v[PASS_OPT_BLOCK_SIZE].text;
@@ -299,7 +345,9 @@ int matmulnbits_options_read(const struct pass_value v[PASS_OPTIONS], struct mat
   o->scheme.block = strcmp(block, "channel") == 0 ? 0 : number_of(block);
   o->scheme.symmetric = v[PASS_OPT_SYMMETRIC].number != 0;
   o->qdq = strcmp(v[PASS_OPT_FORMAT].text, "qdq") == 0;
-  o->algorithm = algorithm_of(v[PASS_OPT_ALGORITHM].text);
+  // A choice of the catalogue: one of the words. 'measure' has no such option.
+  if (v[PASS_OPT_ALGORITHM].text)
+    algorithm_word(span_str(v[PASS_OPT_ALGORITHM].text), &o->scheme.algorithm);
   o->accuracy_level = level < UINT32_MAX ? (uint32_t)level : UINT32_MAX;
   o->min_elements = v[PASS_OPT_MIN_ELEMENTS].number;
   if (read_measured(v, o, a, err)) return -1;

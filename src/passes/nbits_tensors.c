@@ -21,7 +21,7 @@ static struct naming naming_of(struct nbits_work *w, enum nbits_form form,
   if (form == NBITS_COLUMNS || form == NBITS_ROWS || form == NBITS_SWAPPED)
     return (struct naming){arena_printf(a, "_DQ_Q%u", s->bits), "_DQ_scales", "_DQ_zero_points",
                            false};
-  if (w->options->algorithm == MATMULNBITS_RTN || w->options->algorithm == MATMULNBITS_K_QUANT)
+  if (s->algorithm == MATMULNBITS_RTN || s->algorithm == MATMULNBITS_K_QUANT)
     return (struct naming){arena_printf(a, "_Q%uG%u", s->bits, s->block), "_scale", "_zp", true};
   return (struct naming){arena_printf(a, "_Q%u", s->bits), "_scales", "_zero_points", false};
 }
@@ -32,15 +32,15 @@ static enum recipe_format format_of(const struct nbits_work *w, enum nbits_form 
                                                     [MATMULNBITS_K_QUANT] = FORMAT_NBITS_KQUANT,
                                                     [MATMULNBITS_HQQ] = FORMAT_NBITS_HQQ};
   switch (form) {
-  case NBITS_BLOB: return by_algorithm[w->options->algorithm];
+  case NBITS_BLOB: return by_algorithm[w->site->scheme.algorithm];
   case NBITS_PACKED: return FORMAT_NBITS;
   case NBITS_TABLE: return FORMAT_GATHER;
   default: return FORMAT_QDQ;
   }
 }
 
-static bool has_zeros(const struct nbits_work *w, const struct matmulnbits_scheme *s) {
-  return !s->symmetric || w->options->algorithm == MATMULNBITS_K_QUANT;
+static bool has_zeros(const struct matmulnbits_scheme *s) {
+  return !s->symmetric || s->algorithm == MATMULNBITS_K_QUANT;
 }
 
 // ---- recipes -----------------------------------------------------------------------------------
@@ -98,10 +98,7 @@ static uint32_t part(struct nbits_work *w, enum nbits_form form, uint32_t of,
 uint32_t nbits_measurable(struct nbits_work *w) {
   bool transposed;
   enum nbits_form form = nbits_form(w, &transposed);
-  enum recipe_format format = format_of(w, form);
-  if (form == NBITS_TABLE) format = FORMAT_QDQ;
-  if (recipe_is_nbits(format)) format = FORMAT_NBITS;
-  return quantize(w, form, operand(w, form, transposed), format, PART_CODES);
+  return quantize(w, form, operand(w, form, transposed), format_of(w, form), PART_CODES);
 }
 
 uint64_t nbits_room(uint64_t bytes) {
@@ -109,7 +106,7 @@ uint64_t nbits_room(uint64_t bytes) {
 }
 
 struct nbits_size nbits_size(struct nbits_work *w) {
-  bool transposed, zeros = has_zeros(w, &w->site->scheme);
+  bool transposed, zeros = has_zeros(&w->site->scheme);
   enum nbits_form form = nbits_form(w, &transposed);
   const uint32_t of = operand(w, form, transposed);
   struct nbits_size size = {0};
@@ -141,19 +138,16 @@ static void put_all(struct nbits_work *w, struct nbits_tensor *t) {
   if (!names.codes_last) t->codes = put(w, names.codes, t->recipe);
   t->scales = put(w, names.scales, part(w, t->form, of, PART_SCALES));
   t->zeros = NO_ID;
-  if (has_zeros(w, &t->scheme)) t->zeros = put(w, names.zeros, part(w, t->form, of, PART_ZEROS));
+  if (has_zeros(&t->scheme)) t->zeros = put(w, names.zeros, part(w, t->form, of, PART_ZEROS));
   if (names.codes_last) t->codes = put(w, names.codes, t->recipe);
-}
-
-static bool same_scheme(const struct matmulnbits_scheme *a, const struct matmulnbits_scheme *b) {
-  return a->bits == b->bits && a->block == b->block && a->symmetric == b->symmetric;
 }
 
 uint32_t nbits_tensor(struct nbits_work *w, enum nbits_form form, bool transposed) {
   uint32_t source = w->site->weight.tensor;
   for (uint32_t i = w->first[source]; i != NO_ID; i = w->tensors[i].next) {
     const struct nbits_tensor *t = &w->tensors[i];
-    if (t->form == form && t->transposed == transposed && same_scheme(&t->scheme, &w->site->scheme))
+    if (t->form == form && t->transposed == transposed &&
+        matmulnbits_scheme_same(&t->scheme, &w->site->scheme))
       return i;
   }
   struct nbits_tensor made = {.tensor = source,

@@ -23,7 +23,7 @@
 
 #include "budget.h"
 #include "crew.h"
-#include "eval.h"
+#include "eval_quantize.h"
 #include "kernels.h"
 #include "measure_axes.h"
 
@@ -90,29 +90,19 @@ static bool is_blockwise(const struct recipes *r, uint32_t codes) {
   if (r->rows[id].kind != RECIPE_QUANTIZE || recipe_part_of(r, id) != PART_CODES) return false;
   const struct recipe_quantization q = recipe_quantization_of(r, id);
   if (q.format == FORMAT_QDQ && q.block == 0) return true;
-  return (q.format == FORMAT_NBITS || q.format == FORMAT_QDQ) && q.block > 0 && ROWS % q.block == 0;
+  const bool known =
+      q.format == FORMAT_QDQ || q.format == FORMAT_GATHER || recipe_is_nbits(q.format);
+  return known && q.block > 0 && ROWS % q.block == 0;
 }
 
 bool measure_can(const struct recipes *r, uint32_t codes) {
   return is_blockwise(r, codes) || measure_axes_can(r, codes);
 }
 
-static enum kernels_float float_of(enum dtype dtype) {
-  return dtype == DTYPE_FLOAT ? KERNELS_F32 : dtype == DTYPE_FLOAT16 ? KERNELS_F16 : KERNELS_BF16;
-}
-
 static struct way way_of(const struct recipes *r, uint32_t row, uint32_t out) {
-  const struct recipe_quantization q = recipe_quantization_of(r, row);
-  const enum kernels_float type = float_of((enum dtype)r->rows[r->args[r->rows[row].args]].dtype);
-  return (struct way){.format = {.rule = q.format == FORMAT_QDQ ? KERNELS_QDQ : KERNELS_NBITS,
-                                 .bits = (uint8_t)q.bits,
-                                 .symmetric = q.symmetric,
-                                 .in_type = (uint8_t)type,
-                                 // kernels.h: bfloat16 scales are rounded afterwards
-                                 .scale_type = (uint8_t)(type == KERNELS_BF16 ? KERNELS_F32 : type),
-                                 .block = q.block},
-                      .whole = q.block == 0,
-                      .out = out};
+  struct eval_quantize z;
+  eval_quantize_of(r, row, &z); // as the run would quantize it
+  return (struct way){.format = z.f, .whole = z.q.block == 0, .out = out};
 }
 
 static uint64_t pow2_below(uint64_t x) {

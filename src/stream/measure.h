@@ -11,8 +11,8 @@
 #include "recipe.h"
 #include "run.h"
 
-// Can this recipe be measured: codes of NBITS or QDQ, blocks of a power of two up to 256 or of all of the
-// axis, or codes of SHRINK with a scale a channel (measure_axes.h)?
+// Can this recipe be measured: codes of the NBITS formats, GATHER or QDQ, blocks of a power of two up to 256
+// or (QDQ) of all of the axis, or codes of SHRINK with a scale a channel (measure_axes.h)?
 bool measure_can(const struct recipes *r, uint32_t codes);
 
 struct measure_stats {

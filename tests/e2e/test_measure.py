@@ -236,6 +236,135 @@ def test_chosen_figures_are_those_of_the_run(weir, small_encoder, tmp_path):
         assert error["sqnr_db"] == chosen[name]["sqnr_db"] and error["max_abs"] == chosen[name]["max_abs"]
 
 
+# ---- other algorithms, tables ---------------------------------------------------------------------
+
+ALGORITHMS = ("rtn", "k_quant", "hqq")
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_algorithm_is_that_of_the_run(weir, small_encoder, tmp_path, algorithm):
+    """Every figure of every weight, to the last bit; the default algorithm, as a control, gives others (asymmetric, rtn
+    and it mostly agree)."""
+    plain = "4:32:sym" if algorithm == "rtn" else "4:32"
+    words = f"{plain}:{algorithm}"
+    rows, _ = measured(weir, small_encoder, "--candidates", f"{plain},{words}")
+    how = ["--algorithm", algorithm, "--block-size", "32", *(["--symmetric"] * (algorithm == "rtn"))]
+    _, report = quantized(weir, small_encoder, tmp_path / "out", *how)
+    errors = {t["name"]: t["error"] for t in report["passes"][0]["tensors"]}
+    assert set(errors) == set(rows)
+    for name, error in errors.items():
+        row = rows[name][words]
+        assert [error[key] for key in ("cosine", "max_abs", "rmse", "sqnr_db")] == [
+            row[key] for key in ("cosine", "max_abs_error", "rmse", "sqnr_db")
+        ]
+        assert row["algorithm"] == algorithm and row["sum_ee"] != rows[name][plain]["sum_ee"]
+
+
+@pytest.mark.parametrize("options", [["--jobs", "1"], ["--memory", "2M", "--jobs", "1"], ["--io", "null"]])
+def test_algorithms_do_not_depend_on_how(weir, model, options):
+    words = ["--candidates", "4:64:rtn,2:256:k_quant,4:128:hqq,8:32:sym:rtn"]
+    assert measured(weir, model, *words, *options)[1] == measured(weir, model, *words)[1]
+
+
+def dequantize_nbits(tensors, name, shape, block):
+    """The floats that MatMulNBits makes of 4 bit codes, by whatever names its tensors have."""
+    codes, scales, zeros = (
+        next(t for key, t in tensors.items() if key.startswith(f"{name}_") and key.endswith(ends))
+        for ends in (("_Q4", "_Q4G64"), ("_scales", "_scale"), ("_zero_points", "_zp"))
+    )
+    k, n = shape
+    blocks = codes.shape[1]
+    nibbles = np.stack([codes & 15, codes >> 4], axis=-1).reshape(n, blocks, block).astype(np.float32)
+    if zeros.dtype == np.uint8:
+        packed = zeros.reshape(n, -1)
+        zeros = np.stack([packed & 15, packed >> 4], axis=-1).reshape(n, -1)[:, :blocks]
+    steps = nibbles - zeros.reshape(n, blocks, 1).astype(np.float32)
+    return (steps * scales.reshape(n, blocks, 1)).reshape(n, blocks * block)[:, :k].T
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_algorithm_against_numpy(weir, model, weights, tmp_path, algorithm):
+    """Figures of the codes that are written, computed by numpy."""
+    rows, _ = measured(weir, model, "--candidates", f"4:64:{algorithm}")
+    out, _ = quantized(weir, model, tmp_path / "out", "--algorithm", algorithm, "--block-size", "64")
+    tensors = {t.name: numpy_helper.to_array(t) for t in onnx.load(out).graph.initializer}
+    for name, w in weights.items():
+        want = figures(w, dequantize_nbits(tensors, name, w.shape, 64), 64)
+        close(rows[name][f"4:64:{algorithm}"], want, want["sum_vv"])
+
+
+def picks_of(report):
+    return {n["tensor"]: n["chosen"] for n in report["passes"][0]["nodes"] if "chosen" in n}
+
+
+def test_budget_mixes_algorithms(weir, small_encoder, tmp_path):
+    """Picked figures are those of the run; the sum is no worse than with fewer candidates."""
+    plain, mixed = "4:128,4:32", "4:128,4:32,4:128:hqq,4:128:k_quant,4:32:rtn"
+    rows, _ = measured(weir, small_encoder, "--candidates", mixed)
+    sums = {}
+    for words in (plain, mixed):
+        out, report = quantized(weir, small_encoder, tmp_path / str(len(words)), "--budget", "1M", "--candidates", words)
+        picks, errors = picks_of(report), {t["name"]: t["error"] for t in report["passes"][0]["tensors"]}
+        assert set(picks) == set(rows) == set(errors) and size_of(out) <= 1 << 20
+        for name, pick in picks.items():
+            assert errors[name]["sqnr_db"] == pick["sqnr_db"] == rows[name][pick["scheme"]]["sqnr_db"]
+        sums[words] = sum(rows[name][pick["scheme"]]["sum_ee"] for name, pick in picks.items())
+    assert sums[mixed] < sums[plain]
+    assert any(pick["scheme"].count(":") == 2 for pick in picks.values())
+    onnx.checker.check_model(out)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_algorithm_with_a_budget_and_a_gate(weir, model, tmp_path, algorithm):
+    """Candidates are of that algorithm; 8 bits of hqq, which there are none of, by the default one."""
+    four, eight = f"4:64:{algorithm}", "8:32" if algorithm == "hqq" else f"8:32:{algorithm}"
+    rows, _ = measured(weir, model, "--candidates", f"{four},{eight}")
+    best = {name: min(row, key=lambda words: row[words]["sum_ee"]) for name, row in rows.items()}
+    _, report = quantized(weir, model, tmp_path / "a", "--algorithm", algorithm, "--budget", "100M", "--candidates", "4:64,8:32")
+    assert {name: pick["scheme"] for name, pick in picks_of(report).items()} == best and eight in best.values()
+    _, report = quantized(weir, model, tmp_path / "b", "--algorithm", algorithm, "--budget", "100M", "--candidates", "4:64")
+    assert {pick["scheme"] for pick in picks_of(report).values()} == {four}
+    _, report = quantized(weir, model, tmp_path / "c", "--algorithm", algorithm, "--block-size", "32", "--gate", "sqnr=35dB")
+    assert {(pick["by"], pick["scheme"]) for pick in picks_of(report).values()} == {("gate", eight)}
+    assert len(picks_of(report)) >= 3
+
+
+@pytest.mark.parametrize("words", ["8:64:hqq", "4:64:sym:hqq", "4:64:rtn:hqq", "4:64:RTN"])
+def test_candidates_that_there_are_not(weir, model, words):
+    weir("measure", model, "--candidates", words, code=2)
+
+
+def half_even_table(w, bits, block):
+    """A table as GatherBlockQuantized's quantizer leaves it: true division, half to even."""
+    out = np.empty_like(w)
+    qmax = np.float32(2**bits - 1)
+    for at in range(0, w.shape[1], block):
+        part = w[:, at : at + block]
+        low = np.minimum(part.min(axis=1, keepdims=True), np.float32(0))
+        high = np.maximum(part.max(axis=1, keepdims=True), np.float32(0))
+        scale = (high - low) / qmax
+        zero = np.clip(np.rint(-low / scale), 0, qmax)
+        out[:, at : at + block] = (np.clip(np.rint(part / scale + zero), 0, qmax) - zero) * scale
+    return out
+
+
+def test_table_is_measured_in_its_own_arithmetic(weir, tmp_path):
+    """Elements that lie half between two codes: only rounding to even gives these figures."""
+    rng = np.random.default_rng(3)
+    w = (rng.integers(-14, 17, (50, 96)) * 0.5).astype(np.float32)
+    w[:, ::32], w[:, 1::32] = -7, 8  # scale 1 in every block of 32
+    ids = helper.make_tensor_value_info("ids", TensorProto.INT64, ["n"])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 96])
+    graph = helper.make_graph([helper.make_node("Gather", ["table", "ids"], ["y"], name="g")], "g", [ids], [y], [numpy_helper.from_array(w, "table")])
+    source = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), source)
+    rows, _ = measured(weir, source, "--op-types", "Gather", "--candidates", "4:32")
+    want = figures(w.T, half_even_table(w, 4, 32).T, 32)
+    close(rows["table"]["4:32"], want, want["sum_vv"])
+    away = figures(w.T, dequantized(w.T.copy(), 4, 32, False), 32)
+    assert abs(away["sum_ve"] - want["sum_ve"]) > 1e-3 * want["sum_ee"]  # the control arm: ties the other way
+
+
 # ---- budgets -------------------------------------------------------------------------------------
 
 CANDIDATES = "2:64,4:128,4:32,8:128"

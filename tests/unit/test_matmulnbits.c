@@ -180,7 +180,7 @@ static void symmetric_with_accuracy_level(void **state) {
 static void rtn_names(void **state) {
   struct bench *t = *state;
   one_matmul(t);
-  t->o.algorithm = MATMULNBITS_RTN;
+  t->o.scheme.algorithm = MATMULNBITS_RTN;
   run(t);
   assert_string_equal(nodes(t, 0), "MatMulNBits(x,W_Q4G32,W_scale,W_zp)->y\n");
   assert_string_equal(tensor(t, "W_Q4G32"), "uint8[3,2,16]");
@@ -189,7 +189,7 @@ static void rtn_names(void **state) {
 static void k_quant_always_has_zero_points(void **state) {
   struct bench *t = *state;
   one_matmul(t);
-  t->o.algorithm = MATMULNBITS_K_QUANT;
+  t->o.scheme.algorithm = MATMULNBITS_K_QUANT;
   t->o.scheme.symmetric = true;
   run(t);
   assert_string_equal(nodes(t, 0), "MatMulNBits(x,W_Q4G32,W_scale,W_zp)->y\n");
@@ -198,7 +198,7 @@ static void k_quant_always_has_zero_points(void **state) {
 static void hqq_has_float_zero_points(void **state) {
   struct bench *t = *state;
   one_matmul(t);
-  t->o.algorithm = MATMULNBITS_HQQ;
+  t->o.scheme.algorithm = MATMULNBITS_HQQ;
   run(t);
   assert_string_equal(tensor(t, "W_zero_points"), "float[6]");
   assert_string_equal(tensor(t, "W_scales"), "float[6]");
@@ -600,22 +600,74 @@ static void overrides_are_parsed(void **state) {
   }
 }
 
+static void candidate_words(void **state) {
+  struct bench *t = *state;
+  // Text, the algorithm of those that name none, and the words that it stands for (NULL: refused).
+  static const struct {
+    const char *text;
+    enum matmulnbits_algorithm preset;
+    const char *means;
+  } cases[] = {{"4:64", MATMULNBITS_DEFAULT, "4:64"},
+               {"4:64:rtn", MATMULNBITS_DEFAULT, "4:64:rtn"},
+               {"2:16:k_quant", MATMULNBITS_DEFAULT, "2:16:k_quant"},
+               {"4:256:hqq", MATMULNBITS_RTN, "4:256:hqq"},
+               {"8:128:sym:rtn", MATMULNBITS_DEFAULT, "8:128:sym:rtn"},
+               {"8:128:rtn:sym", MATMULNBITS_DEFAULT, "8:128:sym:rtn"},
+               {"4:64:asym:rtn", MATMULNBITS_DEFAULT, "4:64:rtn"},
+               {"4:64", MATMULNBITS_RTN, "4:64:rtn"},
+               {"4:64:default", MATMULNBITS_RTN, "4:64"},
+               {"8:64", MATMULNBITS_K_QUANT, "8:64:k_quant"},
+               {"8:64", MATMULNBITS_HQQ, "8:64"},
+               {"8:64:hqq", MATMULNBITS_DEFAULT, "8:64:hqq"}, // options_check refuses it
+               {"4:channel:sym", MATMULNBITS_DEFAULT, "4:channel:sym"},
+               {"4:64:rtn:hqq", MATMULNBITS_DEFAULT, NULL},
+               {"4:64:sym:asym", MATMULNBITS_DEFAULT, NULL},
+               {"4:64:RTN", MATMULNBITS_DEFAULT, NULL},
+               {"4:64:", MATMULNBITS_DEFAULT, NULL},
+               {"rtn:4:64", MATMULNBITS_DEFAULT, NULL},
+               {"4:rtn", MATMULNBITS_DEFAULT, NULL},
+               {"4", MATMULNBITS_DEFAULT, NULL}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    struct matmulnbits_scheme s = {.algorithm = cases[i].preset};
+    struct err err = {0};
+    const int rc = matmulnbits_candidate_parse(span_str(cases[i].text), &s, &err);
+    assert_int_equal(rc, cases[i].means ? 0 : -1);
+    if (cases[i].means)
+      assert_string_equal(matmulnbits_scheme_text(&s, &t->arena), cases[i].means);
+    else
+      assert_int_equal(err.kind, ERR_USAGE);
+  }
+}
+
 static void options_that_do_not_go_together(void **state) {
   struct bench *t = *state;
   const struct matmulnbits_options good = t->o;
-  struct matmulnbits_options bad[8];
-  for (size_t i = 0; i < 8; i++)
+  struct matmulnbits_scheme other[2] = {{.bits = 4, .block = 64},
+                                        {.bits = 4, .block = 64, .algorithm = MATMULNBITS_RTN}};
+  struct matmulnbits_scheme bytes = {.bits = 8, .block = 64, .algorithm = MATMULNBITS_HQQ};
+  struct matmulnbits_scheme symmetric = {
+      .bits = 4, .block = 64, .symmetric = true, .algorithm = MATMULNBITS_HQQ};
+  struct matmulnbits_options bad[12];
+  for (size_t i = 0; i < 12; i++)
     bad[i] = good;
+  bad[8].candidates = bad[9].candidates = other, bad[8].n_candidates = bad[9].n_candidates = 2;
+  bad[8].qdq = true;
+  bad[9].op_types |= MATMULNBITS_GATHER;
+  bad[10].candidates = &bytes, bad[10].n_candidates = 1;
+  bad[11].candidates = &symmetric, bad[11].n_candidates = 1;
   bad[0].scheme.block = 0;
-  bad[1].qdq = true, bad[1].algorithm = MATMULNBITS_RTN;
+  bad[1].qdq = true, bad[1].scheme.algorithm = MATMULNBITS_RTN;
   bad[2].qdq = true, bad[2].accuracy_level = 4;
-  bad[3].algorithm = MATMULNBITS_HQQ, bad[3].op_types |= MATMULNBITS_GATHER;
-  bad[4].algorithm = MATMULNBITS_HQQ, bad[4].scheme.symmetric = true;
+  bad[3].scheme.algorithm = MATMULNBITS_HQQ, bad[3].op_types |= MATMULNBITS_GATHER;
+  bad[4].scheme.algorithm = MATMULNBITS_HQQ, bad[4].scheme.symmetric = true;
   bad[5].op_types = 0;
   bad[6].accuracy_level = 5;
-  bad[7].algorithm = MATMULNBITS_HQQ, bad[7].scheme.bits = 8;
+  bad[7].scheme.algorithm = MATMULNBITS_HQQ, bad[7].scheme.bits = 8;
   assert_int_equal(matmulnbits_options_check(&good, &t->err), 0);
-  for (size_t i = 0; i < 8; i++) {
+  struct matmulnbits_options mixed = good;
+  mixed.candidates = other, mixed.n_candidates = 2, mixed.budget = 1;
+  assert_int_equal(matmulnbits_options_check(&mixed, &t->err), 0);
+  for (size_t i = 0; i < 12; i++) {
     struct err err = {0};
     assert_int_equal(matmulnbits_options_check(&bad[i], &err), -1);
     assert_int_equal(err.kind, ERR_USAGE);
@@ -654,6 +706,7 @@ int main(void) {
       TEST(include_is_the_rest_of_nothing),
       TEST(patterns_without_a_match_are_told),
       TEST(overrides_are_parsed),
+      TEST(candidate_words),
       TEST(options_that_do_not_go_together),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

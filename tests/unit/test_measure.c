@@ -65,9 +65,9 @@ static uint32_t tensor(struct fixture *f, enum dtype dtype, const int64_t *dims,
   return recipe_extent(&f->r, dtype, dims, rank, ENCODING_RAW, &p, 1, NULL);
 }
 
-// The quantizations that are asked of every operand, along `axis`; `qdq`: of the other format.
-static void quantize(struct fixture *f, uint32_t of, uint32_t axis, bool qdq,
-                     uint32_t codes[KINDS]) {
+// The quantizations that are asked of every operand, along `axis`; QDQ: some with blocks of all of it.
+static void quantize_as(struct fixture *f, uint32_t of, uint32_t axis,
+                        const enum recipe_format formats[KINDS], uint32_t codes[KINDS]) {
   static const struct recipe_quantization kinds[KINDS] = {
       {.bits = 4, .block = 32},  {.bits = 4, .block = 32, .symmetric = true},
       {.bits = 4, .block = 128}, {.bits = 8, .block = 256},
@@ -76,12 +76,21 @@ static void quantize(struct fixture *f, uint32_t of, uint32_t axis, bool qdq,
   };
   for (int i = 0; i < KINDS; i++) {
     struct recipe_quantization q = kinds[i];
-    q.format = qdq ? FORMAT_QDQ : FORMAT_NBITS;
+    q.format = formats[i];
     q.axis = axis;
-    if (qdq && (i == 2 || i == 5)) q.block = 0; // the whole axis
+    if (q.format == FORMAT_QDQ && (i == 2 || i == 5)) q.block = 0;
+    if (q.format == FORMAT_NBITS_HQQ) q.symmetric = false;
     codes[i] = recipe_quantize(&f->r, of, &q, PART_CODES);
     assert_true(measure_can(&f->r, codes[i]));
   }
+}
+
+static void quantize(struct fixture *f, uint32_t of, uint32_t axis, bool qdq,
+                     uint32_t codes[KINDS]) {
+  enum recipe_format formats[KINDS];
+  for (int i = 0; i < KINDS; i++)
+    formats[i] = qdq ? FORMAT_QDQ : FORMAT_NBITS;
+  quantize_as(f, of, axis, formats, codes);
 }
 
 // ---- the plain way -----------------------------------------------------------------------------
@@ -97,12 +106,19 @@ static struct kernels_block_format format_of(const struct fixture *f, uint32_t c
   while (f->r.rows[codes].kind != RECIPE_QUANTIZE)
     codes = f->r.args[f->r.rows[codes].args];
   const struct recipe_quantization q = recipe_quantization_of(&f->r, codes);
+  static const uint8_t rules[] = {[FORMAT_NBITS] = KERNELS_NBITS,
+                                  [FORMAT_NBITS_RTN] = KERNELS_RTN,
+                                  [FORMAT_NBITS_KQUANT] = KERNELS_K_QUANT,
+                                  [FORMAT_NBITS_HQQ] = KERNELS_HQQ,
+                                  [FORMAT_QDQ] = KERNELS_QDQ,
+                                  [FORMAT_GATHER] = KERNELS_GATHER};
+  const bool mlas = q.format == FORMAT_NBITS || q.format == FORMAT_QDQ;
   return (struct kernels_block_format){
-      .rule = q.format == FORMAT_QDQ ? KERNELS_QDQ : KERNELS_NBITS,
+      .rule = rules[q.format],
       .bits = (uint8_t)q.bits,
       .symmetric = q.symmetric,
       .in_type = (uint8_t)x->type,
-      .scale_type = (uint8_t)(x->type == KERNELS_BF16 ? KERNELS_F32 : x->type),
+      .scale_type = (uint8_t)(mlas && x->type == KERNELS_BF16 ? KERNELS_F32 : x->type),
       .block = q.block};
 }
 
@@ -226,6 +242,44 @@ static void test_middle_axis(void **state) {
   close_fixture(&f);
 }
 
+// The searches, beside each other and the default; K is no multiple of most blocks.
+static void test_algorithms(void **state) {
+  (void)state;
+  static const enum recipe_format formats[KINDS] = {
+      FORMAT_NBITS_RTN, FORMAT_NBITS_RTN, FORMAT_NBITS_KQUANT, FORMAT_NBITS_KQUANT,
+      FORMAT_NBITS_HQQ, FORMAT_NBITS_RTN, FORMAT_NBITS,        FORMAT_NBITS_HQQ};
+  struct fixture f = {0};
+  uint32_t codes[KINDS];
+  open_fixture(&f);
+  const uint32_t w = tensor(&f, DTYPE_FLOAT, (int64_t[]){300, 250}, 2);
+  quantize_as(&f, w, 0, formats, codes);
+  check(&f, codes, &(struct matrix){f.data, KERNELS_F32, 1, 300, 250});
+  quantize_as(&f, recipe_transpose(&f.r, w, (int64_t[]){1, 0}), 0, formats, codes);
+  check(&f, codes, &(struct matrix){f.data, KERNELS_F32, 300, 250, 1});
+  const uint32_t h = tensor(&f, DTYPE_FLOAT16, (int64_t[]){600, 70}, 2);
+  quantize_as(&f, h, 0, formats, codes);
+  check(&f, codes, &(struct matrix){f.halfs, KERNELS_F16, 1, 600, 70});
+  close_fixture(&f);
+}
+
+// Tables: of rank 2 along the last axis, of rank 3 along the middle one.
+static void test_gather(void **state) {
+  (void)state;
+  static const enum recipe_format formats[KINDS] = {FORMAT_GATHER, FORMAT_GATHER, FORMAT_GATHER,
+                                                    FORMAT_GATHER, FORMAT_GATHER, FORMAT_GATHER,
+                                                    FORMAT_QDQ,    FORMAT_GATHER};
+  struct fixture f = {0};
+  uint32_t codes[KINDS];
+  open_fixture(&f);
+  const uint32_t w = tensor(&f, DTYPE_FLOAT, (int64_t[]){601, 300}, 2);
+  quantize_as(&f, w, 1, formats, codes);
+  check(&f, codes, &(struct matrix){f.data, KERNELS_F32, 601, 300, 1});
+  const uint32_t h = tensor(&f, DTYPE_BFLOAT16, (int64_t[]){5, 300, 70}, 3);
+  quantize_as(&f, h, 1, formats, codes);
+  check(&f, codes, &(struct matrix){f.halfs, KERNELS_BF16, 5, 300, 70});
+  close_fixture(&f);
+}
+
 // Several operands in one call, some asked for twice, one empty: answers come in the order of the
 // questions, and every operand is read once.
 static void test_many(void **state) {
@@ -285,7 +339,8 @@ static void test_stop_and_change(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_columns),         cmocka_unit_test(test_rows),
-      cmocka_unit_test(test_middle_axis),     cmocka_unit_test(test_many),
+      cmocka_unit_test(test_middle_axis),     cmocka_unit_test(test_algorithms),
+      cmocka_unit_test(test_gather),          cmocka_unit_test(test_many),
       cmocka_unit_test(test_stop_and_change),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
