@@ -100,6 +100,11 @@ struct kernels_sums {
   uint32_t nonfinite; // elements that are NaN or infinite, saturating
 };
 
+// What is fast: rows: k of sixteen blocks or a multiple. Columns: n a multiple of 64, k as many whole lines of codes
+// (64 bytes of a column: 128 rows at 4 bits) and blocks (16 to a line of scales) as can be had, up to 1024 rows; a
+// panel of 256 rows and all columns, say. Outputs of neighbouring columns may lie any stride apart. Either way
+// elements and outputs at multiples of 64 bytes. Blocks of more than 256 elements are faster by kernels_range_* and kernels_codes_*.
+//
 // A panel: elements of columns 0..n-1 and rows 0..k-1 of W. Only the last panel of a matrix may have a
 // k that is no multiple of block * 8 / bits (NBITS: the codes of that many rows are packed together).
 struct kernels_panel {
