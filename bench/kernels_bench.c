@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { SIDE = 4096, ROWS_PANEL = 64, COLUMNS_PANEL = 256, ARGS = 8 };
+enum { SIDE = 4096, ROWS_PANEL = 64, COLUMNS_PANEL = 256, ARGS = 8, PAGE = 4096 };
 
 struct bench {
   struct kernels_block_format f;
@@ -23,7 +23,7 @@ struct bench {
 };
 
 static void *touched(size_t n) {
-  void *at = malloc(n);
+  void *at = aligned_alloc(PAGE, (n + PAGE - 1) / PAGE * PAGE); // as mapped files are
   if (!at) exit(1);
   return memset(at, 1, n);
 }

@@ -125,6 +125,30 @@ AVX512_INLINE __m512i codes16(__m512 v, const struct grid16 *g, const struct cod
   return _mm512_min_epi32(_mm512_max_epi32(q, l->least), l->most);
 }
 
+// Four vectors of one grid, step by step: each waits for its step before, and the processor does not look far
+// enough ahead to find the others' by itself.
+AVX512_INLINE void codes64(__m512i *q, const __m512 *v, const struct grid16 *g,
+                           const struct code_limits16 *l, enum kernels_rule rule, enum cut cut) {
+  __m512 x[4];
+  if (rule != KERNELS_NBITS || cut == CUT_WILD) {
+    for (int i = 0; i < 4; i++)
+      q[i] = codes16(v[i], g, l, rule, cut);
+    return;
+  }
+  for (int i = 0; i < 4; i++)
+    x[i] = _mm512_mul_ps(v[i], g->reciprocal);
+  for (int i = 0; i < 4; i++)
+    x[i] = _mm512_add_ps(x[i], g->zero);
+  for (int i = 0; i < 4; i++)
+    x[i] = _mm512_add_ps(x[i], _mm512_set1_ps(BLOCKS_BELOW_HALF));
+  for (int i = 0; i < 4; i++)
+    q[i] = _mm512_cvttps_epi32(x[i]);
+  for (int i = 0; i < 4 && cut == CUT_CALM; i++)
+    q[i] = _mm512_max_epi32(q[i], l->least);
+  for (int i = 0; i < 4 && cut == CUT_CALM; i++)
+    q[i] = _mm512_min_epi32(q[i], l->most);
+}
+
 // Lanes whose numbers times the reciprocal are far from the limits of integers.
 AVX512_INLINE __mmask16 calm16(const struct grid16 *g, __m512 lo, __m512 hi) {
   const __m512 far = _mm512_set1_ps(0x1p30f);
@@ -133,10 +157,23 @@ AVX512_INLINE __mmask16 calm16(const struct grid16 *g, __m512 lo, __m512 hi) {
   return _mm512_cmp_ps_mask(a, far, _CMP_LT_OQ) & _mm512_cmp_ps_mask(b, far, _CMP_LT_OQ);
 }
 
-// What an element's code leaves, and the largest of its kind (bits of |e|).
+// What the codes of four vectors leave, e; and the largest of its kind (bits of |e|).
+AVX512_INLINE void errors64(__m512 *e, const __m512 *v, const __m512i *codes,
+                            const struct grid16 *g, __m512i *largest) {
+  const __m512i size = _mm512_set1_epi32(INT32_MAX);
+  for (int i = 0; i < 4; i++)
+    e[i] = _mm512_cvtepi32_ps(_mm512_sub_epi32(codes[i], g->whole_zero));
+  for (int i = 0; i < 4; i++)
+    e[i] = _mm512_mul_ps(e[i], g->scale);
+  for (int i = 0; i < 4; i++)
+    e[i] = _mm512_sub_ps(v[i], e[i]);
+  for (int i = 0; i < 4; i++)
+    *largest = _mm512_max_epi32(*largest, _mm512_and_si512(_mm512_castps_si512(e[i]), size));
+}
+
 AVX512_INLINE __m512 error16(__m512 v, __m512i code, const struct grid16 *g, __m512i *largest) {
-  __m512 steps = _mm512_cvtepi32_ps(_mm512_sub_epi32(code, g->whole_zero));
-  __m512 e = _mm512_sub_ps(v, _mm512_mul_ps(steps, g->scale));
+  __m512 e = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_sub_epi32(code, g->whole_zero)), g->scale);
+  e = _mm512_sub_ps(v, e);
   __m512i size = _mm512_and_si512(_mm512_castps_si512(e), _mm512_set1_epi32(INT32_MAX));
   *largest = _mm512_max_epi32(*largest, size);
   return e;

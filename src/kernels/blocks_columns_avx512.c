@@ -294,26 +294,43 @@ static void ask_for_grids(const struct strip *s, const struct column_way *w, siz
   }
 }
 
+// Four rows' codes to a dword, or to bytes.
+AVX512_INLINE __m512i four_rows(struct strip *s, size_t at, const struct coding *how,
+                                struct lanes16 *lanes, size_t lane, __m512i dword) {
+  const size_t wide = s->vectors * 16;
+  __m512 v[4], e[4];
+  __m512i x[4];
+  for (size_t i = 0; i < 4; i++)
+    v[i] = _mm512_load_ps(s->tile + at + i * wide);
+  codes64(x, v, &how->grid, &how->limits, how->rule, how->cut);
+  if (how->figures) {
+    errors64(e, v, x, &how->grid, &lanes->largest);
+    for (size_t i = 0; i < 4; i++)
+      lanes->ee[lane + i] = _mm512_add_ps(lanes->ee[lane + i], _mm512_mul_ps(e[i], e[i]));
+    for (size_t i = 0; i < 4; i++)
+      lanes->ve[lane + i] = _mm512_add_ps(lanes->ve[lane + i], _mm512_mul_ps(v[i], e[i]));
+  }
+  for (size_t i = 0; i < 4; i++)
+    if (how->rule == KERNELS_QDQ)
+      _mm_store_si128((__m128i *)(void *)(s->bytes + at + i * wide), _mm512_cvtepi32_epi8(x[i]));
+    else if (how->bits == 4)
+      dword = _mm512_shrdi_epi32(dword, x[i], 4);
+    else if (how->bits == 2)
+      dword = _mm512_shrdi_epi32(dword, x[i], 2);
+    else
+      dword = _mm512_shrdi_epi32(dword, x[i], 8);
+  return dword;
+}
+
 // Rows row .. row + 7 of a block to dwords from `to` on, or to bytes.
 AVX512_INLINE void eight_rows(struct strip *s, const struct place *b, size_t row,
                               const struct coding *how, struct lanes16 *lanes, uint32_t *to) {
-  const size_t wide = s->vectors * 16;
-  const float *from = s->tile + (b->at + row) * wide + b->c;
-  uint8_t *bytes = s->bytes + (b->at + row) * wide + b->c;
+  const size_t wide = s->vectors * 16, at = (b->at + row) * wide + b->c;
   __m512i dword = _mm512_setzero_si512();
   if (how->bits == 2 && row % 16) dword = _mm512_load_si512(to);
-  for (size_t i = 0; i < 8; i++, from += wide, bytes += wide) {
-    __m512i code = code_at(from, how, lanes, i);
-    if (how->rule == KERNELS_QDQ)
-      _mm_store_si128((__m128i *)(void *)bytes, _mm512_cvtepi32_epi8(code));
-    else if (how->bits == 4)
-      dword = _mm512_shrdi_epi32(dword, code, 4);
-    else if (how->bits == 2)
-      dword = _mm512_shrdi_epi32(dword, code, 2);
-    else
-      dword = _mm512_shrdi_epi32(dword, code, 8);
-    if (how->bits == 8 && i == 3) _mm512_store_si512(to, dword);
-  }
+  dword = four_rows(s, at, how, lanes, 0, dword);
+  if (how->bits == 8) _mm512_store_si512(to, dword);
+  dword = four_rows(s, at + 4 * wide, how, lanes, 4, dword);
   if (how->rule == KERNELS_NBITS) _mm512_store_si512(how->bits == 8 ? to + WIDE : to, dword);
 }
 

@@ -130,7 +130,7 @@ AVX2_INLINE float reduced(__m256 x) {
   return _mm_cvtss_f32(_mm_add_ss(a, _mm_shuffle_ps(a, a, 1)));
 }
 
-static uint32_t largest_of(__m256i x) {
+AVX2 static uint32_t largest_of(__m256i x) {
   uint32_t lanes[VECTOR], most = 0;
   memcpy(lanes, &x, sizeof lanes);
   for (size_t i = 0; i < VECTOR; i++)

@@ -177,10 +177,12 @@ AVX512_INLINE void long_block(const struct group *g, const struct row_way *w, si
   const struct grid16 grid = grids_for(&g->grids, _mm512_set1_epi32((int)b));
   const float *v = g->wide + b * block;
   for (size_t k = 0; k < block; k += 64) {
+    __m512 some[4];
     __m512i x[4];
     ask_for(g, b * block + k, 64);
     for (size_t i = 0; i < 4; i++)
-      x[i] = codes16(_mm512_loadu_ps(v + k + i * 16), &grid, &w->limits, rule, cut);
+      some[i] = _mm512_loadu_ps(v + k + i * 16);
+    codes64(x, some, &grid, &w->limits, rule, cut);
     _mm512_storeu_si512(out + b * block + k, bytes64(x, w, rule, order));
   }
 }
@@ -283,25 +285,32 @@ struct pair {
   __m512i largest;
 };
 
-AVX512_INLINE __m512i code_pair(struct pair *p, size_t k, const struct row_way *w,
-                                enum kernels_rule rule) {
-  __m512 v = _mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps(p->a + k)),
-                                _mm256_loadu_ps(p->b + k), 1);
-  __m512i code = codes16(v, &p->grid, &w->limits, rule, CUT_CALM);
-  __m512 e = error16(v, code, &p->grid, &p->largest);
-  p->vv = _mm512_add_ps(p->vv, _mm512_mul_ps(v, v));
-  p->ee = _mm512_add_ps(p->ee, _mm512_mul_ps(e, e));
-  p->ve = _mm512_add_ps(p->ve, _mm512_mul_ps(v, e));
-  return code;
+AVX512_INLINE __m512 load_pair(const struct pair *p, size_t k) {
+  return _mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps(p->a + k)),
+                            _mm256_loadu_ps(p->b + k), 1);
+}
+
+// n vectors of four count for sums.
+AVX512_INLINE void add_pairs(struct pair *p, const __m512 *v, const __m512 *e, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    p->vv = _mm512_add_ps(p->vv, _mm512_mul_ps(v[i], v[i]));
+  for (size_t i = 0; i < n; i++)
+    p->ee = _mm512_add_ps(p->ee, _mm512_mul_ps(e[i], e[i]));
+  for (size_t i = 0; i < n; i++)
+    p->ve = _mm512_add_ps(p->ve, _mm512_mul_ps(v[i], e[i]));
 }
 
 // Thirty-two elements of each, or sixteen.
 AVX512_INLINE void code_pair_bytes(struct pair *p, size_t k, size_t n, const struct row_way *w,
                                    enum kernels_rule rule) {
   const __m512i order = _mm512_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15);
+  __m512 v[4], e[4];
   __m512i x[4];
-  for (size_t i = 0; i < 4; i++)
-    x[i] = i * 8 < n ? code_pair(p, k + i * 8, w, rule) : x[i % 2];
+  for (size_t i = 0; i < 4; i++) // of sixteen elements both vectors twice
+    v[i] = load_pair(p, k + (n == 32 ? i : i % 2) * 8);
+  codes64(x, v, &p->grid, &w->limits, rule, CUT_CALM);
+  errors64(e, v, x, &p->grid, &p->largest);
+  add_pairs(p, v, e, n / 8);
   __m512i bytes = bytes64(x, w, rule, order);
   __m256i a = _mm512_castsi512_si256(bytes), b = _mm512_extracti32x8_epi32(bytes, 1);
   if (n == 32) {
