@@ -157,7 +157,7 @@ void kernels_scale_zero(const struct kernels_block_format *f, float lo, float hi
 //   code = step                                                  as int8
 //   level = (trunc(step) - offset) * scale                       in double
 //
-// All fields are values of T, but `offset`, a double. Elements are finite.
+// All fields are values of T, but `offset`, a double. Elements and fields are finite.
 struct kernels_affine {
   double inverse, steps, zero, lo, hi; // T
   double offset, scale;                // of levels

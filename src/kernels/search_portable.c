@@ -286,6 +286,11 @@ static void gather(const struct blocks_run *run, const struct kernels_panel *p,
 
 // ---- a block -----------------------------------------------------------------------------------
 
+// The sign of the NaN that inf - inf makes depends on the machine; ours does not.
+static float plain(float x) {
+  return x == x ? x : NAN;
+}
+
 void search_block(const struct blocks_run *run, const struct kernels_panel *p,
                   const struct kernels_block_format *f, size_t j, size_t k, bool columns) {
   if (f->rule == KERNELS_GATHER) {
@@ -303,9 +308,9 @@ void search_block(const struct blocks_run *run, const struct kernels_panel *p,
   else
     hqq(&x, &(struct filled){v, f->block, run->n}, f);
   size_t at = j * p->blocks_stride + k / f->block;
-  if (p->scales) p->scales[at] = x.scale;
+  if (p->scales) p->scales[at] = plain(x.scale);
   if (p->zeros && f->rule != KERNELS_HQQ) p->zeros[at] = (uint8_t)x.zero;
-  if (p->float_zeros && f->rule == KERNELS_HQQ) p->float_zeros[at] = x.zero;
+  if (p->float_zeros && f->rule == KERNELS_HQQ) p->float_zeros[at] = plain(x.zero);
   if (p->sums) blocks_figures(&p->sums[j], v, x.codes, run->n, x.scale, x.zero);
   uint8_t *out = blocks_code_at(p, f, j, k, columns), bytes[BLOCK_MAX];
   for (size_t i = 0; i < f->block; i++)

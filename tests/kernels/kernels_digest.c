@@ -1,0 +1,278 @@
+// Prints one line a family of kernels: a digest (FNV-1a, 64 bits) of everything it makes of a fixed set of
+// pseudo-random cases. Two machines, or two sets of features, that print the same lines give the same
+// bytes; tools/arm64 compares x86-64 with AArch64.
+//
+//   kernels_digest [all|portable]        the machine's best variants, or the references
+//
+// Elements come from a generator of integers and from bits alone, so that no arithmetic but that of the
+// kernels is compared: numbers around 1, zeros of both signs, denormals, the largest numbers, infinities,
+// NaNs with payloads, quiet and not, and any bits at all. The affine kernels are for finite elements; theirs
+// are taken from the same set less what is not finite.
+#include "kernels.h"
+
+#include <float.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 7, LENGTH = 300, AREA = ROWS * LENGTH, CASES = 150 };
+
+static uint64_t seed, digest;
+
+static void begin(void) {
+  seed = 0x243f6a8885a308d3;
+  digest = 0xcbf29ce484222325;
+}
+
+static uint64_t random_64(void) {
+  seed ^= seed << 13;
+  seed ^= seed >> 7;
+  seed ^= seed << 17;
+  return seed * 0x2545f4914f6cdd1d;
+}
+
+static size_t below(size_t n) {
+  return (size_t)(random_64() >> 20) % n;
+}
+
+static void put(const void *bytes, size_t n) {
+  const uint8_t *at = bytes;
+  for (size_t i = 0; i < n; i++)
+    digest = (digest ^ at[i]) * 0x100000001b3;
+}
+
+static void end(const char *family) {
+  printf("%-20s %016llx\n", family, (unsigned long long)digest);
+}
+
+// ---- elements ----------------------------------------------------------------------------------
+
+static uint32_t float_bits(void) {
+  static const uint32_t special[] = {0,          0x80000000, 0x00000001, 0x807fffff, 0x00800000,
+                                     0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000,
+                                     0xffc12345, 0x7f800001, 0xffa55555, 0x3f800000, 0xbf000000};
+  uint64_t x = random_64();
+  uint32_t bits = (uint32_t)x, exponent = 115 + (uint32_t)(x >> 32) % 14;
+  switch (x >> 60) {
+  case 0: return special[(x >> 32) % (sizeof special / sizeof *special)];
+  case 1: return bits;
+  case 2: return bits & 0x80ffffff;
+  default: return (bits & 0x807fffff) | exponent << 23;
+  }
+}
+
+// Kinds of buffers: ordinary numbers alone, the same among all others, and any.
+static uint32_t element_bits(size_t kind, bool finite) {
+  uint32_t bits = float_bits();
+  if (kind == 0 || (kind == 1 && random_64() % 16))
+    bits = (bits & 0x807fffff) | (115 + (bits >> 8) % 14) << 23;
+  return finite && (bits & 0x7f800000) == 0x7f800000 ? bits & 0x807fffff : bits;
+}
+
+static void fill(void *out, size_t n, enum kernels_float type, bool finite) {
+  size_t kind = below(3);
+  for (size_t i = 0; i < n; i++) {
+    uint32_t bits = element_bits(kind, finite);
+    uint16_t half = (uint16_t)(bits >> 16 ^ (type == KERNELS_F16 && kind < 2 ? 0x0700 : 0));
+    if (type == KERNELS_F16 && finite && (half & 0x7c00) == 0x7c00) half &= 0x83ff;
+    if (type == KERNELS_F32)
+      memcpy((uint8_t *)out + 4 * i, &bits, 4);
+    else
+      memcpy((uint8_t *)out + 2 * i, &half, 2);
+  }
+}
+
+static void fill_doubles(double *out, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    uint64_t high = float_bits(), x = random_64();
+    uint64_t exponent = 1023 - 160 + x % 320,
+             bits = (high << 32 & ~(UINT64_C(0x7ff) << 52)) | x >> 40;
+    if (x >> 61) bits |= exponent << 52;
+    if (x >> 61 == 0) bits = high << 32 | (x >> 20 & 1);
+    memcpy(&out[i], &bits, 8);
+  }
+}
+
+// ---- families ----------------------------------------------------------------------------------
+
+static void transposes(void) {
+  static uint8_t in[90 * 90 * 16], out[90 * 90 * 16];
+  begin();
+  for (size_t i = 0; i < sizeof in; i++)
+    in[i] = (uint8_t)random_64();
+  for (int i = 0; i < CASES; i++) {
+    size_t rows = 1 + below(90), cols = 1 + below(90);
+    unsigned width = 1u << below(5);
+    kernels_transpose(out, rows, in, cols, rows, cols, width);
+    put(out, rows * cols * width);
+  }
+  end("transpose");
+}
+
+enum { CASTS = 20000 };
+static union {
+  float f[CASTS];
+  double d[CASTS];
+  uint16_t h[CASTS];
+} from, to;
+
+static void casts(void) {
+#define CAST(name, in, out)                                                                        \
+  kernels_##name(to.out, from.in, CASTS);                                                          \
+  put(&to, CASTS * sizeof *to.out);                                                                \
+  end(#name);                                                                                      \
+  begin()
+  begin();
+  fill(&from, CASTS, KERNELS_F32, false);
+  CAST(f32_to_f16, f, h);
+  CAST(f32_to_bf16, f, h);
+  CAST(f32_to_f64, f, d);
+  for (size_t i = 0; i < CASTS; i++)
+    from.h[i] = (uint16_t)(i * 40503 >> 1);
+  CAST(f16_to_f32, h, f);
+  CAST(bf16_to_f32, h, f);
+  fill_doubles(from.d, CASTS);
+  CAST(f64_to_f32, d, f);
+  CAST(f64_to_f16, d, h);
+  CAST(f64_to_bf16, d, h);
+#undef CAST
+}
+
+static struct kernels_block_format random_format(enum kernels_rule rule) {
+  static const uint8_t bits[] = {2, 4, 8};
+  return (struct kernels_block_format){.rule = (uint8_t)rule,
+                                       .bits = bits[below(3)],
+                                       .symmetric = below(2),
+                                       .in_type = (uint8_t)below(3),
+                                       .scale_type = (uint8_t)below(3),
+                                       .block = (size_t)16 << below(5)};
+}
+
+static struct {
+  uint8_t in[AREA * 4], codes[ROWS * 512], zeros[AREA];
+  float scales[AREA], float_zeros[AREA], lo[ROWS], hi[ROWS];
+  struct kernels_sums sums[ROWS];
+} room;
+
+static struct kernels_panel random_panel(bool rows, const struct kernels_block_format *f) {
+  memset(&room, 0, sizeof room);
+  fill(room.in, AREA, (enum kernels_float)f->in_type, false);
+  bool in_place = f->rule == KERNELS_QDQ || f->rule == KERNELS_GATHER;
+  struct kernels_panel p = {.in = room.in, .n = 1 + below(ROWS), .k = 1 + below(LENGTH)};
+  p.in_stride = rows ? LENGTH : ROWS;
+  p.codes = room.codes;
+  p.codes_stride = in_place && !rows ? ROWS : 512;
+  p.scales = room.scales;
+  p.zeros = room.zeros;
+  p.blocks_stride = LENGTH / 16 + 1;
+  p.sums = room.sums;
+  p.float_zeros = room.float_zeros;
+  return p;
+}
+
+static void blocks(const char *family, enum kernels_rule rule) {
+  begin();
+  for (int i = 0; i < CASES; i++) {
+    struct kernels_block_format f = random_format(rule);
+    bool rows = below(2);
+    struct kernels_panel p = random_panel(rows, &f);
+    (rows ? kernels_quantize_rows : kernels_quantize_columns)(&p, &f);
+    put(&room, sizeof room);
+  }
+  end(family);
+}
+
+static void given_codes(void) {
+  begin();
+  for (int i = 0; i < CASES; i++) {
+    struct kernels_block_format f = random_format(KERNELS_QDQ);
+    bool rows = below(2);
+    struct kernels_panel p = random_panel(rows, &f);
+    fill(room.scales, AREA, KERNELS_F32, false);
+    for (size_t j = 0; j < AREA; j++)
+      room.zeros[j] = (uint8_t)(random_64() & ((1u << f.bits) - 1));
+    (rows ? kernels_codes_rows : kernels_codes_columns)(&p, &f);
+    for (size_t j = 0; j < ROWS; j++) {
+      room.lo[j] = FLT_MAX;
+      room.hi[j] = -FLT_MAX;
+    }
+    (rows ? kernels_range_rows : kernels_range_columns)(&p, (enum kernels_float)f.in_type, room.lo,
+                                                        room.hi);
+    for (size_t j = 0; j < p.n; j++)
+      kernels_scale_zero(&f, room.lo[j], room.hi[j], &room.float_zeros[j], &room.zeros[j]);
+    put(&room, sizeof room);
+  }
+  end("codes and ranges");
+}
+
+static struct kernels_affine random_affine(void) {
+  static const double inverses[] = {0.37, 1, 1e-6, 1e30, 0};
+  struct kernels_affine a = {.steps = 255, .zero = (double)below(40) - 20, .lo = -128, .hi = 127};
+  a.inverse = (double)(float)inverses[below(5)];
+  a.offset = a.zero;
+  a.scale = (double)(1 + below(1000)) / 256;
+  return a;
+}
+
+static void affine(void) {
+  static float in[AREA];
+  static double wide[AREA], levels[AREA];
+  static int8_t codes[AREA];
+  begin();
+  for (int i = 0; i < CASES / 2; i++) {
+    struct kernels_affine a = random_affine();
+    fill(in, AREA, KERNELS_F32, true);
+    kernels_f32_to_f64(wide, in, AREA);
+    kernels_affine_codes_f32(codes, in, AREA, &a);
+    put(codes, sizeof codes);
+    kernels_affine_codes_f16(codes, in, AREA, &a);
+    put(codes, sizeof codes);
+    kernels_affine_codes_f64(codes, wide, AREA, &a);
+    put(codes, sizeof codes);
+    kernels_affine_levels_f32(levels, in, AREA, &a);
+    put(levels, sizeof levels);
+    kernels_affine_levels_f16(levels, in, AREA, &a);
+    put(levels, sizeof levels);
+    kernels_affine_levels_f64(levels, wide, AREA, &a);
+    put(levels, sizeof levels);
+    kernels_affine_divide((uint8_t *)codes, in, AREA, (float)a.scale, 7, 0, 255);
+    put(codes, sizeof codes);
+  }
+  end("affine");
+}
+
+static void affine_ranges(void) {
+  static float in[AREA];
+  static double wide[AREA];
+  begin();
+  for (int i = 0; i < CASES; i++) {
+    float lo = FLT_MAX, hi = -FLT_MAX;
+    double wide_lo = DBL_MAX, wide_hi = -DBL_MAX;
+    fill(in, AREA, KERNELS_F32, false);
+    kernels_f32_to_f64(wide, in, AREA);
+    size_t n = below(AREA), bad = kernels_affine_range_f32(in, n, &lo, &hi);
+    bad += kernels_affine_range_f64(wide, n, &wide_lo, &wide_hi);
+    put(&bad, sizeof bad);
+    put(&lo, sizeof lo);
+    put(&hi, sizeof hi);
+    put(&wide_lo, sizeof wide_lo);
+    put(&wide_hi, sizeof wide_hi);
+  }
+  end("affine ranges");
+}
+
+int main(int argc, char **argv) {
+  if (argc > 1 && strcmp(argv[1], "portable") == 0) kernels_mask(0);
+  transposes();
+  casts();
+  blocks("blocks nbits", KERNELS_NBITS);
+  blocks("blocks qdq", KERNELS_QDQ);
+  blocks("blocks gather", KERNELS_GATHER);
+  blocks("blocks rtn", KERNELS_RTN);
+  blocks("blocks k_quant", KERNELS_K_QUANT);
+  blocks("blocks hqq", KERNELS_HQQ);
+  given_codes();
+  affine();
+  affine_ranges();
+  return fflush(stdout) == 0 ? 0 : EXIT_FAILURE;
+}
