@@ -38,6 +38,7 @@ struct kernels_table kernels_choose(uint32_t features);
 
 void transpose_portable(void *out, const void *in, const struct transpose_shape *shape);
 void transpose_avx2(void *out, const void *in, const struct transpose_shape *shape);
+void transpose_neon(void *out, const void *in, const struct transpose_shape *shape);
 
 #define KERNELS_CASTS(isa)                                                                         \
   void cast_f32_f16_##isa(void *out, const void *in, size_t n);                                    \
@@ -50,6 +51,7 @@ void transpose_avx2(void *out, const void *in, const struct transpose_shape *sha
   void cast_f64_bf16_##isa(void *out, const void *in, size_t n)
 KERNELS_CASTS(portable);
 KERNELS_CASTS(avx2);
+KERNELS_CASTS(neon);
 
 #define KERNELS_BLOCKS(isa)                                                                        \
   void blocks_rows_##isa(const struct kernels_panel *p, const struct kernels_block_format *f);     \

@@ -359,6 +359,9 @@ static void test_mask(void **state) {
 #if defined(__x86_64__)
   if (all & KERNELS_AVX2) assert_string_not_equal(kernels_isa_name(), "portable");
   assert_true(kernels_choose(KERNELS_AVX2).transpose == transpose_avx2);
+#elif defined(__aarch64__)
+  assert_string_equal(kernels_isa_name(), "neon");
+  assert_true(kernels_choose(KERNELS_NEON).transpose == transpose_neon);
 #endif
 }
 
