@@ -22,8 +22,8 @@ struct measure_stats {
 
 // Figures of `n` codes (all of which can be measured) into out[0..n), in their order. Only `options`' jobs,
 // memory, mode, progress and stop matter; memory is that of a run. An operand is read once; twice if
-// one of its quantizations has blocks of all of a longer axis, or a scale a channel. Afterwards the sources are checked to be
-// unchanged. ERR_RETRY after a stop.
+// one of its quantizations has blocks of all of a longer axis, or a scale a channel. Afterwards the sources are
+// checked to be unchanged. ERR_RETRY after a stop.
 int measure_run(const struct recipes *r, struct sources *s, const uint32_t *codes, uint32_t n,
                 const struct run_options *options, struct figures *out, struct measure_stats *stats,
                 struct err *err);

@@ -10,16 +10,11 @@
 // line in the order of storage, by one worker a weight: they depend on nobody else.
 #include "measure_axes.h"
 
-#include "budget.h"
-#include "crew.h"
-#include "eval.h"
 #include "kernels.h"
+#include "measure_reader.h"
 
 #include <assert.h>
 #include <math.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
 
 enum { CHUNK = 16 << 10 }; // elements at a time
 
@@ -38,28 +33,13 @@ struct operand {
 
 struct measuring {
   const struct recipes *r;
-  struct sources *sources;
-  const struct run_options *o;
-  struct budget budget;
   struct operand *operands;
   uint32_t n_operands;
-  _Atomic uint32_t next;
-  _Atomic bool stopped;
-  pthread_mutex_t mu; // guards the rest
-  struct err err;
-  struct measure_stats *stats;
-  uint64_t bytes_done, bytes_total, told_ms;
 };
 
-static uint32_t codes_row(const struct recipes *r, uint32_t id) {
-  while (r->rows[id].kind == RECIPE_TRANSPOSE || r->rows[id].kind == RECIPE_RESHAPE)
-    id = r->args[r->rows[id].args];
-  return id;
-}
-
 bool measure_axes_can(const struct recipes *r, uint32_t codes) {
-  const uint32_t id = codes_row(r, codes);
-  if (r->rows[id].kind != RECIPE_QUANTIZE || recipe_part_of(r, id) != PART_CODES) return false;
+  uint32_t id;
+  if (!measure_reader_codes(r, codes, &id)) return false;
   const struct recipe_quantization q = recipe_quantization_of(r, id);
   return q.format == FORMAT_SHRINK && q.axis != RECIPE_PER_TENSOR;
 }
@@ -67,10 +47,8 @@ bool measure_axes_can(const struct recipes *r, uint32_t codes) {
 // ---- a worker ----------------------------------------------------------------------------------
 
 struct worker {
-  struct measuring *m;
-  struct io *io;
-  struct eval *ev;
-  struct arena arena;
+  struct measure_reader *rd;
+  const struct recipes *r;
   uint8_t *raw;   // CHUNK elements as they are stored
   double *values; // the same
   float *floats;  // of float16
@@ -79,9 +57,9 @@ struct worker {
 
 static int read_chunk(struct worker *w, uint32_t recipe, uint64_t first, size_t n,
                       struct err *err) {
-  const enum dtype dtype = (enum dtype)w->m->r->rows[recipe].dtype;
+  const enum dtype dtype = (enum dtype)w->r->rows[recipe].dtype;
   const size_t width = dtype_bits(dtype) / 8;
-  if (recipe_read(w->ev, recipe, first * width, w->raw, n * width, err)) return -1;
+  if (recipe_read(w->rd->ev, recipe, first * width, w->raw, n * width, err)) return -1;
   w->is_double = dtype == DTYPE_DOUBLE;
   if (w->is_double) {
     memcpy(w->values, w->raw, n * sizeof *w->values);
@@ -140,30 +118,12 @@ static void add_errors(const struct worker *w, struct axis *x, const double *v, 
   f->elements += n;
 }
 
-static bool must_stop(struct measuring *m) {
-  if (crew_must_stop(m->o->stop)) m->stopped = true;
-  return m->stopped;
-}
-
-static void tell(struct measuring *m, uint64_t bytes) {
-  enum { TICK_MS = 50 };
-  if (!m->o->progress.tick) return;
-  pthread_mutex_lock(&m->mu);
-  m->bytes_done += bytes;
-  const uint64_t now = crew_clock_ms();
-  if (now - m->told_ms >= TICK_MS) {
-    m->told_ms = now;
-    m->o->progress.tick(m->o->progress.ctx, m->bytes_done, m->bytes_total, NULL);
-  }
-  pthread_mutex_unlock(&m->mu);
-}
-
 // One turn over the elements. 1: told to stop.
 static int turn(struct worker *w, const struct operand *x, bool second, struct err *err) {
-  const uint64_t count = w->m->r->rows[x->recipe].count;
+  const uint64_t count = w->r->rows[x->recipe].count;
   for (uint64_t first = 0; first < count; first += CHUNK) {
     const size_t n = (size_t)min_u64(CHUNK, count - first);
-    if (must_stop(w->m)) return 1;
+    if (measure_reader_stopped(w->rd)) return 1;
     if (read_chunk(w, x->recipe, first, n, err)) return -1;
     for (struct axis *a = x->axes; a < x->axes + x->n_axes; a++) {
       if (second)
@@ -171,7 +131,7 @@ static int turn(struct worker *w, const struct operand *x, bool second, struct e
       else
         add_ranges(a, w->values, n, first);
     }
-    tell(w->m, n * (dtype_bits((enum dtype)w->m->r->rows[x->recipe].dtype) / 8));
+    measure_reader_tell(w->rd, n * (dtype_bits((enum dtype)w->r->rows[x->recipe].dtype) / 8));
   }
   return 0;
 }
@@ -195,43 +155,19 @@ static int measure_operand(struct worker *w, const struct operand *x, struct err
   return rc;
 }
 
-static int open_worker(struct worker *w, struct err *err) {
-  const struct io_options io = {.mode = w->m->o->mode, .tiles = 1, .tile_bytes = IO_CLONE_BLOCK};
-  w->raw = arena_alloc(&w->arena, CHUNK * sizeof(double));
-  w->values = arena_alloc(&w->arena, CHUNK * sizeof *w->values);
-  w->floats = arena_alloc(&w->arena, CHUNK * sizeof *w->floats);
-  if (io_open(&w->io, &io, w->m->sources, err)) return -1;
-  return eval_open(&w->ev, w->m->r, w->io, w->m->budget.eval_bytes, err);
-}
-
-static void close_worker(struct worker *w) {
-  if (w->ev) eval_close(w->ev);
-  if (w->io) {
-    pthread_mutex_lock(&w->m->mu);
-    w->m->stats->source_bytes_read += io_source_bytes_read(w->io);
-    pthread_mutex_unlock(&w->m->mu);
-    io_close(w->io);
+static int work(struct measure_reader *rd, struct err *err) {
+  const struct measuring *m = rd->team->ctx;
+  struct worker w = {.rd = rd,
+                     .r = m->r,
+                     .raw = arena_alloc(&rd->arena, CHUNK * sizeof(double)),
+                     .values = arena_alloc(&rd->arena, CHUNK * sizeof *w.values),
+                     .floats = arena_alloc(&rd->arena, CHUNK * sizeof *w.floats)};
+  uint64_t item;
+  while (measure_reader_next(rd, &item)) {
+    const int rc = measure_operand(&w, &m->operands[item], err);
+    if (rc) return rc < 0 ? -1 : 0;
   }
-  arena_free(&w->arena);
-}
-
-static void work(void *ctx, uint32_t i) {
-  (void)i;
-  struct measuring *m = ctx;
-  struct worker w = {.m = m};
-  struct err err = {0};
-  int rc = open_worker(&w, &err);
-  while (rc == 0 && !must_stop(m)) {
-    const uint32_t next = m->next++;
-    if (next >= m->n_operands) break;
-    rc = measure_operand(&w, &m->operands[next], &err);
-  }
-  close_worker(&w);
-  if (rc >= 0) return;
-  m->stopped = true;
-  pthread_mutex_lock(&m->mu);
-  if (m->err.kind == ERR_NONE) m->err = err;
-  pthread_mutex_unlock(&m->mu);
+  return 0;
 }
 
 // ---- all of it ---------------------------------------------------------------------------------
@@ -251,50 +187,50 @@ static struct operand *operand_for(struct measuring *m, uint32_t recipe, uint32_
   // Questions about one operand come together.
   struct operand *last = m->n_operands ? &m->operands[m->n_operands - 1] : NULL;
   if (last && last->recipe == recipe) return last;
-  const struct recipe *x = &m->r->rows[recipe];
   m->operands[m->n_operands] =
       (struct operand){.recipe = recipe, .axes = arena_alloc(a, most * sizeof(struct axis))};
-  m->bytes_total += 2 * x->bytes;
   return &m->operands[m->n_operands++];
 }
 
+static uint32_t row_of(const struct recipes *r, uint32_t codes) {
+  uint32_t row;
+  const bool is = measure_reader_codes(r, codes, &row);
+  assert(is);
+  return row;
+}
+
 static void gather(struct measuring *m, const uint32_t *codes, uint32_t n, struct arena *a) {
+  const struct recipes *r = m->r;
   m->operands = arena_alloc(a, (n + (size_t)1) * sizeof *m->operands);
   for (uint32_t i = 0; i < n; i++) {
-    const uint32_t row = codes_row(m->r, codes[i]), of = m->r->args[m->r->rows[row].args];
+    const uint32_t row = row_of(r, codes[i]), of = r->args[r->rows[row].args];
     uint32_t same = 1;
-    while (i + same < n && m->r->args[m->r->rows[codes_row(m->r, codes[i + same])].args] == of)
+    while (i + same < n && r->args[r->rows[row_of(r, codes[i + same])].args] == of)
       same++;
     struct operand *x = operand_for(m, of, same, a);
-    x->axes[x->n_axes++] = axis_of(m->r, row, i);
+    x->axes[x->n_axes++] = axis_of(r, row, i);
   }
 }
 
-static int run(struct measuring *m, struct figures *out, struct err *err) {
-  if (budget_split(&m->budget, m->o->memory, m->o->jobs, m->n_operands, err)) return -1;
-  pthread_mutex_init(&m->mu, NULL);
-  if (m->n_operands > 0) m->stats->jobs = crew_run(m->budget.jobs, work, m);
-  pthread_mutex_destroy(&m->mu);
-  if (m->err.kind != ERR_NONE) {
-    if (err->kind == ERR_NONE) *err = m->err;
-    return -1;
-  }
-  if (m->stopped) return err_set(err, ERR_RETRY, "interrupted while weights were measured");
-  if (sources_unchanged(m->sources, err)) return -1;
+static void conclude(const struct measuring *m, struct figures *out) {
   for (uint32_t i = 0; i < m->n_operands; i++)
     for (uint32_t k = 0; k < m->operands[i].n_axes; k++)
       out[m->operands[i].axes[k].out] = m->operands[i].axes[k].sum;
-  return 0;
 }
 
 int measure_axes_run(const struct recipes *r, struct sources *s, const uint32_t *codes, uint32_t n,
                      const struct run_options *options, struct figures *out,
                      struct measure_stats *stats, struct err *err) {
   struct arena arena = {0};
-  struct measuring m = {.r = r, .sources = s, .o = options, .stats = stats};
-  memset(stats, 0, sizeof *stats);
+  struct measuring m = {.r = r};
+  struct measure_reader_team team = {
+      .r = r, .sources = s, .o = options, .stats = stats, .ctx = &m, .work = work};
   gather(&m, codes, n, &arena);
-  const int rc = run(&m, out, err);
+  team.n_items = m.n_operands;
+  for (uint32_t i = 0; i < m.n_operands; i++)
+    team.bytes_total += 2 * r->rows[m.operands[i].recipe].bytes;
+  const int rc = measure_reader_run(&team, err);
+  if (rc == 0) conclude(&m, out);
   arena_free(&arena);
   return rc;
 }
