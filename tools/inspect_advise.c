@@ -1,7 +1,11 @@
 // What weir could do with a model, in the words of its commands: what the pass itself says of each
 // node, and what packing anew would change. The commands' --dry-run says it node by node.
+#include "cast.h"
 #include "conv2matmul.h"
 #include "inspect.h"
+#include "matmulnbits.h"
+#include "shrink.h"
+#include "weights.h"
 
 #include <stdio.h>
 
@@ -59,7 +63,90 @@ static void advise_convert(struct inspect *in) {
              "the .onnx is larger than 2 GiB - 1 bytes, which other readers refuse: --external");
 }
 
+static uint64_t bytes_of_files(const struct inspect *in) {
+  uint64_t n = 0;
+  for (uint32_t f = 0; f < in->m->n_files; f++)
+    n += in->files[f].size;
+  return n;
+}
+
+// What the files would be with `before` bytes of them become `after`.
+static struct quoted size_with(const struct inspect *in, uint64_t before, uint64_t after) {
+  const uint64_t all = bytes_of_files(in);
+  return quote_bytes(all > before - after ? all - (before - after) : after);
+}
+
+static bool is_worth(uint64_t before, uint64_t after) {
+  return before > after && before - after >= WORTH_BYTES;
+}
+
+static void advise_quantize(struct inspect *in) {
+  static const struct matmulnbits_scheme four = {.bits = 4, .block = 128},
+                                         eight = {.bits = 8, .block = 128};
+  struct matmulnbits_survey a, b;
+  matmulnbits_survey(in->m, &four, &a);
+  matmulnbits_survey(in->m, &eight, &b);
+  if (!is_worth(a.bytes_before, a.bytes_after)) return;
+  struct inspect_advice *to = add_advice(in, "quantize", a.nodes);
+  if (to)
+    snprintf(
+        to->text, sizeof to->text,
+        "%llu weight%s of MatMul, Gemm and Gather (%s): about %s in all with 4 bits and blocks "
+        "of 128, %s with 8",
+        (unsigned long long)a.weights, a.weights == 1 ? "" : "s", quote_bytes(a.bytes_before).s,
+        size_with(in, a.bytes_before, a.bytes_after).s,
+        size_with(in, b.bytes_before, b.bytes_after).s);
+}
+
+// Weights that shrink and cast would store in fewer bytes.
+struct savings {
+  uint64_t weights, before, after;
+};
+
+static void add_saving(struct savings *s, uint64_t before, uint64_t after) {
+  s->weights++;
+  s->before += before;
+  s->after += after;
+}
+
+static bool is_replaceable(const struct model *m, const struct weight *w) {
+  const struct model_value *v = &m->values[w->value];
+  struct model_constant c;
+  return model_resolve_constant(m, w->value, &c) &&
+         (v->first_use != NO_ID || v->n_graph_outputs > 0);
+}
+
+static void advise_savings(struct inspect *in) {
+  const struct model *m = in->m;
+  struct savings shrunk = {0}, cast = {0};
+  struct inspect_advice *a;
+  for (uint32_t i = 0; i < m->n_tensors; i++) {
+    const struct model_tensor *t = &m->tensors[i];
+    struct weight w;
+    uint64_t n;
+    if (!weights_at(m, i, &w) || !is_replaceable(m, &w) ||
+        !dims_product(model_dims(m, t), t->rank, &n))
+      continue;
+    const bool real =
+        t->dtype == DTYPE_FLOAT || t->dtype == DTYPE_FLOAT16 || t->dtype == DTYPE_DOUBLE;
+    if (real && n >= SHRINK_MIN_ELEMENTS)
+      add_saving(&shrunk, t->bytes, n + t->bytes / n * 2); // and a scale and an offset
+    if (t->dtype == DTYPE_FLOAT && n >= CAST_MIN_ELEMENTS) add_saving(&cast, t->bytes, n * 2);
+  }
+  if (is_worth(shrunk.before, shrunk.after) && (a = add_advice(in, "shrink", shrunk.weights)))
+    snprintf(a->text, sizeof a->text, "%llu large float weight%s as int8: about %s in all",
+             (unsigned long long)shrunk.weights, shrunk.weights == 1 ? "" : "s",
+             size_with(in, shrunk.before, shrunk.after).s);
+  if (is_worth(cast.before, cast.after) && (a = add_advice(in, "cast", cast.weights)))
+    snprintf(a->text, sizeof a->text,
+             "%llu float32 weight%s as float16 or bfloat16: about %s in all",
+             (unsigned long long)cast.weights, cast.weights == 1 ? "" : "s",
+             size_with(in, cast.before, cast.after).s);
+}
+
 void inspect_advise(struct inspect *in) {
   advise_conv2matmul(in);
+  advise_quantize(in);
+  advise_savings(in);
   if (in->m->n_files > 0) advise_convert(in);
 }

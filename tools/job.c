@@ -502,6 +502,7 @@ static int run_and_seal(struct job *job, struct err *err) {
                                 .memory = job->memory,
                                 .mode = job->mode,
                                 .progress = {report_tick, NULL},
+                                .names = {job->weight_name, job},
                                 .stop = stop_watch()};
   int rc = job_stage_move(job, &st, err);
   if (rc == 0) {
@@ -509,23 +510,38 @@ static int run_and_seal(struct job *job, struct err *err) {
     rc = run_plan(&job->plan, job->sources, &st, &options, &job->stats, err);
     report_end();
   }
-  if (rc == 0) job->n_errors = run_errors(&job->plan, &st, &job->arena, &job->errors);
+  // Also where what was found is the reason to refuse it.
+  job->all_made = staging_done_count(&st) == st.n_units;
+  if (job->all_made) job->n_errors = run_errors(&job->plan, &st, &job->arena, &job->errors);
   if (rc == 0) rc = seal(job, &st, &options, err);
   if (rc) leave_staging(job, &st, err);
   return rc;
 }
 
-static int write_reports(struct job *job, struct err *err) {
+static int write_json_report(struct job *job, struct err *err) {
   struct json_out report = {.indent = 2};
   job_report_write(job, &report);
   json_newline(&report);
   const struct span text = span_of(report.text, report.n);
   int rc = job->report_file.path ? job_text_end(&job->report_file, text, err) : 0;
-  bool to_stdout = job_report_to_stdout(job->args);
-  if (to_stdout) fwrite(report.text, 1, report.n, stdout);
-  if (!to_stdout || !cli_flag(job->args, OPT_JSON)) job_report_print(job);
+  if (job_report_to_stdout(job->args)) fwrite(report.text, 1, report.n, stdout);
   json_done(&report);
   return rc;
+}
+
+static int write_reports(struct job *job, struct err *err) {
+  const int rc = write_json_report(job, err);
+  if (!job_report_to_stdout(job->args) || !cli_flag(job->args, OPT_JSON)) job_report_print(job);
+  return rc;
+}
+
+// A run that looked at everything and then said no: the report has all of the reason.
+static int report_refused(struct job *job, const struct err *why) {
+  struct err ignored = {0};
+  if (!job->all_made || why->kind != ERR_MODEL || !job_wants_report(job->args)) return -1;
+  job->refusal = *why;
+  (void)write_json_report(job, &ignored);
+  return -1;
 }
 
 static int foresee(struct job *job, struct err *err) {
@@ -539,7 +555,7 @@ int job_finish(struct job *job, struct err *err) {
   if (make_plan(job, err)) return -1;
   // Before the seal: a run that is killed in it is completed without making the edits again.
   if (job->log.file && job_text_publish(&job->log, err)) return -1;
-  if (!job->nothing_to_write && run_and_seal(job, err)) return -1;
+  if (!job->nothing_to_write && run_and_seal(job, err)) return report_refused(job, err);
   if (job->nothing_to_write && foresee(job, err)) return -1;
   if (write_reports(job, err)) return -1;
   if (job->refusal.kind == ERR_NONE) return 0;

@@ -61,6 +61,7 @@ struct job {
   uint32_t n_errors;
   enum io_mode mode; // IO_AUTO: not chosen yet
   uint64_t memory;
+  bool all_made;       // every unit of the plan is recorded
   const char *resumed; // "units": finished ones were taken over; "seal": only renames were left;
                        // NULL: all was done by this run
   const char *warnings[JOB_WARNINGS_MAX];
@@ -72,6 +73,8 @@ struct job {
   struct err refusal; // the first thing that would refuse the run
   // the command's part of the report: members of the top object, written in key order; may be NULL
   void (*report)(struct job *job, struct json_out *j);
+  // the weight that a segment of the plan was made of, by its name in the input, or NULL; may be NULL
+  const char *(*weight_name)(void *job, uint32_t segment);
   bool plain_report; // nothing but the command's own members
   // lines for people and scripts on standard output, before the summary; may be NULL
   void (*print)(struct job *job);

@@ -90,7 +90,7 @@ static void write_common(const struct job *job, struct json_out *j) {
   write_member(j, "peak_memory_limit_bytes", job_memory_limit(job));
   json_key(j, "plan_id");
   json_text(j, id);
-  if (job->nothing_to_write) job_dry_run_write_refusal(job, j);
+  if (job->nothing_to_write || job->refusal.kind != ERR_NONE) job_dry_run_write_refusal(job, j);
   json_key(j, "resumed");
   if (job->resumed)
     json_text(j, job->resumed);

@@ -4,6 +4,7 @@
 #include "pass_job.h"
 
 #include "job_stage.h"
+#include "quantized.h"
 #include "report.h"
 
 void pass_job_free(struct pass_job *pj) {
@@ -115,6 +116,7 @@ int pass_job_command(struct pass_job *pj, const struct cli_args *args, struct er
   if (job_open(&job, args, err)) return -1;
   job.report = pass_job_report;
   job.print = pass_job_print;
+  job.weight_name = quantized_weight_name;
   job.ctx = pj;
   rc = pass_job_edit(pj, &job, err);
   if (rc == 0) rc = job_finish(&job, err);

@@ -157,6 +157,7 @@ void pass_job_print(struct job *job) {
   if (!stores_weights(pj)) return;
   quantized_list(&q, job, pj);
   if (!quiet) quantized_print_worst(&q, WORST_SHOWN);
+  quantized_print_clipped(&q, WORST_SHOWN);
   quantized_print_closing(&q, job, pj);
   quantized_free(&q);
 }

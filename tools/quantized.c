@@ -78,6 +78,31 @@ static void take_figures(struct quantized *q, const struct job *job) {
   table_free(of, cap, sizeof *of);
 }
 
+// What the rows of one quantization have in common: the operand. Of others: the row itself.
+static uint32_t root_of(const struct recipes *r, uint32_t id) {
+  id = origin(r, id);
+  if (r->rows[id].kind == RECIPE_CAST) { // narrow scales
+    const uint32_t of = origin(r, r->args[r->rows[id].args]);
+    if (r->rows[of].kind == RECIPE_QUANTIZE) id = of;
+  }
+  return r->rows[id].kind == RECIPE_QUANTIZE ? r->args[r->rows[id].args] : id;
+}
+
+const char *quantized_weight_name(void *ctx, uint32_t segment) {
+  const struct job *job = ctx;
+  const struct pass_job *pj = job->ctx;
+  const struct plan *p = &job->plan;
+  if (p->segments[segment].kind != SEGMENT_RECIPE) return NULL;
+  const uint32_t root = root_of(&p->recipes, p->segments[segment].ref);
+  for (uint32_t i = 0; i < pj->n_sites; i++) {
+    const struct pass_site *s = &pj->sites[i].site;
+    const uint32_t id = s->codes == NO_ID ? NO_ID : in_plan(p, s->codes);
+    if (id != NO_ID && s->tensor.at && root_of(&p->recipes, id) == root)
+      return (const char *)s->tensor.at;
+  }
+  return NULL;
+}
+
 void quantized_free(struct quantized *q) {
   table_free(q->rows, q->cap, sizeof *q->rows);
   *q = (struct quantized){0};
@@ -144,6 +169,8 @@ static void write_row(const struct quantized_tensor *t, const struct job *job, s
     json_object(j);
     write_number(j, "cosine", figures_cosine(&t->figures));
     write_number(j, "max_abs", t->figures.max_error);
+    json_key(j, "overflows");
+    json_uint(j, t->figures.overflows);
     write_number(j, "rmse", figures_rmse(&t->figures));
     write_number(j, "sqnr_db", figures_sqnr_db(&t->figures));
     json_end_object(j);
@@ -210,6 +237,18 @@ void quantized_print_worst(const struct quantized *q, uint32_t most) {
   for (uint32_t i = 0; t && i < most; i++, t = next_worst(q, t))
     printf("  %s, cosine %.6f, max error %.3g: %s\n", decibels(figures_sqnr_db(&t->figures)).s,
            figures_cosine(&t->figures), t->figures.max_error, quote(t->name).s);
+}
+
+void quantized_print_clipped(const struct quantized *q, uint32_t most) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < q->n; i++) {
+    const struct quantized_tensor *t = &q->rows[i];
+    if (!t->has_figures || t->figures.overflows == 0) continue;
+    if (n++ < most)
+      printf("clipped: %llu element%s of '%s'\n", (unsigned long long)t->figures.overflows,
+             t->figures.overflows == 1 ? "" : "s", quote(t->name).s);
+  }
+  if (n > most) printf("clipped: elements of %u more tensors\n", n - most);
 }
 
 static void print_reasons(const struct pass_job *pj) {

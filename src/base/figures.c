@@ -34,6 +34,7 @@ struct figures figures_join(const struct figures *a, const struct figures *b) {
   return (struct figures){
       .elements = a->elements + b->elements,
       .nonfinite = a->nonfinite + b->nonfinite,
+      .overflows = a->overflows + b->overflows,
       .vv = a->vv + b->vv,
       .ee = a->ee + b->ee,
       .ve = a->ve + b->ve,

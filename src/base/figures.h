@@ -9,6 +9,7 @@
 struct figures {
   uint64_t elements;
   uint64_t nonfinite; // elements that are NaN or infinite
+  uint64_t overflows; // finite elements that became infinite, or would have
   double vv, ee,
       ve;           // sums of v*v, e*e and v*e; v: the element, e: v minus what its code stands for
   double max_error; // largest |e|; NaN if any is NaN

@@ -179,3 +179,8 @@ void kernels_affine_codes_f32(int8_t *out, const float *in, size_t n,
 size_t kernels_affine_range_f32(const float *in, size_t n, float *lo, float *hi) {
   return table()->affine_range_f32(in, n, lo, hi);
 }
+
+bool kernels_pairs(struct kernels_lanes *sums, size_t first, const double *v, const double *w,
+                   size_t n) {
+  return table()->pairs(sums, first, v, w, n);
+}

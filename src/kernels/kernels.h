@@ -183,4 +183,19 @@ void kernels_affine_divide(uint8_t *out, const float *in, size_t n, float scale,
 size_t kernels_affine_range_f32(const float *in, size_t n, float *lo, float *hi);
 size_t kernels_affine_range_f64(const double *in, size_t n, double *lo, double *hi);
 
+// ---- error figures of pairs ----------------------------------------------------------------------
+//
+// v: an element, w: what its stored form stands for, e = v - w; products and sums are double. Pair number i
+// of a chunk adds in lane i mod 8, lanes add in order of i: a chunk may come in any pieces. Begin with
+// zeros.
+enum { KERNELS_LANES = 8 };
+struct kernels_lanes {
+  double vv[KERNELS_LANES], ee[KERNELS_LANES], ve[KERNELS_LANES]; // sums of v*v, e*e, v*e
+  double max_error[KERNELS_LANES];                                // largest |e|
+};
+// Adds n pairs, the first of them number `first` of the chunk. False, and nothing added, if an e is not
+// finite.
+bool kernels_pairs(struct kernels_lanes *sums, size_t first, const double *v, const double *w,
+                   size_t n);
+
 #endif

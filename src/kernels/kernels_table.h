@@ -30,6 +30,8 @@ struct kernels_table {
                         float *hi);
   void (*affine_codes_f32)(int8_t *out, const float *in, size_t n, const struct kernels_affine *a);
   size_t (*affine_range_f32)(const float *in, size_t n, float *lo, float *hi);
+  bool (*pairs)(struct kernels_lanes *sums, size_t first, const double *v, const double *w,
+                size_t n);
   const char *isa; // of the most capable row in use
 };
 
@@ -72,5 +74,10 @@ KERNELS_BLOCKS(avx512);
   size_t affine_range_f32_##isa(const float *in, size_t n, float *lo, float *hi)
 KERNELS_AFFINE(portable);
 KERNELS_AFFINE(avx2);
+
+bool pairs_portable(struct kernels_lanes *sums, size_t first, const double *v, const double *w,
+                    size_t n);
+bool pairs_avx2(struct kernels_lanes *sums, size_t first, const double *v, const double *w,
+                size_t n);
 
 #endif

@@ -8,7 +8,7 @@
 // weight when it loads the model; the file, and what is downloaded, stays half as large.
 //
 // Whether a value is too large is not known here, where no weight is read: the stream looks while it
-// converts, and refuses to make an infinity of a finite value (eval_refuse_overflow).
+// converts, counts such values, and in the end refuses what has any, or clips them (--on-overflow).
 #include "cast.h"
 
 #include "stems.h"
@@ -96,7 +96,9 @@ static void cast_weight(struct casting *c, const struct weight *w) {
     c->result->skipped++;
     return;
   }
-  const uint32_t recipe = recipe_cast(e->r, edit_tensor_recipe(e, w->tensor), c->options->to);
+  const uint32_t of = edit_tensor_recipe(e, w->tensor);
+  const uint32_t recipe = c->options->clips ? recipe_cast_clipped(e->r, of, c->options->to)
+                                            : recipe_cast(e->r, of, c->options->to);
   weights_report(c->env, w, "cast", recipe);
   edit_group(e, "cast", w->node, "cast");
   narrow_weight(c, w, recipe);

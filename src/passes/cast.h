@@ -16,6 +16,8 @@ enum { CAST_MIN_ELEMENTS = 256 };
 struct cast_options {
   enum dtype to; // FLOAT16 or BFLOAT16
   uint64_t min_elements;
+  bool
+      clips; // finite elements out of range become the largest value; otherwise the run refuses them
   // True for the name of a tensor or node whose weights stay. NULL: none.
   bool (*excluded)(const void *ctx, struct span name);
   const void *ctx;

@@ -43,10 +43,12 @@ static void warn_unmatched(struct pass_env *env, const struct pattern *p) {
 static void cast_with(struct pass_env *env, const struct pass_value values[PASS_OPTIONS],
                       const struct excludes *x) {
   struct cast_result result;
+  const char *overflow = values[PASS_OPT_ON_OVERFLOW].text;
   const struct pass_value *least = &values[PASS_OPT_MIN_ELEMENTS];
   const struct cast_options options = {
       .to = strcmp(values[PASS_OPT_TO].text, "float16") == 0 ? DTYPE_FLOAT16 : DTYPE_BFLOAT16,
       .min_elements = least->given ? least->number : CAST_MIN_ELEMENTS,
+      .clips = overflow && strcmp(overflow, "clip") == 0,
       .excluded = x->n ? is_excluded : NULL,
       .ctx = x};
   for (uint32_t i = 0; i < x->n; i++)

@@ -109,6 +109,15 @@ struct matmulnbits_listener {
 int matmulnbits_measure(struct pass_env *env, struct matmulnbits_options *options,
                         const struct matmulnbits_listener *to, struct err *err);
 
+// What the pass would find with this scheme (block not 0), the default algorithm and form, and all its operators,
+// without a look at an element: nodes, the weights they share, and the bytes of those.
+struct matmulnbits_survey {
+  uint64_t nodes, weights;
+  uint64_t bytes_before, bytes_after; // after: codes, scales and zero points
+};
+void matmulnbits_survey(const struct model *m, const struct matmulnbits_scheme *scheme,
+                        struct matmulnbits_survey *out);
+
 // The options from the catalogue's values; words lie in *a. To be given to matmulnbits_options_done.
 int matmulnbits_options_read(const struct pass_value values[PASS_OPTIONS],
                              struct matmulnbits_options *out, struct arena *a, struct err *err);

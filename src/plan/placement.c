@@ -166,7 +166,9 @@ static uint32_t copy_row(struct copying *c, uint32_t id) {
   case RECIPE_SLICE: return recipe_slice(c->to, of, longs, longs + x->rank, dims);
   case RECIPE_PAD:
     return recipe_pad(c->to, of, longs, longs + x->rank, span_of(bytes + x->n, element));
-  case RECIPE_CAST: return recipe_cast(c->to, of, dtype);
+  case RECIPE_CAST:
+    return recipe_cast_clips(c->from, id) ? recipe_cast_clipped(c->to, of, dtype)
+                                          : recipe_cast(c->to, of, dtype);
   case RECIPE_QUANTIZE: return copy_quantize(c, id, of);
   case RECIPE_CONCAT: break;
   }

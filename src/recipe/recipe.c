@@ -124,7 +124,7 @@ static uint64_t row_hash(const struct recipes *r, const struct recipe *x) {
     h = mix(h, r->args[x->args + i]);
   for (uint32_t i = 0; i < row_longs(x); i++)
     h = mix(h, (uint64_t)r->longs[x->at + i]);
-  if (x->kind == RECIPE_CONCAT) h = mix(h, x->n);
+  if (x->kind == RECIPE_CONCAT || x->kind == RECIPE_CAST) h = mix(h, x->n);
   for (uint32_t i = 0; x->kind == RECIPE_EXTENT && i < x->n; i++) {
     const struct piece *p = &r->pieces[x->at + i];
     h = mix(mix(mix(h, p->at.off), p->at.len), p->at.file);
@@ -152,7 +152,7 @@ static bool rows_equal(const struct recipes *r, const struct recipe *a, const st
   if (!longs_equal(r, a->at, b->at, row_longs(a))) return false;
   if (a->n_args && memcmp(r->args + a->args, r->args + b->args, a->n_args * sizeof *r->args) != 0)
     return false;
-  if (a->kind == RECIPE_CONCAT && a->n != b->n) return false;
+  if ((a->kind == RECIPE_CONCAT || a->kind == RECIPE_CAST) && a->n != b->n) return false;
   if (a->kind == RECIPE_EXTENT)
     return a->n == b->n && pieces_equal(r->pieces + a->at, r->pieces + b->at, a->n);
   return span_eq(row_bytes(r, a), row_bytes(r, b));
@@ -426,7 +426,7 @@ bool recipe_can_cast(enum dtype from, enum dtype to) {
   return castable(from) && castable(to);
 }
 
-uint32_t recipe_cast(struct recipes *r, uint32_t of, enum dtype to) {
+static uint32_t put_cast(struct recipes *r, uint32_t of, enum dtype to, bool clips) {
   enum dtype from = (enum dtype)r->rows[of].dtype;
   assert(recipe_can_cast(from, to));
   if (from == to) return of;
@@ -434,8 +434,22 @@ uint32_t recipe_cast(struct recipes *r, uint32_t of, enum dtype to) {
   uint32_t rank = copy_dims(r, of, dims);
   struct mark before = marked(r);
   struct recipe x = start(r, RECIPE_CAST, to, dims, rank);
+  x.n = clips;
   add_operand(r, &x, of);
   return intern(r, x, &before);
+}
+
+uint32_t recipe_cast(struct recipes *r, uint32_t of, enum dtype to) {
+  return put_cast(r, of, to, false);
+}
+
+uint32_t recipe_cast_clipped(struct recipes *r, uint32_t of, enum dtype to) {
+  return put_cast(r, of, to, true);
+}
+
+bool recipe_cast_clips(const struct recipes *r, uint32_t id) {
+  assert(r->rows[id].kind == RECIPE_CAST);
+  return r->rows[id].n != 0;
 }
 
 bool recipe_is_copy(const struct recipes *r, uint32_t id, struct extent *at) {

@@ -13,7 +13,8 @@
 //   slice      starts and (non-zero, maybe negative) steps per axis; dims say how many
 //   concat     operands one after the other along an axis
 //   pad        constant padding before and after per axis; the constant is one element
-//   cast       elementwise conversion, round to nearest even, between float types
+//   cast       elementwise conversion, round to nearest even, between float types; or, clipped, with the largest
+//              finite value of its sign in place of an infinity that a finite element would become
 //   quantize   one part (codes, scales, zeros) of its operand quantized by a row of formats.def
 //
 // Construction canonicalizes: transpose of transpose composes, an identity perm or slice vanishes, a
@@ -52,7 +53,7 @@ struct recipe {
   uint32_t n_args;
   uint32_t at; // EXTENT: first piece; BYTES, FILL, PAD: offset in r->bytes of the elements;
                // TRANSPOSE: perm in r->longs; SLICE: starts then steps; PAD: befores then afters;
-               // QUANTIZE: its parameters
+               // QUANTIZE: its parameters; CAST: 1 if it clips
   uint32_t
       n; // EXTENT: pieces; BYTES: bytes; CONCAT: the axis; PAD: offset in r->bytes of its element
   uint64_t count; // elements
@@ -110,6 +111,8 @@ uint32_t recipe_pad(struct recipes *r, uint32_t of, const int64_t *befores, cons
                     struct span element);
 // float32, float16, bfloat16 and double, any to any.
 uint32_t recipe_cast(struct recipes *r, uint32_t of, enum dtype to);
+uint32_t recipe_cast_clipped(struct recipes *r, uint32_t of, enum dtype to);
+bool recipe_cast_clips(const struct recipes *r, uint32_t id); // of a CAST row
 bool recipe_can_cast(enum dtype from, enum dtype to);
 
 // ---- quantization ------------------------------------------------------------------------------

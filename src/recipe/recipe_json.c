@@ -132,6 +132,10 @@ static void write_parameters(struct json_out *j, const struct recipes *r, const 
   case RECIPE_CAST:
     json_key(j, "to");
     json_text(j, dtype_name((enum dtype)x->dtype));
+    if (recipe_cast_clips(r, (uint32_t)(x - r->rows))) {
+      json_key(j, "clip");
+      json_bool(j, true);
+    }
     break;
   case RECIPE_QUANTIZE: write_quantization(j, r, (uint32_t)(x - r->rows)); break;
   default: break;
@@ -463,11 +467,14 @@ static int read_pad(struct reading *in, const struct json_value *v, uint32_t of,
 static int read_cast(struct reading *in, const struct json_value *v, uint32_t of, uint32_t *id,
                      struct err *err) {
   enum dtype to;
+  bool clips = false;
   if (read_dtype(v, "to", &to, err)) return -1;
+  if (json_get(v, "clip") && !json_as_bool(json_get(v, "clip"), &clips))
+    return bad(err, "casts with a 'clip' that is neither true nor false");
   if (!recipe_can_cast((enum dtype)in->r->rows[of].dtype, to))
     return err_set(err, ERR_MODEL, "a recipe casts %s to %s, which is not offered",
                    dtype_name((enum dtype)in->r->rows[of].dtype), dtype_name(to));
-  *id = recipe_cast(in->r, of, to);
+  *id = clips ? recipe_cast_clipped(in->r, of, to) : recipe_cast(in->r, of, to);
   return 0;
 }
 

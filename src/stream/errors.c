@@ -64,6 +64,7 @@ void errors_write(struct json_out *j, const struct error_sums *s) {
     json_uint(j, x->index);
     json_uint(j, x->f.elements);
     json_uint(j, x->f.nonfinite);
+    json_uint(j, x->f.overflows);
     json_double(j, x->f.vv);
     json_double(j, x->f.ee);
     json_double(j, x->f.ve);
@@ -74,11 +75,11 @@ void errors_write(struct json_out *j, const struct error_sums *s) {
 }
 
 static bool read_one(const struct json_value *v, struct error_sum *x) {
-  uint64_t n[5];
+  uint64_t n[6];
   double d[4];
-  if (!json_is_array(v) || json_count(v) != 9) return false;
+  if (!json_is_array(v) || json_count(v) != 10) return false;
   v = json_first(v);
-  for (int i = 0; i < 5; i++, v = json_next(v))
+  for (int i = 0; i < 6; i++, v = json_next(v))
     if (!json_as_uint(v, &n[i])) return false;
   for (int i = 0; i < 4; i++, v = json_next(v))
     if (!json_as_double(v, &d[i])) return false;
@@ -88,6 +89,7 @@ static bool read_one(const struct json_value *v, struct error_sum *x) {
                           .index = n[2],
                           .f = {.elements = n[3],
                                 .nonfinite = n[4],
+                                .overflows = n[5],
                                 .vv = d[0],
                                 .ee = d[1],
                                 .ve = d[2],

@@ -21,11 +21,13 @@
 // The depth of recipes is ours (passes build them), small and asserted; so is the recursion here.
 #include "eval.h"
 
+#include "eval_figures.h"
 #include "eval_quantize.h"
 #include "kernels.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -85,6 +87,7 @@ int eval_open(struct eval **out, const struct recipes *r, struct io *io, size_t 
   ev->boxes = boxes;
   ev->held = held;
   ev->wanted.id = NO_ID;
+  ev->chunks.id = NO_ID;
   share_fixed(ev);
   touch_likely(ev);
   *out = ev;
@@ -279,6 +282,23 @@ static bool is_infinite_half(const uint8_t *at, enum dtype type) {
   return (half & 0x7fff) == (type == DTYPE_FLOAT16 ? 0x7c00 : 0x7f80);
 }
 
+// The largest finite value in place of infinities that finite elements became, with their sign.
+static void clip_to_finite(uint8_t *out, const uint8_t *in, size_t n, enum dtype from,
+                           enum dtype to) {
+  const uint32_t width = dtype_bits(to) / 8, wide = dtype_bits(from) / 8;
+  const float most = FLT_MAX;
+  for (size_t i = 0; i < n && width < 8; i++) {
+    uint8_t *y = out + i * width;
+    const double x = element_of(from, in + i * wide);
+    if (width == 2 ? !is_infinite_half(y, to) : !isinf(element_of(to, y))) continue;
+    if (!isfinite(x)) continue;
+    const float signed_most = x < 0 ? -most : most;
+    const uint16_t half =
+        (uint16_t)((to == DTYPE_FLOAT16 ? 0x7bff : 0x7f7f) | (x < 0 ? 0x8000 : 0));
+    memcpy(y, width == 2 ? (const void *)&half : &signed_most, width);
+  }
+}
+
 // `first`: which element of the tensor the stretch begins with.
 static int check_overflow(const uint8_t *out, const uint8_t *in, size_t n, enum dtype from,
                           enum dtype to, uint64_t first, struct err *err) {
@@ -306,12 +326,18 @@ static int cast_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t 
   uint32_t width = eval_width(ev->r, id);
   uint64_t step = EVAL_SCRATCH_BYTES / eval_width(ev->r, of);
   uint8_t *scratch = eval_scratch(ev);
+  const bool clips = recipe_cast_clips(ev->r, id);
   while (count > 0) {
     uint64_t n = min_u64(count, step);
     if (eval_elements(ev, of, first, n, scratch, err) != 0) return -1;
     convert(out, scratch, (size_t)n, from, to);
-    if (ev->refuses_overflow && check_overflow(out, scratch, (size_t)n, from, to, first, err))
+    if (clips) clip_to_finite(out, scratch, (size_t)n, from, to);
+    if (eval_figures_watches(ev, id)) {
+      if (eval_figures_cast(ev, id, first, scratch, out, (size_t)n, err) != 0) return -1;
+    } else if (ev->refuses_overflow &&
+               check_overflow(out, scratch, (size_t)n, from, to, first, err) != 0) {
       return -1;
+    }
     first += n;
     count -= n;
     out += n * width;

@@ -7,6 +7,7 @@
 #define WEIR_EVAL_H
 
 #include "eval_cache.h"
+#include "figures.h"
 #include "io.h"
 #include "kernels.h"
 #include "recipe.h"
@@ -21,23 +22,30 @@ void eval_close(struct eval *ev);
 // Scales and zero points that this evaluator finds out, and what others found: `cache` outlives it.
 void eval_share(struct eval *ev, struct eval_cache *cache);
 
-// From now on a conversion that makes an infinity of a finite element fails with ERR_MODEL; before, it is
-// what conversions do (kernels.h).
+// From now on a conversion that makes an infinity of a finite element fails with ERR_MODEL, unless its figures
+// are told, which count such elements; before, it is what conversions do (kernels.h).
 void eval_refuse_overflow(struct eval *ev);
 
 // The caller will read bytes [off, off+len) of recipe `id` in order, and nothing of it behind them. No
 // promise: it only says how much to compute at once. Until the next call.
 void eval_expect(struct eval *ev, uint32_t id, uint64_t off, uint64_t len);
 
-// From now on tells error figures of codes, as they are made: of each column (numbered from the codes'
-// first byte) whose first byte lies in the range last expected, once, in order. A weight that is not
-// finite is then an error. Codes of the NBITS formats that are expected themselves; no others.
+// From now on tells error figures of what is expected, as it is made: of codes, and of casts of anything but
+// scales, also behind reshapes and transposes. Figures come leaf by leaf: of the leaves (numbered from the codes'
+// first byte) whose first byte lies in the range last expected, each once, in order. A leaf is
+//
+//   a column                            codes of the NBITS formats
+//   4096 elements in the codes' order   all others; behind a transpose a leaf's first byte is where it
+//                                       would be without it
+//
+// A weight to be quantized that is not finite is then an error. A finite element that is stored as an infinity
+// is counted, and no error here.
 struct eval_watcher {
-  void (*told)(void *ctx, uint64_t column, uint64_t elements, const struct kernels_sums *sums);
+  void (*told)(void *ctx, uint64_t leaf, const struct figures *f);
   void *ctx;
 };
 void eval_watch(struct eval *ev, struct eval_watcher watcher);
-// To be called when the range last expected was read: a column that goes on behind it is computed
+// To be called when the range last expected was read: a leaf that goes on behind it is computed
 // to its end.
 int eval_finish(struct eval *ev, struct err *err);
 

@@ -15,6 +15,7 @@
 #include "eval_affine.h"
 
 #include "eval_cache.h"
+#include "eval_figures.h"
 
 #include <assert.h>
 #include <float.h>
@@ -41,6 +42,9 @@ struct affine {
   struct eval_affine_grid *grids; // NULL: no room
   uint64_t bad;                   // elements that are NaN or infinite
   uint8_t *out;                   // where codes go next
+  uint64_t next;                  // the element they are of
+  int failed;                     // telling of error figures did, with *err
+  struct err *err;
 };
 
 static void affine_of(struct eval *ev, const struct eval_box *b, struct affine *z) {
@@ -272,18 +276,49 @@ static void make_levels(struct affine *z, const struct eval_affine_grid *g, cons
   narrow(z->type, level, n, z->out);
 }
 
+// What n elements are stored as, the stored form at `stored`: scale and offset as they are in the file.
+static void decode(const struct affine *z, const struct eval_affine_grid *g, const uint8_t *stored,
+                   size_t n, double *out) {
+  const bool divided = z->q.format == FORMAT_AFFINE, is_signed = !divided || z->q.symmetric;
+  if (z->q.format == FORMAT_LEVELS) {
+    eval_figures_widen(z->type, stored, n, out);
+    return;
+  }
+  for (size_t i = 0; i < n; i++) {
+    const double code = is_signed ? (double)(int8_t)stored[i] : (double)stored[i];
+    out[i] = divided ? (code - g->zero) * g->scale : code * g->scale + g->zero;
+  }
+}
+
+static void tell(struct affine *z, const struct eval_affine_grid *g, const union wide *w,
+                 size_t from, size_t n) {
+  double v[EVAL_PAIRS], stored[EVAL_PAIRS];
+  const uint32_t width = z->q.format == FORMAT_LEVELS ? z->width : 1;
+  for (size_t i = 0; i < n && !z->failed; i += EVAL_PAIRS) {
+    const size_t m = n - i < EVAL_PAIRS ? n - i : EVAL_PAIRS;
+    if (!eval_figures_wants(z->ev, z->id, z->next + i, m)) continue;
+    if (z->type == DTYPE_DOUBLE)
+      memcpy(v, w->d + from + i, m * sizeof *v);
+    else
+      kernels_f32_to_f64(v, w->f + from + i, m);
+    decode(z, g, z->out + i * width, m, stored);
+    z->failed = eval_figures_add(z->ev, z->next + i, v, stored, m, z->err);
+  }
+}
+
 static void put_run(struct affine *z, const union wide *w, size_t from, size_t n,
                     uint64_t channel) {
   struct eval_affine_grid here;
   const struct eval_affine_grid *g = z->grids ? &z->grids[channel] : &here;
   if (!z->grids) grid_of(z, channel, &here);
-  if (z->q.format == FORMAT_LEVELS) {
+  const bool levels = z->q.format == FORMAT_LEVELS;
+  if (levels)
     make_levels(z, g, w, from, n);
-    z->out += n * z->width;
-  } else {
+  else
     make_codes(z, g, w, from, n);
-    z->out += n;
-  }
+  if (eval_figures_wants(z->ev, z->id, z->next, n)) tell(z, g, w, from, n);
+  z->out += n * (levels ? z->width : 1);
+  z->next += n;
 }
 
 static void put_scales(struct affine *z, uint64_t first, uint64_t count, uint8_t *out) {
@@ -305,7 +340,9 @@ int eval_affine_elements(struct eval *ev, struct eval_box *b, uint64_t first, ui
   affine_of(ev, b, &z);
   if (set_up(&z, b, err) != 0) return -1;
   z.out = out;
-  if (z.part == PART_CODES) return each_run(&z, first, count, put_run, err);
+  z.next = first;
+  z.err = err;
+  if (z.part == PART_CODES) return each_run(&z, first, count, put_run, err) != 0 ? -1 : z.failed;
   put_scales(&z, first, count, out);
   return 0;
 }

@@ -243,7 +243,12 @@ static int tell_column(struct eval *ev, const struct eval_quantize *z,
                        const struct kernels_sums *sums, struct err *err) {
   struct eval_wanted *w = &ev->wanted;
   if (sums->nonfinite) return not_finite(ev, z, w->next_column, err);
-  ev->watcher.told(ev->watcher.ctx, w->next_column++, z->k, sums);
+  const struct figures f = {.elements = z->k,
+                            .vv = sums->vv,
+                            .ee = sums->ee,
+                            .ve = sums->ve,
+                            .max_error = (double)sums->max_error};
+  ev->watcher.told(ev->watcher.ctx, w->next_column++, &f);
   w->next_block = 0;
   return 0;
 }

@@ -15,6 +15,7 @@ enum {
   EVAL_CURSORS = 4,
   EVAL_CURSOR_BYTES = 4 << 10,
   EVAL_BOXES = 16,
+  EVAL_CHUNK = 4096, // elements that have their error figures together
 };
 
 // A run of small reads that may be going through a file in order (eval_leaf.c).
@@ -70,6 +71,16 @@ struct eval_wanted {
   struct kernels_sums sums; // of its blocks before
 };
 
+// Error figures by chunks of elements (eval_figures.h).
+struct eval_chunks {
+  uint32_t id; // whose elements, or NO_ID
+  bool in_order; // they are made in their order while the range is read
+  bool open;     // elements that come now count
+  uint64_t next, end;
+  struct kernels_lanes lanes; // of the chunk that `next` is in, up to there
+  uint32_t nonfinite, overflows;
+};
+
 struct eval {
   const struct recipes *r;
   struct io *io;
@@ -87,6 +98,7 @@ struct eval {
   struct eval_box *boxes; // EVAL_BOXES
   struct eval_held *held; // EVAL_BOXES
   struct eval_wanted wanted;
+  struct eval_chunks chunks;
   struct eval_watcher watcher;
   struct eval_cache *cache; // shared with other evaluators, or NULL
   struct eval_stream streams[EVAL_STREAMS];

@@ -10,9 +10,12 @@
 //   └───────────────────┘
 //     inner
 //
+// Error figures (eval_figures.c) are told of as codes are made, from the panel that they were made of.
+//
 // A box holds some lines, made in one read. Where a line is too large for that (one block for all of
 // a long axis, say), a box holds the scales and zeros of some inner positions of one line; making them takes a
 // read of the line, and codes are then computed from the operand straight into the caller's buffer.
+#include "eval_figures.h"
 #include "eval_quantize.h"
 
 #include <assert.h>
@@ -32,6 +35,56 @@ static uint64_t line_rows(const struct eval_quantize *z, uint64_t line) {
 static uint64_t line_of(const struct eval_quantize *z, uint64_t element) {
   const uint64_t slab = z->k * z->inner;
   return element / slab * z->blocks + element % slab / (z->block * z->inner);
+}
+
+// ---- error figures -----------------------------------------------------------------------------
+
+// What n codes from element `at` of a line on stand for, at most to the end of what shares a scale (inner 1)
+// or of a row; how many.
+static size_t decode(const struct eval_held *h, uint64_t line, uint64_t at, const uint8_t *codes,
+                     size_t n, double *out) {
+  const struct eval_quantize *z = &h->z;
+  const uint64_t column = at % z->inner;
+  const int sign = z->q.symmetric ? 1 << (z->q.bits - 1) : 0, mask = (1 << z->q.bits) - 1;
+  const size_t first = (size_t)((line - h->first) * (h->to - h->from) + column - h->from);
+  const size_t step = z->inner == 1 ? 0 : 1;
+  if (step) n = (size_t)min_u64(n, z->inner - column);
+  for (size_t i = 0; i < n; i++) {
+    const int zero = z->q.symmetric ? 0 : h->zeros[first + i * step];
+    const int code = ((codes[i] & mask) ^ sign) - sign;
+    out[i] = (double)(code - zero) * (double)h->scales[first + i * step];
+  }
+  return n;
+}
+
+// Tells of n codes from element `first` on; `in`: the elements, and codes and elements lie in order.
+static int tell(struct eval *ev, const struct eval_held *h, uint64_t first, uint64_t n,
+                const uint8_t *in, const uint8_t *codes, struct err *err) {
+  const struct eval_quantize *z = &h->z;
+  double v[EVAL_PAIRS], w[EVAL_PAIRS];
+  if (!h->told || !eval_figures_wants(ev, ev->chunks.id, first, n)) return 0;
+  for (uint64_t i = ev->chunks.next - first; i < n && ev->chunks.next < ev->chunks.end;) {
+    const uint64_t line = line_of(z, first + i), at = first + i - line_start(z, line);
+    const uint64_t rest = line_rows(z, line) * z->inner - at;
+    size_t m = (size_t)min_u64(min_u64(EVAL_PAIRS, n - i), rest);
+    m = decode(h, line, at, codes + i, m, w);
+    eval_figures_widen(z->type, in + i * z->width, m, v);
+    if (eval_figures_add(ev, first + i, v, w, m, err) != 0) return -1;
+    i += m;
+  }
+  return 0;
+}
+
+// Closes the panel whether telling failed or not.
+static int close_told(struct eval *ev, struct eval_panel *panel, int failed, struct err *err) {
+  struct err second = {0};
+  if (eval_panel_close(ev, panel, failed ? &second : err) != 0) return -1;
+  return failed;
+}
+
+// Where the codes from element `at` on are in the box, if it holds codes.
+static const uint8_t *held_codes(const struct eval_held *h, uint64_t at) {
+  return h->codes ? h->codes + (at - line_start(&h->z, h->first)) : NULL;
 }
 
 // ---- lines at a time ---------------------------------------------------------------------------
@@ -71,7 +124,28 @@ static int fill_row_lines(struct eval *ev, const struct eval_held *h, const stru
   if (eval_panel_open(ev, z, room, line_start(z, line), p.n * p.k, &panel, err) != 0) return -1;
   p.in = panel.at;
   quantize(h, &p, line, 0);
-  return eval_panel_close(ev, &panel, err);
+  const uint64_t first = line_start(z, line);
+  const int told = tell(ev, h, first, p.n * p.k, panel.at, held_codes(h, first), err);
+  return close_told(ev, &panel, told, err);
+}
+
+// A line whose codes were made stripe by stripe, in its order: its elements are looked at once more.
+static int tell_line(struct eval *ev, const struct eval_held *h, const struct eval_room *room,
+                     uint64_t line, struct err *err) {
+  const struct eval_quantize *z = &h->z;
+  const uint64_t start = line_start(z, line), n = line_rows(z, line) * z->inner;
+  const uint64_t most = eval_panel_most(ev, z, room);
+  if (!h->told || !eval_figures_wants(ev, ev->chunks.id, start, n)) return 0;
+  const uint64_t end = min_u64(start + n, ev->chunks.end);
+  for (uint64_t at = ev->chunks.next; at < end;) {
+    const uint64_t some = min_u64(most, end - at);
+    struct eval_panel panel;
+    if (eval_panel_open(ev, z, room, at, (size_t)some, &panel, err) != 0) return -1;
+    if (close_told(ev, &panel, tell(ev, h, at, some, panel.at, held_codes(h, at), err), err) != 0)
+      return -1;
+    at += some;
+  }
+  return 0;
 }
 
 static int fill_line(struct eval *ev, const struct eval_held *h, const struct eval_room *room,
@@ -95,9 +169,10 @@ static int fill_line(struct eval *ev, const struct eval_held *h, const struct ev
                                     .codes_stride = (size_t)z->inner,
                                     .blocks_stride = 1};
     quantize(h, &p, line, i);
-    if (eval_panel_close(ev, &panel, err) != 0) return -1;
+    const int told = whole ? tell(ev, h, start, m * rows, panel.at, held_codes(h, start), err) : 0;
+    if (close_told(ev, &panel, told, err) != 0) return -1;
   }
-  return 0;
+  return whole ? 0 : tell_line(ev, h, room, line, err);
 }
 
 static int fill_lines(struct eval *ev, const struct eval_held *h, const struct eval_room *room,
@@ -200,7 +275,9 @@ static int compute_codes(struct eval *ev, const struct eval_held *h, const struc
     kernels_codes_rows(&p, &z->f);
   else
     kernels_codes_columns(&p, &z->f);
-  return eval_panel_close(ev, &panel, err);
+  const uint64_t first = line_start(z, s->line) + s->row * z->inner + s->column;
+  const int told = tell(ev, h, first, s->rows * s->n, panel.at, out, err);
+  return close_told(ev, &panel, told, err);
 }
 
 // ---- boxes -------------------------------------------------------------------------------------
@@ -240,6 +317,7 @@ static int fill_some_lines(struct eval *ev, struct eval_box *b, const struct eva
   h->scales = (float *)(void *)room->rest;
   h->zeros = room->rest + n * sizeof(float);
   h->codes = codes ? h->zeros + n : NULL;
+  h->told = codes && eval_figures_watches(ev, b->id);
   return fill_lines(ev, h, room, err);
 }
 
@@ -258,6 +336,7 @@ static int fill_part_of_line(struct eval *ev, struct eval_box *b, const struct e
   h->scales = hi + n;
   h->zeros = (uint8_t *)(h->scales + n);
   h->codes = NULL;
+  h->told = h->z.part == PART_CODES && eval_figures_watches(ev, b->id);
   return fill_statistics(ev, h, room, lo, hi, err);
 }
 

@@ -16,6 +16,7 @@
 #include "eval_quantize.h"
 
 #include "eval_affine.h"
+#include "eval_figures.h"
 
 #include <assert.h>
 
@@ -201,15 +202,16 @@ void eval_watch(struct eval *ev, struct eval_watcher watcher) {
   ev->watcher = watcher;
 }
 
-// Are figures told of this recipe's codes?
+// Are figures told of this recipe's columns?
 static bool is_watched(const struct eval *ev, uint32_t id) {
   return ev->watcher.told && ev->r->rows[id].kind == RECIPE_QUANTIZE &&
          recipe_part_of(ev->r, id) == PART_CODES && ev->r->rows[id].count > 0 &&
          recipe_is_nbits(recipe_quantization_of(ev->r, id).format);
 }
 
-// What a box holds of it was told to somebody else.
-static void forget(struct eval *ev, uint32_t id) {
+void eval_quantize_forget(struct eval *ev, uint32_t id) {
+  const struct recipe *x = &ev->r->rows[id];
+  if (x->kind != RECIPE_QUANTIZE || is_affine(ev->r, id)) return; // ranges hold for all
   for (uint32_t i = 0; i < ev->n_boxes; i++)
     if (ev->boxes[i].id == id) ev->boxes[i].count = 0;
 }
@@ -219,14 +221,18 @@ void eval_expect(struct eval *ev, uint32_t id, uint64_t off, uint64_t len) {
   while (ev->r->rows[id].kind == RECIPE_RESHAPE)
     id = ev->r->args[ev->r->rows[id].args];
   ev->wanted = (struct eval_wanted){.id = id, .off = off, .len = len};
+  eval_figures_expect(ev, id, off, len);
+  // What a box holds was told to somebody else.
+  if (ev->chunks.id != NO_ID) eval_quantize_forget(ev, ev->chunks.id);
   if (!is_watched(ev, id)) return;
-  forget(ev, id);
+  eval_quantize_forget(ev, id);
   eval_quantize_of(ev->r, id, &z);
   eval_nbits_columns(&z, off, len, &ev->wanted.next_column, &ev->wanted.end_column);
 }
 
 int eval_finish(struct eval *ev, struct err *err) {
   const struct eval_wanted *w = &ev->wanted;
+  if (ev->chunks.id != NO_ID) return eval_figures_finish(ev, err);
   if (w->next_column >= w->end_column) return 0;
   struct eval_box *b = eval_box_for(ev, w->id);
   assert(b && b->count); // the range was read, by this box

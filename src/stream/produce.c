@@ -57,17 +57,10 @@ struct produce {
   uint64_t bytes_written, bytes_cloned;
 };
 
-// One column of codes that the current segment makes.
-static void add_column(void *ctx, uint64_t column, uint64_t elements,
-                       const struct kernels_sums *sums) {
+// Figures of one leaf of what the current segment makes.
+static void add_leaf(void *ctx, uint64_t leaf, const struct figures *f) {
   struct produce *w = ctx;
-  const struct figures f = {.elements = elements,
-                            .nonfinite = sums->nonfinite,
-                            .vv = sums->vv,
-                            .ee = sums->ee,
-                            .ve = sums->ve,
-                            .max_error = (double)sums->max_error};
-  errors_push(&w->errors, w->segment, column, &f);
+  errors_push(&w->errors, w->segment, leaf, f);
 }
 
 int produce_open(struct produce **out, const struct plan *p, struct sources *s,
@@ -84,7 +77,7 @@ int produce_open(struct produce **out, const struct plan *p, struct sources *s,
   if (io_open(&w->io, &options->io, s, err) == 0 &&
       eval_open(&w->ev, &p->recipes, w->io, options->eval_bytes, err) == 0) {
     eval_share(w->ev, options->cache);
-    if (options->errors) eval_watch(w->ev, (struct eval_watcher){add_column, w});
+    if (options->errors) eval_watch(w->ev, (struct eval_watcher){add_leaf, w});
     eval_refuse_overflow(w->ev);
     return 0;
   }
@@ -293,7 +286,10 @@ static const char *tensor_of(const struct plan *p, uint32_t segment) {
 
 static int blame(const struct produce *w, struct err *err) {
   const struct err cause = *err;
-  const char *tensor = cause.kind == ERR_MODEL ? tensor_of(w->p, w->segment) : NULL;
+  const struct run_names *names = &w->o.names;
+  const char *tensor = NULL;
+  if (cause.kind == ERR_MODEL && names->weight) tensor = names->weight(names->ctx, w->segment);
+  if (cause.kind == ERR_MODEL && !tensor) tensor = tensor_of(w->p, w->segment);
   if (tensor) {
     err->kind = ERR_NONE;
     err_fill(err, cause.kind, "tensor '%s': %s", quote_str(tensor).s, cause.msg);

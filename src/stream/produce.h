@@ -8,6 +8,7 @@
 #include "eval_cache.h"
 #include "io.h"
 #include "plan.h"
+#include "run.h"
 
 struct produce; // opened, used and closed by one thread
 
@@ -16,6 +17,7 @@ struct produce_options {
   size_t eval_bytes;        // scratch of the recipe evaluator
   bool errors;              // error figures are wanted, and weights must be finite
   struct eval_cache *cache; // what workers find out about weights, for each other; or NULL
+  struct run_names names;
   // Called after every tile, with where it lies; false: stop.
   bool (*go_on)(void *ctx, uint32_t output, uint64_t off, size_t n);
   void *ctx;

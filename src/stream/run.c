@@ -25,6 +25,7 @@
 #include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { TICK_MS = 50 };
@@ -183,6 +184,7 @@ static void worker(void *ctx, uint32_t i) {
       .eval_bytes = r->budget.eval_bytes,
       .errors = true,
       .cache = r->cache,
+      .names = r->o->names,
       .go_on = go_on,
       .ctx = r,
   };
@@ -217,7 +219,46 @@ static uint32_t count_left(struct run *r) {
   return left;
 }
 
-static int conclude(struct run *r, struct err *err) {
+// ---- what came out infinite --------------------------------------------------------------------
+
+// A value that is stored as an infinity is an error, unless the plan says to clip it (then none is).
+static bool clips(const struct plan *p, uint32_t segment) {
+  uint32_t id = p->segments[segment].ref;
+  while (p->recipes.rows[id].kind == RECIPE_RESHAPE || p->recipes.rows[id].kind == RECIPE_TRANSPOSE)
+    id = p->recipes.args[p->recipes.rows[id].args];
+  return p->recipes.rows[id].kind == RECIPE_CAST && recipe_cast_clips(&p->recipes, id);
+}
+
+static const char *weight_name(const struct run *r, const struct run_error *e) {
+  const struct run_names *names = &r->o->names;
+  const char *name = names->weight ? names->weight(names->ctx, e->segment) : NULL;
+  return name ? name : r->p->tensors[e->tensor].name;
+}
+
+// Once all is looked at, so that one message has all of it.
+static int refuse_overflows(const struct run *r, struct arena *a, struct err *err) {
+  enum { NAMED = 5 };
+  struct run_error *list;
+  const uint32_t n = run_errors(r->p, r->st, a, &list);
+  char named[640] = "";
+  uint32_t bad = 0;
+  size_t len = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    if (list[i].figures.overflows == 0 || clips(r->p, list[i].segment)) continue;
+    if (bad++ >= NAMED) continue;
+    len += (size_t)snprintf(named + len, sizeof named - len, "%s'%.80s' (%llu)",
+                            bad > 1 ? ", " : "", quote_str(weight_name(r, &list[i])).s,
+                            (unsigned long long)list[i].figures.overflows);
+  }
+  if (bad == 0) return 0;
+  if (bad > NAMED) snprintf(named + len, sizeof named - len, " and %u more", bad - NAMED);
+  err_fill(err, ERR_MODEL, "%u tensor%s %s finite elements that would be stored as infinite: %s",
+           bad, bad == 1 ? "" : "s", bad == 1 ? "has" : "have", named);
+  return err_hint(err, "leave them as they are (--exclude), store the largest finite value instead "
+                       "(--on-overflow clip), or take bfloat16, which reaches as far as float32");
+}
+
+static int conclude(struct run *r, struct arena *a, struct err *err) {
   const uint32_t n = plan_unit_count(r->p), done = staging_done_count(r->st);
   r->stats->units_done = done - r->stats->units_skipped;
   if (r->err.kind != ERR_NONE) {
@@ -227,6 +268,7 @@ static int conclude(struct run *r, struct err *err) {
   if (done < n)
     return err_set(err, ERR_RETRY, "interrupted: %u of the %u units of '%s' are done", done, n,
                    quote_str(r->p->outputs[r->p->n_outputs - 1].name).s);
+  if (refuse_overflows(r, a, err) != 0) return -1;
   if (r->o->progress.tick)
     r->o->progress.tick(r->o->progress.ctx, r->bytes_total, r->bytes_total, NULL);
   return 0;
@@ -267,7 +309,7 @@ int run_plan(const struct plan *p, struct sources *s, struct staging *st,
     deal_units(&r, &arena);
     work(&r, left);
     pthread_mutex_destroy(&r.mu);
-    bad = conclude(&r, err);
+    bad = conclude(&r, &arena, err);
   }
   eval_cache_close(r.cache);
   arena_free(&arena);

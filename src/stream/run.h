@@ -17,11 +17,19 @@ struct run_progress {
   void *ctx;
 };
 
+// How messages name what a segment of the plan was made of, if the output's name is not the best: the
+// weight's own name, or NULL. Called from any thread.
+struct run_names {
+  const char *(*weight)(void *ctx, uint32_t segment); // NULL: there are none
+  void *ctx;
+};
+
 struct run_options {
   uint32_t jobs;     // workers; 0: processors available to us, fewer if memory is short
   uint64_t memory;   // budget for tiles, caches, rings and windows; 0: RUN_DEFAULT_MEMORY
   enum io_mode mode; // decided by io_choose
   struct run_progress progress;
+  struct run_names names;
   const volatile int
       *stop; // set by a signal handler: abandon the unit, flush, ERR_RETRY within 2 s
 };
@@ -33,21 +41,22 @@ struct run_stats {
 
 // Produces every unit that staging does not have yet. Before a unit is recorded its bytes are
 // durable and the sources are checked to be unchanged. ERR_USAGE if the budget is below
-// run_min_memory(jobs). With staging_open_null and IO_NULL nothing is written; the digests are
+// run_min_memory(jobs). ERR_MODEL, with all units recorded, if finite elements became infinite where the
+// plan does not clip them: names the tensors and how many. With staging_open_null and IO_NULL nothing is written; the digests are
 // made.
 int run_plan(const struct plan *p, struct sources *s, struct staging *st,
              const struct run_options *options, struct run_stats *stats, struct err *err);
 
-// How far the elements of a weight are from what its codes stand for, found while they were made.
+// How far the elements of a weight are from what is stored of them, found while that was made.
 struct run_error {
   uint32_t tensor;  // the codes': first one in the plan's list with this segment
   uint32_t segment; //
   struct figures figures;
-  bool whole; // false: units recorded by another version had no figures of some columns
+  bool whole; // false: units recorded by another version had no figures of some elements
 };
 
-// After run_plan (also one that only finished an earlier run): one a tensor of codes of the NBITS format, in
-// the order of the outputs, in memory of `a`. Gives how many. They do not depend on jobs, memory, engine or
+// After run_plan made all units (also one that only finished an earlier run, or refused what it found): one for
+// each tensor that is stored in another form, codes or casts, in the order of the outputs, in memory of `a`. Gives how many. They do not depend on jobs, memory, engine or
 // on which runs made which units.
 uint32_t run_errors(const struct plan *p, struct staging *st, struct arena *a,
                     struct run_error **list);

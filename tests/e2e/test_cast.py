@@ -1,8 +1,10 @@
 """The pass `cast`: float32 weights stored narrow, one Cast each, and nothing else changed.
 
-The numbers behind the Casts are those that NumPy and ml_dtypes round to. A value that would become infinite ends the run,
-and nothing is written.
+The numbers behind the Casts are those that NumPy and ml_dtypes round to. Finite values that would become
+infinite are counted, and the run is refused, unless they are to be clipped.
 """
+
+import json
 
 import ml_dtypes
 import numpy as np
@@ -102,15 +104,64 @@ def test_runs(weir, tmp_path, to):
 
 @pytest.mark.parametrize("to,bad", (("float16", 65520), ("float16", -1e5), ("bfloat16", 3.4e38)))
 def test_never_silently_infinite(weir, tmp_path, to, bad):
+    """The run looks at all weights, and one message has all that do not fit."""
+    far, farther = square(4), square(9)
+    far[3, 5] = bad
+    farther[0, :3] = (bad, -bad, np.nan)
+    source = model(tmp_path, {"far": far, "a": square(5), "farther": farther})
+    report = tmp_path / "report.json"
+    done = cast(weir, source, tmp_path / "out.onnx", to, "--report-json", report, code=65)
+    assert "2 tensors have finite elements" in done.err
+    assert "'far' (1), 'farther' (2)" in done.err
+    assert "--exclude" in done.err and "--on-overflow clip" in done.err
+    told = json.loads(report.read_text())
+    assert told["weir"]["refusal"]["exit_code"] == 65
+    counts = {t["name"]: t["error"]["overflows"] for t in told["passes"][0]["tensors"]}
+    assert counts == {"far": 1, "a": 0, "farther": 2}
+    assert {path.name for path in tmp_path.iterdir()} == {"in.onnx", "report.json"}
+    cast(weir, source, tmp_path / "out.onnx", to, "--exclude", "far*")
+    assert {"far", "farther", f"a_{to}"} == set(initializers(tmp_path / "out.onnx"))
+
+
+@pytest.mark.parametrize("to,bad", (("float16", 65520), ("float16", 1e30), ("bfloat16", 3.4e38)))
+def test_clip(weir, tmp_path, to, bad):
+    """Only finite values are clipped, each with its sign; the report counts them."""
     value = square(4)
-    value[3, 5] = bad
+    value[0, :8] = (bad, -bad, np.inf, -np.inf, np.nan, 65519, 6e-8, 1e-9)
     source = model(tmp_path, {"a": square(5), "far": value})
-    done = cast(weir, source, tmp_path / "out.onnx", to, code=65)
-    assert f"element {3 * 32 + 5} is" in done.err and f"{to} cannot hold" in done.err
-    assert "--exclude" in done.err
-    assert not (tmp_path / "out.onnx").exists()
-    cast(weir, source, tmp_path / "out.onnx", to, "--exclude", "far")
-    assert {"far", f"a_{to}"} == set(initializers(tmp_path / "out.onnx"))
+    report, log = tmp_path / "report.json", tmp_path / "edits.jsonl"
+    options = ("--on-overflow", "clip", "--report-json", report, "--edit-log", log)
+    done = cast(weir, source, tmp_path / "out.onnx", to, *options)
+    assert "clipped: 2 elements of 'far'" in done.out
+    tensors = {t["name"]: t["error"] for t in json.loads(report.read_text())["passes"][0]["tensors"]}
+    assert (tensors["a"]["overflows"], tensors["far"]["overflows"]) == (0, 2)
+    kind = KINDS[to][1]
+    most = float(ml_dtypes.finfo(kind).max)
+    with np.errstate(over="ignore"):
+        rounded = value.astype(kind).astype(np.float32)
+    want = np.where(np.isinf(rounded) & np.isfinite(value), np.copysign(most, value), rounded)
+    stored = initializers(tmp_path / "out.onnx")[f"far_{to}"].raw_data
+    got = np.frombuffer(stored, kind).astype(np.float32).reshape(value.shape)
+    assert np.array_equal(got, want.astype(np.float32), equal_nan=True)
+    assert tensors["far"]["max_abs"] == pytest.approx(float(np.float32(bad)) - most, rel=1e-12)
+    (tmp_path / "again").mkdir()
+    weir("replay", log, source, tmp_path / "again" / "out.onnx")
+    assert (tmp_path / "again" / "out.onnx").read_bytes() == (tmp_path / "out.onnx").read_bytes()
+
+
+@pytest.mark.parametrize("to", KINDS)
+def test_error_figures(weir, tmp_path, to):
+    """Of what is finite: subnormals round, NaN and infinities are left out."""
+    value = square(11) * np.float32(1e-5)
+    value[0, :4] = (np.nan, np.inf, 6e-8, 1e-40)
+    source = model(tmp_path, {"a": value})
+    report = weir.report("cast", source, tmp_path / "out.onnx", "--to", to)
+    [found] = [t["error"] for t in report["passes"][0]["tensors"]]
+    kept = value[np.isfinite(value)].astype(np.float64)
+    error = kept - kept.astype(np.float32).astype(KINDS[to][1]).astype(np.float64)
+    assert found["max_abs"] == np.abs(error).max() > 0
+    assert found["rmse"] == pytest.approx(np.sqrt((error**2).sum() / value.size), rel=1e-9)
+    assert found["sqnr_db"] == pytest.approx(10 * np.log10((kept**2).sum() / (error**2).sum()), abs=1e-9)
 
 
 def test_the_largest_and_the_infinite(weir, tmp_path):

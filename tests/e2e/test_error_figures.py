@@ -110,8 +110,150 @@ def test_source_is_read_once(weir, model, tmp_path):
     shutil.rmtree(tmp_path)
 
 
+# ---- formats whose figures are made of chunks ---------------------------------------------------
+
+CHUNKED = {
+    "qdq": ("matmulnbits:bits=8,block_size=64,symmetric=false,format=qdq",),
+    "qdq channel": ("matmulnbits:bits=4,block_size=channel,symmetric=true,format=qdq",),
+    "turned": ("conv2matmul", "matmulnbits:bits=8,block_size=32,symmetric=false,format=qdq"),
+    "shrink": ("shrink",),
+    "linear": ("shrink:form=dequantize",),
+    "levels": ("shrink:method=float_weights,levels=100",),
+    "float16": ("cast:to=float16",),
+    "bfloat16": ("cast:to=bfloat16",),
+}
+
+
+def passes(kind):
+    return [word for name in CHUNKED[kind] for word in ("--pass", name)]
+
+
+@pytest.fixture(scope="module")
+def mixed(large_folder):
+    """A MatMul of 72 MB in 16 bits: two units; and pointwise Convs, whose weights are turned."""
+    folder = large_folder / "mixed"
+    folder.mkdir()
+    rng = np.random.default_rng(8)
+    inits = [("w", (K, 18000)), ("c0", (1200, 900, 1)), ("c1", (700, 1200, 1))]
+    data, tensors, offset = folder / "w.data", [], 0
+    with open(data, "wb") as out:
+        for name, dims in inits:
+            tensor = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=dims)
+            tensor.data_location = TensorProto.EXTERNAL
+            values = rng.standard_normal(dims, dtype=np.float32) * np.float32(0.02)
+            for key, value in (("location", "w.data"), ("offset", offset), ("length", values.nbytes)):
+                entry = tensor.external_data.add()
+                entry.key, entry.value = key, str(value)
+            offset += out.write(values.tobytes())
+            tensors.append(tensor)
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["y"], name="m"),
+        helper.make_node("Conv", ["i", "c0"], ["h"], name="conv0"),
+        helper.make_node("Conv", ["h", "c1"], ["z"], name="conv1"),
+    ]
+    real = TensorProto.FLOAT
+    given = [
+        helper.make_tensor_value_info("x", real, ["b", K]),
+        helper.make_tensor_value_info("i", real, ["b", 900, "t"]),
+    ]
+    made = [
+        helper.make_tensor_value_info("y", real, ["b", 18000]),
+        helper.make_tensor_value_info("z", real, ["b", 700, "t"]),
+    ]
+    graph = helper.make_graph(nodes, "g", given, made, tensors)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    (folder / "m.onnx").write_bytes(model.SerializeToString())
+    yield folder / "m.onnx"
+    shutil.rmtree(folder)
+
+
+def decoded(made, name):
+    """What the tensors of a weight stand for, in double: [rows, columns] as stored."""
+    t = {x.name: x for x in made.graph.initializer}
+    number = {key: lambda key=key: onnx.numpy_helper.to_array(t[key]).astype(np.float64) for key in t}
+    for kind in ("float16", "bfloat16", "dequantized"):
+        if f"{name}_{kind}" in t:
+            return number[f"{name}_{kind}"]()
+    if f"{name}_quantized" in t and f"{name}_scale" in t:
+        zero, scale = number[f"{name}_zero_point"](), number[f"{name}_scale"]()
+        linear = t[f"{name}_zero_point"].data_type == TensorProto.UINT8
+        codes = number[f"{name}_quantized"]()
+        return (codes - zero) * scale if linear else codes * scale + zero
+    [key] = [key for key in t if key.startswith(f"{name}_DQ_Q")]
+    codes, scales = number[key](), number[f"{name}_DQ_scales"]()
+    if f"{name}_DQ_zero_points" not in t:  # a scale a channel; codes lie the other way round
+        return (codes * scales.reshape(-1, 1)).T
+    rows = codes.shape[0]
+    block = 32 if -(-rows // 32) == scales.shape[0] else 64
+    zeros = np.repeat(number[f"{name}_DQ_zero_points"](), block, 0)[:rows]
+    return (codes - zeros) * np.repeat(scales, block, 0)[:rows]
+
+
+def report_of(weir, model, folder, kind, *options):
+    folder.mkdir(exist_ok=True)
+    report = weir.report(*RUN, model, folder / "out.onnx", *passes(kind), *options)
+    return {t["name"]: t["error"] for step in report["passes"] for t in step.get("tensors", [])}
+
+
+@pytest.mark.parametrize("kind", CHUNKED)
+def test_chunks(weir, weir_fault, mixed, tmp_path, kind):
+    found = report_of(weir, mixed, tmp_path / "a", kind, "--jobs", "1")
+    made = onnx.load(tmp_path / "a" / "out.onnx")
+    source = {t.name: onnx.numpy_helper.to_array(t) for t in onnx.load(mixed).graph.initializer}
+    assert found and all(found.values())
+    compared = 0
+    for name, error in found.items():
+        base = name if name in source else name[0] + name[4]  # of conv0: c0
+        weight = source[base].astype(np.float64)
+        stands_for = decoded(made, name)
+        if stands_for.size == weight.size and stands_for.shape != weight.shape:
+            weight = np.squeeze(weight)
+            weight = weight.T if weight.shape != stands_for.shape else weight
+        e = weight - stands_for
+        assert error["max_abs"] == pytest.approx(np.abs(e).max(), rel=1e-12)
+        assert error["rmse"] == pytest.approx(np.sqrt((e**2).mean()), rel=1e-9)
+        assert error["sqnr_db"] == pytest.approx(10 * np.log10((weight**2).sum() / (e**2).sum()), abs=1e-9)
+        assert error["overflows"] == 0
+        compared += 1
+    assert compared >= (1 if kind.startswith("qdq") else 3)
+    shutil.rmtree(tmp_path / "a")
+    for options in (("--jobs", "3"), ("--io", "null", "--memory", "6M")):
+        assert report_of(weir, mixed, tmp_path / "b", kind, *options) == found
+        shutil.rmtree(tmp_path / "b")
+    (tmp_path / "c").mkdir()
+    words = (*RUN, mixed, tmp_path / "c" / "out.onnx", *passes(kind), "--jobs", "1")
+    weir_fault(*words, env={"WEIR_FAULT": "kill:fdatasync:1"}, code=-signal.SIGKILL)
+    assert report_of(weir, mixed, tmp_path / "c", kind, "--resume", "--jobs", "1") == found
+    shutil.rmtree(tmp_path / "c")
+
+
+def test_overflows_survive_a_kill(weir, weir_fault, tmp_path):
+    """A refusal needs what an interrupted run found before."""
+    source = write_model(tmp_path / "m.onnx", (20000, 3000))
+    with open(tmp_path / "w.data", "r+b") as data:
+        data.write(np.array([1e6, 7e4], np.float32).tobytes())
+    (tmp_path / "o").mkdir()
+    words = (*RUN, source, tmp_path / "o" / "out.onnx", "--pass", "cast:to=float16", "--jobs", "1")
+    weir_fault(*words, env={"WEIR_FAULT": "kill:fdatasync:2"}, code=-signal.SIGKILL)
+    said = weir(*words, "--resume", code=65).err
+    assert "1 tensor has finite elements" in said and "'w0' (2)" in said
+    assert not list((tmp_path / "o").iterdir())
+
+
+@pytest.mark.parametrize(
+    "name",
+    ("matmulnbits:bits=8", "matmulnbits:bits=4,format=qdq", "matmulnbits:bits=8,format=qdq,block_size=channel", "shrink"),
+)
+def test_not_finite_names_the_weight(weir, tmp_path, name):
+    path = write_model(tmp_path / "bad.onnx", (70,), spoil=(3, 41))
+    said = weir(*RUN, path, tmp_path / "out.onnx", "--pass", name, code=65).err
+    assert "tensor 'w0':" in said
+    assert "NaN" in said if name == "shrink" else "element [3,41]" in said
+    assert not (tmp_path / "out.onnx").exists()
+
+
 def test_a_weight_that_is_not_finite_is_named(weir, tmp_path):
     path = write_model(tmp_path / "bad.onnx", (70,), spoil=(3, 41))
     said = weir(*RUN, path, tmp_path / "out.onnx", *PASSES, code=65).err
-    assert "w0_Q8" in said and "element [3,41]" in said and "nan" in said
+    assert "'w0'" in said and "element [3,41]" in said and "nan" in said
     assert not (tmp_path / "out.onnx").exists()

@@ -157,7 +157,12 @@ static struct figures plainly(const struct matrix *x, const struct kernels_block
   for (uint64_t o = 0; o < x->outer; o++)
     for (uint64_t j = 0; j < x->inner; j++) {
       const struct kernels_sums s = column(x, format, o, j);
-      const struct figures leaf = {x->k, s.nonfinite, s.vv, s.ee, s.ve, (double)s.max_error};
+      const struct figures leaf = {.elements = x->k,
+                                   .nonfinite = s.nonfinite,
+                                   .vv = s.vv,
+                                   .ee = s.ee,
+                                   .ve = s.ve,
+                                   .max_error = (double)s.max_error};
       figures_push(&tree, &leaf);
     }
   return figures_root(&tree);

@@ -273,7 +273,12 @@ static void build_everything(void) {
   uint32_t s = recipe_slice(&r, t, starts, steps, cut);
   recipe_pad(&r, s, one, two, span_of(pad, 4));
   uint32_t both[2] = {w, w};
-  recipe_cast(&r, recipe_concat(&r, both, 2, 1), DTYPE_BFLOAT16);
+  const uint32_t joined = recipe_concat(&r, both, 2, 1);
+  const uint32_t cast = recipe_cast(&r, joined, DTYPE_BFLOAT16);
+  const uint32_t clipped = recipe_cast_clipped(&r, joined, DTYPE_BFLOAT16);
+  assert_int_not_equal(cast, clipped);
+  assert_true(recipe_cast_clips(&r, clipped) && !recipe_cast_clips(&r, cast));
+  assert_int_equal(recipe_cast_clipped(&r, joined, DTYPE_BFLOAT16), clipped);
   recipe_reshape(&r, t, flat, 1);
   struct recipe_quantization q = nbits(0, 16), all = plain(FORMAT_LEVELS, RECIPE_PER_TENSOR);
   recipe_quantize(&r, w, &q, PART_CODES);
@@ -373,6 +378,7 @@ static const char *const refused[] = {
     "{\"pad\":0,\"befores\":[1,0],\"afters\":[1,0],\"value\":\"0000\"}",
     "{\"cast\":0,\"to\":\"int64\"}",
     "{\"cast\":0,\"to\":\"nonsense\"}",
+    "{\"cast\":0,\"to\":\"float16\",\"clip\":1}",
     QUANTIZE("middle", "nbits", "\"bits\":4,\"symmetric\":false,\"axis\":0,\"block\":16"),
     QUANTIZE("codes", "bits", "\"bits\":4,\"symmetric\":false,\"axis\":0,\"block\":16"),
     QUANTIZE("codes", "nbits", "\"bits\":3,\"symmetric\":false,\"axis\":0,\"block\":16"),

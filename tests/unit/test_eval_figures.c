@@ -1,0 +1,292 @@
+// Error figures by chunks of elements: of every format that has them and of casts, made in any number of units, in
+// pieces and in little memory, they are the same bytes, and what the stored parts say when they are read back and
+// decoded in double. Elements that overflow or are not numbers are counted.
+#include "errors.h"
+#include "eval.h"
+#include "eval_parts.h"
+#include "fake_io.h"
+
+#include <float.h>
+#include <math.h>
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h> // needs the four before it
+// clang-format on
+
+enum { SIDE = 200, MOST = SIDE * SIDE, CASES = 300 };
+
+static uint64_t seed = 1;
+static float values[MOST];
+static uint8_t codes[MOST * 4];
+static float scales[MOST], zeros[MOST];
+static struct recipes r;
+static struct io io;
+
+static uint32_t below(uint64_t n) {
+  seed += 0x9e3779b97f4a7c15;
+  uint64_t x = (seed ^ seed >> 30) * 0xbf58476d1ce4e5b9;
+  return (uint32_t)((x ^ x >> 31) % n);
+}
+
+static void add_leaf(void *ctx, uint64_t leaf, const struct figures *f) {
+  errors_push(ctx, 0, leaf, f);
+}
+
+// One unit: bytes [from, end) of the recipe, in pieces.
+static void make_unit(uint32_t id, uint64_t from, uint64_t end, struct error_sums *sums) {
+  struct eval *ev;
+  struct err err = {0};
+  assert_int_equal(eval_open(&ev, &r, &io, EVAL_BUDGET_MIN << below(3), &err), 0);
+  eval_watch(ev, (struct eval_watcher){add_leaf, sums});
+  eval_refuse_overflow(ev);
+  eval_expect(ev, id, from, end - from);
+  while (from < end) {
+    const uint64_t n = min_u64(1 + below(below(2) ? 5000 : MOST), end - from);
+    if (recipe_read(ev, id, from, codes, (size_t)n, &err) != 0) fail_msg("%s", err.msg);
+    from += n;
+  }
+  if (eval_finish(ev, &err) != 0) fail_msg("%s", err.msg);
+  eval_close(ev);
+}
+
+static struct figures figures_of(uint32_t id, uint32_t units) {
+  struct error_sums all = {0};
+  const uint64_t n = r.rows[id].bytes;
+  uint64_t end = n;
+  for (uint32_t unit = units; unit-- > 0;) {
+    struct error_sums one = {0};
+    const uint64_t from = unit == 0 ? 0 : end - below(end + 1);
+    if (from < end) make_unit(id, from, end, &one);
+    errors_put_unit(&all, unit, &one);
+    errors_free(&one);
+    end = from;
+  }
+  struct figures f = {0};
+  uint32_t segment;
+  size_t at = 0;
+  bool whole;
+  errors_sort(&all);
+  assert_true(errors_next(&all, &at, &segment, &f, &whole));
+  assert_true(whole);
+  assert_int_equal(at, all.n);
+  errors_free(&all);
+  return f;
+}
+
+// ---- from what is stored -----------------------------------------------------------------------
+
+static void read_part(uint32_t id, void *out) {
+  struct eval *ev;
+  struct err err = {0};
+  assert_int_equal(eval_open(&ev, &r, &io, EVAL_BUDGET_MIN, &err), 0);
+  assert_int_equal(recipe_read(ev, id, 0, out, (size_t)r.rows[id].bytes, &err), 0);
+  eval_close(ev);
+}
+
+static double decoded(const struct recipe_quantization *q, const int64_t dims[2], uint64_t i) {
+  const uint64_t row = i / (uint64_t)dims[1], column = i % (uint64_t)dims[1];
+  const uint64_t channel = q->axis == 0 ? row : q->axis == 1 ? column : 0;
+  float level;
+  memcpy(&level, codes + i * 4, 4);
+  if (q->format == FORMAT_LEVELS) return level;
+  if (q->format == FORMAT_SHRINK)
+    return (double)(int8_t)codes[i] * (double)scales[channel] + (double)zeros[channel];
+  if (q->format == FORMAT_AFFINE)
+    return (codes[i] - (double)((uint8_t *)zeros)[channel]) * (double)scales[channel];
+  const uint64_t blocks = ((uint64_t)dims[1] - 1) / q->block + 1;
+  const uint64_t block = row * blocks + column / q->block;
+  const int zero = ((uint8_t *)zeros)[block / 2] >> (block % 2 * 4) & 15;
+  return ((codes[i / 2] >> (i % 2 * 4) & 15) - zero) * (double)scales[block];
+}
+
+static struct figures naive(uint32_t of, const struct recipe_quantization *q,
+                            const int64_t dims[2]) {
+  struct figures f = {.elements = (uint64_t)(dims[0] * dims[1])};
+  read_part(recipe_quantize(&r, of, q, PART_CODES), codes);
+  if (q->format != FORMAT_LEVELS) {
+    read_part(recipe_quantize(&r, of, q, PART_SCALES), scales);
+    read_part(recipe_quantize(&r, of, q, PART_ZEROS), zeros);
+  }
+  for (uint64_t i = 0; i < f.elements; i++) {
+    const double v = values[i], e = v - decoded(q, dims, i);
+    f.vv += v * v;
+    f.ee += e * e;
+    f.ve += v * e;
+    f.max_error = fmax(f.max_error, fabs(e));
+  }
+  return f;
+}
+
+static void assert_close(const struct figures *a, const struct figures *b) {
+  assert_int_equal(a->elements, b->elements);
+  assert_int_equal(a->nonfinite, b->nonfinite);
+  assert_int_equal(a->overflows, b->overflows);
+  assert_true(fabs(a->vv - b->vv) <= 1e-12 * b->vv);
+  assert_true(fabs(a->ee - b->ee) <= 1e-12 * b->ee);
+  assert_true(fabs(a->ve - b->ve) <= 1e-12 * b->vv);
+  assert_true(a->max_error == b->max_error);
+}
+
+static uint32_t make_weight(int64_t dims[2]) {
+  for (int i = 0; i < 2; i++)
+    dims[i] = 1 + below(SIDE);
+  const uint64_t count = (uint64_t)(dims[0] * dims[1]), bytes = count * 4;
+  for (uint64_t i = 0; i < count; i++)
+    values[i] = ((float)below(1 << 20) / (1 << 19) - 1) * 3;
+  const struct piece p = {.at = {0, bytes, FAKE_MEMORY}, .count = bytes, .checkpoint = NO_ID};
+  io = (struct io){.memory = (uint8_t *)values, .memory_bytes = bytes};
+  fake_allow(&io, p.at);
+  recipes_init(&r);
+  const uint32_t id = recipe_extent(&r, DTYPE_FLOAT, dims, 2, ENCODING_RAW, &p, 1, NULL);
+  return below(2) ? id : recipe_cast(&r, recipe_cast(&r, id, DTYPE_DOUBLE), DTYPE_FLOAT);
+}
+
+// However it is cut, and whatever only moves elements behind.
+static struct figures however(uint32_t id, uint64_t number) {
+  const struct figures f = figures_of(id, 1);
+  const uint32_t turned = recipe_transpose(&r, id, (const int64_t[]){1, 0});
+  const int64_t flat = (int64_t)r.rows[id].count;
+  const uint32_t ids[] = {id, turned, recipe_reshape(&r, id, &flat, 1),
+                          recipe_reshape(&r, turned, &flat, 1)};
+  for (uint32_t units = 1; units < 6; units++) {
+    const struct figures got = figures_of(ids[below(4)], units);
+    if (memcmp(&got, &f, sizeof f) != 0)
+      fail_msg("case %llu: figures of %u units differ", (unsigned long long)number, units);
+  }
+  return f;
+}
+
+static void test_formats(void **state) {
+  (void)state;
+  static const enum recipe_format formats[] = {FORMAT_SHRINK, FORMAT_LEVELS, FORMAT_AFFINE,
+                                               FORMAT_GATHER};
+  for (uint64_t number = 0; number < CASES; number++) {
+    struct recipe_quantization q = {.format = formats[below(4)], .bits = 8};
+    int64_t dims[2];
+    const uint32_t of = make_weight(dims);
+    q.axis = q.format == FORMAT_LEVELS || below(2) ? RECIPE_PER_TENSOR : below(2);
+    if (q.format == FORMAT_LEVELS) q.levels = 2 + 2 * below(100);
+    if (q.format == FORMAT_GATHER)
+      q = (struct recipe_quantization){
+          .format = FORMAT_GATHER, .bits = 4, .axis = 1, .block = 16u << below(3)};
+    const struct figures f = however(recipe_quantize(&r, of, &q, PART_CODES), number);
+    const struct figures want = naive(of, &q, dims);
+    assert_close(&f, &want);
+    recipes_free(&r);
+  }
+}
+
+// ---- casts -------------------------------------------------------------------------------------
+
+static double narrow(float x, enum dtype to) {
+  uint16_t half;
+  if (to == DTYPE_FLOAT16)
+    kernels_f32_to_f16(&half, &x, 1), kernels_f16_to_f32(&x, &half, 1);
+  else
+    kernels_f32_to_bf16(&half, &x, 1), kernels_bf16_to_f32(&x, &half, 1);
+  return x;
+}
+
+static struct figures naive_cast(uint64_t count, enum dtype to) {
+  struct figures f = {.elements = count};
+  for (uint64_t i = 0; i < count; i++) {
+    const double v = values[i], w = narrow(values[i], to), e = v - w;
+    f.nonfinite += !isfinite(v);
+    f.overflows += isfinite(v) && !isfinite(w);
+    if (!isfinite(v) || !isfinite(w)) continue;
+    f.vv += v * v;
+    f.ee += e * e;
+    f.ve += v * e;
+    f.max_error = fmax(f.max_error, fabs(e));
+  }
+  return f;
+}
+
+static void test_casts(void **state) {
+  (void)state;
+  static const float special[] = {65504, 65519.996f, 65520, -70000,  1e-7f,    6e-8f,
+                                  2e-8f, NAN,        -0.0f, FLT_MAX, -INFINITY};
+  uint64_t overflows = 0, nonfinite = 0;
+  for (uint64_t number = 0; number < CASES; number++) {
+    const enum dtype to = below(2) ? DTYPE_FLOAT16 : DTYPE_BFLOAT16;
+    int64_t dims[2];
+    const uint32_t of = make_weight(dims);
+    const uint64_t count = (uint64_t)(dims[0] * dims[1]);
+    for (uint32_t k = below(3) ? below(9) : 0; k > 0; k--)
+      values[below(count)] = special[below(sizeof special / sizeof *special)];
+    const struct figures f = however(recipe_cast(&r, of, to), number);
+    const struct figures want = naive_cast(count, to);
+    assert_close(&f, &want);
+    overflows += f.overflows;
+    nonfinite += f.nonfinite;
+    recipes_free(&r);
+  }
+  assert_true(overflows > 20 && nonfinite > 20);
+}
+
+// Scales are no weights: nothing is told of them, and one that overflows is refused at once.
+static void test_scales_are_not_told(void **state) {
+  (void)state;
+  int64_t dims[2];
+  struct error_sums sums = {0};
+  struct eval *ev;
+  struct err err = {0};
+  const uint32_t of = make_weight(dims);
+  const uint64_t count = (uint64_t)(dims[0] * dims[1]);
+  values[0] = 1e30f;
+  const struct recipe_quantization q = {
+      .format = FORMAT_SHRINK, .bits = 8, .axis = RECIPE_PER_TENSOR};
+  const uint32_t id = recipe_cast(&r, recipe_quantize(&r, of, &q, PART_SCALES), DTYPE_FLOAT16);
+  assert_true(count > 1);
+  assert_int_equal(eval_open(&ev, &r, &io, EVAL_BUDGET_MIN, &err), 0);
+  eval_watch(ev, (struct eval_watcher){add_leaf, &sums});
+  eval_refuse_overflow(ev);
+  eval_expect(ev, id, 0, 2);
+  assert_int_equal(recipe_read(ev, id, 0, codes, 2, &err), -1);
+  assert_int_equal(err.kind, ERR_MODEL);
+  assert_int_equal(sums.n, 0);
+  eval_close(ev);
+  recipes_free(&r);
+}
+
+static void test_not_finite_is_named(void **state) {
+  (void)state;
+  static const enum recipe_format formats[] = {FORMAT_QDQ, FORMAT_GATHER};
+  for (uint32_t k = 0; k < 4; k++) {
+    int64_t dims[2];
+    struct error_sums sums = {0};
+    struct eval *ev;
+    struct err err = {0};
+    const uint32_t of = make_weight(dims);
+    char place[64];
+    const int64_t row = dims[0] / 2, column = dims[1] / 3;
+    values[row * dims[1] + column] = k % 2 ? NAN : -INFINITY;
+    const struct recipe_quantization q = {
+        .format = formats[k / 2], .bits = 4, .axis = 1, .block = 16};
+    const uint32_t id = recipe_quantize(&r, of, &q, PART_CODES);
+    assert_int_equal(eval_open(&ev, &r, &io, EVAL_BUDGET_MIN, &err), 0);
+    eval_watch(ev, (struct eval_watcher){add_leaf, &sums});
+    eval_expect(ev, id, 0, r.rows[id].bytes);
+    assert_int_equal(recipe_read(ev, id, 0, codes, (size_t)r.rows[id].bytes, &err), -1);
+    assert_int_equal(err.kind, ERR_MODEL);
+    snprintf(place, sizeof place, "element [%lld,%lld] ", (long long)row, (long long)column);
+    if (!strstr(err.msg, place)) fail_msg("no '%s' in: %s", place, err.msg);
+    errors_free(&sums);
+    eval_close(ev);
+    recipes_free(&r);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_formats),
+      cmocka_unit_test(test_casts),
+      cmocka_unit_test(test_scales_are_not_told),
+      cmocka_unit_test(test_not_finite_is_named),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
