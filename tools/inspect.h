@@ -29,7 +29,7 @@ struct inspect_file {
 struct inspect_advice {
   const char *command; // the command that does it
   uint64_t sites;      // how many places it would change
-  char text[640];      // one line for a person
+  char text[320];      // one line for a person
 };
 
 struct inspect {
