@@ -115,14 +115,16 @@ static void excluded_by_tensor_or_user(void **state) {
   one_layer(t);
   pass_bench_large(t, "v", DTYPE_FLOAT, "16,16");
   build_node(&t->b, "MatMul", "other", "y v", "z");
-  run_with(t, &(struct cast_options){DTYPE_FLOAT16, 1, is, "mm"});
+  run_with(t, &(struct cast_options){
+                  .to = DTYPE_FLOAT16, .min_elements = 1, .excluded = is, .ctx = "mm"});
   assert_string_equal(t->sites, "w:skipped:excluded\nb:converted:cast\nv:converted:cast\n");
 }
 
 static void excluded_by_name(void **state) {
   struct pass_bench *t = *state;
   one_layer(t);
-  run_with(t, &(struct cast_options){DTYPE_FLOAT16, 1, is, "w"});
+  run_with(t, &(struct cast_options){
+                  .to = DTYPE_FLOAT16, .min_elements = 1, .excluded = is, .ctx = "w"});
   assert_string_equal(t->sites, "w:skipped:excluded\nb:converted:cast\n");
 }
 
