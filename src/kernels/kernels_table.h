@@ -67,6 +67,7 @@ KERNELS_CASTS(neon);
 KERNELS_BLOCKS(portable);
 KERNELS_BLOCKS(avx2);
 KERNELS_BLOCKS(avx512);
+KERNELS_BLOCKS(neon);
 
 #define KERNELS_AFFINE(isa)                                                                        \
   void affine_codes_f32_##isa(int8_t *out, const float *in, size_t n,                              \
