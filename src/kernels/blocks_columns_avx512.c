@@ -38,7 +38,7 @@ struct column_way {
 };
 
 struct strip {
-  size_t j, vectors;                                 // first column
+  size_t j, vectors, first;                          // first column; first block
   __mmask16 mask;                                    // of the columns of the last vector
   const uint8_t *next;                               // the tile to come
   float tile[ELEMENTS] __attribute__((aligned(64))); // [row][vectors * 16]
@@ -427,7 +427,7 @@ static void code_any(struct strip *s, const struct column_way *w, const struct p
 AVX512 static void code_block(struct strip *s, const struct column_way *w, const struct place *b) {
   const __m512 lo = _mm512_load_ps(s->lo[b->slot] + b->c),
                hi = _mm512_load_ps(s->hi[b->slot] + b->c);
-  const size_t at = b->k / w->f->block % STAGED;
+  const size_t at = b->k / w->f->block - s->first;
   const struct grid16 g = grid16_of(w->f, lo, hi);
   float *scales = s->scales[at] + b->c;
   uint32_t *zeros = s->zeros[at] + b->c;
@@ -467,6 +467,7 @@ static void do_strip(struct strip *s, const struct column_way *w, size_t k, size
                      size_t rows) {
   const enum kernels_float type = (enum kernels_float)w->f->in_type;
   const size_t block = w->f->block, columns = s->vectors * 16;
+  s->first = k / block;
   ask_for_grids(s, w, k);
   for (size_t c = 0; c < columns && w->p->sums; c += 16)
     open_sums(s, w, c);

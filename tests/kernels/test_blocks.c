@@ -495,12 +495,64 @@ static void test_variants(void **state) {
   guarded_close(&sums_pages);
 }
 
+// ---- panels of many rows -----------------------------------------------------------------------
+
+// What a variant takes in several strips, one below the other.
+enum { FAR_ROWS = 5000, FAR_COLUMNS = 37 };
+struct far_result {
+  uint8_t codes[FAR_ROWS * FAR_COLUMNS + FAR_COLUMNS * 256];
+  float scales[FAR_ROWS * FAR_COLUMNS / 16 + FAR_COLUMNS];
+  uint8_t zeros[FAR_ROWS * FAR_COLUMNS / 16 + FAR_COLUMNS];
+};
+static struct far_result far_want, far_got;
+static struct kernels_block_format far_format;
+static float far_in[FAR_ROWS * FAR_COLUMNS];
+
+static struct kernels_panel far_panel(struct far_result *to, bool codes) {
+  const struct kernels_block_format *f = &far_format;
+  const size_t blocks = (FAR_ROWS - 1) / f->block + 1;
+  memset(to, 0xa5, sizeof *to);
+  return (struct kernels_panel){
+      .in = far_in,
+      .in_stride = FAR_COLUMNS,
+      .n = FAR_COLUMNS,
+      .k = FAR_ROWS,
+      .codes = codes ? to->codes : NULL,
+      .codes_stride = f->rule == KERNELS_QDQ ? FAR_COLUMNS : blocks * f->block * f->bits / 8,
+      .scales = to->scales,
+      .zeros = to->zeros,
+      .blocks_stride = blocks};
+}
+
+static void check_far(void) {
+  for (int codes = 0; codes < 2; codes++) {
+    const struct kernels_panel want = far_panel(&far_want, codes), got = far_panel(&far_got, codes);
+    blocks_columns_portable(&want, &far_format);
+    kernels_quantize_columns(&got, &far_format);
+    if (memcmp(&far_want, &far_got, sizeof far_want) != 0)
+      fail_msg("rule %d, %d bits, block %zu, codes %d, on %s", far_format.rule, far_format.bits,
+               far_format.block, codes, kernels_isa_name());
+  }
+}
+
+static void test_far(void **state) {
+  static const size_t blocks[] = {16, 32, 64, 100, 128, 256};
+  (void)state;
+  for (size_t i = 0; i < FAR_ROWS * FAR_COLUMNS; i++)
+    far_in[i] = unit();
+  for (size_t i = 0; i < 6 * 6; i++) {
+    far_format = (struct kernels_block_format){.rule = i % 2 ? KERNELS_QDQ : KERNELS_NBITS,
+                                               .bits = (uint8_t)(2u << i / 2 % 3),
+                                               .block = blocks[i / 6]};
+    if (far_format.rule == KERNELS_NBITS && far_format.block == 100) continue;
+    for_each_feature_set(check_far);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_vectors),
-      cmocka_unit_test(test_rules),
-      cmocka_unit_test(test_hqq),
-      cmocka_unit_test(test_variants),
+      cmocka_unit_test(test_vectors),  cmocka_unit_test(test_rules), cmocka_unit_test(test_hqq),
+      cmocka_unit_test(test_variants), cmocka_unit_test(test_far),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
