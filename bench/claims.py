@@ -12,6 +12,11 @@ Python of that environment. How it measures: measure.py. Nothing here asserts.
   convert       weir convert against onnx_ir load + save + sync
   index         a chain of 1 000 000 nodes and initializers: weir's planning against onnx.load
   size          time per byte and memory at 0.2, 2.4 and 24 GB (sparse sources, null engine)
+  int4          weir run: conv2matmul and 4 bit (block 64, asymmetric) in one go, against `cp` + `sync` of the source
+  int4-peer     the same against onnx-conv2matmul and then onnxruntime's MatMulNBitsQuantizer
+  shrink        weir shrink against onnx_shrink_ray (needs bench/requirements.txt)
+  wide          one weight of 4 GiB (16384 x 65536) to 4 bit: memory, bytes read
+  int4-size     as size, with the job of int4
 """
 
 import argparse
@@ -32,6 +37,15 @@ IR_SAVE = (
     "m = onnx_ir.load(sys.argv[1])\n"
     "onnx_ir.save(m, sys.argv[2], external_data=sys.argv[2].rsplit('/', 1)[1] + '.data')\n"
 )
+QUANTIZE = (
+    "import sys\n"
+    "from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer\n"
+    "q = MatMulNBitsQuantizer(sys.argv[1], bits=4, block_size=64, is_symmetric=False)\n"
+    "q.process()\n"
+    "q.model.save_model_to_file(sys.argv[2], True)\n"
+)
+SHRINK = "import sys\nfrom onnx_shrink_ray.shrink import main\nsys.argv = ['onnx_shrink_ray'] + sys.argv[1:]\nmain()\n"
+INT4 = ["--pass", "conv2matmul:extended_conv1x1=true", "--pass", "matmulnbits:bits=4,block_size=64,symmetric=false"]
 ONNX_LOAD = "import sys, onnx\nonnx.load(sys.argv[1])\n"
 
 
@@ -71,6 +85,64 @@ def peer(model, work, n):
     yield "times less memory", theirs.peak / ours.peak, [theirs.peak / ours.peak], 45
 
 
+def int4(model, work, n):
+    files = files_of(model)
+    base = copy_and_sync(files, work / "copy")
+    report = work / "int4.json"
+    words = ["run", str(model), *INT4, "--report-json", str(report), "-o"]
+    ours = weir_arm("weir run", words, work / "int4.onnx")
+    rounds([base, ours], n, files)
+    values = [o / b for o, b in zip(ours.seconds, base.seconds)]
+    yield "int4 / (cp + sync)", sorted(values)[len(values) // 2], values, 0.5
+    common = json.loads(report.read_text())["weir"]
+    yield "peak memory, MB", ours.peak / 1e6, [ours.peak / 1e6], None
+    read = common["source_bytes_read"] / sum(f.stat().st_size for f in files)
+    yield "bytes read / bytes of the model", read, [read], 1.02
+
+
+def int4_peer(model, work, n):
+    files = files_of(model)
+    middle, out = work / "middle.onnx", work / "peer.onnx"
+    theirs = Arm("onnx-conv2matmul, MatMulNBitsQuantizer",
+                 [[sys.executable, "-c", PEER, str(model), str(middle), "--extended-conv1x1", "--skip-checker"],
+                  [sys.executable, "-c", QUANTIZE, str(middle), str(out)]],
+                 [middle, f"{middle}.data", out, f"{out}.data"])
+    ours = weir_arm("weir run", ["run", str(model), *INT4, "-o"], work / "int4.onnx")
+    rounds([theirs, ours], n, files)
+    values = [t / o for t, o in zip(theirs.seconds, ours.seconds)]
+    yield "times faster than both", sorted(values)[len(values) // 2], values, 20
+    yield "times less memory", theirs.peak / ours.peak, [theirs.peak / ours.peak], 45
+
+
+def shrink(model, work, n):
+    files = files_of(model)
+    folder = work / "shrunk"
+    folder.mkdir()
+    theirs = Arm("onnx_shrink_ray",
+                 [[sys.executable, "-c", SHRINK, "--external-data", "--output_dir", str(folder), str(model)]], [folder])
+    ours = Arm("weir shrink", [[weir(), "shrink", str(model), "--output-dir", str(folder), "--quiet"]], [folder])
+    rounds([theirs, ours], n, files)
+    values = [t / o for t, o in zip(theirs.seconds, ours.seconds)]
+    yield "times faster than onnx_shrink_ray", sorted(values)[len(values) // 2], values, 12
+    yield "times less memory", theirs.peak / ours.peak, [theirs.peak / ours.peak], 100
+
+
+def wide(_model, work, _n):
+    model = work / "wide" / "wide.onnx"
+    model.parent.mkdir()
+    peaks.run([sys.executable, str(SUPPORT / "wide.py"), str(model), "16384", "65536"])
+    report = work / "wide.json"
+    for io in ("auto", "sync"):
+        out = work / "wide.int4.onnx"
+        arm = weir_arm(f"wide, --io {io}", ["quantize", str(model), "--io", io, "--report-json", str(report), "-o"], out)
+        rounds([arm], 1, [])
+        common = json.loads(report.read_text())["weir"]
+        rest = (common["peak_memory_bytes"] - common["index_bytes"]) / 2**20
+        yield f"{io}: VmHWM - index, MiB", rest, [rest], 64
+        read = common["source_bytes_read"] / (16384 * 65536 * 4)
+        yield f"{io}: bytes read / weight", read, [read], 2.1
+
+
 def convert(model, work, n):
     files = files_of(model)
     out = work / "ir.onnx"
@@ -96,27 +168,37 @@ def index(_model, work, n):
     yield "peak memory, MB", ours.peak / 1e6, [ours.peak / 1e6], 400
 
 
-def size(_model, work, n):
+def sizes(work, n, words):
+    """The same job at three sizes: sparse sources, nothing written."""
     arms, per_byte = [], {}
     for text in ("0.2G", "2.4G", "24G"):
         model = work / f"sparse-{text}" / "encoder.onnx"
         model.parent.mkdir(exist_ok=True)
         peaks.run([sys.executable, str(SUPPORT / "make_encoder.py"), str(model), "--size", text, "--sparse"])
         report = work / f"report-{text}.json"
-        arms.append(Arm(text, [[weir(), "conv2matmul", str(model), str(work / "null.onnx"), "--io", "null", "--quiet",
+        arms.append(Arm(text, [[weir(), words[0], str(model), str(work / "null.onnx"), *words[1:], "--io", "null", "--quiet",
                                 "--report-json", str(report)]]))
     rounds(arms, n, [])
     for arm in arms:
         common = json.loads((work / f"report-{arm.name}.json").read_text())["weir"]
-        size_bytes = sum(f["size"] for f in common["output"])
-        per_byte[arm.name] = [s / size_bytes for s in arm.seconds]
+        source = work / f"sparse-{arm.name}" / "encoder.onnx.data"
+        per_byte[arm.name] = [s / source.stat().st_size for s in arm.seconds]
         rest = (common["peak_memory_bytes"] - common["index_bytes"]) / 2**20
         yield f"{arm.name}: VmHWM - index, MiB", rest, [rest], 64
     values = [b / a for a, b in zip(per_byte["2.4G"], per_byte["24G"])]
     yield "time per byte, 24 GB / 2.4 GB", sorted(values)[len(values) // 2], values, 1.25
 
 
-CLAIMS = {"conv2matmul": conv2matmul, "peer": peer, "convert": convert, "index": index, "size": size}
+def size(_model, work, n):
+    yield from sizes(work, n, ["conv2matmul"])
+
+
+def int4_size(_model, work, n):
+    yield from sizes(work, n, ["run", *INT4])
+
+
+CLAIMS = {"conv2matmul": conv2matmul, "peer": peer, "convert": convert, "index": index, "size": size, "int4": int4,
+          "int4-peer": int4_peer, "shrink": shrink, "wide": wide, "int4-size": int4_size}
 
 
 def main():
