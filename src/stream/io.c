@@ -20,9 +20,10 @@
 //
 // What this rests on: conv2matmul of a 2.4 GB model, two workers, durable at the end; ext4 on a
 // virtual disk, Linux 6.18, two cores of a shared machine, memory primed before each run, arms in
-// random order; seconds, median [min-max]. Hashing alone keeps both cores busy for 0.9 s.
+// random order; seconds, median [min-max], of a prototype in which each could be chosen, in two
+// sittings. Hashing alone keeps both cores busy for 0.9 s.
 //
-//   writes                                       quiet, n=5         busy, n=4
+//   writes                                       first, n=5         second, n=4
 //   ring (by its threads), cached, 128 KiB       1.94 [1.27-3.50]   2.34 [2.13-2.83]
 //   ring (by its threads), uncached, 1 MiB       1.37 [1.22-1.75]
 //   here, cached, 128 KiB, hinted                1.27 [1.22-1.45]   2.48 [1.84-3.75]
@@ -32,8 +33,9 @@
 //
 // So the ring does not help where it needs threads to write, and what costs most is memory: cached
 // writes take fresh pages for everything that is written, and on such a machine these are slow to
-// come, the slower the larger the write. (On a quiet day, when memory is at hand, cached writes of
-// 128 KiB are as fast as uncached ones of 1 MiB; they are never faster by more than noise.)
+// come, the slower the larger the write. When memory is at hand, cached writes of 128 KiB are about as
+// fast as uncached ones of 1 MiB; when it is not, they are much slower. The price of uncached writes
+// is that whoever reads the output next reads it from the disk.
 #include "io_queue.h"
 
 #include <assert.h>
