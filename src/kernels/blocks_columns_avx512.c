@@ -493,7 +493,7 @@ static void do_strips(struct strip *s, const struct column_way *w, size_t k, siz
   for (s->j = 0; s->j < w->p->n; s->j += s->vectors * 16) {
     size_t left = w->p->n - s->j;
     s->vectors = left >= most * 16 ? most : 1;
-    s->mask = left >= 16 ? 0xffff : (__mmask16)((1u << left) - 1);
+    s->mask = (__mmask16)(left >= 16 ? 0xffffu : (1u << left) - 1);
     do_strip(s, w, k, end, rows);
   }
 }
