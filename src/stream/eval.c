@@ -106,6 +106,19 @@ void eval_share(struct eval *ev, struct eval_cache *cache) {
   ev->cache = cache;
 }
 
+void eval_interrupt(struct eval *ev, struct eval_go_on go_on) {
+  ev->go_on = go_on;
+}
+
+int eval_interrupted(struct err *err) {
+  return err_set(err, ERR_RETRY, "interrupted while a weight was read for its ranges");
+}
+
+int eval_may_go_on(struct eval *ev, struct err *err) {
+  if (!ev->go_on.ask || ev->go_on.ask(ev->go_on.ctx)) return 0;
+  return eval_interrupted(err);
+}
+
 void eval_refuse_overflow(struct eval *ev) {
   ev->refuses_overflow = true;
 }

@@ -22,6 +22,10 @@ void eval_close(struct eval *ev);
 // Scales and zero points that this evaluator finds out, and what others found: `cache` outlives it.
 void eval_share(struct eval *ev, struct eval_cache *cache);
 
+// From now on asked while a weight is read for its ranges, which makes no byte of output, and while
+// another evaluator of the same cache does that. Where go_on says no, recipe_read fails with ERR_RETRY.
+void eval_interrupt(struct eval *ev, struct eval_go_on go_on);
+
 // From now on a conversion that makes an infinity of a finite element fails with ERR_MODEL, unless its figures
 // are told, which count such elements; before, it is what conversions do (kernels.h).
 void eval_refuse_overflow(struct eval *ev);

@@ -6,6 +6,7 @@
 // Which code an element gets depends on the smallest and largest element of its tensor (channel), so the
 // operand is read once before the first code can be made. Ranges are a few bytes: those found are told to
 // the run's cache, where other workers, and the scales and offsets that are asked for elsewhere, find them.
+// Workers that need them while one is at it wait for it: none of them could do anything else.
 //
 // The channel of element i is (i / inner) % channels. Chunks are cut into runs of one channel; of a
 // tensor's only one the run is the chunk.
@@ -21,7 +22,7 @@
 #include <float.h>
 #include <math.h>
 
-enum { CHUNK = 1024, VIEW_MOST = 1 << 20, VIEW_LEAST = 128 << 10 };
+enum { CHUNK = 1024, VIEW_MOST = 1 << 20, VIEW_LEAST = 128 << 10, ASK_ELEMENTS = 1 << 18 };
 
 struct range {
   double lo, hi;
@@ -126,8 +127,12 @@ static int view_chunks(struct affine *z, uint64_t first, uint64_t count, run_fn 
 static int each_run(struct affine *z, uint64_t first, uint64_t count, run_fn fn, struct err *err) {
   uint8_t *scratch = eval_scratch(z->ev);
   static_assert(CHUNK * sizeof(double) <= EVAL_SCRATCH_BYTES, "a chunk fits a level's scratch");
-  while (count > 0) {
+  for (uint64_t unasked = 0; count > 0;) {
     const uint64_t n = min_u64(count, z->direct ? view_bytes(z->ev) / z->width : CHUNK);
+    if (unasked >= ASK_ELEMENTS) {
+      if (eval_may_go_on(z->ev, err) != 0) return -1;
+      unasked = 0;
+    }
     if (z->direct) {
       if (view_chunks(z, first, n, fn, err) != 0) return -1;
     } else {
@@ -136,6 +141,7 @@ static int each_run(struct affine *z, uint64_t first, uint64_t count, run_fn fn,
     }
     first += n;
     count -= n;
+    unasked += n;
   }
   return 0;
 }
@@ -184,6 +190,19 @@ static int find_ranges(struct affine *z, struct err *err) {
   return 0;
 }
 
+// Found here or elsewhere. All of them are found together: who waits waits for the last one.
+static int learn_ranges(struct affine *z, struct err *err) {
+  assert(z->channels > 0); // or there would be no element to ask for
+  const struct eval_cache_key key = key_of(z);
+  const uint64_t last = z->channels - 1;
+  const enum eval_cache_turn turn = eval_cache_wait(z->ev->cache, &key, last, z->ev->go_on);
+  if (turn == EVAL_CACHE_STOPPED) return eval_interrupted(err);
+  if (turn == EVAL_CACHE_LOOK) return know_ranges(z) ? 0 : find_ranges(z, err);
+  const int failed = find_ranges(z, err);
+  eval_cache_done(z->ev->cache, &key, last);
+  return failed;
+}
+
 // ---- grids -------------------------------------------------------------------------------------
 
 static bool grid_of(const struct affine *z, uint64_t channel, struct eval_affine_grid *g) {
@@ -214,7 +233,7 @@ static int set_up(struct affine *z, struct eval_box *b, struct err *err) {
   if (z->channels <= (room - ranges) / sizeof *z->grids)
     z->grids = (struct eval_affine_grid *)(void *)(b->data + ranges);
   if (b->count > 0) return 0;
-  if (!know_ranges(z) && find_ranges(z, err) != 0) return -1;
+  if (learn_ranges(z, err) != 0) return -1;
   if (make_grids(z, err) != 0) return -1;
   b->count = 1;
   return 0;

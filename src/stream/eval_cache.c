@@ -6,6 +6,11 @@
 // of the weight to find again), and first units before later ones. Entries used longest ago make room.
 // One that had to go does not come back: two large weights that are computed at the same time would
 // throw each other out for ever, and find everything twice.
+//
+// Beside the entries there is a list of the units that are being computed now: a few, one a worker and
+// level of quantization within quantization. Who wants one of them waits for the condition, which every
+// end of a turn signals, and looks again. What is known not to be kept is not waited for: its
+// computation by one worker would serve no other.
 #include "eval_cache.h"
 
 #include "arena.h"
@@ -14,6 +19,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+enum { ASK_MS = 50 };
 
 struct entry {
   struct eval_cache_key key;
@@ -23,27 +31,48 @@ struct entry {
   uint8_t *memory; // NULL: had to go
 };
 
+// A unit that is being computed.
+struct turn {
+  struct eval_cache_key key;
+  uint64_t unit;
+};
+
 struct eval_cache {
   pthread_mutex_t mu;
+  pthread_cond_t turn_ended;
   size_t budget, held;
   uint64_t stamp;
   struct entry *entries;
   size_t n, cap;
+  struct turn *turns;
+  size_t n_turns, cap_turns;
 };
+
+static void init_condition(pthread_cond_t *condition) {
+  pthread_condattr_t attr;
+  pthread_condattr_init(&attr);
+  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+  pthread_cond_init(condition, &attr);
+  pthread_condattr_destroy(&attr);
+}
 
 struct eval_cache *eval_cache_open(size_t bytes) {
   struct eval_cache *c = calloc(1, sizeof *c);
   if (!c) return NULL;
   c->budget = bytes;
   pthread_mutex_init(&c->mu, NULL);
+  init_condition(&c->turn_ended);
   return c;
 }
 
 void eval_cache_close(struct eval_cache *c) {
   if (!c) return;
+  assert(c->n_turns == 0);
   for (size_t i = 0; i < c->n; i++)
     free(c->entries[i].memory);
   table_free(c->entries, c->cap, sizeof *c->entries);
+  table_free(c->turns, c->cap_turns, sizeof *c->turns);
+  pthread_cond_destroy(&c->turn_ended);
   pthread_mutex_destroy(&c->mu);
   free(c);
 }
@@ -162,4 +191,68 @@ bool eval_cache_scales(struct eval_cache *c, const struct eval_cache_key *key, u
 bool eval_cache_zeros(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit,
                       size_t off, uint8_t *out, size_t n) {
   return copy_out(c, key, unit, false, off, out, n);
+}
+
+// ---- turns -------------------------------------------------------------------------------------
+
+static bool is_known(const struct entry *e, uint64_t unit) {
+  return e->memory[unit / 8] >> (unit % 8) & 1;
+}
+
+static bool is_kept(const struct entry *e, uint64_t unit) {
+  return e->memory && unit < e->scale_units && (e->key.zero_bytes == 0 || unit < e->zero_units);
+}
+
+static struct turn *find_turn(struct eval_cache *c, const struct eval_cache_key *key,
+                              uint64_t unit) {
+  for (size_t i = 0; i < c->n_turns; i++)
+    if (c->turns[i].unit == unit && same(&c->turns[i].key, key)) return &c->turns[i];
+  return NULL;
+}
+
+// What the caller is to do, or false: to wait.
+static bool decide(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit,
+                   enum eval_cache_turn *turn) {
+  const struct entry *e = find(c, key);
+  *turn = EVAL_CACHE_LOOK;
+  if (e && (!is_kept(e, unit) || is_known(e, unit))) return true;
+  if (find_turn(c, key, unit)) return false;
+  c->turns = table_grow(c->turns, &c->cap_turns, c->n_turns + 1, sizeof *c->turns);
+  c->turns[c->n_turns++] = (struct turn){.key = *key, .unit = unit};
+  *turn = EVAL_CACHE_MINE;
+  return true;
+}
+
+static void wait_a_little(struct eval_cache *c) {
+  struct timespec until;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_nsec += ASK_MS * 1000000L;
+  until.tv_sec += until.tv_nsec / 1000000000L;
+  until.tv_nsec %= 1000000000L;
+  pthread_cond_timedwait(&c->turn_ended, &c->mu, &until);
+}
+
+enum eval_cache_turn eval_cache_wait(struct eval_cache *c, const struct eval_cache_key *key,
+                                     uint64_t unit, struct eval_go_on go_on) {
+  enum eval_cache_turn turn;
+  if (!c) return EVAL_CACHE_LOOK;
+  assert(unit < key->units);
+  pthread_mutex_lock(&c->mu);
+  while (!decide(c, key, unit, &turn)) {
+    wait_a_little(c);
+    pthread_mutex_unlock(&c->mu);
+    if (go_on.ask && !go_on.ask(go_on.ctx)) return EVAL_CACHE_STOPPED;
+    pthread_mutex_lock(&c->mu);
+  }
+  pthread_mutex_unlock(&c->mu);
+  return turn;
+}
+
+void eval_cache_done(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit) {
+  pthread_mutex_lock(&c->mu);
+  struct turn *mine = find_turn(c, key, unit);
+  assert(mine);
+  *mine = c->turns[--c->n_turns];
+  pthread_cond_broadcast(&c->turn_ended);
+  pthread_mutex_unlock(&c->mu);
 }

@@ -4,6 +4,14 @@
 // A tensor's scales are a list of units (a column's, a block row's): whatever the computing side
 // finds together. The cache holds the bytes of their elements as the parts hold them: a unit's zero points
 // are packed from a byte on. It changes no byte of any output, only how often sources are read.
+//
+// A unit that takes a long read of a weight is computed by one worker, while the others that want it wait:
+//
+//   switch (eval_cache_wait(c, &key, unit, go_on)) {
+//   case EVAL_CACHE_MINE: compute; eval_cache_put (unless that failed); eval_cache_done; break;
+//   case EVAL_CACHE_LOOK: look it up; not there: compute
+//   case EVAL_CACHE_STOPPED: leave
+//   }
 #ifndef WEIR_EVAL_CACHE_H
 #define WEIR_EVAL_CACHE_H
 
@@ -35,5 +43,26 @@ bool eval_cache_scales(struct eval_cache *c, const struct eval_cache_key *key, u
                        size_t off, uint8_t *out, size_t n);
 bool eval_cache_zeros(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit,
                       size_t off, uint8_t *out, size_t n);
+
+// Asked now and then by what takes long; false: leave. NULL: always go on. The cache asks with no lock
+// held.
+struct eval_go_on {
+  bool (*ask)(void *ctx);
+  void *ctx;
+};
+
+enum eval_cache_turn {
+  EVAL_CACHE_LOOK,    // it is there, or will not be kept
+  EVAL_CACHE_MINE,    // nobody has it: the others wait for the caller, until eval_cache_done
+  EVAL_CACHE_STOPPED, // go_on said so while another one was computing
+};
+// Waits while another thread computes this unit (asking go_on at least every 100 ms), and says what to
+// do now. If that thread is done without having put it, one of those that wait has its turn. A thread
+// whose turn it is may wait for units of what the key's operand is made of, and no others: recipes
+// know no circles, so neither do the waits. The NULL cache: LOOK. `unit` < key->units.
+enum eval_cache_turn eval_cache_wait(struct eval_cache *c, const struct eval_cache_key *key,
+                                     uint64_t unit, struct eval_go_on go_on);
+// The end of a turn that was the caller's, whether the unit was put or not. Wakes those that wait.
+void eval_cache_done(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit);
 
 #endif

@@ -101,6 +101,7 @@ struct eval {
   struct eval_chunks chunks;
   struct eval_watcher watcher;
   struct eval_cache *cache; // shared with other evaluators, or NULL
+  struct eval_go_on go_on;
   struct eval_stream streams[EVAL_STREAMS];
   struct eval_cursor cursors[EVAL_CURSORS];
 };
@@ -113,6 +114,10 @@ static inline uint32_t eval_width(const struct recipes *r, uint32_t id) {
 
 // Scratch of the current level of depth: EVAL_SCRATCH_BYTES, for one use at a time.
 uint8_t *eval_scratch(struct eval *ev);
+
+// Asks whether to go on: 0, or -1 with ERR_RETRY, which eval_interrupted alone gives (eval.c).
+int eval_may_go_on(struct eval *ev, struct err *err);
+int eval_interrupted(struct err *err);
 
 // Wide elements [first, first + count) of any recipe into out (eval.c).
 int eval_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,

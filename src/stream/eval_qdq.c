@@ -14,7 +14,9 @@
 //
 // A box holds some lines, made in one read. Where a line is too large for that (one block for all of
 // a long axis, say), a box holds the scales and zeros of some inner positions of one line; making them takes a
-// read of the line, and codes are then computed from the operand straight into the caller's buffer.
+// read of the line, and codes are then computed from the operand straight into the caller's buffer. Every
+// worker that makes a part of such a line needs its scales and zeros: one finds them, and the others wait
+// for it.
 #include "eval_figures.h"
 #include "eval_quantize.h"
 
@@ -239,6 +241,7 @@ static int fill_statistics(struct eval *ev, const struct eval_held *h, const str
     hi[i] = -FLT_MAX;
   }
   for (uint64_t row = 0; row < rows;) {
+    if (eval_may_go_on(ev, err) != 0) return -1;
     uint64_t some = rows - row;
     for (uint64_t i = 0; i < n;) {
       struct stretch s = {
@@ -289,12 +292,12 @@ static bool fits_panel(const struct eval *ev, const struct eval_quantize *z,
   return z->block <= most;
 }
 
-// Lines that the box takes at once, 0: not even one.
+// Lines that the box takes at once, with their codes or without; 0: not even one.
 static uint64_t lines_that_fit(const struct eval *ev, const struct eval_quantize *z,
-                               const struct eval_room *room) {
+                               const struct eval_room *room, bool with_codes) {
   uint64_t codes, statistics = sizeof(float) + 1, line, room_bytes = room->rest_bytes;
   if (!fits_panel(ev, z, room) || mul_overflows(z->inner, z->block, &codes)) return 0;
-  if (z->part != PART_CODES) codes = 0;
+  if (!with_codes) codes = 0;
   if (mul_overflows(z->inner, statistics, &line) || add_overflows(line, codes, &line)) return 0;
   if (line > room_bytes) return 0;
   if (codes) room_bytes = min_u64(room_bytes, max_u64(LINES_BOX_BYTES, line));
@@ -321,23 +324,9 @@ static int fill_some_lines(struct eval *ev, struct eval_box *b, const struct eva
   return fill_lines(ev, h, room, err);
 }
 
-// Scales and zeros alone, of the inner positions from `column` on.
-static int fill_part_of_line(struct eval *ev, struct eval_box *b, const struct eval_room *room,
-                             uint64_t line, uint64_t column, struct err *err) {
-  struct eval_held *h = b->held;
-  const uint64_t fit = room->rest_bytes / (3 * sizeof(float) + 1);
-  assert(fit > 0);
-  h->first = line;
-  h->last = line + 1;
-  h->from = fit >= h->z.inner ? 0 : column;
-  h->to = min_u64(h->from + fit, h->z.inner);
-  const uint64_t n = h->to - h->from;
-  float *lo = (float *)(void *)room->rest, *hi = lo + n;
-  h->scales = hi + n;
-  h->zeros = (uint8_t *)(h->scales + n);
-  h->codes = NULL;
-  h->told = h->z.part == PART_CODES && eval_figures_watches(ev, b->id);
-  return fill_statistics(ev, h, room, lo, hi, err);
+// Inner positions of a line that fit where codes do not.
+static uint64_t columns_that_fit(const struct eval_room *room) {
+  return room->rest_bytes / (3 * sizeof(float) + 1);
 }
 
 // Units are lines, or where inner is 1, all lines of an outer position.
@@ -353,23 +342,100 @@ static void publish(struct eval *ev, const struct eval_held *h, const struct eva
   }
 }
 
+// n packed zero points from number `from` of a unit on, a byte each.
+static bool known_zeros(struct eval *ev, const struct eval_quantize *z, uint64_t unit,
+                        uint64_t from, uint64_t n, uint8_t *out) {
+  uint8_t packed[256];
+  const uint32_t bits = z->q.bits;
+  while (n > 0) {
+    const uint64_t at = from * bits / 8, m = min_u64(n, 128);
+    const uint64_t end = ((from + m) * bits + 7) / 8;
+    if (!eval_cache_zeros(ev->cache, &z->key, unit, (size_t)at, packed, (size_t)(end - at)))
+      return false;
+    eval_bits_unpack(out, packed, from * bits - at * 8, (size_t)m, bits);
+    from += m;
+    out += m;
+    n -= m;
+  }
+  return true;
+}
+
+// Is a line a unit, and kept as one (if its turn comes)?
+static bool lines_are_units(const struct eval_quantize *z, const struct eval_room *room) {
+  return z->key.units > 0 && (z->inner > 1 || z->blocks == 1) &&
+         z->key.zero_bytes <= room->tile_bytes;
+}
+
+// What another worker, or this one before, found out about the box's line.
+static bool known_line(struct eval *ev, const struct eval_held *h) {
+  const struct eval_quantize *z = &h->z;
+  if (!eval_cache_scales(ev->cache, &z->key, h->first, 0, (uint8_t *)h->scales,
+                         (size_t)z->inner * sizeof *h->scales))
+    return false;
+  if (z->key.zero_bytes) return known_zeros(ev, z, h->first, 0, z->inner, h->zeros);
+  memset(h->zeros, 0, (size_t)z->inner);
+  return true;
+}
+
+static int find_part_of_line(struct eval *ev, const struct eval_held *h,
+                             const struct eval_room *room, struct err *err) {
+  float *lo = (float *)(void *)room->rest, *hi = lo + (h->to - h->from);
+  if (fill_statistics(ev, h, room, lo, hi, err) != 0) return -1;
+  publish(ev, h, room);
+  return 0;
+}
+
+// Scales and zeros alone, of the inner positions from `column` on.
+static int fill_part_of_line(struct eval *ev, struct eval_box *b, const struct eval_room *room,
+                             uint64_t line, uint64_t column, struct err *err) {
+  struct eval_held *h = b->held;
+  const struct eval_quantize *z = &h->z;
+  const uint64_t fit = columns_that_fit(room);
+  assert(fit > 0);
+  h->first = line;
+  h->last = line + 1;
+  h->from = fit >= z->inner ? 0 : column;
+  h->to = min_u64(h->from + fit, z->inner);
+  const uint64_t n = h->to - h->from;
+  h->scales = (float *)(void *)room->rest + 2 * n; // behind the ranges
+  h->zeros = (uint8_t *)(h->scales + n);
+  h->codes = NULL;
+  h->told = z->part == PART_CODES && eval_figures_watches(ev, b->id);
+  if (n < z->inner || !lines_are_units(z, room)) return find_part_of_line(ev, h, room, err);
+  const enum eval_cache_turn turn = eval_cache_wait(ev->cache, &z->key, line, ev->go_on);
+  if (turn == EVAL_CACHE_STOPPED) return eval_interrupted(err);
+  if (turn == EVAL_CACHE_LOOK) return known_line(ev, h) ? 0 : find_part_of_line(ev, h, room, err);
+  const int failed = find_part_of_line(ev, h, room, err);
+  eval_cache_done(ev->cache, &z->key, line);
+  return failed;
+}
+
+// Lines whose codes do not fit are found by themselves, for codes, scales and zeros alike: it is
+// the same read, and one worker does it for all.
+static bool is_large(const struct eval *ev, const struct eval_quantize *z,
+                     const struct eval_room *room) {
+  return z->f.rule == KERNELS_QDQ && z->inner <= columns_that_fit(room) &&
+         lines_are_units(z, room) && lines_that_fit(ev, z, room, true) == 0;
+}
+
 static int fill(struct eval *ev, struct eval_box *b, uint64_t line, uint64_t column,
                 struct err *err) {
   struct eval_held *h = b->held;
   const struct eval_room room = eval_quantize_room(ev, b);
-  const uint64_t fit = lines_that_fit(ev, &h->z, &room);
+  const uint64_t fit = lines_that_fit(ev, &h->z, &room, h->z.part == PART_CODES);
   if (fit == 0 && h->z.f.rule == KERNELS_GATHER) {
     err_set(err, ERR_USAGE, "blocks of %llu elements, %llu side by side, do not fit the memory",
             (unsigned long long)h->z.block, (unsigned long long)h->z.inner);
     return err_hint(err, "raise --memory");
   }
-  const int failed = fit ? fill_some_lines(ev, b, &room, line, fit, err)
-                         : fill_part_of_line(ev, b, &room, line, column, err);
+  const bool by_lines = fit > 0 && !is_large(ev, &h->z, &room);
+  const int failed = by_lines ? fill_some_lines(ev, b, &room, line, fit, err)
+                              : fill_part_of_line(ev, b, &room, line, column, err);
   if (failed) {
     h->last = h->first;
     return -1;
   }
-  publish(ev, h, &room);
+  if (by_lines) publish(ev, h, &room);
   return 0;
 }
 
@@ -408,24 +474,6 @@ static int codes(struct eval *ev, struct eval_box *b, uint64_t first, uint64_t c
     out += n;
   }
   return 0;
-}
-
-// n packed zero points from number `from` of a unit on, a byte each.
-static bool known_zeros(struct eval *ev, const struct eval_quantize *z, uint64_t unit,
-                        uint64_t from, uint64_t n, uint8_t *out) {
-  uint8_t packed[256];
-  const uint32_t bits = z->q.bits;
-  while (n > 0) {
-    const uint64_t at = from * bits / 8, m = min_u64(n, 128);
-    const uint64_t end = ((from + m) * bits + 7) / 8;
-    if (!eval_cache_zeros(ev->cache, &z->key, unit, (size_t)at, packed, (size_t)(end - at)))
-      return false;
-    eval_bits_unpack(out, packed, from * bits - at * 8, (size_t)m, bits);
-    from += m;
-    out += m;
-    n -= m;
-  }
-  return true;
 }
 
 static bool known(struct eval *ev, const struct eval_quantize *z, uint64_t first, uint64_t *n,

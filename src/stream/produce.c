@@ -63,6 +63,18 @@ static void add_leaf(void *ctx, uint64_t leaf, const struct figures *f) {
   errors_push(&w->errors, w->segment, leaf, f);
 }
 
+static int went_on(struct produce *w, uint64_t off, size_t n) {
+  if (!w->o.go_on || w->o.go_on(w->o.ctx, w->range.output, off, n)) return 0;
+  w->stopped = true;
+  return -1;
+}
+
+// From within the evaluation of bytes that are not there yet.
+static bool goes_on(void *ctx) {
+  struct produce *w = ctx;
+  return went_on(w, w->pos, 0) == 0;
+}
+
 int produce_open(struct produce **out, const struct plan *p, struct sources *s,
                  const struct produce_options *options, struct err *err) {
   struct arena arena = {0};
@@ -79,6 +91,7 @@ int produce_open(struct produce **out, const struct plan *p, struct sources *s,
     eval_share(w->ev, options->cache);
     if (options->errors) eval_watch(w->ev, (struct eval_watcher){add_leaf, w});
     eval_refuse_overflow(w->ev);
+    eval_interrupt(w->ev, (struct eval_go_on){goes_on, w});
     return 0;
   }
   produce_close(w);
@@ -121,12 +134,6 @@ static int take_tile(struct produce *w, struct err *err) {
   const int bad = io_drain(w->io, err);
   assert(bad); // a queue without a tile has a failure to tell
   return bad;
-}
-
-static int went_on(struct produce *w, uint64_t off, size_t n) {
-  if (!w->o.go_on || w->o.go_on(w->o.ctx, w->range.output, off, n)) return 0;
-  w->stopped = true;
-  return -1;
 }
 
 static int send_tile(struct produce *w, const uint8_t *data, size_t n) {

@@ -176,6 +176,22 @@ def test_scales_that_are_not_kept_cost_one_more_read(tmp_path, block):
     assert found.report["weir"]["source_bytes_read"] <= 2.1 * 4 * 4096 * 16384
 
 
+@pytest.mark.parametrize(
+    "words", [("shrink",), ("quantize", "--format", "qdq", "--block-size", "channel")], ids=["shrink", "channel"]
+)
+def test_ranges_are_found_once_for_all_workers(tmp_path, words):
+    """The codes of one weight are made in three units, by two workers: one of them reads it for its ranges."""
+    source = wide_weight(tmp_path, 8192, 16384)
+    where = ("-o", source.with_name("nowhere.onnx"), "--io", "null", "--jobs", "2")
+    found = measure(*words, source, *where)
+    assert found.code == 0, found.said
+    assert found.report["weir"]["source_bytes_read"] <= 2.1 * 4 * 8192 * 16384
+    # The control: two workers with no memory left to tell each other.
+    alone = measure(*words, source, *where, "--memory", "4MiB")
+    assert alone.code == 0, alone.said
+    assert alone.report["weir"]["source_bytes_read"] >= 3 * 4 * 8192 * 16384
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [("--block-size", "128"), ("--block-size", "32"), ("--format", "qdq")], ids=" ".join)
 def test_quantize_one_weight_of_4_gib(tmp_path, options):

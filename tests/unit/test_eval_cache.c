@@ -1,0 +1,269 @@
+// Turns at the run's statistics: what several threads want at the same time is computed by one, a
+// failure gives the turn to the next, a stop ends the wait. And the same through evaluators, counted
+// in source bytes. Without turns (the controls) every thread computes for itself.
+#include "eval.h"
+#include "eval_cache.h"
+#include "fake_io.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h> // needs the four before it
+// clang-format on
+
+enum { THREADS = 4, UNITS = 3, ROUNDS = 50, MIB = 1 << 20 };
+
+static const struct eval_go_on always;
+
+static void each_thread(uint32_t n, void *(*work)(void *), void *const *ctx) {
+  pthread_t threads[THREADS];
+  for (uint32_t i = 0; i < n; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, work, ctx[i]), 0);
+  for (uint32_t i = 0; i < n; i++)
+    pthread_join(threads[i], NULL);
+}
+
+// ---- turns -------------------------------------------------------------------------------------
+
+struct job {
+  struct eval_cache *c;
+  struct eval_cache_key key;
+  pthread_barrier_t all_looked; // the control: nobody puts before all have looked
+  bool takes_turns;
+  _Atomic uint32_t failures_left;
+  _Atomic uint32_t computed[UNITS], bad;
+};
+
+static struct eval_cache_key a_key(void) {
+  return (struct eval_cache_key){.of = 7, .units = UNITS, .scale_bytes = 8, .zero_bytes = 1};
+}
+
+static bool fetch(struct job *j, uint64_t unit) {
+  uint8_t scale[8], zero;
+  if (!eval_cache_scales(j->c, &j->key, unit, 0, scale, sizeof scale)) return false;
+  if (!eval_cache_zeros(j->c, &j->key, unit, 0, &zero, 1)) return false;
+  if (scale[7] != 10 + unit || zero != unit) j->bad++;
+  return true;
+}
+
+static void compute(struct job *j, uint64_t unit) {
+  uint8_t scale[8], zero = (uint8_t)unit;
+  memset(scale, (int)(10 + unit), sizeof scale);
+  j->computed[unit]++;
+  uint32_t left = j->failures_left;
+  while (left > 0)
+    if (atomic_compare_exchange_weak(&j->failures_left, &left, left - 1)) return;
+  eval_cache_put(j->c, &j->key, unit, scale, &zero);
+}
+
+static void want_unit(struct job *j, uint64_t unit) {
+  if (!j->takes_turns) {
+    const bool there = fetch(j, unit);
+    pthread_barrier_wait(&j->all_looked);
+    if (!there) compute(j, unit);
+    return;
+  }
+  const enum eval_cache_turn turn = eval_cache_wait(j->c, &j->key, unit, always);
+  if (turn == EVAL_CACHE_LOOK && !fetch(j, unit)) j->bad++;
+  if (turn == EVAL_CACHE_STOPPED) j->bad++;
+  if (turn != EVAL_CACHE_MINE) return;
+  compute(j, unit);
+  eval_cache_done(j->c, &j->key, unit);
+}
+
+static void *want_all(void *ctx) {
+  for (uint64_t unit = 0; unit < UNITS; unit++)
+    want_unit(ctx, unit);
+  return NULL;
+}
+
+static void start(struct job *j, bool takes_turns, uint32_t failures) {
+  memset(j, 0, sizeof *j);
+  j->c = eval_cache_open(1 << 16);
+  j->key = a_key();
+  j->takes_turns = takes_turns;
+  j->failures_left = failures;
+  pthread_barrier_init(&j->all_looked, NULL, THREADS);
+  each_thread(THREADS, want_all, (void *[]){j, j, j, j});
+  pthread_barrier_destroy(&j->all_looked);
+  eval_cache_close(j->c);
+  assert_int_equal(j->bad, 0);
+}
+
+static void test_one_computes(void **state) {
+  (void)state;
+  struct job j;
+  for (int round = 0; round < ROUNDS; round++) {
+    start(&j, true, 0);
+    for (uint32_t unit = 0; unit < UNITS; unit++)
+      assert_int_equal(j.computed[unit], 1);
+  }
+  start(&j, false, 0);
+  for (uint32_t unit = 0; unit < UNITS; unit++)
+    assert_int_equal(j.computed[unit], THREADS);
+}
+
+static void test_failure_gives_the_turn_on(void **state) {
+  (void)state;
+  struct job j;
+  for (int round = 0; round < ROUNDS; round++) {
+    start(&j, true, THREADS - 1); // at most: the last one that asks finds it
+    assert_int_equal(j.computed[0] + j.computed[1] + j.computed[2], UNITS + THREADS - 1);
+    assert_true(j.computed[0] > 1);
+  }
+}
+
+static bool refuse(void *ctx) {
+  (*(uint32_t *)ctx)++;
+  return false;
+}
+
+// One after the other: the one whose turn it is need not come to an end for the other one to leave.
+static void test_stop_ends_the_wait(void **state) {
+  (void)state;
+  struct eval_cache *c = eval_cache_open(1 << 16);
+  const struct eval_cache_key key = a_key();
+  uint32_t asked = 0;
+  const struct eval_go_on no = {refuse, &asked};
+  assert_int_equal(eval_cache_wait(c, &key, 1, no), EVAL_CACHE_MINE);
+  assert_int_equal(eval_cache_wait(c, &key, 0, no), EVAL_CACHE_MINE); // another unit
+  assert_int_equal(asked, 0);
+  assert_int_equal(eval_cache_wait(c, &key, 1, no), EVAL_CACHE_STOPPED);
+  assert_int_equal(asked, 1);
+  eval_cache_done(c, &key, 0);
+  eval_cache_done(c, &key, 1);
+  assert_int_equal(eval_cache_wait(c, &key, 1, no), EVAL_CACHE_MINE);
+  eval_cache_done(c, &key, 1);
+  eval_cache_close(c);
+}
+
+// Unit 0 was put: is unit 2 computed for all, or by everybody alone, since there is no room for it?
+static enum eval_cache_turn turn_of_last(size_t bytes) {
+  struct eval_cache *c = eval_cache_open(bytes);
+  struct eval_cache_key key = a_key();
+  key.scale_bytes = 32;
+  const uint8_t scale[32] = {0}, zero = 0;
+  eval_cache_put(c, &key, 0, scale, &zero);
+  const enum eval_cache_turn turn = eval_cache_wait(c, &key, 2, always);
+  if (turn == EVAL_CACHE_MINE) eval_cache_done(c, &key, 2);
+  eval_cache_close(c);
+  return turn;
+}
+
+static void test_not_kept_is_not_waited_for(void **state) {
+  (void)state;
+  const struct eval_cache_key key = a_key();
+  assert_int_equal(eval_cache_wait(NULL, &key, 0, always), EVAL_CACHE_LOOK);
+  assert_int_equal(turn_of_last(17), EVAL_CACHE_LOOK); // nothing is kept
+  assert_int_equal(turn_of_last(80), EVAL_CACHE_LOOK); // the scales of one unit
+  assert_int_equal(turn_of_last(1 << 10), EVAL_CACHE_MINE);
+}
+
+// ---- evaluators --------------------------------------------------------------------------------
+
+// Half of the codes of one weight, and its scales.
+struct half {
+  struct io io;
+  struct recipes *r;
+  struct eval_cache *cache;
+  pthread_barrier_t *ready;
+  uint32_t codes, scales;
+  uint64_t from, n;
+  uint8_t *out;
+  float scale;
+  struct err err;
+};
+
+static void *make_half(void *ctx) {
+  struct half *h = ctx;
+  struct eval *ev;
+  if (eval_open(&ev, h->r, &h->io, 2 * MIB, &h->err) != 0) return NULL;
+  eval_share(ev, h->cache);
+  pthread_barrier_wait(h->ready);
+  eval_expect(ev, h->codes, h->from, h->n);
+  for (uint64_t at = 0; at < h->n && h->err.kind == ERR_NONE; at += MIB / 2)
+    recipe_read(ev, h->codes, h->from + at, h->out + h->from + at,
+                (size_t)min_u64(MIB / 2, h->n - at), &h->err);
+  if (h->err.kind == ERR_NONE) recipe_read(ev, h->scales, 0, &h->scale, sizeof h->scale, &h->err);
+  eval_close(ev);
+  return NULL;
+}
+
+enum { ROWS = 4096, COLUMNS = 1024 };
+static float values[ROWS * COLUMNS];
+
+static void make_up_values(void) {
+  for (uint64_t i = 0; i < ROWS * COLUMNS; i++)
+    values[i] = (float)(fake_word(i) % 2000) - 700;
+}
+
+// The weight that two evaluators make half of each is read so many times; its codes.
+static double reads(const struct recipe_quantization *q, bool cached, uint8_t *out) {
+  static struct half halves[2];
+  struct recipes r;
+  pthread_barrier_t ready;
+  recipes_init(&r);
+  const int64_t dims[2] = {ROWS, COLUMNS};
+  const uint64_t count = (uint64_t)ROWS * COLUMNS;
+  const struct piece p = {
+      .at = {0, sizeof values, FAKE_MEMORY}, .count = sizeof values, .checkpoint = NO_ID};
+  const uint32_t w = recipe_extent(&r, DTYPE_FLOAT, dims, 2, ENCODING_RAW, &p, 1, NULL);
+  struct eval_cache *cache = cached ? eval_cache_open(MIB) : NULL;
+  pthread_barrier_init(&ready, NULL, 2);
+  for (uint32_t i = 0; i < 2; i++) {
+    halves[i] = (struct half){.io = {.memory = (uint8_t *)values, .memory_bytes = sizeof values},
+                              .r = &r,
+                              .cache = cache,
+                              .ready = &ready,
+                              .codes = recipe_quantize(&r, w, q, PART_CODES),
+                              .scales = recipe_quantize(&r, w, q, PART_SCALES),
+                              .from = i * count / 2,
+                              .n = count / 2,
+                              .out = out};
+    fake_allow(&halves[i].io, p.at);
+  }
+  each_thread(2, make_half, (void *[]){&halves[0], &halves[1]});
+  for (uint32_t i = 0; i < 2; i++)
+    if (halves[i].err.kind != ERR_NONE) fail_msg("%s", halves[i].err.msg);
+  assert_memory_equal(&halves[0].scale, &halves[1].scale, sizeof(float));
+  pthread_barrier_destroy(&ready);
+  eval_cache_close(cache);
+  recipes_free(&r);
+  return (double)(halves[0].io.bytes + halves[1].io.bytes) / (double)sizeof values;
+}
+
+static void test_source_is_read_twice(void **state) {
+  (void)state;
+  static const struct recipe_quantization formats[] = {
+      {.format = FORMAT_QDQ, .bits = 8, .axis = 0},
+      {.format = FORMAT_QDQ, .bits = 8, .axis = 0, .symmetric = true},
+      {.format = FORMAT_SHRINK, .bits = 8, .axis = RECIPE_PER_TENSOR},
+      {.format = FORMAT_SHRINK, .bits = 8, .axis = 1},
+      {.format = FORMAT_AFFINE, .bits = 8, .axis = RECIPE_PER_TENSOR},
+  };
+  make_up_values();
+  static uint8_t shared[ROWS * COLUMNS], alone[ROWS * COLUMNS];
+  for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+    memset(shared, 0xa5, sizeof shared);
+    memset(alone, 0x5a, sizeof alone);
+    assert_true(reads(&formats[i], true, shared) <= 2.1);
+    assert_true(reads(&formats[i], false, alone) >= 3.0); // the control
+    assert_memory_equal(shared, alone, sizeof shared);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_one_computes),
+      cmocka_unit_test(test_failure_gives_the_turn_on),
+      cmocka_unit_test(test_stop_ends_the_wait),
+      cmocka_unit_test(test_not_kept_is_not_waited_for),
+      cmocka_unit_test(test_source_is_read_twice),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
