@@ -193,13 +193,19 @@ def test_ranges_are_found_once_for_all_workers(tmp_path, words):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [("--block-size", "128"), ("--block-size", "32"), ("--format", "qdq")], ids=" ".join)
-def test_quantize_one_weight_of_4_gib(tmp_path, options):
+@pytest.mark.parametrize(
+    "options, most",
+    [(("--block-size", "128"), 2.1), (("--block-size", "32"), 2.1), (("--format", "qdq"), 3.1)],
+    ids=lambda x: " ".join(x) if isinstance(x, tuple) else "",
+)
+def test_quantize_one_weight_of_4_gib(tmp_path, options, most):
+    """qdq: a block row of 65536 columns is larger than the memory, so its codes are made stripe by stripe and its error
+    figures, which go by the order of the codes, look at the elements once more."""
     source = wide_weight(tmp_path, 16384, 65536)
     found = quantize_nowhere(source, *options)
     assert found.code == 0, found.said
     assert found.peak <= BUDGET + found.index, found.peak
-    assert found.report["weir"]["source_bytes_read"] <= 2.1 * 4 * 16384 * 65536
+    assert found.report["weir"]["source_bytes_read"] <= most * 4 * 16384 * 65536
 
 
 def test_reported_peak_is_our_own(small_encoder, result_folder):
