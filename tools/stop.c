@@ -9,7 +9,7 @@
 static volatile sig_atomic_t stopped;
 
 static void note_signal(int signal_number) {
-  stopped = signal_number;
+  __atomic_store_n(&stopped, signal_number, __ATOMIC_RELAXED); // read by other threads
 }
 
 const volatile int *stop_watch(void) {
