@@ -44,7 +44,7 @@ QUANTIZE = (
     "q.process()\n"
     "q.model.save_model_to_file(sys.argv[2], True)\n"
 )
-SHRINK = "import sys\nfrom onnx_shrink_ray.shrink import main\nsys.argv = ['onnx_shrink_ray'] + sys.argv[1:]\nmain()\n"
+SHRINK = ["-m", "onnx_shrink_ray.shrink"]
 INT4 = ["--pass", "conv2matmul:extended_conv1x1=true", "--pass", "matmulnbits:bits=4,block_size=64,symmetric=false"]
 ONNX_LOAD = "import sys, onnx\nonnx.load(sys.argv[1])\n"
 
@@ -119,7 +119,7 @@ def shrink(model, work, n):
     folder = work / "shrunk"
     folder.mkdir()
     theirs = Arm("onnx_shrink_ray",
-                 [[sys.executable, "-c", SHRINK, "--external-data", "--output_dir", str(folder), str(model)]], [folder])
+                 [[sys.executable, *SHRINK, "--external-data", "--output_dir", str(folder), str(model)]], [folder])
     ours = Arm("weir shrink", [[weir(), "shrink", str(model), "--output-dir", str(folder), "--quiet"]], [folder])
     rounds([theirs, ours], n, files)
     values = [t / o for t, o in zip(theirs.seconds, ours.seconds)]
