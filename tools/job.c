@@ -139,6 +139,7 @@ int job_open(struct job *job, const struct cli_args *args, struct err *err) {
   job_split_output(job);
   job->layout = (struct plan_layout){
       .onnx_name = job->onnx_name, .inline_below = 1024, .name_taken = name_taken, .name_ctx = job};
+  job->layout.small_tensors = cli_flag(args, OPT_TENSOR_DIGESTS);
   int rc = check_memory(job, err);
   if (rc == 0) rc = check_name(job, err);
   if (rc == 0) rc = open_sources(job, err);

@@ -88,6 +88,36 @@ const struct piece *model_pieces(const struct model *m, uint32_t tensor, uint32_
   return *count ? m->pieces + t->pieces : NULL;
 }
 
+// Packed fields of fixed-size entries are RAW but for their name.
+static bool is_plain(const struct model_tensor *t, const struct piece *piece) {
+  if (t->encoding == ENCODING_RAW) return true;
+  return (t->encoding == ENCODING_FIXED32 || t->encoding == ENCODING_FIXED64) &&
+         piece->tag_bytes == 0;
+}
+
+bool model_plain_place(const struct model *m, uint32_t tensor, struct extent *at) {
+  const struct model_tensor *t = &m->tensors[tensor];
+  uint32_t n;
+  const struct piece *pieces = model_pieces(m, tensor, &n);
+  if (t->recipe != NO_ID || t->bytes == 0) return false;
+  if (n == 0) {
+    *at = (struct extent){t->src.off + t->pieces, t->bytes, 0};
+    return t->pieces != 0;
+  }
+  *at = pieces[0].at;
+  return n == 1 && is_plain(t, pieces) && at->len == t->bytes;
+}
+
+struct extent model_tensor_holder(const struct model *m, uint32_t tensor, enum encoding *encoding) {
+  const struct model_tensor *t = &m->tensors[tensor];
+  struct extent at;
+  *encoding = ENCODING_RAW;
+  if (model_plain_place(m, tensor, &at)) return at;
+  const struct place src = t->src.len || t->owner == NO_ID ? t->src : m->attrs[t->owner].src;
+  *encoding = (enum encoding)t->encoding;
+  return (struct extent){src.off, src.len, 0};
+}
+
 static bool rest_before(const struct model_rest *r, uint32_t kind, uint32_t id) {
   return r->kind != kind ? r->kind < kind : r->id < id;
 }

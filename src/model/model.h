@@ -42,7 +42,7 @@ struct model_tensor {
   uint32_t graph;  // initializers: the graph that holds it; attributes: the node's graph
   uint32_t owner;  // initializer: its value id; attribute: the attr id
   uint32_t dims;   // first dim in m->dims
-  uint32_t pieces; // first piece in m->pieces
+  uint32_t pieces; // first piece in m->pieces; materialized inline: see model_plain_place
   uint32_t small;  // offset / 8 into m->small_bytes, or NO_ID: see model_small_value
   uint32_t recipe; // NEW and REPLACED: recipe id of its bytes; else NO_ID
   uint16_t rank;
@@ -377,6 +377,13 @@ struct span model_value_name(const struct model *m, uint32_t value); // "" for N
 // The pieces of a tensor's source, in order. A tensor that lies inline and was materialized (see
 // model_small_value) keeps none: its bytes are at hand.
 const struct piece *model_pieces(const struct model *m, uint32_t tensor, uint32_t *count);
+// Are the tensor's elements, as loaded, one stretch of a file and stored there in RAW form? Also of
+// materialized ones, whose row says how far behind src.off they begin. False for those without
+// elements and for what an edit made or replaced.
+bool model_plain_place(const struct model *m, uint32_t tensor, struct extent *at);
+// The stretch of file 0 that holds a loaded inline tensor: its elements, with encoding RAW, where
+// they lie plainly; else all of its TensorProto, or of the AttributeProto that it was made of.
+struct extent model_tensor_holder(const struct model *m, uint32_t tensor, enum encoding *encoding);
 // True for the attributes of a Constant node (other than `value`) that load turned into a tensor:
 // `first` is its id. Those an edit made are not: their values lie in the lists as usual.
 bool model_attr_is_constant(const struct model *m, const struct model_attr *a);

@@ -73,7 +73,7 @@ static void emit_raw_data(struct emission *e, struct rope *to, uint32_t id) {
   uint32_t recipe = e->x->recipe[id];
   struct extent at;
   if (r->rows[recipe].kind == RECIPE_BYTES)
-    rope_bytes(e->pool, &payload, r->bytes + r->rows[recipe].at, r->rows[recipe].n);
+    rope_payload(e->pool, &payload, span_of(r->bytes + r->rows[recipe].at, r->rows[recipe].n), id);
   else if (recipe_is_copy(r, recipe, &at))
     rope_extent(e->pool, &payload, at, id);
   else

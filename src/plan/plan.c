@@ -38,6 +38,7 @@ void plan_free(struct plan *p) {
   table_free(p->segments, p->segments_cap, sizeof *p->segments);
   table_free(p->literals, p->literals_cap, 1);
   table_free(p->tensors, p->tensors_cap, sizeof *p->tensors);
+  table_free(p->small, p->small_cap, sizeof *p->small);
   arena_free(&p->arena);
   *p = (struct plan){0};
 }
@@ -72,21 +73,32 @@ static const char *tensor_address(struct plan *p, const struct model *m, uint32_
   return arena_printf(&p->arena, "g%u/n%u.%s", t->graph, a->node, model_name_str(m, a->name));
 }
 
-static void note_tensor(struct plan *p, const struct model *m, uint32_t id, uint64_t off,
-                        uint32_t segment) {
+static struct plan_tensor tensor_row(struct plan *p, const struct model *m, uint32_t id,
+                                     uint64_t off, uint32_t segment) {
   const struct model_tensor *t = &m->tensors[id];
   int64_t *dims = arena_alloc(&p->arena, t->rank * sizeof *dims + 1);
   memcpy(dims, model_dims(m, t), t->rank * sizeof *dims);
+  return (struct plan_tensor){.name = tensor_address(p, m, id),
+                              .output = p->n_outputs - 1,
+                              .off = off,
+                              .len = t->bytes,
+                              .dtype = t->dtype,
+                              .rank = t->rank,
+                              .dims = dims,
+                              .segment = segment,
+                              .encoding = ENCODING_RAW};
+}
+
+static void note_tensor(struct plan *p, const struct model *m, uint32_t id, uint64_t off,
+                        uint32_t segment) {
   p->tensors =
       table_grow(p->tensors, &p->tensors_cap, (size_t)p->n_tensors + 1, sizeof *p->tensors);
-  p->tensors[p->n_tensors++] = (struct plan_tensor){.name = tensor_address(p, m, id),
-                                                    .output = p->n_outputs - 1,
-                                                    .off = off,
-                                                    .len = t->bytes,
-                                                    .dtype = t->dtype,
-                                                    .rank = t->rank,
-                                                    .dims = dims,
-                                                    .segment = segment};
+  p->tensors[p->n_tensors++] = tensor_row(p, m, id, off, segment);
+}
+
+static void note_small(struct plan *p, struct plan_tensor row) {
+  p->small = table_grow(p->small, &p->small_cap, (size_t)p->n_small + 1, sizeof *p->small);
+  p->small[p->n_small++] = row;
 }
 
 // How the elements of a recipe become a segment: copied bytes are better said plainly.
@@ -137,13 +149,17 @@ static void add_onnx(struct plan *p, const struct model *m, const struct rope_po
       n_packed += part->len;
       struct segment *last = p->n_segments ? &p->segments[p->n_segments - 1] : NULL;
       if (last && p->n_segments > p->outputs[p->n_outputs - 1].first_segment &&
-          last->kind == SEGMENT_LITERAL) {
+          last->kind == SEGMENT_LITERAL)
         last->len += s.len;
-        continue;
-      }
+      else
+        add_segment(p, s);
+    } else {
+      add_segment(p, s);
     }
-    add_segment(p, s);
-    if (part->tensor != NO_ID) note_tensor(p, m, part->tensor, s.off, p->n_segments - 1);
+    if (part->tensor != NO_ID && part->kind == SEGMENT_LITERAL)
+      note_small(p, tensor_row(p, m, part->tensor, s.off, p->n_segments - 1));
+    else if (part->tensor != NO_ID)
+      note_tensor(p, m, part->tensor, s.off, p->n_segments - 1);
   }
   close_output(p, off);
   table_free(p->literals, p->literals_cap, 1);
@@ -191,32 +207,71 @@ static const struct stretch *find_stretch(const struct stretch *list, uint32_t n
   return range_fits(at.off - s->from, at.len, s->len) ? s : NULL;
 }
 
-// Is the tensor's payload one stretch of plain elements in the .onnx?
-static bool lies_plain(const struct model *m, uint32_t id, struct extent *at) {
-  const struct model_tensor *t = &m->tensors[id];
+// The rows of a model with a million small tensors would make its plan several times larger, and nobody
+// needs them to carry it out: only large ones are part of the plan.
+static bool is_listed(const struct model *m, uint32_t id) {
   uint32_t n;
-  const struct piece *pieces = model_pieces(m, id, &n);
-  if (t->flags & (TENSOR_EXTERNAL | TENSOR_DEAD) || n != 1) return false;
-  bool packed = t->encoding == ENCODING_RAW ||
-                (pieces[0].tag_bytes == 0 &&
-                 (t->encoding == ENCODING_FIXED32 || t->encoding == ENCODING_FIXED64));
-  *at = pieces[0].at;
-  return packed && at->file == 0 && at->len == t->bytes && t->bytes > 0;
+  struct extent at;
+  model_pieces(m, id, &n);
+  return n > 0 && model_plain_place(m, id, &at);
+}
+
+// What holds a tensor that was not copied as it stood. False: it has a row, as all have but those of
+// strings (they were copied one behind the other) and those without elements (any place will do).
+static bool holder_of_edited(const struct model *m, uint32_t id, struct extent *at, uint64_t *len) {
+  const struct model_tensor *t = &m->tensors[id];
+  uint32_t n = 0;
+  const struct piece *pieces = NULL;
+  if (t->encoding == ENCODING_STRINGS && t->recipe == NO_ID) pieces = model_pieces(m, id, &n);
+  *at = n ? pieces[0].at : (struct extent){0};
+  *len = 0;
+  for (uint32_t i = 0; i < n; i++)
+    *len += pieces[i].at.len;
+  return n > 0 || t->bytes == 0;
+}
+
+// Tensors that have no row yet.
+static void note_others(struct plan *p, const struct model *m, const struct placement *x,
+                        const struct stretch *list, uint32_t n) {
+  const uint32_t first_segment = p->outputs[p->n_outputs - 1].first_segment;
+  for (uint32_t i = 0; i < m->n_tensors; i++) {
+    const bool copied = x->of[i] == PLACE_COPY;
+    enum encoding encoding = ENCODING_STRINGS;
+    struct extent at;
+    uint64_t len;
+    if (m->tensors[i].flags & TENSOR_DEAD || (copied && is_listed(m, i))) continue;
+    if (copied) {
+      at = model_tensor_holder(m, i, &encoding);
+      len = encoding == ENCODING_NONE ? 0 : at.len;
+    } else if (!holder_of_edited(m, i, &at, &len)) {
+      continue;
+    }
+    const struct stretch *s = find_stretch(list, n, at);
+    if (!s && (copied || len > 0)) continue; // of a graph or node that is gone
+    const uint64_t off = s && at.len ? p->segments[s->segment].off + (at.off - s->from) : 0;
+    struct plan_tensor row = tensor_row(p, m, i, off, s ? s->segment : first_segment);
+    row.len = len;
+    if (len > 0) row.encoding = encoding;
+    note_small(p, row);
+  }
 }
 
 // Tensors that emission never looked at because all around them was copied: what of the source went
-// where tells where they are. (Small ones keep no place in the index.)
-static void note_copied(struct plan *p, const struct model *m, const struct placement *x) {
+// where tells where they are.
+static void note_copied(struct plan *p, const struct model *m, const struct placement *x,
+                        bool small) {
   struct arena scratch = {0};
   const struct plan_output *o = &p->outputs[p->n_outputs - 1];
   struct stretch *list = arena_alloc(&scratch, (o->n_segments + 1) * sizeof *list);
   uint32_t n = list_stretches(p, list);
   for (uint32_t i = 0; i < m->n_tensors; i++) {
     struct extent at;
-    if (x->of[i] != PLACE_COPY || !lies_plain(m, i, &at)) continue;
+    if (x->of[i] != PLACE_COPY || m->tensors[i].flags & (TENSOR_EXTERNAL | TENSOR_DEAD)) continue;
+    if (!is_listed(m, i) || !model_plain_place(m, i, &at)) continue;
     const struct stretch *s = find_stretch(list, n, at);
     if (s) note_tensor(p, m, i, p->segments[s->segment].off + (at.off - s->from), s->segment);
   }
+  if (small) note_others(p, m, x, list, n);
   arena_free(&scratch);
 }
 
@@ -329,6 +384,7 @@ static int attempt_form(struct attempt *a, struct plan *p, const struct model *m
   recipes_free(&p->recipes);
   p->n_literals = 0;
   a->pool.plan = p;
+  a->pool.marks_literals = layout->small_tensors;
   placement_decide(&a->x, p, m, r, layout, all);
   if (a->x.sidecar && choose_data_name(&a->x, p, m, layout, err)) return -1;
   a->onnx = emit_model(&a->pool, m, &a->x);
@@ -373,7 +429,7 @@ int plan_build(struct plan *p, const struct model *m, const struct recipes *r,
   if (rc == 0) {
     if (a.x.sidecar) add_sidecar(p, m, &a.x);
     add_onnx(p, m, &a.pool, a.onnx, layout->onnx_name);
-    note_copied(p, m, &a.x);
+    note_copied(p, m, &a.x, layout->small_tensors);
     p->layout = arena_printf(&p->arena, "{\"form\":\"%s\",\"align\":%llu,\"inline_below\":%llu}",
                              a.x.sidecar ? "external" : "inline", (unsigned long long)layout->align,
                              (unsigned long long)layout->inline_below);

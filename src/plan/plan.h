@@ -49,7 +49,8 @@ struct plan_tensor {
   uint64_t off, len; // in the output file (payload only)
   uint32_t dtype, rank;
   const int64_t *dims;
-  uint32_t segment; // the segment that makes it
+  uint32_t segment;  // the segment that makes it, or that it lies in
+  uint32_t encoding; // enum encoding: RAW but in plan->small, see there
 };
 
 struct plan {
@@ -69,6 +70,13 @@ struct plan {
   struct plan_tensor *tensors;
   uint32_t n_tensors;
   size_t tensors_cap;
+  // The tensors of the outputs that have no row in `tensors`, if plan_layout.small_tensors asked for them:
+  // small ones, and those in encodings other than RAW. Of the latter the range is that of what holds
+  // the elements: the whole TensorProto, the AttributeProto of a Constant's value_ints and the like, the
+  // string_data fields of a renamed tensor. Not in the plan's file.
+  struct plan_tensor *small;
+  uint32_t n_small;
+  size_t small_cap;
   struct recipes recipes;
   // By recipe id of the table that plan_build was given: its id in `recipes`, NO_ID where no live tensor
   // needs it. Not in the plan's file: NULL in a plan that was read.
@@ -96,6 +104,7 @@ struct plan_layout {
   uint64_t
       align; // 0: the default ladder (64 B; 4 KiB from 64 KiB; 64 KiB from 1 MiB); else this for all
   uint64_t inline_below; // tensors smaller than this stay in the .onnx (default 1024)
+  bool small_tensors;    // fill plan->small; changes nothing else
   // Is this base name taken in the output folder? Names are chosen while planning; NULL: none is.
   bool (*name_taken)(void *ctx, const char *name);
   void *name_ctx;

@@ -6,7 +6,7 @@
 
 void rope_pool_free(struct rope_pool *pool) {
   table_free(pool->parts, pool->parts_cap, sizeof *pool->parts);
-  *pool = (struct rope_pool){.plan = pool->plan};
+  *pool = (struct rope_pool){.plan = pool->plan, .marks_literals = pool->marks_literals};
 }
 
 static bool continues(const struct rope_part *a, const struct rope_part *b) {
@@ -34,15 +34,24 @@ static void add_part(struct rope_pool *pool, struct rope *to, struct rope_part p
   to->last = id;
 }
 
-void rope_bytes(struct rope_pool *pool, struct rope *to, const void *bytes, size_t n) {
+static void add_literal(struct rope_pool *pool, struct rope *to, const void *bytes, size_t n,
+                        uint32_t tensor) {
   struct plan *p = pool->plan;
   if (n == 0) return;
   p->literals = table_grow(p->literals, &p->literals_cap, p->n_literals + n, 1);
   memcpy(p->literals + p->n_literals, bytes, n);
   add_part(
       pool, to,
-      (struct rope_part){.len = n, .at = p->n_literals, .kind = SEGMENT_LITERAL, .tensor = NO_ID});
+      (struct rope_part){.len = n, .at = p->n_literals, .kind = SEGMENT_LITERAL, .tensor = tensor});
   p->n_literals += n;
+}
+
+void rope_bytes(struct rope_pool *pool, struct rope *to, const void *bytes, size_t n) {
+  add_literal(pool, to, bytes, n, NO_ID);
+}
+
+void rope_payload(struct rope_pool *pool, struct rope *to, struct span bytes, uint32_t tensor) {
+  add_literal(pool, to, bytes.at, bytes.n, pool->marks_literals ? tensor : NO_ID);
 }
 
 void rope_copy(struct rope_pool *pool, struct rope *to, struct place from) {

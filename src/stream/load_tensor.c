@@ -141,12 +141,25 @@ static void set_pieces(struct loader *l, struct model_tensor *t, uint32_t first,
   m->piece_counts[pair + 1] = n;
 }
 
+// For who wants to say where a tensor lies that keeps no pieces (model_plain_place).
+static uint32_t plain_start(const struct model_tensor *t, const struct payload *p) {
+  const bool fixed = t->encoding == ENCODING_FIXED32 || t->encoding == ENCODING_FIXED64;
+  if (p->pieces.n != 1) return 0;
+  const struct piece *piece = &p->pieces.at[0];
+  const uint64_t start = piece->at.off - t->src.off;
+  if (t->encoding != ENCODING_RAW && !(fixed && piece->tag_bytes == 0)) return 0;
+  return start < UINT32_MAX ? (uint32_t)start : 0;
+}
+
 static int take_inline(struct loader *l, struct tensor_unit *u) {
   struct model_tensor *t = &u->row;
   const struct payload *p = u->payload;
   t->encoding = (uint8_t)payload_encoding(p);
   const struct payload_source from = {p->pieces.at, p->pieces.n, t->encoding};
-  if (is_small(t)) return payload_materialize(l, &from, t->dtype, t->bytes, &t->small);
+  if (is_small(t)) {
+    t->pieces = plain_start(t, p);
+    return payload_materialize(l, &from, t->dtype, t->bytes, &t->small);
+  }
   for (uint32_t i = 0; i < p->pieces.n; i++)
     payload_elide(l, (struct place){p->pieces.at[i].at.off, p->pieces.at[i].at.len});
   set_pieces(l, t, payload_commit(l, p), p->pieces.n);

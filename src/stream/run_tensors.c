@@ -1,7 +1,8 @@
 // Digests of single tensors, for the companion beside the manifest (run.h, run_tensor_digests).
 //
 // Pieces are counted from a tensor's own start, so that its digests stay the same wherever it lies;
-// units are counted from the file's. Hence a pass of its own: tensors are taken in plan order, in
+// units are counted from the file's. Hence a pass of its own: tensors are taken in plan order (those
+// that the plan's file lists, then those it does not: plan->small), in
 // batches of about a thousand pieces, whose pieces workers hash in parallel off a shared cursor;
 // then the batch's lines are written.
 //
@@ -184,6 +185,18 @@ static void put_from(struct json_out *j, const struct plan *p, const struct plan
   json_text(j, text);
 }
 
+// Said only where the range is not the elements themselves (plan.h).
+static void put_encoding(struct json_out *j, const struct plan_tensor *t) {
+  static const char *const words[] = {[ENCODING_FIXED32] = "fixed32",
+                                      [ENCODING_FIXED64] = "fixed64",
+                                      [ENCODING_VARINT] = "varint",
+                                      [ENCODING_STRINGS] = "strings"};
+  if (t->encoding == ENCODING_RAW) return;
+  assert(t->encoding < sizeof words / sizeof *words && words[t->encoding]);
+  json_key(j, "encoding");
+  json_text(j, words[t->encoding]);
+}
+
 static void put_line(struct json_out *j, const struct plan *p, const struct plan_tensor *t,
                      const uint8_t (*digests)[DIGEST_BYTES], uint32_t n) {
   json_object(j);
@@ -202,6 +215,7 @@ static void put_line(struct json_out *j, const struct plan *p, const struct plan
   for (uint32_t i = 0; i < t->rank; i++)
     json_int(j, t->dims[i]);
   json_end_array(j);
+  put_encoding(j, t);
   json_key(j, "sha256");
   json_array(j);
   for (uint32_t i = 0; i < n; i++) {
@@ -215,6 +229,14 @@ static void put_line(struct json_out *j, const struct plan *p, const struct plan
   json_newline(j);
 }
 
+static uint32_t rows_of(const struct plan *p) {
+  return p->n_tensors + p->n_small;
+}
+
+static const struct plan_tensor *row_at(const struct plan *p, uint32_t i) {
+  return i < p->n_tensors ? &p->tensors[i] : &p->small[i - p->n_tensors];
+}
+
 static uint32_t pieces_of(const struct plan_tensor *t) {
   return (uint32_t)((t->len + PIECE_BYTES - 1) / PIECE_BYTES);
 }
@@ -223,8 +245,8 @@ static uint32_t pieces_of(const struct plan_tensor *t) {
 static uint32_t fill_batch(struct batch *b, uint32_t first) {
   uint32_t i = first;
   b->n = 0;
-  for (; i < b->p->n_tensors && i - first < BATCH_PIECES && b->n < BATCH_PIECES; i++) {
-    const struct plan_tensor *t = &b->p->tensors[i];
+  for (; i < rows_of(b->p) && i - first < BATCH_PIECES && b->n < BATCH_PIECES; i++) {
+    const struct plan_tensor *t = row_at(b->p, i);
     b->pieces = table_grow(b->pieces, &b->pieces_cap, b->n + pieces_of(t) + 1, sizeof *b->pieces);
     for (uint64_t at = 0; at < t->len; at += PIECE_BYTES)
       b->pieces[b->n++] = (struct plan_unit){
@@ -236,7 +258,7 @@ static uint32_t fill_batch(struct batch *b, uint32_t first) {
 static void write_batch(const struct batch *b, uint32_t first, uint32_t end, struct json_out *out) {
   uint32_t at = 0;
   for (uint32_t i = first; i < end; i++) {
-    const struct plan_tensor *t = &b->p->tensors[i];
+    const struct plan_tensor *t = row_at(b->p, i);
     put_line(out, b->p, t, (const uint8_t(*)[DIGEST_BYTES])(b->digests + at), pieces_of(t));
     at += pieces_of(t);
   }
@@ -245,9 +267,9 @@ static void write_batch(const struct batch *b, uint32_t first, uint32_t end, str
 int run_tensor_digests(const struct plan *p, struct sources *s, const struct staging *st,
                        const struct run_options *options, struct json_out *out, struct err *err) {
   struct batch b = {.p = p, .sources = s, .st = st, .o = options};
-  int bad = budget_split(&b.budget, options->memory, options->jobs, p->n_tensors, err);
+  int bad = budget_split(&b.budget, options->memory, options->jobs, rows_of(p), err);
   pthread_mutex_init(&b.mu, NULL);
-  for (uint32_t first = 0; !bad && first < p->n_tensors;) {
+  for (uint32_t first = 0; !bad && first < rows_of(p);) {
     const uint32_t end = fill_batch(&b, first);
     bad = hash_batch(&b, err);
     if (!bad) write_batch(&b, first, end, out);

@@ -7,11 +7,17 @@ The manifest is recomputed with model-signing's own API, in a folder that holds 
 import hashlib
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
+from onnx import helper
 
 import compare
+import sampler
+import wire
 from conftest import DATA, package_model
 
 UNIT = 64 << 20
@@ -357,8 +363,6 @@ def test_tensor_digests(written):
 @pytest.mark.slow
 def test_tensor_larger_than_a_unit(weir, tmp_path):
     """Digests are a list over 64 MiB pieces from the tensor's own start, wherever the units of its file begin."""
-    import wire
-
     sizes = {"small": 5000, "large": 2 * UNIT + 12345}
     weights = [wire.tensor(name, wire.UINT8, (size,), pairs=wire.external("w.bin", start, size))
                for (name, size), start in zip(sizes.items(), (0, 5000))]  # fmt: skip
@@ -378,19 +382,106 @@ def test_tensor_larger_than_a_unit(weir, tmp_path):
 
 @pytest.mark.parametrize("command", ["convert", "conv2matmul"])
 def test_tensor_digests_of_an_inline_model(weir, tmp_path, command):
-    """Tensors that lie in the .onnx are listed as well, the ones that nothing touched among them.
-
-    What is small enough to be held in the index (1 KiB; 64 KiB of integers) keeps no place there and is left to the
-    digests of the file, as docs/files.md says.
-    """
+    """Tensors that lie in the .onnx are listed as well, the ones that nothing touched among them."""
     out = tmp_path / "out.onnx"
     weir(command, package_model("rapidocr", "cls"), out, "--tensor-digests")
+    rows = every_tensor_has_its_row(out)
+    assert len(rows) > 200 and {row["file"] for row in rows} == {out.name}
+
+
+def tensor_of(row, out):
+    """(dtype, dims, elements) of what lies where a row says: plain elements, or the message that holds them."""
+    with open(out.parent / row["file"], "rb") as file:
+        file.seek(row["offset"])
+        content = file.read(row["length"])
+    number = getattr(onnx.TensorProto, row["dtype"].upper())
+    if "encoding" in row:
+        [(field, _, _, _)] = fields = wire.split(content, "Graph")
+        body = content[len(fields[0][2]) :]
+        _, at = wire.read_varint(body, 0)
+        if row["name"].split(".")[-1].startswith("value_"):
+            found = helper.get_attribute_value(onnx.AttributeProto.FromString(body[at:]))
+            found = found if isinstance(found, list) else [found]
+            if number != onnx.TensorProto.STRING:
+                found = np.array(found, helper.tensor_dtype_to_np_dtype(number)).tobytes()
+        else:
+            tensor = onnx.TensorProto.FromString(body[at:])
+            assert (tensor.data_type, list(tensor.dims)) == (number, row["dims"]) and not tensor.raw_data
+            found = elements_of(tensor, out.parent)
+        content = found
+    return number, tuple(row["dims"]), tuple(content) if isinstance(content, list) else content
+
+
+def elements_of(tensor, folder):
+    return list(tensor.string_data) if tensor.data_type == tensor.STRING else compare.payload(tensor, folder)
+
+
+def constant_lists(model):
+    """What Constant nodes hold in attributes other than `value`, as (dtype, dims, elements)."""
+    numbers = {"float": onnx.TensorProto.FLOAT, "int": onnx.TensorProto.INT64, "string": onnx.TensorProto.STRING}
+    for node in compare.nodes(model, "Constant"):
+        for each in node.attribute:
+            kind = each.name.removeprefix("value_").removesuffix("s")
+            if kind not in numbers:
+                continue
+            found = helper.get_attribute_value(each)
+            dims = (len(found),) if each.name.endswith("s") else ()
+            found = list(found) if dims else [found]
+            if kind != "string":
+                found = np.array(found, helper.tensor_dtype_to_np_dtype(numbers[kind])).tobytes()
+            yield numbers[kind], dims, tuple(found) if kind == "string" else found
+
+
+def every_tensor_has_its_row(out):
     rows = [json.loads(line) for line in Path(f"{out}.tensors.jsonl").read_text().splitlines()]
-    large = {
-        (tuple(each.dims), hashlib.sha256(compare.payload(each, tmp_path)).hexdigest())
-        for _, each in compare.tensors(compare.structure(out))
-        if each.data_type == each.FLOAT and compare.tensor_bytes(each) > 1024
-    }
-    assert len(large) > 10 and large <= {(tuple(row["dims"]), row["sha256"][0]) for row in rows}
+    model = compare.structure(out)
+    want = [(each.data_type, tuple(each.dims), elements_of(each, out.parent)) for _, each in compare.tensors(model)]
+    want = [(*key, tuple(found) if isinstance(found, list) else found) for *key, found in want]
+    assert Counter(tensor_of(row, out) for row in rows) == Counter([*want, *constant_lists(model)])
     for row in rows:
-        assert row["file"] == out.name and row["sha256"] == digests_by_hand(out, row)
+        assert row["sha256"] == digests_by_hand(out, row), row["name"]
+    assert {each.name for each in model.graph.initializer} <= {row["name"] for row in rows}
+    return rows
+
+
+@pytest.mark.parametrize("layout", ["--inline", "--external"])
+@pytest.mark.parametrize("source", [sampler.everything, sampler.every_payload, lambda: sampler.every_payload((0, 1))])
+def test_every_tensor_has_a_digest(weir, tmp_path, source, layout):
+    """Whatever it is of, however it is encoded, wherever it hangs: one row, whose range holds exactly this tensor."""
+    (tmp_path / "in.onnx").write_bytes(source())
+    for step, name, form in (("in", "copied", "--inline"), ("in", "external", "--external"), ("external", "out", layout)):
+        weir("convert", tmp_path / f"{step}.onnx", tmp_path / f"{name}.onnx", form, "--tensor-digests")
+        assert len(every_tensor_has_its_row(tmp_path / f"{name}.onnx")) > 10
+
+
+def test_renamed_tensors_have_digests(weir, tmp_path):
+    """What is written anew because its name changed: numbers as elements, strings as the fields that hold them."""
+    strings = wire.tensor("words", wire.STRING, [2], more=wire.blob(6, "one") + wire.blob(6, "two"))
+    floats = wire.tensor("real", wire.FLOAT, [2], raw=bytes(range(8)))
+    empty = wire.tensor("none", wire.FLOAT, [0])
+    outputs = [("words.out", wire.STRING, [2]), ("real.out", wire.FLOAT, [2]), ("none.out", wire.FLOAT, [0])]
+    nodes = sampler.carried(["words", "real", "none"])
+    (tmp_path / "in.onnx").write_bytes(wire.model(wire.graph(nodes, [strings, floats, empty], [], outputs)))
+    log, out = tmp_path / "log.jsonl", tmp_path / "out.onnx"
+    weir("convert", tmp_path / "in.onnx", tmp_path / "same.onnx", "--edit-log", log)
+    for number, name in enumerate(("words", "real", "none"), start=3):  # 0 to 2 are the graph's outputs
+        edit = {"edit": "value.rename", "value": f"g0/v{number}:{name}", "to": f"new_{name}"}
+        log.write_text(log.read_text() + json.dumps(edit) + "\n")
+    weir("replay", log, tmp_path / "in.onnx", out, "--tensor-digests")
+    rows = [json.loads(line) for line in Path(f"{out}.tensors.jsonl").read_text().splitlines()]
+    whole = out.read_bytes()
+    held = {row["name"]: whole[row["offset"] : row["offset"] + row["length"]] for row in rows}
+    assert held == {"new_words": wire.blob(6, "one") + wire.blob(6, "two"), "new_real": bytes(range(8)), "new_none": b""}
+    assert [row.get("encoding") for row in rows if row["name"] == "new_words"] == ["strings"]
+    for row in rows:
+        assert row["sha256"] == digests_by_hand(out, row), row["name"]
+
+
+def test_small_tensors_are_no_part_of_the_plan(weir, tmp_path):
+    """Asking for digests changes neither plan nor outputs, so that a run may be resumed with it or without."""
+    (tmp_path / "in.onnx").write_bytes(sampler.everything())
+    for name, more in (("one", ()), ("two", ("--tensor-digests",))):
+        (tmp_path / name).mkdir()
+        weir("convert", tmp_path / "in.onnx", tmp_path / name / "out.onnx", "--plan-out", tmp_path / name / "plan", *more)
+    for name in ("out.onnx", "plan", "plan.bin"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()

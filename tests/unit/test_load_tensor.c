@@ -80,9 +80,23 @@ static void refuse_one(struct pb_home *h, struct pb *tensor, const char *why) {
   pb_free(&p);
 }
 
+// Where a tensor is said to lie plainly, its elements lie. Gives whether one is.
+static bool expect_place(const struct pb_home *h, const void *want, size_t n) {
+  struct extent at;
+  uint8_t found[64];
+  struct err err = {0};
+  if (!model_plain_place(&h->m, 0, &at)) return false;
+  assert_int_equal(at.len, n);
+  assert_true(n <= sizeof found);
+  assert_int_equal(sources_read(h->sources, at.file, at.off, found, n, &err), 0);
+  assert_memory_equal(found, want, n);
+  return true;
+}
+
 static void expect_small(const struct pb_home *h, const void *want, size_t n) {
   struct span bytes;
   uint32_t pieces;
+  if (n <= 64) expect_place(h, want, n);
   assert_true(model_small_value(&h->m, 0, &bytes));
   assert_int_equal(bytes.n, n);
   if (n) assert_memory_equal(bytes.at, want, n);
@@ -90,6 +104,37 @@ static void expect_small(const struct pb_home *h, const void *want, size_t n) {
 }
 
 // ---- inline -------------------------------------------------------------------------------------
+
+// A materialized tensor keeps no pieces, but the place of its elements where that is one stretch.
+static void test_plain_places(void **state) {
+  struct pb_home *h = *state;
+  static const float real[3] = {1, -2, 0.5F};
+  static const struct {
+    uint32_t field;
+    enum { PACKED, UNPACKED, CHUNKED } how;
+    bool plain;
+  } rows[] = {{RAW_DATA, PACKED, true},
+              {FLOAT_DATA, PACKED, true},
+              {FLOAT_DATA, UNPACKED, false},
+              {FLOAT_DATA, CHUNKED, false}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct pb t = head(DTYPE_FLOAT, 3);
+    const size_t packed = rows[i].how == PACKED ? 12 : rows[i].how == CHUNKED ? 8 : 0;
+    if (packed) pb_bytes(&t, rows[i].field, real, packed);
+    for (size_t k = packed / 4; k < 3; k++) {
+      uint32_t bits;
+      memcpy(&bits, &real[k], sizeof bits);
+      pb_fixed32(&t, rows[i].field, bits);
+    }
+    load_one(h, &t);
+    assert_int_equal(expect_place(h, real, sizeof real), rows[i].plain);
+  }
+  struct pb t = head(DTYPE_INT32, 2);
+  pb_varint(&t, INT32_DATA, 1);
+  pb_varint(&t, INT32_DATA, 2);
+  load_one(h, &t);
+  assert_false(expect_place(h, real, 0));
+}
 
 static void test_integers_in_every_width(void **state) {
   struct pb_home *h = *state;
@@ -509,6 +554,7 @@ static void test_no_external(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      TEST(test_plain_places),
       TEST(test_integers_in_every_width),
       TEST(test_sub_byte_types),
       TEST(test_floats_packed_and_not),
