@@ -11,9 +11,15 @@ enum {
   BLOCKS_PIECE = 256,     // elements whose error figures are added before they become double
   BLOCKS_NBITS_MAX = 256, // elements of the largest NBITS block
 };
+// Added before cutting off, this rounds half away from zero (blocks_portable.c).
+#define BLOCKS_BELOW_HALF 0x1.fffffep-2f
 // Scales of which error figures are added in float32 (struct kernels_sums).
 #define BLOCKS_SCALE_LEAST 0x1p-50f
 #define BLOCKS_SCALE_MOST 0x1p40f
+static inline bool blocks_narrow(float scale) {
+  const float size = scale < 0 ? -scale : scale;
+  return size >= BLOCKS_SCALE_LEAST && size <= BLOCKS_SCALE_MOST;
+}
 
 struct blocks_run {
   const uint8_t *at;
@@ -42,9 +48,12 @@ struct blocks_run blocks_column_run(const struct kernels_panel *p, enum kernels_
 void blocks_range(const struct blocks_run *run, float *lo, float *hi);
 // Scale and zero point (as a code, signed for QDQ symmetric) of a block of that range.
 struct blocks_grid blocks_grid_of(const struct kernels_block_format *f, float lo, float hi);
-// The same from a scale and a zero point byte that are given.
+// The same from a scale and a zero point byte that are given; and from those of column j of a panel
+// that is one block or a part of one (kernels_codes_*).
 struct blocks_grid blocks_grid_given(const struct kernels_block_format *f, float scale,
                                      uint8_t zero);
+struct blocks_grid blocks_grid_there(const struct kernels_panel *p,
+                                     const struct kernels_block_format *f, size_t j);
 // Codes, one byte each, out_step bytes apart; out NULL: not wanted. Sums, unless NULL, are added to.
 void blocks_codes(const struct blocks_run *run, const struct blocks_grid *g, uint8_t *out,
                   size_t out_step, struct kernels_sums *sums);

@@ -14,9 +14,6 @@
 #define AVX2 __attribute__((target("avx2,f16c")))
 #define AVX2_INLINE static inline __attribute__((always_inline, target("avx2,f16c")))
 
-// Added before cutting off, this rounds half away from zero (blocks_portable.c).
-#define BLOCKS_BELOW_HALF 0x1.fffffep-2f
-
 AVX2_INLINE __m256 load_wide(const uint8_t *at, enum kernels_float type) {
   if (type == KERNELS_F32) return _mm256_loadu_ps((const float *)(const void *)at);
   __m128i half = _mm_loadu_si128((const __m128i *)(const void *)at);
@@ -128,6 +125,14 @@ AVX2_INLINE int narrow_lanes(__m256 scale, __m256 lo, __m256 hi) {
                               _mm256_cmp_ps(size, _mm256_set1_ps(BLOCKS_SCALE_MOST), _CMP_LE_OQ));
   __m256 nothing = _mm256_cmp_ps(_mm256_or_ps(lo, hi), _mm256_setzero_ps(), _CMP_EQ_OQ);
   return _mm256_movemask_ps(_mm256_or_ps(fits, nothing));
+}
+
+// The largest lane.
+AVX2_INLINE uint32_t largest_of(__m256i x) {
+  __m128i y = _mm_max_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+  y = _mm_max_epi32(y, _mm_shuffle_epi32(y, 0x4e));
+  y = _mm_max_epi32(y, _mm_shuffle_epi32(y, 0xb1));
+  return (uint32_t)_mm_cvtsi128_si32(y);
 }
 
 // Codes as bytes, in order; mask: the bits of a code, in every 16-bit lane.

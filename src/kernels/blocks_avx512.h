@@ -16,9 +16,6 @@
 #define AVX512 __attribute__((target(AVX512_TARGET)))
 #define AVX512_INLINE static inline __attribute__((always_inline, target(AVX512_TARGET)))
 
-// Added before cutting off, this rounds half away from zero (blocks_portable.c).
-#define BLOCKS_BELOW_HALF 0x1.fffffep-2f
-
 AVX512_INLINE __m512 widen16(__m256i half, enum kernels_float type) {
   if (type == KERNELS_F16) return _mm512_cvtph_ps(half);
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));

@@ -92,18 +92,7 @@ AVX2 void range_columns_avx2(const struct kernels_panel *p, enum kernels_float t
   }
 }
 
-// ---- grids -------------------------------------------------------------------------------------
-
-static struct blocks_grid given_grid(const struct kernels_panel *p,
-                                     const struct kernels_block_format *f, size_t j) {
-  const size_t at = j * p->blocks_stride;
-  return blocks_grid_given(f, p->scales[at], p->zeros ? p->zeros[at] : 0);
-}
-
-static bool takes_double(float scale) {
-  const float size = scale < 0 ? -scale : scale;
-  return !(size >= BLOCKS_SCALE_LEAST && size <= BLOCKS_SCALE_MOST);
-}
+// ---- codes -------------------------------------------------------------------------------------
 
 // How codes become bytes.
 struct given_way {
@@ -128,14 +117,6 @@ AVX2_INLINE float reduced(__m256 x) {
   __m128 a = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
   a = _mm_add_ps(a, _mm_movehl_ps(a, a)); // 0 + 4 + (2 + 6), 1 + 5 + (3 + 7)
   return _mm_cvtss_f32(_mm_add_ss(a, _mm_shuffle_ps(a, a, 1)));
-}
-
-AVX2 static uint32_t largest_of(__m256i x) {
-  uint32_t lanes[VECTOR], most = 0;
-  memcpy(lanes, &x, sizeof lanes);
-  for (size_t i = 0; i < VECTOR; i++)
-    most = lanes[i] > most ? lanes[i] : most;
-  return most;
 }
 
 // Codes of one piece; out NULL: not wanted.
@@ -201,10 +182,10 @@ AVX2 void codes_rows_avx2(const struct kernels_panel *p, const struct kernels_bl
   const struct given_way w = way_of(p, f);
   for (size_t j = 0; j < p->n; j++) {
     struct blocks_run run = blocks_row_run(p, (enum kernels_float)f->in_type, j, 0, p->k);
-    struct blocks_grid g = given_grid(p, f, j);
+    struct blocks_grid g = blocks_grid_there(p, f, j);
     uint8_t *out = blocks_code_at(p, f, j, 0, false);
     struct kernels_sums *sums = p->sums ? &p->sums[j] : NULL;
-    if (sums && takes_double(g.scale))
+    if (sums && !blocks_narrow(g.scale))
       blocks_codes(&run, &g, out, 1, sums);
     else
       row_codes(&run, &g, &w, out, sums);
@@ -269,8 +250,8 @@ static void close_piece(struct given_chunk *h, const struct given_way *w, size_t
   for (size_t c = 0; c < h->n; c++) {
     struct kernels_sums *sums = &w->p->sums[h->j + c];
     struct blocks_run run = blocks_column_run(w->p, type, h->j + c, k, n);
-    if (takes_double(h->scale[c])) {
-      struct blocks_grid g = given_grid(w->p, w->f, h->j + c);
+    if (!blocks_narrow(h->scale[c])) {
+      struct blocks_grid g = blocks_grid_there(w->p, w->f, h->j + c);
       blocks_codes(&run, &g, NULL, 1, sums);
       continue;
     }
@@ -285,7 +266,7 @@ static void close_piece(struct given_chunk *h, const struct given_way *w, size_t
 
 static void code_chunk(struct given_chunk *h, const struct given_way *w) {
   for (size_t c = 0; c < h->n; c++) {
-    struct blocks_grid g = given_grid(w->p, w->f, h->j + c);
+    struct blocks_grid g = blocks_grid_there(w->p, w->f, h->j + c);
     h->scale[c] = g.scale;
     h->reciprocal[c] = g.reciprocal;
     h->zero[c] = (float)g.zero;
@@ -311,7 +292,7 @@ AVX2 void codes_columns_avx2(const struct kernels_panel *p, const struct kernels
   }
   for (size_t j = whole; j < p->n; j++) {
     struct blocks_run run = blocks_column_run(p, (enum kernels_float)f->in_type, j, 0, p->k);
-    struct blocks_grid g = given_grid(p, f, j);
+    struct blocks_grid g = blocks_grid_there(p, f, j);
     blocks_codes(&run, &g, blocks_code_at(p, f, j, 0, true), p->codes_stride,
                  p->sums ? &p->sums[j] : NULL);
   }

@@ -24,8 +24,6 @@
 #include <math.h>
 #include <string.h>
 
-static const float below_half = 0x1.fffffep-2f;
-
 static inline uint32_t bits_of(float x) {
   uint32_t bits;
   memcpy(&bits, &x, sizeof bits);
@@ -40,7 +38,7 @@ static inline float float_of(uint32_t bits) {
 
 static inline float round_away(float x) {
   if (!(fabsf(x) < 0x1p23f)) return x;
-  return (float)(int32_t)(x + (x < 0 ? -below_half : below_half));
+  return (float)(int32_t)(x + (x < 0 ? -BLOCKS_BELOW_HALF : BLOCKS_BELOW_HALF));
 }
 
 // As the x86-64 instruction: what does not fit is INT_MIN.
@@ -144,6 +142,12 @@ struct blocks_grid blocks_grid_given(const struct kernels_block_format *f, float
   return g;
 }
 
+struct blocks_grid blocks_grid_there(const struct kernels_panel *p,
+                                     const struct kernels_block_format *f, size_t j) {
+  size_t at = j * p->blocks_stride;
+  return blocks_grid_given(f, p->scales[at], p->zeros ? p->zeros[at] : 0);
+}
+
 // ---- codes and sums ----------------------------------------------------------------------------
 
 static inline int code_of(float v, const struct blocks_grid *g) {
@@ -218,8 +222,7 @@ static void add_sums(struct kernels_sums *sums, const struct lanes *l,
 }
 
 static struct lanes lanes_for(float scale) {
-  float size = fabsf(scale);
-  return (struct lanes){.wide = !(size >= BLOCKS_SCALE_LEAST && size <= BLOCKS_SCALE_MOST)};
+  return (struct lanes){.wide = !blocks_narrow(scale)};
 }
 
 void blocks_figures(struct kernels_sums *sums, const float *v, const int *codes, size_t n,
@@ -324,16 +327,10 @@ void blocks_columns_portable(const struct kernels_panel *p, const struct kernels
     }
 }
 
-static struct blocks_grid given(const struct kernels_panel *p, const struct kernels_block_format *f,
-                                size_t j) {
-  size_t at = j * p->blocks_stride;
-  return blocks_grid_given(f, p->scales[at], p->zeros ? p->zeros[at] : 0);
-}
-
 void codes_rows_portable(const struct kernels_panel *p, const struct kernels_block_format *f) {
   for (size_t j = 0; j < p->n; j++) {
     struct blocks_run run = blocks_row_run(p, f->in_type, j, 0, p->k);
-    struct blocks_grid g = given(p, f, j);
+    struct blocks_grid g = blocks_grid_there(p, f, j);
     blocks_codes(&run, &g, blocks_code_at(p, f, j, 0, false), 1, p->sums ? &p->sums[j] : NULL);
   }
 }
@@ -341,7 +338,7 @@ void codes_rows_portable(const struct kernels_panel *p, const struct kernels_blo
 void codes_columns_portable(const struct kernels_panel *p, const struct kernels_block_format *f) {
   for (size_t j = 0; j < p->n; j++) {
     struct blocks_run run = blocks_column_run(p, f->in_type, j, 0, p->k);
-    struct blocks_grid g = given(p, f, j);
+    struct blocks_grid g = blocks_grid_there(p, f, j);
     blocks_codes(&run, &g, blocks_code_at(p, f, j, 0, true), p->codes_stride,
                  p->sums ? &p->sums[j] : NULL);
   }

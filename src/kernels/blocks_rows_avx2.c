@@ -10,6 +10,7 @@
 // Blocks that are not of 16 elements or a multiple (QDQ alone) and what is left of the last block go one
 // by one, their last elements to the portable code.
 #include "blocks_avx2.h"
+#include "blocks_rows.h"
 
 #if defined(__x86_64__)
 enum { TOGETHER = 8, BLOCK_MAX = BLOCKS_NBITS_MAX };
@@ -67,23 +68,13 @@ AVX2_INLINE __m256 reduce8(const __m256 *x, bool most) {
               _mm256_permute2f128_ps(four[0], four[1], 0x31), most);
 }
 
-// The first element that is a number, of a block that holds nothing but zeros and NaN.
-static float first_zero(const float *v, size_t n) {
-  for (size_t k = 0; k < n; k++) {
-    float x;
-    memcpy(&x, v + k, sizeof x); // maybe of no alignment
-    if (x == x) return x;
-  }
-  return 0;
-}
-
 // Lanes lost the order of zeros: a block of nothing else gets the sign of its first.
 AVX2 static void mend_zeros(const struct group *g, size_t block, __m256 *lo, __m256 *hi) {
   float l[TOGETHER], h[TOGETHER];
   _mm256_storeu_ps(l, *lo);
   _mm256_storeu_ps(h, *hi);
   for (size_t b = 0; b < g->n; b++)
-    if (l[b] == 0 && h[b] == 0) l[b] = h[b] = first_zero(g->wide + b * block, block);
+    if (l[b] == 0 && h[b] == 0) l[b] = h[b] = blocks_row_first_zero(g->wide + b * block, block);
   *lo = _mm256_loadu_ps(l);
   *hi = _mm256_loadu_ps(h);
 }
@@ -127,13 +118,6 @@ AVX2 static void group_grids(struct group *g, const uint8_t *at,
 
 // ---- sums of a row -----------------------------------------------------------------------------
 
-// Those of one column of W while its blocks pass by.
-struct row_sums {
-  double vv, ee, ve;
-  uint32_t largest;
-  bool odd; // some block had elements that are not finite
-};
-
 // Eight times eight lanes, reduced as struct kernels_sums says, in order.
 AVX2_INLINE void reduce_lanes(float *out, const __m256 *x) {
   __m256 two[4], four[2];
@@ -150,32 +134,19 @@ AVX2_INLINE void reduce_lanes(float *out, const __m256 *x) {
   _mm256_storeu_ps(out, _mm256_permutevar8x32_ps(all, order));
 }
 
-AVX2_INLINE uint32_t largest_of(__m256i x) {
-  __m128i y = _mm_max_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
-  y = _mm_max_epi32(y, _mm_shuffle_epi32(y, 0x4e));
-  y = _mm_max_epi32(y, _mm_shuffle_epi32(y, 0xb1));
-  return (uint32_t)_mm_cvtsi128_si32(y);
-}
-
 // Lanes of eight blocks.
 struct group_sums {
   __m256 vv[TOGETHER], ee[TOGETHER], ve[TOGETHER];
   __m256i largest;
 };
 
-AVX2_INLINE void row_sums_add(struct row_sums *r, const struct group_sums *s, size_t n) {
+AVX2_INLINE void row_sums_add(struct blocks_row_sums *r, const struct group_sums *s, size_t n) {
   float vv[TOGETHER], ee[TOGETHER], ve[TOGETHER];
   reduce_lanes(vv, s->vv);
   reduce_lanes(ee, s->ee);
   reduce_lanes(ve, s->ve);
-  for (size_t b = 0; b < n; b++) {
-    r->vv += (double)vv[b];
-    r->ee += (double)ee[b];
-    r->ve += (double)ve[b];
-    r->odd |= !(vv[b] <= FLT_MAX);
-  }
-  uint32_t largest = largest_of(s->largest);
-  if (largest > r->largest) r->largest = largest;
+  blocks_row_add(r, vv, ee, ve, n);
+  blocks_row_join(r, largest_of(s->largest), false);
 }
 
 // ---- codes -------------------------------------------------------------------------------------
@@ -219,7 +190,7 @@ AVX2_INLINE struct sums8 codes_of(const float *v, size_t n, const struct grid8 *
 
 AVX2_INLINE void group_codes(const struct group *g, size_t block, const struct row_way *w,
                              uint8_t *out, enum kernels_rule rule, bool figures,
-                             struct row_sums *sums) {
+                             struct blocks_row_sums *sums) {
   struct group_sums all;
   all.largest = _mm256_setzero_si256();
   for (size_t b = 0; b < g->n; b++) {
@@ -235,25 +206,6 @@ AVX2_INLINE void group_codes(const struct group *g, size_t block, const struct r
   for (size_t b = g->n; figures && b < TOGETHER; b++)
     all.vv[b] = all.ee[b] = all.ve[b] = _mm256_setzero_ps();
   if (figures) row_sums_add(sums, &all, g->n);
-}
-
-// The same by the reference, for scales that take double.
-static void wide_group_codes(const struct group *g, const struct kernels_block_format *f,
-                             uint8_t *out, struct row_sums *r) {
-  struct kernels_sums sums = {r->vv, r->ee, r->ve, 0, 0};
-  for (size_t b = 0; b < g->n; b++) {
-    struct blocks_grid grid = blocks_grid_given(f, g->scale[b], (uint8_t)g->zero[b]);
-    struct blocks_run run = {(const uint8_t *)(g->wide + b * f->block), sizeof(float), f->block,
-                             KERNELS_F32};
-    blocks_codes(&run, &grid, out + b * f->block, 1, &sums);
-  }
-  uint32_t largest;
-  memcpy(&largest, &sums.max_error, sizeof largest);
-  r->vv = sums.vv;
-  r->ee = sums.ee;
-  r->ve = sums.ve;
-  r->odd |= sums.nonfinite > 0;
-  if (largest > r->largest) r->largest = largest;
 }
 
 // ---- packing -----------------------------------------------------------------------------------
@@ -304,7 +256,7 @@ static void put_grids(const struct group *g, const struct kernels_panel *p, size
 
 // Whole blocks of column j from block 0 on, eight at a time.
 AVX2_INLINE void row(const struct kernels_panel *p, const struct kernels_block_format *f, size_t j,
-                     enum kernels_rule rule, bool figures, struct row_sums *sums) {
+                     enum kernels_rule rule, bool figures, struct blocks_row_sums *sums) {
   const struct row_way way = {code_limits_of(f), code_mask(f)};
   struct group g;
   size_t blocks = p->k / f->block;
@@ -318,7 +270,7 @@ AVX2_INLINE void row(const struct kernels_panel *p, const struct kernels_block_f
     if (!out && !figures) continue;
     uint8_t *bytes = out && in_place ? out : g.bytes;
     if (figures && !g.narrow)
-      wide_group_codes(&g, f, bytes, sums);
+      blocks_row_wide(sums, &(struct blocks_row_group){g.wide, g.scale, g.zero, g.n}, f, bytes);
     else
       group_codes(&g, f->block, &way, bytes, rule, figures, sums);
     if (out && !in_place) pack(out, g.bytes, g.n * f->block, f->bits);
@@ -336,12 +288,12 @@ AVX2 static void qdq_row(const struct kernels_panel *p, const struct kernels_blo
 }
 
 AVX2 static void nbits_row_sums(const struct kernels_panel *p, const struct kernels_block_format *f,
-                                size_t j, struct row_sums *sums) {
+                                size_t j, struct blocks_row_sums *sums) {
   row(p, f, j, KERNELS_NBITS, true, sums);
 }
 
 AVX2 static void qdq_row_sums(const struct kernels_panel *p, const struct kernels_block_format *f,
-                              size_t j, struct row_sums *sums) {
+                              size_t j, struct blocks_row_sums *sums) {
   row(p, f, j, KERNELS_QDQ, true, sums);
 }
 
@@ -353,15 +305,9 @@ static void whole_blocks(const struct kernels_panel *p, const struct kernels_blo
     (nbits ? nbits_row : qdq_row)(p, f, j);
     return;
   }
-  struct kernels_sums *sums = &p->sums[j];
-  struct row_sums r = {sums->vv, sums->ee, sums->ve, 0, false};
+  struct blocks_row_sums r = blocks_row_open(&p->sums[j]);
   (nbits ? nbits_row_sums : qdq_row_sums)(p, f, j, &r);
-  sums->vv = r.vv;
-  sums->ee = r.ee;
-  sums->ve = r.ve;
-  blocks_plain_sums(sums, r.largest);
-  struct blocks_run run = blocks_row_run(p, f->in_type, j, 0, p->k / f->block * f->block);
-  if (r.odd) blocks_count_nonfinite(sums, &run);
+  blocks_row_close(&r, p, f, j);
 }
 
 void blocks_rows_avx2(const struct kernels_panel *p, const struct kernels_block_format *f) {

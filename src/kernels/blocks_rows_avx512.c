@@ -14,6 +14,7 @@
 // Blocks that are not of 16 elements or a multiple (QDQ alone), longer ones than 256, and what is left of
 // the last block go to the portable code.
 #include "blocks_avx512.h"
+#include "blocks_rows.h"
 
 #if defined(__x86_64__)
 enum { TOGETHER = 16, BLOCK_MAX = BLOCKS_NBITS_MAX };
@@ -85,22 +86,12 @@ AVX512_INLINE void group_ranges(struct group *g, const uint8_t *at, enum kernels
   *hi = reduce16(his, true);
 }
 
-// The first element that is a number, of a block that holds nothing but zeros and NaN.
-static float first_zero(const float *v, size_t n) {
-  for (size_t k = 0; k < n; k++) {
-    float x;
-    memcpy(&x, v + k, sizeof x); // maybe of no alignment
-    if (x == x) return x;
-  }
-  return 0;
-}
-
 // Lanes lost the order of zeros: a block of nothing else gets the sign of its first.
 AVX512 static void mend_zeros(const struct group *g, size_t block, __mmask16 which, __m512 *lo,
                               __m512 *hi) {
   float zeros[TOGETHER] = {0};
   for (size_t b = 0; b < g->n; b++)
-    if (which >> b & 1) zeros[b] = first_zero(g->wide + b * block, block);
+    if (which >> b & 1) zeros[b] = blocks_row_first_zero(g->wide + b * block, block);
   *lo = _mm512_mask_loadu_ps(*lo, which, zeros);
   *hi = _mm512_mask_loadu_ps(*hi, which, zeros);
 }
@@ -233,13 +224,6 @@ AVX512_INLINE void group_codes(const struct group *g, const struct row_way *w, s
 
 // ---- error figures -----------------------------------------------------------------------------
 
-// Those of one column of W while its blocks pass by.
-struct row_sums {
-  double vv, ee, ve;
-  uint32_t largest;
-  bool odd; // some block had elements that are not finite
-};
-
 // Eight lanes of each of sixteen blocks, two to a vector.
 struct group_sums {
   __m512 vv[TOGETHER / 2], ee[TOGETHER / 2], ve[TOGETHER / 2];
@@ -261,19 +245,13 @@ AVX512_INLINE void reduce_lanes(float *out, const __m512 *x) {
   _mm512_storeu_ps(out, _mm512_permutexvar_ps(order, all)); // block 4 e + l was at 4 l + e
 }
 
-AVX512_INLINE void row_sums_add(struct row_sums *r, const struct group_sums *s, size_t n) {
+AVX512_INLINE void row_sums_add(struct blocks_row_sums *r, const struct group_sums *s, size_t n) {
   float vv[TOGETHER], ee[TOGETHER], ve[TOGETHER];
   reduce_lanes(vv, s->vv);
   reduce_lanes(ee, s->ee);
   reduce_lanes(ve, s->ve);
-  for (size_t b = 0; b < n; b++) {
-    r->vv += (double)vv[b];
-    r->ee += (double)ee[b];
-    r->ve += (double)ve[b];
-    r->odd |= !(vv[b] <= FLT_MAX);
-  }
-  uint32_t largest = (uint32_t)_mm512_reduce_max_epi32(s->largest);
-  if (largest > r->largest) r->largest = largest;
+  blocks_row_add(r, vv, ee, ve, n);
+  blocks_row_join(r, (uint32_t)_mm512_reduce_max_epi32(s->largest), false);
 }
 
 // Two blocks, and what becomes of them.
@@ -323,7 +301,8 @@ AVX512_INLINE void code_pair_bytes(struct pair *p, size_t k, size_t n, const str
 }
 
 AVX512_INLINE void group_figures(const struct group *g, const struct row_way *w, size_t block,
-                                 uint8_t *out, enum kernels_rule rule, struct row_sums *sums) {
+                                 uint8_t *out, enum kernels_rule rule,
+                                 struct blocks_row_sums *sums) {
   const __m512i halves = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
   struct group_sums all;
   all.largest = _mm512_setzero_si512();
@@ -358,24 +337,11 @@ AVX512_INLINE void group_figures(const struct group *g, const struct row_way *w,
 
 // The same by the reference, for scales that take double.
 AVX512 static void wide_group(const struct group *g, const struct kernels_block_format *f,
-                              uint8_t *out, struct row_sums *r) {
-  struct kernels_sums sums = {r->vv, r->ee, r->ve, 0, 0};
+                              uint8_t *out, struct blocks_row_sums *r) {
   float scale[TOGETHER], zero[TOGETHER];
   _mm512_storeu_ps(scale, g->grids.scale);
   _mm512_storeu_ps(zero, g->grids.zero);
-  for (size_t b = 0; b < g->n; b++) {
-    struct blocks_grid grid = blocks_grid_given(f, scale[b], (uint8_t)zero[b]);
-    struct blocks_run run = {(const uint8_t *)(g->wide + b * f->block), sizeof(float), f->block,
-                             KERNELS_F32};
-    blocks_codes(&run, &grid, out + b * f->block, 1, &sums);
-  }
-  uint32_t largest;
-  memcpy(&largest, &sums.max_error, sizeof largest);
-  r->vv = sums.vv;
-  r->ee = sums.ee;
-  r->ve = sums.ve;
-  r->odd |= sums.nonfinite > 0;
-  if (largest > r->largest) r->largest = largest;
+  blocks_row_wide(r, &(struct blocks_row_group){g->wide, scale, zero, g->n}, f, out);
 }
 
 // ---- packing -----------------------------------------------------------------------------------
@@ -425,7 +391,7 @@ AVX512 static void put_grids(const struct group *g, const struct kernels_panel *
 
 AVX512_INLINE void code_group(struct group *g, const struct row_way *w,
                               const struct kernels_block_format *f, enum kernels_rule rule,
-                              enum cut cut, struct row_sums *sums) {
+                              enum cut cut, struct blocks_row_sums *sums) {
   if (!sums)
     group_codes(g, w, f->block, g->bytes, rule, cut);
   else if (f->block == 64)
@@ -450,19 +416,21 @@ AVX512 static void code_qdq(struct group *g, const struct row_way *w,
 }
 
 AVX512 static void code_nbits_sums(struct group *g, const struct row_way *w,
-                                   const struct kernels_block_format *f, struct row_sums *sums) {
+                                   const struct kernels_block_format *f,
+                                   struct blocks_row_sums *sums) {
   code_group(g, w, f, KERNELS_NBITS, CUT_CALM, sums);
 }
 
 AVX512 static void code_qdq_sums(struct group *g, const struct row_way *w,
-                                 const struct kernels_block_format *f, struct row_sums *sums) {
+                                 const struct kernels_block_format *f,
+                                 struct blocks_row_sums *sums) {
   code_group(g, w, f, KERNELS_QDQ, CUT_CALM, sums);
 }
 
 // Blocks b .. b + g->n of column j.
 static void do_group(struct group *g, const struct kernels_panel *p,
                      const struct kernels_block_format *f, const struct row_way *w, size_t j,
-                     size_t b, struct row_sums *sums) {
+                     size_t b, struct blocks_row_sums *sums) {
   struct blocks_run run =
       blocks_row_run(p, (enum kernels_float)f->in_type, j, b * f->block, g->n * f->block);
   (run.type == KERNELS_F32   ? grids_f32
@@ -485,7 +453,7 @@ static void do_group(struct group *g, const struct kernels_panel *p,
 
 // Whole blocks of column j.
 static void do_row(const struct kernels_panel *p, const struct kernels_block_format *f,
-                   const struct row_way *w, size_t j, struct row_sums *sums) {
+                   const struct row_way *w, size_t j, struct blocks_row_sums *sums) {
   struct group g;
   const size_t blocks = p->k / f->block;
   for (size_t b = 0; b < blocks; b += g.n) {
@@ -496,16 +464,9 @@ static void do_row(const struct kernels_panel *p, const struct kernels_block_for
 
 static void do_row_sums(const struct kernels_panel *p, const struct kernels_block_format *f,
                         const struct row_way *w, size_t j) {
-  struct kernels_sums *sums = &p->sums[j];
-  struct row_sums r = {sums->vv, sums->ee, sums->ve, 0, false};
+  struct blocks_row_sums r = blocks_row_open(&p->sums[j]);
   do_row(p, f, w, j, &r);
-  sums->vv = r.vv;
-  sums->ee = r.ee;
-  sums->ve = r.ve;
-  blocks_plain_sums(sums, r.largest);
-  struct blocks_run run =
-      blocks_row_run(p, (enum kernels_float)f->in_type, j, 0, p->k / f->block * f->block);
-  if (r.odd) blocks_count_nonfinite(sums, &run);
+  blocks_row_close(&r, p, f, j);
 }
 
 AVX512 void blocks_rows_avx512(const struct kernels_panel *p,

@@ -171,10 +171,6 @@ static void block_codes(uint8_t *out, const float *tile, const struct blocks_run
   if (sums) add_figures(sums, s, run);
 }
 
-static bool is_narrow(float scale) {
-  return fabsf(scale) >= BLOCKS_SCALE_LEAST && fabsf(scale) <= BLOCKS_SCALE_MOST;
-}
-
 static void whole_block(const struct kernels_panel *p, const struct kernels_block_format *f,
                         size_t j, size_t k) {
   float tile[BLOCK_MAX], lo, hi;
@@ -182,7 +178,7 @@ static void whole_block(const struct kernels_panel *p, const struct kernels_bloc
   struct blocks_run run = blocks_row_run(p, f->in_type, j, k, f->block);
   widen(tile, &run, &lo, &hi);
   struct blocks_grid g = blocks_grid_of(f, lo, hi);
-  if ((lo == 0 && hi == 0) || (p->sums && !is_narrow(g.scale))) {
+  if ((lo == 0 && hi == 0) || (p->sums && !blocks_narrow(g.scale))) {
     blocks_block(&run, p, f, j, k, false);
     return;
   }

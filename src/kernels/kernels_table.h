@@ -39,6 +39,9 @@ struct kernels_table {
 struct kernels_table kernels_choose(uint32_t features);
 
 void transpose_portable(void *out, const void *in, const struct transpose_shape *shape);
+// What the first `rows` rows and `cols` columns leave: the columns to their right, the rows below.
+void transpose_rest(void *out, const void *in, const struct transpose_shape *shape, size_t rows,
+                    size_t cols);
 void transpose_avx2(void *out, const void *in, const struct transpose_shape *shape);
 void transpose_neon(void *out, const void *in, const struct transpose_shape *shape);
 

@@ -79,12 +79,7 @@ NEON_INLINE void bands(uint8_t *out, const uint8_t *in, const struct transpose_s
   for (size_t r = 0; r < rows; r += tall)
     band(out + r * width, in + r * s->in_stride * width, s, rows - r < tall ? rows - r : tall, cols,
          width);
-  struct transpose_shape right = *s, below = *s;
-  right.rows = rows;
-  right.cols -= cols;
-  below.rows -= rows;
-  transpose_portable(out + cols * s->out_stride * width, in + cols * width, &right);
-  transpose_portable(out + rows * width, in + rows * s->in_stride * width, &below);
+  transpose_rest(out, in, s, rows, cols);
 }
 
 void transpose_neon(void *out, const void *in, const struct transpose_shape *shape) {

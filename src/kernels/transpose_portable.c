@@ -48,3 +48,16 @@ void transpose_portable(void *out, const void *in, const struct transpose_shape 
   default: blocks(out, in, shape, 16); break;
   }
 }
+
+void transpose_rest(void *out, const void *in, const struct transpose_shape *shape, size_t rows,
+                    size_t cols) {
+  const size_t width = shape->width;
+  struct transpose_shape right = *shape, below = *shape;
+  right.rows = rows;
+  right.cols -= cols;
+  below.rows -= rows;
+  transpose_portable((uint8_t *)out + cols * shape->out_stride * width,
+                     (const uint8_t *)in + cols * width, &right);
+  transpose_portable((uint8_t *)out + rows * width,
+                     (const uint8_t *)in + rows * shape->in_stride * width, &below);
+}
