@@ -32,8 +32,9 @@ void json_key(struct json_out *j, const char *key);  // "key":
 void json_string(struct json_out *j, struct span s); // invalid UTF-8: \udcNN, as Python does
 void json_raw(struct json_out *j, struct span text); // a value that is JSON text already
 void json_text(struct json_out *j, const char *s);
-void json_uint(struct json_out *j, uint64_t x); // past 2^53: as a decimal string
-void json_int(struct json_out *j, int64_t x);   // likewise
+void json_uint(struct json_out *j, uint64_t x);                 // past 2^53: as a decimal string
+void json_int(struct json_out *j, int64_t x);                   // likewise
+void json_ints(struct json_out *j, const int64_t *x, size_t n); // a list of them
 void json_double(struct json_out *j, double x); // shortest that reads back; NaN, inf: strings
 void json_bool(struct json_out *j, bool x);
 void json_null(struct json_out *j);

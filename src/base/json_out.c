@@ -163,6 +163,13 @@ void json_int(struct json_out *j, int64_t x) {
   put_number(j, digits, size > EXACT_MAX);
 }
 
+void json_ints(struct json_out *j, const int64_t *x, size_t n) {
+  json_array(j);
+  for (size_t i = 0; i < n; i++)
+    json_int(j, x[i]);
+  json_end_array(j);
+}
+
 // Python's layout: positional from 1e-4 up to 1e16, always with a point or an exponent.
 static void format_double(char out[40], double x) {
   int digits = 1;

@@ -104,10 +104,7 @@ void edit_line_slots(struct edits *e, const char *key, uint32_t first_ref, uint3
 
 static void put_dims(struct json_out *j, const int64_t *dims, uint32_t rank) {
   json_key(j, "dims");
-  json_array(j);
-  for (uint32_t i = 0; i < rank; i++)
-    json_int(j, dims[i]);
-  json_end_array(j);
+  json_ints(j, dims, rank);
 }
 
 // A recipe that is a source tensor's own elements is written as {"tensor":…,"dims":…}.

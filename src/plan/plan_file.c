@@ -132,10 +132,7 @@ static void write_tensors(struct writing *w, const struct plan *p) {
     json_key(j, "dtype");
     json_text(j, dtype_name((enum dtype)t->dtype));
     json_key(j, "dims");
-    json_array(j);
-    for (uint32_t k = 0; k < t->rank; k++)
-      json_int(j, t->dims[k]);
-    json_end_array(j);
+    json_ints(j, t->dims, t->rank);
     json_key(j, "segment");
     json_uint(j, t->segment);
     json_end_object(j);

@@ -8,10 +8,7 @@
 
 static void write_longs(struct json_out *j, const char *key, const int64_t *x, uint32_t n) {
   json_key(j, key);
-  json_array(j);
-  for (uint32_t i = 0; i < n; i++)
-    json_int(j, x[i]);
-  json_end_array(j);
+  json_ints(j, x, n);
 }
 
 static void write_hex(struct json_out *j, const char *key, const uint8_t *bytes, size_t n) {
