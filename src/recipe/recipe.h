@@ -53,9 +53,10 @@ struct recipe {
   uint32_t n_args;
   uint32_t at; // EXTENT: first piece; BYTES, FILL, PAD: offset in r->bytes of the elements;
                // TRANSPOSE: perm in r->longs; SLICE: starts then steps; PAD: befores then afters;
-               // QUANTIZE: its parameters; CAST: 1 if it clips
+               // QUANTIZE: its parameters
   uint32_t
-      n; // EXTENT: pieces; BYTES: bytes; CONCAT: the axis; PAD: offset in r->bytes of its element
+      n; // EXTENT: pieces; BYTES: bytes; CONCAT: the axis; PAD: offset in r->bytes of its element;
+         // CAST: 1 if it clips
   uint64_t count; // elements
   uint64_t bytes; // ceil(count * bits / 8)
 };

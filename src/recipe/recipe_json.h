@@ -8,6 +8,7 @@
 //   {"bytes":"<hex>","dtype":…,"dims":…}   {"fill":"<hex>","dtype":…,"dims":…}
 //   {"reshape":of,"dims":…}  {"transpose":of,"perm":…}  {"slice":of,"starts":…,"steps":…,"dims":…}
 //   {"concat":[of,…],"axis":n}  {"pad":of,"befores":…,"afters":…,"value":"<hex>"}  {"cast":of,"to":dtype}
+//       "clip":true behind "to" where it clips
 //   {"quantize":of,"part":"codes","format":…,"bits":4,"symmetric":false,"axis":0,"block":64,"levels":256}
 //       no axis: per tensor; levels only where the format has them
 #ifndef WEIR_RECIPE_JSON_H

@@ -129,8 +129,7 @@ static const char *last_axis(const struct look *l) {
   if (known && a == NULL && rank == 2) return NULL;
   if (known && a && (axis == -1 || (rank > 0 && axis == rank - 1))) return NULL;
   return "it worked on the input flattened to two axes, now on one axis, and the axis is not known "
-         "to "
-         "be the last";
+         "to be the last";
 }
 
 static const char *explicit_pads(const struct look *l) {
