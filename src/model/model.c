@@ -209,6 +209,10 @@ bool model_op_is(const struct model *m, uint32_t node, const char *op_type) {
   return n->domain == m->empty || is_default_domain(model_name(m, n->domain));
 }
 
+uint64_t model_data_alignment(uint64_t bytes) {
+  return bytes >= 1 << 20 ? 64 << 10 : bytes >= 64 << 10 ? 4 << 10 : 64;
+}
+
 int64_t model_opset_version(const struct model *m, uint32_t graph, struct span domain) {
   if (is_default_domain(domain)) domain.n = 0;
   while (m->graphs[graph].parent != NO_ID)

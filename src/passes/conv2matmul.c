@@ -15,19 +15,19 @@
 // strict_compat emits what onnx-conv2matmul 0.1.1 emits, name by name, and removes nothing.
 #include "conv2matmul.h"
 #include "leftovers.h"
+#include "numbers.h"
+#include "weights.h"
 
 #include <assert.h>
 
-enum { SLICE_STEPS_OPSET = 10, PAD_INPUTS_OPSET = 11, MAX_NAMES = 32, INITIALIZERS_FREE_IR = 4 };
+enum { SLICE_STEPS_OPSET = 10, PAD_INPUTS_OPSET = 11, MAX_NAMES = 32 };
 
 struct rewriting {
   struct pass_env *env;
   const struct conv2matmul_options *options;
   uint32_t *transposed; // value id of Wᵀ by tensor id, NO_ID: not made yet
   uint32_t n_transposed;
-  uint32_t *numbers; // see next_number
-  uint32_t n_numbers;
-  size_t numbers_cap;
+  struct numbers numbers; // tried so far: many Convs may share one name, or have none
   // of the node at hand
   struct conv2matmul_match match;
   uint32_t graph, anchor; // new nodes go before anchor
@@ -43,17 +43,6 @@ struct rewriting {
 
 // ---- names -------------------------------------------------------------------------------------
 
-// The number to try next behind a stem that is taken, by the stem's name id. Names are never given
-// back, so those tried before need not be tried again: many Convs may share one name, or have none.
-static uint32_t *next_number(struct rewriting *w, uint32_t stem) {
-  if (stem >= w->n_numbers) {
-    w->numbers = table_grow(w->numbers, &w->numbers_cap, (size_t)stem + 1, sizeof *w->numbers);
-    memset(w->numbers + w->n_numbers, 0, (stem + 1 - w->n_numbers) * sizeof *w->numbers);
-    w->n_numbers = stem + 1;
-  }
-  return &w->numbers[stem];
-}
-
 static struct span unique_name(struct rewriting *w, const char *suffix) {
   struct model *m = w->env->m;
   char *stem = arena_printf(w->env->scratch, "%.*s_%s", (int)w->prefix.n,
@@ -61,7 +50,7 @@ static struct span unique_name(struct rewriting *w, const char *suffix) {
   char *name = stem;
   uint32_t id = model_find_name(m, span_str(stem));
   if (id != NO_ID) {
-    uint32_t *number = next_number(w, id);
+    uint32_t *number = numbers_behind(&w->numbers, id);
     do
       name = arena_printf(w->env->scratch, "%s_%u", stem, ++*number);
     while (model_find_name(m, span_str(name)) != NO_ID);
@@ -494,11 +483,9 @@ void pass_conv2matmul(struct pass_env *env, const struct conv2matmul_options *op
   for (uint32_t g = 0; g < n_graphs; g++)
     if (options->strict_compat ? g == m->main_graph : m->graphs[g].kind != GRAPH_TRAINING)
       rewrite_graph(&w, g, result);
-  // Before IR version 4 every initializer had to be a graph input as well; ours are not.
-  if (result->converted && !options->strict_compat && m->ir_version < INITIALIZERS_FREE_IR)
-    edit_set_ir_version(env->edits, INITIALIZERS_FREE_IR);
+  if (result->converted && !options->strict_compat) weights_free_initializers(env->edits);
   table_free(w.transposed, cap, sizeof *w.transposed);
-  table_free(w.numbers, w.numbers_cap, sizeof *w.numbers);
+  numbers_done(&w.numbers);
 }
 
 // ---- words -------------------------------------------------------------------------------------

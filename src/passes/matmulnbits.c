@@ -103,6 +103,16 @@ static void warn_all(struct pass_env *env, const struct matmulnbits_options *o,
     warn_unmatched(env, list, &o->overrides[i].pattern, "--tensor");
 }
 
+static int find_sites(struct pass_env *env, struct matmulnbits_options *o, struct list *list,
+                      struct err *err) {
+  if (matmulnbits_options_check(o, err)) return -1;
+  collect(env->m, o->op_types, list);
+  for (uint32_t i = 0; i < list->n_sites; i++)
+    nbits_match(env->m, o, &list->sites[i]);
+  warn_all(env, o, list);
+  return 0;
+}
+
 // ---- rewrite -----------------------------------------------------------------------------------
 
 static void report(struct pass_env *env, const struct nbits_site *s, uint32_t codes) {
@@ -147,11 +157,7 @@ int pass_matmulnbits(struct pass_env *env, struct matmulnbits_options *options,
                      struct matmulnbits_result *result, struct err *err) {
   struct list list = {0};
   *result = (struct matmulnbits_result){0};
-  if (matmulnbits_options_check(options, err)) return -1;
-  collect(env->m, options->op_types, &list);
-  for (uint32_t i = 0; i < list.n_sites; i++)
-    nbits_match(env->m, options, &list.sites[i]);
-  warn_all(env, options, &list);
+  if (find_sites(env, options, &list, err)) return -1;
   int rc = nbits_choose(env, options, list.sites, list.n_sites, err);
   if (rc == 0) rc = nbits_raise(env, options, list.sites, list.n_sites, err);
   if (rc == 0) rewrite_all(env, options, &list, result);
@@ -163,11 +169,7 @@ int matmulnbits_measure(struct pass_env *env, struct matmulnbits_options *option
                         const struct matmulnbits_listener *to, struct err *err) {
   struct list list = {0};
   options->budget = UINT64_MAX; // all candidates of every weight count
-  if (matmulnbits_options_check(options, err)) return -1;
-  collect(env->m, options->op_types, &list);
-  for (uint32_t i = 0; i < list.n_sites; i++)
-    nbits_match(env->m, options, &list.sites[i]);
-  warn_all(env, options, &list);
+  if (find_sites(env, options, &list, err)) return -1;
   for (uint32_t i = 0; i < list.n_sites; i++)
     report(env, &list.sites[i], NO_ID);
   int rc = nbits_measure(env, options, list.sites, list.n_sites, to, err);

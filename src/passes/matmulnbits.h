@@ -122,7 +122,5 @@ void matmulnbits_survey(const struct model *m, const struct matmulnbits_scheme *
 int matmulnbits_options_read(const struct pass_value values[PASS_OPTIONS],
                              struct matmulnbits_options *out, struct arena *a, struct err *err);
 void matmulnbits_options_done(struct matmulnbits_options *options);
-int run_matmulnbits(struct pass_env *env, const struct pass_value values[PASS_OPTIONS],
-                    struct err *err);
 
 #endif

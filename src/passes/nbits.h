@@ -78,8 +78,6 @@ struct nbits_size {
   uint64_t room; // the most that lies between them and what is before, in a data file
 };
 struct nbits_size nbits_size(struct nbits_work *w);
-// Room before a tensor of so many bytes, in the default layout.
-uint64_t nbits_room(uint64_t bytes);
 // Decides by measurements, where the options ask for it: sites get other schemes, or are left alone.
 // ERR_FAIL if weights miss a gate that fails, or the budget is too small. Edits nothing but the record
 // of what was measured.

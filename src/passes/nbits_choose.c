@@ -99,6 +99,7 @@ static struct weight new_weight(struct choosing *c, uint32_t site, struct option
 }
 
 static void gather(struct choosing *c) {
+  c->work = (struct nbits_work){.env = c->env, .options = c->o};
   c->weight_of = arena_alloc(&c->arena, (c->n_sites + (size_t)1) * sizeof *c->weight_of);
   for (uint32_t i = 0; i < c->n_sites; i++) {
     c->weight_of[i] = NO_ID;
@@ -118,8 +119,10 @@ static void gather(struct choosing *c) {
   }
 }
 
+// All questions, and their answers.
 static int measure(struct choosing *c, struct err *err) {
   const struct pass_env *env = c->env;
+  gather(c);
   if (!env->evaluate)
     return err_set(err, ERR_USAGE, "--budget, --gate and --on-nonfinite need the weights at hand");
   c->answers = arena_alloc(&c->arena, (c->n_questions + (size_t)1) * sizeof *c->answers);
@@ -242,7 +245,7 @@ static uint64_t other_bytes(struct choosing *c) {
     const struct piece *pieces = model_pieces(m, i, &n);
     const bool inside = n > 0 && pieces[0].at.file == 0, goes = gone[i] || t->flags & TENSOR_DEAD;
     if (goes && inside) sum -= min_u64(sum, t->bytes);
-    if (!goes && !inside) sum += t->bytes + nbits_room(t->bytes);
+    if (!goes && !inside) sum += t->bytes + model_data_alignment(t->bytes);
   }
   return sum;
 }
@@ -308,12 +311,7 @@ static void done(struct choosing *c) {
 int nbits_choose(struct pass_env *env, const struct matmulnbits_options *options,
                  struct nbits_site *sites, uint32_t n, struct err *err) {
   if (options->budget == 0 && options->n_gates == 0 && !options->skip_nonfinite) return 0;
-  struct choosing c = {.env = env,
-                       .o = options,
-                       .sites = sites,
-                       .n_sites = n,
-                       .work = {.env = env, .options = options}};
-  gather(&c);
+  struct choosing c = {.env = env, .o = options, .sites = sites, .n_sites = n};
   int rc = measure(&c, err);
   if (rc == 0) {
     if (options->skip_nonfinite) skip_nonfinite(&c);
@@ -351,12 +349,7 @@ static void tell(const struct choosing *c, const struct matmulnbits_listener *to
 int nbits_measure(struct pass_env *env, const struct matmulnbits_options *options,
                   struct nbits_site *sites, uint32_t n, const struct matmulnbits_listener *to,
                   struct err *err) {
-  struct choosing c = {.env = env,
-                       .o = options,
-                       .sites = sites,
-                       .n_sites = n,
-                       .work = {.env = env, .options = options}};
-  gather(&c);
+  struct choosing c = {.env = env, .o = options, .sites = sites, .n_sites = n};
   const int rc = measure(&c, err);
   if (rc == 0) tell(&c, to);
   done(&c);

@@ -1,5 +1,5 @@
-// From words to options: the values of pass_option.def become struct matmulnbits_options, PATTERN=bits4:g64:sym
-// becomes an override, and options that do not go together are refused.
+// From words to options: the values of pass_options.def become struct matmulnbits_options,
+// PATTERN=bits4:g64:sym becomes an override, and options that do not go together are refused.
 #include "matmulnbits.h"
 #include "size_words.h"
 
@@ -257,31 +257,16 @@ static int read_overrides(const struct pass_value *v, struct matmulnbits_options
   return 0;
 }
 
-static int add_op_type(struct span word, struct matmulnbits_options *o, struct err *err) {
-  if (span_is(word, "MatMul"))
-    o->op_types |= MATMULNBITS_MATMUL;
-  else if (span_is(word, "Gemm"))
-    o->op_types |= MATMULNBITS_GEMM;
-  else if (span_is(word, "Gather"))
-    o->op_types |= MATMULNBITS_GATHER;
-  else {
-    err_set(err, ERR_USAGE, "--op-types: '%s' is no operator whose weights can be quantized",
-            quote(word).s);
-    return err_hint(err, "MatMul, Gemm and Gather are");
+// Words of the catalogue (pass_values.c): there are no others.
+static uint32_t op_types_of(const struct pass_value *v) {
+  uint32_t types = 0;
+  for (uint32_t i = 0; i < v->n_list; i++) {
+    const char *word = v->list[i];
+    types |= strcmp(word, "Gemm") == 0     ? MATMULNBITS_GEMM
+             : strcmp(word, "Gather") == 0 ? MATMULNBITS_GATHER
+                                           : MATMULNBITS_MATMUL;
   }
-  return 0;
-}
-
-// Each element of the list may hold several, separated by commas, as a flag's value does.
-static int read_op_types(const struct pass_value *v, struct matmulnbits_options *o,
-                         struct err *err) {
-  for (uint32_t i = 0; i < v->n_list; i++)
-    for (const char *at = v->list[i], *end;; at = end + 1) {
-      end = strchrnul(at, ',');
-      if (add_op_type(span_of(at, (size_t)(end - at)), o, err)) return -1;
-      if (*end == 0) break;
-    }
-  return 0;
+  return types;
 }
 
 static int add_candidate(struct span word, struct matmulnbits_options *o, struct err *err) {
@@ -294,7 +279,7 @@ static int add_candidate(struct span word, struct matmulnbits_options *o, struct
   return 0;
 }
 
-// Elements separated by commas, as those of --op-types.
+// Each element of the list may hold several, separated by commas, as the preset does.
 static int read_candidates(const struct pass_value *v, struct matmulnbits_options *o,
                            struct arena *a, struct err *err) {
   size_t most = 1;
@@ -340,7 +325,6 @@ static uint32_t number_of(const char *text) {
 int matmulnbits_options_read(const struct pass_value v[PASS_OPTIONS], struct matmulnbits_options *o,
                              struct arena *a, struct err *err) {
   const char *block = v[PASS_OPT_BLOCK_SIZE].text;
-  uint64_t level = v[PASS_OPT_ACCURACY_LEVEL].number;
   o->scheme.bits = number_of(v[PASS_OPT_BITS].text);
   o->scheme.block = strcmp(block, "channel") == 0 ? 0 : number_of(block);
   o->scheme.symmetric = v[PASS_OPT_SYMMETRIC].number != 0;
@@ -348,10 +332,10 @@ int matmulnbits_options_read(const struct pass_value v[PASS_OPTIONS], struct mat
   // A choice of the catalogue: one of the words. 'measure' has no such option.
   if (v[PASS_OPT_ALGORITHM].text)
     algorithm_word(span_str(v[PASS_OPT_ALGORITHM].text), &o->scheme.algorithm);
-  o->accuracy_level = level < UINT32_MAX ? (uint32_t)level : UINT32_MAX;
+  o->op_types = op_types_of(&v[PASS_OPT_OP_TYPES]);
+  o->accuracy_level = (uint32_t)v[PASS_OPT_ACCURACY_LEVEL].number;
   o->min_elements = v[PASS_OPT_MIN_ELEMENTS].number;
   if (read_measured(v, o, a, err)) return -1;
-  if (read_op_types(&v[PASS_OPT_OP_TYPES], o, err)) return -1;
   if (read_patterns(&v[PASS_OPT_EXCLUDE], "--exclude", &o->exclude, &o->n_exclude, a, err))
     return -1;
   if (read_patterns(&v[PASS_OPT_INCLUDE], "--include", &o->include, &o->n_include, a, err))

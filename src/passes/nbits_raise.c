@@ -9,13 +9,13 @@
 #include "nbits.h"
 
 #include "schema.h"
+#include "weights.h"
 
 enum {
   DEQUANTIZE_OPSET = 21, // blockwise, (u)int4 and (u)int8
   DEQUANTIZE_2_OPSET = 25,
   IR_4_BITS = 10, // also that of opset 21
   IR_2_BITS = 13, // also that of opset 25
-  INITIALIZERS_FREE_IR = 4,
 };
 
 struct needs {
@@ -31,7 +31,7 @@ static void need(int64_t *what, int64_t version) {
 static void add_needs(const struct matmulnbits_options *o, const struct nbits_site *s,
                       struct needs *n) {
   if (!s->converts) return;
-  need(&n->ir, INITIALIZERS_FREE_IR);
+  need(&n->ir, WEIGHTS_FREE_IR);
   if (!o->qdq) {
     n->contrib = true;
     if (s->op == MATMULNBITS_GATHER && s->scheme.bits == 4) need(&n->ir, IR_4_BITS);

@@ -65,14 +65,18 @@ static uint32_t operand(struct nbits_work *w, enum nbits_form form, bool transpo
   return transposed ? recipe_transpose(e->r, of, swap) : of;
 }
 
+// The axis of the operand that is cut into blocks.
+static uint32_t axis_of(enum nbits_form form) {
+  return form == NBITS_BLOB || form == NBITS_COLUMNS ? 0 : 1;
+}
+
 static uint32_t quantize(struct nbits_work *w, enum nbits_form form, uint32_t of,
                          enum recipe_format format, enum recipe_part which) {
   const struct matmulnbits_scheme *s = &w->site->scheme;
-  bool first_axis = form == NBITS_BLOB || form == NBITS_COLUMNS;
   struct recipe_quantization q = {.format = format,
                                   .bits = s->bits,
                                   .symmetric = s->symmetric,
-                                  .axis = first_axis ? 0 : 1,
+                                  .axis = axis_of(form),
                                   .block = s->block};
   return recipe_quantize(w->env->edits->r, of, &q, which);
 }
@@ -101,10 +105,6 @@ uint32_t nbits_measurable(struct nbits_work *w) {
   return quantize(w, form, operand(w, form, transposed), format_of(w, form), PART_CODES);
 }
 
-uint64_t nbits_room(uint64_t bytes) {
-  return bytes >= 1 << 20 ? 64 << 10 : bytes >= 64 << 10 ? 4 << 10 : 64;
-}
-
 struct nbits_size nbits_size(struct nbits_work *w) {
   bool transposed, zeros = has_zeros(&w->site->scheme);
   enum nbits_form form = nbits_form(w, &transposed);
@@ -114,7 +114,7 @@ struct nbits_size nbits_size(struct nbits_work *w) {
     const uint32_t id = part(w, form, of, (enum recipe_part)p);
     const uint64_t bytes = w->env->edits->r->rows[id].bytes;
     size.bytes += bytes;
-    size.room += nbits_room(bytes);
+    size.room += model_data_alignment(bytes);
   }
   return size;
 }
@@ -132,8 +132,7 @@ static uint32_t put(struct nbits_work *w, const char *suffix, uint32_t recipe) {
 static void put_all(struct nbits_work *w, struct nbits_tensor *t) {
   struct naming names = naming_of(w, t->form, &t->scheme);
   uint32_t of = operand(w, t->form, t->transposed);
-  bool first_axis = t->form == NBITS_BLOB || t->form == NBITS_COLUMNS;
-  t->axis_length = recipe_dims(w->env->edits->r, of)[first_axis ? 0 : 1];
+  t->axis_length = recipe_dims(w->env->edits->r, of)[axis_of(t->form)];
   t->recipe = part(w, t->form, of, PART_CODES);
   if (!names.codes_last) t->codes = put(w, names.codes, t->recipe);
   t->scales = put(w, names.scales, part(w, t->form, of, PART_SCALES));

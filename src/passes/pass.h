@@ -66,9 +66,9 @@ enum pass_option_id {
   PASS_OPTIONS, // how many
 };
 
-// COUNT: a whole number from 1; NUMBER: from 0. LIST: given several times, each adds an element; a
-// metavar with commas ("MatMul,Gemm") names the words that it takes, and commas may join them. What
-// is given replaces the preset, also of a list.
+// COUNT: a whole number from 1; NUMBER: from 0; both below 2^31. LIST: given several times, each adds
+// an element; a metavar with commas ("MatMul,Gemm") names the words that it takes, and commas may join
+// them. What is given replaces the preset, also of a list.
 enum pass_kind { PASS_FLAG, PASS_COUNT, PASS_NUMBER, PASS_CHOICE, PASS_TEXT, PASS_LIST };
 
 struct pass_option {
@@ -119,9 +119,6 @@ enum pass_option_id pass_values_find(enum pass_id pass, struct span key, struct 
 // Sets one option. FLAG: true|false (text n 0: true). LIST: adds one element. ERR_USAGE for a value
 // that does not fit.
 int pass_values_put(enum pass_option_id option, struct pass_value values[PASS_OPTIONS],
-                    struct span text, struct arena *a, struct err *err);
-// Both.
-int pass_values_set(enum pass_id pass, struct pass_value values[PASS_OPTIONS], struct span key,
                     struct span text, struct arena *a, struct err *err);
 // "NAME" or "NAME:key=value[,key=value]…": lists are joined by +, a backslash escapes , : = + and
 // itself (before anything else it stands for itself, and so do : and = inside a value). Starts with

@@ -173,13 +173,6 @@ int pass_values_put(enum pass_option_id o, struct pass_value values[PASS_OPTIONS
   return rc;
 }
 
-int pass_values_set(enum pass_id pass, struct pass_value values[PASS_OPTIONS], struct span key,
-                    struct span text, struct arena *a, struct err *err) {
-  enum pass_option_id o = pass_values_find(pass, key, err);
-  if (o == PASS_OPTIONS) return -1;
-  return pass_values_put(o, values, text, a, err);
-}
-
 void pass_values_start(enum pass_id pass, struct pass_value values[PASS_OPTIONS], struct arena *a) {
   struct err impossible = {0};
   memset(values, 0, PASS_OPTIONS * sizeof *values);

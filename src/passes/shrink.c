@@ -168,11 +168,10 @@ static enum shrink_method method_named(const char *name) {
 
 int run_shrink(struct pass_env *env, const struct pass_value values[PASS_OPTIONS],
                struct err *err) {
-  const uint64_t levels = values[PASS_OPT_LEVELS].number;
   const char *form = values[PASS_OPT_SHRINK_FORM].text;
   const struct shrink_options options = {
       .method = method_named(values[PASS_OPT_METHOD].text),
-      .levels = levels <= UINT32_MAX ? (uint32_t)levels : UINT32_MAX,
+      .levels = (uint32_t)values[PASS_OPT_LEVELS].number,
       .form = strcmp(form, "dequantize") == 0 ? SHRINK_DEQUANTIZE : SHRINK_CAST_MUL_ADD,
       .per_channel = values[PASS_OPT_PER_CHANNEL].number != 0};
   struct shrink_result result;

@@ -3,10 +3,7 @@
 // A weight that becomes several tensors and nodes gives all of them names of one stem, so that they
 // are seen to belong together: if any of them is taken, the whole family gets a number. Names of all
 // graphs count, and of nodes as well as of values: a little stricter than ONNX asks for, and then no
-// scope has to be thought about.
-//
-// Names are never given back, so a number that was tried behind a base need not be tried again:
-// `numbers` remembers the last one, for models in which thousands of graphs use the same name.
+// scope has to be thought about. Numbers that were tried behind a base are not tried again (numbers.h).
 #include "stems.h"
 
 #include <stdio.h>
@@ -16,8 +13,7 @@ void stems_init(struct stems *s, const struct model *m) {
 }
 
 void stems_done(struct stems *s) {
-  table_free(s->numbers, s->numbers_cap, sizeof *s->numbers);
-  *s = (struct stems){0};
+  numbers_done(&s->numbers);
 }
 
 struct span stems_join(struct span stem, const char *suffix, struct arena *a) {
@@ -35,21 +31,11 @@ static bool is_free(const struct stems *s, struct span stem, const char *const *
   return true;
 }
 
-static uint32_t *number_behind(struct stems *s, uint32_t name) {
-  if (name >= s->n_numbers) {
-    const size_t need = (size_t)name + 1;
-    s->numbers = table_grow(s->numbers, &s->numbers_cap, need, sizeof *s->numbers);
-    memset(s->numbers + s->n_numbers, 0, (need - s->n_numbers) * sizeof *s->numbers);
-    s->n_numbers = name + 1;
-  }
-  return &s->numbers[name];
-}
-
 struct span stems_new(struct stems *s, struct span base, const char *const *suffixes, uint32_t n,
                       struct arena *a) {
   struct span stem = stems_join(base, "", a);
   const uint32_t name = model_find_name(s->m, base);
-  uint32_t here = 0, *number = name == NO_ID ? &here : number_behind(s, name);
+  uint32_t here = 0, *number = name == NO_ID ? &here : numbers_behind(&s->numbers, name);
   while (!is_free(s, stem, suffixes, n, a)) {
     char digits[16];
     snprintf(digits, sizeof digits, "_%u", ++*number);

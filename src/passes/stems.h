@@ -3,13 +3,11 @@
 #define WEIR_STEMS_H
 
 #include "arena.h"
-#include "model.h"
+#include "numbers.h"
 
 struct stems {
   const struct model *m;
-  uint32_t *numbers; // by name id: the number that was given last behind it
-  uint32_t n_numbers;
-  size_t numbers_cap;
+  struct numbers numbers; // tried so far behind a base
 };
 
 void stems_init(struct stems *s, const struct model *m);

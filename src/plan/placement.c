@@ -234,8 +234,7 @@ static uint32_t plain_recipe(struct recipes *to, const struct model *m, uint32_t
 // ---- the sidecar -------------------------------------------------------------------------------
 
 static uint64_t alignment(const struct plan_layout *layout, uint64_t bytes) {
-  if (layout->align) return layout->align;
-  return bytes >= 1 << 20 ? 64 << 10 : bytes >= 64 << 10 ? 4096 : 64;
+  return layout->align ? layout->align : model_data_alignment(bytes);
 }
 
 // The recipe as a flat list of elements: equal bytes have equal ids, whatever their dims.
