@@ -140,6 +140,27 @@ const char *build_dump(const struct model *m, struct arena *a) {
   return text;
 }
 
+static const char *name_or_dash(const struct model *m, uint32_t value) {
+  return value == NO_ID ? "-" : model_name_str(m, m->values[value].name);
+}
+
+const char *build_nodes(const struct model *m, uint32_t graph, bool names, struct arena *a) {
+  struct dump d = {.m = m};
+  put(&d, "%s", "");
+  for (uint32_t i = m->graphs[graph].first_node; i != NO_ID; i = m->nodes[i].next) {
+    const struct model_node *x = &m->nodes[i];
+    put(&d, "%s", model_name_str(m, x->op_type));
+    if (names) put(&d, " %s", model_name_str(m, x->name));
+    put(&d, "(");
+    for (uint32_t k = 0; k < x->n_in; k++)
+      put(&d, "%s%s", k ? "," : "", name_or_dash(m, model_input(m, x, k)));
+    put(&d, ")->%s\n", name_or_dash(m, model_output(m, x, 0)));
+  }
+  const char *text = arena_string(a, span_of(d.text, d.n));
+  table_free(d.text, d.cap, 1);
+  return text;
+}
+
 // ---- invariants --------------------------------------------------------------------------------
 
 #define HOLDS(what, id)                                                                            \

@@ -52,27 +52,8 @@ static void put(char *text, const char *words) {
   snprintf(text + n, TEXT - n, "%s", words);
 }
 
-static const char *value_name(const struct model *m, uint32_t value) {
-  return value == NO_ID ? "-" : model_name_str(m, m->values[value].name);
-}
-
 const char *pass_bench_nodes(struct pass_bench *t, uint32_t graph) {
-  const struct model *m = &t->m;
-  char *text = arena_zalloc(&t->arena, TEXT);
-  for (uint32_t i = m->graphs[graph].first_node; i != NO_ID; i = m->nodes[i].next) {
-    const struct model_node *x = &m->nodes[i];
-    put(text, model_name_str(m, x->op_type));
-    put(text, " ");
-    put(text, model_name_str(m, x->name));
-    for (uint32_t k = 0; k < x->n_in; k++) {
-      put(text, k ? "," : "(");
-      put(text, value_name(m, model_input(m, x, k)));
-    }
-    put(text, x->n_in ? ")->" : "()->");
-    put(text, value_name(m, model_output(m, x, 0)));
-    put(text, "\n");
-  }
-  return text;
+  return build_nodes(&t->m, graph, true, &t->arena);
 }
 
 const char *pass_bench_tensors(struct pass_bench *t, uint32_t graph) {
@@ -98,7 +79,7 @@ const char *pass_bench_outputs(struct pass_bench *t, uint32_t graph) {
     enum dtype dtype = DTYPE_UNDEFINED;
     for (uint32_t k = m->values[value].info; k != NO_ID; k = m->infos[k].next)
       if (!(m->infos[k].flags & INFO_DEAD)) dtype = (enum dtype)m->infos[k].dtype;
-    put(text, value_name(m, value));
+    put(text, model_name_str(m, m->values[value].name));
     put(text, " ");
     put(text, dtype_name(dtype));
     put(text, "\n");

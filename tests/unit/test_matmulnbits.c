@@ -89,23 +89,8 @@ static void run(struct bench *t) {
   assert_int_equal(attempt(t), 0);
 }
 
-static const char *name(const struct model *m, uint32_t value) {
-  return value == NO_ID ? "-" : model_name_str(m, m->values[value].name);
-}
-
-// The nodes of a graph in order.
 static const char *nodes(struct bench *t, uint32_t graph) {
-  const struct model *m = &t->m;
-  char *text = arena_zalloc(&t->arena, 8192);
-  size_t n = 0;
-  for (uint32_t i = m->graphs[graph].first_node; i != NO_ID; i = m->nodes[i].next) {
-    const struct model_node *x = &m->nodes[i];
-    n += (size_t)snprintf(text + n, 8192 - n, "%s(", model_name_str(m, x->op_type));
-    for (uint32_t k = 0; k < x->n_in; k++)
-      n += (size_t)snprintf(text + n, 8192 - n, k ? ",%s" : "%s", name(m, model_input(m, x, k)));
-    n += (size_t)snprintf(text + n, 8192 - n, ")->%s\n", name(m, model_output(m, x, 0)));
-  }
-  return text;
+  return build_nodes(&t->m, graph, false, &t->arena);
 }
 
 // "name=1,…" of a node's integer attributes, in order.
