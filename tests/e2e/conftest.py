@@ -116,7 +116,7 @@ def weir_fault():
 
 
 def as_user(folder, *opened):
-    """The words that run weir as an ordinary user: () if we are one, None if root cannot become one here.
+    """The words that run weir as an ordinary user; None if we are root and cannot become one here.
 
     Root may write everywhere, so tests of permissions need somebody else. The program is copied to `folder`, and the
     folders of the session's own temporary tree that lead to it and to `opened` can then be walked through.
@@ -131,6 +131,17 @@ def as_user(folder, *opened):
             if Path(tempfile.gettempdir()) in parent.parents:
                 parent.chmod(parent.stat().st_mode | 0o055)
     return ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", os.fspath(copy)]
+
+
+def read_only_folder(folder, *opened):
+    """A folder in `folder` that only root may write to, and the words of as_user; skips where there are none."""
+    out = folder / "read-only"
+    out.mkdir()
+    out.chmod(0o555)
+    words = as_user(folder, *opened)
+    if words is None:
+        pytest.skip("root may write everywhere, and setpriv is not installed")
+    return out, words
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ import pytest
 import compare
 import make_encoder
 import wire
-from conftest import DATA, as_user, program
+from conftest import DATA, program, read_only_folder
 
 COMMANDS = ("inspect", "check", "conv2matmul", "convert", "replay", "clean", "audit")
 
@@ -134,12 +134,7 @@ def test_dry_run_for_programs(weir, tmp_path, encoder):
 
 
 def test_dry_run_where_nobody_may_write(tmp_path, small_encoder):
-    out = tmp_path / "read-only"
-    out.mkdir()
-    out.chmod(0o555)
-    words = as_user(tmp_path, small_encoder)
-    if words is None:
-        pytest.skip("root may write everywhere, and setpriv is not installed")
+    out, words = read_only_folder(tmp_path, small_encoder)
     words = [*words, "convert", os.fspath(small_encoder), os.fspath(out / "x.onnx")]
     dry = subprocess.run([*words, "--dry-run"], capture_output=True, text=True)
     real = subprocess.run(words, capture_output=True, text=True)
