@@ -168,17 +168,20 @@ def index(_model, work, n):
     yield "peak memory, MB", ours.peak / 1e6, [ours.peak / 1e6], 400
 
 
+SIZES = ("0.2G", "2.4G", "24G")
+
+
 def sizes(work, n, words):
     """The same job at three sizes: sparse sources, nothing written."""
     arms, per_byte = [], {}
-    for text in ("0.2G", "2.4G", "24G"):
+    for text in SIZES:
         model = work / f"sparse-{text}" / "encoder.onnx"
         model.parent.mkdir(exist_ok=True)
         peaks.run([sys.executable, str(SUPPORT / "make_encoder.py"), str(model), "--size", text, "--sparse"])
         report = work / f"report-{text}.json"
         arms.append(Arm(text, [[weir(), words[0], str(model), str(work / "null.onnx"), *words[1:], "--io", "null", "--quiet",
                                 "--report-json", str(report)]]))
-    rounds(arms, n, [])
+    rounds(arms, n, [], cold=[f for text in SIZES for f in files_of(work / f"sparse-{text}" / "encoder.onnx")])
     for arm in arms:
         common = json.loads((work / f"report-{arm.name}.json").read_text())["weir"]
         source = work / f"sparse-{arm.name}" / "encoder.onnx.data"

@@ -7,7 +7,8 @@ smallest and largest beside it. Before each run
   - outputs of the run before are removed and the file system synced, so that nobody pays for another's dirty pages
   - 4 GiB of fresh anonymous memory are touched and given back: on virtual machines the first touch of memory that the
     host has not backed yet costs 5-10 us a page, and would hit whichever arm comes first
-  - the source is read once, so that it is in the page cache for all arms alike
+  - the source is read once, so that it is in the page cache for all arms alike; where one of the sources is too large
+    for that, all are put out of it instead
 
 Memory is the sum of VmHWM over the process tree (tests/support/peaks.py).
 """
@@ -43,6 +44,14 @@ def warm(paths):
             block = bytearray(4 << 20)
             while f.readinto(block):
                 pass
+
+
+def forget(paths):
+    """Out of the page cache: what is too large to be kept there is compared with what is not kept there."""
+    for path in paths:
+        fd = os.open(path, os.O_RDONLY)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(fd)
 
 
 class Arm:
@@ -87,24 +96,25 @@ def quiet():
         yield
 
 
-def one_round(arms, turn, sources, what):
+def one_round(arms, turn, sources, what, cold=()):
     for arm in turn:
         for other in arms:
             other.clear()
         os.sync()
         prime_memory()
         warm(sources)
+        forget(cold)
         arm.run()
         print(f"  {what} {arm.name}: {arm.seconds[-1]:.2f} s", file=sys.stderr, flush=True)
 
 
-def rounds(arms, n, sources, seed=1):
+def rounds(arms, n, sources, seed=1, cold=()):
     order = random.Random(seed)
     for number in range(n):
         turn = list(arms)
         order.shuffle(turn)
         with quiet():
-            one_round(arms, turn, sources, f"round {number + 1}/{n}")
+            one_round(arms, turn, sources, f"round {number + 1}/{n}", cold)
     for arm in arms:
         arm.clear()
 

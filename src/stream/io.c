@@ -38,6 +38,9 @@
 // is that whoever reads the output next reads it from the disk.
 #include "io_queue.h"
 
+#include "crew.h"
+#include "machine.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -57,6 +60,14 @@ static void set_sizes(struct io *io, const struct io_options *o) {
   uint64_t region = io->n_slots * (uint64_t)io->tile_bytes;
   io->window_bytes_max =
       o->window_bytes ? o->window_bytes : max_u64(region, (uint64_t)MIN_WINDOW_BYTES);
+}
+
+static uint64_t wake_bytes(const struct io_options *o, const struct sources *sources) {
+  if (o->wake_bytes > 0) return o->wake_bytes;
+  uint64_t total = 0;
+  for (uint32_t i = 0; i < sources_count(sources); i++)
+    total += sources_size(sources, i);
+  return io_wake_most(total, machine_memory(), crew_processors());
 }
 
 static int make_tiles(struct io *io, struct err *err) {
@@ -90,6 +101,7 @@ int io_open(struct io **out, const struct io_options *options, struct sources *s
   io->thread = pthread_self();
   io->engine = io_engine_of(options->mode);
   set_sizes(io, options);
+  io->wake.most = wake_bytes(options, sources);
   if (io->engine->reads == IO_READS_MAP) io_window_guard();
   if (make_tiles(io, err) < 0) goto fail;
   int r = io->engine->open(io->engine, io->n_slots + 1, &io->self); // + 1: a sync

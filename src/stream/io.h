@@ -30,6 +30,7 @@ struct io_options {
   uint32_t tiles;        // in flight per worker (default 8)
   size_t tile_bytes;     // default 1 MiB; however large, it is written in pieces of 1 MiB at most
   uint64_t window_bytes; // live views are kept to this (default tiles * tile_bytes, at least 4 MiB)
+  uint64_t wake_bytes;   // source bytes left behind in the page cache (default: as io_wake_most says)
 };
 
 // One worker's queue: opened, used and closed by one thread. It holds tiles * tile_bytes of address

@@ -4,6 +4,7 @@
 #define WEIR_IO_QUEUE_H
 
 #include "io_engines.h"
+#include "io_wake.h"
 
 #include <pthread.h>
 
@@ -49,6 +50,7 @@ struct io {
 
   bool clone_refused;
   uint64_t source_bytes;
+  struct io_wake wake;
   uint64_t window_bytes, window_bytes_max; // of live views
   uint8_t *spare;                          // memory of the last copied view, for the next one
   size_t spare_bytes;

@@ -80,6 +80,7 @@ static int read_range(struct io *io, uint32_t file, uint64_t off, uint8_t *buf, 
     }
   }
   sources_release_fd(io->sources, file);
+  io_wake_add(&io->wake, io->sources, file, off, n);
   return result;
 }
 
@@ -199,6 +200,7 @@ int io_view(struct io *io, uint32_t file, uint64_t off, size_t n, struct io_view
 // A mapped view was worth something if its pages could be read and the file still reaches that far.
 static int end_mapped(struct io *io, struct io_view *v, struct err *err) {
   bool broken = io_window_close(&v->window);
+  io_wake_add(&io->wake, io->sources, v->file, v->off, v->n);
   uint64_t size;
   if (size_now(io, v->file, &size, err) < 0) return -1;
   if (!range_fits(v->off, v->n, size)) return truncated(io, v->file, size, err);
@@ -266,4 +268,5 @@ void io_views_close(struct io *io) {
     if (io->whole[i].at) munmap(io->whole[i].at, io->whole[i].n);
   }
   free(io->whole);
+  io_wake_close(&io->wake);
 }

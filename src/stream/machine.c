@@ -1,0 +1,73 @@
+// What the machine has. Containers and batch jobs live under a cgroup whose limit counts the page cache
+// too, so that "memory" there is the least of these:
+//
+//   physical memory ─ /sys/fs/cgroup/memory.max ─ …/a/memory.max ─ …/a/b/memory.max      process in /a/b
+//
+// Version 1 calls the file memory.limit_in_bytes and has a mount of its own for memory. Where the mounts
+// are elsewhere, or the path is one of another namespace, no file is found and no limit is taken from it.
+#include "machine.h"
+
+#include "span.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static uint64_t memory_bytes;
+
+// The number in a file, or UINT64_MAX ("max", and what cannot be read).
+static uint64_t limit_in(const char *path) {
+  FILE *f = fopen(path, "re");
+  if (!f) return UINT64_MAX;
+  char text[32];
+  char *end = text;
+  const uint64_t limit = fgets(text, sizeof text, f) ? strtoull(text, &end, 10) : 0;
+  fclose(f);
+  return end == text ? UINT64_MAX : limit;
+}
+
+// The least limit of a group and those above it.
+static uint64_t least_limit(const char *mount, char *group, const char *knob) {
+  uint64_t least = UINT64_MAX;
+  for (;;) {
+    char path[PATH_MAX];
+    const int n = snprintf(path, sizeof path, "%s%s/%s", mount, group, knob);
+    if (n > 0 && (size_t)n < sizeof path) least = min_u64(least, limit_in(path));
+    char *last = strrchr(group, '/');
+    if (!last) return least;
+    *last = 0;
+  }
+}
+
+// One line of /proc/self/cgroup, "number:controllers:/path"; version 2 has no controllers.
+static uint64_t limit_of(char *line) {
+  char *controllers = strchr(line, ':');
+  char *group = controllers ? strchr(controllers + 1, ':') : NULL;
+  if (!group) return UINT64_MAX;
+  *group++ = 0;
+  group[strcspn(group, "\n")] = 0;
+  if (strcmp(group, "/") == 0) *group = 0;
+  if (strcmp(controllers, ":") == 0) return least_limit("/sys/fs/cgroup", group, "memory.max");
+  if (strcmp(controllers, ":memory") != 0) return UINT64_MAX;
+  return least_limit("/sys/fs/cgroup/memory", group, "memory.limit_in_bytes");
+}
+
+static void find_memory(void) {
+  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  uint64_t least = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : UINT64_MAX;
+  FILE *f = fopen("/proc/self/cgroup", "re");
+  char line[PATH_MAX];
+  while (f && fgets(line, sizeof line, f))
+    least = min_u64(least, limit_of(line));
+  if (f) fclose(f);
+  memory_bytes = least == UINT64_MAX ? 0 : least;
+}
+
+uint64_t machine_memory(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, find_memory);
+  return memory_bytes;
+}

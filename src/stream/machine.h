@@ -1,0 +1,12 @@
+// What the machine has, for decisions that change no byte.
+#ifndef WEIR_MACHINE_H
+#define WEIR_MACHINE_H
+
+#include <stdint.h>
+
+// Bytes of memory that this process and the page cache of the files it uses may fill: the physical
+// memory, or the limit of its memory cgroup (v2 or v1, parents included) where that is less. Found
+// once for the process. 0 if nobody says.
+uint64_t machine_memory(void);
+
+#endif

@@ -1,0 +1,143 @@
+// What a reader leaves in the page cache: seen by mincore() on a file of our own.
+#include "io_wake.h"
+
+#include "machine.h"
+#include "span.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+// clang-format off: cmocka wants setjmp.h and stdarg.h before it.
+#include <cmocka.h>
+// clang-format on
+
+enum { PIECE = 1 << 20, PIECES = 24, PAGE = 4096 };
+
+struct fixture {
+  char path[4096];
+  struct sources *sources;
+  bool forgets; // the file system lets go of pages when it is told to
+};
+
+static uint64_t cached_pages(const struct fixture *fx, uint64_t off, size_t n) {
+  unsigned char in[PIECE / PAGE];
+  assert_true(n <= PIECE);
+  const int fd = open(fx->path, O_RDONLY | O_CLOEXEC);
+  assert_true(fd >= 0);
+  void *at = mmap(NULL, n, PROT_READ, MAP_SHARED, fd, (off_t)off);
+  assert_ptr_not_equal(at, MAP_FAILED);
+  assert_int_equal(mincore(at, n, in), 0);
+  munmap(at, n);
+  close(fd);
+  uint64_t cached = 0;
+  for (size_t i = 0; i < n / PAGE; i++)
+    cached += in[i] & 1;
+  return cached;
+}
+
+static void read_piece(const struct fixture *fx, uint64_t i, uint8_t *buf) {
+  struct err err = {0};
+  assert_int_equal(sources_read(fx->sources, 0, i * PIECE, buf, PIECE, &err), 0);
+}
+
+static int setup(void **state) {
+  struct fixture *fx = calloc(1, sizeof *fx);
+  assert_non_null(fx);
+  const char *tmp = getenv("TMPDIR");
+  snprintf(fx->path, sizeof fx->path, "%s/weir-wake-XXXXXX", tmp ? tmp : "/var/tmp");
+  const int fd = mkstemp(fx->path);
+  assert_true(fd >= 0);
+  uint8_t *piece = calloc(1, PIECE);
+  assert_non_null(piece);
+  for (uint32_t i = 0; i < PIECES; i++)
+    assert_int_equal(write(fd, piece, PIECE), PIECE);
+  assert_int_equal(fsync(fd), 0); // dirty pages are not dropped
+  assert_int_equal(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+  close(fd);
+  free(piece);
+  fx->forgets = cached_pages(fx, 0, PIECE) == 0;
+  struct err err = {0};
+  assert_int_equal(sources_open(&fx->sources, fx->path, &(struct sources_options){0}, &err), 0);
+  *state = fx;
+  return 0;
+}
+
+static int teardown(void **state) {
+  struct fixture *fx = *state;
+  sources_close(fx->sources);
+  unlink(fx->path);
+  free(fx);
+  return 0;
+}
+
+static void read_all(const struct fixture *fx, uint64_t most) {
+  struct io_wake w = {.most = most};
+  uint8_t *buf = malloc(PIECE);
+  assert_non_null(buf);
+  for (uint64_t i = 0; i < PIECES; i++) {
+    read_piece(fx, i, buf);
+    io_wake_add(&w, fx->sources, 0, i * PIECE, PIECE);
+  }
+  io_wake_close(&w);
+  free(buf);
+}
+
+static void drops_what_lies_far_behind(void **state) {
+  const struct fixture *fx = *state;
+  if (!fx->forgets) skip();
+  read_all(fx, 4 * PIECE);
+  assert_int_equal(cached_pages(fx, 0, PIECE), 0);
+  assert_int_equal(cached_pages(fx, 12 * PIECE, PIECE), 0);
+  assert_int_equal(cached_pages(fx, (PIECES - 1) * PIECE, PIECE), PIECE / PAGE);
+}
+
+static void leaves_all_where_all_may_stay(void **state) {
+  const struct fixture *fx = *state;
+  if (!fx->forgets) skip();
+  read_all(fx, UINT64_MAX);
+  for (uint64_t i = 0; i < PIECES; i++)
+    assert_int_equal(cached_pages(fx, i * PIECE, PIECE), PIECE / PAGE);
+}
+
+// More ranges than the ring has, none of which follows another.
+static void ring_goes_round(void **state) {
+  const struct fixture *fx = *state;
+  struct io_wake w = {.most = UINT64_MAX - 1};
+  for (uint64_t i = 0; i < 3 * IO_WAKE_RANGES + 7; i++) {
+    io_wake_add(&w, fx->sources, 0, i % 2 ? 0 : 2 * PAGE, PAGE);
+    assert_in_range(w.count, 1, IO_WAKE_RANGES);
+    assert_int_equal(w.held, w.count * (uint64_t)PAGE);
+  }
+  io_wake_close(&w);
+}
+
+static void how_much_may_stay(void **state) {
+  (void)state;
+  const uint64_t gib = 1 << 30;
+  assert_true(io_wake_most(4 * gib, 8 * gib, 2) == UINT64_MAX);
+  assert_true(io_wake_most(4 * gib + 1, 8 * gib, 2) == gib / 4);
+  assert_true(io_wake_most(100 * gib, 8 * gib, 0) == gib / 2);
+  assert_true(io_wake_most(100 * gib, 0, 2) == UINT64_MAX);
+}
+
+static void memory_of_this_machine(void **state) {
+  (void)state;
+  const uint64_t physical = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+  assert_in_range(machine_memory(), 1 << 20, physical);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(drops_what_lies_far_behind, setup, teardown),
+      cmocka_unit_test_setup_teardown(leaves_all_where_all_may_stay, setup, teardown),
+      cmocka_unit_test_setup_teardown(ring_goes_round, setup, teardown),
+      cmocka_unit_test(how_much_may_stay),
+      cmocka_unit_test(memory_of_this_machine),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
