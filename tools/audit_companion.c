@@ -6,7 +6,10 @@
 //   pieces of d                        |   1   |  2   only those that touch the unit are read
 //
 // A piece that reaches into the next unit is hashed whole, so where both units are damaged its tensor
-// is named in both. What has no line of its own (a small value inside the .onnx) stays named.
+// is named in both. What has no line of its own (of a manifest that older releases wrote: small values
+// inside the .onnx) stays named.
+//
+// Names and places are the model's. A damaged .onnx is not asked: then they are those of the lines.
 //
 // The companion came with the files and may be as damaged as they: before any of it is believed its
 // SHA-256 must be the manifest's, every line must lie within the files, have as many digests as its
@@ -31,6 +34,7 @@ struct row {
   uint64_t off, len;
   uint32_t file; // of the manifest
   const uint8_t (*pieces)[DIGEST_BYTES];
+  const char *name;
 };
 
 struct companion {
@@ -38,7 +42,7 @@ struct companion {
   FILE *file;
   char name[256];
   struct manifest manifest;
-  const struct model *m;
+  const struct model *m; // NULL: not to be believed
   const struct audit_found *found;
   size_t n_found;
   struct arena arena;
@@ -84,7 +88,8 @@ static bool touches_damage(const struct companion *c, const struct row *row) {
   return false;
 }
 
-static bool keep_row(struct companion *c, struct row *row, const struct json_value *list) {
+static bool keep_row(struct companion *c, struct row *row, struct span name,
+                     const struct json_value *list) {
   uint8_t(*pieces)[DIGEST_BYTES] = arena_alloc(&c->arena, json_count(list) * sizeof *pieces + 1);
   size_t n = 0;
   struct span hex;
@@ -92,6 +97,7 @@ static bool keep_row(struct companion *c, struct row *row, const struct json_val
     if (!json_as_string(v, &hex) || !hex_decode(hex, pieces[n++], DIGEST_BYTES))
       return useless(c, "has a digest that is none");
   row->pieces = (const uint8_t(*)[DIGEST_BYTES])pieces;
+  row->name = arena_string(&c->arena, name);
   c->rows = table_grow(c->rows, &c->cap, c->n + 1, sizeof *c->rows);
   c->rows[c->n++] = *row;
   return true;
@@ -111,8 +117,9 @@ static bool take_line(struct companion *c, const struct json_value *v) {
     return useless(c, "lies outside its file");
   if (json_count(list) != (row.len + PLAN_UNIT_BYTES - 1) / PLAN_UNIT_BYTES)
     return useless(c, "has not one digest for every 64 MiB");
-  if (!is_known(c->m, name)) return useless(c, "names a tensor that the model does not have");
-  return row.len == 0 || !touches_damage(c, &row) || keep_row(c, &row, list);
+  if (c->m && !is_known(c->m, name))
+    return useless(c, "names a tensor that the model does not have");
+  return row.len == 0 || !touches_damage(c, &row) || keep_row(c, &row, name, list);
 }
 
 // The next line without its break, hashed with it: 1, 0 at the end, -1 where it is too long.
@@ -162,6 +169,21 @@ static int by_place(const void *a, const void *b) {
   if (x->file != y->file) return x->file < y->file ? -1 : 1;
   if (x->off != y->off) return x->off < y->off ? -1 : 1;
   return (x->len > y->len) - (x->len < y->len);
+}
+
+// The first of the rows that could touch bytes from `off` on is not found by halving: a long one may
+// begin far before it. They are few: those that touch damage.
+static void map_range(const struct companion *c, struct audit_found *f, struct arena *arena) {
+  const uint32_t file = file_named(&c->manifest, span_str(f->file));
+  f->tensors = arena_alloc(arena, (c->n + 1) * sizeof *f->tensors);
+  f->places = arena_alloc(arena, (c->n + 1) * sizeof *f->places);
+  f->mapped = true;
+  for (size_t i = 0; i < c->n; i++) {
+    const struct row *row = &c->rows[i];
+    if (row->file != file || row->off >= f->off + f->len || f->off >= row->off + row->len) continue;
+    f->tensors[f->n_tensors] = arena_string(arena, span_str(row->name));
+    f->places[f->n_tensors++] = (struct audit_place){row->off, row->len};
+  }
 }
 
 static bool piece_agrees(const struct companion *c, int fd, uint64_t off, uint64_t len,
@@ -237,10 +259,11 @@ static void close_companion(struct companion *c) {
   arena_free(&c->arena);
 }
 
-void audit_companion_narrow(const char *folder, const char *name, const struct model *m,
+bool audit_companion_narrow(const char *folder, const char *name, const struct model *m,
                             struct audit_found *found, size_t n, struct arena *arena) {
   struct companion c = {.m = m, .found = found, .n_found = n};
-  if (open_companion(&c, folder, name)) {
+  const bool there = open_companion(&c, folder, name);
+  if (there) {
     c.buf = arena_alloc(arena, READ_BYTES);
     if (!c.manifest.lists_tensors)
       snprintf(c.why, sizeof c.why, "the manifest does not record it");
@@ -250,8 +273,21 @@ void audit_companion_narrow(const char *folder, const char *name, const struct m
       report_notice("'%s' is not used to name damaged tensors: %s", quote_str(c.name).s, c.why);
     else if (c.n)
       qsort(c.rows, c.n, sizeof *c.rows, by_place);
-    for (size_t i = 0; !c.why[0] && i < n; i++)
+    for (size_t i = 0; !c.why[0] && i < n; i++) {
+      if (!m) map_range(&c, &found[i], arena);
       if (found[i].mapped) narrow(&c, &found[i]);
+    }
   }
   close_companion(&c);
+  return there && !c.why[0];
+}
+
+bool audit_companion_is_whole(const char *folder, const char *name) {
+  struct companion c = {0};
+  if (open_companion(&c, folder, name) && c.manifest.lists_tensors) read_lines(&c);
+  if (c.why[0])
+    report_notice("'%s', the digests per tensor, is damaged: %s; the model's own files are whole",
+                  quote_str(c.name).s, c.why);
+  close_companion(&c);
+  return !c.why[0];
 }

@@ -1,6 +1,14 @@
-// From bytes to names. The .onnx tells where its tensors lie, but only a whole one can be believed:
-// if a damaged range lies in it, nothing is said about tensors. Data files are not opened for this,
-// since a damaged one may be short or gone.
+// From bytes to names. Who tells where tensors lie, and who tells which of them are damaged:
+//
+//   .onnx     digests per tensor     places from       damaged is
+//   whole     none                   the .onnx         all that lies in a damaged range
+//   whole     there                  the .onnx         what differs
+//   damaged   there                  the digests       what differs
+//   damaged   none                   the .onnx         all that still seems to lie there
+//   unreadable, and none             nobody
+//
+// Data files are not opened by the load, since a damaged one may be short or gone. What a damaged
+// .onnx says is said to be that: a flipped bit may have changed a name or a place.
 #include "audit_tensors.h"
 
 #include "audit_companion.h"
@@ -15,7 +23,9 @@ static const char *base_name(const char *path) {
   return slash ? slash + 1 : path;
 }
 
-static uint32_t file_of(const struct model *m, const char *name) {
+// The .onnx is not looked for by the name in the index, which is another one behind a link.
+static uint32_t file_of(const struct model *m, const char *onnx_name, const char *name) {
+  if (strcmp(onnx_name, name) == 0) return 0;
   for (uint32_t f = 1; f < m->n_files; f++)
     if (strcmp(m->files[f].name, name) == 0) return f;
   return NO_ID;
@@ -27,10 +37,9 @@ static const char *tensor_name(const struct model *m, uint32_t tensor, struct ar
   return arena_printf(arena, "g%u/t%u", t->graph, tensor);
 }
 
-static void name_range(const struct model *m, const struct tensor_map *map, struct audit_found *f,
-                       struct arena *arena) {
+static void name_range(const struct model *m, uint32_t file, const struct tensor_map *map,
+                       struct audit_found *f, struct arena *arena) {
   f->mapped = true;
-  uint32_t file = file_of(m, f->file);
   if (file == NO_ID) return;
   size_t first = tensor_map_first(map, file, f->off), n = 0;
   for (size_t pass = 0; pass < 2; pass++) {
@@ -51,33 +60,58 @@ static void name_range(const struct model *m, const struct tensor_map *map, stru
   f->n_tensors = (uint32_t)n;
 }
 
-static int load(struct model *m, const char *path, struct sources **sources, struct err *err) {
+static void pass_over(void *ctx, enum fault_level level, const char *place, const char *message) {
+  (void)ctx, (void)level, (void)place, (void)message;
+}
+
+// Of a damaged one all is taken that its framing still allows.
+static int load(struct model *m, const char *path, bool hurt, struct sources **sources,
+                struct err *err) {
+  static const struct fault_sink tolerant = {.report = pass_over};
   const struct sources_options opening = {.allow_links = true};
-  const struct load_options loading = {.no_external = true};
+  const struct load_options loading = {.no_external = true, .faults = hurt ? &tolerant : NULL};
   if (sources_open(sources, path, &opening, err) < 0) return -1;
   return load_model(m, *sources, &loading, err);
 }
 
+static bool is_damaged(const struct audit_found *found, size_t n, const char *file) {
+  for (size_t i = 0; i < n; i++)
+    if (strcmp(found[i].file, file) == 0) return true;
+  return false;
+}
+
+static void say_unreadable(const char *name, bool hurt, const struct err *why) {
+  if (!hurt)
+    report_notice("the tensors of damaged ranges cannot be named: %s", why->msg);
+  else
+    report_notice("'%s' itself is damaged and cannot be read as a model any more, so the tensors "
+                  "of damaged ranges cannot be named: %s",
+                  quote_str(name).s, why->msg);
+}
+
 void audit_tensors_name(const char *folder, const char *model_path, struct audit_found *found,
                         size_t n, struct arena *arena) {
-  for (size_t i = 0; i < n; i++) {
-    if (strcmp(found[i].file, base_name(model_path)) != 0) continue;
-    report_notice("the .onnx itself is damaged, so the tensors of damaged ranges cannot be named");
-    return;
-  }
+  const char *name = base_name(model_path);
+  const bool hurt = is_damaged(found, n, name);
+  if (hurt && audit_companion_narrow(folder, name, NULL, found, n, arena)) return;
   struct model m;
   struct sources *sources = NULL;
   struct err why = {0};
   model_init(&m);
-  if (load(&m, model_path, &sources, &why) < 0) {
-    report_notice("the tensors of damaged ranges cannot be named: %s", why.msg);
+  if (load(&m, model_path, hurt, &sources, &why) < 0) {
+    say_unreadable(name, hurt, &why);
   } else {
     struct tensor_map map;
-    tensor_map_init(&map, &m);
+    tensor_map_init_held(&map, &m);
     for (size_t i = 0; i < n; i++)
-      name_range(&m, &map, &found[i], arena);
+      name_range(&m, file_of(&m, name, found[i].file), &map, &found[i], arena);
     tensor_map_done(&map);
-    audit_companion_narrow(folder, base_name(model_path), &m, found, n, arena);
+    if (hurt)
+      report_notice("'%s' itself is damaged: the tensors named are those that, by what it still "
+                    "says, lie in the damaged ranges",
+                    quote_str(name).s);
+    else
+      (void)audit_companion_narrow(folder, name, &m, found, n, arena);
   }
   model_free(&m);
   if (sources) sources_close(sources);

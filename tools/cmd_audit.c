@@ -5,11 +5,12 @@
 //        ▼
 //   manifest_audit: every unit hashed again, damage noted
 //        ▼
-//   the .onnx itself is whole? its metadata says which tensors lie in the damaged ranges
-//        │ digests per tensor beside it? ──▶ only those that differ
+//   which tensors lie in the damaged ranges? (audit_tensors.c)
+//        │ nobody knows ──▶ which units of the file are whole
 //
 // The verdict is on standard output; a damaged model is not a failure of the audit, so the command
 // reports it and gives exit code 1 itself.
+#include "audit_companion.h"
 #include "audit_tensors.h"
 #include "commands.h"
 #include "manifest.h"
@@ -17,8 +18,10 @@
 #include "staging.h"
 #include "stop.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static const char suffix[] = ".manifest.json";
 
@@ -28,10 +31,19 @@ struct target {
   const char *folder, *name;    // of the model
 };
 
+// What is left of a file with damage.
+struct left {
+  const char *file;
+  uint64_t units, whole;
+  struct audit_place first, last; // of the whole ones, if there are any
+};
+
 struct audit {
   struct arena arena;
-  struct audit_found *found;
+  struct audit_found *found; // sorted by place
   size_t n, cap;
+  struct left *left; // in the order of the rows
+  size_t n_left;
 };
 
 static bool ends_with(const char *s, const char *end) {
@@ -86,6 +98,49 @@ static int compare_found(const void *pa, const void *pb) {
   return (a->off > b->off) - (a->off < b->off);
 }
 
+// ---- what is left -------------------------------------------------------------------------------
+
+static bool is_hit(const struct audit *a, const struct manifest *m,
+                   const struct manifest_shard *s) {
+  for (size_t i = 0; i < a->n; i++) {
+    const struct audit_found *f = &a->found[i];
+    if (strcmp(f->file, m->files[s->file]) == 0 && s->off < f->off + f->len &&
+        f->off < s->off + s->len)
+      return true;
+  }
+  return false;
+}
+
+static struct left left_of(const struct audit *a, const struct manifest *m, const char *file) {
+  struct left left = {.file = file};
+  for (uint32_t i = 0; i < m->n_shards; i++) {
+    const struct manifest_shard *s = &m->shards[i];
+    if (strcmp(m->files[s->file], file) != 0) continue;
+    left.units++;
+    if (is_hit(a, m, s)) continue;
+    left.last = (struct audit_place){s->off, s->len};
+    if (left.whole++ == 0) left.first = left.last;
+  }
+  return left;
+}
+
+// The manifest was read by the audit before: where it is gone by now, nothing is said.
+static void count_left(struct audit *a, const struct target *t) {
+  struct manifest m;
+  struct err ignored = {0};
+  const char *slash = strrchr(t->manifest, '/');
+  const int dir = open(t->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (dir < 0) return;
+  if (manifest_read(&m, dir, slash ? slash + 1 : t->manifest, t->manifest, &ignored) == 0) {
+    a->left = arena_alloc(&a->arena, (a->n + 1) * sizeof *a->left);
+    for (size_t i = 0; i < a->n; i++)
+      if (i == 0 || strcmp(a->found[i - 1].file, a->found[i].file) != 0)
+        a->left[a->n_left++] = left_of(a, &m, a->found[i].file);
+    manifest_free(&m);
+  }
+  close(dir);
+}
+
 // ---- the verdict --------------------------------------------------------------------------------
 
 enum { TENSORS_SHOWN = 8 };
@@ -97,17 +152,44 @@ static void print_found(const struct audit_found *f) {
     printf("    tensor '%s'\n", quote_str(f->tensors[i]).s);
   if (f->n_tensors > TENSORS_SHOWN)
     printf("    and %u more tensors\n", f->n_tensors - TENSORS_SHOWN);
-  if (f->narrowed && f->n_whole > 0)
+  if (f->narrowed && f->n_tensors == 0 && f->n_whole > 0)
+    printf("    no tensor differs (%u there: whole, by digests of their own)\n", f->n_whole);
+  else if (f->narrowed && f->n_whole > 0)
     printf("    (%u other tensor%s there: whole, by digests of their own)\n", f->n_whole,
            f->n_whole == 1 ? "" : "s");
   else if (f->n_tensors == 0 && f->mapped)
     printf("    no tensor lies there\n");
 }
 
+static void print_place(const char *before, struct audit_place at) {
+  printf("%s bytes %llu..%llu", before, (unsigned long long)at.off,
+         (unsigned long long)(at.off + at.len));
+}
+
+// Where no tensors can be named, at least where the good part is.
+static void print_left(const struct audit *a, const char *file) {
+  for (size_t i = 0; i < a->n_left; i++) {
+    const struct left *l = &a->left[i];
+    if (strcmp(l->file, file) != 0) continue;
+    if (l->whole == 0 && l->units == 1) printf("    it is the only unit\n");
+    if (l->whole == 0 && l->units > 1)
+      printf("    none of its %llu units is whole\n", (unsigned long long)l->units);
+    if (l->whole == 0) return;
+    printf("    %llu of its %llu units %s whole:", (unsigned long long)l->whole,
+           (unsigned long long)l->units, l->whole == 1 ? "is" : "are");
+    print_place(l->whole == 1 ? "" : " the first", l->first);
+    if (l->whole > 1) print_place(", the last", l->last);
+    printf("\n");
+  }
+}
+
 static void print_text(const struct audit *a, const struct audit_result *r,
                        const struct target *t) {
-  for (size_t i = 0; i < a->n; i++)
-    print_found(&a->found[i]);
+  for (size_t i = 0; i < a->n; i++) {
+    const struct audit_found *f = &a->found[i];
+    print_found(f);
+    if (!f->mapped && (i + 1 == a->n || strcmp(f->file, f[1].file) != 0)) print_left(a, f->file);
+  }
   const char *files = r->files == 1 ? "file" : "files", *units = r->shards == 1 ? "unit" : "units";
   if (a->n == 0)
     printf("%s: whole: %llu %s, %llu %s, %s\n", quote_str(t->model).s, (unsigned long long)r->files,
@@ -150,6 +232,29 @@ static void put_found(struct json_out *j, const struct audit_found *f) {
   report_json_flush(j);
 }
 
+static void put_place(struct json_out *j, const char *key, const struct left *l,
+                      struct audit_place at) {
+  json_key(j, key);
+  if (l->whole == 0) {
+    json_null(j);
+    return;
+  }
+  json_object(j);
+  put_number(j, "offset", at.off);
+  put_number(j, "length", at.len);
+  json_end_object(j);
+}
+
+static void put_left(struct json_out *j, const struct left *l) {
+  json_object(j);
+  put_text(j, "file", l->file);
+  put_number(j, "units", l->units);
+  put_number(j, "whole_units", l->whole);
+  put_place(j, "first_whole", l, l->first);
+  put_place(j, "last_whole", l, l->last);
+  json_end_object(j);
+}
+
 static void print_json(const struct audit *a, const struct audit_result *r,
                        const struct target *t) {
   struct json_out j = {.indent = 2};
@@ -166,6 +271,11 @@ static void print_json(const struct audit *a, const struct audit_result *r,
   json_array(&j);
   for (size_t i = 0; i < a->n; i++)
     put_found(&j, &a->found[i]);
+  json_end_array(&j);
+  json_key(&j, "damaged_files");
+  json_array(&j);
+  for (size_t i = 0; i < a->n_left; i++)
+    put_left(&j, &a->left[i]);
   json_end_array(&j);
   json_end_object(&j);
   report_json_end(&j);
@@ -188,6 +298,9 @@ static int audit(struct audit *a, const struct target *t, const struct cli_args 
   if (a->n > 0) {
     qsort(a->found, a->n, sizeof *a->found, compare_found);
     audit_tensors_name(t->folder, t->model, a->found, a->n, &a->arena);
+    count_left(a, t);
+  } else {
+    (void)audit_companion_is_whole(t->folder, t->name);
   }
   if (cli_flag(args, OPT_JSON))
     print_json(a, &result, t);

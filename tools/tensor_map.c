@@ -14,21 +14,31 @@ static int compare_places(const void *pa, const void *pb) {
   return (a->tensor > b->tensor) - (a->tensor < b->tensor);
 }
 
-static void add_tensor(struct tensor_map *map, const struct model *m, uint32_t tensor) {
-  uint32_t n;
-  const struct piece *p = model_pieces(m, tensor, &n);
-  map->rows = table_grow(map->rows, &map->cap, map->n + n, sizeof *map->rows);
-  for (uint32_t i = 0; i < n; i++) {
-    if (p[i].at.len == 0) continue;
-    map->rows[map->n++] = (struct tensor_place){
-        .off = p[i].at.off, .len = p[i].at.len, .file = p[i].at.file, .tensor = tensor};
-  }
+static void add_place(struct tensor_map *map, uint32_t tensor, struct extent at) {
+  if (at.len == 0) return;
+  map->rows = table_grow(map->rows, &map->cap, map->n + 1, sizeof *map->rows);
+  map->rows[map->n++] =
+      (struct tensor_place){.off = at.off, .len = at.len, .file = at.file, .tensor = tensor};
 }
 
-void tensor_map_init(struct tensor_map *map, const struct model *m) {
+static void add_tensor(struct tensor_map *map, const struct model *m, uint32_t tensor, bool held) {
+  const uint8_t flags = m->tensors[tensor].flags;
+  enum encoding encoding;
+  uint32_t n;
+  if (flags & TENSOR_DEAD) return;
+  if (held && !(flags & TENSOR_EXTERNAL)) {
+    add_place(map, tensor, model_tensor_holder(m, tensor, &encoding));
+    return;
+  }
+  const struct piece *p = model_pieces(m, tensor, &n);
+  for (uint32_t i = 0; i < n; i++)
+    add_place(map, tensor, p[i].at);
+}
+
+static void init(struct tensor_map *map, const struct model *m, bool held) {
   *map = (struct tensor_map){0};
   for (uint32_t t = 0; t < m->n_tensors; t++)
-    if (!(m->tensors[t].flags & TENSOR_DEAD)) add_tensor(map, m, t);
+    add_tensor(map, m, t, held);
   if (map->n == 0) return;
   qsort(map->rows, map->n, sizeof *map->rows, compare_places);
   for (size_t i = 0; i < map->n; i++) {
@@ -37,6 +47,14 @@ void tensor_map_init(struct tensor_map *map, const struct model *m) {
     if (add_overflows(row->off, row->len, &row->reach)) row->reach = UINT64_MAX;
     if (i > 0 && row[-1].file == row->file) row->reach = max_u64(row->reach, row[-1].reach);
   }
+}
+
+void tensor_map_init(struct tensor_map *map, const struct model *m) {
+  init(map, m, false);
+}
+
+void tensor_map_init_held(struct tensor_map *map, const struct model *m) {
+  init(map, m, true);
 }
 
 void tensor_map_done(struct tensor_map *map) {

@@ -6,6 +6,7 @@ The manifest is recomputed with model-signing's own API, in a folder that holds 
 
 import hashlib
 import json
+import re
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -267,11 +268,134 @@ def test_companion_that_no_manifest_records(weir, copy):
     assert "the manifest does not record it" in done.err and not done.json()["damage"][0]["narrowed"]
 
 
-def test_flipped_byte_in_the_onnx(weir, copy):
-    """Then nobody can be asked which tensor lies where."""
-    flip(copy, copy.stat().st_size // 2)
-    [found] = damage(weir, copy)
-    assert (found["file"], found["offset"], found["tensors"]) == (copy.name, 0, None)
+# ---- a damaged .onnx
+
+
+@pytest.fixture
+def small(weir, small_encoder, tmp_path):
+    (tmp_path / "small").mkdir()
+    weir("conv2matmul", small_encoder, tmp_path / "small" / "out.onnx", "--tensor-digests")
+    return tmp_path / "small" / "out.onnx"
+
+
+def onnx_places(small):
+    """Places in the .onnx to hit, each with the tensor that is hit, or None."""
+    content = small.read_bytes()
+    rows = [json.loads(line) for line in Path(f"{small}.tensors.jsonl").read_text().splitlines()]
+    inline = [row for row in rows if row["file"] == small.name and row["length"] >= 8 and "encoding" not in row]
+    payload = inline[len(inline) // 2]
+    name = compare.structure(small).graph.node[-1].name.encode()
+    assert name
+    return {
+        "inline payload": (payload["offset"] + payload["length"] // 2, payload["name"]),
+        "first byte of a payload": (inline[0]["offset"], inline[0]["name"]),
+        "node name": (content.index(name), None),
+        "framing of the graph": (content.index(b"\x3a") + 2, None),  # ModelProto.graph: tag, then its length
+        "first byte": (0, None),
+        "last byte": (len(content) - 1, None),
+    }
+
+
+ONNX_PLACES = ("inline payload", "first byte of a payload", "node name", "framing of the graph", "first byte", "last byte")
+
+
+@pytest.mark.parametrize("where", ONNX_PLACES)
+def test_flipped_byte_in_the_onnx(weir, small, where):
+    """Digests per tensor name the tensor that differs, whether the .onnx can still be read or not."""
+    offset, hit = onnx_places(small)[where]
+    rows = [json.loads(line) for line in Path(f"{small}.tensors.jsonl").read_text().splitlines()]
+    inside = [row for row in rows if row["file"] == small.name and row["length"]]
+    flip(small, offset)
+    [found] = damage(weir, small)
+    assert (found["file"], found["offset"], found["length"]) == (small.name, 0, small.stat().st_size)
+    assert found["tensors"] == ([hit] if hit else []) and found["narrowed"]
+    assert found["whole_tensors"] == len(inside) - len(found["tensors"]) > 0
+    assert weir("audit", small, code=1).err == ""
+    if not hit:
+        assert "no tensor differs" in weir("audit", small, code=1).out
+
+
+@pytest.mark.parametrize("where", ONNX_PLACES)
+def test_flipped_byte_in_the_onnx_without_digests(weir, small, where):
+    """Then the damaged .onnx itself is asked: all that lies in the unit, or a sentence that nobody knows."""
+    offset, hit = onnx_places(small)[where]
+    names = {row["name"] for row in map(json.loads, Path(f"{small}.tensors.jsonl").read_text().splitlines())
+             if row["file"] == small.name and row["length"]}  # fmt: skip
+    Path(f"{small}.tensors.jsonl").unlink()
+    flip(small, offset)
+    done = weir("audit", small, "--json", code=1)
+    [found] = done.json()["damage"]
+    assert (found["file"], found["offset"], found["narrowed"]) == (small.name, 0, False)
+    if found["tensors"] is None:
+        assert "cannot be read as a model any more" in done.err and where in ("framing of the graph", "first byte")
+        assert "it is the only unit" in weir("audit", small, code=1).out
+    else:
+        # A tensor in an attribute is "g0/n12.value" to the run, and has no name to a reader of its output.
+        assert "itself is damaged" in done.err and (not hit or ".value" in hit or hit in found["tensors"])
+        assert {name for name in names if ".value" not in name} <= {*found["tensors"]}
+        assert where in ("inline payload", "first byte of a payload", "node name", "last byte")
+
+
+def test_damage_in_both_files(weir, small):
+    """With digests per tensor a damaged .onnx takes nothing from what is said of the data file."""
+    offset, hit = onnx_places(small)["inline payload"]
+    first = data_tensors(small)[0]
+    flip(small, offset)
+    flip(f"{small}.data", first[0])
+    found = damage(weir, small)
+    assert [(each["file"], each["tensors"]) for each in found] == [(small.name, [hit]), (f"{small.name}.data", [first[2]])]
+
+
+def test_whole_units_of_an_unreadable_model(weir, copy):
+    """Nobody can name tensors: each damaged range, and where the whole part of the file begins and ends."""
+    Path(f"{copy}.tensors.jsonl").unlink()
+    flip(copy, onnx_places_framing(copy))
+    flip(f"{copy}.data", 5)
+    done = weir("audit", copy, "--json", code=1).json()
+    sizes = {each["file"]: each for each in done["damaged_files"]}
+    data = sizes[f"{copy.name}.data"]
+    rest = {"offset": UNIT, "length": Path(f"{copy}.data").stat().st_size - UNIT}
+    assert (data["units"], data["whole_units"], data["first_whole"], data["last_whole"]) == (2, 1, rest, rest)
+    assert (sizes[copy.name]["whole_units"], sizes[copy.name]["first_whole"]) == (0, None)
+    assert f"1 of its 2 units is whole: bytes {UNIT}.." in weir("audit", copy, code=1).out
+
+
+def onnx_places_framing(copy):
+    return copy.read_bytes().index(b"\x3a") + 2
+
+
+@pytest.mark.parametrize("at", ["first byte", "middle", "last byte"])
+def test_flipped_byte_in_the_digests_per_tensor(weir, small, at):
+    """They are no part of the model, which is whole; that they cannot be used any more is said at once."""
+    companion = Path(f"{small}.tensors.jsonl")
+    size = companion.stat().st_size
+    flip(companion, {"first byte": 0, "middle": size // 2, "last byte": size - 1}[at])
+    done = weir("audit", small)
+    assert "whole" in done.out and companion.name in done.err and "is not the one in the manifest" in done.err
+    flip(small, small.stat().st_size // 2)
+    done = weir("audit", small, "--json", code=1)
+    assert not done.json()["damage"][0]["narrowed"] and "is not the one in the manifest" in done.err
+
+
+def test_flipped_digit_in_the_manifest(weir, small):
+    """Of any digest, or of any place, in it: nothing is whole by such a manifest.
+
+    Most contradict the root digest, and no file is judged by them. Where a file ends is in no digest: then the file is
+    called too long or too short.
+    """
+    manifest = Path(f"{small}.manifest.json")
+    text = manifest.read_text()
+    checked = text[: text.index('"x_weir"')]
+    digits = [match.start(group) for match in re.finditer(r'"(?:digest|sha256)":"([0-9a-f]{64})"|:(\d+):(\d+)"', checked)
+              for group in range(1, 4) if match.start(group) >= 0]  # fmt: skip
+    assert len(digits) == 1 + 2 * 3
+    codes = []
+    for at in digits:
+        manifest.write_text(text[:at] + ("1" if text[at] != "1" else "2") + text[at + 1 :])
+        done = weir("audit", small, code=None)
+        codes.append(done.code)
+        assert "out.onnx.manifest.json" in done.err if done.code == 65 else "DAMAGED" in done.out
+    assert sorted(codes) == [1] * 2 + [65] * 5
 
 
 def test_missing_data_file(weir, copy):

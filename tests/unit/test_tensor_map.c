@@ -72,6 +72,34 @@ static void test_ranges(void **state) {
   model_free(&m);
 }
 
+// What holds an inline tensor: its elements where they are plain, else the message around them.
+static void test_held(void **state) {
+  (void)state;
+  struct model m;
+  struct tensor_map map;
+  model_init(&m);
+  const uint32_t plain = MODEL_ADD(&m, tensors, 3), varints = plain + 1, outside = plain + 2;
+  m.tensors[plain] = (struct model_tensor){
+      .bytes = 8, .pieces = 20, .src = {100, 40}, .recipe = NO_ID, .owner = NO_ID};
+  m.tensors[varints] = (struct model_tensor){
+      .bytes = 8, .encoding = ENCODING_VARINT, .src = {200, 40}, .recipe = NO_ID, .owner = NO_ID};
+  m.tensors[outside] = m.tensors[add_tensor(&m, 1, 0, 500)];
+  m.tensors[outside].flags = TENSOR_EXTERNAL;
+  m.n_tensors = 3;
+  tensor_map_init(&map, &m);
+  assert_int_equal(map.n, 1);
+  tensor_map_done(&map);
+  tensor_map_init_held(&map, &m);
+  assert_int_equal(map.n, 3);
+  assert_int_equal(tensors_in(&map, 0, 0, 120), 0);
+  assert_int_equal(tensors_in(&map, 0, 127, 1), 1 << 0);
+  assert_int_equal(tensors_in(&map, 0, 128, 72), 0);
+  assert_int_equal(tensors_in(&map, 0, 200, 1), 1 << 1);
+  assert_int_equal(tensors_in(&map, 1, 499, 1), 1 << 2);
+  tensor_map_done(&map);
+  model_free(&m);
+}
+
 static void test_use(void **state) {
   (void)state;
   struct model m;
@@ -109,9 +137,8 @@ static void test_wild_offsets(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_empty),
-      cmocka_unit_test(test_ranges),
-      cmocka_unit_test(test_use),
+      cmocka_unit_test(test_empty),        cmocka_unit_test(test_ranges),
+      cmocka_unit_test(test_held),         cmocka_unit_test(test_use),
       cmocka_unit_test(test_wild_offsets),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
