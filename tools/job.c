@@ -457,7 +457,7 @@ static int open_staging(struct job *job, struct staging *st, enum staging_resume
                         struct err *err) {
   char note[1024] = "";
   *how = STAGING_FRESH;
-  if (job->mode == IO_NULL) return staging_open_null(st, &job->plan, err);
+  if (job->mode == IO_NULL) return staging_open_null(st, &job->plan, job->dest_folder, err);
   struct staging_options options = {.dest_folder = job->dest_folder,
                                     .onnx_name = job->onnx_name,
                                     .resume_command = cli_resume_command(job->args, &job->arena),

@@ -173,7 +173,7 @@ static int set_up(struct artifact *a, const struct artifact_request *q, struct e
 }
 
 void artifact_open_null(struct artifact *a, const struct artifact_request *q) {
-  *a = (struct artifact){.at = {.folder = -1, .dest = -1, .lock = -1}};
+  *a = (struct artifact){.at = {.folder = -1, .dest = -1, .lock = -1, .unnamed_in = -1}};
   artifact_request_id(q, a->id);
 }
 
@@ -227,5 +227,5 @@ void artifact_end(struct artifact *a, bool keep) {
   if (a->at.folder >= 0 && !keep) staging_remove(&a->at, &ignored);
   if (a->at.folder >= 0) staging_close(&a->at);
   if (a->text.at) fs_free(a->text);
-  *a = (struct artifact){.at = {.folder = -1, .dest = -1, .lock = -1}};
+  *a = (struct artifact){.at = {.folder = -1, .dest = -1, .lock = -1, .unnamed_in = -1}};
 }

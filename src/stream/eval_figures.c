@@ -10,6 +10,13 @@
 // lies before the next element that is wanted was there already, or is another unit's, and is passed over.
 // A chunk's sums have lanes that do not know how it was cut (kernels_pairs), so memory and tiles do not show.
 //
+// Where codes are made in stripes (some columns of many rows, then the next columns), many chunks lie open side by
+// side, each with sums of its own, and are told of when the last stripe is done:
+//
+//   row 0   ├── chunk 0 ──┼── chunk 1 ──┼── ch      elements of a chunk must come in order: the part of `ch`
+//   row 1   unk 2 ──┼── chunk 3 ──┼── chun          that lies in row 1 came before the one in row 0, and is
+//           └ stripe 0 ┘└ stripe 1 ┘                looked at once more
+//
 // Where codes are moved about behind (a transpose), they are not made in their order. Their chunks are then
 // computed apart, when the range was read: each unit takes those whose number falls to its bytes.
 #include "eval_figures.h"
@@ -71,16 +78,15 @@ static void tell_chunk(struct eval *ev) {
   struct eval_chunks *c = &ev->chunks;
   const uint64_t number = (c->next - 1) / EVAL_CHUNK;
   struct figures f = {.elements = c->next - number * EVAL_CHUNK,
-                      .nonfinite = c->nonfinite,
-                      .overflows = c->overflows,
-                      .vv = reduced(c->lanes.vv),
-                      .ee = reduced(c->lanes.ee),
-                      .ve = reduced(c->lanes.ve)};
+                      .nonfinite = c->sums.nonfinite,
+                      .overflows = c->sums.overflows,
+                      .vv = reduced(c->sums.lanes.vv),
+                      .ee = reduced(c->sums.lanes.ee),
+                      .ve = reduced(c->sums.lanes.ve)};
   for (uint32_t i = 0; i < KERNELS_LANES; i++)
-    f.max_error = fmax(f.max_error, c->lanes.max_error[i]);
+    f.max_error = fmax(f.max_error, c->sums.lanes.max_error[i]);
   ev->watcher.told(ev->watcher.ctx, number, &f);
-  c->lanes = (struct kernels_lanes){0};
-  c->nonfinite = c->overflows = 0;
+  c->sums = (struct eval_sums){0};
 }
 
 static int refuse_not_finite(const struct eval *ev, uint64_t at, double v, struct err *err) {
@@ -96,23 +102,29 @@ static int refuse_not_finite(const struct eval *ev, uint64_t at, double v, struc
 }
 
 // Pairs among which some are not finite: those are counted, and take part in no sum.
-static int add_one_by_one(struct eval *ev, const double *v, const double *w, size_t n,
-                          struct err *err) {
+static int add_one_by_one(const struct eval *ev, struct eval_sums *s, uint64_t at, const double *v,
+                          const double *w, size_t n, struct err *err) {
   static const double zero = 0;
-  struct eval_chunks *c = &ev->chunks;
   for (size_t i = 0; i < n; i++) {
-    const size_t lane = (size_t)((c->next + i) % EVAL_CHUNK);
-    if (kernels_pairs(&c->lanes, lane, &v[i], &w[i], 1)) continue;
-    kernels_pairs(&c->lanes, lane, &zero, &zero, 1);
+    const size_t lane = (size_t)((at + i) % EVAL_CHUNK);
+    if (kernels_pairs(&s->lanes, lane, &v[i], &w[i], 1)) continue;
+    kernels_pairs(&s->lanes, lane, &zero, &zero, 1);
     if (isfinite(v[i])) {
-      c->overflows++;
+      s->overflows++;
       continue;
     }
-    if (ev->r->rows[c->id].kind == RECIPE_QUANTIZE)
-      return refuse_not_finite(ev, c->next + i, v[i], err);
-    c->nonfinite++;
+    if (ev->r->rows[ev->chunks.id].kind == RECIPE_QUANTIZE)
+      return refuse_not_finite(ev, at + i, v[i], err);
+    s->nonfinite++;
   }
   return 0;
+}
+
+// n pairs of one chunk, from element `at` on.
+static int add_pairs(const struct eval *ev, struct eval_sums *s, uint64_t at, const double *v,
+                     const double *w, size_t n, struct err *err) {
+  if (kernels_pairs(&s->lanes, (size_t)(at % EVAL_CHUNK), v, w, n)) return 0;
+  return add_one_by_one(ev, s, at, v, w, n, err);
 }
 
 int eval_figures_add(struct eval *ev, uint64_t first, const double *v, const double *w, size_t n,
@@ -124,10 +136,8 @@ int eval_figures_add(struct eval *ev, uint64_t first, const double *v, const dou
   w += known;
   n = (size_t)min_u64(n - known, c->end - c->next);
   while (n > 0) {
-    const uint64_t lane = c->next % EVAL_CHUNK;
-    const size_t m = (size_t)min_u64(n, EVAL_CHUNK - lane);
-    if (!kernels_pairs(&c->lanes, (size_t)lane, v, w, m) && add_one_by_one(ev, v, w, m, err) != 0)
-      return -1;
+    const size_t m = (size_t)min_u64(n, EVAL_CHUNK - c->next % EVAL_CHUNK);
+    if (add_pairs(ev, &c->sums, c->next, v, w, m, err) != 0) return -1;
     c->next += m;
     if (c->next == c->end || c->next % EVAL_CHUNK == 0) tell_chunk(ev);
     v += m;
@@ -135,6 +145,54 @@ int eval_figures_add(struct eval *ev, uint64_t first, const double *v, const dou
     n -= m;
   }
   return 0;
+}
+
+// ---- pieces side by side -----------------------------------------------------------------------
+
+size_t eval_pieces_bytes(uint64_t elements) {
+  return (size_t)(elements / EVAL_CHUNK + 2) * sizeof(struct eval_piece);
+}
+
+void eval_pieces_begin(struct eval *ev, struct eval_pieces *p, uint64_t first, uint64_t n,
+                       void *memory) {
+  const struct eval_chunks *c = &ev->chunks;
+  *p = (struct eval_pieces){.at = memory};
+  if (!eval_figures_wants(ev, c->id, first, n)) return;
+  const uint64_t end = min_u64(first + n, c->end);
+  p->first = c->next / EVAL_CHUNK;
+  p->n = (end - 1) / EVAL_CHUNK + 1 - p->first;
+  memset(p->at, 0, (size_t)p->n * sizeof *p->at);
+  p->at[0] = (struct eval_piece){.sums = c->sums, .have = (uint32_t)(c->next % EVAL_CHUNK)};
+}
+
+int eval_pieces_add(struct eval *ev, struct eval_pieces *p, uint64_t first, const double *v,
+                    const double *w, size_t n, struct err *err) {
+  for (size_t m; n > 0; first += m, v += m, w += m, n -= m) {
+    const uint64_t number = first / EVAL_CHUNK, at = first % EVAL_CHUNK;
+    m = (size_t)min_u64(n, EVAL_CHUNK - at);
+    if (number < p->first || number - p->first >= p->n) continue;
+    struct eval_piece *x = &p->at[number - p->first];
+    const uint64_t end = min_u64(at + m, ev->chunks.end - number * EVAL_CHUNK);
+    if (x->have < at || x->have >= end) continue;
+    const size_t known = (size_t)(x->have - at), some = (size_t)(end - x->have);
+    if (add_pairs(ev, &x->sums, first + known, v + known, w + known, some, err) != 0) return -1;
+    x->have = (uint32_t)end;
+  }
+  return 0;
+}
+
+void eval_pieces_settle(struct eval *ev, const struct eval_pieces *p) {
+  struct eval_chunks *c = &ev->chunks;
+  while (c->next < c->end) {
+    const uint64_t number = c->next / EVAL_CHUNK;
+    if (number < p->first || number - p->first >= p->n) return;
+    const struct eval_piece *x = &p->at[number - p->first];
+    if (number * EVAL_CHUNK + x->have <= c->next) return;
+    c->sums = x->sums;
+    c->next = number * EVAL_CHUNK + x->have;
+    if (c->next < c->end && x->have < EVAL_CHUNK) return;
+    tell_chunk(ev);
+  }
 }
 
 void eval_figures_widen(enum dtype type, const void *in, size_t n, double *out) {
@@ -165,7 +223,7 @@ static void count_clipped(struct eval *ev, uint64_t first, const double *v, size
                        : to == DTYPE_BFLOAT16 ? 0x1.ffp127
                                               : 0x1.ffffffp127;
   for (size_t i = (size_t)(c->next - first); i < n && first + i < c->end; i++)
-    c->overflows += to != DTYPE_DOUBLE && isfinite(v[i]) && fabs(v[i]) >= bound;
+    c->sums.overflows += to != DTYPE_DOUBLE && isfinite(v[i]) && fabs(v[i]) >= bound;
 }
 
 int eval_figures_cast(struct eval *ev, uint32_t id, uint64_t first, const uint8_t *in,

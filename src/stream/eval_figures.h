@@ -18,6 +18,28 @@ bool eval_figures_wants(const struct eval *ev, uint32_t id, uint64_t first, uint
 // one that is quantized is not finite.
 int eval_figures_add(struct eval *ev, uint64_t first, const double *v, const double *w, size_t n,
                      struct err *err);
+// Chunks that lie open side by side, in memory of the caller's: for elements that come in order within each row,
+// but not row by row.
+struct eval_piece {
+  struct eval_sums sums;
+  uint32_t have; // elements of the chunk
+};
+struct eval_pieces {
+  struct eval_piece *at;
+  uint64_t first, n; // chunks; n 0: none of them is wanted
+};
+// Bytes of memory for so many elements that lie one behind the other.
+size_t eval_pieces_bytes(uint64_t elements);
+// Opens those chunks of elements [first, first + n) that are wanted next.
+void eval_pieces_begin(struct eval *ev, struct eval_pieces *p, uint64_t first, uint64_t n,
+                       void *memory);
+// As eval_figures_add, of any elements: those that are not the next ones of their chunk are passed over.
+int eval_pieces_add(struct eval *ev, struct eval_pieces *p, uint64_t first, const double *v,
+                    const double *w, size_t n, struct err *err);
+// Tells of chunks from the next one on that are complete. Where one is not, the element that is wanted next
+// (ev->chunks.next) is the first that did not come in time; when the rest of its chunk was given to eval_figures_add,
+// more can be settled.
+void eval_pieces_settle(struct eval *ev, const struct eval_pieces *p);
 // n <= EVAL_PAIRS elements of a float type as doubles, from any address.
 void eval_figures_widen(enum dtype type, const void *in, size_t n, double *out);
 // Elements of a CAST recipe: before and after. Takes what is wanted of them.

@@ -71,14 +71,19 @@ struct eval_wanted {
   struct kernels_sums sums; // of its blocks before
 };
 
+// Sums of a chunk as far as its elements came.
+struct eval_sums {
+  struct kernels_lanes lanes;
+  uint32_t nonfinite, overflows;
+};
+
 // Error figures by chunks of elements (eval_figures.h).
 struct eval_chunks {
   uint32_t id; // whose elements, or NO_ID
   bool in_order; // they are made in their order while the range is read
   bool open;     // elements that come now count
   uint64_t next, end;
-  struct kernels_lanes lanes; // of the chunk that `next` is in, up to there
-  uint32_t nonfinite, overflows;
+  struct eval_sums sums; // of the chunk that `next` is in, up to there
 };
 
 struct eval {

@@ -367,13 +367,14 @@ static bool lines_are_units(const struct eval_quantize *z, const struct eval_roo
 }
 
 // What another worker, or this one before, found out about the box's line.
-static bool known_line(struct eval *ev, const struct eval_held *h) {
+static bool known_line(struct eval *ev, const struct eval_held *h, const struct eval_room *room) {
   const struct eval_quantize *z = &h->z;
-  if (!eval_cache_scales(ev->cache, &z->key, h->first, 0, (uint8_t *)h->scales,
-                         (size_t)z->inner * sizeof *h->scales))
-    return false;
-  if (z->key.zero_bytes) return known_zeros(ev, z, h->first, 0, z->inner, h->zeros);
-  memset(h->zeros, 0, (size_t)z->inner);
+  uint8_t *packed = z->key.zero_bytes ? room->tile : NULL;
+  if (!eval_cache_unit(ev->cache, &z->key, h->first, (uint8_t *)h->scales, packed)) return false;
+  if (packed)
+    eval_bits_unpack(h->zeros, packed, 0, (size_t)z->inner, z->q.bits);
+  else
+    memset(h->zeros, 0, (size_t)z->inner);
   return true;
 }
 
@@ -404,7 +405,8 @@ static int fill_part_of_line(struct eval *ev, struct eval_box *b, const struct e
   if (n < z->inner || !lines_are_units(z, room)) return find_part_of_line(ev, h, room, err);
   const enum eval_cache_turn turn = eval_cache_wait(ev->cache, &z->key, line, ev->go_on);
   if (turn == EVAL_CACHE_STOPPED) return eval_interrupted(err);
-  if (turn == EVAL_CACHE_LOOK) return known_line(ev, h) ? 0 : find_part_of_line(ev, h, room, err);
+  if (turn == EVAL_CACHE_LOOK)
+    return known_line(ev, h, room) ? 0 : find_part_of_line(ev, h, room, err);
   const int failed = find_part_of_line(ev, h, room, err);
   eval_cache_done(ev->cache, &z->key, line);
   return failed;

@@ -287,7 +287,8 @@ static int share_memory(struct run *r, uint32_t left, struct err *err) {
   uint64_t memory = r->o->memory ? r->o->memory : RUN_DEFAULT_MEMORY;
   const uint64_t wanted = eval_cache_wanted(&r->p->recipes);
   const uint64_t cache = budget_cache(memory, r->o->jobs, wanted);
-  if (wanted && cache) r->cache = eval_cache_open((size_t)cache);
+  const struct eval_cache_file file = {staging_unnamed_file, r->st};
+  if (wanted && cache) r->cache = eval_cache_open((size_t)cache, file);
   if (r->cache) memory -= cache;
   return budget_split(&r->budget, memory, r->o->jobs, left, err);
 }

@@ -56,7 +56,7 @@ static void say(const struct opening *o, const char *fmt, ...) {
 
 static void reset(struct staging *st, const struct plan *p) {
   memset(st, 0, sizeof *st);
-  st->folder = st->dest = st->lock = -1;
+  st->folder = st->dest = st->lock = st->unnamed_in = -1;
   for (uint32_t i = 0; i < STAGING_WRITERS_MAX; i++)
     st->records[i] = -1;
   if (!p) return;
@@ -69,10 +69,26 @@ static void reset(struct staging *st, const struct plan *p) {
     st->outputs[i] = -1;
 }
 
-int staging_open_null(struct staging *st, const struct plan *p, struct err *err) {
+int staging_open_null(struct staging *st, const struct plan *p, const char *dest_folder,
+                      struct err *err) {
   (void)err;
   reset(st, p);
+  if (dest_folder) st->unnamed_in = open(dest_folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   return 0;
+}
+
+// File systems that know no files without a name (network ones) get one with a name for a moment. Its folder
+// is ours: what a kill leaves there goes with it.
+int staging_unnamed_file(void *staging) {
+  static const char name[] = "statistics";
+  const struct staging *st = staging;
+  const int folder = st->folder >= 0 ? st->folder : st->unnamed_in;
+  if (folder < 0) return -1;
+  int fd = fs_ops->openat(folder, ".", O_RDWR | O_TMPFILE, 0600);
+  if (fd >= 0 || st->folder < 0) return fd;
+  fd = fs_ops->openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+  if (fd >= 0) fs_ops->unlinkat(folder, name, 0);
+  return fd;
 }
 
 // ---- free space ----
@@ -502,6 +518,7 @@ void staging_close(struct staging *st) {
   for (uint32_t i = 0; i < STAGING_WRITERS_MAX; i++)
     close_fd(&st->records[i]);
   close_fd(&st->lock);
+  close_fd(&st->unnamed_in);
   close_fd(&st->folder);
   close_fd(&st->dest);
   arena_free(&st->arena);

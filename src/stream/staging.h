@@ -37,6 +37,7 @@ struct staging {
   struct error_sums errors;         // of all units that are done
   uint32_t n_units;
   // The rest is staging's own.
+  int unnamed_in; // null engine: the folder for staging_unnamed_file, or -1
   struct arena arena;
   int *outputs; // descriptors, in the plan's order
   uint32_t n_outputs;
@@ -77,8 +78,13 @@ struct staging_space {
 // that fills up meanwhile) it cannot know.
 int staging_foresee(const struct plan *p, const struct staging_options *options,
                     struct staging_space *space, struct err *err);
-// A staging that exists in memory only, for the null engine.
-int staging_open_null(struct staging *st, const struct plan *p, struct err *err);
+// A staging that exists in memory only, for the null engine. dest_folder (NULL, or not there: none): where
+// staging_unnamed_file makes its file.
+int staging_open_null(struct staging *st, const struct plan *p, const char *dest_folder,
+                      struct err *err);
+// For eval_cache_file: a new file without a name on the file system of the outputs, to read and write; -1: there
+// cannot be one. It belongs to the caller. Several processes that work in one folder have one each.
+int staging_unnamed_file(void *staging);
 // Records a finished, durable unit, and its error figures. One call at a time.
 int staging_record(struct staging *st, uint32_t writer, uint32_t unit,
                    const uint8_t digest[DIGEST_BYTES], const struct error_sums *errors,

@@ -195,11 +195,19 @@ def test_ranges_are_found_once_for_all_workers(tmp_path, words):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "options, most",
-    [(("--block-size", "128"), 2.1), (("--block-size", "32"), 2.1), (("--format", "qdq"), 3.1)],
+    [
+        (("--block-size", "128"), 2.1),
+        (("--block-size", "32"), 2.1),
+        (("--block-size", "16"), 2.1),
+        (("--block-size", "16", "--bits", "8"), 2.1),
+        (("--format", "qdq"), 3.1),
+    ],
     ids=lambda x: " ".join(x) if isinstance(x, tuple) else "",
 )
 def test_quantize_one_weight_of_4_gib(tmp_path, options, most):
-    """qdq: a block row of 65536 columns is larger than the memory, so its codes are made stripe by stripe and its error
+    """Blocks of 16: their zero points alone are more than the memory keeps.
+
+    qdq: a block row of 65536 columns is larger than the memory, so its codes are made stripe by stripe and its error
     figures, which go by the order of the codes, look at the elements once more."""
     source = wide_weight(tmp_path, 16384, 65536)
     found = quantize_nowhere(source, *options)

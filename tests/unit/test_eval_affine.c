@@ -15,6 +15,8 @@
 #include <cmocka.h> // needs the four before it
 // clang-format on
 
+static const struct eval_cache_file nowhere;
+
 enum { CASES = 400, SIDE = 40, MOST = SIDE * SIDE * SIDE };
 
 static uint64_t seed = 1;
@@ -147,7 +149,7 @@ static void random_case(void) {
   const uint32_t of = operand(&s);
   io = (struct io){.memory = (uint8_t *)values, .memory_bytes = s.count * sizeof *values};
   fake_allow(&io, (struct extent){0, s.count * sizeof *values, FAKE_MEMORY});
-  struct eval_cache *cache = below(2) ? eval_cache_open(1 << 16) : NULL;
+  struct eval_cache *cache = below(2) ? eval_cache_open(1 << 16, nowhere) : NULL;
   assert_int_equal(eval_open(&ev, &r, &io, EVAL_BUDGET_MIN, &err), 0);
   eval_share(ev, cache);
   check_parts(ev, of, &q);
@@ -191,7 +193,7 @@ static uint64_t bytes_read_for_scales(struct eval_cache *cache) {
 
 static void test_ranges_are_shared(void **state) {
   (void)state;
-  struct eval_cache *cache = eval_cache_open(1 << 16);
+  struct eval_cache *cache = eval_cache_open(1 << 16, nowhere);
   assert_int_equal(bytes_read_for_scales(cache), 1);
   eval_cache_close(cache);
   assert_int_equal(bytes_read_for_scales(NULL), 3);

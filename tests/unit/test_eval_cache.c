@@ -1,12 +1,17 @@
 // Turns at the run's statistics: what several threads want at the same time is computed by one, a
 // failure gives the turn to the next, a stop ends the wait. And the same through evaluators, counted
-// in source bytes. Without turns (the controls) every thread computes for itself.
+// in source bytes. Without turns (the controls) every thread computes for itself. What memory does not
+// hold goes to a file, and with a file that fails, or none, it is not there.
 #include "eval.h"
 #include "eval_cache.h"
 #include "fake_io.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 // clang-format off
 #include <setjmp.h>
@@ -18,6 +23,7 @@
 
 enum { THREADS = 4, UNITS = 3, ROUNDS = 50, MIB = 1 << 20 };
 
+static const struct eval_cache_file nowhere;
 static const struct eval_go_on always;
 
 static void each_thread(uint32_t n, void *(*work)(void *), void *const *ctx) {
@@ -84,7 +90,7 @@ static void *want_all(void *ctx) {
 
 static void start(struct job *j, bool takes_turns, uint32_t failures) {
   memset(j, 0, sizeof *j);
-  j->c = eval_cache_open(1 << 16);
+  j->c = eval_cache_open(1 << 16, nowhere);
   j->key = a_key();
   j->takes_turns = takes_turns;
   j->failures_left = failures;
@@ -126,7 +132,7 @@ static bool refuse(void *ctx) {
 // One after the other: the one whose turn it is need not come to an end for the other one to leave.
 static void test_stop_ends_the_wait(void **state) {
   (void)state;
-  struct eval_cache *c = eval_cache_open(1 << 16);
+  struct eval_cache *c = eval_cache_open(1 << 16, nowhere);
   const struct eval_cache_key key = a_key();
   uint32_t asked = 0;
   const struct eval_go_on no = {refuse, &asked};
@@ -144,7 +150,7 @@ static void test_stop_ends_the_wait(void **state) {
 
 // Unit 0 was put: is unit 2 computed for all, or by everybody alone, since there is no room for it?
 static enum eval_cache_turn turn_of_last(size_t bytes) {
-  struct eval_cache *c = eval_cache_open(bytes);
+  struct eval_cache *c = eval_cache_open(bytes, nowhere);
   struct eval_cache_key key = a_key();
   key.scale_bytes = 32;
   const uint8_t scale[32] = {0}, zero = 0;
@@ -162,6 +168,143 @@ static void test_not_kept_is_not_waited_for(void **state) {
   assert_int_equal(turn_of_last(17), EVAL_CACHE_LOOK); // nothing is kept
   assert_int_equal(turn_of_last(80), EVAL_CACHE_LOOK); // the scales of one unit
   assert_int_equal(turn_of_last(1 << 10), EVAL_CACHE_MINE);
+}
+
+// ---- the file ----------------------------------------------------------------------------------
+
+// A place for one file: what was opened there, and in what mode.
+struct disk {
+  int flags; // -1: none can be opened
+  int opened, fd;
+};
+
+static int open_file(void *ctx) {
+  struct disk *p = ctx;
+  char name[] = "/tmp/weir-cache-XXXXXX";
+  p->opened++;
+  if (p->flags < 0) return -1;
+  const int made = mkstemp(name);
+  assert_true(made >= 0);
+  p->fd = open(name, p->flags);
+  assert_true(p->fd >= 0);
+  close(made);
+  unlink(name);
+  return p->fd;
+}
+
+// Units of 40 bytes, ten of them unless said.
+static struct eval_cache_key wide_key(uint32_t of) {
+  return (struct eval_cache_key){.of = of, .units = 10, .scale_bytes = 32, .zero_bytes = 8};
+}
+
+static void put_unit(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit) {
+  uint8_t scales[32], zeros[8];
+  memset(scales, (int)(16 * key->of + unit), sizeof scales);
+  memset(zeros, (int)(128 + 16 * key->of + unit), sizeof zeros);
+  eval_cache_put(c, key, unit, scales, zeros);
+}
+
+// Of a unit: its scales in two pieces, and its zeros; or both as a whole. What is there has to be right.
+static uint32_t parts_there(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit,
+                            bool whole) {
+  uint8_t scales[32] = {0}, zeros[8] = {0};
+  bool has[2];
+  if (whole) {
+    has[0] = has[1] = eval_cache_unit(c, key, unit, scales, zeros);
+  } else {
+    has[0] = eval_cache_scales(c, key, unit, 12, scales + 12, 20) &&
+             eval_cache_scales(c, key, unit, 0, scales, 12);
+    has[1] = eval_cache_zeros(c, key, unit, 0, zeros, sizeof zeros);
+  }
+  for (size_t i = 0; has[0] && i < sizeof scales; i++)
+    assert_int_equal(scales[i], 16 * key->of + unit);
+  for (size_t i = 0; has[1] && i < sizeof zeros; i++)
+    assert_int_equal(zeros[i], 128 + 16 * key->of + unit);
+  return (uint32_t)has[0] + has[1];
+}
+
+// Parts of two weights made and asked for by turns, in so much memory; 40 if all are there.
+static uint32_t parts_of_two(size_t bytes, struct disk *disk) {
+  const struct eval_cache_key keys[2] = {wide_key(1), wide_key(2)};
+  struct eval_cache *c = eval_cache_open(bytes, (struct eval_cache_file){open_file, disk});
+  uint32_t there = 0;
+  for (uint64_t unit = 0; unit < 10; unit++)
+    for (int i = 0; i < 2; i++)
+      put_unit(c, &keys[i], unit * 7 % 10);
+  for (int i = 0; i < 2; i++)
+    for (uint64_t unit = 0; unit < 10; unit++)
+      assert_int_equal(parts_there(c, &keys[i], unit, true),
+                       2 * (parts_there(c, &keys[i], unit, true) == 2));
+  for (int i = 0; i < 2; i++)
+    for (uint64_t unit = 0; unit < 10; unit++)
+      there += parts_there(c, &keys[i], unit, false);
+  eval_cache_close(c);
+  return there;
+}
+
+static void test_file_holds_the_rest(void **state) {
+  (void)state;
+  struct disk fits = {.flags = O_RDWR};
+  assert_int_equal(parts_of_two(4096, &fits), 40);
+  assert_int_equal(fits.opened, 0); // memory was enough
+  for (size_t bytes = 64; bytes < 900; bytes += 7) {
+    struct disk disk = {.flags = O_RDWR}, none = {.flags = -1}, broken = {.flags = O_RDONLY};
+    assert_int_equal(parts_of_two(bytes, &disk), 40);
+    assert_int_equal(disk.opened, bytes < 2 * (16 + 400));
+    const uint32_t without = parts_of_two(bytes, &none);
+    assert_true(bytes < 2 * (16 + 400) ? without < 40 : without == 40); // the control
+    assert_true(parts_of_two(bytes, &broken) <= 40);                    // and nothing wrong
+    assert_true(none.opened <= 1 && broken.opened <= 1);
+  }
+}
+
+// What nobody needs any more makes room without a word to the file.
+static void test_used_up_goes_nowhere(void **state) {
+  (void)state;
+  struct disk disk = {.flags = O_RDWR};
+  struct eval_cache *c = eval_cache_open(16 + 400, (struct eval_cache_file){open_file, &disk});
+  for (uint32_t of = 1; of < 6; of++) {
+    const struct eval_cache_key key = wide_key(of);
+    for (uint64_t unit = 0; unit < 10; unit++)
+      put_unit(c, &key, unit);
+    for (uint64_t unit = 0; unit < 10; unit++)
+      assert_int_equal(parts_there(c, &key, unit, false), 2);
+  }
+  assert_int_equal(disk.opened, 0);
+  const struct eval_cache_key left = wide_key(6), next = wide_key(7); // the control: not handed out
+  put_unit(c, &left, 3);
+  put_unit(c, &next, 3);
+  assert_int_equal(disk.opened, 1);
+  assert_int_equal(parts_there(c, &left, 3, false), 2);
+  assert_int_equal(parts_there(c, &left, 4, false), 0);
+  eval_cache_close(c);
+}
+
+static void *put_some(void *ctx) {
+  struct eval_cache *c = ctx;
+  for (int round = 0; round < 20; round++)
+    for (uint32_t of = 1; of < 4; of++) {
+      const struct eval_cache_key key = wide_key(of);
+      for (uint64_t unit = 0; unit < 10; unit++) {
+        put_unit(c, &key, unit);
+        assert_int_equal(parts_there(c, &key, unit, round % 2), 2);
+      }
+    }
+  return NULL;
+}
+
+static void test_file_is_shared(void **state) {
+  (void)state;
+  for (int round = 0; round < 20; round++) {
+    struct disk disk = {.flags = O_RDWR};
+    struct eval_cache *c = eval_cache_open(700, (struct eval_cache_file){open_file, &disk});
+    for (uint32_t of = 1; of < 4; of++) {
+      const struct eval_cache_key key = wide_key(of);
+      put_unit(c, &key, 0);
+    }
+    each_thread(THREADS, put_some, (void *[]){c, c, c, c});
+    eval_cache_close(c);
+  }
 }
 
 // ---- evaluators --------------------------------------------------------------------------------
@@ -213,7 +356,7 @@ static double reads(const struct recipe_quantization *q, bool cached, uint8_t *o
   const struct piece p = {
       .at = {0, sizeof values, FAKE_MEMORY}, .count = sizeof values, .checkpoint = NO_ID};
   const uint32_t w = recipe_extent(&r, DTYPE_FLOAT, dims, 2, ENCODING_RAW, &p, 1, NULL);
-  struct eval_cache *cache = cached ? eval_cache_open(MIB) : NULL;
+  struct eval_cache *cache = cached ? eval_cache_open(MIB, nowhere) : NULL;
   pthread_barrier_init(&ready, NULL, 2);
   for (uint32_t i = 0; i < 2; i++) {
     halves[i] = (struct half){.io = {.memory = (uint8_t *)values, .memory_bytes = sizeof values},
@@ -259,11 +402,10 @@ static void test_source_is_read_twice(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_one_computes),
-      cmocka_unit_test(test_failure_gives_the_turn_on),
-      cmocka_unit_test(test_stop_ends_the_wait),
-      cmocka_unit_test(test_not_kept_is_not_waited_for),
-      cmocka_unit_test(test_source_is_read_twice),
+      cmocka_unit_test(test_one_computes),        cmocka_unit_test(test_failure_gives_the_turn_on),
+      cmocka_unit_test(test_stop_ends_the_wait),  cmocka_unit_test(test_not_kept_is_not_waited_for),
+      cmocka_unit_test(test_file_holds_the_rest), cmocka_unit_test(test_used_up_goes_nowhere),
+      cmocka_unit_test(test_file_is_shared),      cmocka_unit_test(test_source_is_read_twice),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,6 +19,8 @@
 #include <cmocka.h> // needs the four before it
 // clang-format on
 
+static const struct eval_cache_file nowhere;
+
 enum { FILE_BYTES = 8 << 20, CASES = 1500, FAULT_CASES = 60, SIDE_MAX = 90 };
 
 static uint64_t seed;
@@ -325,7 +327,7 @@ static void test_random_weights(void **state) {
       ids[i] = recipe_quantize(&s.r, s.operand, &s.w.q, (enum recipe_part)i);
     struct eval *ev = open_small(&s);
     struct eval_cache *cache =
-        below(2) ? eval_cache_open(below(2) ? 100000 : 100 + below(3000)) : NULL;
+        below(2) ? eval_cache_open(below(2) ? 100000 : 100 + below(3000), nowhere) : NULL;
     eval_share(ev, cache);
     for (uint32_t i = 0; i < parts; i++)
       check_part(ev, &s, (enum recipe_part)i, ids[i], number);
@@ -746,7 +748,7 @@ static double reads(int64_t rows, int64_t columns, uint32_t axis, size_t cache_b
   const uint32_t w = recipe_extent(&r, DTYPE_FLOAT, dims, 2, ENCODING_RAW, &p, 1, NULL);
   const struct recipe_quantization q = {
       .format = FORMAT_NBITS, .bits = 4, .axis = axis, .block = 64};
-  struct eval_cache *cache = cache_bytes ? eval_cache_open(cache_bytes) : NULL;
+  struct eval_cache *cache = cache_bytes ? eval_cache_open(cache_bytes, nowhere) : NULL;
   struct eval *ev;
   uint32_t ids[3];
   for (int i = 0; i < 3; i++)

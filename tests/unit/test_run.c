@@ -46,7 +46,7 @@ static void begin(struct ready *r, uint64_t zeros, bool null, bool resume) {
   toy_begin(&r->job, &shape);
   r->options = (struct run_options){.jobs = 1, .mode = null ? IO_NULL : IO_SYNC};
   if (null)
-    toy_must(staging_open_null(&r->st, &r->job.plan, &r->err) == 0, r->err.msg);
+    toy_must(staging_open_null(&r->st, &r->job.plan, NULL, &r->err) == 0, r->err.msg);
   else
     toy_must(staging_open(&r->st, &r->job.plan, r->job.sources, &options, &how, NULL, 0, &r->err) ==
                  0,
@@ -374,7 +374,7 @@ static void test_tensor_pieces(void **state) {
   toy_tensor(p, "zeros", at, (int64_t[]){PLAN_UNIT_BYTES + 5}, 1);
   toy_tensor(p, "empty", at, (int64_t[]){0}, 1);
   p->tensors[p->n_tensors - 1].len = 0;
-  assert_int_equal(staging_open_null(&r.st, p, &r.err), 0);
+  assert_int_equal(staging_open_null(&r.st, p, NULL, &r.err), 0);
   assert_int_equal(run_tensor_digests(p, r.job.sources, &r.st, &r.options, &out, &r.err), 0);
   // SHA-256 of 64 MiB of zeros and of five.
   assert_non_null(strstr(

@@ -454,7 +454,7 @@ static void test_null_staging_seals_nothing(void **state) {
   struct seal_report report;
   struct err err = {0};
   toy_begin(&job, &shape);
-  assert_int_equal(staging_open_null(&st, &job.plan, &err), 0);
+  assert_int_equal(staging_open_null(&st, &job.plan, NULL, &err), 0);
   assert_int_equal(toy_seal(&job, &st, false, &report, &err), 0);
   staging_close(&st);
   toy_end(&job);
