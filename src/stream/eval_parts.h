@@ -79,7 +79,7 @@ struct eval_sums {
 
 // Error figures by chunks of elements (eval_figures.h).
 struct eval_chunks {
-  uint32_t id; // whose elements, or NO_ID
+  uint32_t id;   // whose elements, or NO_ID
   bool in_order; // they are made in their order while the range is read
   bool open;     // elements that come now count
   uint64_t next, end;

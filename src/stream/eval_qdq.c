@@ -10,7 +10,8 @@
 //   └───────────────────┘
 //     inner
 //
-// Error figures (eval_figures.c) are told of as codes are made, from the panel that they were made of.
+// Error figures (eval_figures.c) are told of as codes are made, from the panel that they were made of; of a line that
+// is made in stripes of columns, in pieces that are put together at its end.
 //
 // A box holds some lines, made in one read. Where a line is too large for that (one block for all of
 // a long axis, say), a box holds the scales and zeros of some inner positions of one line; making them takes a
@@ -89,6 +90,23 @@ static const uint8_t *held_codes(const struct eval_held *h, uint64_t at) {
   return h->codes ? h->codes + (at - line_start(&h->z, h->first)) : NULL;
 }
 
+// ---- stretches of a line -----------------------------------------------------------------------
+
+struct stretch {
+  uint64_t line, row, rows; // rows of the line
+  uint64_t column, n;       // inner positions
+};
+
+// Opens the panel of a stretch: its rows lie together if it has all of inner.
+static int open_stretch(struct eval *ev, const struct eval_quantize *z,
+                        const struct eval_room *room, const struct stretch *s,
+                        struct eval_panel *panel, struct err *err) {
+  const uint64_t first = line_start(z, s->line) + s->row * z->inner + s->column;
+  if (s->n == z->inner || s->rows == 1)
+    return eval_panel_open(ev, z, room, first, (size_t)(s->rows * s->n), panel, err);
+  return eval_panel_gather(ev, z, room, first, z->inner, (size_t)s->rows, (size_t)s->n, panel, err);
+}
+
 // ---- lines at a time ---------------------------------------------------------------------------
 
 static void quantize(const struct eval_held *h, const struct kernels_panel *in, uint64_t line,
@@ -131,50 +149,78 @@ static int fill_row_lines(struct eval *ev, const struct eval_held *h, const stru
   return close_told(ev, &panel, told, err);
 }
 
-// A line whose codes were made stripe by stripe, in its order: its elements are looked at once more.
+// Tells of a stripe: row by row of its panel `in`.
+static int tell_stripe(struct eval *ev, const struct eval_held *h, struct eval_pieces *pieces,
+                       const struct stretch *s, const uint8_t *in, struct err *err) {
+  const struct eval_quantize *z = &h->z;
+  const uint64_t start = line_start(z, s->line);
+  double v[EVAL_PAIRS], w[EVAL_PAIRS];
+  for (uint64_t row = 0; row < s->rows && pieces->n > 0; row++)
+    for (size_t i = 0, n; i < s->n; i += n, in += n * z->width) {
+      const uint64_t at = row * z->inner + s->column + i;
+      n = (size_t)min_u64(EVAL_PAIRS, s->n - i);
+      decode(h, s->line, at, held_codes(h, start + at), n, w);
+      eval_figures_widen(z->type, in, n, v);
+      if (eval_pieces_add(ev, pieces, start + at, v, w, n, err) != 0) return -1;
+    }
+  return 0;
+}
+
+// The end of a line that was made stripe by stripe: elements that did not come in the order of their chunk are
+// looked at once more.
 static int tell_line(struct eval *ev, const struct eval_held *h, const struct eval_room *room,
-                     uint64_t line, struct err *err) {
+                     const struct eval_pieces *pieces, uint64_t line, struct err *err) {
   const struct eval_quantize *z = &h->z;
   const uint64_t start = line_start(z, line), n = line_rows(z, line) * z->inner;
-  const uint64_t most = eval_panel_most(ev, z, room);
   if (!h->told || !eval_figures_wants(ev, ev->chunks.id, start, n)) return 0;
   const uint64_t end = min_u64(start + n, ev->chunks.end);
-  for (uint64_t at = ev->chunks.next; at < end;) {
-    const uint64_t some = min_u64(most, end - at);
+  for (;;) {
+    eval_pieces_settle(ev, pieces);
+    const uint64_t at = ev->chunks.next;
+    if (at >= end) return 0;
+    uint64_t some = min_u64(eval_panel_most(ev, z, room), end - at);
+    if (pieces->n > 0) some = min_u64(some, EVAL_CHUNK - at % EVAL_CHUNK);
     struct eval_panel panel;
     if (eval_panel_open(ev, z, room, at, (size_t)some, &panel, err) != 0) return -1;
     if (close_told(ev, &panel, tell(ev, h, at, some, panel.at, held_codes(h, at), err), err) != 0)
       return -1;
-    at += some;
   }
-  return 0;
+}
+
+// Quantizes and tells of a stripe of a line, all of its rows.
+static int fill_stripe(struct eval *ev, const struct eval_held *h, const struct eval_room *room,
+                       struct eval_pieces *pieces, const struct stretch *s, struct err *err) {
+  const struct eval_quantize *z = &h->z;
+  struct eval_panel panel;
+  if (open_stretch(ev, z, room, s, &panel, err) != 0) return -1;
+  const struct kernels_panel p = {.in = panel.at,
+                                  .in_stride = (size_t)s->n,
+                                  .n = (size_t)s->n,
+                                  .k = (size_t)s->rows,
+                                  .codes_stride = (size_t)z->inner,
+                                  .blocks_stride = 1};
+  quantize(h, &p, s->line, s->column);
+  const uint64_t first = line_start(z, s->line), n = s->rows * s->n;
+  const int told = s->n == z->inner ? tell(ev, h, first, n, panel.at, held_codes(h, first), err)
+                                    : tell_stripe(ev, h, pieces, s, panel.at, err);
+  return close_told(ev, &panel, told, err);
 }
 
 static int fill_line(struct eval *ev, const struct eval_held *h, const struct eval_room *room,
                      uint64_t line, struct err *err) {
   const struct eval_quantize *z = &h->z;
-  const uint64_t rows = line_rows(z, line), start = line_start(z, line);
+  const uint64_t rows = line_rows(z, line);
   const bool whole = z->inner <= eval_panel_most(ev, z, room) / rows;
   const uint64_t most = whole ? z->inner : room->tile_bytes / z->width / rows;
   const uint64_t stripes = (z->inner - 1) / most + 1, n = (z->inner - 1) / stripes + 1;
-  for (uint64_t i = 0; i < z->inner; i += n) {
-    const size_t m = (size_t)min_u64(n, z->inner - i);
-    struct eval_panel panel;
-    const int failed =
-        whole ? eval_panel_open(ev, z, room, start, (size_t)(m * rows), &panel, err)
-              : eval_panel_gather(ev, z, room, start + i, z->inner, (size_t)rows, m, &panel, err);
-    if (failed) return -1;
-    const struct kernels_panel p = {.in = panel.at,
-                                    .in_stride = m,
-                                    .n = m,
-                                    .k = (size_t)rows,
-                                    .codes_stride = (size_t)z->inner,
-                                    .blocks_stride = 1};
-    quantize(h, &p, line, i);
-    const int told = whole ? tell(ev, h, start, m * rows, panel.at, held_codes(h, start), err) : 0;
-    if (close_told(ev, &panel, told, err) != 0) return -1;
+  struct eval_pieces pieces = {0};
+  if (h->pieces) eval_pieces_begin(ev, &pieces, line_start(z, line), rows * z->inner, h->pieces);
+  struct stretch s = {.line = line, .rows = rows};
+  for (; s.column < z->inner; s.column += n) {
+    s.n = min_u64(n, z->inner - s.column);
+    if (fill_stripe(ev, h, room, &pieces, &s, err) != 0) return -1;
   }
-  return whole ? 0 : tell_line(ev, h, room, line, err);
+  return tell_line(ev, h, room, &pieces, line, err);
 }
 
 static int fill_lines(struct eval *ev, const struct eval_held *h, const struct eval_room *room,
@@ -189,21 +235,6 @@ static int fill_lines(struct eval *ev, const struct eval_held *h, const struct e
 }
 
 // ---- a part of a line --------------------------------------------------------------------------
-
-struct stretch {
-  uint64_t line, row, rows; // rows of the line
-  uint64_t column, n;       // inner positions
-};
-
-// Opens the panel of a stretch: its rows lie together if it has all of inner.
-static int open_stretch(struct eval *ev, const struct eval_quantize *z,
-                        const struct eval_room *room, const struct stretch *s,
-                        struct eval_panel *panel, struct err *err) {
-  const uint64_t first = line_start(z, s->line) + s->row * z->inner + s->column;
-  if (s->n == z->inner || s->rows == 1)
-    return eval_panel_open(ev, z, room, first, (size_t)(s->rows * s->n), panel, err);
-  return eval_panel_gather(ev, z, room, first, z->inner, (size_t)s->rows, (size_t)s->n, panel, err);
-}
 
 // As much of the stretch (from its row, of its columns) as one panel takes: at least one element.
 static void cut_stretch(const struct eval *ev, const struct eval_quantize *z,
@@ -292,6 +323,20 @@ static bool fits_panel(const struct eval *ev, const struct eval_quantize *z,
   return z->block <= most;
 }
 
+// Is a line that is whole in the box made in stripes?
+static bool has_stripes(const struct eval *ev, const struct eval_quantize *z,
+                        const struct eval_room *room) {
+  return z->inner > 1 && z->inner > eval_panel_most(ev, z, room) / z->block;
+}
+
+// Bytes for the sums of a line's chunks that lie open side by side. (Where rows are shorter than chunks, nearly all
+// elements would come too early.)
+static uint64_t pieces_bytes(const struct eval *ev, const struct eval_quantize *z,
+                             const struct eval_room *room) {
+  if (z->inner < EVAL_CHUNK || !has_stripes(ev, z, room)) return 0;
+  return eval_pieces_bytes(z->inner * z->block);
+}
+
 // Lines that the box takes at once, with their codes or without; 0: not even one.
 static uint64_t lines_that_fit(const struct eval *ev, const struct eval_quantize *z,
                                const struct eval_room *room, bool with_codes) {
@@ -299,6 +344,8 @@ static uint64_t lines_that_fit(const struct eval *ev, const struct eval_quantize
   if (!fits_panel(ev, z, room) || mul_overflows(z->inner, z->block, &codes)) return 0;
   if (!with_codes) codes = 0;
   if (mul_overflows(z->inner, statistics, &line) || add_overflows(line, codes, &line)) return 0;
+  if (line > room_bytes) return 0;
+  if (codes) line += pieces_bytes(ev, z, room);
   if (line > room_bytes) return 0;
   if (codes) room_bytes = min_u64(room_bytes, max_u64(LINES_BOX_BYTES, line));
   return room_bytes / line;
@@ -317,10 +364,12 @@ static int fill_some_lines(struct eval *ev, struct eval_box *b, const struct eva
   h->from = 0;
   h->to = z->inner;
   const uint64_t n = (h->last - line) * z->inner;
-  h->scales = (float *)(void *)room->rest;
-  h->zeros = room->rest + n * sizeof(float);
-  h->codes = codes ? h->zeros + n : NULL;
+  const uint64_t pieces = codes ? pieces_bytes(ev, z, room) : 0;
   h->told = codes && eval_figures_watches(ev, b->id);
+  h->pieces = pieces && h->told ? room->rest : NULL; // of one line after the other
+  h->scales = (float *)(void *)(room->rest + pieces);
+  h->zeros = room->rest + pieces + n * sizeof(float);
+  h->codes = codes ? h->zeros + n : NULL;
   return fill_lines(ev, h, room, err);
 }
 
@@ -401,6 +450,7 @@ static int fill_part_of_line(struct eval *ev, struct eval_box *b, const struct e
   h->scales = (float *)(void *)room->rest + 2 * n; // behind the ranges
   h->zeros = (uint8_t *)(h->scales + n);
   h->codes = NULL;
+  h->pieces = NULL;
   h->told = z->part == PART_CODES && eval_figures_watches(ev, b->id);
   if (n < z->inner || !lines_are_units(z, room)) return find_part_of_line(ev, h, room, err);
   const enum eval_cache_turn turn = eval_cache_wait(ev->cache, &z->key, line, ev->go_on);
@@ -412,12 +462,15 @@ static int fill_part_of_line(struct eval *ev, struct eval_box *b, const struct e
   return failed;
 }
 
-// Lines whose codes do not fit are found by themselves, for codes, scales and zeros alike: it is
-// the same read, and one worker does it for all.
+// Scales and zeros of lines whose codes do not fit are found by themselves, for codes, scales and zeros alike: it is
+// the same read, and one worker does it for all. So it is where codes would fit, but their figures take another read
+// (pieces_bytes): codes that are made in their order afterwards are told of at once.
 static bool is_large(const struct eval *ev, const struct eval_quantize *z,
                      const struct eval_room *room) {
-  return z->f.rule == KERNELS_QDQ && z->inner <= columns_that_fit(room) &&
-         lines_are_units(z, room) && lines_that_fit(ev, z, room, true) == 0;
+  if (z->f.rule != KERNELS_QDQ || z->inner > columns_that_fit(room) || !lines_are_units(z, room))
+    return false;
+  const bool told_late = has_stripes(ev, z, room) && pieces_bytes(ev, z, room) == 0;
+  return lines_that_fit(ev, z, room, true) == 0 || (ev->cache && told_late);
 }
 
 static int fill(struct eval *ev, struct eval_box *b, uint64_t line, uint64_t column,

@@ -31,7 +31,8 @@ struct eval_held {
   uint64_t from, to;    // NBITS: blocks of them; QDQ without codes: inner positions
   uint8_t *codes;       // NULL: only scales and zeros are held
   bool told;            // QDQ: error figures are told of codes as they are made
-  float *scales;        // as the kernels leave them: a column's (line's) together
+  void *pieces;  // QDQ: for the sums of a line that is made in stripes (eval_figures.h), or NULL
+  float *scales; // as the kernels leave them: a column's (line's) together
   uint8_t *zeros;
   float *float_zeros;        // NBITS_HQQ: instead
   struct kernels_sums *sums; // of columns; NULL: nobody asks
