@@ -281,12 +281,82 @@ static void test_not_finite_is_named(void **state) {
   }
 }
 
+// ---- lines made in stripes ---------------------------------------------------------------------
+
+enum { WIDE_MOST = 100 * 9001, LITTLE = EVAL_BUDGET_MIN, ENOUGH = 24 << 20 };
+static float wide[WIDE_MOST];
+static uint8_t wide_codes[WIDE_MOST];
+
+// Codes of a weight in `units` ranges, by one evaluator each: their figures, and reads of the weight.
+static struct figures in_stripes(uint32_t id, size_t budget, uint32_t units, double *reads) {
+  struct error_sums all = {0};
+  const uint64_t n = r.rows[id].bytes, before = io.bytes;
+  for (uint32_t unit = 0; unit < units; unit++) {
+    struct error_sums one = {0};
+    struct err err = {0};
+    struct eval *ev;
+    const uint64_t from = n * unit / units, end = n * (unit + 1) / units;
+    assert_int_equal(eval_open(&ev, &r, &io, budget, &err), 0);
+    eval_watch(ev, (struct eval_watcher){add_leaf, &one});
+    eval_expect(ev, id, from, end - from);
+    assert_int_equal(recipe_read(ev, id, from, wide_codes, (size_t)(end - from), &err), 0);
+    assert_int_equal(eval_finish(ev, &err), 0);
+    errors_put_unit(&all, unit, &one);
+    errors_free(&one);
+    eval_close(ev);
+  }
+  struct figures f = {0};
+  uint32_t segment;
+  size_t at = 0;
+  bool whole;
+  errors_sort(&all);
+  assert_true(errors_next(&all, &at, &segment, &f, &whole));
+  assert_true(whole);
+  errors_free(&all);
+  *reads = (double)(io.bytes - before) / (double)(r.rows[r.args[r.rows[id].args]].bytes);
+  return f;
+}
+
+// Rows that end with a chunk need no second look at anything; others at what lies before their first whole chunk.
+static void test_stripes(void **state) {
+  (void)state;
+  static const int64_t shapes[][3] = {
+      {100, 8192, 20}, {100, 9001, 20}, {96, 4096, 32}, {90, 5001, 0}, {100, 4095, 32}};
+  for (size_t i = 0; i < WIDE_MOST; i++)
+    wide[i] = ((float)below(1 << 20) / (1 << 19) - 1) * 3;
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+    const int64_t *dims = shapes[i];
+    const uint64_t bytes = (uint64_t)(dims[0] * dims[1]) * 4;
+    const struct piece p = {.at = {0, bytes, FAKE_MEMORY}, .count = bytes, .checkpoint = NO_ID};
+    const struct recipe_quantization q = {
+        .format = FORMAT_QDQ, .bits = 4, .axis = 0, .block = (uint32_t)dims[2]};
+    io = (struct io){.memory = (uint8_t *)wide, .memory_bytes = bytes};
+    fake_allow(&io, p.at);
+    recipes_init(&r);
+    const uint32_t w = recipe_extent(&r, DTYPE_FLOAT, dims, 2, ENCODING_RAW, &p, 1, NULL);
+    const uint32_t id = recipe_quantize(&r, w, &q, PART_CODES);
+    double reads;
+    const struct figures want = in_stripes(id, ENOUGH, 1, &reads);
+    assert_true(reads <= 1.0);
+    for (uint32_t units = 1; units < 4; units++) {
+      const struct figures got = in_stripes(id, LITTLE, units, &reads);
+      assert_memory_equal(&got, &want, sizeof got);
+      if (units > 1) continue;
+      if (dims[1] % EVAL_CHUNK == 0) assert_true(reads <= 1.0);
+      assert_true(reads > 1.0 || dims[1] % EVAL_CHUNK == 0);
+      assert_true(reads <= (dims[1] < EVAL_CHUNK ? 2.0 : 1.6));
+    }
+    recipes_free(&r);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_formats),
       cmocka_unit_test(test_casts),
       cmocka_unit_test(test_scales_are_not_told),
       cmocka_unit_test(test_not_finite_is_named),
+      cmocka_unit_test(test_stripes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
