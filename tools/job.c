@@ -478,14 +478,6 @@ int job_choose_io(struct job *job, struct err *err) {
   return 0;
 }
 
-// What an interrupted run has done already: no merit of this one's speed.
-static uint64_t done_bytes(const struct job *job, const struct staging *st) {
-  uint64_t n = 0;
-  for (uint32_t i = 0; i < st->n_units; i++)
-    if (st->done[i]) n += plan_unit_at(&job->plan, i).len;
-  return n;
-}
-
 static int run_and_seal(struct job *job, struct err *err) {
   struct staging st;
   enum staging_resume how;
@@ -507,7 +499,7 @@ static int run_and_seal(struct job *job, struct err *err) {
                                 .stop = stop_watch()};
   int rc = job_stage_move(job, &st, err);
   if (rc == 0) {
-    report_begin("writing", done_bytes(job, &st));
+    report_begin("writing", staging_done_bytes(&st, &job->plan)); // no merit of this run's speed
     rc = run_plan(&job->plan, job->sources, &st, &options, &job->stats, err);
     report_end();
   }

@@ -8,6 +8,8 @@
 // reach a file that weir writes.
 #include "report.h"
 
+#include "progress.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -111,24 +113,14 @@ static size_t screen_columns(void) {
   return 80;
 }
 
-// The line of a tick, without end or control characters.
 static void format_tick(char *line, size_t room, uint64_t done, uint64_t total, const char *what) {
-  double seconds = now_seconds() - talk.began;
-  double part = total ? (double)done / (double)total : 1;
-  size_t n = (size_t)snprintf(line, room, "%-9s %3.0f %%  %s of %s", talk.label ? talk.label : "",
-                              part * 100, quote_bytes(done).s, quote_bytes(total).s);
-  // A rate means something once there is a little of it.
-  const uint64_t ours = done > talk.already ? done - talk.already : 0;
-  const bool telling = seconds > 0.5 && ours > 0;
-  if (telling && n < room)
-    n += (size_t)snprintf(line + n, room - n, "  %s/s",
-                          quote_bytes((uint64_t)((double)ours / seconds)).s);
-  if (telling && part > 0.01 && done < total && n < room) {
-    uint64_t left = (uint64_t)(seconds * (double)(total - done) / (double)ours);
-    n += (size_t)snprintf(line + n, room - n, "  %llu:%02u left", (unsigned long long)(left / 60),
-                          (unsigned)(left % 60));
-  }
-  if (what && n < room) snprintf(line + n, room - n, "  %s", quote_str(what).s);
+  const struct progress p = {.label = talk.label,
+                             .what = what,
+                             .already = talk.already,
+                             .done = done,
+                             .total = total,
+                             .seconds = now_seconds() - talk.began};
+  progress_line(line, room, &p);
 }
 
 // Cuts text to so many characters; a cut never goes through one.

@@ -505,6 +505,13 @@ uint32_t staging_done_count(const struct staging *st) {
   return n;
 }
 
+uint64_t staging_done_bytes(const struct staging *st, const struct plan *p) {
+  uint64_t n = 0;
+  for (uint32_t i = 0; i < st->n_units; i++)
+    if (st->done[i]) n += plan_unit_at(p, i).len;
+  return n;
+}
+
 // ---- the end of it ----
 
 static void close_fd(int *fd) {

@@ -96,6 +96,7 @@ int staging_sync_records(const struct staging *st, uint32_t writer, struct err *
 int staging_output_fd(const struct staging *st, uint32_t output);
 uint64_t staging_disk_bytes(const struct staging *st); // what the folder occupies
 uint32_t staging_done_count(const struct staging *st);
+uint64_t staging_done_bytes(const struct staging *st, const struct plan *p); // of those units
 void staging_close(struct staging *st); // keeps the folder
 // Removes the folder and closes the staging, also when it fails. A half-sealed folder is kept: it
 // alone knows what is left to do.

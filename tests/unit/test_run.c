@@ -131,6 +131,19 @@ static void test_same_bytes(void **state) {
 
 // ---- resume ----
 
+static unsigned ticks;
+static uint64_t first_done, last_done, last_total;
+static bool named;
+
+static void count_tick(void *ctx, uint64_t done, uint64_t total, const char *tensor) {
+  (void)ctx;
+  if (ticks++ == 0) first_done = done;
+  assert_true(done <= total);
+  last_done = done;
+  last_total = total;
+  if (tensor && (strcmp(tensor, "copied") == 0 || strcmp(tensor, "turned") == 0)) named = true;
+}
+
 static void test_only_missing_units(void **state) {
   (void)state;
   struct ready r;
@@ -149,7 +162,15 @@ static void test_only_missing_units(void **state) {
   end(&r, true);
   begin(&r, TWO_EDGES, false, true);
   assert_int_equal(staging_done_count(&r.st), 2);
+  // What was there is told from the first tick on; who asks for it beforehand can take it off.
+  const uint64_t already = PLAN_UNIT_BYTES + r.job.plan.outputs[1].size;
+  assert_int_equal(staging_done_bytes(&r.st, &r.job.plan), already);
+  ticks = 0;
+  r.options.progress.tick = count_tick;
+  r.options.jobs = 1;
   if (run(&r)) fail_msg("%s", r.err.msg);
+  assert_true(first_done > already && first_done < already + PLAN_UNIT_BYTES);
+  assert_int_equal(last_done, plan_total_bytes(&r.job.plan));
   assert_int_equal(r.stats.units_skipped, 2);
   assert_int_equal(r.stats.units_done, 2);
   expect_digests(&r);
@@ -179,19 +200,6 @@ static void test_nothing_left_to_do(void **state) {
 // ---- stop and progress ----
 
 static volatile int stop;
-static unsigned ticks;
-static uint64_t last_done, last_total;
-static bool named;
-
-static void count_tick(void *ctx, uint64_t done, uint64_t total, const char *tensor) {
-  (void)ctx;
-  ticks++;
-  assert_true(done <= total);
-  last_done = done;
-  last_total = total;
-  if (tensor && (strcmp(tensor, "copied") == 0 || strcmp(tensor, "turned") == 0)) named = true;
-}
-
 static void stop_at_tick(void *ctx, uint64_t done, uint64_t total, const char *tensor) {
   count_tick(ctx, done, total, tensor);
   __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
