@@ -7,6 +7,7 @@
 #include "load.h"
 #include "matmulnbits.h"
 #include "measure.h"
+#include "pass_job.h"
 #include "report.h"
 #include "stop.h"
 
@@ -151,19 +152,20 @@ static void print_row(const struct row *r, const char *name, const struct widths
          (unsigned long long)r->bytes);
 }
 
+// Each reason with how many and the first by name. Reason words are constants of the pass, a few.
 static void print_skipped(const struct measuring *m) {
+  uint32_t first[PASS_JOB_REASONS], count[PASS_JOB_REASONS] = {0}, n = 0;
   for (uint32_t i = 0; i < m->n_skips; i++) {
-    uint32_t n = 0;
-    bool first = true;
-    for (uint32_t k = 0; k < m->n_skips; k++) {
-      if (strcmp(m->skips[k].reason, m->skips[i].reason) != 0) continue;
-      if (k < i) first = false;
-      n++;
-    }
-    if (first)
-      printf("not measured: %u x %s (such as %s)\n", n, m->skips[i].reason,
-             quote_str(m->skips[i].node).s);
+    uint32_t k = 0;
+    while (k < n && strcmp(m->skips[first[k]].reason, m->skips[i].reason) != 0)
+      k++;
+    if (k == PASS_JOB_REASONS) continue;
+    if (k == n) first[n++] = i;
+    count[k]++;
   }
+  for (uint32_t k = 0; k < n; k++)
+    printf("not measured: %u x %s (such as %s)\n", count[k], m->skips[first[k]].reason,
+           quote_str(m->skips[first[k]].node).s);
 }
 
 static struct widths widths_of(const struct measuring *m) {

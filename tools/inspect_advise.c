@@ -89,13 +89,13 @@ static void advise_quantize(struct inspect *in) {
   if (!is_worth(a.bytes_before, a.bytes_after)) return;
   struct inspect_advice *to = add_advice(in, "quantize", a.nodes);
   if (to)
-    snprintf(
-        to->text, sizeof to->text,
-        "%llu weight%s of MatMul, Gemm and Gather (%.20s): about %.20s in all with 4 bits and blocks "
-        "of 128, %.20s with 8",
-        (unsigned long long)a.weights, a.weights == 1 ? "" : "s", quote_bytes(a.bytes_before).s,
-        size_with(in, a.bytes_before, a.bytes_after).s,
-        size_with(in, b.bytes_before, b.bytes_after).s);
+    snprintf(to->text, sizeof to->text,
+             "%llu weight%s of MatMul, Gemm and Gather (%.20s): about %.20s in all with 4 bits and "
+             "blocks "
+             "of 128, %.20s with 8 (--op-types MatMul,Gemm,Gather)",
+             (unsigned long long)a.weights, a.weights == 1 ? "" : "s",
+             quote_bytes(a.bytes_before).s, size_with(in, a.bytes_before, a.bytes_after).s,
+             size_with(in, b.bytes_before, b.bytes_after).s);
 }
 
 // Weights that shrink and cast would store in fewer bytes.

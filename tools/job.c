@@ -48,8 +48,24 @@ static int check_name(const struct job *job, struct err *err) {
   return 0;
 }
 
+// A dry run makes no folder: the nearest one that is there stands in for one that the run would make.
+static bool takes_folder_above(struct job *job) {
+  if (!job->nothing_to_write || !cli_given(job->args, OPT_OUTPUT_DIR)) return false;
+  const char *slash = strrchr(job->dest_folder, '/');
+  if (!slash && strcmp(job->dest_folder, ".") == 0) return false;
+  job->dest_is_above = true;
+  job->dest_folder =
+      slash == job->dest_folder ? "/"
+      : slash
+          ? arena_string(&job->arena, span_of(job->dest_folder, (size_t)(slash - job->dest_folder)))
+          : ".";
+  return true;
+}
+
 static int open_dest(struct job *job, struct err *err) {
-  job->dest = open(job->dest_folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  do
+    job->dest = open(job->dest_folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  while (job->dest < 0 && errno == ENOENT && takes_folder_above(job));
   if (job->dest >= 0) return 0;
   if (errno == ENOENT) {
     err_set(err, ERR_USAGE, "the output's folder '%s' does not exist",
@@ -60,11 +76,15 @@ static int open_dest(struct job *job, struct err *err) {
                    quote_str(job->dest_folder).s);
 }
 
+bool job_output_there(const struct job *job, struct stat *st) {
+  return !job->dest_is_above && fstatat(job->dest, job->onnx_name, st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 // Refuses to write over what must not be written over.
 static int check_output(const struct job *job, struct err *err) {
   struct stat st;
   bool inplace = cli_flag(job->args, OPT_INPLACE);
-  if (fstatat(job->dest, job->onnx_name, &st, AT_SYMLINK_NOFOLLOW) < 0) return 0;
+  if (!job_output_there(job, &st)) return 0;
   if (inplace && S_ISLNK(st.st_mode)) {
     err_set(err, ERR_USAGE, "'%s' is a link, which --inplace would replace by a file",
             quote_str(job->out_path).s);
@@ -94,7 +114,7 @@ static int check_output(const struct job *job, struct err *err) {
 static bool name_taken(void *ctx, const char *name) {
   struct job *job = ctx;
   struct stat st;
-  if (fstatat(job->dest, name, &st, AT_SYMLINK_NOFOLLOW) < 0) return false;
+  if (job->dest_is_above || fstatat(job->dest, name, &st, AT_SYMLINK_NOFOLLOW) < 0) return false;
   if (sources_find_inode(job->sources, st.st_dev, st.st_ino) != NO_ID)
     job->taken_by_source = arena_string(&job->arena, span_str(name));
   return true;

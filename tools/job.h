@@ -19,6 +19,7 @@
 #include "staging.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 
 // A text on its way to a file of the user's choice (job_files.c).
 struct job_text {
@@ -36,7 +37,9 @@ struct job {
   const char *in_path, *out_path;
   const char *dest_folder, *onnx_name; // of the output
   int dest;                            // descriptor of dest_folder
-  bool replace, nothing_to_write;      // --force or --inplace; a dry run
+  bool
+      dest_is_above; // dest is a folder above the output's, which the run (this is a dry one) would make
+  bool replace, nothing_to_write; // --force or --inplace; a dry run
   struct sources *sources;
   struct model model;
   struct recipes recipes;
@@ -44,7 +47,7 @@ struct job {
   struct plan_layout layout;
   struct plan plan;
   bool planned;
-  uint64_t output_limit; // bytes that all outputs together may have; 0: any
+  uint64_t output_limit;       // bytes that all outputs together may have; 0: any
   const char *taken_by_source; // a name wanted for the data file that is one of the input's
   // records
   const char *command; // as in the edit log's head and the plan's passes
@@ -89,6 +92,9 @@ int job_finish(struct job *job, struct err *err);
 // Decides job->mode, once.
 int job_choose_io(struct job *job, struct err *err);
 void job_close(struct job *job);
+
+// Is there something under the output's name, and what?
+bool job_output_there(const struct job *job, struct stat *st);
 
 // Fills dest_folder and onnx_name from out_path.
 void job_split_output(struct job *job);

@@ -28,8 +28,7 @@ int job_refused(struct job *job, const struct err *why, struct err *err) {
 
 static void look_at_folder(struct job *job) {
   struct stat at;
-  job->output_exists =
-      !job->no_output && fstatat(job->dest, job->onnx_name, &at, AT_SYMLINK_NOFOLLOW) == 0;
+  job->output_exists = !job->no_output && job_output_there(job, &at);
   job->folder_writable = faccessat(job->dest, ".", W_OK | X_OK, AT_EACCESS) == 0;
 }
 
@@ -103,7 +102,8 @@ static void print_output(const struct job *job) {
   else
     printf("output: '%s' exists%s\n", quote_str(job->out_path).s,
            job->refusal.kind == ERR_NONE ? " and would be replaced" : "");
-  printf("folder: '%s' %s\n", quote_str(job->dest_folder).s, writable);
+  printf("folder: '%s' %s%s\n", quote_str(job->dest_folder).s, writable,
+         job->dest_is_above ? " (the nearest that is there; the run makes the output's own)" : "");
 }
 
 static void print_disk(const struct job *job) {

@@ -264,14 +264,17 @@ static void print_reasons(const struct pass_job *pj) {
   printf(")");
 }
 
-// "27 tensors quantized", "3 tensors cast", or both.
-static void print_counts(const struct quantized *q) {
+// "27 tensors quantized", "3 tensors cast", or both; of none, what the passes would have done.
+static void print_counts(const struct quantized *q, const struct pass_job *pj) {
+  bool casts = true;
+  for (uint32_t i = 0; i < pj->pipeline.n; i++)
+    casts = casts && pj->pipeline.steps[i].pass == PASS_cast;
   uint32_t quantized = 0;
   for (uint32_t i = 0; i < q->n; i++)
     quantized += q->rows[i].has_scheme;
   const uint32_t cast = q->n - quantized;
-  if (quantized || !cast) printf("; %u tensor%s quantized", quantized, quantized == 1 ? "" : "s");
-  if (cast) printf("; %u tensor%s cast", cast, cast == 1 ? "" : "s");
+  if (quantized || !casts) printf("; %u tensor%s quantized", quantized, quantized == 1 ? "" : "s");
+  if (cast || casts) printf("; %u tensor%s cast", cast, cast == 1 ? "" : "s");
 }
 
 void quantized_print_closing(const struct quantized *q, struct job *job,
@@ -279,7 +282,7 @@ void quantized_print_closing(const struct quantized *q, struct job *job,
   const struct quantized_tensor *worst = next_worst(q, NULL);
   printf("%s -> %s", quote_bytes(job_input_bytes(job)).s,
          quote_bytes(plan_total_bytes(&job->plan)).s);
-  print_counts(q);
+  print_counts(q, pj);
   if (worst)
     printf(", worst: '%s' %s", quote(worst->name).s, decibels(figures_sqnr_db(&worst->figures)).s);
   print_reasons(pj);

@@ -114,14 +114,11 @@ static int make_folder(const char *path, struct err *err) {
   return err_errno(err, failed, ERR_IO, "the folder '%s' cannot be made", quote_str(path).s);
 }
 
-static int prepare_folder(struct shrink_inputs *s, const struct cli_args *args, struct err *err) {
+static int prepare_folder(const struct cli_args *args, struct err *err) {
   struct stat st;
   const char *folder = cli_string(args, OPT_OUTPUT_DIR);
   if (!folder || cli_flag(args, OPT_INFO) || stat(folder, &st) == 0) return 0;
-  if (!cli_flag(args, OPT_DRY_RUN)) return make_folder(folder, err);
-  for (uint32_t i = 0; i < s->n; i++)
-    s->rows[i].out = NULL;
-  return 0;
+  return cli_flag(args, OPT_DRY_RUN) ? 0 : make_folder(folder, err);
 }
 
 int shrink_inputs_list(struct shrink_inputs *s, const struct cli_args *args, struct err *err) {
@@ -131,5 +128,5 @@ int shrink_inputs_list(struct shrink_inputs *s, const struct cli_args *args, str
     bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
     if ((folder ? add_folder : add_file)(s, args, path, err)) return -1;
   }
-  return prepare_folder(s, args, err);
+  return prepare_folder(args, err);
 }

@@ -239,10 +239,22 @@ static int not_finite(struct eval *ev, const struct eval_quantize *z, uint64_t c
                  (unsigned long long)c);
 }
 
+static int no_scale(uint64_t column, struct err *err) {
+  err_fill(
+      err, ERR_MODEL,
+      "a block of column %llu of the weight has no finite scale: its elements are too large or too "
+      "far apart for float32",
+      (unsigned long long)column);
+  return err_hint(err,
+                  "leave this weight as it is (--exclude); the default algorithm with --symmetric "
+                  "reaches farthest");
+}
+
 static int tell_column(struct eval *ev, const struct eval_quantize *z,
                        const struct kernels_sums *sums, struct err *err) {
   struct eval_wanted *w = &ev->wanted;
   if (sums->nonfinite) return not_finite(ev, z, w->next_column, err);
+  if (!isfinite(sums->ee)) return no_scale(w->next_column, err); // of finite elements
   const struct figures f = {.elements = z->k,
                             .vv = sums->vv,
                             .ee = sums->ee,

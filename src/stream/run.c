@@ -222,11 +222,17 @@ static uint32_t count_left(struct run *r) {
 // ---- what came out infinite --------------------------------------------------------------------
 
 // A value that is stored as an infinity is an error, unless the plan says to clip it (then none is).
+// The recipe that stores a tensor in another form, below what only moves elements about.
+static const struct recipe *stored_as(const struct plan *p, uint32_t segment) {
+  const struct recipe *x = &p->recipes.rows[p->segments[segment].ref];
+  while (x->kind == RECIPE_RESHAPE || x->kind == RECIPE_TRANSPOSE)
+    x = &p->recipes.rows[p->recipes.args[x->args]];
+  return x;
+}
+
 static bool clips(const struct plan *p, uint32_t segment) {
-  uint32_t id = p->segments[segment].ref;
-  while (p->recipes.rows[id].kind == RECIPE_RESHAPE || p->recipes.rows[id].kind == RECIPE_TRANSPOSE)
-    id = p->recipes.args[p->recipes.rows[id].args];
-  return p->recipes.rows[id].kind == RECIPE_CAST && recipe_cast_clips(&p->recipes, id);
+  const struct recipe *x = stored_as(p, segment);
+  return x->kind == RECIPE_CAST && recipe_cast_clips(&p->recipes, (uint32_t)(x - p->recipes.rows));
 }
 
 static const char *weight_name(const struct run *r, const struct run_error *e) {
@@ -235,16 +241,25 @@ static const char *weight_name(const struct run *r, const struct run_error *e) {
   return name ? name : r->p->tensors[e->tensor].name;
 }
 
+static const char *overflow_hint(const struct plan *p, uint32_t segment) {
+  if (stored_as(p, segment)->kind == RECIPE_QUANTIZE)
+    return "their range is wider than scales can say: leave them as they are (--exclude), or take "
+           "--symmetric";
+  return "leave them as they are (--exclude), store the largest finite value instead "
+         "(--on-overflow clip), or take bfloat16, which reaches as far as float32";
+}
+
 // Once all is looked at, so that one message has all of it.
 static int refuse_overflows(const struct run *r, struct arena *a, struct err *err) {
   enum { NAMED = 5 };
   struct run_error *list;
   const uint32_t n = run_errors(r->p, r->st, a, &list);
   char named[640] = "";
-  uint32_t bad = 0;
+  uint32_t bad = 0, last = 0;
   size_t len = 0;
   for (uint32_t i = 0; i < n; i++) {
     if (list[i].figures.overflows == 0 || clips(r->p, list[i].segment)) continue;
+    last = list[i].segment;
     if (bad++ >= NAMED) continue;
     len += (size_t)snprintf(named + len, sizeof named - len, "%s'%.80s' (%llu)",
                             bad > 1 ? ", " : "", quote_str(weight_name(r, &list[i])).s,
@@ -254,8 +269,7 @@ static int refuse_overflows(const struct run *r, struct arena *a, struct err *er
   if (bad > NAMED) snprintf(named + len, sizeof named - len, " and %u more", bad - NAMED);
   err_fill(err, ERR_MODEL, "%u tensor%s %s finite elements that would be stored as infinite: %s",
            bad, bad == 1 ? "" : "s", bad == 1 ? "has" : "have", named);
-  return err_hint(err, "leave them as they are (--exclude), store the largest finite value instead "
-                       "(--on-overflow clip), or take bfloat16, which reaches as far as float32");
+  return err_hint(err, "%s", overflow_hint(r->p, last));
 }
 
 static int conclude(struct run *r, struct arena *a, struct err *err) {

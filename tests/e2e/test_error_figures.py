@@ -250,3 +250,18 @@ def test_not_finite_names_the_weight(weir, tmp_path, name):
     assert "tensor 'w0':" in said
     assert "NaN" in said if name == "shrink" else "element [3,41]" in said and "nan" in said
     assert not (tmp_path / "out.onnx").exists()
+
+
+@pytest.mark.parametrize("name", ("matmulnbits:bits=8", "matmulnbits:bits=4,algorithm=k_quant", "matmulnbits:bits=4,format=qdq"))
+def test_range_past_float32(weir, tmp_path, name):
+    """Finite elements so far apart that the scale between them is not: refused, and --symmetric takes them."""
+    path = write_model(tmp_path / "far.onnx", (70,))
+    with open(tmp_path / "w.data", "r+b") as data:
+        for row, value in ((8, 3e38), (9, -3e38)):
+            data.seek(4 * (row * 70 + 41))
+            data.write(np.float32(value).tobytes())
+    done = weir(*RUN, path, tmp_path / "out.onnx", "--pass", name, code=65)
+    assert "'w0'" in done.err and "finite" in done.err and "--symmetric" in done.err
+    assert not (tmp_path / "out.onnx").exists()
+    if "k_quant" not in name:  # it adds squares in float32
+        weir(*RUN, path, tmp_path / "out.onnx", "--pass", f"{name},symmetric=true")

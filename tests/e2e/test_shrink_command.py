@@ -67,8 +67,12 @@ def test_one_failure_leaves_the_others(weir, tmp_path):
 def test_dry_run_makes_no_folder(weir, tmp_path):
     matmul(tmp_path / "a.onnx")
     before = compare.folder_bytes(tmp_path)
-    weir("shrink", tmp_path, "--method", "f16_to_f32", "--output-dir", tmp_path / "new", "--dry-run")
+    matmul(tmp_path / f"a{HALF}")  # of that name, in the folder above
+    before = compare.folder_bytes(tmp_path)
+    said = weir("shrink", tmp_path / "a.onnx", "--method", "f16_to_f32", "--output-dir", tmp_path / "new" / "er", "--dry-run").out
     assert compare.folder_bytes(tmp_path) == before and not (tmp_path / "new").exists()
+    assert f"output: '{tmp_path}/new/er/a{HALF}' does not exist yet" in said
+    assert f"folder: '{tmp_path}' is writable (the nearest that is there" in said
 
 
 def test_inplace(weir, tmp_path):
