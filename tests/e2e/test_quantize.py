@@ -7,6 +7,7 @@ weights are replaced by what codes, scales and zero points stand for, and both m
 
 import copy
 import itertools
+import json
 import random
 
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import compare
+import hqq
 import wheel
 from conftest import DATA, package_model
 
@@ -619,7 +621,7 @@ def test_other_algorithms_are_what_onnxruntime_writes(weir, quick_folder, algori
 
 @pytest.mark.parametrize("bits", [2, 4])
 def test_hqq_runs_and_is_no_worse_than_rtn(weir, tmp_path, bits):
-    """What it looks for is a smaller mean error; the wheel's own numbers need torch, which tests do without."""
+    """What it looks for is a smaller mean error."""
     numbers = np.random.default_rng(0)
     model = one_matmul(numbers, dims=(200, 24))
     feeds = random_feeds(model, numbers)
@@ -631,6 +633,16 @@ def test_hqq_runs_and_is_no_worse_than_rtn(weir, tmp_path, bits):
     assert off["hqq"] <= 1.1 * off["rtn"]
     held = wheel.initializers(ours.graph)
     assert [held[name][:2] for name in ("W_scales", "W_zero_points")] == [(TensorProto.FLOAT, (96,))] * 2
+
+
+@pytest.mark.parametrize("case", hqq.CASES, ids=hqq.name_of)
+def test_hqq_is_no_worse_than_onnxruntimes(weir, tmp_path, case):
+    """onnxruntime's own needs torch, which tests do without: what it reaches is in tests/data/hqq.json."""
+    theirs = json.loads((DATA / "hqq.json").read_text())[hqq.name_of(case)]
+    assert hqq.digest(case) == theirs["weight"], "numpy makes other numbers now: tests/support/hqq.py writes the file anew"
+    how = {"bits": case["bits"], "block": case["block"]}
+    ours = quantize(weir, hqq.model(case), tmp_path / "out.onnx", algorithm="hqq", **how)
+    assert hqq.error(case, ours.graph) <= theirs["error"]
 
 
 # ---- the edit log
