@@ -635,6 +635,42 @@ def test_hqq_runs_and_is_no_worse_than_rtn(weir, tmp_path, bits):
     assert [held[name][:2] for name in ("W_scales", "W_zero_points")] == [(TensorProto.FLOAT, (96,))] * 2
 
 
+@pytest.mark.parametrize("form", ["qoperator", "qdq"])
+@pytest.mark.parametrize("bits", [4, 8])
+def test_bfloat16_weights(weir, tmp_path, bits, form):
+    """Codes of what the elements are as float32; scales are those of float32, rounded. No CPU runtime computes them."""
+    halves = (np.random.default_rng(0).normal(size=(64, 24)).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    wide = numpy_helper.from_array((halves.astype(np.uint32) << 16).view(np.float32), "W")
+    narrow = helper.make_tensor("W", TensorProto.BFLOAT16, halves.shape, halves.tobytes(), raw=True)
+    nodes = [helper.make_node("MatMul", ["x", "W"], ["y"], "fc")]
+    made = []
+    for kind, weight in ((TensorProto.FLOAT, wide), (TensorProto.BFLOAT16, narrow)):
+        model = model_of(nodes, [weight], [value("x", [2, 64], kind)], [value("y", [2, 24], kind)])
+        out = quantize(weir, model, tmp_path / f"{kind}.onnx", bits=bits, block=16, format=form)
+        made.append(wheel.initializers(out.graph))
+    [scales] = [name for name in made[0] if name.endswith("scales")]
+    kind, dims, payload = made[0].pop(scales)
+    as_float = np.frombuffer(payload, np.uint32).astype(np.uint64)
+    rounded = ((as_float + 0x7FFF + (as_float >> 16 & 1)) >> 16).astype(np.uint16)
+    assert (kind, made[1].pop(scales)) == (TensorProto.FLOAT, (TensorProto.BFLOAT16, dims, rounded.tobytes()))
+    assert made[0] == made[1]
+
+
+@pytest.mark.parametrize("form", ["qoperator", "qdq"])
+def test_ir_3(weir, tmp_path, form):
+    """Initializers were inputs of the graph too, and no less constant: the input goes, and the version rises."""
+    numbers = np.random.default_rng(0)
+    model = one_matmul(numbers, dims=(64, 24), ir=3, opset=8)
+    model.graph.input.append(value("W", [64, 24]))
+    ours = quantize(weir, model, tmp_path / "out.onnx", block=16, format=form)
+    assert ours.ir_version >= 4 and [each.name for each in ours.graph.input] == ["x"]
+    same = quantize(weir, one_matmul(np.random.default_rng(0), dims=(64, 24)), tmp_path / "new.onnx", block=16, format=form)
+    assert wheel.initializers(ours.graph) == wheel.initializers(same.graph)
+    feeds = random_feeds(ours, numbers)
+    [got], [want] = outputs(tmp_path / "out.onnx", feeds), outputs(tmp_path / "new.onnx", feeds)
+    assert np.array_equal(got, want)
+
+
 @pytest.mark.parametrize("case", hqq.CASES, ids=hqq.name_of)
 def test_hqq_is_no_worse_than_onnxruntimes(weir, tmp_path, case):
     """onnxruntime's own needs torch, which tests do without: what it reaches is in tests/data/hqq.json."""
