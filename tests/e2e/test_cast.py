@@ -83,6 +83,19 @@ def test_real_models(weir, tmp_path, package, part, to):
     assert out.stat().st_size < 0.75 * source.stat().st_size
 
 
+def test_training_stays_as_it_is(weir, tmp_path):
+    """Weights of a training algorithm are another graph's affair."""
+    source = model(tmp_path, {"a": square(1)})
+    made = onnx.load(source)
+    training = made.training_info.add()
+    training.algorithm.CopyFrom(onnx.load(model(tmp_path, {"t": square(2)}, "training.onnx")).graph)
+    onnx.save(made, source)
+    weir("cast", source, tmp_path / "out.onnx", "--to", "float16")
+    out = onnx.load(tmp_path / "out.onnx")
+    assert [tensor.name for tensor in out.graph.initializer] == ["a_float16"]
+    assert out.training_info[0] == made.training_info[0]
+
+
 def test_old_opsets_have_no_bfloat16(weir, tmp_path):
     source = copy_model(package_model("rapidocr", "rec_small"), tmp_path / "in")
     assert "opset_too_old" in cast(weir, source, tmp_path / "out.onnx", "bfloat16").out

@@ -406,6 +406,48 @@ def test_budget_fits_and_is_no_worse_than_any_uniform(weir, small_encoder, tmp_p
     onnx.checker.check_model(out)
 
 
+def spread_model(folder, weights, others, kept):
+    """Weights, the first maybe an output too, and tensors that nobody quantizes, each a little more than a MiB; in one
+    data file."""
+    rng = np.random.default_rng(1)
+    nodes = [helper.make_node("MatMul", ["x", f"w{i}"], [f"y{i}"], f"fc{i}") for i in range(weights)]
+    tensors = [numpy_helper.from_array(rng.standard_normal((512, 600), dtype=np.float32), f"w{i}") for i in range(weights)]
+    for i in range(others):
+        tensors.append(numpy_helper.from_array(rng.standard_normal((262145,), dtype=np.float32), f"b{i}"))
+        nodes.append(helper.make_node("Neg", [f"b{i}"], [f"n{i}"], f"neg{i}"))
+    outputs = [helper.make_tensor_value_info(f"y{i}", TensorProto.FLOAT, ["b", 600]) for i in range(weights)]
+    outputs += [helper.make_tensor_value_info(f"n{i}", TensorProto.FLOAT, [262145]) for i in range(others)]
+    if kept:
+        outputs.append(helper.make_tensor_value_info("w0", TensorProto.FLOAT, [512, 600]))
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["b", 512])
+    model = helper.make_model(helper.make_graph(nodes, "g", [x], outputs, tensors), opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    onnx.save(model, folder / "in.onnx", save_as_external_data=True, location="in.data", size_threshold=1024)
+    return folder / "in.onnx"
+
+
+@pytest.mark.parametrize("weights, others, kept", [(1, 12, False), (1, 1, True), (24, 0, False)])
+def test_budget_counts_all_of_the_output(weir, tmp_path, weights, others, kept):
+    """What alignment takes before every tensor, names, and a weight that stays since it is an output: from every budget
+    comes a file that fits, or the word that none does."""
+    source = spread_model(tmp_path, weights, others, kept)
+    rows, _ = measured(weir, source, "--candidates", CANDIDATES)
+    sizes = [c["bytes"] for c in rows["w0"].values()]
+    rest, left = others * 4 * 262145, 4 * 512 * 600 if kept else 0
+    fitted, small = 0, 0
+    for number, budget in enumerate(range(rest + weights * min(sizes), rest + left + weights * max(sizes) + (2 << 20), 160_000)):
+        out = tmp_path / str(number) / "out.onnx"
+        out.parent.mkdir()
+        done = weir("quantize", source, out, "--budget", str(budget), "--candidates", CANDIDATES, code=None)
+        if done.code == 1:
+            assert "is too small" in done.err, done.err
+            small += 1
+        else:
+            assert done.code == 0 and size_of(out) <= budget, (budget, done.err)
+            fitted += 1
+        shutil.rmtree(out.parent)
+    assert fitted > 3 and small > 0, (fitted, small)
+
+
 def test_budget_too_small(weir, small_encoder, tmp_path):
     done = weir("quantize", small_encoder, tmp_path / "out.onnx", "--budget", "100k", code=1)
     assert "too small" in done.err and list(tmp_path.iterdir()) == []

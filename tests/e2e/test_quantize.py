@@ -423,6 +423,20 @@ def test_a_shared_weight_has_one_set_of_tensors(weir, tmp_path):
         compare.session(tmp_path / "out.onnx")
 
 
+def test_a_function_without_imports_gets_the_domain_it_needs(weir, tmp_path):
+    numbers = np.random.default_rng(13)
+    body = [
+        helper.make_node("Constant", [], ["F"], value=tensor("", (40, 40), numbers)),
+        helper.make_node("MatMul", ["a", "F"], ["b"], "inside"),
+    ]
+    function = helper.make_function("local", "f", ["a"], ["b"], body, [])
+    model = model_of([helper.make_node("f", ["x"], ["y"], domain="local")], [], [value("x", [3, 40])], [value("y", None)],
+                     functions=[function], imports=[helper.make_opsetid("local", 1)])  # fmt: skip
+    ours = quantize(weir, model, tmp_path / "out.onnx")
+    assert ours.functions[0].node[-1].op_type == "MatMulNBits"
+    assert [(o.domain, o.version) for o in ours.functions[0].opset_import] == [("com.microsoft", 1)]
+
+
 def test_control_flow_keeps_its_domain(weir, tmp_path):
     """onnxruntime's quantizer makes a node with subgraphs anew and forgets its domain."""
     numbers = np.random.default_rng(3)

@@ -85,6 +85,13 @@ def test_float16_takes_the_best_axis(weir, tmp_path):
             assert error <= 3 * least + 1e-6, (name, axis)
 
 
+def test_first_of_equal_axes(weir, tmp_path):
+    """A constant has no error along any axis: the first one is taken."""
+    save({"w": np.full((150, 130), 0.25, np.float32)}, tmp_path / "in.onnx")
+    weir("run", tmp_path / "in.onnx", tmp_path / "out.onnx", "--pass", "shrink:per_channel=true")
+    assert tensors(onnx.load(tmp_path / "out.onnx"))["w_scale"][1] == (150, 1)
+
+
 def test_real_model(weir, tmp_path):
     source = package_model("rapidocr", "rec")
     weir("run", source, tmp_path / "out.onnx", "--pass", "shrink:per_channel=true")

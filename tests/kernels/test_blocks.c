@@ -495,6 +495,54 @@ static void test_variants(void **state) {
   guarded_close(&sums_pages);
 }
 
+// ---- error figures of any magnitude ------------------------------------------------------------
+
+// Squares that float32 does not hold, of either kind: sums are what double makes of them.
+static double magnitude;
+static uint8_t magnitude_rule;
+
+static void check_magnitude(void) {
+  enum { BLOCK = 64 };
+  const struct kernels_block_format f = {magnitude_rule, 8, false, KERNELS_F32, KERNELS_F32, BLOCK};
+  float v[BLOCK], scale;
+  uint8_t codes[BLOCK], zero;
+  double vv = 0, ee = 0, most = 0;
+  struct kernels_sums sums = {0};
+  for (size_t k = 0; k < BLOCK; k++)
+    v[k] = (float)(((int)(k * 37 % BLOCK) - 21) * magnitude / BLOCK);
+  const struct kernels_panel p = {.in = v,
+                                  .in_stride = BLOCK,
+                                  .n = 1,
+                                  .k = BLOCK,
+                                  .codes = codes,
+                                  .codes_stride = BLOCK,
+                                  .scales = &scale,
+                                  .zeros = &zero,
+                                  .blocks_stride = 1,
+                                  .sums = &sums};
+  kernels_quantize_rows(&p, &f);
+  for (size_t k = 0; k < BLOCK; k++) {
+    const double e = (double)v[k] - (codes[k] - zero) * (double)scale;
+    vv += (double)v[k] * (double)v[k];
+    ee += e * e;
+    if (fabs(e) > most) most = fabs(e);
+  }
+  assert_true(vv > 0 && ee > 0 && isfinite(vv));
+  assert_true(fabs(sums.vv - vv) <= 1e-5 * vv);
+  assert_true(fabs(sums.ee - ee) <= 1e-3 * ee); // e has lost what v and its code share
+  assert_true(fabs((double)sums.max_error - most) <= 1e-3 * most);
+  assert_int_equal(sums.nonfinite, 0);
+}
+
+static void test_magnitudes(void **state) {
+  (void)state;
+  for (int exponent = -120; exponent <= 120; exponent += 5)
+    for (magnitude_rule = KERNELS_NBITS; magnitude_rule <= KERNELS_QDQ; magnitude_rule++) {
+      magnitude = ldexp(1, exponent);
+      for_each_feature_set(check_magnitude);
+    }
+}
+
 // ---- panels of many rows -----------------------------------------------------------------------
 
 // What a variant takes in several strips, one below the other.
@@ -551,8 +599,9 @@ static void test_far(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_vectors),  cmocka_unit_test(test_rules), cmocka_unit_test(test_hqq),
-      cmocka_unit_test(test_variants), cmocka_unit_test(test_far),
+      cmocka_unit_test(test_vectors),    cmocka_unit_test(test_rules),
+      cmocka_unit_test(test_hqq),        cmocka_unit_test(test_variants),
+      cmocka_unit_test(test_magnitudes), cmocka_unit_test(test_far),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

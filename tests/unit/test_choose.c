@@ -108,6 +108,13 @@ static void test_edges(void **state) {
   struct choose_tensor t = {"x", options, 3, 9};
   assert_true(choose_budget(&t, 1, UINT64_MAX, &bytes));
   assert_true(t.picked == 2 && bytes == 40);
+  // What saves little for its bytes is taken too, where it fills the room to the last byte.
+  static const struct choose_option little[] = {{10, 9}, {30, 0}, {20, 8}}, only[] = {{5, 1}};
+  struct choose_tensor two[] = {{"x", little, 3, 9}, {"y", only, 1, 9}};
+  assert_true(choose_budget(two, 2, 25, &bytes));
+  assert_true(two[0].picked == 2 && bytes == 25);
+  assert_true(choose_budget(two, 2, 24, &bytes));
+  assert_true(two[0].picked == 0 && bytes == 15);
 }
 
 static void test_gates(void **state) {

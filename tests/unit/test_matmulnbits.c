@@ -405,6 +405,53 @@ static void qdq_refuses_a_raise_that_changes_a_node(void **state) {
   assert_int_equal(t->e.n, 0);
 }
 
+// A node that opset 21 changed is looked for wherever it is: inside another one, and in a function, whose own
+// import counts.
+static void qdq_looks_at_every_graph_before_a_raise(void **state) {
+  struct bench *t = *state;
+  one_matmul(t);
+  t->m.opsets[0].version = 11;
+  build_input(&t->b, "c", DTYPE_BOOL, "");
+  uint32_t node = build_node(&t->b, "If", "choose", "c", "p");
+  build_enter(&t->b, node, "then_branch", "then");
+  uint32_t soft = build_node(&t->b, "Softmax", "inner", "y", "q");
+  build_attr_int(&t->b, soft, "axis", 0);
+  build_output(&t->b, "q", DTYPE_FLOAT, "2,3");
+  build_leave(&t->b);
+  t->o.qdq = true;
+  assert_int_equal(attempt(t), -1);
+  assert_int_equal(t->err.kind, ERR_MODEL);
+  assert_non_null(strstr(t->err.msg, "node 'inner' (Softmax) changed between opset 11 and 21"));
+  assert_int_equal(t->e.n, 0);
+}
+
+static void qdq_looks_at_functions_before_a_raise(void **state) {
+  struct bench *t = *state;
+  one_matmul(t);
+  build_enter_function(&t->b, "local", "f", "a", "b"); // its opset is 17
+  uint32_t mean = build_node(&t->b, "ReduceMean", "mean", "a", "b");
+  build_attr_ints(&t->b, mean, "axes", "1");
+  build_leave(&t->b);
+  t->o.qdq = true;
+  assert_int_equal(attempt(t), -1);
+  assert_int_equal(t->err.kind, ERR_MODEL);
+  assert_non_null(strstr(t->err.msg, "node 'mean' (ReduceMean) changed between opset 17 and 21"));
+  assert_int_equal(t->e.n, 0);
+}
+
+// Below IR version 4 every initializer is an input too, and constant all the same: the weight's input goes with
+// it, and the new tensors need no inputs.
+static void initializers_that_are_inputs(void **state) {
+  struct bench *t = *state;
+  one_matmul(t);
+  build_input(&t->b, "W", DTYPE_FLOAT, "64,3");
+  t->m.ir_version = 3;
+  run(t);
+  assert_string_equal(nodes(t, 0), "MatMulNBits(x,W_Q4,W_scales,W_zero_points)->y\n");
+  assert_int_equal(t->m.ir_version, 4);
+  assert_int_equal(t->m.graphs[0].n_inputs, 1);
+}
+
 // ---- where weights are -------------------------------------------------------------------------
 
 static void constants_and_identities(void **state) {
@@ -681,6 +728,9 @@ int main(void) {
       TEST(qdq_per_channel_symmetric_is_transposed),
       TEST(qdq_gemm_stays_as_it_is),
       TEST(qdq_refuses_a_raise_that_changes_a_node),
+      TEST(qdq_looks_at_every_graph_before_a_raise),
+      TEST(qdq_looks_at_functions_before_a_raise),
+      TEST(initializers_that_are_inputs),
       TEST(constants_and_identities),
       TEST(subgraphs_use_weights_of_outer_graphs),
       TEST(functions_import_what_they_use),

@@ -89,6 +89,8 @@ static void attributes_that_became_inputs(void **state) {
   assert_true(same(t, axes, 18, 21));
   assert_false(same(t, axes, 13, 21));
   assert_int_equal(t->change.since_version, 18);
+  assert_true(same(t, axes, 13, 17));
+  assert_false(same(t, axes, 17, 18)); // the version asked for counts
   assert_non_null(strstr(t->change.why, "'axes'"));
   uint32_t add = node(t, "Add", "x x");
   build_attr_int(&t->b, add, "broadcast", 1);
