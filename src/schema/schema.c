@@ -85,9 +85,7 @@ static const char *with(const struct look *l) {
 
 static const char *zero(const struct look *l) {
   int64_t x;
-  const struct model_attr *a = attribute(l, l->row->attributes);
-  bool fits = a == NULL || (a->ref_name == l->m->empty &&
-                            model_attr_int(l->m, l->node, l->row->attributes, 0, &x) && x == 0);
+  bool fits = model_attr_int(l->m, l->node, l->row->attributes, 0, &x) && x == 0;
   return fits
              ? NULL
              : arena_printf(l->scratch, "its attribute '%s' works differently", l->row->attributes);
@@ -123,8 +121,7 @@ static const char *last_axis(const struct look *l) {
   const struct model_info *info = declared(l);
   const struct model_attr *a = attribute(l, l->row->attributes);
   int64_t axis, rank = info && info->flags & INFO_SHAPED ? info->rank : -1;
-  bool known = model_attr_int(l->m, l->node, l->row->attributes, 1, &axis) &&
-               (a == NULL || a->ref_name == l->m->empty);
+  bool known = model_attr_int(l->m, l->node, l->row->attributes, 1, &axis);
   // Absent, it reads 1 before and -1 after: the same axis of a matrix only.
   if (known && a == NULL && rank == 2) return NULL;
   if (known && a && (axis == -1 || (rank > 0 && axis == rank - 1))) return NULL;
