@@ -472,6 +472,8 @@ def test_gate_actions(weir, model, weights, tmp_path):
     _, raised = quantized(weir, model, tmp_path / "raise", *gate)
     chosen = {n["tensor"]: n.get("chosen", {}).get("scheme") for n in raised["passes"][0]["nodes"]}
     assert chosen == {name: "8:32" if name == ranked[0] else None for name in rows}
+    said = weir("quantize", model, tmp_path / "never.onnx", "--gate", "sqnr=200dB").err
+    assert all(f"weight '{name}' misses the gate with 8 bits too" in said for name in rows)
     _, skipped = quantized(weir, model, tmp_path / "skip", *gate, "--gate-action", "skip")
     reasons = {n["tensor"]: n["reason"] for n in skipped["passes"][0]["nodes"]}
     assert reasons == {name: "gate" if name == ranked[0] else "quantized" for name in rows}

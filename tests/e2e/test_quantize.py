@@ -19,6 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 import compare
 import hqq
 import wheel
+import wire
 from conftest import DATA, package_model
 
 BITS, BLOCKS, SYMMETRIC = (2, 4, 8), (16, 32, 64, 128, 256), (False, True)
@@ -435,6 +436,23 @@ def test_a_function_without_imports_gets_the_domain_it_needs(weir, tmp_path):
     ours = quantize(weir, model, tmp_path / "out.onnx")
     assert ours.functions[0].node[-1].op_type == "MatMulNBits"
     assert [(o.domain, o.version) for o in ours.functions[0].opset_import] == [("com.microsoft", 1)]
+
+
+def test_imports_of_a_function_in_two_places(weir, tmp_path):
+    """One before its domain, one behind: both are read, and each is written once."""
+    numbers = np.random.default_rng(14)
+    body = [
+        helper.make_node("Constant", [], ["F"], value=tensor("", (40, 40), numbers)),
+        helper.make_node("MatMul", ["a", "F"], ["b"], "inside"),
+    ]
+    function = helper.make_function("local", "f", ["a"], ["b"], body, [helper.make_opsetid("", 17)])
+    more = onnx.FunctionProto(opset_import=[helper.make_opsetid("other", 1)])
+    model = model_of([helper.make_node("f", ["x"], ["y"], domain="local")], [], [value("x", [3, 40])], [value("y", None)],
+                     opset=17, ir=8, imports=[helper.make_opsetid("local", 1)])  # fmt: skip
+    functions = wire.blob(25, function.SerializeToString() + more.SerializeToString())
+    (tmp_path / "in.onnx").write_bytes(model.SerializeToString() + functions)
+    ours = quantize(weir, tmp_path / "in.onnx", tmp_path / "out.onnx", format="qdq")
+    assert [(o.domain, o.version) for o in ours.functions[0].opset_import] == [("", 21), ("other", 1)]
 
 
 def test_control_flow_keeps_its_domain(weir, tmp_path):

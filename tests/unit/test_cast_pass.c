@@ -61,6 +61,28 @@ static void constants_and_taken_names(void **state) {
   assert_string_equal(pass_bench_tensors(t, 0), "w_1_bfloat16 bfloat16[16,16]\n");
 }
 
+// Casts of initializers go before the first node; when that is a Constant that goes, before the one behind it.
+static void casts_come_first_without_the_constant_that_was(void **state) {
+  struct pass_bench *t = *state;
+  static const float values[256];
+  build_input(&t->b, "x", DTYPE_FLOAT, "1,16");
+  pass_bench_large(t, "a", DTYPE_FLOAT, "16,16");
+  build_attr_tensor(&t->b, build_node(&t->b, "Constant", "", "", "c"), "value", DTYPE_FLOAT,
+                    "16,16", values);
+  pass_bench_large(t, "b", DTYPE_FLOAT, "16,16");
+  build_node(&t->b, "MatMul", "one", "x a", "h");
+  build_node(&t->b, "MatMul", "two", "h c", "i");
+  build_node(&t->b, "MatMul", "three", "i b", "y");
+  build_output(&t->b, "y", DTYPE_FLOAT, "1,16");
+  run(t, DTYPE_FLOAT16);
+  assert_string_equal(pass_bench_nodes(t, 0), "Cast a_cast(a_float16)->a\n"
+                                              "Cast c_cast(c_float16)->c\n"
+                                              "Cast b_cast(b_float16)->b\n"
+                                              "MatMul one(x,a)->h\n"
+                                              "MatMul two(h,c)->i\n"
+                                              "MatMul three(i,b)->y\n");
+}
+
 static void outputs_keep_their_names(void **state) {
   struct pass_bench *t = *state;
   one_layer(t);
@@ -167,6 +189,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(one_cast_a_weight),
       CASE(constants_and_taken_names),
+      CASE(casts_come_first_without_the_constant_that_was),
       CASE(outputs_keep_their_names),
       CASE(subgraphs_keep_their_weights),
       CASE(functions_get_constants),

@@ -127,6 +127,12 @@ static bool alive(struct bench *t, const char *initializer) {
   return strcmp(tensor(t, initializer), "none") != 0;
 }
 
+static void override(struct bench *t, const char *text) {
+  t->o.overrides = t->overrides;
+  assert_int_equal(
+      matmulnbits_override_parse(text, &t->overrides[t->o.n_overrides++], &t->arena, &t->err), 0);
+}
+
 // x [2,64] -> MatMul(W [64,3]) -> y
 static void one_matmul(struct bench *t) {
   build_input(&t->b, "x", DTYPE_FLOAT, "2,64");
@@ -199,6 +205,25 @@ static void a_shared_weight_is_quantized_once(void **state) {
                                    "MatMulNBits(x,W_Q4,W_scales,W_zero_points)->z\n");
   assert_false(alive(t, "W"));
   assert_false(alive(t, "W_Q4_1"));
+}
+
+static void a_shared_weight_in_two_forms(void **state) {
+  struct bench *t = *state;
+  build_input(&t->b, "x", DTYPE_FLOAT, "2,64");
+  build_floats(&t->b, "W", "64,64", zeros);
+  uint32_t swap = build_node(&t->b, "Transpose", "swap", "W", "V");
+  build_attr_ints(&t->b, swap, "perm", "1,0");
+  build_node(&t->b, "MatMul", "fc", "x W", "y");
+  build_node(&t->b, "MatMul", "turned", "x V", "z");
+  build_node(&t->b, "MatMul", "other", "x W", "u");
+  for (const char *const *out = (const char *const[]){"y", "z", "u", NULL}; *out; out++)
+    build_output(&t->b, *out, DTYPE_FLOAT, "2,64");
+  override(t, "other=bits8");
+  run(t);
+  assert_string_equal(nodes(t, 0), "MatMulNBits(x,W_Q4,W_scales,W_zero_points)->y\n"
+                                   "MatMulNBits(x,V_Q4,V_scales,V_zero_points)->z\n"
+                                   "MatMulNBits(x,W_Q8,W_scales_1,W_zero_points_1)->u\n");
+  assert_false(alive(t, "W"));
 }
 
 static void a_weight_used_elsewhere_stays(void **state) {
@@ -559,12 +584,6 @@ static void compile(struct bench *t, uint32_t at, const char *text) {
   assert_int_equal(pattern_compile(&t->patterns[at], text, "--exclude", &t->err), 0);
 }
 
-static void override(struct bench *t, const char *text) {
-  t->o.overrides = t->overrides;
-  assert_int_equal(
-      matmulnbits_override_parse(text, &t->overrides[t->o.n_overrides++], &t->arena, &t->err), 0);
-}
-
 static void three_matmuls(struct bench *t) {
   build_input(&t->b, "x", DTYPE_FLOAT, "2,64");
   for (const char *const *w = (const char *const[]){"A", "B", "C", NULL}; *w; w++) {
@@ -715,6 +734,7 @@ int main(void) {
       TEST(k_quant_always_has_zero_points),
       TEST(hqq_has_float_zero_points),
       TEST(a_shared_weight_is_quantized_once),
+      TEST(a_shared_weight_in_two_forms),
       TEST(a_weight_used_elsewhere_stays),
       TEST(tied_embeddings),
       TEST(gather_of_bytes),

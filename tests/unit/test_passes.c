@@ -105,6 +105,8 @@ static void test_lists(void **state) {
          "'Conv' is no value for op-types: it takes MatMul,Gemm,Gather", "");
   refuse("matmulnbits:exclude=a+", "is no value for exclude", "");
   refuse("matmulnbits:min_elements=-1", "a whole number from 0", "");
+  refuse("matmulnbits:accuracy_level=2147483648", "a whole number from 0", "");
+  refuse("shrink:levels=4294967298", "a whole number from 1", "");
 }
 
 static void test_escapes(void **state) {

@@ -305,6 +305,29 @@ static void a_plan_reads_back(void **state) {
   plan_free(&again);
 }
 
+// By what passes decided is part of the plan, and of its id.
+static void artifacts_are_part_of_the_plan(void **state) {
+  struct bench *t = *state;
+  struct plan again;
+  struct err err = {0};
+  uint8_t without[DIGEST_BYTES];
+  external_model(t);
+  plan(t);
+  write(t);
+  assert_null(strstr(t->text.text, "artifacts"));
+  memcpy(without, t->p.id, sizeof without);
+  plan_free(&t->p);
+  t->layout.artifacts = "[{\"stage\":\"measure\",\"sha256\":\"00\"}]";
+  plan(t);
+  write(t);
+  assert_memory_not_equal(t->p.id, without, sizeof without);
+  if (plan_file_read(&again, span_of(t->text.text, t->text.n), literals(t), &err))
+    fail_msg("%s", err.msg);
+  assert_string_equal(again.artifacts, t->layout.artifacts);
+  assert_memory_equal(again.id, t->p.id, DIGEST_BYTES);
+  plan_free(&again);
+}
+
 // Every single byte of the text changed in two ways: accepted only if it is another plan, never one
 // that breaks a promise. (Names and digests may change and still be plans.)
 static void changed_bytes_are_refused_or_harmless(void **state) {
@@ -374,6 +397,7 @@ int main(void) {
       CASE(tensors_that_add_up_to_anything_are_refused),
       CASE(renamed_strings_stay_strings),
       CASE(a_plan_reads_back),
+      CASE(artifacts_are_part_of_the_plan),
       CASE(changed_bytes_are_refused_or_harmless),
       CASE(truncated_plans_are_refused),
       CASE(other_literals_are_refused),

@@ -135,6 +135,15 @@ static void attribute_values(void **state) {
   build_attr_int(&t->b, ceil, "ceil_mode", 1);
   assert_true(same(t, pool, 11, 21));
   assert_false(same(t, ceil, 11, 21));
+  uint32_t asks = node(t, "AveragePool", "x"); // a function's attribute, which may be anything
+  uint32_t row = build_attr_int(&t->b, asks, "ceil_mode", 0);
+  t->m.attrs[row].ref_name = model_intern(&t->m, span_str("mode"));
+  assert_false(same(t, asks, 11, 21));
+  uint32_t soft = node(t, "Softmax", "x");
+  row = build_attr_int(&t->b, soft, "axis", -1);
+  assert_true(same(t, soft, 11, 21));
+  t->m.attrs[row].ref_name = model_intern(&t->m, span_str("axis"));
+  assert_false(same(t, soft, 11, 21));
   uint32_t conv = node(t, "ConvTranspose", "x x"), grid = node(t, "GridSample", "x x");
   assert_true(same(t, conv, 1, 21));
   assert_true(same(t, grid, 16, 21));
