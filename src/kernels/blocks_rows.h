@@ -1,5 +1,6 @@
-// Inside blocks_rows_avx*.c: what does not depend on the width of a vector. Error figures of a row are
-// added group by group (8 or 16 blocks) to sums of its own, which go back into the panel's at its end.
+// Inside blocks_rows_avx*.c: what does not depend on the width of a vector. Error figures of a row
+// are added group by group (8 or 16 blocks) to sums of its own, which go back into the panel's at
+// its end.
 #ifndef WEIR_BLOCKS_ROWS_H
 #define WEIR_BLOCKS_ROWS_H
 

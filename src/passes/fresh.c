@@ -1,8 +1,8 @@
 // Names for new values.
 //
-// A name has to be new in its graph, in those around it (scopes) and in those inside (shadowing is not
-// allowed), and functions may be inlined: so it is new in the whole model. Two weights called "w", one
-// in each of two functions, want the same name, and the second gets a number (numbers.h).
+// A name has to be new in its graph, in those around it (scopes) and in those inside (shadowing is
+// not allowed), and functions may be inlined: so it is new in the whole model. Two weights called
+// "w", one in each of two functions, want the same name, and the second gets a number (numbers.h).
 #include "fresh.h"
 
 void fresh_done(struct fresh *f) {

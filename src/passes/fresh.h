@@ -10,8 +10,8 @@ struct fresh {
 };
 
 void fresh_done(struct fresh *f);
-// `wanted`, or with _1, _2, … behind it where a value of any graph has that name. (Nodes may: they live in
-// a space of their own.) Valid as long as the arena and `wanted`.
+// `wanted`, or with _1, _2, … behind it where a value of any graph has that name. (Nodes may: they
+// live in a space of their own.) Valid as long as the arena and `wanted`.
 struct span fresh_name(struct fresh *f, struct model *m, struct arena *a, const char *wanted);
 
 #endif

@@ -11,7 +11,8 @@ struct numbers {
   size_t cap;
 };
 
-// The number that was tried last behind the name, to be counted up: 0 at first. Valid until the next call.
+// The number that was tried last behind the name, to be counted up: 0 at first. Valid until the
+// next call.
 uint32_t *numbers_behind(struct numbers *numbers, uint32_t name);
 void numbers_done(struct numbers *numbers);
 

@@ -41,9 +41,10 @@ struct pass_env {
   // One sentence that does not stop the work, and a hint or NULL. May be NULL.
   void (*warn)(void *ctx, const char *sentence, const char *hint);
   void *warn_ctx;
-  // What quantizing would cost: figures of n recipes of codes (RECIPE_QUANTIZE, PART_CODES), in their order,
-  // from an earlier stage over the weights: one more read of their operands, recorded in the edit log and
-  // an input of the plan. Ask once, for all that is needed. Formats: NBITS, QDQ, and SHRINK with an axis. NULL where there are no weights at hand.
+  // What quantizing would cost: figures of n recipes of codes (RECIPE_QUANTIZE, PART_CODES), in
+  // their order, from an earlier stage over the weights: one more read of their operands, recorded
+  // in the edit log and an input of the plan. Ask once, for all that is needed. Formats: those of
+  // NBITS, QDQ, GATHER, and SHRINK with an axis. NULL where there are no weights at hand.
   int (*evaluate)(void *ctx, const uint32_t *codes, uint32_t n, struct figures *out,
                   struct err *err);
   void *evaluate_ctx;

@@ -1,9 +1,10 @@
 // Stems of names: for families of new names that nothing in the model has yet.
 //
 // A weight that becomes several tensors and nodes gives all of them names of one stem, so that they
-// are seen to belong together: if any of them is taken, the whole family gets a number. Names of all
-// graphs count, and of nodes as well as of values: a little stricter than ONNX asks for, and then no
-// scope has to be thought about. Numbers that were tried behind a base are not tried again (numbers.h).
+// are seen to belong together: if any of them is taken, the whole family gets a number. Names of
+// all graphs count, and of nodes as well as of values: a little stricter than ONNX asks for, and
+// then no scope has to be thought about. Numbers that were tried behind a base are not tried again
+// (numbers.h).
 #include "stems.h"
 
 #include <stdio.h>

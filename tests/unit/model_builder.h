@@ -72,8 +72,8 @@ uint32_t build_value(const struct build *b, const char *name);
 // models.
 // The text belongs to the caller's arena.
 const char *build_dump(const struct model *m, struct arena *a);
-// The nodes of a graph in order, a line each: "Op(inputs)->first output", with `names` "Op name(inputs)->…".
-// The text belongs to the caller's arena.
+// The nodes of a graph in order, a line each: "Op(inputs)->first output"; with `names`
+// "Op name(inputs)->first output". The text belongs to the caller's arena.
 const char *build_nodes(const struct model *m, uint32_t graph, bool names, struct arena *a);
 // Aborts, with a word, where an invariant of the tables is broken.
 void build_check(const struct model *m);

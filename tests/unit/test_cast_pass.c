@@ -61,7 +61,8 @@ static void constants_and_taken_names(void **state) {
   assert_string_equal(pass_bench_tensors(t, 0), "w_1_bfloat16 bfloat16[16,16]\n");
 }
 
-// Casts of initializers go before the first node; when that is a Constant that goes, before the one behind it.
+// Casts of initializers go before the first node; when that is a Constant that goes, before the one
+// behind it.
 static void casts_come_first_without_the_constant_that_was(void **state) {
   struct pass_bench *t = *state;
   static const float values[256];

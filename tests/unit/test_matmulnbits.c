@@ -1,6 +1,6 @@
-// The pass on small graphs: the nodes that come out as "Op(inputs)->output" lines, their attributes, the
-// tensors with type and dims, and the reason of every node that was looked at. That bytes and numbers are
-// right is for the kernels' and the end-to-end tests.
+// The pass on small graphs: the nodes that come out as "Op(inputs)->output" lines, their
+// attributes, the tensors with type and dims, and the reason of every node that was looked at. That
+// bytes and numbers are right is for the kernels' and the end-to-end tests.
 #include "matmulnbits.h"
 #include "model_builder.h"
 
@@ -430,8 +430,8 @@ static void qdq_refuses_a_raise_that_changes_a_node(void **state) {
   assert_int_equal(t->e.n, 0);
 }
 
-// A node that opset 21 changed is looked for wherever it is: inside another one, and in a function, whose own
-// import counts.
+// A node that opset 21 changed is looked for wherever it is: inside another one, and in a function,
+// whose own import counts.
 static void qdq_looks_at_every_graph_before_a_raise(void **state) {
   struct bench *t = *state;
   one_matmul(t);
@@ -464,8 +464,8 @@ static void qdq_looks_at_functions_before_a_raise(void **state) {
   assert_int_equal(t->e.n, 0);
 }
 
-// Below IR version 4 every initializer is an input too, and constant all the same: the weight's input goes with
-// it, and the new tensors need no inputs.
+// Below IR version 4 every initializer is an input too, and constant all the same: the weight's
+// input goes with it, and the new tensors need no inputs.
 static void initializers_that_are_inputs(void **state) {
   struct bench *t = *state;
   one_matmul(t);

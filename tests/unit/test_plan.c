@@ -1,5 +1,5 @@
-// Plans: where tensors land, that untouched metadata is copied, and that the plan file has one form and
-// refuses every other.
+// Plans: where tensors land, that untouched metadata is copied, and that the plan file has one form
+// and refuses every other.
 #include "edit.h"
 #include "model_builder.h"
 #include "plan_file.h"
