@@ -88,6 +88,7 @@ int eval_open(struct eval **out, const struct recipes *r, struct io *io, size_t 
   ev->held = held;
   ev->wanted.id = NO_ID;
   ev->chunks.id = NO_ID;
+  ev->turned.id = NO_ID;
   share_fixed(ev);
   touch_likely(ev);
   *out = ev;

@@ -31,6 +31,8 @@
 #include <unistd.h>
 
 enum { ASK_MS = 50 };
+// An entry is small up to so many bytes, and this part of the budget.
+enum { TINY_MOST = 4096, TINY_PART = 64 };
 // The file takes no more than this part of what is free: outputs have their space, records and logs do not.
 enum { FREE_PART = 2 };
 
@@ -110,9 +112,9 @@ uint64_t eval_cache_wanted(const struct recipes *r) {
 }
 
 static bool same(const struct eval_cache_key *a, const struct eval_cache_key *b) {
-  return a->of == b->of && a->q.format == b->q.format && a->q.bits == b->q.bits &&
-         a->q.symmetric == b->q.symmetric && a->q.axis == b->q.axis && a->q.block == b->q.block &&
-         a->q.levels == b->q.levels;
+  return a->kind == b->kind && a->of == b->of && a->q.format == b->q.format &&
+         a->q.bits == b->q.bits && a->q.symmetric == b->q.symmetric && a->q.axis == b->q.axis &&
+         a->q.block == b->q.block && a->q.levels == b->q.levels;
 }
 
 // The newest first: that is the one at work.
@@ -223,9 +225,15 @@ static void drop(struct eval_cache *c, struct entry *e) {
   (void)ignored; // not every file system gives space back before the end
 }
 
+// Small ones (ranges of a tensor) make no room worth a read, whoever was given them already.
+static bool is_tiny(const struct eval_cache *c, const struct entry *e) {
+  return e->bytes <= min_u64(TINY_MOST, c->budget / TINY_PART);
+}
+
 // What goes first: what nobody needs, then what the file can take, then what cannot be known any more without
 // its bitmap.
-static int rank_of(const struct entry *e) {
+static int rank_of(const struct eval_cache *c, const struct entry *e) {
+  if (is_tiny(c, e)) return 2;
   if (is_used_up(e)) return 0;
   return e->in_file && e->bytes == bitmap_bytes(&e->key) ? 2 : 1;
 }
@@ -236,7 +244,7 @@ static void make_room(struct eval_cache *c, size_t bytes) {
     for (size_t i = 0; i < c->n; i++) {
       struct entry *e = &c->entries[i];
       if (!e->memory) continue;
-      const int order = first ? rank_of(e) - rank_of(first) : -1;
+      const int order = first ? rank_of(c, e) - rank_of(c, first) : -1;
       if (order < 0 || (order == 0 && e->used < first->used)) first = e;
     }
     assert(first);
@@ -244,13 +252,19 @@ static void make_room(struct eval_cache *c, size_t bytes) {
   }
 }
 
-// Bitmaps of entries that others still need, if those can live in the file.
+// What stays beside a new entry: small ones, and bitmaps of those that can live in the file.
 static uint64_t others_bytes(const struct eval_cache *c) {
-  uint64_t bytes = 0;
-  for (size_t i = 0; i < c->n && c->file.open && !c->file_failed; i++)
-    if (c->entries[i].memory && !is_used_up(&c->entries[i]))
-      bytes += bitmap_bytes(&c->entries[i].key);
-  return bytes;
+  const bool file = c->file.open && !c->file_failed;
+  uint64_t bytes = 0, tiny = 0;
+  for (size_t i = 0; i < c->n; i++) {
+    const struct entry *e = &c->entries[i];
+    if (!e->memory) continue;
+    if (is_tiny(c, e))
+      tiny += e->bytes;
+    else if (file && !is_used_up(e))
+      bytes += bitmap_bytes(&e->key);
+  }
+  return bytes + min_u64(tiny, c->budget / TINY_PART * 4);
 }
 
 static struct entry *make_entry(struct eval_cache *c, const struct eval_cache_key *key) {
@@ -275,6 +289,12 @@ static struct entry *make_entry(struct eval_cache *c, const struct eval_cache_ke
 
 static bool is_known(const struct entry *e, uint64_t unit) {
   return e->memory[unit / 8] >> (unit % 8) & 1;
+}
+
+static bool is_kept(const struct eval_cache *c, const struct entry *e, uint64_t unit) {
+  if (!e->memory) return false;
+  if (e->in_file && !c->file_failed) return true;
+  return unit < e->scale_units && (e->key.zero_bytes == 0 || unit < e->zero_units);
 }
 
 // ---- units -------------------------------------------------------------------------------------
@@ -367,13 +387,16 @@ bool eval_cache_unit(struct eval_cache *c, const struct eval_cache_key *key, uin
          (!zeros || copy_out(c, key, unit, false, 0, zeros, key->zero_bytes, false));
 }
 
-// ---- turns -------------------------------------------------------------------------------------
-
-static bool is_kept(const struct eval_cache *c, const struct entry *e, uint64_t unit) {
-  if (!e->memory) return false;
-  if (e->in_file && !c->file_failed) return true;
-  return unit < e->scale_units && (e->key.zero_bytes == 0 || unit < e->zero_units);
+bool eval_cache_has(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit) {
+  if (!c) return false;
+  pthread_mutex_lock(&c->mu);
+  const struct entry *e = find(c, key);
+  const bool has = e && is_kept(c, e, unit) && is_known(e, unit);
+  pthread_mutex_unlock(&c->mu);
+  return has;
 }
+
+// ---- turns -------------------------------------------------------------------------------------
 
 static struct turn *find_turn(struct eval_cache *c, const struct eval_cache_key *key,
                               uint64_t unit) {

@@ -20,8 +20,18 @@
 
 struct eval_cache; // shared by threads
 
+// What is kept: of CODES and FIGURES a unit is a chunk of codes (eval_turned.c), and what the calls below name scales
+// is theirs; of TURNS nothing is, they are only waited for.
+enum eval_cache_kind {
+  EVAL_CACHE_STATISTICS,
+  EVAL_CACHE_CODES,
+  EVAL_CACHE_FIGURES,
+  EVAL_CACHE_TURNS
+};
+
 struct eval_cache_key {
-  uint32_t of;                  // the operand
+  enum eval_cache_kind kind;
+  uint32_t of;                  // the operand; of other kinds the recipe of the codes
   struct recipe_quantization q; // as in the table of recipes
   uint64_t units;
   uint32_t scale_bytes, zero_bytes; // of a unit; zero_bytes 0: there are none
@@ -58,6 +68,9 @@ bool eval_cache_zeros(struct eval_cache *c, const struct eval_cache_key *key, ui
 bool eval_cache_unit(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit,
                      uint8_t *scales, uint8_t *zeros);
 
+// Is a unit there?
+bool eval_cache_has(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit);
+
 // Asked now and then by what takes long; false: leave. NULL: always go on. The cache asks with no lock
 // held.
 struct eval_go_on {
@@ -72,8 +85,8 @@ enum eval_cache_turn {
 };
 // Waits while another thread computes this unit (asking go_on at least every 100 ms), and says what to
 // do now. If that thread is done without having put it, one of those that wait has its turn. A thread
-// whose turn it is may wait for units of what the key's operand is made of, and no others: recipes
-// know no circles, so neither do the waits. The NULL cache: LOOK. `unit` < key->units.
+// whose turn it is may wait for units of what the key's operand is made of, one with TURNS of codes also for their
+// statistics, and no others: recipes know no circles, so neither do the waits. The NULL cache: LOOK. `unit` < key->units.
 enum eval_cache_turn eval_cache_wait(struct eval_cache *c, const struct eval_cache_key *key,
                                      uint64_t unit, struct eval_go_on go_on);
 // The end of a turn that was the caller's, whether the unit was put or not. Wakes those that wait.

@@ -17,9 +17,12 @@
 //   row 1   unk 2 ──┼── chunk 3 ──┼── chun          that lies in row 1 came before the one in row 0, and is
 //           └ stripe 0 ┘└ stripe 1 ┘                looked at once more
 //
-// Where codes are moved about behind (a transpose), they are not made in their order. Their chunks are then
-// computed apart, when the range was read: each unit takes those whose number falls to its bytes.
+// Where codes are moved about behind (a transpose), each unit takes the chunks whose number falls to its bytes, when
+// the range was read: their figures were found with the codes (eval_turned.c). Where those are not kept, and of casts,
+// they are then computed apart.
 #include "eval_figures.h"
+
+#include "eval_turned.h"
 
 #include <assert.h>
 #include <math.h>
@@ -248,6 +251,7 @@ int eval_figures_cast(struct eval *ev, uint32_t id, uint64_t first, const uint8_
 int eval_figures_finish(struct eval *ev, struct err *err) {
   struct eval_chunks *c = &ev->chunks;
   uint8_t *elements = eval_scratch(ev);
+  if (eval_turned_finish(ev, err) != 0) return -1;
   if (c->id == NO_ID || c->next == c->end) return 0;
   const uint32_t bits = dtype_bits((enum dtype)ev->r->rows[c->id].dtype);
   // Boxes are filled for what is wanted now; those that were filled before told nothing.

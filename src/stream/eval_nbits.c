@@ -180,7 +180,7 @@ static void share_memory(struct eval_held *h, bool watched, const struct eval_ro
 }
 
 // Chooses the columns and blocks of a box that has block `block` of column c.
-static void choose(const struct eval *ev, const struct eval_box *b, const struct eval_room *room,
+static void choose(struct eval *ev, const struct eval_box *b, const struct eval_room *room,
                    uint64_t c, uint64_t block) {
   struct eval_held *h = b->held;
   const struct eval_quantize *z = &h->z;
@@ -188,7 +188,8 @@ static void choose(const struct eval *ev, const struct eval_box *b, const struct
   const uint64_t per_block = (z->part == PART_CODES ? s.blob : 0) + sizeof(float) +
                              (has_float_zeros(z) ? sizeof(float) : 0) + 1;
   const uint64_t wanted = eval_quantize_wanted_end(ev, b->id, c * column_elements(z));
-  const uint64_t end = (wanted - 1) / column_elements(z) + 1;
+  uint64_t end = (wanted - 1) / column_elements(z) + 1;
+  if (z->part != PART_CODES) end = eval_quantize_unknown_end(ev, z, c, end);
   uint64_t fit = room->rest_bytes / (per_block * z->blocks + sizeof *h->sums);
   h->first = c;
   h->from = 0;

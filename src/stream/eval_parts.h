@@ -86,6 +86,15 @@ struct eval_chunks {
   struct eval_sums sums; // of the chunk that `next` is in, up to there
 };
 
+// Codes that are wanted in another order than their own (eval_turned.h).
+struct eval_turned {
+  uint32_t id;  // of the codes, or NO_ID
+  bool making;  // they are being made, in their order
+  bool goes_on; // with chunk `next`, as far as the evaluator's box and these sums know:
+  uint64_t next;
+  struct eval_chunks chunks;
+};
+
 struct eval {
   const struct recipes *r;
   struct io *io;
@@ -104,6 +113,7 @@ struct eval {
   struct eval_held *held; // EVAL_BOXES
   struct eval_wanted wanted;
   struct eval_chunks chunks;
+  struct eval_turned turned;
   struct eval_watcher watcher;
   struct eval_cache *cache; // shared with other evaluators, or NULL
   struct eval_go_on go_on;

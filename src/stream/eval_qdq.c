@@ -359,8 +359,13 @@ static int fill_some_lines(struct eval *ev, struct eval_box *b, const struct eva
   const uint64_t at = codes ? line_start(z, line) : line * z->inner;
   const uint64_t end = eval_quantize_wanted_end(ev, b->id, at) - 1;
   const uint64_t last = codes ? line_of(z, end) : end / z->inner;
+  const uint64_t of_unit = z->inner == 1 ? z->blocks : 1, unit = line / of_unit;
   h->first = line;
   h->last = line + min_u64(last + 1 - line, fit);
+  if (!codes) {
+    const uint64_t unknown = eval_quantize_unknown_end(ev, z, unit, (h->last - 1) / of_unit + 1);
+    h->last = min_u64(h->last, unknown * of_unit);
+  }
   h->from = 0;
   h->to = z->inner;
   const uint64_t n = (h->last - line) * z->inner;

@@ -17,6 +17,7 @@
 
 #include "eval_affine.h"
 #include "eval_figures.h"
+#include "eval_turned.h"
 
 #include <assert.h>
 
@@ -148,6 +149,14 @@ void eval_quantize_publish(struct eval *ev, const struct eval_quantize *z, uint6
   eval_cache_put(ev->cache, &z->key, unit, (const uint8_t *)scales, kept);
 }
 
+uint64_t eval_quantize_unknown_end(struct eval *ev, const struct eval_quantize *z, uint64_t unit,
+                                   uint64_t end) {
+  if (!ev->cache || z->key.units == 0) return end;
+  for (unit++; unit < end && !eval_cache_has(ev->cache, &z->key, unit);)
+    unit++;
+  return unit;
+}
+
 bool eval_quantize_known_floats(struct eval *ev, const struct eval_quantize *z, uint64_t unit,
                                 size_t from, size_t n, uint8_t *out) {
   float some[256];
@@ -174,6 +183,7 @@ static bool is_affine(const struct recipes *r, uint32_t id) {
 
 int eval_quantize_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t count,
                            uint8_t *out, struct err *err) {
+  if (eval_turned_serves(ev, id)) return eval_turned_elements(ev, id, first, count, out, err);
   struct eval_box *b = eval_box_for(ev, id);
   if (!b)
     return err_set(err, ERR_INTERNAL, "a quantized tensor lies below more than %u others",
@@ -222,6 +232,7 @@ void eval_expect(struct eval *ev, uint32_t id, uint64_t off, uint64_t len) {
     id = ev->r->args[ev->r->rows[id].args];
   ev->wanted = (struct eval_wanted){.id = id, .off = off, .len = len};
   eval_figures_expect(ev, id, off, len);
+  eval_turned_expect(ev, id);
   // What a box holds was told to somebody else.
   if (ev->chunks.id != NO_ID) eval_quantize_forget(ev, ev->chunks.id);
   if (!is_watched(ev, id)) return;
@@ -249,7 +260,7 @@ uint64_t eval_quantize_wanted_end(const struct eval *ev, uint32_t id, uint64_t a
   const struct eval_wanted *w = &ev->wanted;
   if (w->id != id) return x->count;
   const uint32_t bits = dtype_bits((enum dtype)x->dtype);
-  const uint64_t end = (w->off + w->len) / bits * 8 + 8; // at most so many elements lie before it
+  const uint64_t end = (w->off + w->len + bits - 1) / bits * 8; // packed ones are made by eights
   const uint64_t exact = bits >= 8 ? (w->off + w->len + bits / 8 - 1) / (bits / 8) : end;
   return max_u64(min_u64(exact, x->count), at + 1);
 }

@@ -78,6 +78,9 @@ uint64_t eval_quantize_wanted_end(const struct eval *ev, uint32_t id, uint64_t a
 void eval_quantize_publish(struct eval *ev, const struct eval_quantize *z, uint64_t unit,
                            const float *scales, const uint8_t *zeros, size_t n, uint8_t fill,
                            const struct eval_room *room);
+// The first unit in (unit, end) that the statistics have, or end: another worker found it out.
+uint64_t eval_quantize_unknown_end(struct eval *ev, const struct eval_quantize *z, uint64_t unit,
+                                   uint64_t end);
 // Scales (NBITS_HQQ: or zeros) [from, from + n) of a unit as their part holds them, if the statistics have
 // them.
 bool eval_quantize_known_floats(struct eval *ev, const struct eval_quantize *z, uint64_t unit,

@@ -192,6 +192,32 @@ def test_ranges_are_found_once_for_all_workers(tmp_path, words):
     assert alone.report["weir"]["source_bytes_read"] >= 3 * 4 * 8192 * 16384
 
 
+@pytest.mark.parametrize("options", [(), ("--symmetric",), ("--symmetric", "--memory", "8MiB")], ids=" ".join)
+def test_codes_of_whole_columns_are_made_once(tmp_path, options):
+    """512 MiB: a read for the ranges, and one for codes and figures, though codes without zero points lie transposed."""
+    source = wide_weight(tmp_path, 8192, 16384)
+    found = quantize_nowhere(source, "--format", "qdq", "--block-size", "channel", *options)
+    assert found.code == 0, found.said
+    assert found.report["weir"]["source_bytes_read"] <= 2.1 * 4 * 8192 * 16384
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "passes, most",
+    [(("matmulnbits",), 1.02), (("matmulnbits:format=qdq",), 1.02), (("shrink",), 2.1)],
+    ids=lambda x: " ".join(x) if isinstance(x, tuple) else "",
+)
+def test_reads_of_an_encoder(sparse_encoders, passes, most):
+    """Weights of convolutions too, whose codes lie transposed: their figures take no read of their own."""
+    source = sparse_encoders[2_400_000_000]
+    words = [word for each in ("conv2matmul:extended_conv1x1=true", *passes) for word in ("--pass", each)]
+    found = measure("run", source, source.with_name("nowhere.onnx"), *words, "--io", "null")
+    assert found.code == 0, found.said
+    assert found.peak <= BUDGET + found.index, found.peak
+    total = sum(each.stat().st_size for each in source.parent.iterdir())
+    assert found.report["weir"]["source_bytes_read"] <= most * total
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
@@ -200,6 +226,7 @@ def test_ranges_are_found_once_for_all_workers(tmp_path, words):
         ("--block-size", "32"),
         ("--block-size", "16"),
         ("--block-size", "16", "--bits", "8"),
+        ("--block-size", "32", "--bits", "8"),
         ("--format", "qdq"),
         ("--format", "qdq", "--block-size", "32"),
     ],

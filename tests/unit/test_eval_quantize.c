@@ -10,6 +10,8 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 // clang-format off
 #include <setjmp.h>
@@ -525,8 +527,20 @@ static void add_leaf(void *ctx, uint64_t leaf, const struct figures *f) {
   errors_push(ctx, 7, leaf, f);
 }
 
-// Codes made in `units` random ranges, in any order, and what they were told to be worth together.
-static struct figures figures_of(struct world *s, uint32_t id, uint32_t units, bool small) {
+// A file that is gone when it is closed.
+static int open_file(void *ctx) {
+  (void)ctx;
+  char name[] = "/tmp/weir-kept-XXXXXX";
+  const int fd = mkstemp(name);
+  assert_true(fd >= 0);
+  unlink(name);
+  return fd;
+}
+
+// Codes made in `units` random ranges, in any order, and what they were told to be worth together; evaluators share
+// a cache, or NULL.
+static struct figures figures_with(struct world *s, uint32_t id, uint32_t units, bool small,
+                                   struct eval_cache *cache) {
   struct err err = {0};
   struct error_sums all = {0};
   struct eval *ev;
@@ -544,6 +558,7 @@ static struct figures figures_of(struct world *s, uint32_t id, uint32_t units, b
     else
       assert_int_equal(eval_open(&ev, &s->r, &s->io, 8 << 20, &err), 0);
     eval_watch(ev, (struct eval_watcher){add_leaf, &one});
+    eval_share(ev, cache);
     const uint64_t len = cuts[i + 1] - cuts[i];
     eval_expect(ev, id, cuts[i], len);
     for (uint64_t at_byte = 0; at_byte < len;) {
@@ -569,6 +584,22 @@ static struct figures figures_of(struct world *s, uint32_t id, uint32_t units, b
   errors_free(&all);
   free(buf);
   return f;
+}
+
+static struct figures figures_of(struct world *s, uint32_t id, uint32_t units, bool small) {
+  return figures_with(s, id, units, small, NULL);
+}
+
+// Codes moved about behind: the same chunks, whether they are kept or not, or some of them.
+static void check_turned(struct world *s, uint32_t id, const struct figures *want) {
+  const uint32_t turned = recipe_transpose(&s->r, id, (const int64_t[]){1, 0});
+  for (int i = 0; i < 3; i++) {
+    const struct eval_cache_file file = {i == 1 ? open_file : NULL, NULL};
+    struct eval_cache *cache = i ? eval_cache_open(40 + below(6000), file) : NULL;
+    const struct figures got = figures_with(s, turned, 1 + below(5), below(2), cache);
+    assert_memory_equal(&got, want, sizeof got);
+    eval_cache_close(cache);
+  }
 }
 
 // The same from the formulas, in any order: close, not equal.
@@ -612,10 +643,8 @@ static void test_figures(void **state) {
         if (memcmp(&got, &want, sizeof got) != 0)
           fail_msg("case %llu: figures of %u units differ", (unsigned long long)number, units);
       }
-      if (s.rank == 2 && s.w.q.format == FORMAT_QDQ) { // moved about behind: the same chunks
-        const uint32_t turned = recipe_transpose(&s.r, id, (const int64_t[]){1, 0});
-        const struct figures got = figures_of(&s, turned, 1 + below(5), below(2));
-        assert_memory_equal(&got, &want, sizeof got);
+      if (s.rank == 2 && s.w.q.format == FORMAT_QDQ) {
+        check_turned(&s, id, &want);
         n_turned++;
       }
       tried++;
@@ -716,10 +745,14 @@ static void test_turned_codes(void **state) {
         put_bits(want, i, bits, codes[from * bits / 8] >> from * bits % 8);
       }
       struct eval *ev = open_small(&s);
+      struct eval_cache *cache = eval_cache_open(40 + below(6000), nowhere);
+      eval_share(ev, below(2) ? cache : NULL);
+      if (below(2)) eval_expect(ev, turned, 0, n);
       check_range(ev, turned, want, 0, (size_t)n, number);
       for (uint64_t at_byte = 0; at_byte < n; at_byte += 7)
         check_range(ev, turned, want, at_byte, (size_t)min_u64(7, n - at_byte), number);
       eval_close(ev);
+      eval_cache_close(cache);
       free(codes);
       free(want);
     }
@@ -772,6 +805,64 @@ static double reads(int64_t rows, int64_t columns, uint32_t axis, size_t cache_b
   return (double)io.bytes / (double)bytes;
 }
 
+// Reads of a weight of rows x columns, cut along the axis, to make its codes turned, in two units by evaluators of
+// their own that have a cache of so many bytes, or none, and tell figures.
+static double turned_reads(int64_t rows, int64_t columns, uint32_t axis, uint32_t block,
+                           size_t cache_bytes, bool has_file) {
+  static struct io io;
+  struct recipes r;
+  struct err err = {0};
+  memset(&io, 0, sizeof io);
+  recipes_init(&r);
+  const int64_t dims[2] = {rows, columns};
+  const uint64_t bytes = (uint64_t)(rows * columns) * 4;
+  const struct piece p = {.at = {0, bytes, FAKE_MEMORY}, .count = bytes, .checkpoint = NO_ID};
+  assert_true(bytes <= FILE_BYTES);
+  for (uint64_t i = 0; i < bytes / 4; i++)
+    ((float *)(void *)file_memory)[i] = (float)below(1 << 20) / (1 << 19) - 1;
+  io.memory = file_memory;
+  io.memory_bytes = bytes;
+  fake_allow(&io, p.at);
+  const struct recipe_quantization q = {
+      .format = FORMAT_QDQ, .bits = 4, .axis = axis, .block = block, .symmetric = true};
+  const uint32_t w = recipe_extent(&r, DTYPE_FLOAT, dims, 2, ENCODING_RAW, &p, 1, NULL);
+  const uint32_t id =
+      recipe_transpose(&r, recipe_quantize(&r, w, &q, PART_CODES), (const int64_t[]){1, 0});
+  const struct eval_cache_file file = {has_file ? open_file : NULL, NULL};
+  struct eval_cache *cache = cache_bytes ? eval_cache_open(cache_bytes, file) : NULL;
+  struct error_sums sums = {0};
+  for (uint64_t unit = 0; unit < 2; unit++) {
+    struct eval *ev;
+    const uint64_t half = r.rows[id].bytes / 2, from = unit * half;
+    assert_int_equal(eval_open(&ev, &r, &io, 2 * MIB, &err), 0);
+    eval_share(ev, cache);
+    eval_watch(ev, (struct eval_watcher){add_leaf, &sums});
+    eval_expect(ev, id, from, half);
+    for (uint64_t off = from; off < from + half; off += MIB) {
+      const size_t n = (size_t)min_u64(MIB, from + half - off);
+      if (recipe_read(ev, id, off, tile, n, &err) != 0) fail_msg("%s", err.msg);
+    }
+    assert_int_equal(eval_finish(ev, &err), 0);
+    eval_close(ev);
+  }
+  errors_free(&sums);
+  eval_cache_close(cache);
+  recipes_free(&r);
+  return (double)io.bytes / (double)bytes;
+}
+
+static void test_turned_source_bytes(void **state) {
+  (void)state;
+  for (int file = 0; file < 2; file++) { // 1 MiB of codes, packed
+    const size_t kept = file ? 64 << 10 : 3 * MIB;
+    assert_true(turned_reads(1024, 2048, 1, 128, kept, file) <= 1.02);
+    assert_true(turned_reads(1024, 2048, 1, 0, kept, file) <= 1.02);
+    assert_true(turned_reads(1024, 2048, 0, 0, kept, file) <= 2.02); // ranges, then codes
+  }
+  assert_true(turned_reads(1024, 2048, 1, 128, 0, false) >= 2.9); // the controls: none, no room
+  assert_true(turned_reads(1024, 2048, 1, 128, 64 << 10, false) >= 2.9);
+}
+
 static void test_source_bytes(void **state) {
   (void)state;
   for (uint32_t axis = 0; axis < 2; axis++) {
@@ -790,7 +881,7 @@ int main(void) {
       cmocka_unit_test(test_other_rules),    cmocka_unit_test(test_gather_needs_room),
       cmocka_unit_test(test_figures),        cmocka_unit_test(test_not_finite),
       cmocka_unit_test(test_sums_as_text),   cmocka_unit_test(test_turned_codes),
-      cmocka_unit_test(test_source_bytes),
+      cmocka_unit_test(test_source_bytes),   cmocka_unit_test(test_turned_source_bytes),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   free(file_memory);

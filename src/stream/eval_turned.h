@@ -1,0 +1,17 @@
+// Inside the evaluator: codes that are moved about behind, made in their own order all the same.
+#ifndef WEIR_EVAL_TURNED_H
+#define WEIR_EVAL_TURNED_H
+
+#include "eval_parts.h"
+
+// What eval_expect does: are codes below `id` wanted in another order than their own? `id` is no RESHAPE.
+void eval_turned_expect(struct eval *ev, uint32_t id);
+// Is this QUANTIZE row to be asked for through eval_turned_elements?
+bool eval_turned_serves(const struct eval *ev, uint32_t id);
+// As eval_quantize_elements, from what is kept for all workers.
+int eval_turned_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
+                         struct err *err);
+// Tells of the chunks that are wanted, from the next one on, as far as their figures are kept.
+int eval_turned_finish(struct eval *ev, struct err *err);
+
+#endif
