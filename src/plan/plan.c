@@ -77,7 +77,7 @@ static struct plan_tensor tensor_row(struct plan *p, const struct model *m, uint
                                      uint64_t off, uint32_t segment) {
   const struct model_tensor *t = &m->tensors[id];
   int64_t *dims = arena_alloc(&p->arena, t->rank * sizeof *dims + 1);
-  memcpy(dims, model_dims(m, t), t->rank * sizeof *dims);
+  if (t->rank) memcpy(dims, model_dims(m, t), t->rank * sizeof *dims);
   return (struct plan_tensor){.name = tensor_address(p, m, id),
                               .output = p->n_outputs - 1,
                               .off = off,

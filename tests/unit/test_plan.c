@@ -94,6 +94,20 @@ static void segments_are_gapless(const struct plan *p) {
   }
 }
 
+// A model without a single dim: there is no table of dims to copy from (UBSan looks).
+static void scalars_alone(void **state) {
+  struct bench *t = *state;
+  const uint32_t data = build_file(&t->b, "in.onnx.data", DATA_BYTES);
+  build_extent(&t->b, "s", DTYPE_FLOAT, "", data, 0);
+  build_node(&t->b, "Relu", "r", "s", "y");
+  build_output(&t->b, "y", DTYPE_FLOAT, "");
+  build_end(&t->b);
+  edits_init(&t->e, &t->m, &t->r);
+  plan(t);
+  assert_int_equal(t->p.n_tensors + t->p.n_small, 1);
+  assert_int_equal((t->p.n_small ? t->p.small : t->p.tensors)->rank, 0);
+}
+
 static void tensors_land_on_the_ladder(void **state) {
   struct bench *t = *state;
   external_model(t);
@@ -384,6 +398,7 @@ static void other_literals_are_refused(void **state) {
 int main(void) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
   const struct CMUnitTest tests[] = {
+      CASE(scalars_alone),
       CASE(tensors_land_on_the_ladder),
       CASE(align_and_threshold_can_be_set),
       CASE(inline_form_has_one_file),
