@@ -9,6 +9,9 @@
 // becomes a stream. The first read of a stream is exact; one that starts where the last one ended
 // confirms it, and from then on the stream reads ahead, twice as much each time. So a stream never
 // reads more than twice what was asked of it, and lonely small reads read nothing more.
+//
+// Who knows beforehand that it wants small fragments at a short stride (eval_view.c) asks for all of
+// them at once, and they are picked from windows.
 #include "eval_parts.h"
 
 #include <assert.h>
@@ -185,11 +188,34 @@ int eval_leaf_bytes(struct eval *ev, const struct recipe *x, uint64_t off, uint8
   return 0;
 }
 
-void eval_leaf_will_need(struct eval *ev, uint32_t id, uint64_t first, uint64_t count) {
+// Are the elements plain bytes of a file, and where.
+static bool is_plain(const struct eval *ev, uint32_t id, struct extent *at) {
   while (ev->r->rows[id].kind == RECIPE_RESHAPE)
     id = ev->r->args[ev->r->rows[id].args];
+  return dtype_bits((enum dtype)ev->r->rows[id].dtype) >= 8 && recipe_is_copy(ev->r, id, at);
+}
+
+void eval_leaf_will_need(struct eval *ev, uint32_t id, uint64_t first, uint64_t count) {
   struct extent at;
-  uint32_t width = eval_width(ev->r, id), bits = dtype_bits((enum dtype)ev->r->rows[id].dtype);
-  if (bits >= 8 && recipe_is_copy(ev->r, id, &at))
-    io_will_need(ev->io, at.file, at.off + first * width, count * width);
+  const uint32_t width = eval_width(ev->r, id);
+  if (is_plain(ev, id, &at)) io_will_need(ev->io, at.file, at.off + first * width, count * width);
+}
+
+bool eval_leaf_gathers(const struct eval *ev, const struct eval_fragments *f) {
+  struct extent at;
+  return f->run * f->width < SMALL_BYTES && f->stride <= IO_GATHER_STRIDE_MAX / f->width &&
+         is_plain(ev, f->of, &at);
+}
+
+int eval_leaf_gather(struct eval *ev, const struct eval_fragments *f, uint8_t *out,
+                     struct err *err) {
+  struct extent at;
+  const bool plain = is_plain(ev, f->of, &at);
+  assert(plain);
+  const struct io_fragments bytes = {.file = at.file,
+                                     .off = at.off + f->at * f->width,
+                                     .n = f->n,
+                                     .run = (size_t)(f->run * f->width),
+                                     .stride = (size_t)(f->stride * f->width)};
+  return io_gather(ev->io, &bytes, out, err);
 }

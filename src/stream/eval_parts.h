@@ -50,6 +50,12 @@ struct eval_view {
   int64_t strides[RECIPE_MAX_RANK];
 };
 
+// n fragments of `run` elements, `stride` apart, from element `at` of recipe `of`.
+struct eval_fragments {
+  uint32_t of, width;
+  uint64_t at, n, run, stride;
+};
+
 // A stretch of a view's elements, held dense in the order of the source (eval_view.c).
 struct eval_box {
   uint32_t id;   // of the viewing recipe, or NO_ID
@@ -145,6 +151,11 @@ int eval_leaf_bytes(struct eval *ev, const struct recipe *x, uint64_t off, uint8
 int eval_leaf_source(struct eval *ev, struct extent at, uint64_t end, uint8_t *buf,
                      struct err *err);
 void eval_leaf_will_need(struct eval *ev, uint32_t id, uint64_t first, uint64_t count);
+// Fragments so small and so close in a plain extent that windows over many of them are the better
+// way (io_gather), and that way, one fragment behind the other into out.
+bool eval_leaf_gathers(const struct eval *ev, const struct eval_fragments *f);
+int eval_leaf_gather(struct eval *ev, const struct eval_fragments *f, uint8_t *out,
+                     struct err *err);
 // The piece (index in the recipes' pieces) that holds an entry of the extent x.
 uint32_t eval_leaf_piece(const struct eval *ev, const struct recipe *x, uint64_t entry);
 

@@ -19,7 +19,8 @@
 // for, so that a worker that begins in the middle of a tensor reads nothing before it.
 //
 // Fragments with gaps between them are read through the gaps only where that reads, over the whole
-// view, at most twice the operand.
+// view, at most twice the operand. A tall source has short fragments of every row in each box, a
+// million of them: those are picked from mapped windows instead of being read one by one.
 #include "eval_parts.h"
 
 #include <assert.h>
@@ -29,6 +30,7 @@ enum {
   LONG_RUN_BYTES = 4096,     // lines of this size need no box
   HINT_SPAN_BYTES = 1 << 20, // how far ahead the system is told what will be read
   HINT_FRAGMENTS = 16,
+  GATHER_FRAGMENTS = 64, // fewer are not worth a window
   PAGE_BYTES = 4096,
 };
 
@@ -118,14 +120,16 @@ static void view_of(const struct recipes *r, uint32_t id, struct eval_view *v) {
 // ---- boxes -------------------------------------------------------------------------------------
 
 // How many steps of an axis go into a box, of `dim`, if `room` are possible: boxes of about equal
-// size, cut where lines of memory end.
+// size, cut where lines of memory end unless that would make them much smaller: a box more is a look
+// more at all of the source.
 static uint64_t balanced(uint64_t dim, uint64_t room, uint32_t width) {
   if (room >= dim) return dim;
   uint64_t boxes = (dim + room - 1) / room, n = (dim + boxes - 1) / boxes;
   uint64_t line = LINE_BYTES / width;
   uint64_t whole = (n + line - 1) / line * line;
   if (whole <= room) return whole;
-  return room >= line ? room / line * line : n;
+  whole = room / line * line;
+  return whole >= n - n / 8 ? whole : n;
 }
 
 // Cuts the box that begins with the row of element `first`: sets first, count, and in b->dense the
@@ -186,15 +190,9 @@ static void make_dense(struct eval_view *box, const struct walk *w) {
   }
 }
 
-// n fragments of `run` elements, `stride` apart, from element `at` of the operand.
-struct fragments {
-  uint32_t of;
-  uint32_t width;
-  uint64_t at, n, run, stride;
-};
-
 // Reads fragments with the gaps between them through scratch.
-static int read_through(struct eval *ev, const struct fragments *f, uint8_t *out, struct err *err) {
+static int read_through(struct eval *ev, const struct eval_fragments *f, uint8_t *out,
+                        struct err *err) {
   uint8_t *scratch = eval_scratch(ev);
   uint64_t most = (EVAL_SCRATCH_BYTES / f->width - f->run) / f->stride + 1;
   for (uint64_t i = 0; i < f->n;) {
@@ -209,7 +207,7 @@ static int read_through(struct eval *ev, const struct fragments *f, uint8_t *out
 
 // Tells the system, before fragment i is read, of those further on. Where nearly every page has
 // some of them, all of the span is asked for, once a span; else each fragment.
-static void hint(struct eval *ev, const struct fragments *f, uint64_t i) {
+static void hint(struct eval *ev, const struct eval_fragments *f, uint64_t i) {
   uint64_t stride_bytes = f->stride * f->width, run_bytes = f->run * f->width;
   if (stride_bytes > 2 * max_u64(run_bytes, PAGE_BYTES)) {
     if (i + HINT_FRAGMENTS < f->n)
@@ -222,12 +220,14 @@ static void hint(struct eval *ev, const struct fragments *f, uint64_t i) {
   eval_leaf_will_need(ev, f->of, f->at + (i + group) * f->stride, (n - 1) * f->stride + f->run);
 }
 
-static int read_fragments(struct eval *ev, const struct fragments *f, uint64_t view_count,
+static int read_fragments(struct eval *ev, const struct eval_fragments *f, uint64_t view_count,
                           uint8_t *out, struct err *err) {
   uint64_t scratch = EVAL_SCRATCH_BYTES / f->width, total;
   bool wasteful =
       mul_overflows(view_count, f->stride, &total) || total / f->run > 2 * ev->r->rows[f->of].count;
   if (f->n > 1 && f->stride <= scratch / 4 && !wasteful) return read_through(ev, f, out, err);
+  if (f->n >= GATHER_FRAGMENTS && eval_leaf_gathers(ev, f))
+    return eval_leaf_gather(ev, f, out, err);
   for (uint64_t i = 0; i < f->n; i++, out += f->run * f->width) {
     if (f->n > 1) hint(ev, f, i);
     if (eval_elements(ev, f->of, f->at + i * f->stride, f->run, out, err) != 0) return -1;
@@ -241,7 +241,7 @@ static int fill_box(struct eval *ev, struct eval_box *b, uint32_t width, struct 
   make_dense(&b->dense, &w);
   const struct eval_view *v = &w.v;
   uint32_t outer = v->rank; // axes outside of the fragments
-  struct fragments f = {
+  struct eval_fragments f = {
       .of = v->of, .width = width, .at = (uint64_t)v->base, .n = 1, .run = 1, .stride = 1};
   if (outer > 0 && v->strides[outer - 1] == 1) f.run = v->dims[--outer];
   if (outer > 0) {

@@ -93,6 +93,17 @@ int io_view(struct io *io, uint32_t file, uint64_t off, size_t n, struct io_view
 int io_view_done(struct io *io, struct io_view *view, struct err *err);
 // Copies [off, off+n) of the file. ERR_INPUT if the file is shorter.
 int io_read(struct io *io, uint32_t file, uint64_t off, void *buf, size_t n, struct err *err);
+// Copies n fragments of `run` bytes, `stride` bytes apart (run <= stride <= IO_GATHER_STRIDE_MAX),
+// from `off` on, one behind the other into buf, through views over many of them at a time. To be used
+// where fragments are small and nearly every page has some: then a call for each costs more than the
+// pages. Only the fragments count as bytes read; whole pages come from the disk in any case.
+enum { IO_GATHER_STRIDE_MAX = 8 << 10 };
+struct io_fragments {
+  uint64_t off, n;
+  uint32_t file;
+  size_t run, stride;
+};
+int io_gather(struct io *io, const struct io_fragments *f, uint8_t *buf, struct err *err);
 // Asks the system to read ahead; never fails.
 void io_will_need(struct io *io, uint32_t file, uint64_t off, uint64_t n);
 

@@ -22,7 +22,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-enum { SPARE_BYTES_MAX = 4 << 20, READ_TRIES_MAX = 1000 };
+enum { SPARE_BYTES_MAX = 4 << 20, GATHER_BYTES_MAX = 4 << 20, READ_TRIES_MAX = 1000 };
 
 static struct quoted name_of(const struct io *io, uint32_t file) {
   return quote_str(sources_name(io->sources, file));
@@ -227,6 +227,35 @@ int io_read(struct io *io, uint32_t file, uint64_t off, void *buf, size_t n, str
   const uint8_t *all;
   if (whole_of(io, file, &all, err) < 0) return -1;
   memcpy(buf, all + off, n);
+  return 0;
+}
+
+// The constant lengths are those of whole lines of memory, which most fragments are.
+static void copy_fragments(uint8_t *to, const uint8_t *from, const struct io_fragments *f,
+                           uint64_t n) {
+  for (uint64_t i = 0; i < n; i++, to += f->run, from += f->stride) {
+    if (f->run == 64)
+      memcpy(to, from, 64);
+    else
+      memcpy(to, from, f->run);
+  }
+}
+
+int io_gather(struct io *io, const struct io_fragments *f, uint8_t *buf, struct err *err) {
+  assert(f->run > 0 && f->run <= f->stride && f->stride <= IO_GATHER_STRIDE_MAX);
+  // Half of what may be live, so that tiles that wait to be written can keep theirs.
+  const uint64_t room = min_u64(GATHER_BYTES_MAX, io->window_bytes_max / 2);
+  const uint64_t most = max_u64(room / f->stride, 1);
+  for (uint64_t i = 0; i < f->n;) {
+    const uint64_t n = min_u64(most, f->n - i), before = io->source_bytes;
+    const size_t span = (size_t)((n - 1) * f->stride + f->run);
+    struct io_view v;
+    if (io_view(io, f->file, f->off + i * f->stride, span, &v, err) < 0) return -1;
+    copy_fragments(buf + i * f->run, v.at, f, n);
+    if (io_view_done(io, &v, err) < 0) return -1;
+    io->source_bytes = before + n * f->run;
+    i += n;
+  }
   return 0;
 }
 

@@ -13,6 +13,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import chain
@@ -137,14 +138,32 @@ def huge_weight(folder, c_out, c_in):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dims", [(16384, 8192), (64, 2_097_152), (65536, 2048)], ids=["square", "wide", "tall"])
+@pytest.mark.parametrize(
+    "dims",
+    [(16384, 8192), (64, 2_097_152), (65536, 2048), (1_000_000, 128)],
+    ids=["square", "wide", "tall", "taller"],
+)
 def test_one_huge_tensor(tmp_path, dims):
-    """512 MiB to be transposed: the peak knows nothing of it, and each page is read about once."""
+    """512 MiB to be transposed: the peak knows nothing of it, and no byte is asked for more than twice."""
     source = huge_weight(tmp_path, *dims)
     found = rewrite_nowhere(source)
     assert found.code == 0 and found.report["converted"] == 1, found.said
     assert found.peak <= BUDGET + found.index, found.peak
     assert found.report["weir"]["source_bytes_read"] <= 2.1 * 4 * dims[0] * dims[1]
+    shutil.rmtree(tmp_path)
+
+
+@pytest.mark.parametrize("memory", ["8MiB", "48MiB"])
+@pytest.mark.parametrize("io", ["sync", "auto"])
+def test_tall_weight(weir, tmp_path, io, memory):
+    """More rows than fit as whole lines: short fragments of each, picked from windows, are the same elements."""
+    rows, columns = 600_011, 37
+    source = huge_weight(tmp_path, rows, columns)
+    weight = np.random.default_rng(7).random((rows, columns), dtype=np.float32)
+    (tmp_path / "w.bin").write_bytes(weight.tobytes())
+    report = weir.report("conv2matmul", source, tmp_path / "out.onnx", "--io", io, "--memory", memory, "--jobs", "2")
+    assert report["weir"]["source_bytes_read"] <= 2.1 * weight.nbytes
+    assert (tmp_path / "out.onnx.data").read_bytes() == weight.T.tobytes()
     shutil.rmtree(tmp_path)
 
 

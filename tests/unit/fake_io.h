@@ -84,6 +84,17 @@ int io_view_done(struct io *io, struct io_view *view, struct err *err) {
   return 0;
 }
 
+// One call, as many fragments as there may be.
+int io_gather(struct io *io, const struct io_fragments *f, uint8_t *buf, struct err *err) {
+  if (f->run == 0 || f->run > f->stride || f->stride > IO_GATHER_STRIDE_MAX) abort();
+  const uint64_t calls = io->calls + 1;
+  for (uint64_t i = 0; i < f->n; i++, buf += f->run) {
+    io->calls = calls - 1;
+    if (io_read(io, f->file, f->off + i * f->stride, buf, f->run, err) != 0) return -1;
+  }
+  return 0;
+}
+
 void io_will_need(struct io *io, uint32_t file, uint64_t off, uint64_t n) {
   fake_check(io, file, off, n);
 }

@@ -165,6 +165,25 @@ static void test_transpose_of_a_tall_matrix(void **state) {
   close_all(&f);
 }
 
+// Rows by the hundred thousand, a few columns at a time: fragments of some bytes are asked for by the
+// million, but not with a call for each.
+static void test_fragments_of_a_tall_matrix(void **state) {
+  (void)state;
+  struct fixture f = {0};
+  const uint64_t rows = 200003, cols = 61, n = rows * cols * 4;
+  int64_t dims[] = {(int64_t)rows, (int64_t)cols};
+  uint32_t id = transposed(&f, made_up(&f, DTYPE_FLOAT, dims, 2, 100));
+  open_eval(&f, 4 * MIB);
+  for (uint64_t at = 0; at < n; at += TILE) {
+    size_t part = (size_t)min_u64(TILE, n - at);
+    read_ok(&f, id, at, tile, part);
+    check_transposed(tile, at, part, 100, rows, cols);
+  }
+  assert_true(io_source_bytes_read(&f.io) <= n * 21 / 10);
+  assert_true(f.io.calls <= cols);
+  close_all(&f);
+}
+
 // Reads of any size within one box cost nothing more.
 static void test_small_reads_of_a_transpose(void **state) {
   (void)state;
@@ -433,6 +452,7 @@ int main(void) {
       cmocka_unit_test(test_disorder_costs_more),
       cmocka_unit_test(test_transpose_of_a_large_matrix),
       cmocka_unit_test(test_transpose_of_a_tall_matrix),
+      cmocka_unit_test(test_fragments_of_a_tall_matrix),
       cmocka_unit_test(test_small_reads_of_a_transpose),
       cmocka_unit_test(test_boxes_share_the_budget),
       cmocka_unit_test(test_budget_holds),

@@ -255,6 +255,43 @@ static void truncation_under_a_view(void **state) {
   }
 }
 
+// Fragments come one behind the other, whatever the window they lie in, and count alone.
+static void gathers_fragments(void **state) {
+  struct fixture *fx = *state;
+  static const struct {
+    uint64_t off, n;
+    size_t run, stride;
+  } rows[] = {{0, 1, 1, 1},         {5, 3000, 28, 1024}, {1234, 700, 64, 4096},
+              {7, 384, 8192, 8192}, {3, 100000, 4, 30},  {SOURCE_BYTES - 100 * 512, 100, 500, 512},
+              {9, 370, 100, 8192}};
+  static uint8_t found[SOURCE_BYTES];
+  for (int m = 0; m < N_MODES; m++) {
+    if (!usable(all_modes[m])) continue;
+    struct io *io = open_queue(fx, all_modes[m], 2, 1 << 16);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+      const struct io_fragments f = {.file = DATA,
+                                     .off = rows[i].off,
+                                     .n = rows[i].n,
+                                     .run = rows[i].run,
+                                     .stride = rows[i].stride};
+      struct err err = {0};
+      const uint64_t before = io_source_bytes_read(io);
+      memset(found, 0xa5, sizeof found);
+      assert_int_equal(io_gather(io, &f, found, &err), 0);
+      for (uint64_t k = 0; k < f.n; k++)
+        assert_memory_equal(found + k * f.run, fx->bytes + f.off + k * f.stride, f.run);
+      assert_int_equal(found[f.n * f.run], 0xa5);
+      if (all_modes[m] != IO_LOAD) assert_int_equal(io_source_bytes_read(io) - before, f.n * f.run);
+    }
+    const struct io_fragments outside = {
+        .file = DATA, .off = SOURCE_BYTES - 1000, .n = 3, .run = 10, .stride = 500};
+    struct err err = {0};
+    assert_int_equal(io_gather(io, &outside, found, &err), -1);
+    assert_int_equal(err.kind, ERR_INPUT);
+    io_close(io);
+  }
+}
+
 static void truncation_before_use(void **state) {
   struct fixture *fx = *state;
   for (int m = 0; m < N_MODES; m++) {
@@ -646,6 +683,7 @@ int main(void) {
       CASE(views_show_the_bytes),
       CASE(ranges_past_the_end_are_refused),
       CASE(truncation_under_a_view),
+      CASE(gathers_fragments),
       CASE(truncation_before_use),
       CASE(truncation_under_a_queued_tile),
       CASE(truncation_at_any_moment),
