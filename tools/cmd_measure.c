@@ -280,10 +280,7 @@ static void put_weight(const struct measuring *m, struct json_out *j, uint32_t f
     put_candidate(j, &m->rows[first + i]);
   json_end_array(j);
   json_key(j, "dims");
-  json_array(j);
-  for (uint32_t i = 0; i < r->rank; i++)
-    json_int(j, r->dims[i]);
-  json_end_array(j);
+  json_ints(j, r->dims, r->rank);
   json_key(j, "dtype");
   json_text(j, dtype_name(r->dtype));
   json_key(j, "name");

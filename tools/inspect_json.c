@@ -24,10 +24,7 @@ static void text(struct json_out *j, const char *key, const char *s) {
 
 static void dims(struct json_out *j, const int64_t *list, uint32_t rank) {
   json_key(j, "dims");
-  json_array(j);
-  for (uint32_t d = 0; d < rank; d++)
-    json_int(j, list[d]);
-  json_end_array(j);
+  json_ints(j, list, rank);
 }
 
 static void flush_if_long(struct json_out *j) {

@@ -315,7 +315,7 @@ static int check_limit(const struct job *job, struct err *err) {
   if (job->output_limit == 0 || sum <= job->output_limit) return 0;
   err_set(err, ERR_FAIL, "the output has %llu bytes, more than the budget of %llu",
           (unsigned long long)sum, (unsigned long long)job->output_limit);
-  return err_hint(err, "lower --budget by the difference, or leave --align out");
+  return err_hint(err, "lower --budget by the difference");
 }
 
 static int make_plan(struct job *job, struct err *err) {

@@ -124,6 +124,7 @@ uint64_t job_input_bytes(const struct job *job);
 // job_report.c: the report as JSON (--report-json, --json) and the summary for people.
 void job_report_write(struct job *job, struct json_out *j);
 void job_report_print(struct job *job);
+void job_report_file(struct json_out *j, const char *name, uint64_t size); // {"name":…,"size":…}
 // Is a report asked for at all; on standard output?
 bool job_wants_report(const struct cli_args *args);
 bool job_report_to_stdout(const struct cli_args *args);

@@ -27,7 +27,7 @@ static uint64_t peak_memory(void) {
   return (uint64_t)usage.ru_maxrss * 1024;
 }
 
-static void write_file(struct json_out *j, const char *name, uint64_t size) {
+void job_report_file(struct json_out *j, const char *name, uint64_t size) {
   json_object(j);
   json_key(j, "name");
   json_text(j, name);
@@ -40,7 +40,7 @@ static void write_inputs(const struct job *job, struct json_out *j) {
   json_key(j, "input");
   json_array(j);
   for (uint32_t i = 0; i < job->plan.n_sources; i++)
-    write_file(j, job->plan.sources[i].name, job->plan.sources[i].size);
+    job_report_file(j, job->plan.sources[i].name, job->plan.sources[i].size);
   json_end_array(j);
 }
 
@@ -48,7 +48,7 @@ static void write_outputs(const struct job *job, struct json_out *j) {
   json_key(j, "output");
   json_array(j);
   for (uint32_t i = 0; i < job->plan.n_outputs; i++)
-    write_file(j, job->plan.outputs[i].name, job->plan.outputs[i].size);
+    job_report_file(j, job->plan.outputs[i].name, job->plan.outputs[i].size);
   json_end_array(j);
 }
 

@@ -44,24 +44,15 @@ static bool keeps_report(struct ending *e) {
   return true;
 }
 
-static void put_file(struct json_out *j, const char *name, uint64_t size) {
-  json_object(j);
-  json_key(j, "name");
-  json_text(j, name);
-  json_key(j, "size");
-  json_uint(j, size);
-  json_end_object(j);
-}
-
 // By what is to be moved; once all is in place and seal.json gone, by the .onnx alone.
 static void put_outputs(struct json_out *j, const struct ending *e, const struct seal_intent *s) {
   struct stat at;
   json_key(j, "output");
   json_array(j);
   for (uint32_t i = 0; s && i < s->n_moves; i++)
-    if (s->moves[i].role != SEAL_COMPANION) put_file(j, s->moves[i].name, s->moves[i].size);
+    if (s->moves[i].role != SEAL_COMPANION) job_report_file(j, s->moves[i].name, s->moves[i].size);
   if (!s && fstatat(e->st.dest, e->job->onnx_name, &at, 0) == 0)
-    put_file(j, e->job->onnx_name, (uint64_t)at.st_size);
+    job_report_file(j, e->job->onnx_name, (uint64_t)at.st_size);
   json_end_array(j);
 }
 

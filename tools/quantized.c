@@ -158,10 +158,7 @@ static void write_row(const struct quantized_tensor *t, const struct job *job, s
   json_key(j, "bytes_before");
   json_uint(j, t->bytes_before);
   json_key(j, "dims");
-  json_array(j);
-  for (uint32_t i = 0; i < of->rank; i++)
-    json_int(j, dims[i]);
-  json_end_array(j);
+  json_ints(j, dims, of->rank);
   json_key(j, "dtype");
   json_text(j, dtype_name(of->dtype));
   json_key(j, "error");

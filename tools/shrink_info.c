@@ -20,10 +20,7 @@ static void write_weight(struct json_out *j, const struct model *m, const struct
   json_key(j, "bytes");
   json_uint(j, t->bytes);
   json_key(j, "dims");
-  json_array(j);
-  for (uint32_t i = 0; i < t->rank; i++)
-    json_int(j, model_dims(m, t)[i]);
-  json_end_array(j);
+  json_ints(j, model_dims(m, t), t->rank);
   json_key(j, "dtype");
   json_text(j, dtype_name(t->dtype));
   json_key(j, "elements");

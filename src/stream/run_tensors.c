@@ -211,10 +211,7 @@ static void put_line(struct json_out *j, const struct plan *p, const struct plan
   json_key(j, "dtype");
   json_text(j, dtype_name((enum dtype)t->dtype));
   json_key(j, "dims");
-  json_array(j);
-  for (uint32_t i = 0; i < t->rank; i++)
-    json_int(j, t->dims[i]);
-  json_end_array(j);
+  json_ints(j, t->dims, t->rank);
   put_encoding(j, t);
   json_key(j, "sha256");
   json_array(j);
