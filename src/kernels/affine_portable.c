@@ -73,20 +73,6 @@ void kernels_affine_codes_f64(int8_t *out, const double *in, size_t n,
     out[i] = (int8_t)step_f64(in[i], a);
 }
 
-void kernels_affine_codes_f16(int8_t *out, const float *in, size_t n,
-                              const struct kernels_affine *a) {
-  float step[CHUNK];
-  while (n > 0) {
-    const size_t m = n < CHUNK ? n : CHUNK;
-    steps_f16(step, in, m, a);
-    for (size_t i = 0; i < m; i++)
-      out[i] = (int8_t)step[i];
-    in += m;
-    out += m;
-    n -= m;
-  }
-}
-
 void kernels_affine_divide(uint8_t *out, const float *in, size_t n, float scale, float zero,
                            float lo, float hi) {
   for (size_t i = 0; i < n; i++) {
@@ -109,18 +95,30 @@ void kernels_affine_levels_f64(double *out, const double *in, size_t n,
     out[i] = level(step_f64(in[i], a), a);
 }
 
+// ---- codes or levels of halves -----------------------------------------------------------------
+
+// Those of the two that are not NULL.
+static void halves(int8_t *codes, double *levels, const float *in, size_t n,
+                   const struct kernels_affine *a) {
+  float step[CHUNK];
+  for (size_t from = 0; from < n; from += CHUNK) {
+    const size_t m = n - from < CHUNK ? n - from : CHUNK;
+    steps_f16(step, in + from, m, a);
+    for (size_t i = 0; codes && i < m; i++)
+      codes[from + i] = (int8_t)step[i];
+    for (size_t i = 0; levels && i < m; i++)
+      levels[from + i] = level(step[i], a);
+  }
+}
+
+void kernels_affine_codes_f16(int8_t *out, const float *in, size_t n,
+                              const struct kernels_affine *a) {
+  halves(out, NULL, in, n, a);
+}
+
 void kernels_affine_levels_f16(double *out, const float *in, size_t n,
                                const struct kernels_affine *a) {
-  float step[CHUNK];
-  while (n > 0) {
-    const size_t m = n < CHUNK ? n : CHUNK;
-    steps_f16(step, in, m, a);
-    for (size_t i = 0; i < m; i++)
-      out[i] = level(step[i], a);
-    in += m;
-    out += m;
-    n -= m;
-  }
+  halves(NULL, out, in, n, a);
 }
 
 // ---- ranges ------------------------------------------------------------------------------------

@@ -184,3 +184,8 @@ bool kernels_pairs(struct kernels_lanes *sums, size_t first, const double *v, co
                    size_t n) {
   return table()->pairs(sums, first, v, w, n);
 }
+
+bool kernels_pairs_codes(struct kernels_lanes *sums, size_t first, const float *v,
+                         const uint8_t *codes, size_t n, const struct kernels_stored *m) {
+  return table()->pairs_codes(sums, first, v, codes, n, m);
+}

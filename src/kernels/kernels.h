@@ -197,5 +197,15 @@ struct kernels_lanes {
 // finite.
 bool kernels_pairs(struct kernels_lanes *sums, size_t first, const double *v, const double *w,
                    size_t n);
+// What codes of a byte stand for, in double: int8 code * scale + zero, uint8 (code - zero) * scale.
+struct kernels_stored {
+  bool is_unsigned;
+  double scale, zero; // finite
+};
+void kernels_codes_values(double *out, const uint8_t *codes, size_t n,
+                          const struct kernels_stored *m);
+// kernels_pairs of floats and what their codes stand for.
+bool kernels_pairs_codes(struct kernels_lanes *sums, size_t first, const float *v,
+                         const uint8_t *codes, size_t n, const struct kernels_stored *m);
 
 #endif

@@ -32,6 +32,8 @@ struct kernels_table {
   size_t (*affine_range_f32)(const float *in, size_t n, float *lo, float *hi);
   bool (*pairs)(struct kernels_lanes *sums, size_t first, const double *v, const double *w,
                 size_t n);
+  bool (*pairs_codes)(struct kernels_lanes *sums, size_t first, const float *v,
+                      const uint8_t *codes, size_t n, const struct kernels_stored *m);
   const char *isa; // of the most capable row in use
 };
 
@@ -78,10 +80,15 @@ KERNELS_BLOCKS(neon);
   size_t affine_range_f32_##isa(const float *in, size_t n, float *lo, float *hi)
 KERNELS_AFFINE(portable);
 KERNELS_AFFINE(avx2);
+KERNELS_AFFINE(avx512);
 
-bool pairs_portable(struct kernels_lanes *sums, size_t first, const double *v, const double *w,
-                    size_t n);
-bool pairs_avx2(struct kernels_lanes *sums, size_t first, const double *v, const double *w,
-                size_t n);
+#define KERNELS_PAIRS(isa)                                                                         \
+  bool pairs_##isa(struct kernels_lanes *sums, size_t first, const double *v, const double *w,     \
+                   size_t n);                                                                      \
+  bool pairs_codes_##isa(struct kernels_lanes *sums, size_t first, const float *v,                 \
+                         const uint8_t *codes, size_t n, const struct kernels_stored *m)
+KERNELS_PAIRS(portable);
+KERNELS_PAIRS(avx2);
+KERNELS_PAIRS(avx512);
 
 #endif

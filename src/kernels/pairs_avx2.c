@@ -28,8 +28,8 @@ AVX2_INLINE void store(struct kernels_lanes *s, size_t lane, const struct half *
   _mm256_storeu_pd(s->max_error + lane, h->most);
 }
 
-AVX2_INLINE void add(struct half *h, const double *v, const double *w) {
-  const __m256d x = _mm256_loadu_pd(v), e = _mm256_sub_pd(x, _mm256_loadu_pd(w));
+AVX2_INLINE void add(struct half *h, __m256d x, __m256d w) {
+  const __m256d e = _mm256_sub_pd(x, w);
   const __m256d size = _mm256_andnot_pd(_mm256_set1_pd(-0.0), e);
   h->vv = _mm256_add_pd(h->vv, _mm256_mul_pd(x, x));
   h->ee = _mm256_add_pd(h->ee, _mm256_mul_pd(e, e));
@@ -42,23 +42,72 @@ AVX2_INLINE void add(struct half *h, const double *v, const double *w) {
 AVX2 static bool turns(struct kernels_lanes *s, const double *v, const double *w, size_t n) {
   struct half a = load(s, 0), b = load(s, 4);
   for (size_t i = 0; i < n; i += KERNELS_LANES) {
-    add(&a, v + i, w + i);
-    add(&b, v + i + 4, w + i + 4);
+    add(&a, _mm256_loadu_pd(v + i), _mm256_loadu_pd(w + i));
+    add(&b, _mm256_loadu_pd(v + i + 4), _mm256_loadu_pd(w + i + 4));
   }
   store(s, 0, &a);
   store(s, 4, &b);
   return _mm256_movemask_pd(_mm256_or_pd(a.bad, b.bad)) == 0;
 }
 
+// Pairs before the first whole turn of the lanes.
+AVX2_INLINE size_t head_of(size_t first, size_t n) {
+  const size_t head = (KERNELS_LANES - first % KERNELS_LANES) % KERNELS_LANES;
+  return head < n ? head : n;
+}
+
 AVX2 bool pairs_avx2(struct kernels_lanes *sums, size_t first, const double *v, const double *w,
                      size_t n) {
   struct kernels_lanes s = *sums;
-  size_t head = (KERNELS_LANES - first % KERNELS_LANES) % KERNELS_LANES;
-  if (head > n) head = n;
+  const size_t head = head_of(first, n);
   const size_t whole = (n - head) / KERNELS_LANES * KERNELS_LANES, behind = head + whole;
   if (!pairs_portable(&s, first, v, w, head)) return false;
   if (!turns(&s, v + head, w + head, whole)) return false;
   if (!pairs_portable(&s, first + behind, v + behind, w + behind, n - behind)) return false;
+  *sums = s;
+  return true;
+}
+
+// ---- codes -------------------------------------------------------------------------------------
+
+struct grid {
+  __m256d scale, zero;
+};
+
+AVX2_INLINE __m256d value_of(__m128i code, bool is_unsigned, const struct grid *g) {
+  const __m256d c = _mm256_cvtepi32_pd(code);
+  return is_unsigned ? _mm256_mul_pd(_mm256_sub_pd(c, g->zero), g->scale)
+                     : _mm256_add_pd(_mm256_mul_pd(c, g->scale), g->zero);
+}
+
+AVX2_INLINE bool turns_of_codes(struct kernels_lanes *s, const float *v, const uint8_t *codes,
+                                size_t n, bool is_unsigned, const struct grid *g) {
+  struct half a = load(s, 0), b = load(s, 4);
+  for (size_t i = 0; i < n; i += KERNELS_LANES) {
+    const __m128i eight = _mm_loadl_epi64((const __m128i *)(const void *)(codes + i));
+    const __m256i code = is_unsigned ? _mm256_cvtepu8_epi32(eight) : _mm256_cvtepi8_epi32(eight);
+    add(&a, _mm256_cvtps_pd(_mm_loadu_ps(v + i)),
+        value_of(_mm256_castsi256_si128(code), is_unsigned, g));
+    add(&b, _mm256_cvtps_pd(_mm_loadu_ps(v + i + 4)),
+        value_of(_mm256_extracti128_si256(code, 1), is_unsigned, g));
+  }
+  store(s, 0, &a);
+  store(s, 4, &b);
+  return _mm256_movemask_pd(_mm256_or_pd(a.bad, b.bad)) == 0;
+}
+
+AVX2 bool pairs_codes_avx2(struct kernels_lanes *sums, size_t first, const float *v,
+                           const uint8_t *codes, size_t n, const struct kernels_stored *m) {
+  const struct grid g = {_mm256_set1_pd(m->scale), _mm256_set1_pd(m->zero)};
+  struct kernels_lanes s = *sums;
+  const size_t head = head_of(first, n);
+  const size_t whole = (n - head) / KERNELS_LANES * KERNELS_LANES, behind = head + whole;
+  if (!pairs_codes_portable(&s, first, v, codes, head, m)) return false;
+  if (!(m->is_unsigned ? turns_of_codes(&s, v + head, codes + head, whole, true, &g)
+                       : turns_of_codes(&s, v + head, codes + head, whole, false, &g)))
+    return false;
+  if (!pairs_codes_portable(&s, first + behind, v + behind, codes + behind, n - behind, m))
+    return false;
   *sums = s;
   return true;
 }

@@ -6,6 +6,9 @@
 //   pairs  0 1 2 3 4 5 6 7 │ 8 9 …     first = 3: the piece begins in lane 3
 //   lanes  0 1 2 3 4 5 6 7 │ 0 1 …
 //
+// Where codes come instead of doubles, what they stand for is computed here: the same pairs,
+// without a turn through memory.
+//
 // The largest error is compared, not added: a NaN would get lost there. Pieces with a pair that is not finite
 // are refused as a whole, and whoever asked looks what to make of them.
 #include "kernels_table.h"
@@ -29,4 +32,25 @@ bool pairs_portable(struct kernels_lanes *sums, size_t first, const double *v, c
     finite &= add_one(&s, (first + i) % KERNELS_LANES, v[i], w[i]);
   if (finite) *sums = s;
   return finite;
+}
+
+static double value_of(uint8_t code, const struct kernels_stored *m) {
+  return m->is_unsigned ? ((double)code - m->zero) * m->scale
+                        : (double)(int8_t)code * m->scale + m->zero;
+}
+
+bool pairs_codes_portable(struct kernels_lanes *sums, size_t first, const float *v,
+                          const uint8_t *codes, size_t n, const struct kernels_stored *m) {
+  struct kernels_lanes s = *sums;
+  bool finite = true;
+  for (size_t i = 0; i < n; i++)
+    finite &= add_one(&s, (first + i) % KERNELS_LANES, (double)v[i], value_of(codes[i], m));
+  if (finite) *sums = s;
+  return finite;
+}
+
+void kernels_codes_values(double *out, const uint8_t *codes, size_t n,
+                          const struct kernels_stored *m) {
+  for (size_t i = 0; i < n; i++)
+    out[i] = value_of(codes[i], m);
 }

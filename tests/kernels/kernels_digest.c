@@ -261,6 +261,32 @@ static void affine_ranges(void) {
   end("affine ranges");
 }
 
+static void pairs(void) {
+  static float in[AREA];
+  static double wide[AREA], values[AREA];
+  static uint8_t codes[AREA];
+  begin();
+  for (int i = 0; i < CASES; i++) {
+    struct kernels_lanes sums = {0};
+    const struct kernels_stored stored = {.is_unsigned = below(2),
+                                          .scale = (double)(1 + below(1000)) / 256,
+                                          .zero = (double)below(40) - 20};
+    const size_t n = below(AREA), first = below(100);
+    for (size_t k = 0; k < AREA; k++) {
+      in[k] = (float)below(1 << 20) / 256 - 2048;
+      codes[k] = (uint8_t)below(256);
+    }
+    kernels_f32_to_f64(wide, in, AREA);
+    kernels_codes_values(values, codes, AREA, &stored);
+    bool finite = kernels_pairs_codes(&sums, first, in, codes, n, &stored);
+    finite &= kernels_pairs(&sums, first, wide, values, n);
+    put(values, sizeof values);
+    put(&sums, sizeof sums);
+    put(&finite, sizeof finite);
+  }
+  end("pairs");
+}
+
 int main(int argc, char **argv) {
   if (argc > 1 && strcmp(argv[1], "portable") == 0) kernels_mask(0);
   transposes();
@@ -274,5 +300,6 @@ int main(int argc, char **argv) {
   given_codes();
   affine();
   affine_ranges();
+  pairs();
   return fflush(stdout) == 0 ? 0 : EXIT_FAILURE;
 }

@@ -1,5 +1,6 @@
-// Error figures of pairs: every variant, over all sets of features, gives the lanes of a loop over single
-// pairs, however a chunk is cut; and adds nothing where a pair is not finite.
+// Error figures of pairs: every variant, over all sets of features, gives the lanes of a loop over
+// single pairs, however a chunk is cut; and adds nothing where a pair is not finite. Codes count as
+// what they stand for.
 #include "guarded.h"
 
 enum { MOST = 600, CASES = 400 };
@@ -15,12 +16,26 @@ static double unit(void) {
   return (double)(int64_t)random_64() / 9223372036854775808.0;
 }
 
+static void want_of_pairs(void) {
+  want = before;
+  all_finite = true;
+  for (size_t i = 0; i < n; i++) {
+    const size_t lane = (first + i) % KERNELS_LANES;
+    const double e = v[i] - w[i];
+    all_finite &= isfinite(e);
+    want.vv[lane] += v[i] * v[i];
+    want.ee[lane] += e * e;
+    want.ve[lane] += v[i] * e;
+    if (fabs(e) > want.max_error[lane]) want.max_error[lane] = fabs(e);
+  }
+  if (!all_finite) want = before;
+}
+
 static void random_case(void) {
   static const double special[] = {NAN, INFINITY, -INFINITY, 1e308};
   n = random_64() % MOST;
   first = random_64() % 4096;
   at_end = random_64() % 2;
-  all_finite = true;
   for (int lane = 0; lane < KERNELS_LANES; lane++) {
     before.vv[lane] = fabs(unit());
     before.ee[lane] = fabs(unit());
@@ -32,17 +47,7 @@ static void random_case(void) {
     w[i] = random_64() % 5 ? v[i] + unit() / 3 : v[i];
   }
   if (n > 0 && random_64() % 3 == 0) w[random_64() % n] = special[random_64() % 4];
-  want = before;
-  for (size_t i = 0; i < n; i++) {
-    const size_t lane = (first + i) % KERNELS_LANES;
-    const double e = v[i] - w[i];
-    all_finite &= isfinite(e);
-    want.vv[lane] += v[i] * v[i];
-    want.ee[lane] += e * e;
-    want.ve[lane] += v[i] * e;
-    if (fabs(e) > want.max_error[lane]) want.max_error[lane] = fabs(e);
-  }
-  if (!all_finite) want = before;
+  want_of_pairs();
 }
 
 static void check(void) {
@@ -74,6 +79,65 @@ static void test_pairs(void **state) {
   assert_true(refused > CASES / 10 && refused < CASES / 2);
 }
 
+// ---- codes -------------------------------------------------------------------------------------
+
+static float floats[MOST];
+static uint8_t codes[MOST];
+static struct kernels_stored stored;
+
+// With sums that overflow, too, which is no reason to refuse anything.
+static void random_codes(void) {
+  static const float special[] = {NAN, INFINITY, -INFINITY};
+  random_case();
+  if (random_64() % 8 == 0) before.ee[random_64() % KERNELS_LANES] = INFINITY;
+  stored = (struct kernels_stored){.is_unsigned = random_64() % 2,
+                                   .scale = ldexp(unit(), (int)(random_64() % 20) - 10),
+                                   .zero = unit() * 100};
+  for (size_t i = 0; i < n; i++) {
+    floats[i] = random_64() % 9 ? (float)unit() * 30 : -0.0f;
+    codes[i] = (uint8_t)random_64();
+  }
+  if (n > 0 && random_64() % 3 == 0) floats[random_64() % n] = special[random_64() % 3];
+  for (size_t i = 0; i < n; i++) {
+    v[i] = floats[i];
+    w[i] = stored.is_unsigned ? (codes[i] - stored.zero) * stored.scale
+                              : (int8_t)codes[i] * stored.scale + stored.zero;
+  }
+  want_of_pairs();
+}
+
+static void check_codes(void) {
+  float *a = (float *)(void *)guarded_at(&v_pages, n * sizeof *a, at_end);
+  uint8_t *b = guarded_at(&w_pages, n, at_end);
+  double values[MOST];
+  struct kernels_lanes got = before;
+  if (n) memcpy(a, floats, n * sizeof *a);
+  if (n) memcpy(b, codes, n);
+  kernels_codes_values(values, b, n, &stored);
+  assert_memory_equal(values, w, n * sizeof *w);
+  assert_int_equal(kernels_pairs_codes(&got, first, a, b, n, &stored), all_finite);
+  assert_memory_equal(&got, &want, sizeof got);
+  if (!all_finite) return;
+  got = before;
+  for (size_t i = 0; i < n;) {
+    const size_t some = 1 + (i * 7 + n) % 29, m = some < n - i ? some : n - i;
+    assert_true(kernels_pairs_codes(&got, first + i, a + i, b + i, m, &stored));
+    i += m;
+  }
+  assert_memory_equal(&got, &want, sizeof got);
+}
+
+static void test_codes(void **state) {
+  (void)state;
+  int refused = 0;
+  for (int i = 0; i < CASES; i++) {
+    random_codes();
+    refused += !all_finite;
+    for_each_feature_set(check_codes);
+  }
+  assert_true(refused > CASES / 10 && refused < CASES / 2);
+}
+
 static int open_pages(void **state) {
   (void)state;
   v_pages = guarded_open(MOST * sizeof(double));
@@ -89,6 +153,6 @@ static int close_pages(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_pairs)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_pairs), cmocka_unit_test(test_codes)};
   return cmocka_run_group_tests(tests, open_pages, close_pages);
 }
