@@ -130,6 +130,12 @@ static int add_pairs(const struct eval *ev, struct eval_sums *s, uint64_t at, co
   return add_one_by_one(ev, s, at, v, w, n, err);
 }
 
+static void went_on(struct eval *ev, size_t n) {
+  struct eval_chunks *c = &ev->chunks;
+  c->next += n;
+  if (c->next == c->end || c->next % EVAL_CHUNK == 0) tell_chunk(ev);
+}
+
 int eval_figures_add(struct eval *ev, uint64_t first, const double *v, const double *w, size_t n,
                      struct err *err) {
   struct eval_chunks *c = &ev->chunks;
@@ -141,13 +147,26 @@ int eval_figures_add(struct eval *ev, uint64_t first, const double *v, const dou
   while (n > 0) {
     const size_t m = (size_t)min_u64(n, EVAL_CHUNK - c->next % EVAL_CHUNK);
     if (add_pairs(ev, &c->sums, c->next, v, w, m, err) != 0) return -1;
-    c->next += m;
-    if (c->next == c->end || c->next % EVAL_CHUNK == 0) tell_chunk(ev);
+    went_on(ev, m);
     v += m;
     w += m;
     n -= m;
   }
   return 0;
+}
+
+bool eval_figures_add_codes(struct eval *ev, uint64_t first, const float *v, const uint8_t *codes,
+                            size_t n, const struct kernels_stored *stored) {
+  struct eval_chunks *c = &ev->chunks;
+  assert(first <= c->next && c->next - first < n);
+  const uint64_t end = min_u64(first + n, c->end);
+  while (c->next < end) {
+    const size_t at = (size_t)(c->next - first), lane = (size_t)(c->next % EVAL_CHUNK);
+    const size_t m = (size_t)min_u64(end - c->next, EVAL_CHUNK - lane);
+    if (!kernels_pairs_codes(&c->sums.lanes, lane, v + at, codes + at, m, stored)) return false;
+    went_on(ev, m);
+  }
+  return true;
 }
 
 // ---- pieces side by side -----------------------------------------------------------------------

@@ -18,6 +18,10 @@ bool eval_figures_wants(const struct eval *ev, uint32_t id, uint64_t first, uint
 // one that is quantized is not finite.
 int eval_figures_add(struct eval *ev, uint64_t first, const double *v, const double *w, size_t n,
                      struct err *err);
+// The same of floats and their codes. False if one of them is not finite: what is wanted from there
+// on is left to eval_figures_add.
+bool eval_figures_add_codes(struct eval *ev, uint64_t first, const float *v, const uint8_t *codes,
+                            size_t n, const struct kernels_stored *stored);
 // Chunks that lie open side by side, in memory of the caller's: for elements that come in order within each row,
 // but not row by row.
 struct eval_piece {

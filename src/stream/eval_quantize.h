@@ -28,7 +28,7 @@ void eval_quantize_of(const struct recipes *r, uint32_t id, struct eval_quantize
 struct eval_held {
   struct eval_quantize z;
   uint64_t first, last; // columns (NBITS), lines (QDQ)
-  uint64_t from, to;    // NBITS: blocks of them; QDQ without codes: inner positions
+  uint64_t from, to;    // NBITS: blocks of them; QDQ without codes: inner positions; else: elements
   uint8_t *codes;       // NULL: only scales and zeros are held
   bool told;            // QDQ: error figures are told of codes as they are made
   void *pieces;  // QDQ: for the sums of a line that is made in stripes (eval_figures.h), or NULL

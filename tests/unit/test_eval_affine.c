@@ -6,6 +6,7 @@
 #include "fake_io.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 // clang-format off
 #include <setjmp.h>
@@ -199,6 +200,55 @@ static void test_ranges_are_shared(void **state) {
   assert_int_equal(bytes_read_for_scales(NULL), 3);
 }
 
+// Elements that are read for the range are kept as far as there is memory. Codes from `from` to the
+// end in pieces, then those before: as the formula has them. Gives how many bytes were read.
+static uint64_t bytes_read_for_codes(float *weight, uint64_t n, uint64_t from) {
+  const int64_t dim = (int64_t)n;
+  const uint64_t bytes = n * sizeof *weight;
+  const struct piece all = {.at = {0, bytes, FAKE_MEMORY}, .count = bytes, .checkpoint = NO_ID};
+  const struct recipe_quantization q = {
+      .format = FORMAT_SHRINK, .bits = 8, .axis = RECIPE_PER_TENSOR};
+  const uint64_t starts[] = {from, 0};
+  struct eval *ev;
+  struct err err = {0};
+  for (uint64_t i = 0; i < n; i++)
+    weight[i] = (float)below(1 << 20) / (1 << 20); // with the next two: a range of 1
+  weight[below(n / 2)] = 0;
+  weight[n / 2 + below(n / 2)] = 1;
+  io = (struct io){.memory = (uint8_t *)weight, .memory_bytes = bytes};
+  fake_allow(&io, (struct extent){0, bytes, FAKE_MEMORY});
+  recipes_init(&r);
+  const uint32_t of = recipe_extent(&r, DTYPE_FLOAT, &dim, 1, ENCODING_RAW, &all, 1, NULL);
+  const uint32_t id = recipe_quantize(&r, of, &q, PART_CODES);
+  assert_int_equal(eval_open(&ev, &r, &io, 2 * EVAL_BUDGET_MIN, &err), 0);
+  for (int k = 0; k < 2; k++) {
+    for (uint64_t i = starts[k], end = k == 0 ? n : from, m; i < end; i += m) {
+      int8_t codes[7000];
+      m = end - i < sizeof codes ? end - i : sizeof codes;
+      assert_int_equal(recipe_read(ev, id, i, codes, (size_t)m, &err), 0);
+      for (uint64_t j = 0; j < m; j++)
+        assert_int_equal(codes[j], (int)rintf(weight[i + j] * 255) - 128);
+    }
+  }
+  eval_close(ev);
+  recipes_free(&r);
+  return io.bytes;
+}
+
+static void test_elements_are_kept(void **state) {
+  (void)state;
+  enum { LARGE = 3 << 20 }; // bytes, more than there is memory
+  float *weight = malloc(LARGE);
+  const uint64_t n = LARGE / sizeof *weight;
+  assert_non_null(weight);
+  assert_int_equal(bytes_read_for_codes(weight, n / 4, n / 9), LARGE / 4);
+  for (int i = 0; i < 5; i++) {
+    const uint64_t bytes = bytes_read_for_codes(weight, n, i ? below(n) : 0);
+    assert_true(bytes > LARGE && bytes < 2 * LARGE);
+  }
+  free(weight);
+}
+
 static void test_not_finite(void **state) {
   (void)state;
   const int64_t dim = 4;
@@ -224,6 +274,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_random),
       cmocka_unit_test(test_ranges_are_shared),
+      cmocka_unit_test(test_elements_are_kept),
       cmocka_unit_test(test_not_finite),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
