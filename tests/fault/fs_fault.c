@@ -6,6 +6,7 @@
 #include "fs_fault.h"
 
 #include "fs.h"
+#include "fs_shadow.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -77,11 +78,15 @@ static int fault_linkat(int from_dir, const char *from, int to_dir, const char *
 static int fault_unlinkat(int dir, const char *name, int flags) {
   return strikes("unlinkat", name) ? -1 : fs_real_ops.unlinkat(dir, name, flags);
 }
+static int shadowed(int fd, int result) {
+  if (result == 0) fs_shadow_synced(fd);
+  return result;
+}
 static int fault_fsync(int fd) {
-  return strikes("fsync", "") ? -1 : fs_real_ops.fsync(fd);
+  return strikes("fsync", "") ? -1 : shadowed(fd, fs_real_ops.fsync(fd));
 }
 static int fault_fdatasync(int fd) {
-  return strikes("fdatasync", "") ? -1 : fs_real_ops.fdatasync(fd);
+  return strikes("fdatasync", "") ? -1 : shadowed(fd, fs_real_ops.fdatasync(fd));
 }
 static int fault_fallocate(int fd, off_t off, off_t len) {
   return strikes("fallocate", "") ? -1 : fs_real_ops.fallocate(fd, off, len);
@@ -169,5 +174,6 @@ void fs_fault_open_log(void) {
 __attribute__((constructor)) static void install_from_environment(void) {
   const char *spec = getenv("WEIR_FAULT");
   fs_fault_open_log();
+  fs_shadow_open();
   if ((spec && *spec) || log_fd >= 0) fs_fault_install(spec);
 }

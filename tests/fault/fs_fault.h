@@ -8,6 +8,7 @@
 //   WEIR_FAULT=short:write:3            the 3rd write moves half of its bytes
 //   WEIR_FAULT=EIO:*:5                  the 5th call, whatever it is
 //   WEIR_FAULT_LOG=FILE                 one line a call is appended
+//   WEIR_FAULT_SHADOW=DIR               what a power cut would leave is kept there (fs_shadow.h)
 #ifndef WEIR_FS_FAULT_H
 #define WEIR_FS_FAULT_H
 

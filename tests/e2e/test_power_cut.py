@@ -1,0 +1,125 @@
+"""A power cut at any call, on two kinds of disk.
+
+`weir-fault` is killed before its nth change to the file system, having kept a copy of every file and folder as it was at
+its last sync (tests/fault/fs_shadow.h). The strict disk has those copies alone: contents, lengths and names that were
+not synced are gone. The fast one had time for every name, length and small file, unit records among them, but not for
+the payload of the outputs: where that was not synced there are zeros, which no record may vouch for. What stands
+there under a final name has to be whole, or unfinished and known to be, and `--resume` has to end with the bytes of an
+undisturbed run.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from conftest import DATA
+
+SOURCE = DATA / "parakeet-dynamo" / "encoder-model.onnx"
+KILLED = -9
+
+
+def copies(shadow):
+    """{path of a folder: [(key, is a folder, name)]} and {key of a folder: path}, as of their last syncs."""
+    folders = {}
+    for path in shadow.glob("*.names"):
+        where, *rows = path.read_text().splitlines()
+        rows = [row.split(" ", 2) for row in rows]
+        folders[path.stem] = (where, [(key, kind == "d", name) for key, kind, name in rows])
+    return folders
+
+
+def put_together(shadow, folder):
+    """Make the folder what the disk would hold. A file whose name was synced and whose bytes never were is empty.
+
+    What is as it should be is not touched: a run that replaces its own input knows that by inode and times.
+    """
+    folders = copies(shadow)
+    [root] = [key for key, (where, _) in folders.items() if where == str(folder)]
+    todo = [(root, folder)]
+    while todo:
+        key, path = todo.pop()
+        path.mkdir(exist_ok=True)
+        rows = folders.get(key, ("", []))[1]
+        for extra in {each.name for each in path.iterdir()} - {name for _, _, name in rows}:
+            shutil.rmtree(path / extra) if (path / extra).is_dir() else (path / extra).unlink()
+        for inner, is_folder, name in rows:
+            if is_folder:
+                todo.append((inner, path / name))
+            else:
+                put_file(path / name, inner.split("-")[0], shadow / f"{inner}.bytes")
+
+
+def put_file(path, inode, copy):
+    content = copy.read_bytes() if copy.exists() else b""
+    if path.exists() and str(path.stat().st_ino) == inode and path.read_bytes() == content:
+        return
+    path.unlink(missing_ok=True)
+    path.write_bytes(content)
+
+
+def lose_payload(shadow, folder):
+    """Leave all as it is, but in the outputs what was not synced is zeros."""
+    for path in [*folder.rglob("m.onnx"), *folder.rglob("m.onnx*data")]:
+        kept = sorted(shadow.glob(f"{path.stat().st_ino}-*.bytes"), key=lambda each: each.stat().st_mtime_ns)
+        content, size = kept[-1].read_bytes() if kept else b"", path.stat().st_size
+        content = content[:size] + bytes(max(size - len(content), 0))
+        if path.read_bytes() != content:
+            path.write_bytes(content)
+
+
+def state_of(folder):
+    """What a cut may take: the size of every file, and which of its bytes are zeros."""
+    return {
+        str(path.relative_to(folder)): (path.stat().st_size, path.is_file() and path.read_bytes().count(0))
+        for path in folder.rglob("*")
+    }
+
+
+def outputs(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cut", [put_together, lose_payload])
+@pytest.mark.parametrize("mode", ["fresh", "force", "inplace"])
+def test_power_cut_at_any_call(weir, weir_fault, tmp_path, mode, cut):
+    out, shadow = tmp_path / "out", tmp_path / "shadow"
+    model = out / "m.onnx"
+
+    def prepare():
+        for folder in (out, shadow):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+        if mode != "fresh":
+            weir("convert", SOURCE, model, "--quiet")
+
+    words = {"fresh": (SOURCE, model), "force": (SOURCE, model, "--force"), "inplace": (model, "--inplace")}[mode]
+    prepare()
+    before = outputs(out)
+    weir("conv2matmul", *words, "--quiet")
+    whole, cuts, lost, n = outputs(out), 0, 0, 0
+    while True:
+        n += 1
+        prepare()
+        env = {"WEIR_FAULT": f"kill:{n}", "WEIR_FAULT_SHADOW": str(shadow), "WEIR_FAULT_ROOT": str(out)}
+        done = weir_fault("conv2matmul", *words, "--quiet", env=env, code=None)
+        if done.code == 0:
+            break
+        assert done.code == KILLED, f"call {n}: {done.said}"
+        killed = state_of(out)
+        cut(shadow, out)
+        lost += killed != state_of(out)
+        cuts += 1
+        if model.exists():
+            state = weir("audit", model, code=None)
+            assert state.code in (0, 75), f"call {n}: {state.said}"
+            assert model.read_bytes() in (before.get("m.onnx"), whole["m.onnx"]), f"call {n}"
+        else:
+            assert mode == "fresh", f"call {n}: the old model is gone"
+        done = weir("conv2matmul", *words, "--quiet", "--resume", code=None)
+        assert done.code == 0, f"call {n}: {done.said}"
+        assert outputs(out) == whole, f"call {n}: {sorted(os.listdir(out))}"
+        assert weir("audit", model).code == 0
+    assert cuts > 40 and lost > 0, "the loop proves nothing"
