@@ -102,7 +102,7 @@ int io_open(struct io **out, const struct io_options *options, struct sources *s
   io->engine = io_engine_of(options->mode);
   set_sizes(io, options);
   io->wake.most = wake_bytes(options, sources);
-  if (io->engine->reads == IO_READS_MAP) io_window_guard();
+  if (io->engine->reads != IO_READS_WHOLE) io_window_guard();
   if (make_tiles(io, err) < 0) goto fail;
   int r = io->engine->open(io->engine, io->n_slots + 1, &io->self); // + 1: a sync
   if (r < 0) {

@@ -96,7 +96,8 @@ int io_read(struct io *io, uint32_t file, uint64_t off, void *buf, size_t n, str
 // Copies n fragments of `run` bytes, `stride` bytes apart (run <= stride <= IO_GATHER_STRIDE_MAX),
 // from `off` on, one behind the other into buf, through views over many of them at a time. To be used
 // where fragments are small and nearly every page has some: then a call for each costs more than the
-// pages. Only the fragments count as bytes read; whole pages come from the disk in any case.
+// pages. Mapped whatever the engine does (but one that holds all), and then only the fragments count
+// as bytes read: whole pages come from the disk in any case.
 enum { IO_GATHER_STRIDE_MAX = 8 << 10 };
 struct io_fragments {
   uint64_t off, n;

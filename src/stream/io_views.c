@@ -1,9 +1,9 @@
 // The queue's other half: source bytes, in.
 //
-//   engine reads    io_view                           io_read
-//   MAP             a guarded window (io_window.h)    pread
-//   COPY            pread into memory of ours         pread
-//   WHOLE           a piece of the whole file         a copy of it
+//   engine reads    io_view                           io_gather            io_read
+//   MAP             a guarded window (io_window.h)    guarded windows      pread
+//   COPY            pread into memory of ours         guarded windows      pread
+//   WHOLE           a piece of the whole file         pieces of it         a copy of it
 //
 // Where a window cannot be had (address space limit, no room among the guarded ones, a file
 // system that cannot map, pages that cannot be read) the bytes are read instead: that either works
@@ -173,8 +173,8 @@ static int view_whole(struct io *io, struct io_view *v, struct err *err) {
   return 0;
 }
 
-static int view_by_engine(struct io *io, struct io_view *v, struct err *err) {
-  switch (io->engine->reads) {
+static int view_by(struct io *io, enum io_reads reads, struct io_view *v, struct err *err) {
+  switch (reads) {
   case IO_READS_MAP: return view_map(io, v, err);
   case IO_READS_COPY: return view_copy(io, v, err);
   case IO_READS_WHOLE: return view_whole(io, v, err);
@@ -182,8 +182,8 @@ static int view_by_engine(struct io *io, struct io_view *v, struct err *err) {
   return -1;
 }
 
-int io_view(struct io *io, uint32_t file, uint64_t off, size_t n, struct io_view *view,
-            struct err *err) {
+static int view_of(struct io *io, uint32_t file, uint64_t off, size_t n, enum io_reads reads,
+                   struct io_view *view, struct err *err) {
   static const uint8_t nothing;
   assert(n <= IO_VIEW_MAX);
   *view = (struct io_view){.at = &nothing, .n = n, .off = off, .file = file};
@@ -192,9 +192,14 @@ int io_view(struct io *io, uint32_t file, uint64_t off, size_t n, struct io_view
   while (io->window_bytes + n > io->window_bytes_max && io->n_queued > 0) {
     io_settle(io, true);
   }
-  if (view_by_engine(io, view, err) < 0) return -1;
+  if (view_by(io, reads, view, err) < 0) return -1;
   io->window_bytes += n;
   return 0;
+}
+
+int io_view(struct io *io, uint32_t file, uint64_t off, size_t n, struct io_view *view,
+            struct err *err) {
+  return view_of(io, file, off, n, io->engine->reads, view, err);
 }
 
 // A mapped view was worth something if its pages could be read and the file still reaches that far.
@@ -243,6 +248,8 @@ static void copy_fragments(uint8_t *to, const uint8_t *from, const struct io_fra
 
 int io_gather(struct io *io, const struct io_fragments *f, uint8_t *buf, struct err *err) {
   assert(f->run > 0 && f->run <= f->stride && f->stride <= IO_GATHER_STRIDE_MAX);
+  // An engine that copies would read, and count, all that lies between fragments.
+  const enum io_reads reads = io->engine->reads == IO_READS_COPY ? IO_READS_MAP : io->engine->reads;
   // Half of what may be live, so that tiles that wait to be written can keep theirs.
   const uint64_t room = min_u64(GATHER_BYTES_MAX, io->window_bytes_max / 2);
   const uint64_t most = max_u64(room / f->stride, 1);
@@ -250,10 +257,10 @@ int io_gather(struct io *io, const struct io_fragments *f, uint8_t *buf, struct 
     const uint64_t n = min_u64(most, f->n - i), before = io->source_bytes;
     const size_t span = (size_t)((n - 1) * f->stride + f->run);
     struct io_view v;
-    if (io_view(io, f->file, f->off + i * f->stride, span, &v, err) < 0) return -1;
+    if (view_of(io, f->file, f->off + i * f->stride, span, reads, &v, err) < 0) return -1;
+    if (v.kind == IO_VIEW_MAPPED) io->source_bytes = before + n * f->run;
     copy_fragments(buf + i * f->run, v.at, f, n);
     if (io_view_done(io, &v, err) < 0) return -1;
-    io->source_bytes = before + n * f->run;
     i += n;
   }
   return 0;
