@@ -3,8 +3,9 @@
 //
 //     kernels_bench rows|columns nbits|qdq BITS BLOCK f32|f16|bf16 symmetric|asymmetric figures|plain
 //
-// prints seconds for one pass. The matrix is taken in panels of the size the evaluator takes; outputs are
-// in place, touched before, and so is the input. The best variant that the machine has runs.
+// prints seconds for one pass. The matrix is taken in panels of the size the evaluator takes;
+// outputs are in place, touched before, and so is the input. The best variant that the machine has
+// runs.
 #include "kernels.h"
 
 #include <stdio.h>

@@ -1,13 +1,14 @@
-// A damaged unit is 64 MiB and may hold thousands of tensors. Where the run left digests per tensor,
-// those that lie in the unit are hashed again, piece by piece, and only those that differ are named:
+// A damaged unit is 64 MiB and may hold thousands of tensors. Where the run left digests per
+// tensor, those that lie in the unit are hashed again, piece by piece, and only those that differ
+// are named:
 //
 //   unit          |····························|      differs
 //   tensors       [ a ][ b       ][ c ][    d     …   a, b and c agree: d it is
 //   pieces of d                        |   1   |  2   only those that touch the unit are read
 //
-// A piece that reaches into the next unit is hashed whole, so where both units are damaged its tensor
-// is named in both. What has no line of its own (of a manifest that older releases wrote: small values
-// inside the .onnx) stays named.
+// A piece that reaches into the next unit is hashed whole, so where both units are damaged its
+// tensor is named in both. What has no line of its own (of a manifest that older releases wrote:
+// small values inside the .onnx) stays named.
 //
 // Names and places are the model's. A damaged .onnx is not asked: then they are those of the lines.
 //
@@ -171,8 +172,8 @@ static int by_place(const void *a, const void *b) {
   return (x->len > y->len) - (x->len < y->len);
 }
 
-// The first of the rows that could touch bytes from `off` on is not found by halving: a long one may
-// begin far before it. They are few: those that touch damage.
+// The first of the rows that could touch bytes from `off` on is not found by halving: a long one
+// may begin far before it. They are few: those that touch damage.
 static void map_range(const struct companion *c, struct audit_found *f, struct arena *arena) {
   const uint32_t file = file_named(&c->manifest, span_str(f->file));
   f->tensors = arena_alloc(arena, (c->n + 1) * sizeof *f->tensors);

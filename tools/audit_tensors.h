@@ -18,11 +18,11 @@ struct audit_found {
   uint32_t n_whole; // and so many more lie there and agree
 };
 
-// Fills in the tensors of each row. The model at that path (in that folder) says where they lie, and
-// the digests per tensor, if there are any, which of them differ (audit_companion.h). Where a row is
-// about the .onnx itself, the digests say both; without them the damaged .onnx is asked, and a
-// notice tells that, or that it cannot be read any more: then the rows stay unmapped. Names live in
-// *arena.
+// Fills in the tensors of each row. The model at that path (in that folder) says where they lie,
+// and the digests per tensor, if there are any, which of them differ (audit_companion.h). Where a
+// row is about the .onnx itself, the digests say both; without them the damaged .onnx is asked, and
+// a notice tells that, or that it cannot be read any more: then the rows stay unmapped. Names live
+// in *arena.
 void audit_tensors_name(const char *folder, const char *model_path, struct audit_found *found,
                         size_t n, struct arena *arena);
 

@@ -3,10 +3,10 @@
 //   weir COMMAND word …      word = --name | --name=value | --name value | -o value | operand
 //
 // Options and operands come in any order; `--` ends the options; of an option given twice the last
-// counts, unless it is a list. Names are never abbreviated: a script that works today must not break when an option is
-// added. What can be wrong with a single word is found while reading it, what needs all of them
-// (operands, exclusions, a missing output) afterwards. Whether a value makes sense for a model is
-// not decided here.
+// counts, unless it is a list. Names are never abbreviated: a script that works today must not
+// break when an option is added. What can be wrong with a single word is found while reading it,
+// what needs all of them (operands, exclusions, a missing output) afterwards. Whether a value makes
+// sense for a model is not decided here.
 #include "cli.h"
 
 #include "cli_words.h"

@@ -119,10 +119,10 @@ struct cli_args {
   char *const *argv;
 };
 
-// Reads argv into *args, presets included. The strings of *args are those of argv; cli_free frees the
-// rest, whatever came of it. ERR_USAGE for
-// what does not fit the tables: unknown names (with the nearest known one), missing or malformed
-// values, options that exclude each other, too few or too many operands, no output.
+// Reads argv into *args, presets included. The strings of *args are those of argv; cli_free frees
+// the rest, whatever came of it. ERR_USAGE for what does not fit the tables: unknown names (with
+// the nearest known one), missing or malformed values, options that exclude each other, too few or
+// too many operands, no output.
 int cli_parse(struct cli_args *args, int argc, char *const *argv, struct err *err);
 void cli_free(struct cli_args *args);
 
@@ -135,8 +135,8 @@ uint64_t cli_size(const struct cli_args *args, enum cli_option option);      // 
 uint32_t cli_count(const struct cli_args *args, enum cli_option option);     // 0 if not given
 const char *const *cli_list(const struct cli_args *args, enum cli_option option, uint32_t *n);
 
-// The options of a pass as this command line gives them; presets for those that it, or the command, lacks.
-// Lists lie in *arena. ERR_USAGE for a word that a list does not take.
+// The options of a pass as this command line gives them; presets for those that it, or the command,
+// lacks. Lists lie in *arena. ERR_USAGE for a word that a list does not take.
 int cli_pass_values(const struct cli_args *args, enum pass_id pass,
                     struct pass_value values[PASS_OPTIONS], struct arena *arena, struct err *err);
 

@@ -1,4 +1,5 @@
-// Words of a command line: sizes with their units, and what a shell must be given to say a word again.
+// Words of a command line: sizes with their units, and what a shell must be given to say a word
+// again.
 #include "cli_words.h"
 
 #include "cli.h"

@@ -1,5 +1,5 @@
-// weir conv2matmul: the pass of that name as a command, with the options, report and closing line that
-// users of onnx-conv2matmul script against.
+// weir conv2matmul: the pass of that name as a command, with the options, report and closing line
+// that users of onnx-conv2matmul script against.
 #include "commands.h"
 #include "pass_job.h"
 

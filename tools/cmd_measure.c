@@ -1,8 +1,9 @@
-// weir measure: what every candidate quantization would make of every weight, from one streaming read.
+// weir measure: what every candidate quantization would make of every weight, from one streaming
+// read.
 //
-// The weights are chosen as by quantize, by the pass itself; nothing is edited or written. For people a
-// table and a total for each candidate, for programs JSON or CSV. Numbers in JSON and CSV read back
-// exactly.
+// The weights are chosen as by quantize, by the pass itself; nothing is edited or written. For
+// people a table and a total for each candidate, for programs JSON or CSV. Numbers in JSON and CSV
+// read back exactly.
 #include "commands.h"
 #include "load.h"
 #include "matmulnbits.h"

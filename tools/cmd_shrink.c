@@ -1,11 +1,11 @@
-// weir shrink: the pass of that name over many models, with the names of outputs and the skips of ONNX
-// Shrink Ray.
+// weir shrink: the pass of that name over many models, with the names of outputs and the skips of
+// ONNX Shrink Ray.
 //
 //   IN…  ──shrink_inputs──▶ one row a model: in, out ──▶ each a job of its own, one after the other
 //
-// A job is what any writing command does with a line of one IN and --output OUT, so each model gets its
-// row as such a line. What one model refuses does not keep the others from being written: its error
-// is said, and the first error's exit code ends the command. A signal ends it at once.
+// A job is what any writing command does with a line of one IN and --output OUT, so each model gets
+// its row as such a line. What one model refuses does not keep the others from being written: its
+// error is said, and the first error's exit code ends the command. A signal ends it at once.
 #include "commands.h"
 #include "pass_job.h"
 #include "report.h"
@@ -27,8 +27,8 @@ static struct cli_args line_of(const struct cli_args *args, const struct shrink_
   return one;
 }
 
-// With --resume a model whose output is whole was finished before the interruption: an output has its
-// name only when it is.
+// With --resume a model whose output is whole was finished before the interruption: an output has
+// its name only when it is.
 static bool is_done(const struct cli_args *args, const struct shrink_input *row) {
   if (!row->out || !cli_flag(args, OPT_RESUME) || cli_flag(args, OPT_FORCE)) return false;
   return access(row->out, F_OK) == 0;

@@ -1,7 +1,6 @@
 // The same facts as JSON. Keys are stable: programs read them; new ones may be added. Graphs are a
-// flat list, each with its own nodes, that refers to parents and subgraphs by id: JSON readers limit
-// nesting, and models need not.
-// Long lists go out as they grow.
+// flat list, each with its own nodes, that refers to parents and subgraphs by id: JSON readers
+// limit nesting, and models need not. Long lists go out as they grow.
 #include "inspect.h"
 #include "report.h"
 

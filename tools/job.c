@@ -1,4 +1,5 @@
-// The pipeline that the writing commands share: paths, loading, planning, staging, running, sealing.
+// The pipeline that the writing commands share: paths, loading, planning, staging, running,
+// sealing.
 //
 //   IN ──load──▶ model ──(the command's edits)──▶ plan ──run──▶ staging folder ──seal──▶ OUT
 //
@@ -48,7 +49,8 @@ static int check_name(const struct job *job, struct err *err) {
   return 0;
 }
 
-// A dry run makes no folder: the nearest one that is there stands in for one that the run would make.
+// A dry run makes no folder: the nearest one that is there stands in for one that the run would
+// make.
 static bool takes_folder_above(struct job *job) {
   if (!job->nothing_to_write || !cli_given(job->args, OPT_OUTPUT_DIR)) return false;
   const char *slash = strrchr(job->dest_folder, '/');
@@ -120,7 +122,8 @@ static bool name_taken(void *ctx, const char *name) {
   return true;
 }
 
-// With --inplace and --force a data file of the usual name is expected, and the new one gets another.
+// With --inplace and --force a data file of the usual name is expected, and the new one gets
+// another.
 static int check_data_name(const struct job *job, struct err *err) {
   if (!job->taken_by_source || job->replace) return 0;
   err_set(err, ERR_USAGE, "the output's data file '%s' is one of the input's own files",

@@ -76,7 +76,8 @@ struct job {
   struct err refusal; // the first thing that would refuse the run
   // the command's part of the report: members of the top object, written in key order; may be NULL
   void (*report)(struct job *job, struct json_out *j);
-  // the weight that a segment of the plan was made of, by its name in the input, or NULL; may be NULL
+  // the weight that a segment of the plan was made of, by its name in the input, or NULL; may be
+  // NULL
   const char *(*weight_name)(void *job, uint32_t segment);
   bool plain_report; // nothing but the command's own members
   // lines for people and scripts on standard output, before the summary; may be NULL
@@ -114,8 +115,8 @@ void job_dry_run_write_output(const struct job *job, struct json_out *j);
 void job_dry_run_write_refusal(const struct job *job, struct json_out *j);
 void job_dry_run_print(const struct job *job);
 
-// job_resume.c. A run that was interrupted between its last renames is completed before anything else: true (and
-// *rc is the command's result) if there was one for this output.
+// job_resume.c. A run that was interrupted between its last renames is completed before anything
+// else: true (and *rc is the command's result) if there was one for this output.
 bool job_finish_seal(const struct cli_args *args, int *rc, struct err *err);
 
 // Bytes of all files of the input.
@@ -136,16 +137,16 @@ int job_text_open(struct job_text *t, const char *path, struct arena *a, struct 
 int job_text_publish(struct job_text *t, struct err *err);
 void job_text_drop(struct job_text *t);
 int job_write_file(const char *path, struct span text, struct err *err);
-// Opens a plain file early, so that nothing but the disk can keep it from being written later. What is
-// no plain file is only looked at, and opened when its text is there: a link's target keeps its old
-// content until then.
+// Opens a plain file early, so that nothing but the disk can keep it from being written later. What
+// is no plain file is only looked at, and opened when its text is there: a link's target keeps its
+// old content until then.
 int job_text_reserve(struct job_text *t, const char *path, struct arena *a, struct err *err);
 // Gives a text that was opened or reserved its only content, and publishes it.
 int job_text_end(struct job_text *t, struct span text, struct err *err);
 // Could it be opened? Makes nothing.
 int job_text_foresee(const char *path, struct err *err);
-// ERR_USAGE if --edit-log, --plan-out or --report-json would write over a file of the input's or the
-// output's (as far as its names are known: all of them once planned).
+// ERR_USAGE if --edit-log, --plan-out or --report-json would write over a file of the input's or
+// the output's (as far as its names are known: all of them once planned).
 int job_check_files(struct job *job, struct err *err);
 // ERR_USAGE if the data file has a name of another file of the output.
 int job_check_data_file(const struct job *job, struct err *err);

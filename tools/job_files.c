@@ -1,10 +1,12 @@
 // The files that a job writes beside its outputs: the edit log, the plan, the report.
 //
-// A text grows under a temporary name (F.part) and takes its own when it is whole. What is no plain file
-// (a device, a pipe, a link such as /dev/stdout) is written as it is: a rename would replace it.
+// A text grows under a temporary name (F.part) and takes its own when it is whole. What is no plain
+// file (a device, a pipe, a link such as /dev/stdout) is written as it is: a rename would replace
+// it.
 //
-// Their paths are the user's, and a slip of the shell's completion may name a model's own files: those
-// are looked for before anything is opened for writing, the input's by inode, the output's by name.
+// Their paths are the user's, and a slip of the shell's completion may name a model's own files:
+// those are looked for before anything is opened for writing, the input's by inode, the output's by
+// name.
 #include "job.h"
 
 #include <errno.h>

@@ -1,8 +1,9 @@
 // What a writing command says of its work: JSON for programs, lines for people.
 //
-// The JSON object has sorted keys and two-space indentation. The command's own members come first in
-// their places (conv2matmul: converted, nodes, skipped, as onnx-conv2matmul writes them); all that is
-// common lies under "weir". Reports may name memory and engines; outputs and manifests never do.
+// The JSON object has sorted keys and two-space indentation. The command's own members come first
+// in their places (conv2matmul: converted, nodes, skipped, as onnx-conv2matmul writes them); all
+// that is common lies under "weir". Reports may name memory and engines; outputs and manifests
+// never do.
 #include "job.h"
 
 #include "job_stage.h"
@@ -12,8 +13,8 @@
 #include <stdarg.h>
 #include <sys/resource.h>
 
-// Peak resident memory of this process in bytes: VmHWM. (ru_maxrss would do, but survives exec: it may be that
-// of whoever started us.)
+// Peak resident memory of this process in bytes: VmHWM. (ru_maxrss would do, but survives exec: it
+// may be that of whoever started us.)
 static uint64_t peak_memory(void) {
   char line[256];
   unsigned long long kilobytes = 0;

@@ -3,11 +3,11 @@
 //   kill in the seal ─▶ .OUT.<plan id>.weir/seal.json   all that is left to do
 //                                          /report.json  the report of that run, if it was to write one
 //
-// It is completed before anything is loaded: with --inplace its input is gone already. So the report
-// of such a completion cannot be made again from the model; the run that was interrupted left its own
-// beside seal.json, with `"resumed": "seal"` in it. Where it was not asked for one, the report says
-// what seal.json and the folder know: outputs, manifest, plan. onnx-conv2matmul's own report
-// (--strict-compat) holds nothing of that, so it is refused, before anything is moved.
+// It is completed before anything is loaded: with --inplace its input is gone already. So the
+// report of such a completion cannot be made again from the model; the run that was interrupted
+// left its own beside seal.json, with `"resumed": "seal"` in it. Where it was not asked for one,
+// the report says what seal.json and the folder know: outputs, manifest, plan. onnx-conv2matmul's
+// own report (--strict-compat) holds nothing of that, so it is refused, before anything is moved.
 #include "fs.h"
 #include "job.h"
 #include "report.h"
@@ -128,8 +128,8 @@ static int give_report(struct ending *e, struct err *err) {
   return e->file.path ? job_text_end(&e->file, text, err) : 0;
 }
 
-// What is left to do of an earlier run of this output: its last renames, or (a kill while the folder
-// of a finished run was being removed) only that folder.
+// What is left to do of an earlier run of this output: its last renames, or (a kill while the
+// folder of a finished run was being removed) only that folder.
 static int finish_found(struct job *job, const char *name, struct err *err) {
   struct ending e = {.job = job};
   struct seal_report report = {0};

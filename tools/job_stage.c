@@ -5,9 +5,9 @@
 //                                                     ├──▶ a line in the edit log
 //                                                     └──▶ the plan's list of artifacts
 //
-// An artifact's text is the same on every machine: a line a question, in order, sums as the shortest
-// decimals that read back. Its digest therefore says whether the weights are those that were measured: a
-// replay of the log runs the stage again and compares.
+// An artifact's text is the same on every machine: a line a question, in order, sums as the
+// shortest decimals that read back. Its digest therefore says whether the weights are those that
+// were measured: a replay of the log runs the stage again and compares.
 #include "job.h"
 #include "job_stage.h"
 

@@ -1,6 +1,6 @@
-// Passes run one after the other on the same model and the same edits: what a pass makes, the next one
-// sees. The edit log tells them apart by the pass named in each group; here they are told apart by the
-// step that runs when a site is reported.
+// Passes run one after the other on the same model and the same edits: what a pass makes, the next
+// one sees. The edit log tells them apart by the pass named in each group; here they are told apart
+// by the step that runs when a site is reported.
 #include "pass_job.h"
 
 #include "job_stage.h"

@@ -1,5 +1,5 @@
-// A writing command whose edits are those of passes: one pass or a pipeline of them, on one model, with
-// one plan, one read and one write. Keeps what the passes say of their sites, for the report.
+// A writing command whose edits are those of passes: one pass or a pipeline of them, on one model,
+// with one plan, one read and one write. Keeps what the passes say of their sites, for the report.
 #ifndef WEIR_PASS_JOB_H
 #define WEIR_PASS_JOB_H
 
@@ -52,8 +52,8 @@ struct pass_job_counts {
 };
 struct pass_job_counts pass_job_count(const struct pass_job *pj, uint32_t step);
 
-// Why sites were left alone: each reason with how many and the first of them. Reason words are constants
-// of the passes, a dozen or so for each; past the room here they are left out.
+// Why sites were left alone: each reason with how many and the first of them. Reason words are
+// constants of the passes, a dozen or so for each; past the room here they are left out.
 enum { PASS_JOB_REASONS = 48 };
 #define PASS_JOB_ALL_STEPS NO_ID
 struct pass_job_reasons {

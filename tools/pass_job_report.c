@@ -1,6 +1,6 @@
-// What passes did, for programs (the member "passes" of the report: an object a step, with every site it
-// looked at) and for people (a line a step, and the reasons of what was left alone, each with how many and
-// the first by name).
+// What passes did, for programs (the member "passes" of the report: an object a step, with every
+// site it looked at) and for people (a line a step, and the reasons of what was left alone, each
+// with how many and the first by name).
 #include "quantized.h"
 #include "report.h"
 

@@ -1,5 +1,5 @@
-// The steps of a pipeline, and their canonical words. A pipeline of one pass is recorded as the command
-// of that pass would be, so that both ways to say the same thing give the same plan.
+// The steps of a pipeline, and their canonical words. A pipeline of one pass is recorded as the
+// command of that pass would be, so that both ways to say the same thing give the same plan.
 #include "pipeline.h"
 
 #include "json.h"

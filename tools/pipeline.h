@@ -33,14 +33,14 @@ struct pipeline_step *pipeline_add(struct pipeline *p, enum pass_id pass, struct
 // "NAME" or "NAME:key=value,…" (pass_values_parse).
 int pipeline_add_text(struct pipeline *p, const char *text, struct err *err);
 
-// pipeline_yaml.c: appends the steps of a YAML text (docs/pipelines.md says what it may hold); `name`
-// stands before the line and column of messages. ERR_USAGE for what does not fit.
+// pipeline_yaml.c: appends the steps of a YAML text (docs/pipelines.md says what it may hold);
+// `name` stands before the line and column of messages. ERR_USAGE for what does not fit.
 int pipeline_parse(struct pipeline *p, struct span text, const char *name, struct err *err);
 // The same for a file. ERR_INPUT if it cannot be read.
 int pipeline_read(struct pipeline *p, const char *path, struct err *err);
 
-// How edit logs and plans name what was done. One step: its pass and the pass's options. Several: "run"
-// and {"passes":[{"name":…,"options":{…}},…]}. Strings lie in the pipeline or are literals.
+// How edit logs and plans name what was done. One step: its pass and the pass's options. Several:
+// "run" and {"passes":[{"name":…,"options":{…}},…]}. Strings lie in the pipeline or are literals.
 const char *pipeline_command(const struct pipeline *p);
 const char *pipeline_options(struct pipeline *p);
 

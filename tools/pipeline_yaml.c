@@ -6,11 +6,11 @@
 //         bits: 4                {        options by key
 //         exclude: ["*head*"]    [          lists
 //
-// A small grammar read top-down, one function a level, so nesting is bounded by the grammar: what is
-// deeper than it, or another kind than it expects, is refused where it stands. No document is built.
-// Anchors, aliases, tags, merge keys and second documents are refused: there is nothing here that would
-// need them, and an alias can make a small file large. Scalars are taken as text, quoted or not, and
-// pass_values.c says what fits; so `yes` is no flag, and 04 no number of another base.
+// A small grammar read top-down, one function a level, so nesting is bounded by the grammar: what
+// is deeper than it, or another kind than it expects, is refused where it stands. No document is
+// built. Anchors, aliases, tags, merge keys and second documents are refused: there is nothing here
+// that would need them, and an alias can make a small file large. Scalars are taken as text, quoted
+// or not, and pass_values.c says what fits; so `yes` is no flag, and 04 no number of another base.
 //
 // Every refusal names file, line and column, both from 1. yaml.h is included here and nowhere else.
 #include "pipeline.h"

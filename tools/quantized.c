@@ -1,6 +1,6 @@
-// The list is made from the sites that passes reported: each names the recipe of the codes that took the
-// weight's place, and the recipe's operand is what the weight was. Sites that share codes (a weight used
-// twice, quantized once) are one row.
+// The list is made from the sites that passes reported: each names the recipe of the codes that
+// took the weight's place, and the recipe's operand is what the weight was. Sites that share codes
+// (a weight used twice, quantized once) are one row.
 //
 // A row's size counts all that a runtime needs to have the weight back: scales and zero points are
 // found as the other parts of the same quantization, in the same table of recipes.
@@ -206,7 +206,8 @@ static double rank(const struct quantized_tensor *t) {
   return isnan(db) ? -INFINITY : db;
 }
 
-// The row that follows `after` in order of SQNR, then of place; NULL: none. From the worst on without it.
+// The row that follows `after` in order of SQNR, then of place; NULL: none. From the worst on
+// without it.
 static const struct quantized_tensor *next_worst(const struct quantized *q,
                                                  const struct quantized_tensor *after) {
   const struct quantized_tensor *best = NULL;

@@ -1,5 +1,5 @@
-// Tensors that passes stored in another form: what they were, what they became, and how far from what
-// they were they are. For reports of the commands that run passes.
+// Tensors that passes stored in another form: what they were, what they became, and how far from
+// what they were they are. For reports of the commands that run passes.
 #ifndef WEIR_QUANTIZED_H
 #define WEIR_QUANTIZED_H
 
@@ -15,8 +15,8 @@ struct quantized_tensor {
   bool has_scheme;                    // it was quantized: `scheme` says how
   struct recipe_quantization scheme;
   uint32_t uses; // sites that share it
-  // How far what is stored is from what was. Summed while the bytes were in hand: not known after a dry
-  // run.
+  // How far what is stored is from what was. Summed while the bytes were in hand: not known after a
+  // dry run.
   bool has_figures;
   struct figures figures;
 };
@@ -31,8 +31,8 @@ struct quantized {
 void quantized_list(struct quantized *q, struct job *job, const struct pass_job *pj);
 void quantized_free(struct quantized *q);
 
-// job->weight_name of who runs passes (job->ctx is the pass_job): the name of the weight that is stored by this
-// segment of the plan, codes, scales and zero points alike; NULL if no pass said so.
+// job->weight_name of who runs passes (job->ctx is the pass_job): the name of the weight that is
+// stored by this segment of the plan, codes, scales and zero points alike; NULL if no pass said so.
 const char *quantized_weight_name(void *job, uint32_t segment);
 
 // The member "tensors" of a step's object in the report.
@@ -40,7 +40,8 @@ void quantized_write(const struct quantized *q, const struct job *job, uint32_t 
                      struct json_out *j);
 // The worst tensors by SQNR, a line each, at most `most`; nothing where no error is known.
 void quantized_print_worst(const struct quantized *q, uint32_t most);
-// Tensors with elements that were too large for their type, a line each, at most `most`, and how many more.
+// Tensors with elements that were too large for their type, a line each, at most `most`, and how
+// many more.
 void quantized_print_clipped(const struct quantized *q, uint32_t most);
 // "2.44 GB -> 336 MB; 267 tensors quantized, worst: 'x' SQNR 18.2 dB; left alone: 77 (55 small, …)"
 void quantized_print_closing(const struct quantized *q, struct job *job, const struct pass_job *pj);

@@ -1,5 +1,6 @@
-// weir shrink --info: the weights that the pass would look at, a line each, and totals over all of them,
-// in the words of onnx_shrink_ray. "Other data" is what the model's files hold beside weights.
+// weir shrink --info: the weights that the pass would look at, a line each, and totals over all of
+// them, in the words of onnx_shrink_ray. "Other data" is what the model's files hold beside
+// weights.
 #include "load.h"
 #include "report.h"
 #include "shrink.h"

@@ -1,6 +1,6 @@
-// Names, as onnx_shrink_ray makes them: the extension of IN gives way to the suffix, in IN's folder or in
-// --output-dir. A name that ends with the suffix is an output of an earlier call, so that `weir shrink
-// folder/` can be said twice.
+// Names, as onnx_shrink_ray makes them: the extension of IN gives way to the suffix, in IN's folder
+// or in --output-dir. A name that ends with the suffix is an output of an earlier call, so that
+// `weir shrink folder/` can be said twice.
 #include "shrink_inputs.h"
 
 #include "report.h"

@@ -18,14 +18,14 @@ struct shrink_inputs {
 };
 
 void shrink_inputs_free(struct shrink_inputs *s);
-// The models that the command line names: files as they are, of a folder its *.onnx in order of their
-// names. Skipped, with a notice: a file whose name ends with the suffix, and one whose output would be
-// itself. --output-dir is made if it is missing (not for a dry run). ERR_INPUT for a folder that
-// cannot be read or holds no model; ERR_USAGE if two models would get one output.
+// The models that the command line names: files as they are, of a folder its *.onnx in order of
+// their names. Skipped, with a notice: a file whose name ends with the suffix, and one whose output
+// would be itself. --output-dir is made if it is missing (not for a dry run). ERR_INPUT for a
+// folder that cannot be read or holds no model; ERR_USAGE if two models would get one output.
 int shrink_inputs_list(struct shrink_inputs *s, const struct cli_args *args, struct err *err);
 
-// shrink_info.c: prints the weights that shrink looks at, and totals (--json: as an object). Reads no
-// weights.
+// shrink_info.c: prints the weights that shrink looks at, and totals (--json: as an object). Reads
+// no weights.
 int shrink_info(const struct cli_args *args, const char *path, struct err *err);
 
 #endif

@@ -1,5 +1,5 @@
-// Errors are values: a kind (which is the exit code), one sentence and a hint. The first cause wins,
-// because what fails later is mostly its consequence.
+// Errors are values: a kind (which is the exit code), one sentence and a hint. The first cause
+// wins, because what fails later is mostly its consequence.
 #include "err.h"
 
 #include <errno.h>

@@ -35,8 +35,8 @@ static inline int err_minus_one(void) {
 #define err_set(...) (err_fill(__VA_ARGS__), err_minus_one())
 // err_hint(e, fmt, …): adds the hint to the error in *e (a first hint stays); -1.
 #define err_hint(...) (err_fill_hint(__VA_ARGS__), err_minus_one())
-// err_errno(e, errnum, otherwise, fmt, …): as err_set, with the kind that belongs to errnum (ENOSPC,
-// EACCES, EIO, …; else `otherwise`) and ": <system's words>" after the message.
+// err_errno(e, errnum, otherwise, fmt, …): as err_set, with the kind that belongs to errnum
+// (ENOSPC, EACCES, EIO, …; else `otherwise`) and ": <system's words>" after the message.
 #define err_errno(...) (err_fill_errno(__VA_ARGS__), err_minus_one())
 
 void err_fill(struct err *e, enum err_kind kind, const char *fmt, ...) ERR_PRINTF(3, 4);

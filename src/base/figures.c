@@ -1,7 +1,7 @@
 // Error figures of tensors: what follows from the sums, and how sums are put together.
 //
-// Floating-point addition depends on its order, so the order is fixed: a binary tree over the leaves
-// (columns of a matrix), the left part of which always has a power of two of them:
+// Floating-point addition depends on its order, so the order is fixed: a binary tree over the
+// leaves (columns of a matrix), the left part of which always has a power of two of them:
 //
 //              ((0 1)(2 3)) ((4 5) 6)          n = 7
 //

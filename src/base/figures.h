@@ -1,6 +1,6 @@
-// How far the elements of a tensor are from what its codes stand for. Sums of a column come from the
-// kernels; those of a tensor are made of its columns by a fixed tree, so that they do not depend on
-// who added what when.
+// How far the elements of a tensor are from what its codes stand for. Sums of a column come from
+// the kernels; those of a tensor are made of its columns by a fixed tree, so that they do not
+// depend on who added what when.
 #ifndef WEIR_FIGURES_H
 #define WEIR_FIGURES_H
 
@@ -15,10 +15,11 @@ struct figures {
   double max_error; // largest |e|; NaN if any is NaN
 };
 
-// Signal to quantization noise: 10 * log10(vv / ee). Infinite without an error; NaN if a sum is not finite.
+// Signal to quantization noise: 10 * log10(vv / ee). Infinite without an error; NaN if a sum is not
+// finite.
 double figures_sqnr_db(const struct figures *f);
-// Of the angle between the tensor and what it became: (vv - ve) / sqrt(vv * (vv - 2 ve + ee)); 1 where both
-// are zero, 0 where one is.
+// Of the angle between the tensor and what it became: (vv - ve) / sqrt(vv * (vv - 2 ve + ee)); 1
+// where both are zero, 0 where one is.
 double figures_cosine(const struct figures *f);
 // Root of the mean of e*e; 0 of no elements.
 double figures_rmse(const struct figures *f);

@@ -1,8 +1,8 @@
-// Sizes with their units. KMGT count in powers of 1024, with a B behind them in powers of 1000, as most
-// tools that take such words do: "64M" is "64MiB", and "64MB" a little less.
+// Sizes with their units. KMGT count in powers of 1024, with a B behind them in powers of 1000, as
+// most tools that take such words do: "64M" is "64MiB", and "64MB" a little less.
 //
-// A fraction is multiplied out digit by digit in integers, from its end: no double comes between the words
-// and the bytes, however many digits there are.
+// A fraction is multiplied out digit by digit in integers, from its end: no double comes between
+// the words and the bytes, however many digits there are.
 #include "size_words.h"
 
 // The factor that a unit stands for, 0 for what is none.
@@ -21,8 +21,8 @@ static uint64_t unit_factor(const char *unit) {
   return factor;
 }
 
-// floor(0.d1d2… * factor). Rounding down at every digit rounds the whole down, as what is added to each
-// quotient is an integer.
+// floor(0.d1d2… * factor). Rounding down at every digit rounds the whole down, as what is added to
+// each quotient is an integer.
 static uint64_t fraction_of(const char *digits, size_t n, uint64_t factor) {
   uint64_t part = 0;
   for (size_t i = n; i > 0; i--)

@@ -5,8 +5,8 @@
 #include "span.h"
 
 // "64", "64K", "64M", "1G", "2T" and "64MiB" count in powers of 1024, "64kB" and "64MB" in powers
-// of 1000. The number may have a decimal fraction if there is a unit: "12.5M", "1.5GiB"; what is no whole
-// number of bytes is rounded down. False for anything else and past 2^63 - 1.
+// of 1000. The number may have a decimal fraction if there is a unit: "12.5M", "1.5GiB"; what is no
+// whole number of bytes is rounded down. False for anything else and past 2^63 - 1.
 bool size_words_parse(const char *text, uint64_t *bytes);
 
 #endif

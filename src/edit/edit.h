@@ -21,7 +21,8 @@
 #include "model.h"
 #include "recipe.h"
 
-// What an earlier stage over the weights found, for a pass to decide by: a file named by its SHA-256.
+// What an earlier stage over the weights found, for a pass to decide by: a file named by its
+// SHA-256.
 struct edit_artifact {
   const char *stage;  // which: "measure"
   const uint32_t *of; // the recipes that it was asked about
@@ -40,8 +41,8 @@ struct edits {
   int (*sink)(void *ctx, struct span line);
   void *sink_ctx;
   bool failed;
-  // Replay asks, at an artifact's line, to have it made again and compared: -1 with err if it differs or
-  // cannot be made. NULL: the line is taken as it is.
+  // Replay asks, at an artifact's line, to have it made again and compared: -1 with err if it
+  // differs or cannot be made. NULL: the line is taken as it is.
   int (*artifact)(void *ctx, const struct edit_artifact *artifact, struct err *err);
   void *artifact_ctx;
   // Internal. The tensor whose own elements a recipe reads, as id + 1, by recipe id; and the recipe
@@ -143,8 +144,8 @@ uint32_t edit_tensor_recipe(struct edits *e, uint32_t tensor);
 uint32_t edit_tensor_recipe_as(struct edits *e, uint32_t tensor, const int64_t *dims,
                                uint32_t rank);
 
-// Records that what follows was decided by this artifact: no change of the model, but part of what the
-// edits were made of.
+// Records that what follows was decided by this artifact: no change of the model, but part of what
+// the edits were made of.
 void edit_artifact(struct edits *e, const struct edit_artifact *artifact);
 // A recipe as the log writes it: a source tensor's own elements by its address.
 void edit_artifact_recipe(struct edits *e, struct json_out *j, uint32_t recipe);

@@ -1,11 +1,11 @@
-// Artifacts in the edit log: what an earlier stage of the stream found in the weights, and a pass then
-// decided by.
+// Artifacts in the edit log: what an earlier stage of the stream found in the weights, and a pass
+// then decided by.
 //
 //   {"edit":"artifact","stage":"measure","of":[{"quantize":{"tensor":"g0/t12:w",…},…},…],"sha256":"…"}
 //
-// The line names the stage, what it was asked about and the digest of its answer. It changes nothing:
-// the decisions are in the edits that follow. But those edits are right for these weights only, so who
-// replays the log has the stage run again and compares.
+// The line names the stage, what it was asked about and the digest of its answer. It changes
+// nothing: the decisions are in the edits that follow. But those edits are right for these weights
+// only, so who replays the log has the stage run again and compares.
 #include "edit_line.h"
 #include "edit_make.h"
 

@@ -1,9 +1,9 @@
 // Reading the parts of a log line.
 //
 // An address is  g<graph>/<kind><id>  and, for values and tensors, :<name>. Ids decide, and graph
-// and name must agree with the row: a log that was made for another model, or edited by hand and got
-// out of step, is noticed at the first line that does not fit. Rows that a line makes must carry
-// the id that comes next.
+// and name must agree with the row: a log that was made for another model, or edited by hand and
+// got out of step, is noticed at the first line that does not fit. Rows that a line makes must
+// carry the id that comes next.
 #include "edit_read.h"
 
 #include "edit_make.h"

@@ -1,13 +1,14 @@
-// Affine quantization of floats with AVX2: thirty-two codes at a time, the portable code takes the rest.
+// Affine quantization of floats with AVX2: thirty-two codes at a time, the portable code takes the
+// rest.
 //
 // The bytes are the portable ones because every operation is the same one, in the same order and
-// rounding; nothing is fused. Steps are clamped to the range of codes before they become integers, so
-// that packing them with saturation changes nothing.
+// rounding; nothing is fused. Steps are clamped to the range of codes before they become integers,
+// so that packing them with saturation changes nothing.
 //
 //   four vectors of 8 steps ─▶ int32 ─▶ packs to int16 ─▶ packs to int8 ─▶ lanes put in order
 //
-// Smallest and largest depend on no order, but for zeros: -0 and 0 are equal, and which of them is found
-// may differ. So both variants make zeros positive at the end.
+// Smallest and largest depend on no order, but for zeros: -0 and 0 are equal, and which of them is
+// found may differ. So both variants make zeros positive at the end.
 #include "kernels_table.h"
 
 #if defined(__x86_64__)

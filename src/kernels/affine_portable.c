@@ -6,8 +6,8 @@
 //
 //   float     2^23          double    2^52
 //
-// Halves are computed in float and rounded after every operation. That is what a half operation gives:
-// a float has two bits more than twice those of a half, so rounding twice does no harm.
+// Halves are computed in float and rounded after every operation. That is what a half operation
+// gives: a float has two bits more than twice those of a half, so rounding twice does no harm.
 #include "kernels.h"
 
 #include "kernels_table.h"

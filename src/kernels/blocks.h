@@ -43,8 +43,8 @@ struct blocks_run blocks_row_run(const struct kernels_panel *p, enum kernels_flo
 struct blocks_run blocks_column_run(const struct kernels_panel *p, enum kernels_float type,
                                     size_t j, size_t k, size_t n);
 
-// Smallest and largest element, NaN passed over, joined to *lo and *hi; of equal ones the first stays
-// (that is a matter of signed zeros).
+// Smallest and largest element, NaN passed over, joined to *lo and *hi; of equal ones the first
+// stays (that is a matter of signed zeros).
 void blocks_range(const struct blocks_run *run, float *lo, float *hi);
 // Scale and zero point (as a code, signed for QDQ symmetric) of a block of that range.
 struct blocks_grid blocks_grid_of(const struct kernels_block_format *f, float lo, float hi);
@@ -54,7 +54,8 @@ struct blocks_grid blocks_grid_given(const struct kernels_block_format *f, float
                                      uint8_t zero);
 struct blocks_grid blocks_grid_there(const struct kernels_panel *p,
                                      const struct kernels_block_format *f, size_t j);
-// Codes, one byte each, out_step bytes apart; out NULL: not wanted. Sums, unless NULL, are added to.
+// Codes, one byte each, out_step bytes apart; out NULL: not wanted. Sums, unless NULL, are added
+// to.
 void blocks_codes(const struct blocks_run *run, const struct blocks_grid *g, uint8_t *out,
                   size_t out_step, struct kernels_sums *sums);
 // One whole block of column j: grid, codes in their place, sums.
@@ -64,18 +65,21 @@ void blocks_block(const struct blocks_run *run, const struct kernels_panel *p,
 // Error figures of n elements and their codes, whose zero point may be any float.
 void blocks_figures(struct kernels_sums *sums, const float *v, const int *codes, size_t n,
                     float scale, float zero);
-// Error figures closed: NaNs made plain, the largest error (its bits) joined; and non-finite elements counted.
+// Error figures closed: NaNs made plain, the largest error (its bits) joined; and non-finite
+// elements counted.
 void blocks_plain_sums(struct kernels_sums *sums, uint32_t largest);
 void blocks_count_nonfinite(struct kernels_sums *sums, const struct blocks_run *run);
 // Element k of a run.
 float blocks_value(const struct blocks_run *run, size_t k);
 // A float rounded to a type, to nearest even.
 float blocks_stored(float x, enum kernels_float type);
-// NBITS codes of one block, n of them, packed into all of its bytes. begins_group: see kernels_panel.
+// NBITS codes of one block, n of them, packed into all of its bytes. begins_group: see
+// kernels_panel.
 void blocks_pack(uint8_t *out, const uint8_t *codes, size_t n, const struct kernels_block_format *f,
                  bool begins_group);
 
-// The rules beyond MLAS (search_portable.c), which have no other variant: one whole block of column j.
+// The rules beyond MLAS (search_portable.c), which have no other variant: one whole block of column
+// j.
 static inline bool blocks_searched(const struct kernels_block_format *f) {
   return f->rule > KERNELS_QDQ;
 }

@@ -1,5 +1,6 @@
-// Inside blocks_*_avx2.c: eight elements, or eight blocks, at a time. NaN is never the second operand of a
-// minimum or maximum unless it may pass: the instructions return that operand where the two do not compare.
+// Inside blocks_*_avx2.c: eight elements, or eight blocks, at a time. NaN is never the second
+// operand of a minimum or maximum unless it may pass: the instructions return that operand where
+// the two do not compare.
 #ifndef WEIR_BLOCKS_AVX2_H
 #define WEIR_BLOCKS_AVX2_H
 
@@ -21,8 +22,8 @@ AVX2_INLINE __m256 load_wide(const uint8_t *at, enum kernels_float type) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
 }
 
-// Eight grids: of the blocks of a row, or of as many columns. zero as float; all codes minus it are in
-// least - zero .. most - zero.
+// Eight grids: of the blocks of a row, or of as many columns. zero as float; all codes minus it are
+// in least - zero .. most - zero.
 struct grid8 {
   __m256 scale, reciprocal, zero;
 };
@@ -117,8 +118,8 @@ AVX2_INLINE void sums8_add(struct sums8 *s, __m256 v, __m256i code, const struct
   s->largest = _mm256_max_epi32(s->largest, size);
 }
 
-// Lanes whose figures may be added in float32: the scale is of the range for it, or there is nothing to
-// add but zeros and NaN.
+// Lanes whose figures may be added in float32: the scale is of the range for it, or there is
+// nothing to add but zeros and NaN.
 AVX2_INLINE int narrow_lanes(__m256 scale, __m256 lo, __m256 hi) {
   __m256 size = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), scale);
   __m256 fits = _mm256_and_ps(_mm256_cmp_ps(size, _mm256_set1_ps(BLOCKS_SCALE_LEAST), _CMP_GE_OQ),

@@ -1,6 +1,6 @@
-// Inside blocks_*_avx512.c: sixteen elements, or sixteen blocks, at a time; operation by operation what
-// blocks_avx2.h does with eight. The features are those of Ice Lake and Zen 4 on (kernels.c): the one
-// instruction that shifts a code into a dword is worth leaving older processors to AVX2.
+// Inside blocks_*_avx512.c: sixteen elements, or sixteen blocks, at a time; operation by operation
+// what blocks_avx2.h does with eight. The features are those of Ice Lake and Zen 4 on (kernels.c):
+// the one instruction that shifts a code into a dword is worth leaving older processors to AVX2.
 #ifndef WEIR_BLOCKS_AVX512_H
 #define WEIR_BLOCKS_AVX512_H
 
@@ -94,8 +94,9 @@ AVX512_INLINE struct code_limits16 code_limits16_of(const struct kernels_block_f
                                 _mm512_set1_epi32(most)};
 }
 
-// How NBITS codes are cut to their limits. Minima and maxima of floats share two of the four pipes with additions
-// and conversions, those of integers run anywhere; but an integer of what is past 2^31 is INT_MIN.
+// How NBITS codes are cut to their limits. Minima and maxima of floats share two of the four pipes
+// with additions and conversions, those of integers run anywhere; but an integer of what is past
+// 2^31 is INT_MIN.
 enum cut {
   CUT_WILD,  // anything may come: as floats
   CUT_CALM,  // what comes is in the range of integers, or NaN (calm16): as integers
@@ -122,8 +123,8 @@ AVX512_INLINE __m512i codes16(__m512 v, const struct grid16 *g, const struct cod
   return _mm512_min_epi32(_mm512_max_epi32(q, l->least), l->most);
 }
 
-// Four vectors of one grid, step by step: each waits for its step before, and the processor does not look far
-// enough ahead to find the others' by itself.
+// Four vectors of one grid, step by step: each waits for its step before, and the processor does
+// not look far enough ahead to find the others' by itself.
 AVX512_INLINE void codes64(__m512i *q, const __m512 *v, const struct grid16 *g,
                            const struct code_limits16 *l, enum kernels_rule rule, enum cut cut) {
   __m512 x[4];
@@ -176,8 +177,8 @@ AVX512_INLINE __m512 error16(__m512 v, __m512i code, const struct grid16 *g, __m
   return e;
 }
 
-// Lanes whose figures may be added in float32: the scale is of the range for it, or there is nothing to
-// add but zeros and NaN.
+// Lanes whose figures may be added in float32: the scale is of the range for it, or there is
+// nothing to add but zeros and NaN.
 AVX512_INLINE __mmask16 narrow16(__m512 scale, __m512 lo, __m512 hi) {
   __m512 size = _mm512_abs_ps(scale);
   __mmask16 fits = _mm512_cmp_ps_mask(size, _mm512_set1_ps(BLOCKS_SCALE_LEAST), _CMP_GE_OQ) &

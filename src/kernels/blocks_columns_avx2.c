@@ -1,16 +1,17 @@
 // Blockwise quantization along columns with AVX2: a block's elements lie a row of W apart.
 //
-// A tile of rows × 32 (or 8) columns is copied, widened to float32, into a scratch tile while its ranges are
-// taken: at row strides that are powers of two the rows of a block fall into one set of the first-level cache,
-// and would be gone before they are read again. The tile to the right is asked for meanwhile.
+// A tile of rows × 32 (or 8) columns is copied, widened to float32, into a scratch tile while its
+// ranges are taken: at row strides that are powers of two the rows of a block fall into one set of
+// the first-level cache, and would be gone before they are read again. The tile to the right is
+// asked for meanwhile.
 //
 //        in_stride →            scratch [row][32]          dwords [row * bits / 32][column]
 //   row  ┌────┬────┬───         ┌────┐ floats, then        ┌────┐ 8 × 8 transposed, a column's
 //    ↓   │tile│next│     ──▶    │    │ codes, in place ──▶ │    │ bytes in one piece
 //        └────┴────┴───         └────┘                     └────┘ (QDQ: bytes, row by row)
 //
-// Vectors hold eight columns. Error figures go through the rows of one lane after the other (k mod 8), so
-// that a lane's sum is in registers; eight such sums are then reduced across vectors.
+// Vectors hold eight columns. Error figures go through the rows of one lane after the other (k mod
+// 8), so that a lane's sum is in registers; eight such sums are then reduced across vectors.
 #include "blocks_avx2.h"
 
 #if defined(__x86_64__)
@@ -166,7 +167,8 @@ static void add_wide_figures(const struct column_way *w, size_t j, size_t k, siz
   }
 }
 
-// One block of eight columns, the tile's c.., the panel's j..; its rows are at in the tile, k in the panel.
+// One block of eight columns, the tile's c.., the panel's j..; its rows are at in the tile, k in
+// the panel.
 AVX2_INLINE void code_block(struct tile *t, const struct column_way *w, size_t at, size_t k,
                             size_t n, size_t c, size_t j, const struct ranges *r,
                             enum kernels_rule rule) {

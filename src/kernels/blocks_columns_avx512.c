@@ -9,14 +9,15 @@
 //        │next│ ···│ asked for meanwhile                     sums: double, of the strip
 //        └────┴────┴───
 //
-// At row strides that are powers of two the rows of a tile fall into one set of the first-level cache,
-// and would be gone before they are read again: hence the scratch tile. Outputs of a column lie as far
-// apart as its neighbours' do, so each is written a line at a time and not a few bytes: one line of codes
-// is 128 rows at 4 bits, one of scales 16 blocks. The lines of the next tile are asked for while codes are
-// made, evenly, so that memory is never idle.
+// At row strides that are powers of two the rows of a tile fall into one set of the first-level
+// cache, and would be gone before they are read again: hence the scratch tile. Outputs of a column
+// lie as far apart as its neighbours' do, so each is written a line at a time and not a few bytes:
+// one line of codes is 128 rows at 4 bits, one of scales 16 blocks. The lines of the next tile are
+// asked for while codes are made, evenly, so that memory is never idle.
 //
-// Vectors hold sixteen columns; the last one of a panel is masked. Error figures need eight lanes (k mod 8)
-// of three sums, more than there are registers; v * v, which needs no codes, is added in a turn of its own.
+// Vectors hold sixteen columns; the last one of a panel is masked. Error figures need eight lanes
+// (k mod 8) of three sums, more than there are registers; v * v, which needs no codes, is added in
+// a turn of its own.
 #include "blocks_avx512.h"
 
 #if defined(__x86_64__)
@@ -272,8 +273,8 @@ AVX512_INLINE void ask_for(const struct strip *s, const struct column_way *w, co
     _mm_prefetch((const char *)at, _MM_HINT_T1);
 }
 
-// A line of codes is written when 512 / bits rows are done. Some of a vector's are asked for at a time, not long
-// before: they may all fall into one set of a cache.
+// A line of codes is written when 512 / bits rows are done. Some of a vector's are asked for at a
+// time, not long before: they may all fall into one set of a cache.
 AVX512_INLINE void ask_to_write(const struct strip *s, const struct column_way *w,
                                 const struct place *b, size_t row, size_t bits) {
   const size_t line = 512 / bits, done = (b->k + row) % line, left = line - done;

@@ -1,6 +1,6 @@
 // Blockwise quantization along columns with NEON: a strip of one block and up to STRIP columns is
-// transposed into a tile, whose rows blocks_rows_neon takes; QDQ codes, which lie as the elements do, are
-// transposed back.
+// transposed into a tile, whose rows blocks_rows_neon takes; QDQ codes, which lie as the elements
+// do, are transposed back.
 //
 //   in, block × STRIP ──transpose──▶ tile, STRIP × block ──rows──▶ scales, zeros, sums, packed codes
 //                                                            └──▶ bytes ──transpose──▶ codes (QDQ)

@@ -1,13 +1,14 @@
-// Ranges of panels, and codes of panels whose scales and zero points are given, with AVX2: what blocks
-// that do not fit a panel are made of. Nothing has to be kept from one pass to the other, so both go
-// through memory in its own order, columns too:
+// Ranges of panels, and codes of panels whose scales and zero points are given, with AVX2: what
+// blocks that do not fit a panel are made of. Nothing has to be kept from one pass to the other, so
+// both go through memory in its own order, columns too:
 //
 //   columns   row by row over CHUNK columns: what belongs to a column (extremes, a grid, eight lanes of
 //             sums) lies in small arrays that stay in the first-level cache
 //   rows      a column of W after the other
 //
-// Columns that fill no vector go to the portable code, and so do those whose scale takes double for its
-// error figures, and a row of which zero is an extreme: lanes lose the order of zeros of both signs.
+// Columns that fill no vector go to the portable code, and so do those whose scale takes double for
+// its error figures, and a row of which zero is an extreme: lanes lose the order of zeros of both
+// signs.
 #include "blocks_avx2.h"
 
 #if defined(__x86_64__)

@@ -15,9 +15,9 @@
 //   - The last byte of packed codes, where elements do not fill it, repeats the byte before (MLAS keeps
 //     the values of the last turn), unless it begins a work item of 8/bits blocks.
 //
-// Rounding half away from zero is done without libm: adding the float below 0.5 and cutting off gives
-// it for every float (below 2^23; from there on all are whole): the sum cannot reach the next whole
-// number unless the fraction was at least a half.
+// Rounding half away from zero is done without libm: adding the float below 0.5 and cutting off
+// gives it for every float (below 2^23; from there on all are whole): the sum cannot reach the next
+// whole number unless the fraction was at least a half.
 #include "blocks.h"
 
 #include <float.h>

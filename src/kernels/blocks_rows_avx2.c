@@ -1,14 +1,14 @@
 // Blockwise quantization along rows with AVX2: elements of a block are contiguous.
 //
-// Eight blocks are taken together, so that the divisions of eight grids cost as much as one, and in three
-// passes that stay in the first-level cache:
+// Eight blocks are taken together, so that the divisions of eight grids cost as much as one, and in
+// three passes that stay in the first-level cache:
 //
 //   range   eight blocks, widened to float32 into a tile unless they are ──▶ lo[8], hi[8] ──▶ grids
 //   codes   block by block, a byte a code into a buffer, sums
 //   pack    the buffer's bytes to 2 or 4 bits in one go
 //
-// Blocks that are not of 16 elements or a multiple (QDQ alone) and what is left of the last block go one
-// by one, their last elements to the portable code.
+// Blocks that are not of 16 elements or a multiple (QDQ alone) and what is left of the last block
+// go one by one, their last elements to the portable code.
 #include "blocks_avx2.h"
 #include "blocks_rows.h"
 
@@ -151,7 +151,8 @@ AVX2_INLINE void row_sums_add(struct blocks_row_sums *r, const struct group_sums
 
 // ---- codes -------------------------------------------------------------------------------------
 
-// Eight elements to codes, as dwords. figures: with error figures, here and below a constant of the caller.
+// Eight elements to codes, as dwords. figures: with error figures, here and below a constant of the
+// caller.
 AVX2_INLINE __m256i eight(const float *v, const struct grid8 *g, const struct code_limits *l,
                           enum kernels_rule rule, bool figures, struct sums8 *sums) {
   __m256 x = _mm256_loadu_ps(v);
@@ -235,7 +236,8 @@ AVX2_INLINE __m256i crumbs(const uint8_t *codes) {
   return nibbles(pairs);
 }
 
-// n codes, a multiple of 16; up to 127 bytes behind them are read, and none behind out's are written.
+// n codes, a multiple of 16; up to 127 bytes behind them are read, and none behind out's are
+// written.
 AVX2 static void pack(uint8_t *out, const uint8_t *codes, size_t n, unsigned bits) {
   size_t each = bits == 4 ? 64 : 128;
   for (; n >= each; n -= each, codes += each, out += 32)

@@ -6,13 +6,13 @@
 //   codes   a byte a code into a buffer, sums
 //   pack    the buffer's bytes to 2 or 4 bits, or as they are
 //
-// Error figures have eight lanes a block (k mod 8), so with them a vector holds eight elements of each of
-// two blocks, whose lanes never meet; without them, sixteen of one.
+// Error figures have eight lanes a block (k mod 8), so with them a vector holds eight elements of
+// each of two blocks, whose lanes never meet; without them, sixteen of one.
 //
 //   figures   │ block 2m: k .. k + 7 │ block 2m + 1: k .. k + 7 │
 //
-// Blocks that are not of 16 elements or a multiple (QDQ alone), longer ones than 256, and what is left of
-// the last block go to the portable code.
+// Blocks that are not of 16 elements or a multiple (QDQ alone), longer ones than 256, and what is
+// left of the last block go to the portable code.
 #include "blocks_avx512.h"
 #include "blocks_rows.h"
 
@@ -134,9 +134,9 @@ struct row_way {
   __m512i most; // the largest code, in every byte
 };
 
-// Lines of the group to come, as many as n elements have, from number `from` on. Ranges are taken faster than memory
-// delivers and codes are made slower: so the next group comes in while codes are made. It may be nothing of
-// the panel's: nothing is read.
+// Lines of the group to come, as many as n elements have, from number `from` on. Ranges are taken
+// faster than memory delivers and codes are made slower: so the next group comes in while codes are
+// made. It may be nothing of the panel's: nothing is read.
 AVX512_INLINE void ask_for(const struct group *g, size_t from, size_t n) {
   for (size_t k = 0; k < n; k += 16)
     _mm_prefetch((const char *)g->next + (from + k) * g->width, _MM_HINT_T0);
@@ -365,8 +365,8 @@ AVX512_INLINE __m512i crumbs(const uint8_t *codes) {
                _mm512_set1_epi16(0x1001));
 }
 
-// n codes, a multiple of 16, to as many bits each; up to 255 bytes behind them are read, and none behind
-// out's are written.
+// n codes, a multiple of 16, to as many bits each; up to 255 bytes behind them are read, and none
+// behind out's are written.
 AVX512 static void pack(uint8_t *out, const uint8_t *codes, size_t n, unsigned bits) {
   const size_t each = 512 / bits;
   for (size_t k = 0; k < n; k += each, codes += each, out += 64) {

@@ -1,15 +1,17 @@
-// Blockwise quantization along rows with NEON: elements of a block are contiguous. One block at a time:
+// Blockwise quantization along rows with NEON: elements of a block are contiguous. One block at a
+// time:
 //
 //   range, widened to float32 into a tile ──▶ grid (blocks_grid_of) ──▶ codes, a byte each, sums ──▶ packed
 //
-// Rounding half away from zero has an instruction here (FCVTA), which also cuts: NaN and what lies below
-// become 0 where codes are unsigned and the zero point is added before (NBITS). Where it is added
-// afterwards (QDQ), a quotient past int32 is INT_MIN by the reference, and NaN with it: those lanes are
-// chosen by a comparison. Minimum and maximum are comparisons too: the instruction for numbers makes NaN
-// of a signalling one.
+// Rounding half away from zero has an instruction here (FCVTA), which also cuts: NaN and what lies
+// below become 0 where codes are unsigned and the zero point is added before (NBITS). Where it is
+// added afterwards (QDQ), a quotient past int32 is INT_MIN by the reference, and NaN with it: those
+// lanes are chosen by a comparison. Minimum and maximum are comparisons too: the instruction for
+// numbers makes NaN of a signalling one.
 //
-// To the reference go: blocks of nothing but zeros (lanes lose the order of their signs), blocks whose
-// error figures take double, blocks that are not of 16 elements or a multiple, and the short last one.
+// To the reference go: blocks of nothing but zeros (lanes lose the order of their signs), blocks
+// whose error figures take double, blocks that are not of 16 elements or a multiple, and the short
+// last one.
 #include "blocks.h"
 
 #if defined(__aarch64__)
@@ -105,7 +107,8 @@ NEON_INLINE uint16x4_t four(const float *v, const struct grid4 *g, bool zero_fir
   return vmovn_u32(vreinterpretq_u32_s32(code));
 }
 
-// n elements, a multiple of 16, to bytes; mask: the bits of a code. s: the two halves of the lanes, or NULL.
+// n elements, a multiple of 16, to bytes; mask: the bits of a code. s: the two halves of the lanes,
+// or NULL.
 NEON_INLINE void codes_of(uint8_t *out, const float *v, size_t n, const struct grid4 *g,
                           uint8x16_t mask, bool zero_first, struct sums4 *s) {
   struct sums4 *low = s, *high = s ? s + 1 : NULL;

@@ -1,15 +1,15 @@
-// Conversions with NEON, four elements at a time (two where a double is one side); the portable code takes
-// the rest.
+// Conversions with NEON, four elements at a time (two where a double is one side); the portable
+// code takes the rest.
 //
-// The conversion instructions of the base architecture round to nearest even under the default FPCR,
-// which nobody here changes (no flush to zero, no default NaN, IEEE half precision), underflow gradually,
-// and make NaNs quiet with sign and top payload bits kept: what the portable code spells out. bfloat16 is
-// done on integers.
+// The conversion instructions of the base architecture round to nearest even under the default
+// FPCR, which nobody here changes (no flush to zero, no default NaN, IEEE half precision),
+// underflow gradually, and make NaNs quiet with sign and top payload bits kept: what the portable
+// code spells out. bfloat16 is done on integers.
 //
 // From double to a 16-bit format the float in between is rounded to odd, for which there is an
-// instruction (FCVTXN): rounding that to nearest even gives what rounding the double would have (see
-// cast_avx2.c). Where the double is out of range it gives the largest float, which rounds to infinity in
-// either format.
+// instruction (FCVTXN): rounding that to nearest even gives what rounding the double would have
+// (see cast_avx2.c). Where the double is out of range it gives the largest float, which rounds to
+// infinity in either format.
 #include "kernels_table.h"
 
 #if defined(__aarch64__)

@@ -4,8 +4,8 @@
 //
 // Features are asked of the processor *and* of the system (an operating system that does not save
 // the wide registers takes them away). KERNELS_AVX2 includes F16C: the conversions need both, and
-// every processor with the one has had the other. KERNELS_AVX512 is what Ice Lake and Zen 4 have: F, BW, DQ, VL,
-// VBMI and VBMI2; the processors with less of it are better off with AVX2.
+// every processor with the one has had the other. KERNELS_AVX512 is what Ice Lake and Zen 4 have:
+// F, BW, DQ, VL, VBMI and VBMI2; the processors with less of it are better off with AVX2.
 //
 // kernels_mask is for tests and for `--cpu`-like switches before any thread runs: every variant
 // gives the same bytes, so masking shows in time only.

@@ -32,10 +32,10 @@ void kernels_f32_to_f64(double *out, const float *in, size_t n);
 void kernels_f64_to_f16(uint16_t *out, const double *in, size_t n);
 void kernels_f64_to_bf16(uint16_t *out, const double *in, size_t n);
 
-// ---- blockwise quantization ----------------------------------------------------------------------
+// ---- blockwise quantization ---------------------------------------------------------------------
 //
-// A matrix W of K rows and N columns is cut along K into blocks of `block` elements (the last one may
-// be shorter); every block gets a scale and a zero point, every element a code of `bits` bits:
+// A matrix W of K rows and N columns is cut along K into blocks of `block` elements (the last one
+// may be shorter); every block gets a scale and a zero point, every element a code of `bits` bits:
 // element ~ (code - zero) * scale. The arithmetic is IEEE float32 without contraction, that of ONNX
 // Runtime's MLAS:
 //
@@ -46,14 +46,17 @@ void kernels_f64_to_bf16(uint16_t *out, const double *in, size_t n);
 //   KERNELS_NBITS   code = clamp(round(v * r + zero), 0, qmax); symmetric: zero = 2^(bits-1)
 //   KERNELS_QDQ     code = clamp(round(v * r) + zero, qmin, qmax); symmetric: signed codes, zero 0
 //
-// Of zeros of both signs the first in order of k is the extreme (a symmetric scale of a block of zeros shows
-// it). NaN is passed over by minimum and maximum; as a code it is the least one. Finite, infinite and NaN
-// elements alike give what MLAS gives on x86-64 (blocks_portable.c spells it out).
+// Of zeros of both signs the first in order of k is the extreme (a symmetric scale of a block of
+// zeros shows it). NaN is passed over by minimum and maximum; as a code it is the least one.
+// Finite, infinite and NaN elements alike give what MLAS gives on x86-64 (blocks_portable.c spells
+// it out).
 //
-// For bfloat16 weights ONNX Runtime computes with scales of float32 and rounds them to bfloat16 afterwards:
-// in_type KERNELS_BF16 with scale_type KERNELS_F32, the caller rounding, gives its bytes.
+// For bfloat16 weights ONNX Runtime computes with scales of float32 and rounds them to bfloat16
+// afterwards: in_type KERNELS_BF16 with scale_type KERNELS_F32, the caller rounding, gives its
+// bytes.
 //
-// Further rules, of finite elements (numbers equal those of ONNX Runtime's Python code unless said):
+// Further rules, of finite elements (numbers equal those of ONNX Runtime's Python code unless
+// said):
 //   KERNELS_GATHER   codes and layout of QDQ; IEEE arithmetic of in_type, every step rounded to it, true division,
 //                    round() half to even: asymmetric s = (hi - lo) / qmax, zero = clamp(round(-lo / s)), code =
 //                    clamp(round(v / s + zero)), s = 0: zero and codes 2^(bits-1); symmetric s = m / -2^(bits-1) (m as
@@ -87,26 +90,29 @@ struct kernels_block_format {
   size_t block;       // elements; QDQ, GATHER: any, from 1; others: 16, 32, 64, 128 or 256
 };
 
-// Error figures of one column of W (one row of codes). v: an element, e: v minus what its code stands for,
-// (code - zero) * scale; products and e are float32. Sums are made of pieces: a block, or 256 elements at
-// a time from its start, the last one shorter. A piece adds in eight lanes of float32 (element k of the piece in
-// lane k mod 8, in order of k), reduced as ((0+4)+(2+6))+((1+5)+(3+7)); pieces are added in double, in
-// order. (Doubles throughout would cost more than the quantization, and differ in the seventh digit.)
-// Where |scale| is not in 2^-50 .. 2^40, so that squares might leave the range of float32, lanes and
-// products are double. Begin with zeros. NaNs in them are the quiet one of positive sign.
+// Error figures of one column of W (one row of codes). v: an element, e: v minus what its code
+// stands for, (code - zero) * scale; products and e are float32. Sums are made of pieces: a block,
+// or 256 elements at a time from its start, the last one shorter. A piece adds in eight lanes of
+// float32 (element k of the piece in lane k mod 8, in order of k), reduced as
+// ((0+4)+(2+6))+((1+5)+(3+7)); pieces are added in double, in order. (Doubles throughout would cost
+// more than the quantization, and differ in the seventh digit.) Where |scale| is not in 2^-50 ..
+// 2^40, so that squares might leave the range of float32, lanes and products are double. Begin with
+// zeros. NaNs in them are the quiet one of positive sign.
 struct kernels_sums {
   double vv, ee, ve;  // sums of v*v, e*e, v*e
   float max_error;    // largest |e|; NaN if any is NaN
   uint32_t nonfinite; // elements that are NaN or infinite, saturating
 };
 
-// What is fast: rows: k of sixteen blocks or a multiple. Columns: n a multiple of 64, k as many whole lines of codes
-// (64 bytes of a column: 128 rows at 4 bits) and blocks (16 to a line of scales) as can be had, up to 1024 rows; a
-// panel of 256 rows and all columns, say. Outputs of neighbouring columns may lie any stride apart. Either way
-// elements and outputs at multiples of 64 bytes. Blocks of more than 256 elements are faster by kernels_range_* and kernels_codes_*.
+// What is fast: rows: k of sixteen blocks or a multiple. Columns: n a multiple of 64, k as many
+// whole lines of codes (64 bytes of a column: 128 rows at 4 bits) and blocks (16 to a line of
+// scales) as can be had, up to 1024 rows; a panel of 256 rows and all columns, say. Outputs of
+// neighbouring columns may lie any stride apart. Either way elements and outputs at multiples of 64
+// bytes. Blocks of more than 256 elements are faster by kernels_range_* and kernels_codes_*.
 //
-// A panel: elements of columns 0..n-1 and rows 0..k-1 of W. Only the last panel of a matrix may have a
-// k that is no multiple of block * 8 / bits (NBITS: the codes of that many rows are packed together).
+// A panel: elements of columns 0..n-1 and rows 0..k-1 of W. Only the last panel of a matrix may
+// have a k that is no multiple of block * 8 / bits (NBITS: the codes of that many rows are packed
+// together).
 struct kernels_panel {
   const void *in;
   size_t in_stride; // rows: elements from one column of W to the next (its elements are
@@ -114,15 +120,17 @@ struct kernels_panel {
   size_t n, k;
   // NBITS: packed codes of column j begin at codes + j * codes_stride: element k at bits
   // (k mod 8/bits) * bits of byte k / (8/bits), low bits first. Bytes are written for
-  // ceil(k / block) whole blocks: those behind the last element are 0; the unused bits of its own byte
-  // repeat those of the byte before, as MLAS leaves them (0 if that byte begins a group of 8/bits blocks).
+  // ceil(k / block) whole blocks: those behind the last element are 0; the unused bits of its own
+  // byte repeat those of the byte before, as MLAS leaves them (0 if that byte begins a group of
+  // 8/bits blocks).
   // QDQ: one byte a code, in the place of its element: rows: codes[j * codes_stride + k],
-  // columns: codes[k * codes_stride + j]; signed codes in two's complement, high bits clear below 8 bits.
+  // columns: codes[k * codes_stride + j]; signed codes in two's complement, high bits clear below 8
+  // bits.
   uint8_t *codes; // NULL: not wanted
   size_t codes_stride;
-  // One a block, float32 holding the stored scale, and the zero point (NBITS symmetric: 2^(bits-1), QDQ
-  // symmetric: 0): rows and columns alike at [j * blocks_stride + block]. NULL: not wanted (kernels_codes_*
-  // read them: scales must be there, zeros unless symmetric).
+  // One a block, float32 holding the stored scale, and the zero point (NBITS symmetric: 2^(bits-1),
+  // QDQ symmetric: 0): rows and columns alike at [j * blocks_stride + block]. NULL: not wanted
+  // (kernels_codes_* read them: scales must be there, zeros unless symmetric).
   float *scales;
   uint8_t *zeros;
   size_t blocks_stride;
@@ -133,14 +141,16 @@ struct kernels_panel {
 // Every variant gives the portable reference's bytes, sums included.
 void kernels_quantize_rows(const struct kernels_panel *p, const struct kernels_block_format *f);
 void kernels_quantize_columns(const struct kernels_panel *p, const struct kernels_block_format *f);
-// Codes with scales and zeros that are given (column j: p->scales[j * blocks_stride], p->zeros likewise): the
-// whole panel is one block, or a part of one, f->block is not looked at. QDQ only; for blocks that do not fit a panel (one of all K rows, say),
-// after kernels_range_* over all of its panels. Sums: pieces begin anew at every panel.
+// Codes with scales and zeros that are given (column j: p->scales[j * blocks_stride], p->zeros
+// likewise): the whole panel is one block, or a part of one, f->block is not looked at. QDQ only;
+// for blocks that do not fit a panel (one of all K rows, say), after kernels_range_* over all of
+// its panels. Sums: pieces begin anew at every panel.
 void kernels_codes_rows(const struct kernels_panel *p, const struct kernels_block_format *f);
 void kernels_codes_columns(const struct kernels_panel *p, const struct kernels_block_format *f);
 // Smallest and largest element of each column of a panel, NaN passed over, joined to lo[j], hi[j]
-// (begin with FLT_MAX and -FLT_MAX; panels in order of k, see zeros above); and scale and zero point
-// (NBITS symmetric: 2^(bits-1), QDQ symmetric: 0) from them. Of *p only in, in_stride, n and k matter.
+// (begin with FLT_MAX and -FLT_MAX; panels in order of k, see zeros above); and scale and zero
+// point (NBITS symmetric: 2^(bits-1), QDQ symmetric: 0) from them. Of *p only in, in_stride, n and
+// k matter.
 void kernels_range_rows(const struct kernels_panel *p, enum kernels_float in_type, float *lo,
                         float *hi);
 void kernels_range_columns(const struct kernels_panel *p, enum kernels_float in_type, float *lo,
@@ -148,7 +158,7 @@ void kernels_range_columns(const struct kernels_panel *p, enum kernels_float in_
 void kernels_scale_zero(const struct kernels_block_format *f, float lo, float hi, float *scale,
                         uint8_t *zero);
 
-// ---- affine quantization by tensor or channel ----------------------------------------------------
+// ---- affine quantization by tensor or channel ---------------------------------------------------
 //
 // The arithmetic of ONNX Shrink Ray, which is that of NumPy on arrays of the weight's type T: every
 // operation is rounded to T by itself.
@@ -178,23 +188,23 @@ void kernels_affine_levels_f64(double *out, const double *in, size_t n,
 // The arithmetic of ONNX's QuantizeLinear: code = clamp(rint(x / scale) + zero, lo, hi).
 void kernels_affine_divide(uint8_t *out, const float *in, size_t n, float scale, float zero,
                            float lo, float hi);
-// Joins smallest and largest of n elements to *lo and *hi; gives how many are NaN or infinite, which
-// join nothing.
+// Joins smallest and largest of n elements to *lo and *hi; gives how many are NaN or infinite,
+// which join nothing.
 size_t kernels_affine_range_f32(const float *in, size_t n, float *lo, float *hi);
 size_t kernels_affine_range_f64(const double *in, size_t n, double *lo, double *hi);
 
-// ---- error figures of pairs ----------------------------------------------------------------------
+// ---- error figures of pairs ---------------------------------------------------------------------
 //
-// v: an element, w: what its stored form stands for, e = v - w; products and sums are double. Pair number i
-// of a chunk adds in lane i mod 8, lanes add in order of i: a chunk may come in any pieces. Begin with
-// zeros.
+// v: an element, w: what its stored form stands for, e = v - w; products and sums are double. Pair
+// number i of a chunk adds in lane i mod 8, lanes add in order of i: a chunk may come in any
+// pieces. Begin with zeros.
 enum { KERNELS_LANES = 8 };
 struct kernels_lanes {
   double vv[KERNELS_LANES], ee[KERNELS_LANES], ve[KERNELS_LANES]; // sums of v*v, e*e, v*e
   double max_error[KERNELS_LANES];                                // largest |e|
 };
-// Adds n pairs, the first of them number `first` of the chunk. False, and nothing added, if an e is not
-// finite.
+// Adds n pairs, the first of them number `first` of the chunk. False, and nothing added, if an e is
+// not finite.
 bool kernels_pairs(struct kernels_lanes *sums, size_t first, const double *v, const double *w,
                    size_t n);
 // What codes of a byte stand for, in double: int8 code * scale + zero, uint8 (code - zero) * scale.

@@ -1,5 +1,5 @@
-// Error figures of pairs with AVX2: eight lanes are two vectors of doubles. What comes before the first
-// whole turn of the lanes and behind the last one goes through the portable code.
+// Error figures of pairs with AVX2: eight lanes are two vectors of doubles. What comes before the
+// first whole turn of the lanes and behind the last one goes through the portable code.
 //
 // Nothing is fused, so that every lane gets the bytes of the portable reference.
 #include "kernels_table.h"

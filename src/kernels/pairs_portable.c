@@ -1,7 +1,7 @@
 // Error figures of pairs: elements and what their stored forms stand for.
 //
-// A chunk's sums are eight lanes of double; pair number i adds in lane i mod 8, lanes add in order. So
-// a chunk may come in any pieces, and by any variant, and gives the same bytes:
+// A chunk's sums are eight lanes of double; pair number i adds in lane i mod 8, lanes add in order.
+// So a chunk may come in any pieces, and by any variant, and gives the same bytes:
 //
 //   pairs  0 1 2 3 4 5 6 7 │ 8 9 …     first = 3: the piece begins in lane 3
 //   lanes  0 1 2 3 4 5 6 7 │ 0 1 …
@@ -9,8 +9,8 @@
 // Where codes come instead of doubles, what they stand for is computed here: the same pairs,
 // without a turn through memory.
 //
-// The largest error is compared, not added: a NaN would get lost there. Pieces with a pair that is not finite
-// are refused as a whole, and whoever asked looks what to make of them.
+// The largest error is compared, not added: a NaN would get lost there. Pieces with a pair that is
+// not finite are refused as a whole, and whoever asked looks what to make of them.
 #include "kernels_table.h"
 
 #include <math.h>

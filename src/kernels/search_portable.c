@@ -1,14 +1,15 @@
-// Quantization rules beyond MLAS, one block at a time: those of ONNX Runtime's Python code (GATHER, RTN,
-// k_quant: its numbers, which numpy's arithmetic defines) and a half-quadratic search (HQQ).
+// Quantization rules beyond MLAS, one block at a time: those of ONNX Runtime's Python code (GATHER,
+// RTN, k_quant: its numbers, which numpy's arithmetic defines) and a half-quadratic search (HQQ).
 //
 //   run ──widened, filled up with zeros──▶ v[] ──rule──▶ scale, zero, codes[] ──▶ panel, error figures
 //
-// numpy computes float32 arrays in float32 and float16 arrays by rounding every operation; a sum along
-// contiguous memory keeps eight accumulators over at most 128 elements and halves longer runs. Rounding
-// is to nearest even: adding and taking away 1.5 * 2^52 does it for every double a code can come from.
+// numpy computes float32 arrays in float32 and float16 arrays by rounding every operation; a sum
+// along contiguous memory keeps eight accumulators over at most 128 elements and halves longer
+// runs. Rounding is to nearest even: adding and taking away 1.5 * 2^52 does it for every double a
+// code can come from.
 //
-// HQQ needs |e|^-0.3. Libraries differ in the last bits of a power, and these codes must not: the tenth root
-// is found by Newton's method from additions and multiplications, which IEEE defines.
+// HQQ needs |e|^-0.3. Libraries differ in the last bits of a power, and these codes must not: the
+// tenth root is found by Newton's method from additions and multiplications, which IEEE defines.
 #include "blocks.h"
 
 #include <float.h>
@@ -200,7 +201,8 @@ struct filled {
   size_t n, used;
 };
 
-// One turn: codes for a zero point, the error of the weight's elements, and the zero point that all ask for.
+// One turn: codes for a zero point, the error of the weight's elements, and the zero point that all
+// ask for.
 static double hqq_turn(const struct filled *b, double inverse, double *zero, int most,
                        double beta) {
   double error = 0, sum = 0;

@@ -1,13 +1,13 @@
-// Transpose with NEON. A register holds 16 bytes of one row; with n = 16 / width of them (rows r..r+n-1),
-// log2(n) rounds of "zip register i with register i + n/2" leave column j in register j, as the
-// unpacking of the AVX2 variant does for two lanes at once:
+// Transpose with NEON. A register holds 16 bytes of one row; with n = 16 / width of them (rows
+// r..r+n-1), log2(n) rounds of "zip register i with register i + n/2" leave column j in register j,
+// as the unpacking of the AVX2 variant does for two lanes at once:
 //
 //   round 1, n = 4      a0 a1 a2 a3   ──zip 0 2──▶ a0 c0 a1 c1 │ a2 c2 a3 c3
 //                       b0 b1 b2 b3   ──zip 1 3──▶ b0 d0 b1 d1 │ b2 d2 b3 d3
 //   round 2             of those      ──zip 0 2──▶ a0 b0 c0 d0 │ a1 b1 c1 d1 …
 //
-// The work goes in bands of one cache line of rows, so that every line of the output is written whole
-// while it is at hand. What does not fill a square is left to the portable code.
+// The work goes in bands of one cache line of rows, so that every line of the output is written
+// whole while it is at hand. What does not fill a square is left to the portable code.
 #include "kernels_table.h"
 
 #if defined(__aarch64__)

@@ -413,8 +413,8 @@ int64_t model_opset_version(const struct model *m, uint32_t graph, struct span d
 enum { SMALL_ANY_BYTES = 1024, SMALL_INTEGER_BYTES = 65536 };
 bool model_small_value(const struct model *m, uint32_t tensor, struct span *out);
 
-// A tensor of so many bytes begins at a multiple of this in a data file, where the user asks for nothing
-// else: large ones can be mapped or reflinked, and small ones lie close.
+// A tensor of so many bytes begins at a multiple of this in a data file, where the user asks for
+// nothing else: large ones can be mapped or reflinked, and small ones lie close.
 uint64_t model_data_alignment(uint64_t bytes);
 
 // Constant resolution: the one function that every pass uses. Follows `value` to the tensor that is

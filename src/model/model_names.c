@@ -5,10 +5,10 @@
 //                                       less one
 //   name_slots   (id, hash) · …         open addressing, linear probing, at most 5/8 full
 //
-// A slot keeps the hash beside the id, so that probing stays in one cache line and looks at a string
-// only where the hashes agree: with millions of names, a lookup is about one cache miss. The slot of a
-// name comes from the same 32 bits, so a table grows by walking the old one in order; old and new
-// entries then lie in two moving places instead of at random.
+// A slot keeps the hash beside the id, so that probing stays in one cache line and looks at a
+// string only where the hashes agree: with millions of names, a lookup is about one cache miss. The
+// slot of a name comes from the same 32 bits, so a table grows by walking the old one in order; old
+// and new entries then lie in two moving places instead of at random.
 //
 // Strings take less than 4 GiB together: the border bounds the metadata of a file to half of that.
 #include "model.h"

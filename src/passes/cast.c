@@ -3,12 +3,13 @@
 //   w float32 ─┬─▶ MatMul            w_float16 ─▶ Cast(to float32) ─▶ w ─┬─▶ MatMul
 //              └─▶ Gather                                                └─▶ Gather
 //
-// The Cast takes over the weight's name, so no other node changes, and neither does an output of the
-// graph that is the weight itself. A runtime that folds constants turns the Cast back into a float32
-// weight when it loads the model; the file, and what is downloaded, stays half as large.
+// The Cast takes over the weight's name, so no other node changes, and neither does an output of
+// the graph that is the weight itself. A runtime that folds constants turns the Cast back into a
+// float32 weight when it loads the model; the file, and what is downloaded, stays half as large.
 //
-// Whether a value is too large is not known here, where no weight is read: the stream looks while it
-// converts, counts such values, and in the end refuses what has any, or clips them (--on-overflow).
+// Whether a value is too large is not known here, where no weight is read: the stream looks while
+// it converts, counts such values, and in the end refuses what has any, or clips them
+// (--on-overflow).
 #include "cast.h"
 
 #include "stems.h"

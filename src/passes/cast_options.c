@@ -1,5 +1,5 @@
-// Words to the options of cast: patterns are compiled, looked for once over all names, so that one that
-// is misspelt is said, and asked for each weight.
+// Words to the options of cast: patterns are compiled, looked for once over all names, so that one
+// that is misspelt is said, and asked for each weight.
 #include "cast.h"
 
 #include "pattern.h"

@@ -1,5 +1,5 @@
-// Budgets as a path along the lower hulls. Of each tensor, options that cost bytes without saving error
-// per byte better than what lies beyond them are no stops:
+// Budgets as a path along the lower hulls. Of each tensor, options that cost bytes without saving
+// error per byte better than what lies beyond them are no stops:
 //
 //   error │ a                        steps a→b and b→d, each saving less error per byte than
 //         │   ·  c                   the one before; c lies above the hull
@@ -9,7 +9,8 @@
 //
 // All steps of all tensors, sorted by error saved per byte, are taken in that order as long as they
 // fit. What room is left then goes to single tensors, in order of their names. The best pick that
-// is the same for all tensors is another start for the same filling; the better of the two results wins.
+// is the same for all tensors is another start for the same filling; the better of the two results
+// wins.
 #include "choose.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-// Deciding by measurements: which quantization of every tensor, so that a file fits and the summed error
-// is small; and which tensors miss a gate. Nothing here looks at a model.
+// Deciding by measurements: which quantization of every tensor, so that a file fits and the summed
+// error is small; and which tensors miss a gate. Nothing here looks at a model.
 #ifndef WEIR_CHOOSE_H
 #define WEIR_CHOOSE_H
 
@@ -21,11 +21,12 @@ struct choose_tensor {
   uint32_t picked; // set by choose_budget
 };
 
-// Picks an option of every tensor so that their bytes add up to at most `budget`, with the sum of errors
-// as small as the greedy rule gets it: all begin with the fewest bytes, then what saves most error per
-// byte is taken as long as it fits; ties go by name, then by position. Never worse than giving every tensor
-// the option of the same number, for any number that all have and that fits. *bytes: what the pick
-// takes. False (and nothing picked, *bytes the least possible) if nothing fits.
+// Picks an option of every tensor so that their bytes add up to at most `budget`, with the sum of
+// errors as small as the greedy rule gets it: all begin with the fewest bytes, then what saves most
+// error per byte is taken as long as it fits; ties go by name, then by position. Never worse than
+// giving every tensor the option of the same number, for any number that all have and that fits.
+// *bytes: what the pick takes. False (and nothing picked, *bytes the least possible) if nothing
+// fits.
 bool choose_budget(struct choose_tensor *tensors, uint32_t n, uint64_t budget, uint64_t *bytes);
 
 // ---- gates -------------------------------------------------------------------------------------

@@ -9,8 +9,9 @@
 // constant where x's shape is static, else the chain Shape, Gather, Concat of the existing tool.
 //
 // Transposes that undo each other go: one that feeds the Conv with exactly our way back, and those
-// behind it that are exactly our way in. Wᵀ is one tensor however many Convs share W, it lies in the
-// graph that holds W, and what nothing uses afterwards (W, its Constant or Identity) is removed.
+// behind it that are exactly our way in. Wᵀ is one tensor however many Convs share W, it lies in
+// the graph that holds W, and what nothing uses afterwards (W, its Constant or Identity) is
+// removed.
 //
 // strict_compat emits what onnx-conv2matmul 0.1.1 emits, name by name, and removes nothing.
 #include "conv2matmul.h"

@@ -8,7 +8,8 @@
 //   Reshape [N,…,M] · Transpose(N…C→NC…)              Transpose
 //
 // The decisions, their order and the reason words are those of onnx-conv2matmul 0.1.1, which this
-// replaces; without strict_compat the pass also converts where that tool gives up (docs/conv2matmul.md).
+// replaces; without strict_compat the pass also converts where that tool gives up
+// (docs/conv2matmul.md).
 // Needs: types of nothing. Promises: numbers equal within float rounding of the sum's order.
 #ifndef WEIR_CONV2MATMUL_H
 #define WEIR_CONV2MATMUL_H

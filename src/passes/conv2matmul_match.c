@@ -1,10 +1,11 @@
 // Which Convs can become a MatMul: the checks in the order that gives each its reason word.
 //
 // Two modes share the list. `strict_compat` takes only what onnx-conv2matmul takes: the weight and
-// bias are initializers of the main graph, spatial rank 1 or 2, auto_pad absent. Otherwise the weight
-// may be any constant (a Constant node, behind Identity, of an outer scope), the bias any value, the
-// spatial rank up to 3, and auto_pad may be anything: with a 1×1 kernel SAME_UPPER and SAME_LOWER pad
-// nothing, since ceil(in/stride) outputs need (ceil(in/stride)-1)*stride+1 <= in inputs.
+// bias are initializers of the main graph, spatial rank 1 or 2, auto_pad absent. Otherwise the
+// weight may be any constant (a Constant node, behind Identity, of an outer scope), the bias any
+// value, the spatial rank up to 3, and auto_pad may be anything: with a 1×1 kernel SAME_UPPER and
+// SAME_LOWER pad nothing, since ceil(in/stride) outputs need (ceil(in/stride)-1)*stride+1 <= in
+// inputs.
 #include "conv2matmul.h"
 
 enum { MIN_OPSET = 7 }; // Reshape takes its shape as an input from 5, Add broadcasts from 7

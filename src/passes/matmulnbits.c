@@ -6,8 +6,8 @@
 //   raise     opsets and the IR version, if all nodes of the model allow it (nbits_raise.c)
 //   rewrite   tensors and nodes (nbits_tensors.c, nbits_nodes.c)
 //
-// All decisions fall before the first edit, so that a refusal leaves the model as it was. A weight goes
-// with the last node that uses it.
+// All decisions fall before the first edit, so that a refusal leaves the model as it was. A weight
+// goes with the last node that uses it.
 #include "matmulnbits.h"
 #include "nbits.h"
 

@@ -7,8 +7,8 @@
 //
 // Names, attributes, and the order of initializers and nodes are those of onnxruntime's
 // MatMulNBitsQuantizer wherever that writes something valid; docs/quantize.md lists formats, names,
-// reason words and what we do differently. Needs: the type of nothing (a declared rank of x spares the
-// Reshape behind weights with leading dims of 1). Promises: every other value as it was.
+// reason words and what we do differently. Needs: the type of nothing (a declared rank of x spares
+// the Reshape behind weights with leading dims of 1). Promises: every other value as it was.
 #ifndef WEIR_MATMULNBITS_H
 #define WEIR_MATMULNBITS_H
 
@@ -68,13 +68,14 @@ struct matmulnbits_result {
   uint64_t converted, skipped;
 };
 
-// "PATTERN=bits4:g64:sym": any of bits2|bits4|bits8, g16…g256|channel, sym|asym, in any order, behind
-// the last '='. ERR_USAGE for anything else. The pattern is compiled: pattern_done(&out->pattern).
+// "PATTERN=bits4:g64:sym": any of bits2|bits4|bits8, g16…g256|channel, sym|asym, in any order,
+// behind the last '='. ERR_USAGE for anything else. The pattern is compiled:
+// pattern_done(&out->pattern).
 int matmulnbits_override_parse(const char *text, struct matmulnbits_override *out, struct arena *a,
                                struct err *err);
-// "4:64", "8:128:sym", "4:channel:asym", "4:64:sym:rtn": bits, block size and, in any order, sym (else
-// asymmetric) and an algorithm. Where it names none, *out keeps its own, but of 8 bits and hqq, which do not
-// go together: there it is the default. ERR_USAGE for anything else.
+// "4:64", "8:128:sym", "4:channel:asym", "4:64:sym:rtn": bits, block size and, in any order, sym
+// (else asymmetric) and an algorithm. Where it names none, *out keeps its own, but of 8 bits and
+// hqq, which do not go together: there it is the default. ERR_USAGE for anything else.
 int matmulnbits_candidate_parse(struct span text, struct matmulnbits_scheme *out, struct err *err);
 const char *matmulnbits_algorithm_name(enum matmulnbits_algorithm algorithm); // "default", "rtn", …
 // The same words of a scheme: "4:64", "8:128:sym", "4:64:rtn".
@@ -82,10 +83,10 @@ const char *matmulnbits_scheme_text(const struct matmulnbits_scheme *s, struct a
 // ERR_USAGE for options that do not go together.
 int matmulnbits_options_check(const struct matmulnbits_options *options, struct err *err);
 
-// Quantizes all that the options choose, in all graphs and functions. Each node of the chosen types is
-// reported to env->site, patterns without a match to env->warn. The options' patterns count their
-// matches. ERR_USAGE for options that do not go together; ERR_MODEL if qdq needs a newer opset and a
-// node of the model does not mean the same there. Nothing is edited on failure.
+// Quantizes all that the options choose, in all graphs and functions. Each node of the chosen types
+// is reported to env->site, patterns without a match to env->warn. The options' patterns count
+// their matches. ERR_USAGE for options that do not go together; ERR_MODEL if qdq needs a newer
+// opset and a node of the model does not mean the same there. Nothing is edited on failure.
 int pass_matmulnbits(struct pass_env *env, struct matmulnbits_options *options,
                      struct matmulnbits_result *result, struct err *err);
 
@@ -105,12 +106,14 @@ struct matmulnbits_listener {
   void *ctx;
 };
 // Measures all candidates of the options on every weight that they choose, and edits nothing: one
-// streaming read through env->evaluate. Strings hold during the call. Sites are reported as by the pass.
+// streaming read through env->evaluate. Strings hold during the call. Sites are reported as by the
+// pass.
 int matmulnbits_measure(struct pass_env *env, struct matmulnbits_options *options,
                         const struct matmulnbits_listener *to, struct err *err);
 
-// What the pass would find with this scheme (block not 0), the default algorithm and form, and all its operators,
-// without a look at an element: nodes, the weights they share, and the bytes of those.
+// What the pass would find with this scheme (block not 0), the default algorithm and form, and all
+// its operators, without a look at an element: nodes, the weights they share, and the bytes of
+// those.
 struct matmulnbits_survey {
   uint64_t nodes, weights;
   uint64_t bytes_before, bytes_after; // after: codes, scales and zero points
@@ -118,7 +121,8 @@ struct matmulnbits_survey {
 void matmulnbits_survey(const struct model *m, const struct matmulnbits_scheme *scheme,
                         struct matmulnbits_survey *out);
 
-// The options from the catalogue's values; words lie in *a. To be given to matmulnbits_options_done.
+// The options from the catalogue's values; words lie in *a. To be given to
+// matmulnbits_options_done.
 int matmulnbits_options_read(const struct pass_value values[PASS_OPTIONS],
                              struct matmulnbits_options *out, struct arena *a, struct err *err);
 void matmulnbits_options_done(struct matmulnbits_options *options);

@@ -65,30 +65,30 @@ struct nbits_work {
   uint32_t x, y; // activation (Gather: indices) and output
 };
 
-// The quantized form of the site's weight (transposed: of its transpose), made at its first use: a row
-// of w->tensors.
+// The quantized form of the site's weight (transposed: of its transpose), made at its first use: a
+// row of w->tensors.
 uint32_t nbits_tensor(struct nbits_work *w, enum nbits_form form, bool transposed);
 // The form in which the site's weight is quantized; *transposed: it is that of its transpose.
 enum nbits_form nbits_form(const struct nbits_work *w, bool *transposed);
-// What the site's weight would become, without an edit: the recipe of its codes, and the bytes of all its
-// tensors.
+// What the site's weight would become, without an edit: the recipe of its codes, and the bytes of
+// all its tensors.
 uint32_t nbits_measurable(struct nbits_work *w);
 struct nbits_size {
   uint64_t bytes;
   uint64_t room; // the most that lies between them and what is before, in a data file
 };
 struct nbits_size nbits_size(struct nbits_work *w);
-// Decides by measurements, where the options ask for it: sites get other schemes, or are left alone.
-// ERR_FAIL if weights miss a gate that fails, or the budget is too small. Edits nothing but the record
-// of what was measured.
+// Decides by measurements, where the options ask for it: sites get other schemes, or are left
+// alone. ERR_FAIL if weights miss a gate that fails, or the budget is too small. Edits nothing but
+// the record of what was measured.
 int nbits_choose(struct pass_env *env, const struct matmulnbits_options *options,
                  struct nbits_site *sites, uint32_t n, struct err *err);
 // Measures the options' candidates for the weights of all sites that convert: matmulnbits_measure.
 int nbits_measure(struct pass_env *env, const struct matmulnbits_options *options,
                   struct nbits_site *sites, uint32_t n, const struct matmulnbits_listener *to,
                   struct err *err);
-// New nodes for the site's node, which is removed (qdq Gemm, Gather: changed). Gives the recipe of the
-// codes.
+// New nodes for the site's node, which is removed (qdq Gemm, Gather: changed). Gives the recipe of
+// the codes.
 uint32_t nbits_rewrite(struct nbits_work *w, const struct nbits_site *site);
 // The opsets and the IR version that the converted sites need. Looks at everything before it edits.
 int nbits_raise(struct pass_env *env, const struct matmulnbits_options *options,

@@ -1,17 +1,17 @@
-// Decisions that need a look at the weights first: bits and block of every weight by a budget, weights
-// that miss a gate, weights with NaN or infinities. What they need is asked for once, for all weights;
-// then everything is decided from the figures.
+// Decisions that need a look at the weights first: bits and block of every weight by a budget,
+// weights that miss a gate, weights with NaN or infinities. What they need is asked for once, for
+// all weights; then everything is decided from the figures.
 //
 //   per weight   allowed: the candidates (a budget) or the scheme it has, less what misses the gate;
 //                none left: raise (8 bit), skip or fail
 //   all weights  the allowed one that the budget picks (choose.h), or the only one
 //
-// A weight with NaN or infinities has no figures: with --on-nonfinite skip it is left alone, else the
-// run refuses it later.
+// A weight with NaN or infinities has no figures: with --on-nonfinite skip it is left alone, else
+// the run refuses it later.
 //
 // The budget is for all files of the output. What is not a quantized weight is counted as in the
-// source, and room for alignment and names is kept, so that the file fits whatever the layout: it comes
-// out a little smaller than asked.
+// source, and room for alignment and names is kept, so that the file fits whatever the layout: it
+// comes out a little smaller than asked.
 #include "nbits.h"
 
 #include <math.h>
@@ -130,7 +130,7 @@ static int measure(struct choosing *c, struct err *err) {
   return env->evaluate(env->evaluate_ctx, c->questions, c->n_questions, c->answers, err);
 }
 
-// ---- weights that are not finite, gates ----------------------------------------------------------
+// ---- weights that are not finite, gates ---------------------------------------------------------
 
 static void skip_nonfinite(struct choosing *c) {
   for (uint32_t i = 0; i < c->n_weights; i++)
@@ -229,8 +229,8 @@ static uint8_t *quantized_nodes(struct choosing *c) {
   return nodes;
 }
 
-// All of the output but the quantized weights: the .onnx as it is, and every tensor outside it, less the
-// weights that go.
+// All of the output but the quantized weights: the .onnx as it is, and every tensor outside it,
+// less the weights that go.
 static uint64_t other_bytes(struct choosing *c) {
   const struct model *m = c->env->m;
   const uint8_t *quantized = quantized_nodes(c);

@@ -1,12 +1,13 @@
-// Which nodes are quantized: the checks in the order that gives each its reason word (docs/quantize.md).
+// Which nodes are quantized: the checks in the order that gives each its reason word
+// (docs/quantize.md).
 //
 //   selection   operator, then names: exclude beats --tensor (the last that matches) beats include
 //   weight      which input, which constant is it, is it one that a caller may override
 //   shape       what the target operator takes
 //
-// The weight of a MatMul or Gemm is its second input, a Gather's its first. It may be an initializer or
-// a Constant node, of any enclosing graph, behind Identity nodes, and behind Transposes of a matrix:
-// MatMul(x, Transpose(E)) is quantized straight from E.
+// The weight of a MatMul or Gemm is its second input, a Gather's its first. It may be an
+// initializer or a Constant node, of any enclosing graph, behind Identity nodes, and behind
+// Transposes of a matrix: MatMul(x, Transpose(E)) is quantized straight from E.
 #include "nbits.h"
 
 enum { MIN_GEMM_OPSET = 7 }; // before, Gemm broadcasts C only if an attribute says so
@@ -173,8 +174,8 @@ static const char *match_gemm(const struct matching *x) {
   return c && beta != 0 && !is_exact_factor(beta) ? "inexact_beta" : NULL;
 }
 
-// GatherBlockQuantized: 4 bit types of any rank; packed bytes only for a table whose rows are gathered
-// and whose columns are whole blocks.
+// GatherBlockQuantized: 4 bit types of any rank; packed bytes only for a table whose rows are
+// gathered and whose columns are whole blocks.
 static const char *match_gather(const struct matching *x) {
   const struct model_tensor *t = &x->m->tensors[x->site->weight.tensor];
   const int64_t *dims = model_dims(x->m, t);

@@ -1,5 +1,6 @@
 // The nodes that take the place of one that is quantized, in the order and with the names of the
-// existing tool ([…] only where needed; the chain restores leading dims of 1 that W had and x has not):
+// existing tool ([…] only where needed; the chain restores leading dims of 1 that W had and x has
+// not):
 //
 //   MatMul   MatMulNBits <name>_Q4 [chain]
 //            DequantizeLinear <name>_DQ_Q4 · [Transpose] · MatMul <name>_matmul_Q4 [chain]     qdq
@@ -8,8 +9,8 @@
 //   Gather   GatherBlockQuantized <name>_Q4
 //            DequantizeLinear <name>_DQ_Q4 · Gather as it was                                  qdq
 //
-// A DequantizeLinear serves all nodes that use the weight: the existing tool writes one for each node, all
-// with one output name, which makes the model invalid.
+// A DequantizeLinear serves all nodes that use the weight: the existing tool writes one for each
+// node, all with one output name, which makes the model invalid.
 #include "nbits.h"
 
 #include "leftovers.h"
@@ -337,8 +338,8 @@ static uint32_t rewrite_gather(struct nbits_work *w) {
 
 // ---- qdq ---------------------------------------------------------------------------------------
 
-// Where a DequantizeLinear goes: into the graph that holds the weight, before the site's node or the
-// one around it. (Beside a node of an inner graph, ONNX Runtime 1.31 would not find the codes.)
+// Where a DequantizeLinear goes: into the graph that holds the weight, before the site's node or
+// the one around it. (Beside a node of an inner graph, ONNX Runtime 1.31 would not find the codes.)
 struct spot {
   uint32_t graph, before;
 };

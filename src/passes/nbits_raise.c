@@ -1,11 +1,11 @@
-// What the new nodes and types need of the model: com.microsoft for the operators of ONNX Runtime, opset
-// 21 (2 bits: 25) for blockwise DequantizeLinear, an IR version that knows 4 and 2 bit types.
+// What the new nodes and types need of the model: com.microsoft for the operators of ONNX Runtime,
+// opset 21 (2 bits: 25) for blockwise DequantizeLinear, an IR version that knows 4 and 2 bit types.
 //
-// The opset of ai.onnx is a promise about every node: the existing tool overwrites the number, which
-// makes models that no longer load, or mean something else. Here every node of every graph is looked up
-// in the table of operators first (schema.h), and one that would mean something else stops the pass.
-// Function bodies import opsets of their own; they are raised with the model, since runtimes and the
-// checker want operators of one version in both.
+// The opset of ai.onnx is a promise about every node: the existing tool overwrites the number,
+// which makes models that no longer load, or mean something else. Here every node of every graph is
+// looked up in the table of operators first (schema.h), and one that would mean something else
+// stops the pass. Function bodies import opsets of their own; they are raised with the model, since
+// runtimes and the checker want operators of one version in both.
 #include "nbits.h"
 
 #include "schema.h"

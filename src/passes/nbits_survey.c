@@ -1,7 +1,8 @@
-// How much there is to quantize, from shapes and types alone: for those who ask before they run a pass.
+// How much there is to quantize, from shapes and types alone: for those who ask before they run a
+// pass.
 //
-// Each node is asked what the pass itself would decide with plain options. Weights count once, however
-// many nodes use them, and as if nothing else did.
+// Each node is asked what the pass itself would decide with plain options. Weights count once,
+// however many nodes use them, and as if nothing else did.
 #include "nbits.h"
 
 // Bytes of codes, scales and zero points of `columns` columns of k elements.

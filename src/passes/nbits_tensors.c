@@ -3,11 +3,11 @@
 //
 //   W (tensor, transposed?) ──▶ [cast of bfloat16] ──▶ [transpose] ──▶ quantize ──▶ codes, scales, zeros
 //
-// A weight used by several nodes in the same form is quantized once; the existing tool writes the same
-// initializers again for every node, which makes the model invalid.
+// A weight used by several nodes in the same form is quantized once; the existing tool writes the
+// same initializers again for every node, which makes the model invalid.
 //
-// bfloat16 goes through float32: the existing tool quantizes the widened elements with float32 scales and
-// rounds those afterwards. (Its Gather path computes in the type of the data.)
+// bfloat16 goes through float32: the existing tool quantizes the widened elements with float32
+// scales and rounds those afterwards. (Its Gather path computes in the type of the data.)
 #include "nbits.h"
 
 struct naming {

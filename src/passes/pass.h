@@ -1,10 +1,10 @@
 // What a pass is given and what it says of itself. A pass decides and emits edits; it never opens a
 // file, prints or keeps state between calls.
 //
-// Rows: passes.def (what there is) and pass_options.def (their options: the flags of the commands, the
-// keys of --pass NAME:key=value and of pipeline files are all made from these rows). A pass has two
-// faces: pass_<stem>(env, typed options, …) for who calls it from C, and run_<stem> behind the table for
-// who has words.
+// Rows: passes.def (what there is) and pass_options.def (their options: the flags of the commands,
+// the keys of --pass NAME:key=value and of pipeline files are all made from these rows). A pass has
+// two faces: pass_<stem>(env, typed options, …) for who calls it from C, and run_<stem> behind the
+// table for who has words.
 #ifndef WEIR_PASS_H
 #define WEIR_PASS_H
 
@@ -25,8 +25,8 @@ struct pass_site {
   bool flag;             // pass-specific (conv2matmul: used_extended_mode)
   struct span node_name; // as in the source; valid as long as the model
   struct span tensor;    // name of the weight that was (or would have been) changed; at NULL: none
-  // Where a measurement picked how the tensor is quantized: the words of --candidates ("4:64:sym"), and
-  // what asked for it ("budget", "gate"); else NULL.
+  // Where a measurement picked how the tensor is quantized: the words of --candidates ("4:64:sym"),
+  // and what asked for it ("budget", "gate"); else NULL.
   const char *chosen, *chosen_by;
   const struct figures *figures; // of what was picked; NULL without
   uint32_t codes; // recipe id of its codes, where it is quantized by this site; else NO_ID
@@ -67,9 +67,9 @@ enum pass_option_id {
   PASS_OPTIONS, // how many
 };
 
-// COUNT: a whole number from 1; NUMBER: from 0; both below 2^31. LIST: given several times, each adds
-// an element; a metavar with commas ("MatMul,Gemm") names the words that it takes, and commas may join
-// them. What is given replaces the preset, also of a list.
+// COUNT: a whole number from 1; NUMBER: from 0; both below 2^31. LIST: given several times, each
+// adds an element; a metavar with commas ("MatMul,Gemm") names the words that it takes, and commas
+// may join them. What is given replaces the preset, also of a list.
 enum pass_kind { PASS_FLAG, PASS_COUNT, PASS_NUMBER, PASS_CHOICE, PASS_TEXT, PASS_LIST };
 
 struct pass_option {
@@ -102,8 +102,8 @@ bool pass_option_belongs(enum pass_option_id option, enum pass_id pass);
 enum pass_id pass_by_name(struct span name);
 
 // int run_<stem>(env, values, err): the pass behind its row. Values have the kinds of their rows
-// (pass_values.c); what they mean together is checked by the pass: ERR_USAGE. Before it fails it may
-// have made edits.
+// (pass_values.c); what they mean together is checked by the pass: ERR_USAGE. Before it fails it
+// may have made edits.
 #define PASS(stem, ...)                                                                            \
   int run_##stem(struct pass_env *env, const struct pass_value values[PASS_OPTIONS],               \
                  struct err *err);
@@ -114,8 +114,8 @@ enum pass_id pass_by_name(struct span name);
 
 // The presets of a pass. Strings and lists of values lie in *a or are literals.
 void pass_values_start(enum pass_id pass, struct pass_value values[PASS_OPTIONS], struct arena *a);
-// The option of a pass by its key or flag name (- and _ are the same), or PASS_OPTIONS and ERR_USAGE
-// with the nearest known one.
+// The option of a pass by its key or flag name (- and _ are the same), or PASS_OPTIONS and
+// ERR_USAGE with the nearest known one.
 enum pass_option_id pass_values_find(enum pass_id pass, struct span key, struct err *err);
 // Sets one option. FLAG: true|false (text n 0: true). LIST: adds one element. ERR_USAGE for a value
 // that does not fit.

@@ -4,8 +4,8 @@
 //   matmulnbits:bits=4,exclude=*lm_head*+re:emb\,[0-9],symmetric
 //   name        key=val key     element element         key alone: a flag
 //
-// Each value is checked alone against its row. What needs several of them, or the model, is the pass's
-// to refuse.
+// Each value is checked alone against its row. What needs several of them, or the model, is the
+// pass's to refuse.
 #include "pass.h"
 
 #include "guess.h"
@@ -89,7 +89,8 @@ static const char *known_word(const char *list, char between, struct span text, 
   return NULL;
 }
 
-// A list moves to twice the room where its length is a power of two: the arena keeps what it leaves.
+// A list moves to twice the room where its length is a power of two: the arena keeps what it
+// leaves.
 static void add_element(struct pass_value *v, const char *text, struct arena *a) {
   if ((v->n_list & (v->n_list - 1)) == 0) {
     const char **list = arena_alloc(a, 2 * (v->n_list + 1) * sizeof *list);

@@ -1,12 +1,13 @@
 // Globs through fnmatch(3), without FNM_PATHNAME since names of nodes are no paths, and regular
 // expressions through regcomp(3). weir sets no locale, so both work on bytes.
 //
-// regcomp does not say where an expression is wrong. The place is found by asking: it is the shortest
-// prefix that no continuation repairs, for which the shortest prefix that fails with the same words as
-// the whole is a good enough pointer for a person.
+// regcomp does not say where an expression is wrong. The place is found by asking: it is the
+// shortest prefix that no continuation repairs, for which the shortest prefix that fails with the
+// same words as the whole is a good enough pointer for a person.
 //
-// regcomp writes repetitions out (a{3} is aaa, a+ is aa*) and recurses into groups, both without a bound: forty
-// characters would take all memory, 30 000 parentheses the stack. So an expression is measured first.
+// regcomp writes repetitions out (a{3} is aaa, a+ is aa*) and recurses into groups, both without a
+// bound: forty characters would take all memory, 30 000 parentheses the stack. So an expression is
+// measured first.
 #include "pattern.h"
 
 #include "span.h"
@@ -170,8 +171,8 @@ bool pattern_look(struct pattern *p, const char *name) {
   return true;
 }
 
-// Levenshtein's table, one row at a time: row[j] is the distance of the pattern so far to the first j
-// characters of the name.
+// Levenshtein's table, one row at a time: row[j] is the distance of the pattern so far to the first
+// j characters of the name.
 uint32_t pattern_distance(const struct pattern *p, const char *name) {
   uint32_t row[MEASURED + 1];
   const char *text = p->is_regex ? p->text + 3 : p->text;

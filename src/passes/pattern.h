@@ -17,8 +17,9 @@ struct pattern {
   uint64_t matches; // how many names it was found to match (pattern_look)
 };
 
-// ERR_USAGE with what is wrong and where for a regular expression that does not compile, for one that is
-// too large to (1000 characters, 2000 with all repetitions written out), and for an empty pattern. `option` ("--exclude") is named in the message. pattern_done after success.
+// ERR_USAGE with what is wrong and where for a regular expression that does not compile, for one
+// that is too large to (1000 characters, 2000 with all repetitions written out), and for an empty
+// pattern. `option` ("--exclude") is named in the message. pattern_done after success.
 int pattern_compile(struct pattern *p, const char *text, const char *option, struct err *err);
 void pattern_done(struct pattern *p);
 
@@ -26,8 +27,8 @@ bool pattern_matches(const struct pattern *p, const char *name);
 // The same, and counts a match. An empty name matches nothing.
 bool pattern_look(struct pattern *p, const char *name);
 
-// How far a name is from a pattern: the characters to add, remove or change until it matches, wildcards
-// standing for anything. Lengths past 256 are cut.
+// How far a name is from a pattern: the characters to add, remove or change until it matches,
+// wildcards standing for anything. Lengths past 256 are cut.
 uint32_t pattern_distance(const struct pattern *p, const char *name);
 
 // The names nearest to a pattern that matches none, each once. Zero-initialize; names are kept by

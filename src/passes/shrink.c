@@ -1,17 +1,17 @@
 // The pass `shrink`: which weights, and what becomes of them.
 //
-// A weight is a float16, float32 or double constant of 16384 elements or more: an initializer or the
-// tensor of a Constant node, in any graph or function; there is no list of operators. What is smaller
-// or has another type stays as it is. What has the right type and size but must stay is reported with
-// the reason:
+// A weight is a float16, float32 or double constant of 16384 elements or more: an initializer or
+// the tensor of a Constant node, in any graph or function; there is no list of operators. What is
+// smaller or has another type stays as it is. What has the right type and size but must stay is
+// reported with the reason:
 //
 //   graph_input       callers may pass another value for this initializer
 //   unused            nothing reads it
 //   opset_too_old     Mul and Add do not broadcast before opset 7
 //   and those of --form dequantize: see shrink_quantize.c
 //
-// Tensors are looked at in the order of their ids, which is that of the file; those that the pass makes
-// come behind and are not looked at.
+// Tensors are looked at in the order of their ids, which is that of the file; those that the pass
+// makes come behind and are not looked at.
 #include "shrink_parts.h"
 
 static bool is_shrinkable_type(enum dtype t) {

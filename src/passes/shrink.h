@@ -1,12 +1,13 @@
-// Smaller weights that are turned back into floats where they are used: the methods of ONNX Shrink Ray.
+// Smaller weights that are turned back into floats where they are used: the methods of ONNX Shrink
+// Ray.
 //
 //   integer_weights   w ─▶ use     becomes   int8 codes ─▶ Cast ─▶ Mul(scale) ─▶ Add(offset) ─▶ use
 //                                  or        codes ─▶ DequantizeLinear(scale, zero point) ─▶ use
 //   float_weights     w ─▶ use     becomes   w of few distinct values ─▶ use
 //   f16_to_f32        all that is float16 becomes float32
 //
-// Names, formulas and the limit of 16384 elements are those of onnx_shrink_ray 0.0.11; where it crashes,
-// loses or breaks something this does not (docs/shrink.md lists the differences).
+// Names, formulas and the limit of 16384 elements are those of onnx_shrink_ray 0.0.11; where it
+// crashes, loses or breaks something this does not (docs/shrink.md lists the differences).
 // Needs: nothing. Promises: inputs and outputs as they were (f16_to_f32: their types change).
 #ifndef WEIR_SHRINK_H
 #define WEIR_SHRINK_H
@@ -23,8 +24,8 @@ struct shrink_options {
   uint32_t levels; // float_weights: SHRINK_MIN_LEVELS … SHRINK_MAX_LEVELS
   enum shrink_form form;
   // A scale for every channel of tensors of rank > 1 (integer_weights). Which axis is the channels'
-  // follows from the elements: found out through env->evaluate, or given: axes[tensor id], RECIPE_PER_TENSOR for one
-  // scale. Tensors at and behind n_axes get one scale.
+  // follows from the elements: found out through env->evaluate, or given: axes[tensor id],
+  // RECIPE_PER_TENSOR for one scale. Tensors at and behind n_axes get one scale.
   bool per_channel;
   const uint32_t *axes; // NULL: to be found out
   uint32_t n_axes;
@@ -36,9 +37,9 @@ struct shrink_result {
 };
 
 // Every weight is reported to env->site with a reason word. ERR_USAGE for options that do not go
-// together or with the model: per_channel with another method, or without axes and a way to find them out, dequantize below
-// opset 10, levels out of range. ERR_FAIL if f16_to_f32 meets a sparse float16 tensor. Nothing was
-// edited then.
+// together or with the model: per_channel with another method, or without axes and a way to find
+// them out, dequantize below opset 10, levels out of range. ERR_FAIL if f16_to_f32 meets a sparse
+// float16 tensor. Nothing was edited then.
 int pass_shrink(struct pass_env *env, const struct shrink_options *options,
                 struct shrink_result *result, struct err *err);
 

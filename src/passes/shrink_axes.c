@@ -1,6 +1,7 @@
-// Which axis of each weight gets a scale a channel: all are measured, the one with the least squared error is
-// taken, the first of equals, as ONNX Shrink Ray 0.0.11 does. (It compares norms that NumPy adds up in
-// float32 or float16; here sums are double, so where two axes all but tie the choice may differ.)
+// Which axis of each weight gets a scale a channel: all are measured, the one with the least
+// squared error is taken, the first of equals, as ONNX Shrink Ray 0.0.11 does. (It compares norms
+// that NumPy adds up in float32 or float16; here sums are double, so where two axes all but tie the
+// choice may differ.)
 #include "shrink_parts.h"
 
 #include <math.h>

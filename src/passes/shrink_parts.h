@@ -27,8 +27,8 @@ struct recipe_quantization shrink_quantize_format(const struct shrinking *s,
 void shrink_quantize_weight(struct shrinking *s, const struct weight *w, uint32_t of,
                             const struct recipe_quantization *q);
 
-// shrink.c: a weight whose place another tensor takes, of its dtype or another: in place where its name
-// is a promise, else as a new initializer called by the weight's name and `suffix`.
+// shrink.c: a weight whose place another tensor takes, of its dtype or another: in place where its
+// name is a promise, else as a new initializer called by the weight's name and `suffix`.
 void shrink_exchange(struct shrinking *s, const struct weight *w, uint32_t recipe,
                      const char *suffix);
 // What new tensors of a weight are called by: a Constant's node name, else the value's.

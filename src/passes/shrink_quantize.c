@@ -3,12 +3,12 @@
 //   w_quantized ─▶ Cast ─▶ Mul(w_scale) ─▶ Add(w_zero_point) ─▶ w_add_tensor          cast-mul-add
 //   w_quantized, w_scale, w_zero_point ─▶ DequantizeLinear ─▶ w_dequantized           dequantize
 //
-// In the first form the zero point is a float that is added, so the range of a weight needs not hold 0:
-// a table of values from 5 to 6 keeps all its 256 steps. In the second it is one of the codes, and the
-// range is extended to 0 (FORMAT_AFFINE).
+// In the first form the zero point is a float that is added, so the range of a weight needs not
+// hold 0: a table of values from 5 to 6 keeps all its 256 steps. In the second it is one of the
+// codes, and the range is extended to 0 (FORMAT_AFFINE).
 //
-// With a scale a channel, scales and offsets of the first form have the weight's rank with 1 along all
-// other axes, so that Mul and Add broadcast them; those of the second are lists beside an axis.
+// With a scale a channel, scales and offsets of the first form have the weight's rank with 1 along
+// all other axes, so that Mul and Add broadcast them; those of the second are lists beside an axis.
 //
 //   float16_needs_opset_19       DequantizeLinear gives float16 from there on
 //   channels_need_opset_13       and has an axis from there on

@@ -13,9 +13,9 @@ struct stems {
 void stems_init(struct stems *s, const struct model *m);
 void stems_done(struct stems *s);
 
-// `base`, or base_1, base_2, …: the first one such that no name of the model is the stem followed by
-// one of the n suffixes. Nothing is reserved: the caller makes those names, or gives the stem up. The
-// text lies in `a`.
+// `base`, or base_1, base_2, …: the first one such that no name of the model is the stem followed
+// by one of the n suffixes. Nothing is reserved: the caller makes those names, or gives the stem
+// up. The text lies in `a`.
 struct span stems_new(struct stems *s, struct span base, const char *const *suffixes, uint32_t n,
                       struct arena *a);
 // Stem and suffix as one text in `a`.

@@ -3,16 +3,16 @@
 //   initializer w ─┬─▶ uses            initializer w_new ─▶ nodes ─▶ to ─┬─▶ uses
 //                  └─▶ graph output                                      └─▶ graph output, called w
 //
-// Every weight is changed where it is: new tensors and nodes go into the graph that holds it, so that
-// all that saw the weight sees them, and nothing else does. Uses are replaced wherever they are (load
-// resolved them through the scopes). The names of a graph's outputs are promises to somebody outside:
-// they stay.
+// Every weight is changed where it is: new tensors and nodes go into the graph that holds it, so
+// that all that saw the weight sees them, and nothing else does. Uses are replaced wherever they
+// are (load resolved them through the scopes). The names of a graph's outputs are promises to
+// somebody outside: they stay.
 //
 //   first        the node before which everything new of a graph stands
 //   [cast mul add] [cast mul add] first …
 //
-// An initializer is at hand before the first node; a Constant is replaced in its own place. When the
-// Constant that goes is the `first` of its graph, the node behind it becomes that.
+// An initializer is at hand before the first node; a Constant is replaced in its own place. When
+// the Constant that goes is the `first` of its graph, the node behind it becomes that.
 #include "weights.h"
 
 #include <assert.h>

@@ -22,14 +22,14 @@ bool weights_at(const struct model *m, uint32_t tensor, struct weight *out);
 // Does the graph lie in a TrainingInfoProto?
 bool weights_in_training(const struct model *m, uint32_t graph);
 
-// Why nothing may take the weight's place, a stable word, or NULL: "graph_input" (callers may override
-// it), "unused", "unreadable" (see edit_tensor_readable).
+// Why nothing may take the weight's place, a stable word, or NULL: "graph_input" (callers may
+// override it), "unused", "unreadable" (see edit_tensor_readable).
 const char *weights_obstacle(const struct edits *e, const struct weight *w);
 
-// The output that the last node behind the changed weight should have. It is the name `made`, unless
-// the weight is listed as an output of its graph (or `keep`): then it takes over the weight's own
-// name (held in the pass's scratch), and the weight is called `spare` until weights_replace removes it.
-// Both names are free ones.
+// The output that the last node behind the changed weight should have. It is the name `made`,
+// unless the weight is listed as an output of its graph (or `keep`): then it takes over the
+// weight's own name (held in the pass's scratch), and the weight is called `spare` until
+// weights_replace removes it. Both names are free ones.
 struct weights_names {
   struct span made, spare;
   bool keep;
@@ -50,17 +50,17 @@ void weights_anchors_done(struct weights_anchors *a);
 uint32_t weights_anchor(struct weights_anchors *a, const struct model *m, const struct weight *w);
 
 // All that used the weight uses `to` instead: nodes in its graph and those inside, and outputs. The
-// weight goes, with its Constant node, or its graph input (before IR version 4 every initializer had
-// one).
+// weight goes, with its Constant node, or its graph input (before IR version 4 every initializer
+// had one).
 void weights_replace(struct edits *e, struct weights_anchors *a, const struct weight *w,
                      uint32_t to);
-// To be called once when weights were replaced: raises an IR version below 4, which asks for an input
-// for every initializer.
+// To be called once when weights were replaced: raises an IR version below 4, which asks for an
+// input for every initializer.
 void weights_free_initializers(struct edits *e);
 
 // A site for the report. `node_name` is that of a Constant node; initializers have op_type
-// "Initializer" and no node. `recipe` is that of the elements (codes) that take its place, NO_ID if it
-// is left alone. To be called before edits: names may move afterwards.
+// "Initializer" and no node. `recipe` is that of the elements (codes) that take its place, NO_ID if
+// it is left alone. To be called before edits: names may move afterwards.
 void weights_report(const struct pass_env *env, const struct weight *w, const char *reason,
                     uint32_t recipe);
 

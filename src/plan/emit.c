@@ -337,7 +337,8 @@ static void find_last_runs(const struct emission *e, struct walk *w) {
   }
 }
 
-// Graphs nest no deeper than the border allows (100), so this recursion through emit_attr is bounded.
+// Graphs nest no deeper than the border allows (100), so this recursion through emit_attr is
+// bounded.
 struct rope emit_graph_body(struct emission *e, uint32_t graph) {
   const struct model_graph *g = &e->m->graphs[graph];
   struct walk w = {.graph = graph, .node = g->first_node};

@@ -202,8 +202,8 @@ static void copy_with_operands(struct copying *c, uint32_t id, uint32_t *way) {
   }
 }
 
-// Copies the rows that live tensors need, in the order of the tensors: what else was asked for while the
-// edits were made, and when, leaves no trace in the plan.
+// Copies the rows that live tensors need, in the order of the tensors: what else was asked for
+// while the edits were made, and when, leaves no trace in the plan.
 static void copy_recipes(struct copying *c, const struct model *m, struct arena *scratch) {
   uint32_t *way = arena_alloc(scratch, (c->from->n_rows + (size_t)1) * sizeof *way);
   memset(c->map, 0xff, (c->from->n_rows + 1) * sizeof *c->map);

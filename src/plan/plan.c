@@ -17,8 +17,8 @@
 // What protobuf readers accept, and so what an .onnx may measure.
 #define ONNX_MAX_BYTES ((uint64_t)INT32_MAX)
 
-// More than this is a mistake or an attack (tensors that overlap in a sparse file add up to anything);
-// below it, offsets cannot wrap and units have 32-bit numbers.
+// More than this is a mistake or an attack (tensors that overlap in a sparse file add up to
+// anything); below it, offsets cannot wrap and units have 32-bit numbers.
 #define OUTPUT_MAX_BYTES ((uint64_t)1 << 50)
 
 static void plan_start(struct plan *p, const struct model *m) {
@@ -207,8 +207,8 @@ static const struct stretch *find_stretch(const struct stretch *list, uint32_t n
   return range_fits(at.off - s->from, at.len, s->len) ? s : NULL;
 }
 
-// The rows of a model with a million small tensors would make its plan several times larger, and nobody
-// needs them to carry it out: only large ones are part of the plan.
+// The rows of a model with a million small tensors would make its plan several times larger, and
+// nobody needs them to carry it out: only large ones are part of the plan.
 static bool is_listed(const struct model *m, uint32_t id) {
   uint32_t n;
   struct extent at;
@@ -216,8 +216,9 @@ static bool is_listed(const struct model *m, uint32_t id) {
   return n > 0 && model_plain_place(m, id, &at);
 }
 
-// What holds a tensor that was not copied as it stood. False: it has a row, as all have but those of
-// strings (they were copied one behind the other) and those without elements (any place will do).
+// What holds a tensor that was not copied as it stood. False: it has a row, as all have but those
+// of strings (they were copied one behind the other) and those without elements (any place will
+// do).
 static bool holder_of_edited(const struct model *m, uint32_t id, struct extent *at, uint64_t *len) {
   const struct model_tensor *t = &m->tensors[id];
   uint32_t n = 0;

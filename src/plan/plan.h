@@ -2,8 +2,8 @@
 // fixed offsets, cut into units of PLAN_UNIT_BYTES of output. Every byte of every output is a pure
 // function of the plan and of the source files it names.
 //
-// plan_build decides the layout (which tensors lie in the sidecar, where, how the .onnx is encoded);
-// plan_file.h writes it as canonical JSON and reads it back; stream/run.h carries it out.
+// plan_build decides the layout (which tensors lie in the sidecar, where, how the .onnx is
+// encoded); plan_file.h writes it as canonical JSON and reads it back; stream/run.h carries it out.
 #ifndef WEIR_PLAN_H
 #define WEIR_PLAN_H
 
@@ -70,16 +70,16 @@ struct plan {
   struct plan_tensor *tensors;
   uint32_t n_tensors;
   size_t tensors_cap;
-  // The tensors of the outputs that have no row in `tensors`, if plan_layout.small_tensors asked for them:
-  // small ones, and those in encodings other than RAW. Of the latter the range is that of what holds
-  // the elements: the whole TensorProto, the AttributeProto of a Constant's value_ints and the like, the
-  // string_data fields of a renamed tensor. Not in the plan's file.
+  // The tensors of the outputs that have no row in `tensors`, if plan_layout.small_tensors asked
+  // for them: small ones, and those in encodings other than RAW. Of the latter the range is that of
+  // what holds the elements: the whole TensorProto, the AttributeProto of a Constant's value_ints
+  // and the like, the string_data fields of a renamed tensor. Not in the plan's file.
   struct plan_tensor *small;
   uint32_t n_small;
   size_t small_cap;
   struct recipes recipes;
-  // By recipe id of the table that plan_build was given: its id in `recipes`, NO_ID where no live tensor
-  // needs it. Not in the plan's file: NULL in a plan that was read.
+  // By recipe id of the table that plan_build was given: its id in `recipes`, NO_ID where no live
+  // tensor needs it. Not in the plan's file: NULL in a plan that was read.
   const uint32_t *recipe_of;
   uint32_t n_recipe_of;
   uint8_t meta_sha256[DIGEST_BYTES];
@@ -113,8 +113,8 @@ struct plan_layout {
 };
 
 // Builds *p from the model as edited. Reads no payload. p->moved_out tells that the form had to
-// differ from what was asked. ERR_FAIL where the form is impossible (with a hint) or the tensors add up
-// to more than 2^50 bytes; ERR_USAGE where data_name is taken.
+// differ from what was asked. ERR_FAIL where the form is impossible (with a hint) or the tensors
+// add up to more than 2^50 bytes; ERR_USAGE where data_name is taken.
 int plan_build(struct plan *p, const struct model *m, const struct recipes *r,
                const struct plan_layout *layout, struct err *err);
 void plan_free(struct plan *p);

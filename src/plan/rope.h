@@ -34,8 +34,8 @@ static inline struct rope rope_empty(void) {
 void rope_pool_free(struct rope_pool *pool);
 
 void rope_bytes(struct rope_pool *pool, struct rope *to, const void *bytes, size_t n);
-// The bytes of a tensor. Which one is remembered only if the pool marks literals: parts of their own
-// are many, where tensors are small.
+// The bytes of a tensor. Which one is remembered only if the pool marks literals: parts of their
+// own are many, where tensors are small.
 void rope_payload(struct rope_pool *pool, struct rope *to, struct span bytes, uint32_t tensor);
 void rope_copy(struct rope_pool *pool, struct rope *to, struct place from); // of file 0
 void rope_extent(struct rope_pool *pool, struct rope *to, struct extent from, uint32_t tensor);

@@ -17,9 +17,9 @@
 //              finite value of its sign in place of an infinity that a finite element would become
 //   quantize   one part (codes, scales, zeros) of its operand quantized by a row of formats.def
 //
-// Construction canonicalizes: transpose of transpose composes, an identity perm or slice vanishes, a
-// transpose that only moves axes of length 1 becomes a reshape, reshape of reshape collapses and a
-// reshape of an extent, bytes or fill is that with other dims. For quantize see below.
+// Construction canonicalizes: transpose of transpose composes, an identity perm or slice vanishes,
+// a transpose that only moves axes of length 1 becomes a reshape, reshape of reshape collapses and
+// a reshape of an extent, bytes or fill is that with other dims. For quantize see below.
 #ifndef WEIR_RECIPE_H
 #define WEIR_RECIPE_H
 
@@ -128,8 +128,8 @@ enum recipe_format {
 // The tensors that a quantized one becomes.
 enum recipe_part { PART_CODES, PART_SCALES, PART_ZEROS };
 
-// How a float tensor (float32, float16, bfloat16; SHRINK and LEVELS: double too) is quantized. Every format
-// says in formats.def what its parts look like.
+// How a float tensor (float32, float16, bfloat16; SHRINK and LEVELS: double too) is quantized.
+// Every format says in formats.def what its parts look like.
 struct recipe_quantization {
   enum recipe_format format;
   uint32_t bits;   // of a code
@@ -141,17 +141,18 @@ struct recipe_quantization {
 };
 #define RECIPE_PER_TENSOR UINT32_MAX
 
-// One part. Dims and dtype follow from the format (formats.def). Canonical: a quantization along the
-// axis of a transposed matrix is one along the other axis of the matrix itself, so that it reads
-// storage in order; where the codes keep the operand's layout, the transpose moves behind it.
-// NBITS formats take rank 2: W [K,N] with axis 0, or its transpose [N,K] with axis 1.
-// What does not matter to the format is set to 0, a block as long as its axis or longer too.
+// One part. Dims and dtype follow from the format (formats.def). Canonical: a quantization along
+// the axis of a transposed matrix is one along the other axis of the matrix itself, so that it
+// reads storage in order; where the codes keep the operand's layout, the transpose moves behind it.
+// NBITS formats take rank 2: W [K,N] with axis 0, or its transpose [N,K] with axis 1. What does not
+// matter to the format is set to 0, a block as long as its axis or longer too.
 uint32_t recipe_quantize(struct recipes *r, uint32_t of, const struct recipe_quantization *q,
                          enum recipe_part part);
-// Is there such a part of such an operand? What recipe_quantize takes for granted: the operand's dtype
-// and rank, bits (2, 4, 8; SHRINK and AFFINE 8), block (NBITS formats 16, 32, 64, 128 or 256; QDQ and GATHER any),
-// axis, levels (2 to 65536), and sizes that can be counted. There are no zeros where the quantization is
-// symmetric, except for NBITS_RTN and NBITS_KQUANT, and LEVELS has codes only.
+// Is there such a part of such an operand? What recipe_quantize takes for granted: the operand's
+// dtype and rank, bits (2, 4, 8; SHRINK and AFFINE 8), block (NBITS formats 16, 32, 64, 128 or 256;
+// QDQ and GATHER any), axis, levels (2 to 65536), and sizes that can be counted. There are no zeros
+// where the quantization is symmetric, except for NBITS_RTN and NBITS_KQUANT, and LEVELS has codes
+// only.
 bool recipe_can_quantize(const struct recipes *r, uint32_t of, const struct recipe_quantization *q,
                          enum recipe_part part);
 // What a QUANTIZE row was made with.

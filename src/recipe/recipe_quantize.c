@@ -1,6 +1,6 @@
-// Recipes that quantize: what the parts of each format of formats.def look like, and their canonical
-// form. Quantization goes down through what only moves elements, as far as it can, and what it
-// passed is put back above it:
+// Recipes that quantize: what the parts of each format of formats.def look like, and their
+// canonical form. Quantization goes down through what only moves elements, as far as it can, and
+// what it passed is put back above it:
 //
 //   nbits(transpose(W), axis a)    → nbits(W, axis 1 - a)               codes are laid out by column anyway
 //   qdq(transpose(W, perm), a)     → transpose(qdq(W, perm[a]), perm)   as any format that keeps layout
@@ -222,8 +222,8 @@ static uint32_t long_axis(const int64_t *dims, uint32_t rank, uint32_t i) {
   return i;
 }
 
-// Do two recipes have the same dims but for axes of length 1? Then *axis of `a` becomes that of `b`;
-// false too if it has no counterpart there.
+// Do two recipes have the same dims but for axes of length 1? Then *axis of `a` becomes that of
+// `b`; false too if it has no counterpart there.
 static bool unit_axes_differ(const struct recipes *r, uint32_t a, uint32_t b, uint32_t *axis) {
   const int64_t *x = recipe_dims(r, a), *y = recipe_dims(r, b);
   const uint32_t n = r->rows[a].rank, m = r->rows[b].rank;

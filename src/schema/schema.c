@@ -4,9 +4,9 @@
 //   ───┼────────┼──────────────┼──▶  versions of the operator at 11, 13 and 18: the rules of 13 and 18 must both
 //      11       13        18         say that nothing changes for this node
 //
-// A rule looks at the node as it is written: attributes, which inputs and outputs are there, declared
-// types. What is not declared is doubted where it matters (LAST_AXIS), so that true is a promise and
-// false may be too careful.
+// A rule looks at the node as it is written: attributes, which inputs and outputs are there,
+// declared types. What is not declared is doubted where it matters (LAST_AXIS), so that true is a
+// promise and false may be too careful.
 #include "schema.h"
 
 static const struct schema_row rows[] = {

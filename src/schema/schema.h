@@ -38,8 +38,8 @@ struct schema_change {
   const char *why;       // "attribute 'axes' became an input", …; a literal or in *scratch
 };
 
-// Does a node of the domain "" that was written for opset `from` mean the same under `to` (>= from)? What
-// nodes of other domains mean does not depend on it: true. On false, *change says why.
+// Does a node of the domain "" that was written for opset `from` mean the same under `to` (>=
+// from)? What nodes of other domains mean does not depend on it: true. On false, *change says why.
 bool schema_same(const struct model *m, uint32_t node, int64_t from, int64_t to,
                  struct arena *scratch, struct schema_change *change);
 

@@ -4,9 +4,10 @@
 //     lock  header.json  <sha256>     ──▶         …  artifacts/<sha256>
 //     (while there is no plan)                    (from then on)
 //
-// An artifact is put in place whole, under the digest of its bytes: a file whose name is not its digest
-// counts as absent, and so does one that answers another question. The header is that of a staging
-// folder: it holds the identities of the sources, and an answer about other weights is refused.
+// An artifact is put in place whole, under the digest of its bytes: a file whose name is not its
+// digest counts as absent, and so does one that answers another question. The header is that of a
+// staging folder: it holds the identities of the sources, and an answer about other weights is
+// refused.
 #include "artifact.h"
 
 #include "fs.h"
@@ -34,7 +35,8 @@ void artifact_request_id(const struct artifact_request *q, uint8_t id[DIGEST_BYT
   struct digest *d = digest_new();
   digest_start(d);
   add_text(d, q->meta_sha256, DIGEST_BYTES);
-  // The first file is the .onnx itself: what matters of it is in meta_sha256, and its name does not.
+  // The first file is the .onnx itself: what matters of it is in meta_sha256, and its name does
+  // not.
   for (uint32_t i = 0; i < sources_count(q->sources); i++) {
     char size[24];
     if (i > 0) add_text(d, sources_name(q->sources, i), strlen(sources_name(q->sources, i)));

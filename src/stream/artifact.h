@@ -1,12 +1,14 @@
-// Artifacts: files in which an earlier stage over the weights keeps what it found (measure.h), so that an
-// interrupted run does not read them again. An artifact is named by its SHA-256; its first line is
+// Artifacts: files in which an earlier stage over the weights keeps what it found (measure.h), so
+// that an interrupted run does not read them again. An artifact is named by its SHA-256; its first
+// line is
 //
 //   {"weir_artifact":1,"stage":"measure","request_id":"…"}
 //
-// request_id = SHA-256 of what was asked: of which source (meta_sha256, names and sizes of its files),
-// which stage, with which options. While the stage runs, and until there is a plan, the artifact's place
-// is `.<OUT>.<request_id[0:16]>.weir/`, a staging folder with a lock and a header like any other (`weir
-// clean` lists and removes it); then it moves to `artifacts/` in the staging folder of the plan.
+// request_id = SHA-256 of what was asked: of which source (meta_sha256, names and sizes of its
+// files), which stage, with which options. While the stage runs, and until there is a plan, the
+// artifact's place is `.<OUT>.<request_id[0:16]>.weir/`, a staging folder with a lock and a header
+// like any other (`weir clean` lists and removes it); then it moves to `artifacts/` in the staging
+// folder of the plan.
 #ifndef WEIR_ARTIFACT_H
 #define WEIR_ARTIFACT_H
 
@@ -34,10 +36,10 @@ struct artifact {
   struct span text; // the whole file; at NULL: not made yet. Freed by artifact_end.
 };
 
-// Opens the stage's folder, under a lock. With `resume`, a finished stage of an interrupted run is looked
-// for first, there and in the staging folders of OUT, and its text is given; ERR_INPUT if the sources are
-// no longer those it was made from. ERR_RETRY if another process is at it. On failure nothing stays
-// open.
+// Opens the stage's folder, under a lock. With `resume`, a finished stage of an interrupted run is
+// looked for first, there and in the staging folders of OUT, and its text is given; ERR_INPUT if
+// the sources are no longer those it was made from. ERR_RETRY if another process is at it. On
+// failure nothing stays open.
 int artifact_open(struct artifact *a, const struct artifact_request *q, bool resume,
                   struct err *err);
 // The same for a stage that leaves nothing on disk.

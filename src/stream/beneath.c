@@ -95,9 +95,9 @@ static bool is_link(int folder, const char *path) {
 
 // ---- the walk, without openat2 ----
 //
-// `open` holds the folders from ours down to the current one, so that ".." in a link's target is the
-// folder we came from, whatever others rename meanwhile; above the first there is nothing. `rest` is
-// what is still to be walked: a link puts its target in front of it.
+// `open` holds the folders from ours down to the current one, so that ".." in a link's target is
+// the folder we came from, whatever others rename meanwhile; above the first there is nothing.
+// `rest` is what is still to be walked: a link puts its target in front of it.
 
 enum { WALK_DEPTH_MAX = 64, WALK_LINKS_MAX = 40 };
 

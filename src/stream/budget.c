@@ -5,8 +5,8 @@
 //                      + as much again             windows of the source, waiting to be written
 //                      + the evaluator's scratch   stripes and caches: gets what is left
 //
-// and, where weights are quantized, a fifth for all workers together to keep scales and zero points in, up to
-// three eighths where zero points alone need more than that.
+// and, where weights are quantized, a fifth for all workers together to keep scales and zero points
+// in, up to three eighths where zero points alone need more than that.
 //
 // Tiles and windows get at most two fifths: four to eight in flight keep a disk busy, while scratch
 // is what saves strided sources from being read twice. When the share is small, tiles shrink before

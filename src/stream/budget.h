@@ -16,8 +16,8 @@ int budget_split(struct budget *b, uint64_t memory, uint32_t jobs, uint32_t usef
                  struct err *err);
 uint64_t budget_minimum(uint32_t jobs);
 // What of it goes to what workers find out about weights that are quantized, before it is split, if
-// `wanted` bytes are needed to read no weight a third time (eval_cache_wanted): nothing that the smallest split
-// needs.
+// `wanted` bytes are needed to read no weight a third time (eval_cache_wanted): nothing that the
+// smallest split needs.
 uint64_t budget_cache(uint64_t memory, uint32_t jobs, uint64_t wanted);
 
 #endif

@@ -1,9 +1,9 @@
 // Error figures of what a run quantizes, in pieces that depend on nobody's order.
 //
-// The leaves of a codes tensor (eval.h says what they are) are numbered from its first byte; the tensor's figures
-// are the tree of figures.h over them. A unit makes the leaves whose first byte it holds, and keeps the roots
-// of the largest complete subtrees among them: at most two a level. Those of all units together
-// make the tensor's.
+// The leaves of a codes tensor (eval.h says what they are) are numbered from its first byte; the
+// tensor's figures are the tree of figures.h over them. A unit makes the leaves whose first byte it
+// holds, and keeps the roots of the largest complete subtrees among them: at most two a level.
+// Those of all units together make the tensor's.
 #ifndef WEIR_ERRORS_H
 #define WEIR_ERRORS_H
 

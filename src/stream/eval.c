@@ -53,9 +53,9 @@ static void share_fixed(struct eval *ev) {
   assert(ev->box_memory + ev->box_memory_bytes == ev->memory + ev->budget_bytes);
 }
 
-// What evaluation of these recipes will come to touch: boxes as large as the largest operand that is
-// not read in order. Touched at once, so that the peak of a run does not depend on which of its workers happen to
-// meet such tensors at the same time.
+// What evaluation of these recipes will come to touch: boxes as large as the largest operand that
+// is not read in order. Touched at once, so that the peak of a run does not depend on which of its
+// workers happen to meet such tensors at the same time.
 static void touch_likely(struct eval *ev) {
   uint64_t most = 0;
   for (uint32_t i = 0; i < ev->r->n_rows; i++) {

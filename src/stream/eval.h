@@ -23,27 +23,29 @@ void eval_close(struct eval *ev);
 void eval_share(struct eval *ev, struct eval_cache *cache);
 
 // From now on asked while a weight is read for its ranges, which makes no byte of output, and while
-// another evaluator of the same cache does that. Where go_on says no, recipe_read fails with ERR_RETRY.
+// another evaluator of the same cache does that. Where go_on says no, recipe_read fails with
+// ERR_RETRY.
 void eval_interrupt(struct eval *ev, struct eval_go_on go_on);
 
-// From now on a conversion that makes an infinity of a finite element fails with ERR_MODEL, unless its figures
-// are told, which count such elements; before, it is what conversions do (kernels.h).
+// From now on a conversion that makes an infinity of a finite element fails with ERR_MODEL, unless
+// its figures are told, which count such elements; before, it is what conversions do (kernels.h).
 void eval_refuse_overflow(struct eval *ev);
 
-// The caller will read bytes [off, off+len) of recipe `id` in order, and nothing of it behind them. No
-// promise: it only says how much to compute at once. Until the next call.
+// The caller will read bytes [off, off+len) of recipe `id` in order, and nothing of it behind them.
+// No promise: it only says how much to compute at once. Until the next call.
 void eval_expect(struct eval *ev, uint32_t id, uint64_t off, uint64_t len);
 
-// From now on tells error figures of what is expected, as it is made: of codes, and of casts of anything but
-// scales, also behind reshapes and transposes. Figures come leaf by leaf: of the leaves (numbered from the codes'
-// first byte) whose first byte lies in the range last expected, each once, in order. A leaf is
+// From now on tells error figures of what is expected, as it is made: of codes, and of casts of
+// anything but scales, also behind reshapes and transposes. Figures come leaf by leaf: of the
+// leaves (numbered from the codes' first byte) whose first byte lies in the range last expected,
+// each once, in order. A leaf is
 //
 //   a column                            codes of the NBITS formats
 //   4096 elements in the codes' order   all others; behind a transpose a leaf's first byte is where it
 //                                       would be without it
 //
-// A weight to be quantized that is not finite is then an error. A finite element that is stored as an infinity
-// is counted, and no error here.
+// A weight to be quantized that is not finite is then an error. A finite element that is stored as
+// an infinity is counted, and no error here.
 struct eval_watcher {
   void (*told)(void *ctx, uint64_t leaf, const struct figures *f);
   void *ctx;

@@ -1,12 +1,14 @@
-// Quantization by tensor or channel: codes, scales and zero points of FORMAT_SHRINK, LEVELS and AFFINE.
+// Quantization by tensor or channel: codes, scales and zero points of FORMAT_SHRINK, LEVELS and
+// AFFINE.
 //
 //   operand ──tile──chunks──▶ range of every channel ──▶ grid ──▶ │ box │      once
 //   operand ──tile──chunks──▶ codes                                            for what is asked for
 //
-// Which code an element gets depends on the smallest and largest element of its tensor (channel), so the
-// operand is read once before the first code can be made. Ranges are a few bytes: those found are told to
-// the run's cache, where other workers, and the scales and offsets that are asked for elsewhere, find them.
-// Workers that need them while one is at it wait for it: none of them could do anything else.
+// Which code an element gets depends on the smallest and largest element of its tensor (channel),
+// so the operand is read once before the first code can be made. Ranges are a few bytes: those
+// found are told to the run's cache, where other workers, and the scales and offsets that are asked
+// for elsewhere, find them. Workers that need them while one is at it wait for it: none of them
+// could do anything else.
 //
 // A tile is half a second-level cache: what was read into it is still there when it is computed
 // with. (Mapped windows would save the copy and cost twice as much, since every page of the weight

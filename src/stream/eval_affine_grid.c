@@ -4,14 +4,14 @@
 //   SHRINK   zero = rint(-lo * inverse * 255) - 128                       scale = range / 255
 //   LEVELS   offset = rint(-lo * inverse * (levels - 1)) - levels / 2     scale = range / (levels - 1)
 //
-// each operation rounded to the weight's type. (Operations of double, rounded once more, give what operations
-// of float and half give: a double has more than twice their bits and two.)
+// each operation rounded to the weight's type. (Operations of double, rounded once more, give what
+// operations of float and half give: a double has more than twice their bits and two.)
 //
-// Where a number on the way does not fit the type (the inverse of a small range, the offset of a weight far
-// from 0, in float16 above all), that tool writes infinities and NaN; here the next wider arithmetic is
-// taken. Codes are then found with the scale as it is stored, rounded up to the weight's type, so that 255
-// of them reach over the range. A weight with one value only gets the scale 0 and that value as its
-// offset, which is exact.
+// Where a number on the way does not fit the type (the inverse of a small range, the offset of a
+// weight far from 0, in float16 above all), that tool writes infinities and NaN; here the next
+// wider arithmetic is taken. Codes are then found with the scale as it is stored, rounded up to the
+// weight's type, so that 255 of them reach over the range. A weight with one value only gets the
+// scale 0 and that value as its offset, which is exact.
 //
 // AFFINE is ONNX's DynamicQuantizeLinear: the range holds 0, and the zero point is a code.
 #include "eval_affine.h"

@@ -3,19 +3,19 @@
 //   memory │ bitmap of units known │ zeros of units 0..nz │ scales of units 0..ns │
 //   file   │ zeros: a hole up to nz, then nz..n │ scales: a hole up to ns, then ns..n │
 //
-// Where not all of it fits the budget, zeros come before scales (they are an eighth, and cost the same read
-// of the weight to find again), and first units before later ones. Entries used longest ago make room:
-// what of them nobody was given yet goes to the file. Without a file an entry that had to go does not
-// come back: two large weights that are computed at the same time would throw each other out for ever, and
-// find everything twice.
+// Where not all of it fits the budget, zeros come before scales (they are an eighth, and cost the
+// same read of the weight to find again), and first units before later ones. Entries used longest
+// ago make room: what of them nobody was given yet goes to the file. Without a file an entry that
+// had to go does not come back: two large weights that are computed at the same time would throw
+// each other out for ever, and find everything twice.
 //
-// The file is opened when something has to go there; most runs need none. It is written and read with no
-// lock held, and it may fail: then it is given up, and what was in it counts as not known.
+// The file is opened when something has to go there; most runs need none. It is written and read
+// with no lock held, and it may fail: then it is given up, and what was in it counts as not known.
 //
-// Beside the entries there is a list of the units that are being computed now: a few, one a worker and
-// level of quantization within quantization. Who wants one of them waits for the condition, which every
-// end of a turn signals, and looks again. What is known not to be kept is not waited for: its
-// computation by one worker would serve no other.
+// Beside the entries there is a list of the units that are being computed now: a few, one a worker
+// and level of quantization within quantization. Who wants one of them waits for the condition,
+// which every end of a turn signals, and looks again. What is known not to be kept is not waited
+// for: its computation by one worker would serve no other.
 #include "eval_cache.h"
 
 #include "arena.h"
@@ -33,7 +33,8 @@
 enum { ASK_MS = 50 };
 // An entry is small up to so many bytes, and this part of the budget.
 enum { TINY_MOST = 4096, TINY_PART = 64 };
-// The file takes no more than this part of what is free: outputs have their space, records and logs do not.
+// The file takes no more than this part of what is free: outputs have their space, records and logs
+// do not.
 enum { FREE_PART = 2 };
 
 struct entry {
@@ -230,8 +231,8 @@ static bool is_tiny(const struct eval_cache *c, const struct entry *e) {
   return e->bytes <= min_u64(TINY_MOST, c->budget / TINY_PART);
 }
 
-// What goes first: what nobody needs, then what the file can take, then what cannot be known any more without
-// its bitmap.
+// What goes first: what nobody needs, then what the file can take, then what cannot be known any
+// more without its bitmap.
 static int rank_of(const struct eval_cache *c, const struct entry *e) {
   if (is_tiny(c, e)) return 2;
   if (is_used_up(e)) return 0;

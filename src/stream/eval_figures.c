@@ -1,25 +1,27 @@
-// Error figures of what is stored in another form, but for the NBITS formats (eval_nbits.c), whose kernels have them
-// by column. Here they are of chunks of 4096 elements, numbered in the order of the codes:
+// Error figures of what is stored in another form, but for the NBITS formats (eval_nbits.c), whose
+// kernels have them by column. Here they are of chunks of 4096 elements, numbered in the order of
+// the codes:
 //
 //   range that is wanted      │◀────────── of this unit ──────────▶│
 //   elements             …────┬────────┬────────┬────────┬─────────┼──┬──…
 //   chunks                 c  │  c+1   │  c+2   │  c+3   │   c+4   │  │
 //                             first whole one here        goes on behind: computed to its end
 //
-// Whoever has elements and what they are stored as gives them here as they come (eval_figures_add); what
-// lies before the next element that is wanted was there already, or is another unit's, and is passed over.
-// A chunk's sums have lanes that do not know how it was cut (kernels_pairs), so memory and tiles do not show.
+// Whoever has elements and what they are stored as gives them here as they come (eval_figures_add);
+// what lies before the next element that is wanted was there already, or is another unit's, and is
+// passed over. A chunk's sums have lanes that do not know how it was cut (kernels_pairs), so memory
+// and tiles do not show.
 //
-// Where codes are made in stripes (some columns of many rows, then the next columns), many chunks lie open side by
-// side, each with sums of its own, and are told of when the last stripe is done:
+// Where codes are made in stripes (some columns of many rows, then the next columns), many chunks
+// lie open side by side, each with sums of its own, and are told of when the last stripe is done:
 //
 //   row 0   ├── chunk 0 ──┼── chunk 1 ──┼── ch      elements of a chunk must come in order: the part of `ch`
 //   row 1   unk 2 ──┼── chunk 3 ──┼── chun          that lies in row 1 came before the one in row 0, and is
 //           └ stripe 0 ┘└ stripe 1 ┘                looked at once more
 //
-// Where codes are moved about behind (a transpose), each unit takes the chunks whose number falls to its bytes, when
-// the range was read: their figures were found with the codes (eval_turned.c). Where those are not kept, and of casts,
-// they are then computed apart.
+// Where codes are moved about behind (a transpose), each unit takes the chunks whose number falls
+// to its bytes, when the range was read: their figures were found with the codes (eval_turned.c).
+// Where those are not kept, and of casts, they are then computed apart.
 #include "eval_figures.h"
 
 #include "eval_turned.h"

@@ -14,16 +14,16 @@ int eval_figures_finish(struct eval *ev, struct err *err);
 bool eval_figures_watches(const struct eval *ev, uint32_t id);
 // Is the next element that is to be told of among these elements of recipe `id`?
 bool eval_figures_wants(const struct eval *ev, uint32_t id, uint64_t first, uint64_t n);
-// Elements [first, first + n) and what they are stored as, after eval_figures_wants of the same. ERR_MODEL if
-// one that is quantized is not finite.
+// Elements [first, first + n) and what they are stored as, after eval_figures_wants of the same.
+// ERR_MODEL if one that is quantized is not finite.
 int eval_figures_add(struct eval *ev, uint64_t first, const double *v, const double *w, size_t n,
                      struct err *err);
 // The same of floats and their codes. False if one of them is not finite: what is wanted from there
 // on is left to eval_figures_add.
 bool eval_figures_add_codes(struct eval *ev, uint64_t first, const float *v, const uint8_t *codes,
                             size_t n, const struct kernels_stored *stored);
-// Chunks that lie open side by side, in memory of the caller's: for elements that come in order within each row,
-// but not row by row.
+// Chunks that lie open side by side, in memory of the caller's: for elements that come in order
+// within each row, but not row by row.
 struct eval_piece {
   struct eval_sums sums;
   uint32_t have; // elements of the chunk
@@ -37,12 +37,13 @@ size_t eval_pieces_bytes(uint64_t elements);
 // Opens those chunks of elements [first, first + n) that are wanted next.
 void eval_pieces_begin(struct eval *ev, struct eval_pieces *p, uint64_t first, uint64_t n,
                        void *memory);
-// As eval_figures_add, of any elements: those that are not the next ones of their chunk are passed over.
+// As eval_figures_add, of any elements: those that are not the next ones of their chunk are passed
+// over.
 int eval_pieces_add(struct eval *ev, struct eval_pieces *p, uint64_t first, const double *v,
                     const double *w, size_t n, struct err *err);
-// Tells of chunks from the next one on that are complete. Where one is not, the element that is wanted next
-// (ev->chunks.next) is the first that did not come in time; when the rest of its chunk was given to eval_figures_add,
-// more can be settled.
+// Tells of chunks from the next one on that are complete. Where one is not, the element that is
+// wanted next (ev->chunks.next) is the first that did not come in time; when the rest of its chunk
+// was given to eval_figures_add, more can be settled.
 void eval_pieces_settle(struct eval *ev, const struct eval_pieces *p);
 // n <= EVAL_PAIRS elements of a float type as doubles, from any address.
 void eval_figures_widen(enum dtype type, const void *in, size_t n, double *out);

@@ -10,8 +10,8 @@
 // confirms it, and from then on the stream reads ahead, twice as much each time. So a stream never
 // reads more than twice what was asked of it, and lonely small reads read nothing more.
 //
-// Who knows beforehand that it wants small fragments at a short stride (eval_view.c) asks for all of
-// them at once, and they are picked from windows.
+// Who knows beforehand that it wants small fragments at a short stride (eval_view.c) asks for all
+// of them at once, and they are picked from windows.
 #include "eval_parts.h"
 
 #include <assert.h>

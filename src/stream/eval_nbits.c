@@ -1,5 +1,5 @@
-// The NBITS formats: codes of a column of W [K,N] lie packed together, a block's after the other, then the next
-// column's. A box holds whole columns:
+// The NBITS formats: codes of a column of W [K,N] lie packed together, a block's after the other,
+// then the next column's. A box holds whole columns:
 //
 //   operand [N,K]: a column is a row       operand [K,N]: columns lie across
 //     ┌────────────────────┐                 ┌──────┬──────┬──────┐
@@ -8,8 +8,9 @@
 //     │ box 1              │                 │      │      │      │ where a box is not all columns
 //     └────────────────────┘                 └──────┴──────┴──────┘
 //
-// Rows are read as they lie, so their boxes stay small enough for the cache of the core. Columns are taken
-// as many at a time as are wanted and fit, because each box goes through all rows of the operand.
+// Rows are read as they lie, so their boxes stay small enough for the cache of the core. Columns
+// are taken as many at a time as are wanted and fit, because each box goes through all rows of the
+// operand.
 //
 // A column that does not fit the box is held a piece at a time, of whole groups: the blocks whose
 // codes end on a byte together (8 / bits of them).

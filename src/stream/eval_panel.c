@@ -1,6 +1,6 @@
-// Operand elements for the kernels of quantization. Where the operand is a stretch of source bytes the kernel reads
-// a mapped window of the file; where it is computed, or stretches of many rows are wanted, they are brought
-// into a tile that stays in the cache of the core.
+// Operand elements for the kernels of quantization. Where the operand is a stretch of source bytes
+// the kernel reads a mapped window of the file; where it is computed, or stretches of many rows are
+// wanted, they are brought into a tile that stays in the cache of the core.
 //
 //   a stretch    ────────────────────────   one view, no copy
 //   a stripe     ──  ·  ──  ·  ──  ·  ──    a read for each row: a view of the rows would read (and

@@ -179,8 +179,8 @@ int eval_view_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t co
                        struct err *err);
 int eval_quantize_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t count,
                            uint8_t *out, struct err *err);
-// The box of this recipe, or the free one longest unused made its own, with count 0; NULL if all are being
-// filled (eval.c).
+// The box of this recipe, or the free one longest unused made its own, with count 0; NULL if all
+// are being filled (eval.c).
 struct eval_box *eval_box_for(struct eval *ev, uint32_t id);
 // Elements [first, first + count) of a view whose operand begins at `data` (eval_gather.c).
 void eval_gather(const struct eval_view *v, const uint8_t *data, uint32_t width, uint64_t first,

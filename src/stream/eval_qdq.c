@@ -1,6 +1,6 @@
-// Formats whose codes lie as the operand does, [outer, k, inner], a byte a code here (eval.c packs them). The
-// elements that share scales are a *line*: of each outer position one block of k, with all of inner. Lines lie one
-// behind the other, in codes, scales and zeros alike:
+// Formats whose codes lie as the operand does, [outer, k, inner], a byte a code here (eval.c packs
+// them). The elements that share scales are a *line*: of each outer position one block of k, with
+// all of inner. Lines lie one behind the other, in codes, scales and zeros alike:
 //
 //   operand, codes               scales, zeros
 //   ┌───────────────────┐
@@ -10,14 +10,14 @@
 //   └───────────────────┘
 //     inner
 //
-// Error figures (eval_figures.c) are told of as codes are made, from the panel that they were made of; of a line that
-// is made in stripes of columns, in pieces that are put together at its end.
+// Error figures (eval_figures.c) are told of as codes are made, from the panel that they were made
+// of; of a line that is made in stripes of columns, in pieces that are put together at its end.
 //
-// A box holds some lines, made in one read. Where a line is too large for that (one block for all of
-// a long axis, say), a box holds the scales and zeros of some inner positions of one line; making them takes a
-// read of the line, and codes are then computed from the operand straight into the caller's buffer. Every
-// worker that makes a part of such a line needs its scales and zeros: one finds them, and the others wait
-// for it.
+// A box holds some lines, made in one read. Where a line is too large for that (one block for all
+// of a long axis, say), a box holds the scales and zeros of some inner positions of one line;
+// making them takes a read of the line, and codes are then computed from the operand straight into
+// the caller's buffer. Every worker that makes a part of such a line needs its scales and zeros:
+// one finds them, and the others wait for it.
 #include "eval_figures.h"
 #include "eval_quantize.h"
 
@@ -42,8 +42,8 @@ static uint64_t line_of(const struct eval_quantize *z, uint64_t element) {
 
 // ---- error figures -----------------------------------------------------------------------------
 
-// What n codes from element `at` of a line on stand for, at most to the end of what shares a scale (inner 1)
-// or of a row; how many.
+// What n codes from element `at` of a line on stand for, at most to the end of what shares a scale
+// (inner 1) or of a row; how many.
 static size_t decode(const struct eval_held *h, uint64_t line, uint64_t at, const uint8_t *codes,
                      size_t n, double *out) {
   const struct eval_quantize *z = &h->z;
@@ -60,7 +60,8 @@ static size_t decode(const struct eval_held *h, uint64_t line, uint64_t at, cons
   return n;
 }
 
-// Tells of n codes from element `first` on; `in`: the elements, and codes and elements lie in order.
+// Tells of n codes from element `first` on; `in`: the elements, and codes and elements lie in
+// order.
 static int tell(struct eval *ev, const struct eval_held *h, uint64_t first, uint64_t n,
                 const uint8_t *in, const uint8_t *codes, struct err *err) {
   const struct eval_quantize *z = &h->z;
@@ -166,8 +167,8 @@ static int tell_stripe(struct eval *ev, const struct eval_held *h, struct eval_p
   return 0;
 }
 
-// The end of a line that was made stripe by stripe: elements that did not come in the order of their chunk are
-// looked at once more.
+// The end of a line that was made stripe by stripe: elements that did not come in the order of
+// their chunk are looked at once more.
 static int tell_line(struct eval *ev, const struct eval_held *h, const struct eval_room *room,
                      const struct eval_pieces *pieces, uint64_t line, struct err *err) {
   const struct eval_quantize *z = &h->z;
@@ -329,8 +330,8 @@ static bool has_stripes(const struct eval *ev, const struct eval_quantize *z,
   return z->inner > 1 && z->inner > eval_panel_most(ev, z, room) / z->block;
 }
 
-// Bytes for the sums of a line's chunks that lie open side by side. (Where rows are shorter than chunks, nearly all
-// elements would come too early.)
+// Bytes for the sums of a line's chunks that lie open side by side. (Where rows are shorter than
+// chunks, nearly all elements would come too early.)
 static uint64_t pieces_bytes(const struct eval *ev, const struct eval_quantize *z,
                              const struct eval_room *room) {
   if (z->inner < EVAL_CHUNK || !has_stripes(ev, z, room)) return 0;
@@ -467,9 +468,10 @@ static int fill_part_of_line(struct eval *ev, struct eval_box *b, const struct e
   return failed;
 }
 
-// Scales and zeros of lines whose codes do not fit are found by themselves, for codes, scales and zeros alike: it is
-// the same read, and one worker does it for all. So it is where codes would fit, but their figures take another read
-// (pieces_bytes): codes that are made in their order afterwards are told of at once.
+// Scales and zeros of lines whose codes do not fit are found by themselves, for codes, scales and
+// zeros alike: it is the same read, and one worker does it for all. So it is where codes would fit,
+// but their figures take another read (pieces_bytes): codes that are made in their order afterwards
+// are told of at once.
 static bool is_large(const struct eval *ev, const struct eval_quantize *z,
                      const struct eval_room *room) {
   if (z->f.rule != KERNELS_QDQ || z->inner > columns_that_fit(room) || !lines_are_units(z, room))

@@ -1,18 +1,19 @@
 // Quantized tensors: codes, scales and zero points of an operand, any range of any of them.
 //
-// All three come of the same arithmetic over whole blocks, so a box (eval_parts.h) holds the *outputs* of a stretch of
-// columns or blocks: codes, scales and zeros, made in one go while the operand streams by in small panels
-// (eval_panel.c). The operand itself, many times as large, is never held.
+// All three come of the same arithmetic over whole blocks, so a box (eval_parts.h) holds the
+// *outputs* of a stretch of columns or blocks: codes, scales and zeros, made in one go while the
+// operand streams by in small panels (eval_panel.c). The operand itself, many times as large, is
+// never held.
 //
 //   operand ──panel──▶ kernel ──▶ │ codes │ scales │ zeros │  box ──▶ the range that was asked for
 //                                            └────────┴──▶ statistics of the run (eval_cache.c)
 //
 // Scales and zeros are asked for after the codes and would cost a second and a third read of the
-// operand. What was found out with the codes is therefore kept for all workers of the run, as far as
-// its budget goes.
+// operand. What was found out with the codes is therefore kept for all workers of the run, as far
+// as its budget goes.
 //
-// How far a box reaches depends on what the caller is going to want (eval_expect): computing columns that
-// another worker's unit holds would read them twice.
+// How far a box reaches depends on what the caller is going to want (eval_expect): computing
+// columns that another worker's unit holds would read them twice.
 #include "eval_quantize.h"
 
 #include "eval_affine.h"

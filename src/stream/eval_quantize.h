@@ -6,8 +6,8 @@
 #include "eval_parts.h"
 #include "kernels.h"
 
-// What a QUANTIZE row means, in the words of the kernels. The operand is [outer, k, inner], cut along k:
-// one of outer and inner is 1 for a matrix. A column of W is one (outer, inner) pair.
+// What a QUANTIZE row means, in the words of the kernels. The operand is [outer, k, inner], cut
+// along k: one of outer and inner is 1 for a matrix. A column of W is one (outer, inner) pair.
 struct eval_quantize {
   uint32_t of;
   struct recipe_quantization q;
@@ -59,7 +59,8 @@ size_t eval_panel_most(const struct eval *ev, const struct eval_quantize *z,
 // One stretch: elements [first, first + count), count <= eval_panel_most.
 int eval_panel_open(struct eval *ev, const struct eval_quantize *z, const struct eval_room *room,
                     uint64_t first, size_t count, struct eval_panel *p, struct err *err);
-// `rows` stretches of n elements, `step` elements apart, dense in the tile: rows * n * width <= tile_bytes.
+// `rows` stretches of n elements, `step` elements apart, dense in the tile: rows * n * width <=
+// tile_bytes.
 int eval_panel_gather(struct eval *ev, const struct eval_quantize *z, const struct eval_room *room,
                       uint64_t first, uint64_t step, size_t rows, size_t n, struct eval_panel *p,
                       struct err *err);
@@ -71,18 +72,19 @@ int eval_nbits_elements(struct eval *ev, struct eval_box *b, uint64_t first, uin
 int eval_qdq_elements(struct eval *ev, struct eval_box *b, uint64_t first, uint64_t count,
                       uint8_t *out, struct err *err);
 
-// First and last but one of what the caller will want of this box's recipe, in its elements from `at` on.
+// First and last but one of what the caller will want of this box's recipe, in its elements from
+// `at` on.
 uint64_t eval_quantize_wanted_end(const struct eval *ev, uint32_t id, uint64_t at);
-// Tells the statistics of the run about a unit: `n` scales and zero points (NBITS_HQQ: floats), through
-// scratch memory.
+// Tells the statistics of the run about a unit: `n` scales and zero points (NBITS_HQQ: floats),
+// through scratch memory.
 void eval_quantize_publish(struct eval *ev, const struct eval_quantize *z, uint64_t unit,
                            const float *scales, const uint8_t *zeros, size_t n, uint8_t fill,
                            const struct eval_room *room);
 // The first unit in (unit, end) that the statistics have, or end: another worker found it out.
 uint64_t eval_quantize_unknown_end(struct eval *ev, const struct eval_quantize *z, uint64_t unit,
                                    uint64_t end);
-// Scales (NBITS_HQQ: or zeros) [from, from + n) of a unit as their part holds them, if the statistics have
-// them.
+// Scales (NBITS_HQQ: or zeros) [from, from + n) of a unit as their part holds them, if the
+// statistics have them.
 bool eval_quantize_known_floats(struct eval *ev, const struct eval_quantize *z, uint64_t unit,
                                 size_t from, size_t n, uint8_t *out);
 
@@ -91,8 +93,8 @@ void eval_nbits_columns(const struct eval_quantize *z, uint64_t off, uint64_t le
                         uint64_t *end);
 int eval_nbits_finish(struct eval *ev, struct eval_box *b, struct err *err);
 
-// n scales as the part holds them; n zero points of `bits` bits, low bits first, the unused bits of the last
-// byte filled with copies of `fill`.
+// n scales as the part holds them; n zero points of `bits` bits, low bits first, the unused bits of
+// the last byte filled with copies of `fill`.
 void eval_quantize_store_scales(enum dtype type, const float *scales, size_t n, uint8_t *out);
 void eval_quantize_pack_zeros(const uint8_t *zeros, size_t n, uint32_t bits, uint8_t fill,
                               uint8_t *out);

@@ -1,15 +1,18 @@
-// Codes that are moved about behind (the weights of convolutions that became MatMuls, say) are wanted in an order in
-// which they are dear to make: a few of each row at a time, with a read of the weight, or more, for each stripe, and
-// one for the error figures, which go by their own order. So they are made in their own order, once, a chunk of 4096
-// after the other, and kept with their figures for all workers of the run (eval_cache.c: in memory, or in its file):
+// Codes that are moved about behind (the weights of convolutions that became MatMuls, say) are
+// wanted in an order in which they are dear to make: a few of each row at a time, with a read of
+// the weight, or more, for each stripe, and one for the error figures, which go by their own order.
+// So they are made in their own order, once, a chunk of 4096 after the other, and kept with their
+// figures for all workers of the run (eval_cache.c: in memory, or in its file):
 //
 //   operand ──▶ │ chunk │ chunk │ chunk │ …  ──▶ codes, figures of chunks ──▶ eval_view: any order
 //                 └───── a group ─────┘          └── kept for the run ──┘
 //
-// Workers take turns at groups of chunks: who wants one that another one is at waits for it, and finds it there. One
-// evaluator that makes group after group goes on where it was: its box holds what lies across.
+// Workers take turns at groups of chunks: who wants one that another one is at waits for it, and
+// finds it there. One evaluator that makes group after group goes on where it was: its box holds
+// what lies across.
 //
-// Where they cannot be kept, codes are made as they are asked for, and figures afterwards (eval_figures.c).
+// Where they cannot be kept, codes are made as they are asked for, and figures afterwards
+// (eval_figures.c).
 #include "eval_turned.h"
 
 #include "eval_figures.h"
@@ -76,7 +79,8 @@ static int make_chunk(struct eval *ev, uint64_t chunk, struct err *err) {
   return 0;
 }
 
-// Chunks [chunk, end), with figures if anybody asks for them, whatever range is wanted by the caller.
+// Chunks [chunk, end), with figures if anybody asks for them, whatever range is wanted by the
+// caller.
 static int make_chunks(struct eval *ev, uint64_t chunk, uint64_t end, struct err *err) {
   struct eval_turned *t = &ev->turned;
   const struct eval_chunks wanted_chunks = ev->chunks;

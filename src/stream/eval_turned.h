@@ -4,7 +4,8 @@
 
 #include "eval_parts.h"
 
-// What eval_expect does: are codes below `id` wanted in another order than their own? `id` is no RESHAPE.
+// What eval_expect does: are codes below `id` wanted in another order than their own? `id` is no
+// RESHAPE.
 void eval_turned_expect(struct eval *ev, uint32_t id);
 // Is this QUANTIZE row to be asked for through eval_turned_elements?
 bool eval_turned_serves(const struct eval *ev, uint32_t id);

@@ -120,8 +120,8 @@ static void view_of(const struct recipes *r, uint32_t id, struct eval_view *v) {
 // ---- boxes -------------------------------------------------------------------------------------
 
 // How many steps of an axis go into a box, of `dim`, if `room` are possible: boxes of about equal
-// size, cut where lines of memory end unless that would make them much smaller: a box more is a look
-// more at all of the source.
+// size, cut where lines of memory end unless that would make them much smaller: a box more is a
+// look more at all of the source.
 static uint64_t balanced(uint64_t dim, uint64_t room, uint32_t width) {
   if (room >= dim) return dim;
   uint64_t boxes = (dim + room - 1) / room, n = (dim + boxes - 1) / boxes;

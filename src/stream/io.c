@@ -33,9 +33,9 @@
 //
 // So the ring does not help where it needs threads to write, and what costs most is memory: cached
 // writes take fresh pages for everything that is written, and on such a machine these are slow to
-// come, the slower the larger the write. When memory is at hand, cached writes of 128 KiB are about as
-// fast as uncached ones of 1 MiB; when it is not, they are much slower. The price of uncached writes
-// is that whoever reads the output next reads it from the disk.
+// come, the slower the larger the write. When memory is at hand, cached writes of 128 KiB are about
+// as fast as uncached ones of 1 MiB; when it is not, they are much slower. The price of uncached
+// writes is that whoever reads the output next reads it from the disk.
 #include "io_queue.h"
 
 #include "crew.h"

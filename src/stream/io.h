@@ -30,7 +30,7 @@ struct io_options {
   uint32_t tiles;        // in flight per worker (default 8)
   size_t tile_bytes;     // default 1 MiB; however large, it is written in pieces of 1 MiB at most
   uint64_t window_bytes; // live views are kept to this (default tiles * tile_bytes, at least 4 MiB)
-  uint64_t wake_bytes;   // source bytes left behind in the page cache (default: as io_wake_most says)
+  uint64_t wake_bytes; // source bytes left behind in the page cache (default: as io_wake_most says)
 };
 
 // One worker's queue: opened, used and closed by one thread. It holds tiles * tile_bytes of address
@@ -94,10 +94,10 @@ int io_view_done(struct io *io, struct io_view *view, struct err *err);
 // Copies [off, off+n) of the file. ERR_INPUT if the file is shorter.
 int io_read(struct io *io, uint32_t file, uint64_t off, void *buf, size_t n, struct err *err);
 // Copies n fragments of `run` bytes, `stride` bytes apart (run <= stride <= IO_GATHER_STRIDE_MAX),
-// from `off` on, one behind the other into buf, through views over many of them at a time. To be used
-// where fragments are small and nearly every page has some: then a call for each costs more than the
-// pages. Mapped whatever the engine does (but one that holds all), and then only the fragments count
-// as bytes read: whole pages come from the disk in any case.
+// from `off` on, one behind the other into buf, through views over many of them at a time. To be
+// used where fragments are small and nearly every page has some: then a call for each costs more
+// than the pages. Mapped whatever the engine does (but one that holds all), and then only the
+// fragments count as bytes read: whole pages come from the disk in any case.
 enum { IO_GATHER_STRIDE_MAX = 8 << 10 };
 struct io_fragments {
   uint64_t off, n;

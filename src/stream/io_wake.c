@@ -1,21 +1,23 @@
 // The wake of a reader.
 //
-// Everything that is read passes through the page cache and would stay there until the system wants the memory
-// back. Sources that fit are welcome to stay: the next run is faster. A source far larger than memory would
-// push out what others have there, its own pages included, to no use at all, and reclaiming pages under pressure
-// costs more than giving them back:
+// Everything that is read passes through the page cache and would stay there until the system wants
+// the memory back. Sources that fit are welcome to stay: the next run is faster. A source far
+// larger than memory would push out what others have there, its own pages included, to no use at
+// all, and reclaiming pages under pressure costs more than giving them back:
 //
 //   conv2matmul of a sparse 24 GB model, null engine, 23 GB of memory, two processors      wall     system
 //   everything left behind                                                                 19-28 s  20-36 s
 //   given back, 64 MiB a reader behind                                                     15-22 s  14 s
 //
-// So a reader of such a source drops what it has read, some way behind itself: many recipes look at a tensor
-// twice within a short time (its range, then its codes), and find the second time what is still in its wake.
+// So a reader of such a source drops what it has read, some way behind itself: many recipes look at
+// a tensor twice within a short time (its range, then its codes), and find the second time what is
+// still in its wake.
 //
 //      dropped │ held: the last `most` bytes, as ranges in the order they were read │ being read
 //
-// Ranges that follow one another are one, up to MERGED bytes (or `most`): the system drops whole pages, and large ones only
-// when all of them lies in the range. Pages that other processes have mapped stay in any case.
+// Ranges that follow one another are one, up to MERGED bytes (or `most`): the system drops whole
+// pages, and large ones only when all of them lies in the range. Pages that other processes have
+// mapped stay in any case.
 #include "io_wake.h"
 
 #include "span.h"

@@ -1,10 +1,11 @@
-// What the machine has. Containers and batch jobs live under a cgroup whose limit counts the page cache
-// too, so that "memory" there is the least of these:
+// What the machine has. Containers and batch jobs live under a cgroup whose limit counts the page
+// cache too, so that "memory" there is the least of these:
 //
 //   physical memory ─ /sys/fs/cgroup/memory.max ─ …/a/memory.max ─ …/a/b/memory.max      process in /a/b
 //
-// Version 1 calls the file memory.limit_in_bytes and has a mount of its own for memory. Where the mounts
-// are elsewhere, or the path is one of another namespace, no file is found and no limit is taken from it.
+// Version 1 calls the file memory.limit_in_bytes and has a mount of its own for memory. Where the
+// mounts are elsewhere, or the path is one of another namespace, no file is found and no limit is
+// taken from it.
 #include "machine.h"
 
 #include "span.h"

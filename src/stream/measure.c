@@ -1,11 +1,11 @@
-// Questions of different kinds in one call: each kind is measured by its own module, and the answers come
-// back in the order of the questions.
+// Questions of different kinds in one call: each kind is measured by its own module, and the
+// answers come back in the order of the questions.
 //
 //   codes ──┬─▶ blockwise (measure_blocks.c) ───────┬──▶ out
 //           └─▶ a scale a channel (measure_axes.c) ─┘
 //
-// A kind that nobody asks about costs nothing, not even a look at its sources; with no question at all the
-// sources are still checked.
+// A kind that nobody asks about costs nothing, not even a look at its sources; with no question at
+// all the sources are still checked.
 #include "measure.h"
 
 #include "measure_axes.h"

@@ -5,9 +5,9 @@
 //   second turn   elements ──▶ code = clamp(rint(v / scale) + zero, -128, 127)
 //                              e = (code - zero) * scale - v
 //
-// Every operation is rounded to float (double for double weights), as NumPy does on arrays of that type;
-// float16 is widened, where NumPy rounds to half and may overflow in the comparison. Sums are double, line by
-// line in the order of storage, by one worker a weight: they depend on nobody else.
+// Every operation is rounded to float (double for double weights), as NumPy does on arrays of that
+// type; float16 is widened, where NumPy rounds to half and may overflow in the comparison. Sums are
+// double, line by line in the order of storage, by one worker a weight: they depend on nobody else.
 #include "measure_axes.h"
 
 #include "kernels.h"

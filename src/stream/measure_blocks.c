@@ -3,9 +3,9 @@
 //   codes ──▶ operand ──▶ ways (its quantizations)
 //                   └───▶ items: runs of 2^n columns that begin at a multiple of 2^n
 //
-// Workers take items, go over their columns with all ways at once (measure_panels.c), and leave a root of
-// the tree of figures.h for each; those roots are joined by the same tree, so nothing depends on who
-// made which item, nor on how large items are.
+// Workers take items, go over their columns with all ways at once (measure_panels.c), and leave a
+// root of the tree of figures.h for each; those roots are joined by the same tree, so nothing
+// depends on who made which item, nor on how large items are.
 #include "measure_blocks.h"
 
 #include "eval_quantize.h"

@@ -10,9 +10,9 @@
 //            │ the next ones    │                   │    │           │
 //            └──────────────────┘                   └────┴───────────┘
 //
-// A panel is read once and cut into tiles that stay in cache while every quantization goes over them.
-// The kernels add up each column in order of k, panel after panel; columns are then put together by
-// the tree of figures.h, so nothing depends on how large panels or stripes are.
+// A panel is read once and cut into tiles that stay in cache while every quantization goes over
+// them. The kernels add up each column in order of k, panel after panel; columns are then put
+// together by the tree of figures.h, so nothing depends on how large panels or stripes are.
 //
 // A block of all of a long axis has no scale before its last element was seen: such operands take a
 // second turn over their panels, the sums starting new lanes every ROWS elements.
@@ -112,8 +112,8 @@ static void code_tile(struct measure_panels *w, const struct tile *t) {
   }
 }
 
-// Tiles of a panel, those of the same columns in order of k; never more than `rows` rows. 1: told to stop
-// (the searches take their time).
+// Tiles of a panel, those of the same columns in order of k; never more than `rows` rows. 1: told
+// to stop (the searches take their time).
 static int each_tile(struct measure_panels *w, size_t rows,
                      void (*take)(struct measure_panels *, const struct tile *)) {
   size_t columns = TILE_COLUMNS;

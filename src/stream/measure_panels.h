@@ -14,8 +14,8 @@ struct measure_panels_way {
   uint32_t out; // the caller's
 };
 
-// An operand as [outer, k, inner], k being the axis that is cut into blocks. Its columns are numbered
-// o * inner + j.
+// An operand as [outer, k, inner], k being the axis that is cut into blocks. Its columns are
+// numbered o * inner + j.
 struct measure_panels_operand {
   uint32_t recipe;
   uint32_t width; // bytes of an element
@@ -29,7 +29,8 @@ struct measure_panels;
 struct measure_panels *measure_panels_new(struct measure_reader *rd, uint32_t most_ways);
 
 // Figures of columns [first, end) by every way, put together by the tree of figures.h, into
-// out[0..n_ways). Every element is read once; twice if there are whole ways. Tells of bytes. 1: told to stop.
+// out[0..n_ways). Every element is read once; twice if there are whole ways. Tells of bytes. 1:
+// told to stop.
 int measure_panels_columns(struct measure_panels *w, const struct measure_panels_operand *x,
                            uint64_t first, uint64_t end, struct figures *out, struct err *err);
 

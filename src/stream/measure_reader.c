@@ -1,12 +1,12 @@
-// Workers of a measurement: each opens its own queue and evaluator, takes items off a shared cursor, and leaves
-// at the first failure of any of them.
+// Workers of a measurement: each opens its own queue and evaluator, takes items off a shared
+// cursor, and leaves at the first failure of any of them.
 //
 //            ┌ next item ◀── cursor ──▶ next item ┐
 //   worker 0 │ recipe_read ▶ figures              │ worker 1 …
 //            └ tell ──▶ bytes done ◀── tell       ┘
 //
-// What an item is, and where its figures go, is the caller's: an item's figures depend on nothing but the
-// item, so that neither the order of items nor the number of workers shows in them.
+// What an item is, and where its figures go, is the caller's: an item's figures depend on nothing
+// but the item, so that neither the order of items nor the number of workers shows in them.
 #include "measure_reader.h"
 
 #include "crew.h"

@@ -1,5 +1,5 @@
-// What all ways of measuring share: a team of workers that take items, each with a reader of its own, and
-// which recipe a question is about.
+// What all ways of measuring share: a team of workers that take items, each with a reader of its
+// own, and which recipe a question is about.
 #ifndef WEIR_MEASURE_READER_H
 #define WEIR_MEASURE_READER_H
 
@@ -40,8 +40,8 @@ struct measure_reader {
   struct io *io;
 };
 
-// Splits the memory of the options, works all items off and checks that the sources are unchanged. -1 with
-// the first failure of a worker; ERR_RETRY after a stop.
+// Splits the memory of the options, works all items off and checks that the sources are unchanged.
+// -1 with the first failure of a worker; ERR_RETRY after a stop.
 int measure_reader_run(struct measure_reader_team *t, struct err *err);
 
 // The next item that nobody has taken; false: none is left, or all are to stop.
@@ -50,8 +50,8 @@ bool measure_reader_stopped(struct measure_reader *rd);
 // So many more of bytes_total are done.
 void measure_reader_tell(struct measure_reader *rd, uint64_t bytes);
 
-// Finds the row of the quantization whose codes these are, also behind what only moves them. False: they are no
-// codes.
+// Finds the row of the quantization whose codes these are, also behind what only moves them. False:
+// they are no codes.
 bool measure_reader_codes(const struct recipes *r, uint32_t id, uint32_t *row);
 
 #endif

@@ -18,8 +18,8 @@ struct produce_options {
   bool errors;              // error figures are wanted, and weights must be finite
   struct eval_cache *cache; // what workers find out about weights, for each other; or NULL
   struct run_names names;
-  // Called after every tile, with where it lies, and with n 0 while there is no next one for long; false:
-  // stop.
+  // Called after every tile, with where it lies, and with n 0 while there is no next one for long;
+  // false: stop.
   bool (*go_on)(void *ctx, uint32_t output, uint64_t off, size_t n);
   void *ctx;
 };

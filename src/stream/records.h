@@ -9,7 +9,8 @@
 // Makes the next free `records.<n>` in the folder: a file of this writer alone. Gives its
 // descriptor, or -1 with err.
 int records_open(int folder, struct err *err);
-// Appends one line. The unit's bytes must be durable before. errors: of what the unit quantized, maybe empty.
+// Appends one line. The unit's bytes must be durable before. errors: of what the unit quantized,
+// maybe empty.
 int records_append(int fd, uint32_t unit, const uint8_t digest[DIGEST_BYTES],
                    const struct error_sums *errors, const uint8_t header_sha256[DIGEST_BYTES],
                    struct err *err);

@@ -1,13 +1,13 @@
-// The run: workers take units, each from a stretch of its own, make them (produce.h), and hand them over to be
-// made durable and recorded (durable.h).
+// The run: workers take units, each from a stretch of its own, make them (produce.h), and hand them
+// over to be made durable and recorded (durable.h).
 //
 //   stretch ─▶ worker: produce_range(unit) ─▶ durable_give ─▶ next unit
 //   stretch ─▶ worker: …                                        │
 //                                                               ▼
 //                                          fdatasync, sources unchanged?, record
 //
-// A stretch is a run of neighbours, because what was found out about a weight in one unit is wanted in the
-// next; who has none left takes half of the longest one that is.
+// A stretch is a run of neighbours, because what was found out about a weight in one unit is wanted
+// in the next; who has none left takes half of the longest one that is.
 //
 // A unit is a function of the plan and the sources alone, so nothing depends on who makes it or
 // when: units with a record are passed over, and a unit that was abandoned half-way is simply made
@@ -221,8 +221,8 @@ static uint32_t count_left(struct run *r) {
 
 // ---- what came out infinite --------------------------------------------------------------------
 
-// A value that is stored as an infinity is an error, unless the plan says to clip it (then none is).
-// The recipe that stores a tensor in another form, below what only moves elements about.
+// A value that is stored as an infinity is an error, unless the plan says to clip it (then none
+// is). The recipe that stores a tensor in another form, below what only moves elements about.
 static const struct recipe *stored_as(const struct plan *p, uint32_t segment) {
   const struct recipe *x = &p->recipes.rows[p->segments[segment].ref];
   while (x->kind == RECIPE_RESHAPE || x->kind == RECIPE_TRANSPOSE)

@@ -17,8 +17,8 @@ struct run_progress {
   void *ctx;
 };
 
-// How messages name what a segment of the plan was made of, if the output's name is not the best: the
-// weight's own name, or NULL. Called from any thread.
+// How messages name what a segment of the plan was made of, if the output's name is not the best:
+// the weight's own name, or NULL. Called from any thread.
 struct run_names {
   const char *(*weight)(void *ctx, uint32_t segment); // NULL: there are none
   void *ctx;
@@ -41,9 +41,9 @@ struct run_stats {
 
 // Produces every unit that staging does not have yet. Before a unit is recorded its bytes are
 // durable and the sources are checked to be unchanged. ERR_USAGE if the budget is below
-// run_min_memory(jobs). ERR_MODEL, with all units recorded, if finite elements became infinite where the
-// plan does not clip them: names the tensors and how many. With staging_open_null and IO_NULL nothing is written; the digests are
-// made.
+// run_min_memory(jobs). ERR_MODEL, with all units recorded, if finite elements became infinite
+// where the plan does not clip them: names the tensors and how many. With staging_open_null and
+// IO_NULL nothing is written; the digests are made.
 int run_plan(const struct plan *p, struct sources *s, struct staging *st,
              const struct run_options *options, struct run_stats *stats, struct err *err);
 
@@ -55,9 +55,10 @@ struct run_error {
   bool whole; // false: units recorded by another version had no figures of some elements
 };
 
-// After run_plan made all units (also one that only finished an earlier run, or refused what it found): one for
-// each tensor that is stored in another form, codes or casts, in the order of the outputs, in memory of `a`. Gives how many. They do not depend on jobs, memory, engine or
-// on which runs made which units.
+// After run_plan made all units (also one that only finished an earlier run, or refused what it
+// found): one for each tensor that is stored in another form, codes or casts, in the order of the
+// outputs, in memory of `a`. Gives how many. They do not depend on jobs, memory, engine or on which
+// runs made which units.
 uint32_t run_errors(const struct plan *p, struct staging *st, struct arena *a,
                     struct run_error **list);
 

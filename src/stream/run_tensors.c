@@ -1,10 +1,10 @@
 // Digests of single tensors, for the companion beside the manifest (run.h, run_tensor_digests).
 //
 // Pieces are counted from a tensor's own start, so that its digests stay the same wherever it lies;
-// units are counted from the file's. Hence a pass of its own: tensors are taken in plan order (those
-// that the plan's file lists, then those it does not: plan->small), in
-// batches of about a thousand pieces, whose pieces workers hash in parallel off a shared cursor;
-// then the batch's lines are written.
+// units are counted from the file's. Hence a pass of its own: tensors are taken in plan order
+// (those that the plan's file lists, then those it does not: plan->small), in batches of about a
+// thousand pieces, whose pieces workers hash in parallel off a shared cursor; then the batch's
+// lines are written.
 //
 //   tensors   t0        t1                              t2
 //   pieces    [0]       [0]        [1]        [2]       [0]     one batch

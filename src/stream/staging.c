@@ -77,8 +77,8 @@ int staging_open_null(struct staging *st, const struct plan *p, const char *dest
   return 0;
 }
 
-// File systems that know no files without a name (network ones) get one with a name for a moment. Its folder
-// is ours: what a kill leaves there goes with it.
+// File systems that know no files without a name (network ones) get one with a name for a moment.
+// Its folder is ours: what a kill leaves there goes with it.
 int staging_unnamed_file(void *staging) {
   static const char name[] = "statistics";
   const struct staging *st = staging;

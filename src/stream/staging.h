@@ -78,12 +78,13 @@ struct staging_space {
 // that fills up meanwhile) it cannot know.
 int staging_foresee(const struct plan *p, const struct staging_options *options,
                     struct staging_space *space, struct err *err);
-// A staging that exists in memory only, for the null engine. dest_folder (NULL, or not there: none): where
-// staging_unnamed_file makes its file.
+// A staging that exists in memory only, for the null engine. dest_folder (NULL, or not there:
+// none): where staging_unnamed_file makes its file.
 int staging_open_null(struct staging *st, const struct plan *p, const char *dest_folder,
                       struct err *err);
-// For eval_cache_file: a new file without a name on the file system of the outputs, to read and write; -1: there
-// cannot be one. It belongs to the caller. Several processes that work in one folder have one each.
+// For eval_cache_file: a new file without a name on the file system of the outputs, to read and
+// write; -1: there cannot be one. It belongs to the caller. Several processes that work in one
+// folder have one each.
 int staging_unnamed_file(void *staging);
 // Records a finished, durable unit, and its error figures. One call at a time.
 int staging_record(struct staging *st, uint32_t writer, uint32_t unit,
@@ -97,7 +98,7 @@ int staging_output_fd(const struct staging *st, uint32_t output);
 uint64_t staging_disk_bytes(const struct staging *st); // what the folder occupies
 uint32_t staging_done_count(const struct staging *st);
 uint64_t staging_done_bytes(const struct staging *st, const struct plan *p); // of those units
-void staging_close(struct staging *st); // keeps the folder
+void staging_close(struct staging *st);                                      // keeps the folder
 // Removes the folder and closes the staging, also when it fails. A half-sealed folder is kept: it
 // alone knows what is left to do.
 int staging_remove(struct staging *st, struct err *err);

@@ -7,8 +7,8 @@
 #include "sources.h"
 #include "staging.h"
 
-// Writes header.json into the folder, durably, and gives its SHA-256. id: of the plan, or of what else the
-// folder is named for.
+// Writes header.json into the folder, durably, and gives its SHA-256. id: of the plan, or of what
+// else the folder is named for.
 int staging_header_write(int folder, const uint8_t id[DIGEST_BYTES], struct sources *s,
                          const struct staging_options *options, uint8_t sha256[DIGEST_BYTES],
                          struct err *err);

@@ -22,8 +22,8 @@ int staging_enter(struct staging *st, int operation, bool make, bool *made, stru
 // Would staging_enter with LOCK_EX and `make` be refused? A look only: neither folder nor lock is
 // made, and a lock is held no longer than the look takes.
 int staging_foresee_enter(struct staging *st, struct err *err);
-// Opens or makes the folder that OUT has for this id, under the exclusive lock, and looks at nothing in
-// it. On failure nothing stays open.
+// Opens or makes the folder that OUT has for this id, under the exclusive lock, and looks at
+// nothing in it. On failure nothing stays open.
 int staging_open_bare(struct staging *st, const char *dest_folder, const char *onnx_name,
                       const uint8_t id[DIGEST_BYTES], bool *made, struct err *err);
 // Empties the folder, seal.json first, the lock last (with keep_lock: stays).

@@ -1,5 +1,5 @@
-// The reader of pipeline files over anything: it refuses with a sentence, or gives steps whose canonical
-// words are JSON.
+// The reader of pipeline files over anything: it refuses with a sentence, or gives steps whose
+// canonical words are JSON.
 #include "pipeline.h"
 
 #include "json.h"

@@ -1,5 +1,5 @@
-// What the tests of kernels share: random bits, memory between guard pages, and a walk over all sets of
-// features.
+// What the tests of kernels share: random bits, memory between guard pages, and a walk over all
+// sets of features.
 #ifndef WEIR_TEST_GUARDED_H
 #define WEIR_TEST_GUARDED_H
 

@@ -1,13 +1,13 @@
-// Prints one line a family of kernels: a digest (FNV-1a, 64 bits) of everything it makes of a fixed set of
-// pseudo-random cases. Two machines, or two sets of features, that print the same lines give the same
-// bytes; tools/arm64 compares x86-64 with AArch64.
+// Prints one line a family of kernels: a digest (FNV-1a, 64 bits) of everything it makes of a fixed
+// set of pseudo-random cases. Two machines, or two sets of features, that print the same lines give
+// the same bytes; tools/arm64 compares x86-64 with AArch64.
 //
 //   kernels_digest [all|portable]        the machine's best variants, or the references
 //
-// Elements come from a generator of integers and from bits alone, so that no arithmetic but that of the
-// kernels is compared: numbers around 1, zeros of both signs, denormals, the largest numbers, infinities,
-// NaNs with payloads, quiet and not, and any bits at all. The affine kernels are for finite elements; theirs
-// are taken from the same set less what is not finite.
+// Elements come from a generator of integers and from bits alone, so that no arithmetic but that of
+// the kernels is compared: numbers around 1, zeros of both signs, denormals, the largest numbers,
+// infinities, NaNs with payloads, quiet and not, and any bits at all. The affine kernels are for
+// finite elements; theirs are taken from the same set less what is not finite.
 #include "kernels.h"
 
 #include <float.h>

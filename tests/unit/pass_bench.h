@@ -1,5 +1,5 @@
-// What tests of passes over weights share: a small model being built, the pass's surroundings, and the
-// outcome as text.
+// What tests of passes over weights share: a small model being built, the pass's surroundings, and
+// the outcome as text.
 #ifndef WEIR_PASS_BENCH_H
 #define WEIR_PASS_BENCH_H
 

@@ -56,7 +56,8 @@ static uint64_t least_bytes(const struct sample *s) {
   return least;
 }
 
-// Fits, is not worse than any uniform pick that fits, and on average close to the best of all picks.
+// Fits, is not worse than any uniform pick that fits, and on average close to the best of all
+// picks.
 static void test_budget(void **state) {
   (void)state;
   double ours = 0, best_of_all = 0;

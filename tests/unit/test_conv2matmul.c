@@ -1,5 +1,5 @@
-// The pass on small graphs: the nodes that come out, as "Op(inputs)->output" lines in order, and the
-// reason of every Conv. That the numbers are right is for the end-to-end tests.
+// The pass on small graphs: the nodes that come out, as "Op(inputs)->output" lines in order, and
+// the reason of every Conv. That the numbers are right is for the end-to-end tests.
 #include "conv2matmul.h"
 #include "model_builder.h"
 

@@ -165,8 +165,8 @@ static void test_transpose_of_a_tall_matrix(void **state) {
   close_all(&f);
 }
 
-// Rows by the hundred thousand, a few columns at a time: fragments of some bytes are asked for by the
-// million, but not with a call for each.
+// Rows by the hundred thousand, a few columns at a time: fragments of some bytes are asked for by
+// the million, but not with a call for each.
 static void test_fragments_of_a_tall_matrix(void **state) {
   (void)state;
   struct fixture f = {0};

@@ -1,6 +1,7 @@
-// Quantization by tensor and channel against the formulas of eval_affine_grid.c, spelled out in float:
-// random shapes and axes, from a file and computed, whole and at random ranges, with and without
-// the run's statistics. (What float16 and double give is compared with NumPy in the end-to-end tests.)
+// Quantization by tensor and channel against the formulas of eval_affine_grid.c, spelled out in
+// float: random shapes and axes, from a file and computed, whole and at random ranges, with and
+// without the run's statistics. (What float16 and double give is compared with NumPy in the
+// end-to-end tests.)
 #include "eval.h"
 #include "eval_affine.h"
 #include "fake_io.h"

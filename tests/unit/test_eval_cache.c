@@ -1,7 +1,7 @@
 // Turns at the run's statistics: what several threads want at the same time is computed by one, a
-// failure gives the turn to the next, a stop ends the wait. And the same through evaluators, counted
-// in source bytes. Without turns (the controls) every thread computes for itself. What memory does not
-// hold goes to a file, and with a file that fails, or none, it is not there.
+// failure gives the turn to the next, a stop ends the wait. And the same through evaluators,
+// counted in source bytes. Without turns (the controls) every thread computes for itself. What
+// memory does not hold goes to a file, and with a file that fails, or none, it is not there.
 #include "eval.h"
 #include "eval_cache.h"
 #include "fake_io.h"
@@ -204,7 +204,8 @@ static void put_unit(struct eval_cache *c, const struct eval_cache_key *key, uin
   eval_cache_put(c, key, unit, scales, zeros);
 }
 
-// Of a unit: its scales in two pieces, and its zeros; or both as a whole. What is there has to be right.
+// Of a unit: its scales in two pieces, and its zeros; or both as a whole. What is there has to be
+// right.
 static uint32_t parts_there(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit,
                             bool whole) {
   uint8_t scales[32] = {0}, zeros[8] = {0};

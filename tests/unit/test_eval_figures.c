@@ -1,6 +1,7 @@
-// Error figures by chunks of elements: of every format that has them and of casts, made in any number of units, in
-// pieces and in little memory, they are the same bytes, and what the stored parts say when they are read back and
-// decoded in double. Elements that overflow or are not numbers are counted.
+// Error figures by chunks of elements: of every format that has them and of casts, made in any
+// number of units, in pieces and in little memory, they are the same bytes, and what the stored
+// parts say when they are read back and decoded in double. Elements that overflow or are not
+// numbers are counted.
 #include "errors.h"
 #include "eval.h"
 #include "eval_parts.h"
@@ -287,7 +288,8 @@ enum { WIDE_MOST = 100 * 9001, LITTLE = EVAL_BUDGET_MIN, ENOUGH = 24 << 20 };
 static float wide[WIDE_MOST];
 static uint8_t wide_codes[WIDE_MOST];
 
-// Codes of a weight in `units` ranges, by one evaluator each: their figures, and reads of the weight.
+// Codes of a weight in `units` ranges, by one evaluator each: their figures, and reads of the
+// weight.
 static struct figures in_stripes(uint32_t id, size_t budget, uint32_t units, double *reads) {
   struct error_sums all = {0};
   const uint64_t n = r.rows[id].bytes, before = io.bytes;
@@ -317,7 +319,8 @@ static struct figures in_stripes(uint32_t id, size_t budget, uint32_t units, dou
   return f;
 }
 
-// Rows that end with a chunk need no second look at anything; others at what lies before their first whole chunk.
+// Rows that end with a chunk need no second look at anything; others at what lies before their
+// first whole chunk.
 static void test_stripes(void **state) {
   (void)state;
   static const int64_t shapes[][3] = {

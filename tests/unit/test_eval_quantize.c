@@ -1,7 +1,7 @@
-// Quantized tensors against a naive model of the formats, block by block from the formulas of kernels.h: random shapes,
-// types, axes and operands, read whole, in pieces and at random ranges, with boxes down to less than
-// a column and with and without the statistics of the run. Then what it costs: source bytes read for
-// weights far larger than the budget, with control arms.
+// Quantized tensors against a naive model of the formats, block by block from the formulas of
+// kernels.h: random shapes, types, axes and operands, read whole, in pieces and at random ranges,
+// with boxes down to less than a column and with and without the statistics of the run. Then what
+// it costs: source bytes read for weights far larger than the budget, with control arms.
 #include "errors.h"
 #include "eval.h"
 #include "eval_parts.h"
@@ -537,8 +537,8 @@ static int open_file(void *ctx) {
   return fd;
 }
 
-// Codes made in `units` random ranges, in any order, and what they were told to be worth together; evaluators share
-// a cache, or NULL.
+// Codes made in `units` random ranges, in any order, and what they were told to be worth together;
+// evaluators share a cache, or NULL.
 static struct figures figures_with(struct world *s, uint32_t id, uint32_t units, bool small,
                                    struct eval_cache *cache) {
   struct err err = {0};
@@ -805,8 +805,8 @@ static double reads(int64_t rows, int64_t columns, uint32_t axis, size_t cache_b
   return (double)io.bytes / (double)bytes;
 }
 
-// Reads of a weight of rows x columns, cut along the axis, to make its codes turned, in two units by evaluators of
-// their own that have a cache of so many bytes, or none, and tell figures.
+// Reads of a weight of rows x columns, cut along the axis, to make its codes turned, in two units
+// by evaluators of their own that have a cache of so many bytes, or none, and tell figures.
 static double turned_reads(int64_t rows, int64_t columns, uint32_t axis, uint32_t block,
                            size_t cache_bytes, bool has_file) {
   static struct io io;

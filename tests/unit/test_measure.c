@@ -65,7 +65,8 @@ static uint32_t tensor(struct fixture *f, enum dtype dtype, const int64_t *dims,
   return recipe_extent(&f->r, dtype, dims, rank, ENCODING_RAW, &p, 1, NULL);
 }
 
-// The quantizations that are asked of every operand, along `axis`; QDQ: some with blocks of all of it.
+// The quantizations that are asked of every operand, along `axis`; QDQ: some with blocks of all of
+// it.
 static void quantize_as(struct fixture *f, uint32_t of, uint32_t axis,
                         const enum recipe_format formats[KINDS], uint32_t codes[KINDS]) {
   static const struct recipe_quantization kinds[KINDS] = {

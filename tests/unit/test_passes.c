@@ -1,5 +1,5 @@
-// The catalogue is sound, and words become values: keys, kinds, escapes, canonical JSON, sentences that
-// help.
+// The catalogue is sound, and words become values: keys, kinds, escapes, canonical JSON, sentences
+// that help.
 #include "pass.h"
 
 #include <setjmp.h>

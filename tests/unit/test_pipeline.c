@@ -1,4 +1,5 @@
-// Pipelines: what files may hold, where what they may not hold is said to be, limits, canonical words.
+// Pipelines: what files may hold, where what they may not hold is said to be, limits, canonical
+// words.
 #include "pipeline.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
-// What a line of progress says: the rate and the remaining time are of this process alone, whatever a
-// run before it had made.
+// What a line of progress says: the rate and the remaining time are of this process alone, whatever
+// a run before it had made.
 #include "progress.h"
 
 #include <string.h>

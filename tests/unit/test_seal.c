@@ -350,7 +350,8 @@ static void test_unlisted_sidecar_is_left(void **state) {
   assert_non_null(strstr(report.why_left, "no manifest lists it"));
 }
 
-// --no-manifest over a model that has one: a manifest of the old model must not stand beside the new.
+// --no-manifest over a model that has one: a manifest of the old model must not stand beside the
+// new.
 static void test_stale_companions_go(void **state) {
   (void)state;
   const struct toy_shape shape = new_shape(FORCE);

@@ -1,5 +1,5 @@
-// The pass `shrink` on small graphs: what nodes and tensors come out, under which names, and the reason
-// of every weight. That the numbers are right is for the end-to-end tests.
+// The pass `shrink` on small graphs: what nodes and tensors come out, under which names, and the
+// reason of every weight. That the numbers are right is for the end-to-end tests.
 #include "pass_bench.h"
 #include "shrink.h"
 
