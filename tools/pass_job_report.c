@@ -154,6 +154,10 @@ void pass_job_print(struct job *job) {
     print_chosen(pj, i, "gate");
     pass_job_print_skipped(pj, i, "  ");
   }
+  if (pj->n_sites == 0 && !quiet)
+    report_hint(
+        "there is nothing in this model for %s; 'weir inspect' says what weir could do with it",
+        pj->pipeline.n == 1 ? "that pass" : "these passes");
   if (!stores_weights(pj)) return;
   quantized_list(&q, job, pj);
   if (!quiet) quantized_print_worst(&q, WORST_SHOWN);

@@ -28,7 +28,7 @@ AVX512_INLINE __m128i codes_of(__m512 x, const struct affine_vectors *v) {
 }
 
 AVX512_INLINE __mmask16 first_of(size_t n) {
-  return n < STEP ? (__mmask16)((1u << n) - 1) : 0xffff;
+  return (__mmask16)(n < STEP ? (1u << n) - 1 : 0xffffu);
 }
 
 AVX512 void affine_codes_f32_avx512(int8_t *out, const float *in, size_t n,

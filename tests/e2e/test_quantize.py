@@ -713,6 +713,15 @@ def test_hqq_is_no_worse_than_onnxruntimes(weir, tmp_path, case):
     assert hqq.error(case, ours.graph) <= theirs["error"]
 
 
+def test_nothing_to_quantize_gets_a_hint(weir, tmp_path):
+    """A model without a MatMul: whoever asked learns where to look."""
+    nodes = [helper.make_node("Relu", ["x"], ["y"])]
+    onnx.save(model_of(nodes, [], [value("x", [2])], [value("y", [2])]), tmp_path / "relu.onnx")
+    said = weir("quantize", tmp_path / "relu.onnx", tmp_path / "out.onnx")
+    assert "converted 0" in said.out and "weir inspect" in said.err
+    assert "weir inspect" not in weir("quantize", tmp_path / "relu.onnx", tmp_path / "quiet.onnx", "--quiet").err
+
+
 # ---- the edit log
 
 
