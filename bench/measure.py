@@ -17,7 +17,6 @@ import contextlib
 import fcntl
 import os
 import random
-import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -55,7 +54,8 @@ def forget(paths):
 
 
 class Arm:
-    """One thing to time. `commands` run one after the other, timed together; `outputs` are removed before each run."""
+    """One thing to time. `commands` run one after the other, timed together; `outputs` are removed before each run.
+    `last` has the seconds of the last command alone."""
 
     def __init__(self, name, commands, outputs=(), env=None):
         self.name = name
@@ -63,6 +63,7 @@ class Arm:
         self.outputs = [Path(p) for p in outputs]
         self.env = env
         self.seconds = []
+        self.last = []
         self.peak = 0
 
     def clear(self):
@@ -82,6 +83,7 @@ class Arm:
             total += result.seconds
             self.peak = max(self.peak, result.tree_bytes)
         self.seconds.append(total)
+        self.last.append(result.seconds)
 
 
 @contextlib.contextmanager
@@ -117,17 +119,6 @@ def rounds(arms, n, sources, seed=1, cold=()):
             one_round(arms, turn, sources, f"round {number + 1}/{n}", cold)
     for arm in arms:
         arm.clear()
-
-
-def ratios(arm, base):
-    """arm / base round by round: (median, min, max)."""
-    values = [a / b for a, b in zip(arm.seconds, base.seconds)]
-    return statistics.median(values), min(values), max(values)
-
-
-def show(name, values):
-    median, least, most = values
-    return f"{name}: {median:.2f} ({least:.2f}-{most:.2f})"
 
 
 def copy_and_sync(files, folder):
