@@ -31,11 +31,11 @@ static uint64_t limit_in(const char *path) {
 }
 
 // The least limit of a group and those above it.
-static uint64_t least_limit(const char *mount, char *group, const char *knob) {
+static uint64_t least_limit(const char *root, const char *mount, char *group, const char *knob) {
   uint64_t least = UINT64_MAX;
   for (;;) {
     char path[PATH_MAX];
-    const int n = snprintf(path, sizeof path, "%s%s/%s", mount, group, knob);
+    const int n = snprintf(path, sizeof path, "%s%s%s/%s", root, mount, group, knob);
     if (n > 0 && (size_t)n < sizeof path) least = min_u64(least, limit_in(path));
     char *last = strrchr(group, '/');
     if (!last) return least;
@@ -44,26 +44,34 @@ static uint64_t least_limit(const char *mount, char *group, const char *knob) {
 }
 
 // One line of /proc/self/cgroup, "number:controllers:/path"; version 2 has no controllers.
-static uint64_t limit_of(char *line) {
+static uint64_t limit_of(const char *root, char *line) {
   char *controllers = strchr(line, ':');
   char *group = controllers ? strchr(controllers + 1, ':') : NULL;
   if (!group) return UINT64_MAX;
   *group++ = 0;
   group[strcspn(group, "\n")] = 0;
   if (strcmp(group, "/") == 0) *group = 0;
-  if (strcmp(controllers, ":") == 0) return least_limit("/sys/fs/cgroup", group, "memory.max");
+  if (strcmp(controllers, ":") == 0)
+    return least_limit(root, "/sys/fs/cgroup", group, "memory.max");
   if (strcmp(controllers, ":memory") != 0) return UINT64_MAX;
-  return least_limit("/sys/fs/cgroup/memory", group, "memory.limit_in_bytes");
+  return least_limit(root, "/sys/fs/cgroup/memory", group, "memory.limit_in_bytes");
+}
+
+uint64_t machine_group_limit(const char *root) {
+  uint64_t least = UINT64_MAX;
+  char line[PATH_MAX];
+  snprintf(line, sizeof line, "%s/proc/self/cgroup", root);
+  FILE *f = fopen(line, "re");
+  while (f && fgets(line, sizeof line, f))
+    least = min_u64(least, limit_of(root, line));
+  if (f) fclose(f);
+  return least;
 }
 
 static void find_memory(void) {
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  uint64_t least = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : UINT64_MAX;
-  FILE *f = fopen("/proc/self/cgroup", "re");
-  char line[PATH_MAX];
-  while (f && fgets(line, sizeof line, f))
-    least = min_u64(least, limit_of(line));
-  if (f) fclose(f);
+  const uint64_t physical = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : UINT64_MAX;
+  const uint64_t least = min_u64(physical, machine_group_limit(""));
   memory_bytes = least == UINT64_MAX ? 0 : least;
 }
 

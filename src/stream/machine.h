@@ -9,4 +9,7 @@
 // once for the process. 0 if nobody says.
 uint64_t machine_memory(void);
 
+// The cgroup's part of it, as the files below root ("" is the system's) say; UINT64_MAX: no limit.
+uint64_t machine_group_limit(const char *root);
+
 #endif

@@ -4,12 +4,16 @@
 #include "machine.h"
 #include "span.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 // clang-format off: cmocka wants setjmp.h and stdarg.h before it.
@@ -131,6 +135,45 @@ static void memory_of_this_machine(void **state) {
   assert_in_range(machine_memory(), 1 << 20, physical);
 }
 
+// A file below the fixture's folder, with the folders it lies in.
+static void put_file(const char *root, const char *name, const char *text) {
+  char path[4096];
+  snprintf(path, sizeof path, "%s%s", root, name);
+  for (char *at = path + strlen(root) + 1; (at = strchr(at, '/')); *at++ = '/') {
+    *at = 0;
+    if (mkdir(path, 0700) != 0) assert_int_equal(errno, EEXIST);
+  }
+  FILE *f = fopen(path, "w");
+  assert_non_null(f);
+  assert_true(fputs(text, f) >= 0);
+  assert_int_equal(fclose(f), 0);
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where) {
+  (void)st, (void)kind, (void)where;
+  return remove(path);
+}
+
+static void limits_of_groups(void **state) {
+  (void)state;
+  const char *tmp = getenv("TMPDIR");
+  char root[4096];
+  snprintf(root, sizeof root, "%s/weir-group-XXXXXX", tmp ? tmp : "/var/tmp");
+  assert_non_null(mkdtemp(root));
+  assert_true(machine_group_limit(root) == UINT64_MAX); // no cgroups at all
+  put_file(root, "/proc/self/cgroup", "4:memory:/jobs/7\n1:cpu:/tight\n0::/a/b\n");
+  put_file(root, "/sys/fs/cgroup/tight/memory.max", "1\n"); // not ours
+  put_file(root, "/sys/fs/cgroup/a/b/memory.max", "max\n");
+  assert_true(machine_group_limit(root) == UINT64_MAX);
+  put_file(root, "/sys/fs/cgroup/memory/jobs/7/memory.limit_in_bytes", "700\n");
+  assert_int_equal(machine_group_limit(root), 700); // version 1
+  put_file(root, "/sys/fs/cgroup/a/memory.max", "600\n");
+  assert_int_equal(machine_group_limit(root), 600); // the group above
+  put_file(root, "/sys/fs/cgroup/memory.max", "500\n");
+  assert_int_equal(machine_group_limit(root), 500); // and the root, as a container sees it
+  assert_int_equal(nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(drops_what_lies_far_behind, setup, teardown),
@@ -138,6 +181,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(ring_goes_round, setup, teardown),
       cmocka_unit_test(how_much_may_stay),
       cmocka_unit_test(memory_of_this_machine),
+      cmocka_unit_test(limits_of_groups),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
