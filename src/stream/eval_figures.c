@@ -24,6 +24,7 @@
 // Where those are not kept, and of casts, they are then computed apart.
 #include "eval_figures.h"
 
+#include "eval_quantize.h"
 #include "eval_turned.h"
 
 #include <assert.h>

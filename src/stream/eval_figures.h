@@ -50,7 +50,5 @@ void eval_figures_widen(enum dtype type, const void *in, size_t n, double *out);
 // Elements of a CAST recipe: before and after. Takes what is wanted of them.
 int eval_figures_cast(struct eval *ev, uint32_t id, uint64_t first, const uint8_t *in,
                       const uint8_t *out, size_t n, struct err *err);
-// Boxes of a recipe whose formats are blocks: what they hold is made again (eval_quantize.c).
-void eval_quantize_forget(struct eval *ev, uint32_t id);
 
 #endif

@@ -99,4 +99,7 @@ void eval_quantize_store_scales(enum dtype type, const float *scales, size_t n, 
 void eval_quantize_pack_zeros(const uint8_t *zeros, size_t n, uint32_t bits, uint8_t fill,
                               uint8_t *out);
 
+// Boxes of a recipe whose formats are blocks: what they hold is made again.
+void eval_quantize_forget(struct eval *ev, uint32_t id);
+
 #endif

@@ -2,6 +2,7 @@
 // float: random shapes and axes, from a file and computed, whole and at random ranges, with and
 // without the run's statistics. (What float16 and double give is compared with NumPy in the
 // end-to-end tests.)
+#include "chance.h"
 #include "eval.h"
 #include "eval_affine.h"
 #include "fake_io.h"
@@ -21,16 +22,9 @@ static const struct eval_cache_file nowhere;
 
 enum { CASES = 400, SIDE = 40, MOST = SIDE * SIDE * SIDE };
 
-static uint64_t seed = 1;
 static float values[MOST];
 static struct recipes r;
 static struct io io;
-
-static uint32_t below(uint64_t n) {
-  seed += 0x9e3779b97f4a7c15;
-  uint64_t x = (seed ^ seed >> 30) * 0xbf58476d1ce4e5b9;
-  return (uint32_t)((x ^ x >> 31) % n);
-}
 
 struct shape {
   int64_t dims[3];
@@ -80,7 +74,7 @@ static uint32_t operand(const struct shape *s) {
   const uint64_t bytes = s->count * sizeof *values;
   const struct piece all = {.at = {0, bytes, FAKE_MEMORY}, .count = bytes, .checkpoint = NO_ID};
   const uint32_t direct = recipe_extent(&r, DTYPE_FLOAT, s->dims, 3, ENCODING_RAW, &all, 1, NULL);
-  if (below(2)) return direct;
+  if (chance_below(2)) return direct;
   // Through double and back: the same numbers, computed.
   return recipe_cast(&r, recipe_cast(&r, direct, DTYPE_DOUBLE), DTYPE_FLOAT);
 }
@@ -88,16 +82,16 @@ static uint32_t operand(const struct shape *s) {
 static void random_values(struct shape *s, uint32_t axis) {
   s->count = 1;
   for (int i = 0; i < 3; i++)
-    s->count *= (uint64_t)(s->dims[i] = 1 + below(SIDE));
+    s->count *= (uint64_t)(s->dims[i] = 1 + chance_below(SIDE));
   s->channels = axis == RECIPE_PER_TENSOR ? 1 : (uint64_t)s->dims[axis];
   s->inner = axis == RECIPE_PER_TENSOR ? s->count : 1;
   for (uint32_t i = axis + 1; axis != RECIPE_PER_TENSOR && i < 3; i++)
     s->inner *= (uint64_t)s->dims[i];
-  const float centre = below(2) ? 0 : (float)below(20) - 10;
-  const bool flat = below(8) == 0;
+  const float centre = chance_below(2) ? 0 : (float)chance_below(20) - 10;
+  const bool flat = chance_below(8) == 0;
   for (uint64_t i = 0; i < s->count; i++)
-    values[i] =
-        flat ? centre : centre + ((float)below(1 << 20) / (1 << 19) - 1) * (float)(1 + i % 7);
+    values[i] = flat ? centre
+                     : centre + ((float)chance_below(1 << 20) / (1 << 19) - 1) * (float)(1 + i % 7);
 }
 
 static void check_part(struct eval *ev, uint32_t id, const void *wanted) {
@@ -107,7 +101,7 @@ static void check_part(struct eval *ev, uint32_t id, const void *wanted) {
   assert_int_equal(recipe_read(ev, id, 0, got, (size_t)n, &err), 0);
   assert_memory_equal(got, wanted, n);
   for (int i = 0; i < 4; i++) {
-    const uint64_t off = below(n), len = below(n - off + 1);
+    const uint64_t off = chance_below(n), len = chance_below(n - off + 1);
     memset(got, 0xa5, sizeof got);
     assert_int_equal(recipe_read(ev, id, off, got, (size_t)len, &err), 0);
     assert_memory_equal(got, (const uint8_t *)wanted + off, len);
@@ -125,7 +119,7 @@ static void check_parts(struct eval *ev, uint32_t of, const struct recipe_quanti
     zeros[c] = (uint8_t)(int)fmaxf(0, fminf(want.zeros[c], 255));
   const void *const parts[] = {want.codes, want.scales,
                                q->format == FORMAT_AFFINE ? (const void *)zeros : want.zeros};
-  const uint32_t start = below(3);
+  const uint32_t start = chance_below(3);
   for (uint32_t i = 0; i < 3; i++) {
     const enum recipe_part part = (enum recipe_part)((start + i) % 3);
     check_part(ev, recipe_quantize(&r, of, q, part), parts[part]);
@@ -134,13 +128,14 @@ static void check_parts(struct eval *ev, uint32_t of, const struct recipe_quanti
 
 static void random_case(void) {
   static const enum recipe_format formats[] = {FORMAT_SHRINK, FORMAT_LEVELS, FORMAT_AFFINE};
-  const enum recipe_format format = formats[below(3)];
-  const uint32_t axis = format == FORMAT_LEVELS || below(3) == 0 ? RECIPE_PER_TENSOR : below(3);
-  const struct recipe_quantization q = {.format = format,
-                                        .bits = 8,
-                                        .axis = axis,
-                                        .levels =
-                                            format == FORMAT_LEVELS ? 2 * (1 + below(150)) : 0};
+  const enum recipe_format format = formats[chance_below(3)];
+  const uint32_t axis =
+      format == FORMAT_LEVELS || chance_below(3) == 0 ? RECIPE_PER_TENSOR : chance_below(3);
+  const struct recipe_quantization q = {
+      .format = format,
+      .bits = 8,
+      .axis = axis,
+      .levels = format == FORMAT_LEVELS ? 2 * (1 + chance_below(150)) : 0};
   struct shape s;
   struct eval *ev;
   struct err err = {0};
@@ -151,7 +146,7 @@ static void random_case(void) {
   const uint32_t of = operand(&s);
   io = (struct io){.memory = (uint8_t *)values, .memory_bytes = s.count * sizeof *values};
   fake_allow(&io, (struct extent){0, s.count * sizeof *values, FAKE_MEMORY});
-  struct eval_cache *cache = below(2) ? eval_cache_open(1 << 16, nowhere) : NULL;
+  struct eval_cache *cache = chance_below(2) ? eval_cache_open(1 << 16, nowhere) : NULL;
   assert_int_equal(eval_open(&ev, &r, &io, EVAL_BUDGET_MIN, &err), 0);
   eval_share(ev, cache);
   check_parts(ev, of, &q);
@@ -178,7 +173,7 @@ static uint64_t bytes_read_for_scales(struct eval_cache *cache) {
   recipes_init(&r);
   const uint32_t of = recipe_extent(&r, DTYPE_FLOAT, dims, 2, ENCODING_RAW, &all, 1, NULL);
   for (uint64_t i = 0; i < 64 * 64; i++)
-    values[i] = (float)below(100);
+    values[i] = (float)chance_below(100);
   for (int i = 0; i < 3; i++) {
     struct eval *ev;
     struct err err = {0};
@@ -213,9 +208,9 @@ static uint64_t bytes_read_for_codes(float *weight, uint64_t n, uint64_t from) {
   struct eval *ev;
   struct err err = {0};
   for (uint64_t i = 0; i < n; i++)
-    weight[i] = (float)below(1 << 20) / (1 << 20); // with the next two: a range of 1
-  weight[below(n / 2)] = 0;
-  weight[n / 2 + below(n / 2)] = 1;
+    weight[i] = (float)chance_below(1 << 20) / (1 << 20); // with the next two: a range of 1
+  weight[chance_below(n / 2)] = 0;
+  weight[n / 2 + chance_below(n / 2)] = 1;
   io = (struct io){.memory = (uint8_t *)weight, .memory_bytes = bytes};
   fake_allow(&io, (struct extent){0, bytes, FAKE_MEMORY});
   recipes_init(&r);
@@ -244,7 +239,7 @@ static void test_elements_are_kept(void **state) {
   assert_non_null(weight);
   assert_int_equal(bytes_read_for_codes(weight, n / 4, n / 9), LARGE / 4);
   for (int i = 0; i < 5; i++) {
-    const uint64_t bytes = bytes_read_for_codes(weight, n, i ? below(n) : 0);
+    const uint64_t bytes = bytes_read_for_codes(weight, n, i ? chance_below(n) : 0);
     assert_true(bytes > LARGE && bytes < 2 * LARGE);
   }
   free(weight);
@@ -272,6 +267,7 @@ static void test_not_finite(void **state) {
 }
 
 int main(void) {
+  chance_seed = 1;
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_random),
       cmocka_unit_test(test_ranges_are_shared),

@@ -2,6 +2,7 @@
 // number of units, in pieces and in little memory, they are the same bytes, and what the stored
 // parts say when they are read back and decoded in double. Elements that overflow or are not
 // numbers are counted.
+#include "chance.h"
 #include "errors.h"
 #include "eval.h"
 #include "eval_parts.h"
@@ -20,18 +21,11 @@
 
 enum { SIDE = 200, MOST = SIDE * SIDE, CASES = 300 };
 
-static uint64_t seed = 1;
 static float values[MOST];
 static uint8_t codes[MOST * 4];
 static float scales[MOST], zeros[MOST];
 static struct recipes r;
 static struct io io;
-
-static uint32_t below(uint64_t n) {
-  seed += 0x9e3779b97f4a7c15;
-  uint64_t x = (seed ^ seed >> 30) * 0xbf58476d1ce4e5b9;
-  return (uint32_t)((x ^ x >> 31) % n);
-}
 
 static void add_leaf(void *ctx, uint64_t leaf, const struct figures *f) {
   errors_push(ctx, 0, leaf, f);
@@ -41,17 +35,31 @@ static void add_leaf(void *ctx, uint64_t leaf, const struct figures *f) {
 static void make_unit(uint32_t id, uint64_t from, uint64_t end, struct error_sums *sums) {
   struct eval *ev;
   struct err err = {0};
-  assert_int_equal(eval_open(&ev, &r, &io, EVAL_BUDGET_MIN << below(3), &err), 0);
+  assert_int_equal(eval_open(&ev, &r, &io, EVAL_BUDGET_MIN << chance_below(3), &err), 0);
   eval_watch(ev, (struct eval_watcher){add_leaf, sums});
   eval_refuse_overflow(ev);
   eval_expect(ev, id, from, end - from);
   while (from < end) {
-    const uint64_t n = min_u64(1 + below(below(2) ? 5000 : MOST), end - from);
+    const uint64_t n = min_u64(1 + chance_below(chance_below(2) ? 5000 : MOST), end - from);
     if (recipe_read(ev, id, from, codes, (size_t)n, &err) != 0) fail_msg("%s", err.msg);
     from += n;
   }
   if (eval_finish(ev, &err) != 0) fail_msg("%s", err.msg);
   eval_close(ev);
+}
+
+// The figures that all of these sums make: of one segment, with nothing missing and nothing over.
+static struct figures whole_of(struct error_sums *all) {
+  struct figures f = {0};
+  uint32_t segment;
+  size_t at = 0;
+  bool whole;
+  errors_sort(all);
+  assert_true(errors_next(all, &at, &segment, &f, &whole));
+  assert_true(whole);
+  assert_int_equal(at, all->n);
+  errors_free(all);
+  return f;
 }
 
 static struct figures figures_of(uint32_t id, uint32_t units) {
@@ -60,22 +68,13 @@ static struct figures figures_of(uint32_t id, uint32_t units) {
   uint64_t end = n;
   for (uint32_t unit = units; unit-- > 0;) {
     struct error_sums one = {0};
-    const uint64_t from = unit == 0 ? 0 : end - below(end + 1);
+    const uint64_t from = unit == 0 ? 0 : end - chance_below(end + 1);
     if (from < end) make_unit(id, from, end, &one);
     errors_put_unit(&all, unit, &one);
     errors_free(&one);
     end = from;
   }
-  struct figures f = {0};
-  uint32_t segment;
-  size_t at = 0;
-  bool whole;
-  errors_sort(&all);
-  assert_true(errors_next(&all, &at, &segment, &f, &whole));
-  assert_true(whole);
-  assert_int_equal(at, all.n);
-  errors_free(&all);
-  return f;
+  return whole_of(&all);
 }
 
 // ---- from what is stored -----------------------------------------------------------------------
@@ -134,16 +133,16 @@ static void assert_close(const struct figures *a, const struct figures *b) {
 
 static uint32_t make_weight(int64_t dims[2]) {
   for (int i = 0; i < 2; i++)
-    dims[i] = 1 + below(SIDE);
+    dims[i] = 1 + chance_below(SIDE);
   const uint64_t count = (uint64_t)(dims[0] * dims[1]), bytes = count * 4;
   for (uint64_t i = 0; i < count; i++)
-    values[i] = ((float)below(1 << 20) / (1 << 19) - 1) * 3;
+    values[i] = ((float)chance_below(1 << 20) / (1 << 19) - 1) * 3;
   const struct piece p = {.at = {0, bytes, FAKE_MEMORY}, .count = bytes, .checkpoint = NO_ID};
   io = (struct io){.memory = (uint8_t *)values, .memory_bytes = bytes};
   fake_allow(&io, p.at);
   recipes_init(&r);
   const uint32_t id = recipe_extent(&r, DTYPE_FLOAT, dims, 2, ENCODING_RAW, &p, 1, NULL);
-  return below(2) ? id : recipe_cast(&r, recipe_cast(&r, id, DTYPE_DOUBLE), DTYPE_FLOAT);
+  return chance_below(2) ? id : recipe_cast(&r, recipe_cast(&r, id, DTYPE_DOUBLE), DTYPE_FLOAT);
 }
 
 // However it is cut, and whatever only moves elements behind.
@@ -154,7 +153,7 @@ static struct figures however(uint32_t id, uint64_t number) {
   const uint32_t ids[] = {id, turned, recipe_reshape(&r, id, &flat, 1),
                           recipe_reshape(&r, turned, &flat, 1)};
   for (uint32_t units = 1; units < 6; units++) {
-    const struct figures got = figures_of(ids[below(4)], units);
+    const struct figures got = figures_of(ids[chance_below(4)], units);
     if (memcmp(&got, &f, sizeof f) != 0)
       fail_msg("case %llu: figures of %u units differ", (unsigned long long)number, units);
   }
@@ -166,14 +165,14 @@ static void test_formats(void **state) {
   static const enum recipe_format formats[] = {FORMAT_SHRINK, FORMAT_LEVELS, FORMAT_AFFINE,
                                                FORMAT_GATHER};
   for (uint64_t number = 0; number < CASES; number++) {
-    struct recipe_quantization q = {.format = formats[below(4)], .bits = 8};
+    struct recipe_quantization q = {.format = formats[chance_below(4)], .bits = 8};
     int64_t dims[2];
     const uint32_t of = make_weight(dims);
-    q.axis = q.format == FORMAT_LEVELS || below(2) ? RECIPE_PER_TENSOR : below(2);
-    if (q.format == FORMAT_LEVELS) q.levels = 2 + 2 * below(100);
+    q.axis = q.format == FORMAT_LEVELS || chance_below(2) ? RECIPE_PER_TENSOR : chance_below(2);
+    if (q.format == FORMAT_LEVELS) q.levels = 2 + 2 * chance_below(100);
     if (q.format == FORMAT_GATHER)
       q = (struct recipe_quantization){
-          .format = FORMAT_GATHER, .bits = 4, .axis = 1, .block = 16u << below(3)};
+          .format = FORMAT_GATHER, .bits = 4, .axis = 1, .block = 16u << chance_below(3)};
     const struct figures f = however(recipe_quantize(&r, of, &q, PART_CODES), number);
     const struct figures want = naive(of, &q, dims);
     assert_close(&f, &want);
@@ -213,12 +212,12 @@ static void test_casts(void **state) {
                                   2e-8f, NAN,        -0.0f, FLT_MAX, -INFINITY};
   uint64_t overflows = 0, nonfinite = 0;
   for (uint64_t number = 0; number < CASES; number++) {
-    const enum dtype to = below(2) ? DTYPE_FLOAT16 : DTYPE_BFLOAT16;
+    const enum dtype to = chance_below(2) ? DTYPE_FLOAT16 : DTYPE_BFLOAT16;
     int64_t dims[2];
     const uint32_t of = make_weight(dims);
     const uint64_t count = (uint64_t)(dims[0] * dims[1]);
-    for (uint32_t k = below(3) ? below(9) : 0; k > 0; k--)
-      values[below(count)] = special[below(sizeof special / sizeof *special)];
+    for (uint32_t k = chance_below(3) ? chance_below(9) : 0; k > 0; k--)
+      values[chance_below(count)] = special[chance_below(sizeof special / sizeof *special)];
     const struct figures f = however(recipe_cast(&r, of, to), number);
     const struct figures want = naive_cast(count, to);
     assert_close(&f, &want);
@@ -307,14 +306,7 @@ static struct figures in_stripes(uint32_t id, size_t budget, uint32_t units, dou
     errors_free(&one);
     eval_close(ev);
   }
-  struct figures f = {0};
-  uint32_t segment;
-  size_t at = 0;
-  bool whole;
-  errors_sort(&all);
-  assert_true(errors_next(&all, &at, &segment, &f, &whole));
-  assert_true(whole);
-  errors_free(&all);
+  const struct figures f = whole_of(&all);
   *reads = (double)(io.bytes - before) / (double)(r.rows[r.args[r.rows[id].args]].bytes);
   return f;
 }
@@ -326,7 +318,7 @@ static void test_stripes(void **state) {
   static const int64_t shapes[][3] = {
       {100, 8192, 20}, {100, 9001, 20}, {96, 4096, 32}, {90, 5001, 0}, {100, 4095, 32}};
   for (size_t i = 0; i < WIDE_MOST; i++)
-    wide[i] = ((float)below(1 << 20) / (1 << 19) - 1) * 3;
+    wide[i] = ((float)chance_below(1 << 20) / (1 << 19) - 1) * 3;
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
     const int64_t *dims = shapes[i];
     const uint64_t bytes = (uint64_t)(dims[0] * dims[1]) * 4;
@@ -354,6 +346,7 @@ static void test_stripes(void **state) {
 }
 
 int main(void) {
+  chance_seed = 1;
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_formats),
       cmocka_unit_test(test_casts),

@@ -2,6 +2,7 @@
 // kernels.h: random shapes, types, axes and operands, read whole, in pieces and at random ranges,
 // with boxes down to less than a column and with and without the statistics of the run. Then what
 // it costs: source bytes read for weights far larger than the budget, with control arms.
+#include "chance.h"
 #include "errors.h"
 #include "eval.h"
 #include "eval_parts.h"
@@ -24,14 +25,6 @@
 static const struct eval_cache_file nowhere;
 
 enum { FILE_BYTES = 8 << 20, CASES = 1500, FAULT_CASES = 60, SIDE_MAX = 90 };
-
-static uint64_t seed;
-
-static uint32_t below(uint64_t n) {
-  seed += 0x9e3779b97f4a7c15;
-  uint64_t x = (seed ^ seed >> 30) * 0xbf58476d1ce4e5b9;
-  return (uint32_t)((x ^ x >> 31) % n);
-}
 
 // ---- the model ---------------------------------------------------------------------------------
 
@@ -173,10 +166,10 @@ static uint8_t *file_memory;
 
 static float random_value(void) {
   static const float special[] = {0, -0.0f, 0.5f, -0.5f, 1.5f, 8, -8, 1e-30f, 65000};
-  const uint32_t kind = below(20);
-  if (kind == 0) return special[below(sizeof special / sizeof *special)];
-  if (kind < 4) return (float)((int)below(31) - 15) * 0.125f;
-  return ((float)below(1 << 20) / (1 << 19) - 1) * 3;
+  const uint32_t kind = chance_below(20);
+  if (kind == 0) return special[chance_below(sizeof special / sizeof *special)];
+  if (kind < 4) return (float)((int)chance_below(31) - 15) * 0.125f;
+  return ((float)chance_below(1 << 20) / (1 << 19) - 1) * 3;
 }
 
 static void store(enum dtype t, const float *x, size_t n, uint8_t *out) {
@@ -207,8 +200,8 @@ static void widen(enum dtype t, const uint8_t *in, size_t n, float *out) {
 // The elements in the file, in one raw piece, two, or (as float32) below a cast.
 static void make_operand(struct world *s, uint64_t count) {
   struct weight *w = &s->w;
-  const uint32_t width = w->dtype == DTYPE_FLOAT ? 4 : 2, kind = below(4);
-  const uint64_t off = 64 + below(64);
+  const uint32_t width = w->dtype == DTYPE_FLOAT ? 4 : 2, kind = chance_below(4);
+  const uint64_t off = 64 + chance_below(64);
   uint8_t *to = file_memory + off;
   store(w->dtype, w->v, (size_t)count, to);
   widen(w->dtype, to, (size_t)count, w->v);
@@ -219,7 +212,7 @@ static void make_operand(struct world *s, uint64_t count) {
     bytes = count * 4;
     memcpy(to, w->v, bytes);
   }
-  const uint64_t cut = kind == 1 ? below(bytes + 1) : bytes;
+  const uint64_t cut = kind == 1 ? chance_below(bytes + 1) : bytes;
   struct piece p[2] = {
       {.at = {off, cut, 0}, .count = cut, .checkpoint = NO_ID},
       {.at = {off + cut, bytes - cut, 0}, .first = cut, .count = bytes - cut, .checkpoint = NO_ID}};
@@ -231,18 +224,18 @@ static void make_operand(struct world *s, uint64_t count) {
 
 static void choose_shape(struct world *s) {
   struct weight *w = &s->w;
-  const bool nbits = below(2);
-  s->rank = nbits ? 2 : 1 + below(3);
+  const bool nbits = chance_below(2);
+  s->rank = nbits ? 2 : 1 + chance_below(3);
   w->q = (struct recipe_quantization){.format = nbits ? FORMAT_NBITS : FORMAT_QDQ,
-                                      .bits = 2u << below(3),
-                                      .symmetric = below(2),
-                                      .axis = below(s->rank),
-                                      .block = 16u << below(below(2) ? 5 : 2)};
-  if (!nbits && below(2)) w->q.block = below(3) ? 1 + below(20) : 0;
+                                      .bits = 2u << chance_below(3),
+                                      .symmetric = chance_below(2),
+                                      .axis = chance_below(s->rank),
+                                      .block = 16u << chance_below(chance_below(2) ? 5 : 2)};
+  if (!nbits && chance_below(2)) w->q.block = chance_below(3) ? 1 + chance_below(20) : 0;
   for (uint32_t i = 0; i < s->rank; i++) {
-    s->dims[i] = 1 + below(s->rank == 3 ? 30 : SIDE_MAX);
-    if (i == w->q.axis && below(2)) s->dims[i] = 1 + below(400);
-    if (below(30) == 0) s->dims[i] = 0;
+    s->dims[i] = 1 + chance_below(s->rank == 3 ? 30 : SIDE_MAX);
+    if (i == w->q.axis && chance_below(2)) s->dims[i] = 1 + chance_below(400);
+    if (chance_below(30) == 0) s->dims[i] = 0;
   }
   w->outer = w->inner = 1;
   for (uint32_t i = 0; i < s->rank; i++) {
@@ -257,14 +250,14 @@ static void choose_shape(struct world *s) {
 static void world_open(struct world *s, uint64_t number) {
   static const enum dtype floats[] = {DTYPE_FLOAT, DTYPE_FLOAT, DTYPE_FLOAT16, DTYPE_BFLOAT16};
   memset(s, 0, sizeof *s);
-  seed = number * 7919;
+  chance_seed = number * 7919;
   recipes_init(&s->r);
   s->io.memory = file_memory;
-  s->w.dtype = floats[below(4)];
+  s->w.dtype = floats[chance_below(4)];
   choose_shape(s);
   const uint64_t count = s->w.outer * s->w.k * s->w.inner;
   s->w.v = calloc(count + 1, sizeof *s->w.v);
-  const bool zeros = below(10) == 0;
+  const bool zeros = chance_below(10) == 0;
   for (uint64_t i = 0; i < count && !zeros; i++)
     s->w.v[i] = random_value();
   make_operand(s, count);
@@ -279,7 +272,8 @@ static struct eval *open_small(struct world *s) {
   struct eval *ev;
   struct err err = {0};
   assert_int_equal(eval_open(&ev, &s->r, &s->io, EVAL_BUDGET_MIN, &err), 0);
-  if (below(4)) ev->box_memory_bytes = EVAL_BOXES * 512 + below(below(2) ? 2048 : 200000);
+  if (chance_below(4))
+    ev->box_memory_bytes = EVAL_BOXES * 512 + chance_below(chance_below(2) ? 2048 : 200000);
   return ev;
 }
 
@@ -304,16 +298,16 @@ static void check_part(struct eval *ev, const struct world *s, enum recipe_part 
                        uint64_t number) {
   const uint64_t n = s->r.rows[id].bytes;
   uint8_t *want = model(&s->w, part, n);
-  if (below(2)) eval_expect(ev, id, 0, below(2) ? n : n / 2);
+  if (chance_below(2)) eval_expect(ev, id, 0, chance_below(2) ? n : n / 2);
   check_range(ev, id, want, 0, (size_t)n, number);
   for (uint64_t from = 0; from < n;) {
-    const uint64_t some = min_u64(1 + below(below(2) ? 40 : n), n - from);
+    const uint64_t some = min_u64(1 + chance_below(chance_below(2) ? 40 : n), n - from);
     check_range(ev, id, want, from, (size_t)some, number);
     from += some;
   }
   for (int i = 0; i < 4; i++) {
-    const uint64_t from = below(n + 1);
-    check_range(ev, id, want, from, below(n - from + 1), number);
+    const uint64_t from = chance_below(n + 1);
+    check_range(ev, id, want, from, chance_below(n - from + 1), number);
   }
   free(want);
 }
@@ -329,7 +323,9 @@ static void test_random_weights(void **state) {
       ids[i] = recipe_quantize(&s.r, s.operand, &s.w.q, (enum recipe_part)i);
     struct eval *ev = open_small(&s);
     struct eval_cache *cache =
-        below(2) ? eval_cache_open(below(2) ? 100000 : 100 + below(3000), nowhere) : NULL;
+        chance_below(2)
+            ? eval_cache_open(chance_below(2) ? 100000 : 100 + chance_below(3000), nowhere)
+            : NULL;
     eval_share(ev, cache);
     for (uint32_t i = 0; i < parts; i++)
       check_part(ev, &s, (enum recipe_part)i, ids[i], number);
@@ -346,7 +342,7 @@ static void test_faults(void **state) {
   static struct world s;
   for (uint64_t number = 0; number < FAULT_CASES; number++) {
     world_open(&s, number);
-    const enum recipe_part part = below(2) ? PART_CODES : PART_SCALES;
+    const enum recipe_part part = chance_below(2) ? PART_CODES : PART_SCALES;
     const uint32_t id = recipe_quantize(&s.r, s.operand, &s.w.q, part);
     struct eval *ev = open_small(&s);
     const uint64_t n = s.r.rows[id].bytes;
@@ -451,10 +447,10 @@ static void check_other(struct world *s, size_t which, uint64_t number) {
   struct all_at_once x;
   w->q.format = others[which].format;
   w->q.axis = 0;
-  w->q.symmetric = rule != KERNELS_HQQ && below(2);
+  w->q.symmetric = rule != KERNELS_HQQ && chance_below(2);
   w->k = (uint64_t)s->dims[0];
   w->inner = (uint64_t)s->dims[1];
-  w->block = w->q.block = 16u << below(3);
+  w->block = w->q.block = 16u << chance_below(3);
   w->blocks = (w->k + w->block - 1) / w->block;
   uint8_t *in = malloc(w->k * w->inner * 4 + 1);
   store(w->dtype, w->v, (size_t)(w->k * w->inner), in);
@@ -468,7 +464,7 @@ static void check_other(struct world *s, size_t which, uint64_t number) {
     uint8_t *want = arrange(w, rule, (enum recipe_part)part, &x, n);
     check_range(ev, id, want, 0, (size_t)n, number);
     for (uint64_t from = 0, some; from < n; from += some) {
-      some = min_u64(1 + below(n), n - from);
+      some = min_u64(1 + chance_below(n), n - from);
       check_range(ev, id, want, from, (size_t)some, number);
     }
     free(want);
@@ -548,7 +544,7 @@ static struct figures figures_with(struct world *s, uint32_t id, uint32_t units,
   uint64_t cuts[8] = {0};
   uint8_t *buf = malloc(n + 1);
   for (uint32_t i = 1; i < units; i++)
-    cuts[i] = cuts[i - 1] + below(n - cuts[i - 1] + 1);
+    cuts[i] = cuts[i - 1] + chance_below(n - cuts[i - 1] + 1);
   cuts[units] = n;
   for (uint32_t k = 0; k < units; k++) {
     const uint32_t i = units - 1 - k;
@@ -562,7 +558,7 @@ static struct figures figures_with(struct world *s, uint32_t id, uint32_t units,
     const uint64_t len = cuts[i + 1] - cuts[i];
     eval_expect(ev, id, cuts[i], len);
     for (uint64_t at_byte = 0; at_byte < len;) {
-      const uint64_t some = min_u64(1 + below(n), len - at_byte);
+      const uint64_t some = min_u64(1 + chance_below(n), len - at_byte);
       if (recipe_read(ev, id, cuts[i] + at_byte, buf, (size_t)some, &err) != 0)
         fail_msg("%s", err.msg);
       at_byte += some;
@@ -595,8 +591,8 @@ static void check_turned(struct world *s, uint32_t id, const struct figures *wan
   const uint32_t turned = recipe_transpose(&s->r, id, (const int64_t[]){1, 0});
   for (int i = 0; i < 3; i++) {
     const struct eval_cache_file file = {i == 1 ? open_file : NULL, NULL};
-    struct eval_cache *cache = i ? eval_cache_open(40 + below(6000), file) : NULL;
-    const struct figures got = figures_with(s, turned, 1 + below(5), below(2), cache);
+    struct eval_cache *cache = i ? eval_cache_open(40 + chance_below(6000), file) : NULL;
+    const struct figures got = figures_with(s, turned, 1 + chance_below(5), chance_below(2), cache);
     assert_memory_equal(&got, want, sizeof got);
     eval_cache_close(cache);
   }
@@ -745,9 +741,9 @@ static void test_turned_codes(void **state) {
         put_bits(want, i, bits, codes[from * bits / 8] >> from * bits % 8);
       }
       struct eval *ev = open_small(&s);
-      struct eval_cache *cache = eval_cache_open(40 + below(6000), nowhere);
-      eval_share(ev, below(2) ? cache : NULL);
-      if (below(2)) eval_expect(ev, turned, 0, n);
+      struct eval_cache *cache = eval_cache_open(40 + chance_below(6000), nowhere);
+      eval_share(ev, chance_below(2) ? cache : NULL);
+      if (chance_below(2)) eval_expect(ev, turned, 0, n);
       check_range(ev, turned, want, 0, (size_t)n, number);
       for (uint64_t at_byte = 0; at_byte < n; at_byte += 7)
         check_range(ev, turned, want, at_byte, (size_t)min_u64(7, n - at_byte), number);
@@ -819,7 +815,7 @@ static double turned_reads(int64_t rows, int64_t columns, uint32_t axis, uint32_
   const struct piece p = {.at = {0, bytes, FAKE_MEMORY}, .count = bytes, .checkpoint = NO_ID};
   assert_true(bytes <= FILE_BYTES);
   for (uint64_t i = 0; i < bytes / 4; i++)
-    ((float *)(void *)file_memory)[i] = (float)below(1 << 20) / (1 << 19) - 1;
+    ((float *)(void *)file_memory)[i] = (float)chance_below(1 << 20) / (1 << 19) - 1;
   io.memory = file_memory;
   io.memory_bytes = bytes;
   fake_allow(&io, p.at);

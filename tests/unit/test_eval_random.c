@@ -2,6 +2,7 @@
 // all dtypes, all encodings, all kinds; read whole, in order with random cuts, and at random
 // ranges; with boxes of any size down to one cache line. A second round makes every read of the
 // sources fail in turn and wants the error, and the right bytes when asked again.
+#include "chance.h"
 #include "eval.h"
 #include "eval_parts.h"
 #include "fake_io.h"
@@ -23,18 +24,6 @@ enum {
   CASES = 4000,
   FAULT_CASES = 300,
 };
-
-static uint64_t seed;
-
-static uint64_t random_64(void) {
-  seed += 0x9e3779b97f4a7c15;
-  uint64_t x = (seed ^ seed >> 30) * 0xbf58476d1ce4e5b9;
-  return x ^ x >> 31;
-}
-
-static uint32_t below(uint64_t n) {
-  return (uint32_t)(random_64() % n);
-}
 
 // ---- the model: all elements of a recipe, wide -------------------------------------------------
 
@@ -99,7 +88,7 @@ static uint8_t *packed_bytes(const struct node *x, uint64_t *n) {
 // ---- leaves ------------------------------------------------------------------------------------
 
 static uint8_t *file_space(struct world *w, size_t n, uint64_t *off) {
-  *off = w->file_used + below(30);
+  *off = w->file_used + chance_below(30);
   assert_true(*off + n <= FILE_BYTES);
   w->file_used = *off + n;
   return w->io.memory + *off;
@@ -118,7 +107,7 @@ static struct piece put_piece(struct world *w, const uint8_t *entries, uint64_t 
                               uint64_t count, uint32_t entry_bytes, enum encoding encoding) {
   bool is_bool = w->nodes[w->n - 1].dtype == DTYPE_BOOL; // the leaf being made
   struct piece p = {.first = first, .count = count, .checkpoint = NO_ID};
-  if (encoding != ENCODING_RAW && below(2)) p.tag_bytes = 1 + below(3);
+  if (encoding != ENCODING_RAW && chance_below(2)) p.tag_bytes = 1 + chance_below(3);
   static uint8_t line[FILE_BYTES];
   assert_true(count * (entry_bytes + 13u) <= sizeof line);
   size_t n = 0;
@@ -133,8 +122,10 @@ static struct piece put_piece(struct world *w, const uint8_t *entries, uint64_t 
     uint64_t value = 0;
     memcpy(&value, entries + i * entry_bytes, entry_bytes);
     // Bits above the element's do not count; negative numbers fill them with ones.
-    if (entry_bytes < 8 && !is_bool && below(3) == 0) value |= UINT64_MAX << (entry_bytes * 8);
-    if (is_bool && value && below(2)) value = below(2) ? 256 : UINT64_MAX; // both true
+    if (entry_bytes < 8 && !is_bool && chance_below(3) == 0)
+      value |= UINT64_MAX << (entry_bytes * 8);
+    if (is_bool && value && chance_below(2))
+      value = chance_below(2) ? 256 : UINT64_MAX; // both true
     n += put_varint(line + n, value);
   }
   uint8_t *to = file_space(w, n, &p.at.off);
@@ -146,11 +137,11 @@ static struct piece put_piece(struct world *w, const uint8_t *entries, uint64_t 
 
 static uint32_t put_pieces(struct world *w, const uint8_t *entries, uint64_t count,
                            uint32_t entry_bytes, enum encoding encoding, struct piece *pieces) {
-  uint32_t n = 0, cuts = below(4);
+  uint32_t n = 0, cuts = chance_below(4);
   uint64_t at = 0;
-  if (below(10) == 0) cuts = PIECES_MAX - 2;
+  if (chance_below(10) == 0) cuts = PIECES_MAX - 2;
   while (at < count || n == 0) {
-    uint64_t part = n < cuts ? below(count - at + 1) / (1 + below(3)) : count - at;
+    uint64_t part = n < cuts ? chance_below(count - at + 1) / (1 + chance_below(3)) : count - at;
     pieces[n++] = put_piece(w, entries, at, part, entry_bytes, encoding);
     at += part;
   }
@@ -161,7 +152,7 @@ static void make_extent(struct world *w, struct node *x) {
   char field = dtype_field(x->dtype);
   uint32_t bits = dtype_bits(x->dtype), entry_bytes = 1;
   enum encoding encoding = ENCODING_RAW;
-  if (below(2)) {
+  if (chance_below(2)) {
     encoding = field == 'F' ? ENCODING_FIXED32 : field == 'D' ? ENCODING_FIXED64 : ENCODING_VARINT;
     entry_bytes = field == 'F' ? 4 : field == 'D' ? 8 : x->width;
   }
@@ -186,7 +177,7 @@ static void make_bytes(struct world *w, struct node *x) {
 
 static void random_element(enum dtype t, uint8_t *out) {
   for (uint32_t i = 0; i < width_of(t); i++)
-    out[i] = (uint8_t)random_64();
+    out[i] = (uint8_t)chance_64();
   if (t == DTYPE_BOOL) out[0] &= 1;
   if (dtype_bits(t) < 8) out[0] &= (uint8_t)((1 << dtype_bits(t)) - 1);
 }
@@ -199,7 +190,7 @@ static enum dtype random_dtype(void) {
   };
   enum dtype t;
   do
-    t = all[below(sizeof all / sizeof *all)];
+    t = all[chance_below(sizeof all / sizeof *all)];
   while (t == DTYPE_STRING);
   return t;
 }
@@ -209,7 +200,7 @@ static void add_leaf(struct world *w, enum dtype dtype, const int64_t *dims, uin
   set_shape(x, dtype, dims, rank);
   uint8_t first[16];
   random_element(dtype, first);
-  uint32_t kind = below(5);
+  uint32_t kind = chance_below(5);
   for (uint64_t i = 0; i < x->count; i++) {
     if (kind == 0)
       memcpy(element(x, i), first, x->width);
@@ -227,17 +218,17 @@ static void add_leaf(struct world *w, enum dtype dtype, const int64_t *dims, uin
 // ---- operations: the recipe and, element by element, what it means -----------------------------
 
 static void random_dims(int64_t *dims, uint32_t *rank) {
-  *rank = below(6);
-  uint64_t left = 1 + below(ELEMENTS_MAX);
+  *rank = chance_below(6);
+  uint64_t left = 1 + chance_below(ELEMENTS_MAX);
   for (uint32_t i = 0; i < *rank; i++) {
-    dims[i] = below(8) == 0 ? 1
-                            : 1 + below(i + 1 == *rank && below(2) ? left
-                                        : left < 12                ? left
-                                                                   : 12);
+    dims[i] = chance_below(8) == 0 ? 1
+                                   : 1 + chance_below(i + 1 == *rank && chance_below(2) ? left
+                                                      : left < 12                       ? left
+                                                                                        : 12);
     left /= (uint64_t)dims[i];
     if (left == 0) left = 1;
   }
-  if (*rank && below(40) == 0) dims[below(*rank)] = 0;
+  if (*rank && chance_below(40) == 0) dims[chance_below(*rank)] = 0;
 }
 
 static void add_transpose(struct world *w, const struct node *of) {
@@ -246,7 +237,7 @@ static void add_transpose(struct world *w, const struct node *of) {
   for (uint32_t i = 0; i < of->rank; i++)
     perm[i] = i;
   for (uint32_t i = of->rank; i > 1; i--) {
-    uint32_t k = below(i);
+    uint32_t k = chance_below(i);
     int64_t t = perm[k];
     perm[k] = perm[i - 1];
     perm[i - 1] = t;
@@ -268,13 +259,13 @@ static void add_slice(struct world *w, const struct node *of) {
   int64_t starts[8], steps[8], dims[8], c[8];
   for (uint32_t i = 0; i < of->rank; i++) {
     int64_t dim = of->dims[i], room;
-    starts[i] = dim ? below((uint64_t)dim) : 0;
-    steps[i] = below(3) ? 1 : 1 + below(4);
-    if (below(4) == 0) steps[i] = -steps[i];
+    starts[i] = dim ? chance_below((uint64_t)dim) : 0;
+    steps[i] = chance_below(3) ? 1 : 1 + chance_below(4);
+    if (chance_below(4) == 0) steps[i] = -steps[i];
     room = steps[i] > 0 ? dim - starts[i] : starts[i] + 1;
     int64_t most = (room + llabs(steps[i]) - 1) / llabs(steps[i]);
-    dims[i] = dim ? (below(2) ? most : 1 + below((uint64_t)most)) : 0;
-    if (dims[i] == 1 && below(3) == 0) steps[i] = below(2) ? INT64_MAX : -INT64_MAX;
+    dims[i] = dim ? (chance_below(2) ? most : 1 + chance_below((uint64_t)most)) : 0;
+    if (dims[i] == 1 && chance_below(3) == 0) steps[i] = chance_below(2) ? INT64_MAX : -INT64_MAX;
   }
   set_shape(x, of->dtype, dims, of->rank);
   x->id = recipe_slice(&w->r, of->id, starts, steps, dims);
@@ -290,8 +281,8 @@ static void add_pad(struct world *w, const struct node *of) {
   struct node *x = &w->nodes[w->n++];
   int64_t befores[8], afters[8], dims[8], c[8];
   for (uint32_t i = 0; i < of->rank; i++) {
-    befores[i] = below(2) ? 0 : below(4);
-    afters[i] = below(2) ? 0 : below(4);
+    befores[i] = chance_below(2) ? 0 : chance_below(4);
+    afters[i] = chance_below(2) ? 0 : chance_below(4);
     dims[i] = of->dims[i] + befores[i] + afters[i];
   }
   uint8_t with[16];
@@ -312,12 +303,13 @@ static void add_pad(struct world *w, const struct node *of) {
 // Of a node, itself, and a new leaf that fits.
 static void add_concat(struct world *w, uint32_t of_index) {
   if (w->nodes[of_index].rank == 0 || w->n + 2 > NODES_MAX) return;
-  uint32_t axis = below(w->nodes[of_index].rank), parts[3] = {of_index, of_index, of_index}, n = 2;
+  uint32_t axis = chance_below(w->nodes[of_index].rank), parts[3] = {of_index, of_index, of_index},
+           n = 2;
   int64_t dims[8], c[8];
   memcpy(dims, w->nodes[of_index].dims, sizeof dims);
-  if (below(2)) {
-    dims[axis] = below(5);
-    parts[below(3)] = w->n;
+  if (chance_below(2)) {
+    dims[axis] = chance_below(5);
+    parts[chance_below(3)] = w->n;
     n = 3;
     add_leaf(w, w->nodes[of_index].dtype, dims, w->nodes[of_index].rank);
   }
@@ -346,7 +338,7 @@ static void add_reshape(struct world *w, const struct node *of) {
   uint32_t rank = 0;
   int64_t left = (int64_t)of->count;
   for (int64_t f = 2; f <= 7 && rank < 3; f++)
-    if (left && left % f == 0 && below(2)) {
+    if (left && left % f == 0 && chance_below(2)) {
       dims[rank++] = f;
       left /= f;
     }
@@ -370,7 +362,7 @@ static bool to_double(const struct node *of, double *wide) {
 
 static void add_cast(struct world *w, const struct node *of) {
   static const enum dtype floats[] = {DTYPE_FLOAT, DTYPE_FLOAT16, DTYPE_BFLOAT16, DTYPE_DOUBLE};
-  enum dtype to = floats[below(4)];
+  enum dtype to = floats[chance_below(4)];
   if (!recipe_can_cast(of->dtype, to)) return;
   struct node *x = &w->nodes[w->n++];
   set_shape(x, to, of->dims, of->rank);
@@ -393,9 +385,11 @@ static void add_cast(struct world *w, const struct node *of) {
 // Codes that lie as the operand does, each slab of it [k, inner] by one call of the kernel.
 static void add_quantize(struct world *w, const struct node *of) {
   if (of->rank == 0 || of->count == 0 || of->width > 4 || !dtype_is_float(of->dtype)) return;
-  struct recipe_quantization q = {
-      .format = FORMAT_QDQ, .bits = 2u << below(3), .symmetric = below(2), .axis = below(of->rank)};
-  q.block = below(3) ? 1 + below(40) : 0;
+  struct recipe_quantization q = {.format = FORMAT_QDQ,
+                                  .bits = 2u << chance_below(3),
+                                  .symmetric = chance_below(2),
+                                  .axis = chance_below(of->rank)};
+  q.block = chance_below(3) ? 1 + chance_below(40) : 0;
   if (!recipe_can_quantize(&w->r, of->id, &q, PART_CODES)) return;
   struct node *x = &w->nodes[w->n++];
   uint64_t outer = 1, inner = 1;
@@ -429,9 +423,9 @@ static void add_quantize(struct world *w, const struct node *of) {
 }
 
 static void add_operation(struct world *w) {
-  uint32_t of = below(3) ? w->n - 1 : below(w->n);
+  uint32_t of = chance_below(3) ? w->n - 1 : chance_below(w->n);
   if (w->nodes[of].count > 4 * ELEMENTS_MAX) return;
-  switch (below(9)) {
+  switch (chance_below(9)) {
   case 0:
   case 1: add_transpose(w, &w->nodes[of]); break;
   case 2: add_slice(w, &w->nodes[of]); break;
@@ -450,7 +444,7 @@ static uint8_t *file_memory;
 static void world_open(struct world *w, uint64_t number) {
   static const enum dtype floats[] = {DTYPE_FLOAT, DTYPE_FLOAT16, DTYPE_BFLOAT16, DTYPE_DOUBLE};
   memset(w, 0, sizeof *w);
-  seed = number * 1000003;
+  chance_seed = number * 1000003;
   recipes_init(&w->r);
   w->io.memory = file_memory;
   for (size_t i = 0; i < FILE_BYTES / 64; i++)
@@ -458,8 +452,8 @@ static void world_open(struct world *w, uint64_t number) {
   int64_t dims[8];
   uint32_t rank;
   random_dims(dims, &rank);
-  add_leaf(w, below(3) ? random_dtype() : floats[below(4)], dims, rank);
-  for (uint32_t i = below(8); i > 0 && w->n < NODES_MAX; i--)
+  add_leaf(w, chance_below(3) ? random_dtype() : floats[chance_below(4)], dims, rank);
+  for (uint32_t i = chance_below(8); i > 0 && w->n < NODES_MAX; i--)
     add_operation(w);
 }
 
@@ -473,7 +467,8 @@ static struct eval *open_small(struct world *w) {
   struct eval *ev;
   struct err err = {0};
   assert_int_equal(eval_open(&ev, &w->r, &w->io, EVAL_BUDGET_MIN, &err), 0);
-  if (below(4)) ev->box_memory_bytes = (below(2) ? 64 : 512) * EVAL_BOXES + below(4096);
+  if (chance_below(4))
+    ev->box_memory_bytes = (chance_below(2) ? 64 : 512) * EVAL_BOXES + chance_below(4096);
   return ev;
 }
 
@@ -500,13 +495,13 @@ static void check_node(struct eval *ev, const struct node *x, uint64_t number) {
   uint8_t *want = packed_bytes(x, &n);
   check_range(ev, x, want, 0, (size_t)n, number);
   for (uint64_t at = 0; at < n;) {
-    uint64_t part = min_u64(1 + below(below(2) ? 40 : n), n - at);
+    uint64_t part = min_u64(1 + chance_below(chance_below(2) ? 40 : n), n - at);
     check_range(ev, x, want, at, (size_t)part, number);
     at += part;
   }
   for (int i = 0; i < 6; i++) {
-    uint64_t from = below(n + 1);
-    check_range(ev, x, want, from, below(n - from + 1), number);
+    uint64_t from = chance_below(n + 1);
+    check_range(ev, x, want, from, chance_below(n - from + 1), number);
   }
   free(want);
 }
@@ -518,7 +513,7 @@ static void test_random_recipes(void **state) {
     world_open(&w, number);
     struct eval *ev = open_small(&w);
     check_node(ev, &w.nodes[w.n - 1], number);
-    check_node(ev, &w.nodes[below(w.n)], number);
+    check_node(ev, &w.nodes[chance_below(w.n)], number);
     eval_close(ev);
     world_close(&w);
   }
