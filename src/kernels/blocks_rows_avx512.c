@@ -35,24 +35,13 @@ struct group {
 
 // ---- range and grids ---------------------------------------------------------------------------
 
-AVX512_INLINE __m512 join(__m512 a, __m512 b, bool most) {
-  return most ? _mm512_max_ps(a, b) : _mm512_min_ps(a, b);
-}
-
 // The extremes of sixteen vectors, in order. most: of maxima, else minima.
 AVX512_INLINE __m512 reduce16(const __m512 *x, bool most) {
-  __m512 two[8], four[4], eight[2];
+  __m512 two[8];
   for (int i = 0; i < 8; i++)
     two[i] = join(_mm512_unpacklo_ps(x[2 * i], x[2 * i + 1]),
                   _mm512_unpackhi_ps(x[2 * i], x[2 * i + 1]), most);
-  for (int i = 0; i < 4; i++)
-    four[i] = join(_mm512_shuffle_ps(two[2 * i], two[2 * i + 1], 0x44),
-                   _mm512_shuffle_ps(two[2 * i], two[2 * i + 1], 0xee), most);
-  for (int i = 0; i < 2; i++)
-    eight[i] = join(_mm512_shuffle_f32x4(four[2 * i], four[2 * i + 1], 0x88),
-                    _mm512_shuffle_f32x4(four[2 * i], four[2 * i + 1], 0xdd), most);
-  return join(_mm512_shuffle_f32x4(eight[0], eight[1], 0x88),
-              _mm512_shuffle_f32x4(eight[0], eight[1], 0xdd), most);
+  return reduce8(two, most);
 }
 
 // Of one block, to *lo and *hi. tile NULL: float32 need not be copied.
@@ -456,7 +445,11 @@ static void do_row(const struct kernels_panel *p, const struct kernels_block_for
                    const struct row_way *w, size_t j, struct blocks_row_sums *sums) {
   struct group g;
   const size_t blocks = p->k / f->block;
+  const bool rows16 = f->rule == KERNELS_NBITS && f->block == 16 && f->bits == 4 &&
+                      f->in_type == KERNELS_F32 && p->codes && !sums;
   for (size_t b = 0; b < blocks; b += g.n) {
+    g.n = BLOCKS_ROWS16_MANY;
+    if (rows16 && blocks - b >= g.n && blocks_rows16_avx512(p, f, j, b)) continue;
     g.n = blocks - b < TOGETHER ? blocks - b : TOGETHER;
     do_group(&g, p, f, w, j, b, sums);
   }

@@ -316,19 +316,26 @@ static float element_of(enum kind kind) {
   }
 }
 
-// The kind changes from place to place, so that blocks of all kinds meet in one vector.
-static void fill_input(uint8_t *in, size_t n, enum kernels_float type) {
-  enum kind kind = PLAIN;
-  bool mixed = random_64() % 2;
-  size_t run = 16 * (1 + random_64() % 8);
-  kind = (enum kind)(random_64() % KINDS);
+static void fill_kind(uint8_t *in, size_t n, enum kernels_float type, enum kind kind) {
   for (size_t i = 0; i < n; i++) {
-    if (mixed && i % run == 0) kind = (enum kind)(random_64() % KINDS);
     float x = element_of(kind);
     if (type == KERNELS_F16) x = kind == ANY_BITS ? x : x * (kind == TINY ? 0x1p100f : 1);
     if (type == KERNELS_F32) memcpy(in + 4 * i, &x, 4);
     if (type == KERNELS_F16) cast_f32_f16_portable(in + 2 * i, &x, 1);
     if (type == KERNELS_BF16) cast_f32_bf16_portable(in + 2 * i, &x, 1);
+  }
+}
+
+// The kind changes from place to place, so that blocks of all kinds meet in one vector.
+static void fill_input(uint8_t *in, size_t n, enum kernels_float type) {
+  const size_t width = type == KERNELS_F32 ? 4 : 2;
+  bool mixed = random_64() % 2;
+  size_t run = 16 * (1 + random_64() % 8);
+  enum kind kind = (enum kind)(random_64() % KINDS);
+  if (!mixed) run = n;
+  for (size_t i = 0; i < n; i += run) {
+    if (mixed) kind = (enum kind)(random_64() % KINDS);
+    fill_kind(in + i * width, n - i < run ? n - i : run, type, kind);
   }
 }
 
@@ -597,11 +604,89 @@ static void test_far(void **state) {
   }
 }
 
+// ---- long rows ---------------------------------------------------------------------------------
+
+// What a variant takes in several groups of blocks, one behind the other, with all ends that there
+// are: of groups of any size, of a group, of a block.
+enum { LONG_K = 2 * 1024 + 700, LONG_N = 2, LONG_CASES = 600 };
+struct long_result {
+  uint8_t codes[LONG_N * (LONG_K + 256)], zeros[LONG_N * (LONG_K / 16 + 1)];
+  float scales[LONG_N * (LONG_K / 16 + 1)];
+  struct kernels_sums sums[LONG_N];
+};
+static struct long_result long_want, long_got;
+static struct kernels_block_format long_format;
+static struct kernels_panel long_panel; // without outputs
+static bool long_sums;
+
+// Rows of one kind that hold a few blocks of another: a variant takes most of them together, and
+// must see the few.
+static void fill_long(uint8_t *in, size_t n, enum kernels_float type) {
+  static const enum kind most[] = {PLAIN, HALVES, ONE_SIGN, SPARSE, TINY, HUGE_ONES};
+  const size_t width = type == KERNELS_F32 ? 4 : 2;
+  const enum kind kind = most[random_64() % (sizeof most / sizeof *most)];
+  fill_kind(in, n, type, kind);
+  for (size_t i = random_64() % 6; i > 0; i--) {
+    const size_t length = random_64() % 2 ? 1 : 16, at = random_64() % (n / 16) * 16;
+    fill_kind(in + (at + random_64() % (17 - length)) * width, length, type,
+              (enum kind)(random_64() % KINDS));
+  }
+}
+
+static struct kernels_panel long_panel_to(struct long_result *to) {
+  struct kernels_panel p = long_panel;
+  memset(to, JUNK, sizeof *to);
+  memset(to->sums, 0, sizeof to->sums);
+  p.codes = to->codes;
+  p.scales = to->scales;
+  p.zeros = to->zeros;
+  p.sums = long_sums ? to->sums : NULL;
+  return p;
+}
+
+static void check_long(void) {
+  const struct kernels_panel got = long_panel_to(&long_got);
+  kernels_quantize_rows(&got, &long_format);
+  if (memcmp(&long_want, &long_got, sizeof long_want) != 0)
+    fail_msg("rule %d, %d bits, symmetric %d, types %d %d, block %zu, rows of %zu, sums %d, on %s",
+             long_format.rule, long_format.bits, long_format.symmetric, long_format.in_type,
+             long_format.scale_type, long_format.block, got.k, long_sums, kernels_isa_name());
+}
+
+static void test_long(void **state) {
+  (void)state;
+  struct guarded pages = guarded_open((size_t)LONG_N * LONG_K * 4);
+  for (int i = 0; i < LONG_CASES; i++) {
+    long_format = random_format();
+    if (i % 2) long_format.block = 16;
+    if (i % 4 == 1) {
+      long_format.rule = KERNELS_NBITS;
+      long_format.bits = 4;
+      long_format.in_type = KERNELS_F32;
+    }
+    if (long_format.block < 16) long_format.block = 24;
+    long_sums = random_64() % 2;
+    const size_t k = LONG_K - random_64() % 1400, blocks = (k - 1) / long_format.block + 1;
+    const size_t width = long_format.in_type == KERNELS_F32 ? 4 : 2;
+    uint8_t *in = guarded_at(&pages, LONG_N * k * width, random_64() % 2);
+    fill_long(in, LONG_N * k, (enum kernels_float)long_format.in_type);
+    long_panel = (struct kernels_panel){
+        .in = in, .in_stride = k, .n = LONG_N, .k = k, .blocks_stride = blocks};
+    long_panel.codes_stride =
+        long_format.rule == KERNELS_QDQ ? k : blocks * long_format.block * long_format.bits / 8;
+    const struct kernels_panel want = long_panel_to(&long_want);
+    blocks_rows_portable(&want, &long_format);
+    for_each_feature_set(check_long);
+  }
+  guarded_close(&pages);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_vectors),    cmocka_unit_test(test_rules),
       cmocka_unit_test(test_hqq),        cmocka_unit_test(test_variants),
       cmocka_unit_test(test_magnitudes), cmocka_unit_test(test_far),
+      cmocka_unit_test(test_long),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
