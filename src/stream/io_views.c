@@ -270,7 +270,7 @@ void io_will_need(struct io *io, uint32_t file, uint64_t off, uint64_t n) {
   struct err ignored = {0};
   int fd;
   if (n == 0 || sources_fd(io->sources, file, &fd, &ignored) < 0) return;
-  (void)posix_fadvise(fd, (off_t)off, (off_t)n, POSIX_FADV_WILLNEED);
+  io_window_advise(fd, off, n);
   sources_release_fd(io->sources, file);
 }
 

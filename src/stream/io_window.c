@@ -27,11 +27,16 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22 // Linux 5.14
+#ifndef RWF_NOWAIT
+#define RWF_NOWAIT 0x08
 #endif
+
+// The system maps the neighbours of a page that is touched, as far as they are in the page cache:
+// so many bytes, unless told otherwise.
+enum { FAULT_AROUND = 64 << 10 };
 
 enum { ROW_FREE = 0, ROW_CLAIMED = 1 }; // values of `at` that are no address
 
@@ -135,21 +140,21 @@ static void publish(struct io_window *w) {
   atomic_store_explicit(&live[w->guard].at, (uintptr_t)w->map, memory_order_release);
 }
 
-// Touches every page, under the guard: what MADV_POPULATE_READ does on kernels that know it.
+// Maps the pages, under the guard. Cheaper than MADV_POPULATE_READ, which goes page by page; pages
+// that do not come with a neighbour come when they are used.
 static int touch(const struct io_window *w) {
-  for (size_t i = 0; i < w->map_bytes; i += page_bytes) {
+  for (size_t i = 0; i < w->map_bytes; i += FAULT_AROUND) {
     (void)*(const volatile uint8_t *)((const uint8_t *)w->map + i);
   }
+  (void)*(const volatile uint8_t *)((const uint8_t *)w->map + w->map_bytes - 1);
   return atomic_load_explicit(&live[w->guard].broken, memory_order_relaxed) ? -EFAULT : 0;
 }
 
-static int populate(const struct io_window *w) {
-  int r;
-  do {
-    r = madvise(w->map, w->map_bytes, MADV_POPULATE_READ);
-  } while (r < 0 && errno == EINTR);
-  if (r == 0) return 0;
-  return errno == EINVAL ? touch(w) : -EFAULT;
+void io_window_advise(int fd, uint64_t off, uint64_t n) {
+  uint8_t last;
+  const struct iovec piece = {.iov_base = &last, .iov_len = 1};
+  if (preadv2(fd, &piece, 1, (off_t)(off + n - 1), RWF_NOWAIT) == 1) return;
+  (void)posix_fadvise(fd, (off_t)off, (off_t)n, POSIX_FADV_WILLNEED);
 }
 
 int io_window_open(struct io_window *w, int fd, uint64_t off, size_t n) {
@@ -167,9 +172,9 @@ int io_window_open(struct io_window *w, int fd, uint64_t off, size_t n) {
   w->at = (const uint8_t *)w->map + lead;
   publish(w);
   // Faults bring pages in by small neighbourhoods; told beforehand, the system reads the window in
-  // large pieces: a third less processor time from a cold cache, nothing lost from a warm one.
-  (void)posix_fadvise(fd, (off_t)off, (off_t)n, POSIX_FADV_WILLNEED);
-  int r = populate(w);
+  // large pieces: a third less processor time from a cold cache.
+  io_window_advise(fd, off, n);
+  int r = touch(w);
   if (r < 0) io_window_close(w);
   return r;
 }
