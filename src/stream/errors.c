@@ -42,6 +42,11 @@ void errors_push(struct error_sums *s, uint32_t segment, uint64_t leaf, const st
   push(s, &(struct error_sum){.segment = segment, .index = leaf, .f = *f});
 }
 
+void errors_join(struct error_sums *s, const struct error_sums *next) {
+  for (size_t i = 0; i < next->n; i++)
+    push(s, &next->rows[i]);
+}
+
 void errors_put_unit(struct error_sums *all, uint32_t unit, const struct error_sums *s) {
   size_t kept = 0;
   for (size_t i = 0; i < all->n; i++)

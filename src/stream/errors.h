@@ -26,6 +26,8 @@ void errors_free(struct error_sums *s);
 
 // The next leaf of a segment. Leaves of a segment come in order.
 void errors_push(struct error_sums *s, uint32_t segment, uint64_t leaf, const struct figures *f);
+// What was found out about the leaves that come next, in the same segment or later ones.
+void errors_join(struct error_sums *s, const struct error_sums *next);
 // What a unit found out, in place of what it was said to have found before.
 void errors_put_unit(struct error_sums *all, uint32_t unit, const struct error_sums *s);
 

@@ -18,6 +18,7 @@
 
 #include "arena.h"
 #include "eval.h"
+#include "written.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -27,6 +28,7 @@ enum {
   LOOK_BYTES = 256 << 10,
   LOOK_GAP = 1024, // bytes between two extents that are read rather than skipped
   AHEAD_BYTES = 8 << 20,
+  CLAIM_BYTES = 1 << 20, // asked for at least, so that small segments do not ask one by one
   CLONE_ALIGN = 4096,
 };
 
@@ -45,7 +47,9 @@ struct produce {
 
   struct plan_unit range; // what is being made
   uint64_t pos;           // next byte of the output
+  uint64_t claimed;       // up to here nobody else makes it
   int fd;
+  bool hashed;
   bool stopped;
 
   uint8_t *look; // LOOK_BYTES of source bytes
@@ -137,7 +141,7 @@ static int take_tile(struct produce *w, struct err *err) {
 }
 
 static int send_tile(struct produce *w, const uint8_t *data, size_t n) {
-  digest_add(w->sha, data, n);
+  if (w->hashed) digest_add(w->sha, data, n);
   struct io_tile *tile = w->tile;
   w->tile = NULL;
   io_tile_write(w->io, tile, w->fd, w->tile_off, n);
@@ -220,7 +224,7 @@ static int gather(struct produce *w, uint32_t segment, uint64_t len, struct err 
 static int hash_clone(struct produce *w, uint32_t file, uint64_t off, size_t n, struct err *err) {
   struct io_view view;
   if (io_view(w->io, file, off, n, &view, err)) return -1;
-  digest_add(w->sha, view.at, n);
+  if (w->hashed) digest_add(w->sha, view.at, n);
   if (io_view_done(w->io, &view, err)) return -1;
   w->bytes_cloned += n;
   return went_on(w, w->pos, n);
@@ -261,19 +265,33 @@ static int put_long_extent(struct produce *w, uint32_t segment, uint64_t len, st
 
 // ---- ranges ----
 
+// How many bytes from `pos` on, of the `len` that are left of a segment, to make before coming back
+// here.
+static uint64_t claim(struct produce *w, uint64_t len) {
+  len = min_u64(len, range_end(w) - w->pos);
+  if (!w->o.claim || len == 0) return len;
+  if (w->pos + len > w->claimed) {
+    const uint64_t to = max_u64(w->pos + len, min_u64(w->pos + CLAIM_BYTES, range_end(w)));
+    uint64_t end;
+    w->claimed = w->o.claim(w->o.ctx, w->pos, to, &end);
+    w->range.len = end - w->range.off;
+  }
+  return min_u64(len, w->claimed - w->pos);
+}
+
 static int make_range(struct produce *w, struct err *err) {
   const struct plan *p = w->p;
   uint32_t i = plan_segment_at(p, w->range.output, w->pos);
   while (w->pos < range_end(w)) {
     const struct segment *s = &p->segments[i];
     assert(s->off <= w->pos && w->pos <= s->off + s->len);
-    const uint64_t len = min_u64(s->off + s->len, range_end(w)) - w->pos;
+    const uint64_t len = claim(w, s->off + s->len - w->pos);
     w->segment = i;
     if (s->kind == SEGMENT_RECIPE) eval_expect(w->ev, s->ref, s->at + (w->pos - s->off), len);
     const bool is_long = s->kind == SEGMENT_EXTENT && len >= LONG_EXTENT;
     if (is_long ? put_long_extent(w, i, len, err) : gather(w, i, len, err)) return -1;
     if (s->kind == SEGMENT_RECIPE && eval_finish(w->ev, err)) return -1;
-    i++;
+    if (w->pos == s->off + s->len) i++;
   }
   return flush_tile(w);
 }
@@ -311,11 +329,12 @@ static int blame(const struct produce *w, struct err *err) {
   return -1;
 }
 
-int produce_range(struct produce *w, const struct plan_unit *range, int fd,
-                  uint8_t digest[DIGEST_BYTES], struct err *err) {
+int produce_part(struct produce *w, const struct plan_unit *range, int fd, bool hashed,
+                 struct err *err) {
   w->range = *range;
-  w->pos = range->off;
+  w->pos = w->claimed = range->off;
   w->fd = fd;
+  w->hashed = hashed;
   w->stopped = false;
   errors_free(&w->errors);
   digest_start(w->sha);
@@ -328,7 +347,31 @@ int produce_range(struct produce *w, const struct plan_unit *range, int fd,
     *err = write_failed;
     bad = -1;
   }
-  if (!bad) digest_end(w->sha, digest);
   if (bad && w->stopped) return 1;
   return bad ? blame(w, err) : 0;
+}
+
+int produce_follow(struct produce *w, uint64_t len, const struct error_sums *errors,
+                   struct err *err) {
+  const struct written range = {.fd = w->fd,
+                                .name = w->p->outputs[w->range.output].name,
+                                .off = w->pos,
+                                .len = len,
+                                .go_on = goes_on,
+                                .ctx = w};
+  w->look_at.len = 0;
+  w->pos += len;
+  errors_join(&w->errors, errors);
+  return written_hash(&range, w->sha, w->look, LOOK_BYTES, err);
+}
+
+void produce_digest(struct produce *w, uint8_t digest[DIGEST_BYTES]) {
+  digest_end(w->sha, digest);
+}
+
+int produce_range(struct produce *w, const struct plan_unit *range, int fd,
+                  uint8_t digest[DIGEST_BYTES], struct err *err) {
+  const int made = produce_part(w, range, fd, true, err);
+  if (made == 0) produce_digest(w, digest);
+  return made;
 }

@@ -21,6 +21,9 @@ struct produce_options {
   // Called after every tile, with where it lies, and with n 0 while there is no next one for long;
   // false: stop.
   bool (*go_on)(void *ctx, uint32_t output, uint64_t off, size_t n);
+  // Called before bytes [from, to) of a part are made. Gives how far to go before asking again, in
+  // (from, to], and sets *end to where the part ends by now. NULL: parts stay as they are.
+  uint64_t (*claim)(void *ctx, uint64_t from, uint64_t to, uint64_t *end);
   void *ctx;
 };
 int produce_open(struct produce **out, const struct plan *p, struct sources *s,
@@ -33,7 +36,18 @@ void produce_close(struct produce *w);
 int produce_range(struct produce *w, const struct plan_unit *range, int fd,
                   uint8_t digest[DIGEST_BYTES], struct err *err);
 
-// Error figures of what the last range quantized. The caller's from now on (errors_free).
+// The same for a range that others may make parts of (options.claim): what is left of it for us is
+// made, and hashed if `hashed`. What others made is then to follow in order, before the digest is
+// asked for. Results as of produce_range.
+int produce_part(struct produce *w, const struct plan_unit *range, int fd, bool hashed,
+                 struct err *err);
+// The next `len` bytes of the output, which are in `fd`, and their error figures, which stay the
+// caller's.
+int produce_follow(struct produce *w, uint64_t len, const struct error_sums *errors,
+                   struct err *err);
+void produce_digest(struct produce *w, uint8_t digest[DIGEST_BYTES]);
+
+// Error figures of what the last range or part, and what followed, quantized. The caller's from now on (errors_free).
 struct error_sums produce_take_errors(struct produce *w);
 
 struct produce_counts {

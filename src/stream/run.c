@@ -1,13 +1,10 @@
-// The run: workers take units, each from a stretch of its own, make them (produce.h), and hand them
-// over to be made durable and recorded (durable.h).
+// The run: workers are dealt units, and parts of units where there are no whole ones left (deal.h),
+// make them (produce.h), and hand whole ones over to be made durable and recorded (durable.h).
 //
-//   stretch ─▶ worker: produce_range(unit) ─▶ durable_give ─▶ next unit
-//   stretch ─▶ worker: …                                        │
-//                                                               ▼
-//                                          fdatasync, sources unchanged?, record
-//
-// A stretch is a run of neighbours, because what was found out about a weight in one unit is wanted
-// in the next; who has none left takes half of the longest one that is.
+//   deal ─▶ worker: a unit ─▶ what others made of it follows ─▶ durable_give ─▶ next
+//        ─▶ worker: a part of a unit, for its owner ─▶ next          │
+//                                                                    ▼
+//                                               fdatasync, sources unchanged?, record
 //
 // A unit is a function of the plan and the sources alone, so nothing depends on who makes it or
 // when: units with a record are passed over, and a unit that was abandoned half-way is simply made
@@ -19,6 +16,7 @@
 
 #include "budget.h"
 #include "crew.h"
+#include "deal.h"
 #include "durable.h"
 #include "produce.h"
 
@@ -30,24 +28,20 @@
 
 enum { TICK_MS = 50 };
 
-struct stretch {
-  uint32_t next, end; // units
-};
-
 struct run {
   const struct plan *p;
   struct sources *sources;
   struct staging *st;
   const struct run_options *o;
   struct budget budget;
+  struct deal *deal;
   struct durable *durable;
   struct eval_cache *cache; // NULL where nothing is quantized
   const uint8_t *skip;      // units that were recorded before we began
   uint32_t *order;          // tensors by (output, offset), for progress; or NULL
   _Atomic bool stopped;     // failed, or told to stop
 
-  pthread_mutex_t mu;        // guards the rest
-  struct stretch *stretches; // a worker's
+  pthread_mutex_t mu; // guards the rest
   struct err err;
   struct run_stats *stats;
   uint64_t bytes_done, bytes_total, told_ms;
@@ -124,58 +118,76 @@ static void fail(struct run *r, const struct err *cause) {
   r->stopped = true;
 }
 
-static void deal_units(struct run *r, struct arena *a) {
-  const uint64_t n = plan_unit_count(r->p), jobs = r->budget.jobs;
-  r->stretches = arena_alloc(a, jobs * sizeof *r->stretches);
-  for (uint64_t i = 0; i < jobs; i++)
-    r->stretches[i] =
-        (struct stretch){.next = (uint32_t)(n * i / jobs), .end = (uint32_t)(n * (i + 1) / jobs)};
+struct worker {
+  struct run *r;
+  struct produce *produce;
+  struct deal_part part; // being made
+  uint32_t parts;        // made for others
+};
+
+static bool worker_goes_on(void *ctx, uint32_t output, uint64_t off, size_t n) {
+  const struct worker *w = ctx;
+  return go_on(w->r, output, off, n);
 }
 
-// The later half of the longest stretch that is left.
-static void take_half(struct run *r, struct stretch *mine) {
-  struct stretch *most = mine;
-  for (uint32_t i = 0; i < r->budget.jobs; i++) {
-    struct stretch *s = &r->stretches[i];
-    if (s->end - s->next > most->end - most->next) most = s;
+static uint64_t worker_claims(void *ctx, uint64_t from, uint64_t to, uint64_t *end) {
+  struct worker *w = ctx;
+  const uint64_t got = deal_claim(w->r->deal, &w->part, from, to);
+  *end = w->part.range.off + w->part.range.len;
+  return got;
+}
+
+// What others made of the unit, behind our own part of it. As produce_part.
+static int follow(struct worker *w, struct err *err) {
+  const struct deal_part *own = &w->part;
+  const struct plan_unit unit = plan_unit_at(w->r->p, own->unit);
+  uint64_t at = own->range.off + own->range.len;
+  int made = 0;
+  while (made == 0 && at < unit.off + unit.len) {
+    uint64_t end;
+    struct error_sums errors;
+    made = deal_wait(w->r->deal, own, at, &end, &errors) ? 0 : 1; // 1: whoever gave up has said why
+    if (made == 0) made = produce_follow(w->produce, end - at, &errors, err);
+    errors_free(&errors);
+    at = end;
   }
-  const uint32_t half = (most->end - most->next + 1) / 2;
-  *mine = (struct stretch){.next = most->end - half, .end = most->end};
-  most->end -= most == mine ? 0 : half;
+  return made;
 }
 
-static bool next_unit(struct run *r, uint32_t worker, uint32_t *unit) {
-  struct stretch *mine = &r->stretches[worker];
-  bool found = false;
-  pthread_mutex_lock(&r->mu);
-  while (!found) {
-    if (mine->next == mine->end) take_half(r, mine);
-    if (mine->next == mine->end) break;
-    *unit = mine->next++;
-    found = !r->skip[*unit];
-  }
-  pthread_mutex_unlock(&r->mu);
-  return found;
+static int make_unit(struct worker *w, int fd, struct err *err) {
+  uint8_t digest[DIGEST_BYTES];
+  int made = produce_part(w->produce, &w->part.range, fd, true, err);
+  if (made == 0) made = follow(w, err);
+  if (made != 0) return made;
+  produce_digest(w->produce, digest);
+  const struct error_sums errors = produce_take_errors(w->produce);
+  return durable_give(w->r->durable, w->part.unit, digest, errors) ? 0 : 1;
 }
 
-static void make_units(struct run *r, uint32_t worker, struct produce *w) {
-  uint32_t unit;
-  while (!r->stopped && next_unit(r, worker, &unit)) {
-    const struct plan_unit range = plan_unit_at(r->p, unit);
-    const int fd = r->st->folder < 0 ? -1 : staging_output_fd(r->st, range.output);
-    uint8_t digest[DIGEST_BYTES];
+static int make_for_owner(struct worker *w, int fd, struct err *err) {
+  const int made = produce_part(w->produce, &w->part.range, fd, false, err);
+  w->parts++;
+  deal_made(w->r->deal, &w->part, produce_take_errors(w->produce), made == 0);
+  return made;
+}
+
+static void make_dealt(struct worker *w, uint32_t i) {
+  struct run *r = w->r;
+  while (!r->stopped && deal_next(r->deal, i, &w->part)) {
+    const int fd = r->st->folder < 0 ? -1 : staging_output_fd(r->st, w->part.range.output);
     struct err err = {0};
-    const int made = produce_range(w, &range, fd, digest, &err);
+    const int made = w->part.owned ? make_unit(w, fd, &err) : make_for_owner(w, fd, &err);
     if (made < 0) fail(r, &err);
-    if (made != 0 || !durable_give(r->durable, unit, digest, produce_take_errors(w))) {
+    if (made != 0) {
       r->stopped = true;
       return;
     }
   }
 }
 
-static void worker(void *ctx, uint32_t i) {
+static void work_as(void *ctx, uint32_t i) {
   struct run *r = ctx;
+  struct worker self = {.r = r};
   const struct produce_options options = {
       .io = {.mode = r->o->mode,
              .tiles = r->budget.tiles,
@@ -185,22 +197,23 @@ static void worker(void *ctx, uint32_t i) {
       .errors = true,
       .cache = r->cache,
       .names = r->o->names,
-      .go_on = go_on,
-      .ctx = r,
+      .go_on = worker_goes_on,
+      .claim = worker_claims,
+      .ctx = &self,
   };
-  struct produce *w;
   struct err err = {0};
-  if (produce_open(&w, r->p, r->sources, &options, &err)) {
+  if (produce_open(&self.produce, r->p, r->sources, &options, &err)) {
     fail(r, &err);
     return;
   }
-  make_units(r, i, w);
-  const struct produce_counts counts = produce_counts(w);
-  produce_close(w);
+  make_dealt(&self, i);
+  const struct produce_counts counts = produce_counts(self.produce);
+  produce_close(self.produce);
   pthread_mutex_lock(&r->mu);
   r->stats->source_bytes_read += counts.source_bytes_read;
   r->stats->bytes_written += counts.bytes_written;
   r->stats->bytes_cloned += counts.bytes_cloned;
+  r->stats->parts += self.parts;
   pthread_mutex_unlock(&r->mu);
 }
 
@@ -292,19 +305,24 @@ static void work(struct run *r, uint32_t left) {
   struct err err = {0};
   // As many may wait as are in the making, and one: what a stop leaves to be synced stays small.
   durable_open(&r->durable, r->p, r->sources, r->st, r->budget.jobs + 1);
-  if (left > 0) r->stats->jobs = crew_run(r->budget.jobs, worker, r);
+  if (left > 0) r->stats->jobs = crew_run(r->budget.jobs, work_as, r);
   if (durable_close(r->durable, &err)) fail(r, &err);
 }
 
+// Where nothing is written nothing can be read back.
+static bool in_parts(const struct run *r) {
+  return r->st->folder >= 0;
+}
+
 // Splits the memory; a part of it is for statistics of weights where the plan quantizes any.
-static int share_memory(struct run *r, uint32_t left, struct err *err) {
+static int share_memory(struct run *r, struct err *err) {
   uint64_t memory = r->o->memory ? r->o->memory : RUN_DEFAULT_MEMORY;
   const uint64_t wanted = eval_cache_wanted(&r->p->recipes);
   const uint64_t cache = budget_cache(memory, r->o->jobs, wanted);
   const struct eval_cache_file file = {staging_unnamed_file, r->st};
   if (wanted && cache) r->cache = eval_cache_open((size_t)cache, file);
   if (r->cache) memory -= cache;
-  return budget_split(&r->budget, memory, r->o->jobs, left, err);
+  return budget_split(&r->budget, memory, r->o->jobs, deal_useful(r->p, r->skip, in_parts(r)), err);
 }
 
 int run_plan(const struct plan *p, struct sources *s, struct staging *st,
@@ -317,12 +335,13 @@ int run_plan(const struct plan *p, struct sources *s, struct staging *st,
   // A copy: recording sets flags in the original while workers look.
   r.skip = memcpy(arena_alloc(&arena, n + 1), st->done, n);
   const uint32_t left = count_left(&r);
-  int bad = share_memory(&r, left, err);
+  int bad = share_memory(&r, err);
   if (!bad) {
     pthread_mutex_init(&r.mu, NULL);
     order_tensors(&r, &arena);
-    deal_units(&r, &arena);
+    deal_open(&r.deal, p, r.skip, r.budget.jobs, in_parts(&r));
     work(&r, left);
+    deal_close(r.deal);
     pthread_mutex_destroy(&r.mu);
     bad = conclude(&r, &arena, err);
   }

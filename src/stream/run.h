@@ -37,6 +37,7 @@ struct run_options {
 struct run_stats {
   uint64_t source_bytes_read, bytes_written, bytes_cloned, units_done, units_skipped;
   uint32_t jobs;
+  uint32_t parts; // of units that another worker had begun
 };
 
 // Produces every unit that staging does not have yet. Before a unit is recorded its bytes are

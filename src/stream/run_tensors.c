@@ -16,13 +16,12 @@
 #include "crew.h"
 #include "produce.h"
 #include "run.h"
+#include "written.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <unistd.h>
 
 enum { BATCH_PIECES = 1024, READ_BYTES = 1 << 20 };
 #define PIECE_BYTES PLAN_UNIT_BYTES
@@ -60,21 +59,8 @@ static void fail(struct batch *b, const struct err *cause) {
 
 // ---- hashing ----
 
-static int read_piece(struct batch *b, const struct plan_unit *piece, struct digest *sha,
-                      uint8_t *buf, struct err *err) {
-  const int fd = staging_output_fd(b->st, piece->output);
-  for (uint64_t at = 0; at < piece->len && !stop_asked(b);) {
-    const ssize_t got =
-        pread(fd, buf, (size_t)min_u64(READ_BYTES, piece->len - at), (off_t)(piece->off + at));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0)
-      return err_errno(err, got < 0 ? errno : EIO, ERR_IO, "cannot read back output '%s' at %llu",
-                       quote_str(b->p->outputs[piece->output].name).s,
-                       (unsigned long long)(piece->off + at));
-    digest_add(sha, buf, (size_t)got);
-    at += (uint64_t)got;
-  }
-  return 0;
+static bool goes_on(void *ctx) {
+  return !stop_asked(ctx);
 }
 
 static void hash_staged(void *ctx, uint32_t i) {
@@ -85,9 +71,16 @@ static void hash_staged(void *ctx, uint32_t i) {
   struct digest *sha = digest_new();
   uint32_t at;
   while (!stop_asked(b) && (at = b->next++) < b->n) {
+    const struct plan_unit *piece = &b->pieces[at];
+    const struct written range = {.fd = staging_output_fd(b->st, piece->output),
+                                  .name = b->p->outputs[piece->output].name,
+                                  .off = piece->off,
+                                  .len = piece->len,
+                                  .go_on = goes_on,
+                                  .ctx = b};
     struct err err = {0};
     digest_start(sha);
-    if (read_piece(b, &b->pieces[at], sha, buf, &err)) fail(b, &err);
+    if (written_hash(&range, sha, buf, READ_BYTES, &err) < 0) fail(b, &err);
     digest_end(sha, b->digests[at]);
   }
   digest_free(sha);

@@ -129,6 +129,40 @@ static void test_same_bytes(void **state) {
   }
 }
 
+// More workers than units: they make parts of them.
+static void test_parts(void **state) {
+  (void)state;
+  uint32_t parts = 0;
+  for (uint32_t i = 0; i < 6; i++) {
+    struct ready r;
+    begin(&r, TWO_EDGES, false, false);
+    r.options.jobs = 8;
+    if (run(&r)) fail_msg("%s", r.err.msg);
+    assert_int_equal(r.stats.jobs, 8);
+    assert_int_equal(r.stats.units_done, 4);
+    assert_int_equal(r.stats.bytes_written + r.stats.bytes_cloned, plan_total_bytes(&r.job.plan));
+    expect_digests(&r);
+    expect_files(&r);
+    parts += r.stats.parts;
+    end(&r, false);
+  }
+  assert_true(parts > 0);
+}
+
+// What one worker cannot do ends the others, those that wait for its part too.
+static void test_part_fails(void **state) {
+  (void)state;
+  struct ready r;
+  char path[400];
+  snprintf(path, sizeof path, "%s/in.data", toy.src);
+  begin(&r, TWO_EDGES, false, false);
+  r.options.jobs = 8;
+  assert_int_equal(truncate(path, 2600000), 0);
+  assert_int_equal(run(&r), -1);
+  assert_int_equal(r.err.kind, ERR_INPUT);
+  end(&r, false);
+}
+
 // ---- resume ----
 
 static unsigned ticks;
@@ -397,6 +431,8 @@ static void test_tensor_pieces(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_same_bytes, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_parts, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_part_fails, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_only_missing_units, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_nothing_left_to_do, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_progress, set_up, tear_down),
