@@ -191,20 +191,6 @@ AVX512_INLINE __m512 join(__m512 a, __m512 b, bool most) {
   return most ? _mm512_max_ps(a, b) : _mm512_min_ps(a, b);
 }
 
-// The extremes of sixteen blocks, in order, from eight vectors that hold those of two blocks each,
-// element by element in turns. most: of maxima, else minima.
-AVX512_INLINE __m512 reduce8(const __m512 *two, bool most) {
-  __m512 four[4], eight[2];
-  for (int i = 0; i < 4; i++)
-    four[i] = join(_mm512_shuffle_ps(two[2 * i], two[2 * i + 1], 0x44),
-                   _mm512_shuffle_ps(two[2 * i], two[2 * i + 1], 0xee), most);
-  for (int i = 0; i < 2; i++)
-    eight[i] = join(_mm512_shuffle_f32x4(four[2 * i], four[2 * i + 1], 0x88),
-                    _mm512_shuffle_f32x4(four[2 * i], four[2 * i + 1], 0xdd), most);
-  return join(_mm512_shuffle_f32x4(eight[0], eight[1], 0x88),
-              _mm512_shuffle_f32x4(eight[0], eight[1], 0xdd), most);
-}
-
 // x[c] = column c of sixteen rows.
 AVX512_INLINE void transpose16(__m512i *x) {
   __m512i a[16], b[16];
@@ -234,10 +220,11 @@ AVX512_INLINE void transpose16(__m512i *x) {
 }
 
 // blocks_rows16_avx512.c: blocks b .. b + MANY of column j, of 16 elements, NBITS of 4 bits,
-// float32, with codes and no sums. False: they are of a kind that it does not take, and nothing that
-// was written of them counts.
+// float32, with codes; r NULL: no figures. False: they are of a kind that it does not take, and
+// nothing that was written of them counts.
 enum { BLOCKS_ROWS16_MANY = 32 };
+struct blocks_row_sums;
 bool blocks_rows16_avx512(const struct kernels_panel *p, const struct kernels_block_format *f,
-                          size_t j, size_t b);
+                          size_t j, size_t b, struct blocks_row_sums *r);
 #endif
 #endif

@@ -37,11 +37,18 @@ struct group {
 
 // The extremes of sixteen vectors, in order. most: of maxima, else minima.
 AVX512_INLINE __m512 reduce16(const __m512 *x, bool most) {
-  __m512 two[8];
+  __m512 two[8], four[4], eight[2];
   for (int i = 0; i < 8; i++)
     two[i] = join(_mm512_unpacklo_ps(x[2 * i], x[2 * i + 1]),
                   _mm512_unpackhi_ps(x[2 * i], x[2 * i + 1]), most);
-  return reduce8(two, most);
+  for (int i = 0; i < 4; i++)
+    four[i] = join(_mm512_shuffle_ps(two[2 * i], two[2 * i + 1], 0x44),
+                   _mm512_shuffle_ps(two[2 * i], two[2 * i + 1], 0xee), most);
+  for (int i = 0; i < 2; i++)
+    eight[i] = join(_mm512_shuffle_f32x4(four[2 * i], four[2 * i + 1], 0x88),
+                    _mm512_shuffle_f32x4(four[2 * i], four[2 * i + 1], 0xdd), most);
+  return join(_mm512_shuffle_f32x4(eight[0], eight[1], 0x88),
+              _mm512_shuffle_f32x4(eight[0], eight[1], 0xdd), most);
 }
 
 // Of one block, to *lo and *hi. tile NULL: float32 need not be copied.
@@ -446,10 +453,10 @@ static void do_row(const struct kernels_panel *p, const struct kernels_block_for
   struct group g;
   const size_t blocks = p->k / f->block;
   const bool rows16 = f->rule == KERNELS_NBITS && f->block == 16 && f->bits == 4 &&
-                      f->in_type == KERNELS_F32 && p->codes && !sums;
+                      f->in_type == KERNELS_F32 && p->codes;
   for (size_t b = 0; b < blocks; b += g.n) {
     g.n = BLOCKS_ROWS16_MANY;
-    if (rows16 && blocks - b >= g.n && blocks_rows16_avx512(p, f, j, b)) continue;
+    if (rows16 && blocks - b >= g.n && blocks_rows16_avx512(p, f, j, b, sums)) continue;
     g.n = blocks - b < TOGETHER ? blocks - b : TOGETHER;
     do_group(&g, p, f, w, j, b, sums);
   }
