@@ -32,8 +32,8 @@ int io_window_open(struct io_window *w, int fd, uint64_t off, size_t n);
 // see that here: compare the file's size.)
 bool io_window_close(struct io_window *w);
 
-// Asks the system to read n > 0 bytes at `off` ahead, unless the last of them is in the page cache
-// already (asking costs a look at every page). Never fails.
+// Asks the system to read n > 0 bytes at `off` ahead, where not all of them are in the page cache.
+// Never fails.
 void io_window_advise(int fd, uint64_t off, uint64_t n);
 
 #endif
