@@ -374,29 +374,41 @@ static int hash_inputs(struct job *job, const char ***out, struct err *err) {
 }
 
 struct records {
-  struct json_out manifest, tensors;
+  struct json_out manifest;
+  struct listing *tensors; // NULL: not wanted
 };
+
+static int put_lines(void *ctx, struct span text, struct err *err) {
+  return listing_add(ctx, text, err);
+}
+
+static int list_tensors(struct job *job, const struct staging *st, const struct run_options *run,
+                        struct records *records, struct err *err) {
+  char name[256];
+  manifest_tensors_name(name, job->onnx_name);
+  if (listing_open(&records->tensors, st->folder, name, err)) return -1;
+  const struct run_lines lines = {put_lines, records->tensors};
+  if (run_tensor_digests(&job->plan, job->sources, st, run, lines, err)) return -1;
+  return listing_end(records->tensors, err);
+}
 
 static int write_manifest(struct job *job, const struct staging *st, struct records *records,
                           struct err *err) {
   static const char *ignore[2];
-  char manifest[256], tensors[256], tensors_hex[DIGEST_HEX];
-  uint8_t sum[DIGEST_BYTES];
+  char manifest[256], tensors_hex[DIGEST_HEX];
   const char **inputs;
   uint32_t n = 0;
   manifest_name(manifest, job->onnx_name);
-  manifest_tensors_name(tensors, job->onnx_name);
   ignore[n++] = manifest;
-  if (records->tensors.text) {
-    ignore[n++] = tensors;
-    digest_of(records->tensors.text, records->tensors.n, sum);
-    hex_encode(sum, sizeof sum, tensors_hex);
+  if (records->tensors) {
+    ignore[n++] = listing_name(records->tensors);
+    hex_encode(listing_sha256(records->tensors), DIGEST_BYTES, tensors_hex);
   }
   if (hash_inputs(job, &inputs, err)) return -1;
   struct manifest_input in = {.plan = &job->plan,
                               .unit_digests = (const uint8_t(*)[DIGEST_BYTES])st->digests,
                               .edits_sha256 = job->log_digest ? job->edits_sha256 : NULL,
-                              .tensors_sha256 = records->tensors.text ? tensors_hex : NULL,
+                              .tensors_sha256 = records->tensors ? tensors_hex : NULL,
                               .ignore_paths = ignore,
                               .n_ignore_paths = n,
                               .weir_version = version_number(),
@@ -431,8 +443,7 @@ static int seal(struct job *job, struct staging *st, const struct run_options *r
   bool manifest = !cli_flag(job->args, OPT_NO_MANIFEST);
   bool digests = cli_flag(job->args, OPT_TENSOR_DIGESTS);
   int rc = 0;
-  if (digests) rc = run_tensor_digests(&job->plan, job->sources, st, run, &records.tensors, err);
-  if (digests && !records.tensors.text) records.tensors.text = calloc(1, 1); // no tensors: no lines
+  if (digests) rc = list_tensors(job, st, run, &records, err);
   if (rc == 0 && manifest) rc = write_manifest(job, st, &records, err);
   if (rc == 0 && job->mode == IO_NULL) {
     if (manifest) fwrite(records.manifest.text, 1, records.manifest.n, stdout);
@@ -441,14 +452,13 @@ static int seal(struct job *job, struct staging *st, const struct run_options *r
     struct seal_options options = {.replace = job->replace,
                                    .manifest = manifest ? records.manifest.text : NULL,
                                    .manifest_bytes = records.manifest.n,
-                                   .tensors = records.tensors.text,
-                                   .tensors_bytes = records.tensors.n};
+                                   .tensors = records.tensors};
     rc = keep_report(job, st, err);
     if (rc == 0) rc = seal_run(st, &job->plan, &options, &report, err);
   }
   job_say_left(&report);
   json_done(&records.manifest);
-  json_done(&records.tensors);
+  listing_close(records.tensors);
   return rc;
 }
 

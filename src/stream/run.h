@@ -4,7 +4,6 @@
 #define WEIR_RUN_H
 
 #include "io.h"
-#include "json.h"
 #include "plan.h"
 #include "staging.h"
 
@@ -63,15 +62,19 @@ struct run_error {
 uint32_t run_errors(const struct plan *p, struct staging *st, struct arena *a,
                     struct run_error **list);
 
-// Appends the companion's JSON Lines text to *out, after run_plan: one line a tensor of the plan,
-// in its order,
+// Where lines go, many at a time: -1 with an err ends what makes them.
+struct run_lines {
+  int (*put)(void *ctx, struct span text, struct err *err);
+  void *ctx;
+};
+
+// The companion's JSON Lines text, after run_plan: one line a tensor of the plan, in its order,
 //   {"name","file","offset","length","dtype","dims","sha256":[…],"from"}
 // sha256: one per 64 MiB of the tensor from its own start (none for an empty one); from: what the
 // plan makes it of, "copy" or a recipe in the words of recipe.h ("transpose(extent)"). Reads the
-// staged outputs once more, in parallel (null staging: makes the bytes again). Beside the text,
-// memory is bounded.
+// staged outputs once more, in parallel (null staging: makes the bytes again). Memory is bounded.
 int run_tensor_digests(const struct plan *p, struct sources *s, const struct staging *st,
-                       const struct run_options *options, struct json_out *out, struct err *err);
+                       const struct run_options *options, struct run_lines lines, struct err *err);
 
 // The smallest memory budget that works for `jobs` workers (0: one).
 uint64_t run_min_memory(uint32_t jobs);

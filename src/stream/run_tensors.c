@@ -245,24 +245,29 @@ static uint32_t fill_batch(struct batch *b, uint32_t first) {
   return i;
 }
 
-static void write_batch(const struct batch *b, uint32_t first, uint32_t end, struct json_out *out) {
+static int write_batch(const struct batch *b, uint32_t first, uint32_t end, struct run_lines lines,
+                       struct err *err) {
+  struct json_out out = {0};
   uint32_t at = 0;
   for (uint32_t i = first; i < end; i++) {
     const struct plan_tensor *t = row_at(b->p, i);
-    put_line(out, b->p, t, (const uint8_t(*)[DIGEST_BYTES])(b->digests + at), pieces_of(t));
+    put_line(&out, b->p, t, (const uint8_t(*)[DIGEST_BYTES])(b->digests + at), pieces_of(t));
     at += pieces_of(t);
   }
+  const int bad = lines.put(lines.ctx, span_of(out.text, out.n), err);
+  json_done(&out);
+  return bad;
 }
 
 int run_tensor_digests(const struct plan *p, struct sources *s, const struct staging *st,
-                       const struct run_options *options, struct json_out *out, struct err *err) {
+                       const struct run_options *options, struct run_lines lines, struct err *err) {
   struct batch b = {.p = p, .sources = s, .st = st, .o = options};
   int bad = budget_split(&b.budget, options->memory, options->jobs, rows_of(p), err);
   pthread_mutex_init(&b.mu, NULL);
   for (uint32_t first = 0; !bad && first < rows_of(p);) {
     const uint32_t end = fill_batch(&b, first);
     bad = hash_batch(&b, err);
-    if (!bad) write_batch(&b, first, end, out);
+    if (!bad) bad = write_batch(&b, first, end, lines, err);
     first = end;
   }
   pthread_mutex_destroy(&b.mu);

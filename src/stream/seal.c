@@ -261,9 +261,11 @@ static int add_companion(struct seal_intent *s, const struct staging *st, const 
 static int add_companions(struct seal_intent *s, const struct staging *st, const char *onnx,
                           const struct seal_options *o, struct err *err) {
   char name[256];
-  manifest_tensors_name(name, onnx);
-  if (o->tensors && add_companion(s, st, name, span_of(o->tensors, o->tensors_bytes), err))
-    return -1;
+  if (o->tensors) {
+    if (add_move(s, st, listing_name(o->tensors), SEAL_COMPANION, err)) return -1;
+    struct seal_move *m = &s->moves[s->n_moves - 1];
+    m->units = listing_units(o->tensors, &m->n_units);
+  }
   manifest_name(name, onnx);
   if (o->manifest && add_companion(s, st, name, span_of(o->manifest, o->manifest_bytes), err))
     return -1;

@@ -13,6 +13,7 @@
 #ifndef WEIR_SEAL_H
 #define WEIR_SEAL_H
 
+#include "listing.h"
 #include "manifest.h"
 #include "plan.h"
 #include "staging.h"
@@ -21,8 +22,8 @@ struct seal_options {
   bool replace;         // --force or --inplace: existing final names may be replaced
   const char *manifest; // manifest text, NULL with --no-manifest
   size_t manifest_bytes;
-  const char *tensors; // companion JSON Lines text or NULL
-  size_t tensors_bytes;
+  const struct listing *tensors; // the companion of digests per tensor, ended, in the staging
+                                 // folder under its final name; or NULL
 };
 
 struct seal_report {

@@ -5,6 +5,7 @@ all but write. Each limit (of data, of addresses, of a cgroup) is set beside a r
 everything first: it has to fail, or the limit would prove nothing. Growth is told by bytes, never by time.
 """
 
+import hashlib
 import json
 import os
 import shutil
@@ -413,3 +414,14 @@ def test_converting_a_million_nodes(chains, result_folder):
     found = measure("convert", chains[1_000_000], result_folder / "out.onnx")
     assert found.code == 0 and found.peak <= 400_000_000, (found.peak, found.said)
     assert (result_folder / "out.onnx").read_bytes() == chains[1_000_000].read_bytes()
+
+
+@pytest.mark.slow
+def test_listing_a_million_tensors(chains, result_folder):
+    """Their digests are 185 MB of text, which goes to its file as it comes about."""
+    found = measure("convert", chains[1_000_000], result_folder / "out.onnx", "--tensor-digests")
+    assert found.code == 0 and found.beside_index <= BUDGET, (found.beside_index, found.said)
+    listed = result_folder / "out.onnx.tensors.jsonl"
+    assert listed.stat().st_size > 2 * BUDGET
+    manifest = json.loads((result_folder / "out.onnx.manifest.json").read_text())
+    assert manifest["predicate"]["x_weir"]["tensors_sha256"] == hashlib.sha256(listed.read_bytes()).hexdigest()

@@ -95,7 +95,11 @@ def test_power_cut_at_any_call(weir, weir_fault, tmp_path, mode, cut):
         if mode != "fresh":
             weir("convert", SOURCE, model, "--quiet")
 
-    words = {"fresh": (SOURCE, model), "force": (SOURCE, model, "--force"), "inplace": (model, "--inplace")}[mode]
+    words = {
+        "fresh": (SOURCE, model, "--tensor-digests"),
+        "force": (SOURCE, model, "--force"),
+        "inplace": (model, "--inplace"),
+    }[mode]
     prepare()
     before = outputs(out)
     weir("conv2matmul", *words, "--quiet")

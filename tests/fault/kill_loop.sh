@@ -18,7 +18,7 @@ prepare() {
 }
 run() {
   case $mode in
-  fresh) "$weir" conv2matmul "$model" "$dir/out/m.onnx" --quiet "$@" ;;
+  fresh) "$weir" conv2matmul "$model" "$dir/out/m.onnx" --tensor-digests --quiet "$@" ;;
   force) "$weir" conv2matmul "$model" "$dir/out/m.onnx" --force --quiet "$@" ;;
   inplace) "$weir" conv2matmul "$dir/out/m.onnx" --inplace --quiet "$@" ;;
   *) echo "unknown mode $mode" >&2 && exit 2 ;;

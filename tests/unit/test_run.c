@@ -373,19 +373,37 @@ static void test_budget(void **state) {
 
 // ---- tensors ----
 
+static int keep_lines(void *ctx, struct span text, struct err *err) {
+  (void)err;
+  char **all = ctx;
+  const size_t have = *all ? strlen(*all) : 0;
+  *all = realloc(*all, have + text.n + 1);
+  toy_must(*all != NULL, "realloc");
+  memcpy(*all + have, text.at, text.n);
+  (*all)[have + text.n] = 0;
+  return 0;
+}
+
+static int refuse_lines(void *ctx, struct span text, struct err *err) {
+  (void)ctx, (void)text;
+  return err_set(err, ERR_IO, "no room for lines");
+}
+
 static void test_tensor_digests(void **state) {
   (void)state;
-  char *texts[2];
+  char *texts[2] = {NULL, NULL};
   for (int null = 0; null < 2; null++) {
     struct ready r;
-    struct json_out out = {0};
+    const struct run_lines lines = {keep_lines, &texts[null]};
     begin(&r, 0, null, false);
     r.options.jobs = 2;
     assert_int_equal(run(&r), 0);
-    if (run_tensor_digests(&r.job.plan, r.job.sources, &r.st, &r.options, &out, &r.err))
+    if (run_tensor_digests(&r.job.plan, r.job.sources, &r.st, &r.options, lines, &r.err))
       fail_msg("%s", r.err.msg);
-    texts[null] = strdup(out.text);
-    json_done(&out);
+    const struct run_lines none_taken = {refuse_lines, NULL};
+    assert_int_equal(
+        run_tensor_digests(&r.job.plan, r.job.sources, &r.st, &r.options, none_taken, &r.err), -1);
+    assert_string_equal(r.err.msg, "no room for lines");
     end(&r, null);
   }
   assert_string_equal(texts[0], texts[1]);
@@ -408,7 +426,8 @@ static void test_tensor_digests(void **state) {
 static void test_tensor_pieces(void **state) {
   (void)state;
   struct ready r;
-  struct json_out out = {0};
+  char *text = NULL;
+  const struct run_lines lines = {keep_lines, &text};
   begin(&r, 0, true, false);
   struct plan *p = &r.job.plan;
   staging_close(&r.st);
@@ -417,14 +436,14 @@ static void test_tensor_pieces(void **state) {
   toy_tensor(p, "empty", at, (int64_t[]){0}, 1);
   p->tensors[p->n_tensors - 1].len = 0;
   assert_int_equal(staging_open_null(&r.st, p, NULL, &r.err), 0);
-  assert_int_equal(run_tensor_digests(p, r.job.sources, &r.st, &r.options, &out, &r.err), 0);
+  assert_int_equal(run_tensor_digests(p, r.job.sources, &r.st, &r.options, lines, &r.err), 0);
   // SHA-256 of 64 MiB of zeros and of five.
   assert_non_null(strstr(
-      out.text,
+      text,
       "\"sha256\":[\"3b6a07d0d404fab4e23b6d34bc6696a6a312dd92821332385e5af7c01c421351\","
       "\"8855508aade16ec573d21e6a485dfd0a7624085c1a14b5ecdd6485de0c6839a4\"],\"from\":\"fill\"}"));
-  assert_non_null(strstr(out.text, "\"sha256\":[],\"from\":\"empty\"}"));
-  json_done(&out);
+  assert_non_null(strstr(text, "\"sha256\":[],\"from\":\"empty\"}"));
+  free(text);
   end(&r, true);
 }
 
