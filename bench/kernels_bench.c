@@ -1,11 +1,11 @@
 // Block quantization alone: how long one core takes for a matrix of 4096 × 4096.
 // bench/kernels.py runs it beside ONNX Runtime's own quantizer.
 //
-//     kernels_bench rows|columns nbits|qdq BITS BLOCK f32|f16|bf16 symmetric|asymmetric figures|plain
+//     kernels_bench rows|columns RULE BITS BLOCK f32|f16|bf16 symmetric|asymmetric figures|plain
 //
-// prints seconds for one pass. The matrix is taken in panels of the size the evaluator takes;
-// outputs are in place, touched before, and so is the input. The best variant that the machine has
-// runs.
+// prints seconds for one pass; RULE is nbits, qdq, gather, rtn, k_quant or hqq. The matrix is taken
+// in panels of the size the evaluator takes; outputs are in place, touched before, and so is the
+// input. The best variant that the machine has runs.
 #include "kernels.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ struct bench {
   struct kernels_block_format f;
   bool rows, figures;
   uint8_t *in, *codes, *zeros;
-  float *scales;
+  float *scales, *float_zeros;
   struct kernels_sums *sums;
 };
 
@@ -31,6 +31,10 @@ static void *touched(size_t n) {
 
 static size_t width_of(const struct bench *b) {
   return b->f.in_type == KERNELS_F32 ? 4 : 2;
+}
+
+static bool in_place(const struct bench *b) {
+  return b->f.rule == KERNELS_QDQ || b->f.rule == KERNELS_GATHER;
 }
 
 // Near normal: sums of three uniform numbers.
@@ -53,18 +57,19 @@ static void fill(struct bench *b) {
 
 // Panel number i: some rows of memory, all of their length.
 static void panel(const struct bench *b, size_t from, size_t n) {
-  bool qdq = b->f.rule == KERNELS_QDQ;
-  size_t blocks = SIDE / b->f.block, column_bytes = qdq ? SIDE : SIDE * (size_t)b->f.bits / 8;
+  size_t blocks = SIDE / b->f.block;
+  size_t column_bytes = in_place(b) ? SIDE : SIDE * (size_t)b->f.bits / 8;
   struct kernels_panel p = {.in = b->in + from * SIDE * width_of(b), .in_stride = SIDE};
   p.blocks_stride = blocks;
   p.codes_stride = column_bytes;
   size_t first = b->rows ? from * blocks : from / b->f.block;
   p.scales = b->scales + first;
   p.zeros = b->zeros + first;
+  p.float_zeros = b->float_zeros + first;
   p.n = b->rows ? n : SIDE;
   p.k = b->rows ? SIDE : n;
   if (b->figures) p.sums = b->sums + (b->rows ? from : 0);
-  if (b->rows || qdq)
+  if (b->rows || in_place(b))
     p.codes = b->codes + from * column_bytes;
   else
     p.codes = b->codes + from * b->f.bits / 8;
@@ -85,9 +90,19 @@ static double one_pass(const struct bench *b) {
   return now() - begin;
 }
 
+static uint8_t rule_of(const char *name) {
+  static const char *const names[] = {
+      [KERNELS_NBITS] = "nbits", [KERNELS_QDQ] = "qdq",         [KERNELS_GATHER] = "gather",
+      [KERNELS_RTN] = "rtn",     [KERNELS_K_QUANT] = "k_quant", [KERNELS_HQQ] = "hqq"};
+  for (uint8_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (!strcmp(name, names[i])) return i;
+  fprintf(stderr, "kernels_bench: no rule '%s'\n", name);
+  exit(2);
+}
+
 int main(int argc, char **argv) {
   if (argc != ARGS) {
-    fprintf(stderr, "usage: kernels_bench rows|columns nbits|qdq BITS BLOCK f32|f16|bf16 "
+    fprintf(stderr, "usage: kernels_bench rows|columns RULE BITS BLOCK f32|f16|bf16 "
                     "symmetric|asymmetric figures|plain\n");
     return 2;
   }
@@ -96,7 +111,7 @@ int main(int argc, char **argv) {
                           : !strcmp(type, "f16") ? KERNELS_F16
                                                  : KERNELS_BF16;
   struct bench b = {.rows = !strcmp(argv[1], "rows"), .figures = !strcmp(argv[7], "figures")};
-  b.f = (struct kernels_block_format){.rule = !strcmp(argv[2], "qdq") ? KERNELS_QDQ : KERNELS_NBITS,
+  b.f = (struct kernels_block_format){.rule = rule_of(argv[2]),
                                       .bits = (uint8_t)atoi(argv[3]),
                                       .symmetric = !strcmp(argv[6], "symmetric"),
                                       .in_type = (uint8_t)in,
@@ -107,6 +122,7 @@ int main(int argc, char **argv) {
   b.codes = touched(n);
   b.scales = touched(n / b.f.block * sizeof *b.scales);
   b.zeros = touched(n / b.f.block);
+  b.float_zeros = touched(n / b.f.block * sizeof *b.float_zeros);
   b.sums = calloc(SIDE, sizeof *b.sums);
   fill(&b);
   one_pass(&b); // outputs are warm, the processor awake

@@ -78,13 +78,10 @@ float blocks_stored(float x, enum kernels_float type);
 void blocks_pack(uint8_t *out, const uint8_t *codes, size_t n, const struct kernels_block_format *f,
                  bool begins_group);
 
-// The rules beyond MLAS (search_portable.c), which have no other variant: one whole block of column
-// j.
+// The rules beyond MLAS, which are a family of their own (search.h).
 static inline bool blocks_searched(const struct kernels_block_format *f) {
   return f->rule > KERNELS_QDQ;
 }
-void search_block(const struct blocks_run *run, const struct kernels_panel *p,
-                  const struct kernels_block_format *f, size_t j, size_t k, bool columns);
 
 // Where the code of element k of column j lies in a panel of codes; NULL if none are wanted.
 uint8_t *blocks_code_at(const struct kernels_panel *p, const struct kernels_block_format *f,

@@ -286,10 +286,6 @@ void blocks_pack(uint8_t *out, const uint8_t *codes, size_t n, const struct kern
 
 void blocks_block(const struct blocks_run *run, const struct kernels_panel *p,
                   const struct kernels_block_format *f, size_t j, size_t k, bool columns) {
-  if (blocks_searched(f)) {
-    search_block(run, p, f, j, k, columns);
-    return;
-  }
   float lo = FLT_MAX, hi = -FLT_MAX;
   blocks_range(run, &lo, &hi);
   struct blocks_grid g = blocks_grid_of(f, lo, hi);

@@ -134,12 +134,12 @@ static void check_format(const struct kernels_block_format *f) {
 
 void kernels_quantize_rows(const struct kernels_panel *p, const struct kernels_block_format *f) {
   check_format(f);
-  (blocks_searched(f) ? blocks_rows_portable : table()->blocks_rows)(p, f);
+  (blocks_searched(f) ? table()->search_rows : table()->blocks_rows)(p, f);
 }
 
 void kernels_quantize_columns(const struct kernels_panel *p, const struct kernels_block_format *f) {
   check_format(f);
-  (blocks_searched(f) ? blocks_columns_portable : table()->blocks_columns)(p, f);
+  (blocks_searched(f) ? table()->search_columns : table()->blocks_columns)(p, f);
 }
 
 void kernels_codes_rows(const struct kernels_panel *p, const struct kernels_block_format *f) {

@@ -23,6 +23,8 @@ struct kernels_table {
   void (*cast_f64_bf16)(void *out, const void *in, size_t n);
   void (*blocks_rows)(const struct kernels_panel *p, const struct kernels_block_format *f);
   void (*blocks_columns)(const struct kernels_panel *p, const struct kernels_block_format *f);
+  void (*search_rows)(const struct kernels_panel *p, const struct kernels_block_format *f);
+  void (*search_columns)(const struct kernels_panel *p, const struct kernels_block_format *f);
   void (*codes_rows)(const struct kernels_panel *p, const struct kernels_block_format *f);
   void (*codes_columns)(const struct kernels_panel *p, const struct kernels_block_format *f);
   void (*range_rows)(const struct kernels_panel *p, enum kernels_float type, float *lo, float *hi);
@@ -73,6 +75,15 @@ KERNELS_BLOCKS(portable);
 KERNELS_BLOCKS(avx2);
 KERNELS_BLOCKS(avx512);
 KERNELS_BLOCKS(neon);
+
+// Rules beyond MLAS.
+#define KERNELS_SEARCH(isa)                                                                        \
+  void search_rows_##isa(const struct kernels_panel *p, const struct kernels_block_format *f);     \
+  void search_columns_##isa(const struct kernels_panel *p, const struct kernels_block_format *f)
+KERNELS_SEARCH(portable);
+KERNELS_SEARCH(avx2);
+KERNELS_SEARCH(avx512);
+KERNELS_SEARCH(neon);
 
 #define KERNELS_AFFINE(isa)                                                                        \
   void affine_codes_f32_##isa(int8_t *out, const float *in, size_t n,                              \

@@ -9,14 +9,20 @@
 // code can come from.
 //
 // HQQ needs |e|^-0.3. Libraries differ in the last bits of a power, and these codes must not: the
-// tenth root is found by Newton's method from additions and multiplications, which IEEE defines.
-#include "blocks.h"
+// tenth root is found by Newton's method from additions and multiplications, which IEEE defines. It
+// is needed for large errors alone: those below SEARCH_WHOLLY_CUT the norm takes for noise in every
+// turn. While a block has no others, a turn depends on its zero point and nothing else, so that the
+// search is over when the zero point stays.
+//
+// This is the reference, a block at a time; search_lanes.h does the same, operation by operation,
+// for sixteen.
+#include "search.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-enum { BLOCK_MAX = BLOCKS_NBITS_MAX, STEPS = 20 };
+enum { BLOCK_MAX = BLOCKS_NBITS_MAX };
 
 struct found {
   float scale, zero; // scale as it is stored
@@ -37,7 +43,7 @@ static float round_even_float(float x) {
   return (float)round_even((double)x); // whole, or unchanged: exact
 }
 
-static float store_double(double x, enum kernels_float type) {
+float search_stored(double x, enum kernels_float type) {
   uint16_t half;
   float y = (float)x;
   if (type == KERNELS_F16) {
@@ -67,22 +73,27 @@ static void codes_in_double(struct found *x, const float *v, size_t n, double sc
     x->codes[k] = (int)clip(round_even((double)v[k] / scale + zero), 0, most);
 }
 
-static void rtn(struct found *x, const float *v, const struct kernels_block_format *f) {
+struct search_rtn search_rtn_of(const struct kernels_block_format *f, float lo, float hi) {
   const enum kernels_float type = (enum kernels_float)f->in_type;
-  int most = (1 << f->bits) - 1;
-  float lo, hi;
-  extremes(v, f->block, &lo, &hi);
-  double scale = 1;
+  const int most = (1 << f->bits) - 1;
+  struct search_rtn g = {1, 1 << (f->bits - 1)};
   if (f->symmetric) {
     float m = fabsf(lo) > fabsf(hi) ? fabsf(lo) : fabsf(hi);
-    if (m > 0) scale = (double)blocks_stored(m * 2, type) / most;
-    x->zero = (float)(1 << (f->bits - 1));
+    if (m > 0) g.scale = (double)blocks_stored(m * 2, type) / most;
   } else {
-    if (lo != hi) scale = (double)blocks_stored(hi - lo, type) / most;
-    x->zero = (float)clip(round_even((0 - (double)lo) / scale), 0, most);
+    if (lo != hi) g.scale = (double)blocks_stored(hi - lo, type) / most;
+    g.zero = clip(round_even((0 - (double)lo) / g.scale), 0, most);
   }
-  codes_in_double(x, v, f->block, scale, (double)x->zero, most);
-  x->scale = store_double(scale, (enum kernels_float)f->scale_type);
+  return g;
+}
+
+static void rtn(struct found *x, const float *v, const struct kernels_block_format *f) {
+  float lo, hi;
+  extremes(v, f->block, &lo, &hi);
+  struct search_rtn g = search_rtn_of(f, lo, hi);
+  codes_in_double(x, v, f->block, g.scale, g.zero, (1 << f->bits) - 1);
+  x->scale = search_stored(g.scale, (enum kernels_float)f->scale_type);
+  x->zero = (float)g.zero;
 }
 
 // ---- k_quant -----------------------------------------------------------------------------------
@@ -98,7 +109,8 @@ static float sum_of_half(const float *x, size_t n) {
 }
 
 static float sum_of(const float *x, size_t n) {
-  return n <= 128 ? sum_of_half(x, n) : sum_of_half(x, n / 2) + sum_of_half(x + n / 2, n / 2);
+  return n <= SEARCH_NUMPY_SUM ? sum_of_half(x, n)
+                               : sum_of_half(x, n / 2) + sum_of_half(x + n / 2, n / 2);
 }
 
 struct search {
@@ -141,11 +153,14 @@ static void begin_search(struct search *s, float most) {
   s->best = weighted_error(s, q, s->scale, s->lo);
 }
 
+float search_levels(int step, int most) {
+  return (float)(-1 + 0.1 * step + most);
+}
+
 // The least-squares scale and offset for the codes of one candidate, kept if better.
-static void search_step(struct search *s, int step, float most) {
+static void search_step(struct search *s, float levels, float most) {
   float q[BLOCK_MAX], l[BLOCK_MAX], l2[BLOCK_MAX], xl[BLOCK_MAX];
-  float factor = (float)(-1 + 0.1 * step + (double)most);
-  candidate_codes(q, s, s->lo != s->hi ? factor / (s->hi - s->lo) : 1, most);
+  candidate_codes(q, s, s->lo != s->hi ? levels / (s->hi - s->lo) : 1, most);
   for (size_t k = 0; k < s->n; k++) {
     l[k] = s->weights[k] * q[k];
     l2[k] = l[k] * q[k];
@@ -166,8 +181,8 @@ static void k_quant(struct found *x, const float *v, const struct kernels_block_
   struct search s = {.v = v, .n = f->block};
   int most = (1 << f->bits) - 1;
   begin_search(&s, (float)most);
-  for (int step = 0; step < STEPS; step++)
-    search_step(&s, step, (float)most);
+  for (int step = 0; step < SEARCH_STEPS; step++)
+    search_step(&s, search_levels(step, most), (float)most);
   x->zero = (float)clip((double)round_even_float(-s.lo / s.scale), 0, most);
   codes_in_double(x, v, f->block, (double)s.scale, (double)x->zero, most);
   x->scale = blocks_stored(s.scale, (enum kernels_float)f->scale_type);
@@ -175,23 +190,27 @@ static void k_quant(struct found *x, const float *v, const struct kernels_block_
 
 // ---- HQQ ---------------------------------------------------------------------------------------
 
-// x^-0.3, x > 0, to about a float's precision: r = x^-0.1 by r <- r (11 - x r^10) / 10.
+// x^-0.3, x >= SEARCH_WHOLLY_CUT, within a part in 10^12: r = x^-0.1 by r <- r (11 - x r^10) / 10,
+// from a tenth of the bits of x, taken from 1.1 times those of 1, less a little. (A relative error d
+// becomes 5.5 d^2, the first is below 0.1.)
 static double power_minus_three_tenths(double x) {
   uint64_t bits;
   memcpy(&bits, &x, sizeof bits);
-  bits = UINT64_C(0x4653ec0000000000) - bits / 10; // 1.1 times the bits of 1, less a little
+  bits = SEARCH_TENTH_ROOT - (bits >> 32) * SEARCH_TENTH;
   double r;
   memcpy(&r, &bits, sizeof r);
-  for (int i = 0; i < 6; i++) {
+  for (int i = 0; i < SEARCH_NEWTON; i++) {
     double r2 = r * r, r4 = r2 * r2;
-    r *= (11 - x * (r4 * r4 * r2)) / 10;
+    r *= (11 - x * (r4 * r4 * r2)) * 0.1;
   }
   return r * r * r;
 }
 
 // The part of an error that the norm of power 0.7 takes for noise is cut off.
 static double shrunk(double e, double beta) {
-  double size = fabs(e), cut = size - power_minus_three_tenths(size + 1e-8) / beta;
+  double size = fabs(e);
+  if (!(size >= SEARCH_WHOLLY_CUT)) return 0; // NaN, too
+  double cut = size - power_minus_three_tenths(size + 1e-8) / beta;
   return cut > 0 ? (e < 0 ? -cut : cut) : 0;
 }
 
@@ -201,57 +220,86 @@ struct filled {
   size_t n, used;
 };
 
-// One turn: codes for a zero point, the error of the weight's elements, and the zero point that all
-// ask for.
-static double hqq_turn(const struct filled *b, double inverse, double *zero, int most,
-                       double beta) {
-  double error = 0, sum = 0;
+// One turn: the error of the weight's elements with a zero point, the zero point that all elements
+// ask for, and the largest error.
+struct turn {
+  double error, zero, largest;
+};
+
+static struct turn hqq_turn(const struct filled *b, const struct search_hqq *h, double zero,
+                            int most, double beta) {
+  double sum = 0;
+  struct turn t = {0};
   for (size_t k = 0; k < b->n; k++) {
-    double x = (double)b->v[k], q = clip(round_even(x * inverse + *zero), 0, most);
-    double e = x - (q - *zero) / inverse;
-    if (k < b->used) error += fabs(e);
-    sum += q - (x - shrunk(e, beta)) * inverse;
+    double x = (double)b->v[k], q = clip(round_even(x * h->inverse + zero), 0, most);
+    double e = x - (q - zero) * h->step;
+    if (k < b->used) t.error += fabs(e);
+    if (fabs(e) > t.largest) t.largest = fabs(e);
+    sum += q - (x - shrunk(e, beta)) * h->inverse;
   }
-  *zero = sum / (double)b->n;
-  return error;
+  t.zero = sum / (double)b->n;
+  return t;
+}
+
+struct search_hqq search_hqq_of(const struct kernels_block_format *f, float lo, float hi) {
+  double range = (double)hi - (double)lo, inverse = range != 0 ? ((1 << f->bits) - 1) / range : 1;
+  if (inverse > 2e4) inverse = 2e4;
+  return (struct search_hqq){inverse, 1 / inverse, round_even(-(double)lo * inverse)};
 }
 
 static void hqq(struct found *x, const struct filled *b, const struct kernels_block_format *f) {
-  int most = (1 << f->bits) - 1;
+  const int most = (1 << f->bits) - 1;
   float lo, hi;
   extremes(b->v, b->n, &lo, &hi);
-  double range = (double)hi - (double)lo, inverse = range != 0 ? most / range : 1;
-  if (inverse > 2e4) inverse = 2e4;
-  double zero = round_even(-(double)lo * inverse), best_zero = zero, best = INFINITY, beta = 10;
-  for (int turn = 0; turn <= STEPS; turn++) { // the last one only to see what the one before led to
-    double tried = zero, error = hqq_turn(b, inverse, &zero, most, beta);
-    beta *= 1.01;
-    if (!(error < best)) continue;
-    best = error;
-    best_zero = tried;
+  const struct search_hqq h = search_hqq_of(f, lo, hi);
+  double zero = h.zero, best_zero = zero, best = INFINITY, beta = SEARCH_BETA;
+  // The last turn is only to see what the one before led to.
+  for (int turn = 0; turn <= SEARCH_STEPS; turn++) {
+    struct turn t = hqq_turn(b, &h, zero, most, beta);
+    if (t.error < best) {
+      best = t.error;
+      best_zero = zero;
+    }
+    if (t.zero == zero && t.largest < SEARCH_WHOLLY_CUT) break; // all others would be this one
+    zero = t.zero;
+    beta *= SEARCH_BETA_GROWTH;
   }
   for (size_t k = 0; k < b->n; k++)
-    x->codes[k] = (int)clip(round_even((double)b->v[k] * inverse + best_zero), 0, most);
-  x->scale = store_double(1 / inverse, (enum kernels_float)f->scale_type);
-  x->zero = store_double(best_zero, (enum kernels_float)f->scale_type);
+    x->codes[k] = (int)clip(round_even((double)b->v[k] * h.inverse + best_zero), 0, most);
+  x->scale = search_stored(h.step, (enum kernels_float)f->scale_type);
+  x->zero = search_stored(best_zero, (enum kernels_float)f->scale_type);
+}
+
+// ---- places ------------------------------------------------------------------------------------
+
+// The sign of the NaN that inf - inf makes depends on the machine; ours does not.
+static float plain(float x) {
+  return x == x ? x : NAN;
+}
+
+void search_put(const struct kernels_panel *p, const struct kernels_block_format *f, size_t j,
+                size_t k, float scale, float zero) {
+  const size_t at = j * p->blocks_stride + k / f->block;
+  if (p->scales) p->scales[at] = plain(scale);
+  if (f->rule == KERNELS_HQQ) {
+    if (p->float_zeros) p->float_zeros[at] = plain(zero);
+  } else if (p->zeros) {
+    p->zeros[at] = (uint8_t)zero;
+  }
 }
 
 // ---- GATHER ------------------------------------------------------------------------------------
 
-struct gather_grid {
-  float scale, zero, least, most;
-};
-
-static struct gather_grid gather_grid_of(const struct kernels_block_format *f, float lo, float hi) {
+struct search_gather search_gather_of(const struct kernels_block_format *f, float lo, float hi) {
   const enum kernels_float type = (enum kernels_float)f->in_type;
   float half = (float)(1 << (f->bits - 1)), most = half * 2 - 1;
   if (f->symmetric) {
     float m = fabsf(hi) > fabsf(lo) ? hi : lo;
-    return (struct gather_grid){blocks_stored(m / -half, type), 0, -half, half - 1};
+    return (struct search_gather){blocks_stored(m / -half, type), 0, -half, half - 1};
   }
   lo = lo < 0 ? lo : 0;
   hi = hi > 0 ? hi : 0;
-  struct gather_grid g = {.zero = half, .least = 0, .most = most};
+  struct search_gather g = {.zero = half, .least = 0, .most = most};
   g.scale = blocks_stored(blocks_stored(hi - lo, type) / most, type);
   if (g.scale != 0)
     g.zero =
@@ -259,7 +307,7 @@ static struct gather_grid gather_grid_of(const struct kernels_block_format *f, f
   return g;
 }
 
-static int gather_code(const struct gather_grid *g, float v, enum kernels_float type) {
+static int gather_code(const struct search_gather *g, float v, enum kernels_float type) {
   if (g->scale == 0) return (int)g->zero;
   float x = blocks_stored(blocks_stored(v / g->scale, type) + g->zero, type);
   return (int)clip((double)round_even_float(x), (double)g->least, (double)g->most);
@@ -270,10 +318,8 @@ static void gather(const struct blocks_run *run, const struct kernels_panel *p,
   float lo = FLT_MAX, hi = -FLT_MAX, v[BLOCKS_PIECE];
   int codes[BLOCKS_PIECE];
   blocks_range(run, &lo, &hi);
-  struct gather_grid g = gather_grid_of(f, lo, hi);
-  size_t at = j * p->blocks_stride + k / f->block;
-  if (p->scales) p->scales[at] = g.scale;
-  if (p->zeros) p->zeros[at] = (uint8_t)g.zero;
+  struct search_gather g = search_gather_of(f, lo, hi);
+  search_put(p, f, j, k, g.scale, g.zero);
   for (size_t from = 0; from < run->n; from += BLOCKS_PIECE) {
     size_t n = run->n - from < BLOCKS_PIECE ? run->n - from : BLOCKS_PIECE;
     for (size_t i = 0; i < n; i++) {
@@ -288,13 +334,8 @@ static void gather(const struct blocks_run *run, const struct kernels_panel *p,
 
 // ---- a block -----------------------------------------------------------------------------------
 
-// The sign of the NaN that inf - inf makes depends on the machine; ours does not.
-static float plain(float x) {
-  return x == x ? x : NAN;
-}
-
-void search_block(const struct blocks_run *run, const struct kernels_panel *p,
-                  const struct kernels_block_format *f, size_t j, size_t k, bool columns) {
+static void search_block(const struct blocks_run *run, const struct kernels_panel *p,
+                         const struct kernels_block_format *f, size_t j, size_t k, bool columns) {
   if (f->rule == KERNELS_GATHER) {
     gather(run, p, f, j, k, columns);
     return;
@@ -309,13 +350,30 @@ void search_block(const struct blocks_run *run, const struct kernels_panel *p,
     k_quant(&x, v, f);
   else
     hqq(&x, &(struct filled){v, f->block, run->n}, f);
-  size_t at = j * p->blocks_stride + k / f->block;
-  if (p->scales) p->scales[at] = plain(x.scale);
-  if (p->zeros && f->rule != KERNELS_HQQ) p->zeros[at] = (uint8_t)x.zero;
-  if (p->float_zeros && f->rule == KERNELS_HQQ) p->float_zeros[at] = plain(x.zero);
+  search_put(p, f, j, k, x.scale, x.zero);
   if (p->sums) blocks_figures(&p->sums[j], v, x.codes, run->n, x.scale, x.zero);
   uint8_t *out = blocks_code_at(p, f, j, k, columns), bytes[BLOCK_MAX];
   for (size_t i = 0; i < f->block; i++)
     bytes[i] = (uint8_t)x.codes[i];
   if (out) blocks_pack(out, bytes, f->block, f, true);
+}
+
+static size_t min_size(size_t a, size_t b) {
+  return a < b ? a : b;
+}
+
+void search_rows_portable(const struct kernels_panel *p, const struct kernels_block_format *f) {
+  for (size_t j = 0; j < p->n; j++)
+    for (size_t k = 0; k < p->k; k += f->block) {
+      struct blocks_run run = blocks_row_run(p, f->in_type, j, k, min_size(f->block, p->k - k));
+      search_block(&run, p, f, j, k, false);
+    }
+}
+
+void search_columns_portable(const struct kernels_panel *p, const struct kernels_block_format *f) {
+  for (size_t k = 0; k < p->k; k += f->block)
+    for (size_t j = 0; j < p->n; j++) {
+      struct blocks_run run = blocks_column_run(p, f->in_type, j, k, min_size(f->block, p->k - k));
+      search_block(&run, p, f, j, k, true);
+    }
 }

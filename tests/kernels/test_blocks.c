@@ -217,12 +217,16 @@ static void run_rule_vector(const struct rule_vector *v, bool rows) {
   assert_int_equal(zero, v->zero);
 }
 
-static void test_rules(void **state) {
-  (void)state;
+static void run_rule_vectors(void) {
   for (size_t i = 0; i < sizeof rule_vectors / sizeof *rule_vectors; i++) {
     run_rule_vector(&rule_vectors[i], true);
     run_rule_vector(&rule_vectors[i], false);
   }
+}
+
+static void test_rules(void **state) {
+  (void)state;
+  for_each_feature_set(run_rule_vectors);
 }
 
 // Mean |v - (code - zero) * scale| of 4-bit codes over a block.
@@ -277,7 +281,7 @@ struct panel_case {
   float want_lo[LENGTH], want_hi[LENGTH];
 };
 static struct panel_case panel;
-static struct guarded in_pages, codes_pages, scales_pages, zeros_pages, sums_pages;
+static struct guarded in_pages, codes_pages, scales_pages, zeros_pages, floats_pages, sums_pages;
 
 static float float_of_bits(uint32_t bits) {
   float x;
@@ -293,6 +297,7 @@ enum kind {
   ZEROS,
   TINY,
   HUGE_ONES,
+  LARGE,
   SOME_ODD,
   ALL_NAN,
   ANY_BITS,
@@ -309,6 +314,7 @@ static float element_of(enum kind kind) {
   case ZEROS: return random_64() % 2 ? 0.0f : -0.0f;
   case TINY: return unit() * 0x1p-120f * (float)(1 << random_64() % 20) * 0x1p-20f;
   case HUGE_ONES: return unit() * 0x1.8p127f;
+  case LARGE: return unit() * (float)(1 << random_64() % 12); // more than noise to HQQ's norm
   case SOME_ODD:
     return random_64() % 40 ? unit() : float_of_bits(odd[random_64() % (sizeof odd / sizeof *odd)]);
   case ALL_NAN: return float_of_bits(odd[random_64() % 3]);
@@ -339,25 +345,30 @@ static void fill_input(uint8_t *in, size_t n, enum kernels_float type) {
   }
 }
 
-static struct kernels_block_format random_format(void) {
+static bool in_place(const struct kernels_block_format *f) {
+  return f->rule == KERNELS_QDQ || f->rule == KERNELS_GATHER;
+}
+
+// Of MLAS, or of the rules beyond.
+static struct kernels_block_format random_format(bool searched) {
   static const uint8_t bits[] = {2, 4, 8};
   static const size_t odd_blocks[] = {1, 3, 8, 24, 48, 100, 272, 512};
+  const uint64_t rule = searched ? KERNELS_GATHER + random_64() % 4 : random_64() % 2;
   struct kernels_block_format f = {
-      .rule = (uint8_t)(random_64() % 2),
+      .rule = (uint8_t)rule,
       .bits = bits[random_64() % 3],
       .symmetric = random_64() % 2,
       .in_type = (uint8_t)(random_64() % 3),
       .scale_type = (uint8_t)(random_64() % 3),
       .block = (size_t)16 << random_64() % 5,
   };
-  if (f.rule == KERNELS_QDQ && random_64() % 2) f.block = odd_blocks[random_64() % 8];
+  if (in_place(&f) && random_64() % 2) f.block = odd_blocks[random_64() % 8];
   return f;
 }
 
 static size_t codes_extent(const struct panel_case *c, size_t blocks) {
   const struct kernels_panel *p = &c->p;
-  if (c->f.rule == KERNELS_NBITS)
-    return (p->n - 1) * p->codes_stride + blocks * c->f.block * c->f.bits / 8;
+  if (!in_place(&c->f)) return (p->n - 1) * p->codes_stride + blocks * c->f.block * c->f.bits / 8;
   return c->rows ? (p->n - 1) * p->codes_stride + p->k : (p->k - 1) * p->codes_stride + p->n;
 }
 
@@ -365,6 +376,8 @@ static void reference(struct panel_case *c) {
   const struct kernels_panel *p = &c->p;
   if (c->given)
     (c->rows ? codes_rows_portable : codes_columns_portable)(p, &c->f);
+  else if (c->f.rule > KERNELS_QDQ)
+    (c->rows ? search_rows_portable : search_columns_portable)(p, &c->f);
   else
     (c->rows ? blocks_rows_portable : blocks_columns_portable)(p, &c->f);
   memcpy(c->want_lo, c->lo, sizeof c->lo);
@@ -383,9 +396,9 @@ static void shape(struct panel_case *c) {
   size_t slack = random_64() % 2 ? random_64() % 9 : 0;
   p->in_stride = (c->rows ? p->k : p->n) + slack;
   p->blocks_stride = blocks + slack;
-  p->codes_stride = (c->f.rule == KERNELS_NBITS ? blocks * c->f.block * c->f.bits / 8
-                     : c->rows                  ? p->k
-                                                : p->n) +
+  p->codes_stride = (!in_place(&c->f) ? blocks * c->f.block * c->f.bits / 8
+                     : c->rows        ? p->k
+                                      : p->n) +
                     slack;
   c->codes_n = codes_extent(c, blocks);
   c->blocks_n = (p->n - 1) * p->blocks_stride + blocks;
@@ -417,6 +430,7 @@ static void check_panel(void) {
   if (!c->given) {
     p.scales = memset(guarded_at(&scales_pages, scales_n, end), JUNK, scales_n);
     p.zeros = memset(guarded_at(&zeros_pages, c->blocks_n, end), JUNK, c->blocks_n);
+    p.float_zeros = memset(guarded_at(&floats_pages, scales_n, end), JUNK, scales_n);
   }
   // The reference begins with the same sums: both start from those of sums_pages.
   if (p.sums) {
@@ -434,6 +448,7 @@ static void check_panel(void) {
   if (p.codes && memcmp(p.codes, c->p.codes, c->codes_n) != 0) wrong = "codes";
   if (memcmp(p.scales, c->p.scales, scales_n) != 0) wrong = "scales";
   if (memcmp(p.zeros, c->p.zeros, c->blocks_n) != 0) wrong = "zeros";
+  if (memcmp(p.float_zeros, c->p.float_zeros, scales_n) != 0) wrong = "float zeros";
   if (p.sums && memcmp(p.sums, c->p.sums, sums_n) != 0) wrong = "sums";
   if (memcmp(lo, c->want_lo, sizeof lo) != 0 || memcmp(hi, c->want_hi, sizeof hi) != 0)
     wrong = "range";
@@ -454,9 +469,9 @@ static void random_ranges(struct panel_case *c) {
   }
 }
 
-static void random_panel(void) {
+static void random_panel(bool searched) {
   struct panel_case *c = &panel;
-  c->f = random_format();
+  c->f = random_format(searched);
   c->rows = random_64() % 2;
   c->given = c->f.rule == KERNELS_QDQ && random_64() % 2;
   shape(c);
@@ -470,6 +485,7 @@ static void random_panel(void) {
   c->p.codes = random_64() % 8 ? junk(c->codes_n) : NULL;
   c->p.scales = (float *)(void *)junk(c->blocks_n * sizeof(float));
   c->p.zeros = junk(c->blocks_n);
+  c->p.float_zeros = (float *)(void *)junk(c->blocks_n * sizeof(float));
   for (size_t i = 0; c->given && i < c->blocks_n; i++) {
     c->p.scales[i] = random_64() % 4 ? unit() / 4 : element_of(ANY_BITS);
     c->p.zeros[i] = (uint8_t)(random_64() & ((1u << c->f.bits) - 1));
@@ -483,23 +499,42 @@ static void random_panel(void) {
   free(c->p.codes);
   free(c->p.scales);
   free(c->p.zeros);
+  free(c->p.float_zeros);
   free(sums);
 }
 
-static void test_variants(void **state) {
-  (void)state;
+static void open_pages(void) {
   in_pages = guarded_open((size_t)AREA * 8);
   codes_pages = guarded_open((size_t)AREA * 8);
   scales_pages = guarded_open((size_t)AREA * 8);
   zeros_pages = guarded_open((size_t)AREA * 2);
+  floats_pages = guarded_open((size_t)AREA * 8);
   sums_pages = guarded_open(128 * sizeof(struct kernels_sums));
-  for (int i = 0; i < CASES; i++)
-    random_panel();
+}
+
+static void close_pages(void) {
   guarded_close(&in_pages);
   guarded_close(&codes_pages);
   guarded_close(&scales_pages);
   guarded_close(&zeros_pages);
+  guarded_close(&floats_pages);
   guarded_close(&sums_pages);
+}
+
+static void test_variants(void **state) {
+  (void)state;
+  open_pages();
+  for (int i = 0; i < CASES; i++)
+    random_panel(false);
+  close_pages();
+}
+
+static void test_searched_variants(void **state) {
+  (void)state;
+  open_pages();
+  for (int i = 0; i < CASES; i++)
+    random_panel(true);
+  close_pages();
 }
 
 // ---- error figures of any magnitude ------------------------------------------------------------
@@ -674,7 +709,7 @@ static void test_long(void **state) {
   (void)state;
   struct guarded pages = guarded_open((size_t)LONG_N * LONG_K * 4);
   for (int i = 0; i < LONG_CASES; i++) {
-    long_format = random_format();
+    long_format = random_format(false);
     if (long_format.block < 16) long_format.block = 16;
     if (i % 4) { // the format that is taken together
       long_format.rule = KERNELS_NBITS;
@@ -711,10 +746,15 @@ static void test_minus_zero(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_vectors),    cmocka_unit_test(test_rules),
-      cmocka_unit_test(test_hqq),        cmocka_unit_test(test_variants),
-      cmocka_unit_test(test_magnitudes), cmocka_unit_test(test_far),
-      cmocka_unit_test(test_long),       cmocka_unit_test(test_minus_zero),
+      cmocka_unit_test(test_vectors),
+      cmocka_unit_test(test_rules),
+      cmocka_unit_test(test_hqq),
+      cmocka_unit_test(test_variants),
+      cmocka_unit_test(test_searched_variants),
+      cmocka_unit_test(test_magnitudes),
+      cmocka_unit_test(test_far),
+      cmocka_unit_test(test_long),
+      cmocka_unit_test(test_minus_zero),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

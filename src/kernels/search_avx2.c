@@ -1,0 +1,54 @@
+// The rules beyond MLAS with AVX2: search_lanes.h with vectors of eight floats or four doubles. Here
+// is only what the vector types of compilers have no operator for. The instructions for minimum and
+// maximum return their second operand where the two do not compare, as search_lanes.h wants it; and
+// rounding to float16 is what F16C is for.
+//
+// Blocks that are too long for a group (GATHER alone has them) go to the reference.
+#include "blocks_avx2.h"
+#include "search.h"
+
+#if defined(__x86_64__)
+#define LANES_TARGET AVX2
+#define LANES_ISA(name) name##_avx2
+SEARCH_LANES(32);
+
+AVX2_INLINE lanes_f most_f(lanes_f a, lanes_f b) {
+  return _mm256_max_ps(a, b);
+}
+
+AVX2_INLINE lanes_f least_f(lanes_f a, lanes_f b) {
+  return _mm256_min_ps(a, b);
+}
+
+AVX2_INLINE lanes_d most_d(lanes_d a, lanes_d b) {
+  return _mm256_max_pd(a, b);
+}
+
+AVX2_INLINE lanes_d least_d(lanes_d a, lanes_d b) {
+  return _mm256_min_pd(a, b);
+}
+
+AVX2_INLINE lanes_i most_i(lanes_i a, lanes_i b) {
+  return (lanes_i)_mm256_max_epi32((__m256i)a, (__m256i)b);
+}
+
+AVX2_INLINE lanes_f half_f(lanes_f x) {
+  return _mm256_cvtph_ps(_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+
+#include "search_lanes.h"
+
+void search_rows_avx2(const struct kernels_panel *p, const struct kernels_block_format *f) {
+  if (f->block > BLOCK_MAX)
+    search_rows_portable(p, f);
+  else
+    rows(p, f);
+}
+
+void search_columns_avx2(const struct kernels_panel *p, const struct kernels_block_format *f) {
+  if (f->block > BLOCK_MAX)
+    search_columns_portable(p, f);
+  else
+    columns(p, f);
+}
+#endif
