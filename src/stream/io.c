@@ -163,6 +163,8 @@ static void free_slot(struct io *io, struct io_slot *slot) {
 static void finish_write(struct io *io, struct io_slot *slot) {
   const struct io_op op = slot->op;
   const size_t n = slot->tile.n;
+  // A page of the source that nobody had looked at yet and that cannot be read.
+  if (op.left > 0 && op.result == -EFAULT && slot->viewing) io_view_break(&slot->view);
   // First, because a source that shrank is the cause of the EFAULT that its pages then give.
   free_slot(io, slot);
   if (op.left == 0) {

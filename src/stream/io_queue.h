@@ -62,6 +62,9 @@ struct io {
 // with `wait` that means that nothing is in flight.
 bool io_settle(struct io *io, bool wait);
 
+// The system could not read pages of the view on our behalf: its end shall tell.
+void io_view_break(struct io_view *view);
+
 // Frees what the reading half holds.
 void io_views_close(struct io *io);
 

@@ -202,9 +202,13 @@ int io_view(struct io *io, uint32_t file, uint64_t off, size_t n, struct io_view
   return view_of(io, file, off, n, io->engine->reads, view, err);
 }
 
+void io_view_break(struct io_view *view) {
+  view->unreadable = true;
+}
+
 // A mapped view was worth something if its pages could be read and the file still reaches that far.
 static int end_mapped(struct io *io, struct io_view *v, struct err *err) {
-  bool broken = io_window_close(&v->window);
+  const bool broken = io_window_close(&v->window) || v->unreadable;
   io_wake_add(&io->wake, io->sources, v->file, v->off, v->n);
   uint64_t size;
   if (size_now(io, v->file, &size, err) < 0) return -1;

@@ -567,6 +567,25 @@ static void a_failure_is_reported_once(void **state) {
   close(fd);
 }
 
+// What the system could not read of a mapped source is the source's fault, not the output's.
+static void a_page_that_cannot_be_read(void **state) {
+  struct fixture *fx = *state;
+  if (!usable(IO_URING)) skip();
+  struct err err = {0};
+  assert_true(io_fault_arm("write:1:EFAULT"));
+  struct io *io = open_queue(fx, IO_URING, 2, 1 << 16);
+  const int fd = open_out(fx);
+  struct io_tile *tile = io_tile_get(io);
+  assert_int_equal(io_tile_view(io, tile, DATA, 100, 5000, &err), 0);
+  io_tile_write(io, tile, fd, 0, 5000);
+  assert_int_equal(io_drain(io, &err), -1);
+  assert_int_equal(err.kind, ERR_IO);
+  assert_string_equal(err.msg, "'x.data': the system could not read 5000 bytes at offset 100");
+  io_close(io);
+  close(fd);
+  io_fault_disarm();
+}
+
 // A failed sync says so, and the next one stands for itself.
 static void a_sync_can_fail(void **state) {
   struct fixture *fx = *state;
@@ -693,6 +712,7 @@ int main(void) {
       CASE(lasting_faults_are_reported),
       CASE(every_write_may_fail),
       CASE(a_failure_is_reported_once),
+      CASE(a_page_that_cannot_be_read),
       CASE(a_sync_can_fail),
       CASE(clone_keeps_to_blocks),
       CASE(clone_shares_bytes),
