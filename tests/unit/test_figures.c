@@ -1,6 +1,8 @@
 // Sums of error figures: the tree against its recursive definition, what follows from the sums, and
 // that nothing is lost of what is not finite.
-#include "figures.h"
+#include "errors.h"
+
+#include "chance.h"
 
 #include <math.h>
 
@@ -90,11 +92,41 @@ static void test_nan(void **state) {
   assert_true(isnan(figures_sqnr_db(&left)) && isnan(figures_cosine(&right)));
 }
 
+// A run of leaves of two segments made in parts: joined they are what one worker would have found.
+static void test_joined_parts(void **state) {
+  (void)state;
+  for (uint32_t turn = 0; turn < 500; turn++) {
+    struct error_sums whole = {0}, joined = {0};
+    chance_seed = turn;
+    for (uint32_t segment = 0; segment < 2; segment++) {
+      const uint64_t first = chance_below(50), end = first + chance_below(200);
+      for (uint64_t i = first; i < end;) {
+        struct error_sums part = {0};
+        for (uint64_t to = i + 1 + chance_below(40); i < to && i < end; i++) {
+          const struct figures f = leaf_of(i);
+          errors_push(&whole, segment, i, &f);
+          errors_push(&part, segment, i, &f);
+        }
+        errors_join(&joined, &part);
+        errors_free(&part);
+      }
+    }
+    assert_int_equal(joined.n, whole.n);
+    for (size_t i = 0; i < whole.n; i++) {
+      assert_int_equal(joined.rows[i].segment, whole.rows[i].segment);
+      assert_int_equal(joined.rows[i].level, whole.rows[i].level);
+      assert_int_equal(joined.rows[i].index, whole.rows[i].index);
+      assert_memory_equal(&joined.rows[i].f, &whole.rows[i].f, sizeof whole.rows[i].f);
+    }
+    errors_free(&whole);
+    errors_free(&joined);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_tree),
-      cmocka_unit_test(test_parts),
-      cmocka_unit_test(test_derived),
+      cmocka_unit_test(test_tree),         cmocka_unit_test(test_parts),
+      cmocka_unit_test(test_joined_parts), cmocka_unit_test(test_derived),
       cmocka_unit_test(test_nan),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
