@@ -7,7 +7,6 @@
 // printed whole, and the refusal ends the command after it with the exit code of the real run.
 //
 // Where OUT was left out there is nothing to refuse: figures are then those of the input's folder.
-#include "budget.h"
 #include "job.h"
 #include "report.h"
 
@@ -35,17 +34,15 @@ static void look_at_folder(struct job *job) {
 int job_look_ahead(struct job *job, struct err *err) {
   const struct staging_options options = {.dest_folder = job->dest_folder,
                                           .onnx_name = job->onnx_name};
-  struct budget budget;
+  const struct run_options run = {
+      .jobs = cli_count(job->args, OPT_JOBS), .memory = job->memory, .mode = job->mode};
   struct err why = {0};
   look_at_folder(job);
   if (staging_foresee(&job->plan, &options, &job->space, &why) && job->mode != IO_NULL &&
       job_refused(job, &why, err))
     return -1;
   why = (struct err){0};
-  if (budget_split(&budget, job->memory, cli_count(job->args, OPT_JOBS),
-                   plan_unit_count(&job->plan), &why))
-    return job_refused(job, &why, err);
-  job->stats.jobs = budget.jobs;
+  if (run_foresee(&job->plan, &run, &job->stats.jobs, &why)) return job_refused(job, &why, err);
   return 0;
 }
 

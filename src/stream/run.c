@@ -309,20 +309,26 @@ static void work(struct run *r, uint32_t left) {
   if (durable_close(r->durable, &err)) fail(r, &err);
 }
 
-// Where nothing is written nothing can be read back.
-static bool in_parts(const struct run *r) {
-  return r->st->folder >= 0;
+// Splits the memory; a part of it, *cache, is for statistics of weights where the plan quantizes any.
+static int split_memory(const struct plan *p, const struct run_options *o, uint32_t useful,
+                        struct budget *budget, uint64_t *cache, struct err *err) {
+  const uint64_t memory = o->memory ? o->memory : RUN_DEFAULT_MEMORY;
+  const uint64_t wanted = eval_cache_wanted(&p->recipes);
+  *cache = wanted ? budget_cache(memory, o->jobs, wanted) : 0;
+  return budget_split(budget, memory - *cache, o->jobs, useful, err);
 }
 
-// Splits the memory; a part of it is for statistics of weights where the plan quantizes any.
-static int share_memory(struct run *r, struct err *err) {
-  uint64_t memory = r->o->memory ? r->o->memory : RUN_DEFAULT_MEMORY;
-  const uint64_t wanted = eval_cache_wanted(&r->p->recipes);
-  const uint64_t cache = budget_cache(memory, r->o->jobs, wanted);
-  const struct eval_cache_file file = {staging_unnamed_file, r->st};
-  if (wanted && cache) r->cache = eval_cache_open((size_t)cache, file);
-  if (r->cache) memory -= cache;
-  return budget_split(&r->budget, memory, r->o->jobs, deal_useful(r->p, r->skip, in_parts(r)), err);
+int run_foresee(const struct plan *p, const struct run_options *options, uint32_t *jobs,
+                struct err *err) {
+  struct arena arena = {0};
+  struct budget budget;
+  uint64_t cache;
+  const uint8_t *skip = arena_zalloc(&arena, plan_unit_count(p) + 1);
+  const uint32_t useful = deal_useful(p, skip, options->mode != IO_NULL);
+  const int bad = split_memory(p, options, useful, &budget, &cache, err);
+  if (!bad) *jobs = budget.jobs;
+  arena_free(&arena);
+  return bad;
 }
 
 int run_plan(const struct plan *p, struct sources *s, struct staging *st,
@@ -335,11 +341,15 @@ int run_plan(const struct plan *p, struct sources *s, struct staging *st,
   // A copy: recording sets flags in the original while workers look.
   r.skip = memcpy(arena_alloc(&arena, n + 1), st->done, n);
   const uint32_t left = count_left(&r);
-  int bad = share_memory(&r, err);
+  const bool parts = st->folder >= 0; // where nothing is written nothing can be read back
+  uint64_t cache;
+  int bad = split_memory(p, options, deal_useful(p, r.skip, parts), &r.budget, &cache, err);
   if (!bad) {
+    const struct eval_cache_file file = {staging_unnamed_file, st};
+    if (cache) r.cache = eval_cache_open((size_t)cache, file);
     pthread_mutex_init(&r.mu, NULL);
     order_tensors(&r, &arena);
-    deal_open(&r.deal, p, r.skip, r.budget.jobs, in_parts(&r));
+    deal_open(&r.deal, p, r.skip, r.budget.jobs, parts);
     work(&r, left);
     deal_close(r.deal);
     pthread_mutex_destroy(&r.mu);

@@ -47,6 +47,11 @@ struct run_stats {
 int run_plan(const struct plan *p, struct sources *s, struct staging *st,
              const struct run_options *options, struct run_stats *stats, struct err *err);
 
+// A look ahead: how many workers run_plan would have if no unit were done yet (of options, jobs,
+// memory and mode are looked at). It refuses what run_plan would refuse of them.
+int run_foresee(const struct plan *p, const struct run_options *options, uint32_t *jobs,
+                struct err *err);
+
 // How far the elements of a weight are from what is stored of them, found while that was made.
 struct run_error {
   uint32_t tensor;  // the codes': first one in the plan's list with this segment

@@ -262,6 +262,19 @@ def test_quantize_one_weight_of_4_gib(tmp_path, options):
     assert found.report["weir"]["source_bytes_read"] <= 2.1 * 4 * 16384 * 65536
 
 
+def test_workers_are_foreseen(sparse_encoders, result_folder):
+    """More than there are units where these can be made in parts; a dry run says as many as a run has."""
+    jobs = {}
+    for io in ("sync", "null"):
+        words = ("convert", sparse_encoders[200_000_000], result_folder / f"{io}.onnx", "--io", io)
+        words += ("--jobs", "16", "--memory", "96MiB")
+        dry, done = measure(*words, "--dry-run"), measure(*words)
+        assert done.code == dry.code == 0, done.said
+        assert dry.report["weir"]["jobs"] == done.report["weir"]["jobs"]
+        jobs[io] = (done.report["weir"]["jobs"], done.report["weir"]["units"])
+    assert jobs["sync"][0] == 16 and jobs["null"][0] == jobs["null"][1] < 16
+
+
 def test_reported_peak_is_our_own(small_encoder, result_folder):
     """The figure in the report is this program's, whatever the one that started it took before."""
     ballast = bytearray(300 * MIB)
