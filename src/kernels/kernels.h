@@ -71,7 +71,7 @@ void kernels_f64_to_bf16(uint16_t *out, const double *in, size_t n);
 //   KERNELS_HQQ      a float zero point (to float_zeros; zeros is not looked at) by half-quadratic
 //                    splitting, 20 turns. ONNX Runtime stops all blocks of a tensor together, by their mean error, and
 //                    keeps the last turn; here each block keeps its own best, and needs nothing but itself. double
-//                    throughout; |e|^-0.3 by Newton's method (search_portable.c), within a part in 10^12
+//                    throughout; |e|^-0.3 by Newton's method (search_portable.c), within 3 parts in 10^7
 enum kernels_rule {
   KERNELS_NBITS,
   KERNELS_QDQ,

@@ -16,10 +16,12 @@ enum {
 #define SEARCH_BETA_GROWTH 1.01
 // An error below this is cut off whole in every turn: size^1.3 < 1 / beta, beta is at most 12.21.
 #define SEARCH_WHOLLY_CUT 0.14
-// x^-0.1 from the upper half of x's bits, within a tenth (search_portable.c).
-#define SEARCH_TENTH_ROOT UINT64_C(0x4653ec0000000000)
-#define SEARCH_TENTH UINT64_C(0x1999999a)
-enum { SEARCH_NEWTON = 4 };
+// x^-0.1 within a tenth: its upper half of bits is SEARCH_TENTH_ROOT less a tenth of those of x. As
+// doubles, which hold such numbers in their lower half of bits when 2^52 is added.
+#define SEARCH_TENTH_ROOT 0x4653f000p0
+#define SEARCH_SHIFT 0x1p52
+#define SEARCH_SHIFT_BITS UINT64_C(0x4330000000000000)
+enum { SEARCH_NEWTON = 3 };
 
 // code = clamp(round(v / scale + zero)).
 struct search_rtn {

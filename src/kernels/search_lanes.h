@@ -372,17 +372,19 @@ LANES_TARGET static void k_quant(struct group *g) {
 // ---- HQQ ---------------------------------------------------------------------------------------
 
 LANES_INLINE lanes_d power_minus_three_tenths(lanes_d x) {
-  lanes_d r = (lanes_d)(SEARCH_TENTH_ROOT - ((lanes_w)x >> 32) * SEARCH_TENTH);
+  const lanes_d upper = (lanes_d)((lanes_w)x >> 32 | SEARCH_SHIFT_BITS) - SEARCH_SHIFT;
+  const lanes_d first = (SEARCH_SHIFT + SEARCH_TENTH_ROOT) - upper * 0.1, tenth = x * 0.1;
+  lanes_d r = (lanes_d)((lanes_w)first << 32);
   for (int i = 0; i < SEARCH_NEWTON; i++) {
     const lanes_d r2 = r * r, r4 = r2 * r2;
-    r *= (11 - x * (r4 * r4 * r2)) * 0.1;
+    r *= 1.1 - tenth * (r4 * r4 * r2);
   }
   return r * r * r;
 }
 
-LANES_INLINE lanes_d shrunk(lanes_d e, double beta) {
+LANES_INLINE lanes_d shrunk(lanes_d e, double noise) {
   const lanes_d size = size_d(e), none = {0};
-  const lanes_d cut = size - power_minus_three_tenths(size + 1e-8) / beta;
+  const lanes_d cut = size - power_minus_three_tenths(size + 1e-8) * noise;
   return pick_d(cut > none, pick_d(e < none, -cut, cut), none); // noise: cut is negative
 }
 
@@ -397,8 +399,8 @@ struct turn {
   lanes_d error, zero, largest;
 };
 
-// beta 0: no error is large enough to be more than noise. (Otherwise x - 0 is x: the same.)
-LANES_INLINE struct turn turn_of(const struct turns *s, double beta) {
+// noise 0: no error is large enough to be more than that. (Otherwise x - 0 is x: the same.)
+LANES_INLINE struct turn turn_of(const struct turns *s, double noise) {
   const struct group *g = s->g;
   const size_t n = g->f->block;
   lanes_d sum = {0};
@@ -409,14 +411,20 @@ LANES_INLINE struct turn turn_of(const struct turns *s, double beta) {
     const lanes_d size = size_d(e);
     if (k < g->used) t.error += size;
     t.largest = most_d(size, t.largest);
-    sum += q - (beta > 0 ? (x - shrunk(e, beta)) * s->inverse : at);
+    sum += q - (noise > 0 ? (x - shrunk(e, noise)) * s->inverse : at);
   }
   t.zero = sum / all_d((double)n);
   return t;
 }
 
-LANES_TARGET static struct turn turn_with_large(const struct turns *s, double beta) {
-  return turn_of(s, beta);
+// A turn for small errors unless there were large ones; once more if there are.
+LANES_INLINE struct turn next_turn(const struct turns *s, double beta, bool *large) {
+  struct turn t;
+  if (!*large) t = turn_of(s, 0);
+  if (!*large && !any_d(t.largest >= SEARCH_WHOLLY_CUT)) return t;
+  t = turn_of(s, 1 / beta);
+  *large = any_d(t.largest >= SEARCH_WHOLLY_CUT);
+  return t;
 }
 
 LANES_TARGET static void hqq_lanes(struct group *g, size_t b) {
@@ -424,14 +432,13 @@ LANES_TARGET static void hqq_lanes(struct group *g, size_t b) {
   s.step = 1 / s.inverse;
   lanes_d best_zero = s.zero, best = all_d(INFINITY);
   double beta = SEARCH_BETA;
+  bool large = false;
   for (int turn = 0; turn <= SEARCH_STEPS; turn++) {
-    struct turn t = turn_of(&s, 0);
-    const lanes_l large = t.largest >= SEARCH_WHOLLY_CUT;
-    if (any_d(large)) t = turn_with_large(&s, beta);
+    const struct turn t = next_turn(&s, beta, &large);
     const lanes_l better = t.error < best;
     best = pick_d(better, t.error, best);
     best_zero = pick_d(better, s.zero, best_zero);
-    if (!any_d((t.zero != s.zero) | large)) break;
+    if (!any_d((t.zero != s.zero) | (t.largest >= SEARCH_WHOLLY_CUT))) break;
     s.zero = t.zero;
     beta *= SEARCH_BETA_GROWTH;
   }
