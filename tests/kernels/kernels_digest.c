@@ -148,23 +148,27 @@ static struct kernels_block_format random_format(enum kernels_rule rule) {
                                        .block = (size_t)16 << below(5)};
 }
 
+enum { WIDE = 70, SHORT = 40 };
 static struct {
-  uint8_t in[AREA * 4], codes[ROWS * 512], zeros[AREA];
-  float scales[AREA], float_zeros[AREA], lo[ROWS], hi[ROWS];
-  struct kernels_sums sums[ROWS];
+  uint8_t in[WIDE * SHORT * 4], codes[WIDE * 256], zeros[AREA];
+  float scales[AREA], float_zeros[AREA], lo[WIDE], hi[WIDE];
+  struct kernels_sums sums[WIDE];
 } room;
 
-static struct kernels_panel random_panel(bool rows, const struct kernels_block_format *f) {
+// A few long columns of W, or many short ones.
+static struct kernels_panel random_panel(bool rows, bool wide,
+                                         const struct kernels_block_format *f) {
+  const size_t columns = wide ? WIDE : ROWS, length = wide ? SHORT : LENGTH;
   memset(&room, 0, sizeof room);
-  fill(room.in, AREA, (enum kernels_float)f->in_type, false);
+  fill(room.in, columns * length, (enum kernels_float)f->in_type, false);
   bool in_place = f->rule == KERNELS_QDQ || f->rule == KERNELS_GATHER;
-  struct kernels_panel p = {.in = room.in, .n = 1 + below(ROWS), .k = 1 + below(LENGTH)};
-  p.in_stride = rows ? LENGTH : ROWS;
+  struct kernels_panel p = {.in = room.in, .n = 1 + below(columns), .k = 1 + below(length)};
+  p.in_stride = rows ? length : columns;
   p.codes = room.codes;
-  p.codes_stride = in_place && !rows ? ROWS : 512;
+  p.codes_stride = in_place && !rows ? columns : wide ? 256 : 512;
   p.scales = room.scales;
   p.zeros = room.zeros;
-  p.blocks_stride = LENGTH / 16 + 1;
+  p.blocks_stride = length / 16 + 1;
   p.sums = room.sums;
   p.float_zeros = room.float_zeros;
   return p;
@@ -175,7 +179,7 @@ static void blocks(const char *family, enum kernels_rule rule) {
   for (int i = 0; i < CASES; i++) {
     struct kernels_block_format f = random_format(rule);
     bool rows = below(2);
-    struct kernels_panel p = random_panel(rows, &f);
+    struct kernels_panel p = random_panel(rows, below(4) == 0, &f);
     (rows ? kernels_quantize_rows : kernels_quantize_columns)(&p, &f);
     put(&room, sizeof room);
   }
@@ -184,15 +188,15 @@ static void blocks(const char *family, enum kernels_rule rule) {
 
 static void given_codes(void) {
   begin();
-  for (int i = 0; i < CASES; i++) {
+  for (int i = 0; i < 2 * CASES; i++) {
     struct kernels_block_format f = random_format(KERNELS_QDQ);
     bool rows = below(2);
-    struct kernels_panel p = random_panel(rows, &f);
+    struct kernels_panel p = random_panel(rows, below(2), &f);
     fill(room.scales, AREA, KERNELS_F32, false);
     for (size_t j = 0; j < AREA; j++)
       room.zeros[j] = (uint8_t)(random_64() & ((1u << f.bits) - 1));
     (rows ? kernels_codes_rows : kernels_codes_columns)(&p, &f);
-    for (size_t j = 0; j < ROWS; j++) {
+    for (size_t j = 0; j < WIDE; j++) {
       room.lo[j] = FLT_MAX;
       room.hi[j] = -FLT_MAX;
     }
@@ -221,21 +225,22 @@ static void affine(void) {
   begin();
   for (int i = 0; i < CASES / 2; i++) {
     struct kernels_affine a = random_affine();
+    const size_t n = AREA - below(100);
     fill(in, AREA, KERNELS_F32, true);
     kernels_f32_to_f64(wide, in, AREA);
-    kernels_affine_codes_f32(codes, in, AREA, &a);
+    kernels_affine_codes_f32(codes, in, n, &a);
     put(codes, sizeof codes);
-    kernels_affine_codes_f16(codes, in, AREA, &a);
+    kernels_affine_codes_f16(codes, in, n, &a);
     put(codes, sizeof codes);
-    kernels_affine_codes_f64(codes, wide, AREA, &a);
+    kernels_affine_codes_f64(codes, wide, n, &a);
     put(codes, sizeof codes);
-    kernels_affine_levels_f32(levels, in, AREA, &a);
+    kernels_affine_levels_f32(levels, in, n, &a);
     put(levels, sizeof levels);
-    kernels_affine_levels_f16(levels, in, AREA, &a);
+    kernels_affine_levels_f16(levels, in, n, &a);
     put(levels, sizeof levels);
-    kernels_affine_levels_f64(levels, wide, AREA, &a);
+    kernels_affine_levels_f64(levels, wide, n, &a);
     put(levels, sizeof levels);
-    kernels_affine_divide((uint8_t *)codes, in, AREA, (float)a.scale, 7, 0, 255);
+    kernels_affine_divide((uint8_t *)codes, in, n, (float)a.scale, 7, 0, 255);
     put(codes, sizeof codes);
   }
   end("affine");
@@ -276,6 +281,7 @@ static void pairs(void) {
       in[k] = (float)below(1 << 20) / 256 - 2048;
       codes[k] = (uint8_t)below(256);
     }
+    if (below(2)) fill(in, AREA, KERNELS_F32, below(2));
     kernels_f32_to_f64(wide, in, AREA);
     kernels_codes_values(values, codes, AREA, &stored);
     bool finite = kernels_pairs_codes(&sums, first, in, codes, n, &stored);

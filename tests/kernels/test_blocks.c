@@ -294,6 +294,8 @@ enum kind {
   HALVES,
   ONE_SIGN,
   SPARSE,
+  ZEROS_BELOW, // of both signs, and numbers above them
+  ZEROS_ABOVE,
   ZEROS,
   TINY,
   HUGE_ONES,
@@ -304,14 +306,20 @@ enum kind {
   KINDS
 };
 
+static float any_zero(void) {
+  return random_64() % 2 ? 0.0f : -0.0f;
+}
+
 static float element_of(enum kind kind) {
   static const uint32_t odd[] = {0x7fc00000, 0xffc00001, 0x7f800001, 0x7f800000, 0xff800000};
   switch (kind) {
   case PLAIN: return unit();
   case HALVES: return (float)(random_64() % 64) / 2 - 16;
   case ONE_SIGN: return unit() / 2 + 3;
-  case SPARSE: return random_64() % 8 ? (random_64() % 2 ? 0.0f : -0.0f) : unit();
-  case ZEROS: return random_64() % 2 ? 0.0f : -0.0f;
+  case SPARSE: return random_64() % 8 ? any_zero() : unit();
+  case ZEROS_BELOW: return random_64() % 2 ? any_zero() : fabsf(unit());
+  case ZEROS_ABOVE: return random_64() % 2 ? any_zero() : -fabsf(unit());
+  case ZEROS: return any_zero();
   case TINY: return unit() * 0x1p-120f * (float)(1 << random_64() % 20) * 0x1p-20f;
   case HUGE_ONES: return unit() * 0x1.8p127f;
   case LARGE: return unit() * (float)(1 << random_64() % 12); // more than noise to HQQ's norm
