@@ -92,6 +92,7 @@ KERNELS_SEARCH(neon);
 KERNELS_AFFINE(portable);
 KERNELS_AFFINE(avx2);
 KERNELS_AFFINE(avx512);
+KERNELS_AFFINE(neon);
 
 #define KERNELS_PAIRS(isa)                                                                         \
   bool pairs_##isa(struct kernels_lanes *sums, size_t first, const double *v, const double *w,     \
