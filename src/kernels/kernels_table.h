@@ -102,5 +102,6 @@ KERNELS_AFFINE(neon);
 KERNELS_PAIRS(portable);
 KERNELS_PAIRS(avx2);
 KERNELS_PAIRS(avx512);
+KERNELS_PAIRS(neon);
 
 #endif

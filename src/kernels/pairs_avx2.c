@@ -2,7 +2,7 @@
 // first whole turn of the lanes and behind the last one goes through the portable code.
 //
 // Nothing is fused, so that every lane gets the bytes of the portable reference.
-#include "kernels_table.h"
+#include "pairs.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -50,20 +50,13 @@ AVX2 static bool turns(struct kernels_lanes *s, const double *v, const double *w
   return _mm256_movemask_pd(_mm256_or_pd(a.bad, b.bad)) == 0;
 }
 
-// Pairs before the first whole turn of the lanes.
-AVX2_INLINE size_t head_of(size_t first, size_t n) {
-  const size_t head = (KERNELS_LANES - first % KERNELS_LANES) % KERNELS_LANES;
-  return head < n ? head : n;
-}
-
 AVX2 bool pairs_avx2(struct kernels_lanes *sums, size_t first, const double *v, const double *w,
                      size_t n) {
   struct kernels_lanes s = *sums;
-  const size_t head = head_of(first, n);
-  const size_t whole = (n - head) / KERNELS_LANES * KERNELS_LANES, behind = head + whole;
-  if (!pairs_portable(&s, first, v, w, head)) return false;
-  if (!turns(&s, v + head, w + head, whole)) return false;
-  if (!pairs_portable(&s, first + behind, v + behind, w + behind, n - behind)) return false;
+  const struct pairs_cut c = pairs_cut(first, n);
+  if (!pairs_portable(&s, first, v, w, c.head)) return false;
+  if (!turns(&s, v + c.head, w + c.head, c.whole)) return false;
+  if (!pairs_portable(&s, first + c.behind, v + c.behind, w + c.behind, n - c.behind)) return false;
   *sums = s;
   return true;
 }
@@ -100,13 +93,12 @@ AVX2 bool pairs_codes_avx2(struct kernels_lanes *sums, size_t first, const float
                            const uint8_t *codes, size_t n, const struct kernels_stored *m) {
   const struct grid g = {_mm256_set1_pd(m->scale), _mm256_set1_pd(m->zero)};
   struct kernels_lanes s = *sums;
-  const size_t head = head_of(first, n);
-  const size_t whole = (n - head) / KERNELS_LANES * KERNELS_LANES, behind = head + whole;
-  if (!pairs_codes_portable(&s, first, v, codes, head, m)) return false;
-  if (!(m->is_unsigned ? turns_of_codes(&s, v + head, codes + head, whole, true, &g)
-                       : turns_of_codes(&s, v + head, codes + head, whole, false, &g)))
+  const struct pairs_cut c = pairs_cut(first, n);
+  if (!pairs_codes_portable(&s, first, v, codes, c.head, m)) return false;
+  if (!(m->is_unsigned ? turns_of_codes(&s, v + c.head, codes + c.head, c.whole, true, &g)
+                       : turns_of_codes(&s, v + c.head, codes + c.head, c.whole, false, &g)))
     return false;
-  if (!pairs_codes_portable(&s, first + behind, v + behind, codes + behind, n - behind, m))
+  if (!pairs_codes_portable(&s, first + c.behind, v + c.behind, codes + c.behind, n - c.behind, m))
     return false;
   *sums = s;
   return true;
