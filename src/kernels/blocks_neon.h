@@ -59,7 +59,7 @@ NEON_INLINE int32x4_t codes4(float32x4_t v, const struct grid4 *g, bool zero_fir
   }
   uint32x4_t fits = vcaltq_f32(x, vdupq_n_f32(0x1p31f));
   int32x4_t q = vbslq_s32(fits, vcvtaq_s32_f32(x), vdupq_n_s32(INT32_MIN));
-  return vminq_s32(vmaxq_s32(vqaddq_s32(q, g->zero), g->least), g->most);
+  return vminq_s32(vmaxq_s32(vaddq_s32(q, g->zero), g->least), g->most);
 }
 
 // Error figures in four of the eight lanes of struct kernels_sums.

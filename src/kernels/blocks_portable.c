@@ -9,7 +9,7 @@
 //   - NaN as a code is the least one: 0 (NBITS: a comparison with NaN is false and the conversion to
 //     a byte gives 0) or -2^(bits-1) (QDQ: the conversion to an integer gives INT_MIN).
 //   - A quotient past the range of int32 is INT_MIN in QDQ, of either sign. It takes a scale so small that
-//     its reciprocal is infinite.
+//     its reciprocal is infinite. The zero point is added in 32 bits, past whose end the sum begins anew.
 //   - Of zeros of both signs the first in order of k is the extreme; a block of zeros has a symmetric
 //     scale of the other sign.
 //   - The last byte of packed codes, where elements do not fill it, repeats the byte before (MLAS keeps
@@ -152,8 +152,8 @@ struct blocks_grid blocks_grid_there(const struct kernels_panel *p,
 
 static inline int code_of(float v, const struct blocks_grid *g) {
   if (!g->zero_first) {
-    int64_t q = (int64_t)int_of(round_away(v * g->reciprocal)) + g->zero;
-    return q < g->least ? g->least : q > g->most ? g->most : (int)q;
+    int32_t q = (int32_t)((uint32_t)int_of(round_away(v * g->reciprocal)) + (uint32_t)g->zero);
+    return q < g->least ? g->least : q > g->most ? g->most : q;
   }
   float x = round_away(v * g->reciprocal + (float)g->zero);
   if (x > (float)g->most) return g->most;

@@ -593,6 +593,50 @@ static void test_magnitudes(void **state) {
     }
 }
 
+// ---- quotients at the end of int32 -------------------------------------------------------------
+
+// The last float before it passes it with a zero point of 200; the next is past it alone.
+static void check_ends(void) {
+  enum { N = 32, ENDS = 8 };
+  static const struct kernels_block_format f = {KERNELS_QDQ, 8, false, KERNELS_F32, KERNELS_F32, N};
+  static const float elements[ENDS] = {0x1.fffffep30f, -0x1.fffffep30f, 0x1p31f, -0x1p31f,
+                                       0x1.fffffcp30f, 54.5f,           -200.5f, 53.49f};
+  static const uint8_t want[][ENDS] = {{0, 0, 0, 0, 255, 255, 0, 253},
+                                       {255, 0, 0, 0, 255, 56, 0, 54}};
+  float v[N], scales[N];
+  uint8_t zeros[N], rows[N], columns[N];
+  struct kernels_panel p = {.in = v,
+                            .in_stride = N,
+                            .codes_stride = N,
+                            .scales = scales,
+                            .zeros = zeros,
+                            .blocks_stride = 1};
+  for (size_t i = 0; i < N; i++) {
+    v[i] = elements[i % ENDS];
+    scales[i] = 1;
+  }
+  for (int small = 0; small < 2; small++) {
+    memset(zeros, small ? 1 : 200, N);
+    p.codes = rows;
+    p.n = 1;
+    p.k = N;
+    kernels_codes_rows(&p, &f);
+    p.codes = columns;
+    p.n = N;
+    p.k = 1;
+    kernels_codes_columns(&p, &f);
+    for (size_t i = 0; i < N; i++) {
+      assert_int_equal(rows[i], want[small][i % ENDS]);
+      assert_int_equal(columns[i], want[small][i % ENDS]);
+    }
+  }
+}
+
+static void test_ends(void **state) {
+  (void)state;
+  for_each_feature_set(check_ends);
+}
+
 // ---- panels of many rows -----------------------------------------------------------------------
 
 // What a variant takes in several strips, one below the other.
@@ -760,6 +804,7 @@ int main(void) {
       cmocka_unit_test(test_variants),
       cmocka_unit_test(test_searched_variants),
       cmocka_unit_test(test_magnitudes),
+      cmocka_unit_test(test_ends),
       cmocka_unit_test(test_far),
       cmocka_unit_test(test_long),
       cmocka_unit_test(test_minus_zero),
