@@ -110,7 +110,7 @@ AVX2 static void group_grids(struct group *g, const uint8_t *at,
     if (_mm256_movemask_ps(nothing)) mend_zeros(g, f->block, &lo, &hi);
   }
   struct grid8 grids = grid8_of(f, lo, hi);
-  g->narrow = ~narrow_lanes(grids.scale, lo, hi) << (32 - g->n) == 0;
+  g->narrow = ~(unsigned)narrow_lanes(grids.scale, lo, hi) << (32 - g->n) == 0;
   _mm256_storeu_ps(g->scale, grids.scale);
   _mm256_storeu_ps(g->reciprocal, grids.reciprocal);
   _mm256_storeu_ps(g->zero, grids.zero);
