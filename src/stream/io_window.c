@@ -156,7 +156,8 @@ static bool is_cached(int fd, uint64_t off, uint64_t n) {
   struct {
     uint64_t cached, dirty, writeback, evicted, recently_evicted;
   } pages = {0};
-  const uint64_t first = off / page_bytes, last = (off + n - 1) / page_bytes;
+  const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE); // nobody need have called the guard
+  const uint64_t first = off / page, last = (off + n - 1) / page;
   return syscall(SYS_cachestat, fd, &range, &pages, 0) == 0 && pages.cached > last - first;
 }
 
