@@ -78,7 +78,7 @@ int budget_split(struct budget *b, uint64_t memory, uint32_t jobs, uint32_t usef
             (unsigned long long)memory, b->jobs, (unsigned long long)budget_minimum(b->jobs));
     return err_hint(err, "raise --memory, or lower --jobs");
   }
-  // Workers without a unit to make would hold memory for nothing.
+  // Workers without anything to make would hold memory for nothing.
   if (b->jobs > useful && useful > 0) b->jobs = useful;
   const uint64_t share = memory / b->jobs;
   const uint64_t room = max_u64(share * 2 / 5, 2 * TILES_MIN * TILE_MIN);

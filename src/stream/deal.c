@@ -102,7 +102,7 @@ void deal_close(struct deal *d) {
 uint32_t deal_useful(const struct plan *p, const uint8_t *skip, bool parts) {
   uint64_t useful = 0;
   for (uint32_t i = 0; i < plan_unit_count(p); i++)
-    if (!skip[i]) useful += parts ? max_u64(plan_unit_at(p, i).len / STEP, 1) : 1;
+    if (!skip || !skip[i]) useful += parts ? max_u64(plan_unit_at(p, i).len / STEP, 1) : 1;
   return (uint32_t)min_u64(useful, UINT32_MAX);
 }
 

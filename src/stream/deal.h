@@ -25,7 +25,7 @@ void deal_open(struct deal **out, const struct plan *p, const uint8_t *skip, uin
                bool parts);
 void deal_close(struct deal *d); // when no worker works any more
 
-// How many workers would find something to do. `skip` and `parts` as above.
+// How many workers would find something to do. `parts` as above, `skip` too; NULL: none.
 uint32_t deal_useful(const struct plan *p, const uint8_t *skip, bool parts);
 
 // False: nothing is left that would be worth beginning.

@@ -12,7 +12,7 @@
 // (io_tile_view: no copy; released when the write is done).
 //
 // Source reads: io_view maps a window (uring, null) or reads it (sync) and gives a pointer that
-// holds until io_view_done; io_read copies a range. Mapped windows are populated before use; a file
+// holds until io_view_done; io_read copies a range. Mapped windows are looked at before use; a file
 // truncated under us shows as an error of the call that ends the use (io_view_done, io_drain),
 // never as a signal.
 #ifndef WEIR_IO_H

@@ -21,10 +21,11 @@ enum { IO_WINDOWS_MAX = 1024 }; // live at a time, in the process
 // call.
 void io_window_guard(void);
 
-// Maps [off, off+n) of fd, n > 0, shared and read-only, its pages brought in. The descriptor may be
-// closed afterwards. 0, or -errno: EFAULT where pages could not be read (the file is shorter than
-// that, or the device failed), EMFILE past IO_WINDOWS_MAX, or mmap's own. Then read() will say
-// more.
+// Maps [off, off+n) of fd, n > 0, shared and read-only. Reading is asked for and most pages are
+// brought in; the others come when they are used, under the guard. The descriptor may be closed
+// afterwards. 0, or -errno: EFAULT where a page that was looked at, the last one among them, could
+// not be read (the file is shorter than that, or the device failed), EMFILE past IO_WINDOWS_MAX, or
+// mmap's own. Then read() will say more.
 int io_window_open(struct io_window *w, int fd, uint64_t off, size_t n);
 
 // Unmaps it. True if pages could not be read while it was in use: what they held was taken as

@@ -47,7 +47,8 @@ int produce_follow(struct produce *w, uint64_t len, const struct error_sums *err
                    struct err *err);
 void produce_digest(struct produce *w, uint8_t digest[DIGEST_BYTES]);
 
-// Error figures of what the last range or part, and what followed, quantized. The caller's from now on (errors_free).
+// Error figures of what the last range or part, and what followed, quantized. The caller's from now
+// on (errors_free).
 struct error_sums produce_take_errors(struct produce *w);
 
 struct produce_counts {

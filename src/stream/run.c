@@ -309,7 +309,8 @@ static void work(struct run *r, uint32_t left) {
   if (durable_close(r->durable, &err)) fail(r, &err);
 }
 
-// Splits the memory; a part of it, *cache, is for statistics of weights where the plan quantizes any.
+// Splits the memory; a part of it, *cache, is for statistics of weights where the plan quantizes
+// any.
 static int split_memory(const struct plan *p, const struct run_options *o, uint32_t useful,
                         struct budget *budget, uint64_t *cache, struct err *err) {
   const uint64_t memory = o->memory ? o->memory : RUN_DEFAULT_MEMORY;
@@ -320,14 +321,11 @@ static int split_memory(const struct plan *p, const struct run_options *o, uint3
 
 int run_foresee(const struct plan *p, const struct run_options *options, uint32_t *jobs,
                 struct err *err) {
-  struct arena arena = {0};
   struct budget budget;
   uint64_t cache;
-  const uint8_t *skip = arena_zalloc(&arena, plan_unit_count(p) + 1);
-  const uint32_t useful = deal_useful(p, skip, options->mode != IO_NULL);
+  const uint32_t useful = deal_useful(p, NULL, options->mode != IO_NULL);
   const int bad = split_memory(p, options, useful, &budget, &cache, err);
   if (!bad) *jobs = budget.jobs;
-  arena_free(&arena);
   return bad;
 }
 

@@ -4,7 +4,7 @@
 //   ────────────────────────────────               ─────────────────────────────────────────
 //   exclusive lock, names still free?              data ─rename─▶ place, fsync folder
 //   fsync outputs                                  .onnx ─rename─▶ place, fsync folder   ◀ commit
-//   write companions, fsync                        companions ─rename─▶ place, fsync folder
+//   write the manifest, fsync                      companions ─rename─▶ place, fsync folder
 //   write seal.json, fsync, fsync folder   ──────▶ unlink what only the old model named
 //                                                  rename the staging folder to .done, remove it
 //
