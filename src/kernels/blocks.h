@@ -83,6 +83,12 @@ static inline bool blocks_searched(const struct kernels_block_format *f) {
   return f->rule > KERNELS_QDQ;
 }
 
+// make() of every block of a panel of rows or of columns, in the order of its elements in memory.
+void blocks_each(const struct kernels_panel *p, const struct kernels_block_format *f, bool columns,
+                 void (*make)(const struct blocks_run *run, const struct kernels_panel *p,
+                              const struct kernels_block_format *f, size_t j, size_t k,
+                              bool columns));
+
 // Where the code of element k of column j lies in a panel of codes; NULL if none are wanted.
 uint8_t *blocks_code_at(const struct kernels_panel *p, const struct kernels_block_format *f,
                         size_t j, size_t k, bool columns);

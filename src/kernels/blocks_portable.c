@@ -307,20 +307,29 @@ static size_t min_size(size_t a, size_t b) {
   return a < b ? a : b;
 }
 
-void blocks_rows_portable(const struct kernels_panel *p, const struct kernels_block_format *f) {
-  for (size_t j = 0; j < p->n; j++)
+void blocks_each(const struct kernels_panel *p, const struct kernels_block_format *f, bool columns,
+                 void (*make)(const struct blocks_run *run, const struct kernels_panel *p,
+                              const struct kernels_block_format *f, size_t j, size_t k,
+                              bool columns)) {
+  const enum kernels_float type = (enum kernels_float)f->in_type;
+  for (size_t j = 0; !columns && j < p->n; j++)
     for (size_t k = 0; k < p->k; k += f->block) {
-      struct blocks_run run = blocks_row_run(p, f->in_type, j, k, min_size(f->block, p->k - k));
-      blocks_block(&run, p, f, j, k, false);
+      struct blocks_run run = blocks_row_run(p, type, j, k, min_size(f->block, p->k - k));
+      make(&run, p, f, j, k, false);
+    }
+  for (size_t k = 0; columns && k < p->k; k += f->block)
+    for (size_t j = 0; j < p->n; j++) {
+      struct blocks_run run = blocks_column_run(p, type, j, k, min_size(f->block, p->k - k));
+      make(&run, p, f, j, k, true);
     }
 }
 
+void blocks_rows_portable(const struct kernels_panel *p, const struct kernels_block_format *f) {
+  blocks_each(p, f, false, blocks_block);
+}
+
 void blocks_columns_portable(const struct kernels_panel *p, const struct kernels_block_format *f) {
-  for (size_t k = 0; k < p->k; k += f->block)
-    for (size_t j = 0; j < p->n; j++) {
-      struct blocks_run run = blocks_column_run(p, f->in_type, j, k, min_size(f->block, p->k - k));
-      blocks_block(&run, p, f, j, k, true);
-    }
+  blocks_each(p, f, true, blocks_block);
 }
 
 void codes_rows_portable(const struct kernels_panel *p, const struct kernels_block_format *f) {

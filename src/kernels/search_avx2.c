@@ -2,8 +2,6 @@
 // is only what the vector types of compilers have no operator for. The instructions for minimum and
 // maximum return their second operand where the two do not compare, as search_lanes.h wants it; and
 // rounding to float16 is what F16C is for.
-//
-// Blocks that are too long for a group (GATHER alone has them) go to the reference.
 #include "blocks_avx2.h"
 #include "search.h"
 
@@ -39,16 +37,10 @@ AVX2_INLINE lanes_f half_f(lanes_f x) {
 #include "search_lanes.h"
 
 void search_rows_avx2(const struct kernels_panel *p, const struct kernels_block_format *f) {
-  if (f->block > BLOCK_MAX)
-    search_rows_portable(p, f);
-  else
-    rows(p, f);
+  rows(p, f);
 }
 
 void search_columns_avx2(const struct kernels_panel *p, const struct kernels_block_format *f) {
-  if (f->block > BLOCK_MAX)
-    search_columns_portable(p, f);
-  else
-    columns(p, f);
+  columns(p, f);
 }
 #endif

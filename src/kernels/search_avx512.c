@@ -39,16 +39,10 @@ AVX512_INLINE lanes_f half_f(lanes_f x) {
 #include "search_lanes.h"
 
 void search_rows_avx512(const struct kernels_panel *p, const struct kernels_block_format *f) {
-  if (f->block > BLOCK_MAX)
-    search_rows_portable(p, f);
-  else
-    rows(p, f);
+  rows(p, f);
 }
 
 void search_columns_avx512(const struct kernels_panel *p, const struct kernels_block_format *f) {
-  if (f->block > BLOCK_MAX)
-    search_columns_portable(p, f);
-  else
-    columns(p, f);
+  columns(p, f);
 }
 #endif

@@ -10,6 +10,7 @@
 //            or a search: k_quant, hqq                     └──▶ error figures, block by block
 //
 // Lanes that have no block hold zeros. Short last blocks go together with those of other columns.
+// Blocks that are too long for a group (GATHER alone has them) go to the reference.
 //
 // Arithmetic is written with the vector types of GCC and Clang. Before including this a file says
 // LANES_TARGET, a function attribute; SEARCH_LANES (search.h) of its vectors' bytes; and gives, as
@@ -613,6 +614,10 @@ static void add(struct group *g, size_t j, size_t k) {
 static void rows(const struct kernels_panel *p, const struct kernels_block_format *f) {
   struct group g;
   const size_t left = p->k % f->block, whole = p->k - left;
+  if (f->block > BLOCK_MAX) {
+    search_rows_portable(p, f);
+    return;
+  }
   g.p = p;
   g.f = f;
   g.columns = false;
@@ -630,6 +635,10 @@ static void rows(const struct kernels_panel *p, const struct kernels_block_forma
 
 static void columns(const struct kernels_panel *p, const struct kernels_block_format *f) {
   struct group g;
+  if (f->block > BLOCK_MAX) {
+    search_columns_portable(p, f);
+    return;
+  }
   g.p = p;
   g.f = f;
   g.columns = true;

@@ -2,8 +2,6 @@
 // is only what the vector types of compilers have no operator for. NEON's own minimum and maximum
 // return NaN where there is one; comparing and choosing gives what search_lanes.h wants, the second
 // operand where the two do not compare.
-//
-// Blocks that are too long for a group (GATHER alone has them) go to the reference.
 #include "search.h"
 
 #if defined(__aarch64__)
@@ -41,16 +39,10 @@ NEON_INLINE lanes_f half_f(lanes_f x) {
 #include "search_lanes.h"
 
 void search_rows_neon(const struct kernels_panel *p, const struct kernels_block_format *f) {
-  if (f->block > BLOCK_MAX)
-    search_rows_portable(p, f);
-  else
-    rows(p, f);
+  rows(p, f);
 }
 
 void search_columns_neon(const struct kernels_panel *p, const struct kernels_block_format *f) {
-  if (f->block > BLOCK_MAX)
-    search_columns_portable(p, f);
-  else
-    columns(p, f);
+  columns(p, f);
 }
 #endif

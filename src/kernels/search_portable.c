@@ -361,22 +361,10 @@ static void search_block(const struct blocks_run *run, const struct kernels_pane
   if (out) blocks_pack(out, bytes, f->block, f, true);
 }
 
-static size_t min_size(size_t a, size_t b) {
-  return a < b ? a : b;
-}
-
 void search_rows_portable(const struct kernels_panel *p, const struct kernels_block_format *f) {
-  for (size_t j = 0; j < p->n; j++)
-    for (size_t k = 0; k < p->k; k += f->block) {
-      struct blocks_run run = blocks_row_run(p, f->in_type, j, k, min_size(f->block, p->k - k));
-      search_block(&run, p, f, j, k, false);
-    }
+  blocks_each(p, f, false, search_block);
 }
 
 void search_columns_portable(const struct kernels_panel *p, const struct kernels_block_format *f) {
-  for (size_t k = 0; k < p->k; k += f->block)
-    for (size_t j = 0; j < p->n; j++) {
-      struct blocks_run run = blocks_column_run(p, f->in_type, j, k, min_size(f->block, p->k - k));
-      search_block(&run, p, f, j, k, true);
-    }
+  blocks_each(p, f, true, search_block);
 }
