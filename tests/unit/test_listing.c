@@ -3,7 +3,7 @@
 
 #include "fs_fault.h"
 #include "plan.h"
-#include "toy.h"
+#include "toy_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,21 +11,6 @@
 // clang-format off: cmocka wants setjmp.h and stdarg.h before it.
 #include <cmocka.h>
 // clang-format on
-
-static struct toy toy;
-
-static int set_up(void **state) {
-  (void)state;
-  toy_open(&toy);
-  return 0;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  fs_fault_remove();
-  toy_close(&toy);
-  return 0;
-}
 
 static void expect_digest(const uint8_t *got, const uint8_t *bytes, size_t n) {
   uint8_t must[DIGEST_BYTES];

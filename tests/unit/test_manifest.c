@@ -1,6 +1,6 @@
 // The manifest: its form byte for byte, its order, what the audit finds, what a forged one may not
 // do. (tests/support/check_manifest.py compares it with what other people's verifier computes.)
-#include "toy.h"
+#include "toy_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,20 +9,6 @@
 // clang-format off
 #include <cmocka.h>
 // clang-format on
-
-static struct toy toy;
-
-static int set_up(void **state) {
-  (void)state;
-  toy_open(&toy);
-  return 0;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  toy_close(&toy);
-  return 0;
-}
 
 // A plan of two outputs of these sizes, with digests that tell the unit.
 struct small {

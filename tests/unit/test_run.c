@@ -2,7 +2,7 @@
 // failures.
 #include "budget.h"
 #include "fs_fault.h"
-#include "toy.h"
+#include "toy_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,21 +12,7 @@
 #include <cmocka.h>
 // clang-format on
 
-static struct toy toy;
 static const struct error_sums none;
-
-static int set_up(void **state) {
-  (void)state;
-  toy_open(&toy);
-  return 0;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  fs_fault_remove();
-  toy_close(&toy);
-  return 0;
-}
 
 // A job opened for running.
 struct ready {

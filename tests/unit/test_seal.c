@@ -4,7 +4,7 @@
 // A "command" here is what the program does: complete an unfinished seal if there is one, else
 // stage, run and seal. It is run in a child, so that it can be killed.
 #include "fs_fault.h"
-#include "toy.h"
+#include "toy_fixture.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -16,22 +16,7 @@
 #include <cmocka.h>
 // clang-format on
 
-static struct toy toy;
-
 enum scenario { FRESH, FORCE, INPLACE };
-
-static int set_up(void **state) {
-  (void)state;
-  toy_open(&toy);
-  return 0;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  fs_fault_remove();
-  toy_close(&toy);
-  return 0;
-}
 
 // ---- the command ----
 

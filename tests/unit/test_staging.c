@@ -2,7 +2,7 @@
 #include "fs_fault.h"
 #include "records.h"
 #include "staging_inside.h"
-#include "toy.h"
+#include "toy_fixture.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -16,21 +16,6 @@
 // clang-format on
 
 static const struct error_sums none;
-
-static struct toy toy;
-
-static int set_up(void **state) {
-  (void)state;
-  toy_open(&toy);
-  return 0;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  fs_fault_remove();
-  toy_close(&toy);
-  return 0;
-}
 
 struct opened {
   struct toy_job job;
