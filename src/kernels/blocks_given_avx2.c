@@ -52,17 +52,7 @@ AVX2 static void row_range_any(const struct blocks_run *run, float *lo, float *h
 }
 
 void range_rows_avx2(const struct kernels_panel *p, enum kernels_float type, float *lo, float *hi) {
-  for (size_t j = 0; j < p->n; j++) {
-    struct blocks_run run = blocks_row_run(p, type, j, 0, p->k);
-    float least = lo[j], most = hi[j];
-    row_range_any(&run, &least, &most);
-    if (least == 0 || most == 0) {
-      blocks_range(&run, &lo[j], &hi[j]);
-      continue;
-    }
-    lo[j] = least;
-    hi[j] = most;
-  }
+  blocks_range_rows(p, type, lo, hi, row_range_any);
 }
 
 // Of n columns, a multiple of eight, of one row.
@@ -97,15 +87,12 @@ AVX2 void range_columns_avx2(const struct kernels_panel *p, enum kernels_float t
 
 // How codes become bytes.
 struct given_way {
-  const struct kernels_panel *p;
-  const struct kernels_block_format *f;
   struct code_limits limits;
   __m256i mask;
 };
 
-AVX2_INLINE struct given_way way_of(const struct kernels_panel *p,
-                                    const struct kernels_block_format *f) {
-  return (struct given_way){p, f, code_limits_of(f), code_mask(f)};
+AVX2_INLINE struct given_way way_of(const struct kernels_block_format *f) {
+  return (struct given_way){code_limits_of(f), code_mask(f)};
 }
 
 AVX2_INLINE void put8(uint8_t *out, __m256i code, const struct given_way *w) {
@@ -161,14 +148,16 @@ AVX2_INLINE void typed_piece(const struct blocks_run *run, const struct grid8 *g
 }
 
 AVX2 static void row_codes(const struct blocks_run *run, const struct blocks_grid *grid,
-                           const struct given_way *w, uint8_t *out, struct kernels_sums *sums) {
+                           const struct kernels_block_format *f, uint8_t *out,
+                           struct kernels_sums *sums) {
+  const struct given_way w = way_of(f);
   const struct grid8 g = {_mm256_set1_ps(grid->scale), _mm256_set1_ps(grid->reciprocal),
                           _mm256_set1_ps((float)grid->zero)};
   for (size_t k = 0; k < run->n; k += BLOCKS_PIECE) {
     struct blocks_run piece = {run->at + k * run->step, run->step, run->n - k, run->type};
     if (piece.n > BLOCKS_PIECE) piece.n = BLOCKS_PIECE;
     struct sums8 s = sums8_none();
-    typed_piece(&piece, &g, w, out ? out + k : NULL, sums ? &s : NULL);
+    typed_piece(&piece, &g, &w, out ? out + k : NULL, sums ? &s : NULL);
     if (!sums) continue;
     const float vv = reduced(s.vv);
     sums->vv += (double)vv;
@@ -179,24 +168,17 @@ AVX2 static void row_codes(const struct blocks_run *run, const struct blocks_gri
   }
 }
 
-AVX2 void codes_rows_avx2(const struct kernels_panel *p, const struct kernels_block_format *f) {
-  const struct given_way w = way_of(p, f);
-  for (size_t j = 0; j < p->n; j++) {
-    struct blocks_run run = blocks_row_run(p, (enum kernels_float)f->in_type, j, 0, p->k);
-    struct blocks_grid g = blocks_grid_there(p, f, j);
-    uint8_t *out = blocks_code_at(p, f, j, 0, false);
-    struct kernels_sums *sums = p->sums ? &p->sums[j] : NULL;
-    if (sums && !blocks_narrow(g.scale))
-      blocks_codes(&run, &g, out, 1, sums);
-    else
-      row_codes(&run, &g, &w, out, sums);
-  }
+void codes_rows_avx2(const struct kernels_panel *p, const struct kernels_block_format *f) {
+  blocks_codes_rows(p, f, row_codes);
 }
 
 // ---- codes of columns --------------------------------------------------------------------------
 
 // Of CHUNK columns at most: their grids, and the sums of a piece.
 struct given_chunk {
+  const struct kernels_panel *p;
+  const struct kernels_block_format *f;
+  struct given_way way;
   size_t j, n; // a multiple of eight
   float scale[CHUNK], reciprocal[CHUNK], zero[CHUNK];
   float vv[BLOCKS_LANES][CHUNK], ee[BLOCKS_LANES][CHUNK], ve[BLOCKS_LANES][CHUNK];
@@ -216,29 +198,28 @@ AVX2_INLINE void lane_add(struct given_chunk *h, size_t lane, size_t c, __m256 v
 }
 
 // Row k of the chunk.
-AVX2_INLINE void code_row(struct given_chunk *h, const struct given_way *w, size_t k,
-                          enum kernels_float type) {
-  const uint8_t *at = blocks_column_run(w->p, type, h->j, k, 1).at;
-  uint8_t *out = blocks_code_at(w->p, w->f, h->j, k, true);
+AVX2_INLINE void code_row(struct given_chunk *h, size_t k, enum kernels_float type) {
+  const uint8_t *at = blocks_column_run(h->p, type, h->j, k, 1).at;
+  uint8_t *out = blocks_code_at(h->p, h->f, h->j, k, true);
   for (size_t c = 0; c < h->n; c += VECTOR) {
     const struct grid8 g = {_mm256_loadu_ps(h->scale + c), _mm256_loadu_ps(h->reciprocal + c),
                             _mm256_loadu_ps(h->zero + c)};
     __m256 v = load_wide(at + c * (type == KERNELS_F32 ? 4 : 2), type);
-    __m256i code = codes8(v, &g, &w->limits, KERNELS_QDQ);
-    if (w->p->sums) lane_add(h, k % BLOCKS_LANES, c, v, code, &g);
-    if (out) put8(out + c, code, w);
+    __m256i code = codes8(v, &g, &h->way.limits, KERNELS_QDQ);
+    if (h->p->sums) lane_add(h, k % BLOCKS_LANES, c, v, code, &g);
+    if (out) put8(out + c, code, &h->way);
   }
 }
 
-AVX2 static void code_rows(struct given_chunk *h, const struct given_way *w, size_t k, size_t n) {
-  const enum kernels_float type = (enum kernels_float)w->f->in_type;
+AVX2 static void code_rows(struct given_chunk *h, size_t k, size_t n) {
+  const enum kernels_float type = (enum kernels_float)h->f->in_type;
   for (size_t end = k + n; k < end; k++)
     if (type == KERNELS_F32)
-      code_row(h, w, k, KERNELS_F32);
+      code_row(h, k, KERNELS_F32);
     else if (type == KERNELS_F16)
-      code_row(h, w, k, KERNELS_F16);
+      code_row(h, k, KERNELS_F16);
     else
-      code_row(h, w, k, KERNELS_BF16);
+      code_row(h, k, KERNELS_BF16);
 }
 
 static float across(float x[BLOCKS_LANES][CHUNK], size_t c) {
@@ -246,13 +227,13 @@ static float across(float x[BLOCKS_LANES][CHUNK], size_t c) {
 }
 
 // Sums of rows k .. k + n, but of columns that take double: those by the reference.
-static void close_piece(struct given_chunk *h, const struct given_way *w, size_t k, size_t n) {
-  const enum kernels_float type = (enum kernels_float)w->f->in_type;
+static void close_piece(struct given_chunk *h, size_t k, size_t n) {
+  const enum kernels_float type = (enum kernels_float)h->f->in_type;
   for (size_t c = 0; c < h->n; c++) {
-    struct kernels_sums *sums = &w->p->sums[h->j + c];
-    struct blocks_run run = blocks_column_run(w->p, type, h->j + c, k, n);
+    struct kernels_sums *sums = &h->p->sums[h->j + c];
+    struct blocks_run run = blocks_column_run(h->p, type, h->j + c, k, n);
     if (!blocks_narrow(h->scale[c])) {
-      struct blocks_grid g = blocks_grid_there(w->p, w->f, h->j + c);
+      struct blocks_grid g = blocks_grid_there(h->p, h->f, h->j + c);
       blocks_codes(&run, &g, NULL, 1, sums);
       continue;
     }
@@ -265,31 +246,33 @@ static void close_piece(struct given_chunk *h, const struct given_way *w, size_t
   }
 }
 
-static void code_chunk(struct given_chunk *h, const struct given_way *w) {
+static void code_chunk(struct given_chunk *h) {
   for (size_t c = 0; c < h->n; c++) {
-    struct blocks_grid g = blocks_grid_there(w->p, w->f, h->j + c);
+    struct blocks_grid g = blocks_grid_there(h->p, h->f, h->j + c);
     h->scale[c] = g.scale;
     h->reciprocal[c] = g.reciprocal;
     h->zero[c] = (float)g.zero;
   }
-  for (size_t k = 0; k < w->p->k; k += BLOCKS_PIECE) {
-    const size_t n = w->p->k - k < BLOCKS_PIECE ? w->p->k - k : BLOCKS_PIECE;
+  for (size_t k = 0; k < h->p->k; k += BLOCKS_PIECE) {
+    const size_t n = h->p->k - k < BLOCKS_PIECE ? h->p->k - k : BLOCKS_PIECE;
     memset(h->vv, 0, sizeof h->vv);
     memset(h->ee, 0, sizeof h->ee);
     memset(h->ve, 0, sizeof h->ve);
     memset(h->largest, 0, sizeof h->largest);
-    code_rows(h, w, k, n);
-    if (w->p->sums) close_piece(h, w, k, n);
+    code_rows(h, k, n);
+    if (h->p->sums) close_piece(h, k, n);
   }
 }
 
 AVX2 void codes_columns_avx2(const struct kernels_panel *p, const struct kernels_block_format *f) {
-  const struct given_way w = way_of(p, f);
   const size_t whole = p->n / VECTOR * VECTOR;
   struct given_chunk h;
+  h.p = p;
+  h.f = f;
+  h.way = way_of(f);
   for (h.j = 0; h.j < whole; h.j += CHUNK) {
     h.n = whole - h.j < CHUNK ? whole - h.j : CHUNK;
-    code_chunk(&h, &w);
+    code_chunk(&h);
   }
   for (size_t j = whole; j < p->n; j++) {
     struct blocks_run run = blocks_column_run(p, (enum kernels_float)f->in_type, j, 0, p->k);

@@ -53,17 +53,7 @@ static void row_range_any(const struct blocks_run *run, float *lo, float *hi) {
 }
 
 void range_rows_neon(const struct kernels_panel *p, enum kernels_float type, float *lo, float *hi) {
-  for (size_t j = 0; j < p->n; j++) {
-    struct blocks_run run = blocks_row_run(p, type, j, 0, p->k);
-    float least = lo[j], most = hi[j];
-    row_range_any(&run, &least, &most);
-    if (least == 0 || most == 0) {
-      blocks_range(&run, &lo[j], &hi[j]);
-      continue;
-    }
-    lo[j] = least;
-    hi[j] = most;
-  }
+  blocks_range_rows(p, type, lo, hi, row_range_any);
 }
 
 // Of n columns, a multiple of four, of one row.
@@ -153,8 +143,10 @@ NEON_INLINE void typed_piece(const struct blocks_run *run, const struct given_wa
     piece_codes(run, KERNELS_BF16, w, out);
 }
 
-static void row_codes(const struct blocks_run *run, const struct blocks_grid *g, uint8_t *out,
+static void row_codes(const struct blocks_run *run, const struct blocks_grid *g,
+                      const struct kernels_block_format *f, uint8_t *out,
                       struct kernels_sums *sums) {
+  (void)f; // the grid has its limits
   const uint8x16_t mask = vdupq_n_u8((uint8_t)(g->most - g->least));
   for (size_t k = 0; k < run->n; k += BLOCKS_PIECE) {
     struct blocks_run piece = {run->at + k * run->step, run->step, run->n - k, run->type};
@@ -170,16 +162,7 @@ static void row_codes(const struct blocks_run *run, const struct blocks_grid *g,
 }
 
 void codes_rows_neon(const struct kernels_panel *p, const struct kernels_block_format *f) {
-  for (size_t j = 0; j < p->n; j++) {
-    struct blocks_run run = blocks_row_run(p, (enum kernels_float)f->in_type, j, 0, p->k);
-    struct blocks_grid g = blocks_grid_there(p, f, j);
-    uint8_t *out = blocks_code_at(p, f, j, 0, false);
-    struct kernels_sums *sums = p->sums ? &p->sums[j] : NULL;
-    if (sums && !blocks_narrow(g.scale))
-      blocks_codes(&run, &g, out, 1, sums);
-    else
-      row_codes(&run, &g, out, sums);
-  }
+  blocks_codes_rows(p, f, row_codes);
 }
 
 // ---- codes of columns --------------------------------------------------------------------------

@@ -332,6 +332,37 @@ void blocks_columns_portable(const struct kernels_panel *p, const struct kernels
   blocks_each(p, f, true, blocks_block);
 }
 
+void blocks_range_rows(const struct kernels_panel *p, enum kernels_float type, float *lo, float *hi,
+                       void (*line)(const struct blocks_run *run, float *lo, float *hi)) {
+  for (size_t j = 0; j < p->n; j++) {
+    struct blocks_run run = blocks_row_run(p, type, j, 0, p->k);
+    float least = lo[j], most = hi[j];
+    line(&run, &least, &most);
+    if (least == 0 || most == 0) {
+      blocks_range(&run, &lo[j], &hi[j]);
+      continue;
+    }
+    lo[j] = least;
+    hi[j] = most;
+  }
+}
+
+void blocks_codes_rows(const struct kernels_panel *p, const struct kernels_block_format *f,
+                       void (*line)(const struct blocks_run *run, const struct blocks_grid *g,
+                                    const struct kernels_block_format *f, uint8_t *out,
+                                    struct kernels_sums *sums)) {
+  for (size_t j = 0; j < p->n; j++) {
+    struct blocks_run run = blocks_row_run(p, (enum kernels_float)f->in_type, j, 0, p->k);
+    struct blocks_grid g = blocks_grid_there(p, f, j);
+    uint8_t *out = blocks_code_at(p, f, j, 0, false);
+    struct kernels_sums *sums = p->sums ? &p->sums[j] : NULL;
+    if (sums && !blocks_narrow(g.scale))
+      blocks_codes(&run, &g, out, 1, sums);
+    else
+      line(&run, &g, f, out, sums);
+  }
+}
+
 void codes_rows_portable(const struct kernels_panel *p, const struct kernels_block_format *f) {
   for (size_t j = 0; j < p->n; j++) {
     struct blocks_run run = blocks_row_run(p, f->in_type, j, 0, p->k);
