@@ -350,14 +350,17 @@ static bool is_transpose(const struct model *m, uint32_t node, const int64_t *pe
   return memcmp(list, perm, n * sizeof *perm) == 0;
 }
 
-// The channels-last value that x was transposed from, or NO_ID.
+// The channels-last value that x was transposed from, or NO_ID. In a body, a value of the same name
+// can hide it.
 static uint32_t untransposed(const struct rewriting *w, uint32_t x, const int64_t back[5]) {
   const struct model *m = w->env->m;
   if (w->options->strict_compat || x == NO_ID || m->values[x].kind != VALUE_NODE_OUTPUT)
     return NO_ID;
   uint32_t node = m->values[x].def;
   if (!is_transpose(m, node, back, w->match.rank + 2)) return NO_ID;
-  return model_input(m, &m->nodes[node], 0);
+  uint32_t before = model_input(m, &m->nodes[node], 0);
+  bool seen = before != NO_ID && model_lookup(m, w->graph, m->values[before].name) == before;
+  return seen ? before : NO_ID;
 }
 
 // Lets the transposes behind y that only undo ours read the channels-last value instead.

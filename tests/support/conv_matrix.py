@@ -741,6 +741,26 @@ def conv_in_scan():
     return Case("", m.build(), [Site(extended=True)], one_feed(m.dtype, (4, 2, 6, 11)))
 
 
+def name_hidden_in_body():
+    """The Loop's carried value has the name of what the Conv's input was transposed from: the Conv cannot read that."""
+    m = Model()
+    m.input("x", [2, 11, 6])
+    m.initializers.append(numpy_helper.from_array(np.array(3, np.int64), "trips"))
+    m.initializers.append(numpy_helper.from_array(np.ones((2, 6, 11), np.float32), "start"))
+    m.node("Transpose", ["x"], ["x_t"], perm=[0, 2, 1])
+
+    def body(g):
+        g.conv("x_t", "half", (6, 6))
+        g.node("Add", ["half", "x"], ["next"])
+        g.node("Identity", ["cond"], ["cond_out"])
+
+    inputs = [("trip", [], TensorProto.INT64), ("cond", [], TensorProto.BOOL), ("x", [2, 6, 11])]
+    outputs = [("cond_out", [], TensorProto.BOOL), ("next", [2, 6, 11])]
+    m.node("Loop", ["trips", "", "start"], ["y"], body=body_graph("body", body, inputs, outputs))
+    m.output("y", [2, 6, 11])
+    return Case("", m.build(), [Site()], one_feed(m.dtype, (2, 11, 6)))
+
+
 def function_case(nodes, inputs, sites, call):
     m = Model()
     m.domains["test"] = 1
@@ -832,6 +852,7 @@ SPECIAL = [
     conv_in_nested_if,
     weight_shared_with_body,
     conv_in_loop,
+    name_hidden_in_body,
     conv_in_scan,
     conv_in_function,
     function_with_weight_input,
