@@ -104,6 +104,11 @@ static int check_output(const struct job *job, struct err *err) {
             quote_str(job->out_path).s);
     return err_hint(err, "name another output, or use --inplace to replace the input");
   }
+  if (job_reads(job, &behind)) {
+    err_set(err, ERR_USAGE, "the output '%s' is a file that this command reads",
+            quote_str(job->out_path).s);
+    return err_hint(err, "name another output");
+  }
   if (job->replace) return 0;
   err_set(err, ERR_USAGE, "the output '%s' exists already", quote_str(job->out_path).s);
   if (cli_flag(job->args, OPT_RESUME))

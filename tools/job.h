@@ -145,8 +145,10 @@ int job_text_reserve(struct job_text *t, const char *path, struct arena *a, stru
 int job_text_end(struct job_text *t, struct span text, struct err *err);
 // Could it be opened? Makes nothing.
 int job_text_foresee(const char *path, struct err *err);
-// ERR_USAGE if --edit-log, --plan-out or --report-json would write over a file of the input's or
-// the output's (as far as its names are known: all of them once planned).
+// Is it a file of the input's, or one that the command reads beside it (a log, a pipeline)?
+bool job_reads(const struct job *job, const struct stat *st);
+// ERR_USAGE if --edit-log, --plan-out or --report-json would write over a file that is read, one of
+// the output's (as far as its names are known: all of them once planned), or one another's.
 int job_check_files(struct job *job, struct err *err);
 // ERR_USAGE if the data file has a name of another file of the output.
 int job_check_data_file(const struct job *job, struct err *err);

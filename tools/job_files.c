@@ -6,7 +6,7 @@
 //
 // Their paths are the user's, and a slip of the shell's completion may name a model's own files:
 // those are looked for before anything is opened for writing, the input's by inode, the output's by
-// name.
+// name. Neither may two of them have one name, temporary names included.
 #include "job.h"
 
 #include <errno.h>
@@ -112,43 +112,98 @@ static bool is_ours(const struct job *job, const char *base) {
   return false;
 }
 
-// Does the path lie in the output's folder?
-static bool is_in_dest(const struct job *job, const char *path, const char *slash) {
-  struct arena scratch = {0};
-  struct stat folder, dest;
-  const char *name =
-      slash ? arena_string(&scratch, span_of(path, (size_t)(slash + 1 - path))) : ".";
-  const bool same = stat(name, &folder) == 0 && fstat(job->dest, &dest) == 0 &&
-                    folder.st_dev == dest.st_dev && folder.st_ino == dest.st_ino;
-  arena_free(&scratch);
-  return same;
+static const char *base_of(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
 }
 
-static int check_path(const struct job *job, const char *option, const char *path,
-                      struct err *err) {
+static bool stat_folder(const char *path, struct stat *st) {
+  struct arena scratch = {0};
+  const size_t n = (size_t)(base_of(path) - path);
+  const bool there = stat(n > 0 ? arena_string(&scratch, span_of(path, n)) : ".", st) == 0;
+  arena_free(&scratch);
+  return there;
+}
+
+static bool is_same(const struct stat *a, const struct stat *b) {
+  return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+// Does the path lie in the output's folder?
+static bool is_in_dest(const struct job *job, const char *path) {
+  struct stat folder, dest;
+  return stat_folder(path, &folder) && fstat(job->dest, &dest) == 0 && is_same(&folder, &dest);
+}
+
+bool job_reads(const struct job *job, const struct stat *st) {
+  const bool piped = cli_option_belongs(OPT_CONFIG, job->args->command);
+  const char *const beside[] = {cli_operand(job->args, "EDITS"),
+                                piped ? cli_string(job->args, OPT_CONFIG) : NULL};
+  struct stat other;
+  if (sources_find_inode(job->sources, st->st_dev, st->st_ino) != NO_ID) return true;
+  for (size_t i = 0; i < sizeof beside / sizeof beside[0]; i++)
+    if (beside[i] && stat(beside[i], &other) == 0 && S_ISREG(other.st_mode) && is_same(&other, st))
+      return true;
+  return false;
+}
+
+// A path that a record is written under, in the end or on the way.
+struct record {
+  const char *option, *path;
+};
+
+enum { RECORDS_MAX = 8 };
+
+static uint32_t list_records(struct job *job, struct record out[RECORDS_MAX]) {
+  static const enum cli_option options[] = {OPT_EDIT_LOG, OPT_PLAN_OUT, OPT_REPORT_JSON};
+  static const char *const names[] = {"edit-log", "plan-out", "report-json"};
+  static const char *const tails[] = {"", ".bin"};
+  uint32_t n = 0;
+  for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+    const char *given = cli_string(job->args, options[i]);
+    const size_t n_tails = options[i] == OPT_PLAN_OUT ? 2 : 1;
+    for (size_t k = 0; given && k < n_tails; k++) {
+      const char *path = arena_printf(&job->arena, "%s%s", given, tails[k]);
+      out[n++] = (struct record){names[i], path};
+      if (is_plain(path))
+        out[n++] = (struct record){names[i], arena_printf(&job->arena, "%s.part", path)};
+    }
+  }
+  return n;
+}
+
+static int check_record(const struct job *job, const struct record *r, struct err *err) {
   struct stat st;
-  const char *slash = strrchr(path, '/');
   const char *whose = NULL;
-  if (stat(path, &st) == 0 && sources_find_inode(job->sources, st.st_dev, st.st_ino) != NO_ID)
+  if (stat(r->path, &st) == 0 && job_reads(job, &st))
     whose = "input";
-  else if (is_ours(job, slash ? slash + 1 : path) && is_in_dest(job, path, slash))
+  else if (is_ours(job, base_of(r->path)) && is_in_dest(job, r->path))
     whose = "output";
   if (!whose) return 0;
-  err_set(err, ERR_USAGE, "--%s would write over '%s', which is one of the %s's own files", option,
-          quote_str(path).s, whose);
+  err_set(err, ERR_USAGE, "--%s would write over '%s', which is one of the %s's own files",
+          r->option, quote_str(r->path).s, whose);
   return err_hint(err, "give it another name");
 }
 
+// Would one replace the other? A device or a pipe takes both.
+static bool collide(const struct record *a, const struct record *b) {
+  struct stat x, y;
+  if (a->option == b->option || !is_plain(a->path)) return false;
+  return strcmp(base_of(a->path), base_of(b->path)) == 0 && stat_folder(a->path, &x) &&
+         stat_folder(b->path, &y) && is_same(&x, &y);
+}
+
 int job_check_files(struct job *job, struct err *err) {
-  static const enum cli_option options[] = {OPT_EDIT_LOG, OPT_PLAN_OUT, OPT_REPORT_JSON};
-  static const char *const names[] = {"edit-log", "plan-out", "report-json"};
-  static const char *const tails[] = {"", ".part", ".bin", ".bin.part"};
-  for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
-    const char *path = cli_string(job->args, options[i]);
-    const size_t n_tails = options[i] == OPT_PLAN_OUT ? 4 : 2;
-    for (size_t k = 0; path && k < n_tails; k++)
-      if (check_path(job, names[i], arena_printf(&job->arena, "%s%s", path, tails[k]), err))
-        return -1;
+  struct record records[RECORDS_MAX];
+  const uint32_t n = list_records(job, records);
+  for (uint32_t i = 0; i < n; i++) {
+    if (check_record(job, &records[i], err)) return -1;
+    for (uint32_t k = 0; k < i; k++) {
+      if (!collide(&records[k], &records[i])) continue;
+      err_set(err, ERR_USAGE, "--%s and --%s would both write '%s'", records[k].option,
+              records[i].option, quote_str(records[i].path).s);
+      return err_hint(err, "give one of them another name");
+    }
   }
   return 0;
 }

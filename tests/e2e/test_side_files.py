@@ -55,6 +55,53 @@ def test_no_side_file_over_the_output(weir, tmp_path, model, option, name):
     assert "output" in done.err and os.listdir(tmp_path) == ["in"]
 
 
+@pytest.mark.parametrize("option", ["--edit-log", "--plan-out", "--report-json", "-o"])
+def test_nothing_is_written_over_the_log_that_is_replayed(weir, tmp_path, model, option):
+    (tmp_path / "first").mkdir()
+    log, link = tmp_path / "first" / "log.jsonl", tmp_path / "log.link"
+    weir("convert", model, tmp_path / "first" / "out.onnx", "--edit-log", log)
+    link.symlink_to(log)
+    before, words = log.read_bytes(), [] if option == "-o" else ["-o", tmp_path / "out.onnx"]
+    for name in (log, link):
+        done = weir("replay", log, model, *words, option, name, "--force", code=2)
+        assert name.name in done.err and "hint:" in done.err
+        assert log.read_bytes() == before and sorted(os.listdir(tmp_path)) == ["first", "in", "log.link"]
+
+
+@pytest.mark.parametrize("option", ["--edit-log", "--plan-out", "--report-json", "-o"])
+def test_nothing_is_written_over_the_pipeline(weir, tmp_path, model, option):
+    pipeline = tmp_path / "pipeline.yaml"
+    pipeline.write_text("passes:\n  - conv2matmul\n")
+    words = ["run", model, "--config", pipeline, "--force"]
+    weir(*words, "-o", tmp_path / "out.onnx", "--dry-run")
+    before, out = pipeline.read_bytes(), [] if option == "-o" else ["-o", tmp_path / "out.onnx"]
+    done = weir(*words, *out, option, pipeline, code=2)
+    assert "pipeline.yaml" in done.err
+    assert pipeline.read_bytes() == before and sorted(os.listdir(tmp_path)) == ["in", "pipeline.yaml"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--edit-log", "r", "--report-json", "r"),
+        ("--edit-log", "r", "--report-json", "in/../r"),
+        ("--edit-log", "r.part", "--report-json", "r"),
+        ("--plan-out", "r", "--report-json", "r.bin"),
+        ("--plan-out", "r", "--edit-log", "r.bin.part"),
+    ],
+)
+@pytest.mark.parametrize("dry", [[], ["--dry-run"]])
+def test_two_side_files_have_two_names(weir, tmp_path, model, words, dry):
+    """Two of one name: the later would replace the other, and a run would fail when its model is written."""
+    words = [word if word[0] == "-" else tmp_path / word for word in words]
+    done = weir("convert", model, tmp_path / "out.onnx", *words, *dry, code=2)
+    assert "both" in done.err and "hint:" in done.err and os.listdir(tmp_path) == ["in"]
+
+
+def test_two_side_files_may_share_a_device(weir, tmp_path, model):
+    weir("convert", model, tmp_path / "out.onnx", "--edit-log", "/dev/null", "--report-json", "/dev/null")
+
+
 @pytest.mark.parametrize("option", ["--edit-log", "--plan-out", "--report-json"])
 def test_a_pipe_is_written_not_replaced(weir, tmp_path, model, option):
     """As /dev/null and /dev/stdout must not become files when root says so."""
