@@ -197,8 +197,7 @@ void job_close(struct job *job) {
 static int log_sink(void *ctx, struct span line) {
   struct job *job = ctx;
   digest_add(job->log_digest, line.at, line.n);
-  if (!job->log.file) return 0;
-  return fwrite(line.at, 1, line.n, job->log.file) == line.n ? 0 : -1;
+  return job->log.file ? job_text_add(&job->log, line) : 0;
 }
 
 // What cannot be written is better known before hours of work than after.
@@ -250,7 +249,7 @@ int job_begin_edits(struct job *job, const char *command, const char *options, s
 
 static int close_log(struct job *job, struct err *err) {
   uint8_t sum[DIGEST_BYTES];
-  if (edits_finish(&job->edits, err)) return -1;
+  if (job_text_check(&job->log, err) || edits_finish(&job->edits, err)) return -1;
   digest_end(job->log_digest, sum);
   hex_encode(sum, sizeof sum, job->edits_sha256);
   return 0;
@@ -259,8 +258,7 @@ static int close_log(struct job *job, struct err *err) {
 // ---- the plan ----------------------------------------------------------------------------------
 
 static int plan_sink(void *ctx, struct span text) {
-  FILE *f = ctx;
-  return !f || fwrite(text.at, 1, text.n, f) == text.n ? 0 : -1;
+  return ctx ? job_text_add(ctx, text) : 0;
 }
 
 // plan_id comes from the plan's text, so it is written even if nobody asked for the file.
@@ -270,7 +268,9 @@ static int write_plan(struct job *job, struct err *err) {
   const char *literals = arena_printf(&job->arena, "%s.bin", path);
   struct job_text text = {0};
   int rc = job_text_open(&text, path, &job->arena, err);
-  if (rc == 0) rc = plan_file_write(&job->plan, plan_sink, text.file, err);
+  struct err vague = {0}; // the text knows its path and what the system said
+  if (rc == 0 && plan_file_write(&job->plan, plan_sink, &text, &vague))
+    rc = job_text_check(&text, err);
   if (rc == 0) rc = job_text_publish(&text, err);
   job_text_drop(&text);
   return rc ? rc : job_write_file(literals, span_of(job->plan.literals, job->plan.n_literals), err);

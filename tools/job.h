@@ -27,6 +27,7 @@ struct job_text {
   const char *path; // NULL: never opened
   const char
       *temporary; // its name until it is whole; NULL: written in place (a pipe, a device, a link)
+  int errnum;     // of the first write that failed; 0: none did
 };
 
 enum { JOB_WARNINGS_MAX = 8 };
@@ -135,6 +136,9 @@ bool job_report_to_stdout(const struct cli_args *args);
 // closes what is open and removes it.
 int job_text_open(struct job_text *t, const char *path, struct arena *a, struct err *err);
 int job_text_publish(struct job_text *t, struct err *err);
+// A piece of an open text. What failed is kept, and job_text_check says it: -1, with *err.
+int job_text_add(struct job_text *t, struct span piece);
+int job_text_check(const struct job_text *t, struct err *err);
 void job_text_drop(struct job_text *t);
 int job_write_file(const char *path, struct span text, struct err *err);
 // Opens a plain file early, so that nothing but the disk can keep it from being written later. What

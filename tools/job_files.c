@@ -63,6 +63,18 @@ int job_text_reserve(struct job_text *t, const char *path, struct arena *a, stru
   return 0;
 }
 
+int job_text_add(struct job_text *t, struct span piece) {
+  if (fwrite(piece.at, 1, piece.n, t->file) == piece.n) return 0;
+  if (!t->errnum) t->errnum = errno;
+  return -1;
+}
+
+int job_text_check(const struct job_text *t, struct err *err) {
+  if (!t->errnum) return 0;
+  errno = t->errnum;
+  return cannot_write(t->path, err);
+}
+
 int job_text_end(struct job_text *t, struct span text, struct err *err) {
   if (!t->file && !(t->file = fopen(t->path, "we"))) return cannot_write(t->path, err);
   if (fwrite(text.at, 1, text.n, t->file) != text.n) return cannot_write(t->path, err);

@@ -79,7 +79,9 @@ static int fail(const struct err *err) {
 
 int main(int argc, char **argv) {
   // A reader of our output that goes away must not kill a run half-way: writes fail instead.
+  // So must a limit on the size of files (ulimit -f), which is a disk that is full.
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
   arena_on_exhausted(out_of_memory);
   report_open(false, false);
   struct cli_args args;

@@ -37,6 +37,8 @@ static enum err_kind kind_of_errno(int errnum, enum err_kind otherwise) {
   case EACCES:
   case EPERM:
   case EROFS: return ERR_PERMISSION;
+  case EMFILE:
+  case ENFILE:
   case EIO: return ERR_IO;
   default: return otherwise;
   }

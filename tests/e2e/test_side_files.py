@@ -11,6 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import compare
+from chain import make_chain
 from conftest import as_user, program
 
 
@@ -96,6 +97,15 @@ def test_two_side_files_have_two_names(weir, tmp_path, model, words, dry):
     words = [word if word[0] == "-" else tmp_path / word for word in words]
     done = weir("convert", model, tmp_path / "out.onnx", *words, *dry, code=2)
     assert "both" in done.err and "hint:" in done.err and os.listdir(tmp_path) == ["in"]
+
+
+@pytest.mark.parametrize("option", ["--edit-log", "--plan-out", "--report-json"])
+def test_a_full_disk_of_a_side_file_is_named(weir, tmp_path, option):
+    """Also where it is long, so that it is written piece by piece before it ends."""
+    make_chain(tmp_path / "big.onnx", 1000)
+    words = ["cast", tmp_path / "big.onnx", tmp_path / "out.onnx", "--to", "float16", "--min-elements", "1"]
+    done = weir(*words, option, "/dev/full", code=73)
+    assert "'/dev/full'" in done.err and "No space left" in done.err, done.err
 
 
 def test_two_side_files_may_share_a_device(weir, tmp_path, model):

@@ -207,6 +207,27 @@ def test_standard_output_closed_or_full(tmp_path, small_encoder):
     compare.same_meaning(small_encoder, tmp_path / "b.onnx")
 
 
+def test_a_limit_on_the_size_of_files_is_a_full_disk(tmp_path, small_encoder, weir):
+    """Also where the system would rather send a signal that kills."""
+    words = [program("WEIR"), "convert", small_encoder, tmp_path / "out.onnx", "--external"]
+    done = subprocess.run(["prlimit", "--fsize=100000", *words], capture_output=True, text=True)
+    assert done.returncode == 73 and "File too large" in done.stderr, (done.returncode, done.stderr)
+    assert list(tmp_path.iterdir()) == []
+    weir(*words[1:])
+    compare.same_meaning(small_encoder, tmp_path / "out.onnx")
+
+
+@pytest.mark.parametrize("limit", range(4, 16))
+def test_hardly_any_descriptors(tmp_path, small_encoder, limit):
+    """Wherever they end: nothing is missing (66), and no model appears."""
+    words = [program("WEIR"), "convert", small_encoder, tmp_path / "out.onnx", "--external"]
+    done = subprocess.run(["prlimit", f"--nofile={limit}", *words], capture_output=True, text=True)
+    if done.returncode == 0:
+        return compare.same_meaning(small_encoder, tmp_path / "out.onnx")
+    assert done.returncode in (74, 75) and "open" in done.stderr.lower(), (done.returncode, done.stderr)
+    assert not (tmp_path / "out.onnx").exists()
+
+
 def test_few_descriptors(tmp_path):
     """300 data files under a limit of 64 open ones is refused with a word, or done: never half done."""
     weights, nodes, outputs = [], [], []
