@@ -40,11 +40,20 @@ struct measuring {
 
 // ---- what is measured --------------------------------------------------------------------------
 
+// Is one block all of an axis that a panel may have to cut? Its scale takes a turn of its own, which
+// GATHER's arithmetic has not: a table's block is short, and lies in one panel.
+static bool is_whole(const struct recipe_quantization *q) {
+  return q->format == FORMAT_QDQ && q->block == 0;
+}
+
 bool measure_blocks_can(const struct recipes *r, uint32_t codes) {
   uint32_t id;
   if (!measure_reader_codes(r, codes, &id)) return false;
   const struct recipe_quantization q = recipe_quantization_of(r, id);
-  if (q.format == FORMAT_QDQ && q.block == 0) return true;
+  if (is_whole(&q)) return true;
+  const uint32_t of = r->args[r->rows[id].args];
+  if (q.format == FORMAT_GATHER && q.block == 0)
+    return recipe_dims(r, of)[q.axis] <= MEASURE_PANELS_ROWS;
   const bool known =
       q.format == FORMAT_QDQ || q.format == FORMAT_GATHER || recipe_is_nbits(q.format);
   return known && q.block > 0 && MEASURE_PANELS_ROWS % q.block == 0;
@@ -53,7 +62,7 @@ bool measure_blocks_can(const struct recipes *r, uint32_t codes) {
 static struct measure_panels_way way_of(const struct recipes *r, uint32_t row, uint32_t out) {
   struct eval_quantize z;
   eval_quantize_of(r, row, &z); // as the run would quantize it
-  return (struct measure_panels_way){.format = z.f, .whole = z.q.block == 0, .out = out};
+  return (struct measure_panels_way){.format = z.f, .whole = is_whole(&z.q), .out = out};
 }
 
 static uint64_t pow2_below(uint64_t x) {
