@@ -16,6 +16,7 @@
 #include <stdio.h>
 
 struct row {
+  bool first; // of its weight
   const char *tensor;
   const int64_t *dims;
   uint32_t rank;
@@ -68,7 +69,8 @@ static void note_row(void *ctx, const struct matmulnbits_measurement *x) {
   const uint32_t i = MODEL_ADD(m, rows, 1);
   int64_t *dims = arena_alloc(&m->arena, x->rank * sizeof *dims + 1);
   if (x->rank) memcpy(dims, x->dims, x->rank * sizeof *dims);
-  m->rows[i] = (struct row){.tensor = arena_string(&m->arena, x->tensor),
+  m->rows[i] = (struct row){.first = x->first,
+                            .tensor = arena_string(&m->arena, x->tensor),
                             .dims = dims,
                             .rank = x->rank,
                             .dtype = x->dtype,
@@ -129,12 +131,22 @@ static struct row total_of(const struct measuring *m, const struct row *first) {
   return sum;
 }
 
-// Every candidate is measured on every weight, so those of the first weight are all.
-static uint32_t candidates(const struct measuring *m) {
-  uint32_t n = 0;
-  while (n < m->n_rows && n < m->options.n_candidates)
-    n++;
-  return n;
+// The first row of candidate i of the options, or NULL: no weight takes it.
+static const struct row *row_of_candidate(const struct measuring *m, uint32_t i) {
+  for (uint32_t k = 0; k < m->n_rows; k++)
+    if (matmulnbits_scheme_same(&m->rows[k].scheme, &m->options.candidates[i])) return &m->rows[k];
+  return NULL;
+}
+
+static uint64_t source_bytes(const struct measuring *m, uint32_t *weights) {
+  uint64_t sum = 0;
+  *weights = 0;
+  for (uint32_t i = 0; i < m->n_rows; i++) {
+    if (!m->rows[i].first) continue;
+    sum += m->rows[i].source_bytes;
+    ++*weights;
+  }
+  return sum;
 }
 
 struct widths {
@@ -185,18 +197,21 @@ static void print_table(const struct measuring *m) {
   printf("%-*s  %-*s %7s  %8s  %9s  %9s  %12s\n", w.name, "weight", w.words, "candidate", "SQNR dB",
          "cosine", "max error", "RMSE", "bytes");
   for (uint32_t i = 0; i < m->n_rows && report_stdout_alive(); i++) {
-    const bool again = i > 0 && i % m->options.n_candidates != 0;
-    print_row(&m->rows[i], again ? "" : quote_str(m->rows[i].tensor).s, &w);
+    print_row(&m->rows[i], m->rows[i].first ? quote_str(m->rows[i].tensor).s : "", &w);
   }
-  for (uint32_t i = 0; i < candidates(m); i++) {
-    const struct row sum = total_of(m, &m->rows[i]);
-    print_row(&sum, i ? "" : "all", &w);
+  const char *all = "all";
+  for (uint32_t i = 0; i < m->options.n_candidates; i++) {
+    const struct row *first = row_of_candidate(m, i);
+    if (!first) continue;
+    const struct row sum = total_of(m, first);
+    print_row(&sum, all, &w);
+    all = "";
   }
   if (cli_flag(m->args, OPT_QUIET)) return;
   print_skipped(m);
-  printf("%u weights, %s; %s read\n",
-         m->options.n_candidates ? m->n_rows / m->options.n_candidates : 0,
-         m->n_rows ? report_size(total_of(m, m->rows).source_bytes).s : "0 bytes",
+  uint32_t weights;
+  const uint64_t bytes = source_bytes(m, &weights);
+  printf("%u weights, %s; %s read\n", weights, report_size(bytes).s,
          report_size(m->stats.source_bytes_read).s);
 }
 
@@ -271,14 +286,17 @@ static void put_candidate(struct json_out *j, const struct row *r) {
   json_end_object(j);
 }
 
-static void put_weight(const struct measuring *m, struct json_out *j, uint32_t first) {
+// How many rows.
+static uint32_t put_weight(const struct measuring *m, struct json_out *j, uint32_t first) {
   const struct row *r = &m->rows[first];
+  uint32_t n = 0;
   json_object(j);
   put_count(j, "bytes", r->source_bytes);
   json_key(j, "candidates");
   json_array(j);
-  for (uint32_t i = 0; i < m->options.n_candidates; i++)
-    put_candidate(j, &m->rows[first + i]);
+  do
+    put_candidate(j, &m->rows[first + n++]);
+  while (first + n < m->n_rows && !m->rows[first + n].first);
   json_end_array(j);
   json_key(j, "dims");
   json_ints(j, r->dims, r->rank);
@@ -287,6 +305,7 @@ static void put_weight(const struct measuring *m, struct json_out *j, uint32_t f
   json_key(j, "name");
   json_text(j, r->tensor);
   json_end_object(j);
+  return n;
 }
 
 static void put_skipped(const struct measuring *m, struct json_out *j) {
@@ -310,15 +329,17 @@ static void print_json(const struct measuring *m) {
   put_count(&j, "source_bytes_read", m->stats.source_bytes_read);
   json_key(&j, "totals");
   json_array(&j);
-  for (uint32_t i = 0; i < candidates(m); i++) {
-    const struct row sum = total_of(m, &m->rows[i]);
+  for (uint32_t i = 0; i < m->options.n_candidates; i++) {
+    const struct row *first = row_of_candidate(m, i);
+    if (!first) continue;
+    const struct row sum = total_of(m, first);
     put_candidate(&j, &sum);
   }
   json_end_array(&j);
   json_key(&j, "weights");
   json_array(&j);
-  for (uint32_t i = 0; i < m->n_rows && report_stdout_alive(); i += m->options.n_candidates) {
-    put_weight(m, &j, i);
+  for (uint32_t i = 0; i < m->n_rows && report_stdout_alive();) {
+    i += put_weight(m, &j, i);
     report_json_flush(&j);
   }
   json_end_array(&j);

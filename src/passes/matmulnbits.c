@@ -170,9 +170,9 @@ int matmulnbits_measure(struct pass_env *env, struct matmulnbits_options *option
   struct list list = {0};
   options->budget = UINT64_MAX; // all candidates of every weight count
   if (find_sites(env, options, &list, err)) return -1;
-  for (uint32_t i = 0; i < list.n_sites; i++)
-    report(env, &list.sites[i], NO_ID);
   int rc = nbits_measure(env, options, list.sites, list.n_sites, to, err);
+  for (uint32_t i = 0; rc == 0 && i < list.n_sites; i++)
+    report(env, &list.sites[i], NO_ID);
   table_free(list.sites, list.sites_cap, sizeof *list.sites);
   return rc;
 }

@@ -18,6 +18,7 @@ struct nbits_site {
   bool transposed; // found behind a Transpose
   uint32_t name;   // name id that new tensors are named by
   struct matmulnbits_scheme scheme;
+  bool pinned; // an override says the scheme
   // where a measurement decided
   const char *chosen_by; // "budget", "gate" or NULL
   struct figures figures;
@@ -26,6 +27,9 @@ struct nbits_site {
 // Fills all but node and index; counts matches of the patterns.
 void nbits_match(const struct model *m, struct matmulnbits_options *options,
                  struct nbits_site *site);
+// Is there an operator for the converting site's weight in this scheme, instead of the one it has?
+bool nbits_takes(const struct model *m, const struct matmulnbits_options *options,
+                 const struct nbits_site *s, const struct matmulnbits_scheme *scheme);
 // Is the node one that the pass looks at, and as which operator? 0: no.
 uint32_t nbits_looks_at(const struct model *m, uint32_t node, uint32_t op_types);
 
@@ -84,6 +88,7 @@ struct nbits_size nbits_size(struct nbits_work *w);
 int nbits_choose(struct pass_env *env, const struct matmulnbits_options *options,
                  struct nbits_site *sites, uint32_t n, struct err *err);
 // Measures the options' candidates for the weights of all sites that convert: matmulnbits_measure.
+// Sites that no candidate is for do not convert any more.
 int nbits_measure(struct pass_env *env, const struct matmulnbits_options *options,
                   struct nbits_site *sites, uint32_t n, const struct matmulnbits_listener *to,
                   struct err *err);

@@ -4,6 +4,7 @@
 //
 //   per weight   allowed: the candidates (a budget) or the scheme it has, less what misses the gate;
 //                none left: raise (8 bit), skip or fail
+//                (candidates and 8 bits: those that there is an operator for)
 //   all weights  the allowed one that the budget picks (choose.h), or the only one
 //
 // A weight with NaN or infinities has no figures: with --on-nonfinite skip it is left alone, else
@@ -22,6 +23,9 @@ enum {
   DEPTH_MAX = 8,
 };
 
+// The one reason why a weight has no operator for a scheme.
+static const char GATHER_SHAPE[] = "gather_shape";
+
 struct option {
   struct matmulnbits_scheme scheme;
   uint32_t codes; // recipe: what is measured
@@ -31,14 +35,15 @@ struct option {
 
 // A weight as it is quantized, for all sites that quantize it alike.
 struct weight {
-  uint32_t key; // codes under the scheme it has
-  uint32_t site;
+  uint32_t site; // the first of them
   const char *name;
   struct option *options; // allowed ones first
   uint32_t n, n_allowed;
   struct option raised; // 8 bit, where a gate may ask for it
-  bool free;            // the budget may pick
-  bool skipped, gated;
+  bool can_raise;
+  bool free;        // the budget may pick
+  bool gated;       // raised
+  const char *left; // the reason why it is left alone; NULL: it is not
   uint32_t picked;
 };
 
@@ -72,29 +77,53 @@ static void ask(struct choosing *c, struct option *o) {
   c->questions[o->figures] = o->codes;
 }
 
+// What --tensor says of a weight is not the budget's to change.
+static bool is_free(const struct choosing *c, const struct nbits_site *s) {
+  return c->o->budget > 0 && !s->pinned;
+}
+
+static struct matmulnbits_scheme with_eight_bits(struct matmulnbits_scheme s) {
+  s.bits = 8;
+  if (s.algorithm == MATMULNBITS_HQQ) s.algorithm = MATMULNBITS_DEFAULT;
+  return s;
+}
+
+static bool takes(const struct choosing *c, const struct nbits_site *s,
+                  struct matmulnbits_scheme scheme) {
+  return nbits_takes(c->env->m, c->o, s, &scheme);
+}
+
+// Sites of one key have one weight, and the same schemes to choose from.
+static uint32_t key_of(const struct choosing *c, const struct nbits_site *s, uint32_t codes) {
+  const struct matmulnbits_scheme packed = {.bits = 8, .block = 1};
+  return codes * 4 + 2 * is_free(c, s) + takes(c, s, packed);
+}
+
+static void add_options(struct choosing *c, struct weight *w, struct option own) {
+  const struct nbits_site *s = &c->sites[w->site];
+  w->options = arena_alloc(&c->arena, (c->o->n_candidates + (size_t)1) * sizeof *w->options);
+  if (!w->free) w->options[w->n++] = own;
+  for (uint32_t i = 0; w->free && i < c->o->n_candidates; i++)
+    if (takes(c, s, c->o->candidates[i]))
+      w->options[w->n++] = make_option(c, s, c->o->candidates[i]);
+  for (uint32_t i = 0; i < w->n; i++)
+    ask(c, &w->options[i]);
+  w->n_allowed = w->n;
+}
+
 static struct weight new_weight(struct choosing *c, uint32_t site, struct option own) {
   const struct nbits_site *s = &c->sites[site];
-  // What --tensor says of a weight is not the budget's to change.
-  const bool free = c->o->budget > 0 && matmulnbits_scheme_same(&s->scheme, &c->o->scheme);
-  struct weight w = {.key = own.codes,
-                     .site = site,
+  struct weight w = {.site = site,
                      .name = arena_string(&c->arena, model_name(c->env->m, s->name)),
-                     .n = free ? c->o->n_candidates : 1,
-                     .free = free};
-  w.options = arena_alloc(&c->arena, w.n * sizeof *w.options);
-  w.options[0] = own;
-  for (uint32_t i = 0; free && i < w.n; i++)
-    w.options[i] = make_option(c, s, c->o->candidates[i]);
-  for (uint32_t i = 0; i < w.n; i++)
-    ask(c, &w.options[i]);
-  w.n_allowed = w.n;
-  if (c->o->n_gates > 0 && c->o->gate_action == MATMULNBITS_RAISE) {
-    struct matmulnbits_scheme eight = s->scheme;
-    eight.bits = 8;
-    if (eight.algorithm == MATMULNBITS_HQQ) eight.algorithm = MATMULNBITS_DEFAULT;
-    w.raised = make_option(c, s, eight);
-    ask(c, &w.raised);
-  }
+                     .free = is_free(c, s)};
+  add_options(c, &w, own);
+  const struct matmulnbits_scheme eight = with_eight_bits(s->scheme);
+  if (w.n == 0) w.left = GATHER_SHAPE;
+  if (w.n == 0 || c->o->n_gates == 0 || c->o->gate_action != MATMULNBITS_RAISE) return w;
+  w.can_raise = takes(c, s, eight);
+  if (!w.can_raise) return w;
+  w.raised = make_option(c, s, eight);
+  ask(c, &w.raised);
   return w;
 }
 
@@ -105,17 +134,18 @@ static void gather(struct choosing *c) {
     c->weight_of[i] = NO_ID;
     if (!c->sites[i].converts) continue;
     const struct option own = make_option(c, &c->sites[i], c->sites[i].scheme);
-    while (c->n_by_key <= own.codes) {
+    const uint32_t key = key_of(c, &c->sites[i], own.codes);
+    while (c->n_by_key <= key) {
       const uint32_t k = MODEL_ADD(c, by_key, 1);
       c->by_key[k] = 0;
     }
-    if (c->by_key[own.codes] == 0) {
+    if (c->by_key[key] == 0) {
       const struct weight w = new_weight(c, i, own);
       const uint32_t k = MODEL_ADD(c, weights, 1);
       c->weights[k] = w;
-      c->by_key[own.codes] = k + 1;
+      c->by_key[key] = k + 1;
     }
-    c->weight_of[i] = c->by_key[own.codes] - 1;
+    c->weight_of[i] = c->by_key[key] - 1;
   }
 }
 
@@ -133,8 +163,10 @@ static int measure(struct choosing *c, struct err *err) {
 // ---- weights that are not finite, gates ---------------------------------------------------------
 
 static void skip_nonfinite(struct choosing *c) {
-  for (uint32_t i = 0; i < c->n_weights; i++)
-    if (c->answers[c->weights[i].options[0].figures].nonfinite > 0) c->weights[i].skipped = true;
+  for (uint32_t i = 0; i < c->n_weights; i++) {
+    struct weight *w = &c->weights[i];
+    if (!w->left && c->answers[w->options[0].figures].nonfinite > 0) w->left = "nonfinite";
+  }
 }
 
 static bool passes(const struct choosing *c, const struct option *o) {
@@ -153,7 +185,7 @@ static int fail_gate(const struct choosing *c, struct err *err) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < c->n_weights; i++) {
     const struct weight *w = &c->weights[i];
-    if (w->skipped || w->n_allowed > 0) continue;
+    if (w->left || w->n_allowed > 0) continue;
     const struct figures *f = &c->answers[w->options[0].figures];
     const size_t at = strlen(list);
     if (n++ < NAMED)
@@ -167,6 +199,10 @@ static int fail_gate(const struct choosing *c, struct err *err) {
 }
 
 static void raise_weight(const struct choosing *c, struct weight *w) {
+  if (!w->can_raise) {
+    w->left = GATHER_SHAPE;
+    return;
+  }
   const bool still = !passes(c, &w->raised);
   w->options[0] = w->raised;
   w->n_allowed = 1;
@@ -182,11 +218,11 @@ static int apply_gates(struct choosing *c, struct err *err) {
   if (c->o->n_gates == 0) return 0;
   for (uint32_t i = 0; i < c->n_weights; i++) {
     struct weight *w = &c->weights[i];
-    if (w->skipped) continue;
+    if (w->left) continue;
     keep_passing(c, w);
     if (w->n_allowed > 0) continue;
     if (c->o->gate_action == MATMULNBITS_RAISE) raise_weight(c, w);
-    if (c->o->gate_action == MATMULNBITS_SKIP) w->skipped = w->gated = true;
+    if (c->o->gate_action == MATMULNBITS_SKIP) w->left = "gate";
   }
   return c->o->gate_action == MATMULNBITS_FAIL ? fail_gate(c, err) : 0;
 }
@@ -224,8 +260,7 @@ static bool is_quantized_use(const struct choosing *c, const uint8_t *quantized,
 static uint8_t *quantized_nodes(struct choosing *c) {
   uint8_t *nodes = arena_zalloc(&c->arena, c->env->m->n_nodes + (size_t)1);
   for (uint32_t i = 0; i < c->n_sites; i++)
-    if (c->weight_of[i] != NO_ID && !c->weights[c->weight_of[i]].skipped)
-      nodes[c->sites[i].node] = 1;
+    if (c->weight_of[i] != NO_ID && !c->weights[c->weight_of[i]].left) nodes[c->sites[i].node] = 1;
   return nodes;
 }
 
@@ -264,7 +299,7 @@ static int apply_budget(struct choosing *c, struct err *err) {
   uint32_t *which = arena_alloc(&c->arena, (c->n_weights + 1) * sizeof *which), n = 0;
   for (uint32_t i = 0; i < c->n_weights; i++) {
     const struct weight *w = &c->weights[i];
-    if (w->skipped) continue;
+    if (w->left) continue;
     struct choose_option *options = arena_alloc(&c->arena, w->n_allowed * sizeof *options);
     for (uint32_t k = 0; k < w->n_allowed; k++)
       options[k] = (struct choose_option){.bytes = all_bytes(w, &w->options[k]),
@@ -289,9 +324,9 @@ static void settle(struct choosing *c) {
     if (c->weight_of[i] == NO_ID) continue;
     const struct weight *w = &c->weights[c->weight_of[i]];
     struct nbits_site *s = &c->sites[i];
-    if (w->skipped) {
+    if (w->left) {
       s->converts = false;
-      s->reason = w->gated ? "gate" : "nonfinite";
+      s->reason = w->left;
       continue;
     }
     const struct option *o = &w->options[w->picked];
@@ -333,6 +368,7 @@ static void tell(const struct choosing *c, const struct matmulnbits_listener *to
     for (uint32_t k = 0; k < w->n; k++) {
       const struct matmulnbits_measurement row = {
           .tensor = span_str(w->name),
+          .first = k == 0,
           .dims = model_dims(c->env->m, t),
           .rank = t->rank,
           .dtype = (enum dtype)t->dtype,
@@ -351,6 +387,11 @@ int nbits_measure(struct pass_env *env, const struct matmulnbits_options *option
                   struct err *err) {
   struct choosing c = {.env = env, .o = options, .sites = sites, .n_sites = n};
   const int rc = measure(&c, err);
+  for (uint32_t i = 0; rc == 0 && i < n; i++) {
+    if (c.weight_of[i] == NO_ID || !c.weights[c.weight_of[i]].left) continue;
+    sites[i].converts = false;
+    sites[i].reason = c.weights[c.weight_of[i]].left;
+  }
   if (rc == 0) tell(&c, to);
   done(&c);
   return rc;

@@ -174,20 +174,30 @@ static const char *match_gemm(const struct matching *x) {
   return c && beta != 0 && !is_exact_factor(beta) ? "inexact_beta" : NULL;
 }
 
+// Are rows of a matrix gathered?
+static bool gathers_rows(const struct model *m, const struct nbits_site *s) {
+  int64_t axis;
+  return m->tensors[s->weight.tensor].rank == 2 && model_attr_int(m, s->node, "axis", 0, &axis) &&
+         (axis == 0 || axis == -2);
+}
+
 // GatherBlockQuantized: 4 bit types of any rank; packed bytes only for a table whose rows are
 // gathered and whose columns are whole blocks.
+bool nbits_takes(const struct model *m, const struct matmulnbits_options *options,
+                 const struct nbits_site *s, const struct matmulnbits_scheme *scheme) {
+  if (s->op != MATMULNBITS_GATHER || options->qdq || scheme->bits == 4) return true;
+  return gathers_rows(m, s) && model_dims(m, &m->tensors[s->weight.tensor])[1] % scheme->block == 0;
+}
+
 static const char *match_gather(const struct matching *x) {
   const struct model_tensor *t = &x->m->tensors[x->site->weight.tensor];
-  const int64_t *dims = model_dims(x->m, t);
   int64_t axis, rank = t->rank;
   if (has_attribute_reference(x)) return "attribute_reference";
   if (x->site->transposed) return "non_constant_weight";
   if (x->options->qdq) return NULL;
   if (!model_attr_int(x->m, x->site->node, "axis", 0, &axis) || axis < -rank || axis >= rank)
     return "invalid_attributes";
-  if (x->site->scheme.bits == 4) return NULL;
-  bool rows = rank == 2 && (axis == 0 || axis == -2);
-  return rows && dims[1] % x->site->scheme.block == 0 ? NULL : "gather_shape";
+  return nbits_takes(x->m, x->options, x->site, &x->site->scheme) ? NULL : "gather_shape";
 }
 
 static const char *match_operator(const struct matching *x) {
@@ -225,6 +235,7 @@ static const char *select_site(const struct model *m, struct matmulnbits_options
   for (uint32_t i = 0; i < o->n_include; i++)
     included |= look(&o->include[i], node, tensor);
   s->scheme = o->scheme;
+  s->pinned = last != NULL;
   if (last) apply(last, &s->scheme);
   if (excluded) return "excluded";
   return included || last ? NULL : "not_included";

@@ -11,6 +11,7 @@ import signal
 
 import numpy as np
 import onnx
+import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -363,6 +364,62 @@ def test_table_is_measured_in_its_own_arithmetic(weir, tmp_path):
     assert abs(away["sum_ve"] - want["sum_ve"]) > 1e-3 * want["sum_ee"]  # the control arm: ties the other way
 
 
+def gathers(path, table, *axes):
+    """Gather(table, ids) along each of the axes; the outputs are y0, y1, …"""
+    ids = helper.make_tensor_value_info("ids", TensorProto.INT64, ["n"])
+    nodes = [helper.make_node("Gather", ["table", "ids"], [f"y{i}"], name=f"g{i}", axis=axis) for i, axis in enumerate(axes)]
+    outputs = [helper.make_tensor_value_info(f"y{i}", TensorProto.FLOAT, None) for i in range(len(axes))]
+    graph = helper.make_graph(nodes, "g", [ids], outputs, [numpy_helper.from_array(table, "table")])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10), path)
+    return path
+
+
+@pytest.mark.parametrize("columns", [8, 31, 32, 100, 128, 130, 256, 300])
+def test_blocks_as_long_as_the_rows_of_a_table(weir, tmp_path, columns):
+    """Blocks of 128 and 256 hold a whole row of some tables, and more than that."""
+    w = np.random.default_rng(columns).standard_normal((50, columns)).astype(np.float32)
+    rows, done = measured(weir, gathers(tmp_path / "m.onnx", w, 0), "--op-types", "Gather", "--candidates", "4:32,4:128,4:256")
+    for block in (32, 128, 256):
+        want = figures(w.T, half_even_table(w, 4, block).T, block)
+        close(rows["table"][f"4:{block}"], want, want["sum_vv"])
+    assert done["source_bytes_read"] == w.nbytes
+
+
+def test_tables_that_take_four_bits_only(weir, tmp_path):
+    """GatherBlockQuantized has 2 and 8 bits for gathered rows of whole blocks: nothing else is measured, or picked."""
+    rng = np.random.default_rng(5)
+    for columns, axes, all_bits in (512, [0], True), (512, [1], False), (300, [0], False), (100, [0, 1], False):
+        w = rng.standard_normal((64, columns)).astype(np.float32)
+        folder = tmp_path / f"{columns}{axes}"
+        folder.mkdir()
+        source, op = gathers(folder / "m.onnx", w, *axes), ["--op-types", "Gather"]
+        rows, _ = measured(weir, source, *op, "--candidates", "2:32,4:32,8:128")
+        assert list(rows["table"]) == (["2:32", "4:32", "8:128"] if all_bits else ["4:32"])
+        for name, options, otherwise in (
+            ("raise", ["--gate", "sqnr=40dB"], {"gather_shape"}),
+            ("budget", ["--budget", "1M"], {"quantized"}),
+            ("eight", ["--budget", "1M", "--candidates", "8:128"], {"gather_shape"}),
+        ):
+            out, report = quantized(weir, source, folder / name, *op, *options)
+            assert {n["reason"] for n in report["passes"][0]["nodes"]} == ({"quantized"} if all_bits else otherwise)
+            session = ort.InferenceSession(str(out), providers=["CPUExecutionProvider"])
+            for axis, y in zip(axes, session.run(None, {"ids": np.array([3, 0, -1])})):
+                assert np.abs(y - w.take([3, 0, -1], axis)).max() < 0.3
+
+
+def test_two_uses_of_a_table_choose_for_themselves(weir, tmp_path):
+    w = np.random.default_rng(6).standard_normal((64, 512)).astype(np.float32)
+    source = gathers(tmp_path / "m.onnx", w, 0, 1)
+    _, report = quantized(weir, source, tmp_path / "out", "--op-types", "Gather", "--budget", "1M")
+    assert [n["chosen"]["scheme"] for n in report["passes"][0]["nodes"]] == ["8:128", "4:32"]
+
+
+def test_a_candidate_that_no_weight_takes(weir, tmp_path):
+    source = gathers(tmp_path / "m.onnx", np.ones((64, 100), np.float32), 1)
+    done = weir("measure", source, "--op-types", "Gather", "--candidates", "8:64")
+    assert "not measured: 1 x gather_shape (such as g0)" in done.out and "0 weights" in done.out
+
+
 # ---- budgets -------------------------------------------------------------------------------------
 
 CANDIDATES = "2:64,4:128,4:32,8:128"
@@ -459,6 +516,12 @@ def test_tensor_beats_budget(weir, small_encoder, tmp_path):
     chosen = {n["tensor"]: n.get("chosen") for n in report["passes"][0]["nodes"] if n["status"] == "converted"}
     assert chosen[names[0]] is None
     assert {c["scheme"] for name, c in chosen.items() if name != names[0]} == {"8:128"}
+
+
+def test_tensor_beats_budget_where_it_says_the_default(weir, model, weights, tmp_path):
+    _, report = quantized(weir, model, tmp_path / "out", "--budget", "100M", "--tensor", "thin=bits4:g128:asym")
+    chosen = {n["tensor"]: n.get("chosen", {}).get("scheme") for n in report["passes"][0]["nodes"]}
+    assert chosen == {name: None if name == "thin" else "8:128" for name in weights}
 
 
 # ---- gates ---------------------------------------------------------------------------------------
