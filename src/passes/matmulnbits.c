@@ -142,6 +142,9 @@ static void rewrite_all(struct pass_env *env, const struct matmulnbits_options *
   size_t cap = 0;
   w.first = table_grow(NULL, &cap, (size_t)w.n_first + 1, sizeof *w.first);
   memset(w.first, 0xff, w.n_first * sizeof *w.first);
+  for (uint32_t i = 0; i < list->n_sites; i++)
+    if (list->sites[i].converts && !nbits_stays(options, &list->sites[i]))
+      nbits_names_leave(&w.names, env->m, list->sites[i].node);
   for (uint32_t i = 0; i < list->n_sites; i++) {
     const struct nbits_site *s = &list->sites[i];
     report(env, s, s->converts ? nbits_rewrite(&w, s) : NO_ID);
@@ -151,6 +154,7 @@ static void rewrite_all(struct pass_env *env, const struct matmulnbits_options *
   table_free(w.first, cap, sizeof *w.first);
   table_free(w.tensors, w.tensors_cap, sizeof *w.tensors);
   fresh_done(&w.fresh);
+  nbits_names_done(&w.names);
 }
 
 int pass_matmulnbits(struct pass_env *env, struct matmulnbits_options *options,

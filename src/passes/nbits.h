@@ -27,9 +27,12 @@ struct nbits_site {
 // Fills all but node and index; counts matches of the patterns.
 void nbits_match(const struct model *m, struct matmulnbits_options *options,
                  struct nbits_site *site);
-// Is there an operator for the converting site's weight in this scheme, instead of the one it has?
-bool nbits_takes(const struct model *m, const struct matmulnbits_options *options,
-                 const struct nbits_site *s, const struct matmulnbits_scheme *scheme);
+// Why there is no operator for the site's weight in this scheme, were all else well: a reason word,
+// or NULL.
+const char *nbits_obstacle(const struct model *m, const struct matmulnbits_options *options,
+                           const struct nbits_site *s, const struct matmulnbits_scheme *scheme);
+// Does the product of x and the weight, quantized as a matrix, lack leading dims of MatMul(x, W)?
+bool nbits_needs_chain(const struct model *m, uint32_t weight, uint32_t x);
 // Is the node one that the pass looks at, and as which operator? 0: no.
 uint32_t nbits_looks_at(const struct model *m, uint32_t node, uint32_t op_types);
 
@@ -55,10 +58,31 @@ struct nbits_tensor {
   uint32_t next;                 // of the same source tensor, NO_ID ends it
 };
 
+// Names of nodes (nbits_names.c). Starts zeroed.
+struct nbits_names {
+  uint32_t *slots, n_slots, n_used;
+  size_t slots_cap;
+  uint8_t *going; // by node
+  uint32_t n_going;
+  size_t going_cap;
+  struct numbers numbers;
+};
+
+// The node is going to be removed: its name does not count. Before the first nbits_names_new.
+void nbits_names_leave(struct nbits_names *x, const struct model *m, uint32_t node);
+// `wanted`, or with _1, _2, … behind it where a node of the graph has that name. Valid as long as
+// the arena and `wanted`.
+struct span nbits_names_new(struct nbits_names *x, struct model *m, struct arena *a, uint32_t graph,
+                            struct span wanted);
+// The node was added.
+void nbits_names_add(struct nbits_names *x, const struct model *m, uint32_t node);
+void nbits_names_done(struct nbits_names *x);
+
 struct nbits_work {
   struct pass_env *env;
   const struct matmulnbits_options *options;
   struct fresh fresh;
+  struct nbits_names names;
   MODEL_TABLE(struct nbits_tensor, tensors);
   uint32_t *first; // of tensors, by source tensor id
   uint32_t n_first;
@@ -92,7 +116,9 @@ int nbits_choose(struct pass_env *env, const struct matmulnbits_options *options
 int nbits_measure(struct pass_env *env, const struct matmulnbits_options *options,
                   struct nbits_site *sites, uint32_t n, const struct matmulnbits_listener *to,
                   struct err *err);
-// New nodes for the site's node, which is removed (qdq Gemm, Gather: changed). Gives the recipe of
+// Does the converting site's node stay (qdq Gemm, Gather), with another input?
+bool nbits_stays(const struct matmulnbits_options *options, const struct nbits_site *site);
+// New nodes for the site's node, which is removed, if it does not stay. Gives the recipe of
 // the codes.
 uint32_t nbits_rewrite(struct nbits_work *w, const struct nbits_site *site);
 // The opsets and the IR version that the converted sites need. Looks at everything before it edits.

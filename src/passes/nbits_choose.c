@@ -23,9 +23,6 @@ enum {
   DEPTH_MAX = 8,
 };
 
-// The one reason why a weight has no operator for a scheme.
-static const char GATHER_SHAPE[] = "gather_shape";
-
 struct option {
   struct matmulnbits_scheme scheme;
   uint32_t codes; // recipe: what is measured
@@ -40,10 +37,10 @@ struct weight {
   struct option *options; // allowed ones first
   uint32_t n, n_allowed;
   struct option raised; // 8 bit, where a gate may ask for it
-  bool can_raise;
-  bool free;        // the budget may pick
-  bool gated;       // raised
-  const char *left; // the reason why it is left alone; NULL: it is not
+  const char *no_raise; // why not; NULL: it may
+  bool free;            // the budget may pick
+  bool gated;           // raised
+  const char *left;     // the reason why it is left alone; NULL: it is not
   uint32_t picked;
 };
 
@@ -88,24 +85,26 @@ static struct matmulnbits_scheme with_eight_bits(struct matmulnbits_scheme s) {
   return s;
 }
 
-static bool takes(const struct choosing *c, const struct nbits_site *s,
-                  struct matmulnbits_scheme scheme) {
-  return nbits_takes(c->env->m, c->o, s, &scheme);
+static const char *obstacle(const struct choosing *c, const struct nbits_site *s,
+                            struct matmulnbits_scheme scheme) {
+  return nbits_obstacle(c->env->m, c->o, s, &scheme);
 }
 
 // Sites of one key have one weight, and the same schemes to choose from.
 static uint32_t key_of(const struct choosing *c, const struct nbits_site *s, uint32_t codes) {
   const struct matmulnbits_scheme packed = {.bits = 8, .block = 1};
-  return codes * 4 + 2 * is_free(c, s) + takes(c, s, packed);
+  return codes * 4 + 2 * is_free(c, s) + (obstacle(c, s, packed) == NULL);
 }
 
 static void add_options(struct choosing *c, struct weight *w, struct option own) {
   const struct nbits_site *s = &c->sites[w->site];
   w->options = arena_alloc(&c->arena, (c->o->n_candidates + (size_t)1) * sizeof *w->options);
   if (!w->free) w->options[w->n++] = own;
+  const char *why = NULL;
   for (uint32_t i = 0; w->free && i < c->o->n_candidates; i++)
-    if (takes(c, s, c->o->candidates[i]))
+    if (!(why = obstacle(c, s, c->o->candidates[i])))
       w->options[w->n++] = make_option(c, s, c->o->candidates[i]);
+  if (w->n == 0) w->left = why;
   for (uint32_t i = 0; i < w->n; i++)
     ask(c, &w->options[i]);
   w->n_allowed = w->n;
@@ -118,10 +117,9 @@ static struct weight new_weight(struct choosing *c, uint32_t site, struct option
                      .free = is_free(c, s)};
   add_options(c, &w, own);
   const struct matmulnbits_scheme eight = with_eight_bits(s->scheme);
-  if (w.n == 0) w.left = GATHER_SHAPE;
   if (w.n == 0 || c->o->n_gates == 0 || c->o->gate_action != MATMULNBITS_RAISE) return w;
-  w.can_raise = takes(c, s, eight);
-  if (!w.can_raise) return w;
+  w.no_raise = obstacle(c, s, eight);
+  if (w.no_raise) return w;
   w.raised = make_option(c, s, eight);
   ask(c, &w.raised);
   return w;
@@ -199,10 +197,8 @@ static int fail_gate(const struct choosing *c, struct err *err) {
 }
 
 static void raise_weight(const struct choosing *c, struct weight *w) {
-  if (!w->can_raise) {
-    w->left = GATHER_SHAPE;
-    return;
-  }
+  w->left = w->no_raise;
+  if (w->left) return;
   const bool still = !passes(c, &w->raised);
   w->options[0] = w->raised;
   w->n_allowed = 1;

@@ -10,7 +10,11 @@
 // Transposes of a matrix: MatMul(x, Transpose(E)) is quantized straight from E.
 #include "nbits.h"
 
-enum { MIN_GEMM_OPSET = 7 }; // before, Gemm broadcasts C only if an attribute says so
+enum {
+  MIN_GEMM_OPSET = 7,      // before, Gemm broadcasts C only if an attribute says so
+  MIN_CHAIN_OPSET = 12,    // before, there is no Max of integers
+  MIN_CONSTANT_OPSET = 21, // before, a Constant node (a function's tensors) holds no 4 bit types
+};
 
 struct matching {
   const struct model *m;
@@ -157,6 +161,18 @@ static bool is_exact_factor(float f) {
   return (bits & 0x7fffff) == 0 && exponent > 0 && exponent < 0xff;
 }
 
+static int64_t opset_of(const struct model *m, uint32_t graph) {
+  return model_opset_version(m, graph, span_str(""));
+}
+
+static const char *match_matmul(const struct matching *x) {
+  const struct model *m = x->m;
+  const struct model_node *n = &m->nodes[x->site->node];
+  const bool chain = nbits_needs_chain(m, x->site->weight.tensor, model_input(m, n, 0));
+  if (x->options->qdq || !chain) return NULL; // the opset is raised
+  return opset_of(m, n->graph) < MIN_CHAIN_OPSET ? "opset_too_old" : NULL;
+}
+
 static const char *match_gemm(const struct matching *x) {
   const struct model *m = x->m;
   uint32_t node = x->site->node;
@@ -165,8 +181,7 @@ static const char *match_gemm(const struct matching *x) {
   if (!model_attr_int(m, node, "transB", 0, &trans_b)) return "invalid_attributes";
   if (x->options->qdq) return NULL; // the node stays as it is
   if (!model_attr_int(m, node, "transA", 0, &trans_a)) return "invalid_attributes";
-  if (model_opset_version(m, m->nodes[node].graph, span_str("")) < MIN_GEMM_OPSET)
-    return "opset_too_old";
+  if (opset_of(m, m->nodes[node].graph) < MIN_GEMM_OPSET) return "opset_too_old";
   if (trans_a) return "transposed_activation";
   if (!is_exact_factor(float_attribute(m, node, "alpha"))) return "inexact_alpha";
   float beta = float_attribute(m, node, "beta");
@@ -183,10 +198,16 @@ static bool gathers_rows(const struct model *m, const struct nbits_site *s) {
 
 // GatherBlockQuantized: 4 bit types of any rank; packed bytes only for a table whose rows are
 // gathered and whose columns are whole blocks.
-bool nbits_takes(const struct model *m, const struct matmulnbits_options *options,
-                 const struct nbits_site *s, const struct matmulnbits_scheme *scheme) {
-  if (s->op != MATMULNBITS_GATHER || options->qdq || scheme->bits == 4) return true;
-  return gathers_rows(m, s) && model_dims(m, &m->tensors[s->weight.tensor])[1] % scheme->block == 0;
+const char *nbits_obstacle(const struct model *m, const struct matmulnbits_options *options,
+                           const struct nbits_site *s, const struct matmulnbits_scheme *scheme) {
+  if (s->op != MATMULNBITS_GATHER || options->qdq) return NULL;
+  const uint32_t home = m->values[s->weight.value].graph;
+  const int64_t *dims = model_dims(m, &m->tensors[s->weight.tensor]);
+  if (scheme->bits == 4)
+    return m->graphs[home].kind == GRAPH_FUNCTION && opset_of(m, home) < MIN_CONSTANT_OPSET
+               ? "opset_too_old"
+               : NULL;
+  return gathers_rows(m, s) && dims[1] % scheme->block == 0 ? NULL : "gather_shape";
 }
 
 static const char *match_gather(const struct matching *x) {
@@ -197,14 +218,14 @@ static const char *match_gather(const struct matching *x) {
   if (x->options->qdq) return NULL;
   if (!model_attr_int(x->m, x->site->node, "axis", 0, &axis) || axis < -rank || axis >= rank)
     return "invalid_attributes";
-  return nbits_takes(x->m, x->options, x->site, &x->site->scheme) ? NULL : "gather_shape";
+  return nbits_obstacle(x->m, x->options, x->site, &x->site->scheme);
 }
 
 static const char *match_operator(const struct matching *x) {
   switch (x->site->op) {
   case MATMULNBITS_GEMM: return match_gemm(x);
   case MATMULNBITS_GATHER: return match_gather(x);
-  default: return NULL;
+  default: return match_matmul(x);
   }
 }
 

@@ -26,7 +26,8 @@ static const char *bits_suffix(struct nbits_work *w, const char *before) {
   return arena_printf(w->env->scratch, "%s%u", before, w->site->scheme.bits);
 }
 
-// What the existing tool calls a node made of this one: nothing if it had no name.
+// What the existing tool calls a node made of this one (add_at sees to it that names differ): nothing
+// if it had no name.
 static struct span node_name(struct nbits_work *w, const char *before) {
   if (*w->node_name == 0) return span_str("");
   return span_str(text(w, w->node_name, bits_suffix(w, before)));
@@ -50,7 +51,9 @@ static uint32_t add_at(struct nbits_work *w, struct edit_node *spec, uint32_t gr
   spec->graph = graph;
   spec->before = before;
   spec->n_out = 1;
+  spec->name = nbits_names_new(&w->names, w->env->m, w->env->scratch, graph, spec->name);
   uint32_t node = edit_add_node(w->env->edits, spec);
+  nbits_names_add(&w->names, w->env->m, node);
   return model_output(w->env->m, &w->env->m->nodes[node], 0);
 }
 
@@ -148,17 +151,16 @@ static uint32_t declared_rank(const struct model *m, uint32_t value) {
   return NO_ID;
 }
 
-// Does the product lack leading dims that MatMul(x, W) has?
-static bool needs_chain(const struct nbits_work *w) {
-  uint32_t rank = w->env->m->tensors[w->site->weight.tensor].rank;
+bool nbits_needs_chain(const struct model *m, uint32_t weight, uint32_t x) {
+  uint32_t rank = m->tensors[weight].rank;
   if (rank == 2) return false;
-  uint32_t of_x = declared_rank(w->env->m, w->x);
+  uint32_t of_x = declared_rank(m, x);
   return of_x == NO_ID || of_x < rank;
 }
 
 // The node `spec` gives the site's output, through the chain where that is needed.
 static void put_last(struct nbits_work *w, struct edit_node *spec, const char *before) {
-  bool chained = needs_chain(w);
+  bool chained = nbits_needs_chain(w->env->m, w->site->weight.tensor, w->x);
   const char *out = value_name(w, w->y);
   struct edit_output to = chained ? fresh_output(w, text(w, out, "_pre_reshape")) : existing(w->y);
   spec->out = &to;
@@ -422,6 +424,10 @@ static uint32_t rewrite(struct nbits_work *w) {
   }
 }
 
+bool nbits_stays(const struct matmulnbits_options *options, const struct nbits_site *site) {
+  return options->qdq && site->op != MATMULNBITS_MATMUL;
+}
+
 uint32_t nbits_rewrite(struct nbits_work *w, const struct nbits_site *site) {
   struct model *m = w->env->m;
   const struct model_node *n = &m->nodes[site->node];
@@ -434,8 +440,7 @@ uint32_t nbits_rewrite(struct nbits_work *w, const struct nbits_site *site) {
   w->node_name = arena_string(w->env->scratch, model_name(m, n->name));
   w->weight_name = arena_string(w->env->scratch, model_name(m, site->name));
   // Nodes that replace this one go where it was, those for its input before it.
-  bool stays = w->options->qdq && site->op != MATMULNBITS_MATMUL;
-  w->anchor = stays ? site->node : n->next;
+  w->anchor = nbits_stays(w->options, site) ? site->node : n->next;
   edit_group(w->env->edits, "matmulnbits", site->node, site->reason);
   uint32_t id = rewrite(w);
   leftovers_drop(w->env->edits, old);

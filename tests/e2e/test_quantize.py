@@ -455,6 +455,73 @@ def test_imports_of_a_function_in_two_places(weir, tmp_path):
     assert [(o.domain, o.version) for o in ours.functions[0].opset_import] == [("", 21), ("other", 1)]
 
 
+@pytest.mark.parametrize("opset", [11, 12])
+def test_the_chain_needs_a_max_of_integers(weir, tmp_path, opset):
+    """Max takes integers from opset 12 on. A product that has the dims of W anyway needs no chain."""
+    numbers = np.random.default_rng(15)
+    nodes = [helper.make_node("MatMul", ["x", "W"], ["y"], "chained"), helper.make_node("MatMul", ["u", "V"], ["v"], "plain")]
+    model = model_of(nodes, [tensor("W", (1, 40, 6), numbers), tensor("V", (1, 40, 6), numbers)],
+                     [value("x", ["rows", 40]), value("u", ["batch", "rows", 40])], [value("y", None), value("v", None)],
+                     opset=opset, ir=6)  # fmt: skip
+    reasons = sites(report_of(weir, model, tmp_path / "out.onnx", bits=8, block=16))
+    assert reasons == {"chained": "quantized" if opset == 12 else "opset_too_old", "plain": "quantized"}
+    feeds = random_feeds(model, numbers)
+    for want, got in zip(outputs(tmp_path / "source.onnx", feeds), outputs(tmp_path / "out.onnx", feeds)):
+        assert want.shape == got.shape
+        np.testing.assert_allclose(got, want, atol=0.3)
+
+
+@pytest.mark.parametrize("bits, opset", [(4, 20), (4, 21), (8, 20)])
+def test_a_table_of_a_function(weir, tmp_path, bits, opset):
+    """Tensors of a function are Constant nodes, which hold 4 bit types from opset 21 on."""
+    numbers = np.random.default_rng(16)
+    body = [
+        helper.make_node("Constant", [], ["E"], value=tensor("", (50, 32), numbers)),
+        helper.make_node("Gather", ["E", "i"], ["r"], "inside"),
+    ]
+    function = helper.make_function("local", "f", ["i"], ["r"], body, [helper.make_opsetid("", opset)])
+    model = model_of([helper.make_node("f", ["i"], ["y"], "call", domain="local")], [], [value("i", ["n"], TensorProto.INT64)],
+                     [value("y", None)], opset=opset, ir=10, functions=[function],
+                     imports=[helper.make_opsetid("local", 1)])  # fmt: skip
+    reasons = sites(report_of(weir, model, tmp_path / "out.onnx", bits=bits, block=16, op_types="Gather"))
+    assert reasons == {"inside": "opset_too_old" if (bits, opset) == (4, 20) else "quantized"}
+    feeds = {"i": np.array([0, 49, -1])}
+    [want], [got] = outputs(tmp_path / "source.onnx", feeds), outputs(tmp_path / "out.onnx", feeds)
+    assert want.shape == got.shape and np.abs(want - got).max() < 0.3
+
+
+@pytest.mark.parametrize("form", ["qoperator", "qdq"])
+def test_names_of_nodes_differ(weir, tmp_path, form):
+    """ONNX Runtime does not load a graph with two nodes of one name."""
+    numbers = np.random.default_rng(17)
+    taken = ["fc_Q4", "fc_Q4_1", "fc_DQ_Q4", "fc_matmul_Q4", "fc_alpha_Q4", "fc_Q4_y_shape_a", "fc_DQ_Q4_y_shape_a"]
+    nodes = [helper.make_node("MatMul", ["x", "W"], ["y"], "fc"), helper.make_node("MatMul", ["x", "V"], ["z"], "fc_Q4_Q4")]
+    nodes += [helper.make_node("Neg", ["x"], [f"n{i}"], name) for i, name in enumerate(taken)]
+    model = model_of(nodes, [tensor("W", (1, 40, 6), numbers), tensor("V", (40, 6), numbers)], [value("x", ["rows", 40])],
+                     [value("y", None), value("z", None)], opset=21, ir=10)  # fmt: skip
+    ours = quantize(weir, model, tmp_path / "out.onnx", block=16, format=form)
+    names = [node.name for node in ours.graph.node]
+    assert len(set(names)) == len(names) and set(taken) < set(names)
+    assert ("fc_Q4_2" if form == "qoperator" else "fc_matmul_Q4_1") in names
+    feeds = random_feeds(model, numbers)
+    for want, got in zip(outputs(tmp_path / "source.onnx", feeds), outputs(tmp_path / "out.onnx", feeds)):
+        assert want.shape == got.shape
+
+
+def test_names_of_nodes_that_go_are_free(weir, tmp_path):
+    """fc and fc_Q4, both quantized, in both branches of an If: as onnxruntime's quantizer names them."""
+    numbers = np.random.default_rng(18)
+    branch = lambda y: helper.make_graph(  # noqa: E731
+        [helper.make_node("MatMul", ["x", "W"], [f"{y}1"], "fc"), helper.make_node("MatMul", [f"{y}1", "V"], [y], "fc_Q4")],
+        y, [], [value(y, None)])  # fmt: skip
+    model = model_of([helper.make_node("If", ["c"], ["y"], "fc", then_branch=branch("t"), else_branch=branch("e"))],
+                     [tensor("W", (40, 40), numbers), tensor("V", (40, 6), numbers)],
+                     [value("c", [], TensorProto.BOOL), value("x", ["rows", 40])], [value("y", None)])  # fmt: skip
+    ours = quantize(weir, model, tmp_path / "out.onnx", block=16)
+    for attribute in ours.graph.node[0].attribute:
+        assert [node.name for node in attribute.g.node] == ["fc_Q4", "fc_Q4_Q4"]
+
+
 def test_control_flow_keeps_its_domain(weir, tmp_path):
     """onnxruntime's quantizer makes a node with subgraphs anew and forgets its domain."""
     numbers = np.random.default_rng(3)
