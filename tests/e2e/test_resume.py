@@ -2,8 +2,8 @@
 
 What holds afterwards: the old model or the new one stands whole under its name, the input is as it was, and `--resume`
 ends with the bytes of a run that nobody disturbed, or says why it cannot. `weir-fault` is weir with a table that kills
-it instead of its nth change to the file system (WEIR_FAULT=kill:n); other kills come from outside, once so many units
-are recorded.
+it instead of its nth change to the file system (WEIR_FAULT=kill:n), or stops it there (stop:n) for others to do
+something meanwhile.
 """
 
 import json
@@ -57,43 +57,36 @@ def fingerprint(folder):
 
 
 class Running:
-    """A run of weir in the background, as a context: whatever happens, it is gone at the end."""
+    """A run of weir in the background that stops itself before a call of the file system, as a context.
 
-    def __init__(self, words, folder):
-        self.folder = folder
+    `before` is what weir-fault takes: "fdatasync:2" is when one unit is recorded. However slow the machine, the run is
+    there and no further when the context is entered; whatever happens, it is gone at the end.
+    """
+
+    def __init__(self, words, before):
         self.process = subprocess.Popen(
-            [program("WEIR"), *map(os.fspath, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [program("WEIR_FAULT_PROGRAM"), *map(os.fspath, words)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "WEIR_FAULT": f"stop:{before}"},
         )
 
     def __enter__(self):
+        seen = os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        assert seen.si_code == os.CLD_STOPPED, self.end()
         return self
 
     def __exit__(self, *unused):
         self.process.kill()
         self.process.communicate()
 
-    def wait_until(self, happened):
-        """Look until happened() is true; False if the process ended before."""
-        end = time.monotonic() + WAIT
-        while not happened():
-            if self.process.poll() is not None:
-                return False
-            assert time.monotonic() < end, "the run got nowhere"
-            time.sleep(0.0005)
-        return True
-
-    def wait_for_units(self, count):
-        return self.wait_until(lambda: recorded(self.folder) >= count)
-
-    def pause_after(self, count):
-        assert self.wait_for_units(count), "the run was over before it could be stopped"
-        self.process.send_signal(signal.SIGSTOP)
-
-    def go_on(self):
-        self.process.send_signal(signal.SIGCONT)
+    def send_signal(self, name):
+        self.process.send_signal(getattr(signal, name))
 
     def end(self):
-        """(exit code, standard error)"""
+        """Let it go on: (exit code, standard error)."""
+        self.send_signal("SIGCONT")
         _, err = self.process.communicate(timeout=WAIT)
         return self.process.returncode, err
 
@@ -140,9 +133,11 @@ def test_kill_before_a_unit_is_durable(weir, weir_fault, tmp_path, medium_encode
 def test_kill_from_outside(weir, tmp_path, medium_encoder, undisturbed, units):
     """SIGKILL at a moment of the system's choosing, twice in a row, then resume with other workers and engine."""
     for options in ([], ["--resume"]):
-        with Running([*command(medium_encoder, tmp_path), *options], tmp_path) as run:
-            if run.wait_until(lambda: staging_folders(tmp_path)) and run.wait_for_units(units):
-                run.process.kill()
+        process = subprocess.Popen([program("WEIR"), *command(medium_encoder, tmp_path), *options])
+        while process.poll() is None and not (staging_folders(tmp_path) and recorded(tmp_path) >= units):
+            time.sleep(0.0005)
+        process.kill()
+        process.wait()
     weir("conv2matmul", medium_encoder, tmp_path / "out.onnx", "--resume", "--jobs", "2", "--io", "sync", "--force")
     assert (tmp_path / "out.onnx").read_bytes() == undisturbed["out.onnx"]
     assert [name for name in names(tmp_path) if name.endswith(".weir")] == []
@@ -321,9 +316,8 @@ def test_any_call_may_fail(weir, weir_fault, quick_folder, how):
 def test_signals_stop_a_run(weir, tmp_path, medium_encoder, undisturbed, name):
     """Exit 75, input untouched, nothing under a final name; and the printed command goes on."""
     before = fingerprint(medium_encoder.parent)
-    with Running(command(medium_encoder, tmp_path), tmp_path) as run:
-        assert run.wait_for_units(1)
-        run.process.send_signal(getattr(signal, name))
+    with Running(command(medium_encoder, tmp_path), "fdatasync:3") as run:
+        run.send_signal(name)
         code, err = run.end()
     assert code == 75, err
     assert fingerprint(medium_encoder.parent) == before
@@ -337,17 +331,21 @@ def test_signals_stop_a_run(weir, tmp_path, medium_encoder, undisturbed, name):
     shutil.rmtree(tmp_path)
 
 
-def test_signal_while_the_input_is_hashed(weir, tmp_path, medium_encoder):
+def test_signal_while_the_input_is_hashed(weir, weir_fault, tmp_path, medium_encoder):
     """--hash-inputs reads everything once more at the end: that stops as well, and nothing is lost."""
+    (tmp_path / "before").mkdir()
+    log = tmp_path / "log"
+    weir_fault(*command(medium_encoder, tmp_path / "before", "--hash-inputs"), env={"WEIR_FAULT_LOG": log})
+    calls = [line.split()[1] for line in log.read_text().splitlines()]
+    to_seal = len(calls) - calls[::-1].index("flock")  # number of the call after the inputs were hashed
     words = command(medium_encoder, tmp_path, "--hash-inputs")
-    with Running(words, tmp_path) as run:
-        assert run.wait_for_units(UNITS)
-        run.process.send_signal(signal.SIGTERM)
+    with Running(words, to_seal - 1) as run:  # the last unit is about to be recorded
+        assert recorded(tmp_path) == UNITS - 1
+        run.send_signal("SIGTERM")
         code, err = run.end()
-    assert code in (0, 75), err
-    if code == 75:
-        report = weir.report(*words, "--resume")
-        assert report["weir"]["units_resumed"] == UNITS
+    assert code == 75 and "interrupted while the input" in err, err
+    report = weir.report(*words, "--resume")
+    assert report["weir"]["units_resumed"] == UNITS
     shutil.rmtree(tmp_path)
 
 
@@ -403,10 +401,9 @@ def run_and_disturb(encoder, folder, disturb):
     shutil.copytree(encoder.parent, folder / "in")
     (folder / "out").mkdir()
     source = folder / "in" / encoder.name
-    with Running(command(source, folder / "out"), folder / "out") as run:
-        run.pause_after(1)
+    with Running(command(source, folder / "out"), "fdatasync:2") as run:
+        assert recorded(folder / "out") == 1
         disturb(source.with_name(source.name + ".data"))
-        run.go_on()
         return run.end()
 
 
@@ -463,12 +460,10 @@ def test_input_replaced_by_rename(weir, tmp_path, medium_encoder, undisturbed):
 
 def test_live_run_holds_its_folder(weir, tmp_path, medium_encoder, undisturbed):
     """While a run holds its staging folder, the same command is told to come back, and clean leaves it alone."""
-    with Running(command(medium_encoder, tmp_path), tmp_path) as run:
-        run.pause_after(1)
+    with Running(command(medium_encoder, tmp_path), "fdatasync:2") as run:
         assert "in use" in weir(*command(medium_encoder, tmp_path), code=75).err
         [found] = json.loads(weir("clean", tmp_path, "--json", "--yes").out)["found"]
         assert found["locked"] and not found["removed"]
-        run.go_on()
         code, err = run.end()
     assert code == 0, err
     assert_undisturbed(tmp_path, undisturbed)

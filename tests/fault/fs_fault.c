@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum action { COUNT_ONLY, KILL, FAIL, SHORT };
+enum action { COUNT_ONLY, KILL, STOP, FAIL, SHORT };
 
 static struct {
   enum action action;
@@ -48,7 +48,7 @@ static void log_call(const char *call, const char *name, uint64_t n) {
   if (write(log_fd, line, (size_t)len) < 0) _exit(2);
 }
 
-// True if this call is the one. A kill does not return.
+// True if this call is to fail, or to fall short. A kill does not return.
 static bool strikes(const char *call, const char *name) {
   const uint64_t n = atomic_fetch_add(&calls, 1) + 1;
   log_call(call, name, n);
@@ -57,9 +57,9 @@ static bool strikes(const char *call, const char *name) {
   const uint64_t m = atomic_fetch_add(&matching, 1) + 1;
   if (m != fault.nth && !(fault.persist && m > fault.nth)) return false;
   if (fault.action == KILL) raise(SIGKILL);
-  if (fault.action == SHORT) return true;
-  errno = fault.errnum;
-  return true;
+  if (fault.action == STOP) raise(SIGSTOP);
+  if (fault.action == FAIL) errno = fault.errnum;
+  return fault.action != STOP;
 }
 
 static int fault_openat(int dir, const char *name, int flags, mode_t mode) {
@@ -128,6 +128,8 @@ static void misspelt(const char *spec) {
 static void parse_action(const char *word, const char *spec) {
   if (strcmp(word, "kill") == 0)
     fault.action = KILL;
+  else if (strcmp(word, "stop") == 0)
+    fault.action = STOP;
   else if (strcmp(word, "short") == 0)
     fault.action = SHORT;
   else

@@ -1,8 +1,9 @@
-// A table of file-system calls that counts them and fails, or kills the process before, chosen
-// ones. Linked into `weir-fault` (tools' main plus fs_fault.c) and into tests; the program has none
-// of it.
+// A table of file-system calls that counts them and fails, or kills or stops the process before,
+// chosen ones. Linked into `weir-fault` (tools' main plus fs_fault.c) and into tests; the program
+// has none of it.
 //
 //   WEIR_FAULT=kill:17                  SIGKILL instead of the 17th call
+//   WEIR_FAULT=stop:write:2             SIGSTOP before the 2nd write, which goes on at SIGCONT
 //   WEIR_FAULT=ENOSPC:fallocate:1       the 1st fallocate fails with ENOSPC
 //   WEIR_FAULT=EIO:fdatasync:2:persist  the 2nd fdatasync and every later one
 //   WEIR_FAULT=short:write:3            the 3rd write moves half of its bytes
