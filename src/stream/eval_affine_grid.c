@@ -13,6 +13,9 @@
 // weight's type, so that 255 of them reach over the range. A weight with one value only gets the
 // scale 0 and that value as its offset, which is exact.
 //
+// Where a weight reaches to the end of its type (a mask of -65504 in float16), the outermost codes may
+// stand for more than that, which would be infinite: those are not used.
+//
 // AFFINE is ONNX's DynamicQuantizeLinear: the range holds 0, and the zero point is a code.
 #include "eval_affine.h"
 
@@ -114,6 +117,22 @@ static void settle_linear(const struct recipe_quantization *q, enum dtype type, 
   g->k.scale = g->scale;
 }
 
+// What a code of SHRINK or AFFINE becomes in the model.
+static double value_of(const struct recipe_quantization *q, enum dtype type,
+                       const struct eval_affine_grid *g, double code) {
+  if (q->format == FORMAT_AFFINE) return round_to_type(type, (code - g->zero) * g->scale);
+  return round_to_type(type, round_to_type(type, code * g->scale) + g->zero);
+}
+
+static void leave_out_infinite(const struct recipe_quantization *q, enum dtype type,
+                               struct eval_affine_grid *g) {
+  if (q->format == FORMAT_LEVELS) return;
+  while (g->k.lo < g->k.hi && !isfinite(value_of(q, type, g, g->k.lo)))
+    g->k.lo++;
+  while (g->k.lo < g->k.hi && !isfinite(value_of(q, type, g, g->k.hi)))
+    g->k.hi--;
+}
+
 bool eval_affine_grid_of(const struct recipe_quantization *q, enum dtype type, double lo, double hi,
                          struct eval_affine_grid *g) {
   *g = (struct eval_affine_grid){0};
@@ -121,6 +140,7 @@ bool eval_affine_grid_of(const struct recipe_quantization *q, enum dtype type, d
   if (q->format == FORMAT_AFFINE) {
     linear_grid(q, lo, hi, g);
     settle_linear(q, type, lo, g);
+    leave_out_infinite(q, type, g);
     return isfinite(g->scale);
   }
   enum eval_affine_rule rule = rule_of(type);
@@ -132,6 +152,7 @@ bool eval_affine_grid_of(const struct recipe_quantization *q, enum dtype type, d
   if (found) {
     g->scale = round_to_type(type, g->scale);
     g->zero = round_to_type(type, g->zero);
+    leave_out_infinite(q, type, g);
     return isfinite(g->zero);
   }
   // One value, or values less apart than a double can divide by.

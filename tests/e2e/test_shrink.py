@@ -227,6 +227,27 @@ def test_what_half_arithmetic_cannot_hold(weir, tmp_path):
     within_steps(weights, outputs(tmp_path / "levels.onnx", {}), STEPS)
 
 
+@pytest.mark.parametrize("form", ("cast-mul-add", "dequantize"))
+@pytest.mark.parametrize("per_channel", (False, True))
+@pytest.mark.parametrize("dtype", (np.float16, np.float32))
+def test_the_ends_of_a_type_stay_finite(weir, tmp_path, dtype, per_channel, form):
+    """Masks of the least float16: rounded up, the scale takes the outermost codes past it. (The package's become infinite.)"""
+    random = np.random.default_rng(4)
+    most, upper = np.finfo(dtype).max, np.triu(np.ones((130, 130), bool), 1)
+    weights = {
+        "mask": np.where(upper, -most, 0).astype(dtype),
+        "least": np.where(upper, most, 0).astype(dtype),
+        "both": np.where(upper, -most, most).astype(dtype),
+        "noisy": np.where(upper, -most, random.normal(size=upper.shape) * 100).astype(dtype),
+    }
+    source = identity_model(tmp_path, weights, opset=19)
+    run_pass(weir, source, tmp_path / "out.onnx", per_channel=str(per_channel).lower(), form=form)
+    results = outputs(tmp_path / "out.onnx", {})
+    for (name, value), got in zip(weights.items(), results, strict=True):
+        step = (float(value.max()) - float(value.min())) / STEPS
+        assert np.abs(got.astype(np.float64) - value.astype(np.float64)).max() <= 1.6 * step, name
+
+
 @pytest.mark.parametrize("dtype", (np.float16, np.float32, np.float64))
 def test_one_value(weir, tmp_path, dtype):
     """A listed difference: scale 0 and the value as offset, exactly; the package is off by up to 1/510."""
