@@ -210,14 +210,10 @@ uint32_t edit_rows_info(const struct model *m, uint32_t value, enum info_home ho
 
 // ---- runs and lists ----------------------------------------------------------------------------
 
-uint32_t edit_rows_copy_io(struct model *m, uint32_t first, uint32_t n, uint32_t skip,
-                           uint32_t append) {
-  const uint32_t count = n - (skip != NO_ID) + (append != NO_ID);
-  const uint32_t run = MODEL_ADD(m, graph_io, count);
-  uint32_t at = run;
-  for (uint32_t i = 0; i < n; i++)
-    if (i != skip) m->graph_io[at++] = m->graph_io[first + i];
-  if (append != NO_ID) m->graph_io[at] = append;
+uint32_t edit_rows_copy_io(struct model *m, uint32_t first, uint32_t n, uint32_t append) {
+  const uint32_t run = MODEL_ADD(m, graph_io, n + 1);
+  if (n) memcpy(m->graph_io + run, m->graph_io + first, n * sizeof *m->graph_io);
+  m->graph_io[run + n] = append;
   return run;
 }
 

@@ -31,10 +31,9 @@ void edit_rows_set_type(struct model *m, uint32_t info, enum dtype dtype,
 // The first live row of that home about the value, or NO_ID.
 uint32_t edit_rows_info(const struct model *m, uint32_t value, enum info_home home);
 
-// A run of value ids in m->graph_io, rewritten at the table's end without position `skip` (NO_ID:
-// whole) and with `append` behind (NO_ID: nothing). Gives the new run's first.
-uint32_t edit_rows_copy_io(struct model *m, uint32_t first, uint32_t n, uint32_t skip,
-                           uint32_t append);
+// A run of value ids in m->graph_io, rewritten at the table's end with `append` behind. Gives the
+// new run's first.
+uint32_t edit_rows_copy_io(struct model *m, uint32_t first, uint32_t n, uint32_t append);
 
 // Appends to the list tables; the lists lie outside of them (small: may lie inside). Gives the
 // first.

@@ -110,7 +110,7 @@ uint32_t edit_add_graph_input(struct edits *e, uint32_t graph, struct span name,
   m->values[value].kind = VALUE_INPUT;
   m->values[value].def = g->n_inputs;
   m->values[value].flags = VALUE_IS_INPUT;
-  g->inputs = edit_rows_copy_io(m, g->inputs, g->n_inputs, NO_ID, value);
+  g->inputs = edit_rows_copy_io(m, g->inputs, g->n_inputs, value);
   g->n_inputs++;
   // Functions declare names only.
   if (g->kind != GRAPH_FUNCTION)
@@ -125,14 +125,16 @@ uint32_t edit_add_graph_input(struct edits *e, uint32_t graph, struct span name,
   return value;
 }
 
+// In place: a pass may drop one for every initializer.
 static void drop_input(struct model *m, struct model_graph *g, uint32_t value) {
-  uint32_t at = 0;
-  while (m->graph_io[g->inputs + at] != value)
-    at++;
-  g->inputs = edit_rows_copy_io(m, g->inputs, g->n_inputs, at, NO_ID);
+  uint32_t *list = m->graph_io + g->inputs;
+  uint32_t at = g->n_inputs - 1;
+  while (list[at] != value)
+    at--;
   g->n_inputs--;
   for (; at < g->n_inputs; at++) {
-    struct model_value *later = &m->values[m->graph_io[g->inputs + at]];
+    list[at] = list[at + 1];
+    struct model_value *later = &m->values[list[at]];
     if (later->kind == VALUE_INPUT) later->def = at;
   }
 }
@@ -183,7 +185,7 @@ static void set_output(struct model *m, uint32_t graph, uint32_t position, uint3
   struct model_graph *g = &m->graphs[graph];
   uint32_t old = NO_ID;
   if (position == g->n_outputs) {
-    g->outputs = edit_rows_copy_io(m, g->outputs, g->n_outputs, NO_ID, value);
+    g->outputs = edit_rows_copy_io(m, g->outputs, g->n_outputs, value);
     g->n_outputs++;
   } else {
     old = m->graph_io[g->outputs + position];

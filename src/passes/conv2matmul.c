@@ -461,6 +461,13 @@ static uint32_t collect(const struct rewriting *w, uint32_t graph, struct site *
   return n;
 }
 
+// Ahead of the first rewrite: transposed weights are initializers without an input.
+static void make_way(struct rewriting *w) {
+  if (w->options->strict_compat || w->env->m->ir_version >= WEIGHTS_FREE_IR) return;
+  edit_group(w->env->edits, "conv2matmul", NO_ID, "versions");
+  weights_free_initializers(w->env->edits);
+}
+
 static void rewrite_graph(struct rewriting *w, uint32_t graph, struct conv2matmul_result *result) {
   struct site *sites = NULL;
   size_t cap = 0;
@@ -468,6 +475,7 @@ static void rewrite_graph(struct rewriting *w, uint32_t graph, struct conv2matmu
   for (uint32_t i = 0; i < n; i++) {
     conv2matmul_match(w->env->m, sites[i].node, w->options, &w->match);
     report(w, &sites[i]);
+    if (w->match.converts && result->converted == 0) make_way(w);
     if (w->match.converts) rewrite(w, sites[i].node);
     result->converted += w->match.converts;
     result->skipped += !w->match.converts;
@@ -487,7 +495,6 @@ void pass_conv2matmul(struct pass_env *env, const struct conv2matmul_options *op
   for (uint32_t g = 0; g < n_graphs; g++)
     if (options->strict_compat ? g == m->main_graph : m->graphs[g].kind != GRAPH_TRAINING)
       rewrite_graph(&w, g, result);
-  if (result->converted && !options->strict_compat) weights_free_initializers(env->edits);
   table_free(w.transposed, cap, sizeof *w.transposed);
   numbers_done(&w.numbers);
 }

@@ -121,6 +121,6 @@ int nbits_raise(struct pass_env *env, const struct matmulnbits_options *options,
     import_in_functions(env, "com.microsoft", 1, sites, n);
   }
   if (needs.opset) import(env, "", needs.opset, false);
-  if (env->m->ir_version < needs.ir) edit_set_ir_version(env->edits, needs.ir);
+  weights_raise_ir(env->edits, needs.ir);
   return 0;
 }

@@ -108,8 +108,26 @@ void weights_replace(struct edits *e, struct weights_anchors *a, const struct we
   if (is_input) edit_remove_graph_input(e, w->value);
 }
 
+// Backwards, so that nothing behind an input has to move up for it.
+static void drop_inputs_of_initializers(struct edits *e) {
+  const struct model *m = e->m;
+  const struct model_graph *g = &m->graphs[m->main_graph];
+  for (uint32_t i = g->n_inputs; i-- > 0;) {
+    const uint32_t value = m->graph_io[g->inputs + i];
+    const struct model_value *v = &m->values[value];
+    if (v->kind == VALUE_INITIALIZER && v->flags & VALUE_IS_INPUT)
+      edit_remove_graph_input(e, value);
+  }
+}
+
+void weights_raise_ir(struct edits *e, int64_t version) {
+  if (e->m->ir_version >= version) return;
+  if (e->m->ir_version < WEIGHTS_FREE_IR) drop_inputs_of_initializers(e);
+  edit_set_ir_version(e, version);
+}
+
 void weights_free_initializers(struct edits *e) {
-  if (e->m->ir_version < WEIGHTS_FREE_IR) edit_set_ir_version(e, WEIGHTS_FREE_IR);
+  weights_raise_ir(e, WEIGHTS_FREE_IR);
 }
 
 // ---- reports -----------------------------------------------------------------------------------

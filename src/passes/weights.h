@@ -54,6 +54,10 @@ uint32_t weights_anchor(struct weights_anchors *a, const struct model *m, const 
 // had one).
 void weights_replace(struct edits *e, struct weights_anchors *a, const struct weight *w,
                      uint32_t to);
+// Raises the IR version, if it is below. Before 4 every initializer is a graph input too, and a
+// constant all the same; from 4 on such an input lets callers override it. So these inputs go where
+// the version passes 4, and what was constant stays it.
+void weights_raise_ir(struct edits *e, int64_t version);
 // To be called once when weights were replaced: raises an IR version below 4, which asks for an
 // input for every initializer.
 void weights_free_initializers(struct edits *e);

@@ -13,6 +13,7 @@ from collections import Counter
 import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 import compare
 import conv_matrix
@@ -313,6 +314,56 @@ def test_rewriting_twice_changes_nothing(weir, tmp_path):
     report = rewrite(weir, tmp_path / "once.onnx", tmp_path / "twice.onnx")
     assert report["converted"] == 0
     assert (tmp_path / "once.onnx").read_bytes() == (tmp_path / "twice.onnx").read_bytes()
+
+
+def old_model(path, count):
+    """IR version 3, where every initializer is an input too: a chain of `count` Convs, a strided one and a MatMul."""
+    weight = np.ones((1, 1, 1), np.float32)
+    weights = {f"w{number}": weight for number in range(count + 1)} | {"v": np.ones((3, 2), np.float32)}
+    names = ["x", *(f"h{number}" for number in range(count))]
+    nodes = [helper.make_node("Conv", [names[k], f"w{k}"], [names[k + 1]], name=f"n{k}") for k in range(count)]
+    nodes.append(helper.make_node("Conv", [names[count], f"w{count}"], ["strided"], strides=[2], name="s"))
+    nodes.append(helper.make_node("MatMul", ["strided", "v"], ["y"]))
+    dims = {"x": [1, 1, 6], **{name: values.shape for name, values in weights.items()}, "y": [1, 1, 2]}
+    values = {name: helper.make_tensor_value_info(name, TensorProto.FLOAT, each) for name, each in dims.items()}
+    tensors = [numpy_helper.from_array(each, name) for name, each in weights.items()]
+    graph = helper.make_graph(nodes, "old", [each for name, each in values.items() if name != "y"], [values["y"]], tensors)
+    onnx.save(helper.make_model(graph, ir_version=3, opset_imports=[helper.make_opsetid("", 11)]), path)
+
+
+@pytest.mark.parametrize("then", ["conv2matmul:extended_conv1x1=true", "matmulnbits:block_size=16", "cast:min_elements=1"])
+def test_what_was_constant_before_ir_4_stays_it(weir, tmp_path, then):
+    """In a second pass, or a second run, the weights that the first one left are weights still."""
+    source, alone, once, out = (tmp_path / f"{name}.onnx" for name in ("in", "alone", "once", "out"))
+    old_model(source, 2)
+    then += ",to=float16" if then.startswith("cast") else ""
+    weir("conv2matmul", source, once)
+    weir("run", once, alone, "--pass", then)
+    weir("run", source, out, "--pass", "conv2matmul", "--pass", then)
+    for path in (once, alone, out):
+        model = onnx.load(path)
+        onnx.checker.check_model(model)
+        assert model.ir_version >= 4 and [each.name for each in model.graph.input] == ["x"]
+    assert sorted(node.op_type for node in onnx.load(alone).graph.node) == sorted(
+        node.op_type for node in onnx.load(out).graph.node
+    )
+    report = weir.report("run", source, tmp_path / "again.onnx", "--pass", "conv2matmul", "--pass", then)
+    assert "overridable" not in json.dumps(report) and "graph_input" not in json.dumps(report)
+    assert report["passes"][1]["converted"] >= 1
+    feeds = [{"x": np.arange(6, dtype=np.float32).reshape(1, 1, 6)}]
+    want, [got] = compare.run(source, feeds)[0], compare.run(once, feeds)
+    assert all(np.array_equal(a, b) for a, b in zip(want, got))
+
+
+def test_many_inputs_of_initializers_go(weir, tmp_path):
+    """The list of inputs is not copied for each of them: the index grows with the model."""
+    index = {}
+    for count in (1000, 8000):
+        old_model(tmp_path / "in.onnx", count)
+        report = weir.report("conv2matmul", tmp_path / "in.onnx", tmp_path / "out.onnx", "--force")
+        assert report["converted"] == count
+        index[count] = report["weir"]["index_bytes"]
+    assert index[8000] <= 2 * 8 * index[1000], index
 
 
 # ---- generated and exported encoders
