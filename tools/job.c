@@ -8,6 +8,7 @@
 // then the staging folder stays, and its size and the command to resume are said.
 #include "job.h"
 
+#include "beneath.h"
 #include "fs.h"
 #include "job_stage.h"
 #include "report.h"
@@ -46,7 +47,15 @@ static int check_name(const struct job *job, struct err *err) {
     err_set(err, ERR_USAGE, "the output's name '%s' cannot stand in a manifest", quote_str(name).s);
     return err_hint(err, "choose a name without ':', or give --no-manifest");
   }
-  return 0;
+  const bool alone =
+      cli_flag(job->args, OPT_NO_MANIFEST) && !cli_flag(job->args, OPT_TENSOR_DIGESTS);
+  const size_t most =
+      STAGING_FILE_MAX - (alone ? 0 : strlen(".manifest.json")); // .tensors.jsonl is as long
+  if (strlen(name) <= most) return 0;
+  err_set(err, ERR_USAGE, "the output's name '%s' has %zu bytes; %zu are the most%s",
+          quote_str(name).s, strlen(name), most,
+          alone ? "" : ", since the files beside it have longer ones");
+  return err_hint(err, "choose a shorter name");
 }
 
 // A dry run makes no folder: the nearest one that is there stands in for one that the run would
@@ -134,6 +143,24 @@ static int check_data_name(const struct job *job, struct err *err) {
   err_set(err, ERR_USAGE, "the output's data file '%s' is one of the input's own files",
           quote_str(job->taken_by_source).s);
   return err_hint(err, "name another output, or add --force: a free name is chosen then");
+}
+
+// What no reader takes as a location must not be found when all the bytes are written.
+static int check_locations(const struct job *job, struct err *err) {
+  char path[BENEATH_MAX + 1];
+  for (uint32_t i = 0; i < job->plan.n_outputs; i++) {
+    const char *name = job->plan.outputs[i].name;
+    struct err why = {0};
+    if (strcmp(name, job->onnx_name) == 0) continue;
+    if (strlen(name) > STAGING_FILE_MAX)
+      err_set(&why, ERR_USAGE, "the data file's name '%s' has %zu bytes; %d are the most",
+              quote_str(name).s, strlen(name), STAGING_FILE_MAX);
+    else if (beneath_normalize(span_str(name), path, &why) == 0)
+      continue;
+    err_set(err, ERR_USAGE, "%s", why.msg);
+    return err_hint(err, "choose another name for the output");
+  }
+  return 0;
 }
 
 // ---- open --------------------------------------------------------------------------------------
@@ -332,6 +359,7 @@ static int make_plan(struct job *job, struct err *err) {
   job->planned = true;
   struct err why = {0};
   if (check_data_name(job, &why) && job_refused(job, &why, err)) return -1;
+  if (check_locations(job, &why) && job_refused(job, &why, err)) return -1;
   if (check_limit(job, &why) && job_refused(job, &why, err)) return -1;
   if (job_check_files(job, err)) return -1; // the data file's name is known now
   warn_of_layout(job);
@@ -520,6 +548,7 @@ static int run_and_seal(struct job *job, struct err *err) {
   struct staging st;
   enum staging_resume how;
   struct seal_report report = {0};
+  const volatile int *stop = stop_watch(); // from the first thing that an interruption would leave
   if (job_choose_io(job, err) || open_staging(job, &st, &how, err)) {
     job_stage_end(job, worth_resuming(err));
     return -1;
@@ -534,7 +563,7 @@ static int run_and_seal(struct job *job, struct err *err) {
                                 .mode = job->mode,
                                 .progress = {report_tick, NULL},
                                 .names = {job->weight_name, job},
-                                .stop = stop_watch()};
+                                .stop = stop};
   int rc = job_stage_move(job, &st, err);
   if (rc == 0) {
     report_begin("writing", staging_done_bytes(&st, &job->plan)); // no merit of this run's speed

@@ -337,12 +337,11 @@ static void sign_lock(const struct staging *st) {
 static int check_names(const struct opening *o) {
   for (uint32_t i = 0; i < o->p->n_outputs; i++) {
     const char *name = o->p->outputs[i].name;
-    if (strlen(name) > 250 || strchr(name, '/') || staging_name_reserved(name))
-      return err_set(
-          o->err, ERR_USAGE,
-          "'%s' cannot be the name of an output: it is longer than 250 bytes, has a '/', "
-          "or is a name that the staging folder uses itself",
-          quote_str(name).s);
+    if (strlen(name) > STAGING_FILE_MAX || strchr(name, '/') || staging_name_reserved(name))
+      return err_set(o->err, ERR_USAGE,
+                     "'%s' cannot be the name of an output: it is longer than %d bytes, has a '/', "
+                     "or is a name that the staging folder uses itself",
+                     quote_str(name).s, STAGING_FILE_MAX);
   }
   return 0;
 }

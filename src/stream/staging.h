@@ -22,6 +22,7 @@
 #include "sources.h"
 
 enum { STAGING_NAME_MAX = 256, STAGING_WRITERS_MAX = 16 };
+enum { STAGING_FILE_MAX = 250 }; // bytes of a file's name: the folder takes 255, ".tmp" among them
 
 #define STAGING_REPORT "report.json"
 

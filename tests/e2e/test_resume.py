@@ -312,11 +312,12 @@ def test_any_call_may_fail(weir, weir_fault, quick_folder, how):
 # ---- signals
 
 
+@pytest.mark.parametrize("call", ["mkdirat:1", "fallocate:1", "fdatasync:3"])
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_signals_stop_a_run(weir, tmp_path, medium_encoder, undisturbed, name):
+def test_signals_stop_a_run(weir, tmp_path, medium_encoder, undisturbed, name, call):
     """Exit 75, input untouched, nothing under a final name; and the printed command goes on."""
     before = fingerprint(medium_encoder.parent)
-    with Running(command(medium_encoder, tmp_path), "fdatasync:3") as run:
+    with Running(command(medium_encoder, tmp_path), call) as run:
         run.send_signal(name)
         code, err = run.end()
     assert code == 75, err

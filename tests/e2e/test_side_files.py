@@ -169,6 +169,39 @@ def test_a_run_that_fails_leaves_no_report(weir_fault, tmp_path, model):
         )
 
 
+@pytest.mark.parametrize("dry", [[], ["--dry-run"]])
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("x" * 237, []),
+        ("x" * 237, ["--no-manifest", "--tensor-digests"]),
+        ("x" * 246, ["--no-manifest"]),  # with .data
+        ("x" * 237, ["--inline"]),
+        ("back\\slash.onnx", []),
+        ("out.onnx", ["--data-file", "back\\slash"]),
+    ],
+)
+def test_names_that_cannot_be_are_known_before(weir, tmp_path, model, name, options, dry):
+    """Those that the folder does not take, and those that no reader takes as the place of a weight."""
+    done = weir("convert", model, tmp_path / name, *options, *dry, code=2)
+    assert "hint:" in done.err and os.listdir(tmp_path) == ["in"]
+
+
+@pytest.mark.parametrize(
+    "name, options",
+    [("x" * 236, ["--tensor-digests"]), ("x" * 245, ["--no-manifest"]), ("x" * 250, ["--no-manifest", "--inline"])],
+)
+def test_names_that_can_just_be(weir, tmp_path, model, name, options):
+    weir("convert", model, tmp_path / name, *options)
+    compare.same_meaning(model, tmp_path / name)
+
+
+def test_a_backslash_where_no_reader_minds_it(weir, tmp_path, model):
+    weir("convert", model, tmp_path / "back\\slash.onnx", "--inline")
+    weir("check", tmp_path / "back\\slash.onnx")
+    weir("audit", tmp_path / "back\\slash.onnx")
+
+
 @pytest.mark.parametrize("name", ["out.onnx", "out.onnx.manifest.json", "out.onnx.tensors.jsonl"])
 def test_the_data_file_has_a_name_of_its_own(weir, tmp_path, model, name):
     """Also where a log names it: the file that is written last would take the weights' place."""
