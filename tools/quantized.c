@@ -27,9 +27,15 @@ static uint64_t part_bytes(struct recipes *r, uint32_t of, const struct recipe_q
   return has_part(q, part) ? r->rows[recipe_quantize(r, of, q, part)].bytes : 0;
 }
 
+// Scales and zero points are weights of their own to a pass behind the one that made them.
+static bool is_statistic(const struct recipes *r, uint32_t id) {
+  return r->rows[id].kind == RECIPE_QUANTIZE && recipe_part_of(r, id) != PART_CODES;
+}
+
 // Casts on the way to a quantization (bfloat16 made float32 first) are part of it.
 static uint32_t source_of(const struct recipes *r, uint32_t id) {
-  while (r->rows[id].kind == RECIPE_CAST || r->rows[id].kind == RECIPE_QUANTIZE)
+  while ((r->rows[id].kind == RECIPE_CAST || r->rows[id].kind == RECIPE_QUANTIZE) &&
+         !is_statistic(r, id))
     id = origin(r, r->args[r->rows[id].args]);
   return id;
 }

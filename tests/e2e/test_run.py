@@ -5,7 +5,7 @@ import json
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 import compare
 from conftest import DATA
@@ -129,6 +129,18 @@ def decoded(initializers, name, rows, columns):
     unpack = lambda packed: np.stack([packed & 15, packed >> 4], axis=-1).reshape(*packed.shape[:-1], -1).astype(np.float32)
     blocks = (unpack(codes) - unpack(zeros)[:, : scales.shape[1], None]) * scales.astype(np.float32)
     return blocks.reshape(columns, -1)[:, :rows].T
+
+
+def test_scales_that_are_cast_are_tensors_of_their_own(weir, tmp_path):
+    weight = numpy_helper.from_array(np.random.default_rng(8).normal(size=(64, 300)).astype(np.float32), "w")
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", size]) for name, size in (("x", 64), ("y", 300)))
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"], "fc")], "g", [x], [y], [weight])
+    source, out = tmp_path / "in.onnx", tmp_path / "out.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), source)
+    report = weir.report("run", source, out, "--pass", "matmulnbits:format=qdq,block_size=32", "--pass", "cast:to=float16")
+    [scales] = report["passes"][1]["tensors"]
+    assert (scales["name"], scales["dtype"], scales["stored_as"]) == ("w_DQ_scales", "float", "float16")
+    assert scales["dims"] == [2, 300] and scales["bytes_before"] == 2400 and scales["bytes_after"] == 1200
 
 
 def test_error_figures_are_those_of_numpy(weir, tmp_path):
