@@ -136,6 +136,34 @@ static int check_makers(struct check *c) {
   return rc;
 }
 
+// ---- names of the graphs around -----------------------------------------------------------------
+
+// The value of a graph around it that an output of a node in a body takes the name of, or NO_ID.
+static uint32_t hidden_by(const struct model *m, uint32_t value) {
+  const struct model_value *v = &m->values[value];
+  const uint32_t parent = m->graphs[v->graph].parent;
+  if (v->kind != VALUE_NODE_OUTPUT || v->flags & VALUE_DEAD || parent == NO_ID) return NO_ID;
+  const uint32_t outer = model_lookup(m, parent, v->name);
+  return outer == NO_ID || m->values[outer].kind == VALUE_UNDEFINED ? NO_ID : outer;
+}
+
+// ONNX wants a name once in a graph and those around it. Here the inner one counts, as for inputs
+// and initializers of a body, which runtimes let pass; outputs of nodes they refuse.
+static int check_hidden(struct check *c) {
+  const struct model *m = c->m;
+  uint64_t count = 0;
+  uint32_t first = NO_ID;
+  for (uint32_t id = 0; check_collects(c) && id < m->n_values; id++)
+    if (hidden_by(m, id) != NO_ID && count++ == 0) first = id;
+  if (count == 0) return 0;
+  return check_report(c, FAULT_WARNING, check_node_place(c, m->values[first].def).s,
+                      "its output '%s' has the name of a value of %s around it (%llu such outputs):"
+                      " runtimes refuse the model",
+                      quote(model_value_name(m, first)).s,
+                      graph_place(c, m->values[hidden_by(m, first)].graph).s,
+                      (unsigned long long)count);
+}
+
 // ---- every input is defined ---------------------------------------------------------------------
 
 static int check_defined(struct check *c) {
@@ -258,7 +286,7 @@ static int check_attrs(struct check *c) {
 int load_check_structure(const struct model *m, const struct fault_sink *faults, struct err *err) {
   struct check c = {m, faults, err};
   if (check_version(&c) || check_attrs(&c)) return -1;
-  if (check_makers(&c)) return -1;
+  if (check_makers(&c) || check_hidden(&c)) return -1;
   if (check_defined(&c)) return -1;
   if (check_node_order(&c)) return -1;
   if (check_function_recursion(&c)) return -1;

@@ -158,6 +158,21 @@ static void test_cycles(void **state) {
   expect_error(h, pb_model(&g), "is part of a cycle of 2 nodes");
 }
 
+static void test_a_hidden_name_is_a_warning(void **state) {
+  struct pb_home *h = *state;
+  struct pb g = {0};
+  pb_node(&g, "Relu", "x", NULL, "seen");
+  branch_node(&g, "seen", "inside", "y");
+  pb_io(&g, 11, "x");
+  pb_io(&g, 12, "y");
+  expect_report(h, pb_model(&g), NULL);
+  pb_node(&g, "Relu", "x", NULL, "seen");
+  branch_node(&g, "x", "seen", "y");
+  pb_io(&g, 11, "x");
+  pb_io(&g, 12, "y");
+  expect_report(h, pb_model(&g), "its output 'seen' has the name of a value of graph");
+}
+
 static void test_unsorted_is_a_warning(void **state) {
   struct pb_home *h = *state;
   struct pb g = {0};
@@ -298,6 +313,7 @@ int main(void) {
       TEST(test_initializers_that_are_inputs),
       TEST(test_undefined),
       TEST(test_cycles),
+      TEST(test_a_hidden_name_is_a_warning),
       TEST(test_unsorted_is_a_warning),
       TEST(test_functions),
       TEST(test_imports),
