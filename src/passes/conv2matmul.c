@@ -21,7 +21,7 @@
 
 #include <assert.h>
 
-enum { SLICE_STEPS_OPSET = 10, PAD_INPUTS_OPSET = 11, MAX_NAMES = 32 };
+enum { CONSTANT_INTS_OPSET = 9, SLICE_STEPS_OPSET = 10, PAD_INPUTS_OPSET = 11, MAX_NAMES = 32 };
 
 struct rewriting {
   struct pass_env *env;
@@ -382,8 +382,14 @@ static void skip_transposes_behind(struct rewriting *w, uint32_t channels_last,
 
 // ---- one Conv ----------------------------------------------------------------------------------
 
+// A function keeps shapes in Constants, and before opset 9 those hold floats alone.
+static bool takes_flat(const struct rewriting *w) {
+  if (w->options->strict_compat) return true;
+  if (w->options->form != CONV2MATMUL_FLAT) return false;
+  return w->opset >= CONSTANT_INTS_OPSET || w->env->m->graphs[w->graph].kind != GRAPH_FUNCTION;
+}
+
 static uint32_t put_body(struct rewriting *w, const int64_t in[5], const int64_t back[5]) {
-  bool batched = !w->options->strict_compat && w->options->form != CONV2MATMUL_FLAT;
   uint32_t x = w->x;
   if (padded(w)) x = put_pad(w, x);
   if (strided(w)) x = put_slice(w, x);
@@ -393,7 +399,7 @@ static uint32_t put_body(struct rewriting *w, const int64_t in[5], const int64_t
   uint32_t last = untransposed(w, x, back);
   if (last == NO_ID)
     last = put_transpose(w, x, in, named(name_by_rank(w, "x_nwc", "x_nhwc", "x_ndhwc")));
-  if (batched) return put_product(w, last, weight);
+  if (!takes_flat(w)) return put_product(w, last, weight);
   return put_flat(w, x, last, weight, w->options->strict_compat ? &constants : NULL);
 }
 

@@ -788,6 +788,21 @@ def conv_in_function():
     return function_case(nodes, ["x"], [Site()], call)
 
 
+def conv_in_old_function():
+    """Constants of opset 8 hold no integers, and a function has no initializers."""
+    nodes = [
+        helper.make_node("Constant", [], ["w"], value=proto("w", noise(7, (6, 6, 1), np.float32))),
+        helper.make_node("Conv", ["x", "w"], ["y"], name="inside", strides=[2], pads=[0, 1]),
+    ]
+    m = Model(opset=8)
+    m.domains["test"] = 1
+    m.functions.append(helper.make_function("test", "Block", ["x"], ["y"], nodes, [helper.make_opsetid("", 8)]))
+    m.input("x", [2, 6, "t"])
+    m.node("Block", ["x"], ["z"], domain="test")
+    m.output("z", [2, 6, None])
+    return Case("", m.build(ir_version=8), [Site(extended=True)], one_feed(m.dtype, (2, 6, 11)))
+
+
 def function_with_weight_input():
     """The weight comes in as an argument: inside, it is no constant."""
     nodes = [helper.make_node("Conv", ["x", "w"], ["y"], name="inside")]
@@ -855,6 +870,7 @@ SPECIAL = [
     name_hidden_in_body,
     conv_in_scan,
     conv_in_function,
+    conv_in_old_function,
     function_with_weight_input,
     function_same_names,
 ]
