@@ -39,10 +39,10 @@ static bool is_going(const struct nbits_names *x, uint32_t node) {
   return node < x->n_going && x->going[node];
 }
 
-// Anew, with room for `more` nodes besides those of the model.
-static void build(struct nbits_names *x, const struct model *m, uint32_t more) {
+// Anew, with room for at least one node besides those of the model.
+static void build(struct nbits_names *x, const struct model *m) {
   uint32_t n = 16;
-  while (n / 2 < m->n_nodes + (uint64_t)more)
+  while (n / 2 < m->n_nodes + (uint64_t)1)
     n *= 2;
   table_free(x->slots, x->slots_cap, sizeof *x->slots);
   x->slots_cap = 0;
@@ -65,7 +65,7 @@ void nbits_names_leave(struct nbits_names *x, const struct model *m, uint32_t no
 
 struct span nbits_names_new(struct nbits_names *x, struct model *m, struct arena *a, uint32_t graph,
                             struct span wanted) {
-  if (x->n_slots == 0) build(x, m, m->n_nodes);
+  if (x->n_slots == 0) build(x, m);
   uint32_t id = model_find_name(m, wanted);
   if (id == NO_ID || wanted.n == 0 || *find(x, m, graph, id) == 0) return wanted;
   uint32_t *number = numbers_behind(&x->numbers, id);
@@ -78,7 +78,7 @@ struct span nbits_names_new(struct nbits_names *x, struct model *m, struct arena
 }
 
 void nbits_names_add(struct nbits_names *x, const struct model *m, uint32_t node) {
-  if (x->n_slots == 0 || x->n_used + 1 > x->n_slots / 2) build(x, m, m->n_nodes);
+  if (x->n_slots == 0 || x->n_used + 1 > x->n_slots / 2) build(x, m);
   put(x, m, node);
 }
 
