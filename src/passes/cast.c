@@ -82,7 +82,8 @@ static void narrow_weight(struct casting *c, const struct weight *w, uint32_t re
   struct span names[SUFFIXES];
   for (uint32_t i = 0; i < SUFFIXES; i++)
     names[i] = stems_join(stem, suffixes[i], a);
-  const struct weights_names own = {.spare = names[REPLACED], .keep = true};
+  const struct weights_names own = {
+      .made = names[CAST_NODE], .spare = names[REPLACED], .keep = true};
   const struct edit_output out = weights_output(c->env, w, &own);
   const uint32_t narrow = edit_add_tensor(e, w->graph, names[NARROW], recipe);
   weights_replace(e, &c->anchors, w, put_cast(c, w, narrow, names[CAST_NODE], out));

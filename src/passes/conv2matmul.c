@@ -346,6 +346,7 @@ static bool is_transpose(const struct model *m, uint32_t node, const int64_t *pe
   const int64_t *list;
   uint32_t count;
   if (m->nodes[node].flags & NODE_DEAD || !model_op_is(m, node, "Transpose")) return false;
+  if (m->nodes[node].n_out != 1) return false;
   if (!model_attr_ints(m, node, "perm", &list, &count) || count != n) return false;
   return memcmp(list, perm, n * sizeof *perm) == 0;
 }

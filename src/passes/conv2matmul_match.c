@@ -146,6 +146,12 @@ static const char *converted_reason(const struct conv2matmul_options *o, bool pl
   return "converted_strict_mode";
 }
 
+static bool has_other_outputs(const struct model *m, const struct model_node *n) {
+  for (uint32_t i = 1; i < n->n_out; i++)
+    if (model_output(m, n, i) != NO_ID) return true;
+  return false;
+}
+
 // The reason to skip, or NULL and out->reason says how it converts.
 static const char *match_node(struct matching *x) {
   const struct conv2matmul_options *o = x->options;
@@ -153,7 +159,7 @@ static const char *match_node(struct matching *x) {
   int64_t dilations[3];
   const char *why;
   if (n->n_in < 2 || n->n_in > 3 || model_input(x->m, n, 0) == NO_ID ||
-      model_output(x->m, n, 0) == NO_ID)
+      model_output(x->m, n, 0) == NO_ID || has_other_outputs(x->m, n))
     return "invalid_input_count";
   if ((why = match_weight(x)) || (why = match_shape_attributes(x, dilations)) ||
       (why = match_bias(x)) || (why = match_version(x)))

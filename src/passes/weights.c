@@ -44,19 +44,36 @@ bool weights_at(const struct model *m, uint32_t tensor, struct weight *out) {
   return true;
 }
 
+// Is it the output of a body, too, that sees it from inside? No runtime takes that.
+static bool given_by_body(const struct model *m, const struct weight *w) {
+  const struct model_graph *g = &m->graphs[w->graph];
+  uint32_t others = m->values[w->value].n_graph_outputs;
+  for (uint32_t i = 0; others > 0 && i < g->n_outputs; i++)
+    others -= m->graph_io[g->outputs + i] == w->value;
+  return others > 0;
+}
+
 const char *weights_obstacle(const struct edits *e, const struct weight *w) {
   const struct model *m = e->m;
   const struct model_value *v = &m->values[w->value];
   struct model_constant c;
   if (!model_resolve_constant(m, w->value, &c)) return "graph_input";
   if (v->first_use == NO_ID && v->n_graph_outputs == 0) return "unused";
+  if (given_by_body(m, w)) return "output_of_body";
   return edit_tensor_readable(e, w->tensor) ? NULL : "unreadable";
+}
+
+// Does its name hide a value of a graph around it? An edit makes no such value.
+static bool hides(const struct model *m, const struct weight *w) {
+  const uint32_t parent = m->graphs[w->graph].parent;
+  return parent != NO_ID && model_lookup(m, parent, m->values[w->value].name) != NO_ID;
 }
 
 struct edit_output weights_output(const struct pass_env *env, const struct weight *w,
                                   const struct weights_names *names) {
   const struct model_value *v = &env->m->values[w->value];
-  if (!names->keep && v->n_graph_outputs == 0) return (struct edit_output){NO_ID, names->made};
+  const bool own_name = names->keep || v->n_graph_outputs > 0;
+  if (!own_name || hides(env->m, w)) return (struct edit_output){NO_ID, names->made};
   const struct span own = model_value_name(env->m, w->value);
   const struct span copy = span_of(arena_string(env->scratch, own), own.n);
   edit_rename_value(env->edits, w->value, names->spare);

@@ -23,13 +23,15 @@ bool weights_at(const struct model *m, uint32_t tensor, struct weight *out);
 bool weights_in_training(const struct model *m, uint32_t graph);
 
 // Why nothing may take the weight's place, a stable word, or NULL: "graph_input" (callers may
-// override it), "unused", "unreadable" (see edit_tensor_readable).
+// override it), "unused", "output_of_body" (of one that sees it from inside), "unreadable" (see
+// edit_tensor_readable).
 const char *weights_obstacle(const struct edits *e, const struct weight *w);
 
 // The output that the last node behind the changed weight should have. It is the name `made`,
 // unless the weight is listed as an output of its graph (or `keep`): then it takes over the
 // weight's own name (held in the pass's scratch), and the weight is called `spare` until
-// weights_replace removes it. Both names are free ones.
+// weights_replace removes it; not if the weight hides a value of a graph around its own by that
+// name. Both names are free ones.
 struct weights_names {
   struct span made, spare;
   bool keep;

@@ -195,3 +195,37 @@ def test_replay(weir, tmp_path):
     cast(weir, source, first, "float16", "--edit-log", tmp_path / "edits.jsonl")
     weir("replay", tmp_path / "edits.jsonl", source, again)
     assert first.read_bytes() == again.read_bytes()
+
+
+def in_a_body(folder, weights, body, result="y"):
+    """If (a constant) with `body` in both branches; `weights` are initializers of the body."""
+    y = helper.make_tensor_value_info(result, TensorProto.FLOAT, [4, 4])
+    branches = {
+        name: helper.make_graph(body, name, [], [y], [numpy_helper.from_array(*each) for each in weights])
+        for name in ("then_branch", "else_branch")
+    }
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 4])
+    z = helper.make_tensor_value_info("z", TensorProto.FLOAT, [4, 4])
+    outer = [numpy_helper.from_array(np.array(True), "yes"), numpy_helper.from_array(square(2, 4), "w")]
+    nodes = [helper.make_node("If", ["yes"], ["h"], **branches), helper.make_node("MatMul", ["h", "w"], ["z"])]
+    graph = helper.make_graph(nodes, "g", [x], [z], outer)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), folder / "in.onnx")
+    return folder / "in.onnx"
+
+
+def test_a_weight_of_a_body_by_the_name_of_one_around(weir, tmp_path):
+    """Both become narrow, and each goes on to where it went."""
+    source = in_a_body(tmp_path, [(square(1, 4), "w")], [helper.make_node("MatMul", ["x", "w"], ["y"])])
+    weir("cast", source, tmp_path / "out.onnx", "--to", "float16", "--min-elements", "1")
+    weir("check", tmp_path / "out.onnx")
+    given = {"x": square(3, 4)}
+    [want], [got] = outputs(source, given), outputs(tmp_path / "out.onnx", given)
+    assert np.allclose(got, want, atol=0.2) and not np.array_equal(got, want)
+
+
+def test_a_weight_that_a_body_gives_on_stays(weir, tmp_path):
+    """Not a model that a runtime takes; but one to be left as it is."""
+    source = in_a_body(tmp_path, [], [helper.make_node("Relu", ["x"], ["unused"])], "w")
+    report = weir.report("cast", source, tmp_path / "out.onnx", "--to", "float16", "--min-elements", "1")
+    assert "output_of_body" in json.dumps(report)
+    assert (tmp_path / "out.onnx").read_bytes() == source.read_bytes()

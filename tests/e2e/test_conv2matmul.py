@@ -316,6 +316,19 @@ def test_rewriting_twice_changes_nothing(weir, tmp_path):
     assert (tmp_path / "once.onnx").read_bytes() == (tmp_path / "twice.onnx").read_bytes()
 
 
+@pytest.mark.parametrize("options", [(), ("--strict-compat",)])
+def test_a_conv_with_two_outputs_stays(weir, tmp_path, options):
+    """No runtime knows what the second is; whoever uses it must not lose it."""
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 2, 5]) for name in ("x", "y", "z")]
+    weight = numpy_helper.from_array(np.ones((2, 2, 1), np.float32), "w")
+    nodes = [helper.make_node("Conv", ["x", "w"], ["y", "more"], "c"), helper.make_node("Relu", ["more"], ["z"])]
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:], [weight])
+    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "in.onnx")
+    report = weir.report("conv2matmul", tmp_path / "in.onnx", tmp_path / "out.onnx", *options)
+    assert reasons(report) == ["invalid_input_count"]
+    assert (tmp_path / "out.onnx").read_bytes() == (tmp_path / "in.onnx").read_bytes()
+
+
 def old_model(path, count):
     """IR version 3, where every initializer is an input too: a chain of `count` Convs, a strided one and a MatMul."""
     weight = np.ones((1, 1, 1), np.float32)
