@@ -479,7 +479,7 @@ static int seal(struct job *job, struct staging *st, const struct run_options *r
   if (digests) rc = list_tensors(job, st, run, &records, err);
   if (rc == 0 && manifest) rc = write_manifest(job, st, &records, err);
   if (rc == 0 && job->mode == IO_NULL) {
-    if (manifest) fwrite(records.manifest.text, 1, records.manifest.n, stdout);
+    if (manifest) report_text(records.manifest.text, records.manifest.n);
     staging_close(st);
   } else if (rc == 0) {
     struct seal_options options = {.replace = job->replace,
@@ -584,7 +584,7 @@ static int write_json_report(struct job *job, struct err *err) {
   json_newline(&report);
   const struct span text = span_of(report.text, report.n);
   int rc = job->report_file.path ? job_text_end(&job->report_file, text, err) : 0;
-  if (job_report_to_stdout(job->args)) fwrite(report.text, 1, report.n, stdout);
+  if (job_report_to_stdout(job->args)) report_text(report.text, report.n);
   json_done(&report);
   return rc;
 }

@@ -124,7 +124,7 @@ static int prepare_report(struct ending *e, struct err *err) {
 
 static int give_report(struct ending *e, struct err *err) {
   const struct span text = e->kept.at ? e->kept : span_of(e->made.text, e->made.n);
-  if (job_report_to_stdout(e->job->args)) fwrite(text.at, 1, text.n, stdout);
+  if (job_report_to_stdout(e->job->args)) report_text((const char *)text.at, text.n);
   return e->file.path ? job_text_end(&e->file, text, err) : 0;
 }
 

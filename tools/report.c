@@ -181,11 +181,14 @@ bool report_stdout_alive(void) {
   return stdout_errno == 0;
 }
 
+void report_text(const char *text, size_t n) {
+  if (n == 0 || stdout_errno != 0) return;
+  errno = 0;
+  look_at_stdout(fwrite(text, 1, n, stdout) != n);
+}
+
 void report_json_flush(struct json_out *j) {
-  if (j->n > 0 && stdout_errno == 0) {
-    errno = 0;
-    look_at_stdout(fwrite(j->text, 1, j->n, stdout) != j->n);
-  }
+  report_text(j->text, j->n);
   j->n = 0;
 }
 

@@ -43,6 +43,9 @@ void report_end(void);
 // "2.44 GB (2436923392 bytes)"; below 1000 bytes "12 bytes".
 struct quoted report_size(uint64_t bytes);
 
+// A long text on standard output. What the system says of a failure is known only now, and kept for
+// report_close.
+void report_text(const char *text, size_t n);
 // Writes what *j holds so far to standard output and empties it, so that a long document needs
 // little memory. The JSON state (depth, commas) goes on. report_json_end: with a line break, and
 // frees *j.

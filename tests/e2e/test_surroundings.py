@@ -207,6 +207,26 @@ def test_standard_output_closed_or_full(tmp_path, small_encoder):
     compare.same_meaning(small_encoder, tmp_path / "b.onnx")
 
 
+@pytest.mark.parametrize("option", ["--json", "--report-json-stdout"])
+def test_a_long_report_on_a_standard_output_that_is_gone_or_full(tmp_path, option):
+    """Longer than what is held back until the end: what the system says of it is known only then."""
+    source = tmp_path / "in.onnx"
+    names = [f"h{number}" for number in range(65)]
+    nodes = [wire.node("Conv", [names[k], "w"], [names[k + 1]]) for k in range(64)]
+    weight = wire.tensor("w", wire.FLOAT, (2, 2, 1), b"\0" * 16)
+    ends = [[(name, wire.FLOAT, [1, 2, 3])] for name in (names[0], names[-1])]
+    source.write_bytes(wire.model(wire.graph(nodes, [weight], *ends)))
+    words = [program("WEIR"), "conv2matmul", source, "--quiet", option]
+    reader, writer = os.pipe()
+    os.close(reader)
+    gone = subprocess.run([*words, tmp_path / "a.onnx"], stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert (gone.returncode, gone.stderr) == (0, "")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*words, tmp_path / "b.onnx"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 73 and "standard output" in done.stderr, done.stderr
+
+
 def test_a_limit_on_the_size_of_files_is_a_full_disk(tmp_path, small_encoder, weir):
     """Also where the system would rather send a signal that kills."""
     words = [program("WEIR"), "convert", small_encoder, tmp_path / "out.onnx", "--external"]
