@@ -253,11 +253,12 @@ static const char *split_path(struct sources *s, const char *path) {
 
 static int open_all(struct sources *s, const char *onnx_path, struct err *err) {
   const char *base = split_path(s, onnx_path);
-  if (!*base) return err_set(err, ERR_INPUT, "'%s' is a folder", quote_str(onnx_path).s);
+  if (!*onnx_path) return err_set(err, ERR_INPUT, "the name of the model is empty");
   s->folder_fd = open(s->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (s->folder_fd < 0)
     return err_errno(err, errno, ERR_INPUT, "the model's folder '%s' cannot be opened",
                      quote_str(s->folder).s);
+  if (!*base) return err_set(err, ERR_INPUT, "'%s' is a folder", quote_str(onnx_path).s);
   return open_first(s, add_row(s, span_str(base), base), err);
 }
 

@@ -305,9 +305,17 @@ def test_relative_paths_and_the_current_folder(weir, encoder):
 
 
 def test_colon_in_a_name_cannot_stand_in_a_manifest(weir, tmp_path, encoder):
-    assert "--no-manifest" in weir("convert", encoder, tmp_path / "a:b.onnx", code=2).err
-    weir("convert", encoder, tmp_path / "a:b.onnx", "--no-manifest")
-    compare.same_meaning(encoder, tmp_path / "a:b.onnx")
+    assert "--no-manifest" in weir("convert", encoder, tmp_path / "ab:c.onnx", code=2).err
+    weir("convert", encoder, tmp_path / "ab:c.onnx", "--no-manifest")
+    compare.same_meaning(encoder, tmp_path / "ab:c.onnx")
+    done = weir("convert", encoder, tmp_path / "a:b.onnx", "--no-manifest", code=2)
+    assert "drive letter" in done.err  # what readers, weir among them, refuse as a place of data
+
+
+def test_models_that_no_file_can_be(weir, tmp_path):
+    assert "name of the model is empty" in weir("inspect", "", code=66).err
+    assert "No such file" in weir("inspect", f"{tmp_path}/missing/", code=66).err
+    assert "is a folder" in weir("inspect", f"{tmp_path}/", code=66).err
 
 
 # ---- links
