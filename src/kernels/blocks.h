@@ -89,9 +89,9 @@ void blocks_each(const struct kernels_panel *p, const struct kernels_block_forma
                               const struct kernels_block_format *f, size_t j, size_t k,
                               bool columns));
 
-// What variants do row by row (kernels_range_rows, kernels_codes_rows): line() takes one row. A range
-// may lose the order of zeros of both signs: a row of which zero is an extreme is then done again
-// here. So are codes with error figures whose scale takes double.
+// What variants do row by row (kernels_range_rows, kernels_codes_rows): line() takes one row. A
+// range may lose the order of zeros of both signs: a row of which zero is an extreme is then done
+// again here. So are codes with error figures whose scale takes double.
 void blocks_range_rows(const struct kernels_panel *p, enum kernels_float type, float *lo, float *hi,
                        void (*line)(const struct blocks_run *run, float *lo, float *hi));
 void blocks_codes_rows(const struct kernels_panel *p, const struct kernels_block_format *f,

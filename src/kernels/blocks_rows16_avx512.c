@@ -13,11 +13,12 @@
 // Grids stay in the order in which that reduces: position e of lane l is of block 4 e + l.
 //
 // Codes are made from twice what the reference rounds, t = v * 2r + 2 zero, which is exact doubling
-// (where v * r is so small that it is not, both add nothing to the zero point): round(x) of x >= 0 is
-// (trunc(2 x) + 1) / 2, and that is one average of bytes with 0.
+// (where v * r is so small that it is not, both add nothing to the zero point): round(x) of x >= 0
+// is (trunc(2 x) + 1) / 2, and that is one average of bytes with 0.
 //
 // What needs care is left to the caller, all thirty-two blocks of it: NaN, products that leave the
-// range of integers, blocks of zeros where the sign of the first one shows, figures that take double.
+// range of integers, blocks of zeros where the sign of the first one shows, figures that take
+// double.
 #include "blocks_avx512.h"
 #include "blocks_rows.h"
 

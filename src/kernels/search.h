@@ -41,8 +41,8 @@ struct search_hqq {
 struct search_rtn search_rtn_of(const struct kernels_block_format *f, float lo, float hi);
 struct search_gather search_gather_of(const struct kernels_block_format *f, float lo, float hi);
 struct search_hqq search_hqq_of(const struct kernels_block_format *f, float lo, float hi);
-// How many steps of a grid candidate `step` of k_quant lays between a block's extremes: about `most`,
-// the largest code.
+// How many steps of a grid candidate `step` of k_quant lays between a block's extremes: about
+// `most`, the largest code.
 float search_levels(int step, int most);
 // A double rounded to a type, to nearest even.
 float search_stored(double x, enum kernels_float type);
@@ -51,8 +51,8 @@ void search_put(const struct kernels_panel *p, const struct kernels_block_format
                 size_t k, float scale, float zero);
 
 // Vectors of search_lanes.h, of so many bytes (types that only a typedef can name): _f of float, _i
-// and _u integers of that width, _d of double, _l and _w integers of that; _h as many floats as a _d
-// has doubles, _b as many bytes as a _f has floats.
+// and _u integers of that width, _d of double, _l and _w integers of that; _h as many floats as a
+// _d has doubles, _b as many bytes as a _f has floats.
 #define SEARCH_LANES(bytes)                                                                        \
   enum { LANES = (bytes) / 4, HALF = LANES / 2 };                                                  \
   typedef float lanes_f __attribute__((vector_size(bytes)));                                       \

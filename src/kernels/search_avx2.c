@@ -1,7 +1,7 @@
-// The rules beyond MLAS with AVX2: search_lanes.h with vectors of eight floats or four doubles. Here
-// is only what the vector types of compilers have no operator for. The instructions for minimum and
-// maximum return their second operand where the two do not compare, as search_lanes.h wants it; and
-// rounding to float16 is what F16C is for.
+// The rules beyond MLAS with AVX2: search_lanes.h with vectors of eight floats or four doubles.
+// Here is only what the vector types of compilers have no operator for. The instructions for
+// minimum and maximum return their second operand where the two do not compare, as search_lanes.h
+// wants it; and rounding to float16 is what F16C is for.
 #include "blocks_avx2.h"
 #include "search.h"
 

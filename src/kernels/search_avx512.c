@@ -1,9 +1,9 @@
-// The rules beyond MLAS with AVX-512: search_lanes.h with vectors of sixteen floats or eight doubles;
-// what there is to say of the functions here, search_avx2.c says. Elements are widened and turned by
-// the kernels of AVX2.
+// The rules beyond MLAS with AVX-512: search_lanes.h with vectors of sixteen floats or eight
+// doubles; what there is to say of the functions here, search_avx2.c says. Elements are widened and
+// turned by the kernels of AVX2.
 //
-// Where a vector of 512 bits takes two turns of a 256-bit unit (Zen 4), k_quant, RTN and GATHER gain
-// a tenth to a fifth over AVX2, and HQQ nothing: more blocks wait for the slowest of them.
+// Where a vector of 512 bits takes two turns of a 256-bit unit (Zen 4), k_quant, RTN and GATHER
+// gain a tenth to a fifth over AVX2, and HQQ nothing: more blocks wait for the slowest of them.
 #include "blocks_avx512.h"
 #include "search.h"
 

@@ -191,8 +191,8 @@ static void k_quant(struct found *x, const float *v, const struct kernels_block_
 // ---- HQQ ---------------------------------------------------------------------------------------
 
 // x^-0.3, x >= SEARCH_WHOLLY_CUT, within 3 parts in 10^7 (all octaves of float were tried): r =
-// x^-0.1 by r <- r (1.1 - x r^10 / 10), from a tenth of the bits of x, taken from 1.1 times those of
-// 1, less a little. (A relative error d becomes 5.5 d^2; of r^3 it is 0.09 at first, then 0.015,
+// x^-0.1 by r <- r (1.1 - x r^10 / 10), from a tenth of the bits of x, taken from 1.1 times those
+// of 1, less a little. (A relative error d becomes 5.5 d^2; of r^3 it is 0.09 at first, then 0.015,
 // 0.0004.)
 static double power_minus_three_tenths(double x) {
   uint64_t bits;

@@ -90,8 +90,8 @@ int matmulnbits_options_check(const struct matmulnbits_options *options, struct 
 int pass_matmulnbits(struct pass_env *env, struct matmulnbits_options *options,
                      struct matmulnbits_result *result, struct err *err);
 
-// What one candidate would make of one weight. The candidates of a weight follow one another, in the
-// order of the options; those that there is no operator for (a Gather's) are left out.
+// What one candidate would make of one weight. The candidates of a weight follow one another, in
+// the order of the options; those that there is no operator for (a Gather's) are left out.
 struct matmulnbits_measurement {
   bool first;         // of its weight
   struct span tensor; // name of the weight

@@ -1,8 +1,8 @@
 // Names of nodes: runtimes want those of one graph to differ.
 //
-// A node made of "fc" is called fc_Q4, as the existing tool calls it, or fc_Q4_1 where its graph has a
-// node of that name already. Names of values do not matter here, nor names in other graphs: two
-// branches of an If may both have an fc. Nodes that are going to be replaced do not count.
+// A node made of "fc" is called fc_Q4, as the existing tool calls it, or fc_Q4_1 where its graph
+// has a node of that name already. Names of values do not matter here, nor names in other graphs:
+// two branches of an If may both have an fc. Nodes that are going to be replaced do not count.
 //
 //   slots   node + 1 · 0 · node + 1 · …    open addressing by (graph, name), at most half full
 //

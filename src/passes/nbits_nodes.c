@@ -26,8 +26,8 @@ static const char *bits_suffix(struct nbits_work *w, const char *before) {
   return arena_printf(w->env->scratch, "%s%u", before, w->site->scheme.bits);
 }
 
-// What the existing tool calls a node made of this one (add_at sees to it that names differ): nothing
-// if it had no name.
+// What the existing tool calls a node made of this one (add_at sees to it that names differ):
+// nothing if it had no name.
 static struct span node_name(struct nbits_work *w, const char *before) {
   if (*w->node_name == 0) return span_str("");
   return span_str(text(w, w->node_name, bits_suffix(w, before)));

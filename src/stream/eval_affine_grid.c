@@ -13,8 +13,8 @@
 // weight's type, so that 255 of them reach over the range. A weight with one value only gets the
 // scale 0 and that value as its offset, which is exact.
 //
-// Where a weight reaches to the end of its type (a mask of -65504 in float16), the outermost codes may
-// stand for more than that, which would be infinite: those are not used.
+// Where a weight reaches to the end of its type (a mask of -65504 in float16), the outermost codes
+// may stand for more than that, which would be infinite: those are not used.
 //
 // AFFINE is ONNX's DynamicQuantizeLinear: the range holds 0, and the zero point is a code.
 #include "eval_affine.h"

@@ -40,8 +40,8 @@ struct measuring {
 
 // ---- what is measured --------------------------------------------------------------------------
 
-// Is one block all of an axis that a panel may have to cut? Its scale takes a turn of its own, which
-// GATHER's arithmetic has not: a table's block is short, and lies in one panel.
+// Is one block all of an axis that a panel may have to cut? Its scale takes a turn of its own,
+// which GATHER's arithmetic has not: a table's block is short, and lies in one panel.
 static bool is_whole(const struct recipe_quantization *q) {
   return q->format == FORMAT_QDQ && q->block == 0;
 }

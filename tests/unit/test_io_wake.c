@@ -1,6 +1,7 @@
 // What a reader leaves in the page cache. What it asks the system to drop is seen in the calls of
-// posix_fadvise(), which go through this program; that it is then gone, by mincore() on a file of our
-// own. That pages stay is no promise of any system: one short of memory takes back what it likes.
+// posix_fadvise(), which go through this program; that it is then gone, by mincore() on a file of
+// our own. That pages stay is no promise of any system: one short of memory takes back what it
+// likes.
 #include "io_wake.h"
 
 #include "machine.h"
