@@ -82,7 +82,8 @@ int pass_job_take_flags(struct pass_job *pj, const struct cli_args *args, enum p
                         struct err *err) {
   struct pipeline_step *step = pipeline_add(&pj->pipeline, pass, err);
   if (!step) return -1;
-  return cli_pass_values(args, pass, step->values, &pj->pipeline.arena, err);
+  if (cli_pass_values(args, pass, step->values, &pj->pipeline.arena, err)) return -1;
+  return pass_row(pass)->check(step->values, err);
 }
 
 int pass_job_edit(struct pass_job *pj, struct job *job, struct err *err) {

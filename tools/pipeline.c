@@ -24,7 +24,9 @@ struct pipeline_step *pipeline_add(struct pipeline *p, enum pass_id pass, struct
 
 int pipeline_add_text(struct pipeline *p, const char *text, struct err *err) {
   struct pipeline_step step;
-  if (pass_values_parse(text, &step.pass, step.values, &p->arena, err)) return -1;
+  if (pass_values_parse(text, &step.pass, step.values, &p->arena, err) ||
+      pass_row(step.pass)->check(step.values, err))
+    return -1;
   struct pipeline_step *added = pipeline_add(p, step.pass, err);
   if (!added) return -1;
   *added = step;

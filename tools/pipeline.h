@@ -30,11 +30,12 @@ void pipeline_free(struct pipeline *p);
 // A further step with the presets of its pass, to be filled. NULL and ERR_USAGE past
 // PIPELINE_MAX_STEPS. Valid until the next step is added.
 struct pipeline_step *pipeline_add(struct pipeline *p, enum pass_id pass, struct err *err);
-// "NAME" or "NAME:key=value,…" (pass_values_parse).
+// "NAME" or "NAME:key=value,…" (pass_values_parse); its values are checked (pass_row).
 int pipeline_add_text(struct pipeline *p, const char *text, struct err *err);
 
 // pipeline_yaml.c: appends the steps of a YAML text (docs/pipelines.md says what it may hold);
-// `name` stands before the line and column of messages. ERR_USAGE for what does not fit.
+// `name` stands before the line and column of messages. Every pass has its values checked, and a
+// refusal has the place of its name. ERR_USAGE for what does not fit.
 int pipeline_parse(struct pipeline *p, struct span text, const char *name, struct err *err);
 // The same for a file. ERR_INPUT if it cannot be read.
 int pipeline_read(struct pipeline *p, const char *path, struct err *err);

@@ -162,10 +162,20 @@ static int read_name(struct reader *r, struct pipeline_step **step) {
   return next(r);
 }
 
+// What the options mean together, with the place of the pass's name.
+static int check_step(struct reader *r, const struct pipeline_step *step, yaml_mark_t at) {
+  struct err why = {0};
+  return pass_row(step->pass)->check(step->values, &why) ? refuse_word(r, at, &why) : 0;
+}
+
 static int read_step(struct reader *r) {
-  struct pipeline_step *step;
-  if (!at_event(r, YAML_MAPPING_START_EVENT)) return read_name(r, &step);
-  if (next(r) || read_name(r, &step) || read_options(r, step)) return -1;
+  struct pipeline_step *step = NULL;
+  const bool has_options = at_event(r, YAML_MAPPING_START_EVENT);
+  if (has_options && next(r)) return -1;
+  const yaml_mark_t at = r->event.start_mark;
+  if (read_name(r, &step) || (has_options && read_options(r, step)) || check_step(r, step, at))
+    return -1;
+  if (!has_options) return 0;
   if (at_event(r, YAML_MAPPING_END_EVENT)) return next(r);
   (void)refuse_at(r, r->event.start_mark, "a second name in the mapping of one pass");
   return err_hint(r->err,

@@ -8,6 +8,7 @@
 struct excludes {
   struct pattern *patterns;
   uint32_t n;
+  size_t cap;
 };
 
 // Names of a model end with a NUL (model_name_str).
@@ -56,22 +57,40 @@ static void cast_with(struct pass_env *env, const struct pass_value values[PASS_
   pass_cast(env, &options, &result);
 }
 
-int run_cast(struct pass_env *env, const struct pass_value values[PASS_OPTIONS], struct err *err) {
-  const struct pass_value *list = &values[PASS_OPT_EXCLUDE];
-  struct excludes x = {0};
-  size_t cap = 0;
-  int rc = 0;
-  if (!values[PASS_OPT_TO].text) {
-    err_fill(err, ERR_USAGE, "cast needs the type to store weights in");
-    return err_hint(err, "to=float16 or to=bfloat16");
-  }
+// Fills x, which starts zeroed and is to be given to excludes_done in any case.
+static int excludes_read(struct excludes *x, const struct pass_value *list, struct err *err) {
   // Not of the scratch: cast resets it for every weight.
-  x.patterns = table_grow(NULL, &cap, (size_t)list->n_list + 1, sizeof *x.patterns);
-  for (; x.n < list->n_list && rc == 0; x.n += rc == 0)
-    rc = pattern_compile(&x.patterns[x.n], list->list[x.n], "--exclude", err);
+  x->patterns = table_grow(NULL, &x->cap, (size_t)list->n_list + 1, sizeof *x->patterns);
+  for (; x->n < list->n_list; x->n++)
+    if (pattern_compile(&x->patterns[x->n], list->list[x->n], "--exclude", err)) return -1;
+  return 0;
+}
+
+static void excludes_done(struct excludes *x) {
+  for (uint32_t i = 0; i < x->n; i++)
+    pattern_done(&x->patterns[i]);
+  table_free(x->patterns, x->cap, sizeof *x->patterns);
+}
+
+static int check_to(const struct pass_value values[PASS_OPTIONS], struct err *err) {
+  if (values[PASS_OPT_TO].text) return 0;
+  err_fill(err, ERR_USAGE, "cast needs the type to store weights in");
+  return err_hint(err, "to=float16 or to=bfloat16");
+}
+
+int check_cast(const struct pass_value values[PASS_OPTIONS], struct err *err) {
+  struct excludes x = {0};
+  int rc = check_to(values, err);
+  if (rc == 0) rc = excludes_read(&x, &values[PASS_OPT_EXCLUDE], err);
+  excludes_done(&x);
+  return rc;
+}
+
+int run_cast(struct pass_env *env, const struct pass_value values[PASS_OPTIONS], struct err *err) {
+  struct excludes x = {0};
+  int rc = check_to(values, err);
+  if (rc == 0) rc = excludes_read(&x, &values[PASS_OPT_EXCLUDE], err);
   if (rc == 0) cast_with(env, values, &x);
-  for (uint32_t i = 0; i < x.n; i++)
-    pattern_done(&x.patterns[i]);
-  table_free(x.patterns, cap, sizeof *x.patterns);
+  excludes_done(&x);
   return rc;
 }

@@ -199,6 +199,13 @@ static const struct {
              [CHOOSE_COSINE] = {"cosine=", ""},
              [CHOOSE_MAXABS] = {"maxabs=", ""}};
 
+// A cosine above 1 and an error below 0 there is not.
+static bool can_hold(const struct choose_gate *g) {
+  if (!isfinite(g->limit)) return false;
+  if (g->figure == CHOOSE_COSINE) return g->limit <= 1;
+  return g->figure == CHOOSE_SQNR || g->limit >= 0;
+}
+
 int choose_gate_parse(const char *text, struct choose_gate *out, struct err *err) {
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
     const size_t n = strlen(words[i].word);
@@ -206,7 +213,7 @@ int choose_gate_parse(const char *text, struct choose_gate *out, struct err *err
     if (strncmp(text, words[i].word, n) != 0) continue;
     out->figure = (enum choose_figure)i;
     out->limit = strtod(text + n, &end);
-    if (end == text + n || !isfinite(out->limit)) break;
+    if (end == text + n || !can_hold(out)) break;
     if (*end == '\0' || (*words[i].unit && strcmp(end, words[i].unit) == 0)) return 0;
     break;
   }

@@ -352,6 +352,29 @@ void matmulnbits_options_done(struct matmulnbits_options *o) {
     pattern_done(&o->overrides[i].pattern);
 }
 
+// What would be passed over without a word.
+static int check_company(const struct pass_value values[PASS_OPTIONS], struct err *err) {
+  if (values[PASS_OPT_GATE_ACTION].given && values[PASS_OPT_GATE].n_list == 0) {
+    err_fill(err, ERR_USAGE,
+             "gate-action says what becomes of weights that miss a gate, and there is no gate");
+    return err_hint(err, "add one: gate=sqnr=20dB");
+  }
+  if (!values[PASS_OPT_CANDIDATES].given || values[PASS_OPT_BUDGET].text) return 0;
+  err_fill(err, ERR_USAGE, "candidates are what a budget picks from, and there is no budget");
+  return err_hint(err, "'weir measure' says what each of them would make of the weights");
+}
+
+int check_matmulnbits(const struct pass_value values[PASS_OPTIONS], struct err *err) {
+  struct matmulnbits_options o = {0};
+  struct arena words = {0};
+  int rc = check_company(values, err);
+  if (rc == 0) rc = matmulnbits_options_read(values, &o, &words, err);
+  if (rc == 0) rc = matmulnbits_options_check(&o, err);
+  matmulnbits_options_done(&o);
+  arena_free(&words);
+  return rc;
+}
+
 int run_matmulnbits(struct pass_env *env, const struct pass_value values[PASS_OPTIONS],
                     struct err *err) {
   struct matmulnbits_options o = {0};

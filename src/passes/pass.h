@@ -92,6 +92,7 @@ struct pass_value {
 struct pass_row {
   const char *name; // the stem
   const char *summary, *about, *needs, *promises;
+  int (*check)(const struct pass_value values[PASS_OPTIONS], struct err *err);
   int (*run)(struct pass_env *env, const struct pass_value values[PASS_OPTIONS], struct err *err);
 };
 
@@ -101,10 +102,12 @@ bool pass_option_belongs(enum pass_option_id option, enum pass_id pass);
 // The pass of that name, or PASSES.
 enum pass_id pass_by_name(struct span name);
 
-// int run_<stem>(env, values, err): the pass behind its row. Values have the kinds of their rows
-// (pass_values.c); what they mean together is checked by the pass: ERR_USAGE. Before it fails it
-// may have made edits.
+// int check_<stem>(values, err): what the values mean, alone and together, as far as that can be
+// said without a model: ERR_USAGE. They have the kinds of their rows (pass_values.c). int
+// run_<stem>(env, values, err): the pass behind its row. Refuses what check_<stem> does, and what
+// does not fit the model: ERR_USAGE too. Before it fails it may have made edits.
 #define PASS(stem, ...)                                                                            \
+  int check_##stem(const struct pass_value values[PASS_OPTIONS], struct err *err);                 \
   int run_##stem(struct pass_env *env, const struct pass_value values[PASS_OPTIONS],               \
                  struct err *err);
 #include "passes.def"

@@ -6,7 +6,7 @@
 
 static const struct pass_row pass_rows[PASSES] = {
 #define PASS(stem, summary, about, needs, promises)                                                \
-  [PASS_##stem] = {#stem, summary, about, needs, promises, run_##stem},
+  [PASS_##stem] = {#stem, summary, about, needs, promises, check_##stem, run_##stem},
 #include "passes.def"
 #undef PASS
 };

@@ -101,22 +101,26 @@ static int check_levels(const struct shrink_options *o, struct err *err) {
                  SHRINK_MIN_LEVELS, SHRINK_MAX_LEVELS);
 }
 
-static int check_per_channel(const struct pass_env *env, const struct shrink_options *o,
-                             struct err *err) {
-  if (o->method != SHRINK_INTEGER_WEIGHTS)
+static int check_options(const struct shrink_options *o, struct err *err) {
+  if (o->method == SHRINK_FLOAT_WEIGHTS && check_levels(o, err)) return -1;
+  if (o->method == SHRINK_INTEGER_WEIGHTS) return 0;
+  if (o->per_channel)
     return err_set(err, ERR_USAGE, "per-channel is for the method integer_weights alone");
-  if (o->axes || env->evaluate) return 0;
+  if (o->form == SHRINK_DEQUANTIZE)
+    return err_set(err, ERR_USAGE, "form=dequantize is for the method integer_weights alone");
+  return 0;
+}
+
+static int check_axes(const struct pass_env *env, const struct shrink_options *o, struct err *err) {
+  if (!o->per_channel || o->axes || env->evaluate) return 0;
   err_fill(err, ERR_USAGE,
            "axis_unresolved: per-channel takes the axis with the least error of every weight, and "
            "nothing has looked for it yet");
   return err_hint(err, "without it every weight gets one scale");
 }
 
-static int check_form(const struct pass_env *env, const struct shrink_options *o, struct err *err) {
-  if (o->method != SHRINK_INTEGER_WEIGHTS)
-    return err_set(err, ERR_USAGE, "form=dequantize is for the method integer_weights alone");
-  const struct model *m = env->m;
-  if (m->main_graph == NO_ID) return 0;
+static int check_opset(const struct model *m, const struct shrink_options *o, struct err *err) {
+  if (o->form != SHRINK_DEQUANTIZE || m->main_graph == NO_ID) return 0;
   const int64_t opset = model_opset_version(m, m->main_graph, span_str(""));
   if (opset >= SHRINK_DEQUANTIZE_OPSET) return 0;
   err_fill(err, ERR_USAGE,
@@ -126,13 +130,6 @@ static int check_form(const struct pass_env *env, const struct shrink_options *o
   return err_hint(err, "leave form at cast-mul-add");
 }
 
-static int check_options(const struct pass_env *env, const struct shrink_options *o,
-                         struct err *err) {
-  if (o->method == SHRINK_FLOAT_WEIGHTS && check_levels(o, err)) return -1;
-  if (o->per_channel && check_per_channel(env, o, err)) return -1;
-  return o->form == SHRINK_DEQUANTIZE ? check_form(env, o, err) : 0;
-}
-
 int pass_shrink(struct pass_env *env, const struct shrink_options *options,
                 struct shrink_result *result, struct err *err) {
   struct shrink_options o = *options;
@@ -140,7 +137,9 @@ int pass_shrink(struct pass_env *env, const struct shrink_options *options,
   struct arena axes = {0};
   int rc = 0;
   *result = (struct shrink_result){0};
-  if (check_options(env, options, err)) return -1;
+  if (check_options(options, err) || check_axes(env, options, err) ||
+      check_opset(env->m, options, err))
+    return -1;
   if (o.per_channel && !o.axes && shrink_axes(&s, &o, &axes, err)) {
     arena_free(&axes);
     return -1;
@@ -166,14 +165,25 @@ static enum shrink_method method_named(const char *name) {
   return SHRINK_INTEGER_WEIGHTS;
 }
 
+static struct shrink_options options_of(const struct pass_value values[PASS_OPTIONS]) {
+  const char *form = values[PASS_OPT_SHRINK_FORM].text;
+  return (struct shrink_options){.method = method_named(values[PASS_OPT_METHOD].text),
+                                 .levels = (uint32_t)values[PASS_OPT_LEVELS].number,
+                                 .form = strcmp(form, "dequantize") == 0 ? SHRINK_DEQUANTIZE
+                                                                         : SHRINK_CAST_MUL_ADD,
+                                 .per_channel = values[PASS_OPT_PER_CHANNEL].number != 0};
+}
+
+int check_shrink(const struct pass_value values[PASS_OPTIONS], struct err *err) {
+  const struct shrink_options options = options_of(values);
+  if (values[PASS_OPT_LEVELS].given && options.method != SHRINK_FLOAT_WEIGHTS)
+    return err_set(err, ERR_USAGE, "levels is for the method float_weights alone");
+  return check_options(&options, err);
+}
+
 int run_shrink(struct pass_env *env, const struct pass_value values[PASS_OPTIONS],
                struct err *err) {
-  const char *form = values[PASS_OPT_SHRINK_FORM].text;
-  const struct shrink_options options = {
-      .method = method_named(values[PASS_OPT_METHOD].text),
-      .levels = (uint32_t)values[PASS_OPT_LEVELS].number,
-      .form = strcmp(form, "dequantize") == 0 ? SHRINK_DEQUANTIZE : SHRINK_CAST_MUL_ADD,
-      .per_channel = values[PASS_OPT_PER_CHANNEL].number != 0};
+  const struct shrink_options options = options_of(values);
   struct shrink_result result;
   return pass_shrink(env, &options, &result, err);
 }

@@ -137,8 +137,8 @@ static void test_gates(void **state) {
   f.ee = f.vv = f.max_error = NAN;
   for (int i = 0; i < 3; i++)
     assert_false(choose_passes(&g[i], 1, &f));
-  static const char *const bad[] = {"",           "sqnr",     "sqnr=",      "sqnr=x",
-                                    "sqnr=20db2", "sqnr=nan", "cosine=1dB", "max=1"};
+  static const char *const bad[] = {"",         "sqnr",       "sqnr=", "sqnr=x",     "sqnr=20db2",
+                                    "sqnr=nan", "cosine=1dB", "max=1", "cosine=1.5", "maxabs=-1"};
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
     struct err why = {0};
     assert_int_equal(choose_gate_parse(bad[i], &g[0], &why), -1);

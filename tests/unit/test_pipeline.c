@@ -82,6 +82,25 @@ static void test_what_does_not_fit(void **state) {
   refuse("passes: [conv2matmul]\n---\npasses: [conv2matmul]", "p.yaml:2:1: a second document", "");
 }
 
+// What the options of a pass mean together has the place of its name.
+static void test_what_does_not_go_together(void **state) {
+  (void)state;
+  refuse("passes:\n  - conv2matmul\n  - cast\n", "p.yaml:3:5: cast needs the type", "to=float16");
+  refuse("passes: [conv2matmul, {cast: {exclude: x}}]", "p.yaml:1:24: cast needs the type", "");
+  refuse("passes:\n- cast: {to: float16, exclude: 're:('}", "p.yaml:2:3: --exclude 're:('", "");
+  refuse("passes:\n- matmulnbits: {op_types: []}", "p.yaml:2:3: no operators", "");
+  refuse("passes:\n- matmulnbits: {block_size: channel}", "p.yaml:2:3: ", "");
+  refuse("passes:\n- matmulnbits: {gate_action: skip}", "p.yaml:2:3: gate-action", "gate=sqnr");
+  refuse("passes:\n- matmulnbits: {candidates: '4:64'}", "p.yaml:2:3: candidates", "measure");
+  refuse("passes:\n- shrink: {levels: 300}", "p.yaml:2:3: levels is for", "");
+  refuse("passes:\n- shrink: {method: float_weights, levels: 1}", "p.yaml:2:3: levels is 1", "");
+  struct pipeline p = {0};
+  struct err err = {0};
+  assert_int_equal(pipeline_add_text(&p, "cast", &err), -1);
+  assert_string_equal(err.msg, "cast needs the type to store weights in");
+  pipeline_free(&p);
+}
+
 static void test_what_yaml_has_beyond(void **state) {
   (void)state;
   refuse("passes: &a [conv2matmul]", "p.yaml:1:9: anchors, aliases and tags", "");
@@ -117,6 +136,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_files_and_words_say_the_same),
       cmocka_unit_test(test_what_does_not_fit),
+      cmocka_unit_test(test_what_does_not_go_together),
       cmocka_unit_test(test_what_yaml_has_beyond),
       cmocka_unit_test(test_limits),
   };
