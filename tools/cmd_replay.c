@@ -2,9 +2,13 @@
 //
 // The head of the log says which source (by meta_sha256), which command and layout: the plan comes
 // out the same as in the recorded run, and with it every byte, if OUT has the recorded base name.
+//
+// A log is a file as any other. What one line says is checked where it is applied; what all of them
+// leave (a value that is used and made nowhere, because the line that made it is gone) at the end.
 #include "commands.h"
 #include "job.h"
 #include "job_stage.h"
+#include "load.h"
 #include "report.h"
 
 #include <errno.h>
@@ -107,6 +111,14 @@ static int replay_lines(struct job *job, struct log_reader *in, struct err *err)
   return got;
 }
 
+static int check_result(const struct job *job, const struct log_reader *in, struct err *err) {
+  struct err why = {0};
+  if (load_check_structure(&job->model, NULL, &why) == 0) return 0;
+  err_set(err, ERR_MODEL, "the edits of '%s' leave a model that is not whole: %s",
+          quote_str(in->path).s, why.msg);
+  return err_hint(err, "is the log as --edit-log wrote it?");
+}
+
 static int replay(struct job *job, struct log_reader *in, const struct edit_log_info *head,
                   struct err *err) {
   if (check_source(job, head, err) || read_layout(job, head->layout, err)) return -1;
@@ -114,7 +126,7 @@ static int replay(struct job *job, struct log_reader *in, const struct edit_log_
   if (job_begin_edits(job, command, options_text(job, head), err)) return -1;
   job->edits.artifact = job_stage_replay;
   job->edits.artifact_ctx = job;
-  if (replay_lines(job, in, err)) return -1;
+  if (replay_lines(job, in, err) || check_result(job, in, err)) return -1;
   if (!span_is(head->output, job->onnx_name))
     report_notice(
         "the recorded output was named '%s': under another name a data file is named differently, "

@@ -1,8 +1,9 @@
 // What holds of a well-formed model beyond its framing.
 //
-// Run by load at the border, and again after every pass: everything here looks at live rows only
-// and in list order, so it judges an edited model as well as a loaded one. Every check is one walk
-// over a table; only cycles and extents need more (check_order.c, check_extents.c).
+// Run by load at the border, and again when the edits of a log were applied, which is a file as any
+// other: everything here looks at live rows only and in list order, so it judges an edited model as
+// well as a loaded one. Every check is one walk over a table; only cycles and extents need more
+// (check_order.c, check_extents.c).
 #include "check_parts.h"
 
 #include <stdarg.h>

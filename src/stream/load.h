@@ -38,7 +38,7 @@ struct load_options {
 int load_model(struct model *m, struct sources *s, const struct load_options *options,
                struct err *err);
 
-// What holds of a well-formed model beyond framing, checked after load (load_model runs it too and
+// What holds of a well-formed model beyond framing, loaded or edited (load_model runs it too, and
 // fails on the first error unless options->faults collects): names unique per graph, inputs
 // defined, no cycles, recursion among functions, opset imports present … Notes: overlapping
 // extents, unaligned offsets, dead bytes.

@@ -191,6 +191,18 @@ def test_log_cut_at_any_line(weir, tmp_path, small_encoder):
         assert done.code in (0, 65), (count, done.code, done.said)
 
 
+def test_log_whose_edits_leave_a_hole(weir, tmp_path, small_encoder):
+    """Each line fits the model it meets; together they take away what others use."""
+    _, log = record(weir, small_encoder, tmp_path / "first")
+    (tmp_path / "out").mkdir()
+    rows = log.read_text().splitlines(keepends=True)
+    removed = next(number for number, line in enumerate(rows) if '"node.remove"' in line)
+    (tmp_path / "cut.jsonl").write_text("".join(rows[: removed + 1]))
+    done = weir("replay", tmp_path / "cut.jsonl", small_encoder, tmp_path / "out" / "out.onnx", code=65)
+    assert "not whole" in done.err and "is made nowhere" in done.err
+    assert not list((tmp_path / "out").iterdir())
+
+
 def test_an_endless_line_is_refused_before_it_is_held(tmp_path, small_encoder):
     """512 MiB without a line break, in a process that may have 256 MiB."""
     log = tmp_path / "endless.jsonl"
