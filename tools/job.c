@@ -341,6 +341,14 @@ static void warn_of_layout(struct job *job) {
         "an alignment of %llu bytes has no effect on '%s', which gets no data file: --external "
         "makes one of tensors from 1 KiB on",
         (unsigned long long)job->layout.align, quote_str(job->onnx_name).s);
+  for (uint32_t i = 0; i < job->plan.n_outputs; i++) {
+    const char *name = job->plan.outputs[i].name;
+    if (strcmp(name, job->onnx_name) != 0 && strstr(name, ".."))
+      job_warn(job,
+               "the data file's name '%s' has '..' in it: ONNX Runtime takes that, onnx.load and "
+               "onnx.checker do not",
+               quote_str(name).s);
+  }
 }
 
 static int check_limit(const struct job *job, struct err *err) {

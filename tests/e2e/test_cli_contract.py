@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import onnx
 import pytest
 
 import compare
@@ -310,6 +311,15 @@ def test_colon_in_a_name_cannot_stand_in_a_manifest(weir, tmp_path, encoder):
     compare.same_meaning(encoder, tmp_path / "ab:c.onnx")
     done = weir("convert", encoder, tmp_path / "a:b.onnx", "--no-manifest", code=2)
     assert "drive letter" in done.err  # what readers, weir among them, refuse as a place of data
+
+
+def test_two_dots_in_the_name_of_a_data_file_are_warned_of(weir, tmp_path, encoder):
+    done = weir("convert", encoder, tmp_path / "a..b.onnx")
+    assert "'..' in it" in done.err
+    with pytest.raises(onnx.checker.ValidationError):
+        onnx.checker.check_model(str(tmp_path / "a..b.onnx"))
+    assert "'..'" not in weir("convert", encoder, tmp_path / "a.b.onnx").err
+    assert "'..'" not in weir("convert", encoder, tmp_path / "c..d.onnx", "--inline").err
 
 
 def test_models_that_no_file_can_be(weir, tmp_path):
