@@ -105,10 +105,10 @@ static uint32_t entry_width(enum dtype dtype) {
   return bits < 8 ? 1 : bits / 8;
 }
 
-// The low bytes of each entry; a bool is true for any value but zero, also one whose low byte is
-// zero.
+// The low bytes of each entry; a bool is true for any int32 but zero, also one whose low byte is
+// zero. (What a varint has above 32 bits is no part of an int32.)
 static void put_entry(uint8_t *out, uint64_t value, enum dtype dtype, uint32_t width) {
-  if (dtype == DTYPE_BOOL) value = value != 0;
+  if (dtype == DTYPE_BOOL) value = (uint32_t)value != 0;
   memcpy(out, &value, width); // little-endian, as all of our machines
 }
 

@@ -137,6 +137,10 @@ static int remember_rest(struct loader *l, struct frame *f, struct place at) {
   }
 }
 
+int frame_keep_empty_name(struct loader *l, struct frame *f) {
+  return f->noname.len ? remember_rest(l, f, f->noname) : 0;
+}
+
 // ---- the hollow ---------------------------------------------------------------------------------
 
 // More than any sane unit needs, less than a decoder can make trouble of: one byte on the wire can
@@ -223,7 +227,7 @@ static void clear_frame(struct frame *f) {
   f->child_field = NULL;
   f->first_child = NO_ID;
   f->n_children = f->reserved_children = f->n_entries = 0;
-  f->type = (struct place){0, 0};
+  f->type = f->noname = (struct place){0, 0};
   payload_clear(&f->payload);
 }
 
@@ -340,9 +344,7 @@ static int keep_field(struct loader *l, struct frame *f, const struct schema_fie
                       const struct wire_field *wf) {
   const struct place at = {wf->start, wf->body + wf->len - wf->start};
   if (field->form == FORM_TEXT ? keep_text(l, f, field, wf) : frame_keep(l, f, wf)) return -1;
-  // Rows cannot tell an empty name from none, but a tensor that is re-encoded keeps it.
-  if (f->message == MESSAGE_TENSOR && field->form == FORM_TEXT && wf->len == 0)
-    return remember_rest(l, f, at);
+  if (f->message == MESSAGE_TENSOR && field->form == FORM_TEXT && wf->len == 0) f->noname = at;
   if (f->message == MESSAGE_MODEL) frame_add_other(l, f, ITEM_IR_VERSION, at);
   if (f->message == MESSAGE_GRAPH) frame_add_other(l, f, ITEM_NAME, at);
   if (f->message == MESSAGE_FUNCTION) {

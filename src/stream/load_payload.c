@@ -265,7 +265,7 @@ static void put_entry(uint8_t *to, uint64_t index, enum dtype dtype, uint64_t va
     if (bit % 8 > 2) to[bit / 8 + 1] |= (uint8_t)(shifted >> 8);
     return;
   }
-  if (dtype == DTYPE_BOOL) value = value != 0;
+  if (dtype == DTYPE_BOOL) value = (uint32_t)value != 0; // an int32: higher bits do not count
   const size_t size = bits < 8 ? 1 : bits / 8;
   memcpy(to + index * size, &value, size);
 }

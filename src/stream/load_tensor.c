@@ -267,6 +267,7 @@ int load_end_tensor(struct loader *l, struct frame *f) {
   struct decoded_tensor t;
   if (!decode_tensor(&l->scratch, frame_hollow(f), &t))
     return load_fatal(l, f->start, "the TensorProto does not decode");
+  if (t.name.n == 0 && frame_keep_empty_name(l, f)) return -1;
   struct tensor_unit u = {.name = {"tensor", t.name, f->start}};
   bool shaped, good;
   start_row(l, f, &t, &u);

@@ -76,6 +76,7 @@ struct frame {
   uint32_t values, indices;
   uint32_t n_entries;  // TENSOR: external_data
   struct place type;   // INFO
+  struct place noname; // TENSOR: its name where that is given as empty
 };
 
 struct loader {
@@ -127,6 +128,9 @@ static inline struct place frame_place(const struct frame *f) {
 void frame_add_item(struct frame *f, enum item_kind kind, uint32_t first);
 // Appends a field that is copied as it stands: an item of `kind` that indexes m->others.
 void frame_add_other(struct loader *l, struct frame *f, enum item_kind kind, struct place at);
+// Makes the empty name of a tensor one of its rests: rows cannot tell it from none, but a tensor
+// that is encoded anew keeps it. Only for a tensor whose last name, the one that counts, is empty.
+int frame_keep_empty_name(struct loader *l, struct frame *f);
 // Moves a frame's rests to m->rests as those of (kind, id).
 void frame_flush_rests(struct loader *l, struct frame *f, char kind, uint32_t id);
 // Appends a field, whose value is at the reader, to the frame's hollow.

@@ -174,6 +174,35 @@ def test_every_dtype_in_every_encoding(weir, tmp_path):
     assert moved == large
 
 
+def test_bits_beyond_an_int32(weir, tmp_path):
+    """int32_data holds int32: what a varint has above 32 bits does not count, for a bool as for any other type."""
+    for count in (2000, 70_000):  # known when loading, and read when writing
+        entries = [each % 3 << 32 | (each % 5 == 0) for each in range(count)]
+        bools = wire.tensor("b", wire.BOOL, (count,), more=wire.packed(5, entries))
+        bytes_ = wire.tensor("u", wire.UINT8, (count,), more=wire.packed(5, entries))
+        outputs = [("b.out", wire.BOOL, [count]), ("u.out", wire.UINT8, [count])]
+        graph = wire.graph(sampler.carried(["b", "u"]), [bools, bytes_], [], outputs)
+        source = write(tmp_path / str(count), wire.model(graph))
+        weir("convert", source, source.parent / "out.onnx", "--external")
+        assert len(external_tensors(source.parent / "out.onnx")) == 2
+        compare.same_meaning(source, source.parent / "out.onnx")
+
+
+@pytest.mark.parametrize("names", [["", "w"], ["w", ""], ["w", "", "w"], ["v", "w"], ["", "v", "", "w"]], ids="-".join)
+def test_the_last_of_two_names_counts(weir, tmp_path, names):
+    """A field that is given twice where one belongs; also in a tensor that is encoded anew."""
+    raw = wire.blob(9, sampler.elements("float", 500, 1))
+    weight = wire.uint(1, 500) + wire.uint(2, 1) + wire.blobs(8, names) + wire.blob(12, "a weight") + raw
+    constant = sampler.constant("c", sampler.attribute("value", 4, wire.blob(5, weight)))
+    initializers = [weight] if names[-1] else []
+    nodes = [constant, *sampler.carried(["c", "w"] if initializers else ["c"])]
+    source = write(tmp_path, wire.model(wire.graph(nodes, initializers, [], [("c.out", wire.FLOAT, [500])])))
+    for out, *options in [("out.onnx", "--external"), ("back.onnx", "--inline")]:
+        weir("convert", source, tmp_path / out, *options)
+        compare.same_meaning(source, tmp_path / out)
+    assert compare.structure(tmp_path / "out.onnx").graph.node[0].attribute[0].t.HasField("name")
+
+
 def test_long_typed_field(weir, tmp_path):
     """300 000 varints of all lengths: more than one checkpoint, read back from any place."""
     numbers = [(-1) ** n * (n * 2654435761 % (1 << (n % 63))) for n in range(300_000)]
