@@ -35,7 +35,7 @@ struct check_place check_node_place(const struct check *c, uint32_t node) {
   return p;
 }
 
-static struct check_place graph_place(const struct check *c, uint32_t graph) {
+struct check_place check_graph_place(const struct check *c, uint32_t graph) {
   struct check_place p;
   snprintf(p.s, sizeof p.s, "graph '%s'", quote(model_name(c->m, c->m->graphs[graph].name)).s);
   return p;
@@ -54,7 +54,7 @@ struct makers {
 
 static int made_again(struct makers *k, uint32_t value, const char *by) {
   const struct model *m = k->c->m;
-  return check_report(k->c, FAULT_ERROR, graph_place(k->c, m->values[value].graph).s,
+  return check_report(k->c, FAULT_ERROR, check_graph_place(k->c, m->values[value].graph).s,
                       "value '%s' is made twice; the second time by %s",
                       quote(model_value_name(m, value)).s, by);
 }
@@ -137,34 +137,6 @@ static int check_makers(struct check *c) {
   return rc;
 }
 
-// ---- names of the graphs around -----------------------------------------------------------------
-
-// The value of a graph around it that an output of a node in a body takes the name of, or NO_ID.
-static uint32_t hidden_by(const struct model *m, uint32_t value) {
-  const struct model_value *v = &m->values[value];
-  const uint32_t parent = m->graphs[v->graph].parent;
-  if (v->kind != VALUE_NODE_OUTPUT || v->flags & VALUE_DEAD || parent == NO_ID) return NO_ID;
-  const uint32_t outer = model_lookup(m, parent, v->name);
-  return outer == NO_ID || m->values[outer].kind == VALUE_UNDEFINED ? NO_ID : outer;
-}
-
-// ONNX wants a name once in a graph and those around it. Here the inner one counts, as for inputs
-// and initializers of a body, which runtimes let pass; outputs of nodes they refuse.
-static int check_hidden(struct check *c) {
-  const struct model *m = c->m;
-  uint64_t count = 0;
-  uint32_t first = NO_ID;
-  for (uint32_t id = 0; check_collects(c) && id < m->n_values; id++)
-    if (hidden_by(m, id) != NO_ID && count++ == 0) first = id;
-  if (count == 0) return 0;
-  return check_report(c, FAULT_WARNING, check_node_place(c, m->values[first].def).s,
-                      "its output '%s' has the name of a value of %s around it (%llu such outputs):"
-                      " runtimes refuse the model",
-                      quote(model_value_name(m, first)).s,
-                      graph_place(c, m->values[hidden_by(m, first)].graph).s,
-                      (unsigned long long)count);
-}
-
 // ---- every input is defined ---------------------------------------------------------------------
 
 static int check_defined(struct check *c) {
@@ -177,7 +149,7 @@ static int check_defined(struct check *c) {
         check_report(c, FAULT_ERROR, check_node_place(c, m->refs[v->first_use].node).s,
                      "its input '%s' is made nowhere", name.s))
       return -1;
-    if (v->n_graph_outputs && check_report(c, FAULT_ERROR, graph_place(c, v->graph).s,
+    if (v->n_graph_outputs && check_report(c, FAULT_ERROR, check_graph_place(c, v->graph).s,
                                            "its output '%s' is made nowhere", name.s))
       return -1;
   }

@@ -10,6 +10,8 @@
 // Only if some edge points backwards are all edges collected and taken apart (Kahn's algorithm):
 // what can be removed was merely out of order, which runtimes accept and we say; what remains waits
 // for itself.
+//
+// The same order says which names of outer graphs are there for a body to hide.
 #include "check_parts.h"
 
 #include <stdio.h>
@@ -172,6 +174,63 @@ int check_node_order(struct check *c) {
   see_all(&o);
   const int rc = o.backward ? explain_backward(&o) : 0;
   table_free(o.edges.at, o.edges.cap, sizeof *o.edges.at);
+  free(o.position);
+  return rc;
+}
+
+// ---- names of the graphs around -----------------------------------------------------------------
+
+// Is the value of an outer graph there when the node runs that holds what makes `v`?
+static bool is_earlier(const struct order *o, uint32_t outer, const struct model_value *v) {
+  const struct model *m = o->c->m;
+  if (m->values[outer].kind == VALUE_UNDEFINED) return false;
+  if (m->values[outer].kind != VALUE_NODE_OUTPUT) return true;
+  const uint32_t from = m->values[outer].def;
+  const uint32_t to = holder(m, v->graph, v->def, m->nodes[from].graph);
+  return to != NO_ID && o->position[from] < o->position[to];
+}
+
+// The value of a graph around it that an output of a node in a body takes the name of, or NO_ID.
+static uint32_t hidden_by(const struct order *o, uint32_t value) {
+  const struct model *m = o->c->m;
+  const struct model_value *v = &m->values[value];
+  if (v->kind != VALUE_NODE_OUTPUT || v->flags & VALUE_DEAD) return NO_ID;
+  uint32_t graph = v->graph;
+  while ((graph = m->graphs[graph].parent) != NO_ID) {
+    const uint32_t outer = model_lookup(m, graph, v->name);
+    if (outer == NO_ID || is_earlier(o, outer, v)) return outer;
+    graph = m->values[outer].graph;
+  }
+  return NO_ID;
+}
+
+static int report_hidden(const struct order *o) {
+  const struct model *m = o->c->m;
+  uint64_t count = 0;
+  uint32_t first = NO_ID, outer = NO_ID;
+  for (uint32_t id = 0; id < m->n_values; id++) {
+    const uint32_t hidden = hidden_by(o, id);
+    if (hidden == NO_ID || count++ > 0) continue;
+    first = id;
+    outer = hidden;
+  }
+  if (count == 0) return 0;
+  return check_report(o->c, FAULT_WARNING, check_node_place(o->c, m->values[first].def).s,
+                      "its output '%s' has the name of a value of %s around it (%llu such outputs):"
+                      " runtimes refuse the model",
+                      quote(model_value_name(m, first)).s,
+                      check_graph_place(o->c, m->values[outer].graph).s, (unsigned long long)count);
+}
+
+// ONNX wants a name once in a graph and those around it. Here the inner one counts, as for inputs
+// and initializers of a body, which runtimes let pass; outputs of nodes they refuse. What comes
+// later outside, as the outputs of the node itself that has the body, they let pass too: a branch
+// often calls its result what the If does.
+int check_hidden(struct check *c) {
+  if (!check_collects(c)) return 0;
+  struct order o = {.c = c, .position = need(c->m->n_nodes, sizeof *o.position)};
+  number_nodes(&o);
+  const int rc = report_hidden(&o);
   free(o.position);
   return rc;
 }

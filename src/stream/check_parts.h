@@ -1,7 +1,7 @@
 // What the parts of load_check_structure share.
 //
 //   check.c          names made once, inputs defined, imports present; the story
-//   check_order.c    order and cycles, of nodes and of functions
+//   check_order.c    order and cycles, of nodes and of functions; names that hide earlier ones
 //   check_extents.c  what ranges of files do to each other
 #ifndef WEIR_CHECK_PARTS_H
 #define WEIR_CHECK_PARTS_H
@@ -27,6 +27,8 @@ struct check_place {
   char s[448];
 };
 struct check_place check_node_place(const struct check *c, uint32_t node);
+// "graph 'main'".
+struct check_place check_graph_place(const struct check *c, uint32_t graph);
 
 // Edges of a graph of `n` vertices; check_cycle gives the vertices of a cycle in `cycle` (up to 8,
 // *length says how many it has) or false.
@@ -37,6 +39,7 @@ struct check_edges {
 bool check_cycle(const struct check_edges *edges, uint32_t n, uint32_t cycle[8], uint32_t *length);
 
 int check_node_order(struct check *c);
+int check_hidden(struct check *c);
 int check_function_recursion(struct check *c);
 int check_extents(struct check *c);
 

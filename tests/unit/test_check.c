@@ -173,6 +173,21 @@ static void test_a_hidden_name_is_a_warning(void **state) {
   expect_report(h, pb_model(&g), "its output 'seen' has the name of a value of graph");
 }
 
+// What comes later outside is not there yet: the If's own output, above all.
+static void test_a_name_taken_later_is_not_hidden(void **state) {
+  struct pb_home *h = *state;
+  struct pb g = {0};
+  branch_node(&g, "x", "y", "y");
+  pb_io(&g, 11, "x");
+  pb_io(&g, 12, "y");
+  expect_report(h, pb_model(&g), NULL);
+  branch_node(&g, "x", "later", "y");
+  pb_node(&g, "Relu", "y", NULL, "later");
+  pb_io(&g, 11, "x");
+  pb_io(&g, 12, "later");
+  expect_report(h, pb_model(&g), NULL);
+}
+
 static void test_unsorted_is_a_warning(void **state) {
   struct pb_home *h = *state;
   struct pb g = {0};
@@ -314,6 +329,7 @@ int main(void) {
       TEST(test_undefined),
       TEST(test_cycles),
       TEST(test_a_hidden_name_is_a_warning),
+      TEST(test_a_name_taken_later_is_not_hidden),
       TEST(test_unsorted_is_a_warning),
       TEST(test_functions),
       TEST(test_imports),
