@@ -21,7 +21,7 @@
 
 #include <assert.h>
 
-enum { CONSTANT_INTS_OPSET = 9, SLICE_STEPS_OPSET = 10, PAD_INPUTS_OPSET = 11, MAX_NAMES = 32 };
+enum { SLICE_STEPS_OPSET = 10, PAD_INPUTS_OPSET = 11, MAX_NAMES = 32 };
 
 struct rewriting {
   struct pass_env *env;
@@ -383,11 +383,10 @@ static void skip_transposes_behind(struct rewriting *w, uint32_t channels_last,
 
 // ---- one Conv ----------------------------------------------------------------------------------
 
-// A function keeps shapes in Constants, and before opset 9 those hold floats alone.
 static bool takes_flat(const struct rewriting *w) {
   if (w->options->strict_compat) return true;
   if (w->options->form != CONV2MATMUL_FLAT) return false;
-  return w->opset >= CONSTANT_INTS_OPSET || w->env->m->graphs[w->graph].kind != GRAPH_FUNCTION;
+  return weights_takes_integers(w->env->m, w->graph); // shapes
 }
 
 static uint32_t put_body(struct rewriting *w, const int64_t in[5], const int64_t back[5]) {

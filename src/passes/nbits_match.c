@@ -9,6 +9,7 @@
 // initializer or a Constant node, of any enclosing graph, behind Identity nodes, and behind
 // Transposes of a matrix: MatMul(x, Transpose(E)) is quantized straight from E.
 #include "nbits.h"
+#include "weights.h"
 
 enum {
   MIN_GEMM_OPSET = 7,      // before, Gemm broadcasts C only if an attribute says so
@@ -222,6 +223,8 @@ static const char *match_gather(const struct matching *x) {
 }
 
 static const char *match_operator(const struct matching *x) {
+  const uint32_t home = x->m->values[x->site->weight.value].graph;
+  if (!x->options->qdq && !weights_takes_integers(x->m, home)) return "opset_too_old";
   switch (x->site->op) {
   case MATMULNBITS_GEMM: return match_gemm(x);
   case MATMULNBITS_GATHER: return match_gather(x);

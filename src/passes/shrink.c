@@ -7,7 +7,8 @@
 //
 //   graph_input       callers may pass another value for this initializer
 //   unused            nothing reads it
-//   opset_too_old     Mul and Add do not broadcast before opset 7
+//   opset_too_old     Mul and Add do not broadcast before opset 7, and a Constant of a function holds
+//                     no integers before 9
 //   and those of --form dequantize: see shrink_quantize.c
 //
 // Tensors are looked at in the order of their ids, which is that of the file; those that the pass

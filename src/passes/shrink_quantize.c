@@ -39,6 +39,7 @@ const char *shrink_quantize_obstacle(const struct shrinking *s, const struct wei
   const struct model *m = s->env->m;
   const int64_t opset = model_opset_version(m, w->graph, span_str(""));
   const enum dtype dtype = (enum dtype)m->tensors[w->tensor].dtype;
+  if (!weights_takes_integers(m, w->graph)) return "opset_too_old";
   if (s->options->form == SHRINK_CAST_MUL_ADD)
     return opset < SHRINK_BROADCAST_OPSET ? "opset_too_old" : NULL;
   if (opset < SHRINK_DEQUANTIZE_OPSET) return "opset_too_old";

@@ -17,6 +17,8 @@
 
 #include <assert.h>
 
+enum { CONSTANT_INTEGERS_OPSET = 9 };
+
 bool weights_in_training(const struct model *m, uint32_t graph) {
   while (m->graphs[graph].parent != NO_ID)
     graph = m->graphs[graph].parent;
@@ -42,6 +44,12 @@ bool weights_at(const struct model *m, uint32_t tensor, struct weight *out) {
   if (m->values[t->owner].def != tensor) return false; // a duplicate name: another one counts
   *out = (struct weight){tensor, t->owner, t->graph, NO_ID};
   return true;
+}
+
+bool weights_takes_integers(const struct model *m, uint32_t graph) {
+  if (m->graphs[graph].kind != GRAPH_FUNCTION) return true;
+  const int64_t opset = model_opset_version(m, graph, span_str(""));
+  return opset == 0 || opset >= CONSTANT_INTEGERS_OPSET; // 0: it does not say
 }
 
 // Is it the output of a body, too, that sees it from inside? No runtime takes that.

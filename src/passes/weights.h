@@ -22,6 +22,10 @@ bool weights_at(const struct model *m, uint32_t tensor, struct weight *out);
 // Does the graph lie in a TrainingInfoProto?
 bool weights_in_training(const struct model *m, uint32_t graph);
 
+// May new tensors of this graph hold integers? A function's are Constants, which before opset 9 hold
+// floats alone.
+bool weights_takes_integers(const struct model *m, uint32_t graph);
+
 // Why nothing may take the weight's place, a stable word, or NULL: "graph_input" (callers may
 // override it), "unused", "output_of_body" (of one that sees it from inside), "unreadable" (see
 // edit_tensor_readable).

@@ -490,6 +490,26 @@ def test_a_table_of_a_function(weir, tmp_path, bits, opset):
     assert want.shape == got.shape and np.abs(want - got).max() < 0.3
 
 
+@pytest.mark.parametrize("bits", BITS)
+@pytest.mark.parametrize("opset", [8, 9])
+def test_codes_of_a_function(weir, tmp_path, opset, bits):
+    """A function keeps them in Constant nodes, which hold integers from opset 9 on."""
+    numbers = np.random.default_rng(19)
+    body = [
+        helper.make_node("Constant", [], ["W"], value=tensor("", (64, 6), numbers)),
+        helper.make_node("MatMul", ["x", "W"], ["p"], "inside"),
+    ]
+    function = helper.make_function("local", "f", ["x"], ["p"], body, [helper.make_opsetid("", opset)])
+    model = model_of([helper.make_node("f", ["x"], ["y"], "call", domain="local")], [], [value("x", ["rows", 64])],
+                     [value("y", None)], opset=opset, ir=8, functions=[function],
+                     imports=[helper.make_opsetid("local", 1)])  # fmt: skip
+    reasons = sites(report_of(weir, model, tmp_path / "out.onnx", bits=bits, block=16))
+    assert reasons == {"inside": "opset_too_old" if opset == 8 else "quantized"}
+    feeds = random_feeds(model, numbers)
+    [want], [got] = outputs(tmp_path / "source.onnx", feeds), outputs(tmp_path / "out.onnx", feeds)
+    assert want.shape == got.shape and (opset == 9 or (want == got).all())
+
+
 @pytest.mark.parametrize("form", ["qoperator", "qdq"])
 def test_names_of_nodes_differ(weir, tmp_path, form):
     """ONNX Runtime does not load a graph with two nodes of one name."""

@@ -248,6 +248,22 @@ def test_the_ends_of_a_type_stay_finite(weir, tmp_path, dtype, per_channel, form
         assert np.abs(got.astype(np.float64) - value.astype(np.float64)).max() <= 1.6 * step, name
 
 
+@pytest.mark.parametrize("opset", (8, 9))
+def test_codes_of_a_function(weir, tmp_path, opset):
+    """A function keeps them in a Constant, which holds integers from opset 9 on."""
+    weight = numpy_helper.from_array(np.random.default_rng(5).normal(size=(128, 128)).astype(np.float32))
+    body = [helper.make_node("Constant", [], ["w"], value=weight), helper.make_node("Identity", ["w"], ["y"])]
+    function = helper.make_function("local", "f", [], ["y"], body, [helper.make_opsetid("", opset)])
+    graph = helper.make_graph([helper.make_node("f", [], ["y"], "call", domain="local")], "g", [],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, [128, 128])])  # fmt: skip
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("local", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, functions=[function], ir_version=8), tmp_path / "in.onnx")
+    report = weir.report("run", tmp_path / "in.onnx", tmp_path / "out.onnx", "--pass", "shrink")
+    [site] = report["passes"][0]["nodes"]
+    assert (site["status"], site["reason"]) == (("skipped", "opset_too_old") if opset == 8 else ("converted", "integer_weights"))
+    within_steps({"y": numpy_helper.to_array(weight)}, outputs(tmp_path / "out.onnx", {}), STEPS)
+
+
 @pytest.mark.parametrize("dtype", (np.float16, np.float32, np.float64))
 def test_one_value(weir, tmp_path, dtype):
     """A listed difference: scale 0 and the value as offset, exactly; the package is off by up to 1/510."""
