@@ -30,9 +30,11 @@ struct option {
   uint32_t figures; // index of the answer
 };
 
-// A weight as it is quantized, for all sites that quantize it alike.
+// A weight as it is quantized, for all sites that quantize it alike and have the same schemes to
+// choose from.
 struct weight {
-  uint32_t site; // the first of them
+  uint32_t kind, next; // of the same codes: weight + 1, 0 ends them
+  uint32_t site;       // the first of them
   const char *name;
   struct option *options; // allowed ones first
   uint32_t n, n_allowed;
@@ -51,8 +53,8 @@ struct choosing {
   uint32_t n_sites;
   struct nbits_work work;
   MODEL_TABLE(struct weight, weights);
-  MODEL_TABLE(uint32_t, by_key); // weight + 1, by its key
-  uint32_t *weight_of;           // by site; NO_ID: none
+  MODEL_TABLE(uint32_t, by_codes); // weight + 1, by the codes of its own scheme; 0: none
+  uint32_t *weight_of;             // by site; NO_ID: none
   MODEL_TABLE(uint32_t, questions);
   struct figures *answers;
   struct arena arena;
@@ -90,10 +92,13 @@ static const char *obstacle(const struct choosing *c, const struct nbits_site *s
   return nbits_obstacle(c->env->m, c->o, s, &scheme);
 }
 
-// Sites of one key have one weight, and the same schemes to choose from.
-static uint32_t key_of(const struct choosing *c, const struct nbits_site *s, uint32_t codes) {
+// Sites of the same codes and kind write the same tensors, and have the same schemes to choose
+// from. GatherBlockQuantized wants its codes in other dims than MatMulNBits, and a table may be
+// gathered in two ways: along its rows, or not.
+static uint32_t kind_of(const struct choosing *c, const struct nbits_site *s) {
   const struct matmulnbits_scheme packed = {.bits = 8, .block = 1};
-  return codes * 4 + 2 * is_free(c, s) + (obstacle(c, s, packed) == NULL);
+  const bool gathers = s->op == MATMULNBITS_GATHER && !c->o->qdq;
+  return (gathers ? 4u : 0u) | (is_free(c, s) ? 2u : 0u) | (obstacle(c, s, packed) ? 0u : 1u);
 }
 
 static void add_options(struct choosing *c, struct weight *w, struct option own) {
@@ -125,26 +130,38 @@ static struct weight new_weight(struct choosing *c, uint32_t site, struct option
   return w;
 }
 
+// The weight of the site, or NO_ID: it is the first.
+static uint32_t known_weight(struct choosing *c, uint32_t codes, uint32_t kind) {
+  while (c->n_by_codes <= codes) {
+    const uint32_t k = MODEL_ADD(c, by_codes, 1);
+    c->by_codes[k] = 0;
+  }
+  uint32_t at = c->by_codes[codes];
+  while (at != 0 && c->weights[at - 1].kind != kind)
+    at = c->weights[at - 1].next;
+  return at != 0 ? at - 1 : NO_ID;
+}
+
+static uint32_t weight_of_site(struct choosing *c, uint32_t site) {
+  const struct nbits_site *s = &c->sites[site];
+  const struct option own = make_option(c, s, s->scheme);
+  const uint32_t kind = kind_of(c, s);
+  uint32_t at = known_weight(c, own.codes, kind);
+  if (at != NO_ID) return at;
+  struct weight w = new_weight(c, site, own);
+  w.kind = kind;
+  w.next = c->by_codes[own.codes];
+  at = MODEL_ADD(c, weights, 1);
+  c->weights[at] = w;
+  c->by_codes[own.codes] = at + 1;
+  return at;
+}
+
 static void gather(struct choosing *c) {
   c->work = (struct nbits_work){.env = c->env, .options = c->o};
   c->weight_of = arena_alloc(&c->arena, (c->n_sites + (size_t)1) * sizeof *c->weight_of);
-  for (uint32_t i = 0; i < c->n_sites; i++) {
-    c->weight_of[i] = NO_ID;
-    if (!c->sites[i].converts) continue;
-    const struct option own = make_option(c, &c->sites[i], c->sites[i].scheme);
-    const uint32_t key = key_of(c, &c->sites[i], own.codes);
-    while (c->n_by_key <= key) {
-      const uint32_t k = MODEL_ADD(c, by_key, 1);
-      c->by_key[k] = 0;
-    }
-    if (c->by_key[key] == 0) {
-      const struct weight w = new_weight(c, i, own);
-      const uint32_t k = MODEL_ADD(c, weights, 1);
-      c->weights[k] = w;
-      c->by_key[key] = k + 1;
-    }
-    c->weight_of[i] = c->by_key[key] - 1;
-  }
+  for (uint32_t i = 0; i < c->n_sites; i++)
+    c->weight_of[i] = c->sites[i].converts ? weight_of_site(c, i) : NO_ID;
 }
 
 // All questions, and their answers.
@@ -334,7 +351,7 @@ static void settle(struct choosing *c) {
 
 static void done(struct choosing *c) {
   table_free(c->weights, c->weights_cap, sizeof *c->weights);
-  table_free(c->by_key, c->by_key_cap, sizeof *c->by_key);
+  table_free(c->by_codes, c->by_codes_cap, sizeof *c->by_codes);
   table_free(c->questions, c->questions_cap, sizeof *c->questions);
   arena_free(&c->arena);
 }

@@ -414,6 +414,33 @@ def test_two_uses_of_a_table_choose_for_themselves(weir, tmp_path):
     assert [n["chosen"]["scheme"] for n in report["passes"][0]["nodes"]] == ["8:128", "4:32"]
 
 
+@pytest.mark.parametrize("order", (["rows", "product"], ["product", "rows"]))
+def test_a_tied_table_is_two_weights(weir, tmp_path, order):
+    """Quantized alike, it is written for MatMulNBits and for GatherBlockQuantized, which takes whole blocks alone."""
+    table = numpy_helper.from_array(np.random.default_rng(7).standard_normal((4096, 48)).astype(np.float32), "table")
+    nodes = {
+        "rows": helper.make_node("Gather", ["table", "ids"], ["r"], "rows"),
+        "product": helper.make_node("MatMul", ["x", "columns"], ["y"], "product"),
+    }
+    turn = helper.make_node("Transpose", ["table"], ["columns"], perm=[1, 0])
+    inputs = [("ids", TensorProto.INT64, ["n"]), ("x", TensorProto.FLOAT, ["m", 48])]
+    outputs = [("r", TensorProto.FLOAT, ["n", 48]), ("y", TensorProto.FLOAT, ["m", 4096])]
+    graph = helper.make_graph([turn, *(nodes[name] for name in order)], "g",
+                              *([helper.make_tensor_value_info(*i) for i in side] for side in (inputs, outputs)), [table])  # fmt: skip
+    source = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), source)
+    alike = ["--op-types", "MatMul,Gather", "--bits", "8", "--block-size", "16"]
+    for candidates, budget, want in (
+        ("8:32,8:128", 2_000_000, {"rows": "gather_shape", "product": "quantized"}),
+        ("8:16,4:16", 440_000, {"rows": "quantized", "product": "quantized"}),  # one of 8 bits and one of 4 fit
+    ):
+        options = ["--budget", str(budget), "--candidates", candidates]
+        out, report = quantized(weir, source, tmp_path / str(budget), *alike, *options)
+        assert {n["node_name"]: n["reason"] for n in report["passes"][0]["nodes"]} == want
+        assert size_of(out) <= budget
+        ort.InferenceSession(str(out), providers=["CPUExecutionProvider"])
+
+
 def test_a_candidate_that_no_weight_takes(weir, tmp_path):
     source = gathers(tmp_path / "m.onnx", np.ones((64, 100), np.float32), 1)
     done = weir("measure", source, "--op-types", "Gather", "--candidates", "8:64")
