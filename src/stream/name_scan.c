@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -65,7 +66,7 @@ struct search {
 static int search_entry(void *ctx, const char *entry) {
   struct search *s = ctx;
   const size_t n = strlen(entry);
-  if (n < 5 || strcmp(entry + n - 5, ".onnx") != 0) return 0;
+  if (n < 5 || strcasecmp(entry + n - 5, ".onnx") != 0) return 0;
   if (s->except && strcmp(entry, s->except) == 0) return 0;
   const enum name_scan found = name_scan_file(s->dir, entry, s->name);
   if (found == NAME_SCAN_FREE) return 0;

@@ -11,9 +11,9 @@ enum name_scan {
   NAME_SCAN_UNKNOWN, // one could not be read
 };
 
-// Looks through every *.onnx in the folder (but `except`; NULL: none) for the bytes of `name`. With
-// NAMED and UNKNOWN, who[] receives that .onnx. A name inside a longer one counts: the answer errs
-// on the side of keeping.
+// Looks through every *.onnx (or *.ONNX) in the folder (but `except`; NULL: none) for the bytes of
+// `name`. With NAMED and UNKNOWN, who[] receives that .onnx. A name inside a longer one counts: the
+// answer errs on the side of keeping.
 enum name_scan name_scan_folder(int dir, const char *name, const char *except, char who[256]);
 // The same for one file. Bounded memory.
 enum name_scan name_scan_file(int dir, const char *onnx, const char *name);

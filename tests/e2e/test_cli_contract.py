@@ -236,13 +236,14 @@ def test_force_without_manifest_again_and_again(weir, tmp_path, encoder):
     compare.same_meaning(encoder, out)
 
 
-def test_force_keeps_a_sidecar_that_another_model_names(weir, tmp_path, encoder):
+@pytest.mark.parametrize("other", ["other.onnx", "OTHER.ONNX"])
+def test_force_keeps_a_sidecar_that_another_model_names(weir, tmp_path, encoder, other):
     out = tmp_path / "out" / "out.onnx"
     out.parent.mkdir()
     weir("convert", encoder, out)
-    shutil.copy(out, out.parent / "other.onnx")
+    shutil.copy(out, out.parent / other)
     weir("conv2matmul", encoder, out, "--force")
-    compare.same_meaning(encoder, out.parent / "other.onnx")
+    compare.same_meaning(encoder, out.parent / other)
 
 
 @pytest.mark.parametrize("option", [["--inplace"], ["--inplace", "--form", "flat"]])
