@@ -63,8 +63,13 @@ int job_text_reserve(struct job_text *t, const char *path, struct arena *a, stru
   return 0;
 }
 
+// Nothing has no address.
+static bool put(FILE *f, struct span text) {
+  return text.n == 0 || fwrite(text.at, 1, text.n, f) == text.n;
+}
+
 int job_text_add(struct job_text *t, struct span piece) {
-  if (fwrite(piece.at, 1, piece.n, t->file) == piece.n) return 0;
+  if (put(t->file, piece)) return 0;
   if (!t->errnum) t->errnum = errno;
   return -1;
 }
@@ -77,7 +82,7 @@ int job_text_check(const struct job_text *t, struct err *err) {
 
 int job_text_end(struct job_text *t, struct span text, struct err *err) {
   if (!t->file && !(t->file = fopen(t->path, "we"))) return cannot_write(t->path, err);
-  if (fwrite(text.at, 1, text.n, t->file) != text.n) return cannot_write(t->path, err);
+  if (!put(t->file, text)) return cannot_write(t->path, err);
   return job_text_publish(t, err);
 }
 
