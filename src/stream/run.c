@@ -255,7 +255,11 @@ static const char *weight_name(const struct run *r, const struct run_error *e) {
 }
 
 static const char *overflow_hint(const struct plan *p, uint32_t segment) {
-  if (stored_as(p, segment)->kind == RECIPE_QUANTIZE)
+  const struct recipe *x = stored_as(p, segment);
+  const uint32_t id = (uint32_t)(x - p->recipes.rows);
+  if (x->kind == RECIPE_QUANTIZE && recipe_quantization_of(&p->recipes, id).format == FORMAT_LEVELS)
+    return "their range is wider than levels can say: take the method integer_weights";
+  if (x->kind == RECIPE_QUANTIZE)
     return "their range is wider than scales can say: leave them as they are (--exclude), or take "
            "--symmetric";
   return "leave them as they are (--exclude), store the largest finite value instead "

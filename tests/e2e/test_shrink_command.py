@@ -44,6 +44,18 @@ def test_many_models_and_folders(weir, tmp_path):
     assert [t.data_type for t in model.graph.initializer] == [TensorProto.FLOAT]
 
 
+def test_levels_past_the_end_of_a_type_are_refused(weir, tmp_path):
+    """The hint names what shrink has."""
+    model = onnx.load(matmul(tmp_path / "a.onnx"))
+    mask = np.where(np.triu(np.ones((200, 100), bool), 1), np.float16(-65504), np.float16(0))
+    model.graph.initializer[0].CopyFrom(numpy_helper.from_array(mask, "w"))
+    onnx.save(model, tmp_path / "a.onnx")
+    words = ("shrink", tmp_path / "a.onnx", "-o", tmp_path / "out.onnx")
+    done = weir(*words, "--method", "float_weights", code=None)
+    assert done.code != 0 and "'w'" in done.err and "take the method integer_weights" in done.err
+    weir(*words)
+
+
 def test_a_folder_can_be_said_twice(weir, tmp_path):
     """Outputs of the first call are no inputs of the second, which finds them there."""
     matmul(tmp_path / "a.onnx")
