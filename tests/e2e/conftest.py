@@ -115,6 +115,15 @@ def weir_fault():
     return Weir(program("WEIR_FAULT_PROGRAM"))
 
 
+def before_record(number):
+    """For WEIR_FAULT: the call that records the nth unit, when all before it are recorded.
+
+    Syncs would not do: one of them covers all units that wait for it. Before its records a run writes four files whole:
+    the lock, the plan, its literals, the head.
+    """
+    return f"write:{4 + number}"
+
+
 def as_user(folder, *opened):
     """The words that run weir as an ordinary user; None if we are root and cannot become one here.
 

@@ -11,6 +11,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from conftest import before_record
+
 K, COLUMNS = 2048, (20000, 23001)  # at 8 bits: 41 and 47 MB of codes, scales and zeros behind each
 RUN = ("run",)
 PASSES = ("--pass", "matmulnbits:bits=8,block_size=64,symmetric=false")
@@ -94,13 +96,13 @@ def test_figures_do_not_depend_on_how(weir, model, tmp_path, alone, options):
     shutil.rmtree(tmp_path)
 
 
-@pytest.mark.parametrize("sync", [1, 2])
-def test_figures_survive_a_kill(weir, weir_fault, model, tmp_path, alone, sync):
+@pytest.mark.parametrize("unit", [1, 2])
+def test_figures_survive_a_kill(weir, weir_fault, model, tmp_path, alone, unit):
     """Those of recorded units come from the records."""
     words = (*RUN, model, tmp_path / "out.onnx", *PASSES, "--jobs", "1")
-    weir_fault(*words, env={"WEIR_FAULT": f"kill:fdatasync:{sync}"}, code=-signal.SIGKILL)
+    weir_fault(*words, env={"WEIR_FAULT": f"kill:{before_record(unit)}"}, code=-signal.SIGKILL)
     report = weir.report(*words, "--resume")
-    assert report["weir"]["units_resumed"] == sync - 1
+    assert report["weir"]["units_resumed"] == unit - 1
     assert figures(report) == alone
     shutil.rmtree(tmp_path)
 
@@ -223,7 +225,7 @@ def test_chunks(weir, weir_fault, mixed, tmp_path, kind):
         shutil.rmtree(tmp_path / "b")
     (tmp_path / "c").mkdir()
     words = (*RUN, mixed, tmp_path / "c" / "out.onnx", *passes(kind), "--jobs", "1")
-    weir_fault(*words, env={"WEIR_FAULT": "kill:fdatasync:1"}, code=-signal.SIGKILL)
+    weir_fault(*words, env={"WEIR_FAULT": f"kill:{before_record(1)}"}, code=-signal.SIGKILL)
     assert report_of(weir, mixed, tmp_path / "c", kind, "--resume", "--jobs", "1") == found
     shutil.rmtree(tmp_path / "c")
 
@@ -235,7 +237,7 @@ def test_overflows_survive_a_kill(weir, weir_fault, tmp_path):
         data.write(np.array([1e6, 7e4], np.float32).tobytes())
     (tmp_path / "o").mkdir()
     words = (*RUN, source, tmp_path / "o" / "out.onnx", "--pass", "cast:to=float16", "--jobs", "1")
-    weir_fault(*words, env={"WEIR_FAULT": "kill:fdatasync:2"}, code=-signal.SIGKILL)
+    weir_fault(*words, env={"WEIR_FAULT": f"kill:{before_record(2)}"}, code=-signal.SIGKILL)
     said = weir(*words, "--resume", code=65).err
     assert "1 tensor has finite elements" in said and "'w0' (2)" in said
     assert not list((tmp_path / "o").iterdir())
