@@ -70,7 +70,7 @@ static bool put(FILE *f, struct span text) {
 
 int job_text_add(struct job_text *t, struct span piece) {
   if (put(t->file, piece)) return 0;
-  if (!t->errnum) t->errnum = errno;
+  if (!t->errnum) t->errnum = errno ? errno : EIO; // 0 would be success
   return -1;
 }
 

@@ -72,24 +72,20 @@ static void excludes_done(struct excludes *x) {
   table_free(x->patterns, x->cap, sizeof *x->patterns);
 }
 
-static int check_to(const struct pass_value values[PASS_OPTIONS], struct err *err) {
-  if (values[PASS_OPT_TO].text) return 0;
-  err_fill(err, ERR_USAGE, "cast needs the type to store weights in");
-  return err_hint(err, "to=float16 or to=bfloat16");
-}
-
 int check_cast(const struct pass_value values[PASS_OPTIONS], struct err *err) {
   struct excludes x = {0};
-  int rc = check_to(values, err);
-  if (rc == 0) rc = excludes_read(&x, &values[PASS_OPT_EXCLUDE], err);
+  if (!values[PASS_OPT_TO].text) {
+    err_fill(err, ERR_USAGE, "cast needs the type to store weights in");
+    return err_hint(err, "to=float16 or to=bfloat16");
+  }
+  int rc = excludes_read(&x, &values[PASS_OPT_EXCLUDE], err);
   excludes_done(&x);
   return rc;
 }
 
 int run_cast(struct pass_env *env, const struct pass_value values[PASS_OPTIONS], struct err *err) {
   struct excludes x = {0};
-  int rc = check_to(values, err);
-  if (rc == 0) rc = excludes_read(&x, &values[PASS_OPT_EXCLUDE], err);
+  int rc = excludes_read(&x, &values[PASS_OPT_EXCLUDE], err);
   if (rc == 0) cast_with(env, values, &x);
   excludes_done(&x);
   return rc;

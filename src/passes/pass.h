@@ -103,9 +103,10 @@ bool pass_option_belongs(enum pass_option_id option, enum pass_id pass);
 enum pass_id pass_by_name(struct span name);
 
 // int check_<stem>(values, err): what the values mean, alone and together, as far as that can be
-// said without a model: ERR_USAGE. They have the kinds of their rows (pass_values.c). int
-// run_<stem>(env, values, err): the pass behind its row. Refuses what check_<stem> does, and what
-// does not fit the model: ERR_USAGE too. Before it fails it may have made edits.
+// said without a model: ERR_USAGE. They have the kinds of their rows (pass_values.c).
+//
+// int run_<stem>(env, values, err): the pass behind its row, for values that check_<stem> took.
+// ERR_USAGE for what does not fit the model. Before it fails it may have made edits.
 #define PASS(stem, ...)                                                                            \
   int check_##stem(const struct pass_value values[PASS_OPTIONS], struct err *err);                 \
   int run_##stem(struct pass_env *env, const struct pass_value values[PASS_OPTIONS],               \

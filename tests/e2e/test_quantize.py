@@ -471,6 +471,16 @@ def test_the_chain_needs_a_max_of_integers(weir, tmp_path, opset):
         np.testing.assert_allclose(got, want, atol=0.3)
 
 
+def calling(body, given, opset, ir):
+    """A model that calls one function: of `given`, to what the last node of its body makes."""
+    domain = helper.make_opsetid("local", 1)
+    function = helper.make_function(
+        "local", "f", [given.name], body[-1].output, body, [helper.make_opsetid("", opset)]
+    )
+    call = helper.make_node("f", [given.name], ["y"], "call", domain="local")
+    return model_of([call], [], [given], [value("y", None)], opset=opset, ir=ir, functions=[function], imports=[domain])
+
+
 @pytest.mark.parametrize("bits, opset", [(4, 20), (4, 21), (8, 20)])
 def test_a_table_of_a_function(weir, tmp_path, bits, opset):
     """Tensors of a function are Constant nodes, which hold 4 bit types from opset 21 on."""
@@ -479,10 +489,7 @@ def test_a_table_of_a_function(weir, tmp_path, bits, opset):
         helper.make_node("Constant", [], ["E"], value=tensor("", (50, 32), numbers)),
         helper.make_node("Gather", ["E", "i"], ["r"], "inside"),
     ]
-    function = helper.make_function("local", "f", ["i"], ["r"], body, [helper.make_opsetid("", opset)])
-    model = model_of([helper.make_node("f", ["i"], ["y"], "call", domain="local")], [], [value("i", ["n"], TensorProto.INT64)],
-                     [value("y", None)], opset=opset, ir=10, functions=[function],
-                     imports=[helper.make_opsetid("local", 1)])  # fmt: skip
+    model = calling(body, value("i", ["n"], TensorProto.INT64), opset, ir=10)
     reasons = sites(report_of(weir, model, tmp_path / "out.onnx", bits=bits, block=16, op_types="Gather"))
     assert reasons == {"inside": "opset_too_old" if (bits, opset) == (4, 20) else "quantized"}
     feeds = {"i": np.array([0, 49, -1])}
@@ -499,10 +506,7 @@ def test_codes_of_a_function(weir, tmp_path, opset, bits):
         helper.make_node("Constant", [], ["W"], value=tensor("", (64, 6), numbers)),
         helper.make_node("MatMul", ["x", "W"], ["p"], "inside"),
     ]
-    function = helper.make_function("local", "f", ["x"], ["p"], body, [helper.make_opsetid("", opset)])
-    model = model_of([helper.make_node("f", ["x"], ["y"], "call", domain="local")], [], [value("x", ["rows", 64])],
-                     [value("y", None)], opset=opset, ir=8, functions=[function],
-                     imports=[helper.make_opsetid("local", 1)])  # fmt: skip
+    model = calling(body, value("x", ["rows", 64]), opset, ir=8)
     reasons = sites(report_of(weir, model, tmp_path / "out.onnx", bits=bits, block=16))
     assert reasons == {"inside": "opset_too_old" if opset == 8 else "quantized"}
     feeds = random_feeds(model, numbers)

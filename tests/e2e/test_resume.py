@@ -249,13 +249,6 @@ class Setting:
         return "new" if found == self.new else "old"
 
 
-def count_calls(weir_fault, setting, folder):
-    here = setting.make(folder / "count")
-    weir_fault(*setting.words(here), env={"WEIR_FAULT_LOG": os.fspath(folder / "calls")})
-    shutil.rmtree(here)
-    return len((folder / "calls").read_text().splitlines())
-
-
 def kill_and_resume(weir, weir_fault, setting, here, number):
     """One kill; gives what it left: (state, unfinished seal?), or None: the run had fewer calls."""
     source = {name: content for name, content in compare.folder_bytes(here / "in").items()}
@@ -302,7 +295,7 @@ def test_kill_between_any_two_calls(weir, weir_fault, quick_folder, how):
 def test_any_call_may_fail(weir, weir_fault, quick_folder, how):
     """EIO from the nth call instead: an exit code, a message, the old model or the new one, and a way to go on."""
     setting = Setting(weir, how, quick_folder)
-    calls = count_calls(weir_fault, setting, quick_folder)
+    calls = len(count_log(weir_fault, setting, quick_folder))
     for number in range(1, calls + 1):
         here = setting.make(quick_folder / f"fail-{number}")
         done = weir_fault(*setting.words(here), env={"WEIR_FAULT": f"EIO:*:{number}"}, code=None)
@@ -528,7 +521,7 @@ def half_sealed(weir_fault, setting, folder, *options):
     move = len(moves) - moves[::-1].index("model.onnx")
     here = setting.make(folder / "half")
     words = [*setting.words(here), *options]
-    kept = 1 if options and options[0] != "--strict-compat" else 0  # a report that is kept is one more
+    kept = 1 if options else 0  # a report that is kept is one more
     weir_fault(*words, env={"WEIR_FAULT": f"kill:renameat2:{move + kept}"}, code=-signal.SIGKILL)
     return here
 
