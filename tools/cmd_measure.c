@@ -51,7 +51,7 @@ static int evaluate(void *ctx, const uint32_t *codes, uint32_t n, struct figures
                     struct err *err) {
   struct measuring *m = ctx;
   char note[256] = "";
-  struct run_options options = {.jobs = cli_count(m->args, OPT_JOBS),
+  struct work_options options = {.jobs = cli_count(m->args, OPT_JOBS),
                                 .memory = cli_size(m->args, OPT_MEMORY),
                                 .progress = {report_tick, NULL},
                                 .stop = stop_watch()};

@@ -5,10 +5,10 @@
 //
 // A log is a file as any other. What one line says is checked where it is applied; what all of them
 // leave (a value that is used and made nowhere, because the line that made it is gone) at the end.
+#include "check.h"
 #include "commands.h"
 #include "job.h"
 #include "job_stage.h"
-#include "load.h"
 #include "report.h"
 
 #include <errno.h>
@@ -113,7 +113,7 @@ static int replay_lines(struct job *job, struct log_reader *in, struct err *err)
 
 static int check_result(const struct job *job, const struct log_reader *in, struct err *err) {
   struct err why = {0};
-  if (load_check_structure(&job->model, NULL, &why) == 0) return 0;
+  if (check_structure(&job->model, NULL, &why) == 0) return 0;
   err_set(err, ERR_MODEL, "the edits of '%s' leave a model that is not whole: %s",
           quote_str(in->path).s, why.msg);
   return err_hint(err, "is the log as --edit-log wrote it?");

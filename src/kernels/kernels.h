@@ -207,7 +207,7 @@ struct kernels_lanes {
 };
 // Adds n pairs, the first of them number `first` of the chunk. False, and nothing added, if an e is
 // not finite.
-bool kernels_pairs(struct kernels_lanes *sums, size_t first, const double *v, const double *w,
+bool kernels_figure_pairs(struct kernels_lanes *sums, size_t first, const double *v, const double *w,
                    size_t n);
 // What codes of a byte stand for, in double: int8 code * scale + zero, uint8 (code - zero) * scale.
 struct kernels_stored {
@@ -216,8 +216,8 @@ struct kernels_stored {
 };
 void kernels_codes_values(double *out, const uint8_t *codes, size_t n,
                           const struct kernels_stored *m);
-// kernels_pairs of floats and what their codes stand for.
-bool kernels_pairs_codes(struct kernels_lanes *sums, size_t first, const float *v,
+// kernels_figure_pairs of floats and what their codes stand for.
+bool kernels_figure_pairs_codes(struct kernels_lanes *sums, size_t first, const float *v,
                          const uint8_t *codes, size_t n, const struct kernels_stored *m);
 
 #endif

@@ -284,8 +284,8 @@ static void pairs(void) {
     if (below(2)) fill(in, AREA, KERNELS_F32, below(2));
     kernels_f32_to_f64(wide, in, AREA);
     kernels_codes_values(values, codes, AREA, &stored);
-    bool finite = kernels_pairs_codes(&sums, first, in, codes, n, &stored);
-    finite &= kernels_pairs(&sums, first, wide, values, n);
+    bool finite = kernels_figure_pairs_codes(&sums, first, in, codes, n, &stored);
+    finite &= kernels_figure_pairs(&sums, first, wide, values, n);
     put(values, sizeof values);
     put(&sums, sizeof sums);
     put(&finite, sizeof finite);

@@ -1,4 +1,4 @@
-// What load_check_structure says of models that are framed well and make no sense; and what it must
+// What check_structure says of models that are framed well and make no sense; and what it must
 // not say of those that do.
 #include "pb_build.h"
 

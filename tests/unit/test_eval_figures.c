@@ -3,7 +3,7 @@
 // parts say when they are read back and decoded in double. Elements that overflow or are not
 // numbers are counted.
 #include "chance.h"
-#include "errors.h"
+#include "figure_sums.h"
 #include "eval.h"
 #include "eval_parts.h"
 #include "fake_io.h"
@@ -28,11 +28,11 @@ static struct recipes r;
 static struct io io;
 
 static void add_leaf(void *ctx, uint64_t leaf, const struct figures *f) {
-  errors_push(ctx, 0, leaf, f);
+  figure_sums_push(ctx, 0, leaf, f);
 }
 
 // One unit: bytes [from, end) of the recipe, in pieces.
-static void make_unit(uint32_t id, uint64_t from, uint64_t end, struct error_sums *sums) {
+static void make_unit(uint32_t id, uint64_t from, uint64_t end, struct figure_sums *sums) {
   struct eval *ev;
   struct err err = {0};
   assert_int_equal(eval_open(&ev, &r, &io, EVAL_BUDGET_MIN << chance_below(3), &err), 0);
@@ -49,29 +49,29 @@ static void make_unit(uint32_t id, uint64_t from, uint64_t end, struct error_sum
 }
 
 // The figures that all of these sums make: of one segment, with nothing missing and nothing over.
-static struct figures whole_of(struct error_sums *all) {
+static struct figures whole_of(struct figure_sums *all) {
   struct figures f = {0};
   uint32_t segment;
   size_t at = 0;
   bool whole;
-  errors_sort(all);
-  assert_true(errors_next(all, &at, &segment, &f, &whole));
+  figure_sums_sort(all);
+  assert_true(figure_sums_next(all, &at, &segment, &f, &whole));
   assert_true(whole);
   assert_int_equal(at, all->n);
-  errors_free(all);
+  figure_sums_free(all);
   return f;
 }
 
 static struct figures figures_of(uint32_t id, uint32_t units) {
-  struct error_sums all = {0};
+  struct figure_sums all = {0};
   const uint64_t n = r.rows[id].bytes;
   uint64_t end = n;
   for (uint32_t unit = units; unit-- > 0;) {
-    struct error_sums one = {0};
+    struct figure_sums one = {0};
     const uint64_t from = unit == 0 ? 0 : end - chance_below(end + 1);
     if (from < end) make_unit(id, from, end, &one);
-    errors_put_unit(&all, unit, &one);
-    errors_free(&one);
+    figure_sums_put_unit(&all, unit, &one);
+    figure_sums_free(&one);
     end = from;
   }
   return whole_of(&all);
@@ -232,7 +232,7 @@ static void test_casts(void **state) {
 static void test_scales_are_not_told(void **state) {
   (void)state;
   int64_t dims[2];
-  struct error_sums sums = {0};
+  struct figure_sums sums = {0};
   struct eval *ev;
   struct err err = {0};
   const uint32_t of = make_weight(dims);
@@ -258,7 +258,7 @@ static void test_not_finite_is_named(void **state) {
   static const enum recipe_format formats[] = {FORMAT_QDQ, FORMAT_GATHER};
   for (uint32_t k = 0; k < 4; k++) {
     int64_t dims[2];
-    struct error_sums sums = {0};
+    struct figure_sums sums = {0};
     struct eval *ev;
     struct err err = {0};
     const uint32_t of = make_weight(dims);
@@ -275,7 +275,7 @@ static void test_not_finite_is_named(void **state) {
     assert_int_equal(err.kind, ERR_MODEL);
     snprintf(place, sizeof place, "element [%lld,%lld] ", (long long)row, (long long)column);
     if (!strstr(err.msg, place)) fail_msg("no '%s' in: %s", place, err.msg);
-    errors_free(&sums);
+    figure_sums_free(&sums);
     eval_close(ev);
     recipes_free(&r);
   }
@@ -290,10 +290,10 @@ static uint8_t wide_codes[WIDE_MOST];
 // Codes of a weight in `units` ranges, by one evaluator each: their figures, and reads of the
 // weight.
 static struct figures in_stripes(uint32_t id, size_t budget, uint32_t units, double *reads) {
-  struct error_sums all = {0};
+  struct figure_sums all = {0};
   const uint64_t n = r.rows[id].bytes, before = io.bytes;
   for (uint32_t unit = 0; unit < units; unit++) {
-    struct error_sums one = {0};
+    struct figure_sums one = {0};
     struct err err = {0};
     struct eval *ev;
     const uint64_t from = n * unit / units, end = n * (unit + 1) / units;
@@ -302,8 +302,8 @@ static struct figures in_stripes(uint32_t id, size_t budget, uint32_t units, dou
     eval_expect(ev, id, from, end - from);
     assert_int_equal(recipe_read(ev, id, from, wide_codes, (size_t)(end - from), &err), 0);
     assert_int_equal(eval_finish(ev, &err), 0);
-    errors_put_unit(&all, unit, &one);
-    errors_free(&one);
+    figure_sums_put_unit(&all, unit, &one);
+    figure_sums_free(&one);
     eval_close(ev);
   }
   const struct figures f = whole_of(&all);

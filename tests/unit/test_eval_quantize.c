@@ -3,7 +3,7 @@
 // with boxes down to less than a column and with and without the statistics of the run. Then what
 // it costs: source bytes read for weights far larger than the budget, with control arms.
 #include "chance.h"
-#include "errors.h"
+#include "figure_sums.h"
 #include "eval.h"
 #include "eval_parts.h"
 #include "fake_io.h"
@@ -520,7 +520,7 @@ static void test_gather_needs_room(void **state) {
 // ---- error figures -----------------------------------------------------------------------------
 
 static void add_leaf(void *ctx, uint64_t leaf, const struct figures *f) {
-  errors_push(ctx, 7, leaf, f);
+  figure_sums_push(ctx, 7, leaf, f);
 }
 
 // A file that is gone when it is closed.
@@ -538,7 +538,7 @@ static int open_file(void *ctx) {
 static struct figures figures_with(struct world *s, uint32_t id, uint32_t units, bool small,
                                    struct eval_cache *cache) {
   struct err err = {0};
-  struct error_sums all = {0};
+  struct figure_sums all = {0};
   struct eval *ev;
   const uint64_t n = s->r.rows[id].bytes;
   uint64_t cuts[8] = {0};
@@ -548,7 +548,7 @@ static struct figures figures_with(struct world *s, uint32_t id, uint32_t units,
   cuts[units] = n;
   for (uint32_t k = 0; k < units; k++) {
     const uint32_t i = units - 1 - k;
-    struct error_sums one = {0};
+    struct figure_sums one = {0};
     if (small)
       ev = open_small(s);
     else
@@ -564,20 +564,20 @@ static struct figures figures_with(struct world *s, uint32_t id, uint32_t units,
       at_byte += some;
     }
     if (eval_finish(ev, &err) != 0) fail_msg("%s", err.msg);
-    errors_put_unit(&all, units - i, &one);
-    errors_free(&one);
+    figure_sums_put_unit(&all, units - i, &one);
+    figure_sums_free(&one);
     eval_close(ev);
   }
   struct figures f = {0};
   uint32_t segment;
   size_t at_sum = 0;
   bool whole;
-  errors_sort(&all);
-  assert_true(errors_next(&all, &at_sum, &segment, &f, &whole));
+  figure_sums_sort(&all);
+  assert_true(figure_sums_next(&all, &at_sum, &segment, &f, &whole));
   assert_true(whole);
   assert_int_equal(segment, 7);
-  assert_false(errors_next(&all, &at_sum, &segment, &f, &whole));
-  errors_free(&all);
+  assert_false(figure_sums_next(&all, &at_sum, &segment, &f, &whole));
+  figure_sums_free(&all);
   free(buf);
   return f;
 }
@@ -657,7 +657,7 @@ static void test_not_finite(void **state) {
   for (uint32_t axis = 0; axis < 2; axis++) {
     struct err err = {0};
     struct eval *ev;
-    struct error_sums sums = {0};
+    struct figure_sums sums = {0};
     static uint8_t codes[40 * 50 * 4];
     float w[40 * 50];
     for (int i = 0; i < 40 * 50; i++)
@@ -675,7 +675,7 @@ static void test_not_finite(void **state) {
     assert_int_equal(recipe_read(ev, id, 0, codes, (size_t)s.r.rows[id].bytes, &err), -1);
     assert_int_equal(err.kind, ERR_MODEL);
     assert_non_null(strstr(err.msg, "element [23,41]"));
-    errors_free(&sums);
+    figure_sums_free(&sums);
     eval_close(ev);
     recipes_free(&s.r);
   }
@@ -685,18 +685,18 @@ static void test_not_finite(void **state) {
 
 static void test_sums_as_text(void **state) {
   (void)state;
-  struct error_sums sums = {0}, back = {0};
+  struct figure_sums sums = {0}, back = {0};
   struct json_out a = {0}, b = {0};
   struct err err = {0};
   for (uint64_t i = 5; i < 12; i++)
-    errors_push(&sums, 3, i,
+    figure_sums_push(&sums, 3, i,
                 &(struct figures){
                     .elements = i, .overflows = 2, .vv = 1.0 / 3, .ee = 1e-300, .max_error = 7});
   assert_int_equal(sums.n, 3); // 5, 6..7, 8..11
-  errors_write(&a, &sums);
+  figure_sums_write(&a, &sums);
   struct json_value *v = json_parse(span_of(a.text, a.n), "sums", &err);
-  assert_true(errors_read(v, &back));
-  errors_write(&b, &back);
+  assert_true(figure_sums_read(v, &back));
+  figure_sums_write(&b, &back);
   assert_string_equal(a.text, b.text);
   json_free(v);
   static const char *const bad[] = {
@@ -709,15 +709,15 @@ static void test_sums_as_text(void **state) {
       "[[0,0,0,4,5,0,6,7,8,\"x\"]]",
   };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-    struct error_sums none = {0};
+    struct figure_sums none = {0};
     v = json_parse(span_str(bad[i]), "sums", &err);
     assert_non_null(v);
-    if (errors_read(v, &none)) fail_msg("accepted: %s", bad[i]);
+    if (figure_sums_read(v, &none)) fail_msg("accepted: %s", bad[i]);
     assert_null(none.rows);
     json_free(v);
   }
-  errors_free(&sums);
-  errors_free(&back);
+  figure_sums_free(&sums);
+  figure_sums_free(&back);
   json_done(&a);
   json_done(&b);
 }
@@ -826,7 +826,7 @@ static double turned_reads(int64_t rows, int64_t columns, uint32_t axis, uint32_
       recipe_transpose(&r, recipe_quantize(&r, w, &q, PART_CODES), (const int64_t[]){1, 0});
   const struct eval_cache_file file = {has_file ? open_file : NULL, NULL};
   struct eval_cache *cache = cache_bytes ? eval_cache_open(cache_bytes, file) : NULL;
-  struct error_sums sums = {0};
+  struct figure_sums sums = {0};
   for (uint64_t unit = 0; unit < 2; unit++) {
     struct eval *ev;
     const uint64_t half = r.rows[id].bytes / 2, from = unit * half;
@@ -841,7 +841,7 @@ static double turned_reads(int64_t rows, int64_t columns, uint32_t axis, uint32_
     assert_int_equal(eval_finish(ev, &err), 0);
     eval_close(ev);
   }
-  errors_free(&sums);
+  figure_sums_free(&sums);
   eval_cache_close(cache);
   recipes_free(&r);
   return (double)io.bytes / (double)bytes;

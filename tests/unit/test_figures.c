@@ -1,6 +1,6 @@
 // Sums of error figures: the tree against its recursive definition, what follows from the sums, and
 // that nothing is lost of what is not finite.
-#include "errors.h"
+#include "figure_sums.h"
 
 #include "chance.h"
 
@@ -96,19 +96,19 @@ static void test_nan(void **state) {
 static void test_joined_parts(void **state) {
   (void)state;
   for (uint32_t turn = 0; turn < 500; turn++) {
-    struct error_sums whole = {0}, joined = {0};
+    struct figure_sums whole = {0}, joined = {0};
     chance_seed = turn;
     for (uint32_t segment = 0; segment < 2; segment++) {
       const uint64_t first = chance_below(50), end = first + chance_below(200);
       for (uint64_t i = first; i < end;) {
-        struct error_sums part = {0};
+        struct figure_sums part = {0};
         for (uint64_t to = i + 1 + chance_below(40); i < to && i < end; i++) {
           const struct figures f = leaf_of(i);
-          errors_push(&whole, segment, i, &f);
-          errors_push(&part, segment, i, &f);
+          figure_sums_push(&whole, segment, i, &f);
+          figure_sums_push(&part, segment, i, &f);
         }
-        errors_join(&joined, &part);
-        errors_free(&part);
+        figure_sums_join(&joined, &part);
+        figure_sums_free(&part);
       }
     }
     assert_int_equal(joined.n, whole.n);
@@ -118,8 +118,8 @@ static void test_joined_parts(void **state) {
       assert_int_equal(joined.rows[i].index, whole.rows[i].index);
       assert_memory_equal(&joined.rows[i].f, &whole.rows[i].f, sizeof whole.rows[i].f);
     }
-    errors_free(&whole);
-    errors_free(&joined);
+    figure_sums_free(&whole);
+    figure_sums_free(&joined);
   }
 }
 

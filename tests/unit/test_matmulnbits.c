@@ -18,7 +18,7 @@ struct bench {
   struct edits e;
   struct build b;
   struct matmulnbits_options o;
-  struct pattern patterns[4];
+  struct name_pattern patterns[4];
   struct matmulnbits_override overrides[4];
   struct matmulnbits_result result;
   struct arena arena;
@@ -42,8 +42,8 @@ static int setup(void **state) {
 static int teardown(void **state) {
   struct bench *t = *state;
   for (size_t i = 0; i < 4; i++) {
-    pattern_done(&t->patterns[i]);
-    pattern_done(&t->overrides[i].pattern);
+    name_pattern_done(&t->patterns[i]);
+    name_pattern_done(&t->overrides[i].pattern);
   }
   edits_free(&t->e);
   recipes_free(&t->r);
@@ -581,7 +581,7 @@ static void gathers_that_packed_bytes_cannot_do(void **state) {
 // ---- selection ---------------------------------------------------------------------------------
 
 static void compile(struct bench *t, uint32_t at, const char *text) {
-  assert_int_equal(pattern_compile(&t->patterns[at], text, "--exclude", &t->err), 0);
+  assert_int_equal(name_pattern_compile(&t->patterns[at], text, "--exclude", &t->err), 0);
 }
 
 static void three_matmuls(struct bench *t) {
@@ -640,7 +640,7 @@ static void overrides_are_parsed(void **state) {
   assert_string_equal(o.pattern.text, "re:a=b");
   assert_true(o.has_symmetric && !o.scheme.symmetric && o.has_block && o.scheme.block == 0);
   assert_false(o.has_bits);
-  pattern_done(&o.pattern);
+  name_pattern_done(&o.pattern);
   static const char *const bad[] = {"w",        "w=",        "w=bits3",       "w=g20", "w=sym:asym",
                                     "w=bits4:", "w=bits4:x", "w=bits4:bits4", "=sym",  "re:(=sym"};
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {

@@ -172,14 +172,14 @@ static struct figures plainly(const struct matrix *x, const struct kernels_block
 // ---- cases -------------------------------------------------------------------------------------
 
 static void measure(struct fixture *f, const uint32_t *codes, uint32_t n,
-                    const struct run_options *options, struct figures *out,
+                    const struct work_options *options, struct figures *out,
                     struct measure_stats *stats) {
   struct err err = {0};
   if (measure_run(&f->r, f->sources, codes, n, options, out, stats, &err)) fail_msg("%s", err.msg);
 }
 
 static void check(struct fixture *f, const uint32_t codes[KINDS], const struct matrix *x) {
-  static const struct run_options ways[] = {
+  static const struct work_options ways[] = {
       {.jobs = 1, .mode = IO_SYNC, .memory = 2 << 20},
       {.jobs = 3, .mode = IO_SYNC, .memory = 48 << 20},
       {.jobs = 2, .mode = IO_NULL, .memory = 5 << 20},
@@ -294,7 +294,7 @@ static void test_many(void **state) {
   uint32_t a[KINDS], b[KINDS], mixed[2 * KINDS + 2];
   struct figures fa[KINDS], fb[KINDS], all[2 * KINDS + 2];
   struct measure_stats stats;
-  const struct run_options options = {.jobs = 2, .mode = IO_SYNC, .memory = 8 << 20};
+  const struct work_options options = {.jobs = 2, .mode = IO_SYNC, .memory = 8 << 20};
   open_fixture(&f);
   quantize(&f, tensor(&f, DTYPE_FLOAT, (int64_t[]){200, 300}, 2), 0, false, a);
   quantize(&f, tensor(&f, DTYPE_FLOAT, (int64_t[]){300, 200}, 2), 1, false, b);
@@ -329,7 +329,7 @@ static void test_stop_and_change(void **state) {
   struct measure_stats stats;
   struct err err = {0};
   int stop = 1;
-  struct run_options options = {.jobs = 2, .mode = IO_SYNC, .memory = 8 << 20, .stop = &stop};
+  struct work_options options = {.jobs = 2, .mode = IO_SYNC, .memory = 8 << 20, .stop = &stop};
   open_fixture(&f);
   quantize(&f, tensor(&f, DTYPE_FLOAT, (int64_t[]){200, 300}, 2), 0, false, codes);
   assert_int_equal(measure_run(&f.r, f.sources, codes, KINDS, &options, out, &stats, &err), -1);

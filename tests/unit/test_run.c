@@ -1,6 +1,6 @@
 // The run: the same bytes for any engine, number of workers and memory; records, stops and
 // failures.
-#include "budget.h"
+#include "memory_split.h"
 #include "fs_fault.h"
 #include "toy_fixture.h"
 
@@ -12,13 +12,13 @@
 #include <cmocka.h>
 // clang-format on
 
-static const struct error_sums none;
+static const struct figure_sums none;
 
 // A job opened for running.
 struct ready {
   struct toy_job job;
   struct staging st;
-  struct run_options options;
+  struct work_options options;
   struct run_stats stats;
   struct err err;
 };
@@ -30,7 +30,7 @@ static void begin(struct ready *r, uint64_t zeros, bool null, bool resume) {
   memset(r, 0, sizeof *r);
   shape.zeros = zeros;
   toy_begin(&r->job, &shape);
-  r->options = (struct run_options){.jobs = 1, .mode = null ? IO_NULL : IO_SYNC};
+  r->options = (struct work_options){.jobs = 1, .mode = null ? IO_NULL : IO_SYNC};
   if (null)
     toy_must(staging_open_null(&r->st, &r->job.plan, NULL, &r->err) == 0, r->err.msg);
   else
@@ -336,24 +336,24 @@ static void test_record_fails(void **state) {
 
 static void test_budget(void **state) {
   (void)state;
-  struct budget b;
+  struct memory_split b;
   struct err err = {0};
   for (uint32_t jobs = 1; jobs <= 64; jobs++)
     for (uint64_t memory = run_min_memory(jobs); memory < (uint64_t)1 << 30; memory *= 3) {
-      assert_int_equal(budget_split(&b, memory, jobs, 1000, &err), 0);
+      assert_int_equal(memory_split_of(&b, memory, jobs, 1000, &err), 0);
       const uint64_t all = jobs * (2 * b.tiles * (uint64_t)b.tile_bytes + b.eval_bytes);
       assert_true(all < memory && b.eval_bytes >= 1 << 20 && b.tiles >= 2);
       assert_int_equal(b.tile_bytes & (b.tile_bytes - 1), 0);
       assert_int_equal(b.jobs, jobs);
     }
-  assert_int_equal(budget_split(&b, run_min_memory(7) - 1, 7, 1000, &err), -1);
+  assert_int_equal(memory_split_of(&b, run_min_memory(7) - 1, 7, 1000, &err), -1);
   assert_int_equal(err.kind, ERR_USAGE);
   char least[40];
   snprintf(least, sizeof least, "%llu are needed", (unsigned long long)run_min_memory(7));
   assert_non_null(strstr(err.msg, least));
-  assert_int_equal(budget_split(&b, 2 << 20, 0, 1000, &(struct err){0}), 0); // jobs shrink
+  assert_int_equal(memory_split_of(&b, 2 << 20, 0, 1000, &(struct err){0}), 0); // jobs shrink
   assert_int_equal(b.jobs, 1);
-  assert_int_equal(budget_split(&b, 0, 8, 3, &(struct err){0}), 0); // no more jobs than units
+  assert_int_equal(memory_split_of(&b, 0, 8, 3, &(struct err){0}), 0); // no more jobs than units
   assert_int_equal(b.jobs, 3);
 }
 

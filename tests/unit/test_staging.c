@@ -1,7 +1,7 @@
 // The staging folder: what is made, taken over, refused, emptied, removed.
 #include "fs_fault.h"
 #include "records.h"
-#include "staging_inside.h"
+#include "staging_folder.h"
 #include "toy_fixture.h"
 
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 #include <cmocka.h>
 // clang-format on
 
-static const struct error_sums none;
+static const struct figure_sums none;
 
 struct opened {
   struct toy_job job;

@@ -293,7 +293,7 @@ static inline struct staging_options toy_staging(const struct toy *t, bool resum
 }
 
 static inline int toy_run(struct toy_job *j, struct staging *st, struct err *err) {
-  const struct run_options options = {.jobs = 1, .mode = IO_SYNC, .memory = 4 << 20};
+  const struct work_options options = {.jobs = 1, .mode = IO_SYNC, .memory = 4 << 20};
   struct run_stats stats;
   return run_plan(&j->plan, j->sources, st, &options, &stats, err);
 }

@@ -1,0 +1,268 @@
+// What holds of a well-formed model beyond its framing.
+//
+// Run by load at the border, and again when the edits of a log were applied, which is a file as any
+// other: everything here looks at live rows only and in list order, so it judges an edited model as
+// well as a loaded one. Every check is one walk over a table; only cycles and extents need more
+// (check_order.c, check_extents.c).
+#include "check_parts.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int check_report(struct check *c, enum fault_level level, const char *place, const char *fmt, ...) {
+  char text[900];
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  if (c->faults) c->faults->report(c->faults->ctx, level, place, text);
+  if (c->faults || level != FAULT_ERROR) return 0;
+  const char *file = c->m->n_files ? c->m->files[0].name : "model";
+  return err_set(c->err, ERR_MODEL, "'%s': %s: %s", quote_str(file).s, place, text);
+}
+
+struct check_place check_node_place(const struct check *c, uint32_t node) {
+  const struct model *m = c->m;
+  const struct model_node *n = &m->nodes[node];
+  struct check_place p;
+  const struct span name = model_name(m, n->name);
+  if (name.n)
+    snprintf(p.s, sizeof p.s, "node '%s' (%s)", quote(name).s, quote(model_name(m, n->op_type)).s);
+  else
+    snprintf(p.s, sizeof p.s, "node g%u/n%u (%s)", n->graph, node,
+             quote(model_name(m, n->op_type)).s);
+  return p;
+}
+
+struct check_place check_graph_place(const struct check *c, uint32_t graph) {
+  struct check_place p;
+  snprintf(p.s, sizeof p.s, "graph '%s'", quote(model_name(c->m, c->m->graphs[graph].name)).s);
+  return p;
+}
+
+// ---- every value is made once -------------------------------------------------------------------
+
+enum { MADE = 1, LISTED = 2 }; // by a node or initializer; among the inputs
+
+struct makers {
+  struct check *c;
+  uint8_t *seen;     // per value
+  uint64_t defaults; // initializers that are inputs too
+  uint32_t example;
+};
+
+static int made_again(struct makers *k, uint32_t value, const char *by) {
+  const struct model *m = k->c->m;
+  return check_report(k->c, FAULT_ERROR, check_graph_place(k->c, m->values[value].graph).s,
+                      "value '%s' is made twice; the second time by %s",
+                      quote(model_value_name(m, value)).s, by);
+}
+
+static int see_outputs(struct makers *k, uint32_t id) {
+  const struct model *m = k->c->m;
+  const struct model_node *n = &m->nodes[id];
+  if (n->op_type == m->empty &&
+      check_report(k->c, FAULT_ERROR, check_node_place(k->c, id).s, "has no op_type"))
+    return -1;
+  for (uint32_t i = 0; i < n->n_out; i++) {
+    const uint32_t value = model_output(m, n, i);
+    if (value == NO_ID) continue;
+    if (k->seen[value] & MADE && made_again(k, value, check_node_place(k->c, id).s)) return -1;
+    k->seen[value] |= MADE;
+  }
+  return 0;
+}
+
+static int see_initializer(struct makers *k, uint32_t value, const char *what) {
+  if (value == NO_ID) return 0;
+  if (k->seen[value] & MADE && made_again(k, value, what)) return -1;
+  k->seen[value] |= MADE;
+  return 0;
+}
+
+static int see_initializers(struct makers *k) {
+  const struct model *m = k->c->m;
+  for (uint32_t id = 0; id < m->n_tensors; id++) {
+    const struct model_tensor *t = &m->tensors[id];
+    if (t->home != HOME_INITIALIZER || t->flags & TENSOR_DEAD) continue;
+    if (see_initializer(k, t->owner, "an initializer")) return -1;
+  }
+  for (uint32_t id = 0; id < m->n_sparses; id++) {
+    if (m->sparses[id].values == NO_ID) continue;
+    const struct model_tensor *t = &m->tensors[m->sparses[id].values];
+    if (t->home != HOME_SPARSE_INITIALIZER || t->flags & TENSOR_DEAD) continue;
+    if (see_initializer(k, t->owner, "a sparse initializer")) return -1;
+  }
+  return 0;
+}
+
+static int see_inputs(struct makers *k, uint32_t graph) {
+  const struct model *m = k->c->m;
+  const struct model_graph *g = &m->graphs[graph];
+  for (uint32_t i = 0; i < g->n_inputs; i++) {
+    const uint32_t value = m->graph_io[g->inputs + i];
+    const bool output = k->seen[value] & MADE && m->values[value].kind != VALUE_INITIALIZER;
+    if ((output || k->seen[value] & LISTED) && made_again(k, value, "a graph input")) return -1;
+    k->seen[value] |= LISTED;
+    if (!(k->seen[value] & MADE) || output) continue;
+    if (k->defaults++ == 0) k->example = value;
+  }
+  return 0;
+}
+
+static int see_makers(struct makers *k) {
+  const struct model *m = k->c->m;
+  for (uint32_t graph = 0; graph < m->n_graphs; graph++) {
+    if (m->graphs[graph].flags & GRAPH_DEAD) continue;
+    for (uint32_t id = m->graphs[graph].first_node; id != NO_ID; id = m->nodes[id].next)
+      if (see_outputs(k, id)) return -1;
+  }
+  if (see_initializers(k)) return -1;
+  for (uint32_t graph = 0; graph < m->n_graphs; graph++)
+    if (!(m->graphs[graph].flags & GRAPH_DEAD) && see_inputs(k, graph)) return -1;
+  // Before IR version 4 every initializer had to be listed.
+  if (k->defaults == 0 || m->ir_version < 4) return 0;
+  return check_report(k->c, FAULT_NOTE, "model",
+                      "%llu initializers are graph inputs too (the first: '%s'): callers may "
+                      "override them",
+                      (unsigned long long)k->defaults, quote(model_value_name(m, k->example)).s);
+}
+
+static int check_makers(struct check *c) {
+  struct makers k = {.c = c, .seen = calloc((size_t)c->m->n_values + 1, 1)};
+  if (!k.seen) abort();
+  const int rc = see_makers(&k);
+  free(k.seen);
+  return rc;
+}
+
+// ---- every input is defined ---------------------------------------------------------------------
+
+static int check_defined(struct check *c) {
+  const struct model *m = c->m;
+  for (uint32_t id = 0; id < m->n_values; id++) {
+    const struct model_value *v = &m->values[id];
+    if (v->kind != VALUE_UNDEFINED || v->flags & VALUE_DEAD) continue;
+    const struct quoted name = quote(model_name(m, v->name));
+    if (v->first_use != NO_ID &&
+        check_report(c, FAULT_ERROR, check_node_place(c, m->refs[v->first_use].node).s,
+                     "its input '%s' is made nowhere", name.s))
+      return -1;
+    if (v->n_graph_outputs && check_report(c, FAULT_ERROR, check_graph_place(c, v->graph).s,
+                                           "its output '%s' is made nowhere", name.s))
+      return -1;
+  }
+  return 0;
+}
+
+// ---- every domain is imported -------------------------------------------------------------------
+
+struct import {
+  uint32_t root, domain, node; // the node is an example
+};
+
+static int compare_imports(const void *a, const void *b) {
+  const struct import *x = a, *y = b;
+  if (x->root != y->root) return x->root < y->root ? -1 : 1;
+  if (x->domain != y->domain) return x->domain < y->domain ? -1 : 1;
+  return x->node < y->node ? -1 : x->node > y->node;
+}
+
+struct imports {
+  struct import *at;
+  size_t n, cap;
+};
+
+// Which domains are used where; neighbours of one domain count once.
+static void collect_imports(const struct model *m, struct imports *used) {
+  for (uint32_t graph = 0; graph < m->n_graphs; graph++) {
+    uint32_t root = graph, last = NO_ID;
+    while (m->graphs[root].parent != NO_ID)
+      root = m->graphs[root].parent;
+    // Functions have imports of their own, everything else has the model's.
+    if (m->graphs[root].kind != GRAPH_FUNCTION && m->main_graph != NO_ID) root = m->main_graph;
+    for (uint32_t id = m->graphs[graph].first_node; id != NO_ID; id = m->nodes[id].next) {
+      if (m->nodes[id].domain == last) continue;
+      last = m->nodes[id].domain;
+      used->at = table_grow(used->at, &used->cap, used->n + 1, sizeof *used->at);
+      used->at[used->n++] = (struct import){root, last, id};
+    }
+  }
+  if (used->n) qsort(used->at, used->n, sizeof *used->at, compare_imports);
+}
+
+static int report_imports(struct check *c, const struct imports *used) {
+  const struct model *m = c->m;
+  for (size_t i = 0; i < used->n; i++) {
+    const struct import *u = &used->at[i];
+    if (i > 0 && u[-1].root == u->root && u[-1].domain == u->domain) continue;
+    const struct span domain = model_name(m, u->domain);
+    if (model_opset_version(m, u->root, domain) > 0) continue;
+    if (check_report(c, FAULT_WARNING, check_node_place(c, u->node).s,
+                     "its operator domain '%s' is not imported (opset_import)", quote(domain).s))
+      return -1;
+  }
+  return 0;
+}
+
+// Before IR version 3 there was nothing to import. A domain that is missing only costs a warning;
+// readers refuse a model that imports nothing at all.
+static int check_imports(struct check *c) {
+  if (c->m->ir_version < 3) return 0;
+  if (c->m->n_model_opsets == 0)
+    return check_report(c, FAULT_ERROR, "model", "it imports no operator set (opset_import)");
+  if (!check_collects(c)) return 0;
+  struct imports used = {0};
+  collect_imports(c->m, &used);
+  const int rc = report_imports(c, &used);
+  table_free(used.at, used.cap, sizeof *used.at);
+  return rc;
+}
+
+// ---- smaller things -----------------------------------------------------------------------------
+
+enum { NEWEST_IR_VERSION = 14 };
+
+static int check_version(struct check *c) {
+  const int64_t version = c->m->ir_version;
+  if (version <= 0) return check_report(c, FAULT_WARNING, "model", "has no ir_version");
+  if (version <= NEWEST_IR_VERSION) return 0;
+  return check_report(c, FAULT_NOTE, "model", "ir_version %lld is newer than weir knows (%d)",
+                      (long long)version, NEWEST_IR_VERSION);
+}
+
+// Attributes of a node have different names. Quadratic, so that it needs no table; nodes with more
+// than a few dozen attributes do not exist, and are let off.
+static int check_attr_names(struct check *c, uint32_t node) {
+  enum { FEW = 64 };
+  const struct model *m = c->m;
+  const struct model_node *n = &m->nodes[node];
+  for (uint32_t i = 1; i < n->n_attrs && n->n_attrs <= FEW; i++)
+    for (uint32_t k = 0; k < i; k++) {
+      const struct model_attr *a = &m->attrs[n->attrs + i], *b = &m->attrs[n->attrs + k];
+      if (a->name != b->name || (a->flags | b->flags) & ATTR_DEAD) continue;
+      return check_report(c, FAULT_WARNING, check_node_place(c, node).s, "has attribute '%s' twice",
+                          quote(model_name(m, a->name)).s);
+    }
+  return 0;
+}
+
+static int check_attrs(struct check *c) {
+  for (uint32_t id = 0; check_collects(c) && id < c->m->n_nodes; id++)
+    if (!(c->m->nodes[id].flags & NODE_DEAD) && check_attr_names(c, id)) return -1;
+  return 0;
+}
+
+// ---- the story ----------------------------------------------------------------------------------
+
+int check_structure(const struct model *m, const struct fault_sink *faults, struct err *err) {
+  struct check c = {m, faults, err};
+  if (check_version(&c) || check_attrs(&c)) return -1;
+  if (check_makers(&c) || check_hidden(&c)) return -1;
+  if (check_defined(&c)) return -1;
+  if (check_node_order(&c)) return -1;
+  if (check_function_recursion(&c)) return -1;
+  if (check_imports(&c)) return -1;
+  return check_extents(&c);
+}

@@ -1,0 +1,46 @@
+// What the parts of check_structure share.
+//
+//   check.c          names made once, inputs defined, imports present; the story
+//   check_order.c    order and cycles, of nodes and of functions; names that hide earlier ones
+//   check_extents.c  what ranges of files do to each other
+#ifndef WEIR_CHECK_PARTS_H
+#define WEIR_CHECK_PARTS_H
+
+#include "check.h"
+
+struct check {
+  const struct model *m;
+  const struct fault_sink *faults;
+  struct err *err;
+};
+
+// 0 if the check goes on, -1 after an error that nobody collects.
+int check_report(struct check *c, enum fault_level level, const char *place, const char *fmt, ...)
+    ERR_PRINTF(4, 5);
+// Notes and warnings are only worth computing if somebody collects them.
+static inline bool check_collects(const struct check *c) {
+  return c->faults != NULL;
+}
+
+// "node 'conv1' (Conv)", or "node g0/n12 (Conv)" if it has no name.
+struct check_place {
+  char s[448];
+};
+struct check_place check_node_place(const struct check *c, uint32_t node);
+// "graph 'main'".
+struct check_place check_graph_place(const struct check *c, uint32_t graph);
+
+// Edges of a graph of `n` vertices; check_cycle gives the vertices of a cycle in `cycle` (up to 8,
+// *length says how many it has) or false.
+struct check_edges {
+  uint32_t (*at)[2]; // from, to
+  size_t n, cap;
+};
+bool check_cycle(const struct check_edges *edges, uint32_t n, uint32_t cycle[8], uint32_t *length);
+
+int check_node_order(struct check *c);
+int check_hidden(struct check *c);
+int check_function_recursion(struct check *c);
+int check_extents(struct check *c);
+
+#endif

@@ -1,0 +1,219 @@
+// Globs through fnmatch(3), without FNM_PATHNAME since names of nodes are no paths, and regular
+// expressions through regcomp(3). weir sets no locale, so both work on bytes.
+//
+// regcomp does not say where an expression is wrong. The place is found by asking: it is the
+// shortest prefix that no continuation repairs, for which the shortest prefix that fails with the
+// same words as the whole is a good enough pointer for a person.
+//
+// regcomp writes repetitions out (a{3} is aaa, a+ is aa*) and recurses into groups, both without a
+// bound: forty characters would take all memory, 30 000 parentheses the stack. So an expression is
+// measured first.
+#include "name_pattern.h"
+
+#include "span.h"
+
+#include <fnmatch.h>
+
+enum { MEASURED = 256, REGEX_LENGTH_MAX = 1000, REGEX_WRITTEN_OUT_MAX = 2000 };
+
+static bool has_prefix(const char *text, const char *prefix) {
+  return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+static size_t failing_length(const char *expression, int code) {
+  char prefix[MEASURED];
+  size_t n = strlen(expression);
+  for (size_t i = 1; i < n && i < sizeof prefix; i++) {
+    regex_t ignored;
+    memcpy(prefix, expression, i);
+    prefix[i] = 0;
+    int rc = regcomp(&ignored, prefix, REG_EXTENDED | REG_NOSUB);
+    if (rc == 0) regfree(&ignored);
+    if (rc == code) return i;
+  }
+  return n;
+}
+
+static int bad_regex(const struct name_pattern *p, const char *expression, int code, const char *option,
+                     struct err *err) {
+  char words[128];
+  regerror(code, &p->regex, words, sizeof words);
+  err_set(err, ERR_USAGE, "%s '%s': %s, seen at character %zu of the expression", option,
+          quote_str(p->text).s, words, failing_length(expression, code));
+  return err_hint(err, "re: takes a POSIX extended regular expression; without re: the text is a "
+                       "glob (* ? [a-z])");
+}
+
+// ---- what regcomp would have to write out ------------------------------------------------------
+
+// Sizes in characters, of the groups that are open and of the last piece in each.
+struct measure {
+  uint64_t size[REGEX_LENGTH_MAX + 1], last[REGEX_LENGTH_MAX + 1];
+  uint32_t depth;
+};
+
+static void measure_piece(struct measure *x, uint64_t size) {
+  x->last[x->depth] = size;
+  x->size[x->depth] += size;
+}
+
+static void measure_repeat(struct measure *x, uint64_t times) {
+  if (times < 2) return;
+  uint64_t *last = &x->last[x->depth], *size = &x->size[x->depth];
+  const uint64_t more = *last > UINT32_MAX / times ? UINT32_MAX : *last * (times - 1);
+  *last += more;
+  *size = min_u64(*size + more, UINT32_MAX);
+}
+
+// Behind "[": the character behind its "]", or the end.
+static const char *skip_bracket(const char *e) {
+  e += *e == '^';
+  e += *e == ']';
+  while (*e && *e != ']') {
+    const char kind = *e == '[' ? e[1] : 0;
+    e++;
+    if (kind != ':' && kind != '.' && kind != '=') continue;
+    const char *end = strchr(e + 1, kind);
+    while (end && end[1] != ']')
+      end = strchr(end + 1, kind);
+    if (end) e = end + 2;
+  }
+  return e + (*e == ']');
+}
+
+static uint64_t number(const char **e) {
+  uint64_t n = 0;
+  for (; **e >= '0' && **e <= '9'; ++*e)
+    n = min_u64(n * 10 + (uint64_t)(**e - '0'), UINT16_MAX);
+  return n;
+}
+
+// From behind "{" to behind the "}" of "n}", "n,}" or "n,m}": how often it writes the piece out.
+static uint64_t repetitions(const char **e) {
+  uint64_t n = number(e);
+  if (**e == ',') {
+    ++*e;
+    n = **e == '}' ? n + 1 : max_u64(n, number(e));
+  }
+  *e += **e == '}';
+  return n;
+}
+
+// At least as many characters as `e` has when its repetitions are written out.
+static uint64_t written_out(const char *e) {
+  struct measure x = {.depth = 0};
+  while (*e) {
+    const char c = *e++;
+    if (c == '(') {
+      x.depth++;
+      x.size[x.depth] = x.last[x.depth] = 0;
+    } else if (c == ')' && x.depth > 0) {
+      const uint64_t group = x.size[x.depth--];
+      measure_piece(&x, max_u64(group, 1));
+    } else if (c == '{') {
+      measure_repeat(&x, repetitions(&e));
+    } else if (c == '+') {
+      measure_repeat(&x, 2);
+    } else {
+      if (c == '[') e = skip_bracket(e);
+      if (c == '\\' && *e) e++;
+      measure_piece(&x, 1);
+    }
+  }
+  uint64_t size = 0;
+  for (uint32_t i = 0; i <= x.depth; i++)
+    size += x.size[i];
+  return size;
+}
+
+static int check_size(const char *expression, const char *option, struct err *err) {
+  const size_t n = strlen(expression);
+  if (n > REGEX_LENGTH_MAX) {
+    err_set(err, ERR_USAGE, "%s: a regular expression of %zu characters; the limit is %d", option,
+            n, REGEX_LENGTH_MAX);
+    return err_hint(err, "give %s several times, with a part of it each", option);
+  }
+  const uint64_t size = written_out(expression);
+  if (size <= REGEX_WRITTEN_OUT_MAX) return 0;
+  err_set(err, ERR_USAGE,
+          "%s 're:%s': %llu characters with all repetitions written out; the limit is %d", option,
+          quote_str(expression).s, (unsigned long long)size, REGEX_WRITTEN_OUT_MAX);
+  return err_hint(err, "* repeats without being written out");
+}
+
+// ------------------------------------------------------------------------------------------------
+
+int name_pattern_compile(struct name_pattern *p, const char *text, const char *option, struct err *err) {
+  *p = (struct name_pattern){.text = text, .is_regex = has_prefix(text, "re:")};
+  const char *body = p->is_regex ? text + 3 : text;
+  if (*body == 0) {
+    err_set(err, ERR_USAGE, "%s '%s': the pattern is empty", option, quote_str(text).s);
+    return err_hint(err, "'*' matches every name");
+  }
+  if (!p->is_regex) return 0;
+  if (check_size(body, option, err)) return -1;
+  int code = regcomp(&p->regex, body, REG_EXTENDED | REG_NOSUB);
+  return code ? bad_regex(p, body, code, option, err) : 0;
+}
+
+void name_pattern_done(struct name_pattern *p) {
+  if (p->is_regex) regfree(&p->regex);
+}
+
+bool name_pattern_matches(const struct name_pattern *p, const char *name) {
+  if (p->is_regex) return regexec(&p->regex, name, 0, NULL, 0) == 0;
+  return fnmatch(p->text, name, 0) == 0;
+}
+
+bool name_pattern_look(struct name_pattern *p, const char *name) {
+  if (*name == 0 || !name_pattern_matches(p, name)) return false;
+  p->matches++;
+  return true;
+}
+
+// Levenshtein's table, one row at a time: row[j] is the distance of the pattern so far to the first
+// j characters of the name.
+uint32_t name_pattern_distance(const struct name_pattern *p, const char *name) {
+  uint32_t row[MEASURED + 1];
+  const char *text = p->is_regex ? p->text + 3 : p->text;
+  size_t n = strnlen(name, MEASURED), length = strnlen(text, MEASURED);
+  for (size_t j = 0; j <= n; j++)
+    row[j] = (uint32_t)j;
+  for (size_t i = 0; i < length; i++) {
+    bool star = text[i] == '*', any = text[i] == '?' || (p->is_regex && text[i] == '.');
+    uint32_t diagonal = row[0];
+    row[0] += !star;
+    for (size_t j = 1; j <= n; j++) {
+      uint32_t change = diagonal + (star || any || text[i] == name[j - 1] ? 0 : 1);
+      uint32_t least = row[j] + !star < row[j - 1] + !star ? row[j] + !star : row[j - 1] + !star;
+      diagonal = row[j];
+      row[j] = change < least ? change : least;
+    }
+  }
+  return row[n];
+}
+
+void name_pattern_consider(struct name_pattern_nearest *c, const struct name_pattern *p, const char *name) {
+  if (*name == 0) return;
+  for (uint32_t i = 0; i < c->n; i++)
+    if (strcmp(c->names[i], name) == 0) return;
+  uint32_t distance = name_pattern_distance(p, name), at = c->n;
+  while (at > 0 && distance < c->distances[at - 1])
+    at--;
+  if (at == PATTERN_NEAREST) return;
+  if (c->n < PATTERN_NEAREST) c->n++;
+  for (uint32_t i = c->n - 1; i > at; i--) {
+    c->names[i] = c->names[i - 1];
+    c->distances[i] = c->distances[i - 1];
+  }
+  c->names[at] = name;
+  c->distances[at] = distance;
+}
+
+const char *name_pattern_hint(const struct name_pattern_nearest *c, struct arena *a) {
+  if (c->n == 0) return NULL;
+  const char *hint = arena_printf(a, "the nearest names: '%s'", quote_str(c->names[0]).s);
+  for (uint32_t i = 1; i < c->n; i++)
+    hint = arena_printf(a, "%s, '%s'", hint, quote_str(c->names[i]).s);
+  return hint;
+}

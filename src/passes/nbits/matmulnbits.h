@@ -1,0 +1,132 @@
+// Weights of MatMul, Gemm and Gather -> blockwise 2, 4 or 8 bit codes.
+//
+//   qoperator   MatMul(x, W)     -> com.microsoft.MatMulNBits(x, codes, scales[, zeros])
+//               Gemm(x, W, c)    -> MatMulNBits · [Mul alpha] · [Add c]
+//               Gather(W, i)     -> com.microsoft.GatherBlockQuantized(codes, i, scales[, zeros])
+//   qdq         Op(…, W, …)      -> Op(…, DequantizeLinear(codes, scales[, zeros]), …)
+//
+// Names, attributes, and the order of initializers and nodes are those of onnxruntime's
+// MatMulNBitsQuantizer wherever that writes something valid; docs/quantize.md lists formats, names,
+// reason words and what we do differently. Needs: the type of nothing (a declared rank of x spares
+// the Reshape behind weights with leading dims of 1). Promises: every other value as it was.
+#ifndef WEIR_MATMULNBITS_H
+#define WEIR_MATMULNBITS_H
+
+#include "size_budget.h"
+#include "pass.h"
+#include "name_pattern.h"
+
+enum matmulnbits_algorithm {
+  MATMULNBITS_DEFAULT,
+  MATMULNBITS_RTN,
+  MATMULNBITS_K_QUANT,
+  MATMULNBITS_HQQ
+};
+// Operators, as bits of a mask.
+enum matmulnbits_op { MATMULNBITS_MATMUL = 1, MATMULNBITS_GEMM = 2, MATMULNBITS_GATHER = 4 };
+
+struct matmulnbits_scheme {
+  uint32_t bits;  // 2, 4, 8
+  uint32_t block; // 16, 32, 64, 128, 256; 0: all of a column is one block (qdq only)
+  bool symmetric;
+  enum matmulnbits_algorithm algorithm; // other than the default: qoperator, MatMul and Gemm
+};
+bool matmulnbits_scheme_same(const struct matmulnbits_scheme *a,
+                             const struct matmulnbits_scheme *b);
+
+// PATTERN=bits4:g64:sym: what it says of a tensor instead of the scheme.
+struct matmulnbits_override {
+  struct name_pattern pattern;
+  bool has_bits, has_block, has_symmetric;
+  struct matmulnbits_scheme scheme;
+};
+
+// What becomes of weights that miss a gate: 8 bits, left alone, a failure.
+enum matmulnbits_gate_action { MATMULNBITS_RAISE, MATMULNBITS_SKIP, MATMULNBITS_FAIL };
+
+struct matmulnbits_options {
+  struct matmulnbits_scheme scheme;
+  bool qdq;
+  uint32_t op_types; // enum matmulnbits_op
+  struct name_pattern *exclude, *include;
+  uint32_t n_exclude, n_include;
+  struct matmulnbits_override *overrides;
+  uint32_t n_overrides;
+  uint32_t accuracy_level; // 0: not written
+  uint64_t min_elements;
+  // Decided by measurements: one more read of the weights, through env->evaluate.
+  uint64_t budget; // bytes of the whole output; 0: none
+  struct matmulnbits_scheme *candidates;
+  uint32_t n_candidates; // what the budget picks from, where --tensor says nothing
+  struct size_budget_gate *gates;
+  uint32_t n_gates;
+  enum matmulnbits_gate_action gate_action;
+  bool skip_nonfinite; // weights with NaN or infinities are left alone; else the run refuses them
+};
+
+struct matmulnbits_result {
+  uint64_t converted, skipped;
+};
+
+// "PATTERN=bits4:g64:sym": any of bits2|bits4|bits8, g16…g256|channel, sym|asym, in any order,
+// behind the last '='. ERR_USAGE for anything else. The pattern is compiled:
+// name_pattern_done(&out->pattern).
+int matmulnbits_override_parse(const char *text, struct matmulnbits_override *out, struct arena *a,
+                               struct err *err);
+// "4:64", "8:128:sym", "4:channel:asym", "4:64:sym:rtn": bits, block size and, in any order, sym
+// (else asymmetric) and an algorithm. Where it names none, *out keeps its own, but of 8 bits and
+// hqq, which do not go together: there it is the default. ERR_USAGE for anything else.
+int matmulnbits_candidate_parse(struct span text, struct matmulnbits_scheme *out, struct err *err);
+const char *matmulnbits_algorithm_name(enum matmulnbits_algorithm algorithm); // "default", "rtn", …
+// The same words of a scheme: "4:64", "8:128:sym", "4:64:rtn".
+const char *matmulnbits_scheme_text(const struct matmulnbits_scheme *s, struct arena *a);
+// ERR_USAGE for options that do not go together.
+int matmulnbits_options_check(const struct matmulnbits_options *options, struct err *err);
+
+// Quantizes all that the options choose, in all graphs and functions. Each node of the chosen types
+// is reported to env->site, patterns without a match to env->warn. The options' patterns count
+// their matches. ERR_USAGE for options that do not go together; ERR_MODEL if qdq needs a newer
+// opset and a node of the model does not mean the same there. Nothing is edited on failure.
+int pass_matmulnbits(struct pass_env *env, struct matmulnbits_options *options,
+                     struct matmulnbits_result *result, struct err *err);
+
+// What one candidate would make of one weight. The candidates of a weight follow one another, in
+// the order of the options; those that there is no operator for (a Gather's) are left out.
+struct matmulnbits_measurement {
+  bool first;         // of its weight
+  struct span tensor; // name of the weight
+  const int64_t *dims;
+  uint32_t rank;
+  enum dtype dtype;
+  uint64_t source_bytes;
+  struct matmulnbits_scheme scheme;
+  uint64_t bytes; // of codes, scales and zero points
+  struct figures figures;
+};
+struct matmulnbits_listener {
+  void (*each)(void *ctx, const struct matmulnbits_measurement *row);
+  void *ctx;
+};
+// Measures all candidates of the options on every weight that they choose, and edits nothing: one
+// streaming read through env->evaluate. Strings hold during the call. Sites are reported as by the
+// pass.
+int matmulnbits_measure(struct pass_env *env, struct matmulnbits_options *options,
+                        const struct matmulnbits_listener *to, struct err *err);
+
+// What the pass would find with this scheme (block not 0), the default algorithm and form, and all
+// its operators, without a look at an element: nodes, the weights they share, and the bytes of
+// those.
+struct matmulnbits_survey {
+  uint64_t nodes, weights;
+  uint64_t bytes_before, bytes_after; // after: codes, scales and zero points
+};
+void matmulnbits_survey(const struct model *m, const struct matmulnbits_scheme *scheme,
+                        struct matmulnbits_survey *out);
+
+// The options from the catalogue's values; words lie in *a. To be given to
+// matmulnbits_options_done.
+int matmulnbits_options_read(const struct pass_value values[PASS_OPTIONS],
+                             struct matmulnbits_options *out, struct arena *a, struct err *err);
+void matmulnbits_options_done(struct matmulnbits_options *options);
+
+#endif

@@ -1,0 +1,411 @@
+// Decisions that need a look at the weights first: bits and block of every weight by a budget,
+// weights that miss a gate, weights with NaN or infinities. What they need is asked for once, for
+// all weights; then everything is decided from the figures.
+//
+//   per weight   allowed: the candidates (a budget) or the scheme it has, less what misses the gate;
+//                none left: raise (8 bit), skip or fail
+//                (candidates and 8 bits: those that there is an operator for)
+//   all weights  the allowed one that the budget picks (choose.h), or the only one
+//
+// A weight with NaN or infinities has no figures: with --on-nonfinite skip it is left alone, else
+// the run refuses it later.
+//
+// The budget is for all files of the output. What is not a quantized weight is counted as in the
+// source, and room for alignment and names is kept, so that the file fits whatever the layout: it
+// comes out a little smaller than asked.
+#include "nbits.h"
+
+#include <math.h>
+
+enum {
+  NAMES_BYTES = 400, // of a weight's three tensors and its node, beside their own names
+  NAMED = 8,         // weights that an error names
+  DEPTH_MAX = 8,
+};
+
+struct option {
+  struct matmulnbits_scheme scheme;
+  uint32_t codes; // recipe: what is measured
+  struct nbits_size size;
+  uint32_t figures; // index of the answer
+};
+
+// A weight as it is quantized, for all sites that quantize it alike and have the same schemes to
+// choose from.
+struct weight {
+  uint32_t kind, next; // of the same codes: weight + 1, 0 ends them
+  uint32_t site;       // the first of them
+  const char *name;
+  struct option *options; // allowed ones first
+  uint32_t n, n_allowed;
+  struct option raised; // 8 bit, where a gate may ask for it
+  const char *no_raise; // why not; NULL: it may
+  bool free;            // the budget may pick
+  bool gated;           // raised
+  const char *left;     // the reason why it is left alone; NULL: it is not
+  uint32_t picked;
+};
+
+struct choosing {
+  struct pass_env *env;
+  const struct matmulnbits_options *o;
+  struct nbits_site *sites;
+  uint32_t n_sites;
+  struct nbits_work work;
+  MODEL_TABLE(struct weight, weights);
+  MODEL_TABLE(uint32_t, by_codes); // weight + 1, by the codes of its own scheme; 0: none
+  uint32_t *weight_of;             // by site; NO_ID: none
+  MODEL_TABLE(uint32_t, questions);
+  struct figures *answers;
+  struct arena arena;
+};
+
+// ---- what is asked -----------------------------------------------------------------------------
+
+static struct option make_option(struct choosing *c, const struct nbits_site *site,
+                                 struct matmulnbits_scheme scheme) {
+  struct nbits_site as = *site;
+  as.scheme = scheme;
+  c->work.site = &as;
+  return (struct option){
+      .scheme = scheme, .codes = nbits_measurable(&c->work), .size = nbits_size(&c->work)};
+}
+
+static void ask(struct choosing *c, struct option *o) {
+  o->figures = MODEL_ADD(c, questions, 1);
+  c->questions[o->figures] = o->codes;
+}
+
+// What --tensor says of a weight is not the budget's to change.
+static bool is_free(const struct choosing *c, const struct nbits_site *s) {
+  return c->o->budget > 0 && !s->pinned;
+}
+
+static struct matmulnbits_scheme with_eight_bits(struct matmulnbits_scheme s) {
+  s.bits = 8;
+  if (s.algorithm == MATMULNBITS_HQQ) s.algorithm = MATMULNBITS_DEFAULT;
+  return s;
+}
+
+static const char *obstacle(const struct choosing *c, const struct nbits_site *s,
+                            struct matmulnbits_scheme scheme) {
+  return nbits_obstacle(c->env->m, c->o, s, &scheme);
+}
+
+// Sites of the same codes and kind write the same tensors, and have the same schemes to choose
+// from. GatherBlockQuantized wants its codes in other dims than MatMulNBits, and a table may be
+// gathered in two ways: along its rows, or not.
+static uint32_t kind_of(const struct choosing *c, const struct nbits_site *s) {
+  const struct matmulnbits_scheme packed = {.bits = 8, .block = 1};
+  const bool gathers = s->op == MATMULNBITS_GATHER && !c->o->qdq;
+  return (gathers ? 4u : 0u) | (is_free(c, s) ? 2u : 0u) | (obstacle(c, s, packed) ? 0u : 1u);
+}
+
+static void add_options(struct choosing *c, struct weight *w, struct option own) {
+  const struct nbits_site *s = &c->sites[w->site];
+  w->options = arena_alloc(&c->arena, (c->o->n_candidates + (size_t)1) * sizeof *w->options);
+  if (!w->free) w->options[w->n++] = own;
+  const char *why = NULL;
+  for (uint32_t i = 0; w->free && i < c->o->n_candidates; i++)
+    if (!(why = obstacle(c, s, c->o->candidates[i])))
+      w->options[w->n++] = make_option(c, s, c->o->candidates[i]);
+  if (w->n == 0) w->left = why;
+  for (uint32_t i = 0; i < w->n; i++)
+    ask(c, &w->options[i]);
+  w->n_allowed = w->n;
+}
+
+static struct weight new_weight(struct choosing *c, uint32_t site, struct option own) {
+  const struct nbits_site *s = &c->sites[site];
+  struct weight w = {.site = site,
+                     .name = arena_string(&c->arena, model_name(c->env->m, s->name)),
+                     .free = is_free(c, s)};
+  add_options(c, &w, own);
+  const struct matmulnbits_scheme eight = with_eight_bits(s->scheme);
+  if (w.n == 0 || c->o->n_gates == 0 || c->o->gate_action != MATMULNBITS_RAISE) return w;
+  w.no_raise = obstacle(c, s, eight);
+  if (w.no_raise) return w;
+  w.raised = make_option(c, s, eight);
+  ask(c, &w.raised);
+  return w;
+}
+
+// The weight of the site, or NO_ID: it is the first.
+static uint32_t known_weight(struct choosing *c, uint32_t codes, uint32_t kind) {
+  while (c->n_by_codes <= codes) {
+    const uint32_t k = MODEL_ADD(c, by_codes, 1);
+    c->by_codes[k] = 0;
+  }
+  uint32_t at = c->by_codes[codes];
+  while (at != 0 && c->weights[at - 1].kind != kind)
+    at = c->weights[at - 1].next;
+  return at != 0 ? at - 1 : NO_ID;
+}
+
+static uint32_t weight_of_site(struct choosing *c, uint32_t site) {
+  const struct nbits_site *s = &c->sites[site];
+  const struct option own = make_option(c, s, s->scheme);
+  const uint32_t kind = kind_of(c, s);
+  uint32_t at = known_weight(c, own.codes, kind);
+  if (at != NO_ID) return at;
+  struct weight w = new_weight(c, site, own);
+  w.kind = kind;
+  w.next = c->by_codes[own.codes];
+  at = MODEL_ADD(c, weights, 1);
+  c->weights[at] = w;
+  c->by_codes[own.codes] = at + 1;
+  return at;
+}
+
+static void gather(struct choosing *c) {
+  c->work = (struct nbits_work){.env = c->env, .options = c->o};
+  c->weight_of = arena_alloc(&c->arena, (c->n_sites + (size_t)1) * sizeof *c->weight_of);
+  for (uint32_t i = 0; i < c->n_sites; i++)
+    c->weight_of[i] = c->sites[i].converts ? weight_of_site(c, i) : NO_ID;
+}
+
+// All questions, and their answers.
+static int measure(struct choosing *c, struct err *err) {
+  const struct pass_env *env = c->env;
+  gather(c);
+  if (!env->evaluate)
+    return err_set(err, ERR_USAGE, "--budget, --gate and --on-nonfinite need the weights at hand");
+  c->answers = arena_alloc(&c->arena, (c->n_questions + (size_t)1) * sizeof *c->answers);
+  if (c->n_questions == 0) return 0;
+  return env->evaluate(env->evaluate_ctx, c->questions, c->n_questions, c->answers, err);
+}
+
+// ---- weights that are not finite, gates ---------------------------------------------------------
+
+static void skip_nonfinite(struct choosing *c) {
+  for (uint32_t i = 0; i < c->n_weights; i++) {
+    struct weight *w = &c->weights[i];
+    if (!w->left && c->answers[w->options[0].figures].nonfinite > 0) w->left = "nonfinite";
+  }
+}
+
+static bool passes(const struct choosing *c, const struct option *o) {
+  return size_budget_passes(c->o->gates, c->o->n_gates, &c->answers[o->figures]);
+}
+
+// Moves what passes to the front, in order.
+static void keep_passing(const struct choosing *c, struct weight *w) {
+  w->n_allowed = 0;
+  for (uint32_t i = 0; i < w->n; i++)
+    if (passes(c, &w->options[i])) w->options[w->n_allowed++] = w->options[i];
+}
+
+static int fail_gate(const struct choosing *c, struct err *err) {
+  char list[600] = "";
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < c->n_weights; i++) {
+    const struct weight *w = &c->weights[i];
+    if (w->left || w->n_allowed > 0) continue;
+    const struct figures *f = &c->answers[w->options[0].figures];
+    const size_t at = strlen(list);
+    if (n++ < NAMED)
+      snprintf(list + at, sizeof list - at, "%s'%.40s' (%.2f dB)", at ? ", " : "",
+               quote_str(w->name).s, figures_sqnr_db(f));
+  }
+  if (n == 0) return 0;
+  err_set(err, ERR_FAIL, "%u of %u weights miss the gate: %s%s", n, c->n_weights, list,
+          n > NAMED ? ", …" : "");
+  return err_hint(err, "--gate-action raise gives them 8 bits, skip leaves them as they are");
+}
+
+static void raise_weight(const struct choosing *c, struct weight *w) {
+  w->left = w->no_raise;
+  if (w->left) return;
+  const bool still = !passes(c, &w->raised);
+  w->options[0] = w->raised;
+  w->n_allowed = 1;
+  w->gated = true;
+  if (!still || !c->env->warn) return;
+  c->env->warn(c->env->warn_ctx,
+               arena_printf(c->env->scratch, "weight '%s' misses the gate with 8 bits too",
+                            quote_str(w->name).s),
+               NULL);
+}
+
+static int apply_gates(struct choosing *c, struct err *err) {
+  if (c->o->n_gates == 0) return 0;
+  for (uint32_t i = 0; i < c->n_weights; i++) {
+    struct weight *w = &c->weights[i];
+    if (w->left) continue;
+    keep_passing(c, w);
+    if (w->n_allowed > 0) continue;
+    if (c->o->gate_action == MATMULNBITS_RAISE) raise_weight(c, w);
+    if (c->o->gate_action == MATMULNBITS_SKIP) w->left = "gate";
+  }
+  return c->o->gate_action == MATMULNBITS_FAIL ? fail_gate(c, err) : 0;
+}
+
+// ---- the budget --------------------------------------------------------------------------------
+
+// With names, attributes and what alignment may take.
+static uint64_t all_bytes(const struct weight *w, const struct option *o) {
+  return o->size.bytes + o->size.room + NAMES_BYTES + 8 * (uint64_t)strlen(w->name);
+}
+
+static bool is_quantized_use(const struct choosing *c, const uint8_t *quantized, uint32_t value,
+                             unsigned depth);
+
+// Does this node quantize the value, or only hand it on to nodes that do?
+static bool goes_with(const struct choosing *c, const uint8_t *quantized, uint32_t node,
+                      unsigned depth) {
+  const struct model *m = c->env->m;
+  if (quantized[node]) return true;
+  const bool simple = model_op_is(m, node, "Identity") || model_op_is(m, node, "Transpose");
+  return simple && depth < DEPTH_MAX && m->nodes[node].n_out == 1 &&
+         is_quantized_use(c, quantized, model_output(m, &m->nodes[node], 0), depth + 1);
+}
+
+static bool is_quantized_use(const struct choosing *c, const uint8_t *quantized, uint32_t value,
+                             unsigned depth) {
+  const struct model *m = c->env->m;
+  if (value == NO_ID || m->values[value].n_graph_outputs > 0) return false;
+  for (uint32_t ref = m->values[value].first_use; ref != NO_ID; ref = m->refs[ref].next)
+    if (!goes_with(c, quantized, m->refs[ref].node, depth)) return false;
+  return true;
+}
+
+// By node: is it a site that becomes quantized?
+static uint8_t *quantized_nodes(struct choosing *c) {
+  uint8_t *nodes = arena_zalloc(&c->arena, c->env->m->n_nodes + (size_t)1);
+  for (uint32_t i = 0; i < c->n_sites; i++)
+    if (c->weight_of[i] != NO_ID && !c->weights[c->weight_of[i]].left) nodes[c->sites[i].node] = 1;
+  return nodes;
+}
+
+// All of the output but the quantized weights: the .onnx as it is, and every tensor outside it,
+// less the weights that go.
+static uint64_t other_bytes(struct choosing *c) {
+  const struct model *m = c->env->m;
+  const uint8_t *quantized = quantized_nodes(c);
+  uint8_t *gone = arena_zalloc(&c->arena, m->n_tensors + (size_t)1);
+  for (uint32_t i = 0; i < c->n_sites; i++)
+    if (quantized[c->sites[i].node] && is_quantized_use(c, quantized, c->sites[i].weight.value, 0))
+      gone[c->sites[i].weight.tensor] = 1;
+  uint64_t sum = m->n_files ? m->files[0].size : 0;
+  for (uint32_t i = 0; i < m->n_tensors; i++) {
+    const struct model_tensor *t = &m->tensors[i];
+    uint32_t n;
+    const struct piece *pieces = model_pieces(m, i, &n);
+    const bool inside = n > 0 && pieces[0].at.file == 0, goes = gone[i] || t->flags & TENSOR_DEAD;
+    if (goes && inside) sum -= min_u64(sum, t->bytes);
+    if (!goes && !inside) sum += t->bytes + model_data_alignment(t->bytes);
+  }
+  return sum;
+}
+
+static int too_small(const struct choosing *c, uint64_t least, struct err *err) {
+  err_set(err, ERR_FAIL,
+          "a budget of %llu bytes is too small: with the smallest candidates the output takes "
+          "about %llu bytes",
+          (unsigned long long)c->o->budget, (unsigned long long)least);
+  return err_hint(err, "raise --budget, or add candidates of fewer bits or larger blocks");
+}
+
+static int apply_budget(struct choosing *c, struct err *err) {
+  if (c->o->budget == 0) return 0;
+  struct size_budget_tensor *list = arena_alloc(&c->arena, (c->n_weights + 1) * sizeof *list);
+  uint32_t *which = arena_alloc(&c->arena, (c->n_weights + 1) * sizeof *which), n = 0;
+  for (uint32_t i = 0; i < c->n_weights; i++) {
+    const struct weight *w = &c->weights[i];
+    if (w->left) continue;
+    struct size_budget_option *options = arena_alloc(&c->arena, w->n_allowed * sizeof *options);
+    for (uint32_t k = 0; k < w->n_allowed; k++)
+      options[k] = (struct size_budget_option){.bytes = all_bytes(w, &w->options[k]),
+                                          .error = c->answers[w->options[k].figures].ee};
+    which[n] = i;
+    list[n++] = (struct size_budget_tensor){.name = w->name, .options = options, .n = w->n_allowed};
+  }
+  const uint64_t other = other_bytes(c);
+  uint64_t bytes;
+  const uint64_t left = c->o->budget > other ? c->o->budget - other : 0;
+  if (!size_budget_budget(list, n, left, &bytes)) return too_small(c, other + bytes, err);
+  for (uint32_t i = 0; i < n; i++)
+    c->weights[which[i]].picked = list[i].picked;
+  c->env->output_limit = c->o->budget;
+  return 0;
+}
+
+// ---- back to the sites -------------------------------------------------------------------------
+
+static void settle(struct choosing *c) {
+  for (uint32_t i = 0; i < c->n_sites; i++) {
+    if (c->weight_of[i] == NO_ID) continue;
+    const struct weight *w = &c->weights[c->weight_of[i]];
+    struct nbits_site *s = &c->sites[i];
+    if (w->left) {
+      s->converts = false;
+      s->reason = w->left;
+      continue;
+    }
+    const struct option *o = &w->options[w->picked];
+    s->scheme = o->scheme;
+    s->chosen_by = w->gated ? "gate" : w->free ? "budget" : NULL;
+    s->figures = c->answers[o->figures];
+  }
+}
+
+static void done(struct choosing *c) {
+  table_free(c->weights, c->weights_cap, sizeof *c->weights);
+  table_free(c->by_codes, c->by_codes_cap, sizeof *c->by_codes);
+  table_free(c->questions, c->questions_cap, sizeof *c->questions);
+  arena_free(&c->arena);
+}
+
+int nbits_choose(struct pass_env *env, const struct matmulnbits_options *options,
+                 struct nbits_site *sites, uint32_t n, struct err *err) {
+  if (options->budget == 0 && options->n_gates == 0 && !options->skip_nonfinite) return 0;
+  struct choosing c = {.env = env, .o = options, .sites = sites, .n_sites = n};
+  int rc = measure(&c, err);
+  if (rc == 0) {
+    if (options->skip_nonfinite) skip_nonfinite(&c);
+    rc = apply_gates(&c, err);
+  }
+  if (rc == 0) rc = apply_budget(&c, err);
+  if (rc == 0) settle(&c);
+  done(&c);
+  return rc;
+}
+
+// ---- measuring only ----------------------------------------------------------------------------
+
+static void tell(const struct choosing *c, const struct matmulnbits_listener *to) {
+  for (uint32_t i = 0; i < c->n_weights; i++) {
+    const struct weight *w = &c->weights[i];
+    const struct nbits_site *s = &c->sites[w->site];
+    const struct model_tensor *t = &c->env->m->tensors[s->weight.tensor];
+    for (uint32_t k = 0; k < w->n; k++) {
+      const struct matmulnbits_measurement row = {
+          .tensor = span_str(w->name),
+          .first = k == 0,
+          .dims = model_dims(c->env->m, t),
+          .rank = t->rank,
+          .dtype = (enum dtype)t->dtype,
+          .source_bytes = t->bytes,
+          .scheme = w->options[k].scheme,
+          .bytes = w->options[k].size.bytes,
+          .figures = c->answers[w->options[k].figures],
+      };
+      to->each(to->ctx, &row);
+    }
+  }
+}
+
+int nbits_measure(struct pass_env *env, const struct matmulnbits_options *options,
+                  struct nbits_site *sites, uint32_t n, const struct matmulnbits_listener *to,
+                  struct err *err) {
+  struct choosing c = {.env = env, .o = options, .sites = sites, .n_sites = n};
+  const int rc = measure(&c, err);
+  for (uint32_t i = 0; rc == 0 && i < n; i++) {
+    if (c.weight_of[i] == NO_ID || !c.weights[c.weight_of[i]].left) continue;
+    sites[i].converts = false;
+    sites[i].reason = c.weights[c.weight_of[i]].left;
+  }
+  if (rc == 0) tell(&c, to);
+  done(&c);
+  return rc;
+}

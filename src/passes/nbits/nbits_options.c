@@ -1,0 +1,388 @@
+// From words to options: the values of pass_options.def become struct matmulnbits_options,
+// PATTERN=bits4:g64:sym becomes an override, and options that do not go together are refused.
+#include "matmulnbits.h"
+#include "size_words.h"
+
+#include <stdlib.h>
+
+// ---- PATTERN=bits4:g64:sym ---------------------------------------------------------------------
+
+static bool is_number(struct span word, size_t skip, uint32_t *out) {
+  uint32_t x = 0;
+  if (word.n <= skip || word.n > skip + 4) return false;
+  for (size_t i = skip; i < word.n; i++) {
+    if (word.at[i] < '0' || word.at[i] > '9') return false;
+    x = x * 10 + (word.at[i] - '0');
+  }
+  *out = x;
+  return true;
+}
+
+static bool is_bits(uint32_t x) {
+  return x == 2 || x == 4 || x == 8;
+}
+
+static bool is_block(uint32_t x) {
+  return x == 16 || x == 32 || x == 64 || x == 128 || x == 256;
+}
+
+static bool starts(struct span word, const char *with) {
+  size_t n = strlen(with);
+  return word.n >= n && memcmp(word.at, with, n) == 0;
+}
+
+static bool read_bits(struct span word, uint32_t *out) {
+  return starts(word, "bits") && is_number(word, 4, out) && is_bits(*out);
+}
+
+static bool read_block(struct span word, uint32_t *out) {
+  *out = 0;
+  if (span_is(word, "channel")) return true;
+  return starts(word, "g") && is_number(word, 1, out) && is_block(*out);
+}
+
+// One of the words between colons; false: unknown, or said twice.
+static bool override_word(struct span word, struct matmulnbits_override *out) {
+  uint32_t x = 0;
+  bool *said;
+  if (read_bits(word, &x)) {
+    out->scheme.bits = x;
+    said = &out->has_bits;
+  } else if (read_block(word, &x)) {
+    out->scheme.block = x;
+    said = &out->has_block;
+  } else if (span_is(word, "sym") || span_is(word, "asym")) {
+    out->scheme.symmetric = word.n == 3;
+    said = &out->has_symmetric;
+  } else {
+    return false;
+  }
+  bool twice = *said;
+  *said = true;
+  return !twice;
+}
+
+static int bad_override(const char *text, const char *what, struct span word, struct err *err) {
+  err_set(err, ERR_USAGE, "--tensor '%s': %s '%s'", quote_str(text).s, what, quote(word).s);
+  return err_hint(
+      err, "write PATTERN=bits4:g64:sym: bits2, bits4 or bits8; g16, g32, g64, g128, g256 or "
+           "channel; sym or asym; each at most once");
+}
+
+int matmulnbits_override_parse(const char *text, struct matmulnbits_override *out, struct arena *a,
+                               struct err *err) {
+  *out = (struct matmulnbits_override){0};
+  const char *equals = strrchr(text, '=');
+  if (equals == NULL)
+    return bad_override(text, "no '=' behind the pattern in", span_str(text), err);
+  for (const char *at = equals; *at;) {
+    const char *from = at + 1;
+    at = strchrnul(from, ':');
+    struct span word = span_of(from, (size_t)(at - from));
+    if (!override_word(word, out))
+      return bad_override(text, "not understood, or said twice:", word, err);
+  }
+  const char *pattern = arena_string(a, span_of(text, (size_t)(equals - text)));
+  return name_pattern_compile(&out->pattern, pattern, "--tensor", err);
+}
+
+// ---- candidates --------------------------------------------------------------------------------
+
+static const char *const algorithms[] = {[MATMULNBITS_DEFAULT] = "default",
+                                         [MATMULNBITS_RTN] = "rtn",
+                                         [MATMULNBITS_K_QUANT] = "k_quant",
+                                         [MATMULNBITS_HQQ] = "hqq"};
+
+const char *matmulnbits_algorithm_name(enum matmulnbits_algorithm algorithm) {
+  return algorithms[algorithm];
+}
+
+static bool algorithm_word(struct span word, enum matmulnbits_algorithm *out) {
+  for (size_t i = 0; i < sizeof algorithms / sizeof algorithms[0]; i++) {
+    if (!span_is(word, algorithms[i])) continue;
+    *out = (enum matmulnbits_algorithm)i;
+    return true;
+  }
+  return false;
+}
+
+struct candidate {
+  struct matmulnbits_scheme scheme;
+  bool has_symmetric, has_algorithm;
+};
+
+// Word k of one; false: unknown, or said twice.
+static bool candidate_word(struct span word, unsigned k, struct candidate *c) {
+  struct matmulnbits_scheme *s = &c->scheme;
+  if (k == 0) return is_number(word, 0, &s->bits) && is_bits(s->bits);
+  if (k == 1 && span_is(word, "channel")) return true;
+  if (k == 1) return is_number(word, 0, &s->block) && is_block(s->block);
+  bool *said = &c->has_algorithm;
+  if (span_is(word, "sym") || span_is(word, "asym")) {
+    s->symmetric = word.n == 3;
+    said = &c->has_symmetric;
+  } else if (!algorithm_word(word, &s->algorithm)) {
+    return false;
+  }
+  const bool twice = *said;
+  *said = true;
+  return !twice;
+}
+
+int matmulnbits_candidate_parse(struct span text, struct matmulnbits_scheme *out, struct err *err) {
+  struct candidate c = {.scheme = {.algorithm = out->algorithm}};
+  unsigned k = 0;
+  bool good = true;
+  for (size_t at = 0, end; good && at <= text.n; at = end + 1, k++) {
+    for (end = at; end < text.n && text.at[end] != ':';)
+      end++;
+    good = candidate_word(span_of(text.at + at, end - at), k, &c);
+  }
+  if (!c.has_algorithm && c.scheme.bits == 8 && c.scheme.algorithm == MATMULNBITS_HQQ)
+    c.scheme.algorithm = MATMULNBITS_DEFAULT;
+  *out = c.scheme;
+  if (good && k >= 2) return 0;
+  err_set(err, ERR_USAGE, "--candidates: '%s' is no quantization", quote(text).s);
+  return err_hint(
+      err, "write bits:block, as in 4:64, 8:128:sym, 4:32:rtn: 2, 4 or 8 bits; blocks of 16, "
+           "32, 64, 128, 256 or channel; sym without zero points; default, rtn, k_quant or "
+           "hqq for the algorithm");
+}
+
+const char *matmulnbits_scheme_text(const struct matmulnbits_scheme *s, struct arena *a) {
+  const char *symmetric = s->symmetric ? ":sym" : "";
+  const bool named = s->algorithm != MATMULNBITS_DEFAULT;
+  const char *colon = named ? ":" : "", *algorithm = named ? algorithms[s->algorithm] : "";
+  return s->block ? arena_printf(a, "%u:%u%s%s%s", s->bits, s->block, symmetric, colon, algorithm)
+                  : arena_printf(a, "%u:channel%s%s%s", s->bits, symmetric, colon, algorithm);
+}
+
+bool matmulnbits_scheme_same(const struct matmulnbits_scheme *a,
+                             const struct matmulnbits_scheme *b) {
+  return a->bits == b->bits && a->block == b->block && a->symmetric == b->symmetric &&
+         a->algorithm == b->algorithm;
+}
+
+// ---- options that do not go together -----------------------------------------------------------
+
+static int check_qoperator(const struct matmulnbits_options *o, struct err *err) {
+  bool channel = o->scheme.block == 0;
+  for (uint32_t i = 0; i < o->n_overrides; i++)
+    channel |= o->overrides[i].has_block && o->overrides[i].scheme.block == 0;
+  for (uint32_t i = 0; i < o->n_candidates; i++)
+    channel |= o->candidates[i].block == 0;
+  if (!channel) return 0;
+  err_set(err, ERR_USAGE, "a block size of 'channel' does not go with the format qoperator");
+  return err_hint(
+      err, "MatMulNBits takes blocks of 16 to 256; use --format qdq for one scale per column");
+}
+
+// Is there an algorithm but the default, of all that weights may get?
+static bool has_algorithm(const struct matmulnbits_options *o) {
+  bool other = o->scheme.algorithm != MATMULNBITS_DEFAULT;
+  for (uint32_t i = 0; i < o->n_candidates; i++)
+    other |= o->candidates[i].algorithm != MATMULNBITS_DEFAULT;
+  return other;
+}
+
+static int check_qdq(const struct matmulnbits_options *o, struct err *err) {
+  if (has_algorithm(o)) {
+    err_set(err, ERR_USAGE, "the format qdq goes with the default algorithm only");
+    return err_hint(err, "rtn, k_quant and hqq need --format qoperator");
+  }
+  if (o->accuracy_level == 0) return 0;
+  err_set(err, ERR_USAGE, "an accuracy level does not go with the format qdq");
+  return err_hint(err, "accuracy_level is an attribute of MatMulNBits: use --format qoperator");
+}
+
+static int check_hqq(const struct matmulnbits_options *o, struct err *err) {
+  const bool hqq = o->scheme.algorithm == MATMULNBITS_HQQ;
+  bool symmetric = hqq && o->scheme.symmetric, bytes = hqq && o->scheme.bits == 8;
+  for (uint32_t i = 0; hqq && i < o->n_overrides; i++) {
+    symmetric |= o->overrides[i].has_symmetric && o->overrides[i].scheme.symmetric;
+    bytes |= o->overrides[i].has_bits && o->overrides[i].scheme.bits == 8;
+  }
+  for (uint32_t i = 0; i < o->n_candidates; i++) {
+    const struct matmulnbits_scheme *s = &o->candidates[i];
+    symmetric |= s->algorithm == MATMULNBITS_HQQ && s->symmetric;
+    bytes |= s->algorithm == MATMULNBITS_HQQ && s->bits == 8;
+  }
+  if (symmetric) {
+    err_set(err, ERR_USAGE, "hqq looks for a zero point: it does not go with symmetric");
+    return err_hint(err, "leave --symmetric (and sym of --tensor and --candidates) out");
+  }
+  if (!bytes) return 0;
+  err_set(err, ERR_USAGE, "hqq does not go with 8 bits");
+  return err_hint(err,
+                  "its zero points are floats, which ONNX Runtime computes for 2 and 4 bits only");
+}
+
+static int check_algorithm(const struct matmulnbits_options *o, struct err *err) {
+  if (has_algorithm(o) && o->op_types & MATMULNBITS_GATHER) {
+    err_set(err, ERR_USAGE, "rtn, k_quant and hqq quantize the weights of MatMul and Gemm only");
+    return err_hint(err, "leave Gather out of --op-types, or use the default algorithm");
+  }
+  return check_hqq(o, err);
+}
+
+int matmulnbits_options_check(const struct matmulnbits_options *o, struct err *err) {
+  if (o->op_types == 0) {
+    err_set(err, ERR_USAGE, "no operators are to be quantized");
+    return err_hint(err, "--op-types takes MatMul, Gemm and Gather");
+  }
+  if (o->accuracy_level > 4)
+    return err_set(err, ERR_USAGE, "accuracy level %u is not 0 to 4", o->accuracy_level);
+  if (o->qdq ? check_qdq(o, err) : check_qoperator(o, err)) return -1;
+  if (o->budget > 0 && o->n_candidates == 0)
+    return err_set(err, ERR_USAGE, "a budget needs candidates to pick from");
+  return check_algorithm(o, err);
+}
+
+// ---- from the catalogue's values ---------------------------------------------------------------
+
+static int read_patterns(const struct pass_value *v, const char *option, struct name_pattern **out,
+                         uint32_t *n, struct arena *a, struct err *err) {
+  *out = arena_zalloc(a, (v->n_list + 1) * sizeof **out);
+  for (*n = 0; *n < v->n_list; ++*n)
+    if (name_pattern_compile(&(*out)[*n], v->list[*n], option, err)) return -1;
+  return 0;
+}
+
+static int read_overrides(const struct pass_value *v, struct matmulnbits_options *o,
+                          struct arena *a, struct err *err) {
+  o->overrides = arena_zalloc(a, (v->n_list + 1) * sizeof *o->overrides);
+  for (; o->n_overrides < v->n_list; o->n_overrides++)
+    if (matmulnbits_override_parse(v->list[o->n_overrides], &o->overrides[o->n_overrides], a, err))
+      return -1;
+  return 0;
+}
+
+// Words of the catalogue (pass_values.c): there are no others.
+static uint32_t op_types_of(const struct pass_value *v) {
+  uint32_t types = 0;
+  for (uint32_t i = 0; i < v->n_list; i++) {
+    const char *word = v->list[i];
+    types |= strcmp(word, "Gemm") == 0     ? MATMULNBITS_GEMM
+             : strcmp(word, "Gather") == 0 ? MATMULNBITS_GATHER
+                                           : MATMULNBITS_MATMUL;
+  }
+  return types;
+}
+
+static int add_candidate(struct span word, struct matmulnbits_options *o, struct err *err) {
+  struct matmulnbits_scheme *to = &o->candidates[o->n_candidates];
+  to->algorithm = o->scheme.algorithm;
+  if (matmulnbits_candidate_parse(word, to, err)) return -1;
+  for (uint32_t i = 0; i < o->n_candidates; i++)
+    if (matmulnbits_scheme_same(&o->candidates[i], to)) return 0; // said twice
+  o->n_candidates++;
+  return 0;
+}
+
+// Each element of the list may hold several, separated by commas, as the preset does.
+static int read_candidates(const struct pass_value *v, struct matmulnbits_options *o,
+                           struct arena *a, struct err *err) {
+  size_t most = 1;
+  for (uint32_t i = 0; i < v->n_list; i++)
+    most += strlen(v->list[i]) + 1;
+  o->candidates = arena_zalloc(a, most * sizeof *o->candidates);
+  for (uint32_t i = 0; i < v->n_list; i++)
+    for (const char *at = v->list[i], *end;; at = end + 1) {
+      end = strchrnul(at, ',');
+      if (add_candidate(span_of(at, (size_t)(end - at)), o, err)) return -1;
+      if (*end == 0) break;
+    }
+  return 0;
+}
+
+static int read_gates(const struct pass_value *v, struct matmulnbits_options *o, struct arena *a,
+                      struct err *err) {
+  o->gates = arena_zalloc(a, (v->n_list + 1) * sizeof *o->gates);
+  for (; o->n_gates < v->n_list; o->n_gates++)
+    if (size_budget_gate_parse(v->list[o->n_gates], &o->gates[o->n_gates], err)) return -1;
+  return 0;
+}
+
+static int read_measured(const struct pass_value *v, struct matmulnbits_options *o, struct arena *a,
+                         struct err *err) {
+  static const char *const actions[] = {"raise", "skip", "fail"};
+  const char *budget = v[PASS_OPT_BUDGET].text, *action = v[PASS_OPT_GATE_ACTION].text;
+  if (budget && (!size_words_parse(budget, &o->budget) || o->budget == 0)) {
+    err_set(err, ERR_USAGE, "--budget: '%s' is no size", quote_str(budget).s);
+    return err_hint(err, "write 400M, 1.5G or a number of bytes");
+  }
+  for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++)
+    if (strcmp(action, actions[i]) == 0) o->gate_action = (enum matmulnbits_gate_action)i;
+  o->skip_nonfinite = strcmp(v[PASS_OPT_ON_NONFINITE].text, "skip") == 0;
+  if (read_gates(&v[PASS_OPT_GATE], o, a, err)) return -1;
+  return read_candidates(&v[PASS_OPT_CANDIDATES], o, a, err);
+}
+
+static uint32_t number_of(const char *text) {
+  return (uint32_t)strtoul(text, NULL, 10);
+}
+
+int matmulnbits_options_read(const struct pass_value v[PASS_OPTIONS], struct matmulnbits_options *o,
+                             struct arena *a, struct err *err) {
+  const char *block = v[PASS_OPT_BLOCK_SIZE].text;
+  o->scheme.bits = number_of(v[PASS_OPT_BITS].text);
+  o->scheme.block = strcmp(block, "channel") == 0 ? 0 : number_of(block);
+  o->scheme.symmetric = v[PASS_OPT_SYMMETRIC].number != 0;
+  o->qdq = strcmp(v[PASS_OPT_FORMAT].text, "qdq") == 0;
+  // A choice of the catalogue: one of the words. 'measure' has no such option.
+  if (v[PASS_OPT_ALGORITHM].text)
+    algorithm_word(span_str(v[PASS_OPT_ALGORITHM].text), &o->scheme.algorithm);
+  o->op_types = op_types_of(&v[PASS_OPT_OP_TYPES]);
+  o->accuracy_level = (uint32_t)v[PASS_OPT_ACCURACY_LEVEL].number;
+  o->min_elements = v[PASS_OPT_MIN_ELEMENTS].number;
+  if (read_measured(v, o, a, err)) return -1;
+  if (read_patterns(&v[PASS_OPT_EXCLUDE], "--exclude", &o->exclude, &o->n_exclude, a, err))
+    return -1;
+  if (read_patterns(&v[PASS_OPT_INCLUDE], "--include", &o->include, &o->n_include, a, err))
+    return -1;
+  return read_overrides(&v[PASS_OPT_TENSOR], o, a, err);
+}
+
+void matmulnbits_options_done(struct matmulnbits_options *o) {
+  for (uint32_t i = 0; i < o->n_exclude; i++)
+    name_pattern_done(&o->exclude[i]);
+  for (uint32_t i = 0; i < o->n_include; i++)
+    name_pattern_done(&o->include[i]);
+  for (uint32_t i = 0; i < o->n_overrides; i++)
+    name_pattern_done(&o->overrides[i].pattern);
+}
+
+// What would be passed over without a word.
+static int check_company(const struct pass_value values[PASS_OPTIONS], struct err *err) {
+  if (values[PASS_OPT_GATE_ACTION].given && values[PASS_OPT_GATE].n_list == 0) {
+    err_fill(err, ERR_USAGE,
+             "gate-action says what becomes of weights that miss a gate, and there is no gate");
+    return err_hint(err, "add one: gate=sqnr=20dB");
+  }
+  if (!values[PASS_OPT_CANDIDATES].given || values[PASS_OPT_BUDGET].text) return 0;
+  err_fill(err, ERR_USAGE, "candidates are what a budget picks from, and there is no budget");
+  return err_hint(err, "'weir measure' says what each of them would make of the weights");
+}
+
+int check_matmulnbits(const struct pass_value values[PASS_OPTIONS], struct err *err) {
+  struct matmulnbits_options o = {0};
+  struct arena words = {0};
+  int rc = check_company(values, err);
+  if (rc == 0) rc = matmulnbits_options_read(values, &o, &words, err);
+  if (rc == 0) rc = matmulnbits_options_check(&o, err);
+  matmulnbits_options_done(&o);
+  arena_free(&words);
+  return rc;
+}
+
+int run_matmulnbits(struct pass_env *env, const struct pass_value values[PASS_OPTIONS],
+                    struct err *err) {
+  struct matmulnbits_options o = {0};
+  struct matmulnbits_result result;
+  struct arena words = {0}; // the pass resets its scratch
+  int rc = matmulnbits_options_read(values, &o, &words, err);
+  if (rc == 0) rc = pass_matmulnbits(env, &o, &result, err);
+  matmulnbits_options_done(&o);
+  arena_free(&words);
+  return rc;
+}

@@ -1,0 +1,436 @@
+// Quantization by tensor or channel: codes, scales and zero points of FORMAT_SHRINK, LEVELS and
+// AFFINE.
+//
+//   operand ──tile──chunks──▶ range of every channel ──▶ grid ──▶ │ box │      once
+//   operand ──tile──chunks──▶ codes                                            for what is asked for
+//
+// Which code an element gets depends on the smallest and largest element of its tensor (channel),
+// so the operand is read once before the first code can be made. Ranges are a few bytes: those
+// found are told to the run's cache, where other workers, and the scales and offsets that are asked
+// for elsewhere, find them. Workers that need them while one is at it wait for it: none of them
+// could do anything else.
+//
+// A tile is half a second-level cache: what was read into it is still there when it is computed
+// with. (Mapped windows would save the copy and cost twice as much, since every page of the weight
+// has to be entered and taken out again.)
+//
+// The channel of element i is (i / inner) % channels. Chunks are cut into runs of one channel; of a
+// tensor's only one the run is the chunk.
+//
+// The box of the recipe holds a grid a channel, or (where that many do not fit) just the ranges,
+// and grids are made as they are needed. Behind them lie the tile (the scratch of the level, where
+// there is no room for one) and, as far as the box goes, elements of the operand that are kept
+// while its ranges are found: from the first one on whose code is asked for, they need no second
+// read.
+//
+//   │ ranges │ grids │ tile │ kept: elements from..to …
+#include "eval_affine.h"
+
+#include "eval_cache.h"
+#include "eval_figures.h"
+#include "eval_quantize.h"
+
+#include <assert.h>
+#include <float.h>
+#include <math.h>
+
+enum { CHUNK = 1024, TILE_MOST = 512 << 10, ASK_ELEMENTS = 1 << 18 };
+
+struct range {
+  double lo, hi;
+};
+
+struct affine {
+  struct eval *ev;
+  uint32_t id, of;
+  struct recipe_quantization q;
+  enum recipe_part part;
+  enum dtype type; // of the operand
+  uint32_t width;
+  uint64_t count, channels, inner;
+  struct extent at; // of an operand that is nothing but source bytes
+  bool direct;
+  // in the box
+  struct range *ranges;           // a channel each
+  struct eval_affine_grid *grids; // NULL: no room
+  uint8_t *tile;                  // elements of the operand as they come, in whole chunks
+  size_t tile_bytes;
+  struct eval_block_box *held; // which elements are kept,
+  uint8_t *kept;          // where,
+  uint64_t keep_most;     // how many at most,
+  bool keeps;             // and are those that come now?
+  uint64_t bad;           // elements that are NaN or infinite
+  uint8_t *out;           // where codes go next
+  uint64_t next;          // the element they are of
+  int failed;             // telling of error figures did, with *err
+  struct err *err;
+};
+
+static void affine_of(struct eval *ev, const struct eval_stripe_box *b, struct affine *z) {
+  const struct recipes *r = ev->r;
+  *z = (struct affine){.ev = ev,
+                       .id = b->id,
+                       .of = r->args[r->rows[b->id].args],
+                       .q = recipe_quantization_of(r, b->id),
+                       .part = recipe_part_of(r, b->id),
+                       .channels = 1,
+                       .inner = 1};
+  const struct recipe *x = &r->rows[z->of];
+  z->type = (enum dtype)x->dtype;
+  z->width = dtype_bits(z->type) / 8;
+  z->count = x->count;
+  z->direct = recipe_is_copy(r, z->of, &z->at);
+  if (z->q.axis == RECIPE_PER_TENSOR) {
+    z->inner = max_u64(x->count, 1);
+    return;
+  }
+  z->channels = (uint64_t)recipe_dims(r, z->of)[z->q.axis];
+  for (uint32_t i = z->q.axis + 1; i < x->rank; i++)
+    z->inner *= (uint64_t)recipe_dims(r, z->of)[i];
+}
+
+// ---- chunks ------------------------------------------------------------------------------------
+
+// Elements as the arithmetic takes them, the other pointer NULL: floats, or doubles for double.
+struct wide {
+  const float *f;
+  const double *d;
+};
+
+static void widen(const struct affine *z, const uint8_t *in, size_t n, float *room,
+                  struct wide *w) {
+  const void *from = in; // of a tile: elements lie at multiples of their size
+  *w = (struct wide){.f = room};
+  if (z->type == DTYPE_DOUBLE)
+    *w = (struct wide){.d = from};
+  else if (z->type == DTYPE_FLOAT)
+    w->f = from;
+  else if (z->type == DTYPE_FLOAT16)
+    kernels_f16_to_f32(room, from, n);
+  else
+    kernels_bf16_to_f32(room, from, n);
+}
+
+// What is done with a run of elements [from, from + n) of a chunk, all of one channel.
+typedef void (*run_fn)(struct affine *z, const struct wide *w, size_t from, size_t n,
+                       uint64_t channel);
+
+static void cut_chunk(struct affine *z, uint64_t first, size_t n, const uint8_t *in, run_fn fn) {
+  float room[CHUNK];
+  struct wide w;
+  widen(z, in, n, room, &w);
+  for (size_t from = 0; from < n;) {
+    const uint64_t at = first + from;
+    const size_t m = (size_t)min_u64(n - from, z->inner - at % z->inner);
+    fn(z, &w, from, m, at / z->inner % z->channels);
+    from += m;
+  }
+}
+
+// Elements [first, first + n) to `to`. If they lie in a file, the system hears of those behind
+// them.
+static int read_elements(struct affine *z, uint64_t first, size_t n, uint8_t *to, struct err *err) {
+  if (!z->direct) return eval_elements(z->ev, z->of, first, n, to, err);
+  const uint64_t off = first * z->width, bytes = n * z->width, rest = z->at.len - off - bytes;
+  struct io *io = z->ev->io;
+  if (io_read(io, z->at.file, z->at.off + off, to, bytes, err) != 0) return -1;
+  io_will_need(io, z->at.file, z->at.off + off + bytes, min_u64(z->tile_bytes, rest));
+  return 0;
+}
+
+// At most *n elements from `first` on, wherever they are: *n of them at *at.
+static int find_elements(struct affine *z, uint64_t first, size_t *n, const uint8_t **at,
+                         struct err *err) {
+  struct eval_block_box *h = z->held;
+  if (first >= h->from && first < h->to) {
+    *n = (size_t)min_u64(*n, h->to - first);
+    *at = z->kept + (first - h->from) * z->width;
+    return 0;
+  }
+  const bool keep = z->keeps && first == h->to && *n <= z->keep_most - (h->to - h->from);
+  uint8_t *to = keep ? z->kept + (h->to - h->from) * z->width : z->tile;
+  if (read_elements(z, first, *n, to, err) != 0) return -1;
+  if (keep) h->to += *n;
+  *at = to;
+  return 0;
+}
+
+static int each_run(struct affine *z, uint64_t first, uint64_t count, run_fn fn, struct err *err) {
+  for (uint64_t unasked = 0; count > 0;) {
+    size_t n = (size_t)min_u64(count, z->tile_bytes / z->width);
+    const uint8_t *at;
+    if (unasked >= ASK_ELEMENTS) {
+      if (eval_may_go_on(z->ev, err) != 0) return -1;
+      unasked = 0;
+    }
+    if (find_elements(z, first, &n, &at, err) != 0) return -1;
+    for (size_t i = 0; i < n; i += CHUNK)
+      cut_chunk(z, first + i, (size_t)min_u64(CHUNK, n - i), at + i * z->width, fn);
+    first += n;
+    count -= n;
+    unasked += n;
+  }
+  return 0;
+}
+
+// ---- ranges ------------------------------------------------------------------------------------
+
+static void join_range(struct affine *z, const struct wide *w, size_t from, size_t n,
+                       uint64_t channel) {
+  struct range *r = &z->ranges[channel];
+  if (z->type == DTYPE_DOUBLE) {
+    z->bad += kernels_affine_range_f64(w->d + from, n, &r->lo, &r->hi);
+    return;
+  }
+  float lo = (float)fmin(r->lo, FLT_MAX), hi = (float)fmax(r->hi, -FLT_MAX);
+  z->bad += kernels_affine_range_f32(w->f + from, n, &lo, &hi);
+  r->lo = fmin(r->lo, lo);
+  r->hi = fmax(r->hi, hi);
+}
+
+static struct eval_cache_key key_of(const struct affine *z) {
+  return (struct eval_cache_key){
+      .of = z->of, .q = z->q, .units = z->channels, .scale_bytes = sizeof(struct range)};
+}
+
+static bool know_ranges(struct affine *z) {
+  const struct eval_cache_key key = key_of(z);
+  for (uint64_t c = 0; c < z->channels; c++)
+    if (!eval_cache_scales(z->ev->cache, &key, c, 0, (uint8_t *)&z->ranges[c], sizeof z->ranges[c]))
+      return false;
+  return true;
+}
+
+// Reads all of the operand, and keeps what it can.
+static int join_ranges(struct affine *z, struct err *err) {
+  const uint64_t tile = z->tile_bytes / z->width;
+  z->held->from = z->held->to = z->next / tile * tile; // tiles are read whole
+  z->keeps = z->part == PART_CODES;
+  const int failed = each_run(z, 0, z->count, join_range, err);
+  z->keeps = false;
+  return failed;
+}
+
+static int find_ranges(struct affine *z, struct err *err) {
+  const struct eval_cache_key key = key_of(z);
+  for (uint64_t c = 0; c < z->channels; c++)
+    z->ranges[c] = (struct range){DBL_MAX, -DBL_MAX};
+  if (join_ranges(z, err) != 0) return -1;
+  if (z->bad > 0) {
+    err_fill(err, ERR_MODEL,
+             "a weight of %llu elements has %llu that are NaN or infinite, which no scale can hold",
+             (unsigned long long)z->count, (unsigned long long)z->bad);
+    return err_hint(err, "leave it out by name, or repair the model");
+  }
+  for (uint64_t c = 0; c < z->channels; c++)
+    eval_cache_put(z->ev->cache, &key, c, (const uint8_t *)&z->ranges[c], NULL);
+  return 0;
+}
+
+// Found here or elsewhere. All of them are found together: who waits waits for the last one.
+static int learn_ranges(struct affine *z, struct err *err) {
+  assert(z->channels > 0); // or there would be no element to ask for
+  const struct eval_cache_key key = key_of(z);
+  const uint64_t last = z->channels - 1;
+  const enum eval_cache_turn turn = eval_cache_wait(z->ev->cache, &key, last, z->ev->go_on);
+  if (turn == EVAL_CACHE_STOPPED) return eval_interrupted(err);
+  if (turn == EVAL_CACHE_LOOK) return know_ranges(z) ? 0 : find_ranges(z, err);
+  const int failed = find_ranges(z, err);
+  eval_cache_done(z->ev->cache, &key, last);
+  return failed;
+}
+
+// ---- grids -------------------------------------------------------------------------------------
+
+static bool grid_of(const struct affine *z, uint64_t channel, struct eval_affine_grid *g) {
+  const struct range *r = &z->ranges[channel];
+  return eval_affine_grid_of(&z->q, z->type, r->lo, r->hi, g);
+}
+
+static int make_grids(struct affine *z, struct err *err) {
+  struct eval_affine_grid here;
+  for (uint64_t c = 0; c < z->channels; c++) {
+    struct eval_affine_grid *g = z->grids ? &z->grids[c] : &here;
+    if (grid_of(z, c, g)) continue;
+    return err_set(err, ERR_MODEL,
+                   "a weight reaches from %g to %g: its type cannot hold that range",
+                   z->ranges[c].lo, z->ranges[c].hi);
+  }
+  return 0;
+}
+
+// The tile and what is kept: the box from `used` on.
+static void share_rest(struct affine *z, struct eval_stripe_box *b, uint64_t used) {
+  const uint64_t rest = z->ev->box_bytes - used;
+  z->held = b->held;
+  z->tile = eval_scratch(z->ev);
+  z->tile_bytes = EVAL_SCRATCH_BYTES;
+  z->keep_most = 0;
+  if (rest < 2 * EVAL_SCRATCH_BYTES) return;
+  z->tile = b->data + used;
+  z->tile_bytes = (size_t)min_u64(rest, TILE_MOST) / EVAL_SCRATCH_BYTES * EVAL_SCRATCH_BYTES;
+  z->kept = z->tile + z->tile_bytes;
+  z->keep_most = (rest - z->tile_bytes) / z->width;
+}
+
+// The memory of the box, shared out.
+static int share_box(struct affine *z, struct eval_stripe_box *b, struct err *err) {
+  const uint64_t room = z->ev->box_bytes, ranges = round_up(z->channels * sizeof *z->ranges, 64);
+  if (z->channels > room / sizeof *z->ranges || ranges > room)
+    return err_set(err, ERR_RETRY, "the ranges of %llu channels do not fit %llu bytes of memory",
+                   (unsigned long long)z->channels, (unsigned long long)room),
+           err_hint(err, "--memory gives more");
+  z->ranges = (struct range *)(void *)b->data;
+  uint64_t used = ranges;
+  if (z->channels <= (room - ranges) / sizeof *z->grids) {
+    z->grids = (struct eval_affine_grid *)(void *)(b->data + ranges);
+    used = min_u64(round_up(ranges + z->channels * sizeof *z->grids, 64), room);
+  }
+  share_rest(z, b, used);
+  return 0;
+}
+
+static int set_up(struct affine *z, struct eval_stripe_box *b, struct err *err) {
+  if (share_box(z, b, err) != 0) return -1;
+  if (b->count > 0) return 0;
+  b->held->from = b->held->to = 0;
+  if (learn_ranges(z, err) != 0) return -1;
+  if (make_grids(z, err) != 0) return -1;
+  b->count = 1;
+  return 0;
+}
+
+// ---- codes -------------------------------------------------------------------------------------
+
+static void narrow(enum dtype type, const double *x, size_t n, uint8_t *out) {
+  uint16_t half[CHUNK];
+  float f[CHUNK];
+  const void *from = half;
+  if (type == DTYPE_DOUBLE)
+    from = x;
+  else if (type == DTYPE_FLOAT16)
+    kernels_f64_to_f16(half, x, n);
+  else if (type == DTYPE_BFLOAT16)
+    kernels_f64_to_bf16(half, x, n);
+  else
+    kernels_f64_to_f32((from = f, f), x, n);
+  memcpy(out, from, n * dtype_bits(type) / 8);
+}
+
+// The elements in the arithmetic of the grid's rule: halves and floats may need doubles.
+static const double *as_doubles(const struct wide *w, size_t from, size_t n, double *room) {
+  if (w->d) return w->d + from;
+  kernels_f32_to_f64(room, w->f + from, n);
+  return room;
+}
+
+static void make_codes(struct affine *z, const struct eval_affine_grid *g, const struct wide *w,
+                       size_t from, size_t n) {
+  double room[CHUNK];
+  int8_t *out = (int8_t *)z->out;
+  if (g->rule == EVAL_AFFINE_CONSTANT)
+    memset(out, 0, n);
+  else if (z->q.format == FORMAT_AFFINE)
+    kernels_affine_divide(z->out, w->f + from, n, (float)g->scale, (float)g->k.zero, (float)g->k.lo,
+                          (float)g->k.hi);
+  else if (g->rule == EVAL_AFFINE_F32)
+    kernels_affine_codes_f32(out, w->f + from, n, &g->k);
+  else if (g->rule == EVAL_AFFINE_F16)
+    kernels_affine_codes_f16(out, w->f + from, n, &g->k);
+  else
+    kernels_affine_codes_f64(out, as_doubles(w, from, n, room), n, &g->k);
+}
+
+static void make_levels(struct affine *z, const struct eval_affine_grid *g, const struct wide *w,
+                        size_t from, size_t n) {
+  double level[CHUNK], room[CHUNK];
+  if (g->rule == EVAL_AFFINE_F32)
+    kernels_affine_levels_f32(level, w->f + from, n, &g->k);
+  else if (g->rule == EVAL_AFFINE_F16)
+    kernels_affine_levels_f16(level, w->f + from, n, &g->k);
+  else if (g->rule == EVAL_AFFINE_F64)
+    kernels_affine_levels_f64(level, as_doubles(w, from, n, room), n, &g->k);
+  for (size_t i = 0; g->rule == EVAL_AFFINE_CONSTANT && i < n; i++)
+    level[i] = g->zero;
+  narrow(z->type, level, n, z->out);
+}
+
+// What codes are told as: with scale and offset as they are in the file.
+static struct kernels_stored stored_of(const struct affine *z, const struct eval_affine_grid *g) {
+  return (struct kernels_stored){.is_unsigned = z->q.format == FORMAT_AFFINE && !z->q.symmetric,
+                                 .scale = g->scale,
+                                 .zero = g->zero};
+}
+
+// What n elements are stored as, the stored form at `stored`.
+static void decode(const struct affine *z, const struct eval_affine_grid *g, const uint8_t *stored,
+                   size_t n, double *out) {
+  const struct kernels_stored s = stored_of(z, g);
+  if (z->q.format == FORMAT_LEVELS)
+    eval_figures_widen(z->type, stored, n, out);
+  else
+    kernels_codes_values(out, stored, n, &s);
+}
+
+// Floats and codes as they are. False: this is not such a weight, or an element is not finite.
+static bool tell_codes(struct affine *z, const struct eval_affine_grid *g, const struct wide *w,
+                       size_t from, size_t n) {
+  const struct kernels_stored s = stored_of(z, g);
+  return w->f && z->q.format != FORMAT_LEVELS &&
+         eval_figures_add_codes(z->ev, z->next, w->f + from, z->out, n, &s);
+}
+
+static void tell(struct affine *z, const struct eval_affine_grid *g, const struct wide *w,
+                 size_t from, size_t n) {
+  double room[EVAL_PAIRS], stored[EVAL_PAIRS];
+  const uint32_t width = z->q.format == FORMAT_LEVELS ? z->width : 1;
+  for (size_t i = 0; i < n && !z->failed; i += EVAL_PAIRS) {
+    const size_t m = n - i < EVAL_PAIRS ? n - i : EVAL_PAIRS;
+    if (!eval_figures_wants(z->ev, z->id, z->next + i, m)) continue;
+    const double *v = as_doubles(w, from + i, m, room);
+    decode(z, g, z->out + i * width, m, stored);
+    z->failed = eval_figures_add(z->ev, z->next + i, v, stored, m, z->err);
+  }
+}
+
+static void put_run(struct affine *z, const struct wide *w, size_t from, size_t n,
+                    uint64_t channel) {
+  struct eval_affine_grid here;
+  const struct eval_affine_grid *g = z->grids ? &z->grids[channel] : &here;
+  if (!z->grids) grid_of(z, channel, &here);
+  const bool levels = z->q.format == FORMAT_LEVELS;
+  if (levels)
+    make_levels(z, g, w, from, n);
+  else
+    make_codes(z, g, w, from, n);
+  if (eval_figures_wants(z->ev, z->id, z->next, n) && !tell_codes(z, g, w, from, n))
+    tell(z, g, w, from, n);
+  z->out += n * (levels ? z->width : 1);
+  z->next += n;
+}
+
+static void put_scales(struct affine *z, uint64_t first, uint64_t count, uint8_t *out) {
+  for (uint64_t c = first; c < first + count; c++) {
+    struct eval_affine_grid g;
+    grid_of(z, c, &g);
+    if (z->part == PART_ZEROS && z->q.format == FORMAT_AFFINE) {
+      *out++ = (uint8_t)(int32_t)g.zero;
+      continue;
+    }
+    narrow(z->type, z->part == PART_SCALES ? &g.scale : &g.zero, 1, out);
+    out += z->width;
+  }
+}
+
+int eval_affine_elements(struct eval *ev, struct eval_stripe_box *b, uint64_t first, uint64_t count,
+                         uint8_t *out, struct err *err) {
+  struct affine z;
+  affine_of(ev, b, &z);
+  z.out = out;
+  z.next = first;
+  z.err = err;
+  if (set_up(&z, b, err) != 0) return -1;
+  if (z.part == PART_CODES) return each_run(&z, first, count, put_run, err) != 0 ? -1 : z.failed;
+  put_scales(&z, first, count, out);
+  return 0;
+}

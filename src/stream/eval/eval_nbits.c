@@ -1,0 +1,374 @@
+// The NBITS formats: codes of a column of W [K,N] lie packed together, a block's after the other,
+// then the next column's. A box holds whole columns:
+//
+//   operand [N,K]: a column is a row       operand [K,N]: columns lie across
+//     ┌────────────────────┐                 ┌──────┬──────┬──────┐
+//     │ box 0: rows n0..n1 │                 │ box  │ box  │ box  │ panels of some block rows, in
+//     ├────────────────────┤                 │  0   │  1   │  2   │ storage order, stripe by stripe
+//     │ box 1              │                 │      │      │      │ where a box is not all columns
+//     └────────────────────┘                 └──────┴──────┴──────┘
+//
+// Rows are read as they lie, so their boxes stay small enough for the cache of the core. Columns
+// are taken as many at a time as are wanted and fit, because each box goes through all rows of the
+// operand.
+//
+// A column that does not fit the box is held a piece at a time, of whole groups: the blocks whose
+// codes end on a byte together (8 / bits of them).
+#include "eval_quantize.h"
+
+#include <assert.h>
+#include <math.h>
+
+enum { ROWS_BOX_BYTES = 512 << 10 };
+
+struct shape {
+  uint64_t columns;
+  uint64_t blob;  // bytes of a block's codes
+  uint64_t group; // blocks
+  uint64_t group_rows;
+};
+
+static struct shape shape_of(const struct eval_quantize *z) {
+  const uint64_t group = 8 / z->q.bits;
+  return (struct shape){.columns = z->outer * z->inner,
+                        .blob = z->block * z->q.bits / 8,
+                        .group = group,
+                        .group_rows = group * z->block};
+}
+
+static bool has_float_zeros(const struct eval_quantize *z) {
+  return z->f.rule == KERNELS_HQQ;
+}
+
+// Elements of the part that a column has.
+static uint64_t column_elements(const struct eval_quantize *z) {
+  switch (z->part) {
+  case PART_CODES: return z->blocks * z->block * z->q.bits / 8;
+  case PART_SCALES: return z->blocks;
+  case PART_ZEROS: return has_float_zeros(z) ? z->blocks : (z->blocks * z->q.bits + 7) / 8;
+  }
+  return 0;
+}
+
+// The block that element `at` of a column's part belongs to (of zeros: the first).
+static uint64_t block_at(const struct eval_quantize *z, uint64_t at) {
+  if (z->part == PART_CODES) return at / shape_of(z).blob;
+  return z->part == PART_SCALES || has_float_zeros(z) ? at : at * shape_of(z).group;
+}
+
+// ---- filling -----------------------------------------------------------------------------------
+
+// Runs the kernel on a panel whose first element is row k of column c.
+static void quantize(const struct eval_block_box *h, const struct kernels_panel *in, uint64_t c,
+                     uint64_t k) {
+  const struct eval_quantize *z = &h->z;
+  const struct shape s = shape_of(z);
+  const uint64_t blocks = h->to - h->from, k0 = h->from * z->block;
+  const size_t at = (size_t)((c - h->first) * blocks + (k - k0) / z->block);
+  struct kernels_panel p = *in;
+  p.codes_stride = (size_t)(blocks * s.blob);
+  if (h->codes) p.codes = h->codes + (c - h->first) * p.codes_stride + (k - k0) * z->q.bits / 8;
+  p.scales = h->scales + at;
+  if (h->float_zeros)
+    p.float_zeros = h->float_zeros + at;
+  else
+    p.zeros = h->zeros + at;
+  p.blocks_stride = (size_t)blocks;
+  if (h->sums) p.sums = h->sums + (c - h->first);
+  if (z->inner > 1)
+    kernels_quantize_columns(&p, &z->f);
+  else
+    kernels_quantize_rows(&p, &z->f);
+}
+
+// One stretch of the operand, `n` columns (rows of it) of `k` elements each.
+static int quantize_stretch(struct eval *ev, const struct eval_block_box *h,
+                            const struct eval_room *room, uint64_t c, uint64_t k0,
+                            const struct kernels_panel *shape, struct err *err) {
+  struct eval_panel panel;
+  struct kernels_panel p = *shape;
+  const uint64_t first = h->z.inner > 1 ? k0 * h->z.inner : c * h->z.k + k0;
+  if (eval_panel_open(ev, &h->z, room, first, p.n * p.k, &panel, err) != 0) return -1;
+  p.in = panel.at;
+  quantize(h, &p, c, k0);
+  return eval_panel_close(ev, &panel, err);
+}
+
+static uint64_t rows_end(const struct eval_block_box *h) {
+  return min_u64(h->to * h->z.block, h->z.k);
+}
+
+static int fill_rows(struct eval *ev, const struct eval_block_box *h, const struct eval_room *room,
+                     struct err *err) {
+  const struct eval_quantize *z = &h->z;
+  const uint64_t most = eval_panel_most(ev, z, room), group = shape_of(z).group_rows;
+  const uint64_t k0 = h->from * z->block, k1 = rows_end(h);
+  const bool whole = k1 - k0 == z->k && z->k <= most;
+  const uint64_t columns = whole ? most / z->k : 1, step = whole ? z->k : most / group * group;
+  assert(step > 0);
+  for (uint64_t c = h->first; c < h->last; c += columns)
+    for (uint64_t k = k0; k < k1; k += step) {
+      const struct kernels_panel p = {.in_stride = (size_t)z->k,
+                                      .n = (size_t)min_u64(columns, h->last - c),
+                                      .k = (size_t)min_u64(step, k1 - k)};
+      if (quantize_stretch(ev, h, room, c, k, &p, err) != 0) return -1;
+    }
+  return 0;
+}
+
+// Columns [c, c + n) of rows [k, k + rows), row by row.
+static int quantize_stripe(struct eval *ev, const struct eval_block_box *h, const struct eval_room *room,
+                           uint64_t c, size_t n, uint64_t k, size_t rows, struct err *err) {
+  const struct eval_quantize *z = &h->z;
+  struct eval_panel panel;
+  if (eval_panel_gather(ev, z, room, k * z->inner + c, z->inner, rows, n, &panel, err) != 0)
+    return -1;
+  const struct kernels_panel p = {.in = panel.at, .in_stride = n, .n = n, .k = rows};
+  quantize(h, &p, c, k);
+  return eval_panel_close(ev, &panel, err);
+}
+
+static int fill_stripes(struct eval *ev, const struct eval_block_box *h, const struct eval_room *room,
+                        struct err *err) {
+  const struct eval_quantize *z = &h->z;
+  const uint64_t group = shape_of(z).group_rows, elements = room->tile_bytes / z->width;
+  const uint64_t k1 = rows_end(h), wide = h->last - h->first;
+  assert(elements >= group);
+  const uint64_t stripes = (wide - 1) / (elements / group) + 1, n = (wide - 1) / stripes + 1;
+  const uint64_t rows = elements / n / group * group;
+  for (uint64_t k = h->from * z->block; k < k1; k += rows)
+    for (uint64_t c = h->first; c < h->last; c += n) {
+      const size_t m = (size_t)min_u64(n, h->last - c), some = (size_t)min_u64(rows, k1 - k);
+      if (quantize_stripe(ev, h, room, c, m, k, some, err) != 0) return -1;
+    }
+  return 0;
+}
+
+static int fill_columns(struct eval *ev, const struct eval_block_box *h, const struct eval_room *room,
+                        struct err *err) {
+  const struct eval_quantize *z = &h->z;
+  const uint64_t group = shape_of(z).group_rows, most = eval_panel_most(ev, z, room);
+  const uint64_t rows = most / z->inner / group * group, k1 = rows_end(h);
+  if (h->last - h->first < z->inner || rows == 0) return fill_stripes(ev, h, room, err);
+  for (uint64_t k = h->from * z->block; k < k1; k += rows) {
+    const struct kernels_panel p = {
+        .in_stride = (size_t)z->inner, .n = (size_t)z->inner, .k = (size_t)min_u64(rows, k1 - k)};
+    if (quantize_stretch(ev, h, room, 0, k, &p, err) != 0) return -1;
+  }
+  return 0;
+}
+
+// ---- boxes -------------------------------------------------------------------------------------
+
+static void share_memory(struct eval_block_box *h, bool watched, const struct eval_room *room) {
+  const struct shape s = shape_of(&h->z);
+  const uint64_t columns = h->last - h->first, n = columns * (h->to - h->from);
+  uint8_t *at = room->rest;
+  h->sums = watched ? (struct kernels_sums *)(void *)at : NULL;
+  if (watched) {
+    memset(at, 0, columns * sizeof *h->sums);
+    at += columns * sizeof *h->sums;
+  }
+  h->scales = (float *)(void *)at;
+  at += n * sizeof(float);
+  h->float_zeros = has_float_zeros(&h->z) ? (float *)(void *)at : NULL;
+  if (h->float_zeros) at += n * sizeof(float);
+  h->codes = h->z.part == PART_CODES ? at : NULL;
+  if (h->codes) at += n * s.blob;
+  h->zeros = at;
+  at += n;
+  assert(at <= room->rest + room->rest_bytes);
+}
+
+// Chooses the columns and blocks of a box that has block `block` of column c.
+static void choose(struct eval *ev, const struct eval_stripe_box *b, const struct eval_room *room,
+                   uint64_t c, uint64_t block) {
+  struct eval_block_box *h = b->held;
+  const struct eval_quantize *z = &h->z;
+  const struct shape s = shape_of(z);
+  const uint64_t per_block = (z->part == PART_CODES ? s.blob : 0) + sizeof(float) +
+                             (has_float_zeros(z) ? sizeof(float) : 0) + 1;
+  const uint64_t wanted = eval_quantize_wanted_end(ev, b->id, c * column_elements(z));
+  uint64_t end = (wanted - 1) / column_elements(z) + 1;
+  if (z->part != PART_CODES) end = eval_quantize_unknown_end(ev, z, c, end);
+  uint64_t fit = room->rest_bytes / (per_block * z->blocks + sizeof *h->sums);
+  h->first = c;
+  h->from = 0;
+  h->to = z->blocks;
+  if (fit == 0) {
+    const uint64_t groups = (room->rest_bytes - sizeof *h->sums) / per_block / s.group;
+    assert(groups > 0);
+    h->last = c + 1;
+    h->from = block / s.group * s.group;
+    h->to = min_u64(h->from + groups * s.group, z->blocks);
+    return;
+  }
+  if (z->inner == 1) fit = min_u64(fit, max_u64(ROWS_BOX_BYTES / (per_block * z->blocks), 1));
+  const uint64_t boxes = (end - c - 1) / fit + 1;
+  h->last = c + min_u64(round_up((end - c - 1) / boxes + 1, 16), min_u64(fit, end - c));
+}
+
+static void publish(struct eval *ev, const struct eval_block_box *h, const struct eval_room *room) {
+  const struct eval_quantize *z = &h->z;
+  if (h->from > 0 || h->to < z->blocks) return;
+  const uint8_t fill = (uint8_t)(1u << (z->q.bits - 1));
+  for (uint64_t c = h->first; c < h->last; c++) {
+    const size_t at = (size_t)((c - h->first) * z->blocks);
+    const uint8_t *zeros = h->float_zeros ? (const uint8_t *)(h->float_zeros + at) : h->zeros + at;
+    eval_quantize_publish(ev, z, c, h->scales + at, zeros, (size_t)z->blocks, fill, room);
+  }
+}
+
+// Names the first element of column c that is not finite.
+static int not_finite(struct eval *ev, const struct eval_quantize *z, uint64_t c, struct err *err) {
+  uint8_t one[16];
+  float v;
+  for (uint64_t k = 0; k < z->k; k++) {
+    const uint64_t at = (c / z->inner * z->k + k) * z->inner + c % z->inner;
+    if (eval_elements(ev, z->of, at, 1, one, err) != 0) return -1;
+    uint16_t half;
+    memcpy(&half, one, sizeof half);
+    memcpy(&v, one, sizeof v);
+    if (z->type == DTYPE_FLOAT16) kernels_f16_to_f32(&v, &half, 1);
+    if (z->type == DTYPE_BFLOAT16) kernels_bf16_to_f32(&v, &half, 1);
+    if (isfinite(v)) continue;
+    err_fill(err, ERR_MODEL, "element [%llu,%llu] of the weight is not finite (%g)",
+             (unsigned long long)(z->inner > 1 ? k : c), (unsigned long long)(z->inner > 1 ? c : k),
+             (double)v);
+    return err_hint(err, "--on-nonfinite skip leaves such weights as they are");
+  }
+  return err_set(err, ERR_INPUT, "column %llu of the weight changed while it was read",
+                 (unsigned long long)c);
+}
+
+static int no_scale(uint64_t column, struct err *err) {
+  err_fill(
+      err, ERR_MODEL,
+      "a block of column %llu of the weight has no finite scale: its elements are too large or too "
+      "far apart for float32",
+      (unsigned long long)column);
+  return err_hint(err,
+                  "leave this weight as it is (--exclude); the default algorithm with --symmetric "
+                  "reaches farthest");
+}
+
+static int tell_column(struct eval *ev, const struct eval_quantize *z,
+                       const struct kernels_sums *sums, struct err *err) {
+  struct eval_wanted *w = &ev->wanted;
+  if (sums->nonfinite) return not_finite(ev, z, w->next_column, err);
+  if (!isfinite(sums->ee)) return no_scale(w->next_column, err); // of finite elements
+  const struct figures f = {.elements = z->k,
+                            .vv = sums->vv,
+                            .ee = sums->ee,
+                            .ve = sums->ve,
+                            .max_error = (double)sums->max_error};
+  ev->watcher.told(ev->watcher.ctx, w->next_column++, &f);
+  w->next_block = 0;
+  return 0;
+}
+
+// Tells of the box's columns, or keeps the sums of a piece of one for the next piece.
+static int tell(struct eval *ev, const struct eval_block_box *h, struct err *err) {
+  const struct eval_quantize *z = &h->z;
+  struct eval_wanted *w = &ev->wanted;
+  if (!h->sums) return 0;
+  if (h->from == 0 && h->to == z->blocks) {
+    while (w->next_column >= h->first && w->next_column < min_u64(h->last, w->end_column))
+      if (tell_column(ev, z, &h->sums[w->next_column - h->first], err) != 0) return -1;
+    return 0;
+  }
+  if (h->first != w->next_column || h->from != w->next_block || h->first >= w->end_column) return 0;
+  w->sums = h->sums[0];
+  w->next_block = h->to;
+  return h->to == z->blocks ? tell_column(ev, z, h->sums, err) : 0;
+}
+
+static int fill(struct eval *ev, struct eval_stripe_box *b, uint64_t c, uint64_t block, struct err *err) {
+  struct eval_block_box *h = b->held;
+  const struct eval_room room = eval_quantize_room(ev, b);
+  const struct eval_wanted *w = &ev->wanted;
+  choose(ev, b, &room, c, block);
+  share_memory(h, w->id == b->id && w->next_column < w->end_column, &room);
+  if (h->sums && c == w->next_column && h->from > 0 && h->from == w->next_block)
+    h->sums[0] = w->sums;
+  int failed = h->z.inner > 1 ? fill_columns(ev, h, &room, err) : fill_rows(ev, h, &room, err);
+  if (!failed) failed = tell(ev, h, err);
+  if (failed) {
+    h->last = h->first;
+    return -1;
+  }
+  publish(ev, h, &room);
+  return 0;
+}
+
+void eval_nbits_columns(const struct eval_quantize *z, uint64_t off, uint64_t len, uint64_t *next,
+                        uint64_t *end) {
+  const uint64_t column = column_elements(z);
+  *next = (off + column - 1) / column;
+  *end = (off + len + column - 1) / column;
+}
+
+int eval_nbits_finish(struct eval *ev, struct eval_stripe_box *b, struct err *err) {
+  const struct eval_wanted *w = &ev->wanted;
+  while (w->next_column < w->end_column)
+    if (fill(ev, b, w->next_column, w->next_block, err) != 0) return -1;
+  return 0;
+}
+
+// ---- serving -----------------------------------------------------------------------------------
+
+static bool known(struct eval *ev, const struct eval_quantize *z, uint64_t c, uint64_t at,
+                  uint64_t n, uint8_t *out) {
+  if (!ev->cache || z->key.units == 0 || z->part == PART_CODES) return false;
+  if (z->part == PART_SCALES || has_float_zeros(z))
+    return eval_quantize_known_floats(ev, z, c, (size_t)at, (size_t)n, out);
+  return eval_cache_zeros(ev->cache, &z->key, c, (size_t)at, out, (size_t)n);
+}
+
+// Elements [at, at + n) of column c's part, as far as the box goes; how many.
+static uint64_t take(const struct eval_block_box *h, uint64_t c, uint64_t at, uint64_t n, uint8_t *out) {
+  const struct eval_quantize *z = &h->z;
+  const struct shape s = shape_of(z);
+  const uint64_t column = (c - h->first) * (h->to - h->from);
+  if (z->part == PART_CODES) {
+    n = min_u64(n, h->to * s.blob - at);
+    memcpy(out, h->codes + column * s.blob + (at - h->from * s.blob), (size_t)n);
+  } else if (z->part == PART_SCALES || h->float_zeros) {
+    const float *from = z->part == PART_SCALES ? h->scales : h->float_zeros;
+    n = min_u64(n, h->to - at);
+    eval_quantize_store_scales(z->type, from + column + (at - h->from), (size_t)n, out);
+  } else {
+    const uint64_t block = at * s.group;
+    n = min_u64(n, (h->to - block - 1) / s.group + 1);
+    eval_quantize_pack_zeros(h->zeros + column + (block - h->from),
+                             (size_t)min_u64(n * s.group, h->to - block), z->q.bits,
+                             (uint8_t)(1u << (z->q.bits - 1)), out);
+  }
+  return n;
+}
+
+static bool holds(const struct eval_block_box *h, uint64_t c, uint64_t block) {
+  return c >= h->first && c < h->last && block >= h->from && block < h->to;
+}
+
+int eval_nbits_elements(struct eval *ev, struct eval_stripe_box *b, uint64_t first, uint64_t count,
+                        uint8_t *out, struct err *err) {
+  struct eval_block_box *h = b->held;
+  const struct eval_quantize *z = &h->z;
+  const uint64_t column = column_elements(z);
+  const bool floats = z->part == PART_SCALES || (z->part == PART_ZEROS && has_float_zeros(z));
+  const uint32_t width = floats ? z->width : 1;
+  while (count > 0) {
+    const uint64_t c = first / column, at = first % column;
+    uint64_t n = min_u64(column - at, count);
+    if (!known(ev, z, c, at, n, out)) {
+      const uint64_t block = block_at(z, at);
+      if (!holds(h, c, block) && fill(ev, b, c, block, err) != 0) return -1;
+      n = take(h, c, at, n, out);
+    }
+    first += n;
+    count -= n;
+    out += n * width;
+  }
+  return 0;
+}

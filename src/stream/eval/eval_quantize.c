@@ -1,0 +1,273 @@
+// Quantized tensors: codes, scales and zero points of an operand, any range of any of them.
+//
+// All three come of the same arithmetic over whole blocks, so a box (eval_parts.h) holds the
+// *outputs* of a stretch of columns or blocks: codes, scales and zeros, made in one go while the
+// operand streams by in small panels (eval_panel.c). The operand itself, many times as large, is
+// never held.
+//
+//   operand ──panel──▶ kernel ──▶ │ codes │ scales │ zeros │  box ──▶ the range that was asked for
+//                                            └────────┴──▶ statistics of the run (eval_cache.c)
+//
+// Scales and zeros are asked for after the codes and would cost a second and a third read of the
+// operand. What was found out with the codes is therefore kept for all workers of the run, as far
+// as its budget goes.
+//
+// How far a box reaches depends on what the caller is going to want (eval_expect): computing
+// columns that another worker's unit holds would read them twice.
+#include "eval_quantize.h"
+
+#include "eval_affine.h"
+#include "eval_figures.h"
+#include "eval_once.h"
+
+#include <assert.h>
+
+enum { TILE_MOST = 1 << 20, TILE_ROOM = 64 << 10 };
+
+static enum kernels_float float_of(enum dtype t) {
+  return t == DTYPE_FLOAT16 ? KERNELS_F16 : t == DTYPE_BFLOAT16 ? KERNELS_BF16 : KERNELS_F32;
+}
+
+static enum kernels_rule rule_of(enum recipe_format format) {
+  switch (format) {
+  case FORMAT_NBITS: return KERNELS_NBITS;
+  case FORMAT_NBITS_RTN: return KERNELS_RTN;
+  case FORMAT_NBITS_KQUANT: return KERNELS_K_QUANT;
+  case FORMAT_NBITS_HQQ: return KERNELS_HQQ;
+  case FORMAT_GATHER: return KERNELS_GATHER;
+  default: return KERNELS_QDQ;
+  }
+}
+
+// The operand's dims as [outer, k, inner] around the axis.
+static void fold_dims(const struct recipes *r, struct eval_quantize *z) {
+  const int64_t *dims = recipe_dims(r, z->of);
+  z->outer = z->inner = 1;
+  for (uint32_t i = 0; i < r->rows[z->of].rank; i++) {
+    const uint64_t n = (uint64_t)dims[i];
+    if (i < z->q.axis) z->outer *= n;
+    if (i == z->q.axis) z->k = n;
+    if (i > z->q.axis) z->inner *= n;
+  }
+}
+
+static void set_key(struct eval_quantize *z) {
+  const bool by_column = recipe_is_nbits(z->q.format) || z->inner == 1;
+  const uint64_t columns = z->outer * z->inner;
+  const uint64_t of_unit = by_column ? z->blocks : z->inner;
+  const uint64_t scale_bytes = of_unit * sizeof(float);
+  uint64_t zero_bytes = (of_unit * z->q.bits + 7) / 8;
+  if (z->q.format == FORMAT_NBITS_HQQ) zero_bytes = scale_bytes;
+  if (z->q.symmetric && z->f.rule != KERNELS_RTN && z->f.rule != KERNELS_K_QUANT) zero_bytes = 0;
+  const bool fits = scale_bytes <= UINT32_MAX;
+  z->key = (struct eval_cache_key){.of = z->of,
+                                   .q = z->q,
+                                   .units = !fits       ? 0
+                                            : by_column ? columns
+                                                        : z->outer * z->blocks,
+                                   .scale_bytes = (uint32_t)scale_bytes,
+                                   .zero_bytes = (uint32_t)zero_bytes};
+}
+
+void eval_quantize_of(const struct recipes *r, uint32_t id, struct eval_quantize *z) {
+  *z = (struct eval_quantize){.of = r->args[r->rows[id].args],
+                              .q = recipe_quantization_of(r, id),
+                              .part = recipe_part_of(r, id)};
+  const struct recipe *x = &r->rows[z->of];
+  fold_dims(r, z);
+  z->type = (enum dtype)x->dtype;
+  z->width = dtype_bits(z->type) / 8;
+  z->direct = recipe_is_copy(r, z->of, &z->at);
+  z->block = z->q.block ? z->q.block : max_u64(z->k, 1);
+  z->blocks = z->k ? (z->k - 1) / z->block + 1 : 0;
+  // MLAS computes bfloat16 weights with scales of float32, which are rounded in the end.
+  const enum kernels_float in = float_of(z->type);
+  const enum kernels_rule rule = rule_of(z->q.format);
+  const bool mlas = rule == KERNELS_NBITS || rule == KERNELS_QDQ;
+  z->f = (struct kernels_block_format){.rule = (uint8_t)rule,
+                                       .bits = (uint8_t)z->q.bits,
+                                       .symmetric = z->q.symmetric,
+                                       .in_type = (uint8_t)in,
+                                       .scale_type =
+                                           (uint8_t)(mlas && in == KERNELS_BF16 ? KERNELS_F32 : in),
+                                       .block = (size_t)z->block};
+  set_key(z);
+}
+
+struct kernels_block_format eval_block_format(const struct recipes *r, uint32_t id) {
+  struct eval_quantize z;
+  eval_quantize_of(r, id, &z);
+  return z.f;
+}
+
+struct eval_room eval_quantize_room(struct eval *ev, const struct eval_stripe_box *b) {
+  struct eval_room room = {.tile = eval_scratch(ev),
+                           .tile_bytes = EVAL_SCRATCH_BYTES,
+                           .rest = b->data,
+                           .rest_bytes = ev->box_bytes};
+  if (ev->box_bytes < TILE_ROOM) return room;
+  room.tile = b->data;
+  room.tile_bytes = (size_t)min_u64(ev->box_bytes / 4, TILE_MOST) / 64 * 64;
+  room.rest += room.tile_bytes;
+  room.rest_bytes -= room.tile_bytes;
+  return room;
+}
+
+void eval_quantize_store_scales(enum dtype type, const float *scales, size_t n, uint8_t *out) {
+  uint16_t half[256];
+  if (type == DTYPE_FLOAT) {
+    if (n) memcpy(out, scales, n * sizeof *scales);
+    return;
+  }
+  while (n > 0) {
+    const size_t m = n < 256 ? n : 256;
+    if (type == DTYPE_FLOAT16)
+      kernels_f32_to_f16(half, scales, m);
+    else
+      kernels_f32_to_bf16(half, scales, m);
+    memcpy(out, half, m * sizeof *half);
+    scales += m;
+    out += m * sizeof *half;
+    n -= m;
+  }
+}
+
+void eval_quantize_pack_zeros(const uint8_t *zeros, size_t n, uint32_t bits, uint8_t fill,
+                              uint8_t *out) {
+  const size_t per = 8 / bits;
+  for (size_t i = 0; i < n; i += per) {
+    uint32_t byte = 0;
+    for (size_t k = 0; k < per; k++)
+      byte |= (uint32_t)(i + k < n ? zeros[i + k] : fill) << (k * bits);
+    *out++ = (uint8_t)byte;
+  }
+}
+
+void eval_quantize_publish(struct eval *ev, const struct eval_quantize *z, uint64_t unit,
+                           const float *scales, const uint8_t *zeros, size_t n, uint8_t fill,
+                           const struct eval_room *room) {
+  assert(n * sizeof *scales == z->key.scale_bytes || z->key.units == 0);
+  if (!ev->cache || z->key.units == 0 || z->key.zero_bytes > room->tile_bytes) return;
+  const uint8_t *kept = room->tile;
+  if (z->f.rule == KERNELS_HQQ)
+    kept = zeros;
+  else if (z->key.zero_bytes)
+    eval_quantize_pack_zeros(zeros, n, z->q.bits, fill, room->tile);
+  eval_cache_put(ev->cache, &z->key, unit, (const uint8_t *)scales, kept);
+}
+
+uint64_t eval_quantize_unknown_end(struct eval *ev, const struct eval_quantize *z, uint64_t unit,
+                                   uint64_t end) {
+  if (!ev->cache || z->key.units == 0) return end;
+  for (unit++; unit < end && !eval_cache_has(ev->cache, &z->key, unit);)
+    unit++;
+  return unit;
+}
+
+bool eval_quantize_known_floats(struct eval *ev, const struct eval_quantize *z, uint64_t unit,
+                                size_t from, size_t n, uint8_t *out) {
+  float some[256];
+  if (z->key.units == 0) return false;
+  while (n > 0) {
+    const size_t m = n < 256 ? n : 256, off = from * sizeof *some, bytes = m * sizeof *some;
+    const bool there =
+        z->part == PART_SCALES
+            ? eval_cache_scales(ev->cache, &z->key, unit, off, (uint8_t *)some, bytes)
+            : eval_cache_zeros(ev->cache, &z->key, unit, off, (uint8_t *)some, bytes);
+    if (!there) return false;
+    eval_quantize_store_scales(z->type, some, m, out);
+    out += m * z->width;
+    from += m;
+    n -= m;
+  }
+  return true;
+}
+
+static bool is_affine(const struct recipes *r, uint32_t id) {
+  const enum recipe_format format = recipe_quantization_of(r, id).format;
+  return format == FORMAT_SHRINK || format == FORMAT_LEVELS || format == FORMAT_AFFINE;
+}
+
+int eval_quantize_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t count,
+                           uint8_t *out, struct err *err) {
+  if (eval_once_serves(ev, id)) return eval_once_elements(ev, id, first, count, out, err);
+  struct eval_stripe_box *b = eval_box_for(ev, id);
+  if (!b)
+    return err_set(err, ERR_INTERNAL, "a quantized tensor lies below more than %u others",
+                   ev->n_boxes);
+  b->busy = true;
+  if (is_affine(ev->r, id)) {
+    const int bad = eval_affine_elements(ev, b, first, count, out, err);
+    b->busy = false;
+    return bad;
+  }
+  if (b->count == 0) {
+    *b->held = (struct eval_block_box){0};
+    eval_quantize_of(ev->r, id, &b->held->z);
+    b->count = 1;
+  }
+  const int failed = recipe_is_nbits(b->held->z.q.format)
+                         ? eval_nbits_elements(ev, b, first, count, out, err)
+                         : eval_qdq_elements(ev, b, first, count, out, err);
+  b->busy = false;
+  return failed;
+}
+
+// ---- what is wanted ----------------------------------------------------------------------------
+
+void eval_watch(struct eval *ev, struct eval_watcher watcher) {
+  ev->watcher = watcher;
+}
+
+// Are figures told of this recipe's columns?
+static bool is_watched(const struct eval *ev, uint32_t id) {
+  return ev->watcher.told && ev->r->rows[id].kind == RECIPE_QUANTIZE &&
+         recipe_part_of(ev->r, id) == PART_CODES && ev->r->rows[id].count > 0 &&
+         recipe_is_nbits(recipe_quantization_of(ev->r, id).format);
+}
+
+void eval_quantize_forget(struct eval *ev, uint32_t id) {
+  const struct recipe *x = &ev->r->rows[id];
+  if (x->kind != RECIPE_QUANTIZE || is_affine(ev->r, id)) return; // ranges hold for all
+  for (uint32_t i = 0; i < ev->n_boxes; i++)
+    if (ev->boxes[i].id == id) ev->boxes[i].count = 0;
+}
+
+void eval_expect(struct eval *ev, uint32_t id, uint64_t off, uint64_t len) {
+  struct eval_quantize z;
+  while (ev->r->rows[id].kind == RECIPE_RESHAPE)
+    id = ev->r->args[ev->r->rows[id].args];
+  ev->wanted = (struct eval_wanted){.id = id, .off = off, .len = len};
+  eval_figures_expect(ev, id, off, len);
+  eval_once_expect(ev, id);
+  // What a box holds was told to somebody else.
+  if (ev->chunks.id != NO_ID) eval_quantize_forget(ev, ev->chunks.id);
+  if (!is_watched(ev, id)) return;
+  eval_quantize_forget(ev, id);
+  eval_quantize_of(ev->r, id, &z);
+  eval_nbits_columns(&z, off, len, &ev->wanted.next_column, &ev->wanted.end_column);
+}
+
+int eval_finish(struct eval *ev, struct err *err) {
+  const struct eval_wanted *w = &ev->wanted;
+  if (ev->chunks.id != NO_ID) return eval_figures_finish(ev, err);
+  if (w->next_column >= w->end_column) return 0;
+  struct eval_stripe_box *b = eval_box_for(ev, w->id);
+  assert(b && b->count); // the range was read, by this box
+  ev->depth++;
+  b->busy = true;
+  const int failed = eval_nbits_finish(ev, b, err);
+  b->busy = false;
+  ev->depth--;
+  return failed;
+}
+
+uint64_t eval_quantize_wanted_end(const struct eval *ev, uint32_t id, uint64_t at) {
+  const struct recipe *x = &ev->r->rows[id];
+  const struct eval_wanted *w = &ev->wanted;
+  if (w->id != id) return x->count;
+  const uint32_t bits = dtype_bits((enum dtype)x->dtype);
+  const uint64_t end = (w->off + w->len + bits - 1) / bits * 8; // packed ones are made by eights
+  const uint64_t exact = bits >= 8 ? (w->off + w->len + bits / 8 - 1) / (bits / 8) : end;
+  return max_u64(min_u64(exact, x->count), at + 1);
+}

@@ -1,0 +1,54 @@
+// Inside the evaluator: error figures by chunks of elements (eval.h says what is told).
+#ifndef WEIR_EVAL_FIGURES_H
+#define WEIR_EVAL_FIGURES_H
+
+#include "eval_parts.h"
+
+enum { EVAL_PAIRS = 512 }; // pairs that are brought into form at once
+
+// What eval_expect does for recipes whose figures are told by chunks; and eval_finish.
+void eval_figures_expect(struct eval *ev, uint32_t id, uint64_t off, uint64_t len);
+int eval_figures_finish(struct eval *ev, struct err *err);
+
+// Are this recipe's elements told of, in this range or in another one's?
+bool eval_figures_watches(const struct eval *ev, uint32_t id);
+// Is the next element that is to be told of among these elements of recipe `id`?
+bool eval_figures_wants(const struct eval *ev, uint32_t id, uint64_t first, uint64_t n);
+// Elements [first, first + n) and what they are stored as, after eval_figures_wants of the same.
+// ERR_MODEL if one that is quantized is not finite.
+int eval_figures_add(struct eval *ev, uint64_t first, const double *v, const double *w, size_t n,
+                     struct err *err);
+// The same of floats and their codes. False if one of them is not finite: what is wanted from there
+// on is left to eval_figures_add.
+bool eval_figures_add_codes(struct eval *ev, uint64_t first, const float *v, const uint8_t *codes,
+                            size_t n, const struct kernels_stored *stored);
+// Chunks that lie open side by side, in memory of the caller's: for elements that come in order
+// within each row, but not row by row.
+struct eval_open_chunk {
+  struct eval_sums sums;
+  uint32_t have; // elements of the chunk
+};
+struct eval_open_chunks {
+  struct eval_open_chunk *at;
+  uint64_t first, n; // chunks; n 0: none of them is wanted
+};
+// Bytes of memory for so many elements that lie one behind the other.
+size_t eval_open_chunks_bytes(uint64_t elements);
+// Opens those chunks of elements [first, first + n) that are wanted next.
+void eval_open_chunks_begin(struct eval *ev, struct eval_open_chunks *p, uint64_t first, uint64_t n,
+                       void *memory);
+// As eval_figures_add, of any elements: those that are not the next ones of their chunk are passed
+// over.
+int eval_open_chunks_add(struct eval *ev, struct eval_open_chunks *p, uint64_t first, const double *v,
+                    const double *w, size_t n, struct err *err);
+// Tells of chunks from the next one on that are complete. Where one is not, the element that is
+// wanted next (ev->chunks.next) is the first that did not come in time; when the rest of its chunk
+// was given to eval_figures_add, more can be settled.
+void eval_open_chunks_settle(struct eval *ev, const struct eval_open_chunks *p);
+// n <= EVAL_PAIRS elements of a float type as doubles, from any address.
+void eval_figures_widen(enum dtype type, const void *in, size_t n, double *out);
+// Elements of a CAST recipe: before and after. Takes what is wanted of them.
+int eval_figures_cast(struct eval *ev, uint32_t id, uint64_t first, const uint8_t *in,
+                      const uint8_t *out, size_t n, struct err *err);
+
+#endif

@@ -1,0 +1,191 @@
+// Inside the evaluator: what its files share. Everything below recipe_read works on *wide*
+// elements: a type below 8 bits takes a byte an element (its bits in the low end), any other type
+// its own bytes. Packing happens at the two ends only, in eval_bits.c.
+#ifndef WEIR_EVAL_PARTS_H
+#define WEIR_EVAL_PARTS_H
+
+#include "eval.h"
+
+enum {
+  EVAL_BUDGET_MIN = 1 << 20,
+  EVAL_DEPTH = 32,              // recipes within recipes
+  EVAL_SCRATCH_BYTES = 8 << 10, // a level of depth
+  EVAL_STREAMS = 8,
+  EVAL_STREAM_BYTES = 8 << 10,
+  EVAL_CURSORS = 4,
+  EVAL_CURSOR_BYTES = 4 << 10,
+  EVAL_BOXES = 16,
+  EVAL_CHUNK = 4096, // elements that have their error figures together
+};
+
+// A run of small reads that may be going through a file in order (eval_leaf.c).
+struct eval_stream {
+  uint8_t *buf;  // EVAL_STREAM_BYTES
+  uint64_t at;   // file offset of buf[0]
+  uint64_t next; // where a read would have to start to follow the last one
+  size_t have, grow;
+  uint64_t used; // stamp
+  uint32_t file;
+};
+
+// A place in a varint piece where decoding can go on (eval_varint.c).
+struct eval_cursor {
+  uint8_t *buf; // EVAL_CURSOR_BYTES, holding bytes [at, at + have) of the piece
+  uint64_t at;
+  size_t have;
+  uint64_t entry; // the next entry, counted from the piece's first
+  uint64_t pos;   // its first byte (its tag, if it has one), relative to the piece
+  uint64_t used;
+  uint32_t piece; // index in the recipes' pieces, or NO_ID
+};
+
+// A recipe as a strided look at another one: element (c0, c1, …) is element base + Σ c·stride of
+// `of`. Axes of length 1 are gone and axes that lie one behind the other are merged.
+struct eval_view {
+  uint32_t of;
+  uint32_t rank;
+  int64_t base;
+  uint64_t count;
+  uint64_t dims[RECIPE_MAX_RANK];
+  int64_t strides[RECIPE_MAX_RANK];
+};
+
+// n fragments of `run` elements, `stride` apart, from element `at` of recipe `of`.
+struct eval_fragments {
+  uint32_t of, width;
+  uint64_t at, n, run, stride;
+};
+
+// A stretch of a view's elements, held dense in the order of the source (eval_view.c).
+struct eval_stripe_box {
+  uint32_t id;   // of the viewing recipe, or NO_ID
+  bool busy;     // being filled: not to be taken
+  uint64_t used; // stamp
+  uint8_t *data;
+  uint64_t first, count; // which elements of the view; count 0: none yet
+  struct eval_view view;
+  struct eval_view dense; // the same elements within `data`: dims of the box, base in elements
+  struct eval_block_box *held; // of a quantized recipe (eval_quantize.h); count: 1 once it is set up
+};
+
+// What the caller said it will read, and how far its columns have been told of.
+struct eval_wanted {
+  uint32_t id; // or NO_ID
+  uint64_t off, len;
+  uint64_t next_column, end_column;
+  uint64_t next_block;      // of next_column, if that is made in pieces:
+  struct kernels_sums sums; // of its blocks before
+};
+
+// Sums of a chunk as far as its elements came.
+struct eval_sums {
+  struct kernels_lanes lanes;
+  uint32_t nonfinite, overflows;
+};
+
+// Error figures by chunks of elements (eval_figures.h).
+struct eval_chunks {
+  uint32_t id;   // whose elements, or NO_ID
+  bool in_order; // they are made in their order while the range is read
+  bool open;     // elements that come now count
+  uint64_t next, end;
+  struct eval_sums sums; // of the chunk that `next` is in, up to there
+};
+
+// Codes that are wanted in another order than their own (eval_once.h).
+struct eval_once {
+  uint32_t id;  // of the codes, or NO_ID
+  bool making;  // they are being made, in their order
+  bool goes_on; // with chunk `next`, as far as the evaluator's box and these sums know:
+  uint64_t next;
+  struct eval_chunks chunks;
+};
+
+struct eval {
+  const struct recipes *r;
+  struct io *io;
+  size_t budget_bytes;
+  uint64_t stamp;
+  uint32_t root; // recipe of the last recipe_read: boxes are shared out for it
+  uint32_t depth;
+  bool refuses_overflow;
+  uint8_t *memory; // all of the budget: scratch, streams, cursors, then boxes
+  uint8_t *scratch;
+  uint8_t *box_memory;
+  size_t box_memory_bytes;
+  size_t box_bytes; // of one box
+  uint32_t n_boxes;
+  struct eval_stripe_box *boxes; // EVAL_BOXES
+  struct eval_block_box *held; // EVAL_BOXES
+  struct eval_wanted wanted;
+  struct eval_chunks chunks;
+  struct eval_once turned;
+  struct eval_watcher watcher;
+  struct eval_cache *cache; // shared with other evaluators, or NULL
+  struct eval_go_on go_on;
+  struct eval_stream streams[EVAL_STREAMS];
+  struct eval_cursor cursors[EVAL_CURSORS];
+};
+
+// Bytes of a wide element.
+static inline uint32_t eval_width(const struct recipes *r, uint32_t id) {
+  uint32_t bits = dtype_bits((enum dtype)r->rows[id].dtype);
+  return bits < 8 ? 1 : bits / 8;
+}
+
+// Scratch of the current level of depth: EVAL_SCRATCH_BYTES, for one use at a time.
+uint8_t *eval_scratch(struct eval *ev);
+
+// Asks whether to go on: 0, or -1 with ERR_RETRY, which eval_interrupted alone gives (eval.c).
+int eval_may_go_on(struct eval *ev, struct err *err);
+int eval_interrupted(struct err *err);
+
+// Wide elements [first, first + count) of any recipe into out (eval.c).
+int eval_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
+                  struct err *err);
+
+// Of an extent (eval_leaf.c): its RAW bytes, except of float6 in varints, whose bytes are entries;
+// n bytes of a source, none of them at or past `end`; and advice that elements are wanted soon.
+int eval_leaf_bytes(struct eval *ev, const struct recipe *x, uint64_t off, uint8_t *buf, size_t n,
+                    struct err *err);
+int eval_leaf_source(struct eval *ev, struct extent at, uint64_t end, uint8_t *buf,
+                     struct err *err);
+void eval_leaf_will_need(struct eval *ev, uint32_t id, uint64_t first, uint64_t count);
+// Fragments so small and so close in a plain extent that windows over many of them are the better
+// way (io_gather), and that way, one fragment behind the other into out.
+bool eval_leaf_gathers(const struct eval *ev, const struct eval_fragments *f);
+int eval_leaf_gather(struct eval *ev, const struct eval_fragments *f, uint8_t *out,
+                     struct err *err);
+// The piece (index in the recipes' pieces) that holds an entry of the extent x.
+uint32_t eval_leaf_piece(const struct eval *ev, const struct recipe *x, uint64_t entry);
+
+// Entries of a varint extent (eval_varint.c): the low bytes of each, as many as an element has, one
+// for types below 8 bits.
+int eval_varint_entries(struct eval *ev, const struct recipe *x, uint64_t first, uint64_t count,
+                        uint8_t *out, struct err *err);
+
+// Packed sub-byte elements, the first at bit `bit` of `in`, and back (eval_bits.c). eval_bits_pack
+// starts at a byte and clears the bits behind the last element.
+void eval_bits_unpack(uint8_t *out, const uint8_t *in, uint64_t bit, size_t count, uint32_t bits);
+void eval_bits_pack(uint8_t *out, const uint8_t *in, size_t count, uint32_t bits);
+
+// Recipes of several parts (eval_join.c) and strided ones (eval_view.c), as eval_elements.
+int eval_join_concat(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
+                     struct err *err);
+int eval_join_pad(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
+                  struct err *err);
+void eval_join_fill(uint8_t *out, const uint8_t *element, uint32_t width, uint64_t count);
+int eval_view_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
+                       struct err *err);
+int eval_quantize_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t count,
+                           uint8_t *out, struct err *err);
+// The box of this recipe, or the free one longest unused made its own, with count 0; NULL if all
+// are being filled (eval.c).
+struct eval_stripe_box *eval_box_for(struct eval *ev, uint32_t id);
+// Elements [first, first + count) of a view whose operand begins at `data` (eval_gather.c).
+void eval_gather(const struct eval_view *v, const uint8_t *data, uint32_t width, uint64_t first,
+                 uint64_t count, uint8_t *out);
+// What a strided recipe looks at, through all strided recipes below it.
+uint32_t eval_view_operand(const struct recipes *r, uint32_t id);
+
+#endif

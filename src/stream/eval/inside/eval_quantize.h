@@ -1,0 +1,105 @@
+// Inside the evaluator: what the files that quantize share.
+#ifndef WEIR_EVAL_QUANTIZE_H
+#define WEIR_EVAL_QUANTIZE_H
+
+#include "eval_cache.h"
+#include "eval_parts.h"
+#include "kernels.h"
+
+// What a QUANTIZE row means, in the words of the kernels. The operand is [outer, k, inner], cut
+// along k: one of outer and inner is 1 for a matrix. A column of W is one (outer, inner) pair.
+struct eval_quantize {
+  uint32_t of;
+  struct recipe_quantization q;
+  enum recipe_part part;
+  struct kernels_block_format f;
+  uint64_t outer, k, inner;
+  uint64_t block;  // elements, at most k but for NBITS formats
+  uint64_t blocks; // of a column
+  uint32_t width;  // bytes of an operand's element
+  enum dtype type; // of the operand's elements
+  bool direct;     // the operand is nothing but source bytes:
+  struct extent at;
+  struct eval_cache_key key;
+};
+void eval_quantize_of(const struct recipes *r, uint32_t id, struct eval_quantize *z);
+
+// What a box of quantized elements holds: everything of some columns or lines.
+struct eval_block_box {
+  struct eval_quantize z;
+  uint64_t first, last; // columns (NBITS), lines (QDQ)
+  uint64_t from, to;    // NBITS: blocks of them; QDQ without codes: inner positions; else: elements
+  uint8_t *codes;       // NULL: only scales and zeros are held
+  bool told;            // QDQ: error figures are told of codes as they are made
+  void *pieces;  // QDQ: for the sums of a line that is made in stripes (eval_figures.h), or NULL
+  float *scales; // as the kernels leave them: a column's (line's) together
+  uint8_t *zeros;
+  float *float_zeros;        // NBITS_HQQ: instead
+  struct kernels_sums *sums; // of columns; NULL: nobody asks
+};
+
+// The memory of a box, shared out.
+struct eval_room {
+  uint8_t *tile; // for elements of the operand; at least EVAL_SCRATCH_BYTES
+  size_t tile_bytes;
+  uint8_t *rest;
+  size_t rest_bytes;
+};
+struct eval_room eval_quantize_room(struct eval *ev, const struct eval_stripe_box *b);
+
+// A panel of operand elements in memory, to be closed again (eval_panel.c).
+struct eval_panel {
+  const uint8_t *at;
+  struct io_view view;
+  bool viewed;
+};
+// Elements that a panel can hold: of one stretch, mapped if they are source bytes.
+size_t eval_panel_most(const struct eval *ev, const struct eval_quantize *z,
+                       const struct eval_room *room);
+// One stretch: elements [first, first + count), count <= eval_panel_most.
+int eval_panel_open(struct eval *ev, const struct eval_quantize *z, const struct eval_room *room,
+                    uint64_t first, size_t count, struct eval_panel *p, struct err *err);
+// `rows` stretches of n elements, `step` elements apart, dense in the tile: rows * n * width <=
+// tile_bytes.
+int eval_panel_gather(struct eval *ev, const struct eval_quantize *z, const struct eval_room *room,
+                      uint64_t first, uint64_t step, size_t rows, size_t n, struct eval_panel *p,
+                      struct err *err);
+int eval_panel_close(struct eval *ev, struct eval_panel *p, struct err *err);
+
+// Elements of a QUANTIZE row of the NBITS formats, and of those that keep the operand's layout.
+int eval_nbits_elements(struct eval *ev, struct eval_stripe_box *b, uint64_t first, uint64_t count,
+                        uint8_t *out, struct err *err);
+int eval_qdq_elements(struct eval *ev, struct eval_stripe_box *b, uint64_t first, uint64_t count,
+                      uint8_t *out, struct err *err);
+
+// First and last but one of what the caller will want of this box's recipe, in its elements from
+// `at` on.
+uint64_t eval_quantize_wanted_end(const struct eval *ev, uint32_t id, uint64_t at);
+// Tells the statistics of the run about a unit: `n` scales and zero points (NBITS_HQQ: floats),
+// through scratch memory.
+void eval_quantize_publish(struct eval *ev, const struct eval_quantize *z, uint64_t unit,
+                           const float *scales, const uint8_t *zeros, size_t n, uint8_t fill,
+                           const struct eval_room *room);
+// The first unit in (unit, end) that the statistics have, or end: another worker found it out.
+uint64_t eval_quantize_unknown_end(struct eval *ev, const struct eval_quantize *z, uint64_t unit,
+                                   uint64_t end);
+// Scales (NBITS_HQQ: or zeros) [from, from + n) of a unit as their part holds them, if the
+// statistics have them.
+bool eval_quantize_known_floats(struct eval *ev, const struct eval_quantize *z, uint64_t unit,
+                                size_t from, size_t n, uint8_t *out);
+
+// The columns of codes whose first byte lies in [off, off + len): [*next, *end).
+void eval_nbits_columns(const struct eval_quantize *z, uint64_t off, uint64_t len, uint64_t *next,
+                        uint64_t *end);
+int eval_nbits_finish(struct eval *ev, struct eval_stripe_box *b, struct err *err);
+
+// n scales as the part holds them; n zero points of `bits` bits, low bits first, the unused bits of
+// the last byte filled with copies of `fill`.
+void eval_quantize_store_scales(enum dtype type, const float *scales, size_t n, uint8_t *out);
+void eval_quantize_pack_zeros(const uint8_t *zeros, size_t n, uint32_t bits, uint8_t fill,
+                              uint8_t *out);
+
+// Boxes of a recipe whose formats are blocks: what they hold is made again.
+void eval_quantize_forget(struct eval *ev, uint32_t id);
+
+#endif

@@ -1,0 +1,296 @@
+// The queue: tiles on their way out, and the rules that hold for every engine.
+//
+//              io_tile_get              io_tile_write            engine->start
+//     FREE ───────────────▶ TAKEN ───────────────────▶ QUEUED ◀─────────┐
+//      ▲                      │ io_tile_drop               │ engine->reap  │ short, EINTR, EAGAIN
+//      └──────────────────────┴───────────────── settle ◀──┴───────────────┘
+//
+// Rules, in one place (goes_on, settle): a short write is continued from where it ended; EINTR,
+// EAGAIN and a write of nothing are tried again, a bounded number of times in a row; every other
+// error is kept (the first one), ends all further writing and is reported by io_drain. A tile that
+// looks at a window of a source gives it back here, and a source that shrank meanwhile is such an
+// error too.
+//
+// Free tiles are taken lowest first. With an engine that finishes at once the same tile serves
+// again and again, still in cache, and the rest of the region is never touched.
+//
+// Writeback behind: once 8 MiB in a row are written the engine is told to hand them to the disk, so
+// that it works while we compute and the sync before a record finds little left to do. How a write
+// is made, and whether it needs that hint, is a question to the output file: io_outlet.c.
+//
+// What this rests on: conv2matmul of a 2.4 GB model, two workers, durable at the end; ext4 on a
+// virtual disk, Linux 6.18, two cores of a shared machine, memory primed before each run, arms in
+// random order; seconds, median [min-max], of a prototype in which each could be chosen, in two
+// sittings. Hashing alone keeps both cores busy for 0.9 s.
+//
+//   writes                                       first, n=5         second, n=4
+//   ring (by its threads), cached, 128 KiB       1.94 [1.27-3.50]   2.34 [2.13-2.83]
+//   ring (by its threads), uncached, 1 MiB       1.37 [1.22-1.75]
+//   here, cached, 128 KiB, hinted                1.27 [1.22-1.45]   2.48 [1.84-3.75]
+//   here, uncached, 128 KiB, hinted as well      1.45 [1.37-2.23]
+//   here, uncached, 1 MiB, hinted as well        1.17 [1.12-1.80]   1.43 [1.17-2.42]
+//   here, uncached, 1 MiB                                           1.35 [1.17-1.48]
+//
+// So the ring does not help where it needs threads to write, and what costs most is memory: cached
+// writes take fresh pages for everything that is written, and on such a machine these are slow to
+// come, the slower the larger the write. When memory is at hand, cached writes of 128 KiB are about
+// as fast as uncached ones of 1 MiB; when it is not, they are much slower. The price of uncached
+// writes is that whoever reads the output next reads it from the disk.
+#include "io_queue.h"
+
+#include "threads.h"
+#include "machine.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+enum {
+  DEFAULT_TILES = 8,
+  DEFAULT_TILE_BYTES = 1 << 20,
+  MIN_WINDOW_BYTES = 4 << 20,
+  BEHIND_BYTES = 8 << 20,
+  TRIES_MAX = 1000, // attempts in a row that moved nothing
+};
+
+static void set_sizes(struct io *io, const struct io_options *o) {
+  io->n_slots = o->tiles ? o->tiles : DEFAULT_TILES;
+  io->tile_bytes = o->tile_bytes ? o->tile_bytes : DEFAULT_TILE_BYTES;
+  uint64_t region = io->n_slots * (uint64_t)io->tile_bytes;
+  io->window_bytes_max =
+      o->window_bytes ? o->window_bytes : max_u64(region, (uint64_t)MIN_WINDOW_BYTES);
+}
+
+static uint64_t wake_bytes(const struct io_options *o, const struct sources *sources) {
+  if (o->wake_bytes > 0) return o->wake_bytes;
+  uint64_t total = 0;
+  for (uint32_t i = 0; i < sources_count(sources); i++)
+    total += sources_size(sources, i);
+  return io_wake_most(total, machine_memory(), threads_processors());
+}
+
+static int make_tiles(struct io *io, struct err *err) {
+  io->slots = calloc(io->n_slots, sizeof *io->slots);
+  size_t bytes = io->n_slots * io->tile_bytes;
+  void *region =
+      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  io->region = region == MAP_FAILED ? NULL : region;
+  if (!io->slots || !io->region) {
+    err_fill(err, ERR_IO, "no memory for %u tiles of %zu bytes", io->n_slots, io->tile_bytes);
+    return err_hint(err, "lower --jobs or --memory, or raise the limit (ulimit -v, -d)");
+  }
+  for (uint32_t i = 0; i < io->n_slots; i++) {
+    struct io_tile *t = &io->slots[i].tile;
+    t->buf = io->region + i * io->tile_bytes;
+    t->data = t->buf;
+  }
+  return 0;
+}
+
+static void free_tiles(struct io *io) {
+  if (io->region) munmap(io->region, io->n_slots * io->tile_bytes);
+  free(io->slots);
+}
+
+int io_open(struct io **out, const struct io_options *options, struct sources *sources,
+            struct err *err) {
+  struct io *io = calloc(1, sizeof *io);
+  if (!io) return err_set(err, ERR_IO, "no memory for a queue");
+  io->sources = sources;
+  io->thread = pthread_self();
+  io->engine = io_engine_of(options->mode);
+  set_sizes(io, options);
+  io->wake.most = wake_bytes(options, sources);
+  if (io->engine->reads != IO_READS_WHOLE) io_window_guard();
+  if (make_tiles(io, err) < 0) goto fail;
+  int r = io->engine->open(io->engine, io->n_slots + 1, &io->self); // + 1: a sync
+  if (r < 0) {
+    err_fill_errno(err, -r, ERR_IO, "the %s engine cannot be opened", io->engine->name);
+    err_fill_hint(err, "lower --jobs, or use --io=sync");
+    goto fail;
+  }
+  *out = io;
+  return 0;
+fail:
+  free_tiles(io);
+  free(io);
+  return -1;
+}
+
+// Digests the result of an attempt; true if there is more to attempt.
+static bool goes_on(struct io_op *op) {
+  if (op->result > 0) {
+    size_t moved = (size_t)op->result;
+    assert(moved <= op->n);
+    op->at += moved;
+    op->off += moved;
+    op->left -= moved;
+    op->n = min_u64(op->left, IO_ATTEMPT_BYTES);
+    op->tries = 0;
+    return op->left > 0;
+  }
+  if (op->result == 0 && op->kind == IO_OP_SYNC) return false;
+  bool again = op->result == 0 || op->result == -EINTR || op->result == -EAGAIN;
+  return again && ++op->tries < TRIES_MAX;
+}
+
+static void flush_behind(struct io *io) {
+  if (io->behind.n == 0) return;
+  io->engine->writeback(io->self, io->behind.fd, io->behind.off, io->behind.n);
+  io->behind.n = 0;
+}
+
+static void written(struct io *io, int fd, uint64_t off, uint64_t n) {
+  bool joins = fd == io->behind.fd && off == io->behind.off + io->behind.n;
+  if (!joins) flush_behind(io);
+  if (io->behind.n == 0) {
+    io->behind.fd = fd;
+    io->behind.off = off;
+  }
+  io->behind.n += n;
+  if (io->behind.n >= BEHIND_BYTES) flush_behind(io);
+}
+
+static void free_slot(struct io *io, struct io_slot *slot) {
+  if (slot->viewing) (void)io_view_done(io, &slot->view, &io->failure);
+  slot->viewing = false;
+  slot->tile.data = slot->tile.buf;
+  slot->tile.n = 0;
+  slot->state = SLOT_FREE;
+}
+
+static void finish_write(struct io *io, struct io_slot *slot) {
+  const struct io_op op = slot->op;
+  const size_t n = slot->tile.n;
+  // A page of the source that nobody had looked at yet and that cannot be read.
+  if (op.left > 0 && op.result == -EFAULT && slot->viewing) io_view_break(&slot->view);
+  // First, because a source that shrank is the cause of the EFAULT that its pages then give.
+  free_slot(io, slot);
+  if (op.left == 0) {
+    written(io, op.fd, op.off - n, n);
+    return;
+  }
+  int cause = op.result == 0 ? EIO : (int)-op.result;
+  err_fill_errno(&io->failure, cause, ERR_IO, "writing %zu bytes at offset %llu failed", op.left,
+                 (unsigned long long)op.off);
+}
+
+bool io_settle(struct io *io, bool wait) {
+  assert(pthread_equal(io->thread, pthread_self()));
+  struct io_op *op = io->engine->reap(io->self, wait);
+  if (!op) return false;
+  if (goes_on(op)) {
+    io->engine->start(io->self, op);
+  } else if (op == &io->sync) {
+    io->syncing = false;
+  } else {
+    io->n_queued--;
+    finish_write(io, (struct io_slot *)((char *)op - offsetof(struct io_slot, op)));
+  }
+  return true;
+}
+
+static void settle_finished(struct io *io) {
+  while (io_settle(io, false)) {
+  }
+}
+
+static struct io_slot *free_slot_of(struct io *io) {
+  for (uint32_t i = 0; i < io->n_slots; i++) {
+    if (io->slots[i].state == SLOT_FREE) return &io->slots[i];
+  }
+  return NULL;
+}
+
+struct io_tile *io_tile_get(struct io *io) {
+  settle_finished(io);
+  struct io_slot *slot;
+  while (!(slot = free_slot_of(io))) {
+    bool settled = io_settle(io, true);
+    assert(settled); // else the caller holds every tile and waits for itself
+  }
+  if (io->failure.kind != ERR_NONE) return NULL;
+  slot->state = SLOT_TAKEN;
+  return &slot->tile;
+}
+
+int io_tile_view(struct io *io, struct io_tile *tile, uint32_t file, uint64_t off, size_t n,
+                 struct err *err) {
+  struct io_slot *slot = (struct io_slot *)tile;
+  assert(slot->state == SLOT_TAKEN && !slot->viewing && n > 0);
+  if (io->engine->reads == IO_READS_COPY && n <= io->tile_bytes) {
+    if (io_read(io, file, off, tile->buf, n, err) < 0) return -1;
+  } else {
+    if (io_view(io, file, off, n, &slot->view, err) < 0) return -1;
+    slot->viewing = true;
+    tile->data = slot->view.at;
+  }
+  tile->n = n;
+  return 0;
+}
+
+void io_tile_write(struct io *io, struct io_tile *tile, int fd, uint64_t off, size_t n) {
+  struct io_slot *slot = (struct io_slot *)tile;
+  assert(slot->state == SLOT_TAKEN && n > 0);
+  assert(n <= (slot->viewing ? slot->view.n : io->tile_bytes));
+  if (io->failure.kind != ERR_NONE) {
+    free_slot(io, slot);
+    return;
+  }
+  tile->n = n;
+  slot->state = SLOT_QUEUED;
+  slot->op = (struct io_op){.kind = IO_OP_WRITE, .fd = fd, .at = tile->data, .off = off};
+  slot->op.left = n;
+  slot->op.n = min_u64(n, IO_ATTEMPT_BYTES);
+  io->n_queued++;
+  io->engine->start(io->self, &slot->op);
+  settle_finished(io);
+}
+
+void io_tile_drop(struct io *io, struct io_tile *tile) {
+  struct io_slot *slot = (struct io_slot *)tile;
+  assert(slot->state == SLOT_TAKEN);
+  free_slot(io, slot);
+}
+
+int io_drain(struct io *io, struct err *err) {
+  while (io->n_queued > 0) {
+    io_settle(io, true);
+  }
+  flush_behind(io);
+  if (io->failure.kind == ERR_NONE) return 0;
+  if (err->kind == ERR_NONE) *err = io->failure;
+  io->failure = (struct err){0};
+  return -1;
+}
+
+void io_start_writeback(struct io *io, int fd, uint64_t off, uint64_t n) {
+  if (n > 0) io->engine->writeback(io->self, fd, off, n);
+}
+
+int io_sync(struct io *io, int fd, struct err *err) {
+  assert(io->n_queued == 0);
+  io->sync = (struct io_op){.kind = IO_OP_SYNC, .fd = fd};
+  io->syncing = true;
+  io->engine->start(io->self, &io->sync);
+  while (io->syncing) {
+    io_settle(io, true);
+  }
+  if (io->sync.result == 0) return 0;
+  return err_errno(err, (int)-io->sync.result, ERR_IO, "making the written bytes durable failed");
+}
+
+void io_close(struct io *io) {
+  if (!io) return;
+  while (io->n_queued > 0) {
+    io_settle(io, true);
+  }
+  for (uint32_t i = 0; i < io->n_slots; i++) {
+    if (io->slots[i].state == SLOT_TAKEN) free_slot(io, &io->slots[i]);
+  }
+  io->engine->close(io->self);
+  io_views_close(io);
+  free_tiles(io);
+  free(io);
+}

@@ -1,0 +1,484 @@
+// One pass over the .onnx, from the first byte to the last, with a stack of our own.
+//
+//   ModelProto ─ GraphProto ─ NodeProto ─ AttributeProto ─ TensorProto      frames[0..depth]
+//       │            │            │             │              │
+//    hollow       hollow       hollow        hollow         hollow          kept fields only
+//
+// A message that begins pushes a frame, one that ends pops it; nothing recurses, so a file decides
+// nothing about our stack. onnx_fields.def says what happens to each field: kept ones are appended
+// to the frame's hollow, payloads are recorded as places and stepped over, others are remembered as
+// places only. When a *unit* (a node, a tensor, …) ends, its hollow is decoded by protobuf-c and
+// becomes a row of the model (load_graph.c, load_tensor.c). When any other kept submessage ends (a
+// type, a shape, an external_data entry), its hollow is appended to that of the message around it,
+// with a length that is true again: leaving things out never breaks a length prefix.
+//
+// What is checked here: framing, nesting, wire types against the schema, names (length, NUL), the
+// size of the metadata. What rows mean is checked where they are made. Framing errors end the load
+// even where a sink collects faults, because nothing after them can be trusted.
+#include "check.h"
+#include "loader.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+// ---- faults -------------------------------------------------------------------------------------
+
+int load_fault(struct loader *l, enum fault_level level, const char *place, const char *fmt, ...) {
+  char text[768];
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  const struct fault_sink *sink = l->options.faults;
+  if (sink) sink->report(sink->ctx, level, place, text);
+  if (sink || level != FAULT_ERROR) return 0;
+  return err_set(l->err, ERR_MODEL, "'%s': %s: %s", quote_str(l->w.name).s, place, text);
+}
+
+int load_fault_from(struct loader *l, const char *place, const struct err *cause) {
+  const struct fault_sink *sink = l->options.faults;
+  if (sink) {
+    char text[sizeof cause->msg + sizeof cause->hint + 8];
+    snprintf(text, sizeof text, cause->hint[0] ? "%s (%s)" : "%s", cause->msg, cause->hint);
+    sink->report(sink->ctx, FAULT_ERROR, place, text);
+    return 0;
+  }
+  err_fill(l->err, cause->kind, "'%s': %s: %s", quote_str(l->w.name).s, place, cause->msg);
+  if (cause->hint[0]) err_fill_hint(l->err, "%s", cause->hint);
+  return -1;
+}
+
+int load_fatal(struct loader *l, uint64_t at, const char *fmt, ...) {
+  char text[768];
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  return wire_error(&l->w, at, l->err, "%s", text);
+}
+
+int load_room(struct loader *l, uint64_t now, uint64_t n, const char *what) {
+  if (range_fits(now, n, l->options.limits.rows)) return 0;
+  return load_fatal(l, wire_offset(&l->w), "more than %llu %s",
+                    (unsigned long long)l->options.limits.rows, what);
+}
+
+struct place_text place_text(const char *what, struct span name, uint64_t start) {
+  struct place_text p;
+  if (name.n)
+    snprintf(p.s, sizeof p.s, "%s '%s'", what, quote(name).s);
+  else
+    snprintf(p.s, sizeof p.s, "%s at byte %llu", what, (unsigned long long)start);
+  return p;
+}
+
+// ---- items and rests ----------------------------------------------------------------------------
+
+void frame_add_item(struct frame *f, enum item_kind kind, uint32_t first) {
+  struct model_item *last = f->items.n ? &f->items.at[f->items.n - 1] : NULL;
+  if (last && last->kind == kind && last->first + last->count == first)
+    last->count++;
+  else
+    *LIST_ADD(&f->items) = (struct model_item){kind, first, 1};
+}
+
+// Adjacent fields of one kind become one place: the last item's last place ends where this begins.
+enum { FUNCTION_INPUT = 4, FUNCTION_OUTPUT = 5 }; // fields of FunctionProto
+
+void frame_add_other(struct loader *l, struct frame *f, enum item_kind kind, struct place at) {
+  struct model *m = l->m;
+  struct model_item *last = f->items.n ? &f->items.at[f->items.n - 1] : NULL;
+  if (last && last->kind == kind) {
+    struct place *p = &m->others[last->first + last->count - 1];
+    assert(p->off + p->len == at.off);
+    p->len += at.len;
+    return;
+  }
+  const uint32_t id = MODEL_ADD(m, others, 1);
+  m->others[id] = at;
+  frame_add_item(f, kind, id);
+}
+
+static void add_rest(struct frame *f, struct place at) {
+  struct place *last = f->rests.n ? &f->rests.at[f->rests.n - 1] : NULL;
+  if (last && last->off + last->len == at.off)
+    last->len += at.len;
+  else
+    *LIST_ADD(&f->rests) = at;
+}
+
+void frame_flush_rests(struct loader *l, struct frame *f, char kind, uint32_t id) {
+  if (f->rests.n == 0) return;
+  const uint32_t first = MODEL_ADD(l->m, rests, f->rests.n);
+  for (uint32_t i = 0; i < f->rests.n; i++)
+    l->m->rests[first + i] = (struct model_rest){(uint8_t)kind, id, f->rests.at[i]};
+  f->rests.n = 0;
+}
+
+// A field that no row holds, of whatever message it is a part.
+static int remember_rest(struct loader *l, struct frame *f, struct place at) {
+  switch (f->message) {
+  case MESSAGE_MODEL:
+  case MESSAGE_GRAPH:
+  case MESSAGE_FUNCTION:
+    if (load_room(l, l->m->n_others, 1, "other fields")) return -1;
+    frame_add_other(l, f, ITEM_OTHER, at);
+    return 0;
+  case MESSAGE_NODE:
+  case MESSAGE_ATTRIBUTE:
+  case MESSAGE_TENSOR:
+  case MESSAGE_SPARSE:
+  case MESSAGE_INFO:
+  case MESSAGE_TRAINING:
+    if (load_room(l, (uint64_t)l->m->n_rests + f->rests.n, 1, "other fields")) return -1;
+    add_rest(f, at);
+    return 0;
+  default: return 0;
+  }
+}
+
+int frame_keep_empty_name(struct loader *l, struct frame *f) {
+  return f->noname.len ? remember_rest(l, f, f->noname) : 0;
+}
+
+// ---- the hollow ---------------------------------------------------------------------------------
+
+// More than any sane unit needs, less than a decoder can make trouble of: one byte on the wire can
+// become 40 in memory.
+static uint64_t hollow_limit(enum message message) {
+  switch (message) {
+  case MESSAGE_NODE:
+  case MESSAGE_FUNCTION: return 64 << 20;
+  case MESSAGE_ENTRY: return UINT32_MAX; // metadata_props hold vocabularies; nothing expands them
+  default: return 4 << 20;
+  }
+}
+
+enum { HEADER_ROOM = 32 }; // a tag and a length, or a tag and a scalar
+
+static uint8_t *hollow_room(struct frame *f, size_t n) {
+  if (f->hollow.cap - f->hollow.n < n)
+    f->hollow.at = table_grow(f->hollow.at, &f->hollow.cap, f->hollow.n + n, 1);
+  return f->hollow.at + f->hollow.n;
+}
+
+static uint8_t *put_varint(uint8_t *to, uint64_t x) {
+  for (; x >= 0x80; x >>= 7)
+    *to++ = (uint8_t)(x | 0x80);
+  *to++ = (uint8_t)x;
+  return to;
+}
+
+// Appends a tag and, for BYTES, the length; `more` bytes will follow. Gives where they go.
+static uint8_t *hollow_header(struct frame *f, uint32_t number, uint32_t type, uint64_t more) {
+  uint8_t *to = hollow_room(f, HEADER_ROOM + (size_t)more);
+  to = put_varint(to, (uint64_t)number << 3 | type);
+  return type == WIRE_BYTES ? put_varint(to, more) : to;
+}
+
+static void hollow_end(struct frame *f, const uint8_t *end) {
+  f->hollow.n = (uint32_t)(end - f->hollow.at);
+}
+
+static int check_hollow(struct loader *l, const struct frame *f, uint64_t start, uint64_t more) {
+  const uint64_t limit = hollow_limit(f->message);
+  if (range_fits((uint64_t)f->hollow.n + HEADER_ROOM, more, limit)) return 0;
+  return load_fatal(l, start, "the metadata of one %s is more than %llu bytes",
+                    onnx_schema_message(f->message), (unsigned long long)limit);
+}
+
+int frame_keep(struct loader *l, struct frame *f, const struct wire_field *wf) {
+  if (check_hollow(l, f, wf->start, wf->len)) return -1;
+  const uint64_t bytes = wf->type == WIRE_BYTES ? wf->len : 0;
+  uint8_t *to = hollow_header(f, wf->number, wf->type, bytes);
+  if (wf->type == WIRE_VARINT) {
+    to = put_varint(to, wf->value);
+  } else if (wf->type == WIRE_BYTES) {
+    if (wire_copy(&l->w, to, (size_t)bytes, l->err)) return -1;
+    to += bytes;
+  } else {
+    memcpy(to, &wf->value, (size_t)wf->len);
+    to += wf->len;
+  }
+  hollow_end(f, to);
+  return 0;
+}
+
+static int keep_text(struct loader *l, struct frame *f, const struct schema_field *field,
+                     const struct wire_field *wf) {
+  const char *message = onnx_schema_message(f->message);
+  if (wf->len > NAME_MAX_BYTES)
+    return load_fatal(l, wf->start, "%s.%s is %llu bytes long; names end at %d", message,
+                      field->name, (unsigned long long)wf->len, NAME_MAX_BYTES);
+  if (frame_keep(l, f, wf)) return -1;
+  const size_t n = (size_t)wf->len;
+  if (n && memchr(f->hollow.at + f->hollow.n - n, 0, n))
+    return load_fatal(l, wf->start, "%s.%s holds a NUL byte", message, field->name);
+  return 0;
+}
+
+// ---- frames -------------------------------------------------------------------------------------
+
+static void clear_frame(struct frame *f) {
+  f->field = NULL;
+  f->dropped = false;
+  f->row = f->last_node = f->values = f->indices = NO_ID;
+  f->hollow.n = f->rests.n = f->items.n = f->inputs.n = f->outputs.n = f->attrs.n = 0;
+  f->child_field = NULL;
+  f->first_child = NO_ID;
+  f->n_children = f->reserved_children = f->n_entries = 0;
+  f->type = f->noname = (struct place){0, 0};
+  payload_clear(&f->payload);
+}
+
+static void free_frames(struct loader *l) {
+  for (uint32_t i = 0; i < l->n_frames; i++) {
+    struct frame *f = &l->frames[i];
+    LIST_FREE(&f->hollow);
+    LIST_FREE(&f->rests);
+    LIST_FREE(&f->items);
+    LIST_FREE(&f->inputs);
+    LIST_FREE(&f->outputs);
+    LIST_FREE(&f->attrs);
+    payload_free(&f->payload);
+  }
+  table_free(l->frames, l->frames_cap, sizeof *l->frames);
+}
+
+// The inline submessages about which the message around wants to know.
+static int note_inline(struct loader *l, struct frame *around, const struct frame *f) {
+  if (f->message == MESSAGE_LOCATION && ++around->n_entries > EXTERNAL_ENTRIES_MAX)
+    return load_fatal(l, f->start, "a tensor has more than %d external_data entries",
+                      EXTERNAL_ENTRIES_MAX);
+  if (f->message != MESSAGE_TYPE || around->message != MESSAGE_INFO) return 0;
+  if (around->type.len == 0)
+    around->type = frame_place(f);
+  else if (around->type.off + around->type.len == f->start)
+    around->type.len += f->end - f->start;
+  else
+    return load_fatal(l, f->start, "ValueInfoProto.type is given twice");
+  return 0;
+}
+
+static int begin_message(struct loader *l, const struct schema_field *field,
+                         const struct wire_field *wf) {
+  struct frame *around = frame_top(l);
+  if (l->depth + 1 >= l->n_frames)
+    return load_fatal(l, wf->start, "messages are nested deeper than %u", l->n_frames - 1);
+  struct frame *f = &l->frames[++l->depth];
+  clear_frame(f);
+  f->field = field;
+  f->message = field->submessage;
+  f->dropped = around->dropped || field->role == ROLE_REST || field->role == ROLE_PART;
+  f->start = wf->start;
+  f->end = wf->body + wf->len;
+  f->graph = around->graph;
+  if (field->role == ROLE_UNIT) return load_begin(l, wf);
+  if (f->dropped) return field->role == ROLE_REST ? remember_rest(l, around, frame_place(f)) : 0;
+  return note_inline(l, around, f);
+}
+
+static int end_unit(struct loader *l) {
+  if (load_end(l)) return -1;
+  arena_reset(&l->scratch);
+  const uint64_t metadata = wire_offset(&l->w) - l->elided_bytes;
+  if (metadata <= l->options.limits.metadata_bytes) return 0;
+  return load_fatal(l, wire_offset(&l->w), "the metadata is more than %llu bytes",
+                    (unsigned long long)l->options.limits.metadata_bytes);
+}
+
+static int end_message(struct loader *l) {
+  struct frame *f = frame_top(l);
+  const bool unit = l->depth == 0 || f->field->role == ROLE_UNIT;
+  if (unit && end_unit(l)) return -1;
+  if (!unit && !f->dropped) {
+    struct frame *around = frame_above(l);
+    if (check_hollow(l, around, f->start, f->hollow.n)) return -1;
+    uint8_t *to = hollow_header(around, f->field->number, WIRE_BYTES, f->hollow.n);
+    if (f->hollow.n) memcpy(to, f->hollow.at, f->hollow.n);
+    hollow_end(around, to + f->hollow.n);
+  }
+  if (l->depth > 0) l->depth--;
+  return 0;
+}
+
+int frame_count_ahead(struct loader *l, const struct frame *f, const struct wire_field *field,
+                      uint32_t *count) {
+  const uint64_t back = wire_offset(&l->w);
+  *count = 1;
+  wire_skip(&l->w, field->len);
+  while (wire_offset(&l->w) < f->end) {
+    struct wire_field wf;
+    if (wire_next(&l->w, f->end, &wf, l->err)) return -1;
+    if (wire_skip_value(&l->w, &wf, f->end, l->err)) return -1;
+    if (wf.number == field->number) (*count)++;
+  }
+  wire_seek(&l->w, back);
+  return 0;
+}
+
+// ---- fields -------------------------------------------------------------------------------------
+
+static bool type_fits(enum field_form form, enum wire_type type) {
+  switch (form) {
+  case FORM_VARINT: return type == WIRE_VARINT;
+  case FORM_FIXED32: return type == WIRE_FIXED32;
+  case FORM_VARINTS: return type == WIRE_VARINT || type == WIRE_BYTES;
+  case FORM_FIXED32S: return type == WIRE_FIXED32 || type == WIRE_BYTES;
+  case FORM_FIXED64S: return type == WIRE_FIXED64 || type == WIRE_BYTES;
+  default: return type == WIRE_BYTES;
+  }
+}
+
+static int wrong_type(struct loader *l, const struct frame *f, const struct schema_field *field,
+                      const struct wire_field *wf) {
+  static const char *const names[] = {"a varint",           "8 bytes", "a length", "a group",
+                                      "the end of a group", "4 bytes"};
+  return load_fatal(l, wf->start, "%s.%s (field %u) is written as %s, which it cannot be",
+                    onnx_schema_message(f->message), field->name, field->number, names[wf->type]);
+}
+
+// A scalar or text that is decoded with its unit. In messages that keep an order of items it has a
+// place there too.
+static int keep_field(struct loader *l, struct frame *f, const struct schema_field *field,
+                      const struct wire_field *wf) {
+  const struct place at = {wf->start, wf->body + wf->len - wf->start};
+  if (field->form == FORM_TEXT ? keep_text(l, f, field, wf) : frame_keep(l, f, wf)) return -1;
+  if (f->message == MESSAGE_TENSOR && field->form == FORM_TEXT && wf->len == 0) f->noname = at;
+  if (f->message == MESSAGE_MODEL) frame_add_other(l, f, ITEM_IR_VERSION, at);
+  if (f->message == MESSAGE_GRAPH) frame_add_other(l, f, ITEM_NAME, at);
+  if (f->message == MESSAGE_FUNCTION) {
+    const bool io = wf->number == FUNCTION_INPUT || wf->number == FUNCTION_OUTPUT;
+    frame_add_other(l, f, io ? ITEM_FUNCTION_IO : ITEM_OTHER, at);
+  }
+  return 0;
+}
+
+static int skip_field(struct loader *l, struct frame *f, const struct wire_field *wf,
+                      bool remember) {
+  if (wire_skip_value(&l->w, wf, f->end, l->err)) return -1;
+  if (!remember || f->dropped) return 0;
+  return remember_rest(l, f, (struct place){wf->start, wire_offset(&l->w) - wf->start});
+}
+
+static int take_field(struct loader *l) {
+  struct frame *f = frame_top(l);
+  struct wire_field wf;
+  if (wire_next(&l->w, f->end, &wf, l->err)) return -1;
+  const struct schema_field *field = onnx_schema_field(f->message, wf.number);
+  if (!field) return skip_field(l, f, &wf, true);
+  if (!type_fits(field->form, wf.type)) return wrong_type(l, f, field, &wf);
+  if (field->form == FORM_MESSAGE) return begin_message(l, field, &wf);
+  if (f->dropped) return skip_field(l, f, &wf, false);
+  switch ((enum field_role)field->role) {
+  case ROLE_KEEP: return keep_field(l, f, field, &wf);
+  case ROLE_PAYLOAD: return payload_add(l, f, field, &wf);
+  default: return skip_field(l, f, &wf, field->role == ROLE_REST);
+  }
+}
+
+static int scan(struct loader *l) {
+  struct frame *root = frame_top(l);
+  clear_frame(root);
+  root->message = MESSAGE_MODEL;
+  root->end = l->w.size;
+  root->graph = NO_ID;
+  for (;;) {
+    const struct frame *f = frame_top(l);
+    if (wire_offset(&l->w) < f->end) {
+      if (take_field(l)) return -1;
+      continue;
+    }
+    const bool last = l->depth == 0;
+    if (end_message(l)) return -1;
+    if (last) return 0;
+  }
+}
+
+// ---- the story ----------------------------------------------------------------------------------
+
+static void open_loader(struct loader *l) {
+  struct load_limits *limits = &l->options.limits;
+  if (limits->nesting == 0) limits->nesting = 100;
+  if (limits->rows == 0 || limits->rows > 1u << 30) limits->rows = 1u << 28;
+  if (limits->metadata_bytes == 0) limits->metadata_bytes = INT32_MAX;
+  l->n_frames = limits->nesting + 1;
+  l->frames = table_grow(NULL, &l->frames_cap, l->n_frames, sizeof *l->frames);
+  memset(l->frames, 0, l->frames_cap * sizeof *l->frames);
+  wire_open(&l->w, l->s);
+  l->last_op = l->last_output = l->tensor_name = l->m->empty;
+}
+
+static void close_loader(struct loader *l) {
+  wire_close(&l->w);
+  free_frames(l);
+  arena_free(&l->scratch);
+  LIST_FREE(&l->function_opsets);
+  LIST_FREE(&l->elided);
+  LIST_FREE(&l->bytes);
+}
+
+// A file that is something else fails somewhere, with a message about a byte. Say what it is
+// instead.
+static int explain_failure(struct loader *l, const struct err *cause) {
+  const char *what = cause->kind == ERR_MODEL ? load_sniff(l) : NULL;
+  if (!what) {
+    *l->err = *cause;
+    return -1;
+  }
+  err_fill(l->err, ERR_MODEL, "'%s' is not an ONNX model: it %s", quote_str(l->w.name).s, what);
+  return err_hint(l->err, "give the .onnx itself, not its data files (read as a model: %s)",
+                  cause->msg);
+}
+
+static int scan_file(struct loader *l) {
+  struct err cause = {0}, *err = l->err;
+  l->err = &cause;
+  const int rc = scan(l);
+  l->err = err;
+  if (rc) return explain_failure(l, &cause);
+  if (l->m->main_graph != NO_ID) return 0;
+  err_fill(&cause, ERR_MODEL, "'%s' holds no graph", quote_str(l->w.name).s);
+  return explain_failure(l, &cause);
+}
+
+static int note_size(struct loader *l) {
+  if (l->w.size <= INT32_MAX) return 0;
+  return load_fault(l, FAULT_NOTE, "file",
+                    "it has %llu bytes; readers built on protobuf refuse more than %d",
+                    (unsigned long long)l->w.size, INT32_MAX);
+}
+
+static void add_files(struct loader *l) {
+  struct model *m = l->m;
+  const uint32_t n = sources_count(l->s), first = MODEL_ADD(m, files, n - m->n_files);
+  for (uint32_t i = first; i < n; i++)
+    m->files[i] =
+        (struct model_file){.name = arena_string(&m->arena, span_str(sources_name(l->s, i))),
+                            .size = sources_size(l->s, i)};
+}
+
+static int load_all(struct loader *l) {
+  struct model *m = l->m;
+  if (scan_file(l)) return -1;
+  add_files(l);
+  if (load_resolve(l)) return -1;
+  if (load_digest(l)) return -1;
+  m->loaded_nodes = m->n_nodes;
+  m->loaded_values = m->n_values;
+  m->loaded_tensors = m->n_tensors;
+  m->loaded_infos = m->n_infos;
+  return note_size(l);
+}
+
+int load_model(struct model *m, struct sources *s, const struct load_options *options,
+               struct err *err) {
+  struct loader l = {.m = m, .s = s, .err = err};
+  if (options) l.options = *options;
+  open_loader(&l);
+  const int rc = load_all(&l);
+  close_loader(&l);
+  model_trim(m);
+  return rc ? rc : check_structure(m, l.options.faults, err);
+}

@@ -1,0 +1,36 @@
+// Disk -> model. The border: everything in the file is doubted here, once.
+#ifndef WEIR_LOAD_H
+#define WEIR_LOAD_H
+
+#include "fault.h"
+#include "model.h"
+#include "sources.h"
+
+struct load_limits {
+  uint32_t nesting;        // messages within messages (default 100)
+  uint64_t rows;           // nodes, initializers, … of one kind (default 2^28)
+  uint64_t metadata_bytes; // .onnx minus payloads (default 2^31 - 1)
+};
+
+struct load_options {
+  struct load_limits limits;          // zero: defaults
+  const struct fault_sink *faults;    // NULL: errors end the load, notes and warnings are dropped
+  bool no_external;                   // do not open data files (tensors keep location and length)
+};
+
+// Fills an initialized model from sources (file 0), adding data files as it meets them. Streams the
+// .onnx through a window of 1 MiB: payloads are stepped over. ERR_MODEL, ERR_INPUT with file, place
+// (byte offset or node/tensor name) and numbers. Leaves every tensor ≤ 1 KiB (integer and bool ≤ 64
+// KiB) materialized, use lists threaded and names resolved.
+//
+// meta_sha256: SHA-256 of the bytes of the .onnx in which each payload that load did not
+// materialize is replaced by its length as 8 bytes little-endian (payload ranges that touch count
+// as one), then the materialized external and varint values in load order.
+//
+// With a fault sink, faults of single rows are reported and the load goes on (such a tensor has no
+// data); what breaks the framing or passes a limit ends it all the same, with -1 and *err. The
+// structure (check.h) is checked last.
+int load_model(struct model *m, struct sources *s, const struct load_options *options,
+               struct err *err);
+
+#endif

@@ -1,0 +1,90 @@
+// One number, --memory, is all a user says. It covers everything that a run holds beside the index:
+//
+//   a worker's share  =  fixed (stack, ring, small buffers)
+//                      + tiles * tile_bytes        filled by evaluation
+//                      + as much again             windows of the source, waiting to be written
+//                      + the evaluator's scratch   stripes and caches: gets what is left
+//
+// and, where weights are quantized, a fifth for all workers together to keep scales and zero points
+// in, up to three eighths where zero points alone need more than that.
+//
+// Tiles and windows get at most two fifths: four to eight in flight keep a disk busy, while scratch
+// is what saves strided sources from being read twice. When the share is small, tiles shrink before
+// they become few. Jobs chosen by us shrink too; jobs asked for do not, then it is an error.
+#include "memory_split.h"
+
+#include "threads.h"
+#include "work.h"
+
+#include <assert.h>
+
+enum {
+  FIXED = 512 << 10,
+  EVAL_MIN = 1 << 20,
+  TILE_MAX = 1 << 20,
+  TILE_MIN = 128 << 10,
+  TILES_MAX = 8,
+  TILES_GOOD = 4,
+  TILES_MIN = 2,
+  SHARE_MIN = FIXED + 2 * TILES_MIN * TILE_MIN + EVAL_MIN,
+  CACHE_PART = 5, // a fifth: zeros of 4 bits, block 64, of 4 GiB, by default; 3/8: of block 32
+  SHARE_GOOD = 4 << 20, // jobs that nobody asked for are not worth less
+};
+
+uint64_t memory_split_minimum(uint32_t jobs) {
+  return (uint64_t)SHARE_MIN * (jobs ? jobs : 1);
+}
+
+static bool tiles_fit(struct memory_split *b, uint64_t room, size_t tile_bytes, uint32_t fewest) {
+  for (uint32_t tiles = TILES_MAX; tiles >= fewest; tiles--) {
+    b->tiles = tiles;
+    b->tile_bytes = tile_bytes;
+    if (2 * tiles * (uint64_t)tile_bytes <= room) return true;
+  }
+  return false;
+}
+
+static void choose_tiles(struct memory_split *b, uint64_t room) {
+  for (size_t tile = TILE_MAX; tile >= TILE_MIN; tile /= 2)
+    if (tiles_fit(b, room, tile, TILES_GOOD)) return;
+  if (tiles_fit(b, room, TILE_MIN, TILES_MIN)) return;
+  assert(false && "the smallest share holds the fewest tiles");
+}
+
+static uint32_t choose_jobs(uint64_t memory, uint32_t useful) {
+  uint64_t jobs = min_u64(threads_processors(), max_u64(useful, 1));
+  jobs = min_u64(jobs, max_u64(memory / SHARE_GOOD, 1));
+  return (uint32_t)jobs;
+}
+
+uint64_t memory_split_cache(uint64_t memory, uint32_t jobs, uint64_t wanted) {
+  if (memory == 0) memory = WORK_DEFAULT_MEMORY;
+  const uint64_t needed = memory_split_minimum(jobs);
+  const uint64_t part = max_u64(memory / CACHE_PART, min_u64(wanted, memory / 8 * 3));
+  return memory > needed ? min_u64(part, memory - needed) : 0;
+}
+
+int memory_split_of(struct memory_split *b, uint64_t memory, uint32_t jobs, uint32_t useful,
+                 struct err *err) {
+  if (memory == 0) memory = WORK_DEFAULT_MEMORY;
+  if (jobs > THREADS_MAX) {
+    err_set(err, ERR_USAGE, "%u jobs are more than the limit of %d", jobs, THREADS_MAX);
+    return err_hint(err, "lower --jobs; without it there is one for each processor");
+  }
+  b->jobs = jobs ? jobs : choose_jobs(memory, useful);
+  if (memory < memory_split_minimum(b->jobs)) {
+    err_set(err, ERR_USAGE,
+            "a memory budget of %llu bytes is too small for %u jobs: %llu are needed",
+            (unsigned long long)memory, b->jobs, (unsigned long long)memory_split_minimum(b->jobs));
+    return err_hint(err, "raise --memory, or lower --jobs");
+  }
+  // Workers without anything to make would hold memory for nothing.
+  if (b->jobs > useful && useful > 0) b->jobs = useful;
+  const uint64_t share = memory / b->jobs;
+  const uint64_t room = max_u64(share * 2 / 5, 2 * TILES_MIN * TILE_MIN);
+  choose_tiles(b, min_u64(room, share - FIXED - EVAL_MIN));
+  b->window_bytes = b->tiles * b->tile_bytes;
+  b->eval_bytes = (size_t)(share - FIXED - 2 * b->window_bytes);
+  assert(b->eval_bytes >= EVAL_MIN);
+  return 0;
+}

@@ -1,0 +1,23 @@
+// How a memory budget becomes workers, tiles and scratch.
+#ifndef WEIR_MEMORY_SPLIT_H
+#define WEIR_MEMORY_SPLIT_H
+
+#include "err.h"
+#include "io.h"
+
+struct memory_split {
+  uint32_t jobs, tiles;
+  size_t tile_bytes, window_bytes, eval_bytes; // a worker's
+};
+
+// jobs 0: as many as processors and memory allow, at most `useful`. memory 0: the default.
+// ERR_USAGE with the minimum if it is too small for the jobs asked for.
+int memory_split_of(struct memory_split *b, uint64_t memory, uint32_t jobs, uint32_t useful,
+                 struct err *err);
+uint64_t memory_split_minimum(uint32_t jobs);
+// What of it goes to what workers find out about weights that are quantized, before it is split, if
+// `wanted` bytes are needed to read no weight a third time (eval_cache_wanted): nothing that the
+// smallest split needs.
+uint64_t memory_split_cache(uint64_t memory, uint32_t jobs, uint64_t wanted);
+
+#endif

@@ -1,0 +1,188 @@
+// The order that survives a power cut: writes → fdatasync → record. The middle step waits for a
+// disk, so the workers do not take it: they hand a written unit over and go on with the next. One
+// thread takes all units that wait, syncs each output they touch once, looks whether the sources
+// are still what they were, and only then appends the records.
+//
+//   worker ──give──▶ [ unit unit unit ] ──take all──▶ fdatasync ─▶ sources unchanged? ─▶ records
+//                     at most `capacity`
+//
+// While a group is synced the next one gathers, so a slow disk makes larger groups, not a longer
+// queue; and a full queue holds the workers back, which bounds both the dirty pages and the work
+// that a stop loses. A failed sync is final: the kernel may have dropped the pages and will not say
+// so again. The units of that group stay unrecorded, and a resumed run writes them anew.
+//
+// Records are synced themselves only every few seconds: a kill cannot take them, and a power cut
+// takes no more than that much work.
+//
+// The sync goes through the file itself and not through the workers' queues: it must cover what
+// every worker wrote. Without a thread (the system gives none, or nothing is on disk) the giver
+// does it all.
+#include "recorder.h"
+
+#include "threads.h"
+#include "fs.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+
+enum { STACK_BYTES = 256 << 10, RECORDS_SYNC_MS = 5000 };
+
+struct given {
+  uint32_t unit;
+  uint8_t digest[DIGEST_BYTES];
+  struct figure_sums errors;
+};
+
+struct recorder {
+  const struct plan *p;
+  struct sources *sources;
+  struct staging *st;
+  struct arena arena;
+  pthread_t thread;
+  bool threaded;
+  uint64_t records_synced_ms;
+
+  pthread_mutex_t mu; // guards the rest
+  pthread_cond_t changed;
+  struct given *waiting, *group; // both of `capacity`
+  uint32_t n_waiting, capacity;
+  bool closing, failed;
+  struct err err;
+};
+
+static bool touches(const struct recorder *d, const struct given *group, uint32_t n,
+                    uint32_t output) {
+  for (uint32_t i = 0; i < n; i++)
+    if (plan_unit_at(d->p, group[i].unit).output == output) return true;
+  return false;
+}
+
+static int sync_outputs(struct recorder *d, const struct given *group, uint32_t n, struct err *err) {
+  if (d->st->folder < 0) return 0;
+  for (uint32_t i = 0; i < d->p->n_outputs; i++) {
+    if (!touches(d, group, n, i)) continue;
+    int bad;
+    do
+      bad = fs_ops->fdatasync(staging_output_fd(d->st, i));
+    while (bad && errno == EINTR);
+    if (!bad) continue;
+    err_fill_errno(err, errno, ERR_IO, "output '%s' cannot be made durable",
+                   quote_str(d->p->outputs[i].name).s);
+    return err_hint(err, "look after the disk; --resume then writes again what was not recorded");
+  }
+  return 0;
+}
+
+static int commit(struct recorder *d, const struct given *group, uint32_t n, struct err *err) {
+  if (sync_outputs(d, group, n, err) || sources_unchanged(d->sources, err)) return -1;
+  for (uint32_t i = 0; i < n; i++)
+    if (staging_record(d->st, 0, group[i].unit, group[i].digest, &group[i].errors, err)) return -1;
+  const uint64_t now = threads_clock_ms();
+  if (now - d->records_synced_ms < RECORDS_SYNC_MS) return 0;
+  d->records_synced_ms = now;
+  return staging_sync_records(d->st, 0, err);
+}
+
+static void free_errors(struct given *group, uint32_t n) {
+  for (uint32_t i = 0; i < n; i++)
+    figure_sums_free(&group[i].errors);
+}
+
+static void note_failure(struct recorder *d, const struct err *err) {
+  if (!d->failed) d->err = *err;
+  d->failed = true;
+}
+
+static void *recorder_main(void *at) {
+  struct recorder *d = at;
+  pthread_mutex_lock(&d->mu);
+  for (;;) {
+    while (d->n_waiting == 0 && !d->closing)
+      pthread_cond_wait(&d->changed, &d->mu);
+    if (d->n_waiting == 0 || d->failed) break;
+    struct given *group = d->waiting;
+    const uint32_t n = d->n_waiting;
+    d->waiting = d->group;
+    d->group = group;
+    d->n_waiting = 0;
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->mu);
+    struct err err = {0};
+    const int bad = commit(d, group, n, &err);
+    free_errors(group, n);
+    pthread_mutex_lock(&d->mu);
+    if (bad) note_failure(d, &err);
+    if (bad) pthread_cond_broadcast(&d->changed);
+  }
+  pthread_mutex_unlock(&d->mu);
+  return NULL;
+}
+
+static bool start_thread(struct recorder *d) {
+  pthread_attr_t attr;
+  sigset_t all, before;
+  if (pthread_attr_init(&attr)) return false;
+  pthread_attr_setstacksize(&attr, STACK_BYTES);
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const bool started = pthread_create(&d->thread, &attr, recorder_main, d) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  pthread_attr_destroy(&attr);
+  return started;
+}
+
+void recorder_open(struct recorder **out, const struct plan *p, struct sources *s, struct staging *st,
+                  uint32_t capacity) {
+  struct arena arena = {0};
+  struct recorder *d = arena_zalloc(&arena, sizeof *d);
+  d->p = p;
+  d->sources = s;
+  d->st = st;
+  d->capacity = capacity;
+  d->records_synced_ms = threads_clock_ms();
+  d->waiting = arena_alloc(&arena, capacity * sizeof *d->waiting);
+  d->group = arena_alloc(&arena, capacity * sizeof *d->group);
+  pthread_mutex_init(&d->mu, NULL);
+  pthread_cond_init(&d->changed, NULL);
+  d->arena = arena;
+  d->threaded = st->folder >= 0 && start_thread(d);
+  *out = d;
+}
+
+bool recorder_give(struct recorder *d, uint32_t unit, const uint8_t digest[DIGEST_BYTES],
+                  struct figure_sums errors) {
+  struct given g = {.unit = unit, .errors = errors};
+  memcpy(g.digest, digest, DIGEST_BYTES);
+  pthread_mutex_lock(&d->mu);
+  while (d->threaded && d->n_waiting == d->capacity && !d->failed)
+    pthread_cond_wait(&d->changed, &d->mu);
+  const bool queued = !d->failed && d->threaded;
+  if (queued) {
+    d->waiting[d->n_waiting++] = g;
+    pthread_cond_broadcast(&d->changed);
+  } else if (!d->failed) {
+    struct err err = {0};
+    if (commit(d, &g, 1, &err)) note_failure(d, &err);
+  }
+  const bool failed = d->failed;
+  pthread_mutex_unlock(&d->mu);
+  if (!queued) figure_sums_free(&g.errors);
+  return !failed;
+}
+
+int recorder_close(struct recorder *d, struct err *err) {
+  pthread_mutex_lock(&d->mu);
+  d->closing = true;
+  pthread_cond_broadcast(&d->changed);
+  pthread_mutex_unlock(&d->mu);
+  if (d->threaded) pthread_join(d->thread, NULL);
+  free_errors(d->waiting, d->n_waiting); // left there by a failure
+  const bool failed = d->failed;
+  if (failed && err->kind == ERR_NONE) *err = d->err;
+  pthread_mutex_destroy(&d->mu);
+  pthread_cond_destroy(&d->changed);
+  struct arena arena = d->arena; // it holds d itself
+  arena_free(&arena);
+  return failed ? -1 : 0;
+}

@@ -1,0 +1,22 @@
+// Reading back. Outputs are read through their own descriptors with ordinary calls, whatever engine
+// wrote them: what is wanted here is what the file system gives to anybody who asks.
+#include "reread.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+int reread_hash(const struct reread *range, struct digest *sha, uint8_t *buf, size_t n,
+                 struct err *err) {
+  for (uint64_t at = 0; at < range->len;) {
+    if (!range->go_on(range->ctx)) return 1;
+    const ssize_t got =
+        pread(range->fd, buf, (size_t)min_u64(n, range->len - at), (off_t)(range->off + at));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0)
+      return err_errno(err, got < 0 ? errno : EIO, ERR_IO, "cannot read back output '%s' at %llu",
+                       quote_str(range->name).s, (unsigned long long)(range->off + at));
+    digest_add(sha, buf, (size_t)got);
+    at += (uint64_t)got;
+  }
+  return 0;
+}

@@ -1,0 +1,390 @@
+// The run: workers are dealt units, and parts of units where there are no whole ones left (deal.h),
+// make them (produce.h), and hand whole ones over to be made durable and recorded (durable.h).
+//
+//   deal ─▶ worker: a unit ─▶ what others made of it follows ─▶ recorder_give ─▶ next
+//        ─▶ worker: a part of a unit, for its owner ─▶ next          │
+//                                                                    ▼
+//                                               fdatasync, sources unchanged?, record
+//
+// A unit is a function of the plan and the sources alone, so nothing depends on who makes it or
+// when: units with a record are passed over, and a unit that was abandoned half-way is simply made
+// again.
+//
+// The first failure wins and ends all workers at their next tile. A stop (a signal) is no failure:
+// units that are written are still synced and recorded, the ones in progress are abandoned.
+#include "run.h"
+
+#include "memory_split.h"
+#include "threads.h"
+#include "schedule.h"
+#include "recorder.h"
+#include "produce.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { TICK_MS = 50 };
+
+struct run {
+  const struct plan *p;
+  struct sources *sources;
+  struct staging *st;
+  const struct work_options *o;
+  struct memory_split budget;
+  struct schedule *deal;
+  struct recorder *durable;
+  struct eval_cache *cache; // NULL where nothing is quantized
+  const uint8_t *skip;      // units that were recorded before we began
+  uint32_t *order;          // tensors by (output, offset), for progress; or NULL
+  _Atomic bool stopped;     // failed, or told to stop
+
+  pthread_mutex_t mu; // guards the rest
+  struct err err;
+  struct run_stats *stats;
+  uint64_t bytes_done, bytes_total, told_ms;
+};
+
+// ---- progress ----
+
+struct placed {
+  uint64_t off;
+  uint32_t output, tensor;
+};
+
+static int by_place(const void *a, const void *b) {
+  const struct placed *x = a, *y = b;
+  if (x->output != y->output) return x->output < y->output ? -1 : 1;
+  if (x->off != y->off) return x->off < y->off ? -1 : 1;
+  return x->tensor < y->tensor ? -1 : x->tensor > y->tensor;
+}
+
+// Where tensors lie, in order of place. Only for naming: made when somebody watches.
+static void order_tensors(struct run *r, struct arena *a) {
+  const struct plan *p = r->p;
+  if (!r->o->progress.tick || p->n_tensors == 0) return;
+  size_t cap = 0;
+  struct placed *rows = table_grow(NULL, &cap, p->n_tensors, sizeof *rows);
+  for (uint32_t i = 0; i < p->n_tensors; i++)
+    rows[i] =
+        (struct placed){.off = p->tensors[i].off, .output = p->tensors[i].output, .tensor = i};
+  qsort(rows, p->n_tensors, sizeof *rows, by_place);
+  r->order = arena_alloc(a, p->n_tensors * sizeof *r->order);
+  for (uint32_t i = 0; i < p->n_tensors; i++)
+    r->order[i] = rows[i].tensor;
+  table_free(rows, cap, sizeof *rows);
+}
+
+static const char *tensor_at(const struct run *r, uint32_t output, uint64_t off) {
+  uint32_t low = 0, high = r->order ? r->p->n_tensors : 0;
+  while (low < high) { // the last one that starts at or before the place
+    const uint32_t mid = low + (high - low) / 2;
+    const struct plan_tensor *t = &r->p->tensors[r->order[mid]];
+    if (t->output < output || (t->output == output && t->off <= off))
+      low = mid + 1;
+    else
+      high = mid;
+  }
+  if (low == 0) return NULL;
+  const struct plan_tensor *t = &r->p->tensors[r->order[low - 1]];
+  return t->output == output && off - t->off < t->len ? t->name : NULL;
+}
+
+// After a tile, from any worker: count it, tell, and say whether to go on.
+static bool go_on(void *ctx, uint32_t output, uint64_t off, size_t n) {
+  struct run *r = ctx;
+  if (threads_must_stop(r->o->stop)) r->stopped = true;
+  if (!r->o->progress.tick) return !r->stopped;
+  pthread_mutex_lock(&r->mu);
+  r->bytes_done += n;
+  const uint64_t now = threads_clock_ms();
+  if (now - r->told_ms >= TICK_MS) {
+    r->told_ms = now;
+    r->o->progress.tick(r->o->progress.ctx, r->bytes_done, r->bytes_total,
+                        tensor_at(r, output, off + n));
+  }
+  pthread_mutex_unlock(&r->mu);
+  return !r->stopped;
+}
+
+// ---- workers ----
+
+static void fail(struct run *r, const struct err *cause) {
+  pthread_mutex_lock(&r->mu);
+  if (r->err.kind == ERR_NONE) r->err = *cause;
+  pthread_mutex_unlock(&r->mu);
+  r->stopped = true;
+}
+
+struct worker {
+  struct run *r;
+  struct produce *produce;
+  struct schedule_part part; // being made
+  uint32_t parts;        // made for others
+};
+
+static bool worker_goes_on(void *ctx, uint32_t output, uint64_t off, size_t n) {
+  const struct worker *w = ctx;
+  return go_on(w->r, output, off, n);
+}
+
+static uint64_t worker_claims(void *ctx, uint64_t from, uint64_t to, uint64_t *end) {
+  struct worker *w = ctx;
+  const uint64_t got = schedule_claim(w->r->deal, &w->part, from, to);
+  *end = w->part.range.off + w->part.range.len;
+  return got;
+}
+
+// What others made of the unit, behind our own part of it. As produce_part.
+static int follow(struct worker *w, struct err *err) {
+  const struct schedule_part *own = &w->part;
+  const struct plan_unit unit = plan_unit_at(w->r->p, own->unit);
+  uint64_t at = own->range.off + own->range.len;
+  int made = 0;
+  while (made == 0 && at < unit.off + unit.len) {
+    uint64_t end;
+    struct figure_sums errors;
+    made = schedule_wait(w->r->deal, own, at, &end, &errors) ? 0 : 1; // 1: whoever gave up has said why
+    if (made == 0) made = produce_follow(w->produce, end - at, &errors, err);
+    figure_sums_free(&errors);
+    at = end;
+  }
+  return made;
+}
+
+static int make_unit(struct worker *w, int fd, struct err *err) {
+  uint8_t digest[DIGEST_BYTES];
+  int made = produce_part(w->produce, &w->part.range, fd, true, err);
+  if (made == 0) made = follow(w, err);
+  if (made != 0) return made;
+  produce_digest(w->produce, digest);
+  const struct figure_sums errors = produce_take_errors(w->produce);
+  return recorder_give(w->r->durable, w->part.unit, digest, errors) ? 0 : 1;
+}
+
+static int make_for_owner(struct worker *w, int fd, struct err *err) {
+  const int made = produce_part(w->produce, &w->part.range, fd, false, err);
+  w->parts++;
+  schedule_made(w->r->deal, &w->part, produce_take_errors(w->produce), made == 0);
+  return made;
+}
+
+static void make_dealt(struct worker *w, uint32_t i) {
+  struct run *r = w->r;
+  while (!r->stopped && schedule_next(r->deal, i, &w->part)) {
+    const int fd = r->st->folder < 0 ? -1 : staging_output_fd(r->st, w->part.range.output);
+    struct err err = {0};
+    const int made = w->part.owned ? make_unit(w, fd, &err) : make_for_owner(w, fd, &err);
+    if (made < 0) fail(r, &err);
+    if (made != 0) {
+      r->stopped = true;
+      return;
+    }
+  }
+}
+
+static void work_as(void *ctx, uint32_t i) {
+  struct run *r = ctx;
+  struct worker self = {.r = r};
+  const struct produce_options options = {
+      .io = {.mode = r->o->mode,
+             .tiles = r->budget.tiles,
+             .tile_bytes = r->budget.tile_bytes,
+             .window_bytes = r->budget.window_bytes},
+      .eval_bytes = r->budget.eval_bytes,
+      .errors = true,
+      .cache = r->cache,
+      .names = r->o->names,
+      .go_on = worker_goes_on,
+      .claim = worker_claims,
+      .ctx = &self,
+  };
+  struct err err = {0};
+  if (produce_open(&self.produce, r->p, r->sources, &options, &err)) {
+    fail(r, &err);
+    return;
+  }
+  make_dealt(&self, i);
+  const struct produce_counts counts = produce_counts(self.produce);
+  produce_close(self.produce);
+  pthread_mutex_lock(&r->mu);
+  r->stats->source_bytes_read += counts.source_bytes_read;
+  r->stats->bytes_written += counts.bytes_written;
+  r->stats->bytes_cloned += counts.bytes_cloned;
+  r->stats->parts += self.parts;
+  pthread_mutex_unlock(&r->mu);
+}
+
+// ---- the run ----
+
+static uint32_t count_left(struct run *r) {
+  const uint32_t n = plan_unit_count(r->p);
+  uint32_t left = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    const uint64_t len = plan_unit_at(r->p, i).len;
+    r->bytes_total += len;
+    if (r->skip[i]) r->bytes_done += len;
+    left += !r->skip[i];
+  }
+  r->stats->units_skipped = n - left;
+  return left;
+}
+
+// ---- what came out infinite --------------------------------------------------------------------
+
+// A value that is stored as an infinity is an error, unless the plan says to clip it (then none
+// is). The recipe that stores a tensor in another form, below what only moves elements about.
+static const struct recipe *stored_as(const struct plan *p, uint32_t segment) {
+  const struct recipe *x = &p->recipes.rows[p->segments[segment].ref];
+  while (x->kind == RECIPE_RESHAPE || x->kind == RECIPE_TRANSPOSE)
+    x = &p->recipes.rows[p->recipes.args[x->args]];
+  return x;
+}
+
+static bool clips(const struct plan *p, uint32_t segment) {
+  const struct recipe *x = stored_as(p, segment);
+  return x->kind == RECIPE_CAST && recipe_cast_clips(&p->recipes, (uint32_t)(x - p->recipes.rows));
+}
+
+static const char *weight_name(const struct run *r, const struct run_error *e) {
+  const struct work_names *names = &r->o->names;
+  const char *name = names->weight ? names->weight(names->ctx, e->segment) : NULL;
+  return name ? name : r->p->tensors[e->tensor].name;
+}
+
+static const char *overflow_hint(const struct plan *p, uint32_t segment) {
+  const struct recipe *x = stored_as(p, segment);
+  const uint32_t id = (uint32_t)(x - p->recipes.rows);
+  if (x->kind == RECIPE_QUANTIZE && recipe_quantization_of(&p->recipes, id).format == FORMAT_LEVELS)
+    return "their range is wider than levels can say: take the method integer_weights";
+  if (x->kind == RECIPE_QUANTIZE)
+    return "their range is wider than scales can say: leave them as they are (--exclude), or take "
+           "--symmetric";
+  return "leave them as they are (--exclude), store the largest finite value instead "
+         "(--on-overflow clip), or take bfloat16, which reaches as far as float32";
+}
+
+// Once all is looked at, so that one message has all of it.
+static int refuse_overflows(const struct run *r, struct arena *a, struct err *err) {
+  enum { NAMED = 5 };
+  struct run_error *list;
+  const uint32_t n = run_errors(r->p, r->st, a, &list);
+  char named[640] = "";
+  uint32_t bad = 0, last = 0;
+  size_t len = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    if (list[i].figures.overflows == 0 || clips(r->p, list[i].segment)) continue;
+    last = list[i].segment;
+    if (bad++ >= NAMED) continue;
+    len += (size_t)snprintf(named + len, sizeof named - len, "%s'%.80s' (%llu)",
+                            bad > 1 ? ", " : "", quote_str(weight_name(r, &list[i])).s,
+                            (unsigned long long)list[i].figures.overflows);
+  }
+  if (bad == 0) return 0;
+  if (bad > NAMED) snprintf(named + len, sizeof named - len, " and %u more", bad - NAMED);
+  err_fill(err, ERR_MODEL, "%u tensor%s %s finite elements that would be stored as infinite: %s",
+           bad, bad == 1 ? "" : "s", bad == 1 ? "has" : "have", named);
+  return err_hint(err, "%s", overflow_hint(r->p, last));
+}
+
+static int conclude(struct run *r, struct arena *a, struct err *err) {
+  const uint32_t n = plan_unit_count(r->p), done = staging_done_count(r->st);
+  r->stats->units_done = done - r->stats->units_skipped;
+  if (r->err.kind != ERR_NONE) {
+    if (err->kind == ERR_NONE) *err = r->err;
+    return -1;
+  }
+  if (done < n)
+    return err_set(err, ERR_RETRY, "interrupted: %u of the %u units of '%s' are done", done, n,
+                   quote_str(r->p->outputs[r->p->n_outputs - 1].name).s);
+  if (refuse_overflows(r, a, err) != 0) return -1;
+  if (r->o->progress.tick)
+    r->o->progress.tick(r->o->progress.ctx, r->bytes_total, r->bytes_total, NULL);
+  return 0;
+}
+
+static void work(struct run *r, uint32_t left) {
+  struct err err = {0};
+  // As many may wait as are in the making, and one: what a stop leaves to be synced stays small.
+  recorder_open(&r->durable, r->p, r->sources, r->st, r->budget.jobs + 1);
+  if (left > 0) r->stats->jobs = threads_run(r->budget.jobs, work_as, r);
+  if (recorder_close(r->durable, &err)) fail(r, &err);
+}
+
+// Splits the memory; a part of it, *cache, is for statistics of weights where the plan quantizes
+// any.
+static int split_memory(const struct plan *p, const struct work_options *o, uint32_t useful,
+                        struct memory_split *budget, uint64_t *cache, struct err *err) {
+  const uint64_t memory = o->memory ? o->memory : WORK_DEFAULT_MEMORY;
+  const uint64_t wanted = eval_cache_wanted(&p->recipes);
+  *cache = wanted ? memory_split_cache(memory, o->jobs, wanted) : 0;
+  return memory_split_of(budget, memory - *cache, o->jobs, useful, err);
+}
+
+int run_foresee(const struct plan *p, const struct work_options *options, uint32_t *jobs,
+                struct err *err) {
+  struct memory_split budget;
+  uint64_t cache;
+  const uint32_t useful = schedule_useful(p, NULL, options->mode != IO_NULL);
+  const int bad = split_memory(p, options, useful, &budget, &cache, err);
+  if (!bad) *jobs = budget.jobs;
+  return bad;
+}
+
+int run_plan(const struct plan *p, struct sources *s, struct staging *st,
+             const struct work_options *options, struct run_stats *stats, struct err *err) {
+  memset(stats, 0, sizeof *stats);
+  struct arena arena = {0};
+  struct run r = {.p = p, .sources = s, .st = st, .o = options, .stats = stats};
+  const uint32_t n = plan_unit_count(p);
+  assert(st->n_units == n);
+  // A copy: recording sets flags in the original while workers look.
+  r.skip = memcpy(arena_alloc(&arena, n + 1), st->done, n);
+  const uint32_t left = count_left(&r);
+  const bool parts = st->folder >= 0; // where nothing is written nothing can be read back
+  uint64_t cache;
+  int bad = split_memory(p, options, schedule_useful(p, r.skip, parts), &r.budget, &cache, err);
+  if (!bad) {
+    const struct eval_cache_file file = {staging_unnamed_file, st};
+    if (cache) r.cache = eval_cache_open((size_t)cache, file);
+    pthread_mutex_init(&r.mu, NULL);
+    order_tensors(&r, &arena);
+    schedule_open(&r.deal, p, r.skip, r.budget.jobs, parts);
+    work(&r, left);
+    schedule_close(r.deal);
+    pthread_mutex_destroy(&r.mu);
+    bad = conclude(&r, &arena, err);
+  }
+  eval_cache_close(r.cache);
+  arena_free(&arena);
+  return bad;
+}
+
+uint32_t run_errors(const struct plan *p, struct staging *st, struct arena *a,
+                    struct run_error **list) {
+  struct run_error e = {0};
+  uint32_t n = 0;
+  bool whole;
+  uint32_t *first = arena_alloc(a, (p->n_segments + 1) * sizeof *first); // tensor of a segment
+  memset(first, 0xff, (p->n_segments + 1) * sizeof *first);
+  for (uint32_t i = p->n_tensors; i-- > 0;)
+    first[p->tensors[i].segment] = i;
+  figure_sums_sort(&st->errors);
+  for (size_t at = 0; figure_sums_next(&st->errors, &at, &e.segment, &e.figures, &whole);)
+    n++;
+  *list = arena_alloc(a, (n + 1) * sizeof **list);
+  n = 0;
+  for (size_t at = 0; figure_sums_next(&st->errors, &at, &e.segment, &e.figures, &whole);) {
+    if (e.segment >= p->n_segments || first[e.segment] == NO_ID) continue;
+    e.tensor = first[e.segment];
+    e.whole = whole;
+    (*list)[n++] = e;
+  }
+  return n;
+}
+
+uint64_t run_min_memory(uint32_t jobs) {
+  return memory_split_minimum(jobs);
+}

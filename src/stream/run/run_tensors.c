@@ -1,0 +1,277 @@
+// Digests of single tensors, for the companion beside the manifest (run.h, run_tensor_digests).
+//
+// Pieces are counted from a tensor's own start, so that its digests stay the same wherever it lies;
+// units are counted from the file's. Hence a pass of its own: tensors are taken in plan order
+// (those that the plan's file lists, then those it does not: plan->small), in batches of about a
+// thousand pieces, whose pieces workers hash in parallel off a shared cursor; then the batch's
+// lines are written.
+//
+//   tensors   t0        t1                              t2
+//   pieces    [0]       [0]        [1]        [2]       [0]     one batch
+//
+// The bytes are read from the finished staged output, mostly still in cache. Without one (null
+// engine) they are made again.
+#include "arena.h"
+#include "memory_split.h"
+#include "threads.h"
+#include "produce.h"
+#include "run.h"
+#include "reread.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+enum { BATCH_PIECES = 1024, READ_BYTES = 1 << 20 };
+#define PIECE_BYTES PLAN_UNIT_BYTES
+
+struct batch {
+  const struct plan *p;
+  struct sources *sources;
+  const struct staging *st;
+  const struct work_options *o;
+  struct memory_split budget;
+
+  struct plan_unit *pieces;
+  size_t pieces_cap;
+  uint8_t (*digests)[DIGEST_BYTES];
+  size_t digests_cap;
+  uint32_t n;
+
+  _Atomic uint32_t next;
+  _Atomic bool stopped;
+  pthread_mutex_t mu; // guards err
+  struct err err;
+};
+
+static bool stop_asked(struct batch *b) {
+  if (threads_must_stop(b->o->stop)) b->stopped = true;
+  return b->stopped;
+}
+
+static void fail(struct batch *b, const struct err *cause) {
+  pthread_mutex_lock(&b->mu);
+  if (b->err.kind == ERR_NONE) b->err = *cause;
+  pthread_mutex_unlock(&b->mu);
+  b->stopped = true;
+}
+
+// ---- hashing ----
+
+static bool goes_on(void *ctx) {
+  return !stop_asked(ctx);
+}
+
+static void hash_staged(void *ctx, uint32_t i) {
+  (void)i;
+  struct batch *b = ctx;
+  struct arena arena = {0};
+  uint8_t *buf = arena_alloc(&arena, READ_BYTES);
+  struct digest *sha = digest_new();
+  uint32_t at;
+  while (!stop_asked(b) && (at = b->next++) < b->n) {
+    const struct plan_unit *piece = &b->pieces[at];
+    const struct reread range = {.fd = staging_output_fd(b->st, piece->output),
+                                  .name = b->p->outputs[piece->output].name,
+                                  .off = piece->off,
+                                  .len = piece->len,
+                                  .go_on = goes_on,
+                                  .ctx = b};
+    struct err err = {0};
+    digest_start(sha);
+    if (reread_hash(&range, sha, buf, READ_BYTES, &err) < 0) fail(b, &err);
+    digest_end(sha, b->digests[at]);
+  }
+  digest_free(sha);
+  arena_free(&arena);
+}
+
+static bool keep_making(void *ctx, uint32_t output, uint64_t off, size_t n) {
+  (void)output, (void)off, (void)n;
+  return !stop_asked(ctx);
+}
+
+static void hash_made(void *ctx, uint32_t i) {
+  (void)i;
+  struct batch *b = ctx;
+  const struct produce_options options = {
+      .io = {.mode = IO_NULL,
+             .tiles = b->budget.tiles,
+             .tile_bytes = b->budget.tile_bytes,
+             .window_bytes = b->budget.window_bytes},
+      .eval_bytes = b->budget.eval_bytes,
+      .go_on = keep_making,
+      .ctx = b,
+  };
+  struct produce *w;
+  struct err err = {0};
+  if (produce_open(&w, b->p, b->sources, &options, &err)) {
+    fail(b, &err);
+    return;
+  }
+  uint32_t at;
+  while (!stop_asked(b) && (at = b->next++) < b->n)
+    if (produce_range(w, &b->pieces[at], -1, b->digests[at], &err) < 0) fail(b, &err);
+  produce_close(w);
+}
+
+static int hash_batch(struct batch *b, struct err *err) {
+  b->digests = table_grow(b->digests, &b->digests_cap, b->n + 1, DIGEST_BYTES);
+  b->next = 0;
+  threads_run(b->budget.jobs, b->st->folder < 0 ? hash_made : hash_staged, b);
+  if (b->err.kind != ERR_NONE) {
+    *err = b->err;
+    return -1;
+  }
+  if (b->stopped) return err_set(err, ERR_RETRY, "interrupted while tensors were hashed");
+  return 0;
+}
+
+// ---- lines ----
+
+static const char *recipe_word(const struct recipe *r) {
+  static const char *const words[] = {
+      [RECIPE_EXTENT] = "extent",       [RECIPE_BYTES] = "bytes",
+      [RECIPE_FILL] = "fill",           [RECIPE_RESHAPE] = "reshape",
+      [RECIPE_TRANSPOSE] = "transpose", [RECIPE_SLICE] = "slice",
+      [RECIPE_CONCAT] = "concat",       [RECIPE_PAD] = "pad",
+      [RECIPE_CAST] = "cast",           [RECIPE_QUANTIZE] = "quantize",
+  };
+  assert(r->kind < sizeof words / sizeof *words && words[r->kind]);
+  return words[r->kind];
+}
+
+// "transpose(extent)"; where several operands meet, only their number: "concat(3)".
+static void describe_recipe(const struct recipes *r, uint32_t id, char *out, size_t n) {
+  size_t len = 0, open = 0;
+  for (;;) {
+    const struct recipe *row = &r->rows[id];
+    len += (size_t)snprintf(out + len, n - len, "%s", recipe_word(row));
+    if (row->n_args == 0 || len + 40 + open > n) break;
+    open++;
+    if (row->n_args > 1) {
+      len += (size_t)snprintf(out + len, n - len, "(%u", row->n_args);
+      break;
+    }
+    out[len++] = '(';
+    id = r->args[row->args];
+  }
+  while (open-- > 0)
+    out[len++] = ')';
+  out[len] = '\0';
+}
+
+static void put_from(struct json_out *j, const struct plan *p, const struct plan_tensor *t) {
+  const struct segment *s = &p->segments[t->segment];
+  struct extent at;
+  char text[256] = "copy";
+  if (t->len == 0)
+    snprintf(text, sizeof text, "empty");
+  else if (s->kind == SEGMENT_LITERAL)
+    snprintf(text, sizeof text, "bytes");
+  else if (s->kind == SEGMENT_ZERO)
+    snprintf(text, sizeof text, "fill");
+  else if (s->kind == SEGMENT_RECIPE && !recipe_is_copy(&p->recipes, s->ref, &at))
+    describe_recipe(&p->recipes, s->ref, text, sizeof text);
+  json_key(j, "from");
+  json_text(j, text);
+}
+
+// Said only where the range is not the elements themselves (plan.h).
+static void put_encoding(struct json_out *j, const struct plan_tensor *t) {
+  static const char *const words[] = {[ENCODING_FIXED32] = "fixed32",
+                                      [ENCODING_FIXED64] = "fixed64",
+                                      [ENCODING_VARINT] = "varint",
+                                      [ENCODING_STRINGS] = "strings"};
+  if (t->encoding == ENCODING_RAW) return;
+  assert(t->encoding < sizeof words / sizeof *words && words[t->encoding]);
+  json_key(j, "encoding");
+  json_text(j, words[t->encoding]);
+}
+
+static void put_line(struct json_out *j, const struct plan *p, const struct plan_tensor *t,
+                     const uint8_t (*digests)[DIGEST_BYTES], uint32_t n) {
+  json_object(j);
+  json_key(j, "name");
+  json_text(j, t->name);
+  json_key(j, "file");
+  json_text(j, p->outputs[t->output].name);
+  json_key(j, "offset");
+  json_uint(j, t->off);
+  json_key(j, "length");
+  json_uint(j, t->len);
+  json_key(j, "dtype");
+  json_text(j, dtype_name((enum dtype)t->dtype));
+  json_key(j, "dims");
+  json_ints(j, t->dims, t->rank);
+  put_encoding(j, t);
+  json_key(j, "sha256");
+  json_array(j);
+  for (uint32_t i = 0; i < n; i++) {
+    char hex[DIGEST_HEX];
+    hex_encode(digests[i], DIGEST_BYTES, hex);
+    json_text(j, hex);
+  }
+  json_end_array(j);
+  put_from(j, p, t);
+  json_end_object(j);
+  json_newline(j);
+}
+
+static uint32_t rows_of(const struct plan *p) {
+  return p->n_tensors + p->n_small;
+}
+
+static const struct plan_tensor *row_at(const struct plan *p, uint32_t i) {
+  return i < p->n_tensors ? &p->tensors[i] : &p->small[i - p->n_tensors];
+}
+
+static uint32_t pieces_of(const struct plan_tensor *t) {
+  return (uint32_t)((t->len + PIECE_BYTES - 1) / PIECE_BYTES);
+}
+
+// Takes whole tensors from `first` on; gives the one after the last.
+static uint32_t fill_batch(struct batch *b, uint32_t first) {
+  uint32_t i = first;
+  b->n = 0;
+  for (; i < rows_of(b->p) && i - first < BATCH_PIECES && b->n < BATCH_PIECES; i++) {
+    const struct plan_tensor *t = row_at(b->p, i);
+    b->pieces = table_grow(b->pieces, &b->pieces_cap, b->n + pieces_of(t) + 1, sizeof *b->pieces);
+    for (uint64_t at = 0; at < t->len; at += PIECE_BYTES)
+      b->pieces[b->n++] = (struct plan_unit){
+          .output = t->output, .off = t->off + at, .len = min_u64(PIECE_BYTES, t->len - at)};
+  }
+  return i;
+}
+
+static int write_batch(const struct batch *b, uint32_t first, uint32_t end, struct run_lines lines,
+                       struct err *err) {
+  struct json_out out = {0};
+  uint32_t at = 0;
+  for (uint32_t i = first; i < end; i++) {
+    const struct plan_tensor *t = row_at(b->p, i);
+    put_line(&out, b->p, t, (const uint8_t(*)[DIGEST_BYTES])(b->digests + at), pieces_of(t));
+    at += pieces_of(t);
+  }
+  const int bad = lines.put(lines.ctx, span_of(out.text, out.n), err);
+  json_done(&out);
+  return bad;
+}
+
+int run_tensor_digests(const struct plan *p, struct sources *s, const struct staging *st,
+                       const struct work_options *options, struct run_lines lines, struct err *err) {
+  struct batch b = {.p = p, .sources = s, .st = st, .o = options};
+  int bad = memory_split_of(&b.budget, options->memory, options->jobs, rows_of(p), err);
+  pthread_mutex_init(&b.mu, NULL);
+  for (uint32_t first = 0; !bad && first < rows_of(p);) {
+    const uint32_t end = fill_batch(&b, first);
+    bad = hash_batch(&b, err);
+    if (!bad) bad = write_batch(&b, first, end, lines, err);
+    first = end;
+  }
+  pthread_mutex_destroy(&b.mu);
+  table_free(b.pieces, b.pieces_cap, sizeof *b.pieces);
+  table_free(b.digests, b.digests_cap, DIGEST_BYTES);
+  return bad;
+}

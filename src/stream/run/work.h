@@ -1,0 +1,34 @@
+// What everybody who reads or makes many bytes is told: by how many workers, in how much memory,
+// through which engine, whom to tell of progress, and when to stop.
+#ifndef WEIR_WORK_H
+#define WEIR_WORK_H
+
+#include "io.h"
+
+enum { WORK_DEFAULT_MEMORY = 48 << 20 };
+
+struct work_progress {
+  // Called from worker threads under a lock, at most every 50 ms and once at the end. `tensor`: the
+  // name of the one that a worker is at, or NULL.
+  void (*tick)(void *ctx, uint64_t bytes_done, uint64_t bytes_total, const char *tensor);
+  void *ctx;
+};
+
+// How messages name what a segment of the plan was made of, if the output's name is not the best:
+// the weight's own name, or NULL. Called from any thread.
+struct work_names {
+  const char *(*weight)(void *ctx, uint32_t segment); // NULL: there are none
+  void *ctx;
+};
+
+struct work_options {
+  uint32_t jobs;     // workers; 0: processors available to us, fewer if memory is short
+  uint64_t memory;   // budget for tiles, caches, rings and windows; 0: WORK_DEFAULT_MEMORY
+  enum io_mode mode; // decided by io_choose
+  struct work_progress progress;
+  struct work_names names;
+  const volatile int
+      *stop; // set by a signal handler: abandon the unit, flush, ERR_RETRY within 2 s
+};
+
+#endif

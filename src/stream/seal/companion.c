@@ -1,0 +1,95 @@
+// Two digests go along with the text: one of the file, which the manifest names, and one of every
+// unit, which an unfinished seal knows its files by. A kill leaves a shorter file in a staging
+// folder, where only an intent to seal gives a name a meaning (seal_intent.h): the next run begins
+// the file anew.
+#include "companion.h"
+
+#include "arena.h"
+#include "fs.h"
+#include "plan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+struct companion {
+  struct arena arena;
+  const char *name;
+  int fd;
+  struct digest *file, *unit;
+  uint64_t unit_bytes; // of the unit that is being filled
+  uint8_t (*units)[DIGEST_BYTES];
+  size_t units_cap;
+  uint32_t n_units;
+  uint8_t sha256[DIGEST_BYTES];
+};
+
+int companion_open(struct companion **out, int folder, const char *name, struct err *err) {
+  int fd = -1;
+  if (folder >= 0) {
+    fd = fs_ops->openat(folder, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
+    if (fd < 0) return err_errno(err, errno, ERR_IO, "cannot create '%s'", quote_str(name).s);
+  }
+  struct arena arena = {0};
+  struct companion *l = arena_zalloc(&arena, sizeof *l);
+  l->name = arena_string(&arena, span_str(name));
+  l->fd = fd;
+  l->file = digest_new();
+  l->unit = digest_new();
+  digest_start(l->file);
+  digest_start(l->unit);
+  l->arena = arena;
+  *out = l;
+  return 0;
+}
+
+static void end_unit(struct companion *l) {
+  l->units = table_grow(l->units, &l->units_cap, l->n_units + 1, DIGEST_BYTES);
+  digest_end(l->unit, l->units[l->n_units++]);
+  digest_start(l->unit);
+  l->unit_bytes = 0;
+}
+
+int companion_add(struct companion *l, struct span text, struct err *err) {
+  if (l->fd >= 0 && fs_write_all(l->fd, text.at, text.n, l->name, err)) return -1;
+  digest_add(l->file, text.at, text.n);
+  for (size_t at = 0; at < text.n;) {
+    const size_t n = (size_t)min_u64(text.n - at, PLAN_UNIT_BYTES - l->unit_bytes);
+    digest_add(l->unit, (const uint8_t *)text.at + at, n);
+    l->unit_bytes += n;
+    at += n;
+    if (l->unit_bytes == PLAN_UNIT_BYTES) end_unit(l);
+  }
+  return 0;
+}
+
+int companion_end(struct companion *l, struct err *err) {
+  if (l->unit_bytes > 0) end_unit(l);
+  digest_end(l->file, l->sha256);
+  if (l->fd >= 0 && fs_ops->fsync(l->fd))
+    return err_errno(err, errno, ERR_IO, "cannot sync '%s'", quote_str(l->name).s);
+  return 0;
+}
+
+void companion_close(struct companion *l) {
+  if (!l) return;
+  if (l->fd >= 0) close(l->fd);
+  digest_free(l->file);
+  digest_free(l->unit);
+  table_free(l->units, l->units_cap, DIGEST_BYTES);
+  struct arena arena = l->arena; // it holds l itself
+  arena_free(&arena);
+}
+
+const char *companion_name(const struct companion *l) {
+  return l->name;
+}
+
+const uint8_t *companion_sha256(const struct companion *l) {
+  return l->sha256;
+}
+
+const uint8_t (*companion_units(const struct companion *l, uint32_t *n))[DIGEST_BYTES] {
+  *n = l->n_units;
+  return (const uint8_t(*)[DIGEST_BYTES])l->units;
+}

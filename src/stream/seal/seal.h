@@ -1,0 +1,44 @@
+// Records -> final names. The rename of the .onnx is the one commit point.
+//
+//   1. all outputs complete and durable; seal.json written, fsynced (the list of renames)
+//   2. data files renamed into place, folder fsynced
+//   3. the .onnx renamed (the commit point), folder fsynced
+//   4. the manifest and companions renamed, folder fsynced
+//   5. an old sidecar that only the replaced model named is unlinked
+//   6. the staging folder goes
+//
+// A kill between any two system calls leaves the old model or the new one whole; before 3 it may
+// leave a sidecar that no model names (`weir clean` lists it). seal_finish over an unfinished seal
+// completes it.
+#ifndef WEIR_SEAL_H
+#define WEIR_SEAL_H
+
+#include "companion.h"
+#include "manifest.h"
+#include "plan.h"
+#include "staging.h"
+
+struct seal_options {
+  bool replace;         // --force or --inplace: existing final names may be replaced
+  const char *manifest; // manifest text, NULL with --no-manifest
+  size_t manifest_bytes;
+  const struct companion *tensors; // the companion of digests per tensor, ended, in the staging
+                                 // folder under its final name; or NULL
+};
+
+struct seal_report {
+  char old_sidecar_left[512]; // names of old sidecars that were left in place, or empty
+  char why_left[512];         // of the first of them
+};
+
+// All units are done. Without `replace` an existing OUT is ERR_USAGE and nothing has been moved; a
+// data name that was taken since planning is ERR_RETRY. On success the staging folder is gone and
+// *st closed (staging_close again is harmless); on failure it is open and complete. A null staging:
+// does nothing.
+int seal_run(struct staging *st, const struct plan *p, const struct seal_options *options,
+             struct seal_report *report, struct err *err);
+// Completes an unfinished seal found in the staging folder (seal.json says all), which was opened
+// by staging_open_sealed or came as STAGING_SEALED. Of a finished one only the folder goes.
+int seal_finish(struct staging *st, struct seal_report *report, struct err *err);
+
+#endif

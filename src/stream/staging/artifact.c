@@ -1,0 +1,233 @@
+// Where artifacts lie, and how a run that goes on finds them again.
+//
+//   .x.onnx.<request>.weir/                     .x.onnx.<plan>.weir/
+//     lock  header.json  <sha256>     ──▶         …  artifacts/<sha256>
+//     (while there is no plan)                    (from then on)
+//
+// An artifact is put in place whole, under the digest of its bytes: a file whose name is not its
+// digest counts as absent, and so does one that answers another question. The header is that of a
+// staging folder: it holds the identities of the sources, and an answer about other weights is
+// refused.
+#include "artifact.h"
+
+#include "fs.h"
+#include "staging_header.h"
+#include "staging_folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { ARTIFACT_FORMAT = 1, MAX_BYTES = 1 << 30 };
+
+static void add_text(struct digest *d, const void *at, size_t n) {
+  const uint64_t size = n;
+  uint8_t length[8]; // little-endian, so that no two lists of texts run together alike
+  for (int i = 0; i < 8; i++)
+    length[i] = (uint8_t)(size >> (8 * i));
+  digest_add(d, length, sizeof length);
+  if (n > 0) digest_add(d, at, n);
+}
+
+void artifact_request_id(const struct artifact_request *q, uint8_t id[DIGEST_BYTES]) {
+  struct digest *d = digest_new();
+  digest_start(d);
+  add_text(d, q->meta_sha256, DIGEST_BYTES);
+  // The first file is the .onnx itself: what matters of it is in meta_sha256, and its name does
+  // not.
+  for (uint32_t i = 0; i < sources_count(q->sources); i++) {
+    char size[24];
+    if (i > 0) add_text(d, sources_name(q->sources, i), strlen(sources_name(q->sources, i)));
+    const int n =
+        snprintf(size, sizeof size, "%llu", (unsigned long long)sources_size(q->sources, i));
+    add_text(d, size, (size_t)n);
+  }
+  add_text(d, q->stage, strlen(q->stage));
+  add_text(d, q->options.at, q->options.n);
+  digest_end(d, id);
+  digest_free(d);
+}
+
+void artifact_begin(struct json_out *j, const struct artifact_request *q,
+                    const uint8_t id[DIGEST_BYTES]) {
+  char hex[DIGEST_HEX];
+  hex_encode(id, DIGEST_BYTES, hex);
+  json_object(j);
+  json_key(j, "weir_artifact");
+  json_uint(j, ARTIFACT_FORMAT);
+  json_key(j, "stage");
+  json_text(j, q->stage);
+  json_key(j, "request_id");
+  json_text(j, hex);
+  json_end_object(j);
+  json_newline(j);
+}
+
+// ---- finding -----------------------------------------------------------------------------------
+
+// Is this the first line of an answer to the question?
+static bool answers(struct span text, const uint8_t id[DIGEST_BYTES]) {
+  const uint8_t *end = text.n ? memchr(text.at, '\n', text.n) : NULL;
+  struct err malformed = {0};
+  struct span hex;
+  uint8_t its[DIGEST_BYTES];
+  uint64_t format;
+  if (!end) return false;
+  struct json_value *head =
+      json_parse(span_of(text.at, (size_t)(end - text.at)), "artifact", &malformed);
+  const bool same = head && json_as_uint(json_get(head, "weir_artifact"), &format) &&
+                    format == ARTIFACT_FORMAT &&
+                    json_as_string(json_get(head, "request_id"), &hex) &&
+                    hex_decode(hex, its, sizeof its) && memcmp(its, id, sizeof its) == 0;
+  if (head) json_free(head);
+  return same;
+}
+
+struct finding {
+  struct artifact *a;
+  int folder; // the one that is listed
+};
+
+// Takes the file if it is the answer: 1, so that the listing ends.
+static int take_file(void *ctx, const char *name) {
+  const struct finding *f = ctx;
+  struct artifact *a = f->a;
+  uint8_t named[DIGEST_BYTES], is[DIGEST_BYTES];
+  struct err ignored = {0}; // what cannot be read is not there: the stage runs again
+  struct span text;
+  if (!hex_decode(span_str(name), named, sizeof named) ||
+      fs_read_file(f->folder, name, MAX_BYTES, &text, &ignored))
+    return 0;
+  digest_of(text.at, text.n, is);
+  if (memcmp(named, is, sizeof is) != 0 || !answers(text, a->id)) {
+    fs_free(text);
+    return 0;
+  }
+  memcpy(a->sha256, is, sizeof is);
+  a->text = text;
+  return 1;
+}
+
+// Looks in a folder of artifacts whose header lies in `folder`.
+static int look_in(struct artifact *a, const struct artifact_request *q, int folder, int artifacts,
+                   struct err *err) {
+  struct finding f = {.a = a, .folder = artifacts};
+  struct staging_header h;
+  if (fs_list(artifacts, take_file, &f, "artifacts", err) < 0) return -1;
+  if (!a->text.at) return 0;
+  int bad = staging_header_read(folder, &h, err);
+  if (bad) return -1;
+  if (h.usable) {
+    bad = staging_header_same_sources(&h, q->sources, STAGING_HEADER_MEASURED, err);
+  } else { // whose sources nobody knows: as if it were not there
+    fs_free(a->text);
+    a->text = (struct span){0};
+  }
+  staging_header_free(&h);
+  return bad;
+}
+
+struct search {
+  struct artifact *a;
+  const struct artifact_request *q;
+  int dest;
+  struct err *err;
+};
+
+// One staging folder of OUT: 1 found, -1 failed.
+static int search_entry(void *ctx, const char *name) {
+  const struct search *s = ctx;
+  bool done;
+  if (strlen(name) >= STAGING_NAME_MAX || !staging_name_is(name, s->q->onnx_name, &done) || done)
+    return 0;
+  const int folder = openat(s->dest, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (folder < 0) return 0;
+  const int artifacts =
+      openat(folder, "artifacts", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  int rc = 0;
+  if (artifacts >= 0) {
+    rc = look_in(s->a, s->q, folder, artifacts, s->err);
+    close(artifacts);
+  }
+  close(folder);
+  return rc ? rc : s->a->text.at != NULL;
+}
+
+static int search_plans(struct artifact *a, const struct artifact_request *q, struct err *err) {
+  struct search s = {.a = a, .q = q, .err = err};
+  if (staging_open_dest(q->dest_folder, &s.dest, err)) return -1;
+  const int rc = fs_list(s.dest, search_entry, &s, q->dest_folder, err);
+  close(s.dest);
+  return rc < 0 ? -1 : 0;
+}
+
+// ---- a stage -----------------------------------------------------------------------------------
+
+static int set_up(struct artifact *a, const struct artifact_request *q, struct err *err) {
+  const struct staging_options options = {.dest_folder = q->dest_folder,
+                                          .onnx_name = q->onnx_name,
+                                          .resume_command = q->resume_command};
+  uint8_t unused[DIGEST_BYTES];
+  if (staging_empty(a->at.folder, a->at.name, true, err)) return -1;
+  return staging_header_write(a->at.folder, a->id, q->sources, &options, unused, err);
+}
+
+void artifact_open_null(struct artifact *a, const struct artifact_request *q) {
+  *a = (struct artifact){.at = {.folder = -1, .dest = -1, .lock = -1, .unnamed_in = -1}};
+  artifact_request_id(q, a->id);
+}
+
+int artifact_open(struct artifact *a, const struct artifact_request *q, bool resume,
+                  struct err *err) {
+  bool made;
+  artifact_open_null(a, q);
+  if (resume && search_plans(a, q, err)) goto fail;
+  if (a->text.at) return 0;
+  if (staging_open_bare(&a->at, q->dest_folder, q->onnx_name, a->id, &made, err)) goto fail;
+  if (resume && !made && look_in(a, q, a->at.folder, a->at.folder, err)) goto fail;
+  if (!a->text.at && set_up(a, q, err)) goto fail;
+  return 0;
+fail:
+  artifact_end(a, true);
+  return -1;
+}
+
+int artifact_put(struct artifact *a, struct span text, struct err *err) {
+  char hex[DIGEST_HEX];
+  uint8_t *copy = malloc(text.n + 1);
+  if (!copy) return err_set(err, ERR_FAIL, "no memory to keep an artifact of %zu bytes", text.n);
+  memcpy(copy, text.at, text.n);
+  a->text = span_of(copy, text.n);
+  digest_of(text.at, text.n, a->sha256);
+  hex_encode(a->sha256, sizeof a->sha256, hex);
+  if (a->at.folder < 0) return 0;
+  if (fs_put_file(a->at.folder, hex, text, err)) return -1;
+  return fs_sync_folder(a->at.folder, a->at.name, err);
+}
+
+int artifact_move(struct artifact *a, const struct staging *st, struct err *err) {
+  char hex[DIGEST_HEX];
+  hex_encode(a->sha256, sizeof a->sha256, hex);
+  if (st->folder < 0) return 0;
+  if (fs_ops->mkdirat(st->folder, "artifacts", 0777) && errno != EEXIST)
+    return err_errno(err, errno, ERR_IO, "cannot make 'artifacts' in '%s'", quote_str(st->name).s);
+  const int to = fs_ops->openat(st->folder, "artifacts", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+  if (to < 0)
+    return err_errno(err, errno, ERR_IO, "cannot open 'artifacts' in '%s'", quote_str(st->name).s);
+  int bad = 0;
+  if (!staging_has(to, hex)) bad = fs_put_file(to, hex, a->text, err);
+  if (!bad) bad = fs_sync_folder(to, "artifacts", err);
+  close(to);
+  if (!bad) bad = fs_sync_folder(st->folder, st->name, err);
+  return bad;
+}
+
+void artifact_end(struct artifact *a, bool keep) {
+  struct err ignored = {0}; // a folder that stays is listed by clean
+  if (a->at.folder >= 0 && !keep) staging_remove(&a->at, &ignored);
+  if (a->at.folder >= 0) staging_close(&a->at);
+  if (a->text.at) fs_free(a->text);
+  *a = (struct artifact){.at = {.folder = -1, .dest = -1, .lock = -1, .unnamed_in = -1}};
+}

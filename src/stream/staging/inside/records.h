@@ -1,0 +1,29 @@
+// Unit records: which units of a plan are finished and durable, with their digests.
+#ifndef WEIR_RECORDS_H
+#define WEIR_RECORDS_H
+
+#include "digest.h"
+#include "err.h"
+#include "figure_sums.h"
+
+// Makes the next free `records.<n>` in the folder: a file of this writer alone. Gives its
+// descriptor, or -1 with err.
+int records_open(int folder, struct err *err);
+// Appends one line. The unit's bytes must be durable before. errors: of what the unit quantized,
+// maybe empty.
+int records_append(int fd, uint32_t unit, const uint8_t digest[DIGEST_BYTES],
+                   const struct figure_sums *errors, const uint8_t header_sha256[DIGEST_BYTES],
+                   struct err *err);
+
+struct records {
+  const uint8_t *header_sha256; // records that carry another one do not count
+  uint32_t n_units;
+  uint8_t (*digests)[DIGEST_BYTES];
+  uint8_t *done;
+  struct figure_sums *errors; // of all units
+};
+// Reads every records file of the folder into *r. Lines that are torn, malformed, of another
+// header or of an unknown unit are passed over.
+int records_load(int folder, struct records *r, struct err *err);
+
+#endif

@@ -1,0 +1,142 @@
+// Unit records, one line a unit:
+//
+//   {"unit":12,"sha256":"<64 hex>","header":"<64 hex>","check":"<16 hex>"}
+//   {"unit":13,"sha256":…,"header":…,"errors":[[segment,level,index,elements,nonfinite,overflows,vv,ee,ve,max],…],"check":…}
+//
+// `errors` (errors.h) is there if the unit stored something in another form. `check` is the start
+// of the SHA-256 of the line up to it, so that a line torn by a crash or a full disk, or zeros left
+// where a line was to be, is passed over. `header` is the SHA-256 of header.json: a record made
+// over other sources never counts. More fields before `check` are allowed.
+//
+// A line says that the unit is durable, so it is written after fdatasync of the output. The line
+// itself need not be durable at once: if a power cut takes it, the unit is made again, to the same
+// bytes. Every writer makes a file of its own and never touches another's: two copies of one job
+// may run, and a torn last line spoils no later one.
+#include "records.h"
+
+#include "fs.h"
+#include "json.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { CHECK_HEX = 16, RECORDS_MAX_BYTES = 1 << 30, WRITERS_MAX = 1 << 20 };
+static const char check_key[] = ",\"check\":\"";
+
+int records_open(int folder, struct err *err) {
+  for (unsigned n = 0; n < WRITERS_MAX; n++) {
+    char name[32];
+    snprintf(name, sizeof name, "records.%u", n);
+    const int fd =
+        fs_ops->openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW, 0666);
+    if (fd >= 0) return fd;
+    if (errno != EEXIST)
+      return err_errno(err, errno, ERR_IO, "cannot create '%s' in the staging folder", name);
+  }
+  return err_set(err, ERR_IO, "the staging folder has %d records files", WRITERS_MAX);
+}
+
+static void check_of(const char *text, size_t n, char hex[CHECK_HEX + 1]) {
+  uint8_t sha[DIGEST_BYTES];
+  digest_of(text, n, sha);
+  hex_encode(sha, CHECK_HEX / 2, hex);
+}
+
+static void put_hex(struct json_out *j, const char *key, const uint8_t digest[DIGEST_BYTES]) {
+  char hex[DIGEST_HEX];
+  hex_encode(digest, DIGEST_BYTES, hex);
+  json_key(j, key);
+  json_text(j, hex);
+}
+
+int records_append(int fd, uint32_t unit, const uint8_t digest[DIGEST_BYTES],
+                   const struct figure_sums *errors, const uint8_t header_sha256[DIGEST_BYTES],
+                   struct err *err) {
+  struct json_out j = {0};
+  char check[CHECK_HEX + 1];
+  json_object(&j);
+  json_key(&j, "unit");
+  json_uint(&j, unit);
+  put_hex(&j, "sha256", digest);
+  put_hex(&j, "header", header_sha256);
+  if (errors->n) {
+    json_key(&j, "errors");
+    figure_sums_write(&j, errors);
+  }
+  check_of(j.text, j.n, check);
+  json_key(&j, "check");
+  json_text(&j, check);
+  json_end_object(&j);
+  json_newline(&j);
+  const int bad = fs_write_all(fd, j.text, j.n, "unit records", err);
+  json_done(&j);
+  return bad;
+}
+
+// The line's text before its check, if the check is right.
+static bool checked_text(const char *line, size_t n, size_t *text) {
+  const size_t tail = sizeof check_key - 1 + CHECK_HEX + 2; // ,"check":"…"}
+  if (n <= tail) return false;
+  *text = n - tail;
+  const char *at = line + *text;
+  char check[CHECK_HEX + 1];
+  check_of(line, *text, check);
+  return memcmp(at, check_key, sizeof check_key - 1) == 0 &&
+         memcmp(at + sizeof check_key - 1, check, CHECK_HEX) == 0 &&
+         memcmp(line + n - 2, "\"}", 2) == 0;
+}
+
+static bool digest_field(const struct json_value *doc, const char *key, uint8_t out[DIGEST_BYTES]) {
+  struct span hex;
+  return json_as_string(json_get(doc, key), &hex) && hex_decode(hex, out, DIGEST_BYTES);
+}
+
+static void take_record(const struct json_value *doc, struct records *r) {
+  uint64_t unit;
+  uint8_t digest[DIGEST_BYTES], header[DIGEST_BYTES];
+  if (!json_as_uint(json_get(doc, "unit"), &unit) || unit >= r->n_units) return;
+  if (!digest_field(doc, "sha256", digest) || !digest_field(doc, "header", header)) return;
+  if (memcmp(header, r->header_sha256, DIGEST_BYTES) != 0) return;
+  struct figure_sums errors = {0};
+  const struct json_value *list = json_get(doc, "errors");
+  if (list && !figure_sums_read(list, &errors)) return;
+  memcpy(r->digests[unit], digest, DIGEST_BYTES);
+  r->done[unit] = 1;
+  figure_sums_put_unit(r->errors, (uint32_t)unit, &errors);
+  figure_sums_free(&errors);
+}
+
+static void take_line(const char *line, size_t n, struct records *r) {
+  size_t text;
+  if (!checked_text(line, n, &text)) return;
+  struct err malformed = {0};
+  struct json_value *doc = json_parse(span_of(line, n), "record", &malformed);
+  if (doc) take_record(doc, r);
+  if (doc) json_free(doc);
+}
+
+struct loading {
+  int folder;
+  struct records *r;
+  struct err *err;
+};
+
+static int load_file(void *ctx, const char *name) {
+  struct loading *l = ctx;
+  if (strncmp(name, "records.", 8) != 0) return 0;
+  struct span all;
+  if (fs_read_file(l->folder, name, RECORDS_MAX_BYTES, &all, l->err))
+    return l->err->kind == ERR_NONE ? 0 : -1;
+  const char *at = (const char *)all.at, *end = at + all.n;
+  for (const char *eol; at < end && (eol = memchr(at, '\n', (size_t)(end - at))); at = eol + 1)
+    take_line(at, (size_t)(eol - at), l->r);
+  fs_free(all);
+  return 0;
+}
+
+int records_load(int folder, struct records *r, struct err *err) {
+  struct loading l = {.folder = folder, .r = r, .err = err};
+  return fs_list(folder, load_file, &l, "staging folder", err);
+}

@@ -1,0 +1,564 @@
+// Opening a staging folder: where a run begins, or goes on.
+//
+//   look at free space ─▶ make or find the folder, lock it ─▶ what is in it?
+//
+//       seal.json of ours          SEALED: outputs are complete, only the seal is left
+//       header of ours + --resume  RESUMED: same sources? then take the records over
+//       anything else              FRESH: emptied; plan.json, plan.bin, then header.json (last)
+//
+//   ─▶ preallocate outputs ─▶ fsync folder ─▶ exclusive lock becomes a shared one
+//
+// Everything up to there happens under the exclusive lock; writers then hold a shared one. A flock
+// does not change atomically from one kind to the other: a third process may slip in between and
+// empty or remove the folder. So after each change the folder is looked at again (same folder under
+// the name, same first output in it, whose descriptor we hold, so that its inode number cannot have
+// been given to another file).
+//
+// A failure before the first unit was made leaves nothing; once records exist the folder is kept.
+#include "staging.h"
+
+#include "fs.h"
+#include "plan_file.h"
+#include "records.h"
+#include "staging_header.h"
+#include "staging_folder.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// One call of staging_open: what its steps share.
+struct opening {
+  struct staging *st;
+  const struct plan *p;
+  struct sources *s;
+  const struct staging_options *options;
+  char *note;
+  size_t note_bytes;
+  struct err *err;
+};
+
+static void say(const struct opening *o, const char *fmt, ...) ERR_PRINTF(2, 3);
+static void say(const struct opening *o, const char *fmt, ...) {
+  if (!o->note || o->note_bytes == 0) return;
+  size_t n = strlen(o->note);
+  if (n > 0 && n + 2 < o->note_bytes) o->note[n++] = '\n';
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(o->note + n, o->note_bytes - n, fmt, ap);
+  va_end(ap);
+}
+
+static void reset(struct staging *st, const struct plan *p) {
+  memset(st, 0, sizeof *st);
+  st->folder = st->dest = st->lock = st->unnamed_in = -1;
+  for (uint32_t i = 0; i < STAGING_WRITERS_MAX; i++)
+    st->records[i] = -1;
+  if (!p) return;
+  st->n_units = plan_unit_count(p);
+  st->digests = arena_zalloc(&st->arena, (size_t)st->n_units * DIGEST_BYTES + 1);
+  st->done = arena_zalloc(&st->arena, (size_t)st->n_units + 1);
+  st->n_outputs = p->n_outputs;
+  st->outputs = arena_alloc(&st->arena, (size_t)p->n_outputs * sizeof *st->outputs + 1);
+  for (uint32_t i = 0; i < p->n_outputs; i++)
+    st->outputs[i] = -1;
+}
+
+int staging_open_null(struct staging *st, const struct plan *p, const char *dest_folder,
+                      struct err *err) {
+  (void)err;
+  reset(st, p);
+  if (dest_folder) st->unnamed_in = open(dest_folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  return 0;
+}
+
+// File systems that know no files without a name (network ones) get one with a name for a moment.
+// Its folder is ours: what a kill leaves there goes with it.
+int staging_unnamed_file(void *staging) {
+  static const char name[] = "statistics";
+  const struct staging *st = staging;
+  const int folder = st->folder >= 0 ? st->folder : st->unnamed_in;
+  if (folder < 0) return -1;
+  int fd = fs_ops->openat(folder, ".", O_RDWR | O_TMPFILE, 0600);
+  if (fd >= 0 || st->folder < 0) return fd;
+  fd = fs_ops->openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+  if (fd >= 0) fs_ops->unlinkat(folder, name, 0);
+  return fd;
+}
+
+// ---- free space ----
+
+// What the outputs already occupy in a folder of this name: that much need not be free.
+static uint64_t allocated_bytes(const struct opening *o) {
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < o->p->n_outputs; i++) {
+    char path[STAGING_NAME_MAX + 300];
+    struct stat at;
+    snprintf(path, sizeof path, "%s/%s", o->st->name, o->p->outputs[i].name);
+    if (fstatat(o->st->dest, path, &at, AT_SYMLINK_NOFOLLOW) == 0)
+      sum += min_u64((uint64_t)at.st_blocks * 512, o->p->outputs[i].size);
+  }
+  return sum;
+}
+
+static int no_space(const struct opening *o, uint64_t need, uint64_t free_bytes) {
+  err_set(o->err, ERR_NOSPACE,
+          "the outputs need %s (%llu bytes) in '%s', where %s (%llu bytes) are free",
+          quote_bytes(need).s, (unsigned long long)need, quote_str(o->st->dest_path).s,
+          quote_bytes(free_bytes).s, (unsigned long long)free_bytes);
+  return err_hint(o->err, "files that are to be replaced keep their space until the new ones are "
+                          "in place; free some, or write to another file system");
+}
+
+static void look_at_space(const struct opening *o, struct staging_space *space) {
+  struct statvfs fs;
+  const uint64_t need = plan_total_bytes(o->p) + o->p->n_literals, have = allocated_bytes(o);
+  *space = (struct staging_space){.needed_bytes = need > have ? need - have : 0};
+  if (fs_ops->fstatvfs(o->st->dest, &fs) || fs.f_blocks == 0) return;
+  space->known =
+      !mul_overflows(geteuid() == 0 ? fs.f_bfree : fs.f_bavail, fs.f_frsize, &space->free_bytes);
+}
+
+static int check_space(const struct opening *o, const struct staging_space *space) {
+  if (!space->known || space->needed_bytes <= space->free_bytes) return 0;
+  return no_space(o, space->needed_bytes, space->free_bytes);
+}
+
+static int allocate_output(const struct opening *o, uint32_t i) {
+  const struct plan_output *out = &o->p->outputs[i];
+  const int fd = o->st->outputs[i];
+  int bad;
+  do
+    bad = fs_ops->fallocate(fd, 0, (off_t)out->size);
+  while (bad && errno == EINTR);
+  if (!bad) return 0;
+  if (errno != EOPNOTSUPP && errno != ENOSYS)
+    return err_errno(o->err, errno, ERR_IO, "cannot reserve %llu bytes for '%s' in '%s'",
+                     (unsigned long long)out->size, quote_str(out->name).s,
+                     quote_str(o->st->dest_path).s);
+  if (fs_ops->ftruncate(fd, (off_t)out->size))
+    return err_errno(o->err, errno, ERR_IO, "cannot set the size of '%s' to %llu bytes",
+                     quote_str(out->name).s, (unsigned long long)out->size);
+  say(o, "the file system of '%s' cannot reserve space for '%s': it may still run full on the way",
+      quote_str(o->st->dest_path).s, quote_str(out->name).s);
+  return 0;
+}
+
+static int open_output(const struct opening *o, uint32_t i) {
+  const struct plan_output *out = &o->p->outputs[i];
+  const int fd = fs_ops->openat(o->st->folder, out->name, O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
+  if (fd < 0)
+    return err_errno(o->err, errno, ERR_IO, "cannot create '%s' in '%s'", quote_str(out->name).s,
+                     quote_str(o->st->name).s);
+  o->st->outputs[i] = fd;
+  struct stat at;
+  if (fstat(fd, &at) || !S_ISREG(at.st_mode) || at.st_nlink != 1)
+    return err_set(o->err, ERR_IO, "'%s' in '%s' is not a file of ours", quote_str(out->name).s,
+                   quote_str(o->st->name).s);
+  if (out->size == 0 || (uint64_t)at.st_size == out->size) return 0;
+  return allocate_output(o, i);
+}
+
+static int open_outputs(const struct opening *o) {
+  for (uint32_t i = 0; i < o->p->n_outputs; i++)
+    if (open_output(o, i)) return -1;
+  return fs_sync_folder(o->st->folder, o->st->name, o->err);
+}
+
+// ---- what is in the folder ----
+
+// The plan's text comes in crumbs; the file gets it in blocks.
+struct plan_text {
+  int fd;
+  struct err *err;
+  size_t n;
+  uint8_t block[64 << 10];
+};
+
+static int flush_plan_text(struct plan_text *to) {
+  const size_t n = to->n;
+  to->n = 0;
+  return fs_write_all(to->fd, to->block, n, "plan.json", to->err);
+}
+
+static int put_plan_text(void *ctx, struct span text) {
+  struct plan_text *to = ctx;
+  while (text.n > 0) {
+    const size_t n = (size_t)min_u64(text.n, sizeof to->block - to->n);
+    memcpy(to->block + to->n, text.at, n);
+    to->n += n;
+    text = span_of(text.at + n, text.n - n);
+    if (to->n == sizeof to->block && flush_plan_text(to)) return -1;
+  }
+  return 0;
+}
+
+static int fill_plan_json(const struct opening *o, int fd) {
+  struct plan shown = *o->p; // writing sets the id of its copy
+  struct arena scratch = {0};
+  struct plan_text *to = arena_alloc(&scratch, sizeof *to);
+  *to = (struct plan_text){.fd = fd, .err = o->err};
+  int bad = plan_file_write(&shown, put_plan_text, to, o->err);
+  if (!bad) bad = flush_plan_text(to);
+  if (!bad && fs_ops->fsync(fd)) bad = err_errno(o->err, errno, ERR_IO, "cannot sync 'plan.json'");
+  arena_free(&scratch);
+  assert(bad || memcmp(shown.id, o->p->id, DIGEST_BYTES) == 0);
+  return bad;
+}
+
+// The folder without header.json holds nothing that counts, so the plan needs no name beside it.
+static int write_plan_json(const struct opening *o) {
+  const int fd =
+      fs_ops->openat(o->st->folder, "plan.json", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
+  if (fd < 0) return err_errno(o->err, errno, ERR_IO, "cannot create 'plan.json'");
+  const int bad = fill_plan_json(o, fd);
+  close(fd);
+  return bad;
+}
+
+static int set_up(const struct opening *o) {
+  struct staging *st = o->st;
+  if (write_plan_json(o)) return -1;
+  if (fs_put_file(st->folder, "plan.bin", span_of(o->p->literals, (size_t)o->p->n_literals),
+                  o->err))
+    return -1;
+  if (staging_header_write(st->folder, o->p->id, o->s, o->options, st->header_sha256, o->err))
+    return -1;
+  return fs_sync_folder(st->dest, st->dest_path, o->err);
+}
+
+// A unit counts only while the output that holds it is there in full.
+static void forget_lost_outputs(const struct opening *o) {
+  for (uint32_t unit = 0; unit < o->st->n_units; unit++) {
+    const struct plan_output *out = &o->p->outputs[plan_unit_at(o->p, unit).output];
+    struct stat at;
+    if (fstatat(o->st->folder, out->name, &at, AT_SYMLINK_NOFOLLOW) ||
+        (uint64_t)at.st_size != out->size)
+      o->st->done[unit] = 0;
+  }
+}
+
+static int take_over(const struct opening *o, const struct staging_header *h) {
+  struct staging *st = o->st;
+  if (staging_header_same_sources(h, o->s, STAGING_HEADER_UNITS, o->err)) return -1;
+  memcpy(st->header_sha256, h->sha256, DIGEST_BYTES);
+  struct records r = {.header_sha256 = st->header_sha256, .n_units = st->n_units};
+  r.digests = st->digests;
+  r.done = st->done;
+  r.errors = &st->errors;
+  if (records_load(st->folder, &r, o->err)) return -1;
+  forget_lost_outputs(o);
+  return 0;
+}
+
+static int start_afresh(const struct opening *o, bool made) {
+  struct staging *st = o->st;
+  if (!made) {
+    if (staging_empty(st->folder, st->name, true, o->err)) return -1;
+    say(o, "emptied '%s', which an interrupted run had left", quote_str(st->name).s);
+  } else if (o->options->resume && !o->options->took_over) {
+    say(o, "there is nothing to resume in '%s': starting afresh", quote_str(st->dest_path).s);
+  }
+  return set_up(o);
+}
+
+static bool seal_is_ours(const struct opening *o, const struct staging_header *h) {
+  if (!staging_has(o->st->folder, "seal.json")) return false;
+  if (o->options->resume) return true;
+  struct err changed = {0};
+  return staging_header_is_of(h, o->p->id) &&
+         staging_header_same_sources(h, o->s, STAGING_HEADER_UNITS, &changed) == 0;
+}
+
+// Decides between the three and makes it so. *made: the folder is ours from this call on.
+static int settle(const struct opening *o, bool made, enum staging_resume *how) {
+  struct staging_header h;
+  if (staging_header_read(o->st->folder, &h, o->err)) return -1;
+  int bad = 0;
+  if (seal_is_ours(o, &h)) {
+    *how = STAGING_SEALED;
+    say(o, "'%s' is complete; its outputs only have to be put in place", quote_str(o->st->name).s);
+  } else if (o->options->resume && staging_header_is_of(&h, o->p->id)) {
+    *how = STAGING_RESUMED;
+    bad = take_over(o, &h);
+  } else {
+    *how = STAGING_FRESH;
+    bad = start_afresh(o, made);
+  }
+  staging_header_free(&h);
+  return bad;
+}
+
+// ---- the lock's two kinds ----
+
+static bool first_output_is_ours(const struct staging *st, const char *name) {
+  struct stat named, held;
+  return fstatat(st->folder, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+         fstat(st->outputs[0], &held) == 0 && named.st_ino == held.st_ino;
+}
+
+static bool folder_is_ours(const struct staging *st) {
+  struct stat named, held;
+  return fstatat(st->dest, st->name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+         fstat(st->folder, &held) == 0 && named.st_ino == held.st_ino;
+}
+
+static int taken_away(const struct staging *st, struct err *err) {
+  err_set(err, ERR_RETRY, "another process took '%s' in '%s' while this one worked in it",
+          quote_str(st->name).s, quote_str(st->dest_path).s);
+  return err_hint(err, "wait until that one has ended, then give the same command again");
+}
+
+static int change_lock(struct staging *st, int operation, struct err *err) {
+  if (fs_ops->flock(st->lock, operation | LOCK_NB) && errno == EWOULDBLOCK)
+    return taken_away(st, err);
+  return folder_is_ours(st) ? 0 : taken_away(st, err);
+}
+
+int staging_lock_exclusive(struct staging *st, struct err *err) {
+  return change_lock(st, LOCK_EX, err);
+}
+
+static void sign_lock(const struct staging *st) {
+  char host[100] = "", who[160];
+  gethostname(host, sizeof host - 1);
+  const int n = snprintf(who, sizeof who, "process %ld on %s\n", (long)getpid(), host);
+  // For people only: a failure changes nothing.
+  if (fs_ops->ftruncate(st->lock, 0) == 0 && fs_ops->write(st->lock, who, (size_t)n) < 0) return;
+}
+
+// ---- opening ----
+
+static int check_names(const struct opening *o) {
+  for (uint32_t i = 0; i < o->p->n_outputs; i++) {
+    const char *name = o->p->outputs[i].name;
+    if (strlen(name) > STAGING_FILE_MAX || strchr(name, '/') || staging_name_reserved(name))
+      return err_set(o->err, ERR_USAGE,
+                     "'%s' cannot be the name of an output: it is longer than %d bytes, has a '/', "
+                     "or is a name that the staging folder uses itself",
+                     quote_str(name).s, STAGING_FILE_MAX);
+  }
+  return 0;
+}
+
+// What a kill left of a seal that was through. A failure leaves it to `clean`.
+static void remove_finished(const struct opening *o, const char *name) {
+  struct staging leftover;
+  struct err ignored = {0};
+  if (staging_open_sealed(&leftover, o->options->dest_folder, name, &ignored) == 0)
+    staging_retire(&leftover, &ignored);
+}
+
+// *finished: the folder of a seal that is through, or "".
+static int refuse_other_seal(const struct opening *o, char finished[STAGING_NAME_MAX]) {
+  char name[STAGING_NAME_MAX];
+  enum staging_seal state;
+  finished[0] = '\0';
+  if (staging_find_seal(o->options->dest_folder, o->options->onnx_name, name, &state, o->err))
+    return -1;
+  if (state == STAGING_SEAL_FINISHED) snprintf(finished, STAGING_NAME_MAX, "%s", name);
+  if (state != STAGING_SEAL_UNFINISHED || strcmp(name, o->st->name) == 0) return 0;
+  err_set(o->err, ERR_RETRY,
+          "an earlier run has begun to put its '%s' in place and did not end: '%s' in '%s'",
+          quote_str(o->options->onnx_name).s, quote_str(name).s, quote_str(o->st->dest_path).s);
+  return err_hint(o->err, "--resume completes it; or remove that folder to give it up");
+}
+
+static int open_steps(const struct opening *o, enum staging_resume *how, bool *made) {
+  struct staging *st = o->st;
+  struct staging_space space;
+  char finished[STAGING_NAME_MAX];
+  if (check_names(o)) return -1;
+  if (staging_open_dest(st->dest_path, &st->dest, o->err)) return -1;
+  staging_name(st->name, o->options->onnx_name, o->p->id);
+  if (refuse_other_seal(o, finished)) return -1;
+  if (finished[0]) remove_finished(o, finished);
+  look_at_space(o, &space);
+  if (check_space(o, &space)) return -1;
+  if (staging_enter(st, LOCK_EX, true, made, o->err)) return -1;
+  sign_lock(st);
+  if (settle(o, *made, how)) return -1;
+  if (*how == STAGING_FRESH) *made = true;
+  if (*how == STAGING_SEALED) return 0; // keeps the exclusive lock
+  if (open_outputs(o)) return -1;
+  if (change_lock(st, LOCK_SH, o->err)) return -1;
+  return first_output_is_ours(st, o->p->outputs[0].name) ? 0 : taken_away(st, o->err);
+}
+
+int staging_open(struct staging *st, const struct plan *p, struct sources *s,
+                 const struct staging_options *options, enum staging_resume *how, char *note,
+                 size_t note_bytes, struct err *err) {
+  assert(p->n_outputs > 0);
+  reset(st, p);
+  snprintf(st->dest_path, sizeof st->dest_path, "%s", options->dest_folder);
+  if (note && note_bytes) note[0] = '\0';
+  const struct opening o = {.st = st,
+                            .p = p,
+                            .s = s,
+                            .options = options,
+                            .note = note,
+                            .note_bytes = note_bytes,
+                            .err = err};
+  bool made = false;
+  if (open_steps(&o, how, &made) == 0) return 0;
+  struct err later = {0};
+  // Nothing of value is in a folder that was made or emptied just now.
+  if (made && err->kind != ERR_RETRY && st->lock >= 0)
+    staging_remove(st, &later);
+  else
+    staging_close(st);
+  return -1;
+}
+
+int staging_foresee(const struct plan *p, const struct staging_options *options,
+                    struct staging_space *space, struct err *err) {
+  struct staging st;
+  char finished[STAGING_NAME_MAX];
+  const struct opening o = {.st = &st, .p = p, .options = options, .err = err};
+  reset(&st, NULL);
+  *space = (struct staging_space){0};
+  snprintf(st.dest_path, sizeof st.dest_path, "%s", options->dest_folder);
+  int bad = staging_open_dest(st.dest_path, &st.dest, err);
+  if (!bad) {
+    staging_name(st.name, options->onnx_name, p->id);
+    look_at_space(&o, space);
+    bad = check_names(&o) || refuse_other_seal(&o, finished) || check_space(&o, space) ||
+          staging_foresee_enter(&st, err);
+  }
+  staging_close(&st);
+  return bad ? -1 : 0;
+}
+
+int staging_open_sealed(struct staging *st, const char *dest_folder, const char *name,
+                        struct err *err) {
+  reset(st, NULL);
+  snprintf(st->dest_path, sizeof st->dest_path, "%s", dest_folder);
+  snprintf(st->name, sizeof st->name, "%s", name);
+  if (staging_open_dest(dest_folder, &st->dest, err)) return -1;
+  bool made;
+  if (staging_enter(st, LOCK_EX, false, &made, err) == 0) return 0;
+  err_set(err, ERR_RETRY, "'%s' in '%s' is gone: another process has finished it",
+          quote_str(name).s, quote_str(dest_folder).s);
+  staging_close(st);
+  return -1;
+}
+
+int staging_open_bare(struct staging *st, const char *dest_folder, const char *onnx_name,
+                      const uint8_t id[DIGEST_BYTES], bool *made, struct err *err) {
+  reset(st, NULL);
+  snprintf(st->dest_path, sizeof st->dest_path, "%s", dest_folder);
+  staging_name(st->name, onnx_name, id);
+  *made = false;
+  int bad = staging_open_dest(dest_folder, &st->dest, err);
+  if (!bad) bad = staging_enter(st, LOCK_EX, true, made, err);
+  if (bad)
+    staging_close(st);
+  else
+    sign_lock(st);
+  return bad;
+}
+
+// ---- while it runs ----
+
+int staging_record(struct staging *st, uint32_t writer, uint32_t unit,
+                   const uint8_t digest[DIGEST_BYTES], const struct figure_sums *errors,
+                   struct err *err) {
+  assert(unit < st->n_units && writer < STAGING_WRITERS_MAX);
+  if (st->folder >= 0) {
+    int *fd = &st->records[writer];
+    if (*fd < 0) *fd = records_open(st->folder, err);
+    if (*fd < 0 || records_append(*fd, unit, digest, errors, st->header_sha256, err)) return -1;
+  }
+  memcpy(st->digests[unit], digest, DIGEST_BYTES);
+  st->done[unit] = 1;
+  figure_sums_put_unit(&st->errors, unit, errors);
+  return 0;
+}
+
+int staging_sync_records(const struct staging *st, uint32_t writer, struct err *err) {
+  assert(writer < STAGING_WRITERS_MAX);
+  if (st->records[writer] < 0) return 0;
+  if (fs_ops->fdatasync(st->records[writer]))
+    return err_errno(err, errno, ERR_IO, "cannot sync the records in '%s'", quote_str(st->name).s);
+  return fs_sync_folder(st->folder, st->name, err);
+}
+
+int staging_output_fd(const struct staging *st, uint32_t output) {
+  assert(output < st->n_outputs);
+  return st->outputs[output];
+}
+
+uint64_t staging_disk_bytes(const struct staging *st) {
+  return st->folder < 0 ? 0 : staging_folder_bytes(st->folder);
+}
+
+uint32_t staging_done_count(const struct staging *st) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < st->n_units; i++)
+    n += st->done[i];
+  return n;
+}
+
+uint64_t staging_done_bytes(const struct staging *st, const struct plan *p) {
+  uint64_t n = 0;
+  for (uint32_t i = 0; i < st->n_units; i++)
+    if (st->done[i]) n += plan_unit_at(p, i).len;
+  return n;
+}
+
+// ---- the end of it ----
+
+static void close_fd(int *fd) {
+  if (*fd >= 0) close(*fd);
+  *fd = -1;
+}
+
+void staging_close(struct staging *st) {
+  for (uint32_t i = 0; i < st->n_outputs; i++)
+    close_fd(&st->outputs[i]);
+  for (uint32_t i = 0; i < STAGING_WRITERS_MAX; i++)
+    close_fd(&st->records[i]);
+  close_fd(&st->lock);
+  close_fd(&st->unnamed_in);
+  close_fd(&st->folder);
+  close_fd(&st->dest);
+  arena_free(&st->arena);
+  st->n_outputs = st->n_units = 0;
+  st->outputs = NULL;
+  st->digests = NULL;
+  figure_sums_free(&st->errors);
+  st->done = NULL;
+}
+
+static int remove_folder(struct staging *st, struct err *err) {
+  int bad = staging_empty(st->folder, st->name, false, err);
+  if (!bad && fs_ops->unlinkat(st->dest, st->name, AT_REMOVEDIR) && errno != ENOENT)
+    bad = err_errno(err, errno, ERR_IO, "cannot remove the staging folder '%s' in '%s'",
+                    quote_str(st->name).s, quote_str(st->dest_path).s);
+  staging_close(st);
+  return bad;
+}
+
+int staging_remove(struct staging *st, struct err *err) {
+  if (st->folder >= 0 && !staging_has(st->folder, "seal.json")) return remove_folder(st, err);
+  staging_close(st);
+  return 0;
+}
+
+int staging_retire(struct staging *st, struct err *err) {
+  bool done = false;
+  if (!staging_name_is(st->name, NULL, &done) || !done) {
+    char finished[STAGING_NAME_MAX];
+    const int stem = (int)(strlen(st->name) - strlen(".weir"));
+    snprintf(finished, sizeof finished, "%.*s.done.weir", stem, st->name);
+    // A leftover of the same name is as finished as we are: then the name is simply not marked.
+    if (fs_ops->renameat2(st->dest, st->name, st->dest, finished, 0) == 0)
+      snprintf(st->name, sizeof st->name, "%s", finished);
+  }
+  return remove_folder(st, err);
+}

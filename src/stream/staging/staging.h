@@ -1,0 +1,144 @@
+// The staging folder `.<OUT>.<plan_id[0:16]>.weir/` beside the destination, where outputs grow
+// under their final names:
+//
+//   plan.json plan.bin   the plan
+//   header.json          source folder, destination, source fingerprints, command line to resume
+//   lock                 writers hold a shared flock, seal and clean an exclusive one; says who
+//   records.<n>          unit records, one file a writer, one line a unit, appended after fdatasync
+//   seal.json            written first by the seal: the renames to be made (an unfinished seal)
+//   report.json          what the run's report says, for who completes a seal (by the caller)
+//   <outputs>            preallocated
+//
+// Every record carries the SHA-256 of header.json, so records made over other sources never count.
+// Once a seal is through, the folder is renamed to `.<OUT>.<plan_id[0:16]>.done.weir` and removed:
+// so what a kill leaves of it can be told from a run that has just begun.
+#ifndef WEIR_STAGING_H
+#define WEIR_STAGING_H
+
+#include "arena.h"
+#include "digest.h"
+#include "figure_sums.h"
+#include "plan.h"
+#include "sources.h"
+
+enum { STAGING_NAME_MAX = 256, STAGING_WRITERS_MAX = 16 };
+enum { STAGING_FILE_MAX = 250 }; // bytes of a file's name: the folder takes 255, ".tmp" among them
+
+#define STAGING_REPORT "report.json"
+
+struct staging {
+  int folder;                  // descriptor of the staging folder, -1: null engine, nothing on disk
+  int dest;                    // descriptor of the destination folder
+  char name[STAGING_NAME_MAX]; // of the staging folder, inside dest
+  char dest_path[4096];        // as the user gave it, for messages
+  int lock;
+  uint8_t header_sha256[DIGEST_BYTES];
+  uint8_t (*digests)[DIGEST_BYTES]; // per unit
+  uint8_t *done;                    // per unit
+  struct figure_sums errors;         // of all units that are done
+  uint32_t n_units;
+  // The rest is staging's own.
+  int unnamed_in; // null engine: the folder for staging_unnamed_file, or -1
+  struct arena arena;
+  int *outputs; // descriptors, in the plan's order
+  uint32_t n_outputs;
+  int records[STAGING_WRITERS_MAX];
+};
+
+enum staging_resume {
+  STAGING_FRESH,   // made new (or emptied a dead one: says so through *note)
+  STAGING_RESUMED, // records of an earlier run taken over: staging.done says which
+  STAGING_SEALED,  // an unfinished seal of this plan was found: only seal_finish is left to do
+};
+
+struct staging_options {
+  const char *dest_folder;
+  const char *onnx_name;      // OUT's base name
+  const char *resume_command; // printed and kept in header.json
+  bool resume;
+  bool took_over; // what a stage before the plan had left: there was something to resume
+};
+
+// Opens or makes the folder for this plan, checks free space against what the plan needs
+// (ERR_NOSPACE with needed and free bytes) and preallocates outputs. A live lock is ERR_RETRY, and
+// so is an unfinished seal of another plan for the same OUT. Resume over changed sources is
+// ERR_INPUT. p->id must be set. note: sentences for the user, one a line, or "". STAGING_SEALED
+// comes without options->resume too, if the sources are still those of the run that began to seal.
+// On failure nothing stays open, and a folder that this call made is gone again.
+int staging_open(struct staging *st, const struct plan *p, struct sources *s,
+                 const struct staging_options *options, enum staging_resume *how, char *note,
+                 size_t note_bytes, struct err *err);
+// What staging_open would find on the destination's file system.
+struct staging_space {
+  uint64_t needed_bytes; // outputs and plan, less what an interrupted run of this plan occupies
+  uint64_t free_bytes;   // for us
+  bool known;            // not every file system can tell
+};
+// A look ahead, without a change: fills *space (as far as the folder can be opened), and refuses
+// what staging_open without `resume` would refuse, in the same words. What goes wrong later (a disk
+// that fills up meanwhile) it cannot know.
+int staging_foresee(const struct plan *p, const struct staging_options *options,
+                    struct staging_space *space, struct err *err);
+// A staging that exists in memory only, for the null engine. dest_folder (NULL, or not there:
+// none): where staging_unnamed_file makes its file.
+int staging_open_null(struct staging *st, const struct plan *p, const char *dest_folder,
+                      struct err *err);
+// For eval_cache_file: a new file without a name on the file system of the outputs, to read and
+// write; -1: there cannot be one. It belongs to the caller. Several processes that work in one
+// folder have one each.
+int staging_unnamed_file(void *staging);
+// Records a finished, durable unit, and its error figures. One call at a time.
+int staging_record(struct staging *st, uint32_t writer, uint32_t unit,
+                   const uint8_t digest[DIGEST_BYTES], const struct figure_sums *errors,
+                   struct err *err);
+// Makes the records of this writer durable, so that a power cut does not take them. (A kill never
+// does.)
+int staging_sync_records(const struct staging *st, uint32_t writer, struct err *err);
+// A read-write descriptor of an output; belongs to the staging, any thread may use it.
+int staging_output_fd(const struct staging *st, uint32_t output);
+uint64_t staging_disk_bytes(const struct staging *st); // what the folder occupies
+uint32_t staging_done_count(const struct staging *st);
+uint64_t staging_done_bytes(const struct staging *st, const struct plan *p); // of those units
+void staging_close(struct staging *st);                                      // keeps the folder
+// Removes the folder and closes the staging, also when it fails. A half-sealed folder is kept: it
+// alone knows what is left to do.
+int staging_remove(struct staging *st, struct err *err);
+
+// ---- unfinished seals ----
+
+enum staging_seal {
+  STAGING_SEAL_NONE,
+  STAGING_SEAL_UNFINISHED, // outputs are partly in place
+  STAGING_SEAL_FINISHED,   // all in place, only the folder is left over
+};
+// Is there a seal of OUT (base name `onnx_name` in dest_folder) that did not end? To be asked
+// before anything is planned: names that the unfinished seal has taken would change the plan.
+// *name: its folder.
+int staging_find_seal(const char *dest_folder, const char *onnx_name, char name[STAGING_NAME_MAX],
+                      enum staging_seal *state, struct err *err);
+// Opens such a folder for seal_finish, under the exclusive lock. ERR_RETRY if that is taken.
+int staging_open_sealed(struct staging *st, const char *dest_folder, const char *name,
+                        struct err *err);
+// For the seal: the exclusive lock, after making sure that the folder is still ours.
+int staging_lock_exclusive(struct staging *st, struct err *err);
+// For the seal: marks the folder as finished (see above), removes it and closes the staging.
+int staging_retire(struct staging *st, struct err *err);
+
+// ---- `weir clean` ----
+
+// Calls `each` for every staging folder and orphaned sidecar in `dir`. Strings hold during the
+// call.
+struct staging_found {
+  const char *name;
+  uint64_t bytes;
+  bool locked, half_sealed;
+  const char *resume_command; // or NULL
+  const char *orphan_of; // an orphaned fresh-named sidecar: the .onnx it was made for; else NULL
+};
+int staging_scan(const char *dir, int (*each)(void *ctx, const struct staging_found *found),
+                 void *ctx, struct err *err);
+// Removes one of them. ERR_RETRY if it is locked or half-sealed, ERR_USAGE if it is neither a
+// staging folder nor an orphan.
+int staging_remove_named(const char *dir, const char *name, struct err *err);
+
+#endif

@@ -1,0 +1,237 @@
+// The staging folder as a folder: its name, its lock, entering it, emptying it.
+//
+//   .x.onnx.0123456789abcdef.weir         a run, or what is left of one
+//   .x.onnx.0123456789abcdef.done.weir    its seal is through: nothing in it is needed any more
+//
+// Whoever works in the folder holds a flock on its `lock`; the lock dies with the process, so a
+// folder whose lock can be had is dead. Between finding the folder and taking the lock another
+// process may have removed it, so after taking the lock the name is looked up once more: it must
+// still be our folder.
+//
+// Emptying goes by the same rule as sealing: seal.json, which makes the folder's content matter,
+// goes first, the lock last. On file systems without flock (some FUSE and Lustre mounts) the lock
+// is taken as had.
+#include "fs.h"
+#include "staging_folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { ID_HEX = 16, OUT_MAX = 200, ENTER_TRIES = 16 };
+
+void staging_name(char name[STAGING_NAME_MAX], const char *onnx_name,
+                  const uint8_t plan_id[DIGEST_BYTES]) {
+  char id[DIGEST_HEX];
+  hex_encode(plan_id, DIGEST_BYTES, id);
+  snprintf(name, STAGING_NAME_MAX, ".%.*s.%.*s.weir", OUT_MAX, onnx_name, ID_HEX, id);
+}
+
+static bool ends_with(const char *s, size_t n, const char *tail, size_t *rest) {
+  const size_t t = strlen(tail);
+  if (n < t || memcmp(s + n - t, tail, t) != 0) return false;
+  *rest = n - t;
+  return true;
+}
+
+static bool all_hex(const char *s, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (!memchr("0123456789abcdef", s[i], 16)) return false;
+  return true;
+}
+
+bool staging_name_is(const char *name, const char *onnx_name, bool *done) {
+  size_t n = strlen(name);
+  if (name[0] != '.' || !ends_with(name, n, ".weir", &n)) return false;
+  *done = ends_with(name, n, ".done", &n);
+  if (n < ID_HEX + 3 || name[n - ID_HEX - 1] != '.' || !all_hex(name + n - ID_HEX, ID_HEX))
+    return false;
+  if (!onnx_name) return true;
+  const size_t out = strnlen(onnx_name, OUT_MAX);
+  return n - ID_HEX - 2 == out && memcmp(name + 1, onnx_name, out) == 0;
+}
+
+bool staging_name_reserved(const char *name) {
+  static const char *const own[] = {"plan.json", "plan.bin",  "header.json", STAGING_REPORT,
+                                    "lock",      "seal.json", "artifacts"};
+  for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+    if (strcmp(name, own[i]) == 0) return true;
+  size_t rest;
+  return strncmp(name, "records.", 8) == 0 || ends_with(name, strlen(name), ".tmp", &rest);
+}
+
+int staging_open_dest(const char *path, int *dest, struct err *err) {
+  *dest = fs_ops->openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
+  if (*dest >= 0) return 0;
+  return err_errno(err, errno, ERR_INPUT, "cannot open the output folder '%s'", quote_str(path).s);
+}
+
+bool staging_has(int folder, const char *name) {
+  struct stat at;
+  return fstatat(folder, name, &at, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+// ---- entering ----
+
+static int busy(const struct staging *st, struct err *err) {
+  char who[160];
+  const ssize_t n = pread(st->lock, who, sizeof who - 1, 0);
+  who[n > 0 ? n : 0] = '\0';
+  who[strcspn(who, "\n")] = '\0';
+  err_set(err, ERR_RETRY, "'%s' in '%s' is in use by %s", quote_str(st->name).s,
+          quote_str(st->dest_path).s, who[0] ? quote_str(who).s : "another process");
+  return err_hint(err, "wait until that run has ended, then give the same command again (with "
+                       "--resume, to keep what it did)");
+}
+
+static bool no_locks_here(int errnum) {
+  return errnum == ENOSYS || errnum == EOPNOTSUPP || errnum == ENOLCK;
+}
+
+static int take_lock(struct staging *st, int operation, struct err *err) {
+  st->lock = fs_ops->openat(st->folder, "lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
+  if (st->lock < 0)
+    return err_errno(err, errno, ERR_IO, "cannot open the lock of '%s'", quote_str(st->name).s);
+  if (fs_ops->flock(st->lock, operation | LOCK_NB) == 0 || no_locks_here(errno)) return 0;
+  if (errno == EWOULDBLOCK) return busy(st, err);
+  return err_errno(err, errno, ERR_IO, "cannot lock '%s'", quote_str(st->name).s);
+}
+
+static bool still_there(const struct staging *st) {
+  struct stat named, held;
+  return fstatat(st->dest, st->name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+         fstat(st->folder, &held) == 0 && named.st_ino == held.st_ino &&
+         named.st_dev == held.st_dev;
+}
+
+static void leave(struct staging *st) {
+  if (st->lock >= 0) close(st->lock);
+  if (st->folder >= 0) close(st->folder);
+  st->lock = st->folder = -1;
+}
+
+// 1: entered, 0: the folder went away under us, -1: failed.
+static int try_enter(struct staging *st, int operation, struct err *err) {
+  st->folder = fs_ops->openat(st->dest, st->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+  if (st->folder < 0 && errno == ENOENT) return 0;
+  if (st->folder < 0)
+    return err_errno(err, errno, ERR_IO, "cannot open the staging folder '%s' in '%s'",
+                     quote_str(st->name).s, quote_str(st->dest_path).s);
+  if (take_lock(st, operation, err)) return -1;
+  return still_there(st);
+}
+
+static int cannot_make(const struct staging *st, int errnum, struct err *err) {
+  err_fill_errno(err, errnum, ERR_IO, "cannot make the staging folder '%s' in '%s'",
+                 quote_str(st->name).s, quote_str(st->dest_path).s);
+  return err_hint(err, "outputs grow in a folder of their own beside OUT, so that folder must be "
+                       "writable");
+}
+
+int staging_enter(struct staging *st, int operation, bool make, bool *made, struct err *err) {
+  for (int tries = 0; tries < ENTER_TRIES; tries++) {
+    *made = make && fs_ops->mkdirat(st->dest, st->name, 0777) == 0;
+    if (make && !*made && errno != EEXIST) return cannot_make(st, errno, err);
+    const int entered = try_enter(st, operation, err);
+    if (entered > 0) return 0;
+    const bool gone = st->folder < 0;
+    leave(st);
+    if (entered < 0 || (gone && !make)) return -1;
+  }
+  return err_set(err, ERR_RETRY,
+                 "'%s' in '%s' is made and removed by other processes again and again",
+                 quote_str(st->name).s, quote_str(st->dest_path).s);
+}
+
+int staging_foresee_enter(struct staging *st, struct err *err) {
+  st->folder = openat(st->dest, st->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  if (st->folder < 0) {
+    if (errno != ENOENT)
+      return err_errno(err, errno, ERR_IO, "cannot open the staging folder '%s' in '%s'",
+                       quote_str(st->name).s, quote_str(st->dest_path).s);
+    return faccessat(st->dest, ".", W_OK | X_OK, AT_EACCESS) ? cannot_make(st, errno, err) : 0;
+  }
+  st->lock = openat(st->folder, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (st->lock < 0) // an emptied one has none, and gets one
+    return errno == ENOENT ? 0
+                           : err_errno(err, errno, ERR_IO, "cannot open the lock of '%s'",
+                                       quote_str(st->name).s);
+  if (flock(st->lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return 0;
+  return busy(st, err);
+}
+
+// ---- leaving ----
+
+struct emptying {
+  int folder;
+  const char *what;
+  unsigned left; // entries seen that could not be removed yet
+  struct err *err;
+};
+
+static int unlink_one(int folder, const char *name, int flags, const char *what, struct err *err) {
+  if (fs_ops->unlinkat(folder, name, flags) == 0 || errno == ENOENT) return 0;
+  return err_errno(err, errno, ERR_IO, "cannot remove '%s' in '%s'", quote_str(name).s,
+                   quote_str(what).s);
+}
+
+static int empty_artifact(void *ctx, const char *name) {
+  const struct emptying *e = ctx;
+  return unlink_one(e->folder, name, 0, e->what, e->err);
+}
+
+// A folder in the folder (artifacts): one level, as we make it.
+static int empty_artifacts(const struct emptying *e, const char *name) {
+  const int fd = fs_ops->openat(e->folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+  if (fd < 0)
+    return err_errno(e->err, errno, ERR_IO, "cannot open '%s' in '%s'", quote_str(name).s,
+                     quote_str(e->what).s);
+  struct emptying inner = {.folder = fd, .what = name, .err = e->err};
+  const int bad = fs_list(fd, empty_artifact, &inner, name, e->err);
+  close(fd);
+  return bad ? -1 : unlink_one(e->folder, name, AT_REMOVEDIR, e->what, e->err);
+}
+
+static int empty_entry(void *ctx, const char *name) {
+  struct emptying *e = ctx;
+  if (strcmp(name, "lock") == 0) return 0;
+  e->left++; // listing while removing may pass entries over: look again until none is seen
+  struct stat at;
+  if (fstatat(e->folder, name, &at, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(at.st_mode))
+    return empty_artifacts(e, name);
+  return unlink_one(e->folder, name, 0, e->what, e->err);
+}
+
+int staging_empty(int folder, const char *what, bool keep_lock, struct err *err) {
+  struct emptying e = {.folder = folder, .what = what, .err = err};
+  if (staging_has(folder, "seal.json") && unlink_one(folder, "seal.json", 0, what, err)) return -1;
+  do {
+    e.left = 0;
+    if (fs_list(folder, empty_entry, &e, what, err)) return -1;
+  } while (e.left > 0);
+  return keep_lock || !staging_has(folder, "lock") ? 0 : unlink_one(folder, "lock", 0, what, err);
+}
+
+struct sum {
+  int folder;
+  uint64_t bytes;
+};
+
+static int add_bytes(void *ctx, const char *name) {
+  struct sum *sum = ctx;
+  struct stat at;
+  if (fstatat(sum->folder, name, &at, AT_SYMLINK_NOFOLLOW) == 0)
+    sum->bytes += (uint64_t)at.st_blocks * 512;
+  return 0;
+}
+
+uint64_t staging_folder_bytes(int folder) {
+  struct sum sum = {.folder = folder};
+  struct err ignored = {0}; // a figure for the user: what cannot be listed counts nothing
+  fs_list(folder, add_bytes, &sum, "", &ignored);
+  return sum.bytes;
+}

@@ -1,0 +1,35 @@
+// Staging folders as such, whatever lies in them: their names, how one is opened, locked, emptied. For
+// who makes them (staging.c, artifact.c), finds them (staging_scan.c) or ends them (seal.c).
+#ifndef WEIR_STAGING_INSIDE_H
+#define WEIR_STAGING_INSIDE_H
+
+#include "staging.h"
+
+// The folder's name for (OUT, plan id). OUT is cut where it would pass the system's 255 bytes.
+void staging_name(char name[STAGING_NAME_MAX], const char *onnx_name,
+                  const uint8_t plan_id[DIGEST_BYTES]);
+// Is `name` a staging folder's name, of OUT `onnx_name` (NULL: any)? *done: a finished one's.
+bool staging_name_is(const char *name, const char *onnx_name, bool *done);
+// Is `name` one that a file of the staging folder itself bears or may come to bear?
+bool staging_name_reserved(const char *name);
+
+// Opens the destination folder into *dest.
+int staging_open_dest(const char *path, int *dest, struct err *err);
+// Opens `name` in dest and takes its lock with `operation` (LOCK_EX or LOCK_SH), without waiting.
+// With `make`, makes the folder if there is none; *made says whether it did. ERR_RETRY if the lock
+// is taken; a missing folder without `make` is -1 with an empty err. Fills folder and lock of st.
+int staging_enter(struct staging *st, int operation, bool make, bool *made, struct err *err);
+// Would staging_enter with LOCK_EX and `make` be refused? A look only: neither folder nor lock is
+// made, and a lock is held no longer than the look takes.
+int staging_foresee_enter(struct staging *st, struct err *err);
+// Opens or makes the folder that OUT has for this id, under the exclusive lock, and looks at
+// nothing in it. On failure nothing stays open.
+int staging_open_bare(struct staging *st, const char *dest_folder, const char *onnx_name,
+                      const uint8_t id[DIGEST_BYTES], bool *made, struct err *err);
+// Empties the folder, seal.json first, the lock last (with keep_lock: stays).
+int staging_empty(int folder, const char *what, bool keep_lock, struct err *err);
+// Bytes on disk of a folder's files.
+uint64_t staging_folder_bytes(int folder);
+bool staging_has(int folder, const char *name);
+
+#endif

@@ -1,0 +1,198 @@
+// What interrupted runs left in a folder, and which of it may go.
+//
+//   .<OUT>.<16 hex>.weir        a run's staging folder: locked, half-sealed, or dead
+//   .<OUT>.<16 hex>.done.weir   its seal is through: dead
+//   <OUT>.onnx.<8 hex>.data     a fresh-named sidecar that no .onnx names: its seal never reached the
+//                               commit point
+//
+// Only the dead may be removed. A half-sealed folder holds the one list of what is left to do, and
+// the sidecars it has put in place already are named by no .onnx yet: they are no orphans. The
+// decision is made again, under the exclusive lock, when something is removed.
+#include "fs.h"
+#include "name_scan.h"
+#include "staging_header.h"
+#include "staging_folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SEAL_MAX_BYTES = 256 << 20 };
+
+// ---- unfinished seals ----
+
+struct finding {
+  int dest;
+  const char *onnx_name;
+  char *name;
+  enum staging_seal state;
+};
+
+static bool has_seal(int dest, const char *folder) {
+  char path[STAGING_NAME_MAX + 16];
+  snprintf(path, sizeof path, "%s/seal.json", folder);
+  return staging_has(dest, path);
+}
+
+static int find_entry(void *ctx, const char *name) {
+  struct finding *f = ctx;
+  bool done;
+  if (strlen(name) >= STAGING_NAME_MAX || !staging_name_is(name, f->onnx_name, &done)) return 0;
+  if (!done && !has_seal(f->dest, name)) return 0;
+  snprintf(f->name, STAGING_NAME_MAX, "%s", name);
+  f->state = done ? STAGING_SEAL_FINISHED : STAGING_SEAL_UNFINISHED;
+  return !done; // an unfinished one is what matters: look no further
+}
+
+int staging_find_seal(const char *dest_folder, const char *onnx_name, char name[STAGING_NAME_MAX],
+                      enum staging_seal *state, struct err *err) {
+  int dest;
+  struct finding f = {.onnx_name = onnx_name, .name = name, .state = STAGING_SEAL_NONE};
+  name[0] = '\0';
+  if (staging_open_dest(dest_folder, &dest, err)) return -1;
+  f.dest = dest;
+  const int bad = fs_list(dest, find_entry, &f, dest_folder, err);
+  close(dest);
+  *state = f.state;
+  return bad < 0 ? -1 : 0;
+}
+
+// ---- orphans ----
+
+// The length of "<x>.onnx" in "<x>.onnx.<8 hex>.data", or 0.
+static size_t fresh_sidecar_of(const char *name) {
+  const size_t n = strlen(name), tail = strlen(".01234567.data");
+  if (n <= tail + strlen(".onnx")) return 0;
+  const char *at = name + n - tail;
+  if (at[0] != '.' || strcmp(at + 9, ".data") != 0) return 0;
+  for (int i = 1; i <= 8; i++)
+    if (!memchr("0123456789abcdef", at[i], 16)) return 0;
+  return memcmp(at - 5, ".onnx", 5) == 0 ? n - tail : 0;
+}
+
+struct claim {
+  int dir;
+  const char *name;
+};
+
+// Does this entry's seal.json mention the name?
+static int claims(void *ctx, const char *entry) {
+  const struct claim *c = ctx;
+  bool done;
+  char path[STAGING_NAME_MAX + 16];
+  if (strlen(entry) >= STAGING_NAME_MAX || !staging_name_is(entry, NULL, &done)) return 0;
+  snprintf(path, sizeof path, "%s/seal.json", entry);
+  struct span text;
+  struct err err = {0};
+  if (fs_read_file(c->dir, path, SEAL_MAX_BYTES, &text, &err)) return err.kind != ERR_NONE;
+  const bool found = memmem(text.at, text.n, c->name, strlen(c->name)) != NULL;
+  fs_free(text);
+  return found;
+}
+
+static bool is_orphan(int dir, const char *name) {
+  struct claim c = {.dir = dir, .name = name};
+  struct err err = {0};
+  char who[256];
+  struct stat at;
+  return fresh_sidecar_of(name) > 0 && fstatat(dir, name, &at, AT_SYMLINK_NOFOLLOW) == 0 &&
+         S_ISREG(at.st_mode) && fs_list(dir, claims, &c, "", &err) == 0 &&
+         name_scan_folder(dir, name, NULL, who) == NAME_SCAN_FREE;
+}
+
+// ---- scanning ----
+
+struct scan {
+  int dir;
+  int (*each)(void *ctx, const struct staging_found *found);
+  void *ctx;
+  struct err *err;
+};
+
+// Looks at the lock without taking part in it for longer than the look.
+static bool is_locked(int folder) {
+  const int fd = openat(folder, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return false;
+  const bool locked = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  close(fd);
+  return locked;
+}
+
+static int report_folder(const struct scan *s, const char *name, bool done) {
+  const int folder = openat(s->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (folder < 0) return 0;
+  struct staging_header h = {0};
+  struct err unread = {0}; // a header that cannot be read only leaves out how to resume
+  staging_header_read(folder, &h, &unread);
+  const struct staging_found found = {
+      .name = name,
+      .bytes = staging_folder_bytes(folder),
+      .locked = is_locked(folder),
+      .half_sealed = !done && staging_has(folder, "seal.json"),
+      .resume_command = done ? NULL : staging_header_resume(&h),
+  };
+  const int stop = s->each(s->ctx, &found);
+  staging_header_free(&h);
+  close(folder);
+  return stop;
+}
+
+static int report_orphan(const struct scan *s, const char *name) {
+  struct stat at;
+  if (!is_orphan(s->dir, name) || fstatat(s->dir, name, &at, AT_SYMLINK_NOFOLLOW)) return 0;
+  char of[256];
+  snprintf(of, sizeof of, "%.*s", (int)fresh_sidecar_of(name), name);
+  const struct staging_found found = {
+      .name = name, .bytes = (uint64_t)at.st_blocks * 512, .orphan_of = of};
+  return s->each(s->ctx, &found);
+}
+
+static int scan_entry(void *ctx, const char *name) {
+  const struct scan *s = ctx;
+  bool done;
+  if (strlen(name) >= STAGING_NAME_MAX) return 0;
+  if (staging_name_is(name, NULL, &done)) return report_folder(s, name, done);
+  return fresh_sidecar_of(name) > 0 ? report_orphan(s, name) : 0;
+}
+
+int staging_scan(const char *dir, int (*each)(void *ctx, const struct staging_found *found),
+                 void *ctx, struct err *err) {
+  struct scan s = {.each = each, .ctx = ctx, .err = err};
+  if (staging_open_dest(dir, &s.dir, err)) return -1;
+  const int result = fs_list(s.dir, scan_entry, &s, dir, err);
+  close(s.dir);
+  return result;
+}
+
+// ---- removing ----
+
+static int remove_orphan(const char *dir, const char *name, struct err *err) {
+  int fd;
+  if (staging_open_dest(dir, &fd, err)) return -1;
+  int bad = 0;
+  if (strchr(name, '/') || !is_orphan(fd, name))
+    bad = err_set(err, ERR_USAGE,
+                  "'%s' in '%s' is neither a staging folder nor a data file that no model names",
+                  quote_str(name).s, quote_str(dir).s);
+  else if (fs_ops->unlinkat(fd, name, 0) && errno != ENOENT)
+    bad = err_errno(err, errno, ERR_IO, "cannot remove '%s'", quote_str(name).s);
+  close(fd);
+  return bad;
+}
+
+int staging_remove_named(const char *dir, const char *name, struct err *err) {
+  bool done;
+  if (strchr(name, '/') || strlen(name) >= STAGING_NAME_MAX || !staging_name_is(name, NULL, &done))
+    return remove_orphan(dir, name, err);
+  struct staging st;
+  if (staging_open_sealed(&st, dir, name, err)) return -1;
+  if (done) return staging_retire(&st, err);
+  if (!staging_has(st.folder, "seal.json")) return staging_remove(&st, err);
+  staging_close(&st);
+  err_set(err, ERR_RETRY, "'%s' in '%s' is half-sealed: parts of its output are in place",
+          quote_str(name).s, quote_str(dir).s);
+  return err_hint(err, "resume that run to complete it; 'weir clean' shows the command");
+}

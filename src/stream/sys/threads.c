@@ -1,0 +1,77 @@
+// Threads, the little that is needed of them. Stacks are small and of fixed size: they count
+// towards limits on data (ulimit -d, prlimit --data), where the default of 8 MiB each would be most
+// of the budget. All signals stay with the calling thread's owner, except SIGBUS and its kind,
+// which belong to the thread that caused them.
+#include "threads.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <time.h>
+
+enum { STACK_BYTES = 1 << 20 };
+
+struct member {
+  void (*work)(void *ctx, uint32_t i);
+  void *ctx;
+  uint32_t i;
+  pthread_t thread;
+};
+
+static void *member_main(void *at) {
+  const struct member *m = at;
+  m->work(m->ctx, m->i);
+  return NULL;
+}
+
+// The signals that a program handles go to the thread that called us.
+static void block_signals(sigset_t *before) {
+  sigset_t all;
+  sigfillset(&all);
+  sigdelset(&all, SIGBUS);
+  sigdelset(&all, SIGSEGV);
+  sigdelset(&all, SIGFPE);
+  sigdelset(&all, SIGILL);
+  pthread_sigmask(SIG_SETMASK, &all, before);
+}
+
+static uint32_t start_members(struct member *members, uint32_t n) {
+  pthread_attr_t attr;
+  if (n == 0 || pthread_attr_init(&attr)) return 0;
+  pthread_attr_setstacksize(&attr, STACK_BYTES);
+  sigset_t before;
+  block_signals(&before);
+  uint32_t started = 0;
+  while (started < n &&
+         pthread_create(&members[started].thread, &attr, member_main, &members[started]) == 0)
+    started++;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  pthread_attr_destroy(&attr);
+  return started;
+}
+
+uint32_t threads_run(uint32_t n, void (*work)(void *ctx, uint32_t i), void *ctx) {
+  struct member others[THREADS_MAX];
+  assert(n >= 1 && n <= THREADS_MAX);
+  for (uint32_t i = 0; i + 1 < n; i++)
+    others[i] = (struct member){.work = work, .ctx = ctx, .i = i + 1};
+  const uint32_t started = start_members(others, n - 1);
+  work(ctx, 0);
+  for (uint32_t i = 0; i < started; i++)
+    pthread_join(others[i].thread, NULL);
+  return started + 1;
+}
+
+uint32_t threads_processors(void) {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set)) return 1;
+  const int n = CPU_COUNT(&set);
+  return n < 1 ? 1 : n > THREADS_MAX ? THREADS_MAX : (uint32_t)n;
+}
+
+uint64_t threads_clock_ms(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}

@@ -1,0 +1,27 @@
+// A handful of threads that work off one shared cursor and end together.
+#ifndef WEIR_THREADS_H
+#define WEIR_THREADS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { THREADS_MAX = 256 };
+
+// Calls work(ctx, i) for i in 0..n-1, each in a thread of its own (0 in the calling one), and waits
+// until all have returned. Threads that the system does not give are left out: the work must be
+// shared through ctx, not divided by i. Returns how many worked.
+uint32_t threads_run(uint32_t n, void (*work)(void *ctx, uint32_t i), void *ctx);
+
+// Processors that this process may use.
+uint32_t threads_processors(void);
+
+// Is the flag set? A signal handler sets it, in whatever thread; NULL: never.
+static inline bool threads_must_stop(const volatile int *stop) {
+  return stop && __atomic_load_n(stop, __ATOMIC_RELAXED);
+}
+
+// Milliseconds on a clock that never goes back.
+uint64_t threads_clock_ms(void);
+
+#endif

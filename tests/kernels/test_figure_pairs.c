@@ -1,0 +1,158 @@
+// Error figures of pairs: every variant, over all sets of features, gives the lanes of a loop over
+// single pairs, however a chunk is cut; and adds nothing where a pair is not finite. Codes count as
+// what they stand for.
+#include "guarded.h"
+
+enum { MOST = 600, CASES = 400 };
+
+static struct guarded v_pages, w_pages;
+static size_t n, first;
+static bool at_end;
+static double v[MOST], w[MOST];
+static struct kernels_lanes before, want;
+static bool all_finite;
+
+static double unit(void) {
+  return (double)(int64_t)random_64() / 9223372036854775808.0;
+}
+
+static void want_of_pairs(void) {
+  want = before;
+  all_finite = true;
+  for (size_t i = 0; i < n; i++) {
+    const size_t lane = (first + i) % KERNELS_LANES;
+    const double e = v[i] - w[i];
+    all_finite &= isfinite(e);
+    want.vv[lane] += v[i] * v[i];
+    want.ee[lane] += e * e;
+    want.ve[lane] += v[i] * e;
+    if (fabs(e) > want.max_error[lane]) want.max_error[lane] = fabs(e);
+  }
+  if (!all_finite) want = before;
+}
+
+static void random_case(void) {
+  static const double special[] = {NAN, INFINITY, -INFINITY, 1e308};
+  n = random_64() % MOST;
+  first = random_64() % 4096;
+  at_end = random_64() % 2;
+  for (int lane = 0; lane < KERNELS_LANES; lane++) {
+    before.vv[lane] = fabs(unit());
+    before.ee[lane] = fabs(unit());
+    before.ve[lane] = unit();
+    before.max_error[lane] = fabs(unit()) / 4;
+  }
+  for (size_t i = 0; i < n; i++) {
+    v[i] = random_64() % 9 ? unit() : -0.0;
+    w[i] = random_64() % 5 ? v[i] + unit() / 3 : v[i];
+  }
+  if (n > 0 && random_64() % 3 == 0) w[random_64() % n] = special[random_64() % 4];
+  want_of_pairs();
+}
+
+static void check(void) {
+  double *a = (double *)(void *)guarded_at(&v_pages, n * sizeof *a, at_end);
+  double *b = (double *)(void *)guarded_at(&w_pages, n * sizeof *b, at_end);
+  struct kernels_lanes got = before;
+  if (n) memcpy(a, v, n * sizeof *a);
+  if (n) memcpy(b, w, n * sizeof *b);
+  assert_int_equal(kernels_figure_pairs(&got, first, a, b, n), all_finite);
+  assert_memory_equal(&got, &want, sizeof got);
+  if (!all_finite) return;
+  got = before;
+  for (size_t i = 0; i < n;) {
+    const size_t some = 1 + (i * 7 + n) % 29, m = some < n - i ? some : n - i;
+    assert_true(kernels_figure_pairs(&got, first + i, a + i, b + i, m));
+    i += m;
+  }
+  assert_memory_equal(&got, &want, sizeof got);
+}
+
+static void test_pairs(void **state) {
+  (void)state;
+  int refused = 0;
+  for (int i = 0; i < CASES; i++) {
+    random_case();
+    refused += !all_finite;
+    for_each_feature_set(check);
+  }
+  assert_true(refused > CASES / 10 && refused < CASES / 2);
+}
+
+// ---- codes -------------------------------------------------------------------------------------
+
+static float floats[MOST];
+static uint8_t codes[MOST];
+static struct kernels_stored stored;
+
+// With sums that overflow, too, which is no reason to refuse anything.
+static void random_codes(void) {
+  static const float special[] = {NAN, INFINITY, -INFINITY};
+  random_case();
+  if (random_64() % 8 == 0) before.ee[random_64() % KERNELS_LANES] = INFINITY;
+  stored = (struct kernels_stored){.is_unsigned = random_64() % 2,
+                                   .scale = ldexp(unit(), (int)(random_64() % 20) - 10),
+                                   .zero = unit() * 100};
+  for (size_t i = 0; i < n; i++) {
+    floats[i] = random_64() % 9 ? (float)unit() * 30 : -0.0f;
+    codes[i] = (uint8_t)random_64();
+  }
+  if (n > 0 && random_64() % 3 == 0) floats[random_64() % n] = special[random_64() % 3];
+  for (size_t i = 0; i < n; i++) {
+    v[i] = floats[i];
+    w[i] = stored.is_unsigned ? (codes[i] - stored.zero) * stored.scale
+                              : (int8_t)codes[i] * stored.scale + stored.zero;
+  }
+  want_of_pairs();
+}
+
+static void check_codes(void) {
+  float *a = (float *)(void *)guarded_at(&v_pages, n * sizeof *a, at_end);
+  uint8_t *b = guarded_at(&w_pages, n, at_end);
+  double values[MOST];
+  struct kernels_lanes got = before;
+  if (n) memcpy(a, floats, n * sizeof *a);
+  if (n) memcpy(b, codes, n);
+  kernels_codes_values(values, b, n, &stored);
+  assert_memory_equal(values, w, n * sizeof *w);
+  assert_int_equal(kernels_figure_pairs_codes(&got, first, a, b, n, &stored), all_finite);
+  assert_memory_equal(&got, &want, sizeof got);
+  if (!all_finite) return;
+  got = before;
+  for (size_t i = 0; i < n;) {
+    const size_t some = 1 + (i * 7 + n) % 29, m = some < n - i ? some : n - i;
+    assert_true(kernels_figure_pairs_codes(&got, first + i, a + i, b + i, m, &stored));
+    i += m;
+  }
+  assert_memory_equal(&got, &want, sizeof got);
+}
+
+static void test_codes(void **state) {
+  (void)state;
+  int refused = 0;
+  for (int i = 0; i < CASES; i++) {
+    random_codes();
+    refused += !all_finite;
+    for_each_feature_set(check_codes);
+  }
+  assert_true(refused > CASES / 10 && refused < CASES / 2);
+}
+
+static int open_pages(void **state) {
+  (void)state;
+  v_pages = guarded_open(MOST * sizeof(double));
+  w_pages = guarded_open(MOST * sizeof(double));
+  return 0;
+}
+
+static int close_pages(void **state) {
+  (void)state;
+  guarded_close(&v_pages);
+  guarded_close(&w_pages);
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_pairs), cmocka_unit_test(test_codes)};
+  return cmocka_run_group_tests(tests, open_pages, close_pages);
+}

@@ -1,0 +1,96 @@
+// Hashing what is in a file: all of it through a small buffer, not past its end, not after a stop.
+#include "reread.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// clang-format off: cmocka wants setjmp.h and stdarg.h before it.
+#include <cmocka.h>
+// clang-format on
+
+enum { BYTES = 100000 };
+
+static uint8_t bytes[BYTES];
+static int fd;
+
+static bool counted(void *ctx) {
+  int *left = ctx;
+  return (*left)-- > 0;
+}
+
+static int set_up(void **state) {
+  (void)state;
+  char path[400];
+  const char *tmp = getenv("TMPDIR");
+  snprintf(path, sizeof path, "%s/weir-written-XXXXXX", tmp ? tmp : "/tmp");
+  fd = mkstemp(path);
+  if (fd < 0 || unlink(path)) return -1;
+  for (size_t i = 0; i < BYTES; i++)
+    bytes[i] = (uint8_t)(i * 2654435761u >> 13);
+  return write(fd, bytes, BYTES) == BYTES ? 0 : -1;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  return close(fd);
+}
+
+static int hash(uint64_t off, uint64_t len, int pieces, uint8_t sum[DIGEST_BYTES],
+                struct err *err) {
+  uint8_t buf[4096];
+  struct digest *sha = digest_new();
+  const struct reread range = {
+      .fd = fd, .name = "x.data", .off = off, .len = len, .go_on = counted, .ctx = &pieces};
+  digest_start(sha);
+  const int r = reread_hash(&range, sha, buf, sizeof buf, err);
+  digest_end(sha, sum);
+  digest_free(sha);
+  return r;
+}
+
+static void test_range(void **state) {
+  (void)state;
+  static const struct {
+    uint64_t off, len;
+  } ranges[] = {{0, BYTES}, {1, 4096}, {4095, 4098}, {BYTES - 1, 1}, {77, 0}};
+  uint8_t must[DIGEST_BYTES], is[DIGEST_BYTES];
+  struct err err = {0};
+  for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+    assert_int_equal(hash(ranges[i].off, ranges[i].len, 1000, is, &err), 0);
+    digest_of(bytes + ranges[i].off, ranges[i].len, must);
+    assert_memory_equal(is, must, DIGEST_BYTES);
+  }
+}
+
+static void test_short_file(void **state) {
+  (void)state;
+  uint8_t is[DIGEST_BYTES];
+  struct err err = {0};
+  assert_int_equal(hash(BYTES - 5000, 5001, 1000, is, &err), -1);
+  assert_int_equal(err.kind, ERR_IO);
+  assert_non_null(strstr(err.msg, "cannot read back output 'x.data' at 100000"));
+}
+
+static void test_stop(void **state) {
+  (void)state;
+  uint8_t must[DIGEST_BYTES], is[DIGEST_BYTES];
+  struct err err = {0};
+  assert_int_equal(hash(0, BYTES, 2, is, &err), 1);
+  assert_int_equal(err.kind, ERR_NONE);
+  digest_of(bytes, 2 * 4096, must);
+  assert_memory_equal(is, must, DIGEST_BYTES);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_range),
+      cmocka_unit_test(test_short_file),
+      cmocka_unit_test(test_stop),
+  };
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}

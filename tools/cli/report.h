@@ -1,0 +1,61 @@
+// All that weir says. Data goes to standard output; errors, notices and progress go to standard
+// error. Colour and the moving bar appear only on a terminal, colour not if NO_COLOR is set.
+//
+//   weir: error: tensor 'w3': bytes 8192..12288 are past the end of 'w.bin' (10000 bytes)
+//   hint: …
+//
+// Names from files must come through quote(); nothing is quoted here again.
+#ifndef WEIR_REPORT_H
+#define WEIR_REPORT_H
+
+#include "err.h"
+#include "json.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define REPORT_PRINTF __attribute__((format(printf, 1, 2)))
+
+// Looks at the terminal once. quiet: errors only. progress: report progress also without a
+// terminal. Before it is called, reports work as if neither was asked for.
+void report_open(bool quiet, bool progress);
+
+// "weir: error: <msg>" and its hint.
+void report_error(const struct err *err);
+// "weir: warning: …", "weir: …", "hint: …"; not with quiet. A sentence without the line break.
+void report_warning(const char *fmt, ...) REPORT_PRINTF;
+void report_notice(const char *fmt, ...) REPORT_PRINTF;
+void report_hint(const char *fmt, ...) REPORT_PRINTF;
+
+// Progress. `label` names the work ("writing", "checking"). report_tick fits work_progress.tick (ctx
+// is not used), report_tick_bytes fits audit_options.tick. On a terminal a bar that is redrawn in
+// place; elsewhere a line every ten seconds, so that short runs print none and a log of a long one
+// stays short; with --progress a line a second. Calls must not overlap.
+//
+// `already`: bytes of `done` that somebody else did before (a resumed run's): part of the per cent,
+// not of the rate and the time that is left.
+void report_begin(const char *label, uint64_t already);
+void report_tick(void *ctx, uint64_t done, uint64_t total, const char *what);
+void report_tick_bytes(void *ctx, uint64_t done, uint64_t total);
+// Takes the bar off the screen. A message does so by itself.
+void report_end(void);
+
+// "2.44 GB (2436923392 bytes)"; below 1000 bytes "12 bytes".
+struct quoted report_size(uint64_t bytes);
+
+// A long text on standard output. What the system says of a failure is known only now, and kept for
+// report_close.
+void report_text(const char *text, size_t n);
+// Writes what *j holds so far to standard output and empties it, so that a long document needs
+// little memory. The JSON state (depth, commas) goes on. report_json_end: with a line break, and
+// frees *j.
+void report_json_flush(struct json_out *j);
+void report_json_end(struct json_out *j);
+
+// False once standard output is gone (a closed pipe, a full disk): long listings stop then.
+bool report_stdout_alive(void);
+// Flushes standard output. A reader that went away is no failure; anything else is ERR_IO or
+// ERR_NOSPACE.
+int report_close(struct err *err);
+
+#endif
