@@ -200,22 +200,12 @@ static void print_text(const struct audit *a, const struct audit_result *r,
            (unsigned long long)r->files, files);
 }
 
-static void put_number(struct json_out *j, const char *key, uint64_t n) {
-  json_key(j, key);
-  json_uint(j, n);
-}
-
-static void put_text(struct json_out *j, const char *key, const char *s) {
-  json_key(j, key);
-  json_text(j, s);
-}
-
 static void put_found(struct json_out *j, const struct audit_found *f) {
   json_object(j);
-  put_text(j, "file", f->file);
-  put_number(j, "offset", f->off);
-  put_number(j, "length", f->len);
-  put_text(j, "what", f->what);
+  json_put_text(j, "file", f->file);
+  json_put_uint(j, "offset", f->off);
+  json_put_uint(j, "length", f->len);
+  json_put_text(j, "what", f->what);
   json_key(j, "tensors");
   if (f->mapped) {
     json_array(j);
@@ -225,9 +215,8 @@ static void put_found(struct json_out *j, const struct audit_found *f) {
   } else {
     json_null(j);
   }
-  json_key(j, "narrowed");
-  json_bool(j, f->narrowed);
-  put_number(j, "whole_tensors", f->n_whole);
+  json_put_bool(j, "narrowed", f->narrowed);
+  json_put_uint(j, "whole_tensors", f->n_whole);
   json_end_object(j);
   report_json_flush(j);
 }
@@ -240,16 +229,16 @@ static void put_place(struct json_out *j, const char *key, const struct left *l,
     return;
   }
   json_object(j);
-  put_number(j, "offset", at.off);
-  put_number(j, "length", at.len);
+  json_put_uint(j, "offset", at.off);
+  json_put_uint(j, "length", at.len);
   json_end_object(j);
 }
 
 static void put_left(struct json_out *j, const struct left *l) {
   json_object(j);
-  put_text(j, "file", l->file);
-  put_number(j, "units", l->units);
-  put_number(j, "whole_units", l->whole);
+  json_put_text(j, "file", l->file);
+  json_put_uint(j, "units", l->units);
+  json_put_uint(j, "whole_units", l->whole);
   put_place(j, "first_whole", l, l->first);
   put_place(j, "last_whole", l, l->last);
   json_end_object(j);
@@ -259,21 +248,18 @@ static void print_json(const struct audit *a, const struct audit_result *r,
                        const struct target *t) {
   struct json_out j = {.indent = 2};
   json_object(&j);
-  put_text(&j, "manifest", t->manifest);
-  put_text(&j, "subject", r->subject);
-  json_key(&j, "whole");
-  json_bool(&j, a->n == 0);
-  put_number(&j, "files", r->files);
-  put_number(&j, "units", r->shards);
-  put_number(&j, "damaged_units", r->damaged);
-  put_number(&j, "bytes", r->bytes);
-  json_key(&j, "damage");
-  json_array(&j);
+  json_put_text(&j, "manifest", t->manifest);
+  json_put_text(&j, "subject", r->subject);
+  json_put_bool(&j, "whole", a->n == 0);
+  json_put_uint(&j, "files", r->files);
+  json_put_uint(&j, "units", r->shards);
+  json_put_uint(&j, "damaged_units", r->damaged);
+  json_put_uint(&j, "bytes", r->bytes);
+  json_put_array(&j, "damage");
   for (size_t i = 0; i < a->n; i++)
     put_found(&j, &a->found[i]);
   json_end_array(&j);
-  json_key(&j, "damaged_files");
-  json_array(&j);
+  json_put_array(&j, "damaged_files");
   for (size_t i = 0; i < a->n_left; i++)
     put_left(&j, &a->left[i]);
   json_end_array(&j);

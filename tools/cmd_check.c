@@ -25,15 +25,11 @@ static const char *const level_names[] = {
 static void put_json(struct check *c, enum fault_level level, const char *place,
                      const char *message, const char *hint) {
   json_object(&c->j);
-  json_key(&c->j, "level");
-  json_text(&c->j, level_names[level]);
-  json_key(&c->j, "place");
-  json_text(&c->j, place);
-  json_key(&c->j, "message");
-  json_text(&c->j, message);
+  json_put_text(&c->j, "level", level_names[level]);
+  json_put_text(&c->j, "place", place);
+  json_put_text(&c->j, "message", message);
   if (hint && *hint) {
-    json_key(&c->j, "hint");
-    json_text(&c->j, hint);
+    json_put_text(&c->j, "hint", hint);
   }
   json_end_object(&c->j);
   if (c->j.n > (1u << 20)) report_json_flush(&c->j);
@@ -67,10 +63,8 @@ static void begin(struct check *c, const char *path) {
   if (!c->json) return;
   c->j.indent = 2;
   json_object(&c->j);
-  json_key(&c->j, "model");
-  json_text(&c->j, path);
-  json_key(&c->j, "faults");
-  json_array(&c->j);
+  json_put_text(&c->j, "model", path);
+  json_put_array(&c->j, "faults");
 }
 
 static const char *plural(uint64_t n) {
@@ -87,12 +81,9 @@ static void end(struct check *c, const char *path) {
     return;
   }
   json_end_array(&c->j);
-  json_key(&c->j, "errors");
-  json_uint(&c->j, n[FAULT_ERROR]);
-  json_key(&c->j, "warnings");
-  json_uint(&c->j, n[FAULT_WARNING]);
-  json_key(&c->j, "notes");
-  json_uint(&c->j, n[FAULT_NOTE]);
+  json_put_uint(&c->j, "errors", n[FAULT_ERROR]);
+  json_put_uint(&c->j, "warnings", n[FAULT_WARNING]);
+  json_put_uint(&c->j, "notes", n[FAULT_NOTE]);
   json_end_object(&c->j);
   report_json_end(&c->j);
 }

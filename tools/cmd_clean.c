@@ -88,36 +88,21 @@ static void print_leftover(const struct leftover *l) {
     print_resume("to go on", l->resume);
 }
 
-static void put_text(struct json_out *j, const char *key, const char *s) {
-  json_key(j, key);
-  if (s)
-    json_text(j, s);
-  else
-    json_null(j);
-}
-
-static void put_flag(struct json_out *j, const char *key, bool flag) {
-  json_key(j, key);
-  json_bool(j, flag);
-}
-
 static void print_json(const struct clean *c, const char *dir) {
   struct json_out j = {.indent = 2};
   json_object(&j);
-  put_text(&j, "folder", dir);
-  json_key(&j, "found");
-  json_array(&j);
+  json_put_text(&j, "folder", dir);
+  json_put_array(&j, "found");
   for (size_t i = 0; i < c->n; i++) {
     const struct leftover *l = &c->rows[i];
     json_object(&j);
-    put_text(&j, "name", l->name);
-    json_key(&j, "bytes");
-    json_uint(&j, l->bytes);
-    put_flag(&j, "locked", l->locked);
-    put_flag(&j, "half_sealed", l->half_sealed);
-    put_text(&j, "resume", l->resume);
-    put_text(&j, "orphan_of", l->orphan_of);
-    put_flag(&j, "removed", l->removed);
+    json_put_text(&j, "name", l->name);
+    json_put_uint(&j, "bytes", l->bytes);
+    json_put_bool(&j, "locked", l->locked);
+    json_put_bool(&j, "half_sealed", l->half_sealed);
+    json_put_text(&j, "resume", l->resume);
+    json_put_text(&j, "orphan_of", l->orphan_of);
+    json_put_bool(&j, "removed", l->removed);
     json_end_object(&j);
   }
   json_end_array(&j);

@@ -11,36 +11,26 @@ static void write_site(const struct pass_job *pj, const struct pass_job_site *s,
                        struct json_out *j) {
   json_object(j);
   if (!strict(pj)) {
-    json_key(j, "graph");
-    json_uint(j, s->site.graph);
+    json_put_uint(j, "graph", s->site.graph);
   }
-  json_key(j, "node_index");
-  json_uint(j, s->site.index);
-  json_key(j, "node_name");
-  json_text(j, s->name);
-  json_key(j, "op_type");
-  json_text(j, s->site.op_type);
-  json_key(j, "reason");
-  json_text(j, s->site.reason);
-  json_key(j, "status");
-  json_text(j, s->site.status);
-  json_key(j, "used_extended_mode");
-  json_bool(j, s->site.flag);
+  json_put_uint(j, "node_index", s->site.index);
+  json_put_text(j, "node_name", s->name);
+  json_put_text(j, "op_type", s->site.op_type);
+  json_put_text(j, "reason", s->site.reason);
+  json_put_text(j, "status", s->site.status);
+  json_put_bool(j, "used_extended_mode", s->site.flag);
   json_end_object(j);
 }
 
 static void write_report(struct job *job, struct json_out *j) {
   const struct pass_job *pj = job->ctx;
   const struct pass_job_counts n = pass_job_count(pj, 0);
-  json_key(j, "converted");
-  json_uint(j, n.converted);
-  json_key(j, "nodes");
-  json_array(j);
+  json_put_uint(j, "converted", n.converted);
+  json_put_array(j, "nodes");
   for (uint32_t i = 0; i < pj->n_sites; i++)
     write_site(pj, &pj->sites[i], j);
   json_end_array(j);
-  json_key(j, "skipped");
-  json_uint(j, n.skipped);
+  json_put_uint(j, "skipped", n.skipped);
 }
 
 static void print_result(struct job *job) {

@@ -52,9 +52,9 @@ static int evaluate(void *ctx, const uint32_t *codes, uint32_t n, struct figures
   struct measuring *m = ctx;
   char note[256] = "";
   struct work_options options = {.jobs = cli_count(m->args, OPT_JOBS),
-                                .memory = cli_size(m->args, OPT_MEMORY),
-                                .progress = {report_tick, NULL},
-                                .stop = stop_watch()};
+                                 .memory = cli_size(m->args, OPT_MEMORY),
+                                 .progress = {report_tick, NULL},
+                                 .stop = stop_watch()};
   if (!io_mode_by_name(cli_string(m->args, OPT_IO), &options.mode)) options.mode = IO_AUTO;
   if (io_choose(&options.mode, note, sizeof note, err)) return -1;
   if (note[0]) report_notice("%s", note);
@@ -250,39 +250,26 @@ static void print_csv(const struct measuring *m) {
   }
 }
 
-static void put_number(struct json_out *j, const char *key, double x) {
-  json_key(j, key);
-  json_double(j, x);
-}
-
-static void put_count(struct json_out *j, const char *key, uint64_t x) {
-  json_key(j, key);
-  json_uint(j, x);
-}
-
 static void put_candidate(struct json_out *j, const struct row *r) {
   json_object(j);
-  json_key(j, "algorithm");
-  json_text(j, matmulnbits_algorithm_name(r->scheme.algorithm));
-  put_count(j, "bits", r->scheme.bits);
+  json_put_text(j, "algorithm", matmulnbits_algorithm_name(r->scheme.algorithm));
+  json_put_uint(j, "bits", r->scheme.bits);
   json_key(j, "block_size");
   if (r->scheme.block)
     json_uint(j, r->scheme.block);
   else
     json_text(j, "channel");
-  put_count(j, "bytes", r->bytes);
-  json_key(j, "candidate");
-  json_text(j, r->words);
-  put_number(j, "cosine", figures_cosine(&r->figures));
-  put_number(j, "max_abs_error", r->figures.max_error);
-  put_count(j, "nonfinite", r->figures.nonfinite);
-  put_number(j, "rmse", figures_rmse(&r->figures));
-  put_number(j, "sqnr_db", figures_sqnr_db(&r->figures));
-  put_number(j, "sum_ee", r->figures.ee);
-  put_number(j, "sum_ve", r->figures.ve);
-  put_number(j, "sum_vv", r->figures.vv);
-  json_key(j, "symmetric");
-  json_bool(j, r->scheme.symmetric);
+  json_put_uint(j, "bytes", r->bytes);
+  json_put_text(j, "candidate", r->words);
+  json_put_double(j, "cosine", figures_cosine(&r->figures));
+  json_put_double(j, "max_abs_error", r->figures.max_error);
+  json_put_uint(j, "nonfinite", r->figures.nonfinite);
+  json_put_double(j, "rmse", figures_rmse(&r->figures));
+  json_put_double(j, "sqnr_db", figures_sqnr_db(&r->figures));
+  json_put_double(j, "sum_ee", r->figures.ee);
+  json_put_double(j, "sum_ve", r->figures.ve);
+  json_put_double(j, "sum_vv", r->figures.vv);
+  json_put_bool(j, "symmetric", r->scheme.symmetric);
   json_end_object(j);
 }
 
@@ -291,32 +278,25 @@ static uint32_t put_weight(const struct measuring *m, struct json_out *j, uint32
   const struct row *r = &m->rows[first];
   uint32_t n = 0;
   json_object(j);
-  put_count(j, "bytes", r->source_bytes);
-  json_key(j, "candidates");
-  json_array(j);
+  json_put_uint(j, "bytes", r->source_bytes);
+  json_put_array(j, "candidates");
   do
     put_candidate(j, &m->rows[first + n++]);
   while (first + n < m->n_rows && !m->rows[first + n].first);
   json_end_array(j);
-  json_key(j, "dims");
-  json_ints(j, r->dims, r->rank);
-  json_key(j, "dtype");
-  json_text(j, dtype_name(r->dtype));
-  json_key(j, "name");
-  json_text(j, r->tensor);
+  json_put_ints(j, "dims", r->dims, r->rank);
+  json_put_text(j, "dtype", dtype_name(r->dtype));
+  json_put_text(j, "name", r->tensor);
   json_end_object(j);
   return n;
 }
 
 static void put_skipped(const struct measuring *m, struct json_out *j) {
-  json_key(j, "not_measured");
-  json_array(j);
+  json_put_array(j, "not_measured");
   for (uint32_t i = 0; i < m->n_skips; i++) {
     json_object(j);
-    json_key(j, "node");
-    json_text(j, m->skips[i].node);
-    json_key(j, "reason");
-    json_text(j, m->skips[i].reason);
+    json_put_text(j, "node", m->skips[i].node);
+    json_put_text(j, "reason", m->skips[i].reason);
     json_end_object(j);
   }
   json_end_array(j);
@@ -326,9 +306,8 @@ static void print_json(const struct measuring *m) {
   struct json_out j = {.indent = 2};
   json_object(&j);
   put_skipped(m, &j);
-  put_count(&j, "source_bytes_read", m->stats.source_bytes_read);
-  json_key(&j, "totals");
-  json_array(&j);
+  json_put_uint(&j, "source_bytes_read", m->stats.source_bytes_read);
+  json_put_array(&j, "totals");
   for (uint32_t i = 0; i < m->options.n_candidates; i++) {
     const struct row *first = row_of_candidate(m, i);
     if (!first) continue;
@@ -336,8 +315,7 @@ static void print_json(const struct measuring *m) {
     put_candidate(&j, &sum);
   }
   json_end_array(&j);
-  json_key(&j, "weights");
-  json_array(&j);
+  json_put_array(&j, "weights");
   for (uint32_t i = 0; i < m->n_rows && report_stdout_alive();) {
     i += put_weight(m, &j, i);
     report_json_flush(&j);

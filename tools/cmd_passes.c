@@ -4,41 +4,32 @@
 #include "pass.h"
 #include "report.h"
 
-static void write_text(struct json_out *j, const char *key, const char *text) {
-  json_key(j, key);
-  if (text)
-    json_text(j, text);
-  else
-    json_null(j);
-}
-
 static void write_option(struct json_out *j, enum pass_option_id o, struct arena *a) {
   static const char *const kinds[] = {
       [PASS_FLAG] = "flag",     [PASS_COUNT] = "count", [PASS_NUMBER] = "number",
       [PASS_CHOICE] = "choice", [PASS_TEXT] = "text",   [PASS_LIST] = "list"};
   const struct pass_option *row = pass_option(o);
   json_object(j);
-  write_text(j, "default", row->kind == PASS_FLAG ? "false" : row->preset);
-  write_text(j, "help", row->help);
-  write_text(j, "key", pass_values_key(o, a));
-  write_text(j, "kind", kinds[row->kind]);
-  write_text(j, "takes", row->kind == PASS_FLAG ? "true|false" : row->metavar);
+  json_put_text(j, "default", row->kind == PASS_FLAG ? "false" : row->preset);
+  json_put_text(j, "help", row->help);
+  json_put_text(j, "key", pass_values_key(o, a));
+  json_put_text(j, "kind", kinds[row->kind]);
+  json_put_text(j, "takes", row->kind == PASS_FLAG ? "true|false" : row->metavar);
   json_end_object(j);
 }
 
 static void write_pass(struct json_out *j, enum pass_id pass, struct arena *a) {
   const struct pass_row *row = pass_row(pass);
   json_object(j);
-  write_text(j, "about", row->about);
-  write_text(j, "name", row->name);
-  write_text(j, "needs", row->needs);
-  json_key(j, "options");
-  json_array(j);
+  json_put_text(j, "about", row->about);
+  json_put_text(j, "name", row->name);
+  json_put_text(j, "needs", row->needs);
+  json_put_array(j, "options");
   for (uint32_t o = 0; o < PASS_OPTIONS; o++)
     if (pass_option_belongs(o, pass)) write_option(j, o, a);
   json_end_array(j);
-  write_text(j, "promises", row->promises);
-  write_text(j, "summary", row->summary);
+  json_put_text(j, "promises", row->promises);
+  json_put_text(j, "summary", row->summary);
   json_end_object(j);
 }
 

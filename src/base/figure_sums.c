@@ -38,7 +38,8 @@ static void push(struct figure_sums *s, const struct figure_sum *x) {
   }
 }
 
-void figure_sums_push(struct figure_sums *s, uint32_t segment, uint64_t leaf, const struct figures *f) {
+void figure_sums_push(struct figure_sums *s, uint32_t segment, uint64_t leaf,
+                      const struct figures *f) {
   push(s, &(struct figure_sum){.segment = segment, .index = leaf, .f = *f});
 }
 
@@ -90,15 +91,15 @@ static bool read_one(const struct json_value *v, struct figure_sum *x) {
     if (!json_as_double(v, &d[i])) return false;
   if (n[0] > UINT32_MAX || n[1] > 62 || n[2] > UINT64_MAX >> 1 >> n[1]) return false;
   *x = (struct figure_sum){.segment = (uint32_t)n[0],
-                          .level = (uint32_t)n[1],
-                          .index = n[2],
-                          .f = {.elements = n[3],
-                                .nonfinite = n[4],
-                                .overflows = n[5],
-                                .vv = d[0],
-                                .ee = d[1],
-                                .ve = d[2],
-                                .max_error = d[3]}};
+                           .level = (uint32_t)n[1],
+                           .index = n[2],
+                           .f = {.elements = n[3],
+                                 .nonfinite = n[4],
+                                 .overflows = n[5],
+                                 .vv = d[0],
+                                 .ee = d[1],
+                                 .ve = d[2],
+                                 .max_error = d[3]}};
   return true;
 }
 
@@ -132,8 +133,8 @@ void figure_sums_sort(struct figure_sums *all) {
   if (all->n) qsort(all->rows, all->n, sizeof *all->rows, by_start);
 }
 
-bool figure_sums_next(const struct figure_sums *all, size_t *at, uint32_t *segment, struct figures *f,
-                 bool *whole) {
+bool figure_sums_next(const struct figure_sums *all, size_t *at, uint32_t *segment,
+                      struct figures *f, bool *whole) {
   if (*at >= all->n) return false;
   struct figure_sums stack = {0};
   uint64_t next = 0;

@@ -25,7 +25,8 @@ struct figure_sums {
 void figure_sums_free(struct figure_sums *s);
 
 // The next leaf of a segment. Leaves of a segment come in order.
-void figure_sums_push(struct figure_sums *s, uint32_t segment, uint64_t leaf, const struct figures *f);
+void figure_sums_push(struct figure_sums *s, uint32_t segment, uint64_t leaf,
+                      const struct figures *f);
 // What was found out about the leaves that come next, in the same segment or later ones.
 void figure_sums_join(struct figure_sums *s, const struct figure_sums *next);
 // What a unit found out, in place of what it was said to have found before.
@@ -38,7 +39,7 @@ bool figure_sums_read(const struct json_value *v, struct figure_sums *s);
 // Orders all sums; then the figures of the segment whose sums begin at *at, which moves on behind
 // them. False at the end. *whole: the leaves are 0 to the last that is there, each once.
 void figure_sums_sort(struct figure_sums *all);
-bool figure_sums_next(const struct figure_sums *all, size_t *at, uint32_t *segment, struct figures *f,
-                 bool *whole);
+bool figure_sums_next(const struct figure_sums *all, size_t *at, uint32_t *segment,
+                      struct figures *f, bool *whole);
 
 #endif

@@ -42,6 +42,22 @@ void json_newline(struct json_out *j); // a line break before the next element, 
                                        // after a whole document (JSON Lines)
 void json_done(struct json_out *j);
 
+// A member of the open object: key and value in one call. A text that is NULL is written as null.
+void json_put_object(struct json_out *j, const char *key); // "key":{
+void json_put_array(struct json_out *j, const char *key);  // "key":[
+void json_put_string(struct json_out *j, const char *key, struct span s);
+void json_put_text(struct json_out *j, const char *key, const char *s);
+void json_put_raw(struct json_out *j, const char *key, struct span text);
+void json_put_uint(struct json_out *j, const char *key, uint64_t x);
+void json_put_int(struct json_out *j, const char *key, int64_t x);
+void json_put_ints(struct json_out *j, const char *key, const int64_t *x, size_t n);
+void json_put_double(struct json_out *j, const char *key, double x);
+void json_put_bool(struct json_out *j, const char *key, bool x);
+void json_put_null(struct json_out *j, const char *key);
+// n bytes as lower-case hex.
+void json_hex(struct json_out *j, const uint8_t *bytes, size_t n);
+void json_put_hex(struct json_out *j, const char *key, const uint8_t *bytes, size_t n);
+
 // A parsed document; values belong to it and die with json_free.
 struct json_value; // opaque
 // `what` names the text in messages ("edit log 'e.jsonl', line 3"). NULL and ERR_MODEL if the text

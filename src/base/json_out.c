@@ -207,6 +207,82 @@ void json_null(struct json_out *j) {
   put(j, "null", 4);
 }
 
+void json_hex(struct json_out *j, const uint8_t *bytes, size_t n) {
+  begin_element(j);
+  put_char(j, '"');
+  for (size_t i = 0; i < n; i++) {
+    char digits[3];
+    hex_encode(bytes + i, 1, digits);
+    put(j, digits, 2);
+  }
+  put_char(j, '"');
+}
+
+// ---- members -----------------------------------------------------------------------------------
+
+void json_put_object(struct json_out *j, const char *key) {
+  json_key(j, key);
+  json_object(j);
+}
+
+void json_put_array(struct json_out *j, const char *key) {
+  json_key(j, key);
+  json_array(j);
+}
+
+void json_put_string(struct json_out *j, const char *key, struct span s) {
+  json_key(j, key);
+  json_string(j, s);
+}
+
+void json_put_raw(struct json_out *j, const char *key, struct span text) {
+  json_key(j, key);
+  json_raw(j, text);
+}
+
+void json_put_uint(struct json_out *j, const char *key, uint64_t x) {
+  json_key(j, key);
+  json_uint(j, x);
+}
+
+void json_put_int(struct json_out *j, const char *key, int64_t x) {
+  json_key(j, key);
+  json_int(j, x);
+}
+
+void json_put_ints(struct json_out *j, const char *key, const int64_t *x, size_t n) {
+  json_key(j, key);
+  json_ints(j, x, n);
+}
+
+void json_put_double(struct json_out *j, const char *key, double x) {
+  json_key(j, key);
+  json_double(j, x);
+}
+
+void json_put_bool(struct json_out *j, const char *key, bool x) {
+  json_key(j, key);
+  json_bool(j, x);
+}
+
+void json_put_null(struct json_out *j, const char *key) {
+  json_key(j, key);
+  json_null(j);
+}
+
+void json_put_hex(struct json_out *j, const char *key, const uint8_t *bytes, size_t n) {
+  json_key(j, key);
+  json_hex(j, bytes, n);
+}
+
+void json_put_text(struct json_out *j, const char *key, const char *s) {
+  json_key(j, key);
+  if (s)
+    json_text(j, s);
+  else
+    json_null(j);
+}
+
 void json_newline(struct json_out *j) {
   if (j->depth > 0) {
     j->broken = true;

@@ -52,8 +52,7 @@ void edit_group(struct edits *e, const char *pass, uint32_t site_node, const cha
 
 static void write_attrs(struct edits *e, const struct model_node *n) {
   if (n->n_attrs == 0) return;
-  json_key(&e->line, "attrs");
-  json_object(&e->line);
+  json_put_object(&e->line, "attrs");
   for (uint32_t i = 0; i < n->n_attrs; i++) {
     json_key(&e->line, model_name_str(e->m, e->m->attrs[n->attrs + i].name));
     edit_line_attr_value(e, n->attrs + i);

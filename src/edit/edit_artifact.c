@@ -19,8 +19,7 @@ void edit_artifact(struct edits *e, const struct edit_artifact *artifact) {
   hex_encode(artifact->sha256, sizeof artifact->sha256, hex);
   if (edit_line_begin(e, "artifact")) {
     edit_line_string(e, "stage", span_str(artifact->stage));
-    json_key(&e->line, "of");
-    json_array(&e->line);
+    json_put_array(&e->line, "of");
     for (uint32_t i = 0; i < artifact->n; i++)
       edit_line_recipe(e, &e->line, artifact->of[i]);
     json_end_array(&e->line);

@@ -14,8 +14,7 @@
 bool edit_line_begin(struct edits *e, const char *kind) {
   if (!e->sink) return false;
   json_object(&e->line);
-  json_key(&e->line, "edit");
-  json_text(&e->line, kind);
+  json_put_text(&e->line, "edit", kind);
   return true;
 }
 
@@ -66,14 +65,12 @@ void edit_line_value(struct edits *e, const char *key, uint32_t value) {
 
 void edit_line_graph(struct edits *e, const char *key, uint32_t graph) {
   if (!e->sink || graph == NO_ID) return;
-  json_key(&e->line, key);
-  json_text(&e->line, arena_printf(&e->scratch, "g%u", graph));
+  json_put_text(&e->line, key, arena_printf(&e->scratch, "g%u", graph));
 }
 
 void edit_line_string(struct edits *e, const char *key, struct span text) {
   if (!e->sink) return;
-  json_key(&e->line, key);
-  json_string(&e->line, text);
+  json_put_string(&e->line, key, text);
 }
 
 void edit_line_text(struct edits *e, const char *key, struct span text) {
@@ -82,14 +79,12 @@ void edit_line_text(struct edits *e, const char *key, struct span text) {
 
 void edit_line_int(struct edits *e, const char *key, int64_t x) {
   if (!e->sink) return;
-  json_key(&e->line, key);
-  json_int(&e->line, x);
+  json_put_int(&e->line, key, x);
 }
 
 void edit_line_slots(struct edits *e, const char *key, uint32_t first_ref, uint32_t n) {
   if (!e->sink) return;
-  json_key(&e->line, key);
-  json_array(&e->line);
+  json_put_array(&e->line, key);
   for (uint32_t i = 0; i < n; i++) {
     const uint32_t value = e->m->refs[first_ref + i].value;
     if (value == NO_ID)
@@ -103,8 +98,7 @@ void edit_line_slots(struct edits *e, const char *key, uint32_t first_ref, uint3
 // ---- tensors and recipes -----------------------------------------------------------------------
 
 static void put_dims(struct json_out *j, const int64_t *dims, uint32_t rank) {
-  json_key(j, "dims");
-  json_ints(j, dims, rank);
+  json_put_ints(j, "dims", dims, rank);
 }
 
 // A recipe that is a source tensor's own elements is written as {"tensor":…,"dims":…}.
@@ -139,8 +133,7 @@ void edit_line_tensor(struct edits *e, uint32_t tensor) {
   if (!e->sink) return;
   const struct model_tensor *t = &e->m->tensors[tensor];
   edit_line_tensor_address(e, tensor);
-  json_key(&e->line, "dtype");
-  json_text(&e->line, dtype_name((enum dtype)t->dtype));
+  json_put_text(&e->line, "dtype", dtype_name((enum dtype)t->dtype));
   put_dims(&e->line, model_dims(e->m, t), t->rank);
   put_recipe(e, t->recipe);
 }
@@ -156,8 +149,7 @@ static void put_float(struct json_out *j, float f) {
     memcpy(&bits, &f, 4);
     snprintf(hex, sizeof hex, "%08x", (unsigned)bits);
     json_object(j);
-    json_key(j, "bits");
-    json_text(j, hex);
+    json_put_text(j, "bits", hex);
     json_end_object(j);
     return;
   }
@@ -192,18 +184,12 @@ void edit_line_attr_value(struct edits *e, uint32_t attr) {
   }
   json_object(j);
   switch ((enum attr_type)a->type) {
-  case ATTR_INT:
-    json_key(j, "int");
-    json_int(j, a->u.i);
-    break;
+  case ATTR_INT: json_put_int(j, "int", a->u.i); break;
   case ATTR_FLOAT:
     json_key(j, "float");
     put_float(j, a->u.f);
     break;
-  case ATTR_STRING:
-    json_key(j, "string");
-    json_string(j, model_name(e->m, a->u.s));
-    break;
+  case ATTR_STRING: json_put_string(j, "string", model_name(e->m, a->u.s)); break;
   case ATTR_INTS:
   case ATTR_FLOATS:
     json_key(j, a->type == ATTR_INTS ? "ints" : "floats");
@@ -236,8 +222,7 @@ void edit_line_type(struct edits *e, enum dtype dtype, const struct model_dim *d
   else
     json_text(j, dtype_name(dtype));
   if (rank == NO_ID) return;
-  json_key(j, "dims");
-  json_array(j);
+  json_put_array(j, "dims");
   for (uint32_t i = 0; i < rank; i++) {
     if (dims[i].value >= 0)
       put_size(j, dims[i].value);

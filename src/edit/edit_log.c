@@ -11,14 +11,11 @@
 
 static void write_files(struct edits *e) {
   struct json_out *j = &e->line;
-  json_key(j, "files");
-  json_array(j);
+  json_put_array(j, "files");
   for (uint32_t i = 1; i < e->m->n_files; i++) {
     json_object(j);
-    json_key(j, "name");
-    json_text(j, e->m->files[i].name);
-    json_key(j, "size");
-    json_uint(j, e->m->files[i].size);
+    json_put_text(j, "name", e->m->files[i].name);
+    json_put_uint(j, "size", e->m->files[i].size);
     json_end_object(j);
   }
   json_end_array(j);
@@ -28,34 +25,27 @@ static void write_source(struct edits *e) {
   struct json_out *j = &e->line;
   char hex[2 * sizeof e->m->meta_sha256 + 1];
   hex_encode(e->m->meta_sha256, sizeof e->m->meta_sha256, hex);
-  json_key(j, "source");
-  json_object(j);
-  json_key(j, "name");
-  json_text(j, e->m->n_files > 0 ? e->m->files[0].name : "");
-  json_key(j, "meta_sha256");
-  json_text(j, hex);
+  json_put_object(j, "source");
+  json_put_text(j, "name", e->m->n_files > 0 ? e->m->files[0].name : "");
+  json_put_text(j, "meta_sha256", hex);
   write_files(e);
   json_end_object(j);
 }
 
 static void write_object(struct json_out *j, const char *key, const char *object) {
-  json_key(j, key);
-  json_raw(j, span_str(object ? object : "{}"));
+  json_put_raw(j, key, span_str(object ? object : "{}"));
 }
 
 int edit_log_begin(struct edits *e, const struct edit_log_head *head, struct err *err) {
   struct json_out *j = &e->line;
   if (!e->sink) return 0;
   json_object(j);
-  json_key(j, "weir_edit_log");
-  json_uint(j, EDIT_LOG_VERSION);
-  json_key(j, "command");
-  json_text(j, head->command);
+  json_put_uint(j, "weir_edit_log", EDIT_LOG_VERSION);
+  json_put_text(j, "command", head->command);
   write_object(j, "options", head->options);
   write_source(e);
   write_object(j, "layout", head->layout);
-  json_key(j, "output");
-  json_text(j, head->output);
+  json_put_text(j, "output", head->output);
   json_end_object(j);
   json_newline(j);
   if (e->sink(e->sink_ctx, span_of(j->text, j->n)) < 0) e->failed = true;

@@ -38,8 +38,7 @@ uint32_t edit_add_subgraph(struct edits *e, uint32_t parent, struct span name) {
 
 static void write_function(struct edits *e, uint32_t function) {
   const struct model_function *f = &e->m->functions[function];
-  json_key(&e->line, "function");
-  json_text(&e->line, arena_printf(&e->scratch, "f%u", function));
+  json_put_text(&e->line, "function", arena_printf(&e->scratch, "f%u", function));
   edit_line_graph(e, "graph", f->graph);
   edit_line_string(e, "domain", model_name(e->m, f->domain));
   edit_line_string(e, "name", model_name(e->m, f->name));

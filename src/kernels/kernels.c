@@ -180,12 +180,12 @@ size_t kernels_affine_range_f32(const float *in, size_t n, float *lo, float *hi)
   return table()->affine_range_f32(in, n, lo, hi);
 }
 
-bool kernels_figure_pairs(struct kernels_lanes *sums, size_t first, const double *v, const double *w,
-                   size_t n) {
+bool kernels_figure_pairs(struct kernels_lanes *sums, size_t first, const double *v,
+                          const double *w, size_t n) {
   return table()->figure_pairs(sums, first, v, w, n);
 }
 
 bool kernels_figure_pairs_codes(struct kernels_lanes *sums, size_t first, const float *v,
-                         const uint8_t *codes, size_t n, const struct kernels_stored *m) {
+                                const uint8_t *codes, size_t n, const struct kernels_stored *m) {
   return table()->figure_pairs_codes(sums, first, v, codes, n, m);
 }

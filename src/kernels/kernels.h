@@ -207,8 +207,8 @@ struct kernels_lanes {
 };
 // Adds n pairs, the first of them number `first` of the chunk. False, and nothing added, if an e is
 // not finite.
-bool kernels_figure_pairs(struct kernels_lanes *sums, size_t first, const double *v, const double *w,
-                   size_t n);
+bool kernels_figure_pairs(struct kernels_lanes *sums, size_t first, const double *v,
+                          const double *w, size_t n);
 // What codes of a byte stand for, in double: int8 code * scale + zero, uint8 (code - zero) * scale.
 struct kernels_stored {
   bool is_unsigned;
@@ -218,6 +218,6 @@ void kernels_codes_values(double *out, const uint8_t *codes, size_t n,
                           const struct kernels_stored *m);
 // kernels_figure_pairs of floats and what their codes stand for.
 bool kernels_figure_pairs_codes(struct kernels_lanes *sums, size_t first, const float *v,
-                         const uint8_t *codes, size_t n, const struct kernels_stored *m);
+                                const uint8_t *codes, size_t n, const struct kernels_stored *m);
 
 #endif

@@ -33,9 +33,9 @@ struct kernels_table {
   void (*affine_codes_f32)(int8_t *out, const float *in, size_t n, const struct kernels_affine *a);
   size_t (*affine_range_f32)(const float *in, size_t n, float *lo, float *hi);
   bool (*figure_pairs)(struct kernels_lanes *sums, size_t first, const double *v, const double *w,
-                size_t n);
+                       size_t n);
   bool (*figure_pairs_codes)(struct kernels_lanes *sums, size_t first, const float *v,
-                      const uint8_t *codes, size_t n, const struct kernels_stored *m);
+                             const uint8_t *codes, size_t n, const struct kernels_stored *m);
   const char *isa; // of the most capable row in use
 };
 
@@ -94,11 +94,11 @@ KERNELS_AFFINE(avx2);
 KERNELS_AFFINE(avx512);
 KERNELS_AFFINE(neon);
 
-#define KERNELS_FIGURE_PAIRS(isa)                                                                         \
-  bool figure_pairs_##isa(struct kernels_lanes *sums, size_t first, const double *v, const double *w,     \
-                   size_t n);                                                                      \
-  bool figure_pairs_codes_##isa(struct kernels_lanes *sums, size_t first, const float *v,                 \
-                         const uint8_t *codes, size_t n, const struct kernels_stored *m)
+#define KERNELS_FIGURE_PAIRS(isa)                                                                  \
+  bool figure_pairs_##isa(struct kernels_lanes *sums, size_t first, const double *v,               \
+                          const double *w, size_t n);                                              \
+  bool figure_pairs_codes_##isa(struct kernels_lanes *sums, size_t first, const float *v,          \
+                                const uint8_t *codes, size_t n, const struct kernels_stored *m)
 KERNELS_FIGURE_PAIRS(portable);
 KERNELS_FIGURE_PAIRS(avx2);
 KERNELS_FIGURE_PAIRS(avx512);

@@ -17,36 +17,36 @@ void model_init(struct model *m) {
 }
 
 // Every table but name_bytes, whose fields are named otherwise.
-#define ALL_TABLES \
-  TABLE(name_at) \
-  TABLE(name_slots) \
-  TABLE(nodes) \
-  TABLE(refs) \
-  TABLE(attrs) \
-  TABLE(values) \
-  TABLE(name_values) \
-  TABLE(value_slots) \
-  TABLE(tensors) \
-  TABLE(pieces) \
-  TABLE(piece_counts) \
-  TABLE(checkpoints) \
-  TABLE(dims) \
-  TABLE(small_bytes) \
-  TABLE(infos) \
-  TABLE(info_dims) \
-  TABLE(graphs) \
-  TABLE(graph_io) \
-  TABLE(items) \
-  TABLE(others) \
-  TABLE(rests) \
-  TABLE(sparses) \
-  TABLE(trainings) \
-  TABLE(functions) \
-  TABLE(opsets) \
-  TABLE(metadata) \
-  TABLE(longs) \
-  TABLE(floats) \
-  TABLE(strings) \
+#define ALL_TABLES                                                                                 \
+  TABLE(name_at)                                                                                   \
+  TABLE(name_slots)                                                                                \
+  TABLE(nodes)                                                                                     \
+  TABLE(refs)                                                                                      \
+  TABLE(attrs)                                                                                     \
+  TABLE(values)                                                                                    \
+  TABLE(name_values)                                                                               \
+  TABLE(value_slots)                                                                               \
+  TABLE(tensors)                                                                                   \
+  TABLE(pieces)                                                                                    \
+  TABLE(piece_counts)                                                                              \
+  TABLE(checkpoints)                                                                               \
+  TABLE(dims)                                                                                      \
+  TABLE(small_bytes)                                                                               \
+  TABLE(infos)                                                                                     \
+  TABLE(info_dims)                                                                                 \
+  TABLE(graphs)                                                                                    \
+  TABLE(graph_io)                                                                                  \
+  TABLE(items)                                                                                     \
+  TABLE(others)                                                                                    \
+  TABLE(rests)                                                                                     \
+  TABLE(sparses)                                                                                   \
+  TABLE(trainings)                                                                                 \
+  TABLE(functions)                                                                                 \
+  TABLE(opsets)                                                                                    \
+  TABLE(metadata)                                                                                  \
+  TABLE(longs)                                                                                     \
+  TABLE(floats)                                                                                    \
+  TABLE(strings)                                                                                   \
   TABLE(files)
 
 void model_free(struct model *m) {
@@ -60,8 +60,7 @@ void model_free(struct model *m) {
 
 void model_trim(struct model *m) {
   m->name_bytes = table_trim(m->name_bytes, &m->name_bytes_cap, m->name_bytes_n, 1);
-#define TABLE(name) \
-  m->name = table_trim(m->name, &m->name##_cap, m->n_##name, sizeof *m->name);
+#define TABLE(name) m->name = table_trim(m->name, &m->name##_cap, m->n_##name, sizeof *m->name);
   ALL_TABLES
 #undef TABLE
 }

@@ -134,8 +134,8 @@ struct model_attr {
   uint32_t first; // TENSOR(S): tensor id; GRAPH(S): graph id; SPARSE(S): row in m->sparses;
                   // value_float(s), value_int(s), value_string(s) of a Constant node as loaded:
                   // the tensor made of it (see model_attr_is_constant), not a list;
-      // INTS/FLOATS/STRINGS held: index into m->longs / m->floats / m->strings, NO_ID: not
-      // held because large (> 64 KiB), `src` says where
+  // INTS/FLOATS/STRINGS held: index into m->longs / m->floats / m->strings, NO_ID: not
+  // held because large (> 64 KiB), `src` says where
   union {
     int64_t i;
     float f;

@@ -62,10 +62,8 @@ static void write_sources(struct writing *w, const struct plan *p) {
   begin_list(w, "sources");
   for (uint32_t i = 0; i < p->n_sources; i++) {
     json_object(&w->line);
-    json_key(&w->line, "name");
-    json_text(&w->line, p->sources[i].name);
-    json_key(&w->line, "size");
-    json_uint(&w->line, p->sources[i].size);
+    json_put_text(&w->line, "name", p->sources[i].name);
+    json_put_uint(&w->line, "size", p->sources[i].size);
     json_end_object(&w->line);
     put_element(w, i + 1 == p->n_sources);
   }
@@ -85,10 +83,8 @@ static void write_outputs(struct writing *w, const struct plan *p) {
   begin_list(w, "outputs");
   for (uint32_t i = 0; i < p->n_outputs; i++) {
     json_object(&w->line);
-    json_key(&w->line, "name");
-    json_text(&w->line, p->outputs[i].name);
-    json_key(&w->line, "size");
-    json_uint(&w->line, p->outputs[i].size);
+    json_put_text(&w->line, "name", p->outputs[i].name);
+    json_put_uint(&w->line, "size", p->outputs[i].size);
     json_end_object(&w->line);
     put_element(w, i + 1 == p->n_outputs);
   }
@@ -121,20 +117,13 @@ static void write_tensors(struct writing *w, const struct plan *p) {
     const struct plan_tensor *t = &p->tensors[i];
     struct json_out *j = &w->line;
     json_object(j);
-    json_key(j, "name");
-    json_text(j, t->name);
-    json_key(j, "output");
-    json_uint(j, t->output);
-    json_key(j, "off");
-    json_uint(j, t->off);
-    json_key(j, "len");
-    json_uint(j, t->len);
-    json_key(j, "dtype");
-    json_text(j, dtype_name((enum dtype)t->dtype));
-    json_key(j, "dims");
-    json_ints(j, t->dims, t->rank);
-    json_key(j, "segment");
-    json_uint(j, t->segment);
+    json_put_text(j, "name", t->name);
+    json_put_uint(j, "output", t->output);
+    json_put_uint(j, "off", t->off);
+    json_put_uint(j, "len", t->len);
+    json_put_text(j, "dtype", dtype_name((enum dtype)t->dtype));
+    json_put_ints(j, "dims", t->dims, t->rank);
+    json_put_uint(j, "segment", t->segment);
     json_end_object(j);
     put_element(w, i + 1 == p->n_tensors);
   }

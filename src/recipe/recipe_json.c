@@ -6,24 +6,9 @@
 
 // ---- writing -----------------------------------------------------------------------------------
 
-static void write_longs(struct json_out *j, const char *key, const int64_t *x, uint32_t n) {
-  json_key(j, key);
-  json_ints(j, x, n);
-}
-
-static void write_hex(struct json_out *j, const char *key, const uint8_t *bytes, size_t n) {
-  struct arena scratch = {0};
-  char *hex = arena_alloc(&scratch, 2 * n + 1);
-  hex_encode(bytes, n, hex);
-  json_key(j, key);
-  json_text(j, hex);
-  arena_free(&scratch);
-}
-
 static void write_type(struct json_out *j, const struct recipes *r, const struct recipe *x) {
-  json_key(j, "dtype");
-  json_text(j, dtype_name((enum dtype)x->dtype));
-  write_longs(j, "dims", r->longs + x->dims, x->rank);
+  json_put_text(j, "dtype", dtype_name((enum dtype)x->dtype));
+  json_put_ints(j, "dims", r->longs + x->dims, x->rank);
 }
 
 static const char *const encodings[] = {"raw", "fixed32", "fixed64", "varint"};
@@ -51,13 +36,11 @@ static void write_piece(struct json_out *j, const struct recipes *r, const struc
 
 static void write_extent(struct json_out *j, const struct recipes *r, const struct recipe *x) {
   assert(x->encoding < N_ENCODINGS || x->n == 0);
-  json_key(j, "extent");
-  json_array(j);
+  json_put_array(j, "extent");
   for (uint32_t i = 0; i < x->n; i++)
     write_piece(j, r, x, &r->pieces[x->at + i]);
   json_end_array(j);
-  json_key(j, "encoding");
-  json_text(j, x->encoding < N_ENCODINGS ? encodings[x->encoding] : encodings[0]);
+  json_put_text(j, "encoding", x->encoding < N_ENCODINGS ? encodings[x->encoding] : encodings[0]);
   write_type(j, r, x);
 }
 
@@ -86,23 +69,16 @@ static void write_operands(struct json_out *j, const struct recipes *r, const st
 
 static void write_quantization(struct json_out *j, const struct recipes *r, uint32_t id) {
   const struct recipe_quantization q = recipe_quantization_of(r, id);
-  json_key(j, "part");
-  json_text(j, recipe_part_name(recipe_part_of(r, id)));
-  json_key(j, "format");
-  json_text(j, recipe_format_row(q.format)->name);
-  json_key(j, "bits");
-  json_uint(j, q.bits);
-  json_key(j, "symmetric");
-  json_bool(j, q.symmetric);
+  json_put_text(j, "part", recipe_part_name(recipe_part_of(r, id)));
+  json_put_text(j, "format", recipe_format_row(q.format)->name);
+  json_put_uint(j, "bits", q.bits);
+  json_put_bool(j, "symmetric", q.symmetric);
   if (q.axis != RECIPE_PER_TENSOR) {
-    json_key(j, "axis");
-    json_uint(j, q.axis);
+    json_put_uint(j, "axis", q.axis);
   }
-  json_key(j, "block");
-  json_uint(j, q.block);
+  json_put_uint(j, "block", q.block);
   if (q.levels) {
-    json_key(j, "levels");
-    json_uint(j, q.levels);
+    json_put_uint(j, "levels", q.levels);
   }
 }
 
@@ -110,28 +86,23 @@ static void write_parameters(struct json_out *j, const struct recipes *r, const 
   const int64_t *longs = r->longs + x->at;
   size_t element = (dtype_bits((enum dtype)x->dtype) + 7) / 8;
   switch ((enum recipe_kind)x->kind) {
-  case RECIPE_RESHAPE: write_longs(j, "dims", r->longs + x->dims, x->rank); break;
-  case RECIPE_TRANSPOSE: write_longs(j, "perm", longs, x->rank); break;
+  case RECIPE_RESHAPE: json_put_ints(j, "dims", r->longs + x->dims, x->rank); break;
+  case RECIPE_TRANSPOSE: json_put_ints(j, "perm", longs, x->rank); break;
   case RECIPE_SLICE:
-    write_longs(j, "starts", longs, x->rank);
-    write_longs(j, "steps", longs + x->rank, x->rank);
-    write_longs(j, "dims", r->longs + x->dims, x->rank);
+    json_put_ints(j, "starts", longs, x->rank);
+    json_put_ints(j, "steps", longs + x->rank, x->rank);
+    json_put_ints(j, "dims", r->longs + x->dims, x->rank);
     break;
-  case RECIPE_CONCAT:
-    json_key(j, "axis");
-    json_uint(j, x->n);
-    break;
+  case RECIPE_CONCAT: json_put_uint(j, "axis", x->n); break;
   case RECIPE_PAD:
-    write_longs(j, "befores", longs, x->rank);
-    write_longs(j, "afters", longs + x->rank, x->rank);
-    write_hex(j, "value", r->bytes + x->n, element);
+    json_put_ints(j, "befores", longs, x->rank);
+    json_put_ints(j, "afters", longs + x->rank, x->rank);
+    json_put_hex(j, "value", r->bytes + x->n, element);
     break;
   case RECIPE_CAST:
-    json_key(j, "to");
-    json_text(j, dtype_name((enum dtype)x->dtype));
+    json_put_text(j, "to", dtype_name((enum dtype)x->dtype));
     if (recipe_cast_clips(r, (uint32_t)(x - r->rows))) {
-      json_key(j, "clip");
-      json_bool(j, true);
+      json_put_bool(j, "clip", true);
     }
     break;
   case RECIPE_QUANTIZE: write_quantization(j, r, (uint32_t)(x - r->rows)); break;
@@ -148,11 +119,11 @@ void recipe_json_write(struct json_out *j, const struct recipes *r, uint32_t id,
   switch ((enum recipe_kind)x->kind) {
   case RECIPE_EXTENT: write_extent(j, r, x); break;
   case RECIPE_BYTES:
-    write_hex(j, "bytes", r->bytes + x->at, x->n);
+    json_put_hex(j, "bytes", r->bytes + x->at, x->n);
     write_type(j, r, x);
     break;
   case RECIPE_FILL:
-    write_hex(j, "fill", r->bytes + x->at, element);
+    json_put_hex(j, "fill", r->bytes + x->at, element);
     write_type(j, r, x);
     break;
   default: write_operands(j, r, x, leaves); write_parameters(j, r, x);

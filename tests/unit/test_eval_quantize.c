@@ -689,9 +689,10 @@ static void test_sums_as_text(void **state) {
   struct json_out a = {0}, b = {0};
   struct err err = {0};
   for (uint64_t i = 5; i < 12; i++)
-    figure_sums_push(&sums, 3, i,
-                &(struct figures){
-                    .elements = i, .overflows = 2, .vv = 1.0 / 3, .ee = 1e-300, .max_error = 7});
+    figure_sums_push(
+        &sums, 3, i,
+        &(struct figures){
+            .elements = i, .overflows = 2, .vv = 1.0 / 3, .ee = 1e-300, .max_error = 7});
   assert_int_equal(sums.n, 3); // 5, 6..7, 8..11
   figure_sums_write(&a, &sums);
   struct json_value *v = json_parse(span_of(a.text, a.n), "sums", &err);

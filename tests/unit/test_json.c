@@ -30,8 +30,7 @@ static void test_writes_containers(void **state) {
   (void)state;
   struct json_out j = {0};
   json_object(&j);
-  json_key(&j, "a");
-  json_array(&j);
+  json_put_array(&j, "a");
   json_int(&j, -1);
   json_uint(&j, 2);
   json_array(&j);
@@ -39,12 +38,10 @@ static void test_writes_containers(void **state) {
   json_object(&j);
   json_end_object(&j);
   json_end_array(&j);
-  json_key(&j, "b");
-  json_bool(&j, true);
+  json_put_bool(&j, "b", true);
   json_key(&j, "c");
   json_null(&j);
-  json_key(&j, "d");
-  json_raw(&j, span_str("{\"x\":1}"));
+  json_put_raw(&j, "d", span_str("{\"x\":1}"));
   json_end_object(&j);
   json_newline(&j);
   json_object(&j);
@@ -57,16 +54,14 @@ static void test_writes_containers(void **state) {
 
 static void write_sample(struct json_out *j) {
   json_object(j);
-  json_key(j, "a");
-  json_array(j);
+  json_put_array(j, "a");
   json_int(j, 1);
   json_array(j);
   json_int(j, 2);
   json_int(j, 3);
   json_end_array(j);
   json_end_array(j);
-  json_key(j, "b");
-  json_array(j);
+  json_put_array(j, "b");
   json_end_array(j);
   json_end_object(j);
 }

@@ -28,7 +28,7 @@ static void make(struct sample *s, uint64_t seed) {
   for (uint32_t t = 0; t < TENSORS; t++) {
     for (uint32_t o = 0; o < OPTIONS; o++)
       s->options[t][o] = (struct size_budget_option){.bytes = 10 + next(&seed) % 90,
-                                                .error = (double)(next(&seed) % 1000)};
+                                                     .error = (double)(next(&seed) % 1000)};
     s->tensors[t] =
         (struct size_budget_tensor){.name = names[t], .options = s->options[t], .n = OPTIONS};
   }

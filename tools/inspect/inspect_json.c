@@ -7,23 +7,11 @@
 enum { FLUSH_BYTES = 1 << 20 };
 
 static void name(struct json_out *j, const char *key, const struct model *m, uint32_t id) {
-  json_key(j, key);
-  json_string(j, model_name(m, id));
-}
-
-static void number(struct json_out *j, const char *key, uint64_t n) {
-  json_key(j, key);
-  json_uint(j, n);
-}
-
-static void text(struct json_out *j, const char *key, const char *s) {
-  json_key(j, key);
-  json_text(j, s);
+  json_put_string(j, key, model_name(m, id));
 }
 
 static void dims(struct json_out *j, const int64_t *list, uint32_t rank) {
-  json_key(j, "dims");
-  json_ints(j, list, rank);
+  json_put_ints(j, "dims", list, rank);
 }
 
 static void flush_if_long(struct json_out *j) {
@@ -33,21 +21,19 @@ static void flush_if_long(struct json_out *j) {
 // ---- model --------------------------------------------------------------------------------------
 
 static void put_files(struct json_out *j, const struct inspect *in) {
-  json_key(j, "file");
-  json_object(j);
-  text(j, "name", in->files[0].name);
-  number(j, "bytes", in->files[0].size);
+  json_put_object(j, "file");
+  json_put_text(j, "name", in->files[0].name);
+  json_put_uint(j, "bytes", in->files[0].size);
   json_end_object(j);
-  json_key(j, "data_files");
-  json_array(j);
+  json_put_array(j, "data_files");
   for (uint32_t f = 1; f < in->m->n_files; f++) {
     const struct inspect_file *file = &in->files[f];
     json_object(j);
-    text(j, "name", file->name);
-    number(j, "bytes", file->size);
-    number(j, "tensors", file->use.places);
-    number(j, "used_bytes", file->use.used);
-    number(j, "padding_bytes", file->use.padding);
+    json_put_text(j, "name", file->name);
+    json_put_uint(j, "bytes", file->size);
+    json_put_uint(j, "tensors", file->use.places);
+    json_put_uint(j, "used_bytes", file->use.used);
+    json_put_uint(j, "padding_bytes", file->use.padding);
     json_end_object(j);
   }
   json_end_array(j);
@@ -55,22 +41,18 @@ static void put_files(struct json_out *j, const struct inspect *in) {
 
 static void put_versions(struct json_out *j, const struct inspect *in) {
   const struct model *m = in->m;
-  json_key(j, "ir_version");
-  json_int(j, m->ir_version);
-  json_key(j, "opsets");
-  json_array(j);
+  json_put_int(j, "ir_version", m->ir_version);
+  json_put_array(j, "opsets");
   for (uint32_t i = 0; i < m->n_model_opsets; i++) {
     json_object(j);
     name(j, "domain", m, m->opsets[i].domain);
-    json_key(j, "version");
-    json_int(j, m->opsets[i].version);
+    json_put_int(j, "version", m->opsets[i].version);
     json_end_object(j);
   }
   json_end_array(j);
-  text(j, "producer_name", in->producer_name);
-  text(j, "producer_version", in->producer_version);
-  json_key(j, "metadata");
-  json_array(j);
+  json_put_text(j, "producer_name", in->producer_name);
+  json_put_text(j, "producer_version", in->producer_version);
+  json_put_array(j, "metadata");
   for (uint32_t i = 0; i < m->n_metadata; i++) {
     json_object(j);
     name(j, "key", m, m->metadata[i].key);
@@ -82,8 +64,7 @@ static void put_versions(struct json_out *j, const struct inspect *in) {
 
 static void put_value_dims(struct json_out *j, const struct model *m,
                            const struct model_info *info) {
-  json_key(j, "dims");
-  json_array(j);
+  json_put_array(j, "dims");
   for (uint32_t d = 0; d < info->rank; d++) {
     const struct model_dim *dim = &m->info_dims[info->dims + d];
     if (dim->value >= 0)
@@ -104,10 +85,8 @@ static void put_values(struct json_out *j, const struct model *m, uint32_t first
     const struct model_value *v = &m->values[value];
     const struct model_info *info = v->info == NO_ID ? NULL : &m->infos[v->info];
     json_object(j);
-    json_key(j, "name");
-    json_string(j, model_value_name(m, value));
-    json_key(j, "initializer");
-    json_bool(j, v->kind == VALUE_INITIALIZER);
+    json_put_string(j, "name", model_value_name(m, value));
+    json_put_bool(j, "initializer", v->kind == VALUE_INITIALIZER);
     json_key(j, "dtype");
     if (info && info->flags & INFO_TENSOR)
       json_text(j, dtype_name(info->dtype));
@@ -131,37 +110,33 @@ static void put_io(struct json_out *j, const struct model *m) {
 // ---- summaries ----------------------------------------------------------------------------------
 
 static void put_ops(struct json_out *j, const struct inspect *in) {
-  number(j, "nodes", in->n_nodes);
-  json_key(j, "operators");
-  json_array(j);
+  json_put_uint(j, "nodes", in->n_nodes);
+  json_put_array(j, "operators");
   for (uint32_t i = 0; i < in->n_ops; i++) {
     json_object(j);
     name(j, "domain", in->m, in->ops[i].domain);
     name(j, "op_type", in->m, in->ops[i].op_type);
-    number(j, "count", in->ops[i].count);
+    json_put_uint(j, "count", in->ops[i].count);
     json_end_object(j);
   }
   json_end_array(j);
 }
 
 static void put_sum(struct json_out *j, const char *key, struct inspect_sum sum) {
-  json_key(j, key);
-  json_object(j);
-  number(j, "count", sum.tensors);
-  number(j, "bytes", sum.bytes);
+  json_put_object(j, key);
+  json_put_uint(j, "count", sum.tensors);
+  json_put_uint(j, "bytes", sum.bytes);
   json_end_object(j);
 }
 
 static void put_sums(struct json_out *j, const struct inspect *in) {
-  json_key(j, "tensors");
-  json_object(j);
+  json_put_object(j, "tensors");
   put_sum(j, "all", in->all);
   put_sum(j, "in_data_files", in->external);
   put_sum(j, "in_model_file", in->inlined);
   put_sum(j, "in_nodes", in->in_nodes);
   put_sum(j, "unused", in->unused);
-  json_key(j, "by_dtype");
-  json_object(j);
+  json_put_object(j, "by_dtype");
   for (uint32_t t = 0; t < 256; t++)
     if (in->by_dtype[t].tensors && (dtype_known(t) || t == DTYPE_UNDEFINED))
       put_sum(j, dtype_name(t), in->by_dtype[t]);
@@ -175,38 +150,36 @@ static void put_tensor(struct json_out *j, struct inspect *in, uint32_t id) {
   struct extent at = {0};
   bool placed = inspect_place(m, id, &at);
   json_object(j);
-  text(j, "name", inspect_tensor_name(in, id));
-  number(j, "tensor", id);
-  number(j, "graph", t->graph);
-  text(j, "dtype", dtype_name(t->dtype));
+  json_put_text(j, "name", inspect_tensor_name(in, id));
+  json_put_uint(j, "tensor", id);
+  json_put_uint(j, "graph", t->graph);
+  json_put_text(j, "dtype", dtype_name(t->dtype));
   dims(j, model_dims(m, t), t->rank);
-  number(j, "bytes", t->bytes);
-  text(j, "file", m->files[at.file].name);
+  json_put_uint(j, "bytes", t->bytes);
+  json_put_text(j, "file", m->files[at.file].name);
   json_key(j, "offset");
   if (placed)
     json_uint(j, at.off);
   else
     json_null(j);
-  number(j, "uses", inspect_uses(m, id));
+  json_put_uint(j, "uses", inspect_uses(m, id));
   json_end_object(j);
 }
 
 static void put_largest(struct json_out *j, struct inspect *in) {
-  json_key(j, "largest_tensors");
-  json_array(j);
+  json_put_array(j, "largest_tensors");
   for (uint32_t i = 0; i < in->n_largest; i++)
     put_tensor(j, in, in->largest[i]);
   json_end_array(j);
 }
 
 static void put_advice(struct json_out *j, const struct inspect *in) {
-  json_key(j, "advice");
-  json_array(j);
+  json_put_array(j, "advice");
   for (uint32_t i = 0; i < in->n_advice; i++) {
     json_object(j);
-    text(j, "command", in->advice[i].command);
-    number(j, "sites", in->advice[i].sites);
-    text(j, "text", in->advice[i].text);
+    json_put_text(j, "command", in->advice[i].command);
+    json_put_uint(j, "sites", in->advice[i].sites);
+    json_put_text(j, "text", in->advice[i].text);
     json_end_object(j);
   }
   json_end_array(j);
@@ -215,8 +188,7 @@ static void put_advice(struct json_out *j, const struct inspect *in) {
 // ---- long lists ---------------------------------------------------------------------------------
 
 static void put_tensors(struct json_out *j, struct inspect *in) {
-  json_key(j, "tensor_list");
-  json_array(j);
+  json_put_array(j, "tensor_list");
   for (uint32_t i = 0; i < in->m->n_tensors && report_stdout_alive(); i++) {
     if (in->m->tensors[i].flags & TENSOR_DEAD) continue;
     put_tensor(j, in, i);
@@ -227,8 +199,7 @@ static void put_tensors(struct json_out *j, struct inspect *in) {
 
 static void put_slots(struct json_out *j, const char *key, const struct model *m, uint32_t first,
                       uint32_t n) {
-  json_key(j, key);
-  json_array(j);
+  json_put_array(j, key);
   for (uint32_t i = 0; i < n; i++)
     json_string(j, model_value_name(m, m->refs[first + i].value));
   json_end_array(j);
@@ -237,14 +208,13 @@ static void put_slots(struct json_out *j, const char *key, const struct model *m
 static void put_node(struct json_out *j, const struct model *m, uint32_t id) {
   const struct model_node *node = &m->nodes[id];
   json_object(j);
-  number(j, "node", id);
+  json_put_uint(j, "node", id);
   name(j, "name", m, node->name);
   name(j, "domain", m, node->domain);
   name(j, "op_type", m, node->op_type);
   put_slots(j, "inputs", m, node->refs, node->n_in);
   put_slots(j, "outputs", m, node->refs + node->n_in, node->n_out);
-  json_key(j, "subgraphs");
-  json_array(j);
+  json_put_array(j, "subgraphs");
   for (uint32_t i = 0; i < node->n_attrs; i++) {
     const struct model_attr *a = &m->attrs[node->attrs + i];
     if ((a->flags & ATTR_DEAD) || (a->type != ATTR_GRAPH && a->type != ATTR_GRAPHS)) continue;
@@ -256,8 +226,7 @@ static void put_node(struct json_out *j, const struct model *m, uint32_t id) {
 }
 
 static void put_nodes(struct json_out *j, const struct model *m, uint32_t graph) {
-  json_key(j, "nodes");
-  json_array(j);
+  json_put_array(j, "nodes");
   for (uint32_t i = m->graphs[graph].first_node; i != NO_ID && report_stdout_alive();
        i = m->nodes[i].next) {
     put_node(j, m, i);
@@ -268,15 +237,14 @@ static void put_nodes(struct json_out *j, const struct model *m, uint32_t graph)
 
 static void put_graphs(struct json_out *j, const struct model *m, bool tree) {
   static const char *const kinds[] = {"main", "subgraph", "function", "training"};
-  json_key(j, "graphs");
-  json_array(j);
+  json_put_array(j, "graphs");
   for (uint32_t g = 0; g < m->n_graphs; g++) {
     const struct model_graph *graph = &m->graphs[g];
     if (graph->flags & GRAPH_DEAD) continue;
     json_object(j);
-    number(j, "graph", g);
+    json_put_uint(j, "graph", g);
     name(j, "name", m, graph->name);
-    text(j, "kind", kinds[graph->kind]);
+    json_put_text(j, "kind", kinds[graph->kind]);
     json_key(j, "parent");
     if (graph->parent == NO_ID)
       json_null(j);

@@ -242,17 +242,10 @@ static int open_records(struct job *job, struct err *err) {
 static void write_layout(const struct job *job, struct json_out *j) {
   static const char *const forms[] = {"default", "external", "inline"};
   json_object(j);
-  json_key(j, "form");
-  json_text(j, forms[job->layout.form]);
-  json_key(j, "data_file");
-  if (job->layout.data_name)
-    json_text(j, job->layout.data_name);
-  else
-    json_null(j);
-  json_key(j, "align");
-  json_uint(j, job->layout.align);
-  json_key(j, "inline_below");
-  json_uint(j, job->layout.inline_below);
+  json_put_text(j, "form", forms[job->layout.form]);
+  json_put_text(j, "data_file", job->layout.data_name);
+  json_put_uint(j, "align", job->layout.align);
+  json_put_uint(j, "inline_below", job->layout.inline_below);
   json_end_object(j);
 }
 
@@ -318,10 +311,8 @@ static const char *passes_json(struct job *job) {
   } else {
     json_array(&j);
     json_object(&j);
-    json_key(&j, "name");
-    json_text(&j, job->command);
-    json_key(&j, "options");
-    json_raw(&j, span_str(job->options));
+    json_put_text(&j, "name", job->command);
+    json_put_raw(&j, "options", span_str(job->options));
     json_end_object(&j);
     json_end_array(&j);
   }
@@ -567,11 +558,11 @@ static int run_and_seal(struct job *job, struct err *err) {
   }
   if (how == STAGING_RESUMED) job->resumed = "units";
   struct work_options options = {.jobs = cli_count(job->args, OPT_JOBS),
-                                .memory = job->memory,
-                                .mode = job->mode,
-                                .progress = {report_tick, NULL},
-                                .names = {job->weight_name, job},
-                                .stop = stop};
+                                 .memory = job->memory,
+                                 .mode = job->mode,
+                                 .progress = {report_tick, NULL},
+                                 .names = {job->weight_name, job},
+                                 .stop = stop};
   int rc = job_stage_move(job, &st, err);
   if (rc == 0) {
     report_begin("writing", staging_done_bytes(&st, &job->plan)); // no merit of this run's speed

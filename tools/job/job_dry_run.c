@@ -66,10 +66,8 @@ void job_dry_run_write_disk(const struct job *job, struct json_out *j) {
 }
 
 void job_dry_run_write_output(const struct job *job, struct json_out *j) {
-  json_key(j, "output_exists");
-  json_bool(j, job->output_exists);
-  json_key(j, "output_folder_writable");
-  json_bool(j, job->folder_writable);
+  json_put_bool(j, "output_exists", job->output_exists);
+  json_put_bool(j, "output_folder_writable", job->folder_writable);
 }
 
 void job_dry_run_write_refusal(const struct job *job, struct json_out *j) {
@@ -79,12 +77,9 @@ void job_dry_run_write_refusal(const struct job *job, struct json_out *j) {
     return;
   }
   json_object(j);
-  json_key(j, "exit_code");
-  json_uint(j, (uint64_t)job->refusal.kind);
-  json_key(j, "hint");
-  json_text(j, job->refusal.hint);
-  json_key(j, "message");
-  json_text(j, job->refusal.msg);
+  json_put_uint(j, "exit_code", (uint64_t)job->refusal.kind);
+  json_put_text(j, "hint", job->refusal.hint);
+  json_put_text(j, "message", job->refusal.msg);
   json_end_object(j);
 }
 

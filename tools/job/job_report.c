@@ -30,79 +30,57 @@ static uint64_t peak_memory(void) {
 
 void job_report_file(struct json_out *j, const char *name, uint64_t size) {
   json_object(j);
-  json_key(j, "name");
-  json_text(j, name);
-  json_key(j, "size");
-  json_uint(j, size);
+  json_put_text(j, "name", name);
+  json_put_uint(j, "size", size);
   json_end_object(j);
 }
 
 static void write_inputs(const struct job *job, struct json_out *j) {
-  json_key(j, "input");
-  json_array(j);
+  json_put_array(j, "input");
   for (uint32_t i = 0; i < job->plan.n_sources; i++)
     job_report_file(j, job->plan.sources[i].name, job->plan.sources[i].size);
   json_end_array(j);
 }
 
 static void write_outputs(const struct job *job, struct json_out *j) {
-  json_key(j, "output");
-  json_array(j);
+  json_put_array(j, "output");
   for (uint32_t i = 0; i < job->plan.n_outputs; i++)
     job_report_file(j, job->plan.outputs[i].name, job->plan.outputs[i].size);
   json_end_array(j);
 }
 
-static void write_member(struct json_out *j, const char *key, uint64_t value) {
-  json_key(j, key);
-  json_uint(j, value);
-}
-
 static void write_warnings(const struct job *job, struct json_out *j) {
-  json_key(j, "warnings");
-  json_array(j);
+  json_put_array(j, "warnings");
   for (uint32_t i = 0; i < job->n_warnings; i++)
     json_text(j, job->warnings[i]);
   json_end_array(j);
 }
 
 static void write_common(const struct job *job, struct json_out *j) {
-  char id[DIGEST_HEX];
-  hex_encode(job->plan.id, DIGEST_BYTES, id);
-  json_key(j, "weir");
-  json_object(j);
-  write_member(j, "bytes_cloned", job->stats.bytes_cloned);
-  write_member(j, "bytes_written", job->stats.bytes_written);
-  json_key(j, "command");
-  json_text(j, job->command);
+  json_put_object(j, "weir");
+  json_put_uint(j, "bytes_cloned", job->stats.bytes_cloned);
+  json_put_uint(j, "bytes_written", job->stats.bytes_written);
+  json_put_text(j, "command", job->command);
   if (job->nothing_to_write) job_dry_run_write_disk(job, j);
-  json_key(j, "dry_run");
-  json_bool(j, job->nothing_to_write);
-  write_member(j, "edits", job->edits.n);
-  write_member(j, "index_bytes", job->index_bytes);
+  json_put_bool(j, "dry_run", job->nothing_to_write);
+  json_put_uint(j, "edits", job->edits.n);
+  json_put_uint(j, "index_bytes", job->index_bytes);
   write_inputs(job, j);
-  json_key(j, "io");
-  json_text(j, io_mode_name(job->mode));
-  write_member(j, "jobs", job->stats.jobs);
-  write_member(j, "memory_bytes", job->memory);
+  json_put_text(j, "io", io_mode_name(job->mode));
+  json_put_uint(j, "jobs", job->stats.jobs);
+  json_put_uint(j, "memory_bytes", job->memory);
   write_outputs(job, j);
   if (job->nothing_to_write) job_dry_run_write_output(job, j);
-  write_member(j, "peak_memory_bytes", peak_memory());
-  write_member(j, "peak_memory_limit_bytes", job_memory_limit(job));
-  json_key(j, "plan_id");
-  json_text(j, id);
+  json_put_uint(j, "peak_memory_bytes", peak_memory());
+  json_put_uint(j, "peak_memory_limit_bytes", job_memory_limit(job));
+  json_put_hex(j, "plan_id", job->plan.id, DIGEST_BYTES);
   if (job->nothing_to_write || job->refusal.kind != ERR_NONE) job_dry_run_write_refusal(job, j);
-  json_key(j, "resumed");
-  if (job->resumed)
-    json_text(j, job->resumed);
-  else
-    json_null(j);
-  write_member(j, "source_bytes_read", job->stats.source_bytes_read);
+  json_put_text(j, "resumed", job->resumed);
+  json_put_uint(j, "source_bytes_read", job->stats.source_bytes_read);
   job_stage_write(job, j);
-  write_member(j, "units", plan_unit_count(&job->plan));
-  write_member(j, "units_resumed", job->stats.units_skipped);
-  json_key(j, "version");
-  json_text(j, version_number());
+  json_put_uint(j, "units", plan_unit_count(&job->plan));
+  json_put_uint(j, "units_resumed", job->stats.units_skipped);
+  json_put_text(j, "version", version_number());
   write_warnings(job, j);
   json_end_object(j);
 }

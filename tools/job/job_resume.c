@@ -47,8 +47,7 @@ static bool keeps_report(struct ending *e) {
 // By what is to be moved; once all is in place and seal.json gone, by the .onnx alone.
 static void put_outputs(struct json_out *j, const struct ending *e, const struct seal_intent *s) {
   struct stat at;
-  json_key(j, "output");
-  json_array(j);
+  json_put_array(j, "output");
   for (uint32_t i = 0; s && i < s->n_moves; i++)
     if (s->moves[i].role != SEAL_COMPANION) job_report_file(j, s->moves[i].name, s->moves[i].size);
   if (!s && fstatat(e->st.dest, e->job->onnx_name, &at, 0) == 0)
@@ -68,10 +67,8 @@ static void put_known(struct json_out *j, const struct ending *e, const struct s
   manifest_name(manifest, e->job->onnx_name);
   if (s) hex_encode(s->plan_id, DIGEST_BYTES, id);
   json_object(j);
-  json_key(j, "weir");
-  json_object(j);
-  json_key(j, "command");
-  json_text(j, cli_command_row(e->job->args->command)->name);
+  json_put_object(j, "weir");
+  json_put_text(j, "command", cli_command_row(e->job->args->command)->name);
   json_key(j, "manifest");
   if (has_manifest(e, s, manifest))
     json_text(j, manifest);
@@ -83,10 +80,8 @@ static void put_known(struct json_out *j, const struct ending *e, const struct s
     json_text(j, id);
   else
     json_null(j);
-  json_key(j, "resumed");
-  json_text(j, "seal");
-  json_key(j, "version");
-  json_text(j, version_number());
+  json_put_text(j, "resumed", "seal");
+  json_put_text(j, "version", version_number());
   json_end_object(j);
   json_end_object(j);
   json_newline(j);

@@ -19,20 +19,13 @@
 
 // ---- the text ----------------------------------------------------------------------------------
 
-static void put_double(struct json_out *j, const char *key, double x) {
-  json_key(j, key);
-  json_double(j, x);
-}
-
 static void put_figures(struct json_out *j, const struct figures *f) {
-  json_key(j, "elements");
-  json_uint(j, f->elements);
-  json_key(j, "nonfinite");
-  json_uint(j, f->nonfinite);
-  put_double(j, "vv", f->vv);
-  put_double(j, "ee", f->ee);
-  put_double(j, "ve", f->ve);
-  put_double(j, "max_error", f->max_error);
+  json_put_uint(j, "elements", f->elements);
+  json_put_uint(j, "nonfinite", f->nonfinite);
+  json_put_double(j, "vv", f->vv);
+  json_put_double(j, "ee", f->ee);
+  json_put_double(j, "ve", f->ve);
+  json_put_double(j, "max_error", f->max_error);
 }
 
 static void put_rows(struct job *job, struct json_out *j, const uint32_t *codes, uint32_t n,
@@ -103,10 +96,10 @@ static int make(const struct measuring *m, struct job_stage *stage, struct err *
   struct job *job = m->job;
   struct measure_stats stats;
   const struct work_options options = {.jobs = cli_count(job->args, OPT_JOBS),
-                                      .memory = job->memory,
-                                      .mode = job->mode,
-                                      .progress = {report_tick, NULL},
-                                      .stop = stop_watch()};
+                                       .memory = job->memory,
+                                       .mode = job->mode,
+                                       .progress = {report_tick, NULL},
+                                       .stop = stop_watch()};
   report_begin("measuring", 0);
   int rc = measure_run(&job->recipes, job->sources, m->codes, m->n, &options, m->out, &stats, err);
   report_end();
@@ -143,13 +136,9 @@ static void note_in_plan(struct job *job) {
   struct json_out j = {0};
   json_array(&j);
   for (const struct job_stage *s = job->stages; s; s = s->next) {
-    char hex[DIGEST_HEX];
-    hex_encode(s->sha256, DIGEST_BYTES, hex);
     json_object(&j);
-    json_key(&j, "stage");
-    json_text(&j, s->name);
-    json_key(&j, "sha256");
-    json_text(&j, hex);
+    json_put_text(&j, "stage", s->name);
+    json_put_hex(&j, "sha256", s->sha256, DIGEST_BYTES);
     json_end_object(&j);
   }
   json_end_array(&j);
@@ -249,22 +238,14 @@ void job_stage_end(struct job *job, bool keep) {
 }
 
 void job_stage_write(const struct job *job, struct json_out *j) {
-  json_key(j, "stages");
-  json_array(j);
+  json_put_array(j, "stages");
   for (const struct job_stage *s = job->stages; s; s = s->next) {
-    char hex[DIGEST_HEX];
-    hex_encode(s->sha256, DIGEST_BYTES, hex);
     json_object(j);
-    json_key(j, "measurements");
-    json_uint(j, s->n);
-    json_key(j, "name");
-    json_text(j, s->name);
-    json_key(j, "resumed");
-    json_bool(j, s->resumed);
-    json_key(j, "sha256");
-    json_text(j, hex);
-    json_key(j, "source_bytes_read");
-    json_uint(j, s->source_bytes_read);
+    json_put_uint(j, "measurements", s->n);
+    json_put_text(j, "name", s->name);
+    json_put_bool(j, "resumed", s->resumed);
+    json_put_hex(j, "sha256", s->sha256, DIGEST_BYTES);
+    json_put_uint(j, "source_bytes_read", s->source_bytes_read);
     json_end_object(j);
   }
   json_end_array(j);

@@ -6,61 +6,46 @@
 
 enum { WORST_SHOWN = 5 };
 
-static void write_text(struct json_out *j, const char *key, const char *text) {
-  json_key(j, key);
-  json_text(j, text);
-}
-
 static void write_chosen(struct json_out *j, const struct pass_job_site *s) {
   const struct figures *f = &s->figures;
-  json_key(j, "chosen");
-  json_object(j);
-  write_text(j, "by", s->site.chosen_by);
-  json_key(j, "cosine");
-  json_double(j, figures_cosine(f));
-  json_key(j, "max_abs");
-  json_double(j, f->max_error);
-  json_key(j, "rmse");
-  json_double(j, figures_rmse(f));
-  write_text(j, "scheme", s->site.chosen);
-  json_key(j, "sqnr_db");
-  json_double(j, figures_sqnr_db(f));
+  json_put_object(j, "chosen");
+  json_put_text(j, "by", s->site.chosen_by);
+  json_put_double(j, "cosine", figures_cosine(f));
+  json_put_double(j, "max_abs", f->max_error);
+  json_put_double(j, "rmse", figures_rmse(f));
+  json_put_text(j, "scheme", s->site.chosen);
+  json_put_double(j, "sqnr_db", figures_sqnr_db(f));
   json_end_object(j);
 }
 
 static void write_site(struct json_out *j, enum pass_id pass, const struct pass_job_site *s) {
   json_object(j);
   if (s->site.chosen) write_chosen(j, s);
-  json_key(j, "graph");
-  json_uint(j, s->site.graph);
+  json_put_uint(j, "graph", s->site.graph);
   if (s->site.index != NO_ID) {
-    json_key(j, "node_index");
-    json_uint(j, s->site.index);
+    json_put_uint(j, "node_index", s->site.index);
   }
-  write_text(j, "node_name", s->name);
-  write_text(j, "op_type", s->site.op_type);
-  write_text(j, "reason", s->site.reason);
-  write_text(j, "status", s->site.status);
+  json_put_text(j, "node_name", s->name);
+  json_put_text(j, "op_type", s->site.op_type);
+  json_put_text(j, "reason", s->site.reason);
+  json_put_text(j, "status", s->site.status);
   if (s->site.tensor.at) {
-    json_key(j, "tensor");
-    json_string(j, s->site.tensor);
+    json_put_string(j, "tensor", s->site.tensor);
   }
   if (pass == PASS_conv2matmul) {
-    json_key(j, "used_extended_mode");
-    json_bool(j, s->site.flag);
+    json_put_bool(j, "used_extended_mode", s->site.flag);
   }
   json_end_object(j);
 }
 
 static void write_warnings(const struct pass_job *pj, uint32_t step, struct json_out *j) {
-  json_key(j, "warnings");
-  json_array(j);
+  json_put_array(j, "warnings");
   for (uint32_t i = 0; i < pj->n_warnings; i++) {
     const struct pass_job_warning *w = &pj->warnings[i];
     if (w->step != step) continue;
     json_object(j);
-    if (w->hint) write_text(j, "hint", w->hint);
-    write_text(j, "sentence", w->sentence);
+    if (w->hint) json_put_text(j, "hint", w->hint);
+    json_put_text(j, "sentence", w->sentence);
     json_end_object(j);
   }
   json_end_array(j);
@@ -72,18 +57,14 @@ static void write_step(struct job *job, const struct quantized *q, uint32_t step
   const struct pipeline_step *s = &pj->pipeline.steps[step];
   const struct pass_job_counts n = pass_job_count(pj, step);
   json_object(j);
-  json_key(j, "converted");
-  json_uint(j, n.converted);
-  write_text(j, "name", pass_row(s->pass)->name);
-  json_key(j, "nodes");
-  json_array(j);
+  json_put_uint(j, "converted", n.converted);
+  json_put_text(j, "name", pass_row(s->pass)->name);
+  json_put_array(j, "nodes");
   for (uint32_t i = 0; i < pj->n_sites; i++)
     if (pj->sites[i].step == step) write_site(j, s->pass, &pj->sites[i]);
   json_end_array(j);
-  json_key(j, "options");
-  json_raw(j, span_str(pass_values_json(s->pass, s->values, &pj->arena)));
-  json_key(j, "skipped");
-  json_uint(j, n.skipped);
+  json_put_raw(j, "options", span_str(pass_values_json(s->pass, s->values, &pj->arena)));
+  json_put_uint(j, "skipped", n.skipped);
   quantized_write(q, job, step, j);
   write_warnings(pj, step, j);
   json_end_object(j);
@@ -93,8 +74,7 @@ void pass_job_report(struct job *job, struct json_out *j) {
   const struct pass_job *pj = job->ctx;
   struct quantized q = {0};
   quantized_list(&q, job, pj);
-  json_key(j, "passes");
-  json_array(j);
+  json_put_array(j, "passes");
   for (uint32_t i = 0; i < pj->pipeline.n; i++)
     write_step(job, &q, i, j);
   json_end_array(j);

@@ -41,15 +41,12 @@ const char *pipeline_options(struct pipeline *p) {
   if (p->n == 1) return pass_values_json(p->steps[0].pass, p->steps[0].values, &p->arena);
   struct json_out j = {0};
   json_object(&j);
-  json_key(&j, "passes");
-  json_array(&j);
+  json_put_array(&j, "passes");
   for (uint32_t i = 0; i < p->n; i++) {
     const struct pipeline_step *step = &p->steps[i];
     json_object(&j);
-    json_key(&j, "name");
-    json_text(&j, pass_row(step->pass)->name);
-    json_key(&j, "options");
-    json_raw(&j, span_str(pass_values_json(step->pass, step->values, &p->arena)));
+    json_put_text(&j, "name", pass_row(step->pass)->name);
+    json_put_raw(&j, "options", span_str(pass_values_json(step->pass, step->values, &p->arena)));
     json_end_object(&j);
   }
   json_end_array(&j);

@@ -138,67 +138,48 @@ void quantized_list(struct quantized *q, struct job *job, const struct pass_job 
 // ---- for programs ------------------------------------------------------------------------------
 
 static void write_scheme(const struct recipe_quantization *q, struct json_out *j) {
-  json_key(j, "bits");
-  json_uint(j, q->bits);
-  json_key(j, "block");
-  json_uint(j, q->block);
-  json_key(j, "format");
-  json_text(j, recipe_format_row(q->format)->name);
+  json_put_uint(j, "bits", q->bits);
+  json_put_uint(j, "block", q->block);
+  json_put_text(j, "format", recipe_format_row(q->format)->name);
   if (q->format == FORMAT_LEVELS) {
-    json_key(j, "levels");
-    json_uint(j, q->levels);
+    json_put_uint(j, "levels", q->levels);
   }
-}
-
-static void write_number(struct json_out *j, const char *key, double x) {
-  json_key(j, key);
-  json_double(j, x);
 }
 
 static void write_row(const struct quantized_tensor *t, const struct job *job, struct json_out *j) {
   const struct recipe *of = &job->recipes.rows[t->of];
   const int64_t *dims = recipe_dims(&job->recipes, t->of);
   json_object(j);
-  json_key(j, "bytes_after");
-  json_uint(j, t->bytes_after);
-  json_key(j, "bytes_before");
-  json_uint(j, t->bytes_before);
-  json_key(j, "dims");
-  json_ints(j, dims, of->rank);
-  json_key(j, "dtype");
-  json_text(j, dtype_name(of->dtype));
+  json_put_uint(j, "bytes_after", t->bytes_after);
+  json_put_uint(j, "bytes_before", t->bytes_before);
+  json_put_ints(j, "dims", dims, of->rank);
+  json_put_text(j, "dtype", dtype_name(of->dtype));
   json_key(j, "error");
   if (t->has_figures) {
     json_object(j);
-    write_number(j, "cosine", figures_cosine(&t->figures));
-    write_number(j, "max_abs", t->figures.max_error);
-    json_key(j, "overflows");
-    json_uint(j, t->figures.overflows);
-    write_number(j, "rmse", figures_rmse(&t->figures));
-    write_number(j, "sqnr_db", figures_sqnr_db(&t->figures));
+    json_put_double(j, "cosine", figures_cosine(&t->figures));
+    json_put_double(j, "max_abs", t->figures.max_error);
+    json_put_uint(j, "overflows", t->figures.overflows);
+    json_put_double(j, "rmse", figures_rmse(&t->figures));
+    json_put_double(j, "sqnr_db", figures_sqnr_db(&t->figures));
     json_end_object(j);
   } else {
     json_null(j);
   }
-  json_key(j, "name");
-  json_string(j, t->name);
-  json_key(j, "scheme");
-  json_object(j);
+  json_put_string(j, "name", t->name);
+  json_put_object(j, "scheme");
   if (t->has_scheme) write_scheme(&t->scheme, j);
   if (t->has_scheme) json_key(j, "symmetric");
   if (t->has_scheme) json_bool(j, t->scheme.symmetric);
   json_end_object(j);
-  json_key(j, "stored_as");
-  json_text(j, dtype_name(job->recipes.rows[t->codes].dtype));
-  json_key(j, "uses");
-  json_uint(j, t->uses);
+  json_put_text(j, "stored_as", dtype_name(job->recipes.rows[t->codes].dtype));
+  json_put_uint(j, "uses", t->uses);
   json_end_object(j);
 }
 
 void quantized_write(const struct quantized *q, const struct job *job, uint32_t step,
                      struct json_out *j) {
-  json_key(j, "tensors");
-  json_array(j);
+  json_put_array(j, "tensors");
   for (uint32_t i = 0; i < q->n; i++)
     if (q->rows[i].step == step) write_row(&q->rows[i], job, j);
   json_end_array(j);

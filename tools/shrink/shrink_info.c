@@ -18,18 +18,12 @@ static void write_weight(struct json_out *j, const struct model *m, const struct
   uint64_t elements = 0;
   dims_product(model_dims(m, t), t->rank, &elements);
   json_object(j);
-  json_key(j, "bytes");
-  json_uint(j, t->bytes);
-  json_key(j, "dims");
-  json_ints(j, model_dims(m, t), t->rank);
-  json_key(j, "dtype");
-  json_text(j, dtype_name(t->dtype));
-  json_key(j, "elements");
-  json_uint(j, elements);
-  json_key(j, "kind");
-  json_text(j, node ? "node" : "initializer");
-  json_key(j, "name");
-  json_string(j, name);
+  json_put_uint(j, "bytes", t->bytes);
+  json_put_ints(j, "dims", model_dims(m, t), t->rank);
+  json_put_text(j, "dtype", dtype_name(t->dtype));
+  json_put_uint(j, "elements", elements);
+  json_put_text(j, "kind", node ? "node" : "initializer");
+  json_put_string(j, "name", name);
   json_end_object(j);
 }
 
@@ -79,16 +73,12 @@ static void write(struct info *in, const char *path, uint64_t total) {
   struct json_out j = {.indent = 2};
   in->json = &j;
   json_object(&j);
-  json_key(&j, "model");
-  json_text(&j, path);
-  json_key(&j, "weights");
-  json_array(&j);
+  json_put_text(&j, "model", path);
+  json_put_array(&j, "weights");
   look_at_all(in);
   json_end_array(&j);
-  json_key(&j, "total_bytes_from_weights");
-  json_uint(&j, in->bytes);
-  json_key(&j, "total_bytes_of_files");
-  json_uint(&j, total);
+  json_put_uint(&j, "total_bytes_from_weights", in->bytes);
+  json_put_uint(&j, "total_bytes_of_files", total);
   json_end_object(&j);
   report_json_end(&j);
 }

@@ -50,13 +50,14 @@ AVX2 static bool turns(struct kernels_lanes *s, const double *v, const double *w
   return _mm256_movemask_pd(_mm256_or_pd(a.bad, b.bad)) == 0;
 }
 
-AVX2 bool figure_pairs_avx2(struct kernels_lanes *sums, size_t first, const double *v, const double *w,
-                     size_t n) {
+AVX2 bool figure_pairs_avx2(struct kernels_lanes *sums, size_t first, const double *v,
+                            const double *w, size_t n) {
   struct kernels_lanes s = *sums;
   const struct figure_pairs_cut c = figure_pairs_cut(first, n);
   if (!figure_pairs_portable(&s, first, v, w, c.head)) return false;
   if (!turns(&s, v + c.head, w + c.head, c.whole)) return false;
-  if (!figure_pairs_portable(&s, first + c.behind, v + c.behind, w + c.behind, n - c.behind)) return false;
+  if (!figure_pairs_portable(&s, first + c.behind, v + c.behind, w + c.behind, n - c.behind))
+    return false;
   *sums = s;
   return true;
 }
@@ -90,7 +91,7 @@ AVX2_INLINE bool turns_of_codes(struct kernels_lanes *s, const float *v, const u
 }
 
 AVX2 bool figure_pairs_codes_avx2(struct kernels_lanes *sums, size_t first, const float *v,
-                           const uint8_t *codes, size_t n, const struct kernels_stored *m) {
+                                  const uint8_t *codes, size_t n, const struct kernels_stored *m) {
   const struct grid g = {_mm256_set1_pd(m->scale), _mm256_set1_pd(m->zero)};
   struct kernels_lanes s = *sums;
   const struct figure_pairs_cut c = figure_pairs_cut(first, n);
@@ -98,7 +99,8 @@ AVX2 bool figure_pairs_codes_avx2(struct kernels_lanes *sums, size_t first, cons
   if (!(m->is_unsigned ? turns_of_codes(&s, v + c.head, codes + c.head, c.whole, true, &g)
                        : turns_of_codes(&s, v + c.head, codes + c.head, c.whole, false, &g)))
     return false;
-  if (!figure_pairs_codes_portable(&s, first + c.behind, v + c.behind, codes + c.behind, n - c.behind, m))
+  if (!figure_pairs_codes_portable(&s, first + c.behind, v + c.behind, codes + c.behind,
+                                   n - c.behind, m))
     return false;
   *sums = s;
   return true;

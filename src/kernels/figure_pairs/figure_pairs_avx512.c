@@ -51,8 +51,8 @@ AVX512_INLINE __mmask8 lanes_of(size_t lane, size_t n, size_t *taken) {
   return (__mmask8)(((1u << *taken) - 1) << lane);
 }
 
-AVX512 bool figure_pairs_avx512(struct kernels_lanes *sums, size_t first, const double *v, const double *w,
-                         size_t n) {
+AVX512 bool figure_pairs_avx512(struct kernels_lanes *sums, size_t first, const double *v,
+                                const double *w, size_t n) {
   struct sums s = load(sums);
   size_t i = 0, taken;
   while (i < n) {
@@ -102,7 +102,8 @@ AVX512_INLINE void add_codes(struct sums *s, size_t first, const float *v, const
 }
 
 AVX512 bool figure_pairs_codes_avx512(struct kernels_lanes *sums, size_t first, const float *v,
-                               const uint8_t *codes, size_t n, const struct kernels_stored *m) {
+                                      const uint8_t *codes, size_t n,
+                                      const struct kernels_stored *m) {
   const struct grid g = {_mm512_set1_pd(m->scale), _mm512_set1_pd(m->zero)};
   struct sums s = load(sums);
   if (m->is_unsigned)

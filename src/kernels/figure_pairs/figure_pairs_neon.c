@@ -68,12 +68,14 @@ static bool turns(struct kernels_lanes *s, const double *v, const double *w, siz
 }
 
 bool figure_pairs_neon(struct kernels_lanes *sums, size_t first, const double *v, const double *w,
-                size_t n) {
+                       size_t n) {
   struct kernels_lanes s = *sums;
   const struct figure_pairs_cut c = figure_pairs_cut(first, n);
   if (!figure_pairs_portable(&s, first, v, w, c.head)) return false;
-  if (!turns(&s, v + c.head, w + c.head, c.whole)) return figure_pairs_portable(sums, first, v, w, n);
-  if (!figure_pairs_portable(&s, first + c.behind, v + c.behind, w + c.behind, n - c.behind)) return false;
+  if (!turns(&s, v + c.head, w + c.head, c.whole))
+    return figure_pairs_portable(sums, first, v, w, n);
+  if (!figure_pairs_portable(&s, first + c.behind, v + c.behind, w + c.behind, n - c.behind))
+    return false;
   *sums = s;
   return true;
 }
@@ -113,7 +115,7 @@ NEON_INLINE bool turns_of_codes(struct kernels_lanes *s, const float *v, const u
 }
 
 bool figure_pairs_codes_neon(struct kernels_lanes *sums, size_t first, const float *v,
-                      const uint8_t *codes, size_t n, const struct kernels_stored *m) {
+                             const uint8_t *codes, size_t n, const struct kernels_stored *m) {
   const struct grid g = {vdupq_n_f64(m->scale), vdupq_n_f64(m->zero)};
   struct kernels_lanes s = *sums;
   const struct figure_pairs_cut c = figure_pairs_cut(first, n);
@@ -121,7 +123,8 @@ bool figure_pairs_codes_neon(struct kernels_lanes *sums, size_t first, const flo
   if (!(m->is_unsigned ? turns_of_codes(&s, v + c.head, codes + c.head, c.whole, true, &g)
                        : turns_of_codes(&s, v + c.head, codes + c.head, c.whole, false, &g)))
     return figure_pairs_codes_portable(sums, first, v, codes, n, m);
-  if (!figure_pairs_codes_portable(&s, first + c.behind, v + c.behind, codes + c.behind, n - c.behind, m))
+  if (!figure_pairs_codes_portable(&s, first + c.behind, v + c.behind, codes + c.behind,
+                                   n - c.behind, m))
     return false;
   *sums = s;
   return true;

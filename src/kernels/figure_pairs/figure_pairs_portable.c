@@ -24,8 +24,8 @@ static bool add_one(struct kernels_lanes *s, size_t lane, double v, double w) {
   return e - e == 0;
 }
 
-bool figure_pairs_portable(struct kernels_lanes *sums, size_t first, const double *v, const double *w,
-                    size_t n) {
+bool figure_pairs_portable(struct kernels_lanes *sums, size_t first, const double *v,
+                           const double *w, size_t n) {
   struct kernels_lanes s = *sums;
   bool finite = true;
   for (size_t i = 0; i < n; i++)
@@ -40,7 +40,7 @@ static double value_of(uint8_t code, const struct kernels_stored *m) {
 }
 
 bool figure_pairs_codes_portable(struct kernels_lanes *sums, size_t first, const float *v,
-                          const uint8_t *codes, size_t n, const struct kernels_stored *m) {
+                                 const uint8_t *codes, size_t n, const struct kernels_stored *m) {
   struct kernels_lanes s = *sums;
   bool finite = true;
   for (size_t i = 0; i < n; i++)

@@ -34,8 +34,8 @@ static size_t failing_length(const char *expression, int code) {
   return n;
 }
 
-static int bad_regex(const struct name_pattern *p, const char *expression, int code, const char *option,
-                     struct err *err) {
+static int bad_regex(const struct name_pattern *p, const char *expression, int code,
+                     const char *option, struct err *err) {
   char words[128];
   regerror(code, &p->regex, words, sizeof words);
   err_set(err, ERR_USAGE, "%s '%s': %s, seen at character %zu of the expression", option,
@@ -143,7 +143,8 @@ static int check_size(const char *expression, const char *option, struct err *er
 
 // ------------------------------------------------------------------------------------------------
 
-int name_pattern_compile(struct name_pattern *p, const char *text, const char *option, struct err *err) {
+int name_pattern_compile(struct name_pattern *p, const char *text, const char *option,
+                         struct err *err) {
   *p = (struct name_pattern){.text = text, .is_regex = has_prefix(text, "re:")};
   const char *body = p->is_regex ? text + 3 : text;
   if (*body == 0) {
@@ -193,7 +194,8 @@ uint32_t name_pattern_distance(const struct name_pattern *p, const char *name) {
   return row[n];
 }
 
-void name_pattern_consider(struct name_pattern_nearest *c, const struct name_pattern *p, const char *name) {
+void name_pattern_consider(struct name_pattern_nearest *c, const struct name_pattern *p,
+                           const char *name) {
   if (*name == 0) return;
   for (uint32_t i = 0; i < c->n; i++)
     if (strcmp(c->names[i], name) == 0) return;

@@ -20,7 +20,8 @@ struct name_pattern {
 // ERR_USAGE with what is wrong and where for a regular expression that does not compile, for one
 // that is too large to (1000 characters, 2000 with all repetitions written out), and for an empty
 // pattern. `option` ("--exclude") is named in the message. name_pattern_done after success.
-int name_pattern_compile(struct name_pattern *p, const char *text, const char *option, struct err *err);
+int name_pattern_compile(struct name_pattern *p, const char *text, const char *option,
+                         struct err *err);
 void name_pattern_done(struct name_pattern *p);
 
 bool name_pattern_matches(const struct name_pattern *p, const char *name);
@@ -39,7 +40,8 @@ struct name_pattern_nearest {
   uint32_t distances[PATTERN_NEAREST];
   uint32_t n;
 };
-void name_pattern_consider(struct name_pattern_nearest *c, const struct name_pattern *p, const char *name);
+void name_pattern_consider(struct name_pattern_nearest *c, const struct name_pattern *p,
+                           const char *name);
 const char *name_pattern_hint(const struct name_pattern_nearest *c, struct arena *a);
 
 #endif

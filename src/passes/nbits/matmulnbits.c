@@ -78,8 +78,8 @@ static void collect(const struct model *m, uint32_t op_types, struct list *list)
 
 // ---- patterns without a match ------------------------------------------------------------------
 
-static void warn_unmatched(struct pass_env *env, const struct list *list, const struct name_pattern *p,
-                           const char *option) {
+static void warn_unmatched(struct pass_env *env, const struct list *list,
+                           const struct name_pattern *p, const char *option) {
   const struct model *m = env->m;
   struct name_pattern_nearest c = {0};
   if (p->matches || env->warn == NULL) return;

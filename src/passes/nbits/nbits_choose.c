@@ -316,7 +316,7 @@ static int apply_budget(struct choosing *c, struct err *err) {
     struct size_budget_option *options = arena_alloc(&c->arena, w->n_allowed * sizeof *options);
     for (uint32_t k = 0; k < w->n_allowed; k++)
       options[k] = (struct size_budget_option){.bytes = all_bytes(w, &w->options[k]),
-                                          .error = c->answers[w->options[k].figures].ee};
+                                               .error = c->answers[w->options[k].figures].ee};
     which[n] = i;
     list[n++] = (struct size_budget_tensor){.name = w->name, .options = options, .n = w->n_allowed};
   }

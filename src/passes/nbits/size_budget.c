@@ -170,7 +170,8 @@ static void choose(struct choosing *c, uint32_t *pick) {
     c->tensors[i].picked = pick[i];
 }
 
-bool size_budget_budget(struct size_budget_tensor *tensors, uint32_t n, uint64_t budget, uint64_t *bytes) {
+bool size_budget_budget(struct size_budget_tensor *tensors, uint32_t n, uint64_t budget,
+                        uint64_t *bytes) {
   struct choosing c = {.tensors = tensors, .n = n, .budget = budget};
   uint32_t *pick = arena_alloc(&c.arena, n * sizeof *pick + 1);
   c.order = arena_alloc(&c.arena, n * sizeof *c.order + 1);

@@ -27,7 +27,8 @@ struct size_budget_tensor {
 // giving every tensor the option of the same number, for any number that all have and that fits.
 // *bytes: what the pick takes. False (and nothing picked, *bytes the least possible) if nothing
 // fits.
-bool size_budget_budget(struct size_budget_tensor *tensors, uint32_t n, uint64_t budget, uint64_t *bytes);
+bool size_budget_budget(struct size_budget_tensor *tensors, uint32_t n, uint64_t budget,
+                        uint64_t *bytes);
 
 // ---- gates -------------------------------------------------------------------------------------
 

@@ -56,13 +56,13 @@ struct affine {
   uint8_t *tile;                  // elements of the operand as they come, in whole chunks
   size_t tile_bytes;
   struct eval_block_box *held; // which elements are kept,
-  uint8_t *kept;          // where,
-  uint64_t keep_most;     // how many at most,
-  bool keeps;             // and are those that come now?
-  uint64_t bad;           // elements that are NaN or infinite
-  uint8_t *out;           // where codes go next
-  uint64_t next;          // the element they are of
-  int failed;             // telling of error figures did, with *err
+  uint8_t *kept;               // where,
+  uint64_t keep_most;          // how many at most,
+  bool keeps;                  // and are those that come now?
+  uint64_t bad;                // elements that are NaN or infinite
+  uint8_t *out;                // where codes go next
+  uint64_t next;               // the element they are of
+  int failed;                  // telling of error figures did, with *err
   struct err *err;
 };
 

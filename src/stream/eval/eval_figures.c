@@ -166,7 +166,8 @@ bool eval_figures_add_codes(struct eval *ev, uint64_t first, const float *v, con
   while (c->next < end) {
     const size_t at = (size_t)(c->next - first), lane = (size_t)(c->next % EVAL_CHUNK);
     const size_t m = (size_t)min_u64(end - c->next, EVAL_CHUNK - lane);
-    if (!kernels_figure_pairs_codes(&c->sums.lanes, lane, v + at, codes + at, m, stored)) return false;
+    if (!kernels_figure_pairs_codes(&c->sums.lanes, lane, v + at, codes + at, m, stored))
+      return false;
     went_on(ev, m);
   }
   return true;
@@ -179,7 +180,7 @@ size_t eval_open_chunks_bytes(uint64_t elements) {
 }
 
 void eval_open_chunks_begin(struct eval *ev, struct eval_open_chunks *p, uint64_t first, uint64_t n,
-                       void *memory) {
+                            void *memory) {
   const struct eval_chunks *c = &ev->chunks;
   *p = (struct eval_open_chunks){.at = memory};
   if (!eval_figures_wants(ev, c->id, first, n)) return;
@@ -190,8 +191,8 @@ void eval_open_chunks_begin(struct eval *ev, struct eval_open_chunks *p, uint64_
   p->at[0] = (struct eval_open_chunk){.sums = c->sums, .have = (uint32_t)(c->next % EVAL_CHUNK)};
 }
 
-int eval_open_chunks_add(struct eval *ev, struct eval_open_chunks *p, uint64_t first, const double *v,
-                    const double *w, size_t n, struct err *err) {
+int eval_open_chunks_add(struct eval *ev, struct eval_open_chunks *p, uint64_t first,
+                         const double *v, const double *w, size_t n, struct err *err) {
   for (size_t m; n > 0; first += m, v += m, w += m, n -= m) {
     const uint64_t number = first / EVAL_CHUNK, at = first % EVAL_CHUNK;
     m = (size_t)min_u64(n, EVAL_CHUNK - at);

@@ -117,8 +117,9 @@ static int fill_rows(struct eval *ev, const struct eval_block_box *h, const stru
 }
 
 // Columns [c, c + n) of rows [k, k + rows), row by row.
-static int quantize_stripe(struct eval *ev, const struct eval_block_box *h, const struct eval_room *room,
-                           uint64_t c, size_t n, uint64_t k, size_t rows, struct err *err) {
+static int quantize_stripe(struct eval *ev, const struct eval_block_box *h,
+                           const struct eval_room *room, uint64_t c, size_t n, uint64_t k,
+                           size_t rows, struct err *err) {
   const struct eval_quantize *z = &h->z;
   struct eval_panel panel;
   if (eval_panel_gather(ev, z, room, k * z->inner + c, z->inner, rows, n, &panel, err) != 0)
@@ -128,8 +129,8 @@ static int quantize_stripe(struct eval *ev, const struct eval_block_box *h, cons
   return eval_panel_close(ev, &panel, err);
 }
 
-static int fill_stripes(struct eval *ev, const struct eval_block_box *h, const struct eval_room *room,
-                        struct err *err) {
+static int fill_stripes(struct eval *ev, const struct eval_block_box *h,
+                        const struct eval_room *room, struct err *err) {
   const struct eval_quantize *z = &h->z;
   const uint64_t group = shape_of(z).group_rows, elements = room->tile_bytes / z->width;
   const uint64_t k1 = rows_end(h), wide = h->last - h->first;
@@ -144,8 +145,8 @@ static int fill_stripes(struct eval *ev, const struct eval_block_box *h, const s
   return 0;
 }
 
-static int fill_columns(struct eval *ev, const struct eval_block_box *h, const struct eval_room *room,
-                        struct err *err) {
+static int fill_columns(struct eval *ev, const struct eval_block_box *h,
+                        const struct eval_room *room, struct err *err) {
   const struct eval_quantize *z = &h->z;
   const uint64_t group = shape_of(z).group_rows, most = eval_panel_most(ev, z, room);
   const uint64_t rows = most / z->inner / group * group, k1 = rows_end(h);
@@ -283,7 +284,8 @@ static int tell(struct eval *ev, const struct eval_block_box *h, struct err *err
   return h->to == z->blocks ? tell_column(ev, z, h->sums, err) : 0;
 }
 
-static int fill(struct eval *ev, struct eval_stripe_box *b, uint64_t c, uint64_t block, struct err *err) {
+static int fill(struct eval *ev, struct eval_stripe_box *b, uint64_t c, uint64_t block,
+                struct err *err) {
   struct eval_block_box *h = b->held;
   const struct eval_room room = eval_quantize_room(ev, b);
   const struct eval_wanted *w = &ev->wanted;
@@ -326,7 +328,8 @@ static bool known(struct eval *ev, const struct eval_quantize *z, uint64_t c, ui
 }
 
 // Elements [at, at + n) of column c's part, as far as the box goes; how many.
-static uint64_t take(const struct eval_block_box *h, uint64_t c, uint64_t at, uint64_t n, uint8_t *out) {
+static uint64_t take(const struct eval_block_box *h, uint64_t c, uint64_t at, uint64_t n,
+                     uint8_t *out) {
   const struct eval_quantize *z = &h->z;
   const struct shape s = shape_of(z);
   const uint64_t column = (c - h->first) * (h->to - h->from);

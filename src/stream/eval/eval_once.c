@@ -151,7 +151,7 @@ static void give_up(struct eval *ev) {
 }
 
 int eval_once_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
-                         struct err *err) {
+                       struct err *err) {
   while (count > 0) {
     const uint64_t chunk = first / EVAL_CHUNK, at = first % EVAL_CHUNK;
     const uint64_t n = min_u64(count, EVAL_CHUNK - at);

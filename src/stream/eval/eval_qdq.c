@@ -44,8 +44,8 @@ static uint64_t line_of(const struct eval_quantize *z, uint64_t element) {
 
 // What n codes from element `at` of a line on stand for, at most to the end of what shares a scale
 // (inner 1) or of a row; how many.
-static size_t decode(const struct eval_block_box *h, uint64_t line, uint64_t at, const uint8_t *codes,
-                     size_t n, double *out) {
+static size_t decode(const struct eval_block_box *h, uint64_t line, uint64_t at,
+                     const uint8_t *codes, size_t n, double *out) {
   const struct eval_quantize *z = &h->z;
   const uint64_t column = at % z->inner;
   const int sign = z->q.symmetric ? 1 << (z->q.bits - 1) : 0, mask = (1 << z->q.bits) - 1;
@@ -125,8 +125,9 @@ static void quantize(const struct eval_block_box *h, const struct kernels_panel 
 }
 
 // Lines [line, …) that lie in one stretch: whole rows of k, or blocks of one row.
-static int fill_row_lines(struct eval *ev, const struct eval_block_box *h, const struct eval_room *room,
-                          uint64_t line, uint64_t *lines, struct err *err) {
+static int fill_row_lines(struct eval *ev, const struct eval_block_box *h,
+                          const struct eval_room *room, uint64_t line, uint64_t *lines,
+                          struct err *err) {
   const struct eval_quantize *z = &h->z;
   const uint64_t most = eval_panel_most(ev, z, room), left = h->last - line;
   struct kernels_panel p = {.n = 1, .blocks_stride = (size_t)z->blocks};
@@ -151,8 +152,9 @@ static int fill_row_lines(struct eval *ev, const struct eval_block_box *h, const
 }
 
 // Tells of a stripe: row by row of its panel `in`.
-static int tell_stripe(struct eval *ev, const struct eval_block_box *h, struct eval_open_chunks *pieces,
-                       const struct stretch *s, const uint8_t *in, struct err *err) {
+static int tell_stripe(struct eval *ev, const struct eval_block_box *h,
+                       struct eval_open_chunks *pieces, const struct stretch *s, const uint8_t *in,
+                       struct err *err) {
   const struct eval_quantize *z = &h->z;
   const uint64_t start = line_start(z, s->line);
   double v[EVAL_PAIRS], w[EVAL_PAIRS];
@@ -189,8 +191,9 @@ static int tell_line(struct eval *ev, const struct eval_block_box *h, const stru
 }
 
 // Quantizes and tells of a stripe of a line, all of its rows.
-static int fill_stripe(struct eval *ev, const struct eval_block_box *h, const struct eval_room *room,
-                       struct eval_open_chunks *pieces, const struct stretch *s, struct err *err) {
+static int fill_stripe(struct eval *ev, const struct eval_block_box *h,
+                       const struct eval_room *room, struct eval_open_chunks *pieces,
+                       const struct stretch *s, struct err *err) {
   const struct eval_quantize *z = &h->z;
   struct eval_panel panel;
   if (open_stretch(ev, z, room, s, &panel, err) != 0) return -1;
@@ -215,7 +218,8 @@ static int fill_line(struct eval *ev, const struct eval_block_box *h, const stru
   const uint64_t most = whole ? z->inner : room->tile_bytes / z->width / rows;
   const uint64_t stripes = (z->inner - 1) / most + 1, n = (z->inner - 1) / stripes + 1;
   struct eval_open_chunks pieces = {0};
-  if (h->pieces) eval_open_chunks_begin(ev, &pieces, line_start(z, line), rows * z->inner, h->pieces);
+  if (h->pieces)
+    eval_open_chunks_begin(ev, &pieces, line_start(z, line), rows * z->inner, h->pieces);
   struct stretch s = {.line = line, .rows = rows};
   for (; s.column < z->inner; s.column += n) {
     s.n = min_u64(n, z->inner - s.column);
@@ -264,8 +268,8 @@ static int join_range(struct eval *ev, const struct eval_quantize *z, const stru
 }
 
 // Scales and zeros of the box's inner positions of its line, from their ranges.
-static int fill_statistics(struct eval *ev, const struct eval_block_box *h, const struct eval_room *room,
-                           float *lo, float *hi, struct err *err) {
+static int fill_statistics(struct eval *ev, const struct eval_block_box *h,
+                           const struct eval_room *room, float *lo, float *hi, struct err *err) {
   const struct eval_quantize *z = &h->z;
   const uint64_t rows = line_rows(z, h->first), n = h->to - h->from;
   for (uint64_t i = 0; i < n; i++) {
@@ -290,8 +294,9 @@ static int fill_statistics(struct eval *ev, const struct eval_block_box *h, cons
   return 0;
 }
 
-static int compute_codes(struct eval *ev, const struct eval_block_box *h, const struct eval_room *room,
-                         const struct stretch *s, uint8_t *out, struct err *err) {
+static int compute_codes(struct eval *ev, const struct eval_block_box *h,
+                         const struct eval_room *room, const struct stretch *s, uint8_t *out,
+                         struct err *err) {
   const struct eval_quantize *z = &h->z;
   struct eval_panel panel;
   if (open_stretch(ev, z, room, s, &panel, err) != 0) return -1;
@@ -422,7 +427,8 @@ static bool lines_are_units(const struct eval_quantize *z, const struct eval_roo
 }
 
 // What another worker, or this one before, found out about the box's line.
-static bool known_line(struct eval *ev, const struct eval_block_box *h, const struct eval_room *room) {
+static bool known_line(struct eval *ev, const struct eval_block_box *h,
+                       const struct eval_room *room) {
   const struct eval_quantize *z = &h->z;
   uint8_t *packed = z->key.zero_bytes ? room->tile : NULL;
   if (!eval_cache_unit(ev->cache, &z->key, h->first, (uint8_t *)h->scales, packed)) return false;
@@ -442,8 +448,9 @@ static int find_part_of_line(struct eval *ev, const struct eval_block_box *h,
 }
 
 // Scales and zeros alone, of the inner positions from `column` on.
-static int fill_part_of_line(struct eval *ev, struct eval_stripe_box *b, const struct eval_room *room,
-                             uint64_t line, uint64_t column, struct err *err) {
+static int fill_part_of_line(struct eval *ev, struct eval_stripe_box *b,
+                             const struct eval_room *room, uint64_t line, uint64_t column,
+                             struct err *err) {
   struct eval_block_box *h = b->held;
   const struct eval_quantize *z = &h->z;
   const uint64_t fit = columns_that_fit(room);
@@ -507,8 +514,8 @@ static bool holds(const struct eval_block_box *h, uint64_t line, uint64_t column
 
 // ---- serving -----------------------------------------------------------------------------------
 
-static int codes(struct eval *ev, struct eval_stripe_box *b, uint64_t first, uint64_t count, uint8_t *out,
-                 struct err *err) {
+static int codes(struct eval *ev, struct eval_stripe_box *b, uint64_t first, uint64_t count,
+                 uint8_t *out, struct err *err) {
   struct eval_block_box *h = b->held;
   const struct eval_quantize *z = &h->z;
   const struct eval_room room = eval_quantize_room(ev, b);

@@ -13,9 +13,9 @@ struct load_limits {
 };
 
 struct load_options {
-  struct load_limits limits;          // zero: defaults
-  const struct fault_sink *faults;    // NULL: errors end the load, notes and warnings are dropped
-  bool no_external;                   // do not open data files (tensors keep location and length)
+  struct load_limits limits;       // zero: defaults
+  const struct fault_sink *faults; // NULL: errors end the load, notes and warnings are dropped
+  bool no_external;                // do not open data files (tensors keep location and length)
 };
 
 // Fills an initialized model from sources (file 0), adding data files as it meets them. Streams the

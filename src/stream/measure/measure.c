@@ -40,8 +40,8 @@ static void put_back(const struct part *p, struct figures *out) {
 }
 
 int measure_run(const struct recipes *r, struct sources *s, const uint32_t *codes, uint32_t n,
-                const struct work_options *options, struct figures *out, struct measure_stats *stats,
-                struct err *err) {
+                const struct work_options *options, struct figures *out,
+                struct measure_stats *stats, struct err *err) {
   struct arena arena = {0};
   const struct part blocks = part_of(r, codes, n, false, &arena);
   const struct part axes = part_of(r, codes, n, true, &arena);

@@ -27,7 +27,7 @@ struct measure_stats {
 // read once; twice if one of its quantizations has blocks of all of a longer axis, or a scale a
 // channel. Afterwards the sources are checked to be unchanged. ERR_RETRY after a stop.
 int measure_run(const struct recipes *r, struct sources *s, const uint32_t *codes, uint32_t n,
-                const struct work_options *options, struct figures *out, struct measure_stats *stats,
-                struct err *err);
+                const struct work_options *options, struct figures *out,
+                struct measure_stats *stats, struct err *err);
 
 #endif

@@ -65,7 +65,7 @@ uint64_t memory_split_cache(uint64_t memory, uint32_t jobs, uint64_t wanted) {
 }
 
 int memory_split_of(struct memory_split *b, uint64_t memory, uint32_t jobs, uint32_t useful,
-                 struct err *err) {
+                    struct err *err) {
   if (memory == 0) memory = WORK_DEFAULT_MEMORY;
   if (jobs > THREADS_MAX) {
     err_set(err, ERR_USAGE, "%u jobs are more than the limit of %d", jobs, THREADS_MAX);

@@ -13,7 +13,7 @@ struct memory_split {
 // jobs 0: as many as processors and memory allow, at most `useful`. memory 0: the default.
 // ERR_USAGE with the minimum if it is too small for the jobs asked for.
 int memory_split_of(struct memory_split *b, uint64_t memory, uint32_t jobs, uint32_t useful,
-                 struct err *err);
+                    struct err *err);
 uint64_t memory_split_minimum(uint32_t jobs);
 // What of it goes to what workers find out about weights that are quantized, before it is split, if
 // `wanted` bytes are needed to read no weight a third time (eval_cache_wanted): nothing that the

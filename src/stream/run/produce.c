@@ -356,11 +356,11 @@ int produce_part(struct produce *w, const struct plan_unit *range, int fd, bool 
 int produce_follow(struct produce *w, uint64_t len, const struct figure_sums *errors,
                    struct err *err) {
   const struct reread range = {.fd = w->fd,
-                                .name = w->p->outputs[w->range.output].name,
-                                .off = w->pos,
-                                .len = len,
-                                .go_on = goes_on,
-                                .ctx = w};
+                               .name = w->p->outputs[w->range.output].name,
+                               .off = w->pos,
+                               .len = len,
+                               .go_on = goes_on,
+                               .ctx = w};
   w->look_at.len = 0;
   w->pos += len;
   figure_sums_join(&w->errors, errors);

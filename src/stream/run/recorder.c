@@ -58,7 +58,8 @@ static bool touches(const struct recorder *d, const struct given *group, uint32_
   return false;
 }
 
-static int sync_outputs(struct recorder *d, const struct given *group, uint32_t n, struct err *err) {
+static int sync_outputs(struct recorder *d, const struct given *group, uint32_t n,
+                        struct err *err) {
   if (d->st->folder < 0) return 0;
   for (uint32_t i = 0; i < d->p->n_outputs; i++) {
     if (!touches(d, group, n, i)) continue;
@@ -132,8 +133,8 @@ static bool start_thread(struct recorder *d) {
   return started;
 }
 
-void recorder_open(struct recorder **out, const struct plan *p, struct sources *s, struct staging *st,
-                  uint32_t capacity) {
+void recorder_open(struct recorder **out, const struct plan *p, struct sources *s,
+                   struct staging *st, uint32_t capacity) {
   struct arena arena = {0};
   struct recorder *d = arena_zalloc(&arena, sizeof *d);
   d->p = p;
@@ -151,7 +152,7 @@ void recorder_open(struct recorder **out, const struct plan *p, struct sources *
 }
 
 bool recorder_give(struct recorder *d, uint32_t unit, const uint8_t digest[DIGEST_BYTES],
-                  struct figure_sums errors) {
+                   struct figure_sums errors) {
   struct given g = {.unit = unit, .errors = errors};
   memcpy(g.digest, digest, DIGEST_BYTES);
   pthread_mutex_lock(&d->mu);

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 int reread_hash(const struct reread *range, struct digest *sha, uint8_t *buf, size_t n,
-                 struct err *err) {
+                struct err *err) {
   for (uint64_t at = 0; at < range->len;) {
     if (!range->go_on(range->ctx)) return 1;
     const ssize_t got =

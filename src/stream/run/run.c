@@ -122,7 +122,7 @@ struct worker {
   struct run *r;
   struct produce *produce;
   struct schedule_part part; // being made
-  uint32_t parts;        // made for others
+  uint32_t parts;            // made for others
 };
 
 static bool worker_goes_on(void *ctx, uint32_t output, uint64_t off, size_t n) {
@@ -146,7 +146,8 @@ static int follow(struct worker *w, struct err *err) {
   while (made == 0 && at < unit.off + unit.len) {
     uint64_t end;
     struct figure_sums errors;
-    made = schedule_wait(w->r->deal, own, at, &end, &errors) ? 0 : 1; // 1: whoever gave up has said why
+    made = schedule_wait(w->r->deal, own, at, &end, &errors) ? 0
+                                                             : 1; // 1: whoever gave up has said why
     if (made == 0) made = produce_follow(w->produce, end - at, &errors, err);
     figure_sums_free(&errors);
     at = end;

@@ -73,11 +73,11 @@ static void hash_staged(void *ctx, uint32_t i) {
   while (!stop_asked(b) && (at = b->next++) < b->n) {
     const struct plan_unit *piece = &b->pieces[at];
     const struct reread range = {.fd = staging_output_fd(b->st, piece->output),
-                                  .name = b->p->outputs[piece->output].name,
-                                  .off = piece->off,
-                                  .len = piece->len,
-                                  .go_on = goes_on,
-                                  .ctx = b};
+                                 .name = b->p->outputs[piece->output].name,
+                                 .off = piece->off,
+                                 .len = piece->len,
+                                 .go_on = goes_on,
+                                 .ctx = b};
     struct err err = {0};
     digest_start(sha);
     if (reread_hash(&range, sha, buf, READ_BYTES, &err) < 0) fail(b, &err);
@@ -174,8 +174,7 @@ static void put_from(struct json_out *j, const struct plan *p, const struct plan
     snprintf(text, sizeof text, "fill");
   else if (s->kind == SEGMENT_RECIPE && !recipe_is_copy(&p->recipes, s->ref, &at))
     describe_recipe(&p->recipes, s->ref, text, sizeof text);
-  json_key(j, "from");
-  json_text(j, text);
+  json_put_text(j, "from", text);
 }
 
 // Said only where the range is not the elements themselves (plan.h).
@@ -186,32 +185,22 @@ static void put_encoding(struct json_out *j, const struct plan_tensor *t) {
                                       [ENCODING_STRINGS] = "strings"};
   if (t->encoding == ENCODING_RAW) return;
   assert(t->encoding < sizeof words / sizeof *words && words[t->encoding]);
-  json_key(j, "encoding");
-  json_text(j, words[t->encoding]);
+  json_put_text(j, "encoding", words[t->encoding]);
 }
 
 static void put_line(struct json_out *j, const struct plan *p, const struct plan_tensor *t,
                      const uint8_t (*digests)[DIGEST_BYTES], uint32_t n) {
   json_object(j);
-  json_key(j, "name");
-  json_text(j, t->name);
-  json_key(j, "file");
-  json_text(j, p->outputs[t->output].name);
-  json_key(j, "offset");
-  json_uint(j, t->off);
-  json_key(j, "length");
-  json_uint(j, t->len);
-  json_key(j, "dtype");
-  json_text(j, dtype_name((enum dtype)t->dtype));
-  json_key(j, "dims");
-  json_ints(j, t->dims, t->rank);
+  json_put_text(j, "name", t->name);
+  json_put_text(j, "file", p->outputs[t->output].name);
+  json_put_uint(j, "offset", t->off);
+  json_put_uint(j, "length", t->len);
+  json_put_text(j, "dtype", dtype_name((enum dtype)t->dtype));
+  json_put_ints(j, "dims", t->dims, t->rank);
   put_encoding(j, t);
-  json_key(j, "sha256");
-  json_array(j);
+  json_put_array(j, "sha256");
   for (uint32_t i = 0; i < n; i++) {
-    char hex[DIGEST_HEX];
-    hex_encode(digests[i], DIGEST_BYTES, hex);
-    json_text(j, hex);
+    json_hex(j, digests[i], DIGEST_BYTES);
   }
   json_end_array(j);
   put_from(j, p, t);
@@ -260,7 +249,8 @@ static int write_batch(const struct batch *b, uint32_t first, uint32_t end, stru
 }
 
 int run_tensor_digests(const struct plan *p, struct sources *s, const struct staging *st,
-                       const struct work_options *options, struct run_lines lines, struct err *err) {
+                       const struct work_options *options, struct run_lines lines,
+                       struct err *err) {
   struct batch b = {.p = p, .sources = s, .st = st, .o = options};
   int bad = memory_split_of(&b.budget, options->memory, options->jobs, rows_of(p), err);
   pthread_mutex_init(&b.mu, NULL);

@@ -66,8 +66,8 @@ struct schedule {
   struct making *makings; // a worker's; n == 0: none
 };
 
-void schedule_open(struct schedule **out, const struct plan *p, const uint8_t *skip, uint32_t workers,
-               bool parts) {
+void schedule_open(struct schedule **out, const struct plan *p, const uint8_t *skip,
+                   uint32_t workers, bool parts) {
   struct arena arena = {0};
   struct schedule *d = arena_zalloc(&arena, sizeof *d);
   const uint32_t n = plan_unit_count(p);
@@ -130,7 +130,8 @@ static bool next_unit(struct schedule *d, uint32_t worker, uint32_t *unit) {
   }
 }
 
-static void begin_unit(struct schedule *d, uint32_t worker, uint32_t unit, struct schedule_part *part) {
+static void begin_unit(struct schedule *d, uint32_t worker, uint32_t unit,
+                       struct schedule_part *part) {
   struct making *m = &d->makings[worker];
   const struct plan_unit range = plan_unit_at(d->p, unit);
   for (uint32_t i = 0; i < m->n; i++)
@@ -217,7 +218,8 @@ bool schedule_next(struct schedule *d, uint32_t worker, struct schedule_part *pa
   return found;
 }
 
-uint64_t schedule_claim(struct schedule *d, struct schedule_part *part, uint64_t from, uint64_t to) {
+uint64_t schedule_claim(struct schedule *d, struct schedule_part *part, uint64_t from,
+                        uint64_t to) {
   pthread_mutex_lock(&d->mu);
   struct part *x = &d->makings[part->owner].parts[part->slot];
   assert(x->off <= from && from < to && from < x->end);
@@ -229,7 +231,8 @@ uint64_t schedule_claim(struct schedule *d, struct schedule_part *part, uint64_t
   return to;
 }
 
-void schedule_made(struct schedule *d, const struct schedule_part *part, struct figure_sums errors, bool made) {
+void schedule_made(struct schedule *d, const struct schedule_part *part, struct figure_sums errors,
+                   bool made) {
   pthread_mutex_lock(&d->mu);
   struct part *x = &d->makings[part->owner].parts[part->slot];
   assert(!part->owned && !x->over);
@@ -248,8 +251,8 @@ static struct part *part_at(struct making *m, uint64_t off) {
   return NULL;
 }
 
-bool schedule_wait(struct schedule *d, const struct schedule_part *owned, uint64_t off, uint64_t *end,
-               struct figure_sums *errors) {
+bool schedule_wait(struct schedule *d, const struct schedule_part *owned, uint64_t off,
+                   uint64_t *end, struct figure_sums *errors) {
   assert(owned->owned);
   pthread_mutex_lock(&d->mu);
   struct part *x = part_at(&d->makings[owned->owner], off);

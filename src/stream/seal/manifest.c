@@ -70,20 +70,6 @@ static struct shard_row *sorted_shards(const struct plan *p, struct arena *a, ui
   return rows;
 }
 
-static void put_hex(struct json_out *out, const uint8_t digest[DIGEST_BYTES]) {
-  char hex[DIGEST_HEX];
-  hex_encode(digest, DIGEST_BYTES, hex);
-  json_text(out, hex);
-}
-
-static void put_hex_or_null(struct json_out *out, const char *key, const char *hex) {
-  json_key(out, key);
-  if (hex)
-    json_text(out, hex);
-  else
-    json_null(out);
-}
-
 static void put_subject(struct json_out *out, const struct manifest_input *in,
                         const struct shard_row *rows, uint32_t n) {
   uint8_t root[DIGEST_BYTES];
@@ -93,34 +79,24 @@ static void put_subject(struct json_out *out, const struct manifest_input *in,
     digest_add(d, in->unit_digests[rows[i].unit], DIGEST_BYTES);
   digest_end(d, root);
   digest_free(d);
-  json_key(out, "subject");
-  json_array(out);
+  json_put_array(out, "subject");
   json_object(out);
-  json_key(out, "name");
-  json_text(out, in->plan->outputs[in->plan->n_outputs - 1].name);
-  json_key(out, "digest");
-  json_object(out);
-  json_key(out, "sha256");
-  put_hex(out, root);
+  json_put_text(out, "name", in->plan->outputs[in->plan->n_outputs - 1].name);
+  json_put_object(out, "digest");
+  json_put_hex(out, "sha256", root, DIGEST_BYTES);
   json_end_object(out);
   json_end_object(out);
   json_end_array(out);
 }
 
 static void put_serialization(struct json_out *out, const struct manifest_input *in) {
-  json_key(out, "serialization");
-  json_object(out);
-  json_key(out, "method");
-  json_text(out, "shards");
-  json_key(out, "hash_type");
-  json_text(out, "sha256");
-  json_key(out, "shard_size");
-  json_uint(out, PLAN_UNIT_BYTES);
-  json_key(out, "allow_symlinks");
-  json_bool(out, false);
+  json_put_object(out, "serialization");
+  json_put_text(out, "method", "shards");
+  json_put_text(out, "hash_type", "sha256");
+  json_put_uint(out, "shard_size", PLAN_UNIT_BYTES);
+  json_put_bool(out, "allow_symlinks", false);
   if (in->n_ignore_paths > 0) {
-    json_key(out, "ignore_paths");
-    json_array(out);
+    json_put_array(out, "ignore_paths");
     for (uint32_t i = 0; i < in->n_ignore_paths; i++)
       json_text(out, in->ignore_paths[i]);
     json_end_array(out);
@@ -132,19 +108,15 @@ static void put_resources(struct json_out *out, const struct manifest_input *in,
                           const struct shard_row *rows, uint32_t n) {
   char algorithm[48], name[320];
   snprintf(algorithm, sizeof algorithm, "sha256-sharded-%llu", (unsigned long long)PLAN_UNIT_BYTES);
-  json_key(out, "resources");
-  json_array(out);
+  json_put_array(out, "resources");
   for (uint32_t i = 0; i < n; i++) {
     snprintf(name, sizeof name, "%s:%llu:%llu", rows[i].name, (unsigned long long)rows[i].off,
              (unsigned long long)(rows[i].off + rows[i].len));
     json_newline(out);
     json_object(out);
-    json_key(out, "name");
-    json_text(out, name);
-    json_key(out, "algorithm");
-    json_text(out, algorithm);
-    json_key(out, "digest");
-    put_hex(out, in->unit_digests[rows[i].unit]);
+    json_put_text(out, "name", name);
+    json_put_text(out, "algorithm", algorithm);
+    json_put_hex(out, "digest", in->unit_digests[rows[i].unit], DIGEST_BYTES);
     json_end_object(out);
   }
   json_end_array(out);
@@ -152,22 +124,16 @@ static void put_resources(struct json_out *out, const struct manifest_input *in,
 
 static void put_source(struct json_out *out, const struct manifest_input *in) {
   const struct plan *p = in->plan;
-  json_key(out, "source");
-  json_object(out);
-  json_key(out, "name");
-  json_text(out, p->n_sources > 0 ? p->sources[0].name : "");
-  json_key(out, "meta_sha256");
-  put_hex(out, p->meta_sha256);
-  json_key(out, "files");
-  json_array(out);
+  json_put_object(out, "source");
+  json_put_text(out, "name", p->n_sources > 0 ? p->sources[0].name : "");
+  json_put_hex(out, "meta_sha256", p->meta_sha256, DIGEST_BYTES);
+  json_put_array(out, "files");
   for (uint32_t i = 0; i < p->n_sources; i++) {
     json_newline(out);
     json_object(out);
-    json_key(out, "name");
-    json_text(out, p->sources[i].name);
-    json_key(out, "size");
-    json_uint(out, p->sources[i].size);
-    put_hex_or_null(out, "sha256", in->source_sha256 ? in->source_sha256[i] : NULL);
+    json_put_text(out, "name", p->sources[i].name);
+    json_put_uint(out, "size", p->sources[i].size);
+    json_put_text(out, "sha256", in->source_sha256 ? in->source_sha256[i] : NULL);
     json_end_object(out);
   }
   json_end_array(out);
@@ -177,25 +143,17 @@ static void put_source(struct json_out *out, const struct manifest_input *in) {
 static void put_x_weir(struct json_out *out, const struct manifest_input *in) {
   const struct plan *p = in->plan;
   json_newline(out);
-  json_key(out, "x_weir");
-  json_object(out);
-  json_key(out, "version");
-  json_uint(out, X_WEIR_VERSION);
-  json_key(out, "weir");
-  json_text(out, in->weir_version);
-  json_key(out, "plan_id");
-  put_hex(out, p->id);
-  json_key(out, "passes");
-  json_raw(out, span_str(p->passes ? p->passes : "[]"));
-  json_key(out, "layout");
-  json_raw(out, span_str(p->layout ? p->layout : "{}"));
-  json_key(out, "output");
-  json_text(out, p->outputs[p->n_outputs - 1].name);
+  json_put_object(out, "x_weir");
+  json_put_uint(out, "version", X_WEIR_VERSION);
+  json_put_text(out, "weir", in->weir_version);
+  json_put_hex(out, "plan_id", p->id, DIGEST_BYTES);
+  json_put_raw(out, "passes", span_str(p->passes ? p->passes : "[]"));
+  json_put_raw(out, "layout", span_str(p->layout ? p->layout : "{}"));
+  json_put_text(out, "output", p->outputs[p->n_outputs - 1].name);
   put_source(out, in);
-  put_hex_or_null(out, "edits_sha256", in->edits_sha256);
-  put_hex_or_null(out, "tensors_sha256", in->tensors_sha256);
-  json_key(out, "artifacts");
-  json_raw(out, span_str(p->artifacts ? p->artifacts : "[]"));
+  json_put_text(out, "edits_sha256", in->edits_sha256);
+  json_put_text(out, "tensors_sha256", in->tensors_sha256);
+  json_put_raw(out, "artifacts", span_str(p->artifacts ? p->artifacts : "[]"));
   json_end_object(out);
 }
 
@@ -212,13 +170,10 @@ int manifest_write(struct json_out *out, const struct manifest_input *in, struct
   uint32_t n;
   const struct shard_row *rows = sorted_shards(p, &scratch, &n);
   json_object(out);
-  json_key(out, "_type");
-  json_text(out, statement_type);
+  json_put_text(out, "_type", statement_type);
   put_subject(out, in, rows, n);
-  json_key(out, "predicateType");
-  json_text(out, predicate_type);
-  json_key(out, "predicate");
-  json_object(out);
+  json_put_text(out, "predicateType", predicate_type);
+  json_put_object(out, "predicate");
   put_serialization(out, in);
   put_resources(out, in, rows, n);
   put_x_weir(out, in);

@@ -23,7 +23,7 @@ struct seal_options {
   const char *manifest; // manifest text, NULL with --no-manifest
   size_t manifest_bytes;
   const struct companion *tensors; // the companion of digests per tensor, ended, in the staging
-                                 // folder under its final name; or NULL
+                                   // folder under its final name; or NULL
 };
 
 struct seal_report {

@@ -18,61 +18,42 @@
 enum { SEAL_FORMAT = 1, SEAL_MAX_BYTES = 256 << 20 };
 static const char *const role_names[] = {"data", "onnx", "companion"};
 
-static void put_hex(struct json_out *j, const uint8_t digest[DIGEST_BYTES]) {
-  char hex[DIGEST_HEX];
-  hex_encode(digest, DIGEST_BYTES, hex);
-  json_text(j, hex);
-}
-
 static void put_move(struct json_out *j, const struct seal_move *m) {
   json_newline(j);
   json_object(j);
-  json_key(j, "name");
-  json_text(j, m->name);
-  json_key(j, "role");
-  json_text(j, role_names[m->role]);
-  json_key(j, "size");
-  json_uint(j, m->size);
-  json_key(j, "inode");
-  json_uint(j, m->inode);
-  json_key(j, "units");
-  json_array(j);
+  json_put_text(j, "name", m->name);
+  json_put_text(j, "role", role_names[m->role]);
+  json_put_uint(j, "size", m->size);
+  json_put_uint(j, "inode", m->inode);
+  json_put_array(j, "units");
   for (uint32_t i = 0; i < m->n_units; i++)
-    put_hex(j, m->units[i]);
+    json_hex(j, m->units[i], DIGEST_BYTES);
   json_end_array(j);
   json_end_object(j);
 }
 
 static void put_old(struct json_out *j, const struct seal_old *old) {
   json_object(j);
-  json_key(j, "name");
-  json_text(j, old->name);
-  json_key(j, "listed");
-  json_bool(j, old->listed);
+  json_put_text(j, "name", old->name);
+  json_put_bool(j, "listed", old->listed);
   json_end_object(j);
 }
 
 int seal_intent_write(const struct seal_intent *s, int folder, struct err *err) {
   struct json_out j = {0};
   json_object(&j);
-  json_key(&j, "weir_seal");
-  json_uint(&j, SEAL_FORMAT);
-  json_key(&j, "plan_id");
-  put_hex(&j, s->plan_id);
-  json_key(&j, "replace");
-  json_bool(&j, s->replace);
-  json_key(&j, "moves");
-  json_array(&j);
+  json_put_uint(&j, "weir_seal", SEAL_FORMAT);
+  json_put_hex(&j, "plan_id", s->plan_id, DIGEST_BYTES);
+  json_put_bool(&j, "replace", s->replace);
+  json_put_array(&j, "moves");
   for (uint32_t i = 0; i < s->n_moves; i++)
     put_move(&j, &s->moves[i]);
   json_end_array(&j);
-  json_key(&j, "old");
-  json_array(&j);
+  json_put_array(&j, "old");
   for (uint32_t i = 0; i < s->n_old; i++)
     put_old(&j, &s->old[i]);
   json_end_array(&j);
-  json_key(&j, "stale");
-  json_array(&j);
+  json_put_array(&j, "stale");
   for (uint32_t i = 0; i < s->n_stale; i++)
     json_text(&j, s->stale[i]);
   json_end_array(&j);

@@ -52,15 +52,10 @@ void artifact_request_id(const struct artifact_request *q, uint8_t id[DIGEST_BYT
 
 void artifact_begin(struct json_out *j, const struct artifact_request *q,
                     const uint8_t id[DIGEST_BYTES]) {
-  char hex[DIGEST_HEX];
-  hex_encode(id, DIGEST_BYTES, hex);
   json_object(j);
-  json_key(j, "weir_artifact");
-  json_uint(j, ARTIFACT_FORMAT);
-  json_key(j, "stage");
-  json_text(j, q->stage);
-  json_key(j, "request_id");
-  json_text(j, hex);
+  json_put_uint(j, "weir_artifact", ARTIFACT_FORMAT);
+  json_put_text(j, "stage", q->stage);
+  json_put_hex(j, "request_id", id, DIGEST_BYTES);
   json_end_object(j);
   json_newline(j);
 }

@@ -44,30 +44,21 @@ static void check_of(const char *text, size_t n, char hex[CHECK_HEX + 1]) {
   hex_encode(sha, CHECK_HEX / 2, hex);
 }
 
-static void put_hex(struct json_out *j, const char *key, const uint8_t digest[DIGEST_BYTES]) {
-  char hex[DIGEST_HEX];
-  hex_encode(digest, DIGEST_BYTES, hex);
-  json_key(j, key);
-  json_text(j, hex);
-}
-
 int records_append(int fd, uint32_t unit, const uint8_t digest[DIGEST_BYTES],
                    const struct figure_sums *errors, const uint8_t header_sha256[DIGEST_BYTES],
                    struct err *err) {
   struct json_out j = {0};
   char check[CHECK_HEX + 1];
   json_object(&j);
-  json_key(&j, "unit");
-  json_uint(&j, unit);
-  put_hex(&j, "sha256", digest);
-  put_hex(&j, "header", header_sha256);
+  json_put_uint(&j, "unit", unit);
+  json_put_hex(&j, "sha256", digest, DIGEST_BYTES);
+  json_put_hex(&j, "header", header_sha256, DIGEST_BYTES);
   if (errors->n) {
     json_key(&j, "errors");
     figure_sums_write(&j, errors);
   }
   check_of(j.text, j.n, check);
-  json_key(&j, "check");
-  json_text(&j, check);
+  json_put_text(&j, "check", check);
   json_end_object(&j);
   json_newline(&j);
   const int bad = fs_write_all(fd, j.text, j.n, "unit records", err);

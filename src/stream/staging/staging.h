@@ -35,7 +35,7 @@ struct staging {
   uint8_t header_sha256[DIGEST_BYTES];
   uint8_t (*digests)[DIGEST_BYTES]; // per unit
   uint8_t *done;                    // per unit
-  struct figure_sums errors;         // of all units that are done
+  struct figure_sums errors;        // of all units that are done
   uint32_t n_units;
   // The rest is staging's own.
   int unnamed_in; // null engine: the folder for staging_unnamed_file, or -1

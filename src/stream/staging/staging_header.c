@@ -23,49 +23,35 @@ enum { HEADER_FORMAT = 1, HEADER_MAX_BYTES = 256 << 20 };
 // The absolute form, where the system can tell it: the header is read from other folders.
 static void put_path(struct json_out *j, const char *key, const char *path) {
   char full[PATH_MAX];
-  json_key(j, key);
-  json_text(j, realpath(path, full) ? full : path);
+  json_put_text(j, key, realpath(path, full) ? full : path);
 }
 
 static void put_source(struct json_out *j, const struct sources *s, uint32_t file) {
   const struct fingerprint at = sources_fingerprint(s, file);
   json_newline(j);
   json_object(j);
-  json_key(j, "name");
-  json_text(j, sources_name(s, file));
-  json_key(j, "size");
-  json_uint(j, at.size);
-  json_key(j, "mtime_ns");
-  json_int(j, at.mtime_ns);
-  json_key(j, "ctime_ns");
-  json_int(j, at.ctime_ns);
-  json_key(j, "inode");
-  json_uint(j, at.ino);
+  json_put_text(j, "name", sources_name(s, file));
+  json_put_uint(j, "size", at.size);
+  json_put_int(j, "mtime_ns", at.mtime_ns);
+  json_put_int(j, "ctime_ns", at.ctime_ns);
+  json_put_uint(j, "inode", at.ino);
   json_end_object(j);
 }
 
 static void put_header(struct json_out *j, const uint8_t id[DIGEST_BYTES], const struct sources *s,
                        const struct staging_options *options) {
-  char hex[DIGEST_HEX];
-  hex_encode(id, DIGEST_BYTES, hex);
   json_object(j);
-  json_key(j, "weir_staging");
-  json_uint(j, HEADER_FORMAT);
-  json_key(j, "plan_id");
-  json_text(j, hex);
-  json_key(j, "output");
-  json_text(j, options->onnx_name);
+  json_put_uint(j, "weir_staging", HEADER_FORMAT);
+  json_put_hex(j, "plan_id", id, DIGEST_BYTES);
+  json_put_text(j, "output", options->onnx_name);
   put_path(j, "source_folder", sources_folder(s));
   put_path(j, "destination", options->dest_folder);
-  json_key(j, "unit_bytes");
-  json_uint(j, PLAN_UNIT_BYTES);
-  json_key(j, "sources");
-  json_array(j);
+  json_put_uint(j, "unit_bytes", PLAN_UNIT_BYTES);
+  json_put_array(j, "sources");
   for (uint32_t file = 0; file < sources_count(s); file++)
     put_source(j, s, file);
   json_end_array(j);
-  json_key(j, "resume");
-  json_text(j, options->resume_command ? options->resume_command : "");
+  json_put_text(j, "resume", options->resume_command ? options->resume_command : "");
   json_end_object(j);
   json_newline(j);
 }

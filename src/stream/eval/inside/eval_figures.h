@@ -36,11 +36,11 @@ struct eval_open_chunks {
 size_t eval_open_chunks_bytes(uint64_t elements);
 // Opens those chunks of elements [first, first + n) that are wanted next.
 void eval_open_chunks_begin(struct eval *ev, struct eval_open_chunks *p, uint64_t first, uint64_t n,
-                       void *memory);
+                            void *memory);
 // As eval_figures_add, of any elements: those that are not the next ones of their chunk are passed
 // over.
-int eval_open_chunks_add(struct eval *ev, struct eval_open_chunks *p, uint64_t first, const double *v,
-                    const double *w, size_t n, struct err *err);
+int eval_open_chunks_add(struct eval *ev, struct eval_open_chunks *p, uint64_t first,
+                         const double *v, const double *w, size_t n, struct err *err);
 // Tells of chunks from the next one on that are complete. Where one is not, the element that is
 // wanted next (ev->chunks.next) is the first that did not come in time; when the rest of its chunk
 // was given to eval_figures_add, more can be settled.

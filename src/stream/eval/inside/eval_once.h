@@ -11,7 +11,7 @@ void eval_once_expect(struct eval *ev, uint32_t id);
 bool eval_once_serves(const struct eval *ev, uint32_t id);
 // As eval_quantize_elements, from what is kept for all workers.
 int eval_once_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
-                         struct err *err);
+                       struct err *err);
 // Tells of the chunks that are wanted, from the next one on, as far as their figures are kept.
 int eval_once_finish(struct eval *ev, struct err *err);
 

@@ -65,7 +65,8 @@ struct eval_stripe_box {
   uint64_t first, count; // which elements of the view; count 0: none yet
   struct eval_view view;
   struct eval_view dense; // the same elements within `data`: dims of the box, base in elements
-  struct eval_block_box *held; // of a quantized recipe (eval_quantize.h); count: 1 once it is set up
+  struct eval_block_box
+      *held; // of a quantized recipe (eval_quantize.h); count: 1 once it is set up
 };
 
 // What the caller said it will read, and how far its columns have been told of.
@@ -116,7 +117,7 @@ struct eval {
   size_t box_bytes; // of one box
   uint32_t n_boxes;
   struct eval_stripe_box *boxes; // EVAL_BOXES
-  struct eval_block_box *held; // EVAL_BOXES
+  struct eval_block_box *held;   // EVAL_BOXES
   struct eval_wanted wanted;
   struct eval_chunks chunks;
   struct eval_once turned;

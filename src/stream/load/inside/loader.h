@@ -24,28 +24,28 @@ enum {
 };
 
 // A growable array of rows of one type.
-#define LIST(type) \
-  struct {         \
-    type *at;      \
-    uint32_t n;    \
-    size_t cap;    \
+#define LIST(type)                                                                                 \
+  struct {                                                                                         \
+    type *at;                                                                                      \
+    uint32_t n;                                                                                    \
+    size_t cap;                                                                                    \
   }
 // Room for one more row; gives its address.
-#define LIST_ADD(list)                                                                 \
-  ((list)->at = table_grow((list)->at, &(list)->cap, (size_t)(list)->n + 1, sizeof *(list)->at), \
+#define LIST_ADD(list)                                                                             \
+  ((list)->at = table_grow((list)->at, &(list)->cap, (size_t)(list)->n + 1, sizeof *(list)->at),   \
    &(list)->at[(list)->n++])
 #define LIST_FREE(list) table_free((list)->at, (list)->cap, sizeof *(list)->at)
 
 // The payload field of a tensor or attribute as it goes by.
 struct payload {
   LIST(struct piece) pieces;
-  LIST(uint64_t) marks;      // checkpoints; piece.checkpoint indexes these until the row is made
+  LIST(uint64_t) marks; // checkpoints; piece.checkpoint indexes these until the row is made
   const struct schema_field *field; // NULL: none seen
   const struct schema_field *other; // a second kind of payload, which is one too many
-  uint64_t entries;          // BYTES: of raw_data its bytes, else the count
-  uint64_t wire_bytes;       // all of it, tags of unpacked entries included
-  uint64_t run_end;          // where the last piece ends if it is an unpacked run
-  bool held;                 // attributes: the whole list is in the hollow
+  uint64_t entries;                 // BYTES: of raw_data its bytes, else the count
+  uint64_t wire_bytes;              // all of it, tags of unpacked entries included
+  uint64_t run_end;                 // where the last piece ends if it is an unpacked run
+  bool held;                        // attributes: the whole list is in the hollow
 };
 
 // An attribute whose node has not ended: it gets its id then.
@@ -59,11 +59,11 @@ struct pending_attr {
 struct frame {
   const struct schema_field *field; // in the message around it; NULL for the model
   enum message message;
-  bool dropped;      // framing is checked, nothing is kept
+  bool dropped;        // framing is checked, nothing is kept
   uint64_t start, end; // tag included
-  uint32_t graph;    // to which rows in here belong
-  uint32_t row;      // NODE, GRAPH, FUNCTION, TRAINING: its row
-  uint32_t last_node; // GRAPH, FUNCTION: end of its node list
+  uint32_t graph;      // to which rows in here belong
+  uint32_t row;        // NODE, GRAPH, FUNCTION, TRAINING: its row
+  uint32_t last_node;  // GRAPH, FUNCTION: end of its node list
   LIST(uint8_t) hollow;
   LIST(struct place) rests;
   LIST(struct model_item) items;
@@ -85,16 +85,16 @@ struct loader {
   struct wire w;
   struct load_options options; // limits filled in
   struct err *err;
-  struct arena scratch;        // reset after every unit
+  struct arena scratch; // reset after every unit
   struct frame *frames;
   size_t frames_cap;
-  uint32_t depth, n_frames;    // frames[depth] is the innermost
+  uint32_t depth, n_frames;            // frames[depth] is the innermost
   uint32_t tensor_name, tensor_stride; // to guess the next initializer's name: see guess_name
   uint32_t last_op, last_output;       // names of the last node: see load_name_like
   LIST(struct model_opset) function_opsets;
-  LIST(struct place) elided;   // payloads of the .onnx that were not materialized
+  LIST(struct place) elided; // payloads of the .onnx that were not materialized
   uint64_t elided_bytes;
-  LIST(uint8_t) bytes;         // a payload on its way to small_bytes
+  LIST(uint8_t) bytes; // a payload on its way to small_bytes
 };
 
 // ---- faults -------------------------------------------------------------------------------------

@@ -19,20 +19,20 @@ struct wire {
   const char *name;        // for messages
   uint64_t size;           // of the file
   uint8_t *buf;
-  uint64_t at;             // where in the file buf begins
-  size_t have;             // bytes in buf
-  size_t pos;              // the next byte, in buf
-  size_t ask;              // how much the next read takes
+  uint64_t at; // where in the file buf begins
+  size_t have; // bytes in buf
+  size_t pos;  // the next byte, in buf
+  size_t ask;  // how much the next read takes
 };
 
 // A field header. For VARINT and FIXED fields the reader then stands behind the value, else at it.
 struct wire_field {
-  uint64_t start;     // of its tag, in the file
-  uint64_t body;      // of its value (BYTES: behind the length)
-  uint64_t len;       // of its value in bytes (groups: 0)
-  uint64_t value;     // VARINT, FIXED32, FIXED64
+  uint64_t start; // of its tag, in the file
+  uint64_t body;  // of its value (BYTES: behind the length)
+  uint64_t len;   // of its value in bytes (groups: 0)
+  uint64_t value; // VARINT, FIXED32, FIXED64
   uint32_t number;
-  uint8_t type;       // enum wire_type
+  uint8_t type; // enum wire_type
   uint8_t tag_bytes;
 };
 

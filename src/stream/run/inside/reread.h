@@ -16,6 +16,6 @@ struct reread {
 // Adds the range to a digest, in pieces of at most `n` bytes through `buf`. 0; -1 with ERR_IO where
 // they cannot be read; 1 if go_on said stop.
 int reread_hash(const struct reread *range, struct digest *sha, uint8_t *buf, size_t n,
-                 struct err *err);
+                struct err *err);
 
 #endif

@@ -14,15 +14,16 @@ struct schedule;
 // its owner, has begun. The owner hashes the whole unit.
 struct schedule_part {
   uint32_t unit;
-  struct plan_unit range; // its end may be given to somebody else: schedule_claim says where it is now
-  bool owned;             // a unit, from its beginning
-  uint32_t owner, slot;   // deal's own
+  struct plan_unit
+      range;  // its end may be given to somebody else: schedule_claim says where it is now
+  bool owned; // a unit, from its beginning
+  uint32_t owner, slot; // deal's own
 };
 
 // `skip[unit]`: not to be dealt; looked at once, here. `parts`: units may be made in parts, because
 // their bytes can be read back where they were written.
-void schedule_open(struct schedule **out, const struct plan *p, const uint8_t *skip, uint32_t workers,
-               bool parts);
+void schedule_open(struct schedule **out, const struct plan *p, const uint8_t *skip,
+                   uint32_t workers, bool parts);
 void schedule_close(struct schedule *d); // when no worker works any more
 
 // How many workers would find something to do. `parts` as above, `skip` too; NULL: none.
@@ -39,11 +40,12 @@ uint64_t schedule_claim(struct schedule *d, struct schedule_part *part, uint64_t
 
 // The end of a part that is not owned: all of it is written (`made`), or it was given up. The
 // errors are ours from now on.
-void schedule_made(struct schedule *d, const struct schedule_part *part, struct figure_sums errors, bool made);
+void schedule_made(struct schedule *d, const struct schedule_part *part, struct figure_sums errors,
+                   bool made);
 
 // For the owner, behind its own part: waits until the part that begins at byte `off` of the output
 // is made by whoever has it. *end: where it ends; *errors: the caller's. False if it was given up.
-bool schedule_wait(struct schedule *d, const struct schedule_part *owned, uint64_t off, uint64_t *end,
-               struct figure_sums *errors);
+bool schedule_wait(struct schedule *d, const struct schedule_part *owned, uint64_t off,
+                   uint64_t *end, struct figure_sums *errors);
 
 #endif
