@@ -41,8 +41,8 @@ struct measuring {
   struct edits edits;
   struct matmulnbits_options options;
   struct measure_stats stats;
-  MODEL_TABLE(struct row, rows);
-  MODEL_TABLE(struct skipped, skips);
+  TABLE(struct row, rows);
+  TABLE(struct skipped, skips);
 };
 
 // ---- measuring ---------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ static int evaluate(void *ctx, const uint32_t *codes, uint32_t n, struct figures
 
 static void note_row(void *ctx, const struct matmulnbits_measurement *x) {
   struct measuring *m = ctx;
-  const uint32_t i = MODEL_ADD(m, rows, 1);
+  const uint32_t i = TABLE_ADD(m, rows, 1);
   int64_t *dims = arena_alloc(&m->arena, x->rank * sizeof *dims + 1);
   if (x->rank) memcpy(dims, x->dims, x->rank * sizeof *dims);
   m->rows[i] = (struct row){.first = x->first,
@@ -87,7 +87,7 @@ static void note_site(void *ctx, const struct pass_site *site) {
   const char *node = site->node_name.n
                          ? arena_string(&m->arena, site->node_name)
                          : arena_printf(&m->arena, "%s@%u", site->op_type, site->index);
-  const uint32_t i = MODEL_ADD(m, skips, 1);
+  const uint32_t i = TABLE_ADD(m, skips, 1);
   m->skips[i] = (struct skipped){node, site->reason};
 }
 

@@ -3,6 +3,8 @@
 // without being copied, and rows never touched cost nothing resident.
 #include "arena.h"
 
+#include "table.h"
+
 #include <assert.h>
 #include <stdarg.h>
 #include <stdatomic.h>

@@ -22,14 +22,6 @@ char *arena_printf(struct arena *a, const char *fmt, ...) __attribute__((format(
 void arena_reset(struct arena *a);
 void arena_free(struct arena *a);
 
-// Grows a table so that it has room for `need` rows: use as
-//   t->row = table_grow(t->row, &t->row_cap, t->n + 1, sizeof *t->row);
-// Addresses of rows change; ids (indexes) do not. table_grow(NULL, …) starts one.
-void *table_grow(void *at, size_t *cap, size_t need, size_t row_bytes);
-// Gives back the room beyond n rows, once a table has its final size (it may still grow later).
-void *table_trim(void *at, size_t *cap, size_t n, size_t row_bytes);
-void table_free(void *at, size_t cap, size_t row_bytes);
-
 // Bytes now held by all arenas and tables of the process: what reports call index_bytes when asked
 // after planning.
 uint64_t arena_held_bytes(void);

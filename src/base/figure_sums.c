@@ -7,7 +7,7 @@
 // as the tree of figures.h whatever its cuts were.
 #include "figure_sums.h"
 
-#include "arena.h"
+#include "table.h"
 
 #include <stdlib.h>
 

@@ -15,7 +15,7 @@
 // number, and refuses duplicate keys.
 #include "json.h"
 
-#include "arena.h"
+#include "table.h"
 
 #include <assert.h>
 #include <cjson/cJSON.h>

@@ -11,7 +11,7 @@
 //
 // The commas: `comma` says that the open container has an element already. A key clears the way
 // for its value (`keyed`), which then needs neither comma nor line break.
-#include "arena.h"
+#include "table.h"
 #include "json.h"
 
 #include <assert.h>

@@ -17,8 +17,8 @@ void edits_init(struct edits *e, struct model *m, struct recipes *r) {
 
 void edits_free(struct edits *e) {
   json_done(&e->line);
-  table_free(e->origin, e->origin_cap, sizeof *e->origin);
-  table_free(e->source_of, e->source_of_cap, sizeof *e->source_of);
+  TABLE_FREE(e, origin);
+  TABLE_FREE(e, source_of);
   arena_free(&e->scratch);
   *e = (struct edits){0};
 }

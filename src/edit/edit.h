@@ -47,8 +47,8 @@ struct edits {
   void *artifact_ctx;
   // Internal. The tensor whose own elements a recipe reads, as id + 1, by recipe id; and the recipe
   // of its elements as loaded, as id + 1, of tensors replaced since, by tensor id.
-  MODEL_TABLE(uint32_t, origin);
-  MODEL_TABLE(uint32_t, source_of);
+  TABLE(uint32_t, origin);
+  TABLE(uint32_t, source_of);
   struct arena scratch; // of the edit being made
 };
 

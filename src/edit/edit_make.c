@@ -65,7 +65,7 @@ void edit_make_data(struct edits *e, uint32_t tensor, uint32_t recipe) {
   struct model *m = e->m;
   const uint32_t small = keep_small(e, recipe);
   const struct recipe *x = &e->r->rows[recipe];
-  const uint32_t dims = MODEL_ADD(m, dims, x->rank);
+  const uint32_t dims = TABLE_ADD(m, dims, x->rank);
   if (x->rank) memcpy(m->dims + dims, recipe_dims(e->r, recipe), x->rank * sizeof *m->dims);
   struct model_tensor *t = &m->tensors[tensor];
   t->dims = dims;
@@ -79,7 +79,7 @@ void edit_make_data(struct edits *e, uint32_t tensor, uint32_t recipe) {
 }
 
 uint32_t edit_make_tensor(struct edits *e, uint32_t graph, uint32_t name, uint32_t recipe) {
-  const uint32_t tensor = MODEL_ADD(e->m, tensors, 1);
+  const uint32_t tensor = TABLE_ADD(e->m, tensors, 1);
   e->m->tensors[tensor] =
       (struct model_tensor){.name = name, .graph = graph, .owner = NO_ID, .flags = TENSOR_NEW};
   edit_make_data(e, tensor, recipe);
@@ -87,7 +87,7 @@ uint32_t edit_make_tensor(struct edits *e, uint32_t graph, uint32_t name, uint32
 }
 
 static void remember_origin(struct edits *e, uint32_t recipe, uint32_t tensor) {
-  if (recipe >= e->n_origin) MODEL_ADD(e, origin, e->r->n_rows - e->n_origin);
+  if (recipe >= e->n_origin) TABLE_ADD(e, origin, e->r->n_rows - e->n_origin);
   if (e->origin[recipe] == 0) e->origin[recipe] = tensor + 1;
 }
 
@@ -151,7 +151,7 @@ static void move_rests(struct model *m, uint32_t from, uint32_t to) {
   const struct model_rest *old = model_rests(m, 'a', from, &n);
   if (n == 0) return;
   const uint32_t first = (uint32_t)(old - m->rests);
-  MODEL_ADD(m, rests, n);
+  TABLE_ADD(m, rests, n);
   while (end < m->n_rests - n && m->rests[end].kind <= 'a')
     end++;
   memmove(m->rests + end + n, m->rests + end, (m->n_rests - n - end) * sizeof *m->rests);
@@ -165,8 +165,8 @@ static void move_rests(struct model *m, uint32_t from, uint32_t to) {
 static uint32_t append_attr(struct model *m, uint32_t node) {
   const uint32_t first = m->nodes[node].attrs, n = m->nodes[node].n_attrs;
   m->nodes[node].n_attrs++;
-  if (n > 0 && first + n == m->n_attrs) return MODEL_ADD(m, attrs, 1);
-  const uint32_t run = MODEL_ADD(m, attrs, n + 1);
+  if (n > 0 && first + n == m->n_attrs) return TABLE_ADD(m, attrs, 1);
+  const uint32_t run = TABLE_ADD(m, attrs, n + 1);
   m->nodes[node].attrs = run;
   for (uint32_t i = 0; i < n; i++) {
     m->attrs[run + i] = m->attrs[first + i];
@@ -247,7 +247,7 @@ uint32_t edit_make_output(struct edits *e, uint32_t graph, struct edit_output to
 
 static void make_slots(struct edits *e, uint32_t node, const struct edit_node *spec) {
   struct model *m = e->m;
-  const uint32_t first = MODEL_ADD(m, refs, spec->n_in + spec->n_out);
+  const uint32_t first = TABLE_ADD(m, refs, spec->n_in + spec->n_out);
   m->nodes[node].refs = first;
   m->nodes[node].n_in = spec->n_in;
   m->nodes[node].n_out = spec->n_out;
@@ -263,7 +263,7 @@ static void make_slots(struct edits *e, uint32_t node, const struct edit_node *s
 uint32_t edit_make_node(struct edits *e, const struct edit_node *given) {
   struct model *m = e->m;
   const struct edit_node spec = copy_node(e, given);
-  const uint32_t node = MODEL_ADD(m, nodes, 1);
+  const uint32_t node = TABLE_ADD(m, nodes, 1);
   struct model_node row = {.graph = spec.graph, .flags = NODE_NEW, .overload = m->empty};
   row.name = model_intern(m, spec.name);
   row.op_type = model_intern(m, spec.op_type);

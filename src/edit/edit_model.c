@@ -9,7 +9,7 @@
 #include "edit_rows.h"
 
 static uint32_t add_graph(struct model *m, enum graph_kind kind, uint32_t name) {
-  const uint32_t graph = MODEL_ADD(m, graphs, 1);
+  const uint32_t graph = TABLE_ADD(m, graphs, 1);
   m->graphs[graph] = (struct model_graph){.name = name,
                                           .kind = (uint8_t)kind,
                                           .flags = GRAPH_NEW | GRAPH_DIRTY,
@@ -52,8 +52,8 @@ uint32_t edit_add_function(struct edits *e, struct span domain, struct span name
   const uint32_t domain_id = model_intern(m, domain);
   const uint32_t name_id = model_intern(m, name);
   const uint32_t graph = add_graph(m, GRAPH_FUNCTION, name_id);
-  const uint32_t function = MODEL_ADD(m, functions, 1);
-  const uint32_t opsets = MODEL_ADD(m, opsets, m->n_model_opsets);
+  const uint32_t function = TABLE_ADD(m, functions, 1);
+  const uint32_t opsets = TABLE_ADD(m, opsets, m->n_model_opsets);
   for (uint32_t i = 0; i < m->n_model_opsets; i++)
     m->opsets[opsets + i] = m->opsets[i];
   m->functions[function] = (struct model_function){.name = name_id,
@@ -80,7 +80,7 @@ void edit_remove_function(struct edits *e, uint32_t function) {
 
 static uint32_t add_opset(struct model *m, uint32_t domain) {
   const uint32_t at = m->n_model_opsets++;
-  MODEL_ADD(m, opsets, 1);
+  TABLE_ADD(m, opsets, 1);
   memmove(m->opsets + at + 1, m->opsets + at, (m->n_opsets - 1 - at) * sizeof *m->opsets);
   for (uint32_t i = 0; i < m->n_functions; i++)
     if (m->functions[i].opsets >= at) m->functions[i].opsets++;
@@ -109,7 +109,7 @@ void edit_set_opset(struct edits *e, struct span domain, int64_t version) {
 
 // A run that gains an import moves to the end of the table.
 static uint32_t add_function_opset(struct model *m, uint32_t function, uint32_t domain) {
-  const uint32_t first = MODEL_ADD(m, opsets, m->functions[function].n_opsets + 1);
+  const uint32_t first = TABLE_ADD(m, opsets, m->functions[function].n_opsets + 1);
   struct model_function *f = &m->functions[function];
   memmove(m->opsets + first, m->opsets + f->opsets, f->n_opsets * sizeof *m->opsets);
   f->opsets = first;
@@ -154,7 +154,7 @@ static void put_metadata(struct model *m, uint32_t key, uint32_t value) {
   while (at < m->n_metadata && m->metadata[at].key != key)
     at++;
   if (value != m->empty) {
-    if (at == m->n_metadata) MODEL_ADD(m, metadata, 1);
+    if (at == m->n_metadata) TABLE_ADD(m, metadata, 1);
     m->metadata[at] = (struct model_metadata){key, value};
   } else if (at < m->n_metadata) {
     m->n_metadata--;

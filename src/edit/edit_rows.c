@@ -88,7 +88,7 @@ static void move_ref(struct model *m, uint32_t from, uint32_t to, bool threaded)
 static void grow_slots(struct model *m, uint32_t node, uint32_t more_in, uint32_t more_out) {
   const struct model_node old = m->nodes[node];
   const uint32_t n_in = old.n_in + more_in, n = n_in + old.n_out + more_out;
-  const uint32_t first = MODEL_ADD(m, refs, n);
+  const uint32_t first = TABLE_ADD(m, refs, n);
   for (uint32_t i = 0; i < n; i++)
     m->refs[first + i] =
         (struct model_ref){.value = NO_ID, .node = node, .next = NO_ID, .prev = NO_ID};
@@ -161,7 +161,7 @@ static void link_info(struct model *m, uint32_t info, uint32_t value) {
 }
 
 uint32_t edit_rows_add_info(struct model *m, uint32_t value, enum info_home home) {
-  const uint32_t info = MODEL_ADD(m, infos, 1);
+  const uint32_t info = TABLE_ADD(m, infos, 1);
   m->infos[info].home = (uint8_t)home;
   m->infos[info].flags = INFO_NEW;
   link_info(m, info, value);
@@ -198,7 +198,7 @@ void edit_rows_set_type(struct model *m, uint32_t info, enum dtype dtype,
     i->dims = (uint32_t)(dims - m->info_dims);
     return;
   }
-  i->dims = MODEL_ADD(m, info_dims, rank);
+  i->dims = TABLE_ADD(m, info_dims, rank);
   if (rank) memcpy(m->info_dims + i->dims, dims, rank * sizeof *dims);
 }
 
@@ -211,20 +211,20 @@ uint32_t edit_rows_info(const struct model *m, uint32_t value, enum info_home ho
 // ---- runs and lists ----------------------------------------------------------------------------
 
 uint32_t edit_rows_copy_io(struct model *m, uint32_t first, uint32_t n, uint32_t append) {
-  const uint32_t run = MODEL_ADD(m, graph_io, n + 1);
+  const uint32_t run = TABLE_ADD(m, graph_io, n + 1);
   if (n) memcpy(m->graph_io + run, m->graph_io + first, n * sizeof *m->graph_io);
   m->graph_io[run + n] = append;
   return run;
 }
 
 uint32_t edit_rows_longs(struct model *m, const int64_t *list, uint32_t n) {
-  const uint32_t first = MODEL_ADD(m, longs, n);
+  const uint32_t first = TABLE_ADD(m, longs, n);
   if (n) memcpy(m->longs + first, list, n * sizeof *list);
   return first;
 }
 
 uint32_t edit_rows_floats(struct model *m, const float *list, uint32_t n) {
-  const uint32_t first = MODEL_ADD(m, floats, n);
+  const uint32_t first = TABLE_ADD(m, floats, n);
   if (n) memcpy(m->floats + first, list, n * sizeof *list);
   return first;
 }
@@ -233,7 +233,7 @@ uint32_t edit_rows_small(struct model *m, struct span bytes) {
   const bool own = lies_in(bytes.at, m->small_bytes, m->n_small_bytes);
   const size_t from = own ? (size_t)(bytes.at - m->small_bytes) : 0;
   const uint32_t pad = -m->n_small_bytes & 7;
-  const uint32_t first = MODEL_ADD(m, small_bytes, pad + (uint32_t)bytes.n) + pad;
+  const uint32_t first = TABLE_ADD(m, small_bytes, pad + (uint32_t)bytes.n) + pad;
   if (bytes.n) memcpy(m->small_bytes + first, own ? m->small_bytes + from : bytes.at, bytes.n);
   return first / 8;
 }

@@ -75,7 +75,7 @@ void edit_replace_tensor(struct edits *e, uint32_t tensor, uint32_t recipe) {
   if (!(m->tensors[tensor].flags & (TENSOR_NEW | TENSOR_REPLACED))) {
     const uint32_t source =
         edit_tensor_readable(e, tensor) ? edit_make_source_recipe(e, tensor) + 1 : 0;
-    if (tensor >= e->n_source_of) MODEL_ADD(e, source_of, tensor + 1 - e->n_source_of);
+    if (tensor >= e->n_source_of) TABLE_ADD(e, source_of, tensor + 1 - e->n_source_of);
     e->source_of[tensor] = source;
     m->tensors[tensor].flags |= TENSOR_REPLACED;
   }

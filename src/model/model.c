@@ -16,53 +16,20 @@ void model_init(struct model *m) {
   m->empty = model_intern(m, span_of("", 0));
 }
 
-// Every table but name_bytes, whose fields are named otherwise.
-#define ALL_TABLES                                                                                 \
-  TABLE(name_at)                                                                                   \
-  TABLE(name_slots)                                                                                \
-  TABLE(nodes)                                                                                     \
-  TABLE(refs)                                                                                      \
-  TABLE(attrs)                                                                                     \
-  TABLE(values)                                                                                    \
-  TABLE(name_values)                                                                               \
-  TABLE(value_slots)                                                                               \
-  TABLE(tensors)                                                                                   \
-  TABLE(pieces)                                                                                    \
-  TABLE(piece_counts)                                                                              \
-  TABLE(checkpoints)                                                                               \
-  TABLE(dims)                                                                                      \
-  TABLE(small_bytes)                                                                               \
-  TABLE(infos)                                                                                     \
-  TABLE(info_dims)                                                                                 \
-  TABLE(graphs)                                                                                    \
-  TABLE(graph_io)                                                                                  \
-  TABLE(items)                                                                                     \
-  TABLE(others)                                                                                    \
-  TABLE(rests)                                                                                     \
-  TABLE(sparses)                                                                                   \
-  TABLE(trainings)                                                                                 \
-  TABLE(functions)                                                                                 \
-  TABLE(opsets)                                                                                    \
-  TABLE(metadata)                                                                                  \
-  TABLE(longs)                                                                                     \
-  TABLE(floats)                                                                                    \
-  TABLE(strings)                                                                                   \
-  TABLE(files)
-
 void model_free(struct model *m) {
-  table_free(m->name_bytes, m->name_bytes_cap, 1);
-#define TABLE(name) table_free(m->name, m->name##_cap, sizeof *m->name);
-  ALL_TABLES
-#undef TABLE
+  TABLE_FREE(m, name_bytes);
+#define MODEL_TABLE(type, name) TABLE_FREE(m, name);
+#include "model_tables.def"
+#undef MODEL_TABLE
   arena_free(&m->arena);
   memset(m, 0, sizeof *m);
 }
 
 void model_trim(struct model *m) {
-  m->name_bytes = table_trim(m->name_bytes, &m->name_bytes_cap, m->name_bytes_n, 1);
-#define TABLE(name) m->name = table_trim(m->name, &m->name##_cap, m->n_##name, sizeof *m->name);
-  ALL_TABLES
-#undef TABLE
+  TABLE_TRIM(m, name_bytes);
+#define MODEL_TABLE(type, name) TABLE_TRIM(m, name);
+#include "model_tables.def"
+#undef MODEL_TABLE
 }
 
 // ---- pieces and rests --------------------------------------------------------------------------

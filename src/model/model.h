@@ -17,10 +17,10 @@
 #ifndef WEIR_MODEL_H
 #define WEIR_MODEL_H
 
-#include "arena.h"
 #include "dtype.h"
 #include "source.h"
 #include "span.h"
+#include "table.h"
 
 // ---- tensors --------------------------------------------------------------------------------
 
@@ -265,52 +265,15 @@ struct model_name_slot {
   uint32_t id, hash;
 };
 
-// Every table: rows, how many, capacity (for table_grow).
-#define MODEL_TABLE(type, name)                                                                    \
-  type *name;                                                                                      \
-  uint32_t n_##name;                                                                               \
-  size_t name##_cap
-
 struct model {
   struct arena arena;
 
-  // names: interned strings; id order is order of first appearance
-  uint8_t *name_bytes;
-  size_t name_bytes_n, name_bytes_cap;
-  MODEL_TABLE(uint32_t, name_at); // offset of name id in name_bytes; NUL behind each
-  MODEL_TABLE(struct model_name_slot, name_slots); // hash table (n = slots, a power of two)
-  uint32_t empty;                                  // id of ""
-
-  MODEL_TABLE(struct model_node, nodes);
-  MODEL_TABLE(struct model_ref, refs);
-  MODEL_TABLE(struct model_attr, attrs);
-  MODEL_TABLE(struct model_value, values);
-  MODEL_TABLE(uint32_t, name_values); // by name id: a value of that name, or NO_ID (model_values.c)
-  MODEL_TABLE(uint32_t, value_slots); // hash table (graph, name) -> value id, for the others
-  uint32_t n_extra_values;            // entries in it
-  MODEL_TABLE(struct model_tensor, tensors);
-  MODEL_TABLE(struct piece, pieces);
-  MODEL_TABLE(uint32_t,
-              piece_counts); // of tensors with n_pieces == UINT16_MAX: tensor id, count pairs
-  MODEL_TABLE(uint64_t, checkpoints);
-  MODEL_TABLE(int64_t, dims);
-  MODEL_TABLE(uint8_t, small_bytes);
-  MODEL_TABLE(struct model_info, infos);
-  MODEL_TABLE(struct model_dim, info_dims);
-  MODEL_TABLE(struct model_graph, graphs);
-  MODEL_TABLE(uint32_t, graph_io);
-  MODEL_TABLE(struct model_item, items);
-  MODEL_TABLE(struct place, others);
-  MODEL_TABLE(struct model_rest, rests); // sorted by (kind, id) after load
-  MODEL_TABLE(struct model_sparse, sparses);
-  MODEL_TABLE(struct model_training, trainings);
-  MODEL_TABLE(struct model_function, functions);
-  MODEL_TABLE(struct model_opset, opsets); // first n_model_opsets: the model's; then functions'
-  MODEL_TABLE(struct model_metadata, metadata);
-  MODEL_TABLE(int64_t, longs);
-  MODEL_TABLE(float, floats);
-  MODEL_TABLE(uint32_t, strings);
-  MODEL_TABLE(struct model_file, files);
+  TABLE_BIG(uint8_t, name_bytes); // interned strings, a NUL behind each
+#define MODEL_TABLE(type, name) TABLE(type, name);
+#include "model_tables.def"
+#undef MODEL_TABLE
+  uint32_t empty;          // id of ""
+  uint32_t n_extra_values; // entries in value_slots
 
   uint32_t n_model_opsets;
   uint32_t model_items, model_n_items; // the ModelProto's parts in source order
@@ -322,19 +285,6 @@ struct model {
   uint8_t meta_sha256[32]; // see stream/load.h
 };
 enum { MODEL_DIRTY_OPSETS = 1, MODEL_DIRTY_METADATA = 2, MODEL_DIRTY_IR_VERSION = 4 };
-
-static inline uint32_t model_take_rows(uint32_t *rows, uint32_t n) {
-  const uint32_t first = *rows;
-  *rows += n;
-  return first;
-}
-
-// Appends n zeroed rows to table `name` of m and gives the id of the first. n is evaluated thrice.
-#define MODEL_ADD(m, name, n)                                                                      \
-  ((m)->name =                                                                                     \
-       table_grow((m)->name, &(m)->name##_cap, (size_t)(m)->n_##name + (n), sizeof *(m)->name),    \
-   (n) ? memset((m)->name + (m)->n_##name, 0, (size_t)(n) * sizeof *(m)->name) : NULL,             \
-   model_take_rows(&(m)->n_##name, (uint32_t)(n)))
 
 void model_init(struct model *m);
 void model_free(struct model *m);

@@ -17,7 +17,7 @@
 
 struct span model_name(const struct model *m, uint32_t name) {
   const uint64_t at = m->name_at[name];
-  const uint64_t end = name + 1 < m->n_name_at ? m->name_at[name + 1] : m->name_bytes_n;
+  const uint64_t end = name + 1 < m->n_name_at ? m->name_at[name + 1] : m->n_name_bytes;
   return span_of(m->name_bytes + at, (size_t)(end - at - 1));
 }
 
@@ -56,7 +56,7 @@ static void grow_slots(struct model *m, uint32_t n) {
   memset(slots, 0xff, (size_t)n * sizeof *slots);
   for (uint32_t i = 0; i < m->n_name_slots; i++)
     if (m->name_slots[i].id != NO_ID) put_slot(slots, n - 1, m->name_slots[i]);
-  table_free(m->name_slots, m->name_slots_cap, sizeof *m->name_slots);
+  TABLE_FREE(m, name_slots);
   m->name_slots = slots;
   m->name_slots_cap = cap;
   m->n_name_slots = n;
@@ -74,13 +74,13 @@ static void make_room(struct model *m) {
 static void append_bytes(struct model *m, struct span s) {
   // s may be a part of another name (a suffix added or cut): then it moves with the table.
   const uintptr_t base = (uintptr_t)m->name_bytes, from = (uintptr_t)s.at;
-  const bool inside = m->name_bytes && from >= base && from - base < m->name_bytes_n;
+  const bool inside = m->name_bytes && from >= base && from - base < m->n_name_bytes;
   m->name_bytes =
-      table_grow(m->name_bytes, &m->name_bytes_cap, m->name_bytes_n + s.n + 1, sizeof(uint8_t));
+      table_grow(m->name_bytes, &m->name_bytes_cap, m->n_name_bytes + s.n + 1, sizeof(uint8_t));
   const uint8_t *at = inside ? m->name_bytes + (from - base) : s.at;
-  if (s.n) memcpy(m->name_bytes + m->name_bytes_n, at, s.n);
-  m->name_bytes[m->name_bytes_n + s.n] = 0;
-  m->name_bytes_n += s.n + 1;
+  if (s.n) memcpy(m->name_bytes + m->n_name_bytes, at, s.n);
+  m->name_bytes[m->n_name_bytes + s.n] = 0;
+  m->n_name_bytes += s.n + 1;
 }
 
 uint32_t model_intern(struct model *m, struct span s) {
@@ -88,9 +88,9 @@ uint32_t model_intern(struct model *m, struct span s) {
   const uint32_t hash = hash_of(s);
   const uint32_t slot = find_slot(m, s, hash);
   if (m->name_slots[slot].id != NO_ID) return m->name_slots[slot].id;
-  const uint32_t id = MODEL_ADD(m, name_at, 1);
-  assert(m->name_bytes_n <= UINT32_MAX);
-  m->name_at[id] = (uint32_t)m->name_bytes_n;
+  const uint32_t id = TABLE_ADD(m, name_at, 1);
+  assert(m->n_name_bytes <= UINT32_MAX);
+  m->name_at[id] = (uint32_t)m->n_name_bytes;
   append_bytes(m, s);
   m->name_slots[slot] = (struct model_name_slot){id, hash};
   return id;

@@ -119,7 +119,7 @@ static void leave(struct model *m, uint32_t value) {
 }
 
 uint32_t model_add_value(struct model *m, uint32_t graph, uint32_t name) {
-  const uint32_t id = MODEL_ADD(m, values, 1);
+  const uint32_t id = TABLE_ADD(m, values, 1);
   m->values[id] = (struct model_value){.name = name,
                                        .graph = graph,
                                        .def = NO_ID,

@@ -33,12 +33,12 @@ static void plan_start(struct plan *p, const struct model *m) {
 
 void plan_free(struct plan *p) {
   recipes_free(&p->recipes);
-  table_free(p->sources, p->sources_cap, sizeof *p->sources);
-  table_free(p->outputs, p->outputs_cap, sizeof *p->outputs);
-  table_free(p->segments, p->segments_cap, sizeof *p->segments);
-  table_free(p->literals, p->literals_cap, 1);
-  table_free(p->tensors, p->tensors_cap, sizeof *p->tensors);
-  table_free(p->small, p->small_cap, sizeof *p->small);
+  TABLE_FREE(p, sources);
+  TABLE_FREE(p, outputs);
+  TABLE_FREE(p, segments);
+  TABLE_FREE(p, literals);
+  TABLE_FREE(p, tensors);
+  TABLE_FREE(p, small);
   arena_free(&p->arena);
   *p = (struct plan){0};
 }
@@ -46,16 +46,12 @@ void plan_free(struct plan *p) {
 // ---- segments ----------------------------------------------------------------------------------
 
 static void add_segment(struct plan *p, struct segment s) {
-  p->segments =
-      table_grow(p->segments, &p->segments_cap, (size_t)p->n_segments + 1, sizeof *p->segments);
-  p->segments[p->n_segments++] = s;
+  *TABLE_PUSH(p, segments) = s;
 }
 
 static void open_output(struct plan *p, const char *name) {
-  p->outputs =
-      table_grow(p->outputs, &p->outputs_cap, (size_t)p->n_outputs + 1, sizeof *p->outputs);
-  p->outputs[p->n_outputs++] = (struct plan_output){.name = arena_string(&p->arena, span_str(name)),
-                                                    .first_segment = p->n_segments};
+  *TABLE_PUSH(p, outputs) = (struct plan_output){.name = arena_string(&p->arena, span_str(name)),
+                                                 .first_segment = p->n_segments};
 }
 
 static void close_output(struct plan *p, uint64_t size) {
@@ -91,14 +87,11 @@ static struct plan_tensor tensor_row(struct plan *p, const struct model *m, uint
 
 static void note_tensor(struct plan *p, const struct model *m, uint32_t id, uint64_t off,
                         uint32_t segment) {
-  p->tensors =
-      table_grow(p->tensors, &p->tensors_cap, (size_t)p->n_tensors + 1, sizeof *p->tensors);
-  p->tensors[p->n_tensors++] = tensor_row(p, m, id, off, segment);
+  *TABLE_PUSH(p, tensors) = tensor_row(p, m, id, off, segment);
 }
 
 static void note_small(struct plan *p, struct plan_tensor row) {
-  p->small = table_grow(p->small, &p->small_cap, (size_t)p->n_small + 1, sizeof *p->small);
-  p->small[p->n_small++] = row;
+  *TABLE_PUSH(p, small) = row;
 }
 
 // How the elements of a recipe become a segment: copied bytes are better said plainly.
@@ -162,7 +155,7 @@ static void add_onnx(struct plan *p, const struct model *m, const struct rope_po
       note_tensor(p, m, part->tensor, s.off, p->n_segments - 1);
   }
   close_output(p, off);
-  table_free(p->literals, p->literals_cap, 1);
+  TABLE_FREE(p, literals);
   p->literals = packed;
   p->literals_cap = packed_cap;
   p->n_literals = n_packed;

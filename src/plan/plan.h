@@ -7,7 +7,7 @@
 #ifndef WEIR_PLAN_H
 #define WEIR_PLAN_H
 
-#include "arena.h"
+#include "table.h"
 #include "digest.h"
 #include "err.h"
 #include "model.h"
@@ -55,28 +55,16 @@ struct plan_tensor {
 
 struct plan {
   struct arena arena;
-  struct plan_source *sources;
-  uint32_t n_sources;
-  size_t sources_cap;
-  struct plan_output *outputs; // data first, the .onnx last: the order of the seal
-  uint32_t n_outputs;
-  size_t outputs_cap;
-  struct segment *segments;
-  uint32_t n_segments;
-  size_t segments_cap;
-  uint8_t *literals;
-  uint64_t n_literals;
-  size_t literals_cap;
-  struct plan_tensor *tensors;
-  uint32_t n_tensors;
-  size_t tensors_cap;
+  TABLE(struct plan_source, sources);
+  TABLE(struct plan_output, outputs); // data first, the .onnx last: the order of the seal
+  TABLE(struct segment, segments);
+  TABLE_BIG(uint8_t, literals);
+  TABLE(struct plan_tensor, tensors);
   // The tensors of the outputs that have no row in `tensors`, if plan_layout.small_tensors asked
   // for them: small ones, and those in encodings other than RAW. Of the latter the range is that of
   // what holds the elements: the whole TensorProto, the AttributeProto of a Constant's value_ints
   // and the like, the string_data fields of a renamed tensor. Not in the plan's file.
-  struct plan_tensor *small;
-  uint32_t n_small;
-  size_t small_cap;
+  TABLE(struct plan_tensor, small);
   struct recipes recipes;
   // By recipe id of the table that plan_build was given: its id in `recipes`, NO_ID where no live
   // tensor needs it. Not in the plan's file: NULL in a plan that was read.

@@ -359,9 +359,7 @@ static int read_segment(struct reading *in, const struct json_value *v) {
   if (!o || s.len == 0 || s.len > o->size - s.off) return bad(in, "does not fit its output file");
   if (check_segment(in, &s)) return -1;
   if (o->n_segments == 0) o->first_segment = p->n_segments;
-  p->segments =
-      table_grow(p->segments, &p->segments_cap, (size_t)p->n_segments + 1, sizeof *p->segments);
-  p->segments[p->n_segments++] = s;
+  *TABLE_PUSH(p, segments) = s;
   o->n_segments++;
   return 0;
 }
@@ -394,9 +392,7 @@ static int read_tensor(struct reading *in, const struct json_value *v) {
   t.segment = (uint32_t)segment;
   t.name = arena_string(&p->arena, name);
   if (read_dims(in, json_get(v, "dims"), &t)) return -1;
-  p->tensors =
-      table_grow(p->tensors, &p->tensors_cap, (size_t)p->n_tensors + 1, sizeof *p->tensors);
-  p->tensors[p->n_tensors++] = t;
+  *TABLE_PUSH(p, tensors) = t;
   return 0;
 }
 

@@ -5,7 +5,7 @@
 #include <assert.h>
 
 void rope_pool_free(struct rope_pool *pool) {
-  table_free(pool->parts, pool->parts_cap, sizeof *pool->parts);
+  TABLE_FREE(pool, parts);
   *pool = (struct rope_pool){.plan = pool->plan, .marks_literals = pool->marks_literals};
 }
 

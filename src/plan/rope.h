@@ -17,9 +17,7 @@ struct rope_part {
 // All ropes of one emission share the parts; literals go to the plan.
 struct rope_pool {
   struct plan *plan;
-  struct rope_part *parts;
-  uint32_t n_parts;
-  size_t parts_cap;
+  TABLE(struct rope_part, parts);
   bool marks_literals; // see rope_payload
 };
 

@@ -21,13 +21,13 @@ void recipes_init(struct recipes *r) {
 }
 
 void recipes_free(struct recipes *r) {
-  table_free(r->rows, r->rows_cap, sizeof *r->rows);
-  table_free(r->longs, r->longs_cap, sizeof *r->longs);
-  table_free(r->args, r->args_cap, sizeof *r->args);
-  table_free(r->pieces, r->pieces_cap, sizeof *r->pieces);
-  table_free(r->checkpoints, r->checkpoints_cap, sizeof *r->checkpoints);
-  table_free(r->bytes, r->bytes_cap, 1);
-  table_free(r->slots, r->slots_cap, sizeof *r->slots);
+  TABLE_FREE(r, rows);
+  TABLE_FREE(r, longs);
+  TABLE_FREE(r, args);
+  TABLE_FREE(r, pieces);
+  TABLE_FREE(r, checkpoints);
+  TABLE_FREE(r, bytes);
+  TABLE_FREE(r, slots);
   recipes_init(r);
 }
 
@@ -179,7 +179,7 @@ static void take_back(struct recipes *r, const struct mark *m) {
 
 static void grow_slots(struct recipes *r) {
   uint32_t n = r->n_slots ? r->n_slots * 2 : 64;
-  table_free(r->slots, r->slots_cap, sizeof *r->slots);
+  TABLE_FREE(r, slots);
   r->slots_cap = 0;
   r->slots = table_grow(NULL, &r->slots_cap, n, sizeof *r->slots);
   r->n_slots = n;

@@ -23,7 +23,7 @@
 #ifndef WEIR_RECIPE_H
 #define WEIR_RECIPE_H
 
-#include "arena.h"
+#include "table.h"
 #include "dtype.h"
 #include "err.h"
 #include "source.h"
@@ -62,27 +62,13 @@ struct recipe {
 };
 
 struct recipes {
-  struct recipe *rows;
-  uint32_t n_rows;
-  size_t rows_cap;
-  int64_t *longs;
-  uint32_t n_longs;
-  size_t longs_cap;
-  uint32_t *args;
-  uint32_t n_args;
-  size_t args_cap;
-  struct piece *pieces;
-  uint32_t n_pieces;
-  size_t pieces_cap;
-  uint64_t *checkpoints; // of VARINT pieces, as in the model
-  uint32_t n_checkpoints;
-  size_t checkpoints_cap;
-  uint8_t *bytes;
-  uint32_t n_bytes;
-  size_t bytes_cap;
-  uint32_t *slots; // hash table over rows
-  uint32_t n_slots;
-  size_t slots_cap;
+  TABLE(struct recipe, rows);
+  TABLE(int64_t, longs);
+  TABLE(uint32_t, args);
+  TABLE(struct piece, pieces);
+  TABLE(uint64_t, checkpoints); // of VARINT pieces, as in the model
+  TABLE(uint8_t, bytes);
+  TABLE(uint32_t, slots); // hash table over rows
 };
 
 void recipes_init(struct recipes *r);

@@ -278,9 +278,7 @@ struct pieces_read {
   struct piece *list;
   uint32_t n;
   size_t cap;
-  uint64_t *points;
-  uint32_t n_points;
-  size_t points_cap;
+  TABLE(uint64_t, points);
 };
 
 static int read_pieces(const struct reading *in, const struct json_value *list,

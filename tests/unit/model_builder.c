@@ -34,7 +34,7 @@ static uint32_t parse_longs(struct build *b, const char *list, uint32_t *first) 
   uint32_t n = 0;
   *first = b->m->n_longs;
   while (next_word(&list, ',', &word)) {
-    const uint32_t at = MODEL_ADD(b->m, longs, 1);
+    const uint32_t at = TABLE_ADD(b->m, longs, 1);
     b->m->longs[at] = number_of(word);
     n++;
   }
@@ -46,7 +46,7 @@ static uint16_t parse_dims(struct build *b, const char *list, uint32_t *first) {
   uint16_t n = 0;
   *first = b->m->n_dims;
   while (next_word(&list, ',', &word)) {
-    const uint32_t at = MODEL_ADD(b->m, dims, 1);
+    const uint32_t at = TABLE_ADD(b->m, dims, 1);
     b->m->dims[at] = number_of(word);
     n++;
   }
@@ -58,7 +58,7 @@ static uint16_t parse_info_dims(struct build *b, const char *list, uint32_t *fir
   uint16_t n = 0;
   *first = b->m->n_info_dims;
   while (next_word(&list, ',', &word)) {
-    const uint32_t at = MODEL_ADD(b->m, info_dims, 1);
+    const uint32_t at = TABLE_ADD(b->m, info_dims, 1);
     const bool digit = word.at[0] >= '0' && word.at[0] <= '9';
     struct model_dim d = {.value = digit ? number_of(word) : -1, .param = b->m->empty};
     if (!digit && !span_is(word, "?")) d.param = model_intern(b->m, word);
@@ -71,7 +71,7 @@ static uint16_t parse_info_dims(struct build *b, const char *list, uint32_t *fir
 // ---- graphs ------------------------------------------------------------------------------------
 
 static uint32_t add_graph(struct build *b, enum graph_kind kind, const char *name) {
-  const uint32_t g = MODEL_ADD(b->m, graphs, 1);
+  const uint32_t g = TABLE_ADD(b->m, graphs, 1);
   b->m->graphs[g] = (struct model_graph){.name = intern(b, name),
                                          .kind = (uint8_t)kind,
                                          .parent = NO_ID,
@@ -91,13 +91,13 @@ void build_begin(struct build *b, struct model *m) {
 
 void build_opset(struct build *b, const char *domain, int64_t version) {
   assert(b->m->n_functions == 0);
-  const uint32_t at = MODEL_ADD(b->m, opsets, 1);
+  const uint32_t at = TABLE_ADD(b->m, opsets, 1);
   b->m->opsets[at] = (struct model_opset){intern(b, domain), version};
   b->m->n_model_opsets++;
 }
 
 uint32_t build_file(struct build *b, const char *name, uint64_t size) {
-  const uint32_t at = MODEL_ADD(b->m, files, 1);
+  const uint32_t at = TABLE_ADD(b->m, files, 1);
   b->m->files[at] = (struct model_file){arena_string(&b->m->arena, span_str(name)), size};
   return at;
 }
@@ -109,7 +109,7 @@ static void add_item(struct build *b, uint32_t graph, enum item_kind kind, uint3
     last->count++;
     return;
   }
-  const uint32_t at = MODEL_ADD(b->m, items, 1);
+  const uint32_t at = TABLE_ADD(b->m, items, 1);
   b->m->items[at] = (struct model_item){kind, id, 1};
   if (g->n_items++ == 0) g->items = at;
 }
@@ -127,7 +127,7 @@ void build_end(struct build *b) {
       if (m->values[m->infos[i].value].graph == g) add_item(b, g, ITEM_INFOS, i);
   }
   m->model_n_items = m->n_functions ? 2 : 1;
-  m->model_items = MODEL_ADD(m, items, m->model_n_items);
+  m->model_items = TABLE_ADD(m, items, m->model_n_items);
   m->items[m->model_items] = (struct model_item){ITEM_GRAPH, m->main_graph, 1};
   if (m->n_functions)
     m->items[m->model_items + 1] = (struct model_item){ITEM_FUNCTIONS, 0, m->n_functions};
@@ -163,7 +163,7 @@ uint32_t build_value(const struct build *b, const char *name) {
 static void add_info(struct build *b, uint32_t value, enum info_home home, enum dtype dtype,
                      const char *dims) {
   struct model *m = b->m;
-  const uint32_t at = MODEL_ADD(m, infos, 1);
+  const uint32_t at = TABLE_ADD(m, infos, 1);
   struct model_info i = {.value = value, .dtype = (uint8_t)dtype, .home = (uint8_t)home};
   if (dtype != DTYPE_UNDEFINED) i.flags |= INFO_TENSOR;
   if (dims) {
@@ -176,7 +176,7 @@ static void add_info(struct build *b, uint32_t value, enum info_home home, enum 
 }
 
 static uint32_t append_io(struct build *b, uint32_t *first, uint32_t *n, uint32_t value) {
-  const uint32_t run = MODEL_ADD(b->m, graph_io, *n + 1);
+  const uint32_t run = TABLE_ADD(b->m, graph_io, *n + 1);
   for (uint32_t i = 0; i < *n; i++)
     b->m->graph_io[run + i] = b->m->graph_io[*first + i];
   b->m->graph_io[run + *n] = value;
@@ -228,7 +228,7 @@ static uint32_t add_tensor(struct build *b, const char *name, enum dtype dtype, 
       dims_product(b->m->dims + t.dims, t.rank, &count) && dtype_bytes(dtype, count, &t.bytes);
   assert(sized || dtype == DTYPE_STRING);
   if (dtype == DTYPE_STRING) t.encoding = ENCODING_STRINGS;
-  const uint32_t id = MODEL_ADD(b->m, tensors, 1);
+  const uint32_t id = TABLE_ADD(b->m, tensors, 1);
   b->m->tensors[id] = t;
   return id;
 }
@@ -236,7 +236,7 @@ static uint32_t add_tensor(struct build *b, const char *name, enum dtype dtype, 
 static void hold(struct build *b, uint32_t tensor, const void *bytes) {
   struct model_tensor *t = &b->m->tensors[tensor];
   assert(b->m->n_small_bytes % 8 == 0);
-  const uint32_t at = MODEL_ADD(b->m, small_bytes, (uint32_t)round_up(t->bytes, 8));
+  const uint32_t at = TABLE_ADD(b->m, small_bytes, (uint32_t)round_up(t->bytes, 8));
   if (t->bytes) memcpy(b->m->small_bytes + at, bytes, t->bytes);
   t->small = at / 8;
 }
@@ -274,7 +274,7 @@ uint32_t build_extent(struct build *b, const char *name, enum dtype dtype, const
   const uint32_t tensor = add_initializer(b, name, dtype, dims);
   struct model_tensor *t = &b->m->tensors[tensor];
   assert(range_fits(off, t->bytes, b->m->files[file].size));
-  t->pieces = MODEL_ADD(b->m, pieces, 1);
+  t->pieces = TABLE_ADD(b->m, pieces, 1);
   t->n_pieces = 1;
   b->m->pieces[t->pieces] =
       (struct piece){.at = {off, t->bytes, file}, .count = t->bytes, .checkpoint = NO_ID};
@@ -290,7 +290,7 @@ static uint32_t add_slots(struct build *b, const char *names, bool output, uint3
   while (next_word(&names, ' ', &word)) {
     uint32_t value = NO_ID;
     if (!span_is(word, "-")) value = output ? own_value(b, word) : seen_value(b, word);
-    const uint32_t ref = MODEL_ADD(b->m, refs, 1);
+    const uint32_t ref = TABLE_ADD(b->m, refs, 1);
     b->m->refs[ref] = (struct model_ref){value, node, NO_ID, NO_ID};
     n++;
     if (!output) model_link_use(b->m, ref);
@@ -305,7 +305,7 @@ static uint32_t add_slots(struct build *b, const char *names, bool output, uint3
 uint32_t build_node(struct build *b, const char *op_type, const char *name, const char *in,
                     const char *out) {
   struct model *m = b->m;
-  const uint32_t node = MODEL_ADD(m, nodes, 1);
+  const uint32_t node = TABLE_ADD(m, nodes, 1);
   struct model_node n = {.name = intern(b, name),
                          .op_type = intern(b, op_type),
                          .domain = m->empty,
@@ -335,7 +335,7 @@ static uint32_t add_attr(struct build *b, uint32_t node, const char *name, enum 
   struct model *m = b->m;
   struct model_node *n = &m->nodes[node];
   const uint32_t id = intern(b, name);
-  const uint32_t run = MODEL_ADD(m, attrs, n->n_attrs + 1u);
+  const uint32_t run = TABLE_ADD(m, attrs, n->n_attrs + 1u);
   for (uint32_t i = 0; i < n->n_attrs; i++) {
     const struct model_attr a = m->attrs[run + i] = m->attrs[n->attrs + i];
     if (a.type == ATTR_GRAPH) m->graphs[a.first].owner = run + i;
@@ -417,8 +417,8 @@ uint32_t build_enter_function(struct build *b, const char *domain, const char *n
                               const char *inputs, const char *outputs) {
   struct model *m = b->m;
   const uint32_t graph = add_graph(b, GRAPH_FUNCTION, name);
-  const uint32_t function = MODEL_ADD(m, functions, 1);
-  const uint32_t opset = MODEL_ADD(m, opsets, 1);
+  const uint32_t function = TABLE_ADD(m, functions, 1);
+  const uint32_t opset = TABLE_ADD(m, opsets, 1);
   m->opsets[opset] = (struct model_opset){m->empty, 17};
   m->functions[function] = (struct model_function){.name = intern(b, name),
                                                    .domain = intern(b, domain),

@@ -247,7 +247,7 @@ static void test_moved_attr_keeps_its_rests(void **state) {
   struct edit_sample *s = *state;
   struct model *m = &s->m;
   const uint32_t row = (uint32_t)(model_attr_named(m, SAMPLE_CONV, "pads") - m->attrs);
-  const uint32_t first = MODEL_ADD(m, rests, 3);
+  const uint32_t first = TABLE_ADD(m, rests, 3);
   m->rests[first] = (struct model_rest){'a', row, {1, 2}};
   m->rests[first + 1] = (struct model_rest){'a', row, {3, 4}};
   m->rests[first + 2] = (struct model_rest){'n', 0, {5, 6}};

@@ -268,7 +268,7 @@ static void test_pieces_and_rests(void **state) {
   assert_int_equal(model_pieces(&m, large, &n)->at.off, 64);
   assert_int_equal(n, 1);
   m.tensors[large].n_pieces = UINT16_MAX;
-  const uint32_t pairs = MODEL_ADD(&m, piece_counts, 4);
+  const uint32_t pairs = TABLE_ADD(&m, piece_counts, 4);
   m.piece_counts[pairs] = large;
   m.piece_counts[pairs + 1] = 70000;
   m.piece_counts[pairs + 2] = large + 5;
@@ -281,7 +281,7 @@ static void test_pieces_and_rests(void **state) {
     char kind;
     uint32_t id;
   } rows[] = {{'a', 9}, {'i', 0}, {'n', 3}, {'n', 3}, {'n', 4}, {'t', 1}};
-  const uint32_t rests = MODEL_ADD(&m, rests, 6);
+  const uint32_t rests = TABLE_ADD(&m, rests, 6);
   for (uint32_t i = 0; i < 6; i++)
     m.rests[rests + i] = (struct model_rest){(uint8_t)rows[i].kind, rows[i].id, {i, 1}};
   assert_int_equal(model_rests(&m, 'n', 3, &n)->at.off, 2);

@@ -15,8 +15,8 @@
 enum { MIB = 1 << 20, WORKERS_MAX = 9, RANGES_MAX = 4096 };
 
 static void free_plan(struct plan *p) {
-  table_free(p->outputs, p->outputs_cap, sizeof *p->outputs);
-  table_free(p->segments, p->segments_cap, sizeof *p->segments);
+  TABLE_FREE(p, outputs);
+  TABLE_FREE(p, segments);
   arena_free(&p->arena);
 }
 

@@ -13,7 +13,7 @@
 // clang-format on
 
 static uint32_t add_tensor(struct model *m, uint32_t file, uint64_t off, uint64_t len) {
-  uint32_t t = MODEL_ADD(m, tensors, 1), p = MODEL_ADD(m, pieces, 1);
+  uint32_t t = TABLE_ADD(m, tensors, 1), p = TABLE_ADD(m, pieces, 1);
   m->pieces[p] = (struct piece){.at = {.off = off, .len = len, .file = file}, .count = len};
   m->tensors[t].pieces = p;
   m->tensors[t].n_pieces = 1;
@@ -78,7 +78,7 @@ static void test_held(void **state) {
   struct model m;
   struct tensor_map map;
   model_init(&m);
-  const uint32_t plain = MODEL_ADD(&m, tensors, 3), varints = plain + 1, outside = plain + 2;
+  const uint32_t plain = TABLE_ADD(&m, tensors, 3), varints = plain + 1, outside = plain + 2;
   m.tensors[plain] = (struct model_tensor){
       .bytes = 8, .pieces = 20, .src = {100, 40}, .recipe = NO_ID, .owner = NO_ID};
   m.tensors[varints] = (struct model_tensor){

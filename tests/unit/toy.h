@@ -128,9 +128,8 @@ static inline void toy_close(struct toy *t) {
 // ---- the plan ----
 
 static inline void toy_output(struct plan *p, const char *name) {
-  p->outputs = table_grow(p->outputs, &p->outputs_cap, p->n_outputs + 1, sizeof *p->outputs);
-  p->outputs[p->n_outputs++] = (struct plan_output){.name = arena_string(&p->arena, span_str(name)),
-                                                    .first_segment = p->n_segments};
+  *TABLE_PUSH(p, outputs) = (struct plan_output){.name = arena_string(&p->arena, span_str(name)),
+                                                 .first_segment = p->n_segments};
 }
 
 static inline uint32_t toy_segment(struct plan *p, enum segment_kind kind, uint32_t ref,
@@ -156,15 +155,14 @@ static inline void toy_tensor(struct plan *p, const char *name, uint32_t segment
   const struct segment *s = &p->segments[segment];
   int64_t *own = arena_alloc(&p->arena, rank * sizeof *own + 1);
   memcpy(own, dims, rank * sizeof *own);
-  p->tensors = table_grow(p->tensors, &p->tensors_cap, p->n_tensors + 1, sizeof *p->tensors);
-  p->tensors[p->n_tensors++] = (struct plan_tensor){.name = name,
-                                                    .output = p->n_outputs - 1,
-                                                    .off = s->off,
-                                                    .len = s->len,
-                                                    .dtype = DTYPE_FLOAT,
-                                                    .rank = rank,
-                                                    .dims = own,
-                                                    .segment = segment};
+  *TABLE_PUSH(p, tensors) = (struct plan_tensor){.name = name,
+                                                 .output = p->n_outputs - 1,
+                                                 .off = s->off,
+                                                 .len = s->len,
+                                                 .dtype = DTYPE_FLOAT,
+                                                 .rank = rank,
+                                                 .dims = own,
+                                                 .segment = segment};
 }
 
 // Elements of in.data as a matrix, transposed.

@@ -38,7 +38,7 @@ struct row {
   const char *name;
 };
 
-struct companion {
+struct companion_reader {
   int dir;
   FILE *file;
   char name[256];
@@ -56,7 +56,7 @@ struct companion {
   uint8_t *buf;    // READ_BYTES
 };
 
-static bool useless(struct companion *c, const char *what) {
+static bool useless(struct companion_reader *c, const char *what) {
   if (!c->why[0])
     snprintf(c->why, sizeof c->why, "line %llu %s", (unsigned long long)c->number, what);
   return false;
@@ -79,7 +79,7 @@ static bool is_known(const struct model *m, struct span name) {
   return model_find_name(m, span_of(name.at + n, name.n - (size_t)n)) != NO_ID;
 }
 
-static bool touches_damage(const struct companion *c, const struct row *row) {
+static bool touches_damage(const struct companion_reader *c, const struct row *row) {
   const char *file = c->manifest.files[row->file];
   for (size_t i = 0; i < c->n_found; i++) {
     const struct audit_found *f = &c->found[i];
@@ -89,7 +89,7 @@ static bool touches_damage(const struct companion *c, const struct row *row) {
   return false;
 }
 
-static bool keep_row(struct companion *c, struct row *row, struct span name,
+static bool keep_row(struct companion_reader *c, struct row *row, struct span name,
                      const struct json_value *list) {
   uint8_t(*pieces)[DIGEST_BYTES] = arena_alloc(&c->arena, json_count(list) * sizeof *pieces + 1);
   size_t n = 0;
@@ -104,7 +104,7 @@ static bool keep_row(struct companion *c, struct row *row, struct span name,
   return true;
 }
 
-static bool take_line(struct companion *c, const struct json_value *v) {
+static bool take_line(struct companion_reader *c, const struct json_value *v) {
   struct span name, file;
   struct row row = {0};
   const struct json_value *list = json_get(v, "sha256");
@@ -124,7 +124,7 @@ static bool take_line(struct companion *c, const struct json_value *v) {
 }
 
 // The next line without its break, hashed with it: 1, 0 at the end, -1 where it is too long.
-static int next_line(struct companion *c, struct digest *sha, struct span *line) {
+static int next_line(struct companion_reader *c, struct digest *sha, struct span *line) {
   size_t n = 0;
   int ch;
   c->number++;
@@ -141,7 +141,7 @@ static int next_line(struct companion *c, struct digest *sha, struct span *line)
 
 // All lines and their digest. After the first fault they are only hashed: that the file is not the
 // manifest's says more than what is wrong with it.
-static void read_lines(struct companion *c) {
+static void read_lines(struct companion_reader *c) {
   struct span line;
   struct digest *sha = digest_new();
   uint8_t is[DIGEST_BYTES];
@@ -174,7 +174,7 @@ static int by_place(const void *a, const void *b) {
 
 // The first of the rows that could touch bytes from `off` on is not found by halving: a long one
 // may begin far before it. They are few: those that touch damage.
-static void map_range(const struct companion *c, struct audit_found *f, struct arena *arena) {
+static void map_range(const struct companion_reader *c, struct audit_found *f, struct arena *arena) {
   const uint32_t file = file_named(&c->manifest, span_str(f->file));
   f->tensors = arena_alloc(arena, (c->n + 1) * sizeof *f->tensors);
   f->places = arena_alloc(arena, (c->n + 1) * sizeof *f->places);
@@ -187,7 +187,7 @@ static void map_range(const struct companion *c, struct audit_found *f, struct a
   }
 }
 
-static bool piece_agrees(const struct companion *c, int fd, uint64_t off, uint64_t len,
+static bool piece_agrees(const struct companion_reader *c, int fd, uint64_t off, uint64_t len,
                          const uint8_t want[DIGEST_BYTES]) {
   uint8_t is[DIGEST_BYTES];
   struct digest *sha = digest_new();
@@ -206,7 +206,7 @@ static bool piece_agrees(const struct companion *c, int fd, uint64_t off, uint64
 }
 
 // Do the pieces that touch the damaged range agree?
-static bool is_whole(const struct companion *c, int fd, const struct audit_found *f,
+static bool is_whole(const struct companion_reader *c, int fd, const struct audit_found *f,
                      const struct row *row) {
   for (uint64_t at = 0; at < row->len; at += PLAN_UNIT_BYTES) {
     const uint64_t off = row->off + at, len = min_u64(PLAN_UNIT_BYTES, row->len - at);
@@ -216,7 +216,7 @@ static bool is_whole(const struct companion *c, int fd, const struct audit_found
   return true;
 }
 
-static void narrow(const struct companion *c, struct audit_found *f) {
+static void narrow(const struct companion_reader *c, struct audit_found *f) {
   const uint32_t file = file_named(&c->manifest, span_str(f->file));
   const int fd = openat(c->dir, f->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return; // gone: all in it is
@@ -237,7 +237,7 @@ static void narrow(const struct companion *c, struct audit_found *f) {
 // ---- the whole ---------------------------------------------------------------------------------
 
 // False where there is no companion, or its manifest cannot be read again.
-static bool open_companion(struct companion *c, const char *folder, const char *name) {
+static bool open_companion(struct companion_reader *c, const char *folder, const char *name) {
   char manifest[256];
   struct err ignored = {0};
   c->dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -251,7 +251,7 @@ static bool open_companion(struct companion *c, const char *folder, const char *
   return c->file && manifest_read(&c->manifest, c->dir, manifest, manifest, &ignored) == 0;
 }
 
-static void close_companion(struct companion *c) {
+static void close_companion(struct companion_reader *c) {
   if (c->file) fclose(c->file);
   if (c->dir >= 0) close(c->dir);
   manifest_free(&c->manifest);
@@ -262,7 +262,7 @@ static void close_companion(struct companion *c) {
 
 bool audit_companion_narrow(const char *folder, const char *name, const struct model *m,
                             struct audit_found *found, size_t n, struct arena *arena) {
-  struct companion c = {.m = m, .found = found, .n_found = n};
+  struct companion_reader c = {.m = m, .found = found, .n_found = n};
   const bool there = open_companion(&c, folder, name);
   if (there) {
     c.buf = arena_alloc(arena, READ_BYTES);
@@ -284,7 +284,7 @@ bool audit_companion_narrow(const char *folder, const char *name, const struct m
 }
 
 bool audit_companion_is_whole(const char *folder, const char *name) {
-  struct companion c = {0};
+  struct companion_reader c = {0};
   if (open_companion(&c, folder, name) && c.manifest.lists_tensors) read_lines(&c);
   if (c.why[0])
     report_notice("'%s', the digests per tensor, is damaged: %s; the model's own files are whole",

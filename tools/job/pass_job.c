@@ -8,8 +8,8 @@
 #include "report.h"
 
 void pass_job_free(struct pass_job *pj) {
-  table_free(pj->sites, pj->sites_cap, sizeof *pj->sites);
-  table_free(pj->warnings, pj->warnings_cap, sizeof *pj->warnings);
+  TABLE_FREE(pj, sites);
+  TABLE_FREE(pj, warnings);
   pipeline_free(&pj->pipeline);
   arena_free(&pj->arena);
   *pj = (struct pass_job){0};

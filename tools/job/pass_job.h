@@ -21,12 +21,8 @@ struct pass_job_warning {
 // Zero-initialize; pass_job_free frees.
 struct pass_job {
   struct pipeline pipeline; // filled by the command
-  struct pass_job_site *sites;
-  uint32_t n_sites;
-  size_t sites_cap;
-  struct pass_job_warning *warnings;
-  uint32_t n_warnings;
-  size_t warnings_cap;
+  TABLE(struct pass_job_site, sites);
+  TABLE(struct pass_job_warning, warnings);
   uint32_t step; // the one that runs
   struct arena arena;
 };

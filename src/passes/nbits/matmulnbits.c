@@ -12,7 +12,7 @@
 #include "nbits.h"
 
 struct list {
-  MODEL_TABLE(struct nbits_site, sites);
+  TABLE(struct nbits_site, sites);
 };
 
 // ---- collect -----------------------------------------------------------------------------------
@@ -26,7 +26,7 @@ struct walk {
   const struct model *m;
   uint32_t op_types;
   struct list *list;
-  MODEL_TABLE(struct visit, visits);
+  TABLE(struct visit, visits);
 };
 
 // The next subgraph of the node on top, or NO_ID.
@@ -42,14 +42,14 @@ static uint32_t next_subgraph(const struct model *m, struct visit *v) {
 
 static void push(struct walk *w, uint32_t node, uint32_t index) {
   if (node == NO_ID) return;
-  uint32_t at = MODEL_ADD(w, visits, 1);
+  uint32_t at = TABLE_ADD(w, visits, 1);
   w->visits[at] = (struct visit){.node = node, .index = index};
 }
 
 static void add_site(struct walk *w, const struct visit *v) {
   uint32_t op = nbits_looks_at(w->m, v->node, w->op_types);
   if (op == 0) return;
-  uint32_t at = MODEL_ADD(w->list, sites, 1);
+  uint32_t at = TABLE_ADD(w->list, sites, 1);
   w->list->sites[at] =
       (struct nbits_site){.node = v->node, .index = v->index, .op = (enum matmulnbits_op)op};
 }

@@ -52,10 +52,10 @@ struct choosing {
   struct nbits_site *sites;
   uint32_t n_sites;
   struct nbits_work work;
-  MODEL_TABLE(struct weight, weights);
-  MODEL_TABLE(uint32_t, by_codes); // weight + 1, by the codes of its own scheme; 0: none
-  uint32_t *weight_of;             // by site; NO_ID: none
-  MODEL_TABLE(uint32_t, questions);
+  TABLE(struct weight, weights);
+  TABLE(uint32_t, by_codes); // weight + 1, by the codes of its own scheme; 0: none
+  uint32_t *weight_of;       // by site; NO_ID: none
+  TABLE(uint32_t, questions);
   struct figures *answers;
   struct arena arena;
 };
@@ -72,7 +72,7 @@ static struct option make_option(struct choosing *c, const struct nbits_site *si
 }
 
 static void ask(struct choosing *c, struct option *o) {
-  o->figures = MODEL_ADD(c, questions, 1);
+  o->figures = TABLE_ADD(c, questions, 1);
   c->questions[o->figures] = o->codes;
 }
 
@@ -133,7 +133,7 @@ static struct weight new_weight(struct choosing *c, uint32_t site, struct option
 // The weight of the site, or NO_ID: it is the first.
 static uint32_t known_weight(struct choosing *c, uint32_t codes, uint32_t kind) {
   while (c->n_by_codes <= codes) {
-    const uint32_t k = MODEL_ADD(c, by_codes, 1);
+    const uint32_t k = TABLE_ADD(c, by_codes, 1);
     c->by_codes[k] = 0;
   }
   uint32_t at = c->by_codes[codes];
@@ -151,7 +151,7 @@ static uint32_t weight_of_site(struct choosing *c, uint32_t site) {
   struct weight w = new_weight(c, site, own);
   w.kind = kind;
   w.next = c->by_codes[own.codes];
-  at = MODEL_ADD(c, weights, 1);
+  at = TABLE_ADD(c, weights, 1);
   c->weights[at] = w;
   c->by_codes[own.codes] = at + 1;
   return at;
@@ -350,9 +350,9 @@ static void settle(struct choosing *c) {
 }
 
 static void done(struct choosing *c) {
-  table_free(c->weights, c->weights_cap, sizeof *c->weights);
-  table_free(c->by_codes, c->by_codes_cap, sizeof *c->by_codes);
-  table_free(c->questions, c->questions_cap, sizeof *c->questions);
+  TABLE_FREE(c, weights);
+  TABLE_FREE(c, by_codes);
+  TABLE_FREE(c, questions);
   arena_free(&c->arena);
 }
 

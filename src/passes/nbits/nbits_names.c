@@ -44,7 +44,7 @@ static void build(struct nbits_names *x, const struct model *m) {
   uint32_t n = 16;
   while (n / 2 < m->n_nodes + (uint64_t)1)
     n *= 2;
-  table_free(x->slots, x->slots_cap, sizeof *x->slots);
+  TABLE_FREE(x, slots);
   x->slots_cap = 0;
   x->slots = table_grow(NULL, &x->slots_cap, n, sizeof *x->slots);
   memset(x->slots, 0, n * sizeof *x->slots);
@@ -83,8 +83,8 @@ void nbits_names_add(struct nbits_names *x, const struct model *m, uint32_t node
 }
 
 void nbits_names_done(struct nbits_names *x) {
-  table_free(x->slots, x->slots_cap, sizeof *x->slots);
-  table_free(x->going, x->going_cap, sizeof *x->going);
+  TABLE_FREE(x, slots);
+  TABLE_FREE(x, going);
   numbers_done(&x->numbers);
   *x = (struct nbits_names){0};
 }

@@ -156,7 +156,7 @@ uint32_t nbits_tensor(struct nbits_work *w, enum nbits_form form, bool transpose
                               .dequantized = NO_ID,
                               .next = w->first[source]};
   put_all(w, &made);
-  uint32_t id = MODEL_ADD(w, tensors, 1);
+  uint32_t id = TABLE_ADD(w, tensors, 1);
   w->tensors[id] = made;
   w->first[source] = id;
   return id;

@@ -13,6 +13,8 @@
 // wins.
 #include "size_budget.h"
 
+#include "table.h"
+
 #include <math.h>
 #include <stdlib.h>
 

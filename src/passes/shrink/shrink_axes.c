@@ -7,8 +7,8 @@
 #include <math.h>
 
 struct asking {
-  MODEL_TABLE(uint32_t, codes);
-  MODEL_TABLE(uint32_t, tensors); // of the same question
+  TABLE(uint32_t, codes);
+  TABLE(uint32_t, tensors); // of the same question
 };
 
 static void ask(struct shrinking *s, struct asking *q, uint32_t tensor) {
@@ -16,7 +16,7 @@ static void ask(struct shrinking *s, struct asking *q, uint32_t tensor) {
   const uint32_t of = edit_tensor_recipe(e, tensor), rank = e->m->tensors[tensor].rank;
   for (uint32_t axis = 0; axis < rank; axis++) {
     const struct recipe_quantization by = {.format = FORMAT_SHRINK, .bits = 8, .axis = axis};
-    const uint32_t i = MODEL_ADD(q, codes, 1), k = MODEL_ADD(q, tensors, 1);
+    const uint32_t i = TABLE_ADD(q, codes, 1), k = TABLE_ADD(q, tensors, 1);
     q->codes[i] = recipe_quantize(e->r, of, &by, PART_CODES);
     q->tensors[k] = tensor;
   }

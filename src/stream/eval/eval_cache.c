@@ -18,7 +18,7 @@
 // for: its computation by one worker would serve no other.
 #include "eval_cache.h"
 
-#include "arena.h"
+#include "table.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -18,7 +18,7 @@
 // not change once loading is over.
 #include "sources.h"
 
-#include "arena.h"
+#include "table.h"
 #include "beneath.h"
 
 #include <assert.h>
@@ -44,9 +44,7 @@ struct sources {
   struct source *rows;
   uint32_t n;
   size_t cap;
-  uint32_t *slots; // hash of locations -> row
-  uint32_t n_slots;
-  size_t slots_cap;
+  TABLE(uint32_t, slots); // hash of locations -> row
   const char *folder;
   int folder_fd;
   struct beneath_how how;
@@ -182,7 +180,7 @@ static uint32_t find_slot(const struct sources *s, struct span location) {
 }
 
 static void refill_slots(struct sources *s, uint32_t n) {
-  table_free(s->slots, s->slots_cap, sizeof *s->slots);
+  TABLE_FREE(s, slots);
   s->slots_cap = 0;
   s->slots = table_grow(NULL, &s->slots_cap, n, sizeof *s->slots);
   s->n_slots = n;
@@ -282,7 +280,7 @@ void sources_close(struct sources *s) {
     if (s->rows[i].fd >= 0) close(s->rows[i].fd);
   if (s->folder_fd >= 0) close(s->folder_fd);
   table_free(s->rows, s->cap, sizeof *s->rows);
-  table_free(s->slots, s->slots_cap, sizeof *s->slots);
+  TABLE_FREE(s, slots);
   arena_free(&s->arena);
   pthread_mutex_destroy(&s->lock);
   free(s);

@@ -76,11 +76,11 @@ struct place_text place_text(const char *what, struct span name, uint64_t start)
 // ---- items and rests ----------------------------------------------------------------------------
 
 void frame_add_item(struct frame *f, enum item_kind kind, uint32_t first) {
-  struct model_item *last = f->items.n ? &f->items.at[f->items.n - 1] : NULL;
+  struct model_item *last = f->n_items ? &f->items[f->n_items - 1] : NULL;
   if (last && last->kind == kind && last->first + last->count == first)
     last->count++;
   else
-    *LIST_ADD(&f->items) = (struct model_item){kind, first, 1};
+    *TABLE_PUSH(f, items) = (struct model_item){kind, first, 1};
 }
 
 // Adjacent fields of one kind become one place: the last item's last place ends where this begins.
@@ -88,32 +88,32 @@ enum { FUNCTION_INPUT = 4, FUNCTION_OUTPUT = 5 }; // fields of FunctionProto
 
 void frame_add_other(struct loader *l, struct frame *f, enum item_kind kind, struct place at) {
   struct model *m = l->m;
-  struct model_item *last = f->items.n ? &f->items.at[f->items.n - 1] : NULL;
+  struct model_item *last = f->n_items ? &f->items[f->n_items - 1] : NULL;
   if (last && last->kind == kind) {
     struct place *p = &m->others[last->first + last->count - 1];
     assert(p->off + p->len == at.off);
     p->len += at.len;
     return;
   }
-  const uint32_t id = MODEL_ADD(m, others, 1);
+  const uint32_t id = TABLE_ADD(m, others, 1);
   m->others[id] = at;
   frame_add_item(f, kind, id);
 }
 
 static void add_rest(struct frame *f, struct place at) {
-  struct place *last = f->rests.n ? &f->rests.at[f->rests.n - 1] : NULL;
+  struct place *last = f->n_rests ? &f->rests[f->n_rests - 1] : NULL;
   if (last && last->off + last->len == at.off)
     last->len += at.len;
   else
-    *LIST_ADD(&f->rests) = at;
+    *TABLE_PUSH(f, rests) = at;
 }
 
 void frame_flush_rests(struct loader *l, struct frame *f, char kind, uint32_t id) {
-  if (f->rests.n == 0) return;
-  const uint32_t first = MODEL_ADD(l->m, rests, f->rests.n);
-  for (uint32_t i = 0; i < f->rests.n; i++)
-    l->m->rests[first + i] = (struct model_rest){(uint8_t)kind, id, f->rests.at[i]};
-  f->rests.n = 0;
+  if (f->n_rests == 0) return;
+  const uint32_t first = TABLE_ADD(l->m, rests, f->n_rests);
+  for (uint32_t i = 0; i < f->n_rests; i++)
+    l->m->rests[first + i] = (struct model_rest){(uint8_t)kind, id, f->rests[i]};
+  f->n_rests = 0;
 }
 
 // A field that no row holds, of whatever message it is a part.
@@ -131,7 +131,7 @@ static int remember_rest(struct loader *l, struct frame *f, struct place at) {
   case MESSAGE_SPARSE:
   case MESSAGE_INFO:
   case MESSAGE_TRAINING:
-    if (load_room(l, (uint64_t)l->m->n_rests + f->rests.n, 1, "other fields")) return -1;
+    if (load_room(l, (uint64_t)l->m->n_rests + f->n_rests, 1, "other fields")) return -1;
     add_rest(f, at);
     return 0;
   default: return 0;
@@ -158,9 +158,9 @@ static uint64_t hollow_limit(enum message message) {
 enum { HEADER_ROOM = 32 }; // a tag and a length, or a tag and a scalar
 
 static uint8_t *hollow_room(struct frame *f, size_t n) {
-  if (f->hollow.cap - f->hollow.n < n)
-    f->hollow.at = table_grow(f->hollow.at, &f->hollow.cap, f->hollow.n + n, 1);
-  return f->hollow.at + f->hollow.n;
+  if (f->hollow_cap - f->n_hollow < n)
+    f->hollow = table_grow(f->hollow, &f->hollow_cap, f->n_hollow + n, 1);
+  return f->hollow + f->n_hollow;
 }
 
 static uint8_t *put_varint(uint8_t *to, uint64_t x) {
@@ -178,12 +178,12 @@ static uint8_t *hollow_header(struct frame *f, uint32_t number, uint32_t type, u
 }
 
 static void hollow_end(struct frame *f, const uint8_t *end) {
-  f->hollow.n = (uint32_t)(end - f->hollow.at);
+  f->n_hollow = (uint32_t)(end - f->hollow);
 }
 
 static int check_hollow(struct loader *l, const struct frame *f, uint64_t start, uint64_t more) {
   const uint64_t limit = hollow_limit(f->message);
-  if (range_fits((uint64_t)f->hollow.n + HEADER_ROOM, more, limit)) return 0;
+  if (range_fits((uint64_t)f->n_hollow + HEADER_ROOM, more, limit)) return 0;
   return load_fatal(l, start, "the metadata of one %s is more than %llu bytes",
                     onnx_schema_message(f->message), (unsigned long long)limit);
 }
@@ -213,7 +213,7 @@ static int keep_text(struct loader *l, struct frame *f, const struct schema_fiel
                       field->name, (unsigned long long)wf->len, NAME_MAX_BYTES);
   if (frame_keep(l, f, wf)) return -1;
   const size_t n = (size_t)wf->len;
-  if (n && memchr(f->hollow.at + f->hollow.n - n, 0, n))
+  if (n && memchr(f->hollow + f->n_hollow - n, 0, n))
     return load_fatal(l, wf->start, "%s.%s holds a NUL byte", message, field->name);
   return 0;
 }
@@ -224,7 +224,7 @@ static void clear_frame(struct frame *f) {
   f->field = NULL;
   f->dropped = false;
   f->row = f->last_node = f->values = f->indices = NO_ID;
-  f->hollow.n = f->rests.n = f->items.n = f->inputs.n = f->outputs.n = f->attrs.n = 0;
+  f->n_hollow = f->n_rests = f->n_items = f->n_inputs = f->n_outputs = f->n_attrs = 0;
   f->child_field = NULL;
   f->first_child = NO_ID;
   f->n_children = f->reserved_children = f->n_entries = 0;
@@ -235,15 +235,15 @@ static void clear_frame(struct frame *f) {
 static void free_frames(struct loader *l) {
   for (uint32_t i = 0; i < l->n_frames; i++) {
     struct frame *f = &l->frames[i];
-    LIST_FREE(&f->hollow);
-    LIST_FREE(&f->rests);
-    LIST_FREE(&f->items);
-    LIST_FREE(&f->inputs);
-    LIST_FREE(&f->outputs);
-    LIST_FREE(&f->attrs);
+    TABLE_FREE(f, hollow);
+    TABLE_FREE(f, rests);
+    TABLE_FREE(f, items);
+    TABLE_FREE(f, inputs);
+    TABLE_FREE(f, outputs);
+    TABLE_FREE(f, attrs);
     payload_free(&f->payload);
   }
-  table_free(l->frames, l->frames_cap, sizeof *l->frames);
+  TABLE_FREE(l, frames);
 }
 
 // The inline submessages about which the message around wants to know.
@@ -294,10 +294,10 @@ static int end_message(struct loader *l) {
   if (unit && end_unit(l)) return -1;
   if (!unit && !f->dropped) {
     struct frame *around = frame_above(l);
-    if (check_hollow(l, around, f->start, f->hollow.n)) return -1;
-    uint8_t *to = hollow_header(around, f->field->number, WIRE_BYTES, f->hollow.n);
-    if (f->hollow.n) memcpy(to, f->hollow.at, f->hollow.n);
-    hollow_end(around, to + f->hollow.n);
+    if (check_hollow(l, around, f->start, f->n_hollow)) return -1;
+    uint8_t *to = hollow_header(around, f->field->number, WIRE_BYTES, f->n_hollow);
+    if (f->n_hollow) memcpy(to, f->hollow, f->n_hollow);
+    hollow_end(around, to + f->n_hollow);
   }
   if (l->depth > 0) l->depth--;
   return 0;
@@ -414,9 +414,9 @@ static void close_loader(struct loader *l) {
   wire_close(&l->w);
   free_frames(l);
   arena_free(&l->scratch);
-  LIST_FREE(&l->function_opsets);
-  LIST_FREE(&l->elided);
-  LIST_FREE(&l->bytes);
+  TABLE_FREE(l, function_opsets);
+  TABLE_FREE(l, elided);
+  TABLE_FREE(l, bytes);
 }
 
 // A file that is something else fails somewhere, with a message about a byte. Say what it is
@@ -452,7 +452,7 @@ static int note_size(struct loader *l) {
 
 static void add_files(struct loader *l) {
   struct model *m = l->m;
-  const uint32_t n = sources_count(l->s), first = MODEL_ADD(m, files, n - m->n_files);
+  const uint32_t n = sources_count(l->s), first = TABLE_ADD(m, files, n - m->n_files);
   for (uint32_t i = first; i < n; i++)
     m->files[i] =
         (struct model_file){.name = arena_string(&m->arena, span_str(sources_name(l->s, i))),

@@ -26,8 +26,8 @@ static int add_range(struct loader *l, struct digest *d, uint64_t from, uint64_t
 
 static int add_file(struct loader *l, struct digest *d) {
   uint64_t at = 0;
-  for (uint32_t i = 0; i < l->elided.n; i++) {
-    const struct place p = l->elided.at[i];
+  for (uint32_t i = 0; i < l->n_elided; i++) {
+    const struct place p = l->elided[i];
     if (add_range(l, d, at, p.off)) return -1;
     uint8_t length[8];
     for (int k = 0; k < 8; k++)
@@ -53,7 +53,7 @@ static int compare_places(const void *a, const void *b) {
 }
 
 int load_digest(struct loader *l) {
-  if (l->elided.n) qsort(l->elided.at, l->elided.n, sizeof *l->elided.at, compare_places);
+  if (l->n_elided) qsort(l->elided, l->n_elided, sizeof *l->elided, compare_places);
   struct digest *d = digest_new();
   digest_start(d);
   const int rc = add_file(l, d);

@@ -98,9 +98,9 @@ static void link_infos(struct loader *l) {
 static void join_opsets(struct loader *l) {
   struct model *m = l->m;
   m->n_model_opsets = m->n_opsets;
-  const uint32_t first = MODEL_ADD(m, opsets, l->function_opsets.n);
-  for (uint32_t i = 0; i < l->function_opsets.n; i++)
-    m->opsets[first + i] = l->function_opsets.at[i];
+  const uint32_t first = TABLE_ADD(m, opsets, l->n_function_opsets);
+  for (uint32_t i = 0; i < l->n_function_opsets; i++)
+    m->opsets[first + i] = l->function_opsets[i];
   for (uint32_t i = 0; i < m->n_functions; i++)
     m->functions[i].opsets += first;
 }

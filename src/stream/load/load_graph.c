@@ -50,7 +50,7 @@ static int begin_subgraph(struct loader *l, struct frame *f, const struct wire_f
   struct frame *attr = frame_above(l);
   if (load_begin_child(l, f, wf)) return -1;
   if (attr->first_child == NO_ID) {
-    attr->first_child = MODEL_ADD(l->m, graphs, 1);
+    attr->first_child = TABLE_ADD(l->m, graphs, 1);
     attr->reserved_children = 1;
   }
   assert(attr->n_children < attr->reserved_children);
@@ -63,7 +63,7 @@ static int begin_graph(struct loader *l, struct frame *f, const struct wire_fiel
   if (load_room(l, m->n_graphs, 1, "graphs")) return -1;
   if (frame_above(l)->message == MESSAGE_ATTRIBUTE) return begin_subgraph(l, f, wf);
   if (frame_above(l)->message == MESSAGE_MODEL && m->main_graph != NO_ID) return twice(l, f);
-  const uint32_t id = MODEL_ADD(m, graphs, 1);
+  const uint32_t id = TABLE_ADD(m, graphs, 1);
   if (frame_above(l)->message == MESSAGE_TRAINING) return begin_training_graph(l, f, id);
   init_graph(l, f, id, GRAPH_MAIN, NO_ID);
   m->main_graph = id;
@@ -73,18 +73,18 @@ static int begin_graph(struct loader *l, struct frame *f, const struct wire_fiel
 static int begin_function(struct loader *l, struct frame *f) {
   struct model *m = l->m;
   if (load_room(l, m->n_graphs, 1, "functions")) return -1;
-  const uint32_t graph = MODEL_ADD(m, graphs, 1), id = MODEL_ADD(m, functions, 1);
+  const uint32_t graph = TABLE_ADD(m, graphs, 1), id = TABLE_ADD(m, functions, 1);
   init_graph(l, f, graph, GRAPH_FUNCTION, NO_ID);
   m->graphs[graph].owner = id;
   m->functions[id].graph = graph;
-  m->functions[id].opsets = l->function_opsets.n;
+  m->functions[id].opsets = l->n_function_opsets;
   f->row = id;
   return 0;
 }
 
 static int begin_training(struct loader *l, struct frame *f) {
   if (load_room(l, l->m->n_trainings, 1, "training infos")) return -1;
-  f->row = MODEL_ADD(l->m, trainings, 1);
+  f->row = TABLE_ADD(l->m, trainings, 1);
   l->m->trainings[f->row] = (struct model_training){NO_ID, NO_ID, frame_place(f)};
   return 0;
 }
@@ -123,7 +123,7 @@ static int take_dims(struct loader *l, const struct decoded_info *d, struct mode
   if (load_room(l, m->n_info_dims, d->n_dims, "dims")) return -1;
   row->flags |= INFO_SHAPED;
   row->rank = (uint16_t)d->n_dims;
-  row->dims = MODEL_ADD(m, info_dims, (uint32_t)d->n_dims);
+  row->dims = TABLE_ADD(m, info_dims, (uint32_t)d->n_dims);
   for (size_t i = 0; i < d->n_dims; i++) {
     const struct decoded_dim *dim = &d->dims[i];
     const bool known = dim->has_value && dim->value >= 0;
@@ -149,9 +149,9 @@ static void add_input(struct loader *l, struct frame *around, uint32_t name) {
   v->flags |= VALUE_IS_INPUT;
   if (v->kind == VALUE_UNDEFINED) {
     v->kind = VALUE_INPUT;
-    v->def = around->inputs.n;
+    v->def = around->n_inputs;
   }
-  *LIST_ADD(&around->inputs) = value;
+  *TABLE_PUSH(around, inputs) = value;
 }
 
 static int end_info(struct loader *l, struct frame *f) {
@@ -176,8 +176,8 @@ static int end_info(struct loader *l, struct frame *f) {
   }
   if (take_dims(l, &d, &row)) return -1;
   if (d.name.n && home == INFO_INPUT) add_input(l, around, row.value);
-  if (d.name.n && home == INFO_OUTPUT) *LIST_ADD(&around->outputs) = row.value;
-  const uint32_t id = MODEL_ADD(m, infos, 1);
+  if (d.name.n && home == INFO_OUTPUT) *TABLE_PUSH(around, outputs) = row.value;
+  const uint32_t id = TABLE_ADD(m, infos, 1);
   m->infos[id] = row;
   frame_flush_rests(l, f, 'i', id);
   frame_add_item(around, ITEM_INFOS, id);
@@ -188,23 +188,22 @@ static int end_info(struct loader *l, struct frame *f) {
 
 static int flush_items(struct loader *l, const struct frame *f, uint32_t *first, uint32_t *n) {
   struct model *m = l->m;
-  if (load_room(l, m->n_items, f->items.n, "parts")) return -1;
-  *n = f->items.n;
-  *first = MODEL_ADD(m, items, f->items.n);
-  if (*n) memcpy(m->items + *first, f->items.at, *n * sizeof *m->items);
+  if (load_room(l, m->n_items, f->n_items, "parts")) return -1;
+  *n = f->n_items;
+  *first = TABLE_ADD(m, items, f->n_items);
+  if (*n) memcpy(m->items + *first, f->items, *n * sizeof *m->items);
   return 0;
 }
 
 static int flush_io(struct loader *l, const struct frame *f, struct model_graph *g) {
   struct model *m = l->m;
-  if (load_room(l, m->n_graph_io, (uint64_t)f->inputs.n + f->outputs.n, "graph inputs")) return -1;
-  g->n_inputs = f->inputs.n;
-  g->inputs = MODEL_ADD(m, graph_io, f->inputs.n);
-  g->n_outputs = f->outputs.n;
-  g->outputs = MODEL_ADD(m, graph_io, f->outputs.n);
-  if (f->inputs.n) memcpy(m->graph_io + g->inputs, f->inputs.at, f->inputs.n * sizeof(uint32_t));
-  if (f->outputs.n)
-    memcpy(m->graph_io + g->outputs, f->outputs.at, f->outputs.n * sizeof(uint32_t));
+  if (load_room(l, m->n_graph_io, (uint64_t)f->n_inputs + f->n_outputs, "graph inputs")) return -1;
+  g->n_inputs = f->n_inputs;
+  g->inputs = TABLE_ADD(m, graph_io, f->n_inputs);
+  g->n_outputs = f->n_outputs;
+  g->outputs = TABLE_ADD(m, graph_io, f->n_outputs);
+  if (f->n_inputs) memcpy(m->graph_io + g->inputs, f->inputs, f->n_inputs * sizeof(uint32_t));
+  if (f->n_outputs) memcpy(m->graph_io + g->outputs, f->outputs, f->n_outputs * sizeof(uint32_t));
   return 0;
 }
 
@@ -226,7 +225,7 @@ static void name_io(struct loader *l, struct frame *f, const struct decoded_func
   for (size_t i = 0; i < d->n_in; i++)
     if (d->in[i].n) add_input(l, f, model_intern(m, d->in[i]));
   for (size_t i = 0; i < d->n_out; i++)
-    if (d->out[i].n) *LIST_ADD(&f->outputs) = model_intern(m, d->out[i]);
+    if (d->out[i].n) *TABLE_PUSH(f, outputs) = model_intern(m, d->out[i]);
 }
 
 static int end_function(struct loader *l, struct frame *f) {
@@ -238,7 +237,7 @@ static int end_function(struct loader *l, struct frame *f) {
   function->name = model_intern(m, d.name);
   function->domain = model_intern(m, d.domain);
   function->overload = model_intern(m, d.overload);
-  function->n_opsets = l->function_opsets.n - function->opsets;
+  function->n_opsets = l->n_function_opsets - function->opsets;
   name_io(l, f, &d);
   struct model_graph *g = &m->graphs[f->graph];
   g->name = function->name;
@@ -256,15 +255,15 @@ static int end_opset(struct loader *l, struct frame *f) {
   struct decoded_opset d;
   if (!decode_opset(&l->scratch, frame_hollow(f), &d))
     return load_fatal(l, f->start, "the OperatorSetIdProto does not decode");
-  if (load_room(l, (uint64_t)m->n_opsets + l->function_opsets.n, 1, "opset imports")) return -1;
+  if (load_room(l, (uint64_t)m->n_opsets + l->n_function_opsets, 1, "opset imports")) return -1;
   if (span_is(d.domain, "ai.onnx")) d.domain.n = 0;
   const struct model_opset row = {model_intern(m, d.domain), d.version};
   const bool of_model = around->message == MESSAGE_MODEL;
   if (of_model) {
-    const uint32_t id = MODEL_ADD(m, opsets, 1);
+    const uint32_t id = TABLE_ADD(m, opsets, 1);
     m->opsets[id] = row;
   } else {
-    *LIST_ADD(&l->function_opsets) = row;
+    *TABLE_PUSH(l, function_opsets) = row;
   }
   frame_add_other(l, around, ITEM_OPSETS, frame_place(f));
   return 0;
@@ -277,7 +276,7 @@ static int end_metadata(struct loader *l, struct frame *f) {
     return load_fatal(l, f->start, "the StringStringEntryProto does not decode");
   if (load_room(l, m->n_metadata, 1, "metadata entries")) return -1;
   const struct model_metadata row = {model_intern(m, d.key), model_intern(m, d.value)};
-  const uint32_t id = MODEL_ADD(m, metadata, 1);
+  const uint32_t id = TABLE_ADD(m, metadata, 1);
   m->metadata[id] = row;
   frame_add_other(l, frame_above(l), ITEM_METADATA, frame_place(f));
   return 0;
@@ -308,7 +307,7 @@ static int end_sparse(struct loader *l, struct frame *f) {
       load_fault(l, FAULT_ERROR, place_text("sparse tensor", span_of(NULL, 0), f->start).s,
                  "has no %s", f->values == NO_ID ? "values" : "indices"))
     return -1;
-  const uint32_t id = MODEL_ADD(m, sparses, 1);
+  const uint32_t id = TABLE_ADD(m, sparses, 1);
   m->sparses[id] = (struct model_sparse){f->values, f->indices, frame_place(f)};
   frame_flush_rests(l, f, 's', id);
   if (around->message == MESSAGE_ATTRIBUTE) {

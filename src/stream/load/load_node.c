@@ -23,7 +23,7 @@ static int start_children(struct loader *l, struct frame *attr, const struct wir
   if (frame_count_ahead(l, attr, wf, &n)) return -1;
   if (load_room(l, l->m->n_graphs, n, "graphs")) return -1;
   attr->reserved_children = n;
-  attr->first_child = MODEL_ADD(l->m, graphs, n);
+  attr->first_child = TABLE_ADD(l->m, graphs, n);
   return 0;
 }
 
@@ -120,13 +120,13 @@ static void take_list(struct loader *l, const struct frame *f, const struct deco
   row->count = (uint32_t)f->payload.entries;
   if (!f->payload.held && row->count > 0) return; // first stays NO_ID
   if (row->type == ATTR_FLOATS) {
-    row->first = MODEL_ADD(m, floats, row->count);
+    row->first = TABLE_ADD(m, floats, row->count);
     if (row->count) memcpy(m->floats + row->first, a->floats, row->count * sizeof(float));
   } else if (row->type == ATTR_INTS) {
-    row->first = MODEL_ADD(m, longs, row->count);
+    row->first = TABLE_ADD(m, longs, row->count);
     if (row->count) memcpy(m->longs + row->first, a->ints, row->count * sizeof(int64_t));
   } else {
-    row->first = MODEL_ADD(m, strings, row->count);
+    row->first = TABLE_ADD(m, strings, row->count);
     for (uint32_t i = 0; i < row->count; i++)
       m->strings[row->first + i] = model_intern(m, a->strings[i]);
   }
@@ -156,7 +156,7 @@ int load_end_attr(struct loader *l, struct frame *f) {
   struct decoded_attr a;
   if (!decode_attr(&l->scratch, frame_hollow(f), &a))
     return load_fatal(l, f->start, "the AttributeProto does not decode");
-  if (load_room(l, (uint64_t)m->n_attrs + around->attrs.n, 1, "attributes")) return -1;
+  if (load_room(l, (uint64_t)m->n_attrs + around->n_attrs, 1, "attributes")) return -1;
   if (load_room(l, (uint64_t)m->n_longs + m->n_floats + m->n_strings, f->payload.entries,
                 "attribute values"))
     return -1;
@@ -166,16 +166,16 @@ int load_end_attr(struct loader *l, struct frame *f) {
                                    .first = NO_ID,
                                    .src = frame_place(f)},
                            .first_rest = m->n_rests,
-                           .n_rests = f->rests.n};
+                           .n_rests = f->n_rests};
   if (check_attr(l, f, &a, &p.row)) return -1;
   take_value(l, f, &a, &p.row);
-  if (f->rests.n) p.row.flags |= ATTR_HAS_REST;
+  if (f->n_rests) p.row.flags |= ATTR_HAS_REST;
   frame_flush_rests(l, f, 'a', NO_ID);
   if (may_be_constant(a.name, p.row.type)) {
-    p.n_pieces = f->payload.pieces.n;
+    p.n_pieces = f->payload.n_pieces;
     p.pieces = payload_commit(l, &f->payload);
   }
-  *LIST_ADD(&around->attrs) = p;
+  *TABLE_PUSH(around, attrs) = p;
   return 0;
 }
 
@@ -210,10 +210,10 @@ static int make_constant(struct loader *l, uint32_t attr, const struct pending_a
 
 int load_flush_attrs(struct loader *l, struct frame *f, uint32_t node) {
   struct model *m = l->m;
-  if (f->attrs.n == 0) return 0;
-  const uint32_t first = MODEL_ADD(m, attrs, f->attrs.n);
-  for (uint32_t i = 0; i < f->attrs.n; i++) {
-    const struct pending_attr *p = &f->attrs.at[i];
+  if (f->n_attrs == 0) return 0;
+  const uint32_t first = TABLE_ADD(m, attrs, f->n_attrs);
+  for (uint32_t i = 0; i < f->n_attrs; i++) {
+    const struct pending_attr *p = &f->attrs[i];
     m->attrs[first + i] = p->row;
     m->attrs[first + i].node = node;
     for (uint32_t k = 0; k < p->n_rests; k++)
@@ -222,9 +222,9 @@ int load_flush_attrs(struct loader *l, struct frame *f, uint32_t node) {
   }
   if (node == NO_ID) return 0;
   m->nodes[node].attrs = first;
-  m->nodes[node].n_attrs = (uint16_t)f->attrs.n;
-  for (uint32_t i = 0; i < f->attrs.n; i++)
-    if (make_constant(l, first + i, &f->attrs.at[i])) return -1;
+  m->nodes[node].n_attrs = (uint16_t)f->n_attrs;
+  for (uint32_t i = 0; i < f->n_attrs; i++)
+    if (make_constant(l, first + i, &f->attrs[i])) return -1;
   return 0;
 }
 
@@ -233,7 +233,7 @@ int load_flush_attrs(struct loader *l, struct frame *f, uint32_t node) {
 int load_begin_node(struct loader *l, struct frame *f) {
   struct model *m = l->m;
   if (load_room(l, m->n_nodes, 1, "nodes")) return -1;
-  const uint32_t id = f->row = MODEL_ADD(m, nodes, 1);
+  const uint32_t id = f->row = TABLE_ADD(m, nodes, 1);
   struct model_graph *g = &m->graphs[f->graph];
   struct model_node *n = &m->nodes[id];
   n->graph = f->graph;
@@ -269,7 +269,7 @@ static int take_refs(struct loader *l, uint32_t node, const struct decoded_node 
   struct model *m = l->m;
   if (load_room(l, m->n_refs, d->n_in + d->n_out, "inputs and outputs of nodes")) return -1;
   if (load_room(l, m->n_values, d->n_out, "values")) return -1;
-  const uint32_t first = MODEL_ADD(m, refs, d->n_in + d->n_out);
+  const uint32_t first = TABLE_ADD(m, refs, d->n_in + d->n_out);
   for (size_t i = 0; i < d->n_in; i++) {
     const uint32_t name = d->in[i].n ? load_name_like(l, d->in[i], l->last_output) : NO_ID;
     m->refs[first + i] = (struct model_ref){name, node, NO_ID, NO_ID};
@@ -286,7 +286,7 @@ int load_end_node(struct loader *l, struct frame *f) {
   struct decoded_node d;
   if (!decode_node(&l->scratch, frame_hollow(f), &d))
     return load_fatal(l, f->start, "the NodeProto does not decode");
-  if (f->attrs.n > UINT16_MAX)
+  if (f->n_attrs > UINT16_MAX)
     return load_fatal(l, f->start, "a node has more than %d attributes", UINT16_MAX);
   if (take_refs(l, f->row, &d)) return -1;
   struct model_node *n = &m->nodes[f->row];
@@ -295,7 +295,7 @@ int load_end_node(struct loader *l, struct frame *f) {
   n->domain = load_name(l, d.domain);
   n->overload = load_name(l, d.overload);
   n->attrs = m->n_attrs;
-  if (f->rests.n) n->flags |= NODE_HAS_REST;
+  if (f->n_rests) n->flags |= NODE_HAS_REST;
   frame_flush_rests(l, f, 'n', f->row);
   return load_flush_attrs(l, f, f->row);
 }

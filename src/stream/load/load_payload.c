@@ -19,7 +19,7 @@
 #include <assert.h>
 
 void payload_clear(struct payload *p) {
-  p->pieces.n = p->marks.n = 0;
+  p->n_pieces = p->n_marks = 0;
   p->field = p->other = NULL;
   p->entries = p->wire_bytes = 0;
   p->run_end = UINT64_MAX;
@@ -27,16 +27,16 @@ void payload_clear(struct payload *p) {
 }
 
 void payload_free(struct payload *p) {
-  LIST_FREE(&p->pieces);
-  LIST_FREE(&p->marks);
+  TABLE_FREE(p, pieces);
+  TABLE_FREE(p, marks);
 }
 
 static void add_mark(struct payload *p, uint64_t offset) {
-  *LIST_ADD(&p->marks) = offset;
+  *TABLE_PUSH(p, marks) = offset;
 }
 
 static struct piece *add_piece(struct payload *p, uint64_t off, uint64_t len, uint32_t tag_bytes) {
-  struct piece *piece = LIST_ADD(&p->pieces);
+  struct piece *piece = TABLE_PUSH(p, pieces);
   *piece = (struct piece){.at = {.off = off, .len = len, .file = 0},
                           .first = p->entries,
                           .tag_bytes = tag_bytes,
@@ -49,10 +49,10 @@ static struct piece *add_piece(struct payload *p, uint64_t off, uint64_t len, ui
 // One (tag, value) pair: joins the run before it if nothing lies between.
 static void add_entry(struct payload *p, const struct wire_field *wf, bool varint) {
   const uint64_t len = wf->body + wf->len - wf->start;
-  struct piece *run = p->pieces.n ? &p->pieces.at[p->pieces.n - 1] : NULL;
+  struct piece *run = p->n_pieces ? &p->pieces[p->n_pieces - 1] : NULL;
   if (!run || p->run_end != wf->start || run->tag_bytes != wf->tag_bytes) {
     run = add_piece(p, wf->start, 0, wf->tag_bytes);
-    if (varint) run->checkpoint = p->marks.n;
+    if (varint) run->checkpoint = p->n_marks;
   }
   if (varint && run->count % CHECKPOINT_ENTRIES == 0) add_mark(p, wf->start - run->at.off);
   run->at.len += len;
@@ -87,7 +87,7 @@ static int add_varints(struct loader *l, struct payload *p, const struct wire_fi
                        const struct span *held) {
   struct varint_walk walk = {0};
   struct piece *piece = add_piece(p, wf->body, wf->len, 0);
-  piece->checkpoint = p->marks.n;
+  piece->checkpoint = p->n_marks;
   while (walk.offset < wf->len) {
     struct span bytes;
     if (held)
@@ -122,7 +122,7 @@ static int add_fixed(struct loader *l, struct payload *p, const struct wire_fiel
 
 // raw_data is a singular field: the last one wins.
 static void set_raw(struct payload *p, const struct wire_field *wf) {
-  p->pieces.n = 0;
+  p->n_pieces = 0;
   p->entries = 0;
   if (wf->len == 0) return;
   add_piece(p, wf->body, wf->len, 0)->count = wf->len;
@@ -177,7 +177,7 @@ static int hold(struct loader *l, struct frame *f, const struct wire_field *wf, 
   }
   if (frame_keep(l, f, wf)) return -1;
   *is_held = wf->type == WIRE_BYTES;
-  *held = span_of(f->hollow.at + f->hollow.n - (size_t)wf->len, (size_t)wf->len);
+  *held = span_of(f->hollow + f->n_hollow - (size_t)wf->len, (size_t)wf->len);
   return 0;
 }
 
@@ -197,7 +197,7 @@ int payload_add(struct loader *l, struct frame *f, const struct schema_field *fi
   struct span held;
   bool is_held = false;
   if (f->message == MESSAGE_ATTRIBUTE && hold(l, f, wf, &held, &is_held)) return -1;
-  if (load_room(l, l->m->n_pieces, p->pieces.n, "pieces")) return -1;
+  if (load_room(l, l->m->n_pieces, p->n_pieces, "pieces")) return -1;
   if (record(l, p, wf, is_held ? &held : NULL)) return -1;
   // Whatever has not been read by now is stepped over.
   wire_seek(&l->w, wf->body + wf->len);
@@ -216,13 +216,13 @@ enum encoding payload_encoding(const struct payload *p) {
 
 uint32_t payload_commit(struct loader *l, const struct payload *p) {
   struct model *m = l->m;
-  const uint32_t marks = MODEL_ADD(m, checkpoints, p->marks.n);
-  for (uint32_t i = 0; i < p->marks.n; i++)
-    m->checkpoints[marks + i] = p->marks.at[i];
-  const uint32_t first = MODEL_ADD(m, pieces, p->pieces.n);
-  for (uint32_t i = 0; i < p->pieces.n; i++) {
+  const uint32_t marks = TABLE_ADD(m, checkpoints, p->n_marks);
+  for (uint32_t i = 0; i < p->n_marks; i++)
+    m->checkpoints[marks + i] = p->marks[i];
+  const uint32_t first = TABLE_ADD(m, pieces, p->n_pieces);
+  for (uint32_t i = 0; i < p->n_pieces; i++) {
     struct piece *piece = &m->pieces[first + i];
-    *piece = p->pieces.at[i];
+    *piece = p->pieces[i];
     if (piece->checkpoint != NO_ID) piece->checkpoint += marks;
   }
   return first;
@@ -231,11 +231,11 @@ uint32_t payload_commit(struct loader *l, const struct payload *p) {
 void payload_elide(struct loader *l, struct place at) {
   if (at.len == 0) return;
   l->elided_bytes += at.len;
-  struct place *last = l->elided.n ? &l->elided.at[l->elided.n - 1] : NULL;
+  struct place *last = l->n_elided ? &l->elided[l->n_elided - 1] : NULL;
   if (last && last->off + last->len == at.off)
     last->len += at.len;
   else
-    *LIST_ADD(&l->elided) = at;
+    *TABLE_PUSH(l, elided) = at;
 }
 
 // ---- small tensors as bytes ---------------------------------------------------------------------
@@ -248,8 +248,8 @@ uint8_t *payload_small_room(struct loader *l, uint64_t n, uint32_t *small) {
   m->small_bytes = table_grow(m->small_bytes, &m->small_bytes_cap, 8, 1);
   // Never NULL, not even for no bytes at all.
   m->small_bytes = table_grow(m->small_bytes, &m->small_bytes_cap, m->n_small_bytes + 8, 1);
-  MODEL_ADD(m, small_bytes, (size_t)pad);
-  const uint32_t at = MODEL_ADD(m, small_bytes, (size_t)n);
+  TABLE_ADD(m, small_bytes, (size_t)pad);
+  const uint32_t at = TABLE_ADD(m, small_bytes, (size_t)n);
   *small = at / 8;
   return m->small_bytes + at;
 }
@@ -290,8 +290,8 @@ static void spread_fixed(const struct piece *piece, const uint8_t *at, size_t si
 }
 
 static int read_piece(struct loader *l, const struct piece *piece) {
-  l->bytes.at = table_grow(l->bytes.at, &l->bytes.cap, (size_t)piece->at.len, 1);
-  return wire_read_at(&l->w, piece->at.off, l->bytes.at, (size_t)piece->at.len, l->err);
+  l->bytes = table_grow(l->bytes, &l->bytes_cap, (size_t)piece->at.len, 1);
+  return wire_read_at(&l->w, piece->at.off, l->bytes, (size_t)piece->at.len, l->err);
 }
 
 int payload_materialize(struct loader *l, const struct payload_source *from, enum dtype dtype,
@@ -304,9 +304,9 @@ int payload_materialize(struct loader *l, const struct payload_source *from, enu
       return wire_read_at(&l->w, piece->at.off, to, (size_t)bytes, l->err);
     if (read_piece(l, piece)) return -1;
     if (from->encoding == ENCODING_VARINT)
-      spread_varints(piece, l->bytes.at, dtype, to);
+      spread_varints(piece, l->bytes, dtype, to);
     else
-      spread_fixed(piece, l->bytes.at, from->encoding == ENCODING_FIXED32 ? 4 : 8, to);
+      spread_fixed(piece, l->bytes, from->encoding == ENCODING_FIXED32 ? 4 : 8, to);
   }
   return 0;
 }

@@ -136,7 +136,7 @@ static void set_pieces(struct loader *l, struct model_tensor *t, uint32_t first,
   t->n_pieces = n < UINT16_MAX ? (uint16_t)n : UINT16_MAX;
   if (t->n_pieces < UINT16_MAX) return;
   // Rows are made in order, so these pairs are sorted by tensor.
-  const uint32_t pair = MODEL_ADD(m, piece_counts, 2);
+  const uint32_t pair = TABLE_ADD(m, piece_counts, 2);
   m->piece_counts[pair] = m->n_tensors;
   m->piece_counts[pair + 1] = n;
 }
@@ -144,8 +144,8 @@ static void set_pieces(struct loader *l, struct model_tensor *t, uint32_t first,
 // For who wants to say where a tensor lies that keeps no pieces (model_plain_place).
 static uint32_t plain_start(const struct model_tensor *t, const struct payload *p) {
   const bool fixed = t->encoding == ENCODING_FIXED32 || t->encoding == ENCODING_FIXED64;
-  if (p->pieces.n != 1) return 0;
-  const struct piece *piece = &p->pieces.at[0];
+  if (p->n_pieces != 1) return 0;
+  const struct piece *piece = &p->pieces[0];
   const uint64_t start = piece->at.off - t->src.off;
   if (t->encoding != ENCODING_RAW && !(fixed && piece->tag_bytes == 0)) return 0;
   return start < UINT32_MAX ? (uint32_t)start : 0;
@@ -155,14 +155,14 @@ static int take_inline(struct loader *l, struct tensor_unit *u) {
   struct model_tensor *t = &u->row;
   const struct payload *p = u->payload;
   t->encoding = (uint8_t)payload_encoding(p);
-  const struct payload_source from = {p->pieces.at, p->pieces.n, t->encoding};
+  const struct payload_source from = {p->pieces, p->n_pieces, t->encoding};
   if (is_small(t)) {
     t->pieces = plain_start(t, p);
     return payload_materialize(l, &from, t->dtype, t->bytes, &t->small);
   }
-  for (uint32_t i = 0; i < p->pieces.n; i++)
-    payload_elide(l, (struct place){p->pieces.at[i].at.off, p->pieces.at[i].at.len});
-  set_pieces(l, t, payload_commit(l, p), p->pieces.n);
+  for (uint32_t i = 0; i < p->n_pieces; i++)
+    payload_elide(l, (struct place){p->pieces[i].at.off, p->pieces[i].at.len});
+  set_pieces(l, t, payload_commit(l, p), p->n_pieces);
   return 0;
 }
 
@@ -177,7 +177,7 @@ static int take_external(struct loader *l, struct tensor_unit *u) {
   struct model *m = l->m;
   const struct external *x = &u->external;
   u->row.encoding = x->len ? ENCODING_RAW : ENCODING_NONE;
-  const uint32_t id = MODEL_ADD(m, pieces, 1);
+  const uint32_t id = TABLE_ADD(m, pieces, 1);
   m->pieces[id] = (struct piece){
       .at = {.off = x->off, .len = x->len, .file = x->file}, .count = x->len, .checkpoint = NO_ID};
   set_pieces(l, &u->row, id, 1);
@@ -205,12 +205,12 @@ static int add_row(struct loader *l, struct tensor_unit *u, const struct frame *
   if (shaped) {
     if (load_room(l, m->n_dims, t->n_dims, "dims")) return -1;
     u->row.rank = (uint16_t)t->n_dims;
-    u->row.dims = MODEL_ADD(m, dims, (uint32_t)t->n_dims);
+    u->row.dims = TABLE_ADD(m, dims, (uint32_t)t->n_dims);
     if (t->n_dims) memcpy(m->dims + u->row.dims, t->dims, t->n_dims * sizeof *t->dims);
   }
-  const uint32_t id = MODEL_ADD(m, tensors, 1);
+  const uint32_t id = TABLE_ADD(m, tensors, 1);
   m->tensors[id] = u->row;
-  if (f->rests.n) m->tensors[id].flags |= TENSOR_HAS_REST;
+  if (f->n_rests) m->tensors[id].flags |= TENSOR_HAS_REST;
   return u->row.home == HOME_INITIALIZER ? own_value(l, u, id) : 0;
 }
 
@@ -332,12 +332,12 @@ int load_constant_tensor(struct loader *l, uint32_t attr, const struct pending_a
   if (load_room(l, m->n_tensors, 1, "tensors")) return -1;
   const uint64_t elements = t.rank == 0 ? 1 : a.count;
   if (t.rank) {
-    t.dims = MODEL_ADD(m, dims, 1);
+    t.dims = TABLE_ADD(m, dims, 1);
     m->dims[t.dims] = (int64_t)elements;
   }
   if (t.dtype != DTYPE_STRING) t.bytes = elements * (dtype_bits(t.dtype) / 8);
   if (take_constant(l, &t, &a, p)) return -1;
-  const uint32_t id = MODEL_ADD(m, tensors, 1);
+  const uint32_t id = TABLE_ADD(m, tensors, 1);
   m->tensors[id] = t;
   m->attrs[attr].first = id;
   return 0;

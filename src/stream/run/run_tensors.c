@@ -11,7 +11,7 @@
 //
 // The bytes are read from the finished staged output, mostly still in cache. Without one (null
 // engine) they are made again.
-#include "arena.h"
+#include "table.h"
 #include "memory_split.h"
 #include "threads.h"
 #include "produce.h"

@@ -4,7 +4,7 @@
 // the file anew.
 #include "companion.h"
 
-#include "arena.h"
+#include "table.h"
 #include "fs.h"
 #include "plan.h"
 

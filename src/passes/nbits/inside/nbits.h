@@ -62,9 +62,7 @@ struct nbits_tensor {
 struct nbits_names {
   uint32_t *slots, n_slots, n_used;
   size_t slots_cap;
-  uint8_t *going; // by node
-  uint32_t n_going;
-  size_t going_cap;
+  TABLE(uint8_t, going); // by node
   struct numbers numbers;
 };
 
@@ -83,7 +81,7 @@ struct nbits_work {
   const struct matmulnbits_options *options;
   struct fresh fresh;
   struct nbits_names names;
-  MODEL_TABLE(struct nbits_tensor, tensors);
+  TABLE(struct nbits_tensor, tensors);
   uint32_t *first; // of tensors, by source tensor id
   uint32_t n_first;
   // of the site at hand

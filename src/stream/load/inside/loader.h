@@ -23,23 +23,10 @@ enum {
   EXTERNAL_ENTRIES_MAX = 16,
 };
 
-// A growable array of rows of one type.
-#define LIST(type)                                                                                 \
-  struct {                                                                                         \
-    type *at;                                                                                      \
-    uint32_t n;                                                                                    \
-    size_t cap;                                                                                    \
-  }
-// Room for one more row; gives its address.
-#define LIST_ADD(list)                                                                             \
-  ((list)->at = table_grow((list)->at, &(list)->cap, (size_t)(list)->n + 1, sizeof *(list)->at),   \
-   &(list)->at[(list)->n++])
-#define LIST_FREE(list) table_free((list)->at, (list)->cap, sizeof *(list)->at)
-
 // The payload field of a tensor or attribute as it goes by.
 struct payload {
-  LIST(struct piece) pieces;
-  LIST(uint64_t) marks; // checkpoints; piece.checkpoint indexes these until the row is made
+  TABLE(struct piece, pieces);
+  TABLE(uint64_t, marks); // checkpoints; piece.checkpoint indexes these until the row is made
   const struct schema_field *field; // NULL: none seen
   const struct schema_field *other; // a second kind of payload, which is one too many
   uint64_t entries;                 // BYTES: of raw_data its bytes, else the count
@@ -64,11 +51,12 @@ struct frame {
   uint32_t graph;      // to which rows in here belong
   uint32_t row;        // NODE, GRAPH, FUNCTION, TRAINING: its row
   uint32_t last_node;  // GRAPH, FUNCTION: end of its node list
-  LIST(uint8_t) hollow;
-  LIST(struct place) rests;
-  LIST(struct model_item) items;
-  LIST(uint32_t) inputs, outputs; // GRAPH: value ids, name ids
-  LIST(struct pending_attr) attrs;
+  TABLE(uint8_t, hollow);
+  TABLE(struct place, rests);
+  TABLE(struct model_item, items);
+  TABLE(uint32_t, inputs);
+  TABLE(uint32_t, outputs); // GRAPH: value ids, name ids
+  TABLE(struct pending_attr, attrs);
   struct payload payload;
   // ATTRIBUTE: its tensors, graphs or sparse tensors. SPARSE: its two tensors.
   const struct schema_field *child_field;
@@ -91,10 +79,10 @@ struct loader {
   uint32_t depth, n_frames;            // frames[depth] is the innermost
   uint32_t tensor_name, tensor_stride; // to guess the next initializer's name: see guess_name
   uint32_t last_op, last_output;       // names of the last node: see load_name_like
-  LIST(struct model_opset) function_opsets;
-  LIST(struct place) elided; // payloads of the .onnx that were not materialized
+  TABLE(struct model_opset, function_opsets);
+  TABLE(struct place, elided); // payloads of the .onnx that were not materialized
   uint64_t elided_bytes;
-  LIST(uint8_t) bytes; // a payload on its way to small_bytes
+  TABLE(uint8_t, bytes); // a payload on its way to small_bytes
 };
 
 // ---- faults -------------------------------------------------------------------------------------
@@ -119,7 +107,7 @@ static inline struct frame *frame_above(struct loader *l) {
   return &l->frames[l->depth - 1];
 }
 static inline struct span frame_hollow(const struct frame *f) {
-  return span_of(f->hollow.at, f->hollow.n);
+  return span_of(f->hollow, f->n_hollow);
 }
 static inline struct place frame_place(const struct frame *f) {
   return (struct place){f->start, f->end - f->start};

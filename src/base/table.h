@@ -1,0 +1,60 @@
+// Growable tables: the one way in which this program keeps rows whose number it does not know.
+//
+//   struct thing {
+//     TABLE(struct row, rows);                      row *rows; uint32_t n_rows; size_t rows_cap
+//   };
+//   const uint32_t id = TABLE_ADD(thing, rows, 3);  three zeroed rows; the id of the first
+//   *TABLE_PUSH(thing, rows) = row;                 one more, given by its address
+//   TABLE_FREE(thing, rows);
+//
+// A table belongs to the module that declares it and starts zeroed. Addresses of its rows change when
+// it grows; ids (indexes) do not. Memory that cannot be had ends the process (arena.h).
+#ifndef WEIR_TABLE_H
+#define WEIR_TABLE_H
+
+#include "arena.h"
+
+// The members of a table in a struct. TABLE_BIG: where 2^32 rows are not enough (bytes).
+#define TABLE(type, name)                                                                          \
+  type *name;                                                                                      \
+  uint32_t n_##name;                                                                               \
+  size_t name##_cap
+#define TABLE_BIG(type, name)                                                                      \
+  type *name;                                                                                      \
+  size_t n_##name, name##_cap
+
+// Appends n zeroed rows and gives the id of the first. `t` and `n` are evaluated more than once.
+#define TABLE_ADD(t, name, n)                                                                      \
+  (TABLE_ROOM(t, name, n),                                                                         \
+   (n) ? memset((t)->name + (t)->n_##name, 0, (size_t)(n) * sizeof *(t)->name) : NULL,             \
+   table_take_rows(&(t)->n_##name, (uint32_t)(n)))
+// The address of one more row, not zeroed.
+#define TABLE_PUSH(t, name) (TABLE_ROOM(t, name, 1), &(t)->name[(t)->n_##name++])
+// Room for n more rows.
+#define TABLE_ROOM(t, name, n)                                                                     \
+  ((t)->name = table_grow((t)->name, &(t)->name##_cap, (size_t)(t)->n_##name + (size_t)(n),        \
+                          sizeof *(t)->name))
+// Gives back the room beyond its rows, once the table has its final size (it may still grow later).
+#define TABLE_TRIM(t, name)                                                                        \
+  ((t)->name = table_trim((t)->name, &(t)->name##_cap, (t)->n_##name, sizeof *(t)->name))
+// Gives the memory back; the table is as in the beginning.
+#define TABLE_FREE(t, name)                                                                        \
+  (table_free((t)->name, (t)->name##_cap, sizeof *(t)->name), (t)->name = NULL, (t)->n_##name = 0, \
+   (t)->name##_cap = 0)
+
+static inline uint32_t table_take_rows(uint32_t *rows, uint32_t n) {
+  const uint32_t first = *rows;
+  *rows += n;
+  return first;
+}
+
+// ---- what the macros are made of, and arrays that are no member of a struct ---------------------
+
+// Grows an array so that it has room for `need` rows. table_grow(NULL, …) starts one. Rows are not
+// zeroed.
+void *table_grow(void *at, size_t *cap, size_t need, size_t row_bytes);
+// Gives back the room beyond n rows, once a table has its final size (it may still grow later).
+void *table_trim(void *at, size_t *cap, size_t n, size_t row_bytes);
+void table_free(void *at, size_t cap, size_t row_bytes);
+
+#endif
