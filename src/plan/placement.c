@@ -170,7 +170,7 @@ static uint32_t copy_row(struct copying *c, uint32_t id) {
     return recipe_cast_clips(c->from, id) ? recipe_cast_clipped(c->to, of, dtype)
                                           : recipe_cast(c->to, of, dtype);
   case RECIPE_QUANTIZE: return copy_quantize(c, id, of);
-  case RECIPE_CONCAT: break;
+  default: break;
   }
   struct arena scratch = {0};
   uint32_t *list = arena_alloc(&scratch, x->n_args * sizeof *list);

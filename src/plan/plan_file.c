@@ -73,7 +73,7 @@ static void write_sources(struct writing *w, const struct plan *p) {
 static void write_recipes(struct writing *w, const struct plan *p) {
   begin_list(w, "recipes");
   for (uint32_t i = 0; i < p->recipes.n_rows; i++) {
-    recipe_json_write(&w->line, &p->recipes, i, NULL);
+    recipe_json_write_row(&w->line, &p->recipes, i, NULL);
     put_element(w, i + 1 == p->recipes.n_rows);
   }
   put_text(w, "],\n");

@@ -140,7 +140,7 @@ void quantized_list(struct quantized *q, struct job *job, const struct pass_job 
 static void write_scheme(const struct recipe_quantization *q, struct json_out *j) {
   json_put_uint(j, "bits", q->bits);
   json_put_uint(j, "block", q->block);
-  json_put_text(j, "format", recipe_format_row(q->format)->name);
+  json_put_text(j, "format", recipe_format_name(q->format));
   if (q->format == FORMAT_LEVELS) {
     json_put_uint(j, "levels", q->levels);
   }

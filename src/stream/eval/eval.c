@@ -162,6 +162,7 @@ static uint32_t boxes_at_once(const struct recipes *r, uint32_t id, uint32_t *le
   case RECIPE_PAD:
   case RECIPE_CAST: return boxes_at_once(r, r->args[x->args], left);
   case RECIPE_QUANTIZE: return 1 + boxes_at_once(r, r->args[x->args], left);
+  default: break;
   }
   return 0;
 }
@@ -373,11 +374,15 @@ static int elements_of_kind(struct eval *ev, uint32_t id, uint64_t first, uint64
   case RECIPE_SLICE: return eval_view_elements(ev, id, first, count, out, err);
   case RECIPE_CONCAT: return eval_join_concat(ev, id, first, count, out, err);
   case RECIPE_PAD: return eval_join_pad(ev, id, first, count, out, err);
-  case RECIPE_CAST: return cast_elements(ev, id, first, count, out, err);
+  case RECIPE_CAST:
+    if (recipe_can_cast((enum dtype)ev->r->rows[ev->r->args[x->args]].dtype, (enum dtype)x->dtype))
+      return cast_elements(ev, id, first, count, out, err);
+    break;
   case RECIPE_QUANTIZE: return eval_quantize_elements(ev, id, first, count, out, err);
+  default: break;
   }
-  assert(false && "a recipe of unknown kind");
-  return -1;
+  return err_set(err, ERR_INTERNAL, "a recipe of kind '%s' cannot be computed yet",
+                 recipe_kind_name((enum recipe_kind)x->kind));
 }
 
 int eval_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
