@@ -69,7 +69,7 @@ static void emit_sidecar(struct emission *e, struct rope *to, uint32_t id) {
 
 static void emit_raw_data(struct emission *e, struct rope *to, uint32_t id) {
   struct rope payload = rope_empty();
-  const struct recipes *r = &e->pool->plan->recipes;
+  const struct recipes *r = e->pool->plan->recipes;
   uint32_t recipe = e->x->recipe[id];
   struct extent at;
   if (r->rows[recipe].kind == RECIPE_BYTES)

@@ -59,25 +59,19 @@ static struct quantized_tensor describe(struct recipes *r, const struct pass_job
   return t;
 }
 
-// The run knows codes by the plan's recipes: those of a row, or NO_ID.
-static uint32_t in_plan(const struct plan *p, uint32_t codes) {
-  if (codes >= p->n_recipe_of || p->recipe_of[codes] == NO_ID) return NO_ID;
-  return origin(&p->recipes, p->recipe_of[codes]);
-}
-
 static void take_figures(struct quantized *q, const struct job *job) {
   const struct plan *p = &job->plan;
   const struct run_error **of = NULL; // by the plan's recipe id
   size_t cap = 0;
-  of = table_grow(NULL, &cap, (size_t)p->recipes.n_rows + 1, sizeof *of);
-  memset(of, 0, ((size_t)p->recipes.n_rows + 1) * sizeof *of);
+  of = table_grow(NULL, &cap, (size_t)p->recipes->n_rows + 1, sizeof *of);
+  memset(of, 0, ((size_t)p->recipes->n_rows + 1) * sizeof *of);
   for (uint32_t i = 0; i < job->n_errors; i++) {
     const struct segment *s = &p->segments[job->errors[i].segment];
-    if (s->kind == SEGMENT_RECIPE) of[origin(&p->recipes, s->ref)] = &job->errors[i];
+    if (s->kind == SEGMENT_RECIPE) of[origin(p->recipes, s->ref)] = &job->errors[i];
   }
   for (uint32_t i = 0; i < q->n; i++) {
-    const uint32_t id = in_plan(p, q->rows[i].codes);
-    if (id == NO_ID || !of[id] || !of[id]->whole) continue;
+    const uint32_t id = q->rows[i].codes;
+    if (!of[id] || !of[id]->whole) continue;
     q->rows[i].has_figures = true;
     q->rows[i].figures = of[id]->figures;
   }
@@ -99,11 +93,10 @@ const char *quantized_weight_name(void *ctx, uint32_t segment) {
   const struct pass_job *pj = job->ctx;
   const struct plan *p = &job->plan;
   if (p->segments[segment].kind != SEGMENT_RECIPE) return NULL;
-  const uint32_t root = root_of(&p->recipes, p->segments[segment].ref);
+  const uint32_t root = root_of(p->recipes, p->segments[segment].ref);
   for (uint32_t i = 0; i < pj->n_sites; i++) {
     const struct pass_site *s = &pj->sites[i].site;
-    const uint32_t id = s->codes == NO_ID ? NO_ID : in_plan(p, s->codes);
-    if (id != NO_ID && s->tensor.at && root_of(&p->recipes, id) == root)
+    if (s->codes != NO_ID && s->tensor.at && root_of(p->recipes, s->codes) == root)
       return (const char *)s->tensor.at;
   }
   return NULL;

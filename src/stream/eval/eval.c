@@ -53,13 +53,12 @@ static void share_fixed(struct eval *ev) {
   assert(ev->box_memory + ev->box_memory_bytes == ev->memory + ev->budget_bytes);
 }
 
-// What evaluation of these recipes will come to touch: boxes as large as the largest operand that
-// is not read in order. Touched at once, so that the peak of a run does not depend on which of its
-// workers happen to meet such tensors at the same time.
-static void touch_likely(struct eval *ev) {
+// Boxes as large as the largest operand that is not read in order. Touched at once, so that the peak
+// of a run does not depend on which of its workers happen to meet such tensors at the same time.
+void eval_touch(struct eval *ev, const uint32_t *ids, uint32_t n) {
   uint64_t most = 0;
-  for (uint32_t i = 0; i < ev->r->n_rows; i++) {
-    const struct recipe *x = &ev->r->rows[i];
+  for (uint32_t i = 0; i < n; i++) {
+    const struct recipe *x = &ev->r->rows[ids ? ids[i] : i];
     if (x->kind == RECIPE_TRANSPOSE || x->kind == RECIPE_SLICE)
       most = max_u64(most, ev->r->rows[ev->r->args[x->args]].bytes);
     if (x->kind == RECIPE_QUANTIZE) most = max_u64(most, 4 * x->bytes);
@@ -90,7 +89,6 @@ int eval_open(struct eval **out, const struct recipes *r, struct io *io, size_t 
   ev->chunks.id = NO_ID;
   ev->turned.id = NO_ID;
   share_fixed(ev);
-  touch_likely(ev);
   *out = ev;
   return 0;
 }

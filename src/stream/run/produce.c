@@ -91,7 +91,10 @@ int produce_open(struct produce **out, const struct plan *p, struct sources *s,
   w->arena = arena;
   *out = w;
   if (io_open(&w->io, &options->io, s, err) == 0 &&
-      eval_open(&w->ev, &p->recipes, w->io, options->eval_bytes, err) == 0) {
+      eval_open(&w->ev, p->recipes, w->io, options->eval_bytes, err) == 0) {
+    uint32_t n_used;
+    const uint32_t *used = plan_recipes(p, &n_used);
+    eval_touch(w->ev, used, n_used);
     eval_share(w->ev, options->cache);
     if (options->errors) eval_watch(w->ev, (struct eval_watcher){add_leaf, w});
     eval_refuse_overflow(w->ev);

@@ -238,15 +238,15 @@ static uint32_t count_left(struct run *r) {
 // A value that is stored as an infinity is an error, unless the plan says to clip it (then none
 // is). The recipe that stores a tensor in another form, below what only moves elements about.
 static const struct recipe *stored_as(const struct plan *p, uint32_t segment) {
-  const struct recipe *x = &p->recipes.rows[p->segments[segment].ref];
+  const struct recipe *x = &p->recipes->rows[p->segments[segment].ref];
   while (x->kind == RECIPE_RESHAPE || x->kind == RECIPE_TRANSPOSE)
-    x = &p->recipes.rows[p->recipes.args[x->args]];
+    x = &p->recipes->rows[p->recipes->args[x->args]];
   return x;
 }
 
 static bool clips(const struct plan *p, uint32_t segment) {
   const struct recipe *x = stored_as(p, segment);
-  return x->kind == RECIPE_CAST && recipe_cast_clips(&p->recipes, (uint32_t)(x - p->recipes.rows));
+  return x->kind == RECIPE_CAST && recipe_cast_clips(p->recipes, (uint32_t)(x - p->recipes->rows));
 }
 
 static const char *weight_name(const struct run *r, const struct run_error *e) {
@@ -257,8 +257,8 @@ static const char *weight_name(const struct run *r, const struct run_error *e) {
 
 static const char *overflow_hint(const struct plan *p, uint32_t segment) {
   const struct recipe *x = stored_as(p, segment);
-  const uint32_t id = (uint32_t)(x - p->recipes.rows);
-  if (x->kind == RECIPE_QUANTIZE && recipe_quantization_of(&p->recipes, id).format == FORMAT_LEVELS)
+  const uint32_t id = (uint32_t)(x - p->recipes->rows);
+  if (x->kind == RECIPE_QUANTIZE && recipe_quantization_of(p->recipes, id).format == FORMAT_LEVELS)
     return "their range is wider than levels can say: take the method integer_weights";
   if (x->kind == RECIPE_QUANTIZE)
     return "their range is wider than scales can say: leave them as they are (--exclude), or take "
@@ -319,7 +319,9 @@ static void work(struct run *r, uint32_t left) {
 static int split_memory(const struct plan *p, const struct work_options *o, uint32_t useful,
                         struct memory_split *budget, uint64_t *cache, struct err *err) {
   const uint64_t memory = o->memory ? o->memory : WORK_DEFAULT_MEMORY;
-  const uint64_t wanted = eval_cache_wanted(&p->recipes);
+  uint32_t n_used;
+  const uint32_t *used = plan_recipes(p, &n_used);
+  const uint64_t wanted = eval_cache_wanted(p->recipes, used, n_used);
   *cache = wanted ? memory_split_cache(memory, o->jobs, wanted) : 0;
   return memory_split_of(budget, memory - *cache, o->jobs, useful, err);
 }
