@@ -86,7 +86,10 @@ static struct plan_tensor tensor_row(struct plan *p, const struct model *m, uint
   const struct model_tensor *t = &m->tensors[id];
   int64_t *dims = arena_alloc(&p->arena, t->rank * sizeof *dims + 1);
   if (t->rank) memcpy(dims, model_dims(m, t), t->rank * sizeof *dims);
+  const bool stands_for = t->of != m->empty;
   return (struct plan_tensor){.name = tensor_address(p, m, id),
+                              .of =
+                                  stands_for ? arena_string(&p->arena, model_name(m, t->of)) : NULL,
                               .output = p->n_outputs - 1,
                               .off = off,
                               .len = t->bytes,
@@ -488,6 +491,13 @@ uint32_t plan_segment_at(const struct plan *p, uint32_t output, uint64_t off) {
       hi = mid;
   }
   return lo;
+}
+
+const char *plan_segment_weight(const struct plan *p, uint32_t segment) {
+  for (uint32_t i = 0; i < p->n_tensors; i++)
+    if (p->tensors[i].segment == segment)
+      return p->tensors[i].of ? p->tensors[i].of : p->tensors[i].name;
+  return NULL;
 }
 
 uint64_t plan_total_bytes(const struct plan *p) {

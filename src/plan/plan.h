@@ -45,6 +45,9 @@ struct plan_source {
 // A tensor of the outputs, for audit and per-tensor digests.
 struct plan_tensor {
   const char *name; // printable address for attribute tensors: "g0/n12.value"
+  const char
+      *of; // the weight of the input that it stands for, where a pass said so; else NULL. Not
+           // in the plan's file
   uint32_t output;
   uint64_t off, len; // in the output file (payload only)
   uint32_t dtype, rank;
@@ -124,6 +127,9 @@ uint32_t plan_unit_count(const struct plan *p);
 struct plan_unit plan_unit_at(const struct plan *p, uint32_t unit);
 // The segment of an output that holds byte `off` of it.
 uint32_t plan_segment_at(const struct plan *p, uint32_t output, uint64_t off);
+// How messages name what a segment makes: by the weight that it stands for, else by its tensor. NULL if
+// it makes none.
+const char *plan_segment_weight(const struct plan *p, uint32_t segment);
 uint64_t plan_total_bytes(const struct plan *p);
 
 #endif

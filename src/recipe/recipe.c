@@ -6,7 +6,7 @@
 //                               └────────────▶ longs: dims
 //
 // A row's parts are appended to the tables they share; if the row is there already, they are taken
-// back. What parts a kind has is said by its row in kinds.def, and nothing here knows a kind by name.
+// back. What parts a kind has is said by its row in kinds.def, and the table knows no kind by name.
 // Canonical form, which makes "the same bytes" mean "the same id", is made by the kinds' own
 // functions: recipe_moves.c (what only moves elements), recipe_math.c and recipe_quantize.c.
 //
@@ -307,6 +307,12 @@ void recipe_rows_ask(struct recipe_asked *x, const struct recipes *r, enum recip
   x->dtype = (enum dtype)row->dtype;
   x->rank = row->rank;
   if (row->rank) memcpy(x->dims, r->longs + row->dims, row->rank * sizeof *x->dims);
+}
+
+uint32_t recipe_unmoved(const struct recipes *r, uint32_t id) {
+  while (r->rows[id].kind == RECIPE_RESHAPE || r->rows[id].kind == RECIPE_TRANSPOSE)
+    id = r->args[r->rows[id].args];
+  return id;
 }
 
 bool recipe_is_copy(const struct recipes *r, uint32_t id, struct extent *at) {

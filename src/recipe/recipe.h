@@ -80,6 +80,9 @@ static inline const int64_t *recipe_dims(const struct recipes *r, uint32_t id) {
   return r->longs + r->rows[id].dims;
 }
 
+// What is below reshapes and transposes: the recipe that made the elements.
+uint32_t recipe_unmoved(const struct recipes *r, uint32_t id);
+
 // The elements kept in the table: of BYTES, and the one of FILL and PAD. Else none.
 struct span recipe_elements(const struct recipes *r, uint32_t id);
 

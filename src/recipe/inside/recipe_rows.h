@@ -88,8 +88,6 @@ uint32_t recipe_rows_put(struct recipes *r, const struct recipe_asked *x);
 // What fits says, asserted, and make.
 uint32_t recipe_rows_make(struct recipes *r, const struct recipe_asked *x);
 bool recipe_rows_fit(const struct recipes *r, const struct recipe_asked *x);
-// The row as it could be asked for, with `of` for operand 0 where that is not NO_ID.
-void recipe_rows_describe(const struct recipes *r, uint32_t id, struct recipe_asked *x);
 // Asks for a row of one kind and one operand (*of lives as long as *x) with the operand's dtype and dims.
 void recipe_rows_ask(struct recipe_asked *x, const struct recipes *r, enum recipe_kind kind,
                      const uint32_t *of);
