@@ -5,7 +5,9 @@
 //   external  sidecar from inline_below bytes   as in the source; sidecar only with `all`
 //
 // A tensor that stays inline and was inline is copied as it stands, whatever its encoding. What is
-// re-encoded spreads upwards: tensor → attribute → node → graph → the attribute that holds it …
+// re-encoded spreads upwards: tensor → attribute → node → graph → the attribute that holds it … Edits
+// have left marks of their own in the model's rows (edit_rows.c), spread likewise; those here are of
+// what moves though no edit touched it.
 #include "placement.h"
 
 #include <assert.h>
@@ -113,16 +115,12 @@ static void dirty_graph(struct placement *x, const struct model *m, uint32_t gra
   if (g->kind == GRAPH_SUB && g->owner != NO_ID) dirty_attr(x, m, g->owner);
 }
 
-static void mark_edits(struct placement *x, const struct model *m) {
-  for (uint32_t i = 0; i < m->n_nodes; i++) {
-    const struct model_node *n = &m->nodes[i];
-    if (n->flags & NODE_DIRTY) x->node_dirty[i] = true;
-    if (n->flags & (NODE_DIRTY | NODE_NEW | NODE_DEAD)) dirty_graph(x, m, n->graph);
+// Edits mark all around them but the function that an attribute's default belongs to.
+static void mark_defaults(struct placement *x, const struct model *m) {
+  for (uint32_t i = 0; i < m->n_attrs; i++) {
+    const struct model_attr *a = &m->attrs[i];
+    if (a->node == NO_ID && a->flags & ATTR_DIRTY && !(a->flags & ATTR_DEAD)) dirty_attr(x, m, i);
   }
-  for (uint32_t i = 0; i < m->n_attrs; i++)
-    if (m->attrs[i].flags & ATTR_DIRTY && !(m->attrs[i].flags & ATTR_DEAD)) dirty_attr(x, m, i);
-  for (uint32_t i = 0; i < m->n_graphs; i++)
-    if (m->graphs[i].flags & GRAPH_DIRTY) dirty_graph(x, m, i);
 }
 
 static void mark_tensor(struct placement *x, const struct model *m, uint32_t id) {
@@ -243,7 +241,7 @@ void placement_decide(struct placement *x, struct plan *p, const struct model *m
   x->node_dirty = arena_zalloc(&x->arena, m->n_nodes + 1);
   x->graph_live = arena_zalloc(&x->arena, m->n_graphs + 1);
   mark_live(x, m);
-  mark_edits(x, m);
+  mark_defaults(x, m);
   for (uint32_t i = 0; i < m->n_tensors; i++)
     if (m->tensors[i].recipe != NO_ID && !(m->tensors[i].flags & TENSOR_DEAD))
       use_recipe(p, m->tensors[i].recipe);

@@ -15,7 +15,7 @@ struct placement {
   uint8_t *of;        // enum tensor_place per tensor id
   uint32_t *recipe;   // INLINE, SIDECAR: recipe id of its bytes; NO_ID: strings
   uint64_t *off;      // SIDECAR: offset in the sidecar
-  bool *graph_dirty;  // per graph: must be re-encoded
+  bool *graph_dirty;  // per graph: must be re-encoded, though no edit marked it
   bool *attr_dirty;   // per attribute
   bool *node_dirty;   // per node
   bool *graph_live;   // per graph: hangs in the model as edited
