@@ -175,6 +175,7 @@ def add_quantize_options():
     for model in "encoder", "weights-float", "encoder-bfloat16":
         write("quantize", model, "tensor", *several, *ALL_OPS)
         write("quantize", model, "tensor-qdq", *several, "--format", "qdq", *ALL_OPS)
+    write("quantize", "encoder", "algorithm-default", "--algorithm", "default", "--candidates", "8:32", only=True)
     write("quantize", "encoder", "nothing-matches", "--include", "nobody", only=True)
 
 
@@ -250,6 +251,7 @@ def add_measure():
     tell("measure", "encoder", "include", "--json", "--include", "*attn*", "--candidates", "4:32", "--candidates", "8:32")
     tell("measure", "encoder", "bad-candidate", "--candidates", "3:32")
     tell("measure", "encoder", "quiet", "--quiet", "--io", "sync", "--memory", "4MiB")
+    tell("measure", "encoder", "null", "--io", "null", "--csv")
     tell("measure", "encoder", "progress", "--progress", spoken=False)
     tell("measure", "encoder-layer", "units", "--json", "--candidates", "4:32,4:128:sym,8:128")
 
@@ -295,7 +297,8 @@ def add_shrink():
         tell("shrink", model, "info-json", "--info", "--json")
     add("shrink/many", "encoder-inline", [["shrink", "in", "in/encoder.onnx", "{model}"], ["shrink", "in", "--quiet"]], own=True)
     out_first = ["shrink", "{model}", "-o", "out.onnx", "--no-manifest"]
-    add("shrink/refused", "encoder-inline", [out_first, ["shrink", "missing.onnx"], ["shrink", "{model}", "--levels", "1"]], own=True)
+    out_named = ["shrink", "{model}", "--output", "out.onnx", "--json"]
+    add("shrink/refused", "encoder-inline", [out_first, out_named, ["shrink", "missing.onnx"], ["shrink", "{model}", "--levels", "1"]], own=True)
 
 
 # ---- cast
@@ -546,7 +549,7 @@ def add_full():
     big("convert", "inline", "--inline")
     big("quantize", "channel", "--format", "qdq", "--block-size", "channel")
     big("quantize", "qdq", "--format", "qdq", "--block-size", "32")
-    big("quantize", "budget", "--budget", "400M")
+    big("quantize", "budget", "--budget", "700M")
     big("cast", "float16", "--to", "float16")
     for tag in "int4", "shrink", "shrink-channel", "levels", "cast":
         big("run", tag, *(word for one in CHAINS[tag] for word in ("--pass", one)))
@@ -555,8 +558,10 @@ def add_full():
 
 
 def add_all():
-    """Fill CASES; gives the names of packages whose models are missing."""
+    """Fill CASES, once; gives the names of packages whose models are missing."""
     missing = build_models.add_all()
+    if CASES:
+        return missing
     add_conv2matmul()
     add_quantize_grid()
     add_quantize_options()

@@ -9,8 +9,8 @@ build_models.py. Each runs in two sibling folders, with the same words and the s
   DIR/models/MODEL/…            written once; both programs read it (but where it is changed in place: one for each)
   DIR/cases/CASE/old, …/new     where the programs run, and what they leave
 
-What is compared, by kind. The first five must be equal, or the exit code is 1; the others are counted and shown, and
-count as much with --strict.
+What is compared, by kind. The first five and `old log` must be equal, or the exit code is 1; the others are counted and
+shown, and count as much with --strict.
 
   exit code       of every step
   model           .onnx files
@@ -26,7 +26,7 @@ count as much with --strict.
   old log         where the logs differ, NEW replays OLD's: model, data and digests must be those of OLD's replay
   left over       other files, and names of staging folders
 
-For each case there is one line, and below it where the first difference of each file lies. At the end: differences by
+For each case there is one line, and below it for each kind where the first difference lies. At the end: differences by
 kind, and the options (and their words) of OLD's help that no case uses. Two cases run at a time, those of the 2.4 GB
 encoder one at a time; the large one belongs on a disk with 15 GB to spare (--keep DIR).
 
@@ -60,6 +60,7 @@ MACHINE_KEYS |= {"free_bytes", "disk_free_bytes", "seconds"}
 MACHINE_TEXT = [
     (re.compile(r"^(peak memory|disk needed|workers|memory):.*$", re.MULTILINE), r"\1: …"),
     (re.compile(r"; [^;\n]*\bread$", re.MULTILINE), "; … read"),
+    (re.compile(r"^weir: \w+ +[0-9]+ % .*\n", re.MULTILINE), ""),  # progress, said after some seconds
     (re.compile(rf'"({"|".join(sorted(MACHINE_KEYS))})": *[0-9]+'), r'"\1": 0'),
 ]
 MANIFEST_IDS = ("plan_id", "edits_sha256", "tensors_sha256")
@@ -380,13 +381,24 @@ def unused(program):
 # ---- the program
 
 
+def places(found):
+    """For each kind, worst first, the first place, and how many files more; what the run wrote before what its replay did."""
+    rank = lambda difference: (KINDS.index(difference[0]), difference[1].startswith("again/"))  # noqa: E731
+    by_kind = collections.defaultdict(list)
+    for kind, file, where in sorted(found.differences, key=rank):
+        by_kind[kind].append((file, where))
+    for kind, ((file, where), *more) in by_kind.items():
+        yield kind, f"{file}: {where}" + (f"\n      and {len(more)} more" if more else "")
+
+
 def show(found, strict):
-    seen = [kind for kind, _, _ in found.differences]
-    hard = any(strict or kind in (*MUST, "old log") for kind in seen)
-    state = "DIFFERENT" if hard else "differs" if seen else "same"
-    kinds = ": " + ", ".join(sorted(set(seen), key=KINDS.index)) if seen else ""
+    """(is it a difference that must not be, the lines to print)"""
+    found_places = dict(places(found))
+    hard = any(strict or kind in (*MUST, "old log") for kind in found_places)
+    state = "DIFFERENT" if hard else "differs" if found_places else "same"
+    kinds = ": " + ", ".join(found_places) if found_places else ""
     lines = [f"{state:9}  {found.case.name}{kinds}  ({found.files} files, {found.seconds:.1f} s)"]
-    lines += [f"    {kind}: {file}: {where}" for kind, file, where in found.differences]
+    lines += [f"    {kind}: {place}" for kind, place in found_places.items()]
     return hard, "\n".join(lines)
 
 
