@@ -320,7 +320,8 @@ static void fill_type(uint8_t *out, enum dtype t) {
   if (t == DTYPE_DOUBLE) memcpy(out, doubles, sizeof doubles);
   if (dtype_is_float(t) && dtype_bits(t) >= 16) return;
   for (size_t i = 0; i < ELEMENTS; i++) {
-    const uint64_t x = random_64() >> random_64() % 64;
+    uint64_t x = random_64();
+    x >>= x % 64;
     memcpy(out + i * width_of(t), &x, width_of(t));
   }
 }
