@@ -2,8 +2,8 @@
 // bits: nothing here can differ between machines but the NaN that an operation hands on, and every
 // result that is NaN is replaced by one and the same.
 //
-// The loops are those of map_reals.h, once for each type. SSE2 and NEON, which every machine of
-// their kind has, make vectors of them; wider ones would wait for memory all the same.
+// The loops are those of map_reals.h, once for each type. Of most the compiler makes vectors of SSE2
+// or NEON, which every machine of its kind has; wider ones would wait for memory all the same.
 #include "map_loops.h"
 
 #include <math.h>

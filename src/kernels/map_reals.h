@@ -5,7 +5,7 @@
 //   SIGN, QUIET     bits of -0 and of the NaN that results are
 //   MAGIC           2^23 or 2^52: from there on numbers are integers
 //
-// Each operation is straight code without branches, which the compiler turns into vectors.
+// Operations are straight code without branches, so that the compiler can make vectors of them.
 
 static inline bits REAL(bits_of)(real x) {
   bits b;
@@ -49,14 +49,19 @@ static inline real REAL(nearest)(real x) {
   return REAL(sign_of)(size < MAGIC ? rounded : size, x);
 }
 
+// By bits: compilers make a jump of a choice between numbers, and here it would often go wrong.
+static inline real REAL(one_if)(bool yes) {
+  return REAL(of_bits)(REAL(bits_of)(1) & (0 - (bits)yes));
+}
+
 static inline real REAL(floor)(real x) {
   const real near = REAL(nearest)(x);
-  return REAL(sign_of)(near > x ? near - 1 : near, x);
+  return REAL(sign_of)(near - REAL(one_if)(near > x), x);
 }
 
 static inline real REAL(ceil)(real x) {
   const real near = REAL(nearest)(x);
-  return REAL(sign_of)(near < x ? near + 1 : near, x);
+  return REAL(sign_of)(near + REAL(one_if)(near < x), x);
 }
 
 #define LOOP(name, made, expression)                                                               \

@@ -48,42 +48,46 @@ bool minifloat_is(enum dtype type) {
 
 // ---- to float ----------------------------------------------------------------------------------
 
-static float of_bits(uint32_t bits) {
+static inline float of_bits(uint32_t bits) {
   float x;
   memcpy(&x, &bits, sizeof x);
   return x;
 }
 
-static float decode(uint8_t code, enum dtype type) {
-  if (type == DTYPE_FLOAT8E8M0)
-    return of_bits(code == 0xff ? 0x7fc00000 : code ? (uint32_t)code << 23 : 0x00400000);
-  const struct format *f = &formats[type];
-  const unsigned sign_bit = f->exponent + f->mantissa;
-  const uint8_t size = (uint8_t)(code & ((1u << sign_bit) - 1));
-  const uint32_t sign = (uint32_t)(code >> sign_bit & 1) << 31;
-  if (f->unsigned_zero && sign && size == 0) return of_bits(0xffc00000);
-  if (f->infinity && size == f->infinity) return of_bits(sign | 0x7f800000);
-  if (size > f->largest) return of_bits(sign | 0x7fc00000);
-  const uint32_t e = (uint32_t)size >> f->mantissa, m = size & ((1u << f->mantissa) - 1);
-  const uint32_t significand = e ? m | 1u << f->mantissa : m;
-  const uint32_t unit = 127 + (e ? e : 1) - f->bias - f->mantissa; // exponent of the last place
-  const float size_of = (float)significand * of_bits(unit << 23);
-  return sign ? -size_of : size_of;
+static inline uint32_t bits_of_float(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
 }
 
-// Long arrays go by a table of all codes.
+// A number is its significand, an integer, times the value of its last place. No branches: the
+// compiler makes vectors of the loop below.
+static inline uint32_t decode(uint32_t code, const struct format *f) {
+  const unsigned sign_bit = f->exponent + f->mantissa;
+  const uint32_t size = code & ((1u << sign_bit) - 1), sign = (code >> sign_bit & 1) << 31;
+  const uint32_t e = size >> f->mantissa, m = size & ((1u << f->mantissa) - 1);
+  const uint32_t normal = e != 0, place = 128u - f->bias - f->mantissa + e - normal;
+  const uint32_t number =
+      bits_of_float((float)(int32_t)(m | normal << f->mantissa) * of_bits(place << 23));
+  const uint32_t beyond = size == f->infinity ? 0x7f800000 : 0x7fc00000;
+  const uint32_t result = sign | (size > f->largest ? beyond : number);
+  return f->unsigned_zero && result == 0x80000000 ? 0xffc00000 : result;
+}
+
+static void decode_e8m0(float *out, const uint8_t *in, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    out[i] = of_bits(in[i] == 0xff ? 0x7fc00000 : in[i] ? (uint32_t)in[i] << 23 : 0x00400000);
+}
+
 void minifloat_decode(float *out, const uint8_t *in, size_t n, enum dtype type) {
-  enum { CODES = 256 };
-  if (n < 2 * CODES) {
-    for (size_t i = 0; i < n; i++)
-      out[i] = decode(in[i], type);
+  assert(minifloat_is(type));
+  if (type == DTYPE_FLOAT8E8M0) {
+    decode_e8m0(out, in, n);
     return;
   }
-  float table[CODES];
-  for (unsigned code = 0; code < CODES; code++)
-    table[code] = decode((uint8_t)code, type);
+  const struct format f = formats[type];
   for (size_t i = 0; i < n; i++)
-    out[i] = table[in[i]];
+    out[i] = of_bits(decode(in[i], &f));
 }
 
 // ---- from double -------------------------------------------------------------------------------
