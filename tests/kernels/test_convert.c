@@ -305,12 +305,15 @@ static void test_onnx(void **state) {
 static void test_rounds_once(void **state) {
   (void)state;
   const int64_t integer = (INT64_C(1) << 40) + (INT64_C(1) << 32) + 1;
+  const int64_t longer = -(INT64_C(1) << 60) - (INT64_C(1) << 52) - 1; // no double holds it
   const double real = 1 + 0x1p-4 + 0x1p-40;
   uint16_t half;
   uint8_t code;
   cast = (struct kernels_cast){.from = DTYPE_INT64, .to = DTYPE_BFLOAT16};
   assert_int_equal(kernels_convert(&half, &integer, 1, &cast), 0);
   assert_int_equal(half, 0x5381);
+  assert_int_equal(kernels_convert(&half, &longer, 1, &cast), 0);
+  assert_int_equal(half, 0xdd81);
   cast = (struct kernels_cast){.from = DTYPE_DOUBLE, .to = DTYPE_FLOAT8E4M3FN};
   assert_int_equal(kernels_convert(&code, &real, 1, &cast), 0);
   assert_int_equal(code, 0x39);
