@@ -33,8 +33,10 @@
 //
 // A result that is NaN is the positive quiet NaN without payload (0x7fc00000, 0x7ff8000000000000,
 // 0x7e00, 0x7fc0), of NEG and ABS too, whatever NaN came in: machines differ in what they hand on.
-// WHERE alone copies NaNs as they are. (Numbers equal those of ONNX Runtime, except that it makes
-// of MIN, MAX and RELU of zeros the one or the other by their place in the tensor.)
+// WHERE alone copies NaNs as they are.
+//
+// What ONNX Runtime makes otherwise: EXP … POW are other approximations there, and of MIN, MAX and
+// RELU of zeros it makes the one or the other, by their place in the tensor.
 #ifndef WEIR_KERNELS_MAP_H
 #define WEIR_KERNELS_MAP_H
 
