@@ -204,9 +204,12 @@ static void test_read(void **state) {
   assert_null(strstr(strchr(log_text, '\n') + 1, "look"));
   // What was replaced is looked at anew.
   kit_init(&k, &t->env, "replaced");
+  assert_true(kit_const_floats(&k, gamma, &x, &n));
+  assert_int_equal(shelf.reads, 3);
   edit_replace_tensor(&t->e, 0, edit_tensor_recipe_as(&t->e, 2, (const int64_t[]){16385}, 1));
   edit_replace_tensor(&t->e, 0, edit_tensor_recipe_as(&t->e, 1, (const int64_t[]){512}, 1));
   assert_true(kit_const_floats(&k, gamma, &x, &n));
+  assert_int_equal(shelf.reads, 4);
   assert_non_null(strstr(strchr(log_text, '\n') + 1, "\"look\""));
   stop(&k);
 }
@@ -290,6 +293,10 @@ static void test_chains(void **state) {
   op(t, "Add", "pair one", "more");
   op(t, "Sub", "least one", "past");
   op(t, "Div", "pair zero", "over");
+  build_tensor(&t->b, "most32", DTYPE_INT32, "2", (const int32_t[]){INT32_MAX, 4});
+  build_tensor(&t->b, "one32", DTYPE_INT32, "1", (const int32_t[]){1});
+  op(t, "Add", "most32 one32", "over32");
+  op(t, "Sub", "most32 one32", "under32");
   op(t, "Mul", "pair pair", "square");
   op(t, "Min", "pair two six2", "least2");
   op(t, "Neg", "turn", "neg");
@@ -322,6 +329,8 @@ static void test_chains(void **state) {
   is_list(t, &k, "more", "3 4");
   is_list(t, &k, "past", "?");
   is_list(t, &k, "over", "?");
+  is_list(t, &k, "over32", "?");
+  is_list(t, &k, "under32", "2147483646 3");
   is_list(t, &k, "square", "4 9");
   is_list(t, &k, "least2", "0 2");
   is_list(t, &k, "neg", "1 -2");
