@@ -214,6 +214,32 @@ static void test_read(void **state) {
   stop(&k);
 }
 
+// A small vector made of a large weight would cost a read of all of it.
+static void test_read_is_cheap(void **state) {
+  struct pass_bench *t = *state;
+  struct kit k;
+  const double *x;
+  uint32_t n;
+  struct shelf shelf = {.m = &t->m};
+  const int64_t starts[] = {0}, steps[] = {1}, dims[] = {512};
+  pass_bench_large(t, "medium", DTYPE_FLOAT, "4096");
+  pass_bench_large(t, "huge", DTYPE_FLOAT, "1048576");
+  start(t, &k);
+  t->env.read = read_shelf;
+  t->env.read_ctx = &shelf;
+  kit_site(&k, NO_ID, "slices");
+  const uint32_t some = kit_new_tensor(
+      &k, "some", recipe_cast(&t->r, kit_recipe(&k, value(t, "medium")), DTYPE_FLOAT16));
+  const uint32_t part = kit_new_tensor(
+      &k, "part",
+      recipe_cast(&t->r, recipe_slice(&t->r, kit_recipe(&k, value(t, "huge")), starts, steps, dims),
+                  DTYPE_DOUBLE));
+  assert_true(kit_const_floats(&k, some, &x, &n) && n == 4096);
+  assert_false(kit_const_floats(&k, part, &x, &n));
+  assert_int_equal(shelf.reads, 1);
+  stop(&k);
+}
+
 static void test_read_fails(void **state) {
   struct pass_bench *t = *state;
   struct kit k;
@@ -398,9 +424,9 @@ static void test_chains_bounded(void **state) {
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, pass_bench_setup, pass_bench_teardown)
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_numbers), TEST(test_constants), TEST(test_read),
-      TEST(test_read_fails),          TEST(test_chains),    TEST(test_chains_remember),
-      TEST(test_chains_bounded),
+      cmocka_unit_test(test_numbers), TEST(test_constants),      TEST(test_read),
+      TEST(test_read_fails),          TEST(test_read_is_cheap),  TEST(test_chains),
+      TEST(test_chains_remember),     TEST(test_chains_bounded),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
