@@ -143,6 +143,9 @@ static void test_look(void **state) {
   assert_int_equal(edit_log_replay_line(&s.e, span_of(line, sizeof line - 2), 2, &err), 0);
   assert_int_equal(seen, SAMPLE_BIG);
   assert_string_equal(s.log, line);
+  assert_int_equal(edit_log_replay_line(&s.e, span_of(line, sizeof line - 2), 3, &err), -1);
+  assert_int_equal(err.kind, ERR_MODEL); // no log says it twice
+  err = (struct err){0};
   static const char other[] =
       "{\"edit\":\"look\",\"tensor\":\"g0/t0:w\",\"sha256\":"
       "\"0002000000000000000000000000000000000000000000000000000000000000\"}";
