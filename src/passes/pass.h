@@ -12,6 +12,7 @@
 #include "err.h"
 #include "figures.h"
 #include "model.h"
+#include "model_types.h"
 #include "recipe.h"
 
 // One looked-at node, for reports: why it was changed or left.
@@ -48,7 +49,13 @@ struct pass_env {
   int (*evaluate)(void *ctx, const uint32_t *codes, uint32_t n, struct figures *out,
                   struct err *err);
   void *evaluate_ctx;
-  uint64_t output_limit; // set by a pass: bytes that all files of the output may have; 0: any
+  // The first n bytes of the elements of a tensor in RAW form, all of them by what the kit asks: for
+  // small float tensors that a decision needs (kit.h, which records it). -1: it cannot be read. NULL
+  // where there are no weights at hand.
+  int (*read)(void *ctx, uint32_t tensor, uint8_t *out, size_t n, struct err *err);
+  void *read_ctx;
+  struct model_types *types; // what passes and inference noted so far; NULL: of this pass only
+  uint64_t output_limit;     // set by a pass: bytes that all files of the output may have; 0: any
 };
 
 // ---- the catalogue -----------------------------------------------------------------------------
