@@ -157,23 +157,21 @@ bool recipe_can_map(const struct recipes *r, enum recipe_map_op op, const uint32
 enum recipe_map_op recipe_map_op_of(const struct recipes *r, uint32_t id);
 
 // Reductions of integers of 8 bits and more and of float32, float16, bfloat16 and double, to the same
-// type. Bit i of `axes` for axis i: these go from the dims. Integers wrap. Floats: the elements that
-// come together, in the operand's order, are cut into chunks of 4096, of which element i goes to lane i
-// mod 8; lanes are double, and the order in which lanes and chunks come together depends on nothing but
-// their number; rounded to the type once, at the end. NaN if one is; -0 is below +0.
-enum recipe_reduce_op { RECIPE_SUM, RECIPE_SUM_SQUARE, RECIPE_PROD, RECIPE_MIN, RECIPE_MAX };
+// type, in the order that kernels_reduce.h defines: the elements that come together are a column of it,
+// in the operand's order. Integers wrap; floats are rounded to the type once, at the end. In its order.
+enum recipe_reduce_op { RECIPE_SUM, RECIPE_PROD, RECIPE_MIN, RECIPE_MAX, RECIPE_SUM_SQUARE };
 struct recipe_reduction {
   enum recipe_reduce_op op;
-  uint64_t axes;
+  uint64_t axes; // bit i for axis i: these go from the dims
 };
 uint32_t recipe_reduce(struct recipes *r, uint32_t of, const struct recipe_reduction *q);
 // At least one axis, and at least one element.
 bool recipe_can_reduce(const struct recipes *r, uint32_t of, const struct recipe_reduction *q);
 struct recipe_reduction recipe_reduction_of(const struct recipes *r, uint32_t id);
 
-// (code - zero) * scale, as ONNX's DequantizeLinear: the difference is exact, becomes the type of the
-// scales (rounded if it must be), and is multiplied in it. Codes: int2 to int32, uint2 to uint16,
-// float8 (not e8m0), float4. Scales: float32, float16, bfloat16, which is the result's type.
+// (code - zero) * scale, as ONNX's DequantizeLinear and kernels_dequantize.h define it. Codes: int2 to
+// int32, uint2 to uint16, float8 (not e8m0), float6, float4. Scales: float32, float16, bfloat16, which
+// is the result's type.
 struct recipe_dequantization {
   uint32_t scales;
   uint32_t

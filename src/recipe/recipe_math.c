@@ -130,8 +130,8 @@ static uint32_t set_of(enum dtype t) {
   if (t == DTYPE_DOUBLE) return DOUBLE;
   if (is_plain_float(t)) return SHORT_FLOATS;
   if (t == DTYPE_INT8 || t == DTYPE_INT16 || t == DTYPE_INT32 || t == DTYPE_INT64) return SIGNED;
-  if (dtype_bits(t) < 8) return 0;
-  return dtype_is_integer(t) ? UNSIGNED : OTHER;
+  if (dtype_bits(t) == 0 || dtype_bits(t) > 64) return 0;
+  return dtype_is_integer(t) && dtype_bits(t) >= 8 ? UNSIGNED : OTHER;
 }
 
 static const struct map_row {
@@ -360,10 +360,10 @@ enum recipe_map_op recipe_map_op_of(const struct recipes *r, uint32_t id) {
 // ---- reductions --------------------------------------------------------------------------------
 
 static const char *const reductions[] = {[RECIPE_SUM] = "sum",
-                                         [RECIPE_SUM_SQUARE] = "sum_square",
                                          [RECIPE_PROD] = "prod",
                                          [RECIPE_MIN] = "min",
-                                         [RECIPE_MAX] = "max"};
+                                         [RECIPE_MAX] = "max",
+                                         [RECIPE_SUM_SQUARE] = "sum_square"};
 enum { REDUCTIONS = sizeof reductions / sizeof *reductions };
 
 const char *recipe_reduce_name(uint32_t i) {
@@ -534,8 +534,8 @@ uint32_t recipe_axis_of(const struct recipes *r, uint32_t id) {
 // ---- dequantization ----------------------------------------------------------------------------
 
 static bool is_code(enum dtype t) {
-  return dtype_bits(t) <= 32 && dtype_bits(t) != 6 && t != DTYPE_BOOL && t != DTYPE_UINT32 &&
-         t != DTYPE_FLOAT8E8M0 && is_number(t) && !is_plain_float(t);
+  return dtype_bits(t) <= 32 && t != DTYPE_BOOL && t != DTYPE_UINT32 && t != DTYPE_FLOAT8E8M0 &&
+         is_number(t) && !is_plain_float(t);
 }
 
 // Have scales the dims that axis and block say?
@@ -567,7 +567,7 @@ int recipe_math_dequantize_fits(const struct recipes *r, const struct recipe_ask
   struct recipe_asked own;
   recipe_rows_ask(&own, r, RECIPE_RESHAPE, &x->of[1]);
   if (zeros->dtype == codes->dtype && dtype_is_integer((enum dtype)zeros->dtype) &&
-      has_dims(r, x->of[2], &own))
+      zeros->dtype != DTYPE_INT32 && has_dims(r, x->of[2], &own))
     return 0;
   return bad(err, "is dequantized by zero points that do not fit its codes and scales");
 }

@@ -1,5 +1,9 @@
 // Recipes: canonical form gives equal ids, and the JSON forms read back as the same rows and refuse
 // every number that would break a constructor's promise.
+#include "kernels_convert.h"
+#include "kernels_dequantize.h"
+#include "kernels_map.h"
+#include "kernels_reduce.h"
 #include "recipe.h"
 #include "recipe_json.h"
 
@@ -402,7 +406,6 @@ static void maps_broadcast_and_have_types(void **state) {
   for (uint32_t op = 0; op < RECIPE_MAP_OPS; op++) {
     assert_non_null(recipe_map_name(op));
     assert_int_equal(recipe_map_result((enum recipe_map_op)op, DTYPE_STRING), DTYPE_UNDEFINED);
-    assert_int_equal(recipe_map_result((enum recipe_map_op)op, DTYPE_INT4), DTYPE_UNDEFINED);
   }
 }
 
@@ -553,6 +556,38 @@ static void dequantization_undoes_layouts_too(void **state) {
   assert_false(recipe_can_dequantize(&r, codes, &q));
 }
 
+// What there is a row for is what there is a kernel for.
+static void what_can_be_asked_for_can_be_computed(void **state) {
+  (void)state;
+  assert_int_equal(RECIPE_MAP_OPS, KERNELS_MAPS);
+  assert_int_equal(RECIPE_MAP_WHERE, KERNELS_WHERE);
+  assert_int_equal(RECIPE_MAP_RELU, KERNELS_RELU);
+  assert_int_equal(RECIPE_SUM_SQUARE, KERNELS_SUM_SQUARES);
+  assert_int_equal(RECIPE_MIN, KERNELS_LEAST);
+  assert_int_equal(RECIPE_ROUND_NEAREST, KERNELS_ROUND_NEAREST);
+  for (int64_t t = 0; t <= DTYPE_FLOAT6E3M2; t++) {
+    const enum dtype type = (enum dtype)t;
+    for (int op = 0; op < KERNELS_MAPS; op++) {
+      assert_int_equal(recipe_map_operands((enum recipe_map_op)op),
+                       kernels_map_operands((enum kernels_map)op));
+      if (recipe_map_result((enum recipe_map_op)op, type) !=
+          kernels_map_result((enum kernels_map)op, type))
+        fail_msg("%s of %s", recipe_map_name((uint32_t)op), dtype_name(type));
+    }
+    assert_int_equal(recipe_can_convert(type, DTYPE_FLOAT), kernels_convert_takes(type));
+    if (dtype_bits(type) == 0) continue;
+    const struct kernels_dequantized d = {
+        .codes = (uint8_t)type, .scales = DTYPE_FLOAT, .out = DTYPE_FLOAT};
+    const uint8_t element[16] = {0};
+    const uint32_t codes =
+        recipe_fill(&r, type, (int64_t[]){4}, 1, span_of(element, (dtype_bits(type) + 7) / 8));
+    const struct recipe_dequantization q = {
+        .scales = scalar(DTYPE_FLOAT, 1), .zeros = NO_ID, .axis = RECIPE_PER_TENSOR};
+    if (recipe_can_dequantize(&r, codes, &q) != kernels_dequantize_takes(&d))
+      fail_msg("codes of %s", dtype_name(type));
+  }
+}
+
 static void casts_go_between_all_numbers(void **state) {
   (void)state;
   const uint32_t w = weight(3, 5);
@@ -686,6 +721,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(gathers_by_known_indices_are_slices_where_they_can_be, setup,
                                       teardown),
       cmocka_unit_test_setup_teardown(dequantization_undoes_layouts_too, setup, teardown),
+      cmocka_unit_test_setup_teardown(what_can_be_asked_for_can_be_computed, setup, teardown),
       cmocka_unit_test_setup_teardown(casts_go_between_all_numbers, setup, teardown),
       cmocka_unit_test_setup_teardown(rows_read_back_as_they_were, setup, teardown),
       cmocka_unit_test_setup_teardown(nested_form_reads_back, setup, teardown),
