@@ -3,6 +3,7 @@
 // by the step that runs when a site is reported.
 #include "pass_job.h"
 
+#include "job_look.h"
 #include "job_stage.h"
 #include "quantized.h"
 #include "report.h"
@@ -96,7 +97,9 @@ int pass_job_edit(struct pass_job *pj, struct job *job, struct err *err) {
                          .warn = note_warning,
                          .warn_ctx = pj,
                          .evaluate = job_stage_measure,
-                         .evaluate_ctx = job};
+                         .evaluate_ctx = job,
+                         .read = job_look,
+                         .read_ctx = job};
   int rc =
       job_begin_edits(job, pipeline_command(&pj->pipeline), pipeline_options(&pj->pipeline), err);
   for (uint32_t i = 0; i < pj->pipeline.n && rc == 0; i++) {

@@ -31,7 +31,9 @@ struct edit_forwarded {
 };
 
 struct edit_groups {
-  MODEL_TABLE(struct edit_group_row, rows); // group number - 1
+  uint32_t first; // groups that came before the first row
+  size_t self_cap;
+  MODEL_TABLE(struct edit_group_row, rows); // of group number first + 1, first + 2, …
   MODEL_TABLE(uint32_t, removed);
   MODEL_TABLE(uint32_t, made);
   MODEL_TABLE(uint32_t, changed);

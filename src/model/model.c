@@ -47,7 +47,11 @@ void model_init(struct model *m) {
   TABLE(longs) \
   TABLE(floats) \
   TABLE(strings) \
-  TABLE(files)
+  TABLE(files) \
+  TABLE(graph_values) \
+  TABLE(value_before) \
+  TABLE(graph_tensors) \
+  TABLE(tensor_before)
 
 void model_free(struct model *m) {
   table_free(m->name_bytes, m->name_bytes_cap, 1);

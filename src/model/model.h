@@ -206,6 +206,7 @@ struct model_graph {
   uint32_t first_node, last_node; // live nodes in order, NO_ID if none
   uint32_t inputs, n_inputs;      // value ids in m->graph_io
   uint32_t outputs, n_outputs;
+  uint32_t inputs_room, outputs_room; // entries of m->graph_io that lie free behind each
   uint32_t items, n_items; // runs in m->items
   struct place src;        // the GraphProto, tag included; functions: the FunctionProto
 };
@@ -311,6 +312,16 @@ struct model {
   MODEL_TABLE(float, floats);
   MODEL_TABLE(uint32_t, strings);
   MODEL_TABLE(struct model_file, files);
+  // What lies in a graph, for the death of graphs; empty until the first dies (edit_kill.c). By
+  // graph id the newest value and tensor, by value and tensor id the one before of the same graph.
+  MODEL_TABLE(uint32_t, graph_values);
+  MODEL_TABLE(uint32_t, value_before);
+  MODEL_TABLE(uint32_t, graph_tensors);
+  MODEL_TABLE(uint32_t, tensor_before);
+  // Rows looked at so far by what must stay linear; for tests.
+  struct {
+    uint64_t kill_rows, io_moved;
+  } work;
 
   uint32_t n_model_opsets;
   uint32_t model_items, model_n_items; // the ModelProto's parts in source order

@@ -23,9 +23,8 @@ struct model_type {
 struct model_dim model_type_dim(const struct model *m, const struct model_type *t, uint32_t i);
 
 struct model_types_row {
-  uint32_t value, next; // rows of one slot; newest first
-  uint32_t dims;        // first in t->dims
-  uint16_t rank;        // with `ranked`
+  uint32_t dims; // first in t->dims
+  uint16_t rank;
   uint8_t dtype;
   bool ranked;
 };
