@@ -959,7 +959,7 @@ class Writer:
             self.cells += [self.cell(c, row) for c in self.columns.items]
         number = len(self.rules)
         self.rules.append((pattern, where, result, first, len(self.columns.items), len(rule.rows), root, rule.level, self.depth, len(registers), rule.since,
-                           f"{rule.file}:{rule.line}", rule.text))  # fmt: skip
+                           text(f"{rule.file}:{rule.line}"), text(rule.text)))  # fmt: skip
         for i, row in enumerate(rule.rows):
             self.entry(rule, number, i, row)
 
@@ -1206,9 +1206,9 @@ class Writer:
             for w in range(words_each):
                 gates.append(hex(sum(1 << (o - 64 * w) for o in (g or []) if 64 * w <= o < 64 * w + 64)) + "u")
         table("uint8_t", "floors", [str(f) for f in self.schema.floors], 24)
-        table("struct rules_pass", "passes", [f"{{{text(p)}, {text(self.summaries.get(i, ''))}, {text(' '.join(self.keys[i]))}, {self.levels[i]}}}" for i, p in enumerate(self.passes.items)])  # fmt: skip
-        table("struct rules_rule", "rules", [f"{{{p}, {"NO_ID" if w is None else w}, {r}, {c}, {n}, {m}, {o}, {lv}, {d}, {k}, {since}, {text(place)}, {text(src)}}}" for p, w, r, c, n, m, o, lv, d, k, since, place, src in self.rules])  # fmt: skip
-        table("struct rules_entry", "entries", [f"{{{r}, {hex(b)}, {g}, {h}}}" for _, r, b, g, h in self.entries], 6)
+        table("struct rules_pass", "passes", [row(text(p), text(self.summaries.get(i, "")), text(" ".join(self.keys[i])), self.levels[i]) for i, p in enumerate(self.passes.items)])
+        table("struct rules_rule", "rules", [row(*("NO_ID" if x is None else x for x in r)) for r in self.rules])
+        table("struct rules_entry", "entries", [row(r, b, row(g, h)) for _, r, b, g, h in self.entries], 6)
         table("uint32_t", "roots", [str(r) for r in roots], 16)
         table("uint64_t", "gates", gates, 4)
         table("struct rules_literal", "literals", [literal_c(w) for w in self.literals.items], 4)
@@ -1238,6 +1238,10 @@ def literal_c(word):
     if "." in word:
         return f"{{RULES_REAL, 0, {word}}}"
     return f"{{RULES_WHOLE, {word}, {word}}}"
+
+
+def row(*cells):
+    return "{" + ", ".join(map(str, cells)) + "}"
 
 
 def text(s):

@@ -141,17 +141,19 @@ static bool attribute_of(const struct rules_value *v, const char *name, struct e
   }
 }
 
-// op star n word[n]: the operands lie between the mark and the n attribute values. An attribute must have a value.
+// op star n word[n]: the operands lie between the mark and the n attribute values. What is absent is left out.
 static void node(struct machine *m, const uint16_t *w) {
   struct rules_run *run = m->run;
   const uint32_t n_values = w[3];
   struct edit_attr attrs[16];
-  uint32_t attrs_of = NO_ID;
+  uint32_t n_attrs = 0, attrs_of = NO_ID;
   bool known = n_values <= 16;
   assert(known);
   for (uint32_t i = 0; i < n_values; i++) {
     const struct rules_value *v = &m->stack[m->n - n_values + i];
-    known = known && attribute_of(v, run->book->words[w[4 + i]], &attrs[i]);
+    if (v->kind == RULES_ABSENT) continue;
+    known = known && attribute_of(v, run->book->words[w[4 + i]], &attrs[n_attrs]);
+    n_attrs++;
   }
   m->n -= n_values;
   uint32_t first = m->n;
@@ -161,7 +163,7 @@ static void node(struct machine *m, const uint16_t *w) {
     known = known && (m->stack[i].kind == RULES_ABSENT || m->stack[i].kind == RULES_TENSOR || m->stack[i].kind == RULES_TERM);
   if (w[2] != RULES_NOTHING) attrs_of = run->registers[w[2]].id;
   const struct rules_value made =
-      known ? rules_new_node(run, (enum op)rules_cell(run, w[1]), m->stack + first, m->n - first, attrs_of, attrs, n_values) : rules_unknown();
+      known ? rules_new_node(run, (enum op)rules_cell(run, w[1]), m->stack + first, m->n - first, attrs_of, attrs, n_attrs) : rules_unknown();
   m->n = first - 1;
   push(m, made);
 }

@@ -89,7 +89,7 @@ struct rules_run {
 
   // Which entries a node is worth: by its operator and what makes its operands (rules_run.c).
   MODEL_TABLE(struct rules_candidate, candidates); // a hash table
-  uint32_t n_kept;
+  uint32_t n_keys;
   MODEL_TABLE(uint32_t, kept); // entries
   const bool *entry_on;
 
@@ -110,6 +110,12 @@ struct rules_run {
   MODEL_TABLE(uint8_t, burnt);
   MODEL_TABLE(uint32_t, queue);
   MODEL_TABLE(uint32_t, stack);
+  MODEL_TABLE(uint64_t, hashes); // by value id
+  MODEL_TABLE(uint64_t, seen);   // digests of earlier turns
+  uint32_t fuel;
+  uint64_t fired;
+  bool *recent, *hot; // by pass: fired in this turn; fired where much was rewritten
+  bool out_of_fuel;
   bool missed; // a place that should be looked at again was not put down
 };
 
@@ -132,7 +138,7 @@ static inline struct rules_value rules_term(uint32_t term) {
 static inline uint16_t rules_cell(const struct rules_run *run, uint16_t word) {
   if (!(word & RULES_COLUMN)) return word;
   const struct rules_rule *r = run->rule;
-  return run->book->cells[r->cells + run->row * r->n_columns + (word & ~RULES_COLUMN)];
+  return run->book->cells[r->cells + run->row * r->n_columns + (word & (RULES_COLUMN - 1u))];
 }
 // Is a node of that operator, in the graph at hand, what rules take it for?
 static inline bool rules_meant(const struct rules_run *run, enum op op) {

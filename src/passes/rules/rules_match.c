@@ -46,7 +46,7 @@ static bool is_op(struct rules_run *run, enum op op, uint16_t word) {
   const struct rules_rule *r = run->rule;
   if (run->row != RULES_NOTHING) return op == rules_cell(run, word);
   for (uint32_t row = 0; row < r->n_rows; row++)
-    if (run->book->cells[r->cells + row * r->n_columns + (word & ~RULES_COLUMN)] == op) {
+    if (run->book->cells[r->cells + row * r->n_columns + (word & (RULES_COLUMN - 1u))] == op) {
       run->row = row;
       return true;
     }

@@ -14,7 +14,7 @@
 // rise to is rewritten so often and no more. Both warn and name the rules.
 #include "rules_inside.h"
 
-#include <assert.h>
+#include <stdio.h>
 
 enum { QUEUED = 1, VISITED = 2, COUNTED = 4 };
 enum { USES = 32 }; // of a value, that are put down after a rewrite
@@ -57,7 +57,8 @@ static void grow_candidates(struct rules_run *run) {
   const uint32_t n = run->n_candidates;
   const size_t cap = run->candidates_cap;
   run->candidates = NULL, run->candidates_cap = 0, run->n_candidates = 0;
-  MODEL_ADD(run, candidates, n ? 2 * n : 1024);
+  const uint32_t slots = n > 0 ? 2 * n : 1024;
+  MODEL_ADD(run, candidates, slots);
   for (uint32_t i = 0; i < run->n_candidates; i++)
     run->candidates[i].key = NO_ID;
   for (uint32_t i = 0; i < n; i++)
@@ -162,6 +163,7 @@ static bool place(struct rules_run *run, const struct rules_value *result) {
   if (run->options->counts) run->options->counts[pass].fired++;
   run->fired++;
   const uint8_t burnt = run->burnt[root] < UINT8_MAX ? run->burnt[root] + 1u : UINT8_MAX;
+  run->recent[pass] = true;
   if (burnt > run->fuel / 2) run->hot[pass] = true;
   for (uint32_t node = k->m->n_nodes; node-- > before;) {
     run->burnt[node] = burnt;
@@ -298,14 +300,14 @@ static bool seen_before(struct rules_run *run, uint32_t turn) {
   return false;
 }
 
-static void warn(struct rules_run *run, const char *what) {
+// Names the rules that `which` marks, a few of them.
+static void warn(struct rules_run *run, const bool *which, const char *what) {
   struct arena *a = &run->lists;
-  char *names = arena_printf(a, "%s", "");
+  const char *names = "";
   uint32_t n = 0;
   for (uint32_t p = 0; p < run->book->n_passes; p++)
-    if (run->hot[p] && n++ < 6) names = arena_printf(a, "%s%s%s", names, n > 1 ? ", " : "", run->book->passes[p].name);
-  if (n == 0) return;
-  kit_warn(&run->k, arena_printf(a, "rules undo one another: %s; rewriting stops (%s)", names, what), "leave one of them away");
+    if (which[p] && n++ < 6) names = arena_printf(a, "%s%s%s", names, n > 1 ? ", " : "", run->book->passes[p].name);
+  kit_warn(&run->k, arena_printf(a, "%s: %s; rewriting stops there", what, names), "leave one of these out");
 }
 
 // ---- graphs ----------------------------------------------------------------------------------------
@@ -323,26 +325,70 @@ static void walk(struct rules_run *run) {
   }
 }
 
+// The graph's turns: after each that changed something, what it computes must be new.
 static void fixpoint(struct rules_run *run) {
+  const struct rules_book *b = run->book;
   run->n_seen = 0;
-  for (uint32_t turn = 1;; turn++) {
+  uint32_t turn = 0;
+  do {
     const uint64_t fired = run->fired;
     run->missed = false;
+    memset(run->recent, 0, b->n_passes);
     walk(run);
-    if (run->options->once) return;
-    while (run->n_queue > 0) {
-      const uint32_t n = run->n_queue;
+    while (run->n_queue > 0 && !run->options->once) {
       const uint64_t before = run->fired;
+      const uint32_t n = run->n_queue;
+      if (seen_before(run, ++turn)) {
+        warn(run, run->recent, "the outputs are what they were some rewrites ago");
+        return;
+      }
+      memset(run->recent, 0, b->n_passes);
       for (uint32_t i = 0; i < n; i++)
         if (alive(run, run->queue[i])) visit_all(run, run->queue[i]);
       memmove(run->queue, run->queue + n, (run->n_queue - n) * sizeof *run->queue);
       run->n_queue -= n;
-      if (run->fired != before && seen_before(run, turn++)) {
-        memset(run->hot, true, run->book->n_passes);
-        warn_fired(run);
-        return;
-      }
+      if (run->fired == before) break;
     }
-    if (!run->missed || run->fired == fired) return;
+    while (run->n_queue > 0)
+      run->marks[run->queue[--run->n_queue]] &= (uint8_t)~QUEUED;
+    if (run->fired == fired) return;
+  } while (run->missed && !run->options->once);
+}
+
+int rules_run(const struct rules_book *book, struct pass_env *env, const char *name,
+              const struct rules_options *options, struct err *err) {
+  struct rules_run run = {.book = book, .options = options};
+  run.fuel = options->fuel && options->fuel < UINT8_MAX ? options->fuel : RULES_FUEL;
+  kit_init(&run.k, env, name);
+  run.recent = arena_zalloc(&run.lists, book->n_passes + 1);
+  run.hot = arena_zalloc(&run.lists, book->n_passes + 1);
+  choose_entries(&run);
+  grow_candidates(&run);
+  cover_nodes(&run);
+  uint64_t fired;
+  do {
+    fired = run.fired;
+    for (uint32_t g = 0; kit_graph(&run.k, &g); g++) {
+      run.graph = g;
+      run.opset = kit_opset(&run.k, g);
+      if (run.opset > 0) fixpoint(&run);
+    }
+  } while (run.fired != fired && !options->once);
+  if (run.out_of_fuel) {
+    char what[64];
+    snprintf(what, sizeof what, "one place was rewritten %u times", run.fuel);
+    warn(&run, run.hot, what);
   }
+  table_free(run.candidates, run.candidates_cap, sizeof *run.candidates);
+  table_free(run.kept, run.kept_cap, sizeof *run.kept);
+  table_free(run.terms, run.terms_cap, sizeof *run.terms);
+  table_free(run.marks, run.marks_cap, sizeof *run.marks);
+  table_free(run.burnt, run.burnt_cap, sizeof *run.burnt);
+  table_free(run.queue, run.queue_cap, sizeof *run.queue);
+  table_free(run.stack, run.stack_cap, sizeof *run.stack);
+  table_free(run.hashes, run.hashes_cap, sizeof *run.hashes);
+  table_free(run.seen, run.seen_cap, sizeof *run.seen);
+  arena_free(&run.match);
+  arena_free(&run.lists);
+  return kit_done(&run.k, err);
 }
