@@ -540,14 +540,14 @@ static uint64_t stamp_of(const struct kit *k) {
   return k->e->n + k->types->n_rows + (uint64_t)k->types->n_dims;
 }
 
-// The row of a value; rows move when another is made.
-static uint32_t row_of(struct kit *k, uint32_t value) {
+// The row of a value, made where it is new. Rows move then.
+static struct kit_chain *row_of(struct kit *k, uint32_t value) {
   uint32_t *at = kit_map_at(&k->in->chain_of, value);
   if (*at == 0) {
     const uint32_t row = MODEL_ADD(k->in, chains, 1);
     *at = row + 1;
   }
-  return *at - 1;
+  return &k->in->chains[*at - 1];
 }
 
 static bool is_settled(const struct kit *k, const struct kit_chain *c) {
@@ -555,7 +555,7 @@ static bool is_settled(const struct kit *k, const struct kit_chain *c) {
 }
 
 static void settle(struct kit *k, uint32_t value, const struct kit_chain *found) {
-  struct kit_chain *c = &k->in->chains[row_of(k, value)];
+  struct kit_chain *c = row_of(k, value);
   if (found) *c = *found;
   c->state = found ? CHAIN_KNOWN : CHAIN_UNKNOWN;
   c->stamp = stamp_of(k);
@@ -574,8 +574,10 @@ static bool constant(struct kit *k, uint32_t tensor, struct kit_chain *out) {
   const enum dtype dtype = (enum dtype)t->dtype;
   if (!dtype_is_integer(dtype) || !make(&v, dtype, model_dims(k->m, t), t->rank)) return false;
   if (!kit_tensor_elements(k, tensor, &raw)) return false;
-  for (uint32_t i = 0; i < out->n; i++)
-    put(&v, i, kit_number_at(dtype, raw.at, i, &x) && x.exact, x.i);
+  for (uint32_t i = 0; i < out->n; i++) {
+    const bool known = kit_number_at(dtype, raw.at, i, &x) && x.exact;
+    put(&v, i, known, x.i);
+  }
   return true;
 }
 
@@ -600,7 +602,7 @@ static uint32_t step(struct kit *k, uint32_t value) {
       if (i >= rule->least) continue;
       return give_up(k, value);
     }
-    const struct kit_chain *c = &k->in->chains[row_of(k, operand)];
+    const struct kit_chain *c = row_of(k, operand);
     if (c->state == CHAIN_BUSY) return give_up(k, value); // a cycle
     if (!is_settled(k, c)) return operand;
     if (c->state == CHAIN_UNKNOWN) return give_up(k, value);
@@ -614,12 +616,12 @@ static uint32_t step(struct kit *k, uint32_t value) {
 static const struct kit_chain *chain_of(struct kit *k, uint32_t value) {
   uint32_t stack[DEPTH], depth = 1;
   uint64_t steps = 0;
-  const struct kit_chain *c = &k->in->chains[row_of(k, value)];
+  const struct kit_chain *c = row_of(k, value);
   if (is_settled(k, c)) return c;
   stack[0] = value;
   while (depth > 0 && steps++ < STEPS) {
     const uint32_t top = stack[depth - 1];
-    k->in->chains[row_of(k, top)].state = CHAIN_BUSY;
+    row_of(k, top)->state = CHAIN_BUSY;
     const uint32_t first = step(k, top);
     if (first == NO_ID) {
       depth--;
@@ -630,7 +632,7 @@ static const struct kit_chain *chain_of(struct kit *k, uint32_t value) {
   }
   for (uint32_t i = 0; i < depth; i++) // too deep or too long: nothing is known of these
     settle(k, stack[i], NULL);
-  return &k->in->chains[row_of(k, value)];
+  return row_of(k, value);
 }
 
 bool kit_chain_ints(struct kit *k, uint32_t value, enum dtype *dtype, const int64_t **list,

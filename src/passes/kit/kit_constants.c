@@ -169,7 +169,8 @@ static bool same_bits(const uint8_t *raw, uint64_t count, uint32_t bits) {
       if (memcmp(raw, raw + i * (bits / 8), bits / 8) != 0) return false;
     } else {
       const unsigned mask = (1u << bits) - 1;
-      if ((raw[i * bits / 8] >> (i * bits % 8) & mask) != (raw[0] & mask)) return false;
+      const unsigned x = (uint32_t)raw[i * bits / 8] >> (i * bits % 8);
+      if ((x & mask) != (raw[0] & mask)) return false;
     }
   }
   return true;

@@ -60,7 +60,7 @@ static bool is_integer(enum dtype dtype, uint32_t *bits, bool *is_signed) {
 
 static uint64_t bits_at(const uint8_t *raw, uint64_t i, uint32_t bits) {
   uint64_t x = 0;
-  if (bits < 8) return raw[i * bits / 8] >> (i * bits % 8) & ((1u << bits) - 1);
+  if (bits < 8) return (uint32_t)raw[i * bits / 8] >> (i * bits % 8) & ((1u << bits) - 1);
   memcpy(&x, raw + i * (bits / 8), bits / 8);
   return x;
 }
