@@ -38,7 +38,7 @@ struct rules_type rules_type_of(struct rules_run *run, const struct rules_value 
 
 bool rules_is_constant(struct rules_run *run, const struct rules_value *v) {
   if (v->kind == RULES_TERM) return run->terms[v->id].what == RULES_IS_CONST;
-  return v->kind == RULES_TENSOR && kit_constant(&run->k, v->id, NULL);
+  return v->kind == RULES_TENSOR && rules_const(run, v->id);
 }
 
 bool rules_elements(struct rules_run *run, const struct rules_value *v, struct rules_type *type, struct span *raw) {

@@ -80,7 +80,7 @@ static struct rules_value call_n_vars(struct rules_run *run, const struct rules_
   int64_t vars = 0;
   if (a->kind != RULES_MANY) return rules_unknown();
   for (uint32_t i = 0; i < a->n; i++)
-    vars += a->many[i] != NO_ID && !kit_constant(&run->k, a->many[i], NULL);
+    vars += a->many[i] != NO_ID && !rules_const(run, a->many[i]);
   return rules_int(vars);
 }
 static struct rules_value call_ranked(struct rules_run *run, const struct rules_value *a, uint32_t n) {

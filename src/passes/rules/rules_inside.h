@@ -134,6 +134,10 @@ static inline struct rules_value rules_tensor(uint32_t value) {
 static inline struct rules_value rules_term(uint32_t term) {
   return (struct rules_value){.kind = RULES_TERM, .id = term};
 }
+static inline bool rules_const(const struct rules_run *run, uint32_t value) {
+  uint32_t tensor;
+  return kit_constant(&run->k, value, &tensor);
+}
 // The cell of a word that may be a column.
 static inline uint16_t rules_cell(const struct rules_run *run, uint16_t word) {
   if (!(word & RULES_COLUMN)) return word;

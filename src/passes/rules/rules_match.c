@@ -117,7 +117,7 @@ int rules_equal(const struct rules_value *a, const struct rules_value *b) {
 
 bool rules_is_literal(struct rules_run *run, uint32_t value, const struct rules_literal *literal) {
   struct kit *k = &run->k;
-  if (!kit_constant(k, value, NULL)) return false;
+  if (!rules_const(run, value)) return false;
   const enum dtype t = kit_dtype(k, value);
   struct kit_number fill;
   switch (literal->kind) {

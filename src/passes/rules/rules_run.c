@@ -259,7 +259,7 @@ static uint64_t node_hash(struct rules_run *run, const uint64_t *hashes, uint32_
   const bool turns = n_in == 2 && kit_op_has(kit_op(k, node), KIT_COMMUTATIVE);
   for (uint32_t i = 0; i < n_in; i++) {
     const uint32_t v = kit_in(k, node, i);
-    const uint64_t x = v == NO_ID ? 5 : hashes[v] && !kit_constant(k, v, NULL) ? hashes[v] : source_hash(run, v);
+    const uint64_t x = v == NO_ID ? 5 : hashes[v] && !rules_const(run, v) ? hashes[v] : source_hash(run, v);
     if (turns)
       sum += mix(6, x);
     else
