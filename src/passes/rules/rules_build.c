@@ -120,16 +120,20 @@ static const struct edit_attr *attr_named(const struct rules_term *node, const c
   return NULL;
 }
 
-static bool constant_ints(struct rules_run *run, const struct rules_term *node, uint32_t i, const int64_t **list, uint32_t *n) {
-  if (i >= node->n_args) return false;
-  const struct rules_value *v = &node->args[i];
+bool rules_constant_ints(struct rules_run *run, const struct rules_value *v, const int64_t **list, uint32_t *n) {
   if (v->kind == RULES_TENSOR) return kit_const_ints(&run->k, v->id, list, n);
   struct rules_type t;
   struct span raw;
   if (!rules_elements(run, v, &t, &raw) || t.dtype != DTYPE_INT64) return false;
-  *list = (const int64_t *)(const void *)raw.at;
   *n = (uint32_t)(raw.n / 8);
+  int64_t *copy = arena_alloc(&run->match, raw.n + 1);
+  if (raw.n > 0) memcpy(copy, raw.at, raw.n);
+  *list = copy;
   return true;
+}
+
+static bool constant_ints(struct rules_run *run, const struct rules_term *node, uint32_t i, const int64_t **list, uint32_t *n) {
+  return i < node->n_args && rules_constant_ints(run, &node->args[i], list, n);
 }
 
 // Two dims side by side, broadcast.
@@ -161,11 +165,14 @@ static struct rules_type reshape_type(struct rules_run *run, const struct rules_
   uint32_t n;
   const struct edit_attr *allowzero = attr_named(node, "allowzero");
   struct rules_type out = {.dtype = x.dtype};
-  if (node->attrs_of != NO_ID || !constant_ints(run, node, 1, &list, &n) || n > RECIPE_MAX_RANK) return out;
+  int64_t keeps = 0; // allowzero
+  if (node->attrs_of != NO_ID && !kit_attr_int(&run->k, node->attrs_of, "allowzero", 0, &keeps)) return out;
+  if (allowzero) keeps = allowzero->i;
+  if (!constant_ints(run, node, 1, &list, &n) || n > RECIPE_MAX_RANK) return out;
   int64_t *dims = arena_alloc(&run->match, (n + 1) * sizeof *dims), product = 1;
   uint32_t open = n;
   for (uint32_t i = 0; i < n; i++) {
-    dims[i] = list[i] == 0 && !(allowzero && allowzero->i) && i < x.rank ? x.dims[i] : list[i];
+    dims[i] = list[i] == 0 && keeps == 0 && i < x.rank ? x.dims[i] : list[i];
     if (list[i] == -1)
       open = i;
     else if (!rules_is_number(dims[i]) || __builtin_mul_overflow(product, dims[i], &product))

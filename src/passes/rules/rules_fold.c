@@ -204,6 +204,62 @@ static enum rules_folded expanded(struct rules_run *run, const struct rules_term
   return RULES_FOLDED;
 }
 
+// starts, ends, axes and steps as the operator has them: clamped to the axis, from its end where negative.
+static enum rules_folded sliced(struct rules_run *run, const struct rules_term *node, struct rules_value *out) {
+  struct array in;
+  struct rules_type t = rules_type_of(run, &node->args[0]);
+  int64_t starts[RECIPE_MAX_RANK] = {0}, steps[RECIPE_MAX_RANK];
+  const int64_t *given[4] = {0};
+  uint32_t n = 0, count;
+  if (!t.ranked || node->n_args < 3) return RULES_STUCK;
+  int64_t *dims = arena_alloc(&run->match, (t.rank + 1) * sizeof *dims);
+  for (uint32_t i = 0; i < t.rank; i++)
+    dims[i] = t.dims[i], steps[i] = 1;
+  for (uint32_t i = 1; i < node->n_args; i++) {
+    if (node->args[i].kind == RULES_ABSENT) continue;
+    if (!rules_constant_ints(run, &node->args[i], &given[i - 1], &count) || (i > 1 && count != n)) return RULES_STUCK;
+    n = count;
+  }
+  for (uint32_t i = 0; i < n; i++) {
+    int64_t axis = given[2] ? given[2][i] : i, from = given[0][i], to = given[1][i];
+    const int64_t step = given[3] ? given[3][i] : 1;
+    if (axis < 0) axis += t.rank;
+    if (axis < 0 || axis >= t.rank || step == 0 || step == INT64_MIN) return RULES_STUCK;
+    const int64_t dim = t.dims[axis];
+    if (from < 0) from += dim;
+    if (to < 0) to += dim;
+    const int64_t least = step > 0 ? 0 : -1, most = step > 0 ? dim : dim - 1;
+    from = from < 0 ? 0 : from > most ? most : from;
+    to = to < least ? least : to > most ? most : to;
+    const int64_t way = step > 0 ? to - from : from - to, size = step > 0 ? step : -step;
+    dims[axis] = way <= 0 ? 0 : (way - 1) / size + 1;
+    starts[axis] = dims[axis] ? from : 0;
+    steps[axis] = step;
+  }
+  const struct rules_type to = {t.dtype, true, t.rank, dims};
+  uint64_t total;
+  if (!product(&to, &total) || total == 0) return RULES_STUCK;
+  if (!array_of(run, &node->args[0], &in)) {
+    const uint32_t recipe = rules_recipe_of(run, &node->args[0]);
+    if (recipe == NO_ID) return RULES_STUCK;
+    *out = rules_new_recipe(run, recipe_slice(run->k.r, recipe, starts, steps, dims));
+    return RULES_FOLDED;
+  }
+  uint8_t *raw = arena_alloc(&run->match, total * in.each + 1);
+  for (uint64_t i = 0; i < total; i++) {
+    uint64_t rest = i, stride = 1, from = 0;
+    for (uint32_t axis = t.rank; axis-- > 0;) {
+      const int64_t place = starts[axis] + (int64_t)(rest % (uint64_t)dims[axis]) * steps[axis];
+      from += (uint64_t)place * stride;
+      stride *= (uint64_t)t.dims[axis];
+      rest /= (uint64_t)dims[axis];
+    }
+    memcpy(raw + i * in.each, in.raw.at + from * in.each, in.each);
+  }
+  *out = whole(run, &to, raw, total * in.each);
+  return RULES_FOLDED;
+}
+
 enum rules_folded rules_fold(struct rules_run *run, const struct rules_term *node, struct rules_value *out) {
   switch (node->op) {
   case OP_Reshape:
@@ -212,6 +268,7 @@ enum rules_folded rules_fold(struct rules_run *run, const struct rules_term *nod
   case OP_Flatten: return reshaped(run, node, out);
   case OP_Transpose: return transposed(run, node, out);
   case OP_Expand: return expanded(run, node, out);
+  case OP_Slice: return sliced(run, node, out);
   case OP_Identity: *out = node->args[0]; return RULES_FOLDED;
   case OP_Shape: return RULES_LEFT;
   default: break;

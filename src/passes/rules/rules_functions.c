@@ -91,7 +91,7 @@ static struct rules_value call_static(struct rules_run *run, const struct rules_
 }
 static struct rules_value call_scalar(struct rules_run *run, const struct rules_value *a, uint32_t n) {
   (void)n;
-  return truth(a->kind == RULES_ABSENT ? -1 : is_scalar(run, a));
+  return rules_int(a->kind != RULES_ABSENT && is_scalar(run, a) == 1);
 }
 static struct rules_value call_sole(struct rules_run *run, const struct rules_value *a, uint32_t n) {
   (void)n;
@@ -495,15 +495,30 @@ static struct rules_value call_like(struct rules_run *run, const struct rules_va
   return rules_number_known(t) ? rules_new_scalar(run, t, &number) : rules_unknown();
 }
 
-// true and false are bool, whatever x is. Dims that are not all known are those of x itself, unless x is what goes.
+// The tensor itself, or if it is the one that goes another of the match with the same dims.
+static const struct rules_value *stays(struct rules_run *run, const struct rules_value *x) {
+  const uint32_t goes = kit_out(&run->k, run->nodes[0], 0);
+  if (x->kind != RULES_TENSOR || x->id != goes) return x->kind == RULES_TENSOR ? x : NULL;
+  const struct rules_value dims = call_dims(run, x, 1);
+  for (uint32_t i = 0; i < run->rule->n_registers; i++) {
+    const struct rules_value *other = &run->registers[i];
+    if (other->kind != RULES_TENSOR || other->id == goes) continue;
+    const struct rules_value has = call_dims(run, other, 1);
+    if (rules_equal(&dims, &has) == 1) return other;
+  }
+  return NULL;
+}
+
+// true and false are bool, whatever x is. Dims that are not all known are taken from a tensor that has them.
 static struct rules_value call_fill(struct rules_run *run, const struct rules_value *a, uint32_t n) {
   const struct rules_type t = rules_type_of(run, a + 1);
   const bool truths = a->kind == RULES_WORD && a->literal->kind == RULES_TRUTH;
   const struct rules_value scalar = truths ? rules_new_scalar(run, DTYPE_BOOL, a->literal) : call_like(run, a, n);
   if (scalar.kind == RULES_UNKNOWN) return scalar;
   if (static_dims(&t)) return expanded(run, &scalar, t.dims, t.rank);
-  if (a[1].kind != RULES_TENSOR || a[1].id == kit_out(&run->k, run->nodes[0], 0)) return rules_unknown();
-  const struct rules_value args[2] = {scalar, rules_new_node(run, OP_Shape, a + 1, 1, NO_ID, NULL, 0)};
+  const struct rules_value *like = stays(run, a + 1);
+  if (!like) return rules_unknown();
+  const struct rules_value args[2] = {scalar, rules_new_node(run, OP_Shape, like, 1, NO_ID, NULL, 0)};
   return args[1].kind == RULES_UNKNOWN ? args[1] : rules_new_node(run, OP_Expand, args, 2, NO_ID, NULL, 0);
 }
 

@@ -178,6 +178,8 @@ bool rules_elements(struct rules_run *run, const struct rules_value *v, struct r
 bool rules_is_constant(struct rules_run *run, const struct rules_value *v);
 // Recipe of a constant's elements, NO_ID: none can be made.
 uint32_t rules_recipe_of(struct rules_run *run, const struct rules_value *v);
+// The integers of a constant TENSOR or TERM: kit_const_ints.
+bool rules_constant_ints(struct rules_run *run, const struct rules_value *v, const int64_t **list, uint32_t *n);
 // New terms. `raw` is kept.
 struct rules_value rules_new_const(struct rules_run *run, enum dtype dtype, const int64_t *dims, uint32_t rank, struct span raw);
 struct rules_value rules_new_recipe(struct rules_run *run, uint32_t recipe);
