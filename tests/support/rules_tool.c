@@ -4,7 +4,7 @@
 //   rules_tool list
 //
 // PASSES: names joined by commas, or "all". LEVEL: exact, zero, rounding, finite. Prints a JSON object for each pass that fired or
-// was held back, and warnings on standard error. The book is RULES_BOOK, given by the build.
+// was held back and one for each rule that fired, and warnings on standard error. The book is RULES_BOOK, given by the build.
 #include "cli.h"
 #include "job.h"
 #include "report.h"
@@ -41,12 +41,13 @@ static int apply(const char *words, const char *level, const struct cli_args *ar
   struct rules_counts *counts = calloc(n + 1, sizeof *counts);
   for (uint32_t p = 0; p < n; p++)
     passes[p] = wanted(words, rules_about(&RULES_BOOK, p).name);
+  uint64_t *by_rule = calloc(rules_count(&RULES_BOOK) + 1, sizeof *by_rule);
   struct job job;
   struct arena scratch = {0};
   int rc = job_open(&job, args, err);
   if (rc != 0) return rc;
   struct pass_env env = {.m = &job.model, .edits = &job.edits, .scratch = &scratch, .warn = warn};
-  const struct rules_options options = {.passes = passes, .cap = exactness_by_name(span_str(level)), .counts = counts,
+  const struct rules_options options = {.passes = passes, .cap = exactness_by_name(span_str(level)), .counts = counts, .by_rule = by_rule,
                                         .once = getenv("RULES_ONCE") != NULL};
   rc = job_begin_edits(&job, "rules", "{}", err);
   if (rc == 0) rc = rules_run(&RULES_BOOK, &env, "rules", &options, err);
@@ -57,6 +58,9 @@ static int apply(const char *words, const char *level, const struct cli_args *ar
     if (counts[p].fired + counts[p].held > 0)
       printf("{\"pass\":\"%s\",\"fired\":%llu,\"held\":%llu}\n", rules_about(&RULES_BOOK, p).name,
              (unsigned long long)counts[p].fired, (unsigned long long)counts[p].held);
+  for (uint32_t r = 0; r < rules_count(&RULES_BOOK) && rc == 0; r++)
+    if (by_rule[r] > 0) printf("{\"rule\":\"%s\",\"fired\":%llu}\n", rules_place_of(&RULES_BOOK, r), (unsigned long long)by_rule[r]);
+  free(by_rule);
   free(passes);
   free(counts);
   return rc;

@@ -452,15 +452,16 @@ class Schema:
     """
 
     def __init__(self, ops, versions, functions):
-        self.numbers, self.commutes, self.floors, self.functions = {"": 0}, set(), [0], {}
+        self.numbers, self.commutes, self.floors, self.functions, self.most = {"": 0}, set(), [0], {}, [0]
         since = {}
         for m in re.finditer(r'^OP\("", "(\w+)", (\d+), (\w+)', Path(versions).read_text(), re.M):
             if m[3] != "SAME":
                 since[m[1]] = int(m[2])
-        for m in re.finditer(r'^KIT_OP\((\w+), (\w+), "(\w+)", \d+, \w+, (.*)\)$', Path(ops).read_text(), re.M):
+        for m in re.finditer(r'^KIT_OP\((\w+), (\w+), "(\w+)", \d+, (\w+), (.*)\)$', Path(ops).read_text(), re.M):
             self.numbers[m[1]] = len(self.numbers)
             self.floors.append(since.get(m[3], 255) if m[2] == "ONNX" else 0)
-            if "KIT_COMMUTATIVE" in m[4]:
+            self.most.append(255 if m[4] == "KIT_ANY" else int(m[4]))
+            if "KIT_COMMUTATIVE" in m[5]:
                 self.commutes.add(m[1])
         for m in re.finditer(r'^RULES_FUNCTION\((\w+), "([^"]*)", "(\w)"\)', Path(functions).read_text(), re.M):
             self.functions[m[1]] = (m[2], m[3])
@@ -476,7 +477,7 @@ class Schema:
 
 # Kinds of names and expressions: v tensor · V several tensors · E elements of 'each' · e one of them · a attribute (number, list or text)
 # i number · l list · b truth · w literal · s text · t a tensor that is built
-FITS = {"v": "v", "V": "vV", "t": "vta", "a": "ailbws", "i": "aib", "l": "al", "b": "ailbvte", "w": "aiw", "s": "as", "E": "E", "?": "vVEeailbwst"}
+FITS = {"v": "v", "V": "vV", "t": "vt", "a": "ailbws", "i": "aib", "l": "al", "b": "ailbvte", "w": "aiw", "s": "as", "E": "E", "?": "vVEeailbwst"}
 
 
 def check(rule, schema):
@@ -824,7 +825,7 @@ def at(rule, what):
 def prove(book):
     groups = {}
     for rule in book.rules:
-        for key in rule.keys if rule.keys != ["none"] else [rule.names[0]]:
+        for key in rule.keys if rule.keys not in ([], ["none"]) else [rule.names[0]]:
             groups.setdefault(key, []).append(rule)
     checked = set()
     for rules in groups.values():
@@ -900,6 +901,13 @@ class Table:
             self.ids[x] = len(self.items)
             self.items.append(x)
         return self.ids[x]
+
+
+def asks_fits(where, name):
+    """Does the condition hold only where fits(name, …) does?"""
+    if where and where[0] == "and":
+        return asks_fits(where[1], name) or asks_fits(where[2], name)
+    return bool(where) and where[0] == "call" and where[1] == "fits" and where[2][0] == ("name", name)
 
 
 class Writer:
@@ -998,11 +1006,16 @@ class Writer:
             a = args[k] if k < len(args) else ("any",)
             sets = [self.gate(a, row, w, rule) for w in known]
             gates.append(None if any(s is None for s in sets) else frozenset().union(*sets))
+        number_of_root = self.schema.op(rule.pattern[1], fill(rule.pattern[2], row))
+        either = 0
+        if args and args[-1][0] == "each" and self.schema.most[number_of_root] <= 2 and asks_fits(rule.where, args[-1][1]):
+            # One of the operands must be what the first alternative says.
+            gates, either = [self.gate(args[-1][2][1][0], row, {}, rule), None], 1
         gates = [self.gates.id(g) for g in gates]
         bound = i if "{" in rule.pattern[2] or len(rule.rows) == 1 else NONE
         if bound == NONE and i > 0:
             return
-        self.entries.append((self.schema.op(rule.pattern[1], fill(rule.pattern[2], row)), number, bound, *gates))
+        self.entries.append((number_of_root, number, bound, *gates, either))
 
     def gate(self, p, row, known, rule):
         constant = frozenset([self.schema.op("", "Constant"), self.schema.op("", "Identity")])
@@ -1208,7 +1221,7 @@ class Writer:
         table("uint8_t", "floors", [str(f) for f in self.schema.floors], 24)
         table("struct rules_pass", "passes", [row(text(p), text(self.summaries.get(i, "")), text(" ".join(self.keys[i])), self.levels[i]) for i, p in enumerate(self.passes.items)])
         table("struct rules_rule", "rules", [row(*("NO_ID" if x is None else x for x in r)) for r in self.rules])
-        table("struct rules_entry", "entries", [row(r, b, row(g, h)) for _, r, b, g, h in self.entries], 6)
+        table("struct rules_entry", "entries", [row(r, b, row(g, h), either) for _, r, b, g, h, either in self.entries], 6)
         table("uint32_t", "roots", [str(r) for r in roots], 16)
         table("uint64_t", "gates", gates, 4)
         table("struct rules_literal", "literals", [literal_c(w) for w in self.literals.items], 4)

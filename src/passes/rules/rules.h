@@ -26,6 +26,10 @@ struct rules_about rules_about(const struct rules_book *book, uint32_t pass);
 // NO_ID for a name that no pass has.
 uint32_t rules_named(const struct rules_book *book, struct span name);
 
+// The rules in the order of their files: "tidy.rules:12". One that is written for several operators may be several.
+uint32_t rules_count(const struct rules_book *book);
+const char *rules_place_of(const struct rules_book *book, uint32_t rule);
+
 // ---- a run ---------------------------------------------------------------------------------------
 
 struct rules_counts {
@@ -39,6 +43,7 @@ struct rules_options {
   bool once;               // one walk: no second look at what was visited before
   uint32_t fuel;           // rewrites at one place; 0: RULES_FUEL
   struct rules_counts *counts; // by pass, added to; may be NULL
+  uint64_t *by_rule;       // how often each rule fired, added to; may be NULL
 };
 enum { RULES_FUEL = 64 };
 

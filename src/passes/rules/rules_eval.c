@@ -131,7 +131,7 @@ static bool attribute_of(const struct rules_value *v, const char *name, struct e
   switch (v->kind) {
   case RULES_INT: out->type = ATTR_INT, out->i = v->i; return rules_is_number(v->i);
   case RULES_FLOAT: out->type = ATTR_FLOAT, out->f = (float)v->d; return true;
-  case RULES_STRING: out->type = ATTR_STRING, out->s = v->s; return true;
+  case RULES_STRING: out->type = ATTR_STRING, out->s = rules_text(v); return true;
   case RULES_LIST:
     out->type = ATTR_INTS, out->ints = v->list, out->n = v->n;
     for (uint32_t i = 0; i < v->n; i++)
@@ -174,7 +174,8 @@ static struct rules_value literal(const struct rules_literal *l) {
 }
 
 struct rules_value rules_eval(struct rules_run *run, uint32_t program) {
-  struct machine m = {.run = run};
+  struct machine m; // the stack is not cleared: it is large, and this is called often
+  m.run = run, m.n = 0, m.turn = 0, m.stuck = false;
   const struct rules_book *b = run->book;
   const uint16_t *w = b->code + program;
   struct rules_value x, y;
@@ -187,7 +188,7 @@ struct rules_value rules_eval(struct rules_run *run, uint32_t program) {
     case RULES_E_FLOAT: push(&m, (struct rules_value){.kind = RULES_FLOAT, .d = b->floats[w[1]]}), w += 2; break;
     case RULES_E_REG: push(&m, run->registers[w[1]]), w += 2; break;
     case RULES_E_LITERAL: push(&m, literal(b->literals + rules_cell(run, w[1]))), w += 2; break;
-    case RULES_E_TEXT: push(&m, (struct rules_value){.kind = RULES_STRING, .s = span_str(b->words[w[1]])}), w += 2; break;
+    case RULES_E_TEXT: push(&m, (struct rules_value){.kind = RULES_STRING, .n = (uint32_t)strlen(b->words[w[1]]), .text = (const uint8_t *)b->words[w[1]]}), w += 2; break;
     case RULES_E_NONE: push(&m, (struct rules_value){0}), w += 1; break;
     case RULES_E_FIELD: push(&m, run->registers[w[1]].each[w[2]]), w += 3; break;
     case RULES_E_LIST: push(&m, list_of(&m, w[1])), w += 2; break;

@@ -150,7 +150,7 @@ static struct rules_value call_all(struct rules_run *run, const struct rules_val
   const uint64_t count = raw.n / (dtype_bits(t.dtype) / 8);
   const char *const signs[] = {"==", "!=", "<", "<=", ">", ">="};
   uint32_t how = 0;
-  while (how < 6 && !span_is(a[1].s, signs[how]))
+  while (how < 6 && !span_is(rules_text(a + 1), signs[how]))
     how++;
   for (uint64_t i = 0; i < count; i++) {
     const double x = rules_number_get(t.dtype, raw.at, i);

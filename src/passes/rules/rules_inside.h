@@ -14,7 +14,7 @@ enum rules_kind {
   RULES_FLOAT,   // d
   RULES_LIST,    // n numbers at `list`; dims that are symbols: rules_symbol
   RULES_PAIR,    // two lists, n numbers in all: each has half of them
-  RULES_STRING,  // s
+  RULES_STRING,  // n bytes at `text`: rules_text
   RULES_WORD,    // literal
   RULES_TENSOR,  // id: a value of the model
   RULES_TERM,    // id: one of run->terms
@@ -24,14 +24,15 @@ enum rules_kind {
   RULES_ELEMENT, // the registers of one, at `each`
   RULES_MARK,
 };
-struct rules_value {
+struct rules_value { // 16 bytes: it travels in registers
   uint8_t kind;
-  uint32_t n, fields;
+  uint8_t fields;
+  uint32_t n;
   union {
     int64_t i;
     double d;
     uint32_t id;
-    struct span s;
+    const uint8_t *text;
     const int64_t *list;
     const uint32_t *many;
     const struct rules_value *each;
@@ -127,6 +128,9 @@ static inline struct rules_value rules_int(int64_t i) {
 }
 static inline struct rules_value rules_list(const int64_t *list, uint32_t n) {
   return (struct rules_value){.kind = RULES_LIST, .n = n, .list = list};
+}
+static inline struct span rules_text(const struct rules_value *v) {
+  return span_of(v->text, v->n);
 }
 static inline struct rules_value rules_tensor(uint32_t value) {
   return (struct rules_value){.kind = value == NO_ID ? RULES_ABSENT : RULES_TENSOR, .id = value};

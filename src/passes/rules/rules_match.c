@@ -35,9 +35,18 @@ static bool count_up(struct rules_run *run, uint32_t floor) {
   return true;
 }
 
-static uint32_t operand(struct rules_run *run, uint32_t n, uint32_t i, uint32_t here) {
+static uint32_t operand(const struct rules_run *run, uint32_t n, uint32_t i, uint32_t here) {
   const uint32_t at = i == RULES_HERE ? here : run->flipped[n] ? 1 - i : i;
-  return kit_in(&run->k, run->nodes[n], at);
+  return model_input(run->k.m, &run->k.m->nodes[run->nodes[n]], at);
+}
+
+// Operands, without those left out at the end.
+static uint32_t n_operands(const struct rules_run *run, uint32_t node) {
+  const struct model_node *n = &run->k.m->nodes[node];
+  uint32_t count = n->n_in;
+  while (count > 0 && run->k.m->refs[n->refs + count - 1].value == NO_ID)
+    count--;
+  return count;
 }
 
 // Is it this operator? A column whose row is still open is settled by it.
@@ -79,7 +88,7 @@ static bool attribute(struct rules_run *run, uint32_t node, const char *word, st
   case ATTR_INT: *out = rules_int(a.i); return true;
   case ATTR_FLOAT: *out = (struct rules_value){.kind = RULES_FLOAT, .d = (double)a.f}; return true;
   case ATTR_INTS: *out = copied(run, a.ints, a.n); return true;
-  case ATTR_STRING: *out = (struct rules_value){.kind = RULES_STRING, .s = {(const uint8_t *)arena_string(&run->match, a.s), a.s.n}}; return true;
+  case ATTR_STRING: *out = (struct rules_value){.kind = RULES_STRING, .n = (uint32_t)a.s.n, .text = (const uint8_t *)arena_string(&run->match, a.s)}; return true;
   default: return false;
   }
 }
@@ -97,7 +106,7 @@ int rules_equal(const struct rules_value *a, const struct rules_value *b) {
     if (a->i == b->i) return 1;
     return rules_is_number(a->i) && rules_is_number(b->i) ? 0 : -1;
   case RULES_FLOAT: return a->d == b->d;
-  case RULES_STRING: return span_eq(a->s, b->s);
+  case RULES_STRING: return span_eq(rules_text(a), rules_text(b));
   case RULES_TENSOR:
   case RULES_TERM: return a->id == b->id;
   case RULES_LIST: {
@@ -143,10 +152,10 @@ static bool put(struct rules_run *run, uint32_t r, struct rules_value v) {
 
 // All operands as values; or, for `each`, the registers that the pattern fills for each of them.
 static struct rules_value operands(struct rules_run *run, uint32_t node) {
-  const uint32_t n = kit_n_in(&run->k, node);
+  const uint32_t n = n_operands(run, node);
   uint32_t *list = arena_alloc(&run->match, (n + 1) * sizeof *list);
   for (uint32_t i = 0; i < n; i++)
-    list[i] = kit_in(&run->k, node, i);
+    list[i] = model_input(run->k.m, &run->k.m->nodes[node], i);
   return (struct rules_value){.kind = RULES_MANY, .n = n, .many = list};
 }
 
@@ -154,7 +163,7 @@ static bool run_program(struct rules_run *run, uint32_t from, uint32_t here);
 
 // Every operand takes its first way: choices inside are tried for it alone.
 static bool each(struct rules_run *run, const uint16_t *w, uint32_t body) {
-  const uint32_t n = kit_n_in(&run->k, run->nodes[w[2]]), first = w[3], fields = w[4];
+  const uint32_t n = n_operands(run, run->nodes[w[2]]), first = w[3], fields = w[4];
   struct rules_value *all = arena_alloc(&run->match, (n * fields + 1) * sizeof *all);
   const uint32_t outer = run->n_choices, at = run->at_choice;
   for (uint32_t i = 0; i < n; i++) {
@@ -169,7 +178,7 @@ static bool each(struct rules_run *run, const uint16_t *w, uint32_t body) {
     if (!found) return false;
     memcpy(all + (size_t)i * fields, run->registers + first, fields * sizeof *all);
   }
-  return put(run, w[1], (struct rules_value){.kind = RULES_EACH, .n = n, .fields = fields, .each = all});
+  return put(run, w[1], (struct rules_value){.kind = RULES_EACH, .n = n, .fields = (uint8_t)fields, .each = all});
 }
 
 // One way through the pattern from there on, at operand `here` of an `each`.
@@ -181,12 +190,12 @@ static bool run_program(struct rules_run *run, uint32_t from, uint32_t here) {
     case RULES_P_END:
     case RULES_P_EACH_END: return true;
     case RULES_P_ARITY:
-      if (kit_n_in(k, run->nodes[w[1]]) > w[2]) return false;
+      if (n_operands(run, run->nodes[w[1]]) > w[2]) return false;
       w += 3;
       break;
     case RULES_P_FLIP: {
       const uint32_t node = run->nodes[w[1]];
-      const bool turns = kit_op_has(kit_op(k, node), KIT_COMMUTATIVE) && kit_n_in(k, node) == 2;
+      const bool turns = kit_op_has(kit_op(k, node), KIT_COMMUTATIVE) && n_operands(run, node) == 2;
       run->flipped[w[1]] = turns && choose(run, 2) == 1;
       w += 2;
       break;
@@ -242,7 +251,7 @@ static bool run_program(struct rules_run *run, uint32_t from, uint32_t here) {
     case RULES_P_ATTR_TEXT: {
       struct rules_value v;
       if (!attribute(run, run->nodes[w[1]], run->book->words[w[2]], &v)) return false;
-      if (v.kind != RULES_STRING || !span_is(v.s, run->book->words[w[3]])) return false;
+      if (v.kind != RULES_STRING || !span_is(rules_text(&v), run->book->words[w[3]])) return false;
       w += 4;
       break;
     }

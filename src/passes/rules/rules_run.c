@@ -28,6 +28,14 @@ struct rules_about rules_about(const struct rules_book *book, uint32_t pass) {
   return (struct rules_about){p->name, p->summary, p->keys, (enum exactness)p->exactness};
 }
 
+uint32_t rules_count(const struct rules_book *book) {
+  return book->n_rules;
+}
+
+const char *rules_place_of(const struct rules_book *book, uint32_t rule) {
+  return book->rules[rule].place;
+}
+
 uint32_t rules_named(const struct rules_book *book, struct span name) {
   for (uint32_t i = 0; i < book->n_passes; i++)
     if (span_is(name, book->passes[i].name)) return i;
@@ -76,7 +84,7 @@ static struct rules_candidate candidates(struct rules_run *run, enum op op, enum
   const bool turns = kit_op_has(op, KIT_COMMUTATIVE);
   for (uint32_t i = b->roots[op]; i < b->roots[op + 1]; i++) {
     const uint16_t *g = b->entries[i].gates;
-    const bool fits = (lets(b, g[0], first) && lets(b, g[1], second)) || (turns && lets(b, g[0], second) && lets(b, g[1], first));
+    const bool fits = (lets(b, g[0], first) && lets(b, g[1], second)) || ((turns || b->entries[i].either) && lets(b, g[0], second) && lets(b, g[1], first));
     if (!fits || !run->entry_on[i]) continue;
     const uint32_t at = MODEL_ADD(run, kept, 1);
     run->kept[at] = i;
@@ -161,6 +169,7 @@ static bool place(struct rules_run *run, const struct rules_value *result) {
   if (!rules_place(run, result)) return false;
   cover_nodes(run);
   if (run->options->counts) run->options->counts[pass].fired++;
+  if (run->options->by_rule) run->options->by_rule[run->rule - run->book->rules]++;
   run->fired++;
   const uint8_t burnt = run->burnt[root] < UINT8_MAX ? run->burnt[root] + 1u : UINT8_MAX;
   run->recent[pass] = true;
@@ -187,11 +196,12 @@ static bool visit(struct rules_run *run, uint32_t node) {
   const uint8_t before = run->marks[node];
   run->marks[node] = (uint8_t)((before | VISITED) & ~QUEUED);
   if (op == OP_NONE) return false;
-  const struct rules_candidate c = candidates(run, op, class_of(run, kit_in(k, node, 0)), class_of(run, kit_in(k, node, 1)));
+  const struct rules_candidate c = candidates(run, op, class_of(run, model_input(k->m, &k->m->nodes[node], 0)), class_of(run, model_input(k->m, &k->m->nodes[node], 1)));
+  if (c.n == 0) return false;
+  arena_reset(&run->match);
+  arena_reset(&k->site);
   for (uint32_t i = c.first; i < c.first + c.n; i++) {
     const struct rules_entry *e = &run->book->entries[run->kept[i]];
-    arena_reset(&run->match);
-    arena_reset(&k->site);
     run->rule = &run->book->rules[e->rule];
     if (!rules_meant(run, op)) continue;
     for (bool found = rules_match_first(run, run->rule, e->row, node); found; found = rules_match_next(run)) {

@@ -96,6 +96,7 @@ struct rules_rule {
 struct rules_entry {
   uint16_t rule, row; // RULES_NOTHING: told by another operator of the pattern
   uint16_t gates[2];
+  uint16_t either; // 1: the gates may let the operands through in turned order
 };
 
 struct rules_book {
