@@ -1,7 +1,8 @@
 // What many rules cost where none fires: rules_bench [NODES] [TIMES]
 //
-// A chain of NODES nodes (default 1000000) of eight operators, every value declared, is built in memory, and the 500 rules of
-// tests/support/make_rules.py run over it. Prints the least and the median processor time of TIMES runs (default 7), in seconds.
+// A chain of NODES nodes (default 1000000) of eight operators, every value declared, is built in
+// memory, and the 500 rules of tests/support/make_rules.py run over it. Prints the least and the
+// median processor time of TIMES runs (default 7), in seconds.
 #include "model_builder.h"
 #include "rules.h"
 
@@ -23,7 +24,8 @@ static int ascending(const void *a, const void *b) {
 }
 
 static void chain(struct model *m, uint32_t n) {
-  static const char *const ops[] = {"Add", "Relu", "Mul", "MatMul", "Transpose", "Sigmoid", "Sub", "Reshape"};
+  static const char *const ops[] = {"Add",       "Relu",    "Mul", "MatMul",
+                                    "Transpose", "Sigmoid", "Sub", "Reshape"};
   static const char *const seconds[] = {" c", "", " d", " w", "", "", " c", " s"};
   struct build b;
   build_begin(&b, m);
@@ -47,7 +49,8 @@ static void chain(struct model *m, uint32_t n) {
 
 int main(int argc, char **argv) {
   const uint32_t n = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 1000000;
-  const uint32_t times = argc > 2 && strtoul(argv[2], NULL, 10) < 100 ? (uint32_t)strtoul(argv[2], NULL, 10) : 7;
+  const uint32_t times =
+      argc > 2 && strtoul(argv[2], NULL, 10) < 100 ? (uint32_t)strtoul(argv[2], NULL, 10) : 7;
   struct model m;
   struct recipes r;
   struct edits e;
@@ -65,7 +68,7 @@ int main(int argc, char **argv) {
     took[i] = now() - start;
   }
   qsort(took, times, sizeof *took, ascending);
-  printf("%u nodes, %u rules, %llu edits: least %.3f s, median %.3f s\n", n, rules_passes(&rules_many), (unsigned long long)e.n, took[0],
-         took[times / 2]);
+  printf("%u nodes, %u rules, %llu edits: least %.3f s, median %.3f s\n", n,
+         rules_passes(&rules_many), (unsigned long long)e.n, took[0], took[times / 2]);
   return e.n != 0;
 }

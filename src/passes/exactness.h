@@ -1,5 +1,6 @@
-// How exactly a rewrite keeps the numbers: the only words for it in the house. Every rule and every pass carries one; a
-// cap (--exactness) says what may fire; verification checks by it where nobody says otherwise.
+// How exactly a rewrite keeps the numbers: the only words for it in the house. Every rule and every
+// pass carries one; a cap (--exactness) says what may fire; verification checks by it where nobody
+// says otherwise.
 //
 //   exact     the same bits for all inputs
 //   zero      the same but for the sign of zeros and the bits of NaNs
@@ -10,7 +11,13 @@
 
 #include "span.h"
 
-enum exactness { EXACTNESS_EXACT, EXACTNESS_ZERO, EXACTNESS_ROUNDING, EXACTNESS_FINITE, EXACTNESSES };
+enum exactness {
+  EXACTNESS_EXACT,
+  EXACTNESS_ZERO,
+  EXACTNESS_ROUNDING,
+  EXACTNESS_FINITE,
+  EXACTNESSES
+};
 
 static inline const char *exactness_name(enum exactness e) {
   static const char *const names[EXACTNESSES] = {"exact", "zero", "rounding", "finite"};

@@ -3,8 +3,9 @@
 //   rules_tool PASSES LEVEL IN.onnx OUT.onnx [options of weir convert]
 //   rules_tool list
 //
-// PASSES: names joined by commas, or "all". LEVEL: exact, zero, rounding, finite. Prints a JSON object for each pass that fired or
-// was held back and one for each rule that fired, and warnings on standard error. The book is RULES_BOOK, given by the build.
+// PASSES: names joined by commas, or "all". LEVEL: exact, zero, rounding, finite. Prints a JSON
+// object for each pass that fired or was held back and one for each rule that fired, and warnings
+// on standard error. The book is RULES_BOOK, given by the build.
 #include "cli.h"
 #include "job.h"
 #include "report.h"
@@ -23,7 +24,8 @@ static void warn(void *ctx, const char *sentence, const char *hint) {
 static int list(void) {
   for (uint32_t p = 0; p < rules_passes(&RULES_BOOK); p++) {
     const struct rules_about about = rules_about(&RULES_BOOK, p);
-    printf("%s\t%s\t%s\t%s\n", about.name, exactness_name(about.exactness), about.keys, about.summary);
+    printf("%s\t%s\t%s\t%s\n", about.name, exactness_name(about.exactness), about.keys,
+           about.summary);
   }
   return 0;
 }
@@ -35,7 +37,8 @@ static bool wanted(const char *words, const char *name) {
   return strcmp(words, "all") == 0;
 }
 
-static int apply(const char *words, const char *level, const struct cli_args *args, struct err *err) {
+static int apply(const char *words, const char *level, const struct cli_args *args,
+                 struct err *err) {
   const uint32_t n = rules_passes(&RULES_BOOK);
   bool *passes = calloc(n + 1, sizeof *passes);
   struct rules_counts *counts = calloc(n + 1, sizeof *counts);
@@ -47,7 +50,10 @@ static int apply(const char *words, const char *level, const struct cli_args *ar
   int rc = job_open(&job, args, err);
   if (rc != 0) return rc;
   struct pass_env env = {.m = &job.model, .edits = &job.edits, .scratch = &scratch, .warn = warn};
-  const struct rules_options options = {.passes = passes, .cap = exactness_by_name(span_str(level)), .counts = counts, .by_rule = by_rule,
+  const struct rules_options options = {.passes = passes,
+                                        .cap = exactness_by_name(span_str(level)),
+                                        .counts = counts,
+                                        .by_rule = by_rule,
                                         .once = getenv("RULES_ONCE") != NULL};
   rc = job_begin_edits(&job, "rules", "{}", err);
   if (rc == 0) rc = rules_run(&RULES_BOOK, &env, "rules", &options, err);
@@ -59,7 +65,9 @@ static int apply(const char *words, const char *level, const struct cli_args *ar
       printf("{\"pass\":\"%s\",\"fired\":%llu,\"held\":%llu}\n", rules_about(&RULES_BOOK, p).name,
              (unsigned long long)counts[p].fired, (unsigned long long)counts[p].held);
   for (uint32_t r = 0; r < rules_count(&RULES_BOOK) && rc == 0; r++)
-    if (by_rule[r] > 0) printf("{\"rule\":\"%s\",\"fired\":%llu}\n", rules_place_of(&RULES_BOOK, r), (unsigned long long)by_rule[r]);
+    if (by_rule[r] > 0)
+      printf("{\"rule\":\"%s\",\"fired\":%llu}\n", rules_place_of(&RULES_BOOK, r),
+             (unsigned long long)by_rule[r]);
   free(by_rule);
   free(passes);
   free(counts);

@@ -1,14 +1,16 @@
 // Results: terms first, then edits.
 //
-// A result is built as terms in memory, operands before the nodes that use them. Anything may turn out unknown on the way (a dim, an
-// element, an operator that the model's version does not have), and then nothing has happened. Only a whole result is placed:
+// A result is built as terms in memory, operands before the nodes that use them. Anything may turn
+// out unknown on the way (a dim, an element, an operator that the model's version does not have),
+// and then nothing has happened. Only a whole result is placed:
 //
 //        x ──▶ Mul ──▶ u ──▶ Add ──▶ y            x ──▶ Add' ──▶ Mul' ──▶ y
 //              a ┘           b ┘                   b/a ┘       a ┘
 //
-// The new root takes over the old one's output, so that names stay; what is matched and used elsewhere stays too (u), and what
-// nothing uses any more is swept. A result that is a value (x) takes the place of y in all its uses; where names forbid that, since
-// y is an output of the graph, an Identity stays.
+// The new root takes over the old one's output, so that names stay; what is matched and used
+// elsewhere stays too (u), and what nothing uses any more is swept. A result that is a value (x)
+// takes the place of y in all its uses; where names forbid that, since y is an output of the graph,
+// an Identity stays.
 //
 // Nodes over constants do not become nodes: rules_fold.c.
 #include "rules_inside.h"
@@ -16,7 +18,8 @@
 
 #include <assert.h>
 
-// ---- what is known of values and terms ------------------------------------------------------------------
+// ---- what is known of values and terms
+// ------------------------------------------------------------------
 
 struct rules_type rules_type_of(struct rules_run *run, const struct rules_value *v) {
   struct rules_type out = {0};
@@ -30,7 +33,9 @@ struct rules_type rules_type_of(struct rules_run *run, const struct rules_value 
   int64_t *dims = arena_alloc(&run->match, (t.rank + 1) * sizeof *dims);
   for (uint32_t i = 0; i < t.rank; i++) {
     const struct model_dim d = model_type_dim(run->k.m, &t, i);
-    dims[i] = d.value >= 0 ? d.value : d.param != NO_ID && d.param != run->k.m->empty ? rules_symbol(d.param) : RULES_NO_DIM;
+    dims[i] = d.value >= 0                                     ? d.value
+              : d.param != NO_ID && d.param != run->k.m->empty ? rules_symbol(d.param)
+                                                               : RULES_NO_DIM;
   }
   out.dims = dims;
   return out;
@@ -41,12 +46,14 @@ bool rules_is_constant(struct rules_run *run, const struct rules_value *v) {
   return v->kind == RULES_TENSOR && rules_const(run, v->id);
 }
 
-bool rules_elements(struct rules_run *run, const struct rules_value *v, struct rules_type *type, struct span *raw) {
+bool rules_elements(struct rules_run *run, const struct rules_value *v, struct rules_type *type,
+                    struct span *raw) {
   if (!rules_is_constant(run, v)) return false;
   *type = rules_type_of(run, v);
   if (!type->ranked || !rules_number_known(type->dtype)) return false;
   uint64_t count, bytes;
-  if (!dims_product(type->dims, type->rank, &count) || !dtype_bytes(type->dtype, count, &bytes)) return false;
+  if (!dims_product(type->dims, type->rank, &count) || !dtype_bytes(type->dtype, count, &bytes))
+    return false;
   if (v->kind == RULES_TERM) {
     *raw = run->terms[v->id].raw;
     return raw->n == bytes && raw->at != NULL;
@@ -63,11 +70,13 @@ uint32_t rules_recipe_of(struct rules_run *run, const struct rules_value *v) {
   if (v->kind == RULES_TENSOR) return kit_recipe(&run->k, v->id);
   struct rules_term *t = &run->terms[v->id];
   if (t->what != RULES_IS_CONST) return NO_ID;
-  if (t->recipe == NO_ID) t->recipe = recipe_bytes(run->k.r, t->type.dtype, t->type.dims, t->type.rank, t->raw);
+  if (t->recipe == NO_ID)
+    t->recipe = recipe_bytes(run->k.r, t->type.dtype, t->type.dims, t->type.rank, t->raw);
   return t->recipe;
 }
 
-// ---- terms -----------------------------------------------------------------------------------------
+// ---- terms
+// -----------------------------------------------------------------------------------------
 
 static struct rules_value add_term(struct rules_run *run, struct rules_term term) {
   term.value = NO_ID;
@@ -76,9 +85,11 @@ static struct rules_value add_term(struct rules_run *run, struct rules_term term
   return rules_term(id);
 }
 
-struct rules_value rules_new_const(struct rules_run *run, enum dtype dtype, const int64_t *dims, uint32_t rank, struct span raw) {
+struct rules_value rules_new_const(struct rules_run *run, enum dtype dtype, const int64_t *dims,
+                                   uint32_t rank, struct span raw) {
   const struct rules_type type = {dtype, true, rank, dims};
-  return add_term(run, (struct rules_term){.what = RULES_IS_CONST, .type = type, .raw = raw, .recipe = NO_ID});
+  return add_term(
+      run, (struct rules_term){.what = RULES_IS_CONST, .type = type, .raw = raw, .recipe = NO_ID});
 }
 
 struct rules_value rules_new_recipe(struct rules_run *run, uint32_t recipe) {
@@ -100,7 +111,8 @@ struct rules_value rules_new_ints(struct rules_run *run, const int64_t *list, ui
 }
 
 // A number that the type does not have is none: 0.5 of integers, infinity, -1 of unsigned ones.
-struct rules_value rules_new_scalar(struct rules_run *run, enum dtype dtype, const struct rules_literal *number) {
+struct rules_value rules_new_scalar(struct rules_run *run, enum dtype dtype,
+                                    const struct rules_literal *number) {
   uint8_t *raw = arena_zalloc(&run->match, 16);
   if (rules_number_real(dtype)) {
     if (number->kind == RULES_ONES) return rules_unknown();
@@ -109,7 +121,8 @@ struct rules_value rules_new_scalar(struct rules_run *run, enum dtype dtype, con
     const int64_t x = number->kind == RULES_ONES ? -1 : number->i;
     if (number->kind == RULES_REAL) return rules_unknown();
     rules_number_put_int(dtype, raw, 0, x);
-    if (number->kind != RULES_ONES && rules_number_get_int(dtype, raw, 0) != x) return rules_unknown();
+    if (number->kind != RULES_ONES && rules_number_get_int(dtype, raw, 0) != x)
+      return rules_unknown();
   }
   return rules_new_const(run, dtype, NULL, 0, span_of(raw, dtype_bits(dtype) / 8));
 }
@@ -120,7 +133,8 @@ static const struct edit_attr *attr_named(const struct rules_term *node, const c
   return NULL;
 }
 
-bool rules_constant_ints(struct rules_run *run, const struct rules_value *v, const int64_t **list, uint32_t *n) {
+bool rules_constant_ints(struct rules_run *run, const struct rules_value *v, const int64_t **list,
+                         uint32_t *n) {
   if (v->kind == RULES_TENSOR) return kit_const_ints(&run->k, v->id, list, n);
   struct rules_type t;
   struct span raw;
@@ -132,7 +146,8 @@ bool rules_constant_ints(struct rules_run *run, const struct rules_value *v, con
   return true;
 }
 
-static bool constant_ints(struct rules_run *run, const struct rules_term *node, uint32_t i, const int64_t **list, uint32_t *n) {
+static bool constant_ints(struct rules_run *run, const struct rules_term *node, uint32_t i,
+                          const int64_t **list, uint32_t *n) {
   return i < node->n_args && rules_constant_ints(run, &node->args[i], list, n);
 }
 
@@ -140,7 +155,8 @@ static bool constant_ints(struct rules_run *run, const struct rules_term *node, 
 static int64_t wider(int64_t a, int64_t b) {
   if (a == b || b == 1) return a;
   if (a == 1) return b;
-  if (rules_is_number(a) != rules_is_number(b)) return rules_is_number(a) ? a : b; // a number above 1: the other is that, or 1
+  if (rules_is_number(a) != rules_is_number(b))
+    return rules_is_number(a) ? a : b; // a number above 1: the other is that, or 1
   return RULES_NO_DIM;
 }
 
@@ -160,13 +176,15 @@ static void broadcast(struct rules_run *run, struct rules_type *to, const struct
 }
 
 // The dims that a Reshape gives: 0 is the operand's, one -1 what is left.
-static struct rules_type reshape_type(struct rules_run *run, const struct rules_term *node, struct rules_type x) {
+static struct rules_type reshape_type(struct rules_run *run, const struct rules_term *node,
+                                      struct rules_type x) {
   const int64_t *list;
   uint32_t n;
   const struct edit_attr *allowzero = attr_named(node, "allowzero");
   struct rules_type out = {.dtype = x.dtype};
   int64_t keeps = 0; // allowzero
-  if (node->attrs_of != NO_ID && !kit_attr_int(&run->k, node->attrs_of, "allowzero", 0, &keeps)) return out;
+  if (node->attrs_of != NO_ID && !kit_attr_int(&run->k, node->attrs_of, "allowzero", 0, &keeps))
+    return out;
   if (allowzero) keeps = allowzero->i;
   if (!constant_ints(run, node, 1, &list, &n) || n > RECIPE_MAX_RANK) return out;
   int64_t *dims = arena_alloc(&run->match, (n + 1) * sizeof *dims), product = 1;
@@ -187,7 +205,8 @@ static struct rules_type reshape_type(struct rules_run *run, const struct rules_
   return out;
 }
 
-static struct rules_type squeeze_type(struct rules_run *run, const struct rules_term *node, struct rules_type x) {
+static struct rules_type squeeze_type(struct rules_run *run, const struct rules_term *node,
+                                      struct rules_type x) {
   const int64_t *axes;
   uint32_t n, m = 0;
   struct rules_type out = {.dtype = x.dtype};
@@ -223,8 +242,11 @@ struct rules_type rules_infer(struct rules_run *run, const struct rules_term *no
       broadcast(run, &t, &other);
       if (node->op == OP_Where && i == 1) t.dtype = other.dtype;
     }
-    if (kit_op_has(node->op, KIT_COMPARES) || node->op == OP_IsNaN || node->op == OP_IsInf) t.dtype = DTYPE_BOOL;
-    if (node->op == OP_Cast) t.dtype = (attr = attr_named(node, "to")) && dtype_known(attr->i) ? (enum dtype)attr->i : DTYPE_UNDEFINED;
+    if (kit_op_has(node->op, KIT_COMPARES) || node->op == OP_IsNaN || node->op == OP_IsInf)
+      t.dtype = DTYPE_BOOL;
+    if (node->op == OP_Cast)
+      t.dtype = (attr = attr_named(node, "to")) && dtype_known(attr->i) ? (enum dtype)attr->i
+                                                                        : DTYPE_UNDEFINED;
     return t;
   }
   switch (node->op) {
@@ -233,7 +255,8 @@ struct rules_type rules_infer(struct rules_run *run, const struct rules_term *no
     if (!t.ranked || !attr || attr->n != t.rank) return (struct rules_type){.dtype = t.dtype};
     int64_t *dims = arena_alloc(&run->match, (t.rank + 1) * sizeof *dims);
     for (uint32_t i = 0; i < t.rank; i++) {
-      if (attr->ints[i] < 0 || attr->ints[i] >= t.rank) return (struct rules_type){.dtype = t.dtype};
+      if (attr->ints[i] < 0 || attr->ints[i] >= t.rank)
+        return (struct rules_type){.dtype = t.dtype};
       dims[i] = t.dims[attr->ints[i]];
     }
     t.dims = dims;
@@ -244,7 +267,8 @@ struct rules_type rules_infer(struct rules_run *run, const struct rules_term *no
   case OP_Unsqueeze: return squeeze_type(run, node, t);
   case OP_Expand: {
     struct rules_type to = {.ranked = true};
-    if (!constant_ints(run, node, 1, &to.dims, &to.rank)) return (struct rules_type){.dtype = t.dtype};
+    if (!constant_ints(run, node, 1, &to.dims, &to.rank))
+      return (struct rules_type){.dtype = t.dtype};
     broadcast(run, &t, &to);
     return t;
   }
@@ -262,12 +286,15 @@ struct rules_type rules_infer(struct rules_run *run, const struct rules_term *no
     dims[0] = t.ranked ? (int64_t)t.rank : RULES_NO_DIM;
     return (struct rules_type){DTYPE_INT64, true, 1, dims};
   }
-  default: return (struct rules_type){.dtype = kit_op_row(node->op)->domain == KIT_ONNX ? t.dtype : DTYPE_UNDEFINED};
+  default:
+    return (struct rules_type){.dtype = kit_op_row(node->op)->domain == KIT_ONNX ? t.dtype
+                                                                                 : DTYPE_UNDEFINED};
   }
 }
 
-struct rules_value rules_new_node(struct rules_run *run, enum op op, const struct rules_value *args, uint32_t n_args,
-                                  uint32_t attrs_of, const struct edit_attr *attrs, uint32_t n_attrs) {
+struct rules_value rules_new_node(struct rules_run *run, enum op op, const struct rules_value *args,
+                                  uint32_t n_args, uint32_t attrs_of, const struct edit_attr *attrs,
+                                  uint32_t n_attrs) {
   const struct kit_op_row *row = kit_op_row(op);
   if (row->domain == KIT_ONNX && run->opset < run->book->floors[op]) return rules_unknown();
   if (attrs_of != NO_ID && !kit_attrs_copyable(&run->k, attrs_of)) return rules_unknown();
@@ -282,8 +309,14 @@ struct rules_value rules_new_node(struct rules_run *run, enum op op, const struc
   }
   struct edit_attr *given = arena_alloc(&run->match, (n_attrs + 1) * sizeof *given);
   if (n_attrs > 0) memcpy(given, attrs, n_attrs * sizeof *given);
-  struct rules_term node = {.what = RULES_IS_NODE, .op = op, .args = copies, .n_args = n_args, .attrs = given,
-                            .n_attrs = n_attrs, .attrs_of = attrs_of, .recipe = NO_ID};
+  struct rules_term node = {.what = RULES_IS_NODE,
+                            .op = op,
+                            .args = copies,
+                            .n_args = n_args,
+                            .attrs = given,
+                            .n_attrs = n_attrs,
+                            .attrs_of = attrs_of,
+                            .recipe = NO_ID};
   struct rules_value folded;
   if (constant) {
     const enum rules_folded how = rules_fold(run, &node, &folded);
@@ -293,15 +326,18 @@ struct rules_value rules_new_node(struct rules_run *run, enum op op, const struc
   return add_term(run, node);
 }
 
-// ---- edits -----------------------------------------------------------------------------------------
+// ---- edits
+// -----------------------------------------------------------------------------------------
 
 static void note_type(struct rules_run *run, uint32_t value, const struct rules_type *t) {
   struct model_dim dims[RECIPE_MAX_RANK];
   for (uint32_t i = 0; i < t->rank; i++)
-    dims[i] = rules_is_number(t->dims[i])     ? (struct model_dim){t->dims[i], NO_ID}
-              : t->dims[i] == RULES_NO_DIM ? (struct model_dim){-1, NO_ID}
-                                           : (struct model_dim){-1, (uint32_t)(t->dims[i] - rules_symbol(0))};
-  const struct model_type type = {.dtype = t->dtype, .ranked = t->ranked, .rank = t->rank, .dims = dims};
+    dims[i] = rules_is_number(t->dims[i]) ? (struct model_dim){t->dims[i], NO_ID}
+              : t->dims[i] == RULES_NO_DIM
+                  ? (struct model_dim){-1, NO_ID}
+                  : (struct model_dim){-1, (uint32_t)(t->dims[i] - rules_symbol(0))};
+  const struct model_type type = {
+      .dtype = t->dtype, .ranked = t->ranked, .rank = t->rank, .dims = dims};
   kit_note_type(&run->k, value, &type);
 }
 
@@ -313,7 +349,8 @@ static uint32_t value_of(const struct rules_run *run, const struct rules_value *
 static void make(struct rules_run *run, struct rules_term *t, uint32_t as) {
   struct kit *k = &run->k;
   if (t->what == RULES_IS_CONST) {
-    if (t->recipe == NO_ID) t->recipe = recipe_bytes(k->r, t->type.dtype, t->type.dims, t->type.rank, t->raw);
+    if (t->recipe == NO_ID)
+      t->recipe = recipe_bytes(k->r, t->type.dtype, t->type.dims, t->type.rank, t->raw);
     t->value = kit_new_tensor(k, "constant", t->recipe);
     return;
   }
@@ -321,18 +358,28 @@ static void make(struct rules_run *run, struct rules_term *t, uint32_t as) {
   for (uint32_t i = 0; i < t->n_args; i++)
     in[i] = value_of(run, &t->args[i]);
   const struct kit_op_row *row = kit_op_row(t->op);
-  if (row->domain != KIT_ONNX) kit_import(k, run->graph, kit_domain_name((enum kit_domain)row->domain), 1);
-  const uint32_t node = kit_put(k, &(struct kit_new){.op = t->op, .in = in, .n_in = t->n_args, .attrs = t->attrs,
-                                                     .n_attrs = t->n_attrs, .attrs_of = t->attrs_of, .as = as});
+  if (row->domain != KIT_ONNX)
+    kit_import(k, run->graph, kit_domain_name((enum kit_domain)row->domain), 1);
+  const uint32_t node = kit_put(k, &(struct kit_new){.op = t->op,
+                                                     .in = in,
+                                                     .n_in = t->n_args,
+                                                     .attrs = t->attrs,
+                                                     .n_attrs = t->n_attrs,
+                                                     .attrs_of = t->attrs_of,
+                                                     .as = as});
   t->value = kit_out(k, node, 0);
-  if (as == NO_ID) note_type(run, t->value, &t->type);
+  // An old output keeps what is known of it.
+  struct model_type known;
+  if (!kit_type(k, t->value, &known) || !known.ranked || known.dtype == DTYPE_UNDEFINED)
+    note_type(run, t->value, &t->type);
 }
 
 // Marks what a term is made of, from the end: operands come before their users.
 static void mark_needed(struct rules_run *run, uint32_t last, bool *needed) {
   needed[last] = true;
   for (uint32_t t = last + 1; t-- > 0;)
-    for (uint32_t i = 0; needed[t] && run->terms[t].what == RULES_IS_NODE && i < run->terms[t].n_args; i++)
+    for (uint32_t i = 0;
+         needed[t] && run->terms[t].what == RULES_IS_NODE && i < run->terms[t].n_args; i++)
       if (run->terms[t].args[i].kind == RULES_TERM) needed[run->terms[t].args[i].id] = true;
 }
 
@@ -370,7 +417,8 @@ bool rules_place(struct rules_run *run, const struct rules_value *result) {
   for (uint32_t i = 0; i < n_in; i++)
     in[i] = kit_in(k, root, i);
   const struct rules_book *b = run->book;
-  const char *pass = b->passes[rules_cell(run, (uint16_t)(RULES_COLUMN | (run->rule->n_columns - 1)))].name;
+  const char *pass =
+      b->passes[rules_cell(run, (uint16_t)(RULES_COLUMN | (run->rule->n_columns - 1)))].name;
   kit_site(k, root, pass);
   kit_converted(k, root, pass);
   if (node) {
@@ -378,10 +426,10 @@ bool rules_place(struct rules_run *run, const struct rules_value *result) {
   } else {
     if (constant) make_needed(run, result->id, NO_ID);
     const uint32_t value = value_of(run, result);
-    if (bypass)
-      bypass = kit_bypass(k, root, value);
+    if (bypass) bypass = kit_bypass(k, root, value);
     if (!bypass) {
-      const struct kit_new identity = {.op = OP_Identity, .in = &value, .n_in = 1, .attrs_of = NO_ID, .as = root};
+      const struct kit_new identity = {
+          .op = OP_Identity, .in = &value, .n_in = 1, .attrs_of = NO_ID, .as = root};
       kit_put(k, &identity);
     }
   }

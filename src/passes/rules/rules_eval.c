@@ -1,12 +1,14 @@
 // Conditions and results: a small stack machine over the registers that the pattern filled.
 //
-// Conditions have three values. What the model does not tell (a rank, a dim, an element that is not at hand) is UNKNOWN, and so is
-// what is computed of it, unless it does not matter: false & unknown is false. A rule fires where its condition is true, so
-// nothing fires by not knowing. Results are the same machine: their terms (rules_build.c) are UNKNOWN where they cannot be made,
-// and a node of an unknown operand is unknown.
+// Conditions have three values. What the model does not tell (a rank, a dim, an element that is not
+// at hand) is UNKNOWN, and so is what is computed of it, unless it does not matter: false & unknown
+// is false. A rule fires where its condition is true, so nothing fires by not knowing. Results are
+// the same machine: their terms (rules_build.c) are UNKNOWN where they cannot be made, and a node
+// of an unknown operand is unknown.
 //
-// Programs have no jumps back but those of FOR, which runs once for each operand of a node, and programs come from the compiler,
-// which checked kinds: an operand of the wrong kind is one whose value is absent or unknown, and gives UNKNOWN.
+// Programs have no jumps back but those of FOR, which runs once for each operand of a node, and
+// programs come from the compiler, which checked kinds: an operand of the wrong kind is one whose
+// value is absent or unknown, and gives UNKNOWN.
 #include "rules_inside.h"
 
 #include <assert.h>
@@ -48,7 +50,8 @@ static struct rules_value truth(int t) {
   return t < 0 ? rules_unknown() : rules_int(t);
 }
 
-static struct rules_value compare(uint32_t how, const struct rules_value *a, const struct rules_value *b) {
+static struct rules_value compare(uint32_t how, const struct rules_value *a,
+                                  const struct rules_value *b) {
   if (how == 6) { // in
     if (b->kind != RULES_LIST || a->kind != RULES_INT) return rules_unknown();
     int any = 0;
@@ -63,16 +66,22 @@ static struct rules_value compare(uint32_t how, const struct rules_value *a, con
     const int same = rules_equal(a, b);
     return truth(same < 0 ? -1 : same == (how == 0));
   }
-  if ((a->kind != RULES_INT && a->kind != RULES_FLOAT) || (b->kind != RULES_INT && b->kind != RULES_FLOAT)) return rules_unknown();
-  if ((a->kind == RULES_INT && !rules_is_number(a->i)) || (b->kind == RULES_INT && !rules_is_number(b->i))) return rules_unknown();
-  const double x = a->kind == RULES_INT ? (double)a->i : a->d, y = b->kind == RULES_INT ? (double)b->i : b->d;
+  if ((a->kind != RULES_INT && a->kind != RULES_FLOAT) ||
+      (b->kind != RULES_INT && b->kind != RULES_FLOAT))
+    return rules_unknown();
+  if ((a->kind == RULES_INT && !rules_is_number(a->i)) ||
+      (b->kind == RULES_INT && !rules_is_number(b->i)))
+    return rules_unknown();
+  const double x = a->kind == RULES_INT ? (double)a->i : a->d,
+               y = b->kind == RULES_INT ? (double)b->i : b->d;
   return rules_int(how == 2 ? x < y : how == 3 ? x <= y : how == 4 ? x > y : x >= y);
 }
 
 // Places from the end are negative; those out of range are unknown.
 static struct rules_value index_of(const struct rules_value *list, const struct rules_value *at) {
   if (at->kind != RULES_INT) return rules_unknown();
-  if (list->kind == RULES_PAIR && (at->i == 0 || at->i == 1)) return rules_list(list->list + at->i * (list->n / 2), list->n / 2);
+  if (list->kind == RULES_PAIR && (at->i == 0 || at->i == 1))
+    return rules_list(list->list + at->i * (list->n / 2), list->n / 2);
   if (list->kind != RULES_LIST) return rules_unknown();
   const int64_t i = at->i < 0 ? at->i + list->n : at->i;
   if (i < 0 || i >= list->n) return rules_unknown();
@@ -89,7 +98,8 @@ static struct rules_value slice_of(struct machine *m, uint16_t has) {
   const struct rules_value last = has & 2 ? pop(m) : (struct rules_value){0};
   const struct rules_value first = has & 1 ? pop(m) : (struct rules_value){0};
   const struct rules_value list = pop(m);
-  if (list.kind != RULES_LIST || last.kind == RULES_UNKNOWN || first.kind == RULES_UNKNOWN) return rules_unknown();
+  if (list.kind != RULES_LIST || last.kind == RULES_UNKNOWN || first.kind == RULES_UNKNOWN)
+    return rules_unknown();
   const int64_t from = first.kind == RULES_INT ? clamp(first.i, list.n) : 0;
   const int64_t to = last.kind == RULES_INT ? clamp(last.i, list.n) : list.n;
   return rules_list(list.list + from, to > from ? (uint32_t)(to - from) : 0);
@@ -112,7 +122,8 @@ static struct rules_value element(const struct rules_value *of, uint32_t turn) {
   return (struct rules_value){.kind = RULES_ELEMENT, .each = of->each + (size_t)turn * of->fields};
 }
 
-// The loop at `w` enters its body for the next operand that is there, or ends. What is left out stays so.
+// The loop at `w` enters its body for the next operand that is there, or ends. What is left out
+// stays so.
 static const uint16_t *turn(struct machine *m, const uint16_t *w, uint32_t from) {
   const struct rules_value *of = &m->run->registers[w[2]];
   for (m->turn = from; m->turn < of->n; m->turn++) {
@@ -141,7 +152,8 @@ static bool attribute_of(const struct rules_value *v, const char *name, struct e
   }
 }
 
-// op star n word[n]: the operands lie between the mark and the n attribute values. What is absent is left out.
+// op star n word[n]: the operands lie between the mark and the n attribute values. What is absent
+// is left out.
 static void node(struct machine *m, const uint16_t *w) {
   struct rules_run *run = m->run;
   const uint32_t n_values = w[3];
@@ -160,10 +172,13 @@ static void node(struct machine *m, const uint16_t *w) {
   while (m->stack[first - 1].kind != RULES_MARK)
     first--;
   for (uint32_t i = first; i < m->n; i++)
-    known = known && (m->stack[i].kind == RULES_ABSENT || m->stack[i].kind == RULES_TENSOR || m->stack[i].kind == RULES_TERM);
+    known = known && (m->stack[i].kind == RULES_ABSENT || m->stack[i].kind == RULES_TENSOR ||
+                      m->stack[i].kind == RULES_TERM);
   if (w[2] != RULES_NOTHING) attrs_of = run->registers[w[2]].id;
   const struct rules_value made =
-      known ? rules_new_node(run, (enum op)rules_cell(run, w[1]), m->stack + first, m->n - first, attrs_of, attrs, n_attrs) : rules_unknown();
+      known ? rules_new_node(run, (enum op)rules_cell(run, w[1]), m->stack + first, m->n - first,
+                             attrs_of, attrs, n_attrs)
+            : rules_unknown();
   m->n = first - 1;
   push(m, made);
 }
@@ -181,14 +196,21 @@ struct rules_value rules_eval(struct rules_run *run, uint32_t program) {
   struct rules_value x, y;
   for (;;) {
     if (m.stuck) return rules_unknown();
-    switch ((enum rules_word)*w) {
+    switch ((enum rules_word) * w) {
     case RULES_E_END: return pop(&m);
     case RULES_E_SMALL: push(&m, rules_int(w[1])), w += 2; break;
     case RULES_E_INT: push(&m, rules_int(b->ints[w[1]])), w += 2; break;
-    case RULES_E_FLOAT: push(&m, (struct rules_value){.kind = RULES_FLOAT, .d = b->floats[w[1]]}), w += 2; break;
+    case RULES_E_FLOAT:
+      push(&m, (struct rules_value){.kind = RULES_FLOAT, .d = b->floats[w[1]]}), w += 2;
+      break;
     case RULES_E_REG: push(&m, run->registers[w[1]]), w += 2; break;
     case RULES_E_LITERAL: push(&m, literal(b->literals + rules_cell(run, w[1]))), w += 2; break;
-    case RULES_E_TEXT: push(&m, (struct rules_value){.kind = RULES_STRING, .n = (uint32_t)strlen(b->words[w[1]]), .text = (const uint8_t *)b->words[w[1]]}), w += 2; break;
+    case RULES_E_TEXT:
+      push(&m, (struct rules_value){.kind = RULES_STRING,
+                                    .n = (uint32_t)strlen(b->words[w[1]]),
+                                    .text = (const uint8_t *)b->words[w[1]]}),
+          w += 2;
+      break;
     case RULES_E_NONE: push(&m, (struct rules_value){0}), w += 1; break;
     case RULES_E_FIELD: push(&m, run->registers[w[1]].each[w[2]]), w += 3; break;
     case RULES_E_LIST: push(&m, list_of(&m, w[1])), w += 2; break;
@@ -207,7 +229,10 @@ struct rules_value rules_eval(struct rules_run *run, uint32_t program) {
     case RULES_E_EITHER: {
       y = pop(&m), x = pop(&m);
       const int s = rules_truth(&x), t = rules_truth(&y), decides = *w == RULES_E_EITHER;
-      push(&m, truth(s == decides || t == decides ? decides : s < 0 || t < 0 ? -1 : !decides)), w += 1;
+      push(&m, truth(s == decides || t == decides ? decides
+                     : s < 0 || t < 0             ? -1
+                                                  : !decides)),
+          w += 1;
       break;
     }
     case RULES_E_CMP:

@@ -1,10 +1,11 @@
 // Operators over constants become constants: the one place where rules compute.
 //
-// Small operands (elements at hand, results up to 64 KiB) are computed at once, in plain loops over numbers (rules_numbers.c). Large
-// ones become recipes: today those that move elements. Elementwise arithmetic, gathering and reducing of large constants is STUCK
-// until there are recipes for it, and so is what is not computed here at all (matrix products, exp and log, whose last bit is the
-// library's): the rule then does not fire. An Expand of constants stays a node unless it is tiny, and so do operators of other
-// domains and Shape.
+// Small operands (elements at hand, results up to 64 KiB) are computed at once, in plain loops over
+// numbers (rules_numbers.c). Large ones become recipes: today those that move elements. Elementwise
+// arithmetic, gathering and reducing of large constants is STUCK until there are recipes for it,
+// and so is what is not computed here at all (matrix products, exp and log, whose last bit is the
+// library's): the rule then does not fire. An Expand of constants stays a node unless it is tiny,
+// and so do operators of other domains and Shape.
 //
 // Integer division by zero, and the least integer by -1, have no result: STUCK.
 #include "rules_inside.h"
@@ -18,7 +19,8 @@ struct array {
 };
 
 static bool array_of(struct rules_run *run, const struct rules_value *v, struct array *a) {
-  if (!rules_elements(run, v, &a->type, &a->raw) || !rules_number_known(a->type.dtype)) return false;
+  if (!rules_elements(run, v, &a->type, &a->raw) || !rules_number_known(a->type.dtype))
+    return false;
   a->each = dtype_bits(a->type.dtype) / 8;
   a->count = a->raw.n / a->each;
   return true;
@@ -42,11 +44,13 @@ static bool product(const struct rules_type *t, uint64_t *count) {
   return t->ranked && dims_product(t->dims, t->rank, count);
 }
 
-static struct rules_value whole(struct rules_run *run, const struct rules_type *t, uint8_t *raw, uint64_t bytes) {
+static struct rules_value whole(struct rules_run *run, const struct rules_type *t, uint8_t *raw,
+                                uint64_t bytes) {
   return rules_new_const(run, t->dtype, t->dims, t->rank, span_of(raw, bytes));
 }
 
-// ---- elementwise -----------------------------------------------------------------------------------
+// ---- elementwise
+// -----------------------------------------------------------------------------------
 
 // The bool result of a comparison is 1 or 0; other results have the operands' type.
 static bool real_of(enum op op, double x, double y, double *z) {
@@ -107,7 +111,8 @@ static bool whole_of(enum op op, enum dtype t, int64_t x, int64_t y, int64_t *z)
   }
 }
 
-static enum rules_folded elementwise(struct rules_run *run, const struct rules_term *node, struct rules_value *out) {
+static enum rules_folded elementwise(struct rules_run *run, const struct rules_term *node,
+                                     struct rules_value *out) {
   struct array in[3];
   const struct rules_type t = rules_infer(run, node);
   uint64_t count;
@@ -115,7 +120,9 @@ static enum rules_folded elementwise(struct rules_run *run, const struct rules_t
   for (uint32_t i = 0; i < node->n_args; i++)
     if (!array_of(run, &node->args[i], &in[i])) return RULES_STUCK;
   const uint32_t last = node->n_args - 1;
-  if (node->op != OP_Where && in[0].type.dtype != in[last].type.dtype) return RULES_STUCK;
+  const uint32_t values = node->op == OP_Where ? 1 : 0; // the first operand of the common type
+  if (in[values].type.dtype != in[last].type.dtype || (values && in[0].type.dtype != DTYPE_BOOL))
+    return RULES_STUCK;
   const uint64_t each = dtype_bits(t.dtype) / 8;
   if (count > FOLD_BYTES / each) return RULES_STUCK;
   uint8_t *raw = arena_zalloc(&run->match, count * each + 1);
@@ -129,14 +136,18 @@ static enum rules_folded elementwise(struct rules_run *run, const struct rules_t
       memcpy(raw + i * each, in[taken].raw.at + at[taken] * each, each);
     } else if (rules_number_real(of)) {
       double z;
-      if (!real_of(node->op, rules_number_get(of, in[0].raw.at, at[0]), rules_number_get(of, in[last].raw.at, at[last]), &z)) return RULES_STUCK;
+      if (!real_of(node->op, rules_number_get(of, in[0].raw.at, at[0]),
+                   rules_number_get(of, in[last].raw.at, at[last]), &z))
+        return RULES_STUCK;
       if (t.dtype == DTYPE_BOOL)
         rules_number_put_int(t.dtype, raw, i, z != 0);
       else
         rules_number_put(t.dtype, raw, i, z);
     } else {
       int64_t z;
-      if (!whole_of(node->op, of, rules_number_get_int(of, in[0].raw.at, at[0]), rules_number_get_int(of, in[last].raw.at, at[last]), &z)) return RULES_STUCK;
+      if (!whole_of(node->op, of, rules_number_get_int(of, in[0].raw.at, at[0]),
+                    rules_number_get_int(of, in[last].raw.at, at[last]), &z))
+        return RULES_STUCK;
       rules_number_put_int(t.dtype, raw, i, z);
     }
   }
@@ -144,9 +155,11 @@ static enum rules_folded elementwise(struct rules_run *run, const struct rules_t
   return RULES_FOLDED;
 }
 
-// ---- moving elements -------------------------------------------------------------------------------
+// ---- moving elements
+// -------------------------------------------------------------------------------
 
-static enum rules_folded reshaped(struct rules_run *run, const struct rules_term *node, struct rules_value *out) {
+static enum rules_folded reshaped(struct rules_run *run, const struct rules_term *node,
+                                  struct rules_value *out) {
   struct rules_type t = rules_infer(run, node), of;
   struct span raw;
   uint64_t count, had;
@@ -163,10 +176,12 @@ static enum rules_folded reshaped(struct rules_run *run, const struct rules_term
   return RULES_FOLDED;
 }
 
-static enum rules_folded transposed(struct rules_run *run, const struct rules_term *node, struct rules_value *out) {
+static enum rules_folded transposed(struct rules_run *run, const struct rules_term *node,
+                                    struct rules_value *out) {
   struct array in;
   const struct rules_type t = rules_infer(run, node);
-  if (!t.ranked || node->n_attrs != 1 || node->attrs[0].n != t.rank || t.rank > RECIPE_MAX_RANK) return RULES_STUCK;
+  if (!t.ranked || node->n_attrs != 1 || node->attrs[0].n != t.rank || t.rank > RECIPE_MAX_RANK)
+    return RULES_STUCK;
   const int64_t *perm = node->attrs[0].ints;
   if (!array_of(run, &node->args[0], &in)) {
     const uint32_t recipe = rules_recipe_of(run, &node->args[0]);
@@ -192,11 +207,13 @@ static enum rules_folded transposed(struct rules_run *run, const struct rules_te
   return RULES_FOLDED;
 }
 
-static enum rules_folded expanded(struct rules_run *run, const struct rules_term *node, struct rules_value *out) {
+static enum rules_folded expanded(struct rules_run *run, const struct rules_term *node,
+                                  struct rules_value *out) {
   struct array in;
   const struct rules_type t = rules_infer(run, node);
   uint64_t count;
-  if (!product(&t, &count) || !array_of(run, &node->args[0], &in) || count > EXPAND_BYTES / in.each) return RULES_LEFT;
+  if (!product(&t, &count) || !array_of(run, &node->args[0], &in) || count > EXPAND_BYTES / in.each)
+    return RULES_LEFT;
   uint8_t *raw = arena_alloc(&run->match, count * in.each + 1);
   for (uint64_t i = 0; i < count; i++)
     memcpy(raw + i * in.each, in.raw.at + broadcast_at(&in.type, &t, i) * in.each, in.each);
@@ -204,8 +221,10 @@ static enum rules_folded expanded(struct rules_run *run, const struct rules_term
   return RULES_FOLDED;
 }
 
-// starts, ends, axes and steps as the operator has them: clamped to the axis, from its end where negative.
-static enum rules_folded sliced(struct rules_run *run, const struct rules_term *node, struct rules_value *out) {
+// starts, ends, axes and steps as the operator has them: clamped to the axis, from its end where
+// negative.
+static enum rules_folded sliced(struct rules_run *run, const struct rules_term *node,
+                                struct rules_value *out) {
   struct array in;
   struct rules_type t = rules_type_of(run, &node->args[0]);
   int64_t starts[RECIPE_MAX_RANK] = {0}, steps[RECIPE_MAX_RANK];
@@ -217,7 +236,8 @@ static enum rules_folded sliced(struct rules_run *run, const struct rules_term *
     dims[i] = t.dims[i], steps[i] = 1;
   for (uint32_t i = 1; i < node->n_args; i++) {
     if (node->args[i].kind == RULES_ABSENT) continue;
-    if (!rules_constant_ints(run, &node->args[i], &given[i - 1], &count) || (i > 1 && count != n)) return RULES_STUCK;
+    if (!rules_constant_ints(run, &node->args[i], &given[i - 1], &count) || (i > 1 && count != n))
+      return RULES_STUCK;
     n = count;
   }
   for (uint32_t i = 0; i < n; i++) {
@@ -260,7 +280,10 @@ static enum rules_folded sliced(struct rules_run *run, const struct rules_term *
   return RULES_FOLDED;
 }
 
-enum rules_folded rules_fold(struct rules_run *run, const struct rules_term *node, struct rules_value *out) {
+enum rules_folded rules_fold(struct rules_run *run, const struct rules_term *node,
+                             struct rules_value *out) {
+  if (node->n_args < kit_op_row(node->op)->min_in || node->n_args > kit_op_row(node->op)->max_in)
+    return RULES_STUCK;
   switch (node->op) {
   case OP_Reshape:
   case OP_Squeeze:

@@ -6,7 +6,8 @@
 #include "rules.h"
 #include "rules_tables.h"
 
-// What a register or the stack holds. UNKNOWN goes through every computation; a condition that is unknown does not hold.
+// What a register or the stack holds. UNKNOWN goes through every computation; a condition that is
+// unknown does not hold.
 enum rules_kind {
   RULES_ABSENT, // nothing bound; an operand left out; none
   RULES_UNKNOWN,
@@ -40,7 +41,8 @@ struct rules_value { // 16 bytes: it travels in registers
   };
 };
 
-// What a dim is, as a number of a list: the length; or a symbol, which is like itself only; or nowhere known.
+// What a dim is, as a number of a list: the length; or a symbol, which is like itself only; or
+// nowhere known.
 #define RULES_NO_DIM INT64_MIN
 static inline int64_t rules_symbol(uint32_t name) {
   return INT64_MIN / 2 + (int64_t)name;
@@ -49,7 +51,8 @@ static inline bool rules_is_number(int64_t dim) {
   return dim > INT64_MIN / 4;
 }
 
-// A type as the engine keeps it: of values of the model and of terms. ranked false: rank 0, no dims.
+// A type as the engine keeps it: of values of the model and of terms. ranked false: rank 0, no
+// dims.
 struct rules_type {
   enum dtype dtype;
   bool ranked;
@@ -57,13 +60,14 @@ struct rules_type {
   const int64_t *dims;
 };
 
-// What a result will be made of: constants, and nodes over them. Nothing of the model changes until all of it is there.
+// What a result will be made of: constants, and nodes over them. Nothing of the model changes until
+// all of it is there.
 struct rules_term {
   enum { RULES_IS_CONST, RULES_IS_NODE } what;
   struct rules_type type;
-  struct span raw; // CONST: its elements, n 0 where they are not at hand
-  uint32_t recipe; // CONST
-  enum op op;      // NODE
+  struct span raw;                // CONST: its elements, n 0 where they are not at hand
+  uint32_t recipe;                // CONST
+  enum op op;                     // NODE
   const struct rules_value *args; // ABSENT, TENSOR, TERM
   uint32_t n_args;
   const struct edit_attr *attrs;
@@ -154,59 +158,74 @@ static inline bool rules_meant(const struct rules_run *run, enum op op) {
   return run->opset >= floor || kit_op_row(op)->domain != KIT_ONNX;
 }
 
-// ---- matching (rules_match.c) ----------------------------------------------------------------------
+// ---- matching (rules_match.c)
+// ----------------------------------------------------------------------
 
-// Matches the rule at a node: the first way, or after a call that gave true the next. False: no more.
-// `row` RULES_NOTHING: to be told from the pattern.
-bool rules_match_first(struct rules_run *run, const struct rules_rule *rule, uint32_t row, uint32_t node);
+// Matches the rule at a node: the first way, or after a call that gave true the next. False: no
+// more. `row` RULES_NOTHING: to be told from the pattern.
+bool rules_match_first(struct rules_run *run, const struct rules_rule *rule, uint32_t row,
+                       uint32_t node);
 bool rules_match_next(struct rules_run *run);
 // Are two attributes or lists equal? 1, 0, -1: not known.
 int rules_equal(const struct rules_value *a, const struct rules_value *b);
 // Is every element of a constant equal to the literal?
 bool rules_is_literal(struct rules_run *run, uint32_t value, const struct rules_literal *literal);
 
-// ---- evaluating (rules_eval.c, rules_functions.c) ---------------------------------------------------
+// ---- evaluating (rules_eval.c, rules_functions.c)
+// ---------------------------------------------------
 
 // Runs a program over the registers. UNKNOWN where something is not known or cannot be made.
 struct rules_value rules_eval(struct rules_run *run, uint32_t program);
-struct rules_value rules_call(struct rules_run *run, uint32_t function, const struct rules_value *args, uint32_t n);
+struct rules_value rules_call(struct rules_run *run, uint32_t function,
+                              const struct rules_value *args, uint32_t n);
 // 1, 0, -1: not known.
 int rules_truth(const struct rules_value *v);
 
-// ---- terms (rules_build.c, rules_fold.c) -------------------------------------------------------------
+// ---- terms (rules_build.c, rules_fold.c)
+// -------------------------------------------------------------
 
 // Of a TENSOR or TERM; all unknown for others. Dims lie in run->match.
 struct rules_type rules_type_of(struct rules_run *run, const struct rules_value *v);
 // Elements of a constant TENSOR or TERM in RAW form, if they are at hand.
-bool rules_elements(struct rules_run *run, const struct rules_value *v, struct rules_type *type, struct span *raw);
+bool rules_elements(struct rules_run *run, const struct rules_value *v, struct rules_type *type,
+                    struct span *raw);
 bool rules_is_constant(struct rules_run *run, const struct rules_value *v);
 // Recipe of a constant's elements, NO_ID: none can be made.
 uint32_t rules_recipe_of(struct rules_run *run, const struct rules_value *v);
 // The integers of a constant TENSOR or TERM: kit_const_ints.
-bool rules_constant_ints(struct rules_run *run, const struct rules_value *v, const int64_t **list, uint32_t *n);
+bool rules_constant_ints(struct rules_run *run, const struct rules_value *v, const int64_t **list,
+                         uint32_t *n);
 // New terms. `raw` is kept.
-struct rules_value rules_new_const(struct rules_run *run, enum dtype dtype, const int64_t *dims, uint32_t rank, struct span raw);
+struct rules_value rules_new_const(struct rules_run *run, enum dtype dtype, const int64_t *dims,
+                                   uint32_t rank, struct span raw);
 struct rules_value rules_new_recipe(struct rules_run *run, uint32_t recipe);
 struct rules_value rules_new_ints(struct rules_run *run, const int64_t *list, uint32_t n);
-struct rules_value rules_new_scalar(struct rules_run *run, enum dtype dtype, const struct rules_literal *number);
-// A node of that operator, or what it folds to. UNKNOWN where it cannot be. Attributes as edit.h has them; `args` is copied.
-struct rules_value rules_new_node(struct rules_run *run, enum op op, const struct rules_value *args, uint32_t n_args,
-                                  uint32_t attrs_of, const struct edit_attr *attrs, uint32_t n_attrs);
-// Takes the place of the node that was matched: makes the terms that the result is made of, and sweeps what nothing uses any
-// more. False, and nothing changed, where it cannot be.
+struct rules_value rules_new_scalar(struct rules_run *run, enum dtype dtype,
+                                    const struct rules_literal *number);
+// A node of that operator, or what it folds to. UNKNOWN where it cannot be. Attributes as edit.h
+// has them; `args` is copied.
+struct rules_value rules_new_node(struct rules_run *run, enum op op, const struct rules_value *args,
+                                  uint32_t n_args, uint32_t attrs_of, const struct edit_attr *attrs,
+                                  uint32_t n_attrs);
+// Takes the place of the node that was matched: makes the terms that the result is made of, and
+// sweeps what nothing uses any more. False, and nothing changed, where it cannot be.
 bool rules_place(struct rules_run *run, const struct rules_value *result);
 
-// The one place where operators over constants become constants. FOLDED: *out. LEFT: it may stay a node. STUCK: it cannot be
-// computed yet, and must not become a node of constants: the rule does not fire.
+// The one place where operators over constants become constants. FOLDED: *out. LEFT: it may stay a
+// node. STUCK: it cannot be computed yet, and must not become a node of constants: the rule does
+// not fire.
 enum rules_folded { RULES_FOLDED, RULES_LEFT, RULES_STUCK };
-enum rules_folded rules_fold(struct rules_run *run, const struct rules_term *node, struct rules_value *out);
+enum rules_folded rules_fold(struct rules_run *run, const struct rules_term *node,
+                             struct rules_value *out);
 // The type of a node's output, as far as it follows.
 struct rules_type rules_infer(struct rules_run *run, const struct rules_term *node);
 
-// ---- numbers (rules_numbers.c) -------------------------------------------------------------------------
+// ---- numbers (rules_numbers.c)
+// -------------------------------------------------------------------------
 
-// Element i as a double (floats) or as an int64 (integers, bool; uint64 by its bits), and back with one rounding, integers
-// wrapped. Types: floats of 16, 32, 64 bits, bfloat16, integers of 8 to 64 bits, bool.
+// Element i as a double (floats) or as an int64 (integers, bool; uint64 by its bits), and back with
+// one rounding, integers wrapped. Types: floats of 16, 32, 64 bits, bfloat16, integers of 8 to 64
+// bits, bool.
 bool rules_number_known(enum dtype t);
 bool rules_number_real(enum dtype t);
 double rules_number_get(enum dtype t, const uint8_t *raw, uint64_t i);

@@ -1,17 +1,18 @@
 // Matching one rule at one node.
 //
-// A pattern is a straight program (rules_tables.h): it fails at the first instruction that does not hold. Where there is more than
-// one way, an instruction asks for a choice: which of the alternatives, operands left first or right first. Choices are the digits
-// of a counter. When a way fails, the last digit that can is counted up, those behind it are forgotten, and the program runs again
-// from its start:
+// A pattern is a straight program (rules_tables.h): it fails at the first instruction that does not
+// hold. Where there is more than one way, an instruction asks for a choice: which of the
+// alternatives, operands left first or right first. Choices are the digits of a counter. When a way
+// fails, the last digit that can is counted up, those behind it are forgotten, and the program runs
+// again from its start:
 //
 //   Add((Mul(a,x)|x), (Mul(b,x)|x))     turned?  left alternative  turned?  right alternative …
 //                                          0           0              0             0
 //                                          0           0              0             1
 //
-// That is no stack of states and no recursion; patterns are a few instructions long and nearly all ways fail at the first of them.
-// Nothing is asked of a model that could not be known: an attribute that refers to a function's, or is too large to be held,
-// matches nothing.
+// That is no stack of states and no recursion; patterns are a few instructions long and nearly all
+// ways fail at the first of them. Nothing is asked of a model that could not be known: an attribute
+// that refers to a function's, or is too large to be held, matches nothing.
 #include "rules_inside.h"
 
 #include <assert.h>
@@ -28,7 +29,8 @@ static uint32_t choose(struct rules_run *run, uint32_t n) {
 
 // Counts up the digits behind the first `floor`: false if they are through.
 static bool count_up(struct rules_run *run, uint32_t floor) {
-  while (run->n_choices > floor && run->choices[run->n_choices - 1] + 1 == run->limits[run->n_choices - 1])
+  while (run->n_choices > floor &&
+         run->choices[run->n_choices - 1] + 1 == run->limits[run->n_choices - 1])
     run->n_choices--;
   if (run->n_choices == floor) return false;
   run->choices[run->n_choices - 1]++;
@@ -70,7 +72,8 @@ static struct rules_value copied(struct rules_run *run, const int64_t *list, uin
 }
 
 // An attribute as a value of the run: false where it is not known.
-static bool attribute(struct rules_run *run, uint32_t node, const char *word, struct rules_value *out) {
+static bool attribute(struct rules_run *run, uint32_t node, const char *word,
+                      struct rules_value *out) {
   struct kit *k = &run->k;
   const int64_t *perm;
   uint32_t n;
@@ -88,7 +91,11 @@ static bool attribute(struct rules_run *run, uint32_t node, const char *word, st
   case ATTR_INT: *out = rules_int(a.i); return true;
   case ATTR_FLOAT: *out = (struct rules_value){.kind = RULES_FLOAT, .d = (double)a.f}; return true;
   case ATTR_INTS: *out = copied(run, a.ints, a.n); return true;
-  case ATTR_STRING: *out = (struct rules_value){.kind = RULES_STRING, .n = (uint32_t)a.s.n, .text = (const uint8_t *)arena_string(&run->match, a.s)}; return true;
+  case ATTR_STRING:
+    *out = (struct rules_value){.kind = RULES_STRING,
+                                .n = (uint32_t)a.s.n,
+                                .text = (const uint8_t *)arena_string(&run->match, a.s)};
+    return true;
   default: return false;
   }
 }
@@ -96,9 +103,11 @@ static bool attribute(struct rules_run *run, uint32_t node, const char *word, st
 int rules_equal(const struct rules_value *a, const struct rules_value *b) {
   if (a->kind == RULES_UNKNOWN || b->kind == RULES_UNKNOWN) return -1;
   if (a->kind != b->kind) {
-    const bool numbers = (a->kind == RULES_INT || a->kind == RULES_FLOAT) && (b->kind == RULES_INT || b->kind == RULES_FLOAT);
+    const bool numbers = (a->kind == RULES_INT || a->kind == RULES_FLOAT) &&
+                         (b->kind == RULES_INT || b->kind == RULES_FLOAT);
     if (!numbers) return 0;
-    return (a->kind == RULES_INT ? (double)a->i : a->d) == (b->kind == RULES_INT ? (double)b->i : b->d);
+    return (a->kind == RULES_INT ? (double)a->i : a->d) ==
+           (b->kind == RULES_INT ? (double)b->i : b->d);
   }
   switch (a->kind) {
   case RULES_INT:
@@ -135,10 +144,13 @@ bool rules_is_literal(struct rules_run *run, uint32_t value, const struct rules_
     if (kit_const_fill(k, value, &fill) != KIT_YES || !dtype_is_integer(t)) return false;
     if (t == DTYPE_BOOL) return fill.d != 0;
     if (fill.exact && fill.i == -1) return true;
-    return fill.d > 0 && fill.d == ldexp(1, (int)dtype_bits(t)) - (t == DTYPE_UINT64 ? 0 : 1) && !rules_number_real(t);
+    return fill.d > 0 && fill.d == ldexp(1, (int)dtype_bits(t)) - (t == DTYPE_UINT64 ? 0 : 1) &&
+           !rules_number_real(t);
   case RULES_TRUTH: return t == DTYPE_BOOL && kit_const_all(k, value, literal->d) == KIT_YES;
   case RULES_REAL: return dtype_is_float(t) && kit_const_all(k, value, literal->d) == KIT_YES;
-  default: return (t != DTYPE_BOOL || literal->i == 0 || literal->i == 1) && kit_const_all(k, value, literal->d) == KIT_YES;
+  default:
+    return (t != DTYPE_BOOL || literal->i == 0 || literal->i == 1) &&
+           kit_const_all(k, value, literal->d) == KIT_YES;
   }
 }
 
@@ -178,7 +190,9 @@ static bool each(struct rules_run *run, const uint16_t *w, uint32_t body) {
     if (!found) return false;
     memcpy(all + (size_t)i * fields, run->registers + first, fields * sizeof *all);
   }
-  return put(run, w[1], (struct rules_value){.kind = RULES_EACH, .n = n, .fields = (uint8_t)fields, .each = all});
+  return put(
+      run, w[1],
+      (struct rules_value){.kind = RULES_EACH, .n = n, .fields = (uint8_t)fields, .each = all});
 }
 
 // One way through the pattern from there on, at operand `here` of an `each`.
@@ -186,7 +200,7 @@ static bool run_program(struct rules_run *run, uint32_t from, uint32_t here) {
   struct kit *k = &run->k;
   const uint16_t *w = run->book->code + from;
   for (;;)
-    switch ((enum rules_pattern_word)*w) {
+    switch ((enum rules_pattern_word) * w) {
     case RULES_P_END:
     case RULES_P_EACH_END: return true;
     case RULES_P_ARITY:
@@ -204,7 +218,9 @@ static bool run_program(struct rules_run *run, uint32_t from, uint32_t here) {
       const uint32_t value = operand(run, w[2], w[3], here);
       const uint32_t node = kit_maker(k, value);
       const enum op op = node == NO_ID ? OP_NONE : kit_op(k, node);
-      if (op == OP_NONE || run->k.m->nodes[node].graph != run->graph || kit_out(k, node, 0) != value) return false;
+      if (op == OP_NONE || run->k.m->nodes[node].graph != run->graph ||
+          kit_out(k, node, 0) != value)
+        return false;
       if (!is_op(run, op, w[4]) || !rules_meant(run, op)) return false;
       run->nodes[w[1]] = node;
       run->flipped[w[1]] = false;
@@ -221,7 +237,9 @@ static bool run_program(struct rules_run *run, uint32_t from, uint32_t here) {
     }
     case RULES_P_LIT: {
       const uint32_t value = operand(run, w[2], w[3], here);
-      if (value == NO_ID || !rules_is_literal(run, value, run->book->literals + rules_cell(run, w[4]))) return false;
+      if (value == NO_ID ||
+          !rules_is_literal(run, value, run->book->literals + rules_cell(run, w[4])))
+        return false;
       if (w[1] != RULES_NOTHING && !put(run, w[1], rules_tensor(value))) return false;
       w += 5;
       break;
@@ -230,7 +248,8 @@ static bool run_program(struct rules_run *run, uint32_t from, uint32_t here) {
     case RULES_P_JUMP: w += 2 + w[1]; break;
     case RULES_P_ATTR: {
       struct rules_value v;
-      if (!attribute(run, run->nodes[w[2]], run->book->words[w[3]], &v) || !put(run, w[1], v)) return false;
+      if (!attribute(run, run->nodes[w[2]], run->book->words[w[3]], &v) || !put(run, w[1], v))
+        return false;
       w += 4;
       break;
     }
@@ -286,7 +305,8 @@ static bool try_ways(struct rules_run *run, uint32_t row) {
   return false;
 }
 
-bool rules_match_first(struct rules_run *run, const struct rules_rule *rule, uint32_t row, uint32_t node) {
+bool rules_match_first(struct rules_run *run, const struct rules_rule *rule, uint32_t row,
+                       uint32_t node) {
   run->rule = rule;
   run->nodes[0] = node;
   run->n_choices = 0;

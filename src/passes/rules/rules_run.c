@@ -1,17 +1,20 @@
 // A run: every graph to its fixpoint, one after the other.
 //
-//   walk     nodes in topological order; what a rewrite makes is visited at once, before the walk goes on
-//   queue    what was visited before and may match now: users of what changed, as far away as the deepest rule can see, and the
-//            users that an operand still has when another one went
-//   again    a walk from the start where the queue could not hold all of that (a value with very many users)
+//   walk     nodes in topological order; what a rewrite makes is visited at once, before the walk
+//            goes on
+//   queue    what was visited before and may match now: users of what changed, as far away as the
+//            deepest rule can see, and the user that an operand still has when another one went
+//   again    a walk from the start where the queue could not hold all of that (a value with very
+//            many users)
 //
-// A node costs one look into a table: its operator and what makes its first two operands pick the entries whose gates let them
-// through, and for nearly all nodes there are none. So the cost does not depend on how many rules there are, only on how many
-// kinds of neighbours a model has.
+// A node costs one look into a table: its operator and what makes its first two operands pick the
+// entries whose gates let them through, and for nearly all nodes there are none. So the cost does
+// not depend on how many rules there are, only on how many kinds of neighbours a model has.
 //
-// Rules are proved to end when they are compiled, but not all of what they see is proved (constants that could fold, and did not).
-// Two guards stop them: a digest of the outputs after every turn of the queue, which must be new, and fuel: what one place gives
-// rise to is rewritten so often and no more. Both warn and name the rules.
+// Rules are proved to end when they are compiled, but not all of what they see is proved (constants
+// that could fold, and did not). Two guards stop them: a digest of the outputs after every turn of
+// the queue, which must be new, and fuel: what one place gives rise to is rewritten so often and no
+// more. Both warn and name the rules.
 #include "rules_inside.h"
 
 #include <stdio.h>
@@ -42,11 +45,13 @@ uint32_t rules_named(const struct rules_book *book, struct span name) {
   return NO_ID;
 }
 
-// ---- which entries a node is worth ----------------------------------------------------------------
+// ---- which entries a node is worth
+// ----------------------------------------------------------------
 
 static enum op class_of(struct rules_run *run, uint32_t value) {
   if (value == NO_ID) return OP_NONE;
-  return run->k.m->values[value].kind == VALUE_INITIALIZER ? OP_Constant : kit_maker_op(&run->k, value);
+  return run->k.m->values[value].kind == VALUE_INITIALIZER ? OP_Constant
+                                                           : kit_maker_op(&run->k, value);
 }
 
 static bool lets(const struct rules_book *b, uint16_t gate, enum op class) {
@@ -74,7 +79,8 @@ static void grow_candidates(struct rules_run *run) {
   table_free(old, cap, sizeof *old);
 }
 
-static struct rules_candidate candidates(struct rules_run *run, enum op op, enum op first, enum op second) {
+static struct rules_candidate candidates(struct rules_run *run, enum op op, enum op first,
+                                         enum op second) {
   _Static_assert(OPS <= 255, "an operator is a byte of the key");
   const struct rules_book *b = run->book;
   const uint32_t key = (uint32_t)op << 16 | (uint32_t)first << 8 | (uint32_t)second;
@@ -84,7 +90,9 @@ static struct rules_candidate candidates(struct rules_run *run, enum op op, enum
   const bool turns = kit_op_has(op, KIT_COMMUTATIVE);
   for (uint32_t i = b->roots[op]; i < b->roots[op + 1]; i++) {
     const uint16_t *g = b->entries[i].gates;
-    const bool fits = (lets(b, g[0], first) && lets(b, g[1], second)) || ((turns || b->entries[i].either) && lets(b, g[0], second) && lets(b, g[1], first));
+    const bool fits =
+        (lets(b, g[0], first) && lets(b, g[1], second)) ||
+        ((turns || b->entries[i].either) && lets(b, g[0], second) && lets(b, g[1], first));
     if (!fits || !run->entry_on[i]) continue;
     const uint32_t at = MODEL_ADD(run, kept, 1);
     run->kept[at] = i;
@@ -114,7 +122,8 @@ static void choose_entries(struct rules_run *run) {
   run->entry_on = on;
 }
 
-// ---- one node --------------------------------------------------------------------------------------
+// ---- one node
+// --------------------------------------------------------------------------------------
 
 static void cover_nodes(struct rules_run *run) {
   const uint32_t n = run->k.m->n_nodes;
@@ -196,7 +205,9 @@ static bool visit(struct rules_run *run, uint32_t node) {
   const uint8_t before = run->marks[node];
   run->marks[node] = (uint8_t)((before | VISITED) & ~QUEUED);
   if (op == OP_NONE) return false;
-  const struct rules_candidate c = candidates(run, op, class_of(run, model_input(k->m, &k->m->nodes[node], 0)), class_of(run, model_input(k->m, &k->m->nodes[node], 1)));
+  const struct rules_candidate c =
+      candidates(run, op, class_of(run, model_input(k->m, &k->m->nodes[node], 0)),
+                 class_of(run, model_input(k->m, &k->m->nodes[node], 1)));
   if (c.n == 0) return false;
   arena_reset(&run->match);
   arena_reset(&k->site);
@@ -204,7 +215,8 @@ static bool visit(struct rules_run *run, uint32_t node) {
     const struct rules_entry *e = &run->book->entries[run->kept[i]];
     run->rule = &run->book->rules[e->rule];
     if (!rules_meant(run, op)) continue;
-    for (bool found = rules_match_first(run, run->rule, e->row, node); found; found = rules_match_next(run)) {
+    for (bool found = rules_match_first(run, run->rule, e->row, node); found;
+         found = rules_match_next(run)) {
       const uint16_t pass = pass_of(run);
       if (run->options->passes && !run->options->passes[pass]) continue;
       run->n_terms = 0;
@@ -239,7 +251,8 @@ static void visit_all(struct rules_run *run, uint32_t node) {
   }
 }
 
-// ---- the digest of what a graph computes -----------------------------------------------------------
+// ---- the digest of what a graph computes
+// -----------------------------------------------------------
 
 static uint64_t mix(uint64_t h, uint64_t x) {
   h = (h ^ x) * 0x9E3779B97F4A7C15u;
@@ -269,7 +282,9 @@ static uint64_t node_hash(struct rules_run *run, const uint64_t *hashes, uint32_
   const bool turns = n_in == 2 && kit_op_has(kit_op(k, node), KIT_COMMUTATIVE);
   for (uint32_t i = 0; i < n_in; i++) {
     const uint32_t v = kit_in(k, node, i);
-    const uint64_t x = v == NO_ID ? 5 : hashes[v] && !rules_const(run, v) ? hashes[v] : source_hash(run, v);
+    const uint64_t x = v == NO_ID                          ? 5
+                       : hashes[v] && !rules_const(run, v) ? hashes[v]
+                                                           : source_hash(run, v);
     if (turns)
       sum += mix(6, x);
     else
@@ -298,8 +313,8 @@ static uint64_t digest(struct rules_run *run) {
   return h;
 }
 
-// Has the graph computed the same after an earlier turn? The first turns are all kept, later ones at powers of two: a circle
-// comes round to one of those.
+// Has the graph computed the same after an earlier turn? The first turns are all kept, later ones
+// at powers of two: a circle comes round to one of those.
 static bool seen_before(struct rules_run *run, uint32_t turn) {
   if (turn > 16 && (turn & (turn - 1)) != 0) return false;
   const uint64_t now = digest(run);
@@ -316,11 +331,14 @@ static void warn(struct rules_run *run, const bool *which, const char *what) {
   const char *names = "";
   uint32_t n = 0;
   for (uint32_t p = 0; p < run->book->n_passes; p++)
-    if (which[p] && n++ < 6) names = arena_printf(a, "%s%s%s", names, n > 1 ? ", " : "", run->book->passes[p].name);
-  kit_warn(&run->k, arena_printf(a, "%s: %s; rewriting stops there", what, names), "leave one of these out");
+    if (which[p] && n++ < 6)
+      names = arena_printf(a, "%s%s%s", names, n > 1 ? ", " : "", run->book->passes[p].name);
+  kit_warn(&run->k, arena_printf(a, "%s: %s; rewriting stops there", what, names),
+           "leave one of these out");
 }
 
-// ---- graphs ----------------------------------------------------------------------------------------
+// ---- graphs
+// ----------------------------------------------------------------------------------------
 
 // Nodes that a rewrite removes stand before the one it is about: the walk's next one lives.
 static void walk(struct rules_run *run) {

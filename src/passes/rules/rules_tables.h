@@ -1,9 +1,10 @@
 // What compile_rules.py makes of *.rules: constant tables, and programs of 16-bit words over them.
 //
-// A rule is three programs (pattern, condition, result) and a table of cells: `for F in Add Mul` is a table of two rows,
-// `{F}` a column of it. A word with RULES_COLUMN set is a column, to be looked up in the row at hand; other words are
-// numbers of operators, literals, registers. Rules hang at their root operator: entries roots[op] .. roots[op + 1], in the
-// order of the files. An entry has a gate for each of the first two operands: what may make it (0: anything).
+// A rule is three programs (pattern, condition, result) and a table of cells: `for F in Add Mul` is
+// a table of two rows, `{F}` a column of it. A word with RULES_COLUMN set is a column, to be looked
+// up in the row at hand; other words are numbers of operators, literals, registers. Rules hang at
+// their root operator: entries roots[op] .. roots[op + 1], in the order of the files. An entry has
+// a gate for each of the first two operands: what may make it (0: anything).
 #ifndef WEIR_RULES_TABLES_H
 #define WEIR_RULES_TABLES_H
 
@@ -14,13 +15,15 @@
 enum { RULES_COLUMN = 0x8000, RULES_NOTHING = 0xffff, RULES_HERE = 255 };
 enum { RULES_REGISTERS = 32, RULES_NODES = 16, RULES_CHOICES = 16 };
 
-// The words of a pattern, with what follows each: n a node's register, i one of its operands (RULES_HERE: the one that EACH is
-// at), r a register. Words to skip are counted from behind the instruction.
+// The words of a pattern, with what follows each: n a node's register, i one of its operands
+// (RULES_HERE: the one that EACH is at), r a register. Words to skip are counted from behind the
+// instruction.
 enum rules_pattern_word {
   RULES_P_END,
-  RULES_P_ARITY,     // n most: has no more operands
-  RULES_P_FLIP,      // n: a choice, if its operator is commutative: operands in turned order
-  RULES_P_NODE,      // n' n i op: operand i is the first output of such a node in the same graph, from now on n'
+  RULES_P_ARITY, // n most: has no more operands
+  RULES_P_FLIP,  // n: a choice, if its operator is commutative: operands in turned order
+  // n' n i op: operand i is the first output of such a node in the same graph, from now on n'
+  RULES_P_NODE,
   RULES_P_VAR,       // r n i: given, and r if that is bound
   RULES_P_OPT,       // r n i: the same, or left out
   RULES_P_LIT,       // r n i literal: a constant, every element equal to it; r or RULES_NOTHING
@@ -33,7 +36,7 @@ enum rules_pattern_word {
   RULES_P_STAR,      // r n: all its attributes
   RULES_P_OUT,       // r n: its first output
   RULES_P_REST,      // r n: all its operands
-  RULES_P_EACH,      // r n first fields skip: the program up to EACH_END for every operand, fields kept
+  RULES_P_EACH, // r n first fields skip: the program up to EACH_END for every operand, fields kept
   RULES_P_EACH_END,
 };
 
@@ -89,7 +92,7 @@ struct rules_rule {
   uint8_t exactness;
   uint8_t depth; // of nodes in the pattern
   uint8_t n_registers;
-  uint8_t since;           // 0: nodes of the versions that floors say
+  uint8_t since;            // 0: nodes of the versions that floors say
   const char *place, *text; // "tidy.rules:12", and what stands there
 };
 
@@ -104,8 +107,8 @@ struct rules_book {
   const struct rules_rule *rules;
   const struct rules_entry *entries;
   const uint32_t *roots;
-  const uint64_t *gates;  // a set of operators: gate_words of them each
-  const uint8_t *floors;  // by operator: the version since which it means what rules take it for
+  const uint64_t *gates; // a set of operators: gate_words of them each
+  const uint8_t *floors; // by operator: the version since which it means what rules take it for
   const struct rules_literal *literals;
   const int64_t *ints;
   const double *floats;
