@@ -175,6 +175,7 @@ void edit_artifact_recipe(struct edits *e, struct json_out *j, uint32_t recipe);
 // Records that edits were decided by these elements, once for a tensor as it is:
 //   {"edit":"look","tensor":"g0/t5:gamma","sha256":"…"}
 void edit_look(struct edits *e, const struct edit_look *look);
+bool edit_looked(const struct edits *e, uint32_t tensor); // as it is now
 
 // Reports a sink failure, if any.
 int edits_finish(struct edits *e, struct err *err);

@@ -15,10 +15,14 @@ static uint32_t state_of(const struct edits *e, uint32_t tensor) {
   return recipe == NO_ID ? 1 : recipe + 2;
 }
 
+bool edit_looked(const struct edits *e, uint32_t tensor) {
+  return tensor < e->n_looked && e->looked[tensor] == state_of(e, tensor);
+}
+
 void edit_look(struct edits *e, const struct edit_look *look) {
   char hex[2 * sizeof look->sha256 + 1];
+  if (edit_looked(e, look->tensor)) return;
   if (look->tensor >= e->n_looked) MODEL_ADD(e, looked, look->tensor + 1 - e->n_looked);
-  if (e->looked[look->tensor] == state_of(e, look->tensor)) return;
   e->looked[look->tensor] = state_of(e, look->tensor);
   hex_encode(look->sha256, sizeof look->sha256, hex);
   if (edit_line_begin(e, "look")) {

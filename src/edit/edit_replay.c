@@ -354,6 +354,8 @@ static int replay_look(struct edit_reading *in) {
   struct span sha256;
   if (edit_read_tensor(in, &look.tensor) || edit_read_text(in, "sha256", true, &sha256)) return -1;
   if (edit_check_tensor(in->e, look.tensor, in->err)) return -1;
+  if (edit_looked(in->e, look.tensor))
+    return err_set(in->err, ERR_MODEL, "tensor t%u was looked at already", look.tensor);
   if (!hex_decode(sha256, look.sha256, sizeof look.sha256))
     return err_set(in->err, ERR_MODEL, "'sha256' is not of 64 hex digits");
   if (in->e->look && in->e->look(in->e->look_ctx, &look, in->err)) return -1;

@@ -98,9 +98,12 @@ static void test_forward_refused(void **state) {
   build_leave(&t->b);
   build_output(&t->b, "y", DTYPE_FLOAT, "2");
   build_output(&t->b, "z", DTYPE_FLOAT, "2");
+  build_node(&t->b, "Relu", "k", "x", "other");
+  build_output(&t->b, "other", DTYPE_FLOAT, "2");
   pass_bench_ready(t);
   const uint32_t y = value(t, "y");
   assert_false(edit_forward(&t->e, y, value(t, "x")));
+  assert_false(edit_forward(&t->e, y, value(t, "other")));
   assert_false(edit_forward(&t->e, y, value(t, "c")));
   assert_false(edit_forward(&t->e, y, value(t, "z")));
   assert_false(edit_forward(&t->e, y, value(t, "w"))); // add has a y of its own
@@ -140,6 +143,9 @@ static void test_look(void **state) {
   assert_int_equal(edit_log_replay_line(&s.e, span_of(line, sizeof line - 2), 2, &err), 0);
   assert_int_equal(seen, SAMPLE_BIG);
   assert_string_equal(s.log, line);
+  assert_int_equal(edit_log_replay_line(&s.e, span_of(line, sizeof line - 2), 3, &err), -1);
+  assert_int_equal(err.kind, ERR_MODEL); // no log says it twice
+  err = (struct err){0};
   static const char other[] =
       "{\"edit\":\"look\",\"tensor\":\"g0/t0:w\",\"sha256\":"
       "\"0002000000000000000000000000000000000000000000000000000000000000\"}";
@@ -200,6 +206,10 @@ static void test_groups(void **state) {
   const uint32_t gone = put(t, "Wrong", x, "wrong", NO_ID);
   edit_remove_node(&t->e, gone); // of no account
   put(t, "Conv", model_output(&t->m, &t->m.nodes[half], 0), "", y);
+  const uint32_t inner = put(t, "Abs", x, "abs", NO_ID); // and so is what lies between new nodes
+  const uint32_t more = put(t, "Ceil", model_output(&t->m, &t->m.nodes[inner], 0), "ceil", NO_ID);
+  edit_replace_uses(&t->e, model_output(&t->m, &t->m.nodes[inner], 0), x);
+  assert_int_equal(model_input(&t->m, &t->m.nodes[more], 0), x);
   edit_group(&t->e, "tidy", id, "identity");
   edit_forward(&t->e, z, y);
   edit_remove_node(&t->e, id);
@@ -213,7 +223,7 @@ static void test_groups(void **state) {
   assert_string_equal(g->rows[0].pass, "fuse");
   assert_string_equal(g->rows[0].reason, "fused");
   assert_int_equal(g->rows[0].site, conv);
-  assert_int_equal(g->rows[0].n_made, 3);
+  assert_int_equal(g->rows[0].n_made, 5);
   assert_int_equal(g->rows[0].n_removed, 3);
   edit_groups_boundary(&t->e, &g->rows[0], &t->arena, &b);
   assert_string_equal(names_of(t, &b), "x w > y:y");

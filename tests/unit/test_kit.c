@@ -288,6 +288,10 @@ static void test_attrs_same(void **state) {
   assert_true(kit_attrs_hash(&k, node[4]) != kit_attrs_hash(&k, node[5]));
   assert_false(kit_same_attrs(&k, node[6], node[7]));
   assert_true(kit_same_attrs(&k, node[6], node[6]));
+  // What was removed says nothing.
+  edit_set_attr(&t->e, node[2], &(struct edit_attr){.name = "group"});
+  assert_true(kit_same_attrs(&k, node[0], node[2]));
+  assert_true(kit_attrs_hash(&k, node[0]) == kit_attrs_hash(&k, node[2]));
   stop(&k);
 }
 
@@ -472,6 +476,8 @@ static void test_functions(void **state) {
   kit_import(&k, body, "com.microsoft", 1);
   assert_int_equal(kit_opset_of(&k, "com.microsoft", body), 1);
   assert_int_equal(kit_opset_of(&k, "com.microsoft", 0), 1);
+  kit_import(&k, 0, "com.microsoft", 2); // functions come along
+  assert_int_equal(kit_opset_of(&k, "com.microsoft", body), 2);
   stop(&k);
 }
 
@@ -509,7 +515,10 @@ static void test_reports(void **state) {
   struct pass_bench *t = *state;
   struct kit k;
   build_input(&t->b, "x", DTYPE_FLOAT, "2");
-  const uint32_t a = build_node(&t->b, "Relu", "relu", "x", "y");
+  const uint32_t a = build_node(&t->b, "If", "relu", "x", "y");
+  build_enter(&t->b, a, "then_branch", "then");
+  build_node(&t->b, "Neg", "", "x", "inner");
+  build_leave(&t->b);
   const uint32_t b = build_node(&t->b, "Neg", "", "y", "z");
   start(t, &k);
   kit_converted(&k, a, "done");

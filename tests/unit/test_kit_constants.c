@@ -204,10 +204,39 @@ static void test_read(void **state) {
   assert_null(strstr(strchr(log_text, '\n') + 1, "look"));
   // What was replaced is looked at anew.
   kit_init(&k, &t->env, "replaced");
+  assert_true(kit_const_floats(&k, gamma, &x, &n));
+  assert_int_equal(shelf.reads, 3);
   edit_replace_tensor(&t->e, 0, edit_tensor_recipe_as(&t->e, 2, (const int64_t[]){16385}, 1));
   edit_replace_tensor(&t->e, 0, edit_tensor_recipe_as(&t->e, 1, (const int64_t[]){512}, 1));
   assert_true(kit_const_floats(&k, gamma, &x, &n));
+  assert_int_equal(shelf.reads, 4);
   assert_non_null(strstr(strchr(log_text, '\n') + 1, "\"look\""));
+  stop(&k);
+}
+
+// A small vector made of a large weight would cost a read of all of it.
+static void test_read_is_cheap(void **state) {
+  struct pass_bench *t = *state;
+  struct kit k;
+  const double *x;
+  uint32_t n;
+  struct shelf shelf = {.m = &t->m};
+  const int64_t starts[] = {0}, steps[] = {1}, dims[] = {512};
+  pass_bench_large(t, "medium", DTYPE_FLOAT, "4096");
+  pass_bench_large(t, "huge", DTYPE_FLOAT, "1048576");
+  start(t, &k);
+  t->env.read = read_shelf;
+  t->env.read_ctx = &shelf;
+  kit_site(&k, NO_ID, "slices");
+  const uint32_t some = kit_new_tensor(
+      &k, "some", recipe_cast(&t->r, kit_recipe(&k, value(t, "medium")), DTYPE_FLOAT16));
+  const uint32_t part = kit_new_tensor(
+      &k, "part",
+      recipe_cast(&t->r, recipe_slice(&t->r, kit_recipe(&k, value(t, "huge")), starts, steps, dims),
+                  DTYPE_DOUBLE));
+  assert_true(kit_const_floats(&k, some, &x, &n) && n == 4096);
+  assert_false(kit_const_floats(&k, part, &x, &n));
+  assert_int_equal(shelf.reads, 1);
   stop(&k);
 }
 
@@ -290,6 +319,10 @@ static void test_chains(void **state) {
   op(t, "Add", "pair one", "more");
   op(t, "Sub", "least one", "past");
   op(t, "Div", "pair zero", "over");
+  build_tensor(&t->b, "most32", DTYPE_INT32, "2", (const int32_t[]){INT32_MAX, 4});
+  build_tensor(&t->b, "one32", DTYPE_INT32, "1", (const int32_t[]){1});
+  op(t, "Add", "most32 one32", "over32");
+  op(t, "Sub", "most32 one32", "under32");
   op(t, "Mul", "pair pair", "square");
   op(t, "Min", "pair two six2", "least2");
   op(t, "Neg", "turn", "neg");
@@ -322,6 +355,8 @@ static void test_chains(void **state) {
   is_list(t, &k, "more", "3 4");
   is_list(t, &k, "past", "?");
   is_list(t, &k, "over", "?");
+  is_list(t, &k, "over32", "?");
+  is_list(t, &k, "under32", "2147483646 3");
   is_list(t, &k, "square", "4 9");
   is_list(t, &k, "least2", "0 2");
   is_list(t, &k, "neg", "1 -2");
@@ -389,9 +424,9 @@ static void test_chains_bounded(void **state) {
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, pass_bench_setup, pass_bench_teardown)
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_numbers), TEST(test_constants), TEST(test_read),
-      TEST(test_read_fails),          TEST(test_chains),    TEST(test_chains_remember),
-      TEST(test_chains_bounded),
+      cmocka_unit_test(test_numbers), TEST(test_constants),      TEST(test_read),
+      TEST(test_read_fails),          TEST(test_read_is_cheap),  TEST(test_chains),
+      TEST(test_chains_remember),     TEST(test_chains_bounded),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

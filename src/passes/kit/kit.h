@@ -167,7 +167,7 @@ struct kit_number {
 bool kit_constant(const struct kit *k, uint32_t value, uint32_t *tensor);
 // Its elements in RAW form, if they are at hand: small ones (model_small_value), literals, and
 // float vectors (rank <= 1) up to KIT_VECTOR_BYTES. A vector is read where it is asked for, through
-// env->read, and noted in the edit log (edit_look).
+// env->read, and noted in the edit log (edit_look); not if it is made of large weights.
 enum { KIT_VECTOR_BYTES = 65536 };
 bool kit_elements(struct kit *k, uint32_t value, enum dtype *dtype, struct span *raw);
 // The number of a constant with one element, whatever its rank.

@@ -16,7 +16,7 @@
 enum { RANK = 4, DEPTH = 64, STEPS = 512, OPERANDS = 64 };
 
 struct kit_chain {
-  enum { CHAIN_NEW, CHAIN_BUSY, CHAIN_KNOWN, CHAIN_UNKNOWN } state;
+  enum { CHAIN_NEW, CHAIN_KNOWN, CHAIN_UNKNOWN } state;
   uint64_t stamp; // UNKNOWN: of the model and the types at that time
   enum dtype dtype;
   uint32_t rank, n;
@@ -603,7 +603,6 @@ static uint32_t step(struct kit *k, uint32_t value) {
       return give_up(k, value);
     }
     const struct kit_chain *c = row_of(k, operand);
-    if (c->state == CHAIN_BUSY) return give_up(k, value); // a cycle
     if (!is_settled(k, c)) return operand;
     if (c->state == CHAIN_UNKNOWN) return give_up(k, value);
     v.in[i] = *c;
@@ -621,7 +620,6 @@ static const struct kit_chain *chain_of(struct kit *k, uint32_t value) {
   stack[0] = value;
   while (depth > 0 && steps++ < STEPS) {
     const uint32_t top = stack[depth - 1];
-    row_of(k, top)->state = CHAIN_BUSY;
     const uint32_t first = step(k, top);
     if (first == NO_ID) {
       depth--;

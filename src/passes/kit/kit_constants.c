@@ -30,6 +30,20 @@ static bool is_float_vector(const struct kit *k, uint32_t tensor) {
           dtype == DTYPE_BFLOAT16);
 }
 
+// A vector may be made of large weights (the scales of a quantized one): that is no look any more.
+static bool is_cheap(const struct kit *k, uint32_t recipe) {
+  enum { MOST = 64 };
+  uint32_t list[MOST], n = 0;
+  if (recipe != NO_ID) list[n++] = recipe;
+  for (uint32_t i = 0; i < n; i++) {
+    const struct recipe *x = &k->r->rows[list[i]];
+    if (x->bytes > 16 * KIT_VECTOR_BYTES || n + (uint64_t)x->n_args > MOST) return false;
+    for (uint32_t a = 0; a < x->n_args; a++)
+      list[n++] = k->r->args[x->args + a];
+  }
+  return true;
+}
+
 static bool read_vector(struct kit *k, uint32_t tensor, struct span *raw) {
   struct kit_inside *in = k->in;
   const struct model_tensor *t = &k->m->tensors[tensor];
@@ -40,6 +54,7 @@ static bool read_vector(struct kit *k, uint32_t tensor, struct span *raw) {
   }
   if (!k->env->read || !edit_tensor_readable(k->e, tensor) || in->err.kind != ERR_NONE)
     return false;
+  if (!is_cheap(k, t->recipe)) return false;
   uint8_t *at = arena_alloc(&in->arena, (size_t)t->bytes + 1);
   if (k->env->read(k->env->read_ctx, tensor, at, (size_t)t->bytes, &in->err)) {
     err_fill(&in->err, ERR_INTERNAL, "tensor %u could not be read, and nobody said why", tensor);
