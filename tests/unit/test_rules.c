@@ -186,6 +186,23 @@ static void what_moves_comes_to_the_end(void **state) {
   assert_string_equal(strchr(last, 10), "\n"); // nothing comes behind it
 }
 
+// What a rewrite makes possible further up is found: when Sub has gone, the inner Neg has one user.
+static void earlier_nodes_are_looked_at_again(void **state) {
+  struct pass_bench *t = *state;
+  build_input(&t->b, "x", DTYPE_FLOAT, "2");
+  build_node(&t->b, "Neg", "", "x", "m");
+  build_node(&t->b, "Neg", "", "m", "a");
+  build_node(&t->b, "Exp", "", "a", "y");
+  build_node(&t->b, "Sub", "", "m m", "z");
+  build_value_info(&t->b, "m", DTYPE_FLOAT, "2");
+  build_output(&t->b, "y", DTYPE_FLOAT, "2");
+  build_output(&t->b, "z", DTYPE_FLOAT, "2");
+  const struct outcome o = run(t, &rules_sample, "sample", EXACTNESS_FINITE);
+  assert_string_equal(nodes(t), "Exp(x)->y\nIdentity(z_constant)->z\n");
+  assert_int_equal(of(&o, &rules_sample, "sample/sole").fired, 1);
+  assert_string_equal(o.warned, "");
+}
+
 // Rules that undo one another are stopped, and named.
 static void opposites_run_out_of_fuel(void **state) {
   struct pass_bench *t = *state;
@@ -241,6 +258,7 @@ int main(void) {
       TEST(constants_fold),
       TEST(folds_that_overflow_are_refused),
       TEST(what_moves_comes_to_the_end),
+      TEST(earlier_nodes_are_looked_at_again),
       TEST(opposites_run_out_of_fuel),
       TEST(older_versions_are_not_taken_for_new_ones),
       TEST(types_travel),

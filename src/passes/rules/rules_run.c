@@ -298,14 +298,17 @@ static uint64_t digest(struct rules_run *run) {
   const struct model_graph *g = &m->graphs[run->graph];
   if (run->n_hashes < m->n_values) MODEL_ADD(run, hashes, m->n_values - run->n_hashes);
   memset(run->hashes, 0, run->n_hashes * sizeof *run->hashes);
+  // All nodes count, in any order: what feeds the graphs inside reaches no output here.
+  uint64_t all = 0;
   for (uint32_t n = g->first_node; n != NO_ID; n = m->nodes[n].next) {
     const uint64_t h = node_hash(run, run->hashes, n);
+    all += mix(8, h);
     for (uint32_t o = 0; o < m->nodes[n].n_out; o++) {
       const uint32_t v = model_output(m, &m->nodes[n], o);
       if (v != NO_ID) run->hashes[v] = mix(h, o) | 1;
     }
   }
-  uint64_t h = 7;
+  uint64_t h = mix(7, all);
   for (uint32_t i = 0; i < g->n_outputs; i++) {
     const uint32_t v = m->graph_io[g->outputs + i];
     h = mix(h, run->hashes[v] ? run->hashes[v] : source_hash(run, v));
