@@ -22,6 +22,7 @@
 #include "exactness.h"
 #include "figures.h"
 #include "model.h"
+#include "model_types.h"
 #include "recipe.h"
 
 #include <stddef.h>
@@ -81,6 +82,12 @@ struct pass_env {
   int (*ask)(void *ctx, const struct pass_question *question, struct pass_answer *answer,
              struct err *err);
   void *ask_ctx;
+  // The first n bytes of the elements of a tensor in RAW form, all of them by what the kit asks: for
+  // small float tensors that a decision needs (kit.h, which records it). -1: it cannot be read. NULL
+  // where there are no weights at hand.
+  int (*read)(void *ctx, uint32_t tensor, uint8_t *out, size_t n, struct err *err);
+  void *read_ctx;
+  struct model_types *types; // what passes and inference noted so far; NULL: of this pass only
 };
 
 // What came of it, beside edits and sites. Starts zeroed.

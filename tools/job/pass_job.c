@@ -3,6 +3,7 @@
 // by the step that runs when a site is reported.
 #include "pass_job.h"
 
+#include "job_look.h"
 #include "job_stage.h"
 #include "quantized.h"
 #include "report.h"
@@ -111,7 +112,9 @@ int pass_job_edit(struct pass_job *pj, struct job *job, struct err *err) {
                                  .warn = note_warning,
                                  .warn_ctx = pj,
                                  .ask = job_stage_ask,
-                                 .ask_ctx = job},
+                                 .ask_ctx = job,
+                                  .read = job_look,
+                                  .read_ctx = job},
                          .begin = begin_step,
                          .ctx = pj};
   if (job_begin_edits(job, pipeline_command(&pj->pipeline), pipeline_options(&pj->pipeline), err))
