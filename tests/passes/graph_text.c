@@ -16,7 +16,8 @@ enum { DEPTH = 16, LONGEST = 1 << 16 };
 
 struct reading {
   struct build b;
-  struct arena arena;
+  struct arena *arena;
+  const struct graph_text_kept *kept;
   struct {
     uint32_t indent; // of its lines
     uint32_t node;   // the last one, NO_ID: none yet
@@ -46,7 +47,7 @@ static const char *word(struct reading *r, const char *ends) {
   size_t n = strcspn(r->at, ends), used = n;
   while (n > 0 && r->at[n - 1] == ' ')
     n--;
-  const char *text = arena_string(&r->arena, span_of(r->at, n));
+  const char *text = arena_string(r->arena, span_of(r->at, n));
   r->at += used;
   return text;
 }
@@ -104,7 +105,7 @@ static void put_element(enum dtype t, const char *text, uint8_t *out) {
 // "{1 2}" or "fill 1" of `bytes` bytes; NULL: something else, or another number of them.
 static const uint8_t *read_elements(struct reading *r, enum dtype t, uint64_t bytes) {
   const size_t width = width_of(t);
-  uint8_t *out = arena_zalloc(&r->arena, bytes + 8);
+  uint8_t *out = arena_zalloc(r->arena, bytes + 8);
   if (take(r, "fill ")) {
     const char *x = word(r, " >,");
     for (uint64_t i = 0; i < bytes; i += width)
@@ -168,6 +169,12 @@ static uint32_t put_info(struct build *b, const char *name, enum dtype dtype, co
   return 0;
 }
 
+static void keep(struct reading *r, uint32_t tensor, struct span elements) {
+  struct graph_text_kept *row = arena_alloc(r->arena, sizeof *row);
+  *row = (struct graph_text_kept){tensor, elements, r->kept};
+  r->kept = row;
+}
+
 static bool read_initializer(struct reading *r, const char *name) {
   struct type t;
   uint64_t bytes;
@@ -175,6 +182,13 @@ static bool read_initializer(struct reading *r, const char *name) {
   if (take(r, "large")) {
     build_extent(&r->b, name, t.dtype, t.dims, 1, (uint64_t)r->n_large++ << 30);
     return at_end(r);
+  }
+  if (take(r, "kept ")) {
+    const uint8_t *stay = read_elements(r, t.dtype, bytes);
+    if (stay)
+      keep(r, build_extent(&r->b, name, t.dtype, t.dims, 1, (uint64_t)r->n_large++ << 30),
+           span_of(stay, bytes));
+    return stay && at_end(r);
   }
   if (t.dtype == DTYPE_STRING) {
     build_tensor(&r->b, name, t.dtype, t.dims, NULL);
@@ -238,7 +252,7 @@ static bool read_attribute(struct reading *r, uint32_t node) {
 
 // "a, b" as the builder takes lists: with blanks.
 static const char *names(struct reading *r, const char *list) {
-  char *out = arena_string(&r->arena, span_str(list));
+  char *out = arena_string(r->arena, span_str(list));
   for (char *c = out; *c; c++)
     if (*c == ',') *c = ' ';
   return out;
@@ -257,8 +271,7 @@ static bool read_node(struct reading *r, const char *name, const char *outputs) 
   if (!take(r, ")") || !at_end(r)) return false;
   const uint32_t node =
       build_node(&r->b, colons ? colons + 2 : op, name, names(r, in), names(r, outputs));
-  if (colons)
-    build_domain(&r->b, node, arena_string(&r->arena, span_of(op, (size_t)(colons - op))));
+  if (colons) build_domain(&r->b, node, arena_string(r->arena, span_of(op, (size_t)(colons - op))));
   r->open[r->n_open - 1].node = node;
   r->at = attributes;
   if (!has) return true;
@@ -279,7 +292,7 @@ static bool read_made(struct reading *r) {
     name = word(r, ":");
     r->at = colon + 2;
   }
-  const char *left = arena_string(&r->arena, span_of(r->at, (size_t)(equals - r->at)));
+  const char *left = arena_string(r->arena, span_of(r->at, (size_t)(equals - r->at)));
   r->at = equals + 3;
   struct type t;
   const char *right = r->at;
@@ -300,7 +313,7 @@ static bool read_function(struct reading *r, uint32_t indent) {
   if (!take(r, "(") || !colons) return false;
   const char *in = word(r, ")");
   if (!take(r, ")") || !take(r, "->")) return false;
-  const char *domain = arena_string(&r->arena, span_of(name, (size_t)(colons - name)));
+  const char *domain = arena_string(r->arena, span_of(name, (size_t)(colons - name)));
   build_enter_function(&r->b, domain, colons + 2, names(r, in), names(r, word(r, "")));
   return open_graph(r, indent + 2);
 }
@@ -334,8 +347,9 @@ static bool read_line(struct reading *r, uint32_t indent) {
   return indent == 0;
 }
 
-int graph_text_read(struct model *m, const char *text, struct err *err) {
-  struct reading r = {.n_open = 1, .open[0].node = NO_ID};
+int graph_text_read(struct model *m, const char *text, const struct graph_text_kept **kept,
+                    struct arena *a, struct err *err) {
+  struct reading r = {.arena = a, .n_open = 1, .open[0].node = NO_ID};
   uint32_t number = 0;
   int rc = 0;
   build_begin(&r.b, m);
@@ -343,7 +357,7 @@ int graph_text_read(struct model *m, const char *text, struct err *err) {
   build_file(&r.b, "m.data", UINT64_C(1) << 40);
   while (*text && rc == 0) {
     const size_t n = strcspn(text, "\n");
-    const char *line = arena_string(&r.arena, span_of(text, n));
+    const char *line = arena_string(r.arena, span_of(text, n));
     const uint32_t indent = (uint32_t)strspn(line, " ");
     number++;
     text += n + (text[n] == '\n');
@@ -356,7 +370,7 @@ int graph_text_read(struct model *m, const char *text, struct err *err) {
     r.n_open--;
   }
   if (rc == 0) build_end(&r.b);
-  arena_free(&r.arena);
+  *kept = r.kept;
   return rc;
 }
 

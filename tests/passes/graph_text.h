@@ -8,6 +8,7 @@
 //   w = float[2,3] {1 2 3 4 5 6}        an initializer whose elements are at hand; of all equal ones:
 //   b = float[64,64] fill 0             "fill"; elements of float16 and the like are bits: 0x3c00
 //   big = float[4096,4096] large        one that stays in its data file: no pass can see it
+//   v = float[512] kept fill 1          one that stays there, and is read where a pass asks for it
 //   h = Relu(x)                         a node; - stands for a slot left out
 //   mm: y, z = com.microsoft::Op<axis=1, alpha=0.5, perm=[0,2,1], mode="x", value=int64[2] {1 2}>(h, w)
 //                                       the same with a name, a domain and attributes: int, float (has
@@ -30,9 +31,17 @@
 #include "edit.h"
 #include "model_builder.h"
 
+// The elements of a kept tensor; rows of a list, in the arena that reading was given.
+struct graph_text_kept {
+  uint32_t tensor;
+  struct span elements;
+  const struct graph_text_kept *next;
+};
+
 // Makes the model. -1 and ERR_USAGE with the number of the line that is not understood. *m is to be
 // given to model_free in any case.
-int graph_text_read(struct model *m, const char *text, struct err *err);
+int graph_text_read(struct model *m, const char *text, const struct graph_text_kept **kept,
+                    struct arena *a, struct err *err);
 // All of the model that lives. The text lies in *a.
 const char *graph_text_write(struct edits *e, struct arena *a);
 

@@ -37,6 +37,7 @@ struct one {
   struct edits e;
   struct pipeline p;
   struct arena arena;
+  const struct graph_text_kept *kept;
   char *says; // lines
 };
 
@@ -57,6 +58,16 @@ static void note_site(void *ctx, const struct pass_site *s) {
 static void note_warning(void *ctx, const char *sentence, const char *hint) {
   struct one *c = ctx;
   say(c, arena_printf(&c->arena, hint ? "warning: %s (%s)" : "warning: %s", sentence, hint));
+}
+
+static int read_kept(void *ctx, uint32_t tensor, uint8_t *out, size_t n, struct err *err) {
+  const struct one *c = ctx;
+  for (const struct graph_text_kept *k = c->kept; k; k = k->next)
+    if (k->tensor == tensor && k->elements.n >= n) {
+      memcpy(out, k->elements.at, n);
+      return 0;
+    }
+  return err_set(err, ERR_INPUT, "the case does not say what tensor %u holds", tensor);
 }
 
 // The lines of the head that are about the run; those of the model stay, each where it was, so that
@@ -85,7 +96,7 @@ static int read_head(struct one *c, const char *head, const char **model, struct
 static const char *outcome(struct one *c, const char *head, struct err *err) {
   const char *model, *after = "unchanged\n";
   struct err why = {0};
-  if (read_head(c, head, &model, err) || graph_text_read(&c->m, model, err) ||
+  if (read_head(c, head, &model, err) || graph_text_read(&c->m, model, &c->kept, &c->arena, err) ||
       check_structure(&c->m, NULL, err))
     return NULL;
   edits_init(&c->e, &c->m, &c->r);
@@ -95,7 +106,9 @@ static const char *outcome(struct one *c, const char *head, struct err *err) {
                                  .site = note_site,
                                  .site_ctx = c,
                                  .warn = note_warning,
-                                 .warn_ctx = c}};
+                                 .warn_ctx = c,
+                                 .read = read_kept,
+                                 .read_ctx = c}};
   if (pass_run(&run, &c->arena, &why)) {
     say(c, arena_printf(&c->arena, "error %d: %s", (int)why.kind, why.msg));
     after = "\n"; // what a failed run leaves is thrown away

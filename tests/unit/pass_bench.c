@@ -57,6 +57,10 @@ static void put(char *text, const char *words) {
   snprintf(text + n, TEXT - n, "%s", words);
 }
 
+const char *pass_bench_nodes(struct pass_bench *t, uint32_t graph) {
+  return build_nodes(&t->m, graph, true, &t->arena);
+}
+
 const char *pass_bench_tensors(struct pass_bench *t, uint32_t graph) {
   const struct model *m = &t->m;
   char *text = arena_zalloc(&t->arena, TEXT);
@@ -67,6 +71,22 @@ const char *pass_bench_tensors(struct pass_bench *t, uint32_t graph) {
     put(text, " ");
     put(text, dtype_name((enum dtype)x->dtype));
     put(text, quote_dims(model_dims(m, x), x->rank).s);
+    put(text, "\n");
+  }
+  return text;
+}
+
+const char *pass_bench_outputs(struct pass_bench *t, uint32_t graph) {
+  const struct model *m = &t->m;
+  char *text = arena_zalloc(&t->arena, TEXT);
+  for (uint32_t i = 0; i < m->graphs[graph].n_outputs; i++) {
+    const uint32_t value = m->graph_io[m->graphs[graph].outputs + i];
+    enum dtype dtype = DTYPE_UNDEFINED;
+    for (uint32_t k = m->values[value].info; k != NO_ID; k = m->infos[k].next)
+      if (!(m->infos[k].flags & INFO_DEAD)) dtype = (enum dtype)m->infos[k].dtype;
+    put(text, model_name_str(m, m->values[value].name));
+    put(text, " ");
+    put(text, dtype_name(dtype));
     put(text, "\n");
   }
   return text;

@@ -23,7 +23,11 @@ int pass_bench_teardown(void **state);
 void pass_bench_ready(struct pass_bench *t);
 uint32_t pass_bench_large(struct pass_bench *t, const char *name, enum dtype dtype,
                           const char *dims);
+// The nodes of a graph in order, a line each: "Op name(inputs)->output".
+const char *pass_bench_nodes(struct pass_bench *t, uint32_t graph);
 // The live initializers of a graph, in order of their ids: "name dtype[dims]\n".
 const char *pass_bench_tensors(struct pass_bench *t, uint32_t graph);
+// The outputs of a graph, in order: "name dtype\n".
+const char *pass_bench_outputs(struct pass_bench *t, uint32_t graph);
 
 #endif
