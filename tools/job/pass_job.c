@@ -113,8 +113,8 @@ int pass_job_edit(struct pass_job *pj, struct job *job, struct err *err) {
                                  .warn_ctx = pj,
                                  .ask = job_stage_ask,
                                  .ask_ctx = job,
-                                  .read = job_look,
-                                  .read_ctx = job},
+                                 .read = job_look,
+                                 .read_ctx = job},
                          .begin = begin_step,
                          .ctx = pj};
   if (job_begin_edits(job, pipeline_command(&pj->pipeline), pipeline_options(&pj->pipeline), err))

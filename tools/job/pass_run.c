@@ -7,8 +7,10 @@
 //
 // The check is that of a loaded model (check.h), linear in the rows. It stands here and not in the
 // passes, so that the first pass that leaves a dangling value, a name twice or a node before its
-// inputs is the one that is named, and not a later one that stumbles over it. A model that failed it at
-// load never came here: whatever it finds is our own fault.
+// inputs is the one that is named, and not a later one that stumbles over it. A model with an error never
+// came here: whatever is found is our own fault. Nodes out of order, outputs that hide a name and domains
+// that are not imported are warnings of a loaded model, which may have them; a pass must not add one, so
+// they are counted before the first step.
 //
 // A repeat ends with the first round in which none of its steps made an edit. Passes that undo one
 // another would go on for ever: the limit of rounds ends that with a warning, and the model is whole
@@ -17,11 +19,34 @@
 
 #include "check.h"
 
+#include <stdio.h>
+
+struct flaws {
+  uint32_t n;
+  char first_error[512], last[512];
+};
+
+static void note_flaw(void *ctx, enum fault_level level, const char *place, const char *message) {
+  struct flaws *f = ctx;
+  if (level == FAULT_NOTE) return;
+  f->n++;
+  snprintf(f->last, sizeof f->last, "%s %s", place, message);
+  if (level == FAULT_ERROR && !f->first_error[0]) memcpy(f->first_error, f->last, sizeof f->last);
+}
+
+static struct flaws flaws_of(const struct model *m) {
+  struct flaws f = {0};
+  struct err none = {0};
+  const struct fault_sink sink = {note_flaw, &f};
+  check_structure(m, &sink, &none);
+  return f;
+}
+
 static int check_step(const struct pass_run *r, const struct pass *pass, struct err *err) {
-  struct err why = {0};
-  if (check_structure(r->env.m, NULL, &why) == 0) return 0;
+  const struct flaws f = flaws_of(r->env.m);
+  if (!f.first_error[0] && f.n <= r->flaws) return 0;
   err_set(err, ERR_INTERNAL, "the pass '%s' left a model that is not whole: %s", pass->name,
-          why.msg);
+          f.first_error[0] ? f.first_error : f.last);
   return err_hint(err, "this is a defect of weir; nothing was written");
 }
 
@@ -72,6 +97,7 @@ static int run_repeat(struct pass_run *r, const struct pipeline_repeat *repeat, 
 int pass_run(struct pass_run *r, struct arena *arena, struct err *err) {
   const struct pipeline *p = r->pipeline;
   r->steps = arena_zalloc(arena, (p->n_steps + (size_t)1) * sizeof *r->steps);
+  r->flaws = flaws_of(r->env.m).n;
   for (uint32_t i = 0; i < p->n_steps;) {
     const uint32_t repeat = p->steps[i].repeat;
     if (repeat == NO_ID) {
