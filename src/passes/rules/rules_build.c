@@ -14,7 +14,7 @@
 //
 // Nodes over constants do not become nodes: rules_fold.c.
 #include "rules_inside.h"
-#include "leftovers.h"
+#include "dead_ends.h"
 
 #include <assert.h>
 
@@ -80,7 +80,7 @@ uint32_t rules_recipe_of(struct rules_run *run, const struct rules_value *v) {
 
 static struct rules_value add_term(struct rules_run *run, struct rules_term term) {
   term.value = NO_ID;
-  const uint32_t id = MODEL_ADD(run, terms, 1);
+  const uint32_t id = TABLE_ADD(run, terms, 1);
   run->terms[id] = term;
   return rules_term(id);
 }
@@ -398,7 +398,7 @@ static void sweep_value(struct rules_run *run, uint32_t value) {
   if (maker != NO_ID)
     kit_sweep(k, maker);
   else
-    leftovers_drop(k->e, value);
+    dead_ends_drop(k->e, value);
 }
 
 bool rules_place(struct rules_run *run, const struct rules_value *result) {

@@ -582,10 +582,23 @@ static struct rules_value call_fill(struct rules_run *run, const struct rules_va
                                        : rules_new_node(run, OP_Expand, args, 2, NO_ID, NULL, 0);
 }
 
+// Is o what an elementwise operator of two makes of x, with a y that widens nothing of it? Then o has
+// the dims of x, whether they are known or not.
+static bool widens_nothing(struct rules_run *run, uint32_t x, uint32_t o) {
+  const uint32_t maker = kit_maker(&run->k, o);
+  if (!kit_op_has(kit_op(&run->k, maker), KIT_BINARY | KIT_ELEMENTWISE)) return false;
+  const uint32_t left = kit_in(&run->k, maker, 0), right = kit_in(&run->k, maker, 1);
+  return (left == x && kit_broadcasts(&run->k, right, x)) ||
+         (right == x && kit_broadcasts(&run->k, left, x));
+}
+
 static struct rules_value call_expand(struct rules_run *run, const struct rules_value *a,
                                       uint32_t n) {
   const struct rules_value same = call_same(run, a, n);
   if (a->kind == RULES_UNKNOWN || rules_truth(&same) == 1) return *a;
+  if (a->kind == RULES_TENSOR && a[1].kind == RULES_TENSOR &&
+      widens_nothing(run, a->id, a[1].id))
+    return *a;
   const struct rules_type o = rules_type_of(run, a + 1);
   return static_dims(&o) ? expanded(run, a, o.dims, o.rank) : rules_unknown();
 }

@@ -71,7 +71,7 @@ static void grow_candidates(struct rules_run *run) {
   const size_t cap = run->candidates_cap;
   run->candidates = NULL, run->candidates_cap = 0, run->n_candidates = 0;
   const uint32_t slots = n > 0 ? 2 * n : 1024;
-  MODEL_ADD(run, candidates, slots);
+  TABLE_ADD(run, candidates, slots);
   for (uint32_t i = 0; i < run->n_candidates; i++)
     run->candidates[i].key = NO_ID;
   for (uint32_t i = 0; i < n; i++)
@@ -94,7 +94,7 @@ static struct rules_candidate candidates(struct rules_run *run, enum op op, enum
         (lets(b, g[0], first) && lets(b, g[1], second)) ||
         ((turns || b->entries[i].either) && lets(b, g[0], second) && lets(b, g[1], first));
     if (!fits || !run->entry_on[i]) continue;
-    const uint32_t at = MODEL_ADD(run, kept, 1);
+    const uint32_t at = TABLE_ADD(run, kept, 1);
     run->kept[at] = i;
     made.n++;
   }
@@ -127,8 +127,8 @@ static void choose_entries(struct rules_run *run) {
 
 static void cover_nodes(struct rules_run *run) {
   const uint32_t n = run->k.m->n_nodes;
-  if (run->n_marks < n) MODEL_ADD(run, marks, n - run->n_marks);
-  if (run->n_burnt < n) MODEL_ADD(run, burnt, n - run->n_burnt);
+  if (run->n_marks < n) TABLE_ADD(run, marks, n - run->n_marks);
+  if (run->n_burnt < n) TABLE_ADD(run, burnt, n - run->n_burnt);
 }
 
 static bool alive(const struct rules_run *run, uint32_t node) {
@@ -138,7 +138,7 @@ static bool alive(const struct rules_run *run, uint32_t node) {
 static void put_down(struct rules_run *run, uint32_t node) {
   if (!(run->marks[node] & VISITED) || run->marks[node] & QUEUED || !alive(run, node)) return;
   run->marks[node] |= QUEUED;
-  const uint32_t at = MODEL_ADD(run, queue, 1);
+  const uint32_t at = TABLE_ADD(run, queue, 1);
   run->queue[at] = node;
 }
 
@@ -185,7 +185,7 @@ static bool place(struct rules_run *run, const struct rules_value *result) {
   if (burnt > run->fuel / 2) run->hot[pass] = true;
   for (uint32_t node = k->m->n_nodes; node-- > before;) {
     run->burnt[node] = burnt;
-    const uint32_t at = MODEL_ADD(run, stack, 1);
+    const uint32_t at = TABLE_ADD(run, stack, 1);
     run->stack[at] = node;
   }
   for (uint32_t i = 1; i < n_users; i++)
@@ -296,7 +296,7 @@ static uint64_t node_hash(struct rules_run *run, const uint64_t *hashes, uint32_
 static uint64_t digest(struct rules_run *run) {
   const struct model *m = run->k.m;
   const struct model_graph *g = &m->graphs[run->graph];
-  if (run->n_hashes < m->n_values) MODEL_ADD(run, hashes, m->n_values - run->n_hashes);
+  if (run->n_hashes < m->n_values) TABLE_ADD(run, hashes, m->n_values - run->n_hashes);
   memset(run->hashes, 0, run->n_hashes * sizeof *run->hashes);
   // All nodes count, in any order: what feeds the graphs inside reaches no output here.
   uint64_t all = 0;
@@ -323,7 +323,7 @@ static bool seen_before(struct rules_run *run, uint32_t turn) {
   const uint64_t now = digest(run);
   for (uint32_t i = 0; i < run->n_seen; i++)
     if (run->seen[i] == now) return true;
-  const uint32_t at = MODEL_ADD(run, seen, 1);
+  const uint32_t at = TABLE_ADD(run, seen, 1);
   run->seen[at] = now;
   return false;
 }

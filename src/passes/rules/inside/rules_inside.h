@@ -93,9 +93,9 @@ struct rules_run {
   int64_t opset;
 
   // Which entries a node is worth: by its operator and what makes its operands (rules_run.c).
-  MODEL_TABLE(struct rules_candidate, candidates); // a hash table
+  TABLE(struct rules_candidate, candidates); // a hash table
   uint32_t n_keys;
-  MODEL_TABLE(uint32_t, kept); // entries
+  TABLE(uint32_t, kept); // entries
   const bool *entry_on;
 
   // The match at hand (rules_match.c).
@@ -108,15 +108,15 @@ struct rules_run {
   uint32_t n_choices, at_choice;
 
   // The result at hand (rules_build.c).
-  MODEL_TABLE(struct rules_term, terms);
+  TABLE(struct rules_term, terms);
 
   // By node id (rules_run.c).
-  MODEL_TABLE(uint8_t, marks);
-  MODEL_TABLE(uint8_t, burnt);
-  MODEL_TABLE(uint32_t, queue);
-  MODEL_TABLE(uint32_t, stack);
-  MODEL_TABLE(uint64_t, hashes); // by value id
-  MODEL_TABLE(uint64_t, seen);   // digests of earlier turns
+  TABLE(uint8_t, marks);
+  TABLE(uint8_t, burnt);
+  TABLE(uint32_t, queue);
+  TABLE(uint32_t, stack);
+  TABLE(uint64_t, hashes); // by value id
+  TABLE(uint64_t, seen);   // digests of earlier turns
   uint32_t fuel;
   uint64_t fired;
   bool *recent, *hot; // by pass: fired in this turn; fired where much was rewritten
