@@ -125,6 +125,23 @@ static int scratches(struct pass_env *env, void *options, struct pass_result *re
   return 0;
 }
 
+static uint32_t calls, in_call;
+static int both(struct pass_env *env, const struct pass *const *passes, uint32_t n,
+                struct pass_result *results, struct err *err) {
+  (void)err;
+  calls++;
+  in_call = n;
+  assert_ptr_equal(env->pass, passes[0]);
+  for (uint32_t i = 0; i < n; i++)
+    results[i].held_back = passes[i]->name[0] == 'p' ? 1 : 2;
+  return 0;
+}
+
+static const struct pass p1 = {.name = "p/1", .run_together = both};
+static const struct pass q1 = {
+    .name = "q/1", .exactness = EXACTNESS_ROUNDING, .run_together = both};
+static const struct pass finite = {
+    .name = "p/finite", .exactness = EXACTNESS_FINITE, .run_together = both};
 static const struct pass breaks = {.name = "family/breaks", .run = disorder};
 static const struct pass renames = {
     .name = "renames", .exactness = EXACTNESS_ZERO, .run = rename_first};
@@ -170,7 +187,7 @@ static void a_repeat_ends_when_nothing_changes(void **state) {
   assert_int_equal(pass_run(&run, &t->arena, &t->err), 0);
   assert_string_equal(t->begun, "0.0 1.0 0.1 1.1 2.0 ");
   assert_int_equal(run.steps[0].rounds, 2);
-  assert_int_equal(run.steps[0].edits, 1);
+  assert_int_equal(t->e.n, 1);
   assert_int_equal(run.steps[0].held_back, 3); // of the last round
   assert_int_equal(run.steps[2].rounds, 1);
   assert_int_equal(t->n_warnings, 0);
@@ -189,13 +206,34 @@ static void a_repeat_that_never_ends_is_stopped(void **state) {
   assert_int_equal(run.output_limit, 500); // the least of both
 }
 
+static void neighbours_that_go_together_are_one_call(void **state) {
+  struct bench *t = *state;
+  calls = 0;
+  add(t, &p1);
+  add(t, &finite);
+  add(t, &q1);
+  add(t, &careful);
+  add(t, &q1);
+  pipeline_begin(&t->p, 5);
+  add(t, &p1);
+  pipeline_end(&t->p);
+  struct pass_run run = run_of(t);
+  assert_int_equal(pass_run(&run, &t->arena, &t->err), 0);
+  assert_int_equal(calls, 3);
+  assert_int_equal(in_call, 1);
+  assert_string_equal(t->begun, "0.0 2.0 3.0 4.0 5.0 ");
+  static const uint64_t held[] = {1, 1, 2, 0, 2, 1};
+  for (uint32_t i = 0; i < 6; i++)
+    assert_int_equal(run.steps[i].held_back, held[i]);
+  assert_int_equal(run.steps[1].rounds, 0);
+}
+
 int main(void) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
   const struct CMUnitTest tests[] = {
-      CASE(a_pass_that_breaks_the_model_is_named),
-      CASE(what_is_above_the_cap_does_not_run),
-      CASE(a_repeat_ends_when_nothing_changes),
-      CASE(a_repeat_that_never_ends_is_stopped),
+      CASE(a_pass_that_breaks_the_model_is_named),    CASE(what_is_above_the_cap_does_not_run),
+      CASE(a_repeat_ends_when_nothing_changes),       CASE(a_repeat_that_never_ends_is_stopped),
+      CASE(neighbours_that_go_together_are_one_call),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
