@@ -5,6 +5,7 @@
 // people a table and a total for each candidate, for programs JSON or CSV. Numbers in JSON and CSV
 // read back exactly.
 #include "commands.h"
+#include "engine.h"
 #include "load.h"
 #include "matmulnbits.h"
 #include "measure.h"
@@ -50,14 +51,11 @@ struct measuring {
 static int evaluate(void *ctx, const uint32_t *codes, uint32_t n, struct figures *out,
                     struct err *err) {
   struct measuring *m = ctx;
-  char note[256] = "";
   struct work_options options = {.jobs = cli_count(m->args, OPT_JOBS),
                                  .memory = cli_size(m->args, OPT_MEMORY),
                                  .progress = {report_tick, NULL},
                                  .stop = stop_watch()};
-  if (!io_mode_by_name(cli_string(m->args, OPT_IO), &options.mode)) options.mode = IO_AUTO;
-  if (io_choose(&options.mode, note, sizeof note, err)) return -1;
-  if (note[0]) report_notice("%s", note);
+  if (engine_of(m->args, &options.mode, err)) return -1;
   report_begin("measuring", 0);
   const int rc = measure_run(&m->recipes, m->sources, codes, n, &options, out, &m->stats, err);
   report_end();

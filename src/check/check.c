@@ -16,7 +16,7 @@ int check_report(struct check *c, enum fault_level level, const char *place, con
   va_start(ap, fmt);
   vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
-  if (c->faults) c->faults->report(c->faults->ctx, level, place, text);
+  if (c->faults) c->faults->report(c->faults->ctx, level, place, text, NULL);
   if (c->faults || level != FAULT_ERROR) return 0;
   const char *file = c->m->n_files ? c->m->files[0].name : "model";
   return err_set(c->err, ERR_MODEL, "'%s': %s: %s", quote_str(file).s, place, text);

@@ -144,20 +144,21 @@ static void own_content(struct model *m, uint32_t attr) {
   }
 }
 
-// Rest extents of an attribute that got another id. Rows stay sorted: kind 'a' comes first, and the
+// Kept fields of an attribute that got another id. Rows stay sorted: KEPT_ATTR comes first, and the
 // new id is the largest of its kind.
-static void move_rests(struct model *m, uint32_t from, uint32_t to) {
+static void move_kept(struct model *m, uint32_t from, uint32_t to) {
   uint32_t n, end = 0;
-  const struct model_rest *old = model_rests(m, 'a', from, &n);
+  const struct model_kept_field *old = model_kept_fields(m, KEPT_ATTR, from, &n);
   if (n == 0) return;
-  const uint32_t first = (uint32_t)(old - m->rests);
-  TABLE_ADD(m, rests, n);
-  while (end < m->n_rests - n && m->rests[end].kind <= 'a')
+  const uint32_t first = (uint32_t)(old - m->kept_fields);
+  TABLE_ADD(m, kept_fields, n);
+  while (end < m->n_kept_fields - n && m->kept_fields[end].of == KEPT_ATTR)
     end++;
-  memmove(m->rests + end + n, m->rests + end, (m->n_rests - n - end) * sizeof *m->rests);
+  memmove(m->kept_fields + end + n, m->kept_fields + end,
+          (m->n_kept_fields - n - end) * sizeof *m->kept_fields);
   for (uint32_t i = 0; i < n; i++) {
-    m->rests[end + i] = m->rests[first + i];
-    m->rests[end + i].id = to;
+    m->kept_fields[end + i] = m->kept_fields[first + i];
+    m->kept_fields[end + i].id = to;
   }
 }
 
@@ -171,14 +172,14 @@ static uint32_t append_attr(struct model *m, uint32_t node) {
   for (uint32_t i = 0; i < n; i++) {
     m->attrs[run + i] = m->attrs[first + i];
     if (!(m->attrs[run + i].flags & ATTR_DEAD)) own_content(m, run + i);
-    if (m->attrs[run + i].flags & ATTR_HAS_REST) move_rests(m, first + i, run + i);
+    if (m->attrs[run + i].flags & ATTR_HAS_KEPT) move_kept(m, first + i, run + i);
     m->attrs[first + i].flags = ATTR_DEAD;
     m->attrs[first + i].node = NO_ID;
   }
   return run + n;
 }
 
-// The row to write: that of the old attribute, so that its place and its rests stay, or a new one.
+// The row to write: that of the old attribute, so that its place and its kept fields stay, or a new one.
 static uint32_t attr_row(struct model *m, uint32_t node, const char *name) {
   const struct model_attr *old = model_attr_named(m, node, name);
   if (!old) {
@@ -189,7 +190,7 @@ static uint32_t attr_row(struct model *m, uint32_t node, const char *name) {
   const uint32_t at = (uint32_t)(old - m->attrs);
   const uint8_t type = old->type;
   edit_kill_attr(m, at);
-  // What these types say lies among the rests, which would come along.
+  // What these types say lies among the kept fields, which would come along.
   if (type == ATTR_UNDEFINED || type >= ATTR_TYPE_PROTO) return attr_row(m, node, name);
   m->attrs[at].flags = (uint8_t)((m->attrs[at].flags & ~ATTR_DEAD) | ATTR_DIRTY);
   return at;

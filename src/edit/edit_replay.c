@@ -412,7 +412,7 @@ int edit_log_replay_line(struct edits *e, struct span line, uint64_t line_number
   const int rc = replay_parsed(&in);
   if (rc < 0) {
     err_fill(err, cause.kind, "%s: %.900s", what, cause.msg);
-    if (cause.hint[0]) err_fill_hint(err, "%s", cause.hint);
+    err_fill_hint_of(err, &cause);
   }
   arena_free(&scratch);
   json_free(doc);

@@ -102,7 +102,7 @@ static void grow_slots(struct model *m, uint32_t node, uint32_t more_in, uint32_
 }
 
 static void kill_infos(struct model *m, uint32_t value) {
-  for (uint32_t i = m->values[value].info; i != NO_ID; i = m->infos[i].next)
+  MODEL_EACH_INFO (m, value, i)
     m->infos[i].flags |= INFO_DEAD;
 }
 
@@ -200,12 +200,6 @@ void edit_rows_set_type(struct model *m, uint32_t info, enum dtype dtype,
   }
   i->dims = TABLE_ADD(m, info_dims, rank);
   if (rank) memcpy(m->info_dims + i->dims, dims, rank * sizeof *dims);
-}
-
-uint32_t edit_rows_info(const struct model *m, uint32_t value, enum info_home home) {
-  for (uint32_t i = m->values[value].info; i != NO_ID; i = m->infos[i].next)
-    if (m->infos[i].home == home && !(m->infos[i].flags & INFO_DEAD)) return i;
-  return NO_ID;
 }
 
 // ---- runs and lists ----------------------------------------------------------------------------

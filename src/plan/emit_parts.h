@@ -3,6 +3,7 @@
 #define WEIR_EMIT_PARTS_H
 
 #include "emit.h"
+#include "onnx_fields.h"
 
 struct emission {
   struct rope_pool *pool;
@@ -13,7 +14,7 @@ struct emission {
   uint32_t n_defaults;
 };
 
-void emit_rests(struct emission *e, struct rope *to, char kind, uint32_t id);
+void emit_kept_fields(struct emission *e, struct rope *to, enum kept_of of, uint32_t id);
 void emit_name(struct emission *e, struct rope *to, uint32_t field, uint32_t name);
 void emit_entry(struct emission *e, struct rope *to, uint32_t field, struct span key,
                 struct span value);

@@ -323,8 +323,7 @@ static int choose_data_name(struct placement *x, struct plan *p, const struct mo
     x->data_name = layout->data_name;
     if (taken(layout, x->data_name)) {
       err_set(err, ERR_USAGE, "the data file '%s' exists already", quote_str(x->data_name).s);
-      return err_hint(err,
-                      "give another --data-file, or leave it away: a free name is chosen then");
+      return err_because(err, REASON_DATA_NAME);
     }
     return 0;
   }
@@ -389,8 +388,7 @@ static int too_large(const struct attempt *a, const struct plan_layout *layout, 
   err_set(err, ERR_FAIL,
           "'%s' would be %llu bytes, over the 2147483647 that readers of ONNX accept",
           quote_str(layout->onnx_name).s, (unsigned long long)a->onnx.len);
-  if (layout->form == PLAN_DATA_INLINE)
-    return err_hint(err, "leave --inline away: the tensors then go to one data file beside it");
+  if (layout->form == PLAN_DATA_INLINE) return err_because(err, REASON_INLINE);
   return err_hint(err, "what is too large is not tensor data, so no layout can help");
 }
 

@@ -86,9 +86,9 @@ static int tear_down(void **state) {
 
 static bool have_uring(void) {
   enum io_mode mode = IO_AUTO;
-  char note[512];
+  const char *why;
   struct err err = {0};
-  io_choose(&mode, note, sizeof note, &err);
+  io_choose(&mode, &why, &err);
   return mode == IO_URING;
 }
 

@@ -60,8 +60,9 @@ static void name_range(const struct model *m, uint32_t file, const struct tensor
   f->n_tensors = (uint32_t)n;
 }
 
-static void pass_over(void *ctx, enum fault_level level, const char *place, const char *message) {
-  (void)ctx, (void)level, (void)place, (void)message;
+static void pass_over(void *ctx, enum fault_level level, const char *place, const char *message,
+                      const struct err *cause) {
+  (void)ctx, (void)level, (void)place, (void)message, (void)cause;
 }
 
 // Of a damaged one all is taken that its framing still allows.

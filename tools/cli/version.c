@@ -2,6 +2,7 @@
 // that uses it, and liburing has no version in its header before 2.4. The system may have replaced
 // a shared library since: the words "built with" are meant.
 #include "version.h"
+#include "engine.h"
 
 #include "io.h"
 #include "kernels.h"
@@ -39,12 +40,12 @@ void version_print(FILE *to) {
           WEIR_LIBCRYPTO, WEIR_LIBURING, WEIR_PROTOBUF_C, WEIR_CJSON, WEIR_LIBYAML);
   fprintf(to, "instruction set: %s\n", kernels_isa_name());
   enum io_mode mode = IO_AUTO;
-  char note[512] = "";
+  struct engine_note note;
   struct err err = {0};
-  if (io_choose(&mode, note, sizeof note, &err) < 0) {
+  if (engine_choose(&mode, &note, &err) < 0) {
     fprintf(to, "engine: none (%s)\n", err.msg);
     return;
   }
-  fprintf(to, "engine: %s%s%s%s\n", io_mode_name(mode), note[0] ? " (" : "", note,
-          note[0] ? ")" : "");
+  fprintf(to, "engine: %s%s%s%s\n", io_mode_name(mode), note.s[0] ? " (" : "", note.s,
+          note.s[0] ? ")" : "");
 }

@@ -7,6 +7,7 @@
 // that failed: nothing, unless going on with it makes sense (a signal, a full disk, an I/O error);
 // then the staging folder stays, and its size and the command to resume are said.
 #include "job.h"
+#include "engine.h"
 
 #include "beneath.h"
 #include "fs.h"
@@ -535,12 +536,7 @@ static int open_staging(struct job *job, struct staging *st, enum staging_resume
 }
 
 int job_choose_io(struct job *job, struct err *err) {
-  char note[256] = "";
-  if (job->mode != IO_AUTO) return 0;
-  if (!io_mode_by_name(cli_string(job->args, OPT_IO), &job->mode)) job->mode = IO_AUTO;
-  if (io_choose(&job->mode, note, sizeof note, err)) return -1;
-  if (note[0]) report_notice("%s", note);
-  return 0;
+  return job->mode == IO_AUTO ? engine_of(job->args, &job->mode, err) : 0;
 }
 
 static int run_and_seal(struct job *job, struct err *err) {

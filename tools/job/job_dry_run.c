@@ -8,6 +8,7 @@
 //
 // Where OUT was left out there is nothing to refuse: figures are then those of the input's folder.
 #include "job.h"
+#include "hints.h"
 #include "report.h"
 
 #include <fcntl.h>
@@ -78,7 +79,7 @@ void job_dry_run_write_refusal(const struct job *job, struct json_out *j) {
   }
   json_object(j);
   json_put_uint(j, "exit_code", (uint64_t)job->refusal.kind);
-  json_put_text(j, "hint", job->refusal.hint);
+  json_put_text(j, "hint", hints_of(&job->refusal).s);
   json_put_text(j, "message", job->refusal.msg);
   json_end_object(j);
 }

@@ -236,8 +236,7 @@ static int open_beneath(int folder, const char *path, struct beneath_how how) {
 }
 
 static int links_hint(struct err *err) {
-  return err_hint(err, "--allow-links accepts links, as the Hugging Face cache makes them; use it "
-                       "for models you trust");
+  return err_because(err, REASON_LINK);
 }
 
 static int open_error(int errnum, struct beneath_how how, const char *name, struct err *err) {

@@ -78,7 +78,7 @@ static int make_tiles(struct io *io, struct err *err) {
   io->region = region == MAP_FAILED ? NULL : region;
   if (!io->slots || !io->region) {
     err_fill(err, ERR_IO, "no memory for %u tiles of %zu bytes", io->n_slots, io->tile_bytes);
-    return err_hint(err, "lower --jobs or --memory, or raise the limit (ulimit -v, -d)");
+    return err_because(err, REASON_TILES);
   }
   for (uint32_t i = 0; i < io->n_slots; i++) {
     struct io_tile *t = &io->slots[i].tile;
@@ -107,7 +107,7 @@ int io_open(struct io **out, const struct io_options *options, struct sources *s
   int r = io->engine->open(io->engine, io->n_slots + 1, &io->self); // + 1: a sync
   if (r < 0) {
     err_fill_errno(err, -r, ERR_IO, "the %s engine cannot be opened", io->engine->name);
-    err_fill_hint(err, "lower --jobs, or use --io=sync");
+    err_fill_reason(err, REASON_ENGINE);
     goto fail;
   }
   *out = io;

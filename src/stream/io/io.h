@@ -45,9 +45,9 @@ struct io_tile {
 };
 
 // Decides IO_AUTO once for the process: tries to set up a ring. On EPERM, ENOSYS, ENOMEM, EMFILE
-// (or no uring at build time) falls back to sync and fills `note` (≤ n bytes) with one sentence:
-// cause and cure. With IO_URING asked for explicitly a failure is an error.
-int io_choose(enum io_mode *mode, char *note, size_t n, struct err *err);
+// (or no uring at build time) falls back to sync, and *why says what io_uring is ("not permitted
+// here: …"), else it is NULL. With IO_URING asked for explicitly a failure is an error.
+int io_choose(enum io_mode *mode, const char **why, struct err *err);
 const char *io_mode_name(enum io_mode mode);
 bool io_mode_by_name(const char *name, enum io_mode *mode);
 

@@ -107,8 +107,7 @@ static int open_main(struct sources *s, const char *name, struct stat *st, int *
   if (*fd < 0 && (errno == EMFILE || errno == ENFILE)) return -2;
   if (*fd < 0 && errno == ELOOP && links) {
     err_fill(err, ERR_MODEL, "'%s' is a symbolic link", quote_str(name).s);
-    return err_hint(err, "--allow-links accepts links, as the Hugging Face cache makes them; data "
-                         "files are then looked for beside the link");
+    return err_because(err, REASON_MODEL_LINK);
   }
   if (*fd < 0) return err_errno(err, errno, ERR_INPUT, "'%s' cannot be opened", quote_str(name).s);
   if (fstat(*fd, st) || !S_ISREG(st->st_mode)) {

@@ -76,8 +76,9 @@ static int check_range(struct loader *l, const struct external *x, const struct 
                     quote_str(sources_name(l->s, x->file)).s, (unsigned long long)size);
 }
 
-int external_parse(struct loader *l, const struct decoded_tensor *t, const struct row_name *who,
-                   uint64_t bytes, struct external *out, bool *usable) {
+int load_external_parse(struct loader *l, const struct decoded_tensor *t,
+                        const struct row_name *who, uint64_t bytes, struct external *out,
+                        bool *usable) {
   struct raw_external raw = {0};
   *usable = false;
   if (sort_keys(l, t, who, &raw)) return -1;

@@ -105,9 +105,9 @@ static void join_opsets(struct loader *l) {
     m->functions[i].opsets += first;
 }
 
-static int compare_rests(const void *a, const void *b) {
-  const struct model_rest *x = a, *y = b;
-  if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
+static int compare_kept(const void *a, const void *b) {
+  const struct model_kept_field *x = a, *y = b;
+  if (x->of != y->of) return x->of < y->of ? -1 : 1;
   if (x->id != y->id) return x->id < y->id ? -1 : 1;
   return x->at.off < y->at.off ? -1 : x->at.off > y->at.off;
 }
@@ -117,6 +117,7 @@ int load_resolve(struct loader *l) {
   join_opsets(l);
   if (resolve_inputs(l) || resolve_outputs(l)) return -1;
   link_infos(l);
-  if (m->n_rests) qsort(m->rests, m->n_rests, sizeof *m->rests, compare_rests);
+  if (m->n_kept_fields)
+    qsort(m->kept_fields, m->n_kept_fields, sizeof *m->kept_fields, compare_kept);
   return 0;
 }

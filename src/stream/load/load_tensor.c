@@ -80,7 +80,7 @@ static int check_kind(struct loader *l, struct tensor_unit *u, bool *good) {
   if (p->other)
     return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "has both %s and %s", p->field->name,
                       p->other->name);
-  const enum encoding encoding = payload_encoding(p);
+  const enum encoding encoding = load_payload_encoding(p);
   const bool raw = encoding == ENCODING_RAW;
   if (encoding != ENCODING_NONE &&
       (raw ? dtype == DTYPE_STRING : letter_of(p->field) != dtype_field(dtype)))
@@ -106,7 +106,7 @@ static int check_external(struct loader *l, const struct decoded_tensor *t, stru
                       f->payload.field->name);
   if (u->row.dtype == DTYPE_STRING)
     return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "strings cannot be external data");
-  return external_parse(l, t, &u->name, u->row.bytes, &u->external, good);
+  return load_external_parse(l, t, &u->name, u->row.bytes, &u->external, good);
 }
 
 static int check_source(struct loader *l, const struct decoded_tensor *t, const struct frame *f,
@@ -154,21 +154,21 @@ static uint32_t plain_start(const struct model_tensor *t, const struct payload *
 static int take_inline(struct loader *l, struct tensor_unit *u) {
   struct model_tensor *t = &u->row;
   const struct payload *p = u->payload;
-  t->encoding = (uint8_t)payload_encoding(p);
+  t->encoding = (uint8_t)load_payload_encoding(p);
   const struct payload_source from = {p->pieces, p->n_pieces, t->encoding};
   if (is_small(t)) {
     t->pieces = plain_start(t, p);
-    return payload_materialize(l, &from, t->dtype, t->bytes, &t->small);
+    return load_payload_materialize(l, &from, t->dtype, t->bytes, &t->small);
   }
   for (uint32_t i = 0; i < p->n_pieces; i++)
-    payload_elide(l, (struct place){p->pieces[i].at.off, p->pieces[i].at.len});
-  set_pieces(l, t, payload_commit(l, p), p->n_pieces);
+    load_payload_elide(l, (struct place){p->pieces[i].at.off, p->pieces[i].at.len});
+  set_pieces(l, t, load_payload_commit(l, p), p->n_pieces);
   return 0;
 }
 
 static int read_external(struct loader *l, struct tensor_unit *u) {
   const struct external *x = &u->external;
-  uint8_t *to = payload_small_room(l, x->len, &u->row.small);
+  uint8_t *to = load_payload_small_room(l, x->len, &u->row.small);
   if (!to) return load_fatal(l, wire_offset(&l->w), "small tensors take more than 4 GiB");
   return sources_read(l->s, x->file, x->off, to, (size_t)x->len, l->err);
 }
@@ -210,7 +210,7 @@ static int add_row(struct loader *l, struct tensor_unit *u, const struct frame *
   }
   const uint32_t id = TABLE_ADD(m, tensors, 1);
   m->tensors[id] = u->row;
-  if (f->n_rests) m->tensors[id].flags |= TENSOR_HAS_REST;
+  if (f->n_kept) m->tensors[id].flags |= TENSOR_HAS_KEPT;
   return u->row.home == HOME_INITIALIZER ? own_value(l, u, id) : 0;
 }
 
@@ -265,9 +265,9 @@ static int check_unit(struct loader *l, const struct frame *f, const struct deco
 
 int load_end_tensor(struct loader *l, struct frame *f) {
   struct decoded_tensor t;
-  if (!decode_tensor(&l->scratch, frame_hollow(f), &t))
+  if (!decode_tensor(&l->scratch, frame_skeleton(f), &t))
     return load_fatal(l, f->start, "the TensorProto does not decode");
-  if (t.name.n == 0 && frame_keep_empty_name(l, f)) return -1;
+  if (t.name.n == 0 && load_keep_empty_name(l, f)) return -1;
   struct tensor_unit u = {.name = {"tensor", t.name, f->start}};
   bool shaped, good;
   start_row(l, f, &t, &u);
@@ -275,7 +275,7 @@ int load_end_tensor(struct loader *l, struct frame *f) {
   if (good && (u.payload ? take_inline(l, &u) : take_external(l, &u))) return -1;
   if (!good) u.row.bytes = 0;
   if (add_row(l, &u, f, &t, shaped)) return -1;
-  frame_flush_rests(l, f, 't', l->m->n_tensors - 1);
+  load_flush_kept_fields(l, f, KEPT_TENSOR, l->m->n_tensors - 1);
   return 0;
 }
 
@@ -306,11 +306,11 @@ static int take_constant(struct loader *l, struct model_tensor *t, const struct 
   }
   if (!is_scalar(a->type)) {
     const struct payload_source from = {m->pieces + p->pieces, p->n_pieces, t->encoding};
-    if (payload_materialize(l, &from, t->dtype, t->bytes, &t->small)) return -1;
+    if (load_payload_materialize(l, &from, t->dtype, t->bytes, &t->small)) return -1;
     if (p->pieces + p->n_pieces == m->n_pieces) m->n_pieces = p->pieces;
     return 0;
   }
-  uint8_t *to = payload_small_room(l, t->bytes, &t->small);
+  uint8_t *to = load_payload_small_room(l, t->bytes, &t->small);
   if (!to) return load_fatal(l, a->src.off, "small tensors take more than 4 GiB");
   memcpy(to, a->type == ATTR_FLOAT ? (const void *)&a->u.f : (const void *)&a->u.i,
          (size_t)t->bytes);

@@ -255,16 +255,12 @@ static const char *weight_name(const struct run *r, const struct run_error *e) {
   return name ? name : r->p->tensors[e->tensor].name;
 }
 
-static const char *overflow_hint(const struct plan *p, uint32_t segment) {
+static enum err_reason overflow_reason(const struct plan *p, uint32_t segment) {
   const struct recipe *x = stored_as(p, segment);
   const uint32_t id = (uint32_t)(x - p->recipes.rows);
-  if (x->kind == RECIPE_QUANTIZE && recipe_quantization_of(&p->recipes, id).format == FORMAT_LEVELS)
-    return "their range is wider than levels can say: take the method integer_weights";
-  if (x->kind == RECIPE_QUANTIZE)
-    return "their range is wider than scales can say: leave them as they are (--exclude), or take "
-           "--symmetric";
-  return "leave them as they are (--exclude), store the largest finite value instead "
-         "(--on-overflow clip), or take bfloat16, which reaches as far as float32";
+  if (x->kind != RECIPE_QUANTIZE) return REASON_RANGE_CAST;
+  const bool levels = recipe_quantization_of(&p->recipes, id).format == FORMAT_LEVELS;
+  return levels ? REASON_RANGE_LEVELS : REASON_RANGE_SCALES;
 }
 
 // Once all is looked at, so that one message has all of it.
@@ -287,7 +283,7 @@ static int refuse_overflows(const struct run *r, struct arena *a, struct err *er
   if (bad > NAMED) snprintf(named + len, sizeof named - len, " and %u more", bad - NAMED);
   err_fill(err, ERR_MODEL, "%u tensor%s %s finite elements that would be stored as infinite: %s",
            bad, bad == 1 ? "" : "s", bad == 1 ? "has" : "have", named);
-  return err_hint(err, "%s", overflow_hint(r->p, last));
+  return err_because(err, overflow_reason(r->p, last));
 }
 
 static int conclude(struct run *r, struct arena *a, struct err *err) {

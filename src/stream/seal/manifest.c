@@ -164,7 +164,7 @@ int manifest_write(struct json_out *out, const struct manifest_input *in, struct
     if (!manifest_can_name(p->outputs[i].name)) {
       err_set(err, ERR_USAGE, "the output name '%s' cannot stand in a manifest (it has a ':')",
               quote_str(p->outputs[i].name).s);
-      return err_hint(err, "choose another name, or write no manifest (--no-manifest)");
+      return err_because(err, REASON_MANIFEST_NAME);
     }
   struct arena scratch = {0};
   uint32_t n;

@@ -84,9 +84,7 @@ static int cannot_place(const struct staging *st, const struct seal_move *m, int
     err_set(err, ERR_RETRY,
             "'%s' in '%s' exists and is not ours: it appeared while this run worked", name.s,
             dest.s);
-    return err_hint(err,
-                    "move it away; the same command with --resume then puts the output, which is "
-                    "complete, in place");
+    return err_because(err, REASON_APPEARED);
   }
   if (why == ENOENT)
     return err_set(err, ERR_IO, "'%s' is neither in '%s' nor in place in '%s'", name.s,
@@ -201,7 +199,7 @@ static int check_onnx_free(const struct staging *st, const char *onnx, bool repl
                    quote_str(st->dest_path).s);
   if (replace) return 0;
   err_set(err, ERR_USAGE, "'%s' exists in '%s'", quote_str(onnx).s, quote_str(st->dest_path).s);
-  return err_hint(err, "--force replaces it; --resume --force keeps the work that is done");
+  return err_because(err, REASON_EXISTS);
 }
 
 static int check_data_free(const struct staging *st, const struct seal_move *m, struct err *err) {

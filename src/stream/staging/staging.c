@@ -366,7 +366,7 @@ static int refuse_other_seal(const struct opening *o, char finished[STAGING_NAME
   err_set(o->err, ERR_RETRY,
           "an earlier run has begun to put its '%s' in place and did not end: '%s' in '%s'",
           quote_str(o->options->onnx_name).s, quote_str(name).s, quote_str(o->st->dest_path).s);
-  return err_hint(o->err, "--resume completes it; or remove that folder to give it up");
+  return err_because(o->err, REASON_SEAL_BEGUN);
 }
 
 static int open_steps(const struct opening *o, enum staging_resume *how, bool *made) {

@@ -84,8 +84,7 @@ static int busy(const struct staging *st, struct err *err) {
   who[strcspn(who, "\n")] = '\0';
   err_set(err, ERR_RETRY, "'%s' in '%s' is in use by %s", quote_str(st->name).s,
           quote_str(st->dest_path).s, who[0] ? quote_str(who).s : "another process");
-  return err_hint(err, "wait until that run has ended, then give the same command again (with "
-                       "--resume, to keep what it did)");
+  return err_because(err, REASON_BUSY);
 }
 
 static bool no_locks_here(int errnum) {

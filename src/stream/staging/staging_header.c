@@ -108,11 +108,8 @@ static int source_changed(const char *name, const char *how, enum staging_header
   const bool measured = left == STAGING_HEADER_MEASURED;
   err_set(err, ERR_INPUT, "source '%s' changed since %s (%s)", quote_str(name).s,
           measured ? "its weights were measured" : "the interrupted run", how);
-  if (measured)
-    return err_hint(err, "what was measured belongs to the old source; without --resume the "
-                         "weights are measured again");
-  return err_hint(err, "what that run wrote belongs to the old source; without --resume the job "
-                       "starts afresh");
+  if (measured) return err_because(err, REASON_MEASURED_OLD);
+  return err_because(err, REASON_WRITTEN_OLD);
 }
 
 static int same_source(const struct json_value *row, const struct sources *s, uint32_t file,
