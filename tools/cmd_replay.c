@@ -127,7 +127,7 @@ static int replay(struct job *job, struct log_reader *in, const struct edit_log_
   job->edits.artifact = job_stage_replay;
   job->edits.artifact_ctx = job;
   if (replay_lines(job, in, err) || check_result(job, in, err)) return -1;
-  if (!span_is(head->output, job->onnx_name))
+  if (!span_is(head->output, job->out.onnx_name))
     report_notice(
         "the recorded output was named '%s': under another name a data file is named differently, "
         "and so is its place in the .onnx; all else is the same",

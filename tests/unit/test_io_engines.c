@@ -81,7 +81,7 @@ static void bad_specs_are_refused(void **state) {
                                       "write:1:E",
                                       "fly:1:EIO",
                                       "write:1:EIO:persist",
-                                      "sync:1:eof",
+                                      "clone:1:eof",
                                       "write:1:EIO,"};
   for (size_t k = 0; k < sizeof specs / sizeof *specs; k++) {
     assert_false(io_fault_arm(specs[k]));

@@ -22,24 +22,24 @@ int job_refused(struct job *job, const struct err *why, struct err *err) {
     *err = *why;
     return -1;
   }
-  if (job->refusal.kind == ERR_NONE && !job->no_output) job->refusal = *why;
+  if (job->refusal.kind == ERR_NONE && !job->out.absent) job->refusal = *why;
   return 0;
 }
 
 static void look_at_folder(struct job *job) {
   struct stat at;
-  job->output_exists = !job->no_output && job_output_there(job, &at);
-  job->folder_writable = faccessat(job->dest, ".", W_OK | X_OK, AT_EACCESS) == 0;
+  job->ahead.output_exists = !job->out.absent && job_output_there(job, &at);
+  job->ahead.folder_writable = faccessat(job->out.dest, ".", W_OK | X_OK, AT_EACCESS) == 0;
 }
 
 int job_look_ahead(struct job *job, struct err *err) {
-  const struct staging_options options = {.dest_folder = job->dest_folder,
-                                          .onnx_name = job->onnx_name};
+  const struct staging_options options = {.dest_folder = job->out.folder,
+                                          .onnx_name = job->out.onnx_name};
   const struct work_options run = {
       .jobs = cli_count(job->args, OPT_JOBS), .memory = job->memory, .mode = job->mode};
   struct err why = {0};
   look_at_folder(job);
-  if (staging_foresee(&job->plan, &options, &job->space, &why) && job->mode != IO_NULL &&
+  if (staging_foresee(&job->plan, &options, &job->ahead.space, &why) && job->mode != IO_NULL &&
       job_refused(job, &why, err))
     return -1;
   why = (struct err){0};
@@ -62,13 +62,13 @@ static void put_number_or_null(struct json_out *j, const char *key, bool known, 
 }
 
 void job_dry_run_write_disk(const struct job *job, struct json_out *j) {
-  put_number_or_null(j, "disk_free_bytes", job->space.known, job->space.free_bytes);
-  put_number_or_null(j, "disk_needed_bytes", true, job->space.needed_bytes);
+  put_number_or_null(j, "disk_free_bytes", job->ahead.space.known, job->ahead.space.free_bytes);
+  put_number_or_null(j, "disk_needed_bytes", true, job->ahead.space.needed_bytes);
 }
 
 void job_dry_run_write_output(const struct job *job, struct json_out *j) {
-  json_put_bool(j, "output_exists", job->output_exists);
-  json_put_bool(j, "output_folder_writable", job->folder_writable);
+  json_put_bool(j, "output_exists", job->ahead.output_exists);
+  json_put_bool(j, "output_folder_writable", job->ahead.folder_writable);
 }
 
 void job_dry_run_write_refusal(const struct job *job, struct json_out *j) {
@@ -87,23 +87,25 @@ void job_dry_run_write_refusal(const struct job *job, struct json_out *j) {
 // ---- for people --------------------------------------------------------------------------------
 
 static void print_output(const struct job *job) {
-  const char *writable = job->folder_writable ? "is writable" : "is NOT writable";
-  if (job->no_output)
+  const char *writable = job->ahead.folder_writable ? "is writable" : "is NOT writable";
+  if (job->out.absent)
     printf("output: no OUT given; the figures are for the input's own folder\n");
-  else if (!job->output_exists)
-    printf("output: '%s' does not exist yet\n", quote_str(job->out_path).s);
+  else if (!job->ahead.output_exists)
+    printf("output: '%s' does not exist yet\n", quote_str(job->out.path).s);
   else
-    printf("output: '%s' exists%s\n", quote_str(job->out_path).s,
+    printf("output: '%s' exists%s\n", quote_str(job->out.path).s,
            job->refusal.kind == ERR_NONE ? " and would be replaced" : "");
-  printf("folder: '%s' %s%s\n", quote_str(job->dest_folder).s, writable,
-         job->dest_is_above ? " (the nearest that is there; the run makes the output's own)" : "");
+  printf("folder: '%s' %s%s\n", quote_str(job->out.folder).s, writable,
+         job->out.folder_is_above ? " (the nearest that is there; the run makes the output's own)"
+                                  : "");
 }
 
 static void print_disk(const struct job *job) {
-  printf("disk needed: %s%s; ", report_size(job->space.needed_bytes).s,
-         job->replace ? ", beside the files that are replaced (they keep theirs until then)" : "");
-  if (job->space.known)
-    printf("%s free\n", report_size(job->space.free_bytes).s);
+  printf("disk needed: %s%s; ", report_size(job->ahead.space.needed_bytes).s,
+         job->out.replace ? ", beside the files that are replaced (they keep theirs until then)"
+                          : "");
+  if (job->ahead.space.known)
+    printf("%s free\n", report_size(job->ahead.space.free_bytes).s);
   else
     printf("how much is free, the file system does not tell\n");
 }

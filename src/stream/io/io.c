@@ -18,24 +18,7 @@
 // that it works while we compute and the sync before a record finds little left to do. How a write
 // is made, and whether it needs that hint, is a question to the output file: io_outlet.c.
 //
-// What this rests on: conv2matmul of a 2.4 GB model, two workers, durable at the end; ext4 on a
-// virtual disk, Linux 6.18, two cores of a shared machine, memory primed before each run, arms in
-// random order; seconds, median [min-max], of a prototype in which each could be chosen, in two
-// sittings. Hashing alone keeps both cores busy for 0.9 s.
-//
-//   writes                                       first, n=5         second, n=4
-//   ring (by its threads), cached, 128 KiB       1.94 [1.27-3.50]   2.34 [2.13-2.83]
-//   ring (by its threads), uncached, 1 MiB       1.37 [1.22-1.75]
-//   here, cached, 128 KiB, hinted                1.27 [1.22-1.45]   2.48 [1.84-3.75]
-//   here, uncached, 128 KiB, hinted as well      1.45 [1.37-2.23]
-//   here, uncached, 1 MiB, hinted as well        1.17 [1.12-1.80]   1.43 [1.17-2.42]
-//   here, uncached, 1 MiB                                           1.35 [1.17-1.48]
-//
-// So the ring does not help where it needs threads to write, and what costs most is memory: cached
-// writes take fresh pages for everything that is written, and on such a machine these are slow to
-// come, the slower the larger the write. When memory is at hand, cached writes of 128 KiB are about
-// as fast as uncached ones of 1 MiB; when it is not, they are much slower. The price of uncached
-// writes is that whoever reads the output next reads it from the disk.
+// bench/README.md has the figures that this rests on.
 #include "io_queue.h"
 
 #include "threads.h"
@@ -104,7 +87,7 @@ int io_open(struct io **out, const struct io_options *options, struct sources *s
   io->wake.most = wake_bytes(options, sources);
   if (io->engine->reads != IO_READS_WHOLE) io_window_guard();
   if (make_tiles(io, err) < 0) goto fail;
-  int r = io->engine->open(io->engine, io->n_slots + 1, &io->self); // + 1: a sync
+  int r = io->engine->open(io->engine, io->n_slots, &io->self);
   if (r < 0) {
     err_fill_errno(err, -r, ERR_IO, "the %s engine cannot be opened", io->engine->name);
     err_fill_reason(err, REASON_ENGINE);
@@ -130,7 +113,6 @@ static bool goes_on(struct io_op *op) {
     op->tries = 0;
     return op->left > 0;
   }
-  if (op->result == 0 && op->kind == IO_OP_SYNC) return false;
   bool again = op->result == 0 || op->result == -EINTR || op->result == -EAGAIN;
   return again && ++op->tries < TRIES_MAX;
 }
@@ -182,8 +164,6 @@ bool io_settle(struct io *io, bool wait) {
   if (!op) return false;
   if (goes_on(op)) {
     io->engine->start(io->self, op);
-  } else if (op == &io->sync) {
-    io->syncing = false;
   } else {
     io->n_queued--;
     finish_write(io, (struct io_slot *)((char *)op - offsetof(struct io_slot, op)));
@@ -240,7 +220,7 @@ void io_tile_write(struct io *io, struct io_tile *tile, int fd, uint64_t off, si
   }
   tile->n = n;
   slot->state = SLOT_QUEUED;
-  slot->op = (struct io_op){.kind = IO_OP_WRITE, .fd = fd, .at = tile->data, .off = off};
+  slot->op = (struct io_op){.fd = fd, .at = tile->data, .off = off};
   slot->op.left = n;
   slot->op.n = min_u64(n, IO_ATTEMPT_BYTES);
   io->n_queued++;
@@ -263,22 +243,6 @@ int io_drain(struct io *io, struct err *err) {
   if (err->kind == ERR_NONE) *err = io->failure;
   io->failure = (struct err){0};
   return -1;
-}
-
-void io_start_writeback(struct io *io, int fd, uint64_t off, uint64_t n) {
-  if (n > 0) io->engine->writeback(io->self, fd, off, n);
-}
-
-int io_sync(struct io *io, int fd, struct err *err) {
-  assert(io->n_queued == 0);
-  io->sync = (struct io_op){.kind = IO_OP_SYNC, .fd = fd};
-  io->syncing = true;
-  io->engine->start(io->self, &io->sync);
-  while (io->syncing) {
-    io_settle(io, true);
-  }
-  if (io->sync.result == 0) return 0;
-  return err_errno(err, (int)-io->sync.result, ERR_IO, "making the written bytes durable failed");
 }
 
 void io_close(struct io *io) {

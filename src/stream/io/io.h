@@ -109,16 +109,6 @@ int io_gather(struct io *io, const struct io_fragments *f, uint8_t *buf, struct 
 // Asks the system to read ahead; never fails.
 void io_will_need(struct io *io, uint32_t file, uint64_t off, uint64_t n);
 
-// Starts writeback of a finished range (does not wait). Only needed for what did not come through
-// tiles.
-void io_start_writeback(struct io *io, int fd, uint64_t off, uint64_t n);
-
-// Makes a file durable (fdatasync), and waits for it. Everything queued must have been drained.
-// One call for several units is cheaper than one for each (io.c has figures). After a failure
-// nothing that was written to this file since its last successful sync may be believed to be on
-// disk, by any worker: the system reports such an error once.
-int io_sync(struct io *io, int fd, struct err *err);
-
 // Tries to share the blocks of a source range with the output (FICLONERANGE). Returns the number of
 // bytes shared from the start of the range: 0 where file system, alignment or engine do not allow
 // it. Both ends must start on a block (io_clone_lead); what is left behind the last whole block is

@@ -40,6 +40,7 @@ struct opening {
   const struct staging_options *options;
   char *note;
   size_t note_bytes;
+  bool dry; // only asked: nothing is made, and nothing removed
   struct err *err;
 };
 
@@ -54,8 +55,9 @@ static void say(const struct opening *o, const char *fmt, ...) {
   va_end(ap);
 }
 
-static void reset(struct staging *st, const struct plan *p) {
+static void reset(struct staging *st, const struct plan *p, const char *dest_folder) {
   memset(st, 0, sizeof *st);
+  snprintf(st->dest_path, sizeof st->dest_path, "%s", dest_folder ? dest_folder : "");
   st->folder = st->dest = st->lock = st->unnamed_in = -1;
   for (uint32_t i = 0; i < STAGING_WRITERS_MAX; i++)
     st->records[i] = -1;
@@ -72,7 +74,7 @@ static void reset(struct staging *st, const struct plan *p) {
 int staging_open_null(struct staging *st, const struct plan *p, const char *dest_folder,
                       struct err *err) {
   (void)err;
-  reset(st, p);
+  reset(st, p, dest_folder);
   if (dest_folder) st->unnamed_in = open(dest_folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   return 0;
 }
@@ -122,11 +124,6 @@ static void look_at_space(const struct opening *o, struct staging_space *space) 
   if (fs_ops->fstatvfs(o->st->dest, &fs) || fs.f_blocks == 0) return;
   space->known =
       !mul_overflows(geteuid() == 0 ? fs.f_bfree : fs.f_bavail, fs.f_frsize, &space->free_bytes);
-}
-
-static int check_space(const struct opening *o, const struct staging_space *space) {
-  if (!space->known || space->needed_bytes <= space->free_bytes) return 0;
-  return no_space(o, space->needed_bytes, space->free_bytes);
 }
 
 static int allocate_output(const struct opening *o, uint32_t i) {
@@ -369,18 +366,29 @@ static int refuse_other_seal(const struct opening *o, char finished[STAGING_NAME
   return err_because(o->err, REASON_SEAL_BEGUN);
 }
 
+// What would keep a run from beginning, asked in the order in which a run meets it. *space is
+// filled as far as the folder can be opened. A run also removes what a finished seal left.
+static int may_begin(const struct opening *o, struct staging_space *space) {
+  struct staging *st = o->st;
+  char finished[STAGING_NAME_MAX];
+  *space = (struct staging_space){0};
+  if (staging_open_dest(st->dest_path, &st->dest, o->err)) return -1;
+  staging_name(st->name, o->options->onnx_name, o->p->id);
+  look_at_space(o, space);
+  if (check_names(o) || refuse_other_seal(o, finished)) return -1;
+  if (finished[0] && !o->dry) {
+    remove_finished(o, finished);
+    look_at_space(o, space);
+  }
+  if (!space->known || space->needed_bytes <= space->free_bytes) return 0;
+  return no_space(o, space->needed_bytes, space->free_bytes);
+}
+
 static int open_steps(const struct opening *o, enum staging_resume *how, bool *made) {
   struct staging *st = o->st;
   struct staging_space space;
-  char finished[STAGING_NAME_MAX];
-  if (check_names(o)) return -1;
-  if (staging_open_dest(st->dest_path, &st->dest, o->err)) return -1;
-  staging_name(st->name, o->options->onnx_name, o->p->id);
-  if (refuse_other_seal(o, finished)) return -1;
-  if (finished[0]) remove_finished(o, finished);
-  look_at_space(o, &space);
-  if (check_space(o, &space)) return -1;
-  if (staging_enter(st, LOCK_EX, true, made, o->err)) return -1;
+  if (may_begin(o, &space)) return -1;
+  if (staging_enter(st, STAGING_MAKE, made, o->err)) return -1;
   sign_lock(st);
   if (settle(o, *made, how)) return -1;
   if (*how == STAGING_FRESH) *made = true;
@@ -394,8 +402,7 @@ int staging_open(struct staging *st, const struct plan *p, struct sources *s,
                  const struct staging_options *options, enum staging_resume *how, char *note,
                  size_t note_bytes, struct err *err) {
   assert(p->n_outputs > 0);
-  reset(st, p);
-  snprintf(st->dest_path, sizeof st->dest_path, "%s", options->dest_folder);
+  reset(st, p, options->dest_folder);
   if (note && note_bytes) note[0] = '\0';
   const struct opening o = {.st = st,
                             .p = p,
@@ -418,30 +425,21 @@ int staging_open(struct staging *st, const struct plan *p, struct sources *s,
 int staging_foresee(const struct plan *p, const struct staging_options *options,
                     struct staging_space *space, struct err *err) {
   struct staging st;
-  char finished[STAGING_NAME_MAX];
-  const struct opening o = {.st = &st, .p = p, .options = options, .err = err};
-  reset(&st, NULL);
-  *space = (struct staging_space){0};
-  snprintf(st.dest_path, sizeof st.dest_path, "%s", options->dest_folder);
-  int bad = staging_open_dest(st.dest_path, &st.dest, err);
-  if (!bad) {
-    staging_name(st.name, options->onnx_name, p->id);
-    look_at_space(&o, space);
-    bad = check_names(&o) || refuse_other_seal(&o, finished) || check_space(&o, space) ||
-          staging_foresee_enter(&st, err);
-  }
+  bool made;
+  const struct opening o = {.st = &st, .p = p, .options = options, .dry = true, .err = err};
+  reset(&st, NULL, options->dest_folder);
+  const int bad = may_begin(&o, space) || staging_enter(&st, STAGING_LOOK, &made, err);
   staging_close(&st);
   return bad ? -1 : 0;
 }
 
 int staging_open_sealed(struct staging *st, const char *dest_folder, const char *name,
                         struct err *err) {
-  reset(st, NULL);
-  snprintf(st->dest_path, sizeof st->dest_path, "%s", dest_folder);
+  reset(st, NULL, dest_folder);
   snprintf(st->name, sizeof st->name, "%s", name);
   if (staging_open_dest(dest_folder, &st->dest, err)) return -1;
   bool made;
-  if (staging_enter(st, LOCK_EX, false, &made, err) == 0) return 0;
+  if (staging_enter(st, STAGING_FOUND, &made, err) == 0) return 0;
   err_set(err, ERR_RETRY, "'%s' in '%s' is gone: another process has finished it",
           quote_str(name).s, quote_str(dest_folder).s);
   staging_close(st);
@@ -450,12 +448,11 @@ int staging_open_sealed(struct staging *st, const char *dest_folder, const char 
 
 int staging_open_bare(struct staging *st, const char *dest_folder, const char *onnx_name,
                       const uint8_t id[DIGEST_BYTES], bool *made, struct err *err) {
-  reset(st, NULL);
-  snprintf(st->dest_path, sizeof st->dest_path, "%s", dest_folder);
+  reset(st, NULL, dest_folder);
   staging_name(st->name, onnx_name, id);
   *made = false;
   int bad = staging_open_dest(dest_folder, &st->dest, err);
-  if (!bad) bad = staging_enter(st, LOCK_EX, true, made, err);
+  if (!bad) bad = staging_enter(st, STAGING_MAKE, made, err);
   if (bad)
     staging_close(st);
   else
