@@ -146,8 +146,7 @@ static void count_left(struct audit *a, const struct target *t) {
 enum { TENSORS_SHOWN = 8 };
 
 static void print_found(const struct audit_found *f) {
-  printf("%s bytes %llu..%llu: %s\n", quote_str(f->file).s, (unsigned long long)f->off,
-         (unsigned long long)(f->off + f->len), f->what);
+  printf("%s bytes %lu..%lu: %s\n", quote_str(f->file).s, f->off, (f->off + f->len), f->what);
   for (uint32_t i = 0; i < f->n_tensors && i < TENSORS_SHOWN; i++)
     printf("    tensor '%s'\n", quote_str(f->tensors[i]).s);
   if (f->n_tensors > TENSORS_SHOWN)
@@ -162,8 +161,7 @@ static void print_found(const struct audit_found *f) {
 }
 
 static void print_place(const char *before, struct audit_place at) {
-  printf("%s bytes %llu..%llu", before, (unsigned long long)at.off,
-         (unsigned long long)(at.off + at.len));
+  printf("%s bytes %lu..%lu", before, at.off, (at.off + at.len));
 }
 
 // Where no tensors can be named, at least where the good part is.
@@ -172,11 +170,9 @@ static void print_left(const struct audit *a, const char *file) {
     const struct left *l = &a->left[i];
     if (strcmp(l->file, file) != 0) continue;
     if (l->whole == 0 && l->units == 1) printf("    it is the only unit\n");
-    if (l->whole == 0 && l->units > 1)
-      printf("    none of its %llu units is whole\n", (unsigned long long)l->units);
+    if (l->whole == 0 && l->units > 1) printf("    none of its %lu units is whole\n", l->units);
     if (l->whole == 0) return;
-    printf("    %llu of its %llu units %s whole:", (unsigned long long)l->whole,
-           (unsigned long long)l->units, l->whole == 1 ? "is" : "are");
+    printf("    %lu of its %lu units %s whole:", l->whole, l->units, l->whole == 1 ? "is" : "are");
     print_place(l->whole == 1 ? "" : " the first", l->first);
     if (l->whole > 1) print_place(", the last", l->last);
     printf("\n");
@@ -192,12 +188,11 @@ static void print_text(const struct audit *a, const struct audit_result *r,
   }
   const char *files = r->files == 1 ? "file" : "files", *units = r->shards == 1 ? "unit" : "units";
   if (a->n == 0)
-    printf("%s: whole: %llu %s, %llu %s, %s\n", quote_str(t->model).s, (unsigned long long)r->files,
-           files, (unsigned long long)r->shards, units, quote_bytes(r->bytes).s);
+    printf("%s: whole: %lu %s, %lu %s, %s\n", quote_str(t->model).s, r->files, files, r->shards,
+           units, quote_bytes(r->bytes).s);
   else
-    printf("%s: DAMAGED: %llu of %llu %s in %llu %s\n", quote_str(t->model).s,
-           (unsigned long long)r->damaged, (unsigned long long)r->shards, units,
-           (unsigned long long)r->files, files);
+    printf("%s: DAMAGED: %lu of %lu %s in %lu %s\n", quote_str(t->model).s, r->damaged, r->shards,
+           units, r->files, files);
 }
 
 static void put_found(struct json_out *j, const struct audit_found *f) {

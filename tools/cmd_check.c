@@ -79,10 +79,9 @@ static const char *plural(uint64_t n) {
 static void end(struct check *c, const char *path) {
   const uint64_t *n = c->count;
   if (!c->json) {
-    printf("%s: %llu error%s, %llu warning%s, %llu note%s\n", quote_str(path).s,
-           (unsigned long long)n[FAULT_ERROR], plural(n[FAULT_ERROR]),
-           (unsigned long long)n[FAULT_WARNING], plural(n[FAULT_WARNING]),
-           (unsigned long long)n[FAULT_NOTE], plural(n[FAULT_NOTE]));
+    printf("%s: %lu error%s, %lu warning%s, %lu note%s\n", quote_str(path).s, n[FAULT_ERROR],
+           plural(n[FAULT_ERROR]), n[FAULT_WARNING], plural(n[FAULT_WARNING]), n[FAULT_NOTE],
+           plural(n[FAULT_NOTE]));
     return;
   }
   json_end_array(&c->j);

@@ -37,8 +37,7 @@ static void print_result(struct job *job) {
   const struct pass_job *pj = job->ctx;
   const struct pass_job_counts n = pass_job_count(pj, 0);
   if (!cli_flag(job->args, OPT_QUIET)) pass_job_print_skipped(pj, 0, "");
-  printf("converted=%llu skipped=%llu output=%s\n", (unsigned long long)n.converted,
-         (unsigned long long)n.skipped, job->out.path);
+  printf("converted=%lu skipped=%lu output=%s\n", n.converted, n.skipped, job->out.path);
 }
 
 static int convert(struct pass_job *pj, const struct cli_args *args, struct err *err) {

@@ -11,7 +11,7 @@ static int set_layout(struct job *job, struct err *err) {
   if (cli_flag(args, OPT_INLINE)) job->layout.form = PLAN_DATA_INLINE;
   uint64_t align = job->layout.align;
   if ((align & (align - 1)) == 0) return 0;
-  err_set(err, ERR_USAGE, "--align %llu is not a power of two", (unsigned long long)align);
+  err_set(err, ERR_USAGE, "--align %lu is not a power of two", align);
   return err_hint(err, "64, 4KiB and 64KiB are common");
 }
 

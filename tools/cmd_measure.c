@@ -158,9 +158,8 @@ static void print_row(const struct row *r, const char *name, const struct widths
     snprintf(sqnr, sizeof sqnr, "%.2f", db);
   else
     snprintf(sqnr, sizeof sqnr, "%s", isnan(db) ? "nan" : "exact");
-  printf("%-*s  %-*s %7s  %.6f  %9.3g  %9.3g  %12llu\n", w->name, name, w->words, r->words, sqnr,
-         figures_cosine(&r->figures), r->figures.max_error, figures_rmse(&r->figures),
-         (unsigned long long)r->bytes);
+  printf("%-*s  %-*s %7s  %.6f  %9.3g  %9.3g  %12lu\n", w->name, name, w->words, r->words, sqnr,
+         figures_cosine(&r->figures), r->figures.max_error, figures_rmse(&r->figures), r->bytes);
 }
 
 // Each reason with how many and the first by name. Reason words are constants of the pass, a few.
@@ -239,12 +238,11 @@ static void print_csv(const struct measuring *m) {
       printf("%u", r->scheme.block);
     else
       fputs("channel", stdout);
-    printf(",%s,%s,%llu,%llu,%.17g,%.17g,%.9g,%.17g,%llu,%llu\n",
+    printf(",%s,%s,%lu,%lu,%.17g,%.17g,%.9g,%.17g,%lu,%lu\n",
            r->scheme.symmetric ? "true" : "false", matmulnbits_algorithm_name(r->scheme.algorithm),
-           (unsigned long long)r->figures.elements, (unsigned long long)r->figures.nonfinite,
-           figures_sqnr_db(&r->figures), figures_cosine(&r->figures), r->figures.max_error,
-           figures_rmse(&r->figures), (unsigned long long)r->source_bytes,
-           (unsigned long long)r->bytes);
+           r->figures.elements, r->figures.nonfinite, figures_sqnr_db(&r->figures),
+           figures_cosine(&r->figures), r->figures.max_error, figures_rmse(&r->figures),
+           r->source_bytes, r->bytes);
   }
 }
 

@@ -124,9 +124,9 @@ static int see_makers(struct makers *k) {
   // Before IR version 4 every initializer had to be listed.
   if (k->defaults == 0 || m->ir_version < 4) return 0;
   return check_report(k->c, FAULT_NOTE, "model",
-                      "%llu initializers are graph inputs too (the first: '%s'): callers may "
+                      "%lu initializers are graph inputs too (the first: '%s'): callers may "
                       "override them",
-                      (unsigned long long)k->defaults, quote(model_value_name(m, k->example)).s);
+                      k->defaults, quote(model_value_name(m, k->example)).s);
 }
 
 static int check_makers(struct check *c) {

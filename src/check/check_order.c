@@ -216,10 +216,10 @@ static int report_hidden(const struct order *o) {
   }
   if (count == 0) return 0;
   return check_report(o->c, FAULT_WARNING, check_node_place(o->c, m->values[first].def).s,
-                      "its output '%s' has the name of a value of %s around it (%llu such outputs):"
+                      "its output '%s' has the name of a value of %s around it (%lu such outputs):"
                       " runtimes refuse the model",
                       quote(model_value_name(m, first)).s,
-                      check_graph_place(o->c, m->values[outer].graph).s, (unsigned long long)count);
+                      check_graph_place(o->c, m->values[outer].graph).s, count);
 }
 
 // ONNX wants a name once in a graph and those around it. Here the inner one counts, as for inputs

@@ -59,8 +59,8 @@ static int check_head(struct edit_log_info *out, struct err *err) {
   if (!json_as_uint(json_get(doc, "weir_edit_log"), &version))
     return err_set(err, ERR_MODEL, "the first line is not the head of an edit log");
   if (version != EDIT_LOG_VERSION)
-    return err_set(err, ERR_MODEL, "edit log version %llu is not known (this program reads %d)",
-                   (unsigned long long)version, EDIT_LOG_VERSION);
+    return err_set(err, ERR_MODEL, "edit log version %lu is not known (this program reads %d)",
+                   version, EDIT_LOG_VERSION);
   uint8_t digest[32];
   if (!json_as_string(json_get(doc, "command"), &out->command) ||
       !json_as_string(json_get(doc, "output"), &out->output) ||

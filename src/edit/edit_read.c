@@ -266,9 +266,8 @@ static int read_leaf(void *ctx, const struct json_value *v, uint32_t *recipe, st
                    shown(json_get(v, "tensor")).s);
   const struct recipe *x = &in->e->r->rows[source];
   if (!dims_product(dims, rank, &count) || count != x->count)
-    return err_set(err, ERR_MODEL, "dims %s do not hold the %llu elements of tensor '%s'",
-                   quote_dims(dims, rank).s, (unsigned long long)x->count,
-                   shown(json_get(v, "tensor")).s);
+    return err_set(err, ERR_MODEL, "dims %s do not hold the %lu elements of tensor '%s'",
+                   quote_dims(dims, rank).s, x->count, shown(json_get(v, "tensor")).s);
   const bool same =
       rank == x->rank && memcmp(dims, recipe_dims(in->e->r, source), rank * sizeof *dims) == 0;
   *recipe = same ? source : edit_make_source_recipe_as(in->e, tensor, dims, rank);

@@ -397,7 +397,7 @@ static int replay_parsed(struct edit_reading *in) {
 
 int edit_log_replay_line(struct edits *e, struct span line, uint64_t line_number, struct err *err) {
   char what[48];
-  snprintf(what, sizeof what, "edit log, line %llu", (unsigned long long)line_number);
+  snprintf(what, sizeof what, "edit log, line %lu", line_number);
   struct json_value *doc = json_parse(line, what, err);
   if (!doc) return -1;
   struct arena scratch = {0};

@@ -31,8 +31,8 @@ void emit_entry(struct emission *e, struct rope *to, uint32_t field, struct span
 
 static void emit_sidecar(struct emission *e, struct rope *to, uint32_t id) {
   char offset[24], length[24];
-  snprintf(offset, sizeof offset, "%llu", (unsigned long long)e->x->off[id]);
-  snprintf(length, sizeof length, "%llu", (unsigned long long)e->m->tensors[id].bytes);
+  snprintf(offset, sizeof offset, "%lu", e->x->off[id]);
+  snprintf(length, sizeof length, "%lu", e->m->tensors[id].bytes);
   emit_entry(e, to, ONNX_TENSOR_external_data, span_str("location"), span_str(e->x->data_name));
   emit_entry(e, to, ONNX_TENSOR_external_data, span_str("offset"), span_str(offset));
   emit_entry(e, to, ONNX_TENSOR_external_data, span_str("length"), span_str(length));

@@ -300,8 +300,7 @@ static const char *fresh_name(struct plan *p, const struct model *m, const struc
     if (x->of[i] != PLACE_SIDECAR) continue;
     struct segment s = recipe_segment(p, x->recipe[i], x->off[i]);
     char line[128];
-    int n = snprintf(line, sizeof line, "%llu %llu %llu %u %u\n", (unsigned long long)s.off,
-                     (unsigned long long)s.len, (unsigned long long)s.at, s.ref, s.kind);
+    int n = snprintf(line, sizeof line, "%lu %lu %lu %u %u\n", s.off, s.len, s.at, s.ref, s.kind);
     digest_add(d, line, (size_t)n);
   }
   digest_end(d, sum);
@@ -354,11 +353,9 @@ static int check_total(const struct model *m, const struct plan_layout *layout, 
     if (!add_overflows(total, t->bytes, &total) && !add_overflows(total, layout->align, &total) &&
         total <= OUTPUT_MAX_BYTES)
       continue;
-    return err_set(
-        err, ERR_FAIL,
-        "tensor '%s' of %llu bytes brings the output past %llu bytes: no plan holds that",
-        quote(model_name(m, t->name)).s, (unsigned long long)t->bytes,
-        (unsigned long long)OUTPUT_MAX_BYTES);
+    return err_set(err, ERR_FAIL,
+                   "tensor '%s' of %lu bytes brings the output past %lu bytes: no plan holds that",
+                   quote(model_name(m, t->name)).s, t->bytes, OUTPUT_MAX_BYTES);
   }
   return 0;
 }
@@ -385,9 +382,8 @@ static int attempt_form(struct attempt *a, struct plan *p, const struct model *m
 }
 
 static int too_large(const struct attempt *a, const struct plan_layout *layout, struct err *err) {
-  err_set(err, ERR_FAIL,
-          "'%s' would be %llu bytes, over the 2147483647 that readers of ONNX accept",
-          quote_str(layout->onnx_name).s, (unsigned long long)a->onnx.len);
+  err_set(err, ERR_FAIL, "'%s' would be %lu bytes, over the 2147483647 that readers of ONNX accept",
+          quote_str(layout->onnx_name).s, a->onnx.len);
   if (layout->form == PLAN_DATA_INLINE) return err_because(err, REASON_INLINE);
   return err_hint(err, "what is too large is not tensor data, so no layout can help");
 }
@@ -422,9 +418,9 @@ int plan_build(struct plan *p, const struct model *m, const struct recipes *r,
     if (a.x.sidecar) add_sidecar(p, m, &a.x);
     add_onnx(p, m, &a.pool, a.onnx, layout->onnx_name);
     note_copied(p, m, &a.x, layout->small_tensors);
-    p->layout = arena_printf(&p->arena, "{\"form\":\"%s\",\"align\":%llu,\"inline_below\":%llu}",
-                             a.x.sidecar ? "external" : "inline", (unsigned long long)layout->align,
-                             (unsigned long long)layout->inline_below);
+    p->layout =
+        arena_printf(&p->arena, "{\"form\":\"%s\",\"align\":%lu,\"inline_below\":%lu}",
+                     a.x.sidecar ? "external" : "inline", layout->align, layout->inline_below);
   }
   rope_pool_free(&a.pool);
   placement_free(&a.x);

@@ -146,8 +146,8 @@ static void write_head(struct writing *w, const struct plan *p) {
   put_text(w, p->layout);
   digest_of(p->literals, p->n_literals, literals);
   hex_encode(literals, DIGEST_BYTES, hex);
-  snprintf(line, sizeof line, ",\n\"literals\":{\"bytes\":%llu,\"sha256\":\"%s\"},\n",
-           (unsigned long long)p->n_literals, hex);
+  snprintf(line, sizeof line, ",\n\"literals\":{\"bytes\":%lu,\"sha256\":\"%s\"},\n", p->n_literals,
+           hex);
   put_text(w, line);
 }
 
@@ -181,8 +181,7 @@ struct reading {
 };
 
 static int bad(struct reading *in, const char *what) {
-  return err_set(in->err, ERR_MODEL, "the plan's line %llu %s", (unsigned long long)in->line_number,
-                 what);
+  return err_set(in->err, ERR_MODEL, "the plan's line %lu %s", in->line_number, what);
 }
 
 static bool take_line(struct reading *in, struct span *line) {
@@ -199,8 +198,7 @@ static bool take_line(struct reading *in, struct span *line) {
 static int expect(struct reading *in, const char *text) {
   struct span line;
   if (take_line(in, &line) && span_is(line, text)) return 0;
-  err_set(in->err, ERR_MODEL, "the plan's line %llu is not '%s'",
-          (unsigned long long)in->line_number, text);
+  err_set(in->err, ERR_MODEL, "the plan's line %lu is not '%s'", in->line_number, text);
   return -1;
 }
 
@@ -211,8 +209,7 @@ static int take_member(struct reading *in, const char *key, struct span *value) 
   size_t n = (size_t)snprintf(start, sizeof start, "\"%s\":", key);
   if (!take_line(in, &line) || line.n < n + 2 || memcmp(line.at, start, n) != 0 ||
       line.at[line.n - 1] != ',') {
-    err_set(in->err, ERR_MODEL, "the plan's line %llu is not its '%s'",
-            (unsigned long long)in->line_number, key);
+    err_set(in->err, ERR_MODEL, "the plan's line %lu is not its '%s'", in->line_number, key);
     return -1;
   }
   *value = span_of(line.at + n, line.n - n - 1);
@@ -265,7 +262,7 @@ static int read_source(struct reading *in, const struct json_value *v) {
 static int read_recipe(struct reading *in, const struct json_value *v) {
   if (recipe_json_read_row(&in->p->recipes, v, in->p->n_sources, in->source_sizes, in->err) == 0)
     return 0;
-  err_hint(in->err, "line %llu of the plan", (unsigned long long)in->line_number);
+  err_hint(in->err, "line %lu of the plan", in->line_number);
   return -1;
 }
 

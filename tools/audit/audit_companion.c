@@ -57,8 +57,7 @@ struct companion_reader {
 };
 
 static bool useless(struct companion_reader *c, const char *what) {
-  if (!c->why[0])
-    snprintf(c->why, sizeof c->why, "line %llu %s", (unsigned long long)c->number, what);
+  if (!c->why[0]) snprintf(c->why, sizeof c->why, "line %lu %s", c->number, what);
   return false;
 }
 
@@ -174,7 +173,8 @@ static int by_place(const void *a, const void *b) {
 
 // The first of the rows that could touch bytes from `off` on is not found by halving: a long one
 // may begin far before it. They are few: those that touch damage.
-static void map_range(const struct companion_reader *c, struct audit_found *f, struct arena *arena) {
+static void map_range(const struct companion_reader *c, struct audit_found *f,
+                      struct arena *arena) {
   const uint32_t file = file_named(&c->manifest, span_str(f->file));
   f->tensors = arena_alloc(arena, (c->n + 1) * sizeof *f->tensors);
   f->places = arena_alloc(arena, (c->n + 1) * sizeof *f->places);

@@ -166,7 +166,7 @@ void report_end(void) {
 struct quoted report_size(uint64_t bytes) {
   struct quoted q = quote_bytes(bytes);
   size_t n = strlen(q.s);
-  if (bytes >= 1000) snprintf(q.s + n, sizeof q.s - n, " (%llu bytes)", (unsigned long long)bytes);
+  if (bytes >= 1000) snprintf(q.s + n, sizeof q.s - n, " (%lu bytes)", bytes);
   return q;
 }
 

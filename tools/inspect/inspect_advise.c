@@ -38,12 +38,12 @@ static void advise_conv2matmul(struct inspect *in) {
   if (plainly + more == 0) return;
   struct inspect_advice *a = add_advice(in, "conv2matmul", plainly + more);
   if (!a) return;
-  int n = snprintf(a->text, sizeof a->text,
-                   "%llu of %llu Conv nodes are pointwise and can become MatMul",
-                   (unsigned long long)(plainly + more), (unsigned long long)convs);
+  int n =
+      snprintf(a->text, sizeof a->text, "%lu of %lu Conv nodes are pointwise and can become MatMul",
+               (plainly + more), convs);
   if (more > 0)
-    snprintf(a->text + n, sizeof a->text - (size_t)n, " (%llu of them with --extended-conv1x1)",
-             (unsigned long long)more);
+    snprintf(a->text + n, sizeof a->text - (size_t)n, " (%lu of them with --extended-conv1x1)",
+             more);
 }
 
 static void advise_convert(struct inspect *in) {
@@ -90,11 +90,11 @@ static void advise_quantize(struct inspect *in) {
   struct inspect_advice *to = add_advice(in, "quantize", a.nodes);
   if (to)
     snprintf(to->text, sizeof to->text,
-             "%llu weight%s of MatMul, Gemm and Gather (%.20s): about %.20s in all with 4 bits and "
+             "%lu weight%s of MatMul, Gemm and Gather (%.20s): about %.20s in all with 4 bits and "
              "blocks "
              "of 128, %.20s with 8 (--op-types MatMul,Gemm,Gather)",
-             (unsigned long long)a.weights, a.weights == 1 ? "" : "s",
-             quote_bytes(a.bytes_before).s, size_with(in, a.bytes_before, a.bytes_after).s,
+             a.weights, a.weights == 1 ? "" : "s", quote_bytes(a.bytes_before).s,
+             size_with(in, a.bytes_before, a.bytes_after).s,
              size_with(in, b.bytes_before, b.bytes_after).s);
 }
 
@@ -134,14 +134,13 @@ static void advise_savings(struct inspect *in) {
     if (t->dtype == DTYPE_FLOAT && n >= CAST_MIN_ELEMENTS) add_saving(&cast, t->bytes, n * 2);
   }
   if (is_worth(shrunk.before, shrunk.after) && (a = add_advice(in, "shrink", shrunk.weights)))
-    snprintf(a->text, sizeof a->text, "%llu large float weight%s as int8: about %s in all",
-             (unsigned long long)shrunk.weights, shrunk.weights == 1 ? "" : "s",
+    snprintf(a->text, sizeof a->text, "%lu large float weight%s as int8: about %s in all",
+             shrunk.weights, shrunk.weights == 1 ? "" : "s",
              size_with(in, shrunk.before, shrunk.after).s);
   if (is_worth(cast.before, cast.after) && (a = add_advice(in, "cast", cast.weights)))
     snprintf(a->text, sizeof a->text,
-             "%llu float32 weight%s as float16 or bfloat16: about %s in all",
-             (unsigned long long)cast.weights, cast.weights == 1 ? "" : "s",
-             size_with(in, cast.before, cast.after).s);
+             "%lu float32 weight%s as float16 or bfloat16: about %s in all", cast.weights,
+             cast.weights == 1 ? "" : "s", size_with(in, cast.before, cast.after).s);
 }
 
 void inspect_advise(struct inspect *in) {

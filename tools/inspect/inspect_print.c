@@ -62,8 +62,8 @@ static void print_files(const struct inspect *in) {
   for (uint32_t f = 1; f < m->n_files && f <= FILES_SHOWN; f++) {
     const struct inspect_file *file = &in->files[f];
     uint64_t unused = file->size - min_u64(file->size, file->use.used);
-    printf("%-10s %s: %llu %s", quote_bytes(file->size).s, quote_str(file->name).s,
-           (unsigned long long)file->use.places, plural(file->use.places, "tensor", "tensors"));
+    printf("%-10s %s: %lu %s", quote_bytes(file->size).s, quote_str(file->name).s, file->use.places,
+           plural(file->use.places, "tensor", "tensors"));
     if (unused > 0)
       printf(", %s in no tensor (%s of it padding)", quote_bytes(unused).s,
              quote_bytes(file->use.padding).s);
@@ -83,7 +83,7 @@ static void print_versions(const struct inspect *in) {
   if (*in->producer_name)
     printf("; made by %s%s%s", quote_str(in->producer_name).s, *in->producer_version ? " " : "",
            quote_str(in->producer_version).s);
-  printf("\n%llu %s", (unsigned long long)in->n_nodes, plural(in->n_nodes, "node", "nodes"));
+  printf("\n%lu %s", in->n_nodes, plural(in->n_nodes, "node", "nodes"));
   if (in->n_subgraphs)
     printf(", %u %s", in->n_subgraphs, plural(in->n_subgraphs, "subgraph", "subgraphs"));
   if (in->n_functions)
@@ -117,8 +117,7 @@ static void print_ops(const struct inspect *in) {
   printf("\nOperators\n");
   for (uint32_t i = 0; i < in->n_ops && i < OPS_SHOWN; i++) {
     const struct inspect_op *op = &in->ops[i];
-    printf("%8llu  %s", (unsigned long long)op->count,
-           quote_str(model_name_str(in->m, op->op_type)).s);
+    printf("%8lu  %s", op->count, quote_str(model_name_str(in->m, op->op_type)).s);
     if (op->domain != in->m->empty) printf("  (%s)", quote_str(domain_of(in->m, op->domain)).s);
     putchar('\n');
   }
@@ -127,7 +126,7 @@ static void print_ops(const struct inspect *in) {
 
 static void print_sum(const char *label, struct inspect_sum sum) {
   if (sum.tensors == 0) return;
-  printf("  %-24s %8llu  %10s\n", label, (unsigned long long)sum.tensors, quote_bytes(sum.bytes).s);
+  printf("  %-24s %8lu  %10s\n", label, sum.tensors, quote_bytes(sum.bytes).s);
 }
 
 static void print_sums(const struct inspect *in) {
@@ -187,12 +186,11 @@ void inspect_print_tensors(struct inspect *in) {
     if (t->flags & TENSOR_DEAD) continue;
     struct extent at = {0};
     bool placed = inspect_place(m, i, &at);
-    printf("%s\t%s\t%s\t%llu\t%s\t", quote_str(inspect_tensor_name(in, i)).s, dtype_name(t->dtype),
-           quote_dims(model_dims(m, t), t->rank).s, (unsigned long long)t->bytes,
-           quote_str(m->files[at.file].name).s);
+    printf("%s\t%s\t%s\t%lu\t%s\t", quote_str(inspect_tensor_name(in, i)).s, dtype_name(t->dtype),
+           quote_dims(model_dims(m, t), t->rank).s, t->bytes, quote_str(m->files[at.file].name).s);
     // A small inline tensor was read while loading; its place is not kept.
     if (placed)
-      printf("%llu", (unsigned long long)at.off);
+      printf("%lu", at.off);
     else
       putchar('-');
     printf("\t%u\n", inspect_uses(m, i));

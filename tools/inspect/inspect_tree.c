@@ -48,9 +48,8 @@ static int indent_of(size_t depth) {
 static void enter(struct walk *w, uint32_t graph, const char *label) {
   const struct model_graph *g = &w->m->graphs[graph];
   uint64_t n = count_nodes(w->m, g);
-  printf("%*s%s%s'%s' (g%u): %llu %s\n", indent_of(w->n), "", label, *label ? ": graph " : "graph ",
-         quote_str(model_name_str(w->m, g->name)).s, graph, (unsigned long long)n,
-         n == 1 ? "node" : "nodes");
+  printf("%*s%s%s'%s' (g%u): %lu %s\n", indent_of(w->n), "", label, *label ? ": graph " : "graph ",
+         quote_str(model_name_str(w->m, g->name)).s, graph, n, n == 1 ? "node" : "nodes");
   w->stack = table_grow(w->stack, &w->cap, w->n + 1, sizeof *w->stack);
   w->stack[w->n++] = (struct frame){.graph = graph, .node = g->first_node, .holder = NO_ID};
 }
@@ -64,7 +63,7 @@ static void print_slots(const struct model *m, uint32_t first, uint32_t n) {
 static void print_node(const struct walk *w, const struct frame *f) {
   const struct model *m = w->m;
   const struct model_node *node = &m->nodes[f->node];
-  printf("%*s%4llu  ", indent_of(w->n - 1), "", (unsigned long long)f->index);
+  printf("%*s%4lu  ", indent_of(w->n - 1), "", f->index);
   if (node->domain != m->empty) printf("%s::", quote_str(model_name_str(m, node->domain)).s);
   printf("%s", quote_str(model_name_str(m, node->op_type)).s);
   if (node->name != m->empty) printf(" '%s'", quote_str(model_name_str(m, node->name)).s);

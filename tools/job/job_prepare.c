@@ -15,8 +15,8 @@ static int check_memory(struct job *job, struct err *err) {
   job->memory = cli_size(job->args, OPT_MEMORY);
   uint64_t least = run_min_memory(1);
   if (job->memory >= least) return 0;
-  err_set(err, ERR_USAGE, "--memory %llu is too little: one worker needs %llu bytes",
-          (unsigned long long)job->memory, (unsigned long long)least);
+  err_set(err, ERR_USAGE, "--memory %lu is too little: one worker needs %lu bytes", job->memory,
+          least);
   return err_hint(err, "the default is 48MiB");
 }
 
@@ -161,11 +161,10 @@ static void warn_of_layout(struct job *job) {
     job_warn(job, "'%s' would pass 2 GiB - 1 bytes, so its weights go to a data file beside it",
              quote_str(job->out.onnx_name).s);
   if (job->layout.align && job->plan.n_outputs == 1)
-    job_warn(
-        job,
-        "an alignment of %llu bytes has no effect on '%s', which gets no data file: --external "
-        "makes one of tensors from 1 KiB on",
-        (unsigned long long)job->layout.align, quote_str(job->out.onnx_name).s);
+    job_warn(job,
+             "an alignment of %lu bytes has no effect on '%s', which gets no data file: --external "
+             "makes one of tensors from 1 KiB on",
+             job->layout.align, quote_str(job->out.onnx_name).s);
   for (uint32_t i = 0; i < job->plan.n_outputs; i++) {
     const char *name = job->plan.outputs[i].name;
     if (strcmp(name, job->out.onnx_name) != 0 && strstr(name, ".."))
@@ -181,8 +180,8 @@ static int check_limit(const struct job *job, struct err *err) {
   for (uint32_t i = 0; i < job->plan.n_outputs; i++)
     sum += job->plan.outputs[i].size;
   if (job->output_limit == 0 || sum <= job->output_limit) return 0;
-  err_set(err, ERR_FAIL, "the output has %llu bytes, more than the budget of %llu",
-          (unsigned long long)sum, (unsigned long long)job->output_limit);
+  err_set(err, ERR_FAIL, "the output has %lu bytes, more than the budget of %lu", sum,
+          job->output_limit);
   return err_hint(err, "lower --budget by the difference");
 }
 

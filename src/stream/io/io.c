@@ -154,8 +154,8 @@ static void finish_write(struct io *io, struct io_slot *slot) {
     return;
   }
   int cause = op.result == 0 ? EIO : (int)-op.result;
-  err_fill_errno(&io->failure, cause, ERR_IO, "writing %zu bytes at offset %llu failed", op.left,
-                 (unsigned long long)op.off);
+  err_fill_errno(&io->failure, cause, ERR_IO, "writing %zu bytes at offset %lu failed", op.left,
+                 op.off);
 }
 
 bool io_settle(struct io *io, bool wait) {

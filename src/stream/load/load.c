@@ -58,8 +58,7 @@ int load_fatal(struct loader *l, uint64_t at, const char *fmt, ...) {
 
 int load_room(struct loader *l, uint64_t now, uint64_t n, const char *what) {
   if (range_fits(now, n, l->options.limits.rows)) return 0;
-  return load_fatal(l, wire_offset(&l->w), "more than %llu %s",
-                    (unsigned long long)l->options.limits.rows, what);
+  return load_fatal(l, wire_offset(&l->w), "more than %lu %s", l->options.limits.rows, what);
 }
 
 struct place_text load_place(const char *what, struct span name, uint64_t start) {
@@ -67,7 +66,7 @@ struct place_text load_place(const char *what, struct span name, uint64_t start)
   if (name.n)
     snprintf(p.s, sizeof p.s, "%s '%s'", what, quote(name).s);
   else
-    snprintf(p.s, sizeof p.s, "%s at byte %llu", what, (unsigned long long)start);
+    snprintf(p.s, sizeof p.s, "%s at byte %lu", what, start);
   return p;
 }
 
@@ -174,8 +173,8 @@ static void skeleton_end(struct frame *f, const uint8_t *end) {
 static int check_skeleton(struct loader *l, const struct frame *f, uint64_t start, uint64_t more) {
   const uint64_t limit = skeleton_limit(f->message);
   if (range_fits((uint64_t)f->n_skeleton + HEADER_ROOM, more, limit)) return 0;
-  return load_fatal(l, start, "the metadata of one %s is more than %llu bytes",
-                    onnx_schema_message(f->message), (unsigned long long)limit);
+  return load_fatal(l, start, "the metadata of one %s is more than %lu bytes",
+                    onnx_schema_message(f->message), limit);
 }
 
 int load_skeleton_add(struct loader *l, struct frame *f, const struct wire_field *wf) {
@@ -199,8 +198,8 @@ static int decode_text(struct loader *l, struct frame *f, const struct schema_fi
                        const struct wire_field *wf) {
   const char *message = onnx_schema_message(f->message);
   if (wf->len > NAME_MAX_BYTES)
-    return load_fatal(l, wf->start, "%s.%s is %llu bytes long; names end at %d", message,
-                      field->name, (unsigned long long)wf->len, NAME_MAX_BYTES);
+    return load_fatal(l, wf->start, "%s.%s is %lu bytes long; names end at %d", message,
+                      field->name, wf->len, NAME_MAX_BYTES);
   if (load_skeleton_add(l, f, wf)) return -1;
   const size_t n = (size_t)wf->len;
   if (n && memchr(f->skeleton + f->n_skeleton - n, 0, n))
@@ -274,8 +273,8 @@ static int end_unit(struct loader *l) {
   arena_reset(&l->scratch);
   const uint64_t metadata = wire_offset(&l->w) - l->elided_bytes;
   if (metadata <= l->options.limits.metadata_bytes) return 0;
-  return load_fatal(l, wire_offset(&l->w), "the metadata is more than %llu bytes",
-                    (unsigned long long)l->options.limits.metadata_bytes);
+  return load_fatal(l, wire_offset(&l->w), "the metadata is more than %lu bytes",
+                    l->options.limits.metadata_bytes);
 }
 
 static int end_message(struct loader *l) {
@@ -437,8 +436,8 @@ static int scan_file(struct loader *l) {
 static int note_size(struct loader *l) {
   if (l->w.size <= INT32_MAX) return 0;
   return load_fault(l, FAULT_NOTE, "file",
-                    "it has %llu bytes; readers built on protobuf refuse more than %d",
-                    (unsigned long long)l->w.size, INT32_MAX);
+                    "it has %lu bytes; readers built on protobuf refuse more than %d", l->w.size,
+                    INT32_MAX);
 }
 
 static void add_files(struct loader *l) {

@@ -71,9 +71,8 @@ static int check_range(struct loader *l, const struct external *x, const struct 
   *good = range_fits(x->off, x->len, size);
   if (*good) return 0;
   return load_fault(l, FAULT_ERROR, row_place(who).s,
-                    "%llu bytes at byte %llu are past the end of '%s' (%llu bytes)",
-                    (unsigned long long)x->len, (unsigned long long)x->off,
-                    quote_str(sources_name(l->s, x->file)).s, (unsigned long long)size);
+                    "%lu bytes at byte %lu are past the end of '%s' (%lu bytes)", x->len, x->off,
+                    quote_str(sources_name(l->s, x->file)).s, size);
 }
 
 int load_external_parse(struct loader *l, const struct decoded_tensor *t,
@@ -93,8 +92,8 @@ int load_external_parse(struct loader *l, const struct decoded_tensor *t,
   if (!good) return 0;
   if (out->len != bytes)
     return load_fault(l, FAULT_ERROR, row_place(who).s,
-                      "external_data length is %llu, but its dims and type take %llu bytes",
-                      (unsigned long long)out->len, (unsigned long long)bytes);
+                      "external_data length is %lu, but its dims and type take %lu bytes", out->len,
+                      bytes);
   if (find_file(l, raw.location->value, who, &out->file, &good)) return -1;
   if (!good) return 0;
   *usable = true;

@@ -121,8 +121,7 @@ static int take_dims(struct loader *l, const struct decoded_info *d, struct mode
   const struct row_name who = {"value", d->name, row->src.off};
   if (d->n_dims > RANK_MAX)
     return load_fault(l, FAULT_ERROR, row_place(&who).s,
-                      "its type has %llu dims; at most %d are allowed",
-                      (unsigned long long)d->n_dims, RANK_MAX);
+                      "its type has %lu dims; at most %d are allowed", d->n_dims, RANK_MAX);
   if (load_room(l, m->n_info_dims, d->n_dims, "dims")) return -1;
   row->flags |= INFO_SHAPED;
   row->rank = (uint16_t)d->n_dims;
@@ -134,8 +133,7 @@ static int take_dims(struct loader *l, const struct decoded_info *d, struct mode
     m->info_dims[row->dims + i] = (struct model_dim){known ? dim->value : -1, param};
     if (dim->has_value && !known &&
         load_fault(l, FAULT_WARNING, row_place(&who).s,
-                   "dim %llu is %lld, which is taken as unknown", (unsigned long long)i,
-                   (long long)dim->value))
+                   "dim %lu is %lld, which is taken as unknown", i, (long long)dim->value))
       return -1;
   }
   return 0;

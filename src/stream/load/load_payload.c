@@ -95,12 +95,12 @@ static int add_varints(struct loader *l, struct payload *p, const struct wire_fi
     else if (wire_window(&l->w, wf->len - walk.offset, &bytes, l->err))
       return -1;
     if (!walk_varints(p, &walk, bytes))
-      return load_fatal(l, wf->start, "%s: entry %llu is longer than 10 bytes or 64 bits",
-                        p->field->name, (unsigned long long)walk.count);
+      return load_fatal(l, wf->start, "%s: entry %lu is longer than 10 bytes or 64 bits",
+                        p->field->name, walk.count);
   }
   if (walk.open)
-    return load_fatal(l, wf->start, "%s: entry %llu, the last one, is cut", p->field->name,
-                      (unsigned long long)walk.count);
+    return load_fatal(l, wf->start, "%s: entry %lu, the last one, is cut", p->field->name,
+                      walk.count);
   piece->count = walk.count;
   p->entries += walk.count;
   p->run_end = UINT64_MAX;
@@ -112,8 +112,8 @@ static int add_varints(struct loader *l, struct payload *p, const struct wire_fi
 static int add_fixed(struct loader *l, struct payload *p, const struct wire_field *wf,
                      uint32_t size) {
   if (wf->len % size)
-    return load_fatal(l, wf->start, "%s: %llu bytes are no whole number of %u-byte entries",
-                      p->field->name, (unsigned long long)wf->len, size);
+    return load_fatal(l, wf->start, "%s: %lu bytes are no whole number of %u-byte entries",
+                      p->field->name, wf->len, size);
   add_piece(p, wf->body, wf->len, 0)->count = wf->len / size;
   p->entries += wf->len / size;
   p->run_end = UINT64_MAX;

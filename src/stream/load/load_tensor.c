@@ -28,8 +28,8 @@ static int check_dims(struct loader *l, const struct decoded_tensor *t, struct t
                       bool *good) {
   *good = false;
   if (t->n_dims > RANK_MAX)
-    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "%llu dims; at most %d are allowed",
-                      (unsigned long long)t->n_dims, RANK_MAX);
+    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "%lu dims; at most %d are allowed",
+                      t->n_dims, RANK_MAX);
   if (!dims_product(t->dims, (uint32_t)t->n_dims, &u->elements))
     return load_fault(l, FAULT_ERROR, row_place(&u->name).s,
                       "dims %s are negative, or their product overflows",
@@ -46,9 +46,8 @@ static int check_dtype(struct loader *l, const struct decoded_tensor *t, struct 
                       "data_type %d is no element type that weir knows", t->data_type);
   u->row.dtype = (uint8_t)t->data_type;
   if (u->row.dtype != DTYPE_STRING && !dtype_bytes(u->row.dtype, u->elements, &u->row.bytes))
-    return load_fault(l, FAULT_ERROR, row_place(&u->name).s,
-                      "%llu elements of %s pass 2^63-1 bytes", (unsigned long long)u->elements,
-                      dtype_name(u->row.dtype));
+    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "%lu elements of %s pass 2^63-1 bytes",
+                      u->elements, dtype_name(u->row.dtype));
   *good = true;
   return 0;
 }
@@ -88,11 +87,11 @@ static int check_kind(struct loader *l, struct tensor_unit *u, bool *good) {
                       dtype_name(dtype), p->field->name);
   const uint64_t wanted = entries_wanted(u, encoding);
   if (p->entries != wanted)
-    return load_fault(
-        l, FAULT_ERROR, row_place(&u->name).s, "dims and type %s take %llu %s, but %s has %llu",
-        dtype_name(dtype), (unsigned long long)(encoding == ENCODING_NONE ? u->row.bytes : wanted),
-        raw || encoding == ENCODING_NONE ? "bytes" : "entries",
-        encoding == ENCODING_NONE ? "it" : p->field->name, (unsigned long long)p->entries);
+    return load_fault(l, FAULT_ERROR, row_place(&u->name).s,
+                      "dims and type %s take %lu %s, but %s has %lu", dtype_name(dtype),
+                      (encoding == ENCODING_NONE ? u->row.bytes : wanted),
+                      raw || encoding == ENCODING_NONE ? "bytes" : "entries",
+                      encoding == ENCODING_NONE ? "it" : p->field->name, p->entries);
   *good = true;
   return 0;
 }

@@ -73,9 +73,8 @@ int memory_split_of(struct memory_split *b, uint64_t memory, uint32_t jobs, uint
   }
   b->jobs = jobs ? jobs : choose_jobs(memory, useful);
   if (memory < memory_split_minimum(b->jobs)) {
-    err_set(err, ERR_USAGE,
-            "a memory budget of %llu bytes is too small for %u jobs: %llu are needed",
-            (unsigned long long)memory, b->jobs, (unsigned long long)memory_split_minimum(b->jobs));
+    err_set(err, ERR_USAGE, "a memory budget of %lu bytes is too small for %u jobs: %lu are needed",
+            memory, b->jobs, memory_split_minimum(b->jobs));
     return err_because(err, REASON_MEMORY);
   }
   // Workers without anything to make would hold memory for nothing.

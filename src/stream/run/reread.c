@@ -13,8 +13,8 @@ int reread_hash(const struct reread *range, struct digest *sha, uint8_t *buf, si
         pread(range->fd, buf, (size_t)min_u64(n, range->len - at), (off_t)(range->off + at));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0)
-      return err_errno(err, got < 0 ? errno : EIO, ERR_IO, "cannot read back output '%s' at %llu",
-                       quote_str(range->name).s, (unsigned long long)(range->off + at));
+      return err_errno(err, got < 0 ? errno : EIO, ERR_IO, "cannot read back output '%s' at %lu",
+                       quote_str(range->name).s, (range->off + at));
     digest_add(sha, buf, (size_t)got);
     at += (uint64_t)got;
   }

@@ -275,9 +275,8 @@ static int refuse_overflows(const struct run *r, struct arena *a, struct err *er
     if (list[i].figures.overflows == 0 || clips(r->p, list[i].segment)) continue;
     last = list[i].segment;
     if (bad++ >= NAMED) continue;
-    len += (size_t)snprintf(named + len, sizeof named - len, "%s'%.80s' (%llu)",
-                            bad > 1 ? ", " : "", quote_str(weight_name(r, &list[i])).s,
-                            (unsigned long long)list[i].figures.overflows);
+    len += (size_t)snprintf(named + len, sizeof named - len, "%s'%.80s' (%lu)", bad > 1 ? ", " : "",
+                            quote_str(weight_name(r, &list[i])).s, list[i].figures.overflows);
   }
   if (bad == 0) return 0;
   if (bad > NAMED) snprintf(named + len, sizeof named - len, " and %u more", bad - NAMED);

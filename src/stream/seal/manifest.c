@@ -107,11 +107,11 @@ static void put_serialization(struct json_out *out, const struct manifest_input 
 static void put_resources(struct json_out *out, const struct manifest_input *in,
                           const struct shard_row *rows, uint32_t n) {
   char algorithm[48], name[320];
-  snprintf(algorithm, sizeof algorithm, "sha256-sharded-%llu", (unsigned long long)PLAN_UNIT_BYTES);
+  snprintf(algorithm, sizeof algorithm, "sha256-sharded-%lu", PLAN_UNIT_BYTES);
   json_put_array(out, "resources");
   for (uint32_t i = 0; i < n; i++) {
-    snprintf(name, sizeof name, "%s:%llu:%llu", rows[i].name, (unsigned long long)rows[i].off,
-             (unsigned long long)(rows[i].off + rows[i].len));
+    snprintf(name, sizeof name, "%s:%lu:%lu", rows[i].name, rows[i].off,
+             (rows[i].off + rows[i].len));
     json_newline(out);
     json_object(out);
     json_put_text(out, "name", name);

@@ -110,9 +110,9 @@ static uint64_t allocated_bytes(const struct opening *o) {
 
 static int no_space(const struct opening *o, uint64_t need, uint64_t free_bytes) {
   err_set(o->err, ERR_NOSPACE,
-          "the outputs need %s (%llu bytes) in '%s', where %s (%llu bytes) are free",
-          quote_bytes(need).s, (unsigned long long)need, quote_str(o->st->dest_path).s,
-          quote_bytes(free_bytes).s, (unsigned long long)free_bytes);
+          "the outputs need %s (%lu bytes) in '%s', where %s (%lu bytes) are free",
+          quote_bytes(need).s, need, quote_str(o->st->dest_path).s, quote_bytes(free_bytes).s,
+          free_bytes);
   return err_hint(o->err, "files that are to be replaced keep their space until the new ones are "
                           "in place; free some, or write to another file system");
 }
@@ -135,12 +135,11 @@ static int allocate_output(const struct opening *o, uint32_t i) {
   while (bad && errno == EINTR);
   if (!bad) return 0;
   if (errno != EOPNOTSUPP && errno != ENOSYS)
-    return err_errno(o->err, errno, ERR_IO, "cannot reserve %llu bytes for '%s' in '%s'",
-                     (unsigned long long)out->size, quote_str(out->name).s,
-                     quote_str(o->st->dest_path).s);
+    return err_errno(o->err, errno, ERR_IO, "cannot reserve %lu bytes for '%s' in '%s'", out->size,
+                     quote_str(out->name).s, quote_str(o->st->dest_path).s);
   if (fs_ops->ftruncate(fd, (off_t)out->size))
-    return err_errno(o->err, errno, ERR_IO, "cannot set the size of '%s' to %llu bytes",
-                     quote_str(out->name).s, (unsigned long long)out->size);
+    return err_errno(o->err, errno, ERR_IO, "cannot set the size of '%s' to %lu bytes",
+                     quote_str(out->name).s, out->size);
   say(o, "the file system of '%s' cannot reserve space for '%s': it may still run full on the way",
       quote_str(o->st->dest_path).s, quote_str(out->name).s);
   return 0;

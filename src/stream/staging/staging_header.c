@@ -121,8 +121,7 @@ static int same_source(const struct json_value *row, const struct sources *s, ui
   if (!read_source(row, &name, &then) || !span_is(name, is))
     return source_changed(is, "another file, or it has no record", left, err);
   char sizes[80];
-  snprintf(sizes, sizeof sizes, "%llu bytes then, %llu now", (unsigned long long)then.size,
-           (unsigned long long)now.size);
+  snprintf(sizes, sizeof sizes, "%lu bytes then, %lu now", then.size, now.size);
   if (then.size != now.size) return source_changed(is, sizes, left, err);
   if (then.mtime_ns != now.mtime_ns) return source_changed(is, "same size, other mtime", left, err);
   if (then.ino != now.ino) return source_changed(is, "same size and mtime, other inode", left, err);
