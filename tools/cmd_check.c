@@ -29,9 +29,7 @@ static void put_json(struct check *c, enum fault_level level, const char *place,
   json_put_text(&c->j, "level", level_names[level]);
   json_put_text(&c->j, "place", place);
   json_put_text(&c->j, "message", message);
-  if (hint && *hint) {
-    json_put_text(&c->j, "hint", hint);
-  }
+  if (hint && *hint) json_put_text(&c->j, "hint", hint);
   json_end_object(&c->j);
   if (c->j.n > (1u << 20)) report_json_flush(&c->j);
 }

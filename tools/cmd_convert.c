@@ -1,5 +1,8 @@
-// weir convert: the same model in another layout. No edits: only where payloads lie changes, and
-// what of the .onnx names them.
+// weir convert: the same model in another layout.
+//
+// No edit is made: only where payloads lie changes, and those fields of the .onnx that name them.
+// So the edit log of this command has a head and nothing else, and the layout in the head is what a
+// replay repeats.
 #include "commands.h"
 #include "job.h"
 

@@ -193,9 +193,8 @@ static void print_table(const struct measuring *m) {
   const struct widths w = widths_of(m);
   printf("%-*s  %-*s %7s  %8s  %9s  %9s  %12s\n", w.name, "weight", w.words, "candidate", "SQNR dB",
          "cosine", "max error", "RMSE", "bytes");
-  for (uint32_t i = 0; i < m->n_rows && report_stdout_alive(); i++) {
+  for (uint32_t i = 0; i < m->n_rows && report_stdout_alive(); i++)
     print_row(&m->rows[i], m->rows[i].first ? quote_str(m->rows[i].tensor).s : "", &w);
-  }
   const char *all = "all";
   for (uint32_t i = 0; i < m->options.n_candidates; i++) {
     const struct row *first = row_of_candidate(m, i);
@@ -287,21 +286,17 @@ static uint32_t put_weight(const struct measuring *m, struct json_out *j, uint32
   return n;
 }
 
-static void put_skipped(const struct measuring *m, struct json_out *j) {
-  json_put_array(j, "not_measured");
-  for (uint32_t i = 0; i < m->n_skips; i++) {
-    json_object(j);
-    json_put_text(j, "node", m->skips[i].node);
-    json_put_text(j, "reason", m->skips[i].reason);
-    json_end_object(j);
-  }
-  json_end_array(j);
-}
-
 static void print_json(const struct measuring *m) {
   struct json_out j = {.indent = 2};
   json_object(&j);
-  put_skipped(m, &j);
+  json_put_array(&j, "not_measured");
+  for (uint32_t i = 0; i < m->n_skips; i++) {
+    json_object(&j);
+    json_put_text(&j, "node", m->skips[i].node);
+    json_put_text(&j, "reason", m->skips[i].reason);
+    json_end_object(&j);
+  }
+  json_end_array(&j);
   json_put_uint(&j, "source_bytes_read", m->stats.source_bytes_read);
   json_put_array(&j, "totals");
   for (uint32_t i = 0; i < m->options.n_candidates; i++) {

@@ -1,4 +1,8 @@
-// weir passes: the catalogue. Everything it says is in the rows that the parser reads.
+// weir passes: the catalogue of passes, their options and their promises.
+//
+// Everything it says is in the rows that the parser of options and pipelines reads, so a pass that
+// is listed can be used, and the words are the same. For people a list, or one pass in full; for
+// programs the same as JSON.
 #include "commands.h"
 #include "help.h"
 #include "pass.h"

@@ -29,11 +29,6 @@ static int open_reader(struct log_reader *in, const char *path, struct err *err)
   return err_errno(err, errno, ERR_INPUT, "the edit log '%s' cannot be read", quote_str(path).s);
 }
 
-static void close_reader(struct log_reader *in) {
-  if (in->file) fclose(in->file);
-  table_free(in->line, in->cap, 1);
-}
-
 // The next line without its break: 1, 0 at the end, -1 on failure. Memory is bounded before it is
 // taken: a log may be one endless line.
 static int next_line(struct log_reader *in, struct span *line, struct err *err) {
@@ -151,6 +146,7 @@ int cmd_replay(const struct cli_args *args, struct err *err) {
     }
     json_free(head.doc);
   }
-  close_reader(&in);
+  if (in.file) fclose(in.file);
+  table_free(in.line, in.cap, 1);
   return rc;
 }

@@ -12,14 +12,12 @@
 #include <assert.h>
 
 struct dying {
-  uint32_t *graphs; // found so far; the first `done` have lost their nodes
-  uint32_t n, done;
-  size_t cap;
+  TABLE(uint32_t, graphs); // found so far; the first `done` have lost their nodes
+  uint32_t done;
 };
 
 static void add_graph(struct dying *d, uint32_t graph) {
-  d->graphs = table_grow(d->graphs, &d->cap, (size_t)d->n + 1, sizeof *d->graphs);
-  d->graphs[d->n++] = graph;
+  *TABLE_PUSH(d, graphs) = graph;
 }
 
 static void kill_tensor(struct model *m, uint32_t tensor) {
@@ -71,34 +69,30 @@ static void kill_node(struct model *m, uint32_t node, struct dying *d) {
   m->nodes[node].flags |= NODE_DEAD;
 }
 
-static void kill_values(struct model *m) {
-  for (uint32_t i = 0; i < m->n_values; i++) {
-    struct model_value *v = &m->values[i];
-    if (v->flags & VALUE_DEAD || !(m->graphs[v->graph].flags & GRAPH_DEAD)) continue;
-    v->kind = VALUE_UNDEFINED;
-    v->n_graph_outputs = 0;
-    v->flags = 0;
-    edit_rows_forget(m, i);
-  }
-}
-
 // Graphs die from outside in: the list grows while it is walked.
 static void finish(struct model *m, struct dying *d) {
-  for (; d->done < d->n; d->done++) {
+  for (; d->done < d->n_graphs; d->done++) {
     struct model_graph *g = &m->graphs[d->graphs[d->done]];
     g->flags |= GRAPH_DEAD;
     while (g->first_node != NO_ID)
       kill_node(m, g->first_node, d);
     g->n_inputs = g->n_outputs = 0;
   }
-  if (d->n > 0) {
-    kill_values(m);
+  if (d->n_graphs > 0) {
+    for (uint32_t k = 0; k < m->n_values; k++) {
+      struct model_value *v = &m->values[k];
+      if (v->flags & VALUE_DEAD || !(m->graphs[v->graph].flags & GRAPH_DEAD)) continue;
+      v->kind = VALUE_UNDEFINED;
+      v->n_graph_outputs = 0;
+      v->flags = 0;
+      edit_rows_forget(m, k);
+    }
     for (uint32_t i = 0; i < m->n_tensors; i++) {
       const uint32_t graph = m->tensors[i].graph;
       if (graph != NO_ID && m->graphs[graph].flags & GRAPH_DEAD) kill_tensor(m, i);
     }
   }
-  table_free(d->graphs, d->cap, sizeof *d->graphs);
+  TABLE_FREE(d, graphs);
 }
 
 void edit_kill_node(struct model *m, uint32_t node) {

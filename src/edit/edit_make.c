@@ -196,32 +196,6 @@ static uint32_t attr_row(struct model *m, uint32_t node, const char *name) {
   return at;
 }
 
-static void fill_attr(struct edits *e, uint32_t attr, const struct edit_attr *a) {
-  struct model *m = e->m;
-  uint32_t first = NO_ID, count = 1;
-  switch (a->type) {
-  case ATTR_INT: m->attrs[attr].u.i = a->i; break;
-  case ATTR_FLOAT: m->attrs[attr].u.f = a->f; break;
-  case ATTR_STRING: m->attrs[attr].u.s = model_intern(m, a->s); break;
-  case ATTR_INTS:
-    count = a->n;
-    first = edit_rows_longs(m, a->ints, a->n);
-    break;
-  case ATTR_FLOATS:
-    count = a->n;
-    first = edit_rows_floats(m, a->floats, a->n);
-    break;
-  case ATTR_TENSOR:
-    first = edit_make_tensor(e, m->nodes[m->attrs[attr].node].graph, m->empty, a->recipe);
-    m->tensors[first].home = HOME_ATTRIBUTE;
-    break;
-  default: first = a->graph;
-  }
-  m->attrs[attr].count = count;
-  m->attrs[attr].first = first;
-  own_content(m, attr);
-}
-
 uint32_t edit_make_attr(struct edits *e, uint32_t node, const struct edit_attr *spec) {
   struct model *m = e->m;
   const struct edit_attr a = copy_attr(e, spec);
@@ -231,7 +205,28 @@ uint32_t edit_make_attr(struct edits *e, uint32_t node, const struct edit_attr *
   m->attrs[attr].node = node;
   m->attrs[attr].ref_name = m->empty;
   m->attrs[attr].type = (uint8_t)a.type;
-  fill_attr(e, attr, &a);
+  uint32_t first = NO_ID, count = 1;
+  switch (a.type) {
+  case ATTR_INT: m->attrs[attr].u.i = a.i; break;
+  case ATTR_FLOAT: m->attrs[attr].u.f = a.f; break;
+  case ATTR_STRING: m->attrs[attr].u.s = model_intern(m, a.s); break;
+  case ATTR_INTS:
+    count = a.n;
+    first = edit_rows_longs(m, a.ints, a.n);
+    break;
+  case ATTR_FLOATS:
+    count = a.n;
+    first = edit_rows_floats(m, a.floats, a.n);
+    break;
+  case ATTR_TENSOR:
+    first = edit_make_tensor(e, m->nodes[m->attrs[attr].node].graph, m->empty, a.recipe);
+    m->tensors[first].home = HOME_ATTRIBUTE;
+    break;
+  default: first = a.graph;
+  }
+  m->attrs[attr].count = count;
+  m->attrs[attr].first = first;
+  own_content(m, attr);
   edit_rows_mark_node(m, node);
   return attr;
 }
@@ -246,21 +241,6 @@ uint32_t edit_make_output(struct edits *e, uint32_t graph, struct edit_output to
   return to.value;
 }
 
-static void make_slots(struct edits *e, uint32_t node, const struct edit_node *spec) {
-  struct model *m = e->m;
-  const uint32_t first = TABLE_ADD(m, refs, spec->n_in + spec->n_out);
-  m->nodes[node].refs = first;
-  m->nodes[node].n_in = spec->n_in;
-  m->nodes[node].n_out = spec->n_out;
-  for (uint32_t i = 0; i < spec->n_in + spec->n_out; i++)
-    m->refs[first + i] =
-        (struct model_ref){.value = NO_ID, .node = node, .next = NO_ID, .prev = NO_ID};
-  for (uint32_t i = 0; i < spec->n_in; i++)
-    edit_rows_set_input(m, node, i, spec->in[i]);
-  for (uint32_t i = 0; i < spec->n_out; i++)
-    edit_rows_set_output(m, node, i, edit_make_output(e, spec->graph, spec->out[i]));
-}
-
 uint32_t edit_make_node(struct edits *e, const struct edit_node *given) {
   struct model *m = e->m;
   const struct edit_node spec = copy_node(e, given);
@@ -271,7 +251,17 @@ uint32_t edit_make_node(struct edits *e, const struct edit_node *given) {
   row.domain = model_intern(m, spec.domain);
   row.attrs = m->n_attrs;
   m->nodes[node] = row;
-  make_slots(e, node, &spec);
+  const uint32_t first = TABLE_ADD(m, refs, spec.n_in + spec.n_out);
+  m->nodes[node].refs = first;
+  m->nodes[node].n_in = spec.n_in;
+  m->nodes[node].n_out = spec.n_out;
+  for (uint32_t i = 0; i < spec.n_in + spec.n_out; i++)
+    m->refs[first + i] =
+        (struct model_ref){.value = NO_ID, .node = node, .next = NO_ID, .prev = NO_ID};
+  for (uint32_t i = 0; i < spec.n_in; i++)
+    edit_rows_set_input(m, node, i, spec.in[i]);
+  for (uint32_t i = 0; i < spec.n_out; i++)
+    edit_rows_set_output(m, node, i, edit_make_output(e, spec.graph, spec.out[i]));
   for (uint32_t i = 0; i < spec.n_attrs; i++)
     edit_make_attr(e, node, &spec.attrs[i]);
   edit_rows_link_node(m, node, spec.before);

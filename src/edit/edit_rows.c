@@ -101,16 +101,12 @@ static void grow_slots(struct model *m, uint32_t node, uint32_t more_in, uint32_
   m->nodes[node].n_out = old.n_out + more_out;
 }
 
-static void kill_infos(struct model *m, uint32_t value) {
-  MODEL_EACH_INFO (m, value, i)
-    m->infos[i].flags |= INFO_DEAD;
-}
-
 void edit_rows_forget(struct model *m, uint32_t value) {
   const struct model_value *v = &m->values[value];
   if (v->kind != VALUE_UNDEFINED || v->first_use != NO_ID || v->n_graph_outputs > 0) return;
   if (v->flags & VALUE_DEAD) return;
-  kill_infos(m, value);
+  MODEL_EACH_INFO (m, value, i)
+    m->infos[i].flags |= INFO_DEAD;
   edit_rows_mark_graph(m, v->graph, GRAPH_DIRTY);
   model_kill_value(m, value);
 }

@@ -259,25 +259,6 @@ static void walk_function_opsets(struct emission *e, struct rope *to, struct wal
   w->opsets = true;
 }
 
-static void walk_item(struct emission *e, struct rope *to, struct walk *w, uint32_t at) {
-  const struct model_item *item = &e->m->items[at];
-  switch ((enum item_kind)item->kind) {
-  case ITEM_NODES: walk_nodes(e, to, w, at == w->last_nodes ? NULL : item); break;
-  case ITEM_TENSORS: walk_tensors(e, to, item); break;
-  case ITEM_INFOS: walk_infos(e, to, w, item); break;
-  case ITEM_SPARSE:
-    for (uint32_t i = 0; i < item->count; i++)
-      emit_sparse(e, to, ONNX_GRAPH_sparse_initializer, item->first + i);
-    break;
-  case ITEM_FUNCTION_IO: walk_function_io(e, to, w, item); break;
-  case ITEM_FUNCTION_ATTRS: walk_function_attrs(e, to, item); break;
-  case ITEM_OPSETS: walk_function_opsets(e, to, w, item); break;
-  default: copy_others(e, to, item);
-  }
-  if (at == w->last_tensors) new_tensors(e, to, w->graph);
-  if (at == w->last_infos) new_infos(e, to, w->graph);
-}
-
 static void find_last_runs(const struct emission *e, struct walk *w) {
   const struct model_graph *g = &e->m->graphs[w->graph];
   w->last_nodes = w->last_tensors = w->last_infos = NO_ID;
@@ -296,8 +277,25 @@ struct rope emit_graph_body(struct emission *e, uint32_t graph) {
   struct rope body = rope_empty();
   find_last_runs(e, &w);
   if (g->n_items == 0 && g->kind != GRAPH_FUNCTION) emit_name(e, &body, ONNX_GRAPH_name, g->name);
-  for (uint32_t i = 0; i < g->n_items; i++)
-    walk_item(e, &body, &w, g->items + i);
+  for (uint32_t i = 0; i < g->n_items; i++) {
+    const uint32_t at = g->items + i;
+    const struct model_item *item = &e->m->items[at];
+    switch ((enum item_kind)item->kind) {
+    case ITEM_NODES: walk_nodes(e, &body, &w, at == w.last_nodes ? NULL : item); break;
+    case ITEM_TENSORS: walk_tensors(e, &body, item); break;
+    case ITEM_INFOS: walk_infos(e, &body, &w, item); break;
+    case ITEM_SPARSE:
+      for (uint32_t k = 0; k < item->count; k++)
+        emit_sparse(e, &body, ONNX_GRAPH_sparse_initializer, item->first + k);
+      break;
+    case ITEM_FUNCTION_IO: walk_function_io(e, &body, &w, item); break;
+    case ITEM_FUNCTION_ATTRS: walk_function_attrs(e, &body, item); break;
+    case ITEM_OPSETS: walk_function_opsets(e, &body, &w, item); break;
+    default: copy_others(e, &body, item);
+    }
+    if (at == w.last_tensors) new_tensors(e, &body, w.graph);
+    if (at == w.last_infos) new_infos(e, &body, w.graph);
+  }
   walk_nodes(e, &body, &w, NULL);
   if (w.last_tensors == NO_ID) new_tensors(e, &body, graph);
   if (g->kind == GRAPH_FUNCTION) {

@@ -21,16 +21,6 @@
 // anything); below it, offsets cannot wrap and units have 32-bit numbers.
 #define OUTPUT_MAX_BYTES ((uint64_t)1 << 50)
 
-static void plan_start(struct plan *p, const struct model *m) {
-  *p = (struct plan){0};
-  recipes_init(&p->recipes);
-  memcpy(p->meta_sha256, m->meta_sha256, DIGEST_BYTES);
-  p->sources = table_grow(NULL, &p->sources_cap, m->n_files, sizeof *p->sources);
-  for (uint32_t i = 0; i < m->n_files; i++)
-    p->sources[p->n_sources++] =
-        (struct plan_source){arena_string(&p->arena, span_str(m->files[i].name)), m->files[i].size};
-}
-
 void plan_free(struct plan *p) {
   recipes_free(&p->recipes);
   TABLE_FREE(p, sources);
@@ -250,25 +240,6 @@ static void note_others(struct plan *p, const struct model *m, const struct plac
   }
 }
 
-// Tensors that emission never looked at because all around them was copied: what of the source went
-// where tells where they are.
-static void note_copied(struct plan *p, const struct model *m, const struct placement *x,
-                        bool small) {
-  struct arena scratch = {0};
-  const struct plan_output *o = &p->outputs[p->n_outputs - 1];
-  struct stretch *list = arena_alloc(&scratch, (o->n_segments + 1) * sizeof *list);
-  uint32_t n = list_stretches(p, list);
-  for (uint32_t i = 0; i < m->n_tensors; i++) {
-    struct extent at;
-    if (x->of[i] != PLACE_COPY || m->tensors[i].flags & (TENSOR_EXTERNAL | TENSOR_DEAD)) continue;
-    if (!is_listed(m, i) || !model_plain_place(m, i, &at)) continue;
-    const struct stretch *s = find_stretch(list, n, at);
-    if (s) note_tensor(p, m, i, p->segments[s->segment].off + (at.off - s->from), s->segment);
-  }
-  if (small) note_others(p, m, x, list, n);
-  arena_free(&scratch);
-}
-
 // ---- names -------------------------------------------------------------------------------------
 
 static bool ends_with(const char *s, const char *end) {
@@ -409,7 +380,12 @@ static int find_form(struct attempt *a, struct plan *p, const struct model *m,
 int plan_build(struct plan *p, const struct model *m, const struct recipes *r,
                const struct plan_layout *layout, struct err *err) {
   struct attempt a = {0};
-  plan_start(p, m);
+  *p = (struct plan){0};
+  recipes_init(&p->recipes);
+  memcpy(p->meta_sha256, m->meta_sha256, DIGEST_BYTES);
+  for (uint32_t i = 0; i < m->n_files; i++)
+    *TABLE_PUSH(p, sources) =
+        (struct plan_source){arena_string(&p->arena, span_str(m->files[i].name)), m->files[i].size};
   p->passes = arena_string(&p->arena, span_str(layout->passes ? layout->passes : "[]"));
   if (layout->artifacts) p->artifacts = arena_string(&p->arena, span_str(layout->artifacts));
   int rc = check_total(m, layout, err);
@@ -417,7 +393,22 @@ int plan_build(struct plan *p, const struct model *m, const struct recipes *r,
   if (rc == 0) {
     if (a.x.sidecar) add_sidecar(p, m, &a.x);
     add_onnx(p, m, &a.pool, a.onnx, layout->onnx_name);
-    note_copied(p, m, &a.x, layout->small_tensors);
+    // Tensors that emission never looked at because all around them was copied: what of the source went
+    // where tells where they are.
+    const struct placement *x = &a.x;
+    struct arena scratch = {0};
+    const struct plan_output *o = &p->outputs[p->n_outputs - 1];
+    struct stretch *list = arena_alloc(&scratch, (o->n_segments + 1) * sizeof *list);
+    uint32_t n = list_stretches(p, list);
+    for (uint32_t k = 0; k < m->n_tensors; k++) {
+      struct extent at;
+      if (x->of[k] != PLACE_COPY || m->tensors[k].flags & (TENSOR_EXTERNAL | TENSOR_DEAD)) continue;
+      if (!is_listed(m, k) || !model_plain_place(m, k, &at)) continue;
+      const struct stretch *s = find_stretch(list, n, at);
+      if (s) note_tensor(p, m, k, p->segments[s->segment].off + (at.off - s->from), s->segment);
+    }
+    if (layout->small_tensors) note_others(p, m, x, list, n);
+    arena_free(&scratch);
     p->layout =
         arena_printf(&p->arena, "{\"form\":\"%s\",\"align\":%lu,\"inline_below\":%lu}",
                      a.x.sidecar ? "external" : "inline", layout->align, layout->inline_below);

@@ -58,58 +58,8 @@ static void begin_list(struct writing *w, const char *key) {
   put_text(w, "\":[\n");
 }
 
-static void write_sources(struct writing *w, const struct plan *p) {
-  begin_list(w, "sources");
-  for (uint32_t i = 0; i < p->n_sources; i++) {
-    json_object(&w->line);
-    json_put_text(&w->line, "name", p->sources[i].name);
-    json_put_uint(&w->line, "size", p->sources[i].size);
-    json_end_object(&w->line);
-    put_element(w, i + 1 == p->n_sources);
-  }
-  put_text(w, "],\n");
-}
-
-static void write_recipes(struct writing *w, const struct plan *p) {
-  begin_list(w, "recipes");
-  for (uint32_t i = 0; i < p->recipes.n_rows; i++) {
-    recipe_json_write(&w->line, &p->recipes, i, NULL);
-    put_element(w, i + 1 == p->recipes.n_rows);
-  }
-  put_text(w, "],\n");
-}
-
-static void write_outputs(struct writing *w, const struct plan *p) {
-  begin_list(w, "outputs");
-  for (uint32_t i = 0; i < p->n_outputs; i++) {
-    json_object(&w->line);
-    json_put_text(&w->line, "name", p->outputs[i].name);
-    json_put_uint(&w->line, "size", p->outputs[i].size);
-    json_end_object(&w->line);
-    put_element(w, i + 1 == p->n_outputs);
-  }
-  put_text(w, "],\n");
-}
-
 static const char *const segment_letters[] = {
     [SEGMENT_ZERO] = "z", [SEGMENT_LITERAL] = "l", [SEGMENT_EXTENT] = "x", [SEGMENT_RECIPE] = "r"};
-
-static void write_segments(struct writing *w, const struct plan *p) {
-  begin_list(w, "segments");
-  for (uint32_t i = 0; i < p->n_segments; i++) {
-    const struct segment *s = &p->segments[i];
-    json_array(&w->line);
-    json_text(&w->line, segment_letters[s->kind]);
-    if (s->kind == SEGMENT_EXTENT || s->kind == SEGMENT_RECIPE) {
-      json_uint(&w->line, s->ref);
-      json_uint(&w->line, s->at);
-    }
-    json_uint(&w->line, s->len);
-    json_end_array(&w->line);
-    put_element(w, i + 1 == p->n_segments);
-  }
-  put_text(w, "],\n");
-}
 
 static void write_tensors(struct writing *w, const struct plan *p) {
   begin_list(w, "tensors");
@@ -156,10 +106,44 @@ int plan_file_write(struct plan *p, int (*sink)(void *ctx, struct span text), vo
   struct writing w = {.sink = sink, .ctx = ctx, .digest = digest_new()};
   digest_start(w.digest);
   write_head(&w, p);
-  write_sources(&w, p);
-  write_recipes(&w, p);
-  write_outputs(&w, p);
-  write_segments(&w, p);
+  begin_list(&w, "sources");
+  for (uint32_t i = 0; i < p->n_sources; i++) {
+    json_object(&w.line);
+    json_put_text(&w.line, "name", p->sources[i].name);
+    json_put_uint(&w.line, "size", p->sources[i].size);
+    json_end_object(&w.line);
+    put_element(&w, i + 1 == p->n_sources);
+  }
+  put_text(&w, "],\n");
+  begin_list(&w, "recipes");
+  for (uint32_t i = 0; i < p->recipes.n_rows; i++) {
+    recipe_json_write(&w.line, &p->recipes, i, NULL);
+    put_element(&w, i + 1 == p->recipes.n_rows);
+  }
+  put_text(&w, "],\n");
+  begin_list(&w, "outputs");
+  for (uint32_t i = 0; i < p->n_outputs; i++) {
+    json_object(&w.line);
+    json_put_text(&w.line, "name", p->outputs[i].name);
+    json_put_uint(&w.line, "size", p->outputs[i].size);
+    json_end_object(&w.line);
+    put_element(&w, i + 1 == p->n_outputs);
+  }
+  put_text(&w, "],\n");
+  begin_list(&w, "segments");
+  for (uint32_t i = 0; i < p->n_segments; i++) {
+    const struct segment *s = &p->segments[i];
+    json_array(&w.line);
+    json_text(&w.line, segment_letters[s->kind]);
+    if (s->kind == SEGMENT_EXTENT || s->kind == SEGMENT_RECIPE) {
+      json_uint(&w.line, s->ref);
+      json_uint(&w.line, s->at);
+    }
+    json_uint(&w.line, s->len);
+    json_end_array(&w.line);
+    put_element(&w, i + 1 == p->n_segments);
+  }
+  put_text(&w, "],\n");
   write_tensors(&w, p);
   digest_end(w.digest, p->id);
   digest_free(w.digest);
@@ -173,8 +157,7 @@ struct reading {
   struct plan *p;
   struct span rest;     // lines not yet taken
   uint64_t line_number; // of the line last taken
-  uint64_t *source_sizes;
-  size_t source_sizes_cap;
+  TABLE(uint64_t, source_sizes);
   uint32_t filling;     // output: all before it are full
   uint64_t literals_at; // how many literal bytes segments have used
   struct err *err;
@@ -250,12 +233,8 @@ static int read_source(struct reading *in, const struct json_value *v) {
   if (!json_as_string(json_get(v, "name"), &name) || !json_as_uint(json_get(v, "size"), &size))
     return bad(in, "is not a source with name and size");
   if (name.n == 0 || memchr(name.at, 0, name.n)) return bad(in, "has an impossible file name");
-  p->sources =
-      table_grow(p->sources, &p->sources_cap, (size_t)p->n_sources + 1, sizeof *p->sources);
-  in->source_sizes = table_grow(in->source_sizes, &in->source_sizes_cap, (size_t)p->n_sources + 1,
-                                sizeof *in->source_sizes);
-  in->source_sizes[p->n_sources] = size;
-  p->sources[p->n_sources++] = (struct plan_source){arena_string(&p->arena, name), size};
+  *TABLE_PUSH(in, source_sizes) = size;
+  *TABLE_PUSH(p, sources) = (struct plan_source){arena_string(&p->arena, name), size};
   return 0;
 }
 
@@ -282,9 +261,7 @@ static int read_output(struct reading *in, const struct json_value *v) {
   if (!is_base_name(name)) return bad(in, "names an output that is not a base name");
   for (uint32_t i = 0; i < p->n_outputs; i++)
     if (span_is(name, p->outputs[i].name)) return bad(in, "names an output twice");
-  p->outputs =
-      table_grow(p->outputs, &p->outputs_cap, (size_t)p->n_outputs + 1, sizeof *p->outputs);
-  p->outputs[p->n_outputs++] =
+  *TABLE_PUSH(p, outputs) =
       (struct plan_output){.name = arena_string(&p->arena, name), .size = size};
   return 0;
 }
@@ -427,13 +404,13 @@ static int read_literals(struct reading *in, struct span literals) {
   digest_of(literals.at, literals.n, got);
   if (bytes != literals.n || memcmp(want, got, DIGEST_BYTES) != 0)
     return bad(in, "names other literals than there are");
-  in->p->literals = table_grow(NULL, &in->p->literals_cap, literals.n + 1, 1);
+  TABLE_ROOM(in->p, literals, literals.n + 1);
   if (literals.n) memcpy(in->p->literals, literals.at, literals.n);
   in->p->n_literals = literals.n;
   return 0;
 }
 
-static int read_head(struct reading *in, struct span literals) {
+static int read_all(struct reading *in, struct span literals) {
   struct span value;
   char first[32];
   snprintf(first, sizeof first, "{\"weir_plan\":%d,", PLAN_FORMAT);
@@ -442,26 +419,18 @@ static int read_head(struct reading *in, struct span literals) {
   if (take_json(in, "passes", true, &in->p->passes)) return -1;
   if (comes_next(in, "artifacts") && take_json(in, "artifacts", true, &in->p->artifacts)) return -1;
   if (take_json(in, "layout", false, &in->p->layout)) return -1;
-  return read_literals(in, literals);
-}
-
-static int check_whole(struct reading *in) {
+  if (read_literals(in, literals)) return -1;
+  if (read_list(in, "sources", "],", read_source)) return -1;
+  if (read_list(in, "recipes", "],", read_recipe)) return -1;
+  if (read_list(in, "outputs", "],", read_output)) return -1;
+  if (read_list(in, "segments", "],", read_segment)) return -1;
+  if (read_list(in, "tensors", "]}", read_tensor)) return -1;
   uint64_t filled;
   if (in->rest.n) return bad(in, "is followed by more text");
   if (filling(in, &filled)) return bad(in, "ends the plan before its outputs are full");
   if (in->p->n_outputs == 0) return bad(in, "ends a plan without outputs");
   if (in->literals_at != in->p->n_literals) return bad(in, "ends the plan with unused literals");
   return 0;
-}
-
-static int read_all(struct reading *in, struct span literals) {
-  if (read_head(in, literals)) return -1;
-  if (read_list(in, "sources", "],", read_source)) return -1;
-  if (read_list(in, "recipes", "],", read_recipe)) return -1;
-  if (read_list(in, "outputs", "],", read_output)) return -1;
-  if (read_list(in, "segments", "],", read_segment)) return -1;
-  if (read_list(in, "tensors", "]}", read_tensor)) return -1;
-  return check_whole(in);
 }
 
 static int drop(void *ctx, struct span text) {
@@ -484,7 +453,7 @@ int plan_file_read(struct plan *p, struct span json, struct span literals, struc
   recipes_init(&p->recipes);
   struct reading in = {.p = p, .rest = json, .err = err};
   int rc = read_all(&in, literals);
-  table_free(in.source_sizes, in.source_sizes_cap, sizeof *in.source_sizes);
+  TABLE_FREE(&in, source_sizes);
   if (rc == 0) rc = check_form(p, json, err);
   if (rc) plan_free(p);
   return rc;

@@ -1,5 +1,11 @@
-// Ropes: linked parts in one pool. Parts that continue each other (source bytes behind source
-// bytes, literal behind literal) become one, so an untouched graph is a handful of parts.
+// Ropes: byte sequences that are built from the inside out, as linked parts in one pool.
+//
+//   rope   first ─▶ [source 10..90] ─▶ [literal] ─▶ [recipe 7] ◀─ last
+//
+// A message's length stands before its body, and is known only after it: so bodies are ropes, and
+// joining one behind its tag and length costs one link. Parts that continue each other (source
+// bytes behind source bytes, literal behind literal) become one, so an untouched graph is a handful
+// of parts, however many nodes it has. The bytes of literals lie in the plan, where they stay.
 #include "rope.h"
 #include "varint.h"
 
@@ -38,7 +44,7 @@ static void add_literal(struct rope_pool *pool, struct rope *to, const void *byt
                         uint32_t tensor) {
   struct plan *p = pool->plan;
   if (n == 0) return;
-  p->literals = table_grow(p->literals, &p->literals_cap, p->n_literals + n, 1);
+  TABLE_ROOM(p, literals, n);
   memcpy(p->literals + p->n_literals, bytes, n);
   add_part(
       pool, to,

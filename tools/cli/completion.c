@@ -1,3 +1,5 @@
+// Scripts for bash, zsh and fish that complete weir's command lines, printed from the tables.
+//
 // Each script knows, without calling weir: the commands, the options of each, the words of choices,
 // and where a path stands. Summaries and help texts are shown by the shells that show such things
 // (zsh, fish). Texts go into single quotes, whose only way out is escaped; names and words of the
@@ -13,14 +15,13 @@
 // The text inside single quotes of a POSIX-like shell. `also`: characters that the command reading
 // the word takes for itself, escaped with a backslash.
 static void put_quoted(FILE *to, const char *text, const char *also) {
-  for (; *text; text++) {
+  for (; *text; text++)
     if (*text == '\'')
       fputs("'\\''", to);
     else if (strchr(also, *text))
       fprintf(to, "\\%c", *text);
     else
       fputc(*text, to);
-  }
 }
 
 // fish knows \' and \\ inside single quotes.
@@ -29,14 +30,6 @@ static void put_fish(FILE *to, const char *text) {
     if (*text == '\'' || *text == '\\') fputc('\\', to);
     fputc(*text, to);
   }
-}
-
-// The words of a choice with a separator between them.
-static void put_choices(FILE *to, enum cli_option o, const char *between) {
-  const char *word;
-  size_t n;
-  for (uint32_t k = 0; cli_choice(o, k, false, &word, &n); k++)
-    fprintf(to, "%s%.*s", k ? between : "", (int)n, word);
 }
 
 // The words that an option takes, as far as they are known.
@@ -49,7 +42,11 @@ static bool offers_words(enum cli_option o) {
 static void put_words(FILE *to, enum cli_option o) {
   const char *list = cli_option_row(o)->metavar;
   if (cli_option_row(o)->kind == CLI_CHOICE) {
-    put_choices(to, o, " ");
+    // The words of a choice with a separator between them.
+    const char *word;
+    size_t n;
+    for (uint32_t k = 0; cli_choice(o, k, false, &word, &n); k++)
+      fprintf(to, "%s%.*s", k ? " " : "", (int)n, word);
   } else if (o == OPT_PASS) {
     for (uint32_t p = 0; p < PASSES; p++)
       fprintf(to, "%s%s", p ? " " : "", pass_row(p)->name);
@@ -68,13 +65,6 @@ static bool operand_is_folder(enum cli_command c) {
 }
 
 // ---- bash ---------------------------------------------------------------------------------------
-
-static void bash_options(FILE *to, enum cli_command c) {
-  fprintf(to, "    %s) options='", cli_command_row(c)->name);
-  for (uint32_t o = 0; o < CLI_OPTIONS; o++)
-    if (cli_option_belongs(o, c)) fprintf(to, "--%s ", cli_option_row(o)->name);
-  fprintf(to, "--help'; folders=%s ;;\n", operand_is_folder(c) ? "yes" : "");
-}
 
 static void bash_value(FILE *to, enum cli_option o) {
   if (offers_words(o)) {
@@ -151,8 +141,12 @@ void completion_bash(FILE *to) {
   bash_values(to);
   fprintf(to, "  esac\n"
               "  case ${COMP_WORDS[1]} in\n");
-  for (uint32_t c = 0; c < CLI_COMMANDS; c++)
-    bash_options(to, c);
+  for (uint32_t c = 0; c < CLI_COMMANDS; c++) {
+    fprintf(to, "    %s) options='", cli_command_row(c)->name);
+    for (uint32_t o = 0; o < CLI_OPTIONS; o++)
+      if (cli_option_belongs(o, c)) fprintf(to, "--%s ", cli_option_row(o)->name);
+    fprintf(to, "--help'; folders=%s ;;\n", operand_is_folder(c) ? "yes" : "");
+  }
   fprintf(to, "  esac\n"
               "  if [[ $word == -* ]]; then\n"
               "    COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
@@ -191,14 +185,6 @@ static void zsh_option(FILE *to, enum cli_option o) {
   fprintf(to, "' \\\n");
 }
 
-static void zsh_command(FILE *to, enum cli_command c) {
-  fprintf(to, "    %s)\n      _arguments -s -S \\\n", cli_command_row(c)->name);
-  for (uint32_t o = 0; o < CLI_OPTIONS; o++)
-    if (cli_option_belongs(o, c)) zsh_option(to, o);
-  fprintf(to, "        '(-h --help)'{-h,--help}'[show help]' \\\n");
-  fprintf(to, "        '*:file:_files%s' ;;\n", operand_is_folder(c) ? " -/" : "");
-}
-
 void completion_zsh(FILE *to) {
   fprintf(to, "#compdef weir\n"
               "# zsh completion for weir; made by 'weir --generate zsh'\n"
@@ -221,8 +207,13 @@ void completion_zsh(FILE *to) {
               "  shift words\n"
               "  ((CURRENT--))\n"
               "  case $command in\n");
-  for (uint32_t c = 0; c < CLI_COMMANDS; c++)
-    zsh_command(to, c);
+  for (uint32_t c = 0; c < CLI_COMMANDS; c++) {
+    fprintf(to, "    %s)\n      _arguments -s -S \\\n", cli_command_row(c)->name);
+    for (uint32_t o = 0; o < CLI_OPTIONS; o++)
+      if (cli_option_belongs(o, c)) zsh_option(to, o);
+    fprintf(to, "        '(-h --help)'{-h,--help}'[show help]' \\\n");
+    fprintf(to, "        '*:file:_files%s' ;;\n", operand_is_folder(c) ? " -/" : "");
+  }
   fprintf(to, "  esac\n"
               "}\n"
               "if [[ $funcstack[1] == _weir ]]; then _weir \"$@\"; else compdef _weir weir; fi\n");

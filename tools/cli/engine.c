@@ -1,5 +1,8 @@
-// The choice of an engine, in words of the command line. io decides (io_choose) and says what
-// io_uring is; that there is an option --io is known here.
+// The choice of an engine, in words of the command line.
+//
+// io decides (io_choose) and says what io_uring is; that there is an option --io, and that sync
+// gives the same bytes, is said here. The notice comes once, and only where nobody asked for an
+// engine: who did gets an error instead.
 #include "engine.h"
 
 #include "report.h"

@@ -1,6 +1,9 @@
 // Help is a rendering of the tables: usage, what the command does, its options under headings, two
-// examples. Text is wrapped at 80 columns whatever the terminal, so that it looks the same in a
-// pipe, a bug report and a test.
+// examples.
+//
+// Text is wrapped at 80 columns whatever the terminal, so that it looks the same in a pipe, a bug
+// report and a test. Options that few need are shown by --help-all only; a heading without options
+// is left out.
 #include "help.h"
 
 #include <string.h>
@@ -104,26 +107,23 @@ void help_entry_name(FILE *to, const char *head, const char *text) {
   print_entry_at(to, COMMAND_INDENT, head, text);
 }
 
-static void print_option(FILE *to, enum cli_option o, bool all) {
-  const struct cli_option_row *row = cli_option_row(o);
-  struct help_metavar m = help_metavar(o, all);
-  char head[128], text[512], letter[8] = "";
-  if (row->letter) snprintf(letter, sizeof letter, "-%c, ", row->letter);
-  snprintf(head, sizeof head, "%s--%s%s%s", letter, row->name, m.s[0] ? " " : "", m.s);
-  const char *again = row->kind == CLI_LIST ? "; may be given again" : "";
-  if (row->preset)
-    snprintf(text, sizeof text, "%s%s (default %s)", row->help, again, row->preset);
-  else
-    snprintf(text, sizeof text, "%s%s", row->help, again);
-  help_entry(to, head, text);
-}
-
 static void print_group(FILE *to, enum cli_command command, enum cli_group group, bool all) {
   if (group != CLI_MESSAGES && !help_group_used(group, command)) return;
   fprintf(to, "\n%s:\n", group_titles[group]);
   for (uint32_t o = 0; o < CLI_OPTIONS; o++)
-    if (cli_option_row(o)->group == group && cli_option_belongs(o, command))
-      print_option(to, o, all);
+    if (cli_option_row(o)->group == group && cli_option_belongs(o, command)) {
+      const struct cli_option_row *row = cli_option_row(o);
+      struct help_metavar m = help_metavar(o, all);
+      char head[128], text[512], letter[8] = "";
+      if (row->letter) snprintf(letter, sizeof letter, "-%c, ", row->letter);
+      snprintf(head, sizeof head, "%s--%s%s%s", letter, row->name, m.s[0] ? " " : "", m.s);
+      const char *again = row->kind == CLI_LIST ? "; may be given again" : "";
+      if (row->preset)
+        snprintf(text, sizeof text, "%s%s (default %s)", row->help, again, row->preset);
+      else
+        snprintf(text, sizeof text, "%s%s", row->help, again);
+      help_entry(to, head, text);
+    }
   if (group != CLI_MESSAGES) return;
   help_entry(to, "-h, --help", "this text");
   if (all) help_entry(to, "--help-all", "this text, with what is hidden otherwise");

@@ -1,6 +1,9 @@
-// Versions come from the build (pkg-config), because a library's header belongs to the one room
-// that uses it, and liburing has no version in its header before 2.4. The system may have replaced
-// a shared library since: the words "built with" are meant.
+// The version, and what the program was built with and runs on.
+//
+// Versions of libraries come from the build (pkg-config), because a library's header belongs to the
+// one room that uses it, and liburing has no version in its header before 2.4. The system may have
+// replaced a shared library since: the words "built with" are meant. The engine is asked for as a
+// run would ask, so that a bug report shows what this machine gives.
 #include "version.h"
 #include "engine.h"
 

@@ -1,5 +1,9 @@
-// What weir could do with a model, in the words of its commands: what the pass itself says of each
-// node, and what packing anew would change. The commands' --dry-run says it node by node.
+// Advice: what weir could do with a model, in the words of its commands.
+//
+// Each line comes from the pass itself, which is asked about every node without an edit being made,
+// or from a look at how much smaller the files would be if they were packed anew. So a line that is
+// printed is true of the command it names; the command's --dry-run says it node by node. What would
+// save too little to be worth it is not said.
 #include "cast.h"
 #include "conv2matmul.h"
 #include "inspect.h"
@@ -116,7 +120,9 @@ static bool is_replaceable(const struct model *m, const struct weight *w) {
          (v->first_use != NO_ID || v->n_graph_outputs > 0);
 }
 
-static void advise_savings(struct inspect *in) {
+void inspect_advise(struct inspect *in) {
+  advise_conv2matmul(in);
+  advise_quantize(in);
   const struct model *m = in->m;
   struct savings shrunk = {0}, cast = {0};
   struct inspect_advice *a;
@@ -141,11 +147,5 @@ static void advise_savings(struct inspect *in) {
     snprintf(a->text, sizeof a->text,
              "%lu float32 weight%s as float16 or bfloat16: about %s in all", cast.weights,
              cast.weights == 1 ? "" : "s", size_with(in, cast.before, cast.after).s);
-}
-
-void inspect_advise(struct inspect *in) {
-  advise_conv2matmul(in);
-  advise_quantize(in);
-  advise_savings(in);
   if (in->m->n_files > 0) advise_convert(in);
 }

@@ -1,7 +1,7 @@
 // --dry-run: what a run would change, and whether it would be let.
 //
 // A dry run that says yes must be true, so whatever refuses the real run is asked here too, through
-// the same functions and in the same order: names and existing files (job.c), the engine, space,
+// the same functions and in the same order: names and existing files (job_output.c), the engine, space,
 // lock and folder (staging_foresee), the memory of the workers (memory_split_of). But the answer is
 // wanted also where one of them says no: the first refusal is kept (job_refused), the report is
 // printed whole, and the refusal ends the command after it with the exit code of the real run.
@@ -26,19 +26,15 @@ int job_refused(struct job *job, const struct err *why, struct err *err) {
   return 0;
 }
 
-static void look_at_folder(struct job *job) {
-  struct stat at;
-  job->ahead.output_exists = !job->out.absent && job_output_there(job, &at);
-  job->ahead.folder_writable = faccessat(job->out.dest, ".", W_OK | X_OK, AT_EACCESS) == 0;
-}
-
 int job_look_ahead(struct job *job, struct err *err) {
   const struct staging_options options = {.dest_folder = job->out.folder,
                                           .onnx_name = job->out.onnx_name};
   const struct work_options run = {
       .jobs = cli_count(job->args, OPT_JOBS), .memory = job->memory, .mode = job->mode};
   struct err why = {0};
-  look_at_folder(job);
+  struct stat at;
+  job->ahead.output_exists = !job->out.absent && job_output_there(job, &at);
+  job->ahead.folder_writable = faccessat(job->out.dest, ".", W_OK | X_OK, AT_EACCESS) == 0;
   if (staging_foresee(&job->plan, &options, &job->ahead.space, &why) && job->mode != IO_NULL &&
       job_refused(job, &why, err))
     return -1;
@@ -86,7 +82,11 @@ void job_dry_run_write_refusal(const struct job *job, struct json_out *j) {
 
 // ---- for people --------------------------------------------------------------------------------
 
-static void print_output(const struct job *job) {
+void job_dry_run_print(const struct job *job) {
+  printf("would write:\n");
+  for (uint32_t i = 0; i < job->plan.n_outputs; i++)
+    printf("  %s  %s\n", quote_str(job->plan.outputs[i].name).s,
+           report_size(job->plan.outputs[i].size).s);
   const char *writable = job->ahead.folder_writable ? "is writable" : "is NOT writable";
   if (job->out.absent)
     printf("output: no OUT given; the figures are for the input's own folder\n");
@@ -98,9 +98,6 @@ static void print_output(const struct job *job) {
   printf("folder: '%s' %s%s\n", quote_str(job->out.folder).s, writable,
          job->out.folder_is_above ? " (the nearest that is there; the run makes the output's own)"
                                   : "");
-}
-
-static void print_disk(const struct job *job) {
   printf("disk needed: %s%s; ", report_size(job->ahead.space.needed_bytes).s,
          job->out.replace ? ", beside the files that are replaced (they keep theirs until then)"
                           : "");
@@ -108,15 +105,6 @@ static void print_disk(const struct job *job) {
     printf("%s free\n", report_size(job->ahead.space.free_bytes).s);
   else
     printf("how much is free, the file system does not tell\n");
-}
-
-void job_dry_run_print(const struct job *job) {
-  printf("would write:\n");
-  for (uint32_t i = 0; i < job->plan.n_outputs; i++)
-    printf("  %s  %s\n", quote_str(job->plan.outputs[i].name).s,
-           report_size(job->plan.outputs[i].size).s);
-  print_output(job);
-  print_disk(job);
   printf("peak memory: at most %s (index %s + --memory %s + program %s)\n",
          quote_bytes(job_memory_limit(job)).s, quote_bytes(job->index_bytes).s,
          quote_bytes(job->memory).s, quote_bytes(PROGRAM_BYTES).s);

@@ -156,25 +156,6 @@ static const char *passes_json(struct job *job) {
   return text;
 }
 
-static void warn_of_layout(struct job *job) {
-  if (job->plan.moved_out)
-    job_warn(job, "'%s' would pass 2 GiB - 1 bytes, so its weights go to a data file beside it",
-             quote_str(job->out.onnx_name).s);
-  if (job->layout.align && job->plan.n_outputs == 1)
-    job_warn(job,
-             "an alignment of %lu bytes has no effect on '%s', which gets no data file: --external "
-             "makes one of tensors from 1 KiB on",
-             job->layout.align, quote_str(job->out.onnx_name).s);
-  for (uint32_t i = 0; i < job->plan.n_outputs; i++) {
-    const char *name = job->plan.outputs[i].name;
-    if (strcmp(name, job->out.onnx_name) != 0 && strstr(name, ".."))
-      job_warn(job,
-               "the data file's name '%s' has '..' in it: ONNX Runtime takes that, onnx.load and "
-               "onnx.checker do not",
-               quote_str(name).s);
-  }
-}
-
 static int check_limit(const struct job *job, struct err *err) {
   uint64_t sum = 0;
   for (uint32_t i = 0; i < job->plan.n_outputs; i++)
@@ -195,7 +176,22 @@ int job_prepare_plan(struct job *job, struct err *err) {
   if (job_output_check_locations(job, &why) && job_refused(job, &why, err)) return -1;
   if (check_limit(job, &why) && job_refused(job, &why, err)) return -1;
   if (job_check_files(job, err)) return -1; // the data file's name is known now
-  warn_of_layout(job);
+  if (job->plan.moved_out)
+    job_warn(job, "'%s' would pass 2 GiB - 1 bytes, so its weights go to a data file beside it",
+             quote_str(job->out.onnx_name).s);
+  if (job->layout.align && job->plan.n_outputs == 1)
+    job_warn(job,
+             "an alignment of %lu bytes has no effect on '%s', which gets no data file: --external "
+             "makes one of tensors from 1 KiB on",
+             job->layout.align, quote_str(job->out.onnx_name).s);
+  for (uint32_t i = 0; i < job->plan.n_outputs; i++) {
+    const char *name = job->plan.outputs[i].name;
+    if (strcmp(name, job->out.onnx_name) != 0 && strstr(name, ".."))
+      job_warn(job,
+               "the data file's name '%s' has '..' in it: ONNX Runtime takes that, onnx.load and "
+               "onnx.checker do not",
+               quote_str(name).s);
+  }
   if (write_plan(job, err)) return -1;
   job->index_bytes = arena_held_bytes();
   // Before the seal: a run that is killed in it is completed without making the edits again.

@@ -45,17 +45,6 @@ static bool keeps_report(struct ending *e) {
   return true;
 }
 
-// By what is to be moved; once all is in place and seal.json gone, by the .onnx alone.
-static void put_outputs(struct json_out *j, const struct ending *e, const struct seal_intent *s) {
-  struct stat at;
-  json_put_array(j, "output");
-  for (uint32_t i = 0; s && i < s->n_moves; i++)
-    if (s->moves[i].role != SEAL_COMPANION) job_report_file(j, s->moves[i].name, s->moves[i].size);
-  if (!s && fstatat(e->st.dest, e->job->out.onnx_name, &at, 0) == 0)
-    job_report_file(j, e->job->out.onnx_name, (uint64_t)at.st_size);
-  json_end_array(j);
-}
-
 static bool has_manifest(const struct ending *e, const struct seal_intent *s, const char *name) {
   struct stat at;
   for (uint32_t i = 0; s && i < s->n_moves; i++)
@@ -75,7 +64,14 @@ static void put_known(struct json_out *j, const struct ending *e, const struct s
     json_text(j, manifest);
   else
     json_null(j);
-  put_outputs(j, e, s);
+  // By what is to be moved; once all is in place and seal.json gone, by the .onnx alone.
+  struct stat at;
+  json_put_array(j, "output");
+  for (uint32_t i = 0; s && i < s->n_moves; i++)
+    if (s->moves[i].role != SEAL_COMPANION) job_report_file(j, s->moves[i].name, s->moves[i].size);
+  if (!s && fstatat(e->st.dest, e->job->out.onnx_name, &at, 0) == 0)
+    job_report_file(j, e->job->out.onnx_name, (uint64_t)at.st_size);
+  json_end_array(j);
   json_key(j, "plan_id");
   if (s)
     json_text(j, id);
@@ -86,15 +82,6 @@ static void put_known(struct json_out *j, const struct ending *e, const struct s
   json_end_object(j);
   json_end_object(j);
   json_newline(j);
-}
-
-static void make_report(struct ending *e) {
-  struct seal_intent s;
-  struct err ignored = {0}; // seal.json goes first when a finished folder is removed
-  const bool read = seal_intent_read(&s, e->st.folder, e->st.name, &ignored) == 0;
-  e->made.indent = 2;
-  put_known(&e->made, e, read ? &s : NULL);
-  if (read) seal_intent_free(&s);
 }
 
 static int nothing_known(const struct ending *e, struct err *err) {
@@ -114,7 +101,12 @@ static int prepare_report(struct ending *e, struct err *err) {
   if (keeps_report(e)) return 0;
   if (args->command == CLI_conv2matmul && cli_flag(args, OPT_STRICT_COMPAT))
     return nothing_known(e, err);
-  make_report(e);
+  struct seal_intent s;
+  struct err ignored = {0}; // seal.json goes first when a finished folder is removed
+  const bool read = seal_intent_read(&s, e->st.folder, e->st.name, &ignored) == 0;
+  e->made.indent = 2;
+  put_known(&e->made, e, read ? &s : NULL);
+  if (read) seal_intent_free(&s);
   return 0;
 }
 

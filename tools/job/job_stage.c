@@ -19,27 +19,6 @@
 
 // ---- the text ----------------------------------------------------------------------------------
 
-static void put_figures(struct json_out *j, const struct figures *f) {
-  json_put_uint(j, "elements", f->elements);
-  json_put_uint(j, "nonfinite", f->nonfinite);
-  json_put_double(j, "vv", f->vv);
-  json_put_double(j, "ee", f->ee);
-  json_put_double(j, "ve", f->ve);
-  json_put_double(j, "max_error", f->max_error);
-}
-
-static void put_rows(struct job *job, struct json_out *j, const uint32_t *codes, uint32_t n,
-                     const struct figures *figures) {
-  for (uint32_t i = 0; i < n; i++) {
-    json_object(j);
-    json_key(j, "of");
-    edit_artifact_recipe(&job->edits, j, codes[i]);
-    put_figures(j, &figures[i]);
-    json_end_object(j);
-    json_newline(j);
-  }
-}
-
 static bool read_row(struct span line, struct figures *f) {
   struct err malformed = {0};
   struct json_value *v = json_parse(line, "artifact", &malformed);
@@ -107,7 +86,20 @@ static int make(const struct measuring *m, struct job_stage *stage, struct err *
   stage->source_bytes_read = stats.source_bytes_read;
   struct json_out text = {0};
   artifact_begin(&text, &m->request, stage->artifact.id);
-  put_rows(job, &text, m->codes, m->n, m->out);
+  for (uint32_t i = 0; i < m->n; i++) {
+    json_object(&text);
+    json_key(&text, "of");
+    edit_artifact_recipe(&job->edits, &text, m->codes[i]);
+    const struct figures *f = &m->out[i];
+    json_put_uint(&text, "elements", f->elements);
+    json_put_uint(&text, "nonfinite", f->nonfinite);
+    json_put_double(&text, "vv", f->vv);
+    json_put_double(&text, "ee", f->ee);
+    json_put_double(&text, "ve", f->ve);
+    json_put_double(&text, "max_error", f->max_error);
+    json_end_object(&text);
+    json_newline(&text);
+  }
   rc = artifact_put(&stage->artifact, span_of(text.text, text.n), err);
   json_done(&text);
   return rc;
@@ -130,20 +122,6 @@ static int run_stage(const struct measuring *m, struct job_stage *stage, struct 
   }
   if (rc) artifact_end(&stage->artifact, false);
   return rc;
-}
-
-static void note_in_plan(struct job *job) {
-  struct json_out j = {0};
-  json_array(&j);
-  for (const struct job_stage *s = job->stages; s; s = s->next) {
-    json_object(&j);
-    json_put_text(&j, "stage", s->name);
-    json_put_hex(&j, "sha256", s->sha256, DIGEST_BYTES);
-    json_end_object(&j);
-  }
-  json_end_array(&j);
-  job->layout.artifacts = arena_string(&job->arena, span_of(j.text, j.n));
-  json_done(&j);
 }
 
 // The stage, run or found again, at the end of the job's list; NULL if it failed.
@@ -170,7 +148,17 @@ static struct job_stage *measure(struct job *job, const uint32_t *codes, uint32_
     end = &(*end)->next;
   *end = stage;
   memcpy(stage->sha256, stage->artifact.sha256, sizeof stage->sha256);
-  note_in_plan(job);
+  struct json_out j = {0};
+  json_array(&j);
+  for (const struct job_stage *s = job->stages; s; s = s->next) {
+    json_object(&j);
+    json_put_text(&j, "stage", s->name);
+    json_put_hex(&j, "sha256", s->sha256, DIGEST_BYTES);
+    json_end_object(&j);
+  }
+  json_end_array(&j);
+  job->layout.artifacts = arena_string(&job->arena, span_of(j.text, j.n));
+  json_done(&j);
   return stage;
 }
 
@@ -187,21 +175,16 @@ int job_stage_measure(void *ctx, const uint32_t *codes, uint32_t n, struct figur
 
 // ---- replay ------------------------------------------------------------------------------------
 
-static int check_question(const struct job *job, const struct edit_artifact *a, struct err *err) {
+int job_stage_replay(void *ctx, const struct edit_artifact *a, struct err *err) {
+  struct job *job = ctx;
+  struct figures *figures = NULL;
+  size_t cap = 0;
   if (strcmp(a->stage, "measure") != 0)
     return err_set(err, ERR_MODEL, "'%s' is no stage that this program knows",
                    quote_str(a->stage).s);
   for (uint32_t i = 0; i < a->n; i++)
     if (!measure_can(&job->recipes, a->of[i]))
       return err_set(err, ERR_MODEL, "recipe %u of 'of' is not one that can be measured", i);
-  return 0;
-}
-
-int job_stage_replay(void *ctx, const struct edit_artifact *a, struct err *err) {
-  struct job *job = ctx;
-  struct figures *figures = NULL;
-  size_t cap = 0;
-  if (check_question(job, a, err)) return -1;
   figures = table_grow(NULL, &cap, (size_t)a->n + 1, sizeof *figures);
   const struct job_stage *stage = measure(job, a->of, a->n, figures, err);
   table_free(figures, cap, sizeof *figures);

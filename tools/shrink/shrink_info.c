@@ -1,6 +1,9 @@
 // weir shrink --info: the weights that the pass would look at, a line each, and totals over all of
-// them, in the words of onnx_shrink_ray. "Other data" is what the model's files hold beside
-// weights.
+// them, in the words of onnx_shrink_ray.
+//
+// "Other data" is what the model's files hold beside weights. Nothing is edited or written, and no
+// weight is read: shapes and names are metadata. Each model is opened, loaded and
+// left before the next.
 #include "load.h"
 #include "report.h"
 #include "shrink.h"

@@ -37,14 +37,6 @@ enum {
   TRIES_MAX = 1000, // attempts in a row that moved nothing
 };
 
-static void set_sizes(struct io *io, const struct io_options *o) {
-  io->n_slots = o->tiles ? o->tiles : DEFAULT_TILES;
-  io->tile_bytes = o->tile_bytes ? o->tile_bytes : DEFAULT_TILE_BYTES;
-  uint64_t region = io->n_slots * (uint64_t)io->tile_bytes;
-  io->window_bytes_max =
-      o->window_bytes ? o->window_bytes : max_u64(region, (uint64_t)MIN_WINDOW_BYTES);
-}
-
 static uint64_t wake_bytes(const struct io_options *o, const struct sources *sources) {
   if (o->wake_bytes > 0) return o->wake_bytes;
   uint64_t total = 0;
@@ -83,7 +75,11 @@ int io_open(struct io **out, const struct io_options *options, struct sources *s
   io->sources = sources;
   io->thread = pthread_self();
   io->engine = io_engine_of(options->mode);
-  set_sizes(io, options);
+  io->n_slots = options->tiles ? options->tiles : DEFAULT_TILES;
+  io->tile_bytes = options->tile_bytes ? options->tile_bytes : DEFAULT_TILE_BYTES;
+  uint64_t region = io->n_slots * (uint64_t)io->tile_bytes;
+  io->window_bytes_max =
+      options->window_bytes ? options->window_bytes : max_u64(region, (uint64_t)MIN_WINDOW_BYTES);
   io->wake.most = wake_bytes(options, sources);
   if (io->engine->reads != IO_READS_WHOLE) io_window_guard();
   if (make_tiles(io, err) < 0) goto fail;
@@ -177,9 +173,8 @@ static void settle_finished(struct io *io) {
 }
 
 static struct io_slot *free_slot_of(struct io *io) {
-  for (uint32_t i = 0; i < io->n_slots; i++) {
+  for (uint32_t i = 0; i < io->n_slots; i++)
     if (io->slots[i].state == SLOT_FREE) return &io->slots[i];
-  }
   return NULL;
 }
 
@@ -235,9 +230,8 @@ void io_tile_drop(struct io *io, struct io_tile *tile) {
 }
 
 int io_drain(struct io *io, struct err *err) {
-  while (io->n_queued > 0) {
+  while (io->n_queued > 0)
     io_settle(io, true);
-  }
   flush_behind(io);
   if (io->failure.kind == ERR_NONE) return 0;
   if (err->kind == ERR_NONE) *err = io->failure;
@@ -247,12 +241,10 @@ int io_drain(struct io *io, struct err *err) {
 
 void io_close(struct io *io) {
   if (!io) return;
-  while (io->n_queued > 0) {
+  while (io->n_queued > 0)
     io_settle(io, true);
-  }
-  for (uint32_t i = 0; i < io->n_slots; i++) {
+  for (uint32_t i = 0; i < io->n_slots; i++)
     if (io->slots[i].state == SLOT_TAKEN) free_slot(io, &io->slots[i]);
-  }
   io->engine->close(io->self);
   io_views_close(io);
   free_tiles(io);

@@ -1,6 +1,10 @@
-// The null engine: reads for real, swallows writes. It shows what reading, computing and hashing
-// cost without the disk's say in it, and lets a plan for a file larger than the disk be run and
-// hashed.
+// The null engine: reads for real, swallows writes.
+//
+// It shows what reading, computing and hashing cost without the disk's say in it, and lets a plan
+// for a file larger than the disk be run and hashed.
+//
+// Sources are read as by the uring engine. A write is done as soon as it is started, and shares no
+// blocks, so that every byte is made and hashed.
 #include "io_engines.h"
 
 #include <errno.h>

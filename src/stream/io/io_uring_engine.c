@@ -31,9 +31,8 @@ static const unsigned ring_flags[] = {IORING_SETUP_COOP_TASKRUN | IORING_SETUP_S
 
 static int set_up(struct io_uring *ring, uint32_t depth) {
   int r = -EINVAL;
-  for (size_t i = 0; i < sizeof ring_flags / sizeof *ring_flags && r == -EINVAL; i++) {
+  for (size_t i = 0; i < sizeof ring_flags / sizeof *ring_flags && r == -EINVAL; i++)
     r = io_uring_queue_init(depth, ring, ring_flags[i]);
-  }
   return r;
 }
 

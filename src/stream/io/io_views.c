@@ -187,9 +187,8 @@ static int view_of(struct io *io, uint32_t file, uint64_t off, size_t n, enum io
   *view = (struct io_view){.at = &nothing, .n = n, .off = off, .file = file};
   if (check_range(io, file, off, n, err) < 0) return -1;
   if (n == 0) return 0;
-  while (io->window_bytes + n > io->window_bytes_max && io->n_queued > 0) {
+  while (io->window_bytes + n > io->window_bytes_max && io->n_queued > 0)
     io_settle(io, true);
-  }
   if (view_by(io, reads, view, err) < 0) return -1;
   io->window_bytes += n;
   return 0;
@@ -240,12 +239,11 @@ int io_read(struct io *io, uint32_t file, uint64_t off, void *buf, size_t n, str
 // The constant lengths are those of whole lines of memory, which most fragments are.
 static void copy_fragments(uint8_t *to, const uint8_t *from, const struct io_fragments *f,
                            uint64_t n) {
-  for (uint64_t i = 0; i < n; i++, to += f->run, from += f->stride) {
+  for (uint64_t i = 0; i < n; i++, to += f->run, from += f->stride)
     if (f->run == 64)
       memcpy(to, from, 64);
     else
       memcpy(to, from, f->run);
-  }
 }
 
 int io_gather(struct io *io, const struct io_fragments *f, uint8_t *buf, struct err *err) {
@@ -302,9 +300,8 @@ uint64_t io_source_bytes_read(const struct io *io) {
 
 void io_views_close(struct io *io) {
   if (io->spare) munmap(io->spare, io->spare_bytes);
-  for (uint32_t i = 0; i < io->n_whole; i++) {
+  for (uint32_t i = 0; i < io->n_whole; i++)
     if (io->whole[i].at) munmap(io->whole[i].at, io->whole[i].n);
-  }
   free(io->whole);
   io_wake_close(&io->wake);
 }

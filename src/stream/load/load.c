@@ -95,14 +95,6 @@ void load_add_other(struct loader *l, struct frame *f, enum item_kind kind, stru
   load_add_item(f, kind, id);
 }
 
-static void add_kept(struct frame *f, struct place at) {
-  struct place *last = f->n_kept ? &f->kept[f->n_kept - 1] : NULL;
-  if (last && last->off + last->len == at.off)
-    last->len += at.len;
-  else
-    *TABLE_PUSH(f, kept) = at;
-}
-
 void load_flush_kept_fields(struct loader *l, struct frame *f, enum kept_of of, uint32_t id) {
   if (f->n_kept == 0) return;
   const uint32_t first = TABLE_ADD(l->m, kept_fields, f->n_kept);
@@ -127,7 +119,11 @@ static int keep_field(struct loader *l, struct frame *f, struct place at) {
   case MESSAGE_INFO:
   case MESSAGE_TRAINING:
     if (load_room(l, (uint64_t)l->m->n_kept_fields + f->n_kept, 1, "other fields")) return -1;
-    add_kept(f, at);
+    struct place *last = f->n_kept ? &f->kept[f->n_kept - 1] : NULL;
+    if (last && last->off + last->len == at.off)
+      last->len += at.len;
+    else
+      *TABLE_PUSH(f, kept) = at;
     return 0;
   default: return 0;
   }
@@ -153,8 +149,7 @@ static uint64_t skeleton_limit(enum message message) {
 enum { HEADER_ROOM = 32 }; // a tag and a length, or a tag and a scalar
 
 static uint8_t *skeleton_room(struct frame *f, size_t n) {
-  if (f->skeleton_cap - f->n_skeleton < n)
-    f->skeleton = table_grow(f->skeleton, &f->skeleton_cap, f->n_skeleton + n, 1);
+  if (f->skeleton_cap - f->n_skeleton < n) TABLE_ROOM(f, skeleton, n);
   return f->skeleton + f->n_skeleton;
 }
 
@@ -221,35 +216,6 @@ static void clear_frame(struct frame *f) {
   load_payload_clear(&f->payload);
 }
 
-static void free_frames(struct loader *l) {
-  for (uint32_t i = 0; i < l->n_frames; i++) {
-    struct frame *f = &l->frames[i];
-    TABLE_FREE(f, skeleton);
-    TABLE_FREE(f, kept);
-    TABLE_FREE(f, items);
-    TABLE_FREE(f, inputs);
-    TABLE_FREE(f, outputs);
-    TABLE_FREE(f, attrs);
-    load_payload_free(&f->payload);
-  }
-  TABLE_FREE(l, frames);
-}
-
-// The inline submessages about which the message around wants to know.
-static int note_inline(struct loader *l, struct frame *around, const struct frame *f) {
-  if (f->message == MESSAGE_LOCATION && ++around->n_entries > EXTERNAL_ENTRIES_MAX)
-    return load_fatal(l, f->start, "a tensor has more than %d external_data entries",
-                      EXTERNAL_ENTRIES_MAX);
-  if (f->message != MESSAGE_TYPE || around->message != MESSAGE_INFO) return 0;
-  if (around->type.len == 0)
-    around->type = frame_place(f);
-  else if (around->type.off + around->type.len == f->start)
-    around->type.len += f->end - f->start;
-  else
-    return load_fatal(l, f->start, "ValueInfoProto.type is given twice");
-  return 0;
-}
-
 static int begin_message(struct loader *l, const struct schema_field *field,
                          const struct wire_field *wf) {
   struct frame *around = frame_top(l);
@@ -265,7 +231,18 @@ static int begin_message(struct loader *l, const struct schema_field *field,
   f->graph = around->graph;
   if (field->role == ROLE_UNIT) return load_begin(l, wf);
   if (f->dropped) return field->role == ROLE_KEEP ? keep_field(l, around, frame_place(f)) : 0;
-  return note_inline(l, around, f);
+  // The inline submessages about which the message around wants to know.
+  if (f->message == MESSAGE_LOCATION && ++around->n_entries > EXTERNAL_ENTRIES_MAX)
+    return load_fatal(l, f->start, "a tensor has more than %d external_data entries",
+                      EXTERNAL_ENTRIES_MAX);
+  if (f->message != MESSAGE_TYPE || around->message != MESSAGE_INFO) return 0;
+  if (around->type.len == 0)
+    around->type = frame_place(f);
+  else if (around->type.off + around->type.len == f->start)
+    around->type.len += f->end - f->start;
+  else
+    return load_fatal(l, f->start, "ValueInfoProto.type is given twice");
+  return 0;
 }
 
 static int end_unit(struct loader *l) {
@@ -388,27 +365,6 @@ static int scan(struct loader *l) {
 
 // ---- the story ----------------------------------------------------------------------------------
 
-static void open_loader(struct loader *l) {
-  struct load_limits *limits = &l->options.limits;
-  if (limits->nesting == 0) limits->nesting = 100;
-  if (limits->rows == 0 || limits->rows > 1u << 30) limits->rows = 1u << 28;
-  if (limits->metadata_bytes == 0) limits->metadata_bytes = INT32_MAX;
-  l->n_frames = limits->nesting + 1;
-  l->frames = table_grow(NULL, &l->frames_cap, l->n_frames, sizeof *l->frames);
-  memset(l->frames, 0, l->frames_cap * sizeof *l->frames);
-  wire_open(&l->w, l->s);
-  l->last_op = l->last_output = l->tensor_name = l->m->empty;
-}
-
-static void close_loader(struct loader *l) {
-  wire_close(&l->w);
-  free_frames(l);
-  arena_free(&l->scratch);
-  TABLE_FREE(l, function_opsets);
-  TABLE_FREE(l, elided);
-  TABLE_FREE(l, bytes);
-}
-
 // A file that is something else fails somewhere, with a message about a byte. Say what it is
 // instead.
 static int explain_failure(struct loader *l, const struct err *cause) {
@@ -433,42 +389,56 @@ static int scan_file(struct loader *l) {
   return explain_failure(l, &cause);
 }
 
-static int note_size(struct loader *l) {
-  if (l->w.size <= INT32_MAX) return 0;
-  return load_fault(l, FAULT_NOTE, "file",
-                    "it has %lu bytes; readers built on protobuf refuse more than %d", l->w.size,
-                    INT32_MAX);
-}
-
-static void add_files(struct loader *l) {
+static int load_all(struct loader *l) {
   struct model *m = l->m;
+  if (scan_file(l)) return -1;
   const uint32_t n = sources_count(l->s), first = TABLE_ADD(m, files, n - m->n_files);
   for (uint32_t i = first; i < n; i++)
     m->files[i] =
         (struct model_file){.name = arena_string(&m->arena, span_str(sources_name(l->s, i))),
                             .size = sources_size(l->s, i)};
-}
-
-static int load_all(struct loader *l) {
-  struct model *m = l->m;
-  if (scan_file(l)) return -1;
-  add_files(l);
   if (load_resolve(l)) return -1;
   if (load_digest(l)) return -1;
   m->loaded_nodes = m->n_nodes;
   m->loaded_values = m->n_values;
   m->loaded_tensors = m->n_tensors;
   m->loaded_infos = m->n_infos;
-  return note_size(l);
+  if (l->w.size <= INT32_MAX) return 0;
+  return load_fault(l, FAULT_NOTE, "file",
+                    "it has %lu bytes; readers built on protobuf refuse more than %d", l->w.size,
+                    INT32_MAX);
 }
 
 int load_model(struct model *m, struct sources *s, const struct load_options *options,
                struct err *err) {
   struct loader l = {.m = m, .s = s, .err = err};
   if (options) l.options = *options;
-  open_loader(&l);
+  struct load_limits *limits = &l.options.limits;
+  if (limits->nesting == 0) limits->nesting = 100;
+  if (limits->rows == 0 || limits->rows > 1u << 30) limits->rows = 1u << 28;
+  if (limits->metadata_bytes == 0) limits->metadata_bytes = INT32_MAX;
+  l.n_frames = limits->nesting + 1;
+  l.frames = table_grow(NULL, &l.frames_cap, l.n_frames, sizeof *l.frames);
+  memset(l.frames, 0, l.frames_cap * sizeof *l.frames);
+  wire_open(&l.w, l.s);
+  l.last_op = l.last_output = l.tensor_name = l.m->empty;
   const int rc = load_all(&l);
-  close_loader(&l);
+  wire_close(&l.w);
+  for (uint32_t i = 0; i < l.n_frames; i++) {
+    struct frame *f = &l.frames[i];
+    TABLE_FREE(f, skeleton);
+    TABLE_FREE(f, kept);
+    TABLE_FREE(f, items);
+    TABLE_FREE(f, inputs);
+    TABLE_FREE(f, outputs);
+    TABLE_FREE(f, attrs);
+    load_payload_free(&f->payload);
+  }
+  TABLE_FREE(&l, frames);
+  arena_free(&l.scratch);
+  TABLE_FREE(&l, function_opsets);
+  TABLE_FREE(&l, elided);
+  TABLE_FREE(&l, bytes);
   model_trim(m);
   return rc ? rc : check_structure(m, l.options.faults, err);
 }

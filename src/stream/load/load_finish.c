@@ -95,16 +95,6 @@ static void link_infos(struct loader *l) {
 
 // ---- tables -------------------------------------------------------------------------------------
 
-static void join_opsets(struct loader *l) {
-  struct model *m = l->m;
-  m->n_model_opsets = m->n_opsets;
-  const uint32_t first = TABLE_ADD(m, opsets, l->n_function_opsets);
-  for (uint32_t i = 0; i < l->n_function_opsets; i++)
-    m->opsets[first + i] = l->function_opsets[i];
-  for (uint32_t i = 0; i < m->n_functions; i++)
-    m->functions[i].opsets += first;
-}
-
 static int compare_kept(const void *a, const void *b) {
   const struct model_kept_field *x = a, *y = b;
   if (x->of != y->of) return x->of < y->of ? -1 : 1;
@@ -114,7 +104,12 @@ static int compare_kept(const void *a, const void *b) {
 
 int load_resolve(struct loader *l) {
   struct model *m = l->m;
-  join_opsets(l);
+  m->n_model_opsets = m->n_opsets;
+  const uint32_t first = TABLE_ADD(m, opsets, l->n_function_opsets);
+  for (uint32_t i = 0; i < l->n_function_opsets; i++)
+    m->opsets[first + i] = l->function_opsets[i];
+  for (uint32_t i = 0; i < m->n_functions; i++)
+    m->functions[i].opsets += first;
   if (resolve_inputs(l) || resolve_outputs(l)) return -1;
   link_infos(l);
   if (m->n_kept_fields)

@@ -222,14 +222,6 @@ static int end_graph(struct loader *l, struct frame *f) {
   return 0;
 }
 
-static void name_io(struct loader *l, struct frame *f, const struct decoded_function *d) {
-  struct model *m = l->m;
-  for (size_t i = 0; i < d->n_in; i++)
-    if (d->in[i].n) add_input(l, f, model_intern(m, d->in[i]));
-  for (size_t i = 0; i < d->n_out; i++)
-    if (d->out[i].n) *TABLE_PUSH(f, outputs) = model_intern(m, d->out[i]);
-}
-
 static int end_function(struct loader *l, struct frame *f) {
   struct model *m = l->m;
   struct decoded_function d;
@@ -240,7 +232,10 @@ static int end_function(struct loader *l, struct frame *f) {
   function->domain = model_intern(m, d.domain);
   function->overload = model_intern(m, d.overload);
   function->n_opsets = l->n_function_opsets - function->opsets;
-  name_io(l, f, &d);
+  for (size_t i = 0; i < d.n_in; i++)
+    if (d.in[i].n) add_input(l, f, model_intern(m, d.in[i]));
+  for (size_t i = 0; i < d.n_out; i++)
+    if (d.out[i].n) *TABLE_PUSH(f, outputs) = model_intern(m, d.out[i]);
   struct model_graph *g = &m->graphs[f->graph];
   g->name = function->name;
   if (flush_items(l, f, &g->items, &g->n_items)) return -1;
@@ -284,23 +279,6 @@ static int end_metadata(struct loader *l, struct frame *f) {
   return 0;
 }
 
-// A sparse initializer makes the value that its `values` are named after.
-static int own_sparse(struct loader *l, struct frame *f) {
-  struct model *m = l->m;
-  if (f->values == NO_ID) return 0;
-  const struct place_text place = load_place("sparse initializer", span_of(NULL, 0), f->start);
-  if (m->tensors[f->values].name == m->empty)
-    return load_fault(l, FAULT_ERROR, place.s, "its values need a name");
-  const uint32_t value = load_value(l, f->graph, m->tensors[f->values].name);
-  m->tensors[f->values].owner = value;
-  if (f->indices != NO_ID) m->tensors[f->indices].owner = value;
-  struct model_value *v = &m->values[value];
-  if (v->kind == VALUE_NODE_OUTPUT || v->kind == VALUE_INITIALIZER) return 0;
-  v->kind = VALUE_INITIALIZER;
-  v->def = f->values;
-  return 0;
-}
-
 static int end_sparse(struct loader *l, struct frame *f) {
   struct model *m = l->m;
   struct frame *around = frame_above(l);
@@ -317,7 +295,19 @@ static int end_sparse(struct loader *l, struct frame *f) {
     return 0;
   }
   load_add_item(around, ITEM_SPARSE, id);
-  return own_sparse(l, f);
+  // A sparse initializer makes the value that its `values` are named after.
+  if (f->values == NO_ID) return 0;
+  const struct place_text place = load_place("sparse initializer", span_of(NULL, 0), f->start);
+  if (m->tensors[f->values].name == m->empty)
+    return load_fault(l, FAULT_ERROR, place.s, "its values need a name");
+  const uint32_t value = load_value(l, f->graph, m->tensors[f->values].name);
+  m->tensors[f->values].owner = value;
+  if (f->indices != NO_ID) m->tensors[f->indices].owner = value;
+  struct model_value *v = &m->values[value];
+  if (v->kind == VALUE_NODE_OUTPUT || v->kind == VALUE_INITIALIZER) return 0;
+  v->kind = VALUE_INITIALIZER;
+  v->def = f->values;
+  return 0;
 }
 
 static int end_tensor(struct loader *l, struct frame *f) {

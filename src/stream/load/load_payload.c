@@ -241,10 +241,8 @@ uint8_t *load_payload_small_room(struct loader *l, uint64_t n, uint32_t *small) 
   struct model *m = l->m;
   const uint64_t pad = round_up(m->n_small_bytes, 8) - m->n_small_bytes;
   if (!range_fits(m->n_small_bytes + pad, n, UINT32_MAX - 8)) return NULL;
-  // An empty tensor has a place too, also where it is the first.
-  m->small_bytes = table_grow(m->small_bytes, &m->small_bytes_cap, 8, 1);
-  // Never NULL, not even for no bytes at all.
-  m->small_bytes = table_grow(m->small_bytes, &m->small_bytes_cap, m->n_small_bytes + 8, 1);
+  // An empty tensor has a place too, also where it is the first: never NULL.
+  TABLE_ROOM(m, small_bytes, 8);
   TABLE_ADD(m, small_bytes, (size_t)pad);
   const uint32_t at = TABLE_ADD(m, small_bytes, (size_t)n);
   *small = at / 8;
@@ -286,11 +284,6 @@ static void spread_fixed(const struct piece *piece, const uint8_t *at, size_t si
     memcpy(to + (piece->first + i) * size, at + i * stride + piece->tag_bytes, size);
 }
 
-static int read_piece(struct loader *l, const struct piece *piece) {
-  l->bytes = table_grow(l->bytes, &l->bytes_cap, (size_t)piece->at.len, 1);
-  return wire_read_at(&l->w, piece->at.off, l->bytes, (size_t)piece->at.len, l->err);
-}
-
 int load_payload_materialize(struct loader *l, const struct payload_source *from, enum dtype dtype,
                              uint64_t bytes, uint32_t *small) {
   uint8_t *to = load_payload_small_room(l, bytes, small);
@@ -299,7 +292,8 @@ int load_payload_materialize(struct loader *l, const struct payload_source *from
     const struct piece *piece = &from->pieces[i];
     if (from->encoding == ENCODING_RAW)
       return wire_read_at(&l->w, piece->at.off, to, (size_t)bytes, l->err);
-    if (read_piece(l, piece)) return -1;
+    l->bytes = table_grow(l->bytes, &l->bytes_cap, (size_t)piece->at.len, 1);
+    if (wire_read_at(&l->w, piece->at.off, l->bytes, (size_t)piece->at.len, l->err)) return -1;
     if (from->encoding == ENCODING_VARINT)
       spread_varints(piece, l->bytes, dtype, to);
     else

@@ -72,30 +72,6 @@ static char letter_of(const struct schema_field *field) {
                                  : 'I'; // int32_data
 }
 
-static int check_kind(struct loader *l, struct tensor_unit *u, bool *good) {
-  const struct payload *p = u->payload;
-  const enum dtype dtype = u->row.dtype;
-  *good = false;
-  if (p->other)
-    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "has both %s and %s", p->field->name,
-                      p->other->name);
-  const enum encoding encoding = load_payload_encoding(p);
-  const bool raw = encoding == ENCODING_RAW;
-  if (encoding != ENCODING_NONE &&
-      (raw ? dtype == DTYPE_STRING : letter_of(p->field) != dtype_field(dtype)))
-    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "its type %s cannot be stored in %s",
-                      dtype_name(dtype), p->field->name);
-  const uint64_t wanted = entries_wanted(u, encoding);
-  if (p->entries != wanted)
-    return load_fault(l, FAULT_ERROR, row_place(&u->name).s,
-                      "dims and type %s take %lu %s, but %s has %lu", dtype_name(dtype),
-                      (encoding == ENCODING_NONE ? u->row.bytes : wanted),
-                      raw || encoding == ENCODING_NONE ? "bytes" : "entries",
-                      encoding == ENCODING_NONE ? "it" : p->field->name, p->entries);
-  *good = true;
-  return 0;
-}
-
 static int check_external(struct loader *l, const struct decoded_tensor *t, struct tensor_unit *u,
                           const struct frame *f, bool *good) {
   *good = false;
@@ -106,20 +82,6 @@ static int check_external(struct loader *l, const struct decoded_tensor *t, stru
   if (u->row.dtype == DTYPE_STRING)
     return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "strings cannot be external data");
   return load_external_parse(l, t, &u->name, u->row.bytes, &u->external, good);
-}
-
-static int check_source(struct loader *l, const struct decoded_tensor *t, const struct frame *f,
-                        struct tensor_unit *u, bool *good) {
-  if (t->data_location == 1) return check_external(l, t, u, f, good);
-  *good = false;
-  if (t->data_location != 0)
-    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "data_location %d does not exist",
-                      t->data_location);
-  if (t->n_entries && load_fault(l, FAULT_WARNING, row_place(&u->name).s,
-                                 "its external_data is ignored: data_location is not EXTERNAL"))
-    return -1;
-  u->payload = &f->payload;
-  return check_kind(l, u, good);
 }
 
 // ---- the row ------------------------------------------------------------------------------------
@@ -235,18 +197,6 @@ static uint32_t guess_name(struct loader *l, struct span name) {
   return id;
 }
 
-static void start_row(struct loader *l, const struct frame *f, const struct decoded_tensor *t,
-                      struct tensor_unit *u) {
-  u->row = (struct model_tensor){.name = guess_name(l, t->name),
-                                 .graph = f->graph,
-                                 .owner = NO_ID,
-                                 .small = NO_ID,
-                                 .recipe = NO_ID,
-                                 .encoding = ENCODING_NONE,
-                                 .src = frame_place(f)};
-  u->row.home = (uint8_t)home_of(l, &u->row.flags);
-}
-
 // A row whose data is at fault (and a sink goes on) keeps its name and place and nothing else.
 static int check_unit(struct loader *l, const struct frame *f, const struct decoded_tensor *t,
                       struct tensor_unit *u, bool *shaped, bool *good) {
@@ -259,7 +209,36 @@ static int check_unit(struct loader *l, const struct frame *f, const struct deco
   if (t->has_segment)
     return load_fault(l, FAULT_ERROR, row_place(&u->name).s,
                       "has a segment: tensors stored in chunks are not supported");
-  return check_source(l, t, f, u, good);
+  if (t->data_location == 1) return check_external(l, t, u, f, good);
+  *good = false;
+  if (t->data_location != 0)
+    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "data_location %d does not exist",
+                      t->data_location);
+  if (t->n_entries && load_fault(l, FAULT_WARNING, row_place(&u->name).s,
+                                 "its external_data is ignored: data_location is not EXTERNAL"))
+    return -1;
+  u->payload = &f->payload;
+  const struct payload *p = u->payload;
+  const enum dtype dtype = u->row.dtype;
+  *good = false;
+  if (p->other)
+    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "has both %s and %s", p->field->name,
+                      p->other->name);
+  const enum encoding encoding = load_payload_encoding(p);
+  const bool raw = encoding == ENCODING_RAW;
+  if (encoding != ENCODING_NONE &&
+      (raw ? dtype == DTYPE_STRING : letter_of(p->field) != dtype_field(dtype)))
+    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "its type %s cannot be stored in %s",
+                      dtype_name(dtype), p->field->name);
+  const uint64_t wanted = entries_wanted(u, encoding);
+  if (p->entries != wanted)
+    return load_fault(l, FAULT_ERROR, row_place(&u->name).s,
+                      "dims and type %s take %lu %s, but %s has %lu", dtype_name(dtype),
+                      (encoding == ENCODING_NONE ? u->row.bytes : wanted),
+                      raw || encoding == ENCODING_NONE ? "bytes" : "entries",
+                      encoding == ENCODING_NONE ? "it" : p->field->name, p->entries);
+  *good = true;
+  return 0;
 }
 
 int load_end_tensor(struct loader *l, struct frame *f) {
@@ -269,7 +248,14 @@ int load_end_tensor(struct loader *l, struct frame *f) {
   if (t.name.n == 0 && load_keep_empty_name(l, f)) return -1;
   struct tensor_unit u = {.name = {"tensor", t.name, f->start}};
   bool shaped, good;
-  start_row(l, f, &t, &u);
+  u.row = (struct model_tensor){.name = guess_name(l, t.name),
+                                .graph = f->graph,
+                                .owner = NO_ID,
+                                .small = NO_ID,
+                                .recipe = NO_ID,
+                                .encoding = ENCODING_NONE,
+                                .src = frame_place(f)};
+  u.row.home = (uint8_t)home_of(l, &u.row.flags);
   if (check_unit(l, f, &t, &u, &shaped, &good)) return -1;
   if (good && (u.payload ? take_inline(l, &u) : take_external(l, &u))) return -1;
   if (!good) u.row.bytes = 0;

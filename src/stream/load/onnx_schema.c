@@ -1,6 +1,9 @@
 // The field table, arranged for the scanner: one small row per (message, field number), found by
-// indexing. No message has a field above 26, and the table is a few KiB, so it stays in cache while
-// millions of fields go by.
+// indexing.
+//
+// No message has a field above 26, and the table is a few KiB, so it stays in cache while millions
+// of fields go by. Counts and types of onnx_fields.def become forms on the wire here: a list of
+// numbers may come packed or one by one, and a name and any other bytes look the same.
 #include "onnx_schema.h"
 
 #include <stddef.h>

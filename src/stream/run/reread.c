@@ -1,5 +1,10 @@
-// Reading back. Outputs are read through their own descriptors with ordinary calls, whatever engine
-// wrote them: what is wanted here is what the file system gives to anybody who asks.
+// Reading back what was written, to hash it.
+//
+// A unit is hashed in order, but its later parts may have been made by other workers: the unit's
+// owner reads those back. Tensors are read back where each is to have a digest of its own. Outputs
+// are read through their own descriptors with ordinary calls, whatever engine wrote them: what is
+// wanted here is what the file system gives to anybody who asks. It comes from the page cache, as a
+// rule.
 #include "reread.h"
 
 #include <errno.h>

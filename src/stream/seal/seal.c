@@ -160,21 +160,16 @@ static int drop_old_sidecar(const struct staging *st, const struct seal_old *old
   return 0;
 }
 
-static int drop_old(const struct staging *st, const struct seal_intent *s,
-                    struct seal_report *report, struct err *err) {
-  for (uint32_t i = 0; i < s->n_old; i++)
-    if (drop_old_sidecar(st, &s->old[i], seal_intent_onnx(s), report, err)) return -1;
-  for (uint32_t i = 0; i < s->n_stale; i++)
-    if (unlink_in_dest(st, s->stale[i], err)) return -1;
-  return s->n_old + s->n_stale > 0 ? fs_sync_folder(st->dest, st->dest_path, err) : 0;
-}
-
 static int finish(const struct staging *st, const struct seal_intent *s, struct seal_report *report,
                   struct err *err) {
   if (place_role(st, s, SEAL_DATA, err)) return -1;
   if (place_role(st, s, SEAL_ONNX, err)) return -1;
   if (place_role(st, s, SEAL_COMPANION, err)) return -1;
-  return drop_old(st, s, report, err);
+  for (uint32_t i = 0; i < s->n_old; i++)
+    if (drop_old_sidecar(st, &s->old[i], seal_intent_onnx(s), report, err)) return -1;
+  for (uint32_t i = 0; i < s->n_stale; i++)
+    if (unlink_in_dest(st, s->stale[i], err)) return -1;
+  return s->n_old + s->n_stale > 0 ? fs_sync_folder(st->dest, st->dest_path, err) : 0;
 }
 
 int seal_finish(struct staging *st, struct seal_report *report, struct err *err) {

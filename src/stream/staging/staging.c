@@ -108,15 +108,6 @@ static uint64_t allocated_bytes(const struct opening *o) {
   return sum;
 }
 
-static int no_space(const struct opening *o, uint64_t need, uint64_t free_bytes) {
-  err_set(o->err, ERR_NOSPACE,
-          "the outputs need %s (%lu bytes) in '%s', where %s (%lu bytes) are free",
-          quote_bytes(need).s, need, quote_str(o->st->dest_path).s, quote_bytes(free_bytes).s,
-          free_bytes);
-  return err_hint(o->err, "files that are to be replaced keep their space until the new ones are "
-                          "in place; free some, or write to another file system");
-}
-
 static void look_at_space(const struct opening *o, struct staging_space *space) {
   struct statvfs fs;
   const uint64_t need = plan_total_bytes(o->p) + o->p->n_literals, have = allocated_bytes(o);
@@ -158,12 +149,6 @@ static int open_output(const struct opening *o, uint32_t i) {
                    quote_str(o->st->name).s);
   if (out->size == 0 || (uint64_t)at.st_size == out->size) return 0;
   return allocate_output(o, i);
-}
-
-static int open_outputs(const struct opening *o) {
-  for (uint32_t i = 0; i < o->p->n_outputs; i++)
-    if (open_output(o, i)) return -1;
-  return fs_sync_folder(o->st->folder, o->st->name, o->err);
 }
 
 // ---- what is in the folder ----
@@ -217,28 +202,6 @@ static int write_plan_json(const struct opening *o) {
   return bad;
 }
 
-static int set_up(const struct opening *o) {
-  struct staging *st = o->st;
-  if (write_plan_json(o)) return -1;
-  if (fs_put_file(st->folder, "plan.bin", span_of(o->p->literals, (size_t)o->p->n_literals),
-                  o->err))
-    return -1;
-  if (staging_header_write(st->folder, o->p->id, o->s, o->options, st->header_sha256, o->err))
-    return -1;
-  return fs_sync_folder(st->dest, st->dest_path, o->err);
-}
-
-// A unit counts only while the output that holds it is there in full.
-static void forget_lost_outputs(const struct opening *o) {
-  for (uint32_t unit = 0; unit < o->st->n_units; unit++) {
-    const struct plan_output *out = &o->p->outputs[plan_unit_at(o->p, unit).output];
-    struct stat at;
-    if (fstatat(o->st->folder, out->name, &at, AT_SYMLINK_NOFOLLOW) ||
-        (uint64_t)at.st_size != out->size)
-      o->st->done[unit] = 0;
-  }
-}
-
 static int take_over(const struct opening *o, const struct staging_header *h) {
   struct staging *st = o->st;
   if (staging_header_same_sources(h, o->s, STAGING_HEADER_UNITS, o->err)) return -1;
@@ -248,7 +211,14 @@ static int take_over(const struct opening *o, const struct staging_header *h) {
   r.done = st->done;
   r.errors = &st->errors;
   if (records_load(st->folder, &r, o->err)) return -1;
-  forget_lost_outputs(o);
+  // A unit counts only while the output that holds it is there in full.
+  for (uint32_t unit = 0; unit < o->st->n_units; unit++) {
+    const struct plan_output *out = &o->p->outputs[plan_unit_at(o->p, unit).output];
+    struct stat at;
+    if (fstatat(o->st->folder, out->name, &at, AT_SYMLINK_NOFOLLOW) ||
+        (uint64_t)at.st_size != out->size)
+      o->st->done[unit] = 0;
+  }
   return 0;
 }
 
@@ -260,7 +230,13 @@ static int start_afresh(const struct opening *o, bool made) {
   } else if (o->options->resume && !o->options->took_over) {
     say(o, "there is nothing to resume in '%s': starting afresh", quote_str(st->dest_path).s);
   }
-  return set_up(o);
+  if (write_plan_json(o)) return -1;
+  if (fs_put_file(st->folder, "plan.bin", span_of(o->p->literals, (size_t)o->p->n_literals),
+                  o->err))
+    return -1;
+  if (staging_header_write(st->folder, o->p->id, o->s, o->options, st->header_sha256, o->err))
+    return -1;
+  return fs_sync_folder(st->dest, st->dest_path, o->err);
 }
 
 static bool seal_is_ours(const struct opening *o, const struct staging_header *h) {
@@ -342,14 +318,6 @@ static int check_names(const struct opening *o) {
   return 0;
 }
 
-// What a kill left of a seal that was through. A failure leaves it to `clean`.
-static void remove_finished(const struct opening *o, const char *name) {
-  struct staging leftover;
-  struct err ignored = {0};
-  if (staging_open_sealed(&leftover, o->options->dest_folder, name, &ignored) == 0)
-    staging_retire(&leftover, &ignored);
-}
-
 // *finished: the folder of a seal that is through, or "".
 static int refuse_other_seal(const struct opening *o, char finished[STAGING_NAME_MAX]) {
   char name[STAGING_NAME_MAX];
@@ -376,11 +344,21 @@ static int may_begin(const struct opening *o, struct staging_space *space) {
   look_at_space(o, space);
   if (check_names(o) || refuse_other_seal(o, finished)) return -1;
   if (finished[0] && !o->dry) {
-    remove_finished(o, finished);
+    // What a kill left of a seal that was through. A failure leaves it to `clean`.
+    struct staging leftover;
+    struct err ignored = {0};
+    if (staging_open_sealed(&leftover, o->options->dest_folder, finished, &ignored) == 0)
+      staging_retire(&leftover, &ignored);
     look_at_space(o, space);
   }
   if (!space->known || space->needed_bytes <= space->free_bytes) return 0;
-  return no_space(o, space->needed_bytes, space->free_bytes);
+  const uint64_t need = space->needed_bytes;
+  err_set(o->err, ERR_NOSPACE,
+          "the outputs need %s (%lu bytes) in '%s', where %s (%lu bytes) are free",
+          quote_bytes(need).s, need, quote_str(o->st->dest_path).s,
+          quote_bytes(space->free_bytes).s, space->free_bytes);
+  return err_hint(o->err, "files that are to be replaced keep their space until the new ones are "
+                          "in place; free some, or write to another file system");
 }
 
 static int open_steps(const struct opening *o, enum staging_resume *how, bool *made) {
@@ -392,7 +370,9 @@ static int open_steps(const struct opening *o, enum staging_resume *how, bool *m
   if (settle(o, *made, how)) return -1;
   if (*how == STAGING_FRESH) *made = true;
   if (*how == STAGING_SEALED) return 0; // keeps the exclusive lock
-  if (open_outputs(o)) return -1;
+  for (uint32_t i = 0; i < o->p->n_outputs; i++)
+    if (open_output(o, i)) return -1;
+  if (fs_sync_folder(o->st->folder, o->st->name, o->err)) return -1;
   if (change_lock(st, LOCK_SH, o->err)) return -1;
   return first_output_is_ours(st, o->p->outputs[0].name) ? 0 : taken_away(st, o->err);
 }

@@ -105,12 +105,6 @@ static bool still_there(const struct staging *st) {
          named.st_dev == held.st_dev;
 }
 
-static void leave(struct staging *st) {
-  if (st->lock >= 0) close(st->lock);
-  if (st->folder >= 0) close(st->folder);
-  st->lock = st->folder = -1;
-}
-
 // 1: entered (or could be, where it is only looked), 0: the folder went away under us, -1: failed.
 static int try_enter(struct staging *st, enum staging_entry how, struct err *err) {
   const bool look = how == STAGING_LOOK;
@@ -142,7 +136,9 @@ int staging_enter(struct staging *st, enum staging_entry how, bool *made, struct
     const int entered = try_enter(st, how, err);
     if (entered > 0) return 0;
     const bool gone = st->folder < 0;
-    leave(st);
+    if (st->lock >= 0) close(st->lock);
+    if (st->folder >= 0) close(st->folder);
+    st->lock = st->folder = -1;
     if (entered < 0 || (gone && !make)) return -1;
   }
   return err_set(err, ERR_RETRY,

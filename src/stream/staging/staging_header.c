@@ -26,41 +26,33 @@ static void put_path(struct json_out *j, const char *key, const char *path) {
   json_put_text(j, key, realpath(path, full) ? full : path);
 }
 
-static void put_source(struct json_out *j, const struct sources *s, uint32_t file) {
-  const struct fingerprint at = sources_fingerprint(s, file);
-  json_newline(j);
-  json_object(j);
-  json_put_text(j, "name", sources_name(s, file));
-  json_put_uint(j, "size", at.size);
-  json_put_int(j, "mtime_ns", at.mtime_ns);
-  json_put_int(j, "ctime_ns", at.ctime_ns);
-  json_put_uint(j, "inode", at.ino);
-  json_end_object(j);
-}
-
-static void put_header(struct json_out *j, const uint8_t id[DIGEST_BYTES], const struct sources *s,
-                       const struct staging_options *options) {
-  json_object(j);
-  json_put_uint(j, "weir_staging", HEADER_FORMAT);
-  json_put_hex(j, "plan_id", id, DIGEST_BYTES);
-  json_put_text(j, "output", options->onnx_name);
-  put_path(j, "source_folder", sources_folder(s));
-  put_path(j, "destination", options->dest_folder);
-  json_put_uint(j, "unit_bytes", PLAN_UNIT_BYTES);
-  json_put_array(j, "sources");
-  for (uint32_t file = 0; file < sources_count(s); file++)
-    put_source(j, s, file);
-  json_end_array(j);
-  json_put_text(j, "resume", options->resume_command ? options->resume_command : "");
-  json_end_object(j);
-  json_newline(j);
-}
-
 int staging_header_write(int folder, const uint8_t id[DIGEST_BYTES], struct sources *s,
                          const struct staging_options *options, uint8_t sha256[DIGEST_BYTES],
                          struct err *err) {
   struct json_out j = {0};
-  put_header(&j, id, s, options);
+  json_object(&j);
+  json_put_uint(&j, "weir_staging", HEADER_FORMAT);
+  json_put_hex(&j, "plan_id", id, DIGEST_BYTES);
+  json_put_text(&j, "output", options->onnx_name);
+  put_path(&j, "source_folder", sources_folder(s));
+  put_path(&j, "destination", options->dest_folder);
+  json_put_uint(&j, "unit_bytes", PLAN_UNIT_BYTES);
+  json_put_array(&j, "sources");
+  for (uint32_t file = 0; file < sources_count(s); file++) {
+    const struct fingerprint at = sources_fingerprint(s, file);
+    json_newline(&j);
+    json_object(&j);
+    json_put_text(&j, "name", sources_name(s, file));
+    json_put_uint(&j, "size", at.size);
+    json_put_int(&j, "mtime_ns", at.mtime_ns);
+    json_put_int(&j, "ctime_ns", at.ctime_ns);
+    json_put_uint(&j, "inode", at.ino);
+    json_end_object(&j);
+  }
+  json_end_array(&j);
+  json_put_text(&j, "resume", options->resume_command ? options->resume_command : "");
+  json_end_object(&j);
+  json_newline(&j);
   digest_of(j.text, j.n, sha256);
   const int bad = fs_put_file(folder, "header.json", span_of(j.text, j.n), err);
   json_done(&j);
