@@ -179,7 +179,8 @@ static uint32_t append_attr(struct model *m, uint32_t node) {
   return run + n;
 }
 
-// The row to write: that of the old attribute, so that its place and its kept fields stay, or a new one.
+// The row to write: that of the old attribute, so that its place and its kept fields stay, or a new
+// one.
 static uint32_t attr_row(struct model *m, uint32_t node, const char *name) {
   const struct model_attr *old = model_attr_named(m, node, name);
   if (!old) {

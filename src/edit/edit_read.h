@@ -18,8 +18,8 @@ struct edit_reading {
 int edit_read_keys(struct edit_reading *in, const struct json_value *v, const char *allowed);
 
 // Members of the line. A failure is in in->err, where the first one stays, and the value is then
-// NO_ID, 0 or empty: so a line may be read to its end before edit_read_ok is asked. Where `required`
-// is false, an absent key gives NO_ID or an empty span.
+// NO_ID, 0 or empty: so a line may be read to its end before edit_read_ok is asked. Where
+// `required` is false, an absent key gives NO_ID or an empty span.
 static inline bool edit_read_ok(const struct edit_reading *in) {
   return in->err->kind == ERR_NONE;
 }

@@ -32,7 +32,7 @@ void model_trim(struct model *m) {
 #undef MODEL_TABLE
 }
 
-// ---- pieces and kept fields --------------------------------------------------------------------------
+// ---- pieces and kept fields --------------------------------------------------------------------
 
 // piece_counts holds (tensor id, count) pairs in id order.
 static uint32_t long_piece_count(const struct model *m, uint32_t tensor) {

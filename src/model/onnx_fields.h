@@ -1,5 +1,5 @@
-// Numbers of the fields of an ONNX file: ONNX_GRAPH_initializer is GraphProto.initializer. The rows,
-// and what else is known of each field, are in onnx_fields.def.
+// Numbers of the fields of an ONNX file: ONNX_GRAPH_initializer is GraphProto.initializer. The
+// rows, and what else is known of each field, are in onnx_fields.def.
 #ifndef WEIR_ONNX_FIELDS_H
 #define WEIR_ONNX_FIELDS_H
 

@@ -393,8 +393,8 @@ int plan_build(struct plan *p, const struct model *m, const struct recipes *r,
   if (rc == 0) {
     if (a.x.sidecar) add_sidecar(p, m, &a.x);
     add_onnx(p, m, &a.pool, a.onnx, layout->onnx_name);
-    // Tensors that emission never looked at because all around them was copied: what of the source went
-    // where tells where they are.
+    // Tensors that emission never looked at because all around them was copied: what of the source
+    // went where tells where they are.
     const struct placement *x = &a.x;
     struct arena scratch = {0};
     const struct plan_output *o = &p->outputs[p->n_outputs - 1];

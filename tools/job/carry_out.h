@@ -1,5 +1,5 @@
-// Carrying out a plan: a staging folder is opened or taken up again, and its units are made. Whoever
-// has a plan and its sources can do that; how the plan came about does not matter.
+// Carrying out a plan: a staging folder is opened or taken up again, and its units are made.
+// Whoever has a plan and its sources can do that; how the plan came about does not matter.
 //
 //   carry_out_open ──▶ carry_out_run ──▶ put_in_place, or carry_out_leave after a failure
 #ifndef WEIR_CARRY_OUT_H

@@ -1,10 +1,11 @@
 // --dry-run: what a run would change, and whether it would be let.
 //
 // A dry run that says yes must be true, so whatever refuses the real run is asked here too, through
-// the same functions and in the same order: names and existing files (job_output.c), the engine, space,
-// lock and folder (staging_foresee), the memory of the workers (memory_split_of). But the answer is
-// wanted also where one of them says no: the first refusal is kept (job_refused), the report is
-// printed whole, and the refusal ends the command after it with the exit code of the real run.
+// the same functions and in the same order: names and existing files (job_output.c), the engine,
+// space, lock and folder (staging_foresee), the memory of the workers (memory_split_of). But the
+// answer is wanted also where one of them says no: the first refusal is kept (job_refused), the
+// report is printed whole, and the refusal ends the command after it with the exit code of the real
+// run.
 //
 // Where OUT was left out there is nothing to refuse: figures are then those of the input's folder.
 #include "job.h"

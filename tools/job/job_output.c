@@ -1,8 +1,9 @@
 // Where the output goes: its folder and names, and what must not be written over.
 //
-// Everything is checked before anything is made. Names come from the user, and a slip of the shell's
-// completion may name the input: its files are known by inode, so a link or another spelling is no
-// way around. What the output would write over beside its own name is asked in job_files.c.
+// Everything is checked before anything is made. Names come from the user, and a slip of the
+// shell's completion may name the input: its files are known by inode, so a link or another
+// spelling is no way around. What the output would write over beside its own name is asked in
+// job_files.c.
 //
 // A dry run makes no folder. Where the run would make it (--output-dir), the nearest folder that is
 // there stands in for it, and nothing is taken in it.

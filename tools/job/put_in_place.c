@@ -2,9 +2,9 @@
 //
 //   units ──▶ OUT.tensors.jsonl, OUT.manifest.json ──▶ seal_run: renames ──▶ in place
 //
-// Everything that the records say comes from the plan and the unit digests in the staging folder, so
-// a process that made none of the units can do this as well. With the null engine the manifest is
-// printed and nothing is moved.
+// Everything that the records say comes from the plan and the unit digests in the staging folder,
+// so a process that made none of the units can do this as well. With the null engine the manifest
+// is printed and nothing is moved.
 #include "put_in_place.h"
 
 #include "companion.h"

@@ -2,15 +2,15 @@
 //
 //   ModelProto ─ GraphProto ─ NodeProto ─ AttributeProto ─ TensorProto      frames[0..depth]
 //       │            │            │             │              │
-//    skeleton       skeleton       skeleton        skeleton         skeleton          kept fields only
+//    skeleton     skeleton      skeleton      skeleton       skeleton        fields to decode
 //
 // A message that begins pushes a frame, one that ends pops it; nothing recurses, so a file decides
-// nothing about our stack. onnx_fields.def says what happens to each field: kept ones are appended
-// to the frame's skeleton, payloads are recorded as places and stepped over, others are remembered as
-// places only. When a *unit* (a node, a tensor, …) ends, its skeleton is decoded by protobuf-c and
-// becomes a row of the model (load_graph.c, load_tensor.c). When any other kept submessage ends (a
-// type, a shape, an external_data entry), its skeleton is appended to that of the message around it,
-// with a length that is true again: leaving things out never breaks a length prefix.
+// nothing about our stack. onnx_fields.def says what happens to each field: those to decode are appended
+// to the frame's skeleton, payloads are recorded as places and stepped over, others are remembered
+// as places only. When a *unit* (a node, a tensor, …) ends, its skeleton is decoded by protobuf-c
+// and becomes a row of the model (load_graph.c, load_tensor.c). When any other submessage to decode ends
+// (a type, a shape, an external_data entry), its skeleton is appended to that of the message around
+// it, with a length that is true again: leaving things out never breaks a length prefix.
 //
 // What is checked here: framing, nesting, wire types against the schema, names (length, NUL), the
 // size of the metadata. What rows mean is checked where they are made. Framing errors end the load
@@ -22,7 +22,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-// ---- faults -------------------------------------------------------------------------------------
+// ---- faults ------------------------------------------------------------------------------------
 
 int load_fault(struct loader *l, enum fault_level level, const char *place, const char *fmt, ...) {
   char text[768];
@@ -133,7 +133,7 @@ int load_keep_empty_name(struct loader *l, struct frame *f) {
   return f->noname.len ? keep_field(l, f, f->noname) : 0;
 }
 
-// ---- the skeleton ---------------------------------------------------------------------------------
+// ---- the skeleton ------------------------------------------------------------------------------
 
 // More than any sane unit needs, less than a decoder can make trouble of: one byte on the wire can
 // become 40 in memory.
@@ -202,7 +202,7 @@ static int decode_text(struct loader *l, struct frame *f, const struct schema_fi
   return 0;
 }
 
-// ---- frames -------------------------------------------------------------------------------------
+// ---- frames ------------------------------------------------------------------------------------
 
 static void clear_frame(struct frame *f) {
   f->field = NULL;
@@ -284,7 +284,7 @@ int load_count_ahead(struct loader *l, const struct frame *f, const struct wire_
   return 0;
 }
 
-// ---- fields -------------------------------------------------------------------------------------
+// ---- fields ------------------------------------------------------------------------------------
 
 static bool type_fits(enum field_form form, enum wire_type type) {
   switch (form) {
@@ -363,7 +363,7 @@ static int scan(struct loader *l) {
   }
 }
 
-// ---- the story ----------------------------------------------------------------------------------
+// ---- the story ---------------------------------------------------------------------------------
 
 // A file that is something else fails somewhere, with a message about a byte. Say what it is
 // instead.

@@ -1,5 +1,5 @@
-// Staging folders as such, whatever lies in them: their names, how one is opened, locked, emptied. For
-// who makes them (staging.c, artifact.c), finds them (staging_scan.c) or ends them (seal.c).
+// Staging folders as such, whatever lies in them: their names, how one is opened, locked, emptied.
+// For who makes them (staging.c, artifact.c), finds them (staging_scan.c) or ends them (seal.c).
 #ifndef WEIR_STAGING_INSIDE_H
 #define WEIR_STAGING_INSIDE_H
 
@@ -15,9 +15,9 @@ bool staging_name_reserved(const char *name);
 
 // Opens the destination folder into *dest.
 int staging_open_dest(const char *path, int *dest, struct err *err);
-// Opens `name` in dest and takes its lock exclusively, without waiting; fills folder and lock of st.
-// MAKE makes the folder if there is none, and *made says whether it did; FOUND without one is -1
-// with an empty err. LOOK asks what would keep MAKE from entering, and makes neither folder nor
+// Opens `name` in dest and takes its lock exclusively, without waiting; fills folder and lock of
+// st. MAKE makes the folder if there is none, and *made says whether it did; FOUND without one is
+// -1 with an empty err. LOOK asks what would keep MAKE from entering, and makes neither folder nor
 // lock. ERR_RETRY if the lock is taken.
 enum staging_entry { STAGING_FOUND, STAGING_MAKE, STAGING_LOOK };
 int staging_enter(struct staging *st, enum staging_entry how, bool *made, struct err *err);

@@ -116,8 +116,9 @@ static inline struct place frame_place(const struct frame *f) {
 void load_add_item(struct frame *f, enum item_kind kind, uint32_t first);
 // Appends a field that is copied as it stands: an item of `kind` that indexes m->others.
 void load_add_other(struct loader *l, struct frame *f, enum item_kind kind, struct place at);
-// Makes the empty name of a tensor one of its kept fields: rows cannot tell it from none, but a tensor
-// that is encoded anew keeps it. Only for a tensor whose last name, the one that counts, is empty.
+// Makes the empty name of a tensor one of its kept fields: rows cannot tell it from none, but a
+// tensor that is encoded anew keeps it. Only for a tensor whose last name, the one that counts, is
+// empty.
 int load_keep_empty_name(struct loader *l, struct frame *f);
 // Moves a frame's kept fields to m->kept_fields, as those of the row (of, id).
 void load_flush_kept_fields(struct loader *l, struct frame *f, enum kept_of of, uint32_t id);
