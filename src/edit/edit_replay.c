@@ -309,6 +309,18 @@ static void replay_artifact(struct edit_reading *in) {
     edit_artifact(in->e, &a);
 }
 
+static void replay_look(struct edit_reading *in) {
+  struct edit_look look = {.tensor = edit_read_tensor(in)};
+  const struct span sha256 = edit_read_text(in, "sha256", true);
+  if (!edit_read_ok(in) || edit_check_tensor(in->e, look.tensor, in->err)) return;
+  if (edit_looked(in->e, look.tensor))
+    err_fill(in->err, ERR_MODEL, "tensor t%u was looked at already", look.tensor);
+  if (!hex_decode(sha256, look.sha256, sizeof look.sha256))
+    err_fill(in->err, ERR_MODEL, "'sha256' is not of 64 hex digits");
+  if (!edit_read_ok(in)) return;
+  if (!in->e->look || !in->e->look(in->e->look_ctx, &look, in->err)) edit_look(in->e, &look);
+}
+
 // ---- the table ---------------------------------------------------------------------------------
 
 static const struct replay {
@@ -340,6 +352,7 @@ static const struct replay {
     {"ir_version", replay_ir_version, "edit version"},
     {"metadata", replay_metadata, "edit key value"},
     {"artifact", replay_artifact, "edit stage of sha256"},
+    {"look", replay_look, "edit tensor sha256"},
 };
 enum { N_REPLAYS = sizeof replays / sizeof replays[0] };
 
