@@ -388,22 +388,14 @@ static void test_hints(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_hints),
-      cmocka_unit_test(test_tables_are_sound),
-      cmocka_unit_test(test_examples_parse),
-      cmocka_unit_test(test_slots),
-      cmocka_unit_test(test_lists),
-      cmocka_unit_test(test_many_operands),
-      cmocka_unit_test(test_presets),
-      cmocka_unit_test(test_the_last_of_two_counts),
-      cmocka_unit_test(test_output),
-      cmocka_unit_test(test_double_dash_ends_options),
-      cmocka_unit_test(test_help_wins),
-      cmocka_unit_test(test_unknown_names),
-      cmocka_unit_test(test_values),
-      cmocka_unit_test(test_what_needs_all_words),
-      cmocka_unit_test(test_sizes),
-      cmocka_unit_test(test_shell_quoting),
+      cmocka_unit_test(test_hints),          cmocka_unit_test(test_tables_are_sound),
+      cmocka_unit_test(test_examples_parse), cmocka_unit_test(test_slots),
+      cmocka_unit_test(test_lists),          cmocka_unit_test(test_many_operands),
+      cmocka_unit_test(test_presets),        cmocka_unit_test(test_the_last_of_two_counts),
+      cmocka_unit_test(test_output),         cmocka_unit_test(test_double_dash_ends_options),
+      cmocka_unit_test(test_help_wins),      cmocka_unit_test(test_unknown_names),
+      cmocka_unit_test(test_values),         cmocka_unit_test(test_what_needs_all_words),
+      cmocka_unit_test(test_sizes),          cmocka_unit_test(test_shell_quoting),
       cmocka_unit_test(test_resume_command),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
