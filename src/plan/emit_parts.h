@@ -3,6 +3,7 @@
 #define WEIR_EMIT_PARTS_H
 
 #include "emit.h"
+#include "onnx_fields.h"
 
 struct emission {
   struct rope_pool *pool;
@@ -24,7 +25,7 @@ static inline bool emit_attr_changes(const struct emission *e, uint32_t attr) {
   return e->m->attrs[attr].flags & (ATTR_NEW | ATTR_DIRTY) || e->x->attr_dirty[attr];
 }
 
-void emit_rests(struct emission *e, struct rope *to, char kind, uint32_t id);
+void emit_kept_fields(struct emission *e, struct rope *to, enum kept_of of, uint32_t id);
 void emit_name(struct emission *e, struct rope *to, uint32_t field, uint32_t name);
 void emit_entry(struct emission *e, struct rope *to, uint32_t field, struct span key,
                 struct span value);

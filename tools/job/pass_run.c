@@ -29,8 +29,10 @@ struct flaws {
   char first_error[512], last[512];
 };
 
-static void note_flaw(void *ctx, enum fault_level level, const char *place, const char *message) {
+static void note_flaw(void *ctx, enum fault_level level, const char *place, const char *message,
+                      const struct err *cause) {
   struct flaws *f = ctx;
+  (void)cause;
   if (level == FAULT_NOTE) return;
   f->n++;
   snprintf(f->last, sizeof f->last, "%s %s", place, message);

@@ -192,7 +192,7 @@ void quantized_print_clipped(const struct quantized *q, uint32_t most) {
     const struct quantized_tensor *t = &q->rows[i];
     if (!t->has_figures || t->figures.overflows == 0) continue;
     if (n++ < most)
-      printf("clipped: %llu element%s of '%s'\n", (unsigned long long)t->figures.overflows,
+      printf("clipped: %lu element%s of '%s'\n", t->figures.overflows,
              t->figures.overflows == 1 ? "" : "s", quote(t->name).s);
   }
   if (n > most) printf("clipped: elements of %u more tensors\n", n - most);
@@ -204,7 +204,7 @@ static void print_reasons(const struct pass_job *pj) {
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
     skipped += pass_job_count(pj, i).skipped;
   if (skipped == 0) return;
-  printf("; left alone: %llu", (unsigned long long)skipped);
+  printf("; left alone: %lu", skipped);
   pass_job_reasons(pj, PASS_JOB_ALL_STEPS, &reasons);
   for (uint32_t k = 0; k < reasons.n; k++)
     printf("%s%u %s", k ? ", " : " (", reasons.count[k], reasons.first[k]->site.reason);

@@ -5,7 +5,7 @@
 //   per weight   allowed: the candidates (a budget) or the scheme it has, less what misses the gate;
 //                none left: raise (8 bit), skip or fail
 //                (candidates and 8 bits: those that there is an operator for)
-//   all weights  the allowed one that the budget picks (choose.h), or the only one
+//   all weights  the allowed one that the budget picks (size_budget.h), or the only one
 //
 // A weight with NaN or infinities has no figures: with --on-nonfinite skip it is left alone, else
 // the run refuses it later.

@@ -313,14 +313,14 @@ static int blame(const struct produce *w, struct err *err) {
   if (tensor) {
     err->kind = ERR_NONE;
     err_fill(err, cause.kind, "tensor '%s': %s", quote_str(tensor).s, cause.msg);
-    if (cause.hint[0]) err_fill_hint(err, "%s", cause.hint);
+    err_fill_hint_of(err, &cause);
     return -1;
   }
   const struct plan_output *out = &w->p->outputs[w->range.output];
   err->kind = ERR_NONE;
-  err_fill(err, cause.kind, "output '%s', bytes %llu..%llu: %s", quote_str(out->name).s,
-           (unsigned long long)w->range.off, (unsigned long long)range_end(w), cause.msg);
-  if (cause.hint[0]) err_fill_hint(err, "%s", cause.hint);
+  err_fill(err, cause.kind, "output '%s', bytes %lu..%lu: %s", quote_str(out->name).s, w->range.off,
+           range_end(w), cause.msg);
+  err_fill_hint_of(err, &cause);
   return -1;
 }
 
