@@ -117,8 +117,7 @@ static const char *match_auto_pad(const struct matching *x) {
   if (!model_attr_string(x->m, x->node, "auto_pad", "NOTSET", &mode)) return "auto_pad_not_notset";
   if (span_is(mode, "NOTSET")) return NULL;
   bool known = span_is(mode, "VALID") || span_is(mode, "SAME_UPPER") || span_is(mode, "SAME_LOWER");
-  bool padded = !all_equal(x->out->pads, 2 * x->out->rank, 0);
-  return x->options->strict_compat || !known || padded ? "auto_pad_not_notset" : NULL;
+  return x->options->strict_compat || !known || x->out->padded ? "auto_pad_not_notset" : NULL;
 }
 
 static const char *match_shape_attributes(struct matching *x, int64_t dilations[3]) {
@@ -129,6 +128,8 @@ static const char *match_shape_attributes(struct matching *x, int64_t dilations[
   if (!read_list(x, "strides", out->rank, 1, 1, out->strides)) return "invalid_strides";
   if (!read_list(x, "dilations", out->rank, 1, 1, dilations)) return "invalid_dilations";
   if (!read_list(x, "pads", 2 * out->rank, 0, 0, out->pads)) return "invalid_pads";
+  out->strided = !all_equal(out->strides, out->rank, 1);
+  out->padded = !all_equal(out->pads, 2 * out->rank, 0);
   return match_auto_pad(x);
 }
 
@@ -164,8 +165,7 @@ static const char *match_node(struct matching *x) {
   if ((why = match_weight(x)) || (why = match_shape_attributes(x, dilations)) ||
       (why = match_bias(x)) || (why = match_version(x)))
     return why;
-  bool plain =
-      all_equal(x->out->strides, x->out->rank, 1) && all_equal(x->out->pads, 2 * x->out->rank, 0);
+  const bool plain = !x->out->strided && !x->out->padded;
   if (!o->extended && !plain) return "strict_mode_requires_unit_stride_and_zero_pad";
   x->out->used_extended_mode = o->extended;
   bool dilated = !all_equal(dilations, x->out->rank, 1);

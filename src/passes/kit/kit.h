@@ -43,7 +43,11 @@ struct kit {
   // Where new nodes go and what they are called after: set by kit_site, free to be changed.
   uint32_t graph, before; // before NO_ID: at the graph's end
   struct span stem;
-  struct kit_inside *in; // tables of kit*.c
+  // How new nodes are called, where an existing tool's habits are kept; as kit_init leaves it: names
+  // that nothing has.
+  enum kit_space node_names; // KIT_EVERYWHERE or KIT_NODES: whose names differ from a node's
+  bool nameless;             // nodes have no names but those given by KIT_CALLED
+  struct kit_inside *in;     // tables of kit*.c
 };
 
 // One run of a pass. `pass` is kept. kit_done gives everything back; -1 with *err if a weight that
@@ -257,6 +261,10 @@ void kit_site(struct kit *k, uint32_t node, const char *reason);
   { .what = KIT_PART_ATTRS_OF, .n = (node) } // those of another node
 #define KIT_NAME(text)                                                                             \
   { .what = KIT_PART_NAME, .name = (text) } // wanted, of node and value
+#define KIT_CALLED(text)                                                                           \
+  { .what = KIT_PART_CALLED, .name = (text) } // wanted, of the node alone; empty: none
+#define KIT_OUT(output)                                                                            \
+  { .what = KIT_PART_OUT, .out = (output) } // struct edit_output: a value, or a name that is free
 #define KIT_OUTPUTS(count)                                                                         \
   { .what = KIT_PART_OUTPUTS, .n = (count) } // default 1
 struct kit_part {
@@ -266,11 +274,14 @@ struct kit_part {
     KIT_PART_ATTR,
     KIT_PART_ATTRS_OF,
     KIT_PART_NAME,
+    KIT_PART_CALLED,
+    KIT_PART_OUT,
     KIT_PART_OUTPUTS,
   } what;
   const uint32_t *in;
   uint32_t n;
   struct edit_attr attr;
+  struct edit_output out;
   struct span name;
 };
 uint32_t kit_make_parts(struct kit *k, enum op op, const struct kit_part *parts);
@@ -285,8 +296,10 @@ struct kit_new {
   uint32_t n_attrs;
   uint32_t attrs_of;
   uint32_t as;
-  uint32_t n_out;   // 0: one. With `as`, as many as that has
-  struct span name; // wanted, empty: <stem>_<Op>
+  uint32_t n_out;                // 0: one. With `as`, as many as that has
+  struct span name;              // wanted, empty: <stem>_<Op>
+  bool called;                   // the node alone is called `name`, or has none; `out` is given
+  const struct edit_output *out; // the only output; NULL: a new value called as the node
 };
 uint32_t kit_put(struct kit *k, const struct kit_new *spec); // node id
 // Can attributes of the node be copied by attrs_of? Not references, graphs, large or rare ones.
@@ -318,6 +331,9 @@ uint32_t kit_scalar_recipe(struct kit *k, enum dtype dtype, double x);
 uint32_t kit_recipe(struct kit *k, uint32_t value);
 // A free name made of the stem, in every space: <stem>_<what>.
 struct span kit_name(struct kit *k, const char *what);
+// Free names of one stem: names[i] is base, or base_1, …, and suffixes[i] behind it.
+void kit_name_family(struct kit *k, struct span base, const char *const *suffixes, uint32_t n,
+                     struct span *names);
 
 // ---- versions (kit_versions.c) -------------------------------------------------------------------
 
@@ -337,15 +353,17 @@ void kit_raise_ir(struct kit *k, int64_t version); // weights_raise_ir
 
 // ---- reports (kit_report.c) ----------------------------------------------------------------------
 
-// What a report says of a node. To be called while the node lives. Fields left out are filled: the
-// op, its name, its position in the source.
+// What a report says of a node. To be called while the node lives. The rest is filled: the op, its
+// name, its position in the source if it has neither name nor weight.
 struct kit_report {
   uint32_t node;
   const char *reason; // a stable word
   bool skipped;
   bool flag;
-  uint32_t weight; // value + 1 of the weight it is about, 0: none
-  uint32_t codes;  // recipe + 1 of its codes, 0: none
+  bool placed;        // its position is said in any case
+  uint32_t weight;    // value + 1 of the weight it is about, 0: none
+  struct span tensor; // the weight's name; at NULL: that of `weight`
+  uint32_t codes;     // recipe + 1 of its codes, 0: none
   const char *chosen, *chosen_by;
   const struct figures *figures;
 };
