@@ -43,11 +43,12 @@ struct kit {
   // Where new nodes go and what they are called after: set by kit_site, free to be changed.
   uint32_t graph, before; // before NO_ID: at the graph's end
   struct span stem;
-  // How new nodes are called, where an existing tool's habits are kept; as kit_init leaves it: names
-  // that nothing has.
-  enum kit_space node_names; // KIT_EVERYWHERE or KIT_NODES: whose names differ from a node's
-  bool nameless;             // nodes have no names but those given by KIT_CALLED
-  struct kit_inside *in;     // tables of kit*.c
+  // For the habits of existing tools, where a pass keeps them; new nodes' outputs are then given by
+  // KIT_OUT. Which names a new node's differs from (kit_init: KIT_EVERYWHERE), and whether it has none
+  // where KIT_CALLED does not give it one.
+  enum kit_space node_names;
+  bool nameless;
+  struct kit_inside *in; // tables of kit*.c
 };
 
 // One run of a pass. `pass` is kept. kit_done gives everything back; -1 with *err if a weight that
@@ -261,10 +262,12 @@ void kit_site(struct kit *k, uint32_t node, const char *reason);
   { .what = KIT_PART_ATTRS_OF, .n = (node) } // those of another node
 #define KIT_NAME(text)                                                                             \
   { .what = KIT_PART_NAME, .name = (text) } // wanted, of node and value
+// For names of an existing tool: that of the node alone (empty: it has none), and the output, a
+// struct edit_output (a value without a maker, or a name that is free).
 #define KIT_CALLED(text)                                                                           \
-  { .what = KIT_PART_CALLED, .name = (text) } // wanted, of the node alone; empty: none
+  { .what = KIT_PART_CALLED, .name = (text) }
 #define KIT_OUT(output)                                                                            \
-  { .what = KIT_PART_OUT, .out = (output) } // struct edit_output: a value, or a name that is free
+  { .what = KIT_PART_OUT, .out = (output) }
 #define KIT_OUTPUTS(count)                                                                         \
   { .what = KIT_PART_OUTPUTS, .n = (count) } // default 1
 struct kit_part {
@@ -353,8 +356,8 @@ void kit_raise_ir(struct kit *k, int64_t version); // weights_raise_ir
 
 // ---- reports (kit_report.c) ----------------------------------------------------------------------
 
-// What a report says of a node. To be called while the node lives. The rest is filled: the op, its
-// name, its position in the source if it has neither name nor weight.
+// What a report says of a node, which may have gone already: a weight's name is to be as it was. The
+// rest is filled: the op, its name, its position in the source if it has neither name nor weight.
 struct kit_report {
   uint32_t node;
   const char *reason; // a stable word

@@ -157,6 +157,7 @@ uint32_t kit_put(struct kit *k, const struct kit_new *spec) {
                            .n_in = spec->n_in};
   node.attrs = all_attrs(k, spec, &node.n_attrs);
   if (spec->out) {
+    assert(spec->as == NO_ID);
     node.n_out = 1;
     node.out = spec->out;
   } else if (spec->as == NO_ID) {

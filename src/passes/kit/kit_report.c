@@ -1,8 +1,9 @@
 // What a pass says: sites for the report, and warnings.
 //
 // A node without a name is told by its operator and its position in its graph's source, or by the
-// weight that the report is about. Positions are counted once, when one is first asked for: nodes were numbered in the order of the
-// file, so those of a graph stand in order. A node that an edit made has none.
+// weight that the report is about. Positions are counted once, when one is first asked for: nodes
+// were numbered in the order of the file, so those of a graph stand in order. A node that an edit
+// made has none.
 #include "kit_inside.h"
 
 static uint32_t source_index(struct kit *k, uint32_t node) {
