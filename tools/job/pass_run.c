@@ -28,7 +28,7 @@ static int check_step(const struct pass_run *r, const struct pass *pass, struct 
 static int run_step(struct pass_run *r, uint32_t at, uint32_t round, struct err *err) {
   const struct pass_values *v = &r->pipeline->steps[at].values;
   struct pass_run_step *step = &r->steps[at];
-  struct arena scratch = {0}, site_scratch = {0};
+  struct arena scratch = {0};
   struct pass_result result = {0};
   if (v->pass->exactness > r->pipeline->exactness) {
     step->held_back = 1;
@@ -39,10 +39,8 @@ static int run_step(struct pass_run *r, uint32_t at, uint32_t round, struct err 
   r->env.pass = v->pass;
   r->env.exactness = r->pipeline->exactness;
   r->env.scratch = &scratch;
-  r->env.site_scratch = &site_scratch;
   int rc = v->pass->run(&r->env, v->options, &result, err);
   arena_free(&scratch);
-  arena_free(&site_scratch);
   const uint64_t made = r->env.edits->n - before;
   if (rc == 0 && made > 0) rc = check_step(r, v->pass, err);
   step->rounds++;
