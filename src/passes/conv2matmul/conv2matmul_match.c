@@ -7,6 +7,7 @@
 // SAME_LOWER pad nothing, since ceil(in/stride) outputs need (ceil(in/stride)-1)*stride+1 <= in
 // inputs.
 #include "conv2matmul.h"
+#include "kit.h"
 
 enum { MIN_OPSET = 7 }; // Reshape takes its shape as an input from 5, Add broadcasts from 7
 
@@ -51,14 +52,6 @@ static int64_t largest(const int64_t *x, uint32_t n) {
   for (uint32_t i = 1; i < n; i++)
     if (x[i] > most) most = x[i];
   return most;
-}
-
-// Any attribute whose value comes from a function's caller cannot be known here.
-static bool has_attribute_reference(const struct matching *x) {
-  const struct model_node *n = &x->m->nodes[x->node];
-  for (uint32_t i = 0; i < n->n_attrs; i++)
-    if (x->m->attrs[n->attrs + i].ref_name != x->m->empty) return true;
-  return false;
 }
 
 // ---- weight and bias ---------------------------------------------------------------------------
@@ -123,7 +116,7 @@ static const char *match_auto_pad(const struct matching *x) {
 static const char *match_shape_attributes(struct matching *x, int64_t dilations[3]) {
   struct conv2matmul_match *out = x->out;
   int64_t group;
-  if (!x->options->strict_compat && has_attribute_reference(x)) return "attribute_reference";
+  if (!x->options->strict_compat && kit_refers(x->m, x->node)) return "attribute_reference";
   if (!model_attr_int(x->m, x->node, "group", 1, &group) || group != 1) return "group_not_1";
   if (!read_list(x, "strides", out->rank, 1, 1, out->strides)) return "invalid_strides";
   if (!read_list(x, "dilations", out->rank, 1, 1, dilations)) return "invalid_dilations";

@@ -145,6 +145,9 @@ bool kit_attr_floats(struct kit *k, uint32_t node, const char *name, const float
                      uint32_t *n);
 bool kit_attr_tensor(struct kit *k, uint32_t node, const char *name, uint32_t *tensor);
 bool kit_attr_graph(struct kit *k, uint32_t node, const char *name, uint32_t *graph);
+// Has it an attribute whose value is given by a function's caller, and so not known here? (For those
+// who have no kit.)
+bool kit_refers(const struct model *m, uint32_t node);
 // Transpose's perm, where absent the reverse of its input's rank (false: not known).
 bool kit_perm(struct kit *k, uint32_t node, const int64_t **perm, uint32_t *n);
 // Axes of Squeeze, Unsqueeze, Reduce…: the attribute or the constant second input; n = 0 and true
