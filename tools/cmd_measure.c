@@ -106,12 +106,11 @@ static void note_warning(void *ctx, const char *sentence, const char *hint) {
 }
 
 static int measure(struct measuring *m, struct err *err) {
-  struct arena scratch = {0}, site_scratch = {0};
+  struct arena scratch = {0};
   struct pass_env env = {.m = &m->model,
                          .edits = &m->edits,
                          .pass = m->values.pass,
                          .scratch = &scratch,
-                         .site_scratch = &site_scratch,
                          .site = note_site,
                          .site_ctx = m,
                          .warn = note_warning,
@@ -120,7 +119,6 @@ static int measure(struct measuring *m, struct err *err) {
   const struct matmulnbits_listener listener = {note_row, m};
   const int rc = matmulnbits_measure(&env, m->options, &listener, err);
   arena_free(&scratch);
-  arena_free(&site_scratch);
   return rc;
 }
 

@@ -69,10 +69,8 @@ struct pass_env {
   const struct pass *pass;  // the row that runs: one function may stand behind many
   enum exactness exactness; // the cap. The pass itself is within it; of several rewrites that it
                             // has, those beyond it are held back and counted (pass_result)
-  // Two lifetimes. What lies in `scratch` stays until the pass returns, and the pass never resets
-  // it. `site_scratch` is for what belongs to one site: the pass resets it whenever it begins the next,
-  // and what it calls may allocate there but not reset.
-  struct arena *scratch, *site_scratch;
+  struct arena
+      *scratch; // until the pass returns; what belongs to one site lies in the kit's `site`
   void (*site)(void *ctx, const struct pass_site *site); // may be NULL
   void *site_ctx;
   // One sentence that does not stop the work, and a hint or NULL. May be NULL.

@@ -75,17 +75,15 @@ static uint32_t together(const struct pass_run *r, uint32_t first, uint32_t end)
 
 static int run_passes(struct pass_run *r, const struct pass *const *passes, void *options,
                       uint32_t n, struct pass_result *results, struct err *err) {
-  struct arena scratch = {0}, site_scratch = {0};
+  struct arena scratch = {0};
   r->env.pass = passes[0];
   r->env.exactness = r->pipeline->exactness;
   r->env.scratch = &scratch;
-  r->env.site_scratch = &site_scratch;
   const uint64_t before = r->env.edits->n;
   int rc = passes[0]->run_together ? passes[0]->run_together(&r->env, passes, n, results, err)
                                    : passes[0]->run(&r->env, options, results, err);
   if (rc == 0 && r->env.edits->n > before) rc = check_step(r, passes[0], n, err);
   arena_free(&scratch);
-  arena_free(&site_scratch);
   return rc;
 }
 

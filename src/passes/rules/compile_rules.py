@@ -917,7 +917,7 @@ class Writer:
         self.literals, self.passes, self.gates = Table(), Table(), Table(None)
         self.functions = list(schema.functions)
         self.code, self.cells, self.rules, self.entries = [], [], [], []
-        self.summaries, self.levels, self.keys = {}, {}, {}
+        self.summaries, self.levels, self.least, self.keys = {}, {}, {}, {}
 
     def all(self):
         for rule in self.book.rules:
@@ -986,6 +986,7 @@ class Writer:
                 text = text.replace(before, after)
         number = self.passes.id(text)
         self.levels[number] = max(self.levels.get(number, 0), self.now.level)
+        self.least[number] = min(self.least.get(number, len(LEVELS)), self.now.level)
         if self.now.summary:
             self.summaries[number] = fill(self.now.summary, row)
         self.keys.setdefault(number, []).extend(k for k in self.now.keys if k not in self.keys.get(number, []))
@@ -1198,7 +1199,8 @@ class Writer:
     # ---- C ----
 
     def catalogue(self):
-        """The rows of the catalogue of passes: rules_passes."""
+        """The rows of the catalogue of passes: rules_passes. A pass is as exact as its most exact rule: the others hold
+        themselves back."""
         promises = {
             "exact": "the same bits for all inputs",
             "zero": "the same but for the sign of zeros and the bits of NaNs",
@@ -1210,7 +1212,7 @@ class Writer:
             summary, level = self.summaries.get(i, ""), self.levels[i]
             lines.append(
                 f"static const struct pass pass{i} = {{.name = {text(p)}, .summary = {text(summary)}, .about = {text(summary + '.')}, "
-                f".needs = \"nothing\", .promises = {text(promises[LEVELS[level]])}, .exactness = {level}, .run = rules_pass_run}};"
+                f".needs = \"nothing\", .promises = {text(promises[LEVELS[level]])}, .exactness = {self.least[i]}, .run_together = rules_pass_run}};"
             )
         rows = ", ".join(f"&pass{i}" for i in range(len(self.passes.items)))
         return lines + [f"const struct pass *const rules_passes[] = {{{rows}, NULL}};"]

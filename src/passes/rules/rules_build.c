@@ -419,6 +419,7 @@ bool rules_place(struct rules_run *run, const struct rules_value *result) {
   const struct rules_book *b = run->book;
   const char *pass =
       b->passes[rules_cell(run, (uint16_t)(RULES_COLUMN | (run->rule->n_columns - 1)))].name;
+  k->pass = pass; // the site and the edits are this rule's
   kit_site(k, root, pass);
   kit_converted(k, root, pass);
   if (node) {

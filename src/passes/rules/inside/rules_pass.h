@@ -5,7 +5,8 @@
 
 #include "pass.h"
 
-// Runs the rules of env->pass, by its name, to their fixpoint.
-int rules_pass_run(struct pass_env *env, void *options, struct pass_result *result, struct err *err);
+// Runs the rules of n passes, by their names, to their common fixpoint: one walk for all of them.
+int rules_pass_run(struct pass_env *env, const struct pass *const *passes, uint32_t n,
+                   struct pass_result *results, struct err *err);
 
 #endif
