@@ -14,7 +14,9 @@
 #include "job.h"
 #include "job_stage.h"
 
+#include "likenesses.h"
 #include "measure.h"
+#include "measure_equal.h"
 #include "measured.h"
 #include "report.h"
 #include "stop.h"
@@ -36,16 +38,20 @@ struct stage_row {
   bool (*reads)(struct span text, const struct pass_question *q);
 };
 
+static struct work_options work_of(const struct job *job) {
+  return (struct work_options){.jobs = cli_count(job->args, OPT_JOBS),
+                               .memory = job->memory,
+                               .mode = job->mode,
+                               .progress = {report_tick, NULL},
+                               .stop = stop_watch()};
+}
+
 static int run_measure(struct job *job, const struct pass_question *q, struct json_out *text,
                        uint64_t *source_bytes_read, struct err *err) {
   struct measure_stats stats;
   struct figures *figures = NULL;
   size_t cap = 0;
-  const struct work_options options = {.jobs = cli_count(job->args, OPT_JOBS),
-                                       .memory = job->memory,
-                                       .mode = job->mode,
-                                       .progress = {report_tick, NULL},
-                                       .stop = stop_watch()};
+  const struct work_options options = work_of(job);
   figures = table_grow(NULL, &cap, (size_t)q->n + 1, sizeof *figures);
   report_begin("measuring", 0);
   int rc = measure_run(&job->recipes, job->sources, q->of, q->n, &options, figures, &stats, err);
@@ -62,9 +68,39 @@ static bool reads_measure(struct span text, const struct pass_question *q) {
   return measured_read(text, q->n, NULL);
 }
 
+static bool can_compare(const struct recipes *r, uint32_t recipe) {
+  (void)r, (void)recipe;
+  return true; // any elements can be read
+}
+
+static int run_equal(struct job *job, const struct pass_question *q, struct json_out *text,
+                     uint64_t *source_bytes_read, struct err *err) {
+  struct measure_stats stats;
+  struct likeness *found = NULL;
+  size_t cap = 0;
+  const struct work_options options = work_of(job);
+  found = table_grow(NULL, &cap, (size_t)q->n + 1, sizeof *found);
+  report_begin("comparing", 0);
+  int rc =
+      measure_equal_run(&job->recipes, job->sources, q->of, q->n, &options, found, &stats, err);
+  report_end();
+  if (rc == 0) {
+    likenesses_write(text, &job->edits, q->of, q->n, found);
+    *source_bytes_read = stats.source_bytes_read;
+  }
+  table_free(found, cap, sizeof *found);
+  return rc;
+}
+
+static bool reads_equal(struct span text, const struct pass_question *q) {
+  return likenesses_read(text, q->n, NULL);
+}
+
 static const struct stage_row stages[] = {
     {MEASURED_STAGE, "took over what an interrupted run had measured", measure_can, run_measure,
      reads_measure},
+    {LIKENESSES_STAGE, "took over what an interrupted run had found equal", can_compare, run_equal,
+     reads_equal},
 };
 
 static const struct stage_row *stage_named(const char *name) {

@@ -267,6 +267,14 @@ static uint64_t mix(uint64_t seed, const void *bytes, size_t n) {
   return (seed ^ span_hash(span_of(bytes, n))) * 0x9e3779b97f4a7c15u;
 }
 
+// Elements that are at hand count: a thousand constants of equal dims are not to share one slot.
+static uint64_t hash_tensor(const struct model *m, uint32_t tensor, uint64_t h) {
+  const struct model_tensor *t = &m->tensors[tensor];
+  struct span raw;
+  h = mix(h, model_dims(m, t), t->rank * sizeof(int64_t));
+  return model_small_value(m, tensor, &raw) ? mix(h, raw.at, raw.n) : h;
+}
+
 static uint64_t hash_attr(struct kit *k, const struct model_attr *row, const struct kit_attr *a) {
   const uint32_t head[2] = {row->name, a->type};
   const uint64_t h = mix(0, head, sizeof head);
@@ -277,9 +285,7 @@ static uint64_t hash_attr(struct kit *k, const struct model_attr *row, const str
   case ATTR_INTS: return mix(h, a->ints, a->n * sizeof *a->ints);
   case ATTR_FLOATS: return mix(h, a->floats, a->n * sizeof *a->floats);
   case ATTR_STRINGS: return mix(h, a->strings, a->n * sizeof *a->strings);
-  case ATTR_TENSOR:
-    return mix(h, model_dims(k->m, &k->m->tensors[a->tensor]),
-               k->m->tensors[a->tensor].rank * sizeof(int64_t));
+  case ATTR_TENSOR: return hash_tensor(k->m, a->tensor, h);
   default: return h;
   }
 }

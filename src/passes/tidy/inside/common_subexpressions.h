@@ -1,0 +1,17 @@
+// One node in place of several that give the same.
+#ifndef WEIR_COMMON_SUBEXPRESSIONS_H
+#define WEIR_COMMON_SUBEXPRESSIONS_H
+
+#include "pass.h"
+
+struct common_subexpressions_result {
+  uint64_t merged, held_back;
+  uint64_t visited, compared; // nodes looked at, and how often one was compared with another
+};
+
+// Sites: converted "equal"; skipped, of a node that has an equal, "both_outputs", "output_of_body" or
+// "hidden" (docs/tidy.md).
+int common_subexpressions(struct pass_env *env, struct common_subexpressions_result *result,
+                          struct err *err);
+
+#endif

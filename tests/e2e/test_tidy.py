@@ -1,0 +1,283 @@
+"""The family tidy: the numbers stay, and what is read of the weights is what must be.
+
+Numbers are compared bit for bit by onnx.reference on generated models, and by ONNX Runtime with its own rewrites off on
+those of installed packages.
+"""
+
+import json
+import random
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from installed import PACKAGE_MODELS, package_models
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+SAMPLE = 64 << 10
+FLOAT = TensorProto.FLOAT
+
+
+def all_graphs(graph):
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                yield from all_graphs(attribute.g)
+
+
+def count(model):
+    graphs = list(all_graphs(model.graph))
+    return sum(len(g.node) for g in graphs), sum(len(g.initializer) for g in graphs)
+
+
+def save(path, nodes, inputs, outputs, initializers=(), external=False, functions=(), ir_version=8):
+    graph = helper.make_graph(list(nodes), "g", list(inputs), list(outputs), list(initializers))
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("local", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=ir_version, functions=list(functions))
+    onnx.checker.check_model(model)
+    onnx.save(model, path, save_as_external_data=external, location="m.data", size_threshold=1024)
+    return path
+
+
+def value(name, shape):
+    return helper.make_tensor_value_info(name, FLOAT, shape)
+
+
+def assert_same_bits(before, after):
+    assert len(before) == len(after)
+    for old, new in zip(before, after):
+        assert old.dtype == new.dtype and old.shape == new.shape and old.tobytes() == new.tobytes()
+
+
+# ---- generated models -----------------------------------------------------------------------------
+
+
+def grow(rng, seen, prefix, depth, nodes):
+    """Nodes over the values seen, many of them equal to others; a branch now and then. Gives the names it made."""
+    made = []
+    for i in range(rng.randint(6, 14)):
+        name = f"{prefix}{i}"
+        kind = rng.randrange(8)
+        a, b = rng.choice(seen + made), rng.choice(seen + made)
+        if kind == 7 and depth < 2:
+            branches = {}
+            for branch in ("then_branch", "else_branch"):
+                inner = []
+                results = grow(rng, seen + made, f"{name}_{branch[0]}", depth + 1, inner)
+                weight = numpy_helper.from_array(np.float32([1, rng.randint(1, 2)]), f"{name}_{branch[0]}_w")
+                inner.append(helper.make_node("Add", [rng.choice(results), weight.name], [f"{name}_{branch}"]))
+                outputs = [value(f"{name}_{branch}", [2])]
+                branches[branch] = helper.make_graph(inner, branch, [], outputs, [weight])
+            nodes.append(helper.make_node("If", ["flag"], [name], **branches))
+        elif kind < 3:
+            nodes.append(helper.make_node(rng.choice(["Add", "Mul", "Sub", "Max"]), [a, b], [name]))
+        elif kind < 5:
+            nodes.append(helper.make_node(rng.choice(["Relu", "Neg", "Abs"]), [a], [name]))
+        elif kind == 5:
+            nodes.append(helper.make_node("LeakyRelu", [a], [name], alpha=rng.choice([0.01, 0.5])))
+        else:
+            nodes.append(helper.make_node("Constant", [], [name], value_floats=[1.0, float(rng.randint(1, 2))]))
+        made.append(name)
+    return made
+
+
+def random_model(path, seed):
+    rng = random.Random(seed)
+    weights = [numpy_helper.from_array(np.float32([1, rng.randint(1, 3)]), f"w{i}") for i in range(6)]
+    nodes = []
+    made = grow(rng, ["x", "z"] + [w.name for w in weights], "v", 0, nodes)
+    outputs = [value(name, [2]) for name in rng.sample(made, 3)]
+    flag = helper.make_tensor_value_info("flag", TensorProto.BOOL, [])
+    return save(path, nodes, [value("x", [2]), value("z", [2]), flag], outputs, weights)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_models_keep_their_numbers(weir, tmp_path, seed):
+    source = random_model(tmp_path / "in.onnx", seed)
+    result = tmp_path / "out.onnx"
+    weir("run", source, result, "--pass", "tidy")
+    before, after = onnx.load(source), onnx.load(result)
+    onnx.checker.check_model(after, full_check=True)
+    assert [o.name for o in before.graph.output] == [o.name for o in after.graph.output]
+    assert count(after)[0] < count(before)[0]
+    for flag in (False, True):
+        feed = {"x": np.float32([1.5, -2]), "z": np.float32([-0.25, 3]), "flag": np.array(flag)}
+        assert_same_bits(ReferenceEvaluator(before).run(None, feed), ReferenceEvaluator(after).run(None, feed))
+
+
+def test_twice_finds_nothing_more(weir, tmp_path):
+    source = random_model(tmp_path / "in.onnx", 7)
+    weir("run", source, tmp_path / "once.onnx", "--pass", "tidy")
+    weir("run", tmp_path / "once.onnx", tmp_path / "twice.onnx", "--pass", "tidy")
+    assert (tmp_path / "once.onnx").read_bytes() == (tmp_path / "twice.onnx").read_bytes()
+
+
+# ---- models of packages ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("package", PACKAGE_MODELS)
+def test_package_models_keep_their_numbers(weir, tmp_path, package):
+    for number, source in enumerate(package_models(package)):
+        result = tmp_path / f"{number}.onnx"
+        weir("run", source, result, "--pass", "tidy")
+        onnx.checker.check_model(onnx.load(result))
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.log_severity_level = 4
+        old, new = (
+            onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"]) for path in (source, result)
+        )
+        assert [i.name for i in old.get_inputs()] == [i.name for i in new.get_inputs()]
+        feed = feed_of(old)
+        assert_same_bits(old.run(None, feed), new.run(None, feed))
+
+
+def feed_of(session):
+    """Inputs that suit the models of PACKAGE_MODELS."""
+    rng = np.random.default_rng(3)
+    feed = {}
+    for i in session.get_inputs():
+        usual = [1, 3, 64, 320] if len(i.shape) == 4 else [1, 576 if "sequence_length" in i.shape else 512]
+        usual = [2, 1, 128] if i.name == "state" else usual
+        shape = [dim if isinstance(dim, int) else usual[at] for at, dim in enumerate(i.shape)]
+        if i.name == "sr":
+            feed[i.name] = np.array(16000, np.int64)
+        elif i.type == "tensor(float)":
+            feed[i.name] = rng.standard_normal(shape).astype(np.float32)
+        else:
+            feed[i.name] = rng.integers(0, 200, shape).astype(np.int32)
+    return feed
+
+
+# ---- equal weights --------------------------------------------------------------------------------
+
+
+def weights_model(path, weights, external=True):
+    """y = x · w0 + x · w1 + …, each an initializer of float32."""
+    rows = next(iter(weights.values())).shape[0]
+    nodes, sums = [], []
+    for name in weights:
+        nodes.append(helper.make_node("MatMul", ["x", name], [f"{name}_y"]))
+        sums.append(f"{name}_y")
+    nodes.append(helper.make_node("Sum", sums, ["y"]))
+    tensors = [numpy_helper.from_array(array, name) for name, array in weights.items()]
+    columns = next(iter(weights.values())).shape[1]
+    return save(path, nodes, [value("x", [1, rows])], [value("y", [1, columns])], tensors, external)
+
+
+def names_left(path):
+    return [t.name for t in onnx.load(path, load_external_data=False).graph.initializer]
+
+
+@pytest.mark.parametrize("external", [True, False])
+def test_only_weights_with_equal_samples_are_read_whole(weir, tmp_path, external):
+    rng = np.random.default_rng(1)
+    size = (512, 1024)  # 2 MiB
+    a, c = (rng.standard_normal(size).astype(np.float32) for _ in range(2))
+    late = a.copy()
+    late.reshape(-1)[200000] += 1  # no byte of the sample
+    alone = rng.standard_normal((512, 1024)).astype(np.float32)
+    weights = {"a": a, "b": a.copy(), "c": c, "late": late, "d": alone}
+    source = weights_model(tmp_path / "in.onnx", weights, external)
+    report = weir.report("run", source, tmp_path / "out.onnx", "--pass", "tidy/equal-initializers")
+    [stage] = report["weir"]["stages"]
+    assert stage["name"] == "equal" and stage["measurements"] == 5
+    assert stage["source_bytes_read"] == 5 * SAMPLE + 3 * a.nbytes  # whole: a, b, late
+    assert names_left(tmp_path / "out.onnx") == ["a", "c", "late", "d"]
+    x = rng.standard_normal((1, 512)).astype(np.float32)
+    before, after = onnx.load(source), onnx.load(tmp_path / "out.onnx")
+    onnx.checker.check_model(after)
+    assert_same_bits(ReferenceEvaluator(before).run(None, {"x": x}), ReferenceEvaluator(after).run(None, {"x": x}))
+
+
+def test_other_shapes_and_single_weights_are_not_read(weir, tmp_path):
+    a = np.ones((512, 1024), np.float32)
+    nodes = [helper.make_node("MatMul", ["x", "a"], ["y"]), helper.make_node("MatMul", ["y", "b"], ["z"])]
+    tensors = [numpy_helper.from_array(a, "a"), numpy_helper.from_array(a.reshape(1024, 512), "b")]
+    source = save(tmp_path / "in.onnx", nodes, [value("x", [1, 512])], [value("z", [1, 512])], tensors, True)
+    report = weir.report("run", source, tmp_path / "out.onnx", "--pass", "tidy/equal-initializers")
+    assert report["weir"]["stages"] == []
+    assert names_left(tmp_path / "out.onnx") == ["a", "b"]
+
+
+def test_weights_at_one_place_are_equal_unread(weir, tmp_path):
+    a = np.arange(512 * 1024, dtype=np.float32).reshape(512, 1024)
+    source = weights_model(tmp_path / "in.onnx", {"a": a, "b": a + 1})
+    model = onnx.load(source, load_external_data=False)
+    del model.graph.initializer[1].external_data[:]
+    model.graph.initializer[1].external_data.extend(model.graph.initializer[0].external_data)
+    onnx.save(model, source)
+    report = weir.report("run", source, tmp_path / "out.onnx", "--pass", "tidy/equal-initializers:at_hand")
+    assert report["weir"]["stages"] == []
+    assert names_left(tmp_path / "out.onnx") == ["a"]
+
+
+def test_typed_fields_and_raw_ones_are_equal(weir, tmp_path):
+    """One inline as raw bytes, one as packed floats, one in a data file."""
+    a = np.random.default_rng(5).standard_normal((64, 512)).astype(np.float32)
+    source = weights_model(tmp_path / "in.onnx", {"a": a, "b": a, "c": a})
+    model = onnx.load(source, load_external_data=False)
+    model.graph.initializer[0].CopyFrom(numpy_helper.from_array(a, "a"))
+    model.graph.initializer[1].CopyFrom(helper.make_tensor("b", FLOAT, a.shape, a.reshape(-1).tolist()))
+    onnx.save(model, source)
+    weir("run", source, tmp_path / "out.onnx", "--pass", "tidy/equal-initializers")
+    assert names_left(tmp_path / "out.onnx") == ["a"]
+
+
+def test_sparse_initializers_stay(weir, tmp_path):
+    values = helper.make_tensor("s", FLOAT, [2], [1.0, 2.0])
+    indices = helper.make_tensor("s_i", TensorProto.INT64, [2], [0, 3])
+    sparse = helper.make_sparse_tensor(values, indices, [4])
+    dense = numpy_helper.from_array(np.float32([1, 2]), "d")
+    nodes = [helper.make_node("Relu", ["d"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [], [value("y", [2])], [dense], sparse_initializer=[sparse])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), tmp_path / "in.onnx")
+    report = weir.report("run", tmp_path / "in.onnx", tmp_path / "out.onnx", "--pass", "tidy")
+    assert len(onnx.load(tmp_path / "out.onnx").graph.sparse_initializer) == 1
+    assert "sparse" in json.dumps(report["passes"])
+
+
+# ---- records --------------------------------------------------------------------------------------
+
+
+def tied(path, second=0.0):
+    a = np.random.default_rng(2).standard_normal((512, 256)).astype(np.float32)
+    b = a.copy()
+    b[300, 100] += second
+    return weights_model(path, {"a": a, "b": b})
+
+
+def test_log_and_plan_name_the_artifact_and_replay_makes_it_again(weir, tmp_path):
+    source = tied(tmp_path / "in.onnx")
+    words = ("--edit-log", tmp_path / "edits.jsonl", "--plan-out", tmp_path / "plan.json")
+    weir("run", source, tmp_path / "out.onnx", "--pass", "tidy/equal-initializers", *words)
+    lines = [json.loads(line) for line in (tmp_path / "edits.jsonl").read_text().splitlines()]
+    [artifact] = [line for line in lines if line.get("edit") == "artifact"]
+    assert artifact["stage"] == "equal" and len(artifact["of"]) == 2
+    [named] = json.loads((tmp_path / "plan.json").read_text())["artifacts"]
+    assert named == {"stage": "equal", "sha256": artifact["sha256"]}
+    folder = tmp_path / "replayed"
+    folder.mkdir()
+    weir("replay", tmp_path / "edits.jsonl", source, folder / "out.onnx")
+    assert (folder / "out.onnx").read_bytes() == (tmp_path / "out.onnx").read_bytes()
+
+
+def test_replay_refuses_weights_that_are_no_longer_equal(weir, tmp_path):
+    tied(tmp_path / "in.onnx")
+    weir("run", tmp_path / "in.onnx", tmp_path / "out.onnx", "--pass", "tidy", "--edit-log", tmp_path / "edits.jsonl")
+    tied(tmp_path / "in.onnx", second=1.0)
+    weir("replay", tmp_path / "edits.jsonl", tmp_path / "in.onnx", tmp_path / "again.onnx", code=66)
+    assert not (tmp_path / "again.onnx").exists()
+
+
+@pytest.mark.parametrize("jobs", [1, 4])
+@pytest.mark.parametrize("io", ["sync", "auto"])
+def test_artifacts_do_not_depend_on_workers_or_engine(weir, tmp_path, jobs, io):
+    source = tied(tmp_path / "in.onnx")
+    words = ("--jobs", str(jobs), "--io", io, "--edit-log", tmp_path / "edits.jsonl")
+    weir("run", source, tmp_path / "out.onnx", "--pass", "tidy", *words)
+    weir("run", source, tmp_path / "other.onnx", "--pass", "tidy", "--jobs", "2", "--edit-log", tmp_path / "other.jsonl")
+    first, second = ((tmp_path / name).read_text().splitlines()[1:] for name in ("edits.jsonl", "other.jsonl"))
+    assert first == second
