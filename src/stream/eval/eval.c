@@ -22,6 +22,7 @@
 #include "eval.h"
 
 #include "eval_figures.h"
+#include "eval_once.h"
 #include "eval_quantize.h"
 #include "kernels.h"
 
@@ -86,9 +87,6 @@ int eval_open(struct eval **out, const struct recipes *r, struct io *io, size_t 
   ev->memory = memory;
   ev->boxes = boxes;
   ev->held = held;
-  ev->wanted.id = NO_ID;
-  ev->chunks.id = NO_ID;
-  ev->turned.id = NO_ID;
   share_fixed(ev);
   touch_likely(ev);
   *out = ev;
@@ -333,22 +331,22 @@ static int check_overflow(const uint8_t *out, const uint8_t *in, size_t n, enum 
   return 0;
 }
 
-static int cast_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
-                         struct err *err) {
-  uint32_t of = ev->r->args[ev->r->rows[id].args];
-  enum dtype from = (enum dtype)ev->r->rows[of].dtype, to = (enum dtype)ev->r->rows[id].dtype;
-  uint32_t width = eval_width(ev->r, id);
-  uint64_t step = EVAL_SCRATCH_BYTES / eval_width(ev->r, of);
-  uint8_t *scratch = eval_scratch(ev);
-  const bool clips = recipe_cast_clips(ev->r, id);
+static int cast_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count,
+                         uint8_t *out, struct err *err) {
+  uint32_t of = t->r->args[t->r->rows[id].args];
+  enum dtype from = (enum dtype)t->r->rows[of].dtype, to = (enum dtype)t->r->rows[id].dtype;
+  uint32_t width = eval_width(t->r, id);
+  uint64_t step = EVAL_SCRATCH_BYTES / eval_width(t->r, of);
+  uint8_t *scratch = eval_scratch(t->ev);
+  const bool clips = recipe_cast_clips(t->r, id);
   while (count > 0) {
     uint64_t n = min_u64(count, step);
-    if (eval_elements(ev, of, first, n, scratch, err) != 0) return -1;
+    if (eval_elements(t, of, first, n, scratch, err) != 0) return -1;
     convert(out, scratch, (size_t)n, from, to);
     if (clips) clip_to_finite(out, scratch, (size_t)n, from, to);
-    if (eval_figures_watches(ev, id)) {
-      if (eval_figures_cast(ev, id, first, scratch, out, (size_t)n, err) != 0) return -1;
-    } else if (ev->refuses_overflow &&
+    if (eval_figures_watches(t, id)) {
+      if (eval_figures_cast(t, id, first, scratch, out, (size_t)n, err) != 0) return -1;
+    } else if (t->ev->refuses_overflow &&
                check_overflow(out, scratch, (size_t)n, from, to, first, err) != 0) {
       return -1;
     }
@@ -359,35 +357,33 @@ static int cast_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t 
   return 0;
 }
 
-static int elements_of_kind(struct eval *ev, uint32_t id, uint64_t first, uint64_t count,
+static int elements_of_kind(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count,
                             uint8_t *out, struct err *err) {
-  const struct recipe *x = &ev->r->rows[id];
+  const struct recipe *x = &t->r->rows[id];
   switch ((enum recipe_kind)x->kind) {
   case RECIPE_EXTENT:
-  case RECIPE_BYTES: return leaf_elements(ev, id, first, count, out, err);
-  case RECIPE_FILL:
-    eval_join_fill(out, ev->r->bytes + x->at, eval_width(ev->r, id), count);
-    return 0;
-  case RECIPE_RESHAPE: return eval_elements(ev, ev->r->args[x->args], first, count, out, err);
+  case RECIPE_BYTES: return leaf_elements(t->ev, id, first, count, out, err);
+  case RECIPE_FILL: eval_join_fill(out, t->r->bytes + x->at, eval_width(t->r, id), count); return 0;
+  case RECIPE_RESHAPE: return eval_elements(t, t->r->args[x->args], first, count, out, err);
   case RECIPE_TRANSPOSE:
-  case RECIPE_SLICE: return eval_view_elements(ev, id, first, count, out, err);
-  case RECIPE_CONCAT: return eval_join_concat(ev, id, first, count, out, err);
-  case RECIPE_PAD: return eval_join_pad(ev, id, first, count, out, err);
-  case RECIPE_CAST: return cast_elements(ev, id, first, count, out, err);
-  case RECIPE_QUANTIZE: return eval_quantize_elements(ev, id, first, count, out, err);
+  case RECIPE_SLICE: return eval_view_elements(t, id, first, count, out, err);
+  case RECIPE_CONCAT: return eval_join_concat(t, id, first, count, out, err);
+  case RECIPE_PAD: return eval_join_pad(t, id, first, count, out, err);
+  case RECIPE_CAST: return cast_elements(t, id, first, count, out, err);
+  case RECIPE_QUANTIZE: return eval_quantize_elements(t, id, first, count, out, err);
   }
   assert(false && "a recipe of unknown kind");
   return -1;
 }
 
-int eval_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
+int eval_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
                   struct err *err) {
   if (count == 0) return 0;
-  assert(range_fits(first, count, ev->r->rows[id].count));
-  ev->depth++;
-  assert(ev->depth < EVAL_DEPTH);
-  int failed = elements_of_kind(ev, id, first, count, out, err);
-  ev->depth--;
+  assert(range_fits(first, count, t->r->rows[id].count));
+  t->ev->depth++;
+  assert(t->ev->depth < EVAL_DEPTH);
+  int failed = elements_of_kind(t, id, first, count, out, err);
+  t->ev->depth--;
   return failed;
 }
 
@@ -405,16 +401,16 @@ static const struct recipe *plain_leaf(const struct recipes *r, uint32_t id) {
 }
 
 // Groups of 8 elements are whole bytes at any width, so packing may start at any of them.
-static int read_packed(struct eval *ev, uint32_t id, uint64_t off, uint8_t *buf, size_t n,
+static int read_packed(struct eval_task *t, uint32_t id, uint64_t off, uint8_t *buf, size_t n,
                        struct err *err) {
-  const struct recipe *x = &ev->r->rows[id];
+  const struct recipe *x = &t->r->rows[id];
   uint32_t bits = dtype_bits((enum dtype)x->dtype);
-  uint8_t *elements = eval_scratch(ev), *packed = elements + EVAL_SCRATCH_BYTES / 2;
+  uint8_t *elements = eval_scratch(t->ev), *packed = elements + EVAL_SCRATCH_BYTES / 2;
   while (n > 0) {
     uint64_t first = off / bits * 8, skip = off % bits; // `bits` bytes a group
     uint64_t count = min_u64(x->count - first, EVAL_SCRATCH_BYTES / 2);
     count = min_u64(count, (n + skip + bits - 1) / bits * 8);
-    if (eval_elements(ev, id, first, count, elements, err) != 0) return -1;
+    if (eval_elements(t, id, first, count, elements, err) != 0) return -1;
     eval_bits_pack(packed, elements, (size_t)count, bits);
     size_t m = (size_t)min_u64((count * bits + 7) / 8 - skip, n);
     memcpy(buf, packed + skip, m);
@@ -427,36 +423,37 @@ static int read_packed(struct eval *ev, uint32_t id, uint64_t off, uint8_t *buf,
 
 // Part of one element: `skip` of its bytes are left out, at most n given. Returns how many in
 // *given.
-static int read_part(struct eval *ev, uint32_t id, uint64_t off, struct span *given, uint8_t *buf,
-                     struct err *err) {
+static int read_part(struct eval_task *t, uint32_t id, uint64_t off, struct span *given,
+                     uint8_t *buf, struct err *err) {
   uint8_t one[16];
-  uint32_t width = eval_width(ev->r, id);
+  uint32_t width = eval_width(t->r, id);
   uint64_t skip = off % width;
-  if (eval_elements(ev, id, off / width, 1, one, err) != 0) return -1;
+  if (eval_elements(t, id, off / width, 1, one, err) != 0) return -1;
   given->n = (size_t)min_u64(width - skip, given->n);
   memcpy(buf, one + skip, given->n);
   return 0;
 }
 
-int recipe_read(struct eval *ev, uint32_t id, uint64_t off, void *buf, size_t n, struct err *err) {
-  const struct recipe *x = &ev->r->rows[id];
+int eval_read(struct eval_task *t, uint64_t off, void *buf, size_t n, struct err *err) {
+  struct eval *ev = t->ev;
+  const struct recipe *x = &t->r->rows[t->root];
   assert(range_fits(off, n, x->bytes));
   assert(ev->depth == 0);
-  const struct recipe *leaf = plain_leaf(ev->r, id);
+  const struct recipe *leaf = plain_leaf(t->r, t->root);
   if (leaf && leaf->kind == RECIPE_EXTENT) return eval_leaf_bytes(ev, leaf, off, buf, n, err);
   if (leaf) {
-    if (n) memcpy(buf, ev->r->bytes + leaf->at + off, n);
+    if (n) memcpy(buf, t->r->bytes + leaf->at + off, n);
     return 0;
   }
-  if (ev->root != id) share_boxes(ev, id);
-  if (dtype_bits((enum dtype)x->dtype) < 8) return read_packed(ev, id, off, buf, n, err);
-  uint32_t width = eval_width(ev->r, id);
+  if (ev->root != t->root) share_boxes(ev, t->root);
+  if (dtype_bits((enum dtype)x->dtype) < 8) return read_packed(t, t->root, off, buf, n, err);
+  uint32_t width = eval_width(t->r, t->root);
   for (uint8_t *to = buf; n > 0;) {
     struct span part = {NULL, n};
     if (off % width == 0 && n >= width) {
       part.n = n / width * width;
-      if (eval_elements(ev, id, off / width, part.n / width, to, err) != 0) return -1;
-    } else if (read_part(ev, id, off, &part, to, err) != 0) {
+      if (eval_elements(t, t->root, off / width, part.n / width, to, err) != 0) return -1;
+    } else if (read_part(t, t->root, off, &part, to, err) != 0) {
       return -1;
     }
     to += part.n;
@@ -464,4 +461,38 @@ int recipe_read(struct eval *ev, uint32_t id, uint64_t off, void *buf, size_t n,
     n -= part.n;
   }
   return 0;
+}
+
+// ---- tasks -------------------------------------------------------------------------------------
+
+// A task of which nothing is known but its recipe.
+static struct eval_task task_of(struct eval *ev, uint32_t id) {
+  struct eval_task t = {.ev = ev, .r = ev->r, .root = id, .once = NO_ID, .chunks.id = NO_ID};
+  t.wanted.id = NO_ID;
+  return t;
+}
+
+struct eval_task *eval_begin(struct eval *ev, uint32_t id, uint64_t off, uint64_t len,
+                             struct eval_watcher watcher) {
+  struct eval_task *t = &ev->task;
+  *t = task_of(ev, id);
+  t->watcher = watcher;
+  while (t->r->rows[id].kind == RECIPE_RESHAPE)
+    id = t->r->args[t->r->rows[id].args];
+  t->wanted.id = id;
+  t->wanted.off = off;
+  t->wanted.len = len;
+  eval_once_expect(t, id);
+  eval_figures_begin(t);
+  eval_quantize_begin(t);
+  return t;
+}
+
+int eval_end(struct eval_task *t, struct err *err) {
+  return t->chunks.id != NO_ID ? eval_figures_end(t, err) : eval_quantize_end(t, err);
+}
+
+int recipe_read(struct eval *ev, uint32_t id, uint64_t off, void *buf, size_t n, struct err *err) {
+  struct eval_task t = task_of(ev, id);
+  return eval_read(&t, off, buf, n, err);
 }

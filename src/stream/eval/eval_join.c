@@ -26,9 +26,9 @@ static uint64_t product(const int64_t *dims, uint32_t n) {
 
 // An output row of a concatenation is its axis and all behind it; every operand gives a stretch of
 // each row:   │ a a a │ b b │ c c c c │
-int eval_join_concat(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
+int eval_join_concat(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
                      struct err *err) {
-  const struct recipes *r = ev->r;
+  const struct recipes *r = t->r;
   const struct recipe *x = &r->rows[id];
   const int64_t *dims = recipe_dims(r, id);
   uint32_t axis = x->n, width = eval_width(r, id);
@@ -47,7 +47,7 @@ int eval_join_concat(struct eval *ev, uint32_t id, uint64_t first, uint64_t coun
       continue;
     }
     uint64_t n = min_u64(part - skip, count);
-    if (eval_elements(ev, of, outer * part + skip, n, out, err) != 0) return -1;
+    if (eval_elements(t, of, outer * part + skip, n, out, err) != 0) return -1;
     skip = 0;
     count -= n;
     out += n * width;
@@ -94,12 +94,12 @@ static bool pad_source_row(const struct pad *p, uint64_t row, uint64_t *source) 
   return true;
 }
 
-int eval_join_pad(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
+int eval_join_pad(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
                   struct err *err) {
-  const struct recipe *x = &ev->r->rows[id];
-  const uint8_t *element = ev->r->bytes + x->n;
-  struct pad p = pad_of(ev->r, id);
-  uint32_t of = ev->r->args[x->args], width = eval_width(ev->r, id);
+  const struct recipe *x = &t->r->rows[id];
+  const uint8_t *element = t->r->bytes + x->n;
+  struct pad p = pad_of(t->r, id);
+  uint32_t of = t->r->args[x->args], width = eval_width(t->r, id);
   uint64_t before = p.inner * (uint64_t)p.befores[p.axis];
   while (count > 0) {
     uint64_t row = first / p.row, at = first % p.row, n = min_u64(p.row - at, count), source = 0;
@@ -107,7 +107,7 @@ int eval_join_pad(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, 
     if (inside && at >= before && at < before + p.in_row) {
       n = min_u64(n, before + p.in_row - at);
       uint64_t from = source * p.in_row + (at - before);
-      if (eval_elements(ev, of, from, n, out, err) != 0) return -1;
+      if (eval_elements(t, of, from, n, out, err) != 0) return -1;
     } else {
       if (inside && at < before) n = min_u64(n, before - at);
       eval_join_fill(out, element, width, n);

@@ -19,38 +19,39 @@ size_t eval_panel_most(const struct eval *ev, const struct eval_quantize *z,
   return (size_t)(bytes / z->width);
 }
 
-int eval_panel_open(struct eval *ev, const struct eval_quantize *z, const struct eval_room *room,
-                    uint64_t first, size_t count, struct eval_panel *p, struct err *err) {
-  assert(count <= eval_panel_most(ev, z, room));
+int eval_panel_open(struct eval_task *t, const struct eval_quantize *z,
+                    const struct eval_room *room, uint64_t first, size_t count,
+                    struct eval_panel *p, struct err *err) {
+  assert(count <= eval_panel_most(t->ev, z, room));
   *p = (struct eval_panel){.at = room->tile};
-  if (!z->direct) return eval_elements(ev, z->of, first, count, room->tile, err);
+  if (!z->direct) return eval_elements(t, z->of, first, count, room->tile, err);
   const uint64_t off = z->at.off + first * z->width;
   const uint64_t n = (uint64_t)count * z->width, end = z->at.off + z->at.len;
-  if (io_view(ev->io, z->at.file, off, (size_t)n, &p->view, err) != 0) return -1;
-  io_will_need(ev->io, z->at.file, off + n, min_u64(n, end - off - n));
+  if (io_view(t->ev->io, z->at.file, off, (size_t)n, &p->view, err) != 0) return -1;
+  io_will_need(t->ev->io, z->at.file, off + n, min_u64(n, end - off - n));
   p->viewed = true;
   p->at = p->view.at;
   return 0;
 }
 
-int eval_panel_gather(struct eval *ev, const struct eval_quantize *z, const struct eval_room *room,
-                      uint64_t first, uint64_t step, size_t rows, size_t n, struct eval_panel *p,
-                      struct err *err) {
+int eval_panel_gather(struct eval_task *t, const struct eval_quantize *z,
+                      const struct eval_room *room, uint64_t first, uint64_t step, size_t rows,
+                      size_t n, struct eval_panel *p, struct err *err) {
   const size_t line = n * z->width;
   assert(rows * line <= room->tile_bytes);
   *p = (struct eval_panel){.at = room->tile};
   for (size_t i = 0; i < rows; i++, first += step) {
     uint8_t *to = room->tile + i * line;
     int failed = z->direct
-                     ? io_read(ev->io, z->at.file, z->at.off + first * z->width, to, line, err)
-                     : eval_elements(ev, z->of, first, n, to, err);
+                     ? io_read(t->ev->io, z->at.file, z->at.off + first * z->width, to, line, err)
+                     : eval_elements(t, z->of, first, n, to, err);
     if (failed) return -1;
   }
   return 0;
 }
 
-int eval_panel_close(struct eval *ev, struct eval_panel *p, struct err *err) {
+int eval_panel_close(struct eval_task *t, struct eval_panel *p, struct err *err) {
   if (!p->viewed) return 0;
   p->viewed = false;
-  return io_view_done(ev->io, &p->view, err);
+  return io_view_done(t->ev->io, &p->view, err);
 }

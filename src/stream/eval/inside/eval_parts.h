@@ -69,12 +69,10 @@ struct eval_stripe_box {
       *held; // of a quantized recipe (eval_quantize.h); count: 1 once it is set up
 };
 
-// What the caller said it will read, and how far its columns have been told of.
-struct eval_wanted {
-  uint32_t id; // or NO_ID
-  uint64_t off, len;
-  uint64_t next_column, end_column;
-  uint64_t next_block;      // of next_column, if that is made in pieces:
+// Error figures by columns (NBITS), as far as they have been told of.
+struct eval_columns {
+  uint64_t next, end;
+  uint64_t next_block;      // of column `next`, if that is made in pieces:
   struct kernels_sums sums; // of its blocks before
 };
 
@@ -86,20 +84,32 @@ struct eval_sums {
 
 // Error figures by chunks of elements (eval_figures.h).
 struct eval_chunks {
-  uint32_t id;   // whose elements, or NO_ID
-  bool in_order; // they are made in their order while the range is read
-  bool open;     // elements that come now count
+  uint32_t id; // whose elements, or NO_ID
+  bool open;   // elements that come now count
   uint64_t next, end;
   struct eval_sums sums; // of the chunk that `next` is in, up to there
 };
 
-// Codes that are wanted in another order than their own (eval_once.h).
-struct eval_once {
-  uint32_t id;  // of the codes, or NO_ID
-  bool making;  // they are being made, in their order
-  bool goes_on; // with chunk `next`, as far as the evaluator's box and these sums know:
-  uint64_t next;
+// What is asked for, and what has come of it: the first parameter of whatever makes elements.
+struct eval_task {
+  struct eval *ev;
+  const struct recipes *r; // of ev
+  uint32_t root;           // what is asked for
+  struct {
+    uint32_t id; // the same behind reshapes; NO_ID: nobody said how much is wanted
+    uint64_t off, len;
+  } wanted;
+  struct eval_watcher watcher;
+  struct eval_columns columns; // of wanted.id
   struct eval_chunks chunks;
+  uint32_t once; // codes that are made in their own order (eval_once.h), or NO_ID
+};
+
+// Codes that are wanted in another order than their own (eval_once.h): the task of making them.
+struct eval_once {
+  struct eval_task task; // wanted.id: of the codes
+  bool goes_on;          // with chunk `next`, as far as the evaluator's box and this task know
+  uint64_t next;
 };
 
 struct eval {
@@ -118,11 +128,9 @@ struct eval {
   uint32_t n_boxes;
   struct eval_stripe_box *boxes; // EVAL_BOXES
   struct eval_block_box *held;   // EVAL_BOXES
-  struct eval_wanted wanted;
-  struct eval_chunks chunks;
-  struct eval_once turned;
-  struct eval_watcher watcher;
-  struct eval_cache *cache; // shared with other evaluators, or NULL
+  struct eval_task task;         // the last one begun
+  struct eval_once once;         // of that task
+  struct eval_cache *cache;      // shared with other evaluators, or NULL
   struct eval_go_on go_on;
   struct eval_stream streams[EVAL_STREAMS];
   struct eval_cursor cursors[EVAL_CURSORS];
@@ -142,7 +150,7 @@ int eval_may_go_on(struct eval *ev, struct err *err);
 int eval_interrupted(struct err *err);
 
 // Wide elements [first, first + count) of any recipe into out (eval.c).
-int eval_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
+int eval_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
                   struct err *err);
 
 // Of an extent (eval_leaf.c): its RAW bytes, except of float6 in varints, whose bytes are entries;
@@ -171,14 +179,14 @@ void eval_bits_unpack(uint8_t *out, const uint8_t *in, uint64_t bit, size_t coun
 void eval_bits_pack(uint8_t *out, const uint8_t *in, size_t count, uint32_t bits);
 
 // Recipes of several parts (eval_join.c) and strided ones (eval_view.c), as eval_elements.
-int eval_join_concat(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
+int eval_join_concat(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
                      struct err *err);
-int eval_join_pad(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
+int eval_join_pad(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
                   struct err *err);
 void eval_join_fill(uint8_t *out, const uint8_t *element, uint32_t width, uint64_t count);
-int eval_view_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
-                       struct err *err);
-int eval_quantize_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t count,
+int eval_view_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count,
+                       uint8_t *out, struct err *err);
+int eval_quantize_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count,
                            uint8_t *out, struct err *err);
 // The box of this recipe, or the free one longest unused made its own, with count 0; NULL if all
 // are being filled (eval.c).
