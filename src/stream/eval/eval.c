@@ -164,7 +164,8 @@ static uint32_t boxes_at_once(const struct recipes *r, uint32_t id, uint32_t *le
   return 0;
 }
 
-static void share_boxes(struct eval *ev, uint32_t root) {
+void eval_share_boxes(struct eval *ev, uint32_t root) {
+  if (ev->root == root) return;
   uint32_t left = WALK_MAX, n = boxes_at_once(ev->r, root, &left);
   if (n == 0) n = 1;
   if (n > EVAL_BOXES) n = EVAL_BOXES;
@@ -445,7 +446,7 @@ int eval_read(struct eval_task *t, uint64_t off, void *buf, size_t n, struct err
     if (n) memcpy(buf, t->r->bytes + leaf->at + off, n);
     return 0;
   }
-  if (ev->root != t->root) share_boxes(ev, t->root);
+  eval_share_boxes(ev, t->root);
   if (dtype_bits((enum dtype)x->dtype) < 8) return read_packed(t, t->root, off, buf, n, err);
   uint32_t width = eval_width(t->r, t->root);
   for (uint8_t *to = buf; n > 0;) {
@@ -489,6 +490,7 @@ struct eval_task *eval_begin(struct eval *ev, uint32_t id, uint64_t off, uint64_
 }
 
 int eval_end(struct eval_task *t, struct err *err) {
+  eval_share_boxes(t->ev, t->root);
   return t->chunks.id != NO_ID ? eval_figures_end(t, err) : eval_quantize_end(t, err);
 }
 

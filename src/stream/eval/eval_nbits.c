@@ -19,7 +19,12 @@
 #include <assert.h>
 #include <math.h>
 
-enum { ROWS_BOX_BYTES = 512 << 10 };
+enum {
+  ROWS_BOX_BYTES = 512 << 10,
+  MEASURE_ROWS = 256, // blocks divide it
+  MEASURE_COLUMNS = 128,
+  MEASURE_BYTES = 128 << 10, // of a tile
+};
 
 struct shape {
   uint64_t columns;
@@ -81,6 +86,47 @@ static void quantize(const struct eval_block_box *h, const struct kernels_panel 
     kernels_quantize_rows(&p, &z->f);
 }
 
+// Sums by all ways of a panel, tile by tile: a tile stays in the cache of the core while every way
+// goes over it. Searches take their time: each tile asks whether to go on.
+static int add_up(struct eval_task *t, const struct eval_block_box *h,
+                  const struct kernels_panel *in, uint64_t c, struct err *err) {
+  const bool rows = h->z.inner == 1;
+  const size_t wide = (size_t)(h->last - h->first), width = h->z.width;
+  const size_t k_step = rows ? MEASURE_BYTES / 4 : MEASURE_ROWS;
+  const size_t line = min_u64(k_step, in->k) * width;
+  const size_t n_step = rows ? (size_t)max_u64(MEASURE_BYTES / line, 1) : MEASURE_COLUMNS;
+  for (size_t j = 0; j < in->n; j += n_step)
+    for (size_t k = 0; k < in->k; k += k_step) {
+      if (eval_may_go_on(t->ev, err) != 0) return -1;
+      struct kernels_panel p = *in;
+      p.in =
+          (const uint8_t *)in->in + (rows ? j * in->in_stride + k : k * in->in_stride + j) * width;
+      p.n = (size_t)min_u64(n_step, in->n - j);
+      p.k = (size_t)min_u64(k_step, in->k - k);
+      for (uint32_t i = 0; i < h->n_ways; i++) {
+        p.sums = h->sums + i * wide + (c - h->first) + j;
+        if (rows)
+          kernels_quantize_rows(&p, &h->ways[i].f);
+        else
+          kernels_quantize_columns(&p, &h->ways[i].f);
+      }
+    }
+  return 0;
+}
+
+// What is done with a panel whose first element is row k of column c.
+static int take_panel(struct eval_task *t, const struct eval_block_box *h,
+                      const struct kernels_panel *p, uint64_t c, uint64_t k, struct err *err) {
+  if (h->n_ways > 0) return add_up(t, h, p, c, err);
+  quantize(h, p, c, k);
+  return 0;
+}
+
+// Rows that panels are cut to: whole groups, or blocks of all ways.
+static uint64_t panel_rows(const struct eval_block_box *h) {
+  return h->n_ways > 0 ? MEASURE_ROWS : shape_of(&h->z).group_rows;
+}
+
 // One stretch of the operand, `n` columns (rows of it) of `k` elements each.
 static int quantize_stretch(struct eval_task *t, const struct eval_block_box *h,
                             const struct eval_room *room, uint64_t c, uint64_t k0,
@@ -90,8 +136,7 @@ static int quantize_stretch(struct eval_task *t, const struct eval_block_box *h,
   const uint64_t first = h->z.inner > 1 ? k0 * h->z.inner : c * h->z.k + k0;
   if (eval_panel_open(t, &h->z, room, first, p.n * p.k, &panel, err) != 0) return -1;
   p.in = panel.at;
-  quantize(h, &p, c, k0);
-  return eval_panel_close(t, &panel, err);
+  return eval_panel_close(t, &panel, take_panel(t, h, &p, c, k0, err), err);
 }
 
 static uint64_t rows_end(const struct eval_block_box *h) {
@@ -101,7 +146,7 @@ static uint64_t rows_end(const struct eval_block_box *h) {
 static int fill_rows(struct eval_task *t, const struct eval_block_box *h,
                      const struct eval_room *room, struct err *err) {
   const struct eval_quantize *z = &h->z;
-  const uint64_t most = eval_panel_most(t->ev, z, room), group = shape_of(z).group_rows;
+  const uint64_t most = eval_panel_most(t->ev, z, room), group = panel_rows(h);
   const uint64_t k0 = h->from * z->block, k1 = rows_end(h);
   const bool whole = k1 - k0 == z->k && z->k <= most;
   const uint64_t columns = whole ? most / z->k : 1, step = whole ? z->k : most / group * group;
@@ -125,14 +170,13 @@ static int quantize_stripe(struct eval_task *t, const struct eval_block_box *h,
   if (eval_panel_gather(t, z, room, k * z->inner + c, z->inner, rows, n, &panel, err) != 0)
     return -1;
   const struct kernels_panel p = {.in = panel.at, .in_stride = n, .n = n, .k = rows};
-  quantize(h, &p, c, k);
-  return eval_panel_close(t, &panel, err);
+  return eval_panel_close(t, &panel, take_panel(t, h, &p, c, k, err), err);
 }
 
 static int fill_stripes(struct eval_task *t, const struct eval_block_box *h,
                         const struct eval_room *room, struct err *err) {
   const struct eval_quantize *z = &h->z;
-  const uint64_t group = shape_of(z).group_rows, elements = room->tile_bytes / z->width;
+  const uint64_t group = panel_rows(h), elements = room->tile_bytes / z->width;
   const uint64_t k1 = rows_end(h), wide = h->last - h->first;
   assert(elements >= group);
   const uint64_t stripes = (wide - 1) / (elements / group) + 1, n = (wide - 1) / stripes + 1;
@@ -148,7 +192,7 @@ static int fill_stripes(struct eval_task *t, const struct eval_block_box *h,
 static int fill_columns(struct eval_task *t, const struct eval_block_box *h,
                         const struct eval_room *room, struct err *err) {
   const struct eval_quantize *z = &h->z;
-  const uint64_t group = shape_of(z).group_rows, most = eval_panel_most(t->ev, z, room);
+  const uint64_t group = panel_rows(h), most = eval_panel_most(t->ev, z, room);
   const uint64_t rows = most / z->inner / group * group, k1 = rows_end(h);
   if (h->last - h->first < z->inner || rows == 0) return fill_stripes(t, h, room, err);
   for (uint64_t k = h->from * z->block; k < k1; k += rows) {
@@ -255,16 +299,22 @@ static int no_scale(uint64_t column, struct err *err) {
                   "reaches farthest");
 }
 
+static struct figures figures_of_column(const struct eval_quantize *z,
+                                        const struct kernels_sums *sums) {
+  return (struct figures){.elements = z->k,
+                          .nonfinite = sums->nonfinite,
+                          .vv = sums->vv,
+                          .ee = sums->ee,
+                          .ve = sums->ve,
+                          .max_error = (double)sums->max_error};
+}
+
 static int tell_column(struct eval_task *t, const struct eval_quantize *z,
                        const struct kernels_sums *sums, struct err *err) {
   struct eval_columns *w = &t->columns;
   if (sums->nonfinite) return not_finite(t, z, w->next, err);
   if (!isfinite(sums->ee)) return no_scale(w->next, err); // of finite elements
-  const struct figures f = {.elements = z->k,
-                            .vv = sums->vv,
-                            .ee = sums->ee,
-                            .ve = sums->ve,
-                            .max_error = (double)sums->max_error};
+  const struct figures f = figures_of_column(z, sums);
   t->watcher.told(t->watcher.ctx, w->next++, &f);
   w->next_block = 0;
   return 0;
@@ -314,6 +364,43 @@ int eval_nbits_finish(struct eval_task *t, struct eval_stripe_box *b, struct err
   const struct eval_columns *w = &t->columns;
   while (w->next < w->end)
     if (fill(t, b, w->next, w->next_block, err) != 0) return -1;
+  return 0;
+}
+
+// ---- figures alone -----------------------------------------------------------------------------
+
+int eval_nbits_measure(struct eval_task *t, const struct eval_quantize *ways, uint32_t n,
+                       uint64_t first, uint64_t end, const struct eval_watcher *watchers,
+                       struct err *err) {
+  eval_share_boxes(t->ev, t->root);
+  struct eval_stripe_box *b = eval_box_for(t->ev, t->root);
+  const struct eval_room room = eval_quantize_room(t->ev, b);
+  struct eval_block_box *h = b->held;
+  const uint64_t fit = room.rest_bytes / (n * sizeof *h->sums);
+  b->count = 0; // not to be served from
+  if (fit == 0)
+    return err_set(err, ERR_RETRY, "%u quantizations at once do not fit the memory", n),
+           err_hint(err, "--memory gives more");
+  for (uint64_t c = first; c < end; c = h->last) {
+    *h = (struct eval_block_box){.z = ways[0], .ways = ways, .n_ways = n, .first = c};
+    h->last = c + min_u64(fit, end - c);
+    h->to = ways[0].blocks;
+    h->sums = (struct kernels_sums *)(void *)room.rest;
+    const uint64_t wide = h->last - c;
+    memset(h->sums, 0, n * wide * sizeof *h->sums);
+    t->ev->depth++;
+    b->busy = true;
+    const int failed =
+        h->z.inner > 1 ? fill_columns(t, h, &room, err) : fill_rows(t, h, &room, err);
+    b->busy = false;
+    t->ev->depth--;
+    if (failed) return -1;
+    for (uint32_t i = 0; i < n; i++)
+      for (uint64_t k = 0; k < wide; k++) {
+        const struct figures f = figures_of_column(&h->z, &h->sums[i * wide + k]);
+        watchers[i].told(watchers[i].ctx, c + k, &f);
+      }
+  }
   return 0;
 }
 

@@ -80,13 +80,6 @@ static int tell(struct eval_task *t, const struct eval_block_box *h, uint64_t fi
   return 0;
 }
 
-// Closes the panel whether telling failed or not.
-static int close_told(struct eval_task *t, struct eval_panel *panel, int failed, struct err *err) {
-  struct err second = {0};
-  if (eval_panel_close(t, panel, failed ? &second : err) != 0) return -1;
-  return failed;
-}
-
 // Where the codes from element `at` on are in the box, if it holds codes.
 static const uint8_t *held_codes(const struct eval_block_box *h, uint64_t at) {
   return h->codes ? h->codes + (at - line_start(&h->z, h->first)) : NULL;
@@ -149,7 +142,7 @@ static int fill_row_lines(struct eval_task *t, const struct eval_block_box *h,
   quantize(h, &p, line, 0);
   const uint64_t first = line_start(z, line);
   const int told = tell(t, h, first, p.n * p.k, panel.at, held_codes(h, first), err);
-  return close_told(t, &panel, told, err);
+  return eval_panel_close(t, &panel, told, err);
 }
 
 // Tells of a stripe: row by row of its panel `in`.
@@ -187,8 +180,8 @@ static int tell_line(struct eval_task *t, const struct eval_block_box *h,
     if (pieces->n > 0) some = min_u64(some, EVAL_CHUNK - at % EVAL_CHUNK);
     struct eval_panel panel;
     if (eval_panel_open(t, z, room, at, (size_t)some, &panel, err) != 0) return -1;
-    if (close_told(t, &panel, tell(t, h, at, some, panel.at, held_codes(h, at), err), err) != 0)
-      return -1;
+    const int told = tell(t, h, at, some, panel.at, held_codes(h, at), err);
+    if (eval_panel_close(t, &panel, told, err) != 0) return -1;
   }
 }
 
@@ -209,7 +202,7 @@ static int fill_stripe(struct eval_task *t, const struct eval_block_box *h,
   const uint64_t first = line_start(z, s->line), n = s->rows * s->n;
   const int told = s->n == z->inner ? tell(t, h, first, n, panel.at, held_codes(h, first), err)
                                     : tell_stripe(t, h, pieces, s, panel.at, err);
-  return close_told(t, &panel, told, err);
+  return eval_panel_close(t, &panel, told, err);
 }
 
 static int fill_line(struct eval_task *t, const struct eval_block_box *h,
@@ -267,7 +260,7 @@ static int join_range(struct eval_task *t, const struct eval_quantize *z,
     kernels_range_rows(&p, (enum kernels_float)z->f.in_type, lo, hi);
   else
     kernels_range_columns(&p, (enum kernels_float)z->f.in_type, lo, hi);
-  return eval_panel_close(t, &panel, err);
+  return eval_panel_close(t, &panel, 0, err);
 }
 
 // Scales and zeros of the box's inner positions of its line, from their ranges.
@@ -320,7 +313,7 @@ static int compute_codes(struct eval_task *t, const struct eval_block_box *h,
     kernels_codes_columns(&p, &z->f);
   const uint64_t first = line_start(z, s->line) + s->row * z->inner + s->column;
   const int told = tell(t, h, first, s->rows * s->n, panel.at, out, err);
-  return close_told(t, &panel, told, err);
+  return eval_panel_close(t, &panel, told, err);
 }
 
 // ---- boxes -------------------------------------------------------------------------------------

@@ -100,6 +100,7 @@ struct eval_task {
     uint64_t off, len;
   } wanted;
   struct eval_watcher watcher;
+  bool measures;               // elements that are not finite are counted, not refused
   struct eval_columns columns; // of wanted.id
   struct eval_chunks chunks;
   uint32_t once; // codes that are made in their own order (eval_once.h), or NO_ID
@@ -110,6 +111,13 @@ struct eval_once {
   struct eval_task task; // wanted.id: of the codes
   bool goes_on;          // with chunk `next`, as far as the evaluator's box and this task know
   uint64_t next;
+};
+
+// A stretch of a recipe's elements that lies in memory for a while (eval_measure.c).
+struct eval_hold {
+  uint32_t of;
+  uint64_t first, count; // 0: nothing is held
+  const uint8_t *at;
 };
 
 struct eval {
@@ -130,7 +138,8 @@ struct eval {
   struct eval_block_box *held;   // EVAL_BOXES
   struct eval_task task;         // the last one begun
   struct eval_once once;         // of that task
-  struct eval_cache *cache;      // shared with other evaluators, or NULL
+  struct eval_hold hold;
+  struct eval_cache *cache; // shared with other evaluators, or NULL
   struct eval_go_on go_on;
   struct eval_stream streams[EVAL_STREAMS];
   struct eval_cursor cursors[EVAL_CURSORS];
@@ -144,6 +153,9 @@ static inline uint32_t eval_width(const struct recipes *r, uint32_t id) {
 
 // Scratch of the current level of depth: EVAL_SCRATCH_BYTES, for one use at a time.
 uint8_t *eval_scratch(struct eval *ev);
+
+// Shares the boxes out for a recipe that is asked for, unless they are.
+void eval_share_boxes(struct eval *ev, uint32_t root);
 
 // Asks whether to go on: 0, or -1 with ERR_RETRY, which eval_interrupted alone gives (eval.c).
 int eval_may_go_on(struct eval *ev, struct err *err);

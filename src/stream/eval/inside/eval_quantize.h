@@ -42,6 +42,9 @@ struct eval_block_box {
   uint8_t *zeros;
   float *float_zeros;        // NBITS_HQQ: instead
   struct kernels_sums *sums; // of columns; NULL: nobody asks
+  // NBITS, where sums are all that is wanted: of each of these, one after the other's columns.
+  const struct eval_quantize *ways;
+  uint32_t n_ways;
 };
 
 // The memory of a box, shared out.
@@ -71,7 +74,8 @@ int eval_panel_open(struct eval_task *t, const struct eval_quantize *z,
 int eval_panel_gather(struct eval_task *t, const struct eval_quantize *z,
                       const struct eval_room *room, uint64_t first, uint64_t step, size_t rows,
                       size_t n, struct eval_panel *p, struct err *err);
-int eval_panel_close(struct eval_task *t, struct eval_panel *p, struct err *err);
+// Closes it whether what was done with it `failed` or not, and says which.
+int eval_panel_close(struct eval_task *t, struct eval_panel *p, int failed, struct err *err);
 
 // Elements of a QUANTIZE row of the NBITS formats, and of those that keep the operand's layout.
 int eval_nbits_elements(struct eval_task *t, struct eval_stripe_box *b, uint64_t first,
@@ -97,6 +101,11 @@ bool eval_quantize_known_floats(struct eval_task *t, const struct eval_quantize 
 
 // The columns of codes whose first byte lies in [off, off + len).
 struct eval_columns eval_nbits_columns(const struct eval_quantize *z, uint64_t off, uint64_t len);
+// Figures of columns [first, end) by each of n NBITS quantizations of one operand, in one read of it,
+// codes thrown away; t: a task of one of them.
+int eval_nbits_measure(struct eval_task *t, const struct eval_quantize *ways, uint32_t n,
+                       uint64_t first, uint64_t end, const struct eval_watcher *watchers,
+                       struct err *err);
 int eval_nbits_finish(struct eval_task *t, struct eval_stripe_box *b, struct err *err);
 
 // n scales as the part holds them; n zero points of `bits` bits, low bits first, the unused bits of
