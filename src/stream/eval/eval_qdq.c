@@ -43,6 +43,25 @@ static uint64_t line_of(const struct eval_quantize *z, uint64_t element) {
 
 // ---- error figures -----------------------------------------------------------------------------
 
+// What n codes of one scale stand for, and n codes each of its own.
+static void decode_block(const uint8_t *codes, size_t n, int sign, int mask, int zero, double scale,
+                         double *out) {
+  for (size_t i = 0; i < n; i++)
+    out[i] = (double)(((codes[i] & mask) ^ sign) - sign - zero) * scale;
+}
+
+static void decode_row(const uint8_t *codes, size_t n, int mask, const uint8_t *zeros,
+                       const float *scales, double *out) {
+  for (size_t i = 0; i < n; i++)
+    out[i] = (double)((codes[i] & mask) - zeros[i]) * (double)scales[i];
+}
+
+static void decode_signed_row(const uint8_t *codes, size_t n, int sign, int mask,
+                              const float *scales, double *out) {
+  for (size_t i = 0; i < n; i++)
+    out[i] = (double)(((codes[i] & mask) ^ sign) - sign) * (double)scales[i];
+}
+
 // What n codes from element `at` of a line on stand for, at most to the end of what shares a scale
 // (inner 1) or of a row; how many.
 static size_t decode(const struct eval_block_box *h, uint64_t line, uint64_t at,
@@ -51,13 +70,16 @@ static size_t decode(const struct eval_block_box *h, uint64_t line, uint64_t at,
   const uint64_t column = at % z->inner;
   const int sign = z->q.symmetric ? 1 << (z->q.bits - 1) : 0, mask = (1 << z->q.bits) - 1;
   const size_t first = (size_t)((line - h->first) * (h->to - h->from) + column - h->from);
-  const size_t step = z->inner == 1 ? 0 : 1;
-  if (step) n = (size_t)min_u64(n, z->inner - column);
-  for (size_t i = 0; i < n; i++) {
-    const int zero = z->q.symmetric ? 0 : h->zeros[first + i * step];
-    const int code = ((codes[i] & mask) ^ sign) - sign;
-    out[i] = (double)(code - zero) * (double)h->scales[first + i * step];
+  if (z->inner == 1) {
+    const int zero = z->q.symmetric ? 0 : h->zeros[first];
+    decode_block(codes, n, sign, mask, zero, (double)h->scales[first], out);
+    return n;
   }
+  n = (size_t)min_u64(n, z->inner - column);
+  if (z->q.symmetric)
+    decode_signed_row(codes, n, sign, mask, h->scales + first, out);
+  else
+    decode_row(codes, n, mask, h->zeros + first, h->scales + first, out);
   return n;
 }
 
