@@ -5,7 +5,7 @@
 
 #include <assert.h>
 
-void eval_join_fill(uint8_t *out, const uint8_t *element, uint32_t width, uint64_t count) {
+static void fill(uint8_t *out, const uint8_t *element, uint32_t width, uint64_t count) {
   size_t n = (size_t)count * width, done = width;
   if (count == 0) return;
   if (width == 1) {
@@ -15,6 +15,14 @@ void eval_join_fill(uint8_t *out, const uint8_t *element, uint32_t width, uint64
   memcpy(out, element, width);
   for (; done < n; done *= 2)
     memcpy(out + done, out, done < n - done ? done : n - done);
+}
+
+int eval_join_fill_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count,
+                            uint8_t *out, struct err *err) {
+  (void)first;
+  (void)err;
+  fill(out, t->r->bytes + t->r->rows[id].at, eval_width(t->r, id), count);
+  return 0;
 }
 
 static uint64_t product(const int64_t *dims, uint32_t n) {
@@ -110,7 +118,7 @@ int eval_join_pad(struct eval_task *t, uint32_t id, uint64_t first, uint64_t cou
       if (eval_elements(t, of, from, n, out, err) != 0) return -1;
     } else {
       if (inside && at < before) n = min_u64(n, before - at);
-      eval_join_fill(out, element, width, n);
+      fill(out, element, width, n);
     }
     first += n;
     count -= n;

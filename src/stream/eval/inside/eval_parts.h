@@ -161,9 +161,24 @@ void eval_share_boxes(struct eval *ev, uint32_t root);
 int eval_may_go_on(struct eval *ev, struct err *err);
 int eval_interrupted(struct err *err);
 
-// Wide elements [first, first + count) of any recipe into out (eval.c).
-int eval_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
-                  struct err *err);
+// Wide elements [first, first + count) of recipe `id` into out. eval_elements is that of any recipe; a
+// kind has one function of its own, in a file with what belongs to it, and a row in the table of
+// eval.c. So a kind is added:
+//
+//   - its function asks eval_elements for what it needs of its operands, straight into `out` or
+//     into eval_scratch(t->ev): EVAL_SCRATCH_BYTES of its own, which operands do not touch
+//   - what it must look at more than once it keeps in the box that eval_box_for gives, marked busy
+//     while operands are asked (they take boxes too); the row says how many it needs at once
+//   - the task goes down unchanged; who changes elements in a way that has an error gives pairs to
+//     eval_figures.h, where told_of says that it does
+typedef int eval_elements_fn(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count,
+                             uint8_t *out, struct err *err);
+eval_elements_fn eval_elements;
+eval_elements_fn eval_leaf_elements;                                       // eval_leaf.c
+eval_elements_fn eval_join_fill_elements, eval_join_concat, eval_join_pad; // eval_join.c
+eval_elements_fn eval_view_elements;                                       // eval_view.c
+eval_elements_fn eval_cast_elements;                                       // eval_cast.c
+eval_elements_fn eval_quantize_elements;                                   // eval_quantize.c
 
 // Of an extent (eval_leaf.c): its RAW bytes, except of float6 in varints, whose bytes are entries;
 // n bytes of a source, none of them at or past `end`; and advice that elements are wanted soon.
@@ -190,16 +205,6 @@ int eval_varint_entries(struct eval *ev, const struct recipe *x, uint64_t first,
 void eval_bits_unpack(uint8_t *out, const uint8_t *in, uint64_t bit, size_t count, uint32_t bits);
 void eval_bits_pack(uint8_t *out, const uint8_t *in, size_t count, uint32_t bits);
 
-// Recipes of several parts (eval_join.c) and strided ones (eval_view.c), as eval_elements.
-int eval_join_concat(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
-                     struct err *err);
-int eval_join_pad(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
-                  struct err *err);
-void eval_join_fill(uint8_t *out, const uint8_t *element, uint32_t width, uint64_t count);
-int eval_view_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count,
-                       uint8_t *out, struct err *err);
-int eval_quantize_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count,
-                           uint8_t *out, struct err *err);
 // The box of this recipe, or the free one longest unused made its own, with count 0; NULL if all
 // are being filled (eval.c).
 struct eval_stripe_box *eval_box_for(struct eval *ev, uint32_t id);
