@@ -3,12 +3,13 @@
 #include "pass_job.h"
 
 int cmd_cast(const struct cli_args *args, struct err *err) {
-  struct pass_job pj = {0};
-  if (!cli_given(args, OPT_TO)) {
+  struct pass_job pj;
+  if (!cli_given(args, cli_pass_option(args->command, "to"))) {
     err_fill(err, ERR_USAGE, "'weir cast' needs --to: the type to store weights in");
     return err_hint(err, "--to float16 or --to bfloat16");
   }
-  int rc = pass_job_take_flags(&pj, args, PASS_cast, err);
+  pass_job_init(&pj);
+  int rc = pass_job_take_flags(&pj, args, err);
   if (rc == 0) rc = pass_job_command(&pj, args, err);
   pass_job_free(&pj);
   return rc;

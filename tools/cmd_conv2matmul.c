@@ -1,10 +1,12 @@
 // weir conv2matmul: the pass of that name as a command, with the options, report and closing line
 // that users of onnx-conv2matmul script against.
 #include "commands.h"
+#include "conv2matmul.h"
 #include "pass_job.h"
 
 static bool strict(const struct pass_job *pj) {
-  return pj->pipeline.steps[0].values[PASS_OPT_STRICT_COMPAT].number != 0;
+  const struct conv2matmul_options *options = pj->pipeline.steps[0].values.options;
+  return options->strict_compat;
 }
 
 static void write_site(const struct pass_job *pj, const struct pass_job_site *s,
@@ -26,6 +28,7 @@ static void write_report(struct job *job, struct json_out *j) {
   const struct pass_job *pj = job->ctx;
   const struct pass_job_counts n = pass_job_count(pj, 0);
   json_put_uint(j, "converted", n.converted);
+  if (pj->steps[0].held_back) json_put_uint(j, "held_back", pj->steps[0].held_back);
   json_put_array(j, "nodes");
   for (uint32_t i = 0; i < pj->n_sites; i++)
     write_site(pj, &pj->sites[i], j);
@@ -37,6 +40,9 @@ static void print_result(struct job *job) {
   const struct pass_job *pj = job->ctx;
   const struct pass_job_counts n = pass_job_count(pj, 0);
   if (!cli_flag(job->args, OPT_QUIET)) pass_job_print_skipped(pj, 0, "");
+  if (pj->steps[0].held_back)
+    printf(
+        "held back: 'conv2matmul' keeps numbers up to rounding only, which --exactness excludes\n");
   printf("converted=%llu skipped=%llu output=%s\n", (unsigned long long)n.converted,
          (unsigned long long)n.skipped, job->out_path);
 }
@@ -55,10 +61,11 @@ static int convert(struct pass_job *pj, const struct cli_args *args, struct err 
 }
 
 int cmd_conv2matmul(const struct cli_args *args, struct err *err) {
-  struct pass_job pj = {0};
+  struct pass_job pj;
   int rc;
   if (job_finish_seal(args, &rc, err)) return rc;
-  rc = pass_job_take_flags(&pj, args, PASS_conv2matmul, err);
+  pass_job_init(&pj);
+  rc = pass_job_take_flags(&pj, args, err);
   if (rc == 0) rc = convert(&pj, args, err);
   pass_job_free(&pj);
   return rc;

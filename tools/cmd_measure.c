@@ -8,6 +8,7 @@
 #include "load.h"
 #include "matmulnbits.h"
 #include "measure.h"
+#include "measured.h"
 #include "pass_job.h"
 #include "report.h"
 #include "stop.h"
@@ -39,7 +40,8 @@ struct measuring {
   struct model model;
   struct recipes recipes;
   struct edits edits;
-  struct matmulnbits_options options;
+  struct pass_values values;
+  struct matmulnbits_options *options; // of the values
   struct measure_stats stats;
   TABLE(struct row, rows);
   TABLE(struct skipped, skips);
@@ -47,9 +49,12 @@ struct measuring {
 
 // ---- measuring ---------------------------------------------------------------------------------
 
-static int evaluate(void *ctx, const uint32_t *codes, uint32_t n, struct figures *out,
-                    struct err *err) {
+// The stage, without an artifact that would stay: nothing is decided by it.
+static int ask(void *ctx, const struct pass_question *q, struct pass_answer *answer,
+               struct err *err) {
   struct measuring *m = ctx;
+  struct json_out text = {0};
+  struct figures *out = arena_alloc(&m->arena, (q->n + (size_t)1) * sizeof *out);
   char note[256] = "";
   struct work_options options = {.jobs = cli_count(m->args, OPT_JOBS),
                                  .memory = cli_size(m->args, OPT_MEMORY),
@@ -59,9 +64,14 @@ static int evaluate(void *ctx, const uint32_t *codes, uint32_t n, struct figures
   if (io_choose(&options.mode, note, sizeof note, err)) return -1;
   if (note[0]) report_notice("%s", note);
   report_begin("measuring", 0);
-  const int rc = measure_run(&m->recipes, m->sources, codes, n, &options, out, &m->stats, err);
+  const int rc = measure_run(&m->recipes, m->sources, q->of, q->n, &options, out, &m->stats, err);
   report_end();
-  return rc;
+  if (rc) return rc;
+  json_newline(&text); // instead of the head
+  measured_write(&text, &m->edits, q->of, q->n, out);
+  answer->text = span_of(arena_string(&m->arena, span_of(text.text, text.n)), text.n);
+  json_done(&text);
+  return 0;
 }
 
 static void note_row(void *ctx, const struct matmulnbits_measurement *x) {
@@ -98,18 +108,21 @@ static void note_warning(void *ctx, const char *sentence, const char *hint) {
 }
 
 static int measure(struct measuring *m, struct err *err) {
-  struct arena scratch = {0};
+  struct arena scratch = {0}, site_scratch = {0};
   struct pass_env env = {.m = &m->model,
                          .edits = &m->edits,
+                         .pass = m->values.pass,
                          .scratch = &scratch,
+                         .site_scratch = &site_scratch,
                          .site = note_site,
                          .site_ctx = m,
                          .warn = note_warning,
-                         .evaluate = evaluate,
-                         .evaluate_ctx = m};
+                         .ask = ask,
+                         .ask_ctx = m};
   const struct matmulnbits_listener listener = {note_row, m};
-  const int rc = matmulnbits_measure(&env, &m->options, &listener, err);
+  const int rc = matmulnbits_measure(&env, m->options, &listener, err);
   arena_free(&scratch);
+  arena_free(&site_scratch);
   return rc;
 }
 
@@ -134,7 +147,7 @@ static struct row total_of(const struct measuring *m, const struct row *first) {
 // The first row of candidate i of the options, or NULL: no weight takes it.
 static const struct row *row_of_candidate(const struct measuring *m, uint32_t i) {
   for (uint32_t k = 0; k < m->n_rows; k++)
-    if (matmulnbits_scheme_same(&m->rows[k].scheme, &m->options.candidates[i])) return &m->rows[k];
+    if (matmulnbits_scheme_same(&m->rows[k].scheme, &m->options->candidates[i])) return &m->rows[k];
   return NULL;
 }
 
@@ -200,7 +213,7 @@ static void print_table(const struct measuring *m) {
     print_row(&m->rows[i], m->rows[i].first ? quote_str(m->rows[i].tensor).s : "", &w);
   }
   const char *all = "all";
-  for (uint32_t i = 0; i < m->options.n_candidates; i++) {
+  for (uint32_t i = 0; i < m->options->n_candidates; i++) {
     const struct row *first = row_of_candidate(m, i);
     if (!first) continue;
     const struct row sum = total_of(m, first);
@@ -308,7 +321,7 @@ static void print_json(const struct measuring *m) {
   put_skipped(m, &j);
   json_put_uint(&j, "source_bytes_read", m->stats.source_bytes_read);
   json_put_array(&j, "totals");
-  for (uint32_t i = 0; i < m->options.n_candidates; i++) {
+  for (uint32_t i = 0; i < m->options->n_candidates; i++) {
     const struct row *first = row_of_candidate(m, i);
     if (!first) continue;
     const struct row sum = total_of(m, first);
@@ -334,10 +347,15 @@ static int load(struct measuring *m, struct err *err) {
   return load_model(&m->model, m->sources, &loading, err);
 }
 
+// Candidates without a budget are what this command is for: what the pass has against them does not
+// count.
 static int read_options(struct measuring *m, struct err *err) {
-  struct pass_value values[PASS_OPTIONS];
-  if (cli_pass_values(m->args, PASS_matmulnbits, values, &m->arena, err)) return -1;
-  return matmulnbits_options_read(values, &m->options, &m->arena, err);
+  if (cli_pass_values(m->args, &m->values, &m->arena, err)) return -1;
+  const uint32_t candidates = pass_values_option(m->values.pass, span_str("candidates"));
+  m->values.of[candidates].given = false;
+  const int rc = pass_values_read(&m->values, &m->arena, err);
+  m->options = m->values.options;
+  return rc;
 }
 
 int cmd_measure(const struct cli_args *args, struct err *err) {
@@ -356,9 +374,9 @@ int cmd_measure(const struct cli_args *args, struct err *err) {
     else
       print_table(&m);
   }
-  matmulnbits_options_done(&m.options);
-  table_free(m.rows, m.rows_cap, sizeof *m.rows);
-  table_free(m.skips, m.skips_cap, sizeof *m.skips);
+  pass_values_done(&m.values);
+  TABLE_FREE(&m, rows);
+  TABLE_FREE(&m, skips);
   edits_free(&m.edits);
   recipes_free(&m.recipes);
   model_free(&m.model);

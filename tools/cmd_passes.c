@@ -1,97 +1,110 @@
 // weir passes: the catalogue. Everything it says is in the rows that the parser reads.
+//
+//   weir passes              a line a pass; passes of a family under its name
+//   weir passes tidy         those of one family
+//   weir passes tidy/dead    all of one pass
 #include "commands.h"
 #include "help.h"
-#include "pass.h"
+#include "passes.h"
 #include "report.h"
 
-static void write_option(struct json_out *j, enum pass_option_id o, struct arena *a) {
+static void write_option(struct json_out *j, const struct pass_option *row, struct arena *a) {
   static const char *const kinds[] = {
       [PASS_FLAG] = "flag",     [PASS_COUNT] = "count", [PASS_NUMBER] = "number",
       [PASS_CHOICE] = "choice", [PASS_TEXT] = "text",   [PASS_LIST] = "list"};
-  const struct pass_option *row = pass_option(o);
   json_object(j);
   json_put_text(j, "default", row->kind == PASS_FLAG ? "false" : row->preset);
   json_put_text(j, "help", row->help);
-  json_put_text(j, "key", pass_values_key(o, a));
+  json_put_text(j, "key", pass_values_key(row, a));
   json_put_text(j, "kind", kinds[row->kind]);
   json_put_text(j, "takes", row->kind == PASS_FLAG ? "true|false" : row->metavar);
   json_end_object(j);
 }
 
-static void write_pass(struct json_out *j, enum pass_id pass, struct arena *a) {
-  const struct pass_row *row = pass_row(pass);
+static void write_pass(struct json_out *j, const struct pass *pass, struct arena *a) {
   json_object(j);
-  json_put_text(j, "about", row->about);
-  json_put_text(j, "name", row->name);
-  json_put_text(j, "needs", row->needs);
+  json_put_text(j, "about", pass->about);
+  json_put_text(j, "exactness", exactness_name(pass->exactness));
+  json_put_text(j, "name", pass->name);
+  json_put_text(j, "needs", pass->needs);
   json_put_array(j, "options");
-  for (uint32_t o = 0; o < PASS_OPTIONS; o++)
-    if (pass_option_belongs(o, pass)) write_option(j, o, a);
+  for (uint32_t o = 0; o < pass->n_options; o++)
+    write_option(j, &pass->options[o], a);
   json_end_array(j);
-  json_put_text(j, "promises", row->promises);
-  json_put_text(j, "summary", row->summary);
+  json_put_text(j, "promises", pass->promises);
+  json_put_text(j, "summary", pass->summary);
   json_end_object(j);
 }
 
-static void print_option(enum pass_option_id o, struct arena *a) {
-  const struct pass_option *row = pass_option(o);
+static void print_option(const struct pass_option *row, struct arena *a) {
   const char *takes = row->kind == PASS_FLAG ? "true|false" : row->metavar;
   const char *preset = row->kind == PASS_FLAG ? "false" : row->preset;
   const char *text = row->help;
   if (preset) text = arena_printf(a, "%s (default %s)", text, preset);
-  help_entry(stdout, arena_printf(a, "%s=%s", pass_values_key(o, a), takes), text);
+  help_entry(stdout, arena_printf(a, "%s=%s", pass_values_key(row, a), takes), text);
 }
 
-static void print_pass(enum pass_id pass, struct arena *a) {
-  const struct pass_row *row = pass_row(pass);
-  bool heading = false;
-  printf("%s: ", row->name);
-  help_wrap(stdout, row->summary, strlen(row->name) + 2, 0);
+static void print_pass(const struct pass *pass, struct arena *a) {
+  printf("%s: ", pass->name);
+  help_wrap(stdout, pass->summary, strlen(pass->name) + 2, 0);
   printf("\n");
-  help_wrap(stdout, row->about, 0, 0);
+  help_wrap(stdout, pass->about, 0, 0);
   printf("\nNeeds: ");
-  help_wrap(stdout, row->needs, 7, 0);
+  help_wrap(stdout, pass->needs, 7, 0);
   printf("Promises: ");
-  help_wrap(stdout, row->promises, 10, 0);
-  for (uint32_t o = 0; o < PASS_OPTIONS; o++) {
-    if (!pass_option_belongs(o, pass)) continue;
-    if (!heading) printf("\nOptions:\n");
-    heading = true;
-    print_option(o, a);
-  }
-  printf("\nUse: weir run IN OUT --pass %s%s\n", row->name, heading ? "[:key=value,...]" : "");
+  help_wrap(stdout, pass->promises, 10, 0);
+  printf("Exactness: %s\n", exactness_name(pass->exactness));
+  if (pass->n_options) printf("\nOptions:\n");
+  for (uint32_t o = 0; o < pass->n_options; o++)
+    print_option(&pass->options[o], a);
+  printf("\nUse: weir run IN OUT --pass %s%s\n", pass->name,
+         pass->n_options ? "[:key=value,...]" : "");
 }
 
-static void print_list(void) {
-  for (uint32_t p = 0; p < PASSES; p++)
-    help_entry_name(stdout, pass_row(p)->name, pass_row(p)->summary);
+// Those that the name stands for; all without one (n 0).
+static const struct pass *nth(struct span name, uint32_t k) {
+  if (name.n) return passes_named(name, k);
+  return k < passes_count() ? passes_at(k) : NULL;
+}
+
+static bool same_family(const struct pass *a, const struct pass *b) {
+  return a && b && span_eq(passes_family(a), passes_family(b));
+}
+
+static void print_list(struct span name) {
+  const struct pass *pass, *before = NULL;
+  for (uint32_t k = 0; (pass = nth(name, k)); before = pass, k++) {
+    const struct span family = passes_family(pass);
+    if (!span_is(family, pass->name) && !same_family(before, pass))
+      printf("  %.*s: its name runs all of these, in this order\n", (int)family.n,
+             (const char *)family.at);
+    help_entry_name(stdout, pass->name, pass->summary);
+  }
   printf("\n'weir passes NAME' says what a pass needs, promises and takes.\n");
 }
 
-static void write_passes(enum pass_id only, struct arena *a) {
+static void write_passes(struct span name, bool list, struct arena *a) {
   struct json_out j = {.indent = 2};
-  if (only != PASSES) {
-    write_pass(&j, only, a);
-  } else {
-    json_array(&j);
-    for (uint32_t p = 0; p < PASSES; p++)
-      write_pass(&j, p, a);
-    json_end_array(&j);
-  }
+  const struct pass *pass;
+  if (list) json_array(&j);
+  for (uint32_t k = 0; (pass = nth(name, k)); k++)
+    write_pass(&j, pass, a);
+  if (list) json_end_array(&j);
   report_json_end(&j);
 }
 
 int cmd_passes(const struct cli_args *args, struct err *err) {
   struct arena scratch = {0};
-  const char *name = cli_operand(args, "NAME");
-  enum pass_id pass = PASSES;
-  if (name && (pass = pass_values_pass(span_str(name), err)) == PASSES) return -1;
+  const char *operand = cli_operand(args, "NAME");
+  const struct span name = span_str(operand ? operand : "");
+  if (operand && !passes_known(name, err)) return -1;
+  const struct pass *one = operand ? passes_find(name) : NULL;
   if (cli_flag(args, OPT_JSON))
-    write_passes(pass, &scratch);
-  else if (name)
-    print_pass(pass, &scratch);
+    write_passes(name, !one, &scratch);
+  else if (one)
+    print_pass(one, &scratch);
   else
-    print_list();
+    print_list(name);
   arena_free(&scratch);
   return 0;
 }

@@ -8,6 +8,7 @@
 #include "check.h"
 #include "commands.h"
 #include "job.h"
+#include "job_look.h"
 #include "job_stage.h"
 #include "report.h"
 
@@ -126,6 +127,8 @@ static int replay(struct job *job, struct log_reader *in, const struct edit_log_
   if (job_begin_edits(job, command, options_text(job, head), err)) return -1;
   job->edits.artifact = job_stage_replay;
   job->edits.artifact_ctx = job;
+  job->edits.look = job_look_replay;
+  job->edits.look_ctx = job;
   if (replay_lines(job, in, err) || check_result(job, in, err)) return -1;
   if (!span_is(head->output, job->onnx_name))
     report_notice(

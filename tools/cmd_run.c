@@ -15,8 +15,10 @@ static int read_pipeline(struct pipeline *p, const struct cli_args *args, struct
 }
 
 int cmd_run(const struct cli_args *args, struct err *err) {
-  struct pass_job pj = {0};
+  struct pass_job pj;
+  pass_job_init(&pj);
   int rc = read_pipeline(&pj.pipeline, args, err);
+  pass_job_take_exactness(&pj, args); // over that of the file
   if (rc == 0) rc = pass_job_command(&pj, args, err);
   pass_job_free(&pj);
   return rc;

@@ -13,17 +13,15 @@
 
 #include <unistd.h>
 
-// The command line as it would be for this model alone.
+// The command line as it would be for this model alone. The value of --output is set for as long as it
+// is looked at.
 static struct cli_args line_of(const struct cli_args *args, const struct shrink_input *row,
                                const char *operand[1]) {
   struct cli_args one = *args;
   operand[0] = row->in;
   one.operand = operand;
   one.n_operands = 1;
-  if (row->out) {
-    one.value[OPT_OUTPUT].given = true;
-    one.value[OPT_OUTPUT].text = row->out;
-  }
+  if (row->out) one.value[OPT_OUTPUT] = (struct cli_value){.given = true, .text = row->out};
   return one;
 }
 
@@ -38,14 +36,15 @@ static int shrink_one(const struct cli_args *args, const struct shrink_input *ro
                       struct err *err) {
   const char *operand[1];
   const struct cli_args one = line_of(args, row, operand);
-  struct pass_job pj = {0};
+  struct pass_job pj;
   int rc;
   if (job_finish_seal(&one, &rc, err)) return rc;
   if (is_done(args, row)) {
     report_notice("'%s' is there already: skipped", quote_str(row->out).s);
     return 0;
   }
-  rc = pass_job_take_flags(&pj, &one, PASS_shrink, err);
+  pass_job_init(&pj);
+  rc = pass_job_take_flags(&pj, &one, err);
   if (rc == 0) rc = pass_job_command(&pj, &one, err);
   pass_job_free(&pj);
   return rc;

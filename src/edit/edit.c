@@ -7,6 +7,7 @@
 #include "edit.h"
 
 #include "edit_check.h"
+#include "edit_groups.h"
 #include "edit_line.h"
 #include "edit_make.h"
 #include "edit_rows.h"
@@ -19,6 +20,8 @@ void edits_free(struct edits *e) {
   json_done(&e->line);
   TABLE_FREE(e, origin);
   TABLE_FREE(e, source_of);
+  TABLE_FREE(e, looked);
+  edit_groups_done(e);
   arena_free(&e->scratch);
   *e = (struct edits){0};
 }
@@ -39,6 +42,7 @@ void edit_group(struct edits *e, const char *pass, uint32_t site_node, const cha
   struct err err = {0};
   edit_check_promise(edit_check_group(e, site_node, &err), &err);
   e->group++;
+  edit_groups_begin(e, pass, site_node, reason);
   if (edit_line_begin(e, "group")) {
     edit_line_int(e, "group", e->group);
     edit_line_text(e, "pass", span_str(pass));
@@ -65,6 +69,7 @@ uint32_t edit_add_node(struct edits *e, const struct edit_node *spec) {
   edit_check_promise(edit_check_add_node(e, spec, &err), &err);
   const uint32_t before = spec->before;
   const uint32_t node = edit_make_node(e, spec);
+  edit_groups_made(e, node);
   const struct model_node *n = &e->m->nodes[node];
   if (edit_line_begin(e, "node.add")) {
     edit_line_node(e, "node", node);
@@ -83,6 +88,7 @@ uint32_t edit_add_node(struct edits *e, const struct edit_node *spec) {
 void edit_remove_node(struct edits *e, uint32_t node) {
   struct err err = {0};
   edit_check_promise(edit_check_node(e, node, &err), &err);
+  edit_groups_removing(e, node);
   edit_kill_node(e->m, node);
   if (edit_line_begin(e, "node.remove")) {
     edit_line_node(e, "node", node);
@@ -109,6 +115,7 @@ void edit_set_input(struct edits *e, uint32_t node, uint32_t slot, uint32_t valu
   struct err err = {0};
   edit_check_promise(edit_check_set_input(e, node, slot, value, &err), &err);
   edit_rows_set_input(e->m, node, slot, value);
+  edit_groups_changed(e, node);
   if (edit_line_begin(e, "node.set_input")) {
     edit_line_node(e, "node", node);
     edit_line_int(e, "slot", slot);
@@ -122,6 +129,7 @@ void edit_set_output(struct edits *e, uint32_t node, uint32_t slot, struct edit_
   edit_check_promise(edit_check_set_output(e, node, slot, to, &err), &err);
   const uint32_t value = edit_make_output(e, e->m->nodes[node].graph, to);
   edit_rows_set_output(e->m, node, slot, value);
+  edit_groups_changed(e, node);
   if (edit_line_begin(e, "node.set_output")) {
     edit_line_node(e, "node", node);
     edit_line_int(e, "slot", slot);
@@ -142,6 +150,7 @@ void edit_set_attr(struct edits *e, uint32_t node, const struct edit_attr *attr)
   edit_check_promise(edit_check_set_attr(e, node, attr, &err), &err);
   const uint32_t row = attr->type == ATTR_UNDEFINED ? remove_attr(e->m, node, attr->name)
                                                     : edit_make_attr(e, node, attr);
+  edit_groups_changed(e, node);
   if (edit_line_begin(e, "node.set_attr")) {
     edit_line_node(e, "node", node);
     edit_line_string(e, "attr", model_name(e->m, e->m->attrs[row].name));

@@ -12,7 +12,7 @@
 // edit kinds: node.add node.remove node.move node.set_input node.set_output node.set_attr
 //   tensor.add tensor.replace tensor.remove value.rename value.retype value.replace_uses
 //   graph.add_input graph.remove_input graph.set_output subgraph.add function.add function.remove function.opset
-//   opset ir_version metadata group artifact
+//   opset ir_version metadata group artifact look
 #ifndef WEIR_EDIT_H
 #define WEIR_EDIT_H
 
@@ -30,6 +30,14 @@ struct edit_artifact {
   uint8_t sha256[32];
 };
 
+// A tensor whose elements a pass looked at, beyond those that are at hand.
+struct edit_look {
+  uint32_t tensor;
+  uint8_t sha256[32]; // of its elements in RAW form
+};
+
+struct edit_groups; // edit_groups.h
+
 struct edits {
   struct model *m;
   struct recipes *r;
@@ -45,11 +53,16 @@ struct edits {
   // differs or cannot be made. NULL: the line is taken as it is.
   int (*artifact)(void *ctx, const struct edit_artifact *artifact, struct err *err);
   void *artifact_ctx;
+  // The same at a look's line.
+  int (*look)(void *ctx, const struct edit_look *look, struct err *err);
+  void *look_ctx;
+  struct edit_groups *groups; // what each group did; NULL: not kept (edit_groups_keep)
   // Internal. The tensor whose own elements a recipe reads, as id + 1, by recipe id; and the recipe
   // of its elements as loaded, as id + 1, of tensors replaced since, by tensor id.
   TABLE(uint32_t, origin);
   TABLE(uint32_t, source_of);
-  struct arena scratch; // of the edit being made
+  TABLE(uint32_t, looked); // by tensor id: 1 + its recipe when it was looked at; 0: was not
+  struct arena scratch;    // of the edit being made
 };
 
 void edits_init(struct edits *e, struct model *m, struct recipes *r);
@@ -119,6 +132,15 @@ void edit_rename_value(struct edits *e, uint32_t value, struct span name);
 void edit_retype_value(struct edits *e, uint32_t value, enum dtype dtype,
                        const struct model_dim *dims, uint32_t rank);
 void edit_replace_uses(struct edits *e, uint32_t from, uint32_t to); // node inputs only
+// Everything that was `from` becomes `to`: inputs of nodes, in its graph and those inside, and
+// outputs of its graph, whose names stay: `to` then takes over the name, and `from`, whose producer
+// the caller removes next, gets another. The edits of which it is made are recorded one by one.
+// False, and nothing changed, where names forbid it: `to` is hidden from a user of `from`; or `from`
+// is an output and `to` is not a node's output in the same graph, is an output itself, or has users
+// that would not see it by the new name. `to` stands before all users of `from`: the caller's
+// promise.
+bool edit_forward(struct edits *e, uint32_t from, uint32_t to);
+bool edit_can_forward(const struct edits *e, uint32_t from, uint32_t to);
 uint32_t edit_add_graph_input(struct edits *e, uint32_t graph, struct span name, enum dtype dtype,
                               const struct model_dim *dims, uint32_t rank);
 void edit_remove_graph_input(struct edits *e, uint32_t value);
@@ -149,6 +171,11 @@ uint32_t edit_tensor_recipe_as(struct edits *e, uint32_t tensor, const int64_t *
 void edit_artifact(struct edits *e, const struct edit_artifact *artifact);
 // A recipe as the log writes it: a source tensor's own elements by its address.
 void edit_artifact_recipe(struct edits *e, struct json_out *j, uint32_t recipe);
+
+// Records that edits were decided by these elements, once for a tensor as it is:
+//   {"edit":"look","tensor":"g0/t5:gamma","sha256":"…"}
+void edit_look(struct edits *e, const struct edit_look *look);
+bool edit_looked(const struct edits *e, uint32_t tensor); // as it is now
 
 // Reports a sink failure, if any.
 int edits_finish(struct edits *e, struct err *err);

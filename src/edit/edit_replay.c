@@ -349,6 +349,20 @@ static int replay_artifact(struct edit_reading *in) {
   return 0;
 }
 
+static int replay_look(struct edit_reading *in) {
+  struct edit_look look;
+  struct span sha256;
+  if (edit_read_tensor(in, &look.tensor) || edit_read_text(in, "sha256", true, &sha256)) return -1;
+  if (edit_check_tensor(in->e, look.tensor, in->err)) return -1;
+  if (edit_looked(in->e, look.tensor))
+    return err_set(in->err, ERR_MODEL, "tensor t%u was looked at already", look.tensor);
+  if (!hex_decode(sha256, look.sha256, sizeof look.sha256))
+    return err_set(in->err, ERR_MODEL, "'sha256' is not of 64 hex digits");
+  if (in->e->look && in->e->look(in->e->look_ctx, &look, in->err)) return -1;
+  edit_look(in->e, &look);
+  return 0;
+}
+
 // ---- the table ---------------------------------------------------------------------------------
 
 static const struct replay {
@@ -380,6 +394,7 @@ static const struct replay {
     {"ir_version", replay_ir_version, "edit version"},
     {"metadata", replay_metadata, "edit key value"},
     {"artifact", replay_artifact, "edit stage of sha256"},
+    {"look", replay_look, "edit tensor sha256"},
 };
 enum { N_REPLAYS = sizeof replays / sizeof replays[0] };
 

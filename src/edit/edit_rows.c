@@ -210,11 +210,18 @@ uint32_t edit_rows_info(const struct model *m, uint32_t value, enum info_home ho
 
 // ---- runs and lists ----------------------------------------------------------------------------
 
-uint32_t edit_rows_copy_io(struct model *m, uint32_t first, uint32_t n, uint32_t append) {
-  const uint32_t run = TABLE_ADD(m, graph_io, n + 1);
-  if (n) memcpy(m->graph_io + run, m->graph_io + first, n * sizeof *m->graph_io);
-  m->graph_io[run + n] = append;
-  return run;
+void edit_rows_append_io(struct model *m, uint32_t *first, uint32_t *n, uint32_t *room,
+                         uint32_t value) {
+  if (*room == 0) {
+    *room = *n + 4;
+    const uint32_t run = TABLE_ADD(m, graph_io, *n + *room);
+    if (*n) memcpy(m->graph_io + run, m->graph_io + *first, *n * sizeof *m->graph_io);
+    *first = run;
+    m->work.io_moved += *n;
+  }
+  m->graph_io[*first + *n] = value;
+  ++*n;
+  --*room;
 }
 
 uint32_t edit_rows_longs(struct model *m, const int64_t *list, uint32_t n) {

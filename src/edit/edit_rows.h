@@ -31,9 +31,11 @@ void edit_rows_set_type(struct model *m, uint32_t info, enum dtype dtype,
 // The first live row of that home about the value, or NO_ID.
 uint32_t edit_rows_info(const struct model *m, uint32_t value, enum info_home home);
 
-// A run of value ids in m->graph_io, rewritten at the table's end with `append` behind. Gives the
-// new run's first.
-uint32_t edit_rows_copy_io(struct model *m, uint32_t first, uint32_t n, uint32_t append);
+// One more id behind a run in m->graph_io. `room`: entries that lie free behind it. A run without
+// room moves to the table's end and gets room for as many again, so that all moves together cost
+// no more than the entries (counted in m->work).
+void edit_rows_append_io(struct model *m, uint32_t *first, uint32_t *n, uint32_t *room,
+                         uint32_t value);
 
 // Appends to the list tables; the lists lie outside of them (small: may lie inside). Gives the
 // first.

@@ -8,6 +8,7 @@
 // is remembered in `source_of`.
 #include "edit.h"
 #include "edit_check.h"
+#include "edit_groups.h"
 #include "edit_line.h"
 #include "edit_make.h"
 #include "edit_rows.h"
@@ -39,6 +40,7 @@ static uint32_t add_constant(struct edits *e, uint32_t graph, struct span name, 
                                  .attrs = &attr,
                                  .n_attrs = 1};
   const uint32_t node = edit_make_node(e, &spec);
+  edit_groups_made(e, node);
   m->tensors[m->attrs[m->nodes[node].attrs].first].name = m->nodes[node].name;
   return model_output(m, &m->nodes[node], 0);
 }

@@ -8,6 +8,7 @@
 // because the output says it now.
 #include "edit.h"
 #include "edit_check.h"
+#include "edit_groups.h"
 #include "edit_line.h"
 #include "edit_make.h"
 #include "edit_rows.h"
@@ -90,6 +91,7 @@ void edit_replace_uses(struct edits *e, uint32_t from, uint32_t to) {
     edit_rows_mark_node(m, m->refs[ref].node);
   }
   edit_rows_forget(m, from);
+  edit_groups_forwarded(e, from, to);
   if (edit_line_begin(e, "value.replace_uses")) {
     edit_line_value(e, "from", from);
     edit_line_value(e, "to", to);
@@ -110,8 +112,7 @@ uint32_t edit_add_graph_input(struct edits *e, uint32_t graph, struct span name,
   m->values[value].kind = VALUE_INPUT;
   m->values[value].def = g->n_inputs;
   m->values[value].flags = VALUE_IS_INPUT;
-  g->inputs = edit_rows_copy_io(m, g->inputs, g->n_inputs, value);
-  g->n_inputs++;
+  edit_rows_append_io(m, &g->inputs, &g->n_inputs, &g->inputs_room, value);
   // Functions declare names only.
   if (g->kind != GRAPH_FUNCTION)
     edit_rows_set_type(m, edit_rows_add_info(m, value, INFO_INPUT), dtype, dims, rank);
@@ -185,8 +186,7 @@ static void set_output(struct model *m, uint32_t graph, uint32_t position, uint3
   struct model_graph *g = &m->graphs[graph];
   uint32_t old = NO_ID;
   if (position == g->n_outputs) {
-    g->outputs = edit_rows_copy_io(m, g->outputs, g->n_outputs, value);
-    g->n_outputs++;
+    edit_rows_append_io(m, &g->outputs, &g->n_outputs, &g->outputs_room, value);
   } else {
     old = m->graph_io[g->outputs + position];
     m->graph_io[g->outputs + position] = value;
@@ -204,7 +204,10 @@ static void set_output(struct model *m, uint32_t graph, uint32_t position, uint3
 void edit_set_graph_output(struct edits *e, uint32_t graph, uint32_t position, uint32_t value) {
   struct err err = {0};
   edit_check_promise(edit_check_set_graph_output(e, graph, position, value, &err), &err);
+  const struct model_graph *g = &e->m->graphs[graph];
+  const uint32_t old = position < g->n_outputs ? e->m->graph_io[g->outputs + position] : value;
   set_output(e->m, graph, position, value);
+  if (old != value) edit_groups_forwarded(e, old, value);
   if (edit_line_begin(e, "graph.set_output")) {
     edit_line_graph(e, "graph", graph);
     edit_line_int(e, "position", position);

@@ -206,8 +206,9 @@ struct model_graph {
   uint32_t first_node, last_node; // live nodes in order, NO_ID if none
   uint32_t inputs, n_inputs;      // value ids in m->graph_io
   uint32_t outputs, n_outputs;
-  uint32_t items, n_items; // runs in m->items
-  struct place src;        // the GraphProto, tag included; functions: the FunctionProto
+  uint32_t inputs_room, outputs_room; // entries of m->graph_io that lie free behind each
+  uint32_t items, n_items;            // runs in m->items
+  struct place src;                   // the GraphProto, tag included; functions: the FunctionProto
 };
 enum {
   GRAPH_DIRTY = 1,    // something in it is not a copy
@@ -274,6 +275,10 @@ struct model {
 #undef MODEL_TABLE
   uint32_t empty;          // id of ""
   uint32_t n_extra_values; // entries in value_slots
+  // Rows looked at so far by what must stay linear; for tests.
+  struct {
+    uint64_t kill_rows, io_moved;
+  } work;
 
   uint32_t n_model_opsets;
   uint32_t model_items, model_n_items; // the ModelProto's parts in source order

@@ -1,18 +1,33 @@
 // What a pass is given and what it says of itself. A pass decides and emits edits; it never opens a
 // file, prints or keeps state between calls.
 //
-// Rows: passes.def (what there is) and pass_options.def (their options: the flags of the commands,
-// the keys of --pass NAME:key=value and of pipeline files are all made from these rows). A pass has
-// two faces: pass_<stem>(env, typed options, …) for who calls it from C, and run_<stem> behind the
-// table for who has words.
+// A pass is one struct pass: its name, what it says of itself, its options, its function. The list
+// <family>_passes of its family has it; the catalogue (catalogue/passes.h) joins the lists named in
+// families.def, and flags of commands, keys of --pass NAME:key=value and of pipeline files, help,
+// man pages and completions are made from the rows. To add a pass: its row and function in a file of
+// a family, a line in the family's list, and a case in tests/passes/<name>/.
+//
+//   struct tidy_options { bool deep; uint32_t most; };
+//   static const struct pass_option options[] = {
+//       {"deep", PASS_FLAG, NULL, NULL, "look into subgraphs too", PASS_MEMBER(tidy_options, deep)},
+//       {"most", PASS_COUNT, "N", "8", "stop after N", PASS_MEMBER(tidy_options, most)},
+//   };
+//   static const struct pass identity = {"tidy/identity", …, PASS_OPTIONS(options, tidy_options),
+//                                        .run = run_identity};
 #ifndef WEIR_PASS_H
 #define WEIR_PASS_H
 
 #include "edit.h"
 #include "err.h"
+#include "exactness.h"
 #include "figures.h"
 #include "model.h"
+#include "model_types.h"
 #include "recipe.h"
+
+#include <stddef.h>
+
+// ---- what a pass is given ----------------------------------------------------------------------
 
 // One looked-at node, for reports: why it was changed or left.
 struct pass_site {
@@ -22,7 +37,7 @@ struct pass_site {
   const char *op_type;   // as in the source
   const char *status;    // "converted", "skipped"
   const char *reason;    // a stable word
-  bool flag;             // pass-specific (conv2matmul: used_extended_mode)
+  bool flag;             // pass-specific: reports call it as struct pass says
   struct span node_name; // as in the source; valid as long as the model
   struct span tensor;    // name of the weight that was (or would have been) changed; at NULL: none
   // Where a measurement picked how the tensor is quantized: the words of --candidates ("4:64:sym"),
@@ -32,112 +47,122 @@ struct pass_site {
   uint32_t codes; // recipe id of its codes, where it is quantized by this site; else NO_ID
 };
 
+// A question to a stage: something that must look at weights before it can be decided. `stage` names
+// a row of the stages that the caller has ("measure": figures.h of n recipes of codes); `of` are the
+// recipes that it is asked about.
+struct pass_question {
+  const char *stage;
+  const uint32_t *of;
+  uint32_t n;
+};
+// The answer: the whole text of an artifact, valid until the pass returns, and its SHA-256.
+struct pass_answer {
+  struct span text;
+  uint8_t sha256[32];
+};
+
 struct pass_env {
   struct model *m;
   struct edits *edits;
-  struct arena *scratch;                                 // reset after the pass
+  const struct pass *pass;  // the row that runs: one function may stand behind many
+  enum exactness exactness; // the cap. The pass itself is within it; of several rewrites that it
+                            // has, those beyond it are held back and counted (pass_result)
+  // Two lifetimes. What lies in `scratch` stays until the pass returns, and the pass never resets
+  // it. `site_scratch` is for what belongs to one site: the pass resets it whenever it begins the next,
+  // and what it calls may allocate there but not reset.
+  struct arena *scratch, *site_scratch;
   void (*site)(void *ctx, const struct pass_site *site); // may be NULL
   void *site_ctx;
   // One sentence that does not stop the work, and a hint or NULL. May be NULL.
   void (*warn)(void *ctx, const char *sentence, const char *hint);
   void *warn_ctx;
-  // What quantizing would cost: figures of n recipes of codes (RECIPE_QUANTIZE, PART_CODES), in
-  // their order, from an earlier stage over the weights: one more read of their operands, recorded
-  // in the edit log and an input of the plan. Ask once, for all that is needed. Formats: those of
-  // NBITS, QDQ, GATHER, and SHRINK with an axis. NULL where there are no weights at hand.
-  int (*evaluate)(void *ctx, const uint32_t *codes, uint32_t n, struct figures *out,
-                  struct err *err);
-  void *evaluate_ctx;
-  uint64_t output_limit; // set by a pass: bytes that all files of the output may have; 0: any
+  // Asks a stage. Costs one more read of what it asks about: ask once, for all that is needed. The
+  // caller records the answer in the edit log, and makes it an input of the plan. NULL where there
+  // are no weights at hand. kit/measured.h asks for figures.
+  int (*ask)(void *ctx, const struct pass_question *question, struct pass_answer *answer,
+             struct err *err);
+  void *ask_ctx;
+  // The first n bytes of the elements of a tensor in RAW form, all of them by what the kit asks: for
+  // small float tensors that a decision needs (kit.h, which records it). -1: it cannot be read. NULL
+  // where there are no weights at hand.
+  int (*read)(void *ctx, uint32_t tensor, uint8_t *out, size_t n, struct err *err);
+  void *read_ctx;
+  struct model_types *types; // what passes and inference noted so far; NULL: of this pass only
 };
 
-// ---- the catalogue -----------------------------------------------------------------------------
-
-enum pass_id {
-#define PASS(stem, ...) PASS_##stem,
-#include "passes.def"
-#undef PASS
-  PASSES, // how many
+// What came of it, beside edits and sites. Starts zeroed.
+struct pass_result {
+  uint64_t output_limit; // bytes that all files of the output may have; 0: any
+  uint64_t held_back;    // rewrites that the cap on exactness kept from being made
 };
 
-enum pass_option_id {
-#define PASS_OPTION(id, ...) PASS_OPT_##id,
-#include "pass_options.def"
-#undef PASS_OPTION
-  PASS_OPTIONS, // how many
-};
+// ---- options -----------------------------------------------------------------------------------
 
 // COUNT: a whole number from 1; NUMBER: from 0; both below 2^31. LIST: given several times, each
 // adds an element; a metavar with commas ("MatMul,Gemm") names the words that it takes, and commas
 // may join them. What is given replaces the preset, also of a list.
 enum pass_kind { PASS_FLAG, PASS_COUNT, PASS_NUMBER, PASS_CHOICE, PASS_TEXT, PASS_LIST };
 
-struct pass_option {
-  const char *name; // of the flag, without dashes; the key has _ for -
-  enum pass_kind kind;
-  const char *metavar; // NULL for flags; CHOICE: "a|b|c"
-  const char *preset;  // as a user would write it, or NULL
-  uint32_t passes;     // bit per enum pass_id
-  const char *help;
-};
-
+// As a user gave it, or the preset.
 struct pass_value {
   bool given;        // by the user: not the preset
-  const char *text;  // CHOICE (a word of the metavar), TEXT
+  const char *text;  // CHOICE (a word of the metavar), TEXT; NULL: no value
+  uint32_t choice;   // CHOICE: which word of the metavar, from 0
   uint64_t number;   // FLAG (0, 1), COUNT, NUMBER
   const char **list; // LIST
   uint32_t n_list;
 };
 
-struct pass_row {
-  const char *name; // the stem
+struct pass_option {
+  const char *name; // of the flag, without dashes; the key has _ for -
+  enum pass_kind kind;
+  const char *metavar; // NULL for flags; CHOICE: "a|b|c"
+  const char *preset;  // as a user would write it, or NULL
+  const char *help;
+  // The member of the pass's options that takes the value (PASS_MEMBER): a bool of a FLAG, a
+  // uint32_t, uint64_t or int64_t of COUNT and NUMBER, a const char * of a TEXT, for a CHOICE an enum
+  // or uint32_t (the position of its word) or, of two words, a bool. Without a value it stays zero.
+  size_t at, bytes;
+  // For what a member cannot say (lists, words with a form): fills what it will of the options, which
+  // has the rows before this one read; called without a value too. Words live as long as *a.
+  // ERR_USAGE. NULL: as the member.
+  int (*read)(const struct pass_value *value, void *options, struct arena *a, struct err *err);
+  bool measured; // says which weights are looked at, or how: 'measure' has it too
+};
+#define PASS_MEMBER(type, member)                                                                  \
+  .at = offsetof(struct type, member), .bytes = sizeof(((struct type *)NULL)->member)
+#define PASS_OPTIONS(rows, type)                                                                   \
+  .options = (rows), .n_options = sizeof(rows) / sizeof *(rows),                                   \
+  .options_bytes = sizeof(struct type)
+
+// ---- a pass ------------------------------------------------------------------------------------
+
+struct pass {
+  const char *name; // "family/pass", or a word without a slash, which is a family of its own
   const char *summary, *about, *needs, *promises;
-  int (*check)(const struct pass_value values[PASS_OPTIONS], struct err *err);
-  int (*run)(struct pass_env *env, const struct pass_value values[PASS_OPTIONS], struct err *err);
+  // How exactly what is computed stays the same, given the weights that are stored. What a pass does to
+  // weights because it was asked to (fewer bits, a narrower type) is no part of that: it is the
+  // purpose, has figures of its own, and no cap holds it back. So a quantizer says how exact its
+  // rewriting of the graph is.
+  enum exactness exactness;
+  const struct pass_option *options;
+  uint32_t n_options;
+  size_t options_bytes;
+  const char *flag; // what reports call pass_site.flag; NULL: it has none
+  const char
+      *stores; // what it makes of weights, in the closing line: "quantized", "cast"; NULL: it
+               // stores none in another form
+  // What the options mean together, as far as that can be said without a model: ERR_USAGE. `values`
+  // are in the order of the rows. NULL: any go together.
+  int (*check)(const void *options, const struct pass_value *values, struct err *err);
+  // ERR_USAGE for what does not fit the model. Before it fails it may have made edits.
+  int (*run)(struct pass_env *env, void *options, struct pass_result *result, struct err *err);
+  void (*done)(void *options); // frees what reading gave, also after a reader failed; or NULL
 };
 
-const struct pass_row *pass_row(enum pass_id pass);
-const struct pass_option *pass_option(enum pass_option_id option);
-bool pass_option_belongs(enum pass_option_id option, enum pass_id pass);
-// The pass of that name, or PASSES.
-enum pass_id pass_by_name(struct span name);
-
-// int check_<stem>(values, err): what the values mean, alone and together, as far as that can be
-// said without a model: ERR_USAGE. They have the kinds of their rows (pass_values.c).
-//
-// int run_<stem>(env, values, err): the pass behind its row, for values that check_<stem> took.
-// ERR_USAGE for what does not fit the model. Before it fails it may have made edits.
-#define PASS(stem, ...)                                                                            \
-  int check_##stem(const struct pass_value values[PASS_OPTIONS], struct err *err);                 \
-  int run_##stem(struct pass_env *env, const struct pass_value values[PASS_OPTIONS],               \
-                 struct err *err);
-#include "passes.def"
-#undef PASS
-
-// ---- words to values (pass_values.c) -----------------------------------------------------------
-
-// The presets of a pass. Strings and lists of values lie in *a or are literals.
-void pass_values_start(enum pass_id pass, struct pass_value values[PASS_OPTIONS], struct arena *a);
-// The option of a pass by its key or flag name (- and _ are the same), or PASS_OPTIONS and
-// ERR_USAGE with the nearest known one.
-enum pass_option_id pass_values_find(enum pass_id pass, struct span key, struct err *err);
-// Sets one option. FLAG: true|false (text n 0: true). LIST: adds one element. ERR_USAGE for a value
-// that does not fit.
-int pass_values_put(enum pass_option_id option, struct pass_value values[PASS_OPTIONS],
-                    struct span text, struct arena *a, struct err *err);
-// "NAME" or "NAME:key=value[,key=value]…": lists are joined by +, a backslash escapes , : = + and
-// itself (before anything else it stands for itself, and so do : and = inside a value). Starts with
-// the presets. ERR_USAGE names the pass and the option.
-int pass_values_parse(const char *text, enum pass_id *pass, struct pass_value values[PASS_OPTIONS],
-                      struct arena *a, struct err *err);
-// PASSES and ERR_USAGE for a name that no pass has, with the nearest.
-enum pass_id pass_values_pass(struct span name, struct err *err);
-// Every option that has a value, presets included, as a canonical JSON object: for edit logs and
-// plans, which must mean the same when a later version has other presets. Keys in the order of the
-// rows.
-const char *pass_values_json(enum pass_id pass, const struct pass_value values[PASS_OPTIONS],
-                             struct arena *a);
-// "key": the name with _ for -. In *a.
-const char *pass_values_key(enum pass_option_id option, struct arena *a);
+// Lists of passes, NULL behind the last.
+#define FAMILY(stem) extern const struct pass *const stem##_passes[];
+#include "families.def"
+#undef FAMILY
 
 #endif

@@ -1,11 +1,8 @@
 """What all end-to-end tests share: how to call weir, the models of installed packages, the large encoders.
 
-WEIR names the program, WEIR_FAULT_PROGRAM the one with fault injection linked in; `tools/test` sets both. Packages that
-only bring models (rapidocr, silero-vad, magika) are found without importing them: they are installed without what
-they depend on.
+WEIR names the program, WEIR_FAULT_PROGRAM the one with fault injection linked in; `tools/test` sets both.
 """
 
-import importlib.util
 import json
 import os
 import shutil
@@ -22,13 +19,9 @@ TESTS = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TESTS / "support"))
 
 import make_encoder  # noqa: E402
+from installed import package_model, package_models  # noqa: E402, F401 (for the tests)
 
 DATA = TESTS / "data"
-PACKAGE_MODELS = {
-    "rapidocr": "models/*.onnx",
-    "silero_vad": "data/*.onnx",
-    "magika": "models/*/*.onnx",
-}
 
 
 def program(variable):
@@ -36,21 +29,6 @@ def program(variable):
     if not os.access(path, os.X_OK):
         pytest.exit(f"{variable} does not name a program: run the tests with tools/test e2e", returncode=2)
     return os.path.abspath(path)
-
-
-def package_models(package):
-    """Paths of the .onnx files inside an installed package; the package itself is not imported."""
-    spec = importlib.util.find_spec(package)
-    assert spec is not None, f"{package} is not installed (tests/requirements-models.txt)"
-    found = sorted(Path(spec.submodule_search_locations[0]).glob(PACKAGE_MODELS[package]))
-    assert found, f"{package} brings no models"
-    return found
-
-
-def package_model(package, part):
-    """The one model of a package whose name has `part` in it."""
-    [found] = [path for path in package_models(package) if part in path.name]
-    return found
 
 
 def copy_model(source, folder):

@@ -10,6 +10,10 @@
 // finite elements; theirs are taken from the same set less what is not finite.
 #include "kernels.h"
 
+#include "kernels_convert.h"
+#include "kernels_dequantize.h"
+#include "kernels_reduce.h"
+
 #include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -293,6 +297,122 @@ static void pairs(void) {
   end("pairs");
 }
 
+// ---- conversions and arithmetic of recipes -----------------------------------------------------
+
+enum { ELEMENTS = 3000 };
+static uint8_t operands[3][ELEMENTS * 8], results[ELEMENTS * 8];
+
+static size_t width_of(enum dtype t) {
+  return dtype_bits(t) < 8 ? 1 : dtype_bits(t) / 8;
+}
+
+// Any bits; of floats, numbers around 1 and what is special besides.
+static void fill_type(uint8_t *out, enum dtype t) {
+  static double doubles[ELEMENTS];
+  if (t == DTYPE_FLOAT)
+    fill(out, ELEMENTS, KERNELS_F32, false);
+  else if (t == DTYPE_FLOAT16)
+    fill(out, ELEMENTS, KERNELS_F16, false);
+  else if (t == DTYPE_BFLOAT16)
+    fill(out, ELEMENTS, KERNELS_BF16, false);
+  else if (t == DTYPE_DOUBLE)
+    fill_doubles(doubles, ELEMENTS);
+  if (t == DTYPE_DOUBLE) memcpy(out, doubles, sizeof doubles);
+  if (dtype_is_float(t) && dtype_bits(t) >= 16) return;
+  for (size_t i = 0; i < ELEMENTS; i++) {
+    uint64_t x = random_64();
+    x >>= x % 64;
+    memcpy(out + i * width_of(t), &x, width_of(t));
+  }
+}
+
+static void conversions(void) {
+  begin();
+  for (int t = 1; t <= DTYPE_FLOAT6E3M2; t++)
+    for (int u = 1; u <= DTYPE_FLOAT6E3M2; u++) {
+      if (!kernels_convert_takes((enum dtype)t) || !kernels_convert_takes((enum dtype)u)) continue;
+      fill_type(operands[0], (enum dtype)t);
+      for (int how = 0; how < 6; how++) {
+        const struct kernels_cast c = {(uint8_t)t, (uint8_t)u, how % 2, (uint8_t)(how / 2)};
+        const uint64_t open = kernels_convert(results, operands[0], ELEMENTS, &c);
+        put(results, ELEMENTS * width_of((enum dtype)u));
+        put(&open, sizeof open);
+      }
+    }
+  end("convert");
+}
+
+static void maps(void) {
+  begin();
+  for (int op = 0; op < KERNELS_MAPS; op++)
+    for (int t = 1; t <= DTYPE_FLOAT6E3M2; t++) {
+      const enum dtype type = (enum dtype)t, made = kernels_map_result((enum kernels_map)op, type);
+      if (!made) continue;
+      struct kernels_operand in[3];
+      for (int k = 0; k < 3; k++) {
+        fill_type(operands[k], k == 0 && op == KERNELS_WHERE ? DTYPE_BOOL : type);
+        in[k] = (struct kernels_operand){operands[k], 1};
+      }
+      for (unsigned still = 0; still < 4; still++) {
+        in[0].stride = !(still & 1);
+        in[1].stride = !(still & 2);
+        const uint64_t open = kernels_map((enum kernels_map)op, type, results, in, ELEMENTS);
+        put(results, ELEMENTS * width_of(made));
+        put(&open, sizeof open);
+      }
+    }
+  end("map");
+}
+
+static void reductions(void) {
+  static uint64_t lanes[KERNELS_REDUCE_LANES * ELEMENTS], partial[ELEMENTS], tree[2 * ELEMENTS];
+  begin();
+  for (int op = 0; op < KERNELS_REDUCES; op++)
+    for (int t = 1; t <= DTYPE_FLOAT6E3M2; t++) {
+      if (!kernels_convert_takes((enum dtype)t)) continue;
+      static const size_t columns[] = {1, 3, 700};
+      for (int k = 0; k < 3; k++) {
+        const struct kernels_reduction r = {(uint8_t)op, (uint8_t)t, columns[k]};
+        const size_t rows = ELEMENTS / columns[k];
+        for (uint64_t chunk = 0; chunk < 3; chunk++) {
+          fill_type(operands[0], (enum dtype)t);
+          kernels_reduce_begin(&r, lanes);
+          kernels_reduce_rows(&r, lanes, 0, operands[0], columns[k], rows / 3);
+          kernels_reduce_rows(&r, lanes, rows / 3,
+                              operands[0] + rows / 3 * columns[k] * width_of((enum dtype)t),
+                              columns[k], rows - rows / 3);
+          kernels_reduce_close(&r, partial, lanes);
+          put(partial, columns[k] * sizeof *partial);
+          kernels_reduce_push(&r, tree, chunk, partial);
+        }
+        kernels_reduce_finish(&r, partial, tree, 3);
+        put(partial, columns[k] * sizeof *partial);
+      }
+    }
+  end("reduce");
+}
+
+static void dequantizations(void) {
+  begin();
+  for (int t = 1; t <= DTYPE_FLOAT6E3M2; t++)
+    for (int s = 1; s <= DTYPE_FLOAT6E3M2; s++)
+      for (int o = 1; o <= DTYPE_FLOAT6E3M2; o++) {
+        const struct kernels_dequantized d = {(uint8_t)t, (uint8_t)s, (uint8_t)o};
+        if (!kernels_dequantize_takes(&d)) continue;
+        const bool zeros = dtype_is_integer((enum dtype)t) && t != DTYPE_INT32;
+        fill_type(operands[0], (enum dtype)t);
+        fill_type(operands[1], (enum dtype)s);
+        fill_type(operands[2], (enum dtype)t);
+        for (size_t stride = 0; stride < 2; stride++) {
+          kernels_dequantize(
+              &d, results, operands[0], (struct kernels_operand){operands[1], stride},
+              (struct kernels_operand){zeros ? operands[2] : NULL, stride}, ELEMENTS);
+          put(results, ELEMENTS * width_of((enum dtype)o));
+        }
+      }
+  end("dequantize");
+}
+
 int main(int argc, char **argv) {
   if (argc > 1 && strcmp(argv[1], "portable") == 0) kernels_mask(0);
   transposes();
@@ -307,5 +427,9 @@ int main(int argc, char **argv) {
   affine();
   affine_ranges();
   pairs();
+  conversions();
+  maps();
+  reductions();
+  dequantizations();
   return fflush(stdout) == 0 ? 0 : EXIT_FAILURE;
 }

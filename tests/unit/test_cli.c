@@ -56,21 +56,21 @@ static void test_tables_are_sound(void **state) {
   (void)state;
   for (uint32_t o = 0; o < CLI_OPTIONS; o++) {
     const struct cli_option_row *row = cli_option_row(o);
-    // A pass that `weir run` alone reaches has options without a command.
-    assert_true(row->commands != 0 || row->group == CLI_OWN);
+    assert_true(row->commands != 0);
     assert_true(row->commands < 1u << CLI_COMMANDS);
     assert_true((row->kind == CLI_FLAG) == (row->metavar == NULL));
     assert_true(strlen(row->name) <= 31); // guess_distance
     assert_null(strpbrk(row->name, "= _"));
     size_t n = strlen(row->help);
     assert_true(n > 10 && row->help[n - 1] != '.');
-    for (uint32_t p = 0; p < o; p++) // no command has two of a name
-      if (cli_option_row(p)->commands & row->commands)
-        assert_string_not_equal(cli_option_row(p)->name, row->name);
   }
   for (uint32_t c = 0; c < CLI_COMMANDS; c++) {
     const struct cli_command_row *row = cli_command_row(c);
     assert_int_equal(cli_command_by_name(row->name), c);
+    assert_true((row->pass != NULL) == (cli_pass(c) != NULL));
+    enum cli_option o;
+    for (uint32_t k = 0; (o = cli_option_at(c, k)) != CLI_NONE; k++) // no command has two of a name
+      assert_int_equal(cli_option_named(c, span_str(cli_row(c, o).name)), o);
     assert_true(strlen(row->summary) < 64);
     assert_int_equal(row->about[strlen(row->about) - 1], '.');
     for (int i = 0; i < CLI_EXAMPLES; i++)
@@ -108,11 +108,15 @@ static void test_slots(void **state) {
   assert_int_equal(cli_size(&args, OPT_MEMORY), 64 << 20);
   assert_string_equal(cli_string(&args, OPT_REPORT_JSON), "r=1.json");
   assert_string_equal(cli_string(&args, OPT_IO), "sync");
-  assert_int_equal(cli_count(&args, OPT_MAX_DILATION), 3);
+  assert_int_equal(cli_count(&args, cli_pass_option(CLI_conv2matmul, "max-dilation")), 3);
   assert_true(cli_flag(&args, OPT_FORCE));
   assert_false(cli_flag(&args, OPT_RESUME));
   assert_string_equal(cli_operand(&args, "IN"), "in.onnx");
   assert_string_equal(cli_output(&args), "out.onnx");
+}
+
+static const struct pass_value *value_of(const struct pass_values *v, const char *name) {
+  return &v->of[pass_values_option(v->pass, span_str(name))];
 }
 
 static void test_lists(void **state) {
@@ -120,21 +124,21 @@ static void test_lists(void **state) {
   struct cli_args args;
   uint32_t n;
   accept(&args, "quantize in out --exclude a --exclude=b --op-types Gemm,Gather --op-types MatMul");
-  const char *const *list = cli_list(&args, OPT_EXCLUDE, &n);
+  const char *const *list = cli_list(&args, cli_pass_option(CLI_quantize, "exclude"), &n);
   assert_int_equal(n, 2);
   assert_string_equal(list[0], "a");
   assert_string_equal(list[1], "b");
-  struct pass_value values[PASS_OPTIONS];
+  struct pass_values values;
   struct arena arena = {0};
   struct err err = {0};
-  assert_int_equal(cli_pass_values(&args, PASS_matmulnbits, values, &arena, &err), 0);
-  assert_int_equal(values[PASS_OPT_EXCLUDE].n_list, 2);
-  assert_int_equal(values[PASS_OPT_OP_TYPES].n_list, 3); // the preset is gone
-  assert_string_equal(values[PASS_OPT_BITS].text, "4");
-  assert_false(values[PASS_OPT_BITS].given);
+  assert_int_equal(cli_pass_values(&args, &values, &arena, &err), 0);
+  assert_int_equal(value_of(&values, "exclude")->n_list, 2);
+  assert_int_equal(value_of(&values, "op-types")->n_list, 3); // the preset is gone
+  assert_string_equal(value_of(&values, "bits")->text, "4");
+  assert_false(value_of(&values, "bits")->given);
   cli_free(&args);
   accept(&args, "quantize in out --op-types Conv");
-  assert_int_equal(cli_pass_values(&args, PASS_matmulnbits, values, &arena, &err), -1);
+  assert_int_equal(cli_pass_values(&args, &values, &arena, &err), -1);
   assert_int_equal(err.kind, ERR_USAGE);
   cli_free(&args);
   arena_free(&arena);
@@ -160,7 +164,7 @@ static void test_presets(void **state) {
   accept(&args, "conv2matmul in.onnx out.onnx");
   assert_int_equal(cli_size(&args, OPT_MEMORY), 48 << 20);
   assert_string_equal(cli_string(&args, OPT_IO), "auto");
-  assert_string_equal(cli_string(&args, OPT_FORM), "auto");
+  assert_string_equal(cli_string(&args, cli_pass_option(CLI_conv2matmul, "form")), "auto");
   assert_int_equal(cli_count(&args, OPT_JOBS), 0);
   assert_null(cli_string(&args, OPT_EDIT_LOG));
   assert_false(cli_given(&args, OPT_MEMORY));

@@ -26,7 +26,7 @@ static const float zeros[64];
 
 static int setup(void **state) {
   static struct bench t;
-  t = (struct bench){0};
+  t = (struct bench){.o.form = CONV2MATMUL_AUTO};
   build_begin(&t.b, &t.m);
   recipes_init(&t.r);
   *state = &t;
@@ -49,14 +49,19 @@ static void note(void *ctx, const struct pass_site *site) {
 }
 
 static void run(struct bench *t) {
-  struct arena scratch = {0};
+  struct arena scratch = {0}, site_scratch = {0};
   build_end(&t->b);
   edits_init(&t->e, &t->m, &t->r);
-  struct pass_env env = {
-      .m = &t->m, .edits = &t->e, .scratch = &scratch, .site = note, .site_ctx = t};
+  struct pass_env env = {.m = &t->m,
+                         .edits = &t->e,
+                         .scratch = &scratch,
+                         .site_scratch = &site_scratch,
+                         .site = note,
+                         .site_ctx = t};
   pass_conv2matmul(&env, &t->o, &t->result);
   build_check(&t->m);
   arena_free(&scratch);
+  arena_free(&site_scratch);
 }
 
 static const char *nodes(struct bench *t, uint32_t graph) {

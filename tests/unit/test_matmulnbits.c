@@ -69,12 +69,13 @@ static void warn(void *ctx, const char *sentence, const char *hint) {
 }
 
 static int attempt(struct bench *t) {
-  struct arena scratch = {0};
+  struct arena scratch = {0}, site_scratch = {0};
   build_end(&t->b);
   edits_init(&t->e, &t->m, &t->r);
   struct pass_env env = {.m = &t->m,
                          .edits = &t->e,
                          .scratch = &scratch,
+                         .site_scratch = &site_scratch,
                          .site = note,
                          .site_ctx = t,
                          .warn = warn,
@@ -82,6 +83,7 @@ static int attempt(struct bench *t) {
   int rc = pass_matmulnbits(&env, &t->o, &t->result, &t->err);
   build_check(&t->m);
   arena_free(&scratch);
+  arena_free(&site_scratch);
   return rc;
 }
 

@@ -1,6 +1,7 @@
 // The catalogue is sound, and words become values: keys, kinds, escapes, canonical JSON, sentences
 // that help.
-#include "pass.h"
+#include "passes.h"
+#include "pipeline.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,22 +16,28 @@
 // clang-format on
 
 struct parsed {
-  enum pass_id pass;
-  struct pass_value v[PASS_OPTIONS];
-  struct arena arena;
+  struct pipeline p;
+  struct pass_values *v; // of the first step
   struct err err;
 };
 
 static int parse(struct parsed *p, const char *text) {
   *p = (struct parsed){0};
-  return pass_values_parse(text, &p->pass, p->v, &p->arena, &p->err);
+  pipeline_init(&p->p);
+  const int rc = pipeline_add_text(&p->p, text, &p->err);
+  if (rc == 0) p->v = &p->p.steps[0].values;
+  return rc;
+}
+
+static const struct pass_value *value(const struct parsed *p, const char *key) {
+  return &p->v->of[pass_values_option(p->v->pass, span_str(key))];
 }
 
 static void expect_json(const char *text, const char *json) {
   struct parsed p;
   if (parse(&p, text)) fail_msg("'%s' was refused: %s", text, p.err.msg);
-  assert_string_equal(pass_values_json(p.pass, p.v, &p.arena), json);
-  arena_free(&p.arena);
+  assert_string_equal(pass_values_json(p.v, &p.p.arena), json);
+  pipeline_free(&p.p);
 }
 
 static void refuse(const char *text, const char *message, const char *hint) {
@@ -39,26 +46,40 @@ static void refuse(const char *text, const char *message, const char *hint) {
   assert_int_equal(p.err.kind, ERR_USAGE);
   if (!strstr(p.err.msg, message)) fail_msg("'%s': '%s' is not in '%s'", text, message, p.err.msg);
   if (!strstr(p.err.hint, hint)) fail_msg("'%s': '%s' is not in '%s'", text, hint, p.err.hint);
-  arena_free(&p.arena);
+  pipeline_free(&p.p);
+}
+
+static size_t bytes_of(const struct pass_option *row) {
+  return row->kind == PASS_FLAG ? sizeof(bool) : row->kind == PASS_TEXT ? sizeof(char *) : 4;
+}
+
+static bool fits(const struct pass *pass, const struct pass_option *row) {
+  const bool wide = row->kind == PASS_COUNT || row->kind == PASS_NUMBER;
+  const bool two = row->kind == PASS_CHOICE && pass_values_word(row->metavar, '|', 2).n == 0;
+  return row->at + row->bytes <= pass->options_bytes && row->kind != PASS_LIST &&
+         (row->bytes == bytes_of(row) || (wide && row->bytes == 8) || (two && row->bytes == 1));
 }
 
 static void test_rows_are_sound(void **state) {
   (void)state;
-  for (uint32_t i = 0; i < PASSES; i++) {
-    const struct pass_row *row = pass_row(i);
-    assert_int_equal(pass_by_name(span_str(row->name)), i);
-    assert_true(row->summary[0] && row->needs[0] && row->promises[0] && row->run);
-    assert_int_equal(row->about[strlen(row->about) - 1], '.');
+  for (uint32_t i = 0; i < passes_count(); i++) {
+    const struct pass *pass = passes_at(i);
+    assert_ptr_equal(passes_find(span_str(pass->name)), pass);
+    assert_true(pass->summary[0] && pass->needs[0] && pass->promises[0] && pass->run);
+    assert_true(pass->exactness < EXACTNESSES);
+    assert_int_equal(pass->about[strlen(pass->about) - 1], '.');
+    for (uint32_t o = 0; o < pass->n_options; o++) {
+      const struct pass_option *row = &pass->options[o];
+      assert_true((row->kind == PASS_FLAG) == (row->metavar == NULL));
+      assert_int_equal(pass_values_option(pass, span_str(row->name)), o); // no two of a name
+      assert_true(strlen(row->name) <= 31);                               // guess_distance
+      assert_null(strpbrk(row->name, "= _"));
+      assert_true(strlen(row->help) > 10 && row->help[strlen(row->help) - 1] != '.');
+      if (!row->read && !fits(pass, row)) fail_msg("%s:%s has no room", pass->name, row->name);
+    }
   }
-  assert_int_equal(pass_by_name(span_str("no")), PASSES);
-  for (uint32_t i = 0; i < PASS_OPTIONS; i++) {
-    const struct pass_option *row = pass_option(i);
-    assert_true(row->passes != 0 && row->passes >> PASSES == 0);
-    assert_true((row->kind == PASS_FLAG) == (row->metavar == NULL));
-    for (uint32_t k = 0; k < i; k++) // no pass has two of a name
-      if (pass_option(k)->passes & row->passes)
-        assert_string_not_equal(pass_option(k)->name, row->name);
-  }
+  assert_null(passes_find(span_str("no")));
+  assert_null(passes_at(passes_count()));
 }
 
 #define PRESETS                                                                                    \
@@ -74,33 +95,31 @@ static void test_values(void **state) {
               "{\"extended_conv1x1\":true,\"allow_non_unit_dilation\":false,\"max_dilation\":3,"
               "\"form\":\"flat\",\"strict_compat\":false}");
   assert_int_equal(parse(&p, "conv2matmul:form=flat,form=batched"), 0); // the last counts
-  assert_string_equal(p.v[PASS_OPT_FORM].text, "batched");
-  assert_true(p.v[PASS_OPT_FORM].given);
-  assert_false(p.v[PASS_OPT_STRICT_COMPAT].given);
-  arena_free(&p.arena);
+  assert_string_equal(value(&p, "form")->text, "batched");
+  assert_true(value(&p, "form")->given);
+  assert_false(value(&p, "strict_compat")->given);
+  pipeline_free(&p.p);
 }
 
-static void expect_list(const char *text, enum pass_option_id o, uint32_t n,
-                        const char *const *wanted) {
+static void expect_list(const char *text, const char *key, uint32_t n, const char *const *wanted) {
   struct parsed p;
   if (parse(&p, text)) fail_msg("'%s' was refused: %s", text, p.err.msg);
-  assert_int_equal(p.v[o].n_list, n);
+  assert_int_equal(value(&p, key)->n_list, n);
   for (uint32_t i = 0; i < n; i++)
-    assert_string_equal(p.v[o].list[i], wanted[i]);
-  arena_free(&p.arena);
+    assert_string_equal(value(&p, key)->list[i], wanted[i]);
+  pipeline_free(&p.p);
 }
 
 static void test_lists(void **state) {
   (void)state;
   static const char *const both[] = {"Gather", "MatMul"};
   static const char *const patterns[] = {"a+b", "re:^x{1,2}\\.y$", "c"};
-  expect_list("matmulnbits", PASS_OPT_OP_TYPES, 1, both + 1);             // the preset
-  expect_list("matmulnbits:op_types=Gather", PASS_OPT_OP_TYPES, 1, both); // replaces it
-  expect_list("matmulnbits:op_types=Gather+MatMul", PASS_OPT_OP_TYPES, 2, both);
-  expect_list("matmulnbits:op_types=Gather\\,MatMul", PASS_OPT_OP_TYPES, 2, both);
-  expect_list("matmulnbits:op_types=Gather,op_types=MatMul", PASS_OPT_OP_TYPES, 2, both);
-  expect_list("matmulnbits:exclude=a\\+b+re:^x{1\\,2}\\.y$,exclude=c", PASS_OPT_EXCLUDE, 3,
-              patterns);
+  expect_list("matmulnbits", "op-types", 1, both + 1);             // the preset
+  expect_list("matmulnbits:op_types=Gather", "op-types", 1, both); // replaces it
+  expect_list("matmulnbits:op_types=Gather+MatMul", "op-types", 2, both);
+  expect_list("matmulnbits:op_types=Gather\\,MatMul", "op-types", 2, both);
+  expect_list("matmulnbits:op_types=Gather,op_types=MatMul", "op-types", 2, both);
+  expect_list("matmulnbits:exclude=a\\+b+re:^x{1\\,2}\\.y$,exclude=c", "exclude", 3, patterns);
   refuse("matmulnbits:op_types=Conv",
          "'Conv' is no value for op-types: it takes MatMul,Gemm,Gather", "");
   refuse("matmulnbits:exclude=a+", "is no value for exclude", "");

@@ -11,6 +11,7 @@
 
 #include "cli_words.h"
 #include "guess.h"
+#include "passes.h"
 #include "size_words.h"
 
 #include <assert.h>
@@ -18,23 +19,16 @@
 #include <string.h>
 
 static const struct cli_command_row command_rows[CLI_COMMANDS] = {
-#define COMMAND(stem, operands, summary, about, line1, why1, line2, why2)                          \
-  [CLI_##stem] = {#stem, operands, summary, about, {{line1, why1}, {line2, why2}}},
+#define COMMAND(stem, operands, pass, summary, about, line1, why1, line2, why2)                    \
+  [CLI_##stem] = {#stem, operands, pass, summary, about, {{line1, why1}, {line2, why2}}},
 #include "commands.def"
 #undef COMMAND
 };
 
 #define ON(stem) (1u << CLI_##stem)
-#define WRITERS                                                                                    \
-  (ON(conv2matmul) | ON(quantize) | ON(shrink) | ON(cast) | ON(run) | ON(convert) | ON(replay))
+#define REWRITERS (ON(conv2matmul) | ON(quantize) | ON(shrink) | ON(cast) | ON(run))
+#define WRITERS (REWRITERS | ON(convert) | ON(replay))
 #define ALL ((1u << CLI_COMMANDS) - 1)
-// The commands that have the options of a pass: FOR(stem) of pass_options.def.
-#define FOR(stem) FOR_##stem
-#define FOR_conv2matmul ON(conv2matmul)
-#define FOR_matmulnbits ON(quantize)
-#define FOR_shrink ON(shrink)
-#define FOR_cast ON(cast)
-#define MEASURED ON(measure)
 static const struct cli_option_row option_rows[CLI_OPTIONS] = {
 #define OPTION(id, name, letter, kind, metavar, preset, commands, group, help)                     \
   [OPT_##id] = {name, letter, CLI_##kind, metavar, preset, commands, CLI_##group, help},
@@ -69,11 +63,65 @@ const struct cli_command_row *cli_command_row(enum cli_command command) {
 }
 
 const struct cli_option_row *cli_option_row(enum cli_option option) {
+  assert(option < CLI_OPTIONS);
   return &option_rows[option];
 }
 
+// ---- the options of a command -------------------------------------------------------------------
+
+const struct pass *cli_pass(enum cli_command command) {
+  const char *name = command < CLI_COMMANDS ? command_rows[command].pass : NULL;
+  return name ? passes_find(span_str(name)) : NULL;
+}
+
+static uint32_t pass_options(enum cli_command command) {
+  const struct pass *pass = cli_pass(command);
+  return pass ? pass->n_options : 0;
+}
+
 bool cli_option_belongs(enum cli_option option, enum cli_command command) {
-  return option_rows[option].commands >> command & 1;
+  if (option < CLI_OPTIONS) return option_rows[option].commands >> command & 1;
+  const struct pass *pass = cli_pass(command);
+  const uint32_t at = option - CLI_OPTIONS;
+  return pass && at < pass->n_options && (command != CLI_measure || pass->options[at].measured);
+}
+
+enum cli_option cli_option_at(enum cli_command command, uint32_t k) {
+  const uint32_t of_pass = pass_options(command), all = CLI_OPTIONS + of_pass;
+  for (uint32_t i = 0; i < all; i++) {
+    const enum cli_option o = i < of_pass ? CLI_OPTIONS + i : i - of_pass;
+    if (cli_option_belongs(o, command) && k-- == 0) return o;
+  }
+  return CLI_NONE;
+}
+
+struct cli_option_row cli_row(enum cli_command command, enum cli_option option) {
+  static const enum cli_kind kinds[] = {
+      [PASS_FLAG] = CLI_FLAG,     [PASS_COUNT] = CLI_COUNT, [PASS_NUMBER] = CLI_NUMBER,
+      [PASS_CHOICE] = CLI_CHOICE, [PASS_TEXT] = CLI_TEXT,   [PASS_LIST] = CLI_LIST};
+  assert(cli_option_belongs(option, command));
+  if (option < CLI_OPTIONS) return option_rows[option];
+  const struct pass_option *row = &cli_pass(command)->options[option - CLI_OPTIONS];
+  return (struct cli_option_row){.name = row->name,
+                                 .kind = kinds[row->kind],
+                                 .metavar = row->metavar,
+                                 .preset = row->preset,
+                                 .commands = 1u << command,
+                                 .group = CLI_OWN,
+                                 .help = row->help};
+}
+
+enum cli_option cli_option_named(enum cli_command command, struct span name) {
+  enum cli_option o;
+  for (uint32_t k = 0; (o = cli_option_at(command, k)) != CLI_NONE; k++)
+    if (span_is(name, cli_row(command, o).name)) return o;
+  return CLI_NONE;
+}
+
+enum cli_option cli_pass_option(enum cli_command command, const char *name) {
+  const enum cli_option o = cli_option_named(command, span_str(name));
+  assert(o != CLI_NONE);
+  return o;
 }
 
 bool cli_writes(enum cli_command command) {
@@ -87,8 +135,9 @@ enum cli_command cli_command_by_name(const char *name) {
   return c;
 }
 
-bool cli_choice(enum cli_option option, uint32_t k, bool hidden, const char **word, size_t *n) {
-  const char *at = option_rows[option].metavar;
+bool cli_choice(const struct cli_option_row *row, uint32_t k, bool hidden, const char **word,
+                size_t *n) {
+  const char *at = row->metavar;
   for (;; k--) {
     *n = strcspn(at, "|/");
     *word = at;
@@ -117,78 +166,91 @@ bool cli_operand_word(enum cli_command command, uint32_t k, const char **word, s
 
 // ---- values -------------------------------------------------------------------------------------
 
-static int bad_value(enum cli_option o, const char *text, const char *wanted, struct err *err) {
-  return err_set(err, ERR_USAGE, "'%s' is no value for --%s: it takes %s", quote_str(text).s,
-                 option_rows[o].name, wanted);
+// A word of the line as the value of one option.
+struct taking {
+  struct cli_args *args;
+  enum cli_option o;
+  struct cli_option_row row;
+  struct cli_value *value;
+};
+
+static struct taking taking_of(struct cli_args *args, enum cli_option o) {
+  return (struct taking){args, o, cli_row(args->command, o), &args->value[o]};
 }
 
-static int set_size(struct cli_args *args, enum cli_option o, const char *text, struct err *err) {
+static int bad_value(const struct taking *t, const char *text, const char *wanted,
+                     struct err *err) {
+  return err_set(err, ERR_USAGE, "'%s' is no value for --%s: it takes %s", quote_str(text).s,
+                 t->row.name, wanted);
+}
+
+static int set_size(const struct taking *t, const char *text, struct err *err) {
   uint64_t n;
   if (!size_words_parse(text, &n) || n == 0)
-    return bad_value(o, text, "a size such as 64M, 64MiB or 1.5G", err);
-  if (o == OPT_ALIGN && ((n & (n - 1)) != 0 || n > (1u << 30)))
-    return bad_value(o, text, "a power of two up to 1GiB", err);
-  args->value[o].number = n;
+    return bad_value(t, text, "a size such as 64M, 64MiB or 1.5G", err);
+  if (t->o == OPT_ALIGN && ((n & (n - 1)) != 0 || n > (1u << 30)))
+    return bad_value(t, text, "a power of two up to 1GiB", err);
+  t->value->number = n;
   return 0;
 }
 
-static int set_count(struct cli_args *args, enum cli_option o, const char *text, struct err *err) {
-  uint64_t n, least = option_rows[o].kind == CLI_COUNT;
+static int set_count(const struct taking *t, const char *text, struct err *err) {
+  uint64_t n, least = t->row.kind == CLI_COUNT;
   if (!cli_words_number(text, &n) || n < least || n > INT32_MAX)
-    return bad_value(o, text, least ? "a whole number from 1" : "a whole number from 0", err);
-  args->value[o].number = n;
-  args->value[o].text = text;
+    return bad_value(t, text, least ? "a whole number from 1" : "a whole number from 0", err);
+  t->value->number = n;
+  t->value->text = text;
   return 0;
 }
 
-static int set_choice(struct cli_args *args, enum cli_option o, const char *text, struct err *err) {
+static int set_choice(const struct taking *t, const char *text, struct err *err) {
   const char *word;
   size_t n;
-  for (uint32_t k = 0; cli_choice(o, k, true, &word, &n); k++) {
+  for (uint32_t k = 0; cli_choice(&t->row, k, true, &word, &n); k++) {
     if (strlen(text) == n && memcmp(text, word, n) == 0) {
-      args->value[o].text = text;
+      t->value->text = text;
       return 0;
     }
   }
-  const char *list = option_rows[o].metavar;
+  const char *list = t->row.metavar;
   char wanted[64];
   snprintf(wanted, sizeof wanted, "%.*s", (int)strcspn(list, "/"), list);
-  return bad_value(o, text, wanted, err);
+  return bad_value(t, text, wanted, err);
 }
 
-static int set_name(struct cli_args *args, enum cli_option o, const char *text, struct err *err) {
+static int set_name(const struct taking *t, const char *text, struct err *err) {
   // Readers look for "..", in any place, before they open a data file.
   bool plain = *text && strlen(text) <= 255 && !strchr(text, '/') && strcmp(text, ".") != 0 &&
                !strstr(text, "..");
-  if (!plain) return bad_value(o, text, "a plain file name, without '/' and '..'", err);
-  args->value[o].text = text;
+  if (!plain) return bad_value(t, text, "a plain file name, without '/' and '..'", err);
+  t->value->text = text;
   return 0;
 }
 
 // A list has at most as many elements as the line has words, or one: its preset.
-static int set_list(struct cli_args *args, enum cli_option o, const char *text, struct err *err) {
-  if (*text == '\0') return bad_value(o, text, option_rows[o].metavar, err);
-  size_t room = (size_t)args->argc * sizeof(char *);
-  if (!args->value[o].list) args->value[o].list = arena_alloc(&args->arena, room);
-  args->value[o].list[args->value[o].n_list++] = text;
+static int set_list(const struct taking *t, const char *text, struct err *err) {
+  if (*text == '\0') return bad_value(t, text, t->row.metavar, err);
+  size_t room = (size_t)t->args->argc * sizeof(char *);
+  if (!t->value->list) t->value->list = arena_alloc(&t->args->arena, room);
+  t->value->list[t->value->n_list++] = text;
   return 0;
 }
 
-static int set_value(struct cli_args *args, enum cli_option o, const char *text, struct err *err) {
-  switch (option_rows[o].kind) {
+static int set_value(const struct taking *t, const char *text, struct err *err) {
+  switch (t->row.kind) {
   case CLI_FLAG: return 0;
-  case CLI_SIZE: return set_size(args, o, text, err);
+  case CLI_SIZE: return set_size(t, text, err);
   case CLI_COUNT:
-  case CLI_NUMBER: return set_count(args, o, text, err);
-  case CLI_LIST: return set_list(args, o, text, err);
-  case CLI_CHOICE: return set_choice(args, o, text, err);
-  case CLI_NAME: return set_name(args, o, text, err);
+  case CLI_NUMBER: return set_count(t, text, err);
+  case CLI_LIST: return set_list(t, text, err);
+  case CLI_CHOICE: return set_choice(t, text, err);
+  case CLI_NAME: return set_name(t, text, err);
   case CLI_FILE:
-    if (*text == '\0') return bad_value(o, text, "a path", err);
+    if (*text == '\0') return bad_value(t, text, "a path", err);
     break;
   case CLI_TEXT: break;
   }
-  args->value[o].text = text;
+  t->value->text = text;
   return 0;
 }
 
@@ -201,8 +263,9 @@ static int hint_help(const struct cli_args *args, struct err *err) {
 // A wrong name is worth a guess if it is a few slips away, or the start of the real one.
 static const char *nearest_option(enum cli_command c, const char *name) {
   struct guess g = guess_start(name);
-  for (uint32_t o = 0; o < CLI_OPTIONS; o++)
-    if (cli_option_belongs(o, c)) guess_try(&g, option_rows[o].name);
+  enum cli_option o;
+  for (uint32_t k = 0; (o = cli_option_at(c, k)) != CLI_NONE; k++)
+    guess_try(&g, cli_row(c, o).name);
   guess_try(&g, "help");
   return g.best;
 }
@@ -214,11 +277,9 @@ static const char *nearest_command(const char *name) {
   return g.best;
 }
 
-static int other_commands_option(const struct cli_args *args, uint32_t o, struct err *err) {
-  uint32_t c = 0;
-  while (!cli_option_belongs(o, c))
-    c++;
-  err_fill(err, ERR_USAGE, "--%s is an option of 'weir %s', not of 'weir %s'", option_rows[o].name,
+static int other_commands_option(const struct cli_args *args, uint32_t c, const char *name,
+                                 struct err *err) {
+  err_fill(err, ERR_USAGE, "--%s is an option of 'weir %s', not of 'weir %s'", quote_str(name).s,
            command_rows[c].name, command_rows[args->command].name);
   return hint_help(args, err);
 }
@@ -230,8 +291,9 @@ static int unknown_option(const struct cli_args *args, const char *name, struct 
              quote_str(name).s);
     return err_hint(err, "leave it away, and compare input and output in a runtime of your own");
   }
-  for (uint32_t o = 0; o < CLI_OPTIONS; o++)
-    if (strcmp(option_rows[o].name, name) == 0) return other_commands_option(args, o, err);
+  for (uint32_t c = 0; c < CLI_COMMANDS; c++)
+    if (cli_option_named(c, span_str(name)) != CLI_NONE)
+      return other_commands_option(args, c, name, err);
   err_fill(err, ERR_USAGE, "'weir %s' has no option --%s", command_rows[args->command].name,
            quote_str(name).s);
   const char *near = nearest_option(args->command, name);
@@ -254,34 +316,31 @@ static int unknown_command(const char *name, struct err *err) {
 // Takes the value of option o: `given` (after '=' or the letter) or the next word.
 static int take_option(struct cli_args *args, enum cli_option o, const char *given, int *at,
                        struct err *err) {
-  const struct cli_option_row *row = &option_rows[o];
-  if (!args->value[o].given) args->value[o].n_list = 0; // the preset
-  args->value[o].given = true;
-  if (row->kind == CLI_FLAG) {
+  const struct taking t = taking_of(args, o);
+  if (!t.value->given) t.value->n_list = 0; // the preset
+  t.value->given = true;
+  if (t.row.kind == CLI_FLAG) {
     if (!given) return 0;
-    return err_set(err, ERR_USAGE, "--%s takes no value, but got '%s'", row->name,
+    return err_set(err, ERR_USAGE, "--%s takes no value, but got '%s'", t.row.name,
                    quote_str(given).s);
   }
-  if (given) return set_value(args, o, given, err);
+  if (given) return set_value(&t, given, err);
   const char *next = *at + 1 < args->argc ? args->argv[*at + 1] : NULL;
   if (!next || strncmp(next, "--", 2) == 0) {
-    err_fill(err, ERR_USAGE, "--%s needs a value: %s", row->name, row->metavar);
+    err_fill(err, ERR_USAGE, "--%s needs a value: %s", t.row.name, t.row.metavar);
     if (!next) return hint_help(args, err);
     return err_hint(err, "if '%s' is meant as its value, write --%s=%s", quote_str(next).s,
-                    row->name, quote_str(next).s);
+                    t.row.name, quote_str(next).s);
   }
   ++*at;
-  return set_value(args, o, next, err);
+  return set_value(&t, next, err);
 }
 
 static int take_long(struct cli_args *args, const char *word, int *at, struct err *err) {
   const char *name = word + 2, *equals = strchr(name, '=');
   size_t n = equals ? (size_t)(equals - name) : strlen(name);
-  for (uint32_t o = 0; o < CLI_OPTIONS; o++) {
-    const char *known = option_rows[o].name;
-    if (cli_option_belongs(o, args->command) && strlen(known) == n && memcmp(known, name, n) == 0)
-      return take_option(args, o, equals ? equals + 1 : NULL, at, err);
-  }
+  const enum cli_option o = cli_option_named(args->command, span_of(name, n));
+  if (o != CLI_NONE) return take_option(args, o, equals ? equals + 1 : NULL, at, err);
   char unknown[64];
   snprintf(unknown, sizeof unknown, "%.*s", n > 60 ? 60 : (int)n, name);
   return unknown_option(args, unknown, err);
@@ -370,9 +429,11 @@ static int check_output(const struct cli_args *args, struct err *err) {
 
 static void apply_presets(struct cli_args *args) {
   struct err impossible = {0};
-  for (uint32_t o = 0; o < CLI_OPTIONS; o++) {
-    if (!option_rows[o].preset || !cli_option_belongs(o, args->command)) continue;
-    int rc = set_value(args, o, option_rows[o].preset, &impossible);
+  enum cli_option o;
+  for (uint32_t k = 0; (o = cli_option_at(args->command, k)) != CLI_NONE; k++) {
+    const struct taking t = taking_of(args, o);
+    if (!t.row.preset) continue;
+    int rc = set_value(&t, t.row.preset, &impossible);
     assert(rc == 0); // a preset is a value of its own option
     (void)rc;
   }
@@ -443,6 +504,8 @@ int cli_parse(struct cli_args *args, int argc, char *const *argv, struct err *er
     return 0;
   }
   args->command = cli_command_by_name(argv[1]);
+  args->value =
+      arena_zalloc(&args->arena, (CLI_OPTIONS + pass_options(args->command)) * sizeof *args->value);
   if (args->command == CLI_COMMANDS) return parse_top(args, argv[1], err);
   if (asks_for_help(args)) return 0;
   args->action = CLI_RUN;
@@ -459,60 +522,45 @@ bool cli_given(const struct cli_args *args, enum cli_option option) {
 }
 
 bool cli_flag(const struct cli_args *args, enum cli_option option) {
-  assert(cli_option_belongs(option, args->command) && option_rows[option].kind == CLI_FLAG);
+  assert(cli_row(args->command, option).kind == CLI_FLAG);
   return cli_given(args, option);
 }
 
 const char *cli_string(const struct cli_args *args, enum cli_option option) {
-  enum cli_kind kind = option_rows[option].kind;
-  assert(cli_option_belongs(option, args->command));
+  const enum cli_kind kind = cli_row(args->command, option).kind;
   assert(kind == CLI_TEXT || kind == CLI_FILE || kind == CLI_NAME || kind == CLI_CHOICE);
   return args->value[option].text;
 }
 
 uint64_t cli_size(const struct cli_args *args, enum cli_option option) {
-  assert(cli_option_belongs(option, args->command) && option_rows[option].kind == CLI_SIZE);
+  assert(cli_row(args->command, option).kind == CLI_SIZE);
   return args->value[option].number;
 }
 
 uint32_t cli_count(const struct cli_args *args, enum cli_option option) {
-  enum cli_kind kind = option_rows[option].kind;
-  assert(cli_option_belongs(option, args->command) && (kind == CLI_COUNT || kind == CLI_NUMBER));
+  const enum cli_kind kind = cli_row(args->command, option).kind;
+  assert(kind == CLI_COUNT || kind == CLI_NUMBER);
   return (uint32_t)args->value[option].number;
 }
 
 const char *const *cli_list(const struct cli_args *args, enum cli_option option, uint32_t *n) {
-  assert(cli_option_belongs(option, args->command) && option_rows[option].kind == CLI_LIST);
+  assert(cli_row(args->command, option).kind == CLI_LIST);
   *n = args->value[option].n_list;
   return (const char *const *)args->value[option].list;
 }
 
-static int put_pass_value(const struct cli_args *args, enum pass_option_id o,
-                          struct pass_value values[PASS_OPTIONS], struct arena *arena,
-                          struct err *err) {
-  static const enum cli_option flags[PASS_OPTIONS] = {
-#define PASS_OPTION(id, ...) [PASS_OPT_##id] = OPT_##id,
-#include "pass_options.def"
-#undef PASS_OPTION
-  };
-  enum cli_option flag = flags[o];
-  if (!cli_option_belongs(flag, args->command) || !cli_given(args, flag)) return 0;
-  const char *const *list = (const char *const *)args->value[flag].list;
-  uint32_t n = args->value[flag].n_list;
-  if (option_rows[flag].kind == CLI_FLAG)
-    return pass_values_put(o, values, span_str("true"), arena, err);
-  if (option_rows[flag].kind != CLI_LIST)
-    return pass_values_put(o, values, span_str(args->value[flag].text), arena, err);
-  for (uint32_t i = 0; i < n; i++)
-    if (pass_values_put(o, values, span_str(list[i]), arena, err)) return -1;
-  return 0;
-}
-
-int cli_pass_values(const struct cli_args *args, enum pass_id pass,
-                    struct pass_value values[PASS_OPTIONS], struct arena *arena, struct err *err) {
-  pass_values_start(pass, values, arena);
-  for (uint32_t o = 0; o < PASS_OPTIONS; o++)
-    if (pass_option_belongs(o, pass) && put_pass_value(args, o, values, arena, err)) return -1;
+int cli_pass_values(const struct cli_args *args, struct pass_values *values, struct arena *arena,
+                    struct err *err) {
+  const struct pass *pass = cli_pass(args->command);
+  pass_values_start(values, pass, arena);
+  for (uint32_t o = 0; o < pass->n_options; o++) {
+    const struct cli_value *v = &args->value[CLI_OPTIONS + o];
+    if (!v->given) continue;
+    const bool list = pass->options[o].kind == PASS_LIST;
+    const char *word = pass->options[o].kind == PASS_FLAG ? "true" : v->text;
+    for (uint32_t i = 0; i < (list ? v->n_list : 1); i++)
+      if (pass_values_put(values, o, span_str(list ? v->list[i] : word), arena, err)) return -1;
+  }
   return 0;
 }
 

@@ -6,14 +6,15 @@
 //   if (cli_flag(args, OPT_FORCE)) …
 //   cli_string(args, OPT_REPORT_JSON)   cli_size(args, OPT_MEMORY)
 //
-// Options of passes come from the rows of pass_options.def, their values too (cli_pass_values): a
-// flag and a key of --pass NAME:key=value can never mean different things.
+// A command that is a pass has that pass's options too: their ids follow those of options.def, in the
+// order of the pass's rows (cli_pass_option finds one by name), and so do their values
+// (cli_pass_values): a flag and a key of --pass NAME:key=value can never mean different things.
 #ifndef WEIR_CLI_H
 #define WEIR_CLI_H
 
 #include "arena.h"
 #include "err.h"
-#include "pass.h"
+#include "pass_values.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -61,6 +62,7 @@ enum { CLI_EXAMPLES = 2 };
 struct cli_command_row {
   const char *name;
   const char *operands; // "IN [OUT]"; "IN..." may be followed by more of its kind
+  const char *pass;     // the pass that it is, or NULL
   const char *summary;  // one line, lower case, no full stop
   const char *about;    // two to four sentences
   struct {
@@ -82,13 +84,25 @@ struct cli_option_row {
 const struct cli_command_row *cli_command_row(enum cli_command command);
 const struct cli_option_row *cli_option_row(enum cli_option option);
 bool cli_option_belongs(enum cli_option option, enum cli_command command);
+// Options of one command, those of its pass first: the k-th, or CLI_NONE past the last; and the row of
+// an option that the command has.
+#define CLI_NONE ((enum cli_option)UINT32_MAX)
+enum cli_option cli_option_at(enum cli_command command, uint32_t k);
+struct cli_option_row cli_row(enum cli_command command, enum cli_option option);
+// The option of a command by its long name, or CLI_NONE; and where that is its pass's and known to be
+// there (asserted).
+enum cli_option cli_option_named(enum cli_command command, struct span name);
+enum cli_option cli_pass_option(enum cli_command command, const char *name);
+// The pass that the command is, or NULL.
+const struct pass *cli_pass(enum cli_command command);
 // True for a command that writes a model: it has OUT, --output and --inplace.
 bool cli_writes(enum cli_command command);
 // The command of that name, or CLI_COMMANDS.
 enum cli_command cli_command_by_name(const char *name);
 // The k-th word of a CHOICE option (hidden ones last) in *word, *n; false past the last, or past
 // the last visible one unless `hidden`.
-bool cli_choice(enum cli_option option, uint32_t k, bool hidden, const char **word, size_t *n);
+bool cli_choice(const struct cli_option_row *row, uint32_t k, bool hidden, const char **word,
+                size_t *n);
 // The k-th word of a command's operands, brackets kept ("[OUT]"), likewise.
 bool cli_operand_word(enum cli_command command, uint32_t k, const char **word, size_t *n);
 
@@ -102,19 +116,21 @@ enum cli_action {
   CLI_GENERATE, // operand[0]: man, bash, zsh or fish; operand[1]: the folder for man
 };
 
+struct cli_value {
+  bool given;        // on the command line: not the preset
+  const char *text;  // of the last one, or NULL
+  uint64_t number;   // SIZE, COUNT, NUMBER
+  const char **list; // LIST, in order
+  uint32_t n_list;
+};
+
 struct cli_args {
   enum cli_action action;
   enum cli_command command;
-  struct {
-    bool given;        // on the command line: not the preset
-    const char *text;  // of the last one, or NULL
-    uint64_t number;   // SIZE, COUNT, NUMBER
-    const char **list; // LIST, in order
-    uint32_t n_list;
-  } value[CLI_OPTIONS];
+  struct cli_value *value; // by option
   const char **operand;
   uint32_t n_operands;
-  struct arena arena; // of the lists
+  struct arena arena; // of values and lists
   int argc;
   char *const *argv;
 };
@@ -135,10 +151,10 @@ uint64_t cli_size(const struct cli_args *args, enum cli_option option);      // 
 uint32_t cli_count(const struct cli_args *args, enum cli_option option);     // 0 if not given
 const char *const *cli_list(const struct cli_args *args, enum cli_option option, uint32_t *n);
 
-// The options of a pass as this command line gives them; presets for those that it, or the command,
-// lacks. Lists lie in *arena. ERR_USAGE for a word that a list does not take.
-int cli_pass_values(const struct cli_args *args, enum pass_id pass,
-                    struct pass_value values[PASS_OPTIONS], struct arena *arena, struct err *err);
+// The options of the command's pass as this command line gives them; presets for those that it, or
+// the command, lacks. Lists lie in *arena. ERR_USAGE for a word that a list does not take.
+int cli_pass_values(const struct cli_args *args, struct pass_values *values, struct arena *arena,
+                    struct err *err);
 
 // The operand that commands.def calls `name` ("MODEL", "IN", "EDITS"), or NULL if it was left out.
 const char *cli_operand(const struct cli_args *args, const char *name);

@@ -5,6 +5,7 @@
 #include "completion.h"
 
 #include "help.h"
+#include "passes.h"
 
 #include <string.h>
 
@@ -32,35 +33,44 @@ static void put_fish(FILE *to, const char *text) {
 }
 
 // The words of a choice with a separator between them.
-static void put_choices(FILE *to, enum cli_option o, const char *between) {
+static void put_choices(FILE *to, const struct cli_option_row *row, const char *between) {
   const char *word;
   size_t n;
-  for (uint32_t k = 0; cli_choice(o, k, false, &word, &n); k++)
+  for (uint32_t k = 0; cli_choice(row, k, false, &word, &n); k++)
     fprintf(to, "%s%.*s", k ? between : "", (int)n, word);
 }
 
+// --pass names passes.
+static bool names_passes(const struct cli_option_row *row) {
+  return strcmp(row->name, cli_option_row(OPT_PASS)->name) == 0;
+}
+
 // The words that an option takes, as far as they are known.
-static bool offers_words(enum cli_option o) {
-  const struct cli_option_row *row = cli_option_row(o);
-  return row->kind == CLI_CHOICE || o == OPT_PASS ||
+static bool offers_words(const struct cli_option_row *row) {
+  return row->kind == CLI_CHOICE || names_passes(row) ||
          (row->kind == CLI_LIST && strchr(row->metavar, ','));
 }
 
-static void put_words(FILE *to, enum cli_option o) {
-  const char *list = cli_option_row(o)->metavar;
-  if (cli_option_row(o)->kind == CLI_CHOICE) {
-    put_choices(to, o, " ");
-  } else if (o == OPT_PASS) {
-    for (uint32_t p = 0; p < PASSES; p++)
-      fprintf(to, "%s%s", p ? " " : "", pass_row(p)->name);
+static void put_words(FILE *to, const struct cli_option_row *row) {
+  if (row->kind == CLI_CHOICE) {
+    put_choices(to, row, " ");
+  } else if (names_passes(row)) {
+    for (uint32_t i = 0; i < passes_count(); i++)
+      fprintf(to, "%s%s", i ? " " : "", passes_at(i)->name);
   } else {
-    for (; *list; list++)
+    for (const char *list = row->metavar; *list; list++)
       fputc(*list == ',' ? ' ' : *list, to);
   }
 }
 
-static bool takes_path(enum cli_option o) {
-  return cli_option_row(o)->kind == CLI_FILE;
+static bool takes_path(const struct cli_option_row *row) {
+  return row->kind == CLI_FILE;
+}
+
+// The same for completion: one text serves both.
+static bool same_values(const struct cli_option_row *a, const struct cli_option_row *b) {
+  if (a->kind != b->kind || a->kind == CLI_FLAG) return a->kind == b->kind;
+  return strcmp(a->metavar, b->metavar) == 0;
 }
 
 static bool operand_is_folder(enum cli_command c) {
@@ -70,62 +80,80 @@ static bool operand_is_folder(enum cli_command c) {
 // ---- bash ---------------------------------------------------------------------------------------
 
 static void bash_options(FILE *to, enum cli_command c) {
+  enum cli_option o;
   fprintf(to, "    %s) options='", cli_command_row(c)->name);
-  for (uint32_t o = 0; o < CLI_OPTIONS; o++)
-    if (cli_option_belongs(o, c)) fprintf(to, "--%s ", cli_option_row(o)->name);
+  for (uint32_t k = 0; (o = cli_option_at(c, k)) != CLI_NONE; k++)
+    fprintf(to, "--%s ", cli_row(c, o).name);
   fprintf(to, "--help'; folders=%s ;;\n", operand_is_folder(c) ? "yes" : "");
 }
 
-static void bash_value(FILE *to, enum cli_option o) {
-  if (offers_words(o)) {
+static void bash_value(FILE *to, const struct cli_option_row *row) {
+  if (offers_words(row)) {
     fprintf(to, "COMPREPLY=($(compgen -W '");
-    put_words(to, o);
+    put_words(to, row);
     fprintf(to, "' -- \"$word\"))");
-  } else if (takes_path(o)) {
+  } else if (takes_path(row)) {
     fprintf(to, "_weir_paths f \"$word\"");
   } else {
     fprintf(to, "COMPREPLY=()"); // a number or a new name: nothing to offer
   }
 }
 
-// The next row from `o` on that has this name and a command, or CLI_OPTIONS.
-static uint32_t next_named(uint32_t o, const char *name) {
-  while (o < CLI_OPTIONS &&
-         (!cli_option_row(o)->commands || strcmp(cli_option_row(o)->name, name) != 0))
-    o++;
-  return o;
+// The first command from c on that has an option of that name, with its row; or CLI_COMMANDS.
+static uint32_t next_with(uint32_t c, const char *name, struct cli_option_row *row) {
+  for (; c < CLI_COMMANDS; c++) {
+    const enum cli_option o = cli_option_named(c, span_str(name));
+    if (o == CLI_NONE) continue;
+    *row = cli_row(c, o);
+    return c;
+  }
+  return CLI_COMMANDS;
 }
 
-// Rows of one name take their turns by command.
+// Commands whose options of one name take the same values share a line.
 static void bash_values_by_command(FILE *to, const char *name) {
+  struct cli_option_row row, other;
+  uint32_t printed = 0; // a bit a command
   fprintf(to, "case ${COMP_WORDS[1]} in\n");
-  for (uint32_t o = next_named(0, name); o < CLI_OPTIONS; o = next_named(o + 1, name)) {
-    const char *between = "      ";
-    for (uint32_t c = 0; c < CLI_COMMANDS; c++) {
-      if (!cli_option_belongs(o, c)) continue;
-      fprintf(to, "%s%s", between, cli_command_row(c)->name);
-      between = "|";
+  for (uint32_t c = 0; (c = next_with(c, name, &row)) < CLI_COMMANDS; c++) {
+    if (printed >> c & 1) continue;
+    fprintf(to, "      %s", cli_command_row(c)->name);
+    for (uint32_t d = c + 1; (d = next_with(d, name, &other)) < CLI_COMMANDS; d++) {
+      if (!same_values(&row, &other)) continue;
+      fprintf(to, "|%s", cli_command_row(d)->name);
+      printed |= 1u << d;
     }
     fprintf(to, ") ");
-    bash_value(to, o);
+    bash_value(to, &row);
     fprintf(to, " ;;\n");
   }
   fprintf(to, "      esac");
 }
 
+static bool differs_by_command(uint32_t c, const struct cli_option_row *row) {
+  struct cli_option_row other;
+  for (uint32_t d = c + 1; (d = next_with(d, row->name, &other)) < CLI_COMMANDS; d++)
+    if (!same_values(row, &other)) return true;
+  return false;
+}
+
+// Each name once, at the first command that has it.
 static void bash_values(FILE *to) {
-  for (uint32_t o = 0; o < CLI_OPTIONS; o++) {
-    const struct cli_option_row *row = cli_option_row(o);
-    if (row->kind == CLI_FLAG || next_named(0, row->name) != o) continue;
-    fprintf(to, "    --%s", row->name);
-    if (row->letter) fprintf(to, "|-%c", row->letter);
-    fprintf(to, ") ");
-    if (next_named(o + 1, row->name) < CLI_OPTIONS)
-      bash_values_by_command(to, row->name);
-    else
-      bash_value(to, o);
-    fprintf(to, "; return ;;\n");
-  }
+  struct cli_option_row first;
+  enum cli_option o;
+  for (uint32_t c = 0; c < CLI_COMMANDS; c++)
+    for (uint32_t k = 0; (o = cli_option_at(c, k)) != CLI_NONE; k++) {
+      const struct cli_option_row row = cli_row(c, o);
+      if (row.kind == CLI_FLAG || next_with(0, row.name, &first) != c) continue;
+      fprintf(to, "    --%s", row.name);
+      if (row.letter) fprintf(to, "|-%c", row.letter);
+      fprintf(to, ") ");
+      if (differs_by_command(c, &row))
+        bash_values_by_command(to, row.name);
+      else
+        bash_value(to, &row);
+      fprintf(to, "; return ;;\n");
+    }
 }
 
 void completion_bash(FILE *to) {
@@ -167,8 +195,7 @@ void completion_bash(FILE *to) {
 
 // ---- zsh ----------------------------------------------------------------------------------------
 
-static void zsh_option(FILE *to, enum cli_option o) {
-  const struct cli_option_row *row = cli_option_row(o);
+static void zsh_option(FILE *to, const struct cli_option_row *row) {
   bool flag = row->kind == CLI_FLAG;
   const char *again = row->kind == CLI_LIST ? "*" : "";
   fprintf(to, "        ");
@@ -179,22 +206,25 @@ static void zsh_option(FILE *to, enum cli_option o) {
   fprintf(to, "'[");
   put_quoted(to, row->help, "[]:\\");
   fputc(']', to);
-  if (offers_words(o)) {
+  if (offers_words(row)) {
     fprintf(to, ":%s:(", row->name);
-    put_words(to, o);
+    put_words(to, row);
     fputc(')', to);
   } else if (!flag) {
     fputc(':', to);
     put_quoted(to, row->metavar, ":\\");
-    fprintf(to, ":%s", takes_path(o) ? "_files" : " ");
+    fprintf(to, ":%s", takes_path(row) ? "_files" : " ");
   }
   fprintf(to, "' \\\n");
 }
 
 static void zsh_command(FILE *to, enum cli_command c) {
   fprintf(to, "    %s)\n      _arguments -s -S \\\n", cli_command_row(c)->name);
-  for (uint32_t o = 0; o < CLI_OPTIONS; o++)
-    if (cli_option_belongs(o, c)) zsh_option(to, o);
+  enum cli_option o;
+  for (uint32_t k = 0; (o = cli_option_at(c, k)) != CLI_NONE; k++) {
+    const struct cli_option_row row = cli_row(c, o);
+    zsh_option(to, &row);
+  }
   fprintf(to, "        '(-h --help)'{-h,--help}'[show help]' \\\n");
   fprintf(to, "        '*:file:_files%s' ;;\n", operand_is_folder(c) ? " -/" : "");
 }
@@ -230,19 +260,24 @@ void completion_zsh(FILE *to) {
 
 // ---- fish ---------------------------------------------------------------------------------------
 
-static void fish_option(FILE *to, enum cli_option o) {
-  const struct cli_option_row *row = cli_option_row(o);
+// The row of an option that command c has, for all commands with the same one.
+static bool is_same_option(uint32_t c, uint32_t d, enum cli_option o) {
+  return cli_option_belongs(o, d) && (o < CLI_OPTIONS || cli_pass(c) == cli_pass(d));
+}
+
+static void fish_option(FILE *to, uint32_t first, enum cli_option o) {
+  const struct cli_option_row of_first = cli_row(first, o), *row = &of_first;
   fprintf(to, "complete -c weir -n '__fish_seen_subcommand_from");
-  for (uint32_t c = 0; c < CLI_COMMANDS; c++)
-    if (cli_option_belongs(o, c)) fprintf(to, " %s", cli_command_row(c)->name);
+  for (uint32_t c = first; c < CLI_COMMANDS; c++)
+    if (is_same_option(first, c, o)) fprintf(to, " %s", cli_command_row(c)->name);
   fprintf(to, "' -l %s", row->name);
   if (row->letter) fprintf(to, " -s %c", row->letter);
-  if (offers_words(o)) {
+  if (offers_words(row)) {
     fprintf(to, " -x -a '");
-    put_words(to, o);
+    put_words(to, row);
     fputc('\'', to);
   } else if (row->kind != CLI_FLAG) {
-    fprintf(to, takes_path(o) ? " -r -F" : " -x");
+    fprintf(to, takes_path(row) ? " -r -F" : " -x");
   }
   fprintf(to, " -d '");
   put_fish(to, row->help);
@@ -265,6 +300,12 @@ void completion_fish(FILE *to) {
             cli_command_row(c)->name);
   }
   fprintf(to, "complete -c weir -n 'not __fish_use_subcommand' -l help -s h -d 'show help'\n");
-  for (uint32_t o = 0; o < CLI_OPTIONS; o++)
-    if (cli_option_row(o)->commands) fish_option(to, o);
+  enum cli_option o;
+  for (uint32_t c = 0; c < CLI_COMMANDS; c++)
+    for (uint32_t k = 0; (o = cli_option_at(c, k)) != CLI_NONE; k++) {
+      uint32_t first = 0;
+      while (!is_same_option(c, first, o))
+        first++;
+      if (first == c) fish_option(to, c, o);
+    }
 }

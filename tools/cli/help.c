@@ -46,14 +46,14 @@ const char *help_group_title(enum cli_group group) {
 }
 
 bool help_group_used(enum cli_group group, enum cli_command command) {
-  for (uint32_t o = 0; o < CLI_OPTIONS; o++)
-    if (cli_option_row(o)->group == group && cli_option_belongs(o, command)) return true;
+  enum cli_option o;
+  for (uint32_t k = 0; (o = cli_option_at(command, k)) != CLI_NONE; k++)
+    if (cli_row(command, o).group == group) return true;
   return false;
 }
 
-struct help_metavar help_metavar(enum cli_option option, bool all) {
+struct help_metavar help_metavar(const struct cli_option_row *row, bool all) {
   struct help_metavar m = {""};
-  const struct cli_option_row *row = cli_option_row(option);
   if (row->kind == CLI_FLAG) return m;
   if (row->kind != CLI_CHOICE) {
     snprintf(m.s, sizeof m.s, "%s", row->metavar);
@@ -61,7 +61,7 @@ struct help_metavar help_metavar(enum cli_option option, bool all) {
   }
   const char *word;
   size_t n, used = 0;
-  for (uint32_t k = 0; cli_choice(option, k, all, &word, &n); k++)
+  for (uint32_t k = 0; cli_choice(row, k, all, &word, &n); k++)
     used += (size_t)snprintf(m.s + used, sizeof m.s - used, "%s%.*s", k ? "|" : "", (int)n, word);
   return m;
 }
@@ -104,9 +104,8 @@ void help_entry_name(FILE *to, const char *head, const char *text) {
   print_entry_at(to, COMMAND_INDENT, head, text);
 }
 
-static void print_option(FILE *to, enum cli_option o, bool all) {
-  const struct cli_option_row *row = cli_option_row(o);
-  struct help_metavar m = help_metavar(o, all);
+static void print_option(FILE *to, const struct cli_option_row *row, bool all) {
+  struct help_metavar m = help_metavar(row, all);
   char head[128], text[512], letter[8] = "";
   if (row->letter) snprintf(letter, sizeof letter, "-%c, ", row->letter);
   snprintf(head, sizeof head, "%s--%s%s%s", letter, row->name, m.s[0] ? " " : "", m.s);
@@ -121,9 +120,11 @@ static void print_option(FILE *to, enum cli_option o, bool all) {
 static void print_group(FILE *to, enum cli_command command, enum cli_group group, bool all) {
   if (group != CLI_MESSAGES && !help_group_used(group, command)) return;
   fprintf(to, "\n%s:\n", group_titles[group]);
-  for (uint32_t o = 0; o < CLI_OPTIONS; o++)
-    if (cli_option_row(o)->group == group && cli_option_belongs(o, command))
-      print_option(to, o, all);
+  enum cli_option o;
+  for (uint32_t k = 0; (o = cli_option_at(command, k)) != CLI_NONE; k++) {
+    const struct cli_option_row row = cli_row(command, o);
+    if (row.group == group) print_option(to, &row, all);
+  }
   if (group != CLI_MESSAGES) return;
   help_entry(to, "-h, --help", "this text");
   if (all) help_entry(to, "--help-all", "this text, with what is hidden otherwise");

@@ -27,7 +27,7 @@ void help_entry_name(FILE *to, const char *head, const char *text);
 struct help_metavar {
   char s[64];
 };
-struct help_metavar help_metavar(enum cli_option option, bool all);
+struct help_metavar help_metavar(const struct cli_option_row *row, bool all);
 
 // Exit codes, most common first; false past the last.
 bool help_exit_code(uint32_t k, int *code, const char **meaning);

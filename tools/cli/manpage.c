@@ -53,9 +53,8 @@ static void put_head(FILE *to, const char *name, const char *summary) {
   fputc('\n', to);
 }
 
-static void put_option(FILE *to, enum cli_option o) {
-  const struct cli_option_row *row = cli_option_row(o);
-  struct help_metavar m = help_metavar(o, false);
+static void put_option(FILE *to, const struct cli_option_row *row) {
+  struct help_metavar m = help_metavar(row, false);
   fputs(".TP\n", to);
   if (row->letter) fprintf(to, "\\fB\\-%c\\fR, ", row->letter);
   fputs("\\fB\\-\\-", to);
@@ -109,8 +108,11 @@ static void put_command_page(FILE *to, enum cli_command c) {
   for (uint32_t g = 0; g < CLI_GROUPS; g++) {
     if (!help_group_used(g, c)) continue;
     if (g != CLI_OWN) fprintf(to, ".SS %s\n", help_group_title(g));
-    for (uint32_t o = 0; o < CLI_OPTIONS; o++)
-      if (cli_option_row(o)->group == g && cli_option_belongs(o, c)) put_option(to, o);
+    enum cli_option o;
+    for (uint32_t k = 0; (o = cli_option_at(c, k)) != CLI_NONE; k++) {
+      const struct cli_option_row option = cli_row(c, o);
+      if (option.group == g) put_option(to, &option);
+    }
   }
   put_examples(to, row);
   fputs(".SH EXIT STATUS\nSee\n.BR weir (1).\n.SH SEE ALSO\n.BR weir (1)\n", to);

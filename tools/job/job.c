@@ -354,6 +354,7 @@ static int check_limit(const struct job *job, struct err *err) {
 
 static int make_plan(struct job *job, struct err *err) {
   job->layout.passes = passes_json(job);
+  job->layout.artifacts = job_stage_artifacts(job);
   if (plan_build(&job->plan, &job->model, &job->recipes, &job->layout, err)) return -1;
   job->planned = true;
   struct err why = {0};

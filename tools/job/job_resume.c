@@ -111,7 +111,8 @@ static int prepare_report(struct ending *e, struct err *err) {
   if (!job_wants_report(args)) return 0;
   if (path && job_text_reserve(&e->file, path, &e->job->arena, err)) return -1;
   if (keeps_report(e)) return 0;
-  if (args->command == CLI_conv2matmul && cli_flag(args, OPT_STRICT_COMPAT))
+  if (args->command == CLI_conv2matmul &&
+      cli_flag(args, cli_pass_option(args->command, "strict-compat")))
     return nothing_known(e, err);
   make_report(e);
   return 0;

@@ -1,139 +1,163 @@
-// Stages over the weights that come before the edits they decide: measuring, so far.
+// Stages: what must look at weights before edits can be decided. A pass asks one by name, and is
+// answered with an artifact.
 //
-//   pass ──recipes of codes──▶ job_stage_measure ──▶ artifact (made, or found again) ──▶ figures
-//                                                     │
-//                                                     ├──▶ a line in the edit log
-//                                                     └──▶ the plan's list of artifacts
+//   pass ──question──▶ job_stage_ask ──▶ artifact: found again, or made by the stage ──▶ answer
+//                                        │
+//                                        ├──▶ a line in the edit log
+//                                        └──▶ the plan's list of artifacts
 //
-// An artifact's text is the same on every machine: a line a question, in order, sums as the
-// shortest decimals that read back. Its digest therefore says whether the weights are those that
-// were measured: a replay of the log runs the stage again and compares.
+// A stage is a row of the table below. What is the same for all is here: where an artifact lies, how
+// a resumed run finds it, what records it, and the replay, which runs the stage again.
+//
+// An artifact's text is the same on every machine. Its digest therefore says whether the weights are
+// those that were looked at: a replay of the log compares it.
 #include "job.h"
 #include "job_stage.h"
 
 #include "measure.h"
+#include "measured.h"
 #include "report.h"
 #include "stop.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
-// ---- the text ----------------------------------------------------------------------------------
+// ---- the stages --------------------------------------------------------------------------------
 
-static void put_figures(struct json_out *j, const struct figures *f) {
-  json_put_uint(j, "elements", f->elements);
-  json_put_uint(j, "nonfinite", f->nonfinite);
-  json_put_double(j, "vv", f->vv);
-  json_put_double(j, "ee", f->ee);
-  json_put_double(j, "ve", f->ve);
-  json_put_double(j, "max_error", f->max_error);
-}
-
-static void put_rows(struct job *job, struct json_out *j, const uint32_t *codes, uint32_t n,
-                     const struct figures *figures) {
-  for (uint32_t i = 0; i < n; i++) {
-    json_object(j);
-    json_key(j, "of");
-    edit_artifact_recipe(&job->edits, j, codes[i]);
-    put_figures(j, &figures[i]);
-    json_end_object(j);
-    json_newline(j);
-  }
-}
-
-static bool read_row(struct span line, struct figures *f) {
-  struct err malformed = {0};
-  struct json_value *v = json_parse(line, "artifact", &malformed);
-  const bool whole = v && json_as_uint(json_get(v, "elements"), &f->elements) &&
-                     json_as_uint(json_get(v, "nonfinite"), &f->nonfinite) &&
-                     json_as_double(json_get(v, "vv"), &f->vv) &&
-                     json_as_double(json_get(v, "ee"), &f->ee) &&
-                     json_as_double(json_get(v, "ve"), &f->ve) &&
-                     json_as_double(json_get(v, "max_error"), &f->max_error);
-  if (v) json_free(v);
-  return whole;
-}
-
-static bool next_line(struct span *rest, struct span *line) {
-  const uint8_t *end = rest->n ? memchr(rest->at, '\n', rest->n) : NULL;
-  if (!end) return false;
-  *line = span_of(rest->at, (size_t)(end - rest->at));
-  *rest = span_of(end + 1, rest->n - line->n - 1);
-  return true;
-}
-
-static int read_rows(struct span text, uint32_t n, struct figures *figures, struct err *err) {
-  struct span line;
-  bool whole = next_line(&text, &line); // the head
-  for (uint32_t i = 0; i < n && whole; i++)
-    whole = next_line(&text, &line) && read_row(line, &figures[i]);
-  if (whole && text.n == 0) return 0;
-  err_set(err, ERR_INPUT, "the artifact of an interrupted run does not hold %u measurements", n);
-  return err_hint(err, "without --resume the weights are measured again");
-}
-
-// ---- the stage ---------------------------------------------------------------------------------
-
-struct measuring {
-  struct job *job;
-  const uint32_t *codes;
-  uint32_t n;
-  struct artifact_request request;
-  struct figures *out;
+struct stage_row {
+  const char *name;
+  const char *notice; // of an answer that an interrupted run had made
+  // Can it be asked about this recipe? An edit log, which anybody may have written, asks too.
+  bool (*can)(const struct recipes *r, uint32_t recipe);
+  // Appends the lines behind the artifact's head.
+  int (*run)(struct job *job, const struct pass_question *q, struct json_out *text,
+             uint64_t *source_bytes_read, struct err *err);
+  // Is this text an answer to the question?
+  bool (*reads)(struct span text, const struct pass_question *q);
 };
 
-static char *options_text(struct job *job, const uint32_t *codes, uint32_t n) {
-  struct json_out j = {0};
-  json_array(&j);
-  for (uint32_t i = 0; i < n; i++)
-    edit_artifact_recipe(&job->edits, &j, codes[i]);
-  json_end_array(&j);
-  char *text = arena_string(&job->arena, span_of(j.text, j.n));
-  json_done(&j);
-  return text;
-}
-
-static int make(const struct measuring *m, struct job_stage *stage, struct err *err) {
-  struct job *job = m->job;
+static int run_measure(struct job *job, const struct pass_question *q, struct json_out *text,
+                       uint64_t *source_bytes_read, struct err *err) {
   struct measure_stats stats;
+  struct figures *figures = NULL;
+  size_t cap = 0;
   const struct work_options options = {.jobs = cli_count(job->args, OPT_JOBS),
                                        .memory = job->memory,
                                        .mode = job->mode,
                                        .progress = {report_tick, NULL},
                                        .stop = stop_watch()};
+  figures = table_grow(NULL, &cap, (size_t)q->n + 1, sizeof *figures);
   report_begin("measuring", 0);
-  int rc = measure_run(&job->recipes, job->sources, m->codes, m->n, &options, m->out, &stats, err);
+  int rc = measure_run(&job->recipes, job->sources, q->of, q->n, &options, figures, &stats, err);
   report_end();
-  if (rc) return -1;
-  stage->source_bytes_read = stats.source_bytes_read;
+  if (rc == 0) {
+    measured_write(text, &job->edits, q->of, q->n, figures);
+    *source_bytes_read = stats.source_bytes_read;
+  }
+  table_free(figures, cap, sizeof *figures);
+  return rc;
+}
+
+static bool reads_measure(struct span text, const struct pass_question *q) {
+  return measured_read(text, q->n, NULL);
+}
+
+static const struct stage_row stages[] = {
+    {MEASURED_STAGE, "took over what an interrupted run had measured", measure_can, run_measure,
+     reads_measure},
+};
+
+static const struct stage_row *stage_named(const char *name) {
+  for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++)
+    if (strcmp(stages[i].name, name) == 0) return &stages[i];
+  return NULL;
+}
+
+// ---- a question --------------------------------------------------------------------------------
+
+static struct span question_text(struct job *job, const struct pass_question *q) {
+  struct json_out j = {0};
+  json_array(&j);
+  for (uint32_t i = 0; i < q->n; i++)
+    edit_artifact_recipe(&job->edits, &j, q->of[i]);
+  json_end_array(&j);
+  char *text = arena_string(&job->arena, span_of(j.text, j.n));
+  json_done(&j);
+  return span_str(text);
+}
+
+static int make(struct job *job, const struct stage_row *row, const struct pass_question *q,
+                const struct artifact_request *request, struct job_stage *stage, struct err *err) {
   struct json_out text = {0};
-  artifact_begin(&text, &m->request, stage->artifact.id);
-  put_rows(job, &text, m->codes, m->n, m->out);
-  rc = artifact_put(&stage->artifact, span_of(text.text, text.n), err);
+  artifact_begin(&text, request, stage->artifact.id);
+  int rc = row->run(job, q, &text, &stage->source_bytes_read, err);
+  if (rc == 0) rc = artifact_put(&stage->artifact, span_of(text.text, text.n), err);
   json_done(&text);
   return rc;
 }
 
-static int run_stage(const struct measuring *m, struct job_stage *stage, struct err *err) {
-  struct job *job = m->job;
-  if (job_choose_io(job, err)) return -1;
-  if (job->nothing_to_write || job->mode == IO_NULL)
-    artifact_open_null(&stage->artifact, &m->request);
-  else if (artifact_open(&stage->artifact, &m->request, cli_flag(job->args, OPT_RESUME), err))
-    return -1;
-  int rc;
-  if (stage->artifact.text.at) {
-    stage->resumed = true;
-    rc = read_rows(stage->artifact.text, m->n, m->out, err);
-    if (rc == 0) report_notice("took over what an interrupted run had measured");
-  } else {
-    rc = make(m, stage, err);
+static int take_over(const struct stage_row *row, const struct pass_question *q,
+                     struct job_stage *stage, struct err *err) {
+  stage->resumed = true;
+  if (!row->reads(stage->artifact.text, q)) {
+    err_set(err, ERR_INPUT, "the artifact of an interrupted run does not hold %u answers of '%s'",
+            q->n, row->name);
+    return err_hint(err, "without --resume the weights are looked at again");
   }
-  if (rc) artifact_end(&stage->artifact, false);
-  return rc;
+  report_notice("%s", row->notice);
+  return 0;
 }
 
-static void note_in_plan(struct job *job) {
+// The stage, run or found again, at the end of the job's list; NULL if it failed.
+static struct job_stage *answer(struct job *job, const struct stage_row *row,
+                                const struct pass_question *q, struct err *err) {
+  const struct artifact_request request = {.dest_folder = job->dest_folder,
+                                           .onnx_name = job->onnx_name,
+                                           .resume_command =
+                                               cli_resume_command(job->args, &job->arena),
+                                           .sources = job->sources,
+                                           .meta_sha256 = job->model.meta_sha256,
+                                           .stage = row->name,
+                                           .options = question_text(job, q)};
+  struct job_stage *stage = arena_zalloc(&job->arena, sizeof *stage);
+  stage->name = row->name;
+  stage->n = q->n;
+  if (job_choose_io(job, err)) return NULL;
+  if (job->nothing_to_write || job->mode == IO_NULL)
+    artifact_open_null(&stage->artifact, &request);
+  else if (artifact_open(&stage->artifact, &request, cli_flag(job->args, OPT_RESUME), err))
+    return NULL;
+  if (stage->artifact.text.at ? take_over(row, q, stage, err)
+                              : make(job, row, q, &request, stage, err)) {
+    artifact_end(&stage->artifact, false);
+    return NULL;
+  }
+  struct job_stage **end = &job->stages;
+  while (*end)
+    end = &(*end)->next;
+  *end = stage;
+  memcpy(stage->sha256, stage->artifact.sha256, sizeof stage->sha256);
+  return stage;
+}
+
+int job_stage_ask(void *ctx, const struct pass_question *q, struct pass_answer *out,
+                  struct err *err) {
+  struct job *job = ctx;
+  const struct stage_row *row = stage_named(q->stage);
+  assert(row); // passes ask stages that there are
+  const struct job_stage *stage = answer(job, row, q, err);
+  if (!stage) return -1;
+  struct edit_artifact line = {.stage = row->name, .of = q->of, .n = q->n};
+  memcpy(line.sha256, stage->sha256, sizeof line.sha256);
+  edit_artifact(&job->edits, &line);
+  out->text = stage->artifact.text; // held by the artifact until the job ends
+  memcpy(out->sha256, stage->sha256, sizeof out->sha256);
+  return 0;
+}
+
+const char *job_stage_artifacts(struct job *job) {
   struct json_out j = {0};
+  if (!job->stages) return NULL;
   json_array(&j);
   for (const struct job_stage *s = job->stages; s; s = s->next) {
     json_object(&j);
@@ -142,69 +166,24 @@ static void note_in_plan(struct job *job) {
     json_end_object(&j);
   }
   json_end_array(&j);
-  job->layout.artifacts = arena_string(&job->arena, span_of(j.text, j.n));
+  const char *text = arena_string(&job->arena, span_of(j.text, j.n));
   json_done(&j);
-}
-
-// The stage, run or found again, at the end of the job's list; NULL if it failed.
-static struct job_stage *measure(struct job *job, const uint32_t *codes, uint32_t n,
-                                 struct figures *out, struct err *err) {
-  const struct measuring m = {
-      .job = job,
-      .codes = codes,
-      .n = n,
-      .out = out,
-      .request = {.dest_folder = job->dest_folder,
-                  .onnx_name = job->onnx_name,
-                  .resume_command = cli_resume_command(job->args, &job->arena),
-                  .sources = job->sources,
-                  .meta_sha256 = job->model.meta_sha256,
-                  .stage = "measure",
-                  .options = span_str(options_text(job, codes, n))}};
-  struct job_stage *stage = arena_zalloc(&job->arena, sizeof *stage);
-  stage->name = m.request.stage;
-  stage->n = n;
-  if (run_stage(&m, stage, err)) return NULL;
-  struct job_stage **end = &job->stages;
-  while (*end)
-    end = &(*end)->next;
-  *end = stage;
-  memcpy(stage->sha256, stage->artifact.sha256, sizeof stage->sha256);
-  note_in_plan(job);
-  return stage;
-}
-
-int job_stage_measure(void *ctx, const uint32_t *codes, uint32_t n, struct figures *out,
-                      struct err *err) {
-  struct job *job = ctx;
-  const struct job_stage *stage = measure(job, codes, n, out, err);
-  if (!stage) return -1;
-  struct edit_artifact line = {.stage = stage->name, .of = codes, .n = n};
-  memcpy(line.sha256, stage->sha256, sizeof line.sha256);
-  edit_artifact(&job->edits, &line);
-  return 0;
+  return text;
 }
 
 // ---- replay ------------------------------------------------------------------------------------
 
-static int check_question(const struct job *job, const struct edit_artifact *a, struct err *err) {
-  if (strcmp(a->stage, "measure") != 0)
+int job_stage_replay(void *ctx, const struct edit_artifact *a, struct err *err) {
+  struct job *job = ctx;
+  const struct stage_row *row = stage_named(a->stage);
+  const struct pass_question question = {.stage = a->stage, .of = a->of, .n = a->n};
+  if (!row)
     return err_set(err, ERR_MODEL, "'%s' is no stage that this program knows",
                    quote_str(a->stage).s);
   for (uint32_t i = 0; i < a->n; i++)
-    if (!measure_can(&job->recipes, a->of[i]))
+    if (!row->can(&job->recipes, a->of[i]))
       return err_set(err, ERR_MODEL, "recipe %u of 'of' is not one that can be measured", i);
-  return 0;
-}
-
-int job_stage_replay(void *ctx, const struct edit_artifact *a, struct err *err) {
-  struct job *job = ctx;
-  struct figures *figures = NULL;
-  size_t cap = 0;
-  if (check_question(job, a, err)) return -1;
-  figures = table_grow(NULL, &cap, (size_t)a->n + 1, sizeof *figures);
-  const struct job_stage *stage = measure(job, a->of, a->n, figures, err);
-  table_free(figures, cap, sizeof *figures);
+  const struct job_stage *stage = answer(job, row, &question, err);
   if (!stage) return -1;
   if (memcmp(stage->sha256, a->sha256, DIGEST_BYTES) == 0) return 0;
   char is[DIGEST_HEX], was[DIGEST_HEX];

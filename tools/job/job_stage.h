@@ -3,12 +3,12 @@
 #ifndef WEIR_JOB_STAGE_H
 #define WEIR_JOB_STAGE_H
 
-#include "figures.h"
 #include "job.h"
+#include "pass.h"
 
 struct job_stage {
   const char *name;
-  uint32_t n; // measurements
+  uint32_t n; // questions
   struct artifact artifact;
   uint8_t sha256[DIGEST_BYTES];
   uint64_t source_bytes_read;
@@ -16,13 +16,14 @@ struct job_stage {
   struct job_stage *next;
 };
 
-// pass_env's evaluate; ctx is the job. One more read of what is asked for. Recorded in
-// the edit log, and an input of the plan.
-int job_stage_measure(void *ctx, const uint32_t *codes, uint32_t n, struct figures *out,
-                      struct err *err);
+// pass_env's ask; ctx is the job. Recorded in the edit log; the answer's text holds as long as the job.
+int job_stage_ask(void *ctx, const struct pass_question *q, struct pass_answer *out,
+                  struct err *err);
 // edits' artifact: runs the recorded stage again. ERR_INPUT if it finds something else.
 int job_stage_replay(void *ctx, const struct edit_artifact *a, struct err *err);
 
+// What the plan says of them: a JSON array in job->arena, or NULL without any.
+const char *job_stage_artifacts(struct job *job);
 // Was any of them found, not made?
 bool job_stage_took_over(const struct job *job);
 // Moves what was found into the staging folder of the plan.

@@ -3,16 +3,22 @@
 // by the step that runs when a site is reported.
 #include "pass_job.h"
 
+#include "job_look.h"
 #include "job_stage.h"
 #include "quantized.h"
 #include "report.h"
+
+void pass_job_init(struct pass_job *pj) {
+  *pj = (struct pass_job){0};
+  pipeline_init(&pj->pipeline);
+}
 
 void pass_job_free(struct pass_job *pj) {
   TABLE_FREE(pj, sites);
   TABLE_FREE(pj, warnings);
   pipeline_free(&pj->pipeline);
   arena_free(&pj->arena);
-  *pj = (struct pass_job){0};
+  pass_job_init(pj);
 }
 
 bool pass_job_converted(const struct pass_job_site *s) {
@@ -22,7 +28,7 @@ bool pass_job_converted(const struct pass_job_site *s) {
 struct pass_job_counts pass_job_count(const struct pass_job *pj, uint32_t step) {
   struct pass_job_counts n = {0};
   for (uint32_t i = 0; i < pj->n_sites; i++) {
-    if (pj->sites[i].step != step) continue;
+    if (pj->sites[i].step != step || pj->sites[i].gone) continue;
     if (pass_job_converted(&pj->sites[i]))
       n.converted++;
     else
@@ -36,7 +42,8 @@ void pass_job_reasons(const struct pass_job *pj, uint32_t step, struct pass_job_
   for (uint32_t i = 0; i < pj->n_sites; i++) {
     const struct pass_job_site *s = &pj->sites[i];
     uint32_t k = 0;
-    if ((step != PASS_JOB_ALL_STEPS && s->step != step) || pass_job_converted(s)) continue;
+    if ((step != PASS_JOB_ALL_STEPS && s->step != step) || s->gone || pass_job_converted(s))
+      continue;
     while (k < out->n && strcmp(out->first[k]->site.reason, s->site.reason) != 0)
       k++;
     if (k == PASS_JOB_REASONS) continue;
@@ -48,10 +55,8 @@ void pass_job_reasons(const struct pass_job *pj, uint32_t step, struct pass_job_
 // Names may be of the pass's scratch or the model's tables: reports come later.
 static void note_site(void *ctx, const struct pass_site *site) {
   struct pass_job *pj = ctx;
-  pj->sites = table_grow(pj->sites, &pj->sites_cap, (size_t)pj->n_sites + 1, sizeof *pj->sites);
-  struct pass_job_site *s = &pj->sites[pj->n_sites++];
-  s->site = *site;
-  s->step = pj->step;
+  struct pass_job_site *s = TABLE_PUSH(pj, sites);
+  *s = (struct pass_job_site){.site = *site, .step = pj->step};
   s->site.op_type = arena_string(&pj->arena, span_str(site->op_type));
   if (site->node_name.n)
     s->name = arena_string(&pj->arena, site->node_name);
@@ -69,44 +74,54 @@ static void note_site(void *ctx, const struct pass_site *site) {
 
 static void note_warning(void *ctx, const char *sentence, const char *hint) {
   struct pass_job *pj = ctx;
-  pj->warnings =
-      table_grow(pj->warnings, &pj->warnings_cap, (size_t)pj->n_warnings + 1, sizeof *pj->warnings);
-  pj->warnings[pj->n_warnings++] =
+  *TABLE_PUSH(pj, warnings) =
       (struct pass_job_warning){pj->step, arena_string(&pj->arena, span_str(sentence)),
                                 hint ? arena_string(&pj->arena, span_str(hint)) : NULL};
   report_warning("%s", sentence);
   if (hint) report_hint("%s", hint);
 }
 
-int pass_job_take_flags(struct pass_job *pj, const struct cli_args *args, enum pass_id pass,
-                        struct err *err) {
-  struct pipeline_step *step = pipeline_add(&pj->pipeline, pass, err);
-  if (!step) return -1;
-  if (cli_pass_values(args, pass, step->values, &pj->pipeline.arena, err)) return -1;
-  return pass_row(pass)->check(step->values, err);
+// What a repeated pass left alone in an earlier round it looks at again.
+static void begin_step(void *ctx, uint32_t step, uint32_t round) {
+  struct pass_job *pj = ctx;
+  pj->step = step;
+  for (uint32_t i = 0; round > 0 && i < pj->n_sites; i++)
+    if (pj->sites[i].step == step && !pass_job_converted(&pj->sites[i])) pj->sites[i].gone = true;
+}
+
+void pass_job_take_exactness(struct pass_job *pj, const struct cli_args *args) {
+  if (cli_given(args, OPT_EXACTNESS))
+    pj->pipeline.exactness = exactness_by_name(span_str(cli_string(args, OPT_EXACTNESS)));
+}
+
+int pass_job_take_flags(struct pass_job *pj, const struct cli_args *args, struct err *err) {
+  uint32_t n;
+  struct pipeline *p = &pj->pipeline;
+  struct pipeline_step *step = pipeline_add(p, span_str(cli_pass(args->command)->name), &n, err);
+  if (!step || cli_pass_values(args, &step->values, &p->arena, err)) return -1;
+  pass_job_take_exactness(pj, args);
+  return pass_values_read(&step->values, &p->arena, err);
 }
 
 int pass_job_edit(struct pass_job *pj, struct job *job, struct err *err) {
-  struct arena scratch = {0};
-  struct pass_env env = {.m = &job->model,
-                         .edits = &job->edits,
-                         .scratch = &scratch,
-                         .site = note_site,
-                         .site_ctx = pj,
-                         .warn = note_warning,
-                         .warn_ctx = pj,
-                         .evaluate = job_stage_measure,
-                         .evaluate_ctx = job};
-  int rc =
-      job_begin_edits(job, pipeline_command(&pj->pipeline), pipeline_options(&pj->pipeline), err);
-  for (uint32_t i = 0; i < pj->pipeline.n && rc == 0; i++) {
-    const struct pipeline_step *step = &pj->pipeline.steps[i];
-    pj->step = i;
-    rc = pass_row(step->pass)->run(&env, step->values, err);
-    arena_reset(&scratch);
-  }
-  job->output_limit = env.output_limit;
-  arena_free(&scratch);
+  struct pass_run run = {.pipeline = &pj->pipeline,
+                         .env = {.m = &job->model,
+                                 .edits = &job->edits,
+                                 .site = note_site,
+                                 .site_ctx = pj,
+                                 .warn = note_warning,
+                                 .warn_ctx = pj,
+                                 .ask = job_stage_ask,
+                                 .ask_ctx = job,
+                                  .read = job_look,
+                                  .read_ctx = job},
+                         .begin = begin_step,
+                         .ctx = pj};
+  if (job_begin_edits(job, pipeline_command(&pj->pipeline), pipeline_options(&pj->pipeline), err))
+    return -1;
+  const int rc = pass_run(&run, &pj->arena, err);
+  pj->steps = run.steps;
+  job->output_limit = run.output_limit;
   return rc;
 }
 

@@ -4,13 +4,14 @@
 #define WEIR_PASS_JOB_H
 
 #include "job.h"
-#include "pipeline.h"
+#include "pass_run.h"
 
 struct pass_job_site {
   struct pass_site site;
   struct figures figures; // what site.figures pointed to
   uint32_t step;
   const char *name; // of the node as reports say it: never empty
+  bool gone;        // a later round of a repeat looked at the node again
 };
 
 struct pass_job_warning {
@@ -18,22 +19,25 @@ struct pass_job_warning {
   const char *sentence, *hint; // hint: or NULL
 };
 
-// Zero-initialize; pass_job_free frees.
+// pass_job_init begins one, pass_job_free frees.
 struct pass_job {
   struct pipeline pipeline; // filled by the command
   TABLE(struct pass_job_site, sites);
   TABLE(struct pass_job_warning, warnings);
-  uint32_t step; // the one that runs
+  uint32_t step;               // the one that runs
+  struct pass_run_step *steps; // what came of them; NULL: none ran yet
   struct arena arena;
 };
 
+void pass_job_init(struct pass_job *pj);
 void pass_job_free(struct pass_job *pj);
 
-// One step: the pass with the flags of the command line (cli_pass_values).
-int pass_job_take_flags(struct pass_job *pj, const struct cli_args *args, enum pass_id pass,
-                        struct err *err);
+// One step: the command's pass with the flags of the command line (cli_pass_values).
+int pass_job_take_flags(struct pass_job *pj, const struct cli_args *args, struct err *err);
+// --exactness, where it is given.
+void pass_job_take_exactness(struct pass_job *pj, const struct cli_args *args);
 
-// Begins the edit log and runs the steps in order. Warnings are printed as they come. Nothing was
+// Begins the edit log and runs the steps (pass_run.h). Warnings are printed as they come. Nothing was
 // written if it fails.
 int pass_job_edit(struct pass_job *pj, struct job *job, struct err *err);
 

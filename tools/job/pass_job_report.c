@@ -18,7 +18,7 @@ static void write_chosen(struct json_out *j, const struct pass_job_site *s) {
   json_end_object(j);
 }
 
-static void write_site(struct json_out *j, enum pass_id pass, const struct pass_job_site *s) {
+static void write_site(struct json_out *j, const struct pass *pass, const struct pass_job_site *s) {
   json_object(j);
   if (s->site.chosen) write_chosen(j, s);
   json_put_uint(j, "graph", s->site.graph);
@@ -32,9 +32,7 @@ static void write_site(struct json_out *j, enum pass_id pass, const struct pass_
   if (s->site.tensor.at) {
     json_put_string(j, "tensor", s->site.tensor);
   }
-  if (pass == PASS_conv2matmul) {
-    json_put_bool(j, "used_extended_mode", s->site.flag);
-  }
+  if (pass->flag) json_put_bool(j, pass->flag, s->site.flag);
   json_end_object(j);
 }
 
@@ -54,16 +52,19 @@ static void write_warnings(const struct pass_job *pj, uint32_t step, struct json
 static void write_step(struct job *job, const struct quantized *q, uint32_t step,
                        struct json_out *j) {
   struct pass_job *pj = job->ctx;
-  const struct pipeline_step *s = &pj->pipeline.steps[step];
+  const struct pass_values *v = &pj->pipeline.steps[step].values;
+  const struct pass_run_step *came = &pj->steps[step];
   const struct pass_job_counts n = pass_job_count(pj, step);
   json_object(j);
   json_put_uint(j, "converted", n.converted);
-  json_put_text(j, "name", pass_row(s->pass)->name);
+  if (came->held_back) json_put_uint(j, "held_back", came->held_back);
+  json_put_text(j, "name", v->pass->name);
   json_put_array(j, "nodes");
   for (uint32_t i = 0; i < pj->n_sites; i++)
-    if (pj->sites[i].step == step) write_site(j, s->pass, &pj->sites[i]);
+    if (pj->sites[i].step == step && !pj->sites[i].gone) write_site(j, v->pass, &pj->sites[i]);
   json_end_array(j);
-  json_put_raw(j, "options", span_str(pass_values_json(s->pass, s->values, &pj->arena)));
+  json_put_raw(j, "options", span_str(pass_values_json(v, &pj->arena)));
+  if (pj->pipeline.steps[step].repeat != NO_ID) json_put_uint(j, "rounds", came->rounds);
   json_put_uint(j, "skipped", n.skipped);
   quantized_write(q, job, step, j);
   write_warnings(pj, step, j);
@@ -75,7 +76,7 @@ void pass_job_report(struct job *job, struct json_out *j) {
   struct quantized q = {0};
   quantized_list(&q, job, pj);
   json_put_array(j, "passes");
-  for (uint32_t i = 0; i < pj->pipeline.n; i++)
+  for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
     write_step(job, &q, i, j);
   json_end_array(j);
   quantized_free(&q);
@@ -91,8 +92,8 @@ void pass_job_print_skipped(const struct pass_job *pj, uint32_t step, const char
 
 // What only moved weights has no list of them.
 static bool stores_weights(const struct pass_job *pj) {
-  for (uint32_t i = 0; i < pj->pipeline.n; i++)
-    if (pj->pipeline.steps[i].pass != PASS_conv2matmul) return true;
+  for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
+    if (pj->pipeline.steps[i].values.pass->stores) return true;
   return false;
 }
 
@@ -121,14 +122,29 @@ static void print_chosen(const struct pass_job *pj, uint32_t step, const char *b
   if (n) putchar('\n');
 }
 
+static void print_step(const struct pass_job *pj, uint32_t step) {
+  const struct pipeline_step *s = &pj->pipeline.steps[step];
+  const struct pass_run_step *came = &pj->steps[step];
+  const struct pass_job_counts n = pass_job_count(pj, step);
+  printf("%s: ", s->values.pass->name);
+  if (came->rounds == 0) {
+    printf("held back: it is '%s', and only '%s' may change the model\n",
+           exactness_name(s->values.pass->exactness), exactness_name(pj->pipeline.exactness));
+    return;
+  }
+  printf("converted %llu, left alone %llu", (unsigned long long)n.converted,
+         (unsigned long long)n.skipped);
+  if (came->held_back) printf(", held back %llu", (unsigned long long)came->held_back);
+  if (s->repeat != NO_ID) printf(", in %u round%s", came->rounds, came->rounds == 1 ? "" : "s");
+  printf("\n");
+}
+
 void pass_job_print(struct job *job) {
   const struct pass_job *pj = job->ctx;
   const bool quiet = cli_flag(job->args, OPT_QUIET);
   struct quantized q = {0};
-  for (uint32_t i = 0; i < pj->pipeline.n; i++) {
-    const struct pass_job_counts n = pass_job_count(pj, i);
-    printf("%s: converted %llu, left alone %llu\n", pass_row(pj->pipeline.steps[i].pass)->name,
-           (unsigned long long)n.converted, (unsigned long long)n.skipped);
+  for (uint32_t i = 0; i < pj->pipeline.n_steps; i++) {
+    print_step(pj, i);
     if (quiet) continue;
     print_chosen(pj, i, "budget");
     print_chosen(pj, i, "gate");
@@ -137,7 +153,7 @@ void pass_job_print(struct job *job) {
   if (pj->n_sites == 0 && !quiet)
     report_hint(
         "there is nothing in this model for %s; 'weir inspect' says what weir could do with it",
-        pj->pipeline.n == 1 ? "that pass" : "these passes");
+        pj->pipeline.n_steps == 1 ? "that pass" : "these passes");
   if (!stores_weights(pj)) return;
   quantized_list(&q, job, pj);
   if (!quiet) quantized_print_worst(&q, WORST_SHOWN);

@@ -1,53 +1,156 @@
-// The steps of a pipeline, and their canonical words. A pipeline of one pass is recorded as the
-// command of that pass would be, so that both ways to say the same thing give the same plan.
+// The steps of a pipeline, from words and to canonical words.
+//
+//   --pass cast:to=float16                    one step
+//   --pass tidy                               a step for each pass of the family
+//   --pass 'repeat(tidy,fuse/bn)'             steps that run until they change nothing
+//
+// A pipeline of one pass is recorded as the command of that pass would be, so that both ways to say
+// the same thing give the same plan.
 #include "pipeline.h"
 
 #include "json.h"
+#include "passes.h"
+
+void pipeline_init(struct pipeline *p) {
+  *p = (struct pipeline){.exactness = EXACTNESS_ROUNDING, .open = NO_ID};
+}
 
 void pipeline_free(struct pipeline *p) {
-  table_free(p->steps, p->cap, sizeof *p->steps);
+  for (uint32_t i = 0; i < p->n_steps; i++)
+    pass_values_done(&p->steps[i].values);
+  TABLE_FREE(p, steps);
+  TABLE_FREE(p, repeats);
   arena_free(&p->arena);
-  *p = (struct pipeline){0};
+  pipeline_init(p);
 }
 
-struct pipeline_step *pipeline_add(struct pipeline *p, enum pass_id pass, struct err *err) {
-  if (p->n == PIPELINE_MAX_STEPS) {
-    err_fill(err, ERR_USAGE, "a pipeline of more than %d passes", PIPELINE_MAX_STEPS);
-    return NULL;
+struct pipeline_step *pipeline_add(struct pipeline *p, struct span name, uint32_t *n,
+                                   struct err *err) {
+  const struct pass *pass = passes_known(name, err);
+  if (!pass) return NULL;
+  const uint32_t first = p->n_steps;
+  for (*n = 0; pass; pass = passes_named(name, ++*n)) {
+    struct pipeline_step *step = TABLE_PUSH(p, steps);
+    step->repeat = p->open;
+    pass_values_start(&step->values, pass, &p->arena);
   }
-  p->steps = table_grow(p->steps, &p->cap, (size_t)p->n + 1, sizeof *p->steps);
-  struct pipeline_step *step = &p->steps[p->n++];
-  step->pass = pass;
-  pass_values_start(pass, step->values, &p->arena);
-  return step;
+  if (p->open != NO_ID) p->repeats[p->open].n += *n;
+  return &p->steps[first];
 }
 
-int pipeline_add_text(struct pipeline *p, const char *text, struct err *err) {
-  struct pipeline_step step;
-  if (pass_values_parse(text, &step.pass, step.values, &p->arena, err) ||
-      pass_row(step.pass)->check(step.values, err))
-    return -1;
-  struct pipeline_step *added = pipeline_add(p, step.pass, err);
-  if (!added) return -1;
-  *added = step;
+void pipeline_begin(struct pipeline *p, uint32_t rounds) {
+  p->open = TABLE_ADD(p, repeats, 1);
+  p->repeats[p->open] = (struct pipeline_repeat){.first = p->n_steps, .rounds = rounds};
+}
+
+void pipeline_end(struct pipeline *p) {
+  p->open = NO_ID;
+}
+
+// ---- words -------------------------------------------------------------------------------------
+
+static int add_pass(struct pipeline *p, struct span text, struct err *err) {
+  const size_t name = pass_values_up_to(text, ":");
+  uint32_t n;
+  struct pipeline_step *steps = pipeline_add(p, span_of(text.at, name), &n, err);
+  if (!steps) return -1;
+  if (name < text.n && !span_is(span_of(text.at, name), steps->values.pass->name)) {
+    err_fill(err, ERR_USAGE, "'%s' is a family of %u passes, which take no options together",
+             quote(span_of(text.at, name)).s, n);
+    return err_hint(err, "name one of its passes: 'weir passes' lists them");
+  }
+  const struct span options = span_of(text.at + name + 1, text.n - min_u64(text.n, name + 1));
+  if (name < text.n && pass_values_parse(&steps->values, options, &p->arena, err)) return -1;
+  for (uint32_t i = 0; i < n; i++)
+    if (pass_values_read(&steps[i].values, &p->arena, err)) return -1;
   return 0;
 }
 
+// "repeat(…)" or "repeat=8(…)": what is inside, and the limit.
+static bool is_repeat(struct span text, struct span *inside, struct span *rounds) {
+  static const char word[] = "repeat";
+  const size_t n = sizeof word - 1;
+  if (text.n < n + 2 || memcmp(text.at, word, n) != 0 || text.at[text.n - 1] != ')') return false;
+  const uint8_t *open = memchr(text.at, '(', text.n);
+  if (!open || (open != text.at + n && text.at[n] != '=')) return false;
+  *inside = span_of(open + 1, (size_t)(text.at + text.n - 1 - (open + 1)));
+  *rounds = open == text.at + n ? span_of(open, 0)
+                                : span_of(text.at + n + 1, (size_t)(open - (text.at + n + 1)));
+  return true;
+}
+
+static int add_repeat(struct pipeline *p, struct span inside, struct span rounds, struct err *err) {
+  uint64_t most = PIPELINE_ROUNDS;
+  if (rounds.n > 0 && (!span_decimal(rounds, &most) || most == 0 || most > INT32_MAX))
+    return err_set(err, ERR_USAGE, "'%s' is no limit of rounds: it takes a whole number from 1",
+                   quote(rounds).s);
+  const char between = memchr(inside.at, ';', inside.n) ? ';' : ',';
+  pipeline_begin(p, (uint32_t)most);
+  for (;;) {
+    const uint8_t *end = memchr(inside.at, between, inside.n);
+    const size_t n = end ? (size_t)(end - inside.at) : inside.n;
+    if (add_pass(p, span_of(inside.at, n), err)) {
+      if (between == ',' && !err->hint[0])
+        err_hint(err, "inside repeat( ) semicolons keep passes apart whose options have commas");
+      return -1;
+    }
+    if (!end) break;
+    inside = span_of(end + 1, inside.n - n - 1);
+  }
+  pipeline_end(p);
+  return 0;
+}
+
+int pipeline_add_text(struct pipeline *p, const char *text, struct err *err) {
+  const struct span all = span_str(text);
+  struct span inside, rounds;
+  if (is_repeat(all, &inside, &rounds)) return add_repeat(p, inside, rounds, err);
+  return add_pass(p, all, err);
+}
+
+// ---- canonical words ---------------------------------------------------------------------------
+
+static bool is_one_pass(const struct pipeline *p) {
+  return p->n_steps == 1 && p->n_repeats == 0 && p->exactness == EXACTNESS_ROUNDING;
+}
+
 const char *pipeline_command(const struct pipeline *p) {
-  return p->n == 1 ? pass_row(p->steps[0].pass)->name : "run";
+  return is_one_pass(p) ? p->steps[0].values.pass->name : "run";
+}
+
+static void write_step(struct pipeline *p, uint32_t i, struct json_out *j) {
+  const struct pass_values *v = &p->steps[i].values;
+  json_object(j);
+  json_put_text(j, "name", v->pass->name);
+  json_put_raw(j, "options", span_str(pass_values_json(v, &p->arena)));
+  json_end_object(j);
+}
+
+static uint32_t write_repeat(struct pipeline *p, const struct pipeline_repeat *r,
+                             struct json_out *j) {
+  json_object(j);
+  json_put_array(j, "repeat");
+  for (uint32_t i = r->first; i < r->first + r->n; i++)
+    write_step(p, i, j);
+  json_end_array(j);
+  json_put_uint(j, "rounds", r->rounds);
+  json_end_object(j);
+  return r->n;
 }
 
 const char *pipeline_options(struct pipeline *p) {
-  if (p->n == 1) return pass_values_json(p->steps[0].pass, p->steps[0].values, &p->arena);
+  if (is_one_pass(p)) return pass_values_json(&p->steps[0].values, &p->arena);
   struct json_out j = {0};
   json_object(&j);
+  if (p->exactness != EXACTNESS_ROUNDING)
+    json_put_text(&j, "exactness", exactness_name(p->exactness));
   json_put_array(&j, "passes");
-  for (uint32_t i = 0; i < p->n; i++) {
-    const struct pipeline_step *step = &p->steps[i];
-    json_object(&j);
-    json_put_text(&j, "name", pass_row(step->pass)->name);
-    json_put_raw(&j, "options", span_str(pass_values_json(step->pass, step->values, &p->arena)));
-    json_end_object(&j);
+  for (uint32_t i = 0; i < p->n_steps;) {
+    const uint32_t repeat = p->steps[i].repeat;
+    if (repeat != NO_ID)
+      i += write_repeat(p, &p->repeats[repeat], &j);
+    else
+      write_step(p, i++, &j);
   }
   json_end_array(&j);
   json_end_object(&j);

@@ -1,36 +1,49 @@
 // Which passes run, in which order, with which options: from words of the command line or from a
-// pipeline file.
+// pipeline file. A run of steps may be repeated until it changes nothing any more.
 #ifndef WEIR_PIPELINE_H
 #define WEIR_PIPELINE_H
 
-#include "arena.h"
-#include "err.h"
-#include "pass.h"
+#include "pass_values.h"
 
 enum {
-  PIPELINE_MAX_STEPS = 64,
   PIPELINE_MAX_BYTES = 64 << 10, // of a file
+  PIPELINE_ROUNDS = 64,          // of a repeat that says no limit of its own
 };
 
 struct pipeline_step {
-  enum pass_id pass;
-  struct pass_value values[PASS_OPTIONS];
+  struct pass_values values;
+  uint32_t repeat; // which it belongs to; NO_ID: it runs once
 };
 
-// Zero-initialize; pipeline_free frees.
+// Steps first … first + n - 1 run in order, again and again, until none of them changed anything in a
+// round, at most `rounds` times.
+struct pipeline_repeat {
+  uint32_t first, n, rounds;
+};
+
+// pipeline_init begins one, pipeline_free frees.
 struct pipeline {
-  struct pipeline_step *steps;
-  uint32_t n;
-  size_t cap;
-  struct arena arena; // of the values
+  TABLE(struct pipeline_step, steps);
+  TABLE(struct pipeline_repeat, repeats);
+  enum exactness exactness; // the cap
+  uint32_t open;            // the repeat that further steps go into; NO_ID: none
+  struct arena arena;       // of the values
 };
 
+void pipeline_init(struct pipeline *p);
 void pipeline_free(struct pipeline *p);
 
-// A further step with the presets of its pass, to be filled. NULL and ERR_USAGE past
-// PIPELINE_MAX_STEPS. Valid until the next step is added.
-struct pipeline_step *pipeline_add(struct pipeline *p, enum pass_id pass, struct err *err);
-// "NAME" or "NAME:key=value,…" (pass_values_parse); its values are checked (pass_row).
+// Further steps, with the presets of their passes: those that the name stands for, a pass or a family.
+// Gives the first; *n: how many. NULL and ERR_USAGE for a name that none has. Valid until the next
+// step is added. Each is to be given to pass_values_read once its values are there.
+struct pipeline_step *pipeline_add(struct pipeline *p, struct span name, uint32_t *n,
+                                   struct err *err);
+// What follows up to pipeline_end is repeated.
+void pipeline_begin(struct pipeline *p, uint32_t rounds);
+void pipeline_end(struct pipeline *p);
+// "NAME", "NAME:key=value,…" (pass_values_parse), or a repeat of such: "repeat(NAME,NAME)", with
+// semicolons between them where their options have commas, and "repeat=ROUNDS(…)" for another
+// limit. Values are read and checked.
 int pipeline_add_text(struct pipeline *p, const char *text, struct err *err);
 
 // pipeline_yaml.c: appends the steps of a YAML text (docs/pipelines.md says what it may hold);
@@ -40,8 +53,10 @@ int pipeline_parse(struct pipeline *p, struct span text, const char *name, struc
 // The same for a file. ERR_INPUT if it cannot be read.
 int pipeline_read(struct pipeline *p, const char *path, struct err *err);
 
-// How edit logs and plans name what was done. One step: its pass and the pass's options. Several:
-// "run" and {"passes":[{"name":…,"options":{…}},…]}. Strings lie in the pipeline or are literals.
+// How edit logs and plans name what was done. One step under the usual cap: its pass and the pass's
+// options. Anything else: "run" and {"passes":[{"name":…,"options":{…}},…]}, where a repeat is
+// {"repeat":[…],"rounds":…}, with "exactness" where the cap is not the usual one. Strings lie in the
+// pipeline or are literals.
 const char *pipeline_command(const struct pipeline *p);
 const char *pipeline_options(struct pipeline *p);
 

@@ -5,6 +5,10 @@
 //     - matmulnbits:             {      or with: one key, the name
 //         bits: 4                {        options by key
 //         exclude: ["*head*"]    [          lists
+//     - tidy                          or a family: a step for each of its passes
+//     - repeat: [tidy, fuse]     {    or a list of such, until it changes nothing
+//       rounds: 8                       at most so often
+//   exactness: zero                 key "exactness", before or behind
 //
 // A small grammar read top-down, one function a level, so nesting is bounded by the grammar: what
 // is deeper than it, or another kind than it expects, is refused where it stands. No document is
@@ -107,89 +111,125 @@ static bool is_null(const struct reader *r) {
 // ---- the grammar -------------------------------------------------------------------------------
 
 // The current scalar as the value, or one more element, of an option.
-static int put_word(struct reader *r, struct pipeline_step *step, enum pass_option_id o) {
+static int put_word(struct reader *r, struct pass_values *v, uint32_t o) {
   struct err why = {0};
   if (is_null(r) || word(r).n == 0)
-    return refuse_at(r, r->event.start_mark, "option '%s' has no value", pass_option(o)->name);
-  if (pass_values_put(o, step->values, word(r), &r->p->arena, &why))
+    return refuse_at(r, r->event.start_mark, "option '%s' has no value", v->pass->options[o].name);
+  if (pass_values_put(v, o, word(r), &r->p->arena, &why))
     return refuse_word(r, r->event.start_mark, &why);
   return next(r);
 }
 
-static int read_value(struct reader *r, struct pipeline_step *step, enum pass_option_id o) {
-  if (at_event(r, YAML_SCALAR_EVENT)) return put_word(r, step, o);
+static int read_value(struct reader *r, struct pass_values *v, uint32_t o) {
+  if (at_event(r, YAML_SCALAR_EVENT)) return put_word(r, v, o);
   if (!at_event(r, YAML_SEQUENCE_START_EVENT)) return refuse_kind(r, "the value of an option");
-  if (pass_option(o)->kind != PASS_LIST)
+  if (v->pass->options[o].kind != PASS_LIST)
     return refuse_at(r, r->event.start_mark, "option '%s' takes one value, and this is a list",
-                     pass_option(o)->name);
+                     v->pass->options[o].name);
   if (next(r)) return -1;
-  step->values[o].n_list = 0; // the preset goes also for an empty list
-  step->values[o].given = true;
+  v->of[o].n_list = 0; // the preset goes also for an empty list
+  v->of[o].given = true;
   while (!at_event(r, YAML_SEQUENCE_END_EVENT)) {
     if (!at_event(r, YAML_SCALAR_EVENT)) return refuse_kind(r, "a word");
-    if (put_word(r, step, o)) return -1;
+    if (put_word(r, v, o)) return -1;
   }
   return next(r);
 }
 
-static int read_option(struct reader *r, struct pipeline_step *step) {
+static int read_option(struct reader *r, struct pass_values *v) {
   struct err why = {0};
   if (!at_event(r, YAML_SCALAR_EVENT)) return refuse_kind(r, "the name of an option");
-  enum pass_option_id o = pass_values_find(step->pass, word(r), &why);
-  if (o == PASS_OPTIONS) return refuse_word(r, r->event.start_mark, &why);
-  if (step->values[o].given)
-    return refuse_at(r, r->event.start_mark, "option '%s' is given twice", pass_option(o)->name);
-  return next(r) ? -1 : read_value(r, step, o);
+  const uint32_t o = pass_values_find(v->pass, word(r), &why);
+  if (o == NO_ID) return refuse_word(r, r->event.start_mark, &why);
+  if (v->of[o].given)
+    return refuse_at(r, r->event.start_mark, "option '%s' is given twice",
+                     v->pass->options[o].name);
+  return next(r) ? -1 : read_value(r, v, o);
 }
 
-static int read_options(struct reader *r, struct pipeline_step *step) {
+static int read_options(struct reader *r, struct pass_values *v) {
   if (is_null(r)) return next(r);
   if (!at_event(r, YAML_MAPPING_START_EVENT)) return refuse_kind(r, "a mapping of options");
   if (next(r)) return -1;
   while (!at_event(r, YAML_MAPPING_END_EVENT))
-    if (read_option(r, step)) return -1;
+    if (read_option(r, v)) return -1;
   return next(r);
 }
 
-// The pass that the current scalar names, as a new step.
-static int read_name(struct reader *r, struct pipeline_step **step) {
-  struct err why = {0};
-  if (!at_event(r, YAML_SCALAR_EVENT)) return refuse_kind(r, "the name of a pass");
-  enum pass_id pass = pass_values_pass(word(r), &why);
-  if (pass == PASSES) return refuse_word(r, r->event.start_mark, &why);
-  *step = pipeline_add(r->p, pass, &why);
-  if (!*step) return refuse_word(r, r->event.start_mark, &why);
-  return next(r);
-}
-
-// What the options mean together, with the place of the pass's name.
-static int check_step(struct reader *r, const struct pipeline_step *step, yaml_mark_t at) {
-  struct err why = {0};
-  return pass_row(step->pass)->check(step->values, &why) ? refuse_word(r, at, &why) : 0;
-}
-
-static int read_step(struct reader *r) {
-  struct pipeline_step *step = NULL;
-  const bool has_options = at_event(r, YAML_MAPPING_START_EVENT);
-  if (has_options && next(r)) return -1;
-  const yaml_mark_t at = r->event.start_mark;
-  if (read_name(r, &step) || (has_options && read_options(r, step)) || check_step(r, step, at))
-    return -1;
-  if (!has_options) return 0;
+// Behind the key of a mapping of one pass, or of a repeat.
+static int end_mapping(struct reader *r) {
   if (at_event(r, YAML_MAPPING_END_EVENT)) return next(r);
   (void)refuse_at(r, r->event.start_mark, "a second name in the mapping of one pass");
   return err_hint(r->err,
                   "options stand below the name, indented further; a next pass begins with '-'");
 }
 
-static int read_steps(struct reader *r) {
+// A pass or a family, as new steps; what options mean together has the place of the name.
+static int read_pass(struct reader *r, bool has_options) {
+  struct err why = {0};
+  const yaml_mark_t at = r->event.start_mark;
+  uint32_t n;
+  if (!at_event(r, YAML_SCALAR_EVENT)) return refuse_kind(r, "the name of a pass");
+  struct pipeline_step *steps = pipeline_add(r->p, word(r), &n, &why);
+  if (!steps) return refuse_word(r, at, &why);
+  const bool family = !span_is(word(r), steps->values.pass->name);
+  if (next(r)) return -1;
+  if (has_options && family && !is_null(r))
+    return refuse_at(r, at, "a family of passes takes no options: name one of its passes");
+  if (has_options && (family ? next(r) : read_options(r, &steps->values))) return -1;
+  for (uint32_t i = 0; i < n; i++)
+    if (pass_values_read(&steps[i].values, &r->p->arena, &why)) return refuse_word(r, at, &why);
+  return has_options ? end_mapping(r) : 0;
+}
+
+static int read_steps(struct reader *r, bool inside);
+
+// Behind the key "repeat".
+static int read_repeat(struct reader *r) {
+  if (next(r)) return -1;
+  const uint32_t repeat = r->p->n_repeats;
+  uint64_t rounds;
+  pipeline_begin(r->p, PIPELINE_ROUNDS);
+  if (read_steps(r, true)) return -1;
+  pipeline_end(r->p);
+  if (at_event(r, YAML_MAPPING_END_EVENT)) return next(r);
+  if (!at_event(r, YAML_SCALAR_EVENT) || !span_is(word(r), "rounds"))
+    return refuse_at(r, r->event.start_mark, "beside 'repeat' only 'rounds' may stand");
+  if (next(r)) return -1;
+  if (!at_event(r, YAML_SCALAR_EVENT) || !span_decimal(word(r), &rounds) || rounds == 0 ||
+      rounds > INT32_MAX)
+    return refuse_at(r, r->event.start_mark, "'rounds' takes a whole number from 1");
+  r->p->repeats[repeat].rounds = (uint32_t)rounds;
+  return next(r) ? -1 : end_mapping(r);
+}
+
+static int read_step(struct reader *r, bool inside) {
+  const bool mapping = at_event(r, YAML_MAPPING_START_EVENT);
+  if (mapping && next(r)) return -1;
+  if (!mapping || !at_event(r, YAML_SCALAR_EVENT) || !span_is(word(r), "repeat"))
+    return read_pass(r, mapping);
+  if (inside) return refuse_at(r, r->event.start_mark, "a repeat inside a repeat");
+  return read_repeat(r);
+}
+
+static int read_steps(struct reader *r, bool inside) {
   if (!at_event(r, YAML_SEQUENCE_START_EVENT)) return refuse_kind(r, "a list of passes");
   yaml_mark_t start = r->event.start_mark;
   if (next(r)) return -1;
   if (at_event(r, YAML_SEQUENCE_END_EVENT))
     return refuse_at(r, start, "the list of passes is empty");
   while (!at_event(r, YAML_SEQUENCE_END_EVENT))
-    if (read_step(r)) return -1;
+    if (read_step(r, inside)) return -1;
+  return next(r);
+}
+
+static int read_exactness(struct reader *r) {
+  if (!at_event(r, YAML_SCALAR_EVENT)) return refuse_kind(r, "a word");
+  r->p->exactness = exactness_by_name(word(r));
+  if (r->p->exactness == EXACTNESSES)
+    return refuse_at(r, r->event.start_mark,
+                     "'%s' is no value for exactness: it takes exact|zero|rounding|finite",
+                     quote(word(r)).s);
   return next(r);
 }
 
@@ -197,18 +237,22 @@ static int read_top(struct reader *r) {
   if (!at_event(r, YAML_MAPPING_START_EVENT))
     return refuse_kind(r, "a mapping with the key 'passes'");
   yaml_mark_t start = r->event.start_mark;
-  bool seen = false;
+  bool passes = false, exactness = false;
   if (next(r)) return -1;
-  for (; !at_event(r, YAML_MAPPING_END_EVENT); seen = true) {
+  while (!at_event(r, YAML_MAPPING_END_EVENT)) {
     if (!at_event(r, YAML_SCALAR_EVENT)) return refuse_kind(r, "the key 'passes'");
-    if (!span_is(word(r), "passes") || seen) {
-      (void)refuse_at(r, r->event.start_mark, seen ? "a second key '%s'" : "unknown key '%s'",
+    const bool is_exactness = span_is(word(r), "exactness");
+    const bool known = is_exactness || span_is(word(r), "passes");
+    bool *seen = is_exactness ? &exactness : &passes;
+    if (!known || *seen) {
+      (void)refuse_at(r, r->event.start_mark, known ? "a second key '%s'" : "unknown key '%s'",
                       quote(word(r)).s);
-      return err_hint(r->err, "the only key is 'passes'");
+      return err_hint(r->err, "the keys are 'passes' and 'exactness'");
     }
-    if (next(r) || read_steps(r)) return -1;
+    *seen = true;
+    if (next(r) || (is_exactness ? read_exactness(r) : read_steps(r, false))) return -1;
   }
-  if (!seen) return refuse_at(r, start, "the key 'passes' is missing");
+  if (!passes) return refuse_at(r, start, "the key 'passes' is missing");
   return next(r);
 }
 

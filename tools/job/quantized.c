@@ -239,7 +239,7 @@ void quantized_print_clipped(const struct quantized *q, uint32_t most) {
 static void print_reasons(const struct pass_job *pj) {
   struct pass_job_reasons reasons;
   uint64_t skipped = 0;
-  for (uint32_t i = 0; i < pj->pipeline.n; i++)
+  for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
     skipped += pass_job_count(pj, i).skipped;
   if (skipped == 0) return;
   printf("; left alone: %llu", (unsigned long long)skipped);
@@ -252,8 +252,9 @@ static void print_reasons(const struct pass_job *pj) {
 // "27 tensors quantized", "3 tensors cast", or both; of none, what the passes would have done.
 static void print_counts(const struct quantized *q, const struct pass_job *pj) {
   bool casts = true;
-  for (uint32_t i = 0; i < pj->pipeline.n; i++)
-    casts = casts && pj->pipeline.steps[i].pass == PASS_cast;
+  for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
+    casts = casts && pj->pipeline.steps[i].values.pass->stores &&
+            strcmp(pj->pipeline.steps[i].values.pass->stores, "cast") == 0;
   uint32_t quantized = 0;
   for (uint32_t i = 0; i < q->n; i++)
     quantized += q->rows[i].has_scheme;

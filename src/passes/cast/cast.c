@@ -73,7 +73,7 @@ static uint32_t put_cast(struct casting *c, const struct weight *w, uint32_t nar
 }
 
 static void narrow_weight(struct casting *c, const struct weight *w, uint32_t recipe) {
-  struct arena *a = c->env->scratch;
+  struct arena *a = c->env->site_scratch;
   struct edits *e = c->env->edits;
   const bool half = c->options->to == DTYPE_FLOAT16;
   const char *const suffixes[SUFFIXES] = {half ? "_float16" : "_bfloat16", "_cast", "_replaced"};
@@ -91,7 +91,7 @@ static void narrow_weight(struct casting *c, const struct weight *w, uint32_t re
 
 static void cast_weight(struct casting *c, const struct weight *w) {
   struct edits *e = c->env->edits;
-  arena_reset(c->env->scratch); // names are of one weight: edits keep copies
+  arena_reset(c->env->site_scratch); // names are of one weight: edits keep copies
   const char *why = obstacle(c, w);
   if (why) {
     weights_report(c->env, w, why, NO_ID);

@@ -46,14 +46,14 @@ struct rewriting {
 
 static struct span unique_name(struct rewriting *w, const char *suffix) {
   struct model *m = w->env->m;
-  char *stem = arena_printf(w->env->scratch, "%.*s_%s", (int)w->prefix.n,
+  char *stem = arena_printf(w->env->site_scratch, "%.*s_%s", (int)w->prefix.n,
                             (const char *)w->prefix.at, suffix);
   char *name = stem;
   uint32_t id = model_find_name(m, span_str(stem));
   if (id != NO_ID) {
     uint32_t *number = numbers_behind(&w->numbers, id);
     do
-      name = arena_printf(w->env->scratch, "%s_%u", stem, ++*number);
+      name = arena_printf(w->env->site_scratch, "%s_%u", stem, ++*number);
     while (model_find_name(m, span_str(name)) != NO_ID);
   }
   model_intern(m, span_str(name)); // reserved from now on, used or not
@@ -408,13 +408,14 @@ static void rewrite(struct rewriting *w, uint32_t node) {
   struct model *m = w->env->m;
   const struct model_node *n = &m->nodes[node];
   uint32_t old_weight = model_input(m, n, 1);
-  arena_reset(w->env->scratch); // names are of one Conv: edits keep copies
+  arena_reset(w->env->site_scratch); // names are of one Conv: edits keep copies
   w->graph = n->graph;
   w->anchor = n->next;
   w->x = model_input(m, n, 0);
   w->y = model_output(m, n, 0);
-  w->prefix = n->name == m->empty ? span_str("conv1x1")
-                                  : span_str(arena_string(w->env->scratch, model_name(m, n->name)));
+  w->prefix = n->name == m->empty
+                  ? span_str("conv1x1")
+                  : span_str(arena_string(w->env->site_scratch, model_name(m, n->name)));
   w->opset = model_opset_version(m, w->graph, span_str(""));
   w->n_names = 0;
   perms(w->match.rank, in, back);
@@ -503,31 +504,4 @@ void pass_conv2matmul(struct pass_env *env, const struct conv2matmul_options *op
       rewrite_graph(&w, g, result);
   table_free(w.transposed, cap, sizeof *w.transposed);
   numbers_done(&w.numbers);
-}
-
-// ---- words -------------------------------------------------------------------------------------
-
-static enum conv2matmul_form form_named(const char *name) {
-  if (strcmp(name, "flat") == 0) return CONV2MATMUL_FLAT;
-  if (strcmp(name, "batched") == 0) return CONV2MATMUL_BATCHED;
-  return CONV2MATMUL_AUTO;
-}
-
-int check_conv2matmul(const struct pass_value values[PASS_OPTIONS], struct err *err) {
-  (void)values, (void)err; // any go together
-  return 0;
-}
-
-int run_conv2matmul(struct pass_env *env, const struct pass_value values[PASS_OPTIONS],
-                    struct err *err) {
-  (void)err; // what a Conv has against it is its site's reason
-  struct conv2matmul_result result;
-  const struct conv2matmul_options options = {
-      .extended = values[PASS_OPT_EXTENDED_CONV1X1].number != 0,
-      .allow_dilation = values[PASS_OPT_ALLOW_NON_UNIT_DILATION].number != 0,
-      .max_dilation = (int64_t)values[PASS_OPT_MAX_DILATION].number,
-      .strict_compat = values[PASS_OPT_STRICT_COMPAT].number != 0,
-      .form = form_named(values[PASS_OPT_FORM].text)};
-  pass_conv2matmul(env, &options, &result);
-  return 0;
 }

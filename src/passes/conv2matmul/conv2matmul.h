@@ -16,7 +16,8 @@
 
 #include "pass.h"
 
-enum conv2matmul_form { CONV2MATMUL_AUTO, CONV2MATMUL_FLAT, CONV2MATMUL_BATCHED };
+// In the order of the words of the option.
+enum conv2matmul_form { CONV2MATMUL_FLAT, CONV2MATMUL_BATCHED, CONV2MATMUL_AUTO };
 
 struct conv2matmul_options {
   bool extended;        // pads and strides too (Pad and Slice before the MatMul)

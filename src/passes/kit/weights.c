@@ -83,7 +83,7 @@ struct edit_output weights_output(const struct pass_env *env, const struct weigh
   const bool own_name = names->keep || v->n_graph_outputs > 0;
   if (!own_name || hides(env->m, w)) return (struct edit_output){NO_ID, names->made};
   const struct span own = model_value_name(env->m, w->value);
-  const struct span copy = span_of(arena_string(env->scratch, own), own.n);
+  const struct span copy = span_of(arena_string(env->site_scratch, own), own.n);
   edit_rename_value(env->edits, w->value, names->spare);
   return (struct edit_output){NO_ID, copy};
 }

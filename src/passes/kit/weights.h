@@ -33,7 +33,7 @@ const char *weights_obstacle(const struct edits *e, const struct weight *w);
 
 // The output that the last node behind the changed weight should have. It is the name `made`,
 // unless the weight is listed as an output of its graph (or `keep`): then it takes over the
-// weight's own name (held in the pass's scratch), and the weight is called `spare` until
+// weight's own name (held in the site's scratch), and the weight is called `spare` until
 // weights_replace removes it; not if the weight hides a value of a graph around its own by that
 // name. Both names are free ones.
 struct weights_names {

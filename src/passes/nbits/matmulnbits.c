@@ -130,7 +130,7 @@ static void report(struct pass_env *env, const struct nbits_site *s, uint32_t co
                           .codes = codes};
   if (s->chosen_by) {
     out.chosen_by = s->chosen_by;
-    out.chosen = matmulnbits_scheme_text(&s->scheme, env->scratch);
+    out.chosen = matmulnbits_scheme_text(&s->scheme, env->site_scratch);
     out.figures = &s->figures;
   }
   if (env->site) env->site(env->site_ctx, &out);
@@ -162,7 +162,7 @@ int pass_matmulnbits(struct pass_env *env, struct matmulnbits_options *options,
   struct list list = {0};
   *result = (struct matmulnbits_result){0};
   if (find_sites(env, options, &list, err)) return -1;
-  int rc = nbits_choose(env, options, list.sites, list.n_sites, err);
+  int rc = nbits_choose(env, options, list.sites, list.n_sites, &result->output_limit, err);
   if (rc == 0) rc = nbits_raise(env, options, list.sites, list.n_sites, err);
   if (rc == 0) rewrite_all(env, options, &list, result);
   table_free(list.sites, list.sites_cap, sizeof *list.sites);
@@ -172,7 +172,6 @@ int pass_matmulnbits(struct pass_env *env, struct matmulnbits_options *options,
 int matmulnbits_measure(struct pass_env *env, struct matmulnbits_options *options,
                         const struct matmulnbits_listener *to, struct err *err) {
   struct list list = {0};
-  options->budget = UINT64_MAX; // all candidates of every weight count
   if (find_sites(env, options, &list, err)) return -1;
   int rc = nbits_measure(env, options, list.sites, list.n_sites, to, err);
   for (uint32_t i = 0; rc == 0 && i < list.n_sites; i++)

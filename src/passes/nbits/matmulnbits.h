@@ -54,7 +54,7 @@ struct matmulnbits_options {
   uint32_t n_overrides;
   uint32_t accuracy_level; // 0: not written
   uint64_t min_elements;
-  // Decided by measurements: one more read of the weights, through env->evaluate.
+  // Decided by measurements: one more read of the weights, through env->ask.
   uint64_t budget; // bytes of the whole output; 0: none
   struct matmulnbits_scheme *candidates;
   uint32_t n_candidates; // what the budget picks from, where --tensor says nothing
@@ -66,6 +66,8 @@ struct matmulnbits_options {
 
 struct matmulnbits_result {
   uint64_t converted, skipped;
+  uint64_t
+      output_limit; // bytes that all files of the output may have: a budget that was kept; or 0
 };
 
 // "PATTERN=bits4:g64:sym": any of bits2|bits4|bits8, g16…g256|channel, sym|asym, in any order,
@@ -108,7 +110,7 @@ struct matmulnbits_listener {
   void *ctx;
 };
 // Measures all candidates of the options on every weight that they choose, and edits nothing: one
-// streaming read through env->evaluate. Strings hold during the call. Sites are reported as by the
+// streaming read through env->ask. Strings hold during the call. Sites are reported as by the
 // pass.
 int matmulnbits_measure(struct pass_env *env, struct matmulnbits_options *options,
                         const struct matmulnbits_listener *to, struct err *err);
@@ -122,11 +124,5 @@ struct matmulnbits_survey {
 };
 void matmulnbits_survey(const struct model *m, const struct matmulnbits_scheme *scheme,
                         struct matmulnbits_survey *out);
-
-// The options from the catalogue's values; words lie in *a. To be given to
-// matmulnbits_options_done.
-int matmulnbits_options_read(const struct pass_value values[PASS_OPTIONS],
-                             struct matmulnbits_options *out, struct arena *a, struct err *err);
-void matmulnbits_options_done(struct matmulnbits_options *options);
 
 #endif

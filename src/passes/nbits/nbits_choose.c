@@ -13,6 +13,7 @@
 // The budget is for all files of the output. What is not a quantized weight is counted as in the
 // source, and room for alignment and names is kept, so that the file fits whatever the layout: it
 // comes out a little smaller than asked.
+#include "measured.h"
 #include "nbits.h"
 
 #include <math.h>
@@ -49,6 +50,7 @@ struct weight {
 struct choosing {
   struct pass_env *env;
   const struct matmulnbits_options *o;
+  bool all; // measuring only: all candidates of every weight count
   struct nbits_site *sites;
   uint32_t n_sites;
   struct nbits_work work;
@@ -78,7 +80,7 @@ static void ask(struct choosing *c, struct option *o) {
 
 // What --tensor says of a weight is not the budget's to change.
 static bool is_free(const struct choosing *c, const struct nbits_site *s) {
-  return c->o->budget > 0 && !s->pinned;
+  return (c->all || c->o->budget > 0) && !s->pinned;
 }
 
 static struct matmulnbits_scheme with_eight_bits(struct matmulnbits_scheme s) {
@@ -168,11 +170,11 @@ static void gather(struct choosing *c) {
 static int measure(struct choosing *c, struct err *err) {
   const struct pass_env *env = c->env;
   gather(c);
-  if (!env->evaluate)
+  if (!env->ask)
     return err_set(err, ERR_USAGE, "--budget, --gate and --on-nonfinite need the weights at hand");
   c->answers = arena_alloc(&c->arena, (c->n_questions + (size_t)1) * sizeof *c->answers);
   if (c->n_questions == 0) return 0;
-  return env->evaluate(env->evaluate_ctx, c->questions, c->n_questions, c->answers, err);
+  return measured_ask(env, c->questions, c->n_questions, c->answers, err);
 }
 
 // ---- weights that are not finite, gates ---------------------------------------------------------
@@ -326,7 +328,6 @@ static int apply_budget(struct choosing *c, struct err *err) {
   if (!size_budget_budget(list, n, left, &bytes)) return too_small(c, other + bytes, err);
   for (uint32_t i = 0; i < n; i++)
     c->weights[which[i]].picked = list[i].picked;
-  c->env->output_limit = c->o->budget;
   return 0;
 }
 
@@ -357,7 +358,7 @@ static void done(struct choosing *c) {
 }
 
 int nbits_choose(struct pass_env *env, const struct matmulnbits_options *options,
-                 struct nbits_site *sites, uint32_t n, struct err *err) {
+                 struct nbits_site *sites, uint32_t n, uint64_t *output_limit, struct err *err) {
   if (options->budget == 0 && options->n_gates == 0 && !options->skip_nonfinite) return 0;
   struct choosing c = {.env = env, .o = options, .sites = sites, .n_sites = n};
   int rc = measure(&c, err);
@@ -367,6 +368,7 @@ int nbits_choose(struct pass_env *env, const struct matmulnbits_options *options
   }
   if (rc == 0) rc = apply_budget(&c, err);
   if (rc == 0) settle(&c);
+  if (rc == 0) *output_limit = options->budget;
   done(&c);
   return rc;
 }
@@ -398,7 +400,7 @@ static void tell(const struct choosing *c, const struct matmulnbits_listener *to
 int nbits_measure(struct pass_env *env, const struct matmulnbits_options *options,
                   struct nbits_site *sites, uint32_t n, const struct matmulnbits_listener *to,
                   struct err *err) {
-  struct choosing c = {.env = env, .o = options, .sites = sites, .n_sites = n};
+  struct choosing c = {.env = env, .o = options, .all = true, .sites = sites, .n_sites = n};
   const int rc = measure(&c, err);
   for (uint32_t i = 0; rc == 0 && i < n; i++) {
     if (c.weight_of[i] == NO_ID || !c.weights[c.weight_of[i]].left) continue;

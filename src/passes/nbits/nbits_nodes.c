@@ -18,12 +18,12 @@
 #include <assert.h>
 
 static const char *text(struct nbits_work *w, const char *stem, const char *suffix) {
-  return arena_printf(w->env->scratch, "%s%s", stem, suffix);
+  return arena_printf(w->env->site_scratch, "%s%s", stem, suffix);
 }
 
 // "_Q4", "_DQ_Q4"
 static const char *bits_suffix(struct nbits_work *w, const char *before) {
-  return arena_printf(w->env->scratch, "%s%u", before, w->site->scheme.bits);
+  return arena_printf(w->env->site_scratch, "%s%u", before, w->site->scheme.bits);
 }
 
 // What the existing tool calls a node made of this one (add_at sees to it that names differ):
@@ -34,7 +34,8 @@ static struct span node_name(struct nbits_work *w, const char *before) {
 }
 
 static struct edit_output fresh_output(struct nbits_work *w, const char *wanted) {
-  return (struct edit_output){NO_ID, fresh_name(&w->fresh, w->env->m, w->env->scratch, wanted)};
+  return (struct edit_output){NO_ID,
+                              fresh_name(&w->fresh, w->env->m, w->env->site_scratch, wanted)};
 }
 
 static struct edit_output existing(uint32_t value) {
@@ -43,7 +44,7 @@ static struct edit_output existing(uint32_t value) {
 
 // An existing value's name, safe from edits.
 static const char *value_name(struct nbits_work *w, uint32_t value) {
-  return arena_string(w->env->scratch, model_value_name(w->env->m, value));
+  return arena_string(w->env->site_scratch, model_value_name(w->env->m, value));
 }
 
 static uint32_t add_at(struct nbits_work *w, struct edit_node *spec, uint32_t graph,
@@ -51,7 +52,7 @@ static uint32_t add_at(struct nbits_work *w, struct edit_node *spec, uint32_t gr
   spec->graph = graph;
   spec->before = before;
   spec->n_out = 1;
-  spec->name = nbits_names_new(&w->names, w->env->m, w->env->scratch, graph, spec->name);
+  spec->name = nbits_names_new(&w->names, w->env->m, w->env->site_scratch, graph, spec->name);
   uint32_t node = edit_add_node(w->env->edits, spec);
   nbits_names_add(&w->names, w->env->m, node);
   return model_output(w->env->m, &w->env->m->nodes[node], 0);
@@ -169,10 +170,10 @@ static void put_last(struct nbits_work *w, struct edit_node *spec, const char *b
   const struct model_tensor *t = &w->env->m->tensors[w->site->weight.tensor];
   const int64_t n = model_dims(w->env->m, t)[t->rank - 1];
   const char *stem = *w->node_name ? w->node_name : w->weight_name;
-  struct chain c = {.w = w,
-                    .prefix =
-                        arena_printf(w->env->scratch, "%s%s_%s", stem, bits_suffix(w, before), out),
-                    .home = w->env->m->values[w->site->weight.value].graph};
+  struct chain c = {
+      .w = w,
+      .prefix = arena_printf(w->env->site_scratch, "%s%s_%s", stem, bits_suffix(w, before), out),
+      .home = w->env->m->values[w->site->weight.value].graph};
   put_chain(&c, t->rank, n, product);
 }
 
@@ -278,7 +279,7 @@ static uint32_t put_pair(struct nbits_work *w, const char *op, const char *what,
   struct edit_node spec = {.op_type = span_str(op), .in = in, .n_in = 2, .out = &out};
   if (*w->node_name)
     spec.name = span_str(
-        arena_printf(w->env->scratch, "%s_%s%s", w->node_name, what, bits_suffix(w, "_Q")));
+        arena_printf(w->env->site_scratch, "%s_%s%s", w->node_name, what, bits_suffix(w, "_Q")));
   return add(w, &spec);
 }
 
@@ -432,13 +433,13 @@ uint32_t nbits_rewrite(struct nbits_work *w, const struct nbits_site *site) {
   struct model *m = w->env->m;
   const struct model_node *n = &m->nodes[site->node];
   uint32_t old = model_input(m, n, site->slot);
-  arena_reset(w->env->scratch); // names are of one site: edits keep copies
+  arena_reset(w->env->site_scratch); // names are of one site: edits keep copies
   w->site = site;
   w->graph = n->graph;
   w->x = model_input(m, n, 1 - site->slot);
   w->y = model_output(m, n, 0);
-  w->node_name = arena_string(w->env->scratch, model_name(m, n->name));
-  w->weight_name = arena_string(w->env->scratch, model_name(m, site->name));
+  w->node_name = arena_string(w->env->site_scratch, model_name(m, n->name));
+  w->weight_name = arena_string(w->env->site_scratch, model_name(m, site->name));
   // Nodes that replace this one go where it was, those for its input before it.
   w->anchor = nbits_stays(w->options, site) ? site->node : n->next;
   edit_group(w->env->edits, "matmulnbits", site->node, site->reason);

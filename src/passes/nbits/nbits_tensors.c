@@ -17,7 +17,7 @@ struct naming {
 
 static struct naming naming_of(struct nbits_work *w, enum nbits_form form,
                                const struct matmulnbits_scheme *s) {
-  struct arena *a = w->env->scratch;
+  struct arena *a = w->env->site_scratch;
   if (form == NBITS_COLUMNS || form == NBITS_ROWS || form == NBITS_SWAPPED)
     return (struct naming){arena_printf(a, "_DQ_Q%u", s->bits), "_DQ_scales", "_DQ_zero_points",
                            false};
@@ -123,8 +123,8 @@ struct nbits_size nbits_size(struct nbits_work *w) {
 
 static uint32_t put(struct nbits_work *w, const char *suffix, uint32_t recipe) {
   struct model *m = w->env->m;
-  char *wanted = arena_printf(w->env->scratch, "%s%s", w->weight_name, suffix);
-  struct span name = fresh_name(&w->fresh, m, w->env->scratch, wanted);
+  char *wanted = arena_printf(w->env->site_scratch, "%s%s", w->weight_name, suffix);
+  struct span name = fresh_name(&w->fresh, m, w->env->site_scratch, wanted);
   uint32_t home = m->values[w->site->weight.value].graph;
   return edit_add_tensor(w->env->edits, home, name, recipe);
 }

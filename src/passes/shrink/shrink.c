@@ -45,7 +45,7 @@ static bool keeps_its_name(const struct model *m, const struct weight *w) {
 void shrink_exchange(struct shrinking *s, const struct weight *w, uint32_t recipe,
                      const char *suffix) {
   struct edits *e = s->env->edits;
-  struct arena *a = s->env->scratch;
+  struct arena *a = s->env->site_scratch;
   if (keeps_its_name(e->m, w)) {
     edit_replace_tensor(e, w->tensor, recipe);
     return;
@@ -60,7 +60,7 @@ static void shrink_weight(struct shrinking *s, const struct weight *w) {
   struct edits *e = s->env->edits;
   const bool integer = s->options->method == SHRINK_INTEGER_WEIGHTS;
   const char *why = obstacle(s, w), *done = integer ? "integer_weights" : "float_weights";
-  arena_reset(s->env->scratch); // names are of one weight: edits keep copies
+  arena_reset(s->env->site_scratch); // names are of one weight: edits keep copies
   if (why) {
     weights_report(s->env, w, why, NO_ID);
     s->result->skipped++;
@@ -102,7 +102,7 @@ static int check_levels(const struct shrink_options *o, struct err *err) {
                  SHRINK_MIN_LEVELS, SHRINK_MAX_LEVELS);
 }
 
-static int check_options(const struct shrink_options *o, struct err *err) {
+int shrink_options_check(const struct shrink_options *o, struct err *err) {
   if (o->method == SHRINK_FLOAT_WEIGHTS && check_levels(o, err)) return -1;
   if (o->method == SHRINK_INTEGER_WEIGHTS) return 0;
   if (o->per_channel)
@@ -113,7 +113,7 @@ static int check_options(const struct shrink_options *o, struct err *err) {
 }
 
 static int check_axes(const struct pass_env *env, const struct shrink_options *o, struct err *err) {
-  if (!o->per_channel || o->axes || env->evaluate) return 0;
+  if (!o->per_channel || o->axes || env->ask) return 0;
   err_fill(err, ERR_USAGE,
            "axis_unresolved: per-channel takes the axis with the least error of every weight, and "
            "nothing has looked for it yet");
@@ -138,7 +138,7 @@ int pass_shrink(struct pass_env *env, const struct shrink_options *options,
   struct arena axes = {0};
   int rc = 0;
   *result = (struct shrink_result){0};
-  if (check_options(options, err) || check_axes(env, options, err) ||
+  if (shrink_options_check(options, err) || check_axes(env, options, err) ||
       check_opset(env->m, options, err))
     return -1;
   if (o.per_channel && !o.axes && shrink_axes(&s, &o, &axes, err)) {
@@ -156,35 +156,4 @@ int pass_shrink(struct pass_env *env, const struct shrink_options *options,
   stems_done(&s.stems);
   arena_free(&axes);
   return rc;
-}
-
-// ---- words -------------------------------------------------------------------------------------
-
-static enum shrink_method method_named(const char *name) {
-  if (strcmp(name, "float_weights") == 0) return SHRINK_FLOAT_WEIGHTS;
-  if (strcmp(name, "f16_to_f32") == 0) return SHRINK_F16_TO_F32;
-  return SHRINK_INTEGER_WEIGHTS;
-}
-
-static struct shrink_options options_of(const struct pass_value values[PASS_OPTIONS]) {
-  const char *form = values[PASS_OPT_SHRINK_FORM].text;
-  return (struct shrink_options){.method = method_named(values[PASS_OPT_METHOD].text),
-                                 .levels = (uint32_t)values[PASS_OPT_LEVELS].number,
-                                 .form = strcmp(form, "dequantize") == 0 ? SHRINK_DEQUANTIZE
-                                                                         : SHRINK_CAST_MUL_ADD,
-                                 .per_channel = values[PASS_OPT_PER_CHANNEL].number != 0};
-}
-
-int check_shrink(const struct pass_value values[PASS_OPTIONS], struct err *err) {
-  const struct shrink_options options = options_of(values);
-  if (values[PASS_OPT_LEVELS].given && options.method != SHRINK_FLOAT_WEIGHTS)
-    return err_set(err, ERR_USAGE, "levels is for the method float_weights alone");
-  return check_options(&options, err);
-}
-
-int run_shrink(struct pass_env *env, const struct pass_value values[PASS_OPTIONS],
-               struct err *err) {
-  const struct shrink_options options = options_of(values);
-  struct shrink_result result;
-  return pass_shrink(env, &options, &result, err);
 }

@@ -24,7 +24,7 @@ struct shrink_options {
   uint32_t levels; // float_weights: SHRINK_MIN_LEVELS … SHRINK_MAX_LEVELS
   enum shrink_form form;
   // A scale for every channel of tensors of rank > 1 (integer_weights). Which axis is the channels'
-  // follows from the elements: found out through env->evaluate, or given: axes[tensor id],
+  // follows from the elements: found out through env->ask, or given: axes[tensor id],
   // RECIPE_PER_TENSOR for one scale. Tensors at and behind n_axes get one scale.
   bool per_channel;
   const uint32_t *axes; // NULL: to be found out
@@ -35,6 +35,10 @@ struct shrink_result {
   uint64_t converted, skipped; // weights
   uint64_t casts;              // f16_to_f32: Cast nodes that went or became float32
 };
+
+// ERR_USAGE for options that do not go together: per_channel or dequantize with another method,
+// levels out of range.
+int shrink_options_check(const struct shrink_options *options, struct err *err);
 
 // Every weight is reported to env->site with a reason word. ERR_USAGE for options that do not go
 // together or with the model: per_channel with another method, or without axes and a way to find

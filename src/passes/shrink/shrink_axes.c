@@ -2,6 +2,7 @@
 // squared error is taken, the first of equals, as ONNX Shrink Ray 0.0.11 does. (It compares norms
 // that NumPy adds up in float32 or float16; here sums are double, so where two axes all but tie the
 // choice may differ.)
+#include "measured.h"
 #include "shrink_parts.h"
 
 #include <math.h>
@@ -47,7 +48,7 @@ int shrink_axes(struct shrinking *s, struct shrink_options *options, struct aren
   }
   struct figures *answers = arena_alloc(a, (q.n_codes + (size_t)1) * sizeof *answers);
   int rc = 0;
-  if (q.n_codes > 0) rc = env->evaluate(env->evaluate_ctx, q.codes, q.n_codes, answers, err);
+  if (q.n_codes > 0) rc = measured_ask(env, q.codes, q.n_codes, answers, err);
   if (rc == 0) choose(&q, answers, axes);
   options->axes = axes;
   options->n_axes = n;

@@ -82,7 +82,7 @@ static void name_family(struct family *f) {
   static const char *const suffixes[SUFFIXES] = {
       "_quantized", "_scale",    "_zero_point", "_cast_tensor", "_mul_tensor",       "_add_tensor",
       "_cast_node", "_mul_node", "_add_node",   "_dequantized", "_dequantized_node", "_replaced"};
-  struct arena *a = f->s->env->scratch;
+  struct arena *a = f->s->env->site_scratch;
   const struct span base = shrink_base_name(f->s, f->w);
   const struct span stem = stems_new(&f->s->stems, base, suffixes, SUFFIXES, a);
   for (uint32_t i = 0; i < SUFFIXES; i++)

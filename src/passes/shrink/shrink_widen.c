@@ -106,7 +106,7 @@ static void widen_attributes(struct shrinking *s, uint32_t node) {
       report_cast(s, node, "cast_to_float32");
       s->result->casts++;
     }
-    retarget(s, node, arena_string(s->env->scratch, model_name(m, a->name)));
+    retarget(s, node, arena_string(s->env->site_scratch, model_name(m, a->name)));
   }
 }
 
@@ -129,7 +129,7 @@ static void widen_tensor(struct shrinking *s, uint32_t tensor) {
   const bool is_weight = weights_at(e->m, tensor, &w);
   const uint32_t recipe = recipe_cast(e->r, edit_tensor_recipe(e, tensor), DTYPE_FLOAT);
   const char *why = is_weight ? weights_obstacle(e, &w) : "attribute";
-  arena_reset(s->env->scratch);
+  arena_reset(s->env->site_scratch);
   edit_group(e, "shrink", NO_ID, "f16_to_f32");
   if (!is_weight || why) {
     edit_replace_tensor(e, tensor, recipe);

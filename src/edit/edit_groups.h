@@ -1,0 +1,66 @@
+// What each group of edits did, kept in memory for who wants to cut the model there: verification
+// runs the part before and the part after on the same inputs.
+//
+//        ┌────── removed ──────┐                ┌─────── made ────────┐
+//   a ──▶│ Conv ──▶ BatchNorm  │──▶ y      a ──▶│ Conv                │──▶ y
+//   w ──▶└─────────────────────┘           w2 ─▶└─────────────────────┘
+//
+//   inputs  a, w, w2: read by the part and made outside of it
+//   outputs y = y: made by either part and read outside. Where uses were forwarded, the value before
+//           and the one that took its place: (y, a) for an Identity that went
+//
+// Dead nodes keep their slots, so the part before can be read from the edited model. Nothing is
+// kept unless edit_groups_keep was called, and then some bytes an edit.
+#ifndef WEIR_EDIT_GROUPS_H
+#define WEIR_EDIT_GROUPS_H
+
+#include "edit.h"
+
+// One group: runs of the tables below.
+struct edit_group_row {
+  const char *pass, *reason;     // valid as long as the edits
+  uint32_t site;                 // node, or NO_ID
+  uint32_t removed, n_removed;   // nodes that went, those in graphs inside them too
+  uint32_t made, n_made;         // nodes that came
+  uint32_t changed, n_changed;   // nodes that stayed and got other inputs, outputs or attributes
+  uint32_t forwards, n_forwards; // uses that went over: pairs (from, to) of values
+};
+
+struct edit_forwarded {
+  uint32_t from, to;
+};
+
+struct edit_groups {
+  uint32_t first; // groups that came before the first row
+  size_t self_cap;
+  TABLE(struct edit_group_row, rows); // of group number first + 1, first + 2, …
+  TABLE(uint32_t, removed);
+  TABLE(uint32_t, made);
+  TABLE(uint32_t, changed);
+  TABLE(struct edit_forwarded, forwards);
+  struct arena texts;
+};
+
+// Keeps groups from the next one on, in e->groups (freed by edits_free).
+void edit_groups_keep(struct edits *e);
+
+// The boundary of a group: lists in `a`. A node made and removed within the group is no part of it.
+// `changed` nodes are not cut: where there are any, the part before cannot be read from rows.
+struct edit_boundary {
+  const uint32_t *inputs; // values, each once, in order of first reading: removed nodes', then made
+  uint32_t n_inputs;
+  const struct edit_forwarded *outputs; // value before, value after
+  uint32_t n_outputs;
+};
+void edit_groups_boundary(const struct edits *e, const struct edit_group_row *group,
+                          struct arena *a, struct edit_boundary *out);
+
+// For the room: what edits tell. Do nothing if groups are not kept.
+void edit_groups_begin(struct edits *e, const char *pass, uint32_t site, const char *reason);
+void edit_groups_made(struct edits *e, uint32_t node);
+void edit_groups_removing(struct edits *e, uint32_t node); // before it dies
+void edit_groups_changed(struct edits *e, uint32_t node);
+void edit_groups_forwarded(struct edits *e, uint32_t from, uint32_t to);
+void edit_groups_done(struct edits *e);
+
+#endif

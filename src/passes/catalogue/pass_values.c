@@ -1,0 +1,320 @@
+// Words to values: what a user writes behind a flag, in --pass NAME:key=value or in a pipeline file
+// becomes a struct pass_value of the kind of its row; values become canonical JSON, and the struct
+// that the pass takes, member by member as its rows say.
+//
+//   matmulnbits:bits=4,exclude=*lm_head*+re:emb\,[0-9],symmetric
+//   name        key=val key     element element         key alone: a flag
+//
+//   word ──put──▶ struct pass_value ──read──▶ member of struct matmulnbits_options ──check──▶ run
+//                          └──────json──▶ edit log, plan, report
+//
+// Each value is checked alone against its row. What needs several of them, or the model, is the
+// pass's to refuse.
+#include "pass_values.h"
+
+#include "guess.h"
+#include "json.h"
+
+#include <assert.h>
+
+// ---- names -------------------------------------------------------------------------------------
+
+const char *pass_values_key(const struct pass_option *row, struct arena *a) {
+  char *key = arena_string(a, span_str(row->name));
+  for (char *c = key; *c; c++)
+    if (*c == '-') *c = '_';
+  return key;
+}
+
+static bool is_key(struct span text, const char *name) {
+  size_t n = strlen(name);
+  if (text.n != n) return false;
+  for (size_t i = 0; i < n; i++)
+    if (text.at[i] != name[i] && !(text.at[i] == '_' && name[i] == '-')) return false;
+  return true;
+}
+
+uint32_t pass_values_option(const struct pass *pass, struct span key) {
+  for (uint32_t o = 0; o < pass->n_options; o++)
+    if (is_key(key, pass->options[o].name)) return o;
+  return NO_ID;
+}
+
+uint32_t pass_values_find(const struct pass *pass, struct span key, struct err *err) {
+  const uint32_t o = pass_values_option(pass, key);
+  if (o != NO_ID) return o;
+  struct arena scratch = {0};
+  struct guess g = guess_start(arena_string(&scratch, key));
+  for (uint32_t i = 0; i < pass->n_options; i++)
+    guess_try(&g, pass_values_key(&pass->options[i], &scratch));
+  err_fill(err, ERR_USAGE, "pass '%s' has no option '%s'", pass->name, quote(key).s);
+  if (g.best)
+    err_fill_hint(err, "did you mean '%s'?", g.best);
+  else
+    err_fill_hint(err, "'weir passes %s' lists them", pass->name);
+  arena_free(&scratch);
+  return NO_ID;
+}
+
+// ---- values ------------------------------------------------------------------------------------
+
+static int bad_value(const struct pass_option *row, struct span text, const char *wanted,
+                     struct err *err) {
+  return err_set(err, ERR_USAGE, "'%s' is no value for %s: it takes %s", quote(text).s, row->name,
+                 wanted);
+}
+
+struct span pass_values_word(const char *metavar, char between, uint32_t k) {
+  const char ends[] = {between, '\0'};
+  for (;; k--) {
+    size_t n = strcspn(metavar, ends);
+    if (k == 0) return span_of(metavar, n);
+    metavar += n;
+    if (*metavar == '\0') return span_of(metavar, 0);
+    metavar++;
+  }
+}
+
+// The same word as the row has it, so that it lives as long as the program, and its position; NULL:
+// it takes others.
+static const char *known_word(const char *metavar, char between, struct span text, uint32_t *at,
+                              struct arena *a) {
+  struct span word;
+  for (*at = 0; (word = pass_values_word(metavar, between, *at)).n > 0; ++*at)
+    if (span_eq(word, text)) return arena_string(a, word);
+  return NULL;
+}
+
+// A list moves to twice the room where its length is a power of two: the arena keeps what it
+// leaves.
+static void add_element(struct pass_value *v, const char *text, struct arena *a) {
+  if ((v->n_list & (v->n_list - 1)) == 0) {
+    const char **list = arena_alloc(a, 2 * (v->n_list + 1) * sizeof *list);
+    if (v->n_list) memcpy(list, v->list, v->n_list * sizeof *list);
+    v->list = list;
+  }
+  v->list[v->n_list++] = text;
+}
+
+static int put_words(const struct pass_option *row, struct pass_value *v, struct span text,
+                     struct arena *a, struct err *err) {
+  const char *known = row->metavar;
+  uint32_t at;
+  while (text.n > 0) {
+    const uint8_t *comma = memchr(text.at, ',', text.n);
+    struct span word = span_of(text.at, comma ? (size_t)(comma - text.at) : text.n);
+    const char *name = known_word(known, ',', word, &at, a);
+    if (!name) return bad_value(row, word, known, err);
+    add_element(v, name, a);
+    size_t used = word.n + (comma != NULL);
+    text = span_of(text.at + used, text.n - used);
+  }
+  return 0;
+}
+
+static int put_list(const struct pass_option *row, struct pass_value *v, struct span text,
+                    struct arena *a, struct err *err) {
+  const char *metavar = row->metavar;
+  if (!v->given) v->n_list = 0; // the preset
+  if (text.n == 0 || memchr(text.at, 0, text.n)) return bad_value(row, text, metavar, err);
+  if (strchr(metavar, ',')) return put_words(row, v, text, a, err);
+  add_element(v, arena_string(a, text), a);
+  return 0;
+}
+
+static int put_flag(const struct pass_option *row, struct pass_value *v, struct span text,
+                    struct err *err) {
+  if (text.n > 0 && !span_is(text, "true") && !span_is(text, "false"))
+    return bad_value(row, text, "true or false", err);
+  v->number = !span_is(text, "false");
+  return 0;
+}
+
+static int put_number(const struct pass_option *row, struct pass_value *v, struct span text,
+                      uint64_t least, struct err *err) {
+  uint64_t n;
+  if (!span_decimal(text, &n) || n < least || n > INT32_MAX)
+    return bad_value(row, text, least ? "a whole number from 1" : "a whole number from 0", err);
+  v->number = n;
+  return 0;
+}
+
+static int put_choice(const struct pass_option *row, struct pass_value *v, struct span text,
+                      struct arena *a, struct err *err) {
+  const char *word = known_word(row->metavar, '|', text, &v->choice, a);
+  if (!word) return bad_value(row, text, row->metavar, err);
+  v->text = word;
+  return 0;
+}
+
+static int put_text(const struct pass_option *row, struct pass_value *v, struct span text,
+                    struct arena *a, struct err *err) {
+  if (text.n == 0 || memchr(text.at, 0, text.n)) return bad_value(row, text, row->metavar, err);
+  v->text = arena_string(a, text);
+  return 0;
+}
+
+int pass_values_put(struct pass_values *v, uint32_t option, struct span text, struct arena *a,
+                    struct err *err) {
+  const struct pass_option *row = &v->pass->options[option];
+  struct pass_value *x = &v->of[option];
+  int rc = 0;
+  switch (row->kind) {
+  case PASS_FLAG: rc = put_flag(row, x, text, err); break;
+  case PASS_COUNT: rc = put_number(row, x, text, 1, err); break;
+  case PASS_NUMBER: rc = put_number(row, x, text, 0, err); break;
+  case PASS_CHOICE: rc = put_choice(row, x, text, a, err); break;
+  case PASS_TEXT: rc = put_text(row, x, text, a, err); break;
+  case PASS_LIST: rc = put_list(row, x, text, a, err); break;
+  }
+  x->given = true;
+  return rc;
+}
+
+void pass_values_start(struct pass_values *v, const struct pass *pass, struct arena *a) {
+  struct err impossible = {0};
+  *v = (struct pass_values){.pass = pass};
+  v->of = arena_zalloc(a, (pass->n_options + (size_t)1) * sizeof *v->of);
+  for (uint32_t o = 0; o < pass->n_options; o++) {
+    const char *preset = pass->options[o].preset;
+    if (!preset) continue;
+    int rc = pass_values_put(v, o, span_str(preset), a, &impossible);
+    assert(rc == 0); // a preset is a value of its own option
+    (void)rc;
+    v->of[o].given = false;
+  }
+}
+
+// ---- values to options -------------------------------------------------------------------------
+
+static void set_member(const struct pass_option *row, const struct pass_value *v,
+                       uint8_t *options) {
+  const uint64_t number = row->kind == PASS_CHOICE ? v->choice : v->number;
+  const uint32_t half = (uint32_t)number; // below 2^31
+  const bool flag = number != 0;
+  const void *from = row->bytes == sizeof flag   ? (const void *)&flag
+                     : row->kind == PASS_TEXT    ? (const void *)&v->text
+                     : row->bytes == sizeof half ? (const void *)&half
+                                                 : (const void *)&number;
+  memcpy(options + row->at, from, row->bytes);
+}
+
+int pass_values_read(struct pass_values *v, struct arena *a, struct err *err) {
+  const struct pass *pass = v->pass;
+  v->options = arena_zalloc(a, pass->options_bytes + 1);
+  for (uint32_t o = 0; o < pass->n_options; o++) {
+    const struct pass_option *row = &pass->options[o];
+    if (row->read && row->read(&v->of[o], v->options, a, err)) return -1;
+    if (!row->read) set_member(row, &v->of[o], v->options);
+  }
+  return pass->check ? pass->check(v->options, v->of, err) : 0;
+}
+
+void pass_values_done(struct pass_values *v) {
+  if (v->options && v->pass->done) v->pass->done(v->options);
+  v->options = NULL;
+}
+
+// ---- key=value,… -------------------------------------------------------------------------------
+
+static bool is_escape(struct span text, size_t at) {
+  return text.at[at] == '\\' && at + 1 < text.n && strchr(",:=+\\", text.at[at + 1]);
+}
+
+size_t pass_values_up_to(struct span text, const char *ends) {
+  size_t i = 0;
+  while (i < text.n && !strchr(ends, text.at[i]))
+    i += is_escape(text, i) ? 2 : 1;
+  return i;
+}
+
+static struct span rest_of(struct span text, size_t used) {
+  return span_of(text.at + used, text.n - used);
+}
+
+struct span pass_values_plain(struct span text, struct arena *a) {
+  uint8_t *out = arena_alloc(a, text.n + 1);
+  size_t n = 0;
+  for (size_t i = 0; i < text.n; i++) {
+    i += is_escape(text, i);
+    out[n++] = text.at[i];
+  }
+  return span_of(out, n);
+}
+
+static int parse_value(struct pass_values *v, uint32_t o, struct span text, struct arena *a,
+                       struct err *err) {
+  if (v->pass->options[o].kind != PASS_LIST)
+    return pass_values_put(v, o, pass_values_plain(text, a), a, err);
+  for (;;) {
+    size_t n = pass_values_up_to(text, "+");
+    if (pass_values_put(v, o, pass_values_plain(span_of(text.at, n), a), a, err)) return -1;
+    if (n == text.n) return 0;
+    text = rest_of(text, n + 1);
+  }
+}
+
+static int parse_pair(struct pass_values *v, struct span text, struct arena *a, struct err *err) {
+  size_t n = pass_values_up_to(text, "=");
+  uint32_t o = pass_values_find(v->pass, pass_values_plain(span_of(text.at, n), a), err);
+  if (o == NO_ID) return -1;
+  const struct pass_option *row = &v->pass->options[o];
+  if (n == text.n && row->kind != PASS_FLAG) {
+    err_fill(err, ERR_USAGE, "option '%s' of pass '%s' needs a value: %s", row->name, v->pass->name,
+             row->metavar);
+    return err_hint(err, "write %s=...", pass_values_key(row, a));
+  }
+  if (n == text.n) return pass_values_put(v, o, span_of(text.at, 0), a, err);
+  if (n + 1 == text.n) return bad_value(row, span_of(text.at, 0), "something behind the '='", err);
+  return parse_value(v, o, rest_of(text, n + 1), a, err);
+}
+
+int pass_values_parse(struct pass_values *v, struct span text, struct arena *a, struct err *err) {
+  const struct span whole = text;
+  for (;;) {
+    size_t n = pass_values_up_to(text, ",");
+    if (n == 0) {
+      err_fill(err, ERR_USAGE, "in '%s:%s' an option is missing behind ':' or ','", v->pass->name,
+               quote(whole).s);
+      return err_hint(err, "the form is NAME:key=value,key=value");
+    }
+    if (parse_pair(v, span_of(text.at, n), a, err)) return -1;
+    if (n == text.n) return 0;
+    text = rest_of(text, n + 1);
+  }
+}
+
+// ---- JSON --------------------------------------------------------------------------------------
+
+static void write_list(struct json_out *j, const struct pass_value *v) {
+  json_array(j);
+  for (uint32_t i = 0; i < v->n_list; i++)
+    json_text(j, v->list[i]);
+  json_end_array(j);
+}
+
+static void write_value(struct json_out *j, enum pass_kind kind, const struct pass_value *v) {
+  switch (kind) {
+  case PASS_FLAG: json_bool(j, v->number != 0); break;
+  case PASS_COUNT:
+  case PASS_NUMBER: json_uint(j, v->number); break;
+  case PASS_CHOICE:
+  case PASS_TEXT: json_text(j, v->text); break;
+  case PASS_LIST: write_list(j, v); break;
+  }
+}
+
+const char *pass_values_json(const struct pass_values *v, struct arena *a) {
+  struct json_out j = {0};
+  json_object(&j);
+  for (uint32_t o = 0; o < v->pass->n_options; o++) {
+    const struct pass_option *row = &v->pass->options[o];
+    if (!v->of[o].given && !row->preset && row->kind != PASS_FLAG) continue;
+    json_key(&j, pass_values_key(row, a));
+    write_value(&j, row->kind, &v->of[o]);
+  }
+  json_end_object(&j);
+  const char *text = arena_string(a, span_of(j.text, j.n));
+  json_done(&j);
+  return text;
+}

@@ -1,0 +1,50 @@
+// Words to values: what a user writes behind a flag, in --pass NAME:key=value or in a pipeline file
+// becomes a struct pass_value of the kind of its row, values become the options that the pass takes
+// and canonical JSON.
+#ifndef WEIR_PASS_VALUES_H
+#define WEIR_PASS_VALUES_H
+
+#include "pass.h"
+
+// One pass with what it is given. Option ids are positions in the pass's rows.
+struct pass_values {
+  const struct pass *pass;
+  struct pass_value *of; // by option
+  void *options;         // NULL before pass_values_read
+};
+
+// The presets of a pass. Strings and lists of values lie in *a or are literals; so does all that
+// comes later.
+void pass_values_start(struct pass_values *v, const struct pass *pass, struct arena *a);
+// The option of a pass by its key or flag name (- and _ are the same), or NO_ID.
+uint32_t pass_values_option(const struct pass *pass, struct span key);
+// The same with ERR_USAGE and the nearest known one.
+uint32_t pass_values_find(const struct pass *pass, struct span key, struct err *err);
+// Sets one option. FLAG: true|false (text n 0: true). LIST: adds one element. ERR_USAGE for a value
+// that does not fit.
+int pass_values_put(struct pass_values *v, uint32_t option, struct span text, struct arena *a,
+                    struct err *err);
+// "key=value[,key=value]…": lists are joined by +, a backslash escapes , : = + and itself (before
+// anything else it stands for itself, and so do : and = inside a value). ERR_USAGE names the pass
+// and the option.
+int pass_values_parse(struct pass_values *v, struct span text, struct arena *a, struct err *err);
+// How far the text goes up to one of `ends` that no backslash stands before; and the text without
+// the backslashes that escape something.
+size_t pass_values_up_to(struct span text, const char *ends);
+struct span pass_values_plain(struct span text, struct arena *a);
+
+// Makes the pass's options of the values, and checks what they mean together: v->options. To be
+// given to pass_values_done, also after it failed.
+int pass_values_read(struct pass_values *v, struct arena *a, struct err *err);
+void pass_values_done(struct pass_values *v);
+
+// Every option that has a value, presets included, as a canonical JSON object: for edit logs and
+// plans, which must mean the same when a later version has other presets. Keys in the order of the
+// rows.
+const char *pass_values_json(const struct pass_values *v, struct arena *a);
+// "key": the name with _ for -. In *a.
+const char *pass_values_key(const struct pass_option *row, struct arena *a);
+// Word k of those that a metavar lists with `between` between them; n 0: there are fewer.
+struct span pass_values_word(const char *metavar, char between, uint32_t k);
+
+#endif

@@ -1,0 +1,19 @@
+// The catalogue: the passes of all families, in order.
+#ifndef WEIR_PASSES_H
+#define WEIR_PASSES_H
+
+#include "pass.h"
+
+uint32_t passes_count(void);
+const struct pass *passes_at(uint32_t i);
+// The pass of that name, or NULL.
+const struct pass *passes_find(struct span name);
+// What a name stands for: the pass of that name, or the passes of the family, in order. The k-th of
+// them; NULL past the last.
+const struct pass *passes_named(struct span name, uint32_t k);
+// As passes_named(name, 0), with ERR_USAGE and the nearest name where there is none.
+const struct pass *passes_known(struct span name, struct err *err);
+// The family of a pass: what stands before the slash, or all of its name.
+struct span passes_family(const struct pass *pass);
+
+#endif

@@ -1,0 +1,74 @@
+// The tables behind struct kit. For kit*.c only.
+#ifndef WEIR_KIT_INSIDE_H
+#define WEIR_KIT_INSIDE_H
+
+#include "kit.h"
+
+// From ids to small numbers: open addressing, at most half full. Starts zeroed.
+struct kit_map_slot {
+  uint32_t key, value; // key: id + 1, 0 is free
+};
+struct kit_map {
+  struct kit_map_slot *slots;
+  uint32_t n_slots, n;
+  size_t cap;
+};
+// The number of an id, made 0 where it is new. Valid until the next call.
+uint32_t *kit_map_at(struct kit_map *map, uint32_t id);
+uint32_t kit_map_get(const struct kit_map *map, uint32_t id); // 0 if it is not there
+void kit_map_done(struct kit_map *map);
+
+struct kit_op_slot {
+  uint64_t key; // (name id, domain) + 1
+  enum op op;
+};
+enum { KIT_OP_SLOTS = 1024 };
+
+// What a value of a chain is (kit_chains.c).
+struct kit_chain;
+
+struct kit_inside {
+  struct arena arena; // until kit_done
+  uint32_t n_graphs;  // at kit_init
+  struct err err;     // of the first weight that could not be read
+  // operators
+  struct kit_op_slot op_slots[KIT_OP_SLOTS];
+  uint32_t names_known; // names below this are looked up
+  uint32_t domain[KIT_DOMAINS], ai_onnx;
+  uint16_t first_default[OPS]; // row + 1 in kit_defaults.def
+  struct model_types types;    // where env has none
+  // elements that were read: by tensor id, row + 1
+  struct kit_map read_of;
+  TABLE(struct kit_read, reads);
+  // chains: by value id, row + 1
+  struct kit_map chain_of;
+  TABLE(struct kit_chain, chains);
+  uint64_t chain_steps; // nodes evaluated so far (for tests)
+  // order: by node id, 0: not numbered
+  TABLE(uint64_t, position);
+  uint64_t order_steps; // nodes numbered so far (for tests)
+  // reports: by node id, its place in its graph's source
+  TABLE(uint32_t, source_index);
+};
+
+struct kit_read {
+  uint32_t recipe; // of the tensor when it was read (NO_ID: as loaded)
+  const uint8_t *at;
+};
+
+// Number i of elements in RAW form; false for types that are no plain numbers (complex, strings,
+// float8 and smaller).
+bool kit_number_at(enum dtype dtype, const uint8_t *raw, uint64_t i, struct kit_number *out);
+// One element of that type in *out (its bits in the low end); its bytes, 0 if it has no such form.
+// Rounded to nearest even; integers saturate.
+size_t kit_number_put(enum dtype dtype, double x, uint8_t out[8]);
+// The elements of a tensor, if at hand.
+bool kit_tensor_elements(struct kit *k, uint32_t tensor, struct span *raw);
+// The value as far as chains know it: elements in the site arena. False: not all are known.
+bool kit_chain_ints(struct kit *k, uint32_t value, enum dtype *dtype, const int64_t **list,
+                    uint32_t *n);
+void kit_chains_done(struct kit *k);
+// A node was put into its graph: its number, if there is room.
+void kit_order_put(struct kit *k, uint32_t node);
+
+#endif

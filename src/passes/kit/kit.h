@@ -1,0 +1,358 @@
+// The kitchen of the passes: what one asks of a model and does to it, once for all of them.
+//
+//   struct kit k;
+//   kit_init(&k, env, "tidy");
+//   for (uint32_t g = 0; kit_graph(&k, &g); g++)
+//     for (uint32_t n = k.m->graphs[g].first_node, next; n != NO_ID; n = next) {
+//       next = k.m->nodes[n].next;
+//       if (kit_op(&k, n) != OP_Identity) continue;
+//       kit_site(&k, n, "identity");
+//       if (kit_bypass(&k, n, kit_in(&k, n, 0))) kit_converted(&k, n, "identity");
+//     }
+//   return kit_done(&k, err);
+//
+// A question about something that is not there or not known is answered by false, NO_ID, OP_NONE or
+// KIT_UNKNOWN; value and node ids given to a question may be NO_ID, which is such a thing. Nothing
+// here recurses over the model. All changes go through edit.h: what the kit adds is names,
+// places and the small dances; mixing its calls with edit_* is fine (see "order" for the one
+// exception).
+//
+// Lifetimes: `k.site` is emptied by kit_site; names, lists and elements that the kit gives are
+// valid until then, unless said otherwise. Pointers into the model (attribute lists, dims) are
+// valid until the next edit.
+//
+// More of the same manual: kit_ops.h (operators as numbers), kit_names.h (names),
+// model_types.h (types of values), edit_groups.h (what a group of edits did).
+#ifndef WEIR_KIT_H
+#define WEIR_KIT_H
+
+#include "kit_names.h"
+#include "kit_ops.h"
+#include "model_types.h"
+#include "pass.h"
+
+struct kit {
+  struct pass_env *env;
+  struct model *m;
+  struct edits *e;
+  struct recipes *r;
+  const char *pass;  // its name, in groups of edits
+  struct arena site; // until the next kit_site
+  struct kit_names names;
+  struct model_types *types;
+  // Where new nodes go and what they are called after: set by kit_site, free to be changed.
+  uint32_t graph, before; // before NO_ID: at the graph's end
+  struct span stem;
+  struct kit_inside *in; // tables of kit*.c
+};
+
+// One run of a pass. `pass` is kept. kit_done gives everything back; -1 with *err if a weight that
+// was looked at could not be read (the answer then was "not known", and the run must not go on).
+void kit_init(struct kit *k, struct pass_env *env, const char *pass);
+int kit_done(struct kit *k, struct err *err);
+// The first graph at or after *g that lives and belongs to no training, among those that the model
+// had at kit_init: false behind the last.
+bool kit_graph(const struct kit *k, uint32_t *g);
+
+// ---- operators (kit_ops.c) -----------------------------------------------------------------------
+
+// In constant time. OP_NONE for a dead node.
+enum op kit_op(struct kit *k, uint32_t node);
+// Node that makes the value and its operator: NO_ID and OP_NONE for inputs, initializers.
+uint32_t kit_maker(const struct kit *k, uint32_t value);
+enum op kit_maker_op(struct kit *k, uint32_t value);
+// Slots: NO_ID where left out or past the end. kit_n_in, kit_n_out: without empty slots at the end.
+uint32_t kit_in(const struct kit *k, uint32_t node, uint32_t slot);
+uint32_t kit_out(const struct kit *k, uint32_t node, uint32_t slot);
+uint32_t kit_n_in(const struct kit *k, uint32_t node);
+uint32_t kit_n_out(const struct kit *k, uint32_t node);
+
+// ---- types (kit_types.c; the table: model_types.h) -----------------------------------------------
+
+// What is known of the value's type: constants, what was noted, declarations, and the dtype that a
+// Cast or a comparison gives. Inference fills the same table.
+bool kit_type(struct kit *k, uint32_t value, struct model_type *out);
+void kit_note_type(struct kit *k, uint32_t value, const struct model_type *type);
+void kit_note_like(struct kit *k, uint32_t value, uint32_t other); // other's type
+enum dtype kit_dtype(struct kit *k, uint32_t value);               // UNDEFINED: not known
+bool kit_rank(struct kit *k, uint32_t value, uint32_t *rank);
+// All dims as numbers, into `dims` with room for `most`: false if one is not, or there are more.
+bool kit_static_dims(struct kit *k, uint32_t value, int64_t *dims, uint32_t most, uint32_t *rank);
+bool kit_static(struct kit *k, uint32_t value);
+// Dim i (negative: from the end) as a number, or a symbol's name id, or {-1, NO_ID}.
+struct model_dim kit_dim(struct kit *k, uint32_t value, int64_t i);
+bool kit_dim_equal(struct model_dim a, struct model_dim b); // known to be: equal numbers or symbols
+// Known to have equal dims: every pair equal.
+bool kit_same_dims(struct kit *k, uint32_t a, uint32_t b);
+// Is it known that broadcasting `a` to the dims of `to` changes nothing of `to`'s: every dim of a,
+// from the end, is 1 or equal?
+bool kit_broadcasts(struct kit *k, uint32_t a, uint32_t to);
+
+// ---- uses (kit_uses.c) ---------------------------------------------------------------------------
+
+// The input slots that hold a value, in its graph and those inside:
+//   for (struct kit_use u = kit_uses(k, v); kit_use(k, &u);) … u.node, u.slot
+// The slot at hand may be changed or its node removed; other changes of uses end the walk's sense.
+struct kit_use {
+  uint32_t node, slot;
+  uint32_t next; // internal
+};
+struct kit_use kit_uses(const struct kit *k, uint32_t value);
+bool kit_use(const struct kit *k, struct kit_use *u);
+// Uses and listings as graph output, counted no further than `limit`.
+uint32_t kit_use_count(const struct kit *k, uint32_t value, uint32_t limit);
+bool kit_is_output(const struct kit *k, uint32_t value); // of its graph
+bool kit_unused(const struct kit *k, uint32_t value);    // neither
+// The one node that uses the value, in however many slots; NO_ID if there are others or none, or
+// the value is a graph output.
+uint32_t kit_sole_user(const struct kit *k, uint32_t value);
+// Does the value's name mean it in that graph? (Its own or one inside, with no other of the name
+// between.)
+bool kit_sees(const struct kit *k, uint32_t graph, uint32_t value);
+
+// ---- attributes (kit_attrs.c) --------------------------------------------------------------------
+
+// How an attribute is there. DEFAULT: absent, and the operator gives it a value at the node's
+// version (kit_defaults.def). UNKNOWN: a reference to a function's attribute, of another type, or
+// too large to be held.
+enum kit_state { KIT_ABSENT, KIT_GIVEN, KIT_DEFAULT, KIT_UNKNOWN };
+struct kit_attr {
+  enum attr_type type; // UNDEFINED: absent
+  int64_t i;
+  float f;
+  struct span s;
+  const int64_t *ints;
+  const float *floats;
+  const uint32_t *strings; // name ids
+  uint32_t n;              // of a list
+  uint32_t tensor, graph;  // first row of it
+};
+enum kit_state kit_attr(struct kit *k, uint32_t node, const char *name, struct kit_attr *out);
+// By type: the attribute if given, else the operator's default, else `fallback`. False: UNKNOWN.
+bool kit_attr_int(struct kit *k, uint32_t node, const char *name, int64_t fallback, int64_t *out);
+bool kit_attr_float(struct kit *k, uint32_t node, const char *name, float fallback, float *out);
+bool kit_attr_string(struct kit *k, uint32_t node, const char *name, const char *fallback,
+                     struct span *out);
+// Lists, and rows: false if absent too (n = 0; NO_ID).
+bool kit_attr_ints(struct kit *k, uint32_t node, const char *name, const int64_t **list,
+                   uint32_t *n);
+bool kit_attr_floats(struct kit *k, uint32_t node, const char *name, const float **list,
+                     uint32_t *n);
+bool kit_attr_tensor(struct kit *k, uint32_t node, const char *name, uint32_t *tensor);
+bool kit_attr_graph(struct kit *k, uint32_t node, const char *name, uint32_t *graph);
+// Transpose's perm, where absent the reverse of its input's rank (false: not known).
+bool kit_perm(struct kit *k, uint32_t node, const int64_t **perm, uint32_t *n);
+// Axes of Squeeze, Unsqueeze, Reduce…: the attribute or the constant second input; n = 0 and true
+// if neither is there.
+bool kit_axes(struct kit *k, uint32_t node, const int64_t **axes, uint32_t *n);
+// Have both nodes the same attributes, whatever their order, absent ones being their defaults?
+// False where that is not known, for graphs too. The hash agrees with it.
+bool kit_same_attrs(struct kit *k, uint32_t a, uint32_t b);
+uint64_t kit_attrs_hash(struct kit *k, uint32_t node);
+
+// ---- constants (kit_constants.c) -----------------------------------------------------------------
+
+enum kit_answer { KIT_NO, KIT_YES, KIT_MAYBE }; // MAYBE: not known
+
+// One number. `exact`: i is the number too (integers but the largest of uint64; whole floats).
+// d keeps the sign of zero.
+struct kit_number {
+  enum dtype dtype;
+  double d;
+  int64_t i;
+  bool exact;
+};
+
+// An initializer or Constant, also behind Identity nodes (model_resolve_constant): its tensor id.
+bool kit_constant(const struct kit *k, uint32_t value, uint32_t *tensor);
+// Its elements in RAW form, if they are at hand: small ones (model_small_value), literals, and
+// float vectors (rank <= 1) up to KIT_VECTOR_BYTES. A vector is read where it is asked for, through
+// env->read, and noted in the edit log (edit_look); not if it is made of large weights.
+enum { KIT_VECTOR_BYTES = 65536 };
+bool kit_elements(struct kit *k, uint32_t value, enum dtype *dtype, struct span *raw);
+// The number of a constant with one element, whatever its rank.
+bool kit_const_number(struct kit *k, uint32_t value, struct kit_number *out);
+bool kit_const_scalar(struct kit *k, uint32_t value, double *out);
+bool kit_const_int(struct kit *k, uint32_t value, int64_t *out); // exact
+// The elements of a constant vector or scalar of integers or bool, also where they follow from
+// constants and static dims through chains of small integer operators (kit_chains.c): at most
+// KIT_CHAIN_MOST elements there.
+enum { KIT_CHAIN_MOST = 1024 };
+bool kit_const_ints(struct kit *k, uint32_t value, const int64_t **list, uint32_t *n);
+// The elements of a constant float tensor at hand, as doubles (which hold them exactly).
+bool kit_const_floats(struct kit *k, uint32_t value, const double **list, uint32_t *n);
+// Do all elements have the same bits, and which number is it? NO for tensors without elements and
+// for what is no constant. Knows fills of any size.
+enum kit_answer kit_const_fill(struct kit *k, uint32_t value, struct kit_number *out);
+// Are all elements equal to this number? (0 and -0 are equal; NaN is equal to nothing.)
+enum kit_answer kit_const_all(struct kit *k, uint32_t value, double number);
+
+// ---- order (kit_order.c) -------------------------------------------------------------------------
+
+// Does `a` stand before `b`? Two nodes of one graph, or `b` deeper inside: then its node around it
+// counts. False otherwise. Positions are numbered when first asked for, graph by graph, and kept by
+// what the kit makes; edit_add_node is noticed (the graph is numbered again), edit_move_node is
+// not: use kit_move.
+bool kit_before(struct kit *k, uint32_t a, uint32_t b);
+void kit_move(struct kit *k, uint32_t node, uint32_t before);
+// May a node of `graph` that stands before `before` (NO_ID: at the end) use the value?
+bool kit_available(struct kit *k, uint32_t value, uint32_t graph, uint32_t before);
+// The node of `graph` that holds the node, itself or in its graphs; NO_ID if none.
+uint32_t kit_node_around(const struct kit *k, uint32_t node, uint32_t graph);
+
+// ---- changes (kit_make.c) ------------------------------------------------------------------------
+
+// Begins what is done about one node: a group of edits, an empty `site` arena, new nodes before this
+// one and named after it (its name, else its first output's). NO_ID: about no node.
+void kit_site(struct kit *k, uint32_t node, const char *reason);
+
+// A new node in one line, before `k->before`; gives its first output:
+//   y = kit_make(k, OP_Gemm, KIT_IN(a, b, c), KIT_FLOAT("beta", 2), KIT_INTS("perm", p, n));
+// Node and value are called <stem>_<Op>, with a number where that is taken, or as KIT_NAME says.
+// The type of y is the pass's to note. Attribute names and lists need not outlive the call.
+#define kit_make(k, op, ...)                                                                       \
+  kit_make_parts((k), (op), (const struct kit_part[]){__VA_ARGS__, {.what = KIT_PARTS_END}})
+#define KIT_IN(...)                                                                                \
+  {                                                                                                \
+    .what = KIT_PART_IN, .in = (const uint32_t[]){__VA_ARGS__},                                    \
+    .n = sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)                                \
+  }
+#define KIT_INPUTS(list, count)                                                                    \
+  { .what = KIT_PART_IN, .in = (list), .n = (count) }
+#define KIT_INT(key, x)                                                                            \
+  {                                                                                                \
+    .what = KIT_PART_ATTR, .attr = {.name = (key), .type = ATTR_INT, .i = (x) }                    \
+  }
+#define KIT_FLOAT(key, x)                                                                          \
+  {                                                                                                \
+    .what = KIT_PART_ATTR, .attr = {.name = (key), .type = ATTR_FLOAT, .f = (x) }                  \
+  }
+#define KIT_STRING(key, x)                                                                         \
+  {                                                                                                \
+    .what = KIT_PART_ATTR, .attr = {.name = (key), .type = ATTR_STRING, .s = (x) }                 \
+  }
+#define KIT_INTS(key, list, count)                                                                 \
+  {                                                                                                \
+    .what = KIT_PART_ATTR, .attr = {                                                               \
+      .name = (key),                                                                               \
+      .type = ATTR_INTS,                                                                           \
+      .ints = (list),                                                                              \
+      .n = (count)                                                                                 \
+    }                                                                                              \
+  }
+#define KIT_FLOATS(key, list, count)                                                               \
+  {                                                                                                \
+    .what = KIT_PART_ATTR, .attr = {                                                               \
+      .name = (key),                                                                               \
+      .type = ATTR_FLOATS,                                                                         \
+      .floats = (list),                                                                            \
+      .n = (count)                                                                                 \
+    }                                                                                              \
+  }
+#define KIT_TENSOR(key, of)                                                                        \
+  {                                                                                                \
+    .what = KIT_PART_ATTR, .attr = {.name = (key), .type = ATTR_TENSOR, .recipe = (of) }           \
+  }
+#define KIT_ATTRS_OF(node)                                                                         \
+  { .what = KIT_PART_ATTRS_OF, .n = (node) } // those of another node
+#define KIT_NAME(text)                                                                             \
+  { .what = KIT_PART_NAME, .name = (text) } // wanted, of node and value
+#define KIT_OUTPUTS(count)                                                                         \
+  { .what = KIT_PART_OUTPUTS, .n = (count) } // default 1
+struct kit_part {
+  enum {
+    KIT_PARTS_END,
+    KIT_PART_IN,
+    KIT_PART_ATTR,
+    KIT_PART_ATTRS_OF,
+    KIT_PART_NAME,
+    KIT_PART_OUTPUTS,
+  } what;
+  const uint32_t *in;
+  uint32_t n;
+  struct edit_attr attr;
+  struct span name;
+};
+uint32_t kit_make_parts(struct kit *k, enum op op, const struct kit_part *parts);
+
+// The same from a table's hands. `as`: a node whose outputs the new one takes over, and which goes
+// (NO_ID: none). Attributes of `attrs_of` (NO_ID: none) come first, those of `attrs` replace them.
+struct kit_new {
+  enum op op;
+  const uint32_t *in;
+  uint32_t n_in;
+  const struct edit_attr *attrs;
+  uint32_t n_attrs;
+  uint32_t attrs_of;
+  uint32_t as;
+  uint32_t n_out;   // 0: one. With `as`, as many as that has
+  struct span name; // wanted, empty: <stem>_<Op>
+};
+uint32_t kit_put(struct kit *k, const struct kit_new *spec); // node id
+// Can attributes of the node be copied by attrs_of? Not references, graphs, large or rare ones.
+bool kit_attrs_copyable(struct kit *k, uint32_t node);
+// As kit_make, and the new node takes the place of `node`: it has its outputs, and the names of
+// those stay, as graph outputs too. k->before, where it was the node, is the new one. Gives the
+// new node.
+#define kit_replace(k, node, op, ...)                                                              \
+  kit_replace_parts((k), (node), (op),                                                             \
+                    (const struct kit_part[]){__VA_ARGS__, {.what = KIT_PARTS_END}})
+uint32_t kit_replace_parts(struct kit *k, uint32_t node, enum op op, const struct kit_part *parts);
+// Everything that uses the node's only output uses `value` instead (edit_forward), and the node
+// goes. False, and nothing changed, where names forbid it.
+bool kit_bypass(struct kit *k, uint32_t node, uint32_t value);
+bool kit_can_bypass(const struct kit *k, uint32_t node, uint32_t value);
+// Removes the node if nothing uses its outputs and it has no effect besides; then what it alone
+// used, the same way: nodes, initializers. Gives how many nodes went.
+uint32_t kit_sweep(struct kit *k, uint32_t node);
+
+// New constants of k->graph: initializers, in a function's body Constant nodes. Named <stem>_<what>
+// where `what` is given by the caller ("shape"). Give the value.
+uint32_t kit_new_ints(struct kit *k, const char *what, const int64_t *list, uint32_t n); // [n]
+uint32_t kit_new_int(struct kit *k, const char *what, int64_t x);                        // []
+// One number of any number type but complex ones, rounded to it; rank 0.
+uint32_t kit_new_scalar(struct kit *k, const char *what, enum dtype dtype, double x);
+uint32_t kit_new_tensor(struct kit *k, const char *what, uint32_t recipe);
+// Recipe of a scalar as above, and of a constant value's elements (NO_ID: none can be made).
+uint32_t kit_scalar_recipe(struct kit *k, enum dtype dtype, double x);
+uint32_t kit_recipe(struct kit *k, uint32_t value);
+// A free name made of the stem, in every space: <stem>_<what>.
+struct span kit_name(struct kit *k, const char *what);
+
+// ---- versions (kit_versions.c) -------------------------------------------------------------------
+
+// Of ai.onnx, and of any domain, for nodes of a graph; 0: not imported.
+int64_t kit_opset(const struct kit *k, uint32_t graph);
+int64_t kit_opset_of(const struct kit *k, const char *domain, uint32_t graph);
+// Can ai.onnx be raised to `version` everywhere, functions too, so that no node changes its
+// meaning? -1 with ERR_MODEL that names the node. `hint` says what the user can do instead; NULL:
+// none.
+int kit_check_raise(struct kit *k, int64_t version, const char *hint, struct err *err);
+// Checks, and raises model and functions that are below.
+int kit_raise(struct kit *k, int64_t version, const char *hint, struct err *err);
+// Sees to it that nodes of `graph` may be of that domain: imports it where it is not, raises it
+// where it is below (not for ai.onnx).
+void kit_import(struct kit *k, uint32_t graph, const char *domain, int64_t version);
+void kit_raise_ir(struct kit *k, int64_t version); // weights_raise_ir
+
+// ---- reports (kit_report.c) ----------------------------------------------------------------------
+
+// What a report says of a node. To be called while the node lives. Fields left out are filled: the
+// op, its name, its position in the source.
+struct kit_report {
+  uint32_t node;
+  const char *reason; // a stable word
+  bool skipped;
+  bool flag;
+  uint32_t weight; // value + 1 of the weight it is about, 0: none
+  uint32_t codes;  // recipe + 1 of its codes, 0: none
+  const char *chosen, *chosen_by;
+  const struct figures *figures;
+};
+void kit_report(struct kit *k, const struct kit_report *report);
+void kit_converted(struct kit *k, uint32_t node, const char *reason);
+void kit_skipped(struct kit *k, uint32_t node, const char *reason);
+// One sentence, and a hint or NULL, that do not stop the work. Both may be texts of k->site.
+void kit_warn(struct kit *k, const char *sentence, const char *hint);
+
+#endif

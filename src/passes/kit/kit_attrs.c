@@ -1,0 +1,305 @@
+// Attributes: what a node says, and what it means where it says nothing.
+//
+//   written        Transpose()      Softmax()        Gemm(alpha=1, transB=1)
+//   meant          perm = n-1 … 0   axis = -1 or 1   transB=1
+//                                   (by opset)       (alpha=1 says nothing)
+//
+// kit_defaults.def has the defaults, by operator, attribute and version. Two nodes have the same
+// attributes if they mean the same; an attribute that says its default is as if absent. A reference
+// to an attribute of the function around has no value here, and nothing is known of it.
+#include "kit_inside.h"
+
+enum { D_UNDEFINED, D_INT, D_FLOAT, D_STRING, D_ONES, D_ZEROS, D_REVERSED };
+
+static const struct kit_default {
+  enum op op;
+  const char *name;
+  int64_t version;
+  int kind;
+  int64_t i;
+  float f;
+  const char *s;
+} defaults[] = {
+#define KIT_ATTR_DEFAULT(op, name, version, kind, i, f, s)                                         \
+  {OP_##op, name, version, D_##kind, i, (float)(f), s},
+#include "kit_defaults.def"
+#undef KIT_ATTR_DEFAULT
+};
+enum { N_DEFAULTS = sizeof defaults / sizeof defaults[0] };
+
+// The row that holds for the node, or NULL.
+static const struct kit_default *default_of(struct kit *k, uint32_t node, struct span name) {
+  struct kit_inside *in = k->in;
+  const enum op op = kit_op(k, node);
+  if (in->first_default[defaults[0].op] == 0)
+    for (uint16_t i = N_DEFAULTS; i > 0; i--)
+      in->first_default[defaults[i - 1].op] = i;
+  if (op == OP_NONE || in->first_default[op] == 0) return NULL;
+  const int64_t opset = kit_opset(k, k->m->nodes[node].graph);
+  const struct kit_default *best = NULL;
+  for (int i = in->first_default[op] - 1; i < N_DEFAULTS && defaults[i].op == op; i++)
+    if (defaults[i].version <= opset && span_is(name, defaults[i].name)) best = &defaults[i];
+  return best && best->kind != D_UNDEFINED ? best : NULL;
+}
+
+// ---- one attribute -----------------------------------------------------------------------------
+
+static enum kit_state read_attr(const struct model *m, const struct model_attr *a,
+                                struct kit_attr *out) {
+  out->type = (enum attr_type)a->type;
+  if (a->ref_name != m->empty || model_attr_is_constant(m, a)) return KIT_UNKNOWN;
+  const bool held = a->count == 0 || a->first != NO_ID;
+  out->n = a->count;
+  switch (out->type) {
+  case ATTR_INT: out->i = a->u.i; return KIT_GIVEN;
+  case ATTR_FLOAT: out->f = a->u.f; return KIT_GIVEN;
+  case ATTR_STRING:
+    if (a->u.s == NO_ID) return KIT_UNKNOWN;
+    out->s = model_name(m, a->u.s);
+    return KIT_GIVEN;
+  case ATTR_INTS:
+    if (held && a->count) out->ints = m->longs + a->first;
+    return held ? KIT_GIVEN : KIT_UNKNOWN;
+  case ATTR_FLOATS:
+    if (held && a->count) out->floats = m->floats + a->first;
+    return held ? KIT_GIVEN : KIT_UNKNOWN;
+  case ATTR_STRINGS:
+    if (held && a->count) out->strings = m->strings + a->first;
+    return held ? KIT_GIVEN : KIT_UNKNOWN;
+  case ATTR_TENSOR: out->tensor = a->first; return held ? KIT_GIVEN : KIT_UNKNOWN;
+  case ATTR_GRAPH: out->graph = a->first; return held ? KIT_GIVEN : KIT_UNKNOWN;
+  default: return KIT_UNKNOWN;
+  }
+}
+
+enum kit_state kit_attr(struct kit *k, uint32_t node, const char *name, struct kit_attr *out) {
+  *out = (struct kit_attr){.tensor = NO_ID, .graph = NO_ID};
+  if (node == NO_ID) return KIT_ABSENT;
+  const struct model_attr *a = model_attr_named(k->m, node, name);
+  if (a) return read_attr(k->m, a, out);
+  const struct kit_default *d = default_of(k, node, span_str(name));
+  if (!d || d->kind > D_STRING) return KIT_ABSENT;
+  out->type = d->kind == D_INT ? ATTR_INT : d->kind == D_FLOAT ? ATTR_FLOAT : ATTR_STRING;
+  out->i = d->i;
+  out->f = d->f;
+  out->s = span_str(d->s);
+  return KIT_DEFAULT;
+}
+
+// GIVEN or DEFAULT of that type; ABSENT; everything else is UNKNOWN.
+static enum kit_state typed(struct kit *k, uint32_t node, const char *name, enum attr_type type,
+                            struct kit_attr *out) {
+  const enum kit_state state = kit_attr(k, node, name, out);
+  if (state == KIT_ABSENT || state == KIT_UNKNOWN) return state;
+  return out->type == type ? state : KIT_UNKNOWN;
+}
+
+bool kit_attr_int(struct kit *k, uint32_t node, const char *name, int64_t fallback, int64_t *out) {
+  struct kit_attr a;
+  const enum kit_state state = typed(k, node, name, ATTR_INT, &a);
+  *out = state == KIT_ABSENT ? fallback : a.i;
+  return state != KIT_UNKNOWN;
+}
+
+bool kit_attr_float(struct kit *k, uint32_t node, const char *name, float fallback, float *out) {
+  struct kit_attr a;
+  const enum kit_state state = typed(k, node, name, ATTR_FLOAT, &a);
+  *out = state == KIT_ABSENT ? fallback : a.f;
+  return state != KIT_UNKNOWN;
+}
+
+bool kit_attr_string(struct kit *k, uint32_t node, const char *name, const char *fallback,
+                     struct span *out) {
+  struct kit_attr a;
+  const enum kit_state state = typed(k, node, name, ATTR_STRING, &a);
+  *out = state == KIT_ABSENT ? span_str(fallback) : a.s;
+  return state != KIT_UNKNOWN;
+}
+
+bool kit_attr_ints(struct kit *k, uint32_t node, const char *name, const int64_t **list,
+                   uint32_t *n) {
+  struct kit_attr a;
+  const bool there = typed(k, node, name, ATTR_INTS, &a) == KIT_GIVEN;
+  *list = there ? a.ints : NULL;
+  *n = there ? a.n : 0;
+  return there;
+}
+
+bool kit_attr_floats(struct kit *k, uint32_t node, const char *name, const float **list,
+                     uint32_t *n) {
+  struct kit_attr a;
+  const bool there = typed(k, node, name, ATTR_FLOATS, &a) == KIT_GIVEN;
+  *list = there ? a.floats : NULL;
+  *n = there ? a.n : 0;
+  return there;
+}
+
+bool kit_attr_tensor(struct kit *k, uint32_t node, const char *name, uint32_t *tensor) {
+  struct kit_attr a;
+  const bool there = typed(k, node, name, ATTR_TENSOR, &a) == KIT_GIVEN;
+  *tensor = there ? a.tensor : NO_ID;
+  return there;
+}
+
+bool kit_attr_graph(struct kit *k, uint32_t node, const char *name, uint32_t *graph) {
+  struct kit_attr a;
+  const bool there = typed(k, node, name, ATTR_GRAPH, &a) == KIT_GIVEN;
+  *graph = there ? a.graph : NO_ID;
+  return there;
+}
+
+bool kit_perm(struct kit *k, uint32_t node, const int64_t **perm, uint32_t *n) {
+  struct kit_attr a;
+  const enum kit_state state = typed(k, node, "perm", ATTR_INTS, &a);
+  *perm = a.ints;
+  *n = a.n;
+  if (state != KIT_ABSENT) return state == KIT_GIVEN;
+  if (!kit_rank(k, kit_in(k, node, 0), n)) return false;
+  int64_t *reversed = arena_alloc(&k->site, (*n + (size_t)1) * sizeof *reversed);
+  for (uint32_t i = 0; i < *n; i++)
+    reversed[i] = *n - 1 - i;
+  *perm = reversed;
+  return true;
+}
+
+bool kit_axes(struct kit *k, uint32_t node, const int64_t **axes, uint32_t *n) {
+  struct kit_attr a;
+  const enum kit_state state = typed(k, node, "axes", ATTR_INTS, &a);
+  *axes = a.ints;
+  *n = a.n;
+  if (state != KIT_ABSENT) return state == KIT_GIVEN;
+  *n = 0;
+  const uint32_t input = kit_in(k, node, 1);
+  return input == NO_ID || kit_const_ints(k, input, axes, n);
+}
+
+// ---- all attributes of two nodes ---------------------------------------------------------------
+
+static bool all_are(const struct kit_attr *a, int64_t x) {
+  for (uint32_t i = 0; i < a->n; i++)
+    if (a->ints[i] != x) return false;
+  return true;
+}
+
+static bool is_reversed(const struct kit_attr *a) {
+  for (uint32_t i = 0; i < a->n; i++)
+    if (a->ints[i] != a->n - 1 - i) return false;
+  return true;
+}
+
+// Does the attribute say what the node would mean without it?
+static bool says_default(struct kit *k, uint32_t node, struct span name, const struct kit_attr *a) {
+  const struct kit_default *d = default_of(k, node, name);
+  if (!d) return false;
+  switch (d->kind) {
+  case D_INT: return a->type == ATTR_INT && a->i == d->i;
+  case D_FLOAT: return a->type == ATTR_FLOAT && memcmp(&a->f, &d->f, sizeof a->f) == 0;
+  case D_STRING: return a->type == ATTR_STRING && span_is(a->s, d->s);
+  case D_ONES: return a->type == ATTR_INTS && all_are(a, 1);
+  case D_ZEROS: return a->type == ATTR_INTS && all_are(a, 0);
+  default: return a->type == ATTR_INTS && is_reversed(a);
+  }
+}
+
+static bool same_list(const void *a, const void *b, size_t n) {
+  return n == 0 || memcmp(a, b, n) == 0;
+}
+
+static bool same_tensor(struct kit *k, uint32_t a, uint32_t b) {
+  const struct model *m = k->m;
+  const struct model_tensor *x = &m->tensors[a], *y = &m->tensors[b];
+  struct span p, q;
+  struct extent at, to;
+  if (a == b) return true;
+  if (x->dtype != y->dtype || x->rank != y->rank ||
+      !same_list(model_dims(m, x), model_dims(m, y), x->rank * sizeof(int64_t)))
+    return false;
+  if (model_small_value(m, a, &p) && model_small_value(m, b, &q)) return span_eq(p, q);
+  if (x->recipe != NO_ID) return x->recipe == y->recipe;
+  return model_plain_place(m, a, &at) && model_plain_place(m, b, &to) && at.file == to.file &&
+         at.off == to.off && at.len == to.len;
+}
+
+static bool same_attr(struct kit *k, const struct kit_attr *a, const struct kit_attr *b) {
+  if (a->type != b->type) return false;
+  switch (a->type) {
+  case ATTR_INT: return a->i == b->i;
+  case ATTR_FLOAT: return memcmp(&a->f, &b->f, sizeof a->f) == 0;
+  case ATTR_STRING: return span_eq(a->s, b->s);
+  case ATTR_INTS: return a->n == b->n && same_list(a->ints, b->ints, a->n * sizeof *a->ints);
+  case ATTR_FLOATS:
+    return a->n == b->n && same_list(a->floats, b->floats, a->n * sizeof *a->floats);
+  case ATTR_STRINGS: // interned: equal texts have equal ids
+    return a->n == b->n && same_list(a->strings, b->strings, a->n * sizeof *a->strings);
+  case ATTR_TENSOR: return same_tensor(k, a->tensor, b->tensor);
+  default: return false;
+  }
+}
+
+// Does every attribute of `a` that says something say the same in `b`?
+static bool covers(struct kit *k, uint32_t a, uint32_t b) {
+  const struct model *m = k->m;
+  const struct model_node *n = &m->nodes[a];
+  for (uint32_t i = 0; i < n->n_attrs; i++) {
+    const struct model_attr *row = &m->attrs[n->attrs + i];
+    struct kit_attr x = {0}, y = {0};
+    if (row->flags & ATTR_DEAD) continue;
+    if (read_attr(m, row, &x) != KIT_GIVEN) return false;
+    if (says_default(k, a, model_name(m, row->name), &x)) continue;
+    const struct model_attr *other = model_attr_named(m, b, model_name_str(m, row->name));
+    if (!other || read_attr(m, other, &y) != KIT_GIVEN || !same_attr(k, &x, &y)) return false;
+  }
+  return true;
+}
+
+bool kit_same_attrs(struct kit *k, uint32_t a, uint32_t b) {
+  return covers(k, a, b) && covers(k, b, a);
+}
+
+static uint64_t mix(uint64_t seed, const void *bytes, size_t n) {
+  return (seed ^ span_hash(span_of(bytes, n))) * 0x9e3779b97f4a7c15u;
+}
+
+static uint64_t hash_attr(struct kit *k, const struct model_attr *row, const struct kit_attr *a) {
+  const uint32_t head[2] = {row->name, a->type};
+  const uint64_t h = mix(0, head, sizeof head);
+  switch (a->type) {
+  case ATTR_INT: return mix(h, &a->i, sizeof a->i);
+  case ATTR_FLOAT: return mix(h, &a->f, sizeof a->f);
+  case ATTR_STRING: return mix(h, a->s.at, a->s.n);
+  case ATTR_INTS: return mix(h, a->ints, a->n * sizeof *a->ints);
+  case ATTR_FLOATS: return mix(h, a->floats, a->n * sizeof *a->floats);
+  case ATTR_STRINGS: return mix(h, a->strings, a->n * sizeof *a->strings);
+  case ATTR_TENSOR:
+    return mix(h, model_dims(k->m, &k->m->tensors[a->tensor]),
+               k->m->tensors[a->tensor].rank * sizeof(int64_t));
+  default: return h;
+  }
+}
+
+uint64_t kit_attrs_hash(struct kit *k, uint32_t node) {
+  const struct model *m = k->m;
+  const struct model_node *n = &m->nodes[node];
+  uint64_t sum = 0; // the order is not to show
+  for (uint32_t i = 0; i < n->n_attrs; i++) {
+    const struct model_attr *row = &m->attrs[n->attrs + i];
+    struct kit_attr a = {0};
+    if (row->flags & ATTR_DEAD || read_attr(m, row, &a) != KIT_GIVEN) continue;
+    if (!says_default(k, node, model_name(m, row->name), &a)) sum += hash_attr(k, row, &a);
+  }
+  return sum;
+}
+
+bool kit_attrs_copyable(struct kit *k, uint32_t node) {
+  const struct model *m = k->m;
+  const struct model_node *n = &m->nodes[node];
+  for (uint32_t i = 0; i < n->n_attrs; i++) {
+    const struct model_attr *row = &m->attrs[n->attrs + i];
+    struct kit_attr a = {0};
+    if (row->flags & ATTR_DEAD) continue;
+    if (read_attr(m, row, &a) != KIT_GIVEN) return false;
+    if (a.type == ATTR_STRINGS || a.type == ATTR_GRAPH) return false;
+    if (a.type == ATTR_TENSOR && !edit_tensor_readable(k->e, a.tensor)) return false;
+  }
+  return true;
+}

@@ -1,0 +1,112 @@
+// Operators of nodes, in constant time.
+//
+//   node ─▶ (op_type: name id, domain: name id) ─▶ one look into a small hash table ─▶ enum op
+//
+// The table holds the operators whose names the model has, by name id: some hundred entries in one
+// or two cache lines a question. Names are interned while passes run; a node whose names are newer
+// than the table makes it be filled again, which happens as often as an operator's name is new.
+#include "kit_inside.h"
+
+#include <assert.h>
+
+static const struct kit_op_row rows[OPS] = {
+    [OP_NONE] = {.name = ""},
+#define KIT_OP(id, domain, name, min_in, max_in, flags)                                            \
+  [OP_##id] = {name, KIT_##domain, min_in, max_in, flags},
+#include "kit_ops.def"
+#undef KIT_OP
+};
+
+static const char *const domains[KIT_DOMAINS] = {
+    [KIT_ONNX] = "", [KIT_MICROSOFT] = "com.microsoft", [KIT_PASSES] = "onnx_passes.ops"};
+
+const struct kit_op_row *kit_op_row(enum op op) {
+  assert(op < OPS);
+  return &rows[op];
+}
+
+const char *kit_domain_name(enum kit_domain domain) {
+  return domains[domain];
+}
+
+enum op kit_op_named(struct span domain, struct span name) {
+  if (span_is(domain, "ai.onnx")) domain.n = 0;
+  for (enum op op = OP_NONE + 1; op < OPS; op++)
+    if (span_is(name, rows[op].name) && span_is(domain, domains[rows[op].domain])) return op;
+  return OP_NONE;
+}
+
+// ---- by name id --------------------------------------------------------------------------------
+
+static struct kit_op_slot *slot_of(struct kit_inside *in, uint64_t key) {
+  uint32_t at = (uint32_t)((key * 0x9e3779b97f4a7c15u) >> 32) & (KIT_OP_SLOTS - 1);
+  while (in->op_slots[at].key != 0 && in->op_slots[at].key != key)
+    at = (at + 1) & (KIT_OP_SLOTS - 1);
+  return &in->op_slots[at];
+}
+
+static uint64_t key_of(uint32_t name, enum kit_domain domain) {
+  return (uint64_t)name * KIT_DOMAINS + domain + 1;
+}
+
+static void look_up_names(struct kit *k) {
+  static_assert(OPS <= KIT_OP_SLOTS / 2, "the table stays half empty");
+  struct kit_inside *in = k->in;
+  for (enum op op = OP_NONE + 1; op < OPS; op++) {
+    const uint32_t name = model_find_name(k->m, span_str(rows[op].name));
+    if (name == NO_ID) continue;
+    const uint64_t key = key_of(name, rows[op].domain);
+    *slot_of(in, key) = (struct kit_op_slot){key, op};
+  }
+  for (int i = 0; i < KIT_DOMAINS; i++)
+    in->domain[i] = model_find_name(k->m, span_str(domains[i]));
+  in->ai_onnx = model_find_name(k->m, span_str("ai.onnx"));
+  in->names_known = k->m->n_name_at;
+}
+
+enum op kit_op(struct kit *k, uint32_t node) {
+  struct kit_inside *in = k->in;
+  if (node == NO_ID) return OP_NONE;
+  const struct model_node *n = &k->m->nodes[node];
+  if (n->flags & NODE_DEAD) return OP_NONE;
+  if (n->op_type >= in->names_known || n->domain >= in->names_known) look_up_names(k);
+  enum kit_domain domain = KIT_ONNX;
+  if (n->domain != in->domain[KIT_ONNX] && n->domain != in->ai_onnx) {
+    do
+      if (++domain == KIT_DOMAINS) return OP_NONE;
+    while (n->domain != in->domain[domain]);
+  }
+  return slot_of(in, key_of(n->op_type, domain))->op;
+}
+
+uint32_t kit_maker(const struct kit *k, uint32_t value) {
+  if (value == NO_ID) return NO_ID;
+  const struct model_value *v = &k->m->values[value];
+  return v->kind == VALUE_NODE_OUTPUT ? v->def : NO_ID;
+}
+
+enum op kit_maker_op(struct kit *k, uint32_t value) {
+  return kit_op(k, kit_maker(k, value));
+}
+
+uint32_t kit_in(const struct kit *k, uint32_t node, uint32_t slot) {
+  return node == NO_ID ? NO_ID : model_input(k->m, &k->m->nodes[node], slot);
+}
+
+uint32_t kit_out(const struct kit *k, uint32_t node, uint32_t slot) {
+  return node == NO_ID ? NO_ID : model_output(k->m, &k->m->nodes[node], slot);
+}
+
+uint32_t kit_n_in(const struct kit *k, uint32_t node) {
+  uint32_t n = k->m->nodes[node].n_in;
+  while (n > 0 && kit_in(k, node, n - 1) == NO_ID)
+    n--;
+  return n;
+}
+
+uint32_t kit_n_out(const struct kit *k, uint32_t node) {
+  uint32_t n = k->m->nodes[node].n_out;
+  while (n > 0 && kit_out(k, node, n - 1) == NO_ID)
+    n--;
+  return n;
+}

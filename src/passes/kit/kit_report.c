@@ -1,0 +1,62 @@
+// What a pass says: sites for the report, and warnings.
+//
+// A node without a name is told by its operator and its position in its graph's source. Positions
+// are counted once, when such a node is first reported: nodes were numbered in the order of the
+// file, so those of a graph stand in order. A node that an edit made has none.
+#include "kit_inside.h"
+
+static uint32_t source_index(struct kit *k, uint32_t node) {
+  struct kit_inside *in = k->in;
+  const struct model *m = k->m;
+  if (node >= m->loaded_nodes) return NO_ID;
+  if (in->n_source_index == 0) {
+    TABLE_ADD(in, source_index, m->loaded_nodes);
+    uint32_t *seen = NULL;
+    size_t cap = 0;
+    seen = table_grow(NULL, &cap, (size_t)m->n_graphs + 1, sizeof *seen);
+    memset(seen, 0, (size_t)m->n_graphs * sizeof *seen);
+    for (uint32_t i = 0; i < m->loaded_nodes; i++)
+      in->source_index[i] = seen[m->nodes[i].graph]++;
+    table_free(seen, cap, sizeof *seen);
+  }
+  return in->source_index[node];
+}
+
+void kit_report(struct kit *k, const struct kit_report *r) {
+  const struct model *m = k->m;
+  if (!k->env->site) return;
+  struct pass_site site = {.node = r->node,
+                           .index = NO_ID,
+                           .graph = k->graph,
+                           .op_type = "Initializer",
+                           .status = r->skipped ? "skipped" : "converted",
+                           .reason = r->reason,
+                           .flag = r->flag,
+                           .chosen = r->chosen,
+                           .chosen_by = r->chosen_by,
+                           .figures = r->figures,
+                           .codes = r->codes ? r->codes - 1 : NO_ID};
+  if (r->node != NO_ID) {
+    const struct model_node *n = &m->nodes[r->node];
+    site.graph = n->graph;
+    site.op_type = model_name_str(m, n->op_type);
+    site.node_name = model_name(m, n->name);
+    if (n->name == m->empty) site.index = source_index(k, r->node);
+  } else if (r->weight) {
+    site.graph = m->values[r->weight - 1].graph;
+  }
+  if (r->weight) site.tensor = model_value_name(m, r->weight - 1);
+  k->env->site(k->env->site_ctx, &site);
+}
+
+void kit_converted(struct kit *k, uint32_t node, const char *reason) {
+  kit_report(k, &(struct kit_report){.node = node, .reason = reason});
+}
+
+void kit_skipped(struct kit *k, uint32_t node, const char *reason) {
+  kit_report(k, &(struct kit_report){.node = node, .reason = reason, .skipped = true});
+}
+
+void kit_warn(struct kit *k, const char *sentence, const char *hint) {
+  if (k->env->warn) k->env->warn(k->env->warn_ctx, sentence, hint);
+}

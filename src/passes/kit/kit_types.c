@@ -1,0 +1,112 @@
+// Types of values as passes ask for them: the side table (model_types.h), and the little that an
+// operator says of its result whatever its operands are.
+//
+// This is no inference: nothing is derived from the types of other values, so a question looks at
+// one value and its producer only. Inference fills the side table, and then these questions are
+// answered by it.
+#include "kit_inside.h"
+
+static void of_operator(struct kit *k, uint32_t value, struct model_type *out) {
+  const uint32_t node = kit_maker(k, value);
+  const enum op op = kit_op(k, node);
+  int64_t to;
+  if (op == OP_NONE || kit_out(k, node, 0) != value || out->dtype != DTYPE_UNDEFINED) return;
+  if (op == OP_Cast && kit_attr_int(k, node, "to", DTYPE_UNDEFINED, &to) && dtype_known(to))
+    out->dtype = (enum dtype)to;
+  if (kit_op_has(op, KIT_COMPARES) || op == OP_And || op == OP_Or || op == OP_Xor || op == OP_Not ||
+      op == OP_IsNaN || op == OP_IsInf)
+    out->dtype = DTYPE_BOOL;
+  if (op == OP_Shape || op == OP_Size) {
+    out->dtype = DTYPE_INT64;
+    out->rank = op == OP_Shape;
+    out->dims = NULL;
+    out->ranked = true;
+  }
+}
+
+bool kit_type(struct kit *k, uint32_t value, struct model_type *out) {
+  model_types_get(k->types, k->m, value, out);
+  if (value != NO_ID) of_operator(k, value, out);
+  return out->dtype != DTYPE_UNDEFINED || out->ranked;
+}
+
+void kit_note_type(struct kit *k, uint32_t value, const struct model_type *type) {
+  model_types_note(k->types, k->m, value, type);
+}
+
+void kit_note_like(struct kit *k, uint32_t value, uint32_t other) {
+  struct model_type type;
+  if (kit_type(k, other, &type)) kit_note_type(k, value, &type);
+}
+
+enum dtype kit_dtype(struct kit *k, uint32_t value) {
+  struct model_type type;
+  kit_type(k, value, &type);
+  return type.dtype;
+}
+
+bool kit_rank(struct kit *k, uint32_t value, uint32_t *rank) {
+  struct model_type type;
+  kit_type(k, value, &type);
+  *rank = type.rank;
+  return type.ranked;
+}
+
+bool kit_static_dims(struct kit *k, uint32_t value, int64_t *dims, uint32_t most, uint32_t *rank) {
+  struct model_type type;
+  kit_type(k, value, &type);
+  *rank = type.rank;
+  if (!type.ranked || type.rank > most) return false;
+  for (uint32_t i = 0; i < type.rank; i++) {
+    dims[i] = model_type_dim(k->m, &type, i).value;
+    if (dims[i] < 0) return false;
+  }
+  return true;
+}
+
+bool kit_static(struct kit *k, uint32_t value) {
+  struct model_type type;
+  kit_type(k, value, &type);
+  for (uint32_t i = 0; i < type.rank; i++)
+    if (model_type_dim(k->m, &type, i).value < 0) return false;
+  return type.ranked;
+}
+
+struct model_dim kit_dim(struct kit *k, uint32_t value, int64_t i) {
+  struct model_type type;
+  kit_type(k, value, &type);
+  if (i < 0) i += type.rank;
+  if (!type.ranked || i < 0 || i >= type.rank) return (struct model_dim){-1, NO_ID};
+  return model_type_dim(k->m, &type, (uint32_t)i);
+}
+
+bool kit_dim_equal(struct model_dim a, struct model_dim b) {
+  if (a.value >= 0 || b.value >= 0) return a.value == b.value;
+  return a.param == b.param && a.param != NO_ID;
+}
+
+bool kit_same_dims(struct kit *k, uint32_t a, uint32_t b) {
+  struct model_type x, y;
+  kit_type(k, a, &x);
+  kit_type(k, b, &y);
+  if (!x.ranked || !y.ranked || x.rank != y.rank) return false;
+  for (uint32_t i = 0; i < x.rank && a != b; i++)
+    if (!kit_dim_equal(model_type_dim(k->m, &x, i), model_type_dim(k->m, &y, i))) return false;
+  return true;
+}
+
+bool kit_broadcasts(struct kit *k, uint32_t a, uint32_t to) {
+  struct model_type x, y;
+  kit_type(k, a, &x);
+  kit_type(k, to, &y);
+  if (!x.ranked) return false;
+  // One element of rank 0 never adds a dim, whatever it meets.
+  if (x.rank == 0) return true;
+  if (!y.ranked || x.rank > y.rank) return false;
+  for (uint32_t i = 0; i < x.rank; i++) {
+    const struct model_dim d = model_type_dim(k->m, &x, i);
+    if (d.value == 1) continue;
+    if (!kit_dim_equal(d, model_type_dim(k->m, &y, y.rank - x.rank + i))) return false;
+  }
+  return true;
+}

@@ -1,0 +1,51 @@
+// Uses of values: the list of input slots that a value threads (model.h), and its listings as an
+// output of its graph.
+//
+// A walk keeps the slot behind the one at hand, so that this one may be changed. Counts stop at
+// their limit: whether a value has one use or a million is asked in the same time.
+#include "kit_inside.h"
+
+struct kit_use kit_uses(const struct kit *k, uint32_t value) {
+  const uint32_t first = value == NO_ID ? NO_ID : k->m->values[value].first_use;
+  return (struct kit_use){.node = NO_ID, .slot = NO_ID, .next = first};
+}
+
+bool kit_use(const struct kit *k, struct kit_use *u) {
+  if (u->next == NO_ID) return false;
+  const struct model_ref *r = &k->m->refs[u->next];
+  u->node = r->node;
+  u->slot = u->next - k->m->nodes[r->node].refs;
+  u->next = r->next;
+  return true;
+}
+
+uint32_t kit_use_count(const struct kit *k, uint32_t value, uint32_t limit) {
+  if (value == NO_ID) return 0;
+  uint32_t n = k->m->values[value].n_graph_outputs;
+  for (uint32_t u = k->m->values[value].first_use; u != NO_ID && n < limit; u = k->m->refs[u].next)
+    n++;
+  return n < limit ? n : limit;
+}
+
+bool kit_is_output(const struct kit *k, uint32_t value) {
+  return value != NO_ID && k->m->values[value].n_graph_outputs > 0;
+}
+
+bool kit_unused(const struct kit *k, uint32_t value) {
+  return kit_use_count(k, value, 1) == 0;
+}
+
+uint32_t kit_sole_user(const struct kit *k, uint32_t value) {
+  if (value == NO_ID || kit_is_output(k, value)) return NO_ID;
+  uint32_t node = NO_ID;
+  for (uint32_t u = k->m->values[value].first_use; u != NO_ID; u = k->m->refs[u].next) {
+    if (node != NO_ID && k->m->refs[u].node != node) return NO_ID;
+    node = k->m->refs[u].node;
+  }
+  return node;
+}
+
+bool kit_sees(const struct kit *k, uint32_t graph, uint32_t value) {
+  if (value == NO_ID || k->m->values[value].flags & VALUE_DEAD) return false;
+  return model_lookup(k->m, graph, k->m->values[value].name) == value;
+}

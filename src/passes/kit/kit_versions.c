@@ -1,0 +1,86 @@
+// Versions that new operators need: opsets of the model and of functions, the IR version.
+//
+// The opset of ai.onnx is a promise about every node: a raise that only overwrites the number makes
+// models that no longer load, or mean something else. Here every node of every graph is looked up in
+// the table of operators first (schema.h), and one that would mean something else stops the pass.
+// Function bodies import opsets of their own; they are raised with the model, since runtimes and the
+// checker want operators of one version in both.
+//
+// Other domains have one version at a time; importing them changes nothing for the nodes there are.
+#include "kit_inside.h"
+
+#include "schema.h"
+#include "weights.h"
+
+int64_t kit_opset(const struct kit *k, uint32_t graph) {
+  return model_opset_version(k->m, graph, span_str(""));
+}
+
+int64_t kit_opset_of(const struct kit *k, const char *domain, uint32_t graph) {
+  return model_opset_version(k->m, graph, span_str(domain));
+}
+
+static int refuse(const struct kit *k, uint32_t node, int64_t from, int64_t to,
+                  const struct schema_change *c, const char *hint, struct err *err) {
+  const struct model_node *n = &k->m->nodes[node];
+  const struct quoted name = quote(model_name(k->m, n->name));
+  const struct quoted op = quote(model_name(k->m, n->op_type));
+  if (c->since_version == 0)
+    err_set(err, ERR_MODEL, "node '%s' (%s) keeps the model at opset %lld, %lld is needed: %s",
+            name.s, op.s, (long long)from, (long long)to, c->why);
+  else
+    err_set(err, ERR_MODEL, "node '%s' (%s) changed between opset %lld and %lld, in %lld: %s",
+            name.s, op.s, (long long)from, (long long)to, (long long)c->since_version, c->why);
+  if (hint) return err_hint(err, "%s; or export the model with opset %lld", hint, (long long)to);
+  return err_hint(err, "export the model with opset %lld", (long long)to);
+}
+
+int kit_check_raise(struct kit *k, int64_t version, const char *hint, struct err *err) {
+  const struct model *m = k->m;
+  for (uint32_t g = 0; g < m->n_graphs; g++) {
+    if (m->graphs[g].flags & GRAPH_DEAD) continue;
+    const int64_t from = kit_opset(k, g);
+    if (from == 0 || from >= version) continue;
+    for (uint32_t i = m->graphs[g].first_node; i != NO_ID; i = m->nodes[i].next) {
+      struct schema_change change;
+      if (!schema_same(m, i, from, version, &k->site, &change))
+        return refuse(k, i, from, version, &change, hint, err);
+    }
+  }
+  return 0;
+}
+
+// Functions that import the domain below the version are raised to it.
+static void raise_functions(struct kit *k, const char *domain, int64_t version) {
+  for (uint32_t i = 0; i < k->m->n_functions; i++) {
+    const struct model_function *f = &k->m->functions[i];
+    if (f->flags & FUNCTION_DEAD) continue;
+    const int64_t have = kit_opset_of(k, domain, f->graph);
+    if (have && have < version) edit_set_function_opset(k->e, i, span_str(domain), version);
+  }
+}
+
+int kit_raise(struct kit *k, int64_t version, const char *hint, struct err *err) {
+  if (kit_check_raise(k, version, hint, err)) return -1;
+  const int64_t have = k->m->main_graph == NO_ID ? 0 : kit_opset(k, k->m->main_graph);
+  if (have && have < version) edit_set_opset(k->e, span_str(""), version);
+  raise_functions(k, "", version);
+  return 0;
+}
+
+void kit_import(struct kit *k, uint32_t graph, const char *domain, int64_t version) {
+  const struct model *m = k->m;
+  if (kit_opset_of(k, domain, graph) >= version) return;
+  while (m->graphs[graph].kind == GRAPH_SUB && m->graphs[graph].parent != NO_ID)
+    graph = m->graphs[graph].parent;
+  // A runtime looks for the domain in the model too, whatever a function says.
+  if (m->main_graph == NO_ID || kit_opset_of(k, domain, m->main_graph) < version)
+    edit_set_opset(k->e, span_str(domain), version);
+  raise_functions(k, domain, version);
+  if (m->graphs[graph].kind == GRAPH_FUNCTION && kit_opset_of(k, domain, graph) == 0)
+    edit_set_function_opset(k->e, m->graphs[graph].owner, span_str(domain), version);
+}
+
+void kit_raise_ir(struct kit *k, int64_t version) {
+  weights_raise_ir(k->e, version);
+}

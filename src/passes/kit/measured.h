@@ -1,0 +1,27 @@
+// The answer of the stage "measure": what quantizing would cost, as figures of recipes of codes. The
+// text of its artifact is written and read here and nowhere else:
+//
+//   {…head…}
+//   {"of":{…recipe…},"elements":…,"nonfinite":…,"vv":…,"ee":…,"ve":…,"max_error":…}
+//   …                                                                  a line a question, in order
+//
+// Sums are the shortest decimals that read back, so that the text, and its digest, are the same on
+// every machine that measures the same weights.
+#ifndef WEIR_MEASURED_H
+#define WEIR_MEASURED_H
+
+#include "pass.h"
+
+#define MEASURED_STAGE "measure"
+
+// Figures of n recipes of codes (RECIPE_QUANTIZE, PART_CODES; formats NBITS, QDQ, GATHER, and SHRINK
+// with an axis), in their order: asks env->ask, which must not be NULL.
+int measured_ask(const struct pass_env *env, const uint32_t *codes, uint32_t n, struct figures *out,
+                 struct err *err);
+// The lines behind the head.
+void measured_write(struct json_out *j, struct edits *e, const uint32_t *codes, uint32_t n,
+                    const struct figures *figures);
+// All of a text, with its head. False if it does not hold n answers; `figures` may be NULL.
+bool measured_read(struct span text, uint32_t n, struct figures *figures);
+
+#endif

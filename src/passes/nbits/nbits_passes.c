@@ -1,0 +1,217 @@
+// The pass matmulnbits as the catalogue has it: its row and its options. Most options are members of
+// struct matmulnbits_options; lists of words with a form of their own (patterns, overrides, candidates,
+// gates) are read here, by the parsers of nbits_options.c and size_budget.c.
+#include "nbits.h"
+#include "size_words.h"
+
+// ---- readers -----------------------------------------------------------------------------------
+
+static int read_bits(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
+  (void)a, (void)err;
+  ((struct matmulnbits_options *)with)->scheme.bits = 2u << v->choice; // 2|4|8
+  return 0;
+}
+
+static int read_block(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
+  (void)a, (void)err;
+  // 16|32|64|128|256|channel
+  ((struct matmulnbits_options *)with)->scheme.block = v->choice < 5 ? 16u << v->choice : 0;
+  return 0;
+}
+
+// Words of the catalogue (pass_values.c): there are no others.
+static int read_op_types(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
+  (void)a, (void)err;
+  struct matmulnbits_options *o = with;
+  for (uint32_t i = 0; i < v->n_list; i++) {
+    const char *word = v->list[i];
+    o->op_types |= strcmp(word, "Gemm") == 0     ? MATMULNBITS_GEMM
+                   : strcmp(word, "Gather") == 0 ? MATMULNBITS_GATHER
+                                                 : MATMULNBITS_MATMUL;
+  }
+  return 0;
+}
+
+static int read_patterns(const struct pass_value *v, const char *option, struct name_pattern **out,
+                         uint32_t *n, struct arena *a, struct err *err) {
+  *out = arena_zalloc(a, (v->n_list + (size_t)1) * sizeof **out);
+  for (*n = 0; *n < v->n_list; ++*n)
+    if (name_pattern_compile(&(*out)[*n], v->list[*n], option, err)) return -1;
+  return 0;
+}
+
+static int read_exclude(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
+  struct matmulnbits_options *o = with;
+  return read_patterns(v, "--exclude", &o->exclude, &o->n_exclude, a, err);
+}
+
+static int read_include(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
+  struct matmulnbits_options *o = with;
+  return read_patterns(v, "--include", &o->include, &o->n_include, a, err);
+}
+
+static int read_overrides(const struct pass_value *v, void *with, struct arena *a,
+                          struct err *err) {
+  struct matmulnbits_options *o = with;
+  o->overrides = arena_zalloc(a, (v->n_list + (size_t)1) * sizeof *o->overrides);
+  for (; o->n_overrides < v->n_list; o->n_overrides++)
+    if (matmulnbits_override_parse(v->list[o->n_overrides], &o->overrides[o->n_overrides], a, err))
+      return -1;
+  return 0;
+}
+
+static int read_budget(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
+  (void)a;
+  struct matmulnbits_options *o = with;
+  if (!v->text || (size_words_parse(v->text, &o->budget) && o->budget > 0)) return 0;
+  err_set(err, ERR_USAGE, "--budget: '%s' is no size", quote_str(v->text).s);
+  return err_hint(err, "write 400M, 1.5G or a number of bytes");
+}
+
+static int add_candidate(struct span word, struct matmulnbits_options *o, struct err *err) {
+  struct matmulnbits_scheme *to = &o->candidates[o->n_candidates];
+  to->algorithm = o->scheme.algorithm;
+  if (matmulnbits_candidate_parse(word, to, err)) return -1;
+  for (uint32_t i = 0; i < o->n_candidates; i++)
+    if (matmulnbits_scheme_same(&o->candidates[i], to)) return 0; // said twice
+  o->n_candidates++;
+  return 0;
+}
+
+// Each element of the list may hold several, separated by commas, as the preset does.
+static int read_candidates(const struct pass_value *v, void *with, struct arena *a,
+                           struct err *err) {
+  struct matmulnbits_options *o = with;
+  size_t most = 1;
+  for (uint32_t i = 0; i < v->n_list; i++)
+    most += strlen(v->list[i]) + 1;
+  o->candidates = arena_zalloc(a, most * sizeof *o->candidates);
+  for (uint32_t i = 0; i < v->n_list; i++)
+    for (const char *at = v->list[i], *end;; at = end + 1) {
+      end = strchrnul(at, ',');
+      if (add_candidate(span_of(at, (size_t)(end - at)), o, err)) return -1;
+      if (*end == 0) break;
+    }
+  return 0;
+}
+
+static int read_gates(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
+  struct matmulnbits_options *o = with;
+  o->gates = arena_zalloc(a, (v->n_list + (size_t)1) * sizeof *o->gates);
+  for (; o->n_gates < v->n_list; o->n_gates++)
+    if (size_budget_gate_parse(v->list[o->n_gates], &o->gates[o->n_gates], err)) return -1;
+  return 0;
+}
+
+static void done(void *with) {
+  struct matmulnbits_options *o = with;
+  for (uint32_t i = 0; i < o->n_exclude; i++)
+    name_pattern_done(&o->exclude[i]);
+  for (uint32_t i = 0; i < o->n_include; i++)
+    name_pattern_done(&o->include[i]);
+  for (uint32_t i = 0; i < o->n_overrides; i++)
+    name_pattern_done(&o->overrides[i].pattern);
+}
+
+// ---- the rows ----------------------------------------------------------------------------------
+
+// What check() asks for by position.
+enum { CANDIDATES = 11, GATE, GATE_ACTION };
+
+static const struct pass_option options[] = {
+    {"bits", PASS_CHOICE, "2|4|8", "4", "bits of a code", .read = read_bits},
+    {"block-size", PASS_CHOICE, "16|32|64|128|256|channel", "128",
+     "weights that share a scale; channel: all of a column (qdq only)", .read = read_block},
+    {"symmetric", PASS_FLAG, NULL, NULL, "no zero points: codes around 0",
+     PASS_MEMBER(matmulnbits_options, scheme.symmetric)},
+    {"format", PASS_CHOICE, "qoperator|qdq", "qoperator",
+     "qoperator: MatMulNBits and GatherBlockQuantized nodes (ONNX Runtime); qdq: DequantizeLinear "
+     "before the node as it was (standard ONNX from opset 21; 2 bits: 25)",
+     PASS_MEMBER(matmulnbits_options, qdq), .measured = true},
+    {"algorithm", PASS_CHOICE, "default|rtn|k_quant|hqq", "default",
+     "how scales and zero points are found, as onnxruntime's quantizer of that name",
+     PASS_MEMBER(matmulnbits_options, scheme.algorithm)},
+    {"op-types", PASS_LIST, "MatMul,Gemm,Gather", "MatMul", "operators whose weights are quantized",
+     .read = read_op_types, .measured = true},
+    {"exclude", PASS_LIST, "PATTERN", NULL,
+     "leave nodes or tensors of this name alone: a glob, or re: and an extended regular "
+     "expression; wins over --tensor and --include",
+     .read = read_exclude, .measured = true},
+    {"include", PASS_LIST, "PATTERN", NULL, "only nodes or tensors of this name",
+     .read = read_include, .measured = true},
+    {"tensor", PASS_LIST, "PATTERN=bits4:g64:sym", NULL,
+     "other bits, block size or symmetry (sym, asym) for tensors of this name; the last that "
+     "matches counts",
+     .read = read_overrides},
+    {"accuracy-level", PASS_NUMBER, "N", NULL,
+     "accuracy_level of MatMulNBits: 1 float32, 2 float16, 3 bfloat16, 4 int8 (without it: the "
+     "runtime's choice)",
+     PASS_MEMBER(matmulnbits_options, accuracy_level)},
+    {"budget", PASS_TEXT, "SIZE", NULL,
+     "pick bits and block size of every weight from --candidates, so that all files of the output "
+     "together have at most SIZE (400M, 1.5G) and the summed squared error is small; reads the "
+     "weights once more, in a dry run too",
+     .read = read_budget},
+    [CANDIDATES] = {"candidates", PASS_LIST, "BITS:BLOCK[:sym][:ALGORITHM]",
+                    "4:128,4:64,4:32,8:128",
+                    "quantizations, as bits:block, with :sym behind for one without zero points "
+                    "(4:64:sym), and default, rtn, k_quant or hqq for one by that algorithm "
+                    "(4:64:rtn)",
+                    .read = read_candidates, .measured = true},
+    [GATE] = {"gate", PASS_LIST, "FIGURE=LIMIT", NULL,
+              "what the quantization of a weight has to reach: sqnr=20dB, cosine=0.99, maxabs=0.1; "
+              "given again: all of them; reads the weights once more",
+              .read = read_gates},
+    [GATE_ACTION] = {"gate-action", PASS_CHOICE, "raise|skip|fail", "raise",
+                     "a weight that misses the gate gets 8 bits, is left alone, or fails the run "
+                     "(exit code 1)",
+                     PASS_MEMBER(matmulnbits_options, gate_action)},
+    {"on-nonfinite", PASS_CHOICE, "fail|skip", "fail",
+     "a weight with NaN or infinities fails the run, or is left alone (skip reads the weights once "
+     "more)",
+     PASS_MEMBER(matmulnbits_options, skip_nonfinite)},
+    {"min-elements", PASS_NUMBER, "N", NULL, "leave weights of fewer elements alone",
+     PASS_MEMBER(matmulnbits_options, min_elements), .measured = true},
+};
+
+// What would be passed over without a word comes first.
+static int check(const void *with, const struct pass_value *values, struct err *err) {
+  const struct matmulnbits_options *o = with;
+  if (values[GATE_ACTION].given && o->n_gates == 0) {
+    err_fill(err, ERR_USAGE,
+             "gate-action says what becomes of weights that miss a gate, and there is no gate");
+    return err_hint(err, "add one: gate=sqnr=20dB");
+  }
+  if (values[CANDIDATES].given && o->budget == 0) {
+    err_fill(err, ERR_USAGE, "candidates are what a budget picks from, and there is no budget");
+    return err_hint(err, "'weir measure' says what each of them would make of the weights");
+  }
+  return matmulnbits_options_check(o, err);
+}
+
+static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+  struct matmulnbits_result counts;
+  const int rc = pass_matmulnbits(env, with, &counts, err);
+  result->output_limit = counts.output_limit;
+  return rc;
+}
+
+static const struct pass matmulnbits = {
+    .name = "matmulnbits",
+    .summary = "weights of MatMul, Gemm and Gather -> blockwise 2, 4 or 8 bit codes",
+    .about =
+        "Quantizes constant weights in blocks, as onnxruntime's MatMulNBitsQuantizer does: "
+        "MatMulNBits and GatherBlockQuantized nodes, or DequantizeLinear before the node as it "
+        "was.",
+    .needs = "constant float weights of rank 2 (leading dims of 1 are taken off)",
+    .promises = "with the default algorithm the bytes that onnxruntime writes; the error of every "
+                "tensor is reported",
+    .exactness = EXACTNESS_ROUNDING, // MatMulNBits sums in an order of its own
+    .stores = "quantized",
+    PASS_OPTIONS(options, matmulnbits_options),
+    .check = check,
+    .run = run,
+    .done = done,
+};
+
+const struct pass *const nbits_passes[] = {&matmulnbits, NULL};

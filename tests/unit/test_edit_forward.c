@@ -1,0 +1,328 @@
+// Edits made of edits and kept beside them: forwarding, looks, groups in memory; and that graphs
+// that die and inputs that come cost no more than the rows there are.
+#include "edit_groups.h"
+#include "edit_log.h"
+#include "edit_sample.h"
+#include "pass_bench.h"
+
+#include <stdio.h>
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h> // needs the four before it
+// clang-format on
+
+static uint32_t value(const struct pass_bench *t, const char *name) {
+  const uint32_t v = model_value_in(&t->m, t->m.main_graph, model_find_name(&t->m, span_str(name)));
+  assert_int_not_equal(v, NO_ID);
+  return v;
+}
+
+// ---- forwarding ----------------------------------------------------------------------------------
+
+static void test_forward_uses(void **state) {
+  struct pass_bench *t = *state;
+  build_input(&t->b, "x", DTYPE_FLOAT, "2");
+  build_node(&t->b, "Identity", "i", "x", "y");
+  const uint32_t branch = build_node(&t->b, "If", "if", "y", "out");
+  build_enter(&t->b, branch, "then_branch", "then");
+  const uint32_t inner = build_node(&t->b, "Neg", "neg", "y", "n");
+  build_output(&t->b, "n", DTYPE_FLOAT, NULL);
+  build_leave(&t->b);
+  build_output(&t->b, "out", DTYPE_FLOAT, NULL);
+  pass_bench_ready(t);
+  const uint32_t x = value(t, "x"), y = value(t, "y");
+  assert_false(edit_forward(&t->e, y, y));
+  assert_false(edit_forward(&t->e, y, NO_ID));
+  assert_true(edit_forward(&t->e, y, x));
+  assert_int_equal(model_input(&t->m, &t->m.nodes[branch], 0), x);
+  assert_int_equal(model_input(&t->m, &t->m.nodes[inner], 0), x);
+  assert_int_equal(t->m.values[y].first_use, NO_ID);
+}
+
+// y is used where another x lies in between.
+static void test_forward_hidden(void **state) {
+  struct pass_bench *t = *state;
+  build_input(&t->b, "x", DTYPE_FLOAT, "2");
+  build_node(&t->b, "Identity", "i", "x", "y");
+  const uint32_t branch = build_node(&t->b, "If", "if", "y", "out");
+  build_enter(&t->b, branch, "then_branch", "then");
+  build_floats(&t->b, "x", "2", (float[]){1, 2});
+  build_node(&t->b, "Add", "add", "x y", "n");
+  build_leave(&t->b);
+  pass_bench_ready(t);
+  const uint32_t y = value(t, "y");
+  assert_false(edit_forward(&t->e, y, value(t, "x")));
+  assert_int_equal(t->e.n, 0);
+  assert_int_equal(model_use_count(&t->m, y), 2);
+}
+
+static void test_forward_output(void **state) {
+  struct pass_bench *t = *state;
+  build_input(&t->b, "x", DTYPE_FLOAT, "2");
+  build_node(&t->b, "Relu", "r", "x", "z");
+  const uint32_t i = build_node(&t->b, "Identity", "i", "z", "y");
+  build_node(&t->b, "Neg", "n", "y z", "w");
+  build_output(&t->b, "y", DTYPE_FLOAT, "2");
+  build_output(&t->b, "y", DTYPE_FLOAT, "2"); // listed twice
+  build_output(&t->b, "w", DTYPE_FLOAT, "2");
+  pass_bench_ready(t);
+  const uint32_t z = value(t, "z"), y = value(t, "y");
+  assert_true(edit_forward(&t->e, y, z));
+  edit_remove_node(&t->e, i);
+  assert_int_equal(value(t, "y"), z);
+  assert_int_equal(t->m.values[z].n_graph_outputs, 2);
+  assert_string_equal(pass_bench_nodes(t, 0), "Relu r(x)->y\nNeg n(y,y)->w\n");
+  assert_string_equal(pass_bench_outputs(t, 0), "y float\ny float\nw float\n");
+}
+
+// What may not take over an output's name: inputs, other outputs, initializers, values from around,
+// and a value with a user that has a value of that name in between.
+static void test_forward_refused(void **state) {
+  struct pass_bench *t = *state;
+  build_input(&t->b, "x", DTYPE_FLOAT, "2");
+  build_floats(&t->b, "c", "2", (float[]){1, 2});
+  build_node(&t->b, "Relu", "r", "x", "z");
+  build_node(&t->b, "Neg", "n", "z", "w");
+  build_node(&t->b, "Identity", "i", "w", "y");
+  const uint32_t branch = build_node(&t->b, "If", "if", "x", "out");
+  build_enter(&t->b, branch, "then_branch", "then");
+  build_floats(&t->b, "y", "2", (float[]){1, 2});
+  build_node(&t->b, "Add", "add", "y w", "s");
+  build_node(&t->b, "Identity", "j", "z", "inner");
+  build_output(&t->b, "inner", DTYPE_FLOAT, NULL);
+  const uint32_t body = t->b.graph;
+  build_leave(&t->b);
+  build_output(&t->b, "y", DTYPE_FLOAT, "2");
+  build_output(&t->b, "z", DTYPE_FLOAT, "2");
+  build_node(&t->b, "Relu", "k", "x", "other");
+  build_output(&t->b, "other", DTYPE_FLOAT, "2");
+  pass_bench_ready(t);
+  const uint32_t y = value(t, "y");
+  assert_false(edit_forward(&t->e, y, value(t, "x")));
+  assert_false(edit_forward(&t->e, y, value(t, "other")));
+  assert_false(edit_forward(&t->e, y, value(t, "c")));
+  assert_false(edit_forward(&t->e, y, value(t, "z")));
+  assert_false(edit_forward(&t->e, y, value(t, "w"))); // add has a y of its own
+  const uint32_t inner = model_value_in(&t->m, body, model_find_name(&t->m, span_str("inner")));
+  assert_false(edit_forward(&t->e, inner, value(t, "z")));
+  assert_int_equal(t->e.n, 0);
+}
+
+// ---- looks ---------------------------------------------------------------------------------------
+
+static int refuse_look(void *ctx, const struct edit_look *look, struct err *err) {
+  uint32_t *seen = ctx;
+  *seen = look->tensor;
+  return look->sha256[0] == 1 ? 0 : err_set(err, ERR_INPUT, "another tensor");
+}
+
+static void test_look(void **state) {
+  (void)state;
+  struct edit_sample s;
+  struct err err = {0};
+  uint32_t seen = NO_ID;
+  edit_sample_open(&s);
+  const struct edit_look look = {.tensor = SAMPLE_BIG, .sha256 = {1, 2}};
+  edit_look(&s.e, &look);
+  edit_look(&s.e, &look); // once
+  static const char line[] =
+      "{\"edit\":\"look\",\"tensor\":\"g0/t2:big\",\"sha256\":"
+      "\"0102000000000000000000000000000000000000000000000000000000000000\"}\n";
+  assert_int_equal(s.n, sizeof line - 1);
+  assert_string_equal(s.log, line);
+  assert_int_equal(s.e.n, 0);
+  edit_sample_close(&s);
+  // The same line on the same model: asked, and written again.
+  edit_sample_open(&s);
+  s.e.look = refuse_look;
+  s.e.look_ctx = &seen;
+  assert_int_equal(edit_log_replay_line(&s.e, span_of(line, sizeof line - 2), 2, &err), 0);
+  assert_int_equal(seen, SAMPLE_BIG);
+  assert_string_equal(s.log, line);
+  assert_int_equal(edit_log_replay_line(&s.e, span_of(line, sizeof line - 2), 3, &err), -1);
+  assert_int_equal(err.kind, ERR_MODEL); // no log says it twice
+  err = (struct err){0};
+  static const char other[] =
+      "{\"edit\":\"look\",\"tensor\":\"g0/t0:w\",\"sha256\":"
+      "\"0002000000000000000000000000000000000000000000000000000000000000\"}";
+  assert_int_equal(edit_log_replay_line(&s.e, span_str(other), 3, &err), -1);
+  assert_int_equal(err.kind, ERR_INPUT);
+  err = (struct err){0};
+  static const char broken[] = "{\"edit\":\"look\",\"tensor\":\"g0/t0:w\",\"sha256\":\"00\"}";
+  assert_int_equal(edit_log_replay_line(&s.e, span_str(broken), 4, &err), -1);
+  assert_int_equal(err.kind, ERR_MODEL);
+  edit_sample_close(&s);
+}
+
+// ---- groups --------------------------------------------------------------------------------------
+
+static const char *names_of(struct pass_bench *t, const struct edit_boundary *b) {
+  char *text = arena_string(&t->arena, span_str(""));
+  for (uint32_t i = 0; i < b->n_inputs; i++)
+    text = arena_printf(&t->arena, "%s%s%s", text, i ? " " : "",
+                        model_name_str(&t->m, t->m.values[b->inputs[i]].name));
+  for (uint32_t i = 0; i < b->n_outputs; i++)
+    text = arena_printf(&t->arena, "%s > %s:%s", text,
+                        model_name_str(&t->m, t->m.values[b->outputs[i].from].name),
+                        model_name_str(&t->m, t->m.values[b->outputs[i].to].name));
+  return text;
+}
+
+static uint32_t put(struct pass_bench *t, const char *op, uint32_t in, const char *name,
+                    uint32_t out) {
+  const struct edit_output to = {out, span_str(name)};
+  const struct edit_node spec = {
+      .before = NO_ID, .op_type = span_str(op), .in = &in, .n_in = 1, .out = &to, .n_out = 1};
+  return edit_add_node(&t->e, &spec);
+}
+
+static void test_groups(void **state) {
+  struct pass_bench *t = *state;
+  struct edit_boundary b;
+  build_input(&t->b, "x", DTYPE_FLOAT, "2");
+  build_floats(&t->b, "w", "2", (float[]){1, 2});
+  const uint32_t conv = build_node(&t->b, "Mul", "conv", "x w", "c");
+  const uint32_t norm = build_node(&t->b, "Neg", "norm", "c", "y");
+  const uint32_t id = build_node(&t->b, "Identity", "id", "y", "z");
+  const uint32_t user = build_node(&t->b, "Relu", "relu", "z", "out");
+  const uint32_t branch = build_node(&t->b, "If", "if", "out", "o");
+  build_enter(&t->b, branch, "then_branch", "then");
+  build_node(&t->b, "Add", "inner", "w y", "n");
+  build_output(&t->b, "n", DTYPE_FLOAT, NULL);
+  build_leave(&t->b);
+  build_output(&t->b, "out", DTYPE_FLOAT, "2");
+  pass_bench_ready(t);
+  edit_group(&t->e, "before", NO_ID, "not_kept");
+  edit_groups_keep(&t->e);
+  const uint32_t x = value(t, "x"), y = value(t, "y"), z = value(t, "z");
+  edit_group(&t->e, "fuse", conv, "fused");
+  edit_remove_node(&t->e, conv);
+  edit_remove_node(&t->e, norm);
+  const uint32_t half = put(t, "Half", x, "half", NO_ID);
+  const uint32_t gone = put(t, "Wrong", x, "wrong", NO_ID);
+  edit_remove_node(&t->e, gone); // of no account
+  put(t, "Conv", model_output(&t->m, &t->m.nodes[half], 0), "", y);
+  const uint32_t inner = put(t, "Abs", x, "abs", NO_ID); // and so is what lies between new nodes
+  const uint32_t more = put(t, "Ceil", model_output(&t->m, &t->m.nodes[inner], 0), "ceil", NO_ID);
+  edit_replace_uses(&t->e, model_output(&t->m, &t->m.nodes[inner], 0), x);
+  assert_int_equal(model_input(&t->m, &t->m.nodes[more], 0), x);
+  edit_group(&t->e, "tidy", id, "identity");
+  edit_forward(&t->e, z, y);
+  edit_remove_node(&t->e, id);
+  edit_group(&t->e, "tidy", branch, "unused");
+  edit_remove_node(&t->e, branch);
+  edit_set_input(&t->e, user, 0, x);
+
+  const struct edit_groups *g = t->e.groups;
+  assert_int_equal(g->n_rows, 3);
+  assert_int_equal(g->first, 1);
+  assert_string_equal(g->rows[0].pass, "fuse");
+  assert_string_equal(g->rows[0].reason, "fused");
+  assert_int_equal(g->rows[0].site, conv);
+  assert_int_equal(g->rows[0].n_made, 5);
+  assert_int_equal(g->rows[0].n_removed, 3);
+  edit_groups_boundary(&t->e, &g->rows[0], &t->arena, &b);
+  assert_string_equal(names_of(t, &b), "x w > y:y");
+  edit_groups_boundary(&t->e, &g->rows[1], &t->arena, &b);
+  assert_string_equal(names_of(t, &b), "y > z:y");
+  edit_groups_boundary(&t->e, &g->rows[2], &t->arena, &b);
+  assert_string_equal(names_of(t, &b),
+                      "out w y"); // what its inner graph saw too; nothing comes out
+  assert_int_equal(g->rows[2].n_removed, 2);
+  assert_int_equal(g->rows[2].n_changed, 1);
+  assert_int_equal(g->changed[g->rows[2].changed], user);
+}
+
+static void test_groups_are_off(void **state) {
+  struct pass_bench *t = *state;
+  build_input(&t->b, "x", DTYPE_FLOAT, "2");
+  const uint32_t id = build_node(&t->b, "Identity", "id", "x", "z");
+  pass_bench_ready(t);
+  edit_group(&t->e, "tidy", id, "identity");
+  edit_remove_node(&t->e, id);
+  assert_null(t->e.groups);
+}
+
+// ---- costs ---------------------------------------------------------------------------------------
+
+enum { GRAPHS = 500, WIDE = 20000 };
+
+// Many graphs die one by one, new values come in between: every row is looked at a few times.
+static void test_deaths_are_linear(void **state) {
+  struct pass_bench *t = *state;
+  static uint32_t node[GRAPHS];
+  char name[32];
+  build_input(&t->b, "x", DTYPE_FLOAT, "2");
+  for (int i = 0; i < WIDE; i++) {
+    snprintf(name, sizeof name, "w%d", i);
+    build_floats(&t->b, name, "1", (float[]){1});
+  }
+  for (int i = 0; i < GRAPHS; i++) {
+    snprintf(name, sizeof name, "out%d", i);
+    node[i] = build_node(&t->b, "If", "", "x", name);
+    build_enter(&t->b, node[i], "then_branch", "then");
+    build_floats(&t->b, "own", "1", (float[]){1});
+    build_node(&t->b, "Add", "", "own w7", "sum");
+    build_output(&t->b, "sum", DTYPE_FLOAT, NULL);
+    build_leave(&t->b);
+  }
+  pass_bench_ready(t);
+  assert_int_equal(t->m.work.kill_rows, 0);
+  const uint32_t x = value(t, "x");
+  for (int i = 0; i < GRAPHS; i++) {
+    const uint32_t graph = t->m.attrs[t->m.nodes[node[i]].attrs].first;
+    snprintf(name, sizeof name, "new%d", i);
+    edit_remove_node(&t->e, node[i]);
+    put(t, "Neg", x, name, NO_ID);
+    assert_true(t->m.graphs[graph].flags & GRAPH_DEAD);
+  }
+  uint32_t alive = 0;
+  for (uint32_t i = 0; i < t->m.n_values; i++)
+    alive += !(t->m.values[i].flags & VALUE_DEAD) && t->m.values[i].graph != 0;
+  for (uint32_t i = 0; i < t->m.n_tensors; i++)
+    alive += !(t->m.tensors[i].flags & TENSOR_DEAD) && t->m.tensors[i].graph != 0;
+  assert_int_equal(alive, 0);
+  assert_int_equal(model_use_count(&t->m, value(t, "w7")), 0);
+  assert_true(t->m.work.kill_rows <= 2 * (t->m.n_values + (uint64_t)t->m.n_tensors));
+}
+
+static void test_inputs_are_linear(void **state) {
+  struct pass_bench *t = *state;
+  char name[32];
+  build_input(&t->b, "x", DTYPE_FLOAT, "2");
+  build_node(&t->b, "Relu", "", "x", "y");
+  build_output(&t->b, "y", DTYPE_FLOAT, "2");
+  pass_bench_ready(t);
+  const uint32_t y = value(t, "y");
+  for (int i = 0; i < WIDE; i++) {
+    snprintf(name, sizeof name, "in%d", i);
+    const uint32_t in = edit_add_graph_input(&t->e, 0, span_str(name), DTYPE_FLOAT, NULL, NO_ID);
+    assert_int_equal(t->m.values[in].def, i + 1);
+    if (i % 4 == 0) edit_set_graph_output(&t->e, 0, t->m.graphs[0].n_outputs, y); // in turn
+  }
+  const struct model_graph *g = &t->m.graphs[0];
+  assert_int_equal(g->n_inputs, WIDE + 1);
+  assert_int_equal(g->n_outputs, WIDE / 4 + 1);
+  assert_int_equal(t->m.graph_io[g->inputs + WIDE], value(t, name));
+  assert_int_equal(t->m.graph_io[g->inputs], value(t, "x"));
+  assert_true(t->m.work.io_moved < 3 * WIDE);
+  // An input that goes leaves its place to the next.
+  edit_remove_graph_input(&t->e, value(t, name));
+  const uint32_t last = edit_add_graph_input(&t->e, 0, span_str("z"), DTYPE_FLOAT, NULL, NO_ID);
+  assert_int_equal(t->m.graph_io[g->inputs + WIDE], last);
+  edit_remove_graph_input(&t->e, last);
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, pass_bench_setup, pass_bench_teardown)
+  const struct CMUnitTest tests[] = {
+      TEST(test_forward_uses),    TEST(test_forward_hidden),    TEST(test_forward_output),
+      TEST(test_forward_refused), cmocka_unit_test(test_look),  TEST(test_groups),
+      TEST(test_groups_are_off),  TEST(test_deaths_are_linear), TEST(test_inputs_are_linear),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

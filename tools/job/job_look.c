@@ -1,0 +1,59 @@
+// Looks: what passes read of the weights before they decide, beyond small values.
+//
+//   pass ──▶ kit ──▶ job_look ──▶ recipe of the tensor ──▶ evaluator ──▶ elements
+//             └── a line in the edit log, with their digest
+//
+// A look is at most some ten KB, and blocks until it is read: no queue, no workers. It goes through
+// the evaluator as everything that is ever written does, so that any encoding and anything a pass
+// made of a vector before can be looked at. A replay reads the tensor again at the same place of the
+// log, where the model is the same.
+#include "job_look.h"
+
+#include "digest.h"
+#include "eval.h"
+#include "job.h"
+
+enum { LOOK_BUDGET = 1 << 20, LOOK_MOST = 64 << 10 };
+
+int job_look_read(const struct recipes *r, struct sources *sources, uint32_t recipe, uint8_t *out,
+                  size_t n, struct err *err) {
+  const struct io_options options = {.mode = IO_SYNC, .tiles = 1, .tile_bytes = IO_CLONE_BLOCK};
+  struct io *io = NULL;
+  struct eval *ev = NULL;
+  int rc = io_open(&io, &options, sources, err);
+  if (rc == 0) rc = eval_open(&ev, r, io, LOOK_BUDGET, err);
+  if (rc == 0 && n > 0) {
+    eval_expect(ev, recipe, 0, n);
+    rc = recipe_read(ev, recipe, 0, out, n, err);
+  }
+  if (ev) eval_close(ev);
+  if (io) io_close(io);
+  return rc;
+}
+
+int job_look(void *ctx, uint32_t tensor, uint8_t *out, size_t n, struct err *err) {
+  struct job *job = ctx;
+  const uint32_t recipe = edit_tensor_recipe(&job->edits, tensor);
+  return job_look_read(&job->recipes, job->sources, recipe, out, n, err);
+}
+
+int job_look_replay(void *ctx, const struct edit_look *look, struct err *err) {
+  struct job *job = ctx;
+  const struct model_tensor *t = &job->model.tensors[look->tensor];
+  const struct quoted name = quote(model_name(&job->model, t->name));
+  if (!edit_tensor_readable(&job->edits, look->tensor) || t->bytes > LOOK_MOST)
+    return err_set(err, ERR_MODEL, "tensor '%s' (%llu bytes) is none that is looked at: up to %d",
+                   name.s, (unsigned long long)t->bytes, LOOK_MOST);
+  struct arena arena = {0};
+  uint8_t sha256[DIGEST_BYTES];
+  const size_t n = (size_t)t->bytes;
+  uint8_t *elements = arena_alloc(&arena, n + 1);
+  int rc = job_look(job, look->tensor, elements, n, err);
+  if (rc == 0) digest_of(elements, n, sha256);
+  arena_free(&arena);
+  if (rc || memcmp(sha256, look->sha256, DIGEST_BYTES) == 0) return rc;
+  err_set(err, ERR_INPUT,
+          "tensor '%s' does not hold what it held when the edits were decided by it", name.s);
+  return err_hint(err, "the edits of this log were decided by other weights: make them anew from "
+                       "this source");
+}

@@ -1,0 +1,32 @@
+// Runs the steps of a pipeline on a model: one after the other, repeats to their end, nothing above the
+// cap on exactness, and a check of the model's structure behind every step.
+#ifndef WEIR_PASS_RUN_H
+#define WEIR_PASS_RUN_H
+
+#include "pipeline.h"
+
+// What came of one step, over all of its rounds.
+struct pass_run_step {
+  uint32_t rounds;    // how often it ran; 0: the pass is held back
+  uint64_t edits;     // that it made
+  uint64_t held_back; // rewrites that the cap kept from being made; a whole pass counts as one
+};
+
+struct pass_run {
+  const struct pipeline *pipeline;
+  // Given by the caller, but for `pass`, `exactness` and the scratches: the model, the edits, what
+  // passes may call.
+  struct pass_env env;
+  // Told before a step runs, `round` from 0: sites and warnings that come now are its own. Or NULL.
+  void (*begin)(void *ctx, uint32_t step, uint32_t round);
+  void *ctx;
+  // results
+  struct pass_run_step *steps; // by step, in *arena
+  uint64_t output_limit;       // the least that a pass gave; 0: none did
+};
+
+// ERR_INTERNAL if a pass leaves a model that is not whole: that is a defect of the pass, which the
+// message names. The model has edits of the passes that ran, also after a failure.
+int pass_run(struct pass_run *r, struct arena *arena, struct err *err);
+
+#endif
