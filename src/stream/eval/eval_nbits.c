@@ -21,9 +21,9 @@
 
 enum {
   ROWS_BOX_BYTES = 512 << 10,
-  MEASURE_ROWS = 256, // blocks divide it
+  MEASURE_ROWS = 256, // of a tile: blocks divide it
   MEASURE_COLUMNS = 128,
-  MEASURE_BYTES = 128 << 10, // of a tile
+  MEASURE_BYTES = 128 << 10,
 };
 
 struct shape {
@@ -122,9 +122,12 @@ static int take_panel(struct eval_task *t, const struct eval_block_box *h,
   return 0;
 }
 
-// Rows that panels are cut to: whole groups, or blocks of all ways.
+// Rows that panels are cut to: whole groups, or the longest block of all ways, which the others divide.
 static uint64_t panel_rows(const struct eval_block_box *h) {
-  return h->n_ways > 0 ? MEASURE_ROWS : shape_of(&h->z).group_rows;
+  uint64_t rows = h->n_ways > 0 ? 0 : shape_of(&h->z).group_rows;
+  for (uint32_t i = 0; i < h->n_ways; i++)
+    rows = max_u64(rows, h->ways[i].block);
+  return rows;
 }
 
 // One stretch of the operand, `n` columns (rows of it) of `k` elements each.
@@ -192,8 +195,12 @@ static int fill_stripes(struct eval_task *t, const struct eval_block_box *h,
 static int fill_columns(struct eval_task *t, const struct eval_block_box *h,
                         const struct eval_room *room, struct err *err) {
   const struct eval_quantize *z = &h->z;
-  const uint64_t group = panel_rows(h), most = eval_panel_most(t->ev, z, room);
-  const uint64_t rows = most / z->inner / group * group, k1 = rows_end(h);
+  const uint64_t group = panel_rows(h), most = eval_panel_most(t->ev, z, room) / z->inner;
+  const uint64_t k1 = rows_end(h);
+  uint64_t rows = most / group * group;
+  // Only the end of a short block asks where its group begins: whole ones may be cut from it, which
+  // is better than lines picked one by one.
+  if (rows == 0 && h->n_ways == 0 && z->k % z->block == 0) rows = most / z->block * z->block;
   if (h->last - h->first < z->inner || rows == 0) return fill_stripes(t, h, room, err);
   for (uint64_t k = h->from * z->block; k < k1; k += rows) {
     const struct kernels_panel p = {
