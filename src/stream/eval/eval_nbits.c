@@ -130,16 +130,21 @@ static uint64_t panel_rows(const struct eval_block_box *h) {
   return rows;
 }
 
-// One stretch of the operand, `n` columns (rows of it) of `k` elements each.
+// Columns [c, c + p->n) of rows [k, k + p->k): rows of W where it lies by columns, else columns of it.
 static int quantize_stretch(struct eval_task *t, const struct eval_block_box *h,
-                            const struct eval_room *room, uint64_t c, uint64_t k0,
-                            const struct kernels_panel *shape, struct err *err) {
+                            const struct eval_room *room, uint64_t c, uint64_t k,
+                            struct kernels_panel *p, struct err *err) {
+  const struct eval_quantize *z = &h->z;
+  const bool across = z->inner > 1;
   struct eval_panel panel;
-  struct kernels_panel p = *shape;
-  const uint64_t first = h->z.inner > 1 ? k0 * h->z.inner : c * h->z.k + k0;
-  if (eval_panel_open(t, &h->z, room, first, p.n * p.k, &panel, err) != 0) return -1;
-  p.in = panel.at;
-  return eval_panel_close(t, &panel, take_panel(t, h, &p, c, k0, err), err);
+  const struct eval_stretch s = {.first = across ? k * z->inner + c : c * z->k + k,
+                                 .step = across ? z->inner : z->k,
+                                 .rows = across ? p->k : p->n,
+                                 .n = across ? p->n : p->k};
+  if (eval_panel_open(t, z, room, &s, &panel, err) != 0) return -1;
+  p->in = panel.at;
+  p->in_stride = s.n;
+  return eval_panel_close(t, &panel, take_panel(t, h, p, c, k, err), err);
 }
 
 static uint64_t rows_end(const struct eval_block_box *h) {
@@ -156,57 +161,37 @@ static int fill_rows(struct eval_task *t, const struct eval_block_box *h,
   assert(step > 0);
   for (uint64_t c = h->first; c < h->last; c += columns)
     for (uint64_t k = k0; k < k1; k += step) {
-      const struct kernels_panel p = {.in_stride = (size_t)z->k,
-                                      .n = (size_t)min_u64(columns, h->last - c),
-                                      .k = (size_t)min_u64(step, k1 - k)};
+      struct kernels_panel p = {.n = (size_t)min_u64(columns, h->last - c),
+                                .k = (size_t)min_u64(step, k1 - k)};
       if (quantize_stretch(t, h, room, c, k, &p, err) != 0) return -1;
     }
   return 0;
 }
 
-// Columns [c, c + n) of rows [k, k + rows), row by row.
-static int quantize_stripe(struct eval_task *t, const struct eval_block_box *h,
-                           const struct eval_room *room, uint64_t c, size_t n, uint64_t k,
-                           size_t rows, struct err *err) {
-  const struct eval_quantize *z = &h->z;
-  struct eval_panel panel;
-  if (eval_panel_gather(t, z, room, k * z->inner + c, z->inner, rows, n, &panel, err) != 0)
-    return -1;
-  const struct kernels_panel p = {.in = panel.at, .in_stride = n, .n = n, .k = rows};
-  return eval_panel_close(t, &panel, take_panel(t, h, &p, c, k, err), err);
-}
-
-static int fill_stripes(struct eval_task *t, const struct eval_block_box *h,
-                        const struct eval_room *room, struct err *err) {
-  const struct eval_quantize *z = &h->z;
-  const uint64_t group = panel_rows(h), elements = room->tile_bytes / z->width;
-  const uint64_t k1 = rows_end(h), wide = h->last - h->first;
-  assert(elements >= group);
-  const uint64_t stripes = (wide - 1) / (elements / group) + 1, n = (wide - 1) / stripes + 1;
-  const uint64_t rows = elements / n / group * group;
-  for (uint64_t k = h->from * z->block; k < k1; k += rows)
-    for (uint64_t c = h->first; c < h->last; c += n) {
-      const size_t m = (size_t)min_u64(n, h->last - c), some = (size_t)min_u64(rows, k1 - k);
-      if (quantize_stripe(t, h, room, c, m, k, some, err) != 0) return -1;
-    }
-  return 0;
-}
-
+// Rows as they lie where the box has all columns, as many as a window takes; else stripes of them,
+// brought into the tile row by row.
 static int fill_columns(struct eval_task *t, const struct eval_block_box *h,
                         const struct eval_room *room, struct err *err) {
   const struct eval_quantize *z = &h->z;
   const uint64_t group = panel_rows(h), most = eval_panel_most(t->ev, z, room) / z->inner;
-  const uint64_t k1 = rows_end(h);
-  uint64_t rows = most / group * group;
+  const uint64_t k1 = rows_end(h), wide = h->last - h->first;
+  uint64_t n = wide, rows = most / group * group;
   // Only the end of a short block asks where its group begins: whole ones may be cut from it, which
   // is better than lines picked one by one.
   if (rows == 0 && h->n_ways == 0 && z->k % z->block == 0) rows = most / z->block * z->block;
-  if (h->last - h->first < z->inner || rows == 0) return fill_stripes(t, h, room, err);
-  for (uint64_t k = h->from * z->block; k < k1; k += rows) {
-    const struct kernels_panel p = {
-        .in_stride = (size_t)z->inner, .n = (size_t)z->inner, .k = (size_t)min_u64(rows, k1 - k)};
-    if (quantize_stretch(t, h, room, 0, k, &p, err) != 0) return -1;
+  if (wide < z->inner || rows == 0) {
+    const uint64_t elements = room->tile_bytes / z->width;
+    assert(elements >= group);
+    const uint64_t stripes = (wide - 1) / (elements / group) + 1;
+    n = (wide - 1) / stripes + 1;
+    rows = elements / n / group * group;
   }
+  for (uint64_t k = h->from * z->block; k < k1; k += rows)
+    for (uint64_t c = h->first; c < h->last; c += n) {
+      struct kernels_panel p = {.n = (size_t)min_u64(n, h->last - c),
+                                .k = (size_t)min_u64(rows, k1 - k)};
+      if (quantize_stretch(t, h, room, c, k, &p, err) != 0) return -1;
+    }
   return 0;
 }
 

@@ -28,9 +28,9 @@ size_t eval_panel_most(const struct eval *ev, const struct eval_quantize *z,
   return (size_t)(bytes / z->width);
 }
 
-int eval_panel_open(struct eval_task *t, const struct eval_quantize *z,
-                    const struct eval_room *room, uint64_t first, size_t count,
-                    struct eval_panel *p, struct err *err) {
+static int open_dense(struct eval_task *t, const struct eval_quantize *z,
+                      const struct eval_room *room, uint64_t first, size_t count,
+                      struct eval_panel *p, struct err *err) {
   assert(count <= eval_panel_most(t->ev, z, room));
   *p = (struct eval_panel){.at = held(t->ev, z, first, count)};
   if (p->at) return 0;
@@ -45,22 +45,24 @@ int eval_panel_open(struct eval_task *t, const struct eval_quantize *z,
   return 0;
 }
 
-int eval_panel_gather(struct eval_task *t, const struct eval_quantize *z,
-                      const struct eval_room *room, uint64_t first, uint64_t step, size_t rows,
-                      size_t n, struct eval_panel *p, struct err *err) {
-  const size_t line = n * z->width;
-  assert(rows * line <= room->tile_bytes);
+int eval_panel_open(struct eval_task *t, const struct eval_quantize *z,
+                    const struct eval_room *room, const struct eval_stretch *s,
+                    struct eval_panel *p, struct err *err) {
+  const size_t line = s->n * z->width;
+  uint64_t first = s->first;
+  if (s->n == s->step || s->rows == 1) return open_dense(t, z, room, first, s->rows * s->n, p, err);
+  assert(s->rows * line <= room->tile_bytes);
   *p = (struct eval_panel){.at = room->tile};
-  for (size_t i = 0; i < rows; i++, first += step) {
+  for (size_t i = 0; i < s->rows; i++, first += s->step) {
     uint8_t *to = room->tile + i * line;
-    const uint8_t *from = held(t->ev, z, first, n);
+    const uint8_t *from = held(t->ev, z, first, s->n);
     int failed = 0;
     if (from)
       memcpy(to, from, line);
     else if (z->direct)
       failed = io_read(t->ev->io, z->at.file, z->at.off + first * z->width, to, line, err);
     else
-      failed = eval_elements(t, z->of, first, n, to, err);
+      failed = eval_elements(t, z->of, first, s->n, to, err);
     if (failed) return -1;
   }
   return 0;

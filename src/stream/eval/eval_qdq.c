@@ -114,14 +114,22 @@ struct stretch {
   uint64_t column, n;       // inner positions
 };
 
-// Opens the panel of a stretch: its rows lie together if it has all of inner.
 static int open_stretch(struct eval_task *t, const struct eval_quantize *z,
                         const struct eval_room *room, const struct stretch *s,
                         struct eval_panel *panel, struct err *err) {
-  const uint64_t first = line_start(z, s->line) + s->row * z->inner + s->column;
-  if (s->n == z->inner || s->rows == 1)
-    return eval_panel_open(t, z, room, first, (size_t)(s->rows * s->n), panel, err);
-  return eval_panel_gather(t, z, room, first, z->inner, (size_t)s->rows, (size_t)s->n, panel, err);
+  const struct eval_stretch lines = {.first =
+                                         line_start(z, s->line) + s->row * z->inner + s->column,
+                                     .step = z->inner,
+                                     .rows = (size_t)s->rows,
+                                     .n = (size_t)s->n};
+  return eval_panel_open(t, z, room, &lines, panel, err);
+}
+
+static int open_elements(struct eval_task *t, const struct eval_quantize *z,
+                         const struct eval_room *room, uint64_t first, uint64_t count,
+                         struct eval_panel *panel, struct err *err) {
+  const struct eval_stretch line = {.first = first, .step = count, .rows = 1, .n = (size_t)count};
+  return eval_panel_open(t, z, room, &line, panel, err);
 }
 
 // ---- lines at a time ---------------------------------------------------------------------------
@@ -159,7 +167,7 @@ static int fill_row_lines(struct eval_task *t, const struct eval_block_box *h,
     p.k = (size_t)min_u64(*lines * z->block, row_rest);
   }
   p.in_stride = p.codes_stride = (size_t)z->k;
-  if (eval_panel_open(t, z, room, line_start(z, line), p.n * p.k, &panel, err) != 0) return -1;
+  if (open_elements(t, z, room, line_start(z, line), p.n * p.k, &panel, err) != 0) return -1;
   p.in = panel.at;
   quantize(h, &p, line, 0);
   const uint64_t first = line_start(z, line);
@@ -201,7 +209,7 @@ static int tell_line(struct eval_task *t, const struct eval_block_box *h,
     uint64_t some = min_u64(eval_panel_most(t->ev, z, room), end - at);
     if (pieces->n > 0) some = min_u64(some, EVAL_CHUNK - at % EVAL_CHUNK);
     struct eval_panel panel;
-    if (eval_panel_open(t, z, room, at, (size_t)some, &panel, err) != 0) return -1;
+    if (open_elements(t, z, room, at, some, &panel, err) != 0) return -1;
     const int told = tell(t, h, at, some, panel.at, held_codes(h, at), err);
     if (eval_panel_close(t, &panel, told, err) != 0) return -1;
   }

@@ -62,18 +62,19 @@ struct eval_panel {
   struct io_view view;
   bool viewed;
 };
-// Elements that a panel can hold: of one stretch, mapped if they are source bytes.
+// Lines of n elements, `step` elements apart: they lie one behind the other where n is step.
+struct eval_stretch {
+  uint64_t first, step;
+  size_t rows, n;
+};
+// Elements that a panel can hold where lines lie one behind the other, mapped if they are source
+// bytes; of others: what the tile holds.
 size_t eval_panel_most(const struct eval *ev, const struct eval_quantize *z,
                        const struct eval_room *room);
-// One stretch: elements [first, first + count), count <= eval_panel_most.
+// At most as many, dense.
 int eval_panel_open(struct eval_task *t, const struct eval_quantize *z,
-                    const struct eval_room *room, uint64_t first, size_t count,
+                    const struct eval_room *room, const struct eval_stretch *s,
                     struct eval_panel *p, struct err *err);
-// `rows` stretches of n elements, `step` elements apart, dense in the tile: rows * n * width <=
-// tile_bytes.
-int eval_panel_gather(struct eval_task *t, const struct eval_quantize *z,
-                      const struct eval_room *room, uint64_t first, uint64_t step, size_t rows,
-                      size_t n, struct eval_panel *p, struct err *err);
 // Closes it whether what was done with it `failed` or not, and says which.
 int eval_panel_close(struct eval_task *t, struct eval_panel *p, int failed, struct err *err);
 
