@@ -246,6 +246,25 @@ def test_chosen_figures_are_those_of_the_run(weir, small_encoder, tmp_path):
         assert error["sqnr_db"] == chosen[name]["sqnr_db"] and error["max_abs"] == chosen[name]["max_abs"]
 
 
+KEYS = ("cosine", "max_abs", "rmse", "sqnr_db")
+
+
+@pytest.mark.parametrize("words", ["4:128", "2:32", "8:64:sym"])
+@pytest.mark.parametrize("kind", [["--format", "qdq"], ["--op-types", "MatMul,Gemm,Gather"], ["--format", "qdq", "--op-types", "MatMul,Gather"]])
+def test_measured_is_what_the_run_reports(weir, small_encoder, tmp_path, kind, words):
+    """All figures of all weights, whatever the format, beside other candidates or alone, to the last bit."""
+    alone, _ = measured(weir, small_encoder, *kind, "--candidates", words)
+    among, _ = measured(weir, small_encoder, *kind, "--candidates", f"4:16,{words},8:256", "--memory", "6M", "--jobs", "2")
+    bits, block, sym = scheme(words)
+    how = ["--bits", str(bits), "--block-size", str(block), *(["--symmetric"] * sym), *kind]
+    _, report = quantized(weir, small_encoder, tmp_path / "out", *how)
+    errors = {t["name"]: t["error"] for t in report["passes"][0]["tensors"]}
+    assert errors and set(errors) <= set(alone)
+    for name, error in errors.items():
+        for row in (alone[name][words], among[name][words]):
+            assert [error[key] for key in KEYS] == [row[key] for key in ("cosine", "max_abs_error", "rmse", "sqnr_db")]
+
+
 # ---- other algorithms, tables ---------------------------------------------------------------------
 
 ALGORITHMS = ("rtn", "k_quant", "hqq")
