@@ -51,9 +51,11 @@ struct model_tensor {
   uint8_t home;      // enum tensor_home
   uint8_t flags;     // enum tensor_flag
   uint16_t n_pieces; // UINT16_MAX: see model_pieces (never read this field directly)
-  uint64_t bytes;    // of its elements in RAW form (0 for strings)
-  struct place src;  // its TensorProto in file 0, field tag and length included; {0, 0} for tensors
-                     // made of a Constant's value_ints and the like
+  uint32_t of; // name of the weight in the input whose elements these stand for (edit_stands_for),
+               // or m->empty
+  uint64_t bytes;   // of its elements in RAW form (0 for strings)
+  struct place src; // its TensorProto in file 0, field tag and length included; {0, 0} for tensors
+                    // made of a Constant's value_ints and the like
 };
 
 // ---- values, nodes, attributes ---------------------------------------------------------------

@@ -96,7 +96,7 @@ static struct rope emit_node_body(struct emission *e, uint32_t id) {
 static void emit_node(struct emission *e, struct rope *to, uint32_t id) {
   const struct model_node *n = &e->m->nodes[id];
   bool in_function = e->m->graphs[n->graph].kind == GRAPH_FUNCTION;
-  if (n->flags & (NODE_NEW | NODE_DIRTY) || e->x->node_dirty[id])
+  if (emit_node_changes(e, id))
     rope_message_field(e->pool, to, in_function ? FUNCTION_NODE : GRAPH_NODE,
                        emit_node_body(e, id));
   else
@@ -364,7 +364,7 @@ struct rope emit_graph_body(struct emission *e, uint32_t graph) {
 }
 
 static void emit_graph(struct emission *e, struct rope *to, uint32_t field, uint32_t graph) {
-  if (e->x->graph_dirty[graph])
+  if (emit_graph_changes(e, graph))
     rope_message_field(e->pool, to, field, emit_graph_body(e, graph));
   else
     rope_copy(e->pool, to, e->m->graphs[graph].src);
@@ -390,7 +390,7 @@ static void emit_function(struct emission *e, struct rope *to, uint32_t id) {
   const struct model_graph *g = &e->m->graphs[f->graph];
   if (f->flags & FUNCTION_DEAD) return;
   bool made = g->flags & GRAPH_NEW;
-  if (!made && !e->x->graph_dirty[f->graph]) {
+  if (!made && !emit_graph_changes(e, f->graph)) {
     rope_copy(e->pool, to, g->src);
     return;
   }
@@ -401,8 +401,8 @@ static void emit_function(struct emission *e, struct rope *to, uint32_t id) {
 
 static void emit_training(struct emission *e, struct rope *to, uint32_t id) {
   const struct model_training *t = &e->m->trainings[id];
-  bool a = t->initialization != NO_ID && e->x->graph_dirty[t->initialization];
-  bool b = t->algorithm != NO_ID && e->x->graph_dirty[t->algorithm];
+  bool a = t->initialization != NO_ID && emit_graph_changes(e, t->initialization);
+  bool b = t->algorithm != NO_ID && emit_graph_changes(e, t->algorithm);
   if (!a && !b) {
     rope_copy(e->pool, to, t->src);
     return;

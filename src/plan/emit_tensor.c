@@ -69,7 +69,7 @@ static void emit_sidecar(struct emission *e, struct rope *to, uint32_t id) {
 
 static void emit_raw_data(struct emission *e, struct rope *to, uint32_t id) {
   struct rope payload = rope_empty();
-  const struct recipes *r = &e->pool->plan->recipes;
+  const struct recipes *r = e->pool->plan->recipes;
   uint32_t recipe = e->x->recipe[id];
   struct extent at;
   if (r->rows[recipe].kind == RECIPE_BYTES)
@@ -191,7 +191,7 @@ struct rope emit_attr_body(struct emission *e, uint32_t id) {
 void emit_attr(struct emission *e, struct rope *to, uint32_t field, uint32_t id) {
   const struct model_attr *a = &e->m->attrs[id];
   if (a->flags & ATTR_DEAD) return;
-  if (e->x->attr_dirty[id] || a->flags & ATTR_NEW)
+  if (emit_attr_changes(e, id))
     rope_message_field(e->pool, to, field, emit_attr_body(e, id));
   else
     rope_copy(e->pool, to, a->src);

@@ -21,9 +21,19 @@
 // anything); below it, offsets cannot wrap and units have 32-bit numbers.
 #define OUTPUT_MAX_BYTES ((uint64_t)1 << 50)
 
-static void plan_start(struct plan *p, const struct model *m) {
-  *p = (struct plan){0};
-  recipes_init(&p->recipes);
+void plan_own_recipes(struct plan *p) {
+  p->recipes = arena_alloc(&p->arena, sizeof *p->recipes);
+  recipes_init(p->recipes);
+  p->owns_recipes = true;
+}
+
+const uint32_t *plan_recipes(const struct plan *p, uint32_t *n) {
+  *n = p->owns_recipes ? p->recipes->n_rows : p->n_used;
+  return p->owns_recipes ? NULL : p->used;
+}
+
+static void plan_start(struct plan *p, const struct model *m, struct recipes *r) {
+  *p = (struct plan){.recipes = r};
   memcpy(p->meta_sha256, m->meta_sha256, DIGEST_BYTES);
   p->sources = table_grow(NULL, &p->sources_cap, m->n_files, sizeof *p->sources);
   for (uint32_t i = 0; i < m->n_files; i++)
@@ -32,7 +42,9 @@ static void plan_start(struct plan *p, const struct model *m) {
 }
 
 void plan_free(struct plan *p) {
-  recipes_free(&p->recipes);
+  if (p->owns_recipes) recipes_free(p->recipes);
+  TABLE_FREE(p, used);
+  TABLE_FREE(p, numbers);
   TABLE_FREE(p, sources);
   TABLE_FREE(p, outputs);
   TABLE_FREE(p, segments);
@@ -74,7 +86,10 @@ static struct plan_tensor tensor_row(struct plan *p, const struct model *m, uint
   const struct model_tensor *t = &m->tensors[id];
   int64_t *dims = arena_alloc(&p->arena, t->rank * sizeof *dims + 1);
   if (t->rank) memcpy(dims, model_dims(m, t), t->rank * sizeof *dims);
+  const bool stands_for = t->of != m->empty;
   return (struct plan_tensor){.name = tensor_address(p, m, id),
+                              .of =
+                                  stands_for ? arena_string(&p->arena, model_name(m, t->of)) : NULL,
                               .output = p->n_outputs - 1,
                               .off = off,
                               .len = t->bytes,
@@ -97,9 +112,9 @@ static void note_small(struct plan *p, struct plan_tensor row) {
 // How the elements of a recipe become a segment: copied bytes are better said plainly.
 static struct segment recipe_segment(const struct plan *p, uint32_t recipe, uint64_t off) {
   struct segment s = {
-      .off = off, .len = p->recipes.rows[recipe].bytes, .ref = recipe, .kind = SEGMENT_RECIPE};
+      .off = off, .len = p->recipes->rows[recipe].bytes, .ref = recipe, .kind = SEGMENT_RECIPE};
   struct extent from;
-  if (recipe_is_copy(&p->recipes, recipe, &from))
+  if (recipe_is_copy(p->recipes, recipe, &from))
     s = (struct segment){
         .off = off, .len = from.len, .at = from.off, .ref = from.file, .kind = SEGMENT_EXTENT};
   return s;
@@ -301,7 +316,8 @@ static const char *fresh_name(struct plan *p, const struct model *m, const struc
     struct segment s = recipe_segment(p, x->recipe[i], x->off[i]);
     char line[128];
     int n = snprintf(line, sizeof line, "%llu %llu %llu %u %u\n", (unsigned long long)s.off,
-                     (unsigned long long)s.len, (unsigned long long)s.at, s.ref, s.kind);
+                     (unsigned long long)s.len, (unsigned long long)s.at,
+                     s.kind == SEGMENT_RECIPE ? p->numbers[s.ref] : s.ref, s.kind);
     digest_add(d, line, (size_t)n);
   }
   digest_end(d, sum);
@@ -372,14 +388,14 @@ struct attempt {
 
 // Placement and emission for one form. The .onnx's size tells whether the form will do.
 static int attempt_form(struct attempt *a, struct plan *p, const struct model *m,
-                        const struct recipes *r, const struct plan_layout *layout, bool all,
-                        struct err *err) {
+                        const struct plan_layout *layout, bool all, struct err *err) {
   rope_pool_free(&a->pool);
-  recipes_free(&p->recipes);
+  p->n_used = 0;
+  p->n_numbers = 0;
   p->n_literals = 0;
   a->pool.plan = p;
   a->pool.marks_literals = layout->small_tensors;
-  placement_decide(&a->x, p, m, r, layout, all);
+  placement_decide(&a->x, p, m, layout, all);
   if (a->x.sidecar && choose_data_name(&a->x, p, m, layout, err)) return -1;
   a->onnx = emit_model(&a->pool, m, &a->x);
   return 0;
@@ -397,29 +413,29 @@ static int too_large(const struct attempt *a, const struct plan_layout *layout, 
 // Tries the form asked for; where the .onnx would pass its limit and nobody insisted on inline, one
 // sidecar for the initializers, then for tensors in attributes too.
 static int find_form(struct attempt *a, struct plan *p, const struct model *m,
-                     const struct recipes *r, const struct plan_layout *asked, struct err *err) {
+                     const struct plan_layout *asked, struct err *err) {
   struct plan_layout layout = *asked;
   layout.form = resolve_form(m, asked);
-  if (attempt_form(a, p, m, r, &layout, false, err)) return -1;
+  if (attempt_form(a, p, m, &layout, false, err)) return -1;
   if (a->onnx.len <= ONNX_MAX_BYTES) return 0;
   if (asked->form == PLAN_DATA_INLINE) return too_large(a, &layout, err);
   for (int all = layout.form == PLAN_DATA_INLINE ? 0 : 1; all < 2; all++) {
     layout.form = PLAN_DATA_EXTERNAL;
-    if (attempt_form(a, p, m, r, &layout, all == 1, err)) return -1;
+    if (attempt_form(a, p, m, &layout, all == 1, err)) return -1;
     p->moved_out = true;
     if (a->onnx.len <= ONNX_MAX_BYTES) return 0;
   }
   return too_large(a, &layout, err);
 }
 
-int plan_build(struct plan *p, const struct model *m, const struct recipes *r,
+int plan_build(struct plan *p, const struct model *m, struct recipes *r,
                const struct plan_layout *layout, struct err *err) {
   struct attempt a = {0};
-  plan_start(p, m);
+  plan_start(p, m, r);
   p->passes = arena_string(&p->arena, span_str(layout->passes ? layout->passes : "[]"));
   if (layout->artifacts) p->artifacts = arena_string(&p->arena, span_str(layout->artifacts));
   int rc = check_total(m, layout, err);
-  if (rc == 0) rc = find_form(&a, p, m, r, layout, err);
+  if (rc == 0) rc = find_form(&a, p, m, layout, err);
   if (rc == 0) {
     if (a.x.sidecar) add_sidecar(p, m, &a.x);
     add_onnx(p, m, &a.pool, a.onnx, layout->onnx_name);
@@ -475,6 +491,13 @@ uint32_t plan_segment_at(const struct plan *p, uint32_t output, uint64_t off) {
       hi = mid;
   }
   return lo;
+}
+
+const char *plan_segment_weight(const struct plan *p, uint32_t segment) {
+  for (uint32_t i = 0; i < p->n_tensors; i++)
+    if (p->tensors[i].segment == segment)
+      return p->tensors[i].of ? p->tensors[i].of : p->tensors[i].name;
+  return NULL;
 }
 
 uint64_t plan_total_bytes(const struct plan *p) {

@@ -72,9 +72,11 @@ static void write_sources(struct writing *w, const struct plan *p) {
 
 static void write_recipes(struct writing *w, const struct plan *p) {
   begin_list(w, "recipes");
-  for (uint32_t i = 0; i < p->recipes.n_rows; i++) {
-    recipe_json_write(&w->line, &p->recipes, i, NULL);
-    put_element(w, i + 1 == p->recipes.n_rows);
+  uint32_t n;
+  const uint32_t *used = plan_recipes(p, &n);
+  for (uint32_t i = 0; i < n; i++) {
+    recipe_json_write_row(&w->line, p->recipes, used ? used[i] : i, used ? p->numbers : NULL);
+    put_element(w, i + 1 == n);
   }
   put_text(w, "],\n");
 }
@@ -101,7 +103,8 @@ static void write_segments(struct writing *w, const struct plan *p) {
     json_array(&w->line);
     json_text(&w->line, segment_letters[s->kind]);
     if (s->kind == SEGMENT_EXTENT || s->kind == SEGMENT_RECIPE) {
-      json_uint(&w->line, s->ref);
+      json_uint(&w->line,
+                s->kind == SEGMENT_RECIPE && !p->owns_recipes ? p->numbers[s->ref] : s->ref);
       json_uint(&w->line, s->at);
     }
     json_uint(&w->line, s->len);
@@ -263,7 +266,7 @@ static int read_source(struct reading *in, const struct json_value *v) {
 }
 
 static int read_recipe(struct reading *in, const struct json_value *v) {
-  if (recipe_json_read_row(&in->p->recipes, v, in->p->n_sources, in->source_sizes, in->err) == 0)
+  if (recipe_json_read_row(in->p->recipes, v, in->p->n_sources, in->source_sizes, in->err) == 0)
     return 0;
   err_hint(in->err, "line %llu of the plan", (unsigned long long)in->line_number);
   return -1;
@@ -316,7 +319,7 @@ static int check_segment(struct reading *in, const struct segment *s) {
       return bad(in, "reads outside its source file");
     return 0;
   case SEGMENT_RECIPE:
-    if (s->ref >= p->recipes.n_rows || !range_fits(s->at, s->len, p->recipes.rows[s->ref].bytes))
+    if (s->ref >= p->recipes->n_rows || !range_fits(s->at, s->len, p->recipes->rows[s->ref].bytes))
       return bad(in, "reads outside its recipe");
   }
   return 0;
@@ -484,7 +487,7 @@ static int check_form(struct plan *p, struct span json, struct err *err) {
 
 int plan_file_read(struct plan *p, struct span json, struct span literals, struct err *err) {
   *p = (struct plan){0};
-  recipes_init(&p->recipes);
+  plan_own_recipes(p);
   struct reading in = {.p = p, .rest = json, .err = err};
   int rc = read_all(&in, literals);
   table_free(in.source_sizes, in.source_sizes_cap, sizeof *in.source_sizes);

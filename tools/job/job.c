@@ -562,7 +562,6 @@ static int run_and_seal(struct job *job, struct err *err) {
                                  .memory = job->memory,
                                  .mode = job->mode,
                                  .progress = {report_tick, NULL},
-                                 .names = {job->weight_name, job},
                                  .stop = stop};
   int rc = job_stage_move(job, &st, err);
   if (rc == 0) {

@@ -77,9 +77,6 @@ struct job {
   struct err refusal; // the first thing that would refuse the run
   // the command's part of the report: members of the top object, written in key order; may be NULL
   void (*report)(struct job *job, struct json_out *j);
-  // the weight that a segment of the plan was made of, by its name in the input, or NULL; may be
-  // NULL
-  const char *(*weight_name)(void *job, uint32_t segment);
   bool plain_report; // nothing but the command's own members
   // lines for people and scripts on standard output, before the summary; may be NULL
   void (*print)(struct job *job);

@@ -132,7 +132,6 @@ int pass_job_command(struct pass_job *pj, const struct cli_args *args, struct er
   if (job_open(&job, args, err)) return -1;
   job.report = pass_job_report;
   job.print = pass_job_print;
-  job.weight_name = quantized_weight_name;
   job.ctx = pj;
   rc = pass_job_edit(pj, &job, err);
   if (rc == 0) rc = job_finish(&job, err);

@@ -84,8 +84,10 @@ static void narrow_weight(struct casting *c, const struct weight *w, uint32_t re
     names[i] = stems_join(stem, suffixes[i], a);
   const struct weights_names own = {
       .made = names[CAST_NODE], .spare = names[REPLACED], .keep = true};
+  const uint32_t called = e->m->values[w->value].name; // which the output may take
   const struct edit_output out = weights_output(c->env, w, &own);
-  const uint32_t narrow = edit_add_tensor(e, w->graph, names[NARROW], recipe);
+  const uint32_t narrow =
+      edit_add_tensor_for(e, w->graph, names[NARROW], recipe, w->tensor, called);
   weights_replace(e, &c->anchors, w, put_cast(c, w, narrow, names[CAST_NODE], out));
 }
 

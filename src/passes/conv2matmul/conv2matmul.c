@@ -224,7 +224,8 @@ static uint32_t put_weight(struct rewriting *w) {
   if (!w->options->strict_compat && w->transposed[tensor] != NO_ID) return w->transposed[tensor];
   int64_t dims[2] = {w->match.channels_out, w->match.channels_in};
   uint32_t flat = edit_tensor_recipe_as(e, tensor, dims, 2);
-  uint32_t value = edit_add_tensor(e, home, name_of(w, "w_t"), recipe_transpose(e->r, flat, swap));
+  uint32_t value = edit_add_tensor_for(e, home, name_of(w, "w_t"),
+                                       recipe_transpose(e->r, flat, swap), tensor, m->empty);
   w->transposed[tensor] = value;
   return value;
 }

@@ -126,7 +126,8 @@ static uint32_t put(struct nbits_work *w, const char *suffix, uint32_t recipe) {
   char *wanted = arena_printf(w->env->site_scratch, "%s%s", w->weight_name, suffix);
   struct span name = fresh_name(&w->fresh, m, w->env->site_scratch, wanted);
   uint32_t home = m->values[w->site->weight.value].graph;
-  return edit_add_tensor(w->env->edits, home, name, recipe);
+  return edit_add_tensor_for(w->env->edits, home, name, recipe, w->site->weight.tensor,
+                             w->site->name);
 }
 
 static void put_all(struct nbits_work *w, struct nbits_tensor *t) {

@@ -48,10 +48,12 @@ void shrink_exchange(struct shrinking *s, const struct weight *w, uint32_t recip
   struct arena *a = s->env->site_scratch;
   if (keeps_its_name(e->m, w)) {
     edit_replace_tensor(e, w->tensor, recipe);
+    edit_stands_for(e, w->tensor, w->tensor, e->m->values[w->value].name);
     return;
   }
   const struct span stem = stems_new(&s->stems, shrink_base_name(s, w), &suffix, 1, a);
-  const uint32_t to = edit_add_tensor(e, w->graph, stems_join(stem, suffix, a), recipe);
+  const uint32_t to = edit_add_tensor_for(e, w->graph, stems_join(stem, suffix, a), recipe,
+                                          w->tensor, e->m->values[w->value].name);
   s->adds = true;
   weights_replace(e, &s->anchors, w, to);
 }

@@ -73,6 +73,7 @@ struct family {
   struct shrinking *s;
   const struct weight *w;
   struct span names[SUFFIXES];
+  uint32_t called;               // the weight's name, which the last node may take
   uint32_t codes, scales, zeros; // value ids
   uint32_t anchor;
   struct edit_output out; // of the last node
@@ -140,6 +141,11 @@ static uint32_t spread(struct recipes *r, uint32_t part, uint32_t of, uint32_t a
   return recipe_reshape(r, part, dims, rank);
 }
 
+static uint32_t put_tensor(struct family *f, uint32_t name, uint32_t recipe) {
+  return edit_add_tensor_for(f->s->env->edits, f->w->graph, f->names[name], recipe, f->w->tensor,
+                             f->called);
+}
+
 static void put_tensors(struct family *f, uint32_t of, const struct recipe_quantization *q) {
   struct edits *e = f->s->env->edits;
   uint32_t scales = recipe_quantize(e->r, of, q, PART_SCALES);
@@ -149,15 +155,15 @@ static void put_tensors(struct family *f, uint32_t of, const struct recipe_quant
     zeros = spread(e->r, zeros, of, q->axis);
   }
   const uint32_t codes = recipe_quantize(e->r, of, q, PART_CODES);
-  f->codes = edit_add_tensor(e, f->w->graph, f->names[QUANTIZED], codes);
-  f->scales = edit_add_tensor(e, f->w->graph, f->names[SCALE], scales);
-  f->zeros = edit_add_tensor(e, f->w->graph, f->names[ZERO_POINT], zeros);
+  f->codes = put_tensor(f, QUANTIZED, codes);
+  f->scales = put_tensor(f, SCALE, scales);
+  f->zeros = put_tensor(f, ZERO_POINT, zeros);
 }
 
 void shrink_quantize_weight(struct shrinking *s, const struct weight *w, uint32_t of,
                             const struct recipe_quantization *q) {
-  struct family f = {.s = s, .w = w};
   const struct model *m = s->env->m;
+  struct family f = {.s = s, .w = w, .called = m->values[w->value].name};
   const enum dtype dtype = (enum dtype)m->tensors[w->tensor].dtype;
   const bool dequantize = q->format == FORMAT_AFFINE;
   name_family(&f);

@@ -52,13 +52,12 @@ static void share_fixed(struct eval *ev) {
   assert(ev->box_memory + ev->box_memory_bytes == ev->memory + ev->budget_bytes);
 }
 
-// What evaluation of these recipes will come to touch: boxes as large as the largest operand that
-// is not read in order. Touched at once, so that the peak of a run does not depend on which of its
-// workers happen to meet such tensors at the same time.
-static void touch_likely(struct eval *ev) {
+// Boxes as large as the largest operand that is not read in order. Touched at once, so that the peak
+// of a run does not depend on which of its workers happen to meet such tensors at the same time.
+void eval_touch(struct eval *ev, const uint32_t *ids, uint32_t n) {
   uint64_t most = 0;
-  for (uint32_t i = 0; i < ev->r->n_rows; i++) {
-    const struct recipe *x = &ev->r->rows[i];
+  for (uint32_t i = 0; i < n; i++) {
+    const struct recipe *x = &ev->r->rows[ids ? ids[i] : i];
     if (x->kind == RECIPE_TRANSPOSE || x->kind == RECIPE_SLICE)
       most = max_u64(most, ev->r->rows[ev->r->args[x->args]].bytes);
     if (x->kind == RECIPE_QUANTIZE) most = max_u64(most, 4 * x->bytes);
@@ -86,7 +85,6 @@ int eval_open(struct eval **out, const struct recipes *r, struct io *io, size_t 
   ev->boxes = boxes;
   ev->held = held;
   share_fixed(ev);
-  touch_likely(ev);
   *out = ev;
   return 0;
 }
@@ -160,7 +158,7 @@ static const struct kind {
   eval_elements_fn *elements;
   uint32_t own;
   uint32_t (*boxes)(const struct recipes *r, uint32_t id, uint32_t *left);
-} kinds[] = {
+} kinds[RECIPE_KINDS] = {
     [RECIPE_EXTENT] = {eval_leaf_elements},
     [RECIPE_BYTES] = {eval_leaf_elements},
     [RECIPE_FILL] = {eval_join_fill_elements},
@@ -227,11 +225,15 @@ struct eval_stripe_box *eval_box_for(struct eval *ev, uint32_t id) {
 
 int eval_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
                   struct err *err) {
+  const enum recipe_kind kind = (enum recipe_kind)t->r->rows[id].kind;
   if (count == 0) return 0;
   assert(range_fits(first, count, t->r->rows[id].count));
+  if (!kinds[kind].elements)
+    return err_set(err, ERR_INTERNAL, "a recipe of kind '%s' cannot be computed yet",
+                   recipe_kind_name(kind));
   t->ev->depth++;
   assert(t->ev->depth < EVAL_DEPTH);
-  int failed = kinds[t->r->rows[id].kind].elements(t, id, first, count, out, err);
+  const int failed = kinds[kind].elements(t, id, first, count, out, err);
   t->ev->depth--;
   return failed;
 }

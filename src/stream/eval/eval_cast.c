@@ -104,6 +104,9 @@ int eval_cast_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_
                        uint8_t *out, struct err *err) {
   uint32_t of = t->r->args[t->r->rows[id].args];
   enum dtype from = (enum dtype)t->r->rows[of].dtype, to = (enum dtype)t->r->rows[id].dtype;
+  if (!recipe_can_cast(from, to))
+    return err_set(err, ERR_INTERNAL, "a cast from %s to %s cannot be computed yet",
+                   dtype_name(from), dtype_name(to));
   uint32_t width = eval_width(t->r, id);
   uint64_t step = EVAL_SCRATCH_BYTES / eval_width(t->r, of);
   uint8_t *scratch = eval_scratch(t->ev);

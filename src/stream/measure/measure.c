@@ -257,6 +257,7 @@ static int open_worker(struct measure_worker *w, struct err *err) {
   const struct io_options io = {.mode = m->o->mode, .tiles = 1, .tile_bytes = IO_CLONE_BLOCK};
   if (io_open(&w->io, &io, m->sources, err)) return -1;
   if (eval_open(&w->ev, m->r, w->io, m->budget.eval_bytes, err)) return -1;
+  eval_touch(w->ev, NULL, m->r->n_rows);
   eval_share(w->ev, m->cache);
   eval_interrupt(w->ev, (struct eval_go_on){goes_on, w});
   return 0;

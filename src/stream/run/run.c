@@ -197,7 +197,6 @@ static void work_as(void *ctx, uint32_t i) {
       .eval_bytes = r->budget.eval_bytes,
       .errors = true,
       .cache = r->cache,
-      .names = r->o->names,
       .go_on = worker_goes_on,
       .claim = worker_claims,
       .ctx = &self,
@@ -236,31 +235,22 @@ static uint32_t count_left(struct run *r) {
 // ---- what came out infinite --------------------------------------------------------------------
 
 // A value that is stored as an infinity is an error, unless the plan says to clip it (then none
-// is). The recipe that stores a tensor in another form, below what only moves elements about.
-static const struct recipe *stored_as(const struct plan *p, uint32_t segment) {
-  const struct recipe *x = &p->recipes.rows[p->segments[segment].ref];
-  while (x->kind == RECIPE_RESHAPE || x->kind == RECIPE_TRANSPOSE)
-    x = &p->recipes.rows[p->recipes.args[x->args]];
-  return x;
+// is). This is the recipe that stores a tensor in another form.
+static uint32_t stored_as(const struct plan *p, uint32_t segment) {
+  return recipe_unmoved(p->recipes, p->segments[segment].ref);
 }
 
 static bool clips(const struct plan *p, uint32_t segment) {
-  const struct recipe *x = stored_as(p, segment);
-  return x->kind == RECIPE_CAST && recipe_cast_clips(&p->recipes, (uint32_t)(x - p->recipes.rows));
-}
-
-static const char *weight_name(const struct run *r, const struct run_error *e) {
-  const struct work_names *names = &r->o->names;
-  const char *name = names->weight ? names->weight(names->ctx, e->segment) : NULL;
-  return name ? name : r->p->tensors[e->tensor].name;
+  const uint32_t id = stored_as(p, segment);
+  return p->recipes->rows[id].kind == RECIPE_CAST && recipe_cast_clips(p->recipes, id);
 }
 
 static const char *overflow_hint(const struct plan *p, uint32_t segment) {
-  const struct recipe *x = stored_as(p, segment);
-  const uint32_t id = (uint32_t)(x - p->recipes.rows);
-  if (x->kind == RECIPE_QUANTIZE && recipe_quantization_of(&p->recipes, id).format == FORMAT_LEVELS)
+  const uint32_t id = stored_as(p, segment);
+  const bool quantized = p->recipes->rows[id].kind == RECIPE_QUANTIZE;
+  if (quantized && recipe_quantization_of(p->recipes, id).format == FORMAT_LEVELS)
     return "their range is wider than levels can say: take the method integer_weights";
-  if (x->kind == RECIPE_QUANTIZE)
+  if (quantized)
     return "their range is wider than scales can say: leave them as they are (--exclude), or take "
            "--symmetric";
   return "leave them as they are (--exclude), store the largest finite value instead "
@@ -279,9 +269,10 @@ static int refuse_overflows(const struct run *r, struct arena *a, struct err *er
     if (list[i].figures.overflows == 0 || clips(r->p, list[i].segment)) continue;
     last = list[i].segment;
     if (bad++ >= NAMED) continue;
-    len += (size_t)snprintf(named + len, sizeof named - len, "%s'%.80s' (%llu)",
-                            bad > 1 ? ", " : "", quote_str(weight_name(r, &list[i])).s,
-                            (unsigned long long)list[i].figures.overflows);
+    len +=
+        (size_t)snprintf(named + len, sizeof named - len, "%s'%.80s' (%llu)", bad > 1 ? ", " : "",
+                         quote_str(plan_segment_weight(r->p, list[i].segment)).s,
+                         (unsigned long long)list[i].figures.overflows);
   }
   if (bad == 0) return 0;
   if (bad > NAMED) snprintf(named + len, sizeof named - len, " and %u more", bad - NAMED);
@@ -319,7 +310,9 @@ static void work(struct run *r, uint32_t left) {
 static int split_memory(const struct plan *p, const struct work_options *o, uint32_t useful,
                         struct memory_split *budget, uint64_t *cache, struct err *err) {
   const uint64_t memory = o->memory ? o->memory : WORK_DEFAULT_MEMORY;
-  const uint64_t wanted = eval_cache_wanted(&p->recipes);
+  uint32_t n_used;
+  const uint32_t *used = plan_recipes(p, &n_used);
+  const uint64_t wanted = eval_cache_wanted(p->recipes, used, n_used);
   *cache = wanted ? memory_split_cache(memory, o->jobs, wanted) : 0;
   return memory_split_of(budget, memory - *cache, o->jobs, useful, err);
 }

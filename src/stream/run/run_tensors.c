@@ -130,24 +130,13 @@ static int hash_batch(struct batch *b, struct err *err) {
 
 // ---- lines ----
 
-static const char *recipe_word(const struct recipe *r) {
-  static const char *const words[] = {
-      [RECIPE_EXTENT] = "extent",       [RECIPE_BYTES] = "bytes",
-      [RECIPE_FILL] = "fill",           [RECIPE_RESHAPE] = "reshape",
-      [RECIPE_TRANSPOSE] = "transpose", [RECIPE_SLICE] = "slice",
-      [RECIPE_CONCAT] = "concat",       [RECIPE_PAD] = "pad",
-      [RECIPE_CAST] = "cast",           [RECIPE_QUANTIZE] = "quantize",
-  };
-  assert(r->kind < sizeof words / sizeof *words && words[r->kind]);
-  return words[r->kind];
-}
-
 // "transpose(extent)"; where several operands meet, only their number: "concat(3)".
 static void describe_recipe(const struct recipes *r, uint32_t id, char *out, size_t n) {
   size_t len = 0, open = 0;
   for (;;) {
     const struct recipe *row = &r->rows[id];
-    len += (size_t)snprintf(out + len, n - len, "%s", recipe_word(row));
+    len +=
+        (size_t)snprintf(out + len, n - len, "%s", recipe_kind_name((enum recipe_kind)row->kind));
     if (row->n_args == 0 || len + 40 + open > n) break;
     open++;
     if (row->n_args > 1) {
@@ -172,8 +161,8 @@ static void put_from(struct json_out *j, const struct plan *p, const struct plan
     snprintf(text, sizeof text, "bytes");
   else if (s->kind == SEGMENT_ZERO)
     snprintf(text, sizeof text, "fill");
-  else if (s->kind == SEGMENT_RECIPE && !recipe_is_copy(&p->recipes, s->ref, &at))
-    describe_recipe(&p->recipes, s->ref, text, sizeof text);
+  else if (s->kind == SEGMENT_RECIPE && !recipe_is_copy(p->recipes, s->ref, &at))
+    describe_recipe(p->recipes, s->ref, text, sizeof text);
   json_put_text(j, "from", text);
 }
 
