@@ -7,6 +7,7 @@
 #include "toy.h"
 
 #include <float.h>
+#include <math.h>
 
 // clang-format off
 #include <setjmp.h>
@@ -362,6 +363,37 @@ static void test_many(void **state) {
   close_fixture(&f);
 }
 
+// Elements that are not finite are counted, whatever the format, and make the sums NaN or infinite.
+static void test_not_finite(void **state) {
+  (void)state;
+  struct fixture f = {0};
+  uint32_t codes[2 * KINDS];
+  struct figures out[2 * KINDS];
+  struct measure_stats stats;
+  const struct work_options options = {.jobs = 2, .mode = IO_SYNC, .memory = 8 << 20};
+  open_fixture(&f);
+  f.data[12345] = INFINITY;
+  f.data[54321] = NAN;
+  toy_write(f.toy.src, "w.data", f.data, FLOATS * sizeof *f.data);
+  struct err err = {0};
+  char path[200];
+  uint32_t file;
+  sources_close(f.sources);
+  snprintf(path, sizeof path, "%s/in.onnx", f.toy.src);
+  toy_must(sources_open(&f.sources, path, &(struct sources_options){0}, &err) == 0, err.msg);
+  toy_must(sources_add(f.sources, span_str("w.data"), &file, &err) == 0, err.msg);
+  const uint32_t w = tensor(&f, DTYPE_FLOAT, (int64_t[]){300, 400}, 2);
+  quantize(&f, w, 0, false, codes);
+  quantize(&f, w, 1, true, codes + KINDS);
+  measure(&f, codes, 2 * KINDS, &options, out, &stats);
+  for (int i = 0; i < 2 * KINDS; i++) {
+    assert_int_equal(out[i].nonfinite, 2);
+    assert_int_equal(out[i].elements, 300 * 400);
+    assert_false(isfinite(out[i].vv) || isfinite(out[i].ee));
+  }
+  close_fixture(&f);
+}
+
 static void test_stop_and_change(void **state) {
   (void)state;
   struct fixture f = {0};
@@ -385,10 +417,10 @@ static void test_stop_and_change(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_columns),         cmocka_unit_test(test_rows),
-      cmocka_unit_test(test_middle_axis),     cmocka_unit_test(test_algorithms),
-      cmocka_unit_test(test_gather),          cmocka_unit_test(test_many),
-      cmocka_unit_test(test_stop_and_change),
+      cmocka_unit_test(test_columns),     cmocka_unit_test(test_rows),
+      cmocka_unit_test(test_middle_axis), cmocka_unit_test(test_algorithms),
+      cmocka_unit_test(test_gather),      cmocka_unit_test(test_many),
+      cmocka_unit_test(test_not_finite),  cmocka_unit_test(test_stop_and_change),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
