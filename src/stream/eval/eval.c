@@ -333,7 +333,7 @@ struct eval_task *eval_begin(struct eval *ev, uint32_t id, uint64_t off, uint64_
   t->wanted.id = id;
   t->wanted.off = off;
   t->wanted.len = len;
-  eval_once_expect(t, id);
+  eval_once_begin(t, id);
   eval_figures_begin(t);
   eval_quantize_begin(t);
   return t;

@@ -9,7 +9,6 @@
 #include "eval_turns.h"
 #include "figures.h"
 #include "io.h"
-#include "kernels.h"
 #include "recipe.h"
 
 struct eval;
@@ -33,9 +32,6 @@ void eval_interrupt(struct eval *ev, struct eval_go_on go_on);
 // From now on a conversion that makes an infinity of a finite element fails with ERR_MODEL, unless
 // its figures are told, which count such elements; before, it is what conversions do (kernels.h).
 void eval_refuse_overflow(struct eval *ev);
-
-// How the kernels quantize what a QUANTIZE row of a blockwise format is made of.
-struct kernels_block_format eval_block_format(const struct recipes *r, uint32_t id);
 
 // ---- tasks -------------------------------------------------------------------------------------
 

@@ -275,7 +275,7 @@ int eval_figures_cast(struct eval_task *t, uint32_t id, uint64_t first, const ui
 int eval_figures_end(struct eval_task *t, struct err *err) {
   struct eval_chunks *c = &t->chunks;
   uint8_t *elements = eval_scratch(t->ev);
-  if (eval_once_finish(t, err) != 0) return -1;
+  if (eval_once_end(t, err) != 0) return -1;
   if (c->id == NO_ID || c->next == c->end) return 0;
   const uint32_t bits = dtype_bits((enum dtype)t->r->rows[c->id].dtype);
   // Boxes are filled for what is wanted now; those that were filled before told nothing.

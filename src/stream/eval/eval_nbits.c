@@ -352,7 +352,7 @@ struct eval_columns eval_nbits_columns(const struct eval_quantize *z, uint64_t o
                                .end = (off + len + column - 1) / column};
 }
 
-int eval_nbits_finish(struct eval_task *t, struct eval_stripe_box *b, struct err *err) {
+int eval_nbits_end(struct eval_task *t, struct eval_stripe_box *b, struct err *err) {
   const struct eval_columns *w = &t->columns;
   while (w->next < w->end)
     if (fill(t, b, w->next, w->next_block, err) != 0) return -1;
@@ -398,14 +398,6 @@ int eval_nbits_measure(struct eval_task *t, const struct eval_quantize *ways, ui
 
 // ---- serving -----------------------------------------------------------------------------------
 
-static bool known(struct eval_task *t, const struct eval_quantize *z, uint64_t c, uint64_t at,
-                  uint64_t n, uint8_t *out) {
-  if (!t->ev->cache || z->key.units == 0 || z->part == PART_CODES) return false;
-  if (z->part == PART_SCALES || has_float_zeros(z))
-    return eval_quantize_known_floats(t, z, c, (size_t)at, (size_t)n, out);
-  return eval_cache_get(t->ev->cache, &z->key, c, EVAL_QUANTIZE_ZEROS, (size_t)at, out, (size_t)n);
-}
-
 // Elements [at, at + n) of column c's part, as far as the box goes; how many.
 static uint64_t take(const struct eval_block_box *h, uint64_t c, uint64_t at, uint64_t n,
                      uint8_t *out) {
@@ -443,7 +435,7 @@ int eval_nbits_elements(struct eval_task *t, struct eval_stripe_box *b, uint64_t
   while (count > 0) {
     const uint64_t c = first / column, at = first % column;
     uint64_t n = min_u64(column - at, count);
-    if (!known(t, z, c, at, n, out)) {
+    if (z->part == PART_CODES || !eval_quantize_known(t, z, first, &n, out)) {
       const uint64_t block = block_at(z, at);
       if (!holds(h, c, block) && fill(t, b, c, block, err) != 0) return -1;
       n = take(h, c, at, n, out);

@@ -36,7 +36,7 @@ static struct eval_cache_key key_of(const struct recipes *r, uint32_t id,
   return key;
 }
 
-void eval_once_expect(struct eval_task *t, uint32_t id) {
+void eval_once_begin(struct eval_task *t, uint32_t id) {
   const struct recipes *r = t->r;
   bool turned = false;
   t->once = NO_ID;
@@ -160,7 +160,7 @@ static bool take_figures(struct eval_task *t, uint64_t chunk, struct figures *f)
   return eval_cache_get(t->ev->cache, &key, chunk, 0, 0, (uint8_t *)f, sizeof *f);
 }
 
-int eval_once_finish(struct eval_task *t, struct err *err) {
+int eval_once_end(struct eval_task *t, struct err *err) {
   struct eval_chunks *c = &t->chunks;
   if (t->once == NO_ID || t->once != c->id) return 0;
   while (c->next < c->end) {

@@ -430,25 +430,6 @@ static void publish(struct eval_task *t, const struct eval_block_box *h,
   }
 }
 
-// n packed zero points from number `from` of a unit on, a byte each.
-static bool known_zeros(struct eval_task *t, const struct eval_quantize *z, uint64_t unit,
-                        uint64_t from, uint64_t n, uint8_t *out) {
-  uint8_t packed[256];
-  const uint32_t bits = z->q.bits;
-  while (n > 0) {
-    const uint64_t at = from * bits / 8, m = min_u64(n, 128);
-    const uint64_t end = ((from + m) * bits + 7) / 8;
-    if (!eval_cache_get(t->ev->cache, &z->key, unit, EVAL_QUANTIZE_ZEROS, (size_t)at, packed,
-                        (size_t)(end - at)))
-      return false;
-    eval_bits_unpack(out, packed, from * bits - at * 8, (size_t)m, bits);
-    from += m;
-    out += m;
-    n -= m;
-  }
-  return true;
-}
-
 // Is a line a unit, and kept as one (if its turn comes)?
 static bool lines_are_units(const struct eval_quantize *z, const struct eval_room *room) {
   return z->key.units > 0 && (z->inner > 1 || z->blocks == 1) &&
@@ -577,19 +558,6 @@ static int codes(struct eval_task *t, struct eval_stripe_box *b, uint64_t first,
   return 0;
 }
 
-static bool known(struct eval_task *t, const struct eval_quantize *z, uint64_t first, uint64_t *n,
-                  uint8_t *out) {
-  const uint64_t of_unit = z->inner == 1 ? z->blocks : z->inner;
-  const uint64_t unit = first / of_unit, from = first % of_unit;
-  const uint64_t m = min_u64(*n, of_unit - from);
-  if (!t->ev->cache || z->key.units == 0) return false;
-  if (z->part == PART_SCALES ? !eval_quantize_known_floats(t, z, unit, (size_t)from, (size_t)m, out)
-                             : !known_zeros(t, z, unit, from, m, out))
-    return false;
-  *n = m;
-  return true;
-}
-
 static int statistics(struct eval_task *t, struct eval_stripe_box *b, uint64_t first,
                       uint64_t count, uint8_t *out, struct err *err) {
   struct eval_block_box *h = b->held;
@@ -597,7 +565,7 @@ static int statistics(struct eval_task *t, struct eval_stripe_box *b, uint64_t f
   const uint32_t width = z->part == PART_SCALES ? z->width : 1;
   while (count > 0) {
     uint64_t n = count;
-    if (!known(t, z, first, &n, out)) {
+    if (!eval_quantize_known(t, z, first, &n, out)) {
       const uint64_t line = first / z->inner, column = first % z->inner;
       if (!holds(h, line, column) && fill(t, b, line, column, err) != 0) return -1;
       const uint64_t held = (h->last - h->first) * (h->to - h->from);

@@ -93,12 +93,6 @@ void eval_quantize_of(const struct recipes *r, uint32_t id, struct eval_quantize
   set_key(z);
 }
 
-struct kernels_block_format eval_block_format(const struct recipes *r, uint32_t id) {
-  struct eval_quantize z;
-  eval_quantize_of(r, id, &z);
-  return z.f;
-}
-
 struct eval_room eval_quantize_room(struct eval *ev, const struct eval_stripe_box *b) {
   struct eval_room room = {.tile = eval_scratch(ev),
                            .tile_bytes = EVAL_SCRATCH_BYTES,
@@ -164,12 +158,13 @@ uint64_t eval_quantize_unknown_end(struct eval_task *t, const struct eval_quanti
   return unit;
 }
 
-bool eval_quantize_known_floats(struct eval_task *t, const struct eval_quantize *z, uint64_t unit,
-                                size_t from, size_t n, uint8_t *out) {
+// Scales (NBITS_HQQ: or zeros) [from, from + n) of a unit as their part holds them.
+static bool known_floats(struct eval_task *t, const struct eval_quantize *z, uint64_t unit,
+                         uint64_t from, uint64_t n, uint8_t *out) {
   float some[256];
-  if (z->key.units == 0) return false;
   while (n > 0) {
-    const size_t m = n < 256 ? n : 256, off = from * sizeof *some, bytes = m * sizeof *some;
+    const size_t m = (size_t)min_u64(n, 256), bytes = m * sizeof *some;
+    const size_t off = (size_t)from * sizeof *some;
     const bool there = eval_cache_get(t->ev->cache, &z->key, unit, eval_quantize_cached(z->part),
                                       off, (uint8_t *)some, bytes);
     if (!there) return false;
@@ -179,6 +174,45 @@ bool eval_quantize_known_floats(struct eval_task *t, const struct eval_quantize 
     n -= m;
   }
   return true;
+}
+
+// n packed zero points from number `from` of a unit on, a byte each.
+static bool known_zeros(struct eval_task *t, const struct eval_quantize *z, uint64_t unit,
+                        uint64_t from, uint64_t n, uint8_t *out) {
+  uint8_t packed[256];
+  const uint32_t bits = z->q.bits;
+  while (n > 0) {
+    const uint64_t at = from * bits / 8, m = min_u64(n, 128);
+    const uint64_t end = ((from + m) * bits + 7) / 8;
+    if (!eval_cache_get(t->ev->cache, &z->key, unit, EVAL_QUANTIZE_ZEROS, (size_t)at, packed,
+                        (size_t)(end - at)))
+      return false;
+    eval_bits_unpack(out, packed, from * bits - at * 8, (size_t)m, bits);
+    from += m;
+    out += m;
+    n -= m;
+  }
+  return true;
+}
+
+bool eval_quantize_known(struct eval_task *t, const struct eval_quantize *z, uint64_t first,
+                         uint64_t *n, uint8_t *out) {
+  if (!t->ev->cache || z->key.units == 0) return false;
+  const bool floats = z->part == PART_SCALES || z->f.rule == KERNELS_HQQ;
+  const bool packed = !floats && recipe_is_nbits(z->q.format); // elements of the part are bytes
+  const uint64_t of_unit = packed ? z->key.bytes[EVAL_QUANTIZE_ZEROS]
+                                  : z->key.bytes[EVAL_QUANTIZE_SCALES] / sizeof(float);
+  const uint64_t unit = first / of_unit, from = first % of_unit, m = min_u64(*n, of_unit - from);
+  bool known;
+  if (floats)
+    known = known_floats(t, z, unit, from, m, out);
+  else if (packed)
+    known = eval_cache_get(t->ev->cache, &z->key, unit, EVAL_QUANTIZE_ZEROS, (size_t)from, out,
+                           (size_t)m);
+  else
+    known = known_zeros(t, z, unit, from, m, out);
+  if (known) *n = m;
+  return known;
 }
 
 static bool is_affine(const struct recipes *r, uint32_t id) {
@@ -241,7 +275,7 @@ int eval_quantize_end(struct eval_task *t, struct err *err) {
   assert(b && b->count); // the range was read, by this box
   ev->depth++;
   b->busy = true;
-  const int failed = eval_nbits_finish(t, b, err);
+  const int failed = eval_nbits_end(t, b, err);
   b->busy = false;
   ev->depth--;
   return failed;

@@ -5,6 +5,7 @@
 #define WEIR_EVAL_PARTS_H
 
 #include "eval.h"
+#include "kernels.h"
 
 enum {
   EVAL_BUDGET_MIN = 1 << 20,

@@ -95,10 +95,10 @@ void eval_quantize_publish(struct eval_task *t, const struct eval_quantize *z, u
 // The first unit in (unit, end) that the statistics have, or end: another worker found it out.
 uint64_t eval_quantize_unknown_end(struct eval_task *t, const struct eval_quantize *z,
                                    uint64_t unit, uint64_t end);
-// Scales (NBITS_HQQ: or zeros) [from, from + n) of a unit as their part holds them, if the
-// statistics have them.
-bool eval_quantize_known_floats(struct eval_task *t, const struct eval_quantize *z, uint64_t unit,
-                                size_t from, size_t n, uint8_t *out);
+// Scales or zeros [first, first + *n) as their part holds them, to the end of their unit at most (*n is
+// then less), if the statistics have them.
+bool eval_quantize_known(struct eval_task *t, const struct eval_quantize *z, uint64_t first,
+                         uint64_t *n, uint8_t *out);
 
 // The columns of codes whose first byte lies in [off, off + len).
 struct eval_columns eval_nbits_columns(const struct eval_quantize *z, uint64_t off, uint64_t len);
@@ -107,7 +107,7 @@ struct eval_columns eval_nbits_columns(const struct eval_quantize *z, uint64_t o
 int eval_nbits_measure(struct eval_task *t, const struct eval_quantize *ways, uint32_t n,
                        uint64_t first, uint64_t end, const struct eval_watcher *watchers,
                        struct err *err);
-int eval_nbits_finish(struct eval_task *t, struct eval_stripe_box *b, struct err *err);
+int eval_nbits_end(struct eval_task *t, struct eval_stripe_box *b, struct err *err);
 
 // n scales as the part holds them; n zero points of `bits` bits, low bits first, the unused bits of
 // the last byte filled with copies of `fill`.
