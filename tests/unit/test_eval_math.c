@@ -3,10 +3,8 @@
 // that odd ranges and small boxes change nothing. Large sources are made up from their offset
 // (fake_io.h).
 #include "eval.h"
-#include "eval_cache.h"
 #include "eval_parts.h"
 #include "fake_io.h"
-#include "kernels_convert.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -38,6 +36,29 @@ static uint32_t list(struct fixture *f, enum dtype dtype, const void *elements, 
   return recipe_bytes(&f->r, dtype, &n, 1, span_of(elements, (size_t)n * width));
 }
 
+static void read_ok(struct fixture *f, uint32_t id, uint64_t off, void *buf, size_t n) {
+  struct err err = {0};
+  if (recipe_read(f->ev, id, off, buf, n, &err) != 0) fail_msg("%s", err.msg);
+}
+
+// A made-up tensor as one raw extent at `off`, and a float of it.
+static uint32_t made_up(struct fixture *f, enum dtype dtype, const int64_t *dims, uint32_t rank,
+                        uint64_t off) {
+  uint64_t count, n = 0;
+  assert_true(dims_product(dims, rank, &count) && dtype_bytes(dtype, count, &n));
+  struct piece p = {.at = {off, n, FAKE_MADE_UP}, .count = n, .checkpoint = NO_ID};
+  fake_allow(&f->io, p.at);
+  return recipe_extent(&f->r, dtype, dims, rank, ENCODING_RAW, &p, 1, NULL);
+}
+
+static float made_up_float(uint64_t off) {
+  uint8_t bytes[4];
+  float x;
+  fake_made_up(off, bytes, 4);
+  memcpy(&x, bytes, 4);
+  return x;
+}
+
 static void check_refused(struct fixture *f, uint32_t id, const char *want) {
   uint8_t buf[256];
   struct err err = {0};
@@ -59,18 +80,88 @@ static void test_open_casts(void **state) {
                 "element 2 is 3e+09: ONNX does not say what a "
                 "Cast from float makes of it in int32");
   int64_t wide[4];
-  struct err err = {0};
-  const uint32_t fits = recipe_cast(&f.r, of, DTYPE_INT64);
-  assert_int_equal(recipe_read(f.ev, fits, 0, wide, sizeof wide, &err), 0);
+  read_ok(&f, recipe_cast(&f.r, of, DTYPE_INT64), 0, wide, sizeof wide);
   assert_int_equal(wide[1], -2);
   assert_int_equal(wide[2], 3000000000);
   check_refused(&f, recipe_cast(&f.r, of, DTYPE_FLOAT8E8M0), "element 1 is -2.5");
   close_all(&f);
 }
 
+// ---- elementwise operations --------------------------------------------------------------------
+
+// W * g by channel, W of 64 MiB: in order, and in odd pieces.
+static void test_map_streams(void **state) {
+  (void)state;
+  enum { CHANNELS = 512, EACH = 32 * 1024, ODD = 70001 };
+  static float got[ODD + 1];
+  struct fixture f = {0};
+  recipes_init(&f.r);
+  const int64_t dims[] = {CHANNELS, 32, 1024}, by_channel[] = {CHANNELS, 1, 1};
+  float g[CHANNELS];
+  for (int i = 0; i < CHANNELS; i++)
+    g[i] = (float)i - 7;
+  const uint32_t w = made_up(&f, DTYPE_FLOAT, dims, 3, 12);
+  const uint32_t factors = recipe_bytes(&f.r, DTYPE_FLOAT, by_channel, 3, span_of(g, sizeof g));
+  const uint32_t ids[] = {w, factors};
+  const uint32_t id = recipe_map(&f.r, RECIPE_MAP_MUL, ids);
+  open_eval(&f);
+  for (uint64_t at = 3; at + ODD < (uint64_t)CHANNELS * EACH; at += 5 * (uint64_t)ODD) {
+    read_ok(&f, id, at * 4 + 1, (uint8_t *)got + 1, ODD * 4 - 1);
+    for (uint64_t i = 1; i < ODD; i++) {
+      const float want = made_up_float(12 + 4 * (at + i)) * g[(at + i) / EACH];
+      if (memcmp(&want, &got[i], 4) != 0 && want == want)
+        fail_msg("element %llu", (unsigned long long)(at + i));
+    }
+  }
+  f.io.bytes = 0;
+  for (uint64_t at = 0; at < CHANNELS * (uint64_t)EACH; at += ODD - 1)
+    read_ok(&f, id, at * 4, got, (size_t)min_u64(ODD - 1, (uint64_t)CHANNELS * EACH - at) * 4);
+  assert_true(f.io.bytes <= (uint64_t)CHANNELS * EACH * 4 * 11 / 10);
+  close_all(&f);
+}
+
+static void test_open_map(void **state) {
+  (void)state;
+  struct fixture f = {0};
+  recipes_init(&f.r);
+  const int32_t x[] = {7, -9, 5, INT32_MIN, 4, 4}, y[] = {2, 4, -1};
+  const int64_t dims[] = {2, 3};
+  const uint32_t above = recipe_bytes(&f.r, DTYPE_INT32, dims, 2, span_of(x, sizeof x));
+  uint32_t ids[] = {above, list(&f, DTYPE_INT32, y, 3)};
+  const uint32_t good = recipe_map(&f.r, RECIPE_MAP_DIV, ids);
+  ids[1] = list(&f, DTYPE_INT32, (const int32_t[]){1, 1, 0}, 3);
+  const uint32_t by_zero = recipe_map(&f.r, RECIPE_MAP_DIV, ids);
+  ids[1] = list(&f, DTYPE_INT32, (const int32_t[]){-1, 1, 1}, 3);
+  const uint32_t least = recipe_map(&f.r, RECIPE_MAP_DIV, ids);
+  open_eval(&f);
+  int32_t got[6];
+  read_ok(&f, good, 0, got, sizeof got);
+  assert_int_equal(got[1], -2);
+  assert_int_equal(got[3], INT32_MIN / 2);
+  check_refused(&f, by_zero, "element 2: ONNX does not say what 'div' of these int32 makes");
+  check_refused(&f, least, "element 3: ");
+  close_all(&f);
+}
+
+// Operands of operands of operands … too deep to compute are refused, not obeyed.
+static void test_too_deep(void **state) {
+  (void)state;
+  struct fixture f = {0};
+  recipes_init(&f.r);
+  uint32_t id = list(&f, DTYPE_FLOAT, (const float[]){1, 2}, 2);
+  for (int i = 0; i < 40; i++)
+    id = recipe_map(&f.r, i % 2 ? RECIPE_MAP_EXP : RECIPE_MAP_LOG, &id);
+  open_eval(&f);
+  check_refused(&f, id, "more than 31 recipes lie one within another");
+  close_all(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_open_casts),
+      cmocka_unit_test(test_map_streams),
+      cmocka_unit_test(test_open_map),
+      cmocka_unit_test(test_too_deep),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include "fake_io.h"
 #include "kernels.h"
 #include "kernels_convert.h"
+#include "kernels_map.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -383,6 +384,64 @@ static void add_cast(struct world *w, const struct node *of) {
   free(out);
 }
 
+// The index of the operand's element that falls on coordinates c of the result.
+static uint64_t broadcast_index(const struct node *of, const struct node *x, const int64_t *c) {
+  int64_t d[8];
+  for (uint32_t i = 0; i < of->rank; i++)
+    d[i] = of->dims[i] == 1 ? 0 : c[i + x->rank - of->rank];
+  return index_of(of, d);
+}
+
+// A leaf that broadcasts against a node's dims, or against which the node does.
+static const struct node *add_partner(struct world *w, const struct node *of, enum dtype dtype) {
+  int64_t dims[8];
+  uint32_t from = chance_below(3) ? 0 : chance_below(of->rank + 1), rank = 0;
+  const bool grows = of->count < ELEMENTS_MAX / 8;
+  for (uint32_t i = from; i < of->rank; i++)
+    dims[rank++] = chance_below(2)             ? of->dims[i]
+                   : of->dims[i] == 1 && grows ? 1 + chance_below(3)
+                                               : 1;
+  add_leaf(w, dtype, dims, rank);
+  return &w->nodes[w->n - 1];
+}
+
+static void add_map(struct world *w, const struct node *of) {
+  const enum recipe_map_op op = (enum recipe_map_op)chance_below(RECIPE_MAP_OPS);
+  const uint32_t n = recipe_map_operands(op);
+  if (w->n + 3 > NODES_MAX || recipe_map_result(op, of->dtype) == DTYPE_UNDEFINED) return;
+  const struct node *operands[3] = {of, of, of};
+  const uint32_t side = n == 3 ? 1 + chance_below(2) : chance_below(n), before = w->n;
+  for (uint32_t i = 0; i < n; i++)
+    if (i != side && (i == 0 || chance_below(8)))
+      operands[i] = add_partner(w, of, n == 3 && i == 0 ? DTYPE_BOOL : of->dtype);
+  uint32_t ids[3];
+  for (uint32_t i = 0; i < n; i++)
+    ids[i] = operands[i]->id;
+  if (!recipe_can_map(&w->r, op, ids)) { // two partners that grew apart
+    while (w->n > before)
+      free(w->nodes[--w->n].elements);
+    return;
+  }
+  struct node *x = &w->nodes[w->n++];
+  int64_t dims[8], c[8];
+  x->id = recipe_map(&w->r, op, ids);
+  const uint32_t rank = w->r.rows[x->id].rank;
+  for (uint32_t i = 0; i < rank; i++)
+    dims[i] = recipe_dims(&w->r, x->id)[i];
+  set_shape(x, recipe_map_result(op, of->dtype), dims, rank);
+  uint64_t open = 0;
+  for (uint64_t at = 0; at < x->count; at++) {
+    struct kernels_operand at_once[3];
+    coordinates(x, at, c);
+    for (uint32_t i = 0; i < n; i++)
+      at_once[i].at = element(operands[i], broadcast_index(operands[i], x, c)),
+      at_once[i].stride = 1;
+    open += kernels_map((enum kernels_map)op, of->dtype, element(x, at), at_once, 1);
+  }
+  while (open && w->n > before) // refused: test_eval_math.c
+    free(w->nodes[--w->n].elements);
+}
+
 // Codes that lie as the operand does, each slab of it [k, inner] by one call of the kernel.
 static void add_quantize(struct world *w, const struct node *of) {
   if (of->rank == 0 || of->count == 0 || of->width > 4 || !dtype_is_float(of->dtype)) return;
@@ -426,7 +485,7 @@ static void add_quantize(struct world *w, const struct node *of) {
 static void add_operation(struct world *w) {
   uint32_t of = chance_below(3) ? w->n - 1 : chance_below(w->n);
   if (w->nodes[of].count > 4 * ELEMENTS_MAX) return;
-  switch (chance_below(9)) {
+  switch (chance_below(13)) {
   case 0:
   case 1: add_transpose(w, &w->nodes[of]); break;
   case 2: add_slice(w, &w->nodes[of]); break;
@@ -434,6 +493,9 @@ static void add_operation(struct world *w) {
   case 4: add_concat(w, of); break;
   case 5: add_reshape(w, &w->nodes[of]); break;
   case 6: add_quantize(w, &w->nodes[of]); break;
+  case 7:
+  case 8:
+  case 9: add_map(w, &w->nodes[of]); break;
   default: add_cast(w, &w->nodes[of]); break;
   }
 }

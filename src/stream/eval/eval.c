@@ -5,6 +5,7 @@
 //   bytes ──▶ wide elements ──▶ reshape                       (here)
 //   (packed)                    fill, concat, pad             (eval_join.c)
 //                               cast                          (eval_cast.c)
+//                               map: elementwise              (eval_map.c)
 //                               transpose, slice: strided     (eval_view.c)
 //                               quantize                      (eval_quantize.c)
 //                               extent                        (eval_leaf.c, eval_varint.c)
@@ -19,7 +20,7 @@
 // of its parts, along the outermost axis only one, since its parts are finished one after the
 // other.
 //
-// The depth of recipes is ours (passes build them), small and asserted; so is the recursion here.
+// The recursion here is as deep as recipes lie within each other, which is bounded.
 #include "eval.h"
 
 #include "eval_figures.h"
@@ -152,8 +153,16 @@ static int reshape_elements(struct eval_task *t, uint32_t id, uint64_t first, ui
   return eval_elements(t, t->r->args[t->r->rows[id].args], first, count, out, err);
 }
 
-// What evaluation knows of a kind of recipe. `boxes`: how many boxes it needs at once beside those of
-// its operands, or NULL and `own`.
+static uint32_t boxes_of_map(const struct recipes *r, uint32_t id, uint32_t *left) {
+  const struct recipe *x = &r->rows[id];
+  uint32_t n = eval_map_holds(r, id);
+  for (uint32_t i = 0; i < x->n_args; i++)
+    n += boxes_at_once(r, r->args[x->args + i], left);
+  return n;
+}
+
+// What evaluation knows of a kind of recipe. `boxes`: how many boxes it and its operands need at once,
+// or NULL: `own`, and those of its operands.
 static const struct kind {
   eval_elements_fn *elements;
   uint32_t own;
@@ -169,6 +178,7 @@ static const struct kind {
     [RECIPE_PAD] = {eval_join_pad},
     [RECIPE_CAST] = {eval_cast_elements},
     [RECIPE_QUANTIZE] = {eval_quantize_elements, .own = 1},
+    [RECIPE_MAP] = {eval_map_elements, .boxes = boxes_of_map},
 };
 
 static uint32_t boxes_at_once(const struct recipes *r, uint32_t id, uint32_t *left) {
@@ -231,8 +241,9 @@ int eval_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_t cou
   if (!kinds[kind].elements)
     return err_set(err, ERR_INTERNAL, "a recipe of kind '%s' cannot be computed yet",
                    recipe_kind_name(kind));
+  if (t->ev->depth + 1 == EVAL_DEPTH)
+    return err_set(err, ERR_MODEL, "more than %d recipes lie one within another", EVAL_DEPTH - 1);
   t->ev->depth++;
-  assert(t->ev->depth < EVAL_DEPTH);
   const int failed = kinds[kind].elements(t, id, first, count, out, err);
   t->ev->depth--;
   return failed;
