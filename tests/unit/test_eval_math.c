@@ -156,12 +156,32 @@ static void test_too_deep(void **state) {
   close_all(&f);
 }
 
+// ---- gathers -----------------------------------------------------------------------------------
+
+static void test_index_out_of_range(void **state) {
+  (void)state;
+  struct fixture f = {0};
+  recipes_init(&f.r);
+  const uint32_t of = list(&f, DTYPE_INT16, (const int16_t[]){10, 11, 12}, 3);
+  const uint32_t good = list(&f, DTYPE_FLOAT, (const float[]){2, -3, 1, 0}, 4);
+  const uint32_t bad = list(&f, DTYPE_FLOAT, (const float[]){2, -4}, 2);
+  const uint32_t past = list(&f, DTYPE_FLOAT, (const float[]){3}, 1);
+  open_eval(&f);
+  int16_t got[4];
+  read_ok(&f, recipe_gather(&f.r, of, recipe_cast(&f.r, good, DTYPE_INT32), 0), 0, got, 8);
+  const int16_t want[] = {12, 10, 11, 10};
+  assert_memory_equal(got, want, sizeof want);
+  check_refused(&f, recipe_gather(&f.r, of, recipe_cast(&f.r, bad, DTYPE_INT64), 0),
+                "index -4 of the list to gather by lies outside of its axis of 3");
+  check_refused(&f, recipe_gather(&f.r, of, recipe_cast(&f.r, past, DTYPE_INT32), 0), "index 3 ");
+  close_all(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_open_casts),
-      cmocka_unit_test(test_map_streams),
-      cmocka_unit_test(test_open_map),
-      cmocka_unit_test(test_too_deep),
+      cmocka_unit_test(test_open_casts),         cmocka_unit_test(test_map_streams),
+      cmocka_unit_test(test_open_map),           cmocka_unit_test(test_too_deep),
+      cmocka_unit_test(test_index_out_of_range),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

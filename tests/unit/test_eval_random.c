@@ -8,6 +8,7 @@
 #include "fake_io.h"
 #include "kernels.h"
 #include "kernels_convert.h"
+#include "kernels_dequantize.h"
 #include "kernels_map.h"
 
 // clang-format off
@@ -442,6 +443,89 @@ static void add_map(struct world *w, const struct node *of) {
     free(w->nodes[--w->n].elements);
 }
 
+// By indices that are known, or come out of a cast.
+static void add_gather(struct world *w, const struct node *of) {
+  if (of->rank == 0 || w->n + 3 > NODES_MAX) return;
+  const uint32_t axis = chance_below(of->rank), rank = chance_below(3);
+  int64_t list_dims[2], dims[8], list[64];
+  uint64_t m = 1, inner = 1;
+  for (uint32_t i = 0; i < rank; i++)
+    m *= (uint64_t)(list_dims[i] = chance_below(of->count < ELEMENTS_MAX / 8 ? 7 : 3));
+  const int64_t n = of->dims[axis], start = n ? chance_below((uint64_t)n) : 0;
+  if ((m > 0 && n == 0) || of->rank + rank > 8) return;
+  const bool follow = chance_below(3) == 0;
+  for (uint64_t i = 0; i < m; i++) {
+    list[i] = follow ? (start + (int64_t)i) % n : (int64_t)chance_below((uint64_t)n);
+    if (chance_below(4) == 0) list[i] -= n;
+  }
+  uint32_t by = recipe_bytes(&w->r, DTYPE_INT64, list_dims, rank, span_of(list, m * sizeof *list));
+  if (chance_below(2)) by = recipe_cast(&w->r, by, DTYPE_INT32);
+  for (uint32_t i = 0; i < of->rank; i++) {
+    if (i < axis) dims[i] = of->dims[i];
+    if (i > axis) dims[i + rank - 1] = of->dims[i];
+    if (i > axis) inner *= (uint64_t)of->dims[i];
+  }
+  memcpy(dims + axis, list_dims, rank * sizeof *dims);
+  struct node *x = &w->nodes[w->n++];
+  set_shape(x, of->dtype, dims, of->rank + rank - 1);
+  x->id = recipe_gather(&w->r, of->id, by, axis);
+  for (uint64_t at = 0; at < x->count; at++) {
+    const int64_t index = list[at / inner % m], c = index < 0 ? index + n : index;
+    const uint64_t from = (at / inner / m * (uint64_t)n + (uint64_t)c) * inner + at % inner;
+    memcpy(element(x, at), element(of, from), x->width);
+  }
+}
+
+static void add_dequantize(struct world *w, const struct node *of) {
+  static const enum dtype types[] = {DTYPE_FLOAT, DTYPE_FLOAT16, DTYPE_BFLOAT16};
+  if (w->n + 3 > NODES_MAX) return;
+  struct recipe_dequantization q = {.axis = RECIPE_PER_TENSOR, .zeros = NO_ID};
+  int64_t dims[8], c[8];
+  uint32_t rank = 0;
+  if (of->rank > 0 && chance_below(4)) {
+    q.axis = chance_below(of->rank);
+    dims[rank++] = of->dims[q.axis];
+    if (chance_below(2)) {
+      q.block = 1 + chance_below(10);
+      rank = of->rank;
+      memcpy(dims, of->dims, sizeof dims);
+      dims[q.axis] = (dims[q.axis] + (int64_t)q.block - 1) / (int64_t)q.block;
+    }
+  }
+  const enum dtype type = types[chance_below(3)];
+  const uint32_t before = w->n;
+  add_leaf(w, type, dims, rank);
+  const struct node *scales = &w->nodes[w->n - 1], *zeros = NULL;
+  q.scales = scales->id;
+  if (chance_below(2)) {
+    add_leaf(w, of->dtype, dims, rank);
+    zeros = &w->nodes[w->n - 1];
+    q.zeros = zeros->id;
+  }
+  if (!recipe_can_dequantize(&w->r, of->id, &q)) {
+    while (w->n > before)
+      free(w->nodes[--w->n].elements);
+    return;
+  }
+  struct node *x = &w->nodes[w->n++];
+  set_shape(x, type, of->dims, of->rank);
+  x->id = recipe_dequantize(&w->r, of->id, &q);
+  const struct kernels_dequantized d = {
+      .codes = (uint8_t)of->dtype, .scales = (uint8_t)type, .out = (uint8_t)type};
+  for (uint64_t at = 0; at < x->count; at++) {
+    coordinates(x, at, c);
+    uint64_t by = 0;
+    if (q.axis != RECIPE_PER_TENSOR) by = (uint64_t)c[q.axis];
+    if (q.block) {
+      c[q.axis] /= (int64_t)q.block;
+      by = index_of(scales, c);
+    }
+    const struct kernels_operand scale = {.at = element(scales, by)};
+    const struct kernels_operand zero = {.at = zeros ? element(zeros, by) : NULL};
+    kernels_dequantize(&d, element(x, at), element(of, at), scale, zero, 1);
+  }
+}
+
 // Codes that lie as the operand does, each slab of it [k, inner] by one call of the kernel.
 static void add_quantize(struct world *w, const struct node *of) {
   if (of->rank == 0 || of->count == 0 || of->width > 4 || !dtype_is_float(of->dtype)) return;
@@ -485,7 +569,7 @@ static void add_quantize(struct world *w, const struct node *of) {
 static void add_operation(struct world *w) {
   uint32_t of = chance_below(3) ? w->n - 1 : chance_below(w->n);
   if (w->nodes[of].count > 4 * ELEMENTS_MAX) return;
-  switch (chance_below(13)) {
+  switch (chance_below(17)) {
   case 0:
   case 1: add_transpose(w, &w->nodes[of]); break;
   case 2: add_slice(w, &w->nodes[of]); break;
@@ -496,6 +580,10 @@ static void add_operation(struct world *w) {
   case 7:
   case 8:
   case 9: add_map(w, &w->nodes[of]); break;
+  case 10:
+  case 11: add_gather(w, &w->nodes[of]); break;
+  case 12:
+  case 13: add_dequantize(w, &w->nodes[of]); break;
   default: add_cast(w, &w->nodes[of]); break;
   }
 }

@@ -6,6 +6,8 @@
 //   (packed)                    fill, concat, pad             (eval_join.c)
 //                               cast                          (eval_cast.c)
 //                               map: elementwise              (eval_map.c)
+//                               dequantize                    (eval_dequantize.c)
+//                               gather                        (eval_pick.c)
 //                               transpose, slice: strided     (eval_view.c)
 //                               quantize                      (eval_quantize.c)
 //                               extent                        (eval_leaf.c, eval_varint.c)
@@ -178,6 +180,8 @@ static const struct kind {
     [RECIPE_PAD] = {eval_join_pad},
     [RECIPE_CAST] = {eval_cast_elements},
     [RECIPE_QUANTIZE] = {eval_quantize_elements, .own = 1},
+    [RECIPE_DEQUANTIZE] = {eval_dequantize_elements, .own = 1},
+    [RECIPE_GATHER] = {eval_pick_elements, .own = 1},
     [RECIPE_MAP] = {eval_map_elements, .boxes = boxes_of_map},
 };
 
