@@ -3,8 +3,10 @@
 // that odd ranges and small boxes change nothing. Large sources are made up from their offset
 // (fake_io.h).
 #include "eval.h"
+#include "eval_cache.h"
 #include "eval_parts.h"
 #include "fake_io.h"
+#include "reduce_reference.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -177,11 +179,108 @@ static void test_index_out_of_range(void **state) {
   close_all(&f);
 }
 
+// ---- reductions --------------------------------------------------------------------------------
+
+// The outputs of a reduction of made-up floats at 0, element by element.
+static void reduce_slowly(const int64_t dims[4], uint64_t axes, float *out) {
+  const uint64_t n = (uint64_t)(dims[0] * dims[1] * dims[2] * dims[3]);
+  uint64_t outputs = 1;
+  for (int i = 0; i < 4; i++)
+    outputs *= axes >> i & 1 ? 1 : (uint64_t)dims[i];
+  const uint64_t column = n / outputs;
+  float *columns = malloc(n * sizeof *columns);
+  uint64_t *have = calloc(outputs, sizeof *have);
+  for (uint64_t at = 0; at < n; at++) {
+    int64_t c[4];
+    uint64_t rest = at, to = 0;
+    for (int i = 3; i >= 0; rest /= (uint64_t)dims[i--])
+      c[i] = (int64_t)(rest % (uint64_t)dims[i]);
+    for (int i = 0; i < 4; i++)
+      if (!(axes >> i & 1)) to = to * (uint64_t)dims[i] + (uint64_t)c[i];
+    columns[to * column + have[to]++] = made_up_float(4 * at);
+  }
+  for (uint64_t i = 0; i < outputs; i++)
+    reduce_reference(&out[i], (const uint8_t *)(columns + i * column), column, KERNELS_SUM,
+                     DTYPE_FLOAT);
+  free(columns);
+  free(have);
+}
+
+// Columns of several chunks in every layout, with boxes and without, whole and in odd pieces.
+static void test_layouts_of_reductions(void **state) {
+  (void)state;
+  static const struct {
+    int64_t dims[4];
+    uint64_t axes;
+  } cases[] = {{{9, 11, 13, 100}, 15}, {{3, 5, 7, 3000}, 8},   {{20000, 1, 1, 7}, 1},
+               {{700, 3, 5, 17}, 9},   {{130, 90, 3, 11}, 11}, {{50, 3, 200, 5}, 5},
+               {{9000, 2, 2, 2}, 7},   {{2, 6000, 3, 4}, 10},  {{4, 1, 1, 30000}, 8}};
+  static float want[400000], got[400000];
+  for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+    for (int boxes = 0; boxes < 3; boxes++) {
+      struct fixture f = {0};
+      recipes_init(&f.r);
+      const uint32_t of = made_up(&f, DTYPE_FLOAT, cases[k].dims, 4, 0);
+      const struct recipe_reduction q = {.op = RECIPE_SUM, .axes = cases[k].axes};
+      const uint32_t id = recipe_reduce(&f.r, of, &q);
+      const size_t bytes = (size_t)f.r.rows[id].bytes;
+      if (boxes == 0) reduce_slowly(cases[k].dims, q.axes, want);
+      open_eval(&f);
+      if (boxes == 1) f.ev->box_memory_bytes = 256;
+      if (boxes == 2) f.ev->box_memory_bytes = 50000;
+      memset(got, 0xa5, sizeof got);
+      read_ok(&f, id, 0, got, bytes);
+      for (size_t i = 0; i < bytes; i++)
+        if (((uint8_t *)got)[i] != ((uint8_t *)want)[i])
+          fail_msg("case %zu, boxes %d: byte %zu", k, boxes, i);
+      for (size_t at = 1; at < bytes; at += 1 + bytes / 5) {
+        const size_t n = (size_t)min_u64(4099, bytes - at);
+        read_ok(&f, id, at, got, n);
+        assert_memory_equal(got, (const uint8_t *)want + at, n);
+      }
+      close_all(&f);
+    }
+  }
+}
+
+// W - sum(W): the sum of a large weight is found once for all evaluators, and in each.
+static void test_reductions_are_kept(void **state) {
+  (void)state;
+  enum { N = 1 << 22 };
+  static float got[1000];
+  struct fixture f = {0};
+  struct err err = {0};
+  recipes_init(&f.r);
+  const int64_t dims[] = {4, N / 4};
+  const uint32_t w = made_up(&f, DTYPE_FLOAT, dims, 2, 0);
+  const uint32_t most =
+      recipe_reduce(&f.r, w, &(struct recipe_reduction){.op = RECIPE_MAX, .axes = 3});
+  const uint32_t ids[] = {w, most}, id = recipe_map(&f.r, RECIPE_MAP_SUB, ids);
+  struct eval_cache *cache = eval_cache_open(1 << 20, (struct eval_cache_file){0});
+  struct eval *other;
+  open_eval(&f);
+  assert_int_equal(eval_open(&other, &f.r, &f.io, EVAL_BUDGET_MIN, &err), 0);
+  eval_share(f.ev, cache);
+  eval_share(other, cache);
+  for (uint64_t at = 0; at < N; at += N / 8)
+    read_ok(&f, id, at * 4, got, sizeof got);
+  assert_int_equal(recipe_read(other, id, 40, got, sizeof got, &err), 0);
+  assert_true(f.io.bytes >= N * 4);
+  assert_true(f.io.bytes <= N * 4 + (1 << 20));
+  eval_close(other);
+  close_all(&f);
+  eval_cache_close(cache);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_open_casts),         cmocka_unit_test(test_map_streams),
-      cmocka_unit_test(test_open_map),           cmocka_unit_test(test_too_deep),
+      cmocka_unit_test(test_open_casts),
+      cmocka_unit_test(test_map_streams),
+      cmocka_unit_test(test_open_map),
+      cmocka_unit_test(test_too_deep),
       cmocka_unit_test(test_index_out_of_range),
+      cmocka_unit_test(test_layouts_of_reductions),
+      cmocka_unit_test(test_reductions_are_kept),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include "kernels_convert.h"
 #include "kernels_dequantize.h"
 #include "kernels_map.h"
+#include "reduce_reference.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -526,6 +527,36 @@ static void add_dequantize(struct world *w, const struct node *of) {
   }
 }
 
+static void add_reduce(struct world *w, const struct node *of) {
+  struct recipe_reduction q = {.op = (enum recipe_reduce_op)chance_below(5)};
+  int64_t dims[8], c[8];
+  uint32_t rank = 0;
+  for (uint32_t i = 0; i < of->rank; i++)
+    if (chance_below(2))
+      q.axes |= UINT64_C(1) << i;
+    else
+      dims[rank++] = of->dims[i];
+  if (!recipe_can_reduce(&w->r, of->id, &q)) return;
+  struct node *x = &w->nodes[w->n++];
+  set_shape(x, of->dtype, dims, rank);
+  x->id = recipe_reduce(&w->r, of->id, &q);
+  const uint64_t n = of->count / x->count;
+  uint64_t *have = calloc(x->count, sizeof *have);
+  uint8_t *columns = malloc(of->count * of->width);
+  for (uint64_t at = 0; at < of->count; at++) {
+    uint64_t to = 0;
+    coordinates(of, at, c);
+    for (uint32_t i = 0; i < of->rank; i++)
+      if (!(q.axes >> i & 1)) to = to * (uint64_t)of->dims[i] + (uint64_t)c[i];
+    memcpy(columns + (to * n + have[to]++) * of->width, element(of, at), of->width);
+  }
+  for (uint64_t at = 0; at < x->count; at++)
+    reduce_reference(element(x, at), columns + at * n * of->width, n, (enum kernels_reduce)q.op,
+                     of->dtype);
+  free(have);
+  free(columns);
+}
+
 // Codes that lie as the operand does, each slab of it [k, inner] by one call of the kernel.
 static void add_quantize(struct world *w, const struct node *of) {
   if (of->rank == 0 || of->count == 0 || of->width > 4 || !dtype_is_float(of->dtype)) return;
@@ -569,7 +600,7 @@ static void add_quantize(struct world *w, const struct node *of) {
 static void add_operation(struct world *w) {
   uint32_t of = chance_below(3) ? w->n - 1 : chance_below(w->n);
   if (w->nodes[of].count > 4 * ELEMENTS_MAX) return;
-  switch (chance_below(17)) {
+  switch (chance_below(19)) {
   case 0:
   case 1: add_transpose(w, &w->nodes[of]); break;
   case 2: add_slice(w, &w->nodes[of]); break;
@@ -584,6 +615,8 @@ static void add_operation(struct world *w) {
   case 11: add_gather(w, &w->nodes[of]); break;
   case 12:
   case 13: add_dequantize(w, &w->nodes[of]); break;
+  case 14:
+  case 15: add_reduce(w, &w->nodes[of]); break;
   default: add_cast(w, &w->nodes[of]); break;
   }
 }

@@ -6,6 +6,7 @@
 //   (packed)                    fill, concat, pad             (eval_join.c)
 //                               cast                          (eval_cast.c)
 //                               map: elementwise              (eval_map.c)
+//                               reduce                        (eval_reduce.c)
 //                               dequantize                    (eval_dequantize.c)
 //                               gather                        (eval_pick.c)
 //                               transpose, slice: strided     (eval_view.c)
@@ -40,6 +41,7 @@ enum {
   FIXED_ALL = SCRATCH_ALL + STREAMS_ALL + CURSORS_ALL,
   WALK_MAX = 256, // recipes looked at to count boxes
   LINE = 64,
+  HELD_MOST = 2 << 20, // of a box of a recipe that computes
 };
 
 static void share_fixed(struct eval *ev) {
@@ -64,6 +66,10 @@ void eval_touch(struct eval *ev, const uint32_t *ids, uint32_t n) {
     if (x->kind == RECIPE_TRANSPOSE || x->kind == RECIPE_SLICE)
       most = max_u64(most, ev->r->rows[ev->r->args[x->args]].bytes);
     if (x->kind == RECIPE_QUANTIZE) most = max_u64(most, 4 * x->bytes);
+    const bool computes = x->kind == RECIPE_MAP || x->kind == RECIPE_REDUCE ||
+                          x->kind == RECIPE_GATHER || x->kind == RECIPE_DEQUANTIZE;
+    for (uint32_t k = 0; k < x->n_args && computes; k++)
+      most = max_u64(most, min_u64(ev->r->rows[ev->r->args[x->args + k]].bytes, HELD_MOST));
   }
   if (most) memset(ev->memory, 0, (size_t)min_u64(FIXED_ALL + most, ev->budget_bytes));
 }
@@ -180,6 +186,7 @@ static const struct kind {
     [RECIPE_PAD] = {eval_join_pad},
     [RECIPE_CAST] = {eval_cast_elements},
     [RECIPE_QUANTIZE] = {eval_quantize_elements, .own = 1},
+    [RECIPE_REDUCE] = {eval_reduce_elements, .own = 1},
     [RECIPE_DEQUANTIZE] = {eval_dequantize_elements, .own = 1},
     [RECIPE_GATHER] = {eval_pick_elements, .own = 1},
     [RECIPE_MAP] = {eval_map_elements, .boxes = boxes_of_map},
