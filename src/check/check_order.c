@@ -227,7 +227,10 @@ static int report_hidden(const struct order *o) {
 // later outside, as the outputs of the node itself that has the body, they let pass too: a branch
 // often calls its result what the If does.
 int check_hidden(struct check *c) {
-  if (!check_collects(c)) return 0;
+  bool nested = false;
+  for (uint32_t graph = 0; graph < c->m->n_graphs; graph++)
+    nested |= c->m->graphs[graph].parent != NO_ID;
+  if (!check_collects(c) || !nested) return 0;
   struct order o = {.c = c, .position = need(c->m->n_nodes, sizeof *o.position)};
   number_nodes(&o);
   const int rc = report_hidden(&o);

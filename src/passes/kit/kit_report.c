@@ -35,7 +35,8 @@ void kit_report(struct kit *k, const struct kit_report *r) {
                            .chosen = r->chosen,
                            .chosen_by = r->chosen_by,
                            .figures = r->figures,
-                           .codes = r->codes ? r->codes - 1 : NO_ID};
+                           .codes = r->codes ? r->codes - 1 : NO_ID,
+                           .pass = k->pass};
   if (r->node != NO_ID) {
     const struct model_node *n = &m->nodes[r->node];
     site.graph = n->graph;

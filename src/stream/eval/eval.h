@@ -1,8 +1,9 @@
 // Recipe evaluation: any byte range of a recipe's elements, alone, in bounded memory.
 //
-// One evaluator per worker, which makes what a task asks for. It keeps a scratch budget: strided sources (transposes) are produced in
-// stripes; the stripe last made is kept, so that ranges asked for in order read each source byte
-// about once (within 2.1 × the tensor when the budget is too small for the shape).
+// One evaluator per worker, which makes what a task asks for. It keeps a scratch budget: strided
+// sources (transposes) are produced in stripes; the stripe last made is kept, so that ranges asked
+// for in order read each source byte about once (within 2.1 × the tensor when the budget is too
+// small for the shape).
 #ifndef WEIR_EVAL_H
 #define WEIR_EVAL_H
 
@@ -65,20 +66,26 @@ int eval_read(struct eval_task *t, uint64_t off, void *buf, size_t n, struct err
 // watcher it does nothing.
 int eval_end(struct eval_task *t, struct err *err);
 
+// Bytes [off, off+n) of recipe `id` into buf, by a task of their own of which nothing more is known.
+int recipe_read(struct eval *ev, uint32_t id, uint64_t off, void *buf, size_t n, struct err *err);
+
 // ---- figures alone -----------------------------------------------------------------------------
 
 // Leaves of what codes (a QUANTIZE row of NBITS, QDQ or GATHER) are told as.
 uint64_t eval_measure_leaves(const struct recipes *r, uint32_t codes);
-// What quantizing would cost: figures of leaves [first, end) of each of n codes, to their watchers,
-// as if those were made and thrown away. All of them have the same operand, and all or none of them
-// are of the NBITS formats. Of those the operand is read once; of others, once (or twice, where a
-// block is all of a long axis) for each that asks, unless the stretch fits `memory`, which is then
-// read into it first. Elements that are not finite are counted.
-int eval_measure(struct eval *ev, const uint32_t *codes, uint32_t n, uint64_t first, uint64_t end,
-                 const struct eval_watcher *watchers, uint8_t *memory, size_t memory_bytes,
-                 struct err *err);
-
-// Bytes [off, off+n) of recipe `id` into buf, by a task of their own of which nothing more is known.
-int recipe_read(struct eval *ev, uint32_t id, uint64_t off, void *buf, size_t n, struct err *err);
+// What quantizing would cost: n codes of one operand, all or none of the NBITS formats; which leaves
+// of theirs; who is told of each; and memory to read a stretch into that several of them ask for.
+struct eval_measurement {
+  const uint32_t *codes;
+  uint32_t n;
+  uint64_t first, end;
+  const struct eval_watcher *watchers;
+  uint8_t *memory;
+  size_t memory_bytes;
+};
+// Figures as if the codes were made and thrown away. Of the NBITS formats the operand is read once; of
+// others once too as far as their lines fit the memory, else for each that asks (twice, where a
+// block is all of a long axis). Elements that are not finite are counted.
+int eval_measure(struct eval *ev, const struct eval_measurement *m, struct err *err);
 
 #endif

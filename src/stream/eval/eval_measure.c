@@ -26,14 +26,16 @@ uint64_t eval_measure_leaves(const struct recipes *r, uint32_t codes) {
   return z.outer * z.inner;
 }
 
-static int measure_columns(struct eval *ev, const uint32_t *codes, uint32_t n, uint64_t first,
-                           uint64_t end, const struct eval_watcher *watchers, struct err *err) {
+static int measure_columns(struct eval *ev, const struct eval_measurement *m, struct err *err) {
   struct eval_quantize ways[WAYS_MOST];
-  assert(n <= WAYS_MOST);
-  for (uint32_t i = 0; i < n; i++)
-    eval_quantize_of(ev->r, codes[i], &ways[i]);
-  struct eval_task *t = eval_begin(ev, codes[0], 0, 0, (struct eval_watcher){0});
-  return eval_nbits_measure(t, ways, n, first, end, watchers, err);
+  for (uint32_t i = 0, n; i < m->n; i += n) {
+    n = m->n - i < WAYS_MOST ? m->n - i : WAYS_MOST;
+    for (uint32_t k = 0; k < n; k++)
+      eval_quantize_of(ev->r, m->codes[i + k], &ways[k]);
+    struct eval_task *t = eval_begin(ev, m->codes[i], 0, 0, (struct eval_watcher){0});
+    if (eval_nbits_measure(t, ways, n, m->first, m->end, m->watchers + i, err) != 0) return -1;
+  }
+  return 0;
 }
 
 static int measure_chunks(struct eval *ev, uint32_t codes, uint64_t first, uint64_t end,
@@ -76,55 +78,45 @@ static bool is_long(const struct eval_quantize *z, size_t bytes) {
   return z->block > bytes / z->width / z->inner;
 }
 
-// Measures chunks from `first` on as far as whole lines of the longest of these codes fit the memory,
-// step by step, all codes but those whose lines are too long; gives the chunk that it did not come
-// to.
-static int measure_held(struct eval *ev, const uint32_t *codes, uint32_t n, uint64_t *first,
-                        uint64_t end, const struct eval_watcher *watchers, uint8_t *memory,
-                        size_t bytes, struct err *err) {
-  const uint64_t count = ev->r->rows[codes[0]].count;
+// Measures chunks as far as whole lines of the longest of these codes fit the memory, step by step,
+// of all codes but those whose lines are too long. *left: the chunk that it did not come to.
+static int measure_held(struct eval *ev, const struct eval_measurement *m, uint64_t *left,
+                        struct err *err) {
+  const uint64_t count = ev->r->rows[m->codes[0]].count;
   struct eval_quantize z, longest = {0};
-  for (uint32_t i = 0; i < n; i++) {
-    eval_quantize_of(ev->r, codes[i], &z);
-    if (!is_long(&z, bytes) && z.block > longest.block) longest = z;
+  for (uint32_t i = 0; i < m->n; i++) {
+    eval_quantize_of(ev->r, m->codes[i], &z);
+    if (!is_long(&z, m->memory_bytes) && z.block > longest.block) longest = z;
   }
   if (longest.block == 0) return 0;
-  while (*first < end) {
-    const uint64_t lo = line_start(&longest, *first * EVAL_CHUNK), most = bytes / longest.width;
+  const uint64_t most = m->memory_bytes / longest.width;
+  while (*left < m->end) {
+    const uint64_t lo = line_start(&longest, *left * EVAL_CHUNK);
     const uint64_t hi = most >= count - lo ? count : line_start(&longest, lo + most);
-    uint64_t next = hi == count ? end : min_u64(hi / EVAL_CHUNK, end);
-    if (next <= *first) return 0;
-    if (hold(ev, &longest, lo, hi, memory, err) != 0) return -1;
-    for (uint32_t i = 0; i < n; i++) {
-      eval_quantize_of(ev->r, codes[i], &z);
-      if (is_long(&z, bytes)) continue;
-      if (measure_chunks(ev, codes[i], *first, next, watchers[i], err) != 0) return -1;
+    const uint64_t next = hi == count ? m->end : min_u64(hi / EVAL_CHUNK, m->end);
+    if (next <= *left) return 0;
+    if (hold(ev, &longest, lo, hi, m->memory, err) != 0) return -1;
+    for (uint32_t i = 0; i < m->n; i++) {
+      eval_quantize_of(ev->r, m->codes[i], &z);
+      if (is_long(&z, m->memory_bytes)) continue;
+      if (measure_chunks(ev, m->codes[i], *left, next, m->watchers[i], err) != 0) return -1;
     }
-    *first = next;
+    *left = next;
   }
   return 0;
 }
 
-int eval_measure(struct eval *ev, const uint32_t *codes, uint32_t n, uint64_t first, uint64_t end,
-                 const struct eval_watcher *watchers, uint8_t *memory, size_t memory_bytes,
-                 struct err *err) {
-  int failed = 0;
-  if (first == end) return 0;
-  if (is_nbits(ev->r, codes[0])) {
-    for (uint32_t i = 0; i < n && !failed; i += WAYS_MOST) {
-      const uint32_t some = n - i < WAYS_MOST ? n - i : WAYS_MOST;
-      failed = measure_columns(ev, codes + i, some, first, end, watchers + i, err);
-    }
-    return failed;
-  }
-  uint64_t left = first; // from here on each reads for itself
-  if (n > 1) failed = measure_held(ev, codes, n, &left, end, watchers, memory, memory_bytes, err);
+int eval_measure(struct eval *ev, const struct eval_measurement *m, struct err *err) {
+  if (m->first == m->end) return 0;
+  if (is_nbits(ev->r, m->codes[0])) return measure_columns(ev, m, err);
+  uint64_t left = m->first; // from here on each reads for itself
+  int failed = m->n > 1 ? measure_held(ev, m, &left, err) : 0;
   ev->hold.count = 0;
-  for (uint32_t i = 0; i < n && !failed; i++) {
+  for (uint32_t i = 0; i < m->n && !failed; i++) {
     struct eval_quantize z;
-    eval_quantize_of(ev->r, codes[i], &z);
-    const uint64_t from = is_long(&z, memory_bytes) ? first : left;
-    if (from < end) failed = measure_chunks(ev, codes[i], from, end, watchers[i], err);
+    eval_quantize_of(ev->r, m->codes[i], &z);
+    const uint64_t from = is_long(&z, m->memory_bytes) ? m->first : left;
+    if (from < m->end) failed = measure_chunks(ev, m->codes[i], from, m->end, m->watchers[i], err);
   }
   return failed;
 }

@@ -14,6 +14,9 @@
 //
 // A column that does not fit the box is held a piece at a time, of whole groups: the blocks whose
 // codes end on a byte together (8 / bits of them).
+//
+// Where figures are all that is wanted (eval_nbits_measure) a box holds nothing but sums, and several
+// quantizations of the operand go over each panel of it.
 #include "eval_quantize.h"
 
 #include <assert.h>

@@ -236,18 +236,23 @@ static int measure_items(struct measure_worker *w, struct err *err) {
     if (item >= m->n_items) return 0;
     const struct operand *x = operand_of(m, item);
     const uint64_t its = item - x->first_item, first = its * x->item_leaves;
-    const uint64_t end = min_u64(first + x->item_leaves, x->leaves);
+    const struct eval_measurement of_item = {.codes = x->codes,
+                                             .n = x->n_ways,
+                                             .first = first,
+                                             .end = min_u64(first + x->item_leaves, x->leaves),
+                                             .watchers = watchers,
+                                             .memory = memory,
+                                             .memory_bytes = m->hold_bytes};
     struct figures *out = &x->parts[its * x->n_ways];
     if (x->ways[0].kind == AXES) {
       if (measure_axes(w, x->codes, x->n_ways, out, err)) return -1;
       continue;
     }
     memset(trees, 0, x->n_ways * sizeof *trees);
-    if (eval_measure(w->ev, x->codes, x->n_ways, first, end, watchers, memory, m->hold_bytes, err))
-      return -1;
+    if (eval_measure(w->ev, &of_item, err)) return -1;
     for (uint32_t i = 0; i < x->n_ways; i++)
       out[i] = figures_root(&trees[i]);
-    measure_tell(w, x->bytes / x->leaves * (end - first));
+    measure_tell(w, x->bytes / x->leaves * (of_item.end - first));
   }
   return 0;
 }

@@ -1,0 +1,252 @@
+// Golden cases of passes: run_cases [--update] FOLDER|CASE.case…
+//
+// A case is a file of three parts, of which the first is written by hand and the others by --update:
+//
+//   # what it shows
+//   pass conv2matmul:form=flat          as behind --pass; several lines: a pipeline
+//   exactness zero                      the cap, where it is not the usual one
+//   ir 8                                a model (graph_text.h)
+//   …
+//   ---- says
+//   converted c converted_strict_mode w     a site a line: status, node, reason, weight
+//   warning: …                          what the pass warned of, with its hint in brackets
+//   error 2: …                          how it ended, if it failed: the exit code and the sentence
+//   limit 1000                          what else came of it: a limit of the output
+//   held back 1
+//   rounds 2                            of a step that is repeated
+//   ---- after
+//   …                                   the model then; "unchanged" if no edit was made
+//
+// The pass is run through the catalogue, by the same driver as the program's (pass_run.h), which checks
+// the structure of the model behind every step; the tables' invariants are checked as well. Given a
+// folder, every pass of the catalogue must have a case in the folder of its name below it.
+#include "check.h"
+#include "graph_text.h"
+#include "pass_run.h"
+#include "passes.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+struct one {
+  struct model m;
+  struct recipes r;
+  struct edits e;
+  struct pipeline p;
+  struct arena arena;
+  const struct graph_text_kept *kept;
+  char *says; // lines
+};
+
+// ---- one case ----------------------------------------------------------------------------------
+
+static void say(struct one *c, const char *line) {
+  c->says = arena_printf(&c->arena, "%s%s\n", c->says, line);
+}
+
+static void note_site(void *ctx, const struct pass_site *s) {
+  struct one *c = ctx;
+  const char *name = arena_string(&c->arena, s->node_name);
+  const char *weight = s->tensor.at ? arena_string(&c->arena, s->tensor) : "";
+  say(c, arena_printf(&c->arena, "%s %s %s%s%s%s", s->status, *name ? name : "-", s->reason,
+                      *weight ? " " : "", weight, s->flag ? " !" : ""));
+}
+
+static void note_warning(void *ctx, const char *sentence, const char *hint) {
+  struct one *c = ctx;
+  say(c, arena_printf(&c->arena, hint ? "warning: %s (%s)" : "warning: %s", sentence, hint));
+}
+
+static int read_kept(void *ctx, uint32_t tensor, uint8_t *out, size_t n, struct err *err) {
+  const struct one *c = ctx;
+  for (const struct graph_text_kept *k = c->kept; k; k = k->next)
+    if (k->tensor == tensor && k->elements.n >= n) {
+      memcpy(out, k->elements.at, n);
+      return 0;
+    }
+  return err_set(err, ERR_INPUT, "the case does not say what tensor %u holds", tensor);
+}
+
+// The lines of the head that are about the run; those of the model stay, each where it was, so that
+// numbers of lines are right.
+static int read_head(struct one *c, const char *head, const char **model, struct err *err) {
+  char *rest = arena_string(&c->arena, span_str(head)), *line;
+  char *out = arena_zalloc(&c->arena, strlen(head) + 2);
+  *model = out;
+  while ((line = strsep(&rest, "\n"))) {
+    if (strncmp(line, "pass ", 5) == 0) {
+      if (pipeline_add_text(&c->p, line + 5, err)) return -1;
+      line = arena_string(&c->arena, span_str(""));
+    } else if (strncmp(line, "exactness ", 10) == 0) {
+      c->p.exactness = exactness_by_name(span_str(line + 10));
+      if (c->p.exactness == EXACTNESSES)
+        return err_set(err, ERR_USAGE, "no such exactness: %s", line + 10);
+      line = arena_string(&c->arena, span_str(""));
+    }
+    out = stpcpy(out, line);
+    if (rest) *out++ = '\n';
+  }
+  return c->p.n_steps ? 0 : err_set(err, ERR_USAGE, "the case has no line 'pass NAME'");
+}
+
+// The second and third part, or NULL with err: the case itself is wrong.
+static const char *outcome(struct one *c, const char *head, struct err *err) {
+  const char *model, *after = "unchanged\n";
+  struct err why = {0};
+  if (read_head(c, head, &model, err) || graph_text_read(&c->m, model, &c->kept, &c->arena, err) ||
+      check_structure(&c->m, NULL, err))
+    return NULL;
+  edits_init(&c->e, &c->m, &c->r);
+  struct pass_run run = {.pipeline = &c->p,
+                         .env = {.m = &c->m,
+                                 .edits = &c->e,
+                                 .site = note_site,
+                                 .site_ctx = c,
+                                 .warn = note_warning,
+                                 .warn_ctx = c,
+                                 .read = read_kept,
+                                 .read_ctx = c}};
+  if (pass_run(&run, &c->arena, &why)) {
+    say(c, arena_printf(&c->arena, "error %d: %s", (int)why.kind, why.msg));
+    after = "\n"; // what a failed run leaves is thrown away
+  } else {
+    build_check(&c->m);
+    if (c->e.n) after = graph_text_write(&c->e, &c->arena);
+  }
+  if (run.output_limit)
+    say(c, arena_printf(&c->arena, "limit %llu", (unsigned long long)run.output_limit));
+  for (uint32_t i = 0; i < c->p.n_steps; i++) {
+    if (run.steps[i].held_back)
+      say(c, arena_printf(&c->arena, "held back %llu", (unsigned long long)run.steps[i].held_back));
+    if (c->p.steps[i].repeat != NO_ID)
+      say(c, arena_printf(&c->arena, "rounds %u", run.steps[i].rounds));
+  }
+  return arena_printf(&c->arena, "---- says\n%s---- after\n%s", c->says, after);
+}
+
+static char *read_all(const char *path, struct arena *a) {
+  struct stat st;
+  FILE *f = fopen(path, "re");
+  if (!f || fstat(fileno(f), &st)) {
+    fprintf(stderr, "%s: %s\n", path, strerror(errno));
+    exit(2);
+  }
+  char *text = arena_zalloc(a, (size_t)st.st_size + 1);
+  if (fread(text, 1, (size_t)st.st_size, f) != (size_t)st.st_size) exit(2);
+  fclose(f);
+  return text;
+}
+
+// From the first line that differs on.
+static void print_difference(const char *want, const char *got) {
+  while (*want && *got) {
+    const size_t a = strcspn(want, "\n"), b = strcspn(got, "\n");
+    if (a != b || memcmp(want, got, a) != 0) break;
+    want += a + (want[a] == '\n');
+    got += b + (got[b] == '\n');
+  }
+  printf("-- wanted, from the first difference on:\n%s-- got:\n%s", want, got);
+}
+
+static bool run_case(const char *path, bool update) {
+  struct one c = {.says = ""};
+  struct err err = {0};
+  bool good = true;
+  model_init(&c.m);
+  recipes_init(&c.r);
+  pipeline_init(&c.p);
+  char *all = read_all(path, &c.arena);
+  const char *cut = strstr(all, "---- says\n");
+  const char *head =
+      arena_string(&c.arena, cut ? span_of(all, (size_t)(cut - all)) : span_str(all));
+  model_free(&c.m); // graph_text_read begins it
+  const char *got = outcome(&c, head, &err);
+  if (!got) {
+    printf("FAILED %s: %s\n", path, err.msg);
+    good = false;
+  } else if (!cut || strcmp(cut, got) != 0) {
+    if (update) {
+      FILE *f = fopen(path, "we");
+      good = f && fprintf(f, "%s%s", head, got) > 0;
+      if (f && fclose(f)) good = false;
+      printf("%s %s\n", good ? "updated" : "FAILED to write", path);
+    } else {
+      printf("FAILED %s\n", path);
+      print_difference(cut ? cut : "", got);
+      good = false;
+    }
+  }
+  edits_free(&c.e);
+  recipes_free(&c.r);
+  model_free(&c.m);
+  pipeline_free(&c.p);
+  arena_free(&c.arena);
+  return good;
+}
+
+// ---- all of them -------------------------------------------------------------------------------
+
+struct list {
+  TABLE(char *, paths);
+  struct arena arena;
+};
+
+static bool is_case(const char *name) {
+  const size_t n = strlen(name);
+  return n > 5 && strcmp(name + n - 5, ".case") == 0;
+}
+
+// In order of their names, so that the output is. Folders nest as families do.
+static void collect(struct list *l, const char *path) {
+  struct stat st;
+  if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode)) {
+    if (is_case(path)) *TABLE_PUSH(l, paths) = arena_string(&l->arena, span_str(path));
+    return;
+  }
+  struct dirent **entries;
+  const int n = scandir(path, &entries, NULL, alphasort);
+  for (int i = 0; i < n; i++) {
+    if (entries[i]->d_name[0] != '.')
+      collect(l, arena_printf(&l->arena, "%s/%s", path, entries[i]->d_name));
+    free(entries[i]);
+  }
+  if (n >= 0) free(entries);
+}
+
+// How many passes have no case.
+static unsigned check_all(const char *folder) {
+  unsigned missing = 0;
+  for (uint32_t i = 0; i < passes_count(); i++) {
+    struct list l = {0};
+    collect(&l, arena_printf(&l.arena, "%s/%s", folder, passes_at(i)->name));
+    if (l.n_paths == 0) {
+      printf("FAILED: the pass '%s' has no case in %s/%s\n", passes_at(i)->name, folder,
+             passes_at(i)->name);
+      missing++;
+    }
+    TABLE_FREE(&l, paths);
+    arena_free(&l.arena);
+  }
+  return missing;
+}
+
+int main(int argc, char **argv) {
+  struct list l = {0};
+  struct stat st;
+  unsigned failed = 0;
+  const bool update = argc > 1 && strcmp(argv[1], "--update") == 0;
+  for (int i = update ? 2 : 1; i < argc; i++) {
+    collect(&l, argv[i]);
+    if (stat(argv[i], &st) == 0 && S_ISDIR(st.st_mode)) failed += check_all(argv[i]);
+  }
+  for (uint32_t i = 0; i < l.n_paths; i++)
+    failed += !run_case(l.paths[i], update);
+  printf("%u cases, %u failed\n", l.n_paths, failed);
+  const bool none = l.n_paths == 0;
+  TABLE_FREE(&l, paths);
+  arena_free(&l.arena);
+  return failed > 0 || none;
+}
