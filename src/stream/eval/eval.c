@@ -249,9 +249,6 @@ int eval_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_t cou
   const enum recipe_kind kind = (enum recipe_kind)t->r->rows[id].kind;
   if (count == 0) return 0;
   assert(range_fits(first, count, t->r->rows[id].count));
-  if (!kinds[kind].elements)
-    return err_set(err, ERR_INTERNAL, "a recipe of kind '%s' cannot be computed yet",
-                   recipe_kind_name(kind));
   if (t->ev->depth + 1 == EVAL_DEPTH)
     return err_set(err, ERR_MODEL, "more than %d recipes lie one within another", EVAL_DEPTH - 1);
   t->ev->depth++;
