@@ -179,6 +179,37 @@ static void test_index_out_of_range(void **state) {
   close_all(&f);
 }
 
+// A list of more indices than are looked at at once, for each of some rows; with a box for those and
+// without.
+static void test_long_lists(void **state) {
+  (void)state;
+  enum { ROWS = 3, N = 2000, M = 3000 };
+  static int64_t indices[M];
+  static int16_t elements[ROWS * N], got[ROWS * M];
+  struct fixture f = {0};
+  recipes_init(&f.r);
+  for (int i = 0; i < M; i++)
+    indices[i] = i * 7919 % N - (i % 3 ? 0 : N);
+  for (int i = 0; i < ROWS * N; i++)
+    elements[i] = (int16_t)(i * 31);
+  const int64_t dims[] = {ROWS, N};
+  const uint32_t of = recipe_bytes(&f.r, DTYPE_INT16, dims, 2, span_of(elements, sizeof elements));
+  const uint32_t known = list(&f, DTYPE_INT64, indices, M);
+  const uint32_t by[] = {known, recipe_cast(&f.r, known, DTYPE_INT32)};
+  for (int way = 0; way < 4; way++) {
+    const uint32_t id = recipe_gather(&f.r, of, by[way % 2], 1);
+    open_eval(&f);
+    if (way >= 2) f.ev->box_memory_bytes = 1024;
+    for (uint64_t at = 0; at < sizeof got; at += 5003)
+      read_ok(&f, id, at, (uint8_t *)got + at, (size_t)min_u64(5003, sizeof got - at));
+    for (int i = 0; i < ROWS * M; i++)
+      assert_int_equal(got[i], elements[i / M * N + (indices[i % M] + N) % N]);
+    eval_close(f.ev);
+  }
+  f.ev = NULL;
+  close_all(&f);
+}
+
 // ---- reductions --------------------------------------------------------------------------------
 
 // The outputs of a reduction of made-up floats at 0, element by element.
@@ -279,6 +310,7 @@ int main(void) {
       cmocka_unit_test(test_open_map),
       cmocka_unit_test(test_too_deep),
       cmocka_unit_test(test_index_out_of_range),
+      cmocka_unit_test(test_long_lists),
       cmocka_unit_test(test_layouts_of_reductions),
       cmocka_unit_test(test_reductions_are_kept),
   };
