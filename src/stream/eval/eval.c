@@ -5,6 +5,10 @@
 //   bytes ──▶ wide elements ──▶ reshape                       (here)
 //   (packed)                    fill, concat, pad             (eval_join.c)
 //                               cast                          (eval_cast.c)
+//                               map: elementwise              (eval_map.c)
+//                               reduce                        (eval_reduce.c)
+//                               dequantize                    (eval_dequantize.c)
+//                               gather                        (eval_pick.c)
 //                               transpose, slice: strided     (eval_view.c)
 //                               quantize                      (eval_quantize.c)
 //                               extent                        (eval_leaf.c, eval_varint.c)
@@ -19,7 +23,7 @@
 // of its parts, along the outermost axis only one, since its parts are finished one after the
 // other.
 //
-// The depth of recipes is ours (passes build them), small and asserted; so is the recursion here.
+// The recursion here is as deep as recipes lie within each other, which is bounded.
 #include "eval.h"
 
 #include "eval_figures.h"
@@ -37,6 +41,7 @@ enum {
   FIXED_ALL = SCRATCH_ALL + STREAMS_ALL + CURSORS_ALL,
   WALK_MAX = 256, // recipes looked at to count boxes
   LINE = 64,
+  HELD_MOST = 2 << 20, // of a box of a recipe that computes
 };
 
 static void share_fixed(struct eval *ev) {
@@ -61,6 +66,10 @@ void eval_touch(struct eval *ev, const uint32_t *ids, uint32_t n) {
     if (x->kind == RECIPE_TRANSPOSE || x->kind == RECIPE_SLICE)
       most = max_u64(most, ev->r->rows[ev->r->args[x->args]].bytes);
     if (x->kind == RECIPE_QUANTIZE) most = max_u64(most, 4 * x->bytes);
+    const bool computes = x->kind == RECIPE_MAP || x->kind == RECIPE_REDUCE ||
+                          x->kind == RECIPE_GATHER || x->kind == RECIPE_DEQUANTIZE;
+    for (uint32_t k = 0; k < x->n_args && computes; k++)
+      most = max_u64(most, min_u64(ev->r->rows[ev->r->args[x->args + k]].bytes, HELD_MOST));
   }
   if (most) memset(ev->memory, 0, (size_t)min_u64(FIXED_ALL + most, ev->budget_bytes));
 }
@@ -152,8 +161,16 @@ static int reshape_elements(struct eval_task *t, uint32_t id, uint64_t first, ui
   return eval_elements(t, t->r->args[t->r->rows[id].args], first, count, out, err);
 }
 
-// What evaluation knows of a kind of recipe. `boxes`: how many boxes it needs at once beside those of
-// its operands, or NULL and `own`.
+static uint32_t boxes_of_map(const struct recipes *r, uint32_t id, uint32_t *left) {
+  const struct recipe *x = &r->rows[id];
+  uint32_t n = eval_map_holds(r, id);
+  for (uint32_t i = 0; i < x->n_args; i++)
+    n += boxes_at_once(r, r->args[x->args + i], left);
+  return n;
+}
+
+// What evaluation knows of a kind of recipe. `boxes`: how many boxes it and its operands need at once,
+// or NULL: `own`, and those of its operands.
 static const struct kind {
   eval_elements_fn *elements;
   uint32_t own;
@@ -169,6 +186,10 @@ static const struct kind {
     [RECIPE_PAD] = {eval_join_pad},
     [RECIPE_CAST] = {eval_cast_elements},
     [RECIPE_QUANTIZE] = {eval_quantize_elements, .own = 1},
+    [RECIPE_REDUCE] = {eval_reduce_elements, .own = 1},
+    [RECIPE_DEQUANTIZE] = {eval_dequantize_elements, .own = 1},
+    [RECIPE_GATHER] = {eval_pick_elements, .own = 1},
+    [RECIPE_MAP] = {eval_map_elements, .boxes = boxes_of_map},
 };
 
 static uint32_t boxes_at_once(const struct recipes *r, uint32_t id, uint32_t *left) {
@@ -228,11 +249,9 @@ int eval_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_t cou
   const enum recipe_kind kind = (enum recipe_kind)t->r->rows[id].kind;
   if (count == 0) return 0;
   assert(range_fits(first, count, t->r->rows[id].count));
-  if (!kinds[kind].elements)
-    return err_set(err, ERR_INTERNAL, "a recipe of kind '%s' cannot be computed yet",
-                   recipe_kind_name(kind));
+  if (t->ev->depth + 1 == EVAL_DEPTH)
+    return err_set(err, ERR_MODEL, "more than %d recipes lie one within another", EVAL_DEPTH - 1);
   t->ev->depth++;
-  assert(t->ev->depth < EVAL_DEPTH);
   const int failed = kinds[kind].elements(t, id, first, count, out, err);
   t->ev->depth--;
   return failed;

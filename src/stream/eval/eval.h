@@ -37,7 +37,7 @@ void eval_refuse_overflow(struct eval *ev);
 // ---- tasks -------------------------------------------------------------------------------------
 
 // Who is told error figures of what a task makes, as it is made; told NULL: nobody. They are of codes,
-// and of casts of anything but scales, also behind reshapes and transposes, leaf by leaf: of the
+// and of casts (among float32, float16, bfloat16 and double) of anything but scales, also behind reshapes and transposes, leaf by leaf: of the
 // leaves (numbered from the codes' first byte) whose first byte lies in the range of the task, each
 // once, in order. A leaf is
 //

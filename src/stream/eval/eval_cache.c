@@ -84,6 +84,9 @@ uint64_t eval_cache_wanted(const struct recipes *r, const uint32_t *ids, uint32_
   uint64_t most = 0;
   for (uint32_t i = 0; i < n; i++) {
     const uint32_t id = ids ? ids[i] : i;
+    if (r->rows[id].kind == RECIPE_REDUCE)
+      most =
+          max_u64(most, 2 * r->rows[id].bytes + 64); // units are equal; the last one may be short
     if (r->rows[id].kind != RECIPE_QUANTIZE) continue;
     // A unit has at least a byte of them, and a bit of the bitmap.
     const uint64_t bytes = recipe_part_of(r, id) == PART_ZEROS ? r->rows[id].bytes : 0;

@@ -1,5 +1,5 @@
 // What workers of a run found out about weights, kept for the recipes that ask for it next: scales
-// and zero points of quantizations, codes that lie transposed, error figures. One for all workers,
+// and zero points of quantizations, codes that lie transposed, error figures, reductions. One for all workers,
 // within a budget.
 //
 // It is a store: (key, unit) -> bytes. A key names a list of units of equal size; a unit is whatever
@@ -18,6 +18,7 @@ enum eval_cache_kind {
   EVAL_CACHE_STATISTICS,
   EVAL_CACHE_CODES,
   EVAL_CACHE_FIGURES,
+  EVAL_CACHE_REDUCED,
   EVAL_CACHE_TURNS
 };
 
@@ -26,7 +27,8 @@ enum eval_cache_part { EVAL_CACHE_FIRST, EVAL_CACHE_OTHER, EVAL_CACHE_PARTS };
 
 struct eval_cache_key {
   enum eval_cache_kind kind;
-  uint32_t of;                  // the operand; of other kinds the recipe of the codes
+  uint32_t
+      of; // the operand; of CODES and FIGURES the recipe of the codes, of REDUCED the reduction
   struct recipe_quantization q; // as in the table of recipes
   uint64_t units;
   uint32_t bytes[EVAL_CACHE_PARTS]; // of a unit's parts; 0: it has none
@@ -49,7 +51,7 @@ void eval_cache_close(struct eval_cache *c);
 // where no file can be had scales may take another, which finds the zero points again but cannot
 // keep more of them than there is room for: with less than this, a weight too large for all its
 // scales to be kept is then read a third time.
-// 0: nothing is quantized. Of n recipes: those of `ids`, or the first ones (NULL).
+// Also those of the largest reduction. 0: nothing is quantized or reduced. Of n recipes: those of `ids`, or the first ones (NULL).
 uint64_t eval_cache_wanted(const struct recipes *r, const uint32_t *ids, uint32_t n);
 
 // The NULL cache holds nothing and takes nothing. `unit` < key->units. Parts that the unit has not:

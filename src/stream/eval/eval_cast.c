@@ -1,11 +1,16 @@
-// Casts between the float types, a stretch of scratch at a time:
+// Casts between number types, a stretch of scratch at a time:
 //
 //   operand ──▶ │ scratch │ ──▶ convert ──▶ (clip) ──▶ out
 //                                              └──▶ error figures, or a look for new infinities
 //
-// A finite element that the type cannot hold becomes infinite, or with a cast that clips the largest
-// value; where nobody is told how many there were, it may be refused (eval_refuse_overflow).
+// Among float32, float16, bfloat16 and double a finite element that the type cannot hold becomes
+// infinite, or with a cast that clips the largest value; where nobody is told how many there were, it
+// may be refused (eval_refuse_overflow).
+//
+// All other casts are those of ONNX's Cast node (kernels_convert.h), without figures. Where ONNX leaves
+// open what an element becomes, the node and this recipe could differ: such an element is refused.
 #include "eval_figures.h"
+#include "kernels_convert.h"
 
 #include <assert.h>
 #include <float.h>
@@ -100,13 +105,51 @@ static int check_overflow(const uint8_t *out, const uint8_t *in, size_t n, enum 
   return 0;
 }
 
+// What ONNX leaves open is among n elements: says which the first such is.
+static int refuse_open(const struct kernels_cast *c, const uint8_t *in, uint64_t first, size_t n,
+                       struct err *err) {
+  const struct kernels_cast widen = {.from = c->from, .to = DTYPE_DOUBLE};
+  const uint32_t bits = dtype_bits((enum dtype)c->from), width = bits < 8 ? 1 : bits / 8;
+  uint8_t one[16];
+  double x = 0;
+  size_t i = 0;
+  while (i + 1 < n && kernels_convert(one, in + i * width, 1, c) == 0)
+    i++;
+  kernels_convert(&x, in + i * width, 1, &widen);
+  err_fill(err, ERR_MODEL,
+           "element %llu is %g: ONNX does not say what a Cast from %s makes of it in %s",
+           (unsigned long long)(first + i), x, dtype_name((enum dtype)c->from),
+           dtype_name((enum dtype)c->to));
+  return err_hint(err, "leave this Cast node in the model");
+}
+
+static int convert_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count,
+                            uint8_t *out, struct err *err) {
+  const uint32_t of = t->r->args[t->r->rows[id].args];
+  const struct recipe_conversion q = recipe_conversion_of(t->r, id);
+  const struct kernels_cast c = {.from = t->r->rows[of].dtype,
+                                 .to = (uint8_t)q.to,
+                                 .saturate = q.saturates,
+                                 .round = (uint8_t)q.round};
+  const uint64_t step = EVAL_SCRATCH_BYTES / eval_width(t->r, of);
+  uint8_t *scratch = eval_scratch(t->ev);
+  while (count > 0) {
+    const uint64_t n = min_u64(count, step);
+    if (eval_elements(t, of, first, n, scratch, err) != 0) return -1;
+    if (kernels_convert(out, scratch, (size_t)n, &c) > 0)
+      return refuse_open(&c, scratch, first, (size_t)n, err);
+    first += n;
+    count -= n;
+    out += n * eval_width(t->r, id);
+  }
+  return 0;
+}
+
 int eval_cast_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count,
                        uint8_t *out, struct err *err) {
   uint32_t of = t->r->args[t->r->rows[id].args];
   enum dtype from = (enum dtype)t->r->rows[of].dtype, to = (enum dtype)t->r->rows[id].dtype;
-  if (!recipe_can_cast(from, to))
-    return err_set(err, ERR_INTERNAL, "a cast from %s to %s cannot be computed yet",
-                   dtype_name(from), dtype_name(to));
+  if (!recipe_can_cast(from, to)) return convert_elements(t, id, first, count, out, err);
   uint32_t width = eval_width(t->r, id);
   uint64_t step = EVAL_SCRATCH_BYTES / eval_width(t->r, of);
   uint8_t *scratch = eval_scratch(t->ev);

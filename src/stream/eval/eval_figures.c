@@ -44,8 +44,8 @@ static uint32_t told_of(const struct recipes *r, uint32_t id, bool *in_order) {
   }
   if (x->kind != RECIPE_CAST) return NO_ID;
   uint32_t of = r->args[x->args];
-  while (r->rows[of].kind == RECIPE_RESHAPE || r->rows[of].kind == RECIPE_TRANSPOSE)
-    of = r->args[r->rows[of].args];
+  if (!recipe_can_cast((enum dtype)r->rows[of].dtype, (enum dtype)x->dtype)) return NO_ID;
+  of = recipe_unmoved(r, of);
   return r->rows[of].kind == RECIPE_QUANTIZE ? NO_ID : id; // scales are no weights
 }
 

@@ -180,6 +180,12 @@ eval_elements_fn eval_join_fill_elements, eval_join_concat, eval_join_pad; // ev
 eval_elements_fn eval_view_elements;                                       // eval_view.c
 eval_elements_fn eval_cast_elements;                                       // eval_cast.c
 eval_elements_fn eval_quantize_elements;                                   // eval_quantize.c
+eval_elements_fn eval_reduce_elements;                                     // eval_reduce.c
+eval_elements_fn eval_dequantize_elements;                                 // eval_dequantize.c
+eval_elements_fn eval_pick_elements;                                       // eval_pick.c
+eval_elements_fn eval_map_elements;                                        // eval_map.c
+// Does a MAP row keep operands in a box?
+bool eval_map_holds(const struct recipes *r, uint32_t id);
 
 // Of an extent (eval_leaf.c): its RAW bytes, except of float6 in varints, whose bytes are entries;
 // n bytes of a source, none of them at or past `end`; and advice that elements are wanted soon.
