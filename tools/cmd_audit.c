@@ -18,6 +18,8 @@
 #include "staging.h"
 #include "stop.h"
 
+#include "table.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,9 +42,8 @@ struct left {
 
 struct audit {
   struct arena arena;
-  struct audit_found *found; // sorted by place
-  size_t n, cap;
-  struct left *left; // in the order of the rows
+  TABLE(struct audit_found, found); // sorted by place
+  struct left *left;                // in the order of the rows
   size_t n_left;
 };
 
@@ -84,11 +85,10 @@ static int refuse_unfinished_seal(const struct target *t, struct err *err) {
 // Called under a lock of the audit.
 static void note_damage(void *ctx, const struct audit_damage *d) {
   struct audit *a = ctx;
-  a->found = table_grow(a->found, &a->cap, a->n + 1, sizeof *a->found);
-  a->found[a->n++] = (struct audit_found){.file = arena_string(&a->arena, span_str(d->file)),
-                                          .what = arena_string(&a->arena, span_str(d->what)),
-                                          .off = d->off,
-                                          .len = d->len};
+  *TABLE_PUSH(a, found) = (struct audit_found){.file = arena_string(&a->arena, span_str(d->file)),
+                                               .what = arena_string(&a->arena, span_str(d->what)),
+                                               .off = d->off,
+                                               .len = d->len};
 }
 
 static int compare_found(const void *pa, const void *pb) {
@@ -102,7 +102,7 @@ static int compare_found(const void *pa, const void *pb) {
 
 static bool is_hit(const struct audit *a, const struct manifest *m,
                    const struct manifest_shard *s) {
-  for (size_t i = 0; i < a->n; i++) {
+  for (size_t i = 0; i < a->n_found; i++) {
     const struct audit_found *f = &a->found[i];
     if (strcmp(f->file, m->files[s->file]) == 0 && s->off < f->off + f->len &&
         f->off < s->off + s->len)
@@ -132,8 +132,8 @@ static void count_left(struct audit *a, const struct target *t) {
   const int dir = open(t->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (dir < 0) return;
   if (manifest_read(&m, dir, slash ? slash + 1 : t->manifest, t->manifest, &ignored) == 0) {
-    a->left = arena_alloc(&a->arena, (a->n + 1) * sizeof *a->left);
-    for (size_t i = 0; i < a->n; i++)
+    a->left = arena_alloc(&a->arena, (a->n_found + 1) * sizeof *a->left);
+    for (size_t i = 0; i < a->n_found; i++)
       if (i == 0 || strcmp(a->found[i - 1].file, a->found[i].file) != 0)
         a->left[a->n_left++] = left_of(a, &m, a->found[i].file);
     manifest_free(&m);
@@ -146,8 +146,7 @@ static void count_left(struct audit *a, const struct target *t) {
 enum { TENSORS_SHOWN = 8 };
 
 static void print_found(const struct audit_found *f) {
-  printf("%s bytes %llu..%llu: %s\n", quote_str(f->file).s, (unsigned long long)f->off,
-         (unsigned long long)(f->off + f->len), f->what);
+  printf("%s bytes %lu..%lu: %s\n", quote_str(f->file).s, f->off, (f->off + f->len), f->what);
   for (uint32_t i = 0; i < f->n_tensors && i < TENSORS_SHOWN; i++)
     printf("    tensor '%s'\n", quote_str(f->tensors[i]).s);
   if (f->n_tensors > TENSORS_SHOWN)
@@ -162,8 +161,7 @@ static void print_found(const struct audit_found *f) {
 }
 
 static void print_place(const char *before, struct audit_place at) {
-  printf("%s bytes %llu..%llu", before, (unsigned long long)at.off,
-         (unsigned long long)(at.off + at.len));
+  printf("%s bytes %lu..%lu", before, at.off, (at.off + at.len));
 }
 
 // Where no tensors can be named, at least where the good part is.
@@ -172,11 +170,9 @@ static void print_left(const struct audit *a, const char *file) {
     const struct left *l = &a->left[i];
     if (strcmp(l->file, file) != 0) continue;
     if (l->whole == 0 && l->units == 1) printf("    it is the only unit\n");
-    if (l->whole == 0 && l->units > 1)
-      printf("    none of its %llu units is whole\n", (unsigned long long)l->units);
+    if (l->whole == 0 && l->units > 1) printf("    none of its %lu units is whole\n", l->units);
     if (l->whole == 0) return;
-    printf("    %llu of its %llu units %s whole:", (unsigned long long)l->whole,
-           (unsigned long long)l->units, l->whole == 1 ? "is" : "are");
+    printf("    %lu of its %lu units %s whole:", l->whole, l->units, l->whole == 1 ? "is" : "are");
     print_place(l->whole == 1 ? "" : " the first", l->first);
     if (l->whole > 1) print_place(", the last", l->last);
     printf("\n");
@@ -185,40 +181,19 @@ static void print_left(const struct audit *a, const char *file) {
 
 static void print_text(const struct audit *a, const struct audit_result *r,
                        const struct target *t) {
-  for (size_t i = 0; i < a->n; i++) {
+  for (size_t i = 0; i < a->n_found; i++) {
     const struct audit_found *f = &a->found[i];
     print_found(f);
-    if (!f->mapped && (i + 1 == a->n || strcmp(f->file, f[1].file) != 0)) print_left(a, f->file);
+    if (!f->mapped && (i + 1 == a->n_found || strcmp(f->file, f[1].file) != 0))
+      print_left(a, f->file);
   }
   const char *files = r->files == 1 ? "file" : "files", *units = r->shards == 1 ? "unit" : "units";
-  if (a->n == 0)
-    printf("%s: whole: %llu %s, %llu %s, %s\n", quote_str(t->model).s, (unsigned long long)r->files,
-           files, (unsigned long long)r->shards, units, quote_bytes(r->bytes).s);
+  if (a->n_found == 0)
+    printf("%s: whole: %lu %s, %lu %s, %s\n", quote_str(t->model).s, r->files, files, r->shards,
+           units, quote_bytes(r->bytes).s);
   else
-    printf("%s: DAMAGED: %llu of %llu %s in %llu %s\n", quote_str(t->model).s,
-           (unsigned long long)r->damaged, (unsigned long long)r->shards, units,
-           (unsigned long long)r->files, files);
-}
-
-static void put_found(struct json_out *j, const struct audit_found *f) {
-  json_object(j);
-  json_put_text(j, "file", f->file);
-  json_put_uint(j, "offset", f->off);
-  json_put_uint(j, "length", f->len);
-  json_put_text(j, "what", f->what);
-  json_key(j, "tensors");
-  if (f->mapped) {
-    json_array(j);
-    for (uint32_t i = 0; i < f->n_tensors; i++)
-      json_text(j, f->tensors[i]);
-    json_end_array(j);
-  } else {
-    json_null(j);
-  }
-  json_put_bool(j, "narrowed", f->narrowed);
-  json_put_uint(j, "whole_tensors", f->n_whole);
-  json_end_object(j);
-  report_json_flush(j);
+    printf("%s: DAMAGED: %lu of %lu %s in %lu %s\n", quote_str(t->model).s, r->damaged, r->shards,
+           units, r->files, files);
 }
 
 static void put_place(struct json_out *j, const char *key, const struct left *l,
@@ -234,34 +209,51 @@ static void put_place(struct json_out *j, const char *key, const struct left *l,
   json_end_object(j);
 }
 
-static void put_left(struct json_out *j, const struct left *l) {
-  json_object(j);
-  json_put_text(j, "file", l->file);
-  json_put_uint(j, "units", l->units);
-  json_put_uint(j, "whole_units", l->whole);
-  put_place(j, "first_whole", l, l->first);
-  put_place(j, "last_whole", l, l->last);
-  json_end_object(j);
-}
-
 static void print_json(const struct audit *a, const struct audit_result *r,
                        const struct target *t) {
   struct json_out j = {.indent = 2};
   json_object(&j);
   json_put_text(&j, "manifest", t->manifest);
   json_put_text(&j, "subject", r->subject);
-  json_put_bool(&j, "whole", a->n == 0);
+  json_put_bool(&j, "whole", a->n_found == 0);
   json_put_uint(&j, "files", r->files);
   json_put_uint(&j, "units", r->shards);
   json_put_uint(&j, "damaged_units", r->damaged);
   json_put_uint(&j, "bytes", r->bytes);
   json_put_array(&j, "damage");
-  for (size_t i = 0; i < a->n; i++)
-    put_found(&j, &a->found[i]);
+  for (size_t i = 0; i < a->n_found; i++) {
+    const struct audit_found *f = &a->found[i];
+    json_object(&j);
+    json_put_text(&j, "file", f->file);
+    json_put_uint(&j, "offset", f->off);
+    json_put_uint(&j, "length", f->len);
+    json_put_text(&j, "what", f->what);
+    json_key(&j, "tensors");
+    if (f->mapped) {
+      json_array(&j);
+      for (uint32_t k = 0; k < f->n_tensors; k++)
+        json_text(&j, f->tensors[k]);
+      json_end_array(&j);
+    } else {
+      json_null(&j);
+    }
+    json_put_bool(&j, "narrowed", f->narrowed);
+    json_put_uint(&j, "whole_tensors", f->n_whole);
+    json_end_object(&j);
+    report_json_flush(&j);
+  }
   json_end_array(&j);
   json_put_array(&j, "damaged_files");
-  for (size_t i = 0; i < a->n_left; i++)
-    put_left(&j, &a->left[i]);
+  for (size_t i = 0; i < a->n_left; i++) {
+    const struct left *l = &a->left[i];
+    json_object(&j);
+    json_put_text(&j, "file", l->file);
+    json_put_uint(&j, "units", l->units);
+    json_put_uint(&j, "whole_units", l->whole);
+    put_place(&j, "first_whole", l, l->first);
+    put_place(&j, "last_whole", l, l->last);
+    json_end_object(&j);
+  }
   json_end_array(&j);
   json_end_object(&j);
   report_json_end(&j);
@@ -281,9 +273,9 @@ static int audit(struct audit *a, const struct target *t, const struct cli_args 
     return err_hint(err, "weir writes one with every model, unless --no-manifest is given");
   }
   report_end();
-  if (a->n > 0) {
-    qsort(a->found, a->n, sizeof *a->found, compare_found);
-    audit_tensors_name(t->folder, t->model, a->found, a->n, &a->arena);
+  if (a->n_found > 0) {
+    qsort(a->found, a->n_found, sizeof *a->found, compare_found);
+    audit_tensors_name(t->folder, t->model, a->found, a->n_found, &a->arena);
     count_left(a, t);
   } else {
     (void)audit_companion_is_whole(t->folder, t->name);
@@ -292,7 +284,7 @@ static int audit(struct audit *a, const struct target *t, const struct cli_args 
     print_json(a, &result, t);
   else
     print_text(a, &result, t);
-  return a->n > 0 ? ERR_FAIL : 0;
+  return a->n_found > 0 ? ERR_FAIL : 0;
 }
 
 int cmd_audit(const struct cli_args *args, struct err *err) {
@@ -300,7 +292,7 @@ int cmd_audit(const struct cli_args *args, struct err *err) {
   struct target t = target_of(args->operand[0], &a.arena);
   int rc = refuse_unfinished_seal(&t, err);
   if (rc == 0) rc = audit(&a, &t, args, err);
-  table_free(a.found, a.cap, sizeof *a.found);
+  TABLE_FREE(&a, found);
   arena_free(&a.arena);
   return rc;
 }

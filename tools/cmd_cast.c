@@ -1,4 +1,8 @@
-// weir cast: the pass of that name as a command.
+// weir cast: weights stored in another floating type.
+//
+// The pass does the work, and its options are the command's. What is asked here is only that a type
+// is named: there is no default for it. Reading, planning, writing and reports are those of every
+// command with passes (pass_job.h).
 #include "commands.h"
 #include "pass_job.h"
 

@@ -8,6 +8,7 @@
 // and the last line counts them. Errors decide the exit code; warnings and notes do not.
 #include "commands.h"
 #include "load.h"
+#include "hints.h"
 #include "report.h"
 
 #include <stdio.h>
@@ -16,7 +17,7 @@ struct check {
   bool json;
   struct json_out j;
   uint64_t count[FAULT_ERROR + 1]; // by enum fault_level
-  char last_error[1024];           // the newest error's message
+  char last_error[2048];           // the newest error's message
 };
 
 static const char *const level_names[] = {
@@ -28,16 +29,17 @@ static void put_json(struct check *c, enum fault_level level, const char *place,
   json_put_text(&c->j, "level", level_names[level]);
   json_put_text(&c->j, "place", place);
   json_put_text(&c->j, "message", message);
-  if (hint && *hint) {
-    json_put_text(&c->j, "hint", hint);
-  }
+  if (hint && *hint) json_put_text(&c->j, "hint", hint);
   json_end_object(&c->j);
   if (c->j.n > (1u << 20)) report_json_flush(&c->j);
 }
 
-static void report_fault(void *ctx, enum fault_level level, const char *place,
-                         const char *message) {
+static void report_fault(void *ctx, enum fault_level level, const char *place, const char *text,
+                         const struct err *cause) {
   struct check *c = ctx;
+  const struct hints_text hint = cause ? hints_of(cause) : (struct hints_text){""};
+  char message[sizeof cause->msg + sizeof hint.s + 8];
+  snprintf(message, sizeof message, hint.s[0] ? "%s (%s)" : "%s", text, hint.s);
   c->count[level]++;
   if (level == FAULT_ERROR) snprintf(c->last_error, sizeof c->last_error, "%s", message);
   if (c->json)
@@ -50,13 +52,14 @@ static void report_fault(void *ctx, enum fault_level level, const char *place,
 // The error that ended loading, unless the sink has had it.
 static void report_end_of_load(struct check *c, const struct err *err) {
   if (strcmp(c->last_error, err->msg) == 0) return;
+  const struct hints_text hint = hints_of(err);
   c->count[FAULT_ERROR]++;
   if (c->json) {
-    put_json(c, FAULT_ERROR, "", err->msg, err->hint);
+    put_json(c, FAULT_ERROR, "", err->msg, hint.s);
     return;
   }
   printf("error: %s\n", err->msg);
-  if (err->hint[0]) printf("hint: %s\n", err->hint);
+  if (hint.s[0]) printf("hint: %s\n", hint.s);
 }
 
 static void begin(struct check *c, const char *path) {
@@ -74,10 +77,9 @@ static const char *plural(uint64_t n) {
 static void end(struct check *c, const char *path) {
   const uint64_t *n = c->count;
   if (!c->json) {
-    printf("%s: %llu error%s, %llu warning%s, %llu note%s\n", quote_str(path).s,
-           (unsigned long long)n[FAULT_ERROR], plural(n[FAULT_ERROR]),
-           (unsigned long long)n[FAULT_WARNING], plural(n[FAULT_WARNING]),
-           (unsigned long long)n[FAULT_NOTE], plural(n[FAULT_NOTE]));
+    printf("%s: %lu error%s, %lu warning%s, %lu note%s\n", quote_str(path).s, n[FAULT_ERROR],
+           plural(n[FAULT_ERROR]), n[FAULT_WARNING], plural(n[FAULT_WARNING]), n[FAULT_NOTE],
+           plural(n[FAULT_NOTE]));
     return;
   }
   json_end_array(&c->j);

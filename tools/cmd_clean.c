@@ -1,9 +1,15 @@
-// weir clean DIR: what interrupted runs left. Everything is listed first and removed afterwards, so
-// that the list is whole even if a removal fails, and so that the folder is not changed while it is
-// read. What a running weir holds, and what is between two renames of a seal, is listed and stays.
+// weir clean DIR: what interrupted runs left.
+//
+//   staging_scan ──▶ all that there is, listed ──(--yes)──▶ removed, one by one
+//
+// Everything is listed first and removed afterwards, so that the list is whole even if a removal
+// fails, and so that the folder is not changed while it is read. What a running weir holds, and
+// what is between two renames of a seal, is listed and stays. Without --yes nothing is removed.
 #include "commands.h"
 #include "report.h"
 #include "staging.h"
+
+#include "table.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +22,7 @@ struct leftover {
 
 struct clean {
   struct arena arena;
-  struct leftover *rows;
-  size_t n, cap;
+  TABLE(struct leftover, rows);
   uint64_t bytes; // of what can be removed
   size_t removable;
 };
@@ -32,8 +37,7 @@ static bool is_removable(const struct leftover *l) {
 
 static int note_leftover(void *ctx, const struct staging_found *found) {
   struct clean *c = ctx;
-  c->rows = table_grow(c->rows, &c->cap, c->n + 1, sizeof *c->rows);
-  struct leftover *l = &c->rows[c->n++];
+  struct leftover *l = TABLE_PUSH(c, rows);
   *l = (struct leftover){.name = copy(&c->arena, found->name),
                          .resume = copy(&c->arena, found->resume_command),
                          .orphan_of = copy(&c->arena, found->orphan_of),
@@ -93,7 +97,7 @@ static void print_json(const struct clean *c, const char *dir) {
   json_object(&j);
   json_put_text(&j, "folder", dir);
   json_put_array(&j, "found");
-  for (size_t i = 0; i < c->n; i++) {
+  for (size_t i = 0; i < c->n_rows; i++) {
     const struct leftover *l = &c->rows[i];
     json_object(&j);
     json_put_text(&j, "name", l->name);
@@ -111,7 +115,7 @@ static void print_json(const struct clean *c, const char *dir) {
 }
 
 static int remove_all(struct clean *c, const char *dir, struct err *err) {
-  for (size_t i = 0; i < c->n; i++) {
+  for (size_t i = 0; i < c->n_rows; i++) {
     struct leftover *l = &c->rows[i];
     if (!is_removable(l)) continue;
     if (staging_remove_named(dir, l->name, err) < 0) return -1;
@@ -121,14 +125,14 @@ static int remove_all(struct clean *c, const char *dir, struct err *err) {
 }
 
 static void summarize(const struct clean *c, const char *dir, bool removed) {
-  if (c->n == 0)
+  if (c->n_rows == 0)
     report_notice("nothing is left over in '%s'", quote_str(dir).s);
   else if (removed)
     report_notice("%zu removed, %s", c->removable, quote_bytes(c->bytes).s);
   else if (c->removable == 0)
-    report_notice("%zu left over, none that can be removed now", c->n);
+    report_notice("%u left over, none that can be removed now", c->n_rows);
   else {
-    report_notice("%zu left over, %zu of them (%s) can be removed", c->n, c->removable,
+    report_notice("%u left over, %zu of them (%s) can be removed", c->n_rows, c->removable,
                   quote_bytes(c->bytes).s);
     report_hint("--yes removes them");
   }
@@ -140,13 +144,13 @@ int cmd_clean(const struct cli_args *args, struct err *err) {
   struct clean c = {0};
   int rc = staging_scan(dir, note_leftover, &c, err);
   bool scanned = rc == 0;
-  if (c.n > 0) qsort(c.rows, c.n, sizeof *c.rows, compare_names);
+  if (c.n_rows > 0) qsort(c.rows, c.n_rows, sizeof *c.rows, compare_names);
   if (scanned && yes) rc = remove_all(&c, dir, err);
   if (scanned && json) print_json(&c, dir);
-  for (size_t i = 0; scanned && !json && i < c.n; i++)
+  for (size_t i = 0; scanned && !json && i < c.n_rows; i++)
     print_leftover(&c.rows[i]);
   if (rc == 0) summarize(&c, dir, yes);
-  table_free(c.rows, c.cap, sizeof *c.rows);
+  TABLE_FREE(&c, rows);
   arena_free(&c.arena);
   return rc;
 }

@@ -1,5 +1,9 @@
-// weir conv2matmul: the pass of that name as a command, with the options, report and closing line
-// that users of onnx-conv2matmul script against.
+// weir conv2matmul: pointwise convolutions as matrix products.
+//
+// This is the pass of that name as a command, with the options, the report and the closing line
+// that users of onnx-conv2matmul script against. With --strict-compat the report holds the members
+// of that tool and no others, byte for byte; without it the members of every weir report come
+// along.
 #include "commands.h"
 #include "conv2matmul.h"
 #include "pass_job.h"
@@ -9,29 +13,24 @@ static bool strict(const struct pass_job *pj) {
   return options->strict_compat;
 }
 
-static void write_site(const struct pass_job *pj, const struct pass_job_site *s,
-                       struct json_out *j) {
-  json_object(j);
-  if (!strict(pj)) {
-    json_put_uint(j, "graph", s->site.graph);
-  }
-  json_put_uint(j, "node_index", s->site.index);
-  json_put_text(j, "node_name", s->name);
-  json_put_text(j, "op_type", s->site.op_type);
-  json_put_text(j, "reason", s->site.reason);
-  json_put_text(j, "status", s->site.status);
-  json_put_bool(j, "used_extended_mode", s->site.flag);
-  json_end_object(j);
-}
-
 static void write_report(struct job *job, struct json_out *j) {
   const struct pass_job *pj = job->ctx;
   const struct pass_job_counts n = pass_job_count(pj, 0);
   json_put_uint(j, "converted", n.converted);
   if (pj->steps[0].held_back) json_put_uint(j, "held_back", pj->steps[0].held_back);
   json_put_array(j, "nodes");
-  for (uint32_t i = 0; i < pj->n_sites; i++)
-    write_site(pj, &pj->sites[i], j);
+  for (uint32_t i = 0; i < pj->n_sites; i++) {
+    const struct pass_job_site *s = &pj->sites[i];
+    json_object(j);
+    if (!strict(pj)) json_put_uint(j, "graph", s->site.graph);
+    json_put_uint(j, "node_index", s->site.index);
+    json_put_text(j, "node_name", s->name);
+    json_put_text(j, "op_type", s->site.op_type);
+    json_put_text(j, "reason", s->site.reason);
+    json_put_text(j, "status", s->site.status);
+    json_put_bool(j, "used_extended_mode", s->site.flag);
+    json_end_object(j);
+  }
   json_end_array(j);
   json_put_uint(j, "skipped", n.skipped);
 }
@@ -43,8 +42,7 @@ static void print_result(struct job *job) {
   if (pj->steps[0].held_back)
     printf(
         "held back: 'conv2matmul' keeps numbers up to rounding only, which --exactness excludes\n");
-  printf("converted=%llu skipped=%llu output=%s\n", (unsigned long long)n.converted,
-         (unsigned long long)n.skipped, job->out_path);
+  printf("converted=%lu skipped=%lu output=%s\n", n.converted, n.skipped, job->out.path);
 }
 
 static int convert(struct pass_job *pj, const struct cli_args *args, struct err *err) {

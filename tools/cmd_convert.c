@@ -1,5 +1,8 @@
-// weir convert: the same model in another layout. No edits: only where payloads lie changes, and
-// what of the .onnx names them.
+// weir convert: the same model in another layout.
+//
+// No edit is made: only where payloads lie changes, and those fields of the .onnx that name them.
+// So the edit log of this command has a head and nothing else, and the layout in the head is what a
+// replay repeats.
 #include "commands.h"
 #include "job.h"
 
@@ -11,7 +14,7 @@ static int set_layout(struct job *job, struct err *err) {
   if (cli_flag(args, OPT_INLINE)) job->layout.form = PLAN_DATA_INLINE;
   uint64_t align = job->layout.align;
   if ((align & (align - 1)) == 0) return 0;
-  err_set(err, ERR_USAGE, "--align %llu is not a power of two", (unsigned long long)align);
+  err_set(err, ERR_USAGE, "--align %lu is not a power of two", align);
   return err_hint(err, "64, 4KiB and 64KiB are common");
 }
 

@@ -1,4 +1,8 @@
 // weir inspect MODEL: what is in a model, from its metadata alone.
+//
+// Facts are gathered once (inspect_gather.c) and then shown: an overview, a list of all tensors, a
+// tree of graphs and nodes, or all of it as JSON. Weights are never read, and data files are opened
+// only to learn their sizes.
 #include "commands.h"
 #include "inspect.h"
 #include "load.h"

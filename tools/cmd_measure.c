@@ -5,6 +5,7 @@
 // people a table and a total for each candidate, for programs JSON or CSV. Numbers in JSON and CSV
 // read back exactly.
 #include "commands.h"
+#include "engine.h"
 #include "load.h"
 #include "matmulnbits.h"
 #include "measure.h"
@@ -55,14 +56,11 @@ static int ask(void *ctx, const struct pass_question *q, struct pass_answer *ans
   struct measuring *m = ctx;
   struct json_out text = {0};
   struct figures *out = arena_alloc(&m->arena, (q->n + (size_t)1) * sizeof *out);
-  char note[256] = "";
   struct work_options options = {.jobs = cli_count(m->args, OPT_JOBS),
                                  .memory = cli_size(m->args, OPT_MEMORY),
                                  .progress = {report_tick, NULL},
                                  .stop = stop_watch()};
-  if (!io_mode_by_name(cli_string(m->args, OPT_IO), &options.mode)) options.mode = IO_AUTO;
-  if (io_choose(&options.mode, note, sizeof note, err)) return -1;
-  if (note[0]) report_notice("%s", note);
+  if (engine_of(m->args, &options.mode, err)) return -1;
   report_begin("measuring", 0);
   const int rc = measure_run(&m->recipes, m->sources, q->of, q->n, &options, out, &m->stats, err);
   report_end();
@@ -108,12 +106,11 @@ static void note_warning(void *ctx, const char *sentence, const char *hint) {
 }
 
 static int measure(struct measuring *m, struct err *err) {
-  struct arena scratch = {0}, site_scratch = {0};
+  struct arena scratch = {0};
   struct pass_env env = {.m = &m->model,
                          .edits = &m->edits,
                          .pass = m->values.pass,
                          .scratch = &scratch,
-                         .site_scratch = &site_scratch,
                          .site = note_site,
                          .site_ctx = m,
                          .warn = note_warning,
@@ -122,7 +119,6 @@ static int measure(struct measuring *m, struct err *err) {
   const struct matmulnbits_listener listener = {note_row, m};
   const int rc = matmulnbits_measure(&env, m->options, &listener, err);
   arena_free(&scratch);
-  arena_free(&site_scratch);
   return rc;
 }
 
@@ -173,9 +169,8 @@ static void print_row(const struct row *r, const char *name, const struct widths
     snprintf(sqnr, sizeof sqnr, "%.2f", db);
   else
     snprintf(sqnr, sizeof sqnr, "%s", isnan(db) ? "nan" : "exact");
-  printf("%-*s  %-*s %7s  %.6f  %9.3g  %9.3g  %12llu\n", w->name, name, w->words, r->words, sqnr,
-         figures_cosine(&r->figures), r->figures.max_error, figures_rmse(&r->figures),
-         (unsigned long long)r->bytes);
+  printf("%-*s  %-*s %7s  %.6f  %9.3g  %9.3g  %12lu\n", w->name, name, w->words, r->words, sqnr,
+         figures_cosine(&r->figures), r->figures.max_error, figures_rmse(&r->figures), r->bytes);
 }
 
 // Each reason with how many and the first by name. Reason words are constants of the pass, a few.
@@ -254,12 +249,11 @@ static void print_csv(const struct measuring *m) {
       printf("%u", r->scheme.block);
     else
       fputs("channel", stdout);
-    printf(",%s,%s,%llu,%llu,%.17g,%.17g,%.9g,%.17g,%llu,%llu\n",
+    printf(",%s,%s,%lu,%lu,%.17g,%.17g,%.9g,%.17g,%lu,%lu\n",
            r->scheme.symmetric ? "true" : "false", matmulnbits_algorithm_name(r->scheme.algorithm),
-           (unsigned long long)r->figures.elements, (unsigned long long)r->figures.nonfinite,
-           figures_sqnr_db(&r->figures), figures_cosine(&r->figures), r->figures.max_error,
-           figures_rmse(&r->figures), (unsigned long long)r->source_bytes,
-           (unsigned long long)r->bytes);
+           r->figures.elements, r->figures.nonfinite, figures_sqnr_db(&r->figures),
+           figures_cosine(&r->figures), r->figures.max_error, figures_rmse(&r->figures),
+           r->source_bytes, r->bytes);
   }
 }
 
@@ -304,21 +298,17 @@ static uint32_t put_weight(const struct measuring *m, struct json_out *j, uint32
   return n;
 }
 
-static void put_skipped(const struct measuring *m, struct json_out *j) {
-  json_put_array(j, "not_measured");
-  for (uint32_t i = 0; i < m->n_skips; i++) {
-    json_object(j);
-    json_put_text(j, "node", m->skips[i].node);
-    json_put_text(j, "reason", m->skips[i].reason);
-    json_end_object(j);
-  }
-  json_end_array(j);
-}
-
 static void print_json(const struct measuring *m) {
   struct json_out j = {.indent = 2};
   json_object(&j);
-  put_skipped(m, &j);
+  json_put_array(&j, "not_measured");
+  for (uint32_t i = 0; i < m->n_skips; i++) {
+    json_object(&j);
+    json_put_text(&j, "node", m->skips[i].node);
+    json_put_text(&j, "reason", m->skips[i].reason);
+    json_end_object(&j);
+  }
+  json_end_array(&j);
   json_put_uint(&j, "source_bytes_read", m->stats.source_bytes_read);
   json_put_array(&j, "totals");
   for (uint32_t i = 0; i < m->options->n_candidates; i++) {

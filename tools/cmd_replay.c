@@ -30,11 +30,6 @@ static int open_reader(struct log_reader *in, const char *path, struct err *err)
   return err_errno(err, errno, ERR_INPUT, "the edit log '%s' cannot be read", quote_str(path).s);
 }
 
-static void close_reader(struct log_reader *in) {
-  if (in->file) fclose(in->file);
-  table_free(in->line, in->cap, 1);
-}
-
 // The next line without its break: 1, 0 at the end, -1 on failure. Memory is bounded before it is
 // taken: a log may be one endless line.
 static int next_line(struct log_reader *in, struct span *line, struct err *err) {
@@ -44,8 +39,8 @@ static int next_line(struct log_reader *in, struct span *line, struct err *err) 
   errno = 0;
   while ((c = getc_unlocked(in->file)) != EOF && c != '\n') {
     if (n == LINE_MAX_BYTES)
-      return err_set(err, ERR_MODEL, "line %llu of the edit log '%s' has more than %d bytes",
-                     (unsigned long long)in->number, quote_str(in->path).s, LINE_MAX_BYTES);
+      return err_set(err, ERR_MODEL, "line %lu of the edit log '%s' has more than %d bytes",
+                     in->number, quote_str(in->path).s, LINE_MAX_BYTES);
     in->line = table_grow(in->line, &in->cap, n + 1, 1);
     in->line[n++] = (char)c;
   }
@@ -130,7 +125,7 @@ static int replay(struct job *job, struct log_reader *in, const struct edit_log_
   job->edits.look = job_look_replay;
   job->edits.look_ctx = job;
   if (replay_lines(job, in, err) || check_result(job, in, err)) return -1;
-  if (!span_is(head->output, job->onnx_name))
+  if (!span_is(head->output, job->out.onnx_name))
     report_notice(
         "the recorded output was named '%s': under another name a data file is named differently, "
         "and so is its place in the .onnx; all else is the same",
@@ -154,6 +149,7 @@ int cmd_replay(const struct cli_args *args, struct err *err) {
     }
     json_free(head.doc);
   }
-  close_reader(&in);
+  if (in.file) fclose(in.file);
+  table_free(in.line, in.cap, 1);
   return rc;
 }

@@ -1,4 +1,9 @@
 // weir run: any passes in one go, named on the command line or in a pipeline file.
+//
+//   --pass … or --config FILE ──▶ steps ──▶ one model, one plan, one read, one write
+//
+// Each pass sees what those before it made. The steps are checked, each alone and all together,
+// before the model is opened.
 #include "commands.h"
 #include "pass_job.h"
 

@@ -1,6 +1,14 @@
-// Arenas are chains of chunks that double from 64 KiB to 1 MiB; a request larger than that gets a
-// chunk of its own. Tables grow by a quarter: with realloc on top of mremap the old rows move
-// without being copied, and rows never touched cost nothing resident.
+// Arenas and the growth of tables: the two places from which memory comes.
+//
+//   arena   last ─▶ chunk ─▶ chunk before ─▶ …     chunks double from 64 KiB to 1 MiB
+//                   [used····|free        ]
+//
+// A request larger than a chunk gets a chunk of its own. Nothing is freed singly: a reset keeps the
+// newest chunk, so that a scratch arena that is reset often asks the system for nothing.
+//
+// Tables grow by a quarter: with realloc on top of mremap the old rows move without being copied,
+// and rows never touched cost nothing resident. What both hold is counted in one number for the
+// reports.
 #include "arena.h"
 
 #include "table.h"

@@ -1,5 +1,8 @@
-// The one home of libcrypto's hashing. A failure here means that the library is unusable (a broken
-// FIPS configuration, say): nothing sensible can follow, so it stops the program.
+// SHA-256, and the one home of libcrypto's hashing.
+//
+// A state is made once and started again for every digest: making one costs more than hashing a
+// small tensor. A failure here means that the library is unusable (a broken FIPS configuration,
+// say). Nothing sensible can follow, so it stops the program, and no caller checks for it.
 #include "digest.h"
 
 #include <openssl/evp.h>

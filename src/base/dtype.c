@@ -1,5 +1,12 @@
-// The element type table and the one place where elements become bytes. Sub-byte types are packed
-// contiguously, first element in the lowest bits (float6 too: four elements in three bytes).
+// The element types of ONNX, and the one place where a number of elements becomes a number of
+// bytes.
+//
+// Rows are in dtype.def, in the order of their numbers. A type that the table does not know has the
+// name "undefined" and no bits: whoever reads a number from a file asks dtype_known first.
+//
+// Types of less than a byte are packed contiguously, the first element in the lowest bits (float6
+// too: four elements in three bytes). A product that would pass 2^63 - 1 is refused here and
+// nowhere else.
 #include "dtype.h"
 
 struct dtype_row {

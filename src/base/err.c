@@ -1,5 +1,14 @@
-// Errors are values: a kind (which is the exit code), one sentence and a hint. The first cause
-// wins, because what fails later is mostly its consequence.
+// Errors are values: a kind (which is the exit code), one sentence and a hint. They are filled
+// where the cause is seen, and every function above passes -1 on.
+//
+// The first cause wins: err_fill does nothing to an error that is filled already, because what
+// fails later (closing a file, removing a folder) is mostly a consequence of it. So a function that
+// cleans up may pass the same error to what it calls.
+//
+// Nothing is printed here, and nothing here knows the command line. Where a hint must speak of
+// options, the error carries a reason instead, and tools has the words. An errno becomes a kind at
+// one place, here, and its text a part of the message; above the function that made the call there
+// is no errno.
 #include "err.h"
 
 #include <errno.h>
@@ -9,6 +18,7 @@
 
 static void put_message(struct err *e, enum err_kind kind, const char *fmt, va_list ap) {
   e->kind = kind;
+  e->reason = REASON_NONE;
   e->hint[0] = '\0';
   vsnprintf(e->msg, sizeof e->msg, fmt, ap);
 }
@@ -27,6 +37,15 @@ void err_fill_hint(struct err *e, const char *fmt, ...) {
   va_start(ap, fmt);
   vsnprintf(e->hint, sizeof e->hint, fmt, ap);
   va_end(ap);
+}
+
+void err_fill_reason(struct err *e, enum err_reason reason) {
+  if (e->reason == REASON_NONE && !e->hint[0]) e->reason = reason;
+}
+
+void err_fill_hint_of(struct err *e, const struct err *cause) {
+  err_fill_reason(e, cause->reason);
+  if (cause->hint[0]) err_fill_hint(e, "%s", cause->hint);
 }
 
 static enum err_kind kind_of_errno(int errnum, enum err_kind otherwise) {

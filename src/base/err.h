@@ -18,10 +18,39 @@ enum err_kind {
   ERR_PERMISSION = 77, // not allowed to
 };
 
+// Why, where what the user can do about it is said in words of the command line: those are not ours
+// (tools has them, hints.def).
+enum err_reason {
+  REASON_NONE,
+  REASON_LINK,          // a link, where none is followed
+  REASON_MODEL_LINK,    // the .onnx itself is one
+  REASON_RING,          // io_uring cannot be had; the hint says what it is
+  REASON_ENGINE,        // an engine cannot be opened
+  REASON_TILES,         // no memory for tiles
+  REASON_JOBS,          // more workers than can be
+  REASON_MEMORY,        // too little memory for so many workers
+  REASON_RANGE_LEVELS,  // a range wider than integer levels can say
+  REASON_RANGE_SCALES,  // … than scales can
+  REASON_RANGE_CAST,    // elements that another type cannot hold
+  REASON_NOT_DURABLE,   // the disk did not take what was written
+  REASON_BUSY,          // another run works in the staging folder
+  REASON_SEAL_BEGUN,    // an earlier run did not end putting its output in place
+  REASON_MEASURED_OLD,  // a source changed since its weights were measured
+  REASON_WRITTEN_OLD,   // a source changed since an interrupted run
+  REASON_EXISTS,        // the output exists
+  REASON_APPEARED,      // something took the output's name while the run worked
+  REASON_MANIFEST_NAME, // the output's name cannot stand in a manifest
+  REASON_DATA_NAME,     // the data file exists
+  REASON_INLINE,        // too much for one file
+  REASONS,
+};
+
 struct err {
   enum err_kind kind;
+  enum err_reason reason;
   char msg[1024]; // one sentence: file, tensor or node, the number seen, the limit
-  char hint[512]; // what the user can do about it, or empty
+  char hint
+      [512]; // what the user can do about it, or empty; with a reason: what its words leave open
 };
 
 #define ERR_PRINTF(f, a) __attribute__((format(printf, f, a)))
@@ -35,12 +64,17 @@ static inline int err_minus_one(void) {
 #define err_set(...) (err_fill(__VA_ARGS__), err_minus_one())
 // err_hint(e, fmt, …): adds the hint to the error in *e (a first hint stays); -1.
 #define err_hint(...) (err_fill_hint(__VA_ARGS__), err_minus_one())
+// err_because(e, reason): the same with a reason.
+#define err_because(...) (err_fill_reason(__VA_ARGS__), err_minus_one())
 // err_errno(e, errnum, otherwise, fmt, …): as err_set, with the kind that belongs to errnum
 // (ENOSPC, EACCES, EIO, …; else `otherwise`) and ": <system's words>" after the message.
 #define err_errno(...) (err_fill_errno(__VA_ARGS__), err_minus_one())
 
 void err_fill(struct err *e, enum err_kind kind, const char *fmt, ...) ERR_PRINTF(3, 4);
 void err_fill_hint(struct err *e, const char *fmt, ...) ERR_PRINTF(2, 3);
+void err_fill_reason(struct err *e, enum err_reason reason);
+// Hint and reason of another error, whose message the caller has put into that of e.
+void err_fill_hint_of(struct err *e, const struct err *cause);
 void err_fill_errno(struct err *e, int errnum, enum err_kind otherwise, const char *fmt, ...)
     ERR_PRINTF(4, 5);
 

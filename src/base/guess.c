@@ -1,6 +1,10 @@
+// Guesses at misspelt names, of options, commands and passes.
+//
 // The distance is that of "optimal string alignment": rows of the usual edit matrix, with one more
-// step for two neighbours swapped, which is what fingers do. Names of options and passes are short,
-// so three rows of 32 cells are enough, and longer words have no near name.
+// step for two neighbours swapped, which is what fingers do. Names are short, so three rows of 32
+// cells are enough, and longer words have no near name.
+//
+// A candidate that begins with the word given is near as well, if it is the only one.
 #include "guess.h"
 
 #include <stdbool.h>

@@ -63,19 +63,15 @@ static int32_t hex_unit(const struct scan *s, size_t ahead) {
   return unit;
 }
 
-static void put_mark(struct scan *s, int32_t unit) {
-  char mark[4];
-  snprintf(mark, sizeof mark, "%c%02x", MARK, (unsigned)unit & 0xff);
-  memcpy(s->copy + s->n, mark, 3);
-  s->n += 3;
-  s->at += 6;
-}
-
 static int scan_unit_escape(struct scan *s) {
   const int32_t unit = hex_unit(s, 2);
   if (unit < 0) return refuse(s, "a \\u escape without four hex digits");
   if (unit == 0 || (unit >= 0xdc80 && unit <= 0xdcff)) {
-    put_mark(s, unit);
+    char mark[4];
+    snprintf(mark, sizeof mark, "%c%02x", MARK, (unsigned)unit & 0xff);
+    memcpy(s->copy + s->n, mark, 3);
+    s->n += 3;
+    s->at += 6;
     return 0;
   }
   if (unit < 0xd800 || unit > 0xdfff) {

@@ -152,7 +152,7 @@ static void put_number(struct json_out *j, const char *digits, bool quoted) {
 
 void json_uint(struct json_out *j, uint64_t x) {
   char digits[24];
-  snprintf(digits, sizeof digits, "%llu", (unsigned long long)x);
+  snprintf(digits, sizeof digits, "%lu", x);
   put_number(j, digits, x > EXACT_MAX);
 }
 

@@ -1,5 +1,11 @@
-// Small pure functions over bytes. The quoting here is the one way a name from a file reaches a
-// message: names are attacker-controlled and terminals obey escape sequences.
+// Small pure functions over bytes: products of dims, UTF-8, hex, decimals, and text for messages.
+//
+// Quoting is the one way in which a name from a file reaches a message. Names are chosen by whoever
+// made the file, and terminals obey escape sequences: what could steer a terminal, and what is no
+// valid UTF-8, is written as \xnn, and a long name is cut.
+//
+// Texts are returned in structs by value, so that a message can hold several of them and nobody
+// owns any. Products say when they overflow, and never wrap.
 #include "span.h"
 
 #include <stdio.h>

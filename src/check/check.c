@@ -6,6 +6,8 @@
 // (check_order.c, check_extents.c).
 #include "check_parts.h"
 
+#include "table.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +18,7 @@ int check_report(struct check *c, enum fault_level level, const char *place, con
   va_start(ap, fmt);
   vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
-  if (c->faults) c->faults->report(c->faults->ctx, level, place, text);
+  if (c->faults) c->faults->report(c->faults->ctx, level, place, text, NULL);
   if (c->faults || level != FAULT_ERROR) return 0;
   const char *file = c->m->n_files ? c->m->files[0].name : "model";
   return err_set(c->err, ERR_MODEL, "'%s': %s: %s", quote_str(file).s, place, text);
@@ -81,22 +83,6 @@ static int see_initializer(struct makers *k, uint32_t value, const char *what) {
   return 0;
 }
 
-static int see_initializers(struct makers *k) {
-  const struct model *m = k->c->m;
-  for (uint32_t id = 0; id < m->n_tensors; id++) {
-    const struct model_tensor *t = &m->tensors[id];
-    if (t->home != HOME_INITIALIZER || t->flags & TENSOR_DEAD) continue;
-    if (see_initializer(k, t->owner, "an initializer")) return -1;
-  }
-  for (uint32_t id = 0; id < m->n_sparses; id++) {
-    if (m->sparses[id].values == NO_ID) continue;
-    const struct model_tensor *t = &m->tensors[m->sparses[id].values];
-    if (t->home != HOME_SPARSE_INITIALIZER || t->flags & TENSOR_DEAD) continue;
-    if (see_initializer(k, t->owner, "a sparse initializer")) return -1;
-  }
-  return 0;
-}
-
 static int see_inputs(struct makers *k, uint32_t graph) {
   const struct model *m = k->c->m;
   const struct model_graph *g = &m->graphs[graph];
@@ -118,15 +104,25 @@ static int see_makers(struct makers *k) {
     for (uint32_t id = m->graphs[graph].first_node; id != NO_ID; id = m->nodes[id].next)
       if (see_outputs(k, id)) return -1;
   }
-  if (see_initializers(k)) return -1;
+  for (uint32_t id = 0; id < m->n_tensors; id++) {
+    const struct model_tensor *t = &m->tensors[id];
+    if (t->home != HOME_INITIALIZER || t->flags & TENSOR_DEAD) continue;
+    if (see_initializer(k, t->owner, "an initializer")) return -1;
+  }
+  for (uint32_t id = 0; id < m->n_sparses; id++) {
+    if (m->sparses[id].values == NO_ID) continue;
+    const struct model_tensor *t = &m->tensors[m->sparses[id].values];
+    if (t->home != HOME_SPARSE_INITIALIZER || t->flags & TENSOR_DEAD) continue;
+    if (see_initializer(k, t->owner, "a sparse initializer")) return -1;
+  }
   for (uint32_t graph = 0; graph < m->n_graphs; graph++)
     if (!(m->graphs[graph].flags & GRAPH_DEAD) && see_inputs(k, graph)) return -1;
   // Before IR version 4 every initializer had to be listed.
   if (k->defaults == 0 || m->ir_version < 4) return 0;
   return check_report(k->c, FAULT_NOTE, "model",
-                      "%llu initializers are graph inputs too (the first: '%s'): callers may "
+                      "%lu initializers are graph inputs too (the first: '%s'): callers may "
                       "override them",
-                      (unsigned long long)k->defaults, quote(model_value_name(m, k->example)).s);
+                      k->defaults, quote(model_value_name(m, k->example)).s);
 }
 
 static int check_makers(struct check *c) {
@@ -170,31 +166,12 @@ static int compare_imports(const void *a, const void *b) {
 }
 
 struct imports {
-  struct import *at;
-  size_t n, cap;
+  TABLE(struct import, at);
 };
-
-// Which domains are used where; neighbours of one domain count once.
-static void collect_imports(const struct model *m, struct imports *used) {
-  for (uint32_t graph = 0; graph < m->n_graphs; graph++) {
-    uint32_t root = graph, last = NO_ID;
-    while (m->graphs[root].parent != NO_ID)
-      root = m->graphs[root].parent;
-    // Functions have imports of their own, everything else has the model's.
-    if (m->graphs[root].kind != GRAPH_FUNCTION && m->main_graph != NO_ID) root = m->main_graph;
-    for (uint32_t id = m->graphs[graph].first_node; id != NO_ID; id = m->nodes[id].next) {
-      if (m->nodes[id].domain == last) continue;
-      last = m->nodes[id].domain;
-      used->at = table_grow(used->at, &used->cap, used->n + 1, sizeof *used->at);
-      used->at[used->n++] = (struct import){root, last, id};
-    }
-  }
-  if (used->n) qsort(used->at, used->n, sizeof *used->at, compare_imports);
-}
 
 static int report_imports(struct check *c, const struct imports *used) {
   const struct model *m = c->m;
-  for (size_t i = 0; i < used->n; i++) {
+  for (size_t i = 0; i < used->n_at; i++) {
     const struct import *u = &used->at[i];
     if (i > 0 && u[-1].root == u->root && u[-1].domain == u->domain) continue;
     const struct span domain = model_name(m, u->domain);
@@ -214,9 +191,23 @@ static int check_imports(struct check *c) {
     return check_report(c, FAULT_ERROR, "model", "it imports no operator set (opset_import)");
   if (!check_collects(c)) return 0;
   struct imports used = {0};
-  collect_imports(c->m, &used);
+  // Which domains are used where; neighbours of one domain count once.
+  const struct model *m = c->m;
+  for (uint32_t graph = 0; graph < m->n_graphs; graph++) {
+    uint32_t root = graph, last = NO_ID;
+    while (m->graphs[root].parent != NO_ID)
+      root = m->graphs[root].parent;
+    // Functions have imports of their own, everything else has the model's.
+    if (m->graphs[root].kind != GRAPH_FUNCTION && m->main_graph != NO_ID) root = m->main_graph;
+    for (uint32_t id = m->graphs[graph].first_node; id != NO_ID; id = m->nodes[id].next) {
+      if (m->nodes[id].domain == last) continue;
+      last = m->nodes[id].domain;
+      *TABLE_PUSH(&used, at) = (struct import){root, last, id};
+    }
+  }
+  if (used.n_at) qsort(used.at, used.n_at, sizeof *used.at, compare_imports);
   const int rc = report_imports(c, &used);
-  table_free(used.at, used.cap, sizeof *used.at);
+  TABLE_FREE(&used, at);
   return rc;
 }
 

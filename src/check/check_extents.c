@@ -75,20 +75,18 @@ static int report_file(struct check *c, uint32_t file, const struct sweep *s,
   if (s->overlaps) {
     const struct claim *a = &claims[s->overlapped], *b = &claims[s->overlap];
     if (check_report(c, FAULT_WARNING, place,
-                     "tensor '%s' (bytes %llu..%llu) overlaps tensor '%s' (bytes %llu..%llu); %llu "
+                     "tensor '%s' (bytes %lu..%lu) overlaps tensor '%s' (bytes %lu..%lu); %lu "
                      "such overlaps",
-                     name_of(c, a->tensor).s, (unsigned long long)a->at.off,
-                     (unsigned long long)(a->at.off + a->at.len), name_of(c, b->tensor).s,
-                     (unsigned long long)b->at.off, (unsigned long long)(b->at.off + b->at.len),
-                     (unsigned long long)s->overlaps))
+                     name_of(c, a->tensor).s, a->at.off, (a->at.off + a->at.len),
+                     name_of(c, b->tensor).s, b->at.off, (b->at.off + b->at.len), s->overlaps))
       return -1;
   }
-  if (s->aliases && check_report(c, FAULT_NOTE, place, "%llu tensors share bytes with another one",
-                                 (unsigned long long)s->aliases))
+  if (s->aliases &&
+      check_report(c, FAULT_NOTE, place, "%lu tensors share bytes with another one", s->aliases))
     return -1;
   if (f->size <= s->named || file == 0) return 0;
-  return check_report(c, FAULT_NOTE, place, "%llu of %llu bytes are named by no tensor",
-                      (unsigned long long)(f->size - s->named), (unsigned long long)f->size);
+  return check_report(c, FAULT_NOTE, place, "%lu of %lu bytes are named by no tensor",
+                      (f->size - s->named), f->size);
 }
 
 static int sweep_files(struct check *c, const struct claim *claims, uint32_t n) {
@@ -113,10 +111,9 @@ static int report_unaligned(struct check *c, const struct claim *claims, uint32_
   if (count == 0) return 0;
   const struct claim *x = &claims[first];
   return check_report(c, FAULT_NOTE, quote_str(c->m->files[x->at.file].name).s,
-                      "%llu tensors begin at offsets that are no multiple of their element size "
-                      "(the first: '%s' at byte %llu)",
-                      (unsigned long long)count, name_of(c, x->tensor).s,
-                      (unsigned long long)x->at.off);
+                      "%lu tensors begin at offsets that are no multiple of their element size "
+                      "(the first: '%s' at byte %lu)",
+                      count, name_of(c, x->tensor).s, x->at.off);
 }
 
 int check_extents(struct check *c) {

@@ -216,10 +216,10 @@ static int report_hidden(const struct order *o) {
   }
   if (count == 0) return 0;
   return check_report(o->c, FAULT_WARNING, check_node_place(o->c, m->values[first].def).s,
-                      "its output '%s' has the name of a value of %s around it (%llu such outputs):"
+                      "its output '%s' has the name of a value of %s around it (%lu such outputs):"
                       " runtimes refuse the model",
                       quote(model_value_name(m, first)).s,
-                      check_graph_place(o->c, m->values[outer].graph).s, (unsigned long long)count);
+                      check_graph_place(o->c, m->values[outer].graph).s, count);
 }
 
 // ONNX wants a name once in a graph and those around it. Here the inner one counts, as for inputs
@@ -227,7 +227,10 @@ static int report_hidden(const struct order *o) {
 // later outside, as the outputs of the node itself that has the body, they let pass too: a branch
 // often calls its result what the If does.
 int check_hidden(struct check *c) {
-  if (!check_collects(c)) return 0;
+  bool nested = false;
+  for (uint32_t graph = 0; graph < c->m->n_graphs; graph++)
+    nested |= c->m->graphs[graph].parent != NO_ID;
+  if (!check_collects(c) || !nested) return 0;
   struct order o = {.c = c, .position = need(c->m->n_nodes, sizeof *o.position)};
   number_nodes(&o);
   const int rc = report_hidden(&o);
@@ -276,9 +279,14 @@ static int check_twins(struct check *c, const struct function_key *keys, uint32_
   return 0;
 }
 
-// Calls from the body of a function, and from subgraphs in it.
-static void collect_calls(const struct model *m, const struct function_key *keys, uint32_t n,
-                          struct check_edges *edges) {
+int check_function_recursion(struct check *c) {
+  const struct model *m = c->m;
+  if (m->n_functions == 0) return 0;
+  uint32_t n, cycle[8], length;
+  struct function_key *keys = sort_functions(m, &n);
+  struct check_edges edges = {0};
+  int rc = check_twins(c, keys, n);
+  // Calls from the body of a function, and from subgraphs in it.
   for (uint32_t graph = 0; graph < m->n_graphs; graph++) {
     uint32_t root = graph;
     while (m->graphs[root].parent != NO_ID)
@@ -289,19 +297,9 @@ static void collect_calls(const struct model *m, const struct function_key *keys
       const struct function_key key = {domain_id(m, node->domain), node->op_type, node->overload,
                                        0};
       const struct function_key *callee = bsearch(&key, keys, n, sizeof key, compare_keys);
-      if (callee) add_edge(edges, m->graphs[root].owner, callee->function);
+      if (callee) add_edge(&edges, m->graphs[root].owner, callee->function);
     }
   }
-}
-
-int check_function_recursion(struct check *c) {
-  const struct model *m = c->m;
-  if (m->n_functions == 0) return 0;
-  uint32_t n, cycle[8], length;
-  struct function_key *keys = sort_functions(m, &n);
-  struct check_edges edges = {0};
-  int rc = check_twins(c, keys, n);
-  collect_calls(m, keys, n, &edges);
   if (rc == 0 && check_cycle(&edges, m->n_functions, cycle, &length))
     rc = check_report(c, FAULT_ERROR, "model", "function '%s' calls itself, through %u function%s",
                       quote(model_name(m, m->functions[cycle[0]].name)).s, length,

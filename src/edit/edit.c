@@ -28,8 +28,7 @@ void edits_free(struct edits *e) {
 
 int edits_finish(struct edits *e, struct err *err) {
   if (!e->failed) return 0;
-  return err_set(err, ERR_IO, "the edit log could not be written (%llu edits were made)",
-                 (unsigned long long)e->n);
+  return err_set(err, ERR_IO, "the edit log could not be written (%lu edits were made)", e->n);
 }
 
 void edit_done(struct edits *e) {

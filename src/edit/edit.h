@@ -123,6 +123,13 @@ void edit_set_attr(struct edits *e, uint32_t node, const struct edit_attr *attr)
 // hand there afterwards.
 uint32_t edit_add_tensor(struct edits *e, uint32_t graph, struct span name, uint32_t recipe);
 void edit_replace_tensor(struct edits *e, uint32_t tensor, uint32_t recipe);
+// A tensor holds in another form what tensor `weight` held: what is said of it later names that weight,
+// by `called` (a name id; m->empty: nothing is said), or what the weight itself stood for. No edit: the
+// log does not say it, and a replay does not know it.
+void edit_stands_for(struct edits *e, uint32_t tensor, uint32_t weight, uint32_t called);
+// edit_add_tensor of such a tensor.
+uint32_t edit_add_tensor_for(struct edits *e, uint32_t graph, struct span name, uint32_t recipe,
+                             uint32_t weight, uint32_t called);
 // An initializer without uses goes, with its value (which stays if it is a graph input).
 void edit_remove_tensor(struct edits *e, uint32_t tensor);
 

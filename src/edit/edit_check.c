@@ -123,23 +123,6 @@ static int check_attr(const struct edits *e, uint32_t graph, const struct edit_a
   }
 }
 
-static int check_attrs(const struct edits *e, const struct edit_node *spec, struct err *err) {
-  if (spec->n_attrs > UINT16_MAX)
-    return err_set(err, ERR_MODEL, "%u attributes are more than %u", spec->n_attrs, UINT16_MAX);
-  for (uint32_t i = 0; i < spec->n_attrs; i++) {
-    const struct edit_attr *a = &spec->attrs[i];
-    if (check_attr(e, spec->graph, a, err)) return -1;
-    for (uint32_t k = 0; k < i; k++) {
-      if (strcmp(spec->attrs[k].name, a->name) == 0)
-        return err_set(err, ERR_MODEL, "attribute '%s' is given twice", quote_str(a->name).s);
-      if (a->type == ATTR_GRAPH && spec->attrs[k].type == ATTR_GRAPH &&
-          spec->attrs[k].graph == a->graph)
-        return err_set(err, ERR_MODEL, "graph g%u is given twice", a->graph);
-    }
-  }
-  return 0;
-}
-
 // ---- nodes -------------------------------------------------------------------------------------
 
 int edit_check_group(const struct edits *e, uint32_t site, struct err *err) {
@@ -182,17 +165,6 @@ static struct span output_name(const struct edits *e, const struct edit_output *
   return to->value == NO_ID ? to->name : model_value_name(e->m, to->value);
 }
 
-static int check_outputs(const struct edits *e, const struct edit_node *spec, struct err *err) {
-  for (uint32_t i = 0; i < spec->n_out; i++) {
-    if (check_output(e, spec->graph, &spec->out[i], err)) return -1;
-    const struct span name = output_name(e, &spec->out[i]);
-    for (uint32_t k = 0; k < i && name.n > 0; k++)
-      if (span_eq(name, output_name(e, &spec->out[k])))
-        return err_set(err, ERR_MODEL, "value '%s' is given as two outputs", quote(name).s);
-  }
-  return 0;
-}
-
 int edit_check_add_node(const struct edits *e, const struct edit_node *spec, struct err *err) {
   if (edit_check_graph(e, spec->graph, err)) return -1;
   if (check_before(e, spec->graph, spec->before, err)) return -1;
@@ -201,8 +173,27 @@ int edit_check_add_node(const struct edits *e, const struct edit_node *spec, str
   if (check_text(spec->domain, "the domain of a node", err)) return -1;
   for (uint32_t i = 0; i < spec->n_in; i++)
     if (spec->in[i] != NO_ID && check_visible(e, spec->graph, spec->in[i], err)) return -1;
-  if (check_outputs(e, spec, err)) return -1;
-  return check_attrs(e, spec, err);
+  for (uint32_t i = 0; i < spec->n_out; i++) {
+    if (check_output(e, spec->graph, &spec->out[i], err)) return -1;
+    const struct span name = output_name(e, &spec->out[i]);
+    for (uint32_t k = 0; k < i && name.n > 0; k++)
+      if (span_eq(name, output_name(e, &spec->out[k])))
+        return err_set(err, ERR_MODEL, "value '%s' is given as two outputs", quote(name).s);
+  }
+  if (spec->n_attrs > UINT16_MAX)
+    return err_set(err, ERR_MODEL, "%u attributes are more than %u", spec->n_attrs, UINT16_MAX);
+  for (uint32_t i = 0; i < spec->n_attrs; i++) {
+    const struct edit_attr *a = &spec->attrs[i];
+    if (check_attr(e, spec->graph, a, err)) return -1;
+    for (uint32_t k = 0; k < i; k++) {
+      if (strcmp(spec->attrs[k].name, a->name) == 0)
+        return err_set(err, ERR_MODEL, "attribute '%s' is given twice", quote_str(a->name).s);
+      if (a->type == ATTR_GRAPH && spec->attrs[k].type == ATTR_GRAPH &&
+          spec->attrs[k].graph == a->graph)
+        return err_set(err, ERR_MODEL, "graph g%u is given twice", a->graph);
+    }
+  }
+  return 0;
 }
 
 int edit_check_move_node(const struct edits *e, uint32_t node, uint32_t before, struct err *err) {

@@ -16,14 +16,12 @@
 #include <assert.h>
 
 struct dying {
-  uint32_t *graphs; // found so far; the first `done` have lost their nodes
-  uint32_t n, done;
-  size_t cap;
+  TABLE(uint32_t, graphs); // found so far; the first `done` have lost their nodes
+  uint32_t done;
 };
 
 static void add_graph(struct dying *d, uint32_t graph) {
-  d->graphs = table_grow(d->graphs, &d->cap, (size_t)d->n + 1, sizeof *d->graphs);
-  d->graphs[d->n++] = graph;
+  *TABLE_PUSH(d, graphs) = graph;
 }
 
 static void kill_tensor(struct model *m, uint32_t tensor) {
@@ -118,17 +116,17 @@ static void kill_rows(struct model *m, uint32_t graph) {
 
 // Graphs die from outside in: the list grows while it is walked.
 static void finish(struct model *m, struct dying *d) {
-  for (; d->done < d->n; d->done++) {
+  for (; d->done < d->n_graphs; d->done++) {
     struct model_graph *g = &m->graphs[d->graphs[d->done]];
     g->flags |= GRAPH_DEAD;
     while (g->first_node != NO_ID)
       kill_node(m, g->first_node, d);
     g->n_inputs = g->n_outputs = 0;
   }
-  if (d->n > 0) bring_up_to_date(m);
-  for (uint32_t i = 0; i < d->n; i++)
+  if (d->n_graphs > 0) bring_up_to_date(m);
+  for (uint32_t i = 0; i < d->n_graphs; i++)
     kill_rows(m, d->graphs[i]);
-  table_free(d->graphs, d->cap, sizeof *d->graphs);
+  TABLE_FREE(d, graphs);
 }
 
 void edit_kill_node(struct model *m, uint32_t node) {

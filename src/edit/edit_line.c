@@ -118,11 +118,6 @@ void edit_line_recipe(struct edits *e, struct json_out *j, uint32_t recipe) {
   recipe_json_write(j, e->r, recipe, &leaves);
 }
 
-static void put_recipe(struct edits *e, uint32_t recipe) {
-  json_key(&e->line, "recipe");
-  edit_line_recipe(e, &e->line, recipe);
-}
-
 void edit_line_tensor_address(struct edits *e, uint32_t tensor) {
   if (!e->sink) return;
   json_key(&e->line, "tensor");
@@ -135,7 +130,8 @@ void edit_line_tensor(struct edits *e, uint32_t tensor) {
   edit_line_tensor_address(e, tensor);
   json_put_text(&e->line, "dtype", dtype_name((enum dtype)t->dtype));
   put_dims(&e->line, model_dims(e->m, t), t->rank);
-  put_recipe(e, t->recipe);
+  json_key(&e->line, "recipe");
+  edit_line_recipe(e, &e->line, t->recipe);
 }
 
 // ---- attributes and types ----------------------------------------------------------------------
@@ -163,17 +159,6 @@ static void put_float(struct json_out *j, float f) {
   json_double(j, (float)x == f ? x : (double)f);
 }
 
-static void put_list(struct edits *e, const struct model_attr *a) {
-  json_array(&e->line);
-  for (uint32_t i = 0; i < a->count; i++) {
-    if (a->type == ATTR_INTS)
-      json_int(&e->line, e->m->longs[a->first + i]);
-    else
-      put_float(&e->line, e->m->floats[a->first + i]);
-  }
-  json_end_array(&e->line);
-}
-
 void edit_line_attr_value(struct edits *e, uint32_t attr) {
   const struct model_attr *a = &e->m->attrs[attr];
   struct json_out *j = &e->line;
@@ -193,7 +178,13 @@ void edit_line_attr_value(struct edits *e, uint32_t attr) {
   case ATTR_INTS:
   case ATTR_FLOATS:
     json_key(j, a->type == ATTR_INTS ? "ints" : "floats");
-    put_list(e, a);
+    json_array(&e->line);
+    for (uint32_t i = 0; i < a->count; i++)
+      if (a->type == ATTR_INTS)
+        json_int(&e->line, e->m->longs[a->first + i]);
+      else
+        put_float(&e->line, e->m->floats[a->first + i]);
+    json_end_array(&e->line);
     break;
   case ATTR_TENSOR: edit_line_tensor(e, a->first); break;
   default: edit_line_graph(e, "graph", a->first);
@@ -223,13 +214,12 @@ void edit_line_type(struct edits *e, enum dtype dtype, const struct model_dim *d
     json_text(j, dtype_name(dtype));
   if (rank == NO_ID) return;
   json_put_array(j, "dims");
-  for (uint32_t i = 0; i < rank; i++) {
+  for (uint32_t i = 0; i < rank; i++)
     if (dims[i].value >= 0)
       put_size(j, dims[i].value);
     else if (dims[i].param == e->m->empty)
       json_null(j);
     else
       json_string(j, model_name(e->m, dims[i].param));
-  }
   json_end_array(j);
 }

@@ -9,29 +9,6 @@
 // Nothing in it is a time, a path or a machine.
 #include "edit_log.h"
 
-static void write_files(struct edits *e) {
-  struct json_out *j = &e->line;
-  json_put_array(j, "files");
-  for (uint32_t i = 1; i < e->m->n_files; i++) {
-    json_object(j);
-    json_put_text(j, "name", e->m->files[i].name);
-    json_put_uint(j, "size", e->m->files[i].size);
-    json_end_object(j);
-  }
-  json_end_array(j);
-}
-
-static void write_source(struct edits *e) {
-  struct json_out *j = &e->line;
-  char hex[2 * sizeof e->m->meta_sha256 + 1];
-  hex_encode(e->m->meta_sha256, sizeof e->m->meta_sha256, hex);
-  json_put_object(j, "source");
-  json_put_text(j, "name", e->m->n_files > 0 ? e->m->files[0].name : "");
-  json_put_text(j, "meta_sha256", hex);
-  write_files(e);
-  json_end_object(j);
-}
-
 static void write_object(struct json_out *j, const char *key, const char *object) {
   json_put_raw(j, key, span_str(object ? object : "{}"));
 }
@@ -43,7 +20,20 @@ int edit_log_begin(struct edits *e, const struct edit_log_head *head, struct err
   json_put_uint(j, "weir_edit_log", EDIT_LOG_VERSION);
   json_put_text(j, "command", head->command);
   write_object(j, "options", head->options);
-  write_source(e);
+  char hex[2 * sizeof e->m->meta_sha256 + 1];
+  hex_encode(e->m->meta_sha256, sizeof e->m->meta_sha256, hex);
+  json_put_object(j, "source");
+  json_put_text(j, "name", e->m->n_files > 0 ? e->m->files[0].name : "");
+  json_put_text(j, "meta_sha256", hex);
+  json_put_array(j, "files");
+  for (uint32_t i = 1; i < e->m->n_files; i++) {
+    json_object(j);
+    json_put_text(j, "name", e->m->files[i].name);
+    json_put_uint(j, "size", e->m->files[i].size);
+    json_end_object(j);
+  }
+  json_end_array(j);
+  json_end_object(j);
   write_object(j, "layout", head->layout);
   json_put_text(j, "output", head->output);
   json_end_object(j);
@@ -59,8 +49,8 @@ static int check_head(struct edit_log_info *out, struct err *err) {
   if (!json_as_uint(json_get(doc, "weir_edit_log"), &version))
     return err_set(err, ERR_MODEL, "the first line is not the head of an edit log");
   if (version != EDIT_LOG_VERSION)
-    return err_set(err, ERR_MODEL, "edit log version %llu is not known (this program reads %d)",
-                   (unsigned long long)version, EDIT_LOG_VERSION);
+    return err_set(err, ERR_MODEL, "edit log version %lu is not known (this program reads %d)",
+                   version, EDIT_LOG_VERSION);
   uint8_t digest[32];
   if (!json_as_string(json_get(doc, "command"), &out->command) ||
       !json_as_string(json_get(doc, "output"), &out->output) ||

@@ -144,20 +144,21 @@ static void own_content(struct model *m, uint32_t attr) {
   }
 }
 
-// Rest extents of an attribute that got another id. Rows stay sorted: kind 'a' comes first, and the
+// Kept fields of an attribute that got another id. Rows stay sorted: KEPT_ATTR comes first, and the
 // new id is the largest of its kind.
-static void move_rests(struct model *m, uint32_t from, uint32_t to) {
+static void move_kept(struct model *m, uint32_t from, uint32_t to) {
   uint32_t n, end = 0;
-  const struct model_rest *old = model_rests(m, 'a', from, &n);
+  const struct model_kept_field *old = model_kept_fields(m, KEPT_ATTR, from, &n);
   if (n == 0) return;
-  const uint32_t first = (uint32_t)(old - m->rests);
-  TABLE_ADD(m, rests, n);
-  while (end < m->n_rests - n && m->rests[end].kind <= 'a')
+  const uint32_t first = (uint32_t)(old - m->kept_fields);
+  TABLE_ADD(m, kept_fields, n);
+  while (end < m->n_kept_fields - n && m->kept_fields[end].of == KEPT_ATTR)
     end++;
-  memmove(m->rests + end + n, m->rests + end, (m->n_rests - n - end) * sizeof *m->rests);
+  memmove(m->kept_fields + end + n, m->kept_fields + end,
+          (m->n_kept_fields - n - end) * sizeof *m->kept_fields);
   for (uint32_t i = 0; i < n; i++) {
-    m->rests[end + i] = m->rests[first + i];
-    m->rests[end + i].id = to;
+    m->kept_fields[end + i] = m->kept_fields[first + i];
+    m->kept_fields[end + i].id = to;
   }
 }
 
@@ -171,14 +172,15 @@ static uint32_t append_attr(struct model *m, uint32_t node) {
   for (uint32_t i = 0; i < n; i++) {
     m->attrs[run + i] = m->attrs[first + i];
     if (!(m->attrs[run + i].flags & ATTR_DEAD)) own_content(m, run + i);
-    if (m->attrs[run + i].flags & ATTR_HAS_REST) move_rests(m, first + i, run + i);
+    if (m->attrs[run + i].flags & ATTR_HAS_KEPT) move_kept(m, first + i, run + i);
     m->attrs[first + i].flags = ATTR_DEAD;
     m->attrs[first + i].node = NO_ID;
   }
   return run + n;
 }
 
-// The row to write: that of the old attribute, so that its place and its rests stay, or a new one.
+// The row to write: that of the old attribute, so that its place and its kept fields stay, or a new
+// one.
 static uint32_t attr_row(struct model *m, uint32_t node, const char *name) {
   const struct model_attr *old = model_attr_named(m, node, name);
   if (!old) {
@@ -189,36 +191,10 @@ static uint32_t attr_row(struct model *m, uint32_t node, const char *name) {
   const uint32_t at = (uint32_t)(old - m->attrs);
   const uint8_t type = old->type;
   edit_kill_attr(m, at);
-  // What these types say lies among the rests, which would come along.
+  // What these types say lies among the kept fields, which would come along.
   if (type == ATTR_UNDEFINED || type >= ATTR_TYPE_PROTO) return attr_row(m, node, name);
   m->attrs[at].flags = (uint8_t)((m->attrs[at].flags & ~ATTR_DEAD) | ATTR_DIRTY);
   return at;
-}
-
-static void fill_attr(struct edits *e, uint32_t attr, const struct edit_attr *a) {
-  struct model *m = e->m;
-  uint32_t first = NO_ID, count = 1;
-  switch (a->type) {
-  case ATTR_INT: m->attrs[attr].u.i = a->i; break;
-  case ATTR_FLOAT: m->attrs[attr].u.f = a->f; break;
-  case ATTR_STRING: m->attrs[attr].u.s = model_intern(m, a->s); break;
-  case ATTR_INTS:
-    count = a->n;
-    first = edit_rows_longs(m, a->ints, a->n);
-    break;
-  case ATTR_FLOATS:
-    count = a->n;
-    first = edit_rows_floats(m, a->floats, a->n);
-    break;
-  case ATTR_TENSOR:
-    first = edit_make_tensor(e, m->nodes[m->attrs[attr].node].graph, m->empty, a->recipe);
-    m->tensors[first].home = HOME_ATTRIBUTE;
-    break;
-  default: first = a->graph;
-  }
-  m->attrs[attr].count = count;
-  m->attrs[attr].first = first;
-  own_content(m, attr);
 }
 
 uint32_t edit_make_attr(struct edits *e, uint32_t node, const struct edit_attr *spec) {
@@ -230,7 +206,28 @@ uint32_t edit_make_attr(struct edits *e, uint32_t node, const struct edit_attr *
   m->attrs[attr].node = node;
   m->attrs[attr].ref_name = m->empty;
   m->attrs[attr].type = (uint8_t)a.type;
-  fill_attr(e, attr, &a);
+  uint32_t first = NO_ID, count = 1;
+  switch (a.type) {
+  case ATTR_INT: m->attrs[attr].u.i = a.i; break;
+  case ATTR_FLOAT: m->attrs[attr].u.f = a.f; break;
+  case ATTR_STRING: m->attrs[attr].u.s = model_intern(m, a.s); break;
+  case ATTR_INTS:
+    count = a.n;
+    first = edit_rows_longs(m, a.ints, a.n);
+    break;
+  case ATTR_FLOATS:
+    count = a.n;
+    first = edit_rows_floats(m, a.floats, a.n);
+    break;
+  case ATTR_TENSOR:
+    first = edit_make_tensor(e, m->nodes[m->attrs[attr].node].graph, m->empty, a.recipe);
+    m->tensors[first].home = HOME_ATTRIBUTE;
+    break;
+  default: first = a.graph;
+  }
+  m->attrs[attr].count = count;
+  m->attrs[attr].first = first;
+  own_content(m, attr);
   edit_rows_mark_node(m, node);
   return attr;
 }
@@ -245,21 +242,6 @@ uint32_t edit_make_output(struct edits *e, uint32_t graph, struct edit_output to
   return to.value;
 }
 
-static void make_slots(struct edits *e, uint32_t node, const struct edit_node *spec) {
-  struct model *m = e->m;
-  const uint32_t first = TABLE_ADD(m, refs, spec->n_in + spec->n_out);
-  m->nodes[node].refs = first;
-  m->nodes[node].n_in = spec->n_in;
-  m->nodes[node].n_out = spec->n_out;
-  for (uint32_t i = 0; i < spec->n_in + spec->n_out; i++)
-    m->refs[first + i] =
-        (struct model_ref){.value = NO_ID, .node = node, .next = NO_ID, .prev = NO_ID};
-  for (uint32_t i = 0; i < spec->n_in; i++)
-    edit_rows_set_input(m, node, i, spec->in[i]);
-  for (uint32_t i = 0; i < spec->n_out; i++)
-    edit_rows_set_output(m, node, i, edit_make_output(e, spec->graph, spec->out[i]));
-}
-
 uint32_t edit_make_node(struct edits *e, const struct edit_node *given) {
   struct model *m = e->m;
   const struct edit_node spec = copy_node(e, given);
@@ -270,7 +252,17 @@ uint32_t edit_make_node(struct edits *e, const struct edit_node *given) {
   row.domain = model_intern(m, spec.domain);
   row.attrs = m->n_attrs;
   m->nodes[node] = row;
-  make_slots(e, node, &spec);
+  const uint32_t first = TABLE_ADD(m, refs, spec.n_in + spec.n_out);
+  m->nodes[node].refs = first;
+  m->nodes[node].n_in = spec.n_in;
+  m->nodes[node].n_out = spec.n_out;
+  for (uint32_t i = 0; i < spec.n_in + spec.n_out; i++)
+    m->refs[first + i] =
+        (struct model_ref){.value = NO_ID, .node = node, .next = NO_ID, .prev = NO_ID};
+  for (uint32_t i = 0; i < spec.n_in; i++)
+    edit_rows_set_input(m, node, i, spec.in[i]);
+  for (uint32_t i = 0; i < spec.n_out; i++)
+    edit_rows_set_output(m, node, i, edit_make_output(e, spec.graph, spec.out[i]));
   for (uint32_t i = 0; i < spec.n_attrs; i++)
     edit_make_attr(e, node, &spec.attrs[i]);
   edit_rows_link_node(m, node, spec.before);

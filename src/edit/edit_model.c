@@ -2,6 +2,9 @@
 //
 // Opset rows lie in one table, the model's own first and then each function's run. A new import of
 // the model therefore pushes the functions' runs on by one.
+//
+// As everywhere in edit, each edit checks what it was promised, writes its line, and changes the
+// rows.
 #include "edit.h"
 #include "edit_check.h"
 #include "edit_line.h"
@@ -149,26 +152,22 @@ void edit_set_ir_version(struct edits *e, int64_t version) {
   edit_done(e);
 }
 
-static void put_metadata(struct model *m, uint32_t key, uint32_t value) {
-  uint32_t at = 0;
-  while (at < m->n_metadata && m->metadata[at].key != key)
-    at++;
-  if (value != m->empty) {
-    if (at == m->n_metadata) TABLE_ADD(m, metadata, 1);
-    m->metadata[at] = (struct model_metadata){key, value};
-  } else if (at < m->n_metadata) {
-    m->n_metadata--;
-    memmove(m->metadata + at, m->metadata + at + 1, (m->n_metadata - at) * sizeof *m->metadata);
-  }
-}
-
 void edit_set_metadata(struct edits *e, struct span key, struct span value) {
   struct err err = {0};
   struct model *m = e->m;
   edit_check_promise(edit_check_set_metadata(e, key, value, &err), &err);
   value = edit_make_copy(e, value);
   const uint32_t key_id = model_intern(m, key), value_id = model_intern(m, value);
-  put_metadata(m, key_id, value_id);
+  uint32_t at = 0;
+  while (at < m->n_metadata && m->metadata[at].key != key_id)
+    at++;
+  if (value_id != m->empty) {
+    if (at == m->n_metadata) TABLE_ADD(m, metadata, 1);
+    m->metadata[at] = (struct model_metadata){key_id, value_id};
+  } else if (at < m->n_metadata) {
+    m->n_metadata--;
+    memmove(m->metadata + at, m->metadata + at + 1, (m->n_metadata - at) * sizeof *m->metadata);
+  }
   m->dirty |= MODEL_DIRTY_METADATA;
   if (edit_line_begin(e, "metadata")) {
     edit_line_string(e, "key", model_name(m, key_id));

@@ -40,23 +40,24 @@ static int missing(struct edit_reading *in, const char *key, const char *what) {
 
 // ---- plain members -----------------------------------------------------------------------------
 
-int edit_read_text(struct edit_reading *in, const char *key, bool required, struct span *out) {
+struct span edit_read_text(struct edit_reading *in, const char *key, bool required) {
   const struct json_value *v = json_get(in->line, key);
-  *out = span_of("", 0);
-  if (!v && !required) return 0;
-  return json_as_string(v, out) ? 0 : missing(in, key, "a string");
+  struct span s = span_of("", 0);
+  if ((v || required) && !json_as_string(v, &s)) missing(in, key, "a string");
+  return s;
 }
 
-int edit_read_int(struct edit_reading *in, const char *key, int64_t *out) {
-  return json_as_int(json_get(in->line, key), out) ? 0 : missing(in, key, "an integer");
+int64_t edit_read_int(struct edit_reading *in, const char *key) {
+  int64_t x = 0;
+  if (!json_as_int(json_get(in->line, key), &x)) missing(in, key, "an integer");
+  return x;
 }
 
-int edit_read_index(struct edit_reading *in, const char *key, uint32_t *out) {
+uint32_t edit_read_index(struct edit_reading *in, const char *key) {
   uint64_t x;
-  if (!json_as_uint(json_get(in->line, key), &x) || x >= NO_ID)
-    return missing(in, key, "a position");
-  *out = (uint32_t)x;
-  return 0;
+  if (json_as_uint(json_get(in->line, key), &x) && x < NO_ID) return (uint32_t)x;
+  missing(in, key, "a position");
+  return NO_ID;
 }
 
 // ---- addresses ---------------------------------------------------------------------------------
@@ -105,15 +106,14 @@ static int no_such(struct edit_reading *in, const struct json_value *v) {
   return err_set(in->err, ERR_MODEL, "the model has no '%s' at this point", shown(v).s);
 }
 
-int edit_read_node(struct edit_reading *in, const char *key, bool required, uint32_t *out) {
+uint32_t edit_read_node(struct edit_reading *in, const char *key, bool required) {
   const struct json_value *v = json_get(in->line, key);
+  const struct model *m = in->e->m;
   struct address a;
-  *out = NO_ID;
-  if (!v && !required) return 0;
-  if (read_address(in, v, 'n', &a)) return -1;
-  if (a.id >= in->e->m->n_nodes || in->e->m->nodes[a.id].graph != a.graph) return no_such(in, v);
-  *out = a.id;
-  return 0;
+  if ((!v && !required) || read_address(in, v, 'n', &a)) return NO_ID;
+  if (a.id < m->n_nodes && m->nodes[a.id].graph == a.graph) return a.id;
+  no_such(in, v);
+  return NO_ID;
 }
 
 static int read_value(struct edit_reading *in, const struct json_value *v, uint32_t *out) {
@@ -127,11 +127,11 @@ static int read_value(struct edit_reading *in, const struct json_value *v, uint3
   return 0;
 }
 
-int edit_read_value(struct edit_reading *in, const char *key, bool required, uint32_t *out) {
+uint32_t edit_read_value(struct edit_reading *in, const char *key, bool required) {
   const struct json_value *v = json_get(in->line, key);
-  *out = NO_ID;
-  if (!v && !required) return 0;
-  return read_value(in, v, out);
+  uint32_t value = NO_ID;
+  if (v || required) read_value(in, v, &value);
+  return value;
 }
 
 static int read_tensor(struct edit_reading *in, const struct json_value *v, uint32_t *out) {
@@ -145,8 +145,10 @@ static int read_tensor(struct edit_reading *in, const struct json_value *v, uint
   return 0;
 }
 
-int edit_read_tensor(struct edit_reading *in, uint32_t *out) {
-  return read_tensor(in, json_get(in->line, "tensor"), out);
+uint32_t edit_read_tensor(struct edit_reading *in) {
+  uint32_t tensor = NO_ID;
+  read_tensor(in, json_get(in->line, "tensor"), &tensor);
+  return tensor;
 }
 
 static int read_plain(struct edit_reading *in, const struct json_value *v, char kind,
@@ -156,12 +158,16 @@ static int read_plain(struct edit_reading *in, const struct json_value *v, char 
   return err_set(in->err, ERR_MODEL, "'%s' is not an address of the form %c1", shown(v).s, kind);
 }
 
-int edit_read_graph(struct edit_reading *in, const char *key, uint32_t *out) {
-  return read_plain(in, json_get(in->line, key), 'g', out);
+uint32_t edit_read_graph(struct edit_reading *in, const char *key) {
+  uint32_t graph = NO_ID;
+  read_plain(in, json_get(in->line, key), 'g', &graph);
+  return graph;
 }
 
-int edit_read_function(struct edit_reading *in, const char *key, uint32_t *out) {
-  return read_plain(in, json_get(in->line, key), 'f', out);
+uint32_t edit_read_function(struct edit_reading *in, const char *key) {
+  uint32_t function = NO_ID;
+  read_plain(in, json_get(in->line, key), 'f', &function);
+  return function;
 }
 
 // ---- new rows ----------------------------------------------------------------------------------
@@ -266,9 +272,8 @@ static int read_leaf(void *ctx, const struct json_value *v, uint32_t *recipe, st
                    shown(json_get(v, "tensor")).s);
   const struct recipe *x = &in->e->r->rows[source];
   if (!dims_product(dims, rank, &count) || count != x->count)
-    return err_set(err, ERR_MODEL, "dims %s do not hold the %llu elements of tensor '%s'",
-                   quote_dims(dims, rank).s, (unsigned long long)x->count,
-                   shown(json_get(v, "tensor")).s);
+    return err_set(err, ERR_MODEL, "dims %s do not hold the %lu elements of tensor '%s'",
+                   quote_dims(dims, rank).s, x->count, shown(json_get(v, "tensor")).s);
   const bool same =
       rank == x->rank && memcmp(dims, recipe_dims(in->e->r, source), rank * sizeof *dims) == 0;
   *recipe = same ? source : edit_make_source_recipe_as(in->e, tensor, dims, rank);

@@ -17,15 +17,20 @@ struct edit_reading {
 // An object has no other keys than those in `allowed` (separated by spaces).
 int edit_read_keys(struct edit_reading *in, const struct json_value *v, const char *allowed);
 
-// Members of the line. Where `required` is false, an absent key gives NO_ID or an empty span.
-int edit_read_text(struct edit_reading *in, const char *key, bool required, struct span *out);
-int edit_read_int(struct edit_reading *in, const char *key, int64_t *out);
-int edit_read_index(struct edit_reading *in, const char *key, uint32_t *out);
-int edit_read_node(struct edit_reading *in, const char *key, bool required, uint32_t *out);
-int edit_read_value(struct edit_reading *in, const char *key, bool required, uint32_t *out);
-int edit_read_graph(struct edit_reading *in, const char *key, uint32_t *out);
-int edit_read_function(struct edit_reading *in, const char *key, uint32_t *out);
-int edit_read_tensor(struct edit_reading *in, uint32_t *out);
+// Members of the line. A failure is in in->err, where the first one stays, and the value is then
+// NO_ID, 0 or empty: so a line may be read to its end before edit_read_ok is asked. Where
+// `required` is false, an absent key gives NO_ID or an empty span.
+static inline bool edit_read_ok(const struct edit_reading *in) {
+  return in->err->kind == ERR_NONE;
+}
+struct span edit_read_text(struct edit_reading *in, const char *key, bool required);
+int64_t edit_read_int(struct edit_reading *in, const char *key);
+uint32_t edit_read_index(struct edit_reading *in, const char *key);
+uint32_t edit_read_node(struct edit_reading *in, const char *key, bool required);
+uint32_t edit_read_value(struct edit_reading *in, const char *key, bool required);
+uint32_t edit_read_graph(struct edit_reading *in, const char *key);
+uint32_t edit_read_function(struct edit_reading *in, const char *key);
+uint32_t edit_read_tensor(struct edit_reading *in);
 // "dtype" and "dims" of a value.
 int edit_read_type(struct edit_reading *in, enum dtype *dtype, struct model_dim **dims,
                    uint32_t *rank);

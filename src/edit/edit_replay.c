@@ -3,34 +3,32 @@
 // A line is read whole, compared with the model (addresses, ids to come, recipes), and put to the
 // same checks that the edit itself promises; only then is the edit made, by the same call that a
 // pass uses, which also records it. So a replayed log, recorded again, is the same log.
+//
+// The readers keep the first failure (edit_read.h), so a replay reads its members one by one and
+// asks once, before it looks into the model with what it read.
 #include "edit_check.h"
 #include "edit_log.h"
 #include "edit_read.h"
 
 // The name beside a node's address is there for people, and must be the node's.
-static int check_node_name(struct edit_reading *in, uint32_t node) {
-  struct span name;
-  if (edit_read_text(in, "name", false, &name)) return -1;
-  if (name.n == 0) return 0;
-  if (node != NO_ID && span_eq(name, model_name(in->e->m, in->e->m->nodes[node].name))) return 0;
-  return err_set(in->err, ERR_MODEL, "the node is not named '%s'", quote(name).s);
+static void check_node_name(struct edit_reading *in, uint32_t node) {
+  const struct span name = edit_read_text(in, "name", false);
+  if (!edit_read_ok(in) || name.n == 0) return;
+  if (node == NO_ID || !span_eq(name, model_name(in->e->m, in->e->m->nodes[node].name)))
+    err_fill(in->err, ERR_MODEL, "the node is not named '%s'", quote(name).s);
 }
 
-static int replay_group(struct edit_reading *in) {
-  int64_t number;
-  uint32_t site;
-  struct span pass, reason;
-  if (edit_read_int(in, "group", &number) || edit_read_text(in, "pass", false, &pass) ||
-      edit_read_node(in, "site", false, &site) || edit_read_text(in, "reason", false, &reason) ||
-      check_node_name(in, site))
-    return -1;
+static void replay_group(struct edit_reading *in) {
+  const int64_t number = edit_read_int(in, "group");
+  const struct span pass = edit_read_text(in, "pass", false);
+  const uint32_t site = edit_read_node(in, "site", false);
+  const struct span reason = edit_read_text(in, "reason", false);
+  check_node_name(in, site);
   if (number != (int64_t)in->e->group + 1)
-    return err_set(in->err, ERR_MODEL, "group %lld follows group %u", (long long)number,
-                   in->e->group);
+    err_fill(in->err, ERR_MODEL, "group %lld follows group %u", (long long)number, in->e->group);
   if (memchr(pass.at, 0, pass.n) || memchr(reason.at, 0, reason.n))
-    return err_set(in->err, ERR_MODEL, "a group's pass or reason has a NUL in it");
-  edit_group(in->e, (const char *)pass.at, site, (const char *)reason.at);
-  return 0;
+    err_fill(in->err, ERR_MODEL, "a group's pass or reason has a NUL in it");
+  if (edit_read_ok(in)) edit_group(in->e, (const char *)pass.at, site, (const char *)reason.at);
 }
 
 // ---- nodes -------------------------------------------------------------------------------------
@@ -60,314 +58,274 @@ static int read_attrs(struct edit_reading *in, struct edit_node *spec) {
   return 0;
 }
 
-static int replay_node_add(struct edit_reading *in) {
-  struct edit_node spec = {0};
+static void replay_node_add(struct edit_reading *in) {
+  struct edit_node spec = {.before = NO_ID};
   uint32_t *inputs;
-  if (edit_read_new_node(in, "node", &spec.graph) ||
-      edit_read_text(in, "name", false, &spec.name) ||
-      edit_read_text(in, "op", true, &spec.op_type) ||
-      edit_read_text(in, "domain", false, &spec.domain) ||
-      edit_read_inputs(in, "in", &inputs, &spec.n_in) || read_outputs(in, &spec) ||
-      read_attrs(in, &spec) || edit_read_node(in, "before", false, &spec.before))
-    return -1;
+  if (edit_read_new_node(in, "node", &spec.graph)) return;
+  spec.name = edit_read_text(in, "name", false);
+  spec.op_type = edit_read_text(in, "op", true);
+  spec.domain = edit_read_text(in, "domain", false);
+  if (!edit_read_ok(in) || edit_read_inputs(in, "in", &inputs, &spec.n_in)) return;
+  if (read_outputs(in, &spec) || read_attrs(in, &spec)) return;
+  spec.before = edit_read_node(in, "before", false);
   spec.in = inputs;
-  if (edit_check_add_node(in->e, &spec, in->err)) return -1;
-  edit_add_node(in->e, &spec);
-  return 0;
+  if (edit_read_ok(in) && !edit_check_add_node(in->e, &spec, in->err)) edit_add_node(in->e, &spec);
 }
 
-static int replay_node_remove(struct edit_reading *in) {
-  uint32_t node;
-  struct span op;
-  if (edit_read_node(in, "node", true, &node) || edit_read_text(in, "op", true, &op)) return -1;
-  if (edit_check_node(in->e, node, in->err) || check_node_name(in, node)) return -1;
+static void replay_node_remove(struct edit_reading *in) {
+  const uint32_t node = edit_read_node(in, "node", true);
+  const struct span op = edit_read_text(in, "op", true);
+  if (!edit_read_ok(in) || edit_check_node(in->e, node, in->err)) return;
   const struct span is = model_name(in->e->m, in->e->m->nodes[node].op_type);
+  check_node_name(in, node);
   if (!span_eq(op, is))
-    return err_set(in->err, ERR_MODEL, "node n%u is a %s, not a %s", node, quote(is).s,
-                   quote(op).s);
-  edit_remove_node(in->e, node);
-  return 0;
+    err_fill(in->err, ERR_MODEL, "node n%u is a %s, not a %s", node, quote(is).s, quote(op).s);
+  if (edit_read_ok(in)) edit_remove_node(in->e, node);
 }
 
-static int replay_node_move(struct edit_reading *in) {
-  uint32_t node, before;
-  if (edit_read_node(in, "node", true, &node) || edit_read_node(in, "before", false, &before))
-    return -1;
-  if (edit_check_move_node(in->e, node, before, in->err)) return -1;
-  edit_move_node(in->e, node, before);
-  return 0;
+static void replay_node_move(struct edit_reading *in) {
+  const uint32_t node = edit_read_node(in, "node", true);
+  const uint32_t before = edit_read_node(in, "before", false);
+  if (edit_read_ok(in) && !edit_check_move_node(in->e, node, before, in->err))
+    edit_move_node(in->e, node, before);
 }
 
-static int replay_set_input(struct edit_reading *in) {
-  uint32_t node, slot, value;
-  if (edit_read_node(in, "node", true, &node) || edit_read_index(in, "slot", &slot) ||
-      edit_read_value(in, "value", false, &value))
-    return -1;
-  if (edit_check_set_input(in->e, node, slot, value, in->err)) return -1;
-  edit_set_input(in->e, node, slot, value);
-  return 0;
+static void replay_set_input(struct edit_reading *in) {
+  const uint32_t node = edit_read_node(in, "node", true);
+  const uint32_t slot = edit_read_index(in, "slot");
+  const uint32_t value = edit_read_value(in, "value", false);
+  if (edit_read_ok(in) && !edit_check_set_input(in->e, node, slot, value, in->err))
+    edit_set_input(in->e, node, slot, value);
 }
 
-static int replay_set_output(struct edit_reading *in) {
+static void replay_set_output(struct edit_reading *in) {
   const struct json_value *v = json_get(in->line, "value");
   struct edit_output to = {.value = NO_ID, .name = span_of("", 0)};
-  uint32_t node, slot;
-  if (edit_read_node(in, "node", true, &node) || edit_read_index(in, "slot", &slot)) return -1;
-  if (v && edit_read_output(in, v, in->e->m->nodes[node].graph, &to)) return -1;
-  if (edit_check_set_output(in->e, node, slot, to, in->err)) return -1;
-  edit_set_output(in->e, node, slot, to);
-  return 0;
+  const uint32_t node = edit_read_node(in, "node", true);
+  const uint32_t slot = edit_read_index(in, "slot");
+  if (!edit_read_ok(in)) return;
+  if (v && edit_read_output(in, v, in->e->m->nodes[node].graph, &to)) return;
+  if (!edit_check_set_output(in->e, node, slot, to, in->err))
+    edit_set_output(in->e, node, slot, to);
 }
 
-static int replay_set_attr(struct edit_reading *in) {
+static void replay_set_attr(struct edit_reading *in) {
   const struct json_value *v = json_get(in->line, "value");
-  uint32_t node;
-  struct span name;
+  const uint32_t node = edit_read_node(in, "node", true);
+  const struct span name = edit_read_text(in, "attr", true);
   struct edit_attr attr;
-  if (edit_read_node(in, "node", true, &node) || edit_read_text(in, "attr", true, &name)) return -1;
-  if (!v) return err_set(in->err, ERR_MODEL, "'value' is missing (null removes an attribute)");
+  if (!v) err_fill(in->err, ERR_MODEL, "'value' is missing (null removes an attribute)");
   if (memchr(name.at, 0, name.n))
-    return err_set(in->err, ERR_MODEL, "the name of an attribute has a NUL in it");
-  if (edit_read_attr(in, v, (const char *)name.at, in->e->m->nodes[node].graph, &attr)) return -1;
-  if (edit_check_set_attr(in->e, node, &attr, in->err)) return -1;
-  edit_set_attr(in->e, node, &attr);
-  return 0;
+    err_fill(in->err, ERR_MODEL, "the name of an attribute has a NUL in it");
+  if (!edit_read_ok(in)) return;
+  if (edit_read_attr(in, v, (const char *)name.at, in->e->m->nodes[node].graph, &attr)) return;
+  if (!edit_check_set_attr(in->e, node, &attr, in->err)) edit_set_attr(in->e, node, &attr);
 }
 
 // ---- tensors -----------------------------------------------------------------------------------
 
-static int replay_tensor_add(struct edit_reading *in) {
+static void replay_tensor_add(struct edit_reading *in) {
   uint32_t graph, node_graph, recipe;
   struct span name;
-  if (edit_read_new_value(in, json_get(in->line, "value"), &graph, &name)) return -1;
-  if (edit_check_graph(in->e, graph, in->err)) return -1;
+  if (edit_read_new_value(in, json_get(in->line, "value"), &graph, &name)) return;
+  if (edit_check_graph(in->e, graph, in->err)) return;
   const bool constant = in->e->m->graphs[graph].kind == GRAPH_FUNCTION;
-  if (constant && edit_read_new_node(in, "node", &node_graph)) return -1;
+  if (constant && edit_read_new_node(in, "node", &node_graph)) return;
   if (constant ? node_graph != graph : json_get(in->line, "node") != NULL)
-    return err_set(in->err, ERR_MODEL, "'node' does not belong to a tensor of graph g%u", graph);
-  if (edit_read_new_tensor(in, in->line, graph, name, &recipe)) return -1;
-  if (edit_check_add_tensor(in->e, graph, name, recipe, in->err)) return -1;
-  edit_add_tensor(in->e, graph, name, recipe);
-  return 0;
+    err_fill(in->err, ERR_MODEL, "'node' does not belong to a tensor of graph g%u", graph);
+  if (edit_read_ok(in) && !edit_read_new_tensor(in, in->line, graph, name, &recipe) &&
+      !edit_check_add_tensor(in->e, graph, name, recipe, in->err))
+    edit_add_tensor(in->e, graph, name, recipe);
 }
 
-static int replay_tensor_replace(struct edit_reading *in) {
-  uint32_t tensor, recipe;
-  if (edit_read_tensor(in, &tensor) || edit_read_recipe(in, in->line, &recipe)) return -1;
-  if (edit_check_replace_tensor(in->e, tensor, recipe, in->err)) return -1;
-  edit_replace_tensor(in->e, tensor, recipe);
-  return 0;
+static void replay_tensor_replace(struct edit_reading *in) {
+  const uint32_t tensor = edit_read_tensor(in);
+  uint32_t recipe;
+  if (edit_read_ok(in) && !edit_read_recipe(in, in->line, &recipe) &&
+      !edit_check_replace_tensor(in->e, tensor, recipe, in->err))
+    edit_replace_tensor(in->e, tensor, recipe);
 }
 
-static int replay_tensor_remove(struct edit_reading *in) {
-  uint32_t tensor;
-  if (edit_read_tensor(in, &tensor)) return -1;
-  if (edit_check_remove_tensor(in->e, tensor, in->err)) return -1;
-  edit_remove_tensor(in->e, tensor);
-  return 0;
+static void replay_tensor_remove(struct edit_reading *in) {
+  const uint32_t tensor = edit_read_tensor(in);
+  if (edit_read_ok(in) && !edit_check_remove_tensor(in->e, tensor, in->err))
+    edit_remove_tensor(in->e, tensor);
 }
 
 // ---- values ------------------------------------------------------------------------------------
 
-static int replay_rename(struct edit_reading *in) {
-  uint32_t value;
-  struct span to;
-  if (edit_read_value(in, "value", true, &value) || edit_read_text(in, "to", true, &to)) return -1;
-  if (edit_check_rename_value(in->e, value, to, in->err)) return -1;
-  edit_rename_value(in->e, value, to);
-  return 0;
+static void replay_rename(struct edit_reading *in) {
+  const uint32_t value = edit_read_value(in, "value", true);
+  const struct span to = edit_read_text(in, "to", true);
+  if (edit_read_ok(in) && !edit_check_rename_value(in->e, value, to, in->err))
+    edit_rename_value(in->e, value, to);
 }
 
-static int replay_retype(struct edit_reading *in) {
-  uint32_t value, rank;
+static void replay_retype(struct edit_reading *in) {
+  const uint32_t value = edit_read_value(in, "value", true);
+  uint32_t rank;
   enum dtype dtype;
   struct model_dim *dims;
-  if (edit_read_value(in, "value", true, &value) || edit_read_type(in, &dtype, &dims, &rank))
-    return -1;
-  if (edit_check_retype_value(in->e, value, dims, rank, in->err)) return -1;
-  edit_retype_value(in->e, value, dtype, dims, rank);
-  return 0;
+  if (edit_read_ok(in) && !edit_read_type(in, &dtype, &dims, &rank) &&
+      !edit_check_retype_value(in->e, value, dims, rank, in->err))
+    edit_retype_value(in->e, value, dtype, dims, rank);
 }
 
-static int replay_replace_uses(struct edit_reading *in) {
-  uint32_t from, to;
-  if (edit_read_value(in, "from", true, &from) || edit_read_value(in, "to", true, &to)) return -1;
-  if (edit_check_replace_uses(in->e, from, to, in->err)) return -1;
-  edit_replace_uses(in->e, from, to);
-  return 0;
+static void replay_replace_uses(struct edit_reading *in) {
+  const uint32_t from = edit_read_value(in, "from", true);
+  const uint32_t to = edit_read_value(in, "to", true);
+  if (edit_read_ok(in) && !edit_check_replace_uses(in->e, from, to, in->err))
+    edit_replace_uses(in->e, from, to);
 }
 
-static int replay_add_input(struct edit_reading *in) {
-  uint32_t graph, same, rank;
+static void replay_add_input(struct edit_reading *in) {
+  const uint32_t graph = edit_read_graph(in, "graph");
+  uint32_t same, rank;
   struct span name;
   enum dtype dtype;
   struct model_dim *dims;
-  if (edit_read_graph(in, "graph", &graph) ||
-      edit_read_new_value(in, json_get(in->line, "value"), &same, &name) ||
-      edit_read_type(in, &dtype, &dims, &rank))
-    return -1;
-  if (same != graph)
-    return err_set(in->err, ERR_MODEL, "'value' is of graph g%u, not g%u", same, graph);
-  if (edit_check_add_graph_input(in->e, graph, name, dims, rank, in->err)) return -1;
-  edit_add_graph_input(in->e, graph, name, dtype, dims, rank);
-  return 0;
+  if (!edit_read_ok(in)) return;
+  if (edit_read_new_value(in, json_get(in->line, "value"), &same, &name)) return;
+  if (edit_read_type(in, &dtype, &dims, &rank)) return;
+  if (same != graph) err_fill(in->err, ERR_MODEL, "'value' is of graph g%u, not g%u", same, graph);
+  if (edit_read_ok(in) && !edit_check_add_graph_input(in->e, graph, name, dims, rank, in->err))
+    edit_add_graph_input(in->e, graph, name, dtype, dims, rank);
 }
 
-static int replay_remove_input(struct edit_reading *in) {
-  uint32_t value;
-  if (edit_read_value(in, "value", true, &value)) return -1;
-  if (edit_check_remove_graph_input(in->e, value, in->err)) return -1;
-  edit_remove_graph_input(in->e, value);
-  return 0;
+static void replay_remove_input(struct edit_reading *in) {
+  const uint32_t value = edit_read_value(in, "value", true);
+  if (edit_read_ok(in) && !edit_check_remove_graph_input(in->e, value, in->err))
+    edit_remove_graph_input(in->e, value);
 }
 
-static int replay_graph_output(struct edit_reading *in) {
-  uint32_t graph, position, value;
-  if (edit_read_graph(in, "graph", &graph) || edit_read_index(in, "position", &position) ||
-      edit_read_value(in, "value", true, &value))
-    return -1;
-  if (edit_check_set_graph_output(in->e, graph, position, value, in->err)) return -1;
-  edit_set_graph_output(in->e, graph, position, value);
-  return 0;
+static void replay_graph_output(struct edit_reading *in) {
+  const uint32_t graph = edit_read_graph(in, "graph");
+  const uint32_t position = edit_read_index(in, "position");
+  const uint32_t value = edit_read_value(in, "value", true);
+  if (edit_read_ok(in) && !edit_check_set_graph_output(in->e, graph, position, value, in->err))
+    edit_set_graph_output(in->e, graph, position, value);
 }
 
 // ---- the model ---------------------------------------------------------------------------------
 
-static int expect_next(struct edit_reading *in, char kind, uint32_t id, uint32_t next) {
-  if (id == next) return 0;
-  return err_set(in->err, ERR_MODEL, "%c%u is new, and must have the number %u", kind, id, next);
+static void expect_next(struct edit_reading *in, char kind, uint32_t id, uint32_t next) {
+  if (id != next)
+    err_fill(in->err, ERR_MODEL, "%c%u is new, and must have the number %u", kind, id, next);
 }
 
-static int replay_subgraph_add(struct edit_reading *in) {
-  uint32_t graph, parent;
-  struct span name;
-  if (edit_read_graph(in, "graph", &graph) || edit_read_graph(in, "parent", &parent) ||
-      edit_read_text(in, "name", false, &name))
-    return -1;
-  if (expect_next(in, 'g', graph, in->e->m->n_graphs)) return -1;
-  if (edit_check_add_subgraph(in->e, parent, name, in->err)) return -1;
-  edit_add_subgraph(in->e, parent, name);
-  return 0;
+static void replay_subgraph_add(struct edit_reading *in) {
+  const uint32_t graph = edit_read_graph(in, "graph"), parent = edit_read_graph(in, "parent");
+  const struct span name = edit_read_text(in, "name", false);
+  expect_next(in, 'g', graph, in->e->m->n_graphs);
+  if (edit_read_ok(in) && !edit_check_add_subgraph(in->e, parent, name, in->err))
+    edit_add_subgraph(in->e, parent, name);
 }
 
-static int read_function(struct edit_reading *in, uint32_t *function, uint32_t *graph,
-                         struct span *domain, struct span *name) {
-  if (edit_read_function(in, "function", function) || edit_read_graph(in, "graph", graph))
-    return -1;
-  if (edit_read_text(in, "domain", true, domain)) return -1;
-  return edit_read_text(in, "name", true, name);
-}
-
-static int replay_function_add(struct edit_reading *in) {
+// How a line names a function: its number and that of its body, domain and name.
+struct function_line {
   uint32_t function, graph;
   struct span domain, name;
-  if (read_function(in, &function, &graph, &domain, &name)) return -1;
-  if (expect_next(in, 'f', function, in->e->m->n_functions) ||
-      expect_next(in, 'g', graph, in->e->m->n_graphs))
-    return -1;
-  if (edit_check_add_function(in->e, domain, name, in->err)) return -1;
-  edit_add_function(in->e, domain, name);
-  return 0;
+};
+
+static struct function_line read_function(struct edit_reading *in) {
+  struct function_line f;
+  f.function = edit_read_function(in, "function");
+  f.graph = edit_read_graph(in, "graph");
+  f.domain = edit_read_text(in, "domain", true);
+  f.name = edit_read_text(in, "name", true);
+  return f;
 }
 
-// Is the function the line names the one of that number?
-static int expect_function(struct edit_reading *in, uint32_t function, uint32_t graph,
-                           struct span domain, struct span name) {
+static void replay_function_add(struct edit_reading *in) {
+  const struct function_line f = read_function(in);
+  expect_next(in, 'f', f.function, in->e->m->n_functions);
+  expect_next(in, 'g', f.graph, in->e->m->n_graphs);
+  if (edit_read_ok(in) && !edit_check_add_function(in->e, f.domain, f.name, in->err))
+    edit_add_function(in->e, f.domain, f.name);
+}
+
+// Is the function that the line names the one of that number?
+static bool is_function(struct edit_reading *in, const struct function_line *line) {
   const struct model *m = in->e->m;
-  const struct model_function *f = &m->functions[function];
-  if (f->graph != graph || !span_eq(model_name(m, f->domain), domain) ||
-      !span_eq(model_name(m, f->name), name))
-    return err_set(in->err, ERR_MODEL, "function f%u is '%s' of domain '%s' with graph g%u",
-                   function, quote(model_name(m, f->name)).s, quote(model_name(m, f->domain)).s,
-                   f->graph);
-  return 0;
+  const struct model_function *f = &m->functions[line->function];
+  if (f->graph == line->graph && span_eq(model_name(m, f->domain), line->domain) &&
+      span_eq(model_name(m, f->name), line->name))
+    return true;
+  err_fill(in->err, ERR_MODEL, "function f%u is '%s' of domain '%s' with graph g%u", line->function,
+           quote(model_name(m, f->name)).s, quote(model_name(m, f->domain)).s, f->graph);
+  return false;
 }
 
-static int replay_function_remove(struct edit_reading *in) {
-  uint32_t function, graph;
-  struct span domain, name;
-  if (read_function(in, &function, &graph, &domain, &name)) return -1;
-  if (edit_check_remove_function(in->e, function, in->err)) return -1;
-  if (expect_function(in, function, graph, domain, name)) return -1;
-  edit_remove_function(in->e, function);
-  return 0;
+static void replay_function_remove(struct edit_reading *in) {
+  const struct function_line f = read_function(in);
+  if (edit_read_ok(in) && !edit_check_remove_function(in->e, f.function, in->err) &&
+      is_function(in, &f))
+    edit_remove_function(in->e, f.function);
 }
 
-static int replay_function_opset(struct edit_reading *in) {
-  uint32_t function, graph;
-  struct span domain, name, import;
-  int64_t version;
-  if (read_function(in, &function, &graph, &domain, &name) ||
-      edit_read_text(in, "import", true, &import) || edit_read_int(in, "version", &version))
-    return -1;
-  if (edit_check_set_function_opset(in->e, function, import, version, in->err)) return -1;
-  if (expect_function(in, function, graph, domain, name)) return -1;
-  edit_set_function_opset(in->e, function, import, version);
-  return 0;
+static void replay_function_opset(struct edit_reading *in) {
+  const struct function_line f = read_function(in);
+  const struct span import = edit_read_text(in, "import", true);
+  const int64_t version = edit_read_int(in, "version");
+  if (edit_read_ok(in) &&
+      !edit_check_set_function_opset(in->e, f.function, import, version, in->err) &&
+      is_function(in, &f))
+    edit_set_function_opset(in->e, f.function, import, version);
 }
 
-static int replay_opset(struct edit_reading *in) {
-  struct span domain;
-  int64_t version;
-  if (edit_read_text(in, "domain", true, &domain) || edit_read_int(in, "version", &version))
-    return -1;
-  if (edit_check_set_opset(in->e, domain, version, in->err)) return -1;
-  edit_set_opset(in->e, domain, version);
-  return 0;
+static void replay_opset(struct edit_reading *in) {
+  const struct span domain = edit_read_text(in, "domain", true);
+  const int64_t version = edit_read_int(in, "version");
+  if (edit_read_ok(in) && !edit_check_set_opset(in->e, domain, version, in->err))
+    edit_set_opset(in->e, domain, version);
 }
 
-static int replay_ir_version(struct edit_reading *in) {
-  int64_t version;
-  if (edit_read_int(in, "version", &version)) return -1;
-  if (edit_check_set_ir_version(in->e, version, in->err)) return -1;
-  edit_set_ir_version(in->e, version);
-  return 0;
+static void replay_ir_version(struct edit_reading *in) {
+  const int64_t version = edit_read_int(in, "version");
+  if (edit_read_ok(in) && !edit_check_set_ir_version(in->e, version, in->err))
+    edit_set_ir_version(in->e, version);
 }
 
-static int replay_metadata(struct edit_reading *in) {
-  struct span key, value;
-  if (edit_read_text(in, "key", true, &key) || edit_read_text(in, "value", true, &value)) return -1;
-  if (edit_check_set_metadata(in->e, key, value, in->err)) return -1;
-  edit_set_metadata(in->e, key, value);
-  return 0;
+static void replay_metadata(struct edit_reading *in) {
+  const struct span key = edit_read_text(in, "key", true);
+  const struct span value = edit_read_text(in, "value", true);
+  if (edit_read_ok(in) && !edit_check_set_metadata(in->e, key, value, in->err))
+    edit_set_metadata(in->e, key, value);
 }
 
-static int replay_artifact(struct edit_reading *in) {
+static void replay_artifact(struct edit_reading *in) {
   struct edit_artifact a = {0};
-  struct span stage, sha256;
+  const struct span stage = edit_read_text(in, "stage", true);
+  const struct span sha256 = edit_read_text(in, "sha256", true);
   uint32_t *of;
-  if (edit_read_text(in, "stage", true, &stage) || edit_read_text(in, "sha256", true, &sha256) ||
-      edit_read_recipes(in, "of", &of, &a.n))
-    return -1;
-  if (memchr(stage.at, 0, stage.n)) return err_set(in->err, ERR_MODEL, "'stage' has a NUL in it");
+  if (!edit_read_ok(in) || edit_read_recipes(in, "of", &of, &a.n)) return;
+  if (memchr(stage.at, 0, stage.n)) err_fill(in->err, ERR_MODEL, "'stage' has a NUL in it");
   if (!hex_decode(sha256, a.sha256, sizeof a.sha256))
-    return err_set(in->err, ERR_MODEL, "'sha256' is not of 64 hex digits");
+    err_fill(in->err, ERR_MODEL, "'sha256' is not of 64 hex digits");
   a.stage = (const char *)stage.at;
   a.of = of;
-  if (in->e->artifact && in->e->artifact(in->e->artifact_ctx, &a, in->err)) return -1;
-  edit_artifact(in->e, &a);
-  return 0;
+  if (!edit_read_ok(in)) return;
+  if (!in->e->artifact || !in->e->artifact(in->e->artifact_ctx, &a, in->err))
+    edit_artifact(in->e, &a);
 }
 
-static int replay_look(struct edit_reading *in) {
-  struct edit_look look;
-  struct span sha256;
-  if (edit_read_tensor(in, &look.tensor) || edit_read_text(in, "sha256", true, &sha256)) return -1;
-  if (edit_check_tensor(in->e, look.tensor, in->err)) return -1;
+static void replay_look(struct edit_reading *in) {
+  struct edit_look look = {.tensor = edit_read_tensor(in)};
+  const struct span sha256 = edit_read_text(in, "sha256", true);
+  if (!edit_read_ok(in) || edit_check_tensor(in->e, look.tensor, in->err)) return;
   if (edit_looked(in->e, look.tensor))
-    return err_set(in->err, ERR_MODEL, "tensor t%u was looked at already", look.tensor);
+    err_fill(in->err, ERR_MODEL, "tensor t%u was looked at already", look.tensor);
   if (!hex_decode(sha256, look.sha256, sizeof look.sha256))
-    return err_set(in->err, ERR_MODEL, "'sha256' is not of 64 hex digits");
-  if (in->e->look && in->e->look(in->e->look_ctx, &look, in->err)) return -1;
-  edit_look(in->e, &look);
-  return 0;
+    err_fill(in->err, ERR_MODEL, "'sha256' is not of 64 hex digits");
+  if (!edit_read_ok(in)) return;
+  if (!in->e->look || !in->e->look(in->e->look_ctx, &look, in->err)) edit_look(in->e, &look);
 }
 
 // ---- the table ---------------------------------------------------------------------------------
 
 static const struct replay {
   const char *kind;
-  int (*replay)(struct edit_reading *in);
+  void (*replay)(struct edit_reading *in);
   const char *keys;
 } replays[] = {
     {"group", replay_group, "edit group pass site name reason"},
@@ -405,14 +363,15 @@ static int replay_parsed(struct edit_reading *in) {
   for (int i = 0; i < N_REPLAYS; i++) {
     if (!span_is(kind, replays[i].kind)) continue;
     if (edit_read_keys(in, in->line, replays[i].keys)) return -1;
-    return replays[i].replay(in);
+    replays[i].replay(in);
+    return edit_read_ok(in) ? 0 : -1;
   }
   return err_set(in->err, ERR_MODEL, "'%s' is no kind of edit", quote(kind).s);
 }
 
 int edit_log_replay_line(struct edits *e, struct span line, uint64_t line_number, struct err *err) {
   char what[48];
-  snprintf(what, sizeof what, "edit log, line %llu", (unsigned long long)line_number);
+  snprintf(what, sizeof what, "edit log, line %lu", line_number);
   struct json_value *doc = json_parse(line, what, err);
   if (!doc) return -1;
   struct arena scratch = {0};
@@ -427,7 +386,7 @@ int edit_log_replay_line(struct edits *e, struct span line, uint64_t line_number
   const int rc = replay_parsed(&in);
   if (rc < 0) {
     err_fill(err, cause.kind, "%s: %.900s", what, cause.msg);
-    if (cause.hint[0]) err_fill_hint(err, "%s", cause.hint);
+    err_fill_hint_of(err, &cause);
   }
   arena_free(&scratch);
   json_free(doc);

@@ -101,16 +101,12 @@ static void grow_slots(struct model *m, uint32_t node, uint32_t more_in, uint32_
   m->nodes[node].n_out = old.n_out + more_out;
 }
 
-static void kill_infos(struct model *m, uint32_t value) {
-  for (uint32_t i = m->values[value].info; i != NO_ID; i = m->infos[i].next)
-    m->infos[i].flags |= INFO_DEAD;
-}
-
 void edit_rows_forget(struct model *m, uint32_t value) {
   const struct model_value *v = &m->values[value];
   if (v->kind != VALUE_UNDEFINED || v->first_use != NO_ID || v->n_graph_outputs > 0) return;
   if (v->flags & VALUE_DEAD) return;
-  kill_infos(m, value);
+  MODEL_EACH_INFO (m, value, i)
+    m->infos[i].flags |= INFO_DEAD;
   edit_rows_mark_graph(m, v->graph, GRAPH_DIRTY);
   model_kill_value(m, value);
 }
@@ -200,12 +196,6 @@ void edit_rows_set_type(struct model *m, uint32_t info, enum dtype dtype,
   }
   i->dims = TABLE_ADD(m, info_dims, rank);
   if (rank) memcpy(m->info_dims + i->dims, dims, rank * sizeof *dims);
-}
-
-uint32_t edit_rows_info(const struct model *m, uint32_t value, enum info_home home) {
-  for (uint32_t i = m->values[value].info; i != NO_ID; i = m->infos[i].next)
-    if (m->infos[i].home == home && !(m->infos[i].flags & INFO_DEAD)) return i;
-  return NO_ID;
 }
 
 // ---- runs and lists ----------------------------------------------------------------------------

@@ -28,8 +28,6 @@ uint32_t edit_rows_add_info(struct model *m, uint32_t value, enum info_home home
 void edit_rows_move_info(struct model *m, uint32_t info, uint32_t value);
 void edit_rows_set_type(struct model *m, uint32_t info, enum dtype dtype,
                         const struct model_dim *dims, uint32_t rank);
-// The first live row of that home about the value, or NO_ID.
-uint32_t edit_rows_info(const struct model *m, uint32_t value, enum info_home home);
 
 // One more id behind a run in m->graph_io. `room`: entries that lie free behind it. A run without
 // room moves to the table's end and gets room for as many again, so that all moves together cost

@@ -60,6 +60,18 @@ uint32_t edit_add_tensor(struct edits *e, uint32_t graph, struct span name, uint
   return value;
 }
 
+void edit_stands_for(struct edits *e, uint32_t tensor, uint32_t weight, uint32_t called) {
+  const uint32_t before = e->m->tensors[weight].of;
+  e->m->tensors[tensor].of = before == e->m->empty ? called : before;
+}
+
+uint32_t edit_add_tensor_for(struct edits *e, uint32_t graph, struct span name, uint32_t recipe,
+                             uint32_t weight, uint32_t called) {
+  const uint32_t value = edit_add_tensor(e, graph, name, recipe);
+  edit_stands_for(e, e->m->n_tensors - 1, weight, called);
+  return value;
+}
+
 // A Constant's value_floats and the like hold no tensor to replace: `value` does.
 static void become_value(struct model *m, uint32_t attr) {
   struct model_attr *a = &m->attrs[attr];

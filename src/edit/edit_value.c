@@ -13,17 +13,6 @@
 #include "edit_make.h"
 #include "edit_rows.h"
 
-static void mark_name(struct model *m, uint32_t value) {
-  const struct model_value *v = &m->values[value];
-  for (uint32_t u = v->first_use; u != NO_ID; u = m->refs[u].next)
-    edit_rows_mark_node(m, m->refs[u].node);
-  for (uint32_t i = v->info; i != NO_ID; i = m->infos[i].next)
-    m->infos[i].flags |= INFO_DIRTY;
-  if (v->kind == VALUE_NODE_OUTPUT) edit_rows_mark_node(m, v->def);
-  const bool io = v->flags & (VALUE_IS_INPUT | VALUE_IS_OUTPUT);
-  edit_rows_mark_graph(m, v->graph, io ? GRAPH_IO_DIRTY : 0);
-}
-
 void edit_rename_value(struct edits *e, uint32_t value, struct span name) {
   struct err err = {0};
   struct model *m = e->m;
@@ -34,7 +23,14 @@ void edit_rename_value(struct edits *e, uint32_t value, struct span name) {
     edit_line_string(e, "to", model_name(m, id));
   }
   model_rename_value(m, value, id);
-  mark_name(m, value);
+  const struct model_value *v = &m->values[value];
+  for (uint32_t u = v->first_use; u != NO_ID; u = m->refs[u].next)
+    edit_rows_mark_node(m, m->refs[u].node);
+  MODEL_EACH_INFO (m, value, i)
+    m->infos[i].flags |= INFO_DIRTY;
+  if (v->kind == VALUE_NODE_OUTPUT) edit_rows_mark_node(m, v->def);
+  const bool io = v->flags & (VALUE_IS_INPUT | VALUE_IS_OUTPUT);
+  edit_rows_mark_graph(m, v->graph, io ? GRAPH_IO_DIRTY : 0);
   if (m->values[value].kind == VALUE_INITIALIZER) {
     struct model_tensor *t = &m->tensors[m->values[value].def];
     t->name = id;
@@ -46,8 +42,7 @@ void edit_rename_value(struct edits *e, uint32_t value, struct span name) {
 static void retype(struct model *m, uint32_t value, enum dtype dtype, const struct model_dim *dims,
                    uint32_t rank) {
   bool said = false;
-  for (uint32_t i = m->values[value].info; i != NO_ID; i = m->infos[i].next) {
-    if (m->infos[i].flags & INFO_DEAD) continue;
+  MODEL_EACH_INFO (m, value, i) {
     if (dtype != DTYPE_UNDEFINED)
       edit_rows_set_type(m, i, dtype, dims, rank);
     else if (m->infos[i].home == INFO_VALUE)
@@ -126,8 +121,13 @@ uint32_t edit_add_graph_input(struct edits *e, uint32_t graph, struct span name,
   return value;
 }
 
-// In place: a pass may drop one for every initializer.
-static void drop_input(struct model *m, struct model_graph *g, uint32_t value) {
+void edit_remove_graph_input(struct edits *e, uint32_t value) {
+  struct err err = {0};
+  struct model *m = e->m;
+  edit_check_promise(edit_check_remove_graph_input(e, value, &err), &err);
+  struct model_value *v = &m->values[value];
+  // In place: a pass may drop one for every initializer.
+  struct model_graph *g = &m->graphs[v->graph];
   uint32_t *list = m->graph_io + g->inputs;
   uint32_t at = g->n_inputs - 1;
   while (list[at] != value)
@@ -138,16 +138,8 @@ static void drop_input(struct model *m, struct model_graph *g, uint32_t value) {
     struct model_value *later = &m->values[list[at]];
     if (later->kind == VALUE_INPUT) later->def = at;
   }
-}
-
-void edit_remove_graph_input(struct edits *e, uint32_t value) {
-  struct err err = {0};
-  struct model *m = e->m;
-  edit_check_promise(edit_check_remove_graph_input(e, value, &err), &err);
-  struct model_value *v = &m->values[value];
-  drop_input(m, &m->graphs[v->graph], value);
   v->flags &= (uint8_t)~VALUE_IS_INPUT;
-  for (uint32_t i = v->info; i != NO_ID; i = m->infos[i].next)
+  MODEL_EACH_INFO (m, value, i)
     if (m->infos[i].home == INFO_INPUT) m->infos[i].flags |= INFO_DEAD;
   edit_rows_mark_graph(m, v->graph, GRAPH_IO_DIRTY);
   if (v->kind == VALUE_INPUT) edit_rows_release(m, value);
@@ -157,12 +149,12 @@ void edit_remove_graph_input(struct edits *e, uint32_t value) {
 
 // The declaration of the output follows to its new value, and takes over what is known of it.
 static void declare_output(struct model *m, uint32_t old, uint32_t value) {
-  uint32_t out = old == NO_ID ? NO_ID : edit_rows_info(m, old, INFO_OUTPUT);
+  uint32_t out = old == NO_ID ? NO_ID : model_info_at(m, old, INFO_OUTPUT);
   if (out == NO_ID)
     out = edit_rows_add_info(m, value, INFO_OUTPUT);
   else
     edit_rows_move_info(m, out, value);
-  const uint32_t inner = edit_rows_info(m, value, INFO_VALUE);
+  const uint32_t inner = model_info_at(m, value, INFO_VALUE);
   if (inner == NO_ID) return;
   const struct model_info known = m->infos[inner];
   struct model_info *o = &m->infos[out];

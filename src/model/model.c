@@ -32,7 +32,7 @@ void model_trim(struct model *m) {
 #undef MODEL_TABLE
 }
 
-// ---- pieces and rests --------------------------------------------------------------------------
+// ---- pieces and kept fields --------------------------------------------------------------------
 
 // piece_counts holds (tensor id, count) pairs in id order.
 static uint32_t long_piece_count(const struct model *m, uint32_t tensor) {
@@ -84,26 +84,22 @@ struct extent model_tensor_holder(const struct model *m, uint32_t tensor, enum e
   return (struct extent){src.off, src.len, 0};
 }
 
-static bool rest_before(const struct model_rest *r, uint32_t kind, uint32_t id) {
-  return r->kind != kind ? r->kind < kind : r->id < id;
-}
-
-const struct model_rest *model_rests(const struct model *m, char kind, uint32_t id,
-                                     uint32_t *count) {
-  const uint32_t k = (uint8_t)kind;
-  uint32_t lo = 0, hi = m->n_rests;
+const struct model_kept_field *model_kept_fields(const struct model *m, enum kept_of of,
+                                                 uint32_t id, uint32_t *count) {
+  uint32_t lo = 0, hi = m->n_kept_fields;
   while (lo < hi) {
     uint32_t mid = lo + (hi - lo) / 2;
-    if (rest_before(&m->rests[mid], k, id))
+    const struct model_kept_field *f = &m->kept_fields[mid];
+    if (f->of < of || (f->of == of && f->id < id))
       lo = mid + 1;
     else
       hi = mid;
   }
   uint32_t end = lo;
-  while (end < m->n_rests && m->rests[end].kind == k && m->rests[end].id == id)
+  while (end < m->n_kept_fields && m->kept_fields[end].of == of && m->kept_fields[end].id == id)
     end++;
   *count = end - lo;
-  return *count ? m->rests + lo : NULL;
+  return *count ? m->kept_fields + lo : NULL;
 }
 
 bool model_small_value(const struct model *m, uint32_t tensor, struct span *out) {

@@ -13,7 +13,8 @@
 //
 // Every row remembers the place of its source bytes in the .onnx (file 0), tag included: what no
 // edit touches is written as a copy of them. Parts of a message that rows do not model (doc_string,
-// metadata_props, unknown fields …) are kept as `rest` extents, for when its row is re-encoded.
+// metadata_props, unknown fields …) are kept as places too (model_kept_field), for when its row is
+// re-encoded.
 #ifndef WEIR_MODEL_H
 #define WEIR_MODEL_H
 
@@ -30,7 +31,7 @@ enum tensor_flag {
   TENSOR_NEW = 4,       // made by an edit: no source bytes, `recipe` says how it comes about
   TENSOR_REPLACED = 8,  // data replaced by an edit: `recipe`
   TENSOR_SPARSE = 16,   // values or indices of a SparseTensorProto
-  TENSOR_HAS_REST = 32, // rest extents exist (model_rest)
+  TENSOR_HAS_KEPT = 32, // it has kept fields (model_kept_field)
   TENSOR_DIRTY = 64,    // renamed by an edit: re-encode, payload as it was
 };
 
@@ -51,9 +52,11 @@ struct model_tensor {
   uint8_t home;      // enum tensor_home
   uint8_t flags;     // enum tensor_flag
   uint16_t n_pieces; // UINT16_MAX: see model_pieces (never read this field directly)
-  uint64_t bytes;    // of its elements in RAW form (0 for strings)
-  struct place src;  // its TensorProto in file 0, field tag and length included; {0, 0} for tensors
-                     // made of a Constant's value_ints and the like
+  uint32_t of; // name of the weight in the input whose elements these stand for (edit_stands_for),
+               // or m->empty
+  uint64_t bytes;   // of its elements in RAW form (0 for strings)
+  struct place src; // its TensorProto in file 0, field tag and length included; {0, 0} for tensors
+                    // made of a Constant's value_ints and the like
 };
 
 // ---- values, nodes, attributes ---------------------------------------------------------------
@@ -88,7 +91,7 @@ enum node_flag {
   NODE_DIRTY = 1,    // re-encode instead of copying
   NODE_DEAD = 2,     // removed
   NODE_NEW = 4,      // made by an edit
-  NODE_HAS_REST = 8, // rest extents exist
+  NODE_HAS_KEPT = 8, // it has kept fields
 };
 
 struct model_node {
@@ -121,7 +124,7 @@ enum attr_type {
   ATTR_TYPE_PROTO = 13,
   ATTR_TYPE_PROTOS = 14,
 };
-enum attr_flag { ATTR_DIRTY = 1, ATTR_DEAD = 2, ATTR_NEW = 4, ATTR_HAS_REST = 8 };
+enum attr_flag { ATTR_DIRTY = 1, ATTR_DEAD = 2, ATTR_NEW = 4, ATTR_HAS_KEPT = 8 };
 
 struct model_attr {
   uint32_t name;
@@ -246,18 +249,24 @@ struct model_file {
   uint64_t size;
 };
 
-// A TrainingInfoProto: its graphs (NO_ID if absent) and its message; bindings are its rest.
+// A TrainingInfoProto: its graphs (NO_ID if absent) and its message; bindings are kept fields.
 struct model_training {
   uint32_t initialization, algorithm;
   struct place src;
 };
 
 // Fields of a message that its row does not hold, as places in file 0, tags included.
-struct model_rest {
-  uint32_t
-      kind; // 'n' node, 't' tensor, 'a' attr (tp and type_protos too), 'i' info (not its type),
-            // 's' sparse tensor (its dims), 'r' training info
-  uint32_t id;
+enum kept_of {
+  KEPT_ATTR, // tp and type_protos too
+  KEPT_INFO, // not its type
+  KEPT_NODE,
+  KEPT_TRAINING,
+  KEPT_SPARSE, // its dims
+  KEPT_TENSOR,
+};
+struct model_kept_field {
+  uint32_t of; // enum kept_of
+  uint32_t id; // of the row
   struct place at;
 };
 
@@ -329,6 +338,23 @@ static inline const int64_t *model_dims(const struct model *m, const struct mode
   return m->dims + t->dims;
 }
 struct span model_value_name(const struct model *m, uint32_t value); // "" for NO_ID
+// The info itself if it is alive, else the next one about its value that is, or NO_ID.
+static inline uint32_t model_live_info(const struct model *m, uint32_t info) {
+  while (info != NO_ID && m->infos[info].flags & INFO_DEAD)
+    info = m->infos[info].next;
+  return info;
+}
+// Goes through what is declared of a value: rows of m->infos that are not dead. The body may add
+// rows, and may kill the one it is at.
+#define MODEL_EACH_INFO(m, value, at)                                                              \
+  for (uint32_t at = model_live_info(m, (m)->values[value].info); at != NO_ID;                     \
+       at = model_live_info(m, (m)->infos[at].next))
+// The one that says it as an input, output or value_info; NO_ID if there is none.
+static inline uint32_t model_info_at(const struct model *m, uint32_t value, enum info_home home) {
+  MODEL_EACH_INFO (m, value, i)
+    if (m->infos[i].home == home) return i;
+  return NO_ID;
+}
 // The pieces of a tensor's source, in order. A tensor that lies inline and was materialized (see
 // model_small_value) keeps none: its bytes are at hand.
 const struct piece *model_pieces(const struct model *m, uint32_t tensor, uint32_t *count);
@@ -355,9 +381,9 @@ bool model_attr_ints(const struct model *m, uint32_t node, const char *name, con
 bool model_attr_string(const struct model *m, uint32_t node, const char *name, const char *fallback,
                        struct span *out);
 bool model_op_is(const struct model *m, uint32_t node, const char *op_type); // domain "" or ai.onnx
-// Rest extents of a row: a run in m->rests.
-const struct model_rest *model_rests(const struct model *m, char kind, uint32_t id,
-                                     uint32_t *count);
+// Kept fields of a row: a run in m->kept_fields.
+const struct model_kept_field *model_kept_fields(const struct model *m, enum kept_of of,
+                                                 uint32_t id, uint32_t *count);
 
 // Version of a domain's opset that holds for nodes of `graph` (function bodies import their own);
 // 0 if the domain is not imported. "" and "ai.onnx" are the same domain.

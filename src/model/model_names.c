@@ -62,36 +62,27 @@ static void grow_slots(struct model *m, uint32_t n) {
   m->n_name_slots = n;
 }
 
-static void make_room(struct model *m) {
+uint32_t model_intern(struct model *m, struct span s) {
   if (m->n_name_slots == 0) {
     grow_slots(m, 128);
   } else if (m->n_name_at >= m->n_name_slots / 8 * 5) {
     assert(m->n_name_slots < 1u << 31);
     grow_slots(m, m->n_name_slots * 2);
   }
-}
-
-static void append_bytes(struct model *m, struct span s) {
-  // s may be a part of another name (a suffix added or cut): then it moves with the table.
-  const uintptr_t base = (uintptr_t)m->name_bytes, from = (uintptr_t)s.at;
-  const bool inside = m->name_bytes && from >= base && from - base < m->n_name_bytes;
-  m->name_bytes =
-      table_grow(m->name_bytes, &m->name_bytes_cap, m->n_name_bytes + s.n + 1, sizeof(uint8_t));
-  const uint8_t *at = inside ? m->name_bytes + (from - base) : s.at;
-  if (s.n) memcpy(m->name_bytes + m->n_name_bytes, at, s.n);
-  m->name_bytes[m->n_name_bytes + s.n] = 0;
-  m->n_name_bytes += s.n + 1;
-}
-
-uint32_t model_intern(struct model *m, struct span s) {
-  make_room(m);
   const uint32_t hash = hash_of(s);
   const uint32_t slot = find_slot(m, s, hash);
   if (m->name_slots[slot].id != NO_ID) return m->name_slots[slot].id;
   const uint32_t id = TABLE_ADD(m, name_at, 1);
   assert(m->n_name_bytes <= UINT32_MAX);
   m->name_at[id] = (uint32_t)m->n_name_bytes;
-  append_bytes(m, s);
+  // s may be a part of another name (a suffix added or cut): then it moves with the table.
+  const uintptr_t base = (uintptr_t)m->name_bytes, from = (uintptr_t)s.at;
+  const bool inside = m->name_bytes && from >= base && from - base < m->n_name_bytes;
+  TABLE_ROOM(m, name_bytes, s.n + 1);
+  const uint8_t *at = inside ? m->name_bytes + (from - base) : s.at;
+  if (s.n) memcpy(m->name_bytes + m->n_name_bytes, at, s.n);
+  m->name_bytes[m->n_name_bytes + s.n] = 0;
+  m->n_name_bytes += s.n + 1;
   m->name_slots[slot] = (struct model_name_slot){id, hash};
   return id;
 }

@@ -70,8 +70,7 @@ static void grow_slots(struct model *m) {
 
 static void grow_names(struct model *m, uint32_t name) {
   if (name < m->n_name_values) return;
-  m->name_values =
-      table_grow(m->name_values, &m->name_values_cap, (size_t)name + 1, sizeof *m->name_values);
+  TABLE_ROOM(m, name_values, name + 1 - m->n_name_values);
   memset(m->name_values + m->n_name_values, 0xff,
          (name + 1 - m->n_name_values) * sizeof *m->name_values);
   m->n_name_values = name + 1;

@@ -1,5 +1,6 @@
-// How exactly a rewrite keeps the numbers: the only words for it in the house. Every rule and every pass carries one; a
-// cap (--exactness) says what may fire; verification checks by it where nobody says otherwise.
+// How exactly a rewrite keeps the numbers: the only words for it in the house. Every rule and every
+// pass carries one; a cap (--exactness) says what may fire; verification checks by it where nobody
+// says otherwise.
 //
 //   exact     the same bits for all inputs
 //   zero      the same but for the sign of zeros and the bits of NaNs

@@ -45,6 +45,8 @@ struct pass_site {
   const char *chosen, *chosen_by;
   const struct figures *figures; // of what was picked; NULL without
   uint32_t codes; // recipe id of its codes, where it is quantized by this site; else NO_ID
+  const char
+      *pass; // of several that run together: the name of the one it is of; NULL: the one that runs
 };
 
 // A question to a stage: something that must look at weights before it can be decided. `stage` names
@@ -67,10 +69,8 @@ struct pass_env {
   const struct pass *pass;  // the row that runs: one function may stand behind many
   enum exactness exactness; // the cap. The pass itself is within it; of several rewrites that it
                             // has, those beyond it are held back and counted (pass_result)
-  // Two lifetimes. What lies in `scratch` stays until the pass returns, and the pass never resets
-  // it. `site_scratch` is for what belongs to one site: the pass resets it whenever it begins the next,
-  // and what it calls may allocate there but not reset.
-  struct arena *scratch, *site_scratch;
+  struct arena
+      *scratch; // until the pass returns; what belongs to one site lies in the kit's `site`
   void (*site)(void *ctx, const struct pass_site *site); // may be NULL
   void *site_ctx;
   // One sentence that does not stop the work, and a hint or NULL. May be NULL.
@@ -157,6 +157,12 @@ struct pass {
   int (*check)(const void *options, const struct pass_value *values, struct err *err);
   // ERR_USAGE for what does not fit the model. Before it fails it may have made edits.
   int (*run)(struct pass_env *env, void *options, struct pass_result *result, struct err *err);
+  // For passes that are one walk together, as the rules of a book: what `run` does for each of n of
+  // them, one result each, with sites that say which they are of; env->pass is the first. Neighbouring
+  // steps of a pipeline with the same function are one call, and so is a step alone. NULL: each runs by
+  // `run`.
+  int (*run_together)(struct pass_env *env, const struct pass *const *passes, uint32_t n,
+                      struct pass_result *results, struct err *err);
   void (*done)(void *options); // frees what reading gave, also after a reader failed; or NULL
 };
 

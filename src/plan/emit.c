@@ -13,55 +13,6 @@
 
 #include <assert.h>
 
-enum { // GraphProto
-  GRAPH_NODE = 1,
-  GRAPH_NAME = 2,
-  GRAPH_INITIALIZER = 5,
-  GRAPH_INPUT_FIELD = 11,
-  GRAPH_OUTPUT_FIELD = 12,
-  GRAPH_VALUE_INFO = 13,
-  GRAPH_SPARSE = 15,
-};
-enum { // NodeProto
-  NODE_INPUT = 1,
-  NODE_OUTPUT = 2,
-  NODE_NAME = 3,
-  NODE_OP_TYPE = 4,
-  NODE_ATTRIBUTE = 5,
-  NODE_DOMAIN = 7,
-  NODE_OVERLOAD = 8,
-};
-enum { VALUE_INFO_NAME = 1, VALUE_INFO_TYPE = 2 };
-enum {
-  TYPE_TENSOR = 1,
-  TENSOR_ELEM_TYPE = 1,
-  TENSOR_SHAPE = 2,
-  SHAPE_DIM = 1,
-  DIM_VALUE = 1,
-  DIM_PARAM = 2
-};
-enum { // FunctionProto
-  FUNCTION_NAME = 1,
-  FUNCTION_INPUT = 4,
-  FUNCTION_OUTPUT = 5,
-  FUNCTION_NODE = 7,
-  FUNCTION_OPSET = 9,
-  FUNCTION_DOMAIN = 10,
-  FUNCTION_ATTRIBUTE_PROTO = 11,
-  FUNCTION_VALUE_INFO = 12,
-  FUNCTION_OVERLOAD = 13,
-};
-enum { // ModelProto
-  MODEL_IR_VERSION = 1,
-  MODEL_GRAPH = 7,
-  MODEL_OPSET = 8,
-  MODEL_METADATA = 14,
-  MODEL_TRAINING = 20,
-  MODEL_FUNCTION = 25,
-};
-enum { OPSET_DOMAIN = 1, OPSET_VERSION = 2 };
-enum { TRAINING_INITIALIZATION = 1, TRAINING_ALGORITHM = 2 };
-
 // Rows made by edits, as lists by graph (ids ascending): heads per graph, next per row.
 struct emit_new {
   uint32_t *tensor_head, *tensor_next; // initializers; next is indexed by id - loaded
@@ -81,23 +32,23 @@ static void emit_slots(struct emission *e, struct rope *to, uint32_t field, uint
 static struct rope emit_node_body(struct emission *e, uint32_t id) {
   const struct model_node *n = &e->m->nodes[id];
   struct rope body = rope_empty();
-  emit_slots(e, &body, NODE_INPUT, n->refs, n->n_in);
-  emit_slots(e, &body, NODE_OUTPUT, n->refs + n->n_in, n->n_out);
-  emit_name(e, &body, NODE_NAME, n->name);
-  emit_name(e, &body, NODE_OP_TYPE, n->op_type);
+  emit_slots(e, &body, ONNX_NODE_input, n->refs, n->n_in);
+  emit_slots(e, &body, ONNX_NODE_output, n->refs + n->n_in, n->n_out);
+  emit_name(e, &body, ONNX_NODE_name, n->name);
+  emit_name(e, &body, ONNX_NODE_op_type, n->op_type);
   for (uint32_t i = 0; i < n->n_attrs; i++)
-    emit_attr(e, &body, NODE_ATTRIBUTE, n->attrs + i);
-  emit_rests(e, &body, 'n', id);
-  emit_name(e, &body, NODE_DOMAIN, n->domain);
-  emit_name(e, &body, NODE_OVERLOAD, n->overload);
+    emit_attr(e, &body, ONNX_NODE_attribute, n->attrs + i);
+  emit_kept_fields(e, &body, KEPT_NODE, id);
+  emit_name(e, &body, ONNX_NODE_domain, n->domain);
+  emit_name(e, &body, ONNX_NODE_overload, n->overload);
   return body;
 }
 
 static void emit_node(struct emission *e, struct rope *to, uint32_t id) {
   const struct model_node *n = &e->m->nodes[id];
   bool in_function = e->m->graphs[n->graph].kind == GRAPH_FUNCTION;
-  if (n->flags & (NODE_NEW | NODE_DIRTY) || e->x->node_dirty[id])
-    rope_message_field(e->pool, to, in_function ? FUNCTION_NODE : GRAPH_NODE,
+  if (emit_node_changes(e, id))
+    rope_message_field(e->pool, to, in_function ? ONNX_FUNCTION_node : ONNX_GRAPH_node,
                        emit_node_body(e, id));
   else
     rope_copy(e->pool, to, n->src);
@@ -111,21 +62,23 @@ static struct rope emit_type(struct emission *e, const struct model_info *info) 
     struct model_dim d = e->m->info_dims[info->dims + i];
     struct rope dim = rope_empty();
     if (d.value >= 0)
-      rope_varint_field(e->pool, &dim, DIM_VALUE, (uint64_t)d.value);
+      rope_varint_field(e->pool, &dim, ONNX_DIM_dim_value, (uint64_t)d.value);
     else
-      emit_name(e, &dim, DIM_PARAM, d.param);
-    rope_message_field(e->pool, &shape, SHAPE_DIM, dim);
+      emit_name(e, &dim, ONNX_DIM_dim_param, d.param);
+    rope_message_field(e->pool, &shape, ONNX_SHAPE_dim, dim);
   }
-  rope_varint_field(e->pool, &tensor, TENSOR_ELEM_TYPE, info->dtype);
-  if (info->flags & INFO_SHAPED) rope_message_field(e->pool, &tensor, TENSOR_SHAPE, shape);
-  rope_message_field(e->pool, &type, TYPE_TENSOR, tensor);
+  rope_varint_field(e->pool, &tensor, ONNX_TYPE_TENSOR_elem_type, info->dtype);
+  if (info->flags & INFO_SHAPED)
+    rope_message_field(e->pool, &tensor, ONNX_TYPE_TENSOR_shape, shape);
+  rope_message_field(e->pool, &type, ONNX_TYPE_tensor_type, tensor);
   return type;
 }
 
 static uint32_t info_field(const struct emission *e, uint32_t graph, uint32_t home) {
-  if (home == INFO_INPUT) return GRAPH_INPUT_FIELD;
-  if (home == INFO_OUTPUT) return GRAPH_OUTPUT_FIELD;
-  return e->m->graphs[graph].kind == GRAPH_FUNCTION ? FUNCTION_VALUE_INFO : GRAPH_VALUE_INFO;
+  if (home == INFO_INPUT) return ONNX_GRAPH_input;
+  if (home == INFO_OUTPUT) return ONNX_GRAPH_output;
+  return e->m->graphs[graph].kind == GRAPH_FUNCTION ? ONNX_FUNCTION_value_info
+                                                    : ONNX_GRAPH_value_info;
 }
 
 static void emit_info(struct emission *e, struct rope *to, uint32_t id) {
@@ -137,12 +90,12 @@ static void emit_info(struct emission *e, struct rope *to, uint32_t id) {
   }
   const struct model_value *v = &e->m->values[info->value];
   struct rope body = rope_empty();
-  rope_bytes_field(e->pool, &body, VALUE_INFO_NAME, model_name(e->m, v->name));
+  rope_bytes_field(e->pool, &body, ONNX_INFO_name, model_name(e->m, v->name));
   if (info->type.len)
     rope_copy(e->pool, &body, info->type);
   else if (info->flags & INFO_TENSOR)
-    rope_message_field(e->pool, &body, VALUE_INFO_TYPE, emit_type(e, info));
-  emit_rests(e, &body, 'i', id);
+    rope_message_field(e->pool, &body, ONNX_INFO_type, emit_type(e, info));
+  emit_kept_fields(e, &body, KEPT_INFO, id);
   rope_message_field(e->pool, to, info_field(e, v->graph, info->home), body);
 }
 
@@ -153,15 +106,13 @@ static void emit_io(struct emission *e, struct rope *to, uint32_t graph, enum in
   uint32_t first = home == INFO_INPUT ? g->inputs : g->outputs;
   uint32_t n = home == INFO_INPUT ? g->n_inputs : g->n_outputs;
   for (uint32_t i = 0; i < n; i++) {
-    uint32_t value = m->graph_io[first + i], info = m->values[value].info;
-    while (info != NO_ID && (m->infos[info].home != home || m->infos[info].flags & INFO_DEAD))
-      info = m->infos[info].next;
+    const uint32_t value = m->graph_io[first + i], info = model_info_at(m, value, home);
     if (info != NO_ID) {
       emit_info(e, to, info);
       continue;
     }
     struct rope body = rope_empty();
-    rope_bytes_field(e->pool, &body, VALUE_INFO_NAME, model_value_name(m, value));
+    rope_bytes_field(e->pool, &body, ONNX_INFO_name, model_value_name(m, value));
     rope_message_field(e->pool, to, info_field(e, graph, home), body);
   }
 }
@@ -198,13 +149,13 @@ static void walk_nodes(struct emission *e, struct rope *to, struct walk *w,
 static void walk_tensors(struct emission *e, struct rope *to, const struct model_item *item) {
   for (uint32_t i = 0; i < item->count; i++)
     if (!(e->m->tensors[item->first + i].flags & TENSOR_DEAD))
-      emit_tensor(e, to, GRAPH_INITIALIZER, item->first + i);
+      emit_tensor(e, to, ONNX_GRAPH_initializer, item->first + i);
 }
 
 static void new_tensors(struct emission *e, struct rope *to, uint32_t graph) {
   uint32_t id = e->made->tensor_head[graph];
   for (; id != NO_ID; id = e->made->tensor_next[id - e->m->loaded_tensors])
-    emit_tensor(e, to, GRAPH_INITIALIZER, id);
+    emit_tensor(e, to, ONNX_GRAPH_initializer, id);
 }
 
 static void new_infos(struct emission *e, struct rope *to, uint32_t graph) {
@@ -238,10 +189,10 @@ static void copy_others(struct emission *e, struct rope *to, const struct model_
 
 static void emit_function_io(struct emission *e, struct rope *to, const struct model_graph *g) {
   for (uint32_t i = 0; i < g->n_inputs; i++)
-    rope_bytes_field(e->pool, to, FUNCTION_INPUT,
+    rope_bytes_field(e->pool, to, ONNX_FUNCTION_input,
                      model_value_name(e->m, e->m->graph_io[g->inputs + i]));
   for (uint32_t i = 0; i < g->n_outputs; i++)
-    rope_bytes_field(e->pool, to, FUNCTION_OUTPUT,
+    rope_bytes_field(e->pool, to, ONNX_FUNCTION_output,
                      model_value_name(e->m, e->m->graph_io[g->outputs + i]));
 }
 
@@ -276,7 +227,7 @@ static void walk_function_attrs(struct emission *e, struct rope *to,
     struct place run = m->others[item->first + i];
     for (uint32_t k = first_default(e, run.off); k < e->n_defaults; k++) {
       if (m->attrs[e->defaults[k]].src.off - run.off >= run.len) break;
-      emit_attr(e, to, FUNCTION_ATTRIBUTE_PROTO, e->defaults[k]);
+      emit_attr(e, to, ONNX_FUNCTION_attribute_proto, e->defaults[k]);
     }
   }
 }
@@ -284,8 +235,8 @@ static void walk_function_attrs(struct emission *e, struct rope *to,
 static void emit_opset(struct emission *e, struct rope *to, uint32_t field, uint32_t id) {
   const struct model_opset *o = &e->m->opsets[id];
   struct rope body = rope_empty();
-  rope_bytes_field(e->pool, &body, OPSET_DOMAIN, model_name(e->m, o->domain));
-  rope_varint_field(e->pool, &body, OPSET_VERSION, (uint64_t)o->version);
+  rope_bytes_field(e->pool, &body, ONNX_OPSET_domain, model_name(e->m, o->domain));
+  rope_varint_field(e->pool, &body, ONNX_OPSET_version, (uint64_t)o->version);
   rope_message_field(e->pool, to, field, body);
 }
 
@@ -293,7 +244,7 @@ static void emit_opset(struct emission *e, struct rope *to, uint32_t field, uint
 static void emit_function_opsets(struct emission *e, struct rope *to,
                                  const struct model_function *f) {
   for (uint32_t i = 0; i < f->n_opsets; i++)
-    emit_opset(e, to, FUNCTION_OPSET, f->opsets + i);
+    emit_opset(e, to, ONNX_FUNCTION_opset_import, f->opsets + i);
 }
 
 // The imports of a function that an edit changed are written whole at the first item.
@@ -306,25 +257,6 @@ static void walk_function_opsets(struct emission *e, struct rope *to, struct wal
   }
   if (!w->opsets) emit_function_opsets(e, to, f);
   w->opsets = true;
-}
-
-static void walk_item(struct emission *e, struct rope *to, struct walk *w, uint32_t at) {
-  const struct model_item *item = &e->m->items[at];
-  switch ((enum item_kind)item->kind) {
-  case ITEM_NODES: walk_nodes(e, to, w, at == w->last_nodes ? NULL : item); break;
-  case ITEM_TENSORS: walk_tensors(e, to, item); break;
-  case ITEM_INFOS: walk_infos(e, to, w, item); break;
-  case ITEM_SPARSE:
-    for (uint32_t i = 0; i < item->count; i++)
-      emit_sparse(e, to, GRAPH_SPARSE, item->first + i);
-    break;
-  case ITEM_FUNCTION_IO: walk_function_io(e, to, w, item); break;
-  case ITEM_FUNCTION_ATTRS: walk_function_attrs(e, to, item); break;
-  case ITEM_OPSETS: walk_function_opsets(e, to, w, item); break;
-  default: copy_others(e, to, item);
-  }
-  if (at == w->last_tensors) new_tensors(e, to, w->graph);
-  if (at == w->last_infos) new_infos(e, to, w->graph);
 }
 
 static void find_last_runs(const struct emission *e, struct walk *w) {
@@ -344,9 +276,26 @@ struct rope emit_graph_body(struct emission *e, uint32_t graph) {
   struct walk w = {.graph = graph, .node = g->first_node};
   struct rope body = rope_empty();
   find_last_runs(e, &w);
-  if (g->n_items == 0 && g->kind != GRAPH_FUNCTION) emit_name(e, &body, GRAPH_NAME, g->name);
-  for (uint32_t i = 0; i < g->n_items; i++)
-    walk_item(e, &body, &w, g->items + i);
+  if (g->n_items == 0 && g->kind != GRAPH_FUNCTION) emit_name(e, &body, ONNX_GRAPH_name, g->name);
+  for (uint32_t i = 0; i < g->n_items; i++) {
+    const uint32_t at = g->items + i;
+    const struct model_item *item = &e->m->items[at];
+    switch ((enum item_kind)item->kind) {
+    case ITEM_NODES: walk_nodes(e, &body, &w, at == w.last_nodes ? NULL : item); break;
+    case ITEM_TENSORS: walk_tensors(e, &body, item); break;
+    case ITEM_INFOS: walk_infos(e, &body, &w, item); break;
+    case ITEM_SPARSE:
+      for (uint32_t k = 0; k < item->count; k++)
+        emit_sparse(e, &body, ONNX_GRAPH_sparse_initializer, item->first + k);
+      break;
+    case ITEM_FUNCTION_IO: walk_function_io(e, &body, &w, item); break;
+    case ITEM_FUNCTION_ATTRS: walk_function_attrs(e, &body, item); break;
+    case ITEM_OPSETS: walk_function_opsets(e, &body, &w, item); break;
+    default: copy_others(e, &body, item);
+    }
+    if (at == w.last_tensors) new_tensors(e, &body, w.graph);
+    if (at == w.last_infos) new_infos(e, &body, w.graph);
+  }
   walk_nodes(e, &body, &w, NULL);
   if (w.last_tensors == NO_ID) new_tensors(e, &body, graph);
   if (g->kind == GRAPH_FUNCTION) {
@@ -364,7 +313,7 @@ struct rope emit_graph_body(struct emission *e, uint32_t graph) {
 }
 
 static void emit_graph(struct emission *e, struct rope *to, uint32_t field, uint32_t graph) {
-  if (e->x->graph_dirty[graph])
+  if (emit_graph_changes(e, graph))
     rope_message_field(e->pool, to, field, emit_graph_body(e, graph));
   else
     rope_copy(e->pool, to, e->m->graphs[graph].src);
@@ -377,11 +326,11 @@ static struct rope emit_function_head(struct emission *e, uint32_t id) {
   const struct model_function *f = &e->m->functions[id];
   const struct model_graph *g = &e->m->graphs[f->graph];
   struct rope body = rope_empty();
-  emit_name(e, &body, FUNCTION_NAME, f->name);
+  emit_name(e, &body, ONNX_FUNCTION_name, f->name);
   emit_function_io(e, &body, g);
   emit_function_opsets(e, &body, f);
-  emit_name(e, &body, FUNCTION_DOMAIN, f->domain);
-  emit_name(e, &body, FUNCTION_OVERLOAD, f->overload);
+  emit_name(e, &body, ONNX_FUNCTION_domain, f->domain);
+  emit_name(e, &body, ONNX_FUNCTION_overload, f->overload);
   return body;
 }
 
@@ -390,28 +339,29 @@ static void emit_function(struct emission *e, struct rope *to, uint32_t id) {
   const struct model_graph *g = &e->m->graphs[f->graph];
   if (f->flags & FUNCTION_DEAD) return;
   bool made = g->flags & GRAPH_NEW;
-  if (!made && !e->x->graph_dirty[f->graph]) {
+  if (!made && !emit_graph_changes(e, f->graph)) {
     rope_copy(e->pool, to, g->src);
     return;
   }
   struct rope body = made ? emit_function_head(e, id) : rope_empty();
   rope_join(e->pool, &body, emit_graph_body(e, f->graph));
-  rope_message_field(e->pool, to, MODEL_FUNCTION, body);
+  rope_message_field(e->pool, to, ONNX_MODEL_functions, body);
 }
 
 static void emit_training(struct emission *e, struct rope *to, uint32_t id) {
   const struct model_training *t = &e->m->trainings[id];
-  bool a = t->initialization != NO_ID && e->x->graph_dirty[t->initialization];
-  bool b = t->algorithm != NO_ID && e->x->graph_dirty[t->algorithm];
+  bool a = t->initialization != NO_ID && emit_graph_changes(e, t->initialization);
+  bool b = t->algorithm != NO_ID && emit_graph_changes(e, t->algorithm);
   if (!a && !b) {
     rope_copy(e->pool, to, t->src);
     return;
   }
   struct rope body = rope_empty();
-  if (t->initialization != NO_ID) emit_graph(e, &body, TRAINING_INITIALIZATION, t->initialization);
-  if (t->algorithm != NO_ID) emit_graph(e, &body, TRAINING_ALGORITHM, t->algorithm);
-  emit_rests(e, &body, 'r', id);
-  rope_message_field(e->pool, to, MODEL_TRAINING, body);
+  if (t->initialization != NO_ID)
+    emit_graph(e, &body, ONNX_TRAINING_initialization, t->initialization);
+  if (t->algorithm != NO_ID) emit_graph(e, &body, ONNX_TRAINING_algorithm, t->algorithm);
+  emit_kept_fields(e, &body, KEPT_TRAINING, id);
+  rope_message_field(e->pool, to, ONNX_MODEL_training_info, body);
 }
 
 // Which model-level parts have been written: an edited part is written whole at its first item.
@@ -421,19 +371,20 @@ struct model_walk {
 
 static void emit_opsets(struct emission *e, struct rope *to, struct model_walk *w) {
   for (uint32_t i = 0; !w->opsets && i < e->m->n_model_opsets; i++)
-    emit_opset(e, to, MODEL_OPSET, i);
+    emit_opset(e, to, ONNX_MODEL_opset_import, i);
   w->opsets = true;
 }
 
 static void emit_metadata(struct emission *e, struct rope *to, struct model_walk *w) {
   for (uint32_t i = 0; !w->metadata && i < e->m->n_metadata; i++)
-    emit_entry(e, to, MODEL_METADATA, model_name(e->m, e->m->metadata[i].key),
+    emit_entry(e, to, ONNX_MODEL_metadata_props, model_name(e->m, e->m->metadata[i].key),
                model_name(e->m, e->m->metadata[i].value));
   w->metadata = true;
 }
 
 static void emit_ir_version(struct emission *e, struct rope *to, struct model_walk *w) {
-  if (!w->ir_version) rope_varint_field(e->pool, to, MODEL_IR_VERSION, (uint64_t)e->m->ir_version);
+  if (!w->ir_version)
+    rope_varint_field(e->pool, to, ONNX_MODEL_ir_version, (uint64_t)e->m->ir_version);
   w->ir_version = true;
 }
 
@@ -445,7 +396,7 @@ static void emit_functions(struct emission *e, struct rope *to, uint32_t first, 
 static void emit_model_item(struct emission *e, struct rope *to, struct model_walk *w,
                             const struct model_item *item) {
   switch ((enum item_kind)item->kind) {
-  case ITEM_GRAPH: emit_graph(e, to, MODEL_GRAPH, item->first); return;
+  case ITEM_GRAPH: emit_graph(e, to, ONNX_MODEL_graph, item->first); return;
   case ITEM_FUNCTIONS: emit_functions(e, to, item->first, item->count); return;
   case ITEM_TRAINING:
     for (uint32_t i = 0; i < item->count; i++)

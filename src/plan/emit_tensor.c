@@ -1,46 +1,18 @@
 // TensorProto, SparseTensorProto and AttributeProto as protobuf.
 //
-// A re-encoded message is: the fields that the model's rows hold, in field order, with the `rest`
-// (doc_string, metadata_props, unknown fields) copied from the source behind the names. Payloads
-// come last, so that what a reader wants first is first.
+// A re-encoded message is: the fields that the model's rows hold, in field order, with the kept
+// fields (doc_string, metadata_props, unknown fields) copied from the source behind the names.
+// Payloads come last, so that what a reader wants first is first.
 #include "emit_parts.h"
 
 #include <assert.h>
 #include <stdio.h>
 
-enum { // TensorProto
-  TENSOR_DIMS = 1,
-  TENSOR_DATA_TYPE = 2,
-  TENSOR_NAME = 8,
-  TENSOR_RAW_DATA = 9,
-  TENSOR_EXTERNAL_DATA = 13,
-  TENSOR_DATA_LOCATION = 14,
-};
-enum { ENTRY_KEY = 1, ENTRY_VALUE = 2 };
-enum { SPARSE_VALUES = 1, SPARSE_INDICES = 2, SPARSE_DIMS = 3 };
-enum { // AttributeProto
-  ATTRIBUTE_NAME = 1,
-  ATTRIBUTE_F = 2,
-  ATTRIBUTE_I = 3,
-  ATTRIBUTE_S = 4,
-  ATTRIBUTE_T = 5,
-  ATTRIBUTE_G = 6,
-  ATTRIBUTE_FLOATS = 7,
-  ATTRIBUTE_INTS = 8,
-  ATTRIBUTE_STRINGS = 9,
-  ATTRIBUTE_TENSORS = 10,
-  ATTRIBUTE_GRAPHS = 11,
-  ATTRIBUTE_TYPE = 20,
-  ATTRIBUTE_REF_NAME = 21,
-  ATTRIBUTE_SPARSE_TENSOR = 22,
-  ATTRIBUTE_SPARSE_TENSORS = 23,
-};
-
-void emit_rests(struct emission *e, struct rope *to, char kind, uint32_t id) {
+void emit_kept_fields(struct emission *e, struct rope *to, enum kept_of of, uint32_t id) {
   uint32_t n;
-  const struct model_rest *rest = model_rests(e->m, kind, id, &n);
+  const struct model_kept_field *kept = model_kept_fields(e->m, of, id, &n);
   for (uint32_t i = 0; i < n; i++)
-    rope_copy(e->pool, to, rest[i].at);
+    rope_copy(e->pool, to, kept[i].at);
 }
 
 void emit_name(struct emission *e, struct rope *to, uint32_t field, uint32_t name) {
@@ -50,8 +22,8 @@ void emit_name(struct emission *e, struct rope *to, uint32_t field, uint32_t nam
 void emit_entry(struct emission *e, struct rope *to, uint32_t field, struct span key,
                 struct span value) {
   struct rope entry = rope_empty();
-  rope_bytes_field(e->pool, &entry, ENTRY_KEY, key);
-  rope_bytes_field(e->pool, &entry, ENTRY_VALUE, value);
+  rope_bytes_field(e->pool, &entry, ONNX_ENTRY_key, key);
+  rope_bytes_field(e->pool, &entry, ONNX_ENTRY_value, value);
   rope_message_field(e->pool, to, field, entry);
 }
 
@@ -59,17 +31,17 @@ void emit_entry(struct emission *e, struct rope *to, uint32_t field, struct span
 
 static void emit_sidecar(struct emission *e, struct rope *to, uint32_t id) {
   char offset[24], length[24];
-  snprintf(offset, sizeof offset, "%llu", (unsigned long long)e->x->off[id]);
-  snprintf(length, sizeof length, "%llu", (unsigned long long)e->m->tensors[id].bytes);
-  emit_entry(e, to, TENSOR_EXTERNAL_DATA, span_str("location"), span_str(e->x->data_name));
-  emit_entry(e, to, TENSOR_EXTERNAL_DATA, span_str("offset"), span_str(offset));
-  emit_entry(e, to, TENSOR_EXTERNAL_DATA, span_str("length"), span_str(length));
-  rope_varint_field(e->pool, to, TENSOR_DATA_LOCATION, 1);
+  snprintf(offset, sizeof offset, "%lu", e->x->off[id]);
+  snprintf(length, sizeof length, "%lu", e->m->tensors[id].bytes);
+  emit_entry(e, to, ONNX_TENSOR_external_data, span_str("location"), span_str(e->x->data_name));
+  emit_entry(e, to, ONNX_TENSOR_external_data, span_str("offset"), span_str(offset));
+  emit_entry(e, to, ONNX_TENSOR_external_data, span_str("length"), span_str(length));
+  rope_varint_field(e->pool, to, ONNX_TENSOR_data_location, 1);
 }
 
 static void emit_raw_data(struct emission *e, struct rope *to, uint32_t id) {
   struct rope payload = rope_empty();
-  const struct recipes *r = &e->pool->plan->recipes;
+  const struct recipes *r = e->pool->plan->recipes;
   uint32_t recipe = e->x->recipe[id];
   struct extent at;
   if (r->rows[recipe].kind == RECIPE_BYTES)
@@ -78,7 +50,7 @@ static void emit_raw_data(struct emission *e, struct rope *to, uint32_t id) {
     rope_extent(e->pool, &payload, at, id);
   else
     rope_recipe(e->pool, &payload, recipe, r->rows[recipe].bytes, id);
-  rope_message_field(e->pool, to, TENSOR_RAW_DATA, payload);
+  rope_message_field(e->pool, to, ONNX_TENSOR_raw_data, payload);
 }
 
 // Strings (of a tensor that was renamed) are copied field by field as they stand, tags included.
@@ -94,10 +66,10 @@ struct rope emit_tensor_body(struct emission *e, uint32_t id) {
   struct rope body = rope_empty();
   const int64_t *dims = model_dims(e->m, t);
   for (uint32_t i = 0; i < t->rank; i++)
-    rope_varint_field(e->pool, &body, TENSOR_DIMS, (uint64_t)dims[i]);
-  rope_varint_field(e->pool, &body, TENSOR_DATA_TYPE, t->dtype);
-  emit_name(e, &body, TENSOR_NAME, t->name);
-  emit_rests(e, &body, 't', id);
+    rope_varint_field(e->pool, &body, ONNX_TENSOR_dims, (uint64_t)dims[i]);
+  rope_varint_field(e->pool, &body, ONNX_TENSOR_data_type, t->dtype);
+  emit_name(e, &body, ONNX_TENSOR_name, t->name);
+  emit_kept_fields(e, &body, KEPT_TENSOR, id);
   if (e->x->of[id] == PLACE_SIDECAR)
     emit_sidecar(e, &body, id);
   else if (e->x->recipe[id] == NO_ID)
@@ -124,9 +96,9 @@ void emit_sparse(struct emission *e, struct rope *to, uint32_t field, uint32_t i
     return;
   }
   struct rope body = rope_empty();
-  if (s->values != NO_ID) emit_tensor(e, &body, SPARSE_VALUES, s->values);
-  if (s->indices != NO_ID) emit_tensor(e, &body, SPARSE_INDICES, s->indices);
-  emit_rests(e, &body, 's', id);
+  if (s->values != NO_ID) emit_tensor(e, &body, ONNX_SPARSE_values, s->values);
+  if (s->indices != NO_ID) emit_tensor(e, &body, ONNX_SPARSE_indices, s->indices);
+  emit_kept_fields(e, &body, KEPT_SPARSE, id);
   rope_message_field(e->pool, to, field, body);
 }
 
@@ -136,11 +108,12 @@ static void emit_lists(struct emission *e, struct rope *to, const struct model_a
   const struct model *m = e->m;
   for (uint32_t i = 0; i < a->count; i++) {
     if (a->type == ATTR_INTS)
-      rope_varint_field(e->pool, to, ATTRIBUTE_INTS, (uint64_t)m->longs[a->first + i]);
+      rope_varint_field(e->pool, to, ONNX_ATTRIBUTE_ints, (uint64_t)m->longs[a->first + i]);
     else if (a->type == ATTR_FLOATS)
-      rope_fixed32_field(e->pool, to, ATTRIBUTE_FLOATS, &m->floats[a->first + i]);
+      rope_fixed32_field(e->pool, to, ONNX_ATTRIBUTE_floats, &m->floats[a->first + i]);
     else
-      rope_bytes_field(e->pool, to, ATTRIBUTE_STRINGS, model_name(m, m->strings[a->first + i]));
+      rope_bytes_field(e->pool, to, ONNX_ATTRIBUTE_strings,
+                       model_name(m, m->strings[a->first + i]));
   }
 }
 
@@ -148,14 +121,16 @@ static void emit_rows(struct emission *e, struct rope *to, const struct model_at
   for (uint32_t i = 0; i < a->count; i++) {
     uint32_t id = a->first + i;
     switch ((enum attr_type)a->type) {
-    case ATTR_TENSOR: emit_tensor(e, to, ATTRIBUTE_T, id); break;
-    case ATTR_TENSORS: emit_tensor(e, to, ATTRIBUTE_TENSORS, id); break;
-    case ATTR_GRAPH: rope_message_field(e->pool, to, ATTRIBUTE_G, emit_graph_body(e, id)); break;
-    case ATTR_GRAPHS:
-      rope_message_field(e->pool, to, ATTRIBUTE_GRAPHS, emit_graph_body(e, id));
+    case ATTR_TENSOR: emit_tensor(e, to, ONNX_ATTRIBUTE_t, id); break;
+    case ATTR_TENSORS: emit_tensor(e, to, ONNX_ATTRIBUTE_tensors, id); break;
+    case ATTR_GRAPH:
+      rope_message_field(e->pool, to, ONNX_ATTRIBUTE_g, emit_graph_body(e, id));
       break;
-    case ATTR_SPARSE_TENSOR: emit_sparse(e, to, ATTRIBUTE_SPARSE_TENSOR, id); break;
-    default: emit_sparse(e, to, ATTRIBUTE_SPARSE_TENSORS, id); break;
+    case ATTR_GRAPHS:
+      rope_message_field(e->pool, to, ONNX_ATTRIBUTE_graphs, emit_graph_body(e, id));
+      break;
+    case ATTR_SPARSE_TENSOR: emit_sparse(e, to, ONNX_ATTRIBUTE_sparse_tensor, id); break;
+    default: emit_sparse(e, to, ONNX_ATTRIBUTE_sparse_tensors, id); break;
     }
   }
 }
@@ -165,9 +140,11 @@ static void emit_value(struct emission *e, struct rope *to, const struct model_a
   case ATTR_UNDEFINED:
   case ATTR_TYPE_PROTO:
   case ATTR_TYPE_PROTOS: break; // copied with the rest
-  case ATTR_FLOAT: rope_fixed32_field(e->pool, to, ATTRIBUTE_F, &a->u.f); break;
-  case ATTR_INT: rope_varint_field(e->pool, to, ATTRIBUTE_I, (uint64_t)a->u.i); break;
-  case ATTR_STRING: rope_bytes_field(e->pool, to, ATTRIBUTE_S, model_name(e->m, a->u.s)); break;
+  case ATTR_FLOAT: rope_fixed32_field(e->pool, to, ONNX_ATTRIBUTE_f, &a->u.f); break;
+  case ATTR_INT: rope_varint_field(e->pool, to, ONNX_ATTRIBUTE_i, (uint64_t)a->u.i); break;
+  case ATTR_STRING:
+    rope_bytes_field(e->pool, to, ONNX_ATTRIBUTE_s, model_name(e->m, a->u.s));
+    break;
   case ATTR_INTS:
   case ATTR_FLOATS:
   case ATTR_STRINGS: emit_lists(e, to, a); break;
@@ -178,20 +155,20 @@ static void emit_value(struct emission *e, struct rope *to, const struct model_a
 struct rope emit_attr_body(struct emission *e, uint32_t id) {
   const struct model_attr *a = &e->m->attrs[id];
   struct rope body = rope_empty();
-  emit_name(e, &body, ATTRIBUTE_NAME, a->name);
+  emit_name(e, &body, ONNX_ATTRIBUTE_name, a->name);
   if (a->ref_name != e->m->empty)
-    emit_name(e, &body, ATTRIBUTE_REF_NAME, a->ref_name);
+    emit_name(e, &body, ONNX_ATTRIBUTE_ref_attr_name, a->ref_name);
   else
     emit_value(e, &body, a);
-  emit_rests(e, &body, 'a', id);
-  rope_varint_field(e->pool, &body, ATTRIBUTE_TYPE, a->type);
+  emit_kept_fields(e, &body, KEPT_ATTR, id);
+  rope_varint_field(e->pool, &body, ONNX_ATTRIBUTE_type, a->type);
   return body;
 }
 
 void emit_attr(struct emission *e, struct rope *to, uint32_t field, uint32_t id) {
   const struct model_attr *a = &e->m->attrs[id];
   if (a->flags & ATTR_DEAD) return;
-  if (e->x->attr_dirty[id] || a->flags & ATTR_NEW)
+  if (emit_attr_changes(e, id))
     rope_message_field(e->pool, to, field, emit_attr_body(e, id));
   else
     rope_copy(e->pool, to, a->src);

@@ -5,7 +5,9 @@
 //   external  sidecar from inline_below bytes   as in the source; sidecar only with `all`
 //
 // A tensor that stays inline and was inline is copied as it stands, whatever its encoding. What is
-// re-encoded spreads upwards: tensor → attribute → node → graph → the attribute that holds it …
+// re-encoded spreads upwards: tensor → attribute → node → graph → the attribute that holds it … Edits
+// have left marks of their own in the model's rows (edit_rows.c), spread likewise; those here are of
+// what moves though no edit touched it.
 #include "placement.h"
 
 #include <assert.h>
@@ -113,16 +115,12 @@ static void dirty_graph(struct placement *x, const struct model *m, uint32_t gra
   if (g->kind == GRAPH_SUB && g->owner != NO_ID) dirty_attr(x, m, g->owner);
 }
 
-static void mark_edits(struct placement *x, const struct model *m) {
-  for (uint32_t i = 0; i < m->n_nodes; i++) {
-    const struct model_node *n = &m->nodes[i];
-    if (n->flags & NODE_DIRTY) x->node_dirty[i] = true;
-    if (n->flags & (NODE_DIRTY | NODE_NEW | NODE_DEAD)) dirty_graph(x, m, n->graph);
+// Edits mark all around them but the function that an attribute's default belongs to.
+static void mark_defaults(struct placement *x, const struct model *m) {
+  for (uint32_t i = 0; i < m->n_attrs; i++) {
+    const struct model_attr *a = &m->attrs[i];
+    if (a->node == NO_ID && a->flags & ATTR_DIRTY && !(a->flags & ATTR_DEAD)) dirty_attr(x, m, i);
   }
-  for (uint32_t i = 0; i < m->n_attrs; i++)
-    if (m->attrs[i].flags & ATTR_DIRTY && !(m->attrs[i].flags & ATTR_DEAD)) dirty_attr(x, m, i);
-  for (uint32_t i = 0; i < m->n_graphs; i++)
-    if (m->graphs[i].flags & GRAPH_DIRTY) dirty_graph(x, m, i);
 }
 
 static void mark_tensor(struct placement *x, const struct model *m, uint32_t id) {
@@ -135,81 +133,42 @@ static void mark_tensor(struct placement *x, const struct model *m, uint32_t id)
 
 // ---- recipes -----------------------------------------------------------------------------------
 
-struct copying {
-  struct recipes *to;
-  const struct recipes *from;
-  uint32_t *map; // from id -> to id
-};
-
-static uint32_t copy_quantize(struct copying *c, uint32_t id, uint32_t of) {
-  const struct recipe_quantization q = recipe_quantization_of(c->from, id);
-  return recipe_quantize(c->to, of, &q, recipe_part_of(c->from, id));
-}
-
-static uint32_t copy_row(struct copying *c, uint32_t id) {
-  const struct recipe *x = &c->from->rows[id];
-  const int64_t *dims = recipe_dims(c->from, id), *longs = c->from->longs + x->at;
-  const uint32_t *args = c->from->args + x->args;
-  const uint8_t *bytes = c->from->bytes;
-  enum dtype dtype = (enum dtype)x->dtype;
-  size_t element = (dtype_bits(dtype) + 7) / 8;
-  uint32_t of = x->n_args ? c->map[args[0]] : NO_ID;
-  switch ((enum recipe_kind)x->kind) {
-  case RECIPE_EXTENT:
-    return recipe_extent(c->to, dtype, dims, x->rank, (enum encoding)x->encoding,
-                         c->from->pieces + x->at, x->n, c->from->checkpoints);
-  case RECIPE_BYTES: return recipe_bytes(c->to, dtype, dims, x->rank, span_of(bytes + x->at, x->n));
-  case RECIPE_FILL:
-    return recipe_fill(c->to, dtype, dims, x->rank, span_of(bytes + x->at, element));
-  case RECIPE_RESHAPE: return recipe_reshape(c->to, of, dims, x->rank);
-  case RECIPE_TRANSPOSE: return recipe_transpose(c->to, of, longs);
-  case RECIPE_SLICE: return recipe_slice(c->to, of, longs, longs + x->rank, dims);
-  case RECIPE_PAD:
-    return recipe_pad(c->to, of, longs, longs + x->rank, span_of(bytes + x->n, element));
-  case RECIPE_CAST:
-    return recipe_cast_clips(c->from, id) ? recipe_cast_clipped(c->to, of, dtype)
-                                          : recipe_cast(c->to, of, dtype);
-  case RECIPE_QUANTIZE: return copy_quantize(c, id, of);
-  case RECIPE_CONCAT: break;
+// The first operand that has no number yet, or NO_ID.
+static uint32_t missing_operand(const struct plan *p, uint32_t id) {
+  const struct recipe *x = &p->recipes->rows[id];
+  for (uint32_t k = 0; k < x->n_args; k++) {
+    const uint32_t of = p->recipes->args[x->args + k];
+    if (p->numbers[of] == NO_ID) return of;
   }
-  struct arena scratch = {0};
-  uint32_t *list = arena_alloc(&scratch, x->n_args * sizeof *list);
-  for (uint32_t i = 0; i < x->n_args; i++)
-    list[i] = c->map[args[i]];
-  uint32_t made = recipe_concat(c->to, list, x->n_args, x->n);
-  arena_free(&scratch);
-  return made;
-}
-
-// The first operand that is not copied yet, or NO_ID.
-static uint32_t missing_operand(const struct copying *c, uint32_t id) {
-  const struct recipe *x = &c->from->rows[id];
-  for (uint32_t k = 0; k < x->n_args; k++)
-    if (c->map[c->from->args[x->args + k]] == NO_ID) return c->from->args[x->args + k];
   return NO_ID;
 }
 
-// A row with all below it, operands first. `way` has room for a row of every id: they get smaller.
-static void copy_with_operands(struct copying *c, uint32_t id, uint32_t *way) {
-  uint32_t n = 0;
-  if (c->map[id] == NO_ID) way[n++] = id;
-  while (n > 0) {
-    const uint32_t below = missing_operand(c, way[n - 1]);
-    if (below != NO_ID)
-      way[n++] = below;
-    else
-      c->map[way[n - 1]] = copy_row(c, way[n - 1]), n--;
+// Numbers a row and all below it, operands first, by the order in which tensors ask for them: what
+// else is in the table, and when it came there, leaves no trace in the plan. A row on the way has
+// those above it at hand: they have greater ids, so none is met twice.
+static uint32_t use_recipe(struct plan *p, uint32_t id) {
+  uint32_t *way = NULL, n = 0;
+  size_t cap = 0;
+  if (p->n_numbers < p->recipes->n_rows) {
+    const uint32_t more = p->recipes->n_rows - p->n_numbers;
+    TABLE_ROOM(p, numbers, more);
+    memset(p->numbers + p->n_numbers, 0xff, more * sizeof *p->numbers);
+    p->n_numbers += more;
   }
-}
-
-// Copies the rows that live tensors need, in the order of the tensors: what else was asked for
-// while the edits were made, and when, leaves no trace in the plan.
-static void copy_recipes(struct copying *c, const struct model *m, struct arena *scratch) {
-  uint32_t *way = arena_alloc(scratch, (c->from->n_rows + (size_t)1) * sizeof *way);
-  memset(c->map, 0xff, (c->from->n_rows + 1) * sizeof *c->map);
-  for (uint32_t i = 0; i < m->n_tensors; i++)
-    if (m->tensors[i].recipe != NO_ID && !(m->tensors[i].flags & TENSOR_DEAD))
-      copy_with_operands(c, m->tensors[i].recipe, way);
+  for (uint32_t at = id; p->numbers[id] == NO_ID;) {
+    const uint32_t below = missing_operand(p, at);
+    if (below != NO_ID) {
+      way = table_grow(way, &cap, (size_t)n + 1, sizeof *way);
+      way[n++] = at;
+      at = below;
+      continue;
+    }
+    p->numbers[at] = p->n_used;
+    *TABLE_PUSH(p, used) = at;
+    if (n > 0) at = way[--n];
+  }
+  table_free(way, cap, sizeof *way);
+  return id;
 }
 
 static uint32_t plain_recipe(struct recipes *to, const struct model *m, uint32_t tensor) {
@@ -248,9 +207,9 @@ static void lay_out(struct placement *x, struct plan *p, const struct model *m,
                     const struct plan_layout *layout, struct arena *scratch) {
   uint32_t *flat = arena_alloc(scratch, (m->n_tensors + 1) * sizeof *flat);
   for (uint32_t i = 0; i < m->n_tensors; i++)
-    if (x->of[i] == PLACE_SIDECAR) flat[i] = flat_recipe(&p->recipes, x->recipe[i]);
-  uint64_t *at = arena_alloc(scratch, (p->recipes.n_rows + 1) * sizeof *at);
-  memset(at, 0xff, (p->recipes.n_rows + 1) * sizeof *at);
+    if (x->of[i] == PLACE_SIDECAR) flat[i] = use_recipe(p, flat_recipe(p->recipes, x->recipe[i]));
+  uint64_t *at = arena_alloc(scratch, (p->recipes->n_rows + 1) * sizeof *at);
+  memset(at, 0xff, (p->recipes->n_rows + 1) * sizeof *at);
   uint64_t end = 0;
   for (uint32_t i = 0; i < m->n_tensors; i++) {
     if (x->of[i] != PLACE_SIDECAR) continue;
@@ -271,7 +230,7 @@ void placement_free(struct placement *x) {
 }
 
 void placement_decide(struct placement *x, struct plan *p, const struct model *m,
-                      const struct recipes *r, const struct plan_layout *layout, bool all) {
+                      const struct plan_layout *layout, bool all) {
   struct arena scratch = {0};
   placement_free(x);
   x->of = arena_zalloc(&x->arena, m->n_tensors + 1);
@@ -282,19 +241,17 @@ void placement_decide(struct placement *x, struct plan *p, const struct model *m
   x->node_dirty = arena_zalloc(&x->arena, m->n_nodes + 1);
   x->graph_live = arena_zalloc(&x->arena, m->n_graphs + 1);
   mark_live(x, m);
-  struct copying c = {.to = &p->recipes, .from = r};
-  c.map = arena_alloc(&p->arena, (r->n_rows + 1) * sizeof *c.map);
-  copy_recipes(&c, m, &scratch);
-  p->recipe_of = c.map;
-  p->n_recipe_of = r->n_rows;
-  mark_edits(x, m);
+  mark_defaults(x, m);
+  for (uint32_t i = 0; i < m->n_tensors; i++)
+    if (m->tensors[i].recipe != NO_ID && !(m->tensors[i].flags & TENSOR_DEAD))
+      use_recipe(p, m->tensors[i].recipe);
   for (uint32_t i = 0; i < m->n_tensors; i++) {
     const struct model_tensor *t = &m->tensors[i];
     if (!tensor_live(x, m, t)) continue;
     x->of[i] = (uint8_t)place_of(m, t, layout, all);
     if (x->of[i] == PLACE_COPY) continue;
-    x->recipe[i] = t->recipe != NO_ID ? c.map[t->recipe]
-                   : has_payload(t)   ? plain_recipe(&p->recipes, m, i)
+    x->recipe[i] = t->recipe != NO_ID ? t->recipe
+                   : has_payload(t)   ? use_recipe(p, plain_recipe(p->recipes, m, i))
                                       : NO_ID;
     mark_tensor(x, m, i);
   }

@@ -13,9 +13,9 @@ enum tensor_place {
 struct placement {
   struct arena arena; // of what follows
   uint8_t *of;        // enum tensor_place per tensor id
-  uint32_t *recipe;   // INLINE, SIDECAR: recipe id of its bytes in plan->recipes; NO_ID: strings
+  uint32_t *recipe;   // INLINE, SIDECAR: recipe id of its bytes; NO_ID: strings
   uint64_t *off;      // SIDECAR: offset in the sidecar
-  bool *graph_dirty;  // per graph: must be re-encoded
+  bool *graph_dirty;  // per graph: must be re-encoded, though no edit marked it
   bool *attr_dirty;   // per attribute
   bool *node_dirty;   // per node
   bool *graph_live;   // per graph: hangs in the model as edited
@@ -25,9 +25,10 @@ struct placement {
 };
 
 // Decides the places for layout->form and marks what that makes dirty. `all`: tensors in attributes
-// go to the sidecar too. Recipes of r and of plain tensors are copied into p->recipes.
+// go to the sidecar too. Plain tensors get recipes; all that are needed are noted in p->used and
+// p->numbers.
 void placement_decide(struct placement *x, struct plan *p, const struct model *m,
-                      const struct recipes *r, const struct plan_layout *layout, bool all);
+                      const struct plan_layout *layout, bool all);
 void placement_free(struct placement *x);
 
 #endif

@@ -21,18 +21,21 @@
 // anything); below it, offsets cannot wrap and units have 32-bit numbers.
 #define OUTPUT_MAX_BYTES ((uint64_t)1 << 50)
 
-static void plan_start(struct plan *p, const struct model *m) {
-  *p = (struct plan){0};
-  recipes_init(&p->recipes);
-  memcpy(p->meta_sha256, m->meta_sha256, DIGEST_BYTES);
-  p->sources = table_grow(NULL, &p->sources_cap, m->n_files, sizeof *p->sources);
-  for (uint32_t i = 0; i < m->n_files; i++)
-    p->sources[p->n_sources++] =
-        (struct plan_source){arena_string(&p->arena, span_str(m->files[i].name)), m->files[i].size};
+void plan_own_recipes(struct plan *p) {
+  p->recipes = arena_alloc(&p->arena, sizeof *p->recipes);
+  recipes_init(p->recipes);
+  p->owns_recipes = true;
+}
+
+const uint32_t *plan_recipes(const struct plan *p, uint32_t *n) {
+  *n = p->owns_recipes ? p->recipes->n_rows : p->n_used;
+  return p->owns_recipes ? NULL : p->used;
 }
 
 void plan_free(struct plan *p) {
-  recipes_free(&p->recipes);
+  if (p->owns_recipes) recipes_free(p->recipes);
+  TABLE_FREE(p, used);
+  TABLE_FREE(p, numbers);
   TABLE_FREE(p, sources);
   TABLE_FREE(p, outputs);
   TABLE_FREE(p, segments);
@@ -74,7 +77,10 @@ static struct plan_tensor tensor_row(struct plan *p, const struct model *m, uint
   const struct model_tensor *t = &m->tensors[id];
   int64_t *dims = arena_alloc(&p->arena, t->rank * sizeof *dims + 1);
   if (t->rank) memcpy(dims, model_dims(m, t), t->rank * sizeof *dims);
+  const bool stands_for = t->of != m->empty;
   return (struct plan_tensor){.name = tensor_address(p, m, id),
+                              .of =
+                                  stands_for ? arena_string(&p->arena, model_name(m, t->of)) : NULL,
                               .output = p->n_outputs - 1,
                               .off = off,
                               .len = t->bytes,
@@ -97,9 +103,9 @@ static void note_small(struct plan *p, struct plan_tensor row) {
 // How the elements of a recipe become a segment: copied bytes are better said plainly.
 static struct segment recipe_segment(const struct plan *p, uint32_t recipe, uint64_t off) {
   struct segment s = {
-      .off = off, .len = p->recipes.rows[recipe].bytes, .ref = recipe, .kind = SEGMENT_RECIPE};
+      .off = off, .len = p->recipes->rows[recipe].bytes, .ref = recipe, .kind = SEGMENT_RECIPE};
   struct extent from;
-  if (recipe_is_copy(&p->recipes, recipe, &from))
+  if (recipe_is_copy(p->recipes, recipe, &from))
     s = (struct segment){
         .off = off, .len = from.len, .at = from.off, .ref = from.file, .kind = SEGMENT_EXTENT};
   return s;
@@ -250,25 +256,6 @@ static void note_others(struct plan *p, const struct model *m, const struct plac
   }
 }
 
-// Tensors that emission never looked at because all around them was copied: what of the source went
-// where tells where they are.
-static void note_copied(struct plan *p, const struct model *m, const struct placement *x,
-                        bool small) {
-  struct arena scratch = {0};
-  const struct plan_output *o = &p->outputs[p->n_outputs - 1];
-  struct stretch *list = arena_alloc(&scratch, (o->n_segments + 1) * sizeof *list);
-  uint32_t n = list_stretches(p, list);
-  for (uint32_t i = 0; i < m->n_tensors; i++) {
-    struct extent at;
-    if (x->of[i] != PLACE_COPY || m->tensors[i].flags & (TENSOR_EXTERNAL | TENSOR_DEAD)) continue;
-    if (!is_listed(m, i) || !model_plain_place(m, i, &at)) continue;
-    const struct stretch *s = find_stretch(list, n, at);
-    if (s) note_tensor(p, m, i, p->segments[s->segment].off + (at.off - s->from), s->segment);
-  }
-  if (small) note_others(p, m, x, list, n);
-  arena_free(&scratch);
-}
-
 // ---- names -------------------------------------------------------------------------------------
 
 static bool ends_with(const char *s, const char *end) {
@@ -300,8 +287,8 @@ static const char *fresh_name(struct plan *p, const struct model *m, const struc
     if (x->of[i] != PLACE_SIDECAR) continue;
     struct segment s = recipe_segment(p, x->recipe[i], x->off[i]);
     char line[128];
-    int n = snprintf(line, sizeof line, "%llu %llu %llu %u %u\n", (unsigned long long)s.off,
-                     (unsigned long long)s.len, (unsigned long long)s.at, s.ref, s.kind);
+    int n = snprintf(line, sizeof line, "%lu %lu %lu %u %u\n", s.off, s.len, s.at,
+                     s.kind == SEGMENT_RECIPE ? p->numbers[s.ref] : s.ref, s.kind);
     digest_add(d, line, (size_t)n);
   }
   digest_end(d, sum);
@@ -323,8 +310,7 @@ static int choose_data_name(struct placement *x, struct plan *p, const struct mo
     x->data_name = layout->data_name;
     if (taken(layout, x->data_name)) {
       err_set(err, ERR_USAGE, "the data file '%s' exists already", quote_str(x->data_name).s);
-      return err_hint(err,
-                      "give another --data-file, or leave it away: a free name is chosen then");
+      return err_because(err, REASON_DATA_NAME);
     }
     return 0;
   }
@@ -355,11 +341,9 @@ static int check_total(const struct model *m, const struct plan_layout *layout, 
     if (!add_overflows(total, t->bytes, &total) && !add_overflows(total, layout->align, &total) &&
         total <= OUTPUT_MAX_BYTES)
       continue;
-    return err_set(
-        err, ERR_FAIL,
-        "tensor '%s' of %llu bytes brings the output past %llu bytes: no plan holds that",
-        quote(model_name(m, t->name)).s, (unsigned long long)t->bytes,
-        (unsigned long long)OUTPUT_MAX_BYTES);
+    return err_set(err, ERR_FAIL,
+                   "tensor '%s' of %lu bytes brings the output past %lu bytes: no plan holds that",
+                   quote(model_name(m, t->name)).s, t->bytes, OUTPUT_MAX_BYTES);
   }
   return 0;
 }
@@ -372,61 +356,78 @@ struct attempt {
 
 // Placement and emission for one form. The .onnx's size tells whether the form will do.
 static int attempt_form(struct attempt *a, struct plan *p, const struct model *m,
-                        const struct recipes *r, const struct plan_layout *layout, bool all,
-                        struct err *err) {
+                        const struct plan_layout *layout, bool all, struct err *err) {
   rope_pool_free(&a->pool);
-  recipes_free(&p->recipes);
+  p->n_used = 0;
+  p->n_numbers = 0;
   p->n_literals = 0;
   a->pool.plan = p;
   a->pool.marks_literals = layout->small_tensors;
-  placement_decide(&a->x, p, m, r, layout, all);
+  placement_decide(&a->x, p, m, layout, all);
   if (a->x.sidecar && choose_data_name(&a->x, p, m, layout, err)) return -1;
   a->onnx = emit_model(&a->pool, m, &a->x);
   return 0;
 }
 
 static int too_large(const struct attempt *a, const struct plan_layout *layout, struct err *err) {
-  err_set(err, ERR_FAIL,
-          "'%s' would be %llu bytes, over the 2147483647 that readers of ONNX accept",
-          quote_str(layout->onnx_name).s, (unsigned long long)a->onnx.len);
-  if (layout->form == PLAN_DATA_INLINE)
-    return err_hint(err, "leave --inline away: the tensors then go to one data file beside it");
+  err_set(err, ERR_FAIL, "'%s' would be %lu bytes, over the 2147483647 that readers of ONNX accept",
+          quote_str(layout->onnx_name).s, a->onnx.len);
+  if (layout->form == PLAN_DATA_INLINE) return err_because(err, REASON_INLINE);
   return err_hint(err, "what is too large is not tensor data, so no layout can help");
 }
 
 // Tries the form asked for; where the .onnx would pass its limit and nobody insisted on inline, one
 // sidecar for the initializers, then for tensors in attributes too.
 static int find_form(struct attempt *a, struct plan *p, const struct model *m,
-                     const struct recipes *r, const struct plan_layout *asked, struct err *err) {
+                     const struct plan_layout *asked, struct err *err) {
   struct plan_layout layout = *asked;
   layout.form = resolve_form(m, asked);
-  if (attempt_form(a, p, m, r, &layout, false, err)) return -1;
+  if (attempt_form(a, p, m, &layout, false, err)) return -1;
   if (a->onnx.len <= ONNX_MAX_BYTES) return 0;
   if (asked->form == PLAN_DATA_INLINE) return too_large(a, &layout, err);
   for (int all = layout.form == PLAN_DATA_INLINE ? 0 : 1; all < 2; all++) {
     layout.form = PLAN_DATA_EXTERNAL;
-    if (attempt_form(a, p, m, r, &layout, all == 1, err)) return -1;
+    if (attempt_form(a, p, m, &layout, all == 1, err)) return -1;
     p->moved_out = true;
     if (a->onnx.len <= ONNX_MAX_BYTES) return 0;
   }
   return too_large(a, &layout, err);
 }
 
-int plan_build(struct plan *p, const struct model *m, const struct recipes *r,
+int plan_build(struct plan *p, const struct model *m, struct recipes *r,
                const struct plan_layout *layout, struct err *err) {
   struct attempt a = {0};
-  plan_start(p, m);
+  *p = (struct plan){.recipes = r};
+  memcpy(p->meta_sha256, m->meta_sha256, DIGEST_BYTES);
+  for (uint32_t i = 0; i < m->n_files; i++)
+    *TABLE_PUSH(p, sources) =
+        (struct plan_source){arena_string(&p->arena, span_str(m->files[i].name)), m->files[i].size};
   p->passes = arena_string(&p->arena, span_str(layout->passes ? layout->passes : "[]"));
   if (layout->artifacts) p->artifacts = arena_string(&p->arena, span_str(layout->artifacts));
   int rc = check_total(m, layout, err);
-  if (rc == 0) rc = find_form(&a, p, m, r, layout, err);
+  if (rc == 0) rc = find_form(&a, p, m, layout, err);
   if (rc == 0) {
     if (a.x.sidecar) add_sidecar(p, m, &a.x);
     add_onnx(p, m, &a.pool, a.onnx, layout->onnx_name);
-    note_copied(p, m, &a.x, layout->small_tensors);
-    p->layout = arena_printf(&p->arena, "{\"form\":\"%s\",\"align\":%llu,\"inline_below\":%llu}",
-                             a.x.sidecar ? "external" : "inline", (unsigned long long)layout->align,
-                             (unsigned long long)layout->inline_below);
+    // Tensors that emission never looked at because all around them was copied: what of the source
+    // went where tells where they are.
+    const struct placement *x = &a.x;
+    struct arena scratch = {0};
+    const struct plan_output *o = &p->outputs[p->n_outputs - 1];
+    struct stretch *list = arena_alloc(&scratch, (o->n_segments + 1) * sizeof *list);
+    uint32_t n = list_stretches(p, list);
+    for (uint32_t k = 0; k < m->n_tensors; k++) {
+      struct extent at;
+      if (x->of[k] != PLACE_COPY || m->tensors[k].flags & (TENSOR_EXTERNAL | TENSOR_DEAD)) continue;
+      if (!is_listed(m, k) || !model_plain_place(m, k, &at)) continue;
+      const struct stretch *s = find_stretch(list, n, at);
+      if (s) note_tensor(p, m, k, p->segments[s->segment].off + (at.off - s->from), s->segment);
+    }
+    if (layout->small_tensors) note_others(p, m, x, list, n);
+    arena_free(&scratch);
+    p->layout =
+        arena_printf(&p->arena, "{\"form\":\"%s\",\"align\":%lu,\"inline_below\":%lu}",
+                     a.x.sidecar ? "external" : "inline", layout->align, layout->inline_below);
   }
   rope_pool_free(&a.pool);
   placement_free(&a.x);
@@ -475,6 +476,13 @@ uint32_t plan_segment_at(const struct plan *p, uint32_t output, uint64_t off) {
       hi = mid;
   }
   return lo;
+}
+
+const char *plan_segment_weight(const struct plan *p, uint32_t segment) {
+  for (uint32_t i = 0; i < p->n_tensors; i++)
+    if (p->tensors[i].segment == segment)
+      return p->tensors[i].of ? p->tensors[i].of : p->tensors[i].name;
+  return NULL;
 }
 
 uint64_t plan_total_bytes(const struct plan *p) {

@@ -45,6 +45,9 @@ struct plan_source {
 // A tensor of the outputs, for audit and per-tensor digests.
 struct plan_tensor {
   const char *name; // printable address for attribute tensors: "g0/n12.value"
+  const char
+      *of; // the weight of the input that it stands for, where a pass said so; else NULL. Not
+           // in the plan's file
   uint32_t output;
   uint64_t off, len; // in the output file (payload only)
   uint32_t dtype, rank;
@@ -65,11 +68,14 @@ struct plan {
   // what holds the elements: the whole TensorProto, the AttributeProto of a Constant's value_ints
   // and the like, the string_data fields of a renamed tensor. Not in the plan's file.
   TABLE(struct plan_tensor, small);
-  struct recipes recipes;
-  // By recipe id of the table that plan_build was given: its id in `recipes`, NO_ID where no live
-  // tensor needs it. Not in the plan's file: NULL in a plan that was read.
-  const uint32_t *recipe_of;
-  uint32_t n_recipe_of;
+  // What segments are made of. A plan that was built shares the table of who built it, whose other
+  // rows are none of its own; one that was read has its own table, of which it needs every row.
+  struct recipes *recipes;
+  bool owns_recipes;
+  // Of a shared table: the rows that the plan needs, operands first, in the order of its file; and by
+  // recipe id the place there, NO_ID for a row that is not needed.
+  TABLE(uint32_t, used);
+  TABLE(uint32_t, numbers);
   uint8_t meta_sha256[DIGEST_BYTES];
   const char *passes; // canonical JSON text: what was asked for (array of {name, options})
   const char *
@@ -100,12 +106,17 @@ struct plan_layout {
   const char *artifacts; // likewise; NULL: none
 };
 
-// Builds *p from the model as edited. Reads no payload. p->moved_out tells that the form had to
+// Builds *p from the model as edited, over the table of recipes that the edits were made with, which
+// gets rows for what the source has as it is, and outlives *p. Reads no payload. p->moved_out tells that the form had to
 // differ from what was asked. ERR_FAIL where the form is impossible (with a hint) or the tensors
 // add up to more than 2^50 bytes; ERR_USAGE where data_name is taken.
-int plan_build(struct plan *p, const struct model *m, const struct recipes *r,
+int plan_build(struct plan *p, const struct model *m, struct recipes *r,
                const struct plan_layout *layout, struct err *err);
 void plan_free(struct plan *p);
+// Gives an empty plan a table of recipes of its own.
+void plan_own_recipes(struct plan *p);
+// The rows that the plan needs, in the order of its file. NULL: all *n rows of its table.
+const uint32_t *plan_recipes(const struct plan *p, uint32_t *n);
 
 // Units: numbered over the outputs in order.
 struct plan_unit {
@@ -116,6 +127,9 @@ uint32_t plan_unit_count(const struct plan *p);
 struct plan_unit plan_unit_at(const struct plan *p, uint32_t unit);
 // The segment of an output that holds byte `off` of it.
 uint32_t plan_segment_at(const struct plan *p, uint32_t output, uint64_t off);
+// How messages name what a segment makes: by the weight that it stands for, else by its tensor. NULL if
+// it makes none.
+const char *plan_segment_weight(const struct plan *p, uint32_t segment);
 uint64_t plan_total_bytes(const struct plan *p);
 
 #endif

@@ -58,58 +58,8 @@ static void begin_list(struct writing *w, const char *key) {
   put_text(w, "\":[\n");
 }
 
-static void write_sources(struct writing *w, const struct plan *p) {
-  begin_list(w, "sources");
-  for (uint32_t i = 0; i < p->n_sources; i++) {
-    json_object(&w->line);
-    json_put_text(&w->line, "name", p->sources[i].name);
-    json_put_uint(&w->line, "size", p->sources[i].size);
-    json_end_object(&w->line);
-    put_element(w, i + 1 == p->n_sources);
-  }
-  put_text(w, "],\n");
-}
-
-static void write_recipes(struct writing *w, const struct plan *p) {
-  begin_list(w, "recipes");
-  for (uint32_t i = 0; i < p->recipes.n_rows; i++) {
-    recipe_json_write(&w->line, &p->recipes, i, NULL);
-    put_element(w, i + 1 == p->recipes.n_rows);
-  }
-  put_text(w, "],\n");
-}
-
-static void write_outputs(struct writing *w, const struct plan *p) {
-  begin_list(w, "outputs");
-  for (uint32_t i = 0; i < p->n_outputs; i++) {
-    json_object(&w->line);
-    json_put_text(&w->line, "name", p->outputs[i].name);
-    json_put_uint(&w->line, "size", p->outputs[i].size);
-    json_end_object(&w->line);
-    put_element(w, i + 1 == p->n_outputs);
-  }
-  put_text(w, "],\n");
-}
-
 static const char *const segment_letters[] = {
     [SEGMENT_ZERO] = "z", [SEGMENT_LITERAL] = "l", [SEGMENT_EXTENT] = "x", [SEGMENT_RECIPE] = "r"};
-
-static void write_segments(struct writing *w, const struct plan *p) {
-  begin_list(w, "segments");
-  for (uint32_t i = 0; i < p->n_segments; i++) {
-    const struct segment *s = &p->segments[i];
-    json_array(&w->line);
-    json_text(&w->line, segment_letters[s->kind]);
-    if (s->kind == SEGMENT_EXTENT || s->kind == SEGMENT_RECIPE) {
-      json_uint(&w->line, s->ref);
-      json_uint(&w->line, s->at);
-    }
-    json_uint(&w->line, s->len);
-    json_end_array(&w->line);
-    put_element(w, i + 1 == p->n_segments);
-  }
-  put_text(w, "],\n");
-}
 
 static void write_tensors(struct writing *w, const struct plan *p) {
   begin_list(w, "tensors");
@@ -146,8 +96,8 @@ static void write_head(struct writing *w, const struct plan *p) {
   put_text(w, p->layout);
   digest_of(p->literals, p->n_literals, literals);
   hex_encode(literals, DIGEST_BYTES, hex);
-  snprintf(line, sizeof line, ",\n\"literals\":{\"bytes\":%llu,\"sha256\":\"%s\"},\n",
-           (unsigned long long)p->n_literals, hex);
+  snprintf(line, sizeof line, ",\n\"literals\":{\"bytes\":%lu,\"sha256\":\"%s\"},\n", p->n_literals,
+           hex);
   put_text(w, line);
 }
 
@@ -156,10 +106,47 @@ int plan_file_write(struct plan *p, int (*sink)(void *ctx, struct span text), vo
   struct writing w = {.sink = sink, .ctx = ctx, .digest = digest_new()};
   digest_start(w.digest);
   write_head(&w, p);
-  write_sources(&w, p);
-  write_recipes(&w, p);
-  write_outputs(&w, p);
-  write_segments(&w, p);
+  begin_list(&w, "sources");
+  for (uint32_t i = 0; i < p->n_sources; i++) {
+    json_object(&w.line);
+    json_put_text(&w.line, "name", p->sources[i].name);
+    json_put_uint(&w.line, "size", p->sources[i].size);
+    json_end_object(&w.line);
+    put_element(&w, i + 1 == p->n_sources);
+  }
+  put_text(&w, "],\n");
+  begin_list(&w, "recipes");
+  uint32_t n;
+  const uint32_t *used = plan_recipes(p, &n);
+  for (uint32_t i = 0; i < n; i++) {
+    recipe_json_write_row(&w.line, p->recipes, used ? used[i] : i, used ? p->numbers : NULL);
+    put_element(&w, i + 1 == n);
+  }
+  put_text(&w, "],\n");
+  begin_list(&w, "outputs");
+  for (uint32_t i = 0; i < p->n_outputs; i++) {
+    json_object(&w.line);
+    json_put_text(&w.line, "name", p->outputs[i].name);
+    json_put_uint(&w.line, "size", p->outputs[i].size);
+    json_end_object(&w.line);
+    put_element(&w, i + 1 == p->n_outputs);
+  }
+  put_text(&w, "],\n");
+  begin_list(&w, "segments");
+  for (uint32_t i = 0; i < p->n_segments; i++) {
+    const struct segment *s = &p->segments[i];
+    json_array(&w.line);
+    json_text(&w.line, segment_letters[s->kind]);
+    if (s->kind == SEGMENT_EXTENT || s->kind == SEGMENT_RECIPE) {
+      const bool numbered = s->kind == SEGMENT_RECIPE && !p->owns_recipes;
+      json_uint(&w.line, numbered ? p->numbers[s->ref] : s->ref);
+      json_uint(&w.line, s->at);
+    }
+    json_uint(&w.line, s->len);
+    json_end_array(&w.line);
+    put_element(&w, i + 1 == p->n_segments);
+  }
+  put_text(&w, "],\n");
   write_tensors(&w, p);
   digest_end(w.digest, p->id);
   digest_free(w.digest);
@@ -173,16 +160,14 @@ struct reading {
   struct plan *p;
   struct span rest;     // lines not yet taken
   uint64_t line_number; // of the line last taken
-  uint64_t *source_sizes;
-  size_t source_sizes_cap;
+  TABLE(uint64_t, source_sizes);
   uint32_t filling;     // output: all before it are full
   uint64_t literals_at; // how many literal bytes segments have used
   struct err *err;
 };
 
 static int bad(struct reading *in, const char *what) {
-  return err_set(in->err, ERR_MODEL, "the plan's line %llu %s", (unsigned long long)in->line_number,
-                 what);
+  return err_set(in->err, ERR_MODEL, "the plan's line %lu %s", in->line_number, what);
 }
 
 static bool take_line(struct reading *in, struct span *line) {
@@ -199,8 +184,7 @@ static bool take_line(struct reading *in, struct span *line) {
 static int expect(struct reading *in, const char *text) {
   struct span line;
   if (take_line(in, &line) && span_is(line, text)) return 0;
-  err_set(in->err, ERR_MODEL, "the plan's line %llu is not '%s'",
-          (unsigned long long)in->line_number, text);
+  err_set(in->err, ERR_MODEL, "the plan's line %lu is not '%s'", in->line_number, text);
   return -1;
 }
 
@@ -211,8 +195,7 @@ static int take_member(struct reading *in, const char *key, struct span *value) 
   size_t n = (size_t)snprintf(start, sizeof start, "\"%s\":", key);
   if (!take_line(in, &line) || line.n < n + 2 || memcmp(line.at, start, n) != 0 ||
       line.at[line.n - 1] != ',') {
-    err_set(in->err, ERR_MODEL, "the plan's line %llu is not its '%s'",
-            (unsigned long long)in->line_number, key);
+    err_set(in->err, ERR_MODEL, "the plan's line %lu is not its '%s'", in->line_number, key);
     return -1;
   }
   *value = span_of(line.at + n, line.n - n - 1);
@@ -253,19 +236,15 @@ static int read_source(struct reading *in, const struct json_value *v) {
   if (!json_as_string(json_get(v, "name"), &name) || !json_as_uint(json_get(v, "size"), &size))
     return bad(in, "is not a source with name and size");
   if (name.n == 0 || memchr(name.at, 0, name.n)) return bad(in, "has an impossible file name");
-  p->sources =
-      table_grow(p->sources, &p->sources_cap, (size_t)p->n_sources + 1, sizeof *p->sources);
-  in->source_sizes = table_grow(in->source_sizes, &in->source_sizes_cap, (size_t)p->n_sources + 1,
-                                sizeof *in->source_sizes);
-  in->source_sizes[p->n_sources] = size;
-  p->sources[p->n_sources++] = (struct plan_source){arena_string(&p->arena, name), size};
+  *TABLE_PUSH(in, source_sizes) = size;
+  *TABLE_PUSH(p, sources) = (struct plan_source){arena_string(&p->arena, name), size};
   return 0;
 }
 
 static int read_recipe(struct reading *in, const struct json_value *v) {
-  if (recipe_json_read_row(&in->p->recipes, v, in->p->n_sources, in->source_sizes, in->err) == 0)
+  if (recipe_json_read_row(in->p->recipes, v, in->p->n_sources, in->source_sizes, in->err) == 0)
     return 0;
-  err_hint(in->err, "line %llu of the plan", (unsigned long long)in->line_number);
+  err_hint(in->err, "line %lu of the plan", in->line_number);
   return -1;
 }
 
@@ -285,9 +264,7 @@ static int read_output(struct reading *in, const struct json_value *v) {
   if (!is_base_name(name)) return bad(in, "names an output that is not a base name");
   for (uint32_t i = 0; i < p->n_outputs; i++)
     if (span_is(name, p->outputs[i].name)) return bad(in, "names an output twice");
-  p->outputs =
-      table_grow(p->outputs, &p->outputs_cap, (size_t)p->n_outputs + 1, sizeof *p->outputs);
-  p->outputs[p->n_outputs++] =
+  *TABLE_PUSH(p, outputs) =
       (struct plan_output){.name = arena_string(&p->arena, name), .size = size};
   return 0;
 }
@@ -316,7 +293,7 @@ static int check_segment(struct reading *in, const struct segment *s) {
       return bad(in, "reads outside its source file");
     return 0;
   case SEGMENT_RECIPE:
-    if (s->ref >= p->recipes.n_rows || !range_fits(s->at, s->len, p->recipes.rows[s->ref].bytes))
+    if (s->ref >= p->recipes->n_rows || !range_fits(s->at, s->len, p->recipes->rows[s->ref].bytes))
       return bad(in, "reads outside its recipe");
   }
   return 0;
@@ -430,13 +407,13 @@ static int read_literals(struct reading *in, struct span literals) {
   digest_of(literals.at, literals.n, got);
   if (bytes != literals.n || memcmp(want, got, DIGEST_BYTES) != 0)
     return bad(in, "names other literals than there are");
-  in->p->literals = table_grow(NULL, &in->p->literals_cap, literals.n + 1, 1);
+  TABLE_ROOM(in->p, literals, literals.n + 1);
   if (literals.n) memcpy(in->p->literals, literals.at, literals.n);
   in->p->n_literals = literals.n;
   return 0;
 }
 
-static int read_head(struct reading *in, struct span literals) {
+static int read_all(struct reading *in, struct span literals) {
   struct span value;
   char first[32];
   snprintf(first, sizeof first, "{\"weir_plan\":%d,", PLAN_FORMAT);
@@ -445,26 +422,18 @@ static int read_head(struct reading *in, struct span literals) {
   if (take_json(in, "passes", true, &in->p->passes)) return -1;
   if (comes_next(in, "artifacts") && take_json(in, "artifacts", true, &in->p->artifacts)) return -1;
   if (take_json(in, "layout", false, &in->p->layout)) return -1;
-  return read_literals(in, literals);
-}
-
-static int check_whole(struct reading *in) {
+  if (read_literals(in, literals)) return -1;
+  if (read_list(in, "sources", "],", read_source)) return -1;
+  if (read_list(in, "recipes", "],", read_recipe)) return -1;
+  if (read_list(in, "outputs", "],", read_output)) return -1;
+  if (read_list(in, "segments", "],", read_segment)) return -1;
+  if (read_list(in, "tensors", "]}", read_tensor)) return -1;
   uint64_t filled;
   if (in->rest.n) return bad(in, "is followed by more text");
   if (filling(in, &filled)) return bad(in, "ends the plan before its outputs are full");
   if (in->p->n_outputs == 0) return bad(in, "ends a plan without outputs");
   if (in->literals_at != in->p->n_literals) return bad(in, "ends the plan with unused literals");
   return 0;
-}
-
-static int read_all(struct reading *in, struct span literals) {
-  if (read_head(in, literals)) return -1;
-  if (read_list(in, "sources", "],", read_source)) return -1;
-  if (read_list(in, "recipes", "],", read_recipe)) return -1;
-  if (read_list(in, "outputs", "],", read_output)) return -1;
-  if (read_list(in, "segments", "],", read_segment)) return -1;
-  if (read_list(in, "tensors", "]}", read_tensor)) return -1;
-  return check_whole(in);
 }
 
 static int drop(void *ctx, struct span text) {
@@ -484,10 +453,10 @@ static int check_form(struct plan *p, struct span json, struct err *err) {
 
 int plan_file_read(struct plan *p, struct span json, struct span literals, struct err *err) {
   *p = (struct plan){0};
-  recipes_init(&p->recipes);
+  plan_own_recipes(p);
   struct reading in = {.p = p, .rest = json, .err = err};
   int rc = read_all(&in, literals);
-  table_free(in.source_sizes, in.source_sizes_cap, sizeof *in.source_sizes);
+  TABLE_FREE(&in, source_sizes);
   if (rc == 0) rc = check_form(p, json, err);
   if (rc) plan_free(p);
   return rc;

@@ -1,6 +1,13 @@
-// Ropes: linked parts in one pool. Parts that continue each other (source bytes behind source
-// bytes, literal behind literal) become one, so an untouched graph is a handful of parts.
+// Ropes: byte sequences that are built from the inside out, as linked parts in one pool.
+//
+//   rope   first ─▶ [source 10..90] ─▶ [literal] ─▶ [recipe 7] ◀─ last
+//
+// A message's length stands before its body, and is known only after it: so bodies are ropes, and
+// joining one behind its tag and length costs one link. Parts that continue each other (source
+// bytes behind source bytes, literal behind literal) become one, so an untouched graph is a handful
+// of parts, however many nodes it has. The bytes of literals lie in the plan, where they stay.
 #include "rope.h"
+#include "varint.h"
 
 #include <assert.h>
 
@@ -22,9 +29,8 @@ static void add_part(struct rope_pool *pool, struct rope *to, struct rope_part p
     pool->parts[to->last].len += part.len;
     return;
   }
-  uint32_t id = pool->n_parts++;
+  const uint32_t id = TABLE_ADD(pool, parts, 1);
   assert(pool->n_parts < NO_ID);
-  pool->parts = table_grow(pool->parts, &pool->parts_cap, pool->n_parts, sizeof *pool->parts);
   part.next = NO_ID;
   pool->parts[id] = part;
   if (to->first == NO_ID)
@@ -38,7 +44,7 @@ static void add_literal(struct rope_pool *pool, struct rope *to, const void *byt
                         uint32_t tensor) {
   struct plan *p = pool->plan;
   if (n == 0) return;
-  p->literals = table_grow(p->literals, &p->literals_cap, p->n_literals + n, 1);
+  TABLE_ROOM(p, literals, n);
   memcpy(p->literals + p->n_literals, bytes, n);
   add_part(
       pool, to,
@@ -93,41 +99,24 @@ void rope_join(struct rope_pool *pool, struct rope *to, struct rope other) {
   to->last = other.last;
 }
 
-static size_t put_varint(uint8_t out[10], uint64_t x) {
-  size_t n = 0;
-  for (; x >= 0x80; x >>= 7)
-    out[n++] = (uint8_t)(x | 0x80);
-  out[n++] = (uint8_t)x;
-  return n;
-}
-
-enum { WIRE_VARINT = 0, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
-
-static size_t put_tag(uint8_t out[10], uint32_t field, uint32_t wire) {
-  return put_varint(out, (uint64_t)field << 3 | wire);
-}
-
 void rope_varint_field(struct rope_pool *pool, struct rope *to, uint32_t field, uint64_t value) {
-  uint8_t b[20];
-  size_t n = put_tag(b, field, WIRE_VARINT);
-  n += put_varint(b + n, value);
-  rope_bytes(pool, to, b, n);
+  uint8_t b[2 * VARINT_MAX_BYTES];
+  const uint8_t *end = varint_put(varint_put_tag(b, field, WIRE_VARINT), value);
+  rope_bytes(pool, to, b, (size_t)(end - b));
 }
 
 void rope_fixed32_field(struct rope_pool *pool, struct rope *to, uint32_t field,
                         const void *bytes) {
-  uint8_t b[14];
-  size_t n = put_tag(b, field, WIRE_FIXED32);
-  memcpy(b + n, bytes, 4);
-  rope_bytes(pool, to, b, n + 4);
+  uint8_t b[VARINT_MAX_BYTES + 4], *end = varint_put_tag(b, field, WIRE_FIXED32);
+  memcpy(end, bytes, 4);
+  rope_bytes(pool, to, b, (size_t)(end - b) + 4);
 }
 
 static void put_length_prefix(struct rope_pool *pool, struct rope *to, uint32_t field,
                               uint64_t len) {
-  uint8_t b[20];
-  size_t n = put_tag(b, field, WIRE_BYTES);
-  n += put_varint(b + n, len);
-  rope_bytes(pool, to, b, n);
+  uint8_t b[2 * VARINT_MAX_BYTES];
+  const uint8_t *end = varint_put(varint_put_tag(b, field, WIRE_BYTES), len);
+  rope_bytes(pool, to, b, (size_t)(end - b));
 }
 
 void rope_bytes_field(struct rope_pool *pool, struct rope *to, uint32_t field, struct span bytes) {

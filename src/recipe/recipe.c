@@ -1,15 +1,17 @@
-// The recipe table: immutable rows, found again by hash so that equal recipes are one row.
+// The table of recipes: immutable rows, found again by hash so that equal recipes are one row.
 //
-// Canonical form is what makes "the same bytes" mean "the same id":
+//   rows    [kind dtype rank | dims args at n | count bytes]
+//                               │    │    └──▶ longs: numbers   pieces: where it lies   bytes: elements
+//                               │    └───────▶ args: operands, which are earlier rows
+//                               └────────────▶ longs: dims
 //
-//   reshape(extent | bytes | fill)       → the leaf with other dims
-//   reshape(reshape(x))                  → reshape(x);  reshape to the same dims → x
-//   transpose(transpose(x))              → transpose(x) with composed perm; identity perm → x
-//   transpose moving only length-1 axes  → reshape
-//   slice that takes everything          → x;  concat of one → x;  pad by nothing → x;  cast to self → x
-//   quantize of a transpose or reshape   → recipe_quantize.c
+// A row's parts are appended to the tables they share; if the row is there already, they are taken
+// back. What parts a kind has is said by its row in kinds.def, and the table knows no kind by name.
+// Canonical form, which makes "the same bytes" mean "the same id", is made by the kinds' own
+// functions: recipe_moves.c (what only moves elements), recipe_math.c and recipe_quantize.c.
 //
-// A transpose keeps its operand's dims as they are: evaluation merges axes that stay adjacent.
+// Rows refer to earlier rows only. There are no circles, and a list of rows in order of their ids
+// can be read again one by one.
 #include "recipe.h"
 
 #include "recipe_rows.h"
@@ -44,9 +46,11 @@ static uint32_t put_longs(struct recipes *r, const int64_t *from, uint32_t n) {
   return at;
 }
 
+// Elements and pieces that lie in the table are shared: the same leaf with other dims.
 static uint32_t put_bytes(struct recipes *r, struct span s) {
   uint32_t at = r->n_bytes;
   if (s.n == 0) return at;
+  if (r->bytes && s.at >= r->bytes && s.at < r->bytes + at) return (uint32_t)(s.at - r->bytes);
   assert(s.n < UINT32_MAX - at);
   r->bytes = table_grow(r->bytes, &r->bytes_cap, at + s.n, 1);
   memcpy(r->bytes + at, s.at, s.n);
@@ -71,6 +75,7 @@ static uint32_t put_pieces(struct recipes *r, const struct piece *from, uint32_t
                            const uint64_t *checkpoints) {
   uint32_t at = r->n_pieces;
   if (n == 0) return at;
+  if (r->pieces && from >= r->pieces && from < r->pieces + at) return (uint32_t)(from - r->pieces);
   r->pieces = table_grow(r->pieces, &r->pieces_cap, (size_t)at + n, sizeof *r->pieces);
   for (uint32_t i = 0; i < n; i++) {
     struct piece p = from[i];
@@ -88,27 +93,71 @@ static uint32_t put_pieces(struct recipes *r, const struct piece *from, uint32_t
   return at;
 }
 
-// ---- equality and hash of rows -----------------------------------------------------------------
+// ---- what a row holds, by its kind --------------------------------------------------------------
 
-static uint32_t row_longs(const struct recipe *x) {
-  switch ((enum recipe_kind)x->kind) {
-  case RECIPE_TRANSPOSE: return x->rank;
-  case RECIPE_SLICE:
-  case RECIPE_PAD: return 2u * x->rank;
-  case RECIPE_QUANTIZE: return RECIPE_QUANTIZE_LONGS;
-  default: return 0;
-  }
+static const struct recipe_kind_row kinds[] = {
+#define KIND(id, word, what, axes, more, place, stem, ...)                                         \
+  [RECIPE_##id] = {.name = word,                                                                   \
+                   .holds = RECIPE_##what,                                                         \
+                   .per_axis = axes,                                                               \
+                   .numbers = more,                                                                \
+                   .where = RECIPE_##place,                                                        \
+                   .fits = stem##_fits,                                                            \
+                   .make = stem,                                                                   \
+                   .members = {__VA_ARGS__}},
+#include "kinds.def"
+#undef KIND
+};
+
+const struct recipe_kind_row *recipe_rows_kind(enum recipe_kind kind) {
+  assert(kind < RECIPE_KINDS);
+  return &kinds[kind];
 }
 
-static struct span row_bytes(const struct recipes *r, const struct recipe *x) {
-  uint32_t bits = dtype_bits((enum dtype)x->dtype);
-  size_t element = (bits + 7) / 8;
-  switch ((enum recipe_kind)x->kind) {
-  case RECIPE_BYTES: return span_of(r->bytes + x->at, x->n);
-  case RECIPE_FILL: return span_of(r->bytes + x->at, element);
-  case RECIPE_PAD: return span_of(r->bytes + x->n, element);
-  default: return span_of(NULL, 0);
-  }
+const char *recipe_kind_name(enum recipe_kind kind) {
+  return recipe_rows_kind(kind)->name;
+}
+
+static uint32_t longs_of(const struct recipe *x) {
+  const struct recipe_kind_row *k = &kinds[x->kind];
+  return k->where == RECIPE_AT ? k->per_axis * x->rank + k->numbers : 0;
+}
+
+static bool has_element(const struct recipe_kind_row *k) {
+  bool has = k->holds == RECIPE_ELEMENT;
+  for (const struct recipe_member *m = k->members; m->key; m++)
+    has |= m->type == MEMBER_ELEMENT;
+  return has;
+}
+
+struct span recipe_elements(const struct recipes *r, uint32_t id) {
+  const struct recipe *x = &r->rows[id];
+  const struct recipe_kind_row *k = &kinds[x->kind];
+  if (k->holds == RECIPE_ELEMENTS) return span_of(r->bytes + x->at, x->n);
+  if (!has_element(k)) return span_of(NULL, 0);
+  return span_of(r->bytes + (k->holds == RECIPE_ELEMENT ? x->at : x->n),
+                 (dtype_bits((enum dtype)x->dtype) + 7) / 8);
+}
+
+const int64_t *recipe_rows_axes(const struct recipes *r, uint32_t id, uint32_t i) {
+  const struct recipe *x = &r->rows[id];
+  assert(i < kinds[x->kind].per_axis);
+  return r->longs + x->at + i * x->rank;
+}
+
+int64_t recipe_rows_number(const struct recipes *r, uint32_t id, uint32_t i) {
+  const struct recipe *x = &r->rows[id];
+  const struct recipe_kind_row *k = &kinds[x->kind];
+  assert(i < k->numbers);
+  return k->where == RECIPE_N ? x->n : r->longs[x->at + k->per_axis * x->rank + i];
+}
+
+// ---- equality and hash of rows -----------------------------------------------------------------
+
+// The row that is being put has no id yet: it is looked at as if it were the one behind the last.
+static struct span elements_at(const struct recipes *r, const struct recipe *x) {
+  const struct recipes one = {.rows = (struct recipe *)x, .bytes = r->bytes};
+  return recipe_elements(&one, 0);
 }
 
 static uint64_t mix(uint64_t h, uint64_t x) {
@@ -117,19 +166,20 @@ static uint64_t mix(uint64_t h, uint64_t x) {
 }
 
 static uint64_t row_hash(const struct recipes *r, const struct recipe *x) {
+  const struct recipe_kind_row *k = &kinds[x->kind];
   uint64_t h = mix(x->kind, (uint64_t)x->dtype << 16 | (uint64_t)x->encoding << 8 | x->rank);
   for (uint32_t i = 0; i < x->rank; i++)
     h = mix(h, (uint64_t)r->longs[x->dims + i]);
   for (uint32_t i = 0; i < x->n_args; i++)
     h = mix(h, r->args[x->args + i]);
-  for (uint32_t i = 0; i < row_longs(x); i++)
+  for (uint32_t i = 0; i < longs_of(x); i++)
     h = mix(h, (uint64_t)r->longs[x->at + i]);
-  if (x->kind == RECIPE_CONCAT || x->kind == RECIPE_CAST) h = mix(h, x->n);
-  for (uint32_t i = 0; x->kind == RECIPE_EXTENT && i < x->n; i++) {
+  if (k->where == RECIPE_N) h = mix(h, x->n);
+  for (uint32_t i = 0; k->holds == RECIPE_PIECES && i < x->n; i++) {
     const struct piece *p = &r->pieces[x->at + i];
     h = mix(mix(mix(h, p->at.off), p->at.len), p->at.file);
   }
-  return mix(h, span_hash(row_bytes(r, x)));
+  return mix(h, span_hash(elements_at(r, x)));
 }
 
 static bool pieces_equal(const struct piece *a, const struct piece *b, uint32_t n) {
@@ -149,33 +199,17 @@ static bool rows_equal(const struct recipes *r, const struct recipe *a, const st
       a->rank != b->rank || a->n_args != b->n_args)
     return false;
   if (!longs_equal(r, a->dims, b->dims, a->rank)) return false;
-  if (!longs_equal(r, a->at, b->at, row_longs(a))) return false;
+  if (!longs_equal(r, a->at, b->at, longs_of(a))) return false;
   if (a->n_args && memcmp(r->args + a->args, r->args + b->args, a->n_args * sizeof *r->args) != 0)
     return false;
-  if ((a->kind == RECIPE_CONCAT || a->kind == RECIPE_CAST) && a->n != b->n) return false;
-  if (a->kind == RECIPE_EXTENT)
+  const struct recipe_kind_row *k = &kinds[a->kind];
+  if (k->where == RECIPE_N && a->n != b->n) return false;
+  if (k->holds == RECIPE_PIECES)
     return a->n == b->n && pieces_equal(r->pieces + a->at, r->pieces + b->at, a->n);
-  return span_eq(row_bytes(r, a), row_bytes(r, b));
+  return span_eq(elements_at(r, a), elements_at(r, b));
 }
 
 // ---- interning ---------------------------------------------------------------------------------
-
-// How far each table was filled before a row's parts were appended, to take them back.
-struct mark {
-  uint32_t longs, args, pieces, checkpoints, bytes;
-};
-
-static struct mark marked(const struct recipes *r) {
-  return (struct mark){r->n_longs, r->n_args, r->n_pieces, r->n_checkpoints, r->n_bytes};
-}
-
-static void take_back(struct recipes *r, const struct mark *m) {
-  r->n_longs = m->longs;
-  r->n_args = m->args;
-  r->n_pieces = m->pieces;
-  r->n_checkpoints = m->checkpoints;
-  r->n_bytes = m->bytes;
-}
 
 static void grow_slots(struct recipes *r) {
   uint32_t n = r->n_slots ? r->n_slots * 2 : 64;
@@ -192,264 +226,93 @@ static void grow_slots(struct recipes *r) {
   }
 }
 
-// The id of row x, whose parts were appended since `before`; an equal row's id if there is one.
-static uint32_t intern(struct recipes *r, struct recipe x, const struct mark *before) {
-  uint64_t count;
-  bool fits = dims_product(r->longs + x.dims, x.rank, &count) &&
-              dtype_bytes((enum dtype)x.dtype, count, &x.bytes);
-  assert(fits);
-  x.count = count;
+static struct recipe append_parts(struct recipes *r, const struct recipe_asked *x) {
+  const struct recipe_kind_row *k = &kinds[x->kind];
+  struct recipe row = {.kind = (uint8_t)x->kind,
+                       .dtype = (uint8_t)x->dtype,
+                       .rank = (uint8_t)x->rank,
+                       .dims = put_longs(r, x->dims, x->rank)};
+  if (k->holds == RECIPE_OPERAND || k->holds == RECIPE_OPERANDS) {
+    row.args = put_args(r, x->of, x->n_of);
+    row.n_args = x->n_of;
+  }
+  if (k->holds == RECIPE_PIECES) {
+    row.encoding = (uint8_t)x->encoding;
+    row.at = put_pieces(r, x->pieces, x->n_pieces, x->checkpoints);
+    row.n = x->n_pieces;
+  } else if (k->holds == RECIPE_ELEMENTS || k->holds == RECIPE_ELEMENT) {
+    row.at = put_bytes(r, x->elements);
+    if (k->holds == RECIPE_ELEMENTS) row.n = (uint32_t)x->elements.n;
+  } else {
+    row.at = put_longs(r, x->numbers, longs_of(&row));
+    if (k->where == RECIPE_N) row.n = (uint32_t)x->numbers[0];
+    if (has_element(k)) row.n = put_bytes(r, x->elements);
+  }
+  return row;
+}
+
+uint32_t recipe_rows_put(struct recipes *r, const struct recipe_asked *x) {
+  const uint32_t longs = r->n_longs, args = r->n_args, pieces = r->n_pieces, bytes = r->n_bytes,
+                 checkpoints = r->n_checkpoints;
+  struct recipe row = append_parts(r, x);
+  const bool sized =
+      dims_product(x->dims, x->rank, &row.count) && dtype_bytes(x->dtype, row.count, &row.bytes);
+  assert(sized);
   if (r->n_rows * 2 >= r->n_slots) grow_slots(r);
-  uint64_t at = row_hash(r, &x);
+  uint64_t at = row_hash(r, &row);
   for (;; at++) {
-    uint32_t id = r->slots[at & (r->n_slots - 1)];
+    const uint32_t id = r->slots[at & (r->n_slots - 1)];
     if (id == NO_ID) break;
-    if (rows_equal(r, &r->rows[id], &x)) {
-      take_back(r, before);
-      return id;
-    }
+    if (!rows_equal(r, &r->rows[id], &row)) continue;
+    r->n_longs = longs;
+    r->n_args = args;
+    r->n_pieces = pieces;
+    r->n_bytes = bytes;
+    r->n_checkpoints = checkpoints;
+    return id;
   }
-  uint32_t id = r->n_rows;
-  r->rows = table_grow(r->rows, &r->rows_cap, (size_t)id + 1, sizeof *r->rows);
-  r->rows[id] = x;
-  r->n_rows++;
-  r->slots[at & (r->n_slots - 1)] = id;
-  return id;
+  r->slots[at & (r->n_slots - 1)] = r->n_rows;
+  *TABLE_PUSH(r, rows) = row;
+  return r->n_rows - 1;
 }
 
-// A row of the given kind with its dims and one operand appended.
-static struct recipe start(struct recipes *r, enum recipe_kind kind, enum dtype dtype,
-                           const int64_t *dims, uint32_t rank) {
-  assert(rank <= RECIPE_MAX_RANK);
-  return (struct recipe){.kind = (uint8_t)kind,
-                         .dtype = (uint8_t)dtype,
-                         .rank = (uint8_t)rank,
-                         .dims = put_longs(r, dims, rank),
-                         .args = r->n_args};
+// ---- asking for rows ---------------------------------------------------------------------------
+
+int recipe_rows_sized(const struct recipe_asked *x, struct err *err) {
+  uint64_t count, bytes;
+  if (dims_product(x->dims, x->rank, &count) && dtype_bytes(x->dtype, count, &bytes)) return 0;
+  return err_set(err, ERR_MODEL, "a recipe's dims %s of %s have no size",
+                 quote_dims(x->dims, x->rank).s, dtype_name(x->dtype));
 }
 
-static void add_operand(struct recipes *r, struct recipe *x, uint32_t of) {
-  assert(of < r->n_rows);
-  x->args = put_args(r, &of, 1);
-  x->n_args = 1;
+bool recipe_rows_fit(const struct recipes *r, const struct recipe_asked *x) {
+  struct err err;
+  err.kind = ERR_NONE;
+  return kinds[x->kind].fits(r, x, &err) == 0;
 }
 
-// Dims of a row, copied out: the tables they lie in move when they grow.
-static uint32_t copy_dims(const struct recipes *r, uint32_t id, int64_t dims[RECIPE_MAX_RANK]) {
-  assert(id < r->n_rows);
-  uint32_t rank = r->rows[id].rank;
-  if (rank) memcpy(dims, recipe_dims(r, id), rank * sizeof *dims);
-  return rank;
-}
-
-uint32_t recipe_rows_intern(struct recipes *r, const struct recipe *type, const int64_t *dims,
-                            uint32_t of, const int64_t *longs, uint32_t n_longs) {
-  struct mark before = marked(r);
-  struct recipe x =
-      start(r, (enum recipe_kind)type->kind, (enum dtype)type->dtype, dims, type->rank);
-  add_operand(r, &x, of);
-  x.at = put_longs(r, longs, n_longs);
-  return intern(r, x, &before);
-}
-
-// ---- leaves ------------------------------------------------------------------------------------
-
-uint32_t recipe_extent(struct recipes *r, enum dtype dtype, const int64_t *dims, uint32_t rank,
-                       enum encoding encoding, const struct piece *pieces, uint32_t n_pieces,
-                       const uint64_t *checkpoints) {
-  struct mark before = marked(r);
-  uint64_t count;
-  bool fits = dims_product(dims, rank, &count);
+uint32_t recipe_rows_make(struct recipes *r, const struct recipe_asked *x) {
+  const bool fits = recipe_rows_fit(r, x);
   assert(fits);
-  int64_t flat = (int64_t)count;
-  struct recipe x = rank > RECIPE_MAX_RANK ? start(r, RECIPE_EXTENT, dtype, &flat, 1)
-                                           : start(r, RECIPE_EXTENT, dtype, dims, rank);
-  x.encoding = (uint8_t)encoding;
-  x.at = put_pieces(r, pieces, n_pieces, checkpoints);
-  x.n = n_pieces;
-  return intern(r, x, &before);
+  return kinds[x->kind].make(r, x);
 }
 
-uint32_t recipe_bytes(struct recipes *r, enum dtype dtype, const int64_t *dims, uint32_t rank,
-                      struct span elements) {
-  struct mark before = marked(r);
-  struct recipe x = start(r, RECIPE_BYTES, dtype, dims, rank);
-  x.at = put_bytes(r, elements);
-  x.n = (uint32_t)elements.n;
-  uint32_t id = intern(r, x, &before);
-  assert(r->rows[id].bytes == elements.n);
+void recipe_rows_ask(struct recipe_asked *x, const struct recipes *r, enum recipe_kind kind,
+                     const uint32_t *of) {
+  assert(*of < r->n_rows);
+  const struct recipe *row = &r->rows[*of];
+  x->kind = kind;
+  x->of = of;
+  x->n_of = 1;
+  x->dtype = (enum dtype)row->dtype;
+  x->rank = row->rank;
+  if (row->rank) memcpy(x->dims, r->longs + row->dims, row->rank * sizeof *x->dims);
+}
+
+uint32_t recipe_unmoved(const struct recipes *r, uint32_t id) {
+  while (r->rows[id].kind == RECIPE_RESHAPE || r->rows[id].kind == RECIPE_TRANSPOSE)
+    id = r->args[r->rows[id].args];
   return id;
-}
-
-uint32_t recipe_fill(struct recipes *r, enum dtype dtype, const int64_t *dims, uint32_t rank,
-                     struct span element) {
-  struct mark before = marked(r);
-  assert(element.n == (dtype_bits(dtype) + 7) / 8);
-  struct recipe x = start(r, RECIPE_FILL, dtype, dims, rank);
-  x.at = put_bytes(r, element);
-  return intern(r, x, &before);
-}
-
-// ---- operations --------------------------------------------------------------------------------
-
-static bool same_dims(const struct recipes *r, uint32_t id, const int64_t *dims, uint32_t rank) {
-  return r->rows[id].rank == rank &&
-         (rank == 0 || memcmp(recipe_dims(r, id), dims, rank * sizeof *dims) == 0);
-}
-
-// The same leaf (extent, bytes, fill) with other dims.
-static uint32_t redimension(struct recipes *r, uint32_t of, const int64_t *dims, uint32_t rank) {
-  struct mark before = marked(r);
-  struct recipe x = r->rows[of];
-  x.dims = put_longs(r, dims, rank);
-  x.rank = (uint8_t)rank;
-  return intern(r, x, &before);
-}
-
-uint32_t recipe_reshape(struct recipes *r, uint32_t of, const int64_t *dims, uint32_t rank) {
-  uint64_t count;
-  bool fits = dims_product(dims, rank, &count) && rank <= RECIPE_MAX_RANK;
-  assert(fits && count == r->rows[of].count);
-  if (r->rows[of].kind == RECIPE_RESHAPE) of = r->args[r->rows[of].args];
-  if (same_dims(r, of, dims, rank)) return of;
-  if (r->rows[of].n_args == 0) return redimension(r, of, dims, rank);
-  struct mark before = marked(r);
-  struct recipe x = start(r, RECIPE_RESHAPE, (enum dtype)r->rows[of].dtype, dims, rank);
-  add_operand(r, &x, of);
-  return intern(r, x, &before);
-}
-
-// True if the axes longer than 1 keep their order under perm (or there are no elements at all):
-// then no element moves.
-static bool keeps_order(const int64_t *dims, const int64_t *perm, uint32_t rank, uint64_t count) {
-  int64_t last = -1;
-  for (uint32_t i = 0; i < rank && count > 0; i++) {
-    if (dims[perm[i]] == 1) continue;
-    if (perm[i] < last) return false;
-    last = perm[i];
-  }
-  return true;
-}
-
-uint32_t recipe_transpose(struct recipes *r, uint32_t of, const int64_t *perm) {
-  int64_t in[RECIPE_MAX_RANK], out[RECIPE_MAX_RANK], composed[RECIPE_MAX_RANK];
-  uint32_t rank = r->rows[of].rank;
-  if (rank) memcpy(composed, perm, rank * sizeof *perm);
-  if (r->rows[of].kind == RECIPE_TRANSPOSE) {
-    const int64_t *inner = r->longs + r->rows[of].at;
-    for (uint32_t i = 0; i < rank; i++)
-      composed[i] = inner[perm[i]];
-    of = r->args[r->rows[of].args];
-  }
-  copy_dims(r, of, in);
-  uint64_t seen = 0;
-  for (uint32_t i = 0; i < rank; i++) {
-    assert(composed[i] >= 0 && composed[i] < rank && !(seen >> composed[i] & 1));
-    seen |= (uint64_t)1 << composed[i];
-    out[i] = in[composed[i]];
-  }
-  if (keeps_order(in, composed, rank, r->rows[of].count)) return recipe_reshape(r, of, out, rank);
-  struct mark before = marked(r);
-  struct recipe x = start(r, RECIPE_TRANSPOSE, (enum dtype)r->rows[of].dtype, out, rank);
-  add_operand(r, &x, of);
-  x.at = put_longs(r, composed, rank);
-  return intern(r, x, &before);
-}
-
-uint32_t recipe_slice(struct recipes *r, uint32_t of, const int64_t *starts, const int64_t *steps,
-                      const int64_t *dims) {
-  int64_t in[RECIPE_MAX_RANK];
-  uint32_t rank = copy_dims(r, of, in);
-  bool all = true;
-  for (uint32_t i = 0; i < rank; i++) {
-    int64_t last = starts[i] + (dims[i] - 1) * steps[i];
-    assert(steps[i] != 0 && dims[i] >= 0);
-    assert(dims[i] == 0 || (starts[i] >= 0 && starts[i] < in[i] && last >= 0 && last < in[i]));
-    if (dims[i] != in[i] || (steps[i] != 1 && dims[i] > 1)) all = false;
-  }
-  if (all) return of;
-  struct mark before = marked(r);
-  struct recipe x = start(r, RECIPE_SLICE, (enum dtype)r->rows[of].dtype, dims, rank);
-  add_operand(r, &x, of);
-  x.at = put_longs(r, starts, rank);
-  put_longs(r, steps, rank);
-  return intern(r, x, &before);
-}
-
-uint32_t recipe_concat(struct recipes *r, const uint32_t *of, uint32_t n, uint32_t axis) {
-  assert(n > 0);
-  if (n == 1) return of[0];
-  int64_t dims[RECIPE_MAX_RANK];
-  uint32_t rank = copy_dims(r, of[0], dims);
-  assert(axis < rank);
-  for (uint32_t i = 1; i < n; i++) {
-    const int64_t *d = recipe_dims(r, of[i]);
-    assert(r->rows[of[i]].rank == rank && r->rows[of[i]].dtype == r->rows[of[0]].dtype);
-    for (uint32_t k = 0; k < rank; k++)
-      assert(k == axis || d[k] == dims[k]);
-    dims[axis] += d[axis];
-  }
-  struct mark before = marked(r);
-  struct recipe x = start(r, RECIPE_CONCAT, (enum dtype)r->rows[of[0]].dtype, dims, rank);
-  x.args = put_args(r, of, n);
-  x.n_args = n;
-  x.n = axis;
-  return intern(r, x, &before);
-}
-
-uint32_t recipe_pad(struct recipes *r, uint32_t of, const int64_t *befores, const int64_t *afters,
-                    struct span element) {
-  int64_t dims[RECIPE_MAX_RANK];
-  uint32_t rank = copy_dims(r, of, dims);
-  bool nothing = true;
-  for (uint32_t i = 0; i < rank; i++) {
-    assert(befores[i] >= 0 && afters[i] >= 0);
-    if (befores[i] || afters[i]) nothing = false;
-    dims[i] += befores[i] + afters[i];
-  }
-  if (nothing) return of;
-  assert(element.n == (dtype_bits((enum dtype)r->rows[of].dtype) + 7) / 8);
-  struct mark before = marked(r);
-  struct recipe x = start(r, RECIPE_PAD, (enum dtype)r->rows[of].dtype, dims, rank);
-  add_operand(r, &x, of);
-  x.at = put_longs(r, befores, rank);
-  put_longs(r, afters, rank);
-  x.n = put_bytes(r, element);
-  return intern(r, x, &before);
-}
-
-static bool castable(enum dtype t) {
-  return t == DTYPE_FLOAT || t == DTYPE_FLOAT16 || t == DTYPE_BFLOAT16 || t == DTYPE_DOUBLE;
-}
-
-bool recipe_can_cast(enum dtype from, enum dtype to) {
-  return castable(from) && castable(to);
-}
-
-static uint32_t put_cast(struct recipes *r, uint32_t of, enum dtype to, bool clips) {
-  enum dtype from = (enum dtype)r->rows[of].dtype;
-  assert(recipe_can_cast(from, to));
-  if (from == to) return of;
-  int64_t dims[RECIPE_MAX_RANK];
-  uint32_t rank = copy_dims(r, of, dims);
-  struct mark before = marked(r);
-  struct recipe x = start(r, RECIPE_CAST, to, dims, rank);
-  x.n = clips;
-  add_operand(r, &x, of);
-  return intern(r, x, &before);
-}
-
-uint32_t recipe_cast(struct recipes *r, uint32_t of, enum dtype to) {
-  return put_cast(r, of, to, false);
-}
-
-uint32_t recipe_cast_clipped(struct recipes *r, uint32_t of, enum dtype to) {
-  return put_cast(r, of, to, true);
-}
-
-bool recipe_cast_clips(const struct recipes *r, uint32_t id) {
-  assert(r->rows[id].kind == RECIPE_CAST);
-  return r->rows[id].n != 0;
 }
 
 bool recipe_is_copy(const struct recipes *r, uint32_t id, struct extent *at) {

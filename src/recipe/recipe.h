@@ -13,13 +13,21 @@
 //   slice      starts and (non-zero, maybe negative) steps per axis; dims say how many
 //   concat     operands one after the other along an axis
 //   pad        constant padding before and after per axis; the constant is one element
-//   cast       elementwise conversion, round to nearest even, between float types; or, clipped, with the largest
-//              finite value of its sign in place of an infinity that a finite element would become
+//   gather     elements of an operand by a small list of indices along one axis
+//   cast       elementwise conversion between number types
 //   quantize   one part (codes, scales, zeros) of its operand quantized by a row of formats.def
+//   dequantize what codes, scales and zero points stand for
+//   map        an elementwise operation of map_ops.def on operands that broadcast
+//   reduce     the sum, product, least or largest along axes, which go
 //
 // Construction canonicalizes: transpose of transpose composes, an identity perm or slice vanishes,
 // a transpose that only moves axes of length 1 becomes a reshape, reshape of reshape collapses and
-// a reshape of an extent, bytes or fill is that with other dims. For quantize see below.
+// a reshape of an extent, bytes or fill is that with other dims. What moves elements comes out above
+// what computes where it can (recipe_moves.c, recipe_math.c and recipe_quantize.c list it all). A
+// constructor gives what has the same elements: often not a row of its own kind.
+//
+// A kind is a row of kinds.def, two functions (may there be such a row; the row in canonical form)
+// and its evaluation.
 #ifndef WEIR_RECIPE_H
 #define WEIR_RECIPE_H
 
@@ -29,17 +37,13 @@
 #include "source.h"
 
 enum recipe_kind {
-  RECIPE_EXTENT,
-  RECIPE_BYTES,
-  RECIPE_FILL,
-  RECIPE_RESHAPE,
-  RECIPE_TRANSPOSE,
-  RECIPE_SLICE,
-  RECIPE_CONCAT,
-  RECIPE_PAD,
-  RECIPE_CAST,
-  RECIPE_QUANTIZE,
+#define KIND(id, ...) RECIPE_##id,
+#include "kinds.def"
+#undef KIND
+  RECIPE_KINDS, // how many
 };
+// "extent", "transpose" …
+const char *recipe_kind_name(enum recipe_kind kind);
 
 enum { RECIPE_MAX_RANK = 64 };
 
@@ -51,12 +55,10 @@ struct recipe {
   uint32_t dims; // first dim in r->longs
   uint32_t args; // first operand (recipe ids) in r->args
   uint32_t n_args;
-  uint32_t at; // EXTENT: first piece; BYTES, FILL, PAD: offset in r->bytes of the elements;
-               // TRANSPOSE: perm in r->longs; SLICE: starts then steps; PAD: befores then afters;
-               // QUANTIZE: its parameters
-  uint32_t
-      n; // EXTENT: pieces; BYTES: bytes; CONCAT: the axis; PAD: offset in r->bytes of its element;
-         // CAST: 1 if it clips
+  uint32_t at; // EXTENT: first piece; BYTES, FILL: offset in r->bytes of the elements; else: first
+               // of the numbers of its kind in r->longs (kinds.def)
+  uint32_t n;  // EXTENT: pieces; BYTES: bytes; CONCAT: the axis; PAD: offset in r->bytes of its
+               // element
   uint64_t count; // elements
   uint64_t bytes; // ceil(count * bits / 8)
 };
@@ -78,9 +80,15 @@ static inline const int64_t *recipe_dims(const struct recipes *r, uint32_t id) {
   return r->longs + r->rows[id].dims;
 }
 
+// What is below reshapes and transposes: the recipe that made the elements.
+uint32_t recipe_unmoved(const struct recipes *r, uint32_t id);
+
+// The elements kept in the table: of BYTES, and the one of FILL and PAD. Else none.
+struct span recipe_elements(const struct recipes *r, uint32_t id);
+
 // All constructors give a recipe id. Dims, perms and ranges are the caller's promise (asserted):
-// numbers from a file are checked before they come here. Sub-byte dtypes: transpose, slice, concat
-// and pad work on elements, whatever their width.
+// numbers from a file are checked before they come here. Sub-byte dtypes: what moves elements works on
+// elements, whatever their width.
 uint32_t recipe_extent(struct recipes *r, enum dtype dtype, const int64_t *dims, uint32_t rank,
                        enum encoding encoding, const struct piece *pieces, uint32_t n_pieces,
                        const uint64_t *checkpoints);
@@ -96,11 +104,88 @@ uint32_t recipe_slice(struct recipes *r, uint32_t of, const int64_t *starts, con
 uint32_t recipe_concat(struct recipes *r, const uint32_t *of, uint32_t n, uint32_t axis);
 uint32_t recipe_pad(struct recipes *r, uint32_t of, const int64_t *befores, const int64_t *afters,
                     struct span element);
-// float32, float16, bfloat16 and double, any to any.
+// The axis of a CONCAT or GATHER row.
+uint32_t recipe_axis_of(const struct recipes *r, uint32_t id);
+
+// Elements of `of` along an axis by indices, as ONNX's Gather: int32 or int64, at most
+// RECIPE_INDEX_BYTES of them, from -n to n - 1. Dims: those of `of` with those of the indices in place
+// of the axis. Indices that are known (bytes, fill) lie in their range, and become int64 from 0 on;
+// others are checked when they are read.
+enum { RECIPE_INDEX_BYTES = 64 << 10 };
+uint32_t recipe_gather(struct recipes *r, uint32_t of, uint32_t indices, uint32_t axis);
+bool recipe_can_gather(const struct recipes *r, uint32_t of, uint32_t indices, uint32_t axis);
+
+// ---- arithmetic --------------------------------------------------------------------------------
+
+// Conversions, as ONNX's Cast and kernels_convert.h define them.
+enum recipe_round { RECIPE_ROUND_UP, RECIPE_ROUND_DOWN, RECIPE_ROUND_NEAREST };
+struct recipe_conversion {
+  enum dtype to;
+  bool
+      clips; // between float32, float16, bfloat16 and double: the largest finite value of its sign in
+             // place of an infinity that a finite element would become
+  bool saturates;          // to float8: what is out of range becomes the largest value
+  enum recipe_round round; // to float8e8m0
+};
+uint32_t recipe_convert(struct recipes *r, uint32_t of, const struct recipe_conversion *c);
+// Between all number types: bool, integers, floats.
+bool recipe_can_convert(enum dtype from, enum dtype to);
+struct recipe_conversion recipe_conversion_of(const struct recipes *r,
+                                              uint32_t id); // of a CAST row
+// With ONNX's defaults: saturating, and up.
 uint32_t recipe_cast(struct recipes *r, uint32_t of, enum dtype to);
 uint32_t recipe_cast_clipped(struct recipes *r, uint32_t of, enum dtype to);
 bool recipe_cast_clips(const struct recipes *r, uint32_t id); // of a CAST row
+// Among float32, float16, bfloat16 and double: what may be clipped.
 bool recipe_can_cast(enum dtype from, enum dtype to);
+
+// Elementwise operations: kernels_map.h says what each makes. In its order.
+enum recipe_map_op {
+#define MAP_OP(id, ...) RECIPE_MAP_##id,
+#include "map_ops.def"
+#undef MAP_OP
+  RECIPE_MAP_OPS, // how many
+};
+// How many operands, from 1 to 3.
+uint32_t recipe_map_operands(enum recipe_map_op op);
+// The type that comes of elements of `type` (WHERE: of its second and third operand), or
+// DTYPE_UNDEFINED.
+enum dtype recipe_map_result(enum recipe_map_op op, enum dtype type);
+// Operands are of one type (WHERE: the first is bool) and broadcast as NumPy's do.
+uint32_t recipe_map(struct recipes *r, enum recipe_map_op op, const uint32_t *of);
+bool recipe_can_map(const struct recipes *r, enum recipe_map_op op, const uint32_t *of);
+enum recipe_map_op recipe_map_op_of(const struct recipes *r, uint32_t id);
+
+// Reductions of integers of 8 bits and more and of float32, float16, bfloat16 and double, to the same
+// type, in the order that kernels_reduce.h defines: the elements that come together are a column of it,
+// in the operand's order. Integers wrap; floats are rounded to the type once, at the end. In its order.
+enum recipe_reduce_op { RECIPE_SUM, RECIPE_PROD, RECIPE_MIN, RECIPE_MAX, RECIPE_SUM_SQUARE };
+struct recipe_reduction {
+  enum recipe_reduce_op op;
+  uint64_t axes; // bit i for axis i: these go from the dims
+};
+uint32_t recipe_reduce(struct recipes *r, uint32_t of, const struct recipe_reduction *q);
+// At least one axis, and at least one element.
+bool recipe_can_reduce(const struct recipes *r, uint32_t of, const struct recipe_reduction *q);
+struct recipe_reduction recipe_reduction_of(const struct recipes *r, uint32_t id);
+
+// (code - zero) * scale, as ONNX's DequantizeLinear and kernels_dequantize.h define it. Codes: int2 to
+// int32, uint2 to uint16, float8 (not e8m0), float6, float4. Scales: float32, float16, bfloat16, which
+// is the result's type.
+struct recipe_dequantization {
+  uint32_t scales;
+  uint32_t
+      zeros; // of the dims of the scales and the type of the codes, which are integers; NO_ID: none
+  uint32_t axis; // RECIPE_PER_TENSOR: one scale for all
+  uint64_t
+      block; // 0: a scale for each index of the axis; else for as many at a time, and scales have
+             // the dims of the codes but for the axis
+};
+uint32_t recipe_dequantize(struct recipes *r, uint32_t codes,
+                           const struct recipe_dequantization *q);
+bool recipe_can_dequantize(const struct recipes *r, uint32_t codes,
+                           const struct recipe_dequantization *q);
+struct recipe_dequantization recipe_dequantization_of(const struct recipes *r, uint32_t id);
 
 // ---- quantization ------------------------------------------------------------------------------
 
@@ -145,17 +230,16 @@ bool recipe_can_quantize(const struct recipes *r, uint32_t of, const struct reci
 struct recipe_quantization recipe_quantization_of(const struct recipes *r, uint32_t id);
 enum recipe_part recipe_part_of(const struct recipes *r, uint32_t id);
 
-struct recipe_format_row {
-  const char *name; // in plans and logs
-  const char *about;
-};
-const struct recipe_format_row *recipe_format_row(enum recipe_format format);
-// "codes", "scales", "zeros"
-const char *recipe_part_name(enum recipe_part part);
-bool recipe_part_by_name(struct span name, enum recipe_part *part);
+// Words of plans and logs, by their enum; NULL past the last one.
+const char *recipe_format_name(uint32_t format);
+const char *recipe_part_name(uint32_t part); // "codes", "scales", "zeros"
+const char *recipe_round_name(uint32_t round);
+const char *recipe_map_name(uint32_t op);
+const char *recipe_reduce_name(uint32_t op);
+const char *recipe_encoding_name(uint32_t encoding); // of encodings that have a byte form
+
 // The formats whose operand is a matrix and whose codes are packed by column.
 bool recipe_is_nbits(enum recipe_format format);
-bool recipe_format_by_name(struct span name, enum recipe_format *format);
 
 // If the recipe is nothing but one contiguous RAW piece of a source (so that it may be copied or
 // reflinked), fills *at and returns true.

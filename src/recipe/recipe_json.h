@@ -7,10 +7,15 @@
 //       other encodings: [file,off,len,entries,tag_bytes], and for varint a list of checkpoints behind
 //   {"bytes":"<hex>","dtype":…,"dims":…}   {"fill":"<hex>","dtype":…,"dims":…}
 //   {"reshape":of,"dims":…}  {"transpose":of,"perm":…}  {"slice":of,"starts":…,"steps":…,"dims":…}
-//   {"concat":[of,…],"axis":n}  {"pad":of,"befores":…,"afters":…,"value":"<hex>"}  {"cast":of,"to":dtype}
-//       "clip":true behind "to" where it clips
+//   {"concat":[of,…],"axis":n}  {"pad":of,"befores":…,"afters":…,"value":"<hex>"}
+//   {"gather":[of,indices],"axis":n}
+//   {"cast":of,"to":dtype}
+//       "clip":true where it clips, "saturate":false where it does not, "round":"down" where not "up"
 //   {"quantize":of,"part":"codes","format":…,"bits":4,"symmetric":false,"axis":0,"block":64,"levels":256}
 //       no axis: per tensor; levels only where the format has them
+//   {"dequantize":[codes,scales,zeros],"axis":n,"block":n}
+//       no zeros: symmetric; no axis: per tensor; no block: per index of the axis
+//   {"map":[of,…],"op":"mul"}  {"reduce":of,"op":"sum","axes":[0,2]}
 #ifndef WEIR_RECIPE_JSON_H
 #define WEIR_RECIPE_JSON_H
 
@@ -28,9 +33,12 @@ struct recipe_json_leaves {
   const uint64_t *file_sizes; // and lie inside it
 };
 
-// leaves NULL: row form.
+// Nested form.
 void recipe_json_write(struct json_out *j, const struct recipes *r, uint32_t id,
                        const struct recipe_json_leaves *leaves);
+// Row form, with numbers[of] for operand `of`; numbers NULL: its id.
+void recipe_json_write_row(struct json_out *j, const struct recipes *r, uint32_t id,
+                           const uint32_t *numbers);
 
 // Nested form. Untrusted: every number is checked before a constructor sees it.
 int recipe_json_read(struct recipes *r, const struct json_value *v,

@@ -11,13 +11,12 @@
 // So the operand of a quantization in the table is read in the order of its storage wherever that
 // is possible, and equal codes have equal ids however they were asked for. What moves elements in
 // the result is then cheap: codes are a fraction of the elements.
-#include "recipe.h"
 #include "recipe_rows.h"
 
 #include <assert.h>
 
-static const struct recipe_format_row formats[] = {
-#define FORMAT(id, word, text) [FORMAT_##id] = {.name = word, .about = text},
+static const char *const formats[] = {
+#define FORMAT(id, word, about) [FORMAT_##id] = word,
 #include "formats.def"
 #undef FORMAT
 };
@@ -26,32 +25,12 @@ static const char *const parts[] = {
     [PART_CODES] = "codes", [PART_SCALES] = "scales", [PART_ZEROS] = "zeros"};
 static const size_t n_parts = sizeof parts / sizeof parts[0];
 
-const struct recipe_format_row *recipe_format_row(enum recipe_format format) {
-  assert(format < RECIPE_FORMATS);
-  return &formats[format];
+const char *recipe_format_name(uint32_t i) {
+  return i < RECIPE_FORMATS ? formats[i] : NULL;
 }
 
-bool recipe_format_by_name(struct span name, enum recipe_format *format) {
-  for (int i = 0; i < RECIPE_FORMATS; i++)
-    if (span_is(name, formats[i].name)) {
-      *format = (enum recipe_format)i;
-      return true;
-    }
-  return false;
-}
-
-const char *recipe_part_name(enum recipe_part part) {
-  assert((size_t)part < n_parts);
-  return parts[part];
-}
-
-bool recipe_part_by_name(struct span name, enum recipe_part *part) {
-  for (size_t i = 0; i < n_parts; i++)
-    if (span_is(name, parts[i])) {
-      *part = (enum recipe_part)i;
-      return true;
-    }
-  return false;
+const char *recipe_part_name(uint32_t i) {
+  return i < n_parts ? parts[i] : NULL;
 }
 
 bool recipe_is_nbits(enum recipe_format format) {
@@ -270,17 +249,26 @@ static bool peel_layout(const struct recipes *r, uint32_t *of, struct recipe_qua
   return true;
 }
 
+static void ask(struct recipe_asked *x, const struct recipes *r, const uint32_t *of,
+                const struct recipe_quantization *q, enum recipe_part part) {
+  const int64_t numbers[] = {q->format,         q->bits,   q->symmetric, q->axis,
+                             (int64_t)q->block, q->levels, part};
+  recipe_rows_ask(x, r, RECIPE_QUANTIZE, of);
+  memcpy(x->numbers, numbers, sizeof numbers);
+}
+
 static uint32_t put_row(struct recipes *r, uint32_t of, const struct recipe_quantization *q,
                         enum recipe_part part) {
+  struct recipe_asked x;
   struct part_type t;
   const struct recipe_quantization s = settled(r, of, q);
-  const int64_t longs[RECIPE_QUANTIZE_LONGS] = {s.format,         s.bits,   s.symmetric, s.axis,
-                                                (int64_t)s.block, s.levels, part};
   const bool exists = recipe_can_quantize(r, of, &s, part) && part_type(r, of, &s, part, &t);
   assert(exists);
-  const struct recipe type = {
-      .kind = RECIPE_QUANTIZE, .dtype = (uint8_t)t.dtype, .rank = (uint8_t)t.rank};
-  return recipe_rows_intern(r, &type, t.dims, of, longs, RECIPE_QUANTIZE_LONGS);
+  ask(&x, r, &of, &s, part);
+  x.dtype = t.dtype;
+  x.rank = t.rank;
+  memcpy(x.dims, t.dims, t.rank * sizeof *t.dims);
+  return recipe_rows_put(r, &x);
 }
 
 // Puts a transpose or reshape that the quantization passed (row `passed`, quantized as q) above the
@@ -299,19 +287,41 @@ static uint32_t put_back(struct recipes *r, uint32_t id, uint32_t passed,
   return recipe_reshape(r, id, t.dims, t.rank);
 }
 
+static struct recipe_quantization quantization(const int64_t numbers[7]) {
+  return (struct recipe_quantization){.format = (enum recipe_format)numbers[0],
+                                      .bits = (uint32_t)numbers[1],
+                                      .symmetric = numbers[2] != 0,
+                                      .axis = (uint32_t)numbers[3],
+                                      .block = (uint64_t)numbers[4],
+                                      .levels = (uint32_t)numbers[5]};
+}
+
+int recipe_quantize_row_fits(const struct recipes *r, const struct recipe_asked *x,
+                             struct err *err) {
+  const struct recipe_quantization q = quantization(x->numbers);
+  const enum recipe_part part = (enum recipe_part)x->numbers[6];
+  const struct recipe *of = &r->rows[x->of[0]];
+  for (uint32_t i = 1; i < 6; i++)
+    if (i != 4 && (x->numbers[i] < 0 || x->numbers[i] > UINT32_MAX))
+      return err_set(err, ERR_MODEL, "a recipe is quantized by a number that needs over 32 bits");
+  if (recipe_can_quantize(r, x->of[0], &q, part)) return 0;
+  return err_set(err, ERR_MODEL, "a recipe's %s of %s %s quantized as %s do not exist",
+                 recipe_part_name(part), dtype_name((enum dtype)of->dtype),
+                 quote_dims(recipe_dims(r, x->of[0]), of->rank).s, recipe_format_name(q.format));
+}
+
 struct passed {
   uint32_t id;
   struct recipe_quantization q;
 };
 
-uint32_t recipe_quantize(struct recipes *r, uint32_t of, const struct recipe_quantization *q,
-                         enum recipe_part part) {
-  const bool exists = recipe_can_quantize(r, of, q, part);
-  assert(exists);
+uint32_t recipe_quantize_row(struct recipes *r, const struct recipe_asked *x) {
+  const struct recipe_quantization q = quantization(x->numbers);
+  const enum recipe_part part = (enum recipe_part)x->numbers[6];
   struct passed *list = NULL;
   size_t cap = 0, n = 0;
-  struct passed at = {of, *q};
-  if (recipe_is_nbits(q->format)) {
+  struct passed at = {x->of[0], q};
+  if (recipe_is_nbits(q.format)) {
     while (peel_matrix(r, &at.id, &at.q)) {
     }
     return put_row(r, at.id, &at.q, part);
@@ -327,18 +337,19 @@ uint32_t recipe_quantize(struct recipes *r, uint32_t of, const struct recipe_qua
   return id;
 }
 
+uint32_t recipe_quantize(struct recipes *r, uint32_t of, const struct recipe_quantization *q,
+                         enum recipe_part part) {
+  struct recipe_asked x;
+  ask(&x, r, &of, q, part);
+  return recipe_rows_make(r, &x);
+}
+
 struct recipe_quantization recipe_quantization_of(const struct recipes *r, uint32_t id) {
   assert(r->rows[id].kind == RECIPE_QUANTIZE);
-  const int64_t *x = r->longs + r->rows[id].at;
-  return (struct recipe_quantization){.format = (enum recipe_format)x[0],
-                                      .bits = (uint32_t)x[1],
-                                      .symmetric = x[2] != 0,
-                                      .axis = (uint32_t)x[3],
-                                      .block = (uint64_t)x[4],
-                                      .levels = (uint32_t)x[5]};
+  return quantization(r->longs + r->rows[id].at);
 }
 
 enum recipe_part recipe_part_of(const struct recipes *r, uint32_t id) {
   assert(r->rows[id].kind == RECIPE_QUANTIZE);
-  return (enum recipe_part)r->longs[r->rows[id].at + 6];
+  return (enum recipe_part)recipe_rows_number(r, id, 6);
 }

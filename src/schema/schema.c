@@ -106,9 +106,8 @@ static const char *second_input(const struct look *l) {
 static const struct model_info *declared(const struct look *l) {
   uint32_t value = model_input(l->m, &l->m->nodes[l->node], 0);
   if (value == NO_ID) return NULL;
-  for (uint32_t i = l->m->values[value].info; i != NO_ID; i = l->m->infos[i].next)
-    if (!(l->m->infos[i].flags & INFO_DEAD)) return &l->m->infos[i];
-  return NULL;
+  const uint32_t info = model_live_info(l->m, l->m->values[value].info);
+  return info == NO_ID ? NULL : &l->m->infos[info];
 }
 
 static const char *floating(const struct look *l) {

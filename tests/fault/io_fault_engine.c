@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum fault_op { FAULT_OPEN, FAULT_WRITE, FAULT_SYNC, FAULT_READ, FAULT_CLONE, FAULT_OPS };
+enum fault_op { FAULT_OPEN, FAULT_WRITE, FAULT_READ, FAULT_CLONE, FAULT_OPS };
 enum fault_action { FAULT_PASS, FAULT_ERRNO, FAULT_SHORT, FAULT_TORN, FAULT_EOF, FAULT_KILL };
 
 struct rule {
@@ -36,7 +36,7 @@ static uint32_t n_rules;
 static atomic_uint_fast64_t counted[FAULT_OPS];
 static atomic_uint injected;
 
-static const char *const op_names[FAULT_OPS] = {"open", "write", "sync", "read", "clone"};
+static const char *const op_names[FAULT_OPS] = {"open", "write", "read", "clone"};
 static const struct {
   const char *name;
   enum fault_action action;
@@ -158,8 +158,8 @@ static void fault_close(void *self) {
 
 static void fault_start(void *self, struct io_op *op) {
   struct fault *f = self;
-  struct rule r = next(op->kind == IO_OP_WRITE ? FAULT_WRITE : FAULT_SYNC);
-  bool whole = op->kind == IO_OP_SYNC || op->n < 2;
+  struct rule r = next(FAULT_WRITE);
+  bool whole = op->n < 2;
   if (r.action == FAULT_ERRNO || r.action == FAULT_EOF || (r.action == FAULT_TORN && whole)) {
     op->result = r.action == FAULT_ERRNO ? -r.errnum : r.action == FAULT_EOF ? 0 : -EIO;
     io_done_push(&f->done, op);

@@ -80,9 +80,9 @@ static void check_model(const struct model *m, struct sources *s, bool unopened)
   }
 }
 
-static void ignore_fault(void *ctx, enum fault_level level, const char *place,
-                         const char *message) {
-  (void)ctx;
+static void ignore_fault(void *ctx, enum fault_level level, const char *place, const char *message,
+                         const struct err *cause) {
+  (void)ctx, (void)cause;
   demand(level <= FAULT_ERROR && place && message[0]);
 }
 

@@ -32,19 +32,14 @@ int pass_bench_teardown(void **state) {
   model_free(&t->m);
   arena_free(&t->arena);
   arena_free(&t->scratch);
-  arena_free(&t->site_scratch);
   return 0;
 }
 
 void pass_bench_ready(struct pass_bench *t) {
   build_end(&t->b);
   edits_init(&t->e, &t->m, &t->r);
-  t->env = (struct pass_env){.m = &t->m,
-                             .edits = &t->e,
-                             .scratch = &t->scratch,
-                             .site_scratch = &t->site_scratch,
-                             .site = note,
-                             .site_ctx = t};
+  t->env = (struct pass_env){
+      .m = &t->m, .edits = &t->e, .scratch = &t->scratch, .site = note, .site_ctx = t};
 }
 
 uint32_t pass_bench_large(struct pass_bench *t, const char *name, enum dtype dtype,

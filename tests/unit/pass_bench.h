@@ -12,7 +12,7 @@ struct pass_bench {
   struct edits e;
   struct build b;
   struct pass_env env;
-  struct arena arena, scratch, site_scratch;
+  struct arena arena, scratch;
   char sites[2048]; // "tensor:status:reason\n" of every site; of a node without one: its name
 };
 

@@ -149,11 +149,14 @@ void pb_home_write(struct pb_home *h, const char *name, const void *bytes, size_
   if (!f || (n && fwrite(bytes, 1, n, f) != n) || fclose(f)) abort();
 }
 
-static void collect(void *ctx, enum fault_level level, const char *place, const char *message) {
+static void collect(void *ctx, enum fault_level level, const char *place, const char *message,
+                    const struct err *cause) {
   static const char *const names[] = {"note", "warning", "error"};
   struct pb_home *h = ctx;
   const size_t n = strlen(h->faults);
-  snprintf(h->faults + n, sizeof h->faults - n, "%s %s: %s\n", names[level], place, message);
+  snprintf(h->faults + n, sizeof h->faults - n,
+           cause && cause->hint[0] ? "%s %s: %s (%s)\n" : "%s %s: %s\n", names[level], place,
+           message, cause ? cause->hint : "");
 }
 
 int pb_home_load_with(struct pb_home *h, const struct pb *model, struct load_options options) {

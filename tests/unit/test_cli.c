@@ -3,6 +3,7 @@
 #include "cli.h"
 #include "size_words.h"
 #include "cli_words.h"
+#include "hints.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -366,23 +367,35 @@ static void test_resume_command(void **state) {
   arena_free(&a);
 }
 
+// Every reason has words, what the error says of its cause is put among them, and a hint without a
+// reason stays as it is.
+static void test_hints(void **state) {
+  (void)state;
+  for (int reason = REASON_NONE + 1; reason < REASONS; reason++) {
+    const struct err e = {.kind = ERR_IO, .reason = (enum err_reason)reason, .hint = "<why>"};
+    const struct hints_text t = hints_of(&e);
+    assert_true(t.s[0] && strcmp(t.s, e.hint) != 0);
+    assert_null(strstr(t.s, "%s"));
+  }
+  const struct err ring = {.kind = ERR_IO, .reason = REASON_RING, .hint = "missing"};
+  assert_string_equal(hints_of(&ring).s,
+                      "io_uring is missing, or use --io=sync: the bytes are the same");
+  const struct err plain = {.kind = ERR_IO, .hint = "look at 100% of it"};
+  assert_string_equal(hints_of(&plain).s, plain.hint);
+  const struct err none = {.kind = ERR_IO};
+  assert_string_equal(hints_of(&none).s, "");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_tables_are_sound),
-      cmocka_unit_test(test_examples_parse),
-      cmocka_unit_test(test_slots),
-      cmocka_unit_test(test_lists),
-      cmocka_unit_test(test_many_operands),
-      cmocka_unit_test(test_presets),
-      cmocka_unit_test(test_the_last_of_two_counts),
-      cmocka_unit_test(test_output),
-      cmocka_unit_test(test_double_dash_ends_options),
-      cmocka_unit_test(test_help_wins),
-      cmocka_unit_test(test_unknown_names),
-      cmocka_unit_test(test_values),
-      cmocka_unit_test(test_what_needs_all_words),
-      cmocka_unit_test(test_sizes),
-      cmocka_unit_test(test_shell_quoting),
+      cmocka_unit_test(test_hints),          cmocka_unit_test(test_tables_are_sound),
+      cmocka_unit_test(test_examples_parse), cmocka_unit_test(test_slots),
+      cmocka_unit_test(test_lists),          cmocka_unit_test(test_many_operands),
+      cmocka_unit_test(test_presets),        cmocka_unit_test(test_the_last_of_two_counts),
+      cmocka_unit_test(test_output),         cmocka_unit_test(test_double_dash_ends_options),
+      cmocka_unit_test(test_help_wins),      cmocka_unit_test(test_unknown_names),
+      cmocka_unit_test(test_values),         cmocka_unit_test(test_what_needs_all_words),
+      cmocka_unit_test(test_sizes),          cmocka_unit_test(test_shell_quoting),
       cmocka_unit_test(test_resume_command),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

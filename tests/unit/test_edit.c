@@ -247,20 +247,20 @@ static void test_moved_attr_keeps_its_rests(void **state) {
   struct edit_sample *s = *state;
   struct model *m = &s->m;
   const uint32_t row = (uint32_t)(model_attr_named(m, SAMPLE_CONV, "pads") - m->attrs);
-  const uint32_t first = TABLE_ADD(m, rests, 3);
-  m->rests[first] = (struct model_rest){'a', row, {1, 2}};
-  m->rests[first + 1] = (struct model_rest){'a', row, {3, 4}};
-  m->rests[first + 2] = (struct model_rest){'n', 0, {5, 6}};
-  m->attrs[row].flags |= ATTR_HAS_REST;
+  const uint32_t first = TABLE_ADD(m, kept_fields, 3);
+  m->kept_fields[first] = (struct model_kept_field){KEPT_ATTR, row, {1, 2}};
+  m->kept_fields[first + 1] = (struct model_kept_field){KEPT_ATTR, row, {3, 4}};
+  m->kept_fields[first + 2] = (struct model_kept_field){KEPT_NODE, 0, {5, 6}};
+  m->attrs[row].flags |= ATTR_HAS_KEPT;
   edit_set_attr(&s->e, SAMPLE_CONV, &(struct edit_attr){.name = "new", .type = ATTR_INT, .i = 5});
   uint32_t n;
   const uint32_t moved = (uint32_t)(model_attr_named(m, SAMPLE_CONV, "pads") - m->attrs);
   assert_int_not_equal(moved, row);
-  const struct model_rest *r = model_rests(m, 'a', moved, &n);
+  const struct model_kept_field *r = model_kept_fields(m, KEPT_ATTR, moved, &n);
   assert_int_equal(n, 2);
   assert_int_equal(r[0].at.off, 1);
   assert_int_equal(r[1].at.off, 3);
-  assert_int_equal(model_rests(m, 'n', 0, &n)->at.off, 5);
+  assert_int_equal(model_kept_fields(m, KEPT_NODE, 0, &n)->at.off, 5);
 }
 
 static void test_tensor_attr(void **state) {

@@ -86,9 +86,9 @@ static int tear_down(void **state) {
 
 static bool have_uring(void) {
   enum io_mode mode = IO_AUTO;
-  char note[512];
+  const char *why;
   struct err err = {0};
-  io_choose(&mode, note, sizeof note, &err);
+  io_choose(&mode, &why, &err);
   return mode == IO_URING;
 }
 
@@ -162,7 +162,6 @@ static void copies_are_equal(void **state) {
     int fd = open_out(fx);
     struct err err = {0};
     assert_int_equal(copy_all(io, fd, bytes, &err), 0);
-    assert_int_equal(io_sync(io, fd, &err), 0);
     if (mode == IO_NULL)
       assert_int_equal(lseek(fd, 0, SEEK_END), 0);
     else
@@ -452,7 +451,6 @@ static int copy_with_fault(const struct fixture *fx, enum io_mode mode, const ch
   struct io *io = open_queue(fx, mode, 4, 300000);
   int fd = open_out(fx);
   int r = copy_all(io, fd, 300000, err);
-  if (r == 0) r = io_sync(io, fd, err);
   *hits = io_fault_injected();
   io_close(io);
   close(fd);
@@ -463,17 +461,9 @@ static int copy_with_fault(const struct fixture *fx, enum io_mode mode, const ch
 static void transient_faults_are_repaired(void **state) {
   struct fixture *fx = *state;
   static const char *const specs[] = {
-      "write:1:short",
-      "write:1:persist:short",
-      "write:2:EINTR",
-      "write:3:EAGAIN",
-      "write:2:eof",
-      "read:1:persist:short",
-      "read:2:EINTR",
-      "read:1:EAGAIN",
-      "sync:1:EINTR",
-      "sync:1:EAGAIN",
-      "write:1:EINTR,write:2:short,read:2:short",
+      "write:1:short",  "write:1:persist:short", "write:2:EINTR",
+      "write:3:EAGAIN", "write:2:eof",           "read:1:persist:short",
+      "read:2:EINTR",   "read:1:EAGAIN",         "write:1:EINTR,write:2:short,read:2:short",
   };
   static const enum io_mode modes[] = {IO_SYNC, IO_URING, IO_LOAD};
   for (size_t k = 0; k < 3 * (sizeof specs / sizeof *specs); k++) {
@@ -504,7 +494,6 @@ static void lasting_faults_are_reported(void **state) {
       {"write:1:torn", ERR_IO, "writing"},
       {"write:2:persist:EAGAIN", ERR_IO, "writing"},
       {"write:2:persist:eof", ERR_IO, "writing"},
-      {"sync:1:EIO", ERR_IO, "durable"},
       {"read:1:EIO", ERR_IO, "'x.data': reading at offset 0"},
       {"read:1:torn", ERR_IO, "'x.data': reading"},
       {"read:1:persist:EINTR", ERR_IO, "'x.data': reading"},
@@ -586,26 +575,6 @@ static void a_page_that_cannot_be_read(void **state) {
   io_fault_disarm();
 }
 
-// A failed sync says so, and the next one stands for itself.
-static void a_sync_can_fail(void **state) {
-  struct fixture *fx = *state;
-  for (int k = 0; k < 2; k++) {
-    enum io_mode mode = k ? IO_URING : IO_SYNC;
-    if (!usable(mode)) continue;
-    assert_true(io_fault_arm("sync:2:EIO"));
-    struct io *io = open_queue(fx, mode, 2, 4096);
-    int fd = open_out(fx);
-    struct err err = {0};
-    assert_int_equal(io_sync(io, fd, &err), 0);
-    assert_int_equal(io_sync(io, fd, &err), -1);
-    assert_int_equal(err.kind, ERR_IO);
-    assert_int_equal(io_sync(io, fd, &err), 0);
-    io_close(io);
-    close(fd);
-    io_fault_disarm();
-  }
-}
-
 static void clone_keeps_to_blocks(void **state) {
   struct fixture *fx = *state;
   assert_int_equal(io_clone_lead(0, 0), 0);
@@ -663,7 +632,7 @@ static void *copy_share(void *arg) {
     io_tile_write(io, t, s->fd, off, n);
     off += n;
   }
-  if (io_drain(io, &err) == 0) (void)io_sync(io, s->fd, &err);
+  (void)io_drain(io, &err);
   io_close(io);
   return err.kind == ERR_NONE ? NULL : s;
 }
@@ -713,7 +682,6 @@ int main(void) {
       CASE(every_write_may_fail),
       CASE(a_failure_is_reported_once),
       CASE(a_page_that_cannot_be_read),
-      CASE(a_sync_can_fail),
       CASE(clone_keeps_to_blocks),
       CASE(clone_shares_bytes),
       CASE(workers_do_not_meet),

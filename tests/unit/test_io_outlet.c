@@ -47,7 +47,7 @@ static int file_in_memory(void) {
 }
 
 static struct io_op write_op(int fd, const uint8_t *at, size_t n, uint64_t off) {
-  return (struct io_op){.kind = IO_OP_WRITE, .fd = fd, .at = at, .n = n, .off = off};
+  return (struct io_op){.fd = fd, .at = at, .n = n, .off = off};
 }
 
 static void expect_bytes(int fd, const uint8_t *bytes) {

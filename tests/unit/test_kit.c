@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <cmocka.h> // needs the four before it
 // clang-format on
 
@@ -379,6 +380,44 @@ static void test_make(void **state) {
   stop(&k);
 }
 
+static void is_called(const struct kit *k, uint32_t made, const char *node, const char *out) {
+  assert_string_equal(model_name_str(k->m, k->m->nodes[kit_maker(k, made)].name), node);
+  assert_string_equal(model_name_str(k->m, k->m->values[made].name), out);
+}
+
+static void test_habits_of_tools(void **state) {
+  struct pass_bench *t = *state;
+  static const char *const suffixes[] = {"_q", "_scale"};
+  struct kit k;
+  struct span names[2];
+  build_input(&t->b, "x", DTYPE_FLOAT, "2,2");
+  build_input(&t->b, "x_scale", DTYPE_FLOAT, "2,2");
+  const uint32_t fc = build_node(&t->b, "Neg", "fc", "x", "y");
+  build_node(&t->b, "Neg", "fc_Q4", "y", "z");
+  build_output(&t->b, "z", DTYPE_FLOAT, "2,2");
+  start(t, &k);
+  kit_site(&k, fc, "test");
+  const uint32_t x = value(t, "x"), y = value(t, "y");
+  const struct edit_output mine = {NO_ID, span_str("mine")}, bare = {NO_ID, span_str("bare")};
+  const struct edit_output last = {NO_ID, span_str("last")}, old = {.value = y};
+  const uint32_t a =
+      kit_make(&k, OP_Neg, KIT_IN(x), KIT_CALLED(span_str("x")), KIT_OUT(mine)); // x is taken
+  is_called(&k, a, "x_1", "mine");
+  k.nameless = true;
+  k.node_names = KIT_NODES;
+  is_called(&k, kit_make(&k, OP_Neg, KIT_IN(a), KIT_OUT(bare)), "", "bare");
+  is_called(&k, kit_make(&k, OP_Neg, KIT_IN(a), KIT_CALLED(span_str("x")), KIT_OUT(last)), "x",
+            "last"); // by no node
+  kit_names_leave(&k.names, fc);
+  k.before = k.m->nodes[fc].next;
+  edit_remove_node(&t->e, fc);
+  assert_int_equal(kit_make(&k, OP_Neg, KIT_IN(a), KIT_CALLED(span_str("fc_Q4")), KIT_OUT(old)), y);
+  is_called(&k, y, "fc_Q4_1", "y");
+  kit_name_family(&k, span_str("x"), suffixes, 2, names); // x_scale is taken
+  assert_true(span_is(names[0], "x_1_q") && span_is(names[1], "x_1_scale"));
+  stop(&k);
+}
+
 static void test_copy_attributes(void **state) {
   struct pass_bench *t = *state;
   struct kit k;
@@ -506,9 +545,12 @@ static void test_raise(void **state) {
 }
 
 static uint32_t seen_index;
+static char seen_tensor[8];
 static void see(void *ctx, const struct pass_site *site) {
   (void)ctx;
   seen_index = site->index;
+  snprintf(seen_tensor, sizeof seen_tensor, "%.*s", (int)site->tensor.n,
+           (const char *)site->tensor.at);
 }
 
 static void test_reports(void **state) {
@@ -529,6 +571,15 @@ static void test_reports(void **state) {
   assert_int_equal(seen_index, NO_ID);
   kit_skipped(&k, b, "not_known");
   assert_int_equal(seen_index, 1);
+  const uint32_t x = value(t, "x");
+  kit_report(&k, &(struct kit_report){.node = b, .reason = "done", .weight = x + 1});
+  assert_int_equal(seen_index, NO_ID); // known by the weight
+  assert_string_equal(seen_tensor, "x");
+  const struct kit_report placed = {
+      .node = a, .reason = "done", .placed = true, .weight = x + 1, .tensor = span_str("w")};
+  kit_report(&k, &placed);
+  assert_int_equal(seen_index, 0);
+  assert_string_equal(seen_tensor, "w");
   t->env.site = NULL;
   kit_skipped(&k, b, "not_known"); // nobody listens
   stop(&k);
@@ -547,6 +598,7 @@ int main(void) {
       TEST(test_attrs_same),
       TEST(test_order),
       TEST(test_make),
+      TEST(test_habits_of_tools),
       TEST(test_copy_attributes),
       TEST(test_bypass),
       TEST(test_sweep),

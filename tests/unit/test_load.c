@@ -461,7 +461,7 @@ static void test_training(void **state) {
   assert_true(a->kind == GRAPH_TRAINING && a->parent == NO_ID);
   assert_int_equal(model_use_count(m, value(h, m->main_graph, "w")), 1);
   uint32_t n;
-  assert_non_null(model_rests(m, 'r', 0, &n));
+  assert_non_null(model_kept_fields(m, KEPT_TRAINING, 0, &n));
   assert_int_equal(n, 1);
   check_tiling(h, &p);
   pb_free(&p);
@@ -494,13 +494,13 @@ static void test_sparse(void **state) {
   const struct model_value *v = &m->values[value(h, 0, "sp")];
   assert_true(v->kind == VALUE_INITIALIZER && v->def == row->values);
   uint32_t n;
-  const struct model_rest *dims = model_rests(m, 's', 0, &n);
+  const struct model_kept_field *dims = model_kept_fields(m, KEPT_SPARSE, 0, &n);
   assert_true(n == 1 && dims->at.len == 2);
   check_tiling(h, &p);
   pb_free(&p);
 }
 
-// ---- rests and unknown fields -------------------------------------------------------------------
+// ---- kept and unknown fields -------------------------------------------------------------------
 
 static void test_rests_and_unknown_fields(void **state) {
   struct pb_home *h = *state;
@@ -527,13 +527,13 @@ static void test_rests_and_unknown_fields(void **state) {
   load(h, &p);
   const struct model *m = &h->m;
   uint32_t n;
-  const struct model_rest *r = model_rests(m, 'n', 0, &n);
+  const struct model_kept_field *r = model_kept_fields(m, KEPT_NODE, 0, &n);
   assert_int_equal(n, 3);
   assert_true(r[0].at.len == 8 && r[1].at.len == 7 && r[2].at.len > 6);
-  assert_true(m->nodes[0].flags & NODE_HAS_REST);
+  assert_true(m->nodes[0].flags & NODE_HAS_KEPT);
   assert_memory_equal(p.at + r[1].at.off, "\xf3\x07", 2);
-  r = model_rests(m, 'a', m->nodes[0].attrs, &n);
-  assert_true(n == 1 && r->at.len == 5 && m->attrs[m->nodes[0].attrs].flags & ATTR_HAS_REST);
+  r = model_kept_fields(m, KEPT_ATTR, m->nodes[0].attrs, &n);
+  assert_true(n == 1 && r->at.len == 5 && m->attrs[m->nodes[0].attrs].flags & ATTR_HAS_KEPT);
   assert_int_equal(m->graphs[0].n_items, 3); // node, other, infos
   check_tiling(h, &p);
   pb_free(&p);

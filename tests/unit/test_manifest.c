@@ -19,7 +19,7 @@ struct small {
 static void small_begin(struct small *s, const char *data, uint64_t n_data, const char *onnx,
                         uint64_t n_onnx) {
   memset(s, 0, sizeof *s);
-  recipes_init(&s->plan.recipes);
+  plan_own_recipes(&s->plan);
   toy_output(&s->plan, data);
   toy_segment(&s->plan, SEGMENT_ZERO, 0, 0, n_data);
   toy_output(&s->plan, onnx);

@@ -278,17 +278,18 @@ static void test_pieces_and_rests(void **state) {
   assert_false(model_small_value(&m, large, &s));
 
   static const struct {
-    char kind;
+    enum kept_of of;
     uint32_t id;
-  } rows[] = {{'a', 9}, {'i', 0}, {'n', 3}, {'n', 3}, {'n', 4}, {'t', 1}};
-  const uint32_t rests = TABLE_ADD(&m, rests, 6);
+  } rows[] = {{KEPT_ATTR, 9}, {KEPT_INFO, 0}, {KEPT_NODE, 3},
+              {KEPT_NODE, 3}, {KEPT_NODE, 4}, {KEPT_TENSOR, 1}};
+  const uint32_t kept = TABLE_ADD(&m, kept_fields, 6);
   for (uint32_t i = 0; i < 6; i++)
-    m.rests[rests + i] = (struct model_rest){(uint8_t)rows[i].kind, rows[i].id, {i, 1}};
-  assert_int_equal(model_rests(&m, 'n', 3, &n)->at.off, 2);
+    m.kept_fields[kept + i] = (struct model_kept_field){rows[i].of, rows[i].id, {i, 1}};
+  assert_int_equal(model_kept_fields(&m, KEPT_NODE, 3, &n)->at.off, 2);
   assert_int_equal(n, 2);
-  assert_int_equal(model_rests(&m, 't', 1, &n)->at.off, 5);
-  assert_null(model_rests(&m, 'n', 5, &n));
-  assert_null(model_rests(&m, 'a', 1, &n));
+  assert_int_equal(model_kept_fields(&m, KEPT_TENSOR, 1, &n)->at.off, 5);
+  assert_null(model_kept_fields(&m, KEPT_NODE, 5, &n));
+  assert_null(model_kept_fields(&m, KEPT_ATTR, 1, &n));
   assert_int_equal(n, 0);
   model_free(&m);
 }

@@ -114,6 +114,65 @@ static void test_what_yaml_has_beyond(void **state) {
   refuse("\xff\xff", "p.yaml: byte 0: ", "");
 }
 
+static void same_options(const char *yaml, const char *const *words, const char *json) {
+  struct pipeline p, q;
+  struct err err = {0};
+  pipeline_init(&q);
+  if (parse(&p, yaml, &err)) fail_msg("'%s' was refused: %s", yaml, err.msg);
+  for (; *words; words++)
+    if (pipeline_add_text(&q, *words, &err)) fail_msg("'%s' was refused: %s", *words, err.msg);
+  q.exactness = p.exactness;
+  assert_string_equal(pipeline_command(&p), "run");
+  assert_string_equal(pipeline_options(&p), json);
+  assert_string_equal(pipeline_options(&q), json);
+  pipeline_free(&p);
+  pipeline_free(&q);
+}
+
+#define CAST(to) "{\"name\":\"cast\",\"options\":{\"to\":\"" to "\",\"on_overflow\":\"fail\"}}"
+
+static void test_repeats(void **state) {
+  (void)state;
+  same_options(
+      "passes:\n- cast: {to: float16}\n- repeat: [cast: {to: bfloat16}]\n- cast: {to: float16}",
+      (const char *const[]){"cast:to=float16", "repeat(cast:to=bfloat16)", "cast:to=float16", NULL},
+      "{\"passes\":[" CAST("float16") ",{\"repeat\":[" CAST("bfloat16") "],\"rounds\":64}," CAST(
+          "float16") "]}");
+  same_options(
+      "passes:\n- repeat:\n  - cast: {to: float16, exclude: a}\n  - cast: {to: float16}\n  rounds: "
+      "3\n",
+      (const char *const[]){"repeat=3(cast:to=float16,exclude=a;cast:to=float16)", NULL},
+      "{\"passes\":[{\"repeat\":[{\"name\":\"cast\",\"options\":{\"exclude\":[\"a\"],\"to\":"
+      "\"float16\",\"on_overflow\":\"fail\"}}," CAST("float16") "],\"rounds\":3}]}");
+  // One pass under another cap than the usual one is no longer what its command alone would be.
+  same_options("exactness: zero\npasses: [cast: {to: float16}]",
+               (const char *const[]){"cast:to=float16", NULL},
+               "{\"exactness\":\"zero\",\"passes\":[" CAST("float16") "]}");
+  same_options("passes: [cast: {to: float16}, cast: {to: float16}]\nexactness: rounding",
+               (const char *const[]){"cast:to=float16", "cast:to=float16", NULL},
+               "{\"passes\":[" CAST("float16") "," CAST("float16") "]}");
+  refuse("passes: [repeat: [repeat: [conv2matmul]]]", "p.yaml:1:19: a repeat inside a repeat", "");
+  refuse("passes: [repeat: []]", "p.yaml:1:18: the list of passes is empty", "");
+  refuse("passes: [repeat: conv2matmul]", "a list of passes is expected", "");
+  refuse("passes:\n- repeat: [conv2matmul]\n  rounds: 0", "p.yaml:3:11: 'rounds' takes", "");
+  refuse("passes:\n- repeat: [conv2matmul]\n  times: 2", "only 'rounds' may stand", "");
+  refuse("passes:\n- repeat: [conv2matmul]\n  rounds: 2\n  a: b", "a second name", "");
+  refuse("exactness: rough\npasses: [conv2matmul]", "p.yaml:1:12: 'rough' is no value", "");
+  refuse("exactness: zero\nexactness: zero\npasses: [conv2matmul]", "a second key", "");
+  refuse("passes: [conv2matmul]\nfoo: bar", "p.yaml:2:1: unknown key 'foo'", "");
+  static const char *const bad[] = {
+      "repeat()", "repeat=0(conv2matmul)", "repeat=x(conv2matmul)",      "repeat(conv2matmul",
+      "repeat",   "repeat(conv2matmul,)",  "repeat(repeat(conv2matmul))"};
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    struct pipeline p;
+    struct err err = {0};
+    pipeline_init(&p);
+    if (pipeline_add_text(&p, bad[i], &err) == 0) fail_msg("'%s' was accepted", bad[i]);
+    assert_int_equal(err.kind, ERR_USAGE);
+    pipeline_free(&p);
+  }
+}
+
 static void test_limits(void **state) {
   (void)state;
   static char deep[PIPELINE_MAX_BYTES], many[4096], large[PIPELINE_MAX_BYTES + 2];
@@ -139,6 +198,7 @@ int main(void) {
       cmocka_unit_test(test_what_does_not_fit),
       cmocka_unit_test(test_what_does_not_go_together),
       cmocka_unit_test(test_what_yaml_has_beyond),
+      cmocka_unit_test(test_repeats),
       cmocka_unit_test(test_limits),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,9 @@
 // Recipes: canonical form gives equal ids, and the JSON forms read back as the same rows and refuse
 // every number that would break a constructor's promise.
+#include "kernels_convert.h"
+#include "kernels_dequantize.h"
+#include "kernels_map.h"
+#include "kernels_reduce.h"
 #include "recipe.h"
 #include "recipe_json.h"
 
@@ -29,6 +33,20 @@ static uint32_t weight(int64_t a, int64_t b) {
   uint64_t bytes = (uint64_t)(a * b) * 4;
   struct piece p = {.at = {64, bytes, 1}, .count = bytes, .checkpoint = NO_ID};
   return recipe_extent(&r, DTYPE_FLOAT, dims, 2, ENCODING_RAW, &p, 1, NULL);
+}
+
+// Small integers as elements.
+static uint32_t numbers(enum dtype dtype, const int64_t *list, int64_t n) {
+  uint8_t bytes[64];
+  const size_t width = dtype_bits(dtype) / 8;
+  for (int64_t i = 0; i < n; i++)
+    memcpy(bytes + (size_t)i * width, &list[i], width);
+  return recipe_bytes(&r, dtype, &n, 1, span_of(bytes, (size_t)n * width));
+}
+
+// One element, whose bits are this number.
+static uint32_t scalar(enum dtype dtype, int64_t bits) {
+  return recipe_bytes(&r, dtype, NULL, 0, span_of(&bits, dtype_bits(dtype) / 8));
 }
 
 static void equal_recipes_are_one(void **state) {
@@ -263,6 +281,31 @@ static void what_cannot_be_quantized_is_known(void **state) {
 static const uint64_t sizes[2] = {1000, 1 << 20};
 
 // One of every kind, varint and unpacked pieces included.
+// A row of each kind that computes, with every member of its JSON.
+static void build_arithmetic(uint32_t w, uint32_t t) {
+  static const int64_t known[3] = {4, 0, -5};
+  const struct recipe_conversion narrow = {.to = DTYPE_FLOAT8E5M2},
+                                 power = {.to = DTYPE_FLOAT8E8M0, .round = RECIPE_ROUND_DOWN};
+  recipe_convert(&r, w, &narrow);
+  recipe_convert(&r, w, &power);
+  recipe_gather(&r, w, numbers(DTYPE_INT64, known, 3), 1);
+  recipe_reduce(&r, t, &(struct recipe_reduction){RECIPE_MAX, 3});
+  const uint32_t sum = recipe_reduce(&r, w, &(struct recipe_reduction){RECIPE_SUM, 2});
+  const uint32_t less = recipe_map(&r, RECIPE_MAP_LESS, (uint32_t[]){t, sum});
+  recipe_map(&r, RECIPE_MAP_WHERE, (uint32_t[]){less, t, sum});
+  recipe_map(&r, RECIPE_MAP_NEG, (uint32_t[]){t});
+  const struct recipe_quantization q = {.format = FORMAT_QDQ, .bits = 4, .axis = 1, .block = 2};
+  struct recipe_dequantization back = {.scales = recipe_quantize(&r, w, &q, PART_SCALES),
+                                       .zeros = recipe_quantize(&r, w, &q, PART_ZEROS),
+                                       .axis = 1,
+                                       .block = 2};
+  const uint32_t codes = recipe_quantize(&r, w, &q, PART_CODES);
+  recipe_dequantize(&r, codes, &back);
+  back = (struct recipe_dequantization){
+      .scales = scalar(DTYPE_FLOAT16, 1), .zeros = NO_ID, .axis = RECIPE_PER_TENSOR};
+  recipe_dequantize(&r, codes, &back);
+}
+
 static void build_everything(void) {
   static const int64_t swap[2] = {1, 0}, starts[2] = {4, 0}, steps[2] = {-2, 1}, cut[2] = {2, 3};
   static const int64_t one[2] = {1, 0}, two[2] = {0, 2}, flat[1] = {15};
@@ -294,6 +337,7 @@ static void build_everything(void) {
   struct piece u = {.at = {5, 50, 0}, .count = 10, .tag_bytes = 1, .checkpoint = NO_ID};
   int64_t ten = 10;
   recipe_extent(&r, DTYPE_FLOAT, &ten, 1, ENCODING_FIXED32, &u, 1, NULL);
+  build_arithmetic(w, t);
 }
 
 static void rows_read_back_as_they_were(void **state) {
@@ -304,11 +348,11 @@ static void rows_read_back_as_they_were(void **state) {
   recipes_init(&again);
   for (uint32_t id = 0; id < r.n_rows; id++) {
     struct json_out a = {0}, b = {0};
-    recipe_json_write(&a, &r, id, NULL);
+    recipe_json_write_row(&a, &r, id, NULL);
     struct json_value *v = json_parse(span_of(a.text, a.n), "row", &err);
     assert_non_null(v);
     if (recipe_json_read_row(&again, v, 2, sizes, &err)) fail_msg("%s: %s", a.text, err.msg);
-    recipe_json_write(&b, &again, id, NULL);
+    recipe_json_write_row(&b, &again, id, NULL);
     assert_string_equal(a.text, b.text);
     json_free(v);
     json_done(&a);
@@ -334,6 +378,231 @@ static void nested_form_reads_back(void **state) {
     json_free(v);
     json_done(&j);
   }
+}
+
+static void maps_broadcast_and_have_types(void **state) {
+  (void)state;
+  const uint32_t w = weight(3, 5), row = recipe_reshape(&r, weight(1, 5), (int64_t[]){5}, 1);
+  const uint32_t column = weight(3, 1), other = weight(5, 3), whole = scalar(DTYPE_INT32, 7);
+  const uint32_t sum = recipe_map(&r, RECIPE_MAP_ADD, (uint32_t[]){column, row});
+  assert_int_equal(r.rows[sum].kind, RECIPE_MAP);
+  assert_int_equal(r.rows[sum].dtype, DTYPE_FLOAT);
+  assert_int_equal(recipe_dims(&r, sum)[0], 3);
+  assert_int_equal(recipe_dims(&r, sum)[1], 5);
+  assert_int_equal(recipe_map_op_of(&r, sum), RECIPE_MAP_ADD);
+  const uint32_t less = recipe_map(&r, RECIPE_MAP_LESS, (uint32_t[]){w, row});
+  assert_int_equal(r.rows[less].dtype, DTYPE_BOOL);
+  assert_int_equal(r.rows[less].bytes, 15);
+  assert_true(recipe_can_map(&r, RECIPE_MAP_WHERE, (uint32_t[]){less, w, row}));
+  assert_false(recipe_can_map(&r, RECIPE_MAP_WHERE, (uint32_t[]){w, w, row}));
+  assert_false(recipe_can_map(&r, RECIPE_MAP_ADD, (uint32_t[]){w, other}));
+  assert_false(recipe_can_map(&r, RECIPE_MAP_ADD, (uint32_t[]){w, whole}));
+  assert_false(recipe_can_map(&r, RECIPE_MAP_ADD, (uint32_t[]){less, less}));
+  assert_false(recipe_can_map(&r, RECIPE_MAP_SQRT, (uint32_t[]){whole}));
+  assert_true(recipe_can_map(&r, RECIPE_MAP_SQRT, (uint32_t[]){w}));
+  const uint32_t none = weight(0, 5);
+  assert_int_equal(recipe_dims(&r, recipe_map(&r, RECIPE_MAP_MUL, (uint32_t[]){none, row}))[0], 0);
+  assert_int_equal(recipe_map_result(RECIPE_MAP_POW, DTYPE_DOUBLE), DTYPE_UNDEFINED);
+  for (uint32_t op = 0; op < RECIPE_MAP_OPS; op++) {
+    assert_non_null(recipe_map_name(op));
+    assert_int_equal(recipe_map_result((enum recipe_map_op)op, DTYPE_STRING), DTYPE_UNDEFINED);
+  }
+}
+
+static void maps_that_change_nothing_vanish(void **state) {
+  (void)state;
+  const uint32_t x = numbers(DTYPE_INT16, (int64_t[]){3, -4, 5}, 3);
+  const uint32_t zero = scalar(DTYPE_INT16, 0), one = scalar(DTYPE_INT16, 1);
+  const uint32_t ones = recipe_fill(&r, DTYPE_INT16, (int64_t[]){2, 3}, 2, span_of("\1", 2));
+  assert_int_equal(recipe_map(&r, RECIPE_MAP_ADD, (uint32_t[]){x, zero}), x);
+  assert_int_equal(recipe_map(&r, RECIPE_MAP_ADD, (uint32_t[]){zero, x}), x);
+  assert_int_equal(recipe_map(&r, RECIPE_MAP_SUB, (uint32_t[]){x, zero}), x);
+  assert_int_not_equal(recipe_map(&r, RECIPE_MAP_SUB, (uint32_t[]){zero, x}), x);
+  assert_int_equal(recipe_map(&r, RECIPE_MAP_DIV, (uint32_t[]){x, one}), x);
+  assert_int_equal(recipe_map(&r, RECIPE_MAP_MUL, (uint32_t[]){one, x}), x);
+  assert_int_equal(recipe_map(&r, RECIPE_MAP_AND, (uint32_t[]){x, scalar(DTYPE_INT16, -1)}), x);
+  assert_int_not_equal(recipe_map(&r, RECIPE_MAP_ADD, (uint32_t[]){x, one}), x);
+  // Not where the result is larger, nor where a NaN would keep its payload.
+  assert_int_not_equal(recipe_map(&r, RECIPE_MAP_MUL, (uint32_t[]){x, ones}), x);
+  const uint32_t w = weight(3, 5);
+  const uint32_t unit = scalar(DTYPE_FLOAT, 0x3f800000);
+  assert_int_equal(r.rows[recipe_map(&r, RECIPE_MAP_MUL, (uint32_t[]){w, unit})].kind, RECIPE_MAP);
+}
+
+static void what_moves_elements_comes_out_above_a_map(void **state) {
+  (void)state;
+  static const int64_t swap[2] = {1, 0};
+  const uint32_t w = weight(3, 5), t = recipe_transpose(&r, w, swap); // [5,3]
+  const uint32_t wide = recipe_reshape(&r, weight(1, 5), (int64_t[]){5}, 1);
+  const uint32_t tall = recipe_reshape(&r, wide, (int64_t[]){5, 1}, 2);
+  const uint32_t unit = recipe_fill(&r, DTYPE_FLOAT, (int64_t[]){1, 1, 1}, 3, span_of("\0\0\1", 4));
+  const uint32_t plain = recipe_fill(&r, DTYPE_FLOAT, NULL, 0, span_of("\0\0\1", 4));
+  // A vector along the transposed matrix' rows is one along the matrix' columns.
+  const uint32_t made = recipe_map(&r, RECIPE_MAP_MUL, (uint32_t[]){t, tall});
+  const uint32_t below = recipe_map(&r, RECIPE_MAP_MUL, (uint32_t[]){w, wide});
+  assert_int_equal(made, recipe_transpose(&r, below, swap));
+  assert_int_equal(r.rows[below].kind, RECIPE_MAP);
+  assert_int_equal(r.args[r.rows[below].args], w);
+  const uint32_t both = recipe_map(&r, RECIPE_MAP_SUB, (uint32_t[]){t, t});
+  assert_int_equal(both,
+                   recipe_transpose(&r, recipe_map(&r, RECIPE_MAP_SUB, (uint32_t[]){w, w}), swap));
+  // A matrix that is not transposed alike stays where it is.
+  const uint32_t mixed = recipe_map(&r, RECIPE_MAP_SUB, (uint32_t[]){t, weight(5, 3)});
+  assert_int_equal(r.rows[mixed].kind, RECIPE_MAP);
+  assert_int_equal(r.args[r.rows[mixed].args], t);
+  // Unit axes and reshapes.
+  const uint32_t neg = recipe_map(&r, RECIPE_MAP_NEG, (uint32_t[]){w});
+  const int64_t flat[1] = {15}, deep[4] = {1, 1, 3, 5};
+  assert_int_equal(recipe_map(&r, RECIPE_MAP_NEG, (uint32_t[]){recipe_reshape(&r, w, deep, 4)}),
+                   recipe_reshape(&r, neg, deep, 4));
+  const uint32_t line = recipe_reshape(&r, t, flat, 1);
+  assert_int_equal(
+      recipe_map(&r, RECIPE_MAP_MUL, (uint32_t[]){line, plain}),
+      recipe_reshape(&r, recipe_map(&r, RECIPE_MAP_MUL, (uint32_t[]){t, plain}), flat, 1));
+  const uint32_t higher = recipe_map(&r, RECIPE_MAP_MUL, (uint32_t[]){w, unit});
+  assert_int_equal(r.rows[higher].rank, 3);
+  assert_int_equal(r.args[r.rows[higher].args],
+                   recipe_map(&r, RECIPE_MAP_MUL, (uint32_t[]){w, plain}));
+}
+
+static void reductions_lose_their_axes(void **state) {
+  (void)state;
+  const uint32_t w = weight(3, 5);
+  struct recipe_reduction q = {RECIPE_SUM, 1};
+  const uint32_t columns = recipe_reduce(&r, w, &q);
+  assert_int_equal(r.rows[columns].rank, 1);
+  assert_int_equal(recipe_dims(&r, columns)[0], 5);
+  assert_int_equal(recipe_reduction_of(&r, columns).axes, 1);
+  q.axes = 3;
+  const uint32_t all = recipe_reduce(&r, w, &q);
+  assert_int_equal(r.rows[all].rank, 0);
+  assert_int_equal(r.rows[all].bytes, 4);
+  q.axes = 4;
+  assert_false(recipe_can_reduce(&r, w, &q));
+  q.axes = 0;
+  assert_false(recipe_can_reduce(&r, w, &q));
+  q.axes = 1;
+  assert_false(recipe_can_reduce(&r, weight(0, 5), &q));
+  assert_false(recipe_can_reduce(
+      &r, recipe_convert(&r, w, &(struct recipe_conversion){.to = DTYPE_BOOL}), &q));
+}
+
+static void gathers_by_known_indices_are_slices_where_they_can_be(void **state) {
+  (void)state;
+  const uint32_t w = weight(3, 5);
+  const uint32_t back = numbers(DTYPE_INT32, (int64_t[]){-1, -3}, 2);
+  const uint32_t odd = numbers(DTYPE_INT32, (int64_t[]){0, 3, -1}, 3);
+  const int64_t starts[2] = {0, 4}, steps[2] = {1, -2}, dims[2] = {3, 2};
+  assert_int_equal(recipe_gather(&r, w, back, 1), recipe_slice(&r, w, starts, steps, dims));
+  const uint32_t one = recipe_gather(&r, w, scalar(DTYPE_INT64, 2), 0);
+  assert_int_equal(r.rows[one].kind, RECIPE_RESHAPE);
+  assert_int_equal(r.rows[one].rank, 1);
+  const uint32_t made = recipe_gather(&r, w, odd, 1);
+  assert_int_equal(r.rows[made].kind, RECIPE_GATHER);
+  assert_int_equal(recipe_axis_of(&r, made), 1);
+  assert_int_equal(r.args[r.rows[made].args + 1], numbers(DTYPE_INT64, (int64_t[]){0, 3, 4}, 3));
+  assert_int_equal(recipe_gather(&r, w, numbers(DTYPE_INT64, (int64_t[]){0, 3, 4}, 3), 1), made);
+  // Indices that come from a file take the place of the axis.
+  struct piece p = {.at = {0, 96, 1}, .count = 96, .checkpoint = NO_ID};
+  const uint32_t read =
+      recipe_extent(&r, DTYPE_INT64, (int64_t[]){4, 3}, 2, ENCODING_RAW, &p, 1, NULL);
+  const uint32_t table = recipe_gather(&r, w, read, 0);
+  assert_int_equal(r.rows[table].rank, 3);
+  assert_int_equal(recipe_dims(&r, table)[1], 3);
+  assert_int_equal(recipe_dims(&r, table)[2], 5);
+  assert_false(recipe_can_gather(&r, w, numbers(DTYPE_INT64, (int64_t[]){3}, 1), 0));
+  assert_false(recipe_can_gather(&r, w, numbers(DTYPE_INT64, (int64_t[]){-4}, 1), 0));
+  assert_false(recipe_can_gather(&r, w, numbers(DTYPE_INT16, (int64_t[]){1}, 1), 0));
+  assert_false(recipe_can_gather(&r, w, odd, 2));
+  const int64_t many[1] = {RECIPE_INDEX_BYTES / 8 + 1};
+  assert_false(recipe_can_gather(
+      &r, w, recipe_fill(&r, DTYPE_INT64, many, 1, span_of("\0\0\0\0\0\0\0", 8)), 0));
+}
+
+static void dequantization_undoes_layouts_too(void **state) {
+  (void)state;
+  static const int64_t swap[2] = {1, 0};
+  const uint32_t w = weight(3, 5);
+  const struct recipe_quantization a = {.format = FORMAT_AFFINE, .bits = 8, .axis = 0};
+  const uint32_t codes = recipe_quantize(&r, w, &a, PART_CODES);
+  struct recipe_dequantization q = {.scales = recipe_quantize(&r, w, &a, PART_SCALES),
+                                    .zeros = recipe_quantize(&r, w, &a, PART_ZEROS)};
+  const uint32_t back = recipe_dequantize(&r, codes, &q);
+  assert_int_equal(r.rows[back].dtype, DTYPE_FLOAT);
+  assert_int_equal(recipe_dims(&r, back)[1], 5);
+  assert_int_equal(recipe_dequantization_of(&r, back).zeros, q.zeros);
+  q.axis = 1;
+  assert_false(recipe_can_dequantize(&r, codes, &q));
+  assert_int_equal(recipe_dequantize(&r, recipe_transpose(&r, codes, swap), &q),
+                   recipe_transpose(&r, back, swap));
+  q.axis = 0;
+  q.zeros = numbers(DTYPE_UINT8, (int64_t[]){1, 2}, 2);
+  assert_false(recipe_can_dequantize(&r, codes, &q));
+  q.zeros = numbers(DTYPE_INT8, (int64_t[]){1, 2, 3}, 3);
+  assert_false(recipe_can_dequantize(&r, codes, &q));
+  assert_false(recipe_can_dequantize(&r, w, &q));
+  q = (struct recipe_dequantization){
+      .scales = recipe_reshape(&r, scalar(DTYPE_BFLOAT16, 3), (int64_t[]){1}, 1),
+      .zeros = NO_ID,
+      .axis = RECIPE_PER_TENSOR};
+  const uint32_t whole = recipe_dequantize(&r, codes, &q);
+  assert_int_equal(r.rows[whole].dtype, DTYPE_BFLOAT16);
+  assert_int_equal(r.args[r.rows[whole].args + 1], scalar(DTYPE_BFLOAT16, 3));
+  const int64_t flat[1] = {15};
+  const uint32_t turned = recipe_transpose(&r, codes, swap);
+  assert_int_equal(recipe_dequantize(&r, recipe_reshape(&r, turned, flat, 1), &q),
+                   recipe_reshape(&r, recipe_transpose(&r, whole, swap), flat, 1));
+  q.block = 4;
+  assert_false(recipe_can_dequantize(&r, codes, &q));
+}
+
+// What there is a row for is what there is a kernel for.
+static void what_can_be_asked_for_can_be_computed(void **state) {
+  (void)state;
+  assert_int_equal(RECIPE_MAP_OPS, KERNELS_MAPS);
+  assert_int_equal(RECIPE_MAP_WHERE, KERNELS_WHERE);
+  assert_int_equal(RECIPE_MAP_RELU, KERNELS_RELU);
+  assert_int_equal(RECIPE_SUM_SQUARE, KERNELS_SUM_SQUARES);
+  assert_int_equal(RECIPE_MIN, KERNELS_LEAST);
+  assert_int_equal(RECIPE_ROUND_NEAREST, KERNELS_ROUND_NEAREST);
+  for (int64_t t = 0; t <= DTYPE_FLOAT6E3M2; t++) {
+    const enum dtype type = (enum dtype)t;
+    for (int op = 0; op < KERNELS_MAPS; op++) {
+      assert_int_equal(recipe_map_operands((enum recipe_map_op)op),
+                       kernels_map_operands((enum kernels_map)op));
+      if (recipe_map_result((enum recipe_map_op)op, type) !=
+          kernels_map_result((enum kernels_map)op, type))
+        fail_msg("%s of %s", recipe_map_name((uint32_t)op), dtype_name(type));
+    }
+    assert_int_equal(recipe_can_convert(type, DTYPE_FLOAT), kernels_convert_takes(type));
+    if (dtype_bits(type) == 0) continue;
+    const struct kernels_dequantized d = {
+        .codes = (uint8_t)type, .scales = DTYPE_FLOAT, .out = DTYPE_FLOAT};
+    const uint8_t element[16] = {0};
+    const uint32_t codes =
+        recipe_fill(&r, type, (int64_t[]){4}, 1, span_of(element, (dtype_bits(type) + 7) / 8));
+    const struct recipe_dequantization q = {
+        .scales = scalar(DTYPE_FLOAT, 1), .zeros = NO_ID, .axis = RECIPE_PER_TENSOR};
+    if (recipe_can_dequantize(&r, codes, &q) != kernels_dequantize_takes(&d))
+      fail_msg("codes of %s", dtype_name(type));
+  }
+}
+
+static void casts_go_between_all_numbers(void **state) {
+  (void)state;
+  const uint32_t w = weight(3, 5);
+  assert_true(recipe_can_convert(DTYPE_BOOL, DTYPE_FLOAT6E2M3));
+  assert_false(recipe_can_convert(DTYPE_FLOAT, DTYPE_STRING));
+  assert_false(recipe_can_convert(DTYPE_COMPLEX64, DTYPE_FLOAT));
+  assert_false(recipe_can_cast(DTYPE_FLOAT, DTYPE_INT8));
+  const uint32_t codes = recipe_cast(&r, w, DTYPE_INT4);
+  assert_int_equal(r.rows[codes].bytes, 8);
+  // What does not matter to the type makes no other row.
+  const struct recipe_conversion odd = {.to = DTYPE_INT4, .round = RECIPE_ROUND_NEAREST};
+  assert_int_equal(recipe_convert(&r, w, &odd), codes);
+  const struct recipe_conversion narrow = {.to = DTYPE_FLOAT8E4M3FN};
+  assert_int_not_equal(recipe_convert(&r, w, &narrow), recipe_cast(&r, w, DTYPE_FLOAT8E4M3FN));
+  assert_false(recipe_conversion_of(&r, recipe_convert(&r, w, &narrow)).saturates);
 }
 
 #define QUANTIZE(part, format, rest)                                                               \
@@ -376,7 +645,7 @@ static const char *const refused[] = {
     "{\"pad\":0,\"befores\":[-1,0],\"afters\":[0,0],\"value\":\"00000000\"}",
     "{\"pad\":0,\"befores\":[\"9223372036854775807\",0],\"afters\":[1,0],\"value\":\"00000000\"}",
     "{\"pad\":0,\"befores\":[1,0],\"afters\":[1,0],\"value\":\"0000\"}",
-    "{\"cast\":0,\"to\":\"int64\"}",
+    "{\"cast\":0,\"to\":\"complex64\"}",
     "{\"cast\":0,\"to\":\"nonsense\"}",
     "{\"cast\":0,\"to\":\"float16\",\"clip\":1}",
     QUANTIZE("middle", "nbits", "\"bits\":4,\"symmetric\":false,\"axis\":0,\"block\":16"),
@@ -390,6 +659,24 @@ static const char *const refused[] = {
     QUANTIZE("scales", "levels", "\"bits\":0,\"symmetric\":false,\"block\":0,\"levels\":4"),
     QUANTIZE("codes", "levels", "\"bits\":0,\"symmetric\":false,\"block\":0"),
     QUANTIZE("codes", "qdq", "\"bits\":4294967300,\"symmetric\":false,\"axis\":0,\"block\":1"),
+    "{\"cast\":0,\"to\":\"int8\",\"clip\":true}",
+    "{\"cast\":0,\"to\":\"float8e8m0\",\"round\":\"even\"}",
+    "{\"cast\":0,\"to\":\"float8e8m0\",\"saturate\":0}",
+    "{\"map\":[0],\"op\":\"add\"}",
+    "{\"map\":[0,0],\"op\":\"and\"}",
+    "{\"map\":[0,0],\"op\":\"nonsense\"}",
+    "{\"map\":[0,1],\"op\":\"add\"}",
+    "{\"map\":0,\"op\":\"neg\"}",
+    "{\"map\":[0]}",
+    "{\"reduce\":0,\"op\":\"sum\",\"axes\":[]}",
+    "{\"reduce\":0,\"op\":\"sum\",\"axes\":[2]}",
+    "{\"reduce\":0,\"op\":\"sum\",\"axes\":[1,0]}",
+    "{\"reduce\":0,\"op\":\"sum\",\"axes\":[64]}",
+    "{\"reduce\":0,\"op\":\"mean\",\"axes\":[1]}",
+    "{\"gather\":[0],\"axis\":0}",
+    "{\"gather\":[0,0],\"axis\":0}",
+    "{\"dequantize\":[0,0]}",
+    "{\"dequantize\":[0],\"axis\":0}",
     // not canonical: equals the operand, or an earlier row
     "{\"transpose\":0,\"perm\":[0,1]}",
     "{\"extent\":[[1,64,60]],\"encoding\":\"raw\",\"dtype\":\"float\",\"dims\":[3,5]}",
@@ -427,6 +714,15 @@ int main(void) {
       cmocka_unit_test_setup_teardown(scales_of_a_tensor_do_not_move, setup, teardown),
       cmocka_unit_test_setup_teardown(what_does_not_matter_makes_no_other_row, setup, teardown),
       cmocka_unit_test_setup_teardown(what_cannot_be_quantized_is_known, setup, teardown),
+      cmocka_unit_test_setup_teardown(maps_broadcast_and_have_types, setup, teardown),
+      cmocka_unit_test_setup_teardown(maps_that_change_nothing_vanish, setup, teardown),
+      cmocka_unit_test_setup_teardown(what_moves_elements_comes_out_above_a_map, setup, teardown),
+      cmocka_unit_test_setup_teardown(reductions_lose_their_axes, setup, teardown),
+      cmocka_unit_test_setup_teardown(gathers_by_known_indices_are_slices_where_they_can_be, setup,
+                                      teardown),
+      cmocka_unit_test_setup_teardown(dequantization_undoes_layouts_too, setup, teardown),
+      cmocka_unit_test_setup_teardown(what_can_be_asked_for_can_be_computed, setup, teardown),
+      cmocka_unit_test_setup_teardown(casts_go_between_all_numbers, setup, teardown),
       cmocka_unit_test_setup_teardown(rows_read_back_as_they_were, setup, teardown),
       cmocka_unit_test_setup_teardown(nested_form_reads_back, setup, teardown),
       cmocka_unit_test_setup_teardown(bad_rows_are_refused, setup, teardown),

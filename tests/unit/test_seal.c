@@ -267,7 +267,7 @@ static void test_existing_output_is_refused(void **state) {
   toy_write(toy.dest, "x.onnx", "old", 3);
   assert_int_equal(command(&shape, false, false, &report, &err), -1);
   assert_int_equal(err.kind, ERR_USAGE);
-  assert_non_null(strstr(err.hint, "--force"));
+  assert_int_equal(err.reason, REASON_EXISTS);
   assert_false(toy_exists(toy.dest, "x.onnx.data")); // nothing was moved
   size_t n;
   uint8_t *is = toy_read(toy.dest, "x.onnx", &n);
@@ -387,7 +387,7 @@ static void test_unfinished_seal_of_another_plan(void **state) {
   struct err err = {0};
   assert_int_equal(command(&two, false, true, &report, &err), -1);
   assert_int_equal(err.kind, ERR_RETRY);
-  assert_non_null(strstr(err.hint, "--resume"));
+  assert_int_equal(err.reason, REASON_SEAL_BEGUN);
   assert_int_equal(in_child(&one, true, false, NULL), 0);
   assert_int_equal(audit_damage(), 0);
 }

@@ -380,6 +380,7 @@ static void expect_same_refusal(struct opened *o, uint64_t zeros) {
   // What is free may change between the two looks: others use the disk.
   const size_t same = strcspn(err.msg, ",");
   assert_int_equal(strncmp(err.msg, o->err.msg, same + 1), 0);
+  assert_int_equal(err.reason, o->err.reason);
   assert_string_equal(err.hint, o->err.hint);
   toy_end(&job);
   toy_end(&o->job);

@@ -25,8 +25,9 @@ static uint32_t add_tensor(struct model *m, uint32_t file, uint64_t off, uint64_
 static uint64_t tensors_in(const struct tensor_map *map, uint32_t file, uint64_t off,
                            uint64_t len) {
   uint64_t found = 0;
-  for (size_t i = tensor_map_first(map, file, off); i < map->n && map->rows[i].file == file; i++) {
-    const struct tensor_place *row = &map->rows[i];
+  for (size_t i = tensor_map_first(map, file, off); i < map->n_rows && map->rows[i].file == file;
+       i++) {
+    const struct tensor_span *row = &map->rows[i];
     if (row->off < off + len && row->off + row->len > off) found |= (uint64_t)1 << row->tensor;
   }
   return found;
@@ -57,7 +58,7 @@ static void test_ranges(void **state) {
   m.tensors[add_tensor(&m, 1, 600, 100)].flags = TENSOR_DEAD;
   add_tensor(&m, 1, 700, 0); // 5
   tensor_map_init(&map, &m);
-  assert_int_equal(map.n, 4);
+  assert_int_equal(map.n_rows, 4);
   assert_int_equal(tensors_in(&map, 1, 0, 1), 1 << 1);
   assert_int_equal(tensors_in(&map, 1, 109, 1), 1 << 1 | 1 << 2);
   assert_int_equal(tensors_in(&map, 1, 110, 1), 1 << 1);
@@ -87,10 +88,10 @@ static void test_held(void **state) {
   m.tensors[outside].flags = TENSOR_EXTERNAL;
   m.n_tensors = 3;
   tensor_map_init(&map, &m);
-  assert_int_equal(map.n, 1);
+  assert_int_equal(map.n_rows, 1);
   tensor_map_done(&map);
   tensor_map_init_held(&map, &m);
-  assert_int_equal(map.n, 3);
+  assert_int_equal(map.n_rows, 3);
   assert_int_equal(tensors_in(&map, 0, 0, 120), 0);
   assert_int_equal(tensors_in(&map, 0, 127, 1), 1 << 0);
   assert_int_equal(tensors_in(&map, 0, 128, 72), 0);

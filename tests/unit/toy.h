@@ -170,9 +170,9 @@ static inline uint32_t toy_transposed(struct plan *p) {
   const struct piece piece = {.at = {.off = 400, .len = 4 * TOY_ROWS * TOY_COLUMNS, .file = 1},
                               .count = 4 * TOY_ROWS * TOY_COLUMNS,
                               .checkpoint = NO_ID};
-  const uint32_t m = recipe_extent(&p->recipes, DTYPE_FLOAT, (int64_t[]){TOY_ROWS, TOY_COLUMNS}, 2,
+  const uint32_t m = recipe_extent(p->recipes, DTYPE_FLOAT, (int64_t[]){TOY_ROWS, TOY_COLUMNS}, 2,
                                    ENCODING_RAW, &piece, 1, NULL);
-  return recipe_transpose(&p->recipes, m, (int64_t[]){1, 0});
+  return recipe_transpose(p->recipes, m, (int64_t[]){1, 0});
 }
 
 static inline void toy_data_file(struct plan *p, const struct toy_shape *shape) {
@@ -228,7 +228,7 @@ static inline void toy_begin(struct toy_job *j, const struct toy_shape *shape) {
   const struct sources_options options = {0};
   toy_must(sources_open(&j->sources, path, &options, &err) == 0, err.msg);
   toy_must(sources_add(j->sources, span_str(shape->source_data), &file, &err) == 0, err.msg);
-  recipes_init(&j->plan.recipes);
+  plan_own_recipes(&j->plan);
   toy_source(&j->plan, j->sources, 0);
   toy_source(&j->plan, j->sources, 1);
   j->plan.meta_sha256[0] = shape->variant;

@@ -23,6 +23,8 @@
 #include "report.h"
 #include "stop.h"
 
+#include "table.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -47,8 +49,7 @@ struct companion_reader {
   const struct audit_found *found;
   size_t n_found;
   struct arena arena;
-  struct row *rows; // sorted by place, once all are read
-  size_t n, cap;
+  TABLE(struct row, rows); // sorted by place, once all are read
   char *line;
   size_t line_cap;
   uint64_t number; // of the line last read
@@ -57,8 +58,7 @@ struct companion_reader {
 };
 
 static bool useless(struct companion_reader *c, const char *what) {
-  if (!c->why[0])
-    snprintf(c->why, sizeof c->why, "line %llu %s", (unsigned long long)c->number, what);
+  if (!c->why[0]) snprintf(c->why, sizeof c->why, "line %lu %s", c->number, what);
   return false;
 }
 
@@ -99,8 +99,7 @@ static bool keep_row(struct companion_reader *c, struct row *row, struct span na
       return useless(c, "has a digest that is none");
   row->pieces = (const uint8_t(*)[DIGEST_BYTES])pieces;
   row->name = arena_string(&c->arena, name);
-  c->rows = table_grow(c->rows, &c->cap, c->n + 1, sizeof *c->rows);
-  c->rows[c->n++] = *row;
+  *TABLE_PUSH(c, rows) = *row;
   return true;
 }
 
@@ -174,12 +173,13 @@ static int by_place(const void *a, const void *b) {
 
 // The first of the rows that could touch bytes from `off` on is not found by halving: a long one
 // may begin far before it. They are few: those that touch damage.
-static void map_range(const struct companion_reader *c, struct audit_found *f, struct arena *arena) {
+static void map_range(const struct companion_reader *c, struct audit_found *f,
+                      struct arena *arena) {
   const uint32_t file = file_named(&c->manifest, span_str(f->file));
-  f->tensors = arena_alloc(arena, (c->n + 1) * sizeof *f->tensors);
-  f->places = arena_alloc(arena, (c->n + 1) * sizeof *f->places);
+  f->tensors = arena_alloc(arena, (c->n_rows + 1) * sizeof *f->tensors);
+  f->places = arena_alloc(arena, (c->n_rows + 1) * sizeof *f->places);
   f->mapped = true;
-  for (size_t i = 0; i < c->n; i++) {
+  for (size_t i = 0; i < c->n_rows; i++) {
     const struct row *row = &c->rows[i];
     if (row->file != file || row->off >= f->off + f->len || f->off >= row->off + row->len) continue;
     f->tensors[f->n_tensors] = arena_string(arena, span_str(row->name));
@@ -223,7 +223,8 @@ static void narrow(const struct companion_reader *c, struct audit_found *f) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < f->n_tensors; i++) {
     const struct row key = {.file = file, .off = f->places[i].off, .len = f->places[i].len};
-    const struct row *row = c->n ? bsearch(&key, c->rows, c->n, sizeof key, by_place) : NULL;
+    const struct row *row =
+        c->n_rows ? bsearch(&key, c->rows, c->n_rows, sizeof key, by_place) : NULL;
     if (row && is_whole(c, fd, f, row)) continue;
     f->tensors[kept] = f->tensors[i];
     f->places[kept++] = f->places[i];
@@ -255,7 +256,7 @@ static void close_companion(struct companion_reader *c) {
   if (c->file) fclose(c->file);
   if (c->dir >= 0) close(c->dir);
   manifest_free(&c->manifest);
-  table_free(c->rows, c->cap, sizeof *c->rows);
+  TABLE_FREE(c, rows);
   table_free(c->line, c->line_cap, 1);
   arena_free(&c->arena);
 }
@@ -272,8 +273,8 @@ bool audit_companion_narrow(const char *folder, const char *name, const struct m
       read_lines(&c);
     if (c.why[0])
       report_notice("'%s' is not used to name damaged tensors: %s", quote_str(c.name).s, c.why);
-    else if (c.n)
-      qsort(c.rows, c.n, sizeof *c.rows, by_place);
+    else if (c.n_rows)
+      qsort(c.rows, c.n_rows, sizeof *c.rows, by_place);
     for (size_t i = 0; !c.why[0] && i < n; i++) {
       if (!m) map_range(&c, &found[i], arena);
       if (found[i].mapped) narrow(&c, &found[i]);

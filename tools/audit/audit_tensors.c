@@ -46,8 +46,8 @@ static void name_range(const struct model *m, uint32_t file, const struct tensor
     const char **names = pass ? arena_alloc(arena, (n + 1) * sizeof *names) : NULL;
     struct audit_place *places = pass ? arena_alloc(arena, (n + 1) * sizeof *places) : NULL;
     n = 0;
-    for (size_t i = first; i < map->n && map->rows[i].file == file; i++) {
-      const struct tensor_place *row = &map->rows[i];
+    for (size_t i = first; i < map->n_rows && map->rows[i].file == file; i++) {
+      const struct tensor_span *row = &map->rows[i];
       if (row->off >= f->off && row->off - f->off >= f->len) break;
       if (row->off < f->off && f->off - row->off >= row->len) continue;
       if (names) names[n] = tensor_name(m, row->tensor, arena);
@@ -60,8 +60,9 @@ static void name_range(const struct model *m, uint32_t file, const struct tensor
   f->n_tensors = (uint32_t)n;
 }
 
-static void pass_over(void *ctx, enum fault_level level, const char *place, const char *message) {
-  (void)ctx, (void)level, (void)place, (void)message;
+static void pass_over(void *ctx, enum fault_level level, const char *place, const char *message,
+                      const struct err *cause) {
+  (void)ctx, (void)level, (void)place, (void)message, (void)cause;
 }
 
 // Of a damaged one all is taken that its framing still allows.

@@ -284,23 +284,6 @@ static int other_commands_option(const struct cli_args *args, uint32_t c, const 
   return hint_help(args, err);
 }
 
-static int unknown_option(const struct cli_args *args, const char *name, struct err *err) {
-  // The options of the tool whose command line this is compatible with.
-  if (args->command == CLI_conv2matmul && strncmp(name, "verify", 6) == 0) {
-    err_fill(err, ERR_USAGE, "--%s is not available: this version of weir does not run models",
-             quote_str(name).s);
-    return err_hint(err, "leave it away, and compare input and output in a runtime of your own");
-  }
-  for (uint32_t c = 0; c < CLI_COMMANDS; c++)
-    if (cli_option_named(c, span_str(name)) != CLI_NONE)
-      return other_commands_option(args, c, name, err);
-  err_fill(err, ERR_USAGE, "'weir %s' has no option --%s", command_rows[args->command].name,
-           quote_str(name).s);
-  const char *near = nearest_option(args->command, name);
-  if (!near) return hint_help(args, err);
-  return err_hint(err, "did you mean --%s?", near);
-}
-
 static int unknown_command(const char *name, struct err *err) {
   err_fill(err, ERR_USAGE, "there is no command '%s'", quote_str(name).s);
   const char *near = nearest_command(name);
@@ -343,7 +326,20 @@ static int take_long(struct cli_args *args, const char *word, int *at, struct er
   if (o != CLI_NONE) return take_option(args, o, equals ? equals + 1 : NULL, at, err);
   char unknown[64];
   snprintf(unknown, sizeof unknown, "%.*s", n > 60 ? 60 : (int)n, name);
-  return unknown_option(args, unknown, err);
+  // The options of the tool whose command line this is compatible with.
+  if (args->command == CLI_conv2matmul && strncmp(unknown, "verify", 6) == 0) {
+    err_fill(err, ERR_USAGE, "--%s is not available: this version of weir does not run models",
+             quote_str(unknown).s);
+    return err_hint(err, "leave it away, and compare input and output in a runtime of your own");
+  }
+  for (uint32_t c = 0; c < CLI_COMMANDS; c++)
+    if (cli_option_named(c, span_str(unknown)) != CLI_NONE)
+      return other_commands_option(args, c, unknown, err);
+  err_fill(err, ERR_USAGE, "'weir %s' has no option --%s", command_rows[args->command].name,
+           quote_str(unknown).s);
+  const char *near = nearest_option(args->command, unknown);
+  if (!near) return hint_help(args, err);
+  return err_hint(err, "did you mean --%s?", near);
 }
 
 static int take_short(struct cli_args *args, const char *word, int *at, struct err *err) {
@@ -398,45 +394,6 @@ static int check_operands(const struct cli_args *args, struct err *err) {
   err_fill(err, ERR_USAGE, "'weir %s' needs %.*s", command_rows[args->command].name, (int)n, word);
   return err_hint(err, "usage: weir %s %s [options]", command_rows[args->command].name,
                   command_rows[args->command].operands);
-}
-
-static int check_exclusions(const struct cli_args *args, struct err *err) {
-  for (size_t i = 0; i < sizeof exclusions / sizeof *exclusions; i++) {
-    if (!cli_given(args, exclusions[i].a) || !cli_given(args, exclusions[i].b)) continue;
-    if (exclusions[i].sentence) return err_set(err, ERR_USAGE, "%s", exclusions[i].sentence);
-    return err_set(err, ERR_USAGE, "Use either --%s or --%s, not both.",
-                   option_rows[exclusions[i].a].name, option_rows[exclusions[i].b].name);
-  }
-  return 0;
-}
-
-// Words of the two messages about --inplace: those that scripts around onnx-conv2matmul know.
-static int check_output(const struct cli_args *args, struct err *err) {
-  if (!cli_writes(args->command)) return 0;
-  bool operand = cli_operand(args, "OUT") != NULL, option = cli_given(args, OPT_OUTPUT);
-  bool inplace = cli_given(args, OPT_INPLACE);
-  if (inplace && (operand || option))
-    return err_set(err, ERR_USAGE, "Use either --inplace or output path, not both.");
-  if (operand && option)
-    return err_set(err, ERR_USAGE, "The output is given twice: '%s' and --output '%s'",
-                   quote_str(cli_operand(args, "OUT")).s,
-                   quote_str(args->value[OPT_OUTPUT].text).s);
-  if (args->command == CLI_shrink) return 0; // it makes names of its own
-  if (cli_lacks_output(args) && !cli_given(args, OPT_DRY_RUN))
-    return err_set(err, ERR_USAGE, "Provide an output path or use --inplace.");
-  return 0;
-}
-
-static void apply_presets(struct cli_args *args) {
-  struct err impossible = {0};
-  enum cli_option o;
-  for (uint32_t k = 0; (o = cli_option_at(args->command, k)) != CLI_NONE; k++) {
-    const struct taking t = taking_of(args, o);
-    if (!t.row.preset) continue;
-    int rc = set_value(&t, t.row.preset, &impossible);
-    assert(rc == 0); // a preset is a value of its own option
-    (void)rc;
-  }
 }
 
 // ---- the whole line -----------------------------------------------------------------------------
@@ -509,10 +466,36 @@ int cli_parse(struct cli_args *args, int argc, char *const *argv, struct err *er
   if (args->command == CLI_COMMANDS) return parse_top(args, argv[1], err);
   if (asks_for_help(args)) return 0;
   args->action = CLI_RUN;
-  apply_presets(args);
+  struct err impossible = {0};
+  enum cli_option o;
+  for (uint32_t k = 0; (o = cli_option_at(args->command, k)) != CLI_NONE; k++) {
+    const struct taking t = taking_of(args, o);
+    if (!t.row.preset) continue;
+    int rc = set_value(&t, t.row.preset, &impossible);
+    assert(rc == 0); // a preset is a value of its own option
+    (void)rc;
+  }
   if (take_words(args, err) < 0 || check_operands(args, err) < 0) return -1;
-  if (check_exclusions(args, err) < 0) return -1;
-  return check_output(args, err);
+  for (size_t i = 0; i < sizeof exclusions / sizeof *exclusions; i++) {
+    if (!cli_given(args, exclusions[i].a) || !cli_given(args, exclusions[i].b)) continue;
+    if (exclusions[i].sentence) return err_set(err, ERR_USAGE, "%s", exclusions[i].sentence);
+    return err_set(err, ERR_USAGE, "Use either --%s or --%s, not both.",
+                   option_rows[exclusions[i].a].name, option_rows[exclusions[i].b].name);
+  }
+  // Words of the two messages about --inplace: those that scripts around onnx-conv2matmul know.
+  if (!cli_writes(args->command)) return 0;
+  bool operand = cli_operand(args, "OUT") != NULL, option = cli_given(args, OPT_OUTPUT);
+  bool inplace = cli_given(args, OPT_INPLACE);
+  if (inplace && (operand || option))
+    return err_set(err, ERR_USAGE, "Use either --inplace or output path, not both.");
+  if (operand && option)
+    return err_set(err, ERR_USAGE, "The output is given twice: '%s' and --output '%s'",
+                   quote_str(cli_operand(args, "OUT")).s,
+                   quote_str(args->value[OPT_OUTPUT].text).s);
+  if (args->command == CLI_shrink) return 0; // it makes names of its own
+  if (cli_lacks_output(args) && !cli_given(args, OPT_DRY_RUN))
+    return err_set(err, ERR_USAGE, "Provide an output path or use --inplace.");
+  return 0;
 }
 
 // ---- slots --------------------------------------------------------------------------------------

@@ -1,5 +1,10 @@
-// Words of a command line: sizes with their units, and what a shell must be given to say a word
-// again.
+// Words of a command line: numbers, and what a shell must be given to say a word again.
+//
+// Numbers are decimal digits and nothing else: no sign, no blank, no 0x. Sizes with their units are
+// base's (size_words.h), because passes read them too.
+//
+// Quoting is for commands that the user is told to give (how to resume a run): bare words stay
+// bare, so that the usual line is readable.
 #include "cli_words.h"
 
 #include "cli.h"

@@ -1,3 +1,5 @@
+// Scripts for bash, zsh and fish that complete weir's command lines, printed from the tables.
+//
 // Each script knows, without calling weir: the commands, the options of each, the words of choices,
 // and where a path stands. Summaries and help texts are shown by the shells that show such things
 // (zsh, fish). Texts go into single quotes, whose only way out is escaped; names and words of the
@@ -32,14 +34,6 @@ static void put_fish(FILE *to, const char *text) {
   }
 }
 
-// The words of a choice with a separator between them.
-static void put_choices(FILE *to, const struct cli_option_row *row, const char *between) {
-  const char *word;
-  size_t n;
-  for (uint32_t k = 0; cli_choice(row, k, false, &word, &n); k++)
-    fprintf(to, "%s%.*s", k ? between : "", (int)n, word);
-}
-
 // --pass names passes.
 static bool names_passes(const struct cli_option_row *row) {
   return strcmp(row->name, cli_option_row(OPT_PASS)->name) == 0;
@@ -53,7 +47,11 @@ static bool offers_words(const struct cli_option_row *row) {
 
 static void put_words(FILE *to, const struct cli_option_row *row) {
   if (row->kind == CLI_CHOICE) {
-    put_choices(to, row, " ");
+    // The words of a choice with a separator between them.
+    const char *word;
+    size_t n;
+    for (uint32_t k = 0; cli_choice(row, k, false, &word, &n); k++)
+      fprintf(to, "%s%.*s", k ? " " : "", (int)n, word);
   } else if (names_passes(row)) {
     for (uint32_t i = 0; i < passes_count(); i++)
       fprintf(to, "%s%s", i ? " " : "", passes_at(i)->name);
@@ -218,17 +216,6 @@ static void zsh_option(FILE *to, const struct cli_option_row *row) {
   fprintf(to, "' \\\n");
 }
 
-static void zsh_command(FILE *to, enum cli_command c) {
-  fprintf(to, "    %s)\n      _arguments -s -S \\\n", cli_command_row(c)->name);
-  enum cli_option o;
-  for (uint32_t k = 0; (o = cli_option_at(c, k)) != CLI_NONE; k++) {
-    const struct cli_option_row row = cli_row(c, o);
-    zsh_option(to, &row);
-  }
-  fprintf(to, "        '(-h --help)'{-h,--help}'[show help]' \\\n");
-  fprintf(to, "        '*:file:_files%s' ;;\n", operand_is_folder(c) ? " -/" : "");
-}
-
 void completion_zsh(FILE *to) {
   fprintf(to, "#compdef weir\n"
               "# zsh completion for weir; made by 'weir --generate zsh'\n"
@@ -251,8 +238,16 @@ void completion_zsh(FILE *to) {
               "  shift words\n"
               "  ((CURRENT--))\n"
               "  case $command in\n");
-  for (uint32_t c = 0; c < CLI_COMMANDS; c++)
-    zsh_command(to, c);
+  for (uint32_t c = 0; c < CLI_COMMANDS; c++) {
+    fprintf(to, "    %s)\n      _arguments -s -S \\\n", cli_command_row(c)->name);
+    enum cli_option o;
+    for (uint32_t k = 0; (o = cli_option_at(c, k)) != CLI_NONE; k++) {
+      const struct cli_option_row row = cli_row(c, o);
+      zsh_option(to, &row);
+    }
+    fprintf(to, "        '(-h --help)'{-h,--help}'[show help]' \\\n");
+    fprintf(to, "        '*:file:_files%s' ;;\n", operand_is_folder(c) ? " -/" : "");
+  }
   fprintf(to, "  esac\n"
               "}\n"
               "if [[ $funcstack[1] == _weir ]]; then _weir \"$@\"; else compdef _weir weir; fi\n");

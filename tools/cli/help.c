@@ -1,6 +1,9 @@
 // Help is a rendering of the tables: usage, what the command does, its options under headings, two
-// examples. Text is wrapped at 80 columns whatever the terminal, so that it looks the same in a
-// pipe, a bug report and a test.
+// examples.
+//
+// Text is wrapped at 80 columns whatever the terminal, so that it looks the same in a pipe, a bug
+// report and a test. Options that few need are shown by --help-all only; a heading without options
+// is left out.
 #include "help.h"
 
 #include <string.h>

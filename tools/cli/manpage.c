@@ -1,7 +1,8 @@
-// man(7) source. Text from the tables passes through `put`, which escapes what roff would read:
-// backslashes, a dot or quote at the start of a line, and '-', which would print as a hyphen that
-// cannot be copied into a shell. The date is that of the version: the same version gives the same
-// bytes.
+// Manual pages, one a command and one of the whole, as man(7) source printed from the tables.
+//
+// Text from the tables passes through `put`, which escapes what roff would read: backslashes, a dot
+// or quote at the start of a line, and '-', which would print as a hyphen that cannot be copied
+// into a shell. The date is that of the version: the same version gives the same bytes.
 #include "manpage.h"
 
 #include "help.h"
@@ -84,17 +85,6 @@ static void put_entry(FILE *to, const char *head, const char *text) {
   fputc('\n', to);
 }
 
-static void put_examples(FILE *to, const struct cli_command_row *row) {
-  fputs(".SH EXAMPLES\n", to);
-  for (size_t i = 0; i < CLI_EXAMPLES; i++) {
-    fputs(".TP\n", to);
-    put(to, row->example[i].line);
-    fputc('\n', to);
-    put(to, row->example[i].why);
-    fputc('\n', to);
-  }
-}
-
 static void put_command_page(FILE *to, enum cli_command c) {
   const struct cli_command_row *row = cli_command_row(c);
   char name[64];
@@ -114,7 +104,14 @@ static void put_command_page(FILE *to, enum cli_command c) {
       if (option.group == g) put_option(to, &option);
     }
   }
-  put_examples(to, row);
+  fputs(".SH EXAMPLES\n", to);
+  for (size_t i = 0; i < CLI_EXAMPLES; i++) {
+    fputs(".TP\n", to);
+    put(to, row->example[i].line);
+    fputc('\n', to);
+    put(to, row->example[i].why);
+    fputc('\n', to);
+  }
   fputs(".SH EXIT STATUS\nSee\n.BR weir (1).\n.SH SEE ALSO\n.BR weir (1)\n", to);
 }
 
@@ -143,27 +140,23 @@ static void put_main_page(FILE *to) {
     fprintf(to, ".BR weir\\-%s (1)%s\n", cli_command_row(c)->name, c + 1 < CLI_COMMANDS ? "," : "");
 }
 
-static int write_page(const char *folder, enum cli_command c, struct err *err) {
-  char path[4096];
-  const char *dash = c < CLI_COMMANDS ? "-" : "";
-  const char *name = c < CLI_COMMANDS ? cli_command_row(c)->name : "";
-  int n = snprintf(path, sizeof path, "%s/weir%s%s.1", folder, dash, name);
-  if (n < 0 || (size_t)n >= sizeof path)
-    return err_set(err, ERR_USAGE, "'%s' is too long a path", quote_str(folder).s);
-  FILE *to = fopen(path, "we");
-  if (!to) return err_errno(err, errno, ERR_IO, "'%s' cannot be written", quote_str(path).s);
-  if (c < CLI_COMMANDS)
-    put_command_page(to, c);
-  else
-    put_main_page(to);
-  bool failed = ferror(to) != 0;
-  if (fclose(to) != 0) failed = true;
-  if (failed) return err_errno(err, errno, ERR_IO, "'%s' cannot be written", quote_str(path).s);
-  return 0;
-}
-
 int manpage_write_all(const char *folder, struct err *err) {
-  for (uint32_t c = 0; c <= CLI_COMMANDS; c++)
-    if (write_page(folder, c, err) < 0) return -1;
+  for (uint32_t c = 0; c <= CLI_COMMANDS; c++) {
+    char path[4096];
+    const char *dash = c < CLI_COMMANDS ? "-" : "";
+    const char *name = c < CLI_COMMANDS ? cli_command_row(c)->name : "";
+    int n = snprintf(path, sizeof path, "%s/weir%s%s.1", folder, dash, name);
+    if (n < 0 || (size_t)n >= sizeof path)
+      return err_set(err, ERR_USAGE, "'%s' is too long a path", quote_str(folder).s);
+    FILE *to = fopen(path, "we");
+    if (!to) return err_errno(err, errno, ERR_IO, "'%s' cannot be written", quote_str(path).s);
+    if (c < CLI_COMMANDS)
+      put_command_page(to, c);
+    else
+      put_main_page(to);
+    bool failed = ferror(to) != 0;
+    if (fclose(to) != 0) failed = true;
+    if (failed) return err_errno(err, errno, ERR_IO, "'%s' cannot be written", quote_str(path).s);
+  }
   return 0;
 }

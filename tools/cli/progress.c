@@ -43,7 +43,7 @@ void progress_line(char *line, size_t room, const struct progress *p) {
   if (rate > 0 && n < room)
     n += (size_t)snprintf(line + n, room - n, "  %s/s", quote_bytes(rate).s);
   if (left != UINT64_MAX && n < room)
-    n += (size_t)snprintf(line + n, room - n, "  %llu:%02u left", (unsigned long long)(left / 60),
-                          (unsigned)(left % 60));
+    n +=
+        (size_t)snprintf(line + n, room - n, "  %lu:%02u left", (left / 60), (unsigned)(left % 60));
   if (p->what && n < room) snprintf(line + n, room - n, "  %s", quote_str(p->what).s);
 }

@@ -7,6 +7,7 @@
 // prints a message takes it away first. Rates and remaining times are of this process: they never
 // reach a file that weir writes.
 #include "report.h"
+#include "hints.h"
 
 #include "progress.h"
 
@@ -65,7 +66,8 @@ static void put_hint(const char *hint) {
 void report_error(const struct err *err) {
   put_prefix("error:", "\033[1;31m");
   fprintf(stderr, "%s\n", err->msg);
-  if (err->hint[0]) put_hint(err->hint);
+  const struct hints_text hint = hints_of(err);
+  if (hint.s[0]) put_hint(hint.s);
 }
 
 void report_warning(const char *fmt, ...) {
@@ -164,7 +166,7 @@ void report_end(void) {
 struct quoted report_size(uint64_t bytes) {
   struct quoted q = quote_bytes(bytes);
   size_t n = strlen(q.s);
-  if (bytes >= 1000) snprintf(q.s + n, sizeof q.s - n, " (%llu bytes)", (unsigned long long)bytes);
+  if (bytes >= 1000) snprintf(q.s + n, sizeof q.s - n, " (%lu bytes)", bytes);
   return q;
 }
 

@@ -1,6 +1,10 @@
+// Signals that end a run: SIGINT and SIGTERM.
+//
 // The handler does the one thing that a handler may: it stores a number. Who works for long polls
 // it. System calls are not restarted, so a wait ends early; the callers' loops retry or see the
 // flag.
+//
+// A second signal of the kind ends the program at once: the handler is taken away by the first.
 #include "stop.h"
 
 #include <signal.h>

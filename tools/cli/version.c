@@ -1,7 +1,11 @@
-// Versions come from the build (pkg-config), because a library's header belongs to the one room
-// that uses it, and liburing has no version in its header before 2.4. The system may have replaced
-// a shared library since: the words "built with" are meant.
+// The version, and what the program was built with and runs on.
+//
+// Versions of libraries come from the build (pkg-config), because a library's header belongs to the
+// one room that uses it, and liburing has no version in its header before 2.4. The system may have
+// replaced a shared library since: the words "built with" are meant. The engine is asked for as a
+// run would ask, so that a bug report shows what this machine gives.
 #include "version.h"
+#include "engine.h"
 
 #include "io.h"
 #include "kernels.h"
@@ -39,12 +43,12 @@ void version_print(FILE *to) {
           WEIR_LIBCRYPTO, WEIR_LIBURING, WEIR_PROTOBUF_C, WEIR_CJSON, WEIR_LIBYAML);
   fprintf(to, "instruction set: %s\n", kernels_isa_name());
   enum io_mode mode = IO_AUTO;
-  char note[512] = "";
+  struct engine_note note;
   struct err err = {0};
-  if (io_choose(&mode, note, sizeof note, &err) < 0) {
+  if (engine_choose(&mode, &note, &err) < 0) {
     fprintf(to, "engine: none (%s)\n", err.msg);
     return;
   }
-  fprintf(to, "engine: %s%s%s%s\n", io_mode_name(mode), note[0] ? " (" : "", note,
-          note[0] ? ")" : "");
+  fprintf(to, "engine: %s%s%s%s\n", io_mode_name(mode), note.s[0] ? " (" : "", note.s,
+          note.s[0] ? ")" : "");
 }

@@ -1,5 +1,9 @@
-// What weir could do with a model, in the words of its commands: what the pass itself says of each
-// node, and what packing anew would change. The commands' --dry-run says it node by node.
+// Advice: what weir could do with a model, in the words of its commands.
+//
+// Each line comes from the pass itself, which is asked about every node without an edit being made,
+// or from a look at how much smaller the files would be if they were packed anew. So a line that is
+// printed is true of the command it names; the command's --dry-run says it node by node. What would
+// save too little to be worth it is not said.
 #include "cast.h"
 #include "conv2matmul.h"
 #include "inspect.h"
@@ -38,12 +42,12 @@ static void advise_conv2matmul(struct inspect *in) {
   if (plainly + more == 0) return;
   struct inspect_advice *a = add_advice(in, "conv2matmul", plainly + more);
   if (!a) return;
-  int n = snprintf(a->text, sizeof a->text,
-                   "%llu of %llu Conv nodes are pointwise and can become MatMul",
-                   (unsigned long long)(plainly + more), (unsigned long long)convs);
+  int n =
+      snprintf(a->text, sizeof a->text, "%lu of %lu Conv nodes are pointwise and can become MatMul",
+               (plainly + more), convs);
   if (more > 0)
-    snprintf(a->text + n, sizeof a->text - (size_t)n, " (%llu of them with --extended-conv1x1)",
-             (unsigned long long)more);
+    snprintf(a->text + n, sizeof a->text - (size_t)n, " (%lu of them with --extended-conv1x1)",
+             more);
 }
 
 static void advise_convert(struct inspect *in) {
@@ -90,11 +94,11 @@ static void advise_quantize(struct inspect *in) {
   struct inspect_advice *to = add_advice(in, "quantize", a.nodes);
   if (to)
     snprintf(to->text, sizeof to->text,
-             "%llu weight%s of MatMul, Gemm and Gather (%.20s): about %.20s in all with 4 bits and "
+             "%lu weight%s of MatMul, Gemm and Gather (%.20s): about %.20s in all with 4 bits and "
              "blocks "
              "of 128, %.20s with 8 (--op-types MatMul,Gemm,Gather)",
-             (unsigned long long)a.weights, a.weights == 1 ? "" : "s",
-             quote_bytes(a.bytes_before).s, size_with(in, a.bytes_before, a.bytes_after).s,
+             a.weights, a.weights == 1 ? "" : "s", quote_bytes(a.bytes_before).s,
+             size_with(in, a.bytes_before, a.bytes_after).s,
              size_with(in, b.bytes_before, b.bytes_after).s);
 }
 
@@ -116,7 +120,9 @@ static bool is_replaceable(const struct model *m, const struct weight *w) {
          (v->first_use != NO_ID || v->n_graph_outputs > 0);
 }
 
-static void advise_savings(struct inspect *in) {
+void inspect_advise(struct inspect *in) {
+  advise_conv2matmul(in);
+  advise_quantize(in);
   const struct model *m = in->m;
   struct savings shrunk = {0}, cast = {0};
   struct inspect_advice *a;
@@ -134,19 +140,12 @@ static void advise_savings(struct inspect *in) {
     if (t->dtype == DTYPE_FLOAT && n >= CAST_MIN_ELEMENTS) add_saving(&cast, t->bytes, n * 2);
   }
   if (is_worth(shrunk.before, shrunk.after) && (a = add_advice(in, "shrink", shrunk.weights)))
-    snprintf(a->text, sizeof a->text, "%llu large float weight%s as int8: about %s in all",
-             (unsigned long long)shrunk.weights, shrunk.weights == 1 ? "" : "s",
+    snprintf(a->text, sizeof a->text, "%lu large float weight%s as int8: about %s in all",
+             shrunk.weights, shrunk.weights == 1 ? "" : "s",
              size_with(in, shrunk.before, shrunk.after).s);
   if (is_worth(cast.before, cast.after) && (a = add_advice(in, "cast", cast.weights)))
     snprintf(a->text, sizeof a->text,
-             "%llu float32 weight%s as float16 or bfloat16: about %s in all",
-             (unsigned long long)cast.weights, cast.weights == 1 ? "" : "s",
-             size_with(in, cast.before, cast.after).s);
-}
-
-void inspect_advise(struct inspect *in) {
-  advise_conv2matmul(in);
-  advise_quantize(in);
-  advise_savings(in);
+             "%lu float32 weight%s as float16 or bfloat16: about %s in all", cast.weights,
+             cast.weights == 1 ? "" : "s", size_with(in, cast.before, cast.after).s);
   if (in->m->n_files > 0) advise_convert(in);
 }

@@ -1,5 +1,9 @@
-// One walk over the tensors and one over the nodes. Everything is counted from the rows of the
-// model; of the file itself only the two producer fields are read again, which no row holds.
+// The facts that inspect shows, gathered once.
+//
+// There is one walk over the tensors and one over the nodes. Everything is counted from the rows of
+// the model; of the file itself only the two producer fields are read again, which no row holds.
+// Lists are kept short here (the largest tensors, operators by count), so that what is shown does
+// not depend on who shows it.
 #include "inspect.h"
 
 #include <stdio.h>
@@ -92,16 +96,6 @@ static void gather_ops(struct inspect *in) {
   qsort_r(in->ops, in->n_ops, sizeof *in->ops, compare_ops, (void *)(uintptr_t)m);
 }
 
-static void gather_graphs(struct inspect *in) {
-  for (uint32_t g = 0; g < in->m->n_graphs; g++) {
-    const struct model_graph *graph = &in->m->graphs[g];
-    if (graph->flags & GRAPH_DEAD) continue;
-    in->n_subgraphs += graph->kind == GRAPH_SUB;
-    in->n_functions += graph->kind == GRAPH_FUNCTION;
-    in->n_training += graph->kind == GRAPH_TRAINING;
-  }
-}
-
 // ---- tensors ------------------------------------------------------------------------------------
 
 uint32_t inspect_uses(const struct model *m, uint32_t tensor) {
@@ -183,7 +177,13 @@ void inspect_gather(struct inspect *in, const struct model *m, struct sources *s
   *in = (struct inspect){.m = m, .sources = sources};
   gather_producer(in);
   gather_ops(in);
-  gather_graphs(in);
+  for (uint32_t g = 0; g < in->m->n_graphs; g++) {
+    const struct model_graph *graph = &in->m->graphs[g];
+    if (graph->flags & GRAPH_DEAD) continue;
+    in->n_subgraphs += graph->kind == GRAPH_SUB;
+    in->n_functions += graph->kind == GRAPH_FUNCTION;
+    in->n_training += graph->kind == GRAPH_TRAINING;
+  }
   gather_tensors(in);
   gather_files(in);
   inspect_advise(in);

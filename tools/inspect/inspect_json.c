@@ -1,6 +1,9 @@
-// The same facts as JSON. Keys are stable: programs read them; new ones may be added. Graphs are a
-// flat list, each with its own nodes, that refers to parents and subgraphs by id: JSON readers
-// limit nesting, and models need not. Long lists go out as they grow.
+// The facts of inspect as JSON.
+//
+// Keys are stable: programs read them; new ones may be added. Graphs are a flat list, each with its
+// own nodes, that refers to parents and subgraphs by id: JSON readers limit nesting, and models
+// need not. Long lists go out as they grow, so that a model of millions of nodes is never held as
+// text.
 #include "inspect.h"
 #include "report.h"
 
@@ -98,49 +101,12 @@ static void put_values(struct json_out *j, const struct model *m, uint32_t first
   json_end_array(j);
 }
 
-static void put_io(struct json_out *j, const struct model *m) {
-  struct model_graph none = {0};
-  const struct model_graph *g = m->main_graph == NO_ID ? &none : &m->graphs[m->main_graph];
-  json_key(j, "inputs");
-  put_values(j, m, g->inputs, g->n_inputs);
-  json_key(j, "outputs");
-  put_values(j, m, g->outputs, g->n_outputs);
-}
-
 // ---- summaries ----------------------------------------------------------------------------------
-
-static void put_ops(struct json_out *j, const struct inspect *in) {
-  json_put_uint(j, "nodes", in->n_nodes);
-  json_put_array(j, "operators");
-  for (uint32_t i = 0; i < in->n_ops; i++) {
-    json_object(j);
-    name(j, "domain", in->m, in->ops[i].domain);
-    name(j, "op_type", in->m, in->ops[i].op_type);
-    json_put_uint(j, "count", in->ops[i].count);
-    json_end_object(j);
-  }
-  json_end_array(j);
-}
 
 static void put_sum(struct json_out *j, const char *key, struct inspect_sum sum) {
   json_put_object(j, key);
   json_put_uint(j, "count", sum.tensors);
   json_put_uint(j, "bytes", sum.bytes);
-  json_end_object(j);
-}
-
-static void put_sums(struct json_out *j, const struct inspect *in) {
-  json_put_object(j, "tensors");
-  put_sum(j, "all", in->all);
-  put_sum(j, "in_data_files", in->external);
-  put_sum(j, "in_model_file", in->inlined);
-  put_sum(j, "in_nodes", in->in_nodes);
-  put_sum(j, "unused", in->unused);
-  json_put_object(j, "by_dtype");
-  for (uint32_t t = 0; t < 256; t++)
-    if (in->by_dtype[t].tensors && (dtype_known(t) || t == DTYPE_UNDEFINED))
-      put_sum(j, dtype_name(t), in->by_dtype[t]);
-  json_end_object(j);
   json_end_object(j);
 }
 
@@ -166,25 +132,6 @@ static void put_tensor(struct json_out *j, struct inspect *in, uint32_t id) {
   json_end_object(j);
 }
 
-static void put_largest(struct json_out *j, struct inspect *in) {
-  json_put_array(j, "largest_tensors");
-  for (uint32_t i = 0; i < in->n_largest; i++)
-    put_tensor(j, in, in->largest[i]);
-  json_end_array(j);
-}
-
-static void put_advice(struct json_out *j, const struct inspect *in) {
-  json_put_array(j, "advice");
-  for (uint32_t i = 0; i < in->n_advice; i++) {
-    json_object(j);
-    json_put_text(j, "command", in->advice[i].command);
-    json_put_uint(j, "sites", in->advice[i].sites);
-    json_put_text(j, "text", in->advice[i].text);
-    json_end_object(j);
-  }
-  json_end_array(j);
-}
-
 // ---- long lists ---------------------------------------------------------------------------------
 
 static void put_tensors(struct json_out *j, struct inspect *in) {
@@ -205,31 +152,27 @@ static void put_slots(struct json_out *j, const char *key, const struct model *m
   json_end_array(j);
 }
 
-static void put_node(struct json_out *j, const struct model *m, uint32_t id) {
-  const struct model_node *node = &m->nodes[id];
-  json_object(j);
-  json_put_uint(j, "node", id);
-  name(j, "name", m, node->name);
-  name(j, "domain", m, node->domain);
-  name(j, "op_type", m, node->op_type);
-  put_slots(j, "inputs", m, node->refs, node->n_in);
-  put_slots(j, "outputs", m, node->refs + node->n_in, node->n_out);
-  json_put_array(j, "subgraphs");
-  for (uint32_t i = 0; i < node->n_attrs; i++) {
-    const struct model_attr *a = &m->attrs[node->attrs + i];
-    if ((a->flags & ATTR_DEAD) || (a->type != ATTR_GRAPH && a->type != ATTR_GRAPHS)) continue;
-    for (uint32_t k = 0; k < a->count; k++)
-      json_uint(j, a->first + k);
-  }
-  json_end_array(j);
-  json_end_object(j);
-}
-
 static void put_nodes(struct json_out *j, const struct model *m, uint32_t graph) {
   json_put_array(j, "nodes");
   for (uint32_t i = m->graphs[graph].first_node; i != NO_ID && report_stdout_alive();
        i = m->nodes[i].next) {
-    put_node(j, m, i);
+    const struct model_node *node = &m->nodes[i];
+    json_object(j);
+    json_put_uint(j, "node", i);
+    name(j, "name", m, node->name);
+    name(j, "domain", m, node->domain);
+    name(j, "op_type", m, node->op_type);
+    put_slots(j, "inputs", m, node->refs, node->n_in);
+    put_slots(j, "outputs", m, node->refs + node->n_in, node->n_out);
+    json_put_array(j, "subgraphs");
+    for (uint32_t n = 0; n < node->n_attrs; n++) {
+      const struct model_attr *a = &m->attrs[node->attrs + n];
+      if ((a->flags & ATTR_DEAD) || (a->type != ATTR_GRAPH && a->type != ATTR_GRAPHS)) continue;
+      for (uint32_t k = 0; k < a->count; k++)
+        json_uint(j, a->first + k);
+    }
+    json_end_array(j);
+    json_end_object(j);
     flush_if_long(j);
   }
   json_end_array(j);
@@ -266,12 +209,49 @@ void inspect_json(struct inspect *in, bool tensors, bool tree) {
   json_object(&j);
   put_files(&j, in);
   put_versions(&j, in);
-  put_io(&j, in->m);
+  const struct model *m = in->m;
+  struct model_graph none = {0};
+  const struct model_graph *g = m->main_graph == NO_ID ? &none : &m->graphs[m->main_graph];
+  json_key(&j, "inputs");
+  put_values(&j, m, g->inputs, g->n_inputs);
+  json_key(&j, "outputs");
+  put_values(&j, m, g->outputs, g->n_outputs);
   put_graphs(&j, in->m, tree);
-  put_ops(&j, in);
-  put_sums(&j, in);
-  put_largest(&j, in);
-  put_advice(&j, in);
+  json_put_uint(&j, "nodes", in->n_nodes);
+  json_put_array(&j, "operators");
+  for (uint32_t i = 0; i < in->n_ops; i++) {
+    json_object(&j);
+    name(&j, "domain", in->m, in->ops[i].domain);
+    name(&j, "op_type", in->m, in->ops[i].op_type);
+    json_put_uint(&j, "count", in->ops[i].count);
+    json_end_object(&j);
+  }
+  json_end_array(&j);
+  json_put_object(&j, "tensors");
+  put_sum(&j, "all", in->all);
+  put_sum(&j, "in_data_files", in->external);
+  put_sum(&j, "in_model_file", in->inlined);
+  put_sum(&j, "in_nodes", in->in_nodes);
+  put_sum(&j, "unused", in->unused);
+  json_put_object(&j, "by_dtype");
+  for (uint32_t t = 0; t < 256; t++)
+    if (in->by_dtype[t].tensors && (dtype_known(t) || t == DTYPE_UNDEFINED))
+      put_sum(&j, dtype_name(t), in->by_dtype[t]);
+  json_end_object(&j);
+  json_end_object(&j);
+  json_put_array(&j, "largest_tensors");
+  for (uint32_t i = 0; i < in->n_largest; i++)
+    put_tensor(&j, in, in->largest[i]);
+  json_end_array(&j);
+  json_put_array(&j, "advice");
+  for (uint32_t i = 0; i < in->n_advice; i++) {
+    json_object(&j);
+    json_put_text(&j, "command", in->advice[i].command);
+    json_put_uint(&j, "sites", in->advice[i].sites);
+    json_put_text(&j, "text", in->advice[i].text);
+    json_end_object(&j);
+  }
+  json_end_array(&j);
   if (tensors) put_tensors(&j, in);
   json_end_object(&j);
   report_json_end(&j);

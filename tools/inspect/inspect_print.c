@@ -1,6 +1,8 @@
-// The overview, laid out in blocks: files, versions, inputs and outputs, operators, tensors, the
-// largest of them, advice. Numbers stand in columns at the left, names (of any length) at the end
-// of a line.
+// The overview of a model for people.
+//
+// It is laid out in blocks: files, versions, inputs and outputs, operators, tensors, the largest of
+// them, advice. Numbers stand in columns at the left, names (of any length) at the end of a line,
+// so that no name can break a column. Names are quoted: they come from a file.
 #include "inspect.h"
 #include "report.h"
 
@@ -56,43 +58,6 @@ struct quoted inspect_type(const struct model *m, uint32_t value) {
 
 // ---- blocks -------------------------------------------------------------------------------------
 
-static void print_files(const struct inspect *in) {
-  const struct model *m = in->m;
-  printf("%-10s %s\n", quote_bytes(in->files[0].size).s, quote_str(in->files[0].name).s);
-  for (uint32_t f = 1; f < m->n_files && f <= FILES_SHOWN; f++) {
-    const struct inspect_file *file = &in->files[f];
-    uint64_t unused = file->size - min_u64(file->size, file->use.used);
-    printf("%-10s %s: %llu %s", quote_bytes(file->size).s, quote_str(file->name).s,
-           (unsigned long long)file->use.places, plural(file->use.places, "tensor", "tensors"));
-    if (unused > 0)
-      printf(", %s in no tensor (%s of it padding)", quote_bytes(unused).s,
-             quote_bytes(file->use.padding).s);
-    putchar('\n');
-  }
-  if (m->n_files > FILES_SHOWN + 1)
-    printf("%-10s and %u more data files\n", "", m->n_files - FILES_SHOWN - 1);
-}
-
-static void print_versions(const struct inspect *in) {
-  const struct model *m = in->m;
-  printf("\nIR version %lld, opset", (long long)m->ir_version);
-  for (uint32_t i = 0; i < m->n_model_opsets; i++)
-    printf("%s %s %lld", i ? "," : "", quote_str(domain_of(m, m->opsets[i].domain)).s,
-           (long long)m->opsets[i].version);
-  if (m->n_model_opsets == 0) printf(": none");
-  if (*in->producer_name)
-    printf("; made by %s%s%s", quote_str(in->producer_name).s, *in->producer_version ? " " : "",
-           quote_str(in->producer_version).s);
-  printf("\n%llu %s", (unsigned long long)in->n_nodes, plural(in->n_nodes, "node", "nodes"));
-  if (in->n_subgraphs)
-    printf(", %u %s", in->n_subgraphs, plural(in->n_subgraphs, "subgraph", "subgraphs"));
-  if (in->n_functions)
-    printf(", %u %s", in->n_functions, plural(in->n_functions, "function", "functions"));
-  if (in->n_training)
-    printf(", %u training %s", in->n_training, plural(in->n_training, "graph", "graphs"));
-  putchar('\n');
-}
-
 // Initializers that are listed as inputs too (before IR version 4 all are) are counted, not shown.
 static void print_io(const struct model *m, const char *title, uint32_t first, uint32_t n) {
   uint32_t shown = 0, initializers = 0, left = 0;
@@ -117,8 +82,7 @@ static void print_ops(const struct inspect *in) {
   printf("\nOperators\n");
   for (uint32_t i = 0; i < in->n_ops && i < OPS_SHOWN; i++) {
     const struct inspect_op *op = &in->ops[i];
-    printf("%8llu  %s", (unsigned long long)op->count,
-           quote_str(model_name_str(in->m, op->op_type)).s);
+    printf("%8lu  %s", op->count, quote_str(model_name_str(in->m, op->op_type)).s);
     if (op->domain != in->m->empty) printf("  (%s)", quote_str(domain_of(in->m, op->domain)).s);
     putchar('\n');
   }
@@ -127,7 +91,7 @@ static void print_ops(const struct inspect *in) {
 
 static void print_sum(const char *label, struct inspect_sum sum) {
   if (sum.tensors == 0) return;
-  printf("  %-24s %8llu  %10s\n", label, (unsigned long long)sum.tensors, quote_bytes(sum.bytes).s);
+  printf("  %-24s %8lu  %10s\n", label, sum.tensors, quote_bytes(sum.bytes).s);
 }
 
 static void print_sums(const struct inspect *in) {
@@ -155,17 +119,37 @@ static void print_largest(struct inspect *in) {
   }
 }
 
-static void print_advice(const struct inspect *in) {
-  if (in->n_advice == 0) return;
-  printf("\nWhat weir could do\n");
-  for (uint32_t i = 0; i < in->n_advice; i++)
-    printf("  weir %-12s %s\n", in->advice[i].command, in->advice[i].text);
-}
-
 void inspect_print(struct inspect *in) {
   const struct model *m = in->m;
-  print_files(in);
-  print_versions(in);
+  printf("%-10s %s\n", quote_bytes(in->files[0].size).s, quote_str(in->files[0].name).s);
+  for (uint32_t f = 1; f < m->n_files && f <= FILES_SHOWN; f++) {
+    const struct inspect_file *file = &in->files[f];
+    uint64_t unused = file->size - min_u64(file->size, file->use.used);
+    printf("%-10s %s: %lu %s", quote_bytes(file->size).s, quote_str(file->name).s, file->use.places,
+           plural(file->use.places, "tensor", "tensors"));
+    if (unused > 0)
+      printf(", %s in no tensor (%s of it padding)", quote_bytes(unused).s,
+             quote_bytes(file->use.padding).s);
+    putchar('\n');
+  }
+  if (m->n_files > FILES_SHOWN + 1)
+    printf("%-10s and %u more data files\n", "", m->n_files - FILES_SHOWN - 1);
+  printf("\nIR version %lld, opset", (long long)m->ir_version);
+  for (uint32_t i = 0; i < m->n_model_opsets; i++)
+    printf("%s %s %lld", i ? "," : "", quote_str(domain_of(m, m->opsets[i].domain)).s,
+           (long long)m->opsets[i].version);
+  if (m->n_model_opsets == 0) printf(": none");
+  if (*in->producer_name)
+    printf("; made by %s%s%s", quote_str(in->producer_name).s, *in->producer_version ? " " : "",
+           quote_str(in->producer_version).s);
+  printf("\n%lu %s", in->n_nodes, plural(in->n_nodes, "node", "nodes"));
+  if (in->n_subgraphs)
+    printf(", %u %s", in->n_subgraphs, plural(in->n_subgraphs, "subgraph", "subgraphs"));
+  if (in->n_functions)
+    printf(", %u %s", in->n_functions, plural(in->n_functions, "function", "functions"));
+  if (in->n_training)
+    printf(", %u training %s", in->n_training, plural(in->n_training, "graph", "graphs"));
+  putchar('\n');
   if (m->main_graph != NO_ID) {
     const struct model_graph *g = &m->graphs[m->main_graph];
     print_io(m, "Inputs", g->inputs, g->n_inputs);
@@ -174,7 +158,10 @@ void inspect_print(struct inspect *in) {
   print_ops(in);
   print_sums(in);
   print_largest(in);
-  print_advice(in);
+  if (in->n_advice == 0) return;
+  printf("\nWhat weir could do\n");
+  for (uint32_t i = 0; i < in->n_advice; i++)
+    printf("  weir %-12s %s\n", in->advice[i].command, in->advice[i].text);
 }
 
 // ---- tensors ------------------------------------------------------------------------------------
@@ -187,12 +174,11 @@ void inspect_print_tensors(struct inspect *in) {
     if (t->flags & TENSOR_DEAD) continue;
     struct extent at = {0};
     bool placed = inspect_place(m, i, &at);
-    printf("%s\t%s\t%s\t%llu\t%s\t", quote_str(inspect_tensor_name(in, i)).s, dtype_name(t->dtype),
-           quote_dims(model_dims(m, t), t->rank).s, (unsigned long long)t->bytes,
-           quote_str(m->files[at.file].name).s);
+    printf("%s\t%s\t%s\t%lu\t%s\t", quote_str(inspect_tensor_name(in, i)).s, dtype_name(t->dtype),
+           quote_dims(model_dims(m, t), t->rank).s, t->bytes, quote_str(m->files[at.file].name).s);
     // A small inline tensor was read while loading; its place is not kept.
     if (placed)
-      printf("%llu", (unsigned long long)at.off);
+      printf("%lu", at.off);
     else
       putchar('-');
     printf("\t%u\n", inspect_uses(m, i));

@@ -12,6 +12,8 @@
 #include "inspect.h"
 #include "report.h"
 
+#include "table.h"
+
 #include <stdio.h>
 
 enum { SLOTS_SHOWN = 6, INDENT_MAX = 120 };
@@ -27,8 +29,7 @@ struct frame {
 
 struct walk {
   const struct model *m;
-  struct frame *stack;
-  size_t n, cap;
+  TABLE(struct frame, stack);
 };
 
 static uint64_t count_nodes(const struct model *m, const struct model_graph *g) {
@@ -48,31 +49,16 @@ static int indent_of(size_t depth) {
 static void enter(struct walk *w, uint32_t graph, const char *label) {
   const struct model_graph *g = &w->m->graphs[graph];
   uint64_t n = count_nodes(w->m, g);
-  printf("%*s%s%s'%s' (g%u): %llu %s\n", indent_of(w->n), "", label, *label ? ": graph " : "graph ",
-         quote_str(model_name_str(w->m, g->name)).s, graph, (unsigned long long)n,
+  printf("%*s%s%s'%s' (g%u): %lu %s\n", indent_of(w->n_stack), "", label,
+         *label ? ": graph " : "graph ", quote_str(model_name_str(w->m, g->name)).s, graph, n,
          n == 1 ? "node" : "nodes");
-  w->stack = table_grow(w->stack, &w->cap, w->n + 1, sizeof *w->stack);
-  w->stack[w->n++] = (struct frame){.graph = graph, .node = g->first_node, .holder = NO_ID};
+  *TABLE_PUSH(w, stack) = (struct frame){.graph = graph, .node = g->first_node, .holder = NO_ID};
 }
 
 static void print_slots(const struct model *m, uint32_t first, uint32_t n) {
   for (uint32_t i = 0; i < n && i < SLOTS_SHOWN; i++)
     printf("%s%.60s", i ? ", " : "", quote(model_value_name(m, m->refs[first + i].value)).s);
   if (n > SLOTS_SHOWN) printf(", +%u", n - SLOTS_SHOWN);
-}
-
-static void print_node(const struct walk *w, const struct frame *f) {
-  const struct model *m = w->m;
-  const struct model_node *node = &m->nodes[f->node];
-  printf("%*s%4llu  ", indent_of(w->n - 1), "", (unsigned long long)f->index);
-  if (node->domain != m->empty) printf("%s::", quote_str(model_name_str(m, node->domain)).s);
-  printf("%s", quote_str(model_name_str(m, node->op_type)).s);
-  if (node->name != m->empty) printf(" '%s'", quote_str(model_name_str(m, node->name)).s);
-  printf(" (");
-  print_slots(m, node->refs, node->n_in);
-  printf(") -> ");
-  print_slots(m, node->refs + node->n_in, node->n_out);
-  putchar('\n');
 }
 
 // The next subgraph of the frame's holder, or NO_ID when there is none left.
@@ -90,7 +76,7 @@ static uint32_t next_subgraph(const struct model *m, struct frame *f, const char
 
 // One line: a subgraph of the node above, the next node, or back to the graph around.
 static void step(struct walk *w) {
-  struct frame *f = &w->stack[w->n - 1];
+  struct frame *f = &w->stack[w->n_stack - 1];
   if (f->holder != NO_ID) {
     const char *label = "";
     uint32_t graph = next_subgraph(w->m, f, &label);
@@ -101,10 +87,20 @@ static void step(struct walk *w) {
     f->holder = NO_ID;
   }
   if (f->node == NO_ID) {
-    w->n--;
+    w->n_stack--;
     return;
   }
-  print_node(w, f);
+  const struct model *m = w->m;
+  const struct model_node *node = &m->nodes[f->node];
+  printf("%*s%4lu  ", indent_of(w->n_stack - 1), "", f->index);
+  if (node->domain != m->empty) printf("%s::", quote_str(model_name_str(m, node->domain)).s);
+  printf("%s", quote_str(model_name_str(m, node->op_type)).s);
+  if (node->name != m->empty) printf(" '%s'", quote_str(model_name_str(m, node->name)).s);
+  printf(" (");
+  print_slots(m, node->refs, node->n_in);
+  printf(") -> ");
+  print_slots(m, node->refs + node->n_in, node->n_out);
+  putchar('\n');
   f->holder = f->node;
   f->attr = f->within = 0;
   f->node = w->m->nodes[f->node].next;
@@ -121,9 +117,9 @@ static void print_root(struct walk *w, uint32_t graph) {
     printf("training\n");
   }
   enter(w, graph, "");
-  while (w->n > 0 && report_stdout_alive())
+  while (w->n_stack > 0 && report_stdout_alive())
     step(w);
-  w->n = 0;
+  w->n_stack = 0;
 }
 
 void inspect_print_tree(struct inspect *in) {
@@ -132,5 +128,5 @@ void inspect_print_tree(struct inspect *in) {
     const struct model_graph *graph = &in->m->graphs[g];
     if (graph->kind != GRAPH_SUB && !(graph->flags & GRAPH_DEAD)) print_root(&w, g);
   }
-  table_free(w.stack, w.cap, sizeof *w.stack);
+  TABLE_FREE(&w, stack);
 }

@@ -32,54 +32,63 @@ struct job_text {
 
 enum { JOB_WARNINGS_MAX = 8 };
 
+// Where the output goes (job_output.c).
+struct job_output {
+  const char *path;               // as the user gave it
+  const char *folder, *onnx_name; // its parts
+  int dest;                       // descriptor of `folder`
+  bool folder_is_above; // `folder` is one above the output's, which the run (this is a dry one)
+                        // would make
+  bool absent;          // OUT was left out
+  bool replace;         // --force or --inplace
+  const char *taken_by_source; // a name wanted for the data file that is one of the input's
+};
+
+// What a dry run found (job_dry_run.c).
+struct job_ahead {
+  bool output_exists, folder_writable;
+  struct staging_space space;
+};
+
 struct job {
   const struct cli_args *args;
   struct arena arena;
-  const char *in_path, *out_path;
-  const char *dest_folder, *onnx_name; // of the output
-  int dest;                            // descriptor of dest_folder
-  bool
-      dest_is_above; // dest is a folder above the output's, which the run (this is a dry one) would make
-  bool replace, nothing_to_write; // --force or --inplace; a dry run
+  const char *in_path;
+  struct job_output out;
+  bool nothing_to_write; // a dry run
+  enum io_mode mode;     // IO_AUTO: not chosen yet
+  uint64_t memory;
+  // what is prepared
   struct sources *sources;
   struct model model;
   struct recipes recipes;
   struct edits edits;
+  struct job_stage *stages; // what was found before the edits (job_stage.h), in order
   struct plan_layout layout;
   struct plan plan;
   bool planned;
-  uint64_t output_limit;       // bytes that all outputs together may have; 0: any
-  const char *taken_by_source; // a name wanted for the data file that is one of the input's
-  // records
+  uint64_t output_limit; // bytes that all outputs together may have; 0: any
+  uint64_t index_bytes;
+  // records of it
   const char *command; // as in the edit log's head and the plan's passes
   const char *options; // canonical JSON object
   struct digest *log_digest;
   struct job_text log;         // --edit-log
   struct job_text report_file; // --report-json
   char edits_sha256[DIGEST_HEX];
-  struct job_stage *stages; // what was found before the edits (job_stage.h), in order
   // what came of it
-  uint64_t index_bytes;
   struct run_stats stats;
   struct run_error *errors; // of what the run quantized; in the arena
   uint32_t n_errors;
-  enum io_mode mode; // IO_AUTO: not chosen yet
-  uint64_t memory;
   bool all_made;       // every unit of the plan is recorded
   const char *resumed; // "units": finished ones were taken over; "seal": only renames were left;
                        // NULL: all was done by this run
+  struct job_ahead ahead;
+  struct err refusal; // the first thing that would refuse the run
   const char *warnings[JOB_WARNINGS_MAX];
   uint32_t n_warnings;
-  // what a dry run found (job_dry_run.c)
-  bool no_output; // OUT was left out
-  bool output_exists, folder_writable;
-  struct staging_space space;
-  struct err refusal; // the first thing that would refuse the run
   // the command's part of the report: members of the top object, written in key order; may be NULL
   void (*report)(struct job *job, struct json_out *j);
-  // the weight that a segment of the plan was made of, by its name in the input, or NULL; may be
-  // NULL
-  const char *(*weight_name)(void *job, uint32_t segment);
   bool plain_report; // nothing but the command's own members
   // lines for people and scripts on standard output, before the summary; may be NULL
   void (*print)(struct job *job);
@@ -95,14 +104,25 @@ int job_finish(struct job *job, struct err *err);
 int job_choose_io(struct job *job, struct err *err);
 void job_close(struct job *job);
 
+// job_prepare.c: the end of the edits, and the plan: job->plan, its file and the log are whole.
+int job_prepare_plan(struct job *job, struct err *err);
+
+// job_output.c. split fills dest_folder and onnx_name from out_path; open opens dest.
+void job_output_split(struct job *job);
+int job_output_open(struct job *job, struct err *err);
 // Is there something under the output's name, and what?
 bool job_output_there(const struct job *job, struct stat *st);
+// ERR_USAGE for a name that cannot be an output's; for one that must not be written over; for a
+// data file that is one of the input's; for names that no reader takes as a location.
+int job_output_check_name(const struct job *job, struct err *err);
+int job_output_check(const struct job *job, struct err *err);
+int job_output_check_data(const struct job *job, struct err *err);
+int job_output_check_locations(const struct job *job, struct err *err);
+// plan_layout's name_taken; ctx is the job.
+bool job_output_taken(void *ctx, const char *name);
 
-// Fills dest_folder and onnx_name from out_path.
-void job_split_output(struct job *job);
 // Says it in a notice and keeps it for the report.
 void job_warn(struct job *job, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void job_say_left(const struct seal_report *report); // old data that a seal did not remove
 
 // job_dry_run.c. What would refuse a run: passed on as *err with -1, or in a dry run noted for the
 // end of its report. look_ahead asks what is asked of a run after its plan was made.

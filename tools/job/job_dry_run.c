@@ -1,13 +1,15 @@
 // --dry-run: what a run would change, and whether it would be let.
 //
 // A dry run that says yes must be true, so whatever refuses the real run is asked here too, through
-// the same functions and in the same order: names and existing files (job.c), the engine, space,
-// lock and folder (staging_foresee), the memory of the workers (memory_split_of). But the answer is
-// wanted also where one of them says no: the first refusal is kept (job_refused), the report is
-// printed whole, and the refusal ends the command after it with the exit code of the real run.
+// the same functions and in the same order: names and existing files (job_output.c), the engine,
+// space, lock and folder (staging_foresee), the memory of the workers (memory_split_of). But the
+// answer is wanted also where one of them says no: the first refusal is kept (job_refused), the
+// report is printed whole, and the refusal ends the command after it with the exit code of the real
+// run.
 //
 // Where OUT was left out there is nothing to refuse: figures are then those of the input's folder.
 #include "job.h"
+#include "hints.h"
 #include "report.h"
 
 #include <fcntl.h>
@@ -21,24 +23,20 @@ int job_refused(struct job *job, const struct err *why, struct err *err) {
     *err = *why;
     return -1;
   }
-  if (job->refusal.kind == ERR_NONE && !job->no_output) job->refusal = *why;
+  if (job->refusal.kind == ERR_NONE && !job->out.absent) job->refusal = *why;
   return 0;
 }
 
-static void look_at_folder(struct job *job) {
-  struct stat at;
-  job->output_exists = !job->no_output && job_output_there(job, &at);
-  job->folder_writable = faccessat(job->dest, ".", W_OK | X_OK, AT_EACCESS) == 0;
-}
-
 int job_look_ahead(struct job *job, struct err *err) {
-  const struct staging_options options = {.dest_folder = job->dest_folder,
-                                          .onnx_name = job->onnx_name};
+  const struct staging_options options = {.dest_folder = job->out.folder,
+                                          .onnx_name = job->out.onnx_name};
   const struct work_options run = {
       .jobs = cli_count(job->args, OPT_JOBS), .memory = job->memory, .mode = job->mode};
   struct err why = {0};
-  look_at_folder(job);
-  if (staging_foresee(&job->plan, &options, &job->space, &why) && job->mode != IO_NULL &&
+  struct stat at;
+  job->ahead.output_exists = !job->out.absent && job_output_there(job, &at);
+  job->ahead.folder_writable = faccessat(job->out.dest, ".", W_OK | X_OK, AT_EACCESS) == 0;
+  if (staging_foresee(&job->plan, &options, &job->ahead.space, &why) && job->mode != IO_NULL &&
       job_refused(job, &why, err))
     return -1;
   why = (struct err){0};
@@ -61,13 +59,13 @@ static void put_number_or_null(struct json_out *j, const char *key, bool known, 
 }
 
 void job_dry_run_write_disk(const struct job *job, struct json_out *j) {
-  put_number_or_null(j, "disk_free_bytes", job->space.known, job->space.free_bytes);
-  put_number_or_null(j, "disk_needed_bytes", true, job->space.needed_bytes);
+  put_number_or_null(j, "disk_free_bytes", job->ahead.space.known, job->ahead.space.free_bytes);
+  put_number_or_null(j, "disk_needed_bytes", true, job->ahead.space.needed_bytes);
 }
 
 void job_dry_run_write_output(const struct job *job, struct json_out *j) {
-  json_put_bool(j, "output_exists", job->output_exists);
-  json_put_bool(j, "output_folder_writable", job->folder_writable);
+  json_put_bool(j, "output_exists", job->ahead.output_exists);
+  json_put_bool(j, "output_folder_writable", job->ahead.folder_writable);
 }
 
 void job_dry_run_write_refusal(const struct job *job, struct json_out *j) {
@@ -78,42 +76,36 @@ void job_dry_run_write_refusal(const struct job *job, struct json_out *j) {
   }
   json_object(j);
   json_put_uint(j, "exit_code", (uint64_t)job->refusal.kind);
-  json_put_text(j, "hint", job->refusal.hint);
+  json_put_text(j, "hint", hints_of(&job->refusal).s);
   json_put_text(j, "message", job->refusal.msg);
   json_end_object(j);
 }
 
 // ---- for people --------------------------------------------------------------------------------
 
-static void print_output(const struct job *job) {
-  const char *writable = job->folder_writable ? "is writable" : "is NOT writable";
-  if (job->no_output)
-    printf("output: no OUT given; the figures are for the input's own folder\n");
-  else if (!job->output_exists)
-    printf("output: '%s' does not exist yet\n", quote_str(job->out_path).s);
-  else
-    printf("output: '%s' exists%s\n", quote_str(job->out_path).s,
-           job->refusal.kind == ERR_NONE ? " and would be replaced" : "");
-  printf("folder: '%s' %s%s\n", quote_str(job->dest_folder).s, writable,
-         job->dest_is_above ? " (the nearest that is there; the run makes the output's own)" : "");
-}
-
-static void print_disk(const struct job *job) {
-  printf("disk needed: %s%s; ", report_size(job->space.needed_bytes).s,
-         job->replace ? ", beside the files that are replaced (they keep theirs until then)" : "");
-  if (job->space.known)
-    printf("%s free\n", report_size(job->space.free_bytes).s);
-  else
-    printf("how much is free, the file system does not tell\n");
-}
-
 void job_dry_run_print(const struct job *job) {
   printf("would write:\n");
   for (uint32_t i = 0; i < job->plan.n_outputs; i++)
     printf("  %s  %s\n", quote_str(job->plan.outputs[i].name).s,
            report_size(job->plan.outputs[i].size).s);
-  print_output(job);
-  print_disk(job);
+  const char *writable = job->ahead.folder_writable ? "is writable" : "is NOT writable";
+  if (job->out.absent)
+    printf("output: no OUT given; the figures are for the input's own folder\n");
+  else if (!job->ahead.output_exists)
+    printf("output: '%s' does not exist yet\n", quote_str(job->out.path).s);
+  else
+    printf("output: '%s' exists%s\n", quote_str(job->out.path).s,
+           job->refusal.kind == ERR_NONE ? " and would be replaced" : "");
+  printf("folder: '%s' %s%s\n", quote_str(job->out.folder).s, writable,
+         job->out.folder_is_above ? " (the nearest that is there; the run makes the output's own)"
+                                  : "");
+  printf("disk needed: %s%s; ", report_size(job->ahead.space.needed_bytes).s,
+         job->out.replace ? ", beside the files that are replaced (they keep theirs until then)"
+                          : "");
+  if (job->ahead.space.known)
+    printf("%s free\n", report_size(job->ahead.space.free_bytes).s);
+  else
+    printf("how much is free, the file system does not tell\n");
   printf("peak memory: at most %s (index %s + --memory %s + program %s)\n",
          quote_bytes(job_memory_limit(job)).s, quote_bytes(job->index_bytes).s,
          quote_bytes(job->memory).s, quote_bytes(PROGRAM_BYTES).s);

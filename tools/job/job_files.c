@@ -118,9 +118,9 @@ int job_write_file(const char *path, struct span text, struct err *err) {
 
 static bool is_ours(const struct job *job, const char *base) {
   char manifest[256], tensors[256];
-  manifest_name(manifest, job->onnx_name);
-  manifest_tensors_name(tensors, job->onnx_name);
-  if (strcmp(base, job->onnx_name) == 0 || strcmp(base, manifest) == 0 ||
+  manifest_name(manifest, job->out.onnx_name);
+  manifest_tensors_name(tensors, job->out.onnx_name);
+  if (strcmp(base, job->out.onnx_name) == 0 || strcmp(base, manifest) == 0 ||
       strcmp(base, tensors) == 0)
     return true;
   if (job->layout.data_name && strcmp(base, job->layout.data_name) == 0) return true;
@@ -149,7 +149,7 @@ static bool is_same(const struct stat *a, const struct stat *b) {
 // Does the path lie in the output's folder?
 static bool is_in_dest(const struct job *job, const char *path) {
   struct stat folder, dest;
-  return stat_folder(path, &folder) && fstat(job->dest, &dest) == 0 && is_same(&folder, &dest);
+  return stat_folder(path, &folder) && fstat(job->out.dest, &dest) == 0 && is_same(&folder, &dest);
 }
 
 bool job_reads(const struct job *job, const struct stat *st) {
@@ -230,13 +230,13 @@ int job_check_data_file(const struct job *job, struct err *err) {
   char manifest[256], tensors[256];
   const char *name = job->layout.data_name;
   if (!name) return 0;
-  manifest_name(manifest, job->onnx_name);
-  manifest_tensors_name(tensors, job->onnx_name);
-  if (*name && !strchr(name, '/') && strcmp(name, job->onnx_name) != 0 &&
+  manifest_name(manifest, job->out.onnx_name);
+  manifest_tensors_name(tensors, job->out.onnx_name);
+  if (*name && !strchr(name, '/') && strcmp(name, job->out.onnx_name) != 0 &&
       strcmp(name, manifest) != 0 && strcmp(name, tensors) != 0)
     return 0;
   err_set(err, ERR_USAGE, "the data file '%s' is not a file name of its own beside '%s'",
-          quote_str(name).s, quote_str(job->onnx_name).s);
+          quote_str(name).s, quote_str(job->out.onnx_name).s);
   return err_hint(err,
                   "the model, its manifest and its digests have that name; choose another one");
 }

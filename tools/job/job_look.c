@@ -42,8 +42,8 @@ int job_look_replay(void *ctx, const struct edit_look *look, struct err *err) {
   const struct model_tensor *t = &job->model.tensors[look->tensor];
   const struct quoted name = quote(model_name(&job->model, t->name));
   if (!edit_tensor_readable(&job->edits, look->tensor) || t->bytes > LOOK_MOST)
-    return err_set(err, ERR_MODEL, "tensor '%s' (%llu bytes) is none that is looked at: up to %d",
-                   name.s, (unsigned long long)t->bytes, LOOK_MOST);
+    return err_set(err, ERR_MODEL, "tensor '%s' (%lu bytes) is none that is looked at: up to %d",
+                   name.s, t->bytes, LOOK_MOST);
   struct arena arena = {0};
   uint8_t sha256[DIGEST_BYTES];
   const size_t n = (size_t)t->bytes;

@@ -35,27 +35,6 @@ void job_report_file(struct json_out *j, const char *name, uint64_t size) {
   json_end_object(j);
 }
 
-static void write_inputs(const struct job *job, struct json_out *j) {
-  json_put_array(j, "input");
-  for (uint32_t i = 0; i < job->plan.n_sources; i++)
-    job_report_file(j, job->plan.sources[i].name, job->plan.sources[i].size);
-  json_end_array(j);
-}
-
-static void write_outputs(const struct job *job, struct json_out *j) {
-  json_put_array(j, "output");
-  for (uint32_t i = 0; i < job->plan.n_outputs; i++)
-    job_report_file(j, job->plan.outputs[i].name, job->plan.outputs[i].size);
-  json_end_array(j);
-}
-
-static void write_warnings(const struct job *job, struct json_out *j) {
-  json_put_array(j, "warnings");
-  for (uint32_t i = 0; i < job->n_warnings; i++)
-    json_text(j, job->warnings[i]);
-  json_end_array(j);
-}
-
 static void write_common(const struct job *job, struct json_out *j) {
   json_put_object(j, "weir");
   json_put_uint(j, "bytes_cloned", job->stats.bytes_cloned);
@@ -65,11 +44,17 @@ static void write_common(const struct job *job, struct json_out *j) {
   json_put_bool(j, "dry_run", job->nothing_to_write);
   json_put_uint(j, "edits", job->edits.n);
   json_put_uint(j, "index_bytes", job->index_bytes);
-  write_inputs(job, j);
+  json_put_array(j, "input");
+  for (uint32_t i = 0; i < job->plan.n_sources; i++)
+    job_report_file(j, job->plan.sources[i].name, job->plan.sources[i].size);
+  json_end_array(j);
   json_put_text(j, "io", io_mode_name(job->mode));
   json_put_uint(j, "jobs", job->stats.jobs);
   json_put_uint(j, "memory_bytes", job->memory);
-  write_outputs(job, j);
+  json_put_array(j, "output");
+  for (uint32_t i = 0; i < job->plan.n_outputs; i++)
+    job_report_file(j, job->plan.outputs[i].name, job->plan.outputs[i].size);
+  json_end_array(j);
   if (job->nothing_to_write) job_dry_run_write_output(job, j);
   json_put_uint(j, "peak_memory_bytes", peak_memory());
   json_put_uint(j, "peak_memory_limit_bytes", job_memory_limit(job));
@@ -81,7 +66,10 @@ static void write_common(const struct job *job, struct json_out *j) {
   json_put_uint(j, "units", plan_unit_count(&job->plan));
   json_put_uint(j, "units_resumed", job->stats.units_skipped);
   json_put_text(j, "version", version_number());
-  write_warnings(job, j);
+  json_put_array(j, "warnings");
+  for (uint32_t i = 0; i < job->n_warnings; i++)
+    json_text(j, job->warnings[i]);
+  json_end_array(j);
   json_end_object(j);
 }
 

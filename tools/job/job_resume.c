@@ -10,6 +10,7 @@
 // own report (--strict-compat) holds nothing of that, so it is refused, before anything is moved.
 #include "fs.h"
 #include "job.h"
+#include "put_in_place.h"
 #include "report.h"
 #include "seal_intent.h"
 #include "version.h"
@@ -44,17 +45,6 @@ static bool keeps_report(struct ending *e) {
   return true;
 }
 
-// By what is to be moved; once all is in place and seal.json gone, by the .onnx alone.
-static void put_outputs(struct json_out *j, const struct ending *e, const struct seal_intent *s) {
-  struct stat at;
-  json_put_array(j, "output");
-  for (uint32_t i = 0; s && i < s->n_moves; i++)
-    if (s->moves[i].role != SEAL_COMPANION) job_report_file(j, s->moves[i].name, s->moves[i].size);
-  if (!s && fstatat(e->st.dest, e->job->onnx_name, &at, 0) == 0)
-    job_report_file(j, e->job->onnx_name, (uint64_t)at.st_size);
-  json_end_array(j);
-}
-
 static bool has_manifest(const struct ending *e, const struct seal_intent *s, const char *name) {
   struct stat at;
   for (uint32_t i = 0; s && i < s->n_moves; i++)
@@ -64,7 +54,7 @@ static bool has_manifest(const struct ending *e, const struct seal_intent *s, co
 
 static void put_known(struct json_out *j, const struct ending *e, const struct seal_intent *s) {
   char manifest[256], id[DIGEST_HEX] = "";
-  manifest_name(manifest, e->job->onnx_name);
+  manifest_name(manifest, e->job->out.onnx_name);
   if (s) hex_encode(s->plan_id, DIGEST_BYTES, id);
   json_object(j);
   json_put_object(j, "weir");
@@ -74,7 +64,14 @@ static void put_known(struct json_out *j, const struct ending *e, const struct s
     json_text(j, manifest);
   else
     json_null(j);
-  put_outputs(j, e, s);
+  // By what is to be moved; once all is in place and seal.json gone, by the .onnx alone.
+  struct stat at;
+  json_put_array(j, "output");
+  for (uint32_t i = 0; s && i < s->n_moves; i++)
+    if (s->moves[i].role != SEAL_COMPANION) job_report_file(j, s->moves[i].name, s->moves[i].size);
+  if (!s && fstatat(e->st.dest, e->job->out.onnx_name, &at, 0) == 0)
+    job_report_file(j, e->job->out.onnx_name, (uint64_t)at.st_size);
+  json_end_array(j);
   json_key(j, "plan_id");
   if (s)
     json_text(j, id);
@@ -87,21 +84,12 @@ static void put_known(struct json_out *j, const struct ending *e, const struct s
   json_newline(j);
 }
 
-static void make_report(struct ending *e) {
-  struct seal_intent s;
-  struct err ignored = {0}; // seal.json goes first when a finished folder is removed
-  const bool read = seal_intent_read(&s, e->st.folder, e->st.name, &ignored) == 0;
-  e->made.indent = 2;
-  put_known(&e->made, e, read ? &s : NULL);
-  if (read) seal_intent_free(&s);
-}
-
 static int nothing_known(const struct ending *e, struct err *err) {
   err_set(
       err, ERR_USAGE,
       "the run of '%s' that was interrupted kept no report, and one with --strict-compat cannot "
       "be made without the run",
-      quote_str(e->job->out_path).s);
+      quote_str(e->job->out.path).s);
   return err_hint(err, "without --report-json, --report-json-stdout and --json it is completed");
 }
 
@@ -114,7 +102,12 @@ static int prepare_report(struct ending *e, struct err *err) {
   if (args->command == CLI_conv2matmul &&
       cli_flag(args, cli_pass_option(args->command, "strict-compat")))
     return nothing_known(e, err);
-  make_report(e);
+  struct seal_intent s;
+  struct err ignored = {0}; // seal.json goes first when a finished folder is removed
+  const bool read = seal_intent_read(&s, e->st.folder, e->st.name, &ignored) == 0;
+  e->made.indent = 2;
+  put_known(&e->made, e, read ? &s : NULL);
+  if (read) seal_intent_free(&s);
   return 0;
 }
 
@@ -129,13 +122,13 @@ static int give_report(struct ending *e, struct err *err) {
 static int finish_found(struct job *job, const char *name, struct err *err) {
   struct ending e = {.job = job};
   struct seal_report report = {0};
-  if (staging_open_sealed(&e.st, job->dest_folder, name, err)) return -1;
+  if (staging_open_sealed(&e.st, job->out.folder, name, err)) return -1;
   int rc = prepare_report(&e, err);
   if (rc == 0) rc = seal_finish(&e.st, &report, err);
   staging_close(&e.st);
   if (rc == 0) {
-    job_say_left(&report);
-    report_notice("completed the interrupted run: '%s' is in place", quote_str(job->out_path).s);
+    put_in_place_say_left(&report);
+    report_notice("completed the interrupted run: '%s' is in place", quote_str(job->out.path).s);
     rc = give_report(&e, err);
   }
   job_text_drop(&e.file);
@@ -146,22 +139,22 @@ static int finish_found(struct job *job, const char *name, struct err *err) {
 
 static int refuse_found(struct job *job, struct err *err) {
   err_fill(err, ERR_RETRY, "an earlier run was interrupted while it put '%s' in place",
-           quote_str(job->out_path).s);
+           quote_str(job->out.path).s);
   if (job->nothing_to_write)
     return err_hint(err, "the command that was interrupted, with --resume, completes it");
   return err_hint(err, "complete it with: %s", cli_resume_command(job->args, &job->arena));
 }
 
 bool job_finish_seal(const struct cli_args *args, int *rc, struct err *err) {
-  struct job job = {.args = args, .out_path = cli_output(args)};
+  struct job job = {.args = args, .out.path = cli_output(args)};
   char name[STAGING_NAME_MAX];
   enum staging_seal state = STAGING_SEAL_NONE;
   struct err ignored = {0}; // a folder that is not there is somebody else's to report
   *rc = 0;
   if (cli_lacks_output(args)) return false;
   job.nothing_to_write = cli_flag(args, OPT_DRY_RUN);
-  job_split_output(&job);
-  if (staging_find_seal(job.dest_folder, job.onnx_name, name, &state, &ignored))
+  job_output_split(&job);
+  if (staging_find_seal(job.out.folder, job.out.onnx_name, name, &state, &ignored))
     state = STAGING_SEAL_NONE;
   bool resume = cli_flag(args, OPT_RESUME);
   bool found = state == STAGING_SEAL_UNFINISHED || (state == STAGING_SEAL_FINISHED && resume);

@@ -147,8 +147,8 @@ static int take_over(const struct stage_row *row, const struct pass_question *q,
 // The stage, run or found again, at the end of the job's list; NULL if it failed.
 static struct job_stage *answer(struct job *job, const struct stage_row *row,
                                 const struct pass_question *q, struct err *err) {
-  const struct artifact_request request = {.dest_folder = job->dest_folder,
-                                           .onnx_name = job->onnx_name,
+  const struct artifact_request request = {.dest_folder = job->out.folder,
+                                           .onnx_name = job->out.onnx_name,
                                            .resume_command =
                                                cli_resume_command(job->args, &job->arena),
                                            .sources = job->sources,

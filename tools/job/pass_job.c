@@ -52,11 +52,20 @@ void pass_job_reasons(const struct pass_job *pj, uint32_t step, struct pass_job_
   }
 }
 
+// The step that a site is of: the last one that began, or of those that run together with it the one
+// of that name.
+static uint32_t step_of(const struct pass_job *pj, const struct pass_site *site) {
+  const struct pipeline_step *steps = pj->pipeline.steps;
+  for (uint32_t i = pj->step + 1; site->pass && i-- > 0;)
+    if (strcmp(steps[i].values.pass->name, site->pass) == 0) return i;
+  return pj->step;
+}
+
 // Names may be of the pass's scratch or the model's tables: reports come later.
 static void note_site(void *ctx, const struct pass_site *site) {
   struct pass_job *pj = ctx;
   struct pass_job_site *s = TABLE_PUSH(pj, sites);
-  *s = (struct pass_job_site){.site = *site, .step = pj->step};
+  *s = (struct pass_job_site){.site = *site, .step = step_of(pj, site)};
   s->site.op_type = arena_string(&pj->arena, span_str(site->op_type));
   if (site->node_name.n)
     s->name = arena_string(&pj->arena, site->node_name);
@@ -132,7 +141,6 @@ int pass_job_command(struct pass_job *pj, const struct cli_args *args, struct er
   if (job_open(&job, args, err)) return -1;
   job.report = pass_job_report;
   job.print = pass_job_print;
-  job.weight_name = quantized_weight_name;
   job.ctx = pj;
   rc = pass_job_edit(pj, &job, err);
   if (rc == 0) rc = job_finish(&job, err);

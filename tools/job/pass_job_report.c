@@ -132,9 +132,8 @@ static void print_step(const struct pass_job *pj, uint32_t step) {
            exactness_name(s->values.pass->exactness), exactness_name(pj->pipeline.exactness));
     return;
   }
-  printf("converted %llu, left alone %llu", (unsigned long long)n.converted,
-         (unsigned long long)n.skipped);
-  if (came->held_back) printf(", held back %llu", (unsigned long long)came->held_back);
+  printf("converted %lu, left alone %lu", n.converted, n.skipped);
+  if (came->held_back) printf(", held back %lu", came->held_back);
   if (s->repeat != NO_ID) printf(", in %u round%s", came->rounds, came->rounds == 1 ? "" : "s");
   printf("\n");
 }

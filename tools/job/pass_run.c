@@ -7,8 +7,13 @@
 //
 // The check is that of a loaded model (check.h), linear in the rows. It stands here and not in the
 // passes, so that the first pass that leaves a dangling value, a name twice or a node before its
-// inputs is the one that is named, and not a later one that stumbles over it. A model that failed it at
-// load never came here: whatever it finds is our own fault.
+// inputs is the one that is named, and not a later one that stumbles over it. A model with an error never
+// came here: whatever is found is our own fault. Nodes out of order, outputs that hide a name and domains
+// that are not imported are warnings of a loaded model, which may have them; a pass must not add one, so
+// they are counted before the first step.
+//
+// Passes that are one walk together (run_together) are one call where they are neighbours, with one
+// check behind it; what came of each is told apart by their results, and by the names in their sites.
 //
 // A repeat ends with the first round in which none of its steps made an edit. Passes that undo one
 // another would go on for ever: the limit of rounds ends that with a warning, and the model is whole
@@ -17,47 +22,112 @@
 
 #include "check.h"
 
-static int check_step(const struct pass_run *r, const struct pass *pass, struct err *err) {
-  struct err why = {0};
-  if (check_structure(r->env.m, NULL, &why) == 0) return 0;
-  err_set(err, ERR_INTERNAL, "the pass '%s' left a model that is not whole: %s", pass->name,
-          why.msg);
+#include <stdio.h>
+
+struct flaws {
+  uint32_t n;
+  char first_error[512], last[512];
+};
+
+static void note_flaw(void *ctx, enum fault_level level, const char *place, const char *message,
+                      const struct err *cause) {
+  struct flaws *f = ctx;
+  (void)cause;
+  if (level == FAULT_NOTE) return;
+  f->n++;
+  snprintf(f->last, sizeof f->last, "%s %s", place, message);
+  if (level == FAULT_ERROR && !f->first_error[0]) memcpy(f->first_error, f->last, sizeof f->last);
+}
+
+static struct flaws flaws_of(const struct model *m) {
+  struct flaws f = {0};
+  struct err none = {0};
+  const struct fault_sink sink = {note_flaw, &f};
+  check_structure(m, &sink, &none);
+  return f;
+}
+
+static int check_step(const struct pass_run *r, const struct pass *pass, uint32_t n,
+                      struct err *err) {
+  const struct flaws f = flaws_of(r->env.m);
+  if (!f.first_error[0] && f.n <= r->flaws) return 0;
+  err_set(err, ERR_INTERNAL, "the pass '%s'%s left a model that is not whole: %s", pass->name,
+          n > 1 ? " (with those that run together with it)" : "",
+          f.first_error[0] ? f.first_error : f.last);
   return err_hint(err, "this is a defect of weir; nothing was written");
 }
 
-static int run_step(struct pass_run *r, uint32_t at, uint32_t round, struct err *err) {
-  const struct pass_values *v = &r->pipeline->steps[at].values;
-  struct pass_run_step *step = &r->steps[at];
-  struct arena scratch = {0}, site_scratch = {0};
-  struct pass_result result = {0};
-  if (v->pass->exactness > r->pipeline->exactness) {
-    step->held_back = 1;
-    return 0;
-  }
-  if (r->begin) r->begin(r->ctx, at, round);
-  const uint64_t before = r->env.edits->n;
-  r->env.pass = v->pass;
+static bool is_held_back(const struct pass_run *r, uint32_t step) {
+  return r->pipeline->steps[step].values.pass->exactness > r->pipeline->exactness;
+}
+
+// How many steps from `first` on, before `end`, are one call. Held back ones between them are no
+// obstacle.
+static uint32_t together(const struct pass_run *r, uint32_t first, uint32_t end) {
+  const struct pipeline_step *steps = r->pipeline->steps;
+  uint32_t n = 1;
+  while (steps[first].values.pass->run_together && first + n < end &&
+         steps[first + n].repeat == steps[first].repeat &&
+         steps[first + n].values.pass->run_together == steps[first].values.pass->run_together)
+    n++;
+  return n;
+}
+
+static int run_passes(struct pass_run *r, const struct pass *const *passes, void *options,
+                      uint32_t n, struct pass_result *results, struct err *err) {
+  struct arena scratch = {0};
+  r->env.pass = passes[0];
   r->env.exactness = r->pipeline->exactness;
   r->env.scratch = &scratch;
-  r->env.site_scratch = &site_scratch;
-  int rc = v->pass->run(&r->env, v->options, &result, err);
+  const uint64_t before = r->env.edits->n;
+  int rc = passes[0]->run_together ? passes[0]->run_together(&r->env, passes, n, results, err)
+                                   : passes[0]->run(&r->env, options, results, err);
+  if (rc == 0 && r->env.edits->n > before) rc = check_step(r, passes[0], n, err);
   arena_free(&scratch);
-  arena_free(&site_scratch);
-  const uint64_t made = r->env.edits->n - before;
-  if (rc == 0 && made > 0) rc = check_step(r, v->pass, err);
-  step->rounds++;
-  step->edits += made;
-  step->held_back = result.held_back; // of the last round: what stays held back
-  const uint64_t limit = result.output_limit;
-  if (limit && (r->output_limit == 0 || limit < r->output_limit)) r->output_limit = limit;
   return rc;
+}
+
+// Steps first … first + n - 1, in one call.
+static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, uint32_t round,
+                     struct err *err) {
+  struct arena lists = {0};
+  const struct pass **passes = arena_alloc(&lists, n * sizeof *passes);
+  struct pass_result *results = arena_zalloc(&lists, n * sizeof *results);
+  uint32_t count = 0;
+  for (uint32_t i = first; i < first + n; i++) {
+    r->steps[i].held_back = is_held_back(r, i);
+    if (is_held_back(r, i)) continue;
+    passes[count++] = r->pipeline->steps[i].values.pass;
+    if (r->begin) r->begin(r->ctx, i, round);
+  }
+  const int rc =
+      count ? run_passes(r, passes, r->pipeline->steps[first].values.options, count, results, err)
+            : 0;
+  for (uint32_t i = first, k = 0; i < first + n; i++) {
+    if (is_held_back(r, i)) continue;
+    const struct pass_result *result = &results[k++];
+    const uint64_t limit = result->output_limit;
+    r->steps[i].rounds++;
+    r->steps[i].held_back = result->held_back; // of the last round: what stays held back
+    if (limit && (r->output_limit == 0 || limit < r->output_limit)) r->output_limit = limit;
+  }
+  arena_free(&lists);
+  return rc;
+}
+
+static int run_range(struct pass_run *r, uint32_t first, uint32_t end, uint32_t round,
+                     struct err *err) {
+  for (uint32_t n; first < end; first += n) {
+    n = together(r, first, end);
+    if (run_steps(r, first, n, round, err)) return -1;
+  }
+  return 0;
 }
 
 static int run_repeat(struct pass_run *r, const struct pipeline_repeat *repeat, struct err *err) {
   for (uint32_t round = 0; round < repeat->rounds; round++) {
     const uint64_t before = r->env.edits->n;
-    for (uint32_t i = repeat->first; i < repeat->first + repeat->n; i++)
-      if (run_step(r, i, round, err)) return -1;
+    if (run_range(r, repeat->first, repeat->first + repeat->n, round, err)) return -1;
     if (r->env.edits->n == before) return 0;
   }
   if (!r->env.warn) return 0;
@@ -72,14 +142,12 @@ static int run_repeat(struct pass_run *r, const struct pipeline_repeat *repeat, 
 int pass_run(struct pass_run *r, struct arena *arena, struct err *err) {
   const struct pipeline *p = r->pipeline;
   r->steps = arena_zalloc(arena, (p->n_steps + (size_t)1) * sizeof *r->steps);
-  for (uint32_t i = 0; i < p->n_steps;) {
+  r->flaws = flaws_of(r->env.m).n;
+  for (uint32_t i = 0, n; i < p->n_steps; i += n) {
     const uint32_t repeat = p->steps[i].repeat;
-    if (repeat == NO_ID) {
-      if (run_step(r, i++, 0, err)) return -1;
-      continue;
-    }
-    if (run_repeat(r, &p->repeats[repeat], err)) return -1;
-    i += p->repeats[repeat].n;
+    n = repeat == NO_ID ? together(r, i, p->n_steps) : p->repeats[repeat].n;
+    if (repeat == NO_ID ? run_steps(r, i, n, 0, err) : run_repeat(r, &p->repeats[repeat], err))
+      return -1;
   }
   return 0;
 }

@@ -85,14 +85,16 @@ static int add_repeat(struct pipeline *p, struct span inside, struct span rounds
     return err_set(err, ERR_USAGE, "'%s' is no limit of rounds: it takes a whole number from 1",
                    quote(rounds).s);
   const char between = memchr(inside.at, ';', inside.n) ? ';' : ',';
+  const bool has_options = memchr(inside.at, ':', inside.n) != NULL;
   pipeline_begin(p, (uint32_t)most);
   for (;;) {
     const uint8_t *end = memchr(inside.at, between, inside.n);
     const size_t n = end ? (size_t)(end - inside.at) : inside.n;
     if (add_pass(p, span_of(inside.at, n), err)) {
-      if (between == ',' && !err->hint[0])
-        err_hint(err, "inside repeat( ) semicolons keep passes apart whose options have commas");
-      return -1;
+      if (between == ';' || !has_options) return -1;
+      err->hint[0] = '\0'; // more likely than what it guessed
+      return err_hint(err,
+                      "inside repeat( ) semicolons keep passes apart whose options have commas");
     }
     if (!end) break;
     inside = span_of(end + 1, inside.n - n - 1);

@@ -48,7 +48,8 @@ static int refuse_at(struct reader *r, yaml_mark_t at, const char *fmt, ...) {
 // Passes on what was wrong with a word, with its place.
 static int refuse_word(struct reader *r, yaml_mark_t at, const struct err *why) {
   (void)refuse_at(r, at, "%s", why->msg);
-  return why->hint[0] ? err_hint(r->err, "%s", why->hint) : -1;
+  err_fill_hint_of(r->err, why);
+  return -1;
 }
 
 static const char *kind_of(const yaml_event_t *e) {

@@ -10,13 +10,6 @@
 
 // ---- rows --------------------------------------------------------------------------------------
 
-// The operation that changes the type, behind what only moves elements.
-static uint32_t origin(const struct recipes *r, uint32_t id) {
-  while (r->rows[id].kind == RECIPE_RESHAPE || r->rows[id].kind == RECIPE_TRANSPOSE)
-    id = r->args[r->rows[id].args];
-  return id;
-}
-
 static bool has_part(const struct recipe_quantization *q, enum recipe_part part) {
   if (q->format == FORMAT_LEVELS) return false;
   return part == PART_SCALES || !q->symmetric || q->format == FORMAT_SHRINK;
@@ -36,12 +29,12 @@ static bool is_statistic(const struct recipes *r, uint32_t id) {
 static uint32_t source_of(const struct recipes *r, uint32_t id) {
   while ((r->rows[id].kind == RECIPE_CAST || r->rows[id].kind == RECIPE_QUANTIZE) &&
          !is_statistic(r, id))
-    id = origin(r, r->args[r->rows[id].args]);
+    id = recipe_unmoved(r, r->args[r->rows[id].args]);
   return id;
 }
 
 static struct quantized_tensor describe(struct recipes *r, const struct pass_job_site *s) {
-  const uint32_t id = origin(r, s->site.codes);
+  const uint32_t id = recipe_unmoved(r, s->site.codes);
   const uint32_t of = r->rows[id].n_args ? r->args[r->rows[id].args] : id;
   struct quantized_tensor t = {.name = s->site.tensor,
                                .codes = id,
@@ -59,54 +52,23 @@ static struct quantized_tensor describe(struct recipes *r, const struct pass_job
   return t;
 }
 
-// The run knows codes by the plan's recipes: those of a row, or NO_ID.
-static uint32_t in_plan(const struct plan *p, uint32_t codes) {
-  if (codes >= p->n_recipe_of || p->recipe_of[codes] == NO_ID) return NO_ID;
-  return origin(&p->recipes, p->recipe_of[codes]);
-}
-
 static void take_figures(struct quantized *q, const struct job *job) {
   const struct plan *p = &job->plan;
   const struct run_error **of = NULL; // by the plan's recipe id
   size_t cap = 0;
-  of = table_grow(NULL, &cap, (size_t)p->recipes.n_rows + 1, sizeof *of);
-  memset(of, 0, ((size_t)p->recipes.n_rows + 1) * sizeof *of);
+  of = table_grow(NULL, &cap, (size_t)p->recipes->n_rows + 1, sizeof *of);
+  memset(of, 0, ((size_t)p->recipes->n_rows + 1) * sizeof *of);
   for (uint32_t i = 0; i < job->n_errors; i++) {
     const struct segment *s = &p->segments[job->errors[i].segment];
-    if (s->kind == SEGMENT_RECIPE) of[origin(&p->recipes, s->ref)] = &job->errors[i];
+    if (s->kind == SEGMENT_RECIPE) of[recipe_unmoved(p->recipes, s->ref)] = &job->errors[i];
   }
   for (uint32_t i = 0; i < q->n; i++) {
-    const uint32_t id = in_plan(p, q->rows[i].codes);
-    if (id == NO_ID || !of[id] || !of[id]->whole) continue;
+    const uint32_t id = q->rows[i].codes;
+    if (!of[id] || !of[id]->whole) continue;
     q->rows[i].has_figures = true;
     q->rows[i].figures = of[id]->figures;
   }
   table_free(of, cap, sizeof *of);
-}
-
-// What the rows of one quantization have in common: the operand. Of others: the row itself.
-static uint32_t root_of(const struct recipes *r, uint32_t id) {
-  id = origin(r, id);
-  if (r->rows[id].kind == RECIPE_CAST) { // narrow scales
-    const uint32_t of = origin(r, r->args[r->rows[id].args]);
-    if (r->rows[of].kind == RECIPE_QUANTIZE) id = of;
-  }
-  return r->rows[id].kind == RECIPE_QUANTIZE ? r->args[r->rows[id].args] : id;
-}
-
-const char *quantized_weight_name(void *ctx, uint32_t segment) {
-  const struct job *job = ctx;
-  const struct pass_job *pj = job->ctx;
-  const struct plan *p = &job->plan;
-  if (p->segments[segment].kind != SEGMENT_RECIPE) return NULL;
-  const uint32_t root = root_of(&p->recipes, p->segments[segment].ref);
-  for (uint32_t i = 0; i < pj->n_sites; i++) {
-    const struct pass_site *s = &pj->sites[i].site;
-    const uint32_t id = s->codes == NO_ID ? NO_ID : in_plan(p, s->codes);
-    if (id != NO_ID && s->tensor.at && root_of(&p->recipes, id) == root)
-      return (const char *)s->tensor.at;
-  }
-  return NULL;
 }
 
 void quantized_free(struct quantized *q) {
@@ -122,7 +84,7 @@ void quantized_list(struct quantized *q, struct job *job, const struct pass_job 
   for (uint32_t i = 0; i < pj->n_sites; i++) {
     const struct pass_job_site *s = &pj->sites[i];
     if (s->site.codes == NO_ID || !pass_job_converted(s)) continue;
-    uint32_t id = origin(&job->recipes, s->site.codes);
+    uint32_t id = recipe_unmoved(&job->recipes, s->site.codes);
     if (row_of[id]) {
       q->rows[row_of[id] - 1].uses++;
       continue;
@@ -140,7 +102,7 @@ void quantized_list(struct quantized *q, struct job *job, const struct pass_job 
 static void write_scheme(const struct recipe_quantization *q, struct json_out *j) {
   json_put_uint(j, "bits", q->bits);
   json_put_uint(j, "block", q->block);
-  json_put_text(j, "format", recipe_format_row(q->format)->name);
+  json_put_text(j, "format", recipe_format_name(q->format));
   if (q->format == FORMAT_LEVELS) {
     json_put_uint(j, "levels", q->levels);
   }
@@ -230,7 +192,7 @@ void quantized_print_clipped(const struct quantized *q, uint32_t most) {
     const struct quantized_tensor *t = &q->rows[i];
     if (!t->has_figures || t->figures.overflows == 0) continue;
     if (n++ < most)
-      printf("clipped: %llu element%s of '%s'\n", (unsigned long long)t->figures.overflows,
+      printf("clipped: %lu element%s of '%s'\n", t->figures.overflows,
              t->figures.overflows == 1 ? "" : "s", quote(t->name).s);
   }
   if (n > most) printf("clipped: elements of %u more tensors\n", n - most);
@@ -242,7 +204,7 @@ static void print_reasons(const struct pass_job *pj) {
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
     skipped += pass_job_count(pj, i).skipped;
   if (skipped == 0) return;
-  printf("; left alone: %llu", (unsigned long long)skipped);
+  printf("; left alone: %lu", skipped);
   pass_job_reasons(pj, PASS_JOB_ALL_STEPS, &reasons);
   for (uint32_t k = 0; k < reasons.n; k++)
     printf("%s%u %s", k ? ", " : " (", reasons.count[k], reasons.first[k]->site.reason);

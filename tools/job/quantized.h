@@ -31,10 +31,6 @@ struct quantized {
 void quantized_list(struct quantized *q, struct job *job, const struct pass_job *pj);
 void quantized_free(struct quantized *q);
 
-// job->weight_name of who runs passes (job->ctx is the pass_job): the name of the weight that is
-// stored by this segment of the plan, codes, scales and zero points alike; NULL if no pass said so.
-const char *quantized_weight_name(void *job, uint32_t segment);
-
 // The member "tensors" of a step's object in the report.
 void quantized_write(const struct quantized *q, const struct job *job, uint32_t step,
                      struct json_out *j);

@@ -1,24 +1,28 @@
-// Rows are sorted once. Places may overlap (shared weights are legal), so "the first row that ends
-// after x" cannot be searched by offset; the furthest end so far grows monotonously within a file,
-// and can be.
+// Which tensors lie where in the files of a model.
+//
+// Rows are sorted once by file and offset. Places may overlap (shared weights are legal), so "the
+// first row that ends after x" cannot be searched by offset; the furthest end so far grows
+// monotonously within a file, and can be.
+//
+//   rows    [0..40]  [32..64]  [100..120]
+//   reach      40       64         120
 #include "tensor_map.h"
 
 #include <stdlib.h>
 
 enum { PADDING_MAX = 64 << 10 };
 
-static int compare_places(const void *pa, const void *pb) {
-  const struct tensor_place *a = pa, *b = pb;
+static int compare_spans(const void *pa, const void *pb) {
+  const struct tensor_span *a = pa, *b = pb;
   if (a->file != b->file) return a->file < b->file ? -1 : 1;
   if (a->off != b->off) return a->off < b->off ? -1 : 1;
   return (a->tensor > b->tensor) - (a->tensor < b->tensor);
 }
 
-static void add_place(struct tensor_map *map, uint32_t tensor, struct extent at) {
+static void add_span(struct tensor_map *map, uint32_t tensor, struct extent at) {
   if (at.len == 0) return;
-  map->rows = table_grow(map->rows, &map->cap, map->n + 1, sizeof *map->rows);
-  map->rows[map->n++] =
-      (struct tensor_place){.off = at.off, .len = at.len, .file = at.file, .tensor = tensor};
+  *TABLE_PUSH(map, rows) =
+      (struct tensor_span){.off = at.off, .len = at.len, .file = at.file, .tensor = tensor};
 }
 
 static void add_tensor(struct tensor_map *map, const struct model *m, uint32_t tensor, bool held) {
@@ -27,22 +31,22 @@ static void add_tensor(struct tensor_map *map, const struct model *m, uint32_t t
   uint32_t n;
   if (flags & TENSOR_DEAD) return;
   if (held && !(flags & TENSOR_EXTERNAL)) {
-    add_place(map, tensor, model_tensor_holder(m, tensor, &encoding));
+    add_span(map, tensor, model_tensor_holder(m, tensor, &encoding));
     return;
   }
   const struct piece *p = model_pieces(m, tensor, &n);
   for (uint32_t i = 0; i < n; i++)
-    add_place(map, tensor, p[i].at);
+    add_span(map, tensor, p[i].at);
 }
 
 static void init(struct tensor_map *map, const struct model *m, bool held) {
   *map = (struct tensor_map){0};
   for (uint32_t t = 0; t < m->n_tensors; t++)
     add_tensor(map, m, t, held);
-  if (map->n == 0) return;
-  qsort(map->rows, map->n, sizeof *map->rows, compare_places);
-  for (size_t i = 0; i < map->n; i++) {
-    struct tensor_place *row = &map->rows[i];
+  if (map->n_rows == 0) return;
+  qsort(map->rows, map->n_rows, sizeof *map->rows, compare_spans);
+  for (size_t i = 0; i < map->n_rows; i++) {
+    struct tensor_span *row = &map->rows[i];
     // Unchecked against the file if that was not opened.
     if (add_overflows(row->off, row->len, &row->reach)) row->reach = UINT64_MAX;
     if (i > 0 && row[-1].file == row->file) row->reach = max_u64(row->reach, row[-1].reach);
@@ -58,14 +62,14 @@ void tensor_map_init_held(struct tensor_map *map, const struct model *m) {
 }
 
 void tensor_map_done(struct tensor_map *map) {
-  table_free(map->rows, map->cap, sizeof *map->rows);
+  TABLE_FREE(map, rows);
 }
 
 size_t tensor_map_first(const struct tensor_map *map, uint32_t file, uint64_t off) {
-  size_t lo = 0, hi = map->n;
+  size_t lo = 0, hi = map->n_rows;
   while (lo < hi) {
     size_t mid = lo + (hi - lo) / 2;
-    const struct tensor_place *row = &map->rows[mid];
+    const struct tensor_span *row = &map->rows[mid];
     if (row->file < file || (row->file == file && row->reach <= off))
       lo = mid + 1;
     else
@@ -77,8 +81,9 @@ size_t tensor_map_first(const struct tensor_map *map, uint32_t file, uint64_t of
 struct tensor_map_use tensor_map_use(const struct tensor_map *map, uint32_t file) {
   struct tensor_map_use use = {0};
   uint64_t end = 0; // of what was counted so far
-  for (size_t i = tensor_map_first(map, file, 0); i < map->n && map->rows[i].file == file; i++) {
-    const struct tensor_place *row = &map->rows[i];
+  for (size_t i = tensor_map_first(map, file, 0); i < map->n_rows && map->rows[i].file == file;
+       i++) {
+    const struct tensor_span *row = &map->rows[i];
     uint64_t gap = row->off > end ? row->off - end : 0;
     if (gap < PADDING_MAX) use.padding += gap;
     if (row->reach > end) use.used += row->reach - max_u64(end, row->off);

@@ -5,15 +5,14 @@
 
 #include "model.h"
 
-struct tensor_place {
+struct tensor_span {
   uint64_t off, len;
   uint64_t reach; // the furthest end of this place and all before it in the same file
   uint32_t file, tensor;
 };
 
 struct tensor_map {
-  struct tensor_place *rows;
-  size_t n, cap;
+  TABLE(struct tensor_span, rows);
 };
 
 // Tensors that lie inline and are small have no pieces (model_pieces) and are not in it.
@@ -24,7 +23,7 @@ void tensor_map_init_held(struct tensor_map *map, const struct model *m);
 void tensor_map_done(struct tensor_map *map);
 
 // The first row of `file` that could touch bytes from `off` on: from there, rows with
-// row.off < off + len that end after `off` are the ones in [off, off+len). map->n: none.
+// row.off < off + len that end after `off` are the ones in [off, off+len). map->n_rows: none.
 size_t tensor_map_first(const struct tensor_map *map, uint32_t file, uint64_t off);
 
 // How much of a file its tensors use. Overlaps count once in `used`. Gaps of less than 64 KiB

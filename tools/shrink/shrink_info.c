@@ -1,6 +1,9 @@
 // weir shrink --info: the weights that the pass would look at, a line each, and totals over all of
-// them, in the words of onnx_shrink_ray. "Other data" is what the model's files hold beside
-// weights.
+// them, in the words of onnx_shrink_ray.
+//
+// "Other data" is what the model's files hold beside weights. Nothing is edited or written, and no
+// weight is read: shapes and names are metadata. Each model is opened, loaded and
+// left before the next.
 #include "load.h"
 #include "report.h"
 #include "shrink.h"
@@ -41,9 +44,8 @@ static void look_at(struct info *in, const struct weight *w) {
     write_weight(in->json, m, t, name, node);
     return;
   }
-  printf("%s: %s: %s - %llu elements, %s, %llu bytes\n", node ? "Node" : "Initializer",
-         quote(name).s, quote_dims(model_dims(m, t), t->rank).s, (unsigned long long)elements,
-         dtype_name(t->dtype), (unsigned long long)t->bytes);
+  printf("%s: %s: %s - %lu elements, %s, %lu bytes\n", node ? "Node" : "Initializer", quote(name).s,
+         quote_dims(model_dims(m, t), t->rank).s, elements, dtype_name(t->dtype), t->bytes);
 }
 
 static void look_at_all(struct info *in) {
@@ -62,11 +64,9 @@ static uint64_t file_bytes(const struct sources *s) {
 static void print(struct info *in, const char *path, uint64_t total) {
   printf("Model: %s\n", quote_str(path).s);
   look_at_all(in);
-  printf("Total nodes: %llu\nTotal initializers: %llu\n", (unsigned long long)in->nodes,
-         (unsigned long long)in->initializers);
-  printf("Total bytes from weights: %llu bytes, %llu bytes from other data\n",
-         (unsigned long long)in->bytes,
-         (unsigned long long)(total > in->bytes ? total - in->bytes : 0));
+  printf("Total nodes: %lu\nTotal initializers: %lu\n", in->nodes, in->initializers);
+  printf("Total bytes from weights: %lu bytes, %lu bytes from other data\n", in->bytes,
+         (total > in->bytes ? total - in->bytes : 0));
 }
 
 static void write(struct info *in, const char *path, uint64_t total) {

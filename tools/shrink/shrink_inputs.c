@@ -1,6 +1,9 @@
-// Names, as onnx_shrink_ray makes them: the extension of IN gives way to the suffix, in IN's folder
-// or in --output-dir. A name that ends with the suffix is an output of an earlier call, so that
-// `weir shrink folder/` can be said twice.
+// The models that one call of `weir shrink` works on, and the names of their outputs.
+//
+// Names are made as onnx_shrink_ray makes them: the extension of IN gives way to the suffix, in
+// IN's folder or in --output-dir. A name that ends with the suffix is an output of an earlier call
+// and is passed over, so that `weir shrink folder/` can be said twice. Two inputs with one output
+// are refused before anything is made.
 #include "shrink_inputs.h"
 
 #include "report.h"

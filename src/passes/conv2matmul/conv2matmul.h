@@ -40,6 +40,7 @@ struct conv2matmul_match {
   int64_t channels_in, channels_out; // C, M
   int64_t pads[6];                   // befores then afters
   int64_t strides[3];
+  bool padded, strided; // not all 0, not all 1
   struct model_constant weight;
   uint32_t bias; // value id, NO_ID: none
 };

@@ -7,6 +7,7 @@
 // SAME_LOWER pad nothing, since ceil(in/stride) outputs need (ceil(in/stride)-1)*stride+1 <= in
 // inputs.
 #include "conv2matmul.h"
+#include "kit.h"
 
 enum { MIN_OPSET = 7 }; // Reshape takes its shape as an input from 5, Add broadcasts from 7
 
@@ -51,14 +52,6 @@ static int64_t largest(const int64_t *x, uint32_t n) {
   for (uint32_t i = 1; i < n; i++)
     if (x[i] > most) most = x[i];
   return most;
-}
-
-// Any attribute whose value comes from a function's caller cannot be known here.
-static bool has_attribute_reference(const struct matching *x) {
-  const struct model_node *n = &x->m->nodes[x->node];
-  for (uint32_t i = 0; i < n->n_attrs; i++)
-    if (x->m->attrs[n->attrs + i].ref_name != x->m->empty) return true;
-  return false;
 }
 
 // ---- weight and bias ---------------------------------------------------------------------------
@@ -117,18 +110,19 @@ static const char *match_auto_pad(const struct matching *x) {
   if (!model_attr_string(x->m, x->node, "auto_pad", "NOTSET", &mode)) return "auto_pad_not_notset";
   if (span_is(mode, "NOTSET")) return NULL;
   bool known = span_is(mode, "VALID") || span_is(mode, "SAME_UPPER") || span_is(mode, "SAME_LOWER");
-  bool padded = !all_equal(x->out->pads, 2 * x->out->rank, 0);
-  return x->options->strict_compat || !known || padded ? "auto_pad_not_notset" : NULL;
+  return x->options->strict_compat || !known || x->out->padded ? "auto_pad_not_notset" : NULL;
 }
 
 static const char *match_shape_attributes(struct matching *x, int64_t dilations[3]) {
   struct conv2matmul_match *out = x->out;
   int64_t group;
-  if (!x->options->strict_compat && has_attribute_reference(x)) return "attribute_reference";
+  if (!x->options->strict_compat && kit_refers(x->m, x->node)) return "attribute_reference";
   if (!model_attr_int(x->m, x->node, "group", 1, &group) || group != 1) return "group_not_1";
   if (!read_list(x, "strides", out->rank, 1, 1, out->strides)) return "invalid_strides";
   if (!read_list(x, "dilations", out->rank, 1, 1, dilations)) return "invalid_dilations";
   if (!read_list(x, "pads", 2 * out->rank, 0, 0, out->pads)) return "invalid_pads";
+  out->strided = !all_equal(out->strides, out->rank, 1);
+  out->padded = !all_equal(out->pads, 2 * out->rank, 0);
   return match_auto_pad(x);
 }
 
@@ -164,8 +158,7 @@ static const char *match_node(struct matching *x) {
   if ((why = match_weight(x)) || (why = match_shape_attributes(x, dilations)) ||
       (why = match_bias(x)) || (why = match_version(x)))
     return why;
-  bool plain =
-      all_equal(x->out->strides, x->out->rank, 1) && all_equal(x->out->pads, 2 * x->out->rank, 0);
+  const bool plain = !x->out->strided && !x->out->padded;
   if (!o->extended && !plain) return "strict_mode_requires_unit_stride_and_zero_pad";
   x->out->used_extended_mode = o->extended;
   bool dilated = !all_equal(dilations, x->out->rank, 1);

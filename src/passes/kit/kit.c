@@ -41,9 +41,10 @@ int kit_done(struct kit *k, struct err *err) {
   kit_chains_done(k);
   model_types_done(&in->types);
   kit_map_done(&in->read_of);
-  table_free(in->reads, in->reads_cap, sizeof *in->reads);
-  table_free(in->position, in->position_cap, sizeof *in->position);
-  table_free(in->source_index, in->source_index_cap, sizeof *in->source_index);
+  TABLE_FREE(in, reads);
+  TABLE_FREE(in, position);
+  TABLE_FREE(in, source_index);
+  TABLE_FREE(in, fronts);
   arena_free(&k->site);
   struct arena arena = in->arena; // it holds *in
   *k = (struct kit){0};

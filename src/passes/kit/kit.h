@@ -43,6 +43,11 @@ struct kit {
   // Where new nodes go and what they are called after: set by kit_site, free to be changed.
   uint32_t graph, before; // before NO_ID: at the graph's end
   struct span stem;
+  // For the habits of existing tools, where a pass keeps them; new nodes' outputs are then given by
+  // KIT_OUT. Which names a new node's differs from (kit_init: KIT_EVERYWHERE), and whether it has none
+  // where KIT_CALLED does not give it one.
+  enum kit_space node_names;
+  bool nameless;
   struct kit_inside *in; // tables of kit*.c
 };
 
@@ -140,6 +145,9 @@ bool kit_attr_floats(struct kit *k, uint32_t node, const char *name, const float
                      uint32_t *n);
 bool kit_attr_tensor(struct kit *k, uint32_t node, const char *name, uint32_t *tensor);
 bool kit_attr_graph(struct kit *k, uint32_t node, const char *name, uint32_t *graph);
+// Has it an attribute whose value is given by a function's caller, and so not known here? (For those
+// who have no kit.)
+bool kit_refers(const struct model *m, uint32_t node);
 // Transpose's perm, where absent the reverse of its input's rank (false: not known).
 bool kit_perm(struct kit *k, uint32_t node, const int64_t **perm, uint32_t *n);
 // Axes of Squeeze, Unsqueeze, Reduce…: the attribute or the constant second input; n = 0 and true
@@ -257,6 +265,12 @@ void kit_site(struct kit *k, uint32_t node, const char *reason);
   { .what = KIT_PART_ATTRS_OF, .n = (node) } // those of another node
 #define KIT_NAME(text)                                                                             \
   { .what = KIT_PART_NAME, .name = (text) } // wanted, of node and value
+// For names of an existing tool: that of the node alone (empty: it has none), and the output, a
+// struct edit_output (a value without a maker, or a name that is free).
+#define KIT_CALLED(text)                                                                           \
+  { .what = KIT_PART_CALLED, .name = (text) }
+#define KIT_OUT(output)                                                                            \
+  { .what = KIT_PART_OUT, .out = (output) }
 #define KIT_OUTPUTS(count)                                                                         \
   { .what = KIT_PART_OUTPUTS, .n = (count) } // default 1
 struct kit_part {
@@ -266,11 +280,14 @@ struct kit_part {
     KIT_PART_ATTR,
     KIT_PART_ATTRS_OF,
     KIT_PART_NAME,
+    KIT_PART_CALLED,
+    KIT_PART_OUT,
     KIT_PART_OUTPUTS,
   } what;
   const uint32_t *in;
   uint32_t n;
   struct edit_attr attr;
+  struct edit_output out;
   struct span name;
 };
 uint32_t kit_make_parts(struct kit *k, enum op op, const struct kit_part *parts);
@@ -285,8 +302,10 @@ struct kit_new {
   uint32_t n_attrs;
   uint32_t attrs_of;
   uint32_t as;
-  uint32_t n_out;   // 0: one. With `as`, as many as that has
-  struct span name; // wanted, empty: <stem>_<Op>
+  uint32_t n_out;                // 0: one. With `as`, as many as that has
+  struct span name;              // wanted, empty: <stem>_<Op>
+  bool called;                   // the node alone is called `name`, or has none; `out` is given
+  const struct edit_output *out; // the only output; NULL: a new value called as the node
 };
 uint32_t kit_put(struct kit *k, const struct kit_new *spec); // node id
 // Can attributes of the node be copied by attrs_of? Not references, graphs, large or rare ones.
@@ -318,6 +337,9 @@ uint32_t kit_scalar_recipe(struct kit *k, enum dtype dtype, double x);
 uint32_t kit_recipe(struct kit *k, uint32_t value);
 // A free name made of the stem, in every space: <stem>_<what>.
 struct span kit_name(struct kit *k, const char *what);
+// Free names of one stem: names[i] is base, or base_1, …, and suffixes[i] behind it.
+void kit_name_family(struct kit *k, struct span base, const char *const *suffixes, uint32_t n,
+                     struct span *names);
 
 // ---- versions (kit_versions.c) -------------------------------------------------------------------
 
@@ -337,15 +359,17 @@ void kit_raise_ir(struct kit *k, int64_t version); // weights_raise_ir
 
 // ---- reports (kit_report.c) ----------------------------------------------------------------------
 
-// What a report says of a node. To be called while the node lives. Fields left out are filled: the
-// op, its name, its position in the source.
+// What a report says of a node, which may have gone already: a weight's name is to be as it was. The
+// rest is filled: the op, its name, its position in the source if it has neither name nor weight.
 struct kit_report {
   uint32_t node;
   const char *reason; // a stable word
   bool skipped;
   bool flag;
-  uint32_t weight; // value + 1 of the weight it is about, 0: none
-  uint32_t codes;  // recipe + 1 of its codes, 0: none
+  bool placed;        // its position is said in any case
+  uint32_t weight;    // value + 1 of the weight it is about, 0: none
+  struct span tensor; // the weight's name; at NULL: that of `weight`
+  uint32_t codes;     // recipe + 1 of its codes, 0: none
   const char *chosen, *chosen_by;
   const struct figures *figures;
 };

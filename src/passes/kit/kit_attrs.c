@@ -148,6 +148,13 @@ bool kit_attr_graph(struct kit *k, uint32_t node, const char *name, uint32_t *gr
   return there;
 }
 
+bool kit_refers(const struct model *m, uint32_t node) {
+  const struct model_node *n = &m->nodes[node];
+  for (uint32_t i = 0; i < n->n_attrs; i++)
+    if (m->attrs[n->attrs + i].ref_name != m->empty) return true;
+  return false;
+}
+
 bool kit_perm(struct kit *k, uint32_t node, const int64_t **perm, uint32_t *n) {
   struct kit_attr a;
   const enum kit_state state = typed(k, node, "perm", ATTR_INTS, &a);

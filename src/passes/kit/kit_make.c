@@ -63,6 +63,14 @@ struct span kit_name(struct kit *k, const char *what) {
   return kit_names_take(&k->names, KIT_EVERYWHERE, k->graph, stem_and(k, what), &k->site);
 }
 
+void kit_name_family(struct kit *k, struct span base, const char *const *suffixes, uint32_t n,
+                     struct span *names) {
+  const struct span stem =
+      kit_names_family(&k->names, KIT_EVERYWHERE, k->graph, base, suffixes, n, &k->site);
+  for (uint32_t i = 0; i < n; i++)
+    names[i] = kit_names_join(stem, suffixes[i], &k->site);
+}
+
 // ---- nodes ---------------------------------------------------------------------------------------
 
 // Of one attribute as another node has it.
@@ -130,10 +138,16 @@ static struct edit_output *taken_outputs(struct kit *k, uint32_t node, uint32_t 
   return out;
 }
 
+static struct span node_name(struct kit *k, const struct kit_new *spec, const char *op) {
+  struct span wanted = spec->name;
+  if (wanted.n == 0 && !spec->called && !k->nameless) wanted = stem_and(k, op);
+  if (wanted.n == 0) return span_str("");
+  return kit_names_free(&k->names, k->node_names, k->graph, wanted, &k->site);
+}
+
 uint32_t kit_put(struct kit *k, const struct kit_new *spec) {
   const struct kit_op_row *row = kit_op_row(spec->op);
-  const struct span wanted = spec->name.n ? spec->name : stem_and(k, row->name);
-  const struct span name = kit_names_free(&k->names, KIT_EVERYWHERE, k->graph, wanted, &k->site);
+  const struct span name = node_name(k, spec, row->name);
   struct edit_node node = {.graph = k->graph,
                            .before = k->before,
                            .name = name,
@@ -142,7 +156,12 @@ uint32_t kit_put(struct kit *k, const struct kit_new *spec) {
                            .in = spec->in,
                            .n_in = spec->n_in};
   node.attrs = all_attrs(k, spec, &node.n_attrs);
-  if (spec->as == NO_ID) {
+  if (spec->out) {
+    assert(spec->as == NO_ID);
+    node.n_out = 1;
+    node.out = spec->out;
+  } else if (spec->as == NO_ID) {
+    assert(name.n > 0 && k->node_names == KIT_EVERYWHERE); // the value's name too
     node.n_out = spec->n_out ? spec->n_out : 1;
     node.out = new_outputs(k, name, node.n_out);
   } else {
@@ -175,6 +194,11 @@ static uint32_t put_parts(struct kit *k, uint32_t as, enum op op, const struct k
     case KIT_PART_ATTR: attrs[spec.n_attrs++] = p->attr; break;
     case KIT_PART_ATTRS_OF: spec.attrs_of = p->n; break;
     case KIT_PART_NAME: spec.name = p->name; break;
+    case KIT_PART_CALLED:
+      spec.name = p->name;
+      spec.called = true;
+      break;
+    case KIT_PART_OUT: spec.out = &p->out; break;
     case KIT_PART_OUTPUTS: spec.n_out = p->n; break;
     case KIT_PARTS_END: break;
     }

@@ -1,8 +1,9 @@
 // What a pass says: sites for the report, and warnings.
 //
-// A node without a name is told by its operator and its position in its graph's source. Positions
-// are counted once, when such a node is first reported: nodes were numbered in the order of the
-// file, so those of a graph stand in order. A node that an edit made has none.
+// A node without a name is told by its operator and its position in its graph's source, or by the
+// weight that the report is about. Positions are counted once, when one is first asked for: nodes
+// were numbered in the order of the file, so those of a graph stand in order. A node that an edit
+// made has none.
 #include "kit_inside.h"
 
 static uint32_t source_index(struct kit *k, uint32_t node) {
@@ -32,20 +33,22 @@ void kit_report(struct kit *k, const struct kit_report *r) {
                            .status = r->skipped ? "skipped" : "converted",
                            .reason = r->reason,
                            .flag = r->flag,
+                           .tensor = r->tensor,
                            .chosen = r->chosen,
                            .chosen_by = r->chosen_by,
                            .figures = r->figures,
-                           .codes = r->codes ? r->codes - 1 : NO_ID};
+                           .codes = r->codes ? r->codes - 1 : NO_ID,
+                           .pass = k->pass};
   if (r->node != NO_ID) {
     const struct model_node *n = &m->nodes[r->node];
     site.graph = n->graph;
     site.op_type = model_name_str(m, n->op_type);
     site.node_name = model_name(m, n->name);
-    if (n->name == m->empty) site.index = source_index(k, r->node);
+    if (r->placed || (n->name == m->empty && r->weight == 0)) site.index = source_index(k, r->node);
   } else if (r->weight) {
     site.graph = m->values[r->weight - 1].graph;
   }
-  if (r->weight) site.tensor = model_value_name(m, r->weight - 1);
+  if (r->weight && !r->tensor.at) site.tensor = model_value_name(m, r->weight - 1);
   k->env->site(k->env->site_ctx, &site);
 }
 

@@ -15,6 +15,8 @@
 // the Constant that goes is the `first` of its graph, the node behind it becomes that.
 #include "weights.h"
 
+#include "kit_inside.h"
+
 #include <assert.h>
 
 enum { CONSTANT_INTEGERS_OPSET = 9 };
@@ -77,34 +79,24 @@ static bool hides(const struct model *m, const struct weight *w) {
   return parent != NO_ID && model_lookup(m, parent, m->values[w->value].name) != NO_ID;
 }
 
-struct edit_output weights_output(const struct pass_env *env, const struct weight *w,
-                                  const struct weights_names *names) {
-  const struct model_value *v = &env->m->values[w->value];
-  const bool own_name = names->keep || v->n_graph_outputs > 0;
-  if (!own_name || hides(env->m, w)) return (struct edit_output){NO_ID, names->made};
-  const struct span own = model_value_name(env->m, w->value);
-  const struct span copy = span_of(arena_string(env->site_scratch, own), own.n);
-  edit_rename_value(env->edits, w->value, names->spare);
+struct edit_output weights_output(struct kit *k, const struct weight *w, struct span made,
+                                  struct span spare, bool keep) {
+  if (!(keep || kit_is_output(k, w->value)) || hides(k->m, w))
+    return (struct edit_output){NO_ID, made};
+  const struct span own = model_value_name(k->m, w->value);
+  const struct span copy = span_of(arena_string(&k->site, own), own.n);
+  edit_rename_value(k->e, w->value, spare);
   return (struct edit_output){NO_ID, copy};
 }
 
-// ---- anchors -----------------------------------------------------------------------------------
-
-void weights_anchors_init(struct weights_anchors *a, const struct model *m) {
-  *a = (struct weights_anchors){.n = m->n_graphs};
-  a->first = table_grow(NULL, &a->cap, (size_t)a->n + 1, sizeof *a->first);
-  memset(a->first, 0xff, a->n * sizeof *a->first);
-}
-
-void weights_anchors_done(struct weights_anchors *a) {
-  table_free(a->first, a->cap, sizeof *a->first);
-}
-
-uint32_t weights_anchor(struct weights_anchors *a, const struct model *m, const struct weight *w) {
-  assert(w->graph < a->n);
-  if (w->node != NO_ID) return w->node;
-  if (a->first[w->graph] == NO_ID) a->first[w->graph] = m->graphs[w->graph].first_node;
-  return a->first[w->graph];
+void weights_site(struct kit *k, const struct weight *w, const char *reason) {
+  struct kit_inside *in = k->in;
+  kit_site(k, w->node, reason);
+  k->graph = w->graph;
+  if (w->node != NO_ID) return;
+  if (w->graph >= in->n_fronts) TABLE_ADD(in, fronts, w->graph + 1 - in->n_fronts);
+  if (in->fronts[w->graph] == 0) in->fronts[w->graph] = k->m->graphs[w->graph].first_node + 1;
+  k->before = in->fronts[w->graph] - 1;
 }
 
 // ---- taking a weight's place -------------------------------------------------------------------
@@ -118,19 +110,20 @@ static void replace_outputs(struct edits *e, const struct weight *w, uint32_t to
   }
 }
 
-void weights_replace(struct edits *e, struct weights_anchors *a, const struct weight *w,
-                     uint32_t to) {
-  const struct model *m = e->m;
-  if (m->values[w->value].first_use != NO_ID) edit_replace_uses(e, w->value, to);
-  replace_outputs(e, w, to);
+void weights_replace(struct kit *k, const struct weight *w, uint32_t to) {
+  const struct model *m = k->m;
+  struct kit_inside *in = k->in;
+  if (m->values[w->value].first_use != NO_ID) edit_replace_uses(k->e, w->value, to);
+  replace_outputs(k->e, w, to);
   if (w->node != NO_ID) {
-    if (a->first[w->graph] == w->node) a->first[w->graph] = m->nodes[w->node].next;
-    edit_remove_node(e, w->node);
+    if (w->graph < in->n_fronts && in->fronts[w->graph] == w->node + 1)
+      in->fronts[w->graph] = m->nodes[w->node].next + 1;
+    edit_remove_node(k->e, w->node);
     return;
   }
   const bool is_input = m->values[w->value].flags & VALUE_IS_INPUT;
-  edit_remove_tensor(e, w->tensor);
-  if (is_input) edit_remove_graph_input(e, w->value);
+  edit_remove_tensor(k->e, w->tensor);
+  if (is_input) edit_remove_graph_input(k->e, w->value);
 }
 
 // Backwards, so that nothing behind an input has to move up for it.
@@ -157,17 +150,10 @@ void weights_free_initializers(struct edits *e) {
 
 // ---- reports -----------------------------------------------------------------------------------
 
-void weights_report(const struct pass_env *env, const struct weight *w, const char *reason,
-                    uint32_t recipe) {
-  const struct model *m = env->m;
-  struct pass_site site = {.node = w->node,
-                           .index = NO_ID,
-                           .graph = w->graph,
-                           .op_type = w->node == NO_ID ? "Initializer" : "Constant",
-                           .status = recipe == NO_ID ? "skipped" : "converted",
-                           .reason = reason,
-                           .tensor = model_value_name(m, w->value),
-                           .codes = recipe};
-  if (w->node != NO_ID) site.node_name = model_name(m, m->nodes[w->node].name);
-  if (env->site) env->site(env->site_ctx, &site);
+void weights_report(struct kit *k, const struct weight *w, const char *reason, uint32_t recipe) {
+  kit_report(k, &(struct kit_report){.node = w->node,
+                                     .reason = reason,
+                                     .skipped = recipe == NO_ID,
+                                     .weight = w->value + 1,
+                                     .codes = recipe + 1});
 }

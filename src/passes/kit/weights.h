@@ -5,6 +5,8 @@
 
 #include "pass.h"
 
+struct kit;
+
 // Initializers outside of inputs, and so nodes and tensors that are no inputs, exist from here on.
 enum { WEIGHTS_FREE_IR = 4 };
 
@@ -31,35 +33,20 @@ bool weights_takes_integers(const struct model *m, uint32_t graph);
 // edit_tensor_readable).
 const char *weights_obstacle(const struct edits *e, const struct weight *w);
 
+// Begins what is done about the weight (kit_site). New nodes go into its graph, before the Constant,
+// or before the node that was its graph's first when this was first asked: so they stand in the
+// order in which they were made.
+void weights_site(struct kit *k, const struct weight *w, const char *reason);
 // The output that the last node behind the changed weight should have. It is the name `made`,
 // unless the weight is listed as an output of its graph (or `keep`): then it takes over the
-// weight's own name (held in the site's scratch), and the weight is called `spare` until
-// weights_replace removes it; not if the weight hides a value of a graph around its own by that
-// name. Both names are free ones.
-struct weights_names {
-  struct span made, spare;
-  bool keep;
-};
-struct edit_output weights_output(const struct pass_env *env, const struct weight *w,
-                                  const struct weights_names *names);
-
-// Where new nodes for the weight go: before the Constant, or before the node that was its graph's
-// first when *anchors (one entry a graph, NO_ID at the beginning; see weights_anchors) was first
-// asked; so they stand in the order in which they were made.
-struct weights_anchors {
-  uint32_t *first; // by graph: node id, NO_ID: not asked yet
-  uint32_t n;
-  size_t cap;
-};
-void weights_anchors_init(struct weights_anchors *a, const struct model *m);
-void weights_anchors_done(struct weights_anchors *a);
-uint32_t weights_anchor(struct weights_anchors *a, const struct model *m, const struct weight *w);
-
+// weight's own name, and the weight is called `spare` until weights_replace removes it; not if the
+// weight hides a value of a graph around its own by that name. Both names are free ones.
+struct edit_output weights_output(struct kit *k, const struct weight *w, struct span made,
+                                  struct span spare, bool keep);
 // All that used the weight uses `to` instead: nodes in its graph and those inside, and outputs. The
 // weight goes, with its Constant node, or its graph input (before IR version 4 every initializer
 // had one).
-void weights_replace(struct edits *e, struct weights_anchors *a, const struct weight *w,
-                     uint32_t to);
+void weights_replace(struct kit *k, const struct weight *w, uint32_t to);
 // Raises the IR version, if it is below. Before 4 every initializer is a graph input too, and a
 // constant all the same; from 4 on such an input lets callers override it. So these inputs go where
 // the version passes 4, and what was constant stays it.
@@ -68,10 +55,8 @@ void weights_raise_ir(struct edits *e, int64_t version);
 // input for every initializer.
 void weights_free_initializers(struct edits *e);
 
-// A site for the report. `node_name` is that of a Constant node; initializers have op_type
-// "Initializer" and no node. `recipe` is that of the elements (codes) that take its place, NO_ID if
-// it is left alone. To be called before edits: names may move afterwards.
-void weights_report(const struct pass_env *env, const struct weight *w, const char *reason,
-                    uint32_t recipe);
+// A site for the report. `recipe` is that of the elements (codes) that take the weight's place, NO_ID
+// if it is left alone. To be called before edits: names may move afterwards.
+void weights_report(struct kit *k, const struct weight *w, const char *reason, uint32_t recipe);
 
 #endif

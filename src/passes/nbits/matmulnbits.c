@@ -19,7 +19,7 @@ struct list {
 
 // A node whose subgraphs are still to be walked: the next is number `graph` of attribute `attr`.
 struct visit {
-  uint32_t node, index, attr, graph;
+  uint32_t node, attr, graph;
 };
 
 struct walk {
@@ -40,31 +40,27 @@ static uint32_t next_subgraph(const struct model *m, struct visit *v) {
   return NO_ID;
 }
 
-static void push(struct walk *w, uint32_t node, uint32_t index) {
-  if (node == NO_ID) return;
-  uint32_t at = TABLE_ADD(w, visits, 1);
-  w->visits[at] = (struct visit){.node = node, .index = index};
+static void push(struct walk *w, uint32_t node) {
+  if (node != NO_ID) *TABLE_PUSH(w, visits) = (struct visit){.node = node};
 }
 
-static void add_site(struct walk *w, const struct visit *v) {
-  uint32_t op = nbits_looks_at(w->m, v->node, w->op_types);
-  if (op == 0) return;
-  uint32_t at = TABLE_ADD(w->list, sites, 1);
-  w->list->sites[at] =
-      (struct nbits_site){.node = v->node, .index = v->index, .op = (enum matmulnbits_op)op};
+static void add_site(struct walk *w, uint32_t node) {
+  const uint32_t op = nbits_looks_at(w->m, node, w->op_types);
+  if (op)
+    *TABLE_PUSH(w->list, sites) = (struct nbits_site){.node = node, .op = (enum matmulnbits_op)op};
 }
 
 static void collect_graph(struct walk *w, uint32_t graph) {
-  push(w, w->m->graphs[graph].first_node, 0);
+  push(w, w->m->graphs[graph].first_node);
   while (w->n_visits) {
     uint32_t inner = next_subgraph(w->m, &w->visits[w->n_visits - 1]);
     if (inner != NO_ID) {
-      push(w, w->m->graphs[inner].first_node, 0);
+      push(w, w->m->graphs[inner].first_node);
       continue;
     }
     struct visit done = w->visits[--w->n_visits];
-    add_site(w, &done);
-    push(w, w->m->nodes[done.node].next, done.index + 1);
+    add_site(w, done.node);
+    push(w, w->m->nodes[done.node].next);
   }
 }
 
@@ -78,104 +74,105 @@ static void collect(const struct model *m, uint32_t op_types, struct list *list)
 
 // ---- patterns without a match ------------------------------------------------------------------
 
-static void warn_unmatched(struct pass_env *env, const struct list *list,
+static void warn_unmatched(struct nbits_work *w, const struct list *list,
                            const struct name_pattern *p, const char *option) {
-  const struct model *m = env->m;
+  struct kit *k = &w->k;
   struct name_pattern_nearest c = {0};
-  if (p->matches || env->warn == NULL) return;
+  if (p->matches) return;
   for (uint32_t i = 0; i < list->n_sites; i++) {
-    name_pattern_consider(&c, p, model_name_str(m, m->nodes[list->sites[i].node].name));
-    name_pattern_consider(&c, p, model_name_str(m, list->sites[i].name));
+    name_pattern_consider(&c, p, model_name_str(k->m, k->m->nodes[list->sites[i].node].name));
+    name_pattern_consider(&c, p, model_name_str(k->m, list->sites[i].name));
   }
-  const char *sentence =
-      arena_printf(env->scratch, "%s '%s' matches no weight and no node that could be quantized",
-                   option, quote_str(p->text).s);
-  env->warn(env->warn_ctx, sentence, name_pattern_hint(&c, env->scratch));
+  kit_warn(k,
+           arena_printf(&k->site, "%s '%s' matches no weight and no node that could be quantized",
+                        option, quote_str(p->text).s),
+           name_pattern_hint(&c, &k->site));
 }
 
-static void warn_all(struct pass_env *env, const struct matmulnbits_options *o,
-                     const struct list *list) {
-  for (uint32_t i = 0; i < o->n_exclude; i++)
-    warn_unmatched(env, list, &o->exclude[i], "--exclude");
-  for (uint32_t i = 0; i < o->n_include; i++)
-    warn_unmatched(env, list, &o->include[i], "--include");
-  for (uint32_t i = 0; i < o->n_overrides; i++)
-    warn_unmatched(env, list, &o->overrides[i].pattern, "--tensor");
-}
-
-static int find_sites(struct pass_env *env, struct matmulnbits_options *o, struct list *list,
-                      struct err *err) {
-  if (matmulnbits_options_check(o, err)) return -1;
-  collect(env->m, o->op_types, list);
+static void find_sites(struct nbits_work *w, struct matmulnbits_options *o, struct list *list) {
+  collect(w->k.m, o->op_types, list);
   for (uint32_t i = 0; i < list->n_sites; i++)
-    nbits_match(env->m, o, &list->sites[i]);
-  warn_all(env, o, list);
-  return 0;
+    nbits_match(w->k.m, o, &list->sites[i]);
+  for (uint32_t i = 0; i < o->n_exclude; i++)
+    warn_unmatched(w, list, &o->exclude[i], "--exclude");
+  for (uint32_t i = 0; i < o->n_include; i++)
+    warn_unmatched(w, list, &o->include[i], "--include");
+  for (uint32_t i = 0; i < o->n_overrides; i++)
+    warn_unmatched(w, list, &o->overrides[i].pattern, "--tensor");
 }
 
 // ---- rewrite -----------------------------------------------------------------------------------
 
-static void report(struct pass_env *env, const struct nbits_site *s, uint32_t codes) {
-  const struct model *m = env->m;
-  const struct model_node *n = &m->nodes[s->node];
-  struct span tensor = model_name(m, s->name);
-  struct pass_site out = {.node = s->node,
-                          .index = s->index,
-                          .graph = n->graph,
-                          .op_type = model_name_str(m, n->op_type),
-                          .status = s->converts ? "converted" : "skipped",
-                          .reason = s->reason,
-                          .node_name = model_name(m, n->name),
-                          .tensor = tensor.n ? tensor : (struct span){NULL, 0},
-                          .codes = codes};
+static void report(struct nbits_work *w, const struct nbits_site *s, uint32_t codes) {
+  struct kit_report r = {.node = s->node,
+                         .reason = s->reason,
+                         .skipped = !s->converts,
+                         .placed = true,
+                         .codes = codes + 1};
+  if (s->name != w->k.m->empty) r.tensor = model_name(w->k.m, s->name);
   if (s->chosen_by) {
-    out.chosen_by = s->chosen_by;
-    out.chosen = matmulnbits_scheme_text(&s->scheme, env->site_scratch);
-    out.figures = &s->figures;
+    r.chosen_by = s->chosen_by;
+    r.chosen = matmulnbits_scheme_text(&s->scheme, &w->k.site);
+    r.figures = &s->figures;
   }
-  if (env->site) env->site(env->site_ctx, &out);
+  kit_report(&w->k, &r);
 }
 
-static void rewrite_all(struct pass_env *env, const struct matmulnbits_options *options,
-                        const struct list *list, struct matmulnbits_result *result) {
-  struct nbits_work w = {.env = env, .options = options, .n_first = env->m->n_tensors};
-  size_t cap = 0;
-  w.first = table_grow(NULL, &cap, (size_t)w.n_first + 1, sizeof *w.first);
-  memset(w.first, 0xff, w.n_first * sizeof *w.first);
+static void rewrite_all(struct nbits_work *w, const struct list *list,
+                        struct matmulnbits_result *result) {
+  const uint32_t n = w->k.m->n_tensors;
+  w->first = arena_alloc(w->k.env->scratch, (n + (size_t)1) * sizeof *w->first);
+  memset(w->first, 0xff, n * sizeof *w->first);
   for (uint32_t i = 0; i < list->n_sites; i++)
-    if (list->sites[i].converts && !nbits_stays(options, &list->sites[i]))
-      nbits_names_leave(&w.names, env->m, list->sites[i].node);
+    if (list->sites[i].converts && !nbits_stays(w->options, &list->sites[i]))
+      kit_names_leave(&w->k.names, list->sites[i].node);
   for (uint32_t i = 0; i < list->n_sites; i++) {
     const struct nbits_site *s = &list->sites[i];
-    report(env, s, s->converts ? nbits_rewrite(&w, s) : NO_ID);
+    report(w, s, s->converts ? nbits_rewrite(w, s) : NO_ID);
     result->converted += s->converts;
     result->skipped += !s->converts;
   }
-  table_free(w.first, cap, sizeof *w.first);
-  table_free(w.tensors, w.tensors_cap, sizeof *w.tensors);
-  fresh_done(&w.fresh);
-  nbits_names_done(&w.names);
+}
+
+// Nodes are called as the existing tool calls them, or have no names: those of one graph differ,
+// names of values do not matter to them.
+static void begin(struct nbits_work *w, struct pass_env *env,
+                  const struct matmulnbits_options *options) {
+  *w = (struct nbits_work){.options = options};
+  kit_init(&w->k, env, "matmulnbits");
+  w->k.node_names = KIT_NODES;
+  w->k.nameless = true;
+}
+
+static int end(struct nbits_work *w, struct list *list, int rc, struct err *err) {
+  TABLE_FREE(list, sites);
+  TABLE_FREE(w, tensors);
+  return kit_done(&w->k, err) ? -1 : rc;
 }
 
 int pass_matmulnbits(struct pass_env *env, struct matmulnbits_options *options,
                      struct matmulnbits_result *result, struct err *err) {
   struct list list = {0};
+  struct nbits_work w;
   *result = (struct matmulnbits_result){0};
-  if (find_sites(env, options, &list, err)) return -1;
-  int rc = nbits_choose(env, options, list.sites, list.n_sites, &result->output_limit, err);
-  if (rc == 0) rc = nbits_raise(env, options, list.sites, list.n_sites, err);
-  if (rc == 0) rewrite_all(env, options, &list, result);
-  table_free(list.sites, list.sites_cap, sizeof *list.sites);
-  return rc;
+  if (matmulnbits_options_check(options, err)) return -1;
+  begin(&w, env, options);
+  find_sites(&w, options, &list);
+  int rc = nbits_choose(&w, list.sites, list.n_sites, &result->output_limit, err);
+  if (rc == 0) rc = nbits_raise(&w, list.sites, list.n_sites, err);
+  if (rc == 0) rewrite_all(&w, &list, result);
+  return end(&w, &list, rc, err);
 }
 
 int matmulnbits_measure(struct pass_env *env, struct matmulnbits_options *options,
                         const struct matmulnbits_listener *to, struct err *err) {
   struct list list = {0};
-  if (find_sites(env, options, &list, err)) return -1;
-  int rc = nbits_measure(env, options, list.sites, list.n_sites, to, err);
+  struct nbits_work w;
+  if (matmulnbits_options_check(options, err)) return -1;
+  begin(&w, env, options);
+  find_sites(&w, options, &list);
+  const int rc = nbits_measure(&w, list.sites, list.n_sites, to, err);
   for (uint32_t i = 0; rc == 0 && i < list.n_sites; i++)
-    report(env, &list.sites[i], NO_ID);
-  table_free(list.sites, list.sites_cap, sizeof *list.sites);
-  return rc;
+    report(&w, &list.sites[i], NO_ID);
+  return end(&w, &list, rc, err);
 }

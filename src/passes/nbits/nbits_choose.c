@@ -5,7 +5,7 @@
 //   per weight   allowed: the candidates (a budget) or the scheme it has, less what misses the gate;
 //                none left: raise (8 bit), skip or fail
 //                (candidates and 8 bits: those that there is an operator for)
-//   all weights  the allowed one that the budget picks (choose.h), or the only one
+//   all weights  the allowed one that the budget picks (size_budget.h), or the only one
 //
 // A weight with NaN or infinities has no figures: with --on-nonfinite skip it is left alone, else
 // the run refuses it later.
@@ -48,12 +48,12 @@ struct weight {
 };
 
 struct choosing {
-  struct pass_env *env;
+  struct nbits_work *work;
+  const struct model *m;
   const struct matmulnbits_options *o;
   bool all; // measuring only: all candidates of every weight count
   struct nbits_site *sites;
   uint32_t n_sites;
-  struct nbits_work work;
   TABLE(struct weight, weights);
   TABLE(uint32_t, by_codes); // weight + 1, by the codes of its own scheme; 0: none
   uint32_t *weight_of;       // by site; NO_ID: none
@@ -68,9 +68,9 @@ static struct option make_option(struct choosing *c, const struct nbits_site *si
                                  struct matmulnbits_scheme scheme) {
   struct nbits_site as = *site;
   as.scheme = scheme;
-  c->work.site = &as;
+  c->work->site = &as;
   return (struct option){
-      .scheme = scheme, .codes = nbits_measurable(&c->work), .size = nbits_size(&c->work)};
+      .scheme = scheme, .codes = nbits_measurable(c->work), .size = nbits_size(c->work)};
 }
 
 static void ask(struct choosing *c, struct option *o) {
@@ -91,7 +91,7 @@ static struct matmulnbits_scheme with_eight_bits(struct matmulnbits_scheme s) {
 
 static const char *obstacle(const struct choosing *c, const struct nbits_site *s,
                             struct matmulnbits_scheme scheme) {
-  return nbits_obstacle(c->env->m, c->o, s, &scheme);
+  return nbits_obstacle(c->m, c->o, s, &scheme);
 }
 
 // Sites of the same codes and kind write the same tensors, and have the same schemes to choose
@@ -120,7 +120,7 @@ static void add_options(struct choosing *c, struct weight *w, struct option own)
 static struct weight new_weight(struct choosing *c, uint32_t site, struct option own) {
   const struct nbits_site *s = &c->sites[site];
   struct weight w = {.site = site,
-                     .name = arena_string(&c->arena, model_name(c->env->m, s->name)),
+                     .name = arena_string(&c->arena, model_name(c->m, s->name)),
                      .free = is_free(c, s)};
   add_options(c, &w, own);
   const struct matmulnbits_scheme eight = with_eight_bits(s->scheme);
@@ -160,7 +160,6 @@ static uint32_t weight_of_site(struct choosing *c, uint32_t site) {
 }
 
 static void gather(struct choosing *c) {
-  c->work = (struct nbits_work){.env = c->env, .options = c->o};
   c->weight_of = arena_alloc(&c->arena, (c->n_sites + (size_t)1) * sizeof *c->weight_of);
   for (uint32_t i = 0; i < c->n_sites; i++)
     c->weight_of[i] = c->sites[i].converts ? weight_of_site(c, i) : NO_ID;
@@ -168,7 +167,7 @@ static void gather(struct choosing *c) {
 
 // All questions, and their answers.
 static int measure(struct choosing *c, struct err *err) {
-  const struct pass_env *env = c->env;
+  const struct pass_env *env = c->work->k.env;
   gather(c);
   if (!env->ask)
     return err_set(err, ERR_USAGE, "--budget, --gate and --on-nonfinite need the weights at hand");
@@ -215,18 +214,18 @@ static int fail_gate(const struct choosing *c, struct err *err) {
   return err_hint(err, "--gate-action raise gives them 8 bits, skip leaves them as they are");
 }
 
-static void raise_weight(const struct choosing *c, struct weight *w) {
+static void raise_weight(struct choosing *c, struct weight *w) {
   w->left = w->no_raise;
   if (w->left) return;
   const bool still = !passes(c, &w->raised);
   w->options[0] = w->raised;
   w->n_allowed = 1;
   w->gated = true;
-  if (!still || !c->env->warn) return;
-  c->env->warn(c->env->warn_ctx,
-               arena_printf(c->env->scratch, "weight '%s' misses the gate with 8 bits too",
-                            quote_str(w->name).s),
-               NULL);
+  if (still)
+    kit_warn(&c->work->k,
+             arena_printf(&c->arena, "weight '%s' misses the gate with 8 bits too",
+                          quote_str(w->name).s),
+             NULL);
 }
 
 static int apply_gates(struct choosing *c, struct err *err) {
@@ -255,7 +254,7 @@ static bool is_quantized_use(const struct choosing *c, const uint8_t *quantized,
 // Does this node quantize the value, or only hand it on to nodes that do?
 static bool goes_with(const struct choosing *c, const uint8_t *quantized, uint32_t node,
                       unsigned depth) {
-  const struct model *m = c->env->m;
+  const struct model *m = c->m;
   if (quantized[node]) return true;
   const bool simple = model_op_is(m, node, "Identity") || model_op_is(m, node, "Transpose");
   return simple && depth < DEPTH_MAX && m->nodes[node].n_out == 1 &&
@@ -264,16 +263,16 @@ static bool goes_with(const struct choosing *c, const uint8_t *quantized, uint32
 
 static bool is_quantized_use(const struct choosing *c, const uint8_t *quantized, uint32_t value,
                              unsigned depth) {
-  const struct model *m = c->env->m;
-  if (value == NO_ID || m->values[value].n_graph_outputs > 0) return false;
-  for (uint32_t ref = m->values[value].first_use; ref != NO_ID; ref = m->refs[ref].next)
-    if (!goes_with(c, quantized, m->refs[ref].node, depth)) return false;
+  const struct kit *k = &c->work->k;
+  if (value == NO_ID || kit_is_output(k, value)) return false;
+  for (struct kit_use u = kit_uses(k, value); kit_use(k, &u);)
+    if (!goes_with(c, quantized, u.node, depth)) return false;
   return true;
 }
 
 // By node: is it a site that becomes quantized?
 static uint8_t *quantized_nodes(struct choosing *c) {
-  uint8_t *nodes = arena_zalloc(&c->arena, c->env->m->n_nodes + (size_t)1);
+  uint8_t *nodes = arena_zalloc(&c->arena, c->m->n_nodes + (size_t)1);
   for (uint32_t i = 0; i < c->n_sites; i++)
     if (c->weight_of[i] != NO_ID && !c->weights[c->weight_of[i]].left) nodes[c->sites[i].node] = 1;
   return nodes;
@@ -282,7 +281,7 @@ static uint8_t *quantized_nodes(struct choosing *c) {
 // All of the output but the quantized weights: the .onnx as it is, and every tensor outside it,
 // less the weights that go.
 static uint64_t other_bytes(struct choosing *c) {
-  const struct model *m = c->env->m;
+  const struct model *m = c->m;
   const uint8_t *quantized = quantized_nodes(c);
   uint8_t *gone = arena_zalloc(&c->arena, m->n_tensors + (size_t)1);
   for (uint32_t i = 0; i < c->n_sites; i++)
@@ -357,10 +356,11 @@ static void done(struct choosing *c) {
   arena_free(&c->arena);
 }
 
-int nbits_choose(struct pass_env *env, const struct matmulnbits_options *options,
-                 struct nbits_site *sites, uint32_t n, uint64_t *output_limit, struct err *err) {
+int nbits_choose(struct nbits_work *w, struct nbits_site *sites, uint32_t n, uint64_t *output_limit,
+                 struct err *err) {
+  const struct matmulnbits_options *options = w->options;
   if (options->budget == 0 && options->n_gates == 0 && !options->skip_nonfinite) return 0;
-  struct choosing c = {.env = env, .o = options, .sites = sites, .n_sites = n};
+  struct choosing c = {.work = w, .m = w->k.m, .o = options, .sites = sites, .n_sites = n};
   int rc = measure(&c, err);
   if (rc == 0) {
     if (options->skip_nonfinite) skip_nonfinite(&c);
@@ -379,12 +379,12 @@ static void tell(const struct choosing *c, const struct matmulnbits_listener *to
   for (uint32_t i = 0; i < c->n_weights; i++) {
     const struct weight *w = &c->weights[i];
     const struct nbits_site *s = &c->sites[w->site];
-    const struct model_tensor *t = &c->env->m->tensors[s->weight.tensor];
+    const struct model_tensor *t = &c->m->tensors[s->weight.tensor];
     for (uint32_t k = 0; k < w->n; k++) {
       const struct matmulnbits_measurement row = {
           .tensor = span_str(w->name),
           .first = k == 0,
-          .dims = model_dims(c->env->m, t),
+          .dims = model_dims(c->m, t),
           .rank = t->rank,
           .dtype = (enum dtype)t->dtype,
           .source_bytes = t->bytes,
@@ -397,10 +397,10 @@ static void tell(const struct choosing *c, const struct matmulnbits_listener *to
   }
 }
 
-int nbits_measure(struct pass_env *env, const struct matmulnbits_options *options,
-                  struct nbits_site *sites, uint32_t n, const struct matmulnbits_listener *to,
-                  struct err *err) {
-  struct choosing c = {.env = env, .o = options, .all = true, .sites = sites, .n_sites = n};
+int nbits_measure(struct nbits_work *w, struct nbits_site *sites, uint32_t n,
+                  const struct matmulnbits_listener *to, struct err *err) {
+  struct choosing c = {
+      .work = w, .m = w->k.m, .o = w->options, .all = true, .sites = sites, .n_sites = n};
   const int rc = measure(&c, err);
   for (uint32_t i = 0; rc == 0 && i < n; i++) {
     if (c.weight_of[i] == NO_ID || !c.weights[c.weight_of[i]].left) continue;

@@ -141,14 +141,6 @@ static const char *match_count(const struct matching *x) {
 
 // ---- what the target operators take ------------------------------------------------------------
 
-// Any attribute whose value comes from a function's caller cannot be known here.
-static bool has_attribute_reference(const struct matching *x) {
-  const struct model_node *n = &x->m->nodes[x->site->node];
-  for (uint32_t i = 0; i < n->n_attrs; i++)
-    if (x->m->attrs[n->attrs + i].ref_name != x->m->empty) return true;
-  return false;
-}
-
 static float float_attribute(const struct model *m, uint32_t node, const char *name) {
   const struct model_attr *a = model_attr_named(m, node, name);
   return a && a->type == ATTR_FLOAT ? a->u.f : 1;
@@ -178,7 +170,7 @@ static const char *match_gemm(const struct matching *x) {
   const struct model *m = x->m;
   uint32_t node = x->site->node;
   int64_t trans_a, trans_b;
-  if (has_attribute_reference(x)) return "attribute_reference";
+  if (kit_refers(x->m, x->site->node)) return "attribute_reference";
   if (!model_attr_int(m, node, "transB", 0, &trans_b)) return "invalid_attributes";
   if (x->options->qdq) return NULL; // the node stays as it is
   if (!model_attr_int(m, node, "transA", 0, &trans_a)) return "invalid_attributes";
@@ -214,7 +206,7 @@ const char *nbits_obstacle(const struct model *m, const struct matmulnbits_optio
 static const char *match_gather(const struct matching *x) {
   const struct model_tensor *t = &x->m->tensors[x->site->weight.tensor];
   int64_t axis, rank = t->rank;
-  if (has_attribute_reference(x)) return "attribute_reference";
+  if (kit_refers(x->m, x->site->node)) return "attribute_reference";
   if (x->site->transposed) return "non_constant_weight";
   if (x->options->qdq) return NULL;
   if (!model_attr_int(x->m, x->site->node, "axis", 0, &axis) || axis < -rank || axis >= rank)

@@ -17,7 +17,7 @@ struct naming {
 
 static struct naming naming_of(struct nbits_work *w, enum nbits_form form,
                                const struct matmulnbits_scheme *s) {
-  struct arena *a = w->env->site_scratch;
+  struct arena *a = &w->k.site;
   if (form == NBITS_COLUMNS || form == NBITS_ROWS || form == NBITS_SWAPPED)
     return (struct naming){arena_printf(a, "_DQ_Q%u", s->bits), "_DQ_scales", "_DQ_zero_points",
                            false};
@@ -46,17 +46,17 @@ static bool has_zeros(const struct matmulnbits_scheme *s) {
 // ---- recipes -----------------------------------------------------------------------------------
 
 static bool goes_through_float(const struct nbits_work *w, enum nbits_form form) {
-  const struct model_tensor *t = &w->env->m->tensors[w->site->weight.tensor];
+  const struct model_tensor *t = &w->k.m->tensors[w->site->weight.tensor];
   return t->dtype == DTYPE_BFLOAT16 && form != NBITS_TABLE;
 }
 
 // The elements as the quantization takes them: a matrix, or a table of any rank.
 static uint32_t operand(struct nbits_work *w, enum nbits_form form, bool transposed) {
   static const int64_t swap[2] = {1, 0};
-  struct edits *e = w->env->edits;
+  struct edits *e = w->k.e;
   uint32_t tensor = w->site->weight.tensor;
-  const struct model_tensor *t = &w->env->m->tensors[tensor];
-  const int64_t *dims = model_dims(w->env->m, t);
+  const struct model_tensor *t = &w->k.m->tensors[tensor];
+  const int64_t *dims = model_dims(w->k.m, t);
   bool whole = w->site->op == MATMULNBITS_GATHER;
   int64_t matrix[2] = {dims[t->rank - 2], dims[t->rank - 1]};
   uint32_t of = whole ? edit_tensor_recipe(e, tensor) : edit_tensor_recipe_as(e, tensor, matrix, 2);
@@ -78,7 +78,7 @@ static uint32_t quantize(struct nbits_work *w, enum nbits_form form, uint32_t of
                                   .symmetric = s->symmetric,
                                   .axis = axis_of(form),
                                   .block = s->block};
-  return recipe_quantize(w->env->edits->r, of, &q, which);
+  return recipe_quantize(w->k.r, of, &q, which);
 }
 
 // PACKED: the bytes of a row's blocks in one axis.
@@ -90,7 +90,7 @@ static uint32_t join_blocks(struct recipes *r, uint32_t codes) {
 
 static uint32_t part(struct nbits_work *w, enum nbits_form form, uint32_t of,
                      enum recipe_part which) {
-  struct recipes *r = w->env->edits->r;
+  struct recipes *r = w->k.r;
   uint32_t made = quantize(w, form, of, format_of(w, form), which);
   if (form == NBITS_PACKED && which == PART_CODES) return join_blocks(r, made);
   bool narrow = goes_through_float(w, form) && r->rows[made].dtype == DTYPE_FLOAT;
@@ -112,7 +112,7 @@ struct nbits_size nbits_size(struct nbits_work *w) {
   struct nbits_size size = {0};
   for (int p = PART_CODES; p <= (zeros ? PART_ZEROS : PART_SCALES); p++) {
     const uint32_t id = part(w, form, of, (enum recipe_part)p);
-    const uint64_t bytes = w->env->edits->r->rows[id].bytes;
+    const uint64_t bytes = w->k.r->rows[id].bytes;
     size.bytes += bytes;
     size.room += model_data_alignment(bytes);
   }
@@ -122,17 +122,15 @@ struct nbits_size nbits_size(struct nbits_work *w) {
 // ---- rows --------------------------------------------------------------------------------------
 
 static uint32_t put(struct nbits_work *w, const char *suffix, uint32_t recipe) {
-  struct model *m = w->env->m;
-  char *wanted = arena_printf(w->env->site_scratch, "%s%s", w->weight_name, suffix);
-  struct span name = fresh_name(&w->fresh, m, w->env->site_scratch, wanted);
-  uint32_t home = m->values[w->site->weight.value].graph;
-  return edit_add_tensor(w->env->edits, home, name, recipe);
+  const uint32_t home = w->k.m->values[w->site->weight.value].graph;
+  return edit_add_tensor_for(w->k.e, home, nbits_value_name(w, w->weight_name, suffix), recipe,
+                             w->site->weight.tensor, w->site->name);
 }
 
 static void put_all(struct nbits_work *w, struct nbits_tensor *t) {
   struct naming names = naming_of(w, t->form, &t->scheme);
   uint32_t of = operand(w, t->form, t->transposed);
-  t->axis_length = recipe_dims(w->env->edits->r, of)[axis_of(t->form)];
+  t->axis_length = recipe_dims(w->k.r, of)[axis_of(t->form)];
   t->recipe = part(w, t->form, of, PART_CODES);
   if (!names.codes_last) t->codes = put(w, names.codes, t->recipe);
   t->scales = put(w, names.scales, part(w, t->form, of, PART_SCALES));

@@ -20,18 +20,18 @@ static bool is_shrinkable_type(enum dtype t) {
 }
 
 static const char *obstacle(const struct shrinking *s, const struct weight *w) {
-  const struct model_tensor *t = &s->env->m->tensors[w->tensor];
+  const struct model_tensor *t = &s->k.m->tensors[w->tensor];
   uint64_t count;
-  if (!dims_product(model_dims(s->env->m, t), t->rank, &count) || count < SHRINK_MIN_ELEMENTS)
+  if (!dims_product(model_dims(s->k.m, t), t->rank, &count) || count < SHRINK_MIN_ELEMENTS)
     return "fewer_than_16384_elements";
-  const char *why = weights_obstacle(s->env->edits, w);
+  const char *why = weights_obstacle(s->k.e, w);
   if (why) return why;
   if (s->options->method == SHRINK_INTEGER_WEIGHTS) return shrink_quantize_obstacle(s, w);
   return NULL;
 }
 
 struct span shrink_base_name(const struct shrinking *s, const struct weight *w) {
-  const struct model *m = s->env->m;
+  const struct model *m = s->k.m;
   const bool named = w->node != NO_ID && m->nodes[w->node].name != m->empty;
   return named ? model_name(m, m->nodes[w->node].name) : model_value_name(m, w->value);
 }
@@ -44,33 +44,34 @@ static bool keeps_its_name(const struct model *m, const struct weight *w) {
 
 void shrink_exchange(struct shrinking *s, const struct weight *w, uint32_t recipe,
                      const char *suffix) {
-  struct edits *e = s->env->edits;
-  struct arena *a = s->env->site_scratch;
-  if (keeps_its_name(e->m, w)) {
-    edit_replace_tensor(e, w->tensor, recipe);
+  struct kit *k = &s->k;
+  struct span name;
+  if (keeps_its_name(k->m, w)) {
+    edit_replace_tensor(k->e, w->tensor, recipe);
+    edit_stands_for(k->e, w->tensor, w->tensor, k->m->values[w->value].name);
     return;
   }
-  const struct span stem = stems_new(&s->stems, shrink_base_name(s, w), &suffix, 1, a);
-  const uint32_t to = edit_add_tensor(e, w->graph, stems_join(stem, suffix, a), recipe);
+  kit_name_family(k, shrink_base_name(s, w), &suffix, 1, &name);
   s->adds = true;
-  weights_replace(e, &s->anchors, w, to);
+  weights_replace(k, w,
+                  edit_add_tensor_for(k->e, w->graph, name, recipe, w->tensor,
+                                      k->m->values[w->value].name));
 }
 
 static void shrink_weight(struct shrinking *s, const struct weight *w) {
-  struct edits *e = s->env->edits;
+  struct kit *k = &s->k;
   const bool integer = s->options->method == SHRINK_INTEGER_WEIGHTS;
   const char *why = obstacle(s, w), *done = integer ? "integer_weights" : "float_weights";
-  arena_reset(s->env->site_scratch); // names are of one weight: edits keep copies
   if (why) {
-    weights_report(s->env, w, why, NO_ID);
+    weights_report(k, w, why, NO_ID);
     s->result->skipped++;
     return;
   }
   const struct recipe_quantization q = shrink_quantize_format(s, w);
-  const uint32_t of = edit_tensor_recipe(e, w->tensor);
-  const uint32_t codes = recipe_quantize(e->r, of, &q, PART_CODES);
-  weights_report(s->env, w, done, codes);
-  edit_group(e, "shrink", w->node, done);
+  const uint32_t of = edit_tensor_recipe(k->e, w->tensor);
+  const uint32_t codes = recipe_quantize(k->r, of, &q, PART_CODES);
+  weights_report(k, w, done, codes);
+  weights_site(k, w, done);
   if (integer)
     shrink_quantize_weight(s, w, of, &q);
   else
@@ -79,14 +80,14 @@ static void shrink_weight(struct shrinking *s, const struct weight *w) {
 }
 
 bool shrink_takes(const struct shrinking *s, uint32_t tensor) {
-  const struct model *m = s->env->m;
+  const struct model *m = s->k.m;
   struct weight w;
   return is_shrinkable_type((enum dtype)m->tensors[tensor].dtype) && weights_at(m, tensor, &w) &&
          !obstacle(s, &w);
 }
 
 static void shrink_weights(struct shrinking *s) {
-  const struct model *m = s->env->m;
+  const struct model *m = s->k.m;
   const uint32_t n = m->n_tensors;
   struct weight w;
   for (uint32_t t = 0; t < n; t++)
@@ -134,26 +135,18 @@ static int check_opset(const struct model *m, const struct shrink_options *o, st
 int pass_shrink(struct pass_env *env, const struct shrink_options *options,
                 struct shrink_result *result, struct err *err) {
   struct shrink_options o = *options;
-  struct shrinking s = {.env = env, .options = &o, .result = result};
-  struct arena axes = {0};
+  struct shrinking s = {.options = &o, .result = result};
   int rc = 0;
   *result = (struct shrink_result){0};
   if (shrink_options_check(options, err) || check_axes(env, options, err) ||
       check_opset(env->m, options, err))
     return -1;
-  if (o.per_channel && !o.axes && shrink_axes(&s, &o, &axes, err)) {
-    arena_free(&axes);
-    return -1;
-  }
-  stems_init(&s.stems, env->m);
-  weights_anchors_init(&s.anchors, env->m);
-  if (options->method == SHRINK_F16_TO_F32)
+  kit_init(&s.k, env, "shrink");
+  if (o.per_channel && !o.axes) rc = shrink_axes(&s, &o, env->scratch, err);
+  if (rc == 0 && options->method == SHRINK_F16_TO_F32)
     rc = shrink_widen_model(&s, err);
-  else
+  else if (rc == 0)
     shrink_weights(&s);
   if (rc == 0 && s.adds) weights_free_initializers(env->edits);
-  weights_anchors_done(&s.anchors);
-  stems_done(&s.stems);
-  arena_free(&axes);
-  return rc;
+  return kit_done(&s.k, err) ? -1 : rc;
 }

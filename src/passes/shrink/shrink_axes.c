@@ -13,13 +13,12 @@ struct asking {
 };
 
 static void ask(struct shrinking *s, struct asking *q, uint32_t tensor) {
-  struct edits *e = s->env->edits;
+  struct edits *e = s->k.e;
   const uint32_t of = edit_tensor_recipe(e, tensor), rank = e->m->tensors[tensor].rank;
   for (uint32_t axis = 0; axis < rank; axis++) {
     const struct recipe_quantization by = {.format = FORMAT_SHRINK, .bits = 8, .axis = axis};
-    const uint32_t i = TABLE_ADD(q, codes, 1), k = TABLE_ADD(q, tensors, 1);
-    q->codes[i] = recipe_quantize(e->r, of, &by, PART_CODES);
-    q->tensors[k] = tensor;
+    *TABLE_PUSH(q, codes) = recipe_quantize(e->r, of, &by, PART_CODES);
+    *TABLE_PUSH(q, tensors) = tensor;
   }
 }
 
@@ -38,7 +37,7 @@ static void choose(const struct asking *q, const struct figures *answers, uint32
 
 int shrink_axes(struct shrinking *s, struct shrink_options *options, struct arena *a,
                 struct err *err) {
-  const struct pass_env *env = s->env;
+  const struct pass_env *env = s->k.env;
   struct asking q = {0};
   const uint32_t n = env->m->n_tensors;
   uint32_t *axes = arena_alloc(a, (n + (size_t)1) * sizeof *axes);
@@ -52,7 +51,7 @@ int shrink_axes(struct shrinking *s, struct shrink_options *options, struct aren
   if (rc == 0) choose(&q, answers, axes);
   options->axes = axes;
   options->n_axes = n;
-  table_free(q.codes, q.codes_cap, sizeof *q.codes);
-  table_free(q.tensors, q.tensors_cap, sizeof *q.tensors);
+  TABLE_FREE(&q, codes);
+  TABLE_FREE(&q, tensors);
   return rc;
 }

@@ -19,7 +19,7 @@ enum { DEQUANTIZE_AXIS_OPSET = 13, DEQUANTIZE_FLOAT16_OPSET = 19 };
 
 static uint32_t axis_of(const struct shrinking *s, const struct weight *w) {
   const struct shrink_options *o = s->options;
-  if (!o->per_channel || s->env->m->tensors[w->tensor].rank < 2) return RECIPE_PER_TENSOR;
+  if (!o->per_channel || s->k.m->tensors[w->tensor].rank < 2) return RECIPE_PER_TENSOR;
   return w->tensor < o->n_axes ? o->axes[w->tensor] : RECIPE_PER_TENSOR;
 }
 
@@ -36,8 +36,8 @@ struct recipe_quantization shrink_quantize_format(const struct shrinking *s,
 }
 
 const char *shrink_quantize_obstacle(const struct shrinking *s, const struct weight *w) {
-  const struct model *m = s->env->m;
-  const int64_t opset = model_opset_version(m, w->graph, span_str(""));
+  const struct model *m = s->k.m;
+  const int64_t opset = kit_opset(&s->k, w->graph);
   const enum dtype dtype = (enum dtype)m->tensors[w->tensor].dtype;
   if (!weights_takes_integers(m, w->graph)) return "opset_too_old";
   if (s->options->form == SHRINK_CAST_MUL_ADD)
@@ -70,62 +70,37 @@ enum {
 
 // One weight on its way.
 struct family {
-  struct shrinking *s;
-  const struct weight *w;
+  struct kit *k;
   struct span names[SUFFIXES];
   uint32_t codes, scales, zeros; // value ids
-  uint32_t anchor;
-  struct edit_output out; // of the last node
+  struct edit_output out;        // of the last node
 };
 
-static void name_family(struct family *f) {
-  static const char *const suffixes[SUFFIXES] = {
-      "_quantized", "_scale",    "_zero_point", "_cast_tensor", "_mul_tensor",       "_add_tensor",
-      "_cast_node", "_mul_node", "_add_node",   "_dequantized", "_dequantized_node", "_replaced"};
-  struct arena *a = f->s->env->site_scratch;
-  const struct span base = shrink_base_name(f->s, f->w);
-  const struct span stem = stems_new(&f->s->stems, base, suffixes, SUFFIXES, a);
-  for (uint32_t i = 0; i < SUFFIXES; i++)
-    f->names[i] = stems_join(stem, suffixes[i], a);
+#define NAMED(f, node, value)                                                                      \
+  KIT_CALLED((f)->names[node]), KIT_OUT(((struct edit_output){NO_ID, (f)->names[value]}))
+
+static uint32_t put_cast_mul_add(const struct family *f, enum dtype dtype) {
+  const uint32_t x = kit_make(f->k, OP_Cast, NAMED(f, CAST_NODE, CAST_TENSOR), KIT_IN(f->codes),
+                              KIT_INT("to", dtype));
+  const uint32_t y = kit_make(f->k, OP_Mul, NAMED(f, MUL_NODE, MUL_TENSOR), KIT_IN(x, f->scales));
+  return kit_make(f->k, OP_Add, KIT_CALLED(f->names[ADD_NODE]), KIT_OUT(f->out),
+                  KIT_IN(y, f->zeros));
 }
 
-static uint32_t put_node(struct family *f, const char *op, struct span name, const uint32_t *in,
-                         uint32_t n_in, struct edit_output out, const struct edit_attr *attr) {
-  const struct edit_node spec = {.graph = f->w->graph,
-                                 .before = f->anchor,
-                                 .name = name,
-                                 .op_type = span_str(op),
-                                 .in = in,
-                                 .n_in = n_in,
-                                 .out = &out,
-                                 .n_out = 1,
-                                 .attrs = attr,
-                                 .n_attrs = attr ? 1 : 0};
-  const struct edits *e = f->s->env->edits;
-  const uint32_t node = edit_add_node(f->s->env->edits, &spec);
-  return model_output(e->m, &e->m->nodes[node], 0);
-}
-
-static struct edit_output named(struct span name) {
-  return (struct edit_output){NO_ID, name};
-}
-
-static uint32_t put_cast_mul_add(struct family *f, enum dtype dtype) {
-  const struct edit_attr to = {.name = "to", .type = ATTR_INT, .i = dtype};
-  const uint32_t x =
-      put_node(f, "Cast", f->names[CAST_NODE], &f->codes, 1, named(f->names[CAST_TENSOR]), &to);
-  const uint32_t scaled[2] = {x, f->scales};
-  const uint32_t y =
-      put_node(f, "Mul", f->names[MUL_NODE], scaled, 2, named(f->names[MUL_TENSOR]), NULL);
-  const uint32_t moved[2] = {y, f->zeros};
-  return put_node(f, "Add", f->names[ADD_NODE], moved, 2, f->out, NULL);
-}
-
-static uint32_t put_dequantize(struct family *f, uint32_t channels) {
+static uint32_t put_dequantize(const struct family *f, uint32_t channels) {
   const struct edit_attr axis = {.name = "axis", .type = ATTR_INT, .i = channels};
   const uint32_t in[3] = {f->codes, f->scales, f->zeros};
-  return put_node(f, "DequantizeLinear", f->names[DEQUANTIZED_NODE], in, 3, f->out,
-                  channels == RECIPE_PER_TENSOR ? NULL : &axis);
+  const struct kit_new spec = {.op = OP_DequantizeLinear,
+                               .in = in,
+                               .n_in = 3,
+                               .attrs = &axis,
+                               .n_attrs = channels == RECIPE_PER_TENSOR ? 0 : 1,
+                               .attrs_of = NO_ID,
+                               .as = NO_ID,
+                               .name = f->names[DEQUANTIZED_NODE],
+                               .called = true,
+                               .out = &f->out};
+  return kit_out(f->k, kit_put(f->k, &spec), 0);
 }
 
 // ---- tensors -----------------------------------------------------------------------------------
@@ -140,33 +115,26 @@ static uint32_t spread(struct recipes *r, uint32_t part, uint32_t of, uint32_t a
   return recipe_reshape(r, part, dims, rank);
 }
 
-static void put_tensors(struct family *f, uint32_t of, const struct recipe_quantization *q) {
-  struct edits *e = f->s->env->edits;
-  uint32_t scales = recipe_quantize(e->r, of, q, PART_SCALES);
-  uint32_t zeros = recipe_quantize(e->r, of, q, PART_ZEROS);
-  if (q->format == FORMAT_SHRINK) {
-    scales = spread(e->r, scales, of, q->axis);
-    zeros = spread(e->r, zeros, of, q->axis);
-  }
-  const uint32_t codes = recipe_quantize(e->r, of, q, PART_CODES);
-  f->codes = edit_add_tensor(e, f->w->graph, f->names[QUANTIZED], codes);
-  f->scales = edit_add_tensor(e, f->w->graph, f->names[SCALE], scales);
-  f->zeros = edit_add_tensor(e, f->w->graph, f->names[ZERO_POINT], zeros);
-}
-
 void shrink_quantize_weight(struct shrinking *s, const struct weight *w, uint32_t of,
                             const struct recipe_quantization *q) {
-  struct family f = {.s = s, .w = w};
-  const struct model *m = s->env->m;
-  const enum dtype dtype = (enum dtype)m->tensors[w->tensor].dtype;
+  static const char *const suffixes[SUFFIXES] = {
+      "_quantized", "_scale",    "_zero_point", "_cast_tensor", "_mul_tensor",       "_add_tensor",
+      "_cast_node", "_mul_node", "_add_node",   "_dequantized", "_dequantized_node", "_replaced"};
+  struct kit *k = &s->k;
+  struct family f = {.k = k};
+  const uint32_t called = k->m->values[w->value].name; // which the last node may take
+  const enum dtype dtype = (enum dtype)k->m->tensors[w->tensor].dtype;
   const bool dequantize = q->format == FORMAT_AFFINE;
-  name_family(&f);
-  const struct weights_names names = {.made = f.names[dequantize ? DEQUANTIZED : ADD_TENSOR],
-                                      .spare = f.names[REPLACED]};
-  f.out = weights_output(s->env, w, &names);
-  f.anchor = weights_anchor(&s->anchors, m, w);
-  put_tensors(&f, of, q);
+  const uint32_t spread_axis = dequantize ? RECIPE_PER_TENSOR : q->axis;
+  kit_name_family(k, shrink_base_name(s, w), suffixes, SUFFIXES, f.names);
+  f.out = weights_output(k, w, f.names[dequantize ? DEQUANTIZED : ADD_TENSOR], f.names[REPLACED],
+                         false);
+  const uint32_t scales = spread(k->r, recipe_quantize(k->r, of, q, PART_SCALES), of, spread_axis);
+  const uint32_t zeros = spread(k->r, recipe_quantize(k->r, of, q, PART_ZEROS), of, spread_axis);
+  const uint32_t codes = recipe_quantize(k->r, of, q, PART_CODES);
+  f.codes = edit_add_tensor_for(k->e, w->graph, f.names[QUANTIZED], codes, w->tensor, called);
+  f.scales = edit_add_tensor_for(k->e, w->graph, f.names[SCALE], scales, w->tensor, called);
+  f.zeros = edit_add_tensor_for(k->e, w->graph, f.names[ZERO_POINT], zeros, w->tensor, called);
   s->adds = true;
-  const uint32_t to = dequantize ? put_dequantize(&f, q->axis) : put_cast_mul_add(&f, dtype);
-  weights_replace(s->env->edits, &s->anchors, w, to);
+  weights_replace(k, w, dequantize ? put_dequantize(&f, q->axis) : put_cast_mul_add(&f, dtype));
 }

@@ -14,70 +14,18 @@
 // What cannot be seen from here stays: sequences, optionals and maps of float16 tensors.
 #include "shrink_parts.h"
 
-// ---- types -------------------------------------------------------------------------------------
-
-static enum dtype declared_type(const struct model *m, uint32_t value) {
-  for (uint32_t i = m->values[value].info; i != NO_ID; i = m->infos[i].next)
-    if (!(m->infos[i].flags & INFO_DEAD) && m->infos[i].flags & INFO_TENSOR)
-      return (enum dtype)m->infos[i].dtype;
-  return DTYPE_UNDEFINED;
-}
-
-// What is known of a value's type without inference.
-static enum dtype known_type(const struct model *m, uint32_t value) {
-  const struct model_value *v = &m->values[value];
-  struct model_constant c;
-  int64_t to;
-  if (v->kind == VALUE_INITIALIZER) return (enum dtype)m->tensors[v->def].dtype;
-  if (model_resolve_constant(m, value, &c)) return (enum dtype)m->tensors[c.tensor].dtype;
-  if (v->kind == VALUE_NODE_OUTPUT && model_op_is(m, v->def, "Cast") &&
-      model_attr_int(m, v->def, "to", DTYPE_UNDEFINED, &to) && dtype_known(to))
-    return (enum dtype)to;
-  return declared_type(m, value);
-}
-
 // ---- casts -------------------------------------------------------------------------------------
 
-// Does the name of `value` mean it wherever `of` is used?
-static bool seen_by_users(const struct model *m, uint32_t value, uint32_t of) {
-  for (uint32_t u = m->values[of].first_use; u != NO_ID; u = m->refs[u].next) {
-    const uint32_t graph = m->nodes[m->refs[u].node].graph;
-    if (model_lookup(m, graph, m->values[value].name) != value) return false;
-  }
-  return true;
-}
-
-static bool can_bypass(const struct model *m, uint32_t node) {
-  const struct model_node *n = &m->nodes[node];
-  const uint32_t x = model_input(m, n, 0), y = model_output(m, n, 0);
-  if (n->n_in != 1 || n->n_out != 1 || x == NO_ID || y == NO_ID) return false;
-  const enum dtype from = known_type(m, x);
-  if (from != DTYPE_FLOAT16 && from != DTYPE_FLOAT) return false;
-  return m->values[y].n_graph_outputs == 0 && seen_by_users(m, x, y);
-}
-
-static void report_cast(const struct shrinking *s, uint32_t node, const char *reason) {
-  const struct model *m = s->env->m;
-  const struct pass_site site = {.node = node,
-                                 .index = NO_ID,
-                                 .graph = m->nodes[node].graph,
-                                 .op_type = "Cast",
-                                 .status = "converted",
-                                 .reason = reason,
-                                 .node_name = model_name(m, m->nodes[node].name),
-                                 .codes = NO_ID};
-  if (s->env->site) s->env->site(s->env->site_ctx, &site);
-}
-
-static void bypass(struct shrinking *s, uint32_t node) {
-  struct edits *e = s->env->edits;
-  const uint32_t x = model_input(e->m, &e->m->nodes[node], 0);
-  const uint32_t y = model_output(e->m, &e->m->nodes[node], 0);
-  report_cast(s, node, "cast_bypassed");
-  edit_group(e, "shrink", node, "cast_bypassed");
-  if (e->m->values[y].first_use != NO_ID) edit_replace_uses(e, y, x);
-  edit_remove_node(e, node);
-  s->result->casts++;
+// A Cast that would convert float32 to itself, and can go.
+static bool is_idle(struct kit *k, uint32_t node) {
+  const struct model_node *n = &k->m->nodes[node];
+  const uint32_t x = kit_in(k, node, 0);
+  const enum dtype from = kit_dtype(k, x);
+  int64_t to;
+  return kit_op(k, node) == OP_Cast && kit_attr_int(k, node, "to", 0, &to) &&
+         (to == DTYPE_FLOAT16 || to == DTYPE_FLOAT) && n->n_in == 1 && n->n_out == 1 &&
+         (from == DTYPE_FLOAT16 || from == DTYPE_FLOAT) && !kit_is_output(k, kit_out(k, node, 0)) &&
+         kit_can_bypass(k, node, x);
 }
 
 // ---- attributes --------------------------------------------------------------------------------
@@ -90,52 +38,53 @@ static bool names_a_type(struct span attr) {
   return false;
 }
 
-static void retarget(struct shrinking *s, uint32_t node, const char *attr) {
-  const struct edit_attr to = {.name = attr, .type = ATTR_INT, .i = DTYPE_FLOAT};
-  edit_group(s->env->edits, "shrink", node, "type_attribute");
-  edit_set_attr(s->env->edits, node, &to);
+static void retarget(struct kit *k, uint32_t node, uint32_t attr) {
+  kit_site(k, node, "type_attribute");
+  const struct edit_attr to = {
+      .name = arena_string(&k->site, model_name(k->m, attr)), .type = ATTR_INT, .i = DTYPE_FLOAT};
+  edit_set_attr(k->e, node, &to);
 }
 
 static void widen_attributes(struct shrinking *s, uint32_t node) {
-  const struct model *m = s->env->m;
+  const struct model *m = s->k.m;
   for (uint32_t i = 0; i < m->nodes[node].n_attrs; i++) {
     const struct model_attr *a = &m->attrs[m->nodes[node].attrs + i];
     if (a->flags & ATTR_DEAD || a->type != ATTR_INT || a->ref_name != m->empty) continue;
     if (a->u.i != DTYPE_FLOAT16 || !names_a_type(model_name(m, a->name))) continue;
-    if (model_op_is(m, node, "Cast")) {
-      report_cast(s, node, "cast_to_float32");
+    if (kit_op(&s->k, node) == OP_Cast) {
+      kit_converted(&s->k, node, "cast_to_float32");
       s->result->casts++;
     }
-    retarget(s, node, arena_string(s->env->site_scratch, model_name(m, a->name)));
+    retarget(&s->k, node, a->name);
   }
 }
 
 static void widen_node(struct shrinking *s, uint32_t node) {
-  const struct model *m = s->env->m;
-  int64_t to;
-  const bool cast = model_op_is(m, node, "Cast") && model_attr_int(m, node, "to", 0, &to) &&
-                    (to == DTYPE_FLOAT16 || to == DTYPE_FLOAT);
-  if (cast && can_bypass(m, node))
-    bypass(s, node);
-  else
+  struct kit *k = &s->k;
+  if (!is_idle(k, node)) {
     widen_attributes(s, node);
+    return;
+  }
+  kit_converted(k, node, "cast_bypassed");
+  kit_site(k, node, "cast_bypassed");
+  kit_bypass(k, node, kit_in(k, node, 0));
+  s->result->casts++;
 }
 
 // ---- constants and declarations ----------------------------------------------------------------
 
 static void widen_tensor(struct shrinking *s, uint32_t tensor) {
-  struct edits *e = s->env->edits;
+  struct edits *e = s->k.e;
   struct weight w;
   const bool is_weight = weights_at(e->m, tensor, &w);
   const uint32_t recipe = recipe_cast(e->r, edit_tensor_recipe(e, tensor), DTYPE_FLOAT);
   const char *why = is_weight ? weights_obstacle(e, &w) : "attribute";
-  arena_reset(s->env->site_scratch);
-  edit_group(e, "shrink", NO_ID, "f16_to_f32");
+  kit_site(&s->k, NO_ID, "f16_to_f32");
   if (!is_weight || why) {
     edit_replace_tensor(e, tensor, recipe);
     return;
   }
-  weights_report(s->env, &w, "f16_to_f32", recipe);
+  weights_report(&s->k, &w, "f16_to_f32", recipe);
   shrink_exchange(s, &w, recipe, "_f32");
   s->result->converted++;
 }
@@ -147,8 +96,8 @@ static bool is_half(const struct model *m, uint32_t tensor) {
 }
 
 static void widen_declarations(struct shrinking *s) {
-  struct edits *e = s->env->edits;
-  edit_group(e, "shrink", NO_ID, "f16_to_f32");
+  struct edits *e = s->k.e;
+  kit_site(&s->k, NO_ID, "f16_to_f32");
   for (uint32_t i = 0; i < e->m->n_infos; i++) {
     const struct model_info *x = &e->m->infos[i];
     if (x->flags & INFO_DEAD || !(x->flags & INFO_TENSOR) || x->dtype != DTYPE_FLOAT16) continue;
@@ -176,9 +125,9 @@ static int check_tensors(const struct edits *e, struct err *err) {
 }
 
 int shrink_widen_model(struct shrinking *s, struct err *err) {
-  const struct model *m = s->env->m;
+  const struct model *m = s->k.m;
   const uint32_t n_tensors = m->n_tensors, n_nodes = m->n_nodes;
-  if (check_tensors(s->env->edits, err)) return -1;
+  if (check_tensors(s->k.e, err)) return -1;
   for (uint32_t i = 0; i < n_nodes; i++)
     if (!(m->nodes[i].flags & NODE_DEAD) && !weights_in_training(m, m->nodes[i].graph))
       widen_node(s, i);

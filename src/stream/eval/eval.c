@@ -53,13 +53,12 @@ static void share_fixed(struct eval *ev) {
   assert(ev->box_memory + ev->box_memory_bytes == ev->memory + ev->budget_bytes);
 }
 
-// What evaluation of these recipes will come to touch: boxes as large as the largest operand that
-// is not read in order. Touched at once, so that the peak of a run does not depend on which of its
-// workers happen to meet such tensors at the same time.
-static void touch_likely(struct eval *ev) {
+// Boxes as large as the largest operand that is not read in order. Touched at once, so that the peak
+// of a run does not depend on which of its workers happen to meet such tensors at the same time.
+void eval_touch(struct eval *ev, const uint32_t *ids, uint32_t n) {
   uint64_t most = 0;
-  for (uint32_t i = 0; i < ev->r->n_rows; i++) {
-    const struct recipe *x = &ev->r->rows[i];
+  for (uint32_t i = 0; i < n; i++) {
+    const struct recipe *x = &ev->r->rows[ids ? ids[i] : i];
     if (x->kind == RECIPE_TRANSPOSE || x->kind == RECIPE_SLICE)
       most = max_u64(most, ev->r->rows[ev->r->args[x->args]].bytes);
     if (x->kind == RECIPE_QUANTIZE) most = max_u64(most, 4 * x->bytes);
@@ -90,7 +89,6 @@ int eval_open(struct eval **out, const struct recipes *r, struct io *io, size_t 
   ev->chunks.id = NO_ID;
   ev->turned.id = NO_ID;
   share_fixed(ev);
-  touch_likely(ev);
   *out = ev;
   return 0;
 }
@@ -162,6 +160,7 @@ static uint32_t boxes_at_once(const struct recipes *r, uint32_t id, uint32_t *le
   case RECIPE_PAD:
   case RECIPE_CAST: return boxes_at_once(r, r->args[x->args], left);
   case RECIPE_QUANTIZE: return 1 + boxes_at_once(r, r->args[x->args], left);
+  default: break;
   }
   return 0;
 }
@@ -373,11 +372,15 @@ static int elements_of_kind(struct eval *ev, uint32_t id, uint64_t first, uint64
   case RECIPE_SLICE: return eval_view_elements(ev, id, first, count, out, err);
   case RECIPE_CONCAT: return eval_join_concat(ev, id, first, count, out, err);
   case RECIPE_PAD: return eval_join_pad(ev, id, first, count, out, err);
-  case RECIPE_CAST: return cast_elements(ev, id, first, count, out, err);
+  case RECIPE_CAST:
+    if (recipe_can_cast((enum dtype)ev->r->rows[ev->r->args[x->args]].dtype, (enum dtype)x->dtype))
+      return cast_elements(ev, id, first, count, out, err);
+    break;
   case RECIPE_QUANTIZE: return eval_quantize_elements(ev, id, first, count, out, err);
+  default: break;
   }
-  assert(false && "a recipe of unknown kind");
-  return -1;
+  return err_set(err, ERR_INTERNAL, "a recipe of kind '%s' cannot be computed yet",
+                 recipe_kind_name((enum recipe_kind)x->kind));
 }
 
 int eval_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,

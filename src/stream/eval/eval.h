@@ -18,6 +18,9 @@ struct eval;
 int eval_open(struct eval **out, const struct recipes *r, struct io *io, size_t budget_bytes,
               struct err *err);
 void eval_close(struct eval *ev);
+// Touches the memory that evaluation of n recipes will come to use: those of `ids`, or the first ones
+// (NULL). Once, before the first is read.
+void eval_touch(struct eval *ev, const uint32_t *ids, uint32_t n);
 
 // Scales and zero points that this evaluator finds out, and what others found: `cache` outlives it.
 void eval_share(struct eval *ev, struct eval_cache *cache);

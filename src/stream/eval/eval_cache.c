@@ -101,12 +101,13 @@ void eval_cache_close(struct eval_cache *c) {
   free(c);
 }
 
-uint64_t eval_cache_wanted(const struct recipes *r) {
+uint64_t eval_cache_wanted(const struct recipes *r, const uint32_t *ids, uint32_t n) {
   uint64_t most = 0;
-  for (uint32_t i = 0; i < r->n_rows; i++) {
-    if (r->rows[i].kind != RECIPE_QUANTIZE) continue;
+  for (uint32_t i = 0; i < n; i++) {
+    const uint32_t id = ids ? ids[i] : i;
+    if (r->rows[id].kind != RECIPE_QUANTIZE) continue;
     // A unit has at least a byte of them, and a bit of the bitmap.
-    const uint64_t bytes = recipe_part_of(r, i) == PART_ZEROS ? r->rows[i].bytes : 0;
+    const uint64_t bytes = recipe_part_of(r, id) == PART_ZEROS ? r->rows[id].bytes : 0;
     most = max_u64(most, bytes + bytes / 8 + 32);
   }
   return most;

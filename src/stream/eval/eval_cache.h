@@ -55,8 +55,8 @@ void eval_cache_close(struct eval_cache *c);
 // where no file can be had scales may take another, which finds the zero points again but cannot
 // keep more of them than there is room for: with less than this, a weight too large for all its
 // scales to be kept is then read a third time.
-// 0: nothing is quantized.
-uint64_t eval_cache_wanted(const struct recipes *r);
+// 0: nothing is quantized. Of n recipes: those of `ids`, or the first ones (NULL).
+uint64_t eval_cache_wanted(const struct recipes *r, const uint32_t *ids, uint32_t n);
 
 // The NULL cache holds nothing and takes nothing. `unit` < key->units.
 void eval_cache_put(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit,

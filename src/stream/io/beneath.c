@@ -236,8 +236,7 @@ static int open_beneath(int folder, const char *path, struct beneath_how how) {
 }
 
 static int links_hint(struct err *err) {
-  return err_hint(err, "--allow-links accepts links, as the Hugging Face cache makes them; use it "
-                       "for models you trust");
+  return err_because(err, REASON_LINK);
 }
 
 static int open_error(int errnum, struct beneath_how how, const char *name, struct err *err) {
@@ -260,8 +259,8 @@ static int check_file(const struct stat *st, struct beneath_how how, const char 
   if (!S_ISREG(st->st_mode))
     return err_set(err, ERR_MODEL, "'%s' is not a regular file", quote_str(name).s);
   if (st->st_nlink > 1 && !how.allow_links) {
-    err_fill(err, ERR_MODEL, "'%s' is a hard link: the file has %llu names", quote_str(name).s,
-             (unsigned long long)st->st_nlink);
+    err_fill(err, ERR_MODEL, "'%s' is a hard link: the file has %lu names", quote_str(name).s,
+             st->st_nlink);
     return links_hint(err);
   }
   return 0;

@@ -18,24 +18,7 @@
 // that it works while we compute and the sync before a record finds little left to do. How a write
 // is made, and whether it needs that hint, is a question to the output file: io_outlet.c.
 //
-// What this rests on: conv2matmul of a 2.4 GB model, two workers, durable at the end; ext4 on a
-// virtual disk, Linux 6.18, two cores of a shared machine, memory primed before each run, arms in
-// random order; seconds, median [min-max], of a prototype in which each could be chosen, in two
-// sittings. Hashing alone keeps both cores busy for 0.9 s.
-//
-//   writes                                       first, n=5         second, n=4
-//   ring (by its threads), cached, 128 KiB       1.94 [1.27-3.50]   2.34 [2.13-2.83]
-//   ring (by its threads), uncached, 1 MiB       1.37 [1.22-1.75]
-//   here, cached, 128 KiB, hinted                1.27 [1.22-1.45]   2.48 [1.84-3.75]
-//   here, uncached, 128 KiB, hinted as well      1.45 [1.37-2.23]
-//   here, uncached, 1 MiB, hinted as well        1.17 [1.12-1.80]   1.43 [1.17-2.42]
-//   here, uncached, 1 MiB                                           1.35 [1.17-1.48]
-//
-// So the ring does not help where it needs threads to write, and what costs most is memory: cached
-// writes take fresh pages for everything that is written, and on such a machine these are slow to
-// come, the slower the larger the write. When memory is at hand, cached writes of 128 KiB are about
-// as fast as uncached ones of 1 MiB; when it is not, they are much slower. The price of uncached
-// writes is that whoever reads the output next reads it from the disk.
+// bench/README.md has the figures that this rests on.
 #include "io_queue.h"
 
 #include "threads.h"
@@ -54,14 +37,6 @@ enum {
   TRIES_MAX = 1000, // attempts in a row that moved nothing
 };
 
-static void set_sizes(struct io *io, const struct io_options *o) {
-  io->n_slots = o->tiles ? o->tiles : DEFAULT_TILES;
-  io->tile_bytes = o->tile_bytes ? o->tile_bytes : DEFAULT_TILE_BYTES;
-  uint64_t region = io->n_slots * (uint64_t)io->tile_bytes;
-  io->window_bytes_max =
-      o->window_bytes ? o->window_bytes : max_u64(region, (uint64_t)MIN_WINDOW_BYTES);
-}
-
 static uint64_t wake_bytes(const struct io_options *o, const struct sources *sources) {
   if (o->wake_bytes > 0) return o->wake_bytes;
   uint64_t total = 0;
@@ -78,7 +53,7 @@ static int make_tiles(struct io *io, struct err *err) {
   io->region = region == MAP_FAILED ? NULL : region;
   if (!io->slots || !io->region) {
     err_fill(err, ERR_IO, "no memory for %u tiles of %zu bytes", io->n_slots, io->tile_bytes);
-    return err_hint(err, "lower --jobs or --memory, or raise the limit (ulimit -v, -d)");
+    return err_because(err, REASON_TILES);
   }
   for (uint32_t i = 0; i < io->n_slots; i++) {
     struct io_tile *t = &io->slots[i].tile;
@@ -100,14 +75,18 @@ int io_open(struct io **out, const struct io_options *options, struct sources *s
   io->sources = sources;
   io->thread = pthread_self();
   io->engine = io_engine_of(options->mode);
-  set_sizes(io, options);
+  io->n_slots = options->tiles ? options->tiles : DEFAULT_TILES;
+  io->tile_bytes = options->tile_bytes ? options->tile_bytes : DEFAULT_TILE_BYTES;
+  uint64_t region = io->n_slots * (uint64_t)io->tile_bytes;
+  io->window_bytes_max =
+      options->window_bytes ? options->window_bytes : max_u64(region, (uint64_t)MIN_WINDOW_BYTES);
   io->wake.most = wake_bytes(options, sources);
   if (io->engine->reads != IO_READS_WHOLE) io_window_guard();
   if (make_tiles(io, err) < 0) goto fail;
-  int r = io->engine->open(io->engine, io->n_slots + 1, &io->self); // + 1: a sync
+  int r = io->engine->open(io->engine, io->n_slots, &io->self);
   if (r < 0) {
     err_fill_errno(err, -r, ERR_IO, "the %s engine cannot be opened", io->engine->name);
-    err_fill_hint(err, "lower --jobs, or use --io=sync");
+    err_fill_reason(err, REASON_ENGINE);
     goto fail;
   }
   *out = io;
@@ -130,7 +109,6 @@ static bool goes_on(struct io_op *op) {
     op->tries = 0;
     return op->left > 0;
   }
-  if (op->result == 0 && op->kind == IO_OP_SYNC) return false;
   bool again = op->result == 0 || op->result == -EINTR || op->result == -EAGAIN;
   return again && ++op->tries < TRIES_MAX;
 }
@@ -172,8 +150,8 @@ static void finish_write(struct io *io, struct io_slot *slot) {
     return;
   }
   int cause = op.result == 0 ? EIO : (int)-op.result;
-  err_fill_errno(&io->failure, cause, ERR_IO, "writing %zu bytes at offset %llu failed", op.left,
-                 (unsigned long long)op.off);
+  err_fill_errno(&io->failure, cause, ERR_IO, "writing %zu bytes at offset %lu failed", op.left,
+                 op.off);
 }
 
 bool io_settle(struct io *io, bool wait) {
@@ -182,8 +160,6 @@ bool io_settle(struct io *io, bool wait) {
   if (!op) return false;
   if (goes_on(op)) {
     io->engine->start(io->self, op);
-  } else if (op == &io->sync) {
-    io->syncing = false;
   } else {
     io->n_queued--;
     finish_write(io, (struct io_slot *)((char *)op - offsetof(struct io_slot, op)));
@@ -197,9 +173,8 @@ static void settle_finished(struct io *io) {
 }
 
 static struct io_slot *free_slot_of(struct io *io) {
-  for (uint32_t i = 0; i < io->n_slots; i++) {
+  for (uint32_t i = 0; i < io->n_slots; i++)
     if (io->slots[i].state == SLOT_FREE) return &io->slots[i];
-  }
   return NULL;
 }
 
@@ -240,7 +215,7 @@ void io_tile_write(struct io *io, struct io_tile *tile, int fd, uint64_t off, si
   }
   tile->n = n;
   slot->state = SLOT_QUEUED;
-  slot->op = (struct io_op){.kind = IO_OP_WRITE, .fd = fd, .at = tile->data, .off = off};
+  slot->op = (struct io_op){.fd = fd, .at = tile->data, .off = off};
   slot->op.left = n;
   slot->op.n = min_u64(n, IO_ATTEMPT_BYTES);
   io->n_queued++;
@@ -255,9 +230,8 @@ void io_tile_drop(struct io *io, struct io_tile *tile) {
 }
 
 int io_drain(struct io *io, struct err *err) {
-  while (io->n_queued > 0) {
+  while (io->n_queued > 0)
     io_settle(io, true);
-  }
   flush_behind(io);
   if (io->failure.kind == ERR_NONE) return 0;
   if (err->kind == ERR_NONE) *err = io->failure;
@@ -265,30 +239,12 @@ int io_drain(struct io *io, struct err *err) {
   return -1;
 }
 
-void io_start_writeback(struct io *io, int fd, uint64_t off, uint64_t n) {
-  if (n > 0) io->engine->writeback(io->self, fd, off, n);
-}
-
-int io_sync(struct io *io, int fd, struct err *err) {
-  assert(io->n_queued == 0);
-  io->sync = (struct io_op){.kind = IO_OP_SYNC, .fd = fd};
-  io->syncing = true;
-  io->engine->start(io->self, &io->sync);
-  while (io->syncing) {
-    io_settle(io, true);
-  }
-  if (io->sync.result == 0) return 0;
-  return err_errno(err, (int)-io->sync.result, ERR_IO, "making the written bytes durable failed");
-}
-
 void io_close(struct io *io) {
   if (!io) return;
-  while (io->n_queued > 0) {
+  while (io->n_queued > 0)
     io_settle(io, true);
-  }
-  for (uint32_t i = 0; i < io->n_slots; i++) {
+  for (uint32_t i = 0; i < io->n_slots; i++)
     if (io->slots[i].state == SLOT_TAKEN) free_slot(io, &io->slots[i]);
-  }
   io->engine->close(io->self);
   io_views_close(io);
   free_tiles(io);

@@ -45,9 +45,9 @@ struct io_tile {
 };
 
 // Decides IO_AUTO once for the process: tries to set up a ring. On EPERM, ENOSYS, ENOMEM, EMFILE
-// (or no uring at build time) falls back to sync and fills `note` (≤ n bytes) with one sentence:
-// cause and cure. With IO_URING asked for explicitly a failure is an error.
-int io_choose(enum io_mode *mode, char *note, size_t n, struct err *err);
+// (or no uring at build time) falls back to sync, and *why says what io_uring is ("not permitted
+// here: …"), else it is NULL. With IO_URING asked for explicitly a failure is an error.
+int io_choose(enum io_mode *mode, const char **why, struct err *err);
 const char *io_mode_name(enum io_mode mode);
 bool io_mode_by_name(const char *name, enum io_mode *mode);
 
@@ -108,16 +108,6 @@ struct io_fragments {
 int io_gather(struct io *io, const struct io_fragments *f, uint8_t *buf, struct err *err);
 // Asks the system to read ahead; never fails.
 void io_will_need(struct io *io, uint32_t file, uint64_t off, uint64_t n);
-
-// Starts writeback of a finished range (does not wait). Only needed for what did not come through
-// tiles.
-void io_start_writeback(struct io *io, int fd, uint64_t off, uint64_t n);
-
-// Makes a file durable (fdatasync), and waits for it. Everything queued must have been drained.
-// One call for several units is cheaper than one for each (io.c has figures). After a failure
-// nothing that was written to this file since its last successful sync may be believed to be on
-// disk, by any worker: the system reports such an error once.
-int io_sync(struct io *io, int fd, struct err *err);
 
 // Tries to share the blocks of a source range with the output (FICLONERANGE). Returns the number of
 // bytes shared from the start of the range: 0 where file system, alignment or engine do not allow

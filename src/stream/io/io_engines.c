@@ -72,8 +72,8 @@ static const char *cause_of(int errnum) {
   }
 }
 
-int io_choose(enum io_mode *mode, char *note, size_t n, struct err *err) {
-  if (n > 0) note[0] = '\0';
+int io_choose(enum io_mode *mode, const char **why, struct err *err) {
+  *why = NULL;
   if (*mode != IO_AUTO && *mode != IO_URING) return 0;
   int r = try_ring();
   if (r == 0) {
@@ -81,14 +81,12 @@ int io_choose(enum io_mode *mode, char *note, size_t n, struct err *err) {
     return 0;
   }
   if (*mode == IO_URING) {
-    err_fill_errno(err, -r, ERR_IO, "--io=uring: io_uring cannot be used");
-    return err_hint(err, "io_uring is %s, or use --io=sync: the bytes are the same", cause_of(-r));
+    err_fill_errno(err, -r, ERR_IO, "io_uring cannot be used");
+    err_fill_reason(err, REASON_RING);
+    return err_hint(err, "%s", cause_of(-r));
   }
   *mode = IO_SYNC;
-  snprintf(note, n,
-           "io_uring is %s, or use --io=sync to silence this; going on with --io=sync, "
-           "the bytes are the same",
-           cause_of(-r));
+  *why = cause_of(-r);
   return 0;
 }
 

@@ -37,10 +37,7 @@ static ssize_t or_errno(ssize_t r) {
 
 static void sync_start(void *self, struct io_op *op) {
   struct sync *s = self;
-  if (op->kind == IO_OP_WRITE)
-    op->result = io_outlet_write(&s->outlet, op);
-  else
-    op->result = or_errno(fdatasync(op->fd));
+  op->result = io_outlet_write(&s->outlet, op);
   io_done_push(&s->done, op);
 }
 

@@ -1,7 +1,6 @@
 // The io_uring engine, and the one home of liburing. A ring per worker: while the kernel moves one
-// tile to the page cache (or makes a file durable), the worker computes and hashes the next. Where
-// the file system cannot write without blocking, writes are made on the spot instead (io_outlet.c
-// says why), and what the ring still does in the background is to sync.
+// tile to the page cache, the worker computes and hashes the next. Where the file system cannot
+// write without blocking, writes are made on the spot instead (io_outlet.c says why).
 //
 //   start ─┬▶ [submission ring] ─▶ kernel ─▶ [completion ring] ─┬▶ reap
 //          └▶ written here ─▶ [done line] ──────────────────────┘
@@ -32,9 +31,8 @@ static const unsigned ring_flags[] = {IORING_SETUP_COOP_TASKRUN | IORING_SETUP_S
 
 static int set_up(struct io_uring *ring, uint32_t depth) {
   int r = -EINVAL;
-  for (size_t i = 0; i < sizeof ring_flags / sizeof *ring_flags && r == -EINVAL; i++) {
+  for (size_t i = 0; i < sizeof ring_flags / sizeof *ring_flags && r == -EINVAL; i++)
     r = io_uring_queue_init(depth, ring, ring_flags[i]);
-  }
   return r;
 }
 
@@ -42,8 +40,7 @@ static int set_up(struct io_uring *ring, uint32_t depth) {
 static bool knows_our_opcodes(struct io_uring *ring) {
   struct io_uring_probe *probe = io_uring_get_probe_ring(ring);
   if (!probe) return false;
-  bool known = io_uring_opcode_supported(probe, IORING_OP_WRITE) &&
-               io_uring_opcode_supported(probe, IORING_OP_FSYNC);
+  bool known = io_uring_opcode_supported(probe, IORING_OP_WRITE);
   io_uring_free_probe(probe);
   return known;
 }
@@ -76,12 +73,8 @@ static void uring_close(void *self) {
 static void submit(struct uring *u, struct io_op *op) {
   struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
   assert(sqe); // depth covers all that can be in flight, and each is submitted at once
-  if (op->kind == IO_OP_WRITE) {
-    io_uring_prep_write(sqe, op->fd, op->at, (unsigned)io_outlet_bytes(&u->outlet, op), op->off);
-    sqe->rw_flags = io_outlet_flags(&u->outlet);
-  } else {
-    io_uring_prep_fsync(sqe, op->fd, IORING_FSYNC_DATASYNC);
-  }
+  io_uring_prep_write(sqe, op->fd, op->at, (unsigned)io_outlet_bytes(&u->outlet, op), op->off);
+  sqe->rw_flags = io_outlet_flags(&u->outlet);
   io_uring_sqe_set_data(sqe, op);
   int r;
   do {
@@ -93,7 +86,7 @@ static void submit(struct uring *u, struct io_op *op) {
 
 static void uring_start(void *self, struct io_op *op) {
   struct uring *u = self;
-  if (op->kind == IO_OP_WRITE && io_outlet_write_here(&u->outlet, op))
+  if (io_outlet_write_here(&u->outlet, op))
     io_done_push(&u->done, op);
   else
     submit(u, op);

@@ -29,9 +29,8 @@ static struct quoted name_of(const struct io *io, uint32_t file) {
 }
 
 static int truncated(const struct io *io, uint32_t file, uint64_t size, struct err *err) {
-  err_fill(err, ERR_INPUT, "'%s' was truncated while we read it: %llu of its %llu bytes are left",
-           name_of(io, file).s, (unsigned long long)size,
-           (unsigned long long)sources_size(io->sources, file));
+  err_fill(err, ERR_INPUT, "'%s' was truncated while we read it: %lu of its %lu bytes are left",
+           name_of(io, file).s, size, sources_size(io->sources, file));
   return err_hint(err, "let what writes to it finish, then start again");
 }
 
@@ -39,8 +38,8 @@ static int check_range(const struct io *io, uint32_t file, uint64_t off, size_t 
                        struct err *err) {
   uint64_t size = sources_size(io->sources, file);
   if (range_fits(off, n, size)) return 0;
-  return err_set(err, ERR_INPUT, "'%s': %zu bytes at offset %llu are past its end (%llu bytes)",
-                 name_of(io, file).s, n, (unsigned long long)off, (unsigned long long)size);
+  return err_set(err, ERR_INPUT, "'%s': %zu bytes at offset %lu are past its end (%lu bytes)",
+                 name_of(io, file).s, n, off, size);
 }
 
 static int size_now(struct io *io, uint32_t file, uint64_t *size, struct err *err) {
@@ -58,8 +57,8 @@ static int size_now(struct io *io, uint32_t file, uint64_t *size, struct err *er
 // Names the failure of an attempt to read at `off`: r is 0 (the end came too early) or -errno.
 static int read_failed(struct io *io, uint32_t file, uint64_t off, ssize_t r, struct err *err) {
   if (r == 0) return truncated(io, file, off, err);
-  return err_errno(err, (int)-r, ERR_IO, "'%s': reading at offset %llu failed", name_of(io, file).s,
-                   (unsigned long long)off);
+  return err_errno(err, (int)-r, ERR_IO, "'%s': reading at offset %lu failed", name_of(io, file).s,
+                   off);
 }
 
 static int read_range(struct io *io, uint32_t file, uint64_t off, uint8_t *buf, size_t n,
@@ -91,8 +90,7 @@ static void *memory(size_t bytes) {
 }
 
 static int no_memory(const struct io *io, uint32_t file, uint64_t bytes, struct err *err) {
-  return err_set(err, ERR_IO, "'%s': no memory for %llu bytes of it", name_of(io, file).s,
-                 (unsigned long long)bytes);
+  return err_set(err, ERR_IO, "'%s': no memory for %lu bytes of it", name_of(io, file).s, bytes);
 }
 
 // The file in memory, read at the first call.
@@ -189,9 +187,8 @@ static int view_of(struct io *io, uint32_t file, uint64_t off, size_t n, enum io
   *view = (struct io_view){.at = &nothing, .n = n, .off = off, .file = file};
   if (check_range(io, file, off, n, err) < 0) return -1;
   if (n == 0) return 0;
-  while (io->window_bytes + n > io->window_bytes_max && io->n_queued > 0) {
+  while (io->window_bytes + n > io->window_bytes_max && io->n_queued > 0)
     io_settle(io, true);
-  }
   if (view_by(io, reads, view, err) < 0) return -1;
   io->window_bytes += n;
   return 0;
@@ -214,8 +211,8 @@ static int end_mapped(struct io *io, struct io_view *v, struct err *err) {
   if (size_now(io, v->file, &size, err) < 0) return -1;
   if (!range_fits(v->off, v->n, size)) return truncated(io, v->file, size, err);
   if (!broken) return 0;
-  return err_set(err, ERR_IO, "'%s': the system could not read %zu bytes at offset %llu",
-                 name_of(io, v->file).s, v->n, (unsigned long long)v->off);
+  return err_set(err, ERR_IO, "'%s': the system could not read %zu bytes at offset %lu",
+                 name_of(io, v->file).s, v->n, v->off);
 }
 
 int io_view_done(struct io *io, struct io_view *view, struct err *err) {
@@ -242,12 +239,11 @@ int io_read(struct io *io, uint32_t file, uint64_t off, void *buf, size_t n, str
 // The constant lengths are those of whole lines of memory, which most fragments are.
 static void copy_fragments(uint8_t *to, const uint8_t *from, const struct io_fragments *f,
                            uint64_t n) {
-  for (uint64_t i = 0; i < n; i++, to += f->run, from += f->stride) {
+  for (uint64_t i = 0; i < n; i++, to += f->run, from += f->stride)
     if (f->run == 64)
       memcpy(to, from, 64);
     else
       memcpy(to, from, f->run);
-  }
 }
 
 int io_gather(struct io *io, const struct io_fragments *f, uint8_t *buf, struct err *err) {
@@ -304,9 +300,8 @@ uint64_t io_source_bytes_read(const struct io *io) {
 
 void io_views_close(struct io *io) {
   if (io->spare) munmap(io->spare, io->spare_bytes);
-  for (uint32_t i = 0; i < io->n_whole; i++) {
+  for (uint32_t i = 0; i < io->n_whole; i++)
     if (io->whole[i].at) munmap(io->whole[i].at, io->whole[i].n);
-  }
   free(io->whole);
   io_wake_close(&io->wake);
 }

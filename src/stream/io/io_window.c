@@ -132,19 +132,11 @@ static uint32_t claim_row(void) {
   return IO_WINDOWS_MAX;
 }
 
-static void publish(struct io_window *w) {
-  atomic_store_explicit(&live[w->guard].broken, false, memory_order_relaxed);
-  atomic_store_explicit(&live[w->guard].owner, (uintptr_t)&me, memory_order_relaxed);
-  atomic_store_explicit(&live[w->guard].n, w->map_bytes, memory_order_relaxed);
-  atomic_store_explicit(&live[w->guard].at, (uintptr_t)w->map, memory_order_release);
-}
-
 // Maps the pages, under the guard. Cheaper than MADV_POPULATE_READ, which goes page by page; pages
 // that do not come with a neighbour come when they are used.
 static int touch(const struct io_window *w) {
-  for (size_t i = 0; i < w->map_bytes; i += FAULT_AROUND) {
+  for (size_t i = 0; i < w->map_bytes; i += FAULT_AROUND)
     (void)*(const volatile uint8_t *)((const uint8_t *)w->map + i);
-  }
   (void)*(const volatile uint8_t *)((const uint8_t *)w->map + w->map_bytes - 1);
   return atomic_load_explicit(&live[w->guard].broken, memory_order_relaxed) ? -EFAULT : 0;
 }
@@ -178,7 +170,10 @@ int io_window_open(struct io_window *w, int fd, uint64_t off, size_t n) {
     return r;
   }
   w->at = (const uint8_t *)w->map + lead;
-  publish(w);
+  atomic_store_explicit(&live[w->guard].broken, false, memory_order_relaxed);
+  atomic_store_explicit(&live[w->guard].owner, (uintptr_t)&me, memory_order_relaxed);
+  atomic_store_explicit(&live[w->guard].n, w->map_bytes, memory_order_relaxed);
+  atomic_store_explicit(&live[w->guard].at, (uintptr_t)w->map, memory_order_release);
   // Faults bring pages in by small neighbourhoods; told beforehand, the system reads the window in
   // large pieces: a third less processor time from a cold cache.
   io_window_advise(fd, off, n);

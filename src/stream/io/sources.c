@@ -75,8 +75,8 @@ static bool same_print(struct fingerprint a, struct fingerprint b) {
 static int changed(const struct source *f, struct fingerprint now, struct err *err) {
   const struct quoted q = quote_str(f->name);
   if (now.size != f->print.size)
-    err_fill(err, ERR_INPUT, "'%s' changed while we used it: it had %llu bytes and has %llu", q.s,
-             (unsigned long long)f->print.size, (unsigned long long)now.size);
+    err_fill(err, ERR_INPUT, "'%s' changed while we used it: it had %lu bytes and has %lu", q.s,
+             f->print.size, now.size);
   else
     err_fill(err, ERR_INPUT, "'%s' changed while we used it: %s", q.s,
              now.ino != f->print.ino || now.dev != f->print.dev ? "another file took its name"
@@ -107,8 +107,7 @@ static int open_main(struct sources *s, const char *name, struct stat *st, int *
   if (*fd < 0 && (errno == EMFILE || errno == ENFILE)) return -2;
   if (*fd < 0 && errno == ELOOP && links) {
     err_fill(err, ERR_MODEL, "'%s' is a symbolic link", quote_str(name).s);
-    return err_hint(err, "--allow-links accepts links, as the Hugging Face cache makes them; data "
-                         "files are then looked for beside the link");
+    return err_because(err, REASON_MODEL_LINK);
   }
   if (*fd < 0) return err_errno(err, errno, ERR_INPUT, "'%s' cannot be opened", quote_str(name).s);
   if (fstat(*fd, st) || !S_ISREG(st->st_mode)) {
@@ -319,11 +318,9 @@ uint32_t sources_find_inode(const struct sources *s, uint64_t dev, uint64_t ino)
 static int read_failed(const struct sources *s, uint32_t file, uint64_t off, int errnum,
                        struct err *err) {
   const struct quoted q = quote_str(s->rows[file].name);
-  if (errnum)
-    return err_errno(err, errnum, ERR_IO, "'%s': reading at byte %llu", q.s,
-                     (unsigned long long)off);
-  return err_set(err, ERR_INPUT, "'%s' changed while we read it: it ends at byte %llu of %llu", q.s,
-                 (unsigned long long)off, (unsigned long long)s->rows[file].print.size);
+  if (errnum) return err_errno(err, errnum, ERR_IO, "'%s': reading at byte %lu", q.s, off);
+  return err_set(err, ERR_INPUT, "'%s' changed while we read it: it ends at byte %lu of %lu", q.s,
+                 off, s->rows[file].print.size);
 }
 
 int sources_read(struct sources *s, uint32_t file, uint64_t off, void *buf, size_t len,

@@ -1,7 +1,7 @@
 // protobuf-c, behind a wall: the one file that sees the generated header.
 //
 // protobuf-c recurses without a limit, copies every bytes field and expands packed varints. None of
-// that can hurt here: load.c hands over one hollow unit at a time (nesting checked, payloads left
+// that can hurt here: load.c hands over one unit at a time (nesting checked, payloads left
 // out), and the memory comes from a scratch arena that is reset after every unit, so freeing does
 // nothing and a million units cost no malloc.
 #include "decode.h"
@@ -34,21 +34,21 @@ static const struct span *texts(struct arena *scratch, const ProtobufCBinaryData
 
 bool decode_ir_version(struct arena *scratch, struct span bytes, int64_t *version) {
   struct ProtobufCAllocator a = from(scratch);
-  const Pb__ModelProto *p = pb__model_proto__unpack(&a, bytes.n, bytes.at);
+  const Pb__Model *p = pb__model__unpack(&a, bytes.n, bytes.at);
   if (p) *version = p->ir_version;
   return p != NULL;
 }
 
 bool decode_graph_name(struct arena *scratch, struct span bytes, struct span *name) {
   struct ProtobufCAllocator a = from(scratch);
-  const Pb__GraphProto *p = pb__graph_proto__unpack(&a, bytes.n, bytes.at);
+  const Pb__Graph *p = pb__graph__unpack(&a, bytes.n, bytes.at);
   if (p) *name = text(p->name);
   return p != NULL;
 }
 
 bool decode_node(struct arena *scratch, struct span bytes, struct decoded_node *out) {
   struct ProtobufCAllocator a = from(scratch);
-  const Pb__NodeProto *p = pb__node_proto__unpack(&a, bytes.n, bytes.at);
+  const Pb__Node *p = pb__node__unpack(&a, bytes.n, bytes.at);
   if (!p) return false;
   *out = (struct decoded_node){.name = text(p->name),
                                .op_type = text(p->op_type),
@@ -63,7 +63,7 @@ bool decode_node(struct arena *scratch, struct span bytes, struct decoded_node *
 
 bool decode_attr(struct arena *scratch, struct span bytes, struct decoded_attr *out) {
   struct ProtobufCAllocator a = from(scratch);
-  const Pb__AttributeProto *p = pb__attribute_proto__unpack(&a, bytes.n, bytes.at);
+  const Pb__Attribute *p = pb__attribute__unpack(&a, bytes.n, bytes.at);
   if (!p) return false;
   *out = (struct decoded_attr){.name = text(p->name),
                                .ref_name = text(p->ref_attr_name),
@@ -84,18 +84,18 @@ bool decode_attr(struct arena *scratch, struct span bytes, struct decoded_attr *
   return true;
 }
 
-static struct decoded_entry entry(const Pb__StringStringEntryProto *p) {
+static struct decoded_entry location(const Pb__Location *p) {
   return (struct decoded_entry){text(p->key), text(p->value)};
 }
 
 bool decode_tensor(struct arena *scratch, struct span bytes, struct decoded_tensor *out) {
   struct ProtobufCAllocator a = from(scratch);
-  const Pb__TensorProto *p = pb__tensor_proto__unpack(&a, bytes.n, bytes.at);
+  const Pb__Tensor *p = pb__tensor__unpack(&a, bytes.n, bytes.at);
   if (!p) return false;
   struct decoded_entry *list = NULL;
   if (p->n_external_data) list = arena_alloc(scratch, p->n_external_data * sizeof *list);
   for (size_t i = 0; i < p->n_external_data; i++)
-    list[i] = entry(p->external_data[i]);
+    list[i] = location(p->external_data[i]);
   *out = (struct decoded_tensor){.name = text(p->name),
                                  .dims = p->dims,
                                  .n_dims = p->n_dims,
@@ -107,22 +107,21 @@ bool decode_tensor(struct arena *scratch, struct span bytes, struct decoded_tens
   return true;
 }
 
-static struct decoded_dim dim(const Pb__TensorShapeProto__Dimension *p) {
+static struct decoded_dim dim(const Pb__Dim *p) {
   struct decoded_dim d = {0};
-  d.has_value = p->value_case == PB__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+  d.has_value = p->choice_case == PB__DIM__CHOICE_DIM_VALUE;
   if (d.has_value) d.value = p->dim_value;
-  if (p->value_case == PB__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM)
-    d.param = text(p->dim_param);
+  if (p->choice_case == PB__DIM__CHOICE_DIM_PARAM) d.param = text(p->dim_param);
   return d;
 }
 
-static void take_type(struct arena *scratch, const Pb__TypeProto *type, struct decoded_info *out) {
+static void take_type(struct arena *scratch, const Pb__Type *type, struct decoded_info *out) {
   if (!type || !type->tensor_type) return;
   // Two kinds of type at once are no type.
   if (type->sequence_type || type->map_type || type->opaque_type || type->sparse_tensor_type ||
       type->optional_type)
     return;
-  const Pb__TypeProto__Tensor *t = type->tensor_type;
+  const Pb__TypeTensor *t = type->tensor_type;
   out->is_tensor = true;
   out->elem_type = t->elem_type;
   out->is_shaped = t->shape != NULL;
@@ -136,7 +135,7 @@ static void take_type(struct arena *scratch, const Pb__TypeProto *type, struct d
 
 bool decode_info(struct arena *scratch, struct span bytes, struct decoded_info *out) {
   struct ProtobufCAllocator a = from(scratch);
-  const Pb__ValueInfoProto *p = pb__value_info_proto__unpack(&a, bytes.n, bytes.at);
+  const Pb__Info *p = pb__info__unpack(&a, bytes.n, bytes.at);
   if (!p) return false;
   *out = (struct decoded_info){.name = text(p->name)};
   take_type(scratch, p->type, out);
@@ -145,7 +144,7 @@ bool decode_info(struct arena *scratch, struct span bytes, struct decoded_info *
 
 bool decode_function(struct arena *scratch, struct span bytes, struct decoded_function *out) {
   struct ProtobufCAllocator a = from(scratch);
-  const Pb__FunctionProto *p = pb__function_proto__unpack(&a, bytes.n, bytes.at);
+  const Pb__Function *p = pb__function__unpack(&a, bytes.n, bytes.at);
   if (!p) return false;
   *out = (struct decoded_function){.name = text(p->name),
                                    .domain = text(p->domain),
@@ -159,15 +158,14 @@ bool decode_function(struct arena *scratch, struct span bytes, struct decoded_fu
 
 bool decode_opset(struct arena *scratch, struct span bytes, struct decoded_opset *out) {
   struct ProtobufCAllocator a = from(scratch);
-  const Pb__OperatorSetIdProto *p = pb__operator_set_id_proto__unpack(&a, bytes.n, bytes.at);
+  const Pb__Opset *p = pb__opset__unpack(&a, bytes.n, bytes.at);
   if (p) *out = (struct decoded_opset){text(p->domain), p->version};
   return p != NULL;
 }
 
 bool decode_entry(struct arena *scratch, struct span bytes, struct decoded_entry *out) {
   struct ProtobufCAllocator a = from(scratch);
-  const Pb__StringStringEntryProto *p =
-      pb__string_string_entry_proto__unpack(&a, bytes.n, bytes.at);
-  if (p) *out = entry(p);
+  const Pb__Entry *p = pb__entry__unpack(&a, bytes.n, bytes.at);
+  if (p) *out = (struct decoded_entry){text(p->key), text(p->value)};
   return p != NULL;
 }

@@ -2,15 +2,15 @@
 //
 //   ModelProto ─ GraphProto ─ NodeProto ─ AttributeProto ─ TensorProto      frames[0..depth]
 //       │            │            │             │              │
-//    hollow       hollow       hollow        hollow         hollow          kept fields only
+//    skeleton     skeleton      skeleton      skeleton       skeleton        fields to decode
 //
 // A message that begins pushes a frame, one that ends pops it; nothing recurses, so a file decides
-// nothing about our stack. onnx_fields.def says what happens to each field: kept ones are appended
-// to the frame's hollow, payloads are recorded as places and stepped over, others are remembered as
-// places only. When a *unit* (a node, a tensor, …) ends, its hollow is decoded by protobuf-c and
-// becomes a row of the model (load_graph.c, load_tensor.c). When any other kept submessage ends (a
-// type, a shape, an external_data entry), its hollow is appended to that of the message around it,
-// with a length that is true again: leaving things out never breaks a length prefix.
+// nothing about our stack. onnx_fields.def says what happens to each field: those to decode are appended
+// to the frame's skeleton, payloads are recorded as places and stepped over, others are remembered
+// as places only. When a *unit* (a node, a tensor, …) ends, its skeleton is decoded by protobuf-c
+// and becomes a row of the model (load_graph.c, load_tensor.c). When any other submessage to decode ends
+// (a type, a shape, an external_data entry), its skeleton is appended to that of the message around
+// it, with a length that is true again: leaving things out never breaks a length prefix.
 //
 // What is checked here: framing, nesting, wire types against the schema, names (length, NUL), the
 // size of the metadata. What rows mean is checked where they are made. Framing errors end the load
@@ -22,7 +22,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-// ---- faults -------------------------------------------------------------------------------------
+// ---- faults ------------------------------------------------------------------------------------
 
 int load_fault(struct loader *l, enum fault_level level, const char *place, const char *fmt, ...) {
   char text[768];
@@ -31,7 +31,7 @@ int load_fault(struct loader *l, enum fault_level level, const char *place, cons
   vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
   const struct fault_sink *sink = l->options.faults;
-  if (sink) sink->report(sink->ctx, level, place, text);
+  if (sink) sink->report(sink->ctx, level, place, text, NULL);
   if (sink || level != FAULT_ERROR) return 0;
   return err_set(l->err, ERR_MODEL, "'%s': %s: %s", quote_str(l->w.name).s, place, text);
 }
@@ -39,13 +39,11 @@ int load_fault(struct loader *l, enum fault_level level, const char *place, cons
 int load_fault_from(struct loader *l, const char *place, const struct err *cause) {
   const struct fault_sink *sink = l->options.faults;
   if (sink) {
-    char text[sizeof cause->msg + sizeof cause->hint + 8];
-    snprintf(text, sizeof text, cause->hint[0] ? "%s (%s)" : "%s", cause->msg, cause->hint);
-    sink->report(sink->ctx, FAULT_ERROR, place, text);
+    sink->report(sink->ctx, FAULT_ERROR, place, cause->msg, cause);
     return 0;
   }
   err_fill(l->err, cause->kind, "'%s': %s: %s", quote_str(l->w.name).s, place, cause->msg);
-  if (cause->hint[0]) err_fill_hint(l->err, "%s", cause->hint);
+  err_fill_hint_of(l->err, cause);
   return -1;
 }
 
@@ -60,22 +58,21 @@ int load_fatal(struct loader *l, uint64_t at, const char *fmt, ...) {
 
 int load_room(struct loader *l, uint64_t now, uint64_t n, const char *what) {
   if (range_fits(now, n, l->options.limits.rows)) return 0;
-  return load_fatal(l, wire_offset(&l->w), "more than %llu %s",
-                    (unsigned long long)l->options.limits.rows, what);
+  return load_fatal(l, wire_offset(&l->w), "more than %lu %s", l->options.limits.rows, what);
 }
 
-struct place_text place_text(const char *what, struct span name, uint64_t start) {
+struct place_text load_place(const char *what, struct span name, uint64_t start) {
   struct place_text p;
   if (name.n)
     snprintf(p.s, sizeof p.s, "%s '%s'", what, quote(name).s);
   else
-    snprintf(p.s, sizeof p.s, "%s at byte %llu", what, (unsigned long long)start);
+    snprintf(p.s, sizeof p.s, "%s at byte %lu", what, start);
   return p;
 }
 
-// ---- items and rests ----------------------------------------------------------------------------
+// ---- items and kept ----------------------------------------------------------------------------
 
-void frame_add_item(struct frame *f, enum item_kind kind, uint32_t first) {
+void load_add_item(struct frame *f, enum item_kind kind, uint32_t first) {
   struct model_item *last = f->n_items ? &f->items[f->n_items - 1] : NULL;
   if (last && last->kind == kind && last->first + last->count == first)
     last->count++;
@@ -84,9 +81,7 @@ void frame_add_item(struct frame *f, enum item_kind kind, uint32_t first) {
 }
 
 // Adjacent fields of one kind become one place: the last item's last place ends where this begins.
-enum { FUNCTION_INPUT = 4, FUNCTION_OUTPUT = 5 }; // fields of FunctionProto
-
-void frame_add_other(struct loader *l, struct frame *f, enum item_kind kind, struct place at) {
+void load_add_other(struct loader *l, struct frame *f, enum item_kind kind, struct place at) {
   struct model *m = l->m;
   struct model_item *last = f->n_items ? &f->items[f->n_items - 1] : NULL;
   if (last && last->kind == kind) {
@@ -97,33 +92,25 @@ void frame_add_other(struct loader *l, struct frame *f, enum item_kind kind, str
   }
   const uint32_t id = TABLE_ADD(m, others, 1);
   m->others[id] = at;
-  frame_add_item(f, kind, id);
+  load_add_item(f, kind, id);
 }
 
-static void add_rest(struct frame *f, struct place at) {
-  struct place *last = f->n_rests ? &f->rests[f->n_rests - 1] : NULL;
-  if (last && last->off + last->len == at.off)
-    last->len += at.len;
-  else
-    *TABLE_PUSH(f, rests) = at;
-}
-
-void frame_flush_rests(struct loader *l, struct frame *f, char kind, uint32_t id) {
-  if (f->n_rests == 0) return;
-  const uint32_t first = TABLE_ADD(l->m, rests, f->n_rests);
-  for (uint32_t i = 0; i < f->n_rests; i++)
-    l->m->rests[first + i] = (struct model_rest){(uint8_t)kind, id, f->rests[i]};
-  f->n_rests = 0;
+void load_flush_kept_fields(struct loader *l, struct frame *f, enum kept_of of, uint32_t id) {
+  if (f->n_kept == 0) return;
+  const uint32_t first = TABLE_ADD(l->m, kept_fields, f->n_kept);
+  for (uint32_t i = 0; i < f->n_kept; i++)
+    l->m->kept_fields[first + i] = (struct model_kept_field){of, id, f->kept[i]};
+  f->n_kept = 0;
 }
 
 // A field that no row holds, of whatever message it is a part.
-static int remember_rest(struct loader *l, struct frame *f, struct place at) {
+static int keep_field(struct loader *l, struct frame *f, struct place at) {
   switch (f->message) {
   case MESSAGE_MODEL:
   case MESSAGE_GRAPH:
   case MESSAGE_FUNCTION:
     if (load_room(l, l->m->n_others, 1, "other fields")) return -1;
-    frame_add_other(l, f, ITEM_OTHER, at);
+    load_add_other(l, f, ITEM_OTHER, at);
     return 0;
   case MESSAGE_NODE:
   case MESSAGE_ATTRIBUTE:
@@ -131,22 +118,26 @@ static int remember_rest(struct loader *l, struct frame *f, struct place at) {
   case MESSAGE_SPARSE:
   case MESSAGE_INFO:
   case MESSAGE_TRAINING:
-    if (load_room(l, (uint64_t)l->m->n_rests + f->n_rests, 1, "other fields")) return -1;
-    add_rest(f, at);
+    if (load_room(l, (uint64_t)l->m->n_kept_fields + f->n_kept, 1, "other fields")) return -1;
+    struct place *last = f->n_kept ? &f->kept[f->n_kept - 1] : NULL;
+    if (last && last->off + last->len == at.off)
+      last->len += at.len;
+    else
+      *TABLE_PUSH(f, kept) = at;
     return 0;
   default: return 0;
   }
 }
 
-int frame_keep_empty_name(struct loader *l, struct frame *f) {
-  return f->noname.len ? remember_rest(l, f, f->noname) : 0;
+int load_keep_empty_name(struct loader *l, struct frame *f) {
+  return f->noname.len ? keep_field(l, f, f->noname) : 0;
 }
 
-// ---- the hollow ---------------------------------------------------------------------------------
+// ---- the skeleton ------------------------------------------------------------------------------
 
 // More than any sane unit needs, less than a decoder can make trouble of: one byte on the wire can
 // become 40 in memory.
-static uint64_t hollow_limit(enum message message) {
+static uint64_t skeleton_limit(enum message message) {
   switch (message) {
   case MESSAGE_NODE:
   case MESSAGE_FUNCTION: return 64 << 20;
@@ -157,43 +148,36 @@ static uint64_t hollow_limit(enum message message) {
 
 enum { HEADER_ROOM = 32 }; // a tag and a length, or a tag and a scalar
 
-static uint8_t *hollow_room(struct frame *f, size_t n) {
-  if (f->hollow_cap - f->n_hollow < n)
-    f->hollow = table_grow(f->hollow, &f->hollow_cap, f->n_hollow + n, 1);
-  return f->hollow + f->n_hollow;
-}
-
-static uint8_t *put_varint(uint8_t *to, uint64_t x) {
-  for (; x >= 0x80; x >>= 7)
-    *to++ = (uint8_t)(x | 0x80);
-  *to++ = (uint8_t)x;
-  return to;
+static uint8_t *skeleton_room(struct frame *f, size_t n) {
+  if (f->skeleton_cap - f->n_skeleton < n) TABLE_ROOM(f, skeleton, n);
+  return f->skeleton + f->n_skeleton;
 }
 
 // Appends a tag and, for BYTES, the length; `more` bytes will follow. Gives where they go.
-static uint8_t *hollow_header(struct frame *f, uint32_t number, uint32_t type, uint64_t more) {
-  uint8_t *to = hollow_room(f, HEADER_ROOM + (size_t)more);
-  to = put_varint(to, (uint64_t)number << 3 | type);
-  return type == WIRE_BYTES ? put_varint(to, more) : to;
+static uint8_t *skeleton_header(struct frame *f, uint32_t number, enum wire_type type,
+                                uint64_t more) {
+  uint8_t *to = skeleton_room(f, HEADER_ROOM + (size_t)more);
+  to = varint_put_tag(to, number, type);
+  return type == WIRE_BYTES ? varint_put(to, more) : to;
 }
 
-static void hollow_end(struct frame *f, const uint8_t *end) {
-  f->n_hollow = (uint32_t)(end - f->hollow);
+static void skeleton_end(struct frame *f, const uint8_t *end) {
+  f->n_skeleton = (uint32_t)(end - f->skeleton);
 }
 
-static int check_hollow(struct loader *l, const struct frame *f, uint64_t start, uint64_t more) {
-  const uint64_t limit = hollow_limit(f->message);
-  if (range_fits((uint64_t)f->n_hollow + HEADER_ROOM, more, limit)) return 0;
-  return load_fatal(l, start, "the metadata of one %s is more than %llu bytes",
-                    onnx_schema_message(f->message), (unsigned long long)limit);
+static int check_skeleton(struct loader *l, const struct frame *f, uint64_t start, uint64_t more) {
+  const uint64_t limit = skeleton_limit(f->message);
+  if (range_fits((uint64_t)f->n_skeleton + HEADER_ROOM, more, limit)) return 0;
+  return load_fatal(l, start, "the metadata of one %s is more than %lu bytes",
+                    onnx_schema_message(f->message), limit);
 }
 
-int frame_keep(struct loader *l, struct frame *f, const struct wire_field *wf) {
-  if (check_hollow(l, f, wf->start, wf->len)) return -1;
+int load_skeleton_add(struct loader *l, struct frame *f, const struct wire_field *wf) {
+  if (check_skeleton(l, f, wf->start, wf->len)) return -1;
   const uint64_t bytes = wf->type == WIRE_BYTES ? wf->len : 0;
-  uint8_t *to = hollow_header(f, wf->number, wf->type, bytes);
+  uint8_t *to = skeleton_header(f, wf->number, (enum wire_type)wf->type, bytes);
   if (wf->type == WIRE_VARINT) {
-    to = put_varint(to, wf->value);
+    to = varint_put(to, wf->value);
   } else if (wf->type == WIRE_BYTES) {
     if (wire_copy(&l->w, to, (size_t)bytes, l->err)) return -1;
     to += bytes;
@@ -201,53 +185,53 @@ int frame_keep(struct loader *l, struct frame *f, const struct wire_field *wf) {
     memcpy(to, &wf->value, (size_t)wf->len);
     to += wf->len;
   }
-  hollow_end(f, to);
+  skeleton_end(f, to);
   return 0;
 }
 
-static int keep_text(struct loader *l, struct frame *f, const struct schema_field *field,
-                     const struct wire_field *wf) {
+static int decode_text(struct loader *l, struct frame *f, const struct schema_field *field,
+                       const struct wire_field *wf) {
   const char *message = onnx_schema_message(f->message);
   if (wf->len > NAME_MAX_BYTES)
-    return load_fatal(l, wf->start, "%s.%s is %llu bytes long; names end at %d", message,
-                      field->name, (unsigned long long)wf->len, NAME_MAX_BYTES);
-  if (frame_keep(l, f, wf)) return -1;
+    return load_fatal(l, wf->start, "%s.%s is %lu bytes long; names end at %d", message,
+                      field->name, wf->len, NAME_MAX_BYTES);
+  if (load_skeleton_add(l, f, wf)) return -1;
   const size_t n = (size_t)wf->len;
-  if (n && memchr(f->hollow + f->n_hollow - n, 0, n))
+  if (n && memchr(f->skeleton + f->n_skeleton - n, 0, n))
     return load_fatal(l, wf->start, "%s.%s holds a NUL byte", message, field->name);
   return 0;
 }
 
-// ---- frames -------------------------------------------------------------------------------------
+// ---- frames ------------------------------------------------------------------------------------
 
 static void clear_frame(struct frame *f) {
   f->field = NULL;
   f->dropped = false;
   f->row = f->last_node = f->values = f->indices = NO_ID;
-  f->n_hollow = f->n_rests = f->n_items = f->n_inputs = f->n_outputs = f->n_attrs = 0;
+  f->n_skeleton = f->n_kept = f->n_items = f->n_inputs = f->n_outputs = f->n_attrs = 0;
   f->child_field = NULL;
   f->first_child = NO_ID;
   f->n_children = f->reserved_children = f->n_entries = 0;
   f->type = f->noname = (struct place){0, 0};
-  payload_clear(&f->payload);
+  load_payload_clear(&f->payload);
 }
 
-static void free_frames(struct loader *l) {
-  for (uint32_t i = 0; i < l->n_frames; i++) {
-    struct frame *f = &l->frames[i];
-    TABLE_FREE(f, hollow);
-    TABLE_FREE(f, rests);
-    TABLE_FREE(f, items);
-    TABLE_FREE(f, inputs);
-    TABLE_FREE(f, outputs);
-    TABLE_FREE(f, attrs);
-    payload_free(&f->payload);
-  }
-  TABLE_FREE(l, frames);
-}
-
-// The inline submessages about which the message around wants to know.
-static int note_inline(struct loader *l, struct frame *around, const struct frame *f) {
+static int begin_message(struct loader *l, const struct schema_field *field,
+                         const struct wire_field *wf) {
+  struct frame *around = frame_top(l);
+  if (l->depth + 1 >= l->n_frames)
+    return load_fatal(l, wf->start, "messages are nested deeper than %u", l->n_frames - 1);
+  struct frame *f = &l->frames[++l->depth];
+  clear_frame(f);
+  f->field = field;
+  f->message = field->submessage;
+  f->dropped = around->dropped || field->role == ROLE_KEEP || field->role == ROLE_PART;
+  f->start = wf->start;
+  f->end = wf->body + wf->len;
+  f->graph = around->graph;
+  if (field->role == ROLE_UNIT) return load_begin(l, wf);
+  if (f->dropped) return field->role == ROLE_KEEP ? keep_field(l, around, frame_place(f)) : 0;
+  // The inline submessages about which the message around wants to know.
   if (f->message == MESSAGE_LOCATION && ++around->n_entries > EXTERNAL_ENTRIES_MAX)
     return load_fatal(l, f->start, "a tensor has more than %d external_data entries",
                       EXTERNAL_ENTRIES_MAX);
@@ -261,31 +245,13 @@ static int note_inline(struct loader *l, struct frame *around, const struct fram
   return 0;
 }
 
-static int begin_message(struct loader *l, const struct schema_field *field,
-                         const struct wire_field *wf) {
-  struct frame *around = frame_top(l);
-  if (l->depth + 1 >= l->n_frames)
-    return load_fatal(l, wf->start, "messages are nested deeper than %u", l->n_frames - 1);
-  struct frame *f = &l->frames[++l->depth];
-  clear_frame(f);
-  f->field = field;
-  f->message = field->submessage;
-  f->dropped = around->dropped || field->role == ROLE_REST || field->role == ROLE_PART;
-  f->start = wf->start;
-  f->end = wf->body + wf->len;
-  f->graph = around->graph;
-  if (field->role == ROLE_UNIT) return load_begin(l, wf);
-  if (f->dropped) return field->role == ROLE_REST ? remember_rest(l, around, frame_place(f)) : 0;
-  return note_inline(l, around, f);
-}
-
 static int end_unit(struct loader *l) {
   if (load_end(l)) return -1;
   arena_reset(&l->scratch);
   const uint64_t metadata = wire_offset(&l->w) - l->elided_bytes;
   if (metadata <= l->options.limits.metadata_bytes) return 0;
-  return load_fatal(l, wire_offset(&l->w), "the metadata is more than %llu bytes",
-                    (unsigned long long)l->options.limits.metadata_bytes);
+  return load_fatal(l, wire_offset(&l->w), "the metadata is more than %lu bytes",
+                    l->options.limits.metadata_bytes);
 }
 
 static int end_message(struct loader *l) {
@@ -294,17 +260,17 @@ static int end_message(struct loader *l) {
   if (unit && end_unit(l)) return -1;
   if (!unit && !f->dropped) {
     struct frame *around = frame_above(l);
-    if (check_hollow(l, around, f->start, f->n_hollow)) return -1;
-    uint8_t *to = hollow_header(around, f->field->number, WIRE_BYTES, f->n_hollow);
-    if (f->n_hollow) memcpy(to, f->hollow, f->n_hollow);
-    hollow_end(around, to + f->n_hollow);
+    if (check_skeleton(l, around, f->start, f->n_skeleton)) return -1;
+    uint8_t *to = skeleton_header(around, f->field->number, WIRE_BYTES, f->n_skeleton);
+    if (f->n_skeleton) memcpy(to, f->skeleton, f->n_skeleton);
+    skeleton_end(around, to + f->n_skeleton);
   }
   if (l->depth > 0) l->depth--;
   return 0;
 }
 
-int frame_count_ahead(struct loader *l, const struct frame *f, const struct wire_field *field,
-                      uint32_t *count) {
+int load_count_ahead(struct loader *l, const struct frame *f, const struct wire_field *field,
+                     uint32_t *count) {
   const uint64_t back = wire_offset(&l->w);
   *count = 1;
   wire_skip(&l->w, field->len);
@@ -318,7 +284,7 @@ int frame_count_ahead(struct loader *l, const struct frame *f, const struct wire
   return 0;
 }
 
-// ---- fields -------------------------------------------------------------------------------------
+// ---- fields ------------------------------------------------------------------------------------
 
 static bool type_fits(enum field_form form, enum wire_type type) {
   switch (form) {
@@ -341,16 +307,17 @@ static int wrong_type(struct loader *l, const struct frame *f, const struct sche
 
 // A scalar or text that is decoded with its unit. In messages that keep an order of items it has a
 // place there too.
-static int keep_field(struct loader *l, struct frame *f, const struct schema_field *field,
-                      const struct wire_field *wf) {
+static int decode_field(struct loader *l, struct frame *f, const struct schema_field *field,
+                        const struct wire_field *wf) {
   const struct place at = {wf->start, wf->body + wf->len - wf->start};
-  if (field->form == FORM_TEXT ? keep_text(l, f, field, wf) : frame_keep(l, f, wf)) return -1;
+  if (field->form == FORM_TEXT ? decode_text(l, f, field, wf) : load_skeleton_add(l, f, wf))
+    return -1;
   if (f->message == MESSAGE_TENSOR && field->form == FORM_TEXT && wf->len == 0) f->noname = at;
-  if (f->message == MESSAGE_MODEL) frame_add_other(l, f, ITEM_IR_VERSION, at);
-  if (f->message == MESSAGE_GRAPH) frame_add_other(l, f, ITEM_NAME, at);
+  if (f->message == MESSAGE_MODEL) load_add_other(l, f, ITEM_IR_VERSION, at);
+  if (f->message == MESSAGE_GRAPH) load_add_other(l, f, ITEM_NAME, at);
   if (f->message == MESSAGE_FUNCTION) {
-    const bool io = wf->number == FUNCTION_INPUT || wf->number == FUNCTION_OUTPUT;
-    frame_add_other(l, f, io ? ITEM_FUNCTION_IO : ITEM_OTHER, at);
+    const bool io = wf->number == ONNX_FUNCTION_input || wf->number == ONNX_FUNCTION_output;
+    load_add_other(l, f, io ? ITEM_FUNCTION_IO : ITEM_OTHER, at);
   }
   return 0;
 }
@@ -359,7 +326,7 @@ static int skip_field(struct loader *l, struct frame *f, const struct wire_field
                       bool remember) {
   if (wire_skip_value(&l->w, wf, f->end, l->err)) return -1;
   if (!remember || f->dropped) return 0;
-  return remember_rest(l, f, (struct place){wf->start, wire_offset(&l->w) - wf->start});
+  return keep_field(l, f, (struct place){wf->start, wire_offset(&l->w) - wf->start});
 }
 
 static int take_field(struct loader *l) {
@@ -372,9 +339,9 @@ static int take_field(struct loader *l) {
   if (field->form == FORM_MESSAGE) return begin_message(l, field, &wf);
   if (f->dropped) return skip_field(l, f, &wf, false);
   switch ((enum field_role)field->role) {
-  case ROLE_KEEP: return keep_field(l, f, field, &wf);
-  case ROLE_PAYLOAD: return payload_add(l, f, field, &wf);
-  default: return skip_field(l, f, &wf, field->role == ROLE_REST);
+  case ROLE_DECODE: return decode_field(l, f, field, &wf);
+  case ROLE_PAYLOAD: return load_payload_add(l, f, field, &wf);
+  default: return skip_field(l, f, &wf, field->role == ROLE_KEEP);
   }
 }
 
@@ -396,28 +363,7 @@ static int scan(struct loader *l) {
   }
 }
 
-// ---- the story ----------------------------------------------------------------------------------
-
-static void open_loader(struct loader *l) {
-  struct load_limits *limits = &l->options.limits;
-  if (limits->nesting == 0) limits->nesting = 100;
-  if (limits->rows == 0 || limits->rows > 1u << 30) limits->rows = 1u << 28;
-  if (limits->metadata_bytes == 0) limits->metadata_bytes = INT32_MAX;
-  l->n_frames = limits->nesting + 1;
-  l->frames = table_grow(NULL, &l->frames_cap, l->n_frames, sizeof *l->frames);
-  memset(l->frames, 0, l->frames_cap * sizeof *l->frames);
-  wire_open(&l->w, l->s);
-  l->last_op = l->last_output = l->tensor_name = l->m->empty;
-}
-
-static void close_loader(struct loader *l) {
-  wire_close(&l->w);
-  free_frames(l);
-  arena_free(&l->scratch);
-  TABLE_FREE(l, function_opsets);
-  TABLE_FREE(l, elided);
-  TABLE_FREE(l, bytes);
-}
+// ---- the story ---------------------------------------------------------------------------------
 
 // A file that is something else fails somewhere, with a message about a byte. Say what it is
 // instead.
@@ -443,42 +389,56 @@ static int scan_file(struct loader *l) {
   return explain_failure(l, &cause);
 }
 
-static int note_size(struct loader *l) {
-  if (l->w.size <= INT32_MAX) return 0;
-  return load_fault(l, FAULT_NOTE, "file",
-                    "it has %llu bytes; readers built on protobuf refuse more than %d",
-                    (unsigned long long)l->w.size, INT32_MAX);
-}
-
-static void add_files(struct loader *l) {
+static int load_all(struct loader *l) {
   struct model *m = l->m;
+  if (scan_file(l)) return -1;
   const uint32_t n = sources_count(l->s), first = TABLE_ADD(m, files, n - m->n_files);
   for (uint32_t i = first; i < n; i++)
     m->files[i] =
         (struct model_file){.name = arena_string(&m->arena, span_str(sources_name(l->s, i))),
                             .size = sources_size(l->s, i)};
-}
-
-static int load_all(struct loader *l) {
-  struct model *m = l->m;
-  if (scan_file(l)) return -1;
-  add_files(l);
   if (load_resolve(l)) return -1;
   if (load_digest(l)) return -1;
   m->loaded_nodes = m->n_nodes;
   m->loaded_values = m->n_values;
   m->loaded_tensors = m->n_tensors;
   m->loaded_infos = m->n_infos;
-  return note_size(l);
+  if (l->w.size <= INT32_MAX) return 0;
+  return load_fault(l, FAULT_NOTE, "file",
+                    "it has %lu bytes; readers built on protobuf refuse more than %d", l->w.size,
+                    INT32_MAX);
 }
 
 int load_model(struct model *m, struct sources *s, const struct load_options *options,
                struct err *err) {
   struct loader l = {.m = m, .s = s, .err = err};
   if (options) l.options = *options;
-  open_loader(&l);
+  struct load_limits *limits = &l.options.limits;
+  if (limits->nesting == 0) limits->nesting = 100;
+  if (limits->rows == 0 || limits->rows > 1u << 30) limits->rows = 1u << 28;
+  if (limits->metadata_bytes == 0) limits->metadata_bytes = INT32_MAX;
+  l.n_frames = limits->nesting + 1;
+  l.frames = table_grow(NULL, &l.frames_cap, l.n_frames, sizeof *l.frames);
+  memset(l.frames, 0, l.frames_cap * sizeof *l.frames);
+  wire_open(&l.w, l.s);
+  l.last_op = l.last_output = l.tensor_name = l.m->empty;
   const int rc = load_all(&l);
-  close_loader(&l);
+  wire_close(&l.w);
+  for (uint32_t i = 0; i < l.n_frames; i++) {
+    struct frame *f = &l.frames[i];
+    TABLE_FREE(f, skeleton);
+    TABLE_FREE(f, kept);
+    TABLE_FREE(f, items);
+    TABLE_FREE(f, inputs);
+    TABLE_FREE(f, outputs);
+    TABLE_FREE(f, attrs);
+    load_payload_free(&f->payload);
+  }
+  TABLE_FREE(&l, frames);
+  arena_free(&l.scratch);
+  TABLE_FREE(&l, function_opsets);
+  TABLE_FREE(&l, elided);
+  TABLE_FREE(&l, bytes);
   model_trim(m);
   return rc ? rc : check_structure(m, l.options.faults, err);
 }

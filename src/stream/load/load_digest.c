@@ -38,15 +38,6 @@ static int add_file(struct loader *l, struct digest *d) {
   return add_range(l, d, at, l->w.size);
 }
 
-static void add_values(const struct model *m, struct digest *d) {
-  for (uint32_t id = 0; id < m->n_tensors; id++) {
-    const struct model_tensor *t = &m->tensors[id];
-    struct span bytes;
-    if (!(t->flags & TENSOR_EXTERNAL) && t->encoding != ENCODING_VARINT) continue;
-    if (model_small_value(m, id, &bytes)) digest_add(d, bytes.at, bytes.n);
-  }
-}
-
 static int compare_places(const void *a, const void *b) {
   const struct place *x = a, *y = b;
   return x->off < y->off ? -1 : x->off > y->off;
@@ -58,7 +49,13 @@ int load_digest(struct loader *l) {
   digest_start(d);
   const int rc = add_file(l, d);
   if (rc == 0) {
-    add_values(l->m, d);
+    const struct model *m = l->m;
+    for (uint32_t id = 0; id < m->n_tensors; id++) {
+      const struct model_tensor *t = &m->tensors[id];
+      struct span bytes;
+      if (!(t->flags & TENSOR_EXTERNAL) && t->encoding != ENCODING_VARINT) continue;
+      if (model_small_value(m, id, &bytes)) digest_add(d, bytes.at, bytes.n);
+    }
     digest_end(d, l->m->meta_sha256);
   }
   digest_free(d);

@@ -18,22 +18,6 @@ static int unknown_key(struct loader *l, const struct row_name *who, struct span
                     quote(key).s, prepacked ? " (weights prepacked for one runtime)" : "");
 }
 
-static int sort_keys(struct loader *l, const struct decoded_tensor *t, const struct row_name *who,
-                     struct raw_external *out) {
-  for (size_t i = 0; i < t->n_entries; i++) {
-    const struct decoded_entry *e = &t->entries[i];
-    if (span_is(e->key, "location"))
-      out->location = e;
-    else if (span_is(e->key, "offset"))
-      out->offset = e;
-    else if (span_is(e->key, "length"))
-      out->length = e;
-    else if (!span_is(e->key, "checksum") && unknown_key(l, who, e->key))
-      return -1;
-  }
-  return 0;
-}
-
 static bool parse_number(struct span s, uint64_t *out) {
   uint64_t x = 0;
   if (s.n == 0) return false;
@@ -71,16 +55,26 @@ static int check_range(struct loader *l, const struct external *x, const struct 
   *good = range_fits(x->off, x->len, size);
   if (*good) return 0;
   return load_fault(l, FAULT_ERROR, row_place(who).s,
-                    "%llu bytes at byte %llu are past the end of '%s' (%llu bytes)",
-                    (unsigned long long)x->len, (unsigned long long)x->off,
-                    quote_str(sources_name(l->s, x->file)).s, (unsigned long long)size);
+                    "%lu bytes at byte %lu are past the end of '%s' (%lu bytes)", x->len, x->off,
+                    quote_str(sources_name(l->s, x->file)).s, size);
 }
 
-int external_parse(struct loader *l, const struct decoded_tensor *t, const struct row_name *who,
-                   uint64_t bytes, struct external *out, bool *usable) {
+int load_external_parse(struct loader *l, const struct decoded_tensor *t,
+                        const struct row_name *who, uint64_t bytes, struct external *out,
+                        bool *usable) {
   struct raw_external raw = {0};
   *usable = false;
-  if (sort_keys(l, t, who, &raw)) return -1;
+  for (size_t i = 0; i < t->n_entries; i++) {
+    const struct decoded_entry *e = &t->entries[i];
+    if (span_is(e->key, "location"))
+      raw.location = e;
+    else if (span_is(e->key, "offset"))
+      raw.offset = e;
+    else if (span_is(e->key, "length"))
+      raw.length = e;
+    else if (!span_is(e->key, "checksum") && unknown_key(l, who, e->key))
+      return -1;
+  }
   if (!raw.location)
     return load_fault(l, FAULT_ERROR, row_place(who).s,
                       "data_location is EXTERNAL, but no location is given");
@@ -92,8 +86,8 @@ int external_parse(struct loader *l, const struct decoded_tensor *t, const struc
   if (!good) return 0;
   if (out->len != bytes)
     return load_fault(l, FAULT_ERROR, row_place(who).s,
-                      "external_data length is %llu, but its dims and type take %llu bytes",
-                      (unsigned long long)out->len, (unsigned long long)bytes);
+                      "external_data length is %lu, but its dims and type take %lu bytes", out->len,
+                      bytes);
   if (find_file(l, raw.location->value, who, &out->file, &good)) return -1;
   if (!good) return 0;
   *usable = true;

@@ -95,7 +95,14 @@ static void link_infos(struct loader *l) {
 
 // ---- tables -------------------------------------------------------------------------------------
 
-static void join_opsets(struct loader *l) {
+static int compare_kept(const void *a, const void *b) {
+  const struct model_kept_field *x = a, *y = b;
+  if (x->of != y->of) return x->of < y->of ? -1 : 1;
+  if (x->id != y->id) return x->id < y->id ? -1 : 1;
+  return x->at.off < y->at.off ? -1 : x->at.off > y->at.off;
+}
+
+int load_resolve(struct loader *l) {
   struct model *m = l->m;
   m->n_model_opsets = m->n_opsets;
   const uint32_t first = TABLE_ADD(m, opsets, l->n_function_opsets);
@@ -103,20 +110,9 @@ static void join_opsets(struct loader *l) {
     m->opsets[first + i] = l->function_opsets[i];
   for (uint32_t i = 0; i < m->n_functions; i++)
     m->functions[i].opsets += first;
-}
-
-static int compare_rests(const void *a, const void *b) {
-  const struct model_rest *x = a, *y = b;
-  if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
-  if (x->id != y->id) return x->id < y->id ? -1 : 1;
-  return x->at.off < y->at.off ? -1 : x->at.off > y->at.off;
-}
-
-int load_resolve(struct loader *l) {
-  struct model *m = l->m;
-  join_opsets(l);
   if (resolve_inputs(l) || resolve_outputs(l)) return -1;
   link_infos(l);
-  if (m->n_rests) qsort(m->rests, m->n_rests, sizeof *m->rests, compare_rests);
+  if (m->n_kept_fields)
+    qsort(m->kept_fields, m->n_kept_fields, sizeof *m->kept_fields, compare_kept);
   return 0;
 }

@@ -39,7 +39,8 @@ static int twice(struct loader *l, const struct frame *f) {
 
 static int begin_training_graph(struct loader *l, struct frame *f, uint32_t id) {
   struct model_training *t = &l->m->trainings[frame_above(l)->row];
-  uint32_t *slot = f->field->number == 1 ? &t->initialization : &t->algorithm;
+  uint32_t *slot =
+      f->field->number == ONNX_TRAINING_initialization ? &t->initialization : &t->algorithm;
   if (*slot != NO_ID) return twice(l, f);
   *slot = id;
   init_graph(l, f, id, GRAPH_TRAINING, NO_ID);
@@ -91,7 +92,9 @@ static int begin_training(struct loader *l, struct frame *f) {
 
 static int begin_sparse_part(struct loader *l, struct frame *f) {
   const struct frame *sparse = frame_above(l);
-  return (f->field->number == 1 ? sparse->values : sparse->indices) == NO_ID ? 0 : twice(l, f);
+  return (f->field->number == ONNX_SPARSE_values ? sparse->values : sparse->indices) == NO_ID
+             ? 0
+             : twice(l, f);
 }
 
 int load_begin(struct loader *l, const struct wire_field *wf) {
@@ -118,8 +121,7 @@ static int take_dims(struct loader *l, const struct decoded_info *d, struct mode
   const struct row_name who = {"value", d->name, row->src.off};
   if (d->n_dims > RANK_MAX)
     return load_fault(l, FAULT_ERROR, row_place(&who).s,
-                      "its type has %llu dims; at most %d are allowed",
-                      (unsigned long long)d->n_dims, RANK_MAX);
+                      "its type has %lu dims; at most %d are allowed", d->n_dims, RANK_MAX);
   if (load_room(l, m->n_info_dims, d->n_dims, "dims")) return -1;
   row->flags |= INFO_SHAPED;
   row->rank = (uint16_t)d->n_dims;
@@ -131,8 +133,7 @@ static int take_dims(struct loader *l, const struct decoded_info *d, struct mode
     m->info_dims[row->dims + i] = (struct model_dim){known ? dim->value : -1, param};
     if (dim->has_value && !known &&
         load_fault(l, FAULT_WARNING, row_place(&who).s,
-                   "dim %llu is %lld, which is taken as unknown", (unsigned long long)i,
-                   (long long)dim->value))
+                   "dim %lu is %lld, which is taken as unknown", i, (long long)dim->value))
       return -1;
   }
   return 0;
@@ -140,7 +141,9 @@ static int take_dims(struct loader *l, const struct decoded_info *d, struct mode
 
 static enum info_home info_home(const struct frame *f, const struct frame *around) {
   if (around->message == MESSAGE_FUNCTION) return INFO_VALUE;
-  return f->field->number == 11 ? INFO_INPUT : f->field->number == 12 ? INFO_OUTPUT : INFO_VALUE;
+  return f->field->number == ONNX_GRAPH_input    ? INFO_INPUT
+         : f->field->number == ONNX_GRAPH_output ? INFO_OUTPUT
+                                                 : INFO_VALUE;
 }
 
 static void add_input(struct loader *l, struct frame *around, uint32_t name) {
@@ -158,7 +161,7 @@ static int end_info(struct loader *l, struct frame *f) {
   struct model *m = l->m;
   struct frame *around = frame_above(l);
   struct decoded_info d;
-  if (!decode_info(&l->scratch, frame_hollow(f), &d))
+  if (!decode_info(&l->scratch, frame_skeleton(f), &d))
     return load_fatal(l, f->start, "the ValueInfoProto does not decode");
   if (load_room(l, m->n_infos, 1, "value infos")) return -1;
   const enum info_home home = info_home(f, around);
@@ -168,7 +171,7 @@ static int end_info(struct loader *l, struct frame *f) {
                            .src = frame_place(f),
                            .type = f->type};
   if (d.name.n == 0 && load_fault(l, home == INFO_VALUE ? FAULT_WARNING : FAULT_ERROR,
-                                  place_text("value info", d.name, f->start).s, "has no name"))
+                                  load_place("value info", d.name, f->start).s, "has no name"))
     return -1;
   if (d.is_tensor && dtype_known(d.elem_type)) {
     row.flags |= INFO_TENSOR;
@@ -179,8 +182,8 @@ static int end_info(struct loader *l, struct frame *f) {
   if (d.name.n && home == INFO_OUTPUT) *TABLE_PUSH(around, outputs) = row.value;
   const uint32_t id = TABLE_ADD(m, infos, 1);
   m->infos[id] = row;
-  frame_flush_rests(l, f, 'i', id);
-  frame_add_item(around, ITEM_INFOS, id);
+  load_flush_kept_fields(l, f, KEPT_INFO, id);
+  load_add_item(around, ITEM_INFOS, id);
   return 0;
 }
 
@@ -210,40 +213,34 @@ static int flush_io(struct loader *l, const struct frame *f, struct model_graph 
 static int end_graph(struct loader *l, struct frame *f) {
   struct model_graph *g = &l->m->graphs[f->graph];
   struct span name;
-  if (!decode_graph_name(&l->scratch, frame_hollow(f), &name))
+  if (!decode_graph_name(&l->scratch, frame_skeleton(f), &name))
     return load_fatal(l, f->start, "the GraphProto does not decode");
   g->name = model_intern(l->m, name);
   if (flush_items(l, f, &g->items, &g->n_items)) return -1;
   if (flush_io(l, f, g)) return -1;
-  if (frame_above(l)->message == MESSAGE_MODEL)
-    frame_add_item(frame_above(l), ITEM_GRAPH, f->graph);
+  if (frame_above(l)->message == MESSAGE_MODEL) load_add_item(frame_above(l), ITEM_GRAPH, f->graph);
   return 0;
-}
-
-static void name_io(struct loader *l, struct frame *f, const struct decoded_function *d) {
-  struct model *m = l->m;
-  for (size_t i = 0; i < d->n_in; i++)
-    if (d->in[i].n) add_input(l, f, model_intern(m, d->in[i]));
-  for (size_t i = 0; i < d->n_out; i++)
-    if (d->out[i].n) *TABLE_PUSH(f, outputs) = model_intern(m, d->out[i]);
 }
 
 static int end_function(struct loader *l, struct frame *f) {
   struct model *m = l->m;
   struct decoded_function d;
-  if (!decode_function(&l->scratch, frame_hollow(f), &d))
+  if (!decode_function(&l->scratch, frame_skeleton(f), &d))
     return load_fatal(l, f->start, "the FunctionProto does not decode");
   struct model_function *function = &m->functions[f->row];
   function->name = model_intern(m, d.name);
   function->domain = model_intern(m, d.domain);
   function->overload = model_intern(m, d.overload);
   function->n_opsets = l->n_function_opsets - function->opsets;
-  name_io(l, f, &d);
+  for (size_t i = 0; i < d.n_in; i++)
+    if (d.in[i].n) add_input(l, f, model_intern(m, d.in[i]));
+  for (size_t i = 0; i < d.n_out; i++)
+    if (d.out[i].n) *TABLE_PUSH(f, outputs) = model_intern(m, d.out[i]);
   struct model_graph *g = &m->graphs[f->graph];
   g->name = function->name;
   if (flush_items(l, f, &g->items, &g->n_items)) return -1;
   if (flush_io(l, f, g)) return -1;
-  frame_add_item(frame_above(l), ITEM_FUNCTIONS, f->row);
+  load_add_item(frame_above(l), ITEM_FUNCTIONS, f->row);
   return load_flush_attrs(l, f, NO_ID);
 }
 
@@ -253,7 +250,7 @@ static int end_opset(struct loader *l, struct frame *f) {
   struct model *m = l->m;
   struct frame *around = frame_above(l);
   struct decoded_opset d;
-  if (!decode_opset(&l->scratch, frame_hollow(f), &d))
+  if (!decode_opset(&l->scratch, frame_skeleton(f), &d))
     return load_fatal(l, f->start, "the OperatorSetIdProto does not decode");
   if (load_room(l, (uint64_t)m->n_opsets + l->n_function_opsets, 1, "opset imports")) return -1;
   if (span_is(d.domain, "ai.onnx")) d.domain.n = 0;
@@ -265,28 +262,42 @@ static int end_opset(struct loader *l, struct frame *f) {
   } else {
     *TABLE_PUSH(l, function_opsets) = row;
   }
-  frame_add_other(l, around, ITEM_OPSETS, frame_place(f));
+  load_add_other(l, around, ITEM_OPSETS, frame_place(f));
   return 0;
 }
 
 static int end_metadata(struct loader *l, struct frame *f) {
   struct model *m = l->m;
   struct decoded_entry d;
-  if (!decode_entry(&l->scratch, frame_hollow(f), &d))
+  if (!decode_entry(&l->scratch, frame_skeleton(f), &d))
     return load_fatal(l, f->start, "the StringStringEntryProto does not decode");
   if (load_room(l, m->n_metadata, 1, "metadata entries")) return -1;
   const struct model_metadata row = {model_intern(m, d.key), model_intern(m, d.value)};
   const uint32_t id = TABLE_ADD(m, metadata, 1);
   m->metadata[id] = row;
-  frame_add_other(l, frame_above(l), ITEM_METADATA, frame_place(f));
+  load_add_other(l, frame_above(l), ITEM_METADATA, frame_place(f));
   return 0;
 }
 
-// A sparse initializer makes the value that its `values` are named after.
-static int own_sparse(struct loader *l, struct frame *f) {
+static int end_sparse(struct loader *l, struct frame *f) {
   struct model *m = l->m;
+  struct frame *around = frame_above(l);
+  if (load_room(l, m->n_sparses, 1, "sparse tensors")) return -1;
+  if ((f->values == NO_ID || f->indices == NO_ID) &&
+      load_fault(l, FAULT_ERROR, load_place("sparse tensor", span_of(NULL, 0), f->start).s,
+                 "has no %s", f->values == NO_ID ? "values" : "indices"))
+    return -1;
+  const uint32_t id = TABLE_ADD(m, sparses, 1);
+  m->sparses[id] = (struct model_sparse){f->values, f->indices, frame_place(f)};
+  load_flush_kept_fields(l, f, KEPT_SPARSE, id);
+  if (around->message == MESSAGE_ATTRIBUTE) {
+    if (around->n_children++ == 0) around->first_child = id;
+    return 0;
+  }
+  load_add_item(around, ITEM_SPARSE, id);
+  // A sparse initializer makes the value that its `values` are named after.
   if (f->values == NO_ID) return 0;
-  const struct place_text place = place_text("sparse initializer", span_of(NULL, 0), f->start);
+  const struct place_text place = load_place("sparse initializer", span_of(NULL, 0), f->start);
   if (m->tensors[f->values].name == m->empty)
     return load_fault(l, FAULT_ERROR, place.s, "its values need a name");
   const uint32_t value = load_value(l, f->graph, m->tensors[f->values].name);
@@ -299,59 +310,40 @@ static int own_sparse(struct loader *l, struct frame *f) {
   return 0;
 }
 
-static int end_sparse(struct loader *l, struct frame *f) {
-  struct model *m = l->m;
-  struct frame *around = frame_above(l);
-  if (load_room(l, m->n_sparses, 1, "sparse tensors")) return -1;
-  if ((f->values == NO_ID || f->indices == NO_ID) &&
-      load_fault(l, FAULT_ERROR, place_text("sparse tensor", span_of(NULL, 0), f->start).s,
-                 "has no %s", f->values == NO_ID ? "values" : "indices"))
-    return -1;
-  const uint32_t id = TABLE_ADD(m, sparses, 1);
-  m->sparses[id] = (struct model_sparse){f->values, f->indices, frame_place(f)};
-  frame_flush_rests(l, f, 's', id);
-  if (around->message == MESSAGE_ATTRIBUTE) {
-    if (around->n_children++ == 0) around->first_child = id;
-    return 0;
-  }
-  frame_add_item(around, ITEM_SPARSE, id);
-  return own_sparse(l, f);
-}
-
 static int end_tensor(struct loader *l, struct frame *f) {
   struct frame *around = frame_above(l);
   if (load_end_tensor(l, f)) return -1;
   const uint32_t id = l->m->n_tensors - 1;
   if (around->message == MESSAGE_GRAPH)
-    frame_add_item(around, ITEM_TENSORS, id);
+    load_add_item(around, ITEM_TENSORS, id);
   else if (around->message == MESSAGE_ATTRIBUTE && around->n_children++ == 0)
     around->first_child = id;
   else if (around->message == MESSAGE_SPARSE)
-    *(f->field->number == 1 ? &around->values : &around->indices) = id;
+    *(f->field->number == ONNX_SPARSE_values ? &around->values : &around->indices) = id;
   return 0;
 }
 
 static int end_node(struct loader *l, struct frame *f) {
   if (load_end_node(l, f)) return -1;
-  frame_add_item(frame_above(l), ITEM_NODES, f->row);
+  load_add_item(frame_above(l), ITEM_NODES, f->row);
   return 0;
 }
 
 static int end_attr(struct loader *l, struct frame *f) {
   if (load_end_attr(l, f)) return -1;
   if (frame_above(l)->message == MESSAGE_FUNCTION)
-    frame_add_other(l, frame_above(l), ITEM_FUNCTION_ATTRS, frame_place(f));
+    load_add_other(l, frame_above(l), ITEM_FUNCTION_ATTRS, frame_place(f));
   return 0;
 }
 
 static int end_training(struct loader *l, struct frame *f) {
-  frame_flush_rests(l, f, 'r', f->row);
-  frame_add_item(frame_above(l), ITEM_TRAINING, f->row);
+  load_flush_kept_fields(l, f, KEPT_TRAINING, f->row);
+  load_add_item(frame_above(l), ITEM_TRAINING, f->row);
   return 0;
 }
 
 static int end_model(struct loader *l, struct frame *f) {
-  if (!decode_ir_version(&l->scratch, frame_hollow(f), &l->m->ir_version))
+  if (!decode_ir_version(&l->scratch, frame_skeleton(f), &l->m->ir_version))
     return load_fatal(l, f->start, "the ModelProto does not decode");
   return flush_items(l, f, &l->m->model_items, &l->m->model_n_items);
 }

@@ -18,9 +18,9 @@
 // Rows hanging on one attribute are a run. Reserves the run for `graphs`, whose members may have
 // graphs inside, and refuses what cannot be one.
 static int start_children(struct loader *l, struct frame *attr, const struct wire_field *wf) {
-  if (wf->number != 11) return 0;
+  if (wf->number != ONNX_ATTRIBUTE_graphs) return 0;
   uint32_t n;
-  if (frame_count_ahead(l, attr, wf, &n)) return -1;
+  if (load_count_ahead(l, attr, wf, &n)) return -1;
   if (load_room(l, l->m->n_graphs, n, "graphs")) return -1;
   attr->reserved_children = n;
   attr->first_child = TABLE_ADD(l->m, graphs, n);
@@ -30,7 +30,8 @@ static int start_children(struct loader *l, struct frame *attr, const struct wir
 int load_begin_child(struct loader *l, struct frame *f, const struct wire_field *wf) {
   struct frame *attr = frame_above(l);
   const char *name = f->field->name;
-  const bool single = wf->number == 5 || wf->number == 6 || wf->number == 22;
+  const bool single = wf->number == ONNX_ATTRIBUTE_t || wf->number == ONNX_ATTRIBUTE_g ||
+                      wf->number == ONNX_ATTRIBUTE_sparse_tensor;
   if (attr->child_field && attr->child_field != f->field)
     return load_fatal(l, f->start, "an AttributeProto holds both %s and %s",
                       attr->child_field->name, name);
@@ -132,19 +133,6 @@ static void take_list(struct loader *l, const struct frame *f, const struct deco
   }
 }
 
-static void take_value(struct loader *l, const struct frame *f, const struct decoded_attr *a,
-                       struct model_attr *row) {
-  const enum attr_type type = row->type;
-  if (type == ATTR_FLOAT) row->u.f = a->f;
-  if (type == ATTR_INT) row->u.i = a->i;
-  if (type == ATTR_STRING) row->u.s = f->payload.held ? model_intern(l->m, a->s) : NO_ID;
-  if (is_list(type)) take_list(l, f, a, row);
-  if (has_rows(type)) {
-    row->first = f->first_child;
-    row->count = f->n_children;
-  }
-}
-
 static bool may_be_constant(struct span name, enum attr_type type) {
   if (name.n < 9 || memcmp(name.at, "value_", 6) != 0) return false;
   return is_list(type) || type == ATTR_STRING;
@@ -154,7 +142,7 @@ int load_end_attr(struct loader *l, struct frame *f) {
   struct model *m = l->m;
   struct frame *around = frame_above(l);
   struct decoded_attr a;
-  if (!decode_attr(&l->scratch, frame_hollow(f), &a))
+  if (!decode_attr(&l->scratch, frame_skeleton(f), &a))
     return load_fatal(l, f->start, "the AttributeProto does not decode");
   if (load_room(l, (uint64_t)m->n_attrs + around->n_attrs, 1, "attributes")) return -1;
   if (load_room(l, (uint64_t)m->n_longs + m->n_floats + m->n_strings, f->payload.entries,
@@ -165,33 +153,27 @@ int load_end_attr(struct loader *l, struct frame *f) {
                                    .ref_name = load_name(l, a.ref_name),
                                    .first = NO_ID,
                                    .src = frame_place(f)},
-                           .first_rest = m->n_rests,
-                           .n_rests = f->n_rests};
+                           .first_kept = m->n_kept_fields,
+                           .n_kept = f->n_kept};
   if (check_attr(l, f, &a, &p.row)) return -1;
-  take_value(l, f, &a, &p.row);
-  if (f->n_rests) p.row.flags |= ATTR_HAS_REST;
-  frame_flush_rests(l, f, 'a', NO_ID);
+  struct model_attr *row = &p.row;
+  const enum attr_type type = row->type;
+  if (type == ATTR_FLOAT) row->u.f = a.f;
+  if (type == ATTR_INT) row->u.i = a.i;
+  if (type == ATTR_STRING) row->u.s = f->payload.held ? model_intern(l->m, a.s) : NO_ID;
+  if (is_list(type)) take_list(l, f, &a, row);
+  if (has_rows(type)) {
+    row->first = f->first_child;
+    row->count = f->n_children;
+  }
+  if (f->n_kept) p.row.flags |= ATTR_HAS_KEPT;
+  load_flush_kept_fields(l, f, KEPT_ATTR, NO_ID);
   if (may_be_constant(a.name, p.row.type)) {
     p.n_pieces = f->payload.n_pieces;
-    p.pieces = payload_commit(l, &f->payload);
+    p.pieces = load_payload_commit(l, &f->payload);
   }
   *TABLE_PUSH(around, attrs) = p;
   return 0;
-}
-
-static void adopt(struct model *m, uint32_t attr) {
-  const struct model_attr *a = &m->attrs[attr];
-  for (uint32_t i = 0; has_rows(a->type) && i < a->count; i++) {
-    const uint32_t id = a->first + i;
-    if (a->type == ATTR_TENSOR || a->type == ATTR_TENSORS) {
-      m->tensors[id].owner = attr;
-    } else if (a->type == ATTR_GRAPH || a->type == ATTR_GRAPHS) {
-      m->graphs[id].owner = attr;
-    } else {
-      if (m->sparses[id].values != NO_ID) m->tensors[m->sparses[id].values].owner = attr;
-      if (m->sparses[id].indices != NO_ID) m->tensors[m->sparses[id].indices].owner = attr;
-    }
-  }
 }
 
 // True if the attribute is a Constant's value_… and must become a tensor. One whose type is no list
@@ -204,7 +186,7 @@ static int make_constant(struct loader *l, uint32_t attr, const struct pending_a
   if (is_list(t) || t == ATTR_FLOAT || t == ATTR_INT || t == ATTR_STRING)
     return load_constant_tensor(l, attr, p);
   m->attrs[attr].first = NO_ID;
-  return load_fault(l, FAULT_ERROR, place_text("attribute", model_name(m, a->name), a->src.off).s,
+  return load_fault(l, FAULT_ERROR, load_place("attribute", model_name(m, a->name), a->src.off).s,
                     "a Constant's value cannot be of type %d", (int)t);
 }
 
@@ -216,9 +198,21 @@ int load_flush_attrs(struct loader *l, struct frame *f, uint32_t node) {
     const struct pending_attr *p = &f->attrs[i];
     m->attrs[first + i] = p->row;
     m->attrs[first + i].node = node;
-    for (uint32_t k = 0; k < p->n_rests; k++)
-      m->rests[p->first_rest + k].id = first + i;
-    adopt(m, first + i);
+    for (uint32_t k = 0; k < p->n_kept; k++)
+      m->kept_fields[p->first_kept + k].id = first + i;
+    const uint32_t attr = first + i;
+    const struct model_attr *a = &m->attrs[attr];
+    for (uint32_t n = 0; has_rows(a->type) && n < a->count; n++) {
+      const uint32_t id = a->first + n;
+      if (a->type == ATTR_TENSOR || a->type == ATTR_TENSORS) {
+        m->tensors[id].owner = attr;
+      } else if (a->type == ATTR_GRAPH || a->type == ATTR_GRAPHS) {
+        m->graphs[id].owner = attr;
+      } else {
+        if (m->sparses[id].values != NO_ID) m->tensors[m->sparses[id].values].owner = attr;
+        if (m->sparses[id].indices != NO_ID) m->tensors[m->sparses[id].indices].owner = attr;
+      }
+    }
   }
   if (node == NO_ID) return 0;
   m->nodes[node].attrs = first;
@@ -265,37 +259,32 @@ static void take_outputs(struct loader *l, uint32_t node, uint32_t first, const 
   }
 }
 
-static int take_refs(struct loader *l, uint32_t node, const struct decoded_node *d) {
-  struct model *m = l->m;
-  if (load_room(l, m->n_refs, d->n_in + d->n_out, "inputs and outputs of nodes")) return -1;
-  if (load_room(l, m->n_values, d->n_out, "values")) return -1;
-  const uint32_t first = TABLE_ADD(m, refs, d->n_in + d->n_out);
-  for (size_t i = 0; i < d->n_in; i++) {
-    const uint32_t name = d->in[i].n ? load_name_like(l, d->in[i], l->last_output) : NO_ID;
-    m->refs[first + i] = (struct model_ref){name, node, NO_ID, NO_ID};
-  }
-  m->nodes[node].refs = first;
-  m->nodes[node].n_in = (uint32_t)d->n_in;
-  m->nodes[node].n_out = (uint32_t)d->n_out;
-  take_outputs(l, node, first + (uint32_t)d->n_in, d->out, d->n_out);
-  return 0;
-}
-
 int load_end_node(struct loader *l, struct frame *f) {
   struct model *m = l->m;
   struct decoded_node d;
-  if (!decode_node(&l->scratch, frame_hollow(f), &d))
+  if (!decode_node(&l->scratch, frame_skeleton(f), &d))
     return load_fatal(l, f->start, "the NodeProto does not decode");
   if (f->n_attrs > UINT16_MAX)
     return load_fatal(l, f->start, "a node has more than %d attributes", UINT16_MAX);
-  if (take_refs(l, f->row, &d)) return -1;
+  const uint32_t node = f->row;
+  if (load_room(l, m->n_refs, d.n_in + d.n_out, "inputs and outputs of nodes")) return -1;
+  if (load_room(l, m->n_values, d.n_out, "values")) return -1;
+  const uint32_t first = TABLE_ADD(m, refs, d.n_in + d.n_out);
+  for (size_t i = 0; i < d.n_in; i++) {
+    const uint32_t name = d.in[i].n ? load_name_like(l, d.in[i], l->last_output) : NO_ID;
+    m->refs[first + i] = (struct model_ref){name, node, NO_ID, NO_ID};
+  }
+  m->nodes[node].refs = first;
+  m->nodes[node].n_in = (uint32_t)d.n_in;
+  m->nodes[node].n_out = (uint32_t)d.n_out;
+  take_outputs(l, node, first + (uint32_t)d.n_in, d.out, d.n_out);
   struct model_node *n = &m->nodes[f->row];
   n->name = load_name(l, d.name);
   n->op_type = l->last_op = load_name_like(l, d.op_type, l->last_op);
   n->domain = load_name(l, d.domain);
   n->overload = load_name(l, d.overload);
   n->attrs = m->n_attrs;
-  if (f->n_rests) n->flags |= NODE_HAS_REST;
-  frame_flush_rests(l, f, 'n', f->row);
+  if (f->n_kept) n->flags |= NODE_HAS_KEPT;
+  load_flush_kept_fields(l, f, KEPT_NODE, f->row);
   return load_flush_attrs(l, f, f->row);
 }

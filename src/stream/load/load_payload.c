@@ -13,12 +13,12 @@
 // one interval at most.
 //
 // Lists of attributes (floats, ints, strings, s) go through the same door: up to 64 KiB they are
-// held in the hollow and decoded as well, beyond that they stay where they are.
+// held in the skeleton and decoded as well, beyond that they stay where they are.
 #include "loader.h"
 
 #include <assert.h>
 
-void payload_clear(struct payload *p) {
+void load_payload_clear(struct payload *p) {
   p->n_pieces = p->n_marks = 0;
   p->field = p->other = NULL;
   p->entries = p->wire_bytes = 0;
@@ -26,7 +26,7 @@ void payload_clear(struct payload *p) {
   p->held = true;
 }
 
-void payload_free(struct payload *p) {
+void load_payload_free(struct payload *p) {
   TABLE_FREE(p, pieces);
   TABLE_FREE(p, marks);
 }
@@ -95,12 +95,12 @@ static int add_varints(struct loader *l, struct payload *p, const struct wire_fi
     else if (wire_window(&l->w, wf->len - walk.offset, &bytes, l->err))
       return -1;
     if (!walk_varints(p, &walk, bytes))
-      return load_fatal(l, wf->start, "%s: entry %llu is longer than 10 bytes or 64 bits",
-                        p->field->name, (unsigned long long)walk.count);
+      return load_fatal(l, wf->start, "%s: entry %lu is longer than 10 bytes or 64 bits",
+                        p->field->name, walk.count);
   }
   if (walk.open)
-    return load_fatal(l, wf->start, "%s: entry %llu, the last one, is cut", p->field->name,
-                      (unsigned long long)walk.count);
+    return load_fatal(l, wf->start, "%s: entry %lu, the last one, is cut", p->field->name,
+                      walk.count);
   piece->count = walk.count;
   p->entries += walk.count;
   p->run_end = UINT64_MAX;
@@ -112,8 +112,8 @@ static int add_varints(struct loader *l, struct payload *p, const struct wire_fi
 static int add_fixed(struct loader *l, struct payload *p, const struct wire_field *wf,
                      uint32_t size) {
   if (wf->len % size)
-    return load_fatal(l, wf->start, "%s: %llu bytes are no whole number of %u-byte entries",
-                      p->field->name, (unsigned long long)wf->len, size);
+    return load_fatal(l, wf->start, "%s: %lu bytes are no whole number of %u-byte entries",
+                      p->field->name, wf->len, size);
   add_piece(p, wf->body, wf->len, 0)->count = wf->len / size;
   p->entries += wf->len / size;
   p->run_end = UINT64_MAX;
@@ -132,11 +132,7 @@ static void set_raw(struct payload *p, const struct wire_field *wf) {
 // ---- the door -----------------------------------------------------------------------------------
 
 static bool is_raw(const struct schema_field *field) {
-  return field->form == FORM_BYTES && field->number == 9 && field->name[0] == 'r';
-}
-
-static bool is_string_attr(const struct schema_field *field) {
-  return field->form == FORM_BYTES && field->number == 4;
+  return field == onnx_schema_field(MESSAGE_TENSOR, ONNX_TENSOR_raw_data);
 }
 
 static int record(struct loader *l, struct payload *p, const struct wire_field *wf,
@@ -164,7 +160,7 @@ static int record(struct loader *l, struct payload *p, const struct wire_field *
   }
 }
 
-// Keeps a part of an attribute's list in the hollow as long as the list is small.
+// Keeps a part of an attribute's list in the skeleton as long as the list is small.
 static int hold(struct loader *l, struct frame *f, const struct wire_field *wf, struct span *held,
                 bool *is_held) {
   struct payload *p = &f->payload;
@@ -172,17 +168,17 @@ static int hold(struct loader *l, struct frame *f, const struct wire_field *wf, 
   if (p->wire_bytes > NAME_MAX_BYTES) p->held = false;
   if (!p->held) {
     const uint64_t from = wf->type == WIRE_BYTES ? wf->body : wf->start;
-    payload_elide(l, (struct place){from, wf->body + wf->len - from});
+    load_payload_elide(l, (struct place){from, wf->body + wf->len - from});
     return 0;
   }
-  if (frame_keep(l, f, wf)) return -1;
+  if (load_skeleton_add(l, f, wf)) return -1;
   *is_held = wf->type == WIRE_BYTES;
-  *held = span_of(f->hollow + f->n_hollow - (size_t)wf->len, (size_t)wf->len);
+  *held = span_of(f->skeleton + f->n_skeleton - (size_t)wf->len, (size_t)wf->len);
   return 0;
 }
 
-int payload_add(struct loader *l, struct frame *f, const struct schema_field *field,
-                const struct wire_field *wf) {
+int load_payload_add(struct loader *l, struct frame *f, const struct schema_field *field,
+                     const struct wire_field *wf) {
   struct payload *p = &f->payload;
   const bool empty_list = wf->type == WIRE_BYTES && wf->len == 0 && field->form != FORM_BYTES;
   const bool empty_raw = is_raw(field) && wf->len == 0 && p->field != field;
@@ -192,7 +188,8 @@ int payload_add(struct loader *l, struct frame *f, const struct schema_field *fi
     p->other = field;
     return wire_skip_value(&l->w, wf, f->end, l->err);
   }
-  if (is_string_attr(field)) payload_clear(p), p->field = field; // singular: the last one wins
+  if (f->message == MESSAGE_ATTRIBUTE && field->number == ONNX_ATTRIBUTE_s)
+    load_payload_clear(p), p->field = field; // singular: the last one wins
   p->wire_bytes += wf->body + wf->len - wf->start;
   struct span held;
   bool is_held = false;
@@ -204,7 +201,7 @@ int payload_add(struct loader *l, struct frame *f, const struct schema_field *fi
   return 0;
 }
 
-enum encoding payload_encoding(const struct payload *p) {
+enum encoding load_payload_encoding(const struct payload *p) {
   if (!p->field || p->entries == 0) return ENCODING_NONE;
   switch ((enum field_form)p->field->form) {
   case FORM_VARINTS: return ENCODING_VARINT;
@@ -214,7 +211,7 @@ enum encoding payload_encoding(const struct payload *p) {
   }
 }
 
-uint32_t payload_commit(struct loader *l, const struct payload *p) {
+uint32_t load_payload_commit(struct loader *l, const struct payload *p) {
   struct model *m = l->m;
   const uint32_t marks = TABLE_ADD(m, checkpoints, p->n_marks);
   for (uint32_t i = 0; i < p->n_marks; i++)
@@ -228,7 +225,7 @@ uint32_t payload_commit(struct loader *l, const struct payload *p) {
   return first;
 }
 
-void payload_elide(struct loader *l, struct place at) {
+void load_payload_elide(struct loader *l, struct place at) {
   if (at.len == 0) return;
   l->elided_bytes += at.len;
   struct place *last = l->n_elided ? &l->elided[l->n_elided - 1] : NULL;
@@ -240,14 +237,12 @@ void payload_elide(struct loader *l, struct place at) {
 
 // ---- small tensors as bytes ---------------------------------------------------------------------
 
-uint8_t *payload_small_room(struct loader *l, uint64_t n, uint32_t *small) {
+uint8_t *load_payload_small_room(struct loader *l, uint64_t n, uint32_t *small) {
   struct model *m = l->m;
   const uint64_t pad = round_up(m->n_small_bytes, 8) - m->n_small_bytes;
   if (!range_fits(m->n_small_bytes + pad, n, UINT32_MAX - 8)) return NULL;
-  // An empty tensor has a place too, also where it is the first.
-  m->small_bytes = table_grow(m->small_bytes, &m->small_bytes_cap, 8, 1);
-  // Never NULL, not even for no bytes at all.
-  m->small_bytes = table_grow(m->small_bytes, &m->small_bytes_cap, m->n_small_bytes + 8, 1);
+  // An empty tensor has a place too, also where it is the first: never NULL.
+  TABLE_ROOM(m, small_bytes, 8);
   TABLE_ADD(m, small_bytes, (size_t)pad);
   const uint32_t at = TABLE_ADD(m, small_bytes, (size_t)n);
   *small = at / 8;
@@ -289,20 +284,16 @@ static void spread_fixed(const struct piece *piece, const uint8_t *at, size_t si
     memcpy(to + (piece->first + i) * size, at + i * stride + piece->tag_bytes, size);
 }
 
-static int read_piece(struct loader *l, const struct piece *piece) {
-  l->bytes = table_grow(l->bytes, &l->bytes_cap, (size_t)piece->at.len, 1);
-  return wire_read_at(&l->w, piece->at.off, l->bytes, (size_t)piece->at.len, l->err);
-}
-
-int payload_materialize(struct loader *l, const struct payload_source *from, enum dtype dtype,
-                        uint64_t bytes, uint32_t *small) {
-  uint8_t *to = payload_small_room(l, bytes, small);
+int load_payload_materialize(struct loader *l, const struct payload_source *from, enum dtype dtype,
+                             uint64_t bytes, uint32_t *small) {
+  uint8_t *to = load_payload_small_room(l, bytes, small);
   if (!to) return load_fatal(l, wire_offset(&l->w), "small tensors take more than 4 GiB");
   for (uint32_t i = 0; i < from->n; i++) {
     const struct piece *piece = &from->pieces[i];
     if (from->encoding == ENCODING_RAW)
       return wire_read_at(&l->w, piece->at.off, to, (size_t)bytes, l->err);
-    if (read_piece(l, piece)) return -1;
+    l->bytes = table_grow(l->bytes, &l->bytes_cap, (size_t)piece->at.len, 1);
+    if (wire_read_at(&l->w, piece->at.off, l->bytes, (size_t)piece->at.len, l->err)) return -1;
     if (from->encoding == ENCODING_VARINT)
       spread_varints(piece, l->bytes, dtype, to);
     else

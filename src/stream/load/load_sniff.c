@@ -1,6 +1,9 @@
 // What people give as a model by mistake: an empty download, an archive, a web page, a pointer that
-// Git LFS left in place of the file, the weights instead of the .onnx. Asked only after the file
-// failed to load, so a wrong guess cannot refuse a good model.
+// Git LFS left in place of the file, the weights instead of the .onnx.
+//
+// This is asked only after the file failed to load, so a wrong guess cannot refuse a good model. It
+// looks at the first bytes and at the size, and knows no more than a few signatures: the message of
+// the failed load is kept in the hint.
 #include "loader.h"
 
 struct mark {

@@ -28,8 +28,8 @@ static int check_dims(struct loader *l, const struct decoded_tensor *t, struct t
                       bool *good) {
   *good = false;
   if (t->n_dims > RANK_MAX)
-    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "%llu dims; at most %d are allowed",
-                      (unsigned long long)t->n_dims, RANK_MAX);
+    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "%lu dims; at most %d are allowed",
+                      t->n_dims, RANK_MAX);
   if (!dims_product(t->dims, (uint32_t)t->n_dims, &u->elements))
     return load_fault(l, FAULT_ERROR, row_place(&u->name).s,
                       "dims %s are negative, or their product overflows",
@@ -46,9 +46,8 @@ static int check_dtype(struct loader *l, const struct decoded_tensor *t, struct 
                       "data_type %d is no element type that weir knows", t->data_type);
   u->row.dtype = (uint8_t)t->data_type;
   if (u->row.dtype != DTYPE_STRING && !dtype_bytes(u->row.dtype, u->elements, &u->row.bytes))
-    return load_fault(l, FAULT_ERROR, row_place(&u->name).s,
-                      "%llu elements of %s pass 2^63-1 bytes", (unsigned long long)u->elements,
-                      dtype_name(u->row.dtype));
+    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "%lu elements of %s pass 2^63-1 bytes",
+                      u->elements, dtype_name(u->row.dtype));
   *good = true;
   return 0;
 }
@@ -73,30 +72,6 @@ static char letter_of(const struct schema_field *field) {
                                  : 'I'; // int32_data
 }
 
-static int check_kind(struct loader *l, struct tensor_unit *u, bool *good) {
-  const struct payload *p = u->payload;
-  const enum dtype dtype = u->row.dtype;
-  *good = false;
-  if (p->other)
-    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "has both %s and %s", p->field->name,
-                      p->other->name);
-  const enum encoding encoding = payload_encoding(p);
-  const bool raw = encoding == ENCODING_RAW;
-  if (encoding != ENCODING_NONE &&
-      (raw ? dtype == DTYPE_STRING : letter_of(p->field) != dtype_field(dtype)))
-    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "its type %s cannot be stored in %s",
-                      dtype_name(dtype), p->field->name);
-  const uint64_t wanted = entries_wanted(u, encoding);
-  if (p->entries != wanted)
-    return load_fault(
-        l, FAULT_ERROR, row_place(&u->name).s, "dims and type %s take %llu %s, but %s has %llu",
-        dtype_name(dtype), (unsigned long long)(encoding == ENCODING_NONE ? u->row.bytes : wanted),
-        raw || encoding == ENCODING_NONE ? "bytes" : "entries",
-        encoding == ENCODING_NONE ? "it" : p->field->name, (unsigned long long)p->entries);
-  *good = true;
-  return 0;
-}
-
 static int check_external(struct loader *l, const struct decoded_tensor *t, struct tensor_unit *u,
                           const struct frame *f, bool *good) {
   *good = false;
@@ -106,21 +81,7 @@ static int check_external(struct loader *l, const struct decoded_tensor *t, stru
                       f->payload.field->name);
   if (u->row.dtype == DTYPE_STRING)
     return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "strings cannot be external data");
-  return external_parse(l, t, &u->name, u->row.bytes, &u->external, good);
-}
-
-static int check_source(struct loader *l, const struct decoded_tensor *t, const struct frame *f,
-                        struct tensor_unit *u, bool *good) {
-  if (t->data_location == 1) return check_external(l, t, u, f, good);
-  *good = false;
-  if (t->data_location != 0)
-    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "data_location %d does not exist",
-                      t->data_location);
-  if (t->n_entries && load_fault(l, FAULT_WARNING, row_place(&u->name).s,
-                                 "its external_data is ignored: data_location is not EXTERNAL"))
-    return -1;
-  u->payload = &f->payload;
-  return check_kind(l, u, good);
+  return load_external_parse(l, t, &u->name, u->row.bytes, &u->external, good);
 }
 
 // ---- the row ------------------------------------------------------------------------------------
@@ -154,21 +115,21 @@ static uint32_t plain_start(const struct model_tensor *t, const struct payload *
 static int take_inline(struct loader *l, struct tensor_unit *u) {
   struct model_tensor *t = &u->row;
   const struct payload *p = u->payload;
-  t->encoding = (uint8_t)payload_encoding(p);
+  t->encoding = (uint8_t)load_payload_encoding(p);
   const struct payload_source from = {p->pieces, p->n_pieces, t->encoding};
   if (is_small(t)) {
     t->pieces = plain_start(t, p);
-    return payload_materialize(l, &from, t->dtype, t->bytes, &t->small);
+    return load_payload_materialize(l, &from, t->dtype, t->bytes, &t->small);
   }
   for (uint32_t i = 0; i < p->n_pieces; i++)
-    payload_elide(l, (struct place){p->pieces[i].at.off, p->pieces[i].at.len});
-  set_pieces(l, t, payload_commit(l, p), p->n_pieces);
+    load_payload_elide(l, (struct place){p->pieces[i].at.off, p->pieces[i].at.len});
+  set_pieces(l, t, load_payload_commit(l, p), p->n_pieces);
   return 0;
 }
 
 static int read_external(struct loader *l, struct tensor_unit *u) {
   const struct external *x = &u->external;
-  uint8_t *to = payload_small_room(l, x->len, &u->row.small);
+  uint8_t *to = load_payload_small_room(l, x->len, &u->row.small);
   if (!to) return load_fatal(l, wire_offset(&l->w), "small tensors take more than 4 GiB");
   return sources_read(l->s, x->file, x->off, to, (size_t)x->len, l->err);
 }
@@ -210,7 +171,7 @@ static int add_row(struct loader *l, struct tensor_unit *u, const struct frame *
   }
   const uint32_t id = TABLE_ADD(m, tensors, 1);
   m->tensors[id] = u->row;
-  if (f->n_rests) m->tensors[id].flags |= TENSOR_HAS_REST;
+  if (f->n_kept) m->tensors[id].flags |= TENSOR_HAS_KEPT;
   return u->row.home == HOME_INITIALIZER ? own_value(l, u, id) : 0;
 }
 
@@ -236,18 +197,6 @@ static uint32_t guess_name(struct loader *l, struct span name) {
   return id;
 }
 
-static void start_row(struct loader *l, const struct frame *f, const struct decoded_tensor *t,
-                      struct tensor_unit *u) {
-  u->row = (struct model_tensor){.name = guess_name(l, t->name),
-                                 .graph = f->graph,
-                                 .owner = NO_ID,
-                                 .small = NO_ID,
-                                 .recipe = NO_ID,
-                                 .encoding = ENCODING_NONE,
-                                 .src = frame_place(f)};
-  u->row.home = (uint8_t)home_of(l, &u->row.flags);
-}
-
 // A row whose data is at fault (and a sink goes on) keeps its name and place and nothing else.
 static int check_unit(struct loader *l, const struct frame *f, const struct decoded_tensor *t,
                       struct tensor_unit *u, bool *shaped, bool *good) {
@@ -260,22 +209,58 @@ static int check_unit(struct loader *l, const struct frame *f, const struct deco
   if (t->has_segment)
     return load_fault(l, FAULT_ERROR, row_place(&u->name).s,
                       "has a segment: tensors stored in chunks are not supported");
-  return check_source(l, t, f, u, good);
+  if (t->data_location == 1) return check_external(l, t, u, f, good);
+  *good = false;
+  if (t->data_location != 0)
+    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "data_location %d does not exist",
+                      t->data_location);
+  if (t->n_entries && load_fault(l, FAULT_WARNING, row_place(&u->name).s,
+                                 "its external_data is ignored: data_location is not EXTERNAL"))
+    return -1;
+  u->payload = &f->payload;
+  const struct payload *p = u->payload;
+  const enum dtype dtype = u->row.dtype;
+  *good = false;
+  if (p->other)
+    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "has both %s and %s", p->field->name,
+                      p->other->name);
+  const enum encoding encoding = load_payload_encoding(p);
+  const bool raw = encoding == ENCODING_RAW;
+  if (encoding != ENCODING_NONE &&
+      (raw ? dtype == DTYPE_STRING : letter_of(p->field) != dtype_field(dtype)))
+    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "its type %s cannot be stored in %s",
+                      dtype_name(dtype), p->field->name);
+  const uint64_t wanted = entries_wanted(u, encoding);
+  if (p->entries != wanted)
+    return load_fault(l, FAULT_ERROR, row_place(&u->name).s,
+                      "dims and type %s take %lu %s, but %s has %lu", dtype_name(dtype),
+                      (encoding == ENCODING_NONE ? u->row.bytes : wanted),
+                      raw || encoding == ENCODING_NONE ? "bytes" : "entries",
+                      encoding == ENCODING_NONE ? "it" : p->field->name, p->entries);
+  *good = true;
+  return 0;
 }
 
 int load_end_tensor(struct loader *l, struct frame *f) {
   struct decoded_tensor t;
-  if (!decode_tensor(&l->scratch, frame_hollow(f), &t))
+  if (!decode_tensor(&l->scratch, frame_skeleton(f), &t))
     return load_fatal(l, f->start, "the TensorProto does not decode");
-  if (t.name.n == 0 && frame_keep_empty_name(l, f)) return -1;
+  if (t.name.n == 0 && load_keep_empty_name(l, f)) return -1;
   struct tensor_unit u = {.name = {"tensor", t.name, f->start}};
   bool shaped, good;
-  start_row(l, f, &t, &u);
+  u.row = (struct model_tensor){.name = guess_name(l, t.name),
+                                .graph = f->graph,
+                                .owner = NO_ID,
+                                .small = NO_ID,
+                                .recipe = NO_ID,
+                                .encoding = ENCODING_NONE,
+                                .src = frame_place(f)};
+  u.row.home = (uint8_t)home_of(l, &u.row.flags);
   if (check_unit(l, f, &t, &u, &shaped, &good)) return -1;
   if (good && (u.payload ? take_inline(l, &u) : take_external(l, &u))) return -1;
   if (!good) u.row.bytes = 0;
   if (add_row(l, &u, f, &t, shaped)) return -1;
-  frame_flush_rests(l, f, 't', l->m->n_tensors - 1);
+  load_flush_kept_fields(l, f, KEPT_TENSOR, l->m->n_tensors - 1);
   return 0;
 }
 
@@ -306,11 +291,11 @@ static int take_constant(struct loader *l, struct model_tensor *t, const struct 
   }
   if (!is_scalar(a->type)) {
     const struct payload_source from = {m->pieces + p->pieces, p->n_pieces, t->encoding};
-    if (payload_materialize(l, &from, t->dtype, t->bytes, &t->small)) return -1;
+    if (load_payload_materialize(l, &from, t->dtype, t->bytes, &t->small)) return -1;
     if (p->pieces + p->n_pieces == m->n_pieces) m->n_pieces = p->pieces;
     return 0;
   }
-  uint8_t *to = payload_small_room(l, t->bytes, &t->small);
+  uint8_t *to = load_payload_small_room(l, t->bytes, &t->small);
   if (!to) return load_fatal(l, a->src.off, "small tensors take more than 4 GiB");
   memcpy(to, a->type == ATTR_FLOAT ? (const void *)&a->u.f : (const void *)&a->u.i,
          (size_t)t->bytes);

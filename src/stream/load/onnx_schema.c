@@ -1,48 +1,48 @@
 // The field table, arranged for the scanner: one small row per (message, field number), found by
-// indexing. No message has a field above 26, and the table is a few KiB, so it stays in cache while
-// millions of fields go by.
+// indexing.
+//
+// No message has a field above 26, and the table is a few KiB, so it stays in cache while millions
+// of fields go by. Counts and types of onnx_fields.def become forms on the wire here: a list of
+// numbers may come packed or one by one, and a name and any other bytes look the same.
 #include "onnx_schema.h"
 
 #include <stddef.h>
 
 enum { FIELDS = 27 };
 
+// The form of every count and type that the table uses; one that is missing does not compile.
+enum {
+  ONE_INT32 = FORM_VARINT,
+  ONE_INT64 = FORM_VARINT,
+  ONE_FLOAT = FORM_FIXED32,
+  ONE_TEXT = FORM_TEXT,
+  ONE_BYTES = FORM_BYTES,
+  ONE_MESSAGE = FORM_MESSAGE,
+  CHOICE_INT64 = FORM_VARINT,
+  CHOICE_TEXT = FORM_TEXT,
+  CHOICE_BYTES = FORM_BYTES,
+  LIST_INT32 = FORM_VARINTS,
+  LIST_INT64 = FORM_VARINTS,
+  LIST_UINT64 = FORM_VARINTS,
+  LIST_FLOAT = FORM_FIXED32S,
+  LIST_DOUBLE = FORM_FIXED64S,
+  LIST_TEXT = FORM_TEXT,
+  LIST_BYTES = FORM_BYTES,
+  LIST_MESSAGE = FORM_MESSAGE,
+};
+
 static const struct schema_field fields[MESSAGES][FIELDS] = {
-#define FIELD(message, number, name, form, role, submessage)                                       \
-  [MESSAGE_##message][number] = {name, number, FORM_##form, ROLE_##role, MESSAGE_##submessage},
+#define FIELD(message, number, name, count, type, role, submessage)                                \
+  [MESSAGE_##message][number] = {#name, number, count##_##type, ROLE_##role, MESSAGE_##submessage},
 #include "onnx_fields.def"
 #undef FIELD
 };
 
 static const char *const names[MESSAGES] = {
-    [MESSAGE_NONE] = "unknown group",
-    [MESSAGE_MODEL] = "ModelProto",
-    [MESSAGE_OPSET] = "OperatorSetIdProto",
-    [MESSAGE_ENTRY] = "StringStringEntryProto",
-    [MESSAGE_TRAINING] = "TrainingInfoProto",
-    [MESSAGE_DEVICES] = "DeviceConfigurationProto",
-    [MESSAGE_GRAPH] = "GraphProto",
-    [MESSAGE_ANNOTATION] = "TensorAnnotation",
-    [MESSAGE_NODE] = "NodeProto",
-    [MESSAGE_PLACEMENT] = "NodeDeviceConfigurationProto",
-    [MESSAGE_SHARDING] = "ShardingSpecProto",
-    [MESSAGE_INT_LIST] = "IntIntListEntryProto",
-    [MESSAGE_SHARDED_DIM] = "ShardedDimProto",
-    [MESSAGE_SIMPLE_DIM] = "SimpleShardedDimProto",
-    [MESSAGE_ATTRIBUTE] = "AttributeProto",
-    [MESSAGE_TENSOR] = "TensorProto",
-    [MESSAGE_SEGMENT] = "TensorProto.Segment",
-    [MESSAGE_LOCATION] = "StringStringEntryProto (external_data)",
-    [MESSAGE_SPARSE] = "SparseTensorProto",
-    [MESSAGE_INFO] = "ValueInfoProto",
-    [MESSAGE_TYPE] = "TypeProto",
-    [MESSAGE_TYPE_TENSOR] = "TypeProto.Tensor",
-    [MESSAGE_TYPE_SEQUENCE] = "TypeProto.Sequence",
-    [MESSAGE_TYPE_MAP] = "TypeProto.Map",
-    [MESSAGE_TYPE_OPAQUE] = "TypeProto.Opaque",
-    [MESSAGE_SHAPE] = "TensorShapeProto",
-    [MESSAGE_DIM] = "TensorShapeProto.Dimension",
-    [MESSAGE_FUNCTION] = "FunctionProto",
+    "unknown group",
+#define MESSAGE(message, generated, published) published,
+#include "onnx_fields.def"
+#undef MESSAGE
 };
 
 const struct schema_field *onnx_schema_field(enum message message, uint32_t number) {

@@ -49,8 +49,7 @@ int wire_error(const struct wire *w, uint64_t at, struct err *err, const char *f
   va_start(ap, fmt);
   vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
-  return err_set(err, ERR_MODEL, "'%s': byte %llu: %s", quote_str(w->name).s,
-                 (unsigned long long)at, text);
+  return err_set(err, ERR_MODEL, "'%s': byte %lu: %s", quote_str(w->name).s, at, text);
 }
 
 static int refill(struct wire *w, size_t n, struct err *err) {
@@ -92,8 +91,7 @@ size_t wire_varint(const uint8_t *p, const uint8_t *end, uint64_t *value) {
 // Says why the varint at `at` could not be read.
 static int varint_error(const struct wire *w, uint64_t at, uint64_t end, struct err *err) {
   if (end - at < 10)
-    return wire_error(w, at, err, "a varint runs past the end of its message at byte %llu",
-                      (unsigned long long)end);
+    return wire_error(w, at, err, "a varint runs past the end of its message at byte %lu", end);
   return wire_error(w, at, err, "a varint is longer than 10 bytes or holds more than 64 bits");
 }
 
@@ -122,8 +120,8 @@ static int read_tag(struct wire *w, const uint8_t *p, const uint8_t *stop, uint6
 static int past_end(const struct wire *w, const struct wire_field *f, uint64_t end,
                     struct err *err) {
   return wire_error(w, f->start, err,
-                    "field %u is %llu bytes long, but its message ends at byte %llu", f->number,
-                    (unsigned long long)f->len, (unsigned long long)end);
+                    "field %u is %lu bytes long, but its message ends at byte %lu", f->number,
+                    f->len, end);
 }
 
 static int read_number(struct wire *w, const uint8_t *p, const uint8_t *stop, uint64_t end,
@@ -171,8 +169,8 @@ static int skip_group(struct wire *w, const struct wire_field *group, uint64_t e
   while (n > 0) {
     struct wire_field f;
     if (wire_offset(w) == end)
-      return wire_error(w, group->start, err, "group %u does not end before byte %llu", open[n - 1],
-                        (unsigned long long)end);
+      return wire_error(w, group->start, err, "group %u does not end before byte %lu", open[n - 1],
+                        end);
     if (wire_next(w, end, &f, err)) return -1;
     if (f.type == WIRE_BYTES) wire_skip(w, f.len);
     if (f.type == WIRE_GROUP) {

@@ -48,7 +48,9 @@ static int open_reader(struct measure_reader *rd, struct err *err) {
   const struct measure_reader_team *t = rd->team;
   const struct io_options io = {.mode = t->o->mode, .tiles = 1, .tile_bytes = IO_CLONE_BLOCK};
   if (io_open(&rd->io, &io, t->sources, err)) return -1;
-  return eval_open(&rd->ev, t->r, rd->io, t->budget.eval_bytes, err);
+  if (eval_open(&rd->ev, t->r, rd->io, t->budget.eval_bytes, err)) return -1;
+  eval_touch(rd->ev, NULL, t->r->n_rows);
+  return 0;
 }
 
 static void close_reader(struct measure_reader *rd) {

@@ -69,14 +69,13 @@ int memory_split_of(struct memory_split *b, uint64_t memory, uint32_t jobs, uint
   if (memory == 0) memory = WORK_DEFAULT_MEMORY;
   if (jobs > THREADS_MAX) {
     err_set(err, ERR_USAGE, "%u jobs are more than the limit of %d", jobs, THREADS_MAX);
-    return err_hint(err, "lower --jobs; without it there is one for each processor");
+    return err_because(err, REASON_JOBS);
   }
   b->jobs = jobs ? jobs : choose_jobs(memory, useful);
   if (memory < memory_split_minimum(b->jobs)) {
-    err_set(err, ERR_USAGE,
-            "a memory budget of %llu bytes is too small for %u jobs: %llu are needed",
-            (unsigned long long)memory, b->jobs, (unsigned long long)memory_split_minimum(b->jobs));
-    return err_hint(err, "raise --memory, or lower --jobs");
+    err_set(err, ERR_USAGE, "a memory budget of %lu bytes is too small for %u jobs: %lu are needed",
+            memory, b->jobs, memory_split_minimum(b->jobs));
+    return err_because(err, REASON_MEMORY);
   }
   // Workers without anything to make would hold memory for nothing.
   if (b->jobs > useful && useful > 0) b->jobs = useful;

@@ -91,7 +91,10 @@ int produce_open(struct produce **out, const struct plan *p, struct sources *s,
   w->arena = arena;
   *out = w;
   if (io_open(&w->io, &options->io, s, err) == 0 &&
-      eval_open(&w->ev, &p->recipes, w->io, options->eval_bytes, err) == 0) {
+      eval_open(&w->ev, p->recipes, w->io, options->eval_bytes, err) == 0) {
+    uint32_t n_used;
+    const uint32_t *used = plan_recipes(p, &n_used);
+    eval_touch(w->ev, used, n_used);
     eval_share(w->ev, options->cache);
     if (options->errors) eval_watch(w->ev, (struct eval_watcher){add_leaf, w});
     eval_refuse_overflow(w->ev);
@@ -304,30 +307,20 @@ struct figure_sums produce_take_errors(struct produce *w) {
   return taken;
 }
 
-// The tensor that a segment makes, or NULL.
-static const char *tensor_of(const struct plan *p, uint32_t segment) {
-  for (uint32_t i = 0; i < p->n_tensors; i++)
-    if (p->tensors[i].segment == segment) return p->tensors[i].name;
-  return NULL;
-}
-
 static int blame(const struct produce *w, struct err *err) {
   const struct err cause = *err;
-  const struct work_names *names = &w->o.names;
-  const char *tensor = NULL;
-  if (cause.kind == ERR_MODEL && names->weight) tensor = names->weight(names->ctx, w->segment);
-  if (cause.kind == ERR_MODEL && !tensor) tensor = tensor_of(w->p, w->segment);
+  const char *tensor = cause.kind == ERR_MODEL ? plan_segment_weight(w->p, w->segment) : NULL;
   if (tensor) {
     err->kind = ERR_NONE;
     err_fill(err, cause.kind, "tensor '%s': %s", quote_str(tensor).s, cause.msg);
-    if (cause.hint[0]) err_fill_hint(err, "%s", cause.hint);
+    err_fill_hint_of(err, &cause);
     return -1;
   }
   const struct plan_output *out = &w->p->outputs[w->range.output];
   err->kind = ERR_NONE;
-  err_fill(err, cause.kind, "output '%s', bytes %llu..%llu: %s", quote_str(out->name).s,
-           (unsigned long long)w->range.off, (unsigned long long)range_end(w), cause.msg);
-  if (cause.hint[0]) err_fill_hint(err, "%s", cause.hint);
+  err_fill(err, cause.kind, "output '%s', bytes %lu..%lu: %s", quote_str(out->name).s, w->range.off,
+           range_end(w), cause.msg);
+  err_fill_hint_of(err, &cause);
   return -1;
 }
 

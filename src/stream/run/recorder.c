@@ -70,7 +70,7 @@ static int sync_outputs(struct recorder *d, const struct given *group, uint32_t 
     if (!bad) continue;
     err_fill_errno(err, errno, ERR_IO, "output '%s' cannot be made durable",
                    quote_str(d->p->outputs[i].name).s);
-    return err_hint(err, "look after the disk; --resume then writes again what was not recorded");
+    return err_because(err, REASON_NOT_DURABLE);
   }
   return 0;
 }

@@ -1,9 +1,10 @@
-// The run: workers are dealt units, and parts of units where there are no whole ones left (deal.h),
-// make them (produce.h), and hand whole ones over to be made durable and recorded (durable.h).
+// The run: workers are dealt units, and parts of units where there are no whole ones left
+// (schedule.h). They make them (produce.h) and hand whole ones over to be made durable and recorded
+// (recorder.h).
 //
-//   deal ─▶ worker: a unit ─▶ what others made of it follows ─▶ recorder_give ─▶ next
-//        ─▶ worker: a part of a unit, for its owner ─▶ next          │
-//                                                                    ▼
+//   schedule ─▶ worker: a unit ─▶ what others made of it follows ─▶ recorder_give ─▶ next
+//            ─▶ worker: a part of a unit, for its owner ─▶ next          │
+//                                                                        ▼
 //                                               fdatasync, sources unchanged?, record
 //
 // A unit is a function of the plan and the sources alone, so nothing depends on who makes it or
@@ -33,9 +34,9 @@ struct run {
   struct sources *sources;
   struct staging *st;
   const struct work_options *o;
-  struct memory_split budget;
-  struct schedule *deal;
-  struct recorder *durable;
+  struct memory_split split;
+  struct schedule *schedule;
+  struct recorder *recorder;
   struct eval_cache *cache; // NULL where nothing is quantized
   const uint8_t *skip;      // units that were recorded before we began
   uint32_t *order;          // tensors by (output, offset), for progress; or NULL
@@ -132,7 +133,7 @@ static bool worker_goes_on(void *ctx, uint32_t output, uint64_t off, size_t n) {
 
 static uint64_t worker_claims(void *ctx, uint64_t from, uint64_t to, uint64_t *end) {
   struct worker *w = ctx;
-  const uint64_t got = schedule_claim(w->r->deal, &w->part, from, to);
+  const uint64_t got = schedule_claim(w->r->schedule, &w->part, from, to);
   *end = w->part.range.off + w->part.range.len;
   return got;
 }
@@ -146,8 +147,9 @@ static int follow(struct worker *w, struct err *err) {
   while (made == 0 && at < unit.off + unit.len) {
     uint64_t end;
     struct figure_sums errors;
-    made = schedule_wait(w->r->deal, own, at, &end, &errors) ? 0
-                                                             : 1; // 1: whoever gave up has said why
+    made = schedule_wait(w->r->schedule, own, at, &end, &errors)
+               ? 0
+               : 1; // 1: whoever gave up has said why
     if (made == 0) made = produce_follow(w->produce, end - at, &errors, err);
     figure_sums_free(&errors);
     at = end;
@@ -162,19 +164,19 @@ static int make_unit(struct worker *w, int fd, struct err *err) {
   if (made != 0) return made;
   produce_digest(w->produce, digest);
   const struct figure_sums errors = produce_take_errors(w->produce);
-  return recorder_give(w->r->durable, w->part.unit, digest, errors) ? 0 : 1;
+  return recorder_give(w->r->recorder, w->part.unit, digest, errors) ? 0 : 1;
 }
 
 static int make_for_owner(struct worker *w, int fd, struct err *err) {
   const int made = produce_part(w->produce, &w->part.range, fd, false, err);
   w->parts++;
-  schedule_made(w->r->deal, &w->part, produce_take_errors(w->produce), made == 0);
+  schedule_made(w->r->schedule, &w->part, produce_take_errors(w->produce), made == 0);
   return made;
 }
 
 static void make_dealt(struct worker *w, uint32_t i) {
   struct run *r = w->r;
-  while (!r->stopped && schedule_next(r->deal, i, &w->part)) {
+  while (!r->stopped && schedule_next(r->schedule, i, &w->part)) {
     const int fd = r->st->folder < 0 ? -1 : staging_output_fd(r->st, w->part.range.output);
     struct err err = {0};
     const int made = w->part.owned ? make_unit(w, fd, &err) : make_for_owner(w, fd, &err);
@@ -191,13 +193,12 @@ static void work_as(void *ctx, uint32_t i) {
   struct worker self = {.r = r};
   const struct produce_options options = {
       .io = {.mode = r->o->mode,
-             .tiles = r->budget.tiles,
-             .tile_bytes = r->budget.tile_bytes,
-             .window_bytes = r->budget.window_bytes},
-      .eval_bytes = r->budget.eval_bytes,
+             .tiles = r->split.tiles,
+             .tile_bytes = r->split.tile_bytes,
+             .window_bytes = r->split.window_bytes},
+      .eval_bytes = r->split.eval_bytes,
       .errors = true,
       .cache = r->cache,
-      .names = r->o->names,
       .go_on = worker_goes_on,
       .claim = worker_claims,
       .ctx = &self,
@@ -236,35 +237,21 @@ static uint32_t count_left(struct run *r) {
 // ---- what came out infinite --------------------------------------------------------------------
 
 // A value that is stored as an infinity is an error, unless the plan says to clip it (then none
-// is). The recipe that stores a tensor in another form, below what only moves elements about.
-static const struct recipe *stored_as(const struct plan *p, uint32_t segment) {
-  const struct recipe *x = &p->recipes.rows[p->segments[segment].ref];
-  while (x->kind == RECIPE_RESHAPE || x->kind == RECIPE_TRANSPOSE)
-    x = &p->recipes.rows[p->recipes.args[x->args]];
-  return x;
+// is). This is the recipe that stores a tensor in another form.
+static uint32_t stored_as(const struct plan *p, uint32_t segment) {
+  return recipe_unmoved(p->recipes, p->segments[segment].ref);
 }
 
 static bool clips(const struct plan *p, uint32_t segment) {
-  const struct recipe *x = stored_as(p, segment);
-  return x->kind == RECIPE_CAST && recipe_cast_clips(&p->recipes, (uint32_t)(x - p->recipes.rows));
+  const uint32_t id = stored_as(p, segment);
+  return p->recipes->rows[id].kind == RECIPE_CAST && recipe_cast_clips(p->recipes, id);
 }
 
-static const char *weight_name(const struct run *r, const struct run_error *e) {
-  const struct work_names *names = &r->o->names;
-  const char *name = names->weight ? names->weight(names->ctx, e->segment) : NULL;
-  return name ? name : r->p->tensors[e->tensor].name;
-}
-
-static const char *overflow_hint(const struct plan *p, uint32_t segment) {
-  const struct recipe *x = stored_as(p, segment);
-  const uint32_t id = (uint32_t)(x - p->recipes.rows);
-  if (x->kind == RECIPE_QUANTIZE && recipe_quantization_of(&p->recipes, id).format == FORMAT_LEVELS)
-    return "their range is wider than levels can say: take the method integer_weights";
-  if (x->kind == RECIPE_QUANTIZE)
-    return "their range is wider than scales can say: leave them as they are (--exclude), or take "
-           "--symmetric";
-  return "leave them as they are (--exclude), store the largest finite value instead "
-         "(--on-overflow clip), or take bfloat16, which reaches as far as float32";
+static enum err_reason overflow_reason(const struct plan *p, uint32_t segment) {
+  const uint32_t id = stored_as(p, segment);
+  if (p->recipes->rows[id].kind != RECIPE_QUANTIZE) return REASON_RANGE_CAST;
+  const bool levels = recipe_quantization_of(p->recipes, id).format == FORMAT_LEVELS;
+  return levels ? REASON_RANGE_LEVELS : REASON_RANGE_SCALES;
 }
 
 // Once all is looked at, so that one message has all of it.
@@ -279,15 +266,15 @@ static int refuse_overflows(const struct run *r, struct arena *a, struct err *er
     if (list[i].figures.overflows == 0 || clips(r->p, list[i].segment)) continue;
     last = list[i].segment;
     if (bad++ >= NAMED) continue;
-    len += (size_t)snprintf(named + len, sizeof named - len, "%s'%.80s' (%llu)",
-                            bad > 1 ? ", " : "", quote_str(weight_name(r, &list[i])).s,
-                            (unsigned long long)list[i].figures.overflows);
+    len += (size_t)snprintf(named + len, sizeof named - len, "%s'%.80s' (%lu)", bad > 1 ? ", " : "",
+                            quote_str(plan_segment_weight(r->p, list[i].segment)).s,
+                            list[i].figures.overflows);
   }
   if (bad == 0) return 0;
   if (bad > NAMED) snprintf(named + len, sizeof named - len, " and %u more", bad - NAMED);
   err_fill(err, ERR_MODEL, "%u tensor%s %s finite elements that would be stored as infinite: %s",
            bad, bad == 1 ? "" : "s", bad == 1 ? "has" : "have", named);
-  return err_hint(err, "%s", overflow_hint(r->p, last));
+  return err_because(err, overflow_reason(r->p, last));
 }
 
 static int conclude(struct run *r, struct arena *a, struct err *err) {
@@ -309,28 +296,30 @@ static int conclude(struct run *r, struct arena *a, struct err *err) {
 static void work(struct run *r, uint32_t left) {
   struct err err = {0};
   // As many may wait as are in the making, and one: what a stop leaves to be synced stays small.
-  recorder_open(&r->durable, r->p, r->sources, r->st, r->budget.jobs + 1);
-  if (left > 0) r->stats->jobs = threads_run(r->budget.jobs, work_as, r);
-  if (recorder_close(r->durable, &err)) fail(r, &err);
+  recorder_open(&r->recorder, r->p, r->sources, r->st, r->split.jobs + 1);
+  if (left > 0) r->stats->jobs = threads_run(r->split.jobs, work_as, r);
+  if (recorder_close(r->recorder, &err)) fail(r, &err);
 }
 
 // Splits the memory; a part of it, *cache, is for statistics of weights where the plan quantizes
 // any.
 static int split_memory(const struct plan *p, const struct work_options *o, uint32_t useful,
-                        struct memory_split *budget, uint64_t *cache, struct err *err) {
+                        struct memory_split *split, uint64_t *cache, struct err *err) {
   const uint64_t memory = o->memory ? o->memory : WORK_DEFAULT_MEMORY;
-  const uint64_t wanted = eval_cache_wanted(&p->recipes);
+  uint32_t n_used;
+  const uint32_t *used = plan_recipes(p, &n_used);
+  const uint64_t wanted = eval_cache_wanted(p->recipes, used, n_used);
   *cache = wanted ? memory_split_cache(memory, o->jobs, wanted) : 0;
-  return memory_split_of(budget, memory - *cache, o->jobs, useful, err);
+  return memory_split_of(split, memory - *cache, o->jobs, useful, err);
 }
 
 int run_foresee(const struct plan *p, const struct work_options *options, uint32_t *jobs,
                 struct err *err) {
-  struct memory_split budget;
+  struct memory_split split;
   uint64_t cache;
   const uint32_t useful = schedule_useful(p, NULL, options->mode != IO_NULL);
-  const int bad = split_memory(p, options, useful, &budget, &cache, err);
-  if (!bad) *jobs = budget.jobs;
+  const int bad = split_memory(p, options, useful, &split, &cache, err);
+  if (!bad) *jobs = split.jobs;
   return bad;
 }
 
@@ -346,15 +335,15 @@ int run_plan(const struct plan *p, struct sources *s, struct staging *st,
   const uint32_t left = count_left(&r);
   const bool parts = st->folder >= 0; // where nothing is written nothing can be read back
   uint64_t cache;
-  int bad = split_memory(p, options, schedule_useful(p, r.skip, parts), &r.budget, &cache, err);
+  int bad = split_memory(p, options, schedule_useful(p, r.skip, parts), &r.split, &cache, err);
   if (!bad) {
     const struct eval_cache_file file = {staging_unnamed_file, st};
     if (cache) r.cache = eval_cache_open((size_t)cache, file);
     pthread_mutex_init(&r.mu, NULL);
     order_tensors(&r, &arena);
-    schedule_open(&r.deal, p, r.skip, r.budget.jobs, parts);
+    schedule_open(&r.schedule, p, r.skip, r.split.jobs, parts);
     work(&r, left);
-    schedule_close(r.deal);
+    schedule_close(r.schedule);
     pthread_mutex_destroy(&r.mu);
     bad = conclude(&r, &arena, err);
   }

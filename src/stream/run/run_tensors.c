@@ -31,7 +31,7 @@ struct batch {
   struct sources *sources;
   const struct staging *st;
   const struct work_options *o;
-  struct memory_split budget;
+  struct memory_split split;
 
   struct plan_unit *pieces;
   size_t pieces_cap;
@@ -97,10 +97,10 @@ static void hash_made(void *ctx, uint32_t i) {
   struct batch *b = ctx;
   const struct produce_options options = {
       .io = {.mode = IO_NULL,
-             .tiles = b->budget.tiles,
-             .tile_bytes = b->budget.tile_bytes,
-             .window_bytes = b->budget.window_bytes},
-      .eval_bytes = b->budget.eval_bytes,
+             .tiles = b->split.tiles,
+             .tile_bytes = b->split.tile_bytes,
+             .window_bytes = b->split.window_bytes},
+      .eval_bytes = b->split.eval_bytes,
       .go_on = keep_making,
       .ctx = b,
   };
@@ -119,7 +119,7 @@ static void hash_made(void *ctx, uint32_t i) {
 static int hash_batch(struct batch *b, struct err *err) {
   b->digests = table_grow(b->digests, &b->digests_cap, b->n + 1, DIGEST_BYTES);
   b->next = 0;
-  threads_run(b->budget.jobs, b->st->folder < 0 ? hash_made : hash_staged, b);
+  threads_run(b->split.jobs, b->st->folder < 0 ? hash_made : hash_staged, b);
   if (b->err.kind != ERR_NONE) {
     *err = b->err;
     return -1;
@@ -130,24 +130,13 @@ static int hash_batch(struct batch *b, struct err *err) {
 
 // ---- lines ----
 
-static const char *recipe_word(const struct recipe *r) {
-  static const char *const words[] = {
-      [RECIPE_EXTENT] = "extent",       [RECIPE_BYTES] = "bytes",
-      [RECIPE_FILL] = "fill",           [RECIPE_RESHAPE] = "reshape",
-      [RECIPE_TRANSPOSE] = "transpose", [RECIPE_SLICE] = "slice",
-      [RECIPE_CONCAT] = "concat",       [RECIPE_PAD] = "pad",
-      [RECIPE_CAST] = "cast",           [RECIPE_QUANTIZE] = "quantize",
-  };
-  assert(r->kind < sizeof words / sizeof *words && words[r->kind]);
-  return words[r->kind];
-}
-
 // "transpose(extent)"; where several operands meet, only their number: "concat(3)".
 static void describe_recipe(const struct recipes *r, uint32_t id, char *out, size_t n) {
   size_t len = 0, open = 0;
   for (;;) {
     const struct recipe *row = &r->rows[id];
-    len += (size_t)snprintf(out + len, n - len, "%s", recipe_word(row));
+    len +=
+        (size_t)snprintf(out + len, n - len, "%s", recipe_kind_name((enum recipe_kind)row->kind));
     if (row->n_args == 0 || len + 40 + open > n) break;
     open++;
     if (row->n_args > 1) {
@@ -160,21 +149,6 @@ static void describe_recipe(const struct recipes *r, uint32_t id, char *out, siz
   while (open-- > 0)
     out[len++] = ')';
   out[len] = '\0';
-}
-
-static void put_from(struct json_out *j, const struct plan *p, const struct plan_tensor *t) {
-  const struct segment *s = &p->segments[t->segment];
-  struct extent at;
-  char text[256] = "copy";
-  if (t->len == 0)
-    snprintf(text, sizeof text, "empty");
-  else if (s->kind == SEGMENT_LITERAL)
-    snprintf(text, sizeof text, "bytes");
-  else if (s->kind == SEGMENT_ZERO)
-    snprintf(text, sizeof text, "fill");
-  else if (s->kind == SEGMENT_RECIPE && !recipe_is_copy(&p->recipes, s->ref, &at))
-    describe_recipe(&p->recipes, s->ref, text, sizeof text);
-  json_put_text(j, "from", text);
 }
 
 // Said only where the range is not the elements themselves (plan.h).
@@ -199,11 +173,21 @@ static void put_line(struct json_out *j, const struct plan *p, const struct plan
   json_put_ints(j, "dims", t->dims, t->rank);
   put_encoding(j, t);
   json_put_array(j, "sha256");
-  for (uint32_t i = 0; i < n; i++) {
+  for (uint32_t i = 0; i < n; i++)
     json_hex(j, digests[i], DIGEST_BYTES);
-  }
   json_end_array(j);
-  put_from(j, p, t);
+  const struct segment *s = &p->segments[t->segment];
+  struct extent at;
+  char text[256] = "copy";
+  if (t->len == 0)
+    snprintf(text, sizeof text, "empty");
+  else if (s->kind == SEGMENT_LITERAL)
+    snprintf(text, sizeof text, "bytes");
+  else if (s->kind == SEGMENT_ZERO)
+    snprintf(text, sizeof text, "fill");
+  else if (s->kind == SEGMENT_RECIPE && !recipe_is_copy(p->recipes, s->ref, &at))
+    describe_recipe(p->recipes, s->ref, text, sizeof text);
+  json_put_text(j, "from", text);
   json_end_object(j);
   json_newline(j);
 }
@@ -252,7 +236,7 @@ int run_tensor_digests(const struct plan *p, struct sources *s, const struct sta
                        const struct work_options *options, struct run_lines lines,
                        struct err *err) {
   struct batch b = {.p = p, .sources = s, .st = st, .o = options};
-  int bad = memory_split_of(&b.budget, options->memory, options->jobs, rows_of(p), err);
+  int bad = memory_split_of(&b.split, options->memory, options->jobs, rows_of(p), err);
   pthread_mutex_init(&b.mu, NULL);
   for (uint32_t first = 0; !bad && first < rows_of(p);) {
     const uint32_t end = fill_batch(&b, first);

@@ -14,19 +14,11 @@ struct work_progress {
   void *ctx;
 };
 
-// How messages name what a segment of the plan was made of, if the output's name is not the best:
-// the weight's own name, or NULL. Called from any thread.
-struct work_names {
-  const char *(*weight)(void *ctx, uint32_t segment); // NULL: there are none
-  void *ctx;
-};
-
 struct work_options {
   uint32_t jobs;     // workers; 0: processors available to us, fewer if memory is short
   uint64_t memory;   // budget for tiles, caches, rings and windows; 0: WORK_DEFAULT_MEMORY
   enum io_mode mode; // decided by io_choose
   struct work_progress progress;
-  struct work_names names;
   const volatile int
       *stop; // set by a signal handler: abandon the unit, flush, ERR_RETRY within 2 s
 };

@@ -1,7 +1,10 @@
-// Two digests go along with the text: one of the file, which the manifest names, and one of every
-// unit, which an unfinished seal knows its files by. A kill leaves a shorter file in a staging
-// folder, where only an intent to seal gives a name a meaning (seal_intent.h): the next run begins
-// the file anew.
+// OUT.tensors.jsonl on its way: a text that grows in the staging folder and takes its name with the
+// other files.
+//
+// Two digests go along with it: one of the file, which the manifest names, and one of every unit,
+// which an unfinished seal knows its files by. A kill leaves a shorter file in a staging folder,
+// where only an intent to seal gives a name a meaning (seal_intent.h): the next run begins the file
+// anew.
 #include "companion.h"
 
 #include "table.h"

@@ -89,41 +89,16 @@ static void put_subject(struct json_out *out, const struct manifest_input *in,
   json_end_array(out);
 }
 
-static void put_serialization(struct json_out *out, const struct manifest_input *in) {
-  json_put_object(out, "serialization");
-  json_put_text(out, "method", "shards");
-  json_put_text(out, "hash_type", "sha256");
-  json_put_uint(out, "shard_size", PLAN_UNIT_BYTES);
-  json_put_bool(out, "allow_symlinks", false);
-  if (in->n_ignore_paths > 0) {
-    json_put_array(out, "ignore_paths");
-    for (uint32_t i = 0; i < in->n_ignore_paths; i++)
-      json_text(out, in->ignore_paths[i]);
-    json_end_array(out);
-  }
-  json_end_object(out);
-}
-
-static void put_resources(struct json_out *out, const struct manifest_input *in,
-                          const struct shard_row *rows, uint32_t n) {
-  char algorithm[48], name[320];
-  snprintf(algorithm, sizeof algorithm, "sha256-sharded-%llu", (unsigned long long)PLAN_UNIT_BYTES);
-  json_put_array(out, "resources");
-  for (uint32_t i = 0; i < n; i++) {
-    snprintf(name, sizeof name, "%s:%llu:%llu", rows[i].name, (unsigned long long)rows[i].off,
-             (unsigned long long)(rows[i].off + rows[i].len));
-    json_newline(out);
-    json_object(out);
-    json_put_text(out, "name", name);
-    json_put_text(out, "algorithm", algorithm);
-    json_put_hex(out, "digest", in->unit_digests[rows[i].unit], DIGEST_BYTES);
-    json_end_object(out);
-  }
-  json_end_array(out);
-}
-
-static void put_source(struct json_out *out, const struct manifest_input *in) {
+static void put_x_weir(struct json_out *out, const struct manifest_input *in) {
   const struct plan *p = in->plan;
+  json_newline(out);
+  json_put_object(out, "x_weir");
+  json_put_uint(out, "version", X_WEIR_VERSION);
+  json_put_text(out, "weir", in->weir_version);
+  json_put_hex(out, "plan_id", p->id, DIGEST_BYTES);
+  json_put_raw(out, "passes", span_str(p->passes ? p->passes : "[]"));
+  json_put_raw(out, "layout", span_str(p->layout ? p->layout : "{}"));
+  json_put_text(out, "output", p->outputs[p->n_outputs - 1].name);
   json_put_object(out, "source");
   json_put_text(out, "name", p->n_sources > 0 ? p->sources[0].name : "");
   json_put_hex(out, "meta_sha256", p->meta_sha256, DIGEST_BYTES);
@@ -138,19 +113,6 @@ static void put_source(struct json_out *out, const struct manifest_input *in) {
   }
   json_end_array(out);
   json_end_object(out);
-}
-
-static void put_x_weir(struct json_out *out, const struct manifest_input *in) {
-  const struct plan *p = in->plan;
-  json_newline(out);
-  json_put_object(out, "x_weir");
-  json_put_uint(out, "version", X_WEIR_VERSION);
-  json_put_text(out, "weir", in->weir_version);
-  json_put_hex(out, "plan_id", p->id, DIGEST_BYTES);
-  json_put_raw(out, "passes", span_str(p->passes ? p->passes : "[]"));
-  json_put_raw(out, "layout", span_str(p->layout ? p->layout : "{}"));
-  json_put_text(out, "output", p->outputs[p->n_outputs - 1].name);
-  put_source(out, in);
   json_put_text(out, "edits_sha256", in->edits_sha256);
   json_put_text(out, "tensors_sha256", in->tensors_sha256);
   json_put_raw(out, "artifacts", span_str(p->artifacts ? p->artifacts : "[]"));
@@ -164,7 +126,7 @@ int manifest_write(struct json_out *out, const struct manifest_input *in, struct
     if (!manifest_can_name(p->outputs[i].name)) {
       err_set(err, ERR_USAGE, "the output name '%s' cannot stand in a manifest (it has a ':')",
               quote_str(p->outputs[i].name).s);
-      return err_hint(err, "choose another name, or write no manifest (--no-manifest)");
+      return err_because(err, REASON_MANIFEST_NAME);
     }
   struct arena scratch = {0};
   uint32_t n;
@@ -174,8 +136,32 @@ int manifest_write(struct json_out *out, const struct manifest_input *in, struct
   put_subject(out, in, rows, n);
   json_put_text(out, "predicateType", predicate_type);
   json_put_object(out, "predicate");
-  put_serialization(out, in);
-  put_resources(out, in, rows, n);
+  json_put_object(out, "serialization");
+  json_put_text(out, "method", "shards");
+  json_put_text(out, "hash_type", "sha256");
+  json_put_uint(out, "shard_size", PLAN_UNIT_BYTES);
+  json_put_bool(out, "allow_symlinks", false);
+  if (in->n_ignore_paths > 0) {
+    json_put_array(out, "ignore_paths");
+    for (uint32_t i = 0; i < in->n_ignore_paths; i++)
+      json_text(out, in->ignore_paths[i]);
+    json_end_array(out);
+  }
+  json_end_object(out);
+  char algorithm[48], name[320];
+  snprintf(algorithm, sizeof algorithm, "sha256-sharded-%lu", PLAN_UNIT_BYTES);
+  json_put_array(out, "resources");
+  for (uint32_t i = 0; i < n; i++) {
+    snprintf(name, sizeof name, "%s:%lu:%lu", rows[i].name, rows[i].off,
+             (rows[i].off + rows[i].len));
+    json_newline(out);
+    json_object(out);
+    json_put_text(out, "name", name);
+    json_put_text(out, "algorithm", algorithm);
+    json_put_hex(out, "digest", in->unit_digests[rows[i].unit], DIGEST_BYTES);
+    json_end_object(out);
+  }
+  json_end_array(out);
   put_x_weir(out, in);
   json_end_object(out);
   json_end_object(out);
@@ -268,8 +254,26 @@ static int take_resource(const struct reading *r, const struct json_value *row) 
   return 0;
 }
 
-static int take_subject(const struct reading *r, const struct json_value *doc) {
+static int take_document(const struct reading *r, const struct json_value *doc) {
   struct manifest *m = r->m;
+  if (check_form(r, doc)) return -1;
+  const struct json_value *predicate = json_get(doc, "predicate");
+  const struct json_value *rows = json_get(predicate, "resources");
+  const size_t n = json_count(rows);
+  m->shards = arena_alloc(&m->arena, n * sizeof *m->shards + 1);
+  m->files = arena_alloc(&m->arena, n * sizeof *m->files + 1);
+  m->sizes = arena_alloc(&m->arena, n * sizeof *m->sizes + 1);
+  for (const struct json_value *row = json_first(rows); row; row = json_next(row))
+    if (take_resource(r, row)) return -1;
+  struct span id;
+  if (!json_as_string(json_get(json_get(predicate, "x_weir"), "plan_id"), &id) ||
+      !hex_decode(id, m->plan_id, DIGEST_BYTES))
+    return no_manifest(r, "x_weir has no plan_id");
+  const struct json_value *tensors = json_get(json_get(predicate, "x_weir"), "tensors_sha256");
+  m->lists_tensors = tensors && !json_is_null(tensors);
+  if (m->lists_tensors &&
+      (!json_as_string(tensors, &id) || !hex_decode(id, m->tensors_sha256, DIGEST_BYTES)))
+    return no_manifest(r, "x_weir.tensors_sha256 is not 64 hexadecimal digits");
   const struct json_value *subject = json_first(json_get(doc, "subject"));
   struct span name, hex;
   uint8_t stated[DIGEST_BYTES], root[DIGEST_BYTES];
@@ -291,29 +295,6 @@ static int take_subject(const struct reading *r, const struct json_value *doc) {
       r->err, ERR_MODEL,
       "manifest '%s' contradicts itself: its root digest is %.64s, its resources give %s",
       quote_str(r->shown).s, (const char *)hex.at, is);
-}
-
-static int take_document(const struct reading *r, const struct json_value *doc) {
-  struct manifest *m = r->m;
-  if (check_form(r, doc)) return -1;
-  const struct json_value *predicate = json_get(doc, "predicate");
-  const struct json_value *rows = json_get(predicate, "resources");
-  const size_t n = json_count(rows);
-  m->shards = arena_alloc(&m->arena, n * sizeof *m->shards + 1);
-  m->files = arena_alloc(&m->arena, n * sizeof *m->files + 1);
-  m->sizes = arena_alloc(&m->arena, n * sizeof *m->sizes + 1);
-  for (const struct json_value *row = json_first(rows); row; row = json_next(row))
-    if (take_resource(r, row)) return -1;
-  struct span id;
-  if (!json_as_string(json_get(json_get(predicate, "x_weir"), "plan_id"), &id) ||
-      !hex_decode(id, m->plan_id, DIGEST_BYTES))
-    return no_manifest(r, "x_weir has no plan_id");
-  const struct json_value *tensors = json_get(json_get(predicate, "x_weir"), "tensors_sha256");
-  m->lists_tensors = tensors && !json_is_null(tensors);
-  if (m->lists_tensors &&
-      (!json_as_string(tensors, &id) || !hex_decode(id, m->tensors_sha256, DIGEST_BYTES)))
-    return no_manifest(r, "x_weir.tensors_sha256 is not 64 hexadecimal digits");
-  return take_subject(r, doc);
 }
 
 int manifest_read(struct manifest *m, int dir, const char *name, const char *shown,

@@ -96,8 +96,8 @@ static void check_shard(struct hand *h, const struct manifest_shard *s) {
   if (fd >= 0) close(fd);
   if (why < 0 || (why == 0 && memcmp(is, s->digest, DIGEST_BYTES) == 0)) return;
   if (why == ENODATA)
-    snprintf(what, sizeof what, "file is short: %llu of %llu bytes",
-             (unsigned long long)a->present[s->file], (unsigned long long)a->m.sizes[s->file]);
+    snprintf(what, sizeof what, "file is short: %lu of %lu bytes", a->present[s->file],
+             a->m.sizes[s->file]);
   else if (why > 0)
     snprintf(what, sizeof what, "cannot be read: %s", strerrordesc_np(why));
   tell(a, &d, 1);
@@ -146,8 +146,7 @@ static void look_at_file(struct audit *a, uint32_t file) {
     if (a->present[file] <= expected) return;
     d.off = expected;
     d.len = a->present[file] - expected;
-    snprintf(what, sizeof what, "file is long: %llu of %llu bytes",
-             (unsigned long long)a->present[file], (unsigned long long)expected);
+    snprintf(what, sizeof what, "file is long: %lu of %lu bytes", a->present[file], expected);
     tell(a, &d, 1);
   }
 }

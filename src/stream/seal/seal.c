@@ -84,9 +84,7 @@ static int cannot_place(const struct staging *st, const struct seal_move *m, int
     err_set(err, ERR_RETRY,
             "'%s' in '%s' exists and is not ours: it appeared while this run worked", name.s,
             dest.s);
-    return err_hint(err,
-                    "move it away; the same command with --resume then puts the output, which is "
-                    "complete, in place");
+    return err_because(err, REASON_APPEARED);
   }
   if (why == ENOENT)
     return err_set(err, ERR_IO, "'%s' is neither in '%s' nor in place in '%s'", name.s,
@@ -162,21 +160,16 @@ static int drop_old_sidecar(const struct staging *st, const struct seal_old *old
   return 0;
 }
 
-static int drop_old(const struct staging *st, const struct seal_intent *s,
-                    struct seal_report *report, struct err *err) {
-  for (uint32_t i = 0; i < s->n_old; i++)
-    if (drop_old_sidecar(st, &s->old[i], seal_intent_onnx(s), report, err)) return -1;
-  for (uint32_t i = 0; i < s->n_stale; i++)
-    if (unlink_in_dest(st, s->stale[i], err)) return -1;
-  return s->n_old + s->n_stale > 0 ? fs_sync_folder(st->dest, st->dest_path, err) : 0;
-}
-
 static int finish(const struct staging *st, const struct seal_intent *s, struct seal_report *report,
                   struct err *err) {
   if (place_role(st, s, SEAL_DATA, err)) return -1;
   if (place_role(st, s, SEAL_ONNX, err)) return -1;
   if (place_role(st, s, SEAL_COMPANION, err)) return -1;
-  return drop_old(st, s, report, err);
+  for (uint32_t i = 0; i < s->n_old; i++)
+    if (drop_old_sidecar(st, &s->old[i], seal_intent_onnx(s), report, err)) return -1;
+  for (uint32_t i = 0; i < s->n_stale; i++)
+    if (unlink_in_dest(st, s->stale[i], err)) return -1;
+  return s->n_old + s->n_stale > 0 ? fs_sync_folder(st->dest, st->dest_path, err) : 0;
 }
 
 int seal_finish(struct staging *st, struct seal_report *report, struct err *err) {
@@ -201,7 +194,7 @@ static int check_onnx_free(const struct staging *st, const char *onnx, bool repl
                    quote_str(st->dest_path).s);
   if (replace) return 0;
   err_set(err, ERR_USAGE, "'%s' exists in '%s'", quote_str(onnx).s, quote_str(st->dest_path).s);
-  return err_hint(err, "--force replaces it; --resume --force keeps the work that is done");
+  return err_because(err, REASON_EXISTS);
 }
 
 static int check_data_free(const struct staging *st, const struct seal_move *m, struct err *err) {

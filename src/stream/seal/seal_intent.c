@@ -18,27 +18,6 @@
 enum { SEAL_FORMAT = 1, SEAL_MAX_BYTES = 256 << 20 };
 static const char *const role_names[] = {"data", "onnx", "companion"};
 
-static void put_move(struct json_out *j, const struct seal_move *m) {
-  json_newline(j);
-  json_object(j);
-  json_put_text(j, "name", m->name);
-  json_put_text(j, "role", role_names[m->role]);
-  json_put_uint(j, "size", m->size);
-  json_put_uint(j, "inode", m->inode);
-  json_put_array(j, "units");
-  for (uint32_t i = 0; i < m->n_units; i++)
-    json_hex(j, m->units[i], DIGEST_BYTES);
-  json_end_array(j);
-  json_end_object(j);
-}
-
-static void put_old(struct json_out *j, const struct seal_old *old) {
-  json_object(j);
-  json_put_text(j, "name", old->name);
-  json_put_bool(j, "listed", old->listed);
-  json_end_object(j);
-}
-
 int seal_intent_write(const struct seal_intent *s, int folder, struct err *err) {
   struct json_out j = {0};
   json_object(&j);
@@ -46,12 +25,29 @@ int seal_intent_write(const struct seal_intent *s, int folder, struct err *err) 
   json_put_hex(&j, "plan_id", s->plan_id, DIGEST_BYTES);
   json_put_bool(&j, "replace", s->replace);
   json_put_array(&j, "moves");
-  for (uint32_t i = 0; i < s->n_moves; i++)
-    put_move(&j, &s->moves[i]);
+  for (uint32_t i = 0; i < s->n_moves; i++) {
+    const struct seal_move *m = &s->moves[i];
+    json_newline(&j);
+    json_object(&j);
+    json_put_text(&j, "name", m->name);
+    json_put_text(&j, "role", role_names[m->role]);
+    json_put_uint(&j, "size", m->size);
+    json_put_uint(&j, "inode", m->inode);
+    json_put_array(&j, "units");
+    for (uint32_t k = 0; k < m->n_units; k++)
+      json_hex(&j, m->units[k], DIGEST_BYTES);
+    json_end_array(&j);
+    json_end_object(&j);
+  }
   json_end_array(&j);
   json_put_array(&j, "old");
-  for (uint32_t i = 0; i < s->n_old; i++)
-    put_old(&j, &s->old[i]);
+  for (uint32_t i = 0; i < s->n_old; i++) {
+    const struct seal_old *old = &s->old[i];
+    json_object(&j);
+    json_put_text(&j, "name", old->name);
+    json_put_bool(&j, "listed", old->listed);
+    json_end_object(&j);
+  }
   json_end_array(&j);
   json_put_array(&j, "stale");
   for (uint32_t i = 0; i < s->n_stale; i++)

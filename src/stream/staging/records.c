@@ -3,9 +3,9 @@
 //   {"unit":12,"sha256":"<64 hex>","header":"<64 hex>","check":"<16 hex>"}
 //   {"unit":13,"sha256":…,"header":…,"errors":[[segment,level,index,elements,nonfinite,overflows,vv,ee,ve,max],…],"check":…}
 //
-// `errors` (errors.h) is there if the unit stored something in another form. `check` is the start
-// of the SHA-256 of the line up to it, so that a line torn by a crash or a full disk, or zeros left
-// where a line was to be, is passed over. `header` is the SHA-256 of header.json: a record made
+// `errors` (figure_sums.h) is there if the unit stored something in another form. `check` is the
+// start of the SHA-256 of the line up to it, so that a line torn by a crash or a full disk, or zeros
+// left where a line was to be, is passed over. `header` is the SHA-256 of header.json: a record made
 // over other sources never counts. More fields before `check` are allowed.
 //
 // A line says that the unit is durable, so it is written after fdatasync of the output. The line

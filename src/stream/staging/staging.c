@@ -40,6 +40,7 @@ struct opening {
   const struct staging_options *options;
   char *note;
   size_t note_bytes;
+  bool dry; // only asked: nothing is made, and nothing removed
   struct err *err;
 };
 
@@ -54,8 +55,9 @@ static void say(const struct opening *o, const char *fmt, ...) {
   va_end(ap);
 }
 
-static void reset(struct staging *st, const struct plan *p) {
+static void reset(struct staging *st, const struct plan *p, const char *dest_folder) {
   memset(st, 0, sizeof *st);
+  snprintf(st->dest_path, sizeof st->dest_path, "%s", dest_folder ? dest_folder : "");
   st->folder = st->dest = st->lock = st->unnamed_in = -1;
   for (uint32_t i = 0; i < STAGING_WRITERS_MAX; i++)
     st->records[i] = -1;
@@ -72,7 +74,7 @@ static void reset(struct staging *st, const struct plan *p) {
 int staging_open_null(struct staging *st, const struct plan *p, const char *dest_folder,
                       struct err *err) {
   (void)err;
-  reset(st, p);
+  reset(st, p, dest_folder);
   if (dest_folder) st->unnamed_in = open(dest_folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   return 0;
 }
@@ -106,15 +108,6 @@ static uint64_t allocated_bytes(const struct opening *o) {
   return sum;
 }
 
-static int no_space(const struct opening *o, uint64_t need, uint64_t free_bytes) {
-  err_set(o->err, ERR_NOSPACE,
-          "the outputs need %s (%llu bytes) in '%s', where %s (%llu bytes) are free",
-          quote_bytes(need).s, (unsigned long long)need, quote_str(o->st->dest_path).s,
-          quote_bytes(free_bytes).s, (unsigned long long)free_bytes);
-  return err_hint(o->err, "files that are to be replaced keep their space until the new ones are "
-                          "in place; free some, or write to another file system");
-}
-
 static void look_at_space(const struct opening *o, struct staging_space *space) {
   struct statvfs fs;
   const uint64_t need = plan_total_bytes(o->p) + o->p->n_literals, have = allocated_bytes(o);
@@ -122,11 +115,6 @@ static void look_at_space(const struct opening *o, struct staging_space *space) 
   if (fs_ops->fstatvfs(o->st->dest, &fs) || fs.f_blocks == 0) return;
   space->known =
       !mul_overflows(geteuid() == 0 ? fs.f_bfree : fs.f_bavail, fs.f_frsize, &space->free_bytes);
-}
-
-static int check_space(const struct opening *o, const struct staging_space *space) {
-  if (!space->known || space->needed_bytes <= space->free_bytes) return 0;
-  return no_space(o, space->needed_bytes, space->free_bytes);
 }
 
 static int allocate_output(const struct opening *o, uint32_t i) {
@@ -138,12 +126,11 @@ static int allocate_output(const struct opening *o, uint32_t i) {
   while (bad && errno == EINTR);
   if (!bad) return 0;
   if (errno != EOPNOTSUPP && errno != ENOSYS)
-    return err_errno(o->err, errno, ERR_IO, "cannot reserve %llu bytes for '%s' in '%s'",
-                     (unsigned long long)out->size, quote_str(out->name).s,
-                     quote_str(o->st->dest_path).s);
+    return err_errno(o->err, errno, ERR_IO, "cannot reserve %lu bytes for '%s' in '%s'", out->size,
+                     quote_str(out->name).s, quote_str(o->st->dest_path).s);
   if (fs_ops->ftruncate(fd, (off_t)out->size))
-    return err_errno(o->err, errno, ERR_IO, "cannot set the size of '%s' to %llu bytes",
-                     quote_str(out->name).s, (unsigned long long)out->size);
+    return err_errno(o->err, errno, ERR_IO, "cannot set the size of '%s' to %lu bytes",
+                     quote_str(out->name).s, out->size);
   say(o, "the file system of '%s' cannot reserve space for '%s': it may still run full on the way",
       quote_str(o->st->dest_path).s, quote_str(out->name).s);
   return 0;
@@ -162,12 +149,6 @@ static int open_output(const struct opening *o, uint32_t i) {
                    quote_str(o->st->name).s);
   if (out->size == 0 || (uint64_t)at.st_size == out->size) return 0;
   return allocate_output(o, i);
-}
-
-static int open_outputs(const struct opening *o) {
-  for (uint32_t i = 0; i < o->p->n_outputs; i++)
-    if (open_output(o, i)) return -1;
-  return fs_sync_folder(o->st->folder, o->st->name, o->err);
 }
 
 // ---- what is in the folder ----
@@ -221,28 +202,6 @@ static int write_plan_json(const struct opening *o) {
   return bad;
 }
 
-static int set_up(const struct opening *o) {
-  struct staging *st = o->st;
-  if (write_plan_json(o)) return -1;
-  if (fs_put_file(st->folder, "plan.bin", span_of(o->p->literals, (size_t)o->p->n_literals),
-                  o->err))
-    return -1;
-  if (staging_header_write(st->folder, o->p->id, o->s, o->options, st->header_sha256, o->err))
-    return -1;
-  return fs_sync_folder(st->dest, st->dest_path, o->err);
-}
-
-// A unit counts only while the output that holds it is there in full.
-static void forget_lost_outputs(const struct opening *o) {
-  for (uint32_t unit = 0; unit < o->st->n_units; unit++) {
-    const struct plan_output *out = &o->p->outputs[plan_unit_at(o->p, unit).output];
-    struct stat at;
-    if (fstatat(o->st->folder, out->name, &at, AT_SYMLINK_NOFOLLOW) ||
-        (uint64_t)at.st_size != out->size)
-      o->st->done[unit] = 0;
-  }
-}
-
 static int take_over(const struct opening *o, const struct staging_header *h) {
   struct staging *st = o->st;
   if (staging_header_same_sources(h, o->s, STAGING_HEADER_UNITS, o->err)) return -1;
@@ -252,7 +211,14 @@ static int take_over(const struct opening *o, const struct staging_header *h) {
   r.done = st->done;
   r.errors = &st->errors;
   if (records_load(st->folder, &r, o->err)) return -1;
-  forget_lost_outputs(o);
+  // A unit counts only while the output that holds it is there in full.
+  for (uint32_t unit = 0; unit < o->st->n_units; unit++) {
+    const struct plan_output *out = &o->p->outputs[plan_unit_at(o->p, unit).output];
+    struct stat at;
+    if (fstatat(o->st->folder, out->name, &at, AT_SYMLINK_NOFOLLOW) ||
+        (uint64_t)at.st_size != out->size)
+      o->st->done[unit] = 0;
+  }
   return 0;
 }
 
@@ -264,7 +230,13 @@ static int start_afresh(const struct opening *o, bool made) {
   } else if (o->options->resume && !o->options->took_over) {
     say(o, "there is nothing to resume in '%s': starting afresh", quote_str(st->dest_path).s);
   }
-  return set_up(o);
+  if (write_plan_json(o)) return -1;
+  if (fs_put_file(st->folder, "plan.bin", span_of(o->p->literals, (size_t)o->p->n_literals),
+                  o->err))
+    return -1;
+  if (staging_header_write(st->folder, o->p->id, o->s, o->options, st->header_sha256, o->err))
+    return -1;
+  return fs_sync_folder(st->dest, st->dest_path, o->err);
 }
 
 static bool seal_is_ours(const struct opening *o, const struct staging_header *h) {
@@ -346,14 +318,6 @@ static int check_names(const struct opening *o) {
   return 0;
 }
 
-// What a kill left of a seal that was through. A failure leaves it to `clean`.
-static void remove_finished(const struct opening *o, const char *name) {
-  struct staging leftover;
-  struct err ignored = {0};
-  if (staging_open_sealed(&leftover, o->options->dest_folder, name, &ignored) == 0)
-    staging_retire(&leftover, &ignored);
-}
-
 // *finished: the folder of a seal that is through, or "".
 static int refuse_other_seal(const struct opening *o, char finished[STAGING_NAME_MAX]) {
   char name[STAGING_NAME_MAX];
@@ -366,26 +330,49 @@ static int refuse_other_seal(const struct opening *o, char finished[STAGING_NAME
   err_set(o->err, ERR_RETRY,
           "an earlier run has begun to put its '%s' in place and did not end: '%s' in '%s'",
           quote_str(o->options->onnx_name).s, quote_str(name).s, quote_str(o->st->dest_path).s);
-  return err_hint(o->err, "--resume completes it; or remove that folder to give it up");
+  return err_because(o->err, REASON_SEAL_BEGUN);
+}
+
+// What would keep a run from beginning, asked in the order in which a run meets it. *space is
+// filled as far as the folder can be opened. A run also removes what a finished seal left.
+static int may_begin(const struct opening *o, struct staging_space *space) {
+  struct staging *st = o->st;
+  char finished[STAGING_NAME_MAX];
+  *space = (struct staging_space){0};
+  if (staging_open_dest(st->dest_path, &st->dest, o->err)) return -1;
+  staging_name(st->name, o->options->onnx_name, o->p->id);
+  look_at_space(o, space);
+  if (check_names(o) || refuse_other_seal(o, finished)) return -1;
+  if (finished[0] && !o->dry) {
+    // What a kill left of a seal that was through. A failure leaves it to `clean`.
+    struct staging leftover;
+    struct err ignored = {0};
+    if (staging_open_sealed(&leftover, o->options->dest_folder, finished, &ignored) == 0)
+      staging_retire(&leftover, &ignored);
+    look_at_space(o, space);
+  }
+  if (!space->known || space->needed_bytes <= space->free_bytes) return 0;
+  const uint64_t need = space->needed_bytes;
+  err_set(o->err, ERR_NOSPACE,
+          "the outputs need %s (%lu bytes) in '%s', where %s (%lu bytes) are free",
+          quote_bytes(need).s, need, quote_str(o->st->dest_path).s,
+          quote_bytes(space->free_bytes).s, space->free_bytes);
+  return err_hint(o->err, "files that are to be replaced keep their space until the new ones are "
+                          "in place; free some, or write to another file system");
 }
 
 static int open_steps(const struct opening *o, enum staging_resume *how, bool *made) {
   struct staging *st = o->st;
   struct staging_space space;
-  char finished[STAGING_NAME_MAX];
-  if (check_names(o)) return -1;
-  if (staging_open_dest(st->dest_path, &st->dest, o->err)) return -1;
-  staging_name(st->name, o->options->onnx_name, o->p->id);
-  if (refuse_other_seal(o, finished)) return -1;
-  if (finished[0]) remove_finished(o, finished);
-  look_at_space(o, &space);
-  if (check_space(o, &space)) return -1;
-  if (staging_enter(st, LOCK_EX, true, made, o->err)) return -1;
+  if (may_begin(o, &space)) return -1;
+  if (staging_enter(st, STAGING_MAKE, made, o->err)) return -1;
   sign_lock(st);
   if (settle(o, *made, how)) return -1;
   if (*how == STAGING_FRESH) *made = true;
   if (*how == STAGING_SEALED) return 0; // keeps the exclusive lock
-  if (open_outputs(o)) return -1;
+  for (uint32_t i = 0; i < o->p->n_outputs; i++)
+    if (open_output(o, i)) return -1;
+  if (fs_sync_folder(o->st->folder, o->st->name, o->err)) return -1;
   if (change_lock(st, LOCK_SH, o->err)) return -1;
   return first_output_is_ours(st, o->p->outputs[0].name) ? 0 : taken_away(st, o->err);
 }
@@ -394,8 +381,7 @@ int staging_open(struct staging *st, const struct plan *p, struct sources *s,
                  const struct staging_options *options, enum staging_resume *how, char *note,
                  size_t note_bytes, struct err *err) {
   assert(p->n_outputs > 0);
-  reset(st, p);
-  snprintf(st->dest_path, sizeof st->dest_path, "%s", options->dest_folder);
+  reset(st, p, options->dest_folder);
   if (note && note_bytes) note[0] = '\0';
   const struct opening o = {.st = st,
                             .p = p,
@@ -418,30 +404,21 @@ int staging_open(struct staging *st, const struct plan *p, struct sources *s,
 int staging_foresee(const struct plan *p, const struct staging_options *options,
                     struct staging_space *space, struct err *err) {
   struct staging st;
-  char finished[STAGING_NAME_MAX];
-  const struct opening o = {.st = &st, .p = p, .options = options, .err = err};
-  reset(&st, NULL);
-  *space = (struct staging_space){0};
-  snprintf(st.dest_path, sizeof st.dest_path, "%s", options->dest_folder);
-  int bad = staging_open_dest(st.dest_path, &st.dest, err);
-  if (!bad) {
-    staging_name(st.name, options->onnx_name, p->id);
-    look_at_space(&o, space);
-    bad = check_names(&o) || refuse_other_seal(&o, finished) || check_space(&o, space) ||
-          staging_foresee_enter(&st, err);
-  }
+  bool made;
+  const struct opening o = {.st = &st, .p = p, .options = options, .dry = true, .err = err};
+  reset(&st, NULL, options->dest_folder);
+  const int bad = may_begin(&o, space) || staging_enter(&st, STAGING_LOOK, &made, err);
   staging_close(&st);
   return bad ? -1 : 0;
 }
 
 int staging_open_sealed(struct staging *st, const char *dest_folder, const char *name,
                         struct err *err) {
-  reset(st, NULL);
-  snprintf(st->dest_path, sizeof st->dest_path, "%s", dest_folder);
+  reset(st, NULL, dest_folder);
   snprintf(st->name, sizeof st->name, "%s", name);
   if (staging_open_dest(dest_folder, &st->dest, err)) return -1;
   bool made;
-  if (staging_enter(st, LOCK_EX, false, &made, err) == 0) return 0;
+  if (staging_enter(st, STAGING_FOUND, &made, err) == 0) return 0;
   err_set(err, ERR_RETRY, "'%s' in '%s' is gone: another process has finished it",
           quote_str(name).s, quote_str(dest_folder).s);
   staging_close(st);
@@ -450,12 +427,11 @@ int staging_open_sealed(struct staging *st, const char *dest_folder, const char 
 
 int staging_open_bare(struct staging *st, const char *dest_folder, const char *onnx_name,
                       const uint8_t id[DIGEST_BYTES], bool *made, struct err *err) {
-  reset(st, NULL);
-  snprintf(st->dest_path, sizeof st->dest_path, "%s", dest_folder);
+  reset(st, NULL, dest_folder);
   staging_name(st->name, onnx_name, id);
   *made = false;
   int bad = staging_open_dest(dest_folder, &st->dest, err);
-  if (!bad) bad = staging_enter(st, LOCK_EX, true, made, err);
+  if (!bad) bad = staging_enter(st, STAGING_MAKE, made, err);
   if (bad)
     staging_close(st);
   else

@@ -84,45 +84,11 @@ static int busy(const struct staging *st, struct err *err) {
   who[strcspn(who, "\n")] = '\0';
   err_set(err, ERR_RETRY, "'%s' in '%s' is in use by %s", quote_str(st->name).s,
           quote_str(st->dest_path).s, who[0] ? quote_str(who).s : "another process");
-  return err_hint(err, "wait until that run has ended, then give the same command again (with "
-                       "--resume, to keep what it did)");
+  return err_because(err, REASON_BUSY);
 }
 
 static bool no_locks_here(int errnum) {
   return errnum == ENOSYS || errnum == EOPNOTSUPP || errnum == ENOLCK;
-}
-
-static int take_lock(struct staging *st, int operation, struct err *err) {
-  st->lock = fs_ops->openat(st->folder, "lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
-  if (st->lock < 0)
-    return err_errno(err, errno, ERR_IO, "cannot open the lock of '%s'", quote_str(st->name).s);
-  if (fs_ops->flock(st->lock, operation | LOCK_NB) == 0 || no_locks_here(errno)) return 0;
-  if (errno == EWOULDBLOCK) return busy(st, err);
-  return err_errno(err, errno, ERR_IO, "cannot lock '%s'", quote_str(st->name).s);
-}
-
-static bool still_there(const struct staging *st) {
-  struct stat named, held;
-  return fstatat(st->dest, st->name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-         fstat(st->folder, &held) == 0 && named.st_ino == held.st_ino &&
-         named.st_dev == held.st_dev;
-}
-
-static void leave(struct staging *st) {
-  if (st->lock >= 0) close(st->lock);
-  if (st->folder >= 0) close(st->folder);
-  st->lock = st->folder = -1;
-}
-
-// 1: entered, 0: the folder went away under us, -1: failed.
-static int try_enter(struct staging *st, int operation, struct err *err) {
-  st->folder = fs_ops->openat(st->dest, st->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-  if (st->folder < 0 && errno == ENOENT) return 0;
-  if (st->folder < 0)
-    return err_errno(err, errno, ERR_IO, "cannot open the staging folder '%s' in '%s'",
-                     quote_str(st->name).s, quote_str(st->dest_path).s);
-  if (take_lock(st, operation, err)) return -1;
-  return still_there(st);
 }
 
 static int cannot_make(const struct staging *st, int errnum, struct err *err) {
@@ -132,36 +98,52 @@ static int cannot_make(const struct staging *st, int errnum, struct err *err) {
                        "writable");
 }
 
-int staging_enter(struct staging *st, int operation, bool make, bool *made, struct err *err) {
+static bool still_there(const struct staging *st) {
+  struct stat named, held;
+  return fstatat(st->dest, st->name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+         fstat(st->folder, &held) == 0 && named.st_ino == held.st_ino &&
+         named.st_dev == held.st_dev;
+}
+
+// 1: entered (or could be, where it is only looked), 0: the folder went away under us, -1: failed.
+static int try_enter(struct staging *st, enum staging_entry how, struct err *err) {
+  const bool look = how == STAGING_LOOK;
+  st->folder = fs_ops->openat(st->dest, st->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+  if (st->folder < 0 && errno == ENOENT) {
+    if (!look) return 0;
+    return faccessat(st->dest, ".", W_OK | X_OK, AT_EACCESS) ? cannot_make(st, errno, err) : 1;
+  }
+  if (st->folder < 0)
+    return err_errno(err, errno, ERR_IO, "cannot open the staging folder '%s' in '%s'",
+                     quote_str(st->name).s, quote_str(st->dest_path).s);
+  const int flags = O_RDWR | O_NOFOLLOW | (look ? 0 : O_CREAT);
+  st->lock = fs_ops->openat(st->folder, "lock", flags, 0666);
+  if (look && st->lock < 0 && errno == ENOENT) return 1; // an emptied one has none, and gets one
+  if (st->lock < 0)
+    return err_errno(err, errno, ERR_IO, "cannot open the lock of '%s'", quote_str(st->name).s);
+  if (fs_ops->flock(st->lock, LOCK_EX | LOCK_NB) && !no_locks_here(errno)) {
+    if (errno == EWOULDBLOCK) return busy(st, err);
+    return err_errno(err, errno, ERR_IO, "cannot lock '%s'", quote_str(st->name).s);
+  }
+  return look || still_there(st);
+}
+
+int staging_enter(struct staging *st, enum staging_entry how, bool *made, struct err *err) {
+  const bool make = how == STAGING_MAKE;
   for (int tries = 0; tries < ENTER_TRIES; tries++) {
     *made = make && fs_ops->mkdirat(st->dest, st->name, 0777) == 0;
     if (make && !*made && errno != EEXIST) return cannot_make(st, errno, err);
-    const int entered = try_enter(st, operation, err);
+    const int entered = try_enter(st, how, err);
     if (entered > 0) return 0;
     const bool gone = st->folder < 0;
-    leave(st);
+    if (st->lock >= 0) close(st->lock);
+    if (st->folder >= 0) close(st->folder);
+    st->lock = st->folder = -1;
     if (entered < 0 || (gone && !make)) return -1;
   }
   return err_set(err, ERR_RETRY,
                  "'%s' in '%s' is made and removed by other processes again and again",
                  quote_str(st->name).s, quote_str(st->dest_path).s);
-}
-
-int staging_foresee_enter(struct staging *st, struct err *err) {
-  st->folder = openat(st->dest, st->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-  if (st->folder < 0) {
-    if (errno != ENOENT)
-      return err_errno(err, errno, ERR_IO, "cannot open the staging folder '%s' in '%s'",
-                       quote_str(st->name).s, quote_str(st->dest_path).s);
-    return faccessat(st->dest, ".", W_OK | X_OK, AT_EACCESS) ? cannot_make(st, errno, err) : 0;
-  }
-  st->lock = openat(st->folder, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-  if (st->lock < 0) // an emptied one has none, and gets one
-    return errno == ENOENT ? 0
-                           : err_errno(err, errno, ERR_IO, "cannot open the lock of '%s'",
-                                       quote_str(st->name).s);
-  if (flock(st->lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return 0;
-  return busy(st, err);
 }
 
 // ---- leaving ----

@@ -1,5 +1,5 @@
-// Staging folders as such, whatever lies in them: their names, how one is opened, locked, emptied. For
-// who makes them (staging.c, artifact.c), finds them (staging_scan.c) or ends them (seal.c).
+// Staging folders as such, whatever lies in them: their names, how one is opened, locked, emptied.
+// For who makes them (staging.c, artifact.c), finds them (staging_scan.c) or ends them (seal.c).
 #ifndef WEIR_STAGING_INSIDE_H
 #define WEIR_STAGING_INSIDE_H
 
@@ -15,13 +15,12 @@ bool staging_name_reserved(const char *name);
 
 // Opens the destination folder into *dest.
 int staging_open_dest(const char *path, int *dest, struct err *err);
-// Opens `name` in dest and takes its lock with `operation` (LOCK_EX or LOCK_SH), without waiting.
-// With `make`, makes the folder if there is none; *made says whether it did. ERR_RETRY if the lock
-// is taken; a missing folder without `make` is -1 with an empty err. Fills folder and lock of st.
-int staging_enter(struct staging *st, int operation, bool make, bool *made, struct err *err);
-// Would staging_enter with LOCK_EX and `make` be refused? A look only: neither folder nor lock is
-// made, and a lock is held no longer than the look takes.
-int staging_foresee_enter(struct staging *st, struct err *err);
+// Opens `name` in dest and takes its lock exclusively, without waiting; fills folder and lock of
+// st. MAKE makes the folder if there is none, and *made says whether it did; FOUND without one is
+// -1 with an empty err. LOOK asks what would keep MAKE from entering, and makes neither folder nor
+// lock. ERR_RETRY if the lock is taken.
+enum staging_entry { STAGING_FOUND, STAGING_MAKE, STAGING_LOOK };
+int staging_enter(struct staging *st, enum staging_entry how, bool *made, struct err *err);
 // Opens or makes the folder that OUT has for this id, under the exclusive lock, and looks at
 // nothing in it. On failure nothing stays open.
 int staging_open_bare(struct staging *st, const char *dest_folder, const char *onnx_name,

@@ -26,41 +26,33 @@ static void put_path(struct json_out *j, const char *key, const char *path) {
   json_put_text(j, key, realpath(path, full) ? full : path);
 }
 
-static void put_source(struct json_out *j, const struct sources *s, uint32_t file) {
-  const struct fingerprint at = sources_fingerprint(s, file);
-  json_newline(j);
-  json_object(j);
-  json_put_text(j, "name", sources_name(s, file));
-  json_put_uint(j, "size", at.size);
-  json_put_int(j, "mtime_ns", at.mtime_ns);
-  json_put_int(j, "ctime_ns", at.ctime_ns);
-  json_put_uint(j, "inode", at.ino);
-  json_end_object(j);
-}
-
-static void put_header(struct json_out *j, const uint8_t id[DIGEST_BYTES], const struct sources *s,
-                       const struct staging_options *options) {
-  json_object(j);
-  json_put_uint(j, "weir_staging", HEADER_FORMAT);
-  json_put_hex(j, "plan_id", id, DIGEST_BYTES);
-  json_put_text(j, "output", options->onnx_name);
-  put_path(j, "source_folder", sources_folder(s));
-  put_path(j, "destination", options->dest_folder);
-  json_put_uint(j, "unit_bytes", PLAN_UNIT_BYTES);
-  json_put_array(j, "sources");
-  for (uint32_t file = 0; file < sources_count(s); file++)
-    put_source(j, s, file);
-  json_end_array(j);
-  json_put_text(j, "resume", options->resume_command ? options->resume_command : "");
-  json_end_object(j);
-  json_newline(j);
-}
-
 int staging_header_write(int folder, const uint8_t id[DIGEST_BYTES], struct sources *s,
                          const struct staging_options *options, uint8_t sha256[DIGEST_BYTES],
                          struct err *err) {
   struct json_out j = {0};
-  put_header(&j, id, s, options);
+  json_object(&j);
+  json_put_uint(&j, "weir_staging", HEADER_FORMAT);
+  json_put_hex(&j, "plan_id", id, DIGEST_BYTES);
+  json_put_text(&j, "output", options->onnx_name);
+  put_path(&j, "source_folder", sources_folder(s));
+  put_path(&j, "destination", options->dest_folder);
+  json_put_uint(&j, "unit_bytes", PLAN_UNIT_BYTES);
+  json_put_array(&j, "sources");
+  for (uint32_t file = 0; file < sources_count(s); file++) {
+    const struct fingerprint at = sources_fingerprint(s, file);
+    json_newline(&j);
+    json_object(&j);
+    json_put_text(&j, "name", sources_name(s, file));
+    json_put_uint(&j, "size", at.size);
+    json_put_int(&j, "mtime_ns", at.mtime_ns);
+    json_put_int(&j, "ctime_ns", at.ctime_ns);
+    json_put_uint(&j, "inode", at.ino);
+    json_end_object(&j);
+  }
+  json_end_array(&j);
+  json_put_text(&j, "resume", options->resume_command ? options->resume_command : "");
+  json_end_object(&j);
+  json_newline(&j);
   digest_of(j.text, j.n, sha256);
   const int bad = fs_put_file(folder, "header.json", span_of(j.text, j.n), err);
   json_done(&j);
@@ -108,11 +100,8 @@ static int source_changed(const char *name, const char *how, enum staging_header
   const bool measured = left == STAGING_HEADER_MEASURED;
   err_set(err, ERR_INPUT, "source '%s' changed since %s (%s)", quote_str(name).s,
           measured ? "its weights were measured" : "the interrupted run", how);
-  if (measured)
-    return err_hint(err, "what was measured belongs to the old source; without --resume the "
-                         "weights are measured again");
-  return err_hint(err, "what that run wrote belongs to the old source; without --resume the job "
-                       "starts afresh");
+  if (measured) return err_because(err, REASON_MEASURED_OLD);
+  return err_because(err, REASON_WRITTEN_OLD);
 }
 
 static int same_source(const struct json_value *row, const struct sources *s, uint32_t file,
@@ -124,8 +113,7 @@ static int same_source(const struct json_value *row, const struct sources *s, ui
   if (!read_source(row, &name, &then) || !span_is(name, is))
     return source_changed(is, "another file, or it has no record", left, err);
   char sizes[80];
-  snprintf(sizes, sizeof sizes, "%llu bytes then, %llu now", (unsigned long long)then.size,
-           (unsigned long long)now.size);
+  snprintf(sizes, sizeof sizes, "%lu bytes then, %lu now", then.size, now.size);
   if (then.size != now.size) return source_changed(is, sizes, left, err);
   if (then.mtime_ns != now.mtime_ns) return source_changed(is, "same size, other mtime", left, err);
   if (then.ino != now.ino) return source_changed(is, "same size and mtime, other inode", left, err);

@@ -1,7 +1,11 @@
-// Threads, the little that is needed of them. Stacks are small and of fixed size: they count
-// towards limits on data (ulimit -d, prlimit --data), where the default of 8 MiB each would be most
-// of the budget. All signals stay with the calling thread's owner, except SIGBUS and its kind,
-// which belong to the thread that caused them.
+// Threads, the little that is needed of them: so many run one function, and all are awaited.
+//
+// Stacks are small and of fixed size: they count towards limits on data (ulimit -d, prlimit
+// --data), where the default of 8 MiB each would be most of the budget. All signals stay with the
+// calling thread's owner, except SIGBUS and its kind, which belong to the thread that caused them.
+//
+// If the system refuses a thread, those that were started do the work: fewer workers give the same
+// bytes.
 #include "threads.h"
 
 #include <assert.h>
@@ -25,23 +29,19 @@ static void *member_main(void *at) {
   return NULL;
 }
 
-// The signals that a program handles go to the thread that called us.
-static void block_signals(sigset_t *before) {
+static uint32_t start_members(struct member *members, uint32_t n) {
+  pthread_attr_t attr;
+  if (n == 0 || pthread_attr_init(&attr)) return 0;
+  pthread_attr_setstacksize(&attr, STACK_BYTES);
+  sigset_t before;
+  // The signals that a program handles go to the thread that called us.
   sigset_t all;
   sigfillset(&all);
   sigdelset(&all, SIGBUS);
   sigdelset(&all, SIGSEGV);
   sigdelset(&all, SIGFPE);
   sigdelset(&all, SIGILL);
-  pthread_sigmask(SIG_SETMASK, &all, before);
-}
-
-static uint32_t start_members(struct member *members, uint32_t n) {
-  pthread_attr_t attr;
-  if (n == 0 || pthread_attr_init(&attr)) return 0;
-  pthread_attr_setstacksize(&attr, STACK_BYTES);
-  sigset_t before;
-  block_signals(&before);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
   uint32_t started = 0;
   while (started < n &&
          pthread_create(&members[started].thread, &attr, member_main, &members[started]) == 0)

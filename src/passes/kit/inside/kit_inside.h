@@ -1,4 +1,4 @@
-// The tables behind struct kit. For kit*.c only.
+// The tables behind struct kit. For kit*.c and weights.c only.
 #ifndef WEIR_KIT_INSIDE_H
 #define WEIR_KIT_INSIDE_H
 
@@ -49,6 +49,8 @@ struct kit_inside {
   uint64_t order_steps; // nodes numbered so far (for tests)
   // reports: by node id, its place in its graph's source
   TABLE(uint32_t, source_index);
+  // weights.c: by graph, the node before which new ones go, as id + 1; 0: not asked yet, or none
+  TABLE(uint32_t, fronts);
 };
 
 struct kit_read {

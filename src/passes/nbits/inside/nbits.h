@@ -3,12 +3,12 @@
 #ifndef WEIR_NBITS_H
 #define WEIR_NBITS_H
 
-#include "fresh.h"
+#include "kit.h"
 #include "matmulnbits.h"
 
 // A node that was looked at, and what becomes of it.
 struct nbits_site {
-  uint32_t node, index; // index: its position in its graph in the source
+  uint32_t node;
   enum matmulnbits_op op;
   bool converts;
   const char *reason; // a stable word
@@ -24,7 +24,7 @@ struct nbits_site {
   struct figures figures;
 };
 
-// Fills all but node and index; counts matches of the patterns.
+// Fills all but node and op; counts matches of the patterns.
 void nbits_match(const struct model *m, struct matmulnbits_options *options,
                  struct nbits_site *site);
 // Why there is no operator for the site's weight in this scheme, were all else well: a reason word,
@@ -58,38 +58,20 @@ struct nbits_tensor {
   uint32_t next;                 // of the same source tensor, NO_ID ends it
 };
 
-// Names of nodes (nbits_names.c). Starts zeroed.
-struct nbits_names {
-  uint32_t *slots, n_slots, n_used;
-  size_t slots_cap;
-  TABLE(uint8_t, going); // by node
-  struct numbers numbers;
-};
-
-// The node is going to be removed: its name does not count. Before the first nbits_names_new.
-void nbits_names_leave(struct nbits_names *x, const struct model *m, uint32_t node);
-// `wanted`, or with _1, _2, … behind it where a node of the graph has that name. Valid as long as
-// the arena and `wanted`.
-struct span nbits_names_new(struct nbits_names *x, struct model *m, struct arena *a, uint32_t graph,
-                            struct span wanted);
-// The node was added.
-void nbits_names_add(struct nbits_names *x, const struct model *m, uint32_t node);
-void nbits_names_done(struct nbits_names *x);
-
+// One run of the pass. New nodes go to k.graph, before k.before.
 struct nbits_work {
-  struct pass_env *env;
+  struct kit k;
   const struct matmulnbits_options *options;
-  struct fresh fresh;
-  struct nbits_names names;
   TABLE(struct nbits_tensor, tensors);
   uint32_t *first; // of tensors, by source tensor id
-  uint32_t n_first;
   // of the site at hand
   const struct nbits_site *site;
-  uint32_t graph, anchor; // new nodes go before anchor
   const char *node_name, *weight_name;
   uint32_t x, y; // activation (Gather: indices) and output
 };
+
+// Stem and suffix, made a name that no value has.
+struct span nbits_value_name(struct nbits_work *w, const char *stem, const char *suffix);
 
 // The quantized form of the site's weight (transposed: of its transpose), made at its first use: a
 // row of w->tensors.
@@ -107,20 +89,18 @@ struct nbits_size nbits_size(struct nbits_work *w);
 // Decides by measurements, where the options ask for it: sites get other schemes, or are left
 // alone. ERR_FAIL if weights miss a gate that fails, or the budget is too small. Edits nothing. A
 // budget is the limit of all files of the output: *output_limit.
-int nbits_choose(struct pass_env *env, const struct matmulnbits_options *options,
-                 struct nbits_site *sites, uint32_t n, uint64_t *output_limit, struct err *err);
+int nbits_choose(struct nbits_work *w, struct nbits_site *sites, uint32_t n, uint64_t *output_limit,
+                 struct err *err);
 // Measures the options' candidates for the weights of all sites that convert: matmulnbits_measure.
 // Sites that no candidate is for do not convert any more.
-int nbits_measure(struct pass_env *env, const struct matmulnbits_options *options,
-                  struct nbits_site *sites, uint32_t n, const struct matmulnbits_listener *to,
-                  struct err *err);
+int nbits_measure(struct nbits_work *w, struct nbits_site *sites, uint32_t n,
+                  const struct matmulnbits_listener *to, struct err *err);
 // Does the converting site's node stay (qdq Gemm, Gather), with another input?
 bool nbits_stays(const struct matmulnbits_options *options, const struct nbits_site *site);
 // New nodes for the site's node, which is removed, if it does not stay. Gives the recipe of
 // the codes.
 uint32_t nbits_rewrite(struct nbits_work *w, const struct nbits_site *site);
 // The opsets and the IR version that the converted sites need. Looks at everything before it edits.
-int nbits_raise(struct pass_env *env, const struct matmulnbits_options *options,
-                const struct nbits_site *sites, uint32_t n, struct err *err);
+int nbits_raise(struct nbits_work *w, const struct nbits_site *sites, uint32_t n, struct err *err);
 
 #endif

@@ -2,18 +2,16 @@
 #ifndef WEIR_SHRINK_PARTS_H
 #define WEIR_SHRINK_PARTS_H
 
-#include "stems.h"
+#include "kit.h"
 #include "shrink.h"
 #include "weights.h"
 
 enum { SHRINK_BROADCAST_OPSET = 7, SHRINK_DEQUANTIZE_OPSET = 10 };
 
 struct shrinking {
-  struct pass_env *env;
+  struct kit k;
   const struct shrink_options *options;
   struct shrink_result *result;
-  struct stems stems;
-  struct weights_anchors anchors;
   bool adds; // new initializers were made
 };
 

@@ -19,17 +19,14 @@
 // cost more than they save (io_outlet.c).
 enum { IO_ATTEMPT_BYTES = 1 << 20 };
 
-enum io_op_kind { IO_OP_WRITE, IO_OP_SYNC };
-
 // One attempt. Between start and reap it belongs to the engine, and the bytes at `at` stay in
 // place.
 struct io_op {
-  enum io_op_kind kind;
   int fd;
-  const uint8_t *at;  // WRITE: the bytes
-  size_t n;           // WRITE: how many of them in this attempt, 1..IO_ATTEMPT_BYTES
-  uint64_t off;       // WRITE: where in fd
-  ssize_t result;     // set by the engine: bytes moved (SYNC: 0) or -errno
+  const uint8_t *at;  // the bytes
+  size_t n;           // how many of them in this attempt, 1..IO_ATTEMPT_BYTES
+  uint64_t off;       // where in fd
+  ssize_t result;     // set by the engine: bytes moved or -errno
   size_t left;        // the queue's: bytes to write in this and later attempts
   uint32_t tries;     // the queue's: attempts in a row that moved nothing
   struct io_op *next; // the engine's: to line it up
@@ -52,7 +49,7 @@ struct io_engine {
   int (*open)(const struct io_engine *row, uint32_t depth, void **self);
   // Called last; nothing is in flight.
   void (*close)(void *self);
-  // Takes an op (kind, fd, at, n, off filled). Never fails: what goes wrong is op->result later.
+  // Takes an op (fd, at, n, off filled). Never fails: what goes wrong is op->result later.
   void (*start)(void *self, struct io_op *op);
   // A finished op, each exactly once, in any order. Without `wait`: NULL if none has finished yet.
   // With `wait`: blocks until one has; NULL only if none is in flight. Signals do not end the wait.
@@ -66,7 +63,7 @@ struct io_engine {
 };
 
 extern const struct io_engine io_uring_engine; // io_uring: writes overlap where they can
-extern const struct io_engine io_sync_engine;  // pread, pwrite, fdatasync: the reference
+extern const struct io_engine io_sync_engine;  // pread, pwrite: the reference
 extern const struct io_engine io_null_engine;  // reads for real, swallows writes
 extern const struct io_engine io_load_engine;  // sync, but loads whole sources: the control arm
 

@@ -40,9 +40,6 @@ struct io {
   uint8_t *region;    // n_slots * tile_bytes
   struct err failure; // the first since the last drain
 
-  struct io_op sync; // waited for by io_sync
-  bool syncing;
-
   struct { // written and not yet handed to writeback
     int fd;
     uint64_t off, n;

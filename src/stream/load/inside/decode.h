@@ -1,5 +1,5 @@
-// Units of an ONNX file, decoded one at a time. What goes in is a unit's hollow: its kept fields,
-// with payloads and nested units left out. What comes out points into the hollow's copies in
+// Units of an ONNX file, decoded one at a time. What goes in is a unit's skeleton: its kept fields,
+// with payloads and nested units left out. What comes out points into the skeleton's copies in
 // `scratch`.
 //
 // All functions: false if the bytes do not decode (framing was checked before, so that is a packed

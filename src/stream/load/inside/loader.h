@@ -1,6 +1,6 @@
 // What the parts of the loader share: the state of one pass over the .onnx.
 //
-//   load.c          the pass itself: frames, the hollow, which field goes where
+//   load.c          the pass itself: frames, the skeleton, which field goes where
 //   load_graph.c    rows for graphs, functions, value infos, the model
 //   load_node.c     rows for nodes and attributes
 //   load_tensor.c   rows for tensors: dims, dtype, where the elements lie
@@ -32,14 +32,14 @@ struct payload {
   uint64_t entries;                 // BYTES: of raw_data its bytes, else the count
   uint64_t wire_bytes;              // all of it, tags of unpacked entries included
   uint64_t run_end;                 // where the last piece ends if it is an unpacked run
-  bool held;                        // attributes: the whole list is in the hollow
+  bool held;                        // attributes: the whole list is in the skeleton
 };
 
 // An attribute whose node has not ended: it gets its id then.
 struct pending_attr {
   struct model_attr row;
-  uint32_t first_rest, n_rests; // in m->rests
-  uint32_t pieces, n_pieces;    // in m->pieces: of value_floats …, which may be a tensor
+  uint32_t first_kept, n_kept; // in m->kept_fields
+  uint32_t pieces, n_pieces;   // in m->pieces: of value_floats …, which may be a tensor
 };
 
 // One message that has begun and not ended.
@@ -51,8 +51,8 @@ struct frame {
   uint32_t graph;      // to which rows in here belong
   uint32_t row;        // NODE, GRAPH, FUNCTION, TRAINING: its row
   uint32_t last_node;  // GRAPH, FUNCTION: end of its node list
-  TABLE(uint8_t, hollow);
-  TABLE(struct place, rests);
+  TABLE(uint8_t, skeleton);
+  TABLE(struct place, kept);
   TABLE(struct model_item, items);
   TABLE(uint32_t, inputs);
   TABLE(uint32_t, outputs); // GRAPH: value ids, name ids
@@ -106,32 +106,33 @@ static inline struct frame *frame_top(struct loader *l) {
 static inline struct frame *frame_above(struct loader *l) {
   return &l->frames[l->depth - 1];
 }
-static inline struct span frame_hollow(const struct frame *f) {
-  return span_of(f->hollow, f->n_hollow);
+static inline struct span frame_skeleton(const struct frame *f) {
+  return span_of(f->skeleton, f->n_skeleton);
 }
 static inline struct place frame_place(const struct frame *f) {
   return (struct place){f->start, f->end - f->start};
 }
 // Appends a run to a message's items, or grows the last one.
-void frame_add_item(struct frame *f, enum item_kind kind, uint32_t first);
+void load_add_item(struct frame *f, enum item_kind kind, uint32_t first);
 // Appends a field that is copied as it stands: an item of `kind` that indexes m->others.
-void frame_add_other(struct loader *l, struct frame *f, enum item_kind kind, struct place at);
-// Makes the empty name of a tensor one of its rests: rows cannot tell it from none, but a tensor
-// that is encoded anew keeps it. Only for a tensor whose last name, the one that counts, is empty.
-int frame_keep_empty_name(struct loader *l, struct frame *f);
-// Moves a frame's rests to m->rests as those of (kind, id).
-void frame_flush_rests(struct loader *l, struct frame *f, char kind, uint32_t id);
-// Appends a field, whose value is at the reader, to the frame's hollow.
-int frame_keep(struct loader *l, struct frame *f, const struct wire_field *wf);
+void load_add_other(struct loader *l, struct frame *f, enum item_kind kind, struct place at);
+// Makes the empty name of a tensor one of its kept fields: rows cannot tell it from none, but a
+// tensor that is encoded anew keeps it. Only for a tensor whose last name, the one that counts, is
+// empty.
+int load_keep_empty_name(struct loader *l, struct frame *f);
+// Moves a frame's kept fields to m->kept_fields, as those of the row (of, id).
+void load_flush_kept_fields(struct loader *l, struct frame *f, enum kept_of of, uint32_t id);
+// Appends a field, whose value is at the reader, to the frame's skeleton.
+int load_skeleton_add(struct loader *l, struct frame *f, const struct wire_field *wf);
 // Fields numbered like `field` from its occurrence at `start` to the end of the message around.
-int frame_count_ahead(struct loader *l, const struct frame *f, const struct wire_field *field,
-                      uint32_t *count);
+int load_count_ahead(struct loader *l, const struct frame *f, const struct wire_field *field,
+                     uint32_t *count);
 
 // How messages call a row: "tensor 'w3'", or by its byte offset if it has no name.
 struct place_text {
   char s[240];
 };
-struct place_text place_text(const char *what, struct span name, uint64_t start);
+struct place_text load_place(const char *what, struct span name, uint64_t start);
 // A row's name, made into text only where a fault is reported: printing it costs more than loading
 // a small tensor.
 struct row_name {
@@ -140,12 +141,12 @@ struct row_name {
   uint64_t start;
 };
 static inline struct place_text row_place(const struct row_name *r) {
-  return place_text(r->what, r->name, r->start);
+  return load_place(r->what, r->name, r->start);
 }
 
 // ---- rows ---------------------------------------------------------------------------------------
 
-// A message of that kind begins (frame_top) or has ended, with its hollow complete.
+// A message of that kind begins (frame_top) or has ended, with its skeleton complete.
 int load_begin(struct loader *l, const struct wire_field *wf);
 int load_end(struct loader *l);
 int load_begin_node(struct loader *l, struct frame *f);
@@ -174,25 +175,25 @@ int load_constant_tensor(struct loader *l, uint32_t attr, const struct pending_a
 // ---- payloads -----------------------------------------------------------------------------------
 
 // One occurrence of a payload field, at the reader.
-int payload_add(struct loader *l, struct frame *f, const struct schema_field *field,
-                const struct wire_field *wf);
-void payload_clear(struct payload *p);
-void payload_free(struct payload *p);
-enum encoding payload_encoding(const struct payload *p);
+int load_payload_add(struct loader *l, struct frame *f, const struct schema_field *field,
+                     const struct wire_field *wf);
+void load_payload_clear(struct payload *p);
+void load_payload_free(struct payload *p);
+enum encoding load_payload_encoding(const struct payload *p);
 // Appends pieces and checkpoints to the model; gives the first piece.
-uint32_t payload_commit(struct loader *l, const struct payload *p);
+uint32_t load_payload_commit(struct loader *l, const struct payload *p);
 // Remembers that the payload's bytes stay out of the index (meta_sha256 takes their lengths).
-void payload_elide(struct loader *l, struct place at);
+void load_payload_elide(struct loader *l, struct place at);
 // The elements of an inline payload in RAW form appended to m->small_bytes; *small is their place.
 struct payload_source {
   const struct piece *pieces;
   uint32_t n;
   uint8_t encoding;
 };
-int payload_materialize(struct loader *l, const struct payload_source *from, enum dtype dtype,
-                        uint64_t bytes, uint32_t *small);
+int load_payload_materialize(struct loader *l, const struct payload_source *from, enum dtype dtype,
+                             uint64_t bytes, uint32_t *small);
 // Room for n bytes of small_bytes; gives their address and, in *small, their place.
-uint8_t *payload_small_room(struct loader *l, uint64_t n, uint32_t *small);
+uint8_t *load_payload_small_room(struct loader *l, uint64_t n, uint32_t *small);
 
 // What external_data said.
 struct external {
@@ -200,8 +201,9 @@ struct external {
   uint64_t off, len;
 };
 // `bytes` is what dims and dtype ask for. *usable is false after a fault that a sink took.
-int external_parse(struct loader *l, const struct decoded_tensor *t, const struct row_name *who,
-                   uint64_t bytes, struct external *out, bool *usable);
+int load_external_parse(struct loader *l, const struct decoded_tensor *t,
+                        const struct row_name *who, uint64_t bytes, struct external *out,
+                        bool *usable);
 
 // ---- after the pass -----------------------------------------------------------------------------
 

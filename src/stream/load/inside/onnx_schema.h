@@ -1,42 +1,21 @@
 // The messages of an ONNX file: what each field is on the wire and what the loader does with it.
-// Rows live in onnx_fields.def.
+// Rows live in the model's onnx_fields.def.
 #ifndef WEIR_ONNX_SCHEMA_H
 #define WEIR_ONNX_SCHEMA_H
+
+#include "onnx_fields.h"
 
 #include <stdint.h>
 
 enum message {
   MESSAGE_NONE,
-  MESSAGE_MODEL,
-  MESSAGE_OPSET,
-  MESSAGE_ENTRY,
-  MESSAGE_TRAINING,
-  MESSAGE_DEVICES,
-  MESSAGE_GRAPH,
-  MESSAGE_ANNOTATION,
-  MESSAGE_NODE,
-  MESSAGE_PLACEMENT,
-  MESSAGE_SHARDING,
-  MESSAGE_INT_LIST,
-  MESSAGE_SHARDED_DIM,
-  MESSAGE_SIMPLE_DIM,
-  MESSAGE_ATTRIBUTE,
-  MESSAGE_TENSOR,
-  MESSAGE_SEGMENT,
-  MESSAGE_LOCATION,
-  MESSAGE_SPARSE,
-  MESSAGE_INFO,
-  MESSAGE_TYPE,
-  MESSAGE_TYPE_TENSOR,
-  MESSAGE_TYPE_SEQUENCE,
-  MESSAGE_TYPE_MAP,
-  MESSAGE_TYPE_OPAQUE,
-  MESSAGE_SHAPE,
-  MESSAGE_DIM,
-  MESSAGE_FUNCTION,
+#define MESSAGE(message, generated, published) MESSAGE_##message,
+#include "onnx_fields.def"
+#undef MESSAGE
   MESSAGES,
 };
 
+// How a field lies on the wire; VARINTS, FIXED32S and FIXED64S are lists, packed or not.
 enum field_form {
   FORM_VARINT,
   FORM_FIXED32,
@@ -48,7 +27,7 @@ enum field_form {
   FORM_MESSAGE,
 };
 
-enum field_role { ROLE_KEEP, ROLE_UNIT, ROLE_PAYLOAD, ROLE_REST, ROLE_PART };
+enum field_role { ROLE_DECODE, ROLE_UNIT, ROLE_PAYLOAD, ROLE_KEEP, ROLE_PART };
 
 struct schema_field {
   const char *name;

@@ -9,8 +9,7 @@
 #include "err.h"
 #include "sources.h"
 #include "span.h"
-
-enum wire_type { WIRE_VARINT, WIRE_FIXED64, WIRE_BYTES, WIRE_GROUP, WIRE_END_GROUP, WIRE_FIXED32 };
+#include "varint.h"
 
 enum { WIRE_WINDOW = 1 << 20, WIRE_GROUPS = 100 };
 

@@ -17,7 +17,6 @@ struct produce_options {
   size_t eval_bytes;        // scratch of the recipe evaluator
   bool errors;              // error figures are wanted, and weights must be finite
   struct eval_cache *cache; // what workers find out about weights, for each other; or NULL
-  struct work_names names;
   // Called after every tile, with where it lies, and with n 0 while there is no next one for long;
   // false: stop.
   bool (*go_on)(void *ctx, uint32_t output, uint64_t off, size_t n);

@@ -1,0 +1,13 @@
+// Numbers of the fields of an ONNX file: ONNX_GRAPH_initializer is GraphProto.initializer. The
+// rows, and what else is known of each field, are in onnx_fields.def.
+#ifndef WEIR_ONNX_FIELDS_H
+#define WEIR_ONNX_FIELDS_H
+
+enum onnx_field {
+#define FIELD(message, number, name, count, type, role, submessage)                                \
+  ONNX_##message##_##name = number,
+#include "onnx_fields.def"
+#undef FIELD
+};
+
+#endif

@@ -1,0 +1,236 @@
+// What the files of the rule engine share: the state of a run, and of the match at hand.
+#ifndef WEIR_RULES_INSIDE_H
+#define WEIR_RULES_INSIDE_H
+
+#include "kit.h"
+#include "rules.h"
+#include "rules_tables.h"
+
+// What a register or the stack holds. UNKNOWN goes through every computation; a condition that is
+// unknown does not hold.
+enum rules_kind {
+  RULES_ABSENT, // nothing bound; an operand left out; none
+  RULES_UNKNOWN,
+  RULES_INT,     // i; truth too
+  RULES_FLOAT,   // d
+  RULES_LIST,    // n numbers at `list`; dims that are symbols: rules_symbol
+  RULES_PAIR,    // two lists, n numbers in all: each has half of them
+  RULES_STRING,  // n bytes at `text`: rules_text
+  RULES_WORD,    // literal
+  RULES_TENSOR,  // id: a value of the model
+  RULES_TERM,    // id: one of run->terms
+  RULES_NODE,    // id: whose attributes
+  RULES_MANY,    // n values at `many`, NO_ID where left out
+  RULES_EACH,    // n elements at `each`, `fields` registers for each
+  RULES_ELEMENT, // the registers of one, at `each`
+  RULES_MARK,
+};
+struct rules_value { // 16 bytes: it travels in registers
+  uint8_t kind;
+  uint8_t fields;
+  uint32_t n;
+  union {
+    int64_t i;
+    double d;
+    uint32_t id;
+    const uint8_t *text;
+    const int64_t *list;
+    const uint32_t *many;
+    const struct rules_value *each;
+    const struct rules_literal *literal;
+  };
+};
+
+// What a dim is, as a number of a list: the length; or a symbol, which is like itself only; or
+// nowhere known.
+#define RULES_NO_DIM INT64_MIN
+static inline int64_t rules_symbol(uint32_t name) {
+  return INT64_MIN / 2 + (int64_t)name;
+}
+static inline bool rules_is_number(int64_t dim) {
+  return dim > INT64_MIN / 4;
+}
+
+// A type as the engine keeps it: of values of the model and of terms. ranked false: rank 0, no
+// dims.
+struct rules_type {
+  enum dtype dtype;
+  bool ranked;
+  uint32_t rank;
+  const int64_t *dims;
+};
+
+// What a result will be made of: constants, and nodes over them. Nothing of the model changes until
+// all of it is there.
+struct rules_term {
+  enum { RULES_IS_CONST, RULES_IS_NODE } what;
+  struct rules_type type;
+  struct span raw;                // CONST: its elements, n 0 where they are not at hand
+  uint32_t recipe;                // CONST
+  enum op op;                     // NODE
+  const struct rules_value *args; // ABSENT, TENSOR, TERM
+  uint32_t n_args;
+  const struct edit_attr *attrs;
+  uint32_t n_attrs;
+  uint32_t attrs_of;
+  uint32_t value; // once made: the value; else NO_ID
+};
+
+struct rules_candidate {
+  uint32_t key; // operator and what makes its first two operands; NO_ID: free
+  uint32_t first, n;
+};
+
+struct rules_run {
+  const struct rules_book *book;
+  const struct rules_options *options;
+  struct kit k;
+  struct arena match; // of the node being looked at
+  struct arena lists; // of the run
+
+  // The graph at hand.
+  uint32_t graph;
+  int64_t opset;
+
+  // Which entries a node is worth: by its operator and what makes its operands (rules_run.c).
+  TABLE(struct rules_candidate, candidates); // a hash table
+  uint32_t n_keys;
+  TABLE(uint32_t, kept); // entries
+  const bool *entry_on;
+
+  // The match at hand (rules_match.c).
+  const struct rules_rule *rule;
+  uint32_t row, first_row; // first_row: as the entry has it
+  struct rules_value registers[RULES_REGISTERS];
+  uint32_t nodes[RULES_NODES], n_nodes;
+  bool flipped[RULES_NODES];
+  uint8_t choices[RULES_CHOICES], limits[RULES_CHOICES];
+  uint32_t n_choices, at_choice;
+
+  // The result at hand (rules_build.c).
+  TABLE(struct rules_term, terms);
+
+  // By node id (rules_run.c).
+  TABLE(uint8_t, marks);
+  TABLE(uint8_t, burnt);
+  TABLE(uint32_t, queue);
+  TABLE(uint32_t, stack);
+  TABLE(uint64_t, hashes); // by value id
+  TABLE(uint64_t, seen);   // digests of earlier turns
+  uint32_t fuel;
+  uint64_t fired;
+  bool *recent, *hot; // by pass: fired in this turn; fired where much was rewritten
+  bool out_of_fuel;
+  bool missed; // a place that should be looked at again was not put down
+};
+
+static inline struct rules_value rules_unknown(void) {
+  return (struct rules_value){.kind = RULES_UNKNOWN};
+}
+static inline struct rules_value rules_int(int64_t i) {
+  return (struct rules_value){.kind = RULES_INT, .i = i};
+}
+static inline struct rules_value rules_list(const int64_t *list, uint32_t n) {
+  return (struct rules_value){.kind = RULES_LIST, .n = n, .list = list};
+}
+static inline struct span rules_text(const struct rules_value *v) {
+  return span_of(v->text, v->n);
+}
+static inline struct rules_value rules_tensor(uint32_t value) {
+  return (struct rules_value){.kind = value == NO_ID ? RULES_ABSENT : RULES_TENSOR, .id = value};
+}
+static inline struct rules_value rules_term(uint32_t term) {
+  return (struct rules_value){.kind = RULES_TERM, .id = term};
+}
+static inline bool rules_const(const struct rules_run *run, uint32_t value) {
+  uint32_t tensor;
+  return kit_constant(&run->k, value, &tensor);
+}
+// The cell of a word that may be a column.
+static inline uint16_t rules_cell(const struct rules_run *run, uint16_t word) {
+  if (!(word & RULES_COLUMN)) return word;
+  const struct rules_rule *r = run->rule;
+  return run->book->cells[r->cells + run->row * r->n_columns + (word & (RULES_COLUMN - 1u))];
+}
+// Is a node of that operator, in the graph at hand, what rules take it for?
+static inline bool rules_meant(const struct rules_run *run, enum op op) {
+  const int64_t floor = run->rule->since ? run->rule->since : run->book->floors[op];
+  return run->opset >= floor || kit_op_row(op)->domain != KIT_ONNX;
+}
+
+// ---- matching (rules_match.c)
+// ----------------------------------------------------------------------
+
+// Matches the rule at a node: the first way, or after a call that gave true the next. False: no
+// more. `row` RULES_NOTHING: to be told from the pattern.
+bool rules_match_first(struct rules_run *run, const struct rules_rule *rule, uint32_t row,
+                       uint32_t node);
+bool rules_match_next(struct rules_run *run);
+// Are two attributes or lists equal? 1, 0, -1: not known.
+int rules_equal(const struct rules_value *a, const struct rules_value *b);
+// Is every element of a constant equal to the literal?
+bool rules_is_literal(struct rules_run *run, uint32_t value, const struct rules_literal *literal);
+
+// ---- evaluating (rules_eval.c, rules_functions.c)
+// ---------------------------------------------------
+
+// Runs a program over the registers. UNKNOWN where something is not known or cannot be made.
+struct rules_value rules_eval(struct rules_run *run, uint32_t program);
+struct rules_value rules_call(struct rules_run *run, uint32_t function,
+                              const struct rules_value *args, uint32_t n);
+// 1, 0, -1: not known.
+int rules_truth(const struct rules_value *v);
+
+// ---- terms (rules_build.c, rules_fold.c)
+// -------------------------------------------------------------
+
+// Of a TENSOR or TERM; all unknown for others. Dims lie in run->match.
+struct rules_type rules_type_of(struct rules_run *run, const struct rules_value *v);
+// Elements of a constant TENSOR or TERM in RAW form, if they are at hand.
+bool rules_elements(struct rules_run *run, const struct rules_value *v, struct rules_type *type,
+                    struct span *raw);
+bool rules_is_constant(struct rules_run *run, const struct rules_value *v);
+// Recipe of a constant's elements, NO_ID: none can be made.
+uint32_t rules_recipe_of(struct rules_run *run, const struct rules_value *v);
+// The integers of a constant TENSOR or TERM: kit_const_ints.
+bool rules_constant_ints(struct rules_run *run, const struct rules_value *v, const int64_t **list,
+                         uint32_t *n);
+// New terms. `raw` is kept.
+struct rules_value rules_new_const(struct rules_run *run, enum dtype dtype, const int64_t *dims,
+                                   uint32_t rank, struct span raw);
+struct rules_value rules_new_recipe(struct rules_run *run, uint32_t recipe);
+struct rules_value rules_new_ints(struct rules_run *run, const int64_t *list, uint32_t n);
+struct rules_value rules_new_scalar(struct rules_run *run, enum dtype dtype,
+                                    const struct rules_literal *number);
+// A node of that operator, or what it folds to. UNKNOWN where it cannot be. Attributes as edit.h
+// has them; `args` is copied.
+struct rules_value rules_new_node(struct rules_run *run, enum op op, const struct rules_value *args,
+                                  uint32_t n_args, uint32_t attrs_of, const struct edit_attr *attrs,
+                                  uint32_t n_attrs);
+// Takes the place of the node that was matched: makes the terms that the result is made of, and
+// sweeps what nothing uses any more. False, and nothing changed, where it cannot be.
+bool rules_place(struct rules_run *run, const struct rules_value *result);
+
+// The one place where operators over constants become constants. FOLDED: *out. LEFT: it may stay a
+// node. STUCK: it cannot be computed yet, and must not become a node of constants: the rule does
+// not fire.
+enum rules_folded { RULES_FOLDED, RULES_LEFT, RULES_STUCK };
+enum rules_folded rules_fold(struct rules_run *run, const struct rules_term *node,
+                             struct rules_value *out);
+// The type of a node's output, as far as it follows.
+struct rules_type rules_infer(struct rules_run *run, const struct rules_term *node);
+
+// ---- numbers (rules_numbers.c)
+// -------------------------------------------------------------------------
+
+// Element i as a double (floats) or as an int64 (integers, bool; uint64 by its bits), and back with
+// one rounding, integers wrapped. Types: floats of 16, 32, 64 bits, bfloat16, integers of 8 to 64
+// bits, bool.
+bool rules_number_known(enum dtype t);
+bool rules_number_real(enum dtype t);
+double rules_number_get(enum dtype t, const uint8_t *raw, uint64_t i);
+int64_t rules_number_get_int(enum dtype t, const uint8_t *raw, uint64_t i);
+void rules_number_put(enum dtype t, uint8_t *raw, uint64_t i, double x);
+void rules_number_put_int(enum dtype t, uint8_t *raw, uint64_t i, int64_t x);
+
+#endif

@@ -1,0 +1,12 @@
+// What stands behind the passes of the catalogue that are rules; the rows are made of the files of
+// rules (compile_rules.py --catalogue).
+#ifndef WEIR_RULES_PASS_H
+#define WEIR_RULES_PASS_H
+
+#include "pass.h"
+
+// Runs the rules of n passes, by their names, to their common fixpoint: one walk for all of them.
+int rules_pass_run(struct pass_env *env, const struct pass *const *passes, uint32_t n,
+                   struct pass_result *results, struct err *err);
+
+#endif

@@ -1,0 +1,62 @@
+// Rules: rewrites that are one line each, run to a fixpoint over every graph, subgraph and function
+// body of a model.
+//
+//   tidy/mul-one exact : Mul(x,1)@o -> expand(x,o) ;
+//
+// The language is README.md beside this file; compile_rules.py makes a book of tables of *.rules
+// files at build time. The house's own book is rules_house. Results are one for one model: nodes
+// are visited in topological order, rules tried in the order of the files, operands of commutative
+// operators left first.
+#ifndef WEIR_RULES_H
+#define WEIR_RULES_H
+
+#include "exactness.h"
+#include "pass.h"
+
+struct rules_book;
+extern const struct rules_book rules_house;
+
+// ---- what there is in a book
+// ---------------------------------------------------------------------
+
+struct rules_about {
+  const char *name, *summary; // "tidy/identity"
+  const char *keys;           // the sets it belongs to, separated by blanks
+  enum exactness exactness;   // of its least exact rule
+};
+uint32_t rules_n_passes(const struct rules_book *book);
+struct rules_about rules_about(const struct rules_book *book, uint32_t pass);
+// NO_ID for a name that no pass has.
+uint32_t rules_named(const struct rules_book *book, struct span name);
+
+// The rules in the order of their files: "tidy.rules:12". One that is written for several operators
+// may be several.
+uint32_t rules_count(const struct rules_book *book);
+const char *rules_place_of(const struct rules_book *book, uint32_t rule);
+
+// ---- a run
+// ---------------------------------------------------------------------------------------
+
+struct rules_counts {
+  uint64_t fired;
+  uint64_t held; // sites where it would have fired, but is less exact than the cap
+};
+
+struct rules_options {
+  const bool *passes;          // by number, which may fire; NULL: all
+  enum exactness cap;          // what is less exact is held back and counted
+  bool once;                   // one walk: no second look at what was visited before
+  uint32_t fuel;               // rewrites at one place; 0: RULES_FUEL
+  struct rules_counts *counts; // by pass, added to; may be NULL
+  uint64_t *by_rule;           // how often each rule fired, added to; may be NULL
+};
+enum { RULES_FUEL = 64 };
+
+// Rewrites the model until no rule fires. Every rewrite is a group of edits and a converted site,
+// both named after its pass. Where rules undo one another it stops and warns, naming them: when the
+// outputs are what they were after an earlier round, or when one place was rewritten `fuel` times.
+// `name` is the whole run's, and kept. -1 if a weight could not be read.
+int rules_run(const struct rules_book *book, struct pass_env *env, const char *name,
+              const struct rules_options *options, struct err *err);
+
+#endif

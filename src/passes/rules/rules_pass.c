@@ -1,0 +1,26 @@
+// Passes of the catalogue that are sets of rules. Neighbours in a pipeline run together, as one walk
+// to one fixpoint: of the house's book the rules of their names may fire, and what each held back is
+// told apart by counts. The catalogue's rows and the book come from the same files, so a row without
+// rules is a mistake of the build and not of a user.
+#include "rules_pass.h"
+
+#include "rules.h"
+
+#include <assert.h>
+
+int rules_pass_run(struct pass_env *env, const struct pass *const *passes, uint32_t n,
+                   struct pass_result *results, struct err *err) {
+  const uint32_t most = rules_n_passes(&rules_house);
+  bool *on = arena_zalloc(env->scratch, most * sizeof *on);
+  struct rules_counts *counts = arena_zalloc(env->scratch, most * sizeof *counts);
+  for (uint32_t i = 0; i < n; i++) {
+    const uint32_t pass = rules_named(&rules_house, span_str(passes[i]->name));
+    assert(pass < most);
+    on[pass] = true;
+  }
+  const struct rules_options o = {.passes = on, .cap = env->exactness, .counts = counts};
+  if (rules_run(&rules_house, env, passes[0]->name, &o, err)) return -1;
+  for (uint32_t i = 0; i < n; i++)
+    results[i].held_back = counts[rules_named(&rules_house, span_str(passes[i]->name))].held;
+  return 0;
+}

@@ -1,0 +1,425 @@
+// A run: every graph to its fixpoint, one after the other.
+//
+//   walk     nodes in topological order; what a rewrite makes is visited at once, before the walk
+//            goes on
+//   queue    what was visited before and may match now: users of what changed, as far away as the
+//            deepest rule can see, and the user that an operand still has when another one went
+//   again    a walk from the start where the queue could not hold all of that (a value with very
+//            many users)
+//
+// A node costs one look into a table: its operator and what makes its first two operands pick the
+// entries whose gates let them through, and for nearly all nodes there are none. So the cost does
+// not depend on how many rules there are, only on how many kinds of neighbours a model has.
+//
+// Rules are proved to end when they are compiled, but not all of what they see is proved (constants
+// that could fold, and did not). Two guards stop them: a digest of the outputs after every turn of
+// the queue, which must be new, and fuel: what one place gives rise to is rewritten so often and no
+// more. Both warn and name the rules.
+#include "rules_inside.h"
+
+#include <stdio.h>
+
+enum { QUEUED = 1, VISITED = 2, COUNTED = 4 };
+enum { USES = 32 }; // of a value, that are put down after a rewrite
+
+uint32_t rules_n_passes(const struct rules_book *book) {
+  return book->n_passes;
+}
+
+struct rules_about rules_about(const struct rules_book *book, uint32_t pass) {
+  const struct rules_pass *p = &book->passes[pass];
+  return (struct rules_about){p->name, p->summary, p->keys, (enum exactness)p->exactness};
+}
+
+uint32_t rules_count(const struct rules_book *book) {
+  return book->n_rules;
+}
+
+const char *rules_place_of(const struct rules_book *book, uint32_t rule) {
+  return book->rules[rule].place;
+}
+
+uint32_t rules_named(const struct rules_book *book, struct span name) {
+  for (uint32_t i = 0; i < book->n_passes; i++)
+    if (span_is(name, book->passes[i].name)) return i;
+  return NO_ID;
+}
+
+// ---- which entries a node is worth
+// ----------------------------------------------------------------
+
+static enum op class_of(struct rules_run *run, uint32_t value) {
+  if (value == NO_ID) return OP_NONE;
+  return run->k.m->values[value].kind == VALUE_INITIALIZER ? OP_Constant
+                                                           : kit_maker_op(&run->k, value);
+}
+
+static bool lets(const struct rules_book *b, uint16_t gate, enum op class) {
+  return gate == 0 || (b->gates[(size_t)gate * b->gate_words + class / 64] >> class % 64 & 1);
+}
+
+static uint32_t slot_of(const struct rules_run *run, uint32_t key) {
+  uint32_t slot = (key * 2654435761u) & (run->n_candidates - 1);
+  while (run->candidates[slot].key != NO_ID && run->candidates[slot].key != key)
+    slot = (slot + 1) & (run->n_candidates - 1);
+  return slot;
+}
+
+static void grow_candidates(struct rules_run *run) {
+  struct rules_candidate *old = run->candidates;
+  const uint32_t n = run->n_candidates;
+  const size_t cap = run->candidates_cap;
+  run->candidates = NULL, run->candidates_cap = 0, run->n_candidates = 0;
+  const uint32_t slots = n > 0 ? 2 * n : 1024;
+  TABLE_ADD(run, candidates, slots);
+  for (uint32_t i = 0; i < run->n_candidates; i++)
+    run->candidates[i].key = NO_ID;
+  for (uint32_t i = 0; i < n; i++)
+    if (old[i].key != NO_ID) run->candidates[slot_of(run, old[i].key)] = old[i];
+  table_free(old, cap, sizeof *old);
+}
+
+static struct rules_candidate candidates(struct rules_run *run, enum op op, enum op first,
+                                         enum op second) {
+  _Static_assert(OPS <= 255, "an operator is a byte of the key");
+  const struct rules_book *b = run->book;
+  const uint32_t key = (uint32_t)op << 16 | (uint32_t)first << 8 | (uint32_t)second;
+  uint32_t slot = slot_of(run, key);
+  if (run->candidates[slot].key == key) return run->candidates[slot];
+  struct rules_candidate made = {.key = key, .first = run->n_kept};
+  const bool turns = kit_op_has(op, KIT_COMMUTATIVE);
+  for (uint32_t i = b->roots[op]; i < b->roots[op + 1]; i++) {
+    const uint16_t *g = b->entries[i].gates;
+    const bool fits =
+        (lets(b, g[0], first) && lets(b, g[1], second)) ||
+        ((turns || b->entries[i].either) && lets(b, g[0], second) && lets(b, g[1], first));
+    if (!fits || !run->entry_on[i]) continue;
+    const uint32_t at = TABLE_ADD(run, kept, 1);
+    run->kept[at] = i;
+    made.n++;
+  }
+  run->candidates[slot] = made;
+  if (++run->n_keys > run->n_candidates / 2) grow_candidates(run);
+  return made;
+}
+
+static uint16_t pass_of(const struct rules_run *run) {
+  return rules_cell(run, (uint16_t)(RULES_COLUMN | (run->rule->n_columns - 1)));
+}
+
+// Entries of which some row's pass is wanted.
+static void choose_entries(struct rules_run *run) {
+  const struct rules_book *b = run->book;
+  bool *on = arena_zalloc(&run->lists, b->n_entries + 1);
+  for (uint32_t i = 0; i < b->n_entries; i++) {
+    const struct rules_rule *r = &b->rules[b->entries[i].rule];
+    for (uint32_t row = 0; row < r->n_rows; row++) {
+      const bool mine = b->entries[i].row == RULES_NOTHING || b->entries[i].row == row;
+      const uint16_t pass = b->cells[r->cells + row * r->n_columns + r->n_columns - 1];
+      on[i] = on[i] || (mine && (!run->options->passes || run->options->passes[pass]));
+    }
+  }
+  run->entry_on = on;
+}
+
+// ---- one node
+// --------------------------------------------------------------------------------------
+
+static void cover_nodes(struct rules_run *run) {
+  const uint32_t n = run->k.m->n_nodes;
+  if (run->n_marks < n) TABLE_ADD(run, marks, n - run->n_marks);
+  if (run->n_burnt < n) TABLE_ADD(run, burnt, n - run->n_burnt);
+}
+
+static bool alive(const struct rules_run *run, uint32_t node) {
+  return !(run->k.m->nodes[node].flags & NODE_DEAD);
+}
+
+static void put_down(struct rules_run *run, uint32_t node) {
+  if (!(run->marks[node] & VISITED) || run->marks[node] & QUEUED || !alive(run, node)) return;
+  run->marks[node] |= QUEUED;
+  const uint32_t at = TABLE_ADD(run, queue, 1);
+  run->queue[at] = node;
+}
+
+// The nodes that may match now: users of the node, as far as the deepest rule sees. In run->match.
+static uint32_t *users(struct rules_run *run, uint32_t node, uint32_t *n) {
+  struct kit *k = &run->k;
+  uint32_t *list = arena_alloc(&run->match, sizeof *list * USES * RULES_NODES);
+  uint32_t count = 0, from = 0;
+  list[count++] = node;
+  for (uint32_t level = 1; level < run->book->depth; level++) {
+    const uint32_t end = count;
+    for (; from < end; from++)
+      for (uint32_t o = 0; o < kit_n_out(k, list[from]); o++) {
+        uint32_t uses = 0;
+        for (struct kit_use u = kit_uses(k, kit_out(k, list[from], o)); kit_use(k, &u);) {
+          if (++uses > USES || count == USES * RULES_NODES) {
+            run->missed = true;
+            break;
+          }
+          if (run->marks[u.node] & VISITED) list[count++] = u.node;
+        }
+      }
+  }
+  *n = count;
+  return list;
+}
+
+static bool place(struct rules_run *run, const struct rules_value *result) {
+  struct kit *k = &run->k;
+  const uint32_t root = run->nodes[0], before = k->m->n_nodes, n_in = kit_n_in(k, root);
+  const uint16_t pass = pass_of(run);
+  uint32_t n_users;
+  const uint32_t *near = users(run, root, &n_users);
+  uint32_t *in = arena_alloc(&run->match, (n_in + 1) * sizeof *in);
+  for (uint32_t i = 0; i < n_in; i++)
+    in[i] = kit_in(k, root, i);
+  if (!rules_place(run, result)) return false;
+  cover_nodes(run);
+  if (run->options->counts) run->options->counts[pass].fired++;
+  if (run->options->by_rule) run->options->by_rule[run->rule - run->book->rules]++;
+  run->fired++;
+  const uint8_t burnt = run->burnt[root] < UINT8_MAX ? run->burnt[root] + 1u : UINT8_MAX;
+  run->recent[pass] = true;
+  if (burnt > run->fuel / 2) run->hot[pass] = true;
+  for (uint32_t node = k->m->n_nodes; node-- > before;) {
+    run->burnt[node] = burnt;
+    const uint32_t at = TABLE_ADD(run, stack, 1);
+    run->stack[at] = node;
+  }
+  for (uint32_t i = 1; i < n_users; i++)
+    put_down(run, near[i]);
+  for (uint32_t i = 0; i < n_in; i++)
+    if (in[i] != NO_ID && !(k->m->values[in[i]].flags & VALUE_DEAD)) {
+      const uint32_t user = kit_sole_user(k, in[i]);
+      if (user != NO_ID) put_down(run, user);
+    }
+  return true;
+}
+
+// Tries the rules that the node is worth, in the order of the files. True if one was placed.
+static bool visit(struct rules_run *run, uint32_t node) {
+  struct kit *k = &run->k;
+  const enum op op = kit_op(k, node);
+  const uint8_t before = run->marks[node];
+  run->marks[node] = (uint8_t)((before | VISITED) & ~QUEUED);
+  if (op == OP_NONE) return false;
+  const struct rules_candidate c =
+      candidates(run, op, class_of(run, model_input(k->m, &k->m->nodes[node], 0)),
+                 class_of(run, model_input(k->m, &k->m->nodes[node], 1)));
+  if (c.n == 0) return false;
+  arena_reset(&run->match);
+  arena_reset(&k->site);
+  for (uint32_t i = c.first; i < c.first + c.n; i++) {
+    const struct rules_entry *e = &run->book->entries[run->kept[i]];
+    run->rule = &run->book->rules[e->rule];
+    if (!rules_meant(run, op)) continue;
+    for (bool found = rules_match_first(run, run->rule, e->row, node); found;
+         found = rules_match_next(run)) {
+      const uint16_t pass = pass_of(run);
+      if (run->options->passes && !run->options->passes[pass]) continue;
+      run->n_terms = 0;
+      if (run->rule->where != NO_ID) {
+        const struct rules_value holds = rules_eval(run, run->rule->where);
+        if (rules_truth(&holds) != 1) continue;
+        run->n_terms = 0;
+      }
+      const struct rules_value result = rules_eval(run, run->rule->result);
+      if (result.kind == RULES_UNKNOWN || result.kind == RULES_ABSENT) continue;
+      if (run->rule->exactness > run->options->cap) {
+        if (!(before & COUNTED) && run->options->counts) run->options->counts[pass].held++;
+        run->marks[node] |= COUNTED;
+        break;
+      }
+      if (run->burnt[node] >= run->fuel) {
+        run->out_of_fuel = true;
+        break;
+      }
+      if (place(run, &result)) return true;
+    }
+  }
+  return false;
+}
+
+// The node, and then whatever comes of it.
+static void visit_all(struct rules_run *run, uint32_t node) {
+  visit(run, node);
+  while (run->n_stack > 0) {
+    const uint32_t next = run->stack[--run->n_stack];
+    if (alive(run, next)) visit(run, next);
+  }
+}
+
+// ---- the digest of what a graph computes
+// -----------------------------------------------------------
+
+static uint64_t mix(uint64_t h, uint64_t x) {
+  h = (h ^ x) * 0x9E3779B97F4A7C15u;
+  return h ^ h >> 29;
+}
+
+static uint64_t text_hash(const struct model *m, uint32_t name) {
+  return span_hash(model_name(m, name));
+}
+
+// Constants by their recipe, so that the same number made twice is the same.
+static uint64_t source_hash(struct rules_run *run, uint32_t value) {
+  const struct model *m = run->k.m;
+  struct model_constant c;
+  if (model_resolve_constant(m, value, &c)) {
+    const struct model_tensor *t = &m->tensors[c.tensor];
+    return t->recipe != NO_ID ? mix(1, t->recipe) : mix(2, c.tensor);
+  }
+  return mix(3, text_hash(m, m->values[value].name));
+}
+
+static uint64_t node_hash(struct rules_run *run, const uint64_t *hashes, uint32_t node) {
+  struct kit *k = &run->k;
+  const struct model_node *n = &k->m->nodes[node];
+  const uint32_t n_in = kit_n_in(k, node);
+  uint64_t h = mix(mix(4, text_hash(k->m, n->op_type)), kit_attrs_hash(k, node)), sum = 0;
+  const bool turns = n_in == 2 && kit_op_has(kit_op(k, node), KIT_COMMUTATIVE);
+  for (uint32_t i = 0; i < n_in; i++) {
+    const uint32_t v = kit_in(k, node, i);
+    const uint64_t x = v == NO_ID                          ? 5
+                       : hashes[v] && !rules_const(run, v) ? hashes[v]
+                                                           : source_hash(run, v);
+    if (turns)
+      sum += mix(6, x);
+    else
+      h = mix(h, x);
+  }
+  return mix(h, sum);
+}
+
+static uint64_t digest(struct rules_run *run) {
+  const struct model *m = run->k.m;
+  const struct model_graph *g = &m->graphs[run->graph];
+  if (run->n_hashes < m->n_values) TABLE_ADD(run, hashes, m->n_values - run->n_hashes);
+  memset(run->hashes, 0, run->n_hashes * sizeof *run->hashes);
+  // All nodes count, in any order: what feeds the graphs inside reaches no output here.
+  uint64_t all = 0;
+  for (uint32_t n = g->first_node; n != NO_ID; n = m->nodes[n].next) {
+    const uint64_t h = node_hash(run, run->hashes, n);
+    all += mix(8, h);
+    for (uint32_t o = 0; o < m->nodes[n].n_out; o++) {
+      const uint32_t v = model_output(m, &m->nodes[n], o);
+      if (v != NO_ID) run->hashes[v] = mix(h, o) | 1;
+    }
+  }
+  uint64_t h = mix(7, all);
+  for (uint32_t i = 0; i < g->n_outputs; i++) {
+    const uint32_t v = m->graph_io[g->outputs + i];
+    h = mix(h, run->hashes[v] ? run->hashes[v] : source_hash(run, v));
+  }
+  return h;
+}
+
+// Has the graph computed the same after an earlier turn? The first turns are all kept, later ones
+// at powers of two: a circle comes round to one of those.
+static bool seen_before(struct rules_run *run, uint32_t turn) {
+  if (turn > 16 && (turn & (turn - 1)) != 0) return false;
+  const uint64_t now = digest(run);
+  for (uint32_t i = 0; i < run->n_seen; i++)
+    if (run->seen[i] == now) return true;
+  const uint32_t at = TABLE_ADD(run, seen, 1);
+  run->seen[at] = now;
+  return false;
+}
+
+// Names the rules that `which` marks, a few of them.
+static void warn(struct rules_run *run, const bool *which, const char *what) {
+  struct arena *a = &run->lists;
+  const char *names = "";
+  uint32_t n = 0;
+  for (uint32_t p = 0; p < run->book->n_passes; p++)
+    if (which[p] && n++ < 6)
+      names = arena_printf(a, "%s%s%s", names, n > 1 ? ", " : "", run->book->passes[p].name);
+  kit_warn(&run->k, arena_printf(a, "%s: %s; rewriting stops there", what, names),
+           "leave one of these out");
+}
+
+// ---- graphs
+// ----------------------------------------------------------------------------------------
+
+// Nodes that a rewrite removes stand before the one it is about: the walk's next one lives.
+static void walk(struct rules_run *run) {
+  const struct model *m = run->k.m;
+  for (uint32_t n = m->graphs[run->graph].first_node, next; n != NO_ID; n = next) {
+    next = m->nodes[n].next;
+    visit_all(run, n);
+    if (next != NO_ID && !alive(run, next)) { // a graph that is not sorted
+      run->missed = true;
+      return;
+    }
+  }
+}
+
+// The graph's turns: after each that changed something, what it computes must be new.
+static void fixpoint(struct rules_run *run) {
+  const struct rules_book *b = run->book;
+  run->n_seen = 0;
+  uint32_t turn = 0;
+  do {
+    const uint64_t fired = run->fired;
+    run->missed = false;
+    memset(run->recent, 0, b->n_passes);
+    walk(run);
+    while (run->n_queue > 0 && !run->options->once) {
+      const uint64_t before = run->fired;
+      const uint32_t n = run->n_queue;
+      if (seen_before(run, ++turn)) {
+        warn(run, run->recent, "the outputs are what they were some rewrites ago");
+        return;
+      }
+      memset(run->recent, 0, b->n_passes);
+      for (uint32_t i = 0; i < n; i++)
+        if (alive(run, run->queue[i])) visit_all(run, run->queue[i]);
+      memmove(run->queue, run->queue + n, (run->n_queue - n) * sizeof *run->queue);
+      run->n_queue -= n;
+      if (run->fired == before) break;
+    }
+    while (run->n_queue > 0)
+      run->marks[run->queue[--run->n_queue]] &= (uint8_t)~QUEUED;
+    if (run->fired == fired) return;
+  } while (run->missed && !run->options->once);
+}
+
+int rules_run(const struct rules_book *book, struct pass_env *env, const char *name,
+              const struct rules_options *options, struct err *err) {
+  struct rules_run run = {.book = book, .options = options};
+  run.fuel = options->fuel && options->fuel < UINT8_MAX ? options->fuel : RULES_FUEL;
+  kit_init(&run.k, env, name);
+  run.recent = arena_zalloc(&run.lists, book->n_passes + 1);
+  run.hot = arena_zalloc(&run.lists, book->n_passes + 1);
+  choose_entries(&run);
+  grow_candidates(&run);
+  cover_nodes(&run);
+  uint64_t fired;
+  do {
+    fired = run.fired;
+    for (uint32_t g = 0; kit_graph(&run.k, &g); g++) {
+      run.graph = g;
+      run.opset = kit_opset(&run.k, g);
+      if (run.opset > 0) fixpoint(&run);
+    }
+  } while (run.fired != fired && !options->once);
+  if (run.out_of_fuel) {
+    char what[64];
+    snprintf(what, sizeof what, "one place was rewritten %u times", run.fuel);
+    warn(&run, run.hot, what);
+  }
+  table_free(run.candidates, run.candidates_cap, sizeof *run.candidates);
+  table_free(run.kept, run.kept_cap, sizeof *run.kept);
+  table_free(run.terms, run.terms_cap, sizeof *run.terms);
+  table_free(run.marks, run.marks_cap, sizeof *run.marks);
+  table_free(run.burnt, run.burnt_cap, sizeof *run.burnt);
+  table_free(run.queue, run.queue_cap, sizeof *run.queue);
+  table_free(run.stack, run.stack_cap, sizeof *run.stack);
+  table_free(run.hashes, run.hashes_cap, sizeof *run.hashes);
+  table_free(run.seen, run.seen_cap, sizeof *run.seen);
+  arena_free(&run.match);
+  arena_free(&run.lists);
+  return kit_done(&run.k, err);
+}

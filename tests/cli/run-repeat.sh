@@ -1,0 +1,6 @@
+weir run "$DATA/parakeet-dynamo/encoder-model.onnx" out.onnx --pass 'repeat(conv2matmul,matmulnbits:block_size=32)' --quiet --report-json report.json
+python3 - <<'END'
+import json
+for step in json.load(open("report.json"))["passes"]:
+    print(step["name"], step["rounds"], step["converted"], step["skipped"], len(step["nodes"]))
+END

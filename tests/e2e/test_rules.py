@@ -1,0 +1,289 @@
+"""Every rule of the house fires on some graph made from its own pattern, and what it leaves computes what its exactness promises.
+
+Graphs are made by the compiler's parser: operators of the pattern become nodes, names become inputs or constants of some dims,
+attributes some value. Of many such graphs those count that ONNX Runtime takes; the tool is asked whether the rule fired. Inputs have
+NaN, infinities and both zeros unless the level rules them out.
+"""
+
+import importlib.util
+import json
+import os
+import random
+import subprocess
+import zlib
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from conftest import program
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+RULES = SOURCE / "passes" / "rules"
+_spec = importlib.util.spec_from_file_location("compile_rules", RULES / "compile_rules.py")
+compiler = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(compiler)
+
+TOOL = Path(program("WEIR")).parent / "tests" / "rules_tool"
+TRIES = 120
+
+
+def rules():
+    book = compiler.Book()
+    for path in sorted(RULES.glob("*.rules")):
+        compiler.read(path, book)
+    return [(rule, row) for rule in book.rules for row in rule.rows]
+
+
+ALL = rules()
+
+
+class Graph:
+    """One graph made from a pattern; `rng` decides what the pattern leaves open."""
+
+    def __init__(self, rule, row, rng):
+        self.rule, self.row, self.rng = rule, row, rng
+        self.nodes, self.inputs, self.constants, self.names, self.attributes = [], {}, {}, {}, {}
+        self.rank = rng.choice([1, 2, 2, 3])
+        self.dims = [rng.choice([2, 3, 3, 1]) for _ in range(self.rank)]
+        self.opset = rng.choice([rule.since, 17]) if rule.since and rule.since > 6 else 11 if rule.since == 1 else 17
+        self.model = None
+
+    def constant(self, array):
+        name = f"c{len(self.constants)}"
+        self.constants[name] = array
+        return name
+
+    def variable(self, name, op, slot):
+        """What a name stands for, by the place where it stands first."""
+        if name not in self.names:
+            rng = self.rng
+            axes = [rng.randrange(-self.rank, self.rank + 1)] if rng.random() < 0.7 else [0, -1]
+            small = {
+                ("Reshape", 1): lambda: np.array(rng.choice([[-1], [0, -1], self.dims, [1, -1], [2, -1, 1]]), np.int64),
+                ("Unsqueeze", 1): lambda: np.array(axes, np.int64),
+                ("Squeeze", 1): lambda: np.array(axes, np.int64),
+                ("Dropout", 1): lambda: np.array(0.5, np.float32),
+                ("Dropout", 2): lambda: np.array(rng.random() < 0.3),
+            }.get((op, slot))
+            if small:
+                self.names[name] = self.constant(small())
+            else:
+                dims = rng.choice([self.dims, self.dims, self.dims[-1:], [1] * self.rank])
+                self.inputs[f"in_{name}"] = dims
+                self.names[name] = f"in_{name}"
+        return self.names[name]
+
+    def attribute(self, op, key, value):
+        rng = self.rng
+        if value[0] == "num":
+            return value[1]
+        if value[0] == "none" or value[1] not in self.attributes:
+            perm = list(range(self.rank))
+            rng.shuffle(perm)
+            made = {"perm": perm, "to": int(rng.choice([TensorProto.FLOAT, TensorProto.DOUBLE])), "axes": [rng.choice([0, 1])]}.get(key)
+            if made is None:
+                made = rng.choice([0, 1]) if key in ("transA", "transB", "allowzero") else float(rng.choice([1, 1, 2]))
+            if value[0] == "none":
+                return None
+            self.attributes[value[1]] = None if rng.random() < 0.2 and key not in ("to", "axes") else made
+        return self.attributes[value[1]]
+
+    def operand(self, p, op, slot):
+        kind = p[0]
+        if kind in ("var", "opt"):
+            return "" if kind == "opt" and self.rng.random() < 0.5 else self.variable(p[1], op, slot)
+        if kind == "lit":
+            number = float(compiler.fill(p[1], self.row))
+            shape = self.rng.choice([[], [1], self.dims])
+            return self.constant(np.full(shape, number, np.float32))
+        if kind == "alt":
+            return self.operand(self.rng.choice(p[1]), op, slot)
+        assert kind == "op", kind
+        return self.node(p)
+
+    def node(self, p):
+        op = compiler.fill(p[2], self.row)
+        ins = [self.operand(x, op, i) for i, x in enumerate(p[5])]
+        while ins and not ins[-1]:
+            ins.pop()
+        if op in ("Add", "Mul") and self.rng.random() < 0.5:
+            ins.reverse()
+        attributes = {key: self.attribute(op, key, value) for key, value in p[3].items()}
+        out = f"t{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, ins, [out], **{k: v for k, v in attributes.items() if v is not None}))
+        return out
+
+    def build(self):
+        """The model, typed; None if the runtime does not take it."""
+        root = self.node(self.rule.pattern)
+        before = self.rng.random() < 0.5  # a node behind the root, so that its value is no output
+        if before:
+            self.nodes.append(helper.make_node("Neg", [root], ["y"]))
+        out = helper.make_tensor_value_info("y" if before else root, TensorProto.FLOAT, None)
+        ins = [helper.make_tensor_value_info(name, TensorProto.FLOAT, dims) for name, dims in self.inputs.items()]
+        tensors = [numpy_helper.from_array(array, name) for name, array in self.constants.items()]
+        graph = helper.make_graph(self.nodes, "g", ins, [out], tensors)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8)
+        try:
+            model = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+            onnx.checker.check_model(model)
+            session(model).run(None, inputs(model, "finite", 0))
+        except Exception:
+            return None
+        return model
+
+
+def session(model):
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def inputs(model, level, seed):
+    rng = np.random.default_rng(seed)
+    special = [] if level in ("rounding", "finite") else [np.nan, np.inf, -np.inf, 0.0, -0.0]
+    made = {}
+    for value in model.graph.input:
+        dims = [d.dim_value for d in value.type.tensor_type.shape.dim]
+        array = rng.uniform(0.5, 2, dims) * rng.choice([-1, 1], dims)
+        for number in special:
+            array = np.where(rng.random(dims) < 0.15, number, array)
+        made[value.name] = array.astype(np.float32)
+    return made
+
+
+def holds(level, a, b):
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if level == "exact":
+        return a.tobytes() == b.tobytes()
+    if level == "zero":
+        return np.array_equal(a, b, equal_nan=True)
+    return np.allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def apply(model, name, level, folder):
+    """The model afterwards, and what the tool says: {rule: fired}, {pass: (fired, held)}."""
+    onnx.save(model, folder / "in.onnx")
+    command = [TOOL, name, level, folder / "in.onnx", folder / "out.onnx", "--force", "--no-manifest"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    fired = {line["rule"]: line["fired"] for line in lines if "rule" in line}
+    passes = {line["pass"]: (line["fired"], line["held"]) for line in lines if "pass" in line}
+    after = onnx.load(folder / "out.onnx")
+    onnx.checker.check_model(after)
+    return after, fired, passes
+
+
+def label(rule, row):
+    return compiler.fill(rule.names[0], row) + "@" + str(rule.line)
+
+
+@pytest.mark.parametrize("rule,row", ALL, ids=[label(*each) for each in ALL])
+def test_fires_and_the_numbers_hold(rule, row, tmp_path):
+    name, level = compiler.fill(rule.names[0], row), compiler.LEVELS[rule.level]
+    rng = random.Random(zlib.crc32(label(rule, row).encode()))
+    found = 0
+    for seed in range(TRIES):
+        model = Graph(rule, row, rng).build()
+        if model is None:
+            continue
+        after, fired, _ = apply(model, name, "finite", tmp_path)
+        if not fired.get(f"{rule.file}:{rule.line}"):
+            continue
+        given = inputs(model, level, seed)
+        [a], [b] = session(model).run(None, given), session(after).run(None, given)
+        assert holds(level, a, b), onnx.printer.to_text(model)
+        # One level below it must not fire, and be counted. (Other rules of the pass may still.)
+        if rule.level > 0:
+            _, fired, passes = apply(model, name, compiler.LEVELS[rule.level - 1], tmp_path)
+            assert f"{rule.file}:{rule.line}" not in fired and passes[name][1] > 0
+        found += 1
+        if found == 5:
+            return
+    assert found > 0, "fires on none of the graphs made from its pattern"
+
+
+def test_near_misses_stay(tmp_path):
+    """What looks like a rule's pattern and is not: nothing fires."""
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])
+    half = numpy_helper.from_array(np.array([1, 1.5], np.float32), "c")
+    shape = numpy_helper.from_array(np.array([3, 2], np.int64), "s")
+    axes = [numpy_helper.from_array(np.array([i], np.int64), f"a{i}") for i in range(2)]
+    yes = numpy_helper.from_array(np.array(True), "yes")
+    wide = numpy_helper.from_array(np.ones((4, 2, 3), np.float32), "wide")
+    nodes = [
+        helper.make_node("Reshape", ["x", "s"], ["r"]),
+        helper.make_node("Mul", ["r", "c"], ["m"]),
+        helper.make_node("Transpose", ["m"], ["t"], perm=[1, 0]),
+        helper.make_node("Unsqueeze", ["t", "a0"], ["u"]),
+        helper.make_node("Unsqueeze", ["u", "a1"], ["w"]),
+        helper.make_node("Squeeze", ["w", "a0"], ["q"]),
+        helper.make_node("Cast", ["q"], ["d"], to=TensorProto.DOUBLE),
+        helper.make_node("Cast", ["d"], ["e"], to=TensorProto.FLOAT),
+        helper.make_node("Dropout", ["e", "", "yes"], ["f"]),
+        helper.make_node("Add", ["f", "c3"], ["y"]),
+    ]
+    ones = numpy_helper.from_array(np.array([0, 0, 1e-45], np.float32), "c3")
+    out = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph(nodes, "g", [x], [out], [half, shape, *axes, yes, wide, ones])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    model = onnx.shape_inference.infer_shapes(model)
+    _, fired, passes = apply(model, "all", "finite", tmp_path)
+    assert (fired, passes) == ({}, {})
+
+
+def test_subgraphs_and_functions(tmp_path):
+    """The same Identity goes in the main graph, a branch and a function's body; an attribute that is a parameter matches nothing."""
+
+    def info(name):
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, [2])
+
+    branch = [helper.make_node("Identity", ["h"], ["b1"]), helper.make_node("Neg", ["b1"], ["b2"])]
+    other = helper.make_graph([helper.make_node("Abs", ["h"], ["o"])], "else", [], [info("o")])
+    then = helper.make_graph(branch, "then", [], [info("b2")])
+    cast = helper.make_node("Cast", ["p"], ["q"])
+    cast.attribute.add(name="to", type=onnx.AttributeProto.INT, ref_attr_name="kind")
+    body = [helper.make_node("Identity", ["a"], ["p"]), cast]
+    function = helper.make_function("mine", "F", ["a"], ["q"], body, [helper.make_opsetid("", 17)], ["kind"])
+    nodes = [
+        helper.make_node("Identity", ["x"], ["g"]),
+        helper.make_node("Relu", ["g"], ["h"]),
+        helper.make_node("If", ["cond"], ["i"], then_branch=then, else_branch=other),
+        helper.make_node("F", ["i"], ["y"], domain="mine", kind=1),
+    ]
+    cond = helper.make_tensor_value_info("cond", TensorProto.BOOL, [])
+    graph = helper.make_graph(nodes, "g", [info("x"), cond], [info("y")])
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("mine", 1)]
+    model = helper.make_model(graph, opset_imports=imports, functions=[function], ir_version=8)
+    after, _, passes = apply(model, "all", "finite", tmp_path)
+    assert passes == {"tidy/identity": (3, 0)}
+    assert [n.op_type for n in after.functions[0].node] == ["Cast"]
+    given = {"x": np.array([-1, 2], np.float32), "cond": np.array(True)}
+    [a], [b] = session(model).run(None, given), session(after).run(None, given)
+    assert a.tobytes() == b.tobytes()
+
+
+def test_opposites_are_stopped(tmp_path):
+    """Two passes that undo one another, asked for together: a warning that names them, and a model that computes the same."""
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])
+    w = numpy_helper.from_array(np.arange(12, dtype=np.float32).reshape(3, 4), "w")
+    c = numpy_helper.from_array(np.arange(4, dtype=np.float32), "c")
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Add", ["m", "c"], ["y"])]
+    out = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 4])
+    graph = helper.make_graph(nodes, "g", [x], [out], [w, c])
+    model = onnx.shape_inference.infer_shapes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    onnx.save(model, tmp_path / "in.onnx")
+    command = [TOOL, "fuse/gemm,unfuse/gemm", "rounding", tmp_path / "in.onnx", tmp_path / "out.onnx", "--no-manifest"]
+    done = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ))
+    assert done.returncode == 0
+    assert "one place was rewritten 64 times: fuse/gemm, unfuse/gemm; rewriting stops there" in done.stderr
+    given = {"x": np.ones((2, 3), np.float32)}
+    [a], [b] = session(model).run(None, given), session(onnx.load(tmp_path / "out.onnx")).run(None, given)
+    assert np.allclose(a, b)

@@ -1,0 +1,98 @@
+"""The compiler of rules says where a rule is wrong, and what is wrong with it; what is right becomes tables."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+RULES = SOURCE / "passes" / "rules"
+
+
+def compile_rules(folder, text):
+    """Of one file `t.rules`: (exit code, messages, the C file or None)."""
+    (folder / "t.rules").write_text(text)
+    tables = ["--ops", SOURCE / "passes" / "kit" / "kit_ops.def", "--versions", SOURCE / "schema" / "ops.def"]
+    tables += ["--functions", RULES / "rules_functions.def", "--name", "book", "-o", folder / "t.c"]
+    done = subprocess.run([sys.executable, "-B", RULES / "compile_rules.py", *tables, folder / "t.rules"], capture_output=True, text=True)
+    made = folder / "t.c"
+    return done.returncode, done.stderr, made.read_text() if made.exists() else None
+
+
+WRONG = {
+    "no level": ("a : Identity(x) -> x ;", "t.rules:1: a rule says how exact it is"),
+    "no end": ("a exact : Identity(x) -> x", "t.rules:1: the last statement does not end with ';'"),
+    "second line": ("a exact : Identity(x) -> x ;\n\nb exact : Identity(x) x ;", "t.rules:3: '->' is expected before 'x'"),
+    "operator": ("a exact : Idenity(x) -> x ;", "there is no operator 'Idenity'"),
+    "operator of a template": ("a for F in Add Subb exact : {F}(x,y) -> x ;", "there is no operator 'Subb'"),
+    "other domain": ("a exact : ops::Nothing(x) -> x ;", "there is no operator 'ops::Nothing'"),
+    "unbound in the result": ("a exact : Identity(x) -> y ;", "'y' is not bound by the pattern"),
+    "unbound in the condition": ("a exact : Identity(x) -> x where consts(y) ;", "'y' is not bound by the pattern"),
+    "unbound column": ("a exact : {F}(x) -> x ;", "'{F}' stands for nothing: there is no 'for F'"),
+    "unbound attributes": ("a exact : Relu(x) -> Elu<*>(x) ;", "'<**>' is not bound by the pattern".replace("**", "*")),
+    "function": ("a exact : Identity(x) -> x where konsts(x) ;", "there is no function 'konsts'"),
+    "arguments": ("a exact : Identity(x) -> x where same(x) ;", "'same' takes 2 arguments, not 1"),
+    "kinds": ("a exact : Identity(x) -> x where rank(rank(x)) == 1 ;", "'rank(x)' is a number, but a tensor is wanted"),
+    "attribute as a tensor": ("a exact : Cast<to=t>(x) -> t ;", "'t' is an attribute, but a tensor is wanted"),
+    "two kinds": ("a exact : Cast<to=x>(x) -> x ;", "'x' names two kinds of things"),
+    "comparison": ("a exact : Add(x,y) -> x where x == y ;", "compares what cannot be compared"),
+    "list": ("a for F in $NONE exact : {F}(x) -> x ;", "no list is called 'NONE'"),
+    "row": ("a for F/G in Add/Mul Sub exact : {F}(x,y) -> {G}(x,y) ;", "'Sub' does not fit 'for F/G'"),
+    "literal": ("a for v in 1 two exact : Mul(x,{v}) -> x ;", "'two' is not a number"),
+    "root": ("a exact : x -> x ;", "a pattern begins with an operator"),
+    "many": ("a exact : Sum(xs...,y) -> y ;", "only the last operand may stand for many"),
+    "rest of the line": ("a exact : Identity(x) -> x because ;", "'because' is not expected here"),
+    "grows": ("a exact : Relu(x) -> Relu(Relu(x)) ;", "the result is no smaller than the pattern and has Relu in it again"),
+    "opposites": (
+        "set s ;\na exact : Relu(Transpose<perm=p>(x)) -> Transpose<perm=p>(Relu(x)) ;\n"
+        "b exact : Transpose<perm=p>(Relu(x)) -> Relu(Transpose<perm=p>(x)) ;",
+        "t.rules:2: the rule in t.rules:3 (b) undoes it",
+    ),
+    "itself": ("a exact : Less(x,y) -> Less(y,x) ;", "it undoes itself"),
+    "circle": (
+        "set s ;\na exact : Abs(x) -> Relu(Neg(Elu(x))) ;\nb exact : Elu(x) -> Neg(Abs(Exp(x))) ;",
+        "and none of these rules gets smaller: rewriting may not end",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_is_said(case, tmp_path):
+    text, message = WRONG[case]
+    code, said, made = compile_rules(tmp_path, text + "\n")
+    assert code == 1 and made is None
+    assert message in said and said.startswith("t.rules:")
+
+
+RIGHT = {
+    "signs": "a = : Identity(x) -> x ; b =0 : Add(x,0)@o -> expand(x,o) ; c ~ : Neg(Neg(x)) -> x ; d ! : Sub(x,x) -> fill(0,x) ;",
+    "the opposite in another set": (
+        "set s ; a exact : Relu(Transpose<perm=p>(x)) -> Transpose<perm=p>(Relu(x)) ;\n"
+        "set t ; b exact : Transpose<perm=p>(Relu(x)) -> Relu(Transpose<perm=p>(x)) ;"
+    ),
+    "constants fold": "a ~ : Add(Add(x,y),z) -> Add(x,Add(y,z)) where vars(x) & consts(y,z) ;",
+    "templates": 'a{P}{F} "{F} of itself" for P in "" Bitwise for F in And Or exact : {P}{F}(x,x) -> x ;',
+    "procedures": "set s ; Fold : proc fold ; All : group a b ; a exact : Identity(x) -> x ;",
+    "comments": "# nothing\na exact : Flatten<axis=k>(x) -> Reshape(x,#[prod(dims(x)[:k]),prod(dims(x)[k:])]) where static(x) ; # more",
+    "alternatives": "a ~ : Add((Mul(a,x)|x),(Mul(b,x)|x)) -> Mul(x,Add(a ?? like(1,x), b ?? like(1,x))) where none(a) | consts(a) ;",
+}
+
+
+@pytest.mark.parametrize("case", RIGHT)
+def test_what_is_right_becomes_tables(case, tmp_path):
+    code, said, made = compile_rules(tmp_path, RIGHT[case])
+    assert (code, said) == (0, "")
+    assert "const struct rules_book book" in made
+
+
+def test_templates_stay_tables(tmp_path):
+    """A rule for eight operators is one program, with eight rows; four passes that it makes are named."""
+    _, _, made = compile_rules(tmp_path, RIGHT["templates"])
+    assert made.count('"t.rules:1"') == 1
+    assert all(f'{{"a{name}", "{name.removeprefix("Bitwise")} of itself"' in made for name in ["And", "Or", "BitwiseAnd", "BitwiseOr"])
+
+
+def test_the_same_text_gives_the_same_tables(tmp_path):
+    made = [compile_rules(tmp_path, "\n".join(RIGHT[k] for k in ("templates", "alternatives")))[2] for _ in range(2)]
+    assert made[0] == made[1]

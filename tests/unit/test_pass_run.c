@@ -1,0 +1,233 @@
+// The driver of pipelines with passes of the test's own: the structure check names the pass that left a
+// model that is not whole, the cap holds back, repeats end, what passes give back is kept, scratches
+// last as long as promised.
+#include "model_builder.h"
+#include "pass_run.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+struct bench {
+  struct model m;
+  struct recipes r;
+  struct edits e;
+  struct build b;
+  struct pipeline p;
+  struct arena arena;
+  struct err err;
+  uint32_t n_begun, n_warnings;
+  char begun[64]; // "step.round " of each step that ran
+};
+
+// x -> Relu a -> h -> Relu b -> y
+static int setup(void **state) {
+  static struct bench t;
+  t = (struct bench){0};
+  build_begin(&t.b, &t.m);
+  build_input(&t.b, "x", DTYPE_FLOAT, "4");
+  build_node(&t.b, "Relu", "a", "x", "h");
+  build_node(&t.b, "Relu", "b", "h", "y");
+  build_output(&t.b, "y", DTYPE_FLOAT, "4");
+  build_end(&t.b);
+  recipes_init(&t.r);
+  edits_init(&t.e, &t.m, &t.r);
+  pipeline_init(&t.p);
+  *state = &t;
+  return 0;
+}
+
+static int teardown(void **state) {
+  struct bench *t = *state;
+  pipeline_free(&t->p);
+  edits_free(&t->e);
+  recipes_free(&t->r);
+  model_free(&t->m);
+  arena_free(&t->arena);
+  return 0;
+}
+
+static void add(struct bench *t, const struct pass *pass) {
+  struct pipeline_step *step = TABLE_PUSH(&t->p, steps);
+  step->repeat = t->p.open;
+  if (t->p.open != NO_ID) t->p.repeats[t->p.open].n++;
+  pass_values_start(&step->values, pass, &t->p.arena);
+  assert_int_equal(pass_values_read(&step->values, &t->p.arena, &t->err), 0);
+}
+
+static void begin(void *ctx, uint32_t step, uint32_t round) {
+  struct bench *t = ctx;
+  const size_t n = strlen(t->begun);
+  snprintf(t->begun + n, sizeof t->begun - n, "%u.%u ", step, round);
+}
+
+static void warn(void *ctx, const char *sentence, const char *hint) {
+  struct bench *t = ctx;
+  assert_true(sentence[0] && hint[0]);
+  t->n_warnings++;
+}
+
+static struct pass_run run_of(struct bench *t) {
+  return (struct pass_run){.pipeline = &t->p,
+                           .env = {.m = &t->m, .edits = &t->e, .warn = warn, .warn_ctx = t},
+                           .begin = begin,
+                           .ctx = t};
+}
+
+// ---- passes ------------------------------------------------------------------------------------
+
+// Node b before node a: it uses what is not made yet.
+static int disorder(struct pass_env *env, void *options, struct pass_result *result,
+                    struct err *err) {
+  (void)options, (void)result, (void)err;
+  edit_move_node(env->edits, env->m->graphs[0].last_node, env->m->graphs[0].first_node);
+  return 0;
+}
+
+static int rename_first(struct pass_env *env, void *options, struct pass_result *result,
+                        struct err *err) {
+  (void)options, (void)err;
+  const uint32_t h = model_output(env->m, &env->m->nodes[0], 0);
+  result->output_limit = 1000;
+  result->held_back = 3;
+  if (!span_is(model_value_name(env->m, h), "renamed"))
+    edit_rename_value(env->edits, h, span_str("renamed"));
+  return 0;
+}
+
+static int rename_always(struct pass_env *env, void *options, struct pass_result *result,
+                         struct err *err) {
+  (void)options, (void)err;
+  const uint32_t h = model_output(env->m, &env->m->nodes[0], 0);
+  const bool renamed = span_is(model_value_name(env->m, h), "renamed");
+  result->output_limit = 500;
+  edit_rename_value(env->edits, h, span_str(renamed ? "again" : "renamed"));
+  return 0;
+}
+
+// Every step begins with an empty scratch.
+static int scratches(struct pass_env *env, void *options, struct pass_result *result,
+                     struct err *err) {
+  (void)options, (void)result, (void)err;
+  assert_null(env->scratch->last);
+  memset(arena_alloc(env->scratch, 4096), 0xee, 4096);
+  assert_string_equal(env->pass->name, "scratches");
+  return 0;
+}
+
+static uint32_t calls, in_call;
+static int both(struct pass_env *env, const struct pass *const *passes, uint32_t n,
+                struct pass_result *results, struct err *err) {
+  (void)err;
+  calls++;
+  in_call = n;
+  assert_ptr_equal(env->pass, passes[0]);
+  for (uint32_t i = 0; i < n; i++)
+    results[i].held_back = passes[i]->name[0] == 'p' ? 1 : 2;
+  return 0;
+}
+
+static const struct pass p1 = {.name = "p/1", .run_together = both};
+static const struct pass q1 = {
+    .name = "q/1", .exactness = EXACTNESS_ROUNDING, .run_together = both};
+static const struct pass finite = {
+    .name = "p/finite", .exactness = EXACTNESS_FINITE, .run_together = both};
+static const struct pass breaks = {.name = "family/breaks", .run = disorder};
+static const struct pass renames = {
+    .name = "renames", .exactness = EXACTNESS_ZERO, .run = rename_first};
+static const struct pass flickers = {.name = "flickers", .run = rename_always};
+static const struct pass careful = {.name = "scratches", .run = scratches};
+
+// ---- tests -------------------------------------------------------------------------------------
+
+static void a_pass_that_breaks_the_model_is_named(void **state) {
+  struct bench *t = *state;
+  add(t, &renames);
+  add(t, &breaks);
+  add(t, &renames);
+  struct pass_run run = run_of(t);
+  assert_int_equal(pass_run(&run, &t->arena, &t->err), -1);
+  assert_int_equal(t->err.kind, ERR_INTERNAL);
+  assert_non_null(strstr(t->err.msg, "'family/breaks'"));
+  assert_string_equal(t->begun, "0.0 1.0 ");
+}
+
+static void what_is_above_the_cap_does_not_run(void **state) {
+  struct bench *t = *state;
+  add(t, &renames);
+  add(t, &flickers);
+  t->p.exactness = EXACTNESS_EXACT;
+  struct pass_run run = run_of(t);
+  assert_int_equal(pass_run(&run, &t->arena, &t->err), 0);
+  assert_string_equal(t->begun, "1.0 ");
+  assert_int_equal(run.steps[0].held_back, 1);
+  assert_int_equal(run.steps[0].rounds, 0);
+  assert_int_equal(run.steps[1].held_back, 0);
+  assert_int_equal(run.output_limit, 500);
+}
+
+static void a_repeat_ends_when_nothing_changes(void **state) {
+  struct bench *t = *state;
+  pipeline_begin(&t->p, 9);
+  add(t, &renames);
+  add(t, &careful);
+  pipeline_end(&t->p);
+  add(t, &careful);
+  struct pass_run run = run_of(t);
+  assert_int_equal(pass_run(&run, &t->arena, &t->err), 0);
+  assert_string_equal(t->begun, "0.0 1.0 0.1 1.1 2.0 ");
+  assert_int_equal(run.steps[0].rounds, 2);
+  assert_int_equal(t->e.n, 1);
+  assert_int_equal(run.steps[0].held_back, 3); // of the last round
+  assert_int_equal(run.steps[2].rounds, 1);
+  assert_int_equal(t->n_warnings, 0);
+}
+
+static void a_repeat_that_never_ends_is_stopped(void **state) {
+  struct bench *t = *state;
+  pipeline_begin(&t->p, 4);
+  add(t, &flickers);
+  pipeline_end(&t->p);
+  add(t, &renames);
+  struct pass_run run = run_of(t);
+  assert_int_equal(pass_run(&run, &t->arena, &t->err), 0);
+  assert_string_equal(t->begun, "0.0 0.1 0.2 0.3 1.0 ");
+  assert_int_equal(t->n_warnings, 1);
+  assert_int_equal(run.output_limit, 500); // the least of both
+}
+
+static void neighbours_that_go_together_are_one_call(void **state) {
+  struct bench *t = *state;
+  calls = 0;
+  add(t, &p1);
+  add(t, &finite);
+  add(t, &q1);
+  add(t, &careful);
+  add(t, &q1);
+  pipeline_begin(&t->p, 5);
+  add(t, &p1);
+  pipeline_end(&t->p);
+  struct pass_run run = run_of(t);
+  assert_int_equal(pass_run(&run, &t->arena, &t->err), 0);
+  assert_int_equal(calls, 3);
+  assert_int_equal(in_call, 1);
+  assert_string_equal(t->begun, "0.0 2.0 3.0 4.0 5.0 ");
+  static const uint64_t held[] = {1, 1, 2, 0, 2, 1};
+  for (uint32_t i = 0; i < 6; i++)
+    assert_int_equal(run.steps[i].held_back, held[i]);
+  assert_int_equal(run.steps[1].rounds, 0);
+}
+
+int main(void) {
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+  const struct CMUnitTest tests[] = {
+      CASE(a_pass_that_breaks_the_model_is_named),    CASE(what_is_above_the_cap_does_not_run),
+      CASE(a_repeat_ends_when_nothing_changes),       CASE(a_repeat_that_never_ends_is_stopped),
+      CASE(neighbours_that_go_together_are_one_call),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

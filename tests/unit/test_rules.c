@@ -1,0 +1,267 @@
+// Rules on graphs built by hand: what fires, what stays, what order it comes in, what is counted
+// and where it stops.
+#include "pass_bench.h"
+#include "rules.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+extern const struct rules_book rules_sample;
+
+struct outcome {
+  struct rules_counts counts[256];
+  char warned[512];
+};
+
+static void note_warning(void *ctx, const char *sentence, const char *hint) {
+  struct outcome *o = ctx;
+  snprintf(o->warned, sizeof o->warned, "%s", sentence);
+  assert_non_null(hint);
+}
+
+// Runs the passes of that set (a word of their keys) over the bench's model; "" runs all.
+static struct outcome run(struct pass_bench *t, const struct rules_book *book, const char *set,
+                          enum exactness cap) {
+  static struct outcome o;
+  bool passes[256] = {0};
+  struct err err = {0};
+  memset(&o, 0, sizeof o);
+  assert_true(rules_n_passes(book) <= 256);
+  for (uint32_t p = 0; p < rules_n_passes(book); p++)
+    passes[p] = strstr(rules_about(book, p).keys, set) != NULL;
+  pass_bench_ready(t);
+  t->env.warn = note_warning;
+  t->env.warn_ctx = &o;
+  const struct rules_options options = {.passes = passes, .cap = cap, .counts = o.counts};
+  assert_int_equal(rules_run(book, &t->env, "rules", &options, &err), 0);
+  build_check(&t->m);
+  return o;
+}
+
+static struct rules_counts of(const struct outcome *o, const struct rules_book *book,
+                              const char *name) {
+  const uint32_t pass = rules_named(book, span_str(name));
+  assert_int_not_equal(pass, NO_ID);
+  return o->counts[pass];
+}
+
+static const char *nodes(struct pass_bench *t) {
+  return build_nodes(&t->m, t->m.main_graph, false, &t->arena);
+}
+
+// ---- tidy
+// ------------------------------------------------------------------------------------------
+
+static void chains_vanish(void **state) {
+  struct pass_bench *t = *state;
+  build_input(&t->b, "x", DTYPE_FLOAT, "2,3");
+  build_floats(&t->b, "one", "", (float[]){1});
+  build_node(&t->b, "Identity", "", "x", "a");
+  build_node(&t->b, "Mul", "", "one a", "b"); // the right operand of a commutative operator
+  build_attr_ints(&t->b, build_node(&t->b, "Transpose", "", "b", "c"), "perm", "1,0");
+  build_attr_ints(&t->b, build_node(&t->b, "Transpose", "", "c", "d"), "perm", "1,0");
+  build_node(&t->b, "Relu", "", "d", "y");
+  build_value_info(&t->b, "b", DTYPE_FLOAT, "2,3");
+  build_output(&t->b, "y", DTYPE_FLOAT, "2,3");
+  const struct outcome o = run(t, &rules_house, "tidy", EXACTNESS_ROUNDING);
+  assert_string_equal(nodes(t), "Relu(x)->y\n");
+  assert_string_equal(pass_bench_tensors(t, t->m.main_graph), ""); // what nothing uses went too
+  assert_int_equal(of(&o, &rules_house, "tidy/transpose").fired, 2);
+  assert_string_equal(o.warned, "");
+}
+
+// An input that is an output must stay one by its own name: an Identity remains.
+static void names_of_outputs_stay(void **state) {
+  struct pass_bench *t = *state;
+  build_input(&t->b, "x", DTYPE_FLOAT, "2");
+  build_floats(&t->b, "one", "", (float[]){1});
+  build_node(&t->b, "Mul", "", "x one", "y");
+  build_output(&t->b, "y", DTYPE_FLOAT, "2");
+  run(t, &rules_house, "tidy", EXACTNESS_ROUNDING);
+  assert_string_equal(nodes(t), "Identity(x)->y\n");
+}
+
+static void what_others_use_stays(void **state) {
+  struct pass_bench *t = *state;
+  build_input(&t->b, "x", DTYPE_FLOAT, "2,3");
+  build_attr_ints(&t->b, build_node(&t->b, "Transpose", "", "x", "a"), "perm", "1,0");
+  build_attr_ints(&t->b, build_node(&t->b, "Transpose", "", "a", "b"), "perm", "1,0");
+  build_node(&t->b, "Relu", "", "b", "y");
+  build_node(&t->b, "Neg", "", "a", "z");
+  build_output(&t->b, "y", DTYPE_FLOAT, NULL);
+  build_output(&t->b, "z", DTYPE_FLOAT, NULL);
+  run(t, &rules_house, "tidy", EXACTNESS_ROUNDING);
+  assert_string_equal(nodes(t), "Transpose(x)->a\nRelu(x)->y\nNeg(a)->z\n");
+}
+
+// Above the cap nothing fires, and each place is counted once.
+static void what_is_held_back_is_counted(void **state) {
+  struct pass_bench *t = *state;
+  build_input(&t->b, "x", DTYPE_FLOAT, "2");
+  build_floats(&t->b, "zero", "", (float[]){0});
+  build_node(&t->b, "Add", "", "x zero", "a");
+  build_node(&t->b, "Identity", "", "a", "b");
+  build_node(&t->b, "Add", "", "b zero", "c");
+  build_node(&t->b, "Relu", "", "c", "y");
+  build_value_info(&t->b, "a", DTYPE_FLOAT, "2");
+  build_value_info(&t->b, "c", DTYPE_FLOAT, "2");
+  build_output(&t->b, "y", DTYPE_FLOAT, "2");
+  const struct outcome o = run(t, &rules_house, "tidy", EXACTNESS_EXACT);
+  assert_string_equal(nodes(t), "Add(x,zero)->a\nAdd(a,zero)->c\nRelu(c)->y\n");
+  assert_int_equal(of(&o, &rules_house, "tidy/add-zero").held, 2);
+  assert_int_equal(of(&o, &rules_house, "tidy/add-zero").fired, 0);
+}
+
+// Dims that are not known are not equal: Mul might widen x.
+static void unknown_dims_match_nothing(void **state) {
+  struct pass_bench *t = *state;
+  build_input(&t->b, "x", DTYPE_FLOAT, "?");
+  build_floats(&t->b, "ones", "3", (float[]){1, 1, 1});
+  build_node(&t->b, "Mul", "", "x ones", "a");
+  build_node(&t->b, "Relu", "", "a", "y");
+  build_value_info(&t->b, "a", DTYPE_FLOAT, "3");
+  build_output(&t->b, "y", DTYPE_FLOAT, "3");
+  const struct outcome o = run(t, &rules_house, "tidy", EXACTNESS_FINITE);
+  // The dims of the result are known, so the operand is expanded to them and that is exact.
+  assert_string_equal(nodes(t), "Expand(x,a_constant)->a\nRelu(a)->y\n");
+  assert_int_equal(of(&o, &rules_house, "tidy/mul-one").fired, 1);
+}
+
+// ---- the engine over the sample's rules
+// -------------------------------------------------------------
+
+// Constants meet and fold: (x + 1) + 2 is x + 3.
+static void constants_fold(void **state) {
+  struct pass_bench *t = *state;
+  build_input(&t->b, "x", DTYPE_FLOAT, "2");
+  build_floats(&t->b, "c", "", (float[]){1});
+  build_floats(&t->b, "d", "2", (float[]){2, 3});
+  build_node(&t->b, "Add", "", "x c", "a");
+  build_node(&t->b, "Add", "", "d a", "y");
+  build_output(&t->b, "y", DTYPE_FLOAT, "2");
+  run(t, &rules_sample, "sample", EXACTNESS_ROUNDING);
+  assert_string_equal(nodes(t), "Add(x,y_constant)->y\n");
+  struct model_constant c;
+  struct span raw;
+  assert_true(model_resolve_constant(&t->m, build_value(&t->b, "y_constant"), &c));
+  assert_true(model_small_value(&t->m, c.tensor, &raw));
+  assert_memory_equal(raw.at, ((float[]){3, 4}), 8);
+}
+
+// 3e38 + 3e38 is no number: the condition asks for finite constants.
+static void folds_that_overflow_are_refused(void **state) {
+  struct pass_bench *t = *state;
+  build_input(&t->b, "x", DTYPE_FLOAT, "2");
+  build_floats(&t->b, "c", "", (float[]){3e38f});
+  build_node(&t->b, "Add", "", "x c", "a");
+  build_node(&t->b, "Add", "", "a c", "y");
+  build_output(&t->b, "y", DTYPE_FLOAT, "2");
+  const struct outcome o = run(t, &rules_sample, "sample", EXACTNESS_ROUNDING);
+  assert_int_equal(of(&o, &rules_sample, "sample/groupAdd").fired, 0);
+}
+
+// A Transpose goes through nine nodes in one run, whatever their kind, and constants are turned.
+static void what_moves_comes_to_the_end(void **state) {
+  struct pass_bench *t = *state;
+  build_input(&t->b, "x", DTYPE_FLOAT, "2,3");
+  build_floats(&t->b, "c", "2", (float[]){1, 2});
+  build_attr_ints(&t->b, build_node(&t->b, "Transpose", "", "x", "v0"), "perm", "1,0");
+  for (uint32_t i = 0; i < 9; i++) {
+    char in[16], out[16];
+    snprintf(in, sizeof in, i % 3 ? "v%u" : "v%u c", i);
+    snprintf(out, sizeof out, i == 8 ? "y" : "v%u", i + 1);
+    build_node(&t->b, i % 3 ? "Relu" : "Mul", "", in, out);
+    if (i < 8) build_value_info(&t->b, out, DTYPE_FLOAT, "3,2");
+  }
+  build_output(&t->b, "y", DTYPE_FLOAT, "3,2");
+  run(t, &rules_sample, "sample", EXACTNESS_EXACT);
+  const char *all = nodes(t);
+  assert_non_null(strstr(all, "Transpose("));
+  assert_null(strstr(strstr(all, "Transpose(") + 1, "Transpose("));
+  const char *last = strstr(all, "Transpose(");
+  assert_string_equal(strchr(last, 10), "\n"); // nothing comes behind it
+}
+
+// What a rewrite makes possible further up is found: when Sub has gone, the inner Neg has one user.
+static void earlier_nodes_are_looked_at_again(void **state) {
+  struct pass_bench *t = *state;
+  build_input(&t->b, "x", DTYPE_FLOAT, "2");
+  build_node(&t->b, "Neg", "", "x", "m");
+  build_node(&t->b, "Neg", "", "m", "a");
+  build_node(&t->b, "Exp", "", "a", "y");
+  build_node(&t->b, "Sub", "", "m m", "z");
+  build_value_info(&t->b, "m", DTYPE_FLOAT, "2");
+  build_output(&t->b, "y", DTYPE_FLOAT, "2");
+  build_output(&t->b, "z", DTYPE_FLOAT, "2");
+  const struct outcome o = run(t, &rules_sample, "sample", EXACTNESS_FINITE);
+  assert_string_equal(nodes(t), "Exp(x)->y\nIdentity(z_constant)->z\n");
+  assert_int_equal(of(&o, &rules_sample, "sample/sole").fired, 1);
+  assert_string_equal(o.warned, "");
+}
+
+// Rules that undo one another are stopped, and named.
+static void opposites_run_out_of_fuel(void **state) {
+  struct pass_bench *t = *state;
+  build_input(&t->b, "x", DTYPE_FLOAT, "2");
+  build_input(&t->b, "z", DTYPE_FLOAT, "2");
+  build_node(&t->b, "Less", "", "x z", "y");
+  build_output(&t->b, "y", DTYPE_BOOL, "2");
+  const struct outcome o = run(t, &rules_sample, "", EXACTNESS_EXACT);
+  assert_string_equal(nodes(t), "Less(x,z)->y\n");
+  assert_string_equal(
+      o.warned,
+      "one place was rewritten 64 times: there/less, back/greater; rewriting stops there");
+}
+
+// Nodes of a version in which the operator meant something else match nothing: broadcasting had to
+// be asked for.
+static void older_versions_are_not_taken_for_new_ones(void **state) {
+  struct pass_bench *t = *state;
+  t->m.opsets[0].version = 6;
+  build_input(&t->b, "x", DTYPE_FLOAT, "2");
+  build_floats(&t->b, "one", "", (float[]){1});
+  build_attr_int(&t->b, build_node(&t->b, "Mul", "", "x one", "a"), "broadcast", 1);
+  build_node(&t->b, "Relu", "", "a", "y");
+  build_value_info(&t->b, "a", DTYPE_FLOAT, "2");
+  build_output(&t->b, "y", DTYPE_FLOAT, "2");
+  run(t, &rules_house, "tidy", EXACTNESS_FINITE);
+  assert_string_equal(nodes(t), "Mul(x,one)->a\nRelu(a)->y\n");
+}
+
+// What is known of a result is known to the rules that come after.
+static void types_travel(void **state) {
+  struct pass_bench *t = *state;
+  build_input(&t->b, "x", DTYPE_FLOAT, "2,3");
+  build_floats(&t->b, "c", "", (float[]){2});
+  build_node(&t->b, "Mul", "", "c x", "a");
+  build_node(&t->b, "Add", "", "a x", "b");
+  build_node(&t->b, "Sub", "", "b b", "y");
+  build_output(&t->b, "y", DTYPE_FLOAT, "2,3");
+  const struct outcome o = run(t, &rules_sample, "sample", EXACTNESS_FINITE);
+  assert_int_equal(of(&o, &rules_sample, "sample/twice").fired, 1);
+  assert_int_equal(of(&o, &rules_sample, "sample/itself").fired, 1);
+  assert_string_equal(nodes(t), "Identity(y_constant)->y\n");
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, pass_bench_setup, pass_bench_teardown)
+  const struct CMUnitTest tests[] = {
+      TEST(chains_vanish),
+      TEST(names_of_outputs_stay),
+      TEST(what_others_use_stays),
+      TEST(what_is_held_back_is_counted),
+      TEST(unknown_dims_match_nothing),
+      TEST(constants_fold),
+      TEST(folds_that_overflow_are_refused),
+      TEST(what_moves_comes_to_the_end),
+      TEST(earlier_nodes_are_looked_at_again),
+      TEST(opposites_run_out_of_fuel),
+      TEST(older_versions_are_not_taken_for_new_ones),
+      TEST(types_travel),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,35 @@
+// The choice of an engine, in words of the command line.
+//
+// io decides (io_choose) and says what io_uring is; that there is an option --io, and that sync
+// gives the same bytes, is said here. The notice comes once, and only where nobody asked for an
+// engine: who did gets an error instead.
+#include "engine.h"
+
+#include "report.h"
+
+#include <stdio.h>
+
+int engine_choose(enum io_mode *mode, struct engine_note *note, struct err *err) {
+  const char *why;
+  struct err cause = {0};
+  note->s[0] = '\0';
+  if (io_choose(mode, &why, &cause) < 0) {
+    err_fill(err, cause.kind, "--io=%s: %s", io_mode_name(*mode), cause.msg);
+    err_fill_hint_of(err, &cause);
+    return -1;
+  }
+  if (why)
+    snprintf(note->s, sizeof note->s,
+             "io_uring is %s, or use --io=sync to silence this; going on with --io=sync, the bytes "
+             "are the same",
+             why);
+  return 0;
+}
+
+int engine_of(const struct cli_args *args, enum io_mode *mode, struct err *err) {
+  struct engine_note note;
+  if (!io_mode_by_name(cli_string(args, OPT_IO), mode)) *mode = IO_AUTO;
+  if (engine_choose(mode, &note, err)) return -1;
+  if (note.s[0]) report_notice("%s", note.s);
+  return 0;
+}

@@ -1,0 +1,200 @@
+// Before the first byte is written: paths, sources, model, the record of the edits, the plan.
+//
+//   IN ──load──▶ model ──(the command's edits, in the log)──▶ plan
+//
+// Everything that can be refused is refused here or by the dry run's look ahead, before the staging
+// folder exists. The plan's id comes from its text, so the plan is always written, if only into a
+// digest.
+#include "job.h"
+
+#include "job_stage.h"
+
+#include <unistd.h>
+
+static int check_memory(struct job *job, struct err *err) {
+  job->memory = cli_size(job->args, OPT_MEMORY);
+  uint64_t least = run_min_memory(1);
+  if (job->memory >= least) return 0;
+  err_set(err, ERR_USAGE, "--memory %lu is too little: one worker needs %lu bytes", job->memory,
+          least);
+  return err_hint(err, "the default is 48MiB");
+}
+
+static int open_sources(struct job *job, struct err *err) {
+  struct sources_options options = {.allow_links = cli_flag(job->args, OPT_ALLOW_LINKS)};
+  struct load_options load = {0};
+  if (sources_open(&job->sources, job->in_path, &options, err)) return -1;
+  return load_model(&job->model, job->sources, &load, err);
+}
+
+int job_open(struct job *job, const struct cli_args *args, struct err *err) {
+  struct err why = {0};
+  *job = (struct job){.args = args,
+                      .in_path = cli_operand(args, "IN"),
+                      .out = {.path = cli_output(args), .dest = -1}};
+  job->out.replace = cli_flag(args, OPT_FORCE) || cli_flag(args, OPT_INPLACE);
+  job->nothing_to_write = cli_flag(args, OPT_DRY_RUN);
+  job->out.absent = cli_lacks_output(args);
+  model_init(&job->model);
+  recipes_init(&job->recipes);
+  edits_init(&job->edits, &job->model, &job->recipes);
+  job_output_split(job);
+  job->layout = (struct plan_layout){.onnx_name = job->out.onnx_name,
+                                     .inline_below = 1024,
+                                     .name_taken = job_output_taken,
+                                     .name_ctx = job};
+  job->layout.small_tensors = cli_flag(args, OPT_TENSOR_DIGESTS);
+  int rc = check_memory(job, err);
+  if (rc == 0) rc = job_output_check_name(job, err);
+  if (rc == 0) rc = open_sources(job, err);
+  if (rc == 0) rc = job_output_open(job, err);
+  if (rc == 0 && job_output_check(job, &why)) rc = job_refused(job, &why, err);
+  if (rc) job_close(job);
+  return rc;
+}
+
+// ---- the edit log ------------------------------------------------------------------------------
+
+static int log_sink(void *ctx, struct span line) {
+  struct job *job = ctx;
+  digest_add(job->log_digest, line.at, line.n);
+  return job->log.file ? job_text_add(&job->log, line) : 0;
+}
+
+// What cannot be written is better known before hours of work than after.
+static int open_records(struct job *job, struct err *err) {
+  const char *log = cli_string(job->args, OPT_EDIT_LOG);
+  const char *plan = cli_string(job->args, OPT_PLAN_OUT);
+  const char *report = cli_string(job->args, OPT_REPORT_JSON);
+  if (plan && (job_text_foresee(plan, err) ||
+               job_text_foresee(arena_printf(&job->arena, "%s.bin", plan), err)))
+    return -1;
+  if (log && job_text_open(&job->log, log, &job->arena, err)) return -1;
+  return report ? job_text_reserve(&job->report_file, report, &job->arena, err) : 0;
+}
+
+static void write_layout(const struct job *job, struct json_out *j) {
+  static const char *const forms[] = {"default", "external", "inline"};
+  json_object(j);
+  json_put_text(j, "form", forms[job->layout.form]);
+  json_put_text(j, "data_file", job->layout.data_name);
+  json_put_uint(j, "align", job->layout.align);
+  json_put_uint(j, "inline_below", job->layout.inline_below);
+  json_end_object(j);
+}
+
+int job_begin_edits(struct job *job, const char *command, const char *options, struct err *err) {
+  struct json_out layout = {0};
+  job->command = command;
+  job->options = options;
+  job->log_digest = digest_new();
+  digest_start(job->log_digest);
+  if (job_check_data_file(job, err) || job_check_files(job, err) || open_records(job, err))
+    return -1;
+  job->edits.sink = log_sink;
+  job->edits.sink_ctx = job;
+  write_layout(job, &layout);
+  struct edit_log_head head = {
+      .command = command, .options = options, .layout = layout.text, .output = job->out.onnx_name};
+  int rc = edit_log_begin(&job->edits, &head, err);
+  json_done(&layout);
+  return rc;
+}
+
+static int close_log(struct job *job, struct err *err) {
+  uint8_t sum[DIGEST_BYTES];
+  if (job_text_check(&job->log, err) || edits_finish(&job->edits, err)) return -1;
+  digest_end(job->log_digest, sum);
+  hex_encode(sum, sizeof sum, job->edits_sha256);
+  return 0;
+}
+
+// ---- the plan ----------------------------------------------------------------------------------
+
+static int plan_sink(void *ctx, struct span text) {
+  return ctx ? job_text_add(ctx, text) : 0;
+}
+
+// plan_id comes from the plan's text, so it is written even if nobody asked for the file.
+static int write_plan(struct job *job, struct err *err) {
+  const char *path = cli_string(job->args, OPT_PLAN_OUT);
+  if (!path) return plan_file_write(&job->plan, plan_sink, NULL, err);
+  const char *literals = arena_printf(&job->arena, "%s.bin", path);
+  struct job_text text = {0};
+  int rc = job_text_open(&text, path, &job->arena, err);
+  struct err vague = {0}; // the text knows its path and what the system said
+  if (rc == 0 && plan_file_write(&job->plan, plan_sink, &text, &vague))
+    rc = job_text_check(&text, err);
+  if (rc == 0) rc = job_text_publish(&text, err);
+  job_text_drop(&text);
+  return rc ? rc : job_write_file(literals, span_of(job->plan.literals, job->plan.n_literals), err);
+}
+
+// The name may come from a log that anybody wrote.
+static const char *passes_json(struct job *job) {
+  if (!job->command || strcmp(job->command, "convert") == 0) return "[]";
+  struct json_out j = {0};
+  struct err ignored = {0};
+  // A pipeline's options are {"passes":[…]}, in the words of this list.
+  struct json_value *doc = strcmp(job->command, "run") == 0
+                               ? json_parse(span_str(job->options), "options", &ignored)
+                               : NULL;
+  const struct json_value *several = json_get(doc, "passes");
+  if (json_is_array(several)) {
+    json_copy(&j, several);
+  } else {
+    json_array(&j);
+    json_object(&j);
+    json_put_text(&j, "name", job->command);
+    json_put_raw(&j, "options", span_str(job->options));
+    json_end_object(&j);
+    json_end_array(&j);
+  }
+  json_free(doc);
+  const char *text = arena_string(&job->arena, span_of(j.text, j.n));
+  json_done(&j);
+  return text;
+}
+
+static int check_limit(const struct job *job, struct err *err) {
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < job->plan.n_outputs; i++)
+    sum += job->plan.outputs[i].size;
+  if (job->output_limit == 0 || sum <= job->output_limit) return 0;
+  err_set(err, ERR_FAIL, "the output has %lu bytes, more than the budget of %lu", sum,
+          job->output_limit);
+  return err_hint(err, "lower --budget by the difference");
+}
+
+int job_prepare_plan(struct job *job, struct err *err) {
+  if (job->log_digest && close_log(job, err)) return -1;
+  job->layout.passes = passes_json(job);
+  job->layout.artifacts = job_stage_artifacts(job);
+  if (plan_build(&job->plan, &job->model, &job->recipes, &job->layout, err)) return -1;
+  job->planned = true;
+  struct err why = {0};
+  if (job_output_check_data(job, &why) && job_refused(job, &why, err)) return -1;
+  if (job_output_check_locations(job, &why) && job_refused(job, &why, err)) return -1;
+  if (check_limit(job, &why) && job_refused(job, &why, err)) return -1;
+  if (job_check_files(job, err)) return -1; // the data file's name is known now
+  if (job->plan.moved_out)
+    job_warn(job, "'%s' would pass 2 GiB - 1 bytes, so its weights go to a data file beside it",
+             quote_str(job->out.onnx_name).s);
+  if (job->layout.align && job->plan.n_outputs == 1)
+    job_warn(job,
+             "an alignment of %lu bytes has no effect on '%s', which gets no data file: --external "
+             "makes one of tensors from 1 KiB on",
+             job->layout.align, quote_str(job->out.onnx_name).s);
+  for (uint32_t i = 0; i < job->plan.n_outputs; i++) {
+    const char *name = job->plan.outputs[i].name;
+    if (strcmp(name, job->out.onnx_name) != 0 && strstr(name, ".."))
+      job_warn(job,
+               "the data file's name '%s' has '..' in it: ONNX Runtime takes that, onnx.load and "
+               "onnx.checker do not",
+               quote_str(name).s);
+  }
+  if (write_plan(job, err)) return -1;
+  job->index_bytes = arena_held_bytes();
+  // Before the seal: a run that is killed in it is completed without making the edits again.
+  return job->log.file ? job_text_publish(&job->log, err) : 0;
+}

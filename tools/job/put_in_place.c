@@ -1,0 +1,116 @@
+// The end of a run: records of what was made, then the seal.
+//
+//   units ──▶ OUT.tensors.jsonl, OUT.manifest.json ──▶ seal_run: renames ──▶ in place
+//
+// Everything that the records say comes from the plan and the unit digests in the staging folder,
+// so a process that made none of the units can do this as well. With the null engine the manifest
+// is printed and nothing is moved.
+#include "put_in_place.h"
+
+#include "companion.h"
+#include "fs.h"
+#include "manifest.h"
+#include "report.h"
+#include "stop.h"
+#include "version.h"
+
+#include <stdlib.h>
+
+enum { READ_BLOCK = 1 << 20 };
+
+static int hash_source(struct sources *s, uint32_t file, char hex[DIGEST_HEX], struct err *err) {
+  const uint64_t size = sources_size(s, file);
+  uint8_t *block = malloc(READ_BLOCK), sum[DIGEST_BYTES];
+  if (!block) return err_set(err, ERR_FAIL, "no memory to hash the input");
+  struct digest *d = digest_new();
+  digest_start(d);
+  int rc = 0;
+  for (uint64_t off = 0; off < size && rc == 0; off += READ_BLOCK) {
+    const size_t n = (size_t)min_u64(READ_BLOCK, size - off);
+    rc = *stop_watch() ? err_set(err, ERR_RETRY, "interrupted while the input '%s' was hashed",
+                                 quote_str(sources_name(s, file)).s)
+                       : sources_read(s, file, off, block, n, err);
+    if (rc == 0) digest_add(d, block, n);
+  }
+  digest_end(d, sum);
+  hex_encode(sum, sizeof sum, hex);
+  digest_free(d);
+  free(block);
+  return rc;
+}
+
+static int put_lines(void *ctx, struct span text, struct err *err) {
+  return companion_add(ctx, text, err);
+}
+
+static int list_tensors(const struct put_in_place *x, const struct staging *st,
+                        struct companion **tensors, struct err *err) {
+  char name[256];
+  manifest_tensors_name(name, x->onnx_name);
+  if (companion_open(tensors, st->folder, name, err)) return -1;
+  const struct run_lines lines = {put_lines, *tensors};
+  if (run_tensor_digests(x->plan, x->sources, st, &x->work, lines, err)) return -1;
+  return companion_end(*tensors, err);
+}
+
+static int write_manifest(const struct put_in_place *x, const struct staging *st,
+                          const struct companion *tensors, struct json_out *out, struct err *err) {
+  const char *ignore[2];
+  char name[256], tensors_hex[DIGEST_HEX];
+  const uint32_t n_inputs = x->hash_inputs ? sources_count(x->sources) : 0;
+  struct arena a = {0};
+  char(*hex)[DIGEST_HEX] = arena_alloc(&a, n_inputs * sizeof *hex + 1);
+  const char **inputs = arena_alloc(&a, n_inputs * sizeof *inputs + 1);
+  int rc = 0;
+  for (uint32_t i = 0; i < n_inputs && rc == 0; i++) {
+    rc = hash_source(x->sources, i, hex[i], err);
+    inputs[i] = hex[i];
+  }
+  manifest_name(name, x->onnx_name);
+  ignore[0] = name;
+  if (tensors) {
+    ignore[1] = companion_name(tensors);
+    hex_encode(companion_sha256(tensors), DIGEST_BYTES, tensors_hex);
+  }
+  const struct manifest_input in = {.plan = x->plan,
+                                    .unit_digests = (const uint8_t(*)[DIGEST_BYTES])st->digests,
+                                    .edits_sha256 = x->edits_sha256,
+                                    .tensors_sha256 = tensors ? tensors_hex : NULL,
+                                    .ignore_paths = ignore,
+                                    .n_ignore_paths = tensors ? 2 : 1,
+                                    .weir_version = version_number(),
+                                    .source_sha256 = x->hash_inputs ? inputs : NULL};
+  if (rc == 0) rc = manifest_write(out, &in, err);
+  arena_free(&a);
+  return rc;
+}
+
+void put_in_place_say_left(const struct seal_report *report) {
+  if (report->old_sidecar_left[0])
+    report_notice("old data was left in place: '%s': %s", quote_str(report->old_sidecar_left).s,
+                  report->why_left);
+}
+
+int put_in_place(const struct put_in_place *x, struct staging *st, struct err *err) {
+  struct companion *tensors = NULL; // NULL: not wanted
+  struct json_out manifest = {0};
+  struct seal_report report = {0};
+  int rc = 0;
+  if (x->tensor_digests) rc = list_tensors(x, st, &tensors, err);
+  if (rc == 0 && x->manifest) rc = write_manifest(x, st, tensors, &manifest, err);
+  if (rc == 0 && x->work.mode == IO_NULL) {
+    if (x->manifest) report_text(manifest.text, manifest.n);
+    staging_close(st);
+  } else if (rc == 0) {
+    const struct seal_options options = {.replace = x->replace,
+                                         .manifest = x->manifest ? manifest.text : NULL,
+                                         .manifest_bytes = manifest.n,
+                                         .tensors = tensors};
+    if (x->report.n) rc = fs_put_file(st->folder, STAGING_REPORT, x->report, err);
+    if (rc == 0) rc = seal_run(st, x->plan, &options, &report, err);
+  }
+  put_in_place_say_left(&report);
+  json_done(&manifest);
+  companion_close(tensors);
+  return rc;
+}

@@ -1,0 +1,27 @@
+// Putting in place what was made: the manifest and the list of tensors are written into the staging
+// folder, and everything takes its final name (seal.h).
+#ifndef WEIR_PUT_IN_PLACE_H
+#define WEIR_PUT_IN_PLACE_H
+
+#include "run.h"
+#include "seal.h"
+#include "staging.h"
+
+struct put_in_place {
+  const struct plan *plan; // all of its units are recorded
+  struct sources *sources;
+  const char *onnx_name;
+  struct work_options work; // for the list of tensors; mode IO_NULL: the manifest is printed only
+  bool replace, manifest, tensor_digests, hash_inputs;
+  const char *edits_sha256; // of the edit log, in hex; NULL: there was none
+  struct span report;       // for who completes the seal, should this process be killed in it; or
+                            // nothing
+};
+
+// Tells the user of old data that a seal did not remove.
+void put_in_place_say_left(const struct seal_report *report);
+
+// Closes the staging if it succeeds. Tells the user of old data that was left in place.
+int put_in_place(const struct put_in_place *x, struct staging *st, struct err *err);
+
+#endif
