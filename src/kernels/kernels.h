@@ -114,7 +114,7 @@ struct kernels_sums {
 //
 // A panel: elements of columns 0..n-1 and rows 0..k-1 of W. Only the last panel of a matrix may
 // have a k that is no multiple of block * 8 / bits (NBITS: the codes of that many rows are packed
-// together).
+// together); where all blocks of the matrix are whole, multiples of block will do.
 struct kernels_panel {
   const void *in;
   size_t in_stride; // rows: elements from one column of W to the next (its elements are

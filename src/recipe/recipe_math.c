@@ -324,9 +324,9 @@ uint32_t recipe_math_map(struct recipes *r, const struct recipe_asked *asked) {
   x.numbers[0] = op;
   map_type(r, &x, &x, &err);
   uint32_t id;
-  if (take_reshape(r, &x, of))
-    id = recipe_map(r, op, of);
-  else if (take_transpose(r, &x, of, perm))
+  // What it finds may have unit axes again, if it is no leaf: those stay.
+  if (take_reshape(r, &x, of)) map_type(r, &x, &x, &err);
+  if (take_transpose(r, &x, of, perm))
     id = recipe_transpose(r, recipe_map(r, op, of), perm);
   else
     id = recipe_rows_put(r, &x);

@@ -79,11 +79,22 @@ def column_sums(products, block):
 
 
 def figures(w, was, block):
-    """Sums of float32 products, and what follows."""
+    """Sums of float32 products, and what follows: of formats whose codes are packed by column."""
     e = w - was
     vv, ee, ve = (column_sums(products, block).sum() for products in (w * w, e * e, w * e))
     exact = (e.astype(np.float64) ** 2).sum()
     assert ee == pytest.approx(exact, rel=1e-6)
+    return what_follows(w, e, vv, ee, ve)
+
+
+def exact_figures(w, was):
+    """Of the others: in double throughout."""
+    w = w.astype(np.float64)
+    e = w - was.astype(np.float64)
+    return what_follows(w, e, *((a * b).sum() for a, b in ((w, w), (e, e), (w, e))))
+
+
+def what_follows(w, e, vv, ee, ve):
     return {
         "sum_vv": vv,
         "sum_ee": ee,
@@ -219,7 +230,7 @@ def test_channel_with_qdq(weir, weights, tmp_path):
     for name, w in weights.items():
         scale, zero = quantize_block(w, 8, False)
         codes = np.clip(half_away(w * (np.float32(1) / scale)) + zero, 0, 255).astype(np.float32)
-        want = figures(w, (codes - zero) * scale, len(w))
+        want = exact_figures(w, (codes - zero).astype(np.float64) * scale)
         close(got[name]["8:channel"], want, want["sum_vv"])
     assert weir("measure", model, "--candidates", "8:channel", code=2).err
 
@@ -233,6 +244,25 @@ def test_chosen_figures_are_those_of_the_run(weir, small_encoder, tmp_path):
     assert chosen and set(chosen) == set(errors)
     for name, error in errors.items():
         assert error["sqnr_db"] == chosen[name]["sqnr_db"] and error["max_abs"] == chosen[name]["max_abs"]
+
+
+KEYS = ("cosine", "max_abs", "rmse", "sqnr_db")
+
+
+@pytest.mark.parametrize("words", ["4:128", "2:32", "8:64:sym"])
+@pytest.mark.parametrize("kind", [["--format", "qdq"], ["--op-types", "MatMul,Gemm,Gather"], ["--format", "qdq", "--op-types", "MatMul,Gather"]])
+def test_measured_is_what_the_run_reports(weir, small_encoder, tmp_path, kind, words):
+    """All figures of all weights, whatever the format, beside other candidates or alone, to the last bit."""
+    alone, _ = measured(weir, small_encoder, *kind, "--candidates", words)
+    among, _ = measured(weir, small_encoder, *kind, "--candidates", f"4:16,{words},8:256", "--memory", "6M", "--jobs", "2")
+    bits, block, sym = scheme(words)
+    how = ["--bits", str(bits), "--block-size", str(block), *(["--symmetric"] * sym), *kind]
+    _, report = quantized(weir, small_encoder, tmp_path / "out", *how)
+    errors = {t["name"]: t["error"] for t in report["passes"][0]["tensors"]}
+    assert errors and set(errors) <= set(alone)
+    for name, error in errors.items():
+        for row in (alone[name][words], among[name][words]):
+            assert [error[key] for key in KEYS] == [row[key] for key in ("cosine", "max_abs_error", "rmse", "sqnr_db")]
 
 
 # ---- other algorithms, tables ---------------------------------------------------------------------
@@ -335,7 +365,7 @@ def test_candidates_that_there_are_not(weir, model, words):
 
 def half_even_table(w, bits, block):
     """A table as GatherBlockQuantized's quantizer leaves it: true division, half to even."""
-    out = np.empty_like(w)
+    out = np.empty(w.shape)
     qmax = np.float32(2**bits - 1)
     for at in range(0, w.shape[1], block):
         part = w[:, at : at + block]
@@ -343,7 +373,8 @@ def half_even_table(w, bits, block):
         high = np.maximum(part.max(axis=1, keepdims=True), np.float32(0))
         scale = (high - low) / qmax
         zero = np.clip(np.rint(-low / scale), 0, qmax)
-        out[:, at : at + block] = (np.clip(np.rint(part / scale + zero), 0, qmax) - zero) * scale
+        codes = np.clip(np.rint(part / scale + zero), 0, qmax)
+        out[:, at : at + block] = (codes - zero).astype(np.float64) * scale
     return out
 
 
@@ -358,9 +389,9 @@ def test_table_is_measured_in_its_own_arithmetic(weir, tmp_path):
     source = tmp_path / "m.onnx"
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), source)
     rows, _ = measured(weir, source, "--op-types", "Gather", "--candidates", "4:32")
-    want = figures(w.T, half_even_table(w, 4, 32).T, 32)
+    want = exact_figures(w, half_even_table(w, 4, 32))
     close(rows["table"]["4:32"], want, want["sum_vv"])
-    away = figures(w.T, dequantized(w.T.copy(), 4, 32, False), 32)
+    away = exact_figures(w.T, dequantized(w.T.copy(), 4, 32, False))
     assert abs(away["sum_ve"] - want["sum_ve"]) > 1e-3 * want["sum_ee"]  # the control arm: ties the other way
 
 
@@ -380,7 +411,7 @@ def test_blocks_as_long_as_the_rows_of_a_table(weir, tmp_path, columns):
     w = np.random.default_rng(columns).standard_normal((50, columns)).astype(np.float32)
     rows, done = measured(weir, gathers(tmp_path / "m.onnx", w, 0), "--op-types", "Gather", "--candidates", "4:32,4:128,4:256")
     for block in (32, 128, 256):
-        want = figures(w.T, half_even_table(w, 4, block).T, block)
+        want = exact_figures(w, half_even_table(w, 4, block))
         close(rows["table"][f"4:{block}"], want, want["sum_vv"])
     assert done["source_bytes_read"] == w.nbytes
 

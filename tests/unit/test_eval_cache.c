@@ -3,7 +3,7 @@
 // counted in source bytes. Without turns (the controls) every thread computes for itself. What
 // memory does not hold goes to a file, and with a file that fails, or none, it is not there.
 #include "eval.h"
-#include "eval_cache.h"
+#include "eval_turns.h"
 #include "fake_io.h"
 
 #include <fcntl.h>
@@ -46,13 +46,13 @@ struct job {
 };
 
 static struct eval_cache_key a_key(void) {
-  return (struct eval_cache_key){.of = 7, .units = UNITS, .scale_bytes = 8, .zero_bytes = 1};
+  return (struct eval_cache_key){.of = 7, .units = UNITS, .bytes = {1, 8}};
 }
 
 static bool fetch(struct job *j, uint64_t unit) {
   uint8_t scale[8], zero;
-  if (!eval_cache_scales(j->c, &j->key, unit, 0, scale, sizeof scale)) return false;
-  if (!eval_cache_zeros(j->c, &j->key, unit, 0, &zero, 1)) return false;
+  if (!eval_cache_get(j->c, &j->key, unit, EVAL_CACHE_OTHER, 0, scale, sizeof scale)) return false;
+  if (!eval_cache_get(j->c, &j->key, unit, EVAL_CACHE_FIRST, 0, &zero, 1)) return false;
   if (scale[7] != 10 + unit || zero != unit) j->bad++;
   return true;
 }
@@ -64,7 +64,7 @@ static void compute(struct job *j, uint64_t unit) {
   uint32_t left = j->failures_left;
   while (left > 0)
     if (atomic_compare_exchange_weak(&j->failures_left, &left, left - 1)) return;
-  eval_cache_put(j->c, &j->key, unit, scale, &zero);
+  eval_cache_put(j->c, &j->key, unit, &zero, scale);
 }
 
 static void want_unit(struct job *j, uint64_t unit) {
@@ -74,12 +74,12 @@ static void want_unit(struct job *j, uint64_t unit) {
     if (!there) compute(j, unit);
     return;
   }
-  const enum eval_cache_turn turn = eval_cache_wait(j->c, &j->key, unit, always);
-  if (turn == EVAL_CACHE_LOOK && !fetch(j, unit)) j->bad++;
-  if (turn == EVAL_CACHE_STOPPED) j->bad++;
-  if (turn != EVAL_CACHE_MINE) return;
+  const enum eval_turns_next turn = eval_turns_wait(j->c, &j->key, unit, always);
+  if (turn == EVAL_TURNS_LOOK && !fetch(j, unit)) j->bad++;
+  if (turn == EVAL_TURNS_STOPPED) j->bad++;
+  if (turn != EVAL_TURNS_MINE) return;
   compute(j, unit);
-  eval_cache_done(j->c, &j->key, unit);
+  eval_turns_done(j->c, &j->key, unit);
 }
 
 static void *want_all(void *ctx) {
@@ -136,27 +136,27 @@ static void test_stop_ends_the_wait(void **state) {
   const struct eval_cache_key key = a_key();
   uint32_t asked = 0;
   const struct eval_go_on no = {refuse, &asked};
-  assert_int_equal(eval_cache_wait(c, &key, 1, no), EVAL_CACHE_MINE);
-  assert_int_equal(eval_cache_wait(c, &key, 0, no), EVAL_CACHE_MINE); // another unit
+  assert_int_equal(eval_turns_wait(c, &key, 1, no), EVAL_TURNS_MINE);
+  assert_int_equal(eval_turns_wait(c, &key, 0, no), EVAL_TURNS_MINE); // another unit
   assert_int_equal(asked, 0);
-  assert_int_equal(eval_cache_wait(c, &key, 1, no), EVAL_CACHE_STOPPED);
+  assert_int_equal(eval_turns_wait(c, &key, 1, no), EVAL_TURNS_STOPPED);
   assert_int_equal(asked, 1);
-  eval_cache_done(c, &key, 0);
-  eval_cache_done(c, &key, 1);
-  assert_int_equal(eval_cache_wait(c, &key, 1, no), EVAL_CACHE_MINE);
-  eval_cache_done(c, &key, 1);
+  eval_turns_done(c, &key, 0);
+  eval_turns_done(c, &key, 1);
+  assert_int_equal(eval_turns_wait(c, &key, 1, no), EVAL_TURNS_MINE);
+  eval_turns_done(c, &key, 1);
   eval_cache_close(c);
 }
 
 // Unit 0 was put: is unit 2 computed for all, or by everybody alone, since there is no room for it?
-static enum eval_cache_turn turn_of_last(size_t bytes) {
+static enum eval_turns_next turn_of_last(size_t bytes) {
   struct eval_cache *c = eval_cache_open(bytes, nowhere);
   struct eval_cache_key key = a_key();
-  key.scale_bytes = 32;
+  key.bytes[EVAL_CACHE_OTHER] = 32;
   const uint8_t scale[32] = {0}, zero = 0;
-  eval_cache_put(c, &key, 0, scale, &zero);
-  const enum eval_cache_turn turn = eval_cache_wait(c, &key, 2, always);
-  if (turn == EVAL_CACHE_MINE) eval_cache_done(c, &key, 2);
+  eval_cache_put(c, &key, 0, &zero, scale);
+  const enum eval_turns_next turn = eval_turns_wait(c, &key, 2, always);
+  if (turn == EVAL_TURNS_MINE) eval_turns_done(c, &key, 2);
   eval_cache_close(c);
   return turn;
 }
@@ -164,10 +164,10 @@ static enum eval_cache_turn turn_of_last(size_t bytes) {
 static void test_not_kept_is_not_waited_for(void **state) {
   (void)state;
   const struct eval_cache_key key = a_key();
-  assert_int_equal(eval_cache_wait(NULL, &key, 0, always), EVAL_CACHE_LOOK);
-  assert_int_equal(turn_of_last(17), EVAL_CACHE_LOOK); // nothing is kept
-  assert_int_equal(turn_of_last(80), EVAL_CACHE_LOOK); // the scales of one unit
-  assert_int_equal(turn_of_last(1 << 10), EVAL_CACHE_MINE);
+  assert_int_equal(eval_turns_wait(NULL, &key, 0, always), EVAL_TURNS_LOOK);
+  assert_int_equal(turn_of_last(17), EVAL_TURNS_LOOK); // nothing is kept
+  assert_int_equal(turn_of_last(80), EVAL_TURNS_LOOK); // the scales of one unit
+  assert_int_equal(turn_of_last(1 << 10), EVAL_TURNS_MINE);
 }
 
 // ---- the file ----------------------------------------------------------------------------------
@@ -194,14 +194,14 @@ static int open_file(void *ctx) {
 
 // Units of 40 bytes, ten of them unless said.
 static struct eval_cache_key wide_key(uint32_t of) {
-  return (struct eval_cache_key){.of = of, .units = 10, .scale_bytes = 32, .zero_bytes = 8};
+  return (struct eval_cache_key){.of = of, .units = 10, .bytes = {8, 32}};
 }
 
 static void put_unit(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit) {
   uint8_t scales[32], zeros[8];
   memset(scales, (int)(16 * key->of + unit), sizeof scales);
   memset(zeros, (int)(128 + 16 * key->of + unit), sizeof zeros);
-  eval_cache_put(c, key, unit, scales, zeros);
+  eval_cache_put(c, key, unit, zeros, scales);
 }
 
 // Of a unit: its scales in two pieces, and its zeros; or both as a whole. What is there has to be
@@ -211,11 +211,12 @@ static uint32_t parts_there(struct eval_cache *c, const struct eval_cache_key *k
   uint8_t scales[32] = {0}, zeros[8] = {0};
   bool has[2];
   if (whole) {
-    has[0] = has[1] = eval_cache_unit(c, key, unit, scales, zeros);
+    has[0] = has[1] = eval_cache_look(c, key, unit, EVAL_CACHE_OTHER, scales) &&
+                      eval_cache_look(c, key, unit, EVAL_CACHE_FIRST, zeros);
   } else {
-    has[0] = eval_cache_scales(c, key, unit, 12, scales + 12, 20) &&
-             eval_cache_scales(c, key, unit, 0, scales, 12);
-    has[1] = eval_cache_zeros(c, key, unit, 0, zeros, sizeof zeros);
+    has[0] = eval_cache_get(c, key, unit, EVAL_CACHE_OTHER, 12, scales + 12, 20) &&
+             eval_cache_get(c, key, unit, EVAL_CACHE_OTHER, 0, scales, 12);
+    has[1] = eval_cache_get(c, key, unit, EVAL_CACHE_FIRST, 0, zeros, sizeof zeros);
   }
   for (size_t i = 0; has[0] && i < sizeof scales; i++)
     assert_int_equal(scales[i], 16 * key->of + unit);
@@ -329,10 +330,9 @@ static void *make_half(void *ctx) {
   if (eval_open(&ev, h->r, &h->io, 2 * MIB, &h->err) != 0) return NULL;
   eval_share(ev, h->cache);
   pthread_barrier_wait(h->ready);
-  eval_expect(ev, h->codes, h->from, h->n);
+  struct eval_task *t = eval_begin(ev, h->codes, h->from, h->n, (struct eval_watcher){0});
   for (uint64_t at = 0; at < h->n && h->err.kind == ERR_NONE; at += MIB / 2)
-    recipe_read(ev, h->codes, h->from + at, h->out + h->from + at,
-                (size_t)min_u64(MIB / 2, h->n - at), &h->err);
+    eval_read(t, h->from + at, h->out + h->from + at, (size_t)min_u64(MIB / 2, h->n - at), &h->err);
   if (h->err.kind == ERR_NONE) recipe_read(ev, h->scales, 0, &h->scale, sizeof h->scale, &h->err);
   eval_close(ev);
   return NULL;

@@ -36,15 +36,15 @@ static void make_unit(uint32_t id, uint64_t from, uint64_t end, struct figure_su
   struct eval *ev;
   struct err err = {0};
   assert_int_equal(eval_open(&ev, &r, &io, EVAL_BUDGET_MIN << chance_below(3), &err), 0);
-  eval_watch(ev, (struct eval_watcher){add_leaf, sums});
   eval_refuse_overflow(ev);
-  eval_expect(ev, id, from, end - from);
+  const struct eval_watcher watcher = {add_leaf, sums};
+  struct eval_task *t = eval_begin(ev, id, from, end - from, watcher);
   while (from < end) {
     const uint64_t n = min_u64(1 + chance_below(chance_below(2) ? 5000 : MOST), end - from);
-    if (recipe_read(ev, id, from, codes, (size_t)n, &err) != 0) fail_msg("%s", err.msg);
+    if (eval_read(t, from, codes, (size_t)n, &err) != 0) fail_msg("%s", err.msg);
     from += n;
   }
-  if (eval_finish(ev, &err) != 0) fail_msg("%s", err.msg);
+  if (eval_end(t, &err) != 0) fail_msg("%s", err.msg);
   eval_close(ev);
 }
 
@@ -243,10 +243,9 @@ static void test_scales_are_not_told(void **state) {
   const uint32_t id = recipe_cast(&r, recipe_quantize(&r, of, &q, PART_SCALES), DTYPE_FLOAT16);
   assert_true(count > 1);
   assert_int_equal(eval_open(&ev, &r, &io, EVAL_BUDGET_MIN, &err), 0);
-  eval_watch(ev, (struct eval_watcher){add_leaf, &sums});
   eval_refuse_overflow(ev);
-  eval_expect(ev, id, 0, 2);
-  assert_int_equal(recipe_read(ev, id, 0, codes, 2, &err), -1);
+  struct eval_task *t = eval_begin(ev, id, 0, 2, (struct eval_watcher){add_leaf, &sums});
+  assert_int_equal(eval_read(t, 0, codes, 2, &err), -1);
   assert_int_equal(err.kind, ERR_MODEL);
   assert_int_equal(sums.n, 0);
   eval_close(ev);
@@ -269,9 +268,9 @@ static void test_not_finite_is_named(void **state) {
         .format = formats[k / 2], .bits = 4, .axis = 1, .block = 16};
     const uint32_t id = recipe_quantize(&r, of, &q, PART_CODES);
     assert_int_equal(eval_open(&ev, &r, &io, EVAL_BUDGET_MIN, &err), 0);
-    eval_watch(ev, (struct eval_watcher){add_leaf, &sums});
-    eval_expect(ev, id, 0, r.rows[id].bytes);
-    assert_int_equal(recipe_read(ev, id, 0, codes, (size_t)r.rows[id].bytes, &err), -1);
+    struct eval_task *t =
+        eval_begin(ev, id, 0, r.rows[id].bytes, (struct eval_watcher){add_leaf, &sums});
+    assert_int_equal(eval_read(t, 0, codes, (size_t)r.rows[id].bytes, &err), -1);
     assert_int_equal(err.kind, ERR_MODEL);
     snprintf(place, sizeof place, "element [%lld,%lld] ", (long long)row, (long long)column);
     if (!strstr(err.msg, place)) fail_msg("no '%s' in: %s", place, err.msg);
@@ -298,10 +297,10 @@ static struct figures in_stripes(uint32_t id, size_t budget, uint32_t units, dou
     struct eval *ev;
     const uint64_t from = n * unit / units, end = n * (unit + 1) / units;
     assert_int_equal(eval_open(&ev, &r, &io, budget, &err), 0);
-    eval_watch(ev, (struct eval_watcher){add_leaf, &one});
-    eval_expect(ev, id, from, end - from);
-    assert_int_equal(recipe_read(ev, id, from, wide_codes, (size_t)(end - from), &err), 0);
-    assert_int_equal(eval_finish(ev, &err), 0);
+    struct eval_task *t =
+        eval_begin(ev, id, from, end - from, (struct eval_watcher){add_leaf, &one});
+    assert_int_equal(eval_read(t, from, wide_codes, (size_t)(end - from), &err), 0);
+    assert_int_equal(eval_end(t, &err), 0);
     figure_sums_put_unit(&all, unit, &one);
     figure_sums_free(&one);
     eval_close(ev);

@@ -277,12 +277,13 @@ static struct eval *open_small(struct world *s) {
   return ev;
 }
 
-static void check_range(struct eval *ev, uint32_t id, const uint8_t *want, uint64_t off, size_t n,
-                        uint64_t number) {
+// By task t, or by none (NULL).
+static void check_range(struct eval *ev, struct eval_task *t, uint32_t id, const uint8_t *want,
+                        uint64_t off, size_t n, uint64_t number) {
   struct err err = {0};
   uint8_t *buf = malloc(n + 8);
   memset(buf, 0xa5, n + 8);
-  if (recipe_read(ev, id, off, buf, n, &err) != 0)
+  if ((t ? eval_read(t, off, buf, n, &err) : recipe_read(ev, id, off, buf, n, &err)) != 0)
     fail_msg("case %llu: %s", (unsigned long long)number, err.msg);
   for (size_t i = 0; i < n; i++)
     if (buf[i] != want[off + i])
@@ -298,16 +299,18 @@ static void check_part(struct eval *ev, const struct world *s, enum recipe_part 
                        uint64_t number) {
   const uint64_t n = s->r.rows[id].bytes;
   uint8_t *want = model(&s->w, part, n);
-  if (chance_below(2)) eval_expect(ev, id, 0, chance_below(2) ? n : n / 2);
-  check_range(ev, id, want, 0, (size_t)n, number);
+  struct eval_task *t = NULL;
+  if (chance_below(2))
+    t = eval_begin(ev, id, 0, chance_below(2) ? n : n / 2, (struct eval_watcher){0});
+  check_range(ev, t, id, want, 0, (size_t)n, number);
   for (uint64_t from = 0; from < n;) {
     const uint64_t some = min_u64(1 + chance_below(chance_below(2) ? 40 : n), n - from);
-    check_range(ev, id, want, from, (size_t)some, number);
+    check_range(ev, t, id, want, from, (size_t)some, number);
     from += some;
   }
   for (int i = 0; i < 4; i++) {
     const uint64_t from = chance_below(n + 1);
-    check_range(ev, id, want, from, chance_below(n - from + 1), number);
+    check_range(ev, t, id, want, from, chance_below(n - from + 1), number);
   }
   free(want);
 }
@@ -356,7 +359,7 @@ static void test_faults(void **state) {
       s.io.fail_at = 0;
       assert_int_equal(failed, injected ? -1 : 0);
       assert_int_equal(err.kind, injected ? ERR_IO : ERR_NONE);
-      check_range(ev, id, want, 0, (size_t)n, number);
+      check_range(ev, NULL, id, want, 0, (size_t)n, number);
       if (!injected || k > 50) break;
       ev->root = NO_ID; // forget the boxes
     }
@@ -462,10 +465,10 @@ static void check_other(struct world *s, size_t which, uint64_t number) {
     const uint32_t id = recipe_quantize(&s->r, s->operand, &w->q, (enum recipe_part)part);
     const uint64_t n = s->r.rows[id].bytes;
     uint8_t *want = arrange(w, rule, (enum recipe_part)part, &x, n);
-    check_range(ev, id, want, 0, (size_t)n, number);
+    check_range(ev, NULL, id, want, 0, (size_t)n, number);
     for (uint64_t from = 0, some; from < n; from += some) {
       some = min_u64(1 + chance_below(n), n - from);
-      check_range(ev, id, want, from, (size_t)some, number);
+      check_range(ev, NULL, id, want, from, (size_t)some, number);
     }
     free(want);
   }
@@ -553,17 +556,15 @@ static struct figures figures_with(struct world *s, uint32_t id, uint32_t units,
       ev = open_small(s);
     else
       assert_int_equal(eval_open(&ev, &s->r, &s->io, 8 << 20, &err), 0);
-    eval_watch(ev, (struct eval_watcher){add_leaf, &one});
     eval_share(ev, cache);
     const uint64_t len = cuts[i + 1] - cuts[i];
-    eval_expect(ev, id, cuts[i], len);
+    struct eval_task *t = eval_begin(ev, id, cuts[i], len, (struct eval_watcher){add_leaf, &one});
     for (uint64_t at_byte = 0; at_byte < len;) {
       const uint64_t some = min_u64(1 + chance_below(n), len - at_byte);
-      if (recipe_read(ev, id, cuts[i] + at_byte, buf, (size_t)some, &err) != 0)
-        fail_msg("%s", err.msg);
+      if (eval_read(t, cuts[i] + at_byte, buf, (size_t)some, &err) != 0) fail_msg("%s", err.msg);
       at_byte += some;
     }
-    if (eval_finish(ev, &err) != 0) fail_msg("%s", err.msg);
+    if (eval_end(t, &err) != 0) fail_msg("%s", err.msg);
     figure_sums_put_unit(&all, units - i, &one);
     figure_sums_free(&one);
     eval_close(ev);
@@ -670,9 +671,9 @@ static void test_not_finite(void **state) {
     const uint32_t id = recipe_quantize(
         &s.r, recipe_bytes(&s.r, DTYPE_FLOAT, dims, 2, span_of(w, sizeof w)), &q, PART_CODES);
     assert_int_equal(eval_open(&ev, &s.r, &s.io, EVAL_BUDGET_MIN, &err), 0);
-    eval_watch(ev, (struct eval_watcher){add_leaf, &sums});
-    eval_expect(ev, id, 0, s.r.rows[id].bytes);
-    assert_int_equal(recipe_read(ev, id, 0, codes, (size_t)s.r.rows[id].bytes, &err), -1);
+    struct eval_task *t =
+        eval_begin(ev, id, 0, s.r.rows[id].bytes, (struct eval_watcher){add_leaf, &sums});
+    assert_int_equal(eval_read(t, 0, codes, (size_t)s.r.rows[id].bytes, &err), -1);
     assert_int_equal(err.kind, ERR_MODEL);
     assert_non_null(strstr(err.msg, "element [23,41]"));
     figure_sums_free(&sums);
@@ -744,10 +745,11 @@ static void test_turned_codes(void **state) {
       struct eval *ev = open_small(&s);
       struct eval_cache *cache = eval_cache_open(40 + chance_below(6000), nowhere);
       eval_share(ev, chance_below(2) ? cache : NULL);
-      if (chance_below(2)) eval_expect(ev, turned, 0, n);
-      check_range(ev, turned, want, 0, (size_t)n, number);
+      struct eval_task *t = NULL;
+      if (chance_below(2)) t = eval_begin(ev, turned, 0, n, (struct eval_watcher){0});
+      check_range(ev, t, turned, want, 0, (size_t)n, number);
       for (uint64_t at_byte = 0; at_byte < n; at_byte += 7)
-        check_range(ev, turned, want, at_byte, (size_t)min_u64(7, n - at_byte), number);
+        check_range(ev, t, turned, want, at_byte, (size_t)min_u64(7, n - at_byte), number);
       eval_close(ev);
       eval_cache_close(cache);
       free(codes);
@@ -789,10 +791,10 @@ static double reads(int64_t rows, int64_t columns, uint32_t axis, size_t cache_b
     const uint64_t all = r.rows[ids[i]].bytes;
     for (uint64_t from = 0; from < all; from += unit) {
       const uint64_t end = min_u64(from + unit, all);
-      eval_expect(ev, ids[i], from, end - from);
+      struct eval_task *t = eval_begin(ev, ids[i], from, end - from, (struct eval_watcher){0});
       for (uint64_t off = from; off < end; off += MIB) {
         const size_t n = (size_t)min_u64(MIB, end - off);
-        if (recipe_read(ev, ids[i], off, tile, n, &err) != 0) fail_msg("%s", err.msg);
+        if (eval_read(t, off, tile, n, &err) != 0) fail_msg("%s", err.msg);
       }
     }
   }
@@ -833,13 +835,12 @@ static double turned_reads(int64_t rows, int64_t columns, uint32_t axis, uint32_
     const uint64_t half = r.rows[id].bytes / 2, from = unit * half;
     assert_int_equal(eval_open(&ev, &r, &io, 2 * MIB, &err), 0);
     eval_share(ev, cache);
-    eval_watch(ev, (struct eval_watcher){add_leaf, &sums});
-    eval_expect(ev, id, from, half);
+    struct eval_task *t = eval_begin(ev, id, from, half, (struct eval_watcher){add_leaf, &sums});
     for (uint64_t off = from; off < from + half; off += MIB) {
       const size_t n = (size_t)min_u64(MIB, from + half - off);
-      if (recipe_read(ev, id, off, tile, n, &err) != 0) fail_msg("%s", err.msg);
+      if (eval_read(t, off, tile, n, &err) != 0) fail_msg("%s", err.msg);
     }
-    assert_int_equal(eval_finish(ev, &err), 0);
+    assert_int_equal(eval_end(t, &err), 0);
     eval_close(ev);
   }
   figure_sums_free(&sums);

@@ -7,6 +7,10 @@
 #include "eval_parts.h"
 #include "fake_io.h"
 #include "kernels.h"
+#include "kernels_convert.h"
+#include "kernels_dequantize.h"
+#include "kernels_map.h"
+#include "reduce_reference.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -348,38 +352,209 @@ static void add_reshape(struct world *w, const struct node *of) {
   memcpy(x->elements, of->elements, of->count * of->width);
 }
 
-static bool to_double(const struct node *of, double *wide) {
-  size_t n = of->count;
-  float *middle = malloc(n * sizeof *middle + 1);
-  if (of->dtype == DTYPE_DOUBLE) memcpy(wide, of->elements, n * 8);
-  if (of->dtype == DTYPE_FLOAT) memcpy(middle, of->elements, n * 4);
-  if (of->dtype == DTYPE_FLOAT16) kernels_f16_to_f32(middle, (uint16_t *)(void *)of->elements, n);
-  if (of->dtype == DTYPE_BFLOAT16) kernels_bf16_to_f32(middle, (uint16_t *)(void *)of->elements, n);
-  if (of->dtype != DTYPE_DOUBLE) kernels_f32_to_f64(wide, middle, n);
-  free(middle);
-  return true;
+static bool may_be_open(enum dtype from, enum dtype to) {
+  const bool low = to == DTYPE_FLOAT4E2M1 || to == DTYPE_FLOAT6E2M3 || to == DTYPE_FLOAT6E3M2 ||
+                   to == DTYPE_FLOAT8E8M0;
+  return low || (dtype_is_float(from) && dtype_is_integer(to) && to != DTYPE_BOOL);
 }
 
+// Casts of the four plain floats clip nothing and have kernels of their own.
 static void add_cast(struct world *w, const struct node *of) {
   static const enum dtype floats[] = {DTYPE_FLOAT, DTYPE_FLOAT16, DTYPE_BFLOAT16, DTYPE_DOUBLE};
-  enum dtype to = floats[chance_below(4)];
-  if (!recipe_can_cast(of->dtype, to)) return;
-  struct node *x = &w->nodes[w->n++];
-  set_shape(x, to, of->dims, of->rank);
-  x->id = recipe_cast(&w->r, of->id, to);
-  if (to == of->dtype) { // and no NaN becomes quiet
-    memcpy(x->elements, of->elements, of->count * of->width);
+  const enum dtype to = chance_below(2) ? floats[chance_below(4)] : random_dtype();
+  if (!recipe_can_convert(of->dtype, to)) return;
+  const struct recipe_conversion q = {
+      .to = to, .saturates = chance_below(2), .round = (enum recipe_round)chance_below(3)};
+  const struct kernels_cast c = {.from = (uint8_t)of->dtype,
+                                 .to = (uint8_t)to,
+                                 .saturate = q.saturates,
+                                 .round = (uint8_t)q.round};
+  uint8_t *out = malloc(of->count * width_of(to) + 1);
+  uint64_t open = 0;
+  for (uint64_t i = 0; i < of->count && to != of->dtype; i++)
+    open += kernels_convert(out + i * width_of(to), element(of, i), 1, &c);
+  if (to == of->dtype) memcpy(out, of->elements, of->count * of->width); // no NaN becomes quiet
+  assert_true(open == 0 || may_be_open(of->dtype, to));
+  if (open) { // refused: test_eval_math.c
+    free(out);
     return;
   }
-  // Everything is exact in a double: one rounding.
-  double *wide = malloc(x->count * sizeof *wide + 1);
-  to_double(of, wide);
-  void *out = x->elements;
-  if (to == DTYPE_DOUBLE) memcpy(out, wide, x->count * 8);
-  if (to == DTYPE_FLOAT) kernels_f64_to_f32(out, wide, x->count);
-  if (to == DTYPE_FLOAT16) kernels_f64_to_f16(out, wide, x->count);
-  if (to == DTYPE_BFLOAT16) kernels_f64_to_bf16(out, wide, x->count);
-  free(wide);
+  struct node *x = &w->nodes[w->n++];
+  set_shape(x, to, of->dims, of->rank);
+  memcpy(x->elements, out, of->count * x->width);
+  x->id = recipe_convert(&w->r, of->id, &q);
+  free(out);
+}
+
+// The index of the operand's element that falls on coordinates c of the result.
+static uint64_t broadcast_index(const struct node *of, const struct node *x, const int64_t *c) {
+  int64_t d[8];
+  for (uint32_t i = 0; i < of->rank; i++)
+    d[i] = of->dims[i] == 1 ? 0 : c[i + x->rank - of->rank];
+  return index_of(of, d);
+}
+
+// A leaf that broadcasts against a node's dims, or against which the node does.
+static const struct node *add_partner(struct world *w, const struct node *of, enum dtype dtype) {
+  int64_t dims[8];
+  uint32_t from = chance_below(3) ? 0 : chance_below(of->rank + 1), rank = 0;
+  const bool grows = of->count < ELEMENTS_MAX / 8;
+  for (uint32_t i = from; i < of->rank; i++)
+    dims[rank++] = chance_below(2)             ? of->dims[i]
+                   : of->dims[i] == 1 && grows ? 1 + chance_below(3)
+                                               : 1;
+  add_leaf(w, dtype, dims, rank);
+  return &w->nodes[w->n - 1];
+}
+
+static void add_map(struct world *w, const struct node *of) {
+  const enum recipe_map_op op = (enum recipe_map_op)chance_below(RECIPE_MAP_OPS);
+  const uint32_t n = recipe_map_operands(op);
+  if (w->n + 3 > NODES_MAX || recipe_map_result(op, of->dtype) == DTYPE_UNDEFINED) return;
+  const struct node *operands[3] = {of, of, of};
+  const uint32_t side = n == 3 ? 1 + chance_below(2) : chance_below(n), before = w->n;
+  for (uint32_t i = 0; i < n; i++)
+    if (i != side && (i == 0 || chance_below(8)))
+      operands[i] = add_partner(w, of, n == 3 && i == 0 ? DTYPE_BOOL : of->dtype);
+  uint32_t ids[3];
+  for (uint32_t i = 0; i < n; i++)
+    ids[i] = operands[i]->id;
+  if (!recipe_can_map(&w->r, op, ids)) { // two partners that grew apart
+    while (w->n > before)
+      free(w->nodes[--w->n].elements);
+    return;
+  }
+  struct node *x = &w->nodes[w->n++];
+  int64_t dims[8], c[8];
+  x->id = recipe_map(&w->r, op, ids);
+  const uint32_t rank = w->r.rows[x->id].rank;
+  for (uint32_t i = 0; i < rank; i++)
+    dims[i] = recipe_dims(&w->r, x->id)[i];
+  set_shape(x, recipe_map_result(op, of->dtype), dims, rank);
+  uint64_t open = 0;
+  for (uint64_t at = 0; at < x->count; at++) {
+    struct kernels_operand at_once[3];
+    coordinates(x, at, c);
+    for (uint32_t i = 0; i < n; i++)
+      at_once[i].at = element(operands[i], broadcast_index(operands[i], x, c)),
+      at_once[i].stride = 1;
+    open += kernels_map((enum kernels_map)op, of->dtype, element(x, at), at_once, 1);
+  }
+  while (open && w->n > before) // refused: test_eval_math.c
+    free(w->nodes[--w->n].elements);
+}
+
+// By indices that are known, or come out of a cast.
+static void add_gather(struct world *w, const struct node *of) {
+  if (of->rank == 0 || w->n + 3 > NODES_MAX) return;
+  const uint32_t axis = chance_below(of->rank), rank = chance_below(3);
+  int64_t list_dims[2], dims[8], list[64];
+  uint64_t m = 1, inner = 1;
+  for (uint32_t i = 0; i < rank; i++)
+    m *= (uint64_t)(list_dims[i] = chance_below(of->count < ELEMENTS_MAX / 8 ? 7 : 3));
+  const int64_t n = of->dims[axis], start = n ? chance_below((uint64_t)n) : 0;
+  if ((m > 0 && n == 0) || of->rank + rank > 8) return;
+  const bool follow = chance_below(3) == 0;
+  for (uint64_t i = 0; i < m; i++) {
+    list[i] = follow ? (start + (int64_t)i) % n : (int64_t)chance_below((uint64_t)n);
+    if (chance_below(4) == 0) list[i] -= n;
+  }
+  uint32_t by = recipe_bytes(&w->r, DTYPE_INT64, list_dims, rank, span_of(list, m * sizeof *list));
+  if (chance_below(2)) by = recipe_cast(&w->r, by, DTYPE_INT32);
+  for (uint32_t i = 0; i < of->rank; i++) {
+    if (i < axis) dims[i] = of->dims[i];
+    if (i > axis) dims[i + rank - 1] = of->dims[i];
+    if (i > axis) inner *= (uint64_t)of->dims[i];
+  }
+  memcpy(dims + axis, list_dims, rank * sizeof *dims);
+  struct node *x = &w->nodes[w->n++];
+  set_shape(x, of->dtype, dims, of->rank + rank - 1);
+  x->id = recipe_gather(&w->r, of->id, by, axis);
+  for (uint64_t at = 0; at < x->count; at++) {
+    const int64_t index = list[at / inner % m], c = index < 0 ? index + n : index;
+    const uint64_t from = (at / inner / m * (uint64_t)n + (uint64_t)c) * inner + at % inner;
+    memcpy(element(x, at), element(of, from), x->width);
+  }
+}
+
+static void add_dequantize(struct world *w, const struct node *of) {
+  static const enum dtype types[] = {DTYPE_FLOAT, DTYPE_FLOAT16, DTYPE_BFLOAT16};
+  if (w->n + 3 > NODES_MAX) return;
+  struct recipe_dequantization q = {.axis = RECIPE_PER_TENSOR, .zeros = NO_ID};
+  int64_t dims[8], c[8];
+  uint32_t rank = 0;
+  if (of->rank > 0 && chance_below(4)) {
+    q.axis = chance_below(of->rank);
+    dims[rank++] = of->dims[q.axis];
+    if (chance_below(2)) {
+      q.block = 1 + chance_below(10);
+      rank = of->rank;
+      memcpy(dims, of->dims, sizeof dims);
+      dims[q.axis] = (dims[q.axis] + (int64_t)q.block - 1) / (int64_t)q.block;
+    }
+  }
+  const enum dtype type = types[chance_below(3)];
+  const uint32_t before = w->n;
+  add_leaf(w, type, dims, rank);
+  const struct node *scales = &w->nodes[w->n - 1], *zeros = NULL;
+  q.scales = scales->id;
+  if (chance_below(2)) {
+    add_leaf(w, of->dtype, dims, rank);
+    zeros = &w->nodes[w->n - 1];
+    q.zeros = zeros->id;
+  }
+  if (!recipe_can_dequantize(&w->r, of->id, &q)) {
+    while (w->n > before)
+      free(w->nodes[--w->n].elements);
+    return;
+  }
+  struct node *x = &w->nodes[w->n++];
+  set_shape(x, type, of->dims, of->rank);
+  x->id = recipe_dequantize(&w->r, of->id, &q);
+  const struct kernels_dequantized d = {
+      .codes = (uint8_t)of->dtype, .scales = (uint8_t)type, .out = (uint8_t)type};
+  for (uint64_t at = 0; at < x->count; at++) {
+    coordinates(x, at, c);
+    uint64_t by = 0;
+    if (q.axis != RECIPE_PER_TENSOR) by = (uint64_t)c[q.axis];
+    if (q.block) {
+      c[q.axis] /= (int64_t)q.block;
+      by = index_of(scales, c);
+    }
+    const struct kernels_operand scale = {.at = element(scales, by)};
+    const struct kernels_operand zero = {.at = zeros ? element(zeros, by) : NULL};
+    kernels_dequantize(&d, element(x, at), element(of, at), scale, zero, 1);
+  }
+}
+
+static void add_reduce(struct world *w, const struct node *of) {
+  struct recipe_reduction q = {.op = (enum recipe_reduce_op)chance_below(5)};
+  int64_t dims[8], c[8];
+  uint32_t rank = 0;
+  for (uint32_t i = 0; i < of->rank; i++)
+    if (chance_below(2))
+      q.axes |= UINT64_C(1) << i;
+    else
+      dims[rank++] = of->dims[i];
+  if (!recipe_can_reduce(&w->r, of->id, &q)) return;
+  struct node *x = &w->nodes[w->n++];
+  set_shape(x, of->dtype, dims, rank);
+  x->id = recipe_reduce(&w->r, of->id, &q);
+  const uint64_t n = of->count / x->count;
+  uint64_t *have = calloc(x->count, sizeof *have);
+  uint8_t *columns = malloc(of->count * of->width);
+  for (uint64_t at = 0; at < of->count; at++) {
+    uint64_t to = 0;
+    coordinates(of, at, c);
+    for (uint32_t i = 0; i < of->rank; i++)
+      if (!(q.axes >> i & 1)) to = to * (uint64_t)of->dims[i] + (uint64_t)c[i];
+    memcpy(columns + (to * n + have[to]++) * of->width, element(of, at), of->width);
+  }
+  for (uint64_t at = 0; at < x->count; at++)
+    reduce_reference(element(x, at), columns + at * n * of->width, n, (enum kernels_reduce)q.op,
+                     of->dtype);
+  free(have);
+  free(columns);
 }
 
 // Codes that lie as the operand does, each slab of it [k, inner] by one call of the kernel.
@@ -425,7 +600,7 @@ static void add_quantize(struct world *w, const struct node *of) {
 static void add_operation(struct world *w) {
   uint32_t of = chance_below(3) ? w->n - 1 : chance_below(w->n);
   if (w->nodes[of].count > 4 * ELEMENTS_MAX) return;
-  switch (chance_below(9)) {
+  switch (chance_below(19)) {
   case 0:
   case 1: add_transpose(w, &w->nodes[of]); break;
   case 2: add_slice(w, &w->nodes[of]); break;
@@ -433,6 +608,15 @@ static void add_operation(struct world *w) {
   case 4: add_concat(w, of); break;
   case 5: add_reshape(w, &w->nodes[of]); break;
   case 6: add_quantize(w, &w->nodes[of]); break;
+  case 7:
+  case 8:
+  case 9: add_map(w, &w->nodes[of]); break;
+  case 10:
+  case 11: add_gather(w, &w->nodes[of]); break;
+  case 12:
+  case 13: add_dequantize(w, &w->nodes[of]); break;
+  case 14:
+  case 15: add_reduce(w, &w->nodes[of]); break;
   default: add_cast(w, &w->nodes[of]); break;
   }
 }

@@ -576,9 +576,9 @@ static void test_reports(void **state) {
   assert_int_equal(seen_index, NO_ID); // known by the weight
   assert_string_equal(seen_tensor, "x");
   const struct kit_report placed = {
-      .node = a, .reason = "done", .placed = true, .weight = x + 1, .tensor = span_str("w")};
+      .node = a, .reason = "done", .place = 8, .weight = x + 1, .tensor = span_str("w")};
   kit_report(&k, &placed);
-  assert_int_equal(seen_index, 0);
+  assert_int_equal(seen_index, 7);
   assert_string_equal(seen_tensor, "w");
   t->env.site = NULL;
   kit_skipped(&k, b, "not_known"); // nobody listens

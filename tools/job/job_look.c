@@ -23,8 +23,8 @@ int job_look_read(const struct recipes *r, struct sources *sources, uint32_t rec
   int rc = io_open(&io, &options, sources, err);
   if (rc == 0) rc = eval_open(&ev, r, io, LOOK_BUDGET, err);
   if (rc == 0 && n > 0) {
-    eval_expect(ev, recipe, 0, n);
-    rc = recipe_read(ev, recipe, 0, out, n, err);
+    struct eval_task *task = eval_begin(ev, recipe, 0, n, (struct eval_watcher){0});
+    rc = eval_read(task, 0, out, n, err);
   }
   if (ev) eval_close(ev);
   if (io) io_close(io);

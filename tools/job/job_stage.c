@@ -99,6 +99,8 @@ static bool reads_equal(struct span text, const struct pass_question *q) {
 static const struct stage_row stages[] = {
     {MEASURED_STAGE, "took over what an interrupted run had measured", measure_can, run_measure,
      reads_measure},
+    {MEASURED_STAGE_FIGURES, "took over what an interrupted run had measured", measure_can,
+     run_measure, reads_measure},
     {LIKENESSES_STAGE, "took over what an interrupted run had found equal", can_compare, run_equal,
      reads_equal},
 };
@@ -209,6 +211,14 @@ const char *job_stage_artifacts(struct job *job) {
 
 // ---- replay ------------------------------------------------------------------------------------
 
+// Did version 0.1.0 add up these figures in another way?
+static bool is_of_old(const struct job *job, const struct edit_artifact *a) {
+  bool is = false;
+  for (uint32_t i = 0; i < a->n; i++)
+    is = is || !measure_is_by_column(&job->recipes, a->of[i]);
+  return is && strcmp(a->stage, MEASURED_STAGE) == 0;
+}
+
 int job_stage_replay(void *ctx, const struct edit_artifact *a, struct err *err) {
   struct job *job = ctx;
   const struct stage_row *row = stage_named(a->stage);
@@ -222,6 +232,11 @@ int job_stage_replay(void *ctx, const struct edit_artifact *a, struct err *err) 
   const struct job_stage *stage = answer(job, row, &question, err);
   if (!stage) return -1;
   if (memcmp(stage->sha256, a->sha256, DIGEST_BYTES) == 0) return 0;
+  if (is_of_old(job, a)) {
+    report_notice("the log was made by version 0.1.0, which measured in other digits: whether the "
+                  "weights are those that it measured is not known");
+    return 0;
+  }
   char is[DIGEST_HEX], was[DIGEST_HEX];
   hex_encode(stage->sha256, DIGEST_BYTES, is);
   hex_encode(a->sha256, DIGEST_BYTES, was);

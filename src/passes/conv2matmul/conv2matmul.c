@@ -23,12 +23,16 @@
 
 enum { SLICE_STEPS_OPSET = 10, PAD_INPUTS_OPSET = 11, MAX_NAMES = 32 };
 
+struct site {
+  uint32_t node, index; // index: its position in its graph
+};
+
 struct rewriting {
   struct kit k;
   const struct conv2matmul_options *options;
   uint32_t *transposed; // value id of Wᵀ by tensor id, NO_ID: not made yet
   uint32_t n_transposed;
-  TABLE(uint32_t, sites); // of the graph at hand
+  TABLE(struct site, sites); // of the graph at hand
   // of the node at hand
   struct conv2matmul_match match;
   uint32_t x, y; // value ids
@@ -351,9 +355,10 @@ static void rewrite(struct rewriting *w, uint32_t node) {
 // The Convs of a graph, before any edit moves them.
 static void collect(struct rewriting *w, uint32_t graph) {
   const struct model *m = w->k.m;
+  uint32_t index = 0;
   w->n_sites = 0;
-  for (uint32_t i = m->graphs[graph].first_node; i != NO_ID; i = m->nodes[i].next)
-    if (conv2matmul_looks_at(m, i, w->options)) *TABLE_PUSH(w, sites) = i;
+  for (uint32_t i = m->graphs[graph].first_node; i != NO_ID; i = m->nodes[i].next, index++)
+    if (conv2matmul_looks_at(m, i, w->options)) *TABLE_PUSH(w, sites) = (struct site){i, index};
 }
 
 // Ahead of the first rewrite: transposed weights are initializers without an input.
@@ -368,16 +373,17 @@ static void rewrite_graph(struct rewriting *w, uint32_t graph, struct conv2matmu
   collect(w, graph);
   for (uint32_t i = 0; i < w->n_sites; i++) {
     const struct model *m = w->k.m;
-    conv2matmul_match(m, w->sites[i], w->options, &w->match);
-    struct kit_report report = {.node = w->sites[i],
+    const struct site *s = &w->sites[i];
+    conv2matmul_match(m, s->node, w->options, &w->match);
+    struct kit_report report = {.node = s->node,
                                 .reason = match->reason,
                                 .skipped = !match->converts,
                                 .flag = match->used_extended_mode,
-                                .placed = true};
+                                .place = s->index + 1};
     if (match->converts) report.tensor = model_name(m, m->tensors[match->weight.tensor].name);
     kit_report(&w->k, &report);
     if (match->converts && result->converted == 0) make_way(w);
-    if (match->converts) rewrite(w, w->sites[i]);
+    if (match->converts) rewrite(w, s->node);
     result->converted += match->converts;
     result->skipped += !match->converts;
   }

@@ -366,7 +366,7 @@ struct kit_report {
   const char *reason; // a stable word
   bool skipped;
   bool flag;
-  bool placed;        // its position is said in any case
+  uint32_t place;     // position + 1 that is said in any case, 0: none
   uint32_t weight;    // value + 1 of the weight it is about, 0: none
   struct span tensor; // the weight's name; at NULL: that of `weight`
   uint32_t codes;     // recipe + 1 of its codes, 0: none

@@ -44,7 +44,10 @@ void kit_report(struct kit *k, const struct kit_report *r) {
     site.graph = n->graph;
     site.op_type = model_name_str(m, n->op_type);
     site.node_name = model_name(m, n->name);
-    if (r->placed || (n->name == m->empty && r->weight == 0)) site.index = source_index(k, r->node);
+    if (r->place)
+      site.index = r->place - 1;
+    else if (n->name == m->empty && r->weight == 0)
+      site.index = source_index(k, r->node);
   } else if (r->weight) {
     site.graph = m->values[r->weight - 1].graph;
   }

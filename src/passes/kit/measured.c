@@ -1,5 +1,5 @@
-// Questions of the stage "measure", and its answers as text and as figures. The stage itself is the
-// caller's (pass_env.ask): here is what both sides must agree on.
+// Questions of the stages that measure, and their answers as text and as figures. The stages themselves are
+// the caller's (pass_env.ask): here is what both sides must agree on.
 #include "measured.h"
 
 #include "figures.h"
@@ -58,12 +58,24 @@ bool measured_read(struct span text, uint32_t n, struct figures *figures) {
   return whole && text.n == 0;
 }
 
+// That which answers questions about all of these.
+static const char *stage_for(const struct recipes *r, const uint32_t *codes, uint32_t n) {
+  for (uint32_t i = 0; i < n; i++) {
+    uint32_t id = codes[i];
+    while (r->rows[id].kind != RECIPE_QUANTIZE)
+      id = r->args[r->rows[id].args];
+    const enum recipe_format format = recipe_quantization_of(r, id).format;
+    if (format == FORMAT_QDQ || format == FORMAT_GATHER) return MEASURED_STAGE_FIGURES;
+  }
+  return MEASURED_STAGE;
+}
+
 int measured_ask(const struct pass_env *env, const uint32_t *codes, uint32_t n, struct figures *out,
                  struct err *err) {
-  const struct pass_question question = {.stage = MEASURED_STAGE, .of = codes, .n = n};
+  const char *stage = stage_for(env->edits->r, codes, n);
+  const struct pass_question question = {.stage = stage, .of = codes, .n = n};
   struct pass_answer answer;
   if (env->ask(env->ask_ctx, &question, &answer, err)) return -1;
   if (measured_read(answer.text, n, out)) return 0;
-  return err_set(err, ERR_INTERNAL, "the stage '%s' did not answer %u questions", MEASURED_STAGE,
-                 n);
+  return err_set(err, ERR_INTERNAL, "the stage '%s' did not answer %u questions", stage, n);
 }

@@ -1,4 +1,4 @@
-// The answer of the stage "measure": what quantizing would cost, as figures of recipes of codes. The
+// The answer of the stages "measure" and "figures": what quantizing would cost, as figures of recipes of codes. The
 // text of its artifact is written and read here and nowhere else:
 //
 //   {…head…}
@@ -12,7 +12,11 @@
 
 #include "pass.h"
 
+// Version 0.1.0 measured all formats as "measure". Those that keep the operand's layout (QDQ, GATHER)
+// have figures that differ from its in the last digits since then, and are asked for as "figures": so
+// a replay of an old log knows that it cannot compare them.
 #define MEASURED_STAGE "measure"
+#define MEASURED_STAGE_FIGURES "figures"
 
 // Figures of n recipes of codes (RECIPE_QUANTIZE, PART_CODES; formats NBITS, QDQ, GATHER, and SHRINK
 // with an axis), in their order: asks env->ask, which must not be NULL.

@@ -19,7 +19,7 @@ struct list {
 
 // A node whose subgraphs are still to be walked: the next is number `graph` of attribute `attr`.
 struct visit {
-  uint32_t node, attr, graph;
+  uint32_t node, index, attr, graph;
 };
 
 struct walk {
@@ -40,27 +40,28 @@ static uint32_t next_subgraph(const struct model *m, struct visit *v) {
   return NO_ID;
 }
 
-static void push(struct walk *w, uint32_t node) {
-  if (node != NO_ID) *TABLE_PUSH(w, visits) = (struct visit){.node = node};
+static void push(struct walk *w, uint32_t node, uint32_t index) {
+  if (node != NO_ID) *TABLE_PUSH(w, visits) = (struct visit){.node = node, .index = index};
 }
 
-static void add_site(struct walk *w, uint32_t node) {
-  const uint32_t op = nbits_looks_at(w->m, node, w->op_types);
+static void add_site(struct walk *w, const struct visit *v) {
+  const uint32_t op = nbits_looks_at(w->m, v->node, w->op_types);
   if (op)
-    *TABLE_PUSH(w->list, sites) = (struct nbits_site){.node = node, .op = (enum matmulnbits_op)op};
+    *TABLE_PUSH(w->list, sites) =
+        (struct nbits_site){.node = v->node, .index = v->index, .op = (enum matmulnbits_op)op};
 }
 
 static void collect_graph(struct walk *w, uint32_t graph) {
-  push(w, w->m->graphs[graph].first_node);
+  push(w, w->m->graphs[graph].first_node, 0);
   while (w->n_visits) {
     uint32_t inner = next_subgraph(w->m, &w->visits[w->n_visits - 1]);
     if (inner != NO_ID) {
-      push(w, w->m->graphs[inner].first_node);
+      push(w, w->m->graphs[inner].first_node, 0);
       continue;
     }
     struct visit done = w->visits[--w->n_visits];
-    add_site(w, done.node);
-    push(w, w->m->nodes[done.node].next);
+    add_site(w, &done);
+    push(w, w->m->nodes[done.node].next, done.index + 1);
   }
 }
 
@@ -107,7 +108,7 @@ static void report(struct nbits_work *w, const struct nbits_site *s, uint32_t co
   struct kit_report r = {.node = s->node,
                          .reason = s->reason,
                          .skipped = !s->converts,
-                         .placed = true,
+                         .place = s->index + 1,
                          .codes = codes + 1};
   if (s->name != w->k.m->empty) r.tensor = model_name(w->k.m, s->name);
   if (s->chosen_by) {

@@ -301,7 +301,7 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 const struct pass tidy_common_subexpressions = {
     .name = "tidy/common-subexpressions",
-    .summary = "of nodes that compute the same from the same, one stays",
+    .summary = "Of nodes that compute the same from the same, one stays",
     .about =
         "Lets all users of nodes with the same operator, attributes and inputs use the first of "
         "them, Constants of equal elements too.",

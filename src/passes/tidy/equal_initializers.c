@@ -269,7 +269,7 @@ static const struct pass_option options[] = {
 
 const struct pass tidy_equal_initializers = {
     .name = "tidy/equal-initializers",
-    .summary = "initializers of equal type, shape and bytes become one",
+    .summary = "Initializers of equal type, shape and bytes become one",
     .about =
         "Compares initializers by a sample of 64 KiB each, reads those whose samples agree, and "
         "lets all users of equal ones use the first.",

@@ -79,7 +79,7 @@ static const struct pass_option options[] = {
 
 const struct pass tidy_unused_initializers = {
     .name = "tidy/unused-initializers",
-    .summary = "initializers and Constants that nobody uses go",
+    .summary = "Initializers and Constants that nobody uses go",
     .about =
         "Removes every initializer and every Constant that no node uses and no graph gives: in "
         "the graph, in graphs inside and in functions.",

@@ -62,7 +62,7 @@ static const struct pass_option options[] = {
 
 const struct pass tidy_unused_nodes = {
     .name = "tidy/unused-nodes",
-    .summary = "nodes whose outputs nobody uses go",
+    .summary = "Nodes whose outputs nobody uses go",
     .about = "Removes every node whose outputs nobody uses, and then those that only it used: in "
              "the graph, in graphs inside and in functions.",
     .needs = "nothing",

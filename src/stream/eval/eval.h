@@ -1,15 +1,15 @@
 // Recipe evaluation: any byte range of a recipe's elements, alone, in bounded memory.
 //
-// One evaluator per worker. It keeps a scratch budget: strided sources (transposes) are produced in
-// stripes; the stripe last made is kept, so that ranges asked for in order read each source byte
-// about once (within 2.1 × the tensor when the budget is too small for the shape).
+// One evaluator per worker, which makes what a task asks for. It keeps a scratch budget: strided
+// sources (transposes) are produced in stripes; the stripe last made is kept, so that ranges asked
+// for in order read each source byte about once (within 2.1 × the tensor when the budget is too
+// small for the shape).
 #ifndef WEIR_EVAL_H
 #define WEIR_EVAL_H
 
-#include "eval_cache.h"
+#include "eval_turns.h"
 #include "figures.h"
 #include "io.h"
-#include "kernels.h"
 #include "recipe.h"
 
 struct eval;
@@ -34,17 +34,12 @@ void eval_interrupt(struct eval *ev, struct eval_go_on go_on);
 // its figures are told, which count such elements; before, it is what conversions do (kernels.h).
 void eval_refuse_overflow(struct eval *ev);
 
-// The caller will read bytes [off, off+len) of recipe `id` in order, and nothing of it behind them.
-// No promise: it only says how much to compute at once. Until the next call.
-void eval_expect(struct eval *ev, uint32_t id, uint64_t off, uint64_t len);
+// ---- tasks -------------------------------------------------------------------------------------
 
-// How the kernels quantize what a QUANTIZE row of a blockwise format is made of.
-struct kernels_block_format eval_block_format(const struct recipes *r, uint32_t id);
-
-// From now on tells error figures of what is expected, as it is made: of codes, and of casts of
-// anything but scales, also behind reshapes and transposes. Figures come leaf by leaf: of the
-// leaves (numbered from the codes' first byte) whose first byte lies in the range last expected,
-// each once, in order. A leaf is
+// Who is told error figures of what a task makes, as it is made; told NULL: nobody. They are of codes,
+// and of casts (among float32, float16, bfloat16 and double) of anything but scales, also behind reshapes and transposes, leaf by leaf: of the
+// leaves (numbered from the codes' first byte) whose first byte lies in the range of the task, each
+// once, in order. A leaf is
 //
 //   a column                            codes of the NBITS formats
 //   4096 elements in the codes' order   all others; behind a transpose a leaf's first byte is where it
@@ -56,12 +51,41 @@ struct eval_watcher {
   void (*told)(void *ctx, uint64_t leaf, const struct figures *f);
   void *ctx;
 };
-void eval_watch(struct eval *ev, struct eval_watcher watcher);
-// To be called when the range last expected was read: a leaf that goes on behind it is computed
-// to its end.
-int eval_finish(struct eval *ev, struct err *err);
 
-// Bytes [off, off+n) of recipe `id` into buf. The range lies inside the recipe's bytes.
+// One range of one recipe, and what came of it so far.
+struct eval_task;
+
+// Bytes [off, off+len) of recipe `id` are wanted, in order, and nothing of it behind them. (No
+// promise: it only says how much to compute at once.) Belongs to the evaluator, which has one task
+// at a time: the one begun before is over.
+struct eval_task *eval_begin(struct eval *ev, uint32_t id, uint64_t off, uint64_t len,
+                             struct eval_watcher watcher);
+// Bytes [off, off+n) of the task's recipe into buf. The range lies inside the recipe's bytes.
+int eval_read(struct eval_task *t, uint64_t off, void *buf, size_t n, struct err *err);
+// Makes figures whole: of what was not read, and of a leaf that goes on behind the range. Without a
+// watcher it does nothing.
+int eval_end(struct eval_task *t, struct err *err);
+
+// Bytes [off, off+n) of recipe `id` into buf, by a task of their own of which nothing more is known.
 int recipe_read(struct eval *ev, uint32_t id, uint64_t off, void *buf, size_t n, struct err *err);
+
+// ---- figures alone -----------------------------------------------------------------------------
+
+// Leaves of what codes (a QUANTIZE row of NBITS, QDQ or GATHER) are told as.
+uint64_t eval_measure_leaves(const struct recipes *r, uint32_t codes);
+// What quantizing would cost: n codes of one operand, all or none of the NBITS formats; which leaves
+// of theirs; who is told of each; and memory to read a stretch into that several of them ask for.
+struct eval_measurement {
+  const uint32_t *codes;
+  uint32_t n;
+  uint64_t first, end;
+  const struct eval_watcher *watchers;
+  uint8_t *memory;
+  size_t memory_bytes;
+};
+// Figures as if the codes were made and thrown away. Of the NBITS formats the operand is read once; of
+// others once too as far as their lines fit the memory, else for each that asks (twice, where a
+// block is all of a long axis). Elements that are not finite are counted.
+int eval_measure(struct eval *ev, const struct eval_measurement *m, struct err *err);
 
 #endif

@@ -26,9 +26,9 @@
 //   │ ranges │ grids │ tile │ kept: elements from..to …
 #include "eval_affine.h"
 
-#include "eval_cache.h"
 #include "eval_figures.h"
 #include "eval_quantize.h"
+#include "eval_turns.h"
 
 #include <assert.h>
 #include <float.h>
@@ -41,7 +41,7 @@ struct range {
 };
 
 struct affine {
-  struct eval *ev;
+  struct eval_task *t;
   uint32_t id, of;
   struct recipe_quantization q;
   enum recipe_part part;
@@ -66,9 +66,9 @@ struct affine {
   struct err *err;
 };
 
-static void affine_of(struct eval *ev, const struct eval_stripe_box *b, struct affine *z) {
-  const struct recipes *r = ev->r;
-  *z = (struct affine){.ev = ev,
+static void affine_of(struct eval_task *t, const struct eval_stripe_box *b, struct affine *z) {
+  const struct recipes *r = t->r;
+  *z = (struct affine){.t = t,
                        .id = b->id,
                        .of = r->args[r->rows[b->id].args],
                        .q = recipe_quantization_of(r, b->id),
@@ -130,9 +130,9 @@ static void cut_chunk(struct affine *z, uint64_t first, size_t n, const uint8_t 
 // Elements [first, first + n) to `to`. If they lie in a file, the system hears of those behind
 // them.
 static int read_elements(struct affine *z, uint64_t first, size_t n, uint8_t *to, struct err *err) {
-  if (!z->direct) return eval_elements(z->ev, z->of, first, n, to, err);
+  if (!z->direct) return eval_elements(z->t, z->of, first, n, to, err);
   const uint64_t off = first * z->width, bytes = n * z->width, rest = z->at.len - off - bytes;
-  struct io *io = z->ev->io;
+  struct io *io = z->t->ev->io;
   if (io_read(io, z->at.file, z->at.off + off, to, bytes, err) != 0) return -1;
   io_will_need(io, z->at.file, z->at.off + off + bytes, min_u64(z->tile_bytes, rest));
   return 0;
@@ -160,7 +160,7 @@ static int each_run(struct affine *z, uint64_t first, uint64_t count, run_fn fn,
     size_t n = (size_t)min_u64(count, z->tile_bytes / z->width);
     const uint8_t *at;
     if (unasked >= ASK_ELEMENTS) {
-      if (eval_may_go_on(z->ev, err) != 0) return -1;
+      if (eval_may_go_on(z->t->ev, err) != 0) return -1;
       unasked = 0;
     }
     if (find_elements(z, first, &n, &at, err) != 0) return -1;
@@ -190,13 +190,14 @@ static void join_range(struct affine *z, const struct wide *w, size_t from, size
 
 static struct eval_cache_key key_of(const struct affine *z) {
   return (struct eval_cache_key){
-      .of = z->of, .q = z->q, .units = z->channels, .scale_bytes = sizeof(struct range)};
+      .of = z->of, .q = z->q, .units = z->channels, .bytes = {sizeof(struct range)}};
 }
 
 static bool know_ranges(struct affine *z) {
   const struct eval_cache_key key = key_of(z);
   for (uint64_t c = 0; c < z->channels; c++)
-    if (!eval_cache_scales(z->ev->cache, &key, c, 0, (uint8_t *)&z->ranges[c], sizeof z->ranges[c]))
+    if (!eval_cache_get(z->t->ev->cache, &key, c, 0, 0, (uint8_t *)&z->ranges[c],
+                        sizeof z->ranges[c]))
       return false;
   return true;
 }
@@ -223,7 +224,7 @@ static int find_ranges(struct affine *z, struct err *err) {
     return err_hint(err, "leave it out by name, or repair the model");
   }
   for (uint64_t c = 0; c < z->channels; c++)
-    eval_cache_put(z->ev->cache, &key, c, (const uint8_t *)&z->ranges[c], NULL);
+    eval_cache_put(z->t->ev->cache, &key, c, (const uint8_t *)&z->ranges[c], NULL);
   return 0;
 }
 
@@ -232,11 +233,11 @@ static int learn_ranges(struct affine *z, struct err *err) {
   assert(z->channels > 0); // or there would be no element to ask for
   const struct eval_cache_key key = key_of(z);
   const uint64_t last = z->channels - 1;
-  const enum eval_cache_turn turn = eval_cache_wait(z->ev->cache, &key, last, z->ev->go_on);
-  if (turn == EVAL_CACHE_STOPPED) return eval_interrupted(err);
-  if (turn == EVAL_CACHE_LOOK) return know_ranges(z) ? 0 : find_ranges(z, err);
+  const enum eval_turns_next turn = eval_turns_wait(z->t->ev->cache, &key, last, z->t->ev->go_on);
+  if (turn == EVAL_TURNS_STOPPED) return eval_interrupted(err);
+  if (turn == EVAL_TURNS_LOOK) return know_ranges(z) ? 0 : find_ranges(z, err);
   const int failed = find_ranges(z, err);
-  eval_cache_done(z->ev->cache, &key, last);
+  eval_turns_done(z->t->ev->cache, &key, last);
   return failed;
 }
 
@@ -261,9 +262,9 @@ static int make_grids(struct affine *z, struct err *err) {
 
 // The tile and what is kept: the box from `used` on.
 static void share_rest(struct affine *z, struct eval_stripe_box *b, uint64_t used) {
-  const uint64_t rest = z->ev->box_bytes - used;
+  const uint64_t rest = z->t->ev->box_bytes - used;
   z->held = b->held;
-  z->tile = eval_scratch(z->ev);
+  z->tile = eval_scratch(z->t->ev);
   z->tile_bytes = EVAL_SCRATCH_BYTES;
   z->keep_most = 0;
   if (rest < 2 * EVAL_SCRATCH_BYTES) return;
@@ -275,7 +276,7 @@ static void share_rest(struct affine *z, struct eval_stripe_box *b, uint64_t use
 
 // The memory of the box, shared out.
 static int share_box(struct affine *z, struct eval_stripe_box *b, struct err *err) {
-  const uint64_t room = z->ev->box_bytes, ranges = round_up(z->channels * sizeof *z->ranges, 64);
+  const uint64_t room = z->t->ev->box_bytes, ranges = round_up(z->channels * sizeof *z->ranges, 64);
   if (z->channels > room / sizeof *z->ranges || ranges > room)
     return err_set(err, ERR_RETRY, "the ranges of %llu channels do not fit %llu bytes of memory",
                    (unsigned long long)z->channels, (unsigned long long)room),
@@ -377,7 +378,7 @@ static bool tell_codes(struct affine *z, const struct eval_affine_grid *g, const
                        size_t from, size_t n) {
   const struct kernels_stored s = stored_of(z, g);
   return w->f && z->q.format != FORMAT_LEVELS &&
-         eval_figures_add_codes(z->ev, z->next, w->f + from, z->out, n, &s);
+         eval_figures_add_codes(z->t, z->next, w->f + from, z->out, n, &s);
 }
 
 static void tell(struct affine *z, const struct eval_affine_grid *g, const struct wide *w,
@@ -386,10 +387,10 @@ static void tell(struct affine *z, const struct eval_affine_grid *g, const struc
   const uint32_t width = z->q.format == FORMAT_LEVELS ? z->width : 1;
   for (size_t i = 0; i < n && !z->failed; i += EVAL_PAIRS) {
     const size_t m = n - i < EVAL_PAIRS ? n - i : EVAL_PAIRS;
-    if (!eval_figures_wants(z->ev, z->id, z->next + i, m)) continue;
+    if (!eval_figures_wants(z->t, z->id, z->next + i, m)) continue;
     const double *v = as_doubles(w, from + i, m, room);
     decode(z, g, z->out + i * width, m, stored);
-    z->failed = eval_figures_add(z->ev, z->next + i, v, stored, m, z->err);
+    z->failed = eval_figures_add(z->t, z->next + i, v, stored, m, z->err);
   }
 }
 
@@ -403,7 +404,7 @@ static void put_run(struct affine *z, const struct wide *w, size_t from, size_t 
     make_levels(z, g, w, from, n);
   else
     make_codes(z, g, w, from, n);
-  if (eval_figures_wants(z->ev, z->id, z->next, n) && !tell_codes(z, g, w, from, n))
+  if (eval_figures_wants(z->t, z->id, z->next, n) && !tell_codes(z, g, w, from, n))
     tell(z, g, w, from, n);
   z->out += n * (levels ? z->width : 1);
   z->next += n;
@@ -422,10 +423,10 @@ static void put_scales(struct affine *z, uint64_t first, uint64_t count, uint8_t
   }
 }
 
-int eval_affine_elements(struct eval *ev, struct eval_stripe_box *b, uint64_t first, uint64_t count,
-                         uint8_t *out, struct err *err) {
+int eval_affine_elements(struct eval_task *t, struct eval_stripe_box *b, uint64_t first,
+                         uint64_t count, uint8_t *out, struct err *err) {
   struct affine z;
-  affine_of(ev, b, &z);
+  affine_of(t, b, &z);
   z.out = out;
   z.next = first;
   z.err = err;

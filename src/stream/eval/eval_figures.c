@@ -44,33 +44,34 @@ static uint32_t told_of(const struct recipes *r, uint32_t id, bool *in_order) {
   }
   if (x->kind != RECIPE_CAST) return NO_ID;
   uint32_t of = r->args[x->args];
-  while (r->rows[of].kind == RECIPE_RESHAPE || r->rows[of].kind == RECIPE_TRANSPOSE)
-    of = r->args[r->rows[of].args];
+  if (!recipe_can_cast((enum dtype)r->rows[of].dtype, (enum dtype)x->dtype)) return NO_ID;
+  of = recipe_unmoved(r, of);
   return r->rows[of].kind == RECIPE_QUANTIZE ? NO_ID : id; // scales are no weights
 }
 
-void eval_figures_expect(struct eval *ev, uint32_t id, uint64_t off, uint64_t len) {
-  struct eval_chunks *c = &ev->chunks;
+void eval_figures_begin(struct eval_task *t) {
+  struct eval_chunks *c = &t->chunks;
   bool in_order;
   *c = (struct eval_chunks){.id = NO_ID};
-  if (!ev->watcher.told) return;
-  const uint32_t told = told_of(ev->r, id, &in_order);
+  if (!t->watcher.told) return;
+  const uint32_t told = told_of(t->r, t->wanted.id, &in_order);
   if (told == NO_ID) return;
-  const struct recipe *x = &ev->r->rows[told];
+  const struct recipe *x = &t->r->rows[told];
   const uint64_t chunk = (uint64_t)EVAL_CHUNK / 8 * dtype_bits((enum dtype)x->dtype);
+  const uint64_t off = t->wanted.off, end = off + t->wanted.len;
   c->id = told;
   c->open = in_order;
-  c->in_order = in_order;
   c->next = min_u64((off + chunk - 1) / chunk * EVAL_CHUNK, x->count);
-  c->end = min_u64((off + len + chunk - 1) / chunk * EVAL_CHUNK, x->count);
+  c->end = min_u64((end + chunk - 1) / chunk * EVAL_CHUNK, x->count);
+  eval_quantize_forget(t->ev, told); // what a box holds was told to somebody else
 }
 
-bool eval_figures_watches(const struct eval *ev, uint32_t id) {
-  return ev->chunks.id == id;
+bool eval_figures_watches(const struct eval_task *t, uint32_t id) {
+  return t->chunks.id == id;
 }
 
-bool eval_figures_wants(const struct eval *ev, uint32_t id, uint64_t first, uint64_t n) {
-  const struct eval_chunks *c = &ev->chunks;
+bool eval_figures_wants(const struct eval_task *t, uint32_t id, uint64_t first, uint64_t n) {
+  const struct eval_chunks *c = &t->chunks;
   return c->id == id && c->open && c->next < c->end && first <= c->next && c->next - first < n;
 }
 
@@ -80,8 +81,8 @@ static double reduced(const double lane[KERNELS_LANES]) {
   return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
 }
 
-static void tell_chunk(struct eval *ev) {
-  struct eval_chunks *c = &ev->chunks;
+static void tell_chunk(struct eval_task *t) {
+  struct eval_chunks *c = &t->chunks;
   const uint64_t number = (c->next - 1) / EVAL_CHUNK;
   struct figures f = {.elements = c->next - number * EVAL_CHUNK,
                       .nonfinite = c->sums.nonfinite,
@@ -91,13 +92,13 @@ static void tell_chunk(struct eval *ev) {
                       .ve = reduced(c->sums.lanes.ve)};
   for (uint32_t i = 0; i < KERNELS_LANES; i++)
     f.max_error = fmax(f.max_error, c->sums.lanes.max_error[i]);
-  ev->watcher.told(ev->watcher.ctx, number, &f);
+  t->watcher.told(t->watcher.ctx, number, &f);
   c->sums = (struct eval_sums){0};
 }
 
-static int refuse_not_finite(const struct eval *ev, uint64_t at, double v, struct err *err) {
-  const struct recipes *r = ev->r;
-  const uint32_t of = r->args[r->rows[ev->chunks.id].args];
+static int refuse_not_finite(const struct eval_task *t, uint64_t at, double v, struct err *err) {
+  const struct recipes *r = t->r;
+  const uint32_t of = r->args[r->rows[t->chunks.id].args];
   const int64_t *dims = recipe_dims(r, of);
   int64_t place[RECIPE_MAX_RANK];
   for (uint32_t i = r->rows[of].rank; i-- > 0; at /= (uint64_t)dims[i])
@@ -108,8 +109,8 @@ static int refuse_not_finite(const struct eval *ev, uint64_t at, double v, struc
 }
 
 // Pairs among which some are not finite: those are counted, and take part in no sum.
-static int add_one_by_one(const struct eval *ev, struct eval_sums *s, uint64_t at, const double *v,
-                          const double *w, size_t n, struct err *err) {
+static int add_one_by_one(const struct eval_task *t, struct eval_sums *s, uint64_t at,
+                          const double *v, const double *w, size_t n, struct err *err) {
   static const double zero = 0;
   for (size_t i = 0; i < n; i++) {
     const size_t lane = (size_t)((at + i) % EVAL_CHUNK);
@@ -119,29 +120,29 @@ static int add_one_by_one(const struct eval *ev, struct eval_sums *s, uint64_t a
       s->overflows++;
       continue;
     }
-    if (ev->r->rows[ev->chunks.id].kind == RECIPE_QUANTIZE)
-      return refuse_not_finite(ev, at + i, v[i], err);
+    if (t->r->rows[t->chunks.id].kind == RECIPE_QUANTIZE && !t->measures)
+      return refuse_not_finite(t, at + i, v[i], err);
     s->nonfinite++;
   }
   return 0;
 }
 
 // n pairs of one chunk, from element `at` on.
-static int add_pairs(const struct eval *ev, struct eval_sums *s, uint64_t at, const double *v,
+static int add_pairs(const struct eval_task *t, struct eval_sums *s, uint64_t at, const double *v,
                      const double *w, size_t n, struct err *err) {
   if (kernels_figure_pairs(&s->lanes, (size_t)(at % EVAL_CHUNK), v, w, n)) return 0;
-  return add_one_by_one(ev, s, at, v, w, n, err);
+  return add_one_by_one(t, s, at, v, w, n, err);
 }
 
-static void went_on(struct eval *ev, size_t n) {
-  struct eval_chunks *c = &ev->chunks;
+static void went_on(struct eval_task *t, size_t n) {
+  struct eval_chunks *c = &t->chunks;
   c->next += n;
-  if (c->next == c->end || c->next % EVAL_CHUNK == 0) tell_chunk(ev);
+  if (c->next == c->end || c->next % EVAL_CHUNK == 0) tell_chunk(t);
 }
 
-int eval_figures_add(struct eval *ev, uint64_t first, const double *v, const double *w, size_t n,
-                     struct err *err) {
-  struct eval_chunks *c = &ev->chunks;
+int eval_figures_add(struct eval_task *t, uint64_t first, const double *v, const double *w,
+                     size_t n, struct err *err) {
+  struct eval_chunks *c = &t->chunks;
   assert(first <= c->next && c->next - first < n);
   const size_t known = (size_t)(c->next - first);
   v += known;
@@ -149,8 +150,8 @@ int eval_figures_add(struct eval *ev, uint64_t first, const double *v, const dou
   n = (size_t)min_u64(n - known, c->end - c->next);
   while (n > 0) {
     const size_t m = (size_t)min_u64(n, EVAL_CHUNK - c->next % EVAL_CHUNK);
-    if (add_pairs(ev, &c->sums, c->next, v, w, m, err) != 0) return -1;
-    went_on(ev, m);
+    if (add_pairs(t, &c->sums, c->next, v, w, m, err) != 0) return -1;
+    went_on(t, m);
     v += m;
     w += m;
     n -= m;
@@ -158,9 +159,9 @@ int eval_figures_add(struct eval *ev, uint64_t first, const double *v, const dou
   return 0;
 }
 
-bool eval_figures_add_codes(struct eval *ev, uint64_t first, const float *v, const uint8_t *codes,
-                            size_t n, const struct kernels_stored *stored) {
-  struct eval_chunks *c = &ev->chunks;
+bool eval_figures_add_codes(struct eval_task *t, uint64_t first, const float *v,
+                            const uint8_t *codes, size_t n, const struct kernels_stored *stored) {
+  struct eval_chunks *c = &t->chunks;
   assert(first <= c->next && c->next - first < n);
   const uint64_t end = min_u64(first + n, c->end);
   while (c->next < end) {
@@ -168,7 +169,7 @@ bool eval_figures_add_codes(struct eval *ev, uint64_t first, const float *v, con
     const size_t m = (size_t)min_u64(end - c->next, EVAL_CHUNK - lane);
     if (!kernels_figure_pairs_codes(&c->sums.lanes, lane, v + at, codes + at, m, stored))
       return false;
-    went_on(ev, m);
+    went_on(t, m);
   }
   return true;
 }
@@ -179,11 +180,11 @@ size_t eval_open_chunks_bytes(uint64_t elements) {
   return (size_t)(elements / EVAL_CHUNK + 2) * sizeof(struct eval_open_chunk);
 }
 
-void eval_open_chunks_begin(struct eval *ev, struct eval_open_chunks *p, uint64_t first, uint64_t n,
-                            void *memory) {
-  const struct eval_chunks *c = &ev->chunks;
+void eval_open_chunks_begin(struct eval_task *t, struct eval_open_chunks *p, uint64_t first,
+                            uint64_t n, void *memory) {
+  const struct eval_chunks *c = &t->chunks;
   *p = (struct eval_open_chunks){.at = memory};
-  if (!eval_figures_wants(ev, c->id, first, n)) return;
+  if (!eval_figures_wants(t, c->id, first, n)) return;
   const uint64_t end = min_u64(first + n, c->end);
   p->first = c->next / EVAL_CHUNK;
   p->n = (end - 1) / EVAL_CHUNK + 1 - p->first;
@@ -191,24 +192,24 @@ void eval_open_chunks_begin(struct eval *ev, struct eval_open_chunks *p, uint64_
   p->at[0] = (struct eval_open_chunk){.sums = c->sums, .have = (uint32_t)(c->next % EVAL_CHUNK)};
 }
 
-int eval_open_chunks_add(struct eval *ev, struct eval_open_chunks *p, uint64_t first,
+int eval_open_chunks_add(struct eval_task *t, struct eval_open_chunks *p, uint64_t first,
                          const double *v, const double *w, size_t n, struct err *err) {
   for (size_t m; n > 0; first += m, v += m, w += m, n -= m) {
     const uint64_t number = first / EVAL_CHUNK, at = first % EVAL_CHUNK;
     m = (size_t)min_u64(n, EVAL_CHUNK - at);
     if (number < p->first || number - p->first >= p->n) continue;
     struct eval_open_chunk *x = &p->at[number - p->first];
-    const uint64_t end = min_u64(at + m, ev->chunks.end - number * EVAL_CHUNK);
+    const uint64_t end = min_u64(at + m, t->chunks.end - number * EVAL_CHUNK);
     if (x->have < at || x->have >= end) continue;
     const size_t known = (size_t)(x->have - at), some = (size_t)(end - x->have);
-    if (add_pairs(ev, &x->sums, first + known, v + known, w + known, some, err) != 0) return -1;
+    if (add_pairs(t, &x->sums, first + known, v + known, w + known, some, err) != 0) return -1;
     x->have = (uint32_t)end;
   }
   return 0;
 }
 
-void eval_open_chunks_settle(struct eval *ev, const struct eval_open_chunks *p) {
-  struct eval_chunks *c = &ev->chunks;
+void eval_open_chunks_settle(struct eval_task *t, const struct eval_open_chunks *p) {
+  struct eval_chunks *c = &t->chunks;
   while (c->next < c->end) {
     const uint64_t number = c->next / EVAL_CHUNK;
     if (number < p->first || number - p->first >= p->n) return;
@@ -217,7 +218,7 @@ void eval_open_chunks_settle(struct eval *ev, const struct eval_open_chunks *p) 
     c->sums = x->sums;
     c->next = number * EVAL_CHUNK + x->have;
     if (c->next < c->end && x->have < EVAL_CHUNK) return;
-    tell_chunk(ev);
+    tell_chunk(t);
   }
 }
 
@@ -242,9 +243,9 @@ void eval_figures_widen(enum dtype type, const void *in, size_t n, double *out) 
 }
 
 // Elements of one chunk whose rounding is infinite, which stay at the largest value.
-static void count_clipped(struct eval *ev, uint64_t first, const double *v, size_t n,
+static void count_clipped(struct eval_task *t, uint64_t first, const double *v, size_t n,
                           enum dtype to) {
-  struct eval_chunks *c = &ev->chunks;
+  struct eval_chunks *c = &t->chunks;
   const double bound = to == DTYPE_FLOAT16    ? 65520
                        : to == DTYPE_BFLOAT16 ? 0x1.ffp127
                                               : 0x1.ffffffp127;
@@ -252,40 +253,41 @@ static void count_clipped(struct eval *ev, uint64_t first, const double *v, size
     c->sums.overflows += to != DTYPE_DOUBLE && isfinite(v[i]) && fabs(v[i]) >= bound;
 }
 
-int eval_figures_cast(struct eval *ev, uint32_t id, uint64_t first, const uint8_t *in,
+int eval_figures_cast(struct eval_task *t, uint32_t id, uint64_t first, const uint8_t *in,
                       const uint8_t *out, size_t n, struct err *err) {
-  const enum dtype to = (enum dtype)ev->r->rows[id].dtype;
-  const enum dtype from = (enum dtype)ev->r->rows[ev->r->args[ev->r->rows[id].args]].dtype;
-  const bool clips = recipe_cast_clips(ev->r, id);
+  const enum dtype to = (enum dtype)t->r->rows[id].dtype;
+  const enum dtype from = (enum dtype)t->r->rows[t->r->args[t->r->rows[id].args]].dtype;
+  const bool clips = recipe_cast_clips(t->r, id);
   double v[EVAL_PAIRS], w[EVAL_PAIRS];
   for (size_t i = 0, m; i < n; i += m) {
     m = (size_t)min_u64(min_u64(EVAL_PAIRS, n - i), EVAL_CHUNK - (first + i) % EVAL_CHUNK);
-    if (!eval_figures_wants(ev, id, first + i, m)) continue;
+    if (!eval_figures_wants(t, id, first + i, m)) continue;
     eval_figures_widen(from, in + i * (dtype_bits(from) / 8), m, v);
     eval_figures_widen(to, out + i * (dtype_bits(to) / 8), m, w);
-    if (clips) count_clipped(ev, first + i, v, m, to);
-    if (eval_figures_add(ev, first + i, v, w, m, err) != 0) return -1;
+    if (clips) count_clipped(t, first + i, v, m, to);
+    if (eval_figures_add(t, first + i, v, w, m, err) != 0) return -1;
   }
   return 0;
 }
 
 // ---- the end of a range ------------------------------------------------------------------------
 
-int eval_figures_finish(struct eval *ev, struct err *err) {
-  struct eval_chunks *c = &ev->chunks;
-  uint8_t *elements = eval_scratch(ev);
-  if (eval_once_finish(ev, err) != 0) return -1;
+int eval_figures_end(struct eval_task *t, struct err *err) {
+  struct eval_chunks *c = &t->chunks;
+  uint8_t *elements = eval_scratch(t->ev);
+  if (eval_once_end(t, err) != 0) return -1;
   if (c->id == NO_ID || c->next == c->end) return 0;
-  const uint32_t bits = dtype_bits((enum dtype)ev->r->rows[c->id].dtype);
+  const uint32_t bits = dtype_bits((enum dtype)t->r->rows[c->id].dtype);
   // Boxes are filled for what is wanted now; those that were filled before told nothing.
-  ev->wanted = (struct eval_wanted){
-      .id = c->id, .off = c->next * bits / 8, .len = ((c->end - c->next) * bits + 7) / 8};
-  eval_quantize_forget(ev, c->id);
+  t->wanted.id = c->id;
+  t->wanted.off = c->next * bits / 8;
+  t->wanted.len = ((c->end - c->next) * bits + 7) / 8;
+  eval_quantize_forget(t->ev, c->id);
   c->open = true;
   while (c->next < c->end) {
     const uint64_t before = c->next;
-    const uint64_t n = min_u64(c->end - before, EVAL_SCRATCH_BYTES / eval_width(ev->r, c->id));
-    if (eval_elements(ev, c->id, before, n, elements, err) != 0) return -1;
+    const uint64_t n = min_u64(c->end - before, EVAL_SCRATCH_BYTES / eval_width(t->r, c->id));
+    if (eval_elements(t, c->id, before, n, elements, err) != 0) return -1;
     assert(c->next > before);
   }
   return 0;

@@ -5,7 +5,7 @@
 
 #include <assert.h>
 
-void eval_join_fill(uint8_t *out, const uint8_t *element, uint32_t width, uint64_t count) {
+static void fill(uint8_t *out, const uint8_t *element, uint32_t width, uint64_t count) {
   size_t n = (size_t)count * width, done = width;
   if (count == 0) return;
   if (width == 1) {
@@ -17,6 +17,14 @@ void eval_join_fill(uint8_t *out, const uint8_t *element, uint32_t width, uint64
     memcpy(out + done, out, done < n - done ? done : n - done);
 }
 
+int eval_join_fill_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count,
+                            uint8_t *out, struct err *err) {
+  (void)first;
+  (void)err;
+  fill(out, t->r->bytes + t->r->rows[id].at, eval_width(t->r, id), count);
+  return 0;
+}
+
 static uint64_t product(const int64_t *dims, uint32_t n) {
   uint64_t x = 1;
   for (uint32_t i = 0; i < n; i++)
@@ -26,9 +34,9 @@ static uint64_t product(const int64_t *dims, uint32_t n) {
 
 // An output row of a concatenation is its axis and all behind it; every operand gives a stretch of
 // each row:   │ a a a │ b b │ c c c c │
-int eval_join_concat(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
+int eval_join_concat(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
                      struct err *err) {
-  const struct recipes *r = ev->r;
+  const struct recipes *r = t->r;
   const struct recipe *x = &r->rows[id];
   const int64_t *dims = recipe_dims(r, id);
   uint32_t axis = x->n, width = eval_width(r, id);
@@ -47,7 +55,7 @@ int eval_join_concat(struct eval *ev, uint32_t id, uint64_t first, uint64_t coun
       continue;
     }
     uint64_t n = min_u64(part - skip, count);
-    if (eval_elements(ev, of, outer * part + skip, n, out, err) != 0) return -1;
+    if (eval_elements(t, of, outer * part + skip, n, out, err) != 0) return -1;
     skip = 0;
     count -= n;
     out += n * width;
@@ -94,12 +102,12 @@ static bool pad_source_row(const struct pad *p, uint64_t row, uint64_t *source) 
   return true;
 }
 
-int eval_join_pad(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
+int eval_join_pad(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
                   struct err *err) {
-  const struct recipe *x = &ev->r->rows[id];
-  const uint8_t *element = ev->r->bytes + x->n;
-  struct pad p = pad_of(ev->r, id);
-  uint32_t of = ev->r->args[x->args], width = eval_width(ev->r, id);
+  const struct recipe *x = &t->r->rows[id];
+  const uint8_t *element = t->r->bytes + x->n;
+  struct pad p = pad_of(t->r, id);
+  uint32_t of = t->r->args[x->args], width = eval_width(t->r, id);
   uint64_t before = p.inner * (uint64_t)p.befores[p.axis];
   while (count > 0) {
     uint64_t row = first / p.row, at = first % p.row, n = min_u64(p.row - at, count), source = 0;
@@ -107,10 +115,10 @@ int eval_join_pad(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, 
     if (inside && at >= before && at < before + p.in_row) {
       n = min_u64(n, before + p.in_row - at);
       uint64_t from = source * p.in_row + (at - before);
-      if (eval_elements(ev, of, from, n, out, err) != 0) return -1;
+      if (eval_elements(t, of, from, n, out, err) != 0) return -1;
     } else {
       if (inside && at < before) n = min_u64(n, before - at);
-      eval_join_fill(out, element, width, n);
+      fill(out, element, width, n);
     }
     first += n;
     count -= n;

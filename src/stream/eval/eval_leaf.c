@@ -188,6 +188,46 @@ int eval_leaf_bytes(struct eval *ev, const struct recipe *x, uint64_t off, uint8
   return 0;
 }
 
+// Sub-byte elements of an extent or of literal bytes.
+static int unpack_leaf(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
+                       struct err *err) {
+  const struct recipe *x = &ev->r->rows[id];
+  uint32_t bits = dtype_bits((enum dtype)x->dtype);
+  if (x->kind == RECIPE_BYTES) {
+    eval_bits_unpack(out, ev->r->bytes + x->at, first * bits, (size_t)count, bits);
+    return 0;
+  }
+  uint8_t *packed = eval_scratch(ev);
+  while (count > 0) {
+    uint64_t n = min_u64(count, EVAL_SCRATCH_BYTES / 2), from = first * bits / 8;
+    uint64_t end = ((first + n) * bits + 7) / 8;
+    if (eval_leaf_bytes(ev, x, from, packed, (size_t)(end - from), err) != 0) return -1;
+    eval_bits_unpack(out, packed, first * bits - from * 8, (size_t)n, bits);
+    first += n;
+    count -= n;
+    out += n;
+  }
+  return 0;
+}
+
+int eval_leaf_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count,
+                       uint8_t *out, struct err *err) {
+  struct eval *ev = t->ev;
+  const struct recipe *x = &ev->r->rows[id];
+  uint32_t bits = dtype_bits((enum dtype)x->dtype), width = eval_width(ev->r, id);
+  if (bits == 6 && x->kind == RECIPE_EXTENT && x->encoding == ENCODING_VARINT) {
+    if (eval_varint_entries(ev, x, first, count, out, err) != 0) return -1;
+    for (uint64_t i = 0; i < count; i++)
+      out[i] &= 63;
+    return 0;
+  }
+  if (bits < 8) return unpack_leaf(ev, id, first, count, out, err);
+  if (x->kind == RECIPE_EXTENT)
+    return eval_leaf_bytes(ev, x, first * width, out, (size_t)(count * width), err);
+  memcpy(out, ev->r->bytes + x->at + first * width, (size_t)(count * width));
+  return 0;
+}
+
 // Are the elements plain bytes of a file, and where.
 static bool is_plain(const struct eval *ev, uint32_t id, struct extent *at) {
   while (ev->r->rows[id].kind == RECIPE_RESHAPE)

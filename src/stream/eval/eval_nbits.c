@@ -14,12 +14,20 @@
 //
 // A column that does not fit the box is held a piece at a time, of whole groups: the blocks whose
 // codes end on a byte together (8 / bits of them).
+//
+// Where figures are all that is wanted (eval_nbits_measure) a box holds nothing but sums, and several
+// quantizations of the operand go over each panel of it.
 #include "eval_quantize.h"
 
 #include <assert.h>
 #include <math.h>
 
-enum { ROWS_BOX_BYTES = 512 << 10 };
+enum {
+  ROWS_BOX_BYTES = 512 << 10,
+  MEASURE_ROWS = 256, // of a tile: blocks divide it
+  MEASURE_COLUMNS = 128,
+  MEASURE_BYTES = 128 << 10,
+};
 
 struct shape {
   uint64_t columns;
@@ -81,81 +89,112 @@ static void quantize(const struct eval_block_box *h, const struct kernels_panel 
     kernels_quantize_rows(&p, &z->f);
 }
 
-// One stretch of the operand, `n` columns (rows of it) of `k` elements each.
-static int quantize_stretch(struct eval *ev, const struct eval_block_box *h,
-                            const struct eval_room *room, uint64_t c, uint64_t k0,
-                            const struct kernels_panel *shape, struct err *err) {
+// Sums by all ways of a panel, tile by tile: a tile stays in the cache of the core while every way
+// goes over it. Searches take their time: each tile asks whether to go on.
+static int add_up(struct eval_task *t, const struct eval_block_box *h,
+                  const struct kernels_panel *in, uint64_t c, struct err *err) {
+  const bool rows = h->z.inner == 1;
+  const size_t wide = (size_t)(h->last - h->first), width = h->z.width;
+  const size_t k_step = rows ? MEASURE_BYTES / 4 : MEASURE_ROWS;
+  const size_t line = min_u64(k_step, in->k) * width;
+  const size_t n_step = rows ? (size_t)max_u64(MEASURE_BYTES / line, 1) : MEASURE_COLUMNS;
+  for (size_t j = 0; j < in->n; j += n_step)
+    for (size_t k = 0; k < in->k; k += k_step) {
+      if (eval_may_go_on(t->ev, err) != 0) return -1;
+      struct kernels_panel p = *in;
+      p.in =
+          (const uint8_t *)in->in + (rows ? j * in->in_stride + k : k * in->in_stride + j) * width;
+      p.n = (size_t)min_u64(n_step, in->n - j);
+      p.k = (size_t)min_u64(k_step, in->k - k);
+      for (uint32_t i = 0; i < h->n_ways; i++) {
+        p.sums = h->sums + i * wide + (c - h->first) + j;
+        if (rows)
+          kernels_quantize_rows(&p, &h->ways[i].f);
+        else
+          kernels_quantize_columns(&p, &h->ways[i].f);
+      }
+    }
+  return 0;
+}
+
+// What is done with a panel whose first element is row k of column c.
+static int take_panel(struct eval_task *t, const struct eval_block_box *h,
+                      const struct kernels_panel *p, uint64_t c, uint64_t k, struct err *err) {
+  if (h->n_ways > 0) return add_up(t, h, p, c, err);
+  quantize(h, p, c, k);
+  return 0;
+}
+
+// Rows that panels are cut to: whole groups, or the longest block of all ways, which the others divide.
+static uint64_t panel_rows(const struct eval_block_box *h) {
+  uint64_t rows = h->n_ways > 0 ? 0 : shape_of(&h->z).group_rows;
+  for (uint32_t i = 0; i < h->n_ways; i++)
+    rows = max_u64(rows, h->ways[i].block);
+  return rows;
+}
+
+// Columns [c, c + p->n) of rows [k, k + p->k): rows of W where it lies by columns, else columns of it.
+static int quantize_stretch(struct eval_task *t, const struct eval_block_box *h,
+                            const struct eval_room *room, uint64_t c, uint64_t k,
+                            struct kernels_panel *p, struct err *err) {
+  const struct eval_quantize *z = &h->z;
+  const bool across = z->inner > 1;
   struct eval_panel panel;
-  struct kernels_panel p = *shape;
-  const uint64_t first = h->z.inner > 1 ? k0 * h->z.inner : c * h->z.k + k0;
-  if (eval_panel_open(ev, &h->z, room, first, p.n * p.k, &panel, err) != 0) return -1;
-  p.in = panel.at;
-  quantize(h, &p, c, k0);
-  return eval_panel_close(ev, &panel, err);
+  const struct eval_stretch s = {.first = across ? k * z->inner + c : c * z->k + k,
+                                 .step = across ? z->inner : z->k,
+                                 .rows = across ? p->k : p->n,
+                                 .n = across ? p->n : p->k};
+  if (eval_panel_open(t, z, room, &s, &panel, err) != 0) return -1;
+  p->in = panel.at;
+  p->in_stride = s.n;
+  return eval_panel_close(t, &panel, take_panel(t, h, p, c, k, err), err);
 }
 
 static uint64_t rows_end(const struct eval_block_box *h) {
   return min_u64(h->to * h->z.block, h->z.k);
 }
 
-static int fill_rows(struct eval *ev, const struct eval_block_box *h, const struct eval_room *room,
-                     struct err *err) {
+static int fill_rows(struct eval_task *t, const struct eval_block_box *h,
+                     const struct eval_room *room, struct err *err) {
   const struct eval_quantize *z = &h->z;
-  const uint64_t most = eval_panel_most(ev, z, room), group = shape_of(z).group_rows;
+  const uint64_t most = eval_panel_most(t->ev, z, room), group = panel_rows(h);
   const uint64_t k0 = h->from * z->block, k1 = rows_end(h);
   const bool whole = k1 - k0 == z->k && z->k <= most;
   const uint64_t columns = whole ? most / z->k : 1, step = whole ? z->k : most / group * group;
   assert(step > 0);
   for (uint64_t c = h->first; c < h->last; c += columns)
     for (uint64_t k = k0; k < k1; k += step) {
-      const struct kernels_panel p = {.in_stride = (size_t)z->k,
-                                      .n = (size_t)min_u64(columns, h->last - c),
-                                      .k = (size_t)min_u64(step, k1 - k)};
-      if (quantize_stretch(ev, h, room, c, k, &p, err) != 0) return -1;
+      struct kernels_panel p = {.n = (size_t)min_u64(columns, h->last - c),
+                                .k = (size_t)min_u64(step, k1 - k)};
+      if (quantize_stretch(t, h, room, c, k, &p, err) != 0) return -1;
     }
   return 0;
 }
 
-// Columns [c, c + n) of rows [k, k + rows), row by row.
-static int quantize_stripe(struct eval *ev, const struct eval_block_box *h,
-                           const struct eval_room *room, uint64_t c, size_t n, uint64_t k,
-                           size_t rows, struct err *err) {
-  const struct eval_quantize *z = &h->z;
-  struct eval_panel panel;
-  if (eval_panel_gather(ev, z, room, k * z->inner + c, z->inner, rows, n, &panel, err) != 0)
-    return -1;
-  const struct kernels_panel p = {.in = panel.at, .in_stride = n, .n = n, .k = rows};
-  quantize(h, &p, c, k);
-  return eval_panel_close(ev, &panel, err);
-}
-
-static int fill_stripes(struct eval *ev, const struct eval_block_box *h,
+// Rows as they lie where the box has all columns, as many as a window takes; else stripes of them,
+// brought into the tile row by row.
+static int fill_columns(struct eval_task *t, const struct eval_block_box *h,
                         const struct eval_room *room, struct err *err) {
   const struct eval_quantize *z = &h->z;
-  const uint64_t group = shape_of(z).group_rows, elements = room->tile_bytes / z->width;
+  const uint64_t group = panel_rows(h), most = eval_panel_most(t->ev, z, room) / z->inner;
   const uint64_t k1 = rows_end(h), wide = h->last - h->first;
-  assert(elements >= group);
-  const uint64_t stripes = (wide - 1) / (elements / group) + 1, n = (wide - 1) / stripes + 1;
-  const uint64_t rows = elements / n / group * group;
+  uint64_t n = wide, rows = most / group * group;
+  // Only the end of a short block asks where its group begins: whole ones may be cut from it, which
+  // is better than lines picked one by one.
+  if (rows == 0 && h->n_ways == 0 && z->k % z->block == 0) rows = most / z->block * z->block;
+  if (wide < z->inner || rows == 0) {
+    const uint64_t elements = room->tile_bytes / z->width;
+    assert(elements >= group);
+    const uint64_t stripes = (wide - 1) / (elements / group) + 1;
+    n = (wide - 1) / stripes + 1;
+    rows = elements / n / group * group;
+  }
   for (uint64_t k = h->from * z->block; k < k1; k += rows)
     for (uint64_t c = h->first; c < h->last; c += n) {
-      const size_t m = (size_t)min_u64(n, h->last - c), some = (size_t)min_u64(rows, k1 - k);
-      if (quantize_stripe(ev, h, room, c, m, k, some, err) != 0) return -1;
+      struct kernels_panel p = {.n = (size_t)min_u64(n, h->last - c),
+                                .k = (size_t)min_u64(rows, k1 - k)};
+      if (quantize_stretch(t, h, room, c, k, &p, err) != 0) return -1;
     }
-  return 0;
-}
-
-static int fill_columns(struct eval *ev, const struct eval_block_box *h,
-                        const struct eval_room *room, struct err *err) {
-  const struct eval_quantize *z = &h->z;
-  const uint64_t group = shape_of(z).group_rows, most = eval_panel_most(ev, z, room);
-  const uint64_t rows = most / z->inner / group * group, k1 = rows_end(h);
-  if (h->last - h->first < z->inner || rows == 0) return fill_stripes(ev, h, room, err);
-  for (uint64_t k = h->from * z->block; k < k1; k += rows) {
-    const struct kernels_panel p = {
-        .in_stride = (size_t)z->inner, .n = (size_t)z->inner, .k = (size_t)min_u64(rows, k1 - k)};
-    if (quantize_stretch(ev, h, room, 0, k, &p, err) != 0) return -1;
-  }
   return 0;
 }
 
@@ -182,16 +221,16 @@ static void share_memory(struct eval_block_box *h, bool watched, const struct ev
 }
 
 // Chooses the columns and blocks of a box that has block `block` of column c.
-static void choose(struct eval *ev, const struct eval_stripe_box *b, const struct eval_room *room,
-                   uint64_t c, uint64_t block) {
+static void choose(struct eval_task *t, const struct eval_stripe_box *b,
+                   const struct eval_room *room, uint64_t c, uint64_t block) {
   struct eval_block_box *h = b->held;
   const struct eval_quantize *z = &h->z;
   const struct shape s = shape_of(z);
   const uint64_t per_block = (z->part == PART_CODES ? s.blob : 0) + sizeof(float) +
                              (has_float_zeros(z) ? sizeof(float) : 0) + 1;
-  const uint64_t wanted = eval_quantize_wanted_end(ev, b->id, c * column_elements(z));
+  const uint64_t wanted = eval_quantize_wanted_end(t, b->id, c * column_elements(z));
   uint64_t end = (wanted - 1) / column_elements(z) + 1;
-  if (z->part != PART_CODES) end = eval_quantize_unknown_end(ev, z, c, end);
+  if (z->part != PART_CODES) end = eval_quantize_unknown_end(t, z, c, end);
   uint64_t fit = room->rest_bytes / (per_block * z->blocks + sizeof *h->sums);
   h->first = c;
   h->from = 0;
@@ -209,24 +248,26 @@ static void choose(struct eval *ev, const struct eval_stripe_box *b, const struc
   h->last = c + min_u64(round_up((end - c - 1) / boxes + 1, 16), min_u64(fit, end - c));
 }
 
-static void publish(struct eval *ev, const struct eval_block_box *h, const struct eval_room *room) {
+static void publish(struct eval_task *t, const struct eval_block_box *h,
+                    const struct eval_room *room) {
   const struct eval_quantize *z = &h->z;
   if (h->from > 0 || h->to < z->blocks) return;
   const uint8_t fill = (uint8_t)(1u << (z->q.bits - 1));
   for (uint64_t c = h->first; c < h->last; c++) {
     const size_t at = (size_t)((c - h->first) * z->blocks);
     const uint8_t *zeros = h->float_zeros ? (const uint8_t *)(h->float_zeros + at) : h->zeros + at;
-    eval_quantize_publish(ev, z, c, h->scales + at, zeros, (size_t)z->blocks, fill, room);
+    eval_quantize_publish(t, z, c, h->scales + at, zeros, (size_t)z->blocks, fill, room);
   }
 }
 
 // Names the first element of column c that is not finite.
-static int not_finite(struct eval *ev, const struct eval_quantize *z, uint64_t c, struct err *err) {
+static int not_finite(struct eval_task *t, const struct eval_quantize *z, uint64_t c,
+                      struct err *err) {
   uint8_t one[16];
   float v;
   for (uint64_t k = 0; k < z->k; k++) {
     const uint64_t at = (c / z->inner * z->k + k) * z->inner + c % z->inner;
-    if (eval_elements(ev, z->of, at, 1, one, err) != 0) return -1;
+    if (eval_elements(t, z->of, at, 1, one, err) != 0) return -1;
     uint16_t half;
     memcpy(&half, one, sizeof half);
     memcpy(&v, one, sizeof v);
@@ -253,79 +294,112 @@ static int no_scale(uint64_t column, struct err *err) {
                   "reaches farthest");
 }
 
-static int tell_column(struct eval *ev, const struct eval_quantize *z,
+static struct figures figures_of_column(const struct eval_quantize *z,
+                                        const struct kernels_sums *sums) {
+  return (struct figures){.elements = z->k,
+                          .nonfinite = sums->nonfinite,
+                          .vv = sums->vv,
+                          .ee = sums->ee,
+                          .ve = sums->ve,
+                          .max_error = (double)sums->max_error};
+}
+
+static int tell_column(struct eval_task *t, const struct eval_quantize *z,
                        const struct kernels_sums *sums, struct err *err) {
-  struct eval_wanted *w = &ev->wanted;
-  if (sums->nonfinite) return not_finite(ev, z, w->next_column, err);
-  if (!isfinite(sums->ee)) return no_scale(w->next_column, err); // of finite elements
-  const struct figures f = {.elements = z->k,
-                            .vv = sums->vv,
-                            .ee = sums->ee,
-                            .ve = sums->ve,
-                            .max_error = (double)sums->max_error};
-  ev->watcher.told(ev->watcher.ctx, w->next_column++, &f);
+  struct eval_columns *w = &t->columns;
+  if (sums->nonfinite) return not_finite(t, z, w->next, err);
+  if (!isfinite(sums->ee)) return no_scale(w->next, err); // of finite elements
+  const struct figures f = figures_of_column(z, sums);
+  t->watcher.told(t->watcher.ctx, w->next++, &f);
   w->next_block = 0;
   return 0;
 }
 
 // Tells of the box's columns, or keeps the sums of a piece of one for the next piece.
-static int tell(struct eval *ev, const struct eval_block_box *h, struct err *err) {
+static int tell(struct eval_task *t, const struct eval_block_box *h, struct err *err) {
   const struct eval_quantize *z = &h->z;
-  struct eval_wanted *w = &ev->wanted;
+  struct eval_columns *w = &t->columns;
   if (!h->sums) return 0;
   if (h->from == 0 && h->to == z->blocks) {
-    while (w->next_column >= h->first && w->next_column < min_u64(h->last, w->end_column))
-      if (tell_column(ev, z, &h->sums[w->next_column - h->first], err) != 0) return -1;
+    while (w->next >= h->first && w->next < min_u64(h->last, w->end))
+      if (tell_column(t, z, &h->sums[w->next - h->first], err) != 0) return -1;
     return 0;
   }
-  if (h->first != w->next_column || h->from != w->next_block || h->first >= w->end_column) return 0;
+  if (h->first != w->next || h->from != w->next_block || h->first >= w->end) return 0;
   w->sums = h->sums[0];
   w->next_block = h->to;
-  return h->to == z->blocks ? tell_column(ev, z, h->sums, err) : 0;
+  return h->to == z->blocks ? tell_column(t, z, h->sums, err) : 0;
 }
 
-static int fill(struct eval *ev, struct eval_stripe_box *b, uint64_t c, uint64_t block,
+static int fill(struct eval_task *t, struct eval_stripe_box *b, uint64_t c, uint64_t block,
                 struct err *err) {
   struct eval_block_box *h = b->held;
-  const struct eval_room room = eval_quantize_room(ev, b);
-  const struct eval_wanted *w = &ev->wanted;
-  choose(ev, b, &room, c, block);
-  share_memory(h, w->id == b->id && w->next_column < w->end_column, &room);
-  if (h->sums && c == w->next_column && h->from > 0 && h->from == w->next_block)
-    h->sums[0] = w->sums;
-  int failed = h->z.inner > 1 ? fill_columns(ev, h, &room, err) : fill_rows(ev, h, &room, err);
-  if (!failed) failed = tell(ev, h, err);
+  const struct eval_room room = eval_quantize_room(t->ev, b);
+  const struct eval_columns *w = &t->columns;
+  choose(t, b, &room, c, block);
+  share_memory(h, t->wanted.id == b->id && w->next < w->end, &room);
+  if (h->sums && c == w->next && h->from > 0 && h->from == w->next_block) h->sums[0] = w->sums;
+  int failed = h->z.inner > 1 ? fill_columns(t, h, &room, err) : fill_rows(t, h, &room, err);
+  if (!failed) failed = tell(t, h, err);
   if (failed) {
     h->last = h->first;
     return -1;
   }
-  publish(ev, h, &room);
+  publish(t, h, &room);
   return 0;
 }
 
-void eval_nbits_columns(const struct eval_quantize *z, uint64_t off, uint64_t len, uint64_t *next,
-                        uint64_t *end) {
+struct eval_columns eval_nbits_columns(const struct eval_quantize *z, uint64_t off, uint64_t len) {
   const uint64_t column = column_elements(z);
-  *next = (off + column - 1) / column;
-  *end = (off + len + column - 1) / column;
+  return (struct eval_columns){.next = (off + column - 1) / column,
+                               .end = (off + len + column - 1) / column};
 }
 
-int eval_nbits_finish(struct eval *ev, struct eval_stripe_box *b, struct err *err) {
-  const struct eval_wanted *w = &ev->wanted;
-  while (w->next_column < w->end_column)
-    if (fill(ev, b, w->next_column, w->next_block, err) != 0) return -1;
+int eval_nbits_end(struct eval_task *t, struct eval_stripe_box *b, struct err *err) {
+  const struct eval_columns *w = &t->columns;
+  while (w->next < w->end)
+    if (fill(t, b, w->next, w->next_block, err) != 0) return -1;
+  return 0;
+}
+
+// ---- figures alone -----------------------------------------------------------------------------
+
+int eval_nbits_measure(struct eval_task *t, const struct eval_quantize *ways, uint32_t n,
+                       uint64_t first, uint64_t end, const struct eval_watcher *watchers,
+                       struct err *err) {
+  eval_share_boxes(t->ev, t->root);
+  struct eval_stripe_box *b = eval_box_for(t->ev, t->root);
+  const struct eval_room room = eval_quantize_room(t->ev, b);
+  struct eval_block_box *h = b->held;
+  const uint64_t fit = room.rest_bytes / (n * sizeof *h->sums);
+  b->count = 0; // not to be served from
+  if (fit == 0)
+    return err_set(err, ERR_RETRY, "%u quantizations at once do not fit the memory", n),
+           err_hint(err, "--memory gives more");
+  for (uint64_t c = first; c < end; c = h->last) {
+    *h = (struct eval_block_box){.z = ways[0], .ways = ways, .n_ways = n, .first = c};
+    h->last = c + min_u64(fit, end - c);
+    h->to = ways[0].blocks;
+    h->sums = (struct kernels_sums *)(void *)room.rest;
+    const uint64_t wide = h->last - c;
+    memset(h->sums, 0, n * wide * sizeof *h->sums);
+    t->ev->depth++;
+    b->busy = true;
+    const int failed =
+        h->z.inner > 1 ? fill_columns(t, h, &room, err) : fill_rows(t, h, &room, err);
+    b->busy = false;
+    t->ev->depth--;
+    if (failed) return -1;
+    for (uint32_t i = 0; i < n; i++)
+      for (uint64_t k = 0; k < wide; k++) {
+        const struct figures f = figures_of_column(&h->z, &h->sums[i * wide + k]);
+        watchers[i].told(watchers[i].ctx, c + k, &f);
+      }
+  }
   return 0;
 }
 
 // ---- serving -----------------------------------------------------------------------------------
-
-static bool known(struct eval *ev, const struct eval_quantize *z, uint64_t c, uint64_t at,
-                  uint64_t n, uint8_t *out) {
-  if (!ev->cache || z->key.units == 0 || z->part == PART_CODES) return false;
-  if (z->part == PART_SCALES || has_float_zeros(z))
-    return eval_quantize_known_floats(ev, z, c, (size_t)at, (size_t)n, out);
-  return eval_cache_zeros(ev->cache, &z->key, c, (size_t)at, out, (size_t)n);
-}
 
 // Elements [at, at + n) of column c's part, as far as the box goes; how many.
 static uint64_t take(const struct eval_block_box *h, uint64_t c, uint64_t at, uint64_t n,
@@ -354,8 +428,8 @@ static bool holds(const struct eval_block_box *h, uint64_t c, uint64_t block) {
   return c >= h->first && c < h->last && block >= h->from && block < h->to;
 }
 
-int eval_nbits_elements(struct eval *ev, struct eval_stripe_box *b, uint64_t first, uint64_t count,
-                        uint8_t *out, struct err *err) {
+int eval_nbits_elements(struct eval_task *t, struct eval_stripe_box *b, uint64_t first,
+                        uint64_t count, uint8_t *out, struct err *err) {
   struct eval_block_box *h = b->held;
   const struct eval_quantize *z = &h->z;
   const uint64_t column = column_elements(z);
@@ -364,9 +438,9 @@ int eval_nbits_elements(struct eval *ev, struct eval_stripe_box *b, uint64_t fir
   while (count > 0) {
     const uint64_t c = first / column, at = first % column;
     uint64_t n = min_u64(column - at, count);
-    if (!known(ev, z, c, at, n, out)) {
+    if (z->part == PART_CODES || !eval_quantize_known(t, z, first, &n, out)) {
       const uint64_t block = block_at(z, at);
-      if (!holds(h, c, block) && fill(ev, b, c, block, err) != 0) return -1;
+      if (!holds(h, c, block) && fill(t, b, c, block, err) != 0) return -1;
       n = take(h, c, at, n, out);
     }
     first += n;

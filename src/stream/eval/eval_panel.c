@@ -8,8 +8,17 @@
 #include "eval_quantize.h"
 
 #include <assert.h>
+#include <string.h>
 
 enum { VIEW_MOST = 4 << 20, VIEW_LEAST = 128 << 10 };
+
+// n elements in the stretch that is held, or NULL.
+static const uint8_t *held(const struct eval *ev, const struct eval_quantize *z, uint64_t first,
+                           uint64_t n) {
+  const struct eval_hold *h = &ev->hold;
+  if (h->count == 0 || h->of != z->of || first < h->first) return NULL;
+  return range_fits(first - h->first, n, h->count) ? h->at + (first - h->first) * z->width : NULL;
+}
 
 // A view counts as memory of ours too: a small budget takes small ones.
 size_t eval_panel_most(const struct eval *ev, const struct eval_quantize *z,
@@ -19,38 +28,49 @@ size_t eval_panel_most(const struct eval *ev, const struct eval_quantize *z,
   return (size_t)(bytes / z->width);
 }
 
-int eval_panel_open(struct eval *ev, const struct eval_quantize *z, const struct eval_room *room,
-                    uint64_t first, size_t count, struct eval_panel *p, struct err *err) {
-  assert(count <= eval_panel_most(ev, z, room));
-  *p = (struct eval_panel){.at = room->tile};
-  if (!z->direct) return eval_elements(ev, z->of, first, count, room->tile, err);
+static int open_dense(struct eval_task *t, const struct eval_quantize *z,
+                      const struct eval_room *room, uint64_t first, size_t count,
+                      struct eval_panel *p, struct err *err) {
+  assert(count <= eval_panel_most(t->ev, z, room));
+  *p = (struct eval_panel){.at = held(t->ev, z, first, count)};
+  if (p->at) return 0;
+  p->at = room->tile;
+  if (!z->direct) return eval_elements(t, z->of, first, count, room->tile, err);
   const uint64_t off = z->at.off + first * z->width;
   const uint64_t n = (uint64_t)count * z->width, end = z->at.off + z->at.len;
-  if (io_view(ev->io, z->at.file, off, (size_t)n, &p->view, err) != 0) return -1;
-  io_will_need(ev->io, z->at.file, off + n, min_u64(n, end - off - n));
+  if (io_view(t->ev->io, z->at.file, off, (size_t)n, &p->view, err) != 0) return -1;
+  io_will_need(t->ev->io, z->at.file, off + n, min_u64(n, end - off - n));
   p->viewed = true;
   p->at = p->view.at;
   return 0;
 }
 
-int eval_panel_gather(struct eval *ev, const struct eval_quantize *z, const struct eval_room *room,
-                      uint64_t first, uint64_t step, size_t rows, size_t n, struct eval_panel *p,
-                      struct err *err) {
-  const size_t line = n * z->width;
-  assert(rows * line <= room->tile_bytes);
+int eval_panel_open(struct eval_task *t, const struct eval_quantize *z,
+                    const struct eval_room *room, const struct eval_stretch *s,
+                    struct eval_panel *p, struct err *err) {
+  const size_t line = s->n * z->width;
+  uint64_t first = s->first;
+  if (s->n == s->step || s->rows == 1) return open_dense(t, z, room, first, s->rows * s->n, p, err);
+  assert(s->rows * line <= room->tile_bytes);
   *p = (struct eval_panel){.at = room->tile};
-  for (size_t i = 0; i < rows; i++, first += step) {
+  for (size_t i = 0; i < s->rows; i++, first += s->step) {
     uint8_t *to = room->tile + i * line;
-    int failed = z->direct
-                     ? io_read(ev->io, z->at.file, z->at.off + first * z->width, to, line, err)
-                     : eval_elements(ev, z->of, first, n, to, err);
+    const uint8_t *from = held(t->ev, z, first, s->n);
+    int failed = 0;
+    if (from)
+      memcpy(to, from, line);
+    else if (z->direct)
+      failed = io_read(t->ev->io, z->at.file, z->at.off + first * z->width, to, line, err);
+    else
+      failed = eval_elements(t, z->of, first, s->n, to, err);
     if (failed) return -1;
   }
   return 0;
 }
 
-int eval_panel_close(struct eval *ev, struct eval_panel *p, struct err *err) {
-  if (!p->viewed) return 0;
+int eval_panel_close(struct eval_task *t, struct eval_panel *p, int failed, struct err *err) {
+  struct err second = {0};
+  if (!p->viewed) return failed;
   p->viewed = false;
-  return io_view_done(ev->io, &p->view, err);
+  return io_view_done(t->ev->io, &p->view, failed ? &second : err) != 0 ? -1 : failed;
 }

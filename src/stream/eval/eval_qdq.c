@@ -20,6 +20,7 @@
 // one finds them, and the others wait for it.
 #include "eval_figures.h"
 #include "eval_quantize.h"
+#include "eval_turns.h"
 
 #include <assert.h>
 #include <float.h>
@@ -42,6 +43,25 @@ static uint64_t line_of(const struct eval_quantize *z, uint64_t element) {
 
 // ---- error figures -----------------------------------------------------------------------------
 
+// What n codes of one scale stand for, and n codes each of its own.
+static void decode_block(const uint8_t *codes, size_t n, int sign, int mask, int zero, double scale,
+                         double *out) {
+  for (size_t i = 0; i < n; i++)
+    out[i] = (double)(((codes[i] & mask) ^ sign) - sign - zero) * scale;
+}
+
+static void decode_row(const uint8_t *codes, size_t n, int mask, const uint8_t *zeros,
+                       const float *scales, double *out) {
+  for (size_t i = 0; i < n; i++)
+    out[i] = (double)((codes[i] & mask) - zeros[i]) * (double)scales[i];
+}
+
+static void decode_signed_row(const uint8_t *codes, size_t n, int sign, int mask,
+                              const float *scales, double *out) {
+  for (size_t i = 0; i < n; i++)
+    out[i] = (double)(((codes[i] & mask) ^ sign) - sign) * (double)scales[i];
+}
+
 // What n codes from element `at` of a line on stand for, at most to the end of what shares a scale
 // (inner 1) or of a row; how many.
 static size_t decode(const struct eval_block_box *h, uint64_t line, uint64_t at,
@@ -50,40 +70,36 @@ static size_t decode(const struct eval_block_box *h, uint64_t line, uint64_t at,
   const uint64_t column = at % z->inner;
   const int sign = z->q.symmetric ? 1 << (z->q.bits - 1) : 0, mask = (1 << z->q.bits) - 1;
   const size_t first = (size_t)((line - h->first) * (h->to - h->from) + column - h->from);
-  const size_t step = z->inner == 1 ? 0 : 1;
-  if (step) n = (size_t)min_u64(n, z->inner - column);
-  for (size_t i = 0; i < n; i++) {
-    const int zero = z->q.symmetric ? 0 : h->zeros[first + i * step];
-    const int code = ((codes[i] & mask) ^ sign) - sign;
-    out[i] = (double)(code - zero) * (double)h->scales[first + i * step];
+  if (z->inner == 1) {
+    const int zero = z->q.symmetric ? 0 : h->zeros[first];
+    decode_block(codes, n, sign, mask, zero, (double)h->scales[first], out);
+    return n;
   }
+  n = (size_t)min_u64(n, z->inner - column);
+  if (z->q.symmetric)
+    decode_signed_row(codes, n, sign, mask, h->scales + first, out);
+  else
+    decode_row(codes, n, mask, h->zeros + first, h->scales + first, out);
   return n;
 }
 
 // Tells of n codes from element `first` on; `in`: the elements, and codes and elements lie in
 // order.
-static int tell(struct eval *ev, const struct eval_block_box *h, uint64_t first, uint64_t n,
+static int tell(struct eval_task *t, const struct eval_block_box *h, uint64_t first, uint64_t n,
                 const uint8_t *in, const uint8_t *codes, struct err *err) {
   const struct eval_quantize *z = &h->z;
   double v[EVAL_PAIRS], w[EVAL_PAIRS];
-  if (!h->told || !eval_figures_wants(ev, ev->chunks.id, first, n)) return 0;
-  for (uint64_t i = ev->chunks.next - first; i < n && ev->chunks.next < ev->chunks.end;) {
+  if (!h->told || !eval_figures_wants(t, t->chunks.id, first, n)) return 0;
+  for (uint64_t i = t->chunks.next - first; i < n && t->chunks.next < t->chunks.end;) {
     const uint64_t line = line_of(z, first + i), at = first + i - line_start(z, line);
     const uint64_t rest = line_rows(z, line) * z->inner - at;
     size_t m = (size_t)min_u64(min_u64(EVAL_PAIRS, n - i), rest);
     m = decode(h, line, at, codes + i, m, w);
     eval_figures_widen(z->type, in + i * z->width, m, v);
-    if (eval_figures_add(ev, first + i, v, w, m, err) != 0) return -1;
+    if (eval_figures_add(t, first + i, v, w, m, err) != 0) return -1;
     i += m;
   }
   return 0;
-}
-
-// Closes the panel whether telling failed or not.
-static int close_told(struct eval *ev, struct eval_panel *panel, int failed, struct err *err) {
-  struct err second = {0};
-  if (eval_panel_close(ev, panel, failed ? &second : err) != 0) return -1;
-  return failed;
 }
 
 // Where the codes from element `at` on are in the box, if it holds codes.
@@ -98,14 +114,22 @@ struct stretch {
   uint64_t column, n;       // inner positions
 };
 
-// Opens the panel of a stretch: its rows lie together if it has all of inner.
-static int open_stretch(struct eval *ev, const struct eval_quantize *z,
+static int open_stretch(struct eval_task *t, const struct eval_quantize *z,
                         const struct eval_room *room, const struct stretch *s,
                         struct eval_panel *panel, struct err *err) {
-  const uint64_t first = line_start(z, s->line) + s->row * z->inner + s->column;
-  if (s->n == z->inner || s->rows == 1)
-    return eval_panel_open(ev, z, room, first, (size_t)(s->rows * s->n), panel, err);
-  return eval_panel_gather(ev, z, room, first, z->inner, (size_t)s->rows, (size_t)s->n, panel, err);
+  const struct eval_stretch lines = {.first =
+                                         line_start(z, s->line) + s->row * z->inner + s->column,
+                                     .step = z->inner,
+                                     .rows = (size_t)s->rows,
+                                     .n = (size_t)s->n};
+  return eval_panel_open(t, z, room, &lines, panel, err);
+}
+
+static int open_elements(struct eval_task *t, const struct eval_quantize *z,
+                         const struct eval_room *room, uint64_t first, uint64_t count,
+                         struct eval_panel *panel, struct err *err) {
+  const struct eval_stretch line = {.first = first, .step = count, .rows = 1, .n = (size_t)count};
+  return eval_panel_open(t, z, room, &line, panel, err);
 }
 
 // ---- lines at a time ---------------------------------------------------------------------------
@@ -125,11 +149,11 @@ static void quantize(const struct eval_block_box *h, const struct kernels_panel 
 }
 
 // Lines [line, …) that lie in one stretch: whole rows of k, or blocks of one row.
-static int fill_row_lines(struct eval *ev, const struct eval_block_box *h,
+static int fill_row_lines(struct eval_task *t, const struct eval_block_box *h,
                           const struct eval_room *room, uint64_t line, uint64_t *lines,
                           struct err *err) {
   const struct eval_quantize *z = &h->z;
-  const uint64_t most = eval_panel_most(ev, z, room), left = h->last - line;
+  const uint64_t most = eval_panel_most(t->ev, z, room), left = h->last - line;
   struct kernels_panel p = {.n = 1, .blocks_stride = (size_t)z->blocks};
   struct eval_panel panel;
   if (line % z->blocks == 0 && left >= z->blocks && z->k <= most) {
@@ -143,16 +167,16 @@ static int fill_row_lines(struct eval *ev, const struct eval_block_box *h,
     p.k = (size_t)min_u64(*lines * z->block, row_rest);
   }
   p.in_stride = p.codes_stride = (size_t)z->k;
-  if (eval_panel_open(ev, z, room, line_start(z, line), p.n * p.k, &panel, err) != 0) return -1;
+  if (open_elements(t, z, room, line_start(z, line), p.n * p.k, &panel, err) != 0) return -1;
   p.in = panel.at;
   quantize(h, &p, line, 0);
   const uint64_t first = line_start(z, line);
-  const int told = tell(ev, h, first, p.n * p.k, panel.at, held_codes(h, first), err);
-  return close_told(ev, &panel, told, err);
+  const int told = tell(t, h, first, p.n * p.k, panel.at, held_codes(h, first), err);
+  return eval_panel_close(t, &panel, told, err);
 }
 
 // Tells of a stripe: row by row of its panel `in`.
-static int tell_stripe(struct eval *ev, const struct eval_block_box *h,
+static int tell_stripe(struct eval_task *t, const struct eval_block_box *h,
                        struct eval_open_chunks *pieces, const struct stretch *s, const uint8_t *in,
                        struct err *err) {
   const struct eval_quantize *z = &h->z;
@@ -164,39 +188,40 @@ static int tell_stripe(struct eval *ev, const struct eval_block_box *h,
       n = (size_t)min_u64(EVAL_PAIRS, s->n - i);
       decode(h, s->line, at, held_codes(h, start + at), n, w);
       eval_figures_widen(z->type, in, n, v);
-      if (eval_open_chunks_add(ev, pieces, start + at, v, w, n, err) != 0) return -1;
+      if (eval_open_chunks_add(t, pieces, start + at, v, w, n, err) != 0) return -1;
     }
   return 0;
 }
 
 // The end of a line that was made stripe by stripe: elements that did not come in the order of
 // their chunk are looked at once more.
-static int tell_line(struct eval *ev, const struct eval_block_box *h, const struct eval_room *room,
-                     const struct eval_open_chunks *pieces, uint64_t line, struct err *err) {
+static int tell_line(struct eval_task *t, const struct eval_block_box *h,
+                     const struct eval_room *room, const struct eval_open_chunks *pieces,
+                     uint64_t line, struct err *err) {
   const struct eval_quantize *z = &h->z;
   const uint64_t start = line_start(z, line), n = line_rows(z, line) * z->inner;
-  if (!h->told || !eval_figures_wants(ev, ev->chunks.id, start, n)) return 0;
-  const uint64_t end = min_u64(start + n, ev->chunks.end);
+  if (!h->told || !eval_figures_wants(t, t->chunks.id, start, n)) return 0;
+  const uint64_t end = min_u64(start + n, t->chunks.end);
   for (;;) {
-    eval_open_chunks_settle(ev, pieces);
-    const uint64_t at = ev->chunks.next;
+    eval_open_chunks_settle(t, pieces);
+    const uint64_t at = t->chunks.next;
     if (at >= end) return 0;
-    uint64_t some = min_u64(eval_panel_most(ev, z, room), end - at);
+    uint64_t some = min_u64(eval_panel_most(t->ev, z, room), end - at);
     if (pieces->n > 0) some = min_u64(some, EVAL_CHUNK - at % EVAL_CHUNK);
     struct eval_panel panel;
-    if (eval_panel_open(ev, z, room, at, (size_t)some, &panel, err) != 0) return -1;
-    if (close_told(ev, &panel, tell(ev, h, at, some, panel.at, held_codes(h, at), err), err) != 0)
-      return -1;
+    if (open_elements(t, z, room, at, some, &panel, err) != 0) return -1;
+    const int told = tell(t, h, at, some, panel.at, held_codes(h, at), err);
+    if (eval_panel_close(t, &panel, told, err) != 0) return -1;
   }
 }
 
 // Quantizes and tells of a stripe of a line, all of its rows.
-static int fill_stripe(struct eval *ev, const struct eval_block_box *h,
+static int fill_stripe(struct eval_task *t, const struct eval_block_box *h,
                        const struct eval_room *room, struct eval_open_chunks *pieces,
                        const struct stretch *s, struct err *err) {
   const struct eval_quantize *z = &h->z;
   struct eval_panel panel;
-  if (open_stretch(ev, z, room, s, &panel, err) != 0) return -1;
+  if (open_stretch(t, z, room, s, &panel, err) != 0) return -1;
   const struct kernels_panel p = {.in = panel.at,
                                   .in_stride = (size_t)s->n,
                                   .n = (size_t)s->n,
@@ -205,35 +230,35 @@ static int fill_stripe(struct eval *ev, const struct eval_block_box *h,
                                   .blocks_stride = 1};
   quantize(h, &p, s->line, s->column);
   const uint64_t first = line_start(z, s->line), n = s->rows * s->n;
-  const int told = s->n == z->inner ? tell(ev, h, first, n, panel.at, held_codes(h, first), err)
-                                    : tell_stripe(ev, h, pieces, s, panel.at, err);
-  return close_told(ev, &panel, told, err);
+  const int told = s->n == z->inner ? tell(t, h, first, n, panel.at, held_codes(h, first), err)
+                                    : tell_stripe(t, h, pieces, s, panel.at, err);
+  return eval_panel_close(t, &panel, told, err);
 }
 
-static int fill_line(struct eval *ev, const struct eval_block_box *h, const struct eval_room *room,
-                     uint64_t line, struct err *err) {
+static int fill_line(struct eval_task *t, const struct eval_block_box *h,
+                     const struct eval_room *room, uint64_t line, struct err *err) {
   const struct eval_quantize *z = &h->z;
   const uint64_t rows = line_rows(z, line);
-  const bool whole = z->inner <= eval_panel_most(ev, z, room) / rows;
+  const bool whole = z->inner <= eval_panel_most(t->ev, z, room) / rows;
   const uint64_t most = whole ? z->inner : room->tile_bytes / z->width / rows;
   const uint64_t stripes = (z->inner - 1) / most + 1, n = (z->inner - 1) / stripes + 1;
   struct eval_open_chunks pieces = {0};
   if (h->pieces)
-    eval_open_chunks_begin(ev, &pieces, line_start(z, line), rows * z->inner, h->pieces);
+    eval_open_chunks_begin(t, &pieces, line_start(z, line), rows * z->inner, h->pieces);
   struct stretch s = {.line = line, .rows = rows};
   for (; s.column < z->inner; s.column += n) {
     s.n = min_u64(n, z->inner - s.column);
-    if (fill_stripe(ev, h, room, &pieces, &s, err) != 0) return -1;
+    if (fill_stripe(t, h, room, &pieces, &s, err) != 0) return -1;
   }
-  return tell_line(ev, h, room, &pieces, line, err);
+  return tell_line(t, h, room, &pieces, line, err);
 }
 
-static int fill_lines(struct eval *ev, const struct eval_block_box *h, const struct eval_room *room,
-                      struct err *err) {
+static int fill_lines(struct eval_task *t, const struct eval_block_box *h,
+                      const struct eval_room *room, struct err *err) {
   uint64_t lines = 1;
   for (uint64_t line = h->first; line < h->last; line += lines) {
-    const int failed = h->z.inner == 1 ? fill_row_lines(ev, h, room, line, &lines, err)
-                                       : fill_line(ev, h, room, line, err);
+    const int failed = h->z.inner == 1 ? fill_row_lines(t, h, room, line, &lines, err)
+                                       : fill_line(t, h, room, line, err);
     if (failed) return -1;
   }
   return 0;
@@ -252,10 +277,11 @@ static void cut_stretch(const struct eval *ev, const struct eval_quantize *z,
     s->rows = min_u64(s->rows, max_u64(room->tile_bytes / z->width / s->n, 1));
 }
 
-static int join_range(struct eval *ev, const struct eval_quantize *z, const struct eval_room *room,
-                      const struct stretch *s, float *lo, float *hi, struct err *err) {
+static int join_range(struct eval_task *t, const struct eval_quantize *z,
+                      const struct eval_room *room, const struct stretch *s, float *lo, float *hi,
+                      struct err *err) {
   struct eval_panel panel;
-  if (open_stretch(ev, z, room, s, &panel, err) != 0) return -1;
+  if (open_stretch(t, z, room, s, &panel, err) != 0) return -1;
   const struct kernels_panel p = {.in = panel.at,
                                   .in_stride = (size_t)(z->inner == 1 ? s->rows : s->n),
                                   .n = (size_t)s->n,
@@ -264,11 +290,11 @@ static int join_range(struct eval *ev, const struct eval_quantize *z, const stru
     kernels_range_rows(&p, (enum kernels_float)z->f.in_type, lo, hi);
   else
     kernels_range_columns(&p, (enum kernels_float)z->f.in_type, lo, hi);
-  return eval_panel_close(ev, &panel, err);
+  return eval_panel_close(t, &panel, 0, err);
 }
 
 // Scales and zeros of the box's inner positions of its line, from their ranges.
-static int fill_statistics(struct eval *ev, const struct eval_block_box *h,
+static int fill_statistics(struct eval_task *t, const struct eval_block_box *h,
                            const struct eval_room *room, float *lo, float *hi, struct err *err) {
   const struct eval_quantize *z = &h->z;
   const uint64_t rows = line_rows(z, h->first), n = h->to - h->from;
@@ -277,14 +303,14 @@ static int fill_statistics(struct eval *ev, const struct eval_block_box *h,
     hi[i] = -FLT_MAX;
   }
   for (uint64_t row = 0; row < rows;) {
-    if (eval_may_go_on(ev, err) != 0) return -1;
+    if (eval_may_go_on(t->ev, err) != 0) return -1;
     uint64_t some = rows - row;
     for (uint64_t i = 0; i < n;) {
       struct stretch s = {
           .line = h->first, .row = row, .rows = some, .column = h->from + i, .n = n - i};
-      cut_stretch(ev, z, room, &s);
+      cut_stretch(t->ev, z, room, &s);
       some = s.rows; // the first of them is the widest: the others take as many rows
-      if (join_range(ev, z, room, &s, lo + i, hi + i, err) != 0) return -1;
+      if (join_range(t, z, room, &s, lo + i, hi + i, err) != 0) return -1;
       i += s.n;
     }
     row += some;
@@ -294,12 +320,12 @@ static int fill_statistics(struct eval *ev, const struct eval_block_box *h,
   return 0;
 }
 
-static int compute_codes(struct eval *ev, const struct eval_block_box *h,
+static int compute_codes(struct eval_task *t, const struct eval_block_box *h,
                          const struct eval_room *room, const struct stretch *s, uint8_t *out,
                          struct err *err) {
   const struct eval_quantize *z = &h->z;
   struct eval_panel panel;
-  if (open_stretch(ev, z, room, s, &panel, err) != 0) return -1;
+  if (open_stretch(t, z, room, s, &panel, err) != 0) return -1;
   const size_t at = (size_t)(s->column - h->from),
                stride = (size_t)(z->inner == 1 ? s->rows : s->n);
   const struct kernels_panel p = {.in = panel.at,
@@ -316,8 +342,8 @@ static int compute_codes(struct eval *ev, const struct eval_block_box *h,
   else
     kernels_codes_columns(&p, &z->f);
   const uint64_t first = line_start(z, s->line) + s->row * z->inner + s->column;
-  const int told = tell(ev, h, first, s->rows * s->n, panel.at, out, err);
-  return close_told(ev, &panel, told, err);
+  const int told = tell(t, h, first, s->rows * s->n, panel.at, out, err);
+  return eval_panel_close(t, &panel, told, err);
 }
 
 // ---- boxes -------------------------------------------------------------------------------------
@@ -357,31 +383,32 @@ static uint64_t lines_that_fit(const struct eval *ev, const struct eval_quantize
   return room_bytes / line;
 }
 
-static int fill_some_lines(struct eval *ev, struct eval_stripe_box *b, const struct eval_room *room,
-                           uint64_t line, uint64_t fit, struct err *err) {
+static int fill_some_lines(struct eval_task *t, struct eval_stripe_box *b,
+                           const struct eval_room *room, uint64_t line, uint64_t fit,
+                           struct err *err) {
   struct eval_block_box *h = b->held;
   const struct eval_quantize *z = &h->z;
   const bool codes = z->part == PART_CODES;
   const uint64_t at = codes ? line_start(z, line) : line * z->inner;
-  const uint64_t end = eval_quantize_wanted_end(ev, b->id, at) - 1;
+  const uint64_t end = eval_quantize_wanted_end(t, b->id, at) - 1;
   const uint64_t last = codes ? line_of(z, end) : end / z->inner;
   const uint64_t of_unit = z->inner == 1 ? z->blocks : 1, unit = line / of_unit;
   h->first = line;
   h->last = line + min_u64(last + 1 - line, fit);
   if (!codes) {
-    const uint64_t unknown = eval_quantize_unknown_end(ev, z, unit, (h->last - 1) / of_unit + 1);
+    const uint64_t unknown = eval_quantize_unknown_end(t, z, unit, (h->last - 1) / of_unit + 1);
     h->last = min_u64(h->last, unknown * of_unit);
   }
   h->from = 0;
   h->to = z->inner;
   const uint64_t n = (h->last - line) * z->inner;
-  const uint64_t pieces = codes ? pieces_bytes(ev, z, room) : 0;
-  h->told = codes && eval_figures_watches(ev, b->id);
+  const uint64_t pieces = codes ? pieces_bytes(t->ev, z, room) : 0;
+  h->told = codes && eval_figures_watches(t, b->id);
   h->pieces = pieces && h->told ? room->rest : NULL; // of one line after the other
   h->scales = (float *)(void *)(room->rest + pieces);
   h->zeros = room->rest + pieces + n * sizeof(float);
   h->codes = codes ? h->zeros + n : NULL;
-  return fill_lines(ev, h, room, err);
+  return fill_lines(t, h, room, err);
 }
 
 // Inner positions of a line that fit where codes do not.
@@ -390,48 +417,34 @@ static uint64_t columns_that_fit(const struct eval_room *room) {
 }
 
 // Units are lines, or where inner is 1, all lines of an outer position.
-static void publish(struct eval *ev, const struct eval_block_box *h, const struct eval_room *room) {
+static void publish(struct eval_task *t, const struct eval_block_box *h,
+                    const struct eval_room *room) {
   const struct eval_quantize *z = &h->z;
   if (h->from > 0 || h->to < z->inner) return;
   const uint64_t lines = z->inner == 1 ? z->blocks : 1;
   uint64_t line = (h->first + lines - 1) / lines * lines;
   for (; line + lines <= h->last; line += lines) {
     const size_t at = (size_t)((line - h->first) * z->inner);
-    eval_quantize_publish(ev, z, line / lines, h->scales + at, h->zeros + at,
+    eval_quantize_publish(t, z, line / lines, h->scales + at, h->zeros + at,
                           (size_t)(lines * z->inner), 0, room);
   }
-}
-
-// n packed zero points from number `from` of a unit on, a byte each.
-static bool known_zeros(struct eval *ev, const struct eval_quantize *z, uint64_t unit,
-                        uint64_t from, uint64_t n, uint8_t *out) {
-  uint8_t packed[256];
-  const uint32_t bits = z->q.bits;
-  while (n > 0) {
-    const uint64_t at = from * bits / 8, m = min_u64(n, 128);
-    const uint64_t end = ((from + m) * bits + 7) / 8;
-    if (!eval_cache_zeros(ev->cache, &z->key, unit, (size_t)at, packed, (size_t)(end - at)))
-      return false;
-    eval_bits_unpack(out, packed, from * bits - at * 8, (size_t)m, bits);
-    from += m;
-    out += m;
-    n -= m;
-  }
-  return true;
 }
 
 // Is a line a unit, and kept as one (if its turn comes)?
 static bool lines_are_units(const struct eval_quantize *z, const struct eval_room *room) {
   return z->key.units > 0 && (z->inner > 1 || z->blocks == 1) &&
-         z->key.zero_bytes <= room->tile_bytes;
+         z->key.bytes[EVAL_QUANTIZE_ZEROS] <= room->tile_bytes;
 }
 
 // What another worker, or this one before, found out about the box's line.
-static bool known_line(struct eval *ev, const struct eval_block_box *h,
+static bool known_line(struct eval_task *t, const struct eval_block_box *h,
                        const struct eval_room *room) {
   const struct eval_quantize *z = &h->z;
-  uint8_t *packed = z->key.zero_bytes ? room->tile : NULL;
-  if (!eval_cache_unit(ev->cache, &z->key, h->first, (uint8_t *)h->scales, packed)) return false;
+  uint8_t *packed = z->key.bytes[EVAL_QUANTIZE_ZEROS] ? room->tile : NULL;
+  struct eval_cache *c = t->ev->cache;
+  if (!eval_cache_look(c, &z->key, h->first, EVAL_QUANTIZE_SCALES, (uint8_t *)h->scales) ||
+      (packed && !eval_cache_look(c, &z->key, h->first, EVAL_QUANTIZE_ZEROS, packed)))
+    return false;
   if (packed)
     eval_bits_unpack(h->zeros, packed, 0, (size_t)z->inner, z->q.bits);
   else
@@ -439,16 +452,16 @@ static bool known_line(struct eval *ev, const struct eval_block_box *h,
   return true;
 }
 
-static int find_part_of_line(struct eval *ev, const struct eval_block_box *h,
+static int find_part_of_line(struct eval_task *t, const struct eval_block_box *h,
                              const struct eval_room *room, struct err *err) {
   float *lo = (float *)(void *)room->rest, *hi = lo + (h->to - h->from);
-  if (fill_statistics(ev, h, room, lo, hi, err) != 0) return -1;
-  publish(ev, h, room);
+  if (fill_statistics(t, h, room, lo, hi, err) != 0) return -1;
+  publish(t, h, room);
   return 0;
 }
 
 // Scales and zeros alone, of the inner positions from `column` on.
-static int fill_part_of_line(struct eval *ev, struct eval_stripe_box *b,
+static int fill_part_of_line(struct eval_task *t, struct eval_stripe_box *b,
                              const struct eval_room *room, uint64_t line, uint64_t column,
                              struct err *err) {
   struct eval_block_box *h = b->held;
@@ -464,14 +477,14 @@ static int fill_part_of_line(struct eval *ev, struct eval_stripe_box *b,
   h->zeros = (uint8_t *)(h->scales + n);
   h->codes = NULL;
   h->pieces = NULL;
-  h->told = z->part == PART_CODES && eval_figures_watches(ev, b->id);
-  if (n < z->inner || !lines_are_units(z, room)) return find_part_of_line(ev, h, room, err);
-  const enum eval_cache_turn turn = eval_cache_wait(ev->cache, &z->key, line, ev->go_on);
-  if (turn == EVAL_CACHE_STOPPED) return eval_interrupted(err);
-  if (turn == EVAL_CACHE_LOOK)
-    return known_line(ev, h, room) ? 0 : find_part_of_line(ev, h, room, err);
-  const int failed = find_part_of_line(ev, h, room, err);
-  eval_cache_done(ev->cache, &z->key, line);
+  h->told = z->part == PART_CODES && eval_figures_watches(t, b->id);
+  if (n < z->inner || !lines_are_units(z, room)) return find_part_of_line(t, h, room, err);
+  const enum eval_turns_next turn = eval_turns_wait(t->ev->cache, &z->key, line, t->ev->go_on);
+  if (turn == EVAL_TURNS_STOPPED) return eval_interrupted(err);
+  if (turn == EVAL_TURNS_LOOK)
+    return known_line(t, h, room) ? 0 : find_part_of_line(t, h, room, err);
+  const int failed = find_part_of_line(t, h, room, err);
+  eval_turns_done(t->ev->cache, &z->key, line);
   return failed;
 }
 
@@ -487,24 +500,24 @@ static bool is_large(const struct eval *ev, const struct eval_quantize *z,
   return lines_that_fit(ev, z, room, true) == 0 || (ev->cache && told_late);
 }
 
-static int fill(struct eval *ev, struct eval_stripe_box *b, uint64_t line, uint64_t column,
+static int fill(struct eval_task *t, struct eval_stripe_box *b, uint64_t line, uint64_t column,
                 struct err *err) {
   struct eval_block_box *h = b->held;
-  const struct eval_room room = eval_quantize_room(ev, b);
-  const uint64_t fit = lines_that_fit(ev, &h->z, &room, h->z.part == PART_CODES);
+  const struct eval_room room = eval_quantize_room(t->ev, b);
+  const uint64_t fit = lines_that_fit(t->ev, &h->z, &room, h->z.part == PART_CODES);
   if (fit == 0 && h->z.f.rule == KERNELS_GATHER) {
     err_set(err, ERR_USAGE, "blocks of %llu elements, %llu side by side, do not fit the memory",
             (unsigned long long)h->z.block, (unsigned long long)h->z.inner);
     return err_hint(err, "raise --memory");
   }
-  const bool by_lines = fit > 0 && !is_large(ev, &h->z, &room);
-  const int failed = by_lines ? fill_some_lines(ev, b, &room, line, fit, err)
-                              : fill_part_of_line(ev, b, &room, line, column, err);
+  const bool by_lines = fit > 0 && !is_large(t->ev, &h->z, &room);
+  const int failed = by_lines ? fill_some_lines(t, b, &room, line, fit, err)
+                              : fill_part_of_line(t, b, &room, line, column, err);
   if (failed) {
     h->last = h->first;
     return -1;
   }
-  if (by_lines) publish(ev, h, &room);
+  if (by_lines) publish(t, h, &room);
   return 0;
 }
 
@@ -514,15 +527,15 @@ static bool holds(const struct eval_block_box *h, uint64_t line, uint64_t column
 
 // ---- serving -----------------------------------------------------------------------------------
 
-static int codes(struct eval *ev, struct eval_stripe_box *b, uint64_t first, uint64_t count,
+static int codes(struct eval_task *t, struct eval_stripe_box *b, uint64_t first, uint64_t count,
                  uint8_t *out, struct err *err) {
   struct eval_block_box *h = b->held;
   const struct eval_quantize *z = &h->z;
-  const struct eval_room room = eval_quantize_room(ev, b);
+  const struct eval_room room = eval_quantize_room(t->ev, b);
   while (count > 0) {
     const uint64_t line = line_of(z, first), at = first - line_start(z, line);
     const uint64_t row = at / z->inner, column = at % z->inner;
-    if (!holds(h, line, column) && fill(ev, b, line, column, err) != 0) return -1;
+    if (!holds(h, line, column) && fill(t, b, line, column, err) != 0) return -1;
     uint64_t n;
     if (h->codes) {
       const uint64_t start = line_start(z, h->first);
@@ -533,9 +546,9 @@ static int codes(struct eval *ev, struct eval_stripe_box *b, uint64_t first, uin
       struct stretch s = {.line = line, .row = row, .rows = 1, .column = column};
       s.n = min_u64(h->to - column, count);
       if (s.n == z->inner) s.rows = min_u64(count / z->inner, line_rows(z, line) - row);
-      cut_stretch(ev, z, &room, &s);
+      cut_stretch(t->ev, z, &room, &s);
       if (s.n < z->inner) s.rows = 1;
-      if (compute_codes(ev, h, &room, &s, out, err) != 0) return -1;
+      if (compute_codes(t, h, &room, &s, out, err) != 0) return -1;
       n = s.rows * s.n;
     }
     first += n;
@@ -545,30 +558,16 @@ static int codes(struct eval *ev, struct eval_stripe_box *b, uint64_t first, uin
   return 0;
 }
 
-static bool known(struct eval *ev, const struct eval_quantize *z, uint64_t first, uint64_t *n,
-                  uint8_t *out) {
-  const uint64_t of_unit = z->inner == 1 ? z->blocks : z->inner;
-  const uint64_t unit = first / of_unit, from = first % of_unit;
-  const uint64_t m = min_u64(*n, of_unit - from);
-  if (!ev->cache || z->key.units == 0) return false;
-  if (z->part == PART_SCALES
-          ? !eval_quantize_known_floats(ev, z, unit, (size_t)from, (size_t)m, out)
-          : !known_zeros(ev, z, unit, from, m, out))
-    return false;
-  *n = m;
-  return true;
-}
-
-static int statistics(struct eval *ev, struct eval_stripe_box *b, uint64_t first, uint64_t count,
-                      uint8_t *out, struct err *err) {
+static int statistics(struct eval_task *t, struct eval_stripe_box *b, uint64_t first,
+                      uint64_t count, uint8_t *out, struct err *err) {
   struct eval_block_box *h = b->held;
   const struct eval_quantize *z = &h->z;
   const uint32_t width = z->part == PART_SCALES ? z->width : 1;
   while (count > 0) {
     uint64_t n = count;
-    if (!known(ev, z, first, &n, out)) {
+    if (!eval_quantize_known(t, z, first, &n, out)) {
       const uint64_t line = first / z->inner, column = first % z->inner;
-      if (!holds(h, line, column) && fill(ev, b, line, column, err) != 0) return -1;
+      if (!holds(h, line, column) && fill(t, b, line, column, err) != 0) return -1;
       const uint64_t held = (h->last - h->first) * (h->to - h->from);
       const uint64_t at = (line - h->first) * z->inner + column - h->from;
       n = min_u64(held - at, count);
@@ -584,8 +583,8 @@ static int statistics(struct eval *ev, struct eval_stripe_box *b, uint64_t first
   return 0;
 }
 
-int eval_qdq_elements(struct eval *ev, struct eval_stripe_box *b, uint64_t first, uint64_t count,
-                      uint8_t *out, struct err *err) {
-  return b->held->z.part == PART_CODES ? codes(ev, b, first, count, out, err)
-                                       : statistics(ev, b, first, count, out, err);
+int eval_qdq_elements(struct eval_task *t, struct eval_stripe_box *b, uint64_t first,
+                      uint64_t count, uint8_t *out, struct err *err) {
+  return b->held->z.part == PART_CODES ? codes(t, b, first, count, out, err)
+                                       : statistics(t, b, first, count, out, err);
 }

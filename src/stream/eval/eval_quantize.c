@@ -12,7 +12,7 @@
 // operand. What was found out with the codes is therefore kept for all workers of the run, as far
 // as its budget goes.
 //
-// How far a box reaches depends on what the caller is going to want (eval_expect): computing
+// How far a box reaches depends on what the caller is going to want (eval_begin): computing
 // columns that another worker's unit holds would read them twice.
 #include "eval_quantize.h"
 
@@ -65,8 +65,7 @@ static void set_key(struct eval_quantize *z) {
                                    .units = !fits       ? 0
                                             : by_column ? columns
                                                         : z->outer * z->blocks,
-                                   .scale_bytes = (uint32_t)scale_bytes,
-                                   .zero_bytes = (uint32_t)zero_bytes};
+                                   .bytes = {(uint32_t)zero_bytes, (uint32_t)scale_bytes}};
 }
 
 void eval_quantize_of(const struct recipes *r, uint32_t id, struct eval_quantize *z) {
@@ -92,12 +91,6 @@ void eval_quantize_of(const struct recipes *r, uint32_t id, struct eval_quantize
                                            (uint8_t)(mlas && in == KERNELS_BF16 ? KERNELS_F32 : in),
                                        .block = (size_t)z->block};
   set_key(z);
-}
-
-struct kernels_block_format eval_block_format(const struct recipes *r, uint32_t id) {
-  struct eval_quantize z;
-  eval_quantize_of(r, id, &z);
-  return z.f;
 }
 
 struct eval_room eval_quantize_room(struct eval *ev, const struct eval_stripe_box *b) {
@@ -143,37 +136,37 @@ void eval_quantize_pack_zeros(const uint8_t *zeros, size_t n, uint32_t bits, uin
   }
 }
 
-void eval_quantize_publish(struct eval *ev, const struct eval_quantize *z, uint64_t unit,
+void eval_quantize_publish(struct eval_task *t, const struct eval_quantize *z, uint64_t unit,
                            const float *scales, const uint8_t *zeros, size_t n, uint8_t fill,
                            const struct eval_room *room) {
-  assert(n * sizeof *scales == z->key.scale_bytes || z->key.units == 0);
-  if (!ev->cache || z->key.units == 0 || z->key.zero_bytes > room->tile_bytes) return;
+  assert(n * sizeof *scales == z->key.bytes[EVAL_QUANTIZE_SCALES] || z->key.units == 0);
+  if (!t->ev->cache || z->key.units == 0 || z->key.bytes[EVAL_QUANTIZE_ZEROS] > room->tile_bytes)
+    return;
   const uint8_t *kept = room->tile;
   if (z->f.rule == KERNELS_HQQ)
     kept = zeros;
-  else if (z->key.zero_bytes)
+  else if (z->key.bytes[EVAL_QUANTIZE_ZEROS])
     eval_quantize_pack_zeros(zeros, n, z->q.bits, fill, room->tile);
-  eval_cache_put(ev->cache, &z->key, unit, (const uint8_t *)scales, kept);
+  eval_cache_put(t->ev->cache, &z->key, unit, kept, (const uint8_t *)scales);
 }
 
-uint64_t eval_quantize_unknown_end(struct eval *ev, const struct eval_quantize *z, uint64_t unit,
-                                   uint64_t end) {
-  if (!ev->cache || z->key.units == 0) return end;
-  for (unit++; unit < end && !eval_cache_has(ev->cache, &z->key, unit);)
+uint64_t eval_quantize_unknown_end(struct eval_task *t, const struct eval_quantize *z,
+                                   uint64_t unit, uint64_t end) {
+  if (!t->ev->cache || z->key.units == 0) return end;
+  for (unit++; unit < end && !eval_cache_has(t->ev->cache, &z->key, unit);)
     unit++;
   return unit;
 }
 
-bool eval_quantize_known_floats(struct eval *ev, const struct eval_quantize *z, uint64_t unit,
-                                size_t from, size_t n, uint8_t *out) {
+// Scales (NBITS_HQQ: or zeros) [from, from + n) of a unit as their part holds them.
+static bool known_floats(struct eval_task *t, const struct eval_quantize *z, uint64_t unit,
+                         uint64_t from, uint64_t n, uint8_t *out) {
   float some[256];
-  if (z->key.units == 0) return false;
   while (n > 0) {
-    const size_t m = n < 256 ? n : 256, off = from * sizeof *some, bytes = m * sizeof *some;
-    const bool there =
-        z->part == PART_SCALES
-            ? eval_cache_scales(ev->cache, &z->key, unit, off, (uint8_t *)some, bytes)
-            : eval_cache_zeros(ev->cache, &z->key, unit, off, (uint8_t *)some, bytes);
+    const size_t m = (size_t)min_u64(n, 256), bytes = m * sizeof *some;
+    const size_t off = (size_t)from * sizeof *some;
+    const bool there = eval_cache_get(t->ev->cache, &z->key, unit, eval_quantize_cached(z->part),
+                                      off, (uint8_t *)some, bytes);
     if (!there) return false;
     eval_quantize_store_scales(z->type, some, m, out);
     out += m * z->width;
@@ -183,48 +176,76 @@ bool eval_quantize_known_floats(struct eval *ev, const struct eval_quantize *z, 
   return true;
 }
 
+// n packed zero points from number `from` of a unit on, a byte each.
+static bool known_zeros(struct eval_task *t, const struct eval_quantize *z, uint64_t unit,
+                        uint64_t from, uint64_t n, uint8_t *out) {
+  uint8_t packed[256];
+  const uint32_t bits = z->q.bits;
+  while (n > 0) {
+    const uint64_t at = from * bits / 8, m = min_u64(n, 128);
+    const uint64_t end = ((from + m) * bits + 7) / 8;
+    if (!eval_cache_get(t->ev->cache, &z->key, unit, EVAL_QUANTIZE_ZEROS, (size_t)at, packed,
+                        (size_t)(end - at)))
+      return false;
+    eval_bits_unpack(out, packed, from * bits - at * 8, (size_t)m, bits);
+    from += m;
+    out += m;
+    n -= m;
+  }
+  return true;
+}
+
+bool eval_quantize_known(struct eval_task *t, const struct eval_quantize *z, uint64_t first,
+                         uint64_t *n, uint8_t *out) {
+  if (!t->ev->cache || z->key.units == 0) return false;
+  const bool floats = z->part == PART_SCALES || z->f.rule == KERNELS_HQQ;
+  const bool packed = !floats && recipe_is_nbits(z->q.format); // elements of the part are bytes
+  const uint64_t of_unit = packed ? z->key.bytes[EVAL_QUANTIZE_ZEROS]
+                                  : z->key.bytes[EVAL_QUANTIZE_SCALES] / sizeof(float);
+  const uint64_t unit = first / of_unit, from = first % of_unit, m = min_u64(*n, of_unit - from);
+  bool known;
+  if (floats)
+    known = known_floats(t, z, unit, from, m, out);
+  else if (packed)
+    known = eval_cache_get(t->ev->cache, &z->key, unit, EVAL_QUANTIZE_ZEROS, (size_t)from, out,
+                           (size_t)m);
+  else
+    known = known_zeros(t, z, unit, from, m, out);
+  if (known) *n = m;
+  return known;
+}
+
 static bool is_affine(const struct recipes *r, uint32_t id) {
   const enum recipe_format format = recipe_quantization_of(r, id).format;
   return format == FORMAT_SHRINK || format == FORMAT_LEVELS || format == FORMAT_AFFINE;
 }
 
-int eval_quantize_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t count,
+int eval_quantize_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count,
                            uint8_t *out, struct err *err) {
-  if (eval_once_serves(ev, id)) return eval_once_elements(ev, id, first, count, out, err);
-  struct eval_stripe_box *b = eval_box_for(ev, id);
+  if (id == t->once) return eval_once_elements(t, id, first, count, out, err);
+  struct eval_stripe_box *b = eval_box_for(t->ev, id);
   if (!b)
     return err_set(err, ERR_INTERNAL, "a quantized tensor lies below more than %u others",
-                   ev->n_boxes);
+                   t->ev->n_boxes);
   b->busy = true;
-  if (is_affine(ev->r, id)) {
-    const int bad = eval_affine_elements(ev, b, first, count, out, err);
+  if (is_affine(t->r, id)) {
+    const int bad = eval_affine_elements(t, b, first, count, out, err);
     b->busy = false;
     return bad;
   }
   if (b->count == 0) {
     *b->held = (struct eval_block_box){0};
-    eval_quantize_of(ev->r, id, &b->held->z);
+    eval_quantize_of(t->r, id, &b->held->z);
     b->count = 1;
   }
   const int failed = recipe_is_nbits(b->held->z.q.format)
-                         ? eval_nbits_elements(ev, b, first, count, out, err)
-                         : eval_qdq_elements(ev, b, first, count, out, err);
+                         ? eval_nbits_elements(t, b, first, count, out, err)
+                         : eval_qdq_elements(t, b, first, count, out, err);
   b->busy = false;
   return failed;
 }
 
 // ---- what is wanted ----------------------------------------------------------------------------
-
-void eval_watch(struct eval *ev, struct eval_watcher watcher) {
-  ev->watcher = watcher;
-}
-
-// Are figures told of this recipe's columns?
-static bool is_watched(const struct eval *ev, uint32_t id) {
-  return ev->watcher.told && ev->r->rows[id].kind == RECIPE_QUANTIZE &&
-         recipe_part_of(ev->r, id) == PART_CODES && ev->r->rows[id].count > 0 &&
-         recipe_is_nbits(recipe_quantization_of(ev->r, id).format);
-}
 
 void eval_quantize_forget(struct eval *ev, uint32_t id) {
   const struct recipe *x = &ev->r->rows[id];
@@ -233,41 +254,40 @@ void eval_quantize_forget(struct eval *ev, uint32_t id) {
     if (ev->boxes[i].id == id) ev->boxes[i].count = 0;
 }
 
-void eval_expect(struct eval *ev, uint32_t id, uint64_t off, uint64_t len) {
-  struct eval_quantize z;
-  while (ev->r->rows[id].kind == RECIPE_RESHAPE)
-    id = ev->r->args[ev->r->rows[id].args];
-  ev->wanted = (struct eval_wanted){.id = id, .off = off, .len = len};
-  eval_figures_expect(ev, id, off, len);
-  eval_once_expect(ev, id);
-  // What a box holds was told to somebody else.
-  if (ev->chunks.id != NO_ID) eval_quantize_forget(ev, ev->chunks.id);
-  if (!is_watched(ev, id)) return;
-  eval_quantize_forget(ev, id);
-  eval_quantize_of(ev->r, id, &z);
-  eval_nbits_columns(&z, off, len, &ev->wanted.next_column, &ev->wanted.end_column);
+// Are figures told of this recipe's columns?
+static bool has_columns(const struct recipes *r, uint32_t id) {
+  return r->rows[id].kind == RECIPE_QUANTIZE && recipe_part_of(r, id) == PART_CODES &&
+         r->rows[id].count > 0 && recipe_is_nbits(recipe_quantization_of(r, id).format);
 }
 
-int eval_finish(struct eval *ev, struct err *err) {
-  const struct eval_wanted *w = &ev->wanted;
-  if (ev->chunks.id != NO_ID) return eval_figures_finish(ev, err);
-  if (w->next_column >= w->end_column) return 0;
-  struct eval_stripe_box *b = eval_box_for(ev, w->id);
+void eval_quantize_begin(struct eval_task *t) {
+  struct eval_quantize z;
+  if (!t->watcher.told || !has_columns(t->r, t->wanted.id)) return;
+  eval_quantize_forget(t->ev, t->wanted.id); // what a box holds was told to somebody else
+  eval_quantize_of(t->r, t->wanted.id, &z);
+  t->columns = eval_nbits_columns(&z, t->wanted.off, t->wanted.len);
+}
+
+int eval_quantize_end(struct eval_task *t, struct err *err) {
+  struct eval *ev = t->ev;
+  if (t->columns.next >= t->columns.end) return 0;
+  struct eval_stripe_box *b = eval_box_for(ev, t->wanted.id);
   assert(b && b->count); // the range was read, by this box
   ev->depth++;
   b->busy = true;
-  const int failed = eval_nbits_finish(ev, b, err);
+  const int failed = eval_nbits_end(t, b, err);
   b->busy = false;
   ev->depth--;
   return failed;
 }
 
-uint64_t eval_quantize_wanted_end(const struct eval *ev, uint32_t id, uint64_t at) {
-  const struct recipe *x = &ev->r->rows[id];
-  const struct eval_wanted *w = &ev->wanted;
-  if (w->id != id) return x->count;
+uint64_t eval_quantize_wanted_end(const struct eval_task *t, uint32_t id, uint64_t at) {
+  const struct recipe *x = &t->r->rows[id];
+  if (t->wanted.id != id) return x->count;
   const uint32_t bits = dtype_bits((enum dtype)x->dtype);
-  const uint64_t end = (w->off + w->len + bits - 1) / bits * 8; // packed ones are made by eights
-  const uint64_t exact = bits >= 8 ? (w->off + w->len + bits / 8 - 1) / (bits / 8) : end;
+  const uint64_t end =
+      (t->wanted.off + t->wanted.len + bits - 1) / bits * 8; // packed ones are made by eights
+  const uint64_t exact =
+      bits >= 8 ? (t->wanted.off + t->wanted.len + bits / 8 - 1) / (bits / 8) : end;
   return max_u64(min_u64(exact, x->count), at + 1);
 }

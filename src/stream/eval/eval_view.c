@@ -191,13 +191,13 @@ static void make_dense(struct eval_view *box, const struct walk *w) {
 }
 
 // Reads fragments with the gaps between them through scratch.
-static int read_through(struct eval *ev, const struct eval_fragments *f, uint8_t *out,
+static int read_through(struct eval_task *t, const struct eval_fragments *f, uint8_t *out,
                         struct err *err) {
-  uint8_t *scratch = eval_scratch(ev);
+  uint8_t *scratch = eval_scratch(t->ev);
   uint64_t most = (EVAL_SCRATCH_BYTES / f->width - f->run) / f->stride + 1;
   for (uint64_t i = 0; i < f->n;) {
     uint64_t n = min_u64(most, f->n - i), span = (n - 1) * f->stride + f->run;
-    if (eval_elements(ev, f->of, f->at + i * f->stride, span, scratch, err) != 0) return -1;
+    if (eval_elements(t, f->of, f->at + i * f->stride, span, scratch, err) != 0) return -1;
     for (uint64_t k = 0; k < n; k++, out += f->run * f->width)
       memcpy(out, scratch + k * f->stride * f->width, (size_t)(f->run * f->width));
     i += n;
@@ -207,35 +207,36 @@ static int read_through(struct eval *ev, const struct eval_fragments *f, uint8_t
 
 // Tells the system, before fragment i is read, of those further on. Where nearly every page has
 // some of them, all of the span is asked for, once a span; else each fragment.
-static void hint(struct eval *ev, const struct eval_fragments *f, uint64_t i) {
+static void hint(struct eval_task *t, const struct eval_fragments *f, uint64_t i) {
   uint64_t stride_bytes = f->stride * f->width, run_bytes = f->run * f->width;
   if (stride_bytes > 2 * max_u64(run_bytes, PAGE_BYTES)) {
     if (i + HINT_FRAGMENTS < f->n)
-      eval_leaf_will_need(ev, f->of, f->at + (i + HINT_FRAGMENTS) * f->stride, f->run);
+      eval_leaf_will_need(t->ev, f->of, f->at + (i + HINT_FRAGMENTS) * f->stride, f->run);
     return;
   }
   uint64_t group = max_u64(HINT_SPAN_BYTES / stride_bytes, 1);
   if (i % group != 0 || i + group >= f->n) return;
   uint64_t n = min_u64(group, f->n - i - group);
-  eval_leaf_will_need(ev, f->of, f->at + (i + group) * f->stride, (n - 1) * f->stride + f->run);
+  eval_leaf_will_need(t->ev, f->of, f->at + (i + group) * f->stride, (n - 1) * f->stride + f->run);
 }
 
-static int read_fragments(struct eval *ev, const struct eval_fragments *f, uint64_t view_count,
+static int read_fragments(struct eval_task *t, const struct eval_fragments *f, uint64_t view_count,
                           uint8_t *out, struct err *err) {
   uint64_t scratch = EVAL_SCRATCH_BYTES / f->width, total;
   bool wasteful =
-      mul_overflows(view_count, f->stride, &total) || total / f->run > 2 * ev->r->rows[f->of].count;
-  if (f->n > 1 && f->stride <= scratch / 4 && !wasteful) return read_through(ev, f, out, err);
-  if (f->n >= GATHER_FRAGMENTS && eval_leaf_gathers(ev, f))
-    return eval_leaf_gather(ev, f, out, err);
+      mul_overflows(view_count, f->stride, &total) || total / f->run > 2 * t->r->rows[f->of].count;
+  if (f->n > 1 && f->stride <= scratch / 4 && !wasteful) return read_through(t, f, out, err);
+  if (f->n >= GATHER_FRAGMENTS && eval_leaf_gathers(t->ev, f))
+    return eval_leaf_gather(t->ev, f, out, err);
   for (uint64_t i = 0; i < f->n; i++, out += f->run * f->width) {
-    if (f->n > 1) hint(ev, f, i);
-    if (eval_elements(ev, f->of, f->at + i * f->stride, f->run, out, err) != 0) return -1;
+    if (f->n > 1) hint(t, f, i);
+    if (eval_elements(t, f->of, f->at + i * f->stride, f->run, out, err) != 0) return -1;
   }
   return 0;
 }
 
-static int fill_box(struct eval *ev, struct eval_stripe_box *b, uint32_t width, struct err *err) {
+static int fill_box(struct eval_task *t, struct eval_stripe_box *b, uint32_t width,
+                    struct err *err) {
   struct walk w;
   walk_source(&b->dense, &w);
   make_dense(&b->dense, &w);
@@ -250,8 +251,8 @@ static int fill_box(struct eval *ev, struct eval_stripe_box *b, uint32_t width, 
   }
   uint64_t c[RECIPE_MAX_RANK] = {0};
   for (uint8_t *out = b->data;; out += f.n * f.run * width) {
-    assert(out + f.n * f.run * width <= b->data + ev->box_bytes);
-    if (read_fragments(ev, &f, b->view.count, out, err) != 0) return -1;
+    assert(out + f.n * f.run * width <= b->data + t->ev->box_bytes);
+    if (read_fragments(t, &f, b->view.count, out, err) != 0) return -1;
     uint32_t i = outer;
     for (; i > 0; i--) {
       f.at += (uint64_t)v->strides[i - 1];
@@ -263,14 +264,14 @@ static int fill_box(struct eval *ev, struct eval_stripe_box *b, uint32_t width, 
   }
 }
 
-static int from_box(struct eval *ev, struct eval_stripe_box *b, uint64_t first, uint64_t count,
+static int from_box(struct eval_task *t, struct eval_stripe_box *b, uint64_t first, uint64_t count,
                     uint8_t *out, struct err *err) {
-  uint32_t width = eval_width(ev->r, b->view.of);
+  uint32_t width = eval_width(t->r, b->view.of);
   while (count > 0) {
     if (first < b->first || first - b->first >= b->count) {
-      cut_box(b, first, ev->box_bytes, width);
+      cut_box(b, first, t->ev->box_bytes, width);
       b->busy = true;
-      int failed = fill_box(ev, b, width, err);
+      int failed = fill_box(t, b, width, err);
       b->busy = false;
       if (failed) {
         b->count = 0;
@@ -289,9 +290,9 @@ static int from_box(struct eval *ev, struct eval_stripe_box *b, uint64_t first, 
 // ---- without a box -----------------------------------------------------------------------------
 
 // Line by line along the last axis, element by element where that has gaps.
-static int from_operand(struct eval *ev, const struct eval_view *v, uint64_t first, uint64_t count,
-                        uint8_t *out, struct err *err) {
-  uint32_t width = eval_width(ev->r, v->of);
+static int from_operand(struct eval_task *t, const struct eval_view *v, uint64_t first,
+                        uint64_t count, uint8_t *out, struct err *err) {
+  uint32_t width = eval_width(t->r, v->of);
   bool dense = v->rank > 0 && v->strides[v->rank - 1] == 1;
   while (count > 0) {
     uint64_t n = 1, rest = first;
@@ -299,7 +300,7 @@ static int from_operand(struct eval *ev, const struct eval_view *v, uint64_t fir
     if (dense) n = min_u64(count, v->dims[v->rank - 1] - first % v->dims[v->rank - 1]);
     for (uint32_t i = v->rank; i-- > 0; rest /= v->dims[i])
       at += (int64_t)(rest % v->dims[i]) * v->strides[i];
-    if (eval_elements(ev, v->of, (uint64_t)at, n, out, err) != 0) return -1;
+    if (eval_elements(t, v->of, (uint64_t)at, n, out, err) != 0) return -1;
     first += n;
     count -= n;
     out += n * width;
@@ -314,14 +315,14 @@ static bool has_long_runs(const struct eval_view *v, uint32_t width) {
   return v->rank == 1 || v->dims[last] * width >= LONG_RUN_BYTES;
 }
 
-int eval_view_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
-                       struct err *err) {
-  struct eval_stripe_box *b = eval_box_for(ev, id);
-  if (b && b->count == 0) view_of(ev->r, id, &b->view);
-  if (b && !has_long_runs(&b->view, eval_width(ev->r, id)))
-    return from_box(ev, b, first, count, out, err);
-  if (b) return from_operand(ev, &b->view, first, count, out, err);
+int eval_view_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count,
+                       uint8_t *out, struct err *err) {
+  struct eval_stripe_box *b = eval_box_for(t->ev, id);
+  if (b && b->count == 0) view_of(t->r, id, &b->view);
+  if (b && !has_long_runs(&b->view, eval_width(t->r, id)))
+    return from_box(t, b, first, count, out, err);
+  if (b) return from_operand(t, &b->view, first, count, out, err);
   struct eval_view v;
-  view_of(ev->r, id, &v);
-  return from_operand(ev, &v, first, count, out, err);
+  view_of(t->r, id, &v);
+  return from_operand(t, &v, first, count, out, err);
 }

@@ -10,7 +10,7 @@
 // its beginning to its end: a digest is no sum of parts.
 #include "measure_equal.h"
 
-#include "measure_reader.h"
+#include "measure_parts.h"
 
 #include <stdlib.h>
 
@@ -25,45 +25,46 @@ struct comparing {
 };
 
 // Adds bytes [off, off + n) of a tensor. 1: told to stop.
-static int add_range(struct measure_reader *rd, struct digest *d, uint32_t recipe, uint64_t off,
+static int add_range(struct measure_worker *w, struct digest *d, uint32_t recipe, uint64_t off,
                      uint64_t n, uint8_t *buf, struct err *err) {
-  eval_expect(rd->ev, recipe, off, n);
-  while (n > 0) {
+  struct eval_task *t = eval_begin(w->ev, recipe, off, n, (struct eval_watcher){0});
+  int rc = 0;
+  while (n > 0 && rc == 0) {
     const size_t now = (size_t)min_u64(n, LIKENESS_SAMPLE_BYTES);
-    if (measure_reader_stopped(rd)) return 1;
-    if (recipe_read(rd->ev, recipe, off, buf, now, err)) return -1;
-    digest_add(d, buf, now);
-    measure_reader_tell(rd, now);
+    if (measure_stopped(w)) return 1;
+    rc = eval_read(t, off, buf, now, err);
+    if (rc == 0) digest_add(d, buf, now);
+    if (rc == 0) measure_tell(w, now);
     off += now;
     n -= now;
-  }
-  return 0;
-}
-
-static int add_sample(struct measure_reader *rd, struct digest *d, uint32_t recipe, uint64_t bytes,
-                      uint8_t *buf, struct err *err) {
-  int rc = 0;
-  if (bytes <= LIKENESS_SAMPLE_BYTES) return add_range(rd, d, recipe, 0, bytes, buf, err);
-  for (uint64_t i = 0; i < PIECES && rc == 0; i++) {
-    const uint64_t last = bytes - PIECE_BYTES;
-    const uint64_t off = i == PIECES - 1 ? last : last / (PIECES - 1) * i;
-    rc = add_range(rd, d, recipe, off, PIECE_BYTES, buf, err);
   }
   return rc;
 }
 
-static int work(struct measure_reader *rd, struct err *err) {
-  const struct comparing *c = rd->team->ctx;
-  uint8_t *buf = arena_alloc(&rd->arena, LIKENESS_SAMPLE_BYTES);
+static int add_sample(struct measure_worker *w, struct digest *d, uint32_t recipe, uint64_t bytes,
+                      uint8_t *buf, struct err *err) {
+  int rc = 0;
+  if (bytes <= LIKENESS_SAMPLE_BYTES) return add_range(w, d, recipe, 0, bytes, buf, err);
+  for (uint64_t i = 0; i < PIECES && rc == 0; i++) {
+    const uint64_t last = bytes - PIECE_BYTES;
+    const uint64_t off = i == PIECES - 1 ? last : last / (PIECES - 1) * i;
+    rc = add_range(w, d, recipe, off, PIECE_BYTES, buf, err);
+  }
+  return rc;
+}
+
+static int work(struct measure_worker *w, struct err *err) {
+  const struct comparing *c = w->team->ctx;
+  uint8_t *buf = arena_alloc(&w->arena, LIKENESS_SAMPLE_BYTES);
   struct digest *d = digest_new();
   uint64_t item;
   int rc = 0;
-  while (rc == 0 && measure_reader_next(rd, &item)) {
+  while (rc == 0 && measure_next(w, &item)) {
     const uint32_t i = c->items[item];
     const uint64_t bytes = c->r->rows[c->of[i]].bytes;
     digest_start(d);
-    rc = c->all ? add_range(rd, d, c->of[i], 0, bytes, buf, err)
-                : add_sample(rd, d, c->of[i], bytes, buf, err);
+    rc = c->all ? add_range(w, d, c->of[i], 0, bytes, buf, err)
+                : add_sample(w, d, c->of[i], bytes, buf, err);
     if (rc == 0) digest_end(d, c->all ? c->out[i].all : c->out[i].sample);
     if (rc == 0 && c->all) c->out[i].whole = true;
   }
@@ -73,14 +74,14 @@ static int work(struct measure_reader *rd, struct err *err) {
 
 static int turn(struct comparing *c, const uint32_t *items, uint32_t n, struct sources *s,
                 const struct work_options *options, struct measure_stats *stats, struct err *err) {
-  struct measure_reader_team team = {
+  struct measure_team team = {
       .r = c->r, .sources = s, .o = options, .stats = stats, .n_items = n, .ctx = c, .work = work};
   c->items = items;
   for (uint32_t i = 0; i < n; i++) {
     const uint64_t bytes = c->r->rows[c->of[items[i]]].bytes;
     team.bytes_total += c->all ? bytes : min_u64(bytes, LIKENESS_SAMPLE_BYTES);
   }
-  return measure_reader_run(&team, err);
+  return measure_team_run(&team, err);
 }
 
 // ---- which samples agree -----------------------------------------------------------------------

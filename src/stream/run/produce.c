@@ -38,6 +38,7 @@ struct produce {
   size_t tile_bytes;
   struct io *io;
   struct eval *ev;
+  struct eval_task *task; // of the recipe that is being made
   struct digest *sha;
   struct arena arena;
 
@@ -56,6 +57,7 @@ struct produce {
   struct extent look_at;
 
   uint32_t segment; // being made
+  struct eval_watcher watcher;
   struct figure_sums errors;
 
   uint64_t bytes_written, bytes_cloned;
@@ -96,7 +98,7 @@ int produce_open(struct produce **out, const struct plan *p, struct sources *s,
     const uint32_t *used = plan_recipes(p, &n_used);
     eval_touch(w->ev, used, n_used);
     eval_share(w->ev, options->cache);
-    if (options->errors) eval_watch(w->ev, (struct eval_watcher){add_leaf, w});
+    if (options->errors) w->watcher = (struct eval_watcher){add_leaf, w};
     eval_refuse_overflow(w->ev);
     eval_interrupt(w->ev, (struct eval_go_on){goes_on, w});
     return 0;
@@ -202,7 +204,7 @@ static int fill(struct produce *w, uint32_t segment, uint64_t from, uint8_t *to,
   case SEGMENT_ZERO: memset(to, 0, n); return 0;
   case SEGMENT_LITERAL: memcpy(to, w->p->literals + s->at + from, n); return 0;
   case SEGMENT_EXTENT: return copy_extent(w, segment, &at, to, err);
-  case SEGMENT_RECIPE: return recipe_read(w->ev, s->ref, s->at + from, to, n, err);
+  case SEGMENT_RECIPE: return eval_read(w->task, s->at + from, to, n, err);
   }
   assert(false && "a segment of a known kind");
   return -1;
@@ -292,10 +294,11 @@ static int make_range(struct produce *w, struct err *err) {
     assert(s->off <= w->pos && w->pos <= s->off + s->len);
     const uint64_t len = claim(w, s->off + s->len - w->pos);
     w->segment = i;
-    if (s->kind == SEGMENT_RECIPE) eval_expect(w->ev, s->ref, s->at + (w->pos - s->off), len);
+    if (s->kind == SEGMENT_RECIPE)
+      w->task = eval_begin(w->ev, s->ref, s->at + (w->pos - s->off), len, w->watcher);
     const bool is_long = s->kind == SEGMENT_EXTENT && len >= LONG_EXTENT;
     if (is_long ? put_long_extent(w, i, len, err) : gather(w, i, len, err)) return -1;
-    if (s->kind == SEGMENT_RECIPE && eval_finish(w->ev, err)) return -1;
+    if (s->kind == SEGMENT_RECIPE && eval_end(w->task, err)) return -1;
     if (w->pos == s->off + s->len) i++;
   }
   return flush_tile(w);

@@ -8,7 +8,7 @@
 
 // A node that was looked at, and what becomes of it.
 struct nbits_site {
-  uint32_t node;
+  uint32_t node, index; // index: its position in its graph
   enum matmulnbits_op op;
   bool converts;
   const char *reason; // a stable word
@@ -24,7 +24,7 @@ struct nbits_site {
   struct figures figures;
 };
 
-// Fills all but node and op; counts matches of the patterns.
+// Fills all but node, index and op; counts matches of the patterns.
 void nbits_match(const struct model *m, struct matmulnbits_options *options,
                  struct nbits_site *site);
 // Why there is no operator for the site's weight in this scheme, were all else well: a reason word,

@@ -7,8 +7,8 @@
 
 // Elements of a QUANTIZE row of those formats, through the box of its recipe. ERR_MODEL if the
 // operand has elements that are NaN or infinite, or a range that its type cannot hold.
-int eval_affine_elements(struct eval *ev, struct eval_stripe_box *b, uint64_t first, uint64_t count,
-                         uint8_t *out, struct err *err);
+int eval_affine_elements(struct eval_task *t, struct eval_stripe_box *b, uint64_t first,
+                         uint64_t count, uint8_t *out, struct err *err);
 
 // How one tensor or channel is quantized (eval_affine_grid.c). What is stored as scale and zero
 // point is `scale` and `zero`, rounded to the weight's type (AFFINE: zero is a code).

@@ -6,22 +6,22 @@
 
 enum { EVAL_PAIRS = 512 }; // pairs that are brought into form at once
 
-// What eval_expect does for recipes whose figures are told by chunks; and eval_finish.
-void eval_figures_expect(struct eval *ev, uint32_t id, uint64_t off, uint64_t len);
-int eval_figures_finish(struct eval *ev, struct err *err);
+// What eval_begin and eval_end do for recipes whose figures are told by chunks.
+void eval_figures_begin(struct eval_task *t);
+int eval_figures_end(struct eval_task *t, struct err *err);
 
 // Are this recipe's elements told of, in this range or in another one's?
-bool eval_figures_watches(const struct eval *ev, uint32_t id);
+bool eval_figures_watches(const struct eval_task *t, uint32_t id);
 // Is the next element that is to be told of among these elements of recipe `id`?
-bool eval_figures_wants(const struct eval *ev, uint32_t id, uint64_t first, uint64_t n);
+bool eval_figures_wants(const struct eval_task *t, uint32_t id, uint64_t first, uint64_t n);
 // Elements [first, first + n) and what they are stored as, after eval_figures_wants of the same.
 // ERR_MODEL if one that is quantized is not finite.
-int eval_figures_add(struct eval *ev, uint64_t first, const double *v, const double *w, size_t n,
-                     struct err *err);
+int eval_figures_add(struct eval_task *t, uint64_t first, const double *v, const double *w,
+                     size_t n, struct err *err);
 // The same of floats and their codes. False if one of them is not finite: what is wanted from there
 // on is left to eval_figures_add.
-bool eval_figures_add_codes(struct eval *ev, uint64_t first, const float *v, const uint8_t *codes,
-                            size_t n, const struct kernels_stored *stored);
+bool eval_figures_add_codes(struct eval_task *t, uint64_t first, const float *v,
+                            const uint8_t *codes, size_t n, const struct kernels_stored *stored);
 // Chunks that lie open side by side, in memory of the caller's: for elements that come in order
 // within each row, but not row by row.
 struct eval_open_chunk {
@@ -35,20 +35,20 @@ struct eval_open_chunks {
 // Bytes of memory for so many elements that lie one behind the other.
 size_t eval_open_chunks_bytes(uint64_t elements);
 // Opens those chunks of elements [first, first + n) that are wanted next.
-void eval_open_chunks_begin(struct eval *ev, struct eval_open_chunks *p, uint64_t first, uint64_t n,
-                            void *memory);
+void eval_open_chunks_begin(struct eval_task *t, struct eval_open_chunks *p, uint64_t first,
+                            uint64_t n, void *memory);
 // As eval_figures_add, of any elements: those that are not the next ones of their chunk are passed
 // over.
-int eval_open_chunks_add(struct eval *ev, struct eval_open_chunks *p, uint64_t first,
+int eval_open_chunks_add(struct eval_task *t, struct eval_open_chunks *p, uint64_t first,
                          const double *v, const double *w, size_t n, struct err *err);
 // Tells of chunks from the next one on that are complete. Where one is not, the element that is
-// wanted next (ev->chunks.next) is the first that did not come in time; when the rest of its chunk
+// wanted next (t->chunks.next) is the first that did not come in time; when the rest of its chunk
 // was given to eval_figures_add, more can be settled.
-void eval_open_chunks_settle(struct eval *ev, const struct eval_open_chunks *p);
+void eval_open_chunks_settle(struct eval_task *t, const struct eval_open_chunks *p);
 // n <= EVAL_PAIRS elements of a float type as doubles, from any address.
 void eval_figures_widen(enum dtype type, const void *in, size_t n, double *out);
 // Elements of a CAST recipe: before and after. Takes what is wanted of them.
-int eval_figures_cast(struct eval *ev, uint32_t id, uint64_t first, const uint8_t *in,
+int eval_figures_cast(struct eval_task *t, uint32_t id, uint64_t first, const uint8_t *in,
                       const uint8_t *out, size_t n, struct err *err);
 
 #endif

@@ -5,6 +5,7 @@
 #define WEIR_EVAL_PARTS_H
 
 #include "eval.h"
+#include "kernels.h"
 
 enum {
   EVAL_BUDGET_MIN = 1 << 20,
@@ -69,12 +70,10 @@ struct eval_stripe_box {
       *held; // of a quantized recipe (eval_quantize.h); count: 1 once it is set up
 };
 
-// What the caller said it will read, and how far its columns have been told of.
-struct eval_wanted {
-  uint32_t id; // or NO_ID
-  uint64_t off, len;
-  uint64_t next_column, end_column;
-  uint64_t next_block;      // of next_column, if that is made in pieces:
+// Error figures by columns (NBITS), as far as they have been told of.
+struct eval_columns {
+  uint64_t next, end;
+  uint64_t next_block;      // of column `next`, if that is made in pieces:
   struct kernels_sums sums; // of its blocks before
 };
 
@@ -86,20 +85,40 @@ struct eval_sums {
 
 // Error figures by chunks of elements (eval_figures.h).
 struct eval_chunks {
-  uint32_t id;   // whose elements, or NO_ID
-  bool in_order; // they are made in their order while the range is read
-  bool open;     // elements that come now count
+  uint32_t id; // whose elements, or NO_ID
+  bool open;   // elements that come now count
   uint64_t next, end;
   struct eval_sums sums; // of the chunk that `next` is in, up to there
 };
 
-// Codes that are wanted in another order than their own (eval_once.h).
-struct eval_once {
-  uint32_t id;  // of the codes, or NO_ID
-  bool making;  // they are being made, in their order
-  bool goes_on; // with chunk `next`, as far as the evaluator's box and these sums know:
-  uint64_t next;
+// What is asked for, and what has come of it: the first parameter of whatever makes elements.
+struct eval_task {
+  struct eval *ev;
+  const struct recipes *r; // of ev
+  uint32_t root;           // what is asked for
+  struct {
+    uint32_t id; // the same behind reshapes; NO_ID: nobody said how much is wanted
+    uint64_t off, len;
+  } wanted;
+  struct eval_watcher watcher;
+  bool measures;               // elements that are not finite are counted, not refused
+  struct eval_columns columns; // of wanted.id
   struct eval_chunks chunks;
+  uint32_t once; // codes that are made in their own order (eval_once.h), or NO_ID
+};
+
+// Codes that are wanted in another order than their own (eval_once.h): the task of making them.
+struct eval_once {
+  struct eval_task task; // wanted.id: of the codes
+  bool goes_on;          // with chunk `next`, as far as the evaluator's box and this task know
+  uint64_t next;
+};
+
+// A stretch of a recipe's elements that lies in memory for a while (eval_measure.c).
+struct eval_hold {
+  uint32_t of;
+  uint64_t first, count; // 0: nothing is held
+  const uint8_t *at;
 };
 
 struct eval {
@@ -118,10 +137,9 @@ struct eval {
   uint32_t n_boxes;
   struct eval_stripe_box *boxes; // EVAL_BOXES
   struct eval_block_box *held;   // EVAL_BOXES
-  struct eval_wanted wanted;
-  struct eval_chunks chunks;
-  struct eval_once turned;
-  struct eval_watcher watcher;
+  struct eval_task task;         // the last one begun
+  struct eval_once once;         // of that task
+  struct eval_hold hold;
   struct eval_cache *cache; // shared with other evaluators, or NULL
   struct eval_go_on go_on;
   struct eval_stream streams[EVAL_STREAMS];
@@ -137,13 +155,37 @@ static inline uint32_t eval_width(const struct recipes *r, uint32_t id) {
 // Scratch of the current level of depth: EVAL_SCRATCH_BYTES, for one use at a time.
 uint8_t *eval_scratch(struct eval *ev);
 
+// Shares the boxes out for a recipe that is asked for, unless they are.
+void eval_share_boxes(struct eval *ev, uint32_t root);
+
 // Asks whether to go on: 0, or -1 with ERR_RETRY, which eval_interrupted alone gives (eval.c).
 int eval_may_go_on(struct eval *ev, struct err *err);
 int eval_interrupted(struct err *err);
 
-// Wide elements [first, first + count) of any recipe into out (eval.c).
-int eval_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
-                  struct err *err);
+// Wide elements [first, first + count) of recipe `id` into out. eval_elements is that of any recipe; a
+// kind has one function of its own, in a file with what belongs to it, and a row in the table of
+// eval.c. So a kind is added:
+//
+//   - its function asks eval_elements for what it needs of its operands, straight into `out` or
+//     into eval_scratch(t->ev): EVAL_SCRATCH_BYTES of its own, which operands do not touch
+//   - what it must look at more than once it keeps in the box that eval_box_for gives, marked busy
+//     while operands are asked (they take boxes too); the row says how many it needs at once
+//   - the task goes down unchanged; who changes elements in a way that has an error gives pairs to
+//     eval_figures.h, where told_of says that it does
+typedef int eval_elements_fn(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count,
+                             uint8_t *out, struct err *err);
+eval_elements_fn eval_elements;
+eval_elements_fn eval_leaf_elements;                                       // eval_leaf.c
+eval_elements_fn eval_join_fill_elements, eval_join_concat, eval_join_pad; // eval_join.c
+eval_elements_fn eval_view_elements;                                       // eval_view.c
+eval_elements_fn eval_cast_elements;                                       // eval_cast.c
+eval_elements_fn eval_quantize_elements;                                   // eval_quantize.c
+eval_elements_fn eval_reduce_elements;                                     // eval_reduce.c
+eval_elements_fn eval_dequantize_elements;                                 // eval_dequantize.c
+eval_elements_fn eval_pick_elements;                                       // eval_pick.c
+eval_elements_fn eval_map_elements;                                        // eval_map.c
+// Does a MAP row keep operands in a box?
+bool eval_map_holds(const struct recipes *r, uint32_t id);
 
 // Of an extent (eval_leaf.c): its RAW bytes, except of float6 in varints, whose bytes are entries;
 // n bytes of a source, none of them at or past `end`; and advice that elements are wanted soon.
@@ -170,16 +212,6 @@ int eval_varint_entries(struct eval *ev, const struct recipe *x, uint64_t first,
 void eval_bits_unpack(uint8_t *out, const uint8_t *in, uint64_t bit, size_t count, uint32_t bits);
 void eval_bits_pack(uint8_t *out, const uint8_t *in, size_t count, uint32_t bits);
 
-// Recipes of several parts (eval_join.c) and strided ones (eval_view.c), as eval_elements.
-int eval_join_concat(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
-                     struct err *err);
-int eval_join_pad(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
-                  struct err *err);
-void eval_join_fill(uint8_t *out, const uint8_t *element, uint32_t width, uint64_t count);
-int eval_view_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
-                       struct err *err);
-int eval_quantize_elements(struct eval *ev, uint32_t id, uint64_t first, uint64_t count,
-                           uint8_t *out, struct err *err);
 // The box of this recipe, or the free one longest unused made its own, with count 0; NULL if all
 // are being filled (eval.c).
 struct eval_stripe_box *eval_box_for(struct eval *ev, uint32_t id);

@@ -22,6 +22,12 @@ struct eval_quantize {
   struct extent at;
   struct eval_cache_key key;
 };
+// How the cache holds a unit of it: zero points come first.
+#define EVAL_QUANTIZE_ZEROS EVAL_CACHE_FIRST
+#define EVAL_QUANTIZE_SCALES EVAL_CACHE_OTHER
+static inline enum eval_cache_part eval_quantize_cached(enum recipe_part part) {
+  return part == PART_ZEROS ? EVAL_QUANTIZE_ZEROS : EVAL_QUANTIZE_SCALES;
+}
 void eval_quantize_of(const struct recipes *r, uint32_t id, struct eval_quantize *z);
 
 // What a box of quantized elements holds: everything of some columns or lines.
@@ -36,6 +42,9 @@ struct eval_block_box {
   uint8_t *zeros;
   float *float_zeros;        // NBITS_HQQ: instead
   struct kernels_sums *sums; // of columns; NULL: nobody asks
+  // NBITS, where sums are all that is wanted: of each of these, one after the other's columns.
+  const struct eval_quantize *ways;
+  uint32_t n_ways;
 };
 
 // The memory of a box, shared out.
@@ -53,51 +62,62 @@ struct eval_panel {
   struct io_view view;
   bool viewed;
 };
-// Elements that a panel can hold: of one stretch, mapped if they are source bytes.
+// Lines of n elements, `step` elements apart: they lie one behind the other where n is step.
+struct eval_stretch {
+  uint64_t first, step;
+  size_t rows, n;
+};
+// Elements that a panel can hold where lines lie one behind the other, mapped if they are source
+// bytes; of others: what the tile holds.
 size_t eval_panel_most(const struct eval *ev, const struct eval_quantize *z,
                        const struct eval_room *room);
-// One stretch: elements [first, first + count), count <= eval_panel_most.
-int eval_panel_open(struct eval *ev, const struct eval_quantize *z, const struct eval_room *room,
-                    uint64_t first, size_t count, struct eval_panel *p, struct err *err);
-// `rows` stretches of n elements, `step` elements apart, dense in the tile: rows * n * width <=
-// tile_bytes.
-int eval_panel_gather(struct eval *ev, const struct eval_quantize *z, const struct eval_room *room,
-                      uint64_t first, uint64_t step, size_t rows, size_t n, struct eval_panel *p,
-                      struct err *err);
-int eval_panel_close(struct eval *ev, struct eval_panel *p, struct err *err);
+// At most as many, dense.
+int eval_panel_open(struct eval_task *t, const struct eval_quantize *z,
+                    const struct eval_room *room, const struct eval_stretch *s,
+                    struct eval_panel *p, struct err *err);
+// Closes it whether what was done with it `failed` or not, and says which.
+int eval_panel_close(struct eval_task *t, struct eval_panel *p, int failed, struct err *err);
 
 // Elements of a QUANTIZE row of the NBITS formats, and of those that keep the operand's layout.
-int eval_nbits_elements(struct eval *ev, struct eval_stripe_box *b, uint64_t first, uint64_t count,
-                        uint8_t *out, struct err *err);
-int eval_qdq_elements(struct eval *ev, struct eval_stripe_box *b, uint64_t first, uint64_t count,
-                      uint8_t *out, struct err *err);
+int eval_nbits_elements(struct eval_task *t, struct eval_stripe_box *b, uint64_t first,
+                        uint64_t count, uint8_t *out, struct err *err);
+int eval_qdq_elements(struct eval_task *t, struct eval_stripe_box *b, uint64_t first,
+                      uint64_t count, uint8_t *out, struct err *err);
 
 // First and last but one of what the caller will want of this box's recipe, in its elements from
 // `at` on.
-uint64_t eval_quantize_wanted_end(const struct eval *ev, uint32_t id, uint64_t at);
+uint64_t eval_quantize_wanted_end(const struct eval_task *t, uint32_t id, uint64_t at);
 // Tells the statistics of the run about a unit: `n` scales and zero points (NBITS_HQQ: floats),
 // through scratch memory.
-void eval_quantize_publish(struct eval *ev, const struct eval_quantize *z, uint64_t unit,
+void eval_quantize_publish(struct eval_task *t, const struct eval_quantize *z, uint64_t unit,
                            const float *scales, const uint8_t *zeros, size_t n, uint8_t fill,
                            const struct eval_room *room);
 // The first unit in (unit, end) that the statistics have, or end: another worker found it out.
-uint64_t eval_quantize_unknown_end(struct eval *ev, const struct eval_quantize *z, uint64_t unit,
-                                   uint64_t end);
-// Scales (NBITS_HQQ: or zeros) [from, from + n) of a unit as their part holds them, if the
-// statistics have them.
-bool eval_quantize_known_floats(struct eval *ev, const struct eval_quantize *z, uint64_t unit,
-                                size_t from, size_t n, uint8_t *out);
+uint64_t eval_quantize_unknown_end(struct eval_task *t, const struct eval_quantize *z,
+                                   uint64_t unit, uint64_t end);
+// Scales or zeros [first, first + *n) as their part holds them, to the end of their unit at most (*n is
+// then less), if the statistics have them.
+bool eval_quantize_known(struct eval_task *t, const struct eval_quantize *z, uint64_t first,
+                         uint64_t *n, uint8_t *out);
 
-// The columns of codes whose first byte lies in [off, off + len): [*next, *end).
-void eval_nbits_columns(const struct eval_quantize *z, uint64_t off, uint64_t len, uint64_t *next,
-                        uint64_t *end);
-int eval_nbits_finish(struct eval *ev, struct eval_stripe_box *b, struct err *err);
+// The columns of codes whose first byte lies in [off, off + len).
+struct eval_columns eval_nbits_columns(const struct eval_quantize *z, uint64_t off, uint64_t len);
+// Figures of columns [first, end) by each of n NBITS quantizations of one operand, in one read of it,
+// codes thrown away; t: a task of one of them.
+int eval_nbits_measure(struct eval_task *t, const struct eval_quantize *ways, uint32_t n,
+                       uint64_t first, uint64_t end, const struct eval_watcher *watchers,
+                       struct err *err);
+int eval_nbits_end(struct eval_task *t, struct eval_stripe_box *b, struct err *err);
 
 // n scales as the part holds them; n zero points of `bits` bits, low bits first, the unused bits of
 // the last byte filled with copies of `fill`.
 void eval_quantize_store_scales(enum dtype type, const float *scales, size_t n, uint8_t *out);
 void eval_quantize_pack_zeros(const uint8_t *zeros, size_t n, uint32_t bits, uint8_t fill,
                               uint8_t *out);
+
+// What eval_begin and eval_end do for figures by column.
+void eval_quantize_begin(struct eval_task *t);
+int eval_quantize_end(struct eval_task *t, struct err *err);
 
 // Boxes of a recipe whose formats are blocks: what they hold is made again.
 void eval_quantize_forget(struct eval *ev, uint32_t id);
