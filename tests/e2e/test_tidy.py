@@ -4,6 +4,7 @@ Numbers are compared bit for bit by onnx.reference on generated models, and by O
 those of installed packages.
 """
 
+import itertools
 import json
 import random
 
@@ -281,3 +282,32 @@ def test_artifacts_do_not_depend_on_workers_or_engine(weir, tmp_path, jobs, io):
     weir("run", source, tmp_path / "other.onnx", "--pass", "tidy", "--jobs", "2", "--edit-log", tmp_path / "other.jsonl")
     first, second = ((tmp_path / name).read_text().splitlines()[1:] for name in ("edits.jsonl", "other.jsonl"))
     assert first == second
+
+
+def test_a_killed_run_is_resumed_without_looking_again(weir, weir_fault, tmp_path):
+    source = tied(tmp_path / "in.onnx")
+    weir("run", source, tmp_path / "whole.onnx", "--pass", "tidy")
+    resumed = False
+    for number in itertools.count(1):
+        out = tmp_path / str(number) / "whole.onnx"
+        out.parent.mkdir()
+        words = ("run", source, out, "--pass", "tidy")
+        if weir_fault(*words, env={"WEIR_FAULT": f"kill:{number}"}, code=None).code == 0:
+            break
+        if not out.exists():
+            for stage in weir.report(*words, "--resume")["weir"].get("stages", []):
+                assert not stage["resumed"] or stage["source_bytes_read"] == 0
+                resumed |= stage["resumed"]
+            assert out.read_bytes() == (tmp_path / "whole.onnx").read_bytes()
+    assert resumed
+
+
+def test_strings_are_left_alone(weir, tmp_path):
+    words = [helper.make_tensor(name, TensorProto.STRING, [2], [b"a", b"b"]) for name in ("s", "t")]
+    nodes = [helper.make_node("Concat", ["s", "t"], ["y"], axis=0)]
+    y = helper.make_tensor_value_info("y", TensorProto.STRING, [4])
+    source = save(tmp_path / "in.onnx", nodes, [], [y], words)
+    report = weir.report("run", source, tmp_path / "out.onnx", "--pass", "tidy")
+    assert names_left(tmp_path / "out.onnx") == ["s", "t"]
+    [looked] = [p for p in report["passes"] if p["name"] == "tidy/equal-initializers"]
+    assert [n["reason"] for n in looked["nodes"]] == ["unreadable"] * 2

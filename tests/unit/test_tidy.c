@@ -3,6 +3,7 @@
 #include "common_subexpressions.h"
 #include "effects.h"
 #include "pass_bench.h"
+#include "tidy.h"
 
 #include <stdio.h>
 
@@ -147,6 +148,22 @@ static void test_functions_are_told_apart_by_domain(void **state) {
   assert_int_equal(kit_done(&k, &err), 0);
 }
 
+static void test_a_node_without_outputs_stays(void **state) {
+  struct pass_bench *t = *state;
+  struct pass_result result = {0};
+  struct err err = {0};
+  bool any_domain[1] = {true}; // the pass's options
+  build_node(&t->b, "Relu", "none", "x", "");
+  build_node(&t->b, "Relu", "out", "x", "-");
+  build_node(&t->b, "TopK", "used", "x n", "- y");
+  build_output(&t->b, "y", DTYPE_INT64, "2");
+  pass_bench_ready(t);
+  t->env.pass = &tidy_unused_nodes;
+  assert_int_equal(tidy_unused_nodes.options_bytes, sizeof any_domain);
+  assert_int_equal(tidy_unused_nodes.run(&t->env, any_domain, &result, &err), 0);
+  assert_string_equal(t->sites, "out:converted:unused\n");
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, pass_bench_setup, pass_bench_teardown)
 
 int main(void) {
@@ -157,6 +174,7 @@ int main(void) {
       CASE(test_elements_tell_attributes_apart),
       CASE(test_constants_are_equal_however_they_say_it),
       CASE(test_functions_are_told_apart_by_domain),
+      CASE(test_a_node_without_outputs_stays),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
