@@ -244,13 +244,16 @@ struct eval_stripe_box *eval_box_for(struct eval *ev, uint32_t id) {
 
 // ---- elements ----------------------------------------------------------------------------------
 
+int eval_too_deep(struct err *err) {
+  return err_set(err, ERR_MODEL, "more than %d recipes lie one within another", EVAL_DEPTH - 1);
+}
+
 int eval_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
                   struct err *err) {
   const enum recipe_kind kind = (enum recipe_kind)t->r->rows[id].kind;
   if (count == 0) return 0;
   assert(range_fits(first, count, t->r->rows[id].count));
-  if (t->ev->depth + 1 == EVAL_DEPTH)
-    return err_set(err, ERR_MODEL, "more than %d recipes lie one within another", EVAL_DEPTH - 1);
+  if (t->ev->depth + 1 == EVAL_DEPTH) return eval_too_deep(err);
   t->ev->depth++;
   const int failed = kinds[kind].elements(t, id, first, count, out, err);
   t->ev->depth--;

@@ -118,12 +118,13 @@ static int refuse_open(struct eval_task *t, uint32_t id, struct map *m, uint64_t
   return err_set(err, ERR_INPUT, "a weight changed while it was read");
 }
 
-static int make(struct eval_task *t, uint32_t id, struct map *m, uint64_t first, uint64_t count,
-                uint8_t *out, struct err *err) {
+// `led`: the lead's elements lie in `out` already.
+static int make(struct eval_task *t, uint32_t id, struct map *m, bool led, uint64_t first,
+                uint64_t count, uint8_t *out, struct err *err) {
   struct kernels_operand operands[OPERANDS];
   while (count > 0) {
     const uint64_t stretch = min_u64(count, STRETCH_BYTES / m->width);
-    if (m->lead != NO_ID &&
+    if (m->lead != NO_ID && !led &&
         eval_elements(t, t->r->args[t->r->rows[id].args + m->lead], first, stretch, out, err) != 0)
       return -1;
     for (uint64_t done = 0; done < stretch;) {
@@ -141,14 +142,52 @@ static int make(struct eval_task *t, uint32_t id, struct map *m, uint64_t first,
   return 0;
 }
 
-int eval_map_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count,
-                      uint8_t *out, struct err *err) {
-  struct map m;
-  map_of(t, id, &m);
+// n fragments; `out` holds the lead's where it is `led`.
+static int make_fragments(struct eval_task *t, struct map *m, bool led,
+                          const struct eval_fragments *f, uint8_t *out, struct err *err) {
+  const uint32_t id = f->of;
   struct eval_stripe_box *b = eval_map_holds(t->r, id) ? eval_box_for(t->ev, id) : NULL;
   if (b) b->busy = true;
-  const int failed = eval_spread_hold(t, b, m.spread, m.n, err) != 0 ||
-                     make(t, id, &m, first, count, out, err) != 0;
+  int failed = eval_spread_hold(t, b, m->spread, m->n, err) != 0;
+  for (uint64_t i = 0; i < f->n && !failed; i++, out += f->run * m->width)
+    failed = make(t, id, m, led, f->at + i * f->stride, f->run, out, err) != 0;
   if (b) b->busy = false;
+  return failed ? -1 : 0;
+}
+
+int eval_map_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count,
+                      uint8_t *out, struct err *err) {
+  const struct eval_fragments all = {.of = id, .at = first, .n = 1, .run = count, .stride = count};
+  struct map m;
+  map_of(t, id, &m);
+  return make_fragments(t, &m, false, &all, out, err);
+}
+
+static struct eval_fragments lead_of(const struct eval_task *t, const struct map *m,
+                                     const struct eval_fragments *f) {
+  struct eval_fragments lead = *f;
+  lead.of = t->r->args[t->r->rows[f->of].args + m->lead];
+  return lead;
+}
+
+bool eval_map_gathers(struct eval_task *t, const struct eval_fragments *f) {
+  struct map m;
+  if (t->r->rows[f->of].kind != RECIPE_MAP) return false;
+  map_of(t, f->of, &m);
+  if (m.lead == NO_ID) return false;
+  const struct eval_fragments lead = lead_of(t, &m, f);
+  return eval_leaf_gathers(t->ev, &lead);
+}
+
+int eval_map_gather(struct eval_task *t, const struct eval_fragments *f, uint8_t *out,
+                    struct err *err) {
+  struct map m;
+  if (t->ev->depth + 1 == EVAL_DEPTH) return eval_too_deep(err);
+  t->ev->depth++;
+  map_of(t, f->of, &m);
+  const struct eval_fragments lead = lead_of(t, &m, f);
+  const int failed = eval_leaf_gather(t->ev, &lead, out, err) != 0 ||
+                     make_fragments(t, &m, true, f, out, err) != 0;
+  t->ev->depth--;
   return failed ? -1 : 0;
 }

@@ -228,6 +228,7 @@ static int read_fragments(struct eval_task *t, const struct eval_fragments *f, u
   if (f->n > 1 && f->stride <= scratch / 4 && !wasteful) return read_through(t, f, out, err);
   if (f->n >= GATHER_FRAGMENTS && eval_leaf_gathers(t->ev, f))
     return eval_leaf_gather(t->ev, f, out, err);
+  if (f->n >= GATHER_FRAGMENTS && eval_map_gathers(t, f)) return eval_map_gather(t, f, out, err);
   for (uint64_t i = 0; i < f->n; i++, out += f->run * f->width) {
     if (f->n > 1) hint(t, f, i);
     if (eval_elements(t, f->of, f->at + i * f->stride, f->run, out, err) != 0) return -1;

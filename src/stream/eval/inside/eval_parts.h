@@ -186,6 +186,13 @@ eval_elements_fn eval_pick_elements;                                       // ev
 eval_elements_fn eval_map_elements;                                        // eval_map.c
 // Does a MAP row keep operands in a box?
 bool eval_map_holds(const struct recipes *r, uint32_t id);
+// As eval_leaf_gathers and eval_leaf_gather, of a MAP row whose first operand of full size is such an
+// extent.
+bool eval_map_gathers(struct eval_task *t, const struct eval_fragments *f);
+int eval_map_gather(struct eval_task *t, const struct eval_fragments *f, uint8_t *out,
+                    struct err *err);
+// The error where recipes lie too deep within each other; -1.
+int eval_too_deep(struct err *err);
 
 // Of an extent (eval_leaf.c): its RAW bytes, except of float6 in varints, whose bytes are entries;
 // n bytes of a source, none of them at or past `end`; and advice that elements are wanted soon.
