@@ -95,7 +95,7 @@ UNSIGNED(OF_UNSIGNED)
     for (size_t i = 0; i < n; i++) {                                                               \
       const type x = p[i], y = q[i];                                                               \
       const bool bad = y == 0 || ((least) < 0 && x == (least) && y == (type)-1);                   \
-      o[i] = bad ? 0 : (type)(x / y);                                                              \
+      o[i] = (type)(bad ? 0 : x / y);                                                              \
       open += bad;                                                                                 \
     }                                                                                              \
     return open;                                                                                   \

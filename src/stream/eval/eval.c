@@ -176,20 +176,20 @@ static const struct kind {
   uint32_t own;
   uint32_t (*boxes)(const struct recipes *r, uint32_t id, uint32_t *left);
 } kinds[RECIPE_KINDS] = {
-    [RECIPE_EXTENT] = {eval_leaf_elements},
-    [RECIPE_BYTES] = {eval_leaf_elements},
-    [RECIPE_FILL] = {eval_join_fill_elements},
-    [RECIPE_RESHAPE] = {reshape_elements},
-    [RECIPE_TRANSPOSE] = {eval_view_elements, .boxes = boxes_of_view},
-    [RECIPE_SLICE] = {eval_view_elements, .boxes = boxes_of_view},
-    [RECIPE_CONCAT] = {eval_join_concat, .boxes = boxes_of_concat},
-    [RECIPE_PAD] = {eval_join_pad},
-    [RECIPE_CAST] = {eval_cast_elements},
-    [RECIPE_QUANTIZE] = {eval_quantize_elements, .own = 1},
-    [RECIPE_REDUCE] = {eval_reduce_elements, .own = 1},
-    [RECIPE_DEQUANTIZE] = {eval_dequantize_elements, .own = 1},
-    [RECIPE_GATHER] = {eval_pick_elements, .own = 1},
-    [RECIPE_MAP] = {eval_map_elements, .boxes = boxes_of_map},
+    [RECIPE_EXTENT] = {.elements = eval_leaf_elements},
+    [RECIPE_BYTES] = {.elements = eval_leaf_elements},
+    [RECIPE_FILL] = {.elements = eval_join_fill_elements},
+    [RECIPE_RESHAPE] = {.elements = reshape_elements},
+    [RECIPE_TRANSPOSE] = {.elements = eval_view_elements, .boxes = boxes_of_view},
+    [RECIPE_SLICE] = {.elements = eval_view_elements, .boxes = boxes_of_view},
+    [RECIPE_CONCAT] = {.elements = eval_join_concat, .boxes = boxes_of_concat},
+    [RECIPE_PAD] = {.elements = eval_join_pad},
+    [RECIPE_CAST] = {.elements = eval_cast_elements},
+    [RECIPE_QUANTIZE] = {.elements = eval_quantize_elements, .own = 1},
+    [RECIPE_REDUCE] = {.elements = eval_reduce_elements, .own = 1},
+    [RECIPE_DEQUANTIZE] = {.elements = eval_dequantize_elements, .own = 1},
+    [RECIPE_GATHER] = {.elements = eval_pick_elements, .own = 1},
+    [RECIPE_MAP] = {.elements = eval_map_elements, .boxes = boxes_of_map},
 };
 
 static uint32_t boxes_at_once(const struct recipes *r, uint32_t id, uint32_t *left) {

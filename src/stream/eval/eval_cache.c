@@ -183,7 +183,7 @@ static bool move_to_file(struct eval_cache *c, struct entry *e) {
   // What did not fit at first and found no file then is nowhere.
   const bool whole = e->in_file || e->bytes - bitmap == all_bytes(k);
   if (e->bytes == bitmap || is_used_up(e) || !whole || !take_file(c, e)) return false;
-  for (int i = 0; i < EVAL_CACHE_PARTS; i++)
+  for (uint32_t i = 0; i < EVAL_CACHE_PARTS; i++)
     if (!write_all(c->fd, at_file(e, 0, i), at_memory(e, 0, i), e->in_memory[i] * k->bytes[i])) {
       c->file_failed = true;
       return false;
@@ -257,7 +257,7 @@ static struct entry *make_entry(struct eval_cache *c, const struct eval_cache_ke
     uint64_t room = c->budget - bitmap;
     room -= min_u64(room, others_bytes(c));
     e.bytes = (size_t)bitmap;
-    for (int i = 0; i < EVAL_CACHE_PARTS; i++) {
+    for (uint32_t i = 0; i < EVAL_CACHE_PARTS; i++) {
       e.in_memory[i] = key->bytes[i] ? min_u64(key->units, room / key->bytes[i]) : 0;
       room -= e.in_memory[i] * key->bytes[i];
       e.bytes += (size_t)(e.in_memory[i] * key->bytes[i]);
@@ -280,7 +280,7 @@ static bool is_kept(const struct eval_cache *c, const struct entry *e, uint64_t 
   if (!e->memory) return false;
   if (e->in_file && !c->file_failed) return true;
   bool kept = true;
-  for (int i = 0; i < EVAL_CACHE_PARTS; i++)
+  for (uint32_t i = 0; i < EVAL_CACHE_PARTS; i++)
     kept = kept && (e->key.bytes[i] == 0 || unit < e->in_memory[i]);
   return kept;
 }
@@ -305,7 +305,7 @@ void eval_cache_put(struct eval_cache *c, const struct eval_cache_key *key, uint
   pthread_mutex_lock(&c->mu);
   struct entry *e = find(c, key);
   if (!e) e = make_entry(c, key);
-  for (int i = 0; e->memory && i < EVAL_CACHE_PARTS; i++)
+  for (uint32_t i = 0; e->memory && i < EVAL_CACHE_PARTS; i++)
     if (unit < e->in_memory[i]) memcpy(at_memory(e, unit, i), parts[i], key->bytes[i]);
   e->used = ++c->stamp;
   const bool to_file = e->memory && e->in_file && !c->file_failed && !is_known(e, unit);
@@ -313,7 +313,7 @@ void eval_cache_put(struct eval_cache *c, const struct eval_cache_key *key, uint
   pthread_mutex_unlock(&c->mu);
   if (!was.memory) return;
   bool failed = false;
-  for (int i = 0; to_file && i < EVAL_CACHE_PARTS; i++)
+  for (uint32_t i = 0; to_file && i < EVAL_CACHE_PARTS; i++)
     if (unit >= was.in_memory[i])
       failed |= !write_all(c->fd, at_file(&was, unit, i), parts[i], key->bytes[i]);
   set_known(c, key, unit, failed);
