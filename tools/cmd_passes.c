@@ -61,21 +61,29 @@ static void print_pass(const struct pass *pass, struct arena *a) {
          pass->n_options ? "[:key=value,...]" : "");
 }
 
-// Those that the name stands for; all without one (n 0).
-static const struct pass *nth(struct span name, uint32_t k) {
-  if (name.n) return passes_named(name, k);
-  return k < passes_count() ? passes_at(k) : NULL;
-}
+// Goes through those that the name stands for; without one (n 0) through all, family by family, since
+// passes of a family may come from several lists. Starts zeroed; NULL at the end.
+struct listing {
+  uint32_t i, k;
+};
 
-static bool same_family(const struct pass *a, const struct pass *b) {
-  return a && b && span_eq(passes_family(a), passes_family(b));
+static const struct pass *next(struct listing *at, struct span name) {
+  if (name.n) return passes_named(name, at->k++);
+  for (; at->i < passes_count(); at->i++, at->k = 0) {
+    const struct pass *first = passes_at(at->i);
+    const struct span family = passes_family(first);
+    if (passes_named(family, 0) != first) continue;
+    const struct pass *pass = passes_named(family, at->k++);
+    if (pass) return pass;
+  }
+  return NULL;
 }
 
 static void print_list(struct span name) {
-  const struct pass *pass, *before = NULL;
-  for (uint32_t k = 0; (pass = nth(name, k)); before = pass, k++) {
+  const struct pass *pass;
+  for (struct listing at = {0}; (pass = next(&at, name));) {
     const struct span family = passes_family(pass);
-    if (!span_is(family, pass->name) && !same_family(before, pass))
+    if (!span_is(family, pass->name) && pass == passes_named(family, 0))
       printf("  %.*s: its name runs all of these, in this order\n", (int)family.n,
              (const char *)family.at);
     help_entry_name(stdout, pass->name, pass->summary);
@@ -87,7 +95,7 @@ static void write_passes(struct span name, bool list, struct arena *a) {
   struct json_out j = {.indent = 2};
   const struct pass *pass;
   if (list) json_array(&j);
-  for (uint32_t k = 0; (pass = nth(name, k)); k++)
+  for (struct listing at = {0}; (pass = next(&at, name));)
     write_pass(&j, pass, a);
   if (list) json_end_array(&j);
   report_json_end(&j);

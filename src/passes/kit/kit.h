@@ -40,7 +40,8 @@ struct kit {
   struct arena site; // until the next kit_site
   struct kit_names names;
   struct model_types *types;
-  // Where new nodes go and what they are called after: set by kit_site, free to be changed.
+  // Where new nodes go and what they are called after: set by kit_site, free to be changed (to a stem
+  // that lies in `site`, not in the model: names there move).
   uint32_t graph, before; // before NO_ID: at the graph's end
   struct span stem;
   // For the habits of existing tools, where a pass keeps them; new nodes' outputs are then given by

@@ -1,0 +1,222 @@
+// fuse/bn: a BatchNormalization goes into the Conv, ConvTranspose or Gemm before it.
+//
+//   Conv(x, W, b) ─▶ BatchNormalization(scale, B, mean, var) ─▶ y
+//
+//   f = scale / sqrt(var + epsilon)          by output channel
+//   W' = W · f      b' = (b − mean) · f + B
+//
+//   Conv(x, W', b') ─▶ y
+//
+// Weights are recipes: whatever their size, they are multiplied while they are written. Of float16
+// and bfloat16 everything is computed in float32 and rounded once. A ConvTranspose has its output
+// channels in the second axis of its weights, within groups; a Gemm in the columns of its second
+// operand, with its beta taken into the new bias.
+//
+// A weight that others use too would be stored twice, so it is left alone, and so is whatever is not
+// known at planning: scales that are computed, a normalization in training.
+#include "dead_ends.h"
+#include "kit.h"
+
+#include <assert.h>
+
+// What is folded: values of the model, and the dims of the weight.
+struct folding {
+  uint32_t maker; // the node before
+  enum op op;
+  uint32_t weight, bias; // values; bias NO_ID: none
+  uint32_t recipe;       // of the weight's elements
+  uint32_t axis;         // of the weight: the output channels, or those of a group
+  int64_t groups;        // in which the weight's first axis is cut (ConvTranspose; else 1)
+  int64_t channels;      // M
+  enum dtype dtype;
+  float epsilon, beta; // beta: of a Gemm, else 1
+};
+
+static bool is_float(enum dtype t) {
+  return t == DTYPE_FLOAT || t == DTYPE_FLOAT16 || t == DTYPE_BFLOAT16 || t == DTYPE_DOUBLE;
+}
+
+// A constant of `channels` elements of the dtype, one behind the other. (A bias of a Gemm may be a
+// row.)
+static bool is_vector(struct kit *k, uint32_t value, const struct folding *f) {
+  const uint32_t id = kit_recipe(k, value);
+  if (id == NO_ID || k->r->rows[id].dtype != f->dtype) return false;
+  const uint32_t rank = k->r->rows[id].rank;
+  const int64_t *dims = recipe_dims(k->r, id);
+  for (uint32_t i = 0; i + 1 < rank; i++)
+    if (dims[i] != 1) return false;
+  return rank > 0 && dims[rank - 1] == f->channels;
+}
+
+// Where the weight has its output channels.
+static bool find_channels(struct kit *k, struct folding *f) {
+  const struct recipe *row = &k->r->rows[f->recipe];
+  const int64_t *dims = recipe_dims(k->r, f->recipe);
+  int64_t groups = 1, transposed = 0;
+  f->groups = 1;
+  if (f->op == OP_Gemm) {
+    if (!kit_attr_int(k, f->maker, "transB", 0, &transposed) || row->rank != 2) return false;
+    f->axis = transposed ? 0 : 1;
+  } else if (f->op == OP_ConvTranspose) {
+    if (!kit_attr_int(k, f->maker, "group", 1, &groups) || row->rank < 3) return false;
+    if (groups < 1 || dims[0] % groups != 0) return false;
+    f->groups = groups;
+    f->axis = 1;
+  } else {
+    if (row->rank < 3) return false;
+    f->axis = 0;
+  }
+  return row->count > 0 && f->channels % f->groups == 0 && dims[f->axis] == f->channels / f->groups;
+}
+
+// Why the normalization cannot be folded, a stable word, or NULL and *f.
+static const char *find(struct kit *k, uint32_t bn, struct folding *f) {
+  int64_t training;
+  *f = (struct folding){.maker = kit_maker(k, kit_in(k, bn, 0)), .beta = 1};
+  f->op = kit_op(k, f->maker);
+  if (f->op != OP_Conv && f->op != OP_ConvTranspose && f->op != OP_Gemm) return "no_weights_before";
+  if (kit_opset(k, k->m->nodes[bn].graph) < 9) return "opset_too_old";
+  if (!kit_attr_int(k, bn, "training_mode", 0, &training) || training != 0) return "training";
+  if (kit_n_out(k, bn) != 1) return "more_outputs";
+  if (k->m->nodes[f->maker].graph != k->m->nodes[bn].graph ||
+      kit_sole_user(k, kit_in(k, bn, 0)) != bn || kit_in(k, bn, 0) != kit_out(k, f->maker, 0))
+    return "used_elsewhere";
+  if (!kit_attrs_copyable(k, f->maker) || !kit_attr_float(k, bn, "epsilon", 1e-5f, &f->epsilon) ||
+      (f->op == OP_Gemm && !kit_attr_float(k, f->maker, "beta", 1, &f->beta)))
+    return "attributes";
+
+  uint32_t tensor, scale;
+  f->weight = kit_in(k, f->maker, 1);
+  f->bias = kit_in(k, f->maker, 2);
+  if (!kit_constant(k, f->weight, &tensor) || !kit_constant(k, kit_in(k, bn, 1), &scale))
+    return "non_constant_weight";
+  f->recipe = kit_recipe(k, f->weight);
+  const uint32_t scales = kit_recipe(k, kit_in(k, bn, 1));
+  if (f->recipe == NO_ID || scales == NO_ID) return "unreadable";
+  f->dtype = (enum dtype)k->r->rows[f->recipe].dtype;
+  f->channels = (int64_t)k->r->rows[scales].count;
+  if (!is_float(f->dtype)) return "dtype";
+  if (!find_channels(k, f)) return "shape";
+  for (uint32_t i = 1; i < 5; i++)
+    if (!is_vector(k, kit_in(k, bn, i), f)) return "non_constant_scale";
+  if (f->bias != NO_ID && !is_vector(k, f->bias, f)) return "non_constant_bias";
+  if (kit_use_count(k, f->weight, 2) > 1) return "shared_weight";
+  return NULL;
+}
+
+// ---- the recipes -------------------------------------------------------------------------------
+
+static uint32_t map2(struct kit *k, enum recipe_map_op op, uint32_t a, uint32_t b) {
+  const uint32_t of[2] = {a, b};
+  return recipe_map(k->r, op, of);
+}
+
+// The type that it is computed in, and back.
+static uint32_t widened(struct kit *k, uint32_t id) {
+  return k->r->rows[id].dtype == DTYPE_DOUBLE ? id : recipe_cast(k->r, id, DTYPE_FLOAT);
+}
+
+static uint32_t vector(struct kit *k, uint32_t value, const struct folding *f) {
+  return recipe_reshape(k->r, widened(k, kit_recipe(k, value)), &f->channels, 1);
+}
+
+static uint32_t number(struct kit *k, const struct folding *f, double x) {
+  return kit_scalar_recipe(k, f->dtype == DTYPE_DOUBLE ? DTYPE_DOUBLE : DTYPE_FLOAT, x);
+}
+
+static uint32_t new_weight(struct kit *k, const struct folding *f, uint32_t factor) {
+  const uint32_t rank = k->r->rows[f->recipe].rank;
+  int64_t dims[RECIPE_MAX_RANK + 1], ones[RECIPE_MAX_RANK + 1];
+  // The first axis in groups, so that a factor belongs to (group, channel of the group).
+  memcpy(dims + 1, recipe_dims(k->r, f->recipe), rank * sizeof *dims);
+  const int64_t first = dims[1];
+  dims[0] = f->groups;
+  dims[1] = first / f->groups;
+  for (uint32_t i = 0; i <= rank; i++)
+    ones[i] = 1;
+  ones[0] = f->groups;
+  ones[f->axis + 1] = dims[f->axis + 1];
+  const uint32_t in_groups = recipe_reshape(k->r, widened(k, f->recipe), dims, rank + 1);
+  const uint32_t product =
+      map2(k, RECIPE_MAP_MUL, in_groups, recipe_reshape(k->r, factor, ones, rank + 1));
+  dims[1] = first;
+  return recipe_cast(k->r, recipe_reshape(k->r, product, dims + 1, rank), f->dtype);
+}
+
+static void fold(struct kit *k, uint32_t bn, const struct folding *f) {
+  uint32_t params[4], tensor;
+  for (uint32_t i = 0; i < 4; i++)
+    params[i] = kit_in(k, bn, i + 1);
+  const uint32_t scale = vector(k, params[0], f), shift = vector(k, params[1], f),
+                 mean = vector(k, params[2], f), var = vector(k, params[3], f);
+  const uint32_t wide = map2(k, RECIPE_MAP_ADD, var, number(k, f, f->epsilon));
+  const uint32_t root = recipe_map(k->r, RECIPE_MAP_SQRT, &wide);
+  const uint32_t factor = map2(k, RECIPE_MAP_DIV, scale, root);
+  uint32_t centre = NO_ID;
+  if (f->bias != NO_ID) {
+    centre = vector(k, f->bias, f);
+    if (f->beta != 1) centre = map2(k, RECIPE_MAP_MUL, centre, number(k, f, f->beta));
+    centre = map2(k, RECIPE_MAP_SUB, centre, mean);
+  } else {
+    centre = recipe_map(k->r, RECIPE_MAP_NEG, &mean);
+  }
+  const uint32_t moved = map2(k, RECIPE_MAP_ADD, map2(k, RECIPE_MAP_MUL, centre, factor), shift);
+  const uint32_t bias_recipe = recipe_cast(k->r, moved, f->dtype);
+  const uint32_t weight_recipe = new_weight(k, f, factor);
+
+  const bool constant = kit_constant(k, f->weight, &tensor);
+  assert(constant);
+  const uint32_t called = k->m->values[f->weight].name;
+  struct span stem = model_name(k->m, k->m->nodes[f->maker].name);
+  if (stem.n == 0) stem = model_value_name(k->m, f->weight);
+  k->stem = span_of(arena_string(&k->site, stem), stem.n); // names move when one is made
+  const uint32_t weight = edit_add_tensor_for(k->e, k->graph, kit_name(k, "folded_weight"),
+                                              weight_recipe, tensor, called);
+  const uint32_t bias = edit_add_tensor(k->e, k->graph, kit_name(k, "folded_bias"), bias_recipe);
+  const uint32_t x = kit_in(k, f->maker, 0);
+  if (f->op == OP_Gemm)
+    kit_replace(k, bn, f->op, KIT_IN(x, weight, bias), KIT_ATTRS_OF(f->maker),
+                KIT_FLOAT("beta", 1));
+  else
+    kit_replace(k, bn, f->op, KIT_IN(x, weight, bias), KIT_ATTRS_OF(f->maker));
+  kit_sweep(k, f->maker);
+  for (uint32_t i = 0; i < 4; i++)
+    dead_ends_drop(k->e, params[i]);
+}
+
+// ---- the pass ----------------------------------------------------------------------------------
+
+static int run(struct pass_env *env, void *options, struct pass_result *result, struct err *err) {
+  struct kit k;
+  (void)options, (void)result;
+  kit_init(&k, env, env->pass->name);
+  for (uint32_t g = 0; kit_graph(&k, &g); g++)
+    for (uint32_t n = k.m->graphs[g].first_node, next; n != NO_ID; n = next) {
+      struct folding f;
+      next = k.m->nodes[n].next;
+      if (kit_op(&k, n) != OP_BatchNormalization) continue;
+      kit_site(&k, n, "folded");
+      const char *obstacle = find(&k, n, &f);
+      if (obstacle) {
+        kit_skipped(&k, n, obstacle);
+        continue;
+      }
+      kit_report(&k, &(struct kit_report){.node = n, .reason = "folded", .weight = f.weight + 1});
+      fold(&k, n, &f);
+    }
+  return kit_done(&k, err);
+}
+
+static const struct pass batch_norm = {
+    .name = "fuse/bn",
+    .summary = "BatchNormalization goes into the Conv, ConvTranspose or Gemm before it",
+    .about =
+        "Multiplies the weights before a BatchNormalization by its factors, and takes the rest "
+        "of it into the bias; large weights are multiplied while they are written.",
+    .needs = "weights, scales, means and variances that are constants, used by nobody else",
+    .promises = "the same up to rounding, for finite inputs",
+    .exactness = EXACTNESS_ROUNDING,
+    .run = run,
+};
+
+const struct pass *const fuse_passes[] = {&batch_norm, NULL};
