@@ -260,7 +260,7 @@ static int check_file(const struct stat *st, struct beneath_how how, const char 
     return err_set(err, ERR_MODEL, "'%s' is not a regular file", quote_str(name).s);
   if (st->st_nlink > 1 && !how.allow_links) {
     err_fill(err, ERR_MODEL, "'%s' is a hard link: the file has %lu names", quote_str(name).s,
-             st->st_nlink);
+             (unsigned long)st->st_nlink);
     return links_hint(err);
   }
   return 0;
