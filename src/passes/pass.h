@@ -78,7 +78,7 @@ struct pass_env {
   void *warn_ctx;
   // Asks a stage. Costs one more read of what it asks about: ask once, for all that is needed. The
   // caller records the answer in the edit log, and makes it an input of the plan. NULL where there
-  // are no weights at hand. kit/measured.h asks for figures.
+  // are no weights at hand. questions/measured.h asks for figures.
   int (*ask)(void *ctx, const struct pass_question *question, struct pass_answer *answer,
              struct err *err);
   void *ask_ctx;
