@@ -213,7 +213,7 @@ static const struct pass batch_norm = {
     .about =
         "Multiplies the weights before a BatchNormalization by its factors, and takes the rest "
         "of it into the bias; large weights are multiplied while they are written.",
-    .needs = "weights, scales, means and variances that are constants, used by nobody else",
+    .needs = "scales, means and variances that are constants, and weights that nobody else uses",
     .promises = "the same up to rounding, for finite inputs",
     .exactness = EXACTNESS_ROUNDING,
     .run = run,
