@@ -122,7 +122,7 @@ def test_twice_finds_nothing_more(weir, tmp_path):
 def test_package_models_keep_their_numbers(weir, tmp_path, package):
     for number, source in enumerate(package_models(package)):
         result = tmp_path / f"{number}.onnx"
-        weir("run", source, result, "--pass", "tidy")
+        weir("run", source, result, "--pass", "repeat(tidy)")
         onnx.checker.check_model(onnx.load(result))
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
