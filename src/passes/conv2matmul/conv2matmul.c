@@ -168,8 +168,8 @@ static uint32_t put_weight(struct rewriting *w) {
   const int64_t dims[2] = {w->match.channels_out, w->match.channels_in};
   const uint32_t flat = edit_tensor_recipe_as(w->k.e, tensor, dims, 2);
   const uint32_t recipe = recipe_transpose(w->k.r, flat, swap);
-  return w->transposed[tensor] = edit_add_tensor_for(w->k.e, home, name_of(w, "w_t"), recipe, tensor,
-                                                     w->k.m->empty);
+  return w->transposed[tensor] =
+             edit_add_tensor_for(w->k.e, home, name_of(w, "w_t"), recipe, tensor, w->k.m->empty);
 }
 
 // ---- the flat form's shapes --------------------------------------------------------------------

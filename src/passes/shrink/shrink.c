@@ -53,9 +53,9 @@ void shrink_exchange(struct shrinking *s, const struct weight *w, uint32_t recip
   }
   kit_name_family(k, shrink_base_name(s, w), &suffix, 1, &name);
   s->adds = true;
-  weights_replace(k, w,
-                  edit_add_tensor_for(k->e, w->graph, name, recipe, w->tensor,
-                                      k->m->values[w->value].name));
+  weights_replace(
+      k, w,
+      edit_add_tensor_for(k->e, w->graph, name, recipe, w->tensor, k->m->values[w->value].name));
 }
 
 static void shrink_weight(struct shrinking *s, const struct weight *w) {
