@@ -64,7 +64,6 @@ static void shrink_weight(struct shrinking *s, const struct weight *w) {
   const char *why = obstacle(s, w), *done = integer ? "integer_weights" : "float_weights";
   if (why) {
     weights_report(k, w, why, NO_ID);
-    s->result->skipped++;
     return;
   }
   const struct recipe_quantization q = shrink_quantize_format(s, w);
@@ -76,7 +75,6 @@ static void shrink_weight(struct shrinking *s, const struct weight *w) {
     shrink_quantize_weight(s, w, of, &q);
   else
     shrink_exchange(s, w, codes, "_dequantized");
-  s->result->converted++;
 }
 
 bool shrink_takes(const struct shrinking *s, uint32_t tensor) {
@@ -132,12 +130,10 @@ static int check_opset(const struct model *m, const struct shrink_options *o, st
   return err_hint(err, "leave form at cast-mul-add");
 }
 
-int pass_shrink(struct pass_env *env, const struct shrink_options *options,
-                struct shrink_result *result, struct err *err) {
+int pass_shrink(struct pass_env *env, const struct shrink_options *options, struct err *err) {
   struct shrink_options o = *options;
-  struct shrinking s = {.options = &o, .result = result};
+  struct shrinking s = {.options = &o};
   int rc = 0;
-  *result = (struct shrink_result){0};
   if (shrink_options_check(options, err) || check_axes(env, options, err) ||
       check_opset(env->m, options, err))
     return -1;
