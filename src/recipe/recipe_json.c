@@ -46,14 +46,9 @@ static void write_piece(struct json_out *j, const struct recipes *r, const struc
   json_end_array(j);
 }
 
-// How operands are written: in place, or (row form) as their numbers, NULL being their ids.
-struct operands {
-  const struct recipe_json_leaves *leaves;
-  const uint32_t *numbers;
-};
-
+// Operands are written in place, or (leaves NULL) as their numbers, NULL being their ids.
 static void write_held(struct json_out *j, const struct recipes *r, uint32_t id,
-                       const struct operands *how) {
+                       const struct recipe_json_leaves *leaves, const uint32_t *numbers) {
   const struct recipe *x = &r->rows[id];
   const struct recipe_kind_row *kind = recipe_rows_kind((enum recipe_kind)x->kind);
   json_key(j, kind->name);
@@ -67,19 +62,12 @@ static void write_held(struct json_out *j, const struct recipes *r, uint32_t id,
     write_piece(j, r, x, &r->pieces[x->at + i]);
   for (uint32_t i = 0; i < x->n_args; i++) {
     const uint32_t of = r->args[x->args + i];
-    if (how->leaves)
-      recipe_json_write(j, r, of, how->leaves);
+    if (leaves)
+      recipe_json_write(j, r, of, leaves);
     else
-      json_uint(j, how->numbers ? how->numbers[of] : of);
+      json_uint(j, numbers ? numbers[of] : of);
   }
   if (kind->holds != RECIPE_OPERAND) json_end_array(j);
-}
-
-static void write_axis_set(struct json_out *j, const char *key, uint64_t set) {
-  json_put_array(j, key);
-  for (uint32_t i = 0; i < RECIPE_MAX_RANK; i++)
-    if (set >> i & 1) json_uint(j, i);
-  json_end_array(j);
 }
 
 static void write_member(struct json_out *j, const struct recipes *r, uint32_t id,
@@ -98,15 +86,19 @@ static void write_member(struct json_out *j, const struct recipes *r, uint32_t i
   case MEMBER_NUMBER: json_put_uint(j, m->key, (uint64_t)number); break;
   case MEMBER_FLAG: json_put_bool(j, m->key, number != 0); break;
   case MEMBER_WORD: json_put_text(j, m->key, m->word((uint32_t)number)); break;
-  case MEMBER_AXIS_SET: write_axis_set(j, m->key, (uint64_t)number); break;
+  case MEMBER_AXIS_SET:
+    json_put_array(j, m->key);
+    for (uint32_t i = 0; i < RECIPE_MAX_RANK; i++)
+      if ((uint64_t)number >> i & 1) json_uint(j, i);
+    json_end_array(j);
   }
 }
 
 static void write_row(struct json_out *j, const struct recipes *r, uint32_t id,
-                      const struct operands *how) {
+                      const struct recipe_json_leaves *leaves, const uint32_t *numbers) {
   const struct recipe_kind_row *kind = recipe_rows_kind((enum recipe_kind)r->rows[id].kind);
   json_object(j);
-  write_held(j, r, id, how);
+  write_held(j, r, id, leaves, numbers);
   for (const struct recipe_member *m = kind->members; m->key; m++)
     write_member(j, r, id, m);
   json_end_object(j);
@@ -114,13 +106,12 @@ static void write_row(struct json_out *j, const struct recipes *r, uint32_t id,
 
 void recipe_json_write(struct json_out *j, const struct recipes *r, uint32_t id,
                        const struct recipe_json_leaves *leaves) {
-  if (leaves->write && leaves->write(leaves->ctx, j, id)) return;
-  write_row(j, r, id, &(struct operands){.leaves = leaves});
+  if (!leaves->write || !leaves->write(leaves->ctx, j, id)) write_row(j, r, id, leaves, NULL);
 }
 
 void recipe_json_write_row(struct json_out *j, const struct recipes *r, uint32_t id,
                            const uint32_t *numbers) {
-  write_row(j, r, id, &(struct operands){.numbers = numbers});
+  write_row(j, r, id, NULL, numbers);
 }
 
 // ---- reading -----------------------------------------------------------------------------------
@@ -262,28 +253,23 @@ static int read_operand(const struct reading *in, const struct json_value *v, st
   return 0;
 }
 
-static int read_operands(const struct reading *in, const struct json_value *list,
-                         struct row_read *row, struct err *err) {
-  if (!json_is_array(list) || json_count(list) == 0)
-    return bad(err, "has no operands where it needs a list of them");
-  for (const struct json_value *v = json_first(list); v; v = json_next(v))
-    if (read_operand(in, v, row, err)) return -1;
-  return 0;
-}
-
 static int read_held(const struct reading *in, const struct json_value *v, struct row_read *row,
                      struct err *err) {
   const struct recipe_kind_row *kind = recipe_rows_kind(row->x.kind);
   const struct json_value *held = json_get(v, kind->name);
-  int rc = 0;
   switch (kind->holds) {
   case RECIPE_PIECES: return read_pieces(in, held, json_get(v, "encoding"), row, err);
   case RECIPE_ELEMENTS:
   case RECIPE_ELEMENT: return read_hex(held, &row->scratch, &row->x.elements, err);
-  case RECIPE_OPERAND: rc = read_operand(in, held, row, err); break;
-  case RECIPE_OPERANDS: rc = read_operands(in, held, row, err); break;
+  case RECIPE_OPERAND:
+    if (read_operand(in, held, row, err)) return -1;
+    break;
+  case RECIPE_OPERANDS:
+    if (!json_is_array(held) || json_count(held) == 0)
+      return bad(err, "has no operands where it needs a list of them");
+    for (const struct json_value *of = json_first(held); of; of = json_next(of))
+      if (read_operand(in, of, row, err)) return -1;
   }
-  if (rc) return -1;
   row->x.of = row->of;
   row->x.n_of = row->n_of;
   row->x.dtype = (enum dtype)in->r->rows[row->of[0]].dtype;
@@ -291,107 +277,72 @@ static int read_held(const struct reading *in, const struct json_value *v, struc
   return 0;
 }
 
-static int read_dtype(const struct json_value *v, const char *key, enum dtype *out,
-                      struct err *err) {
-  struct span name;
-  if (!json_as_string(v, &name) || (*out = dtype_by_name(name)) == DTYPE_UNDEFINED ||
-      dtype_bits(*out) == 0)
-    return err_set(err, ERR_MODEL, "a recipe's '%s' is not an element type", key);
-  return 0;
-}
-
-// A list as long as the operand has axes.
-static int read_axes(const struct recipes *r, const struct json_value *v,
-                     const struct recipe_member *m, struct recipe_asked *x, struct err *err) {
-  int64_t list[RECIPE_MAX_RANK];
-  const uint32_t rank = r->rows[x->of[0]].rank;
-  uint32_t n;
-  if (read_longs(v, m->key, list, &n, err)) return -1;
-  if (n != rank)
-    return err_set(err, ERR_MODEL, "a recipe has '%s' of another rank than its operand", m->key);
-  if (n) memcpy(x->numbers + m->number * rank, list, n * sizeof *list);
-  return 0;
-}
-
-static int read_axis_set(const struct json_value *v, const struct recipe_member *m, int64_t *number,
-                         struct err *err) {
-  int64_t list[RECIPE_MAX_RANK];
-  uint32_t n;
-  uint64_t set = 0;
-  if (read_longs(v, m->key, list, &n, err)) return -1;
-  for (uint32_t i = 0; i < n; i++) {
-    if (list[i] < (i ? list[i - 1] + 1 : 0) || list[i] >= RECIPE_MAX_RANK)
-      return err_set(err, ERR_MODEL, "a recipe's '%s' are not axes in ascending order", m->key);
-    set |= (uint64_t)1 << list[i];
-  }
-  *number = (int64_t)set;
-  return 0;
-}
-
-static int read_word(const struct json_value *v, const struct recipe_member *m, int64_t *number,
-                     struct err *err) {
-  struct span text;
-  for (uint32_t i = 0; json_as_string(v, &text) && m->word(i); i++)
-    if (span_is(text, m->word(i))) {
-      *number = i;
-      return 0;
-    }
-  return err_set(err, ERR_MODEL, "a recipe's '%s' is none of its words", m->key);
-}
-
-static int read_number(const struct json_value *v, const struct recipe_member *m, int64_t *number,
-                       struct err *err) {
-  uint64_t n;
-  bool yes;
-  switch (m->type) {
-  case MEMBER_WORD: return read_word(v, m, number, err);
-  case MEMBER_FLAG:
-    if (!json_as_bool(v, &yes))
-      return err_set(err, ERR_MODEL, "a recipe's '%s' is neither true nor false", m->key);
-    *number = yes;
-    return 0;
-  default:
-    if (!json_as_uint(v, &n))
-      return err_set(err, ERR_MODEL, "a recipe's '%s' is not a number", m->key);
-    *number = (int64_t)n;
-    return 0;
-  }
-}
-
 static int read_member(const struct reading *in, const struct json_value *v,
                        const struct recipe_member *m, struct row_read *row, struct err *err) {
   const struct json_value *member = json_get(v, m->key);
   struct recipe_asked *x = &row->x;
+  int64_t list[RECIPE_MAX_RANK], *number = &x->numbers[m->number];
+  struct span text;
+  uint32_t n, rank;
+  uint64_t u, set = 0;
+  bool yes;
+  if (m->type >= MEMBER_NUMBER) *number = m->lacking;
+  if (m->may_lack && !member) return 0;
   switch (m->type) {
   case MEMBER_DIMS: return read_longs(v, m->key, x->dims, &x->rank, err);
-  case MEMBER_DTYPE: return read_dtype(member, m->key, &x->dtype, err);
+  case MEMBER_DTYPE:
+    if (json_as_string(member, &text) && dtype_bits(x->dtype = dtype_by_name(text)) != 0) return 0;
+    return err_set(err, ERR_MODEL, "a recipe's '%s' is not an element type", m->key);
   case MEMBER_ENCODING: return 0; // read with the pieces
   case MEMBER_ELEMENT: return read_hex(member, &row->scratch, &x->elements, err);
-  case MEMBER_AXES: return read_axes(in->r, v, m, x, err);
-  case MEMBER_AXIS_SET: return read_axis_set(v, m, &x->numbers[m->number], err);
-  default: break;
+  case MEMBER_AXES: // a list as long as the operand has axes
+    rank = in->r->rows[x->of[0]].rank;
+    if (read_longs(v, m->key, list, &n, err)) return -1;
+    if (n != rank)
+      return err_set(err, ERR_MODEL, "a recipe has '%s' of another rank than its operand", m->key);
+    if (n) memcpy(x->numbers + m->number * rank, list, n * sizeof *list);
+    return 0;
+  case MEMBER_AXIS_SET:
+    if (read_longs(v, m->key, list, &n, err)) return -1;
+    for (uint32_t i = 0; i < n; i++) {
+      if (list[i] < (i ? list[i - 1] + 1 : 0) || list[i] >= RECIPE_MAX_RANK)
+        return err_set(err, ERR_MODEL, "a recipe's '%s' are not axes in ascending order", m->key);
+      set |= (uint64_t)1 << list[i];
+    }
+    *number = (int64_t)set;
+    return 0;
+  case MEMBER_WORD:
+    for (uint32_t i = 0; json_as_string(member, &text) && m->word(i); i++)
+      if (span_is(text, m->word(i))) {
+        *number = i;
+        return 0;
+      }
+    return err_set(err, ERR_MODEL, "a recipe's '%s' is none of its words", m->key);
+  case MEMBER_FLAG:
+    if (!json_as_bool(member, &yes))
+      return err_set(err, ERR_MODEL, "a recipe's '%s' is neither true nor false", m->key);
+    *number = yes;
+    return 0;
+  case MEMBER_NUMBER:
+    if (!json_as_uint(member, &u))
+      return err_set(err, ERR_MODEL, "a recipe's '%s' is not a number", m->key);
+    *number = (int64_t)u;
   }
-  x->numbers[m->number] = m->lacking;
-  return !member && m->may_lack ? 0 : read_number(member, m, &x->numbers[m->number], err);
+  return 0;
 }
 
 static int read_row(const struct reading *in, const struct json_value *v, struct row_read *row,
                     struct err *err) {
+  uint32_t k = 0; // the kind whose name is there
+  while (k < RECIPE_KINDS && !json_get(v, recipe_rows_kind((enum recipe_kind)k)->name))
+    k++;
+  if (k == RECIPE_KINDS) return bad(err, "names no operation");
+  row->x.kind = (enum recipe_kind)k;
   const struct recipe_kind_row *kind = recipe_rows_kind(row->x.kind);
   if (read_held(in, v, row, err)) return -1;
   for (const struct recipe_member *m = kind->members; m->key; m++)
     if (read_member(in, v, m, row, err)) return -1;
   return kind->fits(in->r, &row->x, err);
-}
-
-// Which kind is it? Its name is there.
-static int kind_of(const struct json_value *v, enum recipe_kind *kind, struct err *err) {
-  for (int k = 0; k < RECIPE_KINDS; k++)
-    if (json_get(v, recipe_rows_kind((enum recipe_kind)k)->name)) {
-      *kind = (enum recipe_kind)k;
-      return 0;
-    }
-  return bad(err, "names no operation");
 }
 
 // Nesting is bounded by json_parse's own limit, so this recursion is too.
@@ -403,7 +354,6 @@ static int read_any(const struct reading *in, const struct json_value *v, uint32
     int rc = in->leaves->read(in->leaves->ctx, v, id, err);
     if (rc) return rc < 0 ? -1 : 0;
   }
-  if (kind_of(v, &row.x.kind, err)) return -1;
   const int rc = read_row(in, v, &row, err);
   if (rc == 0) *id = recipe_rows_kind(row.x.kind)->make(in->r, &row.x);
   arena_free(&row.scratch);
