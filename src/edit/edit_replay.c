@@ -219,9 +219,9 @@ static int read_leaf(void *ctx, const struct json_value *v, uint32_t *recipe, st
   if (!dims_product(dims, rank, &count) || count != x->count)
     return err_set(err, ERR_MODEL, "dims %s do not hold the %lu elements of tensor '%s'",
                    quote_dims(dims, rank).s, x->count, shown(json_get(v, "tensor")).s);
-  const bool same =
-      rank == x->rank && memcmp(dims, recipe_dims(in->e->r, source), rank * sizeof *dims) == 0;
-  *recipe = same ? source : edit_make_source_recipe_as(in->e, tensor, dims, rank);
+  *recipe = recipe_has_dims(in->e->r, source, dims, rank)
+                ? source
+                : edit_make_source_recipe_as(in->e, tensor, dims, rank);
   return 1;
 }
 
@@ -248,9 +248,9 @@ static int read_data(struct reading *in, const struct json_value *v, uint32_t *r
   if (read_dims(in, v, dims, &rank)) return -1;
   if (recipe_json_read(in->e->r, json_get(v, "recipe"), &leaves, recipe, in->err)) return -1;
   const struct recipe *x = &in->e->r->rows[*recipe];
-  const bool same =
-      rank == x->rank && memcmp(dims, recipe_dims(in->e->r, *recipe), rank * sizeof *dims) == 0;
-  if (same && span_is(dtype, dtype_name((enum dtype)x->dtype))) return 0;
+  if (recipe_has_dims(in->e->r, *recipe, dims, rank) &&
+      span_is(dtype, dtype_name((enum dtype)x->dtype)))
+    return 0;
   return err_set(in->err, ERR_MODEL, "the line says %s %s, but its recipe makes %s %s",
                  quote(dtype).s, quote_dims(dims, rank).s, dtype_name((enum dtype)x->dtype),
                  quote_dims(recipe_dims(in->e->r, *recipe), x->rank).s);

@@ -132,10 +132,6 @@ struct row_read {
   TABLE(uint64_t, points);
 };
 
-static int bad(struct err *err, const char *what) {
-  return err_set(err, ERR_MODEL, "a recipe %s", what);
-}
-
 static int read_longs(const struct json_value *v, const char *key, int64_t *out, uint32_t *n,
                       struct err *err) {
   const struct json_value *list = json_get(v, key);
@@ -152,9 +148,11 @@ static int read_longs(const struct json_value *v, const char *key, int64_t *out,
 static int read_hex(const struct json_value *v, struct arena *scratch, struct span *out,
                     struct err *err) {
   struct span text;
-  if (!json_as_string(v, &text) || text.n % 2) return bad(err, "has bytes that are not hex");
+  if (!json_as_string(v, &text) || text.n % 2)
+    return recipe_rows_bad(err, "has bytes that are not hex");
   uint8_t *bytes = arena_alloc(scratch, text.n / 2 + 1);
-  if (!hex_decode(text, bytes, text.n / 2)) return bad(err, "has bytes that are not hex");
+  if (!hex_decode(text, bytes, text.n / 2))
+    return recipe_rows_bad(err, "has bytes that are not hex");
   *out = span_of(bytes, text.n / 2);
   return 0;
 }
@@ -165,13 +163,13 @@ static int read_checkpoints(const struct json_value *v, struct piece *p, struct 
                             struct err *err) {
   uint64_t want = (p->count + CHECKPOINT_ENTRIES - 1) / CHECKPOINT_ENTRIES;
   if (!json_is_array(v) || json_count(v) != want)
-    return bad(err, "has the wrong number of varint checkpoints");
+    return recipe_rows_bad(err, "has the wrong number of varint checkpoints");
   p->checkpoint = row->n_points;
   uint64_t last = 0;
   for (const struct json_value *x = json_first(v); x; x = json_next(x)) {
     uint64_t at;
     if (!json_as_uint(x, &at) || at < last || at >= p->at.len)
-      return bad(err, "has a varint checkpoint outside its piece");
+      return recipe_rows_bad(err, "has a varint checkpoint outside its piece");
     last = *TABLE_PUSH(row, points) = at;
   }
   return 0;
@@ -183,13 +181,15 @@ static int read_piece_numbers(const struct reading *in, const struct json_value 
   uint64_t x[5] = {0};
   const struct json_value *e = json_is_array(v) ? json_first(v) : NULL;
   for (int i = 0; i < (raw ? 3 : 5); i++, e = json_next(e))
-    if (!e || !json_as_uint(e, &x[i])) return bad(err, "has a piece that is not a list of numbers");
+    if (!e || !json_as_uint(e, &x[i]))
+      return recipe_rows_bad(err, "has a piece that is not a list of numbers");
   *rest = e;
   if (x[0] >= in->n_files || !range_fits(x[1], x[2], in->file_sizes[x[0]]))
     return err_set(err, ERR_MODEL,
                    "a recipe's piece [%llu,%llu,%llu] lies outside the source files",
                    (unsigned long long)x[0], (unsigned long long)x[1], (unsigned long long)x[2]);
-  if (x[4] > 10 || (!raw && x[3] > x[2])) return bad(err, "has a piece with impossible counts");
+  if (x[4] > 10 || (!raw && x[3] > x[2]))
+    return recipe_rows_bad(err, "has a piece with impossible counts");
   *p = (struct piece){.at = {x[1], x[2], (uint32_t)x[0]},
                       .count = raw ? x[2] : x[3],
                       .tag_bytes = (uint32_t)x[4],
@@ -209,22 +209,23 @@ static int read_pieces(const struct reading *in, const struct json_value *list,
                        const struct json_value *encoding, struct row_read *row, struct err *err) {
   struct span name;
   uint32_t i = 0;
-  if (!json_as_string(encoding, &name)) return bad(err, "has no encoding");
+  if (!json_as_string(encoding, &name)) return recipe_rows_bad(err, "has no encoding");
   while (i < N_ENCODINGS && !span_is(name, encodings[i]))
     i++;
-  if (i == N_ENCODINGS) return bad(err, "has an unknown encoding");
+  if (i == N_ENCODINGS) return recipe_rows_bad(err, "has an unknown encoding");
   row->x.encoding = (enum encoding)i;
-  if (!json_is_array(list)) return bad(err, "has an extent that is not a list");
+  if (!json_is_array(list)) return recipe_rows_bad(err, "has an extent that is not a list");
   uint64_t entries = 0;
   for (const struct json_value *v = json_first(list); v; v = json_next(v)) {
     struct piece p;
     const struct json_value *rest;
     if (read_piece_numbers(in, v, i == ENCODING_RAW, &p, &rest, err)) return -1;
     if (!piece_length_ok(row->x.encoding, &p))
-      return bad(err, "has a piece whose length is not its entries'");
+      return recipe_rows_bad(err, "has a piece whose length is not its entries'");
     if (i == ENCODING_VARINT && read_checkpoints(rest, &p, row, err)) return -1;
     p.first = entries;
-    if (add_overflows(entries, p.count, &entries)) return bad(err, "has too many entries");
+    if (add_overflows(entries, p.count, &entries))
+      return recipe_rows_bad(err, "has too many entries");
     *TABLE_PUSH(row, pieces) = p;
   }
   row->x.pieces = row->pieces;
@@ -246,7 +247,7 @@ static int read_operand(const struct reading *in, const struct json_value *v, st
     if (read_any(in, v, &id, err)) return -1;
   } else {
     if (!json_as_uint(v, &number) || number >= in->r->n_rows)
-      return bad(err, "has an operand that is not an earlier recipe");
+      return recipe_rows_bad(err, "has an operand that is not an earlier recipe");
     id = (uint32_t)number;
   }
   *TABLE_PUSH(row, of) = id;
@@ -266,7 +267,7 @@ static int read_held(const struct reading *in, const struct json_value *v, struc
     break;
   case RECIPE_OPERANDS:
     if (!json_is_array(held) || json_count(held) == 0)
-      return bad(err, "has no operands where it needs a list of them");
+      return recipe_rows_bad(err, "has no operands where it needs a list of them");
     for (const struct json_value *of = json_first(held); of; of = json_next(of))
       if (read_operand(in, of, row, err)) return -1;
   }
@@ -336,7 +337,7 @@ static int read_row(const struct reading *in, const struct json_value *v, struct
   uint32_t k = 0; // the kind whose name is there
   while (k < RECIPE_KINDS && !json_get(v, recipe_rows_kind((enum recipe_kind)k)->name))
     k++;
-  if (k == RECIPE_KINDS) return bad(err, "names no operation");
+  if (k == RECIPE_KINDS) return recipe_rows_bad(err, "names no operation");
   row->x.kind = (enum recipe_kind)k;
   const struct recipe_kind_row *kind = recipe_rows_kind(row->x.kind);
   if (read_held(in, v, row, err)) return -1;
@@ -349,7 +350,7 @@ static int read_row(const struct reading *in, const struct json_value *v, struct
 static int read_any(const struct reading *in, const struct json_value *v, uint32_t *id,
                     struct err *err) {
   struct row_read row = {.n_of = 0};
-  if (!json_is_object(v)) return bad(err, "is not an object");
+  if (!json_is_object(v)) return recipe_rows_bad(err, "is not an object");
   if (in->leaves && in->leaves->read) {
     int rc = in->leaves->read(in->leaves->ctx, v, id, err);
     if (rc) return rc < 0 ? -1 : 0;
