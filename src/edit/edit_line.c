@@ -161,8 +161,8 @@ static void put_type(struct edits *e, const struct edit_asked *x) {
 static void put_attrs(struct edits *e, const struct model_node *n) {
   if (n->n_attrs == 0) return;
   json_put_object(&e->line, "attrs");
-  for (const struct model_attr *a = &e->m->attrs[n->attrs]; a < &e->m->attrs[n->attrs] + n->n_attrs;
-       a++) {
+  for (uint32_t i = 0; i < n->n_attrs; i++) {
+    const struct model_attr *a = &e->m->attrs[n->attrs + i];
     json_key(&e->line, model_name_str(e->m, a->name));
     put_attr(e, a);
   }

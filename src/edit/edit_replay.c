@@ -447,9 +447,7 @@ static int read_field(struct reading *in, struct edit_asked *x, const struct edi
     if (!json_as_uint(v, &number) || number >= NO_ID) return missing(in, f->keys, "a position");
     *id = (uint32_t)number;
     return 0;
-  case FIELD_TEXT:
-    if (!v) return 0;
-    // fallthrough
+  case FIELD_TEXT: return !v || json_as_string(v, at) ? 0 : missing(in, f->keys, "a string");
   case FIELD_STRING: return json_as_string(v, at) ? 0 : missing(in, f->keys, "a string");
   case FIELD_DIGEST:
     if (!json_as_string(v, &hex)) return missing(in, f->keys, "a string");
