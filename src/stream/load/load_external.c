@@ -9,7 +9,7 @@
 #include "loader.h"
 
 struct raw_external {
-  const struct decoded_entry *location, *offset, *length;
+  const Pb__Location *location, *offset, *length;
 };
 
 static int unknown_key(struct loader *l, const struct row_name *who, struct span key) {
@@ -30,13 +30,13 @@ static bool parse_number(struct span s, uint64_t *out) {
 }
 
 // -1: the load ends; 0: *good says whether the number is one.
-static int number(struct loader *l, const struct row_name *who, const struct decoded_entry *e,
+static int number(struct loader *l, const struct row_name *who, const Pb__Location *e,
                   uint64_t *out, bool *good) {
-  *good = !e || parse_number(e->value, out);
+  *good = !e || parse_number(load_text(e->value), out);
   if (*good) return 0;
   return load_fault(l, FAULT_ERROR, row_place(who).s,
                     "external_data %s '%s' is not a decimal number from 0 to 2^63-1",
-                    quote(e->key).s, quote(e->value).s);
+                    quote(load_text(e->key)).s, quote(load_text(e->value)).s);
 }
 
 static int find_file(struct loader *l, struct span location, const struct row_name *who,
@@ -59,20 +59,20 @@ static int check_range(struct loader *l, const struct external *x, const struct 
                     quote_str(sources_name(l->s, x->file)).s, size);
 }
 
-int load_external_parse(struct loader *l, const struct decoded_tensor *t,
-                        const struct row_name *who, uint64_t bytes, struct external *out,
-                        bool *usable) {
+int load_external_parse(struct loader *l, const Pb__Tensor *t, const struct row_name *who,
+                        uint64_t bytes, struct external *out, bool *usable) {
   struct raw_external raw = {0};
   *usable = false;
-  for (size_t i = 0; i < t->n_entries; i++) {
-    const struct decoded_entry *e = &t->entries[i];
-    if (span_is(e->key, "location"))
+  for (size_t i = 0; i < t->n_external_data; i++) {
+    const Pb__Location *e = t->external_data[i];
+    const struct span key = load_text(e->key);
+    if (span_is(key, "location"))
       raw.location = e;
-    else if (span_is(e->key, "offset"))
+    else if (span_is(key, "offset"))
       raw.offset = e;
-    else if (span_is(e->key, "length"))
+    else if (span_is(key, "length"))
       raw.length = e;
-    else if (!span_is(e->key, "checksum") && unknown_key(l, who, e->key))
+    else if (!span_is(key, "checksum") && unknown_key(l, who, key))
       return -1;
   }
   if (!raw.location)
@@ -88,7 +88,7 @@ int load_external_parse(struct loader *l, const struct decoded_tensor *t,
     return load_fault(l, FAULT_ERROR, row_place(who).s,
                       "external_data length is %lu, but its dims and type take %lu bytes", out->len,
                       bytes);
-  if (find_file(l, raw.location->value, who, &out->file, &good)) return -1;
+  if (find_file(l, load_text(raw.location->value), who, &out->file, &good)) return -1;
   if (!good) return 0;
   *usable = true;
   return check_range(l, out, who, usable);

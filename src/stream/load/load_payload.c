@@ -240,7 +240,10 @@ void load_payload_elide(struct loader *l, struct place at) {
 uint8_t *load_payload_small_room(struct loader *l, uint64_t n, uint32_t *small) {
   struct model *m = l->m;
   const uint64_t pad = round_up(m->n_small_bytes, 8) - m->n_small_bytes;
-  if (!range_fits(m->n_small_bytes + pad, n, UINT32_MAX - 8)) return NULL;
+  if (!range_fits(m->n_small_bytes + pad, n, UINT32_MAX - 8)) {
+    load_fatal(l, wire_offset(&l->w), "small tensors take more than 4 GiB");
+    return NULL;
+  }
   // An empty tensor has a place too, also where it is the first: never NULL.
   TABLE_ROOM(m, small_bytes, 8);
   TABLE_ADD(m, small_bytes, (size_t)pad);
@@ -287,7 +290,7 @@ static void spread_fixed(const struct piece *piece, const uint8_t *at, size_t si
 int load_payload_materialize(struct loader *l, const struct payload_source *from, enum dtype dtype,
                              uint64_t bytes, uint32_t *small) {
   uint8_t *to = load_payload_small_room(l, bytes, small);
-  if (!to) return load_fatal(l, wire_offset(&l->w), "small tensors take more than 4 GiB");
+  if (!to) return -1;
   for (uint32_t i = 0; i < from->n; i++) {
     const struct piece *piece = &from->pieces[i];
     if (from->encoding == ENCODING_RAW)
