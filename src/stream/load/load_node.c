@@ -17,16 +17,6 @@
 
 // Rows hanging on one attribute are a run. Reserves the run for `graphs`, whose members may have
 // graphs inside, and refuses what cannot be one.
-static int start_children(struct loader *l, struct frame *attr, const struct wire_field *wf) {
-  if (wf->number != ONNX_ATTRIBUTE_graphs) return 0;
-  uint32_t n;
-  if (load_count_ahead(l, attr, wf, &n)) return -1;
-  if (load_room(l, l->m->n_graphs, n, "graphs")) return -1;
-  attr->reserved_children = n;
-  attr->first_child = TABLE_ADD(l->m, graphs, n);
-  return 0;
-}
-
 int load_begin_child(struct loader *l, struct frame *f, const struct wire_field *wf) {
   struct frame *attr = frame_above(l);
   const char *name = f->field->name;
@@ -41,44 +31,30 @@ int load_begin_child(struct loader *l, struct frame *f, const struct wire_field 
                name);
     return err_hint(l->err, "another program that reads the model and saves it writes it once");
   }
-  if (!attr->child_field && start_children(l, attr, wf)) return -1;
+  if (!attr->child_field && wf->number == ONNX_ATTRIBUTE_graphs) {
+    uint32_t n;
+    if (load_count_ahead(l, attr, wf, &n)) return -1;
+    if (load_room(l, l->m->n_graphs, n, "graphs")) return -1;
+    attr->reserved_children = n;
+    attr->first_child = TABLE_ADD(l->m, graphs, n);
+  }
   attr->child_field = f->field;
   return 0;
 }
 
-static enum attr_type type_of_field(const char *name) {
-  static const struct {
-    const char *field;
-    enum attr_type type;
-  } rows[] = {
-      {"s", ATTR_STRING},
-      {"floats", ATTR_FLOATS},
-      {"ints", ATTR_INTS},
-      {"strings", ATTR_STRINGS},
-      {"t", ATTR_TENSOR},
-      {"g", ATTR_GRAPH},
-      {"tensors", ATTR_TENSORS},
-      {"graphs", ATTR_GRAPHS},
-      {"sparse_tensor", ATTR_SPARSE_TENSOR},
-      {"sparse_tensors", ATTR_SPARSE_TENSORS},
-  };
-  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-    if (strcmp(name, rows[i].field) == 0) return rows[i].type;
-  return ATTR_UNDEFINED;
-}
-
-// The type of what the attribute holds beside scalars.
-static enum attr_type held_type(const struct frame *f) {
-  if (f->payload.field) return type_of_field(f->payload.field->name);
-  return f->child_field ? type_of_field(f->child_field->name) : ATTR_UNDEFINED;
-}
-
-// Files of the first IR version had no `type`: what is there says it.
-static enum attr_type infer_type(const struct frame *f, const Pb__Attribute *a) {
-  const enum attr_type held = held_type(f);
-  if (held != ATTR_UNDEFINED) return held;
-  return a->has_f ? ATTR_FLOAT : a->has_i ? ATTR_INT : ATTR_UNDEFINED;
-}
+// What fields beside scalars hold.
+static const enum attr_type held_types[] = {
+    [ONNX_ATTRIBUTE_s] = ATTR_STRING,
+    [ONNX_ATTRIBUTE_floats] = ATTR_FLOATS,
+    [ONNX_ATTRIBUTE_ints] = ATTR_INTS,
+    [ONNX_ATTRIBUTE_strings] = ATTR_STRINGS,
+    [ONNX_ATTRIBUTE_t] = ATTR_TENSOR,
+    [ONNX_ATTRIBUTE_g] = ATTR_GRAPH,
+    [ONNX_ATTRIBUTE_tensors] = ATTR_TENSORS,
+    [ONNX_ATTRIBUTE_graphs] = ATTR_GRAPHS,
+    [ONNX_ATTRIBUTE_sparse_tensor] = ATTR_SPARSE_TENSOR,
+    [ONNX_ATTRIBUTE_sparse_tensors] = ATTR_SPARSE_TENSORS,
+};
 
 static bool is_list(enum attr_type t) {
   return t == ATTR_FLOATS || t == ATTR_INTS || t == ATTR_STRINGS;
@@ -92,11 +68,17 @@ static bool has_rows(enum attr_type t) {
 static int check_attr(struct loader *l, const struct frame *f, const Pb__Attribute *a,
                       struct model_attr *row) {
   const struct row_name who = {"attribute", load_text(a->name), f->start};
-  const enum attr_type held = held_type(f);
+  const struct schema_field *field = f->payload.field ? f->payload.field : f->child_field;
   const struct schema_field *second = f->payload.other   ? f->payload.other
                                       : f->payload.field ? f->child_field
                                                          : NULL;
-  const int64_t type = a->has_type ? a->type : (int64_t)infer_type(f, a);
+  const enum attr_type held = field ? held_types[field->number] : ATTR_UNDEFINED;
+  // Files of the first IR version had no `type`: what is there says it.
+  const int64_t type = a->has_type ? a->type
+                       : field     ? (int64_t)held
+                       : a->has_f  ? ATTR_FLOAT
+                       : a->has_i  ? ATTR_INT
+                                   : ATTR_UNDEFINED;
   if (type < 0 || type > ATTR_TYPE_PROTOS)
     return load_fault(l, FAULT_ERROR, row_place(&who).s, "type %d does not exist", a->type);
   if (second)
@@ -104,7 +86,7 @@ static int check_attr(struct loader *l, const struct frame *f, const Pb__Attribu
                       f->payload.field->name, second->name);
   if (held != ATTR_UNDEFINED && held != (enum attr_type)type)
     return load_fault(l, FAULT_ERROR, row_place(&who).s, "says it is of type %d, but holds %s",
-                      (int)type, f->payload.field ? f->payload.field->name : f->child_field->name);
+                      (int)type, field->name);
   const bool single = type == ATTR_TENSOR || type == ATTR_GRAPH || type == ATTR_SPARSE_TENSOR;
   if (single && held == ATTR_UNDEFINED && a->ref_attr_name.len == 0)
     return load_fault(l, FAULT_ERROR, row_place(&who).s, "says it is of type %d, but holds nothing",
