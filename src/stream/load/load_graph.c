@@ -15,6 +15,16 @@ uint32_t load_value(struct loader *l, uint32_t graph, uint32_t name) {
   return value == NO_ID ? model_add_value(l->m, graph, name) : value;
 }
 
+uint32_t load_initializer(struct loader *l, uint32_t tensor) {
+  const struct model_tensor *t = &l->m->tensors[tensor];
+  const uint32_t value = load_value(l, t->graph, t->name);
+  struct model_value *v = &l->m->values[value];
+  if (v->kind == VALUE_NODE_OUTPUT || v->kind == VALUE_INITIALIZER) return value;
+  v->kind = VALUE_INITIALIZER;
+  v->def = tensor;
+  return value;
+}
+
 // ---- beginnings ---------------------------------------------------------------------------------
 
 static void init_graph(struct loader *l, struct frame *f, uint32_t id, enum graph_kind kind,
@@ -283,13 +293,9 @@ static int end_sparse(struct loader *l, struct frame *f) {
   const struct place_text place = load_place("sparse initializer", span_of(NULL, 0), f->start);
   if (m->tensors[f->values].name == m->empty)
     return load_fault(l, FAULT_ERROR, place.s, "its values need a name");
-  const uint32_t value = load_value(l, f->graph, m->tensors[f->values].name);
+  const uint32_t value = load_initializer(l, f->values);
   m->tensors[f->values].owner = value;
   if (f->indices != NO_ID) m->tensors[f->indices].owner = value;
-  struct model_value *v = &m->values[value];
-  if (v->kind == VALUE_NODE_OUTPUT || v->kind == VALUE_INITIALIZER) return 0;
-  v->kind = VALUE_INITIALIZER;
-  v->def = f->values;
   return 0;
 }
 

@@ -96,20 +96,6 @@ static int take_external(struct loader *l, struct tensor_unit *u) {
   return to ? sources_read(l->s, x->file, x->off, to, (size_t)x->len, l->err) : -1;
 }
 
-// The initializer makes its value, unless something else made it first (check.c reports that).
-static int own_value(struct loader *l, struct tensor_unit *u, uint32_t id) {
-  struct model *m = l->m;
-  if (u->row.name == m->empty)
-    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "an initializer needs a name");
-  const uint32_t value = load_value(l, u->row.graph, u->row.name);
-  struct model_value *v = &m->values[value];
-  m->tensors[id].owner = value;
-  if (v->kind == VALUE_NODE_OUTPUT || v->kind == VALUE_INITIALIZER) return 0;
-  v->kind = VALUE_INITIALIZER;
-  v->def = id;
-  return 0;
-}
-
 static enum tensor_home home_of(const struct loader *l, uint8_t *flags) {
   const struct frame *around = &l->frames[l->depth - 1];
   if (around->message == MESSAGE_GRAPH) return HOME_INITIALIZER;
@@ -221,7 +207,11 @@ int load_end_tensor(struct loader *l, struct frame *f) {
   }
   const uint32_t id = TABLE_ADD(m, tensors, 1);
   m->tensors[id] = u.row;
-  if (u.row.home == HOME_INITIALIZER && own_value(l, &u, id)) return -1;
+  if (u.row.home == HOME_INITIALIZER && u.row.name != m->empty)
+    m->tensors[id].owner = load_initializer(l, id);
+  else if (u.row.home == HOME_INITIALIZER &&
+           load_fault(l, FAULT_ERROR, row_place(&u.name).s, "an initializer needs a name"))
+    return -1;
   load_flush_kept_fields(l, f, KEPT_TENSOR, id);
   if (around->message == MESSAGE_GRAPH)
     load_add_item(around, ITEM_TENSORS, id);

@@ -183,6 +183,9 @@ static inline uint32_t load_name_like(struct loader *l, struct span s, uint32_t 
 }
 // The value (graph, name), made if there is none.
 uint32_t load_value(struct loader *l, uint32_t graph, uint32_t name);
+// The value that a tensor with a name makes, unless something else made it first (check.c reports
+// that).
+uint32_t load_initializer(struct loader *l, uint32_t tensor);
 
 // A tensor of a Constant node's value_float(s), value_int(s), value_string(s).
 int load_constant_tensor(struct loader *l, uint32_t attr, const struct pending_attr *p);
