@@ -21,6 +21,7 @@
 
 #include "fs.h"
 #include "name_scan.h"
+#include "reread.h"
 #include "seal_intent.h"
 #include "seal_old.h"
 #include "staging_folder.h"
@@ -32,33 +33,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// ---- is it ours? ----
+enum { BUFFER_BYTES = 1 << 20 };
 
-static int hash_piece(int fd, uint64_t off, uint64_t len, uint8_t *buf, uint8_t out[DIGEST_BYTES]) {
-  struct digest *d = digest_new();
-  digest_start(d);
-  uint64_t at = 0;
-  while (at < len) {
-    const ssize_t got = pread(fd, buf, (size_t)min_u64(1 << 20, len - at), (off_t)(off + at));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    digest_add(d, buf, (size_t)got);
-    at += (uint64_t)got;
-  }
-  digest_end(d, out);
-  digest_free(d);
-  return at == len ? 0 : -1;
-}
+// ---- is it ours? ----
 
 static bool same_bytes(int fd, const struct seal_move *m) {
   struct arena scratch = {0};
-  uint8_t *buf = arena_alloc(&scratch, 1 << 20), is[DIGEST_BYTES];
+  struct digest *d = digest_new();
+  uint8_t *buf = arena_alloc(&scratch, BUFFER_BYTES), is[DIGEST_BYTES];
   bool same = true;
   for (uint32_t i = 0; same && i < m->n_units; i++) {
-    const uint64_t off = i * PLAN_UNIT_BYTES;
-    same = hash_piece(fd, off, min_u64(PLAN_UNIT_BYTES, m->size - off), buf, is) == 0 &&
-           memcmp(is, m->units[i], DIGEST_BYTES) == 0;
+    const uint64_t off = i * PLAN_UNIT_BYTES, len = min_u64(PLAN_UNIT_BYTES, m->size - off);
+    const struct reread unit = {.fd = fd, .name = m->name, .off = off, .len = len};
+    struct err unread = {0};
+    digest_start(d);
+    same = reread_hash(&unit, d, buf, BUFFER_BYTES, &unread) == 0;
+    digest_end(d, is);
+    same = same && memcmp(is, m->units[i], DIGEST_BYTES) == 0;
   }
+  digest_free(d);
   arena_free(&scratch);
   return same;
 }
@@ -197,13 +190,6 @@ static int check_onnx_free(const struct staging *st, const char *onnx, bool repl
   return err_because(err, REASON_EXISTS);
 }
 
-static int check_data_free(const struct staging *st, const struct seal_move *m, struct err *err) {
-  if (!staging_has(st->dest, m->name) || is_placed(st, m)) return 0;
-  err_set(err, ERR_RETRY, "'%s' in '%s' appeared after this run was planned", quote_str(m->name).s,
-          quote_str(st->dest_path).s);
-  return err_hint(err, "the same command, given again, chooses another name");
-}
-
 static int add_move(struct seal_intent *s, const struct staging *st, const char *name,
                     enum seal_role role, struct err *err) {
   struct stat at;
@@ -228,26 +214,15 @@ static int add_outputs(struct seal_intent *s, const struct staging *st, const st
     while (unit < st->n_units && plan_unit_at(p, unit).output == i)
       unit++;
     m->n_units = (uint32_t)(st->digests + unit - (uint8_t(*)[DIGEST_BYTES])(uintptr_t)m->units);
-    if (m->role == SEAL_DATA && check_data_free(st, m, err)) return -1;
+    if (m->role == SEAL_DATA && staging_has(st->dest, m->name) && !is_placed(st, m)) {
+      err_set(err, ERR_RETRY, "'%s' in '%s' appeared after this run was planned",
+              quote_str(m->name).s, quote_str(st->dest_path).s);
+      return err_hint(err, "the same command, given again, chooses another name");
+    }
     const int fd = staging_output_fd(st, i);
     if (fs_ops->fsync(fd))
       return err_errno(err, errno, ERR_IO, "cannot sync '%s'", quote_str(m->name).s);
   }
-  return 0;
-}
-
-static int add_companion(struct seal_intent *s, const struct staging *st, const char *name,
-                         struct span text, struct err *err) {
-  if (fs_put_file(st->folder, name, text, err) || add_move(s, st, name, SEAL_COMPANION, err))
-    return -1;
-  struct seal_move *m = &s->moves[s->n_moves - 1];
-  m->n_units = (uint32_t)((text.n + PLAN_UNIT_BYTES - 1) / PLAN_UNIT_BYTES);
-  uint8_t(*units)[DIGEST_BYTES] = arena_alloc(&s->arena, m->n_units * DIGEST_BYTES + 1);
-  for (uint32_t i = 0; i < m->n_units; i++) {
-    const size_t off = (size_t)(i * PLAN_UNIT_BYTES);
-    digest_of(text.at + off, (size_t)min_u64(PLAN_UNIT_BYTES, text.n - off), units[i]);
-  }
-  m->units = (const uint8_t(*)[DIGEST_BYTES])units;
   return 0;
 }
 
@@ -259,9 +234,19 @@ static int add_companions(struct seal_intent *s, const struct staging *st, const
     struct seal_move *m = &s->moves[s->n_moves - 1];
     m->units = companion_units(o->tensors, &m->n_units);
   }
+  if (!o->manifest) return 0;
+  const struct span text = span_of(o->manifest, o->manifest_bytes);
   manifest_name(name, onnx);
-  if (o->manifest && add_companion(s, st, name, span_of(o->manifest, o->manifest_bytes), err))
+  if (fs_put_file(st->folder, name, text, err) || add_move(s, st, name, SEAL_COMPANION, err))
     return -1;
+  struct seal_move *m = &s->moves[s->n_moves - 1];
+  m->n_units = (uint32_t)((text.n + PLAN_UNIT_BYTES - 1) / PLAN_UNIT_BYTES);
+  uint8_t(*units)[DIGEST_BYTES] = arena_alloc(&s->arena, m->n_units * DIGEST_BYTES + 1);
+  for (uint32_t i = 0; i < m->n_units; i++) {
+    const size_t off = (size_t)(i * PLAN_UNIT_BYTES);
+    digest_of(text.at + off, (size_t)min_u64(PLAN_UNIT_BYTES, text.n - off), units[i]);
+  }
+  m->units = (const uint8_t(*)[DIGEST_BYTES])units;
   return 0;
 }
 
