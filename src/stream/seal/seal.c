@@ -178,18 +178,6 @@ int seal_finish(struct staging *st, struct seal_report *report, struct err *err)
 
 // ---- preparing ----
 
-static int check_onnx_free(const struct staging *st, const char *onnx, bool replace,
-                           struct err *err) {
-  struct stat at;
-  if (fstatat(st->dest, onnx, &at, AT_SYMLINK_NOFOLLOW)) return 0;
-  if (S_ISDIR(at.st_mode))
-    return err_set(err, ERR_USAGE, "'%s' in '%s' is a folder", quote_str(onnx).s,
-                   quote_str(st->dest_path).s);
-  if (replace) return 0;
-  err_set(err, ERR_USAGE, "'%s' exists in '%s'", quote_str(onnx).s, quote_str(st->dest_path).s);
-  return err_because(err, REASON_EXISTS);
-}
-
 static int add_move(struct seal_intent *s, const struct staging *st, const char *name,
                     enum seal_role role, struct err *err) {
   struct stat at;
@@ -256,7 +244,16 @@ static int prepare(struct seal_intent *s, struct staging *st, const struct plan 
   s->replace = o->replace;
   memcpy(s->plan_id, p->id, DIGEST_BYTES);
   s->moves = arena_alloc(&s->arena, (p->n_outputs + 2) * sizeof *s->moves);
-  if (staging_lock_exclusive(st, err) || check_onnx_free(st, onnx, o->replace, err)) return -1;
+  if (staging_lock_exclusive(st, err)) return -1;
+  struct stat at;
+  const bool there = fstatat(st->dest, onnx, &at, AT_SYMLINK_NOFOLLOW) == 0;
+  if (there && S_ISDIR(at.st_mode))
+    return err_set(err, ERR_USAGE, "'%s' in '%s' is a folder", quote_str(onnx).s,
+                   quote_str(st->dest_path).s);
+  if (there && !o->replace) {
+    err_set(err, ERR_USAGE, "'%s' exists in '%s'", quote_str(onnx).s, quote_str(st->dest_path).s);
+    return err_because(err, REASON_EXISTS);
+  }
   if (add_outputs(s, st, p, err) || add_companions(s, st, onnx, o, err)) return -1;
   if (o->replace && seal_old_find(s, st->dest, p, err)) return -1;
   return seal_intent_write(s, st->folder, err);

@@ -165,9 +165,8 @@ int staging_scan(const char *dir, int (*each)(void *ctx, const struct staging_fo
 // ---- removing ----
 
 static int remove_orphan(const char *dir, const char *name, struct err *err) {
-  int fd;
+  int fd, bad = 0;
   if (staging_open_dest(dir, &fd, err)) return -1;
-  int bad = 0;
   if (strchr(name, '/') || !is_orphan(fd, name))
     bad = err_set(err, ERR_USAGE,
                   "'%s' in '%s' is neither a staging folder nor a data file that no model names",
