@@ -410,20 +410,14 @@ void json_copy(struct json_out *out, const struct json_value *v) {
   double real;
   bool truth;
   if (json_is_object(v) || json_is_array(v)) {
-    bool object = json_is_object(v);
-    if (object)
-      json_object(out);
-    else
-      json_array(out);
+    const bool object = json_is_object(v);
+    (object ? json_object : json_array)(out);
     for (const struct json_value *x = json_first(v); x; x = json_next(x)) {
       if (object) json_key(out, json_name(x));
       json_copy(out, x);
     }
-    if (object)
-      json_end_object(out);
-    else
-      json_end_array(out);
-  } else if (cJSON_IsString(item_of(v)) && json_as_string(v, &text)) {
+    (object ? json_end_object : json_end_array)(out);
+  } else if (json_as_string(v, &text)) {
     json_string(out, text);
   } else if (json_as_int(v, &whole)) {
     json_int(out, whole);
