@@ -91,14 +91,6 @@ static int read_layout(struct job *job, const struct json_value *v, struct err *
   return 0;
 }
 
-static const char *options_text(struct job *job, const struct edit_log_info *head) {
-  struct json_out text = {0};
-  json_copy(&text, head->options);
-  char *kept = arena_string(&job->arena, span_of(text.text, text.n));
-  json_done(&text);
-  return kept;
-}
-
 static int replay_lines(struct job *job, struct log_reader *in, struct err *err) {
   struct span line;
   int got;
@@ -118,8 +110,11 @@ static int check_result(const struct job *job, const struct log_reader *in, stru
 static int replay(struct job *job, struct log_reader *in, const struct edit_log_info *head,
                   struct err *err) {
   if (check_source(job, head, err) || read_layout(job, head->layout, err)) return -1;
-  const char *command = arena_string(&job->arena, head->command);
-  if (job_begin_edits(job, command, options_text(job, head), err)) return -1;
+  struct json_out options = {0};
+  json_copy(&options, head->options);
+  if (job_begin_edits(job, arena_string(&job->arena, head->command),
+                      json_take(&options, &job->arena), err))
+    return -1;
   job->edits.artifact = job_stage_replay;
   job->edits.artifact_ctx = job;
   job->edits.look = job_look_replay;

@@ -36,18 +36,11 @@ static int shrink_one(const struct cli_args *args, const struct shrink_input *ro
                       struct err *err) {
   const char *operand[1];
   const struct cli_args one = line_of(args, row, operand);
-  struct pass_job pj;
   int rc;
   if (job_finish_seal(&one, &rc, err)) return rc;
-  if (is_done(args, row)) {
-    report_notice("'%s' is there already: skipped", quote_str(row->out).s);
-    return 0;
-  }
-  pass_job_init(&pj);
-  rc = pass_job_take_flags(&pj, &one, err);
-  if (rc == 0) rc = pass_job_command(&pj, &one, err);
-  pass_job_free(&pj);
-  return rc;
+  if (!is_done(args, row)) return pass_job_flags_command(&one, err);
+  report_notice("'%s' is there already: skipped", quote_str(row->out).s);
+  return 0;
 }
 
 // Which of several models the lines below are about.

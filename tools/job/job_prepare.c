@@ -20,9 +20,9 @@ static int check_memory(struct job *job, struct err *err) {
   return err_hint(err, "the default is 48MiB");
 }
 
-static int open_sources(struct job *job, struct err *err) {
-  struct sources_options options = {.allow_links = cli_flag(job->args, OPT_ALLOW_LINKS)};
-  struct load_options load = {0};
+int job_load(struct job *job, struct err *err) {
+  const struct sources_options options = {.allow_links = cli_flag(job->args, OPT_ALLOW_LINKS)};
+  const struct load_options load = {0};
   if (sources_open(&job->sources, job->in_path, &options, err)) return -1;
   return load_model(&job->model, job->sources, &load, err);
 }
@@ -46,7 +46,7 @@ int job_open(struct job *job, const struct cli_args *args, struct err *err) {
   job->layout.small_tensors = cli_flag(args, OPT_TENSOR_DIGESTS);
   int rc = check_memory(job, err);
   if (rc == 0) rc = job_output_check_name(job, err);
-  if (rc == 0) rc = open_sources(job, err);
+  if (rc == 0) rc = job_load(job, err);
   if (rc == 0) rc = job_output_open(job, err);
   if (rc == 0 && job_output_check(job, &why)) rc = job_refused(job, &why, err);
   if (rc) job_close(job);
@@ -151,9 +151,7 @@ static const char *passes_json(struct job *job) {
     json_end_array(&j);
   }
   json_free(doc);
-  const char *text = arena_string(&job->arena, span_of(j.text, j.n));
-  json_done(&j);
-  return text;
+  return json_take(&j, &job->arena);
 }
 
 static int check_limit(const struct job *job, struct err *err) {

@@ -82,12 +82,12 @@ void pass_job_report(struct job *job, struct json_out *j) {
   quantized_free(&q);
 }
 
-void pass_job_print_skipped(const struct pass_job *pj, uint32_t step, const char *indent) {
-  struct pass_job_reasons reasons;
-  pass_job_reasons(pj, step, &reasons);
+void pass_job_print_skipped(const struct pass_job *pj, uint32_t step, const char *said) {
+  struct pass_job_words reasons;
+  pass_job_words(pj, step, NULL, &reasons);
   for (uint32_t k = 0; k < reasons.n; k++)
-    printf("%sleft alone: %u x %s (such as %s)\n", indent, reasons.count[k],
-           reasons.first[k]->site.reason, quote_str(reasons.first[k]->name).s);
+    printf("%s: %u x %s (such as %s)\n", said, reasons.count[k], reasons.word[k],
+           quote_str(reasons.first[k]->name).s);
 }
 
 // What only moved weights has no list of them.
@@ -99,27 +99,13 @@ static bool stores_weights(const struct pass_job *pj) {
 
 // "budget: 20 x 4:32, 26 x 8:128": what measurements picked, by what they were asked for.
 static void print_chosen(const struct pass_job *pj, uint32_t step, const char *by) {
-  enum { SCHEMES = 40 };
-  const char *schemes[SCHEMES];
-  uint32_t count[SCHEMES], n = 0;
-  for (uint32_t i = 0; i < pj->n_sites; i++) {
-    const struct pass_site *s = &pj->sites[i].site;
-    uint32_t k = 0;
-    if (pj->sites[i].step != step || !s->chosen || strcmp(s->chosen_by, by) != 0) continue;
-    while (k < n && strcmp(schemes[k], s->chosen) != 0)
-      k++;
-    if (k == SCHEMES) continue;
-    if (k == n) {
-      schemes[n] = s->chosen;
-      count[n++] = 0;
-    }
-    count[k]++;
-  }
-  for (uint32_t k = 0; k < n; k++) {
+  struct pass_job_words schemes;
+  pass_job_words(pj, step, by, &schemes);
+  for (uint32_t k = 0; k < schemes.n; k++) {
     if (k == 0) printf("  %s: ", by);
-    printf("%s%u x %s", k ? ", " : "", count[k], schemes[k]);
+    printf("%s%u x %s", k ? ", " : "", schemes.count[k], schemes.word[k]);
   }
-  if (n) putchar('\n');
+  if (schemes.n) putchar('\n');
 }
 
 static void print_step(const struct pass_job *pj, uint32_t step) {
@@ -147,7 +133,7 @@ void pass_job_print(struct job *job) {
     if (quiet) continue;
     print_chosen(pj, i, "budget");
     print_chosen(pj, i, "gate");
-    pass_job_print_skipped(pj, i, "  ");
+    pass_job_print_skipped(pj, i, "  left alone");
   }
   if (pj->n_sites == 0 && !quiet)
     report_hint(

@@ -156,7 +156,5 @@ const char *pipeline_options(struct pipeline *p) {
   }
   json_end_array(&j);
   json_end_object(&j);
-  const char *text = arena_string(&p->arena, span_of(j.text, j.n));
-  json_done(&j);
-  return text;
+  return json_take(&j, &p->arena);
 }

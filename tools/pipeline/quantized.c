@@ -199,15 +199,15 @@ void quantized_print_clipped(const struct quantized *q, uint32_t most) {
 }
 
 static void print_reasons(const struct pass_job *pj) {
-  struct pass_job_reasons reasons;
+  struct pass_job_words reasons;
   uint64_t skipped = 0;
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
     skipped += pass_job_count(pj, i).skipped;
   if (skipped == 0) return;
   printf("; left alone: %lu", skipped);
-  pass_job_reasons(pj, PASS_JOB_ALL_STEPS, &reasons);
+  pass_job_words(pj, PASS_JOB_ALL_STEPS, NULL, &reasons);
   for (uint32_t k = 0; k < reasons.n; k++)
-    printf("%s%u %s", k ? ", " : " (", reasons.count[k], reasons.first[k]->site.reason);
+    printf("%s%u %s", k ? ", " : " (", reasons.count[k], reasons.word[k]);
   printf(")");
 }
 
