@@ -47,25 +47,16 @@ struct audit {
   size_t n_left;
 };
 
-static bool ends_with(const char *s, const char *end) {
-  size_t n = strlen(s), k = strlen(end);
-  return n > k && strcmp(s + n - k, end) == 0;
-}
-
 // A manifest may have been given another name; then the model is not known, and only a manifest
 // under its usual name can lead to tensors.
 static struct target target_of(const char *path, struct arena *arena) {
-  struct target t;
-  bool manifest = ends_with(path, ".json");
-  t.manifest = manifest ? path : arena_printf(arena, "%s%s", path, suffix);
-  t.model = path;
-  if (manifest) {
-    size_t cut = ends_with(path, suffix) ? sizeof suffix - 1 : 0;
-    t.model = arena_string(arena, span_of(path, strlen(path) - cut));
-  }
-  const char *slash = strrchr(t.model, '/');
-  t.name = slash ? slash + 1 : t.model;
-  t.folder = slash ? arena_string(arena, span_of(t.model, (size_t)(slash - t.model) + 1)) : ".";
+  struct target t = {.manifest = path, .model = path};
+  if (!str_ends(path, ".json"))
+    t.manifest = arena_printf(arena, "%s%s", path, suffix);
+  else if (str_ends(path, suffix))
+    t.model = arena_string(arena, span_of(path, strlen(path) - (sizeof suffix - 1)));
+  t.name = path_base(t.model);
+  t.folder = t.name == t.model ? "." : arena_string(arena, span_of(t.model, (size_t)(t.name - t.model)));
   return t;
 }
 
@@ -128,10 +119,9 @@ static struct left left_of(const struct audit *a, const struct manifest *m, cons
 static void count_left(struct audit *a, const struct target *t) {
   struct manifest m;
   struct err ignored = {0};
-  const char *slash = strrchr(t->manifest, '/');
   const int dir = open(t->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (dir < 0) return;
-  if (manifest_read(&m, dir, slash ? slash + 1 : t->manifest, t->manifest, &ignored) == 0) {
+  if (manifest_read(&m, dir, path_base(t->manifest), t->manifest, &ignored) == 0) {
     a->left = arena_alloc(&a->arena, (a->n_found + 1) * sizeof *a->left);
     for (size_t i = 0; i < a->n_found; i++)
       if (i == 0 || strcmp(a->found[i - 1].file, a->found[i].file) != 0)

@@ -62,6 +62,16 @@ static inline uint64_t round_up(uint64_t x, uint64_t to) {
   return (x + to - 1) & ~(to - 1);
 }
 
+static inline bool str_ends(const char *s, const char *end) {
+  const size_t n = strlen(s), k = strlen(end);
+  return n >= k && strcmp(s + n - k, end) == 0;
+}
+// The part of a path behind its last slash.
+static inline const char *path_base(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
 // Product of dims in *out. False if a dim is negative or the product passes 2^63 - 1.
 bool dims_product(const int64_t *dims, uint32_t rank, uint64_t *out);
 

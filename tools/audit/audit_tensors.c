@@ -18,11 +18,6 @@
 
 #include <stdio.h>
 
-static const char *base_name(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
 // The .onnx is not looked for by the name in the index, which is another one behind a link.
 static uint32_t file_of(const struct model *m, const char *onnx_name, const char *name) {
   if (strcmp(onnx_name, name) == 0) return 0;
@@ -92,7 +87,7 @@ static void say_unreadable(const char *name, bool hurt, const struct err *why) {
 
 void audit_tensors_name(const char *folder, const char *model_path, struct audit_found *found,
                         size_t n, struct arena *arena) {
-  const char *name = base_name(model_path);
+  const char *name = path_base(model_path);
   const bool hurt = is_damaged(found, n, name);
   if (hurt && audit_companion_narrow(folder, name, NULL, found, n, arena)) return;
   struct model m;

@@ -137,10 +137,7 @@ int job_refused(struct job *job, const struct err *why, struct err *err);
 int job_look_ahead(struct job *job, struct err *err);
 // The peak of memory that a run does not pass: index, --memory and the program.
 uint64_t job_memory_limit(const struct job *job);
-// Its members of the report, in the places where their keys belong; its lines.
-void job_dry_run_write_disk(const struct job *job, struct json_out *j);
-void job_dry_run_write_output(const struct job *job, struct json_out *j);
-void job_dry_run_write_refusal(const struct job *job, struct json_out *j);
+// A dry run's lines.
 void job_dry_run_print(const struct job *job);
 
 // job_resume.c. A run that was interrupted between its last renames is completed before anything

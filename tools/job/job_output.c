@@ -16,15 +16,8 @@
 #include <unistd.h>
 
 void job_output_split(struct job *job) {
-  const char *slash = strrchr(job->out.path, '/');
-  job->out.onnx_name = slash ? slash + 1 : job->out.path;
-  if (!slash)
-    job->out.folder = ".";
-  else if (slash == job->out.path)
-    job->out.folder = "/";
-  else
-    job->out.folder =
-        arena_string(&job->arena, span_of(job->out.path, (size_t)(slash - job->out.path)));
+  job->out.onnx_name = path_base(job->out.path);
+  job->out.folder = arena_folder(&job->arena, job->out.path);
 }
 
 int job_output_check_name(const struct job *job, struct err *err) {
@@ -52,14 +45,9 @@ int job_output_check_name(const struct job *job, struct err *err) {
 // make.
 static bool takes_folder_above(struct job *job) {
   if (!job->nothing_to_write || !cli_given(job->args, OPT_OUTPUT_DIR)) return false;
-  const char *slash = strrchr(job->out.folder, '/');
-  if (!slash && strcmp(job->out.folder, ".") == 0) return false;
+  if (strcmp(job->out.folder, ".") == 0) return false;
   job->out.folder_is_above = true;
-  job->out.folder =
-      slash == job->out.folder ? "/"
-      : slash
-          ? arena_string(&job->arena, span_of(job->out.folder, (size_t)(slash - job->out.folder)))
-          : ".";
+  job->out.folder = arena_folder(&job->arena, job->out.folder);
   return true;
 }
 

@@ -155,9 +155,7 @@ static const char *passes_json(struct job *job) {
 }
 
 static int check_limit(const struct job *job, struct err *err) {
-  uint64_t sum = 0;
-  for (uint32_t i = 0; i < job->plan.n_outputs; i++)
-    sum += job->plan.outputs[i].size;
+  const uint64_t sum = plan_total_bytes(&job->plan);
   if (job->output_limit == 0 || sum <= job->output_limit) return 0;
   err_set(err, ERR_FAIL, "the output has %lu bytes, more than the budget of %lu", sum,
           job->output_limit);

@@ -27,15 +27,9 @@ static const char *suffix_of(const struct cli_args *args) {
   return widens ? "_f16_to_f32.onnx" : "_quantized_weights.onnx";
 }
 
-static bool ends_with(const char *text, const char *end) {
-  size_t n = strlen(text), k = strlen(end);
-  return n >= k && strcmp(text + n - k, end) == 0;
-}
-
 static const char *output_of(struct arena *a, const struct cli_args *args, const char *in) {
   const char *folder = cli_string(args, OPT_OUTPUT_DIR);
-  const char *slash = strrchr(in, '/'), *base = slash ? slash + 1 : in;
-  const char *dot = strrchr(base, '.');
+  const char *base = path_base(in), *dot = strrchr(base, '.');
   int n = dot && dot != base ? (int)(dot - base) : (int)strlen(base);
   if (folder) return arena_printf(a, "%s/%.*s%s", folder, n, base, suffix_of(args));
   return arena_printf(a, "%.*s%.*s%s", (int)(base - in), in, n, base, suffix_of(args));
@@ -45,7 +39,7 @@ static const char *output_of(struct arena *a, const struct cli_args *args, const
 static bool is_skipped(const struct cli_args *args, const char *in, const char *out) {
   const char *suffix = suffix_of(args);
   if (cli_flag(args, OPT_INFO)) return false;
-  if (strcmp(suffix, ".onnx") != 0 && ends_with(in, suffix))
+  if (strcmp(suffix, ".onnx") != 0 && str_ends(in, suffix))
     report_notice("'%s' is skipped: it ends with the suffix of outputs", quote_str(in).s);
   else if (strcmp(in, out) == 0)
     report_notice("'%s' is skipped: its output would be itself (--inplace replaces it)",
@@ -75,7 +69,7 @@ static int add_file(struct shrink_inputs *s, const struct cli_args *args, const 
 // ---- folders -----------------------------------------------------------------------------------
 
 static int is_model(const struct dirent *e) {
-  return e->d_name[0] != '.' && ends_with(e->d_name, ".onnx");
+  return e->d_name[0] != '.' && str_ends(e->d_name, ".onnx");
 }
 
 // By bytes: alphasort would ask the locale.
@@ -90,7 +84,7 @@ static int add_folder(struct shrink_inputs *s, const struct cli_args *args, cons
   if (n < 0)
     return err_errno(err, errno, ERR_INPUT, "the folder '%s' cannot be read", quote_str(folder).s);
   if (n == 0) rc = err_set(err, ERR_INPUT, "there is no .onnx in '%s'", quote_str(folder).s);
-  const char *between = ends_with(folder, "/") ? "" : "/";
+  const char *between = str_ends(folder, "/") ? "" : "/";
   for (int i = 0; i < n; i++) {
     const char *path = arena_printf(&s->arena, "%s%s%s", folder, between, names[i]->d_name);
     if (rc == 0) rc = add_file(s, args, path, err);
