@@ -56,7 +56,8 @@ static struct target target_of(const char *path, struct arena *arena) {
   else if (str_ends(path, suffix))
     t.model = arena_string(arena, span_of(path, strlen(path) - (sizeof suffix - 1)));
   t.name = path_base(t.model);
-  t.folder = t.name == t.model ? "." : arena_string(arena, span_of(t.model, (size_t)(t.name - t.model)));
+  t.folder =
+      t.name == t.model ? "." : arena_string(arena, span_of(t.model, (size_t)(t.name - t.model)));
   return t;
 }
 

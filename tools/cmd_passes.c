@@ -41,7 +41,7 @@ static void print_option(const struct pass_option *row, struct arena *a) {
   const char *preset = row->kind == PASS_FLAG ? "false" : row->preset;
   const char *text = row->help;
   if (preset) text = arena_printf(a, "%s (default %s)", text, preset);
-  help_entry(stdout, arena_printf(a, "%s=%s", pass_values_key(row, a), takes), text);
+  help_entry(stdout, HELP_OPTIONS, arena_printf(a, "%s=%s", pass_values_key(row, a), takes), text);
 }
 
 static void print_pass(const struct pass *pass, struct arena *a) {
@@ -86,7 +86,7 @@ static void print_list(struct span name) {
     if (!span_is(family, pass->name) && pass == passes_named(family, 0))
       printf("  %.*s: its name runs all of these, in this order\n", (int)family.n,
              (const char *)family.at);
-    help_entry_name(stdout, pass->name, pass->summary);
+    help_entry(stdout, HELP_NAMES, pass->name, pass->summary);
   }
   printf("\n'weir passes NAME' says what a pass needs, promises and takes.\n");
 }

@@ -47,11 +47,9 @@ static bool offers_words(const struct cli_option_row *row) {
 
 static void put_words(FILE *to, const struct cli_option_row *row) {
   if (row->kind == CLI_CHOICE) {
-    // The words of a choice with a separator between them.
-    const char *word;
-    size_t n;
-    for (uint32_t k = 0; cli_choice(row, k, false, &word, &n); k++)
-      fprintf(to, "%s%.*s", k ? " " : "", (int)n, word);
+    struct span word;
+    for (uint32_t k = 0; (word = cli_choice(row, k, false)).n > 0; k++)
+      fprintf(to, "%s%.*s", k ? " " : "", (int)word.n, (const char *)word.at);
   } else if (names_passes(row)) {
     for (uint32_t i = 0; i < passes_count(); i++)
       fprintf(to, "%s%s", i ? " " : "", passes_at(i)->name);
@@ -78,9 +76,8 @@ static bool operand_is_folder(enum cli_command c) {
 // ---- bash ---------------------------------------------------------------------------------------
 
 static void bash_options(FILE *to, enum cli_command c) {
-  enum cli_option o;
   fprintf(to, "    %s) options='", cli_command_row(c)->name);
-  for (uint32_t k = 0; (o = cli_option_at(c, k)) != CLI_NONE; k++)
+  for (uint32_t k = 0, o; (o = cli_option_at(c, k)) != CLI_NONE; k++)
     fprintf(to, "--%s ", cli_row(c, o).name);
   fprintf(to, "--help'; folders=%s ;;\n", operand_is_folder(c) ? "yes" : "");
 }
@@ -138,9 +135,8 @@ static bool differs_by_command(uint32_t c, const struct cli_option_row *row) {
 // Each name once, at the first command that has it.
 static void bash_values(FILE *to) {
   struct cli_option_row first;
-  enum cli_option o;
   for (uint32_t c = 0; c < CLI_COMMANDS; c++)
-    for (uint32_t k = 0; (o = cli_option_at(c, k)) != CLI_NONE; k++) {
+    for (uint32_t k = 0, o; (o = cli_option_at(c, k)) != CLI_NONE; k++) {
       const struct cli_option_row row = cli_row(c, o);
       if (row.kind == CLI_FLAG || next_with(0, row.name, &first) != c) continue;
       fprintf(to, "    --%s", row.name);
@@ -240,8 +236,7 @@ void completion_zsh(FILE *to) {
               "  case $command in\n");
   for (uint32_t c = 0; c < CLI_COMMANDS; c++) {
     fprintf(to, "    %s)\n      _arguments -s -S \\\n", cli_command_row(c)->name);
-    enum cli_option o;
-    for (uint32_t k = 0; (o = cli_option_at(c, k)) != CLI_NONE; k++) {
+    for (uint32_t k = 0, o; (o = cli_option_at(c, k)) != CLI_NONE; k++) {
       const struct cli_option_row row = cli_row(c, o);
       zsh_option(to, &row);
     }
@@ -295,9 +290,8 @@ void completion_fish(FILE *to) {
             cli_command_row(c)->name);
   }
   fprintf(to, "complete -c weir -n 'not __fish_use_subcommand' -l help -s h -d 'show help'\n");
-  enum cli_option o;
   for (uint32_t c = 0; c < CLI_COMMANDS; c++)
-    for (uint32_t k = 0; (o = cli_option_at(c, k)) != CLI_NONE; k++) {
+    for (uint32_t k = 0, o; (o = cli_option_at(c, k)) != CLI_NONE; k++) {
       uint32_t first = 0;
       while (!is_same_option(c, first, o))
         first++;

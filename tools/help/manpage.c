@@ -98,8 +98,7 @@ static void put_command_page(FILE *to, enum cli_command c) {
   for (uint32_t g = 0; g < CLI_GROUPS; g++) {
     if (!help_group_used(g, c)) continue;
     if (g != CLI_OWN) fprintf(to, ".SS %s\n", help_group_title(g));
-    enum cli_option o;
-    for (uint32_t k = 0; (o = cli_option_at(c, k)) != CLI_NONE; k++) {
+    for (uint32_t k = 0, o; (o = cli_option_at(c, k)) != CLI_NONE; k++) {
       const struct cli_option_row option = cli_row(c, o);
       if (option.group == g) put_option(to, &option);
     }
@@ -128,12 +127,10 @@ static void put_main_page(FILE *to) {
   fputs(".SH ENVIRONMENT\n", to);
   put_entry(to, "NO_COLOR", "if set and not empty, messages on a terminal are not coloured");
   fputs(".SH EXIT STATUS\n", to);
-  int code;
-  const char *meaning;
-  for (uint32_t k = 0; help_exit_code(k, &code, &meaning); k++) {
+  for (const struct help_exit_code *e = help_exit_codes; e->meaning; e++) {
     char number[16];
-    snprintf(number, sizeof number, "%d", code);
-    put_entry(to, number, meaning);
+    snprintf(number, sizeof number, "%d", (int)e->code);
+    put_entry(to, number, e->meaning);
   }
   fputs(".SH SEE ALSO\n", to);
   for (uint32_t c = 0; c < CLI_COMMANDS; c++)

@@ -29,16 +29,18 @@ int job_refused(struct job *job, const struct err *why, struct err *err) {
 int job_look_ahead(struct job *job, struct err *err) {
   const struct staging_options options = {.dest_folder = job->out.folder,
                                           .onnx_name = job->out.onnx_name};
-  const struct work_options run = {
-      .jobs = cli_count(job->args, OPT_JOBS), .memory = job->memory, .mode = job->mode};
   struct err why = {0};
   struct stat at;
+  if (job_choose_io(job, &why) && job_refused(job, &why, err)) return -1;
+  why = (struct err){0};
   job->ahead.output_exists = !job->out.absent && job_output_there(job, &at);
   job->ahead.folder_writable = faccessat(job->out.dest, ".", W_OK | X_OK, AT_EACCESS) == 0;
   if (staging_foresee(&job->plan, &options, &job->ahead.space, &why) && job->mode != IO_NULL &&
       job_refused(job, &why, err))
     return -1;
   why = (struct err){0};
+  const struct work_options run = {
+      .jobs = cli_count(job->args, OPT_JOBS), .memory = job->memory, .mode = job->mode};
   if (run_foresee(&job->plan, &run, &job->stats.jobs, &why)) return job_refused(job, &why, err);
   return 0;
 }

@@ -168,10 +168,8 @@ static uint32_t list_records(struct job *job, struct record out[RECORDS_MAX]) {
   static const struct {
     enum cli_option option;
     const char *tail;
-  } rows[] = {{OPT_EDIT_LOG, ""},
-              {OPT_PLAN_OUT, ""},
-              {OPT_PLAN_OUT, ".bin"},
-              {OPT_REPORT_JSON, ""}};
+  } rows[] = {
+      {OPT_EDIT_LOG, ""}, {OPT_PLAN_OUT, ""}, {OPT_PLAN_OUT, ".bin"}, {OPT_REPORT_JSON, ""}};
   uint32_t n = 0;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     const char *given = cli_string(job->args, rows[i].option);
