@@ -92,24 +92,13 @@ static int compare_found(const void *pa, const void *pb) {
 
 // ---- what is left -------------------------------------------------------------------------------
 
-static bool is_hit(const struct audit *a, const struct manifest *m,
-                   const struct manifest_shard *s) {
-  for (size_t i = 0; i < a->n_found; i++) {
-    const struct audit_found *f = &a->found[i];
-    if (strcmp(f->file, m->files[s->file]) == 0 && s->off < f->off + f->len &&
-        f->off < s->off + s->len)
-      return true;
-  }
-  return false;
-}
-
 static struct left left_of(const struct audit *a, const struct manifest *m, const char *file) {
   struct left left = {.file = file};
   for (uint32_t i = 0; i < m->n_shards; i++) {
     const struct manifest_shard *s = &m->shards[i];
     if (strcmp(m->files[s->file], file) != 0) continue;
     left.units++;
-    if (is_hit(a, m, s)) continue;
+    if (audit_found_meets(a->found, a->n_found, file, s->off, s->len)) continue;
     left.last = (struct audit_place){s->off, s->len};
     if (left.whole++ == 0) left.first = left.last;
   }
@@ -189,12 +178,11 @@ static void print_text(const struct audit *a, const struct audit_result *r,
 
 static void put_place(struct json_out *j, const char *key, const struct left *l,
                       struct audit_place at) {
-  json_key(j, key);
   if (l->whole == 0) {
-    json_null(j);
+    json_put_null(j, key);
     return;
   }
-  json_object(j);
+  json_put_object(j, key);
   json_put_uint(j, "offset", at.off);
   json_put_uint(j, "length", at.len);
   json_end_object(j);

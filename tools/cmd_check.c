@@ -31,7 +31,7 @@ static void put_json(struct check *c, enum fault_level level, const char *place,
   json_put_text(&c->j, "message", message);
   if (hint && *hint) json_put_text(&c->j, "hint", hint);
   json_end_object(&c->j);
-  if (c->j.n > (1u << 20)) report_json_flush(&c->j);
+  report_json_flush(&c->j);
 }
 
 static void report_fault(void *ctx, enum fault_level level, const char *place, const char *text,

@@ -57,6 +57,10 @@ static inline uint64_t min_u64(uint64_t a, uint64_t b) {
 static inline uint64_t max_u64(uint64_t a, uint64_t b) {
   return a > b ? a : b;
 }
+// Do two ranges have a byte in common? Empty ones have none, except inside another's.
+static inline bool ranges_meet(uint64_t off, uint64_t len, uint64_t off2, uint64_t len2) {
+  return off < off2 + len2 && off2 < off + len;
+}
 // Rounds up to a multiple of `to` (a power of two). The caller knows that it cannot wrap.
 static inline uint64_t round_up(uint64_t x, uint64_t to) {
   return (x + to - 1) & ~(to - 1);

@@ -79,16 +79,6 @@ static bool is_known(const struct model *m, struct span name) {
   return model_find_name(m, span_of(name.at + n, name.n - (size_t)n)) != NO_ID;
 }
 
-static bool touches_damage(const struct companion_reader *c, const struct row *row) {
-  const char *file = c->manifest.files[row->file];
-  for (size_t i = 0; i < c->n_found; i++) {
-    const struct audit_found *f = &c->found[i];
-    if (strcmp(f->file, file) == 0 && row->off < f->off + f->len && f->off < row->off + row->len)
-      return true;
-  }
-  return false;
-}
-
 static bool keep_row(struct companion_reader *c, struct row *row, struct span name,
                      const struct json_value *list) {
   uint8_t(*pieces)[DIGEST_BYTES] = arena_alloc(&c->arena, json_count(list) * sizeof *pieces + 1);
@@ -119,7 +109,9 @@ static bool take_line(struct companion_reader *c, const struct json_value *v) {
     return useless(c, "has not one digest for every 64 MiB");
   if (c->m && !is_known(c->m, name))
     return useless(c, "names a tensor that the model does not have");
-  return row.len == 0 || !touches_damage(c, &row) || keep_row(c, &row, name, list);
+  const char *name_of_file = c->manifest.files[row.file];
+  return row.len == 0 || !audit_found_meets(c->found, c->n_found, name_of_file, row.off, row.len) ||
+         keep_row(c, &row, name, list);
 }
 
 // The next line without its break, hashed with it: 1, 0 at the end, -1 where it is too long.
@@ -181,7 +173,7 @@ static void map_range(const struct companion_reader *c, struct audit_found *f,
   f->mapped = true;
   for (size_t i = 0; i < c->n_rows; i++) {
     const struct row *row = &c->rows[i];
-    if (row->file != file || row->off >= f->off + f->len || f->off >= row->off + row->len) continue;
+    if (row->file != file || !ranges_meet(row->off, row->len, f->off, f->len)) continue;
     f->tensors[f->n_tensors] = arena_string(arena, span_str(row->name));
     f->places[f->n_tensors++] = (struct audit_place){row->off, row->len};
   }
@@ -210,8 +202,9 @@ static bool is_whole(const struct companion_reader *c, int fd, const struct audi
                      const struct row *row) {
   for (uint64_t at = 0; at < row->len; at += PLAN_UNIT_BYTES) {
     const uint64_t off = row->off + at, len = min_u64(PLAN_UNIT_BYTES, row->len - at);
-    if (off >= f->off + f->len || f->off >= off + len) continue;
-    if (!piece_agrees(c, fd, off, len, row->pieces[at / PLAN_UNIT_BYTES])) return false;
+    if (ranges_meet(off, len, f->off, f->len) &&
+        !piece_agrees(c, fd, off, len, row->pieces[at / PLAN_UNIT_BYTES]))
+      return false;
   }
   return true;
 }

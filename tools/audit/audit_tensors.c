@@ -36,23 +36,19 @@ static void name_range(const struct model *m, uint32_t file, const struct tensor
                        struct audit_found *f, struct arena *arena) {
   f->mapped = true;
   if (file == NO_ID) return;
-  size_t first = tensor_map_first(map, file, f->off), n = 0;
-  for (size_t pass = 0; pass < 2; pass++) {
-    const char **names = pass ? arena_alloc(arena, (n + 1) * sizeof *names) : NULL;
-    struct audit_place *places = pass ? arena_alloc(arena, (n + 1) * sizeof *places) : NULL;
-    n = 0;
-    for (size_t i = first; i < map->n_rows && map->rows[i].file == file; i++) {
-      const struct tensor_span *row = &map->rows[i];
-      if (row->off >= f->off && row->off - f->off >= f->len) break;
-      if (row->off < f->off && f->off - row->off >= row->len) continue;
-      if (names) names[n] = tensor_name(m, row->tensor, arena);
-      if (places) places[n] = (struct audit_place){row->off, row->len};
-      n++;
-    }
-    f->tensors = names;
-    f->places = places;
+  const struct tensor_span *rows = map->rows;
+  const size_t first = tensor_map_first(map, file, f->off);
+  size_t end = first;
+  while (end < map->n_rows && rows[end].file == file &&
+         (rows[end].off < f->off || rows[end].off - f->off < f->len))
+    end++;
+  f->tensors = arena_alloc(arena, (end - first) * sizeof *f->tensors);
+  f->places = arena_alloc(arena, (end - first) * sizeof *f->places);
+  for (size_t i = first; i < end; i++) {
+    if (rows[i].off < f->off && f->off - rows[i].off >= rows[i].len) continue;
+    f->tensors[f->n_tensors] = tensor_name(m, rows[i].tensor, arena);
+    f->places[f->n_tensors++] = (struct audit_place){rows[i].off, rows[i].len};
   }
-  f->n_tensors = (uint32_t)n;
 }
 
 static void pass_over(void *ctx, enum fault_level level, const char *place, const char *message,
@@ -68,6 +64,14 @@ static int load(struct model *m, const char *path, bool hurt, struct sources **s
   const struct load_options loading = {.no_external = true, .faults = hurt ? &tolerant : NULL};
   if (sources_open(sources, path, &opening, err) < 0) return -1;
   return load_model(m, *sources, &loading, err);
+}
+
+bool audit_found_meets(const struct audit_found *found, size_t n, const char *file, uint64_t off,
+                       uint64_t len) {
+  for (size_t i = 0; i < n; i++)
+    if (strcmp(found[i].file, file) == 0 && ranges_meet(off, len, found[i].off, found[i].len))
+      return true;
+  return false;
 }
 
 static bool is_damaged(const struct audit_found *found, size_t n, const char *file) {

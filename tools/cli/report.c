@@ -172,6 +172,8 @@ struct quoted report_size(uint64_t bytes) {
 
 // ---- standard output ----------------------------------------------------------------------------
 
+enum { FLUSH_BYTES = 1 << 20 };
+
 static int stdout_errno; // of the first write that failed
 
 static void look_at_stdout(bool failed) {
@@ -190,13 +192,14 @@ void report_text(const char *text, size_t n) {
 }
 
 void report_json_flush(struct json_out *j) {
+  if (j->n < FLUSH_BYTES) return;
   report_text(j->text, j->n);
   j->n = 0;
 }
 
 void report_json_end(struct json_out *j) {
-  report_json_flush(j);
-  if (stdout_errno == 0) fputc('\n', stdout);
+  json_newline(j);
+  report_text(j->text, j->n);
   json_done(j);
 }
 

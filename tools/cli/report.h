@@ -46,8 +46,8 @@ struct quoted report_size(uint64_t bytes);
 // A long text on standard output. What the system says of a failure is known only now, and kept for
 // report_close.
 void report_text(const char *text, size_t n);
-// Writes what *j holds so far to standard output and empties it, so that a long document needs
-// little memory. The JSON state (depth, commas) goes on. report_json_end: with a line break, and
+// Writes what *j holds to standard output and empties it once that is long, so that a long document
+// needs little memory. The JSON state (depth, commas) goes on. report_json_end: with a line break, and
 // frees *j.
 void report_json_flush(struct json_out *j);
 void report_json_end(struct json_out *j);

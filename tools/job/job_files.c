@@ -28,6 +28,11 @@ static bool is_plain(const char *path) {
   return lstat(path, &st) < 0 || S_ISREG(st.st_mode);
 }
 
+// With a slash behind it: a file is no folder then.
+static const char *folder_of(const char *path, struct arena *a) {
+  return arena_printf(a, "%s/", arena_folder(a, path));
+}
+
 int job_text_foresee(const char *path, struct err *err) {
   struct stat st;
   struct arena scratch = {0};
@@ -35,7 +40,7 @@ int job_text_foresee(const char *path, struct err *err) {
   if (bad)
     errno = EISDIR;
   else if (is_plain(path))
-    bad = faccessat(AT_FDCWD, arena_folder(&scratch, path), W_OK | X_OK, AT_EACCESS) < 0;
+    bad = faccessat(AT_FDCWD, folder_of(path, &scratch), W_OK | X_OK, AT_EACCESS) < 0;
   else
     bad = faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) < 0;
   const int rc = bad ? cannot_write(path, err) : 0;
@@ -130,7 +135,7 @@ static bool is_ours(const struct job *job, const char *base) {
 
 static bool stat_folder(const char *path, struct stat *st) {
   struct arena scratch = {0};
-  const bool there = stat(arena_folder(&scratch, path), st) == 0;
+  const bool there = stat(folder_of(path, &scratch), st) == 0;
   arena_free(&scratch);
   return there;
 }

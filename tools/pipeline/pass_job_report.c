@@ -1,6 +1,7 @@
 // What passes did, for programs (the member "passes" of the report: an object a step, with every
 // site it looked at) and for people (a line a step, and the reasons of what was left alone, each
 // with how many and the first by name).
+#include "passes.h"
 #include "quantized.h"
 #include "report.h"
 
@@ -22,16 +23,12 @@ static void write_site(struct json_out *j, const struct pass *pass, const struct
   json_object(j);
   if (s->site.chosen) write_chosen(j, s);
   json_put_uint(j, "graph", s->site.graph);
-  if (s->site.index != NO_ID) {
-    json_put_uint(j, "node_index", s->site.index);
-  }
+  if (s->site.index != NO_ID) json_put_uint(j, "node_index", s->site.index);
   json_put_text(j, "node_name", s->name);
   json_put_text(j, "op_type", s->site.op_type);
   json_put_text(j, "reason", s->site.reason);
   json_put_text(j, "status", s->site.status);
-  if (s->site.tensor.at) {
-    json_put_string(j, "tensor", s->site.tensor);
-  }
+  if (s->site.tensor.at) json_put_string(j, "tensor", s->site.tensor);
   if (pass->flag) json_put_bool(j, pass->flag, s->site.flag);
   json_end_object(j);
 }
@@ -108,11 +105,22 @@ static void print_chosen(const struct pass_job *pj, uint32_t step, const char *b
   if (schemes.n) putchar('\n');
 }
 
-static void print_step(const struct pass_job *pj, uint32_t step) {
+// How many steps from this one on stand for one family's name and found nothing at all; 0: none.
+static uint32_t idle_family(const struct pass_job *pj, uint32_t step) {
+  const uint32_t n = pj->pipeline.steps[step].named;
+  for (uint32_t i = step; i < step + n; i++)
+    if (pj->steps[i].rounds == 0 || pj->steps[i].held_back) return 0;
+  for (uint32_t i = 0; i < pj->n_sites; i++)
+    if (pj->sites[i].step - step < n && !pj->sites[i].gone) return 0;
+  return n > 1 ? n : 0;
+}
+
+// Of one pass, or of the family that found nothing.
+static void print_step(const struct pass_job *pj, uint32_t step, struct span name) {
   const struct pipeline_step *s = &pj->pipeline.steps[step];
   const struct pass_run_step *came = &pj->steps[step];
   const struct pass_job_counts n = pass_job_count(pj, step);
-  printf("%s: ", s->values.pass->name);
+  printf("%.*s: ", (int)name.n, (const char *)name.at);
   if (came->rounds == 0) {
     printf("held back: it is '%s', and only '%s' may change the model\n",
            exactness_name(s->values.pass->exactness), exactness_name(pj->pipeline.exactness));
@@ -128,8 +136,10 @@ void pass_job_print(struct job *job) {
   const struct pass_job *pj = job->ctx;
   const bool quiet = cli_flag(job->args, OPT_QUIET);
   struct quantized q = {0};
-  for (uint32_t i = 0; i < pj->pipeline.n_steps; i++) {
-    print_step(pj, i);
+  for (uint32_t i = 0, idle; i < pj->pipeline.n_steps; i += idle ? idle : 1) {
+    const struct pass *pass = pj->pipeline.steps[i].values.pass;
+    idle = idle_family(pj, i);
+    print_step(pj, i, idle ? passes_family(pass) : span_str(pass->name));
     if (quiet) continue;
     print_chosen(pj, i, "budget");
     print_chosen(pj, i, "gate");

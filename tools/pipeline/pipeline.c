@@ -32,8 +32,10 @@ struct pipeline_step *pipeline_add(struct pipeline *p, struct span name, uint32_
   for (*n = 0; pass; pass = passes_named(name, ++*n)) {
     struct pipeline_step *step = TABLE_PUSH(p, steps);
     step->repeat = p->open;
+    step->named = 0;
     pass_values_start(&step->values, pass, &p->arena);
   }
+  p->steps[first].named = *n;
   if (p->open != NO_ID) p->repeats[p->open].n += *n;
   return &p->steps[first];
 }

@@ -10,14 +10,12 @@
 
 // ---- rows --------------------------------------------------------------------------------------
 
-static bool has_part(const struct recipe_quantization *q, enum recipe_part part) {
-  if (q->format == FORMAT_LEVELS) return false;
-  return part == PART_SCALES || !q->symmetric || q->format == FORMAT_SHRINK;
-}
-
+// Of the scales or the zero points; 0 where the format has none.
 static uint64_t part_bytes(struct recipes *r, uint32_t of, const struct recipe_quantization *q,
                            enum recipe_part part) {
-  return has_part(q, part) ? r->rows[recipe_quantize(r, of, q, part)].bytes : 0;
+  const bool has = q->format != FORMAT_LEVELS &&
+                   (part == PART_SCALES || !q->symmetric || q->format == FORMAT_SHRINK);
+  return has ? r->rows[recipe_quantize(r, of, q, part)].bytes : 0;
 }
 
 // Scales and zero points are weights of their own to a pass behind the one that made them.
@@ -54,46 +52,42 @@ static struct quantized_tensor describe(struct recipes *r, const struct pass_job
 
 static void take_figures(struct quantized *q, const struct job *job) {
   const struct plan *p = &job->plan;
-  const struct run_error **of = NULL; // by the plan's recipe id
-  size_t cap = 0;
-  of = table_grow(NULL, &cap, (size_t)p->recipes->n_rows + 1, sizeof *of);
-  memset(of, 0, ((size_t)p->recipes->n_rows + 1) * sizeof *of);
+  struct arena scratch = {0};
+  // By the plan's recipe id.
+  const struct run_error **of = arena_zalloc(&scratch, p->recipes->n_rows * sizeof *of);
   for (uint32_t i = 0; i < job->n_errors; i++) {
     const struct segment *s = &p->segments[job->errors[i].segment];
     if (s->kind == SEGMENT_RECIPE) of[recipe_unmoved(p->recipes, s->ref)] = &job->errors[i];
   }
-  for (uint32_t i = 0; i < q->n; i++) {
-    const uint32_t id = q->rows[i].codes;
-    if (!of[id] || !of[id]->whole) continue;
-    q->rows[i].has_figures = true;
-    q->rows[i].figures = of[id]->figures;
+  for (uint32_t i = 0; i < q->n_rows; i++) {
+    struct quantized_tensor *t = &q->rows[i];
+    if (!of[t->codes] || !of[t->codes]->whole) continue;
+    t->has_figures = true;
+    t->figures = of[t->codes]->figures;
   }
-  table_free(of, cap, sizeof *of);
+  arena_free(&scratch);
 }
 
 void quantized_free(struct quantized *q) {
-  table_free(q->rows, q->cap, sizeof *q->rows);
-  *q = (struct quantized){0};
+  TABLE_FREE(q, rows);
 }
 
 void quantized_list(struct quantized *q, struct job *job, const struct pass_job *pj) {
-  uint32_t *row_of = NULL; // by recipe id: row + 1
-  size_t cap = 0;
-  row_of = table_grow(NULL, &cap, (size_t)job->recipes.n_rows + 1, sizeof *row_of);
-  memset(row_of, 0, ((size_t)job->recipes.n_rows + 1) * sizeof *row_of);
+  struct arena scratch = {0};
+  // By recipe id: row + 1.
+  uint32_t *row_of = arena_zalloc(&scratch, job->recipes.n_rows * sizeof *row_of);
   for (uint32_t i = 0; i < pj->n_sites; i++) {
     const struct pass_job_site *s = &pj->sites[i];
     if (s->site.codes == NO_ID || !pass_job_converted(s)) continue;
-    uint32_t id = recipe_unmoved(&job->recipes, s->site.codes);
-    if (row_of[id]) {
-      q->rows[row_of[id] - 1].uses++;
+    uint32_t *row = &row_of[recipe_unmoved(&job->recipes, s->site.codes)];
+    if (*row) {
+      q->rows[*row - 1].uses++;
       continue;
     }
-    q->rows = table_grow(q->rows, &q->cap, (size_t)q->n + 1, sizeof *q->rows);
-    q->rows[q->n++] = describe(&job->recipes, s);
-    row_of[id] = q->n;
+    *TABLE_PUSH(q, rows) = describe(&job->recipes, s);
+    *row = q->n_rows;
   }
-  table_free(row_of, cap, sizeof *row_of);
+  arena_free(&scratch);
   take_figures(q, job);
 }
 
@@ -103,9 +97,8 @@ static void write_scheme(const struct recipe_quantization *q, struct json_out *j
   json_put_uint(j, "bits", q->bits);
   json_put_uint(j, "block", q->block);
   json_put_text(j, "format", recipe_format_name(q->format));
-  if (q->format == FORMAT_LEVELS) {
-    json_put_uint(j, "levels", q->levels);
-  }
+  if (q->format == FORMAT_LEVELS) json_put_uint(j, "levels", q->levels);
+  json_put_bool(j, "symmetric", q->symmetric);
 }
 
 static void write_row(const struct quantized_tensor *t, const struct job *job, struct json_out *j) {
@@ -131,8 +124,6 @@ static void write_row(const struct quantized_tensor *t, const struct job *job, s
   json_put_string(j, "name", t->name);
   json_put_object(j, "scheme");
   if (t->has_scheme) write_scheme(&t->scheme, j);
-  if (t->has_scheme) json_key(j, "symmetric");
-  if (t->has_scheme) json_bool(j, t->scheme.symmetric);
   json_end_object(j);
   json_put_text(j, "stored_as", dtype_name(job->recipes.rows[t->codes].dtype));
   json_put_uint(j, "uses", t->uses);
@@ -142,7 +133,7 @@ static void write_row(const struct quantized_tensor *t, const struct job *job, s
 void quantized_write(const struct quantized *q, const struct job *job, uint32_t step,
                      struct json_out *j) {
   json_put_array(j, "tensors");
-  for (uint32_t i = 0; i < q->n; i++)
+  for (uint32_t i = 0; i < q->n_rows; i++)
     if (q->rows[i].step == step) write_row(&q->rows[i], job, j);
   json_end_array(j);
 }
@@ -160,7 +151,7 @@ static double rank(const struct quantized_tensor *t) {
 static const struct quantized_tensor *next_worst(const struct quantized *q,
                                                  const struct quantized_tensor *after) {
   const struct quantized_tensor *best = NULL;
-  for (uint32_t i = 0; i < q->n; i++) {
+  for (uint32_t i = 0; i < q->n_rows; i++) {
     const struct quantized_tensor *t = &q->rows[i];
     if (!t->has_figures) continue;
     bool later = !after || rank(t) > rank(after) || (rank(t) == rank(after) && t > after);
@@ -188,7 +179,7 @@ void quantized_print_worst(const struct quantized *q, uint32_t most) {
 
 void quantized_print_clipped(const struct quantized *q, uint32_t most) {
   uint32_t n = 0;
-  for (uint32_t i = 0; i < q->n; i++) {
+  for (uint32_t i = 0; i < q->n_rows; i++) {
     const struct quantized_tensor *t = &q->rows[i];
     if (!t->has_figures || t->figures.overflows == 0) continue;
     if (n++ < most)
@@ -218,9 +209,9 @@ static void print_counts(const struct quantized *q, const struct pass_job *pj) {
     casts = casts && pj->pipeline.steps[i].values.pass->stores &&
             strcmp(pj->pipeline.steps[i].values.pass->stores, "cast") == 0;
   uint32_t quantized = 0;
-  for (uint32_t i = 0; i < q->n; i++)
+  for (uint32_t i = 0; i < q->n_rows; i++)
     quantized += q->rows[i].has_scheme;
-  const uint32_t cast = q->n - quantized;
+  const uint32_t cast = q->n_rows - quantized;
   if (quantized || !casts) printf("; %u tensor%s quantized", quantized, quantized == 1 ? "" : "s");
   if (cast || casts) printf("; %u tensor%s cast", cast, cast == 1 ? "" : "s");
 }
