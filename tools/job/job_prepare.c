@@ -11,15 +11,6 @@
 
 #include <unistd.h>
 
-static int check_memory(struct job *job, struct err *err) {
-  job->memory = cli_size(job->args, OPT_MEMORY);
-  uint64_t least = run_min_memory(1);
-  if (job->memory >= least) return 0;
-  err_set(err, ERR_USAGE, "--memory %lu is too little: one worker needs %lu bytes", job->memory,
-          least);
-  return err_hint(err, "the default is 48MiB");
-}
-
 int job_load(struct job *job, struct err *err) {
   const struct sources_options options = {.allow_links = cli_flag(job->args, OPT_ALLOW_LINKS)};
   const struct load_options load = {0};
@@ -31,10 +22,12 @@ int job_open(struct job *job, const struct cli_args *args, struct err *err) {
   struct err why = {0};
   *job = (struct job){.args = args,
                       .in_path = cli_operand(args, "IN"),
-                      .out = {.path = cli_output(args), .dest = -1}};
-  job->out.replace = cli_flag(args, OPT_FORCE) || cli_flag(args, OPT_INPLACE);
-  job->nothing_to_write = cli_flag(args, OPT_DRY_RUN);
-  job->out.absent = cli_lacks_output(args);
+                      .memory = cli_size(args, OPT_MEMORY),
+                      .nothing_to_write = cli_flag(args, OPT_DRY_RUN),
+                      .out = {.path = cli_output(args),
+                              .dest = -1,
+                              .absent = cli_lacks_output(args),
+                              .replace = cli_flag(args, OPT_FORCE) || cli_flag(args, OPT_INPLACE)}};
   model_init(&job->model);
   recipes_init(&job->recipes);
   edits_init(&job->edits, &job->model, &job->recipes);
@@ -42,9 +35,15 @@ int job_open(struct job *job, const struct cli_args *args, struct err *err) {
   job->layout = (struct plan_layout){.onnx_name = job->out.onnx_name,
                                      .inline_below = 1024,
                                      .name_taken = job_output_taken,
-                                     .name_ctx = job};
-  job->layout.small_tensors = cli_flag(args, OPT_TENSOR_DIGESTS);
-  int rc = check_memory(job, err);
+                                     .name_ctx = job,
+                                     .small_tensors = cli_flag(args, OPT_TENSOR_DIGESTS)};
+  const uint64_t least = run_min_memory(1);
+  int rc = 0;
+  if (job->memory < least) {
+    rc = err_set(err, ERR_USAGE, "--memory %lu is too little: one worker needs %lu bytes",
+                 job->memory, least);
+    err_fill_hint(err, "the default is 48MiB");
+  }
   if (rc == 0) rc = job_output_check_name(job, err);
   if (rc == 0) rc = job_load(job, err);
   if (rc == 0) rc = job_output_open(job, err);
@@ -73,17 +72,8 @@ static int open_records(struct job *job, struct err *err) {
   return report ? job_text_reserve(&job->report_file, report, &job->arena, err) : 0;
 }
 
-static void write_layout(const struct job *job, struct json_out *j) {
-  static const char *const forms[] = {"default", "external", "inline"};
-  json_object(j);
-  json_put_text(j, "form", forms[job->layout.form]);
-  json_put_text(j, "data_file", job->layout.data_name);
-  json_put_uint(j, "align", job->layout.align);
-  json_put_uint(j, "inline_below", job->layout.inline_below);
-  json_end_object(j);
-}
-
 int job_begin_edits(struct job *job, const char *command, const char *options, struct err *err) {
+  static const char *const forms[] = {"default", "external", "inline"};
   struct json_out layout = {0};
   job->command = command;
   job->options = options;
@@ -93,7 +83,12 @@ int job_begin_edits(struct job *job, const char *command, const char *options, s
     return -1;
   job->edits.sink = log_sink;
   job->edits.sink_ctx = job;
-  write_layout(job, &layout);
+  json_object(&layout);
+  json_put_text(&layout, "form", forms[job->layout.form]);
+  json_put_text(&layout, "data_file", job->layout.data_name);
+  json_put_uint(&layout, "align", job->layout.align);
+  json_put_uint(&layout, "inline_below", job->layout.inline_below);
+  json_end_object(&layout);
   struct edit_log_head head = {
       .command = command, .options = options, .layout = layout.text, .output = job->out.onnx_name};
   int rc = edit_log_begin(&job->edits, &head, err);
