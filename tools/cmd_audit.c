@@ -92,33 +92,31 @@ static int compare_found(const void *pa, const void *pb) {
 
 // ---- what is left -------------------------------------------------------------------------------
 
-static struct left left_of(const struct audit *a, const struct manifest *m, const char *file) {
-  struct left left = {.file = file};
-  for (uint32_t i = 0; i < m->n_shards; i++) {
-    const struct manifest_shard *s = &m->shards[i];
-    if (strcmp(m->files[s->file], file) != 0) continue;
-    left.units++;
-    if (audit_found_meets(a->found, a->n_found, file, s->off, s->len)) continue;
-    left.last = (struct audit_place){s->off, s->len};
-    if (left.whole++ == 0) left.first = left.last;
-  }
-  return left;
-}
-
 // The manifest was read by the audit before: where it is gone by now, nothing is said.
 static void count_left(struct audit *a, const struct target *t) {
   struct manifest m;
   struct err ignored = {0};
   const int dir = open(t->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (dir < 0) return;
-  if (manifest_read(&m, dir, path_base(t->manifest), t->manifest, &ignored) == 0) {
-    a->left = arena_alloc(&a->arena, (a->n_found + 1) * sizeof *a->left);
-    for (size_t i = 0; i < a->n_found; i++)
-      if (i == 0 || strcmp(a->found[i - 1].file, a->found[i].file) != 0)
-        a->left[a->n_left++] = left_of(a, &m, a->found[i].file);
-    manifest_free(&m);
-  }
+  const bool there = manifest_read(&m, dir, path_base(t->manifest), t->manifest, &ignored) == 0;
   close(dir);
+  if (!there) return;
+  a->left = arena_alloc(&a->arena, a->n_found * sizeof *a->left);
+  for (size_t i = 0; i < a->n_found; i++) {
+    const char *file = a->found[i].file;
+    if (i > 0 && strcmp(a->found[i - 1].file, file) == 0) continue;
+    struct left *left = &a->left[a->n_left++];
+    *left = (struct left){.file = file};
+    for (uint32_t k = 0; k < m.n_shards; k++) {
+      const struct manifest_shard *s = &m.shards[k];
+      if (strcmp(m.files[s->file], file) != 0) continue;
+      left->units++;
+      if (audit_found_meets(a->found, a->n_found, file, s->off, s->len)) continue;
+      left->last = (struct audit_place){s->off, s->len};
+      if (left->whole++ == 0) left->first = left->last;
+    }
+  }
+  manifest_free(&m);
 }
 
 // ---- the verdict --------------------------------------------------------------------------------
@@ -140,23 +138,20 @@ static void print_found(const struct audit_found *f) {
     printf("    no tensor lies there\n");
 }
 
-static void print_place(const char *before, struct audit_place at) {
-  printf("%s bytes %lu..%lu", before, at.off, (at.off + at.len));
-}
-
 // Where no tensors can be named, at least where the good part is.
 static void print_left(const struct audit *a, const char *file) {
-  for (size_t i = 0; i < a->n_left; i++) {
-    const struct left *l = &a->left[i];
-    if (strcmp(l->file, file) != 0) continue;
-    if (l->whole == 0 && l->units == 1) printf("    it is the only unit\n");
-    if (l->whole == 0 && l->units > 1) printf("    none of its %lu units is whole\n", l->units);
-    if (l->whole == 0) return;
-    printf("    %lu of its %lu units %s whole:", l->whole, l->units, l->whole == 1 ? "is" : "are");
-    print_place(l->whole == 1 ? "" : " the first", l->first);
-    if (l->whole > 1) print_place(", the last", l->last);
-    printf("\n");
-  }
+  const struct left *l = a->left, *end = a->left + a->n_left;
+  while (l < end && strcmp(l->file, file) != 0)
+    l++;
+  if (l == end) return;
+  if (l->whole == 0 && l->units == 1) printf("    it is the only unit\n");
+  if (l->whole == 0 && l->units > 1) printf("    none of its %lu units is whole\n", l->units);
+  if (l->whole == 0) return;
+  printf("    %lu of its %lu units %s whole:%s bytes %lu..%lu", l->whole, l->units,
+         l->whole == 1 ? "is" : "are", l->whole == 1 ? "" : " the first", l->first.off,
+         l->first.off + l->first.len);
+  if (l->whole > 1) printf(", the last bytes %lu..%lu", l->last.off, l->last.off + l->last.len);
+  printf("\n");
 }
 
 static void print_text(const struct audit *a, const struct audit_result *r,

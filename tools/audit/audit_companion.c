@@ -79,20 +79,6 @@ static bool is_known(const struct model *m, struct span name) {
   return model_find_name(m, span_of(name.at + n, name.n - (size_t)n)) != NO_ID;
 }
 
-static bool keep_row(struct companion_reader *c, struct row *row, struct span name,
-                     const struct json_value *list) {
-  uint8_t(*pieces)[DIGEST_BYTES] = arena_alloc(&c->arena, json_count(list) * sizeof *pieces + 1);
-  size_t n = 0;
-  struct span hex;
-  for (const struct json_value *v = json_first(list); v; v = json_next(v))
-    if (!json_as_string(v, &hex) || !hex_decode(hex, pieces[n++], DIGEST_BYTES))
-      return useless(c, "has a digest that is none");
-  row->pieces = (const uint8_t(*)[DIGEST_BYTES])pieces;
-  row->name = arena_string(&c->arena, name);
-  *TABLE_PUSH(c, rows) = *row;
-  return true;
-}
-
 static bool take_line(struct companion_reader *c, const struct json_value *v) {
   struct span name, file;
   struct row row = {0};
@@ -109,9 +95,19 @@ static bool take_line(struct companion_reader *c, const struct json_value *v) {
     return useless(c, "has not one digest for every 64 MiB");
   if (c->m && !is_known(c->m, name))
     return useless(c, "names a tensor that the model does not have");
-  const char *name_of_file = c->manifest.files[row.file];
-  return row.len == 0 || !audit_found_meets(c->found, c->n_found, name_of_file, row.off, row.len) ||
-         keep_row(c, &row, name, list);
+  if (row.len == 0 ||
+      !audit_found_meets(c->found, c->n_found, c->manifest.files[row.file], row.off, row.len))
+    return true;
+  uint8_t(*pieces)[DIGEST_BYTES] = arena_alloc(&c->arena, json_count(list) * sizeof *pieces);
+  size_t n = 0;
+  struct span hex;
+  for (const struct json_value *x = json_first(list); x; x = json_next(x))
+    if (!json_as_string(x, &hex) || !hex_decode(hex, pieces[n++], DIGEST_BYTES))
+      return useless(c, "has a digest that is none");
+  row.pieces = (const uint8_t(*)[DIGEST_BYTES])pieces;
+  row.name = arena_string(&c->arena, name);
+  *TABLE_PUSH(c, rows) = row;
+  return true;
 }
 
 // The next line without its break, hashed with it: 1, 0 at the end, -1 where it is too long.

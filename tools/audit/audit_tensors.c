@@ -80,15 +80,6 @@ static bool is_damaged(const struct audit_found *found, size_t n, const char *fi
   return false;
 }
 
-static void say_unreadable(const char *name, bool hurt, const struct err *why) {
-  if (!hurt)
-    report_notice("the tensors of damaged ranges cannot be named: %s", why->msg);
-  else
-    report_notice("'%s' itself is damaged and cannot be read as a model any more, so the tensors "
-                  "of damaged ranges cannot be named: %s",
-                  quote_str(name).s, why->msg);
-}
-
 void audit_tensors_name(const char *folder, const char *model_path, struct audit_found *found,
                         size_t n, struct arena *arena) {
   const char *name = path_base(model_path);
@@ -99,7 +90,12 @@ void audit_tensors_name(const char *folder, const char *model_path, struct audit
   struct err why = {0};
   model_init(&m);
   if (load(&m, model_path, hurt, &sources, &why) < 0) {
-    say_unreadable(name, hurt, &why);
+    if (hurt)
+      report_notice("'%s' itself is damaged and cannot be read as a model any more, so the tensors "
+                    "of damaged ranges cannot be named: %s",
+                    quote_str(name).s, why.msg);
+    else
+      report_notice("the tensors of damaged ranges cannot be named: %s", why.msg);
   } else {
     struct tensor_map map;
     tensor_map_init_held(&map, &m);

@@ -313,41 +313,27 @@ static int take_short(struct cli_args *args, const char *word, int *at, struct e
                   quote_str(word).s);
 }
 
-static int take_operand(struct cli_args *args, const char *word, struct err *err) {
-  const struct cli_command_row *row = &command_rows[args->command];
-  if (cli_operand_word(args->command, args->n_operands).n == 0) {
-    err_fill(err, ERR_USAGE, "'%s' is one word too many: usage is 'weir %s %s'", quote_str(word).s,
-             row->name, row->operands);
-    return hint_help(args, err);
-  }
-  args->operand[args->n_operands++] = word;
-  return 0;
-}
-
 static int take_words(struct cli_args *args, struct err *err) {
+  const struct cli_command_row *row = &command_rows[args->command];
   bool options = true;
   for (int at = 2; at < args->argc; at++) {
     const char *word = args->argv[at];
-    int rc;
+    int rc = 0;
     if (options && strcmp(word, "--") == 0) {
       options = false;
-      continue;
-    }
-    if (options && strncmp(word, "--", 2) == 0)
+    } else if (options && strncmp(word, "--", 2) == 0) {
       rc = take_long(args, word, &at, err);
-    else if (options && word[0] == '-' && word[1])
+    } else if (options && word[0] == '-' && word[1]) {
       rc = take_short(args, word, &at, err);
-    else
-      rc = take_operand(args, word, err);
+    } else if (cli_operand_word(args->command, args->n_operands).n > 0) {
+      args->operand[args->n_operands++] = word;
+    } else {
+      err_fill(err, ERR_USAGE, "'%s' is one word too many: usage is 'weir %s %s'",
+               quote_str(word).s, row->name, row->operands);
+      rc = hint_help(args, err);
+    }
     if (rc < 0) return -1;
   }
-  return 0;
-}
-
-// ---- what needs all words -----------------------------------------------------------------------
-
-static int check_operands(const struct cli_args *args, struct err *err) {
-  const struct cli_command_row *row = &command_rows[args->command];
   const struct span word = cli_operand_word(args->command, args->n_operands);
   if (word.n == 0 || word.at[0] == '[' || (args->n_operands > 0 && is_repeated(word))) return 0;
   err_fill(err, ERR_USAGE, "'weir %s' needs %.*s", row->name, (int)word.n, (const char *)word.at);
@@ -360,25 +346,20 @@ static int check_operands(const struct cli_args *args, struct err *err) {
 static bool asks_for_help(struct cli_args *args) {
   for (int i = 2; i < args->argc && strcmp(args->argv[i], "--") != 0; i++) {
     const char *word = args->argv[i];
-    if (strcmp(word, "--help-all") == 0)
-      args->action = CLI_HELP_ALL;
-    else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
-      args->action = CLI_HELP;
-    else
-      continue;
+    const bool all = strcmp(word, "--help-all") == 0;
+    if (!all && strcmp(word, "--help") != 0 && strcmp(word, "-h") != 0) continue;
+    args->action = all ? CLI_HELP_ALL : CLI_HELP;
     return true;
   }
   return false;
 }
 
 static int parse_generate(struct cli_args *args, struct err *err) {
-  static const char *const kinds[] = {"bash", "zsh", "fish", "man"};
   const char *kind = args->argc > 2 ? args->argv[2] : "";
-  size_t k = 0;
-  while (k < 4 && strcmp(kind, kinds[k]) != 0)
-    k++;
-  bool man = k == 3;
-  if (k == 4 || args->argc != (man ? 4 : 3))
+  const bool man = strcmp(kind, "man") == 0;
+  const bool shell =
+      strcmp(kind, "bash") == 0 || strcmp(kind, "zsh") == 0 || strcmp(kind, "fish") == 0;
+  if ((!man && !shell) || args->argc != (man ? 4 : 3))
     return err_set(err, ERR_USAGE, "--generate takes bash, zsh, fish, or man and a folder");
   args->action = CLI_GENERATE;
   args->operand[0] = kind;
@@ -432,7 +413,7 @@ int cli_parse(struct cli_args *args, int argc, char *const *argv, struct err *er
     assert(rc == 0); // a preset is a value of its own option
     (void)rc;
   }
-  if (take_words(args, err) < 0 || check_operands(args, err) < 0) return -1;
+  if (take_words(args, err) < 0) return -1;
   for (size_t i = 0; i < sizeof exclusions / sizeof *exclusions; i++) {
     if (!cli_given(args, exclusions[i].a) || !cli_given(args, exclusions[i].b)) continue;
     if (exclusions[i].sentence) return err_set(err, ERR_USAGE, "%s", exclusions[i].sentence);

@@ -59,10 +59,6 @@ static void put_words(FILE *to, const struct cli_option_row *row) {
   }
 }
 
-static bool takes_path(const struct cli_option_row *row) {
-  return row->kind == CLI_FILE;
-}
-
 // The same for completion: one text serves both.
 static bool same_values(const struct cli_option_row *a, const struct cli_option_row *b) {
   if (a->kind != b->kind || a->kind == CLI_FLAG) return a->kind == b->kind;
@@ -75,19 +71,12 @@ static bool operand_is_folder(enum cli_command c) {
 
 // ---- bash ---------------------------------------------------------------------------------------
 
-static void bash_options(FILE *to, enum cli_command c) {
-  fprintf(to, "    %s) options='", cli_command_row(c)->name);
-  for (uint32_t k = 0, o; (o = cli_option_at(c, k)) != CLI_NONE; k++)
-    fprintf(to, "--%s ", cli_row(c, o).name);
-  fprintf(to, "--help'; folders=%s ;;\n", operand_is_folder(c) ? "yes" : "");
-}
-
 static void bash_value(FILE *to, const struct cli_option_row *row) {
   if (offers_words(row)) {
     fprintf(to, "COMPREPLY=($(compgen -W '");
     put_words(to, row);
     fprintf(to, "' -- \"$word\"))");
-  } else if (takes_path(row)) {
+  } else if (row->kind == CLI_FILE) {
     fprintf(to, "_weir_paths f \"$word\"");
   } else {
     fprintf(to, "COMPREPLY=()"); // a number or a new name: nothing to offer
@@ -173,8 +162,12 @@ void completion_bash(FILE *to) {
   bash_values(to);
   fprintf(to, "  esac\n"
               "  case ${COMP_WORDS[1]} in\n");
-  for (uint32_t c = 0; c < CLI_COMMANDS; c++)
-    bash_options(to, c);
+  for (uint32_t c = 0; c < CLI_COMMANDS; c++) {
+    fprintf(to, "    %s) options='", cli_command_row(c)->name);
+    for (uint32_t k = 0, o; (o = cli_option_at(c, k)) != CLI_NONE; k++)
+      fprintf(to, "--%s ", cli_row(c, o).name);
+    fprintf(to, "--help'; folders=%s ;;\n", operand_is_folder(c) ? "yes" : "");
+  }
   fprintf(to, "  esac\n"
               "  if [[ $word == -* ]]; then\n"
               "    COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
@@ -207,7 +200,7 @@ static void zsh_option(FILE *to, const struct cli_option_row *row) {
   } else if (!flag) {
     fputc(':', to);
     put_quoted(to, row->metavar, ":\\");
-    fprintf(to, ":%s", takes_path(row) ? "_files" : " ");
+    fprintf(to, ":%s", row->kind == CLI_FILE ? "_files" : " ");
   }
   fprintf(to, "' \\\n");
 }
@@ -267,7 +260,7 @@ static void fish_option(FILE *to, uint32_t first, enum cli_option o) {
     put_words(to, row);
     fputc('\'', to);
   } else if (row->kind != CLI_FLAG) {
-    fprintf(to, takes_path(row) ? " -r -F" : " -x");
+    fprintf(to, row->kind == CLI_FILE ? " -r -F" : " -x");
   }
   fprintf(to, " -d '");
   put_fish(to, row->help);

@@ -138,21 +138,18 @@ static int read_value(struct reader *r, struct pass_values *v, uint32_t o) {
   return next(r);
 }
 
-static int read_option(struct reader *r, struct pass_values *v) {
-  struct err why = {0};
-  if (!at_event(r, YAML_SCALAR_EVENT)) return refuse_kind(r, "the name of an option");
-  const uint32_t o = pass_values_find(v->pass, word(r), &why);
-  if (o == NO_ID) return refuse_word(r, r->event.start_mark, &why);
-  if (v->of[o].given) return refuse(r, "option '%s' is given twice", v->pass->options[o].name);
-  return next(r) ? -1 : read_value(r, v, o);
-}
-
 static int read_options(struct reader *r, struct pass_values *v) {
   if (is_null(r)) return next(r);
   if (!at_event(r, YAML_MAPPING_START_EVENT)) return refuse_kind(r, "a mapping of options");
   if (next(r)) return -1;
-  while (!at_event(r, YAML_MAPPING_END_EVENT))
-    if (read_option(r, v)) return -1;
+  while (!at_event(r, YAML_MAPPING_END_EVENT)) {
+    struct err why = {0};
+    if (!at_event(r, YAML_SCALAR_EVENT)) return refuse_kind(r, "the name of an option");
+    const uint32_t o = pass_values_find(v->pass, word(r), &why);
+    if (o == NO_ID) return refuse_word(r, r->event.start_mark, &why);
+    if (v->of[o].given) return refuse(r, "option '%s' is given twice", v->pass->options[o].name);
+    if (next(r) || read_value(r, v, o)) return -1;
+  }
   return next(r);
 }
 
@@ -203,23 +200,19 @@ static int read_repeat(struct reader *r) {
   return next(r) ? -1 : end_mapping(r);
 }
 
-static int read_step(struct reader *r, bool inside) {
-  const bool mapping = at_event(r, YAML_MAPPING_START_EVENT);
-  if (mapping && next(r)) return -1;
-  if (!mapping || !at_event(r, YAML_SCALAR_EVENT) || !span_is(word(r), "repeat"))
-    return read_pass(r, mapping);
-  if (inside) return refuse(r, "a repeat inside a repeat");
-  return read_repeat(r);
-}
-
 static int read_steps(struct reader *r, bool inside) {
   if (!at_event(r, YAML_SEQUENCE_START_EVENT)) return refuse_kind(r, "a list of passes");
   yaml_mark_t start = r->event.start_mark;
   if (next(r)) return -1;
   if (at_event(r, YAML_SEQUENCE_END_EVENT))
     return refuse_at(r, start, "the list of passes is empty");
-  while (!at_event(r, YAML_SEQUENCE_END_EVENT))
-    if (read_step(r, inside)) return -1;
+  while (!at_event(r, YAML_SEQUENCE_END_EVENT)) {
+    const bool mapping = at_event(r, YAML_MAPPING_START_EVENT);
+    if (mapping && next(r)) return -1;
+    const bool repeat = mapping && at_event(r, YAML_SCALAR_EVENT) && span_is(word(r), "repeat");
+    if (repeat && inside) return refuse(r, "a repeat inside a repeat");
+    if (repeat ? read_repeat(r) : read_pass(r, mapping)) return -1;
+  }
   return next(r);
 }
 
@@ -258,10 +251,8 @@ static int read_top(struct reader *r) {
 static int read_stream(struct reader *r) {
   if (next(r) || next(r)) return -1; // the start of the stream
   if (at_event(r, YAML_STREAM_END_EVENT)) return refuse(r, "the file holds no pipeline");
-  if (next(r) || read_top(r)) return -1; // the start of the document
-  if (next(r)) return -1;                // its end
-  if (at_event(r, YAML_STREAM_END_EVENT)) return 0;
-  return refuse(r, "a second document");
+  if (next(r) || read_top(r) || next(r)) return -1; // the start of the document … its end
+  return at_event(r, YAML_STREAM_END_EVENT) ? 0 : refuse(r, "a second document");
 }
 
 int pipeline_parse(struct pipeline *p, struct span text, const char *name, struct err *err) {

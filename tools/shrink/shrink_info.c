@@ -16,49 +16,36 @@ struct info {
   uint64_t nodes, initializers, bytes;
 };
 
-static void write_weight(struct json_out *j, const struct model *m, const struct model_tensor *t,
-                         struct span name, bool node) {
-  uint64_t elements = 0;
-  dims_product(model_dims(m, t), t->rank, &elements);
-  json_object(j);
-  json_put_uint(j, "bytes", t->bytes);
-  json_put_ints(j, "dims", model_dims(m, t), t->rank);
-  json_put_text(j, "dtype", dtype_name(t->dtype));
-  json_put_uint(j, "elements", elements);
-  json_put_text(j, "kind", node ? "node" : "initializer");
-  json_put_string(j, "name", name);
-  json_end_object(j);
-}
-
 static void look_at(struct info *in, const struct weight *w) {
   const struct model *m = in->m;
   const struct model_tensor *t = &m->tensors[w->tensor];
+  const int64_t *dims = model_dims(m, t);
   const bool node = w->node != NO_ID;
   uint64_t elements = 0;
-  dims_product(model_dims(m, t), t->rank, &elements);
+  dims_product(dims, t->rank, &elements);
   in->bytes += t->bytes;
   if (elements < SHRINK_MIN_ELEMENTS) return;
   *(node ? &in->nodes : &in->initializers) += 1;
   struct span name = node ? model_name(m, m->nodes[w->node].name) : model_value_name(m, w->value);
-  if (in->json) {
-    write_weight(in->json, m, t, name, node);
+  if (!in->json) {
+    printf("%s: %s: %s - %lu elements, %s, %lu bytes\n", node ? "Node" : "Initializer",
+           quote(name).s, quote_dims(dims, t->rank).s, elements, dtype_name(t->dtype), t->bytes);
     return;
   }
-  printf("%s: %s: %s - %lu elements, %s, %lu bytes\n", node ? "Node" : "Initializer", quote(name).s,
-         quote_dims(model_dims(m, t), t->rank).s, elements, dtype_name(t->dtype), t->bytes);
+  json_object(in->json);
+  json_put_uint(in->json, "bytes", t->bytes);
+  json_put_ints(in->json, "dims", dims, t->rank);
+  json_put_text(in->json, "dtype", dtype_name(t->dtype));
+  json_put_uint(in->json, "elements", elements);
+  json_put_text(in->json, "kind", node ? "node" : "initializer");
+  json_put_string(in->json, "name", name);
+  json_end_object(in->json);
 }
 
 static void look_at_all(struct info *in) {
   struct weight w;
   for (uint32_t t = 0; t < in->m->n_tensors && report_stdout_alive(); t++)
     if (weights_at(in->m, t, &w)) look_at(in, &w);
-}
-
-static uint64_t file_bytes(const struct sources *s) {
-  uint64_t n = 0;
-  for (uint32_t i = 0; i < sources_count(s); i++)
-    n += sources_size(s, i);
-  return n;
 }
 
 static void print(struct info *in, const char *path, uint64_t total) {
@@ -92,7 +79,10 @@ int shrink_info(const struct cli_args *args, const char *path, struct err *err) 
   model_init(&m);
   int rc = load_model(&m, sources, &loading, err);
   struct info in = {.m = &m};
-  if (rc == 0) (cli_flag(args, OPT_JSON) ? write : print)(&in, path, file_bytes(sources));
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < sources_count(sources); i++)
+    bytes += sources_size(sources, i);
+  if (rc == 0) (cli_flag(args, OPT_JSON) ? write : print)(&in, path, bytes);
   model_free(&m);
   sources_close(sources);
   return rc;

@@ -14,9 +14,8 @@
 #include <sys/stat.h>
 
 void shrink_inputs_free(struct shrink_inputs *s) {
-  table_free(s->rows, s->cap, sizeof *s->rows);
+  TABLE_FREE(s, rows);
   arena_free(&s->arena);
-  *s = (struct shrink_inputs){0};
 }
 
 static const char *suffix_of(const struct cli_args *args) {
@@ -55,14 +54,13 @@ static int add_file(struct shrink_inputs *s, const struct cli_args *args, const 
   bool named = !out && !cli_flag(args, OPT_INPLACE);
   if (named) out = output_of(&s->arena, args, in);
   if (named && is_skipped(args, in, out)) return 0;
-  for (uint32_t i = 0; named && i < s->n; i++) {
+  for (uint32_t i = 0; named && i < s->n_rows; i++) {
     if (strcmp(s->rows[i].out, out) != 0) continue;
     err_fill(err, ERR_USAGE, "'%s' and '%s' would both be written to '%s'",
              quote_str(s->rows[i].in).s, quote_str(in).s, quote_str(out).s);
     return err_hint(err, "call weir once for each folder, with an --output-dir of its own");
   }
-  s->rows = table_grow(s->rows, &s->cap, (size_t)s->n + 1, sizeof *s->rows);
-  s->rows[s->n++] = (struct shrink_input){in, out};
+  *TABLE_PUSH(s, rows) = (struct shrink_input){in, out};
   return 0;
 }
 
@@ -112,13 +110,6 @@ static int make_folder(const char *path, struct err *err) {
   return err_errno(err, failed, ERR_IO, "the folder '%s' cannot be made", quote_str(path).s);
 }
 
-static int prepare_folder(const struct cli_args *args, struct err *err) {
-  struct stat st;
-  const char *folder = cli_string(args, OPT_OUTPUT_DIR);
-  if (!folder || cli_flag(args, OPT_INFO) || stat(folder, &st) == 0) return 0;
-  return cli_flag(args, OPT_DRY_RUN) ? 0 : make_folder(folder, err);
-}
-
 int shrink_inputs_list(struct shrink_inputs *s, const struct cli_args *args, struct err *err) {
   struct stat st;
   for (uint32_t i = 0; i < args->n_operands; i++) {
@@ -126,5 +117,7 @@ int shrink_inputs_list(struct shrink_inputs *s, const struct cli_args *args, str
     bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
     if ((folder ? add_folder : add_file)(s, args, path, err)) return -1;
   }
-  return prepare_folder(args, err);
+  const char *folder = cli_string(args, OPT_OUTPUT_DIR);
+  const bool needed = folder && !cli_flag(args, OPT_INFO) && !cli_flag(args, OPT_DRY_RUN);
+  return needed && stat(folder, &st) < 0 ? make_folder(folder, err) : 0;
 }
