@@ -50,55 +50,30 @@ static void clear_bar(void) {
 
 // ---- messages -----------------------------------------------------------------------------------
 
-static void put_prefix(const char *word, const char *colour) {
+void report_say(enum report_kind kind, const char *fmt, ...) {
+  static const struct {
+    const char *plain, *bright;
+  } starts[] = {
+      [REPORT_ERROR] = {"weir: error: ", "\033[1mweir:\033[0m \033[1;31merror:\033[0m "},
+      [REPORT_ERROR_HINT] = {"hint: ", "\033[36mhint:\033[0m "},
+      [REPORT_WARNING] = {"weir: warning: ", "\033[1mweir:\033[0m \033[1;33mwarning:\033[0m "},
+      [REPORT_NOTICE] = {"weir: ", "weir: "},
+      [REPORT_HINT] = {"hint: ", "\033[36mhint:\033[0m "},
+  };
+  if (talk.quiet && kind > REPORT_ERROR_HINT) return;
+  va_list ap;
   clear_bar();
-  if (talk.colour)
-    fprintf(stderr, "\033[1mweir:\033[0m %s%s\033[0m ", colour, word);
-  else
-    fprintf(stderr, "weir: %s ", word);
-}
-
-static void put_hint(const char *hint) {
-  clear_bar();
-  fprintf(stderr, talk.colour ? "\033[36mhint:\033[0m %s\n" : "hint: %s\n", hint);
+  fputs(talk.colour ? starts[kind].bright : starts[kind].plain, stderr);
+  va_start(ap, fmt);
+  vfprintf(stderr, fmt, ap);
+  va_end(ap);
+  fputc('\n', stderr);
 }
 
 void report_error(const struct err *err) {
-  put_prefix("error:", "\033[1;31m");
-  fprintf(stderr, "%s\n", err->msg);
   const struct hints_text hint = hints_of(err);
-  if (hint.s[0]) put_hint(hint.s);
-}
-
-void report_warning(const char *fmt, ...) {
-  if (talk.quiet) return;
-  va_list ap;
-  put_prefix("warning:", "\033[1;33m");
-  va_start(ap, fmt);
-  vfprintf(stderr, fmt, ap);
-  va_end(ap);
-  fputc('\n', stderr);
-}
-
-void report_notice(const char *fmt, ...) {
-  if (talk.quiet) return;
-  va_list ap;
-  clear_bar();
-  fputs("weir: ", stderr);
-  va_start(ap, fmt);
-  vfprintf(stderr, fmt, ap);
-  va_end(ap);
-  fputc('\n', stderr);
-}
-
-void report_hint(const char *fmt, ...) {
-  if (talk.quiet) return;
-  char text[1024];
-  va_list ap;
-  va_start(ap, fmt);
-  vsnprintf(text, sizeof text, fmt, ap);
-  va_end(ap);
-  put_hint(text);
+  report_say(REPORT_ERROR, "%s", err->msg);
+  if (hint.s[0]) report_say(REPORT_ERROR_HINT, "%s", hint.s);
 }
 
 // ---- progress -----------------------------------------------------------------------------------
@@ -115,16 +90,6 @@ static size_t screen_columns(void) {
   return 80;
 }
 
-static void format_tick(char *line, size_t room, uint64_t done, uint64_t total, const char *what) {
-  const struct progress p = {.label = talk.label,
-                             .what = what,
-                             .already = talk.already,
-                             .done = done,
-                             .total = total,
-                             .seconds = now_seconds() - talk.began};
-  progress_line(line, room, &p);
-}
-
 // Cuts text to so many characters; a cut never goes through one.
 static void cut_to_columns(char *line, size_t columns) {
   for (char *at = line; *at; at++) {
@@ -137,22 +102,25 @@ static void cut_to_columns(char *line, size_t columns) {
 }
 
 void report_tick(void *ctx, uint64_t done, uint64_t total, const char *what) {
+  const double now = now_seconds();
   (void)ctx;
   if (talk.quiet) return;
-  char line[512];
-  if (talk.bar) {
-    format_tick(line, sizeof line, done, total, what);
-    cut_to_columns(line, screen_columns() - 1);
-    fprintf(stderr, "\r%s\033[K", line);
-    talk.bar_shown = true;
-    return;
+  if (!talk.bar) {
+    const bool last = talk.lines && done == total;
+    if (!last && now - talk.last < (talk.lines ? 1 : 10)) return;
+    talk.last = now;
   }
-  double now = now_seconds();
-  bool last = talk.lines && done == total;
-  if (!last && now - talk.last < (talk.lines ? 1 : 10)) return;
-  talk.last = now;
-  format_tick(line, sizeof line, done, total, what);
-  fprintf(stderr, "weir: %s\n", line);
+  const struct progress p = {.label = talk.label,
+                             .what = what,
+                             .already = talk.already,
+                             .done = done,
+                             .total = total,
+                             .seconds = now - talk.began};
+  char line[512];
+  progress_line(line, sizeof line, &p);
+  if (talk.bar) cut_to_columns(line, screen_columns() - 1);
+  fprintf(stderr, talk.bar ? "\r%s\033[K" : "weir: %s\n", line);
+  talk.bar_shown = talk.bar;
 }
 
 void report_tick_bytes(void *ctx, uint64_t done, uint64_t total) {

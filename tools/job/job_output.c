@@ -133,11 +133,11 @@ int job_output_check_locations(const struct job *job, struct err *err) {
     struct err why = {0};
     if (strcmp(name, job->out.onnx_name) == 0) continue;
     if (strlen(name) > STAGING_FILE_MAX)
-      err_set(&why, ERR_USAGE, "the data file's name '%s' has %zu bytes; %d are the most",
-              quote_str(name).s, strlen(name), STAGING_FILE_MAX);
+      err_fill(&why, ERR_USAGE, "the data file's name '%s' has %zu bytes; %d are the most",
+               quote_str(name).s, strlen(name), STAGING_FILE_MAX);
     else if (beneath_normalize(span_str(name), path, &why) == 0)
       continue;
-    err_set(err, ERR_USAGE, "%s", why.msg);
+    err_fill(err, ERR_USAGE, "%s", why.msg);
     return err_hint(err, "choose another name for the output");
   }
   return 0;

@@ -149,14 +149,6 @@ static const char *passes_json(struct job *job) {
   return json_take(&j, &job->arena);
 }
 
-static int check_limit(const struct job *job, struct err *err) {
-  const uint64_t sum = plan_total_bytes(&job->plan);
-  if (job->output_limit == 0 || sum <= job->output_limit) return 0;
-  err_set(err, ERR_FAIL, "the output has %lu bytes, more than the budget of %lu", sum,
-          job->output_limit);
-  return err_hint(err, "lower --budget by the difference");
-}
-
 int job_prepare_plan(struct job *job, struct err *err) {
   if (job->log_digest && close_log(job, err)) return -1;
   job->layout.passes = passes_json(job);
@@ -164,9 +156,14 @@ int job_prepare_plan(struct job *job, struct err *err) {
   if (plan_build(&job->plan, &job->model, &job->recipes, &job->layout, err)) return -1;
   job->planned = true;
   struct err why = {0};
-  if (job_output_check_data(job, &why) && job_refused(job, &why, err)) return -1;
-  if (job_output_check_locations(job, &why) && job_refused(job, &why, err)) return -1;
-  if (check_limit(job, &why) && job_refused(job, &why, err)) return -1;
+  const uint64_t bytes = plan_total_bytes(&job->plan);
+  if (!job_output_check_data(job, &why) && !job_output_check_locations(job, &why) &&
+      job->output_limit && bytes > job->output_limit) {
+    err_fill(&why, ERR_FAIL, "the output has %lu bytes, more than the budget of %lu", bytes,
+             job->output_limit);
+    err_fill_hint(&why, "lower --budget by the difference");
+  }
+  if (why.kind != ERR_NONE && job_refused(job, &why, err)) return -1;
   if (job_check_files(job, err)) return -1; // the data file's name is known now
   if (job->plan.moved_out)
     job_warn(job, "'%s' would pass 2 GiB - 1 bytes, so its weights go to a data file beside it",
