@@ -133,7 +133,7 @@ static void print_found(const struct audit_found *f) {
     printf("    no tensor differs (%u there: whole, by digests of their own)\n", f->n_whole);
   else if (f->narrowed && f->n_whole > 0)
     printf("    (%u other tensor%s there: whole, by digests of their own)\n", f->n_whole,
-           f->n_whole == 1 ? "" : "s");
+           plural(f->n_whole));
   else if (f->n_tensors == 0 && f->mapped)
     printf("    no tensor lies there\n");
 }
@@ -162,13 +162,12 @@ static void print_text(const struct audit *a, const struct audit_result *r,
     if (!f->mapped && (i + 1 == a->n_found || strcmp(f->file, f[1].file) != 0))
       print_left(a, f->file);
   }
-  const char *files = r->files == 1 ? "file" : "files", *units = r->shards == 1 ? "unit" : "units";
   if (a->n_found == 0)
-    printf("%s: whole: %lu %s, %lu %s, %s\n", quote_str(t->model).s, r->files, files, r->shards,
-           units, quote_bytes(r->bytes).s);
+    printf("%s: whole: %lu file%s, %lu unit%s, %s\n", quote_str(t->model).s, r->files,
+           plural(r->files), r->shards, plural(r->shards), quote_bytes(r->bytes).s);
   else
-    printf("%s: DAMAGED: %lu of %lu %s in %lu %s\n", quote_str(t->model).s, r->damaged, r->shards,
-           units, r->files, files);
+    printf("%s: DAMAGED: %lu of %lu unit%s in %lu file%s\n", quote_str(t->model).s, r->damaged,
+           r->shards, plural(r->shards), r->files, plural(r->files));
 }
 
 static void put_place(struct json_out *j, const char *key, const struct left *l,

@@ -20,10 +20,6 @@ struct check {
   char last_error[2048];           // the newest error's message
 };
 
-static const char *plural(uint64_t n) {
-  return n == 1 ? "" : "s";
-}
-
 static const char *const level_names[] = {
     [FAULT_NOTE] = "note", [FAULT_WARNING] = "warning", [FAULT_ERROR] = "error"};
 

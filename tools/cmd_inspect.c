@@ -6,7 +6,6 @@
 #include "commands.h"
 #include "inspect.h"
 #include "load.h"
-#include "report.h"
 
 #include <stdio.h>
 

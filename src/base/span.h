@@ -96,6 +96,11 @@ struct quoted quote_bytes(uint64_t n);
 // Decimal digits and nothing else, below 2^63.
 bool span_decimal(struct span text, uint64_t *n);
 
+// What a noun has behind it that stands for n of its kind: "" or "s".
+static inline const char *plural(uint64_t n) {
+  return n == 1 ? "" : "s";
+}
+
 // 64-bit mix of bytes for hash tables; not for anything that leaves the process.
 uint64_t span_hash(struct span s);
 

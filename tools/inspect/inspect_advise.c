@@ -92,7 +92,7 @@ static void advise_quantize(struct inspect *in) {
       in, "quantize", a.nodes,
       "%lu weight%s of MatMul, Gemm and Gather (%.20s): about %.20s in all with 4 bits and blocks "
       "of 128, %.20s with 8 (--op-types MatMul,Gemm,Gather)",
-      a.weights, a.weights == 1 ? "" : "s", quote_bytes(a.bytes_before).s,
+      a.weights, plural(a.weights), quote_bytes(a.bytes_before).s,
       size_with(in, a.bytes_before, a.bytes_after).s,
       size_with(in, b.bytes_before, b.bytes_after).s);
 }
@@ -135,10 +135,9 @@ void inspect_advise(struct inspect *in) {
   }
   if (is_worth(shrunk.before, shrunk.after))
     advise(in, "shrink", shrunk.weights, "%lu large float weight%s as int8: about %s in all",
-           shrunk.weights, shrunk.weights == 1 ? "" : "s",
-           size_with(in, shrunk.before, shrunk.after).s);
+           shrunk.weights, plural(shrunk.weights), size_with(in, shrunk.before, shrunk.after).s);
   if (is_worth(cast.before, cast.after))
     advise(in, "cast", cast.weights, "%lu float32 weight%s as float16 or bfloat16: about %s in all",
-           cast.weights, cast.weights == 1 ? "" : "s", size_with(in, cast.before, cast.after).s);
+           cast.weights, plural(cast.weights), size_with(in, cast.before, cast.after).s);
   if (in->m->n_files > 0) advise_convert(in);
 }

@@ -55,21 +55,6 @@ static void put_versions(struct json_out *j, const struct inspect *in) {
   json_end_array(j);
 }
 
-static void put_value_dims(struct json_out *j, const struct model *m,
-                           const struct model_info *info) {
-  json_put_array(j, "dims");
-  for (uint32_t d = 0; d < info->rank; d++) {
-    const struct model_dim *dim = &m->info_dims[info->dims + d];
-    if (dim->value >= 0)
-      json_int(j, dim->value);
-    else if (dim->param != m->empty)
-      json_string(j, model_name(m, dim->param));
-    else
-      json_null(j);
-  }
-  json_end_array(j);
-}
-
 static void put_values(struct json_out *j, const char *key, const struct model *m, uint32_t first,
                        uint32_t n) {
   json_put_array(j, key);
@@ -83,7 +68,18 @@ static void put_values(struct json_out *j, const char *key, const struct model *
     json_put_bool(j, "initializer", v->kind == VALUE_INITIALIZER);
     const bool tensor = info && info->flags & INFO_TENSOR;
     json_put_text(j, "dtype", tensor ? dtype_name(info->dtype) : NULL);
-    if (info && info->flags & INFO_SHAPED) put_value_dims(j, m, info);
+    const bool shaped = info && info->flags & INFO_SHAPED;
+    if (shaped) json_put_array(j, "dims");
+    for (uint32_t d = 0; shaped && d < info->rank; d++) {
+      const struct model_dim *dim = &m->info_dims[info->dims + d];
+      if (dim->value >= 0)
+        json_int(j, dim->value);
+      else if (dim->param != m->empty)
+        json_string(j, model_name(m, dim->param));
+      else
+        json_null(j);
+    }
+    if (shaped) json_end_array(j);
     json_end_object(j);
   }
   json_end_array(j);
@@ -117,16 +113,6 @@ static void put_tensor(struct json_out *j, struct inspect *in, uint32_t id) {
 }
 
 // ---- long lists ---------------------------------------------------------------------------------
-
-static void put_tensors(struct json_out *j, struct inspect *in) {
-  json_put_array(j, "tensor_list");
-  for (uint32_t i = 0; i < in->m->n_tensors && report_stdout_alive(); i++) {
-    if (in->m->tensors[i].flags & TENSOR_DEAD) continue;
-    put_tensor(j, in, i);
-    report_json_flush(j);
-  }
-  json_end_array(j);
-}
 
 static void put_slots(struct json_out *j, const char *key, const struct model *m, uint32_t first,
                       uint32_t n) {
@@ -230,7 +216,13 @@ void inspect_json(struct inspect *in, bool tensors, bool tree) {
     json_end_object(&j);
   }
   json_end_array(&j);
-  if (tensors) put_tensors(&j, in);
+  if (tensors) json_put_array(&j, "tensor_list");
+  for (uint32_t i = 0; tensors && i < m->n_tensors && report_stdout_alive(); i++) {
+    if (m->tensors[i].flags & TENSOR_DEAD) continue;
+    put_tensor(&j, in, i);
+    report_json_flush(&j);
+  }
+  if (tensors) json_end_array(&j);
   json_end_object(&j);
   report_json_end(&j);
 }

@@ -10,22 +10,12 @@
 
 enum { FILES_SHOWN = 10, OPS_SHOWN = 40, IO_SHOWN = 30 };
 
-static const char *plural(uint64_t n, const char *one, const char *many) {
-  return n == 1 ? one : many;
-}
-
 static const char *domain_of(const struct model *m, uint32_t domain) {
   const char *name = model_name_str(m, domain);
   return *name ? name : "ai.onnx";
 }
 
 // ---- types --------------------------------------------------------------------------------------
-
-static size_t put_dim(char *to, size_t room, const struct model *m, const struct model_dim *dim) {
-  if (dim->value >= 0) return (size_t)snprintf(to, room, "%lld", (long long)dim->value);
-  const char *name = model_name_str(m, dim->param);
-  return (size_t)snprintf(to, room, "%.40s", *name ? quote_str(name).s : "?");
-}
 
 struct quoted inspect_type(const struct model *m, uint32_t value) {
   struct quoted q;
@@ -50,7 +40,12 @@ struct quoted inspect_type(const struct model *m, uint32_t value) {
       n += (size_t)snprintf(q.s + n, sizeof q.s - n, "...");
       break;
     }
-    n += put_dim(q.s + n, sizeof q.s - n, m, &m->info_dims[info->dims + d]);
+    const struct model_dim *dim = &m->info_dims[info->dims + d];
+    const char *name = model_name_str(m, dim->param);
+    if (dim->value >= 0)
+      n += (size_t)snprintf(q.s + n, sizeof q.s - n, "%lld", (long long)dim->value);
+    else
+      n += (size_t)snprintf(q.s + n, sizeof q.s - n, "%.40s", *name ? quote_str(name).s : "?");
   }
   snprintf(q.s + n, sizeof q.s - n, info->rank ? "]" : "[]");
   return q;
@@ -125,8 +120,8 @@ void inspect_print(struct inspect *in) {
   for (uint32_t f = 1; f < m->n_files && f <= FILES_SHOWN; f++) {
     const struct inspect_file *file = &in->files[f];
     uint64_t unused = file->size - min_u64(file->size, file->use.used);
-    printf("%-10s %s: %lu %s", quote_bytes(file->size).s, quote_str(file->name).s, file->use.places,
-           plural(file->use.places, "tensor", "tensors"));
+    printf("%-10s %s: %lu tensor%s", quote_bytes(file->size).s, quote_str(file->name).s,
+           file->use.places, plural(file->use.places));
     if (unused > 0)
       printf(", %s in no tensor (%s of it padding)", quote_bytes(unused).s,
              quote_bytes(file->use.padding).s);
@@ -142,13 +137,10 @@ void inspect_print(struct inspect *in) {
   if (*in->producer_name)
     printf("; made by %s%s%s", quote_str(in->producer_name).s, *in->producer_version ? " " : "",
            quote_str(in->producer_version).s);
-  printf("\n%lu %s", in->n_nodes, plural(in->n_nodes, "node", "nodes"));
-  if (in->n_subgraphs)
-    printf(", %u %s", in->n_subgraphs, plural(in->n_subgraphs, "subgraph", "subgraphs"));
-  if (in->n_functions)
-    printf(", %u %s", in->n_functions, plural(in->n_functions, "function", "functions"));
-  if (in->n_training)
-    printf(", %u training %s", in->n_training, plural(in->n_training, "graph", "graphs"));
+  printf("\n%lu node%s", in->n_nodes, plural(in->n_nodes));
+  if (in->n_subgraphs) printf(", %u subgraph%s", in->n_subgraphs, plural(in->n_subgraphs));
+  if (in->n_functions) printf(", %u function%s", in->n_functions, plural(in->n_functions));
+  if (in->n_training) printf(", %u training graph%s", in->n_training, plural(in->n_training));
   putchar('\n');
   if (m->main_graph != NO_ID) {
     const struct model_graph *g = &m->graphs[m->main_graph];

@@ -44,9 +44,9 @@ static void enter(struct walk *w, uint32_t graph, const char *label) {
   uint64_t n = 0;
   for (uint32_t i = g->first_node; i != NO_ID; i = w->m->nodes[i].next)
     n++;
-  printf("%*s%s%s'%s' (g%u): %lu %s\n", indent_of(w->n_stack), "", label,
+  printf("%*s%s%s'%s' (g%u): %lu node%s\n", indent_of(w->n_stack), "", label,
          *label ? ": graph " : "graph ", quote_str(model_name_str(w->m, g->name)).s, graph, n,
-         n == 1 ? "node" : "nodes");
+         plural(n));
   *TABLE_PUSH(w, stack) = (struct frame){.graph = graph, .node = g->first_node, .holder = NO_ID};
 }
 

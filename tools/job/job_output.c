@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <unistd.h>
 
 void job_output_split(struct job *job) {
   job->out.onnx_name = path_base(job->out.path);

@@ -9,8 +9,6 @@
 
 #include "job_stage.h"
 
-#include <unistd.h>
-
 int job_load(struct job *job, struct err *err) {
   const struct sources_options options = {.allow_links = cli_flag(job->args, OPT_ALLOW_LINKS)};
   const struct load_options load = {0};

@@ -134,7 +134,7 @@ void job_report_print(struct job *job) {
   if (job->mode == IO_NULL || cli_flag(job->args, OPT_QUIET)) return;
   printf("input:  %s\noutput: %s in %u file%s\n", report_size(job_input_bytes(job)).s,
          report_size(plan_total_bytes(&job->plan)).s, job->plan.n_outputs,
-         job->plan.n_outputs == 1 ? "" : "s");
+         plural(job->plan.n_outputs));
   printf("peak memory: %s (index %s)\n", quote_bytes(peak_memory()).s,
          quote_bytes(job->index_bytes).s);
 }

@@ -22,7 +22,6 @@
 #include "stop.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 // ---- the stages --------------------------------------------------------------------------------
 
@@ -105,15 +104,6 @@ int job_stage_run(struct job *job, const struct pass_question *q, struct json_ou
 
 // ---- a question --------------------------------------------------------------------------------
 
-static const char *question_text(struct job *job, const struct pass_question *q) {
-  struct json_out j = {0};
-  json_array(&j);
-  for (uint32_t i = 0; i < q->n; i++)
-    edit_artifact_recipe(&job->edits, &j, q->of[i]);
-  json_end_array(&j);
-  return json_take(&j, &job->arena);
-}
-
 static int make(struct job *job, const struct pass_question *q,
                 const struct artifact_request *request, struct job_stage *stage, struct err *err) {
   struct json_out text = {0};
@@ -139,6 +129,11 @@ static int take_over(const struct stage_row *row, const struct pass_question *q,
 // The stage, run or found again, at the end of the job's list; NULL if it failed.
 static struct job_stage *answer(struct job *job, const struct stage_row *row,
                                 const struct pass_question *q, struct err *err) {
+  struct json_out question = {0};
+  json_array(&question);
+  for (uint32_t i = 0; i < q->n; i++)
+    edit_artifact_recipe(&job->edits, &question, q->of[i]);
+  json_end_array(&question);
   const struct artifact_request request = {.dest_folder = job->out.folder,
                                            .onnx_name = job->out.onnx_name,
                                            .resume_command =
@@ -146,7 +141,7 @@ static struct job_stage *answer(struct job *job, const struct stage_row *row,
                                            .sources = job->sources,
                                            .meta_sha256 = job->model.meta_sha256,
                                            .stage = row->name,
-                                           .options = span_str(question_text(job, q))};
+                                           .options = span_str(json_take(&question, &job->arena))};
   struct job_stage *stage = arena_zalloc(&job->arena, sizeof *stage);
   stage->name = row->name;
   stage->n = q->n;

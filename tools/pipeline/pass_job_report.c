@@ -7,21 +7,19 @@
 
 enum { WORST_SHOWN = 5 };
 
-static void write_chosen(struct json_out *j, const struct pass_job_site *s) {
-  const struct figures *f = &s->figures;
-  json_put_object(j, "chosen");
-  json_put_text(j, "by", s->site.chosen_by);
-  json_put_double(j, "cosine", figures_cosine(f));
-  json_put_double(j, "max_abs", f->max_error);
-  json_put_double(j, "rmse", figures_rmse(f));
-  json_put_text(j, "scheme", s->site.chosen);
-  json_put_double(j, "sqnr_db", figures_sqnr_db(f));
-  json_end_object(j);
-}
-
 static void write_site(struct json_out *j, const struct pass *pass, const struct pass_job_site *s) {
   json_object(j);
-  if (s->site.chosen) write_chosen(j, s);
+  if (s->site.chosen) {
+    const struct figures *f = &s->figures;
+    json_put_object(j, "chosen");
+    json_put_text(j, "by", s->site.chosen_by);
+    json_put_double(j, "cosine", figures_cosine(f));
+    json_put_double(j, "max_abs", f->max_error);
+    json_put_double(j, "rmse", figures_rmse(f));
+    json_put_text(j, "scheme", s->site.chosen);
+    json_put_double(j, "sqnr_db", figures_sqnr_db(f));
+    json_end_object(j);
+  }
   json_put_uint(j, "graph", s->site.graph);
   if (s->site.index != NO_ID) json_put_uint(j, "node_index", s->site.index);
   json_put_text(j, "node_name", s->name);
@@ -31,19 +29,6 @@ static void write_site(struct json_out *j, const struct pass *pass, const struct
   if (s->site.tensor.at) json_put_string(j, "tensor", s->site.tensor);
   if (pass->flag) json_put_bool(j, pass->flag, s->site.flag);
   json_end_object(j);
-}
-
-static void write_warnings(const struct pass_job *pj, uint32_t step, struct json_out *j) {
-  json_put_array(j, "warnings");
-  for (uint32_t i = 0; i < pj->n_warnings; i++) {
-    const struct pass_job_warning *w = &pj->warnings[i];
-    if (w->step != step) continue;
-    json_object(j);
-    if (w->hint) json_put_text(j, "hint", w->hint);
-    json_put_text(j, "sentence", w->sentence);
-    json_end_object(j);
-  }
-  json_end_array(j);
 }
 
 static void write_step(struct job *job, const struct quantized *q, uint32_t step,
@@ -64,7 +49,16 @@ static void write_step(struct job *job, const struct quantized *q, uint32_t step
   if (pj->pipeline.steps[step].repeat != NO_ID) json_put_uint(j, "rounds", came->rounds);
   json_put_uint(j, "skipped", n.skipped);
   quantized_write(q, job, step, j);
-  write_warnings(pj, step, j);
+  json_put_array(j, "warnings");
+  for (uint32_t i = 0; i < pj->n_warnings; i++) {
+    const struct pass_job_warning *w = &pj->warnings[i];
+    if (w->step != step) continue;
+    json_object(j);
+    if (w->hint) json_put_text(j, "hint", w->hint);
+    json_put_text(j, "sentence", w->sentence);
+    json_end_object(j);
+  }
+  json_end_array(j);
   json_end_object(j);
 }
 
@@ -85,13 +79,6 @@ void pass_job_print_skipped(const struct pass_job *pj, uint32_t step, const char
   for (uint32_t k = 0; k < reasons.n; k++)
     printf("%s: %u x %s (such as %s)\n", said, reasons.count[k], reasons.word[k],
            quote_str(reasons.first[k]->name).s);
-}
-
-// What only moved weights has no list of them.
-static bool stores_weights(const struct pass_job *pj) {
-  for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
-    if (pj->pipeline.steps[i].values.pass->stores) return true;
-  return false;
 }
 
 // "budget: 20 x 4:32, 26 x 8:128": what measurements picked, by what they were asked for.
@@ -128,7 +115,7 @@ static void print_step(const struct pass_job *pj, uint32_t step, struct span nam
   }
   printf("converted %lu, left alone %lu", n.converted, n.skipped);
   if (came->held_back) printf(", held back %lu", came->held_back);
-  if (s->repeat != NO_ID) printf(", in %u round%s", came->rounds, came->rounds == 1 ? "" : "s");
+  if (s->repeat != NO_ID) printf(", in %u round%s", came->rounds, plural(came->rounds));
   printf("\n");
 }
 
@@ -149,7 +136,10 @@ void pass_job_print(struct job *job) {
     report_hint(
         "there is nothing in this model for %s; 'weir inspect' says what weir could do with it",
         pj->pipeline.n_steps == 1 ? "that pass" : "these passes");
-  if (!stores_weights(pj)) return;
+  bool stores = false; // what only moved weights has no list of them
+  for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
+    stores = stores || pj->pipeline.steps[i].values.pass->stores;
+  if (!stores) return;
   quantized_list(&q, job, pj);
   if (!quiet) quantized_print_worst(&q, WORST_SHOWN);
   quantized_print_clipped(&q, WORST_SHOWN);

@@ -18,15 +18,11 @@ static uint64_t part_bytes(struct recipes *r, uint32_t of, const struct recipe_q
   return has ? r->rows[recipe_quantize(r, of, q, part)].bytes : 0;
 }
 
-// Scales and zero points are weights of their own to a pass behind the one that made them.
-static bool is_statistic(const struct recipes *r, uint32_t id) {
-  return r->rows[id].kind == RECIPE_QUANTIZE && recipe_part_of(r, id) != PART_CODES;
-}
-
-// Casts on the way to a quantization (bfloat16 made float32 first) are part of it.
+// Casts on the way to a quantization (bfloat16 made float32 first) are part of it. Scales and zero
+// points are weights of their own to a pass behind the one that made them.
 static uint32_t source_of(const struct recipes *r, uint32_t id) {
-  while ((r->rows[id].kind == RECIPE_CAST || r->rows[id].kind == RECIPE_QUANTIZE) &&
-         !is_statistic(r, id))
+  while (r->rows[id].kind == RECIPE_CAST ||
+         (r->rows[id].kind == RECIPE_QUANTIZE && recipe_part_of(r, id) == PART_CODES))
     id = recipe_unmoved(r, r->args[r->rows[id].args]);
   return id;
 }
@@ -93,21 +89,12 @@ void quantized_list(struct quantized *q, struct job *job, const struct pass_job 
 
 // ---- for programs ------------------------------------------------------------------------------
 
-static void write_scheme(const struct recipe_quantization *q, struct json_out *j) {
-  json_put_uint(j, "bits", q->bits);
-  json_put_uint(j, "block", q->block);
-  json_put_text(j, "format", recipe_format_name(q->format));
-  if (q->format == FORMAT_LEVELS) json_put_uint(j, "levels", q->levels);
-  json_put_bool(j, "symmetric", q->symmetric);
-}
-
 static void write_row(const struct quantized_tensor *t, const struct job *job, struct json_out *j) {
   const struct recipe *of = &job->recipes.rows[t->of];
-  const int64_t *dims = recipe_dims(&job->recipes, t->of);
   json_object(j);
   json_put_uint(j, "bytes_after", t->bytes_after);
   json_put_uint(j, "bytes_before", t->bytes_before);
-  json_put_ints(j, "dims", dims, of->rank);
+  json_put_ints(j, "dims", recipe_dims(&job->recipes, t->of), of->rank);
   json_put_text(j, "dtype", dtype_name(of->dtype));
   json_key(j, "error");
   if (t->has_figures) {
@@ -123,7 +110,13 @@ static void write_row(const struct quantized_tensor *t, const struct job *job, s
   }
   json_put_string(j, "name", t->name);
   json_put_object(j, "scheme");
-  if (t->has_scheme) write_scheme(&t->scheme, j);
+  if (t->has_scheme) {
+    json_put_uint(j, "bits", t->scheme.bits);
+    json_put_uint(j, "block", t->scheme.block);
+    json_put_text(j, "format", recipe_format_name(t->scheme.format));
+    if (t->scheme.format == FORMAT_LEVELS) json_put_uint(j, "levels", t->scheme.levels);
+    json_put_bool(j, "symmetric", t->scheme.symmetric);
+  }
   json_end_object(j);
   json_put_text(j, "stored_as", dtype_name(job->recipes.rows[t->codes].dtype));
   json_put_uint(j, "uses", t->uses);
@@ -183,8 +176,8 @@ void quantized_print_clipped(const struct quantized *q, uint32_t most) {
     const struct quantized_tensor *t = &q->rows[i];
     if (!t->has_figures || t->figures.overflows == 0) continue;
     if (n++ < most)
-      printf("clipped: %lu element%s of '%s'\n", t->figures.overflows,
-             t->figures.overflows == 1 ? "" : "s", quote(t->name).s);
+      printf("clipped: %lu element%s of '%s'\n", t->figures.overflows, plural(t->figures.overflows),
+             quote(t->name).s);
   }
   if (n > most) printf("clipped: elements of %u more tensors\n", n - most);
 }
@@ -212,8 +205,8 @@ static void print_counts(const struct quantized *q, const struct pass_job *pj) {
   for (uint32_t i = 0; i < q->n_rows; i++)
     quantized += q->rows[i].has_scheme;
   const uint32_t cast = q->n_rows - quantized;
-  if (quantized || !casts) printf("; %u tensor%s quantized", quantized, quantized == 1 ? "" : "s");
-  if (cast || casts) printf("; %u tensor%s cast", cast, cast == 1 ? "" : "s");
+  if (quantized || !casts) printf("; %u tensor%s quantized", quantized, plural(quantized));
+  if (cast || casts) printf("; %u tensor%s cast", cast, plural(cast));
 }
 
 void quantized_print_closing(const struct quantized *q, struct job *job,
