@@ -98,7 +98,7 @@ void audit_tensors_name(const char *folder, const char *model_path, struct audit
       report_notice("the tensors of damaged ranges cannot be named: %s", why.msg);
   } else {
     struct tensor_map map;
-    tensor_map_init_held(&map, &m);
+    tensor_map_init(&map, &m, true);
     for (size_t i = 0; i < n; i++)
       name_range(&m, file_of(&m, name, found[i].file), &map, &found[i], arena);
     tensor_map_done(&map);

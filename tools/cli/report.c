@@ -42,7 +42,7 @@ void report_open(bool quiet, bool progress) {
   talk.lines = progress && !screen;
 }
 
-static void clear_bar(void) {
+void report_end(void) {
   if (!talk.bar_shown) return;
   fputs("\r\033[K", stderr);
   talk.bar_shown = false;
@@ -62,7 +62,7 @@ void report_say(enum report_kind kind, const char *fmt, ...) {
   };
   if (talk.quiet && kind > REPORT_ERROR_HINT) return;
   va_list ap;
-  clear_bar();
+  report_end();
   fputs(talk.colour ? starts[kind].bright : starts[kind].plain, stderr);
   va_start(ap, fmt);
   vfprintf(stderr, fmt, ap);
@@ -125,10 +125,6 @@ void report_tick(void *ctx, uint64_t done, uint64_t total, const char *what) {
 
 void report_tick_bytes(void *ctx, uint64_t done, uint64_t total) {
   report_tick(ctx, done, total, NULL);
-}
-
-void report_end(void) {
-  clear_bar();
 }
 
 struct quoted report_size(uint64_t bytes) {

@@ -176,7 +176,7 @@ void inspect_gather(struct inspect *in, const struct model *m, struct sources *s
     in->n_training += graph->kind == GRAPH_TRAINING;
   }
   gather_tensors(in);
-  tensor_map_init(&in->map, m);
+  tensor_map_init(&in->map, m, false);
   in->files = arena_zalloc(&in->arena, (m->n_files + 1u) * sizeof *in->files);
   for (uint32_t f = 0; f < m->n_files; f++)
     in->files[f] =

@@ -72,46 +72,9 @@ static void print_io(const struct model *m, const char *title, uint32_t first, u
   if (initializers) printf("  (and %u initializers listed as inputs)\n", initializers);
 }
 
-static void print_ops(const struct inspect *in) {
-  if (in->n_ops == 0) return;
-  printf("\nOperators\n");
-  for (uint32_t i = 0; i < in->n_ops && i < OPS_SHOWN; i++) {
-    const struct inspect_op *op = &in->ops[i];
-    printf("%8lu  %s", op->count, quote_str(model_name_str(in->m, op->op_type)).s);
-    if (op->domain != in->m->empty) printf("  (%s)", quote_str(domain_of(in->m, op->domain)).s);
-    putchar('\n');
-  }
-  if (in->n_ops > OPS_SHOWN) printf("          and %u more kinds\n", in->n_ops - OPS_SHOWN);
-}
-
 static void print_sum(const char *label, struct inspect_sum sum) {
   if (sum.tensors == 0) return;
   printf("  %-24s %8lu  %10s\n", label, sum.tensors, quote_bytes(sum.bytes).s);
-}
-
-static void print_sums(const struct inspect *in) {
-  if (in->all.tensors == 0) return;
-  printf("\nTensors                       count       bytes\n");
-  print_sum("all", in->all);
-  for (uint32_t t = 0; t < 256; t++)
-    print_sum(dtype_name(t), in->by_dtype[t]);
-  print_sum("in data files", in->external);
-  print_sum("in the .onnx", in->inlined);
-  print_sum("in nodes of the .onnx", in->in_nodes);
-  print_sum("used by nothing", in->unused);
-}
-
-static void print_largest(struct inspect *in) {
-  if (in->n_largest == 0) return;
-  printf("\nLargest tensors\n");
-  for (uint32_t i = 0; i < in->n_largest; i++) {
-    const struct model_tensor *t = &in->m->tensors[in->largest[i]];
-    char type[224];
-    snprintf(type, sizeof type, "%s%s", dtype_name(t->dtype),
-             quote_dims(model_dims(in->m, t), t->rank).s);
-    printf("%10s  %-24s %s\n", quote_bytes(t->bytes).s, type,
-           quote_str(inspect_tensor_name(in, in->largest[i])).s);
-  }
 }
 
 void inspect_print(struct inspect *in) {
@@ -147,11 +110,32 @@ void inspect_print(struct inspect *in) {
     print_io(m, "Inputs", g->inputs, g->n_inputs);
     print_io(m, "Outputs", g->outputs, g->n_outputs);
   }
-  print_ops(in);
-  print_sums(in);
-  print_largest(in);
-  if (in->n_advice == 0) return;
-  printf("\nWhat weir could do\n");
+  if (in->n_ops > 0) printf("\nOperators\n");
+  for (uint32_t i = 0; i < in->n_ops && i < OPS_SHOWN; i++) {
+    const struct inspect_op *op = &in->ops[i];
+    printf("%8lu  %s", op->count, quote_str(model_name_str(m, op->op_type)).s);
+    if (op->domain != m->empty) printf("  (%s)", quote_str(domain_of(m, op->domain)).s);
+    putchar('\n');
+  }
+  if (in->n_ops > OPS_SHOWN) printf("          and %u more kinds\n", in->n_ops - OPS_SHOWN);
+  if (in->all.tensors > 0) printf("\nTensors                       count       bytes\n");
+  print_sum("all", in->all);
+  for (uint32_t t = 0; t < 256; t++)
+    print_sum(dtype_name(t), in->by_dtype[t]);
+  print_sum("in data files", in->external);
+  print_sum("in the .onnx", in->inlined);
+  print_sum("in nodes of the .onnx", in->in_nodes);
+  print_sum("used by nothing", in->unused);
+  if (in->n_largest > 0) printf("\nLargest tensors\n");
+  for (uint32_t i = 0; i < in->n_largest; i++) {
+    const struct model_tensor *t = &m->tensors[in->largest[i]];
+    char type[224];
+    snprintf(type, sizeof type, "%s%s", dtype_name(t->dtype),
+             quote_dims(model_dims(m, t), t->rank).s);
+    printf("%10s  %-24s %s\n", quote_bytes(t->bytes).s, type,
+           quote_str(inspect_tensor_name(in, in->largest[i])).s);
+  }
+  if (in->n_advice > 0) printf("\nWhat weir could do\n");
   for (uint32_t i = 0; i < in->n_advice; i++)
     printf("  weir %-12s %s\n", in->advice[i].command, in->advice[i].text);
 }

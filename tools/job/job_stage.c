@@ -94,7 +94,6 @@ int job_stage_run(struct job *job, const struct pass_question *q, struct json_ou
                                     .progress = {report_tick, NULL},
                                     .stop = stop_watch()};
   struct measure_stats stats = {0};
-  assert(row); // passes ask stages that there are
   report_begin(row->doing, 0);
   const int rc = row->run(job, q, &work, text, &stats, err);
   report_end();
@@ -104,32 +103,11 @@ int job_stage_run(struct job *job, const struct pass_question *q, struct json_ou
 
 // ---- a question --------------------------------------------------------------------------------
 
-static int make(struct job *job, const struct pass_question *q,
-                const struct artifact_request *request, struct job_stage *stage, struct err *err) {
-  struct json_out text = {0};
-  artifact_begin(&text, request, stage->artifact.id);
-  int rc = job_stage_run(job, q, &text, &stage->source_bytes_read, err);
-  if (rc == 0) rc = artifact_put(&stage->artifact, span_of(text.text, text.n), err);
-  json_done(&text);
-  return rc;
-}
-
-static int take_over(const struct stage_row *row, const struct pass_question *q,
-                     struct job_stage *stage, struct err *err) {
-  stage->resumed = true;
-  if (row->reads(stage->artifact.text, q)) {
-    report_notice("took over what an interrupted run had %s", row->done);
-    return 0;
-  }
-  err_set(err, ERR_INPUT, "the artifact of an interrupted run does not hold %u answers of '%s'",
-          q->n, row->name);
-  return err_hint(err, "without --resume the weights are looked at again");
-}
-
 // The stage, run or found again, at the end of the job's list; NULL if it failed.
 static struct job_stage *answer(struct job *job, const struct stage_row *row,
                                 const struct pass_question *q, struct err *err) {
   struct json_out question = {0};
+  assert(row); // passes ask stages that there are
   json_array(&question);
   for (uint32_t i = 0; i < q->n; i++)
     edit_artifact_recipe(&job->edits, &question, q->of[i]);
@@ -150,8 +128,23 @@ static struct job_stage *answer(struct job *job, const struct stage_row *row,
     artifact_open_null(&stage->artifact, &request);
   else if (artifact_open(&stage->artifact, &request, cli_flag(job->args, OPT_RESUME), err))
     return NULL;
-  if (stage->artifact.text.at ? take_over(row, q, stage, err)
-                              : make(job, q, &request, stage, err)) {
+  int rc = 0;
+  if (!stage->artifact.text.at) {
+    struct json_out text = {0};
+    artifact_begin(&text, &request, stage->artifact.id);
+    rc = job_stage_run(job, q, &text, &stage->source_bytes_read, err);
+    if (rc == 0) rc = artifact_put(&stage->artifact, span_of(text.text, text.n), err);
+    json_done(&text);
+  } else if (row->reads(stage->artifact.text, q)) {
+    stage->resumed = true;
+    report_notice("took over what an interrupted run had %s", row->done);
+  } else {
+    rc = err_set(err, ERR_INPUT,
+                 "the artifact of an interrupted run does not hold %u answers of '%s'", q->n,
+                 row->name);
+    err_fill_hint(err, "without --resume the weights are looked at again");
+  }
+  if (rc) {
     artifact_end(&stage->artifact, false);
     return NULL;
   }
@@ -192,14 +185,6 @@ const char *job_stage_artifacts(struct job *job) {
 
 // ---- replay ------------------------------------------------------------------------------------
 
-// Did version 0.1.0 add up these figures in another way?
-static bool is_of_old(const struct job *job, const struct edit_artifact *a) {
-  bool is = false;
-  for (uint32_t i = 0; i < a->n; i++)
-    is = is || !measure_is_by_column(&job->recipes, a->of[i]);
-  return is && strcmp(a->stage, MEASURED_STAGE) == 0;
-}
-
 int job_stage_replay(void *ctx, const struct edit_artifact *a, struct err *err) {
   struct job *job = ctx;
   const struct stage_row *row = stage_named(a->stage);
@@ -213,7 +198,10 @@ int job_stage_replay(void *ctx, const struct edit_artifact *a, struct err *err) 
   const struct job_stage *stage = answer(job, row, &question, err);
   if (!stage) return -1;
   if (memcmp(stage->sha256, a->sha256, DIGEST_BYTES) == 0) return 0;
-  if (is_of_old(job, a)) {
+  bool is_of_old = false; // version 0.1.0 added up these figures in another way
+  for (uint32_t i = 0; i < a->n && strcmp(a->stage, MEASURED_STAGE) == 0; i++)
+    is_of_old = is_of_old || !measure_is_by_column(&job->recipes, a->of[i]);
+  if (is_of_old) {
     report_notice("the log was made by version 0.1.0, which measured in other digits: whether the "
                   "weights are those that it measured is not known");
     return 0;

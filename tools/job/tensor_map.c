@@ -33,7 +33,7 @@ static void add_tensor(struct tensor_map *map, const struct model *m, uint32_t t
   }
 }
 
-static void init(struct tensor_map *map, const struct model *m, bool held) {
+void tensor_map_init(struct tensor_map *map, const struct model *m, bool held) {
   *map = (struct tensor_map){0};
   for (uint32_t t = 0; t < m->n_tensors; t++)
     add_tensor(map, m, t, held);
@@ -45,14 +45,6 @@ static void init(struct tensor_map *map, const struct model *m, bool held) {
     if (add_overflows(row->off, row->len, &row->reach)) row->reach = UINT64_MAX;
     if (i > 0 && row[-1].file == row->file) row->reach = max_u64(row->reach, row[-1].reach);
   }
-}
-
-void tensor_map_init(struct tensor_map *map, const struct model *m) {
-  init(map, m, false);
-}
-
-void tensor_map_init_held(struct tensor_map *map, const struct model *m) {
-  init(map, m, true);
 }
 
 void tensor_map_done(struct tensor_map *map) {
