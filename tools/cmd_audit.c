@@ -232,39 +232,31 @@ static void print_json(const struct audit *a, const struct audit_result *r,
   report_json_end(&j);
 }
 
-static int audit(struct audit *a, const struct target *t, const struct cli_args *args,
-                 struct err *err) {
+int cmd_audit(const struct cli_args *args, struct err *err) {
+  struct audit a = {0};
+  const struct target t = target_of(args->operand[0], &a.arena);
   const struct audit_options options = {.jobs = cli_count(args, OPT_JOBS),
                                         .stop = stop_watch(),
                                         .damage = note_damage,
                                         .tick = report_tick_bytes,
-                                        .ctx = a};
+                                        .ctx = &a};
   struct audit_result result = {0};
-  report_begin("checking", 0);
-  if (manifest_audit(t->manifest, &options, &result, err) < 0) {
-    if (err->kind != ERR_INPUT) return -1;
-    return err_hint(err, "weir writes one with every model, unless --no-manifest is given");
-  }
-  report_end();
-  if (a->n_found > 0) {
-    qsort(a->found, a->n_found, sizeof *a->found, compare_found);
-    audit_tensors_name(t->folder, t->model, a->found, a->n_found, &a->arena);
-    count_left(a, t);
-  } else {
-    (void)audit_companion_is_whole(t->folder, t->name);
-  }
-  if (cli_flag(args, OPT_JSON))
-    print_json(a, &result, t);
-  else
-    print_text(a, &result, t);
-  return a->n_found > 0 ? ERR_FAIL : 0;
-}
-
-int cmd_audit(const struct cli_args *args, struct err *err) {
-  struct audit a = {0};
-  struct target t = target_of(args->operand[0], &a.arena);
   int rc = refuse_unfinished_seal(&t, err);
-  if (rc == 0) rc = audit(&a, &t, args, err);
+  if (rc == 0) {
+    report_begin("checking", 0);
+    rc = manifest_audit(t.manifest, &options, &result, err);
+    report_end();
+    if (rc && err->kind == ERR_INPUT)
+      err_fill_hint(err, "weir writes one with every model, unless --no-manifest is given");
+  }
+  if (rc == 0 && a.n_found == 0) (void)audit_companion_is_whole(t.folder, t.name);
+  if (rc == 0 && a.n_found > 0) {
+    qsort(a.found, a.n_found, sizeof *a.found, compare_found);
+    audit_tensors_name(t.folder, t.model, a.found, a.n_found, &a.arena);
+    count_left(&a, &t);
+  }
+  if (rc == 0) (cli_flag(args, OPT_JSON) ? print_json : print_text)(&a, &result, &t);
+  if (rc == 0 && a.n_found > 0) rc = ERR_FAIL;
   TABLE_FREE(&a, found);
   arena_free(&a.arena);
   return rc;

@@ -185,10 +185,6 @@ static int scan_text(struct scan *s) {
 
 // ---- the walk after cJSON ----------------------------------------------------------------------
 
-static unsigned nibble(char c) {
-  return c <= '9' ? (unsigned)(c - '0') : (unsigned)(c - 'a' + 10);
-}
-
 // Turns marks back into bytes, in place; gives the length.
 static size_t unmark(char *s) {
   const char *from = s;
@@ -198,7 +194,9 @@ static size_t unmark(char *s) {
       s[n++] = *from++;
       continue;
     }
-    s[n++] = (char)(uint8_t)(nibble(from[1]) << 4 | nibble(from[2]));
+    uint8_t byte = 0;
+    (void)hex_decode(span_of(from + 1, 2), &byte, 1);
+    s[n++] = (char)byte;
     from += 3;
   }
   s[n] = '\0';

@@ -197,13 +197,11 @@ void json_double(struct json_out *j, double x) {
 }
 
 void json_bool(struct json_out *j, bool x) {
-  begin_element(j);
-  put(j, x ? "true" : "false", x ? 4 : 5);
+  json_raw(j, span_str(x ? "true" : "false"));
 }
 
 void json_null(struct json_out *j) {
-  begin_element(j);
-  put(j, "null", 4);
+  json_raw(j, span_str("null"));
 }
 
 void json_hex(struct json_out *j, const uint8_t *bytes, size_t n) {

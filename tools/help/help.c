@@ -15,7 +15,7 @@ const char *const help_what_weir_is =
     "the "
     "weights where they are on disk, and writes the changed model as a stream.";
 
-static const char *const group_titles[CLI_GROUPS] = {
+const char *const help_group_titles[CLI_GROUPS] = {
     [CLI_OWN] = "Options",     [CLI_OUTPUT] = "Output",       [CLI_RECORDS] = "Records",
     [CLI_READING] = "Reading", [CLI_RESOURCES] = "Resources", [CLI_MESSAGES] = "Messages",
 };
@@ -34,10 +34,6 @@ const struct help_exit_code help_exit_codes[] = {
     {ERR_PERMISSION, "not permitted"},
     {0},
 };
-
-const char *help_group_title(enum cli_group group) {
-  return group_titles[group];
-}
 
 bool help_group_used(enum cli_group group, enum cli_command command) {
   for (uint32_t k = 0, o; (o = cli_option_at(command, k)) != CLI_NONE; k++)
@@ -104,7 +100,7 @@ static void print_option(FILE *to, const struct cli_option_row *row, bool all) {
 
 static void print_group(FILE *to, enum cli_command command, enum cli_group group, bool all) {
   if (group != CLI_MESSAGES && !help_group_used(group, command)) return;
-  fprintf(to, "\n%s:\n", group_titles[group]);
+  fprintf(to, "\n%s:\n", help_group_titles[group]);
   for (uint32_t k = 0, o; (o = cli_option_at(command, k)) != CLI_NONE; k++) {
     const struct cli_option_row row = cli_row(command, o);
     if (row.group == group) print_option(to, &row, all);

@@ -11,8 +11,8 @@ void help_overview(FILE *to, bool all);
 // `weir COMMAND --help`.
 void help_command(FILE *to, enum cli_command command, bool all);
 
-// The heading under which a group of options stands.
-const char *help_group_title(enum cli_group group);
+// The headings under which groups of options stand.
+extern const char *const help_group_titles[CLI_GROUPS];
 // True if the command has an option of that group.
 bool help_group_used(enum cli_group group, enum cli_command command);
 

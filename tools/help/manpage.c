@@ -52,8 +52,8 @@ static void put_head(FILE *to, const char *name, const char *summary) {
   fputs(".TH \"", to);
   for (const char *at = name; *at; at++)
     fputc(toupper((unsigned char)*at), to);
-  fprintf(to, "\" \"1\" \"%s\" \"weir %s\" \"weir manual\"\n.SH NAME\n", version_date(),
-          version_number());
+  fprintf(to, "\" \"1\" \"%s\" \"weir %s\" \"weir manual\"\n.SH NAME\n", version_date,
+          version_number);
   put(to, name);
   put_between(to, " \\- ", summary, "\n");
 }
@@ -86,7 +86,7 @@ static void put_command_page(FILE *to, enum cli_command c) {
   fputs(".SH OPTIONS\n", to);
   for (uint32_t g = 0; g < CLI_GROUPS; g++) {
     if (!help_group_used(g, c)) continue;
-    if (g != CLI_OWN) fprintf(to, ".SS %s\n", help_group_title(g));
+    if (g != CLI_OWN) fprintf(to, ".SS %s\n", help_group_titles[g]);
     for (uint32_t k = 0, o; (o = cli_option_at(c, k)) != CLI_NONE; k++) {
       const struct cli_option_row option = cli_row(c, o);
       if (option.group == g) put_option(to, &option);

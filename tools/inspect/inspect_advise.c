@@ -108,13 +108,6 @@ static void add_saving(struct savings *s, uint64_t before, uint64_t after) {
   s->after += after;
 }
 
-static bool is_replaceable(const struct model *m, const struct weight *w) {
-  const struct model_value *v = &m->values[w->value];
-  struct model_constant c;
-  return model_resolve_constant(m, w->value, &c) &&
-         (v->first_use != NO_ID || v->n_graph_outputs > 0);
-}
-
 void inspect_advise(struct inspect *in) {
   advise_conv2matmul(in);
   advise_quantize(in);
@@ -124,9 +117,12 @@ void inspect_advise(struct inspect *in) {
     const struct model_tensor *t = &m->tensors[i];
     struct weight w;
     uint64_t n;
-    if (!weights_at(m, i, &w) || !is_replaceable(m, &w) ||
+    struct model_constant c;
+    if (!weights_at(m, i, &w) || !model_resolve_constant(m, w.value, &c) ||
         !dims_product(model_dims(m, t), t->rank, &n))
       continue;
+    const struct model_value *v = &m->values[w.value];
+    if (v->first_use == NO_ID && v->n_graph_outputs == 0) continue;
     const bool real =
         t->dtype == DTYPE_FLOAT || t->dtype == DTYPE_FLOAT16 || t->dtype == DTYPE_DOUBLE;
     if (real && n >= SHRINK_MIN_ELEMENTS)

@@ -54,7 +54,7 @@ static int seal(struct job *job, const struct carry_out *c, struct staging *st, 
       .manifest = !cli_flag(job->args, OPT_NO_MANIFEST),
       .tensor_digests = cli_flag(job->args, OPT_TENSOR_DIGESTS),
       .hash_inputs = cli_flag(job->args, OPT_HASH_INPUTS),
-      .edits_sha256 = job->log_digest ? job->edits_sha256 : NULL,
+      .edits_sha256 = job->edits_sha256,
       .report = span_of(report.text, report.n),
   };
   const int rc = put_in_place(&x, st, err);

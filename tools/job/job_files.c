@@ -144,12 +144,6 @@ static bool is_same(const struct stat *a, const struct stat *b) {
   return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-// Does the path lie in the output's folder?
-static bool is_in_dest(const struct job *job, const char *path) {
-  struct stat folder, dest;
-  return stat_folder(path, &folder) && fstat(job->out.dest, &dest) == 0 && is_same(&folder, &dest);
-}
-
 bool job_reads(const struct job *job, const struct stat *st) {
   const bool piped = cli_option_belongs(OPT_CONFIG, job->args->command);
   const char *const beside[] = {cli_operand(job->args, "EDITS"),
@@ -189,11 +183,12 @@ static uint32_t list_records(struct job *job, struct record out[RECORDS_MAX]) {
 }
 
 static int check_record(const struct job *job, const struct record *r, struct err *err) {
-  struct stat st;
+  struct stat st, dest;
   const char *whose = NULL;
   if (stat(r->path, &st) == 0 && job_reads(job, &st))
     whose = "input";
-  else if (is_ours(job, path_base(r->path)) && is_in_dest(job, r->path))
+  else if (is_ours(job, path_base(r->path)) && stat_folder(r->path, &st) &&
+           fstat(job->out.dest, &dest) == 0 && is_same(&st, &dest))
     whose = "output";
   if (!whose) return 0;
   err_set(err, ERR_USAGE, "--%s would write over '%s', which is one of the %s's own files",

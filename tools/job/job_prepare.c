@@ -94,14 +94,6 @@ int job_begin_edits(struct job *job, const char *command, const char *options, s
   return rc;
 }
 
-static int close_log(struct job *job, struct err *err) {
-  uint8_t sum[DIGEST_BYTES];
-  if (job_text_check(&job->log, err) || edits_finish(&job->edits, err)) return -1;
-  digest_end(job->log_digest, sum);
-  hex_encode(sum, sizeof sum, job->edits_sha256);
-  return 0;
-}
-
 // ---- the plan ----------------------------------------------------------------------------------
 
 static int plan_sink(void *ctx, struct span text) {
@@ -125,7 +117,7 @@ static int write_plan(struct job *job, struct err *err) {
 
 // The name may come from a log that anybody wrote.
 static const char *passes_json(struct job *job) {
-  if (!job->command || strcmp(job->command, "convert") == 0) return "[]";
+  if (strcmp(job->command, "convert") == 0) return "[]";
   struct json_out j = {0};
   struct err ignored = {0};
   // A pipeline's options are {"passes":[…]}, in the words of this list.
@@ -148,7 +140,10 @@ static const char *passes_json(struct job *job) {
 }
 
 int job_prepare_plan(struct job *job, struct err *err) {
-  if (job->log_digest && close_log(job, err)) return -1;
+  uint8_t sum[DIGEST_BYTES];
+  if (job_text_check(&job->log, err) || edits_finish(&job->edits, err)) return -1;
+  digest_end(job->log_digest, sum);
+  hex_encode(sum, sizeof sum, job->edits_sha256);
   job->layout.passes = passes_json(job);
   job->layout.artifacts = job_stage_artifacts(job);
   if (plan_build(&job->plan, &job->model, &job->recipes, &job->layout, err)) return -1;

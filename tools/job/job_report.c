@@ -83,7 +83,7 @@ static void write_common(const struct job *job, struct json_out *j) {
   job_stage_write(job, j);
   json_put_uint(j, "units", plan_unit_count(&job->plan));
   json_put_uint(j, "units_resumed", job->stats.units_skipped);
-  json_put_text(j, "version", version_number());
+  json_put_text(j, "version", version_number);
   json_put_array(j, "warnings");
   for (uint32_t i = 0; i < job->n_warnings; i++)
     json_text(j, job->warnings[i]);

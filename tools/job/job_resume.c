@@ -66,7 +66,7 @@ static void put_known(struct json_out *j, const struct ending *e, const struct s
   json_end_array(j);
   json_put_text(j, "plan_id", s ? id : NULL);
   json_put_text(j, "resumed", "seal");
-  json_put_text(j, "version", version_number());
+  json_put_text(j, "version", version_number);
   json_end_object(j);
   json_end_object(j);
   json_newline(j);

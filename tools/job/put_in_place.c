@@ -76,7 +76,7 @@ static int write_manifest(const struct put_in_place *x, const struct staging *st
                                     .tensors_sha256 = tensors ? tensors_hex : NULL,
                                     .ignore_paths = ignore,
                                     .n_ignore_paths = tensors ? 2 : 1,
-                                    .weir_version = version_number(),
+                                    .weir_version = version_number,
                                     .source_sha256 = x->hash_inputs ? inputs : NULL};
   if (rc == 0) rc = manifest_write(out, &in, err);
   arena_free(&a);

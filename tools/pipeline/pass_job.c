@@ -54,8 +54,10 @@ void pass_job_words(const struct pass_job *pj, uint32_t step, const char *chosen
     while (k < out->n && strcmp(out->word[k], word) != 0)
       k++;
     if (k == PASS_JOB_WORDS) continue;
-    if (k == out->n) out->first[k] = s, out->word[out->n++] = word;
-    out->count[k]++;
+    if (out->count[k]++ > 0) continue;
+    out->first[k] = s;
+    out->word[k] = word;
+    out->n++;
   }
 }
 

@@ -42,47 +42,40 @@ static void look_at(struct info *in, const struct weight *w) {
   json_end_object(in->json);
 }
 
-static void look_at_all(struct info *in) {
-  struct weight w;
-  for (uint32_t t = 0; t < in->m->n_tensors && report_stdout_alive(); t++)
-    if (weights_at(in->m, t, &w)) look_at(in, &w);
-}
-
-static void print(struct info *in, const char *path, uint64_t total) {
-  printf("Model: %s\n", quote_str(path).s);
-  look_at_all(in);
-  printf("Total nodes: %lu\nTotal initializers: %lu\n", in->nodes, in->initializers);
-  printf("Total bytes from weights: %lu bytes, %lu bytes from other data\n", in->bytes,
-         (total > in->bytes ? total - in->bytes : 0));
-}
-
-static void write(struct info *in, const char *path, uint64_t total) {
-  struct json_out j = {.indent = 2};
-  in->json = &j;
-  json_object(&j);
-  json_put_text(&j, "model", path);
-  json_put_array(&j, "weights");
-  look_at_all(in);
-  json_end_array(&j);
-  json_put_uint(&j, "total_bytes_from_weights", in->bytes);
-  json_put_uint(&j, "total_bytes_of_files", total);
-  json_end_object(&j);
-  report_json_end(&j);
-}
-
 int shrink_info(const struct cli_args *args, const char *path, struct err *err) {
   const struct sources_options opening = {.allow_links = cli_flag(args, OPT_ALLOW_LINKS)};
   const struct load_options loading = {0};
   struct sources *sources;
   struct model m;
+  struct json_out j = {.indent = 2};
+  struct info in = {.m = &m, .json = cli_flag(args, OPT_JSON) ? &j : NULL};
+  uint64_t total = 0;
   if (sources_open(&sources, path, &opening, err)) return -1;
   model_init(&m);
-  int rc = load_model(&m, sources, &loading, err);
-  struct info in = {.m = &m};
-  uint64_t bytes = 0;
+  const int rc = load_model(&m, sources, &loading, err);
   for (uint32_t i = 0; i < sources_count(sources); i++)
-    bytes += sources_size(sources, i);
-  if (rc == 0) (cli_flag(args, OPT_JSON) ? write : print)(&in, path, bytes);
+    total += sources_size(sources, i);
+  if (rc == 0 && in.json) {
+    json_object(&j);
+    json_put_text(&j, "model", path);
+    json_put_array(&j, "weights");
+  } else if (rc == 0) {
+    printf("Model: %s\n", quote_str(path).s);
+  }
+  struct weight w;
+  for (uint32_t t = 0; rc == 0 && t < m.n_tensors && report_stdout_alive(); t++)
+    if (weights_at(&m, t, &w)) look_at(&in, &w);
+  if (rc == 0 && in.json) {
+    json_end_array(&j);
+    json_put_uint(&j, "total_bytes_from_weights", in.bytes);
+    json_put_uint(&j, "total_bytes_of_files", total);
+    json_end_object(&j);
+    report_json_end(&j);
+  } else if (rc == 0) {
+    printf("Total nodes: %lu\nTotal initializers: %lu\n", in.nodes, in.initializers);
+    printf("Total bytes from weights: %lu bytes, %lu bytes from other data\n", in.bytes,
+           total > in.bytes ? total - in.bytes : 0);
+  }
   model_free(&m);
   sources_close(sources);
   return rc;
