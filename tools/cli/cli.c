@@ -123,10 +123,6 @@ enum cli_option cli_pass_option(enum cli_command command, const char *name) {
   return o;
 }
 
-bool cli_writes(enum cli_command command) {
-  return cli_option_belongs(OPT_OUTPUT, command);
-}
-
 enum cli_command cli_command_by_name(const char *name) {
   uint32_t c = 0;
   while (c < CLI_COMMANDS && strcmp(command_rows[c].name, name) != 0)
@@ -149,7 +145,8 @@ static bool is_repeated(struct span word) {
   return word.n > 3 && memcmp(word.at + word.n - 3, "...", 3) == 0;
 }
 
-struct span cli_operand_word(enum cli_command command, uint32_t k) {
+// The k-th word of a command's operands, brackets kept ("[OUT]"); empty past the last.
+static struct span operand_word(enum cli_command command, uint32_t k) {
   const char *at = command_rows[command].operands;
   for (;; k--) {
     const struct span word = span_of(at, strcspn(at, " "));
@@ -325,7 +322,7 @@ static int take_words(struct cli_args *args, struct err *err) {
       rc = take_long(args, word, &at, err);
     } else if (options && word[0] == '-' && word[1]) {
       rc = take_short(args, word, &at, err);
-    } else if (cli_operand_word(args->command, args->n_operands).n > 0) {
+    } else if (operand_word(args->command, args->n_operands).n > 0) {
       args->operand[args->n_operands++] = word;
     } else {
       err_fill(err, ERR_USAGE, "'%s' is one word too many: usage is 'weir %s %s'",
@@ -334,7 +331,7 @@ static int take_words(struct cli_args *args, struct err *err) {
     }
     if (rc < 0) return -1;
   }
-  const struct span word = cli_operand_word(args->command, args->n_operands);
+  const struct span word = operand_word(args->command, args->n_operands);
   if (word.n == 0 || word.at[0] == '[' || (args->n_operands > 0 && is_repeated(word))) return 0;
   err_fill(err, ERR_USAGE, "'weir %s' needs %.*s", row->name, (int)word.n, (const char *)word.at);
   return err_hint(err, "usage: weir %s %s [options]", row->name, row->operands);
@@ -421,7 +418,7 @@ int cli_parse(struct cli_args *args, int argc, char *const *argv, struct err *er
                    option_rows[exclusions[i].a].name, option_rows[exclusions[i].b].name);
   }
   // Words of the two messages about --inplace: those that scripts around onnx-conv2matmul know.
-  if (!cli_writes(args->command)) return 0;
+  if (!cli_option_belongs(OPT_OUTPUT, args->command)) return 0;
   bool operand = cli_operand(args, "OUT") != NULL, option = cli_given(args, OPT_OUTPUT);
   bool inplace = cli_given(args, OPT_INPLACE);
   if (inplace && (operand || option))
@@ -487,7 +484,7 @@ int cli_pass_values(const struct cli_args *args, struct pass_values *values, str
 
 const char *cli_operand(const struct cli_args *args, const char *name) {
   for (uint32_t k = 0; k < args->n_operands; k++) {
-    struct span word = cli_operand_word(args->command, k);
+    struct span word = operand_word(args->command, k);
     if (word.at[0] == '[') word = span_of(word.at + 1, word.n - 2);
     if (is_repeated(word)) word.n -= 3;
     if (span_is(word, name)) return args->operand[k];
@@ -496,7 +493,7 @@ const char *cli_operand(const struct cli_args *args, const char *name) {
 }
 
 const char *cli_output(const struct cli_args *args) {
-  assert(cli_writes(args->command));
+  assert(cli_option_belongs(OPT_OUTPUT, args->command));
   const char *operand = cli_operand(args, "OUT");
   if (operand) return operand;
   if (args->value[OPT_OUTPUT].text) return args->value[OPT_OUTPUT].text;

@@ -114,24 +114,20 @@ static void bash_values_by_command(FILE *to, const char *name) {
   fprintf(to, "      esac");
 }
 
-static bool differs_by_command(uint32_t c, const struct cli_option_row *row) {
-  struct cli_option_row other;
-  for (uint32_t d = c + 1; (d = next_with(d, row->name, &other)) < CLI_COMMANDS; d++)
-    if (!same_values(row, &other)) return true;
-  return false;
-}
-
 // Each name once, at the first command that has it.
 static void bash_values(FILE *to) {
-  struct cli_option_row first;
+  struct cli_option_row other;
   for (uint32_t c = 0; c < CLI_COMMANDS; c++)
     for (uint32_t k = 0, o; (o = cli_option_at(c, k)) != CLI_NONE; k++) {
       const struct cli_option_row row = cli_row(c, o);
-      if (row.kind == CLI_FLAG || next_with(0, row.name, &first) != c) continue;
+      if (row.kind == CLI_FLAG || next_with(0, row.name, &other) != c) continue;
       fprintf(to, "    --%s", row.name);
       if (row.letter) fprintf(to, "|-%c", row.letter);
       fprintf(to, ") ");
-      if (differs_by_command(c, &row))
+      bool differs = false; // between commands
+      for (uint32_t d = c; (d = next_with(d + 1, row.name, &other)) < CLI_COMMANDS;)
+        differs = differs || !same_values(&row, &other);
+      if (differs)
         bash_values_by_command(to, row.name);
       else
         bash_value(to, &row);

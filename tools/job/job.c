@@ -111,18 +111,16 @@ static int write_json_report(struct job *job, struct err *err) {
   return rc;
 }
 
-// A run that looked at everything and then said no: the report has all of the reason.
-static int report_refused(struct job *job, const struct err *why) {
-  struct err ignored = {0};
-  if (!job->all_made || why->kind != ERR_MODEL || !job_wants_report(job->args)) return -1;
-  job->refusal = *why;
-  (void)write_json_report(job, &ignored);
-  return -1;
-}
-
 int job_finish(struct job *job, struct err *err) {
   if (job_prepare_plan(job, err)) return -1;
-  if (!job->nothing_to_write && run_and_seal(job, err)) return report_refused(job, err);
+  if (!job->nothing_to_write && run_and_seal(job, err)) {
+    // A run that looked at everything and then said no: the report has all of the reason.
+    struct err ignored = {0};
+    if (!job->all_made || err->kind != ERR_MODEL || !job_wants_report(job->args)) return -1;
+    job->refusal = *err;
+    (void)write_json_report(job, &ignored);
+    return -1;
+  }
   if (job->nothing_to_write && job_look_ahead(job, err)) return -1;
   const int rc = write_json_report(job, err);
   if (!job_report_to_stdout(job->args) || !cli_flag(job->args, OPT_JSON)) job_report_print(job);

@@ -37,12 +37,11 @@ void job_report_file(struct json_out *j, const char *name, uint64_t size) {
 }
 
 static void write_refusal(const struct err *why, struct json_out *j) {
-  json_key(j, "refusal");
   if (why->kind == ERR_NONE) {
-    json_null(j);
+    json_put_null(j, "refusal");
     return;
   }
-  json_object(j);
+  json_put_object(j, "refusal");
   json_put_uint(j, "exit_code", (uint64_t)why->kind);
   json_put_text(j, "hint", hints_of(why).s);
   json_put_text(j, "message", why->msg);

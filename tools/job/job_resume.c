@@ -41,13 +41,6 @@ static struct span kept_report(const struct staging *st) {
   return doc ? text : span_of(NULL, 0);
 }
 
-static bool has_manifest(const struct ending *e, const struct seal_intent *s, const char *name) {
-  struct stat at;
-  for (uint32_t i = 0; s && i < s->n_moves; i++)
-    if (strcmp(s->moves[i].name, name) == 0) return true;
-  return !s && fstatat(e->st.dest, name, &at, 0) == 0;
-}
-
 static void put_known(struct json_out *j, const struct ending *e, const struct seal_intent *s) {
   char manifest[256], id[DIGEST_HEX] = "";
   manifest_name(manifest, e->job->out.onnx_name);
@@ -55,9 +48,12 @@ static void put_known(struct json_out *j, const struct ending *e, const struct s
   json_object(j);
   json_put_object(j, "weir");
   json_put_text(j, "command", cli_command_row(e->job->args->command)->name);
-  json_put_text(j, "manifest", has_manifest(e, s, manifest) ? manifest : NULL);
-  // By what is to be moved; once all is in place and seal.json gone, by the .onnx alone.
+  // By what is to be moved; once all is in place and seal.json gone, by what is there.
   struct stat at;
+  bool has_manifest = !s && fstatat(e->st.dest, manifest, &at, 0) == 0;
+  for (uint32_t i = 0; s && i < s->n_moves; i++)
+    has_manifest = has_manifest || strcmp(s->moves[i].name, manifest) == 0;
+  json_put_text(j, "manifest", has_manifest ? manifest : NULL);
   json_put_array(j, "output");
   for (uint32_t i = 0; s && i < s->n_moves; i++)
     if (s->moves[i].role != SEAL_COMPANION) job_report_file(j, s->moves[i].name, s->moves[i].size);
