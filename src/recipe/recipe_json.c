@@ -394,6 +394,33 @@ static int kind_of(const struct json_value *v, enum recipe_kind *kind, struct er
   return bad(err, "names no operation");
 }
 
+// A key that means nothing here would be a conversion or an axis that somebody takes for said.
+static int check_keys(const struct json_value *v, const struct recipe_kind_row *kind,
+                      struct err *err) {
+  for (const struct json_value *c = json_first(v); c; c = json_next(c)) {
+    const struct recipe_member *m = kind->members;
+    while (m->key && strcmp(m->key, json_name(c)) != 0)
+      m++;
+    if (!m->key && strcmp(kind->name, json_name(c)) != 0)
+      return err_set(err, ERR_MODEL, "a recipe has a key '%s', which means nothing beside '%s'",
+                     quote_str(json_name(c)).s, kind->name);
+  }
+  return 0;
+}
+
+static int too_deep(struct err *err) {
+  return err_set(err, ERR_MODEL, "more than %d recipes lie one within another", RECIPE_MAX_DEPTH);
+}
+
+// Before a row is made, which may go down through its operands, and after: it may have become several.
+static int make_row(struct recipes *r, const struct recipe_asked *x, uint32_t *id,
+                    struct err *err) {
+  for (uint32_t i = 0; i < x->n_of; i++)
+    if (r->rows[x->of[i]].depth >= RECIPE_MAX_DEPTH) return too_deep(err);
+  *id = recipe_rows_kind(x->kind)->make(r, x);
+  return r->rows[*id].depth > RECIPE_MAX_DEPTH ? too_deep(err) : 0;
+}
+
 // Nesting is bounded by json_parse's own limit, so this recursion is too.
 static int read_any(const struct reading *in, const struct json_value *v, uint32_t *id,
                     struct err *err) {
@@ -403,9 +430,9 @@ static int read_any(const struct reading *in, const struct json_value *v, uint32
     int rc = in->leaves->read(in->leaves->ctx, v, id, err);
     if (rc) return rc < 0 ? -1 : 0;
   }
-  if (kind_of(v, &row.x.kind, err)) return -1;
-  const int rc = read_row(in, v, &row, err);
-  if (rc == 0) *id = recipe_rows_kind(row.x.kind)->make(in->r, &row.x);
+  if (kind_of(v, &row.x.kind, err) || check_keys(v, recipe_rows_kind(row.x.kind), err)) return -1;
+  int rc = read_row(in, v, &row, err);
+  if (rc == 0) rc = make_row(in->r, &row.x, id, err);
   arena_free(&row.scratch);
   TABLE_FREE(&row, of);
   TABLE_FREE(&row, pieces);
