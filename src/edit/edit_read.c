@@ -274,8 +274,7 @@ static int read_leaf(void *ctx, const struct json_value *v, uint32_t *recipe, st
   if (!dims_product(dims, rank, &count) || count != x->count)
     return err_set(err, ERR_MODEL, "dims %s do not hold the %lu elements of tensor '%s'",
                    quote_dims(dims, rank).s, x->count, shown(json_get(v, "tensor")).s);
-  const bool same =
-      rank == x->rank && memcmp(dims, recipe_dims(in->e->r, source), rank * sizeof *dims) == 0;
+  const bool same = recipe_has_dims(in->e->r, source, dims, rank);
   *recipe = same ? source : edit_make_source_recipe_as(in->e, tensor, dims, rank);
   return 1;
 }
@@ -313,8 +312,7 @@ int edit_read_recipe(struct edit_reading *in, const struct json_value *v, uint32
   if (read_dims(in, v, dims, &rank)) return -1;
   if (recipe_json_read(in->e->r, json_get(v, "recipe"), &leaves, recipe, in->err)) return -1;
   const struct recipe *x = &in->e->r->rows[*recipe];
-  const bool same =
-      rank == x->rank && memcmp(dims, recipe_dims(in->e->r, *recipe), rank * sizeof *dims) == 0;
+  const bool same = recipe_has_dims(in->e->r, *recipe, dims, rank);
   if (same && span_is(dtype, dtype_name((enum dtype)x->dtype))) return 0;
   return err_set(in->err, ERR_MODEL, "the line says %s %s, but its recipe makes %s %s",
                  quote(dtype).s, quote_dims(dims, rank).s, dtype_name((enum dtype)x->dtype),

@@ -324,6 +324,11 @@ void recipe_rows_ask(struct recipe_asked *x, const struct recipes *r, enum recip
   if (row->rank) memcpy(x->dims, r->longs + row->dims, row->rank * sizeof *x->dims);
 }
 
+bool recipe_has_dims(const struct recipes *r, uint32_t id, const int64_t *dims, uint32_t rank) {
+  return r->rows[id].rank == rank &&
+         (rank == 0 || memcmp(recipe_dims(r, id), dims, rank * sizeof *dims) == 0);
+}
+
 uint32_t recipe_unmoved(const struct recipes *r, uint32_t id) {
   while (r->rows[id].kind == RECIPE_RESHAPE || r->rows[id].kind == RECIPE_TRANSPOSE)
     id = r->args[r->rows[id].args];

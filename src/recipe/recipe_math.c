@@ -22,8 +22,7 @@ static int bad(struct err *err, const char *what) {
 }
 
 static bool has_dims(const struct recipes *r, uint32_t id, const struct recipe_asked *x) {
-  return r->rows[id].rank == x->rank &&
-         (x->rank == 0 || memcmp(recipe_dims(r, id), x->dims, x->rank * sizeof *x->dims) == 0);
+  return recipe_has_dims(r, id, x->dims, x->rank);
 }
 
 // ---- casts -------------------------------------------------------------------------------------

@@ -157,16 +157,11 @@ int recipe_moves_reshape_fits(const struct recipes *r, const struct recipe_asked
   return count == operand(r, x)->count ? 0 : bad(err, "reshapes to another number of elements");
 }
 
-static bool same_dims(const struct recipes *r, uint32_t id, const int64_t *dims, uint32_t rank) {
-  return r->rows[id].rank == rank &&
-         (rank == 0 || memcmp(recipe_dims(r, id), dims, rank * sizeof *dims) == 0);
-}
-
 uint32_t recipe_moves_reshape(struct recipes *r, const struct recipe_asked *asked) {
   struct recipe_asked x;
   uint32_t of = asked->of[0];
   if (r->rows[of].kind == RECIPE_RESHAPE) of = r->args[r->rows[of].args];
-  if (same_dims(r, of, asked->dims, asked->rank)) return of;
+  if (recipe_has_dims(r, of, asked->dims, asked->rank)) return of;
   const struct recipe leaf = r->rows[of];
   recipe_rows_ask(&x, r, leaf.n_args ? RECIPE_RESHAPE : (enum recipe_kind)leaf.kind, &of);
   set_dims(&x, asked->dims, asked->rank);
@@ -354,7 +349,7 @@ uint32_t recipe_moves_pad(struct recipes *r, const struct recipe_asked *asked) {
   struct recipe_asked x;
   struct err err;
   pad_dims(r, asked, &x, &err);
-  if (same_dims(r, asked->of[0], x.dims, x.rank)) return asked->of[0];
+  if (recipe_has_dims(r, asked->of[0], x.dims, x.rank)) return asked->of[0];
   memcpy(x.numbers, asked->numbers, 2 * x.rank * sizeof *x.numbers);
   x.elements = asked->elements;
   return recipe_rows_put(r, &x);
