@@ -69,10 +69,9 @@ static void work(void *ctx, uint32_t i) {
   const int bad = open_worker(&w, &err) || m->work(&w, &err);
   close_worker(&w);
   if (!bad) return;
+  // Who is stopped fails too, and must not be taken for the cause.
+  if (!atomic_exchange(&m->failed, true)) m->err = err;
   m->stopped = true;
-  pthread_mutex_lock(&m->mu);
-  if (m->err.kind == ERR_NONE) m->err = err;
-  pthread_mutex_unlock(&m->mu);
 }
 
 int measure_team_run(struct measure_team *m, struct err *err) {

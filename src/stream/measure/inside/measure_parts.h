@@ -27,8 +27,9 @@ struct measure_team {
   struct eval_cache *cache; // what workers find out about lines that reach over many items
   _Atomic uint64_t next;
   _Atomic bool stopped;
-  pthread_mutex_t mu; // guards stats and what follows
+  _Atomic bool failed; // who sets it has the first failure, and alone writes:
   struct err err;
+  pthread_mutex_t mu; // guards stats and what follows
   uint64_t bytes_done, told_ms;
 };
 
