@@ -226,6 +226,20 @@ static void grow_slots(struct recipes *r) {
   }
 }
 
+// What lies above a depth that passes still compute from.
+enum { ROOM_TO_GROW = 16 };
+
+bool recipe_can_grow(const struct recipes *r, uint32_t id) {
+  return r->rows[id].depth <= RECIPE_MAX_DEPTH - ROOM_TO_GROW;
+}
+
+static uint32_t depth_of(const struct recipes *r, const struct recipe *row) {
+  uint32_t most = 0;
+  for (uint32_t i = 0; i < row->n_args; i++)
+    if (r->rows[r->args[row->args + i]].depth > most) most = r->rows[r->args[row->args + i]].depth;
+  return most + 1;
+}
+
 static struct recipe append_parts(struct recipes *r, const struct recipe_asked *x) {
   const struct recipe_kind_row *k = &kinds[x->kind];
   struct recipe row = {.kind = (uint8_t)x->kind,
@@ -272,6 +286,7 @@ uint32_t recipe_rows_put(struct recipes *r, const struct recipe_asked *x) {
     return id;
   }
   r->slots[at & (r->n_slots - 1)] = r->n_rows;
+  row.depth = depth_of(r, &row);
   *TABLE_PUSH(r, rows) = row;
   return r->n_rows - 1;
 }

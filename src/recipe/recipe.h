@@ -45,7 +45,10 @@ enum recipe_kind {
 // "extent", "transpose" …
 const char *recipe_kind_name(enum recipe_kind kind);
 
-enum { RECIPE_MAX_RANK = 64 };
+enum {
+  RECIPE_MAX_RANK = 64,
+  RECIPE_MAX_DEPTH = 28, // rows one within another: as many are evaluated, and fit a line of a log
+};
 
 struct recipe {
   uint8_t kind;     // enum recipe_kind
@@ -59,6 +62,7 @@ struct recipe {
                // of the numbers of its kind in r->longs (kinds.def)
   uint32_t n;  // EXTENT: pieces; BYTES: bytes; CONCAT: the axis; PAD: offset in r->bytes of its
                // element
+  uint32_t depth; // rows one within another on the longest way to a leaf, both counted
   uint64_t count; // elements
   uint64_t bytes; // ceil(count * bits / 8)
 };
@@ -84,6 +88,10 @@ bool recipe_has_dims(const struct recipes *r, uint32_t id, const int64_t *dims, 
 
 // What is below reshapes and transposes: the recipe that made the elements.
 uint32_t recipe_unmoved(const struct recipes *r, uint32_t id);
+
+// Is there room for a pass to compute more of it: its own rows, and those of the passes behind it? Of
+// constructors none looks at RECIPE_MAX_DEPTH: who computes again and again from what it made asks here.
+bool recipe_can_grow(const struct recipes *r, uint32_t id);
 
 // The elements kept in the table: of BYTES, and the one of FILL and PAD. Else none.
 struct span recipe_elements(const struct recipes *r, uint32_t id);

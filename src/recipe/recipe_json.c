@@ -332,6 +332,20 @@ static int read_member(const struct reading *in, const struct json_value *v,
   return 0;
 }
 
+// A key that means nothing here would be a conversion or an axis that somebody takes for said.
+static int check_keys(const struct json_value *v, const struct recipe_kind_row *kind,
+                      struct err *err) {
+  for (const struct json_value *c = json_first(v); c; c = json_next(c)) {
+    const struct recipe_member *m = kind->members;
+    while (m->key && strcmp(m->key, json_name(c)) != 0)
+      m++;
+    if (!m->key && strcmp(kind->name, json_name(c)) != 0)
+      return err_set(err, ERR_MODEL, "a recipe has a key '%s', which means nothing beside '%s'",
+                     quote_str(json_name(c)).s, kind->name);
+  }
+  return 0;
+}
+
 static int read_row(const struct reading *in, const struct json_value *v, struct row_read *row,
                     struct err *err) {
   uint32_t k = 0; // the kind whose name is there
@@ -340,10 +354,23 @@ static int read_row(const struct reading *in, const struct json_value *v, struct
   if (k == RECIPE_KINDS) return recipe_rows_bad(err, "names no operation");
   row->x.kind = (enum recipe_kind)k;
   const struct recipe_kind_row *kind = recipe_rows_kind(row->x.kind);
-  if (read_held(in, v, row, err)) return -1;
+  if (check_keys(v, kind, err) || read_held(in, v, row, err)) return -1;
   for (const struct recipe_member *m = kind->members; m->key; m++)
     if (read_member(in, v, m, row, err)) return -1;
   return kind->fits(in->r, &row->x, err);
+}
+
+static int too_deep(struct err *err) {
+  return err_set(err, ERR_MODEL, "more than %d recipes lie one within another", RECIPE_MAX_DEPTH);
+}
+
+// Before a row is made, which may go down through its operands, and after: it may have become several.
+static int make_row(struct recipes *r, const struct recipe_asked *x, uint32_t *id,
+                    struct err *err) {
+  for (uint32_t i = 0; i < x->n_of; i++)
+    if (r->rows[x->of[i]].depth >= RECIPE_MAX_DEPTH) return too_deep(err);
+  *id = recipe_rows_kind(x->kind)->make(r, x);
+  return r->rows[*id].depth > RECIPE_MAX_DEPTH ? too_deep(err) : 0;
 }
 
 // Nesting is bounded by json_parse's own limit, so this recursion is too.
@@ -355,8 +382,8 @@ static int read_any(const struct reading *in, const struct json_value *v, uint32
     int rc = in->leaves->read(in->leaves->ctx, v, id, err);
     if (rc) return rc < 0 ? -1 : 0;
   }
-  const int rc = read_row(in, v, &row, err);
-  if (rc == 0) *id = recipe_rows_kind(row.x.kind)->make(in->r, &row.x);
+  int rc = read_row(in, v, &row, err);
+  if (rc == 0) rc = make_row(in->r, &row.x, id, err);
   arena_free(&row.scratch);
   TABLE_FREE(&row, of);
   TABLE_FREE(&row, pieces);

@@ -558,9 +558,12 @@ int recipe_math_dequantize_fits(const struct recipes *r, const struct recipe_ask
                    dtype_name((enum dtype)codes->dtype), dtype_name(to));
   if (!scales_fit(r, x))
     return recipe_rows_bad(err, "is dequantized by scales that do not fit its codes");
+  struct recipe_asked own;
+  recipe_rows_ask(&own, r, RECIPE_DEQUANTIZE, x->of);
+  own.dtype = to;
+  if (recipe_rows_sized(&own, err)) return -1;
   if (x->n_of == 2) return 0;
   const struct recipe *zeros = &r->rows[x->of[2]];
-  struct recipe_asked own;
   recipe_rows_ask(&own, r, RECIPE_RESHAPE, &x->of[1]);
   if (zeros->dtype == codes->dtype && dtype_is_integer((enum dtype)zeros->dtype) &&
       zeros->dtype != DTYPE_INT32 && recipe_has_dims(r, x->of[2], own.dims, own.rank))

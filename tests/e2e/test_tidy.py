@@ -318,6 +318,7 @@ def test_a_killed_run_is_resumed_without_looking_again(weir, weir_fault, tmp_pat
                 assert not stage["resumed"] or stage["source_bytes_read"] == 0
                 resumed |= stage["resumed"]
             assert out.read_bytes() == (tmp_path / "whole.onnx").read_bytes()
+            assert not list(out.parent.glob(".*")), number
     assert resumed
 
 

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 // clang-format off
@@ -282,6 +283,44 @@ static void test_used_up_goes_nowhere(void **state) {
   eval_cache_close(c);
 }
 
+// The system's pread, which the cache's file is read with. Before it reads, `meanwhile` (once) is what
+// another thread does.
+static struct eval_cache *meanwhile;
+
+ssize_t pread(int fd, void *out, size_t n, off_t at) {
+  struct eval_cache *c = meanwhile;
+  meanwhile = NULL;
+  const struct eval_cache_key other = wide_key(2);
+  if (c) put_unit(c, &other, 0);
+  return (ssize_t)syscall(SYS_pread64, fd, out, n, at);
+}
+
+// The last of an entry is asked for, and before it is read from the file another one needs the room.
+static void test_what_goes_while_it_is_read_is_not_there(void **state) {
+  (void)state;
+  for (int goes = 0; goes < 2; goes++) {
+    struct disk disk = {.flags = O_RDWR};
+    struct eval_cache *c = eval_cache_open(200, (struct eval_cache_file){open_file, &disk});
+    const struct eval_cache_key key = wide_key(1);
+    uint8_t part[32];
+    for (uint64_t unit = 0; unit < 10; unit++)
+      put_unit(c, &key, unit);
+    assert_int_equal(disk.opened, 1);
+    for (uint64_t unit = 0; unit < 10; unit++)
+      assert_true(eval_cache_get(c, &key, unit, EVAL_CACHE_FIRST, 0, part, 8));
+    for (uint64_t unit = 0; unit < 9; unit++)
+      assert_true(eval_cache_get(c, &key, unit, EVAL_CACHE_OTHER, 0, part, 32));
+    meanwhile = goes ? c : NULL;
+    const bool there = eval_cache_get(c, &key, 9, EVAL_CACHE_OTHER, 0, part, 32);
+    for (size_t i = 0; there && i < sizeof part; i++)
+      assert_int_equal(part[i], 16 * key.of + 9);
+    assert_int_equal(there, !goes);
+    assert_null(meanwhile);
+    assert_false(goes && eval_cache_has(c, &key, 9));
+    eval_cache_close(c);
+  }
+}
+
 static void *put_some(void *ctx) {
   struct eval_cache *c = ctx;
   for (int round = 0; round < 20; round++)
@@ -403,10 +442,15 @@ static void test_source_is_read_twice(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_one_computes),        cmocka_unit_test(test_failure_gives_the_turn_on),
-      cmocka_unit_test(test_stop_ends_the_wait),  cmocka_unit_test(test_not_kept_is_not_waited_for),
-      cmocka_unit_test(test_file_holds_the_rest), cmocka_unit_test(test_used_up_goes_nowhere),
-      cmocka_unit_test(test_file_is_shared),      cmocka_unit_test(test_source_is_read_twice),
+      cmocka_unit_test(test_one_computes),
+      cmocka_unit_test(test_failure_gives_the_turn_on),
+      cmocka_unit_test(test_stop_ends_the_wait),
+      cmocka_unit_test(test_not_kept_is_not_waited_for),
+      cmocka_unit_test(test_file_holds_the_rest),
+      cmocka_unit_test(test_used_up_goes_nowhere),
+      cmocka_unit_test(test_what_goes_while_it_is_read_is_not_there),
+      cmocka_unit_test(test_file_is_shared),
+      cmocka_unit_test(test_source_is_read_twice),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -426,7 +426,8 @@ static void maps_that_change_nothing_vanish(void **state) {
   assert_int_not_equal(recipe_map(&r, RECIPE_MAP_MUL, (uint32_t[]){x, ones}), x);
   const uint32_t w = weight(3, 5);
   const uint32_t unit = scalar(DTYPE_FLOAT, 0x3f800000);
-  assert_int_equal(r.rows[recipe_map(&r, RECIPE_MAP_MUL, (uint32_t[]){w, unit})].kind, RECIPE_MAP);
+  const uint32_t product = recipe_map(&r, RECIPE_MAP_MUL, (uint32_t[]){w, unit}); // moves the rows
+  assert_int_equal(r.rows[product].kind, RECIPE_MAP);
 }
 
 static void what_moves_elements_comes_out_above_a_map(void **state) {
@@ -677,6 +678,8 @@ static const char *const refused[] = {
     "{\"gather\":[0,0],\"axis\":0}",
     "{\"dequantize\":[0,0]}",
     "{\"dequantize\":[0],\"axis\":0}",
+    "{\"cast\":0,\"to\":\"float8e5m2\",\"saturated\":false}",
+    "{\"cast\":0,\"to\":\"int8\",\"transpose\":0,\"perm\":[1,0]}",
     // not canonical: equals the operand, or an earlier row
     "{\"transpose\":0,\"perm\":[0,1]}",
     "{\"extent\":[[1,64,60]],\"encoding\":\"raw\",\"dtype\":\"float\",\"dims\":[3,5]}",
@@ -695,6 +698,41 @@ static void bad_rows_are_refused(void **state) {
     json_free(v);
     assert_int_equal(r.n_rows, 1);
   }
+}
+
+// int2 codes whose bytes can be counted, and those of the floats they stand for cannot.
+static void sizes_that_cannot_be_counted_are_refused(void **state) {
+  (void)state;
+  const uint32_t codes =
+      recipe_fill(&r, DTYPE_INT2, (int64_t[]){(int64_t)1 << 61}, 1, span_of("\1", 1));
+  const struct recipe_dequantization q = {
+      .scales = scalar(DTYPE_FLOAT, 1), .zeros = NO_ID, .axis = RECIPE_PER_TENSOR};
+  assert_false(recipe_can_dequantize(&r, codes, &q));
+}
+
+static uint32_t roots(uint32_t of, uint32_t n) {
+  for (; n > 0; n--)
+    of = recipe_map(&r, n % 2 ? RECIPE_MAP_SQRT : RECIPE_MAP_NEG, (uint32_t[]){of});
+  return of;
+}
+
+// What a log may say has an end; what passes make ends well before it.
+static void recipes_too_deep_within_each_other_are_refused(void **state) {
+  (void)state;
+  struct err err = {0};
+  const uint32_t w = weight(3, 5), deepest = roots(w, RECIPE_MAX_DEPTH - 1);
+  assert_int_equal(r.rows[w].depth, 1);
+  assert_int_equal(r.rows[deepest].depth, RECIPE_MAX_DEPTH);
+  assert_true(recipe_can_grow(&r, roots(w, 2)));
+  assert_false(recipe_can_grow(&r, roots(w, RECIPE_MAX_DEPTH / 2)));
+  const uint32_t before = r.n_rows;
+  char line[64];
+  snprintf(line, sizeof line, "{\"map\":[%u],\"op\":\"abs\"}", deepest);
+  struct json_value *v = json_parse(span_str(line), "row", &err);
+  assert_int_equal(recipe_json_read_row(&r, v, 2, sizes, &err), -1);
+  assert_string_equal(err.msg, "more than 28 recipes lie one within another");
+  assert_int_equal(r.n_rows, before);
+  json_free(v);
 }
 
 int main(void) {
@@ -726,6 +764,9 @@ int main(void) {
       cmocka_unit_test_setup_teardown(rows_read_back_as_they_were, setup, teardown),
       cmocka_unit_test_setup_teardown(nested_form_reads_back, setup, teardown),
       cmocka_unit_test_setup_teardown(bad_rows_are_refused, setup, teardown),
+      cmocka_unit_test_setup_teardown(sizes_that_cannot_be_counted_are_refused, setup, teardown),
+      cmocka_unit_test_setup_teardown(recipes_too_deep_within_each_other_are_refused, setup,
+                                      teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,6 +69,15 @@ static bool find_channels(struct kit *k, struct folding *f) {
   return row->count > 0 && f->channels % f->groups == 0 && dims[f->axis] == f->channels / f->groups;
 }
 
+// Every fold computes from what the one before made, and so lies above it.
+static bool all_can_grow(struct kit *k, uint32_t bn, const struct folding *f) {
+  bool can = recipe_can_grow(k->r, f->recipe) &&
+             (f->bias == NO_ID || recipe_can_grow(k->r, kit_recipe(k, f->bias)));
+  for (uint32_t i = 1; i < 5; i++)
+    can = can && recipe_can_grow(k->r, kit_recipe(k, kit_in(k, bn, i)));
+  return can;
+}
+
 // Why the normalization cannot be folded, a stable word, or NULL and *f.
 static const char *find(struct kit *k, uint32_t bn, struct folding *f) {
   int64_t training;
@@ -101,6 +110,7 @@ static const char *find(struct kit *k, uint32_t bn, struct folding *f) {
     if (!is_vector(k, kit_in(k, bn, i), f)) return "non_constant_scale";
   if (f->bias != NO_ID && !is_vector(k, f->bias, f)) return "non_constant_bias";
   if (kit_use_count(k, f->weight, 2) > 1) return "shared_weight";
+  if (!all_can_grow(k, bn, f)) return "many_before";
   return NULL;
 }
 

@@ -319,6 +319,16 @@ void eval_cache_put(struct eval_cache *c, const struct eval_cache_key *key, uint
   set_known(c, key, unit, failed);
 }
 
+// Is what was read from the file, with no lock held, what had been put there? An entry that goes in
+// the meantime (this may have been the last of it that anybody needed) leaves a hole, and does not
+// come back.
+static bool was_there(struct eval_cache *c, const struct eval_cache_key *key) {
+  pthread_mutex_lock(&c->mu);
+  const bool is = find(c, key)->memory != NULL;
+  pthread_mutex_unlock(&c->mu);
+  return is;
+}
+
 static bool copy_out(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit,
                      enum eval_cache_part part, size_t off, uint8_t *out, size_t n, bool counts) {
   if (!c) return false;
@@ -336,7 +346,7 @@ static bool copy_out(struct eval_cache *c, const struct eval_cache_key *key, uin
     if (counts) e->given += n;
   }
   pthread_mutex_unlock(&c->mu);
-  return there && (in_memory || read_all(c->fd, from, out, n));
+  return there && (in_memory || (read_all(c->fd, from, out, n) && was_there(c, key)));
 }
 
 bool eval_cache_get(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit,

@@ -56,10 +56,10 @@ static void work(void *ctx, uint32_t i) {
   struct measure_worker w = {.team = m, .r = m->r};
   struct err err = {0};
   const int bad = work_as(&w, &err);
-  if (bad) m->stopped = true;
   pthread_mutex_lock(&m->mu);
   if (w.io) m->stats->source_bytes_read += io_source_bytes_read(w.io);
-  if (bad && m->err.kind == ERR_NONE) m->err = err;
+  if (bad && m->err.kind == ERR_NONE) m->err = err; // who is stopped fails too, but later
+  if (bad) m->stopped = true;
   pthread_mutex_unlock(&m->mu);
   if (w.ev) eval_close(w.ev);
   if (w.io) io_close(w.io);

@@ -168,6 +168,12 @@ static int set_up(struct artifact *a, const struct artifact_request *q, struct e
   return staging_header_write(a->at.folder, a->id, q->sources, &options, unused, err);
 }
 
+// Opens the stage's own folder, with `how` as staging_enter has it.
+static int open_own(struct artifact *a, const struct artifact_request *q, enum staging_entry how,
+                    bool *made, struct err *err) {
+  return staging_open_bare(&a->at, q->dest_folder, q->onnx_name, a->id, how, made, err);
+}
+
 void artifact_open_null(struct artifact *a, const struct artifact_request *q) {
   *a = (struct artifact){.at = {.folder = -1, .dest = -1, .lock = -1, .unnamed_in = -1}};
   artifact_request_id(q, a->id);
@@ -178,8 +184,14 @@ int artifact_open(struct artifact *a, const struct artifact_request *q, bool res
   bool made;
   artifact_open_null(a, q);
   if (resume && search_plans(a, q, err)) goto fail;
-  if (a->text.at) return 0;
-  if (staging_open_bare(&a->at, q->dest_folder, q->onnx_name, a->id, &made, err)) goto fail;
+  if (a->text.at) {
+    // A run that ended between the move of its artifact and the removal of the folder left that: it
+    // goes at the end, as our own would. Another run may have it.
+    struct err ignored = {0};
+    (void)open_own(a, q, STAGING_FOUND, &made, &ignored);
+    return 0;
+  }
+  if (open_own(a, q, STAGING_MAKE, &made, err)) goto fail;
   if (resume && !made && look_in(a, q, a->at.folder, a->at.folder, err)) goto fail;
   if (!a->text.at && set_up(a, q, err)) goto fail;
   return 0;

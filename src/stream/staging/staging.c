@@ -392,12 +392,13 @@ int staging_open_sealed(struct staging *st, const char *dest_folder, const char 
 }
 
 int staging_open_bare(struct staging *st, const char *dest_folder, const char *onnx_name,
-                      const uint8_t id[DIGEST_BYTES], bool *made, struct err *err) {
+                      const uint8_t id[DIGEST_BYTES], enum staging_entry how, bool *made,
+                      struct err *err) {
   reset(st, NULL, dest_folder);
   staging_name(st->name, onnx_name, id);
   *made = false;
   int bad = staging_open_dest(dest_folder, &st->dest, err);
-  if (!bad) bad = staging_enter(st, STAGING_MAKE, made, err);
+  if (!bad) bad = staging_enter(st, how, made, err);
   if (bad)
     staging_close(st);
   else

@@ -23,10 +23,11 @@ enum staging_entry { STAGING_FOUND, STAGING_MAKE, STAGING_LOOK };
 int staging_enter(struct staging *st, enum staging_entry how, bool *made, struct err *err);
 // Is the folder still the one that bears its name?
 bool staging_still_there(const struct staging *st);
-// Opens or makes the folder that OUT has for this id, under the exclusive lock, and looks at
-// nothing in it. On failure nothing stays open.
+// Opens the folder that OUT has for this id as staging_enter does, FOUND or MAKE, and looks at nothing
+// in it. On failure nothing stays open.
 int staging_open_bare(struct staging *st, const char *dest_folder, const char *onnx_name,
-                      const uint8_t id[DIGEST_BYTES], bool *made, struct err *err);
+                      const uint8_t id[DIGEST_BYTES], enum staging_entry how, bool *made,
+                      struct err *err);
 // Empties the folder, seal.json first, the lock last (with keep_lock: stays).
 int staging_empty(int folder, const char *what, bool keep_lock, struct err *err);
 // Bytes on disk of a folder's files.

@@ -28,7 +28,7 @@ struct measure_team {
   _Atomic uint64_t next;
   _Atomic bool stopped;
   pthread_mutex_t mu; // guards stats and what follows
-  struct err err;
+  struct err err;     // the first failure
   uint64_t bytes_done, told_ms;
 };
 
