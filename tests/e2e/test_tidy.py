@@ -243,6 +243,29 @@ def test_sparse_initializers_stay(weir, tmp_path):
 # ---- records --------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("kind", ["input", "sparse", "trained", "plain"])
+def test_what_a_rule_leaves_unused_goes_only_if_nobody_else_may_mean_it(weir, tmp_path, kind):
+    """The ratio of a Dropout that goes: a caller may give it, training may name it, and no edit removes a sparse one."""
+    ratio = [] if kind == "sparse" else [numpy_helper.from_array(np.float32([0.5]), "ratio")]
+    inputs = [value("x", [2])] + ([value("ratio", [1])] if kind == "input" else [])
+    nodes = [helper.make_node("Dropout", ["x", "ratio"], ["h"]), helper.make_node("Relu", ["h"], ["y"])]
+    graph = helper.make_graph(nodes, "g", inputs, [value("y", [2])], ratio)
+    if kind == "sparse":
+        values = numpy_helper.from_array(np.float32([0.5]), "ratio")
+        graph.sparse_initializer.append(helper.make_sparse_tensor(values, numpy_helper.from_array(np.int64([0])), [1]))
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    if kind == "trained":
+        training = model.training_info.add()
+        training.algorithm.name = "step"
+        training.update_binding.add(key="ratio", value="ratio")
+    onnx.save(model, tmp_path / "in.onnx")
+    weir("run", tmp_path / "in.onnx", tmp_path / "out.onnx", "--pass", "tidy/dropout")
+    after = onnx.load(tmp_path / "out.onnx").graph
+    assert [n.op_type for n in after.node] == ["Relu"]
+    assert after.input == graph.input and after.sparse_initializer == graph.sparse_initializer
+    assert after.initializer == ([] if kind == "plain" else graph.initializer)
+
+
 def tied(path, second=0.0):
     a = np.random.default_rng(2).standard_normal((512, 256)).astype(np.float32)
     b = a.copy()
