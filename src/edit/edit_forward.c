@@ -7,7 +7,8 @@
 // The name of a graph's output is a promise to somebody outside, so there the value that comes takes
 // over the name. It can if its own name is promised to nobody, and if the new one means it wherever
 // it is used: a graph in between may have a value of that name. All this is looked at before
-// anything changes.
+// anything changes. What the output was declared to be is a promise too, and stays where it says
+// dtype and dims: what was declared of the value that comes is then dropped.
 #include "edit_check.h"
 
 // Would `value` of graph `home`, called `name`, be seen by all its users? One graph up to `home` at
@@ -49,6 +50,11 @@ static struct span spare_name(struct edits *e, uint32_t value) {
   return span_str(text);
 }
 
+static bool is_declared_whole(const struct model *m, uint32_t value, enum info_home home) {
+  const uint32_t info = model_info_at(m, value, home);
+  return info != NO_ID && m->infos[info].flags & INFO_TENSOR && m->infos[info].flags & INFO_SHAPED;
+}
+
 bool edit_forward(struct edits *e, uint32_t from, uint32_t to) {
   const struct model *m = e->m;
   if (!edit_can_forward(e, from, to)) return false;
@@ -57,6 +63,8 @@ bool edit_forward(struct edits *e, uint32_t from, uint32_t to) {
   if (output) {
     edit_rename_value(e, from, spare_name(e, from));
     edit_rename_value(e, to, model_name(m, name));
+    if (is_declared_whole(m, from, INFO_OUTPUT) && model_info_at(m, to, INFO_VALUE) != NO_ID)
+      edit_retype_value(e, to, DTYPE_UNDEFINED, NULL, NO_ID);
   }
   if (m->values[from].first_use != NO_ID) edit_replace_uses(e, from, to);
   for (uint32_t i = 0; output && i < m->graphs[graph].n_outputs; i++)
