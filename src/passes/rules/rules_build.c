@@ -366,7 +366,8 @@ static void make(struct rules_run *run, struct rules_term *t, uint32_t as) {
                                                      .attrs = t->attrs,
                                                      .n_attrs = t->n_attrs,
                                                      .attrs_of = t->attrs_of,
-                                                     .as = as});
+                                                     .as = as,
+                                                     .n_out = 1});
   t->value = kit_out(k, node, 0);
   // An old output keeps what is known of it.
   struct model_type known;
@@ -430,7 +431,7 @@ bool rules_place(struct rules_run *run, const struct rules_value *result) {
     if (bypass) bypass = kit_bypass(k, root, value);
     if (!bypass) {
       const struct kit_new identity = {
-          .op = OP_Identity, .in = &value, .n_in = 1, .attrs_of = NO_ID, .as = root};
+          .op = OP_Identity, .in = &value, .n_in = 1, .attrs_of = NO_ID, .as = root, .n_out = 1};
       kit_put(k, &identity);
     }
   }
