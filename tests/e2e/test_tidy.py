@@ -243,6 +243,20 @@ def test_sparse_initializers_stay(weir, tmp_path):
 # ---- records --------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("annotated", [True, False])
+def test_initializers_that_only_an_annotation_names_stay(weir, tmp_path, annotated):
+    nodes = [helper.make_node("Relu", ["x"], ["y"])]
+    scale = numpy_helper.from_array(np.float32([0.5]), "scale")
+    model = onnx.load(save(tmp_path / "in.onnx", nodes, [value("x", [2])], [value("y", [2])], [scale]))
+    if annotated:
+        annotation = model.graph.quantization_annotation.add(tensor_name="y")
+        annotation.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="scale")
+        onnx.save(model, tmp_path / "in.onnx")
+    done = weir("run", tmp_path / "in.onnx", tmp_path / "out.onnx", "--pass", "tidy")
+    assert ("1 x annotation" in done.out) == annotated
+    assert len(onnx.load(tmp_path / "out.onnx").graph.initializer) == annotated
+
+
 @pytest.mark.parametrize("kind", ["input", "sparse", "trained", "plain"])
 def test_what_a_rule_leaves_unused_goes_only_if_nobody_else_may_mean_it(weir, tmp_path, kind):
     """The ratio of a Dropout that goes: a caller may give it, training may name it, and no edit removes a sparse one."""
