@@ -62,7 +62,8 @@ bool kit_graph(const struct kit *k, uint32_t *g);
 
 // ---- operators (kit_ops.c) -----------------------------------------------------------------------
 
-// In constant time. OP_NONE for a dead node.
+// In constant time. OP_NONE for a dead node, and for one that may be a call: a function of the model has
+// the operator's name.
 enum op kit_op(struct kit *k, uint32_t node);
 // Node that makes the value and its operator: NO_ID and OP_NONE for inputs, initializers.
 uint32_t kit_maker(const struct kit *k, uint32_t value);
