@@ -279,8 +279,7 @@ def test_subgraphs_and_functions(tmp_path):
     assert a.tobytes() == b.tobytes()
 
 
-def test_opposites_are_stopped(tmp_path):
-    """Two passes that undo one another, asked for together: a warning that names them, and a model that computes the same."""
+def matmul_and_add(path):
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])
     w = numpy_helper.from_array(np.arange(12, dtype=np.float32).reshape(3, 4), "w")
     c = numpy_helper.from_array(np.arange(4, dtype=np.float32), "c")
@@ -288,7 +287,13 @@ def test_opposites_are_stopped(tmp_path):
     out = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 4])
     graph = helper.make_graph(nodes, "g", [x], [out], [w, c])
     model = onnx.shape_inference.infer_shapes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
-    onnx.save(model, tmp_path / "in.onnx")
+    onnx.save(model, path)
+    return model
+
+
+def test_opposites_are_stopped(tmp_path):
+    """Two passes that undo one another, asked for together: a warning that names them, and a model that computes the same."""
+    model = matmul_and_add(tmp_path / "in.onnx")
     command = [TOOL, "fuse/gemm,unfuse/gemm", "rounding", tmp_path / "in.onnx", tmp_path / "out.onnx", "--no-manifest"]
     done = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ))
     assert done.returncode == 0
@@ -296,3 +301,10 @@ def test_opposites_are_stopped(tmp_path):
     given = {"x": np.ones((2, 3), np.float32)}
     [a], [b] = session(model).run(None, given), session(onnx.load(tmp_path / "out.onnx")).run(None, given)
     assert np.allclose(a, b)
+
+
+def test_what_a_repeat_warns_of_is_said_once(weir, tmp_path):
+    """Opposites, each of which is stopped anew in every round."""
+    matmul_and_add(tmp_path / "in.onnx")
+    done = weir("run", tmp_path / "in.onnx", tmp_path / "out.onnx", "--pass", "repeat=5(fuse/gemm,unfuse/gemm)")
+    assert done.err.count("one place was rewritten 64 times") == 1 and done.err.count("changed the model after 5 rounds") == 1
