@@ -243,6 +243,23 @@ def test_sparse_initializers_stay(weir, tmp_path):
 # ---- records --------------------------------------------------------------------------------------
 
 
+def test_a_value_that_a_body_lists_keeps_its_name(weir, tmp_path):
+    """The branch names what it sees from outside; neither the checker nor a runtime takes that, but weir does."""
+    then = helper.make_graph([], "then", [], [value("a", [2])])
+    other = helper.make_graph([helper.make_node("Neg", ["x"], ["q"])], "else", [], [value("q", [2])])
+    nodes = [
+        helper.make_node("Relu", ["x"], ["r"]),
+        helper.make_node("Identity", ["r"], ["a"]),
+        helper.make_node("If", ["c"], ["i"], then_branch=then, else_branch=other),
+        helper.make_node("Add", ["r", "i"], ["y"]),
+    ]
+    inputs = [value("x", [2]), helper.make_tensor_value_info("c", TensorProto.BOOL, [])]
+    model = helper.make_model(helper.make_graph(nodes, "g", inputs, [value("y", [2])]), ir_version=8)
+    onnx.save(model, tmp_path / "in.onnx")
+    weir("run", tmp_path / "in.onnx", tmp_path / "out.onnx", "--pass", "tidy")
+    assert onnx.load(tmp_path / "out.onnx") == model
+
+
 @pytest.mark.parametrize("annotated", [True, False])
 def test_initializers_that_only_an_annotation_names_stay(weir, tmp_path, annotated):
     nodes = [helper.make_node("Relu", ["x"], ["y"])]
