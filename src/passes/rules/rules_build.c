@@ -18,8 +18,7 @@
 
 #include <assert.h>
 
-// ---- what is known of values and terms
-// ------------------------------------------------------------------
+// ---- what is known of values and terms ----------------------------------------------------------
 
 struct rules_type rules_type_of(struct rules_run *run, const struct rules_value *v) {
   struct rules_type out = {0};
@@ -75,8 +74,7 @@ uint32_t rules_recipe_of(struct rules_run *run, const struct rules_value *v) {
   return t->recipe;
 }
 
-// ---- terms
-// -----------------------------------------------------------------------------------------
+// ---- terms --------------------------------------------------------------------------------------
 
 static struct rules_value add_term(struct rules_run *run, struct rules_term term) {
   term.value = NO_ID;
@@ -326,8 +324,7 @@ struct rules_value rules_new_node(struct rules_run *run, enum op op, const struc
   return add_term(run, node);
 }
 
-// ---- edits
-// -----------------------------------------------------------------------------------------
+// ---- edits --------------------------------------------------------------------------------------
 
 static void note_type(struct rules_run *run, uint32_t value, const struct rules_type *t) {
   struct model_dim dims[RECIPE_MAX_RANK];
