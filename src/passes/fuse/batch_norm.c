@@ -197,12 +197,13 @@ static int run(struct pass_env *env, void *options, struct pass_result *result, 
       struct folding f;
       next = k.m->nodes[n].next;
       if (kit_op(&k, n) != OP_BatchNormalization) continue;
-      kit_site(&k, n, "folded");
+      arena_reset(&k.site);
       const char *obstacle = find(&k, n, &f);
       if (obstacle) {
         kit_skipped(&k, n, obstacle);
         continue;
       }
+      kit_site(&k, n, "folded");
       kit_report(&k, &(struct kit_report){.node = n, .reason = "folded", .weight = f.weight + 1});
       fold(&k, n, &f);
     }
