@@ -304,7 +304,7 @@ struct kit_new {
   uint32_t n_attrs;
   uint32_t attrs_of;
   uint32_t as;
-  uint32_t n_out;                // 0: one. With `as`, as many as that has
+  uint32_t n_out;                // 0: one. With `as`, as kit_n_out says of that
   struct span name;              // wanted, empty: <stem>_<Op>
   bool called;                   // the node alone is called `name`, or has none; `out` is given
   const struct edit_output *out; // the only output; NULL: a new value called as the node

@@ -167,7 +167,7 @@ uint32_t kit_put(struct kit *k, const struct kit_new *spec) {
     node.out = new_outputs(k, name, node.n_out);
   } else {
     const struct model_node *old = &k->m->nodes[spec->as];
-    node.n_out = spec->n_out ? spec->n_out : old->n_out;
+    node.n_out = spec->n_out ? spec->n_out : kit_n_out(k, spec->as);
     node.out = taken_outputs(k, spec->as, node.n_out);
     node.graph = old->graph;
     node.before = old->next;
