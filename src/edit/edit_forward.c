@@ -78,9 +78,12 @@ static struct span spare_name(struct edits *e, uint32_t value) {
   return span_str(text);
 }
 
+// Of a sequence or an optional the whole type is one piece.
 static bool is_declared_whole(const struct model *m, uint32_t value, enum info_home home) {
-  const uint32_t info = model_info_at(m, value, home);
-  return info != NO_ID && m->infos[info].flags & INFO_TENSOR && m->infos[info].flags & INFO_SHAPED;
+  const uint32_t id = model_info_at(m, value, home);
+  if (id == NO_ID) return false;
+  const struct model_info *info = &m->infos[id];
+  return info->flags & INFO_TENSOR ? info->flags & INFO_SHAPED : info->type.len > 0;
 }
 
 bool edit_forward(struct edits *e, uint32_t from, uint32_t to) {

@@ -243,6 +243,17 @@ def test_sparse_initializers_stay(weir, tmp_path):
 # ---- records --------------------------------------------------------------------------------------
 
 
+def test_a_sequence_that_is_an_output_keeps_its_type(weir, tmp_path):
+    nodes = [helper.make_node("SequenceConstruct", ["x", "x"], ["s"]), helper.make_node("Identity", ["s"], ["t"])]
+    output = helper.make_tensor_sequence_value_info("t", FLOAT, ["n"])
+    graph = helper.make_graph(nodes, "g", [value("x", [2])], [output])
+    graph.value_info.append(helper.make_tensor_sequence_value_info("s", FLOAT, None))
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), tmp_path / "in.onnx")
+    weir("run", tmp_path / "in.onnx", tmp_path / "out.onnx", "--pass", "tidy")
+    after = onnx.load(tmp_path / "out.onnx").graph
+    assert [n.op_type for n in after.node] == ["SequenceConstruct"] and list(after.output) == [output]
+
+
 def test_a_value_that_a_body_lists_keeps_its_name(weir, tmp_path):
     """The branch names what it sees from outside; neither the checker nor a runtime takes that, but weir does."""
     then = helper.make_graph([], "then", [], [value("a", [2])])
