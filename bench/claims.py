@@ -16,6 +16,7 @@ Python of that environment. How it measures: measure.py. Nothing here asserts.
   int4-peer     the same against onnx-conv2matmul and then onnxruntime's MatMulNBitsQuantizer
   shrink        weir shrink against onnx_shrink_ray (needs bench/requirements.txt)
   wide          one weight of 4 GiB (16384 x 65536) to 4 bit: memory, bytes read
+  fold          a BatchNormalization folded into a Conv of 512 MiB: memory, bytes read
   int4-size     as size, with the job of int4
 """
 
@@ -145,6 +146,19 @@ def wide(_model, work, _n):
         yield f"{io}: bytes read / weight", read, [read], 2.1
 
 
+def fold(_model, work, _n):
+    model = work / "fold" / "conv.onnx"
+    model.parent.mkdir()
+    peaks.run([sys.executable, str(SUPPORT / "wide.py"), str(model), "8192", "1024", "--batch-norm"])
+    report = work / "fold.json"
+    rounds([weir_arm("fold", ["run", str(model), "--pass", "fuse/bn", "--report-json", str(report)], work / "folded.onnx")], 1, [])
+    common = json.loads(report.read_text())["weir"]
+    rest = (common["peak_memory_bytes"] - common["index_bytes"]) / 2**20
+    yield "VmHWM - index, MiB", rest, [rest], 64
+    read = common["source_bytes_read"] / (8192 * 1024 * 16 * 4)
+    yield "bytes read / weight", read, [read], 1.02
+
+
 def convert(model, work, n):
     files = files_of(model)
     out = work / "ir.onnx"
@@ -203,7 +217,7 @@ def int4_size(_model, work, n):
 
 
 CLAIMS = {"conv2matmul": conv2matmul, "peer": peer, "convert": convert, "index": index, "size": size, "int4": int4,
-          "int4-peer": int4_peer, "shrink": shrink, "wide": wide, "int4-size": int4_size}
+          "int4-peer": int4_peer, "shrink": shrink, "wide": wide, "fold": fold, "int4-size": int4_size}
 
 
 def main():

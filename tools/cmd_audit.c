@@ -47,25 +47,17 @@ struct audit {
   size_t n_left;
 };
 
-static bool ends_with(const char *s, const char *end) {
-  size_t n = strlen(s), k = strlen(end);
-  return n > k && strcmp(s + n - k, end) == 0;
-}
-
 // A manifest may have been given another name; then the model is not known, and only a manifest
 // under its usual name can lead to tensors.
 static struct target target_of(const char *path, struct arena *arena) {
-  struct target t;
-  bool manifest = ends_with(path, ".json");
-  t.manifest = manifest ? path : arena_printf(arena, "%s%s", path, suffix);
-  t.model = path;
-  if (manifest) {
-    size_t cut = ends_with(path, suffix) ? sizeof suffix - 1 : 0;
-    t.model = arena_string(arena, span_of(path, strlen(path) - cut));
-  }
-  const char *slash = strrchr(t.model, '/');
-  t.name = slash ? slash + 1 : t.model;
-  t.folder = slash ? arena_string(arena, span_of(t.model, (size_t)(slash - t.model) + 1)) : ".";
+  struct target t = {.manifest = path, .model = path};
+  if (!str_ends(path, ".json"))
+    t.manifest = arena_printf(arena, "%s%s", path, suffix);
+  else if (str_ends(path, suffix))
+    t.model = arena_string(arena, span_of(path, strlen(path) - (sizeof suffix - 1)));
+  t.name = path_base(t.model);
+  t.folder =
+      t.name == t.model ? "." : arena_string(arena, span_of(t.model, (size_t)(t.name - t.model)));
   return t;
 }
 
@@ -100,45 +92,31 @@ static int compare_found(const void *pa, const void *pb) {
 
 // ---- what is left -------------------------------------------------------------------------------
 
-static bool is_hit(const struct audit *a, const struct manifest *m,
-                   const struct manifest_shard *s) {
-  for (size_t i = 0; i < a->n_found; i++) {
-    const struct audit_found *f = &a->found[i];
-    if (strcmp(f->file, m->files[s->file]) == 0 && s->off < f->off + f->len &&
-        f->off < s->off + s->len)
-      return true;
-  }
-  return false;
-}
-
-static struct left left_of(const struct audit *a, const struct manifest *m, const char *file) {
-  struct left left = {.file = file};
-  for (uint32_t i = 0; i < m->n_shards; i++) {
-    const struct manifest_shard *s = &m->shards[i];
-    if (strcmp(m->files[s->file], file) != 0) continue;
-    left.units++;
-    if (is_hit(a, m, s)) continue;
-    left.last = (struct audit_place){s->off, s->len};
-    if (left.whole++ == 0) left.first = left.last;
-  }
-  return left;
-}
-
 // The manifest was read by the audit before: where it is gone by now, nothing is said.
 static void count_left(struct audit *a, const struct target *t) {
   struct manifest m;
   struct err ignored = {0};
-  const char *slash = strrchr(t->manifest, '/');
   const int dir = open(t->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (dir < 0) return;
-  if (manifest_read(&m, dir, slash ? slash + 1 : t->manifest, t->manifest, &ignored) == 0) {
-    a->left = arena_alloc(&a->arena, (a->n_found + 1) * sizeof *a->left);
-    for (size_t i = 0; i < a->n_found; i++)
-      if (i == 0 || strcmp(a->found[i - 1].file, a->found[i].file) != 0)
-        a->left[a->n_left++] = left_of(a, &m, a->found[i].file);
-    manifest_free(&m);
-  }
+  const bool there = manifest_read(&m, dir, path_base(t->manifest), t->manifest, &ignored) == 0;
   close(dir);
+  if (!there) return;
+  a->left = arena_alloc(&a->arena, a->n_found * sizeof *a->left);
+  for (size_t i = 0; i < a->n_found; i++) {
+    const char *file = a->found[i].file;
+    if (i > 0 && strcmp(a->found[i - 1].file, file) == 0) continue;
+    struct left *left = &a->left[a->n_left++];
+    *left = (struct left){.file = file};
+    for (uint32_t k = 0; k < m.n_shards; k++) {
+      const struct manifest_shard *s = &m.shards[k];
+      if (strcmp(m.files[s->file], file) != 0) continue;
+      left->units++;
+      if (audit_found_meets(a->found, a->n_found, file, s->off, s->len)) continue;
+      left->last = (struct audit_place){s->off, s->len};
+      if (left->whole++ == 0) left->first = left->last;
+    }
+  }
+  manifest_free(&m);
 }
 
 // ---- the verdict --------------------------------------------------------------------------------
@@ -155,28 +133,25 @@ static void print_found(const struct audit_found *f) {
     printf("    no tensor differs (%u there: whole, by digests of their own)\n", f->n_whole);
   else if (f->narrowed && f->n_whole > 0)
     printf("    (%u other tensor%s there: whole, by digests of their own)\n", f->n_whole,
-           f->n_whole == 1 ? "" : "s");
+           plural(f->n_whole));
   else if (f->n_tensors == 0 && f->mapped)
     printf("    no tensor lies there\n");
 }
 
-static void print_place(const char *before, struct audit_place at) {
-  printf("%s bytes %lu..%lu", before, at.off, (at.off + at.len));
-}
-
 // Where no tensors can be named, at least where the good part is.
 static void print_left(const struct audit *a, const char *file) {
-  for (size_t i = 0; i < a->n_left; i++) {
-    const struct left *l = &a->left[i];
-    if (strcmp(l->file, file) != 0) continue;
-    if (l->whole == 0 && l->units == 1) printf("    it is the only unit\n");
-    if (l->whole == 0 && l->units > 1) printf("    none of its %lu units is whole\n", l->units);
-    if (l->whole == 0) return;
-    printf("    %lu of its %lu units %s whole:", l->whole, l->units, l->whole == 1 ? "is" : "are");
-    print_place(l->whole == 1 ? "" : " the first", l->first);
-    if (l->whole > 1) print_place(", the last", l->last);
-    printf("\n");
-  }
+  const struct left *l = a->left, *end = a->left + a->n_left;
+  while (l < end && strcmp(l->file, file) != 0)
+    l++;
+  if (l == end) return;
+  if (l->whole == 0 && l->units == 1) printf("    it is the only unit\n");
+  if (l->whole == 0 && l->units > 1) printf("    none of its %lu units is whole\n", l->units);
+  if (l->whole == 0) return;
+  printf("    %lu of its %lu units %s whole:%s bytes %lu..%lu", l->whole, l->units,
+         l->whole == 1 ? "is" : "are", l->whole == 1 ? "" : " the first", l->first.off,
+         l->first.off + l->first.len);
+  if (l->whole > 1) printf(", the last bytes %lu..%lu", l->last.off, l->last.off + l->last.len);
+  printf("\n");
 }
 
 static void print_text(const struct audit *a, const struct audit_result *r,
@@ -187,23 +162,21 @@ static void print_text(const struct audit *a, const struct audit_result *r,
     if (!f->mapped && (i + 1 == a->n_found || strcmp(f->file, f[1].file) != 0))
       print_left(a, f->file);
   }
-  const char *files = r->files == 1 ? "file" : "files", *units = r->shards == 1 ? "unit" : "units";
   if (a->n_found == 0)
-    printf("%s: whole: %lu %s, %lu %s, %s\n", quote_str(t->model).s, r->files, files, r->shards,
-           units, quote_bytes(r->bytes).s);
+    printf("%s: whole: %lu file%s, %lu unit%s, %s\n", quote_str(t->model).s, r->files,
+           plural(r->files), r->shards, plural(r->shards), quote_bytes(r->bytes).s);
   else
-    printf("%s: DAMAGED: %lu of %lu %s in %lu %s\n", quote_str(t->model).s, r->damaged, r->shards,
-           units, r->files, files);
+    printf("%s: DAMAGED: %lu of %lu unit%s in %lu file%s\n", quote_str(t->model).s, r->damaged,
+           r->shards, plural(r->shards), r->files, plural(r->files));
 }
 
 static void put_place(struct json_out *j, const char *key, const struct left *l,
                       struct audit_place at) {
-  json_key(j, key);
   if (l->whole == 0) {
-    json_null(j);
+    json_put_null(j, key);
     return;
   }
-  json_object(j);
+  json_put_object(j, key);
   json_put_uint(j, "offset", at.off);
   json_put_uint(j, "length", at.len);
   json_end_object(j);
@@ -259,39 +232,31 @@ static void print_json(const struct audit *a, const struct audit_result *r,
   report_json_end(&j);
 }
 
-static int audit(struct audit *a, const struct target *t, const struct cli_args *args,
-                 struct err *err) {
+int cmd_audit(const struct cli_args *args, struct err *err) {
+  struct audit a = {0};
+  const struct target t = target_of(args->operand[0], &a.arena);
   const struct audit_options options = {.jobs = cli_count(args, OPT_JOBS),
                                         .stop = stop_watch(),
                                         .damage = note_damage,
                                         .tick = report_tick_bytes,
-                                        .ctx = a};
+                                        .ctx = &a};
   struct audit_result result = {0};
-  report_begin("checking", 0);
-  if (manifest_audit(t->manifest, &options, &result, err) < 0) {
-    if (err->kind != ERR_INPUT) return -1;
-    return err_hint(err, "weir writes one with every model, unless --no-manifest is given");
-  }
-  report_end();
-  if (a->n_found > 0) {
-    qsort(a->found, a->n_found, sizeof *a->found, compare_found);
-    audit_tensors_name(t->folder, t->model, a->found, a->n_found, &a->arena);
-    count_left(a, t);
-  } else {
-    (void)audit_companion_is_whole(t->folder, t->name);
-  }
-  if (cli_flag(args, OPT_JSON))
-    print_json(a, &result, t);
-  else
-    print_text(a, &result, t);
-  return a->n_found > 0 ? ERR_FAIL : 0;
-}
-
-int cmd_audit(const struct cli_args *args, struct err *err) {
-  struct audit a = {0};
-  struct target t = target_of(args->operand[0], &a.arena);
   int rc = refuse_unfinished_seal(&t, err);
-  if (rc == 0) rc = audit(&a, &t, args, err);
+  if (rc == 0) {
+    report_begin("checking", 0);
+    rc = manifest_audit(t.manifest, &options, &result, err);
+    report_end();
+    if (rc && err->kind == ERR_INPUT)
+      err_fill_hint(err, "weir writes one with every model, unless --no-manifest is given");
+  }
+  if (rc == 0 && a.n_found == 0) (void)audit_companion_is_whole(t.folder, t.name);
+  if (rc == 0 && a.n_found > 0) {
+    qsort(a.found, a.n_found, sizeof *a.found, compare_found);
+    audit_tensors_name(t.folder, t.model, a.found, a.n_found, &a.arena);
+    count_left(&a, &t);
+  }
+  if (rc == 0) (cli_flag(args, OPT_JSON) ? print_json : print_text)(&a, &result, &t);
+  if (rc == 0 && a.n_found > 0) rc = ERR_FAIL;
   TABLE_FREE(&a, found);
   arena_free(&a.arena);
   return rc;

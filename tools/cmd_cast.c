@@ -7,14 +7,8 @@
 #include "pass_job.h"
 
 int cmd_cast(const struct cli_args *args, struct err *err) {
-  struct pass_job pj;
-  if (!cli_given(args, cli_pass_option(args->command, "to"))) {
-    err_fill(err, ERR_USAGE, "'weir cast' needs --to: the type to store weights in");
-    return err_hint(err, "--to float16 or --to bfloat16");
-  }
-  pass_job_init(&pj);
-  int rc = pass_job_take_flags(&pj, args, err);
-  if (rc == 0) rc = pass_job_command(&pj, args, err);
-  pass_job_free(&pj);
-  return rc;
+  if (cli_given(args, cli_pass_option(args->command, "to")))
+    return pass_job_flags_command(args, err);
+  err_fill(err, ERR_USAGE, "'weir cast' needs --to: the type to store weights in");
+  return err_hint(err, "--to float16 or --to bfloat16");
 }

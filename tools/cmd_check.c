@@ -23,15 +23,15 @@ struct check {
 static const char *const level_names[] = {
     [FAULT_NOTE] = "note", [FAULT_WARNING] = "warning", [FAULT_ERROR] = "error"};
 
-static void put_json(struct check *c, enum fault_level level, const char *place,
+static void put_json(struct json_out *j, enum fault_level level, const char *place,
                      const char *message, const char *hint) {
-  json_object(&c->j);
-  json_put_text(&c->j, "level", level_names[level]);
-  json_put_text(&c->j, "place", place);
-  json_put_text(&c->j, "message", message);
-  if (hint && *hint) json_put_text(&c->j, "hint", hint);
-  json_end_object(&c->j);
-  if (c->j.n > (1u << 20)) report_json_flush(&c->j);
+  json_object(j);
+  json_put_text(j, "level", level_names[level]);
+  json_put_text(j, "place", place);
+  json_put_text(j, "message", message);
+  if (*hint) json_put_text(j, "hint", hint);
+  json_end_object(j);
+  report_json_flush(j);
 }
 
 static void report_fault(void *ctx, enum fault_level level, const char *place, const char *text,
@@ -43,56 +43,10 @@ static void report_fault(void *ctx, enum fault_level level, const char *place, c
   c->count[level]++;
   if (level == FAULT_ERROR) snprintf(c->last_error, sizeof c->last_error, "%s", message);
   if (c->json)
-    put_json(c, level, place ? place : "", message, NULL);
+    put_json(&c->j, level, place ? place : "", message, "");
   else
     printf("%s: %s%s%s\n", level_names[level], place ? place : "", place && *place ? ": " : "",
            message);
-}
-
-// The error that ended loading, unless the sink has had it.
-static void report_end_of_load(struct check *c, const struct err *err) {
-  if (strcmp(c->last_error, err->msg) == 0) return;
-  const struct hints_text hint = hints_of(err);
-  c->count[FAULT_ERROR]++;
-  if (c->json) {
-    put_json(c, FAULT_ERROR, "", err->msg, hint.s);
-    return;
-  }
-  printf("error: %s\n", err->msg);
-  if (hint.s[0]) printf("hint: %s\n", hint.s);
-}
-
-static void begin(struct check *c, const char *path) {
-  if (!c->json) return;
-  c->j.indent = 2;
-  json_object(&c->j);
-  json_put_text(&c->j, "model", path);
-  json_put_array(&c->j, "faults");
-}
-
-static const char *plural(uint64_t n) {
-  return n == 1 ? "" : "s";
-}
-
-static void end(struct check *c, const char *path) {
-  const uint64_t *n = c->count;
-  if (!c->json) {
-    printf("%s: %lu error%s, %lu warning%s, %lu note%s\n", quote_str(path).s, n[FAULT_ERROR],
-           plural(n[FAULT_ERROR]), n[FAULT_WARNING], plural(n[FAULT_WARNING]), n[FAULT_NOTE],
-           plural(n[FAULT_NOTE]));
-    return;
-  }
-  json_end_array(&c->j);
-  json_put_uint(&c->j, "errors", n[FAULT_ERROR]);
-  json_put_uint(&c->j, "warnings", n[FAULT_WARNING]);
-  json_put_uint(&c->j, "notes", n[FAULT_NOTE]);
-  json_end_object(&c->j);
-  report_json_end(&c->j);
-}
-
-// True if the fault is the model's: a missing permission or a failing disk says nothing about it.
-static bool is_verdict(const struct err *err) {
-  return err->kind == ERR_MODEL || err->kind == ERR_INPUT;
 }
 
 int cmd_check(const struct cli_args *args, struct err *err) {
@@ -100,18 +54,41 @@ int cmd_check(const struct cli_args *args, struct err *err) {
   const struct sources_options opening = {.allow_links = cli_flag(args, OPT_ALLOW_LINKS)};
   struct sources *sources;
   if (sources_open(&sources, path, &opening, err) < 0) return -1;
-  struct check c = {.json = cli_flag(args, OPT_JSON)};
+  struct check c = {.json = cli_flag(args, OPT_JSON), .j.indent = 2};
   const struct fault_sink sink = {report_fault, &c};
   const struct load_options loading = {.faults = &sink};
   struct model m;
   model_init(&m);
-  begin(&c, path);
+  json_object(&c.j);
+  json_put_text(&c.j, "model", path);
+  json_put_array(&c.j, "faults");
   struct err found = {0};
-  int rc = load_model(&m, sources, &loading, &found);
-  if (rc < 0) report_end_of_load(&c, &found);
+  const int rc = load_model(&m, sources, &loading, &found);
   model_free(&m);
   sources_close(sources);
-  end(&c, path);
-  if (rc < 0 && !is_verdict(&found)) return (int)found.kind;
-  return c.count[FAULT_ERROR] > 0 ? ERR_MODEL : 0;
+  // The error that ended loading, unless the sink has had it.
+  if (rc < 0 && strcmp(c.last_error, found.msg) != 0) {
+    const struct hints_text hint = hints_of(&found);
+    c.count[FAULT_ERROR]++;
+    if (c.json)
+      put_json(&c.j, FAULT_ERROR, "", found.msg, hint.s);
+    else
+      printf(hint.s[0] ? "error: %s\nhint: %s\n" : "error: %s\n", found.msg, hint.s);
+  }
+  const uint64_t errors = c.count[FAULT_ERROR], warnings = c.count[FAULT_WARNING],
+                 notes = c.count[FAULT_NOTE];
+  json_end_array(&c.j);
+  json_put_uint(&c.j, "errors", errors);
+  json_put_uint(&c.j, "warnings", warnings);
+  json_put_uint(&c.j, "notes", notes);
+  json_end_object(&c.j);
+  if (c.json)
+    report_json_end(&c.j);
+  else
+    printf("%s: %lu error%s, %lu warning%s, %lu note%s\n", quote_str(path).s, errors,
+           plural(errors), warnings, plural(warnings), notes, plural(notes));
+  json_done(&c.j);
+  // A missing permission or a failing disk says nothing about the model.
+  if (rc < 0 && found.kind != ERR_MODEL && found.kind != ERR_INPUT) return (int)found.kind;
+  return errors > 0 ? ERR_MODEL : 0;
 }

@@ -114,16 +114,6 @@ static void print_json(const struct clean *c, const char *dir) {
   report_json_end(&j);
 }
 
-static int remove_all(struct clean *c, const char *dir, struct err *err) {
-  for (size_t i = 0; i < c->n_rows; i++) {
-    struct leftover *l = &c->rows[i];
-    if (!is_removable(l)) continue;
-    if (staging_remove_named(dir, l->name, err) < 0) return -1;
-    l->removed = true;
-  }
-  return 0;
-}
-
 static void summarize(const struct clean *c, const char *dir, bool removed) {
   if (c->n_rows == 0)
     report_notice("nothing is left over in '%s'", quote_str(dir).s);
@@ -145,7 +135,12 @@ int cmd_clean(const struct cli_args *args, struct err *err) {
   int rc = staging_scan(dir, note_leftover, &c, err);
   bool scanned = rc == 0;
   if (c.n_rows > 0) qsort(c.rows, c.n_rows, sizeof *c.rows, compare_names);
-  if (scanned && yes) rc = remove_all(&c, dir, err);
+  for (size_t i = 0; scanned && yes && rc == 0 && i < c.n_rows; i++) {
+    struct leftover *l = &c.rows[i];
+    if (!is_removable(l)) continue;
+    rc = staging_remove_named(dir, l->name, err);
+    l->removed = rc == 0;
+  }
   if (scanned && json) print_json(&c, dir);
   for (size_t i = 0; scanned && !json && i < c.n_rows; i++)
     print_leftover(&c.rows[i]);

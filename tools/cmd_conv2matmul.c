@@ -38,33 +38,23 @@ static void write_report(struct job *job, struct json_out *j) {
 static void print_result(struct job *job) {
   const struct pass_job *pj = job->ctx;
   const struct pass_job_counts n = pass_job_count(pj, 0);
-  if (!cli_flag(job->args, OPT_QUIET)) pass_job_print_skipped(pj, 0, "");
+  if (!cli_flag(job->args, OPT_QUIET)) pass_job_print_skipped(pj, 0, "left alone");
   if (pj->steps[0].held_back)
     printf(
         "held back: 'conv2matmul' keeps numbers up to rounding only, which --exactness excludes\n");
   printf("converted=%lu skipped=%lu output=%s\n", n.converted, n.skipped, job->out.path);
 }
 
-static int convert(struct pass_job *pj, const struct cli_args *args, struct err *err) {
-  struct job job;
-  if (job_open(&job, args, err)) return -1;
-  job.report = write_report;
-  job.plain_report = strict(pj);
-  job.print = print_result;
-  job.ctx = pj;
-  int rc = pass_job_edit(pj, &job, err);
-  if (rc == 0) rc = job_finish(&job, err);
-  job_close(&job);
-  return rc;
-}
-
 int cmd_conv2matmul(const struct cli_args *args, struct err *err) {
   struct pass_job pj;
-  int rc;
-  if (job_finish_seal(args, &rc, err)) return rc;
   pass_job_init(&pj);
-  rc = pass_job_take_flags(&pj, args, err);
-  if (rc == 0) rc = convert(&pj, args, err);
+  pj.report = write_report;
+  pj.print = print_result;
+  int rc = pass_job_take_flags(&pj, args, err);
+  if (rc == 0) {
+    pj.plain_report = strict(&pj);
+    rc = pass_job_command(&pj, args, err);
+  }
   pass_job_free(&pj);
   return rc;
 }

@@ -6,26 +6,16 @@
 #include "commands.h"
 #include "job.h"
 
-static int set_layout(struct job *job, struct err *err) {
+static int edit(struct job *job, void *ctx, struct err *err) {
   const struct cli_args *args = job->args;
+  (void)ctx;
   job->layout.data_name = cli_string(args, OPT_DATA_FILE);
   job->layout.align = cli_size(args, OPT_ALIGN);
   if (cli_flag(args, OPT_EXTERNAL)) job->layout.form = PLAN_DATA_EXTERNAL;
   if (cli_flag(args, OPT_INLINE)) job->layout.form = PLAN_DATA_INLINE;
-  uint64_t align = job->layout.align;
-  if ((align & (align - 1)) == 0) return 0;
-  err_set(err, ERR_USAGE, "--align %lu is not a power of two", align);
-  return err_hint(err, "64, 4KiB and 64KiB are common");
+  return job_begin_edits(job, "convert", "{}", err);
 }
 
 int cmd_convert(const struct cli_args *args, struct err *err) {
-  struct job job;
-  int rc;
-  if (job_finish_seal(args, &rc, err)) return rc;
-  if (job_open(&job, args, err)) return -1;
-  rc = set_layout(&job, err);
-  if (rc == 0) rc = job_begin_edits(&job, "convert", "{}", err);
-  if (rc == 0) rc = job_finish(&job, err);
-  job_close(&job);
-  return rc;
+  return job_command(args, edit, NULL, err);
 }

@@ -6,21 +6,8 @@
 #include "commands.h"
 #include "inspect.h"
 #include "load.h"
-#include "report.h"
 
 #include <stdio.h>
-
-static void print(struct inspect *in, const struct cli_args *args) {
-  bool tensors = cli_flag(args, OPT_TENSORS), tree = cli_flag(args, OPT_TREE);
-  if (cli_flag(args, OPT_JSON)) {
-    inspect_json(in, tensors, tree);
-    return;
-  }
-  if (!tensors && !tree) inspect_print(in);
-  if (tensors) inspect_print_tensors(in);
-  if (tensors && tree) putchar('\n');
-  if (tree) inspect_print_tree(in);
-}
 
 int cmd_inspect(const struct cli_args *args, struct err *err) {
   const struct sources_options opening = {.allow_links = cli_flag(args, OPT_ALLOW_LINKS)};
@@ -31,9 +18,15 @@ int cmd_inspect(const struct cli_args *args, struct err *err) {
   model_init(&m);
   int rc = load_model(&m, sources, &loading, err);
   if (rc == 0) {
+    const bool tensors = cli_flag(args, OPT_TENSORS), tree = cli_flag(args, OPT_TREE);
+    const bool json = cli_flag(args, OPT_JSON);
     struct inspect in;
     inspect_gather(&in, &m, sources);
-    print(&in, args);
+    if (json) inspect_json(&in, tensors, tree);
+    if (!json && !tensors && !tree) inspect_print(&in);
+    if (!json && tensors) inspect_print_tensors(&in);
+    if (!json && tensors && tree) putchar('\n');
+    if (!json && tree) inspect_print_tree(&in);
     inspect_done(&in);
   }
   model_free(&m);

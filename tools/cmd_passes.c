@@ -8,40 +8,38 @@
 #include "passes.h"
 #include "report.h"
 
-static void write_option(struct json_out *j, const struct pass_option *row, struct arena *a) {
-  static const char *const kinds[] = {
-      [PASS_FLAG] = "flag",     [PASS_COUNT] = "count", [PASS_NUMBER] = "number",
-      [PASS_CHOICE] = "choice", [PASS_TEXT] = "text",   [PASS_LIST] = "list"};
-  json_object(j);
-  json_put_text(j, "default", row->kind == PASS_FLAG ? "false" : row->preset);
-  json_put_text(j, "help", row->help);
-  json_put_text(j, "key", pass_values_key(row, a));
-  json_put_text(j, "kind", kinds[row->kind]);
-  json_put_text(j, "takes", row->kind == PASS_FLAG ? "true|false" : row->metavar);
-  json_end_object(j);
+static const char *taken_by(const struct pass_option *row) {
+  return row->kind == PASS_FLAG ? "true|false" : row->metavar;
+}
+
+static const char *preset_of(const struct pass_option *row) {
+  return row->kind == PASS_FLAG ? "false" : row->preset;
 }
 
 static void write_pass(struct json_out *j, const struct pass *pass, struct arena *a) {
+  static const char *const kinds[] = {
+      [PASS_FLAG] = "flag",     [PASS_COUNT] = "count", [PASS_NUMBER] = "number",
+      [PASS_CHOICE] = "choice", [PASS_TEXT] = "text",   [PASS_LIST] = "list"};
   json_object(j);
   json_put_text(j, "about", pass->about);
   json_put_text(j, "exactness", exactness_name(pass->exactness));
   json_put_text(j, "name", pass->name);
   json_put_text(j, "needs", pass->needs);
   json_put_array(j, "options");
-  for (uint32_t o = 0; o < pass->n_options; o++)
-    write_option(j, &pass->options[o], a);
+  for (uint32_t o = 0; o < pass->n_options; o++) {
+    const struct pass_option *row = &pass->options[o];
+    json_object(j);
+    json_put_text(j, "default", preset_of(row));
+    json_put_text(j, "help", row->help);
+    json_put_text(j, "key", pass_values_key(row, a));
+    json_put_text(j, "kind", kinds[row->kind]);
+    json_put_text(j, "takes", taken_by(row));
+    json_end_object(j);
+  }
   json_end_array(j);
   json_put_text(j, "promises", pass->promises);
   json_put_text(j, "summary", pass->summary);
   json_end_object(j);
-}
-
-static void print_option(const struct pass_option *row, struct arena *a) {
-  const char *takes = row->kind == PASS_FLAG ? "true|false" : row->metavar;
-  const char *preset = row->kind == PASS_FLAG ? "false" : row->preset;
-  const char *text = row->help;
-  if (preset) text = arena_printf(a, "%s (default %s)", text, preset);
-  help_entry(stdout, arena_printf(a, "%s=%s", pass_values_key(row, a), takes), text);
 }
 
 static void print_pass(const struct pass *pass, struct arena *a) {
@@ -55,8 +53,13 @@ static void print_pass(const struct pass *pass, struct arena *a) {
   help_wrap(stdout, pass->promises, 10, 0);
   printf("Exactness: %s\n", exactness_name(pass->exactness));
   if (pass->n_options) printf("\nOptions:\n");
-  for (uint32_t o = 0; o < pass->n_options; o++)
-    print_option(&pass->options[o], a);
+  for (uint32_t o = 0; o < pass->n_options; o++) {
+    const struct pass_option *row = &pass->options[o];
+    const char *text = row->help, *preset = preset_of(row);
+    if (preset) text = arena_printf(a, "%s (default %s)", text, preset);
+    help_entry(stdout, HELP_OPTIONS,
+               arena_printf(a, "%s=%s", pass_values_key(row, a), taken_by(row)), text);
+  }
   printf("\nUse: weir run IN OUT --pass %s%s\n", pass->name,
          pass->n_options ? "[:key=value,...]" : "");
 }
@@ -86,19 +89,9 @@ static void print_list(struct span name) {
     if (!span_is(family, pass->name) && pass == passes_named(family, 0))
       printf("  %.*s: its name runs all of these, in this order\n", (int)family.n,
              (const char *)family.at);
-    help_entry_name(stdout, pass->name, pass->summary);
+    help_entry(stdout, HELP_NAMES, pass->name, pass->summary);
   }
   printf("\n'weir passes NAME' says what a pass needs, promises and takes.\n");
-}
-
-static void write_passes(struct span name, bool list, struct arena *a) {
-  struct json_out j = {.indent = 2};
-  const struct pass *pass;
-  if (list) json_array(&j);
-  for (struct listing at = {0}; (pass = next(&at, name));)
-    write_pass(&j, pass, a);
-  if (list) json_end_array(&j);
-  report_json_end(&j);
 }
 
 int cmd_passes(const struct cli_args *args, struct err *err) {
@@ -106,13 +99,19 @@ int cmd_passes(const struct cli_args *args, struct err *err) {
   const char *operand = cli_operand(args, "NAME");
   const struct span name = span_str(operand ? operand : "");
   if (operand && !passes_known(name, err)) return -1;
-  const struct pass *one = operand ? passes_find(name) : NULL;
-  if (cli_flag(args, OPT_JSON))
-    write_passes(name, !one, &scratch);
-  else if (one)
+  const struct pass *one = operand ? passes_find(name) : NULL, *pass;
+  if (cli_flag(args, OPT_JSON)) {
+    struct json_out j = {.indent = 2};
+    if (!one) json_array(&j);
+    for (struct listing at = {0}; (pass = next(&at, name));)
+      write_pass(&j, pass, &scratch);
+    if (!one) json_end_array(&j);
+    report_json_end(&j);
+  } else if (one) {
     print_pass(one, &scratch);
-  else
+  } else {
     print_list(name);
+  }
   arena_free(&scratch);
   return 0;
 }

@@ -24,12 +24,6 @@ struct log_reader {
   uint64_t number; // of the line last read
 };
 
-static int open_reader(struct log_reader *in, const char *path, struct err *err) {
-  *in = (struct log_reader){.file = fopen(path, "re"), .path = path};
-  if (in->file) return 0;
-  return err_errno(err, errno, ERR_INPUT, "the edit log '%s' cannot be read", quote_str(path).s);
-}
-
 // The next line without its break: 1, 0 at the end, -1 on failure. Memory is bounded before it is
 // taken: a log may be one endless line.
 static int next_line(struct log_reader *in, struct span *line, struct err *err) {
@@ -49,14 +43,6 @@ static int next_line(struct log_reader *in, struct span *line, struct err *err) 
                      quote_str(in->path).s);
   *line = span_of(in->line, n);
   return c != EOF || n > 0;
-}
-
-static int read_head(struct log_reader *in, struct edit_log_info *head, struct err *err) {
-  struct span line;
-  int got = next_line(in, &line, err);
-  if (got < 0) return -1;
-  if (got == 0) return err_set(err, ERR_MODEL, "the edit log '%s' is empty", quote_str(in->path).s);
-  return edit_log_read_head(line, head, err);
 }
 
 static int check_source(const struct job *job, const struct edit_log_info *head, struct err *err) {
@@ -91,40 +77,29 @@ static int read_layout(struct job *job, const struct json_value *v, struct err *
   return 0;
 }
 
-static const char *options_text(struct job *job, const struct edit_log_info *head) {
-  struct json_out text = {0};
-  json_copy(&text, head->options);
-  char *kept = arena_string(&job->arena, span_of(text.text, text.n));
-  json_done(&text);
-  return kept;
-}
-
-static int replay_lines(struct job *job, struct log_reader *in, struct err *err) {
-  struct span line;
-  int got;
-  while ((got = next_line(in, &line, err)) > 0)
-    if (edit_log_replay_line(&job->edits, line, in->number, err)) return -1;
-  return got;
-}
-
-static int check_result(const struct job *job, const struct log_reader *in, struct err *err) {
-  struct err why = {0};
-  if (check_structure(&job->model, NULL, &why) == 0) return 0;
-  err_set(err, ERR_MODEL, "the edits of '%s' leave a model that is not whole: %s",
-          quote_str(in->path).s, why.msg);
-  return err_hint(err, "is the log as --edit-log wrote it?");
-}
-
 static int replay(struct job *job, struct log_reader *in, const struct edit_log_info *head,
                   struct err *err) {
   if (check_source(job, head, err) || read_layout(job, head->layout, err)) return -1;
-  const char *command = arena_string(&job->arena, head->command);
-  if (job_begin_edits(job, command, options_text(job, head), err)) return -1;
+  struct json_out options = {0};
+  json_copy(&options, head->options);
+  if (job_begin_edits(job, arena_string(&job->arena, head->command),
+                      json_take(&options, &job->arena), err))
+    return -1;
   job->edits.artifact = job_stage_replay;
   job->edits.artifact_ctx = job;
   job->edits.look = job_look_replay;
   job->edits.look_ctx = job;
-  if (replay_lines(job, in, err) || check_result(job, in, err)) return -1;
+  struct span line;
+  int got;
+  while ((got = next_line(in, &line, err)) > 0)
+    if (edit_log_replay_line(&job->edits, line, in->number, err)) return -1;
+  if (got < 0) return -1;
+  struct err why = {0};
+  if (check_structure(&job->model, NULL, &why)) {
+    err_set(err, ERR_MODEL, "the edits of '%s' leave a model that is not whole: %s",
+            quote_str(in->path).s, why.msg);
+    return err_hint(err, "is the log as --edit-log wrote it?");
+  }
   if (!span_is(head->output, job->out.onnx_name))
     report_notice(
         "the recorded output was named '%s': under another name a data file is named differently, "
@@ -134,13 +109,19 @@ static int replay(struct job *job, struct log_reader *in, const struct edit_log_
 }
 
 int cmd_replay(const struct cli_args *args, struct err *err) {
-  struct log_reader in;
+  struct log_reader in = {.path = cli_operand(args, "EDITS")};
   struct edit_log_info head;
+  struct span line;
   struct job job;
   int rc;
   if (job_finish_seal(args, &rc, err)) return rc;
-  if (open_reader(&in, cli_operand(args, "EDITS"), err)) return -1;
-  rc = read_head(&in, &head, err);
+  in.file = fopen(in.path, "re");
+  if (!in.file)
+    return err_errno(err, errno, ERR_INPUT, "the edit log '%s' cannot be read",
+                     quote_str(in.path).s);
+  rc = next_line(&in, &line, err);
+  if (rc == 0) rc = err_set(err, ERR_MODEL, "the edit log '%s' is empty", quote_str(in.path).s);
+  if (rc > 0) rc = edit_log_read_head(line, &head, err);
   if (rc == 0) {
     rc = job_open(&job, args, err);
     if (rc == 0) {
@@ -149,7 +130,7 @@ int cmd_replay(const struct cli_args *args, struct err *err) {
     }
     json_free(head.doc);
   }
-  if (in.file) fclose(in.file);
+  fclose(in.file);
   table_free(in.line, in.cap, 1);
   return rc;
 }

@@ -7,22 +7,20 @@
 #include "commands.h"
 #include "pass_job.h"
 
-static int read_pipeline(struct pipeline *p, const struct cli_args *args, struct err *err) {
+int cmd_run(const struct cli_args *args, struct err *err) {
   const char *path = cli_string(args, OPT_CONFIG);
   uint32_t n;
   const char *const *texts = cli_list(args, OPT_PASS, &n);
-  if (path) return pipeline_read(p, path, err);
-  for (uint32_t i = 0; i < n; i++)
-    if (pipeline_add_text(p, texts[i], err)) return -1;
-  if (n > 0) return 0;
-  err_fill(err, ERR_USAGE, "'weir run' needs --pass or --config: which passes are to run?");
-  return err_hint(err, "'weir passes' lists them");
-}
-
-int cmd_run(const struct cli_args *args, struct err *err) {
   struct pass_job pj;
+  int rc = 0;
   pass_job_init(&pj);
-  int rc = read_pipeline(&pj.pipeline, args, err);
+  if (path) rc = pipeline_read(&pj.pipeline, path, err);
+  for (uint32_t i = 0; i < n && rc == 0; i++)
+    rc = pipeline_add_text(&pj.pipeline, texts[i], err);
+  if (!path && n == 0) {
+    err_fill(err, ERR_USAGE, "'weir run' needs --pass or --config: which passes are to run?");
+    rc = err_hint(err, "'weir passes' lists them");
+  }
   pass_job_take_exactness(&pj, args); // over that of the file
   if (rc == 0) rc = pass_job_command(&pj, args, err);
   pass_job_free(&pj);

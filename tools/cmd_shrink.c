@@ -14,58 +14,34 @@
 #include <unistd.h>
 
 // The command line as it would be for this model alone. The value of --output is set for as long as it
-// is looked at.
-static struct cli_args line_of(const struct cli_args *args, const struct shrink_input *row,
-                               const char *operand[1]) {
+// is looked at. With --resume a model whose output is whole was finished before the interruption: an
+// output has its name only when it is.
+static int shrink_one(const struct cli_args *args, const struct shrink_input *row,
+                      struct err *err) {
   struct cli_args one = *args;
-  operand[0] = row->in;
+  const char *operand[1] = {row->in};
+  const bool again = cli_flag(args, OPT_RESUME) && !cli_flag(args, OPT_FORCE);
+  int rc;
   one.operand = operand;
   one.n_operands = 1;
   if (row->out) one.value[OPT_OUTPUT] = (struct cli_value){.given = true, .text = row->out};
-  return one;
-}
-
-// With --resume a model whose output is whole was finished before the interruption: an output has
-// its name only when it is.
-static bool is_done(const struct cli_args *args, const struct shrink_input *row) {
-  if (!row->out || !cli_flag(args, OPT_RESUME) || cli_flag(args, OPT_FORCE)) return false;
-  return access(row->out, F_OK) == 0;
-}
-
-static int shrink_one(const struct cli_args *args, const struct shrink_input *row,
-                      struct err *err) {
-  const char *operand[1];
-  const struct cli_args one = line_of(args, row, operand);
-  struct pass_job pj;
-  int rc;
   if (job_finish_seal(&one, &rc, err)) return rc;
-  if (is_done(args, row)) {
-    report_notice("'%s' is there already: skipped", quote_str(row->out).s);
-    return 0;
-  }
-  pass_job_init(&pj);
-  rc = pass_job_take_flags(&pj, &one, err);
-  if (rc == 0) rc = pass_job_command(&pj, &one, err);
-  pass_job_free(&pj);
-  return rc;
-}
-
-// Which of several models the lines below are about.
-static void say_names(const struct cli_args *args, const struct shrink_input *row) {
-  if (cli_flag(args, OPT_INFO) || cli_flag(args, OPT_JSON)) return;
-  printf("%s -> %s\n", quote_str(row->in).s, quote_str(row->out ? row->out : row->in).s);
+  if (!row->out || !again || access(row->out, F_OK) != 0) return pass_job_flags_command(&one, err);
+  report_notice("'%s' is there already: skipped", quote_str(row->out).s);
+  return 0;
 }
 
 static int each(const struct cli_args *args, const struct shrink_inputs *inputs, struct err *err) {
   int first = 0;
-  for (uint32_t i = 0; i < inputs->n; i++) {
+  for (uint32_t i = 0; i < inputs->n_rows; i++) {
     const struct shrink_input *row = &inputs->rows[i];
     struct err why = {0};
-    if (inputs->n > 1) say_names(args, row);
+    if (inputs->n_rows > 1 && !cli_flag(args, OPT_INFO) && !cli_flag(args, OPT_JSON))
+      printf("%s -> %s\n", quote_str(row->in).s, quote_str(row->out ? row->out : row->in).s);
     int rc =
         cli_flag(args, OPT_INFO) ? shrink_info(args, row->in, &why) : shrink_one(args, row, &why);
     if (rc == 0) continue;
-    if (inputs->n == 1 || why.kind == ERR_RETRY) {
+    if (inputs->n_rows == 1 || why.kind == ERR_RETRY) {
       *err = why;
       return rc;
     }
@@ -79,10 +55,10 @@ static int each(const struct cli_args *args, const struct shrink_inputs *inputs,
 static int check_files(const struct cli_args *args, const struct shrink_inputs *inputs,
                        struct err *err) {
   static const enum cli_option single[] = {OPT_OUTPUT, OPT_REPORT_JSON, OPT_EDIT_LOG, OPT_PLAN_OUT};
-  for (size_t i = 0; inputs->n > 1 && i < sizeof single / sizeof single[0]; i++) {
+  for (size_t i = 0; inputs->n_rows > 1 && i < sizeof single / sizeof single[0]; i++) {
     if (!cli_given(args, single[i])) continue;
     err_fill(err, ERR_USAGE, "--%s names one file, but there are %u models",
-             cli_option_row(single[i])->name, inputs->n);
+             cli_option_row(single[i])->name, inputs->n_rows);
     return err_hint(err, "call weir once for each model");
   }
   return 0;

@@ -46,18 +46,16 @@ static int generate(const struct cli_args *args, struct err *err) {
   return 0;
 }
 
-static int run_command(const struct cli_args *args, struct err *err) {
-  bool can_progress = cli_option_belongs(OPT_PROGRESS, args->command);
-  report_open(cli_flag(args, OPT_QUIET), can_progress && cli_flag(args, OPT_PROGRESS));
-  int rc = commands[args->command](args, err);
-  report_end();
-  return rc;
-}
-
 static int act(const struct cli_args *args, struct err *err) {
-  bool all = args->action == CLI_HELP_ALL;
+  const bool all = args->action == CLI_HELP_ALL;
+  int rc;
   switch (args->action) {
-  case CLI_RUN: return run_command(args, err);
+  case CLI_RUN:
+    report_open(cli_flag(args, OPT_QUIET),
+                cli_option_belongs(OPT_PROGRESS, args->command) && cli_flag(args, OPT_PROGRESS));
+    rc = commands[args->command](args, err);
+    report_end();
+    return rc;
   case CLI_HELP:
   case CLI_HELP_ALL:
     if (args->command == CLI_COMMANDS)

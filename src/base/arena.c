@@ -90,6 +90,12 @@ char *arena_printf(struct arena *a, const char *fmt, ...) {
   return p;
 }
 
+const char *arena_folder(struct arena *a, const char *path) {
+  const size_t n = (size_t)(path_base(path) - path);
+  if (n < 2) return n ? "/" : ".";
+  return arena_string(a, span_of(path, n - 1));
+}
+
 static void free_chunks(struct arena_chunk *c) {
   while (c) {
     struct arena_chunk *before = c->before;

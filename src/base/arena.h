@@ -18,6 +18,8 @@ void *arena_zalloc(struct arena *a, size_t n);
 // A copy of s with a NUL behind it (not counted in s.n).
 char *arena_string(struct arena *a, struct span s);
 char *arena_printf(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+// The part of a path before its last slash, "/" of "/x"; "." without a slash.
+const char *arena_folder(struct arena *a, const char *path);
 // Forgets everything; keeps the newest chunk for reuse.
 void arena_reset(struct arena *a);
 void arena_free(struct arena *a);

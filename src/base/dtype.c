@@ -12,11 +12,11 @@
 struct dtype_row {
   const char *name;
   uint8_t bits;
-  char field;
+  char field, kind;
 };
 
 static const struct dtype_row rows[] = {
-#define DTYPE(symbol, number, name, bits, field) [number] = {name, bits, field},
+#define DTYPE(symbol, number, name, bits, field, kind) [number] = {name, bits, field, kind},
 #include "dtype.def"
 #undef DTYPE
 };
@@ -45,27 +45,11 @@ char dtype_field(enum dtype t) {
 }
 
 bool dtype_is_integer(enum dtype t) {
-  switch (t) {
-  case DTYPE_UINT8:
-  case DTYPE_INT8:
-  case DTYPE_UINT16:
-  case DTYPE_INT16:
-  case DTYPE_INT32:
-  case DTYPE_INT64:
-  case DTYPE_UINT32:
-  case DTYPE_UINT64:
-  case DTYPE_BOOL:
-  case DTYPE_UINT4:
-  case DTYPE_INT4:
-  case DTYPE_UINT2:
-  case DTYPE_INT2: return true;
-  default: return false;
-  }
+  return dtype_known(t) && rows[t].kind == 'i';
 }
 
 bool dtype_is_float(enum dtype t) {
-  return dtype_known(t) && !dtype_is_integer(t) && t != DTYPE_STRING && t != DTYPE_COMPLEX64 &&
-         t != DTYPE_COMPLEX128;
+  return dtype_known(t) && rows[t].kind == 'f';
 }
 
 bool dtype_bytes(enum dtype t, uint64_t count, uint64_t *bytes) {

@@ -6,7 +6,7 @@
 
 enum dtype {
   DTYPE_UNDEFINED = 0,
-#define DTYPE(symbol, number, name, bits, field) DTYPE_##symbol = number,
+#define DTYPE(symbol, number, ...) DTYPE_##symbol = number,
 #include "dtype.def"
 #undef DTYPE
 };

@@ -59,39 +59,24 @@ bool utf8_steers_terminal(uint32_t c) {
          (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
 }
 
-// Writes the printable form of the character at s into `piece`; returns the bytes it consumed.
-static size_t quote_one(struct span s, char piece[16]) {
-  uint32_t c = 0;
-  size_t n = utf8_length(s, &c);
-  if (n == 0) {
-    snprintf(piece, 16, "\\x%02x", s.at[0]);
-    return 1;
-  }
-  if (utf8_steers_terminal(c)) {
-    snprintf(piece, 16, c < 0x100 ? "\\x%02x" : "\\u{%x}", c);
-  } else {
-    memcpy(piece, s.at, n);
-    piece[n] = '\0';
-  }
-  return n;
-}
-
 struct quoted quote(struct span name) {
   struct quoted q;
   size_t out = 0;
   const size_t room = sizeof q.s - 4;
-  for (size_t i = 0; i < name.n;) {
-    char piece[16];
-    size_t used = quote_one(span_of(name.at + i, name.n - i), piece);
-    size_t n = strlen(piece);
-    if (out + n > room) {
-      memcpy(q.s + out, "...", 3);
-      out += 3;
-      break;
-    }
-    memcpy(q.s + out, piece, n);
-    out += n;
-    i += used;
+  while (name.n > 0) {
+    char piece[16]; // the printable form of the next character
+    uint32_t c = 0;
+    size_t used = utf8_length(name, &c);
+    if (used == 0)
+      snprintf(piece, sizeof piece, "\\x%02x", name.at[0]);
+    else if (utf8_steers_terminal(c))
+      snprintf(piece, sizeof piece, c < 0x100 ? "\\x%02x" : "\\u{%x}", c);
+    else
+      snprintf(piece, sizeof piece, "%.*s", (int)used, (const char *)name.at);
+    if (used == 0) used = 1;
+    const bool fits = out + strlen(piece) <= room;
+    out += (size_t)snprintf(q.s + out, sizeof q.s - out, "%s", fits ? piece : "...");
+    name = span_of(name.at + used, fits ? name.n - used : 0);
   }
   q.s[out] = '\0';
   return q;

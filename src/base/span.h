@@ -57,9 +57,23 @@ static inline uint64_t min_u64(uint64_t a, uint64_t b) {
 static inline uint64_t max_u64(uint64_t a, uint64_t b) {
   return a > b ? a : b;
 }
+// Do two ranges have a byte in common? Empty ones have none, except inside another's.
+static inline bool ranges_meet(uint64_t off, uint64_t len, uint64_t off2, uint64_t len2) {
+  return off < off2 + len2 && off2 < off + len;
+}
 // Rounds up to a multiple of `to` (a power of two). The caller knows that it cannot wrap.
 static inline uint64_t round_up(uint64_t x, uint64_t to) {
   return (x + to - 1) & ~(to - 1);
+}
+
+static inline bool str_ends(const char *s, const char *end) {
+  const size_t n = strlen(s), k = strlen(end);
+  return n >= k && strcmp(s + n - k, end) == 0;
+}
+// The part of a path behind its last slash.
+static inline const char *path_base(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
 }
 
 // Product of dims in *out. False if a dim is negative or the product passes 2^63 - 1.
@@ -81,6 +95,11 @@ struct quoted quote_bytes(uint64_t n);
 
 // Decimal digits and nothing else, below 2^63.
 bool span_decimal(struct span text, uint64_t *n);
+
+// What a noun has behind it that stands for n of its kind: "" or "s".
+static inline const char *plural(uint64_t n) {
+  return n == 1 ? "" : "s";
+}
 
 // 64-bit mix of bytes for hash tables; not for anything that leaves the process.
 uint64_t span_hash(struct span s);

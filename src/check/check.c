@@ -76,10 +76,13 @@ static int see_outputs(struct makers *k, uint32_t id) {
   return 0;
 }
 
-static int see_initializer(struct makers *k, uint32_t value, const char *what) {
-  if (value == NO_ID) return 0;
-  if (k->seen[value] & MADE && made_again(k, value, what)) return -1;
-  k->seen[value] |= MADE;
+static int see_initializer(struct makers *k, uint32_t tensor, enum tensor_home home,
+                           const char *what) {
+  if (tensor == NO_ID) return 0;
+  const struct model_tensor *t = &k->c->m->tensors[tensor];
+  if (t->home != home || t->flags & TENSOR_DEAD || t->owner == NO_ID) return 0;
+  if (k->seen[t->owner] & MADE && made_again(k, t->owner, what)) return -1;
+  k->seen[t->owner] |= MADE;
   return 0;
 }
 
@@ -104,17 +107,11 @@ static int see_makers(struct makers *k) {
     for (uint32_t id = m->graphs[graph].first_node; id != NO_ID; id = m->nodes[id].next)
       if (see_outputs(k, id)) return -1;
   }
-  for (uint32_t id = 0; id < m->n_tensors; id++) {
-    const struct model_tensor *t = &m->tensors[id];
-    if (t->home != HOME_INITIALIZER || t->flags & TENSOR_DEAD) continue;
-    if (see_initializer(k, t->owner, "an initializer")) return -1;
-  }
-  for (uint32_t id = 0; id < m->n_sparses; id++) {
-    if (m->sparses[id].values == NO_ID) continue;
-    const struct model_tensor *t = &m->tensors[m->sparses[id].values];
-    if (t->home != HOME_SPARSE_INITIALIZER || t->flags & TENSOR_DEAD) continue;
-    if (see_initializer(k, t->owner, "a sparse initializer")) return -1;
-  }
+  for (uint32_t id = 0; id < m->n_tensors; id++)
+    if (see_initializer(k, id, HOME_INITIALIZER, "an initializer")) return -1;
+  for (uint32_t id = 0; id < m->n_sparses; id++)
+    if (see_initializer(k, m->sparses[id].values, HOME_SPARSE_INITIALIZER, "a sparse initializer"))
+      return -1;
   for (uint32_t graph = 0; graph < m->n_graphs; graph++)
     if (!(m->graphs[graph].flags & GRAPH_DEAD) && see_inputs(k, graph)) return -1;
   // Before IR version 4 every initializer had to be listed.
@@ -126,10 +123,10 @@ static int see_makers(struct makers *k) {
 }
 
 static int check_makers(struct check *c) {
-  struct makers k = {.c = c, .seen = calloc((size_t)c->m->n_values + 1, 1)};
-  if (!k.seen) abort();
+  struct arena scratch = {0};
+  struct makers k = {.c = c, .seen = arena_zalloc(&scratch, (size_t)c->m->n_values + 1)};
   const int rc = see_makers(&k);
-  free(k.seen);
+  arena_free(&scratch);
   return rc;
 }
 
@@ -165,34 +162,18 @@ static int compare_imports(const void *a, const void *b) {
   return x->node < y->node ? -1 : x->node > y->node;
 }
 
-struct imports {
-  TABLE(struct import, at);
-};
-
-static int report_imports(struct check *c, const struct imports *used) {
-  const struct model *m = c->m;
-  for (size_t i = 0; i < used->n_at; i++) {
-    const struct import *u = &used->at[i];
-    if (i > 0 && u[-1].root == u->root && u[-1].domain == u->domain) continue;
-    const struct span domain = model_name(m, u->domain);
-    if (model_opset_version(m, u->root, domain) > 0) continue;
-    if (check_report(c, FAULT_WARNING, check_node_place(c, u->node).s,
-                     "its operator domain '%s' is not imported (opset_import)", quote(domain).s))
-      return -1;
-  }
-  return 0;
-}
-
 // Before IR version 3 there was nothing to import. A domain that is missing only costs a warning;
 // readers refuse a model that imports nothing at all.
 static int check_imports(struct check *c) {
-  if (c->m->ir_version < 3) return 0;
-  if (c->m->n_model_opsets == 0)
+  const struct model *m = c->m;
+  struct {
+    TABLE(struct import, at);
+  } used = {0};
+  if (m->ir_version < 3) return 0;
+  if (m->n_model_opsets == 0)
     return check_report(c, FAULT_ERROR, "model", "it imports no operator set (opset_import)");
   if (!check_collects(c)) return 0;
-  struct imports used = {0};
   // Which domains are used where; neighbours of one domain count once.
-  const struct model *m = c->m;
   for (uint32_t graph = 0; graph < m->n_graphs; graph++) {
     uint32_t root = graph, last = NO_ID;
     while (m->graphs[root].parent != NO_ID)
@@ -205,8 +186,16 @@ static int check_imports(struct check *c) {
       *TABLE_PUSH(&used, at) = (struct import){root, last, id};
     }
   }
+  int rc = 0;
   if (used.n_at) qsort(used.at, used.n_at, sizeof *used.at, compare_imports);
-  const int rc = report_imports(c, &used);
+  for (uint32_t i = 0; i < used.n_at && rc == 0; i++) {
+    const struct import *u = &used.at[i];
+    if (i > 0 && u[-1].root == u->root && u[-1].domain == u->domain) continue;
+    const struct span domain = model_name(m, u->domain);
+    if (model_opset_version(m, u->root, domain) > 0) continue;
+    rc = check_report(c, FAULT_WARNING, check_node_place(c, u->node).s,
+                      "its operator domain '%s' is not imported (opset_import)", quote(domain).s);
+  }
   TABLE_FREE(&used, at);
   return rc;
 }

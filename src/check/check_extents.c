@@ -21,20 +21,6 @@ static int compare_claims(const void *a, const void *b) {
   return x->tensor < y->tensor ? -1 : x->tensor > y->tensor;
 }
 
-static uint32_t collect(const struct model *m, struct claim *claims) {
-  uint32_t n = 0;
-  for (uint32_t id = 0; id < m->n_tensors; id++) {
-    const struct model_tensor *t = &m->tensors[id];
-    uint32_t pieces;
-    const struct piece *piece = model_pieces(m, id, &pieces);
-    if (!(t->flags & TENSOR_EXTERNAL) || t->flags & (TENSOR_DEAD | TENSOR_NEW) || pieces != 1)
-      continue;
-    claims[n++] = (struct claim){piece->at, id};
-  }
-  qsort(claims, n, sizeof *claims, compare_claims);
-  return n;
-}
-
 static struct quoted name_of(const struct check *c, uint32_t tensor) {
   return quote(model_name(c->m, c->m->tensors[tensor].name));
 }
@@ -89,17 +75,6 @@ static int report_file(struct check *c, uint32_t file, const struct sweep *s,
                       (f->size - s->named), f->size);
 }
 
-static int sweep_files(struct check *c, const struct claim *claims, uint32_t n) {
-  for (uint32_t i = 0; i < n;) {
-    const uint32_t file = claims[i].at.file;
-    struct sweep s = {.farthest = NO_ID};
-    for (; i < n && claims[i].at.file == file; i++)
-      see_claim(&s, claims, i);
-    if (report_file(c, file, &s, claims)) return -1;
-  }
-  return 0;
-}
-
 static int report_unaligned(struct check *c, const struct claim *claims, uint32_t n) {
   uint32_t first = NO_ID;
   uint64_t count = 0;
@@ -117,12 +92,28 @@ static int report_unaligned(struct check *c, const struct claim *claims, uint32_
 }
 
 int check_extents(struct check *c) {
-  if (!check_collects(c) || c->m->n_tensors == 0) return 0;
-  struct claim *claims = calloc(c->m->n_tensors, sizeof *claims);
-  if (!claims) abort();
-  const uint32_t n = collect(c->m, claims);
+  const struct model *m = c->m;
+  struct arena scratch = {0};
+  uint32_t n = 0;
+  if (!check_collects(c) || m->n_tensors == 0) return 0;
+  struct claim *claims = arena_alloc(&scratch, m->n_tensors * sizeof *claims);
+  for (uint32_t id = 0; id < m->n_tensors; id++) {
+    const struct model_tensor *t = &m->tensors[id];
+    uint32_t pieces;
+    const struct piece *piece = model_pieces(m, id, &pieces);
+    if (!(t->flags & TENSOR_EXTERNAL) || t->flags & (TENSOR_DEAD | TENSOR_NEW) || pieces != 1)
+      continue;
+    claims[n++] = (struct claim){piece->at, id};
+  }
+  qsort(claims, n, sizeof *claims, compare_claims);
   int rc = report_unaligned(c, claims, n);
-  if (rc == 0) rc = sweep_files(c, claims, n);
-  free(claims);
+  for (uint32_t i = 0; i < n && rc == 0;) {
+    const uint32_t file = claims[i].at.file;
+    struct sweep s = {.farthest = NO_ID};
+    for (; i < n && claims[i].at.file == file; i++)
+      see_claim(&s, claims, i);
+    rc = report_file(c, file, &s, claims);
+  }
+  arena_free(&scratch);
   return rc;
 }

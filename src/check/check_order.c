@@ -19,16 +19,15 @@
 
 // ---- cycles -------------------------------------------------------------------------------------
 
-static void *need(size_t n, size_t size) {
-  void *p = calloc(n ? n : 1, size);
-  if (!p) abort();
-  return p;
-}
-
-// Removes vertices without incoming edges until none is left; `waits` counts what remains of each.
-static uint32_t remove_sorted(const struct check_edges *edges, uint32_t n, uint32_t *waits) {
-  size_t *start = need((size_t)n + 1, sizeof *start);
-  uint32_t *to = need(edges->n, sizeof *to), *queue = need(n, sizeof *queue);
+bool check_cycle(const struct check_edges *edges, uint32_t n, uint32_t cycle[8], uint32_t *length) {
+  struct arena scratch = {0};
+  size_t *start = arena_zalloc(&scratch, ((size_t)n + 1) * sizeof *start);
+  uint32_t *to = arena_alloc(&scratch, edges->n * sizeof *to);
+  uint32_t *queue = arena_alloc(&scratch, n * sizeof *queue);
+  uint32_t *waits = arena_zalloc(&scratch, n * sizeof *waits); // of each, what is not removed yet
+  uint32_t *before = arena_zalloc(&scratch, n * sizeof *before);
+  *length = 0;
+  // Vertices without incoming edges are removed until none is left.
   for (size_t i = 0; i < edges->n; i++) {
     start[edges->at[i][0]]++;
     waits[edges->at[i][1]]++;
@@ -45,17 +44,7 @@ static uint32_t remove_sorted(const struct check_edges *edges, uint32_t n, uint3
     for (size_t i = start[v]; i < (v + 1 < n ? start[v + 1] : edges->n); i++)
       if (--waits[to[i]] == 0) queue[tail++] = to[i];
   }
-  free(start);
-  free(to);
-  free(queue);
-  return tail;
-}
-
-bool check_cycle(const struct check_edges *edges, uint32_t n, uint32_t cycle[8], uint32_t *length) {
-  uint32_t *waits = need(n, sizeof *waits), *before = need(n, sizeof *before);
-  const bool found = remove_sorted(edges, n, waits) < n;
-  *length = 0;
-  if (found) {
+  if (tail < n) {
     // Whatever remains has a predecessor that remains: going backwards ends in a cycle.
     uint32_t v = 0;
     for (size_t i = 0; i < edges->n; i++)
@@ -70,9 +59,8 @@ bool check_cycle(const struct check_edges *edges, uint32_t n, uint32_t cycle[8],
       at = before[at];
     } while (at != v);
   }
-  free(waits);
-  free(before);
-  return found;
+  arena_free(&scratch);
+  return tail < n;
 }
 
 static void add_edge(struct check_edges *edges, uint32_t from, uint32_t to) {
@@ -134,13 +122,15 @@ static void see_all(struct order *o) {
   }
 }
 
-static void number_nodes(struct order *o) {
-  const struct model *m = o->c->m;
+static struct order numbered(struct check *c, struct arena *scratch) {
+  const struct model *m = c->m;
+  struct order o = {.c = c, .position = arena_zalloc(scratch, m->n_nodes * sizeof *o.position)};
   for (uint32_t graph = 0; graph < m->n_graphs; graph++) {
     uint32_t position = 0;
     for (uint32_t id = m->graphs[graph].first_node; id != NO_ID; id = m->nodes[id].next)
-      o->position[id] = position++;
+      o.position[id] = position++;
   }
+  return o;
 }
 
 static int report_cycle(struct order *o, const uint32_t *cycle, uint32_t length) {
@@ -169,12 +159,12 @@ static int explain_backward(struct order *o) {
 }
 
 int check_node_order(struct check *c) {
-  struct order o = {.c = c, .position = need(c->m->n_nodes, sizeof *o.position)};
-  number_nodes(&o);
+  struct arena scratch = {0};
+  struct order o = numbered(c, &scratch);
   see_all(&o);
   const int rc = o.backward ? explain_backward(&o) : 0;
   table_free(o.edges.at, o.edges.cap, sizeof *o.edges.at);
-  free(o.position);
+  arena_free(&scratch);
   return rc;
 }
 
@@ -204,38 +194,33 @@ static uint32_t hidden_by(const struct order *o, uint32_t value) {
   return NO_ID;
 }
 
-static int report_hidden(const struct order *o) {
-  const struct model *m = o->c->m;
-  uint64_t count = 0;
-  uint32_t first = NO_ID, outer = NO_ID;
-  for (uint32_t id = 0; id < m->n_values; id++) {
-    const uint32_t hidden = hidden_by(o, id);
-    if (hidden == NO_ID || count++ > 0) continue;
-    first = id;
-    outer = hidden;
-  }
-  if (count == 0) return 0;
-  return check_report(o->c, FAULT_WARNING, check_node_place(o->c, m->values[first].def).s,
-                      "its output '%s' has the name of a value of %s around it (%lu such outputs):"
-                      " runtimes refuse the model",
-                      quote(model_value_name(m, first)).s,
-                      check_graph_place(o->c, m->values[outer].graph).s, count);
-}
-
 // ONNX wants a name once in a graph and those around it. Here the inner one counts, as for inputs
 // and initializers of a body, which runtimes let pass; outputs of nodes they refuse. What comes
 // later outside, as the outputs of the node itself that has the body, they let pass too: a branch
 // often calls its result what the If does.
 int check_hidden(struct check *c) {
+  const struct model *m = c->m;
+  struct arena scratch = {0};
+  uint64_t count = 0;
+  uint32_t first = NO_ID, outer = NO_ID;
   bool nested = false;
-  for (uint32_t graph = 0; graph < c->m->n_graphs; graph++)
-    nested |= c->m->graphs[graph].parent != NO_ID;
+  for (uint32_t graph = 0; graph < m->n_graphs; graph++)
+    nested |= m->graphs[graph].parent != NO_ID;
   if (!check_collects(c) || !nested) return 0;
-  struct order o = {.c = c, .position = need(c->m->n_nodes, sizeof *o.position)};
-  number_nodes(&o);
-  const int rc = report_hidden(&o);
-  free(o.position);
-  return rc;
+  const struct order o = numbered(c, &scratch);
+  for (uint32_t id = 0; id < m->n_values; id++) {
+    const uint32_t hidden = hidden_by(&o, id);
+    if (hidden == NO_ID || count++ > 0) continue;
+    first = id;
+    outer = hidden;
+  }
+  arena_free(&scratch);
+  if (count == 0) return 0;
+  return check_report(c, FAULT_WARNING, check_node_place(c, m->values[first].def).s,
+                      "its output '%s' has the name of a value of %s around it (%lu such outputs):"
+                      " runtimes refuse the model",
+                      quote(model_value_name(m, first)).s,
+                      check_graph_place(c, m->values[outer].graph).s, count);
 }
 
 // ---- functions ----------------------------------------------------------------------------------
@@ -256,36 +241,25 @@ static uint32_t domain_id(const struct model *m, uint32_t domain) {
   return span_is(model_name(m, domain), "ai.onnx") ? m->empty : domain;
 }
 
-static struct function_key *sort_functions(const struct model *m, uint32_t *n) {
-  struct function_key *keys = need(m->n_functions, sizeof *keys);
-  *n = 0;
-  for (uint32_t i = 0; i < m->n_functions; i++) {
-    const struct model_function *f = &m->functions[i];
-    if (f->flags & FUNCTION_DEAD) continue;
-    keys[(*n)++] = (struct function_key){domain_id(m, f->domain), f->name, f->overload, i};
-  }
-  qsort(keys, *n, sizeof *keys, compare_keys);
-  return keys;
-}
-
-static int check_twins(struct check *c, const struct function_key *keys, uint32_t n) {
-  for (uint32_t i = 1; i < n; i++) {
-    if (compare_keys(&keys[i - 1], &keys[i]) != 0) continue;
-    if (check_report(c, FAULT_ERROR, "model", "function '%s' of domain '%s' is defined twice",
-                     quote(model_name(c->m, keys[i].name)).s,
-                     quote(model_name(c->m, keys[i].domain)).s))
-      return -1;
-  }
-  return 0;
-}
-
 int check_function_recursion(struct check *c) {
   const struct model *m = c->m;
   if (m->n_functions == 0) return 0;
-  uint32_t n, cycle[8], length;
-  struct function_key *keys = sort_functions(m, &n);
+  struct arena scratch = {0};
   struct check_edges edges = {0};
-  int rc = check_twins(c, keys, n);
+  uint32_t n = 0, cycle[8], length;
+  int rc = 0;
+  struct function_key *keys = arena_alloc(&scratch, m->n_functions * sizeof *keys);
+  for (uint32_t i = 0; i < m->n_functions; i++) {
+    const struct model_function *f = &m->functions[i];
+    if (f->flags & FUNCTION_DEAD) continue;
+    keys[n++] = (struct function_key){domain_id(m, f->domain), f->name, f->overload, i};
+  }
+  qsort(keys, n, sizeof *keys, compare_keys);
+  for (uint32_t i = 1; i < n && rc == 0; i++)
+    if (compare_keys(&keys[i - 1], &keys[i]) == 0)
+      rc = check_report(c, FAULT_ERROR, "model", "function '%s' of domain '%s' is defined twice",
+                        quote(model_name(m, keys[i].name)).s,
+                        quote(model_name(m, keys[i].domain)).s);
   // Calls from the body of a function, and from subgraphs in it.
   for (uint32_t graph = 0; graph < m->n_graphs; graph++) {
     uint32_t root = graph;
@@ -305,6 +279,6 @@ int check_function_recursion(struct check *c) {
                       quote(model_name(m, m->functions[cycle[0]].name)).s, length,
                       length == 1 ? "" : "s");
   table_free(edges.at, edges.cap, sizeof *edges.at);
-  free(keys);
+  arena_free(&scratch);
   return rc;
 }

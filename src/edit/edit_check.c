@@ -1,4 +1,5 @@
-// The promises of the edits, as checks with words.
+// The promises of the edits, as checks with words: calls assert them, replay reports them (ERR_MODEL).
+// They look and change nothing.
 //
 // What must hold is what keeps the model a model: rows exist and live; a value has one producer; a
 // name means one thing wherever it is used; a graph hangs in one place. What an edit need not
@@ -7,17 +8,7 @@
 //
 // Scopes: a node may use a value of its own graph or of one around it, unless a value of the same
 // name in between hides it. New names must be free in the graph and all around it.
-#include "edit_check.h"
-
-#include <assert.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-void edit_check_promise(int rc, const struct err *err) {
-  if (rc == 0) return;
-  fprintf(stderr, "weir: an edit broke its promise: %s\n", err->msg);
-  abort();
-}
+#include "edit_asked.h"
 
 // ---- rows and names ----------------------------------------------------------------------------
 
@@ -52,9 +43,12 @@ int edit_check_tensor(const struct edits *e, uint32_t tensor, struct err *err) {
   return 0;
 }
 
+static bool has_nul(struct span s) {
+  return s.n > 0 && memchr(s.at, 0, s.n);
+}
+
 static int check_text(struct span s, const char *what, struct err *err) {
-  if (s.n > 0 && memchr(s.at, 0, s.n))
-    return err_set(err, ERR_MODEL, "%s '%s' has a NUL in it", what, quote(s).s);
+  if (has_nul(s)) return err_set(err, ERR_MODEL, "%s '%s' has a NUL in it", what, quote(s).s);
   return 0;
 }
 
@@ -125,11 +119,34 @@ static int check_attr(const struct edits *e, uint32_t graph, const struct edit_a
 
 // ---- nodes -------------------------------------------------------------------------------------
 
-int edit_check_group(const struct edits *e, uint32_t site, struct err *err) {
+// The name beside a node's address is there for people, and must be the node's.
+static int check_node_name(const struct edits *e, const struct edit_asked *x, struct err *err) {
+  if (x->name.n == 0) return 0;
+  if (x->node != NO_ID && span_eq(x->name, model_name(e->m, e->m->nodes[x->node].name))) return 0;
+  return err_set(err, ERR_MODEL, "the node is not named '%s'", quote(x->name).s);
+}
+
+int edit_check_group(const struct edits *e, const struct edit_asked *x, struct err *err) {
   // The site may be gone: a group is about what was there.
-  if (site != NO_ID && site >= e->m->n_nodes)
-    return err_set(err, ERR_MODEL, "there is no node n%u", site);
+  if (x->node != NO_ID && x->node >= e->m->n_nodes)
+    return err_set(err, ERR_MODEL, "there is no node n%u", x->node);
+  if (check_node_name(e, x, err)) return -1;
+  if (x->number != (int64_t)e->group + 1)
+    return err_set(err, ERR_MODEL, "group %lld follows group %u", (long long)x->number, e->group);
+  if (has_nul(x->pass) || has_nul(x->reason))
+    return err_set(err, ERR_MODEL, "a group's pass or reason has a NUL in it");
   return 0;
+}
+
+int edit_check_artifact(const struct edits *e, const struct edit_asked *x, struct err *err) {
+  (void)e;
+  return has_nul(x->stage) ? err_set(err, ERR_MODEL, "'stage' has a NUL in it") : 0;
+}
+
+int edit_check_look(const struct edits *e, const struct edit_asked *x, struct err *err) {
+  if (edit_check_tensor(e, x->tensor, err)) return -1;
+  if (!edit_looked(e, x->tensor)) return 0;
+  return err_set(err, ERR_MODEL, "tensor t%u was looked at already", x->tensor);
 }
 
 static int check_before(const struct edits *e, uint32_t graph, uint32_t before, struct err *err) {
@@ -165,7 +182,8 @@ static struct span output_name(const struct edits *e, const struct edit_output *
   return to->value == NO_ID ? to->name : model_value_name(e->m, to->value);
 }
 
-int edit_check_add_node(const struct edits *e, const struct edit_node *spec, struct err *err) {
+int edit_check_add_node(const struct edits *e, const struct edit_asked *x, struct err *err) {
+  const struct edit_node *spec = &x->spec;
   if (edit_check_graph(e, spec->graph, err)) return -1;
   if (check_before(e, spec->graph, spec->before, err)) return -1;
   if (check_text(spec->name, "the name of a node", err)) return -1;
@@ -196,10 +214,19 @@ int edit_check_add_node(const struct edits *e, const struct edit_node *spec, str
   return 0;
 }
 
-int edit_check_move_node(const struct edits *e, uint32_t node, uint32_t before, struct err *err) {
-  if (edit_check_node(e, node, err)) return -1;
-  if (node == before) return err_set(err, ERR_MODEL, "node n%u cannot stand before itself", node);
-  return check_before(e, e->m->nodes[node].graph, before, err);
+int edit_check_remove_node(const struct edits *e, const struct edit_asked *x, struct err *err) {
+  if (edit_check_node(e, x->node, err) || check_node_name(e, x, err)) return -1;
+  const struct span op = model_name(e->m, e->m->nodes[x->node].op_type);
+  if (span_eq(x->op, op)) return 0;
+  return err_set(err, ERR_MODEL, "node n%u is a %s, not a %s", x->node, quote(op).s,
+                 quote(x->op).s);
+}
+
+int edit_check_move_node(const struct edits *e, const struct edit_asked *x, struct err *err) {
+  if (edit_check_node(e, x->node, err)) return -1;
+  if (x->node == x->before)
+    return err_set(err, ERR_MODEL, "node n%u cannot stand before itself", x->node);
+  return check_before(e, e->m->nodes[x->node].graph, x->before, err);
 }
 
 static int check_slot(uint32_t slot, uint32_t n, const char *what, struct err *err) {
@@ -207,149 +234,161 @@ static int check_slot(uint32_t slot, uint32_t n, const char *what, struct err *e
   return err_set(err, ERR_MODEL, "%s %u does not follow the %u there are", what, slot, n);
 }
 
-int edit_check_set_input(const struct edits *e, uint32_t node, uint32_t slot, uint32_t value,
-                         struct err *err) {
-  if (edit_check_node(e, node, err)) return -1;
-  if (check_slot(slot, e->m->nodes[node].n_in, "input slot", err)) return -1;
-  return value == NO_ID ? 0 : check_visible(e, e->m->nodes[node].graph, value, err);
+int edit_check_set_input(const struct edits *e, const struct edit_asked *x, struct err *err) {
+  if (edit_check_node(e, x->node, err)) return -1;
+  if (check_slot(x->slot, e->m->nodes[x->node].n_in, "input slot", err)) return -1;
+  return x->value == NO_ID ? 0 : check_visible(e, e->m->nodes[x->node].graph, x->value, err);
 }
 
-int edit_check_set_output(const struct edits *e, uint32_t node, uint32_t slot,
-                          struct edit_output to, struct err *err) {
-  if (edit_check_node(e, node, err)) return -1;
-  if (check_slot(slot, e->m->nodes[node].n_out, "output slot", err)) return -1;
-  return check_output(e, e->m->nodes[node].graph, &to, err);
+int edit_check_set_output(const struct edits *e, const struct edit_asked *x, struct err *err) {
+  if (edit_check_node(e, x->node, err)) return -1;
+  if (check_slot(x->slot, e->m->nodes[x->node].n_out, "output slot", err)) return -1;
+  return check_output(e, e->m->nodes[x->node].graph, &x->out, err);
 }
 
-int edit_check_set_attr(const struct edits *e, uint32_t node, const struct edit_attr *attr,
-                        struct err *err) {
-  if (edit_check_node(e, node, err)) return -1;
-  const struct model_node *n = &e->m->nodes[node];
-  const bool there = model_attr_named(e->m, node, attr->name) != NULL;
+int edit_check_set_attr(const struct edits *e, const struct edit_asked *x, struct err *err) {
+  const struct edit_attr *attr = &x->attr_value;
+  if (has_nul(x->name)) return err_set(err, ERR_MODEL, "the name of an attribute has a NUL in it");
+  if (edit_check_node(e, x->node, err)) return -1;
+  const struct model_node *n = &e->m->nodes[x->node];
+  const bool there = model_attr_named(e->m, x->node, attr->name) != NULL;
   if (attr->type == ATTR_UNDEFINED && !there)
-    return err_set(err, ERR_MODEL, "node n%u has no attribute '%s'", node, quote_str(attr->name).s);
+    return err_set(err, ERR_MODEL, "node n%u has no attribute '%s'", x->node,
+                   quote_str(attr->name).s);
   if (attr->type == ATTR_UNDEFINED) return 0;
   if (!there && n->n_attrs == UINT16_MAX)
-    return err_set(err, ERR_MODEL, "node n%u has %u attributes already", node, UINT16_MAX);
+    return err_set(err, ERR_MODEL, "node n%u has %u attributes already", x->node, UINT16_MAX);
   return check_attr(e, n->graph, attr, err);
 }
 
 // ---- tensors -----------------------------------------------------------------------------------
 
-int edit_check_add_tensor(const struct edits *e, uint32_t graph, struct span name, uint32_t recipe,
-                          struct err *err) {
-  if (edit_check_graph(e, graph, err) || check_free(e, graph, name, err)) return -1;
-  return check_recipe(e, recipe, err);
+int edit_check_add_tensor(const struct edits *e, const struct edit_asked *x, struct err *err) {
+  if (edit_check_graph(e, x->graph, err) || check_free(e, x->graph, x->name, err)) return -1;
+  return check_recipe(e, x->recipe, err);
 }
 
-int edit_check_replace_tensor(const struct edits *e, uint32_t tensor, uint32_t recipe,
-                              struct err *err) {
-  if (edit_check_tensor(e, tensor, err)) return -1;
-  if (e->m->tensors[tensor].flags & TENSOR_SPARSE)
-    return err_set(err, ERR_MODEL, "tensor t%u is a part of a sparse tensor", tensor);
-  return check_recipe(e, recipe, err);
+int edit_check_replace_tensor(const struct edits *e, const struct edit_asked *x, struct err *err) {
+  if (edit_check_tensor(e, x->tensor, err)) return -1;
+  if (e->m->tensors[x->tensor].flags & TENSOR_SPARSE)
+    return err_set(err, ERR_MODEL, "tensor t%u is a part of a sparse tensor", x->tensor);
+  return check_recipe(e, x->recipe, err);
 }
 
-int edit_check_remove_tensor(const struct edits *e, uint32_t tensor, struct err *err) {
-  if (edit_check_tensor(e, tensor, err)) return -1;
-  const struct model_tensor *t = &e->m->tensors[tensor];
+int edit_check_remove_tensor(const struct edits *e, const struct edit_asked *x, struct err *err) {
+  if (edit_check_tensor(e, x->tensor, err)) return -1;
+  const struct model_tensor *t = &e->m->tensors[x->tensor];
   const struct quoted name = quote(model_name(e->m, t->name));
   if (t->home != HOME_INITIALIZER)
-    return err_set(err, ERR_MODEL, "tensor t%u '%s' is not an initializer", tensor, name.s);
+    return err_set(err, ERR_MODEL, "tensor t%u '%s' is not an initializer", x->tensor, name.s);
   const uint32_t uses = model_use_count(e->m, t->owner);
   if (uses > 0)
-    return err_set(err, ERR_MODEL, "initializer t%u '%s' still has %u uses", tensor, name.s, uses);
+    return err_set(err, ERR_MODEL, "initializer t%u '%s' still has %u uses", x->tensor, name.s,
+                   uses);
   return 0;
 }
 
 // ---- values ------------------------------------------------------------------------------------
 
-int edit_check_rename_value(const struct edits *e, uint32_t value, struct span name,
-                            struct err *err) {
-  if (edit_check_value(e, value, err)) return -1;
-  if (check_free(e, e->m->values[value].graph, name, err)) return -1;
-  const uint32_t id = model_find_name(e->m, name);
-  for (uint32_t u = e->m->values[value].first_use; u != NO_ID && id != NO_ID;
+int edit_check_rename_value(const struct edits *e, const struct edit_asked *x, struct err *err) {
+  if (edit_check_value(e, x->value, err)) return -1;
+  if (check_free(e, e->m->values[x->value].graph, x->name, err)) return -1;
+  const uint32_t id = model_find_name(e->m, x->name);
+  for (uint32_t u = e->m->values[x->value].first_use; u != NO_ID && id != NO_ID;
        u = e->m->refs[u].next) {
     const uint32_t graph = e->m->nodes[e->m->refs[u].node].graph;
-    if (!sees(e->m, graph, value, id))
+    if (!sees(e->m, graph, x->value, id))
       return err_set(err, ERR_MODEL, "the name '%s' means another value in graph g%u",
-                     quote(name).s, graph);
+                     quote(x->name).s, graph);
   }
   return 0;
 }
 
-static int check_dims(const struct edits *e, const struct model_dim *dims, uint32_t rank,
-                      struct err *err) {
-  if (rank == NO_ID) return 0;
-  if (rank > UINT16_MAX)
-    return err_set(err, ERR_MODEL, "%u dims are more than %u", rank, UINT16_MAX);
-  for (uint32_t i = 0; i < rank; i++)
-    if (dims[i].value < -1 || (dims[i].value == -1 && dims[i].param >= e->m->n_name_at))
+static int check_dims(const struct edits *e, const struct edit_asked *x, struct err *err) {
+  if (x->rank == NO_ID) return 0;
+  if (x->rank > UINT16_MAX)
+    return err_set(err, ERR_MODEL, "%u dims are more than %u", x->rank, UINT16_MAX);
+  for (uint32_t i = 0; i < x->rank; i++)
+    if (x->dims[i].value < -1 || (x->dims[i].value == -1 && x->dims[i].param >= e->m->n_name_at))
       return err_set(err, ERR_MODEL, "dim %u is neither a size nor a name", i);
   return 0;
 }
 
-int edit_check_retype_value(const struct edits *e, uint32_t value, const struct model_dim *dims,
-                            uint32_t rank, struct err *err) {
-  if (edit_check_value(e, value, err)) return -1;
-  return check_dims(e, dims, rank, err);
+int edit_check_retype_value(const struct edits *e, const struct edit_asked *x, struct err *err) {
+  if (edit_check_value(e, x->value, err)) return -1;
+  return check_dims(e, x, err);
 }
 
-int edit_check_replace_uses(const struct edits *e, uint32_t from, uint32_t to, struct err *err) {
-  if (edit_check_value(e, from, err) || edit_check_value(e, to, err)) return -1;
-  if (from == to) return err_set(err, ERR_MODEL, "value v%u cannot replace itself", from);
-  for (uint32_t u = e->m->values[from].first_use; u != NO_ID; u = e->m->refs[u].next)
-    if (check_visible(e, e->m->nodes[e->m->refs[u].node].graph, to, err)) return -1;
+int edit_check_replace_uses(const struct edits *e, const struct edit_asked *x, struct err *err) {
+  if (edit_check_value(e, x->from, err) || edit_check_value(e, x->value, err)) return -1;
+  if (x->from == x->value)
+    return err_set(err, ERR_MODEL, "value v%u cannot replace itself", x->from);
+  for (uint32_t u = e->m->values[x->from].first_use; u != NO_ID; u = e->m->refs[u].next)
+    if (check_visible(e, e->m->nodes[e->m->refs[u].node].graph, x->value, err)) return -1;
   return 0;
 }
 
 // ---- graphs, functions, the model --------------------------------------------------------------
 
-int edit_check_add_graph_input(const struct edits *e, uint32_t graph, struct span name,
-                               const struct model_dim *dims, uint32_t rank, struct err *err) {
-  if (edit_check_graph(e, graph, err) || check_free(e, graph, name, err)) return -1;
-  return check_dims(e, dims, rank, err);
+int edit_check_add_graph_input(const struct edits *e, const struct edit_asked *x, struct err *err) {
+  if (edit_check_graph(e, x->graph, err) || check_free(e, x->graph, x->name, err)) return -1;
+  return check_dims(e, x, err);
 }
 
-int edit_check_remove_graph_input(const struct edits *e, uint32_t value, struct err *err) {
-  if (edit_check_value(e, value, err)) return -1;
-  if (e->m->values[value].flags & VALUE_IS_INPUT) return 0;
-  return err_set(err, ERR_MODEL, "value v%u '%s' is no graph input", value,
-                 quote(model_value_name(e->m, value)).s);
+int edit_check_remove_graph_input(const struct edits *e, const struct edit_asked *x,
+                                  struct err *err) {
+  if (edit_check_value(e, x->value, err)) return -1;
+  if (e->m->values[x->value].flags & VALUE_IS_INPUT) return 0;
+  return err_set(err, ERR_MODEL, "value v%u '%s' is no graph input", x->value,
+                 quote(model_value_name(e->m, x->value)).s);
 }
 
-int edit_check_set_graph_output(const struct edits *e, uint32_t graph, uint32_t position,
-                                uint32_t value, struct err *err) {
-  if (edit_check_graph(e, graph, err) || edit_check_value(e, value, err)) return -1;
-  if (check_slot(position, e->m->graphs[graph].n_outputs, "output", err)) return -1;
-  if (e->m->values[value].graph != graph)
-    return err_set(err, ERR_MODEL, "value g%u/v%u is not in graph g%u", e->m->values[value].graph,
-                   value, graph);
-  if (e->m->values[value].n_graph_outputs == UINT16_MAX)
-    return err_set(err, ERR_MODEL, "value v%u is listed as an output %u times", value, UINT16_MAX);
+int edit_check_set_graph_output(const struct edits *e, const struct edit_asked *x,
+                                struct err *err) {
+  if (edit_check_graph(e, x->graph, err) || edit_check_value(e, x->value, err)) return -1;
+  if (check_slot(x->slot, e->m->graphs[x->graph].n_outputs, "output", err)) return -1;
+  const struct model_value *v = &e->m->values[x->value];
+  if (v->graph != x->graph)
+    return err_set(err, ERR_MODEL, "value g%u/v%u is not in graph g%u", v->graph, x->value,
+                   x->graph);
+  if (v->n_graph_outputs == UINT16_MAX)
+    return err_set(err, ERR_MODEL, "value v%u is listed as an output %u times", x->value,
+                   UINT16_MAX);
   return 0;
 }
 
-int edit_check_add_subgraph(const struct edits *e, uint32_t parent, struct span name,
-                            struct err *err) {
-  if (edit_check_graph(e, parent, err)) return -1;
-  if (e->m->graphs[parent].depth >= 100)
-    return err_set(err, ERR_MODEL, "graph g%u lies %u deep; the limit is 100", parent,
-                   e->m->graphs[parent].depth);
-  return check_text(name, "the name of a graph", err);
+static int check_next(char kind, uint32_t id, uint32_t next, struct err *err) {
+  if (id == next) return 0;
+  return err_set(err, ERR_MODEL, "%c%u is new, and must have the number %u", kind, id, next);
 }
 
-int edit_check_add_function(const struct edits *e, struct span domain, struct span name,
-                            struct err *err) {
-  if (check_text(domain, "the domain of a function", err)) return -1;
-  if (check_given(name, "the name of a function", err)) return -1;
-  for (uint32_t i = 0; i < e->m->n_functions; i++) {
-    const struct model_function *f = &e->m->functions[i];
-    if (!(f->flags & FUNCTION_DEAD) && f->overload == e->m->empty &&
-        span_eq(model_name(e->m, f->domain), domain) && span_eq(model_name(e->m, f->name), name))
-      return err_set(err, ERR_MODEL, "function '%s' of domain '%s' exists already", quote(name).s,
-                     quote(domain).s);
+int edit_check_add_subgraph(const struct edits *e, const struct edit_asked *x, struct err *err) {
+  if (check_next('g', x->graph, e->m->n_graphs, err) || edit_check_graph(e, x->parent, err))
+    return -1;
+  if (e->m->graphs[x->parent].depth >= 100)
+    return err_set(err, ERR_MODEL, "graph g%u lies %u deep; the limit is 100", x->parent,
+                   e->m->graphs[x->parent].depth);
+  return check_text(x->name, "the name of a graph", err);
+}
+
+// Is the function of these names?
+static bool is_function(const struct edits *e, const struct model_function *f,
+                        const struct edit_asked *x) {
+  return span_eq(model_name(e->m, f->domain), x->domain) &&
+         span_eq(model_name(e->m, f->name), x->name);
+}
+
+int edit_check_add_function(const struct edits *e, const struct edit_asked *x, struct err *err) {
+  const struct model *m = e->m;
+  if (check_next('f', x->function, m->n_functions, err)) return -1;
+  if (check_next('g', x->graph, m->n_graphs, err)) return -1;
+  if (check_text(x->domain, "the domain of a function", err)) return -1;
+  if (check_given(x->name, "the name of a function", err)) return -1;
+  for (uint32_t i = 0; i < m->n_functions; i++) {
+    const struct model_function *f = &m->functions[i];
+    if (!(f->flags & FUNCTION_DEAD) && f->overload == m->empty && is_function(e, f, x))
+      return err_set(err, ERR_MODEL, "function '%s' of domain '%s' exists already",
+                     quote(x->name).s, quote(x->domain).s);
   }
   return 0;
 }
@@ -362,33 +401,45 @@ static int check_function(const struct edits *e, uint32_t function, struct err *
   return 0;
 }
 
-int edit_check_remove_function(const struct edits *e, uint32_t function, struct err *err) {
-  return check_function(e, function, err);
+// What stands beside the number of a function must be the function's.
+static int check_function_names(const struct edits *e, const struct edit_asked *x,
+                                struct err *err) {
+  const struct model *m = e->m;
+  const struct model_function *f = &m->functions[x->function];
+  if (f->graph == x->graph && is_function(e, f, x)) return 0;
+  return err_set(err, ERR_MODEL, "function f%u is '%s' of domain '%s' with graph g%u", x->function,
+                 quote(model_name(m, f->name)).s, quote(model_name(m, f->domain)).s, f->graph);
 }
 
-int edit_check_set_opset(const struct edits *e, struct span domain, int64_t version,
-                         struct err *err) {
-  (void)e;
+int edit_check_remove_function(const struct edits *e, const struct edit_asked *x, struct err *err) {
+  return check_function(e, x->function, err) || check_function_names(e, x, err) ? -1 : 0;
+}
+
+static int check_opset(struct span domain, int64_t version, struct err *err) {
   if (version < 1)
     return err_set(err, ERR_MODEL, "opset version %lld is less than 1", (long long)version);
   return check_text(domain, "the domain of an opset", err);
 }
 
-int edit_check_set_function_opset(const struct edits *e, uint32_t function, struct span domain,
-                                  int64_t version, struct err *err) {
-  if (check_function(e, function, err)) return -1;
-  return edit_check_set_opset(e, domain, version, err);
+int edit_check_set_opset(const struct edits *e, const struct edit_asked *x, struct err *err) {
+  (void)e;
+  return check_opset(x->domain, x->number, err);
 }
 
-int edit_check_set_ir_version(const struct edits *e, int64_t version, struct err *err) {
-  (void)e;
-  if (version >= 1) return 0;
-  return err_set(err, ERR_MODEL, "IR version %lld is less than 1", (long long)version);
+int edit_check_set_function_opset(const struct edits *e, const struct edit_asked *x,
+                                  struct err *err) {
+  if (check_function(e, x->function, err) || check_opset(x->import, x->number, err)) return -1;
+  return check_function_names(e, x, err);
 }
 
-int edit_check_set_metadata(const struct edits *e, struct span key, struct span value,
-                            struct err *err) {
+int edit_check_set_ir_version(const struct edits *e, const struct edit_asked *x, struct err *err) {
   (void)e;
-  if (check_given(key, "the key of a metadata entry", err)) return -1;
-  return check_text(value, "a metadata value", err);
+  if (x->number >= 1) return 0;
+  return err_set(err, ERR_MODEL, "IR version %lld is less than 1", (long long)x->number);
+}
+
+int edit_check_set_metadata(const struct edits *e, const struct edit_asked *x, struct err *err) {
+  (void)e;
+  if (check_given(x->key, "the key of a metadata entry", err)) return -1;
+  return check_text(x->text, "a metadata value", err);
 }

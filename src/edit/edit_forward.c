@@ -9,7 +9,7 @@
 // it is used: a graph in between may have a value of that name. All this is looked at before
 // anything changes. What the output was declared to be is a promise too, and stays where it says
 // dtype and dims: what was declared of the value that comes is then dropped.
-#include "edit_check.h"
+#include "edit_asked.h"
 
 // Would `value` of graph `home`, called `name`, be seen by all its users? One graph up to `home` at
 // least has no value of the name: home itself may, it is the name's present owner.
@@ -66,7 +66,8 @@ bool edit_can_forward(const struct edits *e, uint32_t from, uint32_t to) {
   if (from == NO_ID || to == NO_ID || from == to) return false;
   if (edit_check_value(e, from, &err) || edit_check_value(e, to, &err)) return false;
   if (e->m->values[from].n_graph_outputs > 0) return can_take_name(e, from, to);
-  return edit_check_replace_uses(e, from, to, &err) == 0;
+  const struct edit_asked x = {.kind = EDIT_VALUE_REPLACE_USES, .from = from, .value = to};
+  return edit_check_replace_uses(e, &x, &err) == 0;
 }
 
 // A name that nothing in the model has. In the edits' scratch, which the renaming copies first.

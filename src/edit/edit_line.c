@@ -4,27 +4,11 @@
 // Addresses carry the name for the reader: g0/v17:x. Recipes are written in place; where one only
 // reads a tensor of the source, it is named by address instead of by its extents, so that logs of
 // the same edits on two layouts of a model (inline, sidecar) differ in their heads alone.
-#include "edit_line.h"
-
+#include "edit_asked.h"
 #include "recipe_json.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-bool edit_line_begin(struct edits *e, const char *kind) {
-  if (!e->sink) return false;
-  json_object(&e->line);
-  json_put_text(&e->line, "edit", kind);
-  return true;
-}
-
-void edit_line_end(struct edits *e) {
-  if (!e->sink) return;
-  json_end_object(&e->line);
-  json_newline(&e->line);
-  if (!e->failed && e->sink(e->sink_ctx, span_of(e->line.text, e->line.n)) < 0) e->failed = true;
-  e->line.n = 0;
-}
 
 // ---- addresses ---------------------------------------------------------------------------------
 
@@ -46,44 +30,7 @@ static void put_tensor(struct edits *e, struct json_out *j, uint32_t tensor) {
   put_address(e, j, 't', t->graph == NO_ID ? 0 : t->graph, tensor, t->name);
 }
 
-void edit_line_node(struct edits *e, const char *key, uint32_t node) {
-  if (!e->sink || node == NO_ID) return;
-  json_key(&e->line, key);
-  put_address(e, &e->line, 'n', e->m->nodes[node].graph, node, NO_ID);
-}
-
-void edit_line_node_name(struct edits *e, uint32_t node) {
-  if (node == NO_ID || e->m->nodes[node].name == e->m->empty) return;
-  edit_line_string(e, "name", model_name(e->m, e->m->nodes[node].name));
-}
-
-void edit_line_value(struct edits *e, const char *key, uint32_t value) {
-  if (!e->sink || value == NO_ID) return;
-  json_key(&e->line, key);
-  put_value(e, value);
-}
-
-void edit_line_graph(struct edits *e, const char *key, uint32_t graph) {
-  if (!e->sink || graph == NO_ID) return;
-  json_put_text(&e->line, key, arena_printf(&e->scratch, "g%u", graph));
-}
-
-void edit_line_string(struct edits *e, const char *key, struct span text) {
-  if (!e->sink) return;
-  json_put_string(&e->line, key, text);
-}
-
-void edit_line_text(struct edits *e, const char *key, struct span text) {
-  if (text.n > 0) edit_line_string(e, key, text);
-}
-
-void edit_line_int(struct edits *e, const char *key, int64_t x) {
-  if (!e->sink) return;
-  json_put_int(&e->line, key, x);
-}
-
-void edit_line_slots(struct edits *e, const char *key, uint32_t first_ref, uint32_t n) {
-  if (!e->sink) return;
+static void put_slots(struct edits *e, const char *key, uint32_t first_ref, uint32_t n) {
   json_put_array(&e->line, key);
   for (uint32_t i = 0; i < n; i++) {
     const uint32_t value = e->m->refs[first_ref + i].value;
@@ -97,10 +44,6 @@ void edit_line_slots(struct edits *e, const char *key, uint32_t first_ref, uint3
 
 // ---- tensors and recipes -----------------------------------------------------------------------
 
-static void put_dims(struct json_out *j, const int64_t *dims, uint32_t rank) {
-  json_put_ints(j, "dims", dims, rank);
-}
-
 // A recipe that is a source tensor's own elements is written as {"tensor":…,"dims":…}.
 static bool put_leaf(void *ctx, struct json_out *j, uint32_t recipe) {
   struct edits *e = ctx;
@@ -108,30 +51,30 @@ static bool put_leaf(void *ctx, struct json_out *j, uint32_t recipe) {
   json_object(j);
   json_key(j, "tensor");
   put_tensor(e, j, e->origin[recipe] - 1);
-  put_dims(j, recipe_dims(e->r, recipe), e->r->rows[recipe].rank);
+  json_put_ints(j, "dims", recipe_dims(e->r, recipe), e->r->rows[recipe].rank);
   json_end_object(j);
   return true;
 }
 
-void edit_line_recipe(struct edits *e, struct json_out *j, uint32_t recipe) {
+static void put_recipe(struct edits *e, struct json_out *j, uint32_t recipe) {
   const struct recipe_json_leaves leaves = {.write = put_leaf, .ctx = e};
   recipe_json_write(j, e->r, recipe, &leaves);
 }
 
-void edit_line_tensor_address(struct edits *e, uint32_t tensor) {
-  if (!e->sink) return;
-  json_key(&e->line, "tensor");
-  put_tensor(e, &e->line, tensor);
+void edit_artifact_recipe(struct edits *e, struct json_out *j, uint32_t recipe) {
+  put_recipe(e, j, recipe);
+  arena_reset(&e->scratch);
 }
 
-void edit_line_tensor(struct edits *e, uint32_t tensor) {
-  if (!e->sink) return;
+// "tensor", "dtype", "dims", "recipe" of a tensor made by an edit.
+static void put_data(struct edits *e, uint32_t tensor) {
   const struct model_tensor *t = &e->m->tensors[tensor];
-  edit_line_tensor_address(e, tensor);
+  json_key(&e->line, "tensor");
+  put_tensor(e, &e->line, tensor);
   json_put_text(&e->line, "dtype", dtype_name((enum dtype)t->dtype));
-  put_dims(&e->line, model_dims(e->m, t), t->rank);
+  json_put_ints(&e->line, "dims", model_dims(e->m, t), t->rank);
   json_key(&e->line, "recipe");
-  edit_line_recipe(e, &e->line, t->recipe);
+  put_recipe(e, &e->line, t->recipe);
 }
 
 // ---- attributes and types ----------------------------------------------------------------------
@@ -159,10 +102,9 @@ static void put_float(struct json_out *j, float f) {
   json_double(j, (float)x == f ? x : (double)f);
 }
 
-void edit_line_attr_value(struct edits *e, uint32_t attr) {
-  const struct model_attr *a = &e->m->attrs[attr];
+// {"int":1}, {"tensor":…}, … of an attribute row; null for a dead one.
+static void put_attr(struct edits *e, const struct model_attr *a) {
   struct json_out *j = &e->line;
-  if (!e->sink) return;
   if (a->flags & ATTR_DEAD) {
     json_null(j);
     return;
@@ -175,19 +117,15 @@ void edit_line_attr_value(struct edits *e, uint32_t attr) {
     put_float(j, a->u.f);
     break;
   case ATTR_STRING: json_put_string(j, "string", model_name(e->m, a->u.s)); break;
-  case ATTR_INTS:
+  case ATTR_INTS: json_put_ints(j, "ints", e->m->longs + a->first, a->count); break;
   case ATTR_FLOATS:
-    json_key(j, a->type == ATTR_INTS ? "ints" : "floats");
-    json_array(&e->line);
+    json_put_array(j, "floats");
     for (uint32_t i = 0; i < a->count; i++)
-      if (a->type == ATTR_INTS)
-        json_int(&e->line, e->m->longs[a->first + i]);
-      else
-        put_float(&e->line, e->m->floats[a->first + i]);
-    json_end_array(&e->line);
+      put_float(j, e->m->floats[a->first + i]);
+    json_end_array(j);
     break;
-  case ATTR_TENSOR: edit_line_tensor(e, a->first); break;
-  default: edit_line_graph(e, "graph", a->first);
+  case ATTR_TENSOR: put_data(e, a->first); break;
+  default: json_put_text(j, "graph", arena_printf(&e->scratch, "g%u", a->first));
   }
   json_end_object(j);
 }
@@ -203,23 +141,99 @@ static void put_size(struct json_out *j, int64_t size) {
   if (large) json_end_object(j);
 }
 
-void edit_line_type(struct edits *e, enum dtype dtype, const struct model_dim *dims,
-                    uint32_t rank) {
+static void put_type(struct edits *e, const struct edit_asked *x) {
   struct json_out *j = &e->line;
-  if (!e->sink) return;
-  json_key(j, "dtype");
-  if (dtype == DTYPE_UNDEFINED)
-    json_null(j);
-  else
-    json_text(j, dtype_name(dtype));
-  if (rank == NO_ID) return;
+  json_put_text(j, "dtype", x->dtype == DTYPE_UNDEFINED ? NULL : dtype_name(x->dtype));
+  if (x->rank == NO_ID) return;
   json_put_array(j, "dims");
-  for (uint32_t i = 0; i < rank; i++)
-    if (dims[i].value >= 0)
-      put_size(j, dims[i].value);
-    else if (dims[i].param == e->m->empty)
+  for (uint32_t i = 0; i < x->rank; i++)
+    if (x->dims[i].value >= 0)
+      put_size(j, x->dims[i].value);
+    else if (x->dims[i].param == e->m->empty)
       json_null(j);
     else
-      json_string(j, model_name(e->m, dims[i].param));
+      json_string(j, model_name(e->m, x->dims[i].param));
   json_end_array(j);
+}
+
+// ---- the line ----------------------------------------------------------------------------------
+
+static void put_attrs(struct edits *e, const struct model_node *n) {
+  if (n->n_attrs == 0) return;
+  json_put_object(&e->line, "attrs");
+  for (uint32_t i = 0; i < n->n_attrs; i++) {
+    const struct model_attr *a = &e->m->attrs[n->attrs + i];
+    json_key(&e->line, model_name_str(e->m, a->name));
+    put_attr(e, a);
+  }
+  json_end_object(&e->line);
+}
+
+static void put_field(struct edits *e, const struct edit_asked *x, const struct edit_field *f) {
+  struct json_out *j = &e->line;
+  const struct model *m = e->m;
+  const void *at = (const uint8_t *)x + f->at;
+  const uint32_t *id = at;
+  const struct span *text = at;
+  switch (f->type) {
+  case FIELD_NUMBER: json_put_int(j, f->keys, *(const int64_t *)at); break;
+  case FIELD_POSITION: json_put_uint(j, f->keys, *id); break;
+  case FIELD_TEXT:
+    if (text->n > 0) json_put_string(j, f->keys, *text);
+    break;
+  case FIELD_STRING: json_put_string(j, f->keys, *text); break;
+  case FIELD_DIGEST: json_put_hex(j, f->keys, at, sizeof x->sha256); break;
+  case FIELD_NODE:
+  case FIELD_NEW_NODE:
+  case FIELD_MAKER:
+    if (*id == NO_ID) break;
+    json_key(j, f->keys);
+    put_address(e, j, 'n', m->nodes[*id].graph, *id, NO_ID);
+    break;
+  case FIELD_VALUE:
+  case FIELD_NEW_VALUE:
+  case FIELD_OUTPUT:
+    if (*id == NO_ID) break;
+    json_key(j, f->keys);
+    put_value(e, *id);
+    break;
+  case FIELD_TENSOR:
+    json_key(j, f->keys);
+    put_tensor(e, j, *id);
+    break;
+  case FIELD_GRAPH: json_put_text(j, f->keys, arena_printf(&e->scratch, "g%u", *id)); break;
+  case FIELD_FUNCTION: json_put_text(j, f->keys, arena_printf(&e->scratch, "f%u", *id)); break;
+  case FIELD_NEW_TENSOR:
+  case FIELD_DATA: put_data(e, *id); break;
+  case FIELD_TYPE: put_type(e, x); break;
+  case FIELD_INPUTS: put_slots(e, f->keys, m->nodes[x->node].refs, x->spec.n_in); break;
+  case FIELD_OUTPUTS:
+    put_slots(e, f->keys, m->nodes[x->node].refs + x->spec.n_in, x->spec.n_out);
+    break;
+  case FIELD_ATTRS: put_attrs(e, &m->nodes[x->node]); break;
+  case FIELD_ATTR:
+    json_key(j, f->keys);
+    put_attr(e, &m->attrs[*id]);
+    break;
+  case FIELD_RECIPES:
+    json_put_array(j, f->keys);
+    for (uint32_t i = 0; i < x->n_of; i++)
+      put_recipe(e, j, x->of[i]);
+    json_end_array(j);
+    break;
+  }
+}
+
+void edit_line(struct edits *e, const struct edit_asked *x) {
+  const struct edit_kind_row *kind = &edit_kinds[x->kind];
+  struct json_out *j = &e->line;
+  if (!e->sink) return;
+  json_object(j);
+  json_put_text(j, "edit", kind->word);
+  for (const struct edit_field *f = kind->fields; f->keys; f++)
+    put_field(e, x, f);
+  json_end_object(j);
+  json_newline(j);
+  if (!e->failed && e->sink(e->sink_ctx, span_of(j->text, j->n)) < 0) e->failed = true;
+  j->n = 0;
 }

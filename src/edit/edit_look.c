@@ -1,13 +1,28 @@
-// Looks in the edit log: tensors whose elements a pass asked for, beyond those that are at hand
-// anyway.
+// What edits were decided by: neither changes anything, but the edits that follow are right for these
+// weights only, so who replays the log has it found again and compares.
 //
+//   {"edit":"artifact","stage":"measure","of":[{"quantize":{"tensor":"g0/t12:w",…},…},…],"sha256":"…"}
 //   {"edit":"look","tensor":"g0/t5:gamma","sha256":"…"}
 //
-// Small values are part of what identifies a source (meta_sha256), so a log that was decided by them
-// needs to say nothing of them. A vector of 2 KB is not. What was read of it decided the edits that
-// follow, and who replays the log reads it again and compares. A tensor is written down once, as
-// long as it stays what it is: a replaced one may be looked at again.
-#include "edit_line.h"
+// An artifact is what an earlier stage of the stream found in the weights: the line names the stage, what
+// it was asked about and the digest of its answer. A look is a tensor whose elements a pass asked for,
+// beyond those that are at hand anyway: small values are part of what identifies a source
+// (meta_sha256), a vector of 2 KB is not. It is written down once, as long as the tensor stays what it
+// is: a replaced one may be looked at again.
+#include "edit_asked.h"
+
+void edit_artifact(struct edits *e, const struct edit_artifact *artifact) {
+  struct edit_asked x = {.kind = EDIT_ARTIFACT,
+                         .stage = span_str(artifact->stage),
+                         .of = artifact->of,
+                         .n_of = artifact->n};
+  memcpy(x.sha256, artifact->sha256, sizeof x.sha256);
+  edit_ask(e, &x);
+}
+
+void edit_apply_artifact(struct edits *e, struct edit_asked *x) {
+  (void)e, (void)x;
+}
 
 // What the tensor holds now, as a number that is not 0.
 static uint32_t state_of(const struct edits *e, uint32_t tensor) {
@@ -20,15 +35,12 @@ bool edit_looked(const struct edits *e, uint32_t tensor) {
 }
 
 void edit_look(struct edits *e, const struct edit_look *look) {
-  char hex[2 * sizeof look->sha256 + 1];
-  if (edit_looked(e, look->tensor)) return;
-  if (look->tensor >= e->n_looked) TABLE_ADD(e, looked, look->tensor + 1 - e->n_looked);
-  e->looked[look->tensor] = state_of(e, look->tensor);
-  hex_encode(look->sha256, sizeof look->sha256, hex);
-  if (edit_line_begin(e, "look")) {
-    edit_line_tensor_address(e, look->tensor);
-    edit_line_string(e, "sha256", span_str(hex));
-  }
-  edit_line_end(e);
-  arena_reset(&e->scratch);
+  struct edit_asked x = {.kind = EDIT_LOOK, .tensor = look->tensor};
+  memcpy(x.sha256, look->sha256, sizeof x.sha256);
+  if (!edit_looked(e, look->tensor)) edit_ask(e, &x);
+}
+
+void edit_apply_look(struct edits *e, struct edit_asked *x) {
+  if (x->tensor >= e->n_looked) TABLE_ADD(e, looked, x->tensor + 1 - e->n_looked);
+  e->looked[x->tensor] = state_of(e, x->tensor);
 }

@@ -31,9 +31,6 @@ static struct edit_attr copy_attr(struct edits *e, const struct edit_attr *a) {
 
 static struct edit_node copy_node(struct edits *e, const struct edit_node *spec) {
   struct edit_node c = *spec;
-  c.name = edit_make_copy(e, spec->name);
-  c.op_type = edit_make_copy(e, spec->op_type);
-  c.domain = edit_make_copy(e, spec->domain);
   struct edit_output *out = arena_alloc(&e->scratch, spec->n_out * sizeof *out);
   for (uint32_t i = 0; i < spec->n_out; i++)
     out[i] = (struct edit_output){spec->out[i].value, edit_make_copy(e, spec->out[i].name)};

@@ -4,6 +4,7 @@
 
 #include "edit.h"
 
+// Its names lie outside of the model.
 uint32_t edit_make_node(struct edits *e, const struct edit_node *spec);
 // The value that an output stands for: revived, new, or NO_ID.
 uint32_t edit_make_output(struct edits *e, uint32_t graph, struct edit_output to);
@@ -20,8 +21,5 @@ uint32_t edit_make_source_recipe_as(struct edits *e, uint32_t tensor, const int6
                                     uint32_t rank);
 // A copy that outlives whatever the edit does to the model's tables.
 struct span edit_make_copy(struct edits *e, struct span s);
-
-// Ends an edit: hands on its line, forgets its scratch, counts it (edit.c).
-void edit_done(struct edits *e);
 
 #endif

@@ -1,56 +1,416 @@
-// Replay: the lines of a log onto a model. One row of the table below for each kind of edit.
+// Replay: the lines of a log onto a model.
 //
-// A line is read whole, compared with the model (addresses, ids to come, recipes), and put to the
-// same checks that the edit itself promises; only then is the edit made, by the same call that a
-// pass uses, which also records it. So a replayed log, recorded again, is the same log.
+// A log is a file that anybody may have written: nothing here trusts it, and every failure names what
+// was expected. A line is read whole, member by member as its kind's row says, and put to the same
+// check as an edit that a pass asks for; only then is it made, as that one is, which also records it.
+// So a replayed log, recorded again, is the same log.
 //
-// The readers keep the first failure (edit_read.h), so a replay reads its members one by one and
-// asks once, before it looks into the model with what it read.
-#include "edit_check.h"
+// An address is  g<graph>/<kind><id>  and, for values and tensors, :<name>. Ids decide, and graph
+// and name must agree with the row: a log that was made for another model, or edited by hand and
+// got out of step, is noticed at the first line that does not fit. Rows that a line makes must
+// carry the id that comes next.
+#include "edit_asked.h"
 #include "edit_log.h"
-#include "edit_read.h"
+#include "edit_make.h"
+#include "recipe_json.h"
 
-// The name beside a node's address is there for people, and must be the node's.
-static void check_node_name(struct edit_reading *in, uint32_t node) {
-  const struct span name = edit_read_text(in, "name", false);
-  if (!edit_read_ok(in) || name.n == 0) return;
-  if (node == NO_ID || !span_eq(name, model_name(in->e->m, in->e->m->nodes[node].name)))
-    err_fill(in->err, ERR_MODEL, "the node is not named '%s'", quote(name).s);
+#include <math.h>
+
+struct reading {
+  struct edits *e;
+  const struct json_value *line;
+  struct arena *scratch;
+  struct err *err;
+  uint32_t next_node, next_value, next_tensor; // the ids that new rows of this line must have
+};
+
+static struct quoted shown(const struct json_value *v) {
+  struct span s;
+  return json_as_string(v, &s) ? quote(s) : quote_str("(no string)");
 }
 
-static void replay_group(struct edit_reading *in) {
-  const int64_t number = edit_read_int(in, "group");
-  const struct span pass = edit_read_text(in, "pass", false);
-  const uint32_t site = edit_read_node(in, "site", false);
-  const struct span reason = edit_read_text(in, "reason", false);
-  check_node_name(in, site);
-  if (number != (int64_t)in->e->group + 1)
-    err_fill(in->err, ERR_MODEL, "group %lld follows group %u", (long long)number, in->e->group);
-  if (memchr(pass.at, 0, pass.n) || memchr(reason.at, 0, reason.n))
-    err_fill(in->err, ERR_MODEL, "a group's pass or reason has a NUL in it");
-  if (edit_read_ok(in)) edit_group(in->e, (const char *)pass.at, site, (const char *)reason.at);
+static bool listed(const char *allowed, const char *key) {
+  const size_t n = strlen(key);
+  for (const char *at = allowed; *at;) {
+    const size_t word = strcspn(at, " ");
+    if (word == n && memcmp(at, key, n) == 0) return true;
+    at += word + (at[word] == ' ');
+  }
+  return false;
 }
 
-// ---- nodes -------------------------------------------------------------------------------------
+// An object has no other keys than those in `allowed` (separated by blanks).
+static int read_keys(struct reading *in, const struct json_value *v, const char *allowed) {
+  for (const struct json_value *c = json_first(v); c; c = json_next(c))
+    if (!listed(allowed, json_name(c)))
+      return err_set(in->err, ERR_MODEL, "the key '%s' has no meaning here (known are: %s)",
+                     quote_str(json_name(c)).s, allowed);
+  return 0;
+}
 
-static int read_outputs(struct edit_reading *in, struct edit_node *spec) {
-  const struct json_value *list = json_get(in->line, "out");
-  if (!json_is_array(list)) return err_set(in->err, ERR_MODEL, "'out' is not a list of values");
+static int missing(struct reading *in, const char *key, const char *what) {
+  return err_set(in->err, ERR_MODEL, "'%s' is not %s", key, what);
+}
+
+// ---- addresses ---------------------------------------------------------------------------------
+
+struct address {
+  uint32_t graph, id;
+  struct span name;
+  bool named;
+};
+
+static bool take_number(struct span *s, uint32_t *out) {
+  uint64_t x = 0;
+  size_t n = 0;
+  while (n < s->n && n < 10 && s->at[n] >= '0' && s->at[n] <= '9')
+    x = x * 10 + (s->at[n++] - (uint64_t)'0');
+  if (n == 0 || (n > 1 && s->at[0] == '0') || x >= NO_ID) return false;
+  *out = (uint32_t)x;
+  *s = span_of(s->at + n, s->n - n);
+  return true;
+}
+
+static bool take_char(struct span *s, char c) {
+  if (s->n == 0 || s->at[0] != (uint8_t)c) return false;
+  *s = span_of(s->at + 1, s->n - 1);
+  return true;
+}
+
+static bool parse_address(struct span s, char kind, struct address *out) {
+  if (!take_char(&s, 'g') || !take_number(&s, &out->graph)) return false;
+  if (!take_char(&s, '/') || !take_char(&s, kind) || !take_number(&s, &out->id)) return false;
+  out->named = take_char(&s, ':');
+  out->name = s;
+  return out->named || s.n == 0;
+}
+
+static int read_address(struct reading *in, const struct json_value *v, char kind,
+                        struct address *out) {
+  struct span s;
+  const bool named = kind != 'n';
+  if (json_as_string(v, &s) && parse_address(s, kind, out) && out->named == named) return 0;
+  return err_set(in->err, ERR_MODEL, "'%s' is not an address of the form g0/%c1%s", shown(v).s,
+                 kind, named ? ":name" : "");
+}
+
+static int no_such(struct reading *in, const struct json_value *v) {
+  return err_set(in->err, ERR_MODEL, "the model has no '%s' at this point", shown(v).s);
+}
+
+static int read_node(struct reading *in, const struct json_value *v, uint32_t *out) {
+  struct address a;
+  if (read_address(in, v, 'n', &a)) return -1;
+  *out = a.id;
+  const struct model *m = in->e->m;
+  return a.id < m->n_nodes && m->nodes[a.id].graph == a.graph ? 0 : no_such(in, v);
+}
+
+static int read_value(struct reading *in, const struct json_value *v, uint32_t *out) {
+  struct address a;
+  if (read_address(in, v, 'v', &a)) return -1;
+  const struct model *m = in->e->m;
+  if (a.id >= m->n_values || m->values[a.id].graph != a.graph ||
+      !span_eq(model_value_name(m, a.id), a.name))
+    return no_such(in, v);
+  *out = a.id;
+  return 0;
+}
+
+static int read_tensor(struct reading *in, const struct json_value *v, uint32_t *out) {
+  struct address a;
+  if (read_address(in, v, 't', &a)) return -1;
+  if (a.id >= in->e->m->n_tensors) return no_such(in, v);
+  const struct model_tensor *t = &in->e->m->tensors[a.id];
+  const uint32_t graph = t->graph == NO_ID ? 0 : t->graph;
+  if (graph != a.graph || !span_eq(model_name(in->e->m, t->name), a.name)) return no_such(in, v);
+  *out = a.id;
+  return 0;
+}
+
+static int read_plain(struct reading *in, const struct json_value *v, char kind, uint32_t *out) {
+  struct span s;
+  if (json_as_string(v, &s) && take_char(&s, kind) && take_number(&s, out) && s.n == 0) return 0;
+  return err_set(in->err, ERR_MODEL, "'%s' is not an address of the form %c1", shown(v).s, kind);
+}
+
+// ---- new rows ----------------------------------------------------------------------------------
+
+static int read_new(struct reading *in, const struct json_value *v, char kind, uint32_t *next,
+                    struct address *out) {
+  if (read_address(in, v, kind, out)) return -1;
+  if (out->id != *next)
+    return err_set(in->err, ERR_MODEL, "'%s' is new, and must have the number %u", shown(v).s,
+                   *next);
+  ++*next;
+  return 0;
+}
+
+// Its graph, if the line named that before, is the same.
+static int read_new_value(struct reading *in, const struct json_value *v, struct edit_asked *x) {
+  struct address a;
+  if (read_new(in, v, 'v', &in->next_value, &a)) return -1;
+  if (x->graph != NO_ID && x->graph != a.graph)
+    return err_set(in->err, ERR_MODEL, "'value' is of graph g%u, not g%u", a.graph, x->graph);
+  x->graph = a.graph;
+  x->name = a.name;
+  return 0;
+}
+
+// A tensor of a function's body is made by a Constant node; others are by none.
+static int read_maker(struct reading *in, const struct json_value *v, struct edit_asked *x) {
+  struct address a = {.graph = x->graph};
+  if (edit_check_graph(in->e, x->graph, in->err)) return -1;
+  const bool constant = in->e->m->graphs[x->graph].kind == GRAPH_FUNCTION;
+  if (constant && read_new(in, v, 'n', &in->next_node, &a)) return -1;
+  if (a.graph == x->graph && constant == (v != NULL)) return 0;
+  return err_set(in->err, ERR_MODEL, "'node' does not belong to a tensor of graph g%u", x->graph);
+}
+
+static int read_output(struct reading *in, const struct json_value *v, uint32_t graph,
+                       struct edit_output *out) {
+  struct address a;
+  *out = (struct edit_output){.value = NO_ID, .name = span_of("", 0)};
+  if (json_is_null(v)) return 0;
+  if (read_address(in, v, 'v', &a)) return -1;
+  if (a.graph != graph)
+    return err_set(in->err, ERR_MODEL, "'%s' is not of graph g%u", shown(v).s, graph);
+  if (a.id < in->e->m->n_values) return read_value(in, v, &out->value);
+  if (read_new(in, v, 'v', &in->next_value, &a)) return -1;
+  out->name = a.name;
+  return a.name.n ? 0 : err_set(in->err, ERR_MODEL, "'%s' has no name", shown(v).s);
+}
+
+// ---- recipes -----------------------------------------------------------------------------------
+
+static int read_dims(struct reading *in, const struct json_value *v, int64_t *dims,
+                     uint32_t *rank) {
+  const struct json_value *list = json_get(v, "dims");
+  if (!json_is_array(list) || json_count(list) > RECIPE_MAX_RANK)
+    return missing(in, "dims", "a list of at most 64 sizes");
+  *rank = 0;
+  for (const struct json_value *c = json_first(list); c; c = json_next(c))
+    if (!json_as_int(c, &dims[(*rank)++])) return missing(in, "dims", "a list of sizes");
+  return 0;
+}
+
+// The recipe of a source tensor as loaded, or NO_ID if it has none.
+static uint32_t source_recipe(struct edits *e, uint32_t tensor) {
+  const struct model_tensor *t = &e->m->tensors[tensor];
+  if (t->flags & TENSOR_NEW) return NO_ID;
+  if (t->flags & TENSOR_REPLACED) return e->source_of[tensor] - 1;
+  return edit_tensor_readable(e, tensor) ? edit_make_source_recipe(e, tensor) : NO_ID;
+}
+
+// {"tensor":"g0/t12:w","dims":[…]}
+static int read_leaf(void *ctx, const struct json_value *v, uint32_t *recipe, struct err *err) {
+  struct reading *in = ctx;
+  int64_t dims[RECIPE_MAX_RANK];
+  uint32_t tensor, rank;
+  uint64_t count;
+  if (!json_get(v, "tensor")) return 0;
+  if (read_keys(in, v, "tensor dims")) return -1;
+  if (read_tensor(in, json_get(v, "tensor"), &tensor) || read_dims(in, v, dims, &rank)) return -1;
+  const uint32_t source = source_recipe(in->e, tensor);
+  if (source == NO_ID)
+    return err_set(err, ERR_MODEL, "tensor '%s' has no elements in the source that can be read",
+                   shown(json_get(v, "tensor")).s);
+  const struct recipe *x = &in->e->r->rows[source];
+  if (!dims_product(dims, rank, &count) || count != x->count)
+    return err_set(err, ERR_MODEL, "dims %s do not hold the %lu elements of tensor '%s'",
+                   quote_dims(dims, rank).s, x->count, shown(json_get(v, "tensor")).s);
+  *recipe = recipe_has_dims(in->e->r, source, dims, rank)
+                ? source
+                : edit_make_source_recipe_as(in->e, tensor, dims, rank);
+  return 1;
+}
+
+static uint64_t *file_sizes(struct reading *in) {
+  const struct model *m = in->e->m;
+  uint64_t *sizes = arena_alloc(in->scratch, (m->n_files + (size_t)1) * sizeof *sizes);
+  for (uint32_t i = 0; i < m->n_files; i++)
+    sizes[i] = m->files[i].size;
+  return sizes;
+}
+
+static struct recipe_json_leaves leaves_of(struct reading *in) {
+  return (struct recipe_json_leaves){
+      .read = read_leaf, .ctx = in, .n_files = in->e->m->n_files, .file_sizes = file_sizes(in)};
+}
+
+// "dtype", "dims" and "recipe", which must agree.
+static int read_data(struct reading *in, const struct json_value *v, uint32_t *recipe) {
+  const struct recipe_json_leaves leaves = leaves_of(in);
+  int64_t dims[RECIPE_MAX_RANK];
+  uint32_t rank;
+  struct span dtype;
+  if (!json_as_string(json_get(v, "dtype"), &dtype)) return missing(in, "dtype", "a string");
+  if (read_dims(in, v, dims, &rank)) return -1;
+  if (recipe_json_read(in->e->r, json_get(v, "recipe"), &leaves, recipe, in->err)) return -1;
+  const struct recipe *x = &in->e->r->rows[*recipe];
+  if (recipe_has_dims(in->e->r, *recipe, dims, rank) &&
+      span_is(dtype, dtype_name((enum dtype)x->dtype)))
+    return 0;
+  return err_set(in->err, ERR_MODEL, "the line says %s %s, but its recipe makes %s %s",
+                 quote(dtype).s, quote_dims(dims, rank).s, dtype_name((enum dtype)x->dtype),
+                 quote_dims(recipe_dims(in->e->r, *recipe), x->rank).s);
+}
+
+// The same, and "tensor": the next new one, of that graph and name.
+static int read_new_tensor(struct reading *in, const struct json_value *v, uint32_t graph,
+                           struct span name, uint32_t *recipe) {
+  struct address a;
+  const struct json_value *at = json_get(v, "tensor");
+  if (read_new(in, at, 't', &in->next_tensor, &a)) return -1;
+  if (a.graph != graph || !span_eq(a.name, name))
+    return err_set(in->err, ERR_MODEL, "'%s' must be of graph g%u and named '%s'", shown(at).s,
+                   graph, quote(name).s);
+  return read_data(in, v, recipe);
+}
+
+// ---- attributes --------------------------------------------------------------------------------
+
+static bool read_float(const struct json_value *v, float *out) {
+  struct span hex;
+  uint8_t be[4];
+  double x;
+  if (json_is_object(v)) {
+    if (json_count(v) != 1 || !json_as_string(json_get(v, "bits"), &hex)) return false;
+    if (!hex_decode(hex, be, 4)) return false;
+    const uint32_t bits =
+        (uint32_t)be[0] << 24 | (uint32_t)be[1] << 16 | (uint32_t)be[2] << 8 | be[3];
+    memcpy(out, &bits, 4);
+    return true;
+  }
+  if (!json_as_double(v, &x) || isnan(x)) return false;
+  if (isfinite(x) && fabs(x) > 3.4028235677973366e38) return false; // rounds to infinity
+  *out = (float)x;
+  return true;
+}
+
+static int read_floats(struct reading *in, const struct json_value *v, struct edit_attr *a) {
+  if (!json_is_array(v)) return missing(in, "floats", "a list");
+  float *list = arena_alloc(in->scratch, (json_count(v) + 1) * sizeof *list);
+  for (const struct json_value *c = json_first(v); c; c = json_next(c))
+    if (!read_float(c, &list[a->n++])) return missing(in, "floats", "a list of float32 numbers");
+  a->floats = list;
+  return 0;
+}
+
+static int read_ints(struct reading *in, const struct json_value *v, struct edit_attr *a) {
+  if (!json_is_array(v)) return missing(in, "ints", "a list");
+  int64_t *list = arena_alloc(in->scratch, (json_count(v) + 1) * sizeof *list);
+  for (const struct json_value *c = json_first(v); c; c = json_next(c))
+    if (!json_as_int(c, &list[a->n++])) return missing(in, "ints", "a list of integers");
+  a->ints = list;
+  return 0;
+}
+
+static enum attr_type attr_type_of(const struct json_value *v) {
+  static const struct {
+    const char *key;
+    enum attr_type type;
+  } keys[] = {{"int", ATTR_INT},    {"float", ATTR_FLOAT},   {"string", ATTR_STRING},
+              {"ints", ATTR_INTS},  {"floats", ATTR_FLOATS}, {"tensor", ATTR_TENSOR},
+              {"graph", ATTR_GRAPH}};
+  const size_t n = json_count(v);
+  for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+    if (json_get(v, keys[i].key) && n == (keys[i].type == ATTR_TENSOR ? 4u : 1u))
+      return keys[i].type;
+  return ATTR_UNDEFINED;
+}
+
+// {"int":1}, …; null: ATTR_UNDEFINED.
+static int read_attr(struct reading *in, const struct json_value *v, const char *name,
+                     uint32_t graph, struct edit_attr *a) {
+  *a = (struct edit_attr){.name = name, .type = attr_type_of(v)};
+  if (json_is_null(v)) return 0;
+  switch (a->type) {
+  case ATTR_INT: return json_as_int(json_first(v), &a->i) ? 0 : missing(in, "int", "an integer");
+  case ATTR_FLOAT:
+    return read_float(json_first(v), &a->f) ? 0 : missing(in, "float", "a float32 number");
+  case ATTR_STRING:
+    return json_as_string(json_first(v), &a->s) ? 0 : missing(in, "string", "a string");
+  case ATTR_INTS: return read_ints(in, json_first(v), a);
+  case ATTR_FLOATS: return read_floats(in, json_first(v), a);
+  case ATTR_TENSOR:
+    if (read_keys(in, v, "tensor dtype dims recipe")) return -1;
+    return read_new_tensor(in, v, graph, span_of("", 0), &a->recipe);
+  case ATTR_GRAPH: return read_plain(in, json_first(v), 'g', &a->graph);
+  default:
+    return err_set(in->err, ERR_MODEL,
+                   "attribute '%s' is not of the form {\"int\":1} (or float, string, ints, floats, "
+                   "tensor, graph)",
+                   quote_str(name).s);
+  }
+}
+
+// ---- types of values ---------------------------------------------------------------------------
+
+static int read_dim(struct reading *in, const struct json_value *v, struct model_dim *d) {
+  struct span name;
+  *d = (struct model_dim){.value = -1, .param = in->e->m->empty};
+  if (json_is_null(v)) return 0;
+  if (json_as_string(v, &name)) {
+    d->param = model_intern(in->e->m, name);
+    return 0;
+  }
+  if (json_is_object(v) && json_count(v) == 1) v = json_get(v, "size");
+  if (json_as_int(v, &d->value) && d->value >= 0) return 0;
+  return missing(in, "dims", "a list of sizes, names and nulls");
+}
+
+static int read_type(struct reading *in, struct edit_asked *x) {
+  const struct json_value *type = json_get(in->line, "dtype"), *list = json_get(in->line, "dims");
+  struct span name;
+  x->dtype = DTYPE_UNDEFINED;
+  x->rank = NO_ID;
+  if (!json_is_null(type)) {
+    if (!json_as_string(type, &name)) return missing(in, "dtype", "an element type or null");
+    x->dtype = dtype_by_name(name);
+    if (x->dtype == DTYPE_UNDEFINED)
+      return err_set(in->err, ERR_MODEL, "'%s' is not an element type", quote(name).s);
+  }
+  if (!list) return 0;
+  if (!json_is_array(list)) return missing(in, "dims", "a list");
+  struct model_dim *dims = arena_alloc(in->scratch, (json_count(list) + 1) * sizeof *dims);
+  x->rank = 0;
+  for (const struct json_value *c = json_first(list); c; c = json_next(c))
+    if (read_dim(in, c, &dims[x->rank++])) return -1;
+  x->dims = dims;
+  return 0;
+}
+
+// ---- lists -------------------------------------------------------------------------------------
+
+static int read_inputs(struct reading *in, const struct json_value *list, struct edit_node *spec) {
+  if (!json_is_array(list)) return missing(in, "in", "a list of values");
+  uint32_t *inputs = arena_alloc(in->scratch, (json_count(list) + 1) * sizeof *inputs);
+  for (const struct json_value *v = json_first(list); v; v = json_next(v)) {
+    uint32_t *value = &inputs[spec->n_in++];
+    *value = NO_ID;
+    if (!json_is_null(v) && read_value(in, v, value)) return -1;
+  }
+  spec->in = inputs;
+  return 0;
+}
+
+static int read_outputs(struct reading *in, const struct json_value *list, struct edit_node *spec) {
+  if (!json_is_array(list)) return missing(in, "out", "a list of values");
   struct edit_output *out = arena_alloc(in->scratch, (json_count(list) + 1) * sizeof *out);
   for (const struct json_value *v = json_first(list); v; v = json_next(v))
-    if (edit_read_output(in, v, spec->graph, &out[spec->n_out++])) return -1;
+    if (read_output(in, v, spec->graph, &out[spec->n_out++])) return -1;
   spec->out = out;
   return 0;
 }
 
-static int read_attrs(struct edit_reading *in, struct edit_node *spec) {
-  const struct json_value *list = json_get(in->line, "attrs");
+static int read_attrs(struct reading *in, const struct json_value *list, struct edit_node *spec) {
   if (!list) return 0;
-  if (!json_is_object(list)) return err_set(in->err, ERR_MODEL, "'attrs' is not an object");
+  if (!json_is_object(list)) return missing(in, "attrs", "an object");
   struct edit_attr *attrs = arena_alloc(in->scratch, (json_count(list) + 1) * sizeof *attrs);
   for (const struct json_value *v = json_first(list); v; v = json_next(v)) {
     struct edit_attr *a = &attrs[spec->n_attrs++];
-    if (edit_read_attr(in, v, json_name(v), spec->graph, a)) return -1;
+    if (read_attr(in, v, json_name(v), spec->graph, a)) return -1;
     if (a->type == ATTR_UNDEFINED)
       return err_set(in->err, ERR_MODEL, "attribute '%s' is null", quote_str(a->name).s);
   }
@@ -58,315 +418,105 @@ static int read_attrs(struct edit_reading *in, struct edit_node *spec) {
   return 0;
 }
 
-static void replay_node_add(struct edit_reading *in) {
-  struct edit_node spec = {.before = NO_ID};
-  uint32_t *inputs;
-  if (edit_read_new_node(in, "node", &spec.graph)) return;
-  spec.name = edit_read_text(in, "name", false);
-  spec.op_type = edit_read_text(in, "op", true);
-  spec.domain = edit_read_text(in, "domain", false);
-  if (!edit_read_ok(in) || edit_read_inputs(in, "in", &inputs, &spec.n_in)) return;
-  if (read_outputs(in, &spec) || read_attrs(in, &spec)) return;
-  spec.before = edit_read_node(in, "before", false);
-  spec.in = inputs;
-  if (edit_read_ok(in) && !edit_check_add_node(in->e, &spec, in->err)) edit_add_node(in->e, &spec);
+static int read_recipes(struct reading *in, const struct json_value *list, struct edit_asked *x) {
+  const struct recipe_json_leaves leaves = leaves_of(in);
+  if (!json_is_array(list)) return missing(in, "of", "a list of recipes");
+  uint32_t *of = arena_alloc(in->scratch, (json_count(list) + 1) * sizeof *of);
+  for (const struct json_value *v = json_first(list); v; v = json_next(v))
+    if (recipe_json_read(in->e->r, v, &leaves, &of[x->n_of++], in->err)) return -1;
+  x->of = of;
+  return 0;
 }
 
-static void replay_node_remove(struct edit_reading *in) {
-  const uint32_t node = edit_read_node(in, "node", true);
-  const struct span op = edit_read_text(in, "op", true);
-  if (!edit_read_ok(in) || edit_check_node(in->e, node, in->err)) return;
-  const struct span is = model_name(in->e->m, in->e->m->nodes[node].op_type);
-  check_node_name(in, node);
-  if (!span_eq(op, is))
-    err_fill(in->err, ERR_MODEL, "node n%u is a %s, not a %s", node, quote(is).s, quote(op).s);
-  if (edit_read_ok(in)) edit_remove_node(in->e, node);
-}
+// ---- the line ----------------------------------------------------------------------------------
 
-static void replay_node_move(struct edit_reading *in) {
-  const uint32_t node = edit_read_node(in, "node", true);
-  const uint32_t before = edit_read_node(in, "before", false);
-  if (edit_read_ok(in) && !edit_check_move_node(in->e, node, before, in->err))
-    edit_move_node(in->e, node, before);
-}
-
-static void replay_set_input(struct edit_reading *in) {
-  const uint32_t node = edit_read_node(in, "node", true);
-  const uint32_t slot = edit_read_index(in, "slot");
-  const uint32_t value = edit_read_value(in, "value", false);
-  if (edit_read_ok(in) && !edit_check_set_input(in->e, node, slot, value, in->err))
-    edit_set_input(in->e, node, slot, value);
-}
-
-static void replay_set_output(struct edit_reading *in) {
-  const struct json_value *v = json_get(in->line, "value");
-  struct edit_output to = {.value = NO_ID, .name = span_of("", 0)};
-  const uint32_t node = edit_read_node(in, "node", true);
-  const uint32_t slot = edit_read_index(in, "slot");
-  if (!edit_read_ok(in)) return;
-  if (v && edit_read_output(in, v, in->e->m->nodes[node].graph, &to)) return;
-  if (!edit_check_set_output(in->e, node, slot, to, in->err))
-    edit_set_output(in->e, node, slot, to);
-}
-
-static void replay_set_attr(struct edit_reading *in) {
-  const struct json_value *v = json_get(in->line, "value");
-  const uint32_t node = edit_read_node(in, "node", true);
-  const struct span name = edit_read_text(in, "attr", true);
-  struct edit_attr attr;
-  if (!v) err_fill(in->err, ERR_MODEL, "'value' is missing (null removes an attribute)");
-  if (memchr(name.at, 0, name.n))
-    err_fill(in->err, ERR_MODEL, "the name of an attribute has a NUL in it");
-  if (!edit_read_ok(in)) return;
-  if (edit_read_attr(in, v, (const char *)name.at, in->e->m->nodes[node].graph, &attr)) return;
-  if (!edit_check_set_attr(in->e, node, &attr, in->err)) edit_set_attr(in->e, node, &attr);
-}
-
-// ---- tensors -----------------------------------------------------------------------------------
-
-static void replay_tensor_add(struct edit_reading *in) {
-  uint32_t graph, node_graph, recipe;
-  struct span name;
-  if (edit_read_new_value(in, json_get(in->line, "value"), &graph, &name)) return;
-  if (edit_check_graph(in->e, graph, in->err)) return;
-  const bool constant = in->e->m->graphs[graph].kind == GRAPH_FUNCTION;
-  if (constant && edit_read_new_node(in, "node", &node_graph)) return;
-  if (constant ? node_graph != graph : json_get(in->line, "node") != NULL)
-    err_fill(in->err, ERR_MODEL, "'node' does not belong to a tensor of graph g%u", graph);
-  if (edit_read_ok(in) && !edit_read_new_tensor(in, in->line, graph, name, &recipe) &&
-      !edit_check_add_tensor(in->e, graph, name, recipe, in->err))
-    edit_add_tensor(in->e, graph, name, recipe);
-}
-
-static void replay_tensor_replace(struct edit_reading *in) {
-  const uint32_t tensor = edit_read_tensor(in);
-  uint32_t recipe;
-  if (edit_read_ok(in) && !edit_read_recipe(in, in->line, &recipe) &&
-      !edit_check_replace_tensor(in->e, tensor, recipe, in->err))
-    edit_replace_tensor(in->e, tensor, recipe);
-}
-
-static void replay_tensor_remove(struct edit_reading *in) {
-  const uint32_t tensor = edit_read_tensor(in);
-  if (edit_read_ok(in) && !edit_check_remove_tensor(in->e, tensor, in->err))
-    edit_remove_tensor(in->e, tensor);
-}
-
-// ---- values ------------------------------------------------------------------------------------
-
-static void replay_rename(struct edit_reading *in) {
-  const uint32_t value = edit_read_value(in, "value", true);
-  const struct span to = edit_read_text(in, "to", true);
-  if (edit_read_ok(in) && !edit_check_rename_value(in->e, value, to, in->err))
-    edit_rename_value(in->e, value, to);
-}
-
-static void replay_retype(struct edit_reading *in) {
-  const uint32_t value = edit_read_value(in, "value", true);
-  uint32_t rank;
-  enum dtype dtype;
-  struct model_dim *dims;
-  if (edit_read_ok(in) && !edit_read_type(in, &dtype, &dims, &rank) &&
-      !edit_check_retype_value(in->e, value, dims, rank, in->err))
-    edit_retype_value(in->e, value, dtype, dims, rank);
-}
-
-static void replay_replace_uses(struct edit_reading *in) {
-  const uint32_t from = edit_read_value(in, "from", true);
-  const uint32_t to = edit_read_value(in, "to", true);
-  if (edit_read_ok(in) && !edit_check_replace_uses(in->e, from, to, in->err))
-    edit_replace_uses(in->e, from, to);
-}
-
-static void replay_add_input(struct edit_reading *in) {
-  const uint32_t graph = edit_read_graph(in, "graph");
-  uint32_t same, rank;
-  struct span name;
-  enum dtype dtype;
-  struct model_dim *dims;
-  if (!edit_read_ok(in)) return;
-  if (edit_read_new_value(in, json_get(in->line, "value"), &same, &name)) return;
-  if (edit_read_type(in, &dtype, &dims, &rank)) return;
-  if (same != graph) err_fill(in->err, ERR_MODEL, "'value' is of graph g%u, not g%u", same, graph);
-  if (edit_read_ok(in) && !edit_check_add_graph_input(in->e, graph, name, dims, rank, in->err))
-    edit_add_graph_input(in->e, graph, name, dtype, dims, rank);
-}
-
-static void replay_remove_input(struct edit_reading *in) {
-  const uint32_t value = edit_read_value(in, "value", true);
-  if (edit_read_ok(in) && !edit_check_remove_graph_input(in->e, value, in->err))
-    edit_remove_graph_input(in->e, value);
-}
-
-static void replay_graph_output(struct edit_reading *in) {
-  const uint32_t graph = edit_read_graph(in, "graph");
-  const uint32_t position = edit_read_index(in, "position");
-  const uint32_t value = edit_read_value(in, "value", true);
-  if (edit_read_ok(in) && !edit_check_set_graph_output(in->e, graph, position, value, in->err))
-    edit_set_graph_output(in->e, graph, position, value);
-}
-
-// ---- the model ---------------------------------------------------------------------------------
-
-static void expect_next(struct edit_reading *in, char kind, uint32_t id, uint32_t next) {
-  if (id != next)
-    err_fill(in->err, ERR_MODEL, "%c%u is new, and must have the number %u", kind, id, next);
-}
-
-static void replay_subgraph_add(struct edit_reading *in) {
-  const uint32_t graph = edit_read_graph(in, "graph"), parent = edit_read_graph(in, "parent");
-  const struct span name = edit_read_text(in, "name", false);
-  expect_next(in, 'g', graph, in->e->m->n_graphs);
-  if (edit_read_ok(in) && !edit_check_add_subgraph(in->e, parent, name, in->err))
-    edit_add_subgraph(in->e, parent, name);
-}
-
-// How a line names a function: its number and that of its body, domain and name.
-struct function_line {
-  uint32_t function, graph;
-  struct span domain, name;
-};
-
-static struct function_line read_function(struct edit_reading *in) {
-  struct function_line f;
-  f.function = edit_read_function(in, "function");
-  f.graph = edit_read_graph(in, "graph");
-  f.domain = edit_read_text(in, "domain", true);
-  f.name = edit_read_text(in, "name", true);
-  return f;
-}
-
-static void replay_function_add(struct edit_reading *in) {
-  const struct function_line f = read_function(in);
-  expect_next(in, 'f', f.function, in->e->m->n_functions);
-  expect_next(in, 'g', f.graph, in->e->m->n_graphs);
-  if (edit_read_ok(in) && !edit_check_add_function(in->e, f.domain, f.name, in->err))
-    edit_add_function(in->e, f.domain, f.name);
-}
-
-// Is the function that the line names the one of that number?
-static bool is_function(struct edit_reading *in, const struct function_line *line) {
-  const struct model *m = in->e->m;
-  const struct model_function *f = &m->functions[line->function];
-  if (f->graph == line->graph && span_eq(model_name(m, f->domain), line->domain) &&
-      span_eq(model_name(m, f->name), line->name))
-    return true;
-  err_fill(in->err, ERR_MODEL, "function f%u is '%s' of domain '%s' with graph g%u", line->function,
-           quote(model_name(m, f->name)).s, quote(model_name(m, f->domain)).s, f->graph);
-  return false;
-}
-
-static void replay_function_remove(struct edit_reading *in) {
-  const struct function_line f = read_function(in);
-  if (edit_read_ok(in) && !edit_check_remove_function(in->e, f.function, in->err) &&
-      is_function(in, &f))
-    edit_remove_function(in->e, f.function);
-}
-
-static void replay_function_opset(struct edit_reading *in) {
-  const struct function_line f = read_function(in);
-  const struct span import = edit_read_text(in, "import", true);
-  const int64_t version = edit_read_int(in, "version");
-  if (edit_read_ok(in) &&
-      !edit_check_set_function_opset(in->e, f.function, import, version, in->err) &&
-      is_function(in, &f))
-    edit_set_function_opset(in->e, f.function, import, version);
-}
-
-static void replay_opset(struct edit_reading *in) {
-  const struct span domain = edit_read_text(in, "domain", true);
-  const int64_t version = edit_read_int(in, "version");
-  if (edit_read_ok(in) && !edit_check_set_opset(in->e, domain, version, in->err))
-    edit_set_opset(in->e, domain, version);
-}
-
-static void replay_ir_version(struct edit_reading *in) {
-  const int64_t version = edit_read_int(in, "version");
-  if (edit_read_ok(in) && !edit_check_set_ir_version(in->e, version, in->err))
-    edit_set_ir_version(in->e, version);
-}
-
-static void replay_metadata(struct edit_reading *in) {
-  const struct span key = edit_read_text(in, "key", true);
-  const struct span value = edit_read_text(in, "value", true);
-  if (edit_read_ok(in) && !edit_check_set_metadata(in->e, key, value, in->err))
-    edit_set_metadata(in->e, key, value);
-}
-
-static void replay_artifact(struct edit_reading *in) {
-  struct edit_artifact a = {0};
-  const struct span stage = edit_read_text(in, "stage", true);
-  const struct span sha256 = edit_read_text(in, "sha256", true);
-  uint32_t *of;
-  if (!edit_read_ok(in) || edit_read_recipes(in, "of", &of, &a.n)) return;
-  if (memchr(stage.at, 0, stage.n)) err_fill(in->err, ERR_MODEL, "'stage' has a NUL in it");
-  if (!hex_decode(sha256, a.sha256, sizeof a.sha256))
-    err_fill(in->err, ERR_MODEL, "'sha256' is not of 64 hex digits");
-  a.stage = (const char *)stage.at;
-  a.of = of;
-  if (!edit_read_ok(in)) return;
-  if (!in->e->artifact || !in->e->artifact(in->e->artifact_ctx, &a, in->err))
-    edit_artifact(in->e, &a);
-}
-
-static void replay_look(struct edit_reading *in) {
-  struct edit_look look = {.tensor = edit_read_tensor(in)};
-  const struct span sha256 = edit_read_text(in, "sha256", true);
-  if (!edit_read_ok(in) || edit_check_tensor(in->e, look.tensor, in->err)) return;
-  if (edit_looked(in->e, look.tensor))
-    err_fill(in->err, ERR_MODEL, "tensor t%u was looked at already", look.tensor);
-  if (!hex_decode(sha256, look.sha256, sizeof look.sha256))
-    err_fill(in->err, ERR_MODEL, "'sha256' is not of 64 hex digits");
-  if (!edit_read_ok(in)) return;
-  if (!in->e->look || !in->e->look(in->e->look_ctx, &look, in->err)) edit_look(in->e, &look);
-}
-
-// ---- the table ---------------------------------------------------------------------------------
-
-static const struct replay {
-  const char *kind;
-  void (*replay)(struct edit_reading *in);
-  const char *keys;
-} replays[] = {
-    {"group", replay_group, "edit group pass site name reason"},
-    {"node.add", replay_node_add, "edit node name op domain in out attrs before"},
-    {"node.remove", replay_node_remove, "edit node name op"},
-    {"node.move", replay_node_move, "edit node before"},
-    {"node.set_input", replay_set_input, "edit node slot value"},
-    {"node.set_output", replay_set_output, "edit node slot value"},
-    {"node.set_attr", replay_set_attr, "edit node attr value"},
-    {"tensor.add", replay_tensor_add, "edit value node tensor dtype dims recipe"},
-    {"tensor.replace", replay_tensor_replace, "edit tensor dtype dims recipe"},
-    {"tensor.remove", replay_tensor_remove, "edit tensor"},
-    {"value.rename", replay_rename, "edit value to"},
-    {"value.retype", replay_retype, "edit value dtype dims"},
-    {"value.replace_uses", replay_replace_uses, "edit from to"},
-    {"graph.add_input", replay_add_input, "edit graph value dtype dims"},
-    {"graph.remove_input", replay_remove_input, "edit value"},
-    {"graph.set_output", replay_graph_output, "edit graph position value"},
-    {"subgraph.add", replay_subgraph_add, "edit graph parent name"},
-    {"function.add", replay_function_add, "edit function graph domain name"},
-    {"function.remove", replay_function_remove, "edit function graph domain name"},
-    {"function.opset", replay_function_opset, "edit function graph domain name import version"},
-    {"opset", replay_opset, "edit domain version"},
-    {"ir_version", replay_ir_version, "edit version"},
-    {"metadata", replay_metadata, "edit key value"},
-    {"artifact", replay_artifact, "edit stage of sha256"},
-    {"look", replay_look, "edit tensor sha256"},
-};
-enum { N_REPLAYS = sizeof replays / sizeof replays[0] };
-
-static int replay_parsed(struct edit_reading *in) {
-  struct span kind;
-  if (!json_as_string(json_get(in->line, "edit"), &kind))
-    return err_set(in->err, ERR_MODEL, "the line is not an object with the key 'edit'");
-  for (int i = 0; i < N_REPLAYS; i++) {
-    if (!span_is(kind, replays[i].kind)) continue;
-    if (edit_read_keys(in, in->line, replays[i].keys)) return -1;
-    replays[i].replay(in);
-    return edit_read_ok(in) ? 0 : -1;
+static int read_field(struct reading *in, struct edit_asked *x, const struct edit_field *f) {
+  const struct json_value *v = json_get(in->line, f->keys);
+  void *at = (uint8_t *)x + f->at;
+  uint32_t *id = at;
+  uint64_t number;
+  struct span hex;
+  struct address a;
+  if (!v && f->may_lack) {
+    *id = NO_ID;
+    return 0;
   }
-  return err_set(in->err, ERR_MODEL, "'%s' is no kind of edit", quote(kind).s);
+  switch (f->type) {
+  case FIELD_NUMBER: return json_as_int(v, at) ? 0 : missing(in, f->keys, "an integer");
+  case FIELD_POSITION:
+    if (!json_as_uint(v, &number) || number >= NO_ID) return missing(in, f->keys, "a position");
+    *id = (uint32_t)number;
+    return 0;
+  case FIELD_TEXT: return !v || json_as_string(v, at) ? 0 : missing(in, f->keys, "a string");
+  case FIELD_STRING: return json_as_string(v, at) ? 0 : missing(in, f->keys, "a string");
+  case FIELD_DIGEST:
+    if (!json_as_string(v, &hex)) return missing(in, f->keys, "a string");
+    return hex_decode(hex, at, sizeof x->sha256) ? 0 : missing(in, f->keys, "of 64 hex digits");
+  case FIELD_NODE: return read_node(in, v, id);
+  case FIELD_VALUE: return read_value(in, v, id);
+  case FIELD_TENSOR: return read_tensor(in, v, id);
+  case FIELD_GRAPH: return read_plain(in, v, 'g', id);
+  case FIELD_FUNCTION: return read_plain(in, v, 'f', id);
+  case FIELD_NEW_NODE:
+    if (read_new(in, v, 'n', &in->next_node, &a)) return -1;
+    x->spec.graph = a.graph;
+    return 0;
+  case FIELD_NEW_VALUE: return read_new_value(in, v, x);
+  case FIELD_MAKER: return read_maker(in, v, x);
+  case FIELD_NEW_TENSOR: return read_new_tensor(in, in->line, x->graph, x->name, &x->recipe);
+  case FIELD_DATA:
+    if (read_tensor(in, json_get(in->line, "tensor"), id)) return -1;
+    return read_data(in, in->line, &x->recipe);
+  case FIELD_TYPE: return read_type(in, x);
+  case FIELD_INPUTS: return read_inputs(in, v, &x->spec);
+  case FIELD_OUTPUTS: return read_outputs(in, v, &x->spec);
+  case FIELD_ATTRS: return read_attrs(in, v, &x->spec);
+  case FIELD_OUTPUT:
+    x->out = (struct edit_output){.value = NO_ID, .name = span_of("", 0)};
+    return v ? read_output(in, v, in->e->m->nodes[x->node].graph, &x->out) : 0;
+  case FIELD_ATTR:
+    if (!v) return err_set(in->err, ERR_MODEL, "'value' is missing (null removes an attribute)");
+    return read_attr(in, v, (const char *)x->name.at, in->e->m->nodes[x->node].graph,
+                     &x->attr_value);
+  case FIELD_RECIPES: return read_recipes(in, v, x);
+  }
+  return 0;
+}
+
+// Has what decided the edits that follow found again, if somebody can, and compared.
+static int find_again(const struct edits *e, const struct edit_asked *x, struct err *err) {
+  if (x->kind == EDIT_ARTIFACT && e->artifact) {
+    struct edit_artifact a = {.stage = (const char *)x->stage.at, .of = x->of, .n = x->n_of};
+    memcpy(a.sha256, x->sha256, sizeof a.sha256);
+    return e->artifact(e->artifact_ctx, &a, err);
+  }
+  if (x->kind == EDIT_LOOK && e->look) {
+    struct edit_look look = {.tensor = x->tensor};
+    memcpy(look.sha256, x->sha256, sizeof look.sha256);
+    return e->look(e->look_ctx, &look, err);
+  }
+  return 0;
+}
+
+static int replay(struct reading *in) {
+  struct edit_asked x = {.node = NO_ID, .graph = NO_ID};
+  struct span word;
+  if (!json_as_string(json_get(in->line, "edit"), &word))
+    return err_set(in->err, ERR_MODEL, "the line is not an object with the key 'edit'");
+  while (x.kind < EDIT_KINDS && !span_is(word, edit_kinds[x.kind].word))
+    x.kind++;
+  if (x.kind == EDIT_KINDS)
+    return err_set(in->err, ERR_MODEL, "'%s' is no kind of edit", quote(word).s);
+  const struct edit_kind_row *kind = &edit_kinds[x.kind];
+  const char *keys = "edit";
+  for (const struct edit_field *f = kind->fields; f->keys; f++)
+    keys = arena_printf(in->scratch, "%s %s", keys, f->keys);
+  if (read_keys(in, in->line, keys)) return -1;
+  for (const struct edit_field *f = kind->fields; f->keys; f++)
+    if (read_field(in, &x, f)) return -1;
+  if (kind->check(in->e, &x, in->err) || find_again(in->e, &x, in->err)) return -1;
+  edit_take(in->e, &x);
+  return 0;
 }
 
 int edit_log_replay_line(struct edits *e, struct span line, uint64_t line_number, struct err *err) {
@@ -376,14 +526,14 @@ int edit_log_replay_line(struct edits *e, struct span line, uint64_t line_number
   if (!doc) return -1;
   struct arena scratch = {0};
   struct err cause = {0};
-  struct edit_reading in = {.e = e,
-                            .line = doc,
-                            .scratch = &scratch,
-                            .err = &cause,
-                            .next_node = e->m->n_nodes,
-                            .next_value = e->m->n_values,
-                            .next_tensor = e->m->n_tensors};
-  const int rc = replay_parsed(&in);
+  struct reading in = {.e = e,
+                       .line = doc,
+                       .scratch = &scratch,
+                       .err = &cause,
+                       .next_node = e->m->n_nodes,
+                       .next_value = e->m->n_values,
+                       .next_tensor = e->m->n_tensors};
+  const int rc = replay(&in);
   if (rc < 0) {
     err_fill(err, cause.kind, "%s: %.900s", what, cause.msg);
     err_fill_hint_of(err, &cause);

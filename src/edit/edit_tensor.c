@@ -6,58 +6,56 @@
 // A tensor that is replaced takes the new recipe's dtype and dims. What it held in the source can
 // still be asked for by recipes made before, and by the log, which names it by address: that recipe
 // is remembered in `source_of`.
-#include "edit.h"
-#include "edit_check.h"
+#include "edit_asked.h"
 #include "edit_groups.h"
-#include "edit_line.h"
 #include "edit_make.h"
 #include "edit_rows.h"
 
-static uint32_t add_initializer(struct edits *e, uint32_t graph, struct span name,
-                                uint32_t recipe) {
-  struct model *m = e->m;
-  const uint32_t id = model_intern(m, name);
-  const uint32_t value = model_add_value(m, graph, id);
-  const uint32_t tensor = edit_make_tensor(e, graph, id, recipe);
-  m->tensors[tensor].home = HOME_INITIALIZER;
-  m->tensors[tensor].owner = value;
-  m->values[value].kind = VALUE_INITIALIZER;
-  m->values[value].def = tensor;
-  edit_rows_mark_graph(m, graph, GRAPH_DIRTY);
-  return value;
+uint32_t edit_add_tensor(struct edits *e, uint32_t graph, struct span name, uint32_t recipe) {
+  struct edit_asked x = {
+      .kind = EDIT_TENSOR_ADD, .graph = graph, .name = name, .recipe = recipe, .node = NO_ID};
+  edit_ask(e, &x);
+  return x.value;
 }
 
-static uint32_t add_constant(struct edits *e, uint32_t graph, struct span name, uint32_t recipe) {
+static void add_initializer(struct edits *e, struct edit_asked *x) {
   struct model *m = e->m;
+  const uint32_t id = model_intern(m, x->name);
+  x->value = model_add_value(m, x->graph, id);
+  x->tensor = edit_make_tensor(e, x->graph, id, x->recipe);
+  m->tensors[x->tensor].home = HOME_INITIALIZER;
+  m->tensors[x->tensor].owner = x->value;
+  m->values[x->value].kind = VALUE_INITIALIZER;
+  m->values[x->value].def = x->tensor;
+  edit_rows_mark_graph(m, x->graph, GRAPH_DIRTY);
+}
+
+static void add_constant(struct edits *e, struct edit_asked *x) {
+  struct model *m = e->m;
+  const struct span name = edit_make_copy(e, x->name);
   const struct edit_output out = {.value = NO_ID, .name = name};
-  const struct edit_attr attr = {.name = "value", .type = ATTR_TENSOR, .recipe = recipe};
-  const struct edit_node spec = {.graph = graph,
-                                 .before = m->graphs[graph].first_node,
+  const struct edit_attr attr = {.name = "value", .type = ATTR_TENSOR, .recipe = x->recipe};
+  const struct edit_node spec = {.graph = x->graph,
+                                 .before = m->graphs[x->graph].first_node,
                                  .name = name,
                                  .op_type = span_str("Constant"),
                                  .out = &out,
                                  .n_out = 1,
                                  .attrs = &attr,
                                  .n_attrs = 1};
-  const uint32_t node = edit_make_node(e, &spec);
-  edit_groups_made(e, node);
-  m->tensors[m->attrs[m->nodes[node].attrs].first].name = m->nodes[node].name;
-  return model_output(m, &m->nodes[node], 0);
+  x->node = edit_make_node(e, &spec);
+  edit_groups_made(e, x->node);
+  const struct model_node *n = &m->nodes[x->node];
+  x->tensor = m->attrs[n->attrs].first;
+  m->tensors[x->tensor].name = n->name;
+  x->value = model_output(m, n, 0);
 }
 
-uint32_t edit_add_tensor(struct edits *e, uint32_t graph, struct span name, uint32_t recipe) {
-  struct err err = {0};
-  edit_check_promise(edit_check_add_tensor(e, graph, name, recipe, &err), &err);
-  const bool constant = e->m->graphs[graph].kind == GRAPH_FUNCTION;
-  const uint32_t value =
-      constant ? add_constant(e, graph, name, recipe) : add_initializer(e, graph, name, recipe);
-  if (edit_line_begin(e, "tensor.add")) {
-    edit_line_value(e, "value", value);
-    edit_line_node(e, "node", constant ? e->m->values[value].def : NO_ID);
-    edit_line_tensor(e, e->m->n_tensors - 1);
-  }
-  edit_done(e);
-  return value;
+void edit_apply_add_tensor(struct edits *e, struct edit_asked *x) {
+  if (e->m->graphs[x->graph].kind == GRAPH_FUNCTION)
+    add_constant(e, x);
+  else
+    add_initializer(e, x);
 }
 
 void edit_stands_for(struct edits *e, uint32_t tensor, uint32_t weight, uint32_t called) {
@@ -83,9 +81,13 @@ static void become_value(struct model *m, uint32_t attr) {
 }
 
 void edit_replace_tensor(struct edits *e, uint32_t tensor, uint32_t recipe) {
-  struct err err = {0};
+  edit_ask(e,
+           &(struct edit_asked){.kind = EDIT_TENSOR_REPLACE, .tensor = tensor, .recipe = recipe});
+}
+
+void edit_apply_replace_tensor(struct edits *e, struct edit_asked *x) {
   struct model *m = e->m;
-  edit_check_promise(edit_check_replace_tensor(e, tensor, recipe, &err), &err);
+  const uint32_t tensor = x->tensor;
   if (!(m->tensors[tensor].flags & (TENSOR_NEW | TENSOR_REPLACED))) {
     const uint32_t source =
         edit_tensor_readable(e, tensor) ? edit_make_source_recipe(e, tensor) + 1 : 0;
@@ -93,7 +95,7 @@ void edit_replace_tensor(struct edits *e, uint32_t tensor, uint32_t recipe) {
     e->source_of[tensor] = source;
     m->tensors[tensor].flags |= TENSOR_REPLACED;
   }
-  edit_make_data(e, tensor, recipe);
+  edit_make_data(e, tensor, x->recipe);
   const struct model_tensor *t = &m->tensors[tensor];
   if (t->home == HOME_ATTRIBUTE) {
     become_value(m, t->owner);
@@ -101,19 +103,17 @@ void edit_replace_tensor(struct edits *e, uint32_t tensor, uint32_t recipe) {
   } else {
     edit_rows_mark_graph(m, t->graph, GRAPH_DIRTY);
   }
-  if (edit_line_begin(e, "tensor.replace")) edit_line_tensor(e, tensor);
-  edit_done(e);
 }
 
 void edit_remove_tensor(struct edits *e, uint32_t tensor) {
-  struct err err = {0};
-  edit_check_promise(edit_check_remove_tensor(e, tensor, &err), &err);
-  struct model_tensor *t = &e->m->tensors[tensor];
+  edit_ask(e, &(struct edit_asked){.kind = EDIT_TENSOR_REMOVE, .tensor = tensor});
+}
+
+void edit_apply_remove_tensor(struct edits *e, struct edit_asked *x) {
+  struct model_tensor *t = &e->m->tensors[x->tensor];
   t->flags |= TENSOR_DEAD;
   edit_rows_release(e->m, t->owner);
   edit_rows_mark_graph(e->m, t->graph, GRAPH_DIRTY);
-  if (edit_line_begin(e, "tensor.remove")) edit_line_tensor_address(e, tensor);
-  edit_done(e);
 }
 
 // ---- recipes of tensors ------------------------------------------------------------------------

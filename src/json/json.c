@@ -63,7 +63,13 @@ static int32_t hex_unit(const struct scan *s, size_t ahead) {
   return unit;
 }
 
-static int scan_unit_escape(struct scan *s) {
+static int scan_escape(struct scan *s) {
+  const int c = peek(s, 1);
+  if (c != 'u') {
+    if (c <= 0 || !strchr("\"\\/bfnrt", c)) return refuse(s, "an unknown escape");
+    copy_bytes(s, 2);
+    return 0;
+  }
   const int32_t unit = hex_unit(s, 2);
   if (unit < 0) return refuse(s, "a \\u escape without four hex digits");
   if (unit == 0 || (unit >= 0xdc80 && unit <= 0xdcff)) {
@@ -74,22 +80,13 @@ static int scan_unit_escape(struct scan *s) {
     s->at += 6;
     return 0;
   }
-  if (unit < 0xd800 || unit > 0xdfff) {
+  if (unit >= 0xd800 && unit <= 0xdfff) {
+    const bool pair = unit < 0xdc00 && peek(s, 6) == '\\' && peek(s, 7) == 'u';
+    const int32_t low = pair ? hex_unit(s, 8) : -1;
+    if (low < 0xdc00 || low > 0xdfff) return refuse(s, "half a surrogate pair");
     copy_bytes(s, 6);
-    return 0;
   }
-  const bool pair = unit < 0xdc00 && peek(s, 6) == '\\' && peek(s, 7) == 'u';
-  const int32_t low = pair ? hex_unit(s, 8) : -1;
-  if (low < 0xdc00 || low > 0xdfff) return refuse(s, "half a surrogate pair");
-  copy_bytes(s, 12);
-  return 0;
-}
-
-static int scan_escape(struct scan *s) {
-  const int c = peek(s, 1);
-  if (c == 'u') return scan_unit_escape(s);
-  if (c <= 0 || !strchr("\"\\/bfnrt", c)) return refuse(s, "an unknown escape");
-  copy_bytes(s, 2);
+  copy_bytes(s, 6);
   return 0;
 }
 
@@ -153,51 +150,40 @@ static int scan_number(struct scan *s) {
   memcpy(digits, s->text.at + s->at, n);
   digits[n] = '\0';
   const double x = strtod(digits, NULL);
-  if (integer && fabs(x) > EXACT_MAX)
-    return refuse(s, "an integer past 2^53 (it must be written as a string)");
   // 2^53 + 1 rounds to 2^53: compare the digits.
-  if (integer && fabs(x) == EXACT_MAX && !strstr(digits, "9007199254740992"))
+  if (integer &&
+      (fabs(x) > EXACT_MAX || (fabs(x) == EXACT_MAX && !strstr(digits, "9007199254740992"))))
     return refuse(s, "an integer past 2^53 (it must be written as a string)");
   if (!isfinite(x)) return refuse(s, "a number past the range of double");
   copy_bytes(s, n);
   return 0;
 }
 
-static int scan_other(struct scan *s, int *depth) {
-  const int c = peek(s, 0);
-  if (c == '[' || c == '{') {
-    if (++*depth > DEPTH_MAX) return refuse(s, "nesting deeper than 64");
-  } else if (c == ']' || c == '}') {
-    --*depth;
-  } else if (!strchr(" \t\r\n,:truefalsn", c) || c == 0) {
-    return refuse(s, "a character that JSON has no use for");
-  }
-  copy_bytes(s, 1);
-  return 0;
-}
-
 static int scan_text(struct scan *s) {
-  int depth = 0;
-  while (s->at < s->text.n) {
+  for (int depth = 0; s->at < s->text.n;) {
     const int c = peek(s, 0);
-    int r = 0;
-    if (c == '"')
-      r = scan_string(s);
-    else if (c == '-' || (c >= '0' && c <= '9'))
-      r = scan_number(s);
-    else
-      r = scan_other(s, &depth);
-    if (r < 0) return -1;
+    if (c == '"') {
+      if (scan_string(s)) return -1;
+      continue;
+    }
+    if (c == '-' || (c >= '0' && c <= '9')) {
+      if (scan_number(s)) return -1;
+      continue;
+    }
+    if (c == '[' || c == '{') {
+      if (++depth > DEPTH_MAX) return refuse(s, "nesting deeper than 64");
+    } else if (c == ']' || c == '}') {
+      depth--;
+    } else if (!strchr(" \t\r\n,:truefalsn", c) || c == 0) {
+      return refuse(s, "a character that JSON has no use for");
+    }
+    copy_bytes(s, 1);
   }
   s->copy[s->n] = '\0';
   return 0;
 }
 
 // ---- the walk after cJSON ----------------------------------------------------------------------
-
-static unsigned nibble(char c) {
-  return c <= '9' ? (unsigned)(c - '0') : (unsigned)(c - 'a' + 10);
-}
 
 // Turns marks back into bytes, in place; gives the length.
 static size_t unmark(char *s) {
@@ -208,19 +194,13 @@ static size_t unmark(char *s) {
       s[n++] = *from++;
       continue;
     }
-    s[n++] = (char)(uint8_t)(nibble(from[1]) << 4 | nibble(from[2]));
+    uint8_t byte = 0;
+    (void)hex_decode(span_of(from + 1, 2), &byte, 1);
+    s[n++] = (char)byte;
     from += 3;
   }
   s[n] = '\0';
   return n;
-}
-
-static int finish_item(cJSON *item, const struct scan *s) {
-  if (cJSON_IsString(item)) item->valuedouble = (double)unmark(item->valuestring);
-  if (!item->string) return 0;
-  // Keys are C strings to their readers.
-  if (unmark(item->string) == strlen(item->string)) return 0;
-  return err_set(s->err, ERR_MODEL, "%s: a key with a NUL in it", s->what);
 }
 
 static int by_key(const void *a, const void *b) {
@@ -231,12 +211,12 @@ static int by_key(const void *a, const void *b) {
 static int check_keys(cJSON *object, const struct scan *s) {
   size_t n = 0, cap = 0;
   cJSON **members = NULL;
+  int r = 0;
   for (cJSON *c = object->child; c; c = c->next) {
     members = table_grow(members, &cap, n + 1, sizeof(cJSON *));
     members[n++] = c;
   }
   if (n > 1) qsort(members, n, sizeof(cJSON *), by_key);
-  int r = 0;
   for (size_t i = 1; i < n && r == 0; i++)
     if (strcmp(members[i - 1]->string, members[i]->string) == 0)
       r = err_set(s->err, ERR_MODEL, "%s: key '%s' occurs twice in one object", s->what,
@@ -248,9 +228,11 @@ static int check_keys(cJSON *object, const struct scan *s) {
 static int finish_tree(cJSON *root, const struct scan *s) {
   cJSON *open[DEPTH_MAX + 2];
   int depth = 0;
-  cJSON *item = root;
-  while (item) {
-    if (finish_item(item, s) < 0) return -1;
+  for (cJSON *item = root; item;) {
+    if (cJSON_IsString(item)) item->valuedouble = (double)unmark(item->valuestring);
+    // Keys are C strings to their readers.
+    if (item->string && unmark(item->string) != strlen(item->string))
+      return err_set(s->err, ERR_MODEL, "%s: a key with a NUL in it", s->what);
     if (item->child) {
       assert(depth <= DEPTH_MAX);
       open[depth++] = item;
@@ -410,20 +392,14 @@ void json_copy(struct json_out *out, const struct json_value *v) {
   double real;
   bool truth;
   if (json_is_object(v) || json_is_array(v)) {
-    bool object = json_is_object(v);
-    if (object)
-      json_object(out);
-    else
-      json_array(out);
+    const bool object = json_is_object(v);
+    (object ? json_object : json_array)(out);
     for (const struct json_value *x = json_first(v); x; x = json_next(x)) {
       if (object) json_key(out, json_name(x));
       json_copy(out, x);
     }
-    if (object)
-      json_end_object(out);
-    else
-      json_end_array(out);
-  } else if (cJSON_IsString(item_of(v)) && json_as_string(v, &text)) {
+    (object ? json_end_object : json_end_array)(out);
+  } else if (json_as_string(v, &text)) {
     json_string(out, text);
   } else if (json_as_int(v, &whole)) {
     json_int(out, whole);

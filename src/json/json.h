@@ -5,8 +5,8 @@
 #ifndef WEIR_JSON_H
 #define WEIR_JSON_H
 
+#include "arena.h"
 #include "err.h"
-#include "span.h"
 
 #include <stdio.h>
 
@@ -31,9 +31,9 @@ void json_end_array(struct json_out *j);             // ]
 void json_key(struct json_out *j, const char *key);  // "key":
 void json_string(struct json_out *j, struct span s); // invalid UTF-8: \udcNN, as Python does
 void json_raw(struct json_out *j, struct span text); // a value that is JSON text already
-void json_text(struct json_out *j, const char *s);
-void json_uint(struct json_out *j, uint64_t x);                 // past 2^53: as a decimal string
-void json_int(struct json_out *j, int64_t x);                   // likewise
+void json_text(struct json_out *j, const char *s);   // NULL: null
+void json_uint(struct json_out *j, uint64_t x);      // past 2^53: as a decimal string
+void json_int(struct json_out *j, int64_t x);        // likewise
 void json_ints(struct json_out *j, const int64_t *x, size_t n); // a list of them
 void json_double(struct json_out *j, double x); // shortest that reads back; NaN, inf: strings
 void json_bool(struct json_out *j, bool x);
@@ -41,22 +41,28 @@ void json_null(struct json_out *j);
 void json_newline(struct json_out *j); // a line break before the next element, or
                                        // after a whole document (JSON Lines)
 void json_done(struct json_out *j);
+// The text as a string of the arena; frees the rest.
+char *json_take(struct json_out *j, struct arena *a);
 
-// A member of the open object: key and value in one call. A text that is NULL is written as null.
-void json_put_object(struct json_out *j, const char *key); // "key":{
-void json_put_array(struct json_out *j, const char *key);  // "key":[
-void json_put_string(struct json_out *j, const char *key, struct span s);
-void json_put_text(struct json_out *j, const char *key, const char *s);
-void json_put_raw(struct json_out *j, const char *key, struct span text);
-void json_put_uint(struct json_out *j, const char *key, uint64_t x);
-void json_put_int(struct json_out *j, const char *key, int64_t x);
-void json_put_ints(struct json_out *j, const char *key, const int64_t *x, size_t n);
-void json_put_double(struct json_out *j, const char *key, double x);
-void json_put_bool(struct json_out *j, const char *key, bool x);
-void json_put_null(struct json_out *j, const char *key);
 // n bytes as lower-case hex.
 void json_hex(struct json_out *j, const uint8_t *bytes, size_t n);
-void json_put_hex(struct json_out *j, const char *key, const uint8_t *bytes, size_t n);
+
+// A member of the open object: key and value in one call. `j` is evaluated twice.
+#define json_put_object(j, key) (json_key(j, key), json_object(j)) // "key":{
+#define json_put_array(j, key) (json_key(j, key), json_array(j))   // "key":[
+#define json_put_string(j, key, s) (json_key(j, key), json_string(j, s))
+#define json_put_text(j, key, s) (json_key(j, key), json_text(j, s))
+#define json_put_raw(j, key, text) (json_key(j, key), json_raw(j, text))
+#define json_put_uint(j, key, x) (json_key(j, key), json_uint(j, x))
+#define json_put_int(j, key, x) (json_key(j, key), json_int(j, x))
+#define json_put_ints(j, key, x, n) (json_key(j, key), json_ints(j, x, n))
+#define json_put_double(j, key, x) (json_key(j, key), json_double(j, x))
+#define json_put_bool(j, key, x) (json_key(j, key), json_bool(j, x))
+#define json_put_null(j, key) (json_key(j, key), json_null(j))
+#define json_put_hex(j, key, bytes, n) (json_key(j, key), json_hex(j, bytes, n))
+// A number, or null where there is none.
+#define json_put_known(j, key, known, x)                                                           \
+  (json_key(j, key), (known) ? json_uint(j, x) : json_null(j))
 
 // A parsed document; values belong to it and die with json_free.
 struct json_value; // opaque

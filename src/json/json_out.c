@@ -103,18 +103,14 @@ void json_key(struct json_out *j, const char *key) {
   j->keyed = true;
 }
 
-static void put_unit(struct json_out *j, uint32_t unit) {
-  char escape[8];
-  put(j, escape, (size_t)snprintf(escape, sizeof escape, "\\u%04x", (unsigned)unit));
-}
-
+// A backslash and a letter, or \uNNNN (what steers a terminal lies below U+10000).
 static void put_escaped(struct json_out *j, uint32_t c) {
   static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
   const char *at = c && c < 0x80 ? strchr(from, (int)c) : NULL;
-  if (at)
-    put(j, (char[]){'\\', to[at - from]}, 2);
-  else
-    put_unit(j, c); // what steers a terminal lies below U+10000
+  char escape[8];
+  const int n = at ? snprintf(escape, sizeof escape, "\\%c", to[at - from])
+                   : snprintf(escape, sizeof escape, "\\u%04x", (unsigned)c);
+  put(j, escape, (size_t)n);
 }
 
 void json_string(struct json_out *j, struct span s) {
@@ -124,7 +120,7 @@ void json_string(struct json_out *j, struct span s) {
     uint32_t c = 0;
     size_t n = utf8_length(span_of(s.at + i, s.n - i), &c);
     if (n == 0)
-      put_unit(j, 0xdc00u + s.at[i]);
+      put_escaped(j, 0xdc00u + s.at[i]);
     else if (c == '"' || c == '\\' || utf8_steers_terminal(c))
       put_escaped(j, c);
     else
@@ -135,7 +131,10 @@ void json_string(struct json_out *j, struct span s) {
 }
 
 void json_text(struct json_out *j, const char *s) {
-  json_string(j, span_str(s));
+  if (s)
+    json_string(j, span_str(s));
+  else
+    json_null(j);
 }
 
 void json_raw(struct json_out *j, struct span text) {
@@ -198,13 +197,11 @@ void json_double(struct json_out *j, double x) {
 }
 
 void json_bool(struct json_out *j, bool x) {
-  begin_element(j);
-  put(j, x ? "true" : "false", x ? 4 : 5);
+  json_raw(j, span_str(x ? "true" : "false"));
 }
 
 void json_null(struct json_out *j) {
-  begin_element(j);
-  put(j, "null", 4);
+  json_raw(j, span_str("null"));
 }
 
 void json_hex(struct json_out *j, const uint8_t *bytes, size_t n) {
@@ -218,71 +215,6 @@ void json_hex(struct json_out *j, const uint8_t *bytes, size_t n) {
   put_char(j, '"');
 }
 
-// ---- members -----------------------------------------------------------------------------------
-
-void json_put_object(struct json_out *j, const char *key) {
-  json_key(j, key);
-  json_object(j);
-}
-
-void json_put_array(struct json_out *j, const char *key) {
-  json_key(j, key);
-  json_array(j);
-}
-
-void json_put_string(struct json_out *j, const char *key, struct span s) {
-  json_key(j, key);
-  json_string(j, s);
-}
-
-void json_put_raw(struct json_out *j, const char *key, struct span text) {
-  json_key(j, key);
-  json_raw(j, text);
-}
-
-void json_put_uint(struct json_out *j, const char *key, uint64_t x) {
-  json_key(j, key);
-  json_uint(j, x);
-}
-
-void json_put_int(struct json_out *j, const char *key, int64_t x) {
-  json_key(j, key);
-  json_int(j, x);
-}
-
-void json_put_ints(struct json_out *j, const char *key, const int64_t *x, size_t n) {
-  json_key(j, key);
-  json_ints(j, x, n);
-}
-
-void json_put_double(struct json_out *j, const char *key, double x) {
-  json_key(j, key);
-  json_double(j, x);
-}
-
-void json_put_bool(struct json_out *j, const char *key, bool x) {
-  json_key(j, key);
-  json_bool(j, x);
-}
-
-void json_put_null(struct json_out *j, const char *key) {
-  json_key(j, key);
-  json_null(j);
-}
-
-void json_put_hex(struct json_out *j, const char *key, const uint8_t *bytes, size_t n) {
-  json_key(j, key);
-  json_hex(j, bytes, n);
-}
-
-void json_put_text(struct json_out *j, const char *key, const char *s) {
-  json_key(j, key);
-  if (s)
-    json_text(j, s);
-  else
-    json_null(j);
-}
-
 void json_newline(struct json_out *j) {
   if (j->depth > 0) {
     j->broken = true;
@@ -290,6 +222,12 @@ void json_newline(struct json_out *j) {
   }
   put_char(j, '\n');
   j->comma = false;
+}
+
+char *json_take(struct json_out *j, struct arena *a) {
+  char *text = arena_string(a, span_of(j->text, j->n));
+  json_done(j);
+  return text;
 }
 
 void json_done(struct json_out *j) {

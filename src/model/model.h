@@ -194,6 +194,7 @@ enum item_kind {
   ITEM_METADATA,
   ITEM_IR_VERSION,
   ITEM_TRAINING, // model
+  ITEM_KINDS,    // how many
 };
 struct model_item {
   uint32_t kind, first, count;

@@ -29,9 +29,14 @@ static void emit_slots(struct emission *e, struct rope *to, uint32_t field, uint
   }
 }
 
-static struct rope emit_node_body(struct emission *e, uint32_t id) {
+static void emit_node(struct emission *e, struct rope *to, uint32_t id) {
   const struct model_node *n = &e->m->nodes[id];
+  const bool in_function = e->m->graphs[n->graph].kind == GRAPH_FUNCTION;
   struct rope body = rope_empty();
+  if (!emit_node_changes(e, id)) {
+    rope_copy(e->pool, to, n->src);
+    return;
+  }
   emit_slots(e, &body, ONNX_NODE_input, n->refs, n->n_in);
   emit_slots(e, &body, ONNX_NODE_output, n->refs + n->n_in, n->n_out);
   emit_name(e, &body, ONNX_NODE_name, n->name);
@@ -41,17 +46,7 @@ static struct rope emit_node_body(struct emission *e, uint32_t id) {
   emit_kept_fields(e, &body, KEPT_NODE, id);
   emit_name(e, &body, ONNX_NODE_domain, n->domain);
   emit_name(e, &body, ONNX_NODE_overload, n->overload);
-  return body;
-}
-
-static void emit_node(struct emission *e, struct rope *to, uint32_t id) {
-  const struct model_node *n = &e->m->nodes[id];
-  bool in_function = e->m->graphs[n->graph].kind == GRAPH_FUNCTION;
-  if (emit_node_changes(e, id))
-    rope_message_field(e->pool, to, in_function ? ONNX_FUNCTION_node : ONNX_GRAPH_node,
-                       emit_node_body(e, id));
-  else
-    rope_copy(e->pool, to, n->src);
+  rope_message_field(e->pool, to, in_function ? ONNX_FUNCTION_node : ONNX_GRAPH_node, body);
 }
 
 // ---- value infos -------------------------------------------------------------------------------
@@ -122,27 +117,18 @@ static void emit_io(struct emission *e, struct rope *to, uint32_t graph, enum in
 // What of a graph has been emitted so far, and which item is the last of its kind.
 struct walk {
   uint32_t graph;
-  uint32_t node;                                 // next of the node list
-  uint32_t last_nodes, last_tensors, last_infos; // items
-  bool inputs, outputs, opsets;                  // done
+  uint32_t node;                // next of the node list
+  uint32_t last[ITEM_KINDS];    // items, by kind
+  bool inputs, outputs, opsets; // done
 };
 
-static bool in_run(const struct model_item *item, uint32_t id) {
-  return id >= item->first && id - item->first < item->count;
-}
-
-// Does the walk stop before this node, leaving it to a later run?
-static bool belongs_later(const struct emission *e, const struct model_item *item, uint32_t id) {
-  const struct model_node *n = &e->m->nodes[id];
-  return !(n->flags & NODE_NEW) && !in_run(item, id) && id >= item->first;
-}
-
+// Stops before a loaded node that belongs to a later run. item NULL: takes all that is left.
 static void walk_nodes(struct emission *e, struct rope *to, struct walk *w,
                        const struct model_item *item) {
-  while (w->node != NO_ID) {
-    if (item && belongs_later(e, item, w->node)) return;
+  for (; w->node != NO_ID; w->node = e->m->nodes[w->node].next) {
+    const bool loaded = !(e->m->nodes[w->node].flags & NODE_NEW);
+    if (item && loaded && w->node >= item->first + item->count) return;
     emit_node(e, to, w->node);
-    w->node = e->m->nodes[w->node].next;
   }
 }
 
@@ -259,29 +245,21 @@ static void walk_function_opsets(struct emission *e, struct rope *to, struct wal
   w->opsets = true;
 }
 
-static void find_last_runs(const struct emission *e, struct walk *w) {
-  const struct model_graph *g = &e->m->graphs[w->graph];
-  w->last_nodes = w->last_tensors = w->last_infos = NO_ID;
-  for (uint32_t i = g->items; i < g->items + g->n_items; i++) {
-    if (e->m->items[i].kind == ITEM_NODES) w->last_nodes = i;
-    if (e->m->items[i].kind == ITEM_TENSORS) w->last_tensors = i;
-    if (e->m->items[i].kind == ITEM_INFOS) w->last_infos = i;
-  }
-}
-
 // Graphs nest no deeper than the border allows (100), so this recursion through emit_attr is
 // bounded.
 struct rope emit_graph_body(struct emission *e, uint32_t graph) {
   const struct model_graph *g = &e->m->graphs[graph];
   struct walk w = {.graph = graph, .node = g->first_node};
   struct rope body = rope_empty();
-  find_last_runs(e, &w);
+  memset(w.last, 0xff, sizeof w.last);
+  for (uint32_t i = g->items; i < g->items + g->n_items; i++)
+    w.last[e->m->items[i].kind] = i;
   if (g->n_items == 0 && g->kind != GRAPH_FUNCTION) emit_name(e, &body, ONNX_GRAPH_name, g->name);
   for (uint32_t i = 0; i < g->n_items; i++) {
     const uint32_t at = g->items + i;
     const struct model_item *item = &e->m->items[at];
     switch ((enum item_kind)item->kind) {
-    case ITEM_NODES: walk_nodes(e, &body, &w, at == w.last_nodes ? NULL : item); break;
+    case ITEM_NODES: walk_nodes(e, &body, &w, at == w.last[ITEM_NODES] ? NULL : item); break;
     case ITEM_TENSORS: walk_tensors(e, &body, item); break;
     case ITEM_INFOS: walk_infos(e, &body, &w, item); break;
     case ITEM_SPARSE:
@@ -293,11 +271,11 @@ struct rope emit_graph_body(struct emission *e, uint32_t graph) {
     case ITEM_OPSETS: walk_function_opsets(e, &body, &w, item); break;
     default: copy_others(e, &body, item);
     }
-    if (at == w.last_tensors) new_tensors(e, &body, w.graph);
-    if (at == w.last_infos) new_infos(e, &body, w.graph);
+    if (at == w.last[ITEM_TENSORS]) new_tensors(e, &body, w.graph);
+    if (at == w.last[ITEM_INFOS]) new_infos(e, &body, w.graph);
   }
   walk_nodes(e, &body, &w, NULL);
-  if (w.last_tensors == NO_ID) new_tensors(e, &body, graph);
+  if (w.last[ITEM_TENSORS] == NO_ID) new_tensors(e, &body, graph);
   if (g->kind == GRAPH_FUNCTION) {
     if (g->flags & GRAPH_IO_DIRTY && !(g->flags & GRAPH_NEW) && !w.inputs)
       emit_function_io(e, &body, g);
@@ -308,7 +286,7 @@ struct rope emit_graph_body(struct emission *e, uint32_t graph) {
     walk_io(e, &body, &w, INFO_INPUT);
     walk_io(e, &body, &w, INFO_OUTPUT);
   }
-  if (w.last_infos == NO_ID) new_infos(e, &body, graph);
+  if (w.last[ITEM_INFOS] == NO_ID) new_infos(e, &body, graph);
   return body;
 }
 
@@ -321,29 +299,22 @@ static void emit_graph(struct emission *e, struct rope *to, uint32_t field, uint
 
 // ---- functions and the model -------------------------------------------------------------------
 
-// The head of a function that an edit made: loaded ones have it among their items.
-static struct rope emit_function_head(struct emission *e, uint32_t id) {
-  const struct model_function *f = &e->m->functions[id];
-  const struct model_graph *g = &e->m->graphs[f->graph];
-  struct rope body = rope_empty();
-  emit_name(e, &body, ONNX_FUNCTION_name, f->name);
-  emit_function_io(e, &body, g);
-  emit_function_opsets(e, &body, f);
-  emit_name(e, &body, ONNX_FUNCTION_domain, f->domain);
-  emit_name(e, &body, ONNX_FUNCTION_overload, f->overload);
-  return body;
-}
-
 static void emit_function(struct emission *e, struct rope *to, uint32_t id) {
   const struct model_function *f = &e->m->functions[id];
   const struct model_graph *g = &e->m->graphs[f->graph];
+  struct rope body = rope_empty();
   if (f->flags & FUNCTION_DEAD) return;
-  bool made = g->flags & GRAPH_NEW;
-  if (!made && !emit_graph_changes(e, f->graph)) {
+  if (!(g->flags & GRAPH_NEW) && !emit_graph_changes(e, f->graph)) {
     rope_copy(e->pool, to, g->src);
     return;
   }
-  struct rope body = made ? emit_function_head(e, id) : rope_empty();
+  if (g->flags & GRAPH_NEW) { // loaded ones have their head among their items
+    emit_name(e, &body, ONNX_FUNCTION_name, f->name);
+    emit_function_io(e, &body, g);
+    emit_function_opsets(e, &body, f);
+    emit_name(e, &body, ONNX_FUNCTION_domain, f->domain);
+    emit_name(e, &body, ONNX_FUNCTION_overload, f->overload);
+  }
   rope_join(e->pool, &body, emit_graph_body(e, f->graph));
   rope_message_field(e->pool, to, ONNX_MODEL_functions, body);
 }
@@ -364,76 +335,41 @@ static void emit_training(struct emission *e, struct rope *to, uint32_t id) {
   rope_message_field(e->pool, to, ONNX_MODEL_training_info, body);
 }
 
-// Which model-level parts have been written: an edited part is written whole at its first item.
-struct model_walk {
-  bool opsets, metadata, ir_version, functions;
-};
-
-static void emit_opsets(struct emission *e, struct rope *to, struct model_walk *w) {
-  for (uint32_t i = 0; !w->opsets && i < e->m->n_model_opsets; i++)
-    emit_opset(e, to, ONNX_MODEL_opset_import, i);
-  w->opsets = true;
+// What an edit changed of the model itself is written whole, at its first item or behind all of them.
+static void emit_changed(struct emission *e, struct rope *to, uint32_t parts) {
+  const struct model *m = e->m;
+  if (parts & MODEL_DIRTY_OPSETS)
+    for (uint32_t i = 0; i < m->n_model_opsets; i++)
+      emit_opset(e, to, ONNX_MODEL_opset_import, i);
+  if (parts & MODEL_DIRTY_METADATA)
+    for (uint32_t i = 0; i < m->n_metadata; i++)
+      emit_entry(e, to, ONNX_MODEL_metadata_props, model_name(m, m->metadata[i].key),
+                 model_name(m, m->metadata[i].value));
+  if (parts & MODEL_DIRTY_IR_VERSION)
+    rope_varint_field(e->pool, to, ONNX_MODEL_ir_version, (uint64_t)m->ir_version);
 }
 
-static void emit_metadata(struct emission *e, struct rope *to, struct model_walk *w) {
-  for (uint32_t i = 0; !w->metadata && i < e->m->n_metadata; i++)
-    emit_entry(e, to, ONNX_MODEL_metadata_props, model_name(e->m, e->m->metadata[i].key),
-               model_name(e->m, e->m->metadata[i].value));
-  w->metadata = true;
-}
-
-static void emit_ir_version(struct emission *e, struct rope *to, struct model_walk *w) {
-  if (!w->ir_version)
-    rope_varint_field(e->pool, to, ONNX_MODEL_ir_version, (uint64_t)e->m->ir_version);
-  w->ir_version = true;
-}
-
-static void emit_functions(struct emission *e, struct rope *to, uint32_t first, uint32_t count) {
-  for (uint32_t i = 0; i < count; i++)
-    emit_function(e, to, first + i);
-}
-
-static void emit_model_item(struct emission *e, struct rope *to, struct model_walk *w,
+static void emit_model_item(struct emission *e, struct rope *to, uint32_t *changed,
                             const struct model_item *item) {
+  uint32_t part = 0;
   switch ((enum item_kind)item->kind) {
   case ITEM_GRAPH: emit_graph(e, to, ONNX_MODEL_graph, item->first); return;
-  case ITEM_FUNCTIONS: emit_functions(e, to, item->first, item->count); return;
+  case ITEM_FUNCTIONS:
+    for (uint32_t i = 0; i < item->count; i++)
+      emit_function(e, to, item->first + i);
+    return;
   case ITEM_TRAINING:
     for (uint32_t i = 0; i < item->count; i++)
       emit_training(e, to, item->first + i);
     return;
+  case ITEM_OPSETS: part = MODEL_DIRTY_OPSETS; break;
+  case ITEM_METADATA: part = MODEL_DIRTY_METADATA; break;
+  case ITEM_IR_VERSION: part = MODEL_DIRTY_IR_VERSION; break;
   default: break;
   }
-  if (item->kind == ITEM_OPSETS && e->m->dirty & MODEL_DIRTY_OPSETS)
-    emit_opsets(e, to, w);
-  else if (item->kind == ITEM_METADATA && e->m->dirty & MODEL_DIRTY_METADATA)
-    emit_metadata(e, to, w);
-  else if (item->kind == ITEM_IR_VERSION && e->m->dirty & MODEL_DIRTY_IR_VERSION)
-    emit_ir_version(e, to, w);
-  else
-    copy_others(e, to, item);
-}
-
-// Functions that edits made follow the loaded ones in the table.
-static uint32_t loaded_functions(const struct model *m) {
-  uint32_t n = 0;
-  while (n < m->n_functions && !(m->graphs[m->functions[n].graph].flags & GRAPH_NEW))
-    n++;
-  return n;
-}
-
-static struct rope emit_model_body(struct emission *e) {
-  const struct model *m = e->m;
-  struct rope body = rope_empty();
-  struct model_walk w = {0};
-  for (uint32_t i = 0; i < m->model_n_items; i++)
-    emit_model_item(e, &body, &w, &m->items[m->model_items + i]);
-  if (m->dirty & MODEL_DIRTY_OPSETS) emit_opsets(e, &body, &w);
-  if (m->dirty & MODEL_DIRTY_METADATA) emit_metadata(e, &body, &w);
-  if (m->dirty & MODEL_DIRTY_IR_VERSION) emit_ir_version(e, &body, &w);
-  uint32_t loaded = loaded_functions(m);
-  emit_functions(e, &body, loaded, m->n_functions - loaded);
-  return body;
+  if (!(e->m->dirty & part)) copy_others(e, to, item);
+  emit_changed(e, to, *changed & part);
+  *changed &= ~part;
 }
 
 // ---- rows made by edits ------------------------------------------------------------------------
@@ -488,7 +424,15 @@ struct rope emit_model(struct rope_pool *pool, const struct model *m, const stru
                 &scratch);
   struct emission e = {.pool = pool, .m = m, .x = x, .made = &made};
   list_defaults(&e, &scratch);
-  struct rope body = emit_model_body(&e);
+  struct rope body = rope_empty();
+  uint32_t changed =
+      m->dirty & (MODEL_DIRTY_OPSETS | MODEL_DIRTY_METADATA | MODEL_DIRTY_IR_VERSION);
+  for (uint32_t i = 0; i < m->model_n_items; i++)
+    emit_model_item(&e, &body, &changed, &m->items[m->model_items + i]);
+  emit_changed(&e, &body, changed);
+  // Functions that edits made follow the loaded ones in the table.
+  for (uint32_t i = 0; i < m->n_functions; i++)
+    if (m->graphs[m->functions[i].graph].flags & GRAPH_NEW) emit_function(&e, &body, i);
   arena_free(&scratch);
   return body;
 }

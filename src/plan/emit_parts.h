@@ -29,10 +29,8 @@ void emit_kept_fields(struct emission *e, struct rope *to, enum kept_of of, uint
 void emit_name(struct emission *e, struct rope *to, uint32_t field, uint32_t name);
 void emit_entry(struct emission *e, struct rope *to, uint32_t field, struct span key,
                 struct span value);
-struct rope emit_tensor_body(struct emission *e, uint32_t id);
 void emit_tensor(struct emission *e, struct rope *to, uint32_t field, uint32_t id);
 void emit_sparse(struct emission *e, struct rope *to, uint32_t field, uint32_t id);
-struct rope emit_attr_body(struct emission *e, uint32_t id);
 void emit_attr(struct emission *e, struct rope *to, uint32_t field, uint32_t id);
 struct rope emit_graph_body(struct emission *e, uint32_t graph);
 

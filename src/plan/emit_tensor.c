@@ -61,9 +61,14 @@ static void emit_strings(struct emission *e, struct rope *to, uint32_t id) {
     rope_extent(e->pool, to, pieces[i].at, NO_ID);
 }
 
-struct rope emit_tensor_body(struct emission *e, uint32_t id) {
+// `field` is what the tensor's holder calls it.
+void emit_tensor(struct emission *e, struct rope *to, uint32_t field, uint32_t id) {
   const struct model_tensor *t = &e->m->tensors[id];
   struct rope body = rope_empty();
+  if (e->x->of[id] == PLACE_COPY) {
+    rope_copy(e->pool, to, t->src);
+    return;
+  }
   const int64_t *dims = model_dims(e->m, t);
   for (uint32_t i = 0; i < t->rank; i++)
     rope_varint_field(e->pool, &body, ONNX_TENSOR_dims, (uint64_t)dims[i]);
@@ -76,15 +81,7 @@ struct rope emit_tensor_body(struct emission *e, uint32_t id) {
     emit_strings(e, &body, id);
   else
     emit_raw_data(e, &body, id);
-  return body;
-}
-
-// `field` is what the tensor's holder calls it.
-void emit_tensor(struct emission *e, struct rope *to, uint32_t field, uint32_t id) {
-  if (e->x->of[id] == PLACE_COPY)
-    rope_copy(e->pool, to, e->m->tensors[id].src);
-  else
-    rope_message_field(e->pool, to, field, emit_tensor_body(e, id));
+  rope_message_field(e->pool, to, field, body);
 }
 
 void emit_sparse(struct emission *e, struct rope *to, uint32_t field, uint32_t id) {
@@ -152,9 +149,14 @@ static void emit_value(struct emission *e, struct rope *to, const struct model_a
   }
 }
 
-struct rope emit_attr_body(struct emission *e, uint32_t id) {
+void emit_attr(struct emission *e, struct rope *to, uint32_t field, uint32_t id) {
   const struct model_attr *a = &e->m->attrs[id];
   struct rope body = rope_empty();
+  if (a->flags & ATTR_DEAD) return;
+  if (!emit_attr_changes(e, id)) {
+    rope_copy(e->pool, to, a->src);
+    return;
+  }
   emit_name(e, &body, ONNX_ATTRIBUTE_name, a->name);
   if (a->ref_name != e->m->empty)
     emit_name(e, &body, ONNX_ATTRIBUTE_ref_attr_name, a->ref_name);
@@ -162,14 +164,5 @@ struct rope emit_attr_body(struct emission *e, uint32_t id) {
     emit_value(e, &body, a);
   emit_kept_fields(e, &body, KEPT_ATTR, id);
   rope_varint_field(e->pool, &body, ONNX_ATTRIBUTE_type, a->type);
-  return body;
-}
-
-void emit_attr(struct emission *e, struct rope *to, uint32_t field, uint32_t id) {
-  const struct model_attr *a = &e->m->attrs[id];
-  if (a->flags & ATTR_DEAD) return;
-  if (emit_attr_changes(e, id))
-    rope_message_field(e->pool, to, field, emit_attr_body(e, id));
-  else
-    rope_copy(e->pool, to, a->src);
+  rope_message_field(e->pool, to, field, body);
 }

@@ -90,45 +90,27 @@ static void mark_live(struct placement *x, const struct model *m) {
 
 // ---- what is dirty -----------------------------------------------------------------------------
 
+// Of what holds an attribute or a tensor, up to the outermost graph.
 static void dirty_graph(struct placement *x, const struct model *m, uint32_t graph);
 
-static void dirty_node(struct placement *x, const struct model *m, uint32_t node) {
-  x->node_dirty[node] = true;
-  dirty_graph(x, m, m->nodes[node].graph);
-}
-
 static void dirty_attr(struct placement *x, const struct model *m, uint32_t attr) {
+  const uint32_t node = m->attrs[attr].node;
   x->attr_dirty[attr] = true;
-  if (m->attrs[attr].node != NO_ID) {
-    dirty_node(x, m, m->attrs[attr].node);
+  if (node != NO_ID) {
+    x->node_dirty[node] = true;
+    dirty_graph(x, m, m->nodes[node].graph);
     return;
   }
-  uint32_t function = function_around(m, m->attrs[attr].src);
+  const uint32_t function = function_around(m, m->attrs[attr].src);
   if (function != NO_ID) x->graph_dirty[m->functions[function].graph] = true;
 }
 
 // Depth is that of the graphs' nesting, which the border bounds (100).
 static void dirty_graph(struct placement *x, const struct model *m, uint32_t graph) {
+  const struct model_graph *g = &m->graphs[graph];
   if (x->graph_dirty[graph]) return;
   x->graph_dirty[graph] = true;
-  const struct model_graph *g = &m->graphs[graph];
   if (g->kind == GRAPH_SUB && g->owner != NO_ID) dirty_attr(x, m, g->owner);
-}
-
-// Edits mark all around them but the function that an attribute's default belongs to.
-static void mark_defaults(struct placement *x, const struct model *m) {
-  for (uint32_t i = 0; i < m->n_attrs; i++) {
-    const struct model_attr *a = &m->attrs[i];
-    if (a->node == NO_ID && a->flags & ATTR_DIRTY && !(a->flags & ATTR_DEAD)) dirty_attr(x, m, i);
-  }
-}
-
-static void mark_tensor(struct placement *x, const struct model *m, uint32_t id) {
-  const struct model_tensor *t = &m->tensors[id];
-  if (t->home == HOME_ATTRIBUTE)
-    dirty_attr(x, m, t->owner);
-  else if (t->graph != NO_ID)
-    dirty_graph(x, m, t->graph);
 }
 
 // ---- recipes -----------------------------------------------------------------------------------
@@ -192,22 +174,16 @@ static uint32_t plain_recipe(struct recipes *to, const struct model *m, uint32_t
 
 // ---- the sidecar -------------------------------------------------------------------------------
 
-static uint64_t alignment(const struct plan_layout *layout, uint64_t bytes) {
-  return layout->align ? layout->align : model_data_alignment(bytes);
-}
-
-// The recipe as a flat list of elements: equal bytes have equal ids, whatever their dims.
-static uint32_t flat_recipe(struct recipes *r, uint32_t id) {
-  int64_t count = (int64_t)r->rows[id].count;
-  return recipe_reshape(r, id, &count, 1);
-}
-
-// Offsets in source order. Tensors of equal bytes (aliases, shared weights) share one range.
+// Offsets in source order. Tensors of equal bytes (aliases, shared weights) share one range: as flat
+// lists of elements, whatever their dims, they have equal ids.
 static void lay_out(struct placement *x, struct plan *p, const struct model *m,
                     const struct plan_layout *layout, struct arena *scratch) {
   uint32_t *flat = arena_alloc(scratch, (m->n_tensors + 1) * sizeof *flat);
   for (uint32_t i = 0; i < m->n_tensors; i++)
-    if (x->of[i] == PLACE_SIDECAR) flat[i] = use_recipe(p, flat_recipe(p->recipes, x->recipe[i]));
+    if (x->of[i] == PLACE_SIDECAR) {
+      const int64_t count = (int64_t)p->recipes->rows[x->recipe[i]].count;
+      flat[i] = use_recipe(p, recipe_reshape(p->recipes, x->recipe[i], &count, 1));
+    }
   uint64_t *at = arena_alloc(scratch, (p->recipes->n_rows + 1) * sizeof *at);
   memset(at, 0xff, (p->recipes->n_rows + 1) * sizeof *at);
   uint64_t end = 0;
@@ -215,7 +191,8 @@ static void lay_out(struct placement *x, struct plan *p, const struct model *m,
     if (x->of[i] != PLACE_SIDECAR) continue;
     uint64_t bytes = m->tensors[i].bytes;
     if (at[flat[i]] == UINT64_MAX) {
-      at[flat[i]] = round_up(end, alignment(layout, bytes));
+      const uint64_t to = layout->align ? layout->align : model_data_alignment(bytes);
+      at[flat[i]] = round_up(end, to);
       end = at[flat[i]] + bytes;
     }
     x->off[i] = at[flat[i]];
@@ -241,7 +218,11 @@ void placement_decide(struct placement *x, struct plan *p, const struct model *m
   x->node_dirty = arena_zalloc(&x->arena, m->n_nodes + 1);
   x->graph_live = arena_zalloc(&x->arena, m->n_graphs + 1);
   mark_live(x, m);
-  mark_defaults(x, m);
+  // Edits mark all around them but the function that an attribute's default belongs to.
+  for (uint32_t i = 0; i < m->n_attrs; i++) {
+    const struct model_attr *a = &m->attrs[i];
+    if (a->node == NO_ID && a->flags & ATTR_DIRTY && !(a->flags & ATTR_DEAD)) dirty_attr(x, m, i);
+  }
   for (uint32_t i = 0; i < m->n_tensors; i++)
     if (m->tensors[i].recipe != NO_ID && !(m->tensors[i].flags & TENSOR_DEAD))
       use_recipe(p, m->tensors[i].recipe);
@@ -253,7 +234,10 @@ void placement_decide(struct placement *x, struct plan *p, const struct model *m
     x->recipe[i] = t->recipe != NO_ID ? t->recipe
                    : has_payload(t)   ? use_recipe(p, plain_recipe(p->recipes, m, i))
                                       : NO_ID;
-    mark_tensor(x, m, i);
+    if (t->home == HOME_ATTRIBUTE)
+      dirty_attr(x, m, t->owner);
+    else if (t->graph != NO_ID)
+      dirty_graph(x, m, t->graph);
   }
   lay_out(x, p, m, layout, &scratch);
   arena_free(&scratch);

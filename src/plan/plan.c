@@ -48,10 +48,6 @@ void plan_free(struct plan *p) {
 
 // ---- segments ----------------------------------------------------------------------------------
 
-static void add_segment(struct plan *p, struct segment s) {
-  *TABLE_PUSH(p, segments) = s;
-}
-
 static void open_output(struct plan *p, const char *name) {
   *TABLE_PUSH(p, outputs) = (struct plan_output){.name = arena_string(&p->arena, span_str(name)),
                                                  .first_segment = p->n_segments};
@@ -91,15 +87,6 @@ static struct plan_tensor tensor_row(struct plan *p, const struct model *m, uint
                               .encoding = ENCODING_RAW};
 }
 
-static void note_tensor(struct plan *p, const struct model *m, uint32_t id, uint64_t off,
-                        uint32_t segment) {
-  *TABLE_PUSH(p, tensors) = tensor_row(p, m, id, off, segment);
-}
-
-static void note_small(struct plan *p, struct plan_tensor row) {
-  *TABLE_PUSH(p, small) = row;
-}
-
 // How the elements of a recipe become a segment: copied bytes are better said plainly.
 static struct segment recipe_segment(const struct plan *p, uint32_t recipe, uint64_t off) {
   struct segment s = {
@@ -118,13 +105,13 @@ static void add_sidecar(struct plan *p, const struct model *m, const struct plac
     if (x->of[i] != PLACE_SIDECAR) continue;
     if (x->off[i] >= end) {
       if (x->off[i] > end)
-        add_segment(p, (struct segment){.off = end, .len = x->off[i] - end, .kind = SEGMENT_ZERO});
-      add_segment(p, recipe_segment(p, x->recipe[i], x->off[i]));
+        *TABLE_PUSH(p, segments) =
+            (struct segment){.off = end, .len = x->off[i] - end, .kind = SEGMENT_ZERO};
+      *TABLE_PUSH(p, segments) = recipe_segment(p, x->recipe[i], x->off[i]);
       end = x->off[i] + m->tensors[i].bytes;
-      note_tensor(p, m, i, x->off[i], p->n_segments - 1);
-    } else { // shares the range of an earlier tensor
-      note_tensor(p, m, i, x->off[i], plan_segment_at(p, p->n_outputs - 1, x->off[i]));
-    }
+    } // else it shares the range of an earlier tensor
+    *TABLE_PUSH(p, tensors) =
+        tensor_row(p, m, i, x->off[i], plan_segment_at(p, p->n_outputs - 1, x->off[i]));
   }
   close_output(p, end);
 }
@@ -146,19 +133,19 @@ static void add_onnx(struct plan *p, const struct model *m, const struct rope_po
       memcpy(packed + n_packed, p->literals + part->at, part->len);
       s.at = n_packed;
       n_packed += part->len;
-      struct segment *last = p->n_segments ? &p->segments[p->n_segments - 1] : NULL;
-      if (last && p->n_segments > p->outputs[p->n_outputs - 1].first_segment &&
-          last->kind == SEGMENT_LITERAL)
-        last->len += s.len;
-      else
-        add_segment(p, s);
-    } else {
-      add_segment(p, s);
     }
-    if (part->tensor != NO_ID && part->kind == SEGMENT_LITERAL)
-      note_small(p, tensor_row(p, m, part->tensor, s.off, p->n_segments - 1));
-    else if (part->tensor != NO_ID)
-      note_tensor(p, m, part->tensor, s.off, p->n_segments - 1);
+    const bool first = p->n_segments == p->outputs[p->n_outputs - 1].first_segment;
+    struct segment *last = first ? NULL : &p->segments[p->n_segments - 1];
+    if (last && s.kind == SEGMENT_LITERAL && last->kind == SEGMENT_LITERAL)
+      last->len += s.len;
+    else
+      *TABLE_PUSH(p, segments) = s;
+    if (part->tensor == NO_ID) continue;
+    const struct plan_tensor row = tensor_row(p, m, part->tensor, s.off, p->n_segments - 1);
+    if (part->kind == SEGMENT_LITERAL)
+      *TABLE_PUSH(p, small) = row;
+    else
+      *TABLE_PUSH(p, tensors) = row;
   }
   close_output(p, off);
   TABLE_FREE(p, literals);
@@ -252,26 +239,14 @@ static void note_others(struct plan *p, const struct model *m, const struct plac
     struct plan_tensor row = tensor_row(p, m, i, off, s ? s->segment : first_segment);
     row.len = len;
     if (len > 0) row.encoding = encoding;
-    note_small(p, row);
+    *TABLE_PUSH(p, small) = row;
   }
 }
 
 // ---- names -------------------------------------------------------------------------------------
 
-static bool ends_with(const char *s, const char *end) {
-  size_t n = strlen(s), k = strlen(end);
-  return n >= k && strcmp(s + n - k, end) == 0;
-}
-
 static bool taken(const struct plan_layout *layout, const char *name) {
   return layout->name_taken && layout->name_taken(layout->name_ctx, name);
-}
-
-// The sidecar's name in the source's style: x.onnx.data, or x.onnx_data.
-static const char *usual_name(struct plan *p, const struct model *m,
-                              const struct plan_layout *layout) {
-  bool underscore = m->n_files == 2 && ends_with(m->files[1].name, "_data");
-  return arena_printf(&p->arena, "%s%s", layout->onnx_name, underscore ? "_data" : ".data");
 }
 
 // A name that no old file has: the usual one is in use by the model that is being replaced. It
@@ -314,23 +289,15 @@ static int choose_data_name(struct placement *x, struct plan *p, const struct mo
     }
     return 0;
   }
-  x->data_name = usual_name(p, m, layout);
+  // In the source's style: x.onnx.data, or x.onnx_data.
+  const size_t n = m->n_files == 2 ? strlen(m->files[1].name) : 0;
+  const bool underscore = n >= 5 && strcmp(m->files[1].name + n - 5, "_data") == 0;
+  x->data_name = arena_printf(&p->arena, "%s%s", layout->onnx_name, underscore ? "_data" : ".data");
   if (taken(layout, x->data_name)) x->data_name = fresh_name(p, m, x, layout);
   return 0;
 }
 
 // ---- building ----------------------------------------------------------------------------------
-
-static bool has_external(const struct model *m) {
-  for (uint32_t i = 0; i < m->n_tensors; i++)
-    if (m->tensors[i].flags & TENSOR_EXTERNAL) return true;
-  return false;
-}
-
-static enum plan_data_form resolve_form(const struct model *m, const struct plan_layout *layout) {
-  if (layout->form != PLAN_DATA_DEFAULT) return layout->form;
-  return has_external(m) || layout->data_name ? PLAN_DATA_EXTERNAL : PLAN_DATA_INLINE;
-}
 
 // Whatever form is chosen, no output can pass what this adds up.
 static int check_total(const struct model *m, const struct plan_layout *layout, struct err *err) {
@@ -381,7 +348,12 @@ static int too_large(const struct attempt *a, const struct plan_layout *layout, 
 static int find_form(struct attempt *a, struct plan *p, const struct model *m,
                      const struct plan_layout *asked, struct err *err) {
   struct plan_layout layout = *asked;
-  layout.form = resolve_form(m, asked);
+  if (asked->form == PLAN_DATA_DEFAULT) {
+    bool external = asked->data_name != NULL;
+    for (uint32_t i = 0; i < m->n_tensors && !external; i++)
+      external = m->tensors[i].flags & TENSOR_EXTERNAL;
+    layout.form = external ? PLAN_DATA_EXTERNAL : PLAN_DATA_INLINE;
+  }
   if (attempt_form(a, p, m, &layout, false, err)) return -1;
   if (a->onnx.len <= ONNX_MAX_BYTES) return 0;
   if (asked->form == PLAN_DATA_INLINE) return too_large(a, &layout, err);
@@ -421,7 +393,9 @@ int plan_build(struct plan *p, const struct model *m, struct recipes *r,
       if (x->of[k] != PLACE_COPY || m->tensors[k].flags & (TENSOR_EXTERNAL | TENSOR_DEAD)) continue;
       if (!is_listed(m, k) || !model_plain_place(m, k, &at)) continue;
       const struct stretch *s = find_stretch(list, n, at);
-      if (s) note_tensor(p, m, k, p->segments[s->segment].off + (at.off - s->from), s->segment);
+      if (s)
+        *TABLE_PUSH(p, tensors) =
+            tensor_row(p, m, k, p->segments[s->segment].off + (at.off - s->from), s->segment);
     }
     if (layout->small_tensors) note_others(p, m, x, list, n);
     arena_free(&scratch);

@@ -52,32 +52,25 @@ static void put_element(struct writing *w, bool last) {
   w->line.comma = false;
 }
 
-static void begin_list(struct writing *w, const char *key) {
+// The list named key; all but the first end one before.
+static void begin_list(struct writing *w, const char *key, const char *before) {
+  put_text(w, before);
   put_text(w, "\"");
   put_text(w, key);
   put_text(w, "\":[\n");
 }
 
-static const char *const segment_letters[] = {
+enum { SEGMENT_KINDS = SEGMENT_RECIPE + 1 };
+static const char *const segment_letters[SEGMENT_KINDS] = {
     [SEGMENT_ZERO] = "z", [SEGMENT_LITERAL] = "l", [SEGMENT_EXTENT] = "x", [SEGMENT_RECIPE] = "r"};
 
-static void write_tensors(struct writing *w, const struct plan *p) {
-  begin_list(w, "tensors");
-  for (uint32_t i = 0; i < p->n_tensors; i++) {
-    const struct plan_tensor *t = &p->tensors[i];
-    struct json_out *j = &w->line;
-    json_object(j);
-    json_put_text(j, "name", t->name);
-    json_put_uint(j, "output", t->output);
-    json_put_uint(j, "off", t->off);
-    json_put_uint(j, "len", t->len);
-    json_put_text(j, "dtype", dtype_name((enum dtype)t->dtype));
-    json_put_ints(j, "dims", t->dims, t->rank);
-    json_put_uint(j, "segment", t->segment);
-    json_end_object(j);
-    put_element(w, i + 1 == p->n_tensors);
-  }
-  put_text(w, "]}\n");
+// {"name":…,"size":n}: a source or an output.
+static void write_named(struct writing *w, const char *name, uint64_t size, bool last) {
+  json_object(&w->line);
+  json_put_text(&w->line, "name", name);
+  json_put_uint(&w->line, "size", size);
+  json_end_object(&w->line);
+  put_element(w, last);
 }
 
 static void write_head(struct writing *w, const struct plan *p) {
@@ -106,33 +99,20 @@ int plan_file_write(struct plan *p, int (*sink)(void *ctx, struct span text), vo
   struct writing w = {.sink = sink, .ctx = ctx, .digest = digest_new()};
   digest_start(w.digest);
   write_head(&w, p);
-  begin_list(&w, "sources");
-  for (uint32_t i = 0; i < p->n_sources; i++) {
-    json_object(&w.line);
-    json_put_text(&w.line, "name", p->sources[i].name);
-    json_put_uint(&w.line, "size", p->sources[i].size);
-    json_end_object(&w.line);
-    put_element(&w, i + 1 == p->n_sources);
-  }
-  put_text(&w, "],\n");
-  begin_list(&w, "recipes");
+  begin_list(&w, "sources", "");
+  for (uint32_t i = 0; i < p->n_sources; i++)
+    write_named(&w, p->sources[i].name, p->sources[i].size, i + 1 == p->n_sources);
+  begin_list(&w, "recipes", "],\n");
   uint32_t n;
   const uint32_t *used = plan_recipes(p, &n);
   for (uint32_t i = 0; i < n; i++) {
     recipe_json_write_row(&w.line, p->recipes, used ? used[i] : i, used ? p->numbers : NULL);
     put_element(&w, i + 1 == n);
   }
-  put_text(&w, "],\n");
-  begin_list(&w, "outputs");
-  for (uint32_t i = 0; i < p->n_outputs; i++) {
-    json_object(&w.line);
-    json_put_text(&w.line, "name", p->outputs[i].name);
-    json_put_uint(&w.line, "size", p->outputs[i].size);
-    json_end_object(&w.line);
-    put_element(&w, i + 1 == p->n_outputs);
-  }
-  put_text(&w, "],\n");
-  begin_list(&w, "segments");
+  begin_list(&w, "outputs", "],\n");
+  for (uint32_t i = 0; i < p->n_outputs; i++)
+    write_named(&w, p->outputs[i].name, p->outputs[i].size, i + 1 == p->n_outputs);
+  begin_list(&w, "segments", "],\n");
   for (uint32_t i = 0; i < p->n_segments; i++) {
     const struct segment *s = &p->segments[i];
     json_array(&w.line);
@@ -146,8 +126,21 @@ int plan_file_write(struct plan *p, int (*sink)(void *ctx, struct span text), vo
     json_end_array(&w.line);
     put_element(&w, i + 1 == p->n_segments);
   }
-  put_text(&w, "],\n");
-  write_tensors(&w, p);
+  begin_list(&w, "tensors", "],\n");
+  for (uint32_t i = 0; i < p->n_tensors; i++) {
+    const struct plan_tensor *t = &p->tensors[i];
+    json_object(&w.line);
+    json_put_text(&w.line, "name", t->name);
+    json_put_uint(&w.line, "output", t->output);
+    json_put_uint(&w.line, "off", t->off);
+    json_put_uint(&w.line, "len", t->len);
+    json_put_text(&w.line, "dtype", dtype_name((enum dtype)t->dtype));
+    json_put_ints(&w.line, "dims", t->dims, t->rank);
+    json_put_uint(&w.line, "segment", t->segment);
+    json_end_object(&w.line);
+    put_element(&w, i + 1 == p->n_tensors);
+  }
+  put_text(&w, "]}\n");
   digest_end(w.digest, p->id);
   digest_free(w.digest);
   json_done(&w.line);
@@ -269,17 +262,6 @@ static int read_output(struct reading *in, const struct json_value *v) {
   return 0;
 }
 
-static int segment_kind(const struct json_value *v, uint32_t *kind) {
-  struct span letter;
-  if (!json_as_string(v, &letter)) return -1;
-  for (uint32_t k = 0; k < sizeof segment_letters / sizeof segment_letters[0]; k++)
-    if (span_is(letter, segment_letters[k])) {
-      *kind = k;
-      return 0;
-    }
-  return -1;
-}
-
 static int check_segment(struct reading *in, const struct segment *s) {
   const struct plan *p = in->p;
   switch ((enum segment_kind)s->kind) {
@@ -317,7 +299,11 @@ static int read_segment(struct reading *in, const struct json_value *v) {
   struct segment s = {0};
   uint64_t x[3] = {0};
   const struct json_value *e = json_is_array(v) ? json_first(v) : NULL;
-  if (!e || segment_kind(e, &s.kind)) return bad(in, "is not a segment");
+  struct span letter;
+  if (!e || !json_as_string(e, &letter)) return bad(in, "is not a segment");
+  while (s.kind < SEGMENT_KINDS && !span_is(letter, segment_letters[s.kind]))
+    s.kind++;
+  if (s.kind == SEGMENT_KINDS) return bad(in, "is not a segment");
   int want = s.kind == SEGMENT_EXTENT || s.kind == SEGMENT_RECIPE ? 3 : 1;
   for (int i = 0; i < want; i++) {
     e = json_next(e);
@@ -373,13 +359,6 @@ static int read_tensor(struct reading *in, const struct json_value *v) {
   return 0;
 }
 
-static int take_hex(struct reading *in, struct span json, uint8_t out[DIGEST_BYTES]) {
-  struct span inner = span_of(json.at + 1, json.n - 2);
-  if (json.n != 66 || json.at[0] != '"' || !hex_decode(inner, out, DIGEST_BYTES))
-    return bad(in, "is not a SHA-256");
-  return 0;
-}
-
 // Text that goes back into manifests as it is: it must be JSON of the kind it claims to be.
 static int take_json(struct reading *in, const char *key, bool array, const char **text) {
   struct span value;
@@ -418,7 +397,10 @@ static int read_all(struct reading *in, struct span literals) {
   char first[32];
   snprintf(first, sizeof first, "{\"weir_plan\":%d,", PLAN_FORMAT);
   if (expect(in, first)) return -1;
-  if (take_member(in, "meta_sha256", &value) || take_hex(in, value, in->p->meta_sha256)) return -1;
+  if (take_member(in, "meta_sha256", &value)) return -1;
+  if (value.n != 66 || value.at[0] != '"' ||
+      !hex_decode(span_of(value.at + 1, 64), in->p->meta_sha256, DIGEST_BYTES))
+    return bad(in, "is not a SHA-256");
   if (take_json(in, "passes", true, &in->p->passes)) return -1;
   if (comes_next(in, "artifacts") && take_json(in, "artifacts", true, &in->p->artifacts)) return -1;
   if (take_json(in, "layout", false, &in->p->layout)) return -1;

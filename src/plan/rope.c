@@ -99,10 +99,16 @@ void rope_join(struct rope_pool *pool, struct rope *to, struct rope other) {
   to->last = other.last;
 }
 
-void rope_varint_field(struct rope_pool *pool, struct rope *to, uint32_t field, uint64_t value) {
+// A tag and a number behind it: a value, or the length of what follows.
+static void put_number(struct rope_pool *pool, struct rope *to, uint32_t field, enum wire_type wire,
+                       uint64_t number) {
   uint8_t b[2 * VARINT_MAX_BYTES];
-  const uint8_t *end = varint_put(varint_put_tag(b, field, WIRE_VARINT), value);
+  const uint8_t *end = varint_put(varint_put_tag(b, field, wire), number);
   rope_bytes(pool, to, b, (size_t)(end - b));
+}
+
+void rope_varint_field(struct rope_pool *pool, struct rope *to, uint32_t field, uint64_t value) {
+  put_number(pool, to, field, WIRE_VARINT, value);
 }
 
 void rope_fixed32_field(struct rope_pool *pool, struct rope *to, uint32_t field,
@@ -112,19 +118,12 @@ void rope_fixed32_field(struct rope_pool *pool, struct rope *to, uint32_t field,
   rope_bytes(pool, to, b, (size_t)(end - b) + 4);
 }
 
-static void put_length_prefix(struct rope_pool *pool, struct rope *to, uint32_t field,
-                              uint64_t len) {
-  uint8_t b[2 * VARINT_MAX_BYTES];
-  const uint8_t *end = varint_put(varint_put_tag(b, field, WIRE_BYTES), len);
-  rope_bytes(pool, to, b, (size_t)(end - b));
-}
-
 void rope_bytes_field(struct rope_pool *pool, struct rope *to, uint32_t field, struct span bytes) {
-  put_length_prefix(pool, to, field, bytes.n);
+  put_number(pool, to, field, WIRE_BYTES, bytes.n);
   rope_bytes(pool, to, bytes.at, bytes.n);
 }
 
 void rope_message_field(struct rope_pool *pool, struct rope *to, uint32_t field, struct rope body) {
-  put_length_prefix(pool, to, field, body.len);
+  put_number(pool, to, field, WIRE_BYTES, body.len);
   rope_join(pool, to, body);
 }

@@ -278,6 +278,17 @@ uint32_t recipe_rows_put(struct recipes *r, const struct recipe_asked *x) {
 
 // ---- asking for rows ---------------------------------------------------------------------------
 
+bool recipe_has_dims(const struct recipes *r, uint32_t id, const int64_t *dims, uint32_t rank) {
+  return r->rows[id].rank == rank &&
+         (rank == 0 || memcmp(recipe_dims(r, id), dims, rank * sizeof *dims) == 0);
+}
+
+void recipe_rows_set_dims(struct recipe_asked *x, const int64_t *dims, uint32_t rank) {
+  assert(rank <= RECIPE_MAX_RANK);
+  x->rank = rank;
+  if (rank) memcpy(x->dims, dims, rank * sizeof *dims);
+}
+
 int recipe_rows_sized(const struct recipe_asked *x, struct err *err) {
   uint64_t count, bytes;
   if (dims_product(x->dims, x->rank, &count) && dtype_bytes(x->dtype, count, &bytes)) return 0;
@@ -305,8 +316,7 @@ void recipe_rows_ask(struct recipe_asked *x, const struct recipes *r, enum recip
   x->of = of;
   x->n_of = 1;
   x->dtype = (enum dtype)row->dtype;
-  x->rank = row->rank;
-  if (row->rank) memcpy(x->dims, r->longs + row->dims, row->rank * sizeof *x->dims);
+  recipe_rows_set_dims(x, recipe_dims(r, *of), row->rank);
 }
 
 uint32_t recipe_unmoved(const struct recipes *r, uint32_t id) {

@@ -80,6 +80,8 @@ static inline const int64_t *recipe_dims(const struct recipes *r, uint32_t id) {
   return r->longs + r->rows[id].dims;
 }
 
+bool recipe_has_dims(const struct recipes *r, uint32_t id, const int64_t *dims, uint32_t rank);
+
 // What is below reshapes and transposes: the recipe that made the elements.
 uint32_t recipe_unmoved(const struct recipes *r, uint32_t id);
 

@@ -46,14 +46,9 @@ static void write_piece(struct json_out *j, const struct recipes *r, const struc
   json_end_array(j);
 }
 
-// How operands are written: in place, or (row form) as their numbers, NULL being their ids.
-struct operands {
-  const struct recipe_json_leaves *leaves;
-  const uint32_t *numbers;
-};
-
+// Operands are written in place, or (leaves NULL) as their numbers, NULL being their ids.
 static void write_held(struct json_out *j, const struct recipes *r, uint32_t id,
-                       const struct operands *how) {
+                       const struct recipe_json_leaves *leaves, const uint32_t *numbers) {
   const struct recipe *x = &r->rows[id];
   const struct recipe_kind_row *kind = recipe_rows_kind((enum recipe_kind)x->kind);
   json_key(j, kind->name);
@@ -67,19 +62,12 @@ static void write_held(struct json_out *j, const struct recipes *r, uint32_t id,
     write_piece(j, r, x, &r->pieces[x->at + i]);
   for (uint32_t i = 0; i < x->n_args; i++) {
     const uint32_t of = r->args[x->args + i];
-    if (how->leaves)
-      recipe_json_write(j, r, of, how->leaves);
+    if (leaves)
+      recipe_json_write(j, r, of, leaves);
     else
-      json_uint(j, how->numbers ? how->numbers[of] : of);
+      json_uint(j, numbers ? numbers[of] : of);
   }
   if (kind->holds != RECIPE_OPERAND) json_end_array(j);
-}
-
-static void write_axis_set(struct json_out *j, const char *key, uint64_t set) {
-  json_put_array(j, key);
-  for (uint32_t i = 0; i < RECIPE_MAX_RANK; i++)
-    if (set >> i & 1) json_uint(j, i);
-  json_end_array(j);
 }
 
 static void write_member(struct json_out *j, const struct recipes *r, uint32_t id,
@@ -98,15 +86,19 @@ static void write_member(struct json_out *j, const struct recipes *r, uint32_t i
   case MEMBER_NUMBER: json_put_uint(j, m->key, (uint64_t)number); break;
   case MEMBER_FLAG: json_put_bool(j, m->key, number != 0); break;
   case MEMBER_WORD: json_put_text(j, m->key, m->word((uint32_t)number)); break;
-  case MEMBER_AXIS_SET: write_axis_set(j, m->key, (uint64_t)number); break;
+  case MEMBER_AXIS_SET:
+    json_put_array(j, m->key);
+    for (uint32_t i = 0; i < RECIPE_MAX_RANK; i++)
+      if ((uint64_t)number >> i & 1) json_uint(j, i);
+    json_end_array(j);
   }
 }
 
 static void write_row(struct json_out *j, const struct recipes *r, uint32_t id,
-                      const struct operands *how) {
+                      const struct recipe_json_leaves *leaves, const uint32_t *numbers) {
   const struct recipe_kind_row *kind = recipe_rows_kind((enum recipe_kind)r->rows[id].kind);
   json_object(j);
-  write_held(j, r, id, how);
+  write_held(j, r, id, leaves, numbers);
   for (const struct recipe_member *m = kind->members; m->key; m++)
     write_member(j, r, id, m);
   json_end_object(j);
@@ -114,13 +106,12 @@ static void write_row(struct json_out *j, const struct recipes *r, uint32_t id,
 
 void recipe_json_write(struct json_out *j, const struct recipes *r, uint32_t id,
                        const struct recipe_json_leaves *leaves) {
-  if (leaves->write && leaves->write(leaves->ctx, j, id)) return;
-  write_row(j, r, id, &(struct operands){.leaves = leaves});
+  if (!leaves->write || !leaves->write(leaves->ctx, j, id)) write_row(j, r, id, leaves, NULL);
 }
 
 void recipe_json_write_row(struct json_out *j, const struct recipes *r, uint32_t id,
                            const uint32_t *numbers) {
-  write_row(j, r, id, &(struct operands){.numbers = numbers});
+  write_row(j, r, id, NULL, numbers);
 }
 
 // ---- reading -----------------------------------------------------------------------------------
@@ -141,10 +132,6 @@ struct row_read {
   TABLE(uint64_t, points);
 };
 
-static int bad(struct err *err, const char *what) {
-  return err_set(err, ERR_MODEL, "a recipe %s", what);
-}
-
 static int read_longs(const struct json_value *v, const char *key, int64_t *out, uint32_t *n,
                       struct err *err) {
   const struct json_value *list = json_get(v, key);
@@ -161,9 +148,11 @@ static int read_longs(const struct json_value *v, const char *key, int64_t *out,
 static int read_hex(const struct json_value *v, struct arena *scratch, struct span *out,
                     struct err *err) {
   struct span text;
-  if (!json_as_string(v, &text) || text.n % 2) return bad(err, "has bytes that are not hex");
+  if (!json_as_string(v, &text) || text.n % 2)
+    return recipe_rows_bad(err, "has bytes that are not hex");
   uint8_t *bytes = arena_alloc(scratch, text.n / 2 + 1);
-  if (!hex_decode(text, bytes, text.n / 2)) return bad(err, "has bytes that are not hex");
+  if (!hex_decode(text, bytes, text.n / 2))
+    return recipe_rows_bad(err, "has bytes that are not hex");
   *out = span_of(bytes, text.n / 2);
   return 0;
 }
@@ -174,13 +163,13 @@ static int read_checkpoints(const struct json_value *v, struct piece *p, struct 
                             struct err *err) {
   uint64_t want = (p->count + CHECKPOINT_ENTRIES - 1) / CHECKPOINT_ENTRIES;
   if (!json_is_array(v) || json_count(v) != want)
-    return bad(err, "has the wrong number of varint checkpoints");
+    return recipe_rows_bad(err, "has the wrong number of varint checkpoints");
   p->checkpoint = row->n_points;
   uint64_t last = 0;
   for (const struct json_value *x = json_first(v); x; x = json_next(x)) {
     uint64_t at;
     if (!json_as_uint(x, &at) || at < last || at >= p->at.len)
-      return bad(err, "has a varint checkpoint outside its piece");
+      return recipe_rows_bad(err, "has a varint checkpoint outside its piece");
     last = *TABLE_PUSH(row, points) = at;
   }
   return 0;
@@ -192,13 +181,15 @@ static int read_piece_numbers(const struct reading *in, const struct json_value 
   uint64_t x[5] = {0};
   const struct json_value *e = json_is_array(v) ? json_first(v) : NULL;
   for (int i = 0; i < (raw ? 3 : 5); i++, e = json_next(e))
-    if (!e || !json_as_uint(e, &x[i])) return bad(err, "has a piece that is not a list of numbers");
+    if (!e || !json_as_uint(e, &x[i]))
+      return recipe_rows_bad(err, "has a piece that is not a list of numbers");
   *rest = e;
   if (x[0] >= in->n_files || !range_fits(x[1], x[2], in->file_sizes[x[0]]))
     return err_set(err, ERR_MODEL,
                    "a recipe's piece [%llu,%llu,%llu] lies outside the source files",
                    (unsigned long long)x[0], (unsigned long long)x[1], (unsigned long long)x[2]);
-  if (x[4] > 10 || (!raw && x[3] > x[2])) return bad(err, "has a piece with impossible counts");
+  if (x[4] > 10 || (!raw && x[3] > x[2]))
+    return recipe_rows_bad(err, "has a piece with impossible counts");
   *p = (struct piece){.at = {x[1], x[2], (uint32_t)x[0]},
                       .count = raw ? x[2] : x[3],
                       .tag_bytes = (uint32_t)x[4],
@@ -218,22 +209,23 @@ static int read_pieces(const struct reading *in, const struct json_value *list,
                        const struct json_value *encoding, struct row_read *row, struct err *err) {
   struct span name;
   uint32_t i = 0;
-  if (!json_as_string(encoding, &name)) return bad(err, "has no encoding");
+  if (!json_as_string(encoding, &name)) return recipe_rows_bad(err, "has no encoding");
   while (i < N_ENCODINGS && !span_is(name, encodings[i]))
     i++;
-  if (i == N_ENCODINGS) return bad(err, "has an unknown encoding");
+  if (i == N_ENCODINGS) return recipe_rows_bad(err, "has an unknown encoding");
   row->x.encoding = (enum encoding)i;
-  if (!json_is_array(list)) return bad(err, "has an extent that is not a list");
+  if (!json_is_array(list)) return recipe_rows_bad(err, "has an extent that is not a list");
   uint64_t entries = 0;
   for (const struct json_value *v = json_first(list); v; v = json_next(v)) {
     struct piece p;
     const struct json_value *rest;
     if (read_piece_numbers(in, v, i == ENCODING_RAW, &p, &rest, err)) return -1;
     if (!piece_length_ok(row->x.encoding, &p))
-      return bad(err, "has a piece whose length is not its entries'");
+      return recipe_rows_bad(err, "has a piece whose length is not its entries'");
     if (i == ENCODING_VARINT && read_checkpoints(rest, &p, row, err)) return -1;
     p.first = entries;
-    if (add_overflows(entries, p.count, &entries)) return bad(err, "has too many entries");
+    if (add_overflows(entries, p.count, &entries))
+      return recipe_rows_bad(err, "has too many entries");
     *TABLE_PUSH(row, pieces) = p;
   }
   row->x.pieces = row->pieces;
@@ -255,19 +247,10 @@ static int read_operand(const struct reading *in, const struct json_value *v, st
     if (read_any(in, v, &id, err)) return -1;
   } else {
     if (!json_as_uint(v, &number) || number >= in->r->n_rows)
-      return bad(err, "has an operand that is not an earlier recipe");
+      return recipe_rows_bad(err, "has an operand that is not an earlier recipe");
     id = (uint32_t)number;
   }
   *TABLE_PUSH(row, of) = id;
-  return 0;
-}
-
-static int read_operands(const struct reading *in, const struct json_value *list,
-                         struct row_read *row, struct err *err) {
-  if (!json_is_array(list) || json_count(list) == 0)
-    return bad(err, "has no operands where it needs a list of them");
-  for (const struct json_value *v = json_first(list); v; v = json_next(v))
-    if (read_operand(in, v, row, err)) return -1;
   return 0;
 }
 
@@ -275,15 +258,19 @@ static int read_held(const struct reading *in, const struct json_value *v, struc
                      struct err *err) {
   const struct recipe_kind_row *kind = recipe_rows_kind(row->x.kind);
   const struct json_value *held = json_get(v, kind->name);
-  int rc = 0;
   switch (kind->holds) {
   case RECIPE_PIECES: return read_pieces(in, held, json_get(v, "encoding"), row, err);
   case RECIPE_ELEMENTS:
   case RECIPE_ELEMENT: return read_hex(held, &row->scratch, &row->x.elements, err);
-  case RECIPE_OPERAND: rc = read_operand(in, held, row, err); break;
-  case RECIPE_OPERANDS: rc = read_operands(in, held, row, err); break;
+  case RECIPE_OPERAND:
+    if (read_operand(in, held, row, err)) return -1;
+    break;
+  case RECIPE_OPERANDS:
+    if (!json_is_array(held) || json_count(held) == 0)
+      return recipe_rows_bad(err, "has no operands where it needs a list of them");
+    for (const struct json_value *of = json_first(held); of; of = json_next(of))
+      if (read_operand(in, of, row, err)) return -1;
   }
-  if (rc) return -1;
   row->x.of = row->of;
   row->x.n_of = row->n_of;
   row->x.dtype = (enum dtype)in->r->rows[row->of[0]].dtype;
@@ -291,92 +278,67 @@ static int read_held(const struct reading *in, const struct json_value *v, struc
   return 0;
 }
 
-static int read_dtype(const struct json_value *v, const char *key, enum dtype *out,
-                      struct err *err) {
-  struct span name;
-  if (!json_as_string(v, &name) || (*out = dtype_by_name(name)) == DTYPE_UNDEFINED ||
-      dtype_bits(*out) == 0)
-    return err_set(err, ERR_MODEL, "a recipe's '%s' is not an element type", key);
-  return 0;
-}
-
-// A list as long as the operand has axes.
-static int read_axes(const struct recipes *r, const struct json_value *v,
-                     const struct recipe_member *m, struct recipe_asked *x, struct err *err) {
-  int64_t list[RECIPE_MAX_RANK];
-  const uint32_t rank = r->rows[x->of[0]].rank;
-  uint32_t n;
-  if (read_longs(v, m->key, list, &n, err)) return -1;
-  if (n != rank)
-    return err_set(err, ERR_MODEL, "a recipe has '%s' of another rank than its operand", m->key);
-  if (n) memcpy(x->numbers + m->number * rank, list, n * sizeof *list);
-  return 0;
-}
-
-static int read_axis_set(const struct json_value *v, const struct recipe_member *m, int64_t *number,
-                         struct err *err) {
-  int64_t list[RECIPE_MAX_RANK];
-  uint32_t n;
-  uint64_t set = 0;
-  if (read_longs(v, m->key, list, &n, err)) return -1;
-  for (uint32_t i = 0; i < n; i++) {
-    if (list[i] < (i ? list[i - 1] + 1 : 0) || list[i] >= RECIPE_MAX_RANK)
-      return err_set(err, ERR_MODEL, "a recipe's '%s' are not axes in ascending order", m->key);
-    set |= (uint64_t)1 << list[i];
-  }
-  *number = (int64_t)set;
-  return 0;
-}
-
-static int read_word(const struct json_value *v, const struct recipe_member *m, int64_t *number,
-                     struct err *err) {
-  struct span text;
-  for (uint32_t i = 0; json_as_string(v, &text) && m->word(i); i++)
-    if (span_is(text, m->word(i))) {
-      *number = i;
-      return 0;
-    }
-  return err_set(err, ERR_MODEL, "a recipe's '%s' is none of its words", m->key);
-}
-
-static int read_number(const struct json_value *v, const struct recipe_member *m, int64_t *number,
-                       struct err *err) {
-  uint64_t n;
-  bool yes;
-  switch (m->type) {
-  case MEMBER_WORD: return read_word(v, m, number, err);
-  case MEMBER_FLAG:
-    if (!json_as_bool(v, &yes))
-      return err_set(err, ERR_MODEL, "a recipe's '%s' is neither true nor false", m->key);
-    *number = yes;
-    return 0;
-  default:
-    if (!json_as_uint(v, &n))
-      return err_set(err, ERR_MODEL, "a recipe's '%s' is not a number", m->key);
-    *number = (int64_t)n;
-    return 0;
-  }
-}
-
 static int read_member(const struct reading *in, const struct json_value *v,
                        const struct recipe_member *m, struct row_read *row, struct err *err) {
   const struct json_value *member = json_get(v, m->key);
   struct recipe_asked *x = &row->x;
+  int64_t list[RECIPE_MAX_RANK], *number = &x->numbers[m->number];
+  struct span text;
+  uint32_t n, rank;
+  uint64_t u, set = 0;
+  bool yes;
+  if (m->type >= MEMBER_NUMBER) *number = m->lacking;
+  if (m->may_lack && !member) return 0;
   switch (m->type) {
   case MEMBER_DIMS: return read_longs(v, m->key, x->dims, &x->rank, err);
-  case MEMBER_DTYPE: return read_dtype(member, m->key, &x->dtype, err);
+  case MEMBER_DTYPE:
+    if (json_as_string(member, &text) && dtype_bits(x->dtype = dtype_by_name(text)) != 0) return 0;
+    return err_set(err, ERR_MODEL, "a recipe's '%s' is not an element type", m->key);
   case MEMBER_ENCODING: return 0; // read with the pieces
   case MEMBER_ELEMENT: return read_hex(member, &row->scratch, &x->elements, err);
-  case MEMBER_AXES: return read_axes(in->r, v, m, x, err);
-  case MEMBER_AXIS_SET: return read_axis_set(v, m, &x->numbers[m->number], err);
-  default: break;
+  case MEMBER_AXES: // a list as long as the operand has axes
+    rank = in->r->rows[x->of[0]].rank;
+    if (read_longs(v, m->key, list, &n, err)) return -1;
+    if (n != rank)
+      return err_set(err, ERR_MODEL, "a recipe has '%s' of another rank than its operand", m->key);
+    if (n) memcpy(x->numbers + m->number * rank, list, n * sizeof *list);
+    return 0;
+  case MEMBER_AXIS_SET:
+    if (read_longs(v, m->key, list, &n, err)) return -1;
+    for (uint32_t i = 0; i < n; i++) {
+      if (list[i] < (i ? list[i - 1] + 1 : 0) || list[i] >= RECIPE_MAX_RANK)
+        return err_set(err, ERR_MODEL, "a recipe's '%s' are not axes in ascending order", m->key);
+      set |= (uint64_t)1 << list[i];
+    }
+    *number = (int64_t)set;
+    return 0;
+  case MEMBER_WORD:
+    for (uint32_t i = 0; json_as_string(member, &text) && m->word(i); i++)
+      if (span_is(text, m->word(i))) {
+        *number = i;
+        return 0;
+      }
+    return err_set(err, ERR_MODEL, "a recipe's '%s' is none of its words", m->key);
+  case MEMBER_FLAG:
+    if (!json_as_bool(member, &yes))
+      return err_set(err, ERR_MODEL, "a recipe's '%s' is neither true nor false", m->key);
+    *number = yes;
+    return 0;
+  case MEMBER_NUMBER:
+    if (!json_as_uint(member, &u))
+      return err_set(err, ERR_MODEL, "a recipe's '%s' is not a number", m->key);
+    *number = (int64_t)u;
   }
-  x->numbers[m->number] = m->lacking;
-  return !member && m->may_lack ? 0 : read_number(member, m, &x->numbers[m->number], err);
+  return 0;
 }
 
 static int read_row(const struct reading *in, const struct json_value *v, struct row_read *row,
                     struct err *err) {
+  uint32_t k = 0; // the kind whose name is there
+  while (k < RECIPE_KINDS && !json_get(v, recipe_rows_kind((enum recipe_kind)k)->name))
+    k++;
+  if (k == RECIPE_KINDS) return recipe_rows_bad(err, "names no operation");
+  row->x.kind = (enum recipe_kind)k;
   const struct recipe_kind_row *kind = recipe_rows_kind(row->x.kind);
   if (read_held(in, v, row, err)) return -1;
   for (const struct recipe_member *m = kind->members; m->key; m++)
@@ -384,26 +346,15 @@ static int read_row(const struct reading *in, const struct json_value *v, struct
   return kind->fits(in->r, &row->x, err);
 }
 
-// Which kind is it? Its name is there.
-static int kind_of(const struct json_value *v, enum recipe_kind *kind, struct err *err) {
-  for (int k = 0; k < RECIPE_KINDS; k++)
-    if (json_get(v, recipe_rows_kind((enum recipe_kind)k)->name)) {
-      *kind = (enum recipe_kind)k;
-      return 0;
-    }
-  return bad(err, "names no operation");
-}
-
 // Nesting is bounded by json_parse's own limit, so this recursion is too.
 static int read_any(const struct reading *in, const struct json_value *v, uint32_t *id,
                     struct err *err) {
   struct row_read row = {.n_of = 0};
-  if (!json_is_object(v)) return bad(err, "is not an object");
+  if (!json_is_object(v)) return recipe_rows_bad(err, "is not an object");
   if (in->leaves && in->leaves->read) {
     int rc = in->leaves->read(in->leaves->ctx, v, id, err);
     if (rc) return rc < 0 ? -1 : 0;
   }
-  if (kind_of(v, &row.x.kind, err)) return -1;
   const int rc = read_row(in, v, &row, err);
   if (rc == 0) *id = recipe_rows_kind(row.x.kind)->make(in->r, &row.x);
   arena_free(&row.scratch);

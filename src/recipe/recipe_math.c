@@ -17,15 +17,6 @@
 
 #include <assert.h>
 
-static int bad(struct err *err, const char *what) {
-  return err_set(err, ERR_MODEL, "a recipe %s", what);
-}
-
-static bool has_dims(const struct recipes *r, uint32_t id, const struct recipe_asked *x) {
-  return r->rows[id].rank == x->rank &&
-         (x->rank == 0 || memcmp(recipe_dims(r, id), x->dims, x->rank * sizeof *x->dims) == 0);
-}
-
 // ---- casts -------------------------------------------------------------------------------------
 
 static bool is_plain_float(enum dtype t) {
@@ -240,7 +231,8 @@ static uint32_t unchanged(const struct recipes *r, const struct recipe_asked *x)
   if (!(set_of(x->dtype) & INTEGERS)) return NO_ID;
   for (uint32_t side = 0; side < 2 && x->n_of == 2; side++) {
     const uint32_t other = x->of[1 - side];
-    if (neutral(op, side, &element) && is_all(r, x->of[side], element) && has_dims(r, other, x))
+    if (neutral(op, side, &element) && is_all(r, x->of[side], element) &&
+        recipe_has_dims(r, other, x->dims, x->rank))
       return other;
   }
   return NO_ID;
@@ -294,11 +286,13 @@ static bool take_transpose(struct recipes *r, const struct recipe_asked *x, uint
   bool below[OPERANDS] = {false};
   uint32_t lead = NO_ID;
   for (uint32_t i = 0; i < x->n_of && lead == NO_ID; i++)
-    if (r->rows[of[i]].kind == RECIPE_TRANSPOSE && has_dims(r, of[i], x)) lead = i;
+    if (r->rows[of[i]].kind == RECIPE_TRANSPOSE && recipe_has_dims(r, of[i], x->dims, x->rank))
+      lead = i;
   if (lead == NO_ID) return false;
   memcpy(perm, recipe_rows_axes(r, of[lead], 0), x->rank * sizeof *perm);
   for (uint32_t i = 0; i < x->n_of; i++) {
-    below[i] = r->rows[of[i]].kind == RECIPE_TRANSPOSE && has_dims(r, of[i], x) &&
+    below[i] = r->rows[of[i]].kind == RECIPE_TRANSPOSE &&
+               recipe_has_dims(r, of[i], x->dims, x->rank) &&
                memcmp(recipe_rows_axes(r, of[i], 0), perm, x->rank * sizeof *perm) == 0;
     if (!below[i] && !turn_back(r, of[i], perm, x->rank, turned[i])) return false;
   }
@@ -378,8 +372,8 @@ int recipe_math_reduce_fits(const struct recipes *r, const struct recipe_asked *
     return err_set(err, ERR_MODEL, "a recipe cannot reduce elements of %s",
                    dtype_name((enum dtype)of->dtype));
   if (axes == 0 || (of->rank < RECIPE_MAX_RANK && axes >> of->rank != 0))
-    return bad(err, "reduces no axes, or some that its operand does not have");
-  if (of->count == 0) return bad(err, "reduces an operand without elements");
+    return recipe_rows_bad(err, "reduces no axes, or some that its operand does not have");
+  if (of->count == 0) return recipe_rows_bad(err, "reduces an operand without elements");
   return 0;
 }
 
@@ -441,7 +435,7 @@ static bool is_known(const struct recipes *r, uint32_t id) {
 
 static int gather_type(const struct recipes *r, const struct recipe_asked *x,
                        struct recipe_asked *to, struct err *err) {
-  if (x->n_of != 2) return bad(err, "gathers from other than one operand by another");
+  if (x->n_of != 2) return recipe_rows_bad(err, "gathers from other than one operand by another");
   const struct recipe *of = &r->rows[x->of[0]], *by = &r->rows[x->of[1]];
   const int64_t axis = x->numbers[0];
   if ((by->dtype != DTYPE_INT32 && by->dtype != DTYPE_INT64) || by->bytes > RECIPE_INDEX_BYTES)
@@ -449,13 +443,14 @@ static int gather_type(const struct recipes *r, const struct recipe_asked *x,
                    (unsigned long long)by->bytes, dtype_name((enum dtype)by->dtype),
                    RECIPE_INDEX_BYTES);
   if (axis < 0 || axis >= of->rank || of->rank - 1 + by->rank > RECIPE_MAX_RANK)
-    return bad(err, "gathers along an axis that its operand does not have");
+    return recipe_rows_bad(err, "gathers along an axis that its operand does not have");
   recipe_rows_ask(to, r, RECIPE_GATHER, x->of);
   const uint32_t behind = of->rank - (uint32_t)axis - 1;
   const int64_t n = to->dims[axis];
   for (uint64_t i = 0; is_known(r, x->of[1]) && i < by->count; i++) {
     const int64_t index = index_at(r, x->of[1], i, n);
-    if (index < 0 || index >= n) return bad(err, "gathers by an index that its axis does not have");
+    if (index < 0 || index >= n)
+      return recipe_rows_bad(err, "gathers by an index that its axis does not have");
   }
   memcpy(to->dims + axis + by->rank, recipe_dims(r, x->of[0]) + axis + 1,
          behind * sizeof *to->dims);
@@ -555,21 +550,22 @@ static bool scales_fit(const struct recipes *r, const struct recipe_asked *x) {
 int recipe_math_dequantize_fits(const struct recipes *r, const struct recipe_asked *x,
                                 struct err *err) {
   if (x->n_of != 2 && x->n_of != 3)
-    return bad(err, "is dequantized from other than codes, scales and perhaps zeros");
+    return recipe_rows_bad(err, "is dequantized from other than codes, scales and perhaps zeros");
   const struct recipe *codes = &r->rows[x->of[0]], *scales = &r->rows[x->of[1]];
   const enum dtype to = (enum dtype)scales->dtype;
   if (!is_code((enum dtype)codes->dtype) || !is_plain_float(to) || to == DTYPE_DOUBLE)
     return err_set(err, ERR_MODEL, "a recipe dequantizes %s by %s, which is not offered",
                    dtype_name((enum dtype)codes->dtype), dtype_name(to));
-  if (!scales_fit(r, x)) return bad(err, "is dequantized by scales that do not fit its codes");
+  if (!scales_fit(r, x))
+    return recipe_rows_bad(err, "is dequantized by scales that do not fit its codes");
   if (x->n_of == 2) return 0;
   const struct recipe *zeros = &r->rows[x->of[2]];
   struct recipe_asked own;
   recipe_rows_ask(&own, r, RECIPE_RESHAPE, &x->of[1]);
   if (zeros->dtype == codes->dtype && dtype_is_integer((enum dtype)zeros->dtype) &&
-      zeros->dtype != DTYPE_INT32 && has_dims(r, x->of[2], &own))
+      zeros->dtype != DTYPE_INT32 && recipe_has_dims(r, x->of[2], own.dims, own.rank))
     return 0;
-  return bad(err, "is dequantized by zero points that do not fit its codes and scales");
+  return recipe_rows_bad(err, "is dequantized by zero points that do not fit its codes and scales");
 }
 
 uint32_t recipe_math_dequantize(struct recipes *r, const struct recipe_asked *asked) {

@@ -15,22 +15,12 @@
 
 #include <assert.h>
 
-static int bad(struct err *err, const char *what) {
-  return err_set(err, ERR_MODEL, "a recipe %s", what);
-}
-
 static size_t element_bytes(enum dtype dtype) {
   return (dtype_bits(dtype) + 7) / 8;
 }
 
 static const struct recipe *operand(const struct recipes *r, const struct recipe_asked *x) {
   return &r->rows[x->of[0]];
-}
-
-static void set_dims(struct recipe_asked *x, const int64_t *dims, uint32_t rank) {
-  assert(rank <= RECIPE_MAX_RANK);
-  x->rank = rank;
-  if (rank) memcpy(x->dims, dims, rank * sizeof *dims);
 }
 
 // ---- leaves ------------------------------------------------------------------------------------
@@ -67,7 +57,7 @@ int recipe_moves_extent_fits(const struct recipes *r, const struct recipe_asked 
                    dtype_name(x->dtype), recipe_encoding_name(x->encoding));
   for (uint32_t i = 0; i < x->n_pieces; i++)
     if (add_overflows(entries, x->pieces[i].count, &entries))
-      return bad(err, "has too many entries");
+      return recipe_rows_bad(err, "has too many entries");
   dims_product(x->dims, x->rank, &count);
   dtype_bytes(x->dtype, count, &bytes);
   const uint64_t wanted = entries_of(x->encoding, x->dtype, count, bytes);
@@ -93,9 +83,9 @@ uint32_t recipe_extent(struct recipes *r, enum dtype dtype, const int64_t *dims,
   x.dtype = dtype;
   x.encoding = encoding;
   if (rank > RECIPE_MAX_RANK)
-    set_dims(&x, &flat, 1);
+    recipe_rows_set_dims(&x, &flat, 1);
   else
-    set_dims(&x, dims, rank);
+    recipe_rows_set_dims(&x, dims, rank);
   x.pieces = pieces;
   x.n_pieces = n_pieces;
   x.checkpoints = checkpoints;
@@ -109,7 +99,7 @@ int recipe_moves_bytes_fits(const struct recipes *r, const struct recipe_asked *
   if (recipe_rows_sized(x, err)) return -1;
   dims_product(x->dims, x->rank, &count);
   dtype_bytes(x->dtype, count, &bytes);
-  return x->elements.n == bytes ? 0 : bad(err, "has literal bytes of the wrong length");
+  return x->elements.n == bytes ? 0 : recipe_rows_bad(err, "has literal bytes of the wrong length");
 }
 
 uint32_t recipe_moves_bytes(struct recipes *r, const struct recipe_asked *x) {
@@ -120,7 +110,7 @@ int recipe_moves_fill_fits(const struct recipes *r, const struct recipe_asked *x
   (void)r;
   if (recipe_rows_sized(x, err)) return -1;
   if (x->elements.n == element_bytes(x->dtype)) return 0;
-  return bad(err, "has literal bytes of the wrong length");
+  return recipe_rows_bad(err, "has literal bytes of the wrong length");
 }
 
 uint32_t recipe_moves_fill(struct recipes *r, const struct recipe_asked *x) {
@@ -132,7 +122,7 @@ static uint32_t literal(struct recipes *r, enum recipe_kind kind, enum dtype dty
   struct recipe_asked x;
   x.kind = kind;
   x.dtype = dtype;
-  set_dims(&x, dims, rank);
+  recipe_rows_set_dims(&x, dims, rank);
   x.elements = elements;
   return recipe_rows_make(r, &x);
 }
@@ -154,22 +144,19 @@ int recipe_moves_reshape_fits(const struct recipes *r, const struct recipe_asked
   uint64_t count;
   if (recipe_rows_sized(x, err)) return -1;
   dims_product(x->dims, x->rank, &count);
-  return count == operand(r, x)->count ? 0 : bad(err, "reshapes to another number of elements");
-}
-
-static bool same_dims(const struct recipes *r, uint32_t id, const int64_t *dims, uint32_t rank) {
-  return r->rows[id].rank == rank &&
-         (rank == 0 || memcmp(recipe_dims(r, id), dims, rank * sizeof *dims) == 0);
+  return count == operand(r, x)->count
+             ? 0
+             : recipe_rows_bad(err, "reshapes to another number of elements");
 }
 
 uint32_t recipe_moves_reshape(struct recipes *r, const struct recipe_asked *asked) {
   struct recipe_asked x;
   uint32_t of = asked->of[0];
   if (r->rows[of].kind == RECIPE_RESHAPE) of = r->args[r->rows[of].args];
-  if (same_dims(r, of, asked->dims, asked->rank)) return of;
+  if (recipe_has_dims(r, of, asked->dims, asked->rank)) return of;
   const struct recipe leaf = r->rows[of];
   recipe_rows_ask(&x, r, leaf.n_args ? RECIPE_RESHAPE : (enum recipe_kind)leaf.kind, &of);
-  set_dims(&x, asked->dims, asked->rank);
+  recipe_rows_set_dims(&x, asked->dims, asked->rank);
   x.encoding = (enum encoding)leaf.encoding;
   x.elements = recipe_elements(r, of);
   x.pieces = leaf.kind == RECIPE_EXTENT ? r->pieces + leaf.at : NULL;
@@ -181,7 +168,7 @@ uint32_t recipe_moves_reshape(struct recipes *r, const struct recipe_asked *aske
 uint32_t recipe_reshape(struct recipes *r, uint32_t of, const int64_t *dims, uint32_t rank) {
   struct recipe_asked x;
   recipe_rows_ask(&x, r, RECIPE_RESHAPE, &of);
-  set_dims(&x, dims, rank);
+  recipe_rows_set_dims(&x, dims, rank);
   return recipe_rows_make(r, &x);
 }
 
@@ -194,7 +181,7 @@ int recipe_moves_transpose_fits(const struct recipes *r, const struct recipe_ask
   for (uint32_t i = 0; i < rank; i++) {
     const int64_t axis = x->numbers[i];
     if (axis < 0 || axis >= rank || (seen >> axis & 1))
-      return bad(err, "has a perm that is not a permutation");
+      return recipe_rows_bad(err, "has a perm that is not a permutation");
     seen |= (uint64_t)1 << axis;
   }
   return 0;
@@ -254,10 +241,10 @@ static bool slice_fits(int64_t in, int64_t at, int64_t step, int64_t n) {
 int recipe_moves_slice_fits(const struct recipes *r, const struct recipe_asked *x,
                             struct err *err) {
   const uint32_t rank = operand(r, x)->rank;
-  if (x->rank != rank) return bad(err, "has a slice of another rank");
+  if (x->rank != rank) return recipe_rows_bad(err, "has a slice of another rank");
   for (uint32_t i = 0; i < rank; i++)
     if (!slice_fits(recipe_dims(r, x->of[0])[i], x->numbers[i], x->numbers[rank + i], x->dims[i]))
-      return bad(err, "has a slice that leaves its operand");
+      return recipe_rows_bad(err, "has a slice that leaves its operand");
   return 0;
 }
 
@@ -273,7 +260,7 @@ uint32_t recipe_slice(struct recipes *r, uint32_t of, const int64_t *starts, con
                       const int64_t *dims) {
   struct recipe_asked x;
   recipe_rows_ask(&x, r, RECIPE_SLICE, &of);
-  set_dims(&x, dims, x.rank);
+  recipe_rows_set_dims(&x, dims, x.rank);
   for (uint32_t i = 0; i < x.rank; i++) {
     x.numbers[i] = starts[i];
     x.numbers[x.rank + i] = steps[i];
@@ -287,19 +274,20 @@ uint32_t recipe_slice(struct recipes *r, uint32_t of, const int64_t *starts, con
 static int join_dims(const struct recipes *r, const struct recipe_asked *x, struct recipe_asked *to,
                      struct err *err) {
   const int64_t axis = x->numbers[0];
-  if (x->n_of == 0) return bad(err, "concatenates nothing");
+  if (x->n_of == 0) return recipe_rows_bad(err, "concatenates nothing");
   recipe_rows_ask(to, r, RECIPE_CONCAT, x->of);
-  if (axis < 0 || axis >= to->rank) return bad(err, "concatenates along an axis it does not have");
+  if (axis < 0 || axis >= to->rank)
+    return recipe_rows_bad(err, "concatenates along an axis it does not have");
   for (uint32_t i = 1; i < x->n_of; i++) {
     const struct recipe *row = &r->rows[x->of[i]];
     const int64_t *d = recipe_dims(r, x->of[i]);
     if (row->rank != to->rank || row->dtype != (uint8_t)to->dtype)
-      return bad(err, "concatenates operands of different types");
+      return recipe_rows_bad(err, "concatenates operands of different types");
     for (uint32_t k = 0; k < to->rank; k++)
       if (k != axis && d[k] != to->dims[k])
-        return bad(err, "concatenates operands that do not fit");
+        return recipe_rows_bad(err, "concatenates operands that do not fit");
     if (__builtin_add_overflow(to->dims[axis], d[axis], &to->dims[axis]))
-      return bad(err, "concatenates to too many elements");
+      return recipe_rows_bad(err, "concatenates to too many elements");
   }
   return recipe_rows_sized(to, err);
 }
@@ -338,7 +326,7 @@ static int pad_dims(const struct recipes *r, const struct recipe_asked *x, struc
     const int64_t before = x->numbers[i], after = x->numbers[to->rank + i];
     if (before < 0 || after < 0 || __builtin_add_overflow(to->dims[i], before, &to->dims[i]) ||
         __builtin_add_overflow(to->dims[i], after, &to->dims[i]))
-      return bad(err, "has a pad that is negative or too large");
+      return recipe_rows_bad(err, "has a pad that is negative or too large");
   }
   return recipe_rows_sized(to, err);
 }
@@ -347,14 +335,14 @@ int recipe_moves_pad_fits(const struct recipes *r, const struct recipe_asked *x,
   struct recipe_asked to;
   if (pad_dims(r, x, &to, err)) return -1;
   if (x->elements.n == element_bytes(to.dtype)) return 0;
-  return bad(err, "has a pad value of the wrong length");
+  return recipe_rows_bad(err, "has a pad value of the wrong length");
 }
 
 uint32_t recipe_moves_pad(struct recipes *r, const struct recipe_asked *asked) {
   struct recipe_asked x;
   struct err err;
   pad_dims(r, asked, &x, &err);
-  if (same_dims(r, asked->of[0], x.dims, x.rank)) return asked->of[0];
+  if (recipe_has_dims(r, asked->of[0], x.dims, x.rank)) return asked->of[0];
   memcpy(x.numbers, asked->numbers, 2 * x.rank * sizeof *x.numbers);
   x.elements = asked->elements;
   return recipe_rows_put(r, &x);

@@ -45,23 +45,12 @@ static bool is_blockwise_layout(enum recipe_format format) {
 
 // ---- types of the parts ------------------------------------------------------------------------
 
-struct part_type {
-  enum dtype dtype;
-  uint32_t rank;
-  int64_t dims[RECIPE_MAX_RANK];
-};
-
 static uint64_t blocks_of(uint64_t n, uint64_t block) {
   return block == 0 || block >= n ? n > 0 : (n - 1) / block + 1;
 }
 
-static void set_dims(struct part_type *t, uint32_t rank, const int64_t *dims) {
-  t->rank = rank;
-  if (rank) memcpy(t->dims, dims, rank * sizeof *dims);
-}
-
 static bool nbits_type(const int64_t dims[2], const struct recipe_quantization *q,
-                       enum recipe_part part, struct part_type *t) {
+                       enum recipe_part part, struct recipe_asked *t) {
   const int64_t n = dims[1 - q->axis];
   const int64_t kb = (int64_t)blocks_of((uint64_t)dims[q->axis], q->block);
   const int64_t codes[3] = {n, kb, (int64_t)(q->block * q->bits / 8)}, scales[2] = {n, kb};
@@ -71,11 +60,11 @@ static bool nbits_type(const int64_t dims[2], const struct recipe_quantization *
   const int64_t flat = (int64_t)all;
   const bool hqq = q->format == FORMAT_NBITS_HQQ;
   if (part == PART_CODES)
-    set_dims(t, 3, codes);
+    recipe_rows_set_dims(t, codes, 3);
   else if (hqq)
-    set_dims(t, 1, &flat);
+    recipe_rows_set_dims(t, &flat, 1);
   else
-    set_dims(t, 2, part == PART_SCALES ? scales : zeros);
+    recipe_rows_set_dims(t, part == PART_SCALES ? scales : zeros, 2);
   if (part == PART_CODES || (part == PART_ZEROS && !hqq)) t->dtype = DTYPE_UINT8;
   return true;
 }
@@ -89,7 +78,7 @@ static enum dtype code_type(uint32_t bits, bool is_signed) {
 }
 
 static void blockwise_type(const struct recipe_quantization *q, enum recipe_part part,
-                           struct part_type *t) {
+                           struct recipe_asked *t) {
   if (part != PART_CODES)
     t->dims[q->axis] = (int64_t)blocks_of((uint64_t)t->dims[q->axis], q->block);
   if (part != PART_SCALES) t->dtype = code_type(q->bits, q->symmetric);
@@ -97,21 +86,21 @@ static void blockwise_type(const struct recipe_quantization *q, enum recipe_part
 
 // Of SHRINK and AFFINE: per tensor or channel.
 static void affine_type(const struct recipe_quantization *q, enum recipe_part part,
-                        struct part_type *t) {
+                        struct recipe_asked *t) {
   const bool shrink = q->format == FORMAT_SHRINK;
   if (part == PART_CODES) {
     t->dtype = shrink || q->symmetric ? DTYPE_INT8 : DTYPE_UINT8;
     return;
   }
   const int64_t channels = q->axis == RECIPE_PER_TENSOR ? 1 : t->dims[q->axis];
-  set_dims(t, shrink || q->axis != RECIPE_PER_TENSOR ? 1 : 0, &channels);
+  recipe_rows_set_dims(t, &channels, shrink || q->axis != RECIPE_PER_TENSOR ? 1 : 0);
   if (part == PART_ZEROS && !shrink) t->dtype = DTYPE_UINT8;
 }
 
 static bool part_type(const struct recipes *r, uint32_t of, const struct recipe_quantization *q,
-                      enum recipe_part part, struct part_type *t) {
+                      enum recipe_part part, struct recipe_asked *t) {
   t->dtype = (enum dtype)r->rows[of].dtype;
-  set_dims(t, r->rows[of].rank, recipe_dims(r, of));
+  recipe_rows_set_dims(t, recipe_dims(r, of), r->rows[of].rank);
   if (recipe_is_nbits(q->format)) return nbits_type(recipe_dims(r, of), q, part, t);
   if (is_blockwise_layout(q->format))
     blockwise_type(q, part, t);
@@ -171,7 +160,7 @@ static bool parameters_fit(const struct recipe_quantization *q, uint32_t rank) {
 
 bool recipe_can_quantize(const struct recipes *r, uint32_t of, const struct recipe_quantization *q,
                          enum recipe_part part) {
-  struct part_type t;
+  struct recipe_asked t;
   uint64_t count, bytes;
   const struct recipe *x = &r->rows[of];
   return q->format < RECIPE_FORMATS && operand_fits(x, q->format) && parameters_fit(q, x->rank) &&
@@ -260,14 +249,10 @@ static void ask(struct recipe_asked *x, const struct recipes *r, const uint32_t 
 static uint32_t put_row(struct recipes *r, uint32_t of, const struct recipe_quantization *q,
                         enum recipe_part part) {
   struct recipe_asked x;
-  struct part_type t;
   const struct recipe_quantization s = settled(r, of, q);
-  const bool exists = recipe_can_quantize(r, of, &s, part) && part_type(r, of, &s, part, &t);
-  assert(exists);
   ask(&x, r, &of, &s, part);
-  x.dtype = t.dtype;
-  x.rank = t.rank;
-  memcpy(x.dims, t.dims, t.rank * sizeof *t.dims);
+  const bool exists = recipe_can_quantize(r, of, &s, part) && part_type(r, of, &s, part, &x);
+  assert(exists);
   return recipe_rows_put(r, &x);
 }
 
@@ -277,7 +262,7 @@ static uint32_t put_back(struct recipes *r, uint32_t id, uint32_t passed,
                          const struct recipe_quantization *q, enum recipe_part part) {
   if (part != PART_CODES && !is_blockwise_layout(q->format)) return id;
   int64_t perm[RECIPE_MAX_RANK];
-  struct part_type t;
+  struct recipe_asked t;
   const struct recipe *x = &r->rows[passed];
   if (x->kind == RECIPE_TRANSPOSE) {
     memcpy(perm, r->longs + x->at, x->rank * sizeof *perm);

@@ -1,4 +1,4 @@
-// The rows of ops.def and their rules as code.
+// The rules of ops.def as code, and its rows.
 //
 //   from 11                 to 21
 //   ───┼────────┼──────────────┼──▶  versions of the operator at 11, 13 and 18: the rules of 13 and 18 must both
@@ -9,56 +9,19 @@
 // promise and false may be too careful.
 #include "schema.h"
 
-static const struct schema_row rows[] = {
-#define OP(domain, op, version, rule, attributes) {domain, op, version, SCHEMA_##rule, attributes},
-#include "ops.def"
-#undef OP
-};
-static const uint32_t n_rows = sizeof rows / sizeof rows[0];
-
-const struct schema_row *schema_rows(uint32_t *n) {
-  *n = n_rows;
-  return rows;
-}
-
-static int compare(struct span a, const char *b) {
-  size_t n = strlen(b), least = a.n < n ? a.n : n;
-  int order = least ? memcmp(a.at, b, least) : 0;
-  if (order) return order;
-  return a.n < n ? -1 : a.n > n;
-}
-
-static int order_of(struct span domain, struct span op_type, const struct schema_row *row) {
-  int by_domain = compare(domain, row->domain);
-  return by_domain ? by_domain : compare(op_type, row->op_type);
-}
-
-const struct schema_row *schema_of(struct span domain, struct span op_type, uint32_t *n) {
-  uint32_t low = 0, high = n_rows;
-  while (low < high) { // the first row that is not before the operator
-    uint32_t middle = low + (high - low) / 2;
-    if (order_of(domain, op_type, &rows[middle]) > 0)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  *n = 0;
-  while (low + *n < n_rows && order_of(domain, op_type, &rows[low + *n]) == 0)
-    ++*n;
-  return *n ? &rows[low] : NULL;
-}
+#include <stdlib.h>
 
 // ---- rules -------------------------------------------------------------------------------------
 
-struct look {
+struct schema_look {
   const struct model *m;
   uint32_t node;
-  const struct schema_row *row;
+  const char *attributes; // of the version
   struct arena *scratch;
 };
 
 // The next of the names, NUL-terminated; NULL at the end.
-static const char *next_name(const struct look *l, const char **at) {
+static const char *next_name(const struct schema_look *l, const char **at) {
   if (**at == 0) return NULL;
   const char *end = strchrnul(*at, ' ');
   const char *name = arena_string(l->scratch, span_of(*at, (size_t)(end - *at)));
@@ -66,61 +29,60 @@ static const char *next_name(const struct look *l, const char **at) {
   return name;
 }
 
-static const struct model_attr *attribute(const struct look *l, const char *name) {
+static const struct model_attr *attribute(const struct schema_look *l, const char *name) {
   return model_attr_named(l->m, l->node, name);
 }
 
-static const char *without(const struct look *l) {
-  const char *at = l->row->attributes, *name;
+static const char *without(const struct schema_look *l) {
+  const char *at = l->attributes, *name;
   while ((name = next_name(l, &at)))
     if (attribute(l, name))
       return arena_printf(l->scratch, "its attribute '%s' is gone or became an input", name);
   return NULL;
 }
 
-static const char *with(const struct look *l) {
-  if (attribute(l, l->row->attributes)) return NULL;
-  return arena_printf(l->scratch, "its attribute '%s' has no default any more", l->row->attributes);
+static const char *with(const struct schema_look *l) {
+  if (attribute(l, l->attributes)) return NULL;
+  return arena_printf(l->scratch, "its attribute '%s' has no default any more", l->attributes);
 }
 
-static const char *zero(const struct look *l) {
+static const char *zero(const struct schema_look *l) {
   int64_t x;
-  bool fits = model_attr_int(l->m, l->node, l->row->attributes, 0, &x) && x == 0;
-  return fits
-             ? NULL
-             : arena_printf(l->scratch, "its attribute '%s' works differently", l->row->attributes);
+  bool fits = model_attr_int(l->m, l->node, l->attributes, 0, &x) && x == 0;
+  return fits ? NULL
+              : arena_printf(l->scratch, "its attribute '%s' works differently", l->attributes);
 }
 
-static const char *one_output(const struct look *l) {
+static const char *one_output(const struct schema_look *l) {
   const struct model_node *n = &l->m->nodes[l->node];
   for (uint32_t i = 1; i < n->n_out; i++)
     if (model_output(l->m, n, i) != NO_ID) return "outputs behind its first are different ones";
   return NULL;
 }
 
-static const char *second_input(const struct look *l) {
+static const char *second_input(const struct schema_look *l) {
   if (model_input(l->m, &l->m->nodes[l->node], 1) != NO_ID) return NULL;
   return "its second input cannot be left out as it is any more";
 }
 
-static const struct model_info *declared(const struct look *l) {
+static const struct model_info *declared(const struct schema_look *l) {
   uint32_t value = model_input(l->m, &l->m->nodes[l->node], 0);
   if (value == NO_ID) return NULL;
   const uint32_t info = model_live_info(l->m, l->m->values[value].info);
   return info == NO_ID ? NULL : &l->m->infos[info];
 }
 
-static const char *floating(const struct look *l) {
+static const char *floating(const struct schema_look *l) {
   const struct model_info *info = declared(l);
   bool integer = info && info->flags & INFO_TENSOR && dtype_is_integer((enum dtype)info->dtype);
   return integer ? "integers are not taken any more" : NULL;
 }
 
-static const char *last_axis(const struct look *l) {
+static const char *last_axis(const struct schema_look *l) {
   const struct model_info *info = declared(l);
-  const struct model_attr *a = attribute(l, l->row->attributes);
+  const struct model_attr *a = attribute(l, l->attributes);
   int64_t axis, rank = info && info->flags & INFO_SHAPED ? info->rank : -1;
-  bool known = model_attr_int(l->m, l->node, l->row->attributes, 1, &axis);
+  bool known = model_attr_int(l->m, l->node, l->attributes, 1, &axis);
   // Absent, it reads 1 before and -1 after: the same axis of a matrix only.
   if (known && a == NULL && rank == 2) return NULL;
   if (known && a && (axis == -1 || (rank > 0 && axis == rank - 1))) return NULL;
@@ -128,61 +90,86 @@ static const char *last_axis(const struct look *l) {
          "to be the last";
 }
 
-static const char *explicit_pads(const struct look *l) {
+static const char *explicit_pads(const struct schema_look *l) {
   struct span mode;
-  bool known = model_attr_string(l->m, l->node, l->row->attributes, "NOTSET", &mode);
+  bool known = model_attr_string(l->m, l->node, l->attributes, "NOTSET", &mode);
   if (known && (span_is(mode, "NOTSET") || span_is(mode, "VALID"))) return NULL;
   return "auto_pad puts an odd pad on the other side";
 }
 
-static const char *sampling(const struct look *l) {
+static const char *sampling(const struct schema_look *l) {
   struct span mode;
-  if (attribute(l, l->row->attributes) == NULL) return NULL;
-  bool known = model_attr_string(l->m, l->node, l->row->attributes, "", &mode);
+  if (attribute(l, l->attributes) == NULL) return NULL;
+  bool known = model_attr_string(l->m, l->node, l->attributes, "", &mode);
   return known && span_is(mode, "nearest") ? NULL : "its modes have other names";
 }
 
-static const char *resize_13(const struct look *l) {
+static const char *resize_13(const struct schema_look *l) {
   struct span mode;
   const struct model_node *n = &l->m->nodes[l->node];
-  if (!model_attr_string(l->m, l->node, l->row->attributes, "half_pixel", &mode) ||
+  if (!model_attr_string(l->m, l->node, l->attributes, "half_pixel", &mode) ||
       span_is(mode, "tf_half_pixel_for_nn"))
     return "its coordinate mode is gone";
   bool both = model_input(l->m, n, 2) != NO_ID && model_input(l->m, n, 3) != NO_ID;
   return both ? "scales and sizes may not both be given any more" : NULL;
 }
 
-static const char *apply(const struct look *l) {
-  switch (l->row->rule) {
-  case SCHEMA_FIRST:
-  case SCHEMA_SAME: return NULL;
-  case SCHEMA_WITHOUT: return without(l);
-  case SCHEMA_WITH: return with(l);
-  case SCHEMA_ZERO: return zero(l);
-  case SCHEMA_ONE_OUTPUT: return one_output(l);
-  case SCHEMA_SECOND_INPUT: return second_input(l);
-  case SCHEMA_FLOATING: return floating(l);
-  case SCHEMA_LAST_AXIS: return last_axis(l);
-  case SCHEMA_EXPLICIT_PADS: return explicit_pads(l);
-  case SCHEMA_SAMPLING: return sampling(l);
-  case SCHEMA_RESIZE_13: return resize_13(l);
-  case SCHEMA_CHANGED: break;
-  }
+static const char *changed(const struct schema_look *l) {
+  (void)l;
   return "attributes, inputs or what it computes became others";
+}
+
+// ---- the table ---------------------------------------------------------------------------------
+
+#define FIRST(since) {since, NULL, ""},
+#define SAME(since) {since, NULL, ""},
+#define WITHOUT(since, attributes) {since, without, attributes},
+#define WITH(since, attribute) {since, with, attribute},
+#define ZERO(since, attribute) {since, zero, attribute},
+#define ONE_OUTPUT(since) {since, one_output, ""},
+#define SECOND_INPUT(since) {since, second_input, ""},
+#define FLOATING(since) {since, floating, ""},
+#define LAST_AXIS(since, attribute) {since, last_axis, attribute},
+#define EXPLICIT_PADS(since, attribute) {since, explicit_pads, attribute},
+#define SAMPLING(since, attribute) {since, sampling, attribute},
+#define RESIZE_13(since, attribute) {since, resize_13, attribute},
+#define CHANGED(since) {since, changed, ""},
+
+static const struct schema_row rows[] = {
+#define OP(op, versions) {op, (const struct schema_version[]){versions{0, NULL, NULL}}},
+#include "ops.def"
+#undef OP
+};
+
+const struct schema_row *schema_rows(uint32_t *n) {
+  *n = sizeof rows / sizeof rows[0];
+  return rows;
+}
+
+static int compare(const void *key, const void *row) {
+  const struct span *op_type = key;
+  const char *name = ((const struct schema_row *)row)->op_type;
+  const size_t n = strlen(name);
+  const int order = memcmp(op_type->at, name, op_type->n < n ? op_type->n : n);
+  if (order) return order;
+  return op_type->n < n ? -1 : op_type->n > n;
+}
+
+const struct schema_row *schema_of(struct span op_type) {
+  return bsearch(&op_type, rows, sizeof rows / sizeof rows[0], sizeof rows[0], compare);
 }
 
 bool schema_same(const struct model *m, uint32_t node, int64_t from, int64_t to,
                  struct arena *scratch, struct schema_change *change) {
   struct span domain = model_name(m, m->nodes[node].domain);
   if (domain.n && !span_is(domain, "ai.onnx")) return true;
-  uint32_t n;
-  const struct schema_row *row = schema_of(span_str(""), model_name(m, m->nodes[node].op_type), &n);
+  const struct schema_row *row = schema_of(model_name(m, m->nodes[node].op_type));
   *change = (struct schema_change){0, "weir does not know the history of this operator"};
   if (row == NULL) return false;
-  for (uint32_t i = 0; i < n; i++) {
-    if (row[i].since_version <= from || row[i].since_version > to) continue;
-    struct look l = {m, node, &row[i], scratch};
-    *change = (struct schema_change){row[i].since_version, apply(&l)};
+  for (const struct schema_version *v = row->versions; v->since; v++) {
+    if (v->since <= from || v->since > to || !v->obstacle) continue;
+    const struct schema_look l = {m, node, v->attributes, scratch};
+    *change = (struct schema_change){v->since, v->obstacle(&l)};
     if (change->why) return false;
   }
   return true;

@@ -4,33 +4,25 @@
 
 #include "model.h"
 
-enum schema_rule {
-  SCHEMA_FIRST,
-  SCHEMA_SAME,
-  SCHEMA_WITHOUT,
-  SCHEMA_WITH,
-  SCHEMA_ZERO,
-  SCHEMA_ONE_OUTPUT,
-  SCHEMA_SECOND_INPUT,
-  SCHEMA_FLOATING,
-  SCHEMA_LAST_AXIS,
-  SCHEMA_EXPLICIT_PADS,
-  SCHEMA_SAMPLING,
-  SCHEMA_RESIZE_13,
-  SCHEMA_CHANGED,
-};
-
-struct schema_row {
-  const char *domain, *op_type; // "" is ai.onnx
-  int64_t since_version;
-  enum schema_rule rule;  // from the row before to this one (ops.def)
+// A version of an operator. `obstacle` is its rule (ops.def): why a node that was written for the
+// version before means something else under this one, or NULL; no rule: it never does.
+struct schema_look;
+struct schema_version {
+  int64_t since;
+  const char *(*obstacle)(const struct schema_look *l);
   const char *attributes; // names separated by blanks, what the rule looks at
 };
 
-// All rows, sorted by (domain, op_type, since_version).
+// An operator of ai.onnx with its versions in order; since 0: behind the last.
+struct schema_row {
+  const char *op_type;
+  const struct schema_version *versions;
+};
+
+// All rows, sorted by op_type.
 const struct schema_row *schema_rows(uint32_t *n);
-// The rows of an operator; n = 0 and NULL if there are none.
-const struct schema_row *schema_of(struct span domain, struct span op_type, uint32_t *n);
+// The row of an operator, or NULL.
+const struct schema_row *schema_of(struct span op_type);
 
 // Why a node cannot be read under another version of its domain's opset.
 struct schema_change {

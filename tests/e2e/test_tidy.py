@@ -122,7 +122,7 @@ def test_twice_finds_nothing_more(weir, tmp_path):
 def test_package_models_keep_their_numbers(weir, tmp_path, package):
     for number, source in enumerate(package_models(package)):
         result = tmp_path / f"{number}.onnx"
-        weir("run", source, result, "--pass", "tidy")
+        weir("run", source, result, "--pass", "repeat(tidy)")
         onnx.checker.check_model(onnx.load(result))
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -328,6 +328,25 @@ def test_log_and_plan_name_the_artifact_and_replay_makes_it_again(weir, tmp_path
     folder.mkdir()
     weir("replay", tmp_path / "edits.jsonl", source, folder / "out.onnx")
     assert (folder / "out.onnx").read_bytes() == (tmp_path / "out.onnx").read_bytes()
+
+
+def test_a_question_asked_again_is_answered_from_memory(weir, tmp_path):
+    """The second round of a repeat asks about the same weights: they are read once, and the log names both askings."""
+    rng = np.random.default_rng(4)
+    weights = {name: rng.standard_normal((512, 64)).astype(np.float32) for name in "ab"}
+    source = weights_model(tmp_path / "in.onnx", weights)
+    model = onnx.load(source, load_external_data=False)
+    model.graph.node[-1].output[0] = "sum"
+    model.graph.node.append(helper.make_node("Identity", ["sum"], ["y"]))  # what the first round does
+    onnx.save(model, source)
+    words = ("--pass", "repeat(tidy,fuse)", "--edit-log", tmp_path / "edits.jsonl")
+    report = weir.report("run", source, tmp_path / "out.onnx", *words)
+    folder = tmp_path / "replayed"
+    folder.mkdir()
+    weir("replay", tmp_path / "edits.jsonl", source, folder / "out.onnx")
+    assert (folder / "out.onnx").read_bytes() == (tmp_path / "out.onnx").read_bytes()
+    asked = [line for line in (tmp_path / "edits.jsonl").read_text().splitlines() if '"edit":"artifact"' in line]
+    assert len(asked) == 2 and len(report["weir"]["stages"]) == 1
 
 
 def test_replay_refuses_weights_that_are_no_longer_equal(weir, tmp_path):

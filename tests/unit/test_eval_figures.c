@@ -100,7 +100,7 @@ static double decoded(const struct recipe_quantization *q, const int64_t dims[2]
   const uint64_t blocks = ((uint64_t)dims[1] - 1) / q->block + 1;
   const uint64_t block = row * blocks + column / q->block;
   const int zero = ((uint8_t *)zeros)[block / 2] >> (block % 2 * 4) & 15;
-  return ((codes[i / 2] >> (i % 2 * 4) & 15) - zero) * (double)scales[block];
+  return (double)((float)((codes[i / 2] >> (i % 2 * 4) & 15) - zero) * scales[block]);
 }
 
 static struct figures naive(uint32_t of, const struct recipe_quantization *q,

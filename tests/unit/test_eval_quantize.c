@@ -609,9 +609,9 @@ static struct figures naive_figures(const struct weight *w) {
         int zero;
         block_scale(w, o, k / w->block, i, &scale, &zero);
         const float v = at(w, o, k, i);
-        const float rounded = v - (float)(code_of(w, v, scale, zero) - zero) * scale;
-        const double exact = (double)v - (code_of(w, v, scale, zero) - zero) * (double)scale;
-        const double e = w->q.format == FORMAT_NBITS ? (double)rounded : exact;
+        const float back = (float)(code_of(w, v, scale, zero) - zero) * scale;
+        const double e =
+            w->q.format == FORMAT_NBITS ? (double)(v - back) : (double)v - (double)back;
         f.vv += (double)v * (double)v;
         f.ee += e * e;
         f.ve += (double)v * e;

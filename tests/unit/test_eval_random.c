@@ -188,7 +188,7 @@ static void random_element(enum dtype t, uint8_t *out) {
 
 static enum dtype random_dtype(void) {
   static const enum dtype all[] = {
-#define DTYPE(symbol, number, name, bits, field) DTYPE_##symbol,
+#define DTYPE(symbol, ...) DTYPE_##symbol,
 #include "dtype.def"
 #undef DTYPE
   };

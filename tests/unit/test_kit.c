@@ -88,8 +88,7 @@ static void test_op_rows(void **state) {
   uint32_t n;
   const struct schema_row *rows = schema_rows(&n);
   for (uint32_t i = 0; i < n; i++) // every operator whose history is known has a number
-    assert_int_not_equal(kit_op_named(span_str(rows[i].domain), span_str(rows[i].op_type)),
-                         OP_NONE);
+    assert_int_not_equal(kit_op_named(span_str(""), span_str(rows[i].op_type)), OP_NONE);
 }
 
 // ---- types ---------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ static void test_empty(void **state) {
   struct model m;
   struct tensor_map map;
   model_init(&m);
-  tensor_map_init(&map, &m);
+  tensor_map_init(&map, &m, false);
   assert_int_equal(tensor_map_first(&map, 0, 0), 0);
   assert_int_equal(tensor_map_use(&map, 0).used, 0);
   tensor_map_done(&map);
@@ -57,7 +57,7 @@ static void test_ranges(void **state) {
   add_tensor(&m, 2, 0, 2000);   // 3
   m.tensors[add_tensor(&m, 1, 600, 100)].flags = TENSOR_DEAD;
   add_tensor(&m, 1, 700, 0); // 5
-  tensor_map_init(&map, &m);
+  tensor_map_init(&map, &m, false);
   assert_int_equal(map.n_rows, 4);
   assert_int_equal(tensors_in(&map, 1, 0, 1), 1 << 1);
   assert_int_equal(tensors_in(&map, 1, 109, 1), 1 << 1 | 1 << 2);
@@ -87,10 +87,10 @@ static void test_held(void **state) {
   m.tensors[outside] = m.tensors[add_tensor(&m, 1, 0, 500)];
   m.tensors[outside].flags = TENSOR_EXTERNAL;
   m.n_tensors = 3;
-  tensor_map_init(&map, &m);
+  tensor_map_init(&map, &m, false);
   assert_int_equal(map.n_rows, 1);
   tensor_map_done(&map);
-  tensor_map_init_held(&map, &m);
+  tensor_map_init(&map, &m, true);
   assert_int_equal(map.n_rows, 3);
   assert_int_equal(tensors_in(&map, 0, 0, 120), 0);
   assert_int_equal(tensors_in(&map, 0, 127, 1), 1 << 0);
@@ -111,7 +111,7 @@ static void test_use(void **state) {
   add_tensor(&m, 1, 92, 4);         // inside both
   add_tensor(&m, 1, 4096, 4);       // 3986 bytes of padding
   add_tensor(&m, 1, 1 << 20, 1000); // a hole that is no padding
-  tensor_map_init(&map, &m);
+  tensor_map_init(&map, &m, false);
   struct tensor_map_use use = tensor_map_use(&map, 1);
   assert_int_equal(use.places, 5);
   assert_int_equal(use.used, 46 + 4 + 1000);
@@ -128,7 +128,7 @@ static void test_wild_offsets(void **state) {
   model_init(&m);
   add_tensor(&m, 1, UINT64_MAX - 10, 100);
   add_tensor(&m, 1, 5, 5);
-  tensor_map_init(&map, &m);
+  tensor_map_init(&map, &m, false);
   assert_int_equal(tensor_map_first(&map, 1, 0), 0);
   assert_int_equal(tensor_map_first(&map, 1, 10), 1);
   assert_int_equal(tensor_map_use(&map, 1).places, 2);

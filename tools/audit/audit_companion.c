@@ -79,30 +79,6 @@ static bool is_known(const struct model *m, struct span name) {
   return model_find_name(m, span_of(name.at + n, name.n - (size_t)n)) != NO_ID;
 }
 
-static bool touches_damage(const struct companion_reader *c, const struct row *row) {
-  const char *file = c->manifest.files[row->file];
-  for (size_t i = 0; i < c->n_found; i++) {
-    const struct audit_found *f = &c->found[i];
-    if (strcmp(f->file, file) == 0 && row->off < f->off + f->len && f->off < row->off + row->len)
-      return true;
-  }
-  return false;
-}
-
-static bool keep_row(struct companion_reader *c, struct row *row, struct span name,
-                     const struct json_value *list) {
-  uint8_t(*pieces)[DIGEST_BYTES] = arena_alloc(&c->arena, json_count(list) * sizeof *pieces + 1);
-  size_t n = 0;
-  struct span hex;
-  for (const struct json_value *v = json_first(list); v; v = json_next(v))
-    if (!json_as_string(v, &hex) || !hex_decode(hex, pieces[n++], DIGEST_BYTES))
-      return useless(c, "has a digest that is none");
-  row->pieces = (const uint8_t(*)[DIGEST_BYTES])pieces;
-  row->name = arena_string(&c->arena, name);
-  *TABLE_PUSH(c, rows) = *row;
-  return true;
-}
-
 static bool take_line(struct companion_reader *c, const struct json_value *v) {
   struct span name, file;
   struct row row = {0};
@@ -119,7 +95,19 @@ static bool take_line(struct companion_reader *c, const struct json_value *v) {
     return useless(c, "has not one digest for every 64 MiB");
   if (c->m && !is_known(c->m, name))
     return useless(c, "names a tensor that the model does not have");
-  return row.len == 0 || !touches_damage(c, &row) || keep_row(c, &row, name, list);
+  if (row.len == 0 ||
+      !audit_found_meets(c->found, c->n_found, c->manifest.files[row.file], row.off, row.len))
+    return true;
+  uint8_t(*pieces)[DIGEST_BYTES] = arena_alloc(&c->arena, json_count(list) * sizeof *pieces);
+  size_t n = 0;
+  struct span hex;
+  for (const struct json_value *x = json_first(list); x; x = json_next(x))
+    if (!json_as_string(x, &hex) || !hex_decode(hex, pieces[n++], DIGEST_BYTES))
+      return useless(c, "has a digest that is none");
+  row.pieces = (const uint8_t(*)[DIGEST_BYTES])pieces;
+  row.name = arena_string(&c->arena, name);
+  *TABLE_PUSH(c, rows) = row;
+  return true;
 }
 
 // The next line without its break, hashed with it: 1, 0 at the end, -1 where it is too long.
@@ -181,7 +169,7 @@ static void map_range(const struct companion_reader *c, struct audit_found *f,
   f->mapped = true;
   for (size_t i = 0; i < c->n_rows; i++) {
     const struct row *row = &c->rows[i];
-    if (row->file != file || row->off >= f->off + f->len || f->off >= row->off + row->len) continue;
+    if (row->file != file || !ranges_meet(row->off, row->len, f->off, f->len)) continue;
     f->tensors[f->n_tensors] = arena_string(arena, span_str(row->name));
     f->places[f->n_tensors++] = (struct audit_place){row->off, row->len};
   }
@@ -210,8 +198,9 @@ static bool is_whole(const struct companion_reader *c, int fd, const struct audi
                      const struct row *row) {
   for (uint64_t at = 0; at < row->len; at += PLAN_UNIT_BYTES) {
     const uint64_t off = row->off + at, len = min_u64(PLAN_UNIT_BYTES, row->len - at);
-    if (off >= f->off + f->len || f->off >= off + len) continue;
-    if (!piece_agrees(c, fd, off, len, row->pieces[at / PLAN_UNIT_BYTES])) return false;
+    if (ranges_meet(off, len, f->off, f->len) &&
+        !piece_agrees(c, fd, off, len, row->pieces[at / PLAN_UNIT_BYTES]))
+      return false;
   }
   return true;
 }

@@ -18,11 +18,6 @@
 
 #include <stdio.h>
 
-static const char *base_name(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
 // The .onnx is not looked for by the name in the index, which is another one behind a link.
 static uint32_t file_of(const struct model *m, const char *onnx_name, const char *name) {
   if (strcmp(onnx_name, name) == 0) return 0;
@@ -41,23 +36,19 @@ static void name_range(const struct model *m, uint32_t file, const struct tensor
                        struct audit_found *f, struct arena *arena) {
   f->mapped = true;
   if (file == NO_ID) return;
-  size_t first = tensor_map_first(map, file, f->off), n = 0;
-  for (size_t pass = 0; pass < 2; pass++) {
-    const char **names = pass ? arena_alloc(arena, (n + 1) * sizeof *names) : NULL;
-    struct audit_place *places = pass ? arena_alloc(arena, (n + 1) * sizeof *places) : NULL;
-    n = 0;
-    for (size_t i = first; i < map->n_rows && map->rows[i].file == file; i++) {
-      const struct tensor_span *row = &map->rows[i];
-      if (row->off >= f->off && row->off - f->off >= f->len) break;
-      if (row->off < f->off && f->off - row->off >= row->len) continue;
-      if (names) names[n] = tensor_name(m, row->tensor, arena);
-      if (places) places[n] = (struct audit_place){row->off, row->len};
-      n++;
-    }
-    f->tensors = names;
-    f->places = places;
+  const struct tensor_span *rows = map->rows;
+  const size_t first = tensor_map_first(map, file, f->off);
+  size_t end = first;
+  while (end < map->n_rows && rows[end].file == file &&
+         (rows[end].off < f->off || rows[end].off - f->off < f->len))
+    end++;
+  f->tensors = arena_alloc(arena, (end - first) * sizeof *f->tensors);
+  f->places = arena_alloc(arena, (end - first) * sizeof *f->places);
+  for (size_t i = first; i < end; i++) {
+    if (rows[i].off < f->off && f->off - rows[i].off >= rows[i].len) continue;
+    f->tensors[f->n_tensors] = tensor_name(m, rows[i].tensor, arena);
+    f->places[f->n_tensors++] = (struct audit_place){rows[i].off, rows[i].len};
   }
-  f->n_tensors = (uint32_t)n;
 }
 
 static void pass_over(void *ctx, enum fault_level level, const char *place, const char *message,
@@ -75,24 +66,23 @@ static int load(struct model *m, const char *path, bool hurt, struct sources **s
   return load_model(m, *sources, &loading, err);
 }
 
+bool audit_found_meets(const struct audit_found *found, size_t n, const char *file, uint64_t off,
+                       uint64_t len) {
+  for (size_t i = 0; i < n; i++)
+    if (strcmp(found[i].file, file) == 0 && ranges_meet(off, len, found[i].off, found[i].len))
+      return true;
+  return false;
+}
+
 static bool is_damaged(const struct audit_found *found, size_t n, const char *file) {
   for (size_t i = 0; i < n; i++)
     if (strcmp(found[i].file, file) == 0) return true;
   return false;
 }
 
-static void say_unreadable(const char *name, bool hurt, const struct err *why) {
-  if (!hurt)
-    report_notice("the tensors of damaged ranges cannot be named: %s", why->msg);
-  else
-    report_notice("'%s' itself is damaged and cannot be read as a model any more, so the tensors "
-                  "of damaged ranges cannot be named: %s",
-                  quote_str(name).s, why->msg);
-}
-
 void audit_tensors_name(const char *folder, const char *model_path, struct audit_found *found,
                         size_t n, struct arena *arena) {
-  const char *name = base_name(model_path);
+  const char *name = path_base(model_path);
   const bool hurt = is_damaged(found, n, name);
   if (hurt && audit_companion_narrow(folder, name, NULL, found, n, arena)) return;
   struct model m;
@@ -100,10 +90,15 @@ void audit_tensors_name(const char *folder, const char *model_path, struct audit
   struct err why = {0};
   model_init(&m);
   if (load(&m, model_path, hurt, &sources, &why) < 0) {
-    say_unreadable(name, hurt, &why);
+    if (hurt)
+      report_notice("'%s' itself is damaged and cannot be read as a model any more, so the tensors "
+                    "of damaged ranges cannot be named: %s",
+                    quote_str(name).s, why.msg);
+    else
+      report_notice("the tensors of damaged ranges cannot be named: %s", why.msg);
   } else {
     struct tensor_map map;
-    tensor_map_init_held(&map, &m);
+    tensor_map_init(&map, &m, true);
     for (size_t i = 0; i < n; i++)
       name_range(&m, file_of(&m, name, found[i].file), &map, &found[i], arena);
     tensor_map_done(&map);

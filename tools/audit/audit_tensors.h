@@ -18,6 +18,10 @@ struct audit_found {
   uint32_t n_whole; // and so many more lie there and agree
 };
 
+// Does a range of a file meet any of the rows?
+bool audit_found_meets(const struct audit_found *found, size_t n, const char *file, uint64_t off,
+                       uint64_t len);
+
 // Fills in the tensors of each row. The model at that path (in that folder) says where they lie,
 // and the digests per tensor, if there are any, which of them differ (audit_companion.h). Where a
 // row is about the .onnx itself, the digests say both; without them the damaged .onnx is asked, and

@@ -112,8 +112,7 @@ struct cli_option_row cli_row(enum cli_command command, enum cli_option option) 
 }
 
 enum cli_option cli_option_named(enum cli_command command, struct span name) {
-  enum cli_option o;
-  for (uint32_t k = 0; (o = cli_option_at(command, k)) != CLI_NONE; k++)
+  for (uint32_t k = 0, o; (o = cli_option_at(command, k)) != CLI_NONE; k++)
     if (span_is(name, cli_row(command, o).name)) return o;
   return CLI_NONE;
 }
@@ -124,10 +123,6 @@ enum cli_option cli_pass_option(enum cli_command command, const char *name) {
   return o;
 }
 
-bool cli_writes(enum cli_command command) {
-  return cli_option_belongs(OPT_OUTPUT, command);
-}
-
 enum cli_command cli_command_by_name(const char *name) {
   uint32_t c = 0;
   while (c < CLI_COMMANDS && strcmp(command_rows[c].name, name) != 0)
@@ -135,31 +130,29 @@ enum cli_command cli_command_by_name(const char *name) {
   return c;
 }
 
-bool cli_choice(const struct cli_option_row *row, uint32_t k, bool hidden, const char **word,
-                size_t *n) {
+struct span cli_choice(const struct cli_option_row *row, uint32_t k, bool hidden) {
   const char *at = row->metavar;
   for (;; k--) {
-    *n = strcspn(at, "|/");
-    *word = at;
-    if (k == 0) return true;
-    at += *n;
-    if (*at == '\0' || (*at == '/' && !hidden)) return false;
+    const size_t n = strcspn(at, "|/");
+    if (k == 0) return span_of(at, n);
+    at += n;
+    if (*at == '\0' || (*at == '/' && !hidden)) return span_of(at, 0);
     at++;
   }
 }
 
-static bool is_repeated(const char *word, size_t n) {
-  return n > 3 && memcmp(word + n - 3, "...", 3) == 0;
+static bool is_repeated(struct span word) {
+  return word.n > 3 && memcmp(word.at + word.n - 3, "...", 3) == 0;
 }
 
-bool cli_operand_word(enum cli_command command, uint32_t k, const char **word, size_t *n) {
+// The k-th word of a command's operands, brackets kept ("[OUT]"); empty past the last.
+static struct span operand_word(enum cli_command command, uint32_t k) {
   const char *at = command_rows[command].operands;
   for (;; k--) {
-    *n = strcspn(at, " ");
-    *word = at;
-    if (k == 0 || (*n > 0 && is_repeated(at, *n))) return *n > 0;
-    at += *n;
-    if (*at == '\0') return false;
+    const struct span word = span_of(at, strcspn(at, " "));
+    if (k == 0 || is_repeated(word)) return word;
+    at += word.n;
+    if (*at == '\0') return span_of(at, 0);
     at++;
   }
 }
@@ -184,73 +177,52 @@ static int bad_value(const struct taking *t, const char *text, const char *wante
                  t->row.name, wanted);
 }
 
-static int set_size(const struct taking *t, const char *text, struct err *err) {
-  uint64_t n;
-  if (!size_words_parse(text, &n) || n == 0)
-    return bad_value(t, text, "a size such as 64M, 64MiB or 1.5G", err);
-  if (t->o == OPT_ALIGN && ((n & (n - 1)) != 0 || n > (1u << 30)))
-    return bad_value(t, text, "a power of two up to 1GiB", err);
-  t->value->number = n;
-  return 0;
-}
-
-static int set_count(const struct taking *t, const char *text, struct err *err) {
-  uint64_t n, least = t->row.kind == CLI_COUNT;
-  if (!cli_words_number(text, &n) || n < least || n > INT32_MAX)
-    return bad_value(t, text, least ? "a whole number from 1" : "a whole number from 0", err);
-  t->value->number = n;
-  t->value->text = text;
-  return 0;
-}
-
-static int set_choice(const struct taking *t, const char *text, struct err *err) {
-  const char *word;
-  size_t n;
-  for (uint32_t k = 0; cli_choice(&t->row, k, true, &word, &n); k++) {
-    if (strlen(text) == n && memcmp(text, word, n) == 0) {
-      t->value->text = text;
-      return 0;
-    }
-  }
-  const char *list = t->row.metavar;
-  char wanted[64];
-  snprintf(wanted, sizeof wanted, "%.*s", (int)strcspn(list, "/"), list);
-  return bad_value(t, text, wanted, err);
-}
-
-static int set_name(const struct taking *t, const char *text, struct err *err) {
-  // Readers look for "..", in any place, before they open a data file.
-  bool plain = *text && strlen(text) <= 255 && !strchr(text, '/') && strcmp(text, ".") != 0 &&
-               !strstr(text, "..");
-  if (!plain) return bad_value(t, text, "a plain file name, without '/' and '..'", err);
-  t->value->text = text;
-  return 0;
-}
-
-// A list has at most as many elements as the line has words, or one: its preset.
-static int set_list(const struct taking *t, const char *text, struct err *err) {
-  if (*text == '\0') return bad_value(t, text, t->row.metavar, err);
-  size_t room = (size_t)t->args->argc * sizeof(char *);
-  if (!t->value->list) t->value->list = arena_alloc(&t->args->arena, room);
-  t->value->list[t->value->n_list++] = text;
-  return 0;
-}
-
+// What the kind of the option makes of the word.
 static int set_value(const struct taking *t, const char *text, struct err *err) {
+  struct cli_value *v = t->value;
+  const uint64_t least = t->row.kind == CLI_COUNT;
+  uint64_t n = 0;
+  uint32_t k = 0;
+  struct span word;
+  char visible[64]; // words of a choice
   switch (t->row.kind) {
   case CLI_FLAG: return 0;
-  case CLI_SIZE: return set_size(t, text, err);
+  case CLI_SIZE:
+    if (!size_words_parse(text, &n) || n == 0)
+      return bad_value(t, text, "a size such as 64M, 64MiB or 1.5G", err);
+    if (t->o == OPT_ALIGN && ((n & (n - 1)) != 0 || n > (1u << 30)))
+      return bad_value(t, text, "a power of two up to 1GiB", err);
+    break;
   case CLI_COUNT:
-  case CLI_NUMBER: return set_count(t, text, err);
-  case CLI_LIST: return set_list(t, text, err);
-  case CLI_CHOICE: return set_choice(t, text, err);
-  case CLI_NAME: return set_name(t, text, err);
+  case CLI_NUMBER:
+    if (!span_decimal(span_str(text), &n) || n < least || n > INT32_MAX)
+      return bad_value(t, text, least ? "a whole number from 1" : "a whole number from 0", err);
+    break;
+  case CLI_LIST:
+    // At most as many elements as the line has words, or one: its preset.
+    if (*text == '\0') return bad_value(t, text, t->row.metavar, err);
+    if (!v->list) v->list = arena_alloc(&t->args->arena, (size_t)t->args->argc * sizeof *v->list);
+    v->list[v->n_list++] = text;
+    return 0;
+  case CLI_CHOICE:
+    while ((word = cli_choice(&t->row, k, true)).n > 0 && !span_is(word, text))
+      k++;
+    if (word.n > 0) break;
+    snprintf(visible, sizeof visible, "%.*s", (int)strcspn(t->row.metavar, "/"), t->row.metavar);
+    return bad_value(t, text, visible, err);
+  case CLI_NAME:
+    // Readers look for "..", in any place, before they open a data file.
+    if (*text == '\0' || strlen(text) > 255 || strchr(text, '/') || strcmp(text, ".") == 0 ||
+        strstr(text, ".."))
+      return bad_value(t, text, "a plain file name, without '/' and '..'", err);
+    break;
   case CLI_FILE:
     if (*text == '\0') return bad_value(t, text, "a path", err);
     break;
   case CLI_TEXT: break;
   }
-  t->value->text = text;
+  v->number = n;
+  v->text = text;
   return 0;
 }
 
@@ -260,38 +232,37 @@ static int hint_help(const struct cli_args *args, struct err *err) {
   return err_hint(err, "'weir %s --help' lists the options", command_rows[args->command].name);
 }
 
-// A wrong name is worth a guess if it is a few slips away, or the start of the real one.
-static const char *nearest_option(enum cli_command c, const char *name) {
-  struct guess g = guess_start(name);
-  enum cli_option o;
-  for (uint32_t k = 0; (o = cli_option_at(c, k)) != CLI_NONE; k++)
-    guess_try(&g, cli_row(c, o).name);
-  guess_try(&g, "help");
-  return g.best;
-}
-
-static const char *nearest_command(const char *name) {
+static int unknown_command(const char *name, struct err *err) {
   struct guess g = guess_start(name);
   for (uint32_t c = 0; c < CLI_COMMANDS; c++)
     guess_try(&g, command_rows[c].name);
-  return g.best;
-}
-
-static int other_commands_option(const struct cli_args *args, uint32_t c, const char *name,
-                                 struct err *err) {
-  err_fill(err, ERR_USAGE, "--%s is an option of 'weir %s', not of 'weir %s'", quote_str(name).s,
-           command_rows[c].name, command_rows[args->command].name);
-  return hint_help(args, err);
-}
-
-static int unknown_command(const char *name, struct err *err) {
   err_fill(err, ERR_USAGE, "there is no command '%s'", quote_str(name).s);
-  const char *near = nearest_command(name);
-  if (near) return err_hint(err, "did you mean 'weir %s'?", near);
-  size_t n = strlen(name);
-  if (n > 5 && strcmp(name + n - 5, ".onnx") == 0)
+  if (g.best) return err_hint(err, "did you mean 'weir %s'?", g.best);
+  if (str_ends(name, ".onnx"))
     return err_hint(err, "the command comes first: 'weir inspect %s'", quote_str(name).s);
   return err_hint(err, "'weir --help' lists the commands");
+}
+
+static int unknown_option(const struct cli_args *args, const char *name, struct err *err) {
+  const char *command = command_rows[args->command].name;
+  // The options of the tool whose command line this is compatible with.
+  if (args->command == CLI_conv2matmul && strncmp(name, "verify", 6) == 0) {
+    err_fill(err, ERR_USAGE, "--%s is not available: this version of weir does not run models",
+             quote_str(name).s);
+    return err_hint(err, "leave it away, and compare input and output in a runtime of your own");
+  }
+  for (uint32_t c = 0; c < CLI_COMMANDS; c++) {
+    if (cli_option_named(c, span_str(name)) == CLI_NONE) continue;
+    err_fill(err, ERR_USAGE, "--%s is an option of 'weir %s', not of 'weir %s'", quote_str(name).s,
+             command_rows[c].name, command);
+    return hint_help(args, err);
+  }
+  err_fill(err, ERR_USAGE, "'weir %s' has no option --%s", command, quote_str(name).s);
+  struct guess g = guess_start(name);
+  for (uint32_t k = 0, o; (o = cli_option_at(args->command, k)) != CLI_NONE; k++)
+    guess_try(&g, cli_row(args->command, o).name);
+  guess_try(&g, "help");
+  return g.best ? err_hint(err, "did you mean --%s?", g.best) : hint_help(args, err);
 }
 
 // ---- words --------------------------------------------------------------------------------------
@@ -326,20 +297,7 @@ static int take_long(struct cli_args *args, const char *word, int *at, struct er
   if (o != CLI_NONE) return take_option(args, o, equals ? equals + 1 : NULL, at, err);
   char unknown[64];
   snprintf(unknown, sizeof unknown, "%.*s", n > 60 ? 60 : (int)n, name);
-  // The options of the tool whose command line this is compatible with.
-  if (args->command == CLI_conv2matmul && strncmp(unknown, "verify", 6) == 0) {
-    err_fill(err, ERR_USAGE, "--%s is not available: this version of weir does not run models",
-             quote_str(unknown).s);
-    return err_hint(err, "leave it away, and compare input and output in a runtime of your own");
-  }
-  for (uint32_t c = 0; c < CLI_COMMANDS; c++)
-    if (cli_option_named(c, span_str(unknown)) != CLI_NONE)
-      return other_commands_option(args, c, unknown, err);
-  err_fill(err, ERR_USAGE, "'weir %s' has no option --%s", command_rows[args->command].name,
-           quote_str(unknown).s);
-  const char *near = nearest_option(args->command, unknown);
-  if (!near) return hint_help(args, err);
-  return err_hint(err, "did you mean --%s?", near);
+  return unknown_option(args, unknown, err);
 }
 
 static int take_short(struct cli_args *args, const char *word, int *at, struct err *err) {
@@ -352,48 +310,31 @@ static int take_short(struct cli_args *args, const char *word, int *at, struct e
                   quote_str(word).s);
 }
 
-static int take_operand(struct cli_args *args, const char *word, struct err *err) {
-  const char *operands = command_rows[args->command].operands, *unused;
-  size_t n;
-  if (!cli_operand_word(args->command, args->n_operands, &unused, &n)) {
-    err_fill(err, ERR_USAGE, "'%s' is one word too many: usage is 'weir %s %s'", quote_str(word).s,
-             command_rows[args->command].name, operands);
-    return hint_help(args, err);
-  }
-  args->operand[args->n_operands++] = word;
-  return 0;
-}
-
 static int take_words(struct cli_args *args, struct err *err) {
+  const struct cli_command_row *row = &command_rows[args->command];
   bool options = true;
   for (int at = 2; at < args->argc; at++) {
     const char *word = args->argv[at];
-    int rc;
+    int rc = 0;
     if (options && strcmp(word, "--") == 0) {
       options = false;
-      continue;
-    }
-    if (options && strncmp(word, "--", 2) == 0)
+    } else if (options && strncmp(word, "--", 2) == 0) {
       rc = take_long(args, word, &at, err);
-    else if (options && word[0] == '-' && word[1])
+    } else if (options && word[0] == '-' && word[1]) {
       rc = take_short(args, word, &at, err);
-    else
-      rc = take_operand(args, word, err);
+    } else if (operand_word(args->command, args->n_operands).n > 0) {
+      args->operand[args->n_operands++] = word;
+    } else {
+      err_fill(err, ERR_USAGE, "'%s' is one word too many: usage is 'weir %s %s'",
+               quote_str(word).s, row->name, row->operands);
+      rc = hint_help(args, err);
+    }
     if (rc < 0) return -1;
   }
-  return 0;
-}
-
-// ---- what needs all words -----------------------------------------------------------------------
-
-static int check_operands(const struct cli_args *args, struct err *err) {
-  const char *word;
-  size_t n;
-  if (!cli_operand_word(args->command, args->n_operands, &word, &n) || word[0] == '[') return 0;
-  if (args->n_operands > 0 && is_repeated(word, n)) return 0;
-  err_fill(err, ERR_USAGE, "'weir %s' needs %.*s", command_rows[args->command].name, (int)n, word);
-  return err_hint(err, "usage: weir %s %s [options]", command_rows[args->command].name,
-                  command_rows[args->command].operands);
+  const struct span word = operand_word(args->command, args->n_operands);
+  if (word.n == 0 || word.at[0] == '[' || (args->n_operands > 0 && is_repeated(word))) return 0;
+  err_fill(err, ERR_USAGE, "'weir %s' needs %.*s", row->name, (int)word.n, (const char *)word.at);
+  return err_hint(err, "usage: weir %s %s [options]", row->name, row->operands);
 }
 
 // ---- the whole line -----------------------------------------------------------------------------
@@ -402,25 +343,20 @@ static int check_operands(const struct cli_args *args, struct err *err) {
 static bool asks_for_help(struct cli_args *args) {
   for (int i = 2; i < args->argc && strcmp(args->argv[i], "--") != 0; i++) {
     const char *word = args->argv[i];
-    if (strcmp(word, "--help-all") == 0)
-      args->action = CLI_HELP_ALL;
-    else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
-      args->action = CLI_HELP;
-    else
-      continue;
+    const bool all = strcmp(word, "--help-all") == 0;
+    if (!all && strcmp(word, "--help") != 0 && strcmp(word, "-h") != 0) continue;
+    args->action = all ? CLI_HELP_ALL : CLI_HELP;
     return true;
   }
   return false;
 }
 
 static int parse_generate(struct cli_args *args, struct err *err) {
-  static const char *const kinds[] = {"bash", "zsh", "fish", "man"};
   const char *kind = args->argc > 2 ? args->argv[2] : "";
-  size_t k = 0;
-  while (k < 4 && strcmp(kind, kinds[k]) != 0)
-    k++;
-  bool man = k == 3;
-  if (k == 4 || args->argc != (man ? 4 : 3))
+  const bool man = strcmp(kind, "man") == 0;
+  const bool shell =
+      strcmp(kind, "bash") == 0 || strcmp(kind, "zsh") == 0 || strcmp(kind, "fish") == 0;
+  if ((!man && !shell) || args->argc != (man ? 4 : 3))
     return err_set(err, ERR_USAGE, "--generate takes bash, zsh, fish, or man and a folder");
   args->action = CLI_GENERATE;
   args->operand[0] = kind;
@@ -467,15 +403,14 @@ int cli_parse(struct cli_args *args, int argc, char *const *argv, struct err *er
   if (asks_for_help(args)) return 0;
   args->action = CLI_RUN;
   struct err impossible = {0};
-  enum cli_option o;
-  for (uint32_t k = 0; (o = cli_option_at(args->command, k)) != CLI_NONE; k++) {
+  for (uint32_t k = 0, o; (o = cli_option_at(args->command, k)) != CLI_NONE; k++) {
     const struct taking t = taking_of(args, o);
     if (!t.row.preset) continue;
     int rc = set_value(&t, t.row.preset, &impossible);
     assert(rc == 0); // a preset is a value of its own option
     (void)rc;
   }
-  if (take_words(args, err) < 0 || check_operands(args, err) < 0) return -1;
+  if (take_words(args, err) < 0) return -1;
   for (size_t i = 0; i < sizeof exclusions / sizeof *exclusions; i++) {
     if (!cli_given(args, exclusions[i].a) || !cli_given(args, exclusions[i].b)) continue;
     if (exclusions[i].sentence) return err_set(err, ERR_USAGE, "%s", exclusions[i].sentence);
@@ -483,7 +418,7 @@ int cli_parse(struct cli_args *args, int argc, char *const *argv, struct err *er
                    option_rows[exclusions[i].a].name, option_rows[exclusions[i].b].name);
   }
   // Words of the two messages about --inplace: those that scripts around onnx-conv2matmul know.
-  if (!cli_writes(args->command)) return 0;
+  if (!cli_option_belongs(OPT_OUTPUT, args->command)) return 0;
   bool operand = cli_operand(args, "OUT") != NULL, option = cli_given(args, OPT_OUTPUT);
   bool inplace = cli_given(args, OPT_INPLACE);
   if (inplace && (operand || option))
@@ -548,19 +483,17 @@ int cli_pass_values(const struct cli_args *args, struct pass_values *values, str
 }
 
 const char *cli_operand(const struct cli_args *args, const char *name) {
-  const char *word;
-  size_t n, wanted = strlen(name);
   for (uint32_t k = 0; k < args->n_operands; k++) {
-    if (!cli_operand_word(args->command, k, &word, &n)) return NULL;
-    if (word[0] == '[') word++, n -= 2;
-    if (is_repeated(word, n)) n -= 3;
-    if (n == wanted && memcmp(word, name, n) == 0) return args->operand[k];
+    struct span word = operand_word(args->command, k);
+    if (word.at[0] == '[') word = span_of(word.at + 1, word.n - 2);
+    if (is_repeated(word)) word.n -= 3;
+    if (span_is(word, name)) return args->operand[k];
   }
   return NULL;
 }
 
 const char *cli_output(const struct cli_args *args) {
-  assert(cli_writes(args->command));
+  assert(cli_option_belongs(OPT_OUTPUT, args->command));
   const char *operand = cli_operand(args, "OUT");
   if (operand) return operand;
   if (args->value[OPT_OUTPUT].text) return args->value[OPT_OUTPUT].text;

@@ -95,16 +95,11 @@ enum cli_option cli_option_named(enum cli_command command, struct span name);
 enum cli_option cli_pass_option(enum cli_command command, const char *name);
 // The pass that the command is, or NULL.
 const struct pass *cli_pass(enum cli_command command);
-// True for a command that writes a model: it has OUT, --output and --inplace.
-bool cli_writes(enum cli_command command);
 // The command of that name, or CLI_COMMANDS.
 enum cli_command cli_command_by_name(const char *name);
-// The k-th word of a CHOICE option (hidden ones last) in *word, *n; false past the last, or past
-// the last visible one unless `hidden`.
-bool cli_choice(const struct cli_option_row *row, uint32_t k, bool hidden, const char **word,
-                size_t *n);
-// The k-th word of a command's operands, brackets kept ("[OUT]"), likewise.
-bool cli_operand_word(enum cli_command command, uint32_t k, const char **word, size_t *n);
+// The k-th word of a CHOICE option, hidden ones last; empty past the last, or past the last visible one
+// unless `hidden`.
+struct span cli_choice(const struct cli_option_row *row, uint32_t k, bool hidden);
 
 // What a command line asks for.
 enum cli_action {

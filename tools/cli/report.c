@@ -42,7 +42,7 @@ void report_open(bool quiet, bool progress) {
   talk.lines = progress && !screen;
 }
 
-static void clear_bar(void) {
+void report_end(void) {
   if (!talk.bar_shown) return;
   fputs("\r\033[K", stderr);
   talk.bar_shown = false;
@@ -50,55 +50,30 @@ static void clear_bar(void) {
 
 // ---- messages -----------------------------------------------------------------------------------
 
-static void put_prefix(const char *word, const char *colour) {
-  clear_bar();
-  if (talk.colour)
-    fprintf(stderr, "\033[1mweir:\033[0m %s%s\033[0m ", colour, word);
-  else
-    fprintf(stderr, "weir: %s ", word);
-}
-
-static void put_hint(const char *hint) {
-  clear_bar();
-  fprintf(stderr, talk.colour ? "\033[36mhint:\033[0m %s\n" : "hint: %s\n", hint);
+void report_say(enum report_kind kind, const char *fmt, ...) {
+  static const struct {
+    const char *plain, *bright;
+  } starts[] = {
+      [REPORT_ERROR] = {"weir: error: ", "\033[1mweir:\033[0m \033[1;31merror:\033[0m "},
+      [REPORT_ERROR_HINT] = {"hint: ", "\033[36mhint:\033[0m "},
+      [REPORT_WARNING] = {"weir: warning: ", "\033[1mweir:\033[0m \033[1;33mwarning:\033[0m "},
+      [REPORT_NOTICE] = {"weir: ", "weir: "},
+      [REPORT_HINT] = {"hint: ", "\033[36mhint:\033[0m "},
+  };
+  if (talk.quiet && kind > REPORT_ERROR_HINT) return;
+  va_list ap;
+  report_end();
+  fputs(talk.colour ? starts[kind].bright : starts[kind].plain, stderr);
+  va_start(ap, fmt);
+  vfprintf(stderr, fmt, ap);
+  va_end(ap);
+  fputc('\n', stderr);
 }
 
 void report_error(const struct err *err) {
-  put_prefix("error:", "\033[1;31m");
-  fprintf(stderr, "%s\n", err->msg);
   const struct hints_text hint = hints_of(err);
-  if (hint.s[0]) put_hint(hint.s);
-}
-
-void report_warning(const char *fmt, ...) {
-  if (talk.quiet) return;
-  va_list ap;
-  put_prefix("warning:", "\033[1;33m");
-  va_start(ap, fmt);
-  vfprintf(stderr, fmt, ap);
-  va_end(ap);
-  fputc('\n', stderr);
-}
-
-void report_notice(const char *fmt, ...) {
-  if (talk.quiet) return;
-  va_list ap;
-  clear_bar();
-  fputs("weir: ", stderr);
-  va_start(ap, fmt);
-  vfprintf(stderr, fmt, ap);
-  va_end(ap);
-  fputc('\n', stderr);
-}
-
-void report_hint(const char *fmt, ...) {
-  if (talk.quiet) return;
-  char text[1024];
-  va_list ap;
-  va_start(ap, fmt);
-  vsnprintf(text, sizeof text, fmt, ap);
-  va_end(ap);
-  put_hint(text);
+  report_say(REPORT_ERROR, "%s", err->msg);
+  if (hint.s[0]) report_say(REPORT_ERROR_HINT, "%s", hint.s);
 }
 
 // ---- progress -----------------------------------------------------------------------------------
@@ -115,16 +90,6 @@ static size_t screen_columns(void) {
   return 80;
 }
 
-static void format_tick(char *line, size_t room, uint64_t done, uint64_t total, const char *what) {
-  const struct progress p = {.label = talk.label,
-                             .what = what,
-                             .already = talk.already,
-                             .done = done,
-                             .total = total,
-                             .seconds = now_seconds() - talk.began};
-  progress_line(line, room, &p);
-}
-
 // Cuts text to so many characters; a cut never goes through one.
 static void cut_to_columns(char *line, size_t columns) {
   for (char *at = line; *at; at++) {
@@ -137,30 +102,29 @@ static void cut_to_columns(char *line, size_t columns) {
 }
 
 void report_tick(void *ctx, uint64_t done, uint64_t total, const char *what) {
+  const double now = now_seconds();
   (void)ctx;
   if (talk.quiet) return;
-  char line[512];
-  if (talk.bar) {
-    format_tick(line, sizeof line, done, total, what);
-    cut_to_columns(line, screen_columns() - 1);
-    fprintf(stderr, "\r%s\033[K", line);
-    talk.bar_shown = true;
-    return;
+  if (!talk.bar) {
+    const bool last = talk.lines && done == total;
+    if (!last && now - talk.last < (talk.lines ? 1 : 10)) return;
+    talk.last = now;
   }
-  double now = now_seconds();
-  bool last = talk.lines && done == total;
-  if (!last && now - talk.last < (talk.lines ? 1 : 10)) return;
-  talk.last = now;
-  format_tick(line, sizeof line, done, total, what);
-  fprintf(stderr, "weir: %s\n", line);
+  const struct progress p = {.label = talk.label,
+                             .what = what,
+                             .already = talk.already,
+                             .done = done,
+                             .total = total,
+                             .seconds = now - talk.began};
+  char line[512];
+  progress_line(line, sizeof line, &p);
+  if (talk.bar) cut_to_columns(line, screen_columns() - 1);
+  fprintf(stderr, talk.bar ? "\r%s\033[K" : "weir: %s\n", line);
+  talk.bar_shown = talk.bar;
 }
 
 void report_tick_bytes(void *ctx, uint64_t done, uint64_t total) {
   report_tick(ctx, done, total, NULL);
-}
-
-void report_end(void) {
-  clear_bar();
 }
 
 struct quoted report_size(uint64_t bytes) {
@@ -171,6 +135,8 @@ struct quoted report_size(uint64_t bytes) {
 }
 
 // ---- standard output ----------------------------------------------------------------------------
+
+enum { FLUSH_BYTES = 1 << 20 };
 
 static int stdout_errno; // of the first write that failed
 
@@ -190,13 +156,14 @@ void report_text(const char *text, size_t n) {
 }
 
 void report_json_flush(struct json_out *j) {
+  if (j->n < FLUSH_BYTES) return;
   report_text(j->text, j->n);
   j->n = 0;
 }
 
 void report_json_end(struct json_out *j) {
-  report_json_flush(j);
-  if (stdout_errno == 0) fputc('\n', stdout);
+  json_newline(j);
+  report_text(j->text, j->n);
   json_done(j);
 }
 

@@ -14,8 +14,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define REPORT_PRINTF __attribute__((format(printf, 1, 2)))
-
 // Looks at the terminal once. quiet: errors only. progress: report progress also without a
 // terminal. Before it is called, reports work as if neither was asked for.
 void report_open(bool quiet, bool progress);
@@ -23,9 +21,11 @@ void report_open(bool quiet, bool progress);
 // "weir: error: <msg>" and its hint.
 void report_error(const struct err *err);
 // "weir: warning: …", "weir: …", "hint: …"; not with quiet. A sentence without the line break.
-void report_warning(const char *fmt, ...) REPORT_PRINTF;
-void report_notice(const char *fmt, ...) REPORT_PRINTF;
-void report_hint(const char *fmt, ...) REPORT_PRINTF;
+#define report_warning(...) report_say(REPORT_WARNING, __VA_ARGS__)
+#define report_notice(...) report_say(REPORT_NOTICE, __VA_ARGS__)
+#define report_hint(...) report_say(REPORT_HINT, __VA_ARGS__)
+enum report_kind { REPORT_ERROR, REPORT_ERROR_HINT, REPORT_WARNING, REPORT_NOTICE, REPORT_HINT };
+void report_say(enum report_kind kind, const char *fmt, ...) ERR_PRINTF(2, 3);
 
 // Progress. `label` names the work ("writing", "checking"). report_tick fits work_progress.tick (ctx
 // is not used), report_tick_bytes fits audit_options.tick. On a terminal a bar that is redrawn in
@@ -46,8 +46,8 @@ struct quoted report_size(uint64_t bytes);
 // A long text on standard output. What the system says of a failure is known only now, and kept for
 // report_close.
 void report_text(const char *text, size_t n);
-// Writes what *j holds so far to standard output and empties it, so that a long document needs
-// little memory. The JSON state (depth, commas) goes on. report_json_end: with a line break, and
+// Writes what *j holds to standard output and empties it once that is long, so that a long document
+// needs little memory. The JSON state (depth, commas) goes on. report_json_end: with a line break, and
 // frees *j.
 void report_json_flush(struct json_out *j);
 void report_json_end(struct json_out *j);

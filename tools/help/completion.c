@@ -47,11 +47,9 @@ static bool offers_words(const struct cli_option_row *row) {
 
 static void put_words(FILE *to, const struct cli_option_row *row) {
   if (row->kind == CLI_CHOICE) {
-    // The words of a choice with a separator between them.
-    const char *word;
-    size_t n;
-    for (uint32_t k = 0; cli_choice(row, k, false, &word, &n); k++)
-      fprintf(to, "%s%.*s", k ? " " : "", (int)n, word);
+    struct span word;
+    for (uint32_t k = 0; (word = cli_choice(row, k, false)).n > 0; k++)
+      fprintf(to, "%s%.*s", k ? " " : "", (int)word.n, (const char *)word.at);
   } else if (names_passes(row)) {
     for (uint32_t i = 0; i < passes_count(); i++)
       fprintf(to, "%s%s", i ? " " : "", passes_at(i)->name);
@@ -59,10 +57,6 @@ static void put_words(FILE *to, const struct cli_option_row *row) {
     for (const char *list = row->metavar; *list; list++)
       fputc(*list == ',' ? ' ' : *list, to);
   }
-}
-
-static bool takes_path(const struct cli_option_row *row) {
-  return row->kind == CLI_FILE;
 }
 
 // The same for completion: one text serves both.
@@ -77,20 +71,12 @@ static bool operand_is_folder(enum cli_command c) {
 
 // ---- bash ---------------------------------------------------------------------------------------
 
-static void bash_options(FILE *to, enum cli_command c) {
-  enum cli_option o;
-  fprintf(to, "    %s) options='", cli_command_row(c)->name);
-  for (uint32_t k = 0; (o = cli_option_at(c, k)) != CLI_NONE; k++)
-    fprintf(to, "--%s ", cli_row(c, o).name);
-  fprintf(to, "--help'; folders=%s ;;\n", operand_is_folder(c) ? "yes" : "");
-}
-
 static void bash_value(FILE *to, const struct cli_option_row *row) {
   if (offers_words(row)) {
     fprintf(to, "COMPREPLY=($(compgen -W '");
     put_words(to, row);
     fprintf(to, "' -- \"$word\"))");
-  } else if (takes_path(row)) {
+  } else if (row->kind == CLI_FILE) {
     fprintf(to, "_weir_paths f \"$word\"");
   } else {
     fprintf(to, "COMPREPLY=()"); // a number or a new name: nothing to offer
@@ -128,25 +114,20 @@ static void bash_values_by_command(FILE *to, const char *name) {
   fprintf(to, "      esac");
 }
 
-static bool differs_by_command(uint32_t c, const struct cli_option_row *row) {
-  struct cli_option_row other;
-  for (uint32_t d = c + 1; (d = next_with(d, row->name, &other)) < CLI_COMMANDS; d++)
-    if (!same_values(row, &other)) return true;
-  return false;
-}
-
 // Each name once, at the first command that has it.
 static void bash_values(FILE *to) {
-  struct cli_option_row first;
-  enum cli_option o;
+  struct cli_option_row other;
   for (uint32_t c = 0; c < CLI_COMMANDS; c++)
-    for (uint32_t k = 0; (o = cli_option_at(c, k)) != CLI_NONE; k++) {
+    for (uint32_t k = 0, o; (o = cli_option_at(c, k)) != CLI_NONE; k++) {
       const struct cli_option_row row = cli_row(c, o);
-      if (row.kind == CLI_FLAG || next_with(0, row.name, &first) != c) continue;
+      if (row.kind == CLI_FLAG || next_with(0, row.name, &other) != c) continue;
       fprintf(to, "    --%s", row.name);
       if (row.letter) fprintf(to, "|-%c", row.letter);
       fprintf(to, ") ");
-      if (differs_by_command(c, &row))
+      bool differs = false; // between commands
+      for (uint32_t d = c; (d = next_with(d + 1, row.name, &other)) < CLI_COMMANDS;)
+        differs = differs || !same_values(&row, &other);
+      if (differs)
         bash_values_by_command(to, row.name);
       else
         bash_value(to, &row);
@@ -177,8 +158,12 @@ void completion_bash(FILE *to) {
   bash_values(to);
   fprintf(to, "  esac\n"
               "  case ${COMP_WORDS[1]} in\n");
-  for (uint32_t c = 0; c < CLI_COMMANDS; c++)
-    bash_options(to, c);
+  for (uint32_t c = 0; c < CLI_COMMANDS; c++) {
+    fprintf(to, "    %s) options='", cli_command_row(c)->name);
+    for (uint32_t k = 0, o; (o = cli_option_at(c, k)) != CLI_NONE; k++)
+      fprintf(to, "--%s ", cli_row(c, o).name);
+    fprintf(to, "--help'; folders=%s ;;\n", operand_is_folder(c) ? "yes" : "");
+  }
   fprintf(to, "  esac\n"
               "  if [[ $word == -* ]]; then\n"
               "    COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
@@ -211,7 +196,7 @@ static void zsh_option(FILE *to, const struct cli_option_row *row) {
   } else if (!flag) {
     fputc(':', to);
     put_quoted(to, row->metavar, ":\\");
-    fprintf(to, ":%s", takes_path(row) ? "_files" : " ");
+    fprintf(to, ":%s", row->kind == CLI_FILE ? "_files" : " ");
   }
   fprintf(to, "' \\\n");
 }
@@ -240,8 +225,7 @@ void completion_zsh(FILE *to) {
               "  case $command in\n");
   for (uint32_t c = 0; c < CLI_COMMANDS; c++) {
     fprintf(to, "    %s)\n      _arguments -s -S \\\n", cli_command_row(c)->name);
-    enum cli_option o;
-    for (uint32_t k = 0; (o = cli_option_at(c, k)) != CLI_NONE; k++) {
+    for (uint32_t k = 0, o; (o = cli_option_at(c, k)) != CLI_NONE; k++) {
       const struct cli_option_row row = cli_row(c, o);
       zsh_option(to, &row);
     }
@@ -272,7 +256,7 @@ static void fish_option(FILE *to, uint32_t first, enum cli_option o) {
     put_words(to, row);
     fputc('\'', to);
   } else if (row->kind != CLI_FLAG) {
-    fprintf(to, takes_path(row) ? " -r -F" : " -x");
+    fprintf(to, row->kind == CLI_FILE ? " -r -F" : " -x");
   }
   fprintf(to, " -d '");
   put_fish(to, row->help);
@@ -295,9 +279,8 @@ void completion_fish(FILE *to) {
             cli_command_row(c)->name);
   }
   fprintf(to, "complete -c weir -n 'not __fish_use_subcommand' -l help -s h -d 'show help'\n");
-  enum cli_option o;
   for (uint32_t c = 0; c < CLI_COMMANDS; c++)
-    for (uint32_t k = 0; (o = cli_option_at(c, k)) != CLI_NONE; k++) {
+    for (uint32_t k = 0, o; (o = cli_option_at(c, k)) != CLI_NONE; k++) {
       uint32_t first = 0;
       while (!is_same_option(c, first, o))
         first++;

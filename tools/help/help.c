@@ -8,22 +8,19 @@
 
 #include <string.h>
 
-enum { WIDTH = 80, OPTION_INDENT = 2, HELP_INDENT = 28, COMMAND_INDENT = 16 };
+enum { WIDTH = 80, OPTION_INDENT = 2 };
 
 const char *const help_what_weir_is =
     "weir transforms ONNX models that are larger than memory: it reads a model's metadata, leaves "
     "the "
     "weights where they are on disk, and writes the changed model as a stream.";
 
-static const char *const group_titles[CLI_GROUPS] = {
+const char *const help_group_titles[CLI_GROUPS] = {
     [CLI_OWN] = "Options",     [CLI_OUTPUT] = "Output",       [CLI_RECORDS] = "Records",
     [CLI_READING] = "Reading", [CLI_RESOURCES] = "Resources", [CLI_MESSAGES] = "Messages",
 };
 
-static const struct {
-  enum err_kind code;
-  const char *meaning;
-} exit_codes[] = {
+const struct help_exit_code help_exit_codes[] = {
     {ERR_NONE, "done"},
     {ERR_FAIL, "audit found damage, or what was asked for is not possible"},
     {ERR_USAGE, "the command line is wrong"},
@@ -35,22 +32,11 @@ static const struct {
     {ERR_IO, "the system failed to read or write"},
     {ERR_RETRY, "interrupted or busy; the same command can succeed later (--resume)"},
     {ERR_PERMISSION, "not permitted"},
+    {0},
 };
 
-bool help_exit_code(uint32_t k, int *code, const char **meaning) {
-  if (k >= sizeof exit_codes / sizeof *exit_codes) return false;
-  *code = (int)exit_codes[k].code;
-  *meaning = exit_codes[k].meaning;
-  return true;
-}
-
-const char *help_group_title(enum cli_group group) {
-  return group_titles[group];
-}
-
 bool help_group_used(enum cli_group group, enum cli_command command) {
-  enum cli_option o;
-  for (uint32_t k = 0; (o = cli_option_at(command, k)) != CLI_NONE; k++)
+  for (uint32_t k = 0, o; (o = cli_option_at(command, k)) != CLI_NONE; k++)
     if (cli_row(command, o).group == group) return true;
   return false;
 }
@@ -62,10 +48,11 @@ struct help_metavar help_metavar(const struct cli_option_row *row, bool all) {
     snprintf(m.s, sizeof m.s, "%s", row->metavar);
     return m;
   }
-  const char *word;
-  size_t n, used = 0;
-  for (uint32_t k = 0; cli_choice(row, k, all, &word, &n); k++)
-    used += (size_t)snprintf(m.s + used, sizeof m.s - used, "%s%.*s", k ? "|" : "", (int)n, word);
+  struct span word;
+  size_t used = 0;
+  for (uint32_t k = 0; (word = cli_choice(row, k, all)).n > 0; k++)
+    used += (size_t)snprintf(m.s + used, sizeof m.s - used, "%s%.*s", k ? "|" : "", (int)word.n,
+                             (const char *)word.at);
   return m;
 }
 
@@ -88,8 +75,7 @@ void help_wrap(FILE *to, const char *text, size_t at, size_t indent) {
   fputc('\n', to);
 }
 
-// "head", then the text in its column: on the same line if head leaves room for it.
-static void print_entry_at(FILE *to, size_t column, const char *head, const char *text) {
+void help_entry(FILE *to, size_t column, const char *head, const char *text) {
   size_t n = strlen(head) + OPTION_INDENT;
   fprintf(to, "%*s%s", OPTION_INDENT, "", head);
   if (n + 2 > column)
@@ -97,14 +83,6 @@ static void print_entry_at(FILE *to, size_t column, const char *head, const char
   else
     fprintf(to, "%*s", (int)(column - n), "");
   help_wrap(to, text, column, column);
-}
-
-void help_entry(FILE *to, const char *head, const char *text) {
-  print_entry_at(to, HELP_INDENT, head, text);
-}
-
-void help_entry_name(FILE *to, const char *head, const char *text) {
-  print_entry_at(to, COMMAND_INDENT, head, text);
 }
 
 static void print_option(FILE *to, const struct cli_option_row *row, bool all) {
@@ -117,20 +95,19 @@ static void print_option(FILE *to, const struct cli_option_row *row, bool all) {
     snprintf(text, sizeof text, "%s%s (default %s)", row->help, again, row->preset);
   else
     snprintf(text, sizeof text, "%s%s", row->help, again);
-  help_entry(to, head, text);
+  help_entry(to, HELP_OPTIONS, head, text);
 }
 
 static void print_group(FILE *to, enum cli_command command, enum cli_group group, bool all) {
   if (group != CLI_MESSAGES && !help_group_used(group, command)) return;
-  fprintf(to, "\n%s:\n", group_titles[group]);
-  enum cli_option o;
-  for (uint32_t k = 0; (o = cli_option_at(command, k)) != CLI_NONE; k++) {
+  fprintf(to, "\n%s:\n", help_group_titles[group]);
+  for (uint32_t k = 0, o; (o = cli_option_at(command, k)) != CLI_NONE; k++) {
     const struct cli_option_row row = cli_row(command, o);
     if (row.group == group) print_option(to, &row, all);
   }
   if (group != CLI_MESSAGES) return;
-  help_entry(to, "-h, --help", "this text");
-  if (all) help_entry(to, "--help-all", "this text, with what is hidden otherwise");
+  help_entry(to, HELP_OPTIONS, "-h, --help", "this text");
+  if (all) help_entry(to, HELP_OPTIONS, "--help-all", "this text, with what is hidden otherwise");
 }
 
 void help_command(FILE *to, enum cli_command command, bool all) {
@@ -152,18 +129,18 @@ void help_overview(FILE *to, bool all) {
   help_wrap(to, help_what_weir_is, 0, 0);
   fprintf(to, "\nCommands:\n");
   for (uint32_t c = 0; c < CLI_COMMANDS; c++)
-    help_entry_name(to, cli_command_row(c)->name, cli_command_row(c)->summary);
+    help_entry(to, HELP_NAMES, cli_command_row(c)->name, cli_command_row(c)->summary);
   fprintf(to, "\nOptions:\n");
-  help_entry(to, "-h, --help", "this text; after a command, its options and two examples");
-  help_entry(to, "--help-all", "the same, with what is hidden otherwise");
-  help_entry(to, "--version", "versions of weir and its libraries, instruction set, I/O engine");
+  help_entry(to, HELP_OPTIONS, "-h, --help",
+             "this text; after a command, its options and two examples");
+  help_entry(to, HELP_OPTIONS, "--help-all", "the same, with what is hidden otherwise");
+  help_entry(to, HELP_OPTIONS, "--version",
+             "versions of weir and its libraries, instruction set, I/O engine");
   if (all) {
-    help_entry(to, "--generate bash|zsh|fish", "print a completion script");
-    help_entry(to, "--generate man DIR", "write the manual pages into DIR");
+    help_entry(to, HELP_OPTIONS, "--generate bash|zsh|fish", "print a completion script");
+    help_entry(to, HELP_OPTIONS, "--generate man DIR", "write the manual pages into DIR");
   }
   fprintf(to, "\nExit codes:\n");
-  int code;
-  const char *meaning;
-  for (uint32_t k = 0; help_exit_code(k, &code, &meaning); k++)
-    fprintf(to, "  %2d  %s\n", code, meaning);
+  for (const struct help_exit_code *e = help_exit_codes; e->meaning; e++)
+    fprintf(to, "  %2d  %s\n", (int)e->code, e->meaning);
 }

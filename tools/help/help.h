@@ -11,17 +11,16 @@ void help_overview(FILE *to, bool all);
 // `weir COMMAND --help`.
 void help_command(FILE *to, enum cli_command command, bool all);
 
-// The heading under which a group of options stands.
-const char *help_group_title(enum cli_group group);
+// The headings under which groups of options stand.
+extern const char *const help_group_titles[CLI_GROUPS];
 // True if the command has an option of that group.
 bool help_group_used(enum cli_group group, enum cli_command command);
 
 // Prints words of `text` from column `at` on, further lines indented; ends the line.
 void help_wrap(FILE *to, const char *text, size_t at, size_t indent);
-// "  head   text": an entry of a list, the text wrapped from its column on: that of options, or that of
-// names.
-void help_entry(FILE *to, const char *head, const char *text);
-void help_entry_name(FILE *to, const char *head, const char *text);
+// "  head   text": an entry of a list, the text wrapped from its column on.
+enum { HELP_OPTIONS = 28, HELP_NAMES = 16 };
+void help_entry(FILE *to, size_t column, const char *head, const char *text);
 
 // "a|b" of a CHOICE option, the metavar of any other; "" for flags.
 struct help_metavar {
@@ -29,8 +28,12 @@ struct help_metavar {
 };
 struct help_metavar help_metavar(const struct cli_option_row *row, bool all);
 
-// Exit codes, most common first; false past the last.
-bool help_exit_code(uint32_t k, int *code, const char **meaning);
+// Exit codes, in the order of their numbers; the last has no meaning (NULL).
+struct help_exit_code {
+  enum err_kind code;
+  const char *meaning;
+};
+extern const struct help_exit_code help_exit_codes[];
 
 extern const char *const help_what_weir_is; // one sentence
 

@@ -28,6 +28,12 @@ static void put(FILE *to, const char *text) {
   }
 }
 
+static void put_between(FILE *to, const char *before, const char *text, const char *after) {
+  fputs(before, to);
+  put(to, text);
+  fputs(after, to);
+}
+
 // Sentences each start a line, which is how roff knows where they end.
 static void put_sentences(FILE *to, const char *text) {
   char one[1024];
@@ -46,43 +52,27 @@ static void put_head(FILE *to, const char *name, const char *summary) {
   fputs(".TH \"", to);
   for (const char *at = name; *at; at++)
     fputc(toupper((unsigned char)*at), to);
-  fprintf(to, "\" \"1\" \"%s\" \"weir %s\" \"weir manual\"\n.SH NAME\n", version_date(),
-          version_number());
+  fprintf(to, "\" \"1\" \"%s\" \"weir %s\" \"weir manual\"\n.SH NAME\n", version_date,
+          version_number);
   put(to, name);
-  fputs(" \\- ", to);
-  put(to, summary);
-  fputc('\n', to);
+  put_between(to, " \\- ", summary, "\n");
 }
 
 static void put_option(FILE *to, const struct cli_option_row *row) {
   struct help_metavar m = help_metavar(row, false);
   fputs(".TP\n", to);
   if (row->letter) fprintf(to, "\\fB\\-%c\\fR, ", row->letter);
-  fputs("\\fB\\-\\-", to);
-  put(to, row->name);
-  fputs("\\fR", to);
-  if (m.s[0]) {
-    fputs(" \\fI", to);
-    put(to, m.s);
-    fputs("\\fR", to);
-  }
-  fputc('\n', to);
-  put(to, row->help);
+  put_between(to, "\\fB\\-\\-", row->name, "\\fR");
+  if (m.s[0]) put_between(to, " \\fI", m.s, "\\fR");
+  put_between(to, "\n", row->help, "");
   if (row->kind == CLI_LIST) put(to, "; may be given again");
-  if (row->preset) {
-    fputs(" (default ", to);
-    put(to, row->preset);
-    fputc(')', to);
-  }
+  if (row->preset) put_between(to, " (default ", row->preset, ")");
   fputc('\n', to);
 }
 
 static void put_entry(FILE *to, const char *head, const char *text) {
-  fputs(".TP\n.B ", to);
-  put(to, head);
-  fputc('\n', to);
-  put(to, text);
-  fputc('\n', to);
+  put_between(to, ".TP\n.B ", head, "\n");
+  put_between(to, "", text, "\n");
 }
 
 static void put_command_page(FILE *to, enum cli_command c) {
@@ -91,26 +81,21 @@ static void put_command_page(FILE *to, enum cli_command c) {
   snprintf(name, sizeof name, "weir-%s", row->name);
   put_head(to, name, row->summary);
   fprintf(to, ".SH SYNOPSIS\n.B weir %s\n", row->name);
-  put(to, row->operands);
-  fputs(" [options]\n.SH DESCRIPTION\n", to);
+  put_between(to, "", row->operands, " [options]\n.SH DESCRIPTION\n");
   put_sentences(to, row->about);
   fputs(".SH OPTIONS\n", to);
   for (uint32_t g = 0; g < CLI_GROUPS; g++) {
     if (!help_group_used(g, c)) continue;
-    if (g != CLI_OWN) fprintf(to, ".SS %s\n", help_group_title(g));
-    enum cli_option o;
-    for (uint32_t k = 0; (o = cli_option_at(c, k)) != CLI_NONE; k++) {
+    if (g != CLI_OWN) fprintf(to, ".SS %s\n", help_group_titles[g]);
+    for (uint32_t k = 0, o; (o = cli_option_at(c, k)) != CLI_NONE; k++) {
       const struct cli_option_row option = cli_row(c, o);
       if (option.group == g) put_option(to, &option);
     }
   }
   fputs(".SH EXAMPLES\n", to);
   for (size_t i = 0; i < CLI_EXAMPLES; i++) {
-    fputs(".TP\n", to);
-    put(to, row->example[i].line);
-    fputc('\n', to);
-    put(to, row->example[i].why);
-    fputc('\n', to);
+    put_between(to, ".TP\n", row->example[i].line, "\n");
+    put_between(to, "", row->example[i].why, "\n");
   }
   fputs(".SH EXIT STATUS\nSee\n.BR weir (1).\n.SH SEE ALSO\n.BR weir (1)\n", to);
 }
@@ -128,12 +113,10 @@ static void put_main_page(FILE *to) {
   fputs(".SH ENVIRONMENT\n", to);
   put_entry(to, "NO_COLOR", "if set and not empty, messages on a terminal are not coloured");
   fputs(".SH EXIT STATUS\n", to);
-  int code;
-  const char *meaning;
-  for (uint32_t k = 0; help_exit_code(k, &code, &meaning); k++) {
+  for (const struct help_exit_code *e = help_exit_codes; e->meaning; e++) {
     char number[16];
-    snprintf(number, sizeof number, "%d", code);
-    put_entry(to, number, meaning);
+    snprintf(number, sizeof number, "%d", (int)e->code);
+    put_entry(to, number, e->meaning);
   }
   fputs(".SH SEE ALSO\n", to);
   for (uint32_t c = 0; c < CLI_COMMANDS; c++)

@@ -29,16 +29,11 @@
 #define WEIR_LIBYAML "(unknown version)"
 #endif
 
-const char *version_number(void) {
-  return WEIR_VERSION;
-}
-
-const char *version_date(void) {
-  return WEIR_DATE;
-}
+const char version_number[] = WEIR_VERSION;
+const char version_date[] = WEIR_DATE;
 
 void version_print(FILE *to) {
-  fprintf(to, "weir %s\n", version_number());
+  fprintf(to, "weir %s\n", version_number);
   fprintf(to, "built with libcrypto %s, liburing %s, protobuf-c %s, cJSON %s, libyaml %s\n",
           WEIR_LIBCRYPTO, WEIR_LIBURING, WEIR_PROTOBUF_C, WEIR_CJSON, WEIR_LIBYAML);
   fprintf(to, "instruction set: %s\n", kernels_isa_name());

@@ -5,10 +5,10 @@
 #include <stdio.h>
 
 // "0.1.0": what manifests and --version name.
-const char *version_number(void);
+extern const char version_number[];
 
 // "2026-11-21": when that version was made, for manual pages; changes only with it.
-const char *version_date(void);
+extern const char version_date[];
 
 // `weir --version`: "weir 0.1.0", then a line each for the libraries, the instruction set whose
 // kernels run here, and the engine that --io auto takes here.

@@ -11,16 +11,22 @@
 #include "shrink.h"
 #include "weights.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
 enum { WORTH_BYTES = 64 << 10 }; // less waste than this is not worth a word
 
-static struct inspect_advice *add_advice(struct inspect *in, const char *command, uint64_t sites) {
-  if (in->n_advice == INSPECT_ADVICE) return NULL;
+static void advise(struct inspect *in, const char *command, uint64_t sites, const char *fmt, ...)
+    ERR_PRINTF(4, 5);
+static void advise(struct inspect *in, const char *command, uint64_t sites, const char *fmt, ...) {
+  if (in->n_advice == INSPECT_ADVICE) return;
   struct inspect_advice *a = &in->advice[in->n_advice++];
   a->command = command;
   a->sites = sites;
-  return a;
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(a->text, sizeof a->text, fmt, ap);
+  va_end(ap);
 }
 
 // Asks the pass itself, with its plain options and with all of them.
@@ -40,43 +46,34 @@ static void advise_conv2matmul(struct inspect *in) {
     more += match.converts;
   }
   if (plainly + more == 0) return;
-  struct inspect_advice *a = add_advice(in, "conv2matmul", plainly + more);
-  if (!a) return;
-  int n =
-      snprintf(a->text, sizeof a->text, "%lu of %lu Conv nodes are pointwise and can become MatMul",
-               (plainly + more), convs);
-  if (more > 0)
-    snprintf(a->text + n, sizeof a->text - (size_t)n, " (%lu of them with --extended-conv1x1)",
-             more);
+  char those[64] = "";
+  if (more > 0) snprintf(those, sizeof those, " (%lu of them with --extended-conv1x1)", more);
+  advise(in, "conv2matmul", plainly + more,
+         "%lu of %lu Conv nodes are pointwise and can become MatMul%s", plainly + more, convs,
+         those);
 }
 
 static void advise_convert(struct inspect *in) {
-  struct inspect_advice *a;
   uint64_t waste = 0;
   for (uint32_t f = 1; f < in->m->n_files; f++) {
     const struct inspect_file *file = &in->files[f];
     waste += file->size - min_u64(file->size, file->use.used + file->use.padding);
   }
-  if (in->m->n_files > 2 && (a = add_advice(in, "convert", in->m->n_files - 1u)))
-    snprintf(a->text, sizeof a->text, "%u data files can become one", in->m->n_files - 1u);
-  if (waste >= WORTH_BYTES && (a = add_advice(in, "convert", 1)))
-    snprintf(a->text, sizeof a->text, "%s of data files that no tensor uses can be left behind",
-             quote_bytes(waste).s);
-  if (in->files[0].size > INT32_MAX && (a = add_advice(in, "convert", 1)))
-    snprintf(a->text, sizeof a->text,
-             "the .onnx is larger than 2 GiB - 1 bytes, which other readers refuse: --external");
-}
-
-static uint64_t bytes_of_files(const struct inspect *in) {
-  uint64_t n = 0;
-  for (uint32_t f = 0; f < in->m->n_files; f++)
-    n += in->files[f].size;
-  return n;
+  if (in->m->n_files > 2)
+    advise(in, "convert", in->m->n_files - 1u, "%u data files can become one", in->m->n_files - 1u);
+  if (waste >= WORTH_BYTES)
+    advise(in, "convert", 1, "%s of data files that no tensor uses can be left behind",
+           quote_bytes(waste).s);
+  if (in->files[0].size > INT32_MAX)
+    advise(in, "convert", 1,
+           "the .onnx is larger than 2 GiB - 1 bytes, which other readers refuse: --external");
 }
 
 // What the files would be with `before` bytes of them become `after`.
 static struct quoted size_with(const struct inspect *in, uint64_t before, uint64_t after) {
-  const uint64_t all = bytes_of_files(in);
+  uint64_t all = 0;
+  for (uint32_t f = 0; f < in->m->n_files; f++)
+    all += in->files[f].size;
   return quote_bytes(all > before - after ? all - (before - after) : after);
 }
 
@@ -91,15 +88,13 @@ static void advise_quantize(struct inspect *in) {
   matmulnbits_survey(in->m, &four, &a);
   matmulnbits_survey(in->m, &eight, &b);
   if (!is_worth(a.bytes_before, a.bytes_after)) return;
-  struct inspect_advice *to = add_advice(in, "quantize", a.nodes);
-  if (to)
-    snprintf(to->text, sizeof to->text,
-             "%lu weight%s of MatMul, Gemm and Gather (%.20s): about %.20s in all with 4 bits and "
-             "blocks "
-             "of 128, %.20s with 8 (--op-types MatMul,Gemm,Gather)",
-             a.weights, a.weights == 1 ? "" : "s", quote_bytes(a.bytes_before).s,
-             size_with(in, a.bytes_before, a.bytes_after).s,
-             size_with(in, b.bytes_before, b.bytes_after).s);
+  advise(
+      in, "quantize", a.nodes,
+      "%lu weight%s of MatMul, Gemm and Gather (%.20s): about %.20s in all with 4 bits and blocks "
+      "of 128, %.20s with 8 (--op-types MatMul,Gemm,Gather)",
+      a.weights, plural(a.weights), quote_bytes(a.bytes_before).s,
+      size_with(in, a.bytes_before, a.bytes_after).s,
+      size_with(in, b.bytes_before, b.bytes_after).s);
 }
 
 // Weights that shrink and cast would store in fewer bytes.
@@ -113,39 +108,32 @@ static void add_saving(struct savings *s, uint64_t before, uint64_t after) {
   s->after += after;
 }
 
-static bool is_replaceable(const struct model *m, const struct weight *w) {
-  const struct model_value *v = &m->values[w->value];
-  struct model_constant c;
-  return model_resolve_constant(m, w->value, &c) &&
-         (v->first_use != NO_ID || v->n_graph_outputs > 0);
-}
-
 void inspect_advise(struct inspect *in) {
   advise_conv2matmul(in);
   advise_quantize(in);
   const struct model *m = in->m;
   struct savings shrunk = {0}, cast = {0};
-  struct inspect_advice *a;
   for (uint32_t i = 0; i < m->n_tensors; i++) {
     const struct model_tensor *t = &m->tensors[i];
     struct weight w;
     uint64_t n;
-    if (!weights_at(m, i, &w) || !is_replaceable(m, &w) ||
+    struct model_constant c;
+    if (!weights_at(m, i, &w) || !model_resolve_constant(m, w.value, &c) ||
         !dims_product(model_dims(m, t), t->rank, &n))
       continue;
+    const struct model_value *v = &m->values[w.value];
+    if (v->first_use == NO_ID && v->n_graph_outputs == 0) continue;
     const bool real =
         t->dtype == DTYPE_FLOAT || t->dtype == DTYPE_FLOAT16 || t->dtype == DTYPE_DOUBLE;
     if (real && n >= SHRINK_MIN_ELEMENTS)
       add_saving(&shrunk, t->bytes, n + t->bytes / n * 2); // and a scale and an offset
     if (t->dtype == DTYPE_FLOAT && n >= CAST_MIN_ELEMENTS) add_saving(&cast, t->bytes, n * 2);
   }
-  if (is_worth(shrunk.before, shrunk.after) && (a = add_advice(in, "shrink", shrunk.weights)))
-    snprintf(a->text, sizeof a->text, "%lu large float weight%s as int8: about %s in all",
-             shrunk.weights, shrunk.weights == 1 ? "" : "s",
-             size_with(in, shrunk.before, shrunk.after).s);
-  if (is_worth(cast.before, cast.after) && (a = add_advice(in, "cast", cast.weights)))
-    snprintf(a->text, sizeof a->text,
-             "%lu float32 weight%s as float16 or bfloat16: about %s in all", cast.weights,
-             cast.weights == 1 ? "" : "s", size_with(in, cast.before, cast.after).s);
+  if (is_worth(shrunk.before, shrunk.after))
+    advise(in, "shrink", shrunk.weights, "%lu large float weight%s as int8: about %s in all",
+           shrunk.weights, plural(shrunk.weights), size_with(in, shrunk.before, shrunk.after).s);
+  if (is_worth(cast.before, cast.after))
+    advise(in, "cast", cast.weights, "%lu float32 weight%s as float16 or bfloat16: about %s in all",
+           cast.weights, plural(cast.weights), size_with(in, cast.before, cast.after).s);
   if (in->m->n_files > 0) advise_convert(in);
 }

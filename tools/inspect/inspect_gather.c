@@ -164,15 +164,6 @@ static void gather_tensors(struct inspect *in) {
   }
 }
 
-static void gather_files(struct inspect *in) {
-  const struct model *m = in->m;
-  tensor_map_init(&in->map, m);
-  in->files = arena_zalloc(&in->arena, (m->n_files + 1u) * sizeof *in->files);
-  for (uint32_t f = 0; f < m->n_files; f++)
-    in->files[f] =
-        (struct inspect_file){m->files[f].name, m->files[f].size, tensor_map_use(&in->map, f)};
-}
-
 void inspect_gather(struct inspect *in, const struct model *m, struct sources *sources) {
   *in = (struct inspect){.m = m, .sources = sources};
   gather_producer(in);
@@ -185,7 +176,11 @@ void inspect_gather(struct inspect *in, const struct model *m, struct sources *s
     in->n_training += graph->kind == GRAPH_TRAINING;
   }
   gather_tensors(in);
-  gather_files(in);
+  tensor_map_init(&in->map, m, false);
+  in->files = arena_zalloc(&in->arena, (m->n_files + 1u) * sizeof *in->files);
+  for (uint32_t f = 0; f < m->n_files; f++)
+    in->files[f] =
+        (struct inspect_file){m->files[f].name, m->files[f].size, tensor_map_use(&in->map, f)};
   inspect_advise(in);
 }
 

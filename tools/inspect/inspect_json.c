@@ -7,18 +7,8 @@
 #include "inspect.h"
 #include "report.h"
 
-enum { FLUSH_BYTES = 1 << 20 };
-
 static void name(struct json_out *j, const char *key, const struct model *m, uint32_t id) {
   json_put_string(j, key, model_name(m, id));
-}
-
-static void dims(struct json_out *j, const int64_t *list, uint32_t rank) {
-  json_put_ints(j, "dims", list, rank);
-}
-
-static void flush_if_long(struct json_out *j) {
-  if (j->n > FLUSH_BYTES) report_json_flush(j);
 }
 
 // ---- model --------------------------------------------------------------------------------------
@@ -65,23 +55,9 @@ static void put_versions(struct json_out *j, const struct inspect *in) {
   json_end_array(j);
 }
 
-static void put_value_dims(struct json_out *j, const struct model *m,
-                           const struct model_info *info) {
-  json_put_array(j, "dims");
-  for (uint32_t d = 0; d < info->rank; d++) {
-    const struct model_dim *dim = &m->info_dims[info->dims + d];
-    if (dim->value >= 0)
-      json_int(j, dim->value);
-    else if (dim->param != m->empty)
-      json_string(j, model_name(m, dim->param));
-    else
-      json_null(j);
-  }
-  json_end_array(j);
-}
-
-static void put_values(struct json_out *j, const struct model *m, uint32_t first, uint32_t n) {
-  json_array(j);
+static void put_values(struct json_out *j, const char *key, const struct model *m, uint32_t first,
+                       uint32_t n) {
+  json_put_array(j, key);
   for (uint32_t i = 0; i < n; i++) {
     uint32_t value = m->graph_io[first + i];
     if (value == NO_ID) continue;
@@ -90,12 +66,20 @@ static void put_values(struct json_out *j, const struct model *m, uint32_t first
     json_object(j);
     json_put_string(j, "name", model_value_name(m, value));
     json_put_bool(j, "initializer", v->kind == VALUE_INITIALIZER);
-    json_key(j, "dtype");
-    if (info && info->flags & INFO_TENSOR)
-      json_text(j, dtype_name(info->dtype));
-    else
-      json_null(j);
-    if (info && info->flags & INFO_SHAPED) put_value_dims(j, m, info);
+    const bool tensor = info && info->flags & INFO_TENSOR;
+    json_put_text(j, "dtype", tensor ? dtype_name(info->dtype) : NULL);
+    const bool shaped = info && info->flags & INFO_SHAPED;
+    if (shaped) json_put_array(j, "dims");
+    for (uint32_t d = 0; shaped && d < info->rank; d++) {
+      const struct model_dim *dim = &m->info_dims[info->dims + d];
+      if (dim->value >= 0)
+        json_int(j, dim->value);
+      else if (dim->param != m->empty)
+        json_string(j, model_name(m, dim->param));
+      else
+        json_null(j);
+    }
+    if (shaped) json_end_array(j);
     json_end_object(j);
   }
   json_end_array(j);
@@ -120,29 +104,15 @@ static void put_tensor(struct json_out *j, struct inspect *in, uint32_t id) {
   json_put_uint(j, "tensor", id);
   json_put_uint(j, "graph", t->graph);
   json_put_text(j, "dtype", dtype_name(t->dtype));
-  dims(j, model_dims(m, t), t->rank);
+  json_put_ints(j, "dims", model_dims(m, t), t->rank);
   json_put_uint(j, "bytes", t->bytes);
   json_put_text(j, "file", m->files[at.file].name);
-  json_key(j, "offset");
-  if (placed)
-    json_uint(j, at.off);
-  else
-    json_null(j);
+  json_put_known(j, "offset", placed, at.off);
   json_put_uint(j, "uses", inspect_uses(m, id));
   json_end_object(j);
 }
 
 // ---- long lists ---------------------------------------------------------------------------------
-
-static void put_tensors(struct json_out *j, struct inspect *in) {
-  json_put_array(j, "tensor_list");
-  for (uint32_t i = 0; i < in->m->n_tensors && report_stdout_alive(); i++) {
-    if (in->m->tensors[i].flags & TENSOR_DEAD) continue;
-    put_tensor(j, in, i);
-    flush_if_long(j);
-  }
-  json_end_array(j);
-}
 
 static void put_slots(struct json_out *j, const char *key, const struct model *m, uint32_t first,
                       uint32_t n) {
@@ -173,7 +143,7 @@ static void put_nodes(struct json_out *j, const struct model *m, uint32_t graph)
     }
     json_end_array(j);
     json_end_object(j);
-    flush_if_long(j);
+    report_json_flush(j);
   }
   json_end_array(j);
 }
@@ -188,18 +158,14 @@ static void put_graphs(struct json_out *j, const struct model *m, bool tree) {
     json_put_uint(j, "graph", g);
     name(j, "name", m, graph->name);
     json_put_text(j, "kind", kinds[graph->kind]);
-    json_key(j, "parent");
-    if (graph->parent == NO_ID)
-      json_null(j);
-    else
-      json_uint(j, graph->parent);
+    json_put_known(j, "parent", graph->parent != NO_ID, graph->parent);
     if (graph->kind == GRAPH_FUNCTION && graph->owner < m->n_functions) {
       name(j, "function_domain", m, m->functions[graph->owner].domain);
       name(j, "function_name", m, m->functions[graph->owner].name);
     }
     if (tree) put_nodes(j, m, g);
     json_end_object(j);
-    flush_if_long(j);
+    report_json_flush(j);
   }
   json_end_array(j);
 }
@@ -212,10 +178,8 @@ void inspect_json(struct inspect *in, bool tensors, bool tree) {
   const struct model *m = in->m;
   struct model_graph none = {0};
   const struct model_graph *g = m->main_graph == NO_ID ? &none : &m->graphs[m->main_graph];
-  json_key(&j, "inputs");
-  put_values(&j, m, g->inputs, g->n_inputs);
-  json_key(&j, "outputs");
-  put_values(&j, m, g->outputs, g->n_outputs);
+  put_values(&j, "inputs", m, g->inputs, g->n_inputs);
+  put_values(&j, "outputs", m, g->outputs, g->n_outputs);
   put_graphs(&j, in->m, tree);
   json_put_uint(&j, "nodes", in->n_nodes);
   json_put_array(&j, "operators");
@@ -252,7 +216,13 @@ void inspect_json(struct inspect *in, bool tensors, bool tree) {
     json_end_object(&j);
   }
   json_end_array(&j);
-  if (tensors) put_tensors(&j, in);
+  if (tensors) json_put_array(&j, "tensor_list");
+  for (uint32_t i = 0; tensors && i < m->n_tensors && report_stdout_alive(); i++) {
+    if (m->tensors[i].flags & TENSOR_DEAD) continue;
+    put_tensor(&j, in, i);
+    report_json_flush(&j);
+  }
+  if (tensors) json_end_array(&j);
   json_end_object(&j);
   report_json_end(&j);
 }

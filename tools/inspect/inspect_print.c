@@ -10,22 +10,12 @@
 
 enum { FILES_SHOWN = 10, OPS_SHOWN = 40, IO_SHOWN = 30 };
 
-static const char *plural(uint64_t n, const char *one, const char *many) {
-  return n == 1 ? one : many;
-}
-
 static const char *domain_of(const struct model *m, uint32_t domain) {
   const char *name = model_name_str(m, domain);
   return *name ? name : "ai.onnx";
 }
 
 // ---- types --------------------------------------------------------------------------------------
-
-static size_t put_dim(char *to, size_t room, const struct model *m, const struct model_dim *dim) {
-  if (dim->value >= 0) return (size_t)snprintf(to, room, "%lld", (long long)dim->value);
-  const char *name = model_name_str(m, dim->param);
-  return (size_t)snprintf(to, room, "%.40s", *name ? quote_str(name).s : "?");
-}
 
 struct quoted inspect_type(const struct model *m, uint32_t value) {
   struct quoted q;
@@ -50,7 +40,12 @@ struct quoted inspect_type(const struct model *m, uint32_t value) {
       n += (size_t)snprintf(q.s + n, sizeof q.s - n, "...");
       break;
     }
-    n += put_dim(q.s + n, sizeof q.s - n, m, &m->info_dims[info->dims + d]);
+    const struct model_dim *dim = &m->info_dims[info->dims + d];
+    const char *name = model_name_str(m, dim->param);
+    if (dim->value >= 0)
+      n += (size_t)snprintf(q.s + n, sizeof q.s - n, "%lld", (long long)dim->value);
+    else
+      n += (size_t)snprintf(q.s + n, sizeof q.s - n, "%.40s", *name ? quote_str(name).s : "?");
   }
   snprintf(q.s + n, sizeof q.s - n, info->rank ? "]" : "[]");
   return q;
@@ -77,46 +72,9 @@ static void print_io(const struct model *m, const char *title, uint32_t first, u
   if (initializers) printf("  (and %u initializers listed as inputs)\n", initializers);
 }
 
-static void print_ops(const struct inspect *in) {
-  if (in->n_ops == 0) return;
-  printf("\nOperators\n");
-  for (uint32_t i = 0; i < in->n_ops && i < OPS_SHOWN; i++) {
-    const struct inspect_op *op = &in->ops[i];
-    printf("%8lu  %s", op->count, quote_str(model_name_str(in->m, op->op_type)).s);
-    if (op->domain != in->m->empty) printf("  (%s)", quote_str(domain_of(in->m, op->domain)).s);
-    putchar('\n');
-  }
-  if (in->n_ops > OPS_SHOWN) printf("          and %u more kinds\n", in->n_ops - OPS_SHOWN);
-}
-
 static void print_sum(const char *label, struct inspect_sum sum) {
   if (sum.tensors == 0) return;
   printf("  %-24s %8lu  %10s\n", label, sum.tensors, quote_bytes(sum.bytes).s);
-}
-
-static void print_sums(const struct inspect *in) {
-  if (in->all.tensors == 0) return;
-  printf("\nTensors                       count       bytes\n");
-  print_sum("all", in->all);
-  for (uint32_t t = 0; t < 256; t++)
-    print_sum(dtype_name(t), in->by_dtype[t]);
-  print_sum("in data files", in->external);
-  print_sum("in the .onnx", in->inlined);
-  print_sum("in nodes of the .onnx", in->in_nodes);
-  print_sum("used by nothing", in->unused);
-}
-
-static void print_largest(struct inspect *in) {
-  if (in->n_largest == 0) return;
-  printf("\nLargest tensors\n");
-  for (uint32_t i = 0; i < in->n_largest; i++) {
-    const struct model_tensor *t = &in->m->tensors[in->largest[i]];
-    char type[224];
-    snprintf(type, sizeof type, "%s%s", dtype_name(t->dtype),
-             quote_dims(model_dims(in->m, t), t->rank).s);
-    printf("%10s  %-24s %s\n", quote_bytes(t->bytes).s, type,
-           quote_str(inspect_tensor_name(in, in->largest[i])).s);
-  }
 }
 
 void inspect_print(struct inspect *in) {
@@ -125,8 +83,8 @@ void inspect_print(struct inspect *in) {
   for (uint32_t f = 1; f < m->n_files && f <= FILES_SHOWN; f++) {
     const struct inspect_file *file = &in->files[f];
     uint64_t unused = file->size - min_u64(file->size, file->use.used);
-    printf("%-10s %s: %lu %s", quote_bytes(file->size).s, quote_str(file->name).s, file->use.places,
-           plural(file->use.places, "tensor", "tensors"));
+    printf("%-10s %s: %lu tensor%s", quote_bytes(file->size).s, quote_str(file->name).s,
+           file->use.places, plural(file->use.places));
     if (unused > 0)
       printf(", %s in no tensor (%s of it padding)", quote_bytes(unused).s,
              quote_bytes(file->use.padding).s);
@@ -142,24 +100,42 @@ void inspect_print(struct inspect *in) {
   if (*in->producer_name)
     printf("; made by %s%s%s", quote_str(in->producer_name).s, *in->producer_version ? " " : "",
            quote_str(in->producer_version).s);
-  printf("\n%lu %s", in->n_nodes, plural(in->n_nodes, "node", "nodes"));
-  if (in->n_subgraphs)
-    printf(", %u %s", in->n_subgraphs, plural(in->n_subgraphs, "subgraph", "subgraphs"));
-  if (in->n_functions)
-    printf(", %u %s", in->n_functions, plural(in->n_functions, "function", "functions"));
-  if (in->n_training)
-    printf(", %u training %s", in->n_training, plural(in->n_training, "graph", "graphs"));
+  printf("\n%lu node%s", in->n_nodes, plural(in->n_nodes));
+  if (in->n_subgraphs) printf(", %u subgraph%s", in->n_subgraphs, plural(in->n_subgraphs));
+  if (in->n_functions) printf(", %u function%s", in->n_functions, plural(in->n_functions));
+  if (in->n_training) printf(", %u training graph%s", in->n_training, plural(in->n_training));
   putchar('\n');
   if (m->main_graph != NO_ID) {
     const struct model_graph *g = &m->graphs[m->main_graph];
     print_io(m, "Inputs", g->inputs, g->n_inputs);
     print_io(m, "Outputs", g->outputs, g->n_outputs);
   }
-  print_ops(in);
-  print_sums(in);
-  print_largest(in);
-  if (in->n_advice == 0) return;
-  printf("\nWhat weir could do\n");
+  if (in->n_ops > 0) printf("\nOperators\n");
+  for (uint32_t i = 0; i < in->n_ops && i < OPS_SHOWN; i++) {
+    const struct inspect_op *op = &in->ops[i];
+    printf("%8lu  %s", op->count, quote_str(model_name_str(m, op->op_type)).s);
+    if (op->domain != m->empty) printf("  (%s)", quote_str(domain_of(m, op->domain)).s);
+    putchar('\n');
+  }
+  if (in->n_ops > OPS_SHOWN) printf("          and %u more kinds\n", in->n_ops - OPS_SHOWN);
+  if (in->all.tensors > 0) printf("\nTensors                       count       bytes\n");
+  print_sum("all", in->all);
+  for (uint32_t t = 0; t < 256; t++)
+    print_sum(dtype_name(t), in->by_dtype[t]);
+  print_sum("in data files", in->external);
+  print_sum("in the .onnx", in->inlined);
+  print_sum("in nodes of the .onnx", in->in_nodes);
+  print_sum("used by nothing", in->unused);
+  if (in->n_largest > 0) printf("\nLargest tensors\n");
+  for (uint32_t i = 0; i < in->n_largest; i++) {
+    const struct model_tensor *t = &m->tensors[in->largest[i]];
+    char type[224];
+    snprintf(type, sizeof type, "%s%s", dtype_name(t->dtype),
+             quote_dims(model_dims(m, t), t->rank).s);
+    printf("%10s  %-24s %s\n", quote_bytes(t->bytes).s, type,
+           quote_str(inspect_tensor_name(in, in->largest[i])).s);
+  }
+  if (in->n_advice > 0) printf("\nWhat weir could do\n");
   for (uint32_t i = 0; i < in->n_advice; i++)
     printf("  weir %-12s %s\n", in->advice[i].command, in->advice[i].text);
 }

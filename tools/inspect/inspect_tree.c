@@ -32,13 +32,6 @@ struct walk {
   TABLE(struct frame, stack);
 };
 
-static uint64_t count_nodes(const struct model *m, const struct model_graph *g) {
-  uint64_t n = 0;
-  for (uint32_t i = g->first_node; i != NO_ID; i = m->nodes[i].next)
-    n++;
-  return n;
-}
-
 // Of a graph's own line at this depth; its nodes' numbers stand below, their operators 6 further
 // in.
 static int indent_of(size_t depth) {
@@ -48,10 +41,12 @@ static int indent_of(size_t depth) {
 
 static void enter(struct walk *w, uint32_t graph, const char *label) {
   const struct model_graph *g = &w->m->graphs[graph];
-  uint64_t n = count_nodes(w->m, g);
-  printf("%*s%s%s'%s' (g%u): %lu %s\n", indent_of(w->n_stack), "", label,
+  uint64_t n = 0;
+  for (uint32_t i = g->first_node; i != NO_ID; i = w->m->nodes[i].next)
+    n++;
+  printf("%*s%s%s'%s' (g%u): %lu node%s\n", indent_of(w->n_stack), "", label,
          *label ? ": graph " : "graph ", quote_str(model_name_str(w->m, g->name)).s, graph, n,
-         n == 1 ? "node" : "nodes");
+         plural(n));
   *TABLE_PUSH(w, stack) = (struct frame){.graph = graph, .node = g->first_node, .holder = NO_ID};
 }
 
@@ -107,26 +102,21 @@ static void step(struct walk *w) {
   f->index++;
 }
 
-static void print_root(struct walk *w, uint32_t graph) {
-  const struct model_graph *g = &w->m->graphs[graph];
-  if (g->kind == GRAPH_FUNCTION && g->owner < w->m->n_functions) {
-    const struct model_function *fn = &w->m->functions[g->owner];
-    printf("function %s::%s\n", quote_str(model_name_str(w->m, fn->domain)).s,
-           quote_str(model_name_str(w->m, fn->name)).s);
-  } else if (g->kind == GRAPH_TRAINING) {
-    printf("training\n");
-  }
-  enter(w, graph, "");
-  while (w->n_stack > 0 && report_stdout_alive())
-    step(w);
-  w->n_stack = 0;
-}
-
 void inspect_print_tree(struct inspect *in) {
-  struct walk w = {.m = in->m};
-  for (uint32_t g = 0; g < in->m->n_graphs; g++) {
-    const struct model_graph *graph = &in->m->graphs[g];
-    if (graph->kind != GRAPH_SUB && !(graph->flags & GRAPH_DEAD)) print_root(&w, g);
+  const struct model *m = in->m;
+  struct walk w = {.m = m};
+  for (uint32_t i = 0; i < m->n_graphs; i++) {
+    const struct model_graph *g = &m->graphs[i];
+    if (g->kind == GRAPH_SUB || (g->flags & GRAPH_DEAD)) continue;
+    if (g->kind == GRAPH_FUNCTION && g->owner < m->n_functions)
+      printf("function %s::%s\n", quote_str(model_name_str(m, m->functions[g->owner].domain)).s,
+             quote_str(model_name_str(m, m->functions[g->owner].name)).s);
+    else if (g->kind == GRAPH_TRAINING)
+      printf("training\n");
+    enter(&w, i, "");
+    while (w.n_stack > 0 && report_stdout_alive())
+      step(&w);
+    w.n_stack = 0;
   }
   TABLE_FREE(&w, stack);
 }

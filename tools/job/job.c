@@ -36,20 +36,15 @@ int job_choose_io(struct job *job, struct err *err) {
   return job->mode == IO_AUTO ? engine_of(job->args, &job->mode, err) : 0;
 }
 
-// The report as it is if another process completes the seal.
-static void write_report_of_resumed(struct job *job, struct json_out *out) {
-  const char *resumed = job->resumed;
-  if (!job_wants_report(job->args)) return;
-  out->indent = 2;
-  job->resumed = "seal";
-  job_report_write(job, out);
-  job->resumed = resumed;
-  json_newline(out);
-}
-
 static int seal(struct job *job, const struct carry_out *c, struct staging *st, struct err *err) {
-  struct json_out report = {0};
-  write_report_of_resumed(job, &report);
+  struct json_out report = {.indent = 2};
+  if (job_wants_report(job->args)) { // as it is if another process completes the seal
+    const char *resumed = job->resumed;
+    job->resumed = "seal";
+    job_report_write(job, &report);
+    job->resumed = resumed;
+    json_newline(&report);
+  }
   const struct put_in_place x = {
       .plan = &job->plan,
       .sources = job->sources,
@@ -59,7 +54,7 @@ static int seal(struct job *job, const struct carry_out *c, struct staging *st, 
       .manifest = !cli_flag(job->args, OPT_NO_MANIFEST),
       .tensor_digests = cli_flag(job->args, OPT_TENSOR_DIGESTS),
       .hash_inputs = cli_flag(job->args, OPT_HASH_INPUTS),
-      .edits_sha256 = job->log_digest ? job->edits_sha256 : NULL,
+      .edits_sha256 = job->edits_sha256,
       .report = span_of(report.text, report.n),
   };
   const int rc = put_in_place(&x, st, err);
@@ -116,33 +111,34 @@ static int write_json_report(struct job *job, struct err *err) {
   return rc;
 }
 
-static int write_reports(struct job *job, struct err *err) {
-  const int rc = write_json_report(job, err);
-  if (!job_report_to_stdout(job->args) || !cli_flag(job->args, OPT_JSON)) job_report_print(job);
-  return rc;
-}
-
-// A run that looked at everything and then said no: the report has all of the reason.
-static int report_refused(struct job *job, const struct err *why) {
-  struct err ignored = {0};
-  if (!job->all_made || why->kind != ERR_MODEL || !job_wants_report(job->args)) return -1;
-  job->refusal = *why;
-  (void)write_json_report(job, &ignored);
-  return -1;
-}
-
-static int foresee(struct job *job, struct err *err) {
-  struct err why = {0};
-  if (job_choose_io(job, &why) && job_refused(job, &why, err)) return -1;
-  return job_look_ahead(job, err);
-}
-
 int job_finish(struct job *job, struct err *err) {
   if (job_prepare_plan(job, err)) return -1;
-  if (!job->nothing_to_write && run_and_seal(job, err)) return report_refused(job, err);
-  if (job->nothing_to_write && foresee(job, err)) return -1;
-  if (write_reports(job, err)) return -1;
+  if (!job->nothing_to_write && run_and_seal(job, err)) {
+    // A run that looked at everything and then said no: the report has all of the reason.
+    struct err ignored = {0};
+    if (!job->all_made || err->kind != ERR_MODEL || !job_wants_report(job->args)) return -1;
+    job->refusal = *err;
+    (void)write_json_report(job, &ignored);
+    return -1;
+  }
+  if (job->nothing_to_write && job_look_ahead(job, err)) return -1;
+  const int rc = write_json_report(job, err);
+  if (!job_report_to_stdout(job->args) || !cli_flag(job->args, OPT_JSON)) job_report_print(job);
+  if (rc) return -1;
   if (job->refusal.kind == ERR_NONE) return 0;
   *err = job->refusal;
   return -1;
+}
+
+int job_command(const struct cli_args *args,
+                int (*edit)(struct job *job, void *ctx, struct err *err), void *ctx,
+                struct err *err) {
+  struct job job;
+  int rc;
+  if (job_finish_seal(args, &rc, err)) return rc;
+  if (job_open(&job, args, err)) return -1;
+  rc = edit(&job, ctx, err);
+  if (rc == 0) rc = job_finish(&job, err);
+  job_close(&job);
+  return rc;
 }

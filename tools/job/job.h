@@ -100,11 +100,18 @@ int job_open(struct job *job, const struct cli_args *args, struct err *err);
 // Starts the edit log. `command` and `options` (a JSON object) name what makes the edits.
 int job_begin_edits(struct job *job, const char *command, const char *options, struct err *err);
 int job_finish(struct job *job, struct err *err);
+// All of it: opens a job, lets `edit` begin and make its edits, finishes and closes; or completes the
+// seal of an interrupted run (job_finish_seal).
+int job_command(const struct cli_args *args,
+                int (*edit)(struct job *job, void *ctx, struct err *err), void *ctx,
+                struct err *err);
 // Decides job->mode, once.
 int job_choose_io(struct job *job, struct err *err);
 void job_close(struct job *job);
 
-// job_prepare.c: the end of the edits, and the plan: job->plan, its file and the log are whole.
+// job_prepare.c. load opens the sources and loads the model; what is open after a failure, job_close
+// closes. prepare_plan: the end of the edits, and the plan: job->plan, its file and the log are whole.
+int job_load(struct job *job, struct err *err);
 int job_prepare_plan(struct job *job, struct err *err);
 
 // job_output.c. split fills dest_folder and onnx_name from out_path; open opens dest.
@@ -130,10 +137,7 @@ int job_refused(struct job *job, const struct err *why, struct err *err);
 int job_look_ahead(struct job *job, struct err *err);
 // The peak of memory that a run does not pass: index, --memory and the program.
 uint64_t job_memory_limit(const struct job *job);
-// Its members of the report, in the places where their keys belong; its lines.
-void job_dry_run_write_disk(const struct job *job, struct json_out *j);
-void job_dry_run_write_output(const struct job *job, struct json_out *j);
-void job_dry_run_write_refusal(const struct job *job, struct json_out *j);
+// A dry run's lines.
 void job_dry_run_print(const struct job *job);
 
 // job_resume.c. A run that was interrupted between its last renames is completed before anything

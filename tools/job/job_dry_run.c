@@ -9,7 +9,6 @@
 //
 // Where OUT was left out there is nothing to refuse: figures are then those of the input's folder.
 #include "job.h"
-#include "hints.h"
 #include "report.h"
 
 #include <fcntl.h>
@@ -30,16 +29,18 @@ int job_refused(struct job *job, const struct err *why, struct err *err) {
 int job_look_ahead(struct job *job, struct err *err) {
   const struct staging_options options = {.dest_folder = job->out.folder,
                                           .onnx_name = job->out.onnx_name};
-  const struct work_options run = {
-      .jobs = cli_count(job->args, OPT_JOBS), .memory = job->memory, .mode = job->mode};
   struct err why = {0};
   struct stat at;
+  if (job_choose_io(job, &why) && job_refused(job, &why, err)) return -1;
+  why = (struct err){0};
   job->ahead.output_exists = !job->out.absent && job_output_there(job, &at);
   job->ahead.folder_writable = faccessat(job->out.dest, ".", W_OK | X_OK, AT_EACCESS) == 0;
   if (staging_foresee(&job->plan, &options, &job->ahead.space, &why) && job->mode != IO_NULL &&
       job_refused(job, &why, err))
     return -1;
   why = (struct err){0};
+  const struct work_options run = {
+      .jobs = cli_count(job->args, OPT_JOBS), .memory = job->memory, .mode = job->mode};
   if (run_foresee(&job->plan, &run, &job->stats.jobs, &why)) return job_refused(job, &why, err);
   return 0;
 }
@@ -47,41 +48,6 @@ int job_look_ahead(struct job *job, struct err *err) {
 uint64_t job_memory_limit(const struct job *job) {
   return job->index_bytes + job->memory + PROGRAM_BYTES;
 }
-
-// ---- for programs ------------------------------------------------------------------------------
-
-static void put_number_or_null(struct json_out *j, const char *key, bool known, uint64_t n) {
-  json_key(j, key);
-  if (known)
-    json_uint(j, n);
-  else
-    json_null(j);
-}
-
-void job_dry_run_write_disk(const struct job *job, struct json_out *j) {
-  put_number_or_null(j, "disk_free_bytes", job->ahead.space.known, job->ahead.space.free_bytes);
-  put_number_or_null(j, "disk_needed_bytes", true, job->ahead.space.needed_bytes);
-}
-
-void job_dry_run_write_output(const struct job *job, struct json_out *j) {
-  json_put_bool(j, "output_exists", job->ahead.output_exists);
-  json_put_bool(j, "output_folder_writable", job->ahead.folder_writable);
-}
-
-void job_dry_run_write_refusal(const struct job *job, struct json_out *j) {
-  json_key(j, "refusal");
-  if (job->refusal.kind == ERR_NONE) {
-    json_null(j);
-    return;
-  }
-  json_object(j);
-  json_put_uint(j, "exit_code", (uint64_t)job->refusal.kind);
-  json_put_text(j, "hint", hints_of(&job->refusal).s);
-  json_put_text(j, "message", job->refusal.msg);
-  json_end_object(j);
-}
-
-// ---- for people --------------------------------------------------------------------------------
 
 void job_dry_run_print(const struct job *job) {
   printf("would write:\n");

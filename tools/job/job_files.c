@@ -28,24 +28,24 @@ static bool is_plain(const char *path) {
   return lstat(path, &st) < 0 || S_ISREG(st.st_mode);
 }
 
+// With a slash behind it: a file is no folder then.
+static const char *folder_of(const char *path, struct arena *a) {
+  return arena_printf(a, "%s/", arena_folder(a, path));
+}
+
 int job_text_foresee(const char *path, struct err *err) {
   struct stat st;
   struct arena scratch = {0};
-  const char *slash = strrchr(path, '/'), *folder = ".";
-  if (slash) folder = arena_string(&scratch, span_of(path, (size_t)(slash + 1 - path)));
-  int bad;
-  if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+  bool bad = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+  if (bad)
     errno = EISDIR;
-    bad = -1;
-  } else if (is_plain(path)) {
-    bad = faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS);
-  } else {
-    bad = faccessat(AT_FDCWD, path, W_OK, AT_EACCESS);
-  }
-  const int errnum = errno;
+  else if (is_plain(path))
+    bad = faccessat(AT_FDCWD, folder_of(path, &scratch), W_OK | X_OK, AT_EACCESS) < 0;
+  else
+    bad = faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) < 0;
+  const int rc = bad ? cannot_write(path, err) : 0;
   arena_free(&scratch);
-  errno = errnum;
-  return bad ? cannot_write(path, err) : 0;
+  return rc;
 }
 
 int job_text_open(struct job_text *t, const char *path, struct arena *a, struct err *err) {
@@ -116,40 +116,32 @@ int job_write_file(const char *path, struct span text, struct err *err) {
 
 // ---- names -------------------------------------------------------------------------------------
 
-static bool is_ours(const struct job *job, const char *base) {
+// The .onnx, and what is written beside it under names made from its own.
+static bool is_beside(const struct job *job, const char *base) {
   char manifest[256], tensors[256];
   manifest_name(manifest, job->out.onnx_name);
   manifest_tensors_name(tensors, job->out.onnx_name);
-  if (strcmp(base, job->out.onnx_name) == 0 || strcmp(base, manifest) == 0 ||
-      strcmp(base, tensors) == 0)
-    return true;
+  return strcmp(base, job->out.onnx_name) == 0 || strcmp(base, manifest) == 0 ||
+         strcmp(base, tensors) == 0;
+}
+
+static bool is_ours(const struct job *job, const char *base) {
+  if (is_beside(job, base)) return true;
   if (job->layout.data_name && strcmp(base, job->layout.data_name) == 0) return true;
   for (uint32_t i = 0; job->planned && i < job->plan.n_outputs; i++)
     if (strcmp(base, job->plan.outputs[i].name) == 0) return true;
   return false;
 }
 
-static const char *base_of(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
 static bool stat_folder(const char *path, struct stat *st) {
   struct arena scratch = {0};
-  const size_t n = (size_t)(base_of(path) - path);
-  const bool there = stat(n > 0 ? arena_string(&scratch, span_of(path, n)) : ".", st) == 0;
+  const bool there = stat(folder_of(path, &scratch), st) == 0;
   arena_free(&scratch);
   return there;
 }
 
 static bool is_same(const struct stat *a, const struct stat *b) {
   return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
-}
-
-// Does the path lie in the output's folder?
-static bool is_in_dest(const struct job *job, const char *path) {
-  struct stat folder, dest;
-  return stat_folder(path, &folder) && fstat(job->out.dest, &dest) == 0 && is_same(&folder, &dest);
 }
 
 bool job_reads(const struct job *job, const struct stat *st) {
@@ -172,29 +164,31 @@ struct record {
 enum { RECORDS_MAX = 8 };
 
 static uint32_t list_records(struct job *job, struct record out[RECORDS_MAX]) {
-  static const enum cli_option options[] = {OPT_EDIT_LOG, OPT_PLAN_OUT, OPT_REPORT_JSON};
-  static const char *const names[] = {"edit-log", "plan-out", "report-json"};
-  static const char *const tails[] = {"", ".bin"};
+  static const struct {
+    enum cli_option option;
+    const char *tail;
+  } rows[] = {
+      {OPT_EDIT_LOG, ""}, {OPT_PLAN_OUT, ""}, {OPT_PLAN_OUT, ".bin"}, {OPT_REPORT_JSON, ""}};
   uint32_t n = 0;
-  for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
-    const char *given = cli_string(job->args, options[i]);
-    const size_t n_tails = options[i] == OPT_PLAN_OUT ? 2 : 1;
-    for (size_t k = 0; given && k < n_tails; k++) {
-      const char *path = arena_printf(&job->arena, "%s%s", given, tails[k]);
-      out[n++] = (struct record){names[i], path};
-      if (is_plain(path))
-        out[n++] = (struct record){names[i], arena_printf(&job->arena, "%s.part", path)};
-    }
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    const char *given = cli_string(job->args, rows[i].option);
+    if (!given) continue;
+    const char *path = arena_printf(&job->arena, "%s%s", given, rows[i].tail);
+    const char *name = cli_option_row(rows[i].option)->name;
+    out[n++] = (struct record){name, path};
+    if (is_plain(path))
+      out[n++] = (struct record){name, arena_printf(&job->arena, "%s.part", path)};
   }
   return n;
 }
 
 static int check_record(const struct job *job, const struct record *r, struct err *err) {
-  struct stat st;
+  struct stat st, dest;
   const char *whose = NULL;
   if (stat(r->path, &st) == 0 && job_reads(job, &st))
     whose = "input";
-  else if (is_ours(job, base_of(r->path)) && is_in_dest(job, r->path))
+  else if (is_ours(job, path_base(r->path)) && stat_folder(r->path, &st) &&
+           fstat(job->out.dest, &dest) == 0 && is_same(&st, &dest))
     whose = "output";
   if (!whose) return 0;
   err_set(err, ERR_USAGE, "--%s would write over '%s', which is one of the %s's own files",
@@ -206,7 +200,7 @@ static int check_record(const struct job *job, const struct record *r, struct er
 static bool collide(const struct record *a, const struct record *b) {
   struct stat x, y;
   if (a->option == b->option || !is_plain(a->path)) return false;
-  return strcmp(base_of(a->path), base_of(b->path)) == 0 && stat_folder(a->path, &x) &&
+  return strcmp(path_base(a->path), path_base(b->path)) == 0 && stat_folder(a->path, &x) &&
          stat_folder(b->path, &y) && is_same(&x, &y);
 }
 
@@ -227,14 +221,8 @@ int job_check_files(struct job *job, struct err *err) {
 
 // A data file by the name of something else that is written beside it would be lost under it.
 int job_check_data_file(const struct job *job, struct err *err) {
-  char manifest[256], tensors[256];
   const char *name = job->layout.data_name;
-  if (!name) return 0;
-  manifest_name(manifest, job->out.onnx_name);
-  manifest_tensors_name(tensors, job->out.onnx_name);
-  if (*name && !strchr(name, '/') && strcmp(name, job->out.onnx_name) != 0 &&
-      strcmp(name, manifest) != 0 && strcmp(name, tensors) != 0)
-    return 0;
+  if (!name || (*name && !strchr(name, '/') && !is_beside(job, name))) return 0;
   err_set(err, ERR_USAGE, "the data file '%s' is not a file name of its own beside '%s'",
           quote_str(name).s, quote_str(job->out.onnx_name).s);
   return err_hint(err,

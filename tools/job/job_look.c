@@ -15,13 +15,14 @@
 
 enum { LOOK_BUDGET = 1 << 20, LOOK_MOST = 64 << 10 };
 
-int job_look_read(const struct recipes *r, struct sources *sources, uint32_t recipe, uint8_t *out,
-                  size_t n, struct err *err) {
+int job_look(void *ctx, uint32_t tensor, uint8_t *out, size_t n, struct err *err) {
   const struct io_options options = {.mode = IO_SYNC, .tiles = 1, .tile_bytes = IO_CLONE_BLOCK};
+  struct job *job = ctx;
   struct io *io = NULL;
   struct eval *ev = NULL;
-  int rc = io_open(&io, &options, sources, err);
-  if (rc == 0) rc = eval_open(&ev, r, io, LOOK_BUDGET, err);
+  const uint32_t recipe = edit_tensor_recipe(&job->edits, tensor);
+  int rc = io_open(&io, &options, job->sources, err);
+  if (rc == 0) rc = eval_open(&ev, &job->recipes, io, LOOK_BUDGET, err);
   if (rc == 0 && n > 0) {
     struct eval_task *task = eval_begin(ev, recipe, 0, n, (struct eval_watcher){0});
     rc = eval_read(task, 0, out, n, err);
@@ -29,12 +30,6 @@ int job_look_read(const struct recipes *r, struct sources *sources, uint32_t rec
   if (ev) eval_close(ev);
   if (io) io_close(io);
   return rc;
-}
-
-int job_look(void *ctx, uint32_t tensor, uint8_t *out, size_t n, struct err *err) {
-  struct job *job = ctx;
-  const uint32_t recipe = edit_tensor_recipe(&job->edits, tensor);
-  return job_look_read(&job->recipes, job->sources, recipe, out, n, err);
 }
 
 int job_look_replay(void *ctx, const struct edit_look *look, struct err *err) {

@@ -4,12 +4,9 @@
 #define WEIR_JOB_LOOK_H
 
 #include "edit.h"
-#include "sources.h"
 
-// The first n bytes of a recipe's elements, read here and now, in about a MiB of memory.
-int job_look_read(const struct recipes *r, struct sources *sources, uint32_t recipe, uint8_t *out,
-                  size_t n, struct err *err);
-// pass_env.read for a job as ctx: the elements of a tensor as the edits so far left it.
+// pass_env.read for a job as ctx: the first n bytes of the elements of a tensor as the edits so far left
+// it, read here and now, in about a MiB of memory.
 int job_look(void *job, uint32_t tensor, uint8_t *out, size_t n, struct err *err);
 // edits.look for a job as ctx: reads the tensor again. ERR_INPUT if it holds something else than
 // what the log's decisions were made by.

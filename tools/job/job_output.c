@@ -13,18 +13,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <unistd.h>
 
 void job_output_split(struct job *job) {
-  const char *slash = strrchr(job->out.path, '/');
-  job->out.onnx_name = slash ? slash + 1 : job->out.path;
-  if (!slash)
-    job->out.folder = ".";
-  else if (slash == job->out.path)
-    job->out.folder = "/";
-  else
-    job->out.folder =
-        arena_string(&job->arena, span_of(job->out.path, (size_t)(slash - job->out.path)));
+  job->out.onnx_name = path_base(job->out.path);
+  job->out.folder = arena_folder(&job->arena, job->out.path);
 }
 
 int job_output_check_name(const struct job *job, struct err *err) {
@@ -52,14 +44,9 @@ int job_output_check_name(const struct job *job, struct err *err) {
 // make.
 static bool takes_folder_above(struct job *job) {
   if (!job->nothing_to_write || !cli_given(job->args, OPT_OUTPUT_DIR)) return false;
-  const char *slash = strrchr(job->out.folder, '/');
-  if (!slash && strcmp(job->out.folder, ".") == 0) return false;
+  if (strcmp(job->out.folder, ".") == 0) return false;
   job->out.folder_is_above = true;
-  job->out.folder =
-      slash == job->out.folder ? "/"
-      : slash
-          ? arena_string(&job->arena, span_of(job->out.folder, (size_t)(slash - job->out.folder)))
-          : ".";
+  job->out.folder = arena_folder(&job->arena, job->out.folder);
   return true;
 }
 
@@ -145,11 +132,11 @@ int job_output_check_locations(const struct job *job, struct err *err) {
     struct err why = {0};
     if (strcmp(name, job->out.onnx_name) == 0) continue;
     if (strlen(name) > STAGING_FILE_MAX)
-      err_set(&why, ERR_USAGE, "the data file's name '%s' has %zu bytes; %d are the most",
-              quote_str(name).s, strlen(name), STAGING_FILE_MAX);
+      err_fill(&why, ERR_USAGE, "the data file's name '%s' has %zu bytes; %d are the most",
+               quote_str(name).s, strlen(name), STAGING_FILE_MAX);
     else if (beneath_normalize(span_str(name), path, &why) == 0)
       continue;
-    err_set(err, ERR_USAGE, "%s", why.msg);
+    err_fill(err, ERR_USAGE, "%s", why.msg);
     return err_hint(err, "choose another name for the output");
   }
   return 0;

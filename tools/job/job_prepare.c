@@ -9,20 +9,9 @@
 
 #include "job_stage.h"
 
-#include <unistd.h>
-
-static int check_memory(struct job *job, struct err *err) {
-  job->memory = cli_size(job->args, OPT_MEMORY);
-  uint64_t least = run_min_memory(1);
-  if (job->memory >= least) return 0;
-  err_set(err, ERR_USAGE, "--memory %lu is too little: one worker needs %lu bytes", job->memory,
-          least);
-  return err_hint(err, "the default is 48MiB");
-}
-
-static int open_sources(struct job *job, struct err *err) {
-  struct sources_options options = {.allow_links = cli_flag(job->args, OPT_ALLOW_LINKS)};
-  struct load_options load = {0};
+int job_load(struct job *job, struct err *err) {
+  const struct sources_options options = {.allow_links = cli_flag(job->args, OPT_ALLOW_LINKS)};
+  const struct load_options load = {0};
   if (sources_open(&job->sources, job->in_path, &options, err)) return -1;
   return load_model(&job->model, job->sources, &load, err);
 }
@@ -31,10 +20,12 @@ int job_open(struct job *job, const struct cli_args *args, struct err *err) {
   struct err why = {0};
   *job = (struct job){.args = args,
                       .in_path = cli_operand(args, "IN"),
-                      .out = {.path = cli_output(args), .dest = -1}};
-  job->out.replace = cli_flag(args, OPT_FORCE) || cli_flag(args, OPT_INPLACE);
-  job->nothing_to_write = cli_flag(args, OPT_DRY_RUN);
-  job->out.absent = cli_lacks_output(args);
+                      .memory = cli_size(args, OPT_MEMORY),
+                      .nothing_to_write = cli_flag(args, OPT_DRY_RUN),
+                      .out = {.path = cli_output(args),
+                              .dest = -1,
+                              .absent = cli_lacks_output(args),
+                              .replace = cli_flag(args, OPT_FORCE) || cli_flag(args, OPT_INPLACE)}};
   model_init(&job->model);
   recipes_init(&job->recipes);
   edits_init(&job->edits, &job->model, &job->recipes);
@@ -42,11 +33,17 @@ int job_open(struct job *job, const struct cli_args *args, struct err *err) {
   job->layout = (struct plan_layout){.onnx_name = job->out.onnx_name,
                                      .inline_below = 1024,
                                      .name_taken = job_output_taken,
-                                     .name_ctx = job};
-  job->layout.small_tensors = cli_flag(args, OPT_TENSOR_DIGESTS);
-  int rc = check_memory(job, err);
+                                     .name_ctx = job,
+                                     .small_tensors = cli_flag(args, OPT_TENSOR_DIGESTS)};
+  const uint64_t least = run_min_memory(1);
+  int rc = 0;
+  if (job->memory < least) {
+    rc = err_set(err, ERR_USAGE, "--memory %lu is too little: one worker needs %lu bytes",
+                 job->memory, least);
+    err_fill_hint(err, "the default is 48MiB");
+  }
   if (rc == 0) rc = job_output_check_name(job, err);
-  if (rc == 0) rc = open_sources(job, err);
+  if (rc == 0) rc = job_load(job, err);
   if (rc == 0) rc = job_output_open(job, err);
   if (rc == 0 && job_output_check(job, &why)) rc = job_refused(job, &why, err);
   if (rc) job_close(job);
@@ -73,17 +70,8 @@ static int open_records(struct job *job, struct err *err) {
   return report ? job_text_reserve(&job->report_file, report, &job->arena, err) : 0;
 }
 
-static void write_layout(const struct job *job, struct json_out *j) {
-  static const char *const forms[] = {"default", "external", "inline"};
-  json_object(j);
-  json_put_text(j, "form", forms[job->layout.form]);
-  json_put_text(j, "data_file", job->layout.data_name);
-  json_put_uint(j, "align", job->layout.align);
-  json_put_uint(j, "inline_below", job->layout.inline_below);
-  json_end_object(j);
-}
-
 int job_begin_edits(struct job *job, const char *command, const char *options, struct err *err) {
+  static const char *const forms[] = {"default", "external", "inline"};
   struct json_out layout = {0};
   job->command = command;
   job->options = options;
@@ -93,20 +81,17 @@ int job_begin_edits(struct job *job, const char *command, const char *options, s
     return -1;
   job->edits.sink = log_sink;
   job->edits.sink_ctx = job;
-  write_layout(job, &layout);
+  json_object(&layout);
+  json_put_text(&layout, "form", forms[job->layout.form]);
+  json_put_text(&layout, "data_file", job->layout.data_name);
+  json_put_uint(&layout, "align", job->layout.align);
+  json_put_uint(&layout, "inline_below", job->layout.inline_below);
+  json_end_object(&layout);
   struct edit_log_head head = {
       .command = command, .options = options, .layout = layout.text, .output = job->out.onnx_name};
   int rc = edit_log_begin(&job->edits, &head, err);
   json_done(&layout);
   return rc;
-}
-
-static int close_log(struct job *job, struct err *err) {
-  uint8_t sum[DIGEST_BYTES];
-  if (job_text_check(&job->log, err) || edits_finish(&job->edits, err)) return -1;
-  digest_end(job->log_digest, sum);
-  hex_encode(sum, sizeof sum, job->edits_sha256);
-  return 0;
 }
 
 // ---- the plan ----------------------------------------------------------------------------------
@@ -132,7 +117,7 @@ static int write_plan(struct job *job, struct err *err) {
 
 // The name may come from a log that anybody wrote.
 static const char *passes_json(struct job *job) {
-  if (!job->command || strcmp(job->command, "convert") == 0) return "[]";
+  if (strcmp(job->command, "convert") == 0) return "[]";
   struct json_out j = {0};
   struct err ignored = {0};
   // A pipeline's options are {"passes":[…]}, in the words of this list.
@@ -151,31 +136,27 @@ static const char *passes_json(struct job *job) {
     json_end_array(&j);
   }
   json_free(doc);
-  const char *text = arena_string(&job->arena, span_of(j.text, j.n));
-  json_done(&j);
-  return text;
-}
-
-static int check_limit(const struct job *job, struct err *err) {
-  uint64_t sum = 0;
-  for (uint32_t i = 0; i < job->plan.n_outputs; i++)
-    sum += job->plan.outputs[i].size;
-  if (job->output_limit == 0 || sum <= job->output_limit) return 0;
-  err_set(err, ERR_FAIL, "the output has %lu bytes, more than the budget of %lu", sum,
-          job->output_limit);
-  return err_hint(err, "lower --budget by the difference");
+  return json_take(&j, &job->arena);
 }
 
 int job_prepare_plan(struct job *job, struct err *err) {
-  if (job->log_digest && close_log(job, err)) return -1;
+  uint8_t sum[DIGEST_BYTES];
+  if (job_text_check(&job->log, err) || edits_finish(&job->edits, err)) return -1;
+  digest_end(job->log_digest, sum);
+  hex_encode(sum, sizeof sum, job->edits_sha256);
   job->layout.passes = passes_json(job);
   job->layout.artifacts = job_stage_artifacts(job);
   if (plan_build(&job->plan, &job->model, &job->recipes, &job->layout, err)) return -1;
   job->planned = true;
   struct err why = {0};
-  if (job_output_check_data(job, &why) && job_refused(job, &why, err)) return -1;
-  if (job_output_check_locations(job, &why) && job_refused(job, &why, err)) return -1;
-  if (check_limit(job, &why) && job_refused(job, &why, err)) return -1;
+  const uint64_t bytes = plan_total_bytes(&job->plan);
+  if (!job_output_check_data(job, &why) && !job_output_check_locations(job, &why) &&
+      job->output_limit && bytes > job->output_limit) {
+    err_fill(&why, ERR_FAIL, "the output has %lu bytes, more than the budget of %lu", bytes,
+             job->output_limit);
+    err_fill_hint(&why, "lower --budget by the difference");
+  }
+  if (why.kind != ERR_NONE && job_refused(job, &why, err)) return -1;
   if (job_check_files(job, err)) return -1; // the data file's name is known now
   if (job->plan.moved_out)
     job_warn(job, "'%s' would pass 2 GiB - 1 bytes, so its weights go to a data file beside it",

@@ -6,6 +6,7 @@
 // never do.
 #include "job.h"
 
+#include "hints.h"
 #include "job_stage.h"
 #include "report.h"
 #include "version.h"
@@ -35,13 +36,28 @@ void job_report_file(struct json_out *j, const char *name, uint64_t size) {
   json_end_object(j);
 }
 
+static void write_refusal(const struct err *why, struct json_out *j) {
+  if (why->kind == ERR_NONE) {
+    json_put_null(j, "refusal");
+    return;
+  }
+  json_put_object(j, "refusal");
+  json_put_uint(j, "exit_code", (uint64_t)why->kind);
+  json_put_text(j, "hint", hints_of(why).s);
+  json_put_text(j, "message", why->msg);
+  json_end_object(j);
+}
+
 static void write_common(const struct job *job, struct json_out *j) {
+  const bool dry = job->nothing_to_write;
+  const struct job_ahead *ahead = &job->ahead;
   json_put_object(j, "weir");
   json_put_uint(j, "bytes_cloned", job->stats.bytes_cloned);
   json_put_uint(j, "bytes_written", job->stats.bytes_written);
   json_put_text(j, "command", job->command);
-  if (job->nothing_to_write) job_dry_run_write_disk(job, j);
-  json_put_bool(j, "dry_run", job->nothing_to_write);
+  if (dry) json_put_known(j, "disk_free_bytes", ahead->space.known, ahead->space.free_bytes);
+  if (dry) json_put_uint(j, "disk_needed_bytes", ahead->space.needed_bytes);
+  json_put_bool(j, "dry_run", dry);
   json_put_uint(j, "edits", job->edits.n);
   json_put_uint(j, "index_bytes", job->index_bytes);
   json_put_array(j, "input");
@@ -55,17 +71,18 @@ static void write_common(const struct job *job, struct json_out *j) {
   for (uint32_t i = 0; i < job->plan.n_outputs; i++)
     job_report_file(j, job->plan.outputs[i].name, job->plan.outputs[i].size);
   json_end_array(j);
-  if (job->nothing_to_write) job_dry_run_write_output(job, j);
+  if (dry) json_put_bool(j, "output_exists", ahead->output_exists);
+  if (dry) json_put_bool(j, "output_folder_writable", ahead->folder_writable);
   json_put_uint(j, "peak_memory_bytes", peak_memory());
   json_put_uint(j, "peak_memory_limit_bytes", job_memory_limit(job));
   json_put_hex(j, "plan_id", job->plan.id, DIGEST_BYTES);
-  if (job->nothing_to_write || job->refusal.kind != ERR_NONE) job_dry_run_write_refusal(job, j);
+  if (dry || job->refusal.kind != ERR_NONE) write_refusal(&job->refusal, j);
   json_put_text(j, "resumed", job->resumed);
   json_put_uint(j, "source_bytes_read", job->stats.source_bytes_read);
   job_stage_write(job, j);
   json_put_uint(j, "units", plan_unit_count(&job->plan));
   json_put_uint(j, "units_resumed", job->stats.units_skipped);
-  json_put_text(j, "version", version_number());
+  json_put_text(j, "version", version_number);
   json_put_array(j, "warnings");
   for (uint32_t i = 0; i < job->n_warnings; i++)
     json_text(j, job->warnings[i]);
@@ -116,7 +133,7 @@ void job_report_print(struct job *job) {
   if (job->mode == IO_NULL || cli_flag(job->args, OPT_QUIET)) return;
   printf("input:  %s\noutput: %s in %u file%s\n", report_size(job_input_bytes(job)).s,
          report_size(plan_total_bytes(&job->plan)).s, job->plan.n_outputs,
-         job->plan.n_outputs == 1 ? "" : "s");
+         plural(job->plan.n_outputs));
   printf("peak memory: %s (index %s)\n", quote_bytes(peak_memory()).s,
          quote_bytes(job->index_bytes).s);
 }

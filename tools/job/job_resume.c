@@ -29,27 +29,16 @@ struct ending {
   struct json_out made; // the report where there is none
 };
 
-static bool keeps_report(struct ending *e) {
+// The report of the interrupted run, if it left a whole one.
+static struct span kept_report(const struct staging *st) {
   struct err ignored = {0};
-  if (fs_read_file(e->st.folder, STAGING_REPORT, REPORT_MAX_BYTES, &e->kept, &ignored)) {
-    e->kept = span_of(NULL, 0);
-    return false;
-  }
-  struct json_value *doc = json_parse(e->kept, STAGING_REPORT, &ignored);
-  if (!doc) {
-    fs_free(e->kept);
-    e->kept = span_of(NULL, 0);
-    return false;
-  }
+  struct span text;
+  if (fs_read_file(st->folder, STAGING_REPORT, REPORT_MAX_BYTES, &text, &ignored))
+    return span_of(NULL, 0);
+  struct json_value *doc = json_parse(text, STAGING_REPORT, &ignored);
+  if (!doc) fs_free(text);
   json_free(doc);
-  return true;
-}
-
-static bool has_manifest(const struct ending *e, const struct seal_intent *s, const char *name) {
-  struct stat at;
-  for (uint32_t i = 0; s && i < s->n_moves; i++)
-    if (strcmp(s->moves[i].name, name) == 0) return true;
-  return !s && fstatat(e->st.dest, name, &at, 0) == 0;
+  return doc ? text : span_of(NULL, 0);
 }
 
 static void put_known(struct json_out *j, const struct ending *e, const struct seal_intent *s) {
@@ -59,38 +48,24 @@ static void put_known(struct json_out *j, const struct ending *e, const struct s
   json_object(j);
   json_put_object(j, "weir");
   json_put_text(j, "command", cli_command_row(e->job->args->command)->name);
-  json_key(j, "manifest");
-  if (has_manifest(e, s, manifest))
-    json_text(j, manifest);
-  else
-    json_null(j);
-  // By what is to be moved; once all is in place and seal.json gone, by the .onnx alone.
+  // By what is to be moved; once all is in place and seal.json gone, by what is there.
   struct stat at;
+  bool has_manifest = !s && fstatat(e->st.dest, manifest, &at, 0) == 0;
+  for (uint32_t i = 0; s && i < s->n_moves; i++)
+    has_manifest = has_manifest || strcmp(s->moves[i].name, manifest) == 0;
+  json_put_text(j, "manifest", has_manifest ? manifest : NULL);
   json_put_array(j, "output");
   for (uint32_t i = 0; s && i < s->n_moves; i++)
     if (s->moves[i].role != SEAL_COMPANION) job_report_file(j, s->moves[i].name, s->moves[i].size);
   if (!s && fstatat(e->st.dest, e->job->out.onnx_name, &at, 0) == 0)
     job_report_file(j, e->job->out.onnx_name, (uint64_t)at.st_size);
   json_end_array(j);
-  json_key(j, "plan_id");
-  if (s)
-    json_text(j, id);
-  else
-    json_null(j);
+  json_put_text(j, "plan_id", s ? id : NULL);
   json_put_text(j, "resumed", "seal");
-  json_put_text(j, "version", version_number());
+  json_put_text(j, "version", version_number);
   json_end_object(j);
   json_end_object(j);
   json_newline(j);
-}
-
-static int nothing_known(const struct ending *e, struct err *err) {
-  err_set(
-      err, ERR_USAGE,
-      "the run of '%s' that was interrupted kept no report, and one with --strict-compat cannot "
-      "be made without the run",
-      quote_str(e->job->out.path).s);
-  return err_hint(err, "without --report-json, --report-json-stdout and --json it is completed");
 }
 
 static int prepare_report(struct ending *e, struct err *err) {
@@ -98,10 +73,16 @@ static int prepare_report(struct ending *e, struct err *err) {
   const char *path = cli_string(args, OPT_REPORT_JSON);
   if (!job_wants_report(args)) return 0;
   if (path && job_text_reserve(&e->file, path, &e->job->arena, err)) return -1;
-  if (keeps_report(e)) return 0;
+  e->kept = kept_report(&e->st);
+  if (e->kept.at) return 0;
   if (args->command == CLI_conv2matmul &&
-      cli_flag(args, cli_pass_option(args->command, "strict-compat")))
-    return nothing_known(e, err);
+      cli_flag(args, cli_pass_option(args->command, "strict-compat"))) {
+    err_set(err, ERR_USAGE,
+            "the run of '%s' that was interrupted kept no report, and one with --strict-compat "
+            "cannot be made without the run",
+            quote_str(e->job->out.path).s);
+    return err_hint(err, "without --report-json, --report-json-stdout and --json it is completed");
+  }
   struct seal_intent s;
   struct err ignored = {0}; // seal.json goes first when a finished folder is removed
   const bool read = seal_intent_read(&s, e->st.folder, e->st.name, &ignored) == 0;
@@ -109,12 +90,6 @@ static int prepare_report(struct ending *e, struct err *err) {
   put_known(&e->made, e, read ? &s : NULL);
   if (read) seal_intent_free(&s);
   return 0;
-}
-
-static int give_report(struct ending *e, struct err *err) {
-  const struct span text = e->kept.at ? e->kept : span_of(e->made.text, e->made.n);
-  if (job_report_to_stdout(e->job->args)) report_text((const char *)text.at, text.n);
-  return e->file.path ? job_text_end(&e->file, text, err) : 0;
 }
 
 // What is left to do of an earlier run of this output: its last renames, or (a kill while the
@@ -129,20 +104,14 @@ static int finish_found(struct job *job, const char *name, struct err *err) {
   if (rc == 0) {
     put_in_place_say_left(&report);
     report_notice("completed the interrupted run: '%s' is in place", quote_str(job->out.path).s);
-    rc = give_report(&e, err);
+    const struct span text = e.kept.at ? e.kept : span_of(e.made.text, e.made.n);
+    if (job_report_to_stdout(job->args)) report_text((const char *)text.at, text.n);
+    if (e.file.path) rc = job_text_end(&e.file, text, err);
   }
   job_text_drop(&e.file);
   if (e.kept.at) fs_free(e.kept);
   json_done(&e.made);
   return rc;
-}
-
-static int refuse_found(struct job *job, struct err *err) {
-  err_fill(err, ERR_RETRY, "an earlier run was interrupted while it put '%s' in place",
-           quote_str(job->out.path).s);
-  if (job->nothing_to_write)
-    return err_hint(err, "the command that was interrupted, with --resume, completes it");
-  return err_hint(err, "complete it with: %s", cli_resume_command(job->args, &job->arena));
 }
 
 bool job_finish_seal(const struct cli_args *args, int *rc, struct err *err) {
@@ -152,13 +121,21 @@ bool job_finish_seal(const struct cli_args *args, int *rc, struct err *err) {
   struct err ignored = {0}; // a folder that is not there is somebody else's to report
   *rc = 0;
   if (cli_lacks_output(args)) return false;
-  job.nothing_to_write = cli_flag(args, OPT_DRY_RUN);
   job_output_split(&job);
   if (staging_find_seal(job.out.folder, job.out.onnx_name, name, &state, &ignored))
     state = STAGING_SEAL_NONE;
   bool resume = cli_flag(args, OPT_RESUME);
   bool found = state == STAGING_SEAL_UNFINISHED || (state == STAGING_SEAL_FINISHED && resume);
-  if (found) *rc = resume ? finish_found(&job, name, err) : refuse_found(&job, err);
+  if (found && resume) {
+    *rc = finish_found(&job, name, err);
+  } else if (found) {
+    *rc = err_set(err, ERR_RETRY, "an earlier run was interrupted while it put '%s' in place",
+                  quote_str(job.out.path).s);
+    if (cli_flag(args, OPT_DRY_RUN))
+      err_fill_hint(err, "the command that was interrupted, with --resume, completes it");
+    else
+      err_fill_hint(err, "complete it with: %s", cli_resume_command(args, &job.arena));
+  }
   arena_free(&job.arena);
   return found;
 }

@@ -22,45 +22,29 @@
 #include "stop.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 // ---- the stages --------------------------------------------------------------------------------
 
 struct stage_row {
   const char *name;
-  const char *notice; // of an answer that an interrupted run had made
+  const char *doing, *done; // "measuring", "measured"
   // Can it be asked about this recipe? An edit log, which anybody may have written, asks too.
   bool (*can)(const struct recipes *r, uint32_t recipe);
   // Appends the lines behind the artifact's head.
-  int (*run)(struct job *job, const struct pass_question *q, struct json_out *text,
-             uint64_t *source_bytes_read, struct err *err);
+  int (*run)(struct job *job, const struct pass_question *q, const struct work_options *work,
+             struct json_out *text, struct measure_stats *stats, struct err *err);
   // Is this text an answer to the question?
   bool (*reads)(struct span text, const struct pass_question *q);
 };
 
-static struct work_options work_of(const struct job *job) {
-  return (struct work_options){.jobs = cli_count(job->args, OPT_JOBS),
-                               .memory = job->memory,
-                               .mode = job->mode,
-                               .progress = {report_tick, NULL},
-                               .stop = stop_watch()};
-}
-
-static int run_measure(struct job *job, const struct pass_question *q, struct json_out *text,
-                       uint64_t *source_bytes_read, struct err *err) {
-  struct measure_stats stats;
-  struct figures *figures = NULL;
-  size_t cap = 0;
-  const struct work_options options = work_of(job);
-  figures = table_grow(NULL, &cap, (size_t)q->n + 1, sizeof *figures);
-  report_begin("measuring", 0);
-  int rc = measure_run(&job->recipes, job->sources, q->of, q->n, &options, figures, &stats, err);
-  report_end();
-  if (rc == 0) {
-    measured_write(text, &job->edits, q->of, q->n, figures);
-    *source_bytes_read = stats.source_bytes_read;
-  }
-  table_free(figures, cap, sizeof *figures);
+static int run_measure(struct job *job, const struct pass_question *q,
+                       const struct work_options *work, struct json_out *text,
+                       struct measure_stats *stats, struct err *err) {
+  struct arena scratch = {0};
+  struct figures *found = arena_alloc(&scratch, q->n * sizeof *found);
+  const int rc = measure_run(&job->recipes, job->sources, q->of, q->n, work, found, stats, err);
+  if (rc == 0) measured_write(text, &job->edits, q->of, q->n, found);
+  arena_free(&scratch);
   return rc;
 }
 
@@ -73,22 +57,15 @@ static bool can_compare(const struct recipes *r, uint32_t recipe) {
   return true; // any elements can be read
 }
 
-static int run_equal(struct job *job, const struct pass_question *q, struct json_out *text,
-                     uint64_t *source_bytes_read, struct err *err) {
-  struct measure_stats stats;
-  struct likeness *found = NULL;
-  size_t cap = 0;
-  const struct work_options options = work_of(job);
-  found = table_grow(NULL, &cap, (size_t)q->n + 1, sizeof *found);
-  report_begin("comparing", 0);
-  int rc =
-      measure_equal_run(&job->recipes, job->sources, q->of, q->n, &options, found, &stats, err);
-  report_end();
-  if (rc == 0) {
-    likenesses_write(text, &job->edits, q->of, q->n, found);
-    *source_bytes_read = stats.source_bytes_read;
-  }
-  table_free(found, cap, sizeof *found);
+static int run_equal(struct job *job, const struct pass_question *q,
+                     const struct work_options *work, struct json_out *text,
+                     struct measure_stats *stats, struct err *err) {
+  struct arena scratch = {0};
+  struct likeness *found = arena_alloc(&scratch, q->n * sizeof *found);
+  const int rc =
+      measure_equal_run(&job->recipes, job->sources, q->of, q->n, work, found, stats, err);
+  if (rc == 0) likenesses_write(text, &job->edits, q->of, q->n, found);
+  arena_free(&scratch);
   return rc;
 }
 
@@ -97,12 +74,9 @@ static bool reads_equal(struct span text, const struct pass_question *q) {
 }
 
 static const struct stage_row stages[] = {
-    {MEASURED_STAGE, "took over what an interrupted run had measured", measure_can, run_measure,
-     reads_measure},
-    {MEASURED_STAGE_FIGURES, "took over what an interrupted run had measured", measure_can,
-     run_measure, reads_measure},
-    {LIKENESSES_STAGE, "took over what an interrupted run had found equal", can_compare, run_equal,
-     reads_equal},
+    {MEASURED_STAGE, "measuring", "measured", measure_can, run_measure, reads_measure},
+    {MEASURED_STAGE_FIGURES, "measuring", "measured", measure_can, run_measure, reads_measure},
+    {LIKENESSES_STAGE, "comparing", "compared", can_compare, run_equal, reads_equal},
 };
 
 static const struct stage_row *stage_named(const char *name) {
@@ -111,44 +85,42 @@ static const struct stage_row *stage_named(const char *name) {
   return NULL;
 }
 
-// ---- a question --------------------------------------------------------------------------------
-
-static struct span question_text(struct job *job, const struct pass_question *q) {
-  struct json_out j = {0};
-  json_array(&j);
-  for (uint32_t i = 0; i < q->n; i++)
-    edit_artifact_recipe(&job->edits, &j, q->of[i]);
-  json_end_array(&j);
-  char *text = arena_string(&job->arena, span_of(j.text, j.n));
-  json_done(&j);
-  return span_str(text);
-}
-
-static int make(struct job *job, const struct stage_row *row, const struct pass_question *q,
-                const struct artifact_request *request, struct job_stage *stage, struct err *err) {
-  struct json_out text = {0};
-  artifact_begin(&text, request, stage->artifact.id);
-  int rc = row->run(job, q, &text, &stage->source_bytes_read, err);
-  if (rc == 0) rc = artifact_put(&stage->artifact, span_of(text.text, text.n), err);
-  json_done(&text);
+int job_stage_run(struct job *job, const struct pass_question *q, struct json_out *text,
+                  uint64_t *source_bytes_read, struct err *err) {
+  const struct stage_row *row = stage_named(q->stage);
+  const struct work_options work = {.jobs = cli_count(job->args, OPT_JOBS),
+                                    .memory = job->memory,
+                                    .mode = job->mode,
+                                    .progress = {report_tick, NULL},
+                                    .stop = stop_watch()};
+  struct measure_stats stats = {0};
+  report_begin(row->doing, 0);
+  const int rc = row->run(job, q, &work, text, &stats, err);
+  report_end();
+  *source_bytes_read = stats.source_bytes_read;
   return rc;
 }
 
-static int take_over(const struct stage_row *row, const struct pass_question *q,
-                     struct job_stage *stage, struct err *err) {
-  stage->resumed = true;
-  if (!row->reads(stage->artifact.text, q)) {
-    err_set(err, ERR_INPUT, "the artifact of an interrupted run does not hold %u answers of '%s'",
-            q->n, row->name);
-    return err_hint(err, "without --resume the weights are looked at again");
-  }
-  report_notice("%s", row->notice);
-  return 0;
+// ---- a question --------------------------------------------------------------------------------
+
+// The stage of this request, if the job has its answer: a pass that runs again may ask the same again.
+static struct job_stage *answered(const struct job *job, const struct artifact_request *request) {
+  uint8_t id[DIGEST_BYTES];
+  artifact_request_id(request, id);
+  for (struct job_stage *s = job->stages; s; s = s->next)
+    if (memcmp(s->artifact.id, id, sizeof id) == 0) return s;
+  return NULL;
 }
 
-// The stage, run or found again, at the end of the job's list; NULL if it failed.
+// The stage, run or found again, in the job's list; NULL if it failed.
 static struct job_stage *answer(struct job *job, const struct stage_row *row,
                                 const struct pass_question *q, struct err *err) {
+  struct json_out question = {0};
+  assert(row); // passes ask stages that there are
+  json_array(&question);
+  for (uint32_t i = 0; i < q->n; i++)
+    edit_artifact_recipe(&job->edits, &question, q->of[i]);
+  json_end_array(&question);
   const struct artifact_request request = {.dest_folder = job->out.folder,
                                            .onnx_name = job->out.onnx_name,
                                            .resume_command =
@@ -156,8 +128,10 @@ static struct job_stage *answer(struct job *job, const struct stage_row *row,
                                            .sources = job->sources,
                                            .meta_sha256 = job->model.meta_sha256,
                                            .stage = row->name,
-                                           .options = question_text(job, q)};
-  struct job_stage *stage = arena_zalloc(&job->arena, sizeof *stage);
+                                           .options = span_str(json_take(&question, &job->arena))};
+  struct job_stage *stage = answered(job, &request);
+  if (stage) return stage;
+  stage = arena_zalloc(&job->arena, sizeof *stage);
   stage->name = row->name;
   stage->n = q->n;
   if (job_choose_io(job, err)) return NULL;
@@ -165,8 +139,23 @@ static struct job_stage *answer(struct job *job, const struct stage_row *row,
     artifact_open_null(&stage->artifact, &request);
   else if (artifact_open(&stage->artifact, &request, cli_flag(job->args, OPT_RESUME), err))
     return NULL;
-  if (stage->artifact.text.at ? take_over(row, q, stage, err)
-                              : make(job, row, q, &request, stage, err)) {
+  int rc = 0;
+  if (!stage->artifact.text.at) {
+    struct json_out text = {0};
+    artifact_begin(&text, &request, stage->artifact.id);
+    rc = job_stage_run(job, q, &text, &stage->source_bytes_read, err);
+    if (rc == 0) rc = artifact_put(&stage->artifact, span_of(text.text, text.n), err);
+    json_done(&text);
+  } else if (row->reads(stage->artifact.text, q)) {
+    stage->resumed = true;
+    report_notice("took over what an interrupted run had %s", row->done);
+  } else {
+    rc = err_set(err, ERR_INPUT,
+                 "the artifact of an interrupted run does not hold %u answers of '%s'", q->n,
+                 row->name);
+    err_fill_hint(err, "without --resume the weights are looked at again");
+  }
+  if (rc) {
     artifact_end(&stage->artifact, false);
     return NULL;
   }
@@ -181,11 +170,9 @@ static struct job_stage *answer(struct job *job, const struct stage_row *row,
 int job_stage_ask(void *ctx, const struct pass_question *q, struct pass_answer *out,
                   struct err *err) {
   struct job *job = ctx;
-  const struct stage_row *row = stage_named(q->stage);
-  assert(row); // passes ask stages that there are
-  const struct job_stage *stage = answer(job, row, q, err);
+  const struct job_stage *stage = answer(job, stage_named(q->stage), q, err);
   if (!stage) return -1;
-  struct edit_artifact line = {.stage = row->name, .of = q->of, .n = q->n};
+  struct edit_artifact line = {.stage = stage->name, .of = q->of, .n = q->n};
   memcpy(line.sha256, stage->sha256, sizeof line.sha256);
   edit_artifact(&job->edits, &line);
   out->text = stage->artifact.text; // held by the artifact until the job ends
@@ -204,20 +191,10 @@ const char *job_stage_artifacts(struct job *job) {
     json_end_object(&j);
   }
   json_end_array(&j);
-  const char *text = arena_string(&job->arena, span_of(j.text, j.n));
-  json_done(&j);
-  return text;
+  return json_take(&j, &job->arena);
 }
 
 // ---- replay ------------------------------------------------------------------------------------
-
-// Did version 0.1.0 add up these figures in another way?
-static bool is_of_old(const struct job *job, const struct edit_artifact *a) {
-  bool is = false;
-  for (uint32_t i = 0; i < a->n; i++)
-    is = is || !measure_is_by_column(&job->recipes, a->of[i]);
-  return is && strcmp(a->stage, MEASURED_STAGE) == 0;
-}
 
 int job_stage_replay(void *ctx, const struct edit_artifact *a, struct err *err) {
   struct job *job = ctx;
@@ -228,11 +205,14 @@ int job_stage_replay(void *ctx, const struct edit_artifact *a, struct err *err) 
                    quote_str(a->stage).s);
   for (uint32_t i = 0; i < a->n; i++)
     if (!row->can(&job->recipes, a->of[i]))
-      return err_set(err, ERR_MODEL, "recipe %u of 'of' is not one that can be measured", i);
+      return err_set(err, ERR_MODEL, "recipe %u of 'of' is not one that can be %s", i, row->done);
   const struct job_stage *stage = answer(job, row, &question, err);
   if (!stage) return -1;
   if (memcmp(stage->sha256, a->sha256, DIGEST_BYTES) == 0) return 0;
-  if (is_of_old(job, a)) {
+  bool is_of_old = false; // version 0.1.0 added up these figures in another way
+  for (uint32_t i = 0; i < a->n && strcmp(a->stage, MEASURED_STAGE) == 0; i++)
+    is_of_old = is_of_old || !measure_is_by_column(&job->recipes, a->of[i]);
+  if (is_of_old) {
     report_notice("the log was made by version 0.1.0, which measured in other digits: whether the "
                   "weights are those that it measured is not known");
     return 0;
@@ -240,9 +220,8 @@ int job_stage_replay(void *ctx, const struct edit_artifact *a, struct err *err) 
   char is[DIGEST_HEX], was[DIGEST_HEX];
   hex_encode(stage->sha256, DIGEST_BYTES, is);
   hex_encode(a->sha256, DIGEST_BYTES, was);
-  err_set(err, ERR_INPUT,
-          "the weights are not those that were measured: measuring them again gives %s, not %s", is,
-          was);
+  err_set(err, ERR_INPUT, "the weights are not those that were %s: %s them again gives %s, not %s",
+          row->done, row->doing, is, was);
   return err_hint(err, "the edits of this log were decided by other weights: make them anew from "
                        "this source");
 }

@@ -22,6 +22,10 @@ int job_stage_ask(void *ctx, const struct pass_question *q, struct pass_answer *
 // edits' artifact: runs the recorded stage again. ERR_INPUT if it finds something else.
 int job_stage_replay(void *ctx, const struct edit_artifact *a, struct err *err);
 
+// Runs the stage that the question names: the lines of its answer, behind an artifact's head.
+int job_stage_run(struct job *job, const struct pass_question *q, struct json_out *text,
+                  uint64_t *source_bytes_read, struct err *err);
+
 // What the plan says of them: a JSON array in job->arena, or NULL without any.
 const char *job_stage_artifacts(struct job *job);
 // Was any of them found, not made?

@@ -14,14 +14,12 @@
 #include "stop.h"
 #include "version.h"
 
-#include <stdlib.h>
-
 enum { READ_BLOCK = 1 << 20 };
 
 static int hash_source(struct sources *s, uint32_t file, char hex[DIGEST_HEX], struct err *err) {
+  struct arena scratch = {0};
   const uint64_t size = sources_size(s, file);
-  uint8_t *block = malloc(READ_BLOCK), sum[DIGEST_BYTES];
-  if (!block) return err_set(err, ERR_FAIL, "no memory to hash the input");
+  uint8_t *block = arena_alloc(&scratch, READ_BLOCK), sum[DIGEST_BYTES];
   struct digest *d = digest_new();
   digest_start(d);
   int rc = 0;
@@ -35,7 +33,7 @@ static int hash_source(struct sources *s, uint32_t file, char hex[DIGEST_HEX], s
   digest_end(d, sum);
   hex_encode(sum, sizeof sum, hex);
   digest_free(d);
-  free(block);
+  arena_free(&scratch);
   return rc;
 }
 
@@ -78,7 +76,7 @@ static int write_manifest(const struct put_in_place *x, const struct staging *st
                                     .tensors_sha256 = tensors ? tensors_hex : NULL,
                                     .ignore_paths = ignore,
                                     .n_ignore_paths = tensors ? 2 : 1,
-                                    .weir_version = version_number(),
+                                    .weir_version = version_number,
                                     .source_sha256 = x->hash_inputs ? inputs : NULL};
   if (rc == 0) rc = manifest_write(out, &in, err);
   arena_free(&a);

@@ -19,27 +19,21 @@ static int compare_spans(const void *pa, const void *pb) {
   return (a->tensor > b->tensor) - (a->tensor < b->tensor);
 }
 
-static void add_span(struct tensor_map *map, uint32_t tensor, struct extent at) {
-  if (at.len == 0) return;
-  *TABLE_PUSH(map, rows) =
-      (struct tensor_span){.off = at.off, .len = at.len, .file = at.file, .tensor = tensor};
-}
-
 static void add_tensor(struct tensor_map *map, const struct model *m, uint32_t tensor, bool held) {
   const uint8_t flags = m->tensors[tensor].flags;
+  const bool whole = held && !(flags & TENSOR_EXTERNAL);
   enum encoding encoding;
-  uint32_t n;
-  if (flags & TENSOR_DEAD) return;
-  if (held && !(flags & TENSOR_EXTERNAL)) {
-    add_span(map, tensor, model_tensor_holder(m, tensor, &encoding));
-    return;
+  uint32_t n = 1;
+  const struct piece *p = whole ? NULL : model_pieces(m, tensor, &n);
+  for (uint32_t i = 0; i < n && !(flags & TENSOR_DEAD); i++) {
+    const struct extent at = whole ? model_tensor_holder(m, tensor, &encoding) : p[i].at;
+    if (at.len > 0)
+      *TABLE_PUSH(map, rows) =
+          (struct tensor_span){.off = at.off, .len = at.len, .file = at.file, .tensor = tensor};
   }
-  const struct piece *p = model_pieces(m, tensor, &n);
-  for (uint32_t i = 0; i < n; i++)
-    add_span(map, tensor, p[i].at);
 }
 
-static void init(struct tensor_map *map, const struct model *m, bool held) {
+void tensor_map_init(struct tensor_map *map, const struct model *m, bool held) {
   *map = (struct tensor_map){0};
   for (uint32_t t = 0; t < m->n_tensors; t++)
     add_tensor(map, m, t, held);
@@ -51,14 +45,6 @@ static void init(struct tensor_map *map, const struct model *m, bool held) {
     if (add_overflows(row->off, row->len, &row->reach)) row->reach = UINT64_MAX;
     if (i > 0 && row[-1].file == row->file) row->reach = max_u64(row->reach, row[-1].reach);
   }
-}
-
-void tensor_map_init(struct tensor_map *map, const struct model *m) {
-  init(map, m, false);
-}
-
-void tensor_map_init_held(struct tensor_map *map, const struct model *m) {
-  init(map, m, true);
 }
 
 void tensor_map_done(struct tensor_map *map) {

@@ -15,11 +15,9 @@ struct tensor_map {
   TABLE(struct tensor_span, rows);
 };
 
-// Tensors that lie inline and are small have no pieces (model_pieces) and are not in it.
-void tensor_map_init(struct tensor_map *map, const struct model *m);
-// The same with each inline tensor, small or not, at the place of what holds it
-// (model_tensor_holder).
-void tensor_map_init_held(struct tensor_map *map, const struct model *m);
+// Tensors that lie inline and are small have no pieces (model_pieces) and are not in it; `held`: with
+// each inline tensor, small or not, at the place of what holds it (model_tensor_holder).
+void tensor_map_init(struct tensor_map *map, const struct model *m, bool held);
 void tensor_map_done(struct tensor_map *map);
 
 // The first row of `file` that could touch bytes from `off` on: from there, rows with

@@ -9,7 +9,7 @@
 #include "report.h"
 
 void pass_job_init(struct pass_job *pj) {
-  *pj = (struct pass_job){0};
+  *pj = (struct pass_job){.report = pass_job_report, .print = pass_job_print};
   pipeline_init(&pj->pipeline);
 }
 
@@ -37,18 +37,27 @@ struct pass_job_counts pass_job_count(const struct pass_job *pj, uint32_t step) 
   return n;
 }
 
-void pass_job_reasons(const struct pass_job *pj, uint32_t step, struct pass_job_reasons *out) {
-  *out = (struct pass_job_reasons){.n = 0};
+// The word of a site that is counted, or NULL.
+static const char *word_of(const struct pass_job_site *s, const char *chosen_by) {
+  if (!chosen_by) return s->gone || pass_job_converted(s) ? NULL : s->site.reason;
+  return s->site.chosen && strcmp(s->site.chosen_by, chosen_by) == 0 ? s->site.chosen : NULL;
+}
+
+void pass_job_words(const struct pass_job *pj, uint32_t step, const char *chosen_by,
+                    struct pass_job_words *out) {
+  *out = (struct pass_job_words){.n = 0};
   for (uint32_t i = 0; i < pj->n_sites; i++) {
     const struct pass_job_site *s = &pj->sites[i];
+    const char *word = word_of(s, chosen_by);
     uint32_t k = 0;
-    if ((step != PASS_JOB_ALL_STEPS && s->step != step) || s->gone || pass_job_converted(s))
-      continue;
-    while (k < out->n && strcmp(out->first[k]->site.reason, s->site.reason) != 0)
+    if ((step != PASS_JOB_ALL_STEPS && s->step != step) || !word) continue;
+    while (k < out->n && strcmp(out->word[k], word) != 0)
       k++;
-    if (k == PASS_JOB_REASONS) continue;
-    if (k == out->n) out->first[out->n++] = s;
-    out->count[k]++;
+    if (k == PASS_JOB_WORDS) continue;
+    if (out->count[k]++ > 0) continue;
+    out->first[k] = s;
+    out->word[k] = word;
+    out->n++;
   }
 }
 
@@ -115,20 +124,27 @@ int pass_job_take_flags(struct pass_job *pj, const struct cli_args *args, struct
   return pass_values_read(&step->values, &p->arena, err);
 }
 
-int pass_job_edit(struct pass_job *pj, struct job *job, struct err *err) {
-  struct pass_run run = {.pipeline = &pj->pipeline,
-                         .env = {.m = &job->model,
-                                 .edits = &job->edits,
-                                 .site = note_site,
-                                 .site_ctx = pj,
-                                 .warn = note_warning,
-                                 .warn_ctx = pj,
-                                 .ask = job_stage_ask,
-                                 .ask_ctx = job,
-                                 .read = job_look,
-                                 .read_ctx = job},
-                         .begin = begin_step,
-                         .ctx = pj};
+struct pass_env pass_job_env(struct pass_job *pj, struct job *job) {
+  return (struct pass_env){.m = &job->model,
+                           .edits = &job->edits,
+                           .site = note_site,
+                           .site_ctx = pj,
+                           .warn = note_warning,
+                           .warn_ctx = pj,
+                           .ask = job_stage_ask,
+                           .ask_ctx = job,
+                           .read = job_look,
+                           .read_ctx = job};
+}
+
+static int edit(struct job *job, void *ctx, struct err *err) {
+  struct pass_job *pj = ctx;
+  struct pass_run run = {
+      .pipeline = &pj->pipeline, .env = pass_job_env(pj, job), .begin = begin_step, .ctx = pj};
+  job->report = pj->report;
+  job->plain_report = pj->plain_report;
+  job->print = pj->print;
+  job->ctx = pj;
   if (job_begin_edits(job, pipeline_command(&pj->pipeline), pipeline_options(&pj->pipeline), err))
     return -1;
   const int rc = pass_run(&run, &pj->arena, err);
@@ -138,15 +154,14 @@ int pass_job_edit(struct pass_job *pj, struct job *job, struct err *err) {
 }
 
 int pass_job_command(struct pass_job *pj, const struct cli_args *args, struct err *err) {
-  struct job job;
-  int rc;
-  if (job_finish_seal(args, &rc, err)) return rc;
-  if (job_open(&job, args, err)) return -1;
-  job.report = pass_job_report;
-  job.print = pass_job_print;
-  job.ctx = pj;
-  rc = pass_job_edit(pj, &job, err);
-  if (rc == 0) rc = job_finish(&job, err);
-  job_close(&job);
+  return job_command(args, edit, pj, err);
+}
+
+int pass_job_flags_command(const struct cli_args *args, struct err *err) {
+  struct pass_job pj;
+  pass_job_init(&pj);
+  int rc = pass_job_take_flags(&pj, args, err);
+  if (rc == 0) rc = pass_job_command(&pj, args, err);
+  pass_job_free(&pj);
   return rc;
 }

@@ -26,6 +26,10 @@ struct pass_job {
   TABLE(struct pass_job_warning, warnings);
   uint32_t step;               // the one that runs
   struct pass_run_step *steps; // what came of them; NULL: none ran yet
+  // The job's, as in job.h: pass_job_report and pass_job_print where the command sets no others.
+  void (*report)(struct job *job, struct json_out *j);
+  bool plain_report;
+  void (*print)(struct job *job);
   struct arena arena;
 };
 
@@ -37,13 +41,13 @@ int pass_job_take_flags(struct pass_job *pj, const struct cli_args *args, struct
 // --exactness, where it is given.
 void pass_job_take_exactness(struct pass_job *pj, const struct cli_args *args);
 
-// Begins the edit log and runs the steps (pass_run.h). Warnings are printed as they come. Nothing was
-// written if it fails.
-int pass_job_edit(struct pass_job *pj, struct job *job, struct err *err);
+// What passes are given of a job; sites and warnings go to *pj, and warnings are printed as they come.
+struct pass_env pass_job_env(struct pass_job *pj, struct job *job);
 
-// A whole command: opens the job, runs the pipeline, finishes. The reports are pass_job_report and
-// pass_job_print.
+// A whole command: opens the job, begins the edit log, runs the steps (pass_run.h), finishes.
 int pass_job_command(struct pass_job *pj, const struct cli_args *args, struct err *err);
+// The same of a command that is its pass with the flags of the command line.
+int pass_job_flags_command(const struct cli_args *args, struct err *err);
 
 bool pass_job_converted(const struct pass_job_site *s);
 // Sites of one step.
@@ -52,23 +56,27 @@ struct pass_job_counts {
 };
 struct pass_job_counts pass_job_count(const struct pass_job *pj, uint32_t step);
 
-// Why sites were left alone: each reason with how many and the first of them. Reason words are
-// constants of the passes, a dozen or so for each; past the room here they are left out.
-enum { PASS_JOB_REASONS = 48 };
+// Different words that sites have, each with how many and the first of them: why they were left alone,
+// or, of those where `chosen_by` picked something, what. Words are constants of the passes, a dozen or
+// so for each; past the room here they are left out.
+enum { PASS_JOB_WORDS = 48 };
 #define PASS_JOB_ALL_STEPS NO_ID
-struct pass_job_reasons {
-  const struct pass_job_site *first[PASS_JOB_REASONS];
-  uint32_t count[PASS_JOB_REASONS];
+struct pass_job_words {
+  const char *word[PASS_JOB_WORDS];
+  const struct pass_job_site *first[PASS_JOB_WORDS];
+  uint32_t count[PASS_JOB_WORDS];
   uint32_t n;
 };
-void pass_job_reasons(const struct pass_job *pj, uint32_t step, struct pass_job_reasons *out);
+void pass_job_words(const struct pass_job *pj, uint32_t step, const char *chosen_by,
+                    struct pass_job_words *out);
 
 // pass_job_report.c. job->ctx is the pass_job.
 // The member "passes" of the report (docs/files.md).
 void pass_job_report(struct job *job, struct json_out *j);
 // A line for each step, and why what was left alone was.
 void pass_job_print(struct job *job);
-// "left alone: 3 x <reason> (such as <node>)" for each reason of a step; `indent` before each.
-void pass_job_print_skipped(const struct pass_job *pj, uint32_t step, const char *indent);
+// "left alone: 3 x <reason> (such as <node>)" for each reason of a step; `said` stands for the first
+// two words.
+void pass_job_print_skipped(const struct pass_job *pj, uint32_t step, const char *said);
 
 #endif

@@ -73,36 +73,29 @@ static uint32_t together(const struct pass_run *r, uint32_t first, uint32_t end)
   return n;
 }
 
-static int run_passes(struct pass_run *r, const struct pass *const *passes, void *options,
-                      uint32_t n, struct pass_result *results, struct err *err) {
-  struct arena scratch = {0};
-  r->env.pass = passes[0];
-  r->env.exactness = r->pipeline->exactness;
-  r->env.scratch = &scratch;
-  const uint64_t before = r->env.edits->n;
-  int rc = passes[0]->run_together ? passes[0]->run_together(&r->env, passes, n, results, err)
-                                   : passes[0]->run(&r->env, options, results, err);
-  if (rc == 0 && r->env.edits->n > before) rc = check_step(r, passes[0], n, err);
-  arena_free(&scratch);
-  return rc;
-}
-
 // Steps first … first + n - 1, in one call.
 static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, uint32_t round,
                      struct err *err) {
-  struct arena lists = {0};
-  const struct pass **passes = arena_alloc(&lists, n * sizeof *passes);
+  struct arena lists = {0}, scratch = {0};
+  const struct pass **passes = arena_zalloc(&lists, n * sizeof *passes);
   struct pass_result *results = arena_zalloc(&lists, n * sizeof *results);
+  const uint64_t before = r->env.edits->n;
   uint32_t count = 0;
+  int rc = 0;
   for (uint32_t i = first; i < first + n; i++) {
     r->steps[i].held_back = is_held_back(r, i);
     if (is_held_back(r, i)) continue;
     passes[count++] = r->pipeline->steps[i].values.pass;
     if (r->begin) r->begin(r->ctx, i, round);
   }
-  const int rc =
-      count ? run_passes(r, passes, r->pipeline->steps[first].values.options, count, results, err)
-            : 0;
+  r->env.pass = passes[0];
+  r->env.exactness = r->pipeline->exactness;
+  r->env.scratch = &scratch;
+  if (count > 0 && passes[0]->run_together)
+    rc = passes[0]->run_together(&r->env, passes, count, results, err);
+  else if (count > 0)
+    rc = passes[0]->run(&r->env, r->pipeline->steps[first].values.options, results, err);
+  if (rc == 0 && r->env.edits->n > before) rc = check_step(r, passes[0], count, err);
   for (uint32_t i = first, k = 0; i < first + n; i++) {
     if (is_held_back(r, i)) continue;
     const struct pass_result *result = &results[k++];
@@ -111,23 +104,19 @@ static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, uint32_t ro
     r->steps[i].held_back = result->held_back; // of the last round: what stays held back
     if (limit && (r->output_limit == 0 || limit < r->output_limit)) r->output_limit = limit;
   }
+  arena_free(&scratch);
   arena_free(&lists);
   return rc;
 }
 
-static int run_range(struct pass_run *r, uint32_t first, uint32_t end, uint32_t round,
-                     struct err *err) {
-  for (uint32_t n; first < end; first += n) {
-    n = together(r, first, end);
-    if (run_steps(r, first, n, round, err)) return -1;
-  }
-  return 0;
-}
-
 static int run_repeat(struct pass_run *r, const struct pipeline_repeat *repeat, struct err *err) {
+  const uint32_t end = repeat->first + repeat->n;
   for (uint32_t round = 0; round < repeat->rounds; round++) {
     const uint64_t before = r->env.edits->n;
-    if (run_range(r, repeat->first, repeat->first + repeat->n, round, err)) return -1;
+    for (uint32_t i = repeat->first, n; i < end; i += n) {
+      n = together(r, i, end);
+      if (run_steps(r, i, n, round, err)) return -1;
+    }
     if (r->env.edits->n == before) return 0;
   }
   if (!r->env.warn) return 0;

@@ -32,8 +32,10 @@ struct pipeline_step *pipeline_add(struct pipeline *p, struct span name, uint32_
   for (*n = 0; pass; pass = passes_named(name, ++*n)) {
     struct pipeline_step *step = TABLE_PUSH(p, steps);
     step->repeat = p->open;
+    step->named = 0;
     pass_values_start(&step->values, pass, &p->arena);
   }
+  p->steps[first].named = *n;
   if (p->open != NO_ID) p->repeats[p->open].n += *n;
   return &p->steps[first];
 }
@@ -120,26 +122,6 @@ const char *pipeline_command(const struct pipeline *p) {
   return is_one_pass(p) ? p->steps[0].values.pass->name : "run";
 }
 
-static void write_step(struct pipeline *p, uint32_t i, struct json_out *j) {
-  const struct pass_values *v = &p->steps[i].values;
-  json_object(j);
-  json_put_text(j, "name", v->pass->name);
-  json_put_raw(j, "options", span_str(pass_values_json(v, &p->arena)));
-  json_end_object(j);
-}
-
-static uint32_t write_repeat(struct pipeline *p, const struct pipeline_repeat *r,
-                             struct json_out *j) {
-  json_object(j);
-  json_put_array(j, "repeat");
-  for (uint32_t i = r->first; i < r->first + r->n; i++)
-    write_step(p, i, j);
-  json_end_array(j);
-  json_put_uint(j, "rounds", r->rounds);
-  json_end_object(j);
-  return r->n;
-}
-
 const char *pipeline_options(struct pipeline *p) {
   if (is_one_pass(p)) return pass_values_json(&p->steps[0].values, &p->arena);
   struct json_out j = {0};
@@ -147,16 +129,27 @@ const char *pipeline_options(struct pipeline *p) {
   if (p->exactness != EXACTNESS_ROUNDING)
     json_put_text(&j, "exactness", exactness_name(p->exactness));
   json_put_array(&j, "passes");
-  for (uint32_t i = 0; i < p->n_steps;) {
-    const uint32_t repeat = p->steps[i].repeat;
-    if (repeat != NO_ID)
-      i += write_repeat(p, &p->repeats[repeat], &j);
-    else
-      write_step(p, i++, &j);
+  for (uint32_t i = 0, end; i < p->n_steps;) {
+    const struct pipeline_repeat *repeat =
+        p->steps[i].repeat == NO_ID ? NULL : &p->repeats[p->steps[i].repeat];
+    if (repeat) {
+      json_object(&j);
+      json_put_array(&j, "repeat");
+    }
+    for (end = i + (repeat ? repeat->n : 1); i < end; i++) {
+      const struct pass_values *v = &p->steps[i].values;
+      json_object(&j);
+      json_put_text(&j, "name", v->pass->name);
+      json_put_raw(&j, "options", span_str(pass_values_json(v, &p->arena)));
+      json_end_object(&j);
+    }
+    if (repeat) {
+      json_end_array(&j);
+      json_put_uint(&j, "rounds", repeat->rounds);
+      json_end_object(&j);
+    }
   }
   json_end_array(&j);
   json_end_object(&j);
-  const char *text = arena_string(&p->arena, span_of(j.text, j.n));
-  json_done(&j);
-  return text;
+  return json_take(&j, &p->arena);
 }

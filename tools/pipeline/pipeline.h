@@ -13,6 +13,7 @@ enum {
 struct pipeline_step {
   struct pass_values values;
   uint32_t repeat; // which it belongs to; NO_ID: it runs once
+  uint32_t named;  // how many steps, from this one on, its name stood for; 0: it is not the first
 };
 
 // Steps first … first + n - 1 run in order, again and again, until none of them changed anything in a

@@ -45,6 +45,9 @@ static int refuse_at(struct reader *r, yaml_mark_t at, const char *fmt, ...) {
                  at.column + 1, text);
 }
 
+// Where the current event stands.
+#define refuse(r, ...) refuse_at(r, (r)->event.start_mark, __VA_ARGS__)
+
 // Passes on what was wrong with a word, with its place.
 static int refuse_word(struct reader *r, yaml_mark_t at, const struct err *why) {
   (void)refuse_at(r, at, "%s", why->msg);
@@ -63,8 +66,7 @@ static const char *kind_of(const yaml_event_t *e) {
 }
 
 static int refuse_kind(struct reader *r, const char *wanted) {
-  return refuse_at(r, r->event.start_mark, "%s is expected here, but this is %s", wanted,
-                   kind_of(&r->event));
+  return refuse(r, "%s is expected here, but this is %s", wanted, kind_of(&r->event));
 }
 
 // ---- events ------------------------------------------------------------------------------------
@@ -94,7 +96,7 @@ static int next(struct reader *r) {
     return refuse_at(r, r->parser.problem_mark, "%s", problem);
   }
   if (!has_extras(&r->event)) return 0;
-  (void)refuse_at(r, r->event.start_mark, "anchors, aliases and tags have no place in a pipeline");
+  (void)refuse(r, "anchors, aliases and tags have no place in a pipeline");
   return err_hint(r->err, "write the words out");
 }
 
@@ -115,7 +117,7 @@ static bool is_null(const struct reader *r) {
 static int put_word(struct reader *r, struct pass_values *v, uint32_t o) {
   struct err why = {0};
   if (is_null(r) || word(r).n == 0)
-    return refuse_at(r, r->event.start_mark, "option '%s' has no value", v->pass->options[o].name);
+    return refuse(r, "option '%s' has no value", v->pass->options[o].name);
   if (pass_values_put(v, o, word(r), &r->p->arena, &why))
     return refuse_word(r, r->event.start_mark, &why);
   return next(r);
@@ -125,8 +127,7 @@ static int read_value(struct reader *r, struct pass_values *v, uint32_t o) {
   if (at_event(r, YAML_SCALAR_EVENT)) return put_word(r, v, o);
   if (!at_event(r, YAML_SEQUENCE_START_EVENT)) return refuse_kind(r, "the value of an option");
   if (v->pass->options[o].kind != PASS_LIST)
-    return refuse_at(r, r->event.start_mark, "option '%s' takes one value, and this is a list",
-                     v->pass->options[o].name);
+    return refuse(r, "option '%s' takes one value, and this is a list", v->pass->options[o].name);
   if (next(r)) return -1;
   v->of[o].n_list = 0; // the preset goes also for an empty list
   v->of[o].given = true;
@@ -137,30 +138,25 @@ static int read_value(struct reader *r, struct pass_values *v, uint32_t o) {
   return next(r);
 }
 
-static int read_option(struct reader *r, struct pass_values *v) {
-  struct err why = {0};
-  if (!at_event(r, YAML_SCALAR_EVENT)) return refuse_kind(r, "the name of an option");
-  const uint32_t o = pass_values_find(v->pass, word(r), &why);
-  if (o == NO_ID) return refuse_word(r, r->event.start_mark, &why);
-  if (v->of[o].given)
-    return refuse_at(r, r->event.start_mark, "option '%s' is given twice",
-                     v->pass->options[o].name);
-  return next(r) ? -1 : read_value(r, v, o);
-}
-
 static int read_options(struct reader *r, struct pass_values *v) {
   if (is_null(r)) return next(r);
   if (!at_event(r, YAML_MAPPING_START_EVENT)) return refuse_kind(r, "a mapping of options");
   if (next(r)) return -1;
-  while (!at_event(r, YAML_MAPPING_END_EVENT))
-    if (read_option(r, v)) return -1;
+  while (!at_event(r, YAML_MAPPING_END_EVENT)) {
+    struct err why = {0};
+    if (!at_event(r, YAML_SCALAR_EVENT)) return refuse_kind(r, "the name of an option");
+    const uint32_t o = pass_values_find(v->pass, word(r), &why);
+    if (o == NO_ID) return refuse_word(r, r->event.start_mark, &why);
+    if (v->of[o].given) return refuse(r, "option '%s' is given twice", v->pass->options[o].name);
+    if (next(r) || read_value(r, v, o)) return -1;
+  }
   return next(r);
 }
 
 // Behind the key of a mapping of one pass, or of a repeat.
 static int end_mapping(struct reader *r) {
   if (at_event(r, YAML_MAPPING_END_EVENT)) return next(r);
-  (void)refuse_at(r, r->event.start_mark, "a second name in the mapping of one pass");
+  (void)refuse(r, "a second name in the mapping of one pass");
   return err_hint(r->err,
                   "options stand below the name, indented further; a next pass begins with '-'");
 }
@@ -195,22 +191,13 @@ static int read_repeat(struct reader *r) {
   pipeline_end(r->p);
   if (at_event(r, YAML_MAPPING_END_EVENT)) return next(r);
   if (!at_event(r, YAML_SCALAR_EVENT) || !span_is(word(r), "rounds"))
-    return refuse_at(r, r->event.start_mark, "beside 'repeat' only 'rounds' may stand");
+    return refuse(r, "beside 'repeat' only 'rounds' may stand");
   if (next(r)) return -1;
   if (!at_event(r, YAML_SCALAR_EVENT) || !span_decimal(word(r), &rounds) || rounds == 0 ||
       rounds > INT32_MAX)
-    return refuse_at(r, r->event.start_mark, "'rounds' takes a whole number from 1");
+    return refuse(r, "'rounds' takes a whole number from 1");
   r->p->repeats[repeat].rounds = (uint32_t)rounds;
   return next(r) ? -1 : end_mapping(r);
-}
-
-static int read_step(struct reader *r, bool inside) {
-  const bool mapping = at_event(r, YAML_MAPPING_START_EVENT);
-  if (mapping && next(r)) return -1;
-  if (!mapping || !at_event(r, YAML_SCALAR_EVENT) || !span_is(word(r), "repeat"))
-    return read_pass(r, mapping);
-  if (inside) return refuse_at(r, r->event.start_mark, "a repeat inside a repeat");
-  return read_repeat(r);
 }
 
 static int read_steps(struct reader *r, bool inside) {
@@ -219,8 +206,13 @@ static int read_steps(struct reader *r, bool inside) {
   if (next(r)) return -1;
   if (at_event(r, YAML_SEQUENCE_END_EVENT))
     return refuse_at(r, start, "the list of passes is empty");
-  while (!at_event(r, YAML_SEQUENCE_END_EVENT))
-    if (read_step(r, inside)) return -1;
+  while (!at_event(r, YAML_SEQUENCE_END_EVENT)) {
+    const bool mapping = at_event(r, YAML_MAPPING_START_EVENT);
+    if (mapping && next(r)) return -1;
+    const bool repeat = mapping && at_event(r, YAML_SCALAR_EVENT) && span_is(word(r), "repeat");
+    if (repeat && inside) return refuse(r, "a repeat inside a repeat");
+    if (repeat ? read_repeat(r) : read_pass(r, mapping)) return -1;
+  }
   return next(r);
 }
 
@@ -246,8 +238,7 @@ static int read_top(struct reader *r) {
     const bool known = is_exactness || span_is(word(r), "passes");
     bool *seen = is_exactness ? &exactness : &passes;
     if (!known || *seen) {
-      (void)refuse_at(r, r->event.start_mark, known ? "a second key '%s'" : "unknown key '%s'",
-                      quote(word(r)).s);
+      (void)refuse(r, known ? "a second key '%s'" : "unknown key '%s'", quote(word(r)).s);
       return err_hint(r->err, "the keys are 'passes' and 'exactness'");
     }
     *seen = true;
@@ -259,12 +250,9 @@ static int read_top(struct reader *r) {
 
 static int read_stream(struct reader *r) {
   if (next(r) || next(r)) return -1; // the start of the stream
-  if (at_event(r, YAML_STREAM_END_EVENT))
-    return refuse_at(r, r->event.start_mark, "the file holds no pipeline");
-  if (next(r) || read_top(r)) return -1; // the start of the document
-  if (next(r)) return -1;                // its end
-  if (at_event(r, YAML_STREAM_END_EVENT)) return 0;
-  return refuse_at(r, r->event.start_mark, "a second document");
+  if (at_event(r, YAML_STREAM_END_EVENT)) return refuse(r, "the file holds no pipeline");
+  if (next(r) || read_top(r) || next(r)) return -1; // the start of the document … its end
+  return at_event(r, YAML_STREAM_END_EVENT) ? 0 : refuse(r, "a second document");
 }
 
 int pipeline_parse(struct pipeline *p, struct span text, const char *name, struct err *err) {

@@ -10,25 +10,19 @@
 
 // ---- rows --------------------------------------------------------------------------------------
 
-static bool has_part(const struct recipe_quantization *q, enum recipe_part part) {
-  if (q->format == FORMAT_LEVELS) return false;
-  return part == PART_SCALES || !q->symmetric || q->format == FORMAT_SHRINK;
-}
-
+// Of the scales or the zero points; 0 where the format has none.
 static uint64_t part_bytes(struct recipes *r, uint32_t of, const struct recipe_quantization *q,
                            enum recipe_part part) {
-  return has_part(q, part) ? r->rows[recipe_quantize(r, of, q, part)].bytes : 0;
+  const bool has = q->format != FORMAT_LEVELS &&
+                   (part == PART_SCALES || !q->symmetric || q->format == FORMAT_SHRINK);
+  return has ? r->rows[recipe_quantize(r, of, q, part)].bytes : 0;
 }
 
-// Scales and zero points are weights of their own to a pass behind the one that made them.
-static bool is_statistic(const struct recipes *r, uint32_t id) {
-  return r->rows[id].kind == RECIPE_QUANTIZE && recipe_part_of(r, id) != PART_CODES;
-}
-
-// Casts on the way to a quantization (bfloat16 made float32 first) are part of it.
+// Casts on the way to a quantization (bfloat16 made float32 first) are part of it. Scales and zero
+// points are weights of their own to a pass behind the one that made them.
 static uint32_t source_of(const struct recipes *r, uint32_t id) {
-  while ((r->rows[id].kind == RECIPE_CAST || r->rows[id].kind == RECIPE_QUANTIZE) &&
-         !is_statistic(r, id))
+  while (r->rows[id].kind == RECIPE_CAST ||
+         (r->rows[id].kind == RECIPE_QUANTIZE && recipe_part_of(r, id) == PART_CODES))
     id = recipe_unmoved(r, r->args[r->rows[id].args]);
   return id;
 }
@@ -54,67 +48,53 @@ static struct quantized_tensor describe(struct recipes *r, const struct pass_job
 
 static void take_figures(struct quantized *q, const struct job *job) {
   const struct plan *p = &job->plan;
-  const struct run_error **of = NULL; // by the plan's recipe id
-  size_t cap = 0;
-  of = table_grow(NULL, &cap, (size_t)p->recipes->n_rows + 1, sizeof *of);
-  memset(of, 0, ((size_t)p->recipes->n_rows + 1) * sizeof *of);
+  struct arena scratch = {0};
+  // By the plan's recipe id.
+  const struct run_error **of = arena_zalloc(&scratch, p->recipes->n_rows * sizeof *of);
   for (uint32_t i = 0; i < job->n_errors; i++) {
     const struct segment *s = &p->segments[job->errors[i].segment];
     if (s->kind == SEGMENT_RECIPE) of[recipe_unmoved(p->recipes, s->ref)] = &job->errors[i];
   }
-  for (uint32_t i = 0; i < q->n; i++) {
-    const uint32_t id = q->rows[i].codes;
-    if (!of[id] || !of[id]->whole) continue;
-    q->rows[i].has_figures = true;
-    q->rows[i].figures = of[id]->figures;
+  for (uint32_t i = 0; i < q->n_rows; i++) {
+    struct quantized_tensor *t = &q->rows[i];
+    if (!of[t->codes] || !of[t->codes]->whole) continue;
+    t->has_figures = true;
+    t->figures = of[t->codes]->figures;
   }
-  table_free(of, cap, sizeof *of);
+  arena_free(&scratch);
 }
 
 void quantized_free(struct quantized *q) {
-  table_free(q->rows, q->cap, sizeof *q->rows);
-  *q = (struct quantized){0};
+  TABLE_FREE(q, rows);
 }
 
 void quantized_list(struct quantized *q, struct job *job, const struct pass_job *pj) {
-  uint32_t *row_of = NULL; // by recipe id: row + 1
-  size_t cap = 0;
-  row_of = table_grow(NULL, &cap, (size_t)job->recipes.n_rows + 1, sizeof *row_of);
-  memset(row_of, 0, ((size_t)job->recipes.n_rows + 1) * sizeof *row_of);
+  struct arena scratch = {0};
+  // By recipe id: row + 1.
+  uint32_t *row_of = arena_zalloc(&scratch, job->recipes.n_rows * sizeof *row_of);
   for (uint32_t i = 0; i < pj->n_sites; i++) {
     const struct pass_job_site *s = &pj->sites[i];
     if (s->site.codes == NO_ID || !pass_job_converted(s)) continue;
-    uint32_t id = recipe_unmoved(&job->recipes, s->site.codes);
-    if (row_of[id]) {
-      q->rows[row_of[id] - 1].uses++;
+    uint32_t *row = &row_of[recipe_unmoved(&job->recipes, s->site.codes)];
+    if (*row) {
+      q->rows[*row - 1].uses++;
       continue;
     }
-    q->rows = table_grow(q->rows, &q->cap, (size_t)q->n + 1, sizeof *q->rows);
-    q->rows[q->n++] = describe(&job->recipes, s);
-    row_of[id] = q->n;
+    *TABLE_PUSH(q, rows) = describe(&job->recipes, s);
+    *row = q->n_rows;
   }
-  table_free(row_of, cap, sizeof *row_of);
+  arena_free(&scratch);
   take_figures(q, job);
 }
 
 // ---- for programs ------------------------------------------------------------------------------
 
-static void write_scheme(const struct recipe_quantization *q, struct json_out *j) {
-  json_put_uint(j, "bits", q->bits);
-  json_put_uint(j, "block", q->block);
-  json_put_text(j, "format", recipe_format_name(q->format));
-  if (q->format == FORMAT_LEVELS) {
-    json_put_uint(j, "levels", q->levels);
-  }
-}
-
 static void write_row(const struct quantized_tensor *t, const struct job *job, struct json_out *j) {
   const struct recipe *of = &job->recipes.rows[t->of];
-  const int64_t *dims = recipe_dims(&job->recipes, t->of);
   json_object(j);
   json_put_uint(j, "bytes_after", t->bytes_after);
   json_put_uint(j, "bytes_before", t->bytes_before);
-  json_put_ints(j, "dims", dims, of->rank);
+  json_put_ints(j, "dims", recipe_dims(&job->recipes, t->of), of->rank);
   json_put_text(j, "dtype", dtype_name(of->dtype));
   json_key(j, "error");
   if (t->has_figures) {
@@ -130,9 +110,13 @@ static void write_row(const struct quantized_tensor *t, const struct job *job, s
   }
   json_put_string(j, "name", t->name);
   json_put_object(j, "scheme");
-  if (t->has_scheme) write_scheme(&t->scheme, j);
-  if (t->has_scheme) json_key(j, "symmetric");
-  if (t->has_scheme) json_bool(j, t->scheme.symmetric);
+  if (t->has_scheme) {
+    json_put_uint(j, "bits", t->scheme.bits);
+    json_put_uint(j, "block", t->scheme.block);
+    json_put_text(j, "format", recipe_format_name(t->scheme.format));
+    if (t->scheme.format == FORMAT_LEVELS) json_put_uint(j, "levels", t->scheme.levels);
+    json_put_bool(j, "symmetric", t->scheme.symmetric);
+  }
   json_end_object(j);
   json_put_text(j, "stored_as", dtype_name(job->recipes.rows[t->codes].dtype));
   json_put_uint(j, "uses", t->uses);
@@ -142,7 +126,7 @@ static void write_row(const struct quantized_tensor *t, const struct job *job, s
 void quantized_write(const struct quantized *q, const struct job *job, uint32_t step,
                      struct json_out *j) {
   json_put_array(j, "tensors");
-  for (uint32_t i = 0; i < q->n; i++)
+  for (uint32_t i = 0; i < q->n_rows; i++)
     if (q->rows[i].step == step) write_row(&q->rows[i], job, j);
   json_end_array(j);
 }
@@ -160,7 +144,7 @@ static double rank(const struct quantized_tensor *t) {
 static const struct quantized_tensor *next_worst(const struct quantized *q,
                                                  const struct quantized_tensor *after) {
   const struct quantized_tensor *best = NULL;
-  for (uint32_t i = 0; i < q->n; i++) {
+  for (uint32_t i = 0; i < q->n_rows; i++) {
     const struct quantized_tensor *t = &q->rows[i];
     if (!t->has_figures) continue;
     bool later = !after || rank(t) > rank(after) || (rank(t) == rank(after) && t > after);
@@ -188,26 +172,26 @@ void quantized_print_worst(const struct quantized *q, uint32_t most) {
 
 void quantized_print_clipped(const struct quantized *q, uint32_t most) {
   uint32_t n = 0;
-  for (uint32_t i = 0; i < q->n; i++) {
+  for (uint32_t i = 0; i < q->n_rows; i++) {
     const struct quantized_tensor *t = &q->rows[i];
     if (!t->has_figures || t->figures.overflows == 0) continue;
     if (n++ < most)
-      printf("clipped: %lu element%s of '%s'\n", t->figures.overflows,
-             t->figures.overflows == 1 ? "" : "s", quote(t->name).s);
+      printf("clipped: %lu element%s of '%s'\n", t->figures.overflows, plural(t->figures.overflows),
+             quote(t->name).s);
   }
   if (n > most) printf("clipped: elements of %u more tensors\n", n - most);
 }
 
 static void print_reasons(const struct pass_job *pj) {
-  struct pass_job_reasons reasons;
+  struct pass_job_words reasons;
   uint64_t skipped = 0;
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
     skipped += pass_job_count(pj, i).skipped;
   if (skipped == 0) return;
   printf("; left alone: %lu", skipped);
-  pass_job_reasons(pj, PASS_JOB_ALL_STEPS, &reasons);
+  pass_job_words(pj, PASS_JOB_ALL_STEPS, NULL, &reasons);
   for (uint32_t k = 0; k < reasons.n; k++)
-    printf("%s%u %s", k ? ", " : " (", reasons.count[k], reasons.first[k]->site.reason);
+    printf("%s%u %s", k ? ", " : " (", reasons.count[k], reasons.word[k]);
   printf(")");
 }
 
@@ -218,11 +202,11 @@ static void print_counts(const struct quantized *q, const struct pass_job *pj) {
     casts = casts && pj->pipeline.steps[i].values.pass->stores &&
             strcmp(pj->pipeline.steps[i].values.pass->stores, "cast") == 0;
   uint32_t quantized = 0;
-  for (uint32_t i = 0; i < q->n; i++)
+  for (uint32_t i = 0; i < q->n_rows; i++)
     quantized += q->rows[i].has_scheme;
-  const uint32_t cast = q->n - quantized;
-  if (quantized || !casts) printf("; %u tensor%s quantized", quantized, quantized == 1 ? "" : "s");
-  if (cast || casts) printf("; %u tensor%s cast", cast, cast == 1 ? "" : "s");
+  const uint32_t cast = q->n_rows - quantized;
+  if (quantized || !casts) printf("; %u tensor%s quantized", quantized, plural(quantized));
+  if (cast || casts) printf("; %u tensor%s cast", cast, plural(cast));
 }
 
 void quantized_print_closing(const struct quantized *q, struct job *job,

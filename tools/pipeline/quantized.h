@@ -23,9 +23,7 @@ struct quantized_tensor {
 
 // Zero-initialize; quantized_free frees.
 struct quantized {
-  struct quantized_tensor *rows; // in order of their first sites
-  uint32_t n;
-  size_t cap;
+  TABLE(struct quantized_tensor, rows); // in order of their first sites
 };
 
 void quantized_list(struct quantized *q, struct job *job, const struct pass_job *pj);

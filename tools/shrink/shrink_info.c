@@ -16,71 +16,30 @@ struct info {
   uint64_t nodes, initializers, bytes;
 };
 
-static void write_weight(struct json_out *j, const struct model *m, const struct model_tensor *t,
-                         struct span name, bool node) {
-  uint64_t elements = 0;
-  dims_product(model_dims(m, t), t->rank, &elements);
-  json_object(j);
-  json_put_uint(j, "bytes", t->bytes);
-  json_put_ints(j, "dims", model_dims(m, t), t->rank);
-  json_put_text(j, "dtype", dtype_name(t->dtype));
-  json_put_uint(j, "elements", elements);
-  json_put_text(j, "kind", node ? "node" : "initializer");
-  json_put_string(j, "name", name);
-  json_end_object(j);
-}
-
 static void look_at(struct info *in, const struct weight *w) {
   const struct model *m = in->m;
   const struct model_tensor *t = &m->tensors[w->tensor];
+  const int64_t *dims = model_dims(m, t);
   const bool node = w->node != NO_ID;
   uint64_t elements = 0;
-  dims_product(model_dims(m, t), t->rank, &elements);
+  dims_product(dims, t->rank, &elements);
   in->bytes += t->bytes;
   if (elements < SHRINK_MIN_ELEMENTS) return;
   *(node ? &in->nodes : &in->initializers) += 1;
   struct span name = node ? model_name(m, m->nodes[w->node].name) : model_value_name(m, w->value);
-  if (in->json) {
-    write_weight(in->json, m, t, name, node);
+  if (!in->json) {
+    printf("%s: %s: %s - %lu elements, %s, %lu bytes\n", node ? "Node" : "Initializer",
+           quote(name).s, quote_dims(dims, t->rank).s, elements, dtype_name(t->dtype), t->bytes);
     return;
   }
-  printf("%s: %s: %s - %lu elements, %s, %lu bytes\n", node ? "Node" : "Initializer", quote(name).s,
-         quote_dims(model_dims(m, t), t->rank).s, elements, dtype_name(t->dtype), t->bytes);
-}
-
-static void look_at_all(struct info *in) {
-  struct weight w;
-  for (uint32_t t = 0; t < in->m->n_tensors && report_stdout_alive(); t++)
-    if (weights_at(in->m, t, &w)) look_at(in, &w);
-}
-
-static uint64_t file_bytes(const struct sources *s) {
-  uint64_t n = 0;
-  for (uint32_t i = 0; i < sources_count(s); i++)
-    n += sources_size(s, i);
-  return n;
-}
-
-static void print(struct info *in, const char *path, uint64_t total) {
-  printf("Model: %s\n", quote_str(path).s);
-  look_at_all(in);
-  printf("Total nodes: %lu\nTotal initializers: %lu\n", in->nodes, in->initializers);
-  printf("Total bytes from weights: %lu bytes, %lu bytes from other data\n", in->bytes,
-         (total > in->bytes ? total - in->bytes : 0));
-}
-
-static void write(struct info *in, const char *path, uint64_t total) {
-  struct json_out j = {.indent = 2};
-  in->json = &j;
-  json_object(&j);
-  json_put_text(&j, "model", path);
-  json_put_array(&j, "weights");
-  look_at_all(in);
-  json_end_array(&j);
-  json_put_uint(&j, "total_bytes_from_weights", in->bytes);
-  json_put_uint(&j, "total_bytes_of_files", total);
-  json_end_object(&j);
-  report_json_end(&j);
+  json_object(in->json);
+  json_put_uint(in->json, "bytes", t->bytes);
+  json_put_ints(in->json, "dims", dims, t->rank);
+  json_put_text(in->json, "dtype", dtype_name(t->dtype));
+  json_put_uint(in->json, "elements", elements);
+  json_put_text(in->json, "kind", node ? "node" : "initializer");
+  json_put_string(in->json, "name", name);
+  json_end_object(in->json);
 }
 
 int shrink_info(const struct cli_args *args, const char *path, struct err *err) {
@@ -88,11 +47,35 @@ int shrink_info(const struct cli_args *args, const char *path, struct err *err) 
   const struct load_options loading = {0};
   struct sources *sources;
   struct model m;
+  struct json_out j = {.indent = 2};
+  struct info in = {.m = &m, .json = cli_flag(args, OPT_JSON) ? &j : NULL};
+  uint64_t total = 0;
   if (sources_open(&sources, path, &opening, err)) return -1;
   model_init(&m);
-  int rc = load_model(&m, sources, &loading, err);
-  struct info in = {.m = &m};
-  if (rc == 0) (cli_flag(args, OPT_JSON) ? write : print)(&in, path, file_bytes(sources));
+  const int rc = load_model(&m, sources, &loading, err);
+  for (uint32_t i = 0; i < sources_count(sources); i++)
+    total += sources_size(sources, i);
+  if (rc == 0 && in.json) {
+    json_object(&j);
+    json_put_text(&j, "model", path);
+    json_put_array(&j, "weights");
+  } else if (rc == 0) {
+    printf("Model: %s\n", quote_str(path).s);
+  }
+  struct weight w;
+  for (uint32_t t = 0; rc == 0 && t < m.n_tensors && report_stdout_alive(); t++)
+    if (weights_at(&m, t, &w)) look_at(&in, &w);
+  if (rc == 0 && in.json) {
+    json_end_array(&j);
+    json_put_uint(&j, "total_bytes_from_weights", in.bytes);
+    json_put_uint(&j, "total_bytes_of_files", total);
+    json_end_object(&j);
+    report_json_end(&j);
+  } else if (rc == 0) {
+    printf("Total nodes: %lu\nTotal initializers: %lu\n", in.nodes, in.initializers);
+    printf("Total bytes from weights: %lu bytes, %lu bytes from other data\n", in.bytes,
+           total > in.bytes ? total - in.bytes : 0);
+  }
   model_free(&m);
   sources_close(sources);
   return rc;

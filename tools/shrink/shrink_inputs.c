@@ -14,9 +14,8 @@
 #include <sys/stat.h>
 
 void shrink_inputs_free(struct shrink_inputs *s) {
-  table_free(s->rows, s->cap, sizeof *s->rows);
+  TABLE_FREE(s, rows);
   arena_free(&s->arena);
-  *s = (struct shrink_inputs){0};
 }
 
 static const char *suffix_of(const struct cli_args *args) {
@@ -27,15 +26,9 @@ static const char *suffix_of(const struct cli_args *args) {
   return widens ? "_f16_to_f32.onnx" : "_quantized_weights.onnx";
 }
 
-static bool ends_with(const char *text, const char *end) {
-  size_t n = strlen(text), k = strlen(end);
-  return n >= k && strcmp(text + n - k, end) == 0;
-}
-
 static const char *output_of(struct arena *a, const struct cli_args *args, const char *in) {
   const char *folder = cli_string(args, OPT_OUTPUT_DIR);
-  const char *slash = strrchr(in, '/'), *base = slash ? slash + 1 : in;
-  const char *dot = strrchr(base, '.');
+  const char *base = path_base(in), *dot = strrchr(base, '.');
   int n = dot && dot != base ? (int)(dot - base) : (int)strlen(base);
   if (folder) return arena_printf(a, "%s/%.*s%s", folder, n, base, suffix_of(args));
   return arena_printf(a, "%.*s%.*s%s", (int)(base - in), in, n, base, suffix_of(args));
@@ -45,7 +38,7 @@ static const char *output_of(struct arena *a, const struct cli_args *args, const
 static bool is_skipped(const struct cli_args *args, const char *in, const char *out) {
   const char *suffix = suffix_of(args);
   if (cli_flag(args, OPT_INFO)) return false;
-  if (strcmp(suffix, ".onnx") != 0 && ends_with(in, suffix))
+  if (strcmp(suffix, ".onnx") != 0 && str_ends(in, suffix))
     report_notice("'%s' is skipped: it ends with the suffix of outputs", quote_str(in).s);
   else if (strcmp(in, out) == 0)
     report_notice("'%s' is skipped: its output would be itself (--inplace replaces it)",
@@ -61,21 +54,20 @@ static int add_file(struct shrink_inputs *s, const struct cli_args *args, const 
   bool named = !out && !cli_flag(args, OPT_INPLACE);
   if (named) out = output_of(&s->arena, args, in);
   if (named && is_skipped(args, in, out)) return 0;
-  for (uint32_t i = 0; named && i < s->n; i++) {
+  for (uint32_t i = 0; named && i < s->n_rows; i++) {
     if (strcmp(s->rows[i].out, out) != 0) continue;
     err_fill(err, ERR_USAGE, "'%s' and '%s' would both be written to '%s'",
              quote_str(s->rows[i].in).s, quote_str(in).s, quote_str(out).s);
     return err_hint(err, "call weir once for each folder, with an --output-dir of its own");
   }
-  s->rows = table_grow(s->rows, &s->cap, (size_t)s->n + 1, sizeof *s->rows);
-  s->rows[s->n++] = (struct shrink_input){in, out};
+  *TABLE_PUSH(s, rows) = (struct shrink_input){in, out};
   return 0;
 }
 
 // ---- folders -----------------------------------------------------------------------------------
 
 static int is_model(const struct dirent *e) {
-  return e->d_name[0] != '.' && ends_with(e->d_name, ".onnx");
+  return e->d_name[0] != '.' && str_ends(e->d_name, ".onnx");
 }
 
 // By bytes: alphasort would ask the locale.
@@ -90,7 +82,7 @@ static int add_folder(struct shrink_inputs *s, const struct cli_args *args, cons
   if (n < 0)
     return err_errno(err, errno, ERR_INPUT, "the folder '%s' cannot be read", quote_str(folder).s);
   if (n == 0) rc = err_set(err, ERR_INPUT, "there is no .onnx in '%s'", quote_str(folder).s);
-  const char *between = ends_with(folder, "/") ? "" : "/";
+  const char *between = str_ends(folder, "/") ? "" : "/";
   for (int i = 0; i < n; i++) {
     const char *path = arena_printf(&s->arena, "%s%s%s", folder, between, names[i]->d_name);
     if (rc == 0) rc = add_file(s, args, path, err);
@@ -118,13 +110,6 @@ static int make_folder(const char *path, struct err *err) {
   return err_errno(err, failed, ERR_IO, "the folder '%s' cannot be made", quote_str(path).s);
 }
 
-static int prepare_folder(const struct cli_args *args, struct err *err) {
-  struct stat st;
-  const char *folder = cli_string(args, OPT_OUTPUT_DIR);
-  if (!folder || cli_flag(args, OPT_INFO) || stat(folder, &st) == 0) return 0;
-  return cli_flag(args, OPT_DRY_RUN) ? 0 : make_folder(folder, err);
-}
-
 int shrink_inputs_list(struct shrink_inputs *s, const struct cli_args *args, struct err *err) {
   struct stat st;
   for (uint32_t i = 0; i < args->n_operands; i++) {
@@ -132,5 +117,7 @@ int shrink_inputs_list(struct shrink_inputs *s, const struct cli_args *args, str
     bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
     if ((folder ? add_folder : add_file)(s, args, path, err)) return -1;
   }
-  return prepare_folder(args, err);
+  const char *folder = cli_string(args, OPT_OUTPUT_DIR);
+  const bool needed = folder && !cli_flag(args, OPT_INFO) && !cli_flag(args, OPT_DRY_RUN);
+  return needed && stat(folder, &st) < 0 ? make_folder(folder, err) : 0;
 }

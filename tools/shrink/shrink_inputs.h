@@ -11,9 +11,7 @@ struct shrink_input {
 
 // Zero-initialize; shrink_inputs_free frees.
 struct shrink_inputs {
-  struct shrink_input *rows;
-  uint32_t n;
-  size_t cap;
+  TABLE(struct shrink_input, rows);
   struct arena arena;
 };
 

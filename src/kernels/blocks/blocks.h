@@ -21,6 +21,21 @@ static inline bool blocks_narrow(float scale) {
   return size >= BLOCKS_SCALE_LEAST && size <= BLOCKS_SCALE_MOST;
 }
 
+// Makes the call with TYPE a constant in it, so that every type of elements has code of its own.
+#define BLOCKS_BY_TYPE(type, call)                                                                 \
+  do {                                                                                             \
+    if ((type) == KERNELS_F32) {                                                                   \
+      const enum kernels_float TYPE = KERNELS_F32;                                                 \
+      call;                                                                                        \
+    } else if ((type) == KERNELS_F16) {                                                            \
+      const enum kernels_float TYPE = KERNELS_F16;                                                 \
+      call;                                                                                        \
+    } else {                                                                                       \
+      const enum kernels_float TYPE = KERNELS_BF16;                                                \
+      call;                                                                                        \
+    }                                                                                              \
+  } while (0)
+
 struct blocks_run {
   const uint8_t *at;
   size_t step; // bytes from one element to the next
@@ -82,6 +97,16 @@ void blocks_pack(uint8_t *out, const uint8_t *codes, size_t n, const struct kern
 static inline bool blocks_searched(const struct kernels_block_format *f) {
   return f->rule > KERNELS_QDQ;
 }
+
+// What variants leave of columns j .. j + columns, rows k .. k + rows: whole blocks, the last of them
+// maybe short.
+void blocks_columns_rest(const struct kernels_panel *p, const struct kernels_block_format *f,
+                         size_t j, size_t columns, size_t k, size_t rows);
+// kernels_quantize_rows by a variant that takes the whole blocks of column j. Blocks that are not of
+// 16 elements or a multiple, and what is left of the last one, go to the reference.
+void blocks_rows_by(const struct kernels_panel *p, const struct kernels_block_format *f,
+                    void (*whole_blocks)(const struct kernels_panel *p,
+                                         const struct kernels_block_format *f, size_t j));
 
 // make() of every block of a panel of rows or of columns, in the order of its elements in memory.
 void blocks_each(const struct kernels_panel *p, const struct kernels_block_format *f, bool columns,

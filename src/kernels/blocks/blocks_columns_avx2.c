@@ -70,29 +70,16 @@ AVX2_INLINE struct ranges load_block(struct tile *t, const uint8_t *at, size_t s
   return r;
 }
 
-AVX2_INLINE struct ranges load_width(struct tile *t, const uint8_t *at, size_t step, size_t k,
-                                     size_t n, enum kernels_float type) {
+AVX2 static struct ranges load_any(struct tile *t, const struct blocks_run *run, size_t k) {
+  struct ranges r;
   if (t->width == WIDE) {
     t->width = WIDE; // known to be, from here on
-    return load_block(t, at, step, k, n, type, true);
+    BLOCKS_BY_TYPE(run->type, r = load_block(t, run->at, run->step, k, run->n, TYPE, true));
+  } else {
+    t->width = 8;
+    BLOCKS_BY_TYPE(run->type, r = load_block(t, run->at, run->step, k, run->n, TYPE, false));
   }
-  t->width = 8;
-  return load_block(t, at, step, k, n, type, false);
-}
-
-AVX2 static struct ranges load_f32(struct tile *t, const uint8_t *at, size_t step, size_t k,
-                                   size_t n) {
-  return load_width(t, at, step, k, n, KERNELS_F32);
-}
-
-AVX2 static struct ranges load_f16(struct tile *t, const uint8_t *at, size_t step, size_t k,
-                                   size_t n) {
-  return load_width(t, at, step, k, n, KERNELS_F16);
-}
-
-AVX2 static struct ranges load_bf16(struct tile *t, const uint8_t *at, size_t step, size_t k,
-                                    size_t n) {
-  return load_width(t, at, step, k, n, KERNELS_BF16);
+  return r;
 }
 
 // ---- codes, in place ---------------------------------------------------------------------------
@@ -285,9 +272,7 @@ AVX2 static void do_tile(struct tile *t, const struct column_way *w, size_t k, s
   size_t block = f->block < t->rows ? f->block : t->rows;
   for (size_t at = 0; at < t->rows; at += block) {
     struct blocks_run run = blocks_column_run(w->p, type, j, k + at, block);
-    struct ranges r = (type == KERNELS_F32   ? load_f32
-                       : type == KERNELS_F16 ? load_f16
-                                             : load_bf16)(t, run.at, run.step, at, block);
+    struct ranges r = load_any(t, &run, at);
     for (size_t c = 0; c < t->width; c += 8)
       (f->rule == KERNELS_NBITS ? code_nbits : code_qdq)(t, w, at, k + at, block, c, j + c, &r);
   }
@@ -298,17 +283,6 @@ AVX2 static void do_tile(struct tile *t, const struct column_way *w, size_t k, s
     put_tile(t, w, k, j);
 }
 
-// Columns that fill no vector, and a last block whose codes fill no dwords.
-static void leave(const struct column_way *w, size_t k, size_t rows, size_t j, size_t columns) {
-  const struct kernels_block_format *f = w->f;
-  for (size_t at = k; at < k + rows; at += f->block)
-    for (size_t c = j; c < j + columns; c++) {
-      size_t n = k + rows - at < f->block ? k + rows - at : f->block;
-      struct blocks_run run = blocks_column_run(w->p, (enum kernels_float)f->in_type, c, at, n);
-      blocks_block(&run, w->p, f, c, at, true);
-    }
-}
-
 static void tile_row(struct tile *t, const struct column_way *w, size_t k, size_t rows) {
   size_t j = 0;
   t->rows = rows;
@@ -317,7 +291,7 @@ static void tile_row(struct tile *t, const struct column_way *w, size_t k, size_
     do_tile(t, w, k, j);
     j += t->width;
   }
-  leave(w, k, rows, j, w->p->n - j);
+  blocks_columns_rest(w->p, w->f, j, w->p->n - j, k, rows); // they fill no vector
 }
 
 AVX2 void blocks_columns_avx2(const struct kernels_panel *p, const struct kernels_block_format *f) {
@@ -336,6 +310,6 @@ AVX2 void blocks_columns_avx2(const struct kernels_panel *p, const struct kernel
   if (f->rule == KERNELS_QDQ)
     tile_row(&t, &w, whole, p->k - whole);
   else
-    leave(&w, whole, p->k - whole, 0, p->n);
+    blocks_columns_rest(p, f, 0, p->n, whole, p->k - whole); // its codes fill no dwords
 }
 #endif

@@ -98,12 +98,7 @@ AVX512_INLINE void load_type(struct strip *s, const uint8_t *from, size_t step,
 AVX512 static void load_block(struct strip *s, const struct column_way *w, const struct place *b) {
   enum kernels_float type = (enum kernels_float)w->f->in_type;
   struct blocks_run run = blocks_column_run(w->p, type, s->j, b->k, b->n);
-  if (type == KERNELS_F32)
-    load_type(s, run.at, run.step, b, KERNELS_F32);
-  else if (type == KERNELS_F16)
-    load_type(s, run.at, run.step, b, KERNELS_F16);
-  else
-    load_type(s, run.at, run.step, b, KERNELS_BF16);
+  BLOCKS_BY_TYPE(type, load_type(s, run.at, run.step, b, TYPE));
 }
 
 // ---- sums --------------------------------------------------------------------------------------
@@ -499,15 +494,6 @@ static void do_strips(struct strip *s, const struct column_way *w, size_t k, siz
   }
 }
 
-// A last block whose codes fill no dwords.
-static void leave(const struct column_way *w, size_t k) {
-  const size_t n = w->p->k - k;
-  for (size_t j = 0; j < w->p->n; j++) {
-    struct blocks_run run = blocks_column_run(w->p, (enum kernels_float)w->f->in_type, j, k, n);
-    blocks_block(&run, w->p, w->f, j, k, true);
-  }
-}
-
 AVX512 void blocks_columns_avx512(const struct kernels_panel *p,
                                   const struct kernels_block_format *f) {
   const struct column_way w = {p, f, code_limits16_of(f)};
@@ -521,6 +507,7 @@ AVX512 void blocks_columns_avx512(const struct kernels_panel *p,
   const size_t rows = smaller(SOME, block < 64 ? 64 / block : 1) * block;
   for (size_t k = 0; k < whole; k += far)
     do_strips(&s, &w, k, smaller(whole, k + far), rows);
-  if (whole < p->k) leave(&w, whole);
+  // A last block whose codes fill no dwords.
+  if (whole < p->k) blocks_columns_rest(p, f, 0, p->n, whole, p->k - whole);
 }
 #endif

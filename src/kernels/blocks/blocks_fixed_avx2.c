@@ -34,12 +34,7 @@ AVX2_INLINE void row_range(const uint8_t *at, size_t n, enum kernels_float type,
 AVX2 static void row_range_any(const struct blocks_run *run, float *lo, float *hi) {
   const size_t whole = run->n / (2 * VECTOR) * (2 * VECTOR);
   __m256 least = _mm256_set1_ps(*lo), most = _mm256_set1_ps(*hi);
-  if (run->type == KERNELS_F32)
-    row_range(run->at, whole, KERNELS_F32, &least, &most);
-  else if (run->type == KERNELS_F16)
-    row_range(run->at, whole, KERNELS_F16, &least, &most);
-  else
-    row_range(run->at, whole, KERNELS_BF16, &least, &most);
+  BLOCKS_BY_TYPE(run->type, row_range(run->at, whole, TYPE, &least, &most));
   float los[VECTOR], his[VECTOR];
   _mm256_storeu_ps(los, least);
   _mm256_storeu_ps(his, most);
@@ -70,12 +65,7 @@ AVX2 void range_columns_avx2(const struct kernels_panel *p, enum kernels_float t
   const size_t whole = p->n / VECTOR * VECTOR;
   for (size_t k = 0; k < p->k; k++) {
     const uint8_t *at = blocks_column_run(p, type, 0, k, 1).at;
-    if (type == KERNELS_F32)
-      join_row(at, whole, KERNELS_F32, lo, hi);
-    else if (type == KERNELS_F16)
-      join_row(at, whole, KERNELS_F16, lo, hi);
-    else
-      join_row(at, whole, KERNELS_BF16, lo, hi);
+    BLOCKS_BY_TYPE(type, join_row(at, whole, TYPE, lo, hi));
   }
   for (size_t j = whole; j < p->n; j++) {
     struct blocks_run run = blocks_column_run(p, type, j, 0, p->k);
@@ -108,19 +98,21 @@ AVX2_INLINE float reduced(__m256 x) {
 }
 
 // Codes of one piece; out NULL: not wanted.
-AVX2_INLINE void piece_of_row(const struct blocks_run *run, const struct grid8 *g,
-                              const struct given_way *w, uint8_t *out, struct sums8 *sums) {
+AVX2_INLINE void piece_of_row(const struct blocks_run *run, enum kernels_float type,
+                              const struct grid8 *g, const struct given_way *w, uint8_t *out,
+                              struct sums8 *sums) {
   const size_t whole = run->n / VECTOR * VECTOR, left = run->n - whole;
+  const size_t step = type == KERNELS_F32 ? 4 : 2;
   for (size_t k = 0; k < whole; k += VECTOR) {
-    __m256 v = load_wide(run->at + k * run->step, run->type);
+    __m256 v = load_wide(run->at + k * step, type);
     __m256i code = codes8(v, g, &w->limits, KERNELS_QDQ);
     if (sums) sums8_add(sums, v, code, g);
     if (out) put8(out + k, code, w);
   }
   if (!left) return;
   uint8_t last[VECTOR * sizeof(float)] = {0}, bytes[VECTOR]; // zeros add nothing to sums
-  memcpy(last, run->at + whole * run->step, left * run->step);
-  __m256 v = load_wide(last, run->type);
+  memcpy(last, run->at + whole * step, left * step);
+  __m256 v = load_wide(last, type);
   __m256i code = codes8(v, g, &w->limits, KERNELS_QDQ);
   const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
   const __m256i there = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)left), lanes);
@@ -129,22 +121,6 @@ AVX2_INLINE void piece_of_row(const struct blocks_run *run, const struct grid8 *
   if (sums) sums8_add(sums, v, _mm256_blendv_epi8(none, code, there), g);
   put8(bytes, code, w);
   if (out) memcpy(out + whole, bytes, left);
-}
-
-AVX2_INLINE void typed_piece(const struct blocks_run *run, const struct grid8 *g,
-                             const struct given_way *w, uint8_t *out, struct sums8 *sums) {
-  struct blocks_run r = *run;
-  if (run->type == KERNELS_F32) {
-    r.type = KERNELS_F32; // known to be, from here on
-    r.step = 4;
-  } else if (run->type == KERNELS_F16) {
-    r.type = KERNELS_F16;
-    r.step = 2;
-  } else {
-    r.type = KERNELS_BF16;
-    r.step = 2;
-  }
-  piece_of_row(&r, g, w, out, sums);
 }
 
 AVX2 static void row_codes(const struct blocks_run *run, const struct blocks_grid *grid,
@@ -157,7 +133,8 @@ AVX2 static void row_codes(const struct blocks_run *run, const struct blocks_gri
     struct blocks_run piece = {run->at + k * run->step, run->step, run->n - k, run->type};
     if (piece.n > BLOCKS_PIECE) piece.n = BLOCKS_PIECE;
     struct sums8 s = sums8_none();
-    typed_piece(&piece, &g, &w, out ? out + k : NULL, sums ? &s : NULL);
+    uint8_t *to = out ? out + k : NULL;
+    BLOCKS_BY_TYPE(run->type, piece_of_row(&piece, TYPE, &g, &w, to, sums ? &s : NULL));
     if (!sums) continue;
     const float vv = reduced(s.vv);
     sums->vv += (double)vv;
@@ -214,12 +191,7 @@ AVX2_INLINE void code_row(struct given_chunk *h, size_t k, enum kernels_float ty
 AVX2 static void code_rows(struct given_chunk *h, size_t k, size_t n) {
   const enum kernels_float type = (enum kernels_float)h->f->in_type;
   for (size_t end = k + n; k < end; k++)
-    if (type == KERNELS_F32)
-      code_row(h, k, KERNELS_F32);
-    else if (type == KERNELS_F16)
-      code_row(h, k, KERNELS_F16);
-    else
-      code_row(h, k, KERNELS_BF16);
+    BLOCKS_BY_TYPE(type, code_row(h, k, TYPE));
 }
 
 static float across(float x[BLOCKS_LANES][CHUNK], size_t c) {

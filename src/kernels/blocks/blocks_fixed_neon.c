@@ -15,7 +15,7 @@
 #include "blocks_neon.h"
 
 #if defined(__aarch64__)
-enum { VECTOR = 4, TURN = 16, LINE = 64, STRIP_MAX = LINE / 2 };
+enum { VECTOR = 4, TURN = 16 };
 
 // ---- ranges ------------------------------------------------------------------------------------
 
@@ -33,12 +33,7 @@ static void row_range_any(const struct blocks_run *run, float *lo, float *hi) {
   const size_t whole = run->n / TURN * TURN;
   const struct extremes begin = {vdupq_n_f32(*lo), vdupq_n_f32(*hi)};
   struct extremes x[TURN / VECTOR] = {begin, begin, begin, begin};
-  if (run->type == KERNELS_F32)
-    row_range(run->at, whole, KERNELS_F32, x);
-  else if (run->type == KERNELS_F16)
-    row_range(run->at, whole, KERNELS_F16, x);
-  else
-    row_range(run->at, whole, KERNELS_BF16, x);
+  BLOCKS_BY_TYPE(run->type, row_range(run->at, whole, TYPE, x));
   float los[TURN], his[TURN];
   for (size_t i = 0; i < TURN / VECTOR; i++) {
     vst1q_f32(los + i * VECTOR, x[i].lo);
@@ -72,12 +67,7 @@ void range_columns_neon(const struct kernels_panel *p, enum kernels_float type, 
   const size_t whole = p->n / VECTOR * VECTOR;
   for (size_t k = 0; k < p->k; k++) {
     const uint8_t *at = blocks_column_run(p, type, 0, k, 1).at;
-    if (type == KERNELS_F32)
-      join_row(at, whole, KERNELS_F32, lo, hi);
-    else if (type == KERNELS_F16)
-      join_row(at, whole, KERNELS_F16, lo, hi);
-    else
-      join_row(at, whole, KERNELS_BF16, lo, hi);
+    BLOCKS_BY_TYPE(type, join_row(at, whole, TYPE, lo, hi));
   }
   for (size_t j = whole; j < p->n; j++) {
     struct blocks_run run = blocks_column_run(p, type, j, 0, p->k);
@@ -133,16 +123,6 @@ NEON_INLINE void piece_codes(const struct blocks_run *run, enum kernels_float ty
   if (out) memcpy(out + whole, bytes, left);
 }
 
-NEON_INLINE void typed_piece(const struct blocks_run *run, const struct given_way *w,
-                             uint8_t *out) {
-  if (run->type == KERNELS_F32)
-    piece_codes(run, KERNELS_F32, w, out);
-  else if (run->type == KERNELS_F16)
-    piece_codes(run, KERNELS_F16, w, out);
-  else
-    piece_codes(run, KERNELS_BF16, w, out);
-}
-
 static void row_codes(const struct blocks_run *run, const struct blocks_grid *g,
                       const struct kernels_block_format *f, uint8_t *out,
                       struct kernels_sums *sums) {
@@ -153,10 +133,11 @@ static void row_codes(const struct blocks_run *run, const struct blocks_grid *g,
     if (piece.n > BLOCKS_PIECE) piece.n = BLOCKS_PIECE;
     struct sums4 s[2] = {0};
     uint8_t *to = out ? out + k : NULL;
+    const struct given_way plain = {grid4_of(g), mask, NULL}, figures = {grid4_of(g), mask, s};
     if (sums)
-      typed_piece(&piece, &(struct given_way){grid4_of(g), mask, s}, to);
+      BLOCKS_BY_TYPE(run->type, piece_codes(&piece, TYPE, &figures, to));
     else
-      typed_piece(&piece, &(struct given_way){grid4_of(g), mask, NULL}, to);
+      BLOCKS_BY_TYPE(run->type, piece_codes(&piece, TYPE, &plain, to));
     if (sums) add_figures(sums, s, &piece);
   }
 }
@@ -167,33 +148,16 @@ void codes_rows_neon(const struct kernels_panel *p, const struct kernels_block_f
 
 // ---- codes of columns --------------------------------------------------------------------------
 
-// Columns j..j+n-1, the piece of `rows` rows from row k on.
-static void strip(const struct kernels_panel *p, const struct kernels_block_format *f, size_t j,
-                  size_t n, size_t k, size_t rows) {
-  _Alignas(LINE) uint8_t tile[LINE * BLOCKS_PIECE];
-  _Alignas(LINE) uint8_t bytes[STRIP_MAX * BLOCKS_PIECE];
-  const struct blocks_run run = blocks_column_run(p, (enum kernels_float)f->in_type, j, k, rows);
-  uint8_t *out = blocks_code_at(p, f, j, k, true);
-  transpose_neon(
-      tile, run.at,
-      &(struct transpose_shape){rows, p->in_stride, rows, n, (unsigned)blocks_width(run.type)});
-  struct kernels_panel turned = *p;
-  turned.in = tile;
-  turned.in_stride = turned.codes_stride = turned.k = rows;
-  turned.n = n;
-  turned.codes = out ? bytes : NULL;
-  turned.scales = p->scales + j * p->blocks_stride;
-  if (p->zeros) turned.zeros = p->zeros + j * p->blocks_stride;
-  if (p->sums) turned.sums = p->sums + j;
-  codes_rows_neon(&turned, f);
-  if (out) transpose_neon(out, bytes, &(struct transpose_shape){p->codes_stride, rows, n, rows, 1});
-}
-
 void codes_columns_neon(const struct kernels_panel *p, const struct kernels_block_format *f) {
-  const size_t wide = LINE / blocks_width((enum kernels_float)f->in_type);
+  const size_t wide = BLOCKS_LINE / blocks_width((enum kernels_float)f->in_type);
   for (size_t k = 0; k < p->k; k += BLOCKS_PIECE)
     for (size_t j = 0; j < p->n; j += wide)
-      strip(p, f, j, p->n - j < wide ? p->n - j : wide, k,
-            p->k - k < BLOCKS_PIECE ? p->k - k : BLOCKS_PIECE);
+      blocks_strip_neon(
+          p, f,
+          &(struct blocks_strip){.j = j,
+                                 .n = p->n - j < wide ? p->n - j : wide,
+                                 .k = k,
+                                 .rows = p->k - k < BLOCKS_PIECE ? p->k - k : BLOCKS_PIECE,
+                                 .by_rows = codes_rows_neon});
 }
 #endif

@@ -18,6 +18,17 @@
 
 #define NEON_INLINE static inline __attribute__((always_inline))
 
+// blocks_columns_neon.c: columns j .. j + n, rows k .. k + rows, in block number `block` (of those
+// whose scales the panel has), transposed into a tile, whose rows go to by_rows. At most a line of a
+// cache of columns, and BLOCKS_PIECE rows.
+enum { BLOCKS_LINE = 64 };
+struct blocks_strip {
+  size_t j, n, k, rows, block;
+  void (*by_rows)(const struct kernels_panel *p, const struct kernels_block_format *f);
+};
+void blocks_strip_neon(const struct kernels_panel *p, const struct kernels_block_format *f,
+                       const struct blocks_strip *s);
+
 // blocks_width, where the compiler knows the type.
 NEON_INLINE size_t width_of(enum kernels_float type) {
   return type == KERNELS_F32 ? 4 : 2;

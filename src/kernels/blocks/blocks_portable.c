@@ -324,6 +324,31 @@ void blocks_each(const struct kernels_panel *p, const struct kernels_block_forma
     }
 }
 
+void blocks_columns_rest(const struct kernels_panel *p, const struct kernels_block_format *f,
+                         size_t j, size_t columns, size_t k, size_t rows) {
+  for (size_t at = k; at < k + rows; at += f->block)
+    for (size_t c = j; c < j + columns; c++) {
+      struct blocks_run run =
+          blocks_column_run(p, f->in_type, c, at, min_size(f->block, k + rows - at));
+      blocks_block(&run, p, f, c, at, true);
+    }
+}
+
+void blocks_rows_by(const struct kernels_panel *p, const struct kernels_block_format *f,
+                    void (*whole_blocks)(const struct kernels_panel *p,
+                                         const struct kernels_block_format *f, size_t j)) {
+  if (f->block % 16 || f->block > BLOCKS_NBITS_MAX) {
+    blocks_rows_portable(p, f);
+    return;
+  }
+  const size_t left = p->k % f->block, whole = p->k - left;
+  for (size_t j = 0; j < p->n; j++) {
+    whole_blocks(p, f, j);
+    struct blocks_run run = blocks_row_run(p, f->in_type, j, whole, left);
+    if (left) blocks_block(&run, p, f, j, whole, false);
+  }
+}
+
 void blocks_rows_portable(const struct kernels_panel *p, const struct kernels_block_format *f) {
   blocks_each(p, f, false, blocks_block);
 }

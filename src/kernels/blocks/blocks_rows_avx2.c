@@ -99,12 +99,7 @@ AVX2_INLINE void group_ranges(struct group *g, const uint8_t *at, enum kernels_f
 AVX2 static void group_grids(struct group *g, const uint8_t *at,
                              const struct kernels_block_format *f) {
   __m256 lo, hi;
-  if (f->in_type == KERNELS_F32)
-    group_ranges(g, at, KERNELS_F32, f->block, &lo, &hi);
-  else if (f->in_type == KERNELS_F16)
-    group_ranges(g, at, KERNELS_F16, f->block, &lo, &hi);
-  else
-    group_ranges(g, at, KERNELS_BF16, f->block, &lo, &hi);
+  BLOCKS_BY_TYPE(f->in_type, group_ranges(g, at, TYPE, f->block, &lo, &hi));
   if (f->symmetric) {
     __m256 nothing = _mm256_cmp_ps(_mm256_or_ps(lo, hi), _mm256_setzero_ps(), _CMP_EQ_OQ);
     if (_mm256_movemask_ps(nothing)) mend_zeros(g, f->block, &lo, &hi);
@@ -279,50 +274,23 @@ AVX2_INLINE void row(const struct kernels_panel *p, const struct kernels_block_f
   }
 }
 
-AVX2 static void nbits_row(const struct kernels_panel *p, const struct kernels_block_format *f,
-                           size_t j) {
-  row(p, f, j, KERNELS_NBITS, false, NULL);
-}
-
-AVX2 static void qdq_row(const struct kernels_panel *p, const struct kernels_block_format *f,
-                         size_t j) {
-  row(p, f, j, KERNELS_QDQ, false, NULL);
-}
-
-AVX2 static void nbits_row_sums(const struct kernels_panel *p, const struct kernels_block_format *f,
-                                size_t j, struct blocks_row_sums *sums) {
-  row(p, f, j, KERNELS_NBITS, true, sums);
-}
-
-AVX2 static void qdq_row_sums(const struct kernels_panel *p, const struct kernels_block_format *f,
-                              size_t j, struct blocks_row_sums *sums) {
-  row(p, f, j, KERNELS_QDQ, true, sums);
-}
-
-// Whole blocks of one column.
-static void whole_blocks(const struct kernels_panel *p, const struct kernels_block_format *f,
-                         size_t j) {
-  bool nbits = f->rule == KERNELS_NBITS;
-  if (!p->sums) {
-    (nbits ? nbits_row : qdq_row)(p, f, j);
-    return;
-  }
-  struct blocks_row_sums r = blocks_row_open(&p->sums[j]);
-  (nbits ? nbits_row_sums : qdq_row_sums)(p, f, j, &r);
-  blocks_row_close(&r, p, f, j);
+AVX2 static void whole_blocks(const struct kernels_panel *p, const struct kernels_block_format *f,
+                              size_t j) {
+  const bool nbits = f->rule == KERNELS_NBITS;
+  struct blocks_row_sums r;
+  if (p->sums) r = blocks_row_open(&p->sums[j]);
+  if (p->sums && nbits)
+    row(p, f, j, KERNELS_NBITS, true, &r);
+  else if (p->sums)
+    row(p, f, j, KERNELS_QDQ, true, &r);
+  else if (nbits)
+    row(p, f, j, KERNELS_NBITS, false, NULL);
+  else
+    row(p, f, j, KERNELS_QDQ, false, NULL);
+  if (p->sums) blocks_row_close(&r, p, f, j);
 }
 
 void blocks_rows_avx2(const struct kernels_panel *p, const struct kernels_block_format *f) {
-  if (f->block % 16 || f->block > BLOCK_MAX) {
-    blocks_rows_portable(p, f);
-    return;
-  }
-  size_t left = p->k % f->block;
-  for (size_t j = 0; j < p->n; j++) {
-    whole_blocks(p, f, j);
-    if (!left) continue;
-    struct blocks_run run = blocks_row_run(p, f->in_type, j, p->k - left, left);
-    blocks_block(&run, p, f, j, p->k - left, false);
-  }
+  blocks_rows_by(p, f, whole_blocks);
 }
 #endif

@@ -92,10 +92,10 @@ AVX512 static void mend_zeros(const struct group *g, size_t block, __mmask16 whi
   *hi = _mm512_mask_loadu_ps(*hi, which, zeros);
 }
 
-AVX512_INLINE void group_grids(struct group *g, const uint8_t *at,
-                               const struct kernels_block_format *f, enum kernels_float type) {
+AVX512 static void group_grids(struct group *g, const uint8_t *at,
+                               const struct kernels_block_format *f) {
   __m512 lo, hi;
-  group_ranges(g, at, type, f->block, &lo, &hi);
+  BLOCKS_BY_TYPE(f->in_type, group_ranges(g, at, TYPE, f->block, &lo, &hi));
   if (f->symmetric) {
     __mmask16 nothing = _mm512_cmp_ps_mask(_mm512_or_ps(lo, hi), _mm512_setzero_ps(), _CMP_EQ_OQ);
     if (nothing) mend_zeros(g, f->block, nothing, &lo, &hi);
@@ -104,21 +104,6 @@ AVX512_INLINE void group_grids(struct group *g, const uint8_t *at,
   const uint32_t all = (1u << g->n) - 1, calm = calm16(&g->grids, lo, hi);
   g->calm = (calm & all) == all;
   g->narrow = (calm & narrow16(g->grids.scale, lo, hi) & all) == all;
-}
-
-AVX512 static void grids_f32(struct group *g, const uint8_t *at,
-                             const struct kernels_block_format *f) {
-  group_grids(g, at, f, KERNELS_F32);
-}
-
-AVX512 static void grids_f16(struct group *g, const uint8_t *at,
-                             const struct kernels_block_format *f) {
-  group_grids(g, at, f, KERNELS_F16);
-}
-
-AVX512 static void grids_bf16(struct group *g, const uint8_t *at,
-                              const struct kernels_block_format *f) {
-  group_grids(g, at, f, KERNELS_BF16);
 }
 
 // ---- codes -------------------------------------------------------------------------------------
@@ -396,32 +381,17 @@ AVX512_INLINE void code_group(struct group *g, const struct row_way *w,
     group_figures(g, w, f->block, g->bytes, rule, sums);
 }
 
-AVX512 static void code_nbits(struct group *g, const struct row_way *w,
-                              const struct kernels_block_format *f) {
-  code_group(g, w, f, KERNELS_NBITS, CUT_LATER, NULL);
-}
-
-AVX512 static void code_wild(struct group *g, const struct row_way *w,
-                             const struct kernels_block_format *f) {
-  code_group(g, w, f, KERNELS_NBITS, CUT_WILD, NULL);
-}
-
-AVX512 static void code_qdq(struct group *g, const struct row_way *w,
-                            const struct kernels_block_format *f) {
-  code_group(g, w, f, KERNELS_QDQ, CUT_CALM, NULL);
-}
-
-AVX512 static void code_nbits_sums(struct group *g, const struct row_way *w,
-                                   const struct kernels_block_format *f,
-                                   struct blocks_row_sums *sums) {
-  code_group(g, w, f, KERNELS_NBITS, CUT_CALM, sums);
-}
-
-AVX512 static void code_qdq_sums(struct group *g, const struct row_way *w,
-                                 const struct kernels_block_format *f,
-                                 struct blocks_row_sums *sums) {
-  code_group(g, w, f, KERNELS_QDQ, CUT_CALM, sums);
-}
+// One instance a way, so that each has its constants.
+#define CODE(name, rule, cut, figures)                                                             \
+  AVX512 static void name(struct group *g, const struct row_way *w,                                \
+                          const struct kernels_block_format *f, struct blocks_row_sums *sums) {    \
+    code_group(g, w, f, rule, cut, (figures) ? sums : NULL);                                       \
+  }
+CODE(code_nbits, KERNELS_NBITS, CUT_LATER, false)
+CODE(code_wild, KERNELS_NBITS, CUT_WILD, false)
+CODE(code_qdq, KERNELS_QDQ, CUT_CALM, false)
+CODE(code_nbits_sums, KERNELS_NBITS, CUT_CALM, true)
+CODE(code_qdq_sums, KERNELS_QDQ, CUT_CALM, true)
 
 // Blocks b .. b + g->n of column j.
 static void do_group(struct group *g, const struct kernels_panel *p,
@@ -429,9 +399,7 @@ static void do_group(struct group *g, const struct kernels_panel *p,
                      size_t b, struct blocks_row_sums *sums) {
   struct blocks_run run =
       blocks_row_run(p, (enum kernels_float)f->in_type, j, b * f->block, g->n * f->block);
-  (run.type == KERNELS_F32   ? grids_f32
-   : run.type == KERNELS_F16 ? grids_f16
-                             : grids_bf16)(g, run.at, f);
+  group_grids(g, run.at, f);
   g->width = run.step;
   g->next = run.at + run.n * run.step;
   put_grids(g, p, j * p->blocks_stride + b);
@@ -439,7 +407,7 @@ static void do_group(struct group *g, const struct kernels_panel *p,
   const bool nbits = f->rule == KERNELS_NBITS;
   if (!out && !sums) return;
   if (!sums)
-    (!nbits ? code_qdq : g->calm ? code_nbits : code_wild)(g, w, f);
+    (!nbits ? code_qdq : g->calm ? code_nbits : code_wild)(g, w, f, NULL);
   else if (g->narrow)
     (nbits ? code_nbits_sums : code_qdq_sums)(g, w, f, sums);
   else
@@ -462,30 +430,17 @@ static void do_row(const struct kernels_panel *p, const struct kernels_block_for
   }
 }
 
-static void do_row_sums(const struct kernels_panel *p, const struct kernels_block_format *f,
-                        const struct row_way *w, size_t j) {
-  struct blocks_row_sums r = blocks_row_open(&p->sums[j]);
-  do_row(p, f, w, j, &r);
-  blocks_row_close(&r, p, f, j);
-}
-
-AVX512 void blocks_rows_avx512(const struct kernels_panel *p,
-                               const struct kernels_block_format *f) {
+AVX512 static void whole_blocks(const struct kernels_panel *p, const struct kernels_block_format *f,
+                                size_t j) {
   const struct row_way w = {code_limits16_of(f), _mm512_set1_epi16((short)((1 << f->bits) - 1)),
                             _mm512_set1_epi8((char)((1 << f->bits) - 1))};
-  if (f->block % 16 || f->block > BLOCK_MAX) {
-    blocks_rows_portable(p, f);
-    return;
-  }
-  const size_t left = p->k % f->block;
-  for (size_t j = 0; j < p->n; j++) {
-    if (p->sums)
-      do_row_sums(p, f, &w, j);
-    else
-      do_row(p, f, &w, j, NULL);
-    if (!left) continue;
-    struct blocks_run run = blocks_row_run(p, (enum kernels_float)f->in_type, j, p->k - left, left);
-    blocks_block(&run, p, f, j, p->k - left, false);
-  }
+  struct blocks_row_sums r;
+  if (p->sums) r = blocks_row_open(&p->sums[j]);
+  do_row(p, f, &w, j, p->sums ? &r : NULL);
+  if (p->sums) blocks_row_close(&r, p, f, j);
+}
+
+void blocks_rows_avx512(const struct kernels_panel *p, const struct kernels_block_format *f) {
+  blocks_rows_by(p, f, whole_blocks);
 }
 #endif

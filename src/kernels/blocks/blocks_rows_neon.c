@@ -24,12 +24,7 @@ NEON_INLINE void widen_into(float *tile, const uint8_t *at, size_t n, enum kerne
 
 static void widen(float *tile, const struct blocks_run *run, float *lo, float *hi) {
   struct extremes x = {vdupq_n_f32(FLT_MAX), vdupq_n_f32(-FLT_MAX)};
-  if (run->type == KERNELS_F32)
-    widen_into(tile, run->at, run->n, KERNELS_F32, &x);
-  else if (run->type == KERNELS_F16)
-    widen_into(tile, run->at, run->n, KERNELS_F16, &x);
-  else
-    widen_into(tile, run->at, run->n, KERNELS_BF16, &x);
+  BLOCKS_BY_TYPE(run->type, widen_into(tile, run->at, run->n, TYPE, &x));
   *lo = vminvq_f32(x.lo); // no NaN among them
   *hi = vmaxvq_f32(x.hi);
 }
@@ -116,18 +111,13 @@ static void whole_block(const struct kernels_panel *p, const struct kernels_bloc
   if (out && !in_place) pack(out, bytes, f);
 }
 
+static void whole_blocks(const struct kernels_panel *p, const struct kernels_block_format *f,
+                         size_t j) {
+  for (size_t k = 0; k + f->block <= p->k; k += f->block)
+    whole_block(p, f, j, k);
+}
+
 void blocks_rows_neon(const struct kernels_panel *p, const struct kernels_block_format *f) {
-  if (f->block % 16 || f->block > BLOCK_MAX) {
-    blocks_rows_portable(p, f);
-    return;
-  }
-  size_t left = p->k % f->block, whole = p->k - left;
-  for (size_t j = 0; j < p->n; j++) {
-    for (size_t k = 0; k < whole; k += f->block)
-      whole_block(p, f, j, k);
-    if (!left) continue;
-    struct blocks_run run = blocks_row_run(p, f->in_type, j, whole, left);
-    blocks_block(&run, p, f, j, whole, false);
-  }
+  blocks_rows_by(p, f, whole_blocks);
 }
 #endif

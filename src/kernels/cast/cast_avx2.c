@@ -81,72 +81,31 @@ AVX2_INLINE __m128i half_of(__m256i x) {
   return _mm256_cvtps_ph(_mm256_castsi256_ps(x), NEAREST);
 }
 
-AVX2 void cast_f32_f16_avx2(void *out, const void *in, size_t n) {
-  const uint8_t *from = in;
-  uint8_t *to = out;
-  for (; n >= 8; n -= 8, from += 32, to += 16)
-    store_128(to, half_of(load_256(from)));
-  cast_f32_f16_portable(to, from, n);
-}
-
-AVX2 void cast_f32_bf16_avx2(void *out, const void *in, size_t n) {
-  const uint8_t *from = in;
-  uint8_t *to = out;
-  for (; n >= 8; n -= 8, from += 32, to += 16)
-    store_128(to, round_bf16(load_256(from)));
-  cast_f32_bf16_portable(to, from, n);
-}
-
-AVX2 void cast_f16_f32_avx2(void *out, const void *in, size_t n) {
-  const uint8_t *from = in;
-  uint8_t *to = out;
-  for (; n >= 8; n -= 8, from += 16, to += 32)
-    store_256(to, _mm256_castps_si256(_mm256_cvtph_ps(load_128(from))));
-  cast_f16_f32_portable(to, from, n);
-}
-
-AVX2 void cast_bf16_f32_avx2(void *out, const void *in, size_t n) {
+AVX2_INLINE __m256i quiet_bf16(__m128i x) {
   const __m256i magnitude = _mm256_set1_epi32(0x7fffffff), infinity = _mm256_set1_epi32(0x7f800000);
-  const uint8_t *from = in;
-  uint8_t *to = out;
-  for (; n >= 8; n -= 8, from += 16, to += 32) {
-    __m256i x = _mm256_slli_epi32(_mm256_cvtepu16_epi32(load_128(from)), 16);
-    __m256i nan = _mm256_cmpgt_epi32(_mm256_and_si256(x, magnitude), infinity);
-    __m256i quiet = _mm256_and_si256(nan, _mm256_set1_epi32(0x400000));
-    store_256(to, _mm256_or_si256(x, quiet));
+  __m256i wide = _mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16);
+  __m256i nan = _mm256_cmpgt_epi32(_mm256_and_si256(wide, magnitude), infinity);
+  return _mm256_or_si256(wide, _mm256_and_si256(nan, _mm256_set1_epi32(0x400000)));
+}
+
+// `many` elements at a time, of in_bytes and out_bytes each; put() stores at `to` what stands at
+// `from`.
+#define CAST(name, many, in_bytes, out_bytes, put)                                                 \
+  AVX2 void name##_avx2(void *out, const void *in, size_t n) {                                     \
+    const uint8_t *from = in;                                                                      \
+    uint8_t *to = out;                                                                             \
+    for (; n >= many; n -= many, from += many * in_bytes, to += many * out_bytes)                  \
+      put;                                                                                         \
+    name##_portable(to, from, n);                                                                  \
   }
-  cast_bf16_f32_portable(to, from, n);
-}
-
-AVX2 void cast_f64_f32_avx2(void *out, const void *in, size_t n) {
-  const uint8_t *from = in;
-  uint8_t *to = out;
-  for (; n >= 4; n -= 4, from += 32, to += 16)
-    store_128(to, _mm_castps_si128(_mm256_cvtpd_ps(_mm256_castsi256_pd(load_256(from)))));
-  cast_f64_f32_portable(to, from, n);
-}
-
-AVX2 void cast_f32_f64_avx2(void *out, const void *in, size_t n) {
-  const uint8_t *from = in;
-  uint8_t *to = out;
-  for (; n >= 4; n -= 4, from += 16, to += 32)
-    store_256(to, _mm256_castpd_si256(_mm256_cvtps_pd(_mm_castsi128_ps(load_128(from)))));
-  cast_f32_f64_portable(to, from, n);
-}
-
-AVX2 void cast_f64_f16_avx2(void *out, const void *in, size_t n) {
-  const uint8_t *from = in;
-  uint8_t *to = out;
-  for (; n >= 8; n -= 8, from += 64, to += 16)
-    store_128(to, half_of(round_odd_8(from)));
-  cast_f64_f16_portable(to, from, n);
-}
-
-AVX2 void cast_f64_bf16_avx2(void *out, const void *in, size_t n) {
-  const uint8_t *from = in;
-  uint8_t *to = out;
-  for (; n >= 8; n -= 8, from += 64, to += 16)
-    store_128(to, round_bf16(round_odd_8(from)));
-  cast_f64_bf16_portable(to, from, n);
-}
+CAST(cast_f32_f16, 8, 4, 2, store_128(to, half_of(load_256(from))))
+CAST(cast_f32_bf16, 8, 4, 2, store_128(to, round_bf16(load_256(from))))
+CAST(cast_f16_f32, 8, 2, 4, store_256(to, _mm256_castps_si256(_mm256_cvtph_ps(load_128(from)))))
+CAST(cast_bf16_f32, 8, 2, 4, store_256(to, quiet_bf16(load_128(from))))
+CAST(cast_f64_f32, 4, 8, 4,
+     store_128(to, _mm_castps_si128(_mm256_cvtpd_ps(_mm256_castsi256_pd(load_256(from))))))
+CAST(cast_f32_f64, 4, 4, 8,
+     store_256(to, _mm256_castpd_si256(_mm256_cvtps_pd(_mm_castsi128_ps(load_128(from))))))
+CAST(cast_f64_f16, 8, 8, 2, store_128(to, half_of(round_odd_8(from))))
+CAST(cast_f64_bf16, 8, 8, 2, store_128(to, round_bf16(round_odd_8(from))))
 #endif

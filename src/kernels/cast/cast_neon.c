@@ -54,70 +54,29 @@ NEON_INLINE uint32x4_t round_odd(const uint8_t *in) {
   return vreinterpretq_u32_f32(vcvtx_high_f32_f64(low, load_64(in + 16)));
 }
 
-void cast_f32_f16_neon(void *out, const void *in, size_t n) {
-  const uint8_t *from = in;
-  uint8_t *to = out;
-  for (; n >= 4; n -= 4, from += 16, to += 8)
-    store_16(to, round_f16(load_32(from)));
-  cast_f32_f16_portable(to, from, n);
+NEON_INLINE uint32x4_t quiet_bf16(uint16x4_t x) {
+  uint32x4_t wide = vshll_n_u16(x, 16);
+  return vorrq_u32(wide, vandq_u32(nan_mask(wide), vdupq_n_u32(0x400000)));
 }
 
-void cast_f32_bf16_neon(void *out, const void *in, size_t n) {
-  const uint8_t *from = in;
-  uint8_t *to = out;
-  for (; n >= 4; n -= 4, from += 16, to += 8)
-    store_16(to, round_bf16(load_32(from)));
-  cast_f32_bf16_portable(to, from, n);
-}
-
-void cast_f16_f32_neon(void *out, const void *in, size_t n) {
-  const uint8_t *from = in;
-  uint8_t *to = out;
-  for (; n >= 4; n -= 4, from += 8, to += 16)
-    vst1q_u8(to, vreinterpretq_u8_f32(vcvt_f32_f16(vreinterpret_f16_u16(load_16(from)))));
-  cast_f16_f32_portable(to, from, n);
-}
-
-void cast_bf16_f32_neon(void *out, const void *in, size_t n) {
-  const uint8_t *from = in;
-  uint8_t *to = out;
-  for (; n >= 4; n -= 4, from += 8, to += 16) {
-    uint32x4_t x = vshll_n_u16(load_16(from), 16);
-    uint32x4_t quiet = vandq_u32(nan_mask(x), vdupq_n_u32(0x400000));
-    vst1q_u8(to, vreinterpretq_u8_u32(vorrq_u32(x, quiet)));
+// `many` elements at a time, of in_bytes and out_bytes each; put() stores at `to` what stands at
+// `from`.
+#define CAST(name, many, in_bytes, out_bytes, put)                                                 \
+  void name##_neon(void *out, const void *in, size_t n) {                                          \
+    const uint8_t *from = in;                                                                      \
+    uint8_t *to = out;                                                                             \
+    for (; n >= many; n -= many, from += many * in_bytes, to += many * out_bytes)                  \
+      put;                                                                                         \
+    name##_portable(to, from, n);                                                                  \
   }
-  cast_bf16_f32_portable(to, from, n);
-}
-
-void cast_f64_f32_neon(void *out, const void *in, size_t n) {
-  const uint8_t *from = in;
-  uint8_t *to = out;
-  for (; n >= 2; n -= 2, from += 16, to += 8)
-    vst1_u8(to, vreinterpret_u8_f32(vcvt_f32_f64(load_64(from))));
-  cast_f64_f32_portable(to, from, n);
-}
-
-void cast_f32_f64_neon(void *out, const void *in, size_t n) {
-  const uint8_t *from = in;
-  uint8_t *to = out;
-  for (; n >= 2; n -= 2, from += 8, to += 16)
-    vst1q_u8(to, vreinterpretq_u8_f64(vcvt_f64_f32(vreinterpret_f32_u8(vld1_u8(from)))));
-  cast_f32_f64_portable(to, from, n);
-}
-
-void cast_f64_f16_neon(void *out, const void *in, size_t n) {
-  const uint8_t *from = in;
-  uint8_t *to = out;
-  for (; n >= 4; n -= 4, from += 32, to += 8)
-    store_16(to, round_f16(round_odd(from)));
-  cast_f64_f16_portable(to, from, n);
-}
-
-void cast_f64_bf16_neon(void *out, const void *in, size_t n) {
-  const uint8_t *from = in;
-  uint8_t *to = out;
-  for (; n >= 4; n -= 4, from += 32, to += 8)
-    store_16(to, round_bf16(round_odd(from)));
-  cast_f64_bf16_portable(to, from, n);
-}
+CAST(cast_f32_f16, 4, 4, 2, store_16(to, round_f16(load_32(from))))
+CAST(cast_f32_bf16, 4, 4, 2, store_16(to, round_bf16(load_32(from))))
+CAST(cast_f16_f32, 4, 2, 4,
+     vst1q_u8(to, vreinterpretq_u8_f32(vcvt_f32_f16(vreinterpret_f16_u16(load_16(from))))))
+CAST(cast_bf16_f32, 4, 2, 4, vst1q_u8(to, vreinterpretq_u8_u32(quiet_bf16(load_16(from)))))
+CAST(cast_f64_f32, 2, 8, 4, vst1_u8(to, vreinterpret_u8_f32(vcvt_f32_f64(load_64(from)))))
+CAST(cast_f32_f64, 2, 4, 8,
+     vst1q_u8(to, vreinterpretq_u8_f64(vcvt_f64_f32(vreinterpret_f32_u8(vld1_u8(from))))))
+CAST(cast_f64_f16, 4, 8, 2, store_16(to, round_f16(round_odd(from))))
+CAST(cast_f64_bf16, 4, 8, 2, store_16(to, round_bf16(round_odd(from))))
 #endif

@@ -1,132 +1,30 @@
-// Error figures of pairs with NEON: eight lanes are four vectors of doubles. What comes before the
-// first whole turn of the lanes and behind the last one goes through the portable code.
-//
-// Nothing is fused, so that every lane gets the bytes of the portable reference.
-//
-// That a pair is not finite shows in the sums: e * e is then no number either. Sums can get there
-// with pairs that are finite, too, so it is left to the portable code to find out which it was. So
-// the maximum need not pass over NaN, as the portable comparison does and the instruction does not.
+// Error figures of pairs with NEON: figure_pairs_lanes.h with vectors of two doubles. Codes are whole
+// numbers that a float holds.
 #include "figure_pairs.h"
 
 #if defined(__aarch64__)
 #include <arm_neon.h>
-#include <math.h>
 
+#define LANES_TARGET
 #define NEON_INLINE static inline __attribute__((always_inline))
+FIGURE_PAIRS_LANES(16);
 
-enum { VECTORS = 4, STEP = KERNELS_LANES / VECTORS };
-
-struct quarter {
-  float64x2_t vv, ee, ve, most;
-};
-
-NEON_INLINE struct quarter load(const struct kernels_lanes *s, size_t lane) {
-  return (struct quarter){vld1q_f64(s->vv + lane), vld1q_f64(s->ee + lane), vld1q_f64(s->ve + lane),
-                          vld1q_f64(s->max_error + lane)};
+NEON_INLINE lanes farther(lanes e, lanes most) {
+  return vmaxq_f64(vabsq_f64(e), most);
 }
 
-NEON_INLINE void store(struct kernels_lanes *s, size_t lane, const struct quarter *q) {
-  vst1q_f64(s->vv + lane, q->vv);
-  vst1q_f64(s->ee + lane, q->ee);
-  vst1q_f64(s->ve + lane, q->ve);
-  vst1q_f64(s->max_error + lane, q->most);
+NEON_INLINE void widen(lanes *out, const uint8_t *codes, bool is_unsigned) {
+  const uint8x8_t eight = vld1_u8(codes);
+  const int16x8_t code =
+      is_unsigned ? vreinterpretq_s16_u16(vmovl_u8(eight)) : vmovl_s8(vreinterpret_s8_u8(eight));
+  const float32x4_t low = vcvtq_f32_s32(vmovl_s16(vget_low_s16(code)));
+  const float32x4_t high = vcvtq_f32_s32(vmovl_high_s16(code));
+  out[0] = vcvt_f64_f32(vget_low_f32(low));
+  out[1] = vcvt_high_f64_f32(low);
+  out[2] = vcvt_f64_f32(vget_low_f32(high));
+  out[3] = vcvt_high_f64_f32(high);
 }
 
-NEON_INLINE void add(struct quarter *q, float64x2_t v, float64x2_t w) {
-  const float64x2_t e = vsubq_f64(v, w), size = vabsq_f64(e);
-  q->vv = vaddq_f64(q->vv, vmulq_f64(v, v));
-  q->ee = vaddq_f64(q->ee, vmulq_f64(e, e));
-  q->ve = vaddq_f64(q->ve, vmulq_f64(v, e));
-  q->most = vmaxq_f64(size, q->most);
-}
-
-NEON_INLINE void load_all(struct quarter q[VECTORS], const struct kernels_lanes *s) {
-#pragma GCC unroll 4
-  for (size_t k = 0; k < VECTORS; k++)
-    q[k] = load(s, k * STEP);
-}
-
-// False if sums are not finite.
-NEON_INLINE bool store_all(struct kernels_lanes *s, const struct quarter q[VECTORS]) {
-  uint64x2_t finite = vdupq_n_u64(UINT64_MAX);
-#pragma GCC unroll 4
-  for (size_t k = 0; k < VECTORS; k++) {
-    store(s, k * STEP, &q[k]);
-    finite = vandq_u64(finite, vcaltq_f64(q[k].ee, vdupq_n_f64((double)INFINITY)));
-  }
-  return vgetq_lane_u64(finite, 0) && vgetq_lane_u64(finite, 1);
-}
-
-static bool turns(struct kernels_lanes *s, const double *v, const double *w, size_t n) {
-  struct quarter q[VECTORS];
-  load_all(q, s);
-  for (size_t i = 0; i < n; i += KERNELS_LANES)
-#pragma GCC unroll 4
-    for (size_t k = 0; k < VECTORS; k++)
-      add(&q[k], vld1q_f64(v + i + k * STEP), vld1q_f64(w + i + k * STEP));
-  return store_all(s, q);
-}
-
-bool figure_pairs_neon(struct kernels_lanes *sums, size_t first, const double *v, const double *w,
-                       size_t n) {
-  struct kernels_lanes s = *sums;
-  const struct figure_pairs_cut c = figure_pairs_cut(first, n);
-  if (!figure_pairs_portable(&s, first, v, w, c.head)) return false;
-  if (!turns(&s, v + c.head, w + c.head, c.whole))
-    return figure_pairs_portable(sums, first, v, w, n);
-  if (!figure_pairs_portable(&s, first + c.behind, v + c.behind, w + c.behind, n - c.behind))
-    return false;
-  *sums = s;
-  return true;
-}
-
-// ---- codes -------------------------------------------------------------------------------------
-
-struct grid {
-  float64x2_t scale, zero;
-};
-
-NEON_INLINE float64x2_t value_of(float64x2_t code, bool is_unsigned, const struct grid *g) {
-  return is_unsigned ? vmulq_f64(vsubq_f64(code, g->zero), g->scale)
-                     : vaddq_f64(vmulq_f64(code, g->scale), g->zero);
-}
-
-// Four pairs, in two vectors of the lanes. Codes are whole numbers that a float holds.
-NEON_INLINE void add_four(struct quarter q[2], float32x4_t v, float32x4_t code, bool is_unsigned,
-                          const struct grid *g) {
-  const float64x2_t low = vcvt_f64_f32(vget_low_f32(code)), high = vcvt_high_f64_f32(code);
-  add(&q[0], vcvt_f64_f32(vget_low_f32(v)), value_of(low, is_unsigned, g));
-  add(&q[1], vcvt_high_f64_f32(v), value_of(high, is_unsigned, g));
-}
-
-NEON_INLINE bool turns_of_codes(struct kernels_lanes *s, const float *v, const uint8_t *codes,
-                                size_t n, bool is_unsigned, const struct grid *g) {
-  struct quarter q[VECTORS];
-  load_all(q, s);
-  for (size_t i = 0; i < n; i += KERNELS_LANES) {
-    const uint8x8_t eight = vld1_u8(codes + i);
-    const int16x8_t code =
-        is_unsigned ? vreinterpretq_s16_u16(vmovl_u8(eight)) : vmovl_s8(vreinterpret_s8_u8(eight));
-    const int32x4_t low = vmovl_s16(vget_low_s16(code)), high = vmovl_high_s16(code);
-    add_four(q, vld1q_f32(v + i), vcvtq_f32_s32(low), is_unsigned, g);
-    add_four(q + 2, vld1q_f32(v + i + 4), vcvtq_f32_s32(high), is_unsigned, g);
-  }
-  return store_all(s, q);
-}
-
-bool figure_pairs_codes_neon(struct kernels_lanes *sums, size_t first, const float *v,
-                             const uint8_t *codes, size_t n, const struct kernels_stored *m) {
-  const struct grid g = {vdupq_n_f64(m->scale), vdupq_n_f64(m->zero)};
-  struct kernels_lanes s = *sums;
-  const struct figure_pairs_cut c = figure_pairs_cut(first, n);
-  if (!figure_pairs_codes_portable(&s, first, v, codes, c.head, m)) return false;
-  if (!(m->is_unsigned ? turns_of_codes(&s, v + c.head, codes + c.head, c.whole, true, &g)
-                       : turns_of_codes(&s, v + c.head, codes + c.head, c.whole, false, &g)))
-    return figure_pairs_codes_portable(sums, first, v, codes, n, m);
-  if (!figure_pairs_codes_portable(&s, first + c.behind, v + c.behind, codes + c.behind,
-                                   n - c.behind, m))
-    return false;
-  *sums = s;
-  return true;
-}
+#include "figure_pairs_lanes.h"
+FIGURE_PAIRS(neon)
 #endif

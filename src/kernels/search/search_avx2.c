@@ -36,11 +36,5 @@ AVX2_INLINE lanes_f half_f(lanes_f x) {
 
 #include "search_lanes.h"
 
-void search_rows_avx2(const struct kernels_panel *p, const struct kernels_block_format *f) {
-  rows(p, f);
-}
-
-void search_columns_avx2(const struct kernels_panel *p, const struct kernels_block_format *f) {
-  columns(p, f);
-}
+SEARCH(avx2)
 #endif

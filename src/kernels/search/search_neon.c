@@ -38,11 +38,5 @@ NEON_INLINE lanes_f half_f(lanes_f x) {
 
 #include "search_lanes.h"
 
-void search_rows_neon(const struct kernels_panel *p, const struct kernels_block_format *f) {
-  rows(p, f);
-}
-
-void search_columns_neon(const struct kernels_panel *p, const struct kernels_block_format *f) {
-  columns(p, f);
-}
+SEARCH(neon)
 #endif

@@ -10,28 +10,47 @@
 // Whether a value is too large is not known here, where no weight is read: the stream looks while
 // it converts, counts such values, and in the end refuses what has any, or clips them
 // (--on-overflow).
+//
+// Patterns of --exclude are compiled, looked for once over all names, so that one that is misspelt is
+// said, and asked for each weight.
 #include "cast.h"
 
 #include "kit.h"
+#include "name_pattern.h"
 #include "weights.h"
 
 enum { CAST_OPSET = 6, CAST_BFLOAT16_OPSET = 13 };
 
+struct cast_options {
+  enum dtype to; // FLOAT16 or BFLOAT16
+  uint64_t min_elements;
+  bool clips; // finite elements out of range become the largest value; else the run refuses them
+  struct name_patterns exclude;
+};
+
 struct casting {
   struct kit k;
   const struct cast_options *options;
-  struct cast_result *result;
+  bool converted; // any
 };
 
+static bool name_matches(const struct name_pattern *p, const char *name) {
+  return *name && name_pattern_matches(p, name);
+}
+
+// By its own name, its Constant node's, or that of a node that uses it.
 static bool excluded(const struct casting *c, const struct weight *w) {
-  const struct cast_options *o = c->options;
+  const struct name_patterns *x = &c->options->exclude;
   const struct model *m = c->k.m;
-  if (!o->excluded) return false;
-  if (o->excluded(o->ctx, model_value_name(m, w->value))) return true;
-  if (w->node != NO_ID && o->excluded(o->ctx, model_name(m, m->nodes[w->node].name))) return true;
-  for (struct kit_use u = kit_uses(&c->k, w->value); kit_use(&c->k, &u);)
-    if (o->excluded(o->ctx, model_name(m, m->nodes[u.node].name))) return true;
-  return false;
+  bool found = false;
+  for (uint32_t i = 0; i < x->n && !found; i++) {
+    const struct name_pattern *p = &x->at[i];
+    found = name_matches(p, model_name_str(m, m->values[w->value].name)) ||
+            (w->node != NO_ID && name_matches(p, model_name_str(m, m->nodes[w->node].name)));
+    for (struct kit_use u = kit_uses(&c->k, w->value); !found && kit_use(&c->k, &u);)
+      found = name_matches(p, model_name_str(m, m->nodes[u.node].name));
+  }
+  return found;
 }
 
 static const char *obstacle(const struct casting *c, const struct weight *w) {
@@ -61,7 +80,8 @@ static void narrow_weight(struct casting *c, const struct weight *w, uint32_t re
   kit_name_family(k, model_value_name(k->m, w->value), suffixes, SUFFIXES, names);
   const uint32_t called = k->m->values[w->value].name; // which the output may take
   const struct edit_output out = weights_output(k, w, names[CAST_NODE], names[REPLACED], true);
-  const uint32_t narrow = edit_add_tensor_for(k->e, w->graph, names[NARROW], recipe, w->tensor, called);
+  const uint32_t narrow =
+      edit_add_tensor_for(k->e, w->graph, names[NARROW], recipe, w->tensor, called);
   weights_replace(k, w,
                   kit_make(k, OP_Cast, KIT_CALLED(names[CAST_NODE]), KIT_OUT(out), KIT_IN(narrow),
                            KIT_INT("to", DTYPE_FLOAT)));
@@ -72,7 +92,6 @@ static void cast_weight(struct casting *c, const struct weight *w) {
   const char *why = obstacle(c, w);
   if (why) {
     weights_report(k, w, why, NO_ID);
-    c->result->skipped++;
     return;
   }
   const uint32_t of = edit_tensor_recipe(k->e, w->tensor);
@@ -81,22 +100,102 @@ static void cast_weight(struct casting *c, const struct weight *w) {
   weights_report(k, w, "cast", recipe);
   weights_site(k, w, "cast");
   narrow_weight(c, w, recipe);
-  c->result->converted++;
+  c->converted = true;
 }
 
-// ---- all of them -------------------------------------------------------------------------------
+// ---- names that nothing has ---------------------------------------------------------------------
 
-void pass_cast(struct pass_env *env, const struct cast_options *options,
-               struct cast_result *result) {
-  struct casting c = {.options = options, .result = result};
+static bool matches_any(const struct model *m, const struct name_pattern *p) {
+  struct weight w;
+  for (uint32_t t = 0; t < m->n_tensors; t++)
+    if (weights_at(m, t, &w) && name_pattern_matches(p, model_name_str(m, m->values[w.value].name)))
+      return true;
+  for (uint32_t i = 0; i < m->n_nodes; i++)
+    if (name_pattern_matches(p, model_name_str(m, m->nodes[i].name))) return true;
+  return false;
+}
+
+static void warn_unmatched(struct pass_env *env, const struct name_pattern *p) {
+  const struct model *m = env->m;
+  struct name_pattern_nearest c = {0};
+  struct weight w;
+  if (!env->warn || matches_any(m, p)) return;
+  for (uint32_t t = 0; t < m->n_tensors; t++)
+    if (weights_at(m, t, &w))
+      name_pattern_consider(&c, p, model_name_str(m, m->values[w.value].name));
+  const char *sentence = arena_printf(env->scratch, "--exclude '%s' matches no weight and no node",
+                                      quote_str(p->text).s);
+  env->warn(env->warn_ctx, sentence, name_pattern_hint(&c, env->scratch));
+}
+
+// ---- options -----------------------------------------------------------------------------------
+
+static int read_exclude(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
+  struct cast_options *o = with;
+  return name_patterns_compile(&o->exclude, v->list, v->n_list, "--exclude", a, err);
+}
+
+static int read_to(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
+  (void)a;
+  ((struct cast_options *)with)->to = v->choice == 0 ? DTYPE_FLOAT16 : DTYPE_BFLOAT16;
+  if (v->text) return 0;
+  err_fill(err, ERR_USAGE, "cast needs the type to store weights in");
+  return err_hint(err, "to=float16 or to=bfloat16");
+}
+
+static int read_min_elements(const struct pass_value *v, void *with, struct arena *a,
+                             struct err *err) {
+  (void)a, (void)err;
+  ((struct cast_options *)with)->min_elements = v->given ? v->number : CAST_MIN_ELEMENTS;
+  return 0;
+}
+
+static const struct pass_option options[] = {
+    {"exclude", PASS_LIST, "PATTERN", NULL,
+     "leave nodes or tensors of this name alone: a glob, or re: and an extended regular expression",
+     .read = read_exclude},
+    {"to", PASS_CHOICE, "float16|bfloat16", NULL, "the type that weights are stored in",
+     .read = read_to},
+    {"on-overflow", PASS_CHOICE, "fail|clip", "fail",
+     "a finite value that the type cannot hold fails the run, once all weights were looked at, or "
+     "becomes the largest one it can hold; the report counts them by weight",
+     PASS_MEMBER(cast_options, clips)},
+    {"min-elements", PASS_NUMBER, "N", NULL,
+     "leave weights of fewer elements alone (without it: 256)", .read = read_min_elements},
+};
+
+// ---- the pass ----------------------------------------------------------------------------------
+
+static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+  struct casting c = {.options = with};
   const struct model *m = env->m;
   const uint32_t n = m->n_tensors;
-  struct err none = {0};
   struct weight w;
-  *result = (struct cast_result){0};
+  (void)result;
+  for (uint32_t i = 0; i < c.options->exclude.n; i++)
+    warn_unmatched(env, &c.options->exclude.at[i]);
   kit_init(&c.k, env, "cast");
   for (uint32_t t = 0; t < n; t++)
     if (m->tensors[t].dtype == DTYPE_FLOAT && weights_at(m, t, &w)) cast_weight(&c, &w);
-  if (result->converted > 0) weights_free_initializers(env->edits);
-  kit_done(&c.k, &none); // no weight was looked at
+  if (c.converted) weights_free_initializers(env->edits);
+  return kit_done(&c.k, err);
 }
+
+static void done(void *with) {
+  name_patterns_done(&((struct cast_options *)with)->exclude);
+}
+
+static const struct pass cast = {
+    .name = "cast",
+    .summary = "float32 weights -> float16 or bfloat16, with a Cast where they are used",
+    .about = "Stores weights in a narrower type and puts one Cast behind each.",
+    .needs = "nothing",
+    .promises = "activations and their types as they were",
+    .exactness = EXACTNESS_EXACT, // a Cast back says just what is stored
+    .stores = "cast",
+    PASS_OPTIONS(options, cast_options),
+    .run = run,
+    .done = done,
+};
+
+const struct pass *const cast_passes[] = {&cast, NULL};

@@ -112,63 +112,49 @@ static int put_words(const struct pass_option *row, struct pass_value *v, struct
   return 0;
 }
 
-static int put_list(const struct pass_option *row, struct pass_value *v, struct span text,
-                    struct arena *a, struct err *err) {
-  const char *metavar = row->metavar;
-  if (!v->given) v->n_list = 0; // the preset
-  if (text.n == 0 || memchr(text.at, 0, text.n)) return bad_value(row, text, metavar, err);
-  if (strchr(metavar, ',')) return put_words(row, v, text, a, err);
-  add_element(v, arena_string(a, text), a);
-  return 0;
-}
-
-static int put_flag(const struct pass_option *row, struct pass_value *v, struct span text,
-                    struct err *err) {
-  if (text.n > 0 && !span_is(text, "true") && !span_is(text, "false"))
-    return bad_value(row, text, "true or false", err);
-  v->number = !span_is(text, "false");
-  return 0;
-}
-
-static int put_number(const struct pass_option *row, struct pass_value *v, struct span text,
-                      uint64_t least, struct err *err) {
-  uint64_t n;
-  if (!span_decimal(text, &n) || n < least || n > INT32_MAX)
-    return bad_value(row, text, least ? "a whole number from 1" : "a whole number from 0", err);
-  v->number = n;
-  return 0;
-}
-
-static int put_choice(const struct pass_option *row, struct pass_value *v, struct span text,
-                      struct arena *a, struct err *err) {
-  const char *word = known_word(row->metavar, '|', text, &v->choice, a);
-  if (!word) return bad_value(row, text, row->metavar, err);
-  v->text = word;
-  return 0;
-}
-
-static int put_text(const struct pass_option *row, struct pass_value *v, struct span text,
-                    struct arena *a, struct err *err) {
-  if (text.n == 0 || memchr(text.at, 0, text.n)) return bad_value(row, text, row->metavar, err);
-  v->text = arena_string(a, text);
-  return 0;
-}
-
 int pass_values_put(struct pass_values *v, uint32_t option, struct span text, struct arena *a,
                     struct err *err) {
   const struct pass_option *row = &v->pass->options[option];
   struct pass_value *x = &v->of[option];
+  const uint64_t least = row->kind == PASS_COUNT;
+  const bool no_text = text.n == 0 || memchr(text.at, 0, text.n);
+  const char *wanted = NULL; // what it takes, where that is something else
+  uint64_t n;
   int rc = 0;
   switch (row->kind) {
-  case PASS_FLAG: rc = put_flag(row, x, text, err); break;
-  case PASS_COUNT: rc = put_number(row, x, text, 1, err); break;
-  case PASS_NUMBER: rc = put_number(row, x, text, 0, err); break;
-  case PASS_CHOICE: rc = put_choice(row, x, text, a, err); break;
-  case PASS_TEXT: rc = put_text(row, x, text, a, err); break;
-  case PASS_LIST: rc = put_list(row, x, text, a, err); break;
+  case PASS_FLAG:
+    if (text.n > 0 && !span_is(text, "true") && !span_is(text, "false")) wanted = "true or false";
+    x->number = !span_is(text, "false");
+    break;
+  case PASS_COUNT:
+  case PASS_NUMBER:
+    if (!span_decimal(text, &n) || n < least || n > INT32_MAX)
+      wanted = least ? "a whole number from 1" : "a whole number from 0";
+    else
+      x->number = n;
+    break;
+  case PASS_CHOICE:
+    x->text = known_word(row->metavar, '|', text, &x->choice, a);
+    if (!x->text) wanted = row->metavar;
+    break;
+  case PASS_TEXT:
+    if (no_text)
+      wanted = row->metavar;
+    else
+      x->text = arena_string(a, text);
+    break;
+  case PASS_LIST:
+    if (!x->given) x->n_list = 0; // the preset
+    if (no_text)
+      wanted = row->metavar;
+    else if (strchr(row->metavar, ','))
+      rc = put_words(row, x, text, a, err);
+    else
+      add_element(x, arena_string(a, text), a);
+    break;
   }
   x->given = true;
-  return rc;
+  return wanted ? bad_value(row, text, wanted, err) : rc;
 }
 
 void pass_values_start(struct pass_values *v, const struct pass *pass, struct arena *a) {
@@ -286,13 +272,6 @@ int pass_values_parse(struct pass_values *v, struct span text, struct arena *a, 
 
 // ---- JSON --------------------------------------------------------------------------------------
 
-static void write_list(struct json_out *j, const struct pass_value *v) {
-  json_array(j);
-  for (uint32_t i = 0; i < v->n_list; i++)
-    json_text(j, v->list[i]);
-  json_end_array(j);
-}
-
 static void write_value(struct json_out *j, enum pass_kind kind, const struct pass_value *v) {
   switch (kind) {
   case PASS_FLAG: json_bool(j, v->number != 0); break;
@@ -300,7 +279,11 @@ static void write_value(struct json_out *j, enum pass_kind kind, const struct pa
   case PASS_NUMBER: json_uint(j, v->number); break;
   case PASS_CHOICE:
   case PASS_TEXT: json_text(j, v->text); break;
-  case PASS_LIST: write_list(j, v); break;
+  case PASS_LIST:
+    json_array(j);
+    for (uint32_t i = 0; i < v->n_list; i++)
+      json_text(j, v->list[i]);
+    json_end_array(j);
   }
 }
 

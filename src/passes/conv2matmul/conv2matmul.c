@@ -30,6 +30,7 @@ struct site {
 struct rewriting {
   struct kit k;
   const struct conv2matmul_options *options;
+  bool converted;       // any
   uint32_t *transposed; // value id of Wᵀ by tensor id, NO_ID: not made yet
   uint32_t n_transposed;
   TABLE(struct site, sites); // of the graph at hand
@@ -168,8 +169,8 @@ static uint32_t put_weight(struct rewriting *w) {
   const int64_t dims[2] = {w->match.channels_out, w->match.channels_in};
   const uint32_t flat = edit_tensor_recipe_as(w->k.e, tensor, dims, 2);
   const uint32_t recipe = recipe_transpose(w->k.r, flat, swap);
-  return w->transposed[tensor] = edit_add_tensor_for(w->k.e, home, name_of(w, "w_t"), recipe, tensor,
-                                                     w->k.m->empty);
+  return w->transposed[tensor] =
+             edit_add_tensor_for(w->k.e, home, name_of(w, "w_t"), recipe, tensor, w->k.m->empty);
 }
 
 // ---- the flat form's shapes --------------------------------------------------------------------
@@ -352,27 +353,16 @@ static void rewrite(struct rewriting *w, uint32_t node) {
 
 // ---- all of them -------------------------------------------------------------------------------
 
-// The Convs of a graph, before any edit moves them.
-static void collect(struct rewriting *w, uint32_t graph) {
-  const struct model *m = w->k.m;
+static void rewrite_graph(struct rewriting *w, uint32_t graph) {
+  const struct conv2matmul_match *match = &w->match;
+  struct kit *k = &w->k;
+  const struct model *m = k->m;
+  // The Convs of the graph, before any edit moves them.
   uint32_t index = 0;
   w->n_sites = 0;
   for (uint32_t i = m->graphs[graph].first_node; i != NO_ID; i = m->nodes[i].next, index++)
     if (conv2matmul_looks_at(m, i, w->options)) *TABLE_PUSH(w, sites) = (struct site){i, index};
-}
-
-// Ahead of the first rewrite: transposed weights are initializers without an input.
-static void make_way(struct rewriting *w) {
-  if (w->options->strict_compat || w->k.m->ir_version >= WEIGHTS_FREE_IR) return;
-  kit_site(&w->k, NO_ID, "versions");
-  weights_free_initializers(w->k.e);
-}
-
-static void rewrite_graph(struct rewriting *w, uint32_t graph, struct conv2matmul_result *result) {
-  const struct conv2matmul_match *match = &w->match;
-  collect(w, graph);
   for (uint32_t i = 0; i < w->n_sites; i++) {
-    const struct model *m = w->k.m;
     const struct site *s = &w->sites[i];
     conv2matmul_match(m, s->node, w->options, &w->match);
     struct kit_report report = {.node = s->node,
@@ -381,28 +371,67 @@ static void rewrite_graph(struct rewriting *w, uint32_t graph, struct conv2matmu
                                 .flag = match->used_extended_mode,
                                 .place = s->index + 1};
     if (match->converts) report.tensor = model_name(m, m->tensors[match->weight.tensor].name);
-    kit_report(&w->k, &report);
-    if (match->converts && result->converted == 0) make_way(w);
-    if (match->converts) rewrite(w, s->node);
-    result->converted += match->converts;
-    result->skipped += !match->converts;
+    kit_report(k, &report);
+    if (!match->converts) continue;
+    // Ahead of the first rewrite: transposed weights are initializers without an input.
+    if (!w->converted && !w->options->strict_compat && m->ir_version < WEIGHTS_FREE_IR) {
+      kit_site(k, NO_ID, "versions");
+      weights_free_initializers(k->e);
+    }
+    w->converted = true;
+    rewrite(w, s->node);
   }
 }
 
-void pass_conv2matmul(struct pass_env *env, const struct conv2matmul_options *options,
-                      struct conv2matmul_result *result) {
+static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+  const struct conv2matmul_options *options = with;
   const struct model *m = env->m;
   const uint32_t n_graphs = m->n_graphs, n_tensors = m->n_tensors;
   struct rewriting w = {.options = options, .n_transposed = n_tensors};
-  struct err none = {0};
-  *result = (struct conv2matmul_result){0};
+  (void)result; // what a Conv has against it is its site's reason
   kit_init(&w.k, env, "conv2matmul");
   w.k.nameless = options->strict_compat; // the existing tool leaves its nodes so
   w.transposed = arena_alloc(env->scratch, (n_tensors + (size_t)1) * sizeof *w.transposed);
   memset(w.transposed, 0xff, n_tensors * sizeof *w.transposed);
   for (uint32_t g = 0; g < n_graphs; g++)
     if (options->strict_compat ? g == m->main_graph : m->graphs[g].kind != GRAPH_TRAINING)
-      rewrite_graph(&w, g, result);
+      rewrite_graph(&w, g);
   TABLE_FREE(&w, sites);
-  kit_done(&w.k, &none); // no weight was looked at
+  return kit_done(&w.k, err);
 }
+
+// ---- the row of the catalogue ------------------------------------------------------------------
+
+static const struct pass_option options[] = {
+    {"extended-conv1x1", PASS_FLAG, NULL, NULL,
+     "also rewrite convolutions with padding or strides (Pad and Slice before the MatMul)",
+     PASS_MEMBER(conv2matmul_options, extended)},
+    {"allow-non-unit-dilation", PASS_FLAG, NULL, NULL,
+     "also rewrite convolutions with a dilation other than 1 (it has no effect on a 1x1 kernel)",
+     PASS_MEMBER(conv2matmul_options, allow_dilation)},
+    {"max-dilation", PASS_COUNT, "N", NULL, "leave convolutions with any dilation above N alone",
+     PASS_MEMBER(conv2matmul_options, max_dilation)},
+    {"form", PASS_CHOICE, "flat|batched|auto", "auto",
+     "flat: MatMul over [rows, channels], with Reshape before and after; batched: MatMul on the "
+     "transposed activation as it is; auto: batched where that is exact",
+     PASS_MEMBER(conv2matmul_options, form)},
+    {"strict-compat", PASS_FLAG, NULL, NULL,
+     "make exactly the decisions, and the report, of onnx-conv2matmul 0.1.1",
+     PASS_MEMBER(conv2matmul_options, strict_compat)},
+};
+
+static const struct pass conv2matmul = {
+    .name = "conv2matmul",
+    .summary = "pointwise (1x1) Conv -> MatMul on the transposed activation",
+    .about =
+        "Rewrites every Conv whose kernel is 1x1 (or 1, or 1x1x1) as Transpose, MatMul, Add and "
+        "Transpose; the weight is transposed while it is copied.",
+    .needs = "weights that are constants: initializers or Constant nodes, also behind Identity",
+    .promises = "the same numbers within float rounding of the order of the sum",
+    .exactness = EXACTNESS_ROUNDING,
+    .flag = "used_extended_mode",
+    PASS_OPTIONS(options, conv2matmul_options),
+    .run = run,
+};
+
+const struct pass *const conv2matmul_passes[] = {&conv2matmul, NULL};

@@ -10,7 +10,8 @@
 // The decisions, their order and the reason words are those of onnx-conv2matmul 0.1.1, which this
 // replaces; without strict_compat the pass also converts where that tool gives up
 // (docs/conv2matmul.md).
-// Needs: types of nothing. Promises: numbers equal within float rounding of the sum's order.
+// Every Conv is reported to env->site, in all graphs (strict_compat: the main graph). Cannot fail on a
+// loaded model. Needs: types of nothing. Promises: numbers equal within float rounding of the sum's order.
 #ifndef WEIR_CONV2MATMUL_H
 #define WEIR_CONV2MATMUL_H
 
@@ -25,10 +26,6 @@ struct conv2matmul_options {
   int64_t max_dilation; // 0: no limit
   bool strict_compat;   // decide, rewrite and keep exactly as the existing tool
   enum conv2matmul_form form;
-};
-
-struct conv2matmul_result {
-  uint64_t converted, skipped;
 };
 
 // What the pass would do with one node, and why: a stable word.
@@ -49,10 +46,5 @@ bool conv2matmul_looks_at(const struct model *m, uint32_t node,
                           const struct conv2matmul_options *options);
 void conv2matmul_match(const struct model *m, uint32_t node,
                        const struct conv2matmul_options *options, struct conv2matmul_match *out);
-
-// Rewrites every Conv that matches, in all graphs (strict_compat: the main graph). Each Conv is
-// reported to env->site. Cannot fail on a loaded model.
-void pass_conv2matmul(struct pass_env *env, const struct conv2matmul_options *options,
-                      struct conv2matmul_result *result);
 
 #endif

@@ -47,13 +47,6 @@ static bool all_equal(const int64_t *x, uint32_t n, int64_t to) {
   return true;
 }
 
-static int64_t largest(const int64_t *x, uint32_t n) {
-  int64_t most = x[0];
-  for (uint32_t i = 1; i < n; i++)
-    if (x[i] > most) most = x[i];
-  return most;
-}
-
 // ---- weight and bias ---------------------------------------------------------------------------
 
 // The existing tool's notion: an initializer of the main graph by that name, input or not.
@@ -92,15 +85,9 @@ static const char *match_bias(struct matching *x) {
 }
 
 static bool can_transpose(const struct matching *x) {
-  if (x->options->strict_compat)
-    return dtype_bits((enum dtype)x->m->tensors[x->out->weight.tensor].dtype) != 0;
-  switch ((enum dtype)x->m->tensors[x->out->weight.tensor].dtype) {
-  case DTYPE_FLOAT:
-  case DTYPE_FLOAT16:
-  case DTYPE_BFLOAT16:
-  case DTYPE_DOUBLE: return true;
-  default: return false;
-  }
+  const enum dtype t = (enum dtype)x->m->tensors[x->out->weight.tensor].dtype;
+  if (x->options->strict_compat) return dtype_bits(t) != 0;
+  return t == DTYPE_FLOAT || t == DTYPE_FLOAT16 || t == DTYPE_BFLOAT16 || t == DTYPE_DOUBLE;
 }
 
 // ---- the list ----------------------------------------------------------------------------------
@@ -124,12 +111,6 @@ static const char *match_shape_attributes(struct matching *x, int64_t dilations[
   out->strided = !all_equal(out->strides, out->rank, 1);
   out->padded = !all_equal(out->pads, 2 * out->rank, 0);
   return match_auto_pad(x);
-}
-
-static const char *match_version(const struct matching *x) {
-  if (x->options->strict_compat) return NULL;
-  uint32_t graph = x->m->nodes[x->node].graph;
-  return model_opset_version(x->m, graph, span_str("")) < MIN_OPSET ? "opset_too_old" : NULL;
 }
 
 static const char *converted_reason(const struct conv2matmul_options *o, bool plain, bool dilated) {
@@ -156,15 +137,18 @@ static const char *match_node(struct matching *x) {
       model_output(x->m, n, 0) == NO_ID || has_other_outputs(x->m, n))
     return "invalid_input_count";
   if ((why = match_weight(x)) || (why = match_shape_attributes(x, dilations)) ||
-      (why = match_bias(x)) || (why = match_version(x)))
+      (why = match_bias(x)))
     return why;
+  if (!o->strict_compat && model_opset_version(x->m, n->graph, span_str("")) < MIN_OPSET)
+    return "opset_too_old";
   const bool plain = !x->out->strided && !x->out->padded;
   if (!o->extended && !plain) return "strict_mode_requires_unit_stride_and_zero_pad";
   x->out->used_extended_mode = o->extended;
   bool dilated = !all_equal(dilations, x->out->rank, 1);
   if (dilated && !o->allow_dilation) return "non_unit_dilation_requires_opt_in";
-  if (o->max_dilation > 0 && largest(dilations, x->out->rank) > o->max_dilation)
-    return "dilation_exceeds_max_guardrail";
+  for (uint32_t i = 0; i < x->out->rank; i++)
+    if (o->max_dilation > 0 && dilations[i] > o->max_dilation)
+      return "dilation_exceeds_max_guardrail";
   if (!can_transpose(x)) return "weight_materialization_failed";
   x->out->reason = converted_reason(o, plain, dilated);
   return NULL;

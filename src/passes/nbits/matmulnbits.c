@@ -44,13 +44,6 @@ static void push(struct walk *w, uint32_t node, uint32_t index) {
   if (node != NO_ID) *TABLE_PUSH(w, visits) = (struct visit){.node = node, .index = index};
 }
 
-static void add_site(struct walk *w, const struct visit *v) {
-  const uint32_t op = nbits_looks_at(w->m, v->node, w->op_types);
-  if (op)
-    *TABLE_PUSH(w->list, sites) =
-        (struct nbits_site){.node = v->node, .index = v->index, .op = (enum matmulnbits_op)op};
-}
-
 static void collect_graph(struct walk *w, uint32_t graph) {
   push(w, w->m->graphs[graph].first_node, 0);
   while (w->n_visits) {
@@ -60,7 +53,10 @@ static void collect_graph(struct walk *w, uint32_t graph) {
       continue;
     }
     struct visit done = w->visits[--w->n_visits];
-    add_site(w, &done);
+    const uint32_t op = nbits_looks_at(w->m, done.node, w->op_types);
+    if (op)
+      *TABLE_PUSH(w->list, sites) = (struct nbits_site){
+          .node = done.node, .index = done.index, .op = (enum matmulnbits_op)op};
     push(w, w->m->nodes[done.node].next, done.index + 1);
   }
 }
@@ -94,10 +90,10 @@ static void find_sites(struct nbits_work *w, struct matmulnbits_options *o, stru
   collect(w->k.m, o->op_types, list);
   for (uint32_t i = 0; i < list->n_sites; i++)
     nbits_match(w->k.m, o, &list->sites[i]);
-  for (uint32_t i = 0; i < o->n_exclude; i++)
-    warn_unmatched(w, list, &o->exclude[i], "--exclude");
-  for (uint32_t i = 0; i < o->n_include; i++)
-    warn_unmatched(w, list, &o->include[i], "--include");
+  for (uint32_t i = 0; i < o->exclude.n; i++)
+    warn_unmatched(w, list, &o->exclude.at[i], "--exclude");
+  for (uint32_t i = 0; i < o->include.n; i++)
+    warn_unmatched(w, list, &o->include.at[i], "--include");
   for (uint32_t i = 0; i < o->n_overrides; i++)
     warn_unmatched(w, list, &o->overrides[i].pattern, "--tensor");
 }
@@ -119,8 +115,7 @@ static void report(struct nbits_work *w, const struct nbits_site *s, uint32_t co
   kit_report(&w->k, &r);
 }
 
-static void rewrite_all(struct nbits_work *w, const struct list *list,
-                        struct matmulnbits_result *result) {
+static void rewrite_all(struct nbits_work *w, const struct list *list) {
   const uint32_t n = w->k.m->n_tensors;
   w->first = arena_alloc(w->k.env->scratch, (n + (size_t)1) * sizeof *w->first);
   memset(w->first, 0xff, n * sizeof *w->first);
@@ -130,8 +125,6 @@ static void rewrite_all(struct nbits_work *w, const struct list *list,
   for (uint32_t i = 0; i < list->n_sites; i++) {
     const struct nbits_site *s = &list->sites[i];
     report(w, s, s->converts ? nbits_rewrite(w, s) : NO_ID);
-    result->converted += s->converts;
-    result->skipped += !s->converts;
   }
 }
 
@@ -152,16 +145,15 @@ static int end(struct nbits_work *w, struct list *list, int rc, struct err *err)
 }
 
 int pass_matmulnbits(struct pass_env *env, struct matmulnbits_options *options,
-                     struct matmulnbits_result *result, struct err *err) {
+                     uint64_t *output_limit, struct err *err) {
   struct list list = {0};
   struct nbits_work w;
-  *result = (struct matmulnbits_result){0};
   if (matmulnbits_options_check(options, err)) return -1;
   begin(&w, env, options);
   find_sites(&w, options, &list);
-  int rc = nbits_choose(&w, list.sites, list.n_sites, &result->output_limit, err);
+  int rc = nbits_choose(&w, list.sites, list.n_sites, output_limit, err);
   if (rc == 0) rc = nbits_raise(&w, list.sites, list.n_sites, err);
-  if (rc == 0) rewrite_all(&w, &list, result);
+  if (rc == 0) rewrite_all(&w, &list);
   return end(&w, &list, rc, err);
 }
 

@@ -48,8 +48,7 @@ struct matmulnbits_options {
   struct matmulnbits_scheme scheme;
   bool qdq;
   uint32_t op_types; // enum matmulnbits_op
-  struct name_pattern *exclude, *include;
-  uint32_t n_exclude, n_include;
+  struct name_patterns exclude, include;
   struct matmulnbits_override *overrides;
   uint32_t n_overrides;
   uint32_t accuracy_level; // 0: not written
@@ -62,12 +61,6 @@ struct matmulnbits_options {
   uint32_t n_gates;
   enum matmulnbits_gate_action gate_action;
   bool skip_nonfinite; // weights with NaN or infinities are left alone; else the run refuses them
-};
-
-struct matmulnbits_result {
-  uint64_t converted, skipped;
-  uint64_t
-      output_limit; // bytes that all files of the output may have: a budget that was kept; or 0
 };
 
 // "PATTERN=bits4:g64:sym": any of bits2|bits4|bits8, g16…g256|channel, sym|asym, in any order,
@@ -87,10 +80,11 @@ int matmulnbits_options_check(const struct matmulnbits_options *options, struct 
 
 // Quantizes all that the options choose, in all graphs and functions. Each node of the chosen types
 // is reported to env->site, patterns without a match to env->warn. The options' patterns count
-// their matches. ERR_USAGE for options that do not go together; ERR_MODEL if qdq needs a newer
-// opset and a node of the model does not mean the same there. Nothing is edited on failure.
+// their matches. *output_limit: bytes that all files of the output may have, where a budget was kept.
+// ERR_USAGE for options that do not go together; ERR_MODEL if qdq needs a newer opset and a node of
+// the model does not mean the same there. Nothing is edited on failure.
 int pass_matmulnbits(struct pass_env *env, struct matmulnbits_options *options,
-                     struct matmulnbits_result *result, struct err *err);
+                     uint64_t *output_limit, struct err *err);
 
 // What one candidate would make of one weight. The candidates of a weight follow one another, in
 // the order of the options; those that there is no operator for (a Gather's) are left out.

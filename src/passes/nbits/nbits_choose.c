@@ -83,12 +83,6 @@ static bool is_free(const struct choosing *c, const struct nbits_site *s) {
   return (c->all || c->o->budget > 0) && !s->pinned;
 }
 
-static struct matmulnbits_scheme with_eight_bits(struct matmulnbits_scheme s) {
-  s.bits = 8;
-  if (s.algorithm == MATMULNBITS_HQQ) s.algorithm = MATMULNBITS_DEFAULT;
-  return s;
-}
-
 static const char *obstacle(const struct choosing *c, const struct nbits_site *s,
                             struct matmulnbits_scheme scheme) {
   return nbits_obstacle(c->m, c->o, s, &scheme);
@@ -103,28 +97,27 @@ static uint32_t kind_of(const struct choosing *c, const struct nbits_site *s) {
   return (gathers ? 4u : 0u) | (is_free(c, s) ? 2u : 0u) | (obstacle(c, s, packed) ? 0u : 1u);
 }
 
-static void add_options(struct choosing *c, struct weight *w, struct option own) {
-  const struct nbits_site *s = &c->sites[w->site];
-  w->options = arena_alloc(&c->arena, (c->o->n_candidates + (size_t)1) * sizeof *w->options);
-  if (!w->free) w->options[w->n++] = own;
-  const char *why = NULL;
-  for (uint32_t i = 0; w->free && i < c->o->n_candidates; i++)
-    if (!(why = obstacle(c, s, c->o->candidates[i])))
-      w->options[w->n++] = make_option(c, s, c->o->candidates[i]);
-  if (w->n == 0) w->left = why;
-  for (uint32_t i = 0; i < w->n; i++)
-    ask(c, &w->options[i]);
-  w->n_allowed = w->n;
-}
-
-static struct weight new_weight(struct choosing *c, uint32_t site, struct option own) {
+static struct weight new_weight(struct choosing *c, uint32_t site, uint32_t kind,
+                                struct option own) {
   const struct nbits_site *s = &c->sites[site];
-  struct weight w = {.site = site,
+  struct weight w = {.kind = kind,
+                     .site = site,
                      .name = arena_string(&c->arena, model_name(c->m, s->name)),
                      .free = is_free(c, s)};
-  add_options(c, &w, own);
-  const struct matmulnbits_scheme eight = with_eight_bits(s->scheme);
+  w.options = arena_alloc(&c->arena, (c->o->n_candidates + (size_t)1) * sizeof *w.options);
+  if (!w.free) w.options[w.n++] = own;
+  const char *why = NULL;
+  for (uint32_t i = 0; w.free && i < c->o->n_candidates; i++)
+    if (!(why = obstacle(c, s, c->o->candidates[i])))
+      w.options[w.n++] = make_option(c, s, c->o->candidates[i]);
+  if (w.n == 0) w.left = why;
+  for (uint32_t i = 0; i < w.n; i++)
+    ask(c, &w.options[i]);
+  w.n_allowed = w.n;
   if (w.n == 0 || c->o->n_gates == 0 || c->o->gate_action != MATMULNBITS_RAISE) return w;
+  struct matmulnbits_scheme eight = s->scheme;
+  eight.bits = 8;
+  if (eight.algorithm == MATMULNBITS_HQQ) eight.algorithm = MATMULNBITS_DEFAULT;
   w.no_raise = obstacle(c, s, eight);
   if (w.no_raise) return w;
   w.raised = make_option(c, s, eight);
@@ -132,43 +125,28 @@ static struct weight new_weight(struct choosing *c, uint32_t site, struct option
   return w;
 }
 
-// The weight of the site, or NO_ID: it is the first.
-static uint32_t known_weight(struct choosing *c, uint32_t codes, uint32_t kind) {
-  while (c->n_by_codes <= codes) {
-    const uint32_t k = TABLE_ADD(c, by_codes, 1);
-    c->by_codes[k] = 0;
-  }
-  uint32_t at = c->by_codes[codes];
-  while (at != 0 && c->weights[at - 1].kind != kind)
-    at = c->weights[at - 1].next;
-  return at != 0 ? at - 1 : NO_ID;
-}
-
 static uint32_t weight_of_site(struct choosing *c, uint32_t site) {
   const struct nbits_site *s = &c->sites[site];
   const struct option own = make_option(c, s, s->scheme);
   const uint32_t kind = kind_of(c, s);
-  uint32_t at = known_weight(c, own.codes, kind);
-  if (at != NO_ID) return at;
-  struct weight w = new_weight(c, site, own);
-  w.kind = kind;
+  if (c->n_by_codes <= own.codes) TABLE_ADD(c, by_codes, own.codes + 1 - c->n_by_codes);
+  uint32_t at = c->by_codes[own.codes];
+  while (at != 0 && c->weights[at - 1].kind != kind)
+    at = c->weights[at - 1].next;
+  if (at != 0) return at - 1;
+  struct weight w = new_weight(c, site, kind, own);
   w.next = c->by_codes[own.codes];
-  at = TABLE_ADD(c, weights, 1);
-  c->weights[at] = w;
-  c->by_codes[own.codes] = at + 1;
-  return at;
-}
-
-static void gather(struct choosing *c) {
-  c->weight_of = arena_alloc(&c->arena, (c->n_sites + (size_t)1) * sizeof *c->weight_of);
-  for (uint32_t i = 0; i < c->n_sites; i++)
-    c->weight_of[i] = c->sites[i].converts ? weight_of_site(c, i) : NO_ID;
+  *TABLE_PUSH(c, weights) = w;
+  c->by_codes[own.codes] = c->n_weights;
+  return c->n_weights - 1;
 }
 
 // All questions, and their answers.
 static int measure(struct choosing *c, struct err *err) {
   const struct pass_env *env = c->work->k.env;
-  gather(c);
+  c->weight_of = arena_alloc(&c->arena, (c->n_sites + (size_t)1) * sizeof *c->weight_of);
+  for (uint32_t i = 0; i < c->n_sites; i++)
+    c->weight_of[i] = c->sites[i].converts ? weight_of_site(c, i) : NO_ID;
   if (!env->ask)
     return err_set(err, ERR_USAGE, "--budget, --gate and --on-nonfinite need the weights at hand");
   c->answers = arena_alloc(&c->arena, (c->n_questions + (size_t)1) * sizeof *c->answers);
@@ -187,13 +165,6 @@ static void skip_nonfinite(struct choosing *c) {
 
 static bool passes(const struct choosing *c, const struct option *o) {
   return size_budget_passes(c->o->gates, c->o->n_gates, &c->answers[o->figures]);
-}
-
-// Moves what passes to the front, in order.
-static void keep_passing(const struct choosing *c, struct weight *w) {
-  w->n_allowed = 0;
-  for (uint32_t i = 0; i < w->n; i++)
-    if (passes(c, &w->options[i])) w->options[w->n_allowed++] = w->options[i];
 }
 
 static int fail_gate(const struct choosing *c, struct err *err) {
@@ -233,7 +204,9 @@ static int apply_gates(struct choosing *c, struct err *err) {
   for (uint32_t i = 0; i < c->n_weights; i++) {
     struct weight *w = &c->weights[i];
     if (w->left) continue;
-    keep_passing(c, w);
+    w->n_allowed = 0; // what passes moves to the front, in order
+    for (uint32_t k = 0; k < w->n; k++)
+      if (passes(c, &w->options[k])) w->options[w->n_allowed++] = w->options[k];
     if (w->n_allowed > 0) continue;
     if (c->o->gate_action == MATMULNBITS_RAISE) raise_weight(c, w);
     if (c->o->gate_action == MATMULNBITS_SKIP) w->left = "gate";
@@ -242,11 +215,6 @@ static int apply_gates(struct choosing *c, struct err *err) {
 }
 
 // ---- the budget --------------------------------------------------------------------------------
-
-// With names, attributes and what alignment may take.
-static uint64_t all_bytes(const struct weight *w, const struct option *o) {
-  return o->size.bytes + o->size.room + NAMES_BYTES + 8 * (uint64_t)strlen(w->name);
-}
 
 static bool is_quantized_use(const struct choosing *c, const uint8_t *quantized, uint32_t value,
                              unsigned depth);
@@ -270,19 +238,14 @@ static bool is_quantized_use(const struct choosing *c, const uint8_t *quantized,
   return true;
 }
 
-// By node: is it a site that becomes quantized?
-static uint8_t *quantized_nodes(struct choosing *c) {
-  uint8_t *nodes = arena_zalloc(&c->arena, c->m->n_nodes + (size_t)1);
-  for (uint32_t i = 0; i < c->n_sites; i++)
-    if (c->weight_of[i] != NO_ID && !c->weights[c->weight_of[i]].left) nodes[c->sites[i].node] = 1;
-  return nodes;
-}
-
 // All of the output but the quantized weights: the .onnx as it is, and every tensor outside it,
 // less the weights that go.
 static uint64_t other_bytes(struct choosing *c) {
   const struct model *m = c->m;
-  const uint8_t *quantized = quantized_nodes(c);
+  uint8_t *quantized = arena_zalloc(&c->arena, m->n_nodes + (size_t)1); // by node
+  for (uint32_t i = 0; i < c->n_sites; i++)
+    if (c->weight_of[i] != NO_ID && !c->weights[c->weight_of[i]].left)
+      quantized[c->sites[i].node] = 1;
   uint8_t *gone = arena_zalloc(&c->arena, m->n_tensors + (size_t)1);
   for (uint32_t i = 0; i < c->n_sites; i++)
     if (quantized[c->sites[i].node] && is_quantized_use(c, quantized, c->sites[i].weight.value, 0))
@@ -299,14 +262,6 @@ static uint64_t other_bytes(struct choosing *c) {
   return sum;
 }
 
-static int too_small(const struct choosing *c, uint64_t least, struct err *err) {
-  err_set(err, ERR_FAIL,
-          "a budget of %llu bytes is too small: with the smallest candidates the output takes "
-          "about %llu bytes",
-          (unsigned long long)c->o->budget, (unsigned long long)least);
-  return err_hint(err, "raise --budget, or add candidates of fewer bits or larger blocks");
-}
-
 static int apply_budget(struct choosing *c, struct err *err) {
   if (c->o->budget == 0) return 0;
   struct size_budget_tensor *list = arena_alloc(&c->arena, (c->n_weights + 1) * sizeof *list);
@@ -315,16 +270,26 @@ static int apply_budget(struct choosing *c, struct err *err) {
     const struct weight *w = &c->weights[i];
     if (w->left) continue;
     struct size_budget_option *options = arena_alloc(&c->arena, w->n_allowed * sizeof *options);
-    for (uint32_t k = 0; k < w->n_allowed; k++)
-      options[k] = (struct size_budget_option){.bytes = all_bytes(w, &w->options[k]),
-                                               .error = c->answers[w->options[k].figures].ee};
+    for (uint32_t k = 0; k < w->n_allowed;
+         k++) { // with names, attributes and what alignment may take
+      const struct option *o = &w->options[k];
+      options[k] = (struct size_budget_option){.bytes = o->size.bytes + o->size.room + NAMES_BYTES +
+                                                        8 * (uint64_t)strlen(w->name),
+                                               .error = c->answers[o->figures].ee};
+    }
     which[n] = i;
     list[n++] = (struct size_budget_tensor){.name = w->name, .options = options, .n = w->n_allowed};
   }
   const uint64_t other = other_bytes(c);
   uint64_t bytes;
   const uint64_t left = c->o->budget > other ? c->o->budget - other : 0;
-  if (!size_budget_budget(list, n, left, &bytes)) return too_small(c, other + bytes, err);
+  if (!size_budget_budget(list, n, left, &bytes)) {
+    err_set(err, ERR_FAIL,
+            "a budget of %llu bytes is too small: with the smallest candidates the output takes "
+            "about %llu bytes",
+            (unsigned long long)c->o->budget, (unsigned long long)(other + bytes));
+    return err_hint(err, "raise --budget, or add candidates of fewer bits or larger blocks");
+  }
   for (uint32_t i = 0; i < n; i++)
     c->weights[which[i]].picked = list[i].picked;
   return 0;

@@ -95,46 +95,32 @@ static bool is_dequantized(const struct model *m, uint32_t value) {
   return false;
 }
 
-static bool is_overridable(const struct model *m, uint32_t value) {
-  return value != NO_ID && m->values[value].kind == VALUE_INITIALIZER &&
-         m->values[value].flags & VALUE_IS_INPUT;
-}
-
 static const char *no_constant(const struct matching *x, uint32_t value) {
   struct model_constant left;
   const struct model *m = x->m;
   uint32_t first = model_input(m, &m->nodes[x->site->node], 0);
   if (is_dequantized(m, value)) return "already_quantized";
-  if (is_overridable(m, value)) return "overridable_weight";
+  const struct model_value *v = &m->values[value];
+  if (v->kind == VALUE_INITIALIZER && v->flags & VALUE_IS_INPUT) return "overridable_weight";
   if (x->site->op == MATMULNBITS_MATMUL && first != NO_ID &&
       model_resolve_constant(m, first, &left))
     return "weight_on_the_left";
   return "non_constant_weight";
 }
 
-static const char *match_dtype(const struct matching *x) {
-  switch ((enum dtype)x->m->tensors[x->site->weight.tensor].dtype) {
-  case DTYPE_FLOAT:
-  case DTYPE_FLOAT16:
-  case DTYPE_BFLOAT16: return NULL;
-  default: return "weight_dtype";
-  }
-}
-
-static const char *match_rank(const struct matching *x) {
+static const char *match_tensor(const struct matching *x) {
   const struct model_tensor *t = &x->m->tensors[x->site->weight.tensor];
   const int64_t *dims = model_dims(x->m, t);
-  if (t->rank < 2 || t->rank > RECIPE_MAX_RANK) return "weight_rank";
-  if (x->site->op == MATMULNBITS_GATHER) return NULL;
-  for (uint32_t i = 0; i + 2u < t->rank; i++)
-    if (dims[i] != 1) return "batched_weight";
-  return x->site->op == MATMULNBITS_GEMM && t->rank != 2 ? "weight_rank" : NULL;
-}
-
-static const char *match_count(const struct matching *x) {
-  const struct model_tensor *t = &x->m->tensors[x->site->weight.tensor];
   uint64_t count;
-  if (!dims_product(model_dims(x->m, t), t->rank, &count)) return "weight_rank";
+  if (t->dtype != DTYPE_FLOAT && t->dtype != DTYPE_FLOAT16 && t->dtype != DTYPE_BFLOAT16)
+    return "weight_dtype";
+  if (t->rank < 2 || t->rank > RECIPE_MAX_RANK) return "weight_rank";
+  if (x->site->op != MATMULNBITS_GATHER) {
+    for (uint32_t i = 0; i + 2u < t->rank; i++)
+      if (dims[i] != 1) return "batched_weight";
+    if (x->site->op == MATMULNBITS_GEMM && t->rank != 2) return "weight_rank";
+  }
+  if (!dims_product(dims, t->rank, &count)) return "weight_rank";
   if (count == 0) return "empty_weight";
   return count < x->options->min_elements ? "too_small" : NULL;
 }
@@ -242,14 +228,14 @@ static const char *select_site(const struct model *m, struct matmulnbits_options
                                struct nbits_site *s) {
   const char *node = model_name_str(m, m->nodes[s->node].name);
   const char *tensor = model_name_str(m, s->name);
-  bool excluded = false, included = o->n_include == 0;
+  bool excluded = false, included = o->include.n == 0;
   const struct matmulnbits_override *last = NULL;
-  for (uint32_t i = 0; i < o->n_exclude; i++)
-    excluded |= look(&o->exclude[i], node, tensor);
+  for (uint32_t i = 0; i < o->exclude.n; i++)
+    excluded |= look(&o->exclude.at[i], node, tensor);
   for (uint32_t i = 0; i < o->n_overrides; i++)
     if (look(&o->overrides[i].pattern, node, tensor)) last = &o->overrides[i];
-  for (uint32_t i = 0; i < o->n_include; i++)
-    included |= look(&o->include[i], node, tensor);
+  for (uint32_t i = 0; i < o->include.n; i++)
+    included |= look(&o->include.at[i], node, tensor);
   s->scheme = o->scheme;
   s->pinned = last != NULL;
   if (last) apply(last, &s->scheme);
@@ -286,10 +272,8 @@ static const char *match_site(const struct model *m, struct matmulnbits_options 
   if (is_quantized_operator(m, s->node)) return "already_quantized";
   if (!inputs_are_valid(m, s)) return "invalid_inputs";
   if (!found) return no_constant(&x, value);
-  if ((why = match_dtype(&x)) || (why = match_rank(&x)) || (why = match_count(&x)) ||
-      (why = match_operator(&x)))
-    return why;
-  return NULL;
+  why = match_tensor(&x);
+  return why ? why : match_operator(&x);
 }
 
 void nbits_match(const struct model *m, struct matmulnbits_options *options,

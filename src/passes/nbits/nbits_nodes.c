@@ -143,25 +143,21 @@ static bool is_trans_b(const struct nbits_work *w) {
   return trans_b != 0;
 }
 
-static enum nbits_form qdq_form(const struct nbits_work *w) {
-  const struct matmulnbits_scheme *s = &w->site->scheme;
-  switch (w->site->op) {
-  case MATMULNBITS_MATMUL: return s->block == 0 && s->symmetric ? NBITS_SWAPPED : NBITS_COLUMNS;
-  case MATMULNBITS_GEMM: return is_trans_b(w) ? NBITS_ROWS : NBITS_COLUMNS;
-  case MATMULNBITS_GATHER: break;
-  }
-  return NBITS_ROWS; // a Gather's blocks lie along axis 1
-}
-
 enum nbits_form nbits_form(const struct nbits_work *w, bool *transposed) {
+  const struct matmulnbits_scheme *s = &w->site->scheme;
+  const bool qdq = w->options->qdq;
   *transposed = w->site->transposed;
-  if (w->options->qdq) return qdq_form(w);
   if (w->site->op == MATMULNBITS_GATHER) {
+    if (qdq) return NBITS_ROWS; // blocks lie along axis 1
     *transposed = false;
-    return w->site->scheme.bits != 4 ? NBITS_PACKED : NBITS_TABLE;
+    return s->bits != 4 ? NBITS_PACKED : NBITS_TABLE;
   }
-  if (is_trans_b(w)) *transposed = !*transposed;
-  return NBITS_BLOB;
+  if (!qdq) {
+    *transposed ^= is_trans_b(w);
+    return NBITS_BLOB;
+  }
+  if (w->site->op == MATMULNBITS_GEMM) return is_trans_b(w) ? NBITS_ROWS : NBITS_COLUMNS;
+  return s->block == 0 && s->symmetric ? NBITS_SWAPPED : NBITS_COLUMNS;
 }
 
 static uint32_t site_tensor(struct nbits_work *w) {
@@ -329,14 +325,6 @@ static uint32_t dequantize_input(struct nbits_work *w) {
 
 // ---- one site ----------------------------------------------------------------------------------
 
-static uint32_t rewrite(struct nbits_work *w) {
-  switch (w->site->op) {
-  case MATMULNBITS_MATMUL: return w->options->qdq ? dequantize_matmul(w) : rewrite_matmul(w);
-  case MATMULNBITS_GEMM: return w->options->qdq ? dequantize_input(w) : rewrite_gemm(w);
-  default: return w->options->qdq ? dequantize_input(w) : rewrite_gather(w);
-  }
-}
-
 bool nbits_stays(const struct matmulnbits_options *options, const struct nbits_site *site) {
   return options->qdq && site->op != MATMULNBITS_MATMUL;
 }
@@ -353,7 +341,11 @@ uint32_t nbits_rewrite(struct nbits_work *w, const struct nbits_site *site) {
   w->weight_name = arena_string(&k->site, model_name(k->m, site->name));
   // Nodes that replace this one go where it was, those for its input before it.
   if (!nbits_stays(w->options, site)) k->before = n->next;
-  const uint32_t id = rewrite(w);
+  const uint32_t id = nbits_stays(w->options, site)    ? dequantize_input(w)
+                      : w->options->qdq                ? dequantize_matmul(w)
+                      : site->op == MATMULNBITS_MATMUL ? rewrite_matmul(w)
+                      : site->op == MATMULNBITS_GEMM   ? rewrite_gemm(w)
+                                                       : rewrite_gather(w);
   dead_ends_drop(k->e, old);
   return w->tensors[id].recipe;
 }

@@ -32,22 +32,14 @@ static int read_op_types(const struct pass_value *v, void *with, struct arena *a
   return 0;
 }
 
-static int read_patterns(const struct pass_value *v, const char *option, struct name_pattern **out,
-                         uint32_t *n, struct arena *a, struct err *err) {
-  *out = arena_zalloc(a, (v->n_list + (size_t)1) * sizeof **out);
-  for (*n = 0; *n < v->n_list; ++*n)
-    if (name_pattern_compile(&(*out)[*n], v->list[*n], option, err)) return -1;
-  return 0;
-}
-
 static int read_exclude(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
   struct matmulnbits_options *o = with;
-  return read_patterns(v, "--exclude", &o->exclude, &o->n_exclude, a, err);
+  return name_patterns_compile(&o->exclude, v->list, v->n_list, "--exclude", a, err);
 }
 
 static int read_include(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
   struct matmulnbits_options *o = with;
-  return read_patterns(v, "--include", &o->include, &o->n_include, a, err);
+  return name_patterns_compile(&o->include, v->list, v->n_list, "--include", a, err);
 }
 
 static int read_overrides(const struct pass_value *v, void *with, struct arena *a,
@@ -105,10 +97,8 @@ static int read_gates(const struct pass_value *v, void *with, struct arena *a, s
 
 static void done(void *with) {
   struct matmulnbits_options *o = with;
-  for (uint32_t i = 0; i < o->n_exclude; i++)
-    name_pattern_done(&o->exclude[i]);
-  for (uint32_t i = 0; i < o->n_include; i++)
-    name_pattern_done(&o->include[i]);
+  name_patterns_done(&o->exclude);
+  name_patterns_done(&o->include);
   for (uint32_t i = 0; i < o->n_overrides; i++)
     name_pattern_done(&o->overrides[i].pattern);
 }
@@ -190,10 +180,7 @@ static int check(const void *with, const struct pass_value *values, struct err *
 }
 
 static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  struct matmulnbits_result counts;
-  const int rc = pass_matmulnbits(env, with, &counts, err);
-  result->output_limit = counts.output_limit;
-  return rc;
+  return pass_matmulnbits(env, with, &result->output_limit, err);
 }
 
 static const struct pass matmulnbits = {

@@ -14,36 +14,25 @@ enum {
   IR_2_BITS = 13, // also that of opset 25
 };
 
-struct needs {
-  int64_t opset, ir; // of ai.onnx; 0: as it is
-};
-
-static void need(int64_t *what, int64_t version) {
-  if (*what < version) *what = version;
-}
-
-static void add_needs(const struct matmulnbits_options *o, const struct nbits_site *s,
-                      struct needs *n) {
-  const uint32_t bits = s->scheme.bits;
-  need(&n->ir, WEIGHTS_FREE_IR);
-  if (!o->qdq && s->op == MATMULNBITS_GATHER && bits == 4) need(&n->ir, IR_4_BITS);
-  if (!o->qdq) return;
-  need(&n->opset, bits == 2 ? DEQUANTIZE_2_OPSET : DEQUANTIZE_OPSET);
-  need(&n->ir, bits == 2 ? IR_2_BITS : IR_4_BITS);
-}
-
 int nbits_raise(struct nbits_work *w, const struct nbits_site *sites, uint32_t n, struct err *err) {
   struct kit *k = &w->k;
-  struct needs needs = {0};
-  for (uint32_t i = 0; i < n; i++)
-    if (sites[i].converts) add_needs(w->options, &sites[i], &needs);
-  if (needs.ir == 0) return 0;
+  const bool qdq = w->options->qdq;
+  int64_t opset = 0, ir = 0; // of ai.onnx; 0: as it is
+  for (uint32_t i = 0; i < n; i++) {
+    if (!sites[i].converts) continue;
+    const bool narrow = sites[i].scheme.bits == 2;
+    const bool typed = qdq || (sites[i].op == MATMULNBITS_GATHER && sites[i].scheme.bits == 4);
+    const int64_t needs_opset = !qdq ? 0 : narrow ? DEQUANTIZE_2_OPSET : DEQUANTIZE_OPSET;
+    const int64_t needs_ir = !typed ? WEIGHTS_FREE_IR : narrow ? IR_2_BITS : IR_4_BITS;
+    if (opset < needs_opset) opset = needs_opset;
+    if (ir < needs_ir) ir = needs_ir;
+  }
+  if (ir == 0) return 0;
   kit_site(k, NO_ID, "versions");
-  if (!w->options->qdq) kit_import(k, k->m->main_graph, "com.microsoft", 1);
-  for (uint32_t i = 0; i < n && !w->options->qdq; i++)
+  if (!qdq) kit_import(k, k->m->main_graph, "com.microsoft", 1);
+  for (uint32_t i = 0; i < n && !qdq; i++)
     if (sites[i].converts) kit_import(k, k->m->nodes[sites[i].node].graph, "com.microsoft", 1);
-  if (needs.opset && kit_raise(k, needs.opset, "--format qoperator works with any opset", err))
-    return -1;
-  kit_raise_ir(k, needs.ir);
+  if (opset && kit_raise(k, opset, "--format qoperator works with any opset", err)) return -1;
+  kit_raise_ir(k, ir);
   return 0;
 }

@@ -172,6 +172,19 @@ bool name_pattern_look(struct name_pattern *p, const char *name) {
   return true;
 }
 
+int name_patterns_compile(struct name_patterns *p, const char *const *texts, uint32_t n,
+                          const char *option, struct arena *a, struct err *err) {
+  p->at = arena_zalloc(a, (n + (size_t)1) * sizeof *p->at);
+  for (p->n = 0; p->n < n; p->n++)
+    if (name_pattern_compile(&p->at[p->n], texts[p->n], option, err)) return -1;
+  return 0;
+}
+
+void name_patterns_done(struct name_patterns *p) {
+  for (uint32_t i = 0; i < p->n; i++)
+    name_pattern_done(&p->at[i]);
+}
+
 // Levenshtein's table, one row at a time: row[j] is the distance of the pattern so far to the first
 // j characters of the name.
 uint32_t name_pattern_distance(const struct name_pattern *p, const char *name) {

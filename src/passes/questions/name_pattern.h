@@ -28,6 +28,15 @@ bool name_pattern_matches(const struct name_pattern *p, const char *name);
 // The same, and counts a match. An empty name matches nothing.
 bool name_pattern_look(struct name_pattern *p, const char *name);
 
+// Several, of which any counts. Compiled and given back as one; texts and rows live as long as *a.
+struct name_patterns {
+  struct name_pattern *at;
+  uint32_t n;
+};
+int name_patterns_compile(struct name_patterns *p, const char *const *texts, uint32_t n,
+                          const char *option, struct arena *a, struct err *err);
+void name_patterns_done(struct name_patterns *p);
+
 // How far a name is from a pattern: the characters to add, remove or change until it matches,
 // wildcards standing for anything. Lengths past 256 are cut.
 uint32_t name_pattern_distance(const struct name_pattern *p, const char *name);

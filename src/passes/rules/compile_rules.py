@@ -454,9 +454,8 @@ class Schema:
     def __init__(self, ops, versions, functions):
         self.numbers, self.commutes, self.floors, self.functions, self.most = {"": 0}, set(), [0], {}, [0]
         since = {}
-        for m in re.finditer(r'^OP\("", "(\w+)", (\d+), (\w+)', Path(versions).read_text(), re.M):
-            if m[3] != "SAME":
-                since[m[1]] = int(m[2])
+        for m in re.finditer(r'^OP\("(\w+)", (.*)\)$', Path(versions).read_text(), re.M):
+            since[m[1]] = max(int(version) for rule, version in re.findall(r"(\w+)\((\d+)", m[2]) if rule != "SAME")
         for m in re.finditer(r'^KIT_OP\((\w+), (\w+), "(\w+)", \d+, (\w+), (.*)\)$', Path(ops).read_text(), re.M):
             self.numbers[m[1]] = len(self.numbers)
             self.floors.append(since.get(m[3], 255) if m[2] == "ONNX" else 0)

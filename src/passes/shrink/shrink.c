@@ -36,26 +36,22 @@ struct span shrink_base_name(const struct shrinking *s, const struct weight *w) 
   return named ? model_name(m, m->nodes[w->node].name) : model_value_name(m, w->value);
 }
 
-// An initializer under its own name where that is a promise to callers.
-static bool keeps_its_name(const struct model *m, const struct weight *w) {
-  const struct model_value *v = &m->values[w->value];
-  return v->n_graph_outputs > 0 || v->flags & VALUE_IS_INPUT;
-}
-
 void shrink_exchange(struct shrinking *s, const struct weight *w, uint32_t recipe,
                      const char *suffix) {
   struct kit *k = &s->k;
+  const struct model_value *v = &k->m->values[w->value];
   struct span name;
-  if (keeps_its_name(k->m, w)) {
+  // Its own name may be a promise to callers.
+  if (v->n_graph_outputs > 0 || v->flags & VALUE_IS_INPUT) {
     edit_replace_tensor(k->e, w->tensor, recipe);
     edit_stands_for(k->e, w->tensor, w->tensor, k->m->values[w->value].name);
     return;
   }
   kit_name_family(k, shrink_base_name(s, w), &suffix, 1, &name);
   s->adds = true;
-  weights_replace(k, w,
-                  edit_add_tensor_for(k->e, w->graph, name, recipe, w->tensor,
-                                      k->m->values[w->value].name));
+  weights_replace(
+      k, w,
+      edit_add_tensor_for(k->e, w->graph, name, recipe, w->tensor, k->m->values[w->value].name));
 }
 
 static void shrink_weight(struct shrinking *s, const struct weight *w) {
@@ -64,7 +60,6 @@ static void shrink_weight(struct shrinking *s, const struct weight *w) {
   const char *why = obstacle(s, w), *done = integer ? "integer_weights" : "float_weights";
   if (why) {
     weights_report(k, w, why, NO_ID);
-    s->result->skipped++;
     return;
   }
   const struct recipe_quantization q = shrink_quantize_format(s, w);
@@ -76,7 +71,6 @@ static void shrink_weight(struct shrinking *s, const struct weight *w) {
     shrink_quantize_weight(s, w, of, &q);
   else
     shrink_exchange(s, w, codes, "_dequantized");
-  s->result->converted++;
 }
 
 bool shrink_takes(const struct shrinking *s, uint32_t tensor) {
@@ -86,25 +80,13 @@ bool shrink_takes(const struct shrinking *s, uint32_t tensor) {
          !obstacle(s, &w);
 }
 
-static void shrink_weights(struct shrinking *s) {
-  const struct model *m = s->k.m;
-  const uint32_t n = m->n_tensors;
-  struct weight w;
-  for (uint32_t t = 0; t < n; t++)
-    if (is_shrinkable_type((enum dtype)m->tensors[t].dtype) && weights_at(m, t, &w))
-      shrink_weight(s, &w);
-}
-
 // ---- options -----------------------------------------------------------------------------------
 
-static int check_levels(const struct shrink_options *o, struct err *err) {
-  if (o->levels >= SHRINK_MIN_LEVELS && o->levels <= SHRINK_MAX_LEVELS) return 0;
-  return err_set(err, ERR_USAGE, "levels is %u; it must be from %d to %d", o->levels,
-                 SHRINK_MIN_LEVELS, SHRINK_MAX_LEVELS);
-}
-
 int shrink_options_check(const struct shrink_options *o, struct err *err) {
-  if (o->method == SHRINK_FLOAT_WEIGHTS && check_levels(o, err)) return -1;
+  if (o->method == SHRINK_FLOAT_WEIGHTS &&
+      (o->levels < SHRINK_MIN_LEVELS || o->levels > SHRINK_MAX_LEVELS))
+    return err_set(err, ERR_USAGE, "levels is %u; it must be from %d to %d", o->levels,
+                   SHRINK_MIN_LEVELS, SHRINK_MAX_LEVELS);
   if (o->method == SHRINK_INTEGER_WEIGHTS) return 0;
   if (o->per_channel)
     return err_set(err, ERR_USAGE, "per-channel is for the method integer_weights alone");
@@ -132,12 +114,12 @@ static int check_opset(const struct model *m, const struct shrink_options *o, st
   return err_hint(err, "leave form at cast-mul-add");
 }
 
-int pass_shrink(struct pass_env *env, const struct shrink_options *options,
-                struct shrink_result *result, struct err *err) {
+int pass_shrink(struct pass_env *env, const struct shrink_options *options, struct err *err) {
   struct shrink_options o = *options;
-  struct shrinking s = {.options = &o, .result = result};
+  struct shrinking s = {.options = &o};
+  const uint32_t n = env->m->n_tensors;
+  struct weight w;
   int rc = 0;
-  *result = (struct shrink_result){0};
   if (shrink_options_check(options, err) || check_axes(env, options, err) ||
       check_opset(env->m, options, err))
     return -1;
@@ -145,8 +127,10 @@ int pass_shrink(struct pass_env *env, const struct shrink_options *options,
   if (o.per_channel && !o.axes) rc = shrink_axes(&s, &o, env->scratch, err);
   if (rc == 0 && options->method == SHRINK_F16_TO_F32)
     rc = shrink_widen_model(&s, err);
-  else if (rc == 0)
-    shrink_weights(&s);
+  else
+    for (uint32_t t = 0; rc == 0 && t < n; t++)
+      if (is_shrinkable_type((enum dtype)env->m->tensors[t].dtype) && weights_at(env->m, t, &w))
+        shrink_weight(&s, &w);
   if (rc == 0 && s.adds) weights_free_initializers(env->edits);
   return kit_done(&s.k, err) ? -1 : rc;
 }

@@ -31,11 +31,6 @@ struct shrink_options {
   uint32_t n_axes;
 };
 
-struct shrink_result {
-  uint64_t converted, skipped; // weights
-  uint64_t casts;              // f16_to_f32: Cast nodes that went or became float32
-};
-
 // ERR_USAGE for options that do not go together: per_channel or dequantize with another method,
 // levels out of range.
 int shrink_options_check(const struct shrink_options *options, struct err *err);
@@ -44,7 +39,6 @@ int shrink_options_check(const struct shrink_options *options, struct err *err);
 // together or with the model: per_channel with another method, or without axes and a way to find
 // them out, dequantize below opset 10, levels out of range. ERR_FAIL if f16_to_f32 meets a sparse
 // float16 tensor. Nothing was edited then.
-int pass_shrink(struct pass_env *env, const struct shrink_options *options,
-                struct shrink_result *result, struct err *err);
+int pass_shrink(struct pass_env *env, const struct shrink_options *options, struct err *err);
 
 #endif

@@ -32,8 +32,7 @@ static int check(const void *with, const struct pass_value *values, struct err *
 
 static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
   (void)result;
-  struct shrink_result counts;
-  return pass_shrink(env, with, &counts, err);
+  return pass_shrink(env, with, err);
 }
 
 static const struct pass shrink = {

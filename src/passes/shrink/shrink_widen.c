@@ -38,24 +38,18 @@ static bool names_a_type(struct span attr) {
   return false;
 }
 
-static void retarget(struct kit *k, uint32_t node, uint32_t attr) {
-  kit_site(k, node, "type_attribute");
-  const struct edit_attr to = {
-      .name = arena_string(&k->site, model_name(k->m, attr)), .type = ATTR_INT, .i = DTYPE_FLOAT};
-  edit_set_attr(k->e, node, &to);
-}
-
 static void widen_attributes(struct shrinking *s, uint32_t node) {
   const struct model *m = s->k.m;
   for (uint32_t i = 0; i < m->nodes[node].n_attrs; i++) {
     const struct model_attr *a = &m->attrs[m->nodes[node].attrs + i];
     if (a->flags & ATTR_DEAD || a->type != ATTR_INT || a->ref_name != m->empty) continue;
     if (a->u.i != DTYPE_FLOAT16 || !names_a_type(model_name(m, a->name))) continue;
-    if (kit_op(&s->k, node) == OP_Cast) {
-      kit_converted(&s->k, node, "cast_to_float32");
-      s->result->casts++;
-    }
-    retarget(&s->k, node, a->name);
+    if (kit_op(&s->k, node) == OP_Cast) kit_converted(&s->k, node, "cast_to_float32");
+    kit_site(&s->k, node, "type_attribute");
+    edit_set_attr(s->k.e, node,
+                  &(struct edit_attr){.name = arena_string(&s->k.site, model_name(m, a->name)),
+                                      .type = ATTR_INT,
+                                      .i = DTYPE_FLOAT});
   }
 }
 
@@ -68,7 +62,6 @@ static void widen_node(struct shrinking *s, uint32_t node) {
   kit_converted(k, node, "cast_bypassed");
   kit_site(k, node, "cast_bypassed");
   kit_bypass(k, node, kit_in(k, node, 0));
-  s->result->casts++;
 }
 
 // ---- constants and declarations ----------------------------------------------------------------
@@ -86,7 +79,6 @@ static void widen_tensor(struct shrinking *s, uint32_t tensor) {
   }
   weights_report(&s->k, &w, "f16_to_f32", recipe);
   shrink_exchange(s, &w, recipe, "_f32");
-  s->result->converted++;
 }
 
 static bool is_half(const struct model *m, uint32_t tensor) {

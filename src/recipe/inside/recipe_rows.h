@@ -91,6 +91,11 @@ bool recipe_rows_fit(const struct recipes *r, const struct recipe_asked *x);
 // Asks for a row of one kind and one operand (*of lives as long as *x) with the operand's dtype and dims.
 void recipe_rows_ask(struct recipe_asked *x, const struct recipes *r, enum recipe_kind kind,
                      const uint32_t *of);
+void recipe_rows_set_dims(struct recipe_asked *x, const int64_t *dims, uint32_t rank);
+// ERR_MODEL: "a recipe <what>".
+static inline int recipe_rows_bad(struct err *err, const char *what) {
+  return err_set(err, ERR_MODEL, "a recipe %s", what);
+}
 // Have dims and dtype a size? ERR_MODEL.
 int recipe_rows_sized(const struct recipe_asked *x, struct err *err);
 

@@ -43,23 +43,24 @@ static uint64_t line_of(const struct eval_quantize *z, uint64_t element) {
 
 // ---- error figures -----------------------------------------------------------------------------
 
-// What n codes of one scale stand for, and n codes each of its own.
-static void decode_block(const uint8_t *codes, size_t n, int sign, int mask, int zero, double scale,
+// What n codes of one scale stand for, and n codes each of its own: products are rounded to float32,
+// as a DequantizeLinear computes them (a code may be exact there, and is not told as an error).
+static void decode_block(const uint8_t *codes, size_t n, int sign, int mask, int zero, float scale,
                          double *out) {
   for (size_t i = 0; i < n; i++)
-    out[i] = (double)(((codes[i] & mask) ^ sign) - sign - zero) * scale;
+    out[i] = (double)((float)(((codes[i] & mask) ^ sign) - sign - zero) * scale);
 }
 
 static void decode_row(const uint8_t *codes, size_t n, int mask, const uint8_t *zeros,
                        const float *scales, double *out) {
   for (size_t i = 0; i < n; i++)
-    out[i] = (double)((codes[i] & mask) - zeros[i]) * (double)scales[i];
+    out[i] = (double)((float)((codes[i] & mask) - zeros[i]) * scales[i]);
 }
 
 static void decode_signed_row(const uint8_t *codes, size_t n, int sign, int mask,
                               const float *scales, double *out) {
   for (size_t i = 0; i < n; i++)
-    out[i] = (double)(((codes[i] & mask) ^ sign) - sign) * (double)scales[i];
+    out[i] = (double)((float)(((codes[i] & mask) ^ sign) - sign) * scales[i]);
 }
 
 // What n codes from element `at` of a line on stand for, at most to the end of what shares a scale
@@ -72,7 +73,7 @@ static size_t decode(const struct eval_block_box *h, uint64_t line, uint64_t at,
   const size_t first = (size_t)((line - h->first) * (h->to - h->from) + column - h->from);
   if (z->inner == 1) {
     const int zero = z->q.symmetric ? 0 : h->zeros[first];
-    decode_block(codes, n, sign, mask, zero, (double)h->scales[first], out);
+    decode_block(codes, n, sign, mask, zero, h->scales[first], out);
     return n;
   }
   n = (size_t)min_u64(n, z->inner - column);

@@ -35,26 +35,16 @@ static int refuse(struct span location, const char *why, struct err *err) {
   return err_set(err, ERR_MODEL, "external data location '%s' %s", quote(location).s, why);
 }
 
-static bool has_drive_letter(struct span s) {
-  return s.n >= 2 && s.at[1] == ':' && ((s.at[0] | 32) >= 'a' && (s.at[0] | 32) <= 'z');
-}
-
 static const char *text_fault(struct span s) {
   if (s.n == 0) return "is empty";
   if (s.n > BENEATH_MAX) return "is longer than 4096 bytes";
   if (memchr(s.at, 0, s.n)) return "holds a NUL byte";
   if (s.at[0] == '/') return "is absolute; it must lie in the model's folder";
   if (memchr(s.at, '\\', s.n)) return "holds a backslash, which other systems take for a path";
-  if (has_drive_letter(s)) return "begins with a drive letter";
+  if (s.n >= 2 && s.at[1] == ':' && (s.at[0] | 32) >= 'a' && (s.at[0] | 32) <= 'z')
+    return "begins with a drive letter";
   if (s.at[s.n - 1] == '/') return "names a folder";
   return NULL;
-}
-
-// Drops the last component of path[0..n); returns the new length.
-static size_t drop_last(const char *path, size_t n) {
-  while (n > 0 && path[n - 1] != '/')
-    n--;
-  return n > 0 ? n - 1 : 0;
 }
 
 int beneath_normalize(struct span location, char *path, struct err *err) {
@@ -70,7 +60,9 @@ int beneath_normalize(struct span location, char *path, struct err *err) {
     if (len == 0 || (len == 1 && part[0] == '.')) continue;
     if (len == 2 && part[0] == '.' && part[1] == '.') {
       if (n == 0) return refuse(location, "leaves the model's folder", err);
-      n = drop_last(path, n);
+      while (n > 0 && path[n - 1] != '/')
+        n--;
+      if (n > 0) n--;
       continue;
     }
     if (n > 0) path[n++] = '/';
@@ -182,61 +174,34 @@ static int walk_beneath(int folder, const char *path, int flags, bool links) {
   return fd;
 }
 
-// The last component may lead out of the folder, where links are allowed.
-static int open_walking(int folder, const char *path, bool links) {
-  int fd = walk_beneath(folder, path, OPEN_FILE, links);
-  if (fd >= 0 || errno != EXDEV || !links) return fd;
-  const char *slash = strrchr(path, '/');
-  char head[BENEATH_MAX + 1] = ".";
-  if (slash) snprintf(head, sizeof head, "%.*s", (int)(slash - path), path);
-  const int parent = walk_beneath(folder, head, OPEN_FOLDER, true);
-  if (parent < 0) return -1;
-  fd = openat(parent, slash ? slash + 1 : path, OPEN_FILE);
-  const int errnum = errno;
-  close(parent);
-  errno = errnum;
-  return fd;
-}
-
-// The last component leads out of the folder; its own folder does not.
-static int open_leading_out(int folder, const char *path) {
-  const char *slash = strrchr(path, '/');
-  if (!slash) return open_resolved(folder, path, OPEN_FILE, RESOLVE_NO_MAGICLINKS);
-  char head[BENEATH_MAX + 1];
-  memcpy(head, path, (size_t)(slash - path));
-  head[slash - path] = '\0';
-  int parent = open_resolved(folder, head, OPEN_FOLDER, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
-  if (parent < 0) return -1;
-  int fd = open_resolved(parent, slash + 1, OPEN_FILE, RESOLVE_NO_MAGICLINKS);
-  const int errnum = errno;
-  close(parent);
-  errno = errnum;
-  return fd;
-}
-
-static bool lacks_openat2(int errnum) {
-  return errnum == ENOSYS || errnum == EPERM;
-}
-
 static int open_beneath(int folder, const char *path, struct beneath_how how) {
   static atomic_bool no_openat2;
-  if (how.walk || no_openat2) return open_walking(folder, path, how.allow_links);
-  uint64_t resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
-  if (!how.allow_links) resolve |= RESOLVE_NO_SYMLINKS;
-  int fd;
-  do { // EAGAIN: a rename elsewhere on the system raced with the walk
-    fd = open_resolved(folder, path, OPEN_FILE, resolve);
-  } while (fd < 0 && (errno == EINTR || errno == EAGAIN));
-  if (fd < 0 && lacks_openat2(errno)) {
-    no_openat2 = errno == ENOSYS;
-    return open_walking(folder, path, how.allow_links);
+  const uint64_t beneath = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  bool walk = how.walk || no_openat2;
+  int fd = -1;
+  if (!walk) {
+    do // EAGAIN: a rename elsewhere on the system raced with the walk
+      fd = open_resolved(folder, path, OPEN_FILE,
+                         beneath | (how.allow_links ? 0 : RESOLVE_NO_SYMLINKS));
+    while (fd < 0 && (errno == EINTR || errno == EAGAIN));
+    walk = fd < 0 && (errno == ENOSYS || errno == EPERM);
+    if (walk) no_openat2 = errno == ENOSYS;
   }
-  if (fd < 0 && errno == EXDEV && how.allow_links) return open_leading_out(folder, path);
+  if (walk) fd = walk_beneath(folder, path, OPEN_FILE, how.allow_links);
+  if (fd >= 0 || errno != EXDEV || !how.allow_links) return fd;
+  // Where links are allowed the last component may lead out of the folder; its own folder does not.
+  const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
+  char head[BENEATH_MAX + 1] = ".";
+  if (slash) snprintf(head, sizeof head, "%.*s", (int)(slash - path), path);
+  const int parent = walk ? walk_beneath(folder, head, OPEN_FOLDER, true)
+                          : open_resolved(folder, head, OPEN_FOLDER, beneath);
+  if (parent < 0) return -1;
+  fd = walk ? openat(parent, last, OPEN_FILE)
+            : open_resolved(parent, last, OPEN_FILE, RESOLVE_NO_MAGICLINKS);
+  const int errnum = errno;
+  close(parent);
+  errno = errnum;
   return fd;
-}
-
-static int links_hint(struct err *err) {
-  return err_because(err, REASON_LINK);
 }
 
 static int open_error(int errnum, struct beneath_how how, const char *name, struct err *err) {
@@ -244,7 +209,7 @@ static int open_error(int errnum, struct beneath_how how, const char *name, stru
   if (errnum == EMFILE || errnum == ENFILE) return -2;
   if (errnum == ELOOP && !how.allow_links) {
     err_fill(err, ERR_MODEL, "'%s' is, or goes through, a symbolic link", q.s);
-    return links_hint(err);
+    return err_because(err, REASON_LINK);
   }
   if (errnum == EXDEV) return err_set(err, ERR_MODEL, "'%s' leads out of the model's folder", q.s);
   if (errnum == ENOENT) {
@@ -261,7 +226,7 @@ static int check_file(const struct stat *st, struct beneath_how how, const char 
   if (st->st_nlink > 1 && !how.allow_links) {
     err_fill(err, ERR_MODEL, "'%s' is a hard link: the file has %lu names", quote_str(name).s,
              (unsigned long)st->st_nlink);
-    return links_hint(err);
+    return err_because(err, REASON_LINK);
   }
   return 0;
 }

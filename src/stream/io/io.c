@@ -172,18 +172,14 @@ static void settle_finished(struct io *io) {
   }
 }
 
-static struct io_slot *free_slot_of(struct io *io) {
-  for (uint32_t i = 0; i < io->n_slots; i++)
-    if (io->slots[i].state == SLOT_FREE) return &io->slots[i];
-  return NULL;
-}
-
 struct io_tile *io_tile_get(struct io *io) {
   settle_finished(io);
-  struct io_slot *slot;
-  while (!(slot = free_slot_of(io))) {
+  struct io_slot *slot = io->slots;
+  while (slot->state != SLOT_FREE) {
+    if (++slot < io->slots + io->n_slots) continue;
     bool settled = io_settle(io, true);
     assert(settled); // else the caller holds every tile and waits for itself
+    slot = io->slots;
   }
   if (io->failure.kind != ERR_NONE) return NULL;
   slot->state = SLOT_TAKEN;

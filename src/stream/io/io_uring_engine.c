@@ -29,13 +29,6 @@ struct uring {
 // do not know these flags and say EINVAL.
 static const unsigned ring_flags[] = {IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SINGLE_ISSUER, 0};
 
-static int set_up(struct io_uring *ring, uint32_t depth) {
-  int r = -EINVAL;
-  for (size_t i = 0; i < sizeof ring_flags / sizeof *ring_flags && r == -EINVAL; i++)
-    r = io_uring_queue_init(depth, ring, ring_flags[i]);
-  return r;
-}
-
 // Linux 5.1 to 5.5 have rings without the opcodes that we use (and without the probe that tells).
 static bool knows_our_opcodes(struct io_uring *ring) {
   struct io_uring_probe *probe = io_uring_get_probe_ring(ring);
@@ -49,7 +42,9 @@ static int uring_open(const struct io_engine *row, uint32_t depth, void **self) 
   (void)row;
   struct uring *u = calloc(1, sizeof *u);
   if (!u) return -ENOMEM;
-  int r = set_up(&u->ring, depth);
+  int r = -EINVAL;
+  for (size_t i = 0; i < sizeof ring_flags / sizeof *ring_flags && r == -EINVAL; i++)
+    r = io_uring_queue_init(depth, &u->ring, ring_flags[i]);
   if (r == 0 && !knows_our_opcodes(&u->ring)) {
     io_uring_queue_exit(&u->ring);
     r = -ENOSYS;

@@ -42,25 +42,6 @@ static int check_range(const struct io *io, uint32_t file, uint64_t off, size_t 
                  name_of(io, file).s, n, off, size);
 }
 
-static int size_now(struct io *io, uint32_t file, uint64_t *size, struct err *err) {
-  int fd;
-  if (sources_fd(io->sources, file, &fd, err) < 0) return -1;
-  struct stat st;
-  int r = fstat(fd, &st);
-  int cause = errno;
-  sources_release_fd(io->sources, file);
-  if (r < 0) return err_errno(err, cause, ERR_IO, "'%s': fstat failed", name_of(io, file).s);
-  *size = (uint64_t)st.st_size;
-  return 0;
-}
-
-// Names the failure of an attempt to read at `off`: r is 0 (the end came too early) or -errno.
-static int read_failed(struct io *io, uint32_t file, uint64_t off, ssize_t r, struct err *err) {
-  if (r == 0) return truncated(io, file, off, err);
-  return err_errno(err, (int)-r, ERR_IO, "'%s': reading at offset %lu failed", name_of(io, file).s,
-                   off);
-}
-
 static int read_range(struct io *io, uint32_t file, uint64_t off, uint8_t *buf, size_t n,
                       struct err *err) {
   int fd;
@@ -74,7 +55,9 @@ static int read_range(struct io *io, uint32_t file, uint64_t off, uint8_t *buf, 
       io->source_bytes += (uint64_t)r;
       tries = 0;
     } else if ((r != -EINTR && r != -EAGAIN) || ++tries == READ_TRIES_MAX) {
-      result = read_failed(io, file, off + got, r, err);
+      result = r == 0 ? truncated(io, file, off + got, err)
+                      : err_errno(err, (int)-r, ERR_IO, "'%s': reading at offset %lu failed",
+                                  name_of(io, file).s, off + got);
       break;
     }
   }
@@ -163,23 +146,6 @@ static int view_map(struct io *io, struct io_view *v, struct err *err) {
   return 0;
 }
 
-static int view_whole(struct io *io, struct io_view *v, struct err *err) {
-  const uint8_t *all;
-  if (whole_of(io, v->file, &all, err) < 0) return -1;
-  v->at = all + v->off;
-  v->kind = IO_VIEW_LENT;
-  return 0;
-}
-
-static int view_by(struct io *io, enum io_reads reads, struct io_view *v, struct err *err) {
-  switch (reads) {
-  case IO_READS_MAP: return view_map(io, v, err);
-  case IO_READS_COPY: return view_copy(io, v, err);
-  case IO_READS_WHOLE: return view_whole(io, v, err);
-  }
-  return -1;
-}
-
 static int view_of(struct io *io, uint32_t file, uint64_t off, size_t n, enum io_reads reads,
                    struct io_view *view, struct err *err) {
   static const uint8_t nothing;
@@ -189,7 +155,13 @@ static int view_of(struct io *io, uint32_t file, uint64_t off, size_t n, enum io
   if (n == 0) return 0;
   while (io->window_bytes + n > io->window_bytes_max && io->n_queued > 0)
     io_settle(io, true);
-  if (view_by(io, reads, view, err) < 0) return -1;
+  if (reads == IO_READS_WHOLE) {
+    if (whole_of(io, file, &view->at, err) < 0) return -1;
+    view->at += off;
+    view->kind = IO_VIEW_LENT;
+  } else if ((reads == IO_READS_MAP ? view_map : view_copy)(io, view, err) < 0) {
+    return -1;
+  }
   io->window_bytes += n;
   return 0;
 }
@@ -207,8 +179,13 @@ void io_view_break(struct io_view *view) {
 static int end_mapped(struct io *io, struct io_view *v, struct err *err) {
   const bool broken = io_window_close(&v->window) || v->unreadable;
   io_wake_add(&io->wake, io->sources, v->file, v->off, v->n);
-  uint64_t size;
-  if (size_now(io, v->file, &size, err) < 0) return -1;
+  int fd;
+  struct stat st;
+  if (sources_fd(io->sources, v->file, &fd, err) < 0) return -1;
+  const int cause = fstat(fd, &st) < 0 ? errno : 0;
+  sources_release_fd(io->sources, v->file);
+  if (cause) return err_errno(err, cause, ERR_IO, "'%s': fstat failed", name_of(io, v->file).s);
+  const uint64_t size = (uint64_t)st.st_size;
   if (!range_fits(v->off, v->n, size)) return truncated(io, v->file, size, err);
   if (!broken) return 0;
   return err_set(err, ERR_IO, "'%s': the system could not read %zu bytes at offset %lu",
@@ -236,16 +213,6 @@ int io_read(struct io *io, uint32_t file, uint64_t off, void *buf, size_t n, str
   return 0;
 }
 
-// The constant lengths are those of whole lines of memory, which most fragments are.
-static void copy_fragments(uint8_t *to, const uint8_t *from, const struct io_fragments *f,
-                           uint64_t n) {
-  for (uint64_t i = 0; i < n; i++, to += f->run, from += f->stride)
-    if (f->run == 64)
-      memcpy(to, from, 64);
-    else
-      memcpy(to, from, f->run);
-}
-
 int io_gather(struct io *io, const struct io_fragments *f, uint8_t *buf, struct err *err) {
   assert(f->run > 0 && f->run <= f->stride && f->stride <= IO_GATHER_STRIDE_MAX);
   // An engine that copies would read, and count, all that lies between fragments.
@@ -259,7 +226,13 @@ int io_gather(struct io *io, const struct io_fragments *f, uint8_t *buf, struct 
     struct io_view v;
     if (view_of(io, f->file, f->off + i * f->stride, span, reads, &v, err) < 0) return -1;
     if (v.kind == IO_VIEW_MAPPED) io->source_bytes = before + n * f->run;
-    copy_fragments(buf + i * f->run, v.at, f, n);
+    uint8_t *to = buf + i * f->run;
+    const uint8_t *from = v.at;
+    for (uint64_t k = 0; k < n; k++, to += f->run, from += f->stride)
+      if (f->run == 64) // a whole line of memory, which most are: a length that is known
+        memcpy(to, from, 64);
+      else
+        memcpy(to, from, f->run);
     if (io_view_done(io, &v, err) < 0) return -1;
     i += n;
   }

@@ -44,20 +44,15 @@ static void drop_first(struct io_wake *w, struct sources *s) {
   sources_release_fd(s, r.file);
 }
 
-static bool extends_last(struct io_wake *w, uint32_t file, uint64_t off, uint64_t n) {
-  if (w->count == 0) return false;
-  struct io_wake_range *last = &w->ranges[(w->first + w->count - 1) % IO_WAKE_RANGES];
-  if (last->file != file || last->off + last->n != off || last->n + n > min_u64(MERGED, w->most))
-    return false;
-  last->n += n;
-  return true;
-}
-
 void io_wake_add(struct io_wake *w, struct sources *s, uint32_t file, uint64_t off, uint64_t n) {
   if (w->most == UINT64_MAX) return;
   if (!w->ranges) w->ranges = calloc(IO_WAKE_RANGES, sizeof *w->ranges);
   if (!w->ranges) return;
-  if (!extends_last(w, file, off, n)) {
+  struct io_wake_range *last = &w->ranges[(w->first + w->count - 1) % IO_WAKE_RANGES];
+  if (w->count > 0 && last->file == file && last->off + last->n == off &&
+      last->n + n <= min_u64(MERGED, w->most)) {
+    last->n += n;
+  } else {
     if (w->count == IO_WAKE_RANGES) drop_first(w, s);
     w->ranges[(w->first + w->count++) % IO_WAKE_RANGES] =
         (struct io_wake_range){.file = file, .off = off, .n = n};

@@ -66,19 +66,15 @@ static bool lay_zeros(uintptr_t fault) {
   return false;
 }
 
-static void default_action(int sig, const siginfo_t *info) {
-  // A fault comes again by itself when we return; a signal that was sent has to be sent again.
-  signal(sig, SIG_DFL);
-  if (info->si_code <= 0) raise(sig);
-}
-
 // Hands a signal that is not about our windows to whoever had it before us. Who in turn remembers
 // us as the one before them would send it round in circles: that ends here.
 static void pass_on(int sig, siginfo_t *info, void *context) {
   static _Thread_local volatile sig_atomic_t passing;
   bool nobody = previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN;
   if (nobody || passing) {
-    default_action(sig, info);
+    // A fault comes again by itself when we return; a signal that was sent has to be sent again.
+    signal(sig, SIG_DFL);
+    if (info->si_code <= 0) raise(sig);
     return;
   }
   passing = 1;

@@ -236,20 +236,11 @@ int sources_add_name(struct sources *s, struct span location, uint32_t *file, st
 
 // ---- opening and closing ------------------------------------------------------------------------
 
-// "a/b/m.onnx" -> folder "a/b", base "m.onnx"; "m.onnx" -> "."; "/m.onnx" -> "/".
-static const char *split_path(struct sources *s, const char *path) {
-  const char *slash = strrchr(path, '/');
-  if (!slash) {
-    s->folder = ".";
-    return path;
-  }
-  const size_t n = slash == path ? 1 : (size_t)(slash - path);
-  s->folder = arena_string(&s->arena, span_of(path, n));
-  return slash + 1;
-}
-
 static int open_all(struct sources *s, const char *onnx_path, struct err *err) {
-  const char *base = split_path(s, onnx_path);
+  // "a/b/m.onnx" -> folder "a/b", base "m.onnx"; "m.onnx" -> "."; "/m.onnx" -> "/".
+  const char *slash = strrchr(onnx_path, '/'), *base = slash ? slash + 1 : onnx_path;
+  const size_t n = slash == onnx_path ? 1 : (size_t)(base - onnx_path) - 1;
+  s->folder = slash ? arena_string(&s->arena, span_of(onnx_path, n)) : ".";
   if (!*onnx_path) return err_set(err, ERR_INPUT, "the name of the model is empty");
   s->folder_fd = open(s->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (s->folder_fd < 0)
@@ -315,14 +306,6 @@ uint32_t sources_find_inode(const struct sources *s, uint64_t dev, uint64_t ino)
   return NO_ID;
 }
 
-static int read_failed(const struct sources *s, uint32_t file, uint64_t off, int errnum,
-                       struct err *err) {
-  const struct quoted q = quote_str(s->rows[file].name);
-  if (errnum) return err_errno(err, errnum, ERR_IO, "'%s': reading at byte %lu", q.s, off);
-  return err_set(err, ERR_INPUT, "'%s' changed while we read it: it ends at byte %lu of %lu", q.s,
-                 off, s->rows[file].print.size);
-}
-
 int sources_read(struct sources *s, uint32_t file, uint64_t off, void *buf, size_t len,
                  struct err *err) {
   int fd;
@@ -333,7 +316,11 @@ int sources_read(struct sources *s, uint32_t file, uint64_t off, void *buf, size
     ssize_t n = pread(fd, at, len, (off_t)off);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
-      rc = read_failed(s, file, off, n < 0 ? errno : 0, err);
+      const struct quoted q = quote_str(s->rows[file].name);
+      rc = n < 0 ? err_errno(err, errno, ERR_IO, "'%s': reading at byte %lu", q.s, off)
+                 : err_set(err, ERR_INPUT,
+                           "'%s' changed while we read it: it ends at byte %lu of %lu", q.s, off,
+                           s->rows[file].print.size);
       break;
     }
     at += n;

@@ -148,16 +148,12 @@ static uint64_t skeleton_limit(enum message message) {
 
 enum { HEADER_ROOM = 32 }; // a tag and a length, or a tag and a scalar
 
-static uint8_t *skeleton_room(struct frame *f, size_t n) {
-  if (f->skeleton_cap - f->n_skeleton < n) TABLE_ROOM(f, skeleton, n);
-  return f->skeleton + f->n_skeleton;
-}
-
 // Appends a tag and, for BYTES, the length; `more` bytes will follow. Gives where they go.
 static uint8_t *skeleton_header(struct frame *f, uint32_t number, enum wire_type type,
                                 uint64_t more) {
-  uint8_t *to = skeleton_room(f, HEADER_ROOM + (size_t)more);
-  to = varint_put_tag(to, number, type);
+  const size_t room = HEADER_ROOM + (size_t)more;
+  if (f->skeleton_cap - f->n_skeleton < room) TABLE_ROOM(f, skeleton, room);
+  uint8_t *to = varint_put_tag(f->skeleton + f->n_skeleton, number, type);
   return type == WIRE_BYTES ? varint_put(to, more) : to;
 }
 
@@ -186,19 +182,6 @@ int load_skeleton_add(struct loader *l, struct frame *f, const struct wire_field
     to += wf->len;
   }
   skeleton_end(f, to);
-  return 0;
-}
-
-static int decode_text(struct loader *l, struct frame *f, const struct schema_field *field,
-                       const struct wire_field *wf) {
-  const char *message = onnx_schema_message(f->message);
-  if (wf->len > NAME_MAX_BYTES)
-    return load_fatal(l, wf->start, "%s.%s is %lu bytes long; names end at %d", message,
-                      field->name, wf->len, NAME_MAX_BYTES);
-  if (load_skeleton_add(l, f, wf)) return -1;
-  const size_t n = (size_t)wf->len;
-  if (n && memchr(f->skeleton + f->n_skeleton - n, 0, n))
-    return load_fatal(l, wf->start, "%s.%s holds a NUL byte", message, field->name);
   return 0;
 }
 
@@ -247,20 +230,15 @@ static int begin_message(struct loader *l, const struct schema_field *field,
   return 0;
 }
 
-static int end_unit(struct loader *l) {
-  if (load_end(l)) return -1;
-  arena_reset(&l->scratch);
-  const uint64_t metadata = wire_offset(&l->w) - l->elided_bytes;
-  if (metadata <= l->options.limits.metadata_bytes) return 0;
-  return load_fatal(l, wire_offset(&l->w), "the metadata is more than %lu bytes",
-                    l->options.limits.metadata_bytes);
-}
-
 static int end_message(struct loader *l) {
   struct frame *f = frame_top(l);
-  const bool unit = l->depth == 0 || f->field->role == ROLE_UNIT;
-  if (unit && end_unit(l)) return -1;
-  if (!unit && !f->dropped) {
+  if (l->depth == 0 || f->field->role == ROLE_UNIT) {
+    const uint64_t most = l->options.limits.metadata_bytes;
+    if (load_end(l)) return -1;
+    arena_reset(&l->scratch);
+    if (wire_offset(&l->w) - l->elided_bytes > most)
+      return load_fatal(l, wire_offset(&l->w), "the metadata is more than %lu bytes", most);
+  } else if (!f->dropped) {
     struct frame *around = frame_above(l);
     if (check_skeleton(l, around, f->start, f->n_skeleton)) return -1;
     uint8_t *to = skeleton_header(around, f->field->number, WIRE_BYTES, f->n_skeleton);
@@ -312,8 +290,14 @@ static int wrong_type(struct loader *l, const struct frame *f, const struct sche
 static int decode_field(struct loader *l, struct frame *f, const struct schema_field *field,
                         const struct wire_field *wf) {
   const struct place at = {wf->start, wf->body + wf->len - wf->start};
-  if (field->form == FORM_TEXT ? decode_text(l, f, field, wf) : load_skeleton_add(l, f, wf))
-    return -1;
+  const size_t text = field->form == FORM_TEXT ? (size_t)wf->len : 0;
+  if (text > NAME_MAX_BYTES)
+    return load_fatal(l, wf->start, "%s.%s is %lu bytes long; names end at %d",
+                      onnx_schema_message(f->message), field->name, wf->len, NAME_MAX_BYTES);
+  if (load_skeleton_add(l, f, wf)) return -1;
+  if (text && memchr(f->skeleton + f->n_skeleton - text, 0, text))
+    return load_fatal(l, wf->start, "%s.%s holds a NUL byte", onnx_schema_message(f->message),
+                      field->name);
   if (f->message == MESSAGE_TENSOR && field->form == FORM_TEXT && wf->len == 0) f->noname = at;
   if (f->message == MESSAGE_MODEL) load_add_other(l, f, ITEM_IR_VERSION, at);
   if (f->message == MESSAGE_GRAPH) load_add_other(l, f, ITEM_NAME, at);
@@ -353,16 +337,12 @@ static int scan(struct loader *l) {
   root->message = MESSAGE_MODEL;
   root->end = l->w.size;
   root->graph = NO_ID;
-  for (;;) {
-    const struct frame *f = frame_top(l);
-    if (wire_offset(&l->w) < f->end) {
-      if (take_field(l)) return -1;
-      continue;
-    }
-    const bool last = l->depth == 0;
-    if (end_message(l)) return -1;
-    if (last) return 0;
+  for (bool last = false; !last;) {
+    const bool ended = wire_offset(&l->w) >= frame_top(l)->end;
+    last = ended && l->depth == 0;
+    if (ended ? end_message(l) : take_field(l)) return -1;
   }
+  return 0;
 }
 
 // ---- the story ---------------------------------------------------------------------------------
@@ -380,20 +360,17 @@ static int explain_failure(struct loader *l, const struct err *cause) {
                   cause->msg);
 }
 
-static int scan_file(struct loader *l) {
+static int load_all(struct loader *l) {
+  struct model *m = l->m;
   struct err cause = {0}, *err = l->err;
   l->err = &cause;
   const int rc = scan(l);
   l->err = err;
   if (rc) return explain_failure(l, &cause);
-  if (l->m->main_graph != NO_ID) return 0;
-  err_fill(&cause, ERR_MODEL, "'%s' holds no graph", quote_str(l->w.name).s);
-  return explain_failure(l, &cause);
-}
-
-static int load_all(struct loader *l) {
-  struct model *m = l->m;
-  if (scan_file(l)) return -1;
+  if (m->main_graph == NO_ID) {
+    err_fill(&cause, ERR_MODEL, "'%s' holds no graph", quote_str(l->w.name).s);
+    return explain_failure(l, &cause);
+  }
   const uint32_t n = sources_count(l->s), first = TABLE_ADD(m, files, n - m->n_files);
   for (uint32_t i = first; i < n; i++)
     m->files[i] =

@@ -8,16 +8,6 @@
 // sees either.
 #include "loader.h"
 
-struct raw_external {
-  const struct decoded_entry *location, *offset, *length;
-};
-
-static int unknown_key(struct loader *l, const struct row_name *who, struct span key) {
-  const bool prepacked = key.n >= 9 && memcmp(key.at, "prepacked", 9) == 0;
-  return load_fault(l, FAULT_WARNING, row_place(who).s, "external_data key '%s' is ignored%s",
-                    quote(key).s, prepacked ? " (weights prepacked for one runtime)" : "");
-}
-
 static bool parse_number(struct span s, uint64_t *out) {
   uint64_t x = 0;
   if (s.n == 0) return false;
@@ -30,66 +20,56 @@ static bool parse_number(struct span s, uint64_t *out) {
 }
 
 // -1: the load ends; 0: *good says whether the number is one.
-static int number(struct loader *l, const struct row_name *who, const struct decoded_entry *e,
+static int number(struct loader *l, const struct row_name *who, const Pb__Location *e,
                   uint64_t *out, bool *good) {
-  *good = !e || parse_number(e->value, out);
+  *good = !e || parse_number(load_text(e->value), out);
   if (*good) return 0;
   return load_fault(l, FAULT_ERROR, row_place(who).s,
                     "external_data %s '%s' is not a decimal number from 0 to 2^63-1",
-                    quote(e->key).s, quote(e->value).s);
+                    quote(load_text(e->key)).s, quote(load_text(e->value)).s);
 }
 
-static int find_file(struct loader *l, struct span location, const struct row_name *who,
-                     uint32_t *file, bool *good) {
-  struct err cause = {0};
-  const int rc = l->options.no_external ? sources_add_name(l->s, location, file, &cause)
-                                        : sources_add(l->s, location, file, &cause);
-  *good = rc == 0;
-  return rc ? load_fault_from(l, row_place(who).s, &cause) : 0;
-}
-
-static int check_range(struct loader *l, const struct external *x, const struct row_name *who,
-                       bool *good) {
-  if (l->options.no_external) return 0;
-  const uint64_t size = sources_size(l->s, x->file);
-  *good = range_fits(x->off, x->len, size);
-  if (*good) return 0;
-  return load_fault(l, FAULT_ERROR, row_place(who).s,
-                    "%lu bytes at byte %lu are past the end of '%s' (%lu bytes)", x->len, x->off,
-                    quote_str(sources_name(l->s, x->file)).s, size);
-}
-
-int load_external_parse(struct loader *l, const struct decoded_tensor *t,
-                        const struct row_name *who, uint64_t bytes, struct external *out,
-                        bool *usable) {
-  struct raw_external raw = {0};
+int load_external_parse(struct loader *l, const Pb__Tensor *t, const struct row_name *who,
+                        uint64_t bytes, struct external *out, bool *usable) {
+  const Pb__Location *location = NULL, *offset = NULL, *length = NULL;
   *usable = false;
-  for (size_t i = 0; i < t->n_entries; i++) {
-    const struct decoded_entry *e = &t->entries[i];
-    if (span_is(e->key, "location"))
-      raw.location = e;
-    else if (span_is(e->key, "offset"))
-      raw.offset = e;
-    else if (span_is(e->key, "length"))
-      raw.length = e;
-    else if (!span_is(e->key, "checksum") && unknown_key(l, who, e->key))
+  for (size_t i = 0; i < t->n_external_data; i++) {
+    const Pb__Location *e = t->external_data[i];
+    const struct span key = load_text(e->key);
+    const bool prepacked = key.n >= 9 && memcmp(key.at, "prepacked", 9) == 0;
+    if (span_is(key, "location"))
+      location = e;
+    else if (span_is(key, "offset"))
+      offset = e;
+    else if (span_is(key, "length"))
+      length = e;
+    else if (!span_is(key, "checksum") &&
+             load_fault(l, FAULT_WARNING, row_place(who).s, "external_data key '%s' is ignored%s",
+                        quote(key).s, prepacked ? " (weights prepacked for one runtime)" : ""))
       return -1;
   }
-  if (!raw.location)
+  if (!location)
     return load_fault(l, FAULT_ERROR, row_place(who).s,
                       "data_location is EXTERNAL, but no location is given");
   bool good;
   *out = (struct external){.len = bytes};
-  if (number(l, who, raw.offset, &out->off, &good)) return -1;
+  if (number(l, who, offset, &out->off, &good)) return -1;
   if (!good) return 0;
-  if (number(l, who, raw.length, &out->len, &good)) return -1;
+  if (number(l, who, length, &out->len, &good)) return -1;
   if (!good) return 0;
   if (out->len != bytes)
     return load_fault(l, FAULT_ERROR, row_place(who).s,
                       "external_data length is %lu, but its dims and type take %lu bytes", out->len,
                       bytes);
-  if (find_file(l, raw.location->value, who, &out->file, &good)) return -1;
-  if (!good) return 0;
-  *usable = true;
-  return check_range(l, out, who, usable);
+  const bool by_name = l->options.no_external;
+  struct err cause = {0};
+  if ((by_name ? sources_add_name : sources_add)(l->s, load_text(location->value), &out->file,
+                                                 &cause))
+    return load_fault_from(l, row_place(who).s, &cause);
+  const uint64_t size = sources_size(l->s, out->file);
+  *usable = by_name || range_fits(out->off, out->len, size);
+  if (*usable) return 0;
+  return load_fault(l, FAULT_ERROR, row_place(who).s,
+                    "%lu bytes at byte %lu are past the end of '%s' (%lu bytes)", out->len,
+                    out->off, quote_str(sources_name(l->s, out->file)).s, size);
 }

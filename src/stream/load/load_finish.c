@@ -67,28 +67,24 @@ static int resolve_outputs(struct loader *l) {
 
 // Until now row->value was a name. A value_info about a name of an enclosing graph, or about
 // nothing, is about no value of this graph; an output may be an outer value.
-static void link_info(struct loader *l, uint32_t graph, uint32_t id) {
-  struct model *m = l->m;
-  struct model_info *row = &m->infos[id];
-  const uint32_t name = row->value;
-  row->value =
-      row->home == INFO_OUTPUT ? find_outwards(l, graph, name) : model_value_in(l->m, graph, name);
-  if (row->value == NO_ID) return;
-  struct model_value *v = &m->values[row->value];
-  row->next = v->info;
-  v->info = id;
-}
-
+//
 // Backwards, so that the lists end up in file order.
 static void link_infos(struct loader *l) {
-  const struct model *m = l->m;
+  struct model *m = l->m;
   for (uint32_t graph = m->n_graphs; graph-- > 0;) {
     const struct model_graph *g = &m->graphs[graph];
     for (uint32_t i = g->n_items; i-- > 0;) {
       const struct model_item *item = &m->items[g->items + i];
       if (item->kind != ITEM_INFOS) continue;
-      for (uint32_t k = item->count; k-- > 0;)
-        link_info(l, graph, item->first + k);
+      for (uint32_t k = item->count; k-- > 0;) {
+        struct model_info *row = &m->infos[item->first + k];
+        row->value = row->home == INFO_OUTPUT ? find_outwards(l, graph, row->value)
+                                              : model_value_in(m, graph, row->value);
+        if (row->value == NO_ID) continue;
+        struct model_value *v = &m->values[row->value];
+        row->next = v->info;
+        v->info = item->first + k;
+      }
     }
   }
 }

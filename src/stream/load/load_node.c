@@ -17,16 +17,6 @@
 
 // Rows hanging on one attribute are a run. Reserves the run for `graphs`, whose members may have
 // graphs inside, and refuses what cannot be one.
-static int start_children(struct loader *l, struct frame *attr, const struct wire_field *wf) {
-  if (wf->number != ONNX_ATTRIBUTE_graphs) return 0;
-  uint32_t n;
-  if (load_count_ahead(l, attr, wf, &n)) return -1;
-  if (load_room(l, l->m->n_graphs, n, "graphs")) return -1;
-  attr->reserved_children = n;
-  attr->first_child = TABLE_ADD(l->m, graphs, n);
-  return 0;
-}
-
 int load_begin_child(struct loader *l, struct frame *f, const struct wire_field *wf) {
   struct frame *attr = frame_above(l);
   const char *name = f->field->name;
@@ -41,44 +31,30 @@ int load_begin_child(struct loader *l, struct frame *f, const struct wire_field 
                name);
     return err_hint(l->err, "another program that reads the model and saves it writes it once");
   }
-  if (!attr->child_field && start_children(l, attr, wf)) return -1;
+  if (!attr->child_field && wf->number == ONNX_ATTRIBUTE_graphs) {
+    uint32_t n;
+    if (load_count_ahead(l, attr, wf, &n)) return -1;
+    if (load_room(l, l->m->n_graphs, n, "graphs")) return -1;
+    attr->reserved_children = n;
+    attr->first_child = TABLE_ADD(l->m, graphs, n);
+  }
   attr->child_field = f->field;
   return 0;
 }
 
-static enum attr_type type_of_field(const char *name) {
-  static const struct {
-    const char *field;
-    enum attr_type type;
-  } rows[] = {
-      {"s", ATTR_STRING},
-      {"floats", ATTR_FLOATS},
-      {"ints", ATTR_INTS},
-      {"strings", ATTR_STRINGS},
-      {"t", ATTR_TENSOR},
-      {"g", ATTR_GRAPH},
-      {"tensors", ATTR_TENSORS},
-      {"graphs", ATTR_GRAPHS},
-      {"sparse_tensor", ATTR_SPARSE_TENSOR},
-      {"sparse_tensors", ATTR_SPARSE_TENSORS},
-  };
-  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-    if (strcmp(name, rows[i].field) == 0) return rows[i].type;
-  return ATTR_UNDEFINED;
-}
-
-// The type of what the attribute holds beside scalars.
-static enum attr_type held_type(const struct frame *f) {
-  if (f->payload.field) return type_of_field(f->payload.field->name);
-  return f->child_field ? type_of_field(f->child_field->name) : ATTR_UNDEFINED;
-}
-
-// Files of the first IR version had no `type`: what is there says it.
-static enum attr_type infer_type(const struct frame *f, const struct decoded_attr *a) {
-  const enum attr_type held = held_type(f);
-  if (held != ATTR_UNDEFINED) return held;
-  return a->has_f ? ATTR_FLOAT : a->has_i ? ATTR_INT : ATTR_UNDEFINED;
-}
+// What fields beside scalars hold.
+static const enum attr_type held_types[] = {
+    [ONNX_ATTRIBUTE_s] = ATTR_STRING,
+    [ONNX_ATTRIBUTE_floats] = ATTR_FLOATS,
+    [ONNX_ATTRIBUTE_ints] = ATTR_INTS,
+    [ONNX_ATTRIBUTE_strings] = ATTR_STRINGS,
+    [ONNX_ATTRIBUTE_t] = ATTR_TENSOR,
+    [ONNX_ATTRIBUTE_g] = ATTR_GRAPH,
+    [ONNX_ATTRIBUTE_tensors] = ATTR_TENSORS,
+    [ONNX_ATTRIBUTE_graphs] = ATTR_GRAPHS,
+    [ONNX_ATTRIBUTE_sparse_tensor] = ATTR_SPARSE_TENSOR,
+    [ONNX_ATTRIBUTE_sparse_tensors] = ATTR_SPARSE_TENSORS,
+};
 
 static bool is_list(enum attr_type t) {
   return t == ATTR_FLOATS || t == ATTR_INTS || t == ATTR_STRINGS;
@@ -89,14 +65,20 @@ static bool has_rows(enum attr_type t) {
          t == ATTR_SPARSE_TENSOR || t == ATTR_SPARSE_TENSORS;
 }
 
-static int check_attr(struct loader *l, const struct frame *f, const struct decoded_attr *a,
+static int check_attr(struct loader *l, const struct frame *f, const Pb__Attribute *a,
                       struct model_attr *row) {
-  const struct row_name who = {"attribute", a->name, f->start};
-  const enum attr_type held = held_type(f);
+  const struct row_name who = {"attribute", load_text(a->name), f->start};
+  const struct schema_field *field = f->payload.field ? f->payload.field : f->child_field;
   const struct schema_field *second = f->payload.other   ? f->payload.other
                                       : f->payload.field ? f->child_field
                                                          : NULL;
-  const int64_t type = a->has_type ? a->type : (int64_t)infer_type(f, a);
+  const enum attr_type held = field ? held_types[field->number] : ATTR_UNDEFINED;
+  // Files of the first IR version had no `type`: what is there says it.
+  const int64_t type = a->has_type ? a->type
+                       : field     ? (int64_t)held
+                       : a->has_f  ? ATTR_FLOAT
+                       : a->has_i  ? ATTR_INT
+                                   : ATTR_UNDEFINED;
   if (type < 0 || type > ATTR_TYPE_PROTOS)
     return load_fault(l, FAULT_ERROR, row_place(&who).s, "type %d does not exist", a->type);
   if (second)
@@ -104,9 +86,9 @@ static int check_attr(struct loader *l, const struct frame *f, const struct deco
                       f->payload.field->name, second->name);
   if (held != ATTR_UNDEFINED && held != (enum attr_type)type)
     return load_fault(l, FAULT_ERROR, row_place(&who).s, "says it is of type %d, but holds %s",
-                      (int)type, f->payload.field ? f->payload.field->name : f->child_field->name);
+                      (int)type, field->name);
   const bool single = type == ATTR_TENSOR || type == ATTR_GRAPH || type == ATTR_SPARSE_TENSOR;
-  if (single && held == ATTR_UNDEFINED && a->ref_name.n == 0)
+  if (single && held == ATTR_UNDEFINED && a->ref_attr_name.len == 0)
     return load_fault(l, FAULT_ERROR, row_place(&who).s, "says it is of type %d, but holds nothing",
                       (int)type);
   row->type = (uint8_t)type;
@@ -115,7 +97,7 @@ static int check_attr(struct loader *l, const struct frame *f, const struct deco
 
 // ---- attributes: rows ---------------------------------------------------------------------------
 
-static void take_list(struct loader *l, const struct frame *f, const struct decoded_attr *a,
+static void take_list(struct loader *l, const struct frame *f, const Pb__Attribute *a,
                       struct model_attr *row) {
   struct model *m = l->m;
   row->count = (uint32_t)f->payload.entries;
@@ -129,7 +111,7 @@ static void take_list(struct loader *l, const struct frame *f, const struct deco
   } else {
     row->first = TABLE_ADD(m, strings, row->count);
     for (uint32_t i = 0; i < row->count; i++)
-      m->strings[row->first + i] = model_intern(m, a->strings[i]);
+      m->strings[row->first + i] = model_intern(m, load_text(a->strings[i]));
   }
 }
 
@@ -141,38 +123,39 @@ static bool may_be_constant(struct span name, enum attr_type type) {
 int load_end_attr(struct loader *l, struct frame *f) {
   struct model *m = l->m;
   struct frame *around = frame_above(l);
-  struct decoded_attr a;
-  if (!decode_attr(&l->scratch, frame_skeleton(f), &a))
-    return load_fatal(l, f->start, "the AttributeProto does not decode");
+  const Pb__Attribute *a = load_decode(l, f, &pb__attribute__descriptor);
+  if (!a) return -1;
   if (load_room(l, (uint64_t)m->n_attrs + around->n_attrs, 1, "attributes")) return -1;
   if (load_room(l, (uint64_t)m->n_longs + m->n_floats + m->n_strings, f->payload.entries,
                 "attribute values"))
     return -1;
-  struct pending_attr p = {.row = {.name = load_name(l, a.name),
+  struct pending_attr p = {.row = {.name = load_name(l, load_text(a->name)),
                                    .node = NO_ID,
-                                   .ref_name = load_name(l, a.ref_name),
+                                   .ref_name = load_name(l, load_text(a->ref_attr_name)),
                                    .first = NO_ID,
                                    .src = frame_place(f)},
                            .first_kept = m->n_kept_fields,
                            .n_kept = f->n_kept};
-  if (check_attr(l, f, &a, &p.row)) return -1;
+  if (check_attr(l, f, a, &p.row)) return -1;
   struct model_attr *row = &p.row;
   const enum attr_type type = row->type;
-  if (type == ATTR_FLOAT) row->u.f = a.f;
-  if (type == ATTR_INT) row->u.i = a.i;
-  if (type == ATTR_STRING) row->u.s = f->payload.held ? model_intern(l->m, a.s) : NO_ID;
-  if (is_list(type)) take_list(l, f, &a, row);
+  if (type == ATTR_FLOAT) row->u.f = a->f;
+  if (type == ATTR_INT) row->u.i = a->i;
+  if (type == ATTR_STRING) row->u.s = f->payload.held ? model_intern(m, load_text(a->s)) : NO_ID;
+  if (is_list(type)) take_list(l, f, a, row);
   if (has_rows(type)) {
     row->first = f->first_child;
     row->count = f->n_children;
   }
   if (f->n_kept) p.row.flags |= ATTR_HAS_KEPT;
   load_flush_kept_fields(l, f, KEPT_ATTR, NO_ID);
-  if (may_be_constant(a.name, p.row.type)) {
+  if (may_be_constant(load_text(a->name), p.row.type)) {
     p.n_pieces = f->payload.n_pieces;
     p.pieces = load_payload_commit(l, &f->payload);
   }
   *TABLE_PUSH(around, attrs) = p;
+  if (around->message == MESSAGE_FUNCTION)
+    load_add_other(l, around, ITEM_FUNCTION_ATTRS, frame_place(f));
   return 0;
 }
 
@@ -242,14 +225,14 @@ int load_begin_node(struct loader *l, struct frame *f) {
   return 0;
 }
 
-static void take_outputs(struct loader *l, uint32_t node, uint32_t first, const struct span *names,
-                         size_t n) {
+static void take_outputs(struct loader *l, uint32_t node, uint32_t first,
+                         const ProtobufCBinaryData *names, size_t n) {
   struct model *m = l->m;
   for (size_t i = 0; i < n; i++) {
     const uint32_t ref = first + (uint32_t)i;
     m->refs[ref] = (struct model_ref){NO_ID, node, NO_ID, NO_ID};
-    if (names[i].n == 0) continue;
-    l->last_output = model_intern(m, names[i]);
+    if (names[i].len == 0) continue;
+    l->last_output = model_intern(m, load_text(names[i]));
     const uint32_t value = load_value(l, m->nodes[node].graph, l->last_output);
     struct model_value *v = &m->values[value];
     m->refs[ref].value = value;
@@ -261,30 +244,31 @@ static void take_outputs(struct loader *l, uint32_t node, uint32_t first, const 
 
 int load_end_node(struct loader *l, struct frame *f) {
   struct model *m = l->m;
-  struct decoded_node d;
-  if (!decode_node(&l->scratch, frame_skeleton(f), &d))
-    return load_fatal(l, f->start, "the NodeProto does not decode");
+  const Pb__Node *d = load_decode(l, f, &pb__node__descriptor);
+  if (!d) return -1;
   if (f->n_attrs > UINT16_MAX)
     return load_fatal(l, f->start, "a node has more than %d attributes", UINT16_MAX);
   const uint32_t node = f->row;
-  if (load_room(l, m->n_refs, d.n_in + d.n_out, "inputs and outputs of nodes")) return -1;
-  if (load_room(l, m->n_values, d.n_out, "values")) return -1;
-  const uint32_t first = TABLE_ADD(m, refs, d.n_in + d.n_out);
-  for (size_t i = 0; i < d.n_in; i++) {
-    const uint32_t name = d.in[i].n ? load_name_like(l, d.in[i], l->last_output) : NO_ID;
+  if (load_room(l, m->n_refs, d->n_input + d->n_output, "inputs and outputs of nodes")) return -1;
+  if (load_room(l, m->n_values, d->n_output, "values")) return -1;
+  const uint32_t first = TABLE_ADD(m, refs, d->n_input + d->n_output);
+  for (size_t i = 0; i < d->n_input; i++) {
+    const struct span in = load_text(d->input[i]);
+    const uint32_t name = in.n ? load_name_like(l, in, l->last_output) : NO_ID;
     m->refs[first + i] = (struct model_ref){name, node, NO_ID, NO_ID};
   }
   m->nodes[node].refs = first;
-  m->nodes[node].n_in = (uint32_t)d.n_in;
-  m->nodes[node].n_out = (uint32_t)d.n_out;
-  take_outputs(l, node, first + (uint32_t)d.n_in, d.out, d.n_out);
+  m->nodes[node].n_in = (uint32_t)d->n_input;
+  m->nodes[node].n_out = (uint32_t)d->n_output;
+  take_outputs(l, node, first + (uint32_t)d->n_input, d->output, d->n_output);
   struct model_node *n = &m->nodes[f->row];
-  n->name = load_name(l, d.name);
-  n->op_type = l->last_op = load_name_like(l, d.op_type, l->last_op);
-  n->domain = load_name(l, d.domain);
-  n->overload = load_name(l, d.overload);
+  n->name = load_name(l, load_text(d->name));
+  n->op_type = l->last_op = load_name_like(l, load_text(d->op_type), l->last_op);
+  n->domain = load_name(l, load_text(d->domain));
+  n->overload = load_name(l, load_text(d->overload));
   n->attrs = m->n_attrs;
   if (f->n_kept) n->flags |= NODE_HAS_KEPT;
   load_flush_kept_fields(l, f, KEPT_NODE, f->row);
+  load_add_item(frame_above(l), ITEM_NODES, f->row);
   return load_flush_attrs(l, f, f->row);
 }

@@ -31,10 +31,6 @@ void load_payload_free(struct payload *p) {
   TABLE_FREE(p, marks);
 }
 
-static void add_mark(struct payload *p, uint64_t offset) {
-  *TABLE_PUSH(p, marks) = offset;
-}
-
 static struct piece *add_piece(struct payload *p, uint64_t off, uint64_t len, uint32_t tag_bytes) {
   struct piece *piece = TABLE_PUSH(p, pieces);
   *piece = (struct piece){.at = {.off = off, .len = len, .file = 0},
@@ -54,7 +50,8 @@ static void add_entry(struct payload *p, const struct wire_field *wf, bool varin
     run = add_piece(p, wf->start, 0, wf->tag_bytes);
     if (varint) run->checkpoint = p->n_marks;
   }
-  if (varint && run->count % CHECKPOINT_ENTRIES == 0) add_mark(p, wf->start - run->at.off);
+  if (varint && run->count % CHECKPOINT_ENTRIES == 0)
+    *TABLE_PUSH(p, marks) = wf->start - run->at.off;
   run->at.len += len;
   run->count++;
   p->run_end = wf->start + len;
@@ -71,7 +68,8 @@ struct varint_walk {
 
 static bool walk_varints(struct payload *p, struct varint_walk *walk, struct span bytes) {
   for (size_t i = 0; i < bytes.n; i++) {
-    if (walk->open == 0 && walk->count % CHECKPOINT_ENTRIES == 0) add_mark(p, walk->offset + i);
+    if (walk->open == 0 && walk->count % CHECKPOINT_ENTRIES == 0)
+      *TABLE_PUSH(p, marks) = walk->offset + i;
     const uint8_t b = bytes.at[i];
     if (++walk->open == 10 && b > 1) return false;
     if (b & 0x80) continue;
@@ -114,19 +112,10 @@ static int add_fixed(struct loader *l, struct payload *p, const struct wire_fiel
   if (wf->len % size)
     return load_fatal(l, wf->start, "%s: %lu bytes are no whole number of %u-byte entries",
                       p->field->name, wf->len, size);
-  add_piece(p, wf->body, wf->len, 0)->count = wf->len / size;
+  if (wf->len > 0) add_piece(p, wf->body, wf->len, 0)->count = wf->len / size;
   p->entries += wf->len / size;
   p->run_end = UINT64_MAX;
   return 0;
-}
-
-// raw_data is a singular field: the last one wins.
-static void set_raw(struct payload *p, const struct wire_field *wf) {
-  p->n_pieces = 0;
-  p->entries = 0;
-  if (wf->len == 0) return;
-  add_piece(p, wf->body, wf->len, 0)->count = wf->len;
-  p->entries = wf->len;
 }
 
 // ---- the door -----------------------------------------------------------------------------------
@@ -135,45 +124,28 @@ static bool is_raw(const struct schema_field *field) {
   return field == onnx_schema_field(MESSAGE_TENSOR, ONNX_TENSOR_raw_data);
 }
 
-static int record(struct loader *l, struct payload *p, const struct wire_field *wf,
-                  const struct span *held) {
-  const bool packed = wf->type == WIRE_BYTES;
-  switch ((enum field_form)p->field->form) {
-  case FORM_VARINTS:
-    if (packed) return add_varints(l, p, wf, held);
-    add_entry(p, wf, true);
-    return 0;
-  case FORM_FIXED32S:
-    if (packed) return add_fixed(l, p, wf, 4);
-    add_entry(p, wf, false);
-    return 0;
-  case FORM_FIXED64S:
-    if (packed) return add_fixed(l, p, wf, 8);
-    add_entry(p, wf, false);
-    return 0;
-  default:
-    if (is_raw(p->field))
-      set_raw(p, wf);
-    else
-      add_entry(p, wf, false);
-    return 0;
+static enum encoding encoding_of(const struct schema_field *field) {
+  switch ((enum field_form)field->form) {
+  case FORM_VARINTS: return ENCODING_VARINT;
+  case FORM_FIXED32S: return ENCODING_FIXED32;
+  case FORM_FIXED64S: return ENCODING_FIXED64;
+  default: return is_raw(field) ? ENCODING_RAW : ENCODING_STRINGS;
   }
 }
 
-// Keeps a part of an attribute's list in the skeleton as long as the list is small.
-static int hold(struct loader *l, struct frame *f, const struct wire_field *wf, struct span *held,
-                bool *is_held) {
-  struct payload *p = &f->payload;
-  *is_held = false;
-  if (p->wire_bytes > NAME_MAX_BYTES) p->held = false;
-  if (!p->held) {
-    const uint64_t from = wf->type == WIRE_BYTES ? wf->body : wf->start;
-    load_payload_elide(l, (struct place){from, wf->body + wf->len - from});
-    return 0;
+static int record(struct loader *l, struct payload *p, const struct wire_field *wf,
+                  const struct span *held) {
+  const enum encoding encoding = encoding_of(p->field);
+  const bool packed = wf->type == WIRE_BYTES, varints = encoding == ENCODING_VARINT;
+  if (packed && varints) return add_varints(l, p, wf, held);
+  if (packed && encoding == ENCODING_FIXED32) return add_fixed(l, p, wf, 4);
+  if (packed && encoding == ENCODING_FIXED64) return add_fixed(l, p, wf, 8);
+  if (encoding == ENCODING_RAW) { // a singular field: the last one wins
+    p->n_pieces = 0;
+    p->entries = 0;
+    return add_fixed(l, p, wf, 1);
   }
-  if (load_skeleton_add(l, f, wf)) return -1;
-  *is_held = wf->type == WIRE_BYTES;
-  *held = span_of(f->skeleton + f->n_skeleton - (size_t)wf->len, (size_t)wf->len);
+  add_entry(p, wf, varints);
   return 0;
 }
 
@@ -190,25 +162,27 @@ int load_payload_add(struct loader *l, struct frame *f, const struct schema_fiel
   }
   if (f->message == MESSAGE_ATTRIBUTE && field->number == ONNX_ATTRIBUTE_s)
     load_payload_clear(p), p->field = field; // singular: the last one wins
-  p->wire_bytes += wf->body + wf->len - wf->start;
-  struct span held;
-  bool is_held = false;
-  if (f->message == MESSAGE_ATTRIBUTE && hold(l, f, wf, &held, &is_held)) return -1;
+  const bool packed = wf->type == WIRE_BYTES;
+  const uint64_t end = wf->body + wf->len, from = packed ? wf->body : wf->start;
+  struct span held = {0};
+  p->wire_bytes += end - wf->start;
+  // A part of an attribute's list is kept in the skeleton as long as the list is small.
+  if (p->wire_bytes > NAME_MAX_BYTES) p->held = false;
+  if (f->message == MESSAGE_ATTRIBUTE && p->held) {
+    if (load_skeleton_add(l, f, wf)) return -1;
+    if (packed) held = span_of(f->skeleton + f->n_skeleton - (size_t)wf->len, (size_t)wf->len);
+  } else if (f->message == MESSAGE_ATTRIBUTE) {
+    load_payload_elide(l, (struct place){from, end - from});
+  }
   if (load_room(l, l->m->n_pieces, p->n_pieces, "pieces")) return -1;
-  if (record(l, p, wf, is_held ? &held : NULL)) return -1;
+  if (record(l, p, wf, held.at ? &held : NULL)) return -1;
   // Whatever has not been read by now is stepped over.
-  wire_seek(&l->w, wf->body + wf->len);
+  wire_seek(&l->w, end);
   return 0;
 }
 
 enum encoding load_payload_encoding(const struct payload *p) {
-  if (!p->field || p->entries == 0) return ENCODING_NONE;
-  switch ((enum field_form)p->field->form) {
-  case FORM_VARINTS: return ENCODING_VARINT;
-  case FORM_FIXED32S: return ENCODING_FIXED32;
-  case FORM_FIXED64S: return ENCODING_FIXED64;
-  default: return is_raw(p->field) ? ENCODING_RAW : ENCODING_STRINGS;
-  }
+  return p->field && p->entries ? encoding_of(p->field) : ENCODING_NONE;
 }
 
 uint32_t load_payload_commit(struct loader *l, const struct payload *p) {
@@ -240,7 +214,10 @@ void load_payload_elide(struct loader *l, struct place at) {
 uint8_t *load_payload_small_room(struct loader *l, uint64_t n, uint32_t *small) {
   struct model *m = l->m;
   const uint64_t pad = round_up(m->n_small_bytes, 8) - m->n_small_bytes;
-  if (!range_fits(m->n_small_bytes + pad, n, UINT32_MAX - 8)) return NULL;
+  if (!range_fits(m->n_small_bytes + pad, n, UINT32_MAX - 8)) {
+    load_fatal(l, wire_offset(&l->w), "small tensors take more than 4 GiB");
+    return NULL;
+  }
   // An empty tensor has a place too, also where it is the first: never NULL.
   TABLE_ROOM(m, small_bytes, 8);
   TABLE_ADD(m, small_bytes, (size_t)pad);
@@ -287,7 +264,7 @@ static void spread_fixed(const struct piece *piece, const uint8_t *at, size_t si
 int load_payload_materialize(struct loader *l, const struct payload_source *from, enum dtype dtype,
                              uint64_t bytes, uint32_t *small) {
   uint8_t *to = load_payload_small_room(l, bytes, small);
-  if (!to) return load_fatal(l, wire_offset(&l->w), "small tensors take more than 4 GiB");
+  if (!to) return -1;
   for (uint32_t i = 0; i < from->n; i++) {
     const struct piece *piece = &from->pieces[i];
     if (from->encoding == ENCODING_RAW)

@@ -39,12 +39,6 @@ static bool is_text(struct span s) {
   return utf8_valid(s);
 }
 
-static bool is_one_byte_over(struct span s) {
-  for (size_t i = 1; i < s.n; i++)
-    if (s.at[i] != s.at[0]) return false;
-  return true;
-}
-
 const char *load_sniff(struct loader *l) {
   uint8_t head[512];
   struct err ignored = {0};
@@ -53,7 +47,7 @@ const char *load_sniff(struct loader *l) {
   if (sources_read(l->s, 0, 0, head, n, &ignored)) return NULL;
   for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
     if (n >= marks[i].n && memcmp(head, marks[i].bytes, marks[i].n) == 0) return marks[i].what;
-  if (n >= 64 && is_one_byte_over(span_of(head, n))) return "is one byte over and over";
+  if (n >= 64 && memcmp(head, head + 1, n - 1) == 0) return "is one byte over and over";
   // A multi-byte character may be cut at the end of the window.
   for (size_t cut = 0; cut < 4 && cut < n; cut++)
     if (n > 1 && is_text(span_of(head, n - cut))) return "is text";

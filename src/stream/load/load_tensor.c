@@ -17,40 +17,10 @@
 struct tensor_unit {
   struct model_tensor row;
   struct row_name name;
-  const struct payload *payload; // NULL: external
   struct external external;
   uint64_t elements;
+  bool shaped, good; // its dims are; all of it is
 };
-
-// ---- dims and type ------------------------------------------------------------------------------
-
-static int check_dims(struct loader *l, const struct decoded_tensor *t, struct tensor_unit *u,
-                      bool *good) {
-  *good = false;
-  if (t->n_dims > RANK_MAX)
-    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "%lu dims; at most %d are allowed",
-                      t->n_dims, RANK_MAX);
-  if (!dims_product(t->dims, (uint32_t)t->n_dims, &u->elements))
-    return load_fault(l, FAULT_ERROR, row_place(&u->name).s,
-                      "dims %s are negative, or their product overflows",
-                      quote_dims(t->dims, (uint32_t)t->n_dims).s);
-  *good = true;
-  return 0;
-}
-
-static int check_dtype(struct loader *l, const struct decoded_tensor *t, struct tensor_unit *u,
-                       bool *good) {
-  *good = false;
-  if (!dtype_known(t->data_type))
-    return load_fault(l, FAULT_ERROR, row_place(&u->name).s,
-                      "data_type %d is no element type that weir knows", t->data_type);
-  u->row.dtype = (uint8_t)t->data_type;
-  if (u->row.dtype != DTYPE_STRING && !dtype_bytes(u->row.dtype, u->elements, &u->row.bytes))
-    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "%lu elements of %s pass 2^63-1 bytes",
-                      u->elements, dtype_name(u->row.dtype));
-  *good = true;
-  return 0;
-}
 
 // ---- where the elements are ---------------------------------------------------------------------
 
@@ -70,18 +40,6 @@ static char letter_of(const struct schema_field *field) {
          : field->name[0] == 'u' ? 'U'
          : field->name[3] == '6' ? 'L'  // int64_data
                                  : 'I'; // int32_data
-}
-
-static int check_external(struct loader *l, const struct decoded_tensor *t, struct tensor_unit *u,
-                          const struct frame *f, bool *good) {
-  *good = false;
-  u->row.flags |= TENSOR_EXTERNAL;
-  if (f->payload.field && f->payload.entries)
-    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "is EXTERNAL, but has %s too",
-                      f->payload.field->name);
-  if (u->row.dtype == DTYPE_STRING)
-    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "strings cannot be external data");
-  return load_external_parse(l, t, &u->name, u->row.bytes, &u->external, good);
 }
 
 // ---- the row ------------------------------------------------------------------------------------
@@ -112,9 +70,7 @@ static uint32_t plain_start(const struct model_tensor *t, const struct payload *
   return start < UINT32_MAX ? (uint32_t)start : 0;
 }
 
-static int take_inline(struct loader *l, struct tensor_unit *u) {
-  struct model_tensor *t = &u->row;
-  const struct payload *p = u->payload;
+static int take_inline(struct loader *l, struct model_tensor *t, const struct payload *p) {
   t->encoding = (uint8_t)load_payload_encoding(p);
   const struct payload_source from = {p->pieces, p->n_pieces, t->encoding};
   if (is_small(t)) {
@@ -127,13 +83,6 @@ static int take_inline(struct loader *l, struct tensor_unit *u) {
   return 0;
 }
 
-static int read_external(struct loader *l, struct tensor_unit *u) {
-  const struct external *x = &u->external;
-  uint8_t *to = load_payload_small_room(l, x->len, &u->row.small);
-  if (!to) return load_fatal(l, wire_offset(&l->w), "small tensors take more than 4 GiB");
-  return sources_read(l->s, x->file, x->off, to, (size_t)x->len, l->err);
-}
-
 static int take_external(struct loader *l, struct tensor_unit *u) {
   struct model *m = l->m;
   const struct external *x = &u->external;
@@ -142,37 +91,9 @@ static int take_external(struct loader *l, struct tensor_unit *u) {
   m->pieces[id] = (struct piece){
       .at = {.off = x->off, .len = x->len, .file = x->file}, .count = x->len, .checkpoint = NO_ID};
   set_pieces(l, &u->row, id, 1);
-  return is_small(&u->row) && !l->options.no_external ? read_external(l, u) : 0;
-}
-
-// The initializer makes its value, unless something else made it first (check.c reports that).
-static int own_value(struct loader *l, struct tensor_unit *u, uint32_t id) {
-  struct model *m = l->m;
-  if (u->row.name == m->empty)
-    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "an initializer needs a name");
-  const uint32_t value = load_value(l, u->row.graph, u->row.name);
-  struct model_value *v = &m->values[value];
-  m->tensors[id].owner = value;
-  if (v->kind == VALUE_NODE_OUTPUT || v->kind == VALUE_INITIALIZER) return 0;
-  v->kind = VALUE_INITIALIZER;
-  v->def = id;
-  return 0;
-}
-
-static int add_row(struct loader *l, struct tensor_unit *u, const struct frame *f,
-                   const struct decoded_tensor *t, bool shaped) {
-  struct model *m = l->m;
-  if (load_room(l, m->n_tensors, 1, "tensors")) return -1;
-  if (shaped) {
-    if (load_room(l, m->n_dims, t->n_dims, "dims")) return -1;
-    u->row.rank = (uint16_t)t->n_dims;
-    u->row.dims = TABLE_ADD(m, dims, (uint32_t)t->n_dims);
-    if (t->n_dims) memcpy(m->dims + u->row.dims, t->dims, t->n_dims * sizeof *t->dims);
-  }
-  const uint32_t id = TABLE_ADD(m, tensors, 1);
-  m->tensors[id] = u->row;
-  if (f->n_kept) m->tensors[id].flags |= TENSOR_HAS_KEPT;
-  return u->row.home == HOME_INITIALIZER ? own_value(l, u, id) : 0;
+  if (!is_small(&u->row) || l->options.no_external) return 0;
+  uint8_t *to = load_payload_small_room(l, x->len, &u->row.small);
+  return to ? sources_read(l->s, x->file, x->off, to, (size_t)x->len, l->err) : -1;
 }
 
 static enum tensor_home home_of(const struct loader *l, uint8_t *flags) {
@@ -198,29 +119,44 @@ static uint32_t guess_name(struct loader *l, struct span name) {
 }
 
 // A row whose data is at fault (and a sink goes on) keeps its name and place and nothing else.
-static int check_unit(struct loader *l, const struct frame *f, const struct decoded_tensor *t,
-                      struct tensor_unit *u, bool *shaped, bool *good) {
-  *good = false;
-  if (check_dims(l, t, u, shaped)) return -1;
-  if (!*shaped) return 0;
-  if (check_dtype(l, t, u, good)) return -1;
-  if (!*good) return 0;
-  *good = false;
-  if (t->has_segment)
+static int check_unit(struct loader *l, const struct frame *f, const Pb__Tensor *t,
+                      struct tensor_unit *u) {
+  struct model_tensor *row = &u->row;
+  const struct payload *p = &f->payload;
+  if (t->n_dims > RANK_MAX)
+    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "%lu dims; at most %d are allowed",
+                      t->n_dims, RANK_MAX);
+  if (!dims_product(t->dims, (uint32_t)t->n_dims, &u->elements))
+    return load_fault(l, FAULT_ERROR, row_place(&u->name).s,
+                      "dims %s are negative, or their product overflows",
+                      quote_dims(t->dims, (uint32_t)t->n_dims).s);
+  u->shaped = true;
+  if (!dtype_known(t->data_type))
+    return load_fault(l, FAULT_ERROR, row_place(&u->name).s,
+                      "data_type %d is no element type that weir knows", t->data_type);
+  const enum dtype dtype = row->dtype = (uint8_t)t->data_type;
+  if (dtype != DTYPE_STRING && !dtype_bytes(dtype, u->elements, &row->bytes))
+    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "%lu elements of %s pass 2^63-1 bytes",
+                      u->elements, dtype_name(dtype));
+  if (t->segment)
     return load_fault(l, FAULT_ERROR, row_place(&u->name).s,
                       "has a segment: tensors stored in chunks are not supported");
-  if (t->data_location == 1) return check_external(l, t, u, f, good);
-  *good = false;
+  if (t->data_location == 1) {
+    row->flags |= TENSOR_EXTERNAL;
+    if (p->field && p->entries)
+      return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "is EXTERNAL, but has %s too",
+                        p->field->name);
+    if (dtype == DTYPE_STRING)
+      return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "strings cannot be external data");
+    return load_external_parse(l, t, &u->name, row->bytes, &u->external, &u->good);
+  }
   if (t->data_location != 0)
     return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "data_location %d does not exist",
                       t->data_location);
-  if (t->n_entries && load_fault(l, FAULT_WARNING, row_place(&u->name).s,
-                                 "its external_data is ignored: data_location is not EXTERNAL"))
+  if (t->n_external_data &&
+      load_fault(l, FAULT_WARNING, row_place(&u->name).s,
+                 "its external_data is ignored: data_location is not EXTERNAL"))
     return -1;
-  u->payload = &f->payload;
-  const struct payload *p = u->payload;
-  const enum dtype dtype = u->row.dtype;
-  *good = false;
   if (p->other)
     return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "has both %s and %s", p->field->name,
                       p->other->name);
@@ -234,51 +170,62 @@ static int check_unit(struct loader *l, const struct frame *f, const struct deco
   if (p->entries != wanted)
     return load_fault(l, FAULT_ERROR, row_place(&u->name).s,
                       "dims and type %s take %lu %s, but %s has %lu", dtype_name(dtype),
-                      (encoding == ENCODING_NONE ? u->row.bytes : wanted),
+                      (encoding == ENCODING_NONE ? row->bytes : wanted),
                       raw || encoding == ENCODING_NONE ? "bytes" : "entries",
                       encoding == ENCODING_NONE ? "it" : p->field->name, p->entries);
-  *good = true;
+  u->good = true;
   return 0;
 }
 
 int load_end_tensor(struct loader *l, struct frame *f) {
-  struct decoded_tensor t;
-  if (!decode_tensor(&l->scratch, frame_skeleton(f), &t))
-    return load_fatal(l, f->start, "the TensorProto does not decode");
-  if (t.name.n == 0 && load_keep_empty_name(l, f)) return -1;
-  struct tensor_unit u = {.name = {"tensor", t.name, f->start}};
-  bool shaped, good;
-  u.row = (struct model_tensor){.name = guess_name(l, t.name),
+  struct model *m = l->m;
+  struct frame *around = frame_above(l);
+  const Pb__Tensor *t = load_decode(l, f, &pb__tensor__descriptor);
+  if (!t) return -1;
+  if (t->name.len == 0 && load_keep_empty_name(l, f)) return -1;
+  struct tensor_unit u = {.name = {"tensor", load_text(t->name), f->start}};
+  u.row = (struct model_tensor){.name = guess_name(l, u.name.name),
                                 .graph = f->graph,
                                 .owner = NO_ID,
                                 .small = NO_ID,
                                 .recipe = NO_ID,
                                 .encoding = ENCODING_NONE,
+                                .flags = f->n_kept ? TENSOR_HAS_KEPT : 0,
                                 .src = frame_place(f)};
   u.row.home = (uint8_t)home_of(l, &u.row.flags);
-  if (check_unit(l, f, &t, &u, &shaped, &good)) return -1;
-  if (good && (u.payload ? take_inline(l, &u) : take_external(l, &u))) return -1;
-  if (!good) u.row.bytes = 0;
-  if (add_row(l, &u, f, &t, shaped)) return -1;
-  load_flush_kept_fields(l, f, KEPT_TENSOR, l->m->n_tensors - 1);
+  if (check_unit(l, f, t, &u)) return -1;
+  const bool is_external = u.row.flags & TENSOR_EXTERNAL;
+  if (u.good && (is_external ? take_external(l, &u) : take_inline(l, &u.row, &f->payload)))
+    return -1;
+  if (!u.good) u.row.bytes = 0;
+  if (load_room(l, m->n_tensors, 1, "tensors")) return -1;
+  if (u.shaped) {
+    if (load_room(l, m->n_dims, t->n_dims, "dims")) return -1;
+    u.row.rank = (uint16_t)t->n_dims;
+    u.row.dims = TABLE_ADD(m, dims, (uint32_t)t->n_dims);
+    if (t->n_dims) memcpy(m->dims + u.row.dims, t->dims, t->n_dims * sizeof *t->dims);
+  }
+  const uint32_t id = TABLE_ADD(m, tensors, 1);
+  m->tensors[id] = u.row;
+  if (u.row.home == HOME_INITIALIZER && u.row.name != m->empty)
+    m->tensors[id].owner = load_initializer(l, id);
+  else if (u.row.home == HOME_INITIALIZER &&
+           load_fault(l, FAULT_ERROR, row_place(&u.name).s, "an initializer needs a name"))
+    return -1;
+  load_flush_kept_fields(l, f, KEPT_TENSOR, id);
+  if (around->message == MESSAGE_GRAPH)
+    load_add_item(around, ITEM_TENSORS, id);
+  else if (around->message == MESSAGE_SPARSE)
+    *load_sparse_part(around, f) = id;
+  else if (around->n_children++ == 0)
+    around->first_child = id;
   return 0;
 }
 
 // ---- Constant nodes -----------------------------------------------------------------------------
 
-static enum dtype list_dtype(enum attr_type type) {
-  if (type == ATTR_FLOAT || type == ATTR_FLOATS) return DTYPE_FLOAT;
-  return type == ATTR_INT || type == ATTR_INTS ? DTYPE_INT64 : DTYPE_STRING;
-}
-
 static bool is_scalar(enum attr_type type) {
   return type == ATTR_FLOAT || type == ATTR_INT || type == ATTR_STRING;
-}
-
-static enum encoding list_encoding(const struct model_attr *a) {
-  if (!is_scalar(a->type) && a->count == 0) return ENCODING_NONE;
-  if (a->type == ATTR_FLOAT || a->type == ATTR_FLOATS) return ENCODING_FIXED32;
-  return a->type == ATTR_INT || a->type == ATTR_INTS ? ENCODING_VARINT : ENCODING_STRINGS;
 }
 
 // f and i are in the row, lists are where the pieces say.
@@ -296,7 +243,7 @@ static int take_constant(struct loader *l, struct model_tensor *t, const struct 
     return 0;
   }
   uint8_t *to = load_payload_small_room(l, t->bytes, &t->small);
-  if (!to) return load_fatal(l, a->src.off, "small tensors take more than 4 GiB");
+  if (!to) return -1;
   memcpy(to, a->type == ATTR_FLOAT ? (const void *)&a->u.f : (const void *)&a->u.i,
          (size_t)t->bytes);
   return 0;
@@ -305,14 +252,22 @@ static int take_constant(struct loader *l, struct model_tensor *t, const struct 
 int load_constant_tensor(struct loader *l, uint32_t attr, const struct pending_attr *p) {
   struct model *m = l->m;
   const struct model_attr a = m->attrs[attr];
+  const bool is_float = a.type == ATTR_FLOAT || a.type == ATTR_FLOATS;
+  const bool is_int = a.type == ATTR_INT || a.type == ATTR_INTS;
+  const bool is_empty = !is_scalar(a.type) && a.count == 0;
   struct model_tensor t = {.name = m->empty,
                            .graph = m->nodes[a.node].graph,
                            .owner = attr,
                            .small = NO_ID,
                            .recipe = NO_ID,
                            .rank = is_scalar(a.type) ? 0 : 1,
-                           .dtype = (uint8_t)list_dtype(a.type),
-                           .encoding = (uint8_t)list_encoding(&a),
+                           .dtype = is_float ? DTYPE_FLOAT
+                                    : is_int ? DTYPE_INT64
+                                             : DTYPE_STRING,
+                           .encoding = is_empty   ? ENCODING_NONE
+                                       : is_float ? ENCODING_FIXED32
+                                       : is_int   ? ENCODING_VARINT
+                                                  : ENCODING_STRINGS,
                            .home = HOME_ATTRIBUTE};
   if (load_room(l, m->n_tensors, 1, "tensors")) return -1;
   const uint64_t elements = t.rank == 0 ? 1 : a.count;

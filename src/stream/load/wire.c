@@ -102,49 +102,11 @@ static inline size_t short_varint(const uint8_t *p, const uint8_t *end, uint64_t
   return 1;
 }
 
-static int read_tag(struct wire *w, const uint8_t *p, const uint8_t *stop, uint64_t end,
-                    struct wire_field *f, struct err *err) {
-  uint64_t tag;
-  const size_t n = short_varint(p, stop, &tag);
-  if (n == 0) return varint_error(w, f->start, end, err);
-  if (n > 5 || tag > UINT32_MAX) return wire_error(w, f->start, err, "a field tag is too long");
-  f->tag_bytes = (uint8_t)n;
-  f->number = (uint32_t)tag >> 3;
-  f->type = tag & 7;
-  if (f->number == 0) return wire_error(w, f->start, err, "field number 0 does not exist");
-  if (f->type > WIRE_FIXED32)
-    return wire_error(w, f->start, err, "wire type %u does not exist", f->type);
-  return 0;
-}
-
 static int past_end(const struct wire *w, const struct wire_field *f, uint64_t end,
                     struct err *err) {
   return wire_error(w, f->start, err,
                     "field %u is %lu bytes long, but its message ends at byte %lu", f->number,
                     f->len, end);
-}
-
-static int read_number(struct wire *w, const uint8_t *p, const uint8_t *stop, uint64_t end,
-                       struct wire_field *f, struct err *err) {
-  size_t n;
-  if (f->type == WIRE_VARINT || f->type == WIRE_BYTES) {
-    n = short_varint(p, stop, &f->value);
-    if (n == 0) return varint_error(w, f->start + f->tag_bytes, end, err);
-  } else {
-    n = f->type == WIRE_FIXED32 ? 4 : 8;
-    f->len = n;
-    if ((size_t)(stop - p) < n) return past_end(w, f, end, err);
-    f->value = 0;
-    memcpy(&f->value, p, n); // little-endian hosts only, as everywhere
-  }
-  w->pos += n;
-  if (f->type != WIRE_BYTES) {
-    f->len = n;
-    return 0;
-  }
-  f->body += n;
-  f->len = f->value;
-  return range_fits(f->body, f->len, end) ? 0 : past_end(w, f, end, err);
 }
 
 int wire_next(struct wire *w, uint64_t end, struct wire_field *f, struct err *err) {
@@ -153,12 +115,37 @@ int wire_next(struct wire *w, uint64_t end, struct wire_field *f, struct err *er
   assert(f->start < end && end <= w->size);
   const uint8_t *p = w->buf + w->pos;
   const uint8_t *stop = p + min_u64(w->have - w->pos, end - f->start);
-  if (read_tag(w, p, stop, end, f, err)) return -1;
-  w->pos += f->tag_bytes;
-  f->body = f->start + f->tag_bytes;
+  uint64_t tag;
+  size_t n = short_varint(p, stop, &tag);
+  if (n == 0) return varint_error(w, f->start, end, err);
+  if (n > 5 || tag > UINT32_MAX) return wire_error(w, f->start, err, "a field tag is too long");
+  f->tag_bytes = (uint8_t)n;
+  f->number = (uint32_t)tag >> 3;
+  f->type = tag & 7;
+  if (f->number == 0) return wire_error(w, f->start, err, "field number 0 does not exist");
+  if (f->type > WIRE_FIXED32)
+    return wire_error(w, f->start, err, "wire type %u does not exist", f->type);
+  w->pos += n;
+  p += n;
+  f->body = f->start + n;
   f->len = 0;
   if (f->type == WIRE_GROUP || f->type == WIRE_END_GROUP) return 0;
-  return read_number(w, p + f->tag_bytes, stop, end, f, err);
+  if (f->type == WIRE_VARINT || f->type == WIRE_BYTES) {
+    n = short_varint(p, stop, &f->value);
+    if (n == 0) return varint_error(w, f->body, end, err);
+  } else {
+    n = f->type == WIRE_FIXED32 ? 4 : 8;
+    f->len = n;
+    if ((size_t)(stop - p) < n) return past_end(w, f, end, err);
+    f->value = 0;
+    memcpy(&f->value, p, n); // little-endian hosts only, as everywhere
+  }
+  w->pos += n;
+  f->len = n;
+  if (f->type != WIRE_BYTES) return 0;
+  f->body += n;
+  f->len = f->value;
+  return range_fits(f->body, f->len, end) ? 0 : past_end(w, f, end, err);
 }
 
 static int skip_group(struct wire *w, const struct wire_field *group, uint64_t end,

@@ -90,16 +90,15 @@ static uint64_t pow2_below(uint64_t x) {
   return p;
 }
 
-static uint64_t item_of_columns(const struct recipes *r, const struct operand *x) {
-  const struct recipe *of = &r->rows[x->ways[0].of];
+// Leaves of an item. Columns that lie one behind the other are taken by bytes, whatever there are.
+static uint64_t item_leaves(const struct recipes *r, const struct operand *x) {
+  const struct request *way = &x->ways[0];
+  if (way->kind == AXES || x->leaves == 0) return 1;
+  const bool columns = way->kind == COLUMNS, lines = way->axis + 1 == r->rows[way->of].rank;
   const uint64_t fit = pow2_below(max_u64(ROWS_BYTES / max_u64(x->bytes / x->leaves, 1), 1));
-  if (x->ways[0].axis + 1 == of->rank) return fit;
+  if (columns && lines) return fit;
   if (x->bytes <= WHOLE_BYTES) return 2 * pow2_below(x->leaves);
-  return max_u64(fit, STRIPE_COLUMNS);
-}
-
-static uint64_t item_of_chunks(const struct operand *x) {
-  if (x->bytes <= WHOLE_BYTES) return 2 * pow2_below(x->leaves);
+  if (columns) return max_u64(fit, STRIPE_COLUMNS);
   return pow2_below(WHOLE_BYTES / (x->bytes / x->leaves));
 }
 
@@ -108,9 +107,7 @@ static void cut_items(struct measuring *m, struct operand *x, struct arena *a) {
   const enum kind kind = x->ways[0].kind;
   x->bytes = r->rows[x->ways[0].of].bytes;
   x->leaves = kind == AXES ? 1 : eval_measure_leaves(r, x->codes[0]);
-  x->item_leaves = 1;
-  if (kind == COLUMNS && x->leaves > 0) x->item_leaves = item_of_columns(r, x);
-  if (kind == CHUNKS && x->leaves > 0) x->item_leaves = item_of_chunks(x);
+  x->item_leaves = item_leaves(r, x);
   x->first_item = m->team.n_items;
   x->n_items = x->leaves / x->item_leaves + (x->leaves % x->item_leaves != 0);
   x->parts = arena_zalloc(a, (size_t)x->n_items * x->n_ways * sizeof *x->parts);

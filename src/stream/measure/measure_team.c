@@ -39,7 +39,7 @@ void measure_tell(struct measure_worker *w, uint64_t bytes) {
   pthread_mutex_unlock(&m->mu);
 }
 
-static int open_worker(struct measure_worker *w, struct err *err) {
+static int work_as(struct measure_worker *w, struct err *err) {
   struct measure_team *m = w->team;
   const struct io_options io = {.mode = m->o->mode, .tiles = 1, .tile_bytes = IO_CLONE_BLOCK};
   if (io_open(&w->io, &io, m->sources, err)) return -1;
@@ -47,18 +47,7 @@ static int open_worker(struct measure_worker *w, struct err *err) {
   eval_touch(w->ev, NULL, m->r->n_rows);
   eval_share(w->ev, m->cache);
   eval_interrupt(w->ev, (struct eval_go_on){goes_on, w});
-  return 0;
-}
-
-static void close_worker(struct measure_worker *w) {
-  if (w->ev) eval_close(w->ev);
-  if (w->io) {
-    pthread_mutex_lock(&w->team->mu);
-    w->team->stats->source_bytes_read += io_source_bytes_read(w->io);
-    pthread_mutex_unlock(&w->team->mu);
-    io_close(w->io);
-  }
-  arena_free(&w->arena);
+  return m->work(w, err);
 }
 
 static void work(void *ctx, uint32_t i) {
@@ -66,13 +55,15 @@ static void work(void *ctx, uint32_t i) {
   struct measure_team *m = ctx;
   struct measure_worker w = {.team = m, .r = m->r};
   struct err err = {0};
-  const int bad = open_worker(&w, &err) || m->work(&w, &err);
-  close_worker(&w);
-  if (!bad) return;
-  m->stopped = true;
+  const int bad = work_as(&w, &err);
+  if (bad) m->stopped = true;
   pthread_mutex_lock(&m->mu);
-  if (m->err.kind == ERR_NONE) m->err = err;
+  if (w.io) m->stats->source_bytes_read += io_source_bytes_read(w.io);
+  if (bad && m->err.kind == ERR_NONE) m->err = err;
   pthread_mutex_unlock(&m->mu);
+  if (w.ev) eval_close(w.ev);
+  if (w.io) io_close(w.io);
+  arena_free(&w.arena);
 }
 
 int measure_team_run(struct measure_team *m, struct err *err) {

@@ -35,26 +35,14 @@ uint64_t memory_split_minimum(uint32_t jobs) {
   return (uint64_t)SHARE_MIN * (jobs ? jobs : 1);
 }
 
-static bool tiles_fit(struct memory_split *b, uint64_t room, size_t tile_bytes, uint32_t fewest) {
-  for (uint32_t tiles = TILES_MAX; tiles >= fewest; tiles--) {
-    b->tiles = tiles;
-    b->tile_bytes = tile_bytes;
-    if (2 * tiles * (uint64_t)tile_bytes <= room) return true;
-  }
-  return false;
-}
-
 static void choose_tiles(struct memory_split *b, uint64_t room) {
   for (size_t tile = TILE_MAX; tile >= TILE_MIN; tile /= 2)
-    if (tiles_fit(b, room, tile, TILES_GOOD)) return;
-  if (tiles_fit(b, room, TILE_MIN, TILES_MIN)) return;
+    for (uint32_t tiles = TILES_MAX; tiles >= (tile > TILE_MIN ? TILES_GOOD : TILES_MIN); tiles--) {
+      b->tiles = tiles;
+      b->tile_bytes = tile;
+      if (2 * tiles * (uint64_t)tile <= room) return;
+    }
   assert(false && "the smallest share holds the fewest tiles");
-}
-
-static uint32_t choose_jobs(uint64_t memory, uint32_t useful) {
-  uint64_t jobs = min_u64(threads_processors(), max_u64(useful, 1));
-  jobs = min_u64(jobs, max_u64(memory / SHARE_GOOD, 1));
-  return (uint32_t)jobs;
 }
 
 uint64_t memory_split_cache(uint64_t memory, uint32_t jobs, uint64_t wanted) {
@@ -71,7 +59,8 @@ int memory_split_of(struct memory_split *b, uint64_t memory, uint32_t jobs, uint
     err_set(err, ERR_USAGE, "%u jobs are more than the limit of %d", jobs, THREADS_MAX);
     return err_because(err, REASON_JOBS);
   }
-  b->jobs = jobs ? jobs : choose_jobs(memory, useful);
+  const uint64_t worth = min_u64(max_u64(memory / SHARE_GOOD, 1), max_u64(useful, 1));
+  b->jobs = jobs ? jobs : (uint32_t)min_u64(threads_processors(), worth);
   if (memory < memory_split_minimum(b->jobs)) {
     err_set(err, ERR_USAGE, "a memory budget of %lu bytes is too small for %u jobs: %lu are needed",
             memory, b->jobs, memory_split_minimum(b->jobs));

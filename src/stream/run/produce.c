@@ -160,12 +160,6 @@ static int flush_tile(struct produce *w) {
 
 // ---- gathering ----
 
-// Is this byte range of the source in `look`?
-static bool in_look(const struct produce *w, const struct extent *at) {
-  return w->look_at.file == at->file && w->look_at.len > 0 && at->off >= w->look_at.off &&
-         range_fits(at->off - w->look_at.off, at->len, w->look_at.len);
-}
-
 // How far it pays to read from `at` on: over the extents that the coming segments want, as long as
 // they lie close together in the same file.
 static uint64_t look_length(const struct produce *w, uint32_t segment, const struct extent *at) {
@@ -184,14 +178,16 @@ static uint64_t look_length(const struct produce *w, uint32_t segment, const str
 
 static int copy_extent(struct produce *w, uint32_t segment, const struct extent *at, uint8_t *to,
                        struct err *err) {
-  if (!in_look(w, at)) {
+  const struct extent *look = &w->look_at;
+  if (look->file != at->file || look->len == 0 || at->off < look->off ||
+      !range_fits(at->off - look->off, at->len, look->len)) {
     const uint64_t n = look_length(w, segment, at);
     if (n > LOOK_BYTES) return io_read(w->io, at->file, at->off, to, (size_t)at->len, err);
     w->look_at.len = 0;
     if (io_read(w->io, at->file, at->off, w->look, (size_t)n, err)) return -1;
     w->look_at = (struct extent){.file = at->file, .off = at->off, .len = n};
   }
-  memcpy(to, w->look + (at->off - w->look_at.off), (size_t)at->len);
+  memcpy(to, w->look + (at->off - look->off), (size_t)at->len);
   return 0;
 }
 
@@ -226,8 +222,14 @@ static int gather(struct produce *w, uint32_t segment, uint64_t len, struct err 
 
 // ---- long extents ----
 
-static int hash_clone(struct produce *w, uint32_t file, uint64_t off, size_t n, struct err *err) {
+// The next n bytes, which are cloned, or else are a tile that is a window of the source.
+static int put_extent(struct produce *w, uint32_t file, uint64_t off, size_t n, bool cloned,
+                      struct err *err) {
   struct io_view view;
+  if (!cloned) {
+    if (take_tile(w, err) || io_tile_view(w->io, w->tile, file, off, n, err)) return -1;
+    return send_tile(w, w->tile->data, n);
+  }
   if (w->hashed) {
     if (io_view(w->io, file, off, n, &view, err)) return -1;
     digest_add(w->sha, view.at, n);
@@ -235,12 +237,6 @@ static int hash_clone(struct produce *w, uint32_t file, uint64_t off, size_t n, 
   }
   w->bytes_cloned += n;
   return went_on(w, w->pos, n);
-}
-
-static int send_view(struct produce *w, uint32_t file, uint64_t off, size_t n, struct err *err) {
-  if (take_tile(w, err)) return -1;
-  if (io_tile_view(w->io, w->tile, file, off, n, err)) return -1;
-  return send_tile(w, w->tile->data, n);
 }
 
 static int put_long_extent(struct produce *w, uint32_t segment, uint64_t len, struct err *err) {
@@ -262,9 +258,7 @@ static int put_long_extent(struct produce *w, uint32_t segment, uint64_t len, st
     if (end - w->pos > AHEAD_BYTES)
       io_will_need(w->io, s->ref, w->pos + shift + AHEAD_BYTES,
                    min_u64(n, end - w->pos - AHEAD_BYTES));
-    if (w->pos < cloned ? hash_clone(w, s->ref, w->pos + shift, n, err)
-                        : send_view(w, s->ref, w->pos + shift, n, err))
-      return -1;
+    if (put_extent(w, s->ref, w->pos + shift, n, w->pos < cloned, err)) return -1;
     w->pos += n;
   }
   return 0;
@@ -313,16 +307,13 @@ struct figure_sums produce_take_errors(struct produce *w) {
 static int blame(const struct produce *w, struct err *err) {
   const struct err cause = *err;
   const char *tensor = cause.kind == ERR_MODEL ? plan_segment_weight(w->p, w->segment) : NULL;
-  if (tensor) {
-    err->kind = ERR_NONE;
-    err_fill(err, cause.kind, "tensor '%s': %s", quote_str(tensor).s, cause.msg);
-    err_fill_hint_of(err, &cause);
-    return -1;
-  }
-  const struct plan_output *out = &w->p->outputs[w->range.output];
   err->kind = ERR_NONE;
-  err_fill(err, cause.kind, "output '%s', bytes %lu..%lu: %s", quote_str(out->name).s, w->range.off,
-           range_end(w), cause.msg);
+  if (tensor)
+    err_fill(err, cause.kind, "tensor '%s': %s", quote_str(tensor).s, cause.msg);
+  else
+    err_fill(err, cause.kind, "output '%s', bytes %lu..%lu: %s",
+             quote_str(w->p->outputs[w->range.output].name).s, w->range.off, range_end(w),
+             cause.msg);
   err_fill_hint_of(err, &cause);
   return -1;
 }

@@ -24,7 +24,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 
 enum { STACK_BYTES = 256 << 10, RECORDS_SYNC_MS = 5000 };
 
@@ -120,19 +119,6 @@ static void *recorder_main(void *at) {
   return NULL;
 }
 
-static bool start_thread(struct recorder *d) {
-  pthread_attr_t attr;
-  sigset_t all, before;
-  if (pthread_attr_init(&attr)) return false;
-  pthread_attr_setstacksize(&attr, STACK_BYTES);
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  const bool started = pthread_create(&d->thread, &attr, recorder_main, d) == 0;
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  pthread_attr_destroy(&attr);
-  return started;
-}
-
 void recorder_open(struct recorder **out, const struct plan *p, struct sources *s,
                    struct staging *st, uint32_t capacity) {
   struct arena arena = {0};
@@ -147,7 +133,7 @@ void recorder_open(struct recorder **out, const struct plan *p, struct sources *
   pthread_mutex_init(&d->mu, NULL);
   pthread_cond_init(&d->changed, NULL);
   d->arena = arena;
-  d->threaded = st->folder >= 0 && start_thread(d);
+  d->threaded = st->folder >= 0 && threads_start(&d->thread, STACK_BYTES, recorder_main, d);
   *out = d;
 }
 

@@ -48,6 +48,13 @@ struct run {
   uint64_t bytes_done, bytes_total, told_ms;
 };
 
+struct worker {
+  struct run *r;
+  struct produce *produce;
+  struct schedule_part part; // being made
+  uint32_t parts;            // made for others
+};
+
 // ---- progress ----
 
 struct placed {
@@ -95,7 +102,8 @@ static const char *tensor_at(const struct run *r, uint32_t output, uint64_t off)
 
 // After a tile, from any worker: count it, tell, and say whether to go on.
 static bool go_on(void *ctx, uint32_t output, uint64_t off, size_t n) {
-  struct run *r = ctx;
+  const struct worker *w = ctx;
+  struct run *r = w->r;
   if (threads_must_stop(r->o->stop)) r->stopped = true;
   if (!r->o->progress.tick) return !r->stopped;
   pthread_mutex_lock(&r->mu);
@@ -119,59 +127,32 @@ static void fail(struct run *r, const struct err *cause) {
   r->stopped = true;
 }
 
-struct worker {
-  struct run *r;
-  struct produce *produce;
-  struct schedule_part part; // being made
-  uint32_t parts;            // made for others
-};
-
-static bool worker_goes_on(void *ctx, uint32_t output, uint64_t off, size_t n) {
-  const struct worker *w = ctx;
-  return go_on(w->r, output, off, n);
-}
-
-static uint64_t worker_claims(void *ctx, uint64_t from, uint64_t to, uint64_t *end) {
+static uint64_t claim(void *ctx, uint64_t from, uint64_t to, uint64_t *end) {
   struct worker *w = ctx;
   const uint64_t got = schedule_claim(w->r->schedule, &w->part, from, to);
   *end = w->part.range.off + w->part.range.len;
   return got;
 }
 
-// What others made of the unit, behind our own part of it. As produce_part.
-static int follow(struct worker *w, struct err *err) {
+// Our own part of a unit, and what others made of it behind that. As produce_part.
+static int make_unit(struct worker *w, int fd, struct err *err) {
   const struct schedule_part *own = &w->part;
   const struct plan_unit unit = plan_unit_at(w->r->p, own->unit);
-  uint64_t at = own->range.off + own->range.len;
-  int made = 0;
-  while (made == 0 && at < unit.off + unit.len) {
-    uint64_t end;
-    struct figure_sums errors;
-    made = schedule_wait(w->r->schedule, own, at, &end, &errors)
-               ? 0
-               : 1; // 1: whoever gave up has said why
-    if (made == 0) made = produce_follow(w->produce, end - at, &errors, err);
-    figure_sums_free(&errors);
-    at = end;
-  }
-  return made;
-}
-
-static int make_unit(struct worker *w, int fd, struct err *err) {
   uint8_t digest[DIGEST_BYTES];
-  int made = produce_part(w->produce, &w->part.range, fd, true, err);
-  if (made == 0) made = follow(w, err);
+  int made = produce_part(w->produce, &own->range, fd, true, err);
+  uint64_t end;
+  for (uint64_t at = own->range.off + own->range.len; made == 0 && at < unit.off + unit.len;
+       at = end) {
+    struct figure_sums errors;
+    const bool there = schedule_wait(w->r->schedule, own, at, &end, &errors);
+    // Whoever gave up has said why.
+    made = there ? produce_follow(w->produce, end - at, &errors, err) : 1;
+    figure_sums_free(&errors);
+  }
   if (made != 0) return made;
   produce_digest(w->produce, digest);
   const struct figure_sums errors = produce_take_errors(w->produce);
-  return recorder_give(w->r->recorder, w->part.unit, digest, errors) ? 0 : 1;
-}
-
-static int make_for_owner(struct worker *w, int fd, struct err *err) {
-  const int made = produce_part(w->produce, &w->part.range, fd, false, err);
-  w->parts++;
-  schedule_made(w->r->schedule, &w->part, produce_take_errors(w->produce), made == 0);
-  return made;
+  return recorder_give(w->r->recorder, own->unit, digest, errors) ? 0 : 1;
 }
 
 static void make_dealt(struct worker *w, uint32_t i) {
@@ -179,12 +160,16 @@ static void make_dealt(struct worker *w, uint32_t i) {
   while (!r->stopped && schedule_next(r->schedule, i, &w->part)) {
     const int fd = r->st->folder < 0 ? -1 : staging_output_fd(r->st, w->part.range.output);
     struct err err = {0};
-    const int made = w->part.owned ? make_unit(w, fd, &err) : make_for_owner(w, fd, &err);
-    if (made < 0) fail(r, &err);
-    if (made != 0) {
-      r->stopped = true;
-      return;
+    int made;
+    if (w->part.owned) {
+      made = make_unit(w, fd, &err);
+    } else {
+      made = produce_part(w->produce, &w->part.range, fd, false, &err);
+      w->parts++;
+      schedule_made(r->schedule, &w->part, produce_take_errors(w->produce), made == 0);
     }
+    if (made < 0) fail(r, &err);
+    if (made != 0) r->stopped = true;
   }
 }
 
@@ -199,8 +184,8 @@ static void work_as(void *ctx, uint32_t i) {
       .eval_bytes = r->split.eval_bytes,
       .errors = true,
       .cache = r->cache,
-      .go_on = worker_goes_on,
-      .claim = worker_claims,
+      .go_on = go_on,
+      .claim = claim,
       .ctx = &self,
   };
   struct err err = {0};
@@ -237,34 +222,28 @@ static uint32_t count_left(struct run *r) {
 // ---- what came out infinite --------------------------------------------------------------------
 
 // A value that is stored as an infinity is an error, unless the plan says to clip it (then none
-// is). This is the recipe that stores a tensor in another form.
-static uint32_t stored_as(const struct plan *p, uint32_t segment) {
-  return recipe_unmoved(p->recipes, p->segments[segment].ref);
-}
-
-static bool clips(const struct plan *p, uint32_t segment) {
-  const uint32_t id = stored_as(p, segment);
-  return p->recipes->rows[id].kind == RECIPE_CAST && recipe_cast_clips(p->recipes, id);
-}
-
-static enum err_reason overflow_reason(const struct plan *p, uint32_t segment) {
-  const uint32_t id = stored_as(p, segment);
-  if (p->recipes->rows[id].kind != RECIPE_QUANTIZE) return REASON_RANGE_CAST;
-  const bool levels = recipe_quantization_of(p->recipes, id).format == FORMAT_LEVELS;
-  return levels ? REASON_RANGE_LEVELS : REASON_RANGE_SCALES;
-}
-
-// Once all is looked at, so that one message has all of it.
+// is). Once all is looked at, so that one message has all of it.
 static int refuse_overflows(const struct run *r, struct arena *a, struct err *err) {
   enum { NAMED = 5 };
+  const struct recipes *recipes = r->p->recipes;
+  enum err_reason reason = REASON_RANGE_CAST;
   struct run_error *list;
   const uint32_t n = run_errors(r->p, r->st, a, &list);
   char named[640] = "";
-  uint32_t bad = 0, last = 0;
+  uint32_t bad = 0;
   size_t len = 0;
   for (uint32_t i = 0; i < n; i++) {
-    if (list[i].figures.overflows == 0 || clips(r->p, list[i].segment)) continue;
-    last = list[i].segment;
+    if (list[i].figures.overflows == 0) continue;
+    // The recipe that stores it in another form.
+    const uint32_t id = recipe_unmoved(recipes, r->p->segments[list[i].segment].ref);
+    const enum recipe_kind kind = (enum recipe_kind)recipes->rows[id].kind;
+    if (kind == RECIPE_CAST && recipe_cast_clips(recipes, id)) continue;
+    if (kind != RECIPE_QUANTIZE)
+      reason = REASON_RANGE_CAST;
+    else if (recipe_quantization_of(recipes, id).format == FORMAT_LEVELS)
+      reason = REASON_RANGE_LEVELS;
+    else
+      reason = REASON_RANGE_SCALES;
     if (bad++ >= NAMED) continue;
     len += (size_t)snprintf(named + len, sizeof named - len, "%s'%.80s' (%lu)", bad > 1 ? ", " : "",
                             quote_str(plan_segment_weight(r->p, list[i].segment)).s,
@@ -274,7 +253,7 @@ static int refuse_overflows(const struct run *r, struct arena *a, struct err *er
   if (bad > NAMED) snprintf(named + len, sizeof named - len, " and %u more", bad - NAMED);
   err_fill(err, ERR_MODEL, "%u tensor%s %s finite elements that would be stored as infinite: %s",
            bad, bad == 1 ? "" : "s", bad == 1 ? "has" : "have", named);
-  return err_because(err, overflow_reason(r->p, last));
+  return err_because(err, reason); // of the last one
 }
 
 static int conclude(struct run *r, struct arena *a, struct err *err) {
@@ -291,14 +270,6 @@ static int conclude(struct run *r, struct arena *a, struct err *err) {
   if (r->o->progress.tick)
     r->o->progress.tick(r->o->progress.ctx, r->bytes_total, r->bytes_total, NULL);
   return 0;
-}
-
-static void work(struct run *r, uint32_t left) {
-  struct err err = {0};
-  // As many may wait as are in the making, and one: what a stop leaves to be synced stays small.
-  recorder_open(&r->recorder, r->p, r->sources, r->st, r->split.jobs + 1);
-  if (left > 0) r->stats->jobs = threads_run(r->split.jobs, work_as, r);
-  if (recorder_close(r->recorder, &err)) fail(r, &err);
 }
 
 // Splits the memory; a part of it, *cache, is for statistics of weights where the plan quantizes
@@ -342,7 +313,11 @@ int run_plan(const struct plan *p, struct sources *s, struct staging *st,
     pthread_mutex_init(&r.mu, NULL);
     order_tensors(&r, &arena);
     schedule_open(&r.schedule, p, r.skip, r.split.jobs, parts);
-    work(&r, left);
+    // As many may wait as are in the making, and one: what a stop leaves to be synced stays small.
+    recorder_open(&r.recorder, p, s, st, r.split.jobs + 1);
+    if (left > 0) stats->jobs = threads_run(r.split.jobs, work_as, &r);
+    struct err unrecorded = {0};
+    if (recorder_close(r.recorder, &unrecorded)) fail(&r, &unrecorded);
     schedule_close(r.schedule);
     pthread_mutex_destroy(&r.mu);
     bad = conclude(&r, &arena, err);

@@ -45,9 +45,10 @@ struct batch {
   struct err err;
 };
 
-static bool stop_asked(struct batch *b) {
+static bool goes_on(void *ctx) {
+  struct batch *b = ctx;
   if (threads_must_stop(b->o->stop)) b->stopped = true;
-  return b->stopped;
+  return !b->stopped;
 }
 
 static void fail(struct batch *b, const struct err *cause) {
@@ -59,10 +60,6 @@ static void fail(struct batch *b, const struct err *cause) {
 
 // ---- hashing ----
 
-static bool goes_on(void *ctx) {
-  return !stop_asked(ctx);
-}
-
 static void hash_staged(void *ctx, uint32_t i) {
   (void)i;
   struct batch *b = ctx;
@@ -70,7 +67,7 @@ static void hash_staged(void *ctx, uint32_t i) {
   uint8_t *buf = arena_alloc(&arena, READ_BYTES);
   struct digest *sha = digest_new();
   uint32_t at;
-  while (!stop_asked(b) && (at = b->next++) < b->n) {
+  while (goes_on(b) && (at = b->next++) < b->n) {
     const struct plan_unit *piece = &b->pieces[at];
     const struct reread range = {.fd = staging_output_fd(b->st, piece->output),
                                  .name = b->p->outputs[piece->output].name,
@@ -89,7 +86,7 @@ static void hash_staged(void *ctx, uint32_t i) {
 
 static bool keep_making(void *ctx, uint32_t output, uint64_t off, size_t n) {
   (void)output, (void)off, (void)n;
-  return !stop_asked(ctx);
+  return goes_on(ctx);
 }
 
 static void hash_made(void *ctx, uint32_t i) {
@@ -111,7 +108,7 @@ static void hash_made(void *ctx, uint32_t i) {
     return;
   }
   uint32_t at;
-  while (!stop_asked(b) && (at = b->next++) < b->n)
+  while (goes_on(b) && (at = b->next++) < b->n)
     if (produce_range(w, &b->pieces[at], -1, b->digests[at], &err) < 0) fail(b, &err);
   produce_close(w);
 }
@@ -151,19 +148,12 @@ static void describe_recipe(const struct recipes *r, uint32_t id, char *out, siz
   out[len] = '\0';
 }
 
-// Said only where the range is not the elements themselves (plan.h).
-static void put_encoding(struct json_out *j, const struct plan_tensor *t) {
-  static const char *const words[] = {[ENCODING_FIXED32] = "fixed32",
-                                      [ENCODING_FIXED64] = "fixed64",
-                                      [ENCODING_VARINT] = "varint",
-                                      [ENCODING_STRINGS] = "strings"};
-  if (t->encoding == ENCODING_RAW) return;
-  assert(t->encoding < sizeof words / sizeof *words && words[t->encoding]);
-  json_put_text(j, "encoding", words[t->encoding]);
-}
-
 static void put_line(struct json_out *j, const struct plan *p, const struct plan_tensor *t,
                      const uint8_t (*digests)[DIGEST_BYTES], uint32_t n) {
+  static const char *const encodings[] = {[ENCODING_FIXED32] = "fixed32",
+                                          [ENCODING_FIXED64] = "fixed64",
+                                          [ENCODING_VARINT] = "varint",
+                                          [ENCODING_STRINGS] = "strings"};
   json_object(j);
   json_put_text(j, "name", t->name);
   json_put_text(j, "file", p->outputs[t->output].name);
@@ -171,7 +161,10 @@ static void put_line(struct json_out *j, const struct plan *p, const struct plan
   json_put_uint(j, "length", t->len);
   json_put_text(j, "dtype", dtype_name((enum dtype)t->dtype));
   json_put_ints(j, "dims", t->dims, t->rank);
-  put_encoding(j, t);
+  if (t->encoding != ENCODING_RAW) { // the range is not the elements themselves (plan.h)
+    assert(t->encoding < sizeof encodings / sizeof *encodings && encodings[t->encoding]);
+    json_put_text(j, "encoding", encodings[t->encoding]);
+  }
   json_put_array(j, "sha256");
   for (uint32_t i = 0; i < n; i++)
     json_hex(j, digests[i], DIGEST_BYTES);

@@ -244,18 +244,15 @@ void schedule_made(struct schedule *d, const struct schedule_part *part, struct 
   pthread_mutex_unlock(&d->mu);
 }
 
-static struct part *part_at(struct making *m, uint64_t off) {
-  for (uint32_t i = 1; i < m->n; i++)
-    if (m->parts[i].off == off) return &m->parts[i];
-  assert(false && "parts leave no gaps");
-  return NULL;
-}
-
 bool schedule_wait(struct schedule *d, const struct schedule_part *owned, uint64_t off,
                    uint64_t *end, struct figure_sums *errors) {
   assert(owned->owned);
   pthread_mutex_lock(&d->mu);
-  struct part *x = part_at(&d->makings[owned->owner], off);
+  struct making *m = &d->makings[owned->owner];
+  struct part *x = &m->parts[1];
+  while (x < &m->parts[m->n] && x->off != off)
+    x++;
+  assert(x < &m->parts[m->n]); // parts leave no gaps
   while (!x->over)
     pthread_cond_wait(&d->over, &d->mu);
   *end = x->end;

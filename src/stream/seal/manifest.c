@@ -201,22 +201,17 @@ static int check_form(const struct reading *r, const struct json_value *doc) {
   return 0;
 }
 
-static bool parse_number(struct span text, uint64_t *out) {
-  if (text.n == 0 || text.n > 19) return false;
-  *out = 0;
-  for (size_t i = 0; i < text.n; i++) {
-    if (text.at[i] < '0' || text.at[i] > '9') return false;
-    *out = *out * 10 + (uint64_t)(text.at[i] - '0');
-  }
-  return true;
-}
-
 // The last ':'-separated field of *text, which loses it.
 static bool take_last_number(struct span *text, uint64_t *out) {
   const uint8_t *colon = memrchr(text->at, ':', text->n);
   if (!colon) return false;
-  const size_t before = (size_t)(colon - text->at);
-  if (!parse_number(span_of(colon + 1, text->n - before - 1), out)) return false;
+  const size_t before = (size_t)(colon - text->at), n = text->n - before - 1;
+  if (n == 0 || n > 19) return false;
+  *out = 0;
+  for (const uint8_t *at = colon + 1; at <= colon + n; at++) {
+    if (*at < '0' || *at > '9') return false;
+    *out = *out * 10 + (uint64_t)(*at - '0');
+  }
   text->n = before;
   return true;
 }

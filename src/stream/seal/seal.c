@@ -21,6 +21,7 @@
 
 #include "fs.h"
 #include "name_scan.h"
+#include "reread.h"
 #include "seal_intent.h"
 #include "seal_old.h"
 #include "staging_folder.h"
@@ -32,33 +33,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// ---- is it ours? ----
+enum { BUFFER_BYTES = 1 << 20 };
 
-static int hash_piece(int fd, uint64_t off, uint64_t len, uint8_t *buf, uint8_t out[DIGEST_BYTES]) {
-  struct digest *d = digest_new();
-  digest_start(d);
-  uint64_t at = 0;
-  while (at < len) {
-    const ssize_t got = pread(fd, buf, (size_t)min_u64(1 << 20, len - at), (off_t)(off + at));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    digest_add(d, buf, (size_t)got);
-    at += (uint64_t)got;
-  }
-  digest_end(d, out);
-  digest_free(d);
-  return at == len ? 0 : -1;
-}
+// ---- is it ours? ----
 
 static bool same_bytes(int fd, const struct seal_move *m) {
   struct arena scratch = {0};
-  uint8_t *buf = arena_alloc(&scratch, 1 << 20), is[DIGEST_BYTES];
+  struct digest *d = digest_new();
+  uint8_t *buf = arena_alloc(&scratch, BUFFER_BYTES), is[DIGEST_BYTES];
   bool same = true;
   for (uint32_t i = 0; same && i < m->n_units; i++) {
-    const uint64_t off = i * PLAN_UNIT_BYTES;
-    same = hash_piece(fd, off, min_u64(PLAN_UNIT_BYTES, m->size - off), buf, is) == 0 &&
-           memcmp(is, m->units[i], DIGEST_BYTES) == 0;
+    const uint64_t off = i * PLAN_UNIT_BYTES, len = min_u64(PLAN_UNIT_BYTES, m->size - off);
+    const struct reread unit = {.fd = fd, .name = m->name, .off = off, .len = len};
+    struct err unread = {0};
+    digest_start(d);
+    same = reread_hash(&unit, d, buf, BUFFER_BYTES, &unread) == 0;
+    digest_end(d, is);
+    same = same && memcmp(is, m->units[i], DIGEST_BYTES) == 0;
   }
+  digest_free(d);
   arena_free(&scratch);
   return same;
 }
@@ -185,25 +178,6 @@ int seal_finish(struct staging *st, struct seal_report *report, struct err *err)
 
 // ---- preparing ----
 
-static int check_onnx_free(const struct staging *st, const char *onnx, bool replace,
-                           struct err *err) {
-  struct stat at;
-  if (fstatat(st->dest, onnx, &at, AT_SYMLINK_NOFOLLOW)) return 0;
-  if (S_ISDIR(at.st_mode))
-    return err_set(err, ERR_USAGE, "'%s' in '%s' is a folder", quote_str(onnx).s,
-                   quote_str(st->dest_path).s);
-  if (replace) return 0;
-  err_set(err, ERR_USAGE, "'%s' exists in '%s'", quote_str(onnx).s, quote_str(st->dest_path).s);
-  return err_because(err, REASON_EXISTS);
-}
-
-static int check_data_free(const struct staging *st, const struct seal_move *m, struct err *err) {
-  if (!staging_has(st->dest, m->name) || is_placed(st, m)) return 0;
-  err_set(err, ERR_RETRY, "'%s' in '%s' appeared after this run was planned", quote_str(m->name).s,
-          quote_str(st->dest_path).s);
-  return err_hint(err, "the same command, given again, chooses another name");
-}
-
 static int add_move(struct seal_intent *s, const struct staging *st, const char *name,
                     enum seal_role role, struct err *err) {
   struct stat at;
@@ -228,7 +202,11 @@ static int add_outputs(struct seal_intent *s, const struct staging *st, const st
     while (unit < st->n_units && plan_unit_at(p, unit).output == i)
       unit++;
     m->n_units = (uint32_t)(st->digests + unit - (uint8_t(*)[DIGEST_BYTES])(uintptr_t)m->units);
-    if (m->role == SEAL_DATA && check_data_free(st, m, err)) return -1;
+    if (m->role == SEAL_DATA && staging_has(st->dest, m->name) && !is_placed(st, m)) {
+      err_set(err, ERR_RETRY, "'%s' in '%s' appeared after this run was planned",
+              quote_str(m->name).s, quote_str(st->dest_path).s);
+      return err_hint(err, "the same command, given again, chooses another name");
+    }
     const int fd = staging_output_fd(st, i);
     if (fs_ops->fsync(fd))
       return err_errno(err, errno, ERR_IO, "cannot sync '%s'", quote_str(m->name).s);
@@ -236,8 +214,17 @@ static int add_outputs(struct seal_intent *s, const struct staging *st, const st
   return 0;
 }
 
-static int add_companion(struct seal_intent *s, const struct staging *st, const char *name,
-                         struct span text, struct err *err) {
+static int add_companions(struct seal_intent *s, const struct staging *st, const char *onnx,
+                          const struct seal_options *o, struct err *err) {
+  char name[256];
+  if (o->tensors) {
+    if (add_move(s, st, companion_name(o->tensors), SEAL_COMPANION, err)) return -1;
+    struct seal_move *m = &s->moves[s->n_moves - 1];
+    m->units = companion_units(o->tensors, &m->n_units);
+  }
+  if (!o->manifest) return 0;
+  const struct span text = span_of(o->manifest, o->manifest_bytes);
+  manifest_name(name, onnx);
   if (fs_put_file(st->folder, name, text, err) || add_move(s, st, name, SEAL_COMPANION, err))
     return -1;
   struct seal_move *m = &s->moves[s->n_moves - 1];
@@ -251,27 +238,22 @@ static int add_companion(struct seal_intent *s, const struct staging *st, const 
   return 0;
 }
 
-static int add_companions(struct seal_intent *s, const struct staging *st, const char *onnx,
-                          const struct seal_options *o, struct err *err) {
-  char name[256];
-  if (o->tensors) {
-    if (add_move(s, st, companion_name(o->tensors), SEAL_COMPANION, err)) return -1;
-    struct seal_move *m = &s->moves[s->n_moves - 1];
-    m->units = companion_units(o->tensors, &m->n_units);
-  }
-  manifest_name(name, onnx);
-  if (o->manifest && add_companion(s, st, name, span_of(o->manifest, o->manifest_bytes), err))
-    return -1;
-  return 0;
-}
-
 static int prepare(struct seal_intent *s, struct staging *st, const struct plan *p,
                    const struct seal_options *o, struct err *err) {
   const char *onnx = p->outputs[p->n_outputs - 1].name;
   s->replace = o->replace;
   memcpy(s->plan_id, p->id, DIGEST_BYTES);
   s->moves = arena_alloc(&s->arena, (p->n_outputs + 2) * sizeof *s->moves);
-  if (staging_lock_exclusive(st, err) || check_onnx_free(st, onnx, o->replace, err)) return -1;
+  if (staging_lock_exclusive(st, err)) return -1;
+  struct stat at;
+  const bool there = fstatat(st->dest, onnx, &at, AT_SYMLINK_NOFOLLOW) == 0;
+  if (there && S_ISDIR(at.st_mode))
+    return err_set(err, ERR_USAGE, "'%s' in '%s' is a folder", quote_str(onnx).s,
+                   quote_str(st->dest_path).s);
+  if (there && !o->replace) {
+    err_set(err, ERR_USAGE, "'%s' exists in '%s'", quote_str(onnx).s, quote_str(st->dest_path).s);
+    return err_because(err, REASON_EXISTS);
+  }
   if (add_outputs(s, st, p, err) || add_companions(s, st, onnx, o, err)) return -1;
   if (o->replace && seal_old_find(s, st->dest, p, err)) return -1;
   return seal_intent_write(s, st->folder, err);

@@ -70,17 +70,6 @@ static const char *base_name(struct arena *a, const struct json_value *v) {
   return span_is(s, ".") || span_is(s, "..") ? NULL : arena_string(a, s);
 }
 
-static bool read_role(const struct json_value *v, enum seal_role *role) {
-  struct span s;
-  if (!json_as_string(v, &s)) return false;
-  for (unsigned i = 0; i < sizeof role_names / sizeof *role_names; i++)
-    if (span_is(s, role_names[i])) {
-      *role = (enum seal_role)i;
-      return true;
-    }
-  return false;
-}
-
 static bool read_units(struct arena *a, const struct json_value *rows, struct seal_move *m) {
   if (!json_is_array(rows)) return false;
   m->n_units = 0;
@@ -100,9 +89,13 @@ static bool read_moves(struct seal_intent *s, const struct json_value *rows) {
   unsigned onnx = 0;
   for (const struct json_value *row = json_first(rows); row; row = json_next(row)) {
     struct seal_move *m = &s->moves[s->n_moves++];
+    struct span role;
     m->name = base_name(&s->arena, json_get(row, "name"));
-    if (!m->name || !read_role(json_get(row, "role"), &m->role) ||
-        !json_as_uint(json_get(row, "size"), &m->size) ||
+    if (!m->name || !json_as_string(json_get(row, "role"), &role)) return false;
+    m->role = SEAL_DATA;
+    while (m->role <= SEAL_COMPANION && !span_is(role, role_names[m->role]))
+      m->role++;
+    if (m->role > SEAL_COMPANION || !json_as_uint(json_get(row, "size"), &m->size) ||
         !json_as_uint(json_get(row, "inode"), &m->inode) ||
         !read_units(&s->arena, json_get(row, "units"), m))
       return false;

@@ -117,9 +117,18 @@ static void look_at_space(const struct opening *o, struct staging_space *space) 
       !mul_overflows(geteuid() == 0 ? fs.f_bfree : fs.f_bavail, fs.f_frsize, &space->free_bytes);
 }
 
-static int allocate_output(const struct opening *o, uint32_t i) {
+static int open_output(const struct opening *o, uint32_t i) {
   const struct plan_output *out = &o->p->outputs[i];
-  const int fd = o->st->outputs[i];
+  const int fd = fs_ops->openat(o->st->folder, out->name, O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
+  if (fd < 0)
+    return err_errno(o->err, errno, ERR_IO, "cannot create '%s' in '%s'", quote_str(out->name).s,
+                     quote_str(o->st->name).s);
+  o->st->outputs[i] = fd;
+  struct stat at;
+  if (fstat(fd, &at) || !S_ISREG(at.st_mode) || at.st_nlink != 1)
+    return err_set(o->err, ERR_IO, "'%s' in '%s' is not a file of ours", quote_str(out->name).s,
+                   quote_str(o->st->name).s);
+  if (out->size == 0 || (uint64_t)at.st_size == out->size) return 0;
   int bad;
   do
     bad = fs_ops->fallocate(fd, 0, (off_t)out->size);
@@ -134,21 +143,6 @@ static int allocate_output(const struct opening *o, uint32_t i) {
   say(o, "the file system of '%s' cannot reserve space for '%s': it may still run full on the way",
       quote_str(o->st->dest_path).s, quote_str(out->name).s);
   return 0;
-}
-
-static int open_output(const struct opening *o, uint32_t i) {
-  const struct plan_output *out = &o->p->outputs[i];
-  const int fd = fs_ops->openat(o->st->folder, out->name, O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
-  if (fd < 0)
-    return err_errno(o->err, errno, ERR_IO, "cannot create '%s' in '%s'", quote_str(out->name).s,
-                     quote_str(o->st->name).s);
-  o->st->outputs[i] = fd;
-  struct stat at;
-  if (fstat(fd, &at) || !S_ISREG(at.st_mode) || at.st_nlink != 1)
-    return err_set(o->err, ERR_IO, "'%s' in '%s' is not a file of ours", quote_str(out->name).s,
-                   quote_str(o->st->name).s);
-  if (out->size == 0 || (uint64_t)at.st_size == out->size) return 0;
-  return allocate_output(o, i);
 }
 
 // ---- what is in the folder ----
@@ -179,7 +173,11 @@ static int put_plan_text(void *ctx, struct span text) {
   return 0;
 }
 
-static int fill_plan_json(const struct opening *o, int fd) {
+// The folder without header.json holds nothing that counts, so the plan needs no name beside it.
+static int write_plan_json(const struct opening *o) {
+  const int fd =
+      fs_ops->openat(o->st->folder, "plan.json", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
+  if (fd < 0) return err_errno(o->err, errno, ERR_IO, "cannot create 'plan.json'");
   struct plan shown = *o->p; // writing sets the id of its copy
   struct arena scratch = {0};
   struct plan_text *to = arena_alloc(&scratch, sizeof *to);
@@ -188,17 +186,8 @@ static int fill_plan_json(const struct opening *o, int fd) {
   if (!bad) bad = flush_plan_text(to);
   if (!bad && fs_ops->fsync(fd)) bad = err_errno(o->err, errno, ERR_IO, "cannot sync 'plan.json'");
   arena_free(&scratch);
-  assert(bad || memcmp(shown.id, o->p->id, DIGEST_BYTES) == 0);
-  return bad;
-}
-
-// The folder without header.json holds nothing that counts, so the plan needs no name beside it.
-static int write_plan_json(const struct opening *o) {
-  const int fd =
-      fs_ops->openat(o->st->folder, "plan.json", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
-  if (fd < 0) return err_errno(o->err, errno, ERR_IO, "cannot create 'plan.json'");
-  const int bad = fill_plan_json(o, fd);
   close(fd);
+  assert(bad || memcmp(shown.id, o->p->id, DIGEST_BYTES) == 0);
   return bad;
 }
 
@@ -239,23 +228,19 @@ static int start_afresh(const struct opening *o, bool made) {
   return fs_sync_folder(st->dest, st->dest_path, o->err);
 }
 
-static bool seal_is_ours(const struct opening *o, const struct staging_header *h) {
-  if (!staging_has(o->st->folder, "seal.json")) return false;
-  if (o->options->resume) return true;
-  struct err changed = {0};
-  return staging_header_is_of(h, o->p->id) &&
-         staging_header_same_sources(h, o->s, STAGING_HEADER_UNITS, &changed) == 0;
-}
-
 // Decides between the three and makes it so. *made: the folder is ours from this call on.
 static int settle(const struct opening *o, bool made, enum staging_resume *how) {
   struct staging_header h;
   if (staging_header_read(o->st->folder, &h, o->err)) return -1;
   int bad = 0;
-  if (seal_is_ours(o, &h)) {
+  struct err changed = {0};
+  const bool of_plan = staging_header_is_of(&h, o->p->id), resume = o->options->resume;
+  if (staging_has(o->st->folder, "seal.json") &&
+      (resume ||
+       (of_plan && staging_header_same_sources(&h, o->s, STAGING_HEADER_UNITS, &changed) == 0))) {
     *how = STAGING_SEALED;
     say(o, "'%s' is complete; its outputs only have to be put in place", quote_str(o->st->name).s);
-  } else if (o->options->resume && staging_header_is_of(&h, o->p->id)) {
+  } else if (resume && of_plan) {
     *how = STAGING_RESUMED;
     bad = take_over(o, &h);
   } else {
@@ -268,18 +253,6 @@ static int settle(const struct opening *o, bool made, enum staging_resume *how) 
 
 // ---- the lock's two kinds ----
 
-static bool first_output_is_ours(const struct staging *st, const char *name) {
-  struct stat named, held;
-  return fstatat(st->folder, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-         fstat(st->outputs[0], &held) == 0 && named.st_ino == held.st_ino;
-}
-
-static bool folder_is_ours(const struct staging *st) {
-  struct stat named, held;
-  return fstatat(st->dest, st->name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-         fstat(st->folder, &held) == 0 && named.st_ino == held.st_ino;
-}
-
 static int taken_away(const struct staging *st, struct err *err) {
   err_set(err, ERR_RETRY, "another process took '%s' in '%s' while this one worked in it",
           quote_str(st->name).s, quote_str(st->dest_path).s);
@@ -289,7 +262,7 @@ static int taken_away(const struct staging *st, struct err *err) {
 static int change_lock(struct staging *st, int operation, struct err *err) {
   if (fs_ops->flock(st->lock, operation | LOCK_NB) && errno == EWOULDBLOCK)
     return taken_away(st, err);
-  return folder_is_ours(st) ? 0 : taken_away(st, err);
+  return staging_still_there(st) ? 0 : taken_away(st, err);
 }
 
 int staging_lock_exclusive(struct staging *st, struct err *err) {
@@ -306,7 +279,17 @@ static void sign_lock(const struct staging *st) {
 
 // ---- opening ----
 
-static int check_names(const struct opening *o) {
+// What would keep a run from beginning, asked in the order in which a run meets it. *space is
+// filled as far as the folder can be opened. A run also removes what a finished seal left.
+static int may_begin(const struct opening *o, struct staging_space *space) {
+  struct staging *st = o->st;
+  const struct staging_options *options = o->options;
+  char sealed[STAGING_NAME_MAX]; // the folder of another seal
+  enum staging_seal state;
+  *space = (struct staging_space){0};
+  if (staging_open_dest(st->dest_path, &st->dest, o->err)) return -1;
+  staging_name(st->name, options->onnx_name, o->p->id);
+  look_at_space(o, space);
   for (uint32_t i = 0; i < o->p->n_outputs; i++) {
     const char *name = o->p->outputs[i].name;
     if (strlen(name) > STAGING_FILE_MAX || strchr(name, '/') || staging_name_reserved(name))
@@ -315,39 +298,19 @@ static int check_names(const struct opening *o) {
                      "or is a name that the staging folder uses itself",
                      quote_str(name).s, STAGING_FILE_MAX);
   }
-  return 0;
-}
-
-// *finished: the folder of a seal that is through, or "".
-static int refuse_other_seal(const struct opening *o, char finished[STAGING_NAME_MAX]) {
-  char name[STAGING_NAME_MAX];
-  enum staging_seal state;
-  finished[0] = '\0';
-  if (staging_find_seal(o->options->dest_folder, o->options->onnx_name, name, &state, o->err))
+  if (staging_find_seal(options->dest_folder, options->onnx_name, sealed, &state, o->err))
     return -1;
-  if (state == STAGING_SEAL_FINISHED) snprintf(finished, STAGING_NAME_MAX, "%s", name);
-  if (state != STAGING_SEAL_UNFINISHED || strcmp(name, o->st->name) == 0) return 0;
-  err_set(o->err, ERR_RETRY,
-          "an earlier run has begun to put its '%s' in place and did not end: '%s' in '%s'",
-          quote_str(o->options->onnx_name).s, quote_str(name).s, quote_str(o->st->dest_path).s);
-  return err_because(o->err, REASON_SEAL_BEGUN);
-}
-
-// What would keep a run from beginning, asked in the order in which a run meets it. *space is
-// filled as far as the folder can be opened. A run also removes what a finished seal left.
-static int may_begin(const struct opening *o, struct staging_space *space) {
-  struct staging *st = o->st;
-  char finished[STAGING_NAME_MAX];
-  *space = (struct staging_space){0};
-  if (staging_open_dest(st->dest_path, &st->dest, o->err)) return -1;
-  staging_name(st->name, o->options->onnx_name, o->p->id);
-  look_at_space(o, space);
-  if (check_names(o) || refuse_other_seal(o, finished)) return -1;
-  if (finished[0] && !o->dry) {
+  if (state == STAGING_SEAL_UNFINISHED && strcmp(sealed, st->name) != 0) {
+    err_set(o->err, ERR_RETRY,
+            "an earlier run has begun to put its '%s' in place and did not end: '%s' in '%s'",
+            quote_str(options->onnx_name).s, quote_str(sealed).s, quote_str(st->dest_path).s);
+    return err_because(o->err, REASON_SEAL_BEGUN);
+  }
+  if (state == STAGING_SEAL_FINISHED && !o->dry) {
     // What a kill left of a seal that was through. A failure leaves it to `clean`.
     struct staging leftover;
     struct err ignored = {0};
-    if (staging_open_sealed(&leftover, o->options->dest_folder, finished, &ignored) == 0)
+    if (staging_open_sealed(&leftover, options->dest_folder, sealed, &ignored) == 0)
       staging_retire(&leftover, &ignored);
     look_at_space(o, space);
   }
@@ -374,7 +337,10 @@ static int open_steps(const struct opening *o, enum staging_resume *how, bool *m
     if (open_output(o, i)) return -1;
   if (fs_sync_folder(o->st->folder, o->st->name, o->err)) return -1;
   if (change_lock(st, LOCK_SH, o->err)) return -1;
-  return first_output_is_ours(st, o->p->outputs[0].name) ? 0 : taken_away(st, o->err);
+  struct stat named, held; // the first output
+  const bool ours = fstatat(st->folder, o->p->outputs[0].name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+                    fstat(st->outputs[0], &held) == 0 && named.st_ino == held.st_ino;
+  return ours ? 0 : taken_away(st, o->err);
 }
 
 int staging_open(struct staging *st, const struct plan *p, struct sources *s,

@@ -38,17 +38,12 @@ static bool ends_with(const char *s, size_t n, const char *tail, size_t *rest) {
   return true;
 }
 
-static bool all_hex(const char *s, size_t n) {
-  for (size_t i = 0; i < n; i++)
-    if (!memchr("0123456789abcdef", s[i], 16)) return false;
-  return true;
-}
-
 bool staging_name_is(const char *name, const char *onnx_name, bool *done) {
   size_t n = strlen(name);
   if (name[0] != '.' || !ends_with(name, n, ".weir", &n)) return false;
   *done = ends_with(name, n, ".done", &n);
-  if (n < ID_HEX + 3 || name[n - ID_HEX - 1] != '.' || !all_hex(name + n - ID_HEX, ID_HEX))
+  if (n < ID_HEX + 3 || name[n - ID_HEX - 1] != '.' ||
+      strspn(name + n - ID_HEX, "0123456789abcdef") < ID_HEX)
     return false;
   if (!onnx_name) return true;
   const size_t out = strnlen(onnx_name, OUT_MAX);
@@ -87,10 +82,6 @@ static int busy(const struct staging *st, struct err *err) {
   return err_because(err, REASON_BUSY);
 }
 
-static bool no_locks_here(int errnum) {
-  return errnum == ENOSYS || errnum == EOPNOTSUPP || errnum == ENOLCK;
-}
-
 static int cannot_make(const struct staging *st, int errnum, struct err *err) {
   err_fill_errno(err, errnum, ERR_IO, "cannot make the staging folder '%s' in '%s'",
                  quote_str(st->name).s, quote_str(st->dest_path).s);
@@ -98,7 +89,7 @@ static int cannot_make(const struct staging *st, int errnum, struct err *err) {
                        "writable");
 }
 
-static bool still_there(const struct staging *st) {
+bool staging_still_there(const struct staging *st) {
   struct stat named, held;
   return fstatat(st->dest, st->name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
          fstat(st->folder, &held) == 0 && named.st_ino == held.st_ino &&
@@ -121,11 +112,13 @@ static int try_enter(struct staging *st, enum staging_entry how, struct err *err
   if (look && st->lock < 0 && errno == ENOENT) return 1; // an emptied one has none, and gets one
   if (st->lock < 0)
     return err_errno(err, errno, ERR_IO, "cannot open the lock of '%s'", quote_str(st->name).s);
-  if (fs_ops->flock(st->lock, LOCK_EX | LOCK_NB) && !no_locks_here(errno)) {
+  if (fs_ops->flock(st->lock, LOCK_EX | LOCK_NB)) {
+    const bool no_locks_here = errno == ENOSYS || errno == EOPNOTSUPP || errno == ENOLCK;
     if (errno == EWOULDBLOCK) return busy(st, err);
-    return err_errno(err, errno, ERR_IO, "cannot lock '%s'", quote_str(st->name).s);
+    if (!no_locks_here)
+      return err_errno(err, errno, ERR_IO, "cannot lock '%s'", quote_str(st->name).s);
   }
-  return look || still_there(st);
+  return look || staging_still_there(st);
 }
 
 int staging_enter(struct staging *st, enum staging_entry how, bool *made, struct err *err) {
@@ -166,8 +159,14 @@ static int empty_artifact(void *ctx, const char *name) {
   return unlink_one(e->folder, name, 0, e->what, e->err);
 }
 
-// A folder in the folder (artifacts): one level, as we make it.
-static int empty_artifacts(const struct emptying *e, const char *name) {
+static int empty_entry(void *ctx, const char *name) {
+  struct emptying *e = ctx;
+  if (strcmp(name, "lock") == 0) return 0;
+  e->left++; // listing while removing may pass entries over: look again until none is seen
+  struct stat at;
+  if (fstatat(e->folder, name, &at, AT_SYMLINK_NOFOLLOW) || !S_ISDIR(at.st_mode))
+    return unlink_one(e->folder, name, 0, e->what, e->err);
+  // A folder in the folder (artifacts): one level, as we make it.
   const int fd = fs_ops->openat(e->folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
   if (fd < 0)
     return err_errno(e->err, errno, ERR_IO, "cannot open '%s' in '%s'", quote_str(name).s,
@@ -176,16 +175,6 @@ static int empty_artifacts(const struct emptying *e, const char *name) {
   const int bad = fs_list(fd, empty_artifact, &inner, name, e->err);
   close(fd);
   return bad ? -1 : unlink_one(e->folder, name, AT_REMOVEDIR, e->what, e->err);
-}
-
-static int empty_entry(void *ctx, const char *name) {
-  struct emptying *e = ctx;
-  if (strcmp(name, "lock") == 0) return 0;
-  e->left++; // listing while removing may pass entries over: look again until none is seen
-  struct stat at;
-  if (fstatat(e->folder, name, &at, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(at.st_mode))
-    return empty_artifacts(e, name);
-  return unlink_one(e->folder, name, 0, e->what, e->err);
 }
 
 int staging_empty(int folder, const char *what, bool keep_lock, struct err *err) {

@@ -21,6 +21,8 @@ int staging_open_dest(const char *path, int *dest, struct err *err);
 // lock. ERR_RETRY if the lock is taken.
 enum staging_entry { STAGING_FOUND, STAGING_MAKE, STAGING_LOOK };
 int staging_enter(struct staging *st, enum staging_entry how, bool *made, struct err *err);
+// Is the folder still the one that bears its name?
+bool staging_still_there(const struct staging *st);
 // Opens or makes the folder that OUT has for this id, under the exclusive lock, and looks at
 // nothing in it. On failure nothing stays open.
 int staging_open_bare(struct staging *st, const char *dest_folder, const char *onnx_name,

@@ -31,17 +31,13 @@ struct finding {
   enum staging_seal state;
 };
 
-static bool has_seal(int dest, const char *folder) {
-  char path[STAGING_NAME_MAX + 16];
-  snprintf(path, sizeof path, "%s/seal.json", folder);
-  return staging_has(dest, path);
-}
-
 static int find_entry(void *ctx, const char *name) {
   struct finding *f = ctx;
   bool done;
+  char path[STAGING_NAME_MAX + 16];
   if (strlen(name) >= STAGING_NAME_MAX || !staging_name_is(name, f->onnx_name, &done)) return 0;
-  if (!done && !has_seal(f->dest, name)) return 0;
+  snprintf(path, sizeof path, "%s/seal.json", name);
+  if (!done && !staging_has(f->dest, path)) return 0;
   snprintf(f->name, STAGING_NAME_MAX, "%s", name);
   f->state = done ? STAGING_SEAL_FINISHED : STAGING_SEAL_UNFINISHED;
   return !done; // an unfinished one is what matters: look no further
@@ -68,8 +64,7 @@ static size_t fresh_sidecar_of(const char *name) {
   if (n <= tail + strlen(".onnx")) return 0;
   const char *at = name + n - tail;
   if (at[0] != '.' || strcmp(at + 9, ".data") != 0) return 0;
-  for (int i = 1; i <= 8; i++)
-    if (!memchr("0123456789abcdef", at[i], 16)) return 0;
+  if (strspn(at + 1, "0123456789abcdef") < 8) return 0;
   return memcmp(at - 5, ".onnx", 5) == 0 ? n - tail : 0;
 }
 
@@ -170,9 +165,8 @@ int staging_scan(const char *dir, int (*each)(void *ctx, const struct staging_fo
 // ---- removing ----
 
 static int remove_orphan(const char *dir, const char *name, struct err *err) {
-  int fd;
+  int fd, bad = 0;
   if (staging_open_dest(dir, &fd, err)) return -1;
-  int bad = 0;
   if (strchr(name, '/') || !is_orphan(fd, name))
     bad = err_set(err, ERR_USAGE,
                   "'%s' in '%s' is neither a staging folder nor a data file that no model names",

@@ -61,19 +61,14 @@ int fs_write_all(int fd, const void *bytes, size_t n, const char *what, struct e
   return 0;
 }
 
-static int write_synced(int fd, struct span bytes, const char *name, struct err *err) {
-  if (fs_write_all(fd, bytes.at, bytes.n, name, err)) return -1;
-  if (fs_ops->fsync(fd))
-    return err_errno(err, errno, ERR_IO, "cannot sync '%s'", quote_str(name).s);
-  return 0;
-}
-
 int fs_put_file(int dir, const char *name, struct span bytes, struct err *err) {
   char beside[300];
   snprintf(beside, sizeof beside, "%s.tmp", name);
   const int fd = fs_ops->openat(dir, beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
   if (fd < 0) return err_errno(err, errno, ERR_IO, "cannot create '%s'", quote_str(beside).s);
-  const int bad = write_synced(fd, bytes, beside, err);
+  int bad = fs_write_all(fd, bytes.at, bytes.n, beside, err);
+  if (!bad && fs_ops->fsync(fd))
+    bad = err_errno(err, errno, ERR_IO, "cannot sync '%s'", quote_str(beside).s);
   close(fd);
   if (bad) return -1;
   if (fs_ops->renameat2(dir, beside, dir, name, 0))

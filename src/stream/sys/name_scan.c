@@ -22,18 +22,11 @@
 
 enum { WINDOW = 1 << 20 };
 
-static ssize_t read_some(int fd, void *buf, size_t n) {
-  ssize_t got;
-  do
-    got = read(fd, buf, n);
-  while (got < 0 && errno == EINTR);
-  return got;
-}
-
 static enum name_scan scan_fd(int fd, struct span name, uint8_t *buf) {
   size_t kept = 0;
   for (;;) {
-    const ssize_t got = read_some(fd, buf + kept, WINDOW - kept);
+    const ssize_t got = read(fd, buf + kept, WINDOW - kept);
+    if (got < 0 && errno == EINTR) continue;
     if (got < 0) return NAME_SCAN_UNKNOWN;
     if (got == 0) return NAME_SCAN_FREE;
     const size_t have = kept + (size_t)got;

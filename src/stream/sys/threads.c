@@ -9,7 +9,6 @@
 #include "threads.h"
 
 #include <assert.h>
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <time.h>
@@ -29,10 +28,10 @@ static void *member_main(void *at) {
   return NULL;
 }
 
-static uint32_t start_members(struct member *members, uint32_t n) {
+bool threads_start(pthread_t *thread, size_t stack_bytes, void *(*work)(void *ctx), void *ctx) {
   pthread_attr_t attr;
-  if (n == 0 || pthread_attr_init(&attr)) return 0;
-  pthread_attr_setstacksize(&attr, STACK_BYTES);
+  if (pthread_attr_init(&attr)) return false;
+  pthread_attr_setstacksize(&attr, stack_bytes);
   sigset_t before;
   // The signals that a program handles go to the thread that called us.
   sigset_t all;
@@ -42,10 +41,7 @@ static uint32_t start_members(struct member *members, uint32_t n) {
   sigdelset(&all, SIGFPE);
   sigdelset(&all, SIGILL);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  uint32_t started = 0;
-  while (started < n &&
-         pthread_create(&members[started].thread, &attr, member_main, &members[started]) == 0)
-    started++;
+  const bool started = pthread_create(thread, &attr, work, ctx) == 0;
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   pthread_attr_destroy(&attr);
   return started;
@@ -56,7 +52,10 @@ uint32_t threads_run(uint32_t n, void (*work)(void *ctx, uint32_t i), void *ctx)
   assert(n >= 1 && n <= THREADS_MAX);
   for (uint32_t i = 0; i + 1 < n; i++)
     others[i] = (struct member){.work = work, .ctx = ctx, .i = i + 1};
-  const uint32_t started = start_members(others, n - 1);
+  uint32_t started = 0;
+  while (started < n - 1 &&
+         threads_start(&others[started].thread, STACK_BYTES, member_main, &others[started]))
+    started++;
   work(ctx, 0);
   for (uint32_t i = 0; i < started; i++)
     pthread_join(others[i].thread, NULL);

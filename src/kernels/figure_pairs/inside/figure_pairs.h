@@ -1,20 +1,13 @@
-// Inside the room: how the variants of figure_pairs_*.c cut a chunk's piece that take whole turns of the
-// lanes; what comes before the first one and behind the last one is left to the portable code.
+// Inside the room: the vectors of figure_pairs_lanes.h.
 #ifndef WEIR_FIGURE_PAIRS_H
 #define WEIR_FIGURE_PAIRS_H
 
 #include "kernels_table.h"
 
-struct figure_pairs_cut {
-  size_t head, whole, behind; // pairs before, pairs in turns, number of the first one behind
-};
-
-// Of n pairs, the first of them number `first` of the chunk.
-static inline struct figure_pairs_cut figure_pairs_cut(size_t first, size_t n) {
-  const size_t to_turn = (KERNELS_LANES - first % KERNELS_LANES) % KERNELS_LANES;
-  const size_t head = to_turn < n ? to_turn : n;
-  const size_t whole = (n - head) / KERNELS_LANES * KERNELS_LANES;
-  return (struct figure_pairs_cut){head, whole, head + whole};
-}
+// Of so many bytes (types that only a typedef can name): doubles, and as many floats.
+#define FIGURE_PAIRS_LANES(bytes)                                                                  \
+  enum { STEP = (bytes) / 8, VECTORS = KERNELS_LANES / STEP };                                     \
+  typedef double lanes __attribute__((vector_size(bytes)));                                        \
+  typedef float narrow_lanes __attribute__((vector_size((bytes) / 2)))
 
 #endif

@@ -651,4 +651,13 @@ static void columns(const struct kernels_panel *p, const struct kernels_block_fo
   }
 }
 
+// The two functions of a variant.
+#define SEARCH(isa)                                                                                \
+  void search_rows_##isa(const struct kernels_panel *p, const struct kernels_block_format *f) {    \
+    rows(p, f);                                                                                    \
+  }                                                                                                \
+  void search_columns_##isa(const struct kernels_panel *p, const struct kernels_block_format *f) { \
+    columns(p, f);                                                                                 \
+  }
+
 #endif

@@ -11,7 +11,6 @@ enum { SHRINK_BROADCAST_OPSET = 7, SHRINK_DEQUANTIZE_OPSET = 10 };
 struct shrinking {
   struct kit k;
   const struct shrink_options *options;
-  struct shrink_result *result;
   bool adds; // new initializers were made
 };
 

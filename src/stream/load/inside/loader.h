@@ -1,6 +1,7 @@
 // What the parts of the loader share: the state of one pass over the .onnx.
 //
 //   load.c          the pass itself: frames, the skeleton, which field goes where
+//   load_decode.c   protobuf-c: units decoded, one at a time
 //   load_graph.c    rows for graphs, functions, value infos, the model
 //   load_node.c     rows for nodes and attributes
 //   load_tensor.c   rows for tensors: dims, dtype, where the elements lie
@@ -12,10 +13,11 @@
 #ifndef WEIR_LOADER_H
 #define WEIR_LOADER_H
 
-#include "decode.h"
 #include "load.h"
 #include "onnx_schema.h"
 #include "wire.h"
+
+#include "onnx.pb-c.h"
 
 enum {
   NAME_MAX_BYTES = 64 << 10, // of a name; also of an attribute list or string that is held
@@ -106,9 +108,6 @@ static inline struct frame *frame_top(struct loader *l) {
 static inline struct frame *frame_above(struct loader *l) {
   return &l->frames[l->depth - 1];
 }
-static inline struct span frame_skeleton(const struct frame *f) {
-  return span_of(f->skeleton, f->n_skeleton);
-}
 static inline struct place frame_place(const struct frame *f) {
   return (struct place){f->start, f->end - f->start};
 }
@@ -144,6 +143,18 @@ static inline struct place_text row_place(const struct row_name *r) {
   return load_place(r->what, r->name, r->start);
 }
 
+// ---- units --------------------------------------------------------------------------------------
+
+// The unit that ended, in the words of the generated header: Pb__Node for &pb__node__descriptor. It
+// lies in l->scratch, as do its bytes. NULL with err if its skeleton does not decode (framing was
+// checked before, so that is a packed list whose last number is cut).
+const void *load_decode(struct loader *l, const struct frame *f,
+                        const ProtobufCMessageDescriptor *of);
+
+static inline struct span load_text(ProtobufCBinaryData d) {
+  return span_of(d.data, d.len);
+}
+
 // ---- rows ---------------------------------------------------------------------------------------
 
 // A message of that kind begins (frame_top) or has ended, with its skeleton complete.
@@ -154,6 +165,10 @@ int load_begin_child(struct loader *l, struct frame *f, const struct wire_field 
 int load_end_tensor(struct loader *l, struct frame *f);
 int load_end_node(struct loader *l, struct frame *f);
 int load_end_attr(struct loader *l, struct frame *f);
+// The part of a sparse tensor that a tensor in it is: its values or its indices.
+static inline uint32_t *load_sparse_part(struct frame *sparse, const struct frame *tensor) {
+  return tensor->field->number == ONNX_SPARSE_values ? &sparse->values : &sparse->indices;
+}
 // Gives ids to the attributes that wait in a NODE or FUNCTION frame; `node` may be NO_ID.
 int load_flush_attrs(struct loader *l, struct frame *f, uint32_t node);
 
@@ -168,6 +183,9 @@ static inline uint32_t load_name_like(struct loader *l, struct span s, uint32_t 
 }
 // The value (graph, name), made if there is none.
 uint32_t load_value(struct loader *l, uint32_t graph, uint32_t name);
+// The value that a tensor with a name makes, unless something else made it first (check.c reports
+// that).
+uint32_t load_initializer(struct loader *l, uint32_t tensor);
 
 // A tensor of a Constant node's value_float(s), value_int(s), value_string(s).
 int load_constant_tensor(struct loader *l, uint32_t attr, const struct pending_attr *p);
@@ -192,7 +210,8 @@ struct payload_source {
 };
 int load_payload_materialize(struct loader *l, const struct payload_source *from, enum dtype dtype,
                              uint64_t bytes, uint32_t *small);
-// Room for n bytes of small_bytes; gives their address and, in *small, their place.
+// Room for n bytes of small_bytes; gives their address and, in *small, their place. NULL with err
+// where there would be too many.
 uint8_t *load_payload_small_room(struct loader *l, uint64_t n, uint32_t *small);
 
 // What external_data said.
@@ -201,9 +220,8 @@ struct external {
   uint64_t off, len;
 };
 // `bytes` is what dims and dtype ask for. *usable is false after a fault that a sink took.
-int load_external_parse(struct loader *l, const struct decoded_tensor *t,
-                        const struct row_name *who, uint64_t bytes, struct external *out,
-                        bool *usable);
+int load_external_parse(struct loader *l, const Pb__Tensor *t, const struct row_name *who,
+                        uint64_t bytes, struct external *out, bool *usable);
 
 // ---- after the pass -----------------------------------------------------------------------------
 

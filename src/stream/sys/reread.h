@@ -1,4 +1,4 @@
-// Bytes of an output that are in its file already.
+// Bytes of a file that was written before.
 #ifndef WEIR_REREAD_H
 #define WEIR_REREAD_H
 
@@ -9,7 +9,7 @@ struct reread {
   int fd;
   const char *name; // of the output, for messages
   uint64_t off, len;
-  bool (*go_on)(void *ctx); // asked before every piece; false: no more
+  bool (*go_on)(void *ctx); // asked before every piece; false: no more. NULL: never asked
   void *ctx;
 };
 
