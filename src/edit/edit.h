@@ -62,6 +62,7 @@ struct edits {
   TABLE(uint32_t, origin);
   TABLE(uint32_t, source_of);
   TABLE(uint32_t, looked); // by tensor id: 1 + its recipe when it was looked at; 0: was not
+  uint32_t output_at;      // position of the output that was forwarded last
   struct arena scratch;    // of the edit being made
 };
 
@@ -140,12 +141,12 @@ void edit_retype_value(struct edits *e, uint32_t value, enum dtype dtype,
                        const struct model_dim *dims, uint32_t rank);
 void edit_replace_uses(struct edits *e, uint32_t from, uint32_t to); // node inputs only
 // Everything that was `from` becomes `to`: inputs of nodes, in its graph and those inside, and
-// outputs of its graph, whose names stay: `to` then takes over the name, and `from`, whose producer
-// the caller removes next, gets another. The edits of which it is made are recorded one by one.
-// False, and nothing changed, where names forbid it: `to` is hidden from a user of `from`; or `from`
-// is an output and `to` is not a node's output in the same graph, is an output itself, or has users
-// that would not see it by the new name. `to` stands before all users of `from`: the caller's
-// promise.
+// outputs of its graph, whose names and declared types stay: `to` then takes over the name, and
+// `from`, whose producer the caller removes next, gets another. The edits of which it is made are
+// recorded one by one. False, and nothing changed, where names forbid it: `to` is hidden from a
+// user of `from`; or `from` is an output and `to` is not a node's output in the same graph, is an
+// output itself, or has users that would not see it by the new name. `to` stands before all users
+// of `from`: the caller's promise.
 bool edit_forward(struct edits *e, uint32_t from, uint32_t to);
 bool edit_can_forward(const struct edits *e, uint32_t from, uint32_t to);
 uint32_t edit_add_graph_input(struct edits *e, uint32_t graph, struct span name, enum dtype dtype,

@@ -7,7 +7,8 @@
 // The name of a graph's output is a promise to somebody outside, so there the value that comes takes
 // over the name. It can if its own name is promised to nobody, and if the new one means it wherever
 // it is used: a graph in between may have a value of that name. All this is looked at before
-// anything changes.
+// anything changes. What the output was declared to be is a promise too, and stays where it says
+// dtype and dims: what was declared of the value that comes is then dropped.
 #include "edit_asked.h"
 
 // Would `value` of graph `home`, called `name`, be seen by all its users? One graph up to `home` at
@@ -22,21 +23,49 @@ static bool users_would_see(const struct model *m, uint32_t value, uint32_t name
   return true;
 }
 
-static bool can_take_name(const struct model *m, uint32_t from, uint32_t to) {
+// The next position at or behind `at`, going round, where the value is listed as an output of its
+// graph; NO_ID if there is none. Outputs are forwarded in about the order in which they are listed:
+// whoever goes on where the last one was found does not walk the list for each.
+static uint32_t next_listing(const struct model *m, uint32_t value, uint32_t at) {
+  const struct model_graph *g = &m->graphs[m->values[value].graph];
+  if (at >= g->n_outputs) at = 0;
+  for (uint32_t i = 0; i < g->n_outputs; i++) {
+    if (m->graph_io[g->outputs + at] == value) return at;
+    at = at + 1 < g->n_outputs ? at + 1 : 0;
+  }
+  return NO_ID;
+}
+
+// Is it listed by its own graph alone? A body may list a value that it sees from inside, though no
+// runtime takes that.
+static bool is_listed_at_home(const struct edits *e, uint32_t value) {
+  const struct model *m = e->m;
+  uint32_t at = e->output_at;
+  for (uint32_t n = m->values[value].n_graph_outputs, first = NO_ID; n > 0; n--) {
+    at = next_listing(m, value, at);
+    if (at == NO_ID || at == first) return false;
+    if (first == NO_ID) first = at;
+    at++;
+  }
+  return true;
+}
+
+static bool can_take_name(const struct edits *e, uint32_t from, uint32_t to) {
+  const struct model *m = e->m;
   const struct model_value *f = &m->values[from], *t = &m->values[to];
   const uint32_t parent = m->graphs[f->graph].parent;
   if (t->graph != f->graph || t->kind != VALUE_NODE_OUTPUT || t->n_graph_outputs > 0) return false;
   if (f->flags & VALUE_IS_INPUT || t->flags & VALUE_IS_INPUT) return false;
   // A name that hides one around it is never given by an edit.
   if (parent != NO_ID && model_lookup(m, parent, f->name) != NO_ID) return false;
-  return users_would_see(m, to, f->name);
+  return users_would_see(m, to, f->name) && is_listed_at_home(e, from);
 }
 
 bool edit_can_forward(const struct edits *e, uint32_t from, uint32_t to) {
   struct err err = {0};
   if (from == NO_ID || to == NO_ID || from == to) return false;
   if (edit_check_value(e, from, &err) || edit_check_value(e, to, &err)) return false;
-  if (e->m->values[from].n_graph_outputs > 0) return can_take_name(e->m, from, to);
+  if (e->m->values[from].n_graph_outputs > 0) return can_take_name(e, from, to);
   const struct edit_asked x = {.kind = EDIT_VALUE_REPLACE_USES, .from = from, .value = to};
   return edit_check_replace_uses(e, &x, &err) == 0;
 }
@@ -50,6 +79,14 @@ static struct span spare_name(struct edits *e, uint32_t value) {
   return span_str(text);
 }
 
+// Of a sequence or an optional the whole type is one piece.
+static bool is_declared_whole(const struct model *m, uint32_t value, enum info_home home) {
+  const uint32_t id = model_info_at(m, value, home);
+  if (id == NO_ID) return false;
+  const struct model_info *info = &m->infos[id];
+  return info->flags & INFO_TENSOR ? info->flags & INFO_SHAPED : info->type.len > 0;
+}
+
 bool edit_forward(struct edits *e, uint32_t from, uint32_t to) {
   const struct model *m = e->m;
   if (!edit_can_forward(e, from, to)) return false;
@@ -58,9 +95,13 @@ bool edit_forward(struct edits *e, uint32_t from, uint32_t to) {
   if (output) {
     edit_rename_value(e, from, spare_name(e, from));
     edit_rename_value(e, to, model_name(m, name));
+    if (is_declared_whole(m, from, INFO_OUTPUT) && model_info_at(m, to, INFO_VALUE) != NO_ID)
+      edit_retype_value(e, to, DTYPE_UNDEFINED, NULL, NO_ID);
   }
   if (m->values[from].first_use != NO_ID) edit_replace_uses(e, from, to);
-  for (uint32_t i = 0; output && i < m->graphs[graph].n_outputs; i++)
-    if (m->graph_io[m->graphs[graph].outputs + i] == from) edit_set_graph_output(e, graph, i, to);
+  while (m->values[from].n_graph_outputs > 0) {
+    e->output_at = next_listing(m, from, e->output_at);
+    edit_set_graph_output(e, graph, e->output_at, to);
+  }
   return true;
 }

@@ -215,10 +215,11 @@ struct model_graph {
   struct place src;                   // the GraphProto, tag included; functions: the FunctionProto
 };
 enum {
-  GRAPH_DIRTY = 1,    // something in it is not a copy
-  GRAPH_IO_DIRTY = 2, // the list of its inputs or outputs, or a name in it, changed
-  GRAPH_DEAD = 4,     // went with the node or function it hung on; has no live rows
-  GRAPH_NEW = 8,      // made by an edit
+  GRAPH_DIRTY = 1,      // something in it is not a copy
+  GRAPH_IO_DIRTY = 2,   // the list of its inputs or outputs, or a name in it, changed
+  GRAPH_DEAD = 4,       // went with the node or function it hung on; has no live rows
+  GRAPH_NEW = 8,        // made by an edit
+  GRAPH_ANNOTATED = 16, // its quantization annotations (no rows) may name initializers
 };
 
 struct model_function {

@@ -88,6 +88,40 @@ def test_numbers_hold(weir, quick_folder, name, dtype):
     np.testing.assert_allclose(outputs(fused, x), before, rtol=bounds, atol=bounds)
 
 
+def test_below_ir_version_4_the_new_ones_need_no_inputs(weir, quick_folder):
+    rng = np.random.default_rng(7)
+    node, x, dims, channels = CASES["conv"]
+    model = model_of(node, x, {n: rng.uniform(-1, 1, d) for n, d in dims.items()}, channels, np.float32, rng, opset=9)
+    model.ir_version = 3
+    for t in model.graph.initializer:
+        model.graph.input.append(helper.make_tensor_value_info(t.name, TensorProto.FLOAT, t.dims))
+    onnx.checker.check_model(model)
+    onnx.save(model, quick_folder / "in.onnx")
+    weir("run", quick_folder / "in.onnx", quick_folder / "out.onnx", "--pass", "fuse/bn")
+    after = onnx.load(quick_folder / "out.onnx")
+    onnx.checker.check_model(after)
+    assert [n.op_type for n in after.graph.node] == ["Conv"] and [v.name for v in after.graph.input] == ["x"]
+    values = rng.uniform(-1, 1, x).astype(np.float32)
+    model.ir_version = 4  # a session of it takes x alone
+    assert np.allclose(outputs(model, values), outputs(after, values), rtol=1e-4, atol=1e-5)
+
+
+def test_a_model_with_training_information_stays(weir, quick_folder):
+    """Its bindings name the weights."""
+    rng = np.random.default_rng(7)
+    node, x, dims, channels = CASES["conv"]
+    model = model_of(node, x, {n: rng.uniform(-1, 1, d) for n, d in dims.items()}, channels, np.float32, rng)
+    training = model.training_info.add()
+    training.algorithm.name = "step"
+    training.update_binding.add(key="w", value="w")
+    onnx.save(model, quick_folder / "in.onnx")
+    log = quick_folder / "log.jsonl"
+    done = weir("run", quick_folder / "in.onnx", quick_folder / "out.onnx", "--pass", "fuse/bn", "--edit-log", log)
+    assert "1 x training" in done.out
+    assert len(log.read_text().splitlines()) == 1  # its head: no group of edits that were not made
+    assert onnx.load(quick_folder / "out.onnx").graph == model.graph
+
+
 def test_a_cap_of_exact_bits_holds_it_back(weir, quick_folder):
     node, x_dims, dims, channels = CASES["conv"]
     rng = np.random.default_rng(3)

@@ -243,6 +243,71 @@ def test_sparse_initializers_stay(weir, tmp_path):
 # ---- records --------------------------------------------------------------------------------------
 
 
+def test_a_sequence_that_is_an_output_keeps_its_type(weir, tmp_path):
+    nodes = [helper.make_node("SequenceConstruct", ["x", "x"], ["s"]), helper.make_node("Identity", ["s"], ["t"])]
+    output = helper.make_tensor_sequence_value_info("t", FLOAT, ["n"])
+    graph = helper.make_graph(nodes, "g", [value("x", [2])], [output])
+    graph.value_info.append(helper.make_tensor_sequence_value_info("s", FLOAT, None))
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), tmp_path / "in.onnx")
+    weir("run", tmp_path / "in.onnx", tmp_path / "out.onnx", "--pass", "tidy")
+    after = onnx.load(tmp_path / "out.onnx").graph
+    assert [n.op_type for n in after.node] == ["SequenceConstruct"] and list(after.output) == [output]
+
+
+def test_a_value_that_a_body_lists_keeps_its_name(weir, tmp_path):
+    """The branch names what it sees from outside; neither the checker nor a runtime takes that, but weir does."""
+    then = helper.make_graph([], "then", [], [value("a", [2])])
+    other = helper.make_graph([helper.make_node("Neg", ["x"], ["q"])], "else", [], [value("q", [2])])
+    nodes = [
+        helper.make_node("Relu", ["x"], ["r"]),
+        helper.make_node("Identity", ["r"], ["a"]),
+        helper.make_node("If", ["c"], ["i"], then_branch=then, else_branch=other),
+        helper.make_node("Add", ["r", "i"], ["y"]),
+    ]
+    inputs = [value("x", [2]), helper.make_tensor_value_info("c", TensorProto.BOOL, [])]
+    model = helper.make_model(helper.make_graph(nodes, "g", inputs, [value("y", [2])]), ir_version=8)
+    onnx.save(model, tmp_path / "in.onnx")
+    weir("run", tmp_path / "in.onnx", tmp_path / "out.onnx", "--pass", "tidy")
+    assert onnx.load(tmp_path / "out.onnx") == model
+
+
+@pytest.mark.parametrize("annotated", [True, False])
+def test_initializers_that_only_an_annotation_names_stay(weir, tmp_path, annotated):
+    nodes = [helper.make_node("Relu", ["x"], ["y"])]
+    scale = numpy_helper.from_array(np.float32([0.5]), "scale")
+    model = onnx.load(save(tmp_path / "in.onnx", nodes, [value("x", [2])], [value("y", [2])], [scale]))
+    if annotated:
+        annotation = model.graph.quantization_annotation.add(tensor_name="y")
+        annotation.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="scale")
+        onnx.save(model, tmp_path / "in.onnx")
+    done = weir("run", tmp_path / "in.onnx", tmp_path / "out.onnx", "--pass", "tidy")
+    assert ("1 x annotation" in done.out) == annotated
+    assert len(onnx.load(tmp_path / "out.onnx").graph.initializer) == annotated
+
+
+@pytest.mark.parametrize("kind", ["input", "sparse", "trained", "plain"])
+def test_what_a_rule_leaves_unused_goes_only_if_nobody_else_may_mean_it(weir, tmp_path, kind):
+    """The ratio of a Dropout that goes: a caller may give it, training may name it, and no edit removes a sparse one."""
+    ratio = [] if kind == "sparse" else [numpy_helper.from_array(np.float32([0.5]), "ratio")]
+    inputs = [value("x", [2])] + ([value("ratio", [1])] if kind == "input" else [])
+    nodes = [helper.make_node("Dropout", ["x", "ratio"], ["h"]), helper.make_node("Relu", ["h"], ["y"])]
+    graph = helper.make_graph(nodes, "g", inputs, [value("y", [2])], ratio)
+    if kind == "sparse":
+        values = numpy_helper.from_array(np.float32([0.5]), "ratio")
+        graph.sparse_initializer.append(helper.make_sparse_tensor(values, numpy_helper.from_array(np.int64([0])), [1]))
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    if kind == "trained":
+        training = model.training_info.add()
+        training.algorithm.name = "step"
+        training.update_binding.add(key="ratio", value="ratio")
+    onnx.save(model, tmp_path / "in.onnx")
+    weir("run", tmp_path / "in.onnx", tmp_path / "out.onnx", "--pass", "tidy/dropout")
+    after = onnx.load(tmp_path / "out.onnx").graph
+    assert [n.op_type for n in after.node] == ["Relu"]
+    assert after.input == graph.input and after.sparse_initializer == graph.sparse_initializer
+    assert after.initializer == ([] if kind == "plain" else graph.initializer)
+
+
 def tied(path, second=0.0):
     a = np.random.default_rng(2).standard_normal((512, 256)).astype(np.float32)
     b = a.copy()

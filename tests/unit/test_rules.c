@@ -53,8 +53,7 @@ static const char *nodes(struct pass_bench *t) {
   return build_nodes(&t->m, t->m.main_graph, false, &t->arena);
 }
 
-// ---- tidy
-// ------------------------------------------------------------------------------------------
+// ---- tidy ---------------------------------------------------------------------------------------
 
 static void chains_vanish(void **state) {
   struct pass_bench *t = *state;
@@ -131,8 +130,7 @@ static void unknown_dims_match_nothing(void **state) {
   assert_int_equal(of(&o, &rules_house, "tidy/mul-one").fired, 1);
 }
 
-// ---- the engine over the sample's rules
-// -------------------------------------------------------------
+// ---- the engine over the sample's rules ---------------------------------------------------------
 
 // Constants meet and fold: (x + 1) + 2 is x + 3.
 static void constants_fold(void **state) {

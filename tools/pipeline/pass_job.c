@@ -90,8 +90,11 @@ static void note_site(void *ctx, const struct pass_site *site) {
     s->site.tensor = span_of(arena_string(&pj->arena, site->tensor), site->tensor.n);
 }
 
+// What a repeated pass warns of in each round is said once.
 static void note_warning(void *ctx, const char *sentence, const char *hint) {
   struct pass_job *pj = ctx;
+  for (uint32_t i = 0; i < pj->n_warnings; i++)
+    if (pj->warnings[i].step == pj->step && strcmp(pj->warnings[i].sentence, sentence) == 0) return;
   *TABLE_PUSH(pj, warnings) =
       (struct pass_job_warning){pj->step, arena_string(&pj->arena, span_str(sentence)),
                                 hint ? arena_string(&pj->arena, span_str(hint)) : NULL};

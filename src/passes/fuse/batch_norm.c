@@ -13,7 +13,8 @@
 // operand, with its beta taken into the new bias.
 //
 // A weight that others use too would be stored twice, so it is left alone, and so is whatever is not
-// known at planning: scales that are computed, a normalization in training.
+// known at planning: scales that are computed, a normalization in training. In a model with training
+// information all of them stay: it names the weights that it would change.
 #include "dead_ends.h"
 #include "kit.h"
 
@@ -86,6 +87,7 @@ static const char *find(struct kit *k, uint32_t bn, struct folding *f) {
   if (f->op != OP_Conv && f->op != OP_ConvTranspose && f->op != OP_Gemm) return "no_weights_before";
   if (kit_opset(k, k->m->nodes[bn].graph) < 9) return "opset_too_old";
   if (!kit_attr_int(k, bn, "training_mode", 0, &training) || training != 0) return "training";
+  if (k->m->n_trainings > 0) return "training";
   if (kit_n_out(k, bn) != 1) return "more_outputs";
   if (k->m->nodes[f->maker].graph != k->m->nodes[bn].graph ||
       kit_sole_user(k, kit_in(k, bn, 0)) != bn || kit_in(k, bn, 0) != kit_out(k, f->maker, 0))
@@ -180,9 +182,9 @@ static void fold(struct kit *k, uint32_t bn, const struct folding *f) {
   struct span stem = model_name(k->m, k->m->nodes[f->maker].name);
   if (stem.n == 0) stem = model_value_name(k->m, f->weight);
   k->stem = span_of(arena_string(&k->site, stem), stem.n); // names move when one is made
-  const uint32_t weight = edit_add_tensor_for(k->e, k->graph, kit_name(k, "folded_weight"),
-                                              weight_recipe, tensor, called);
-  const uint32_t bias = edit_add_tensor(k->e, k->graph, kit_name(k, "folded_bias"), bias_recipe);
+  const uint32_t weight = kit_new_tensor(k, "folded_weight", weight_recipe);
+  edit_stands_for(k->e, k->m->n_tensors - 1, tensor, called);
+  const uint32_t bias = kit_new_tensor(k, "folded_bias", bias_recipe);
   const uint32_t x = kit_in(k, f->maker, 0);
   if (f->op == OP_Gemm)
     kit_replace(k, bn, f->op, KIT_IN(x, weight, bias), KIT_ATTRS_OF(f->maker),
@@ -205,12 +207,13 @@ static int run(struct pass_env *env, void *options, struct pass_result *result, 
       struct folding f;
       next = k.m->nodes[n].next;
       if (kit_op(&k, n) != OP_BatchNormalization) continue;
-      kit_site(&k, n, "folded");
+      arena_reset(&k.site);
       const char *obstacle = find(&k, n, &f);
       if (obstacle) {
         kit_skipped(&k, n, obstacle);
         continue;
       }
+      kit_site(&k, n, "folded");
       kit_report(&k, &(struct kit_report){.node = n, .reason = "folded", .weight = f.weight + 1});
       fold(&k, n, &f);
     }

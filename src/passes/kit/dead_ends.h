@@ -7,9 +7,9 @@
 // Is the value neither an input of a node nor an output of its graph? (Without counting: a weight
 // may have a million uses.)
 bool dead_ends_unused(const struct model *m, uint32_t value);
-// Removes what made a value that nothing uses any more: an initializer (with the graph input of its
-// name), a Constant, or Identity and Transpose nodes and, behind them, what only they used. NO_ID
-// and values in use are left alone.
+// Removes what made a value that nothing uses any more: an initializer (below IR version 4 with the
+// graph input of its name), a Constant, or Identity and Transpose nodes and, behind them, what only
+// they used. NO_ID, values in use, and initializers that callers or training may mean are left alone.
 void dead_ends_drop(struct edits *e, uint32_t value);
 
 #endif

@@ -62,7 +62,8 @@ bool kit_graph(const struct kit *k, uint32_t *g);
 
 // ---- operators (kit_ops.c) -----------------------------------------------------------------------
 
-// In constant time. OP_NONE for a dead node.
+// In constant time. OP_NONE for a dead node, and for one that may be a call: a function of the model has
+// the operator's name.
 enum op kit_op(struct kit *k, uint32_t node);
 // Node that makes the value and its operator: NO_ID and OP_NONE for inputs, initializers.
 uint32_t kit_maker(const struct kit *k, uint32_t value);
@@ -303,7 +304,7 @@ struct kit_new {
   uint32_t n_attrs;
   uint32_t attrs_of;
   uint32_t as;
-  uint32_t n_out;                // 0: one. With `as`, as many as that has
+  uint32_t n_out;                // 0: one. With `as`, as kit_n_out says of that
   struct span name;              // wanted, empty: <stem>_<Op>
   bool called;                   // the node alone is called `name`, or has none; `out` is given
   const struct edit_output *out; // the only output; NULL: a new value called as the node

@@ -13,6 +13,7 @@
 // however often rules rewrite each other's results.
 #include "kit_inside.h"
 
+#include "dead_ends.h"
 #include "weights.h"
 
 #include <assert.h>
@@ -166,7 +167,7 @@ uint32_t kit_put(struct kit *k, const struct kit_new *spec) {
     node.out = new_outputs(k, name, node.n_out);
   } else {
     const struct model_node *old = &k->m->nodes[spec->as];
-    node.n_out = spec->n_out ? spec->n_out : old->n_out;
+    node.n_out = spec->n_out ? spec->n_out : kit_n_out(k, spec->as);
     node.out = taken_outputs(k, spec->as, node.n_out);
     node.graph = old->graph;
     node.before = old->next;
@@ -251,15 +252,6 @@ static bool is_idle(struct kit *k, uint32_t node) {
   return true;
 }
 
-static void drop_initializer(struct kit *k, uint32_t value) {
-  const struct model_value *v = &k->m->values[value];
-  const bool is_input = v->flags & VALUE_IS_INPUT;
-  if (!kit_unused(k, value)) return;
-  if (is_input && k->m->ir_version >= WEIGHTS_FREE_IR) return; // somebody may give it
-  edit_remove_tensor(k->e, v->def);
-  if (is_input) edit_remove_graph_input(k->e, value);
-}
-
 uint32_t kit_sweep(struct kit *k, uint32_t node) {
   uint32_t *list = NULL, n = 0, went = 0;
   size_t cap = 0;
@@ -274,7 +266,7 @@ uint32_t kit_sweep(struct kit *k, uint32_t node) {
     for (uint32_t i = 0; i < k->m->nodes[at].n_in; i++) {
       const uint32_t value = kit_in(k, at, i);
       if (value == NO_ID || k->m->values[value].flags & VALUE_DEAD) continue;
-      if (k->m->values[value].kind == VALUE_INITIALIZER) drop_initializer(k, value);
+      if (k->m->values[value].kind == VALUE_INITIALIZER) dead_ends_drop(k->e, value);
       if (k->m->values[value].kind != VALUE_NODE_OUTPUT || !kit_unused(k, value)) continue;
       list = table_grow(list, &cap, (size_t)n + 1, sizeof *list);
       list[n++] = k->m->values[value].def;

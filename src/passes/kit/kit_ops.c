@@ -5,6 +5,9 @@
 // The table holds the operators whose names the model has, by name id: some hundred entries in one
 // or two cache lines a question. Names are interned while passes run; a node whose names are newer
 // than the table makes it be filled again, which happens as often as an operator's name is new.
+//
+// Where a function of the model has the name of an operator, ONNX leaves it to the runtime which of
+// them a node means: it is none of the operators here.
 #include "kit_inside.h"
 
 #include <assert.h>
@@ -49,6 +52,16 @@ static uint64_t key_of(uint32_t name, enum kit_domain domain) {
   return (uint64_t)name * KIT_DOMAINS + domain + 1;
 }
 
+static void hide_behind_functions(struct kit *k) {
+  const struct model *m = k->m;
+  for (uint32_t i = 0; i < m->n_functions; i++) {
+    const struct model_function *f = &m->functions[i];
+    if (f->flags & FUNCTION_DEAD) continue;
+    const enum op op = kit_op_named(model_name(m, f->domain), model_name(m, f->name));
+    if (op != OP_NONE) slot_of(k->in, key_of(f->name, rows[op].domain))->op = OP_NONE;
+  }
+}
+
 static void look_up_names(struct kit *k) {
   static_assert(OPS <= KIT_OP_SLOTS / 2, "the table stays half empty");
   struct kit_inside *in = k->in;
@@ -58,6 +71,7 @@ static void look_up_names(struct kit *k) {
     const uint64_t key = key_of(name, rows[op].domain);
     *slot_of(in, key) = (struct kit_op_slot){key, op};
   }
+  hide_behind_functions(k);
   for (int i = 0; i < KIT_DOMAINS; i++)
     in->domain[i] = model_find_name(k->m, span_str(domains[i]));
   in->ai_onnx = model_find_name(k->m, span_str("ai.onnx"));

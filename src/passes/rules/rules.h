@@ -16,8 +16,7 @@
 struct rules_book;
 extern const struct rules_book rules_house;
 
-// ---- what there is in a book
-// ---------------------------------------------------------------------
+// ---- what there is in a book --------------------------------------------------------------------
 
 struct rules_about {
   const char *name, *summary; // "tidy/identity"
@@ -34,8 +33,7 @@ uint32_t rules_named(const struct rules_book *book, struct span name);
 uint32_t rules_count(const struct rules_book *book);
 const char *rules_place_of(const struct rules_book *book, uint32_t rule);
 
-// ---- a run
-// ---------------------------------------------------------------------------------------
+// ---- a run --------------------------------------------------------------------------------------
 
 struct rules_counts {
   uint64_t fired;

@@ -18,8 +18,7 @@
 
 #include <assert.h>
 
-// ---- what is known of values and terms
-// ------------------------------------------------------------------
+// ---- what is known of values and terms ----------------------------------------------------------
 
 struct rules_type rules_type_of(struct rules_run *run, const struct rules_value *v) {
   struct rules_type out = {0};
@@ -75,8 +74,7 @@ uint32_t rules_recipe_of(struct rules_run *run, const struct rules_value *v) {
   return t->recipe;
 }
 
-// ---- terms
-// -----------------------------------------------------------------------------------------
+// ---- terms --------------------------------------------------------------------------------------
 
 static struct rules_value add_term(struct rules_run *run, struct rules_term term) {
   term.value = NO_ID;
@@ -326,8 +324,7 @@ struct rules_value rules_new_node(struct rules_run *run, enum op op, const struc
   return add_term(run, node);
 }
 
-// ---- edits
-// -----------------------------------------------------------------------------------------
+// ---- edits --------------------------------------------------------------------------------------
 
 static void note_type(struct rules_run *run, uint32_t value, const struct rules_type *t) {
   struct model_dim dims[RECIPE_MAX_RANK];
@@ -366,7 +363,8 @@ static void make(struct rules_run *run, struct rules_term *t, uint32_t as) {
                                                      .attrs = t->attrs,
                                                      .n_attrs = t->n_attrs,
                                                      .attrs_of = t->attrs_of,
-                                                     .as = as});
+                                                     .as = as,
+                                                     .n_out = 1});
   t->value = kit_out(k, node, 0);
   // An old output keeps what is known of it.
   struct model_type known;
@@ -430,7 +428,7 @@ bool rules_place(struct rules_run *run, const struct rules_value *result) {
     if (bypass) bypass = kit_bypass(k, root, value);
     if (!bypass) {
       const struct kit_new identity = {
-          .op = OP_Identity, .in = &value, .n_in = 1, .attrs_of = NO_ID, .as = root};
+          .op = OP_Identity, .in = &value, .n_in = 1, .attrs_of = NO_ID, .as = root, .n_out = 1};
       kit_put(k, &identity);
     }
   }

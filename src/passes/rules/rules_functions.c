@@ -321,8 +321,7 @@ static struct rules_value call_gemm_c(struct rules_run *run, const struct rules_
   return truth(all);
 }
 
-// ---- lists
-// ---------------------------------------------------------------------------------------
+// ---- lists --------------------------------------------------------------------------------------
 
 static struct rules_value call_len(struct rules_run *run, const struct rules_value *a, uint32_t n) {
   (void)run, (void)n;
@@ -470,8 +469,7 @@ static struct rules_value call_through(struct rules_run *run, const struct rules
   return (struct rules_value){.kind = RULES_PAIR, .n = 2 * o.n, .list = both};
 }
 
-// ---- operands of which some are transposed: each has the fields p, x (transposed by p) or c (not)
-// ----------
+// ---- operands of which some are transposed: the fields p, x (transposed by p) or c (not) --------
 
 enum { FIELD_P, FIELD_X, FIELD_C };
 
@@ -519,8 +517,7 @@ static struct rules_value call_fits(struct rules_run *run, const struct rules_va
   return rules_int(1);
 }
 
-// ---- terms
-// ---------------------------------------------------------------------------------------
+// ---- terms --------------------------------------------------------------------------------------
 
 static bool static_dims(const struct rules_type *t) {
   for (uint32_t i = 0; i < t->rank; i++)
@@ -596,8 +593,7 @@ static struct rules_value call_expand(struct rules_run *run, const struct rules_
                                       uint32_t n) {
   const struct rules_value same = call_same(run, a, n);
   if (a->kind == RULES_UNKNOWN || rules_truth(&same) == 1) return *a;
-  if (a->kind == RULES_TENSOR && a[1].kind == RULES_TENSOR &&
-      widens_nothing(run, a->id, a[1].id))
+  if (a->kind == RULES_TENSOR && a[1].kind == RULES_TENSOR && widens_nothing(run, a->id, a[1].id))
     return *a;
   const struct rules_type o = rules_type_of(run, a + 1);
   return static_dims(&o) ? expanded(run, a, o.dims, o.rank) : rules_unknown();

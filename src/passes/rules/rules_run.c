@@ -45,8 +45,7 @@ uint32_t rules_named(const struct rules_book *book, struct span name) {
   return NO_ID;
 }
 
-// ---- which entries a node is worth
-// ----------------------------------------------------------------
+// ---- which entries a node is worth --------------------------------------------------------------
 
 static enum op class_of(struct rules_run *run, uint32_t value) {
   if (value == NO_ID) return OP_NONE;
@@ -122,8 +121,7 @@ static void choose_entries(struct rules_run *run) {
   run->entry_on = on;
 }
 
-// ---- one node
-// --------------------------------------------------------------------------------------
+// ---- one node -----------------------------------------------------------------------------------
 
 static void cover_nodes(struct rules_run *run) {
   const uint32_t n = run->k.m->n_nodes;
@@ -251,8 +249,7 @@ static void visit_all(struct rules_run *run, uint32_t node) {
   }
 }
 
-// ---- the digest of what a graph computes
-// -----------------------------------------------------------
+// ---- the digest of what a graph computes --------------------------------------------------------
 
 static uint64_t mix(uint64_t h, uint64_t x) {
   h = (h ^ x) * 0x9E3779B97F4A7C15u;
@@ -340,8 +337,7 @@ static void warn(struct rules_run *run, const bool *which, const char *what) {
            "leave one of these out");
 }
 
-// ---- graphs
-// ----------------------------------------------------------------------------------------
+// ---- graphs -------------------------------------------------------------------------------------
 
 // Nodes that a rewrite removes stand before the one it is about: the walk's next one lives.
 static void walk(struct rules_run *run) {

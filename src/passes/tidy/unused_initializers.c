@@ -7,7 +7,8 @@
 // stay in any case.
 //
 // What the model says of training (bindings of an optimizer, say) names initializers of the main
-// graph: in such a model they stay. So do sparse ones, which no edit removes.
+// graph: in such a model they stay. So do those of a graph with quantization annotations, which are where
+// a scale is named that no node uses, and sparse ones, which no edit removes.
 #include "tidy.h"
 
 #include "unlist.h"
@@ -22,6 +23,7 @@ static const char *obstacle(const struct model *m, const struct model_tensor *t,
   const bool is_input = m->values[t->owner].flags & VALUE_IS_INPUT;
   if (t->home == HOME_SPARSE_INITIALIZER) return "sparse";
   if (m->n_trainings > 0 && t->graph == m->main_graph) return "training";
+  if (m->graphs[t->graph].flags & GRAPH_ANNOTATED) return "annotation";
   if (is_input && t->graph != m->main_graph) return "graph_input";
   if (is_input && m->ir_version >= WEIGHTS_FREE_IR && !inputs) return "graph_input";
   return NULL;

@@ -213,6 +213,8 @@ static int begin_message(struct loader *l, const struct schema_field *field,
   f->end = wf->body + wf->len;
   f->graph = around->graph;
   if (field->role == ROLE_UNIT) return load_begin(l, wf);
+  if (f->message == MESSAGE_ANNOTATION && !around->dropped)
+    l->m->graphs[f->graph].flags |= GRAPH_ANNOTATED;
   if (f->dropped) return field->role == ROLE_KEEP ? keep_field(l, around, frame_place(f)) : 0;
   // The inline submessages about which the message around wants to know.
   if (f->message == MESSAGE_LOCATION && ++around->n_entries > EXTERNAL_ENTRIES_MAX)
