@@ -1,6 +1,6 @@
 // The rules over random graphs: any bytes are read as a graph of the operators that rules look for,
-// with constants, attributes and declared types that may be wrong. Whatever fires must leave the
-// model whole and in order.
+// with constants, attributes and declared types that may be wrong. The same bytes once more as
+// operators that fold, mostly over constants. Whatever fires must leave the model whole and in order.
 #include "model_builder.h"
 #include "rules.h"
 
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-extern const struct rules_book rules_sample;
+extern const struct rules_book rules_sample, rules_folds;
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
@@ -30,8 +30,45 @@ static const char *const ops[] = {
     "Size",      "Cast",  "Dropout",   "Identity",  "Squeeze", "MatMul",
     "Unsqueeze", "Shape", "Flatten",   "Gather",    "Gemm",    "Div",
     "Loop",      "Silu",  "ReduceSum", "ReduceMax", "Expand",  "GreaterOrEqual"};
+static const char *const folds[] = {"Add",
+                                    "Div",
+                                    "Max",
+                                    "Clip",
+                                    "Relu",
+                                    "Sqrt",
+                                    "Exp",
+                                    "Where",
+                                    "Cast",
+                                    "CastLike",
+                                    "Equal",
+                                    "IsNaN",
+                                    "Not",
+                                    "BitwiseAnd",
+                                    "Pow",
+                                    "Sum",
+                                    "Mean",
+                                    "Reshape",
+                                    "Squeeze",
+                                    "Unsqueeze",
+                                    "Flatten",
+                                    "Transpose",
+                                    "Slice",
+                                    "Concat",
+                                    "Pad",
+                                    "Gather",
+                                    "ReduceSum",
+                                    "ReduceMax",
+                                    "ReduceMean",
+                                    "ReduceL2",
+                                    "MatMul",
+                                    "ReduceProd",
+                                    "ReduceLogSumExp",
+                                    "DequantizeLinear",
+                                    "Sub",
+                                    "Identity"};
 static const char *const dims[] = {"2,3", "3,2", "1,2,3", "6", "", "N,3", "?,?", "2,1"};
 enum { OPS_HERE = sizeof ops / sizeof ops[0], CONSTANTS = 9 };
+_Static_assert(sizeof folds == sizeof ops, "a byte is an operator of either");
 
 static void constants(struct build *b) {
   build_floats(b, "k0", "", (float[]){1});
@@ -57,20 +94,23 @@ static void attributes(struct build *b, uint32_t node, struct bytes *in) {
   }
 }
 
-static void read_graph(struct build *b, struct bytes *in) {
+static void read_graph(struct build *b, struct bytes *in, const char *const *table) {
+  const bool over_constants = table == folds;
   uint32_t values = 2;
   build_input(b, "v0", DTYPE_FLOAT, dims[take(in, 8)]);
   build_input(b, "v1", take(in, 2) ? DTYPE_BOOL : DTYPE_FLOAT, dims[take(in, 8)]);
   constants(b);
   while (in->n > 0 && values < 64) {
     char list[64] = "", out[16], word[16];
-    const char *op = ops[take(in, OPS_HERE)];
+    const char *op = table[take(in, OPS_HERE)];
     const uint32_t n_in = 1 + take(in, 4);
     for (uint32_t i = 0; i < n_in; i++) {
       uint32_t pick = take(in, 40);
+      if (over_constants && pick > 24) pick %= CONSTANTS;
       // What asks for integers gets them, mostly.
       if (i > 0 && pick % 4 != 0 &&
-          (strstr("Reshape Slice Squeeze Unsqueeze Expand", op) || strncmp(op, "Reduce", 6) == 0))
+          (strstr("Reshape Slice Squeeze Unsqueeze Expand Pad Gather", op) ||
+           strncmp(op, "Reduce", 6) == 0))
         pick = 4 + pick % 4;
       if (pick < CONSTANTS)
         snprintf(word, sizeof word, "%sk%u", i ? " " : "", pick);
@@ -111,7 +151,7 @@ static void check_order(const struct model *m) {
   free(made);
 }
 
-static void run(const struct rules_book *book, struct span input) {
+static void run(const struct rules_book *book, const char *const *table, struct span input) {
   struct model m;
   struct recipes r;
   struct edits e;
@@ -120,7 +160,7 @@ static void run(const struct rules_book *book, struct span input) {
   struct arena scratch = {0};
   struct err err = {0};
   build_begin(&b, &m);
-  read_graph(&b, &in);
+  read_graph(&b, &in, table);
   build_end(&b);
   recipes_init(&r);
   edits_init(&e, &m, &r);
@@ -137,7 +177,8 @@ static void run(const struct rules_book *book, struct span input) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   if (n > 512) return 0;
-  run(&rules_house, span_of(data, n));
-  run(&rules_sample, span_of(data, n));
+  run(&rules_house, ops, span_of(data, n));
+  run(&rules_sample, ops, span_of(data, n));
+  run(&rules_folds, folds, span_of(data, n));
   return 0;
 }

@@ -8,6 +8,8 @@
 // on standard error. The book is RULES_BOOK, given by the build.
 #include "cli.h"
 #include "job.h"
+#include "job_look.h"
+#include "job_stage.h"
 #include "report.h"
 #include "rules.h"
 
@@ -49,7 +51,14 @@ static int apply(const char *words, const char *level, const struct cli_args *ar
   struct arena scratch = {0};
   int rc = job_open(&job, args, err);
   if (rc != 0) return rc;
-  struct pass_env env = {.m = &job.model, .edits = &job.edits, .scratch = &scratch, .warn = warn};
+  struct pass_env env = {.m = &job.model,
+                         .edits = &job.edits,
+                         .scratch = &scratch,
+                         .warn = warn,
+                         .ask = job_stage_ask,
+                         .ask_ctx = &job,
+                         .read = job_look,
+                         .read_ctx = &job};
   const struct rules_options options = {.passes = passes,
                                         .cap = exactness_by_name(span_str(level)),
                                         .counts = counts,

@@ -221,7 +221,7 @@ static bool run_program(struct rules_run *run, uint32_t from, uint32_t here) {
       if (op == OP_NONE || run->k.m->nodes[node].graph != run->graph ||
           kit_out(k, node, 0) != value)
         return false;
-      if (!is_op(run, op, w[4]) || !rules_meant(run, op)) return false;
+      if (!is_op(run, op, w[4]) || !rules_meant(run, op, node)) return false;
       run->nodes[w[1]] = node;
       run->flipped[w[1]] = false;
       if (run->n_nodes <= w[1]) run->n_nodes = w[1] + 1u;

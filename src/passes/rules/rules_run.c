@@ -214,7 +214,7 @@ static bool visit(struct rules_run *run, uint32_t node) {
   for (uint32_t i = c.first; i < c.first + c.n; i++) {
     const struct rules_entry *e = &run->book->entries[run->kept[i]];
     run->rule = &run->book->rules[e->rule];
-    if (!rules_meant(run, op)) continue;
+    if (!rules_meant(run, op, node)) continue;
     for (bool found = rules_match_first(run, run->rule, e->row, node); found;
          found = rules_match_next(run)) {
       const uint16_t pass = pass_of(run);
