@@ -2,7 +2,7 @@
 // once over all names, so that one that is misspelt is said, and asked for each weight.
 #include "cast.h"
 
-#include "name_pattern.h"
+#include "name_filter.h"
 #include "weights.h"
 
 struct words {
@@ -46,11 +46,7 @@ static void warn_unmatched(struct pass_env *env, const struct name_pattern *p) {
 
 static int read_exclude(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
   struct words *x = with;
-  x->exclude = arena_zalloc(a, (v->n_list + (size_t)1) * sizeof *x->exclude);
-  for (; x->n_exclude < v->n_list; x->n_exclude++)
-    if (name_pattern_compile(&x->exclude[x->n_exclude], v->list[x->n_exclude], "--exclude", err))
-      return -1;
-  return 0;
+  return name_filter_read(v, "--exclude", &x->exclude, &x->n_exclude, a, err);
 }
 
 static int read_to(const struct pass_value *v, void *with, struct arena *a, struct err *err) {

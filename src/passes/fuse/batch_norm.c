@@ -16,6 +16,7 @@
 // known at planning: scales that are computed, a normalization in training.
 #include "dead_ends.h"
 #include "kit.h"
+#include "name_filter.h"
 
 #include <assert.h>
 
@@ -186,17 +187,22 @@ static void fold(struct kit *k, uint32_t bn, const struct folding *f) {
 
 // ---- the pass ----------------------------------------------------------------------------------
 
-static int run(struct pass_env *env, void *options, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
   struct kit k;
-  (void)options, (void)result;
+  const struct name_filter *nodes = with;
+  (void)result;
   kit_init(&k, env, env->pass->name);
+  name_filter_warn(&nodes, 1, env);
   for (uint32_t g = 0; kit_graph(&k, &g); g++)
     for (uint32_t n = k.m->graphs[g].first_node, next; n != NO_ID; n = next) {
       struct folding f;
       next = k.m->nodes[n].next;
       if (kit_op(&k, n) != OP_BatchNormalization) continue;
       kit_site(&k, n, "folded");
-      const char *obstacle = find(&k, n, &f);
+      const char *obstacle = name_filter_refuses(nodes, model_name_str(k.m, k.m->nodes[n].name));
+      if (!obstacle) obstacle = find(&k, n, &f);
+      if (!obstacle && name_filter_excludes(nodes, model_name_str(k.m, k.m->nodes[f.maker].name)))
+        obstacle = "excluded";
       if (obstacle) {
         kit_skipped(&k, n, obstacle);
         continue;
@@ -207,6 +213,8 @@ static int run(struct pass_env *env, void *options, struct pass_result *result, 
   return kit_done(&k, err);
 }
 
+static const struct pass_option options[] = {NAME_FILTER_ROWS};
+
 static const struct pass batch_norm = {
     .name = "fuse/bn",
     .summary = "BatchNormalization goes into the Conv, ConvTranspose or Gemm before it",
@@ -216,7 +224,9 @@ static const struct pass batch_norm = {
     .needs = "scales, means and variances that are constants, and weights that nobody else uses",
     .promises = "the same up to rounding, for finite inputs",
     .exactness = EXACTNESS_ROUNDING,
+    PASS_OPTIONS(options, name_filter),
     .run = run,
+    .done = name_filter_done,
 };
 
 const struct pass *const fuse_passes[] = {&batch_norm, NULL};

@@ -1,6 +1,7 @@
 // The pass matmulnbits as the catalogue has it: its row and its options. Most options are members of
 // struct matmulnbits_options; lists of words with a form of their own (patterns, overrides, candidates,
 // gates) are read here, by the parsers of nbits_options.c and size_budget.c.
+#include "name_filter.h"
 #include "nbits.h"
 #include "size_words.h"
 
@@ -32,22 +33,14 @@ static int read_op_types(const struct pass_value *v, void *with, struct arena *a
   return 0;
 }
 
-static int read_patterns(const struct pass_value *v, const char *option, struct name_pattern **out,
-                         uint32_t *n, struct arena *a, struct err *err) {
-  *out = arena_zalloc(a, (v->n_list + (size_t)1) * sizeof **out);
-  for (*n = 0; *n < v->n_list; ++*n)
-    if (name_pattern_compile(&(*out)[*n], v->list[*n], option, err)) return -1;
-  return 0;
-}
-
 static int read_exclude(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
   struct matmulnbits_options *o = with;
-  return read_patterns(v, "--exclude", &o->exclude, &o->n_exclude, a, err);
+  return name_filter_read(v, "--exclude", &o->exclude, &o->n_exclude, a, err);
 }
 
 static int read_include(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
   struct matmulnbits_options *o = with;
-  return read_patterns(v, "--include", &o->include, &o->n_include, a, err);
+  return name_filter_read(v, "--include", &o->include, &o->n_include, a, err);
 }
 
 static int read_overrides(const struct pass_value *v, void *with, struct arena *a,

@@ -1229,7 +1229,9 @@ class Writer:
             summary, level = self.summaries.get(i, ""), self.levels[i]
             lines.append(
                 f"static const struct pass pass{i} = {{.name = {text(p)}, .summary = {text(summary)}, .about = {text(summary + '.')}, "
-                f".needs = \"nothing\", .promises = {text(promises[LEVELS[level]])}, .exactness = {self.least[i]}, .run_together = rules_pass_run}};"
+                f".needs = \"nothing\", .promises = {text(promises[LEVELS[level]])}, .exactness = {self.least[i]}, "
+                ".options = rules_pass_options, .n_options = RULES_PASS_OPTIONS, .options_bytes = sizeof(struct name_filter), "
+                ".run_together = rules_pass_run, .done = name_filter_done};"
             )
         rows = ", ".join(f"&pass{i}" for i in range(len(self.passes.items)))
         return lines + [f"const struct pass *const rules_passes[] = {{{rows}, NULL}};"]

@@ -19,7 +19,7 @@
 
 #include <stdio.h>
 
-enum { QUEUED = 1, VISITED = 2, COUNTED = 4 };
+enum { QUEUED = 1, VISITED = 2, COUNTED = 4, TOLD = 8 };
 enum { USES = 32 }; // of a value, that are put down after a rewrite
 
 uint32_t rules_n_passes(const struct rules_book *book) {
@@ -198,6 +198,18 @@ static bool place(struct rules_run *run, const struct rules_value *result) {
   return true;
 }
 
+// Why the match at hand is not to be touched, a stable word, or NULL.
+static const char *refused(struct rules_run *run, uint16_t pass) {
+  const struct model *m = run->k.m;
+  const struct name_filter *f = run->options->filters ? run->options->filters[pass] : NULL;
+  if (!f) return NULL;
+  const char *why = name_filter_refuses(f, model_name_str(m, m->nodes[run->nodes[0]].name));
+  for (uint32_t i = 0; !why && i < run->n_touched; i++)
+    if (name_filter_excludes(f, model_name_str(m, m->nodes[run->touched[i]].name)))
+      why = "excluded";
+  return why;
+}
+
 // Tries the rules that the node is worth, in the order of the files. True if one was placed.
 static bool visit(struct rules_run *run, uint32_t node) {
   struct kit *k = &run->k;
@@ -227,6 +239,13 @@ static bool visit(struct rules_run *run, uint32_t node) {
       }
       const struct rules_value result = rules_eval(run, run->rule->result);
       if (result.kind == RULES_UNKNOWN || result.kind == RULES_ABSENT) continue;
+      const char *why = refused(run, pass);
+      if (why) {
+        k->pass = run->book->passes[pass].name;
+        if (!(run->marks[node] & TOLD)) kit_skipped(k, node, why);
+        run->marks[node] |= TOLD;
+        continue;
+      }
       if (run->rule->exactness > run->options->cap) {
         if (!(before & COUNTED) && run->options->counts) run->options->counts[pass].held++;
         run->marks[node] |= COUNTED;
@@ -412,6 +431,7 @@ int rules_run(const struct rules_book *book, struct pass_env *env, const char *n
   }
   table_free(run.candidates, run.candidates_cap, sizeof *run.candidates);
   table_free(run.kept, run.kept_cap, sizeof *run.kept);
+  table_free(run.touched, run.touched_cap, sizeof *run.touched);
   table_free(run.terms, run.terms_cap, sizeof *run.terms);
   table_free(run.marks, run.marks_cap, sizeof *run.marks);
   table_free(run.burnt, run.burnt_cap, sizeof *run.burnt);
