@@ -101,7 +101,7 @@ static const char *find(struct kit *k, uint32_t bn, struct folding *f) {
   for (uint32_t i = 1; i < 5; i++)
     if (!is_vector(k, kit_in(k, bn, i), f)) return "non_constant_scale";
   if (f->bias != NO_ID && !is_vector(k, f->bias, f)) return "non_constant_bias";
-  if (kit_use_count(k, f->weight, 2) > 1) return "shared_weight";
+  if (kit_constant_use_count(k, f->weight, 2) > 1) return "shared_weight";
   return NULL;
 }
 
