@@ -375,7 +375,13 @@ static void walk(struct rules_run *run) {
   }
 }
 
-// The graph's turns: after each that changed something, what it computes must be new.
+static void empty_queue(struct rules_run *run) {
+  while (run->n_queue > 0)
+    run->marks[run->queue[--run->n_queue]] &= (uint8_t)~QUEUED;
+}
+
+// The graph's turns: after each that changed something, what it computes must be new. A graph that is
+// stopped is left as it is, in later rounds too.
 static void fixpoint(struct rules_run *run) {
   const struct rules_book *b = run->book;
   run->n_seen = 0;
@@ -390,6 +396,8 @@ static void fixpoint(struct rules_run *run) {
       const uint32_t n = run->n_queue;
       if (seen_before(run, ++turn)) {
         warn(run, run->recent, "the outputs are what they were some rewrites ago");
+        run->stopped[run->graph] = true;
+        empty_queue(run);
         return;
       }
       memset(run->recent, 0, b->n_passes);
@@ -399,8 +407,7 @@ static void fixpoint(struct rules_run *run) {
       run->n_queue -= n;
       if (run->fired == before) break;
     }
-    while (run->n_queue > 0)
-      run->marks[run->queue[--run->n_queue]] &= (uint8_t)~QUEUED;
+    empty_queue(run);
     if (run->fired == fired) return;
   } while (run->missed && !run->options->once);
 }
@@ -412,6 +419,7 @@ int rules_run(const struct rules_book *book, struct pass_env *env, const char *n
   kit_init(&run.k, env, name);
   run.recent = arena_zalloc(&run.lists, book->n_passes + 1);
   run.hot = arena_zalloc(&run.lists, book->n_passes + 1);
+  run.stopped = arena_zalloc(&run.lists, env->m->n_graphs + 1);
   choose_entries(&run);
   grow_candidates(&run);
   cover_nodes(&run);
@@ -421,7 +429,7 @@ int rules_run(const struct rules_book *book, struct pass_env *env, const char *n
     for (uint32_t g = 0; kit_graph(&run.k, &g); g++) {
       run.graph = g;
       run.opset = kit_opset(&run.k, g);
-      if (run.opset > 0) fixpoint(&run);
+      if (run.opset > 0 && !run.stopped[g]) fixpoint(&run);
     }
   } while (run.fired != fired && !options->once);
   if (run.out_of_fuel) {

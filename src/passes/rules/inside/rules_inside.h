@@ -121,6 +121,7 @@ struct rules_run {
   uint32_t fuel;
   uint64_t fired;
   bool *recent, *hot; // by pass: fired in this turn; fired where much was rewritten
+  bool *stopped;      // by graph: what it computes came round
   bool out_of_fuel;
   bool missed; // a place that should be looked at again was not put down
 };
