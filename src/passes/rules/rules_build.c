@@ -68,6 +68,7 @@ bool rules_elements(struct rules_run *run, const struct rules_value *v, struct r
 
 uint32_t rules_recipe_of(struct rules_run *run, const struct rules_value *v) {
   if (v->kind == RULES_TENSOR) return kit_recipe(&run->k, v->id);
+  if (v->kind != RULES_TERM) return NO_ID;
   struct rules_term *t = &run->terms[v->id];
   if (t->what != RULES_IS_CONST) return NO_ID;
   if (t->recipe == NO_ID)

@@ -448,8 +448,7 @@ enum rules_folded rules_fold(struct rules_run *run, const struct rules_term *nod
     return RULES_STUCK;
   if (row->domain != KIT_ONNX || node->op == OP_Shape) return RULES_LEFT;
   for (uint32_t i = 0; i < node->n_args; i++)
-    if (node->args[i].kind != RULES_ABSENT && !rules_type_of(run, &node->args[i]).ranked)
+    if (absent(node, i) ? i < row->min_in : !rules_type_of(run, &node->args[i]).ranked)
       return RULES_STUCK;
-  if (absent(node, 0)) return RULES_STUCK;
   return fold(run, node, out);
 }
