@@ -1,6 +1,6 @@
 // Runs the rules of one book on a model, for tests that compare the models before and after:
 //
-//   rules_tool PASSES LEVEL IN.onnx OUT.onnx [options of weir convert]
+//   rules_tool PASSES LEVEL IN.onnx OUT.onnx [options of weir run]
 //   rules_tool list
 //
 // PASSES: names joined by commas, or "all". LEVEL: exact, zero, rounding, finite. Prints a JSON
@@ -88,7 +88,7 @@ int main(int argc, char **argv) {
   struct err err = {0};
   if (argc == 2 && strcmp(argv[1], "list") == 0) return list();
   if (argc < 5 || exactness_by_name(span_str(argv[2])) == EXACTNESSES) return 2;
-  char *words[64] = {argv[0], "convert", "--quiet"};
+  char *words[64] = {argv[0], "run", "--quiet"};
   int n = 3;
   for (int i = 3; i < argc && n < 64; i++)
     words[n++] = argv[i];

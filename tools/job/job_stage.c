@@ -14,9 +14,11 @@
 #include "job.h"
 #include "job_stage.h"
 
+#include "findings.h"
 #include "likenesses.h"
 #include "measure.h"
 #include "measure_equal.h"
+#include "measure_facts.h"
 #include "measured.h"
 #include "report.h"
 #include "stop.h"
@@ -96,6 +98,43 @@ static bool reads_equal(struct span text, const struct pass_question *q) {
   return likenesses_read(text, q->n, NULL);
 }
 
+static int run_looks(struct job *job, const struct pass_question *q, bool multiples,
+                     struct json_out *text, uint64_t *source_bytes_read, struct err *err) {
+  struct measure_stats stats;
+  struct facts *found = NULL;
+  size_t cap = 0;
+  const struct work_options options = work_of(job);
+  found = table_grow(NULL, &cap, (size_t)q->n + 1, sizeof *found);
+  report_begin("looking at constants", 0);
+  int rc = measure_facts_run(&job->recipes, job->sources, q->of, q->n, multiples, &options, found,
+                             &stats, err);
+  report_end();
+  if (rc == 0) {
+    findings_write(text, &job->edits, q->of, q->n, multiples, found);
+    *source_bytes_read = stats.source_bytes_read;
+  }
+  table_free(found, cap, sizeof *found);
+  return rc;
+}
+
+static int run_facts(struct job *job, const struct pass_question *q, struct json_out *text,
+                     uint64_t *source_bytes_read, struct err *err) {
+  return run_looks(job, q, false, text, source_bytes_read, err);
+}
+
+static int run_multiples(struct job *job, const struct pass_question *q, struct json_out *text,
+                         uint64_t *source_bytes_read, struct err *err) {
+  return run_looks(job, q, true, text, source_bytes_read, err);
+}
+
+static bool reads_facts(struct span text, const struct pass_question *q) {
+  return findings_read(text, q->n, false, NULL);
+}
+
+static bool reads_multiples(struct span text, const struct pass_question *q) {
+  return findings_read(text, q->n, true, NULL);
+}
+
 static const struct stage_row stages[] = {
     {MEASURED_STAGE, "took over what an interrupted run had measured", measure_can, run_measure,
      reads_measure},
@@ -103,6 +142,10 @@ static const struct stage_row stages[] = {
      run_measure, reads_measure},
     {LIKENESSES_STAGE, "took over what an interrupted run had found equal", can_compare, run_equal,
      reads_equal},
+    {FINDINGS_STAGE, "took over what an interrupted run had found out", measure_facts_can,
+     run_facts, reads_facts},
+    {FINDINGS_STAGE_MULTIPLES, "took over what an interrupted run had found out", measure_facts_can,
+     run_multiples, reads_multiples},
 };
 
 static const struct stage_row *stage_named(const char *name) {

@@ -233,7 +233,12 @@ static bool visit(struct rules_run *run, uint32_t node) {
       if (run->options->passes && !run->options->passes[pass]) continue;
       run->n_terms = 0;
       if (run->rule->where != NO_ID) {
+        run->n_wanted = 0;
         const struct rules_value holds = rules_eval(run, run->rule->where);
+        if (rules_truth(&holds) < 0 && run->n_wanted > 0 && !refused(run, pass) &&
+            run->rule->exactness <= run->options->cap && run->burnt[node] < run->fuel &&
+            rules_facts_decide(run))
+          return false; // the node waits for the answers
         if (rules_truth(&holds) != 1) continue;
         run->n_terms = 0;
       }
@@ -424,6 +429,7 @@ int rules_run(const struct rules_book *book, struct pass_env *env, const char *n
   grow_candidates(&run);
   cover_nodes(&run);
   uint64_t fired;
+  int asked;
   do {
     fired = run.fired;
     for (uint32_t g = 0; kit_graph(&run.k, &g); g++) {
@@ -431,7 +437,8 @@ int rules_run(const struct rules_book *book, struct pass_env *env, const char *n
       run.opset = kit_opset(&run.k, g);
       if (run.opset > 0 && !run.stopped[g]) fixpoint(&run);
     }
-  } while (run.fired != fired && !options->once);
+    asked = run.fired == fired ? rules_facts_ask(&run, err) : 0;
+  } while (asked >= 0 && (run.fired != fired || asked > 0) && !options->once);
   if (run.out_of_fuel) {
     char what[64];
     snprintf(what, sizeof what, "one place was rewritten %u times", run.fuel);
@@ -440,6 +447,10 @@ int rules_run(const struct rules_book *book, struct pass_env *env, const char *n
   table_free(run.candidates, run.candidates_cap, sizeof *run.candidates);
   table_free(run.kept, run.kept_cap, sizeof *run.kept);
   table_free(run.touched, run.touched_cap, sizeof *run.touched);
+  TABLE_FREE(&run, fact_of);
+  TABLE_FREE(&run, facts);
+  TABLE_FREE(&run, wanted);
+  TABLE_FREE(&run, asking);
   table_free(run.terms, run.terms_cap, sizeof *run.terms);
   table_free(run.marks, run.marks_cap, sizeof *run.marks);
   table_free(run.burnt, run.burnt_cap, sizeof *run.burnt);
@@ -449,5 +460,5 @@ int rules_run(const struct rules_book *book, struct pass_env *env, const char *n
   table_free(run.seen, run.seen_cap, sizeof *run.seen);
   arena_free(&run.match);
   arena_free(&run.lists);
-  return kit_done(&run.k, err);
+  return kit_done(&run.k, err) || asked < 0 ? -1 : 0;
 }

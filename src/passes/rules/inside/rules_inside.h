@@ -2,6 +2,7 @@
 #ifndef WEIR_RULES_INSIDE_H
 #define WEIR_RULES_INSIDE_H
 
+#include "findings.h"
 #include "kit.h"
 #include "rules.h"
 #include "rules_tables.h"
@@ -76,6 +77,14 @@ struct rules_term {
   uint32_t value; // once made: the value; else NO_ID
 };
 
+// What is known of all elements of a recipe, or is to be asked (rules_facts.c).
+struct rules_fact {
+  uint32_t recipe;
+  bool known, wants_multiples, has_multiples;
+  struct facts facts;
+};
+enum rules_assumption { RULES_ASSUME_NOTHING, RULES_ASSUME_YES, RULES_ASSUME_NO };
+
 struct rules_candidate {
   uint32_t key; // operator and what makes its first two operands; NO_ID: free
   uint32_t first, n;
@@ -110,6 +119,13 @@ struct rules_run {
 
   // The result at hand (rules_build.c).
   TABLE(struct rules_term, terms);
+
+  // Questions about large constants (rules_facts.c).
+  TABLE(uint32_t, fact_of); // by recipe id: fact + 1
+  TABLE(struct rules_fact, facts);
+  TABLE(uint32_t, wanted); // facts of the condition at hand that are not known
+  TABLE(uint32_t, asking); // those that the next question is about
+  enum rules_assumption assume;
 
   // By node id (rules_run.c).
   TABLE(uint8_t, marks);
@@ -189,6 +205,22 @@ struct rules_value rules_call(struct rules_run *run, uint32_t function,
                               const struct rules_value *args, uint32_t n);
 // 1, 0, -1: not known.
 int rules_truth(const struct rules_value *v);
+
+// ---- facts (rules_facts.c)
+// -----------------------------------------------------------------------------------------------
+
+// What holds of all elements of a constant that is not at hand. False: not known, or not yet (then it
+// is noted in `wanted`). `multiples`: whether they are multiples of the finest one too.
+bool rules_facts(struct rules_run *run, const struct rules_value *v, bool multiples,
+                 struct facts *out);
+// What a question has for an answer that is not known: what is assumed, if anything.
+struct rules_value rules_assumed(const struct rules_run *run);
+// The condition of the match at hand is not known, and questions are wanted: would it hold if all of
+// them had one answer? Then they are put down to be asked.
+bool rules_facts_decide(struct rules_run *run);
+// Asks all that was put down. 1: something is known now that was not, 0: there was nothing to ask; -1
+// with *err.
+int rules_facts_ask(struct rules_run *run, struct err *err);
 
 // ---- terms (rules_build.c, rules_fold.c)
 // -------------------------------------------------------------
