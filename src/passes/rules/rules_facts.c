@@ -1,6 +1,6 @@
 // Questions about the elements of constants that are not at hand: all positive? finite? an identity?
 //
-//   condition ──unknown──▶ would it hold, if only they had the answer? ──▶ put down
+//   condition ──unknown──▶ would it hold, if only they had an answer? ───▶ put down
 //                                                                             │ all graphs are done
 //   condition ◀──known── walk again ◀── facts of n recipes ◀── one question ◀─┘
 //
@@ -9,6 +9,9 @@
 // no, must hold; and the cap on exactness and the choice of nodes must let the rule fire. The node
 // then waits: no later rule is tried there before the answer is known, so that it does not matter to the
 // model when it came. A condition that holds only for mixed answers (one yes and one no) stays unknown.
+//
+// Results ask too, where folding must know that there is no NaN in what it makes (rules_steps.c): the
+// result, built once more with all of that granted, must be whole.
 //
 // Questions are put down by recipe, each once in a run, and asked in batches, when no rule fires any
 // more without them. A run without candidates asks nothing.
@@ -45,21 +48,35 @@ struct rules_value rules_assumed(const struct rules_run *run) {
                                              : rules_int(run->assume == RULES_ASSUME_YES);
 }
 
-bool rules_facts_decide(struct rules_run *run) {
-  bool may = false;
-  const uint32_t n = run->n_wanted;
-  for (uint32_t i = RULES_ASSUME_YES; i <= RULES_ASSUME_NO && !may; i++) {
-    run->assume = (enum rules_assumption)i;
-    run->n_terms = 0;
-    const struct rules_value holds = rules_eval(run, run->rule->where);
-    may = rules_truth(&holds) == 1;
-  }
+static struct rules_value suppose(struct rules_run *run, enum rules_assumption what,
+                                  uint32_t program) {
+  run->assume = what;
+  run->n_terms = 0;
+  const struct rules_value v = rules_eval(run, program);
   run->assume = RULES_ASSUME_NOTHING;
   run->n_terms = 0;
-  // What is wanted on another way through the condition only is not: the first n.
-  for (uint32_t i = 0; may && i < n; i++)
+  return v;
+}
+
+static bool put_down(struct rules_run *run, uint32_t n) {
+  for (uint32_t i = 0; i < n; i++)
     *TABLE_PUSH(run, asking) = run->wanted[i];
-  return may;
+  return true;
+}
+
+bool rules_facts_decide(struct rules_run *run) {
+  const uint32_t n = run->n_wanted; // what another way through the condition wants is not wanted
+  for (uint32_t i = RULES_ASSUME_YES; i <= RULES_ASSUME_NO; i++) {
+    const struct rules_value holds = suppose(run, (enum rules_assumption)i, run->rule->where);
+    if (rules_truth(&holds) == 1) return put_down(run, n);
+  }
+  return false;
+}
+
+bool rules_facts_complete(struct rules_run *run) {
+  const struct rules_value made = suppose(run, RULES_ASSUME_YES, run->rule->result);
+  if (made.kind == RULES_UNKNOWN || made.kind == RULES_ABSENT) return false;
+  return put_down(run, run->n_wanted); // all that it needs on its way
 }
 
 // Those of the list that want multiples, or those that do not: one question.

@@ -210,6 +210,12 @@ static const char *refused(struct rules_run *run, uint16_t pass) {
   return why;
 }
 
+// Does only what is not known yet keep the rule at hand from firing?
+static bool may_fire(struct rules_run *run, uint32_t node, uint16_t pass) {
+  return !refused(run, pass) && run->rule->exactness <= run->options->cap &&
+         run->burnt[node] < run->fuel;
+}
+
 // Tries the rules that the node is worth, in the order of the files. True if one was placed.
 static bool visit(struct rules_run *run, uint32_t node) {
   struct kit *k = &run->k;
@@ -235,14 +241,17 @@ static bool visit(struct rules_run *run, uint32_t node) {
       if (run->rule->where != NO_ID) {
         run->n_wanted = 0;
         const struct rules_value holds = rules_eval(run, run->rule->where);
-        if (rules_truth(&holds) < 0 && run->n_wanted > 0 && !refused(run, pass) &&
-            run->rule->exactness <= run->options->cap && run->burnt[node] < run->fuel &&
+        if (rules_truth(&holds) < 0 && run->n_wanted > 0 && may_fire(run, node, pass) &&
             rules_facts_decide(run))
           return false; // the node waits for the answers
         if (rules_truth(&holds) != 1) continue;
         run->n_terms = 0;
       }
+      run->n_wanted = 0;
       const struct rules_value result = rules_eval(run, run->rule->result);
+      if (result.kind == RULES_UNKNOWN && run->n_wanted > 0 && may_fire(run, node, pass) &&
+          rules_facts_complete(run))
+        return false;
       if (result.kind == RULES_UNKNOWN || result.kind == RULES_ABSENT) continue;
       const char *why = refused(run, pass);
       if (why) {

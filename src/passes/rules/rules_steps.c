@@ -12,13 +12,14 @@
 //
 //   exact      integers, comparisons, Where, what moves elements, casts to wider types
 //   zero       other arithmetic of floats, where a result is NaN; the least and largest of two or
-//              many, Relu and Sign, where a result is a zero too. Of elements at hand it is seen
-//              whether there is one; of others it is not known, so there might be
+//              many, Relu and Sign, where a result is a zero too
 //   rounding   sums and products of many floats, Exp and its like, whose last bit is the library's;
 //              casts that ONNX Runtime makes in two roundings (double and 64 bits to below float)
 //   never      what the standard leaves open: division of integers by zero, and of the least one by
-//              -1; casts of floats to integers out of their range. Of elements at hand it is seen
-//              whether there is one, of others it would be found when they are written
+//              -1; casts of floats to integers out of their range
+//
+// Whether there is a NaN, a zero or a number out of range is seen of elements at hand. Of others a
+// stage is asked, where that is all that keeps the rule from firing (rules_facts.c).
 //
 // Elements at hand are of bool, integers of 8 to 64 bits and the four common floats; others are moved
 // and converted by recipes, however small.
@@ -70,6 +71,13 @@ static struct rules_type typed(struct rules_run *run, enum dtype dtype, const in
   int64_t *copy = arena_alloc(&run->match, (rank + (size_t)1) * sizeof *copy);
   if (rank > 0) memcpy(copy, dims, rank * sizeof *copy);
   return (struct rules_type){dtype, true, rank, copy};
+}
+
+// Has a result that is not at hand no NaN, and no zero where those count?
+static bool proved(struct rules_run *run, const struct rules_value *made, bool zeros) {
+  struct facts f;
+  if (!rules_facts(run, made, false, &f)) return run->assume == RULES_ASSUME_YES;
+  return f.nans == 0 && !(zeros && f.zeros > 0);
 }
 
 // ---- moving elements ---------------------------------------------------------------------------
@@ -313,6 +321,18 @@ static bool any_zero(enum dtype t, const uint8_t *raw, uint64_t n) {
   return false;
 }
 
+// Do all floats of a constant that is not at hand have a place in a type of integers?
+static bool in_range(struct rules_run *run, const struct rules_value *of, enum dtype to) {
+  struct facts f;
+  if (!dtype_is_integer(to) || dtype_bits(to) < 8) return false;
+  if (!rules_facts(run, of, false, &f)) return run->assume == RULES_ASSUME_YES;
+  const bool is_signed =
+      to == DTYPE_INT8 || to == DTYPE_INT16 || to == DTYPE_INT32 || to == DTYPE_INT64;
+  const int bits = (int)dtype_bits(to);
+  const double end = ldexp(1, is_signed ? bits - 1 : bits), first = is_signed ? -end : 0;
+  return facts_finite(&f) && f.least > first - 1 && f.most < end;
+}
+
 struct rules_value rules_step_cast(struct rules_run *run, const struct rules_value *of,
                                    const struct recipe_conversion *c) {
   const enum dtype from = rules_type_of(run, of).dtype;
@@ -331,9 +351,11 @@ struct rules_value rules_step_cast(struct rules_run *run, const struct rules_val
     // What is out of range, or NaN, and has no place in the type.
     const bool open = dtype_is_float(from) && c->to != DTYPE_BOOL && !rules_number_real(c->to) &&
                       (!dtype_is_float(c->to) || dtype_bits(c->to) < 8);
-    if (recipe == NO_ID || open || c->to == DTYPE_FLOAT8E8M0) return rules_unknown();
-    if (dtype_is_float(from) && narrows && !allows(run, EXACTNESS_ZERO)) return rules_unknown();
-    return rules_new_recipe(run, recipe_convert(run->k.r, recipe, c));
+    if (recipe == NO_ID || (open && !in_range(run, of, c->to)) || c->to == DTYPE_FLOAT8E8M0)
+      return rules_unknown();
+    const struct rules_value made = rules_new_recipe(run, recipe_convert(run->k.r, recipe, c));
+    const bool may_differ = dtype_is_float(from) && narrows && !allows(run, EXACTNESS_ZERO);
+    return may_differ && !proved(run, &made, false) ? rules_unknown() : made;
   }
   const struct kernels_cast how = {.from = (uint8_t)from,
                                    .to = (uint8_t)c->to,
@@ -367,7 +389,11 @@ static enum exactness exactness_of(enum recipe_map_op op, bool *zeros) {
 // Of a divisor of integers: are there none that leave the quotient open?
 static bool divides(struct rules_run *run, const struct rules_value *by) {
   struct array in;
-  if (!array_of(run, by, &in)) return false;
+  struct facts f;
+  if (!array_of(run, by, &in)) {
+    if (!rules_facts(run, by, false, &f)) return run->assume == RULES_ASSUME_YES;
+    return f.zeros == 0 && (f.least > 0 || f.most < -1);
+  }
   for (uint64_t i = 0; i < in.count; i++) {
     const int64_t x = rules_number_get_int(in.type.dtype, in.raw.at, i);
     if (x == 0 || x == -1) return false;
@@ -396,13 +422,13 @@ struct rules_value rules_step_map(struct rules_run *run, enum recipe_map_op op,
   uint8_t *raw = here ? room(run, &t) : NULL;
   if (!raw) {
     uint32_t recipes[OPERANDS];
-    if (!allows(run, exactness)) return rules_unknown();
     if (op == RECIPE_MAP_DIV && !rules_number_real(type) && !divides(run, &of[1]))
       return rules_unknown();
     for (uint32_t i = 0; i < n; i++)
       if ((recipes[i] = rules_recipe_of(run, &of[i])) == NO_ID) return rules_unknown();
     if (!recipe_can_map(run->k.r, op, recipes)) return rules_unknown();
-    return rules_new_recipe(run, recipe_map(run->k.r, op, recipes));
+    const struct rules_value made = rules_new_recipe(run, recipe_map(run->k.r, op, recipes));
+    return allows(run, exactness) || proved(run, &made, zeros) ? made : rules_unknown();
   }
   uint64_t count = 0;
   struct kernels_operand operands[OPERANDS];
@@ -444,8 +470,8 @@ struct rules_value rules_step_reduce(struct rules_run *run, const struct rules_v
   if (recipe == NO_ID || !recipe_can_reduce(run->k.r, recipe, q)) return rules_unknown();
   struct array in;
   if (!array_of(run, of, &in)) {
-    if (!allows(run, exactness)) return rules_unknown();
-    return rules_new_recipe(run, recipe_reduce(run->k.r, recipe, q));
+    const struct rules_value made = rules_new_recipe(run, recipe_reduce(run->k.r, recipe, q));
+    return allows(run, exactness) || proved(run, &made, true) ? made : rules_unknown();
   }
   // The axes that stay in front, those that go behind: every column is a vector then.
   int64_t dims[RECIPE_MAX_RANK] = {0}, from_strides[RECIPE_MAX_RANK] = {0},
@@ -485,7 +511,7 @@ struct rules_value rules_step_dequantize(struct rules_run *run, const struct rul
                                          const struct rules_value *zeros, uint32_t axis,
                                          uint64_t block) {
   const bool plain = rules_type_of(run, scales).dtype == DTYPE_FLOAT; // others may be rounded twice
-  if (!allows(run, plain ? EXACTNESS_ZERO : EXACTNESS_ROUNDING)) return rules_unknown();
+  if (!plain && !allows(run, EXACTNESS_ROUNDING)) return rules_unknown();
   const uint32_t of = rules_recipe_of(run, codes);
   struct recipe_dequantization q = {
       .scales = rules_recipe_of(run, scales), .zeros = NO_ID, .axis = axis, .block = block};
@@ -493,7 +519,8 @@ struct rules_value rules_step_dequantize(struct rules_run *run, const struct rul
   if (zeros->kind != RULES_ABSENT && (q.zeros = rules_recipe_of(run, zeros)) == NO_ID)
     return rules_unknown();
   if (!recipe_can_dequantize(run->k.r, of, &q)) return rules_unknown();
-  return rules_new_recipe(run, recipe_dequantize(run->k.r, of, &q));
+  const struct rules_value made = rules_new_recipe(run, recipe_dequantize(run->k.r, of, &q));
+  return allows(run, EXACTNESS_ZERO) || proved(run, &made, false) ? made : rules_unknown();
 }
 
 // ---- products of matrices ----------------------------------------------------------------------

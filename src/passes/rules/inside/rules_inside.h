@@ -218,6 +218,8 @@ struct rules_value rules_assumed(const struct rules_run *run);
 // The condition of the match at hand is not known, and questions are wanted: would it hold if all of
 // them had one answer? Then they are put down to be asked.
 bool rules_facts_decide(struct rules_run *run);
+// The same of a result that could not be built: could it, if all of them were answered by yes?
+bool rules_facts_complete(struct rules_run *run);
 // Asks all that was put down. 1: something is known now that was not, 0: there was nothing to ask; -1
 // with *err.
 int rules_facts_ask(struct rules_run *run, struct err *err);
