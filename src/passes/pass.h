@@ -158,11 +158,11 @@ struct pass {
   // ERR_USAGE for what does not fit the model. Before it fails it may have made edits.
   int (*run)(struct pass_env *env, void *options, struct pass_result *result, struct err *err);
   // For passes that are one walk together, as the rules of a book: what `run` does for each of n of
-  // them, one result each, with sites that say which they are of; env->pass is the first. Neighbouring
-  // steps of a pipeline with the same function are one call, and so is a step alone. NULL: each runs by
-  // `run`.
-  int (*run_together)(struct pass_env *env, const struct pass *const *passes, uint32_t n,
-                      struct pass_result *results, struct err *err);
+  // them, with its options, one result each, with sites that say which they are of; env->pass is the
+  // first. Neighbouring steps of a pipeline with the same function are one call (not where one of them
+  // comes again with other options), and so is a step alone. NULL: each runs by `run`.
+  int (*run_together)(struct pass_env *env, const struct pass *const *passes, void *const *options,
+                      uint32_t n, struct pass_result *results, struct err *err);
   void (*done)(void *options); // frees what reading gave, also after a reader failed; or NULL
 };
 

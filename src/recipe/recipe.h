@@ -112,8 +112,11 @@ uint32_t recipe_transpose(struct recipes *r, uint32_t of, const int64_t *perm);
 uint32_t recipe_slice(struct recipes *r, uint32_t of, const int64_t *starts, const int64_t *steps,
                       const int64_t *dims);
 uint32_t recipe_concat(struct recipes *r, const uint32_t *of, uint32_t n, uint32_t axis);
+bool recipe_can_concat(const struct recipes *r, const uint32_t *of, uint32_t n, uint32_t axis);
 uint32_t recipe_pad(struct recipes *r, uint32_t of, const int64_t *befores, const int64_t *afters,
                     struct span element);
+bool recipe_can_pad(const struct recipes *r, uint32_t of, const int64_t *befores,
+                    const int64_t *afters, struct span element);
 // The axis of a CONCAT or GATHER row.
 uint32_t recipe_axis_of(const struct recipes *r, uint32_t id);
 

@@ -308,13 +308,23 @@ uint32_t recipe_moves_concat(struct recipes *r, const struct recipe_asked *asked
   return recipe_rows_put(r, &x);
 }
 
+static void ask_concat(struct recipe_asked *x, const uint32_t *of, uint32_t n, uint32_t axis) {
+  x->kind = RECIPE_CONCAT;
+  x->of = of;
+  x->n_of = n;
+  x->numbers[0] = axis;
+}
+
 uint32_t recipe_concat(struct recipes *r, const uint32_t *of, uint32_t n, uint32_t axis) {
   struct recipe_asked x;
-  x.kind = RECIPE_CONCAT;
-  x.of = of;
-  x.n_of = n;
-  x.numbers[0] = axis;
+  ask_concat(&x, of, n, axis);
   return recipe_rows_make(r, &x);
+}
+
+bool recipe_can_concat(const struct recipes *r, const uint32_t *of, uint32_t n, uint32_t axis) {
+  struct recipe_asked x;
+  ask_concat(&x, of, n, axis);
+  return recipe_rows_fit(r, &x);
 }
 
 // ---- pad ---------------------------------------------------------------------------------------
@@ -348,14 +358,26 @@ uint32_t recipe_moves_pad(struct recipes *r, const struct recipe_asked *asked) {
   return recipe_rows_put(r, &x);
 }
 
+static void ask_pad(struct recipe_asked *x, const struct recipes *r, const uint32_t *of,
+                    const int64_t *befores, const int64_t *afters, struct span element) {
+  recipe_rows_ask(x, r, RECIPE_PAD, of);
+  for (uint32_t i = 0; i < x->rank; i++) {
+    x->numbers[i] = befores[i];
+    x->numbers[x->rank + i] = afters[i];
+  }
+  x->elements = element;
+}
+
 uint32_t recipe_pad(struct recipes *r, uint32_t of, const int64_t *befores, const int64_t *afters,
                     struct span element) {
   struct recipe_asked x;
-  recipe_rows_ask(&x, r, RECIPE_PAD, &of);
-  for (uint32_t i = 0; i < x.rank; i++) {
-    x.numbers[i] = befores[i];
-    x.numbers[x.rank + i] = afters[i];
-  }
-  x.elements = element;
+  ask_pad(&x, r, &of, befores, afters, element);
   return recipe_rows_make(r, &x);
+}
+
+bool recipe_can_pad(const struct recipes *r, uint32_t of, const int64_t *befores,
+                    const int64_t *afters, struct span element) {
+  struct recipe_asked x;
+  ask_pad(&x, r, &of, befores, afters, element);
+  return recipe_rows_fit(r, &x);
 }

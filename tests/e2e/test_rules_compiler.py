@@ -44,6 +44,7 @@ WRONG = {
     "many": ("a exact : Sum(xs...,y) -> y ;", "only the last operand may stand for many"),
     "rest of the line": ("a exact : Identity(x) -> x because ;", "'because' is not expected here"),
     "grows": ("a exact : Relu(x) -> Relu(Relu(x)) ;", "the result is no smaller than the pattern and has Relu in it again"),
+    "no constants": ("a exact : Sum(xs...) -> Sum(each x in xs: x) ;", "the result is no smaller than the pattern and has Sum in it again"),
     "opposites": (
         "set s ;\na exact : Relu(Transpose<perm=p>(x)) -> Transpose<perm=p>(Relu(x)) ;\n"
         "b exact : Transpose<perm=p>(Relu(x)) -> Relu(Transpose<perm=p>(x)) ;",
@@ -72,6 +73,7 @@ RIGHT = {
         "set t ; b exact : Transpose<perm=p>(Relu(x)) -> Relu(Transpose<perm=p>(x)) ;"
     ),
     "constants fold": "a ~ : Add(Add(x,y),z) -> Add(x,Add(y,z)) where vars(x) & consts(y,z) ;",
+    "what folds ends": "a ~ : Sum(xs...) -> Sum(each x in xs: x) where consts(xs) ;",
     "templates": 'a{P}{F} "{F} of itself" for P in "" Bitwise for F in And Or exact : {P}{F}(x,x) -> x ;',
     "procedures": "set s ; Fold : proc fold ; All : group a b ; a exact : Identity(x) -> x ;",
     "comments": "# nothing\na exact : Flatten<axis=k>(x) -> Reshape(x,#[prod(dims(x)[:k]),prod(dims(x)[k:])]) where static(x) ; # more",

@@ -1,6 +1,6 @@
 // Runs the rules of one book on a model, for tests that compare the models before and after:
 //
-//   rules_tool PASSES LEVEL IN.onnx OUT.onnx [options of weir convert]
+//   rules_tool PASSES LEVEL IN.onnx OUT.onnx [options of weir run]
 //   rules_tool list
 //
 // PASSES: names joined by commas, or "all". LEVEL: exact, zero, rounding, finite. Prints a JSON
@@ -8,6 +8,8 @@
 // on standard error. The book is RULES_BOOK, given by the build.
 #include "cli.h"
 #include "job.h"
+#include "job_look.h"
+#include "job_stage.h"
 #include "report.h"
 #include "rules.h"
 
@@ -49,7 +51,14 @@ static int apply(const char *words, const char *level, const struct cli_args *ar
   struct arena scratch = {0};
   int rc = job_open(&job, args, err);
   if (rc != 0) return rc;
-  struct pass_env env = {.m = &job.model, .edits = &job.edits, .scratch = &scratch, .warn = warn};
+  struct pass_env env = {.m = &job.model,
+                         .edits = &job.edits,
+                         .scratch = &scratch,
+                         .warn = warn,
+                         .ask = job_stage_ask,
+                         .ask_ctx = &job,
+                         .read = job_look,
+                         .read_ctx = &job};
   const struct rules_options options = {.passes = passes,
                                         .cap = exactness_by_name(span_str(level)),
                                         .counts = counts,
@@ -79,7 +88,7 @@ int main(int argc, char **argv) {
   struct err err = {0};
   if (argc == 2 && strcmp(argv[1], "list") == 0) return list();
   if (argc < 5 || exactness_by_name(span_str(argv[2])) == EXACTNESSES) return 2;
-  char *words[64] = {argv[0], "convert", "--quiet"};
+  char *words[64] = {argv[0], "run", "--quiet"};
   int n = 3;
   for (int i = 3; i < argc && n < 64; i++)
     words[n++] = argv[i];

@@ -120,9 +120,9 @@ static int scratches(struct pass_env *env, void *options, struct pass_result *re
 }
 
 static uint32_t calls, in_call;
-static int both(struct pass_env *env, const struct pass *const *passes, uint32_t n,
-                struct pass_result *results, struct err *err) {
-  (void)err;
+static int both(struct pass_env *env, const struct pass *const *passes, void *const *options,
+                uint32_t n, struct pass_result *results, struct err *err) {
+  (void)options, (void)err;
   calls++;
   in_call = n;
   assert_ptr_equal(env->pass, passes[0]);

@@ -131,6 +131,37 @@ static void same_options(const char *yaml, const char *const *words, const char 
 
 #define CAST(to) "{\"name\":\"cast\",\"options\":{\"to\":\"" to "\",\"on_overflow\":\"fail\"}}"
 
+// The options of a family go to those of its passes that have them, from words and from files.
+static void test_families(void **state) {
+  (void)state;
+  same_options("passes:\n- fuse: {exclude: [a, b], include: c}",
+               (const char *const[]){"fuse:exclude=a+b,include=c", NULL},
+               "{\"passes\":[{\"name\":\"fuse/gemm\",\"options\":{\"exclude\":[\"a\",\"b\"],"
+               "\"include\":[\"c\"]}},{\"name\":\"fuse/bn\",\"options\":{\"exclude\":[\"a\",\"b\"],"
+               "\"include\":[\"c\"]}}]}");
+  struct pipeline p;
+  struct err err = {0};
+  pipeline_init(&p);
+  assert_int_equal(pipeline_add_text(&p, "tidy:at_hand,exclude=a", &err), 0);
+  uint32_t hand = 0, exclude = 0;
+  for (uint32_t i = 0; i < p.n_steps; i++) {
+    const struct pass_values *v = &p.steps[i].values;
+    const uint32_t o = pass_values_option(v->pass, span_str("at_hand"));
+    const uint32_t e = pass_values_option(v->pass, span_str("exclude"));
+    hand += o != NO_ID && v->of[o].given;
+    exclude += e != NO_ID && v->of[e].given && v->of[e].n_list == 1;
+  }
+  assert_int_equal(hand, 1);
+  assert_int_equal(exclude, p.n_steps - 2); // not those that look at initializers
+  pipeline_free(&p);
+  refuse("passes:\n- tidy: {exlcude: a}", "p.yaml:2:10: no pass of the family 'tidy' has",
+         "did you mean 'exclude'?");
+  refuse("passes:\n- tidy: {exclude: a, exclude: b}", "p.yaml:2:22: option 'exclude' is given", "");
+  refuse("passes:\n- tidy: {at_hand: [true]}", "p.yaml:2:19: option 'at-hand' takes one", "");
+  refuse("passes:\n- tidy: {exclude: 're:('}", "p.yaml:2:3: --exclude 're:('", "");
+  refuse("passes:\n- tidy: ~\n- conv2matmull", "p.yaml:3:3: there is no pass", "");
+}
+
 static void test_repeats(void **state) {
   (void)state;
   same_options(
@@ -198,6 +229,7 @@ int main(void) {
       cmocka_unit_test(test_what_does_not_fit),
       cmocka_unit_test(test_what_does_not_go_together),
       cmocka_unit_test(test_what_yaml_has_beyond),
+      cmocka_unit_test(test_families),
       cmocka_unit_test(test_repeats),
       cmocka_unit_test(test_limits),
   };

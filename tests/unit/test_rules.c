@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-extern const struct rules_book rules_sample;
+extern const struct rules_book rules_sample, rules_circle;
 
 struct outcome {
   struct rules_counts counts[256];
@@ -215,6 +215,54 @@ static void opposites_run_out_of_fuel(void **state) {
       "one place was rewritten 64 times: there/less, back/greater; rewriting stops there");
 }
 
+// A circle by way of the queue, each turn of which rewrites another place: the digest of the outputs is
+// what it was, long before one place is out of fuel.
+static void circles_come_round_to_a_digest(void **state) {
+  struct pass_bench *t = *state;
+  build_input(&t->b, "x", DTYPE_FLOAT, "2");
+  build_node(&t->b, "Neg", "", "x", "a");
+  build_node(&t->b, "Sub", "", "a x", "b");
+  build_node(&t->b, "Exp", "", "b", "y");
+  build_output(&t->b, "y", DTYPE_FLOAT, "2");
+  const struct outcome o = run(t, &rules_circle, "round", EXACTNESS_EXACT);
+  assert_string_equal(o.warned, "the outputs are what they were some rewrites ago: round/one, "
+                                "round/three; rewriting stops there");
+  assert_int_equal(of(&o, &rules_circle, "round/one").fired, 2);
+  assert_int_equal(of(&o, &rules_circle, "round/two").fired, 1);
+  assert_int_equal(of(&o, &rules_circle, "round/three").fired, 1);
+  assert_string_equal(nodes(t), "Neg(x)->b_Neg\nRelu(b_Neg)->b\nExp(b)->y\n");
+}
+
+// Rules that undo one another at one place, or make something new for ever, run out of fuel. What is
+// elsewhere goes on.
+static void spinning_runs_out_of_fuel(void **state) {
+  struct pass_bench *t = *state;
+  build_input(&t->b, "x", DTYPE_FLOAT, "2");
+  build_node(&t->b, "Log", "", "x", "a");
+  build_node(&t->b, "Exp", "", "a", "b");
+  build_node(&t->b, "Log", "", "b", "y");
+  build_node(&t->b, "Neg", "", "x", "z");
+  build_output(&t->b, "y", DTYPE_FLOAT, "2");
+  build_output(&t->b, "z", DTYPE_FLOAT, "2");
+  const struct outcome o = run(t, &rules_circle, "spin", EXACTNESS_EXACT);
+  assert_non_null(strstr(o.warned, "one place was rewritten 64 times: spin/there, spin/back"));
+  const uint64_t fired = of(&o, &rules_circle, "spin/there").fired;
+  assert_in_range(fired + of(&o, &rules_circle, "spin/back").fired, 64, 1000);
+}
+
+static void growing_runs_out_of_fuel(void **state) {
+  struct pass_bench *t = *state;
+  build_input(&t->b, "x", DTYPE_FLOAT, "2");
+  build_node(&t->b, "Sin", "", "x", "y");
+  build_output(&t->b, "y", DTYPE_FLOAT, "2");
+  const struct outcome o = run(t, &rules_circle, "grow", EXACTNESS_EXACT);
+  assert_string_equal(o.warned,
+                      "one place was rewritten 64 times: grow/there, grow/back; rewriting "
+                      "stops there");
+  assert_int_equal(of(&o, &rules_circle, "grow/there").fired, 32);
+  assert_int_equal(of(&o, &rules_circle, "grow/back").fired, 32);
+}
+
 // Nodes of a version in which the operator meant something else match nothing: broadcasting had to
 // be asked for.
 static void older_versions_are_not_taken_for_new_ones(void **state) {
@@ -258,6 +306,9 @@ int main(void) {
       TEST(what_moves_comes_to_the_end),
       TEST(earlier_nodes_are_looked_at_again),
       TEST(opposites_run_out_of_fuel),
+      TEST(circles_come_round_to_a_digest),
+      TEST(spinning_runs_out_of_fuel),
+      TEST(growing_runs_out_of_fuel),
       TEST(older_versions_are_not_taken_for_new_ones),
       TEST(types_travel),
   };

@@ -3,6 +3,7 @@
 #include "common_subexpressions.h"
 #include "effects.h"
 #include "pass_bench.h"
+#include "pass_values.h"
 #include "tidy.h"
 
 #include <stdio.h>
@@ -26,7 +27,7 @@ static struct common_subexpressions_result merge(struct pass_bench *t) {
   t->env.pass = &row;
   t->env.site = NULL;
   t->env.exactness = EXACTNESS_ROUNDING;
-  assert_int_equal(common_subexpressions(&t->env, &result, &err), 0);
+  assert_int_equal(common_subexpressions(&t->env, &(struct name_filter){0}, &result, &err), 0);
   build_check(&t->m);
   return result;
 }
@@ -152,15 +153,18 @@ static void test_a_node_without_outputs_stays(void **state) {
   struct pass_bench *t = *state;
   struct pass_result result = {0};
   struct err err = {0};
-  bool any_domain[1] = {true}; // the pass's options
+  struct pass_values v;
   build_node(&t->b, "Relu", "none", "x", "");
   build_node(&t->b, "Relu", "out", "x", "-");
   build_node(&t->b, "TopK", "used", "x n", "- y");
   build_output(&t->b, "y", DTYPE_INT64, "2");
   pass_bench_ready(t);
   t->env.pass = &tidy_unused_nodes;
-  assert_int_equal(tidy_unused_nodes.options_bytes, sizeof any_domain);
-  assert_int_equal(tidy_unused_nodes.run(&t->env, any_domain, &result, &err), 0);
+  pass_values_start(&v, &tidy_unused_nodes, &t->arena);
+  assert_int_equal(pass_values_parse(&v, span_str("any_domain"), &t->arena, &err), 0);
+  assert_int_equal(pass_values_read(&v, &t->arena, &err), 0);
+  assert_int_equal(tidy_unused_nodes.run(&t->env, v.options, &result, &err), 0);
+  pass_values_done(&v);
   assert_string_equal(t->sites, "out:converted:unused\n");
 }
 

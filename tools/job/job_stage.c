@@ -14,9 +14,11 @@
 #include "job.h"
 #include "job_stage.h"
 
+#include "findings.h"
 #include "likenesses.h"
 #include "measure.h"
 #include "measure_equal.h"
+#include "measure_facts.h"
 #include "measured.h"
 #include "report.h"
 #include "stop.h"
@@ -73,10 +75,46 @@ static bool reads_equal(struct span text, const struct pass_question *q) {
   return likenesses_read(text, q->n, NULL);
 }
 
+static int run_looks(struct job *job, const struct pass_question *q, bool multiples,
+                     const struct work_options *work, struct json_out *text,
+                     struct measure_stats *stats, struct err *err) {
+  struct arena scratch = {0};
+  struct facts *found = arena_alloc(&scratch, q->n * sizeof *found);
+  const int rc = measure_facts_run(&job->recipes, job->sources, q->of, q->n, multiples, work, found,
+                                   stats, err);
+  if (rc == 0) findings_write(text, &job->edits, q->of, q->n, multiples, found);
+  arena_free(&scratch);
+  return rc;
+}
+
+static int run_facts(struct job *job, const struct pass_question *q,
+                     const struct work_options *work, struct json_out *text,
+                     struct measure_stats *stats, struct err *err) {
+  return run_looks(job, q, false, work, text, stats, err);
+}
+
+static int run_multiples(struct job *job, const struct pass_question *q,
+                         const struct work_options *work, struct json_out *text,
+                         struct measure_stats *stats, struct err *err) {
+  return run_looks(job, q, true, work, text, stats, err);
+}
+
+static bool reads_facts(struct span text, const struct pass_question *q) {
+  return findings_read(text, q->n, false, NULL);
+}
+
+static bool reads_multiples(struct span text, const struct pass_question *q) {
+  return findings_read(text, q->n, true, NULL);
+}
+
 static const struct stage_row stages[] = {
     {MEASURED_STAGE, "measuring", "measured", measure_can, run_measure, reads_measure},
     {MEASURED_STAGE_FIGURES, "measuring", "measured", measure_can, run_measure, reads_measure},
     {LIKENESSES_STAGE, "comparing", "compared", can_compare, run_equal, reads_equal},
+    {FINDINGS_STAGE, "looking at constants", "looked at", measure_facts_can, run_facts,
+     reads_facts},
+    {FINDINGS_STAGE_MULTIPLES, "looking at constants", "looked at", measure_facts_can,
+     run_multiples, reads_multiples},
 };
 
 static const struct stage_row *stage_named(const char *name) {

@@ -98,6 +98,9 @@ static void note_warning(void *ctx, const char *sentence, const char *hint) {
   *TABLE_PUSH(pj, warnings) =
       (struct pass_job_warning){pj->step, arena_string(&pj->arena, span_str(sentence)),
                                 hint ? arena_string(&pj->arena, span_str(hint)) : NULL};
+  // A family's options are wrong for all of its passes: the report says so of each, this once.
+  for (uint32_t i = 0; i + 1 < pj->n_warnings; i++)
+    if (pj->warnings[i].step != pj->step && strcmp(pj->warnings[i].sentence, sentence) == 0) return;
   report_warning("%s", sentence);
   if (hint) report_hint("%s", hint);
 }

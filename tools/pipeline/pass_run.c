@@ -61,6 +61,21 @@ static bool is_held_back(const struct pass_run *r, uint32_t step) {
   return r->pipeline->steps[step].values.pass->exactness > r->pipeline->exactness;
 }
 
+static bool has_options(const struct pass_values *v) {
+  for (uint32_t o = 0; o < v->pass->n_options; o++)
+    if (v->of[o].given) return true;
+  return false;
+}
+
+// Does the step say again, with options, what one of the n steps before it says?
+static bool says_otherwise(const struct pipeline_step *step, uint32_t n) {
+  for (uint32_t i = 1; i <= n; i++)
+    if ((step - i)->values.pass == step->values.pass &&
+        (has_options(&step->values) || has_options(&(step - i)->values)))
+      return true;
+  return false;
+}
+
 // How many steps from `first` on, before `end`, are one call. Held back ones between them are no
 // obstacle.
 static uint32_t together(const struct pass_run *r, uint32_t first, uint32_t end) {
@@ -68,7 +83,8 @@ static uint32_t together(const struct pass_run *r, uint32_t first, uint32_t end)
   uint32_t n = 1;
   while (steps[first].values.pass->run_together && first + n < end &&
          steps[first + n].repeat == steps[first].repeat &&
-         steps[first + n].values.pass->run_together == steps[first].values.pass->run_together)
+         steps[first + n].values.pass->run_together == steps[first].values.pass->run_together &&
+         !says_otherwise(&steps[first + n], n))
     n++;
   return n;
 }
@@ -78,6 +94,7 @@ static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, uint32_t ro
                      struct err *err) {
   struct arena lists = {0}, scratch = {0};
   const struct pass **passes = arena_zalloc(&lists, n * sizeof *passes);
+  void **options = arena_zalloc(&lists, n * sizeof *options);
   struct pass_result *results = arena_zalloc(&lists, n * sizeof *results);
   const uint64_t before = r->env.edits->n;
   uint32_t count = 0;
@@ -85,6 +102,7 @@ static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, uint32_t ro
   for (uint32_t i = first; i < first + n; i++) {
     r->steps[i].held_back = is_held_back(r, i);
     if (is_held_back(r, i)) continue;
+    options[count] = r->pipeline->steps[i].values.options;
     passes[count++] = r->pipeline->steps[i].values.pass;
     if (r->begin) r->begin(r->ctx, i, round);
   }
@@ -92,9 +110,9 @@ static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, uint32_t ro
   r->env.exactness = r->pipeline->exactness;
   r->env.scratch = &scratch;
   if (count > 0 && passes[0]->run_together)
-    rc = passes[0]->run_together(&r->env, passes, count, results, err);
+    rc = passes[0]->run_together(&r->env, passes, options, count, results, err);
   else if (count > 0)
-    rc = passes[0]->run(&r->env, r->pipeline->steps[first].values.options, results, err);
+    rc = passes[0]->run(&r->env, options[0], results, err);
   if (rc == 0 && r->env.edits->n > before) rc = check_step(r, passes[0], count, err);
   for (uint32_t i = first, k = 0; i < first + n; i++) {
     if (is_held_back(r, i)) continue;

@@ -40,6 +40,13 @@ struct pipeline_step *pipeline_add(struct pipeline *p, struct span name, uint32_
   return &p->steps[first];
 }
 
+struct pass_values **pipeline_values(struct pipeline *p, struct pipeline_step *steps, uint32_t n) {
+  struct pass_values **list = arena_alloc(&p->arena, n * sizeof *list);
+  for (uint32_t i = 0; i < n; i++)
+    list[i] = &steps[i].values;
+  return list;
+}
+
 void pipeline_begin(struct pipeline *p, uint32_t rounds) {
   p->open = TABLE_ADD(p, repeats, 1);
   p->repeats[p->open] = (struct pipeline_repeat){.first = p->n_steps, .rounds = rounds};
@@ -56,13 +63,12 @@ static int add_pass(struct pipeline *p, struct span text, struct err *err) {
   uint32_t n;
   struct pipeline_step *steps = pipeline_add(p, span_of(text.at, name), &n, err);
   if (!steps) return -1;
-  if (name < text.n && !span_is(span_of(text.at, name), steps->values.pass->name)) {
-    err_fill(err, ERR_USAGE, "'%s' is a family of %u passes, which take no options together",
-             quote(span_of(text.at, name)).s, n);
-    return err_hint(err, "name one of its passes: 'weir passes' lists them");
-  }
+  const bool family = !span_is(span_of(text.at, name), steps->values.pass->name);
   const struct span options = span_of(text.at + name + 1, text.n - min_u64(text.n, name + 1));
-  if (name < text.n && pass_values_parse(&steps->values, options, &p->arena, err)) return -1;
+  if (name < text.n &&
+      (family ? pass_values_parse_family(pipeline_values(p, steps, n), n, options, &p->arena, err)
+              : pass_values_parse(&steps->values, options, &p->arena, err)))
+    return -1;
   for (uint32_t i = 0; i < n; i++)
     if (pass_values_read(&steps[i].values, &p->arena, err)) return -1;
   return 0;

@@ -39,10 +39,13 @@ void pipeline_free(struct pipeline *p);
 // step is added. Each is to be given to pass_values_read once its values are there.
 struct pipeline_step *pipeline_add(struct pipeline *p, struct span name, uint32_t *n,
                                    struct err *err);
+// The values of n steps, as pass_values_*_family take them.
+struct pass_values **pipeline_values(struct pipeline *p, struct pipeline_step *steps, uint32_t n);
 // What follows up to pipeline_end is repeated.
 void pipeline_begin(struct pipeline *p, uint32_t rounds);
 void pipeline_end(struct pipeline *p);
-// "NAME", "NAME:key=value,…" (pass_values_parse), or a repeat of such: "repeat(NAME,NAME)", with
+// "NAME", "NAME:key=value,…" (pass_values_parse; a family's options go to those of its passes that have
+// them), or a repeat of such: "repeat(NAME,NAME)", with
 // semicolons between them where their options have commas, and "repeat=ROUNDS(…)" for another
 // limit. Values are read and checked.
 int pipeline_add_text(struct pipeline *p, const char *text, struct err *err);

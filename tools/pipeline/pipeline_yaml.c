@@ -5,7 +5,8 @@
 //     - matmulnbits:             {      or with: one key, the name
 //         bits: 4                {        options by key
 //         exclude: ["*head*"]    [          lists
-//     - tidy                          or a family: a step for each of its passes
+//     - tidy                          or a family: a step for each of its passes, its options for
+//                                       those that have them
 //     - repeat: [tidy, fuse]     {    or a list of such, until it changes nothing
 //       rounds: 8                       at most so often
 //   exactness: zero                 key "exactness", before or behind
@@ -113,43 +114,65 @@ static bool is_null(const struct reader *r) {
 
 // ---- the grammar -------------------------------------------------------------------------------
 
+// An option of a pass, or of those of a family that have it.
+struct option {
+  struct pass_values **of;
+  uint32_t *o; // of each, NO_ID: it has none of that name
+  uint32_t n;
+  const struct pass_option *row; // of the first that has it
+};
+
 // The current scalar as the value, or one more element, of an option.
-static int put_word(struct reader *r, struct pass_values *v, uint32_t o) {
+static int put_word(struct reader *r, const struct option *x) {
   struct err why = {0};
-  if (is_null(r) || word(r).n == 0)
-    return refuse(r, "option '%s' has no value", v->pass->options[o].name);
-  if (pass_values_put(v, o, word(r), &r->p->arena, &why))
-    return refuse_word(r, r->event.start_mark, &why);
+  if (is_null(r) || word(r).n == 0) return refuse(r, "option '%s' has no value", x->row->name);
+  for (uint32_t i = 0; i < x->n; i++)
+    if (x->o[i] != NO_ID && pass_values_put(x->of[i], x->o[i], word(r), &r->p->arena, &why))
+      return refuse_word(r, r->event.start_mark, &why);
   return next(r);
 }
 
-static int read_value(struct reader *r, struct pass_values *v, uint32_t o) {
-  if (at_event(r, YAML_SCALAR_EVENT)) return put_word(r, v, o);
+static int read_value(struct reader *r, const struct option *x) {
+  if (at_event(r, YAML_SCALAR_EVENT)) return put_word(r, x);
   if (!at_event(r, YAML_SEQUENCE_START_EVENT)) return refuse_kind(r, "the value of an option");
-  if (v->pass->options[o].kind != PASS_LIST)
-    return refuse(r, "option '%s' takes one value, and this is a list", v->pass->options[o].name);
+  for (uint32_t i = 0; i < x->n; i++) {
+    if (x->o[i] == NO_ID) continue;
+    if (x->of[i]->pass->options[x->o[i]].kind != PASS_LIST)
+      return refuse(r, "option '%s' takes one value, and this is a list", x->row->name);
+    x->of[i]->of[x->o[i]].n_list = 0; // the preset goes also for an empty list
+    x->of[i]->of[x->o[i]].given = true;
+  }
   if (next(r)) return -1;
-  v->of[o].n_list = 0; // the preset goes also for an empty list
-  v->of[o].given = true;
   while (!at_event(r, YAML_SEQUENCE_END_EVENT)) {
     if (!at_event(r, YAML_SCALAR_EVENT)) return refuse_kind(r, "a word");
-    if (put_word(r, v, o)) return -1;
+    if (put_word(r, x)) return -1;
   }
   return next(r);
 }
 
-static int read_options(struct reader *r, struct pass_values *v) {
+static int read_option(struct reader *r, struct pass_values **list, uint32_t n, bool family) {
+  struct err why = {0};
+  struct option x = {.of = list, .n = n};
+  if (!at_event(r, YAML_SCALAR_EVENT)) return refuse_kind(r, "the name of an option");
+  const bool known = family ? pass_values_find_family(list, n, word(r), &why) == 0
+                            : pass_values_find(list[0]->pass, word(r), &why) != NO_ID;
+  if (!known) return refuse_word(r, r->event.start_mark, &why);
+  x.o = arena_alloc(&r->p->arena, n * sizeof *x.o);
+  for (uint32_t i = 0; i < n; i++) {
+    x.o[i] = pass_values_option(list[i]->pass, word(r));
+    if (x.o[i] == NO_ID) continue;
+    if (!x.row) x.row = &list[i]->pass->options[x.o[i]];
+    if (list[i]->of[x.o[i]].given) return refuse(r, "option '%s' is given twice", x.row->name);
+  }
+  return next(r) ? -1 : read_value(r, &x);
+}
+
+static int read_options(struct reader *r, struct pass_values **list, uint32_t n, bool family) {
   if (is_null(r)) return next(r);
   if (!at_event(r, YAML_MAPPING_START_EVENT)) return refuse_kind(r, "a mapping of options");
   if (next(r)) return -1;
-  while (!at_event(r, YAML_MAPPING_END_EVENT)) {
-    struct err why = {0};
-    if (!at_event(r, YAML_SCALAR_EVENT)) return refuse_kind(r, "the name of an option");
-    const uint32_t o = pass_values_find(v->pass, word(r), &why);
-    if (o == NO_ID) return refuse_word(r, r->event.start_mark, &why);
-    if (v->of[o].given) return refuse(r, "option '%s' is given twice", v->pass->options[o].name);
-    if (next(r) || read_value(r, v, o)) return -1;
-  }
+  while (!at_event(r, YAML_MAPPING_END_EVENT))
+    if (read_option(r, list, n, family)) return -1;
   return next(r);
 }
 
@@ -171,9 +194,7 @@ static int read_pass(struct reader *r, bool has_options) {
   if (!steps) return refuse_word(r, at, &why);
   const bool family = !span_is(word(r), steps->values.pass->name);
   if (next(r)) return -1;
-  if (has_options && family && !is_null(r))
-    return refuse_at(r, at, "a family of passes takes no options: name one of its passes");
-  if (has_options && (family ? next(r) : read_options(r, &steps->values))) return -1;
+  if (has_options && read_options(r, pipeline_values(r->p, steps, n), n, family)) return -1;
   for (uint32_t i = 0; i < n; i++)
     if (pass_values_read(&steps[i].values, &r->p->arena, &why)) return refuse_word(r, at, &why);
   return has_options ? end_mapping(r) : 0;

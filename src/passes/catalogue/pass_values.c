@@ -14,6 +14,7 @@
 
 #include "guess.h"
 #include "json.h"
+#include "passes.h"
 
 #include <assert.h>
 
@@ -54,6 +55,31 @@ uint32_t pass_values_find(const struct pass *pass, struct span key, struct err *
     err_fill_hint(err, "'weir passes %s' lists them", pass->name);
   arena_free(&scratch);
   return NO_ID;
+}
+
+int pass_values_find_family(struct pass_values *const *list, uint32_t n, struct span key,
+                            struct err *err) {
+  struct arena scratch = {0};
+  struct guess g = guess_start(arena_string(&scratch, key));
+  const struct span family = passes_family(list[0]->pass);
+  bool found = false;
+  for (uint32_t i = 0; i < n && !found; i++) {
+    const struct pass *pass = list[i]->pass;
+    found = pass_values_option(pass, key) != NO_ID;
+    for (uint32_t o = 0; o < pass->n_options; o++)
+      guess_try(&g, pass_values_key(&pass->options[o], &scratch));
+  }
+  if (!found) {
+    err_fill(err, ERR_USAGE, "no pass of the family '%.*s' has an option '%s'", (int)family.n,
+             (const char *)family.at, quote(key).s);
+    if (g.best)
+      err_fill_hint(err, "did you mean '%s'?", g.best);
+    else
+      err_fill_hint(err, "'weir passes %.*s' lists its passes", (int)family.n,
+                    (const char *)family.at);
+  }
+  arena_free(&scratch);
+  return found ? 0 : -1;
 }
 
 // ---- values ------------------------------------------------------------------------------------
@@ -255,19 +281,43 @@ static int parse_pair(struct pass_values *v, struct span text, struct arena *a, 
   return parse_value(v, o, rest_of(text, n + 1), a, err);
 }
 
-int pass_values_parse(struct pass_values *v, struct span text, struct arena *a, struct err *err) {
+// A pair for those of a family that have its option.
+static int parse_shared(struct pass_values *const *list, uint32_t n, struct span text,
+                        struct arena *a, struct err *err) {
+  const struct span key = pass_values_plain(span_of(text.at, pass_values_up_to(text, "=")), a);
+  if (pass_values_find_family(list, n, key, err)) return -1;
+  for (uint32_t i = 0; i < n; i++)
+    if (pass_values_option(list[i]->pass, key) != NO_ID && parse_pair(list[i], text, a, err))
+      return -1;
+  return 0;
+}
+
+// `name`: of the pass, or of the family.
+static int parse_pairs(struct pass_values *const *list, uint32_t n, struct span name,
+                       struct span text, struct arena *a, struct err *err) {
   const struct span whole = text;
+  const bool family = !span_is(name, list[0]->pass->name);
   for (;;) {
-    size_t n = pass_values_up_to(text, ",");
-    if (n == 0) {
-      err_fill(err, ERR_USAGE, "in '%s:%s' an option is missing behind ':' or ','", v->pass->name,
-               quote(whole).s);
+    const size_t up_to = pass_values_up_to(text, ",");
+    const struct span pair = span_of(text.at, up_to);
+    if (up_to == 0) {
+      err_fill(err, ERR_USAGE, "in '%.*s:%s' an option is missing behind ':' or ','", (int)name.n,
+               (const char *)name.at, quote(whole).s);
       return err_hint(err, "the form is NAME:key=value,key=value");
     }
-    if (parse_pair(v, span_of(text.at, n), a, err)) return -1;
-    if (n == text.n) return 0;
-    text = rest_of(text, n + 1);
+    if (family ? parse_shared(list, n, pair, a, err) : parse_pair(list[0], pair, a, err)) return -1;
+    if (up_to == text.n) return 0;
+    text = rest_of(text, up_to + 1);
   }
+}
+
+int pass_values_parse(struct pass_values *v, struct span text, struct arena *a, struct err *err) {
+  return parse_pairs(&v, 1, span_str(v->pass->name), text, a, err);
+}
+
+int pass_values_parse_family(struct pass_values *const *list, uint32_t n, struct span text,
+                             struct arena *a, struct err *err) {
+  return parse_pairs(list, n, passes_family(list[0]->pass), text, a, err);
 }
 
 // ---- JSON --------------------------------------------------------------------------------------

@@ -28,6 +28,13 @@ int pass_values_put(struct pass_values *v, uint32_t option, struct span text, st
 // anything else it stands for itself, and so do : and = inside a value). ERR_USAGE names the pass
 // and the option.
 int pass_values_parse(struct pass_values *v, struct span text, struct arena *a, struct err *err);
+// The same for n passes of a family: each option is handed to those that have it. ERR_USAGE for one that
+// none has.
+int pass_values_parse_family(struct pass_values *const *list, uint32_t n, struct span text,
+                             struct arena *a, struct err *err);
+// Has any of n passes of a family the option? ERR_USAGE with the nearest known one.
+int pass_values_find_family(struct pass_values *const *list, uint32_t n, struct span key,
+                            struct err *err);
 // How far the text goes up to one of `ends` that no backslash stands before; and the text without
 // the backslashes that escape something.
 size_t pass_values_up_to(struct span text, const char *ends);

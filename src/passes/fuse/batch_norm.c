@@ -17,6 +17,7 @@
 // information all of them stay: it names the weights that it would change.
 #include "dead_ends.h"
 #include "kit.h"
+#include "name_filter.h"
 
 #include <assert.h>
 
@@ -111,7 +112,7 @@ static const char *find(struct kit *k, uint32_t bn, struct folding *f) {
   for (uint32_t i = 1; i < 5; i++)
     if (!is_vector(k, kit_in(k, bn, i), f)) return "non_constant_scale";
   if (f->bias != NO_ID && !is_vector(k, f->bias, f)) return "non_constant_bias";
-  if (kit_use_count(k, f->weight, 2) > 1) return "shared_weight";
+  if (kit_constant_use_count(k, f->weight, 2) > 1) return "shared_weight";
   if (!all_can_grow(k, bn, f)) return "many_before";
   return NULL;
 }
@@ -198,17 +199,22 @@ static void fold(struct kit *k, uint32_t bn, const struct folding *f) {
 
 // ---- the pass ----------------------------------------------------------------------------------
 
-static int run(struct pass_env *env, void *options, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
   struct kit k;
-  (void)options, (void)result;
+  const struct name_filter *nodes = with;
+  (void)result;
   kit_init(&k, env, env->pass->name);
+  name_filter_warn(&nodes, 1, env);
   for (uint32_t g = 0; kit_graph(&k, &g); g++)
     for (uint32_t n = k.m->graphs[g].first_node, next; n != NO_ID; n = next) {
       struct folding f;
       next = k.m->nodes[n].next;
       if (kit_op(&k, n) != OP_BatchNormalization) continue;
       arena_reset(&k.site);
-      const char *obstacle = find(&k, n, &f);
+      const char *obstacle = name_filter_refuses(nodes, model_name_str(k.m, k.m->nodes[n].name));
+      if (!obstacle) obstacle = find(&k, n, &f);
+      if (!obstacle && name_filter_excludes(nodes, model_name_str(k.m, k.m->nodes[f.maker].name)))
+        obstacle = "excluded";
       if (obstacle) {
         kit_skipped(&k, n, obstacle);
         continue;
@@ -220,6 +226,8 @@ static int run(struct pass_env *env, void *options, struct pass_result *result, 
   return kit_done(&k, err);
 }
 
+static const struct pass_option options[] = {NAME_FILTER_ROWS};
+
 static const struct pass batch_norm = {
     .name = "fuse/bn",
     .summary = "BatchNormalization goes into the Conv, ConvTranspose or Gemm before it",
@@ -229,7 +237,9 @@ static const struct pass batch_norm = {
     .needs = "scales, means and variances that are constants, and weights that nobody else uses",
     .promises = "the same up to rounding, for finite inputs",
     .exactness = EXACTNESS_ROUNDING,
+    PASS_OPTIONS(options, name_filter),
     .run = run,
+    .done = name_filter_done,
 };
 
 const struct pass *const fuse_passes[] = {&batch_norm, NULL};

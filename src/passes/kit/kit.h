@@ -108,6 +108,10 @@ struct kit_use kit_uses(const struct kit *k, uint32_t value);
 bool kit_use(const struct kit *k, struct kit_use *u);
 // Uses and listings as graph output, counted no further than `limit`.
 uint32_t kit_use_count(const struct kit *k, uint32_t value, uint32_t limit);
+// The same of a constant, by whatever names it goes: uses by other nodes than Identity, of the tensor's
+// own value and of all that Identity nodes make of it. An Identity that nobody uses is one too: it
+// keeps the tensor.
+uint32_t kit_constant_use_count(struct kit *k, uint32_t value, uint32_t limit);
 bool kit_is_output(const struct kit *k, uint32_t value); // of its graph
 bool kit_unused(const struct kit *k, uint32_t value);    // neither
 // The one node that uses the value, in however many slots; NO_ID if there are others or none, or

@@ -27,6 +27,28 @@ uint32_t kit_use_count(const struct kit *k, uint32_t value, uint32_t limit) {
   return n < limit ? n : limit;
 }
 
+uint32_t kit_constant_use_count(struct kit *k, uint32_t value, uint32_t limit) {
+  struct model_constant c;
+  struct {
+    TABLE(uint32_t, rows);
+  } names = {0};
+  uint32_t n = 0;
+  if (value == NO_ID || !model_resolve_constant(k->m, value, &c)) return 0;
+  *TABLE_PUSH(&names, rows) = c.value;
+  for (uint32_t i = 0; i < names.n_rows && n < limit; i++) {
+    const uint32_t name = names.rows[i];
+    n += k->m->values[name].n_graph_outputs;
+    if (i > 0 && kit_unused(k, name)) n++;
+    for (struct kit_use u = kit_uses(k, name); n < limit && kit_use(k, &u);)
+      if (kit_op(k, u.node) != OP_Identity)
+        n++;
+      else if (kit_out(k, u.node, 0) != NO_ID)
+        *TABLE_PUSH(&names, rows) = kit_out(k, u.node, 0);
+  }
+  TABLE_FREE(&names, rows);
+  return n < limit ? n : limit;
+}
+
 bool kit_is_output(const struct kit *k, uint32_t value) {
   return value != NO_ID && k->m->values[value].n_graph_outputs > 0;
 }

@@ -2,6 +2,8 @@
 // caller's (pass_env.ask): here is what both sides must agree on.
 #include "likenesses.h"
 
+#include "answer_lines.h"
+
 void likenesses_write(struct json_out *j, struct edits *e, const uint32_t *of, uint32_t n,
                       const struct likeness *likenesses) {
   for (uint32_t i = 0; i < n; i++) {
@@ -30,20 +32,12 @@ static bool read_row(struct span line, struct likeness *x) {
   return good;
 }
 
-static bool next_line(struct span *rest, struct span *line) {
-  const uint8_t *end = rest->n ? memchr(rest->at, '\n', rest->n) : NULL;
-  if (!end) return false;
-  *line = span_of(rest->at, (size_t)(end - rest->at));
-  *rest = span_of(end + 1, rest->n - line->n - 1);
-  return true;
-}
-
 bool likenesses_read(struct span text, uint32_t n, struct likeness *out) {
   struct span line;
   struct likeness row;
-  bool whole = next_line(&text, &line); // the head
+  bool whole = answer_line(&text, &line); // the head
   for (uint32_t i = 0; i < n && whole; i++) {
-    whole = next_line(&text, &line) && read_row(line, &row);
+    whole = answer_line(&text, &line) && read_row(line, &row);
     if (out && whole) out[i] = row;
   }
   return whole && text.n == 0;

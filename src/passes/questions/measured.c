@@ -2,6 +2,7 @@
 // the caller's (pass_env.ask): here is what both sides must agree on.
 #include "measured.h"
 
+#include "answer_lines.h"
 #include "figures.h"
 
 static void put_figures(struct json_out *j, const struct figures *f) {
@@ -39,20 +40,12 @@ static bool read_row(struct span line, struct figures *f) {
   return whole;
 }
 
-static bool next_line(struct span *rest, struct span *line) {
-  const uint8_t *end = rest->n ? memchr(rest->at, '\n', rest->n) : NULL;
-  if (!end) return false;
-  *line = span_of(rest->at, (size_t)(end - rest->at));
-  *rest = span_of(end + 1, rest->n - line->n - 1);
-  return true;
-}
-
 bool measured_read(struct span text, uint32_t n, struct figures *figures) {
   struct span line;
   struct figures row;
-  bool whole = next_line(&text, &line); // the head
+  bool whole = answer_line(&text, &line); // the head
   for (uint32_t i = 0; i < n && whole; i++) {
-    whole = next_line(&text, &line) && read_row(line, &row);
+    whole = answer_line(&text, &line) && read_row(line, &row);
     if (figures && whole) figures[i] = row;
   }
   return whole && text.n == 0;

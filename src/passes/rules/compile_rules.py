@@ -448,17 +448,21 @@ class Schema:
     """What the compiler knows of operators and functions: read from the tables that C reads too.
 
     An operator is written as kit_ops.def calls it: ops::Silu is the row ops_Silu. Its floor is the version since which it
-    has meant what it means now, types and additions aside: nodes of an older version are not what a rule speaks of.
+    has meant what it means now, types and additions aside: nodes of an older version are not what a rule speaks of. Where
+    types of integers were taken away since, that is the version since which it has meant this of floats (real_floors).
     """
 
     def __init__(self, ops, versions, functions):
         self.numbers, self.commutes, self.floors, self.functions, self.most = {"": 0}, set(), [0], {}, [0]
-        since = {}
+        self.real_floors, since, real = [0], {}, {}
         for m in re.finditer(r'^OP\("(\w+)", (.*)\)$', Path(versions).read_text(), re.M):
-            since[m[1]] = max(int(version) for rule, version in re.findall(r"(\w+)\((\d+)", m[2]) if rule != "SAME")
+            changes = [(rule, int(version)) for rule, version in re.findall(r"(\w+)\((\d+)", m[2]) if rule != "SAME"]
+            since[m[1]] = max(version for _, version in changes)
+            real[m[1]] = max(version for rule, version in changes if rule != "FLOATING")
         for m in re.finditer(r'^KIT_OP\((\w+), (\w+), "(\w+)", \d+, (\w+), (.*)\)$', Path(ops).read_text(), re.M):
             self.numbers[m[1]] = len(self.numbers)
             self.floors.append(since.get(m[3], 255) if m[2] == "ONNX" else 0)
+            self.real_floors.append(real.get(m[3], 255) if m[2] == "ONNX" else 0)
             self.most.append(255 if m[4] == "KIT_ANY" else int(m[4]))
             if "KIT_COMMUTATIVE" in m[5]:
                 self.commutes.add(m[1])
@@ -663,6 +667,7 @@ CONSTANT = dict(Mul=8, Add=4, MatMul=2)  # with a constant operand
 PLAIN = dict(MatMul=1)  # without
 FROM_INPUT = {"Reshape", "Slice", "Split", "Im2Col", "Concat"}
 COMPARISONS = {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"}
+STAY = {"Expand", "Shape"}  # nodes of constants may stay nodes (rules_fold.c)
 ANSWERED = {"common_scale"}  # a rule that asks for it makes what no longer has it
 FEEDS = set("Add Sub Mul Neg Clip Relu Sigmoid Silu Exp Log Pow".split())
 
@@ -681,8 +686,10 @@ def simple(t, row, known):
         return ("x", t[2], known.get(t[2]) == "c")
     if kind == "alt":
         return simple(t[1][0], row, known)
-    if kind in ("each", "for"):
+    if kind == "each":
         return simple(t[-1], row, known)
+    if kind == "for":  # what runs over constants is one
+        return simple(t[-1], row, {**known, t[1]: known.get(t[2])})
     if kind == "set":
         return simple(t[1], row, known)
     if kind == "else":
@@ -751,8 +758,18 @@ def measure(t, upwards):
     return fed, sugar, height, nodes
 
 
+def folds(rule, row, known):
+    """Is the result a constant, whatever becomes of it: no node at all?"""
+    ops = [fill(t[2], row) for t in walk(rule.result) if t[0] == "op"]
+    stays = any(t[0] == "call" or (t[0] == "op" and t[1]) for t in walk(rule.result)) or not STAY.isdisjoint(ops)
+    result = simple(rule.result, row, known)
+    return not stays and result[0] == "x" and result[2] and bool(ops)
+
+
 def smaller(rule, row, upwards):
     known = constants(rule.where)
+    if all(folds(rule, row, k) for k in known):
+        return True
     if any(t[0] == "call" and t[1] in ANSWERED for t in walk(rule.where)):
         return True
     return all(measure(simple(rule.result, row, k), upwards) < measure(simple(rule.pattern, row, k), upwards) for k in known)
@@ -1211,7 +1228,9 @@ class Writer:
             summary, level = self.summaries.get(i, ""), self.levels[i]
             lines.append(
                 f"static const struct pass pass{i} = {{.name = {text(p)}, .summary = {text(summary)}, .about = {text(summary + '.')}, "
-                f".needs = \"nothing\", .promises = {text(promises[LEVELS[level]])}, .exactness = {self.least[i]}, .run_together = rules_pass_run}};"
+                f".needs = \"nothing\", .promises = {text(promises[LEVELS[level]])}, .exactness = {self.least[i]}, "
+                ".options = rules_pass_options, .n_options = RULES_PASS_OPTIONS, .options_bytes = sizeof(struct name_filter), "
+                ".run_together = rules_pass_run, .done = name_filter_done};"
             )
         rows = ", ".join(f"&pass{i}" for i in range(len(self.passes.items)))
         return lines + [f"const struct pass *const rules_passes[] = {{{rows}, NULL}};"]
@@ -1238,6 +1257,7 @@ class Writer:
             for w in range(words_each):
                 gates.append(hex(sum(1 << (o - 64 * w) for o in (g or []) if 64 * w <= o < 64 * w + 64)) + "u")
         table("uint8_t", "floors", [str(f) for f in self.schema.floors], 24)
+        table("uint8_t", "real_floors", [str(f) for f in self.schema.real_floors], 24)
         table("struct rules_pass", "passes", [row(text(p), text(self.summaries.get(i, "")), text(" ".join(self.keys[i])), self.levels[i]) for i, p in enumerate(self.passes.items)])
         table("struct rules_rule", "rules", [row(*("NO_ID" if x is None else x for x in r)) for r in self.rules])
         table("struct rules_entry", "entries", [row(r, b, row(g, h), either) for _, r, b, g, h, either in self.entries], 6)
@@ -1252,7 +1272,7 @@ class Writer:
         deepest = max([r[8] for r in self.rules], default=0)
         lines += [
             f"const struct rules_book {name} = {{",
-            "    passes, rules, entries, roots, gates, floors, literals, ints, floats, words, cells, code,",
+            "    passes, rules, entries, roots, gates, floors, real_floors, literals, ints, floats, words, cells, code,",
             f"    {len(self.passes.items)}, {len(self.rules)}, {len(self.entries)}, {words_each}, {deepest},",
             "};",
             f'_Static_assert(OPS == {n_ops}, "made for other operators");',

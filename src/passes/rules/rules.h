@@ -11,7 +11,7 @@
 #define WEIR_RULES_H
 
 #include "exactness.h"
-#include "pass.h"
+#include "name_filter.h"
 
 struct rules_book;
 extern const struct rules_book rules_house;
@@ -41,7 +41,11 @@ struct rules_counts {
 };
 
 struct rules_options {
-  const bool *passes;          // by number, which may fire; NULL: all
+  const bool *passes; // by number, which may fire; NULL: all
+  // By number, of which nodes: the one that a rule is about must be included, and none that its
+  // pattern has be excluded. Where a rule would have fired, the site is skipped. NULL, here or for a
+  // pass: any.
+  const struct name_filter *const *filters;
   enum exactness cap;          // what is less exact is held back and counted
   bool once;                   // one walk: no second look at what was visited before
   uint32_t fuel;               // rewrites at one place; 0: RULES_FUEL

@@ -67,6 +67,7 @@ bool rules_elements(struct rules_run *run, const struct rules_value *v, struct r
 
 uint32_t rules_recipe_of(struct rules_run *run, const struct rules_value *v) {
   if (v->kind == RULES_TENSOR) return kit_recipe(&run->k, v->id);
+  if (v->kind != RULES_TERM) return NO_ID;
   struct rules_term *t = &run->terms[v->id];
   if (t->what != RULES_IS_CONST) return NO_ID;
   if (t->recipe == NO_ID)
@@ -125,10 +126,18 @@ struct rules_value rules_new_scalar(struct rules_run *run, enum dtype dtype,
   return rules_new_const(run, dtype, NULL, 0, span_of(raw, dtype_bits(dtype) / 8));
 }
 
-static const struct edit_attr *attr_named(const struct rules_term *node, const char *name) {
+const struct edit_attr *rules_attr(const struct rules_term *node, const char *name) {
   for (uint32_t i = 0; i < node->n_attrs; i++)
     if (strcmp(node->attrs[i].name, name) == 0) return &node->attrs[i];
   return NULL;
+}
+
+bool rules_attr_int(struct rules_run *run, const struct rules_term *node, const char *name,
+                    int64_t fallback, int64_t *out) {
+  const struct edit_attr *a = rules_attr(node, name);
+  *out = a ? a->i : fallback;
+  if (a) return a->type == ATTR_INT;
+  return node->attrs_of == NO_ID || kit_attr_int(&run->k, node->attrs_of, name, fallback, out);
 }
 
 bool rules_constant_ints(struct rules_run *run, const struct rules_value *v, const int64_t **list,
@@ -178,12 +187,9 @@ static struct rules_type reshape_type(struct rules_run *run, const struct rules_
                                       struct rules_type x) {
   const int64_t *list;
   uint32_t n;
-  const struct edit_attr *allowzero = attr_named(node, "allowzero");
   struct rules_type out = {.dtype = x.dtype};
-  int64_t keeps = 0; // allowzero
-  if (node->attrs_of != NO_ID && !kit_attr_int(&run->k, node->attrs_of, "allowzero", 0, &keeps))
-    return out;
-  if (allowzero) keeps = allowzero->i;
+  int64_t keeps;
+  if (!rules_attr_int(run, node, "allowzero", 0, &keeps)) return out;
   if (!constant_ints(run, node, 1, &list, &n) || n > RECIPE_MAX_RANK) return out;
   int64_t *dims = arena_alloc(&run->match, (n + 1) * sizeof *dims), product = 1;
   uint32_t open = n;
@@ -203,13 +209,40 @@ static struct rules_type reshape_type(struct rules_run *run, const struct rules_
   return out;
 }
 
+// Two axes: those before `axis` as one, and the others.
+static struct rules_type flatten_type(struct rules_run *run, const struct rules_term *node,
+                                      struct rules_type x) {
+  const struct rules_type out = {.dtype = x.dtype};
+  uint64_t before, behind;
+  int64_t axis, *dims = arena_alloc(&run->match, 2 * sizeof *dims);
+  if (!x.ranked || !rules_attr_int(run, node, "axis", 1, &axis)) return out;
+  if (axis < 0) axis += x.rank;
+  if (axis < 0 || axis > x.rank) return out;
+  if (!dims_product(x.dims, (uint32_t)axis, &before) ||
+      !dims_product(x.dims + axis, x.rank - (uint32_t)axis, &behind) || before > INT64_MAX ||
+      behind > INT64_MAX)
+    return out;
+  dims[0] = (int64_t)before, dims[1] = (int64_t)behind;
+  return (struct rules_type){x.dtype, true, 2, dims};
+}
+
 static struct rules_type squeeze_type(struct rules_run *run, const struct rules_term *node,
                                       struct rules_type x) {
   const int64_t *axes;
-  uint32_t n, m = 0;
+  int64_t ones[RECIPE_MAX_RANK];
+  uint32_t n = 0, m = 0;
   struct rules_type out = {.dtype = x.dtype};
   const bool adds = node->op == OP_Unsqueeze;
-  if (!x.ranked || !constant_ints(run, node, 1, &axes, &n) || n > RECIPE_MAX_RANK) return out;
+  if (!x.ranked) return out;
+  if (!adds && node->n_args == 1) { // all of length 1
+    for (uint32_t i = 0; i < x.rank; i++) {
+      if (!rules_is_number(x.dims[i])) return out;
+      if (x.dims[i] == 1) ones[n++] = i;
+    }
+    axes = ones;
+  } else if (!constant_ints(run, node, 1, &axes, &n) || n > RECIPE_MAX_RANK) {
+    return out;
+  }
   const uint32_t full = adds ? x.rank + n : x.rank;
   if (full > RECIPE_MAX_RANK) return out;
   uint64_t at = 0;
@@ -243,13 +276,13 @@ struct rules_type rules_infer(struct rules_run *run, const struct rules_term *no
     if (kit_op_has(node->op, KIT_COMPARES) || node->op == OP_IsNaN || node->op == OP_IsInf)
       t.dtype = DTYPE_BOOL;
     if (node->op == OP_Cast)
-      t.dtype = (attr = attr_named(node, "to")) && dtype_known(attr->i) ? (enum dtype)attr->i
+      t.dtype = (attr = rules_attr(node, "to")) && dtype_known(attr->i) ? (enum dtype)attr->i
                                                                         : DTYPE_UNDEFINED;
     return t;
   }
   switch (node->op) {
   case OP_Transpose: {
-    attr = attr_named(node, "perm");
+    attr = rules_attr(node, "perm");
     if (!t.ranked || !attr || attr->n != t.rank) return (struct rules_type){.dtype = t.dtype};
     int64_t *dims = arena_alloc(&run->match, (t.rank + 1) * sizeof *dims);
     for (uint32_t i = 0; i < t.rank; i++) {
@@ -261,6 +294,7 @@ struct rules_type rules_infer(struct rules_run *run, const struct rules_term *no
     return t;
   }
   case OP_Reshape: return reshape_type(run, node, t);
+  case OP_Flatten: return flatten_type(run, node, t);
   case OP_Squeeze:
   case OP_Unsqueeze: return squeeze_type(run, node, t);
   case OP_Expand: {
@@ -293,8 +327,8 @@ struct rules_type rules_infer(struct rules_run *run, const struct rules_term *no
 struct rules_value rules_new_node(struct rules_run *run, enum op op, const struct rules_value *args,
                                   uint32_t n_args, uint32_t attrs_of, const struct edit_attr *attrs,
                                   uint32_t n_attrs) {
-  const struct kit_op_row *row = kit_op_row(op);
-  if (row->domain == KIT_ONNX && run->opset < run->book->floors[op]) return rules_unknown();
+  if (!rules_floor(run, op, n_args > 0 ? rules_type_of(run, &args[0]).dtype : DTYPE_UNDEFINED))
+    return rules_unknown();
   if (attrs_of != NO_ID && !kit_attrs_copyable(&run->k, attrs_of)) return rules_unknown();
   while (n_args > 0 && args[n_args - 1].kind == RULES_ABSENT)
     n_args--;
@@ -303,7 +337,7 @@ struct rules_value rules_new_node(struct rules_run *run, enum op op, const struc
   for (uint32_t i = 0; i < n_args; i++) {
     if (args[i].kind == RULES_UNKNOWN) return args[i];
     copies[i] = args[i];
-    constant = constant && rules_is_constant(run, &args[i]);
+    constant = constant && (args[i].kind == RULES_ABSENT || rules_is_constant(run, &args[i]));
   }
   struct edit_attr *given = arena_alloc(&run->match, (n_attrs + 1) * sizeof *given);
   if (n_attrs > 0) memcpy(given, attrs, n_attrs * sizeof *given);

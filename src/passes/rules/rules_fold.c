@@ -1,250 +1,333 @@
-// Operators over constants become constants: the one place where rules compute.
+// Operators over constants become constants: what each is, in steps (rules_steps.c) of one recipe.
 //
-// Small operands (elements at hand, results up to 64 KiB) are computed at once, in plain loops over
-// numbers (rules_numbers.c). Large ones become recipes: today those that move elements. Elementwise
-// arithmetic, gathering and reducing of large constants is STUCK until there are recipes for it,
-// and so is what is not computed here at all (matrix products, exp and log, whose last bit is the
-// library's): the rule then does not fire. An Expand of constants stays a node unless it is tiny,
-// and so do operators of other domains and Shape.
+//   ReduceMean(w, axes)   ──▶   sum(w) ÷ how many
+//   Clip(w, low, high)    ──▶   min(max(w, low), high)
 //
-// Integer division by zero, and the least integer by -1, have no result: STUCK.
+// An operator of several steps is computed in float32 where its type is narrower, and rounded once at
+// the end, as runtimes do. An Expand of constants stays a node unless it is tiny, and so do operators
+// of other domains and Shape.
+//
+// Not computed, so that the rule does not fire: products of matrices that are not at hand, since each
+// element of one reads a row and a column; means of integers, whose rounding runtimes do not agree
+// about; operators that are no recipe (Sin, CumSum, Resize …); what a step refuses.
 #include "rules_inside.h"
 
-enum { FOLD_BYTES = 65536, EXPAND_BYTES = 1024 };
+enum { EXPAND_BYTES = 1024 };
 
-struct array {
-  struct rules_type type;
-  struct span raw;
-  uint64_t count, each; // elements, bytes of one
-};
-
-static bool array_of(struct rules_run *run, const struct rules_value *v, struct array *a) {
-  if (!rules_elements(run, v, &a->type, &a->raw) || !rules_number_known(a->type.dtype))
-    return false;
-  a->each = dtype_bits(a->type.dtype) / 8;
-  a->count = a->raw.n / a->each;
-  return true;
+// In here values are constants, TENSOR or TERM, or UNKNOWN.
+static bool known(const struct rules_value *x) {
+  return x->kind != RULES_UNKNOWN;
 }
 
-// Where element i of an array with dims `to` lies in an operand that is broadcast to it.
-static uint64_t broadcast_at(const struct rules_type *of, const struct rules_type *to, uint64_t i) {
-  uint64_t at = 0, stride = 1;
-  for (uint32_t axis = to->rank; axis-- > 0;) {
-    const uint64_t dim = (uint64_t)to->dims[axis], place = i % dim;
-    i /= dim;
-    if (axis + of->rank < to->rank) continue;
-    const uint64_t mine = (uint64_t)of->dims[axis + of->rank - to->rank];
-    if (mine != 1) at += place * stride;
-    stride *= mine;
-  }
-  return at;
+static enum rules_folded done(const struct rules_value *x, struct rules_value *out) {
+  *out = *x;
+  return known(x) ? RULES_FOLDED : RULES_STUCK;
 }
 
-static bool product(const struct rules_type *t, uint64_t *count) {
-  return t->ranked && dims_product(t->dims, t->rank, count);
+// ---- attributes --------------------------------------------------------------------------------
+
+static bool attr_is(struct rules_run *run, const struct rules_term *node, const char *name,
+                    const char *wanted, const char *fallback) {
+  const struct edit_attr *a = rules_attr(node, name);
+  struct span s = span_str(fallback);
+  if (a && a->type != ATTR_STRING) return false;
+  if (a) return span_is(a->s, wanted);
+  return (node->attrs_of == NO_ID ||
+          kit_attr_string(&run->k, node->attrs_of, name, fallback, &s)) &&
+         span_is(s, wanted);
 }
 
-static struct rules_value whole(struct rules_run *run, const struct rules_type *t, uint8_t *raw,
-                                uint64_t bytes) {
-  return rules_new_const(run, t->dtype, t->dims, t->rank, span_of(raw, bytes));
+static bool attr_axis(struct rules_run *run, const struct rules_term *node, int64_t fallback,
+                      uint32_t rank, uint32_t *axis) {
+  int64_t i;
+  if (!rules_attr_int(run, node, "axis", fallback, &i)) return false;
+  if (i < 0) i += rank;
+  *axis = (uint32_t)i;
+  return i >= 0 && i < rank;
 }
 
-// ---- elementwise
-// -----------------------------------------------------------------------------------
+static bool absent(const struct rules_term *node, uint32_t i) {
+  return i >= node->n_args || node->args[i].kind == RULES_ABSENT;
+}
 
-// The bool result of a comparison is 1 or 0; other results have the operands' type.
-static bool real_of(enum op op, double x, double y, double *z) {
+// ---- steps of several operands -----------------------------------------------------------------
+
+static struct rules_value map1(struct rules_run *run, enum recipe_map_op op, struct rules_value x) {
+  return known(&x) ? rules_step_map(run, op, &x) : x;
+}
+
+static struct rules_value map2(struct rules_run *run, enum recipe_map_op op, struct rules_value x,
+                               struct rules_value y) {
+  const struct rules_value both[2] = {x, y};
+  return known(&x) && known(&y) ? rules_step_map(run, op, both) : rules_unknown();
+}
+
+static struct rules_value number(struct rules_run *run, enum dtype dtype, double x) {
+  const struct rules_literal real = {.kind = RULES_REAL, .d = x};
+  return rules_new_scalar(run, dtype, &real);
+}
+
+static struct rules_value cast(struct rules_run *run, struct rules_value x, enum dtype to) {
+  const struct recipe_conversion c = {.to = to, .saturates = true};
+  return known(&x) ? rules_step_cast(run, &x, &c) : x;
+}
+
+// The type that several steps over elements of that type are computed in.
+static enum dtype wide(enum dtype t) {
+  return t == DTYPE_FLOAT16 || t == DTYPE_BFLOAT16 ? DTYPE_FLOAT : t;
+}
+
+// ---- elementwise -------------------------------------------------------------------------------
+
+// The operation that the operator is, whole.
+static enum recipe_map_op map_of(enum op op) {
   switch (op) {
-  case OP_Add: *z = x + y; return true;
-  case OP_Sub: *z = x - y; return true;
-  case OP_Mul: *z = x * y; return true;
-  case OP_Div: *z = x / y; return true;
-  case OP_Max: *z = isnan(x) || x > y ? x : y; return true;
-  case OP_Min: *z = isnan(x) || x < y ? x : y; return true;
-  case OP_Neg: *z = -x; return true;
-  case OP_Abs: *z = fabs(x); return true;
-  case OP_Reciprocal: *z = 1 / x; return true;
-  case OP_Sqrt: *z = sqrt(x); return true;
-  case OP_Ceil: *z = ceil(x); return true;
-  case OP_Floor: *z = floor(x); return true;
-  case OP_Round: *z = nearbyint(x); return true;
-  case OP_Relu: *z = x > 0 || isnan(x) ? x : 0; return true;
-  case OP_Sign: *z = isnan(x) ? x : (x > 0) - (x < 0); return true;
-  case OP_Equal: *z = x == y; return true;
-  case OP_Less: *z = x < y; return true;
-  case OP_LessOrEqual: *z = x <= y; return true;
-  case OP_Greater: *z = x > y; return true;
-  case OP_GreaterOrEqual: *z = x >= y; return true;
-  default: return false;
-  }
-}
-
-static bool whole_of(enum op op, enum dtype t, int64_t x, int64_t y, int64_t *z) {
-  const uint64_t a = (uint64_t)x, b = (uint64_t)y;
-  const bool below = t == DTYPE_UINT64 ? a < b : x < y;
-  switch (op) {
-  case OP_Add: *z = (int64_t)(a + b); return true;
-  case OP_Sub: *z = (int64_t)(a - b); return true;
-  case OP_Mul: *z = (int64_t)(a * b); return true;
-  case OP_Div:
-    if (y == 0 || (x == INT64_MIN && y == -1)) return false;
-    *z = t == DTYPE_UINT64 ? (int64_t)(a / b) : x / y;
-    return true;
-  case OP_Max: *z = below ? y : x; return true;
-  case OP_Min: *z = below ? x : y; return true;
-  case OP_Neg: *z = (int64_t)(0 - a); return true;
-  case OP_Abs: *z = x < 0 && t != DTYPE_UINT64 ? (int64_t)(0 - a) : x; return true;
-  case OP_Not: *z = !x; return true;
+  case OP_Add: return RECIPE_MAP_ADD;
+  case OP_Sub: return RECIPE_MAP_SUB;
+  case OP_Mul: return RECIPE_MAP_MUL;
+  case OP_Div: return RECIPE_MAP_DIV;
+  case OP_Max: return RECIPE_MAP_MAX;
+  case OP_Min: return RECIPE_MAP_MIN;
+  case OP_Pow: return RECIPE_MAP_POW;
   case OP_And:
-  case OP_BitwiseAnd: *z = x & y; return true;
+  case OP_BitwiseAnd: return RECIPE_MAP_AND;
   case OP_Or:
-  case OP_BitwiseOr: *z = x | y; return true;
+  case OP_BitwiseOr: return RECIPE_MAP_OR;
   case OP_Xor:
-  case OP_BitwiseXor: *z = x ^ y; return true;
-  case OP_BitwiseNot: *z = ~x; return true;
-  case OP_Equal: *z = x == y; return true;
-  case OP_Less: *z = below; return true;
-  case OP_LessOrEqual: *z = below || x == y; return true;
-  case OP_Greater: *z = !below && x != y; return true;
-  case OP_GreaterOrEqual: *z = !below; return true;
-  default: return false;
+  case OP_BitwiseXor: return RECIPE_MAP_XOR;
+  case OP_Equal: return RECIPE_MAP_EQUAL;
+  case OP_Less: return RECIPE_MAP_LESS;
+  case OP_LessOrEqual: return RECIPE_MAP_LESS_EQUAL;
+  case OP_Greater: return RECIPE_MAP_GREATER;
+  case OP_GreaterOrEqual: return RECIPE_MAP_GREATER_EQUAL;
+  case OP_Neg: return RECIPE_MAP_NEG;
+  case OP_Abs: return RECIPE_MAP_ABS;
+  case OP_Sign: return RECIPE_MAP_SIGN;
+  case OP_Relu: return RECIPE_MAP_RELU;
+  case OP_Not:
+  case OP_BitwiseNot: return RECIPE_MAP_NOT;
+  case OP_Sqrt: return RECIPE_MAP_SQRT;
+  case OP_Reciprocal: return RECIPE_MAP_RECIPROCAL;
+  case OP_Floor: return RECIPE_MAP_FLOOR;
+  case OP_Ceil: return RECIPE_MAP_CEIL;
+  case OP_Round: return RECIPE_MAP_ROUND;
+  case OP_Exp: return RECIPE_MAP_EXP;
+  case OP_Log: return RECIPE_MAP_LOG;
+  case OP_Erf: return RECIPE_MAP_ERF;
+  case OP_Tanh: return RECIPE_MAP_TANH;
+  case OP_Sigmoid: return RECIPE_MAP_SIGMOID;
+  case OP_Where: return RECIPE_MAP_WHERE;
+  default: return RECIPE_MAP_OPS;
   }
 }
 
-static enum rules_folded elementwise(struct rules_run *run, const struct rules_term *node,
-                                     struct rules_value *out) {
-  struct array in[3];
-  const struct rules_type t = rules_infer(run, node);
-  uint64_t count;
-  if (node->n_args > 3 || !product(&t, &count) || !rules_number_known(t.dtype)) return RULES_STUCK;
-  for (uint32_t i = 0; i < node->n_args; i++)
-    if (!array_of(run, &node->args[i], &in[i])) return RULES_STUCK;
-  const uint32_t last = node->n_args - 1;
-  const uint32_t values = node->op == OP_Where ? 1 : 0; // the first operand of the common type
-  if (in[values].type.dtype != in[last].type.dtype || (values && in[0].type.dtype != DTYPE_BOOL))
-    return RULES_STUCK;
-  const uint64_t each = dtype_bits(t.dtype) / 8;
-  if (count > FOLD_BYTES / each) return RULES_STUCK;
-  uint8_t *raw = arena_zalloc(&run->match, count * each + 1);
-  const enum dtype of = in[0].type.dtype;
-  for (uint64_t i = 0; i < count; i++) {
-    uint64_t at[3];
-    for (uint32_t a = 0; a < node->n_args; a++)
-      at[a] = broadcast_at(&in[a].type, &t, i);
-    if (node->op == OP_Where) {
-      const uint32_t taken = rules_number_get_int(DTYPE_BOOL, in[0].raw.at, at[0]) ? 1 : 2;
-      memcpy(raw + i * each, in[taken].raw.at + at[taken] * each, each);
-    } else if (rules_number_real(of)) {
-      double z;
-      if (!real_of(node->op, rules_number_get(of, in[0].raw.at, at[0]),
-                   rules_number_get(of, in[last].raw.at, at[last]), &z))
-        return RULES_STUCK;
-      if (t.dtype == DTYPE_BOOL)
-        rules_number_put_int(t.dtype, raw, i, z != 0);
-      else
-        rules_number_put(t.dtype, raw, i, z);
-    } else {
-      int64_t z;
-      if (!whole_of(node->op, of, rules_number_get_int(of, in[0].raw.at, at[0]),
-                    rules_number_get_int(of, in[last].raw.at, at[last]), &z))
-        return RULES_STUCK;
-      rules_number_put_int(t.dtype, raw, i, z);
-    }
-  }
-  *out = whole(run, &t, raw, count * each);
-  return RULES_FOLDED;
+// Many operands, one after the other.
+static struct rules_value chained(struct rules_run *run, enum recipe_map_op op,
+                                  const struct rules_term *node) {
+  const enum dtype t = rules_type_of(run, &node->args[0]).dtype;
+  struct rules_value x = node->args[0];
+  const bool sums = op == RECIPE_MAP_ADD && node->n_args > 2;
+  if (sums) x = cast(run, x, wide(t));
+  for (uint32_t i = 1; i < node->n_args; i++)
+    x = map2(run, op, x, sums ? cast(run, node->args[i], wide(t)) : node->args[i]);
+  return cast(run, x, t);
 }
 
-// ---- moving elements
-// -------------------------------------------------------------------------------
+static struct rules_value clipped(struct rules_run *run, const struct rules_term *node) {
+  struct rules_value x = node->args[0];
+  if (!absent(node, 1)) x = map2(run, RECIPE_MAP_MAX, x, node->args[1]);
+  if (!absent(node, 2)) x = map2(run, RECIPE_MAP_MIN, x, node->args[2]);
+  return x;
+}
 
-static enum rules_folded reshaped(struct rules_run *run, const struct rules_term *node,
-                                  struct rules_value *out) {
-  struct rules_type t = rules_infer(run, node), of;
-  struct span raw;
+static struct rules_value elementwise(struct rules_run *run, const struct rules_term *node) {
+  const enum dtype t = rules_type_of(run, &node->args[0]).dtype;
+  struct rules_value x;
+  switch (node->op) {
+  case OP_Max:
+  case OP_Min: return chained(run, map_of(node->op), node);
+  case OP_Sum: return chained(run, RECIPE_MAP_ADD, node);
+  case OP_Mean:
+    if (!rules_number_real(t)) return rules_unknown();
+    x = chained(run, RECIPE_MAP_ADD, node);
+    return map2(run, RECIPE_MAP_DIV, x, number(run, t, node->n_args));
+  case OP_Clip: return clipped(run, node);
+  case OP_IsNaN:
+    return map1(run, RECIPE_MAP_NOT, map2(run, RECIPE_MAP_EQUAL, node->args[0], node->args[0]));
+  case OP_Pow: return map2(run, RECIPE_MAP_POW, node->args[0], cast(run, node->args[1], t));
+  default: break;
+  }
+  const enum recipe_map_op op = map_of(node->op);
+  if (op == RECIPE_MAP_OPS || recipe_map_operands(op) != node->n_args) return rules_unknown();
+  // The standard has Not and And of bool, and those of integers by another name.
+  const bool bits = node->op == OP_BitwiseAnd || node->op == OP_BitwiseOr ||
+                    node->op == OP_BitwiseXor || node->op == OP_BitwiseNot;
+  const bool logic =
+      op == RECIPE_MAP_AND || op == RECIPE_MAP_OR || op == RECIPE_MAP_XOR || op == RECIPE_MAP_NOT;
+  if (logic && bits == (t == DTYPE_BOOL)) return rules_unknown();
+  return rules_step_map(run, op, node->args);
+}
+
+static struct rules_value converted(struct rules_run *run, const struct rules_term *node) {
+  int64_t to, saturates;
+  if (!rules_attr_int(run, node, "to", DTYPE_UNDEFINED, &to) || !dtype_known(to) ||
+      !rules_attr_int(run, node, "saturate", 1, &saturates))
+    return rules_unknown();
+  if (to == DTYPE_FLOAT8E8M0) return rules_unknown(); // round_mode
+  const struct recipe_conversion c = {.to = (enum dtype)to, .saturates = saturates != 0};
+  return rules_step_cast(run, &node->args[0], &c);
+}
+
+// ---- reductions --------------------------------------------------------------------------------
+
+// The axes as a set; how many elements come together. False: not known, or nothing is reduced.
+static bool axes_of(struct rules_run *run, const struct rules_term *node,
+                    const struct rules_type *t, uint64_t *axes, uint64_t *count) {
+  const int64_t *list = NULL;
+  uint32_t n = 0;
+  int64_t noop;
+  if (!rules_attr_int(run, node, "noop_with_empty_axes", 0, &noop)) return false;
+  if (!absent(node, 1) && !rules_constant_ints(run, &node->args[1], &list, &n)) return false;
+  *axes = 0;
+  *count = 1;
+  for (uint32_t i = 0; i < n; i++) {
+    const int64_t axis = list[i] < 0 ? list[i] + t->rank : list[i];
+    if (axis < 0 || axis >= t->rank) return false;
+    *axes |= (uint64_t)1 << axis;
+  }
+  if (n == 0 && noop != 0) return false;
+  for (uint32_t i = 0; i < t->rank; i++) {
+    if (n == 0) *axes |= (uint64_t)1 << i;
+    if (*axes >> i & 1) *count *= (uint64_t)t->dims[i];
+  }
+  return *axes != 0 && *count > 0;
+}
+
+static struct rules_value reduce(struct rules_run *run, struct rules_value x,
+                                 enum recipe_reduce_op op, uint64_t axes) {
+  const struct recipe_reduction q = {op, axes};
+  return known(&x) ? rules_step_reduce(run, &x, &q) : x;
+}
+
+// With axes of length 1 where some went.
+static struct rules_value kept(struct rules_run *run, struct rules_value x,
+                               const struct rules_type *t, uint64_t axes) {
+  int64_t dims[RECIPE_MAX_RANK];
+  for (uint32_t i = 0; i < t->rank; i++)
+    dims[i] = axes >> i & 1 ? 1 : t->dims[i];
+  return known(&x) ? rules_step_reshape(run, &x, dims, t->rank) : x;
+}
+
+// log Σ exp x = m + log Σ exp(x − m), m the largest, or 0 where that is no number to subtract.
+static struct rules_value log_sum_exp(struct rules_run *run, struct rules_value x,
+                                      const struct rules_type *t, uint64_t axes) {
+  const struct rules_value most = reduce(run, x, RECIPE_MAX, axes),
+                           zero = number(run, wide(t->dtype), 0);
+  const struct rules_value finite =
+      map2(run, RECIPE_MAP_EQUAL, map2(run, RECIPE_MAP_SUB, most, most), zero);
+  const struct rules_value picks[3] = {finite, most, zero};
+  const struct rules_value m =
+      known(&finite) ? rules_step_map(run, RECIPE_MAP_WHERE, picks) : finite;
+  const struct rules_value terms =
+      map1(run, RECIPE_MAP_EXP, map2(run, RECIPE_MAP_SUB, x, kept(run, m, t, axes)));
+  return map2(run, RECIPE_MAP_ADD, map1(run, RECIPE_MAP_LOG, reduce(run, terms, RECIPE_SUM, axes)),
+              m);
+}
+
+static struct rules_value reduced(struct rules_run *run, const struct rules_term *node) {
+  const struct rules_type t = rules_type_of(run, &node->args[0]);
+  const bool real = rules_number_real(t.dtype);
+  uint64_t axes, count;
+  int64_t keeps;
+  if (!axes_of(run, node, &t, &axes, &count) || !rules_attr_int(run, node, "keepdims", 1, &keeps))
+    return rules_unknown();
+  struct rules_value x = node->args[0];
+  const bool steps = node->op == OP_ReduceL2 || node->op == OP_ReduceLogSum ||
+                     node->op == OP_ReduceLogSumExp || node->op == OP_ReduceMean;
+  if (steps && !real) return rules_unknown();
+  if (steps) x = cast(run, x, wide(t.dtype));
+  switch (node->op) {
+  case OP_ReduceSum: x = reduce(run, x, RECIPE_SUM, axes); break;
+  case OP_ReduceProd: x = reduce(run, x, RECIPE_PROD, axes); break;
+  case OP_ReduceMin: x = reduce(run, x, RECIPE_MIN, axes); break;
+  case OP_ReduceMax: x = reduce(run, x, RECIPE_MAX, axes); break;
+  case OP_ReduceSumSquare: x = reduce(run, x, RECIPE_SUM_SQUARE, axes); break;
+  case OP_ReduceL1: x = reduce(run, map1(run, RECIPE_MAP_ABS, x), RECIPE_SUM, axes); break;
+  case OP_ReduceL2: x = map1(run, RECIPE_MAP_SQRT, reduce(run, x, RECIPE_SUM_SQUARE, axes)); break;
+  case OP_ReduceLogSum: x = map1(run, RECIPE_MAP_LOG, reduce(run, x, RECIPE_SUM, axes)); break;
+  case OP_ReduceLogSumExp: x = log_sum_exp(run, x, &t, axes); break;
+  case OP_ReduceMean:
+    x = reduce(run, x, RECIPE_SUM, axes);
+    x = map2(run, RECIPE_MAP_DIV, x, number(run, wide(t.dtype), (double)count));
+    break;
+  default: return rules_unknown();
+  }
+  x = cast(run, x, t.dtype);
+  return keeps ? kept(run, x, &t, axes) : x;
+}
+
+// ---- moving elements ---------------------------------------------------------------------------
+
+static struct rules_value reshaped(struct rules_run *run, const struct rules_term *node) {
+  const struct rules_type t = rules_infer(run, node), of = rules_type_of(run, &node->args[0]);
   uint64_t count, had;
-  of = rules_type_of(run, &node->args[0]);
-  if (!product(&t, &count) || !product(&of, &had) || count != had) return RULES_STUCK;
-  t.dtype = of.dtype;
-  if (rules_elements(run, &node->args[0], &of, &raw)) {
-    *out = rules_new_const(run, t.dtype, t.dims, t.rank, raw);
-    return RULES_FOLDED;
-  }
-  const uint32_t recipe = rules_recipe_of(run, &node->args[0]);
-  if (recipe == NO_ID) return RULES_STUCK;
-  *out = rules_new_recipe(run, recipe_reshape(run->k.r, recipe, t.dims, t.rank));
-  return RULES_FOLDED;
+  if (!t.ranked || !dims_product(t.dims, t.rank, &count) || !dims_product(of.dims, of.rank, &had) ||
+      count != had)
+    return rules_unknown();
+  return rules_step_reshape(run, &node->args[0], t.dims, t.rank);
 }
 
-static enum rules_folded transposed(struct rules_run *run, const struct rules_term *node,
-                                    struct rules_value *out) {
-  struct array in;
-  const struct rules_type t = rules_infer(run, node);
-  if (!t.ranked || node->n_attrs != 1 || node->attrs[0].n != t.rank || t.rank > RECIPE_MAX_RANK)
-    return RULES_STUCK;
-  const int64_t *perm = node->attrs[0].ints;
-  if (!array_of(run, &node->args[0], &in)) {
-    const uint32_t recipe = rules_recipe_of(run, &node->args[0]);
-    if (recipe == NO_ID) return RULES_STUCK;
-    *out = rules_new_recipe(run, recipe_transpose(run->k.r, recipe, perm));
-    return RULES_FOLDED;
-  }
-  uint64_t strides[RECIPE_MAX_RANK], stride = 1;
-  for (uint32_t axis = t.rank; axis-- > 0;) {
-    strides[axis] = stride;
-    stride *= (uint64_t)in.type.dims[axis];
-  }
-  uint8_t *raw = arena_alloc(&run->match, in.raw.n + 1);
-  for (uint64_t i = 0; i < in.count; i++) {
-    uint64_t rest = i, from = 0;
-    for (uint32_t axis = t.rank; axis-- > 0;) {
-      from += rest % (uint64_t)t.dims[axis] * strides[perm[axis]];
-      rest /= (uint64_t)t.dims[axis];
-    }
-    memcpy(raw + i * in.each, in.raw.at + from * in.each, in.each);
-  }
-  *out = whole(run, &t, raw, in.raw.n);
-  return RULES_FOLDED;
+static struct rules_value transposed(struct rules_run *run, const struct rules_term *node) {
+  const uint32_t rank = rules_type_of(run, &node->args[0]).rank;
+  const struct edit_attr *a = rules_attr(node, "perm");
+  const int64_t *perm = a ? a->ints : NULL;
+  int64_t reversed[RECIPE_MAX_RANK];
+  uint32_t n = a ? a->n : 0;
+  uint64_t seen = 0;
+  if (!a && node->attrs_of != NO_ID && !kit_perm(&run->k, node->attrs_of, &perm, &n))
+    return rules_unknown();
+  for (uint32_t i = 0; !perm && i < rank; i++)
+    reversed[n++] = rank - 1 - i;
+  if (!perm) perm = reversed;
+  for (uint32_t i = 0; i < n; i++)
+    if (perm[i] >= 0 && perm[i] < rank) seen |= (uint64_t)1 << perm[i];
+  if (n != rank || (rank > 0 && seen != UINT64_MAX >> (64 - rank))) return rules_unknown();
+  return rules_step_transpose(run, &node->args[0], perm);
 }
 
 static enum rules_folded expanded(struct rules_run *run, const struct rules_term *node,
                                   struct rules_value *out) {
-  struct array in;
   const struct rules_type t = rules_infer(run, node);
-  uint64_t count;
-  if (!product(&t, &count) || !array_of(run, &node->args[0], &in) || count > EXPAND_BYTES / in.each)
+  uint64_t count, bytes;
+  if (!t.ranked || !dims_product(t.dims, t.rank, &count) || !dtype_bytes(t.dtype, count, &bytes) ||
+      bytes > EXPAND_BYTES)
     return RULES_LEFT;
-  uint8_t *raw = arena_alloc(&run->match, count * in.each + 1);
-  for (uint64_t i = 0; i < count; i++)
-    memcpy(raw + i * in.each, in.raw.at + broadcast_at(&in.type, &t, i) * in.each, in.each);
-  *out = rules_new_const(run, in.type.dtype, t.dims, t.rank, span_of(raw, count * in.each));
-  return RULES_FOLDED;
+  *out = rules_step_expand(run, &node->args[0], t.dims, t.rank);
+  return known(out) ? RULES_FOLDED : RULES_LEFT;
 }
 
 // starts, ends, axes and steps as the operator has them: clamped to the axis, from its end where
 // negative.
-static enum rules_folded sliced(struct rules_run *run, const struct rules_term *node,
-                                struct rules_value *out) {
-  struct array in;
-  struct rules_type t = rules_type_of(run, &node->args[0]);
-  int64_t starts[RECIPE_MAX_RANK] = {0}, steps[RECIPE_MAX_RANK];
-  const int64_t *given[4] = {0};
+static struct rules_value sliced(struct rules_run *run, const struct rules_term *node) {
+  const struct rules_type t = rules_type_of(run, &node->args[0]);
+  int64_t starts[RECIPE_MAX_RANK] = {0}, steps[RECIPE_MAX_RANK], dims[RECIPE_MAX_RANK];
+  const int64_t *lists[4] = {0};
   uint32_t n = 0, count;
-  if (!t.ranked || node->n_args < 3) return RULES_STUCK;
-  int64_t *dims = arena_alloc(&run->match, (t.rank + 1) * sizeof *dims);
+  uint64_t total;
+  if (node->n_args < 3) return rules_unknown();
   for (uint32_t i = 0; i < t.rank; i++)
     dims[i] = t.dims[i], steps[i] = 1;
   for (uint32_t i = 1; i < node->n_args; i++) {
     if (node->args[i].kind == RULES_ABSENT) continue;
-    if (!rules_constant_ints(run, &node->args[i], &given[i - 1], &count) || (i > 1 && count != n))
-      return RULES_STUCK;
+    if (!rules_constant_ints(run, &node->args[i], &lists[i - 1], &count) || (i > 1 && count != n))
+      return rules_unknown();
     n = count;
   }
   for (uint32_t i = 0; i < n; i++) {
-    int64_t axis = given[2] ? given[2][i] : i, from = given[0][i], to = given[1][i];
-    const int64_t step = given[3] ? given[3][i] : 1;
+    int64_t axis = lists[2] ? lists[2][i] : i, from = lists[0][i], to = lists[1][i];
+    const int64_t step = lists[3] ? lists[3][i] : 1;
     if (axis < 0) axis += t.rank;
-    if (axis < 0 || axis >= t.rank || step == 0 || step == INT64_MIN) return RULES_STUCK;
+    if (axis < 0 || axis >= t.rank || step == 0 || step == INT64_MIN) return rules_unknown();
     const int64_t dim = t.dims[axis];
     if (from < 0) from += dim;
     if (to < 0) to += dim;
@@ -256,46 +339,116 @@ static enum rules_folded sliced(struct rules_run *run, const struct rules_term *
     starts[axis] = dims[axis] ? from : 0;
     steps[axis] = step;
   }
-  const struct rules_type to = {t.dtype, true, t.rank, dims};
-  uint64_t total;
-  if (!product(&to, &total) || total == 0) return RULES_STUCK;
-  if (!array_of(run, &node->args[0], &in)) {
-    const uint32_t recipe = rules_recipe_of(run, &node->args[0]);
-    if (recipe == NO_ID) return RULES_STUCK;
-    *out = rules_new_recipe(run, recipe_slice(run->k.r, recipe, starts, steps, dims));
-    return RULES_FOLDED;
+  if (!dims_product(dims, t.rank, &total) || total == 0) return rules_unknown();
+  return rules_step_slice(run, &node->args[0], starts, steps, dims);
+}
+
+static struct rules_value joined(struct rules_run *run, const struct rules_term *node) {
+  uint32_t axis;
+  if (!attr_axis(run, node, RECIPE_MAX_RANK, rules_type_of(run, &node->args[0]).rank, &axis))
+    return rules_unknown();
+  return rules_step_concat(run, node->args, node->n_args, axis);
+}
+
+// What surrounds the operand: befores of all axes, then afters; negative ones cut something off.
+static struct rules_value padded(struct rules_run *run, const struct rules_term *node) {
+  const struct rules_type t = rules_type_of(run, &node->args[0]);
+  int64_t befores[RECIPE_MAX_RANK] = {0}, afters[RECIPE_MAX_RANK] = {0};
+  int64_t starts[RECIPE_MAX_RANK], steps[RECIPE_MAX_RANK], dims[RECIPE_MAX_RANK];
+  const int64_t *pads, *axes = NULL;
+  uint32_t n, n_axes = t.rank;
+  uint64_t count;
+  bool cuts = false;
+  struct rules_type value;
+  struct span element = span_of((const uint8_t[16]){0}, (dtype_bits(t.dtype) + 7) / 8);
+  if (!attr_is(run, node, "mode", "constant", "constant") || absent(node, 1) ||
+      !rules_constant_ints(run, &node->args[1], &pads, &n))
+    return rules_unknown();
+  if (!absent(node, 2) && (!rules_elements(run, &node->args[2], &value, &element) ||
+                           value.dtype != t.dtype || element.n != dtype_bits(t.dtype) / 8))
+    return rules_unknown();
+  if (!absent(node, 3) && !rules_constant_ints(run, &node->args[3], &axes, &n_axes))
+    return rules_unknown();
+  if (n != 2 * n_axes) return rules_unknown();
+  for (uint32_t i = 0; i < n_axes; i++) {
+    const int64_t axis = axes && axes[i] < 0 ? axes[i] + t.rank : axes ? axes[i] : i;
+    if (axis < 0 || axis >= t.rank) return rules_unknown();
+    befores[axis] = pads[i];
+    afters[axis] = pads[n_axes + i];
   }
-  uint8_t *raw = arena_alloc(&run->match, total * in.each + 1);
-  for (uint64_t i = 0; i < total; i++) {
-    uint64_t rest = i, stride = 1, from = 0;
-    for (uint32_t axis = t.rank; axis-- > 0;) {
-      const int64_t place = starts[axis] + (int64_t)(rest % (uint64_t)dims[axis]) * steps[axis];
-      from += (uint64_t)place * stride;
-      stride *= (uint64_t)t.dims[axis];
-      rest /= (uint64_t)dims[axis];
-    }
-    memcpy(raw + i * in.each, in.raw.at + from * in.each, in.each);
+  for (uint32_t i = 0; i < t.rank; i++) {
+    const int64_t first = befores[i] < 0 ? befores[i] : 0, last = afters[i] < 0 ? afters[i] : 0;
+    if (first < -t.dims[i] || last < -t.dims[i] - first) return rules_unknown();
+    starts[i] = -first, steps[i] = 1, dims[i] = t.dims[i] + first + last;
+    cuts = cuts || first < 0 || last < 0;
+    if (first < 0) befores[i] = 0;
+    if (last < 0) afters[i] = 0;
   }
-  *out = whole(run, &to, raw, total * in.each);
-  return RULES_FOLDED;
+  if (!dims_product(dims, t.rank, &count) || count == 0) return rules_unknown();
+  struct rules_value x = node->args[0];
+  if (cuts) x = rules_step_slice(run, &x, starts, steps, dims);
+  return known(&x) ? rules_step_pad(run, &x, befores, afters, element) : x;
+}
+
+static struct rules_value gathered(struct rules_run *run, const struct rules_term *node) {
+  uint32_t axis;
+  if (!attr_axis(run, node, 0, rules_type_of(run, &node->args[0]).rank, &axis))
+    return rules_unknown();
+  return rules_step_gather(run, &node->args[0], &node->args[1], axis);
+}
+
+// One scale for all, one for each index of an axis, or one for each block along it.
+static struct rules_value dequantized(struct rules_run *run, const struct rules_term *node) {
+  const struct rules_type codes = rules_type_of(run, &node->args[0]),
+                          scales = rules_type_of(run, &node->args[1]);
+  const struct rules_value zeros = absent(node, 2) ? (struct rules_value){0} : node->args[2];
+  int64_t block, to;
+  uint32_t axis = RECIPE_PER_TENSOR;
+  if (!rules_attr_int(run, node, "block_size", 0, &block) || block < 0 ||
+      !rules_attr_int(run, node, "output_dtype", DTYPE_UNDEFINED, &to) ||
+      (to != DTYPE_UNDEFINED && to != (int64_t)scales.dtype))
+    return rules_unknown();
+  if (scales.rank > 0 && !attr_axis(run, node, 1, codes.rank, &axis)) return rules_unknown();
+  return rules_step_dequantize(run, &node->args[0], &node->args[1], &zeros, axis, (uint64_t)block);
+}
+
+// ---- all of them -------------------------------------------------------------------------------
+
+static enum rules_folded fold(struct rules_run *run, const struct rules_term *node,
+                              struct rules_value *out) {
+  struct rules_value x;
+  switch (node->op) {
+  case OP_Identity: x = node->args[0]; break;
+  case OP_Reshape:
+  case OP_Squeeze:
+  case OP_Unsqueeze:
+  case OP_Flatten: x = reshaped(run, node); break;
+  case OP_Transpose: x = transposed(run, node); break;
+  case OP_Slice: x = sliced(run, node); break;
+  case OP_Concat: x = joined(run, node); break;
+  case OP_Pad: x = padded(run, node); break;
+  case OP_Gather: x = gathered(run, node); break;
+  case OP_Cast: x = converted(run, node); break;
+  case OP_CastLike: x = cast(run, node->args[0], rules_type_of(run, &node->args[1]).dtype); break;
+  case OP_DequantizeLinear: x = dequantized(run, node); break;
+  case OP_MatMul: x = rules_step_matmul(run, node->args); break;
+  case OP_Expand: return expanded(run, node, out);
+  default:
+    x = kit_op_has(node->op, KIT_REDUCES)       ? reduced(run, node)
+        : kit_op_has(node->op, KIT_ELEMENTWISE) ? elementwise(run, node)
+                                                : rules_unknown();
+  }
+  return done(&x, out);
 }
 
 enum rules_folded rules_fold(struct rules_run *run, const struct rules_term *node,
                              struct rules_value *out) {
-  if (node->n_args < kit_op_row(node->op)->min_in || node->n_args > kit_op_row(node->op)->max_in)
+  const struct kit_op_row *row = kit_op_row(node->op);
+  if (node->n_args < row->min_in || (row->max_in != KIT_ANY && node->n_args > row->max_in))
     return RULES_STUCK;
-  switch (node->op) {
-  case OP_Reshape:
-  case OP_Squeeze:
-  case OP_Unsqueeze:
-  case OP_Flatten: return reshaped(run, node, out);
-  case OP_Transpose: return transposed(run, node, out);
-  case OP_Expand: return expanded(run, node, out);
-  case OP_Slice: return sliced(run, node, out);
-  case OP_Identity: *out = node->args[0]; return RULES_FOLDED;
-  case OP_Shape: return RULES_LEFT;
-  default: break;
-  }
-  if (kit_op_row(node->op)->domain != KIT_ONNX) return RULES_LEFT;
-  return kit_op_has(node->op, KIT_ELEMENTWISE) ? elementwise(run, node, out) : RULES_STUCK;
+  if (row->domain != KIT_ONNX || node->op == OP_Shape) return RULES_LEFT;
+  for (uint32_t i = 0; i < node->n_args; i++)
+    if (absent(node, i) ? i < row->min_in : !rules_type_of(run, &node->args[i]).ranked)
+      return RULES_STUCK;
+  return fold(run, node, out);
 }

@@ -1,9 +1,9 @@
 // The functions of the rule language, one a row of rules_functions.def, in its order.
 //
 // None of them fails and none changes anything. What is not known is UNKNOWN: a rank, a dim that is
-// nowhere known, elements that are not at hand. Lists are permutations, axes and dims; dims that
-// are symbols are numbers far below zero (rules_inside.h), which equal themselves and can be handed
-// on, but not computed with.
+// nowhere known, elements that are not at hand, as long as no stage was asked about them
+// (rules_facts.c). Lists are permutations, axes and dims; dims that are symbols are numbers far below
+// zero (rules_inside.h), which equal themselves and can be handed on, but not computed with.
 //
 // Axes of a constant may count from the end: what looks at them knows the rank.
 #include "rules_inside.h"
@@ -154,6 +154,27 @@ static struct rules_value call_signed(struct rules_run *run, const struct rules_
                    t == DTYPE_INT32 || t == DTYPE_INT64);
 }
 
+// The same of elements that are not at hand, by what is known of all of them.
+static struct rules_value all_of_large(struct rules_run *run, const struct rules_value *v,
+                                       struct span sign, double wanted) {
+  struct facts f;
+  if (!rules_facts(run, v, false, &f)) return rules_assumed(run);
+  if (f.elements == 0) return rules_int(1);
+  const bool numbers = f.nans < f.elements; // there are some, from least to most
+  const bool outside = !numbers || wanted < f.least || wanted > f.most;
+  if (span_is(sign, "!=")) {
+    if (outside || (wanted == 0 && f.zeros == 0)) return rules_int(1);
+    // The ends are there; what lies between them may be or not.
+    return wanted == 0 || wanted == f.least || wanted == f.most ? rules_int(0) : rules_unknown();
+  }
+  if (f.nans > 0) return rules_int(0);
+  return rules_int(span_is(sign, "==")   ? f.least == wanted && f.most == wanted
+                   : span_is(sign, "<")  ? f.most < wanted
+                   : span_is(sign, "<=") ? f.most <= wanted
+                   : span_is(sign, ">")  ? f.least > wanted
+                                         : f.least >= wanted);
+}
+
 static struct rules_value call_all(struct rules_run *run, const struct rules_value *a, uint32_t n) {
   (void)n;
   struct rules_type t;
@@ -167,7 +188,7 @@ static struct rules_value call_all(struct rules_run *run, const struct rules_val
   else
     return rules_unknown();
   if (!rules_is_constant(run, a)) return rules_int(0);
-  if (!rules_elements(run, a, &t, &raw)) return rules_unknown();
+  if (!rules_elements(run, a, &t, &raw)) return all_of_large(run, a, rules_text(a + 1), wanted);
   const uint64_t count = raw.n / (dtype_bits(t.dtype) / 8);
   const char *const signs[] = {"==", "!=", "<", "<=", ">", ">="};
   uint32_t how = 0;
@@ -191,8 +212,12 @@ static struct rules_value call_identity(struct rules_run *run, const struct rule
   (void)n;
   struct rules_type t;
   struct span raw;
+  struct facts f;
   if (!rules_is_constant(run, a)) return rules_int(0);
-  if (!rules_elements(run, a, &t, &raw)) return rules_unknown();
+  t = rules_type_of(run, a);
+  if (t.ranked && (t.rank < 2 || t.dims[t.rank - 1] != t.dims[t.rank - 2])) return rules_int(0);
+  if (!rules_elements(run, a, &t, &raw))
+    return rules_facts(run, a, false, &f) ? rules_int(f.identity) : rules_assumed(run);
   if (t.rank < 2 || t.dims[t.rank - 1] != t.dims[t.rank - 2]) return rules_int(0);
   const uint64_t side = (uint64_t)t.dims[t.rank - 1], count = raw.n / (dtype_bits(t.dtype) / 8);
   for (uint64_t i = 0; i < count; i++)
@@ -207,8 +232,18 @@ static struct rules_value call_common_scale(struct rules_run *run, const struct 
   (void)n;
   struct rules_type t;
   struct span raw;
-  if (!rules_elements(run, a, &t, &raw)) return rules_unknown();
-  if (!rules_number_real(t.dtype)) return rules_int(1);
+  struct facts f;
+  t = rules_type_of(run, a);
+  if (!rules_is_constant(run, a)) return rules_unknown();
+  if (t.dtype != DTYPE_UNDEFINED && !rules_number_real(t.dtype)) return rules_int(1);
+  if (!rules_elements(run, a, &t, &raw)) {
+    if (rules_facts(run, a, true, &f))
+      return f.multiples ? (struct rules_value){.kind = RULES_FLOAT, .d = f.finest} : rules_int(1);
+    // Any number but 1 for yes.
+    return run->assume == RULES_ASSUME_YES  ? (struct rules_value){.kind = RULES_FLOAT, .d = 0.5}
+           : run->assume == RULES_ASSUME_NO ? rules_int(1)
+                                            : rules_unknown();
+  }
   const uint64_t count = raw.n / (dtype_bits(t.dtype) / 8);
   double least = DBL_MAX;
   bool any = false;
@@ -218,8 +253,8 @@ static struct rules_value call_common_scale(struct rules_run *run, const struct 
     if (x != 0 && x <= least) least = x, any = true;
   }
   for (uint64_t i = 0; any && i < count; i++) {
-    const double x = rules_number_get(t.dtype, raw.at, i), near = least * nearbyint(x / least);
-    if (fabs(x - near) > 1e-8 + 1e-5 * fabs(near)) any = false;
+    const double x = rules_number_get(t.dtype, raw.at, i);
+    if (!facts_multiple(x, least)) any = false;
   }
   return any ? (struct rules_value){.kind = RULES_FLOAT, .d = least} : rules_int(1);
 }
@@ -231,7 +266,11 @@ static struct rules_value call_finite(struct rules_run *run, const struct rules_
   struct span raw;
   if (a->kind == RULES_UNKNOWN) return *a;
   if (!rules_is_constant(run, a)) return rules_int(1); // one of its operands is none: nothing folds
-  if (!rules_elements(run, a, &t, &raw)) return rules_unknown();
+  struct facts f;
+  t = rules_type_of(run, a);
+  if (t.dtype != DTYPE_UNDEFINED && !rules_number_real(t.dtype)) return rules_int(1);
+  if (!rules_elements(run, a, &t, &raw))
+    return rules_facts(run, a, false, &f) ? rules_int(facts_finite(&f)) : rules_assumed(run);
   const uint64_t count = raw.n / (dtype_bits(t.dtype) / 8);
   for (uint64_t i = 0; rules_number_real(t.dtype) && i < count; i++)
     if (!isfinite(rules_number_get(t.dtype, raw.at, i))) return rules_int(0);

@@ -180,8 +180,10 @@ static bool each(struct rules_run *run, const uint16_t *w, uint32_t body) {
   const uint32_t outer = run->n_choices, at = run->at_choice;
   for (uint32_t i = 0; i < n; i++) {
     bool found;
+    const uint32_t touched = run->n_touched;
     do {
       memset(run->registers + first, 0, fields * sizeof *run->registers);
+      run->n_touched = touched;
       run->at_choice = at;
       found = run_program(run, body, i);
     } while (!found && count_up(run, outer));
@@ -221,10 +223,11 @@ static bool run_program(struct rules_run *run, uint32_t from, uint32_t here) {
       if (op == OP_NONE || run->k.m->nodes[node].graph != run->graph ||
           kit_out(k, node, 0) != value)
         return false;
-      if (!is_op(run, op, w[4]) || !rules_meant(run, op)) return false;
+      if (!is_op(run, op, w[4]) || !rules_meant(run, op, node)) return false;
       run->nodes[w[1]] = node;
       run->flipped[w[1]] = false;
       if (run->n_nodes <= w[1]) run->n_nodes = w[1] + 1u;
+      if (run->options->filters) *TABLE_PUSH(run, touched) = node;
       w += 5;
       break;
     }
@@ -299,6 +302,7 @@ static bool try_ways(struct rules_run *run, uint32_t row) {
     run->row = row;
     run->flipped[0] = false;
     run->n_nodes = 1;
+    run->n_touched = 0;
     run->at_choice = 0;
     if (run_program(run, run->rule->pattern, NO_ID)) return true;
   } while (count_up(run, 0));

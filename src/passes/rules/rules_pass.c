@@ -8,17 +8,26 @@
 
 #include <assert.h>
 
-int rules_pass_run(struct pass_env *env, const struct pass *const *passes, uint32_t n,
-                   struct pass_result *results, struct err *err) {
+const struct pass_option rules_pass_options[RULES_PASS_OPTIONS] = {NAME_FILTER_ROWS};
+
+int rules_pass_run(struct pass_env *env, const struct pass *const *passes, void *const *options,
+                   uint32_t n, struct pass_result *results, struct err *err) {
   const uint32_t most = rules_n_passes(&rules_house);
   bool *on = arena_zalloc(env->scratch, most * sizeof *on);
   struct rules_counts *counts = arena_zalloc(env->scratch, most * sizeof *counts);
+  const struct name_filter **filters = arena_zalloc(env->scratch, most * sizeof *filters);
+  const struct name_filter **given = arena_zalloc(env->scratch, n * sizeof *given);
+  uint32_t n_given = 0;
   for (uint32_t i = 0; i < n; i++) {
     const uint32_t pass = rules_named(&rules_house, span_str(passes[i]->name));
     assert(pass < most);
     on[pass] = true;
+    if (name_filter_is_open(options[i])) continue;
+    filters[pass] = given[n_given++] = options[i];
   }
-  const struct rules_options o = {.passes = on, .cap = env->exactness, .counts = counts};
+  name_filter_warn(given, n_given, env);
+  const struct rules_options o = {
+      .passes = on, .filters = n_given ? filters : NULL, .cap = env->exactness, .counts = counts};
   if (rules_run(&rules_house, env, passes[0]->name, &o, err)) return -1;
   for (uint32_t i = 0; i < n; i++)
     results[i].held_back = counts[rules_named(&rules_house, span_str(passes[i]->name))].held;

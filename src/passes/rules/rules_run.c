@@ -19,7 +19,7 @@
 
 #include <stdio.h>
 
-enum { QUEUED = 1, VISITED = 2, COUNTED = 4 };
+enum { QUEUED = 1, VISITED = 2, COUNTED = 4, TOLD = 8 };
 enum { USES = 32 }; // of a value, that are put down after a rewrite
 
 uint32_t rules_n_passes(const struct rules_book *book) {
@@ -196,6 +196,24 @@ static bool place(struct rules_run *run, const struct rules_value *result) {
   return true;
 }
 
+// Why the match at hand is not to be touched, a stable word, or NULL.
+static const char *refused(struct rules_run *run, uint16_t pass) {
+  const struct model *m = run->k.m;
+  const struct name_filter *f = run->options->filters ? run->options->filters[pass] : NULL;
+  if (!f) return NULL;
+  const char *why = name_filter_refuses(f, model_name_str(m, m->nodes[run->nodes[0]].name));
+  for (uint32_t i = 0; !why && i < run->n_touched; i++)
+    if (name_filter_excludes(f, model_name_str(m, m->nodes[run->touched[i]].name)))
+      why = "excluded";
+  return why;
+}
+
+// Does only what is not known yet keep the rule at hand from firing?
+static bool may_fire(struct rules_run *run, uint32_t node, uint16_t pass) {
+  return !refused(run, pass) && run->rule->exactness <= run->options->cap &&
+         run->burnt[node] < run->fuel;
+}
+
 // Tries the rules that the node is worth, in the order of the files. True if one was placed.
 static bool visit(struct rules_run *run, uint32_t node) {
   struct kit *k = &run->k;
@@ -212,19 +230,34 @@ static bool visit(struct rules_run *run, uint32_t node) {
   for (uint32_t i = c.first; i < c.first + c.n; i++) {
     const struct rules_entry *e = &run->book->entries[run->kept[i]];
     run->rule = &run->book->rules[e->rule];
-    if (!rules_meant(run, op)) continue;
+    if (!rules_meant(run, op, node)) continue;
     for (bool found = rules_match_first(run, run->rule, e->row, node); found;
          found = rules_match_next(run)) {
       const uint16_t pass = pass_of(run);
       if (run->options->passes && !run->options->passes[pass]) continue;
       run->n_terms = 0;
       if (run->rule->where != NO_ID) {
+        run->n_wanted = 0;
         const struct rules_value holds = rules_eval(run, run->rule->where);
+        if (rules_truth(&holds) < 0 && run->n_wanted > 0 && may_fire(run, node, pass) &&
+            rules_facts_decide(run))
+          return false; // the node waits for the answers
         if (rules_truth(&holds) != 1) continue;
         run->n_terms = 0;
       }
+      run->n_wanted = 0;
       const struct rules_value result = rules_eval(run, run->rule->result);
+      if (result.kind == RULES_UNKNOWN && run->n_wanted > 0 && may_fire(run, node, pass) &&
+          rules_facts_complete(run))
+        return false;
       if (result.kind == RULES_UNKNOWN || result.kind == RULES_ABSENT) continue;
+      const char *why = refused(run, pass);
+      if (why) {
+        k->pass = run->book->passes[pass].name;
+        if (!(run->marks[node] & TOLD)) kit_skipped(k, node, why);
+        run->marks[node] |= TOLD;
+        continue;
+      }
       if (run->rule->exactness > run->options->cap) {
         if (!(before & COUNTED) && run->options->counts) run->options->counts[pass].held++;
         run->marks[node] |= COUNTED;
@@ -352,7 +385,13 @@ static void walk(struct rules_run *run) {
   }
 }
 
-// The graph's turns: after each that changed something, what it computes must be new.
+static void empty_queue(struct rules_run *run) {
+  while (run->n_queue > 0)
+    run->marks[run->queue[--run->n_queue]] &= (uint8_t)~QUEUED;
+}
+
+// The graph's turns: after each that changed something, what it computes must be new. A graph that is
+// stopped is left as it is, in later rounds too.
 static void fixpoint(struct rules_run *run) {
   const struct rules_book *b = run->book;
   run->n_seen = 0;
@@ -367,6 +406,8 @@ static void fixpoint(struct rules_run *run) {
       const uint32_t n = run->n_queue;
       if (seen_before(run, ++turn)) {
         warn(run, run->recent, "the outputs are what they were some rewrites ago");
+        run->stopped[run->graph] = true;
+        empty_queue(run);
         return;
       }
       memset(run->recent, 0, b->n_passes);
@@ -376,8 +417,7 @@ static void fixpoint(struct rules_run *run) {
       run->n_queue -= n;
       if (run->fired == before) break;
     }
-    while (run->n_queue > 0)
-      run->marks[run->queue[--run->n_queue]] &= (uint8_t)~QUEUED;
+    empty_queue(run);
     if (run->fired == fired) return;
   } while (run->missed && !run->options->once);
 }
@@ -389,18 +429,21 @@ int rules_run(const struct rules_book *book, struct pass_env *env, const char *n
   kit_init(&run.k, env, name);
   run.recent = arena_zalloc(&run.lists, book->n_passes + 1);
   run.hot = arena_zalloc(&run.lists, book->n_passes + 1);
+  run.stopped = arena_zalloc(&run.lists, env->m->n_graphs + 1);
   choose_entries(&run);
   grow_candidates(&run);
   cover_nodes(&run);
   uint64_t fired;
+  int asked;
   do {
     fired = run.fired;
     for (uint32_t g = 0; kit_graph(&run.k, &g); g++) {
       run.graph = g;
       run.opset = kit_opset(&run.k, g);
-      if (run.opset > 0) fixpoint(&run);
+      if (run.opset > 0 && !run.stopped[g]) fixpoint(&run);
     }
-  } while (run.fired != fired && !options->once);
+    asked = run.fired == fired ? rules_facts_ask(&run, err) : 0;
+  } while (asked >= 0 && (run.fired != fired || asked > 0) && !options->once);
   if (run.out_of_fuel) {
     char what[64];
     snprintf(what, sizeof what, "one place was rewritten %u times", run.fuel);
@@ -408,6 +451,11 @@ int rules_run(const struct rules_book *book, struct pass_env *env, const char *n
   }
   table_free(run.candidates, run.candidates_cap, sizeof *run.candidates);
   table_free(run.kept, run.kept_cap, sizeof *run.kept);
+  table_free(run.touched, run.touched_cap, sizeof *run.touched);
+  TABLE_FREE(&run, fact_of);
+  TABLE_FREE(&run, facts);
+  TABLE_FREE(&run, wanted);
+  TABLE_FREE(&run, asking);
   table_free(run.terms, run.terms_cap, sizeof *run.terms);
   table_free(run.marks, run.marks_cap, sizeof *run.marks);
   table_free(run.burnt, run.burnt_cap, sizeof *run.burnt);
@@ -417,5 +465,5 @@ int rules_run(const struct rules_book *book, struct pass_env *env, const char *n
   table_free(run.seen, run.seen_cap, sizeof *run.seen);
   arena_free(&run.match);
   arena_free(&run.lists);
-  return kit_done(&run.k, err);
+  return kit_done(&run.k, err) || asked < 0 ? -1 : 0;
 }

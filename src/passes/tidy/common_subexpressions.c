@@ -23,6 +23,7 @@
 #include "common_subexpressions.h"
 
 #include "effects.h"
+#include "name_filter.h"
 #include "tidy.h"
 
 enum { DEEPEST = 101 }; // graphs lie at most 100 deep (load)
@@ -41,6 +42,7 @@ struct step {
 struct walk {
   struct kit *k;
   struct effects effects;
+  const struct name_filter *nodes;
   struct common_subexpressions_result *result;
   TABLE(struct met, met);
   TABLE(uint32_t, slots); // met + 1
@@ -211,7 +213,8 @@ static void visit(struct walk *w, uint32_t node) {
       w->result->held_back++;
       continue;
     }
-    const char *why = obstacle(k, node, x->node);
+    const char *why = name_filter_refuses(w->nodes, model_name_str(k->m, k->m->nodes[node].name));
+    if (!why) why = obstacle(k, node, x->node);
     if (!why) {
       give_way(k, node, x->node);
       w->result->merged++;
@@ -272,10 +275,10 @@ static void walk_from(struct walk *w, uint32_t graph) {
   }
 }
 
-int common_subexpressions(struct pass_env *env, struct common_subexpressions_result *result,
-                          struct err *err) {
+int common_subexpressions(struct pass_env *env, const struct name_filter *nodes,
+                          struct common_subexpressions_result *result, struct err *err) {
   struct kit k;
-  struct walk w = {.k = &k, .result = result};
+  struct walk w = {.k = &k, .nodes = nodes, .result = result};
   uint32_t n = 16;
   *result = (struct common_subexpressions_result){0};
   kit_init(&k, env, env->pass->name);
@@ -293,11 +296,13 @@ int common_subexpressions(struct pass_env *env, struct common_subexpressions_res
 
 static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
   struct common_subexpressions_result counts;
-  (void)with;
-  const int rc = common_subexpressions(env, &counts, err);
+  name_filter_warn(&(const struct name_filter *){with}, 1, env);
+  const int rc = common_subexpressions(env, with, &counts, err);
   result->held_back = counts.held_back;
   return rc;
 }
+
+static const struct pass_option options[] = {NAME_FILTER_ROWS};
 
 const struct pass tidy_common_subexpressions = {
     .name = "tidy/common-subexpressions",
@@ -308,5 +313,7 @@ const struct pass tidy_common_subexpressions = {
     .needs = "nothing",
     .promises = "all outputs of the model as they were, by their names",
     .exactness = EXACTNESS_EXACT,
+    PASS_OPTIONS(options, name_filter),
     .run = run,
+    .done = name_filter_done,
 };

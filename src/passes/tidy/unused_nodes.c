@@ -12,9 +12,11 @@
 #include "tidy.h"
 
 #include "effects.h"
+#include "name_filter.h"
 #include "weights.h"
 
 struct unused_options {
+  struct name_filter nodes;
   bool any_domain;
 };
 
@@ -25,12 +27,18 @@ static bool is_unused(const struct kit *k, uint32_t node) {
   return n->n_out > 0;
 }
 
-static void sweep(struct kit *k, const struct effects *x, uint32_t graph, bool any_domain) {
+static void sweep(struct kit *k, const struct effects *x, uint32_t graph,
+                  const struct unused_options *o) {
   const struct model *m = k->m;
   for (uint32_t n = m->graphs[graph].last_node, before; n != NO_ID; n = before) {
     before = m->nodes[n].prev;
     if (!is_unused(k, n)) continue;
-    if (effects_has(x, n, EFFECTS_UNKNOWN) && !any_domain) {
+    const char *why = name_filter_refuses(&o->nodes, model_name_str(m, m->nodes[n].name));
+    if (why) {
+      kit_skipped(k, n, why);
+      continue;
+    }
+    if (effects_has(x, n, EFFECTS_UNKNOWN) && !o->any_domain) {
       kit_skipped(k, n, "effect");
       continue;
     }
@@ -47,14 +55,16 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
   (void)result;
   kit_init(&k, env, env->pass->name);
   effects_find(&x, &k);
+  name_filter_warn(&(const struct name_filter *){&o->nodes}, 1, env);
   for (uint32_t g = env->m->n_graphs; g-- > 0;)
     if (!(env->m->graphs[g].flags & GRAPH_DEAD) && !weights_in_training(env->m, g))
-      sweep(&k, &x, g, o->any_domain);
+      sweep(&k, &x, g, o);
   effects_done(&x);
   return kit_done(&k, err);
 }
 
 static const struct pass_option options[] = {
+    NAME_FILTER_ROWS,
     {"any-domain", PASS_FLAG, NULL, NULL,
      "also nodes of operators that are not known here, which may do something that no output shows",
      PASS_MEMBER(unused_options, any_domain)},
@@ -70,4 +80,5 @@ const struct pass tidy_unused_nodes = {
     .exactness = EXACTNESS_EXACT,
     PASS_OPTIONS(options, unused_options),
     .run = run,
+    .done = name_filter_done,
 };

@@ -2,6 +2,7 @@
 #ifndef WEIR_RULES_INSIDE_H
 #define WEIR_RULES_INSIDE_H
 
+#include "findings.h"
 #include "kit.h"
 #include "rules.h"
 #include "rules_tables.h"
@@ -76,6 +77,14 @@ struct rules_term {
   uint32_t value; // once made: the value; else NO_ID
 };
 
+// What is known of all elements of a recipe, or is to be asked (rules_facts.c).
+struct rules_fact {
+  uint32_t recipe;
+  bool known, wants_multiples, has_multiples;
+  struct facts facts;
+};
+enum rules_assumption { RULES_ASSUME_NOTHING, RULES_ASSUME_YES, RULES_ASSUME_NO };
+
 struct rules_candidate {
   uint32_t key; // operator and what makes its first two operands; NO_ID: free
   uint32_t first, n;
@@ -106,9 +115,17 @@ struct rules_run {
   bool flipped[RULES_NODES];
   uint8_t choices[RULES_CHOICES], limits[RULES_CHOICES];
   uint32_t n_choices, at_choice;
+  TABLE(uint32_t, touched); // all nodes of the match but the first, where there are filters
 
   // The result at hand (rules_build.c).
   TABLE(struct rules_term, terms);
+
+  // Questions about large constants (rules_facts.c).
+  TABLE(uint32_t, fact_of); // by recipe id: fact + 1
+  TABLE(struct rules_fact, facts);
+  TABLE(uint32_t, wanted); // facts of the condition at hand that are not known
+  TABLE(uint32_t, asking); // those that the next question is about
+  enum rules_assumption assume;
 
   // By node id (rules_run.c).
   TABLE(uint8_t, marks);
@@ -120,6 +137,7 @@ struct rules_run {
   uint32_t fuel;
   uint64_t fired;
   bool *recent, *hot; // by pass: fired in this turn; fired where much was rewritten
+  bool *stopped;      // by graph: what it computes came round
   bool out_of_fuel;
   bool missed; // a place that should be looked at again was not put down
 };
@@ -152,10 +170,17 @@ static inline uint16_t rules_cell(const struct rules_run *run, uint16_t word) {
   const struct rules_rule *r = run->rule;
   return run->book->cells[r->cells + run->row * r->n_columns + (word & (RULES_COLUMN - 1u))];
 }
-// Is a node of that operator, in the graph at hand, what rules take it for?
-static inline bool rules_meant(const struct rules_run *run, enum op op) {
-  const int64_t floor = run->rule->since ? run->rule->since : run->book->floors[op];
-  return run->opset >= floor || kit_op_row(op)->domain != KIT_ONNX;
+// Is that operator, at the version of the graph at hand, what rules take it for? `first`: the dtype of
+// its first operand.
+static inline bool rules_floor(const struct rules_run *run, enum op op, enum dtype first) {
+  if (kit_op_row(op)->domain != KIT_ONNX || run->opset >= run->book->floors[op]) return true;
+  return run->opset >= run->book->real_floors[op] && dtype_is_float(first);
+}
+// The same of a node that a pattern has.
+static inline bool rules_meant(struct rules_run *run, enum op op, uint32_t node) {
+  if (run->rule->since && kit_op_row(op)->domain == KIT_ONNX) return run->opset >= run->rule->since;
+  return rules_floor(run, op, DTYPE_UNDEFINED) ||
+         rules_floor(run, op, kit_dtype(&run->k, kit_in(&run->k, node, 0)));
 }
 
 // ---- matching (rules_match.c)
@@ -181,6 +206,24 @@ struct rules_value rules_call(struct rules_run *run, uint32_t function,
 // 1, 0, -1: not known.
 int rules_truth(const struct rules_value *v);
 
+// ---- facts (rules_facts.c)
+// -----------------------------------------------------------------------------------------------
+
+// What holds of all elements of a constant that is not at hand. False: not known, or not yet (then it
+// is noted in `wanted`). `multiples`: whether they are multiples of the finest one too.
+bool rules_facts(struct rules_run *run, const struct rules_value *v, bool multiples,
+                 struct facts *out);
+// What a question has for an answer that is not known: what is assumed, if anything.
+struct rules_value rules_assumed(const struct rules_run *run);
+// The condition of the match at hand is not known, and questions are wanted: would it hold if all of
+// them had one answer? Then they are put down to be asked.
+bool rules_facts_decide(struct rules_run *run);
+// The same of a result that could not be built: could it, if all of them were answered by yes?
+bool rules_facts_complete(struct rules_run *run);
+// Asks all that was put down. 1: something is known now that was not, 0: there was nothing to ask; -1
+// with *err.
+int rules_facts_ask(struct rules_run *run, struct err *err);
+
 // ---- terms (rules_build.c, rules_fold.c)
 // -------------------------------------------------------------
 
@@ -195,6 +238,11 @@ uint32_t rules_recipe_of(struct rules_run *run, const struct rules_value *v);
 // The integers of a constant TENSOR or TERM: kit_const_ints.
 bool rules_constant_ints(struct rules_run *run, const struct rules_value *v, const int64_t **list,
                          uint32_t *n);
+// An attribute that a node will be given; NULL: none of that name. And an int as the node will mean
+// it: given, copied, or `fallback`, the operator's default. False: not known.
+const struct edit_attr *rules_attr(const struct rules_term *node, const char *name);
+bool rules_attr_int(struct rules_run *run, const struct rules_term *node, const char *name,
+                    int64_t fallback, int64_t *out);
 // New terms. `raw` is kept.
 struct rules_value rules_new_const(struct rules_run *run, enum dtype dtype, const int64_t *dims,
                                    uint32_t rank, struct span raw);
@@ -211,14 +259,52 @@ struct rules_value rules_new_node(struct rules_run *run, enum op op, const struc
 // sweeps what nothing uses any more. False, and nothing changed, where it cannot be.
 bool rules_place(struct rules_run *run, const struct rules_value *result);
 
-// The one place where operators over constants become constants. FOLDED: *out. LEFT: it may stay a
-// node. STUCK: it cannot be computed yet, and must not become a node of constants: the rule does
-// not fire.
+// What an operator over constants becomes (rules_fold.c). FOLDED: *out. LEFT: it may stay a node.
+// STUCK: it cannot be computed, or not as exactly as the rule says, and must not become a node of
+// constants: the rule does not fire.
 enum rules_folded { RULES_FOLDED, RULES_LEFT, RULES_STUCK };
 enum rules_folded rules_fold(struct rules_run *run, const struct rules_term *node,
                              struct rules_value *out);
 // The type of a node's output, as far as it follows.
 struct rules_type rules_infer(struct rules_run *run, const struct rules_term *node);
+
+// ---- steps (rules_steps.c)
+// -----------------------------------------------------------------------------------------------
+
+// What one recipe makes of constants whose dims are known: computed at once where all elements are
+// at hand and the result has no more than so many bytes, else a recipe. UNKNOWN where there is no
+// such recipe, or the rule at hand does not allow what it makes. Lists as recipe.h has them.
+enum { RULES_FOLD_BYTES = 65536 };
+struct rules_value rules_step_reshape(struct rules_run *run, const struct rules_value *of,
+                                      const int64_t *dims, uint32_t rank); // as many elements
+struct rules_value rules_step_transpose(struct rules_run *run, const struct rules_value *of,
+                                        const int64_t *perm);
+struct rules_value rules_step_slice(struct rules_run *run, const struct rules_value *of,
+                                    const int64_t *starts, const int64_t *steps,
+                                    const int64_t *dims);
+struct rules_value rules_step_concat(struct rules_run *run, const struct rules_value *of,
+                                     uint32_t n, uint32_t axis);
+struct rules_value rules_step_pad(struct rules_run *run, const struct rules_value *of,
+                                  const int64_t *befores, const int64_t *afters,
+                                  struct span element);
+struct rules_value rules_step_gather(struct rules_run *run, const struct rules_value *of,
+                                     const struct rules_value *by, uint32_t axis);
+struct rules_value rules_step_cast(struct rules_run *run, const struct rules_value *of,
+                                   const struct recipe_conversion *c);
+struct rules_value rules_step_map(struct rules_run *run, enum recipe_map_op op,
+                                  const struct rules_value *of);
+struct rules_value rules_step_reduce(struct rules_run *run, const struct rules_value *of,
+                                     const struct recipe_reduction *q);
+// zeros ABSENT: none.
+struct rules_value rules_step_dequantize(struct rules_run *run, const struct rules_value *codes,
+                                         const struct rules_value *scales,
+                                         const struct rules_value *zeros, uint32_t axis,
+                                         uint64_t block);
+// Without recipes: small ones only. Broadcasts to dims that are wider or equal; the product of an
+// array of matrices and one.
+struct rules_value rules_step_expand(struct rules_run *run, const struct rules_value *of,
+                                     const int64_t *dims, uint32_t rank);
+struct rules_value rules_step_matmul(struct rules_run *run, const struct rules_value *of);
 
 // ---- numbers (rules_numbers.c)
 // -------------------------------------------------------------------------

@@ -108,7 +108,9 @@ struct rules_book {
   const struct rules_entry *entries;
   const uint32_t *roots;
   const uint64_t *gates; // a set of operators: gate_words of them each
-  const uint8_t *floors; // by operator: the version since which it means what rules take it for
+  // By operator: the version since which it means what rules take it for; and where its first operand
+  // is of floats.
+  const uint8_t *floors, *real_floors;
   const struct rules_literal *literals;
   const int64_t *ints;
   const double *floats;

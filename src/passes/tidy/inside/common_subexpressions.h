@@ -2,7 +2,7 @@
 #ifndef WEIR_COMMON_SUBEXPRESSIONS_H
 #define WEIR_COMMON_SUBEXPRESSIONS_H
 
-#include "pass.h"
+#include "name_filter.h"
 
 struct common_subexpressions_result {
   uint64_t merged, held_back;
@@ -10,8 +10,8 @@ struct common_subexpressions_result {
 };
 
 // Sites: converted "equal"; skipped, of a node that has an equal, "both_outputs", "output_of_body" or
-// "hidden" (docs/tidy.md).
-int common_subexpressions(struct pass_env *env, struct common_subexpressions_result *result,
-                          struct err *err);
+// "hidden" (docs/tidy.md), or why `nodes` does not let it give way.
+int common_subexpressions(struct pass_env *env, const struct name_filter *nodes,
+                          struct common_subexpressions_result *result, struct err *err);
 
 #endif

@@ -1,0 +1,35 @@
+// What can be said of all elements of a tensor: found in one read, kept in a few numbers.
+//
+// Elements are looked at as doubles (64-bit integers are rounded to them, which keeps their order).
+#ifndef WEIR_FACTS_H
+#define WEIR_FACTS_H
+
+#include "dtype.h"
+
+struct facts {
+  uint64_t elements;
+  uint64_t zeros, nans, infinities; // of either sign
+  double least, most; // of those that are no NaN; infinity and -infinity if there are none
+  double finest;      // the least |x| that is not 0 and not infinite; infinity: none
+  bool alike;         // all have the same bits
+  bool identity;      // matrices of 0 and 1 on the diagonal: of rank 2 and more
+  bool multiples;     // all are whole multiples of `finest`; known after a second read only
+};
+
+// Elements of these types can be looked at: bool, integers of 8 to 64 bits, float, double, float16,
+// bfloat16.
+bool facts_can(enum dtype type);
+
+// Before anything is known of a tensor: `square` where its dims may be those of identity matrices.
+struct facts facts_none(bool square);
+// Of the elements of both. Whether both are alike is the caller's to say (alike: each of its own).
+void facts_join(struct facts *to, const struct facts *more);
+
+static inline bool facts_finite(const struct facts *f) {
+  return f->nans == 0 && f->infinities == 0;
+}
+
+// Is x a whole multiple of u, as numpy's allclose(x, u * round(x / u)) sees it: within 1e-8 + 1e-5 of it?
+bool facts_multiple(double x, double u);
+
+#endif

@@ -1,0 +1,1 @@
+weir run in.onnx out.onnx --pass tidy:exlude=x
