@@ -111,10 +111,9 @@ static const struct stage_row stages[] = {
     {MEASURED_STAGE, "measuring", "measured", measure_can, run_measure, reads_measure},
     {MEASURED_STAGE_FIGURES, "measuring", "measured", measure_can, run_measure, reads_measure},
     {LIKENESSES_STAGE, "comparing", "compared", can_compare, run_equal, reads_equal},
-    {FINDINGS_STAGE, "looking at constants", "looked at", measure_facts_can, run_facts,
-     reads_facts},
-    {FINDINGS_STAGE_MULTIPLES, "looking at constants", "looked at", measure_facts_can,
-     run_multiples, reads_multiples},
+    {FINDINGS_STAGE, "reading", "read", measure_facts_can, run_facts, reads_facts},
+    {FINDINGS_STAGE_MULTIPLES, "reading", "read", measure_facts_can, run_multiples,
+     reads_multiples},
 };
 
 static const struct stage_row *stage_named(const char *name) {
