@@ -46,7 +46,8 @@ struct quoted inspect_type(const struct model *m, uint32_t value) {
     else if (dim->param == m->empty)
       q.s[n++] = '?';
     else
-      n += (size_t)snprintf(q.s + n, sizeof q.s - n, "%.40s", quote(model_name(m, dim->param)).s);
+      n += (size_t)snprintf(q.s + n, sizeof q.s - n, "%.40s",
+                            quote_str(model_name_str(m, dim->param)).s);
   }
   snprintf(q.s + n, sizeof q.s - n, info->rank ? "]" : "[]");
   return q;
