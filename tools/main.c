@@ -37,12 +37,7 @@ static _Noreturn void out_of_memory(size_t bytes) {
 static int generate(const struct cli_args *args, struct err *err) {
   const char *kind = args->operand[0];
   if (kind[0] == 'm') return manpage_write_all(args->operand[1], err);
-  if (kind[0] == 'b')
-    completion_bash(stdout);
-  else if (kind[0] == 'z')
-    completion_zsh(stdout);
-  else
-    completion_fish(stdout);
+  (kind[0] == 'b' ? completion_bash : kind[0] == 'z' ? completion_zsh : completion_fish)(stdout);
   return 0;
 }
 

@@ -352,9 +352,24 @@ def test_a_question_asked_again_is_answered_from_memory(weir, tmp_path):
 def test_replay_refuses_weights_that_are_no_longer_equal(weir, tmp_path):
     tied(tmp_path / "in.onnx")
     weir("run", tmp_path / "in.onnx", tmp_path / "out.onnx", "--pass", "tidy", "--edit-log", tmp_path / "edits.jsonl")
-    tied(tmp_path / "in.onnx", second=1.0)
-    weir("replay", tmp_path / "edits.jsonl", tmp_path / "in.onnx", tmp_path / "again.onnx", code=66)
+    (tmp_path / "other").mkdir()
+    other = tied(tmp_path / "other" / "in.onnx", second=1.0)
+    said = weir("replay", tmp_path / "edits.jsonl", other, tmp_path / "again.onnx", code=66)
+    assert "the weights are not those that were compared: comparing them again gives" in said.err
     assert not (tmp_path / "again.onnx").exists()
+
+
+def test_a_question_that_is_asked_again_has_its_answer(weir, tmp_path):
+    """Of a pass that runs twice and found nothing to change; its first answer is still held under a lock."""
+    source = tied(tmp_path / "in.onnx", second=1.0)
+    twice = ("--pass", "tidy/equal-initializers", "--pass", "tidy/equal-initializers")
+    report = weir.report("run", source, tmp_path / "out.onnx", *twice, "--edit-log", tmp_path / "edits.jsonl")
+    assert len(report["weir"]["stages"]) == 1
+    lines = [json.loads(line) for line in (tmp_path / "edits.jsonl").read_text().splitlines()]
+    assert [line.get("stage") for line in lines if line.get("edit") == "artifact"] == ["equal", "equal"]
+    (tmp_path / "replayed").mkdir()
+    weir("replay", tmp_path / "edits.jsonl", source, tmp_path / "replayed" / "out.onnx")
+    assert (tmp_path / "replayed" / "out.onnx").read_bytes() == (tmp_path / "out.onnx").read_bytes()
 
 
 @pytest.mark.parametrize("jobs", [1, 4])

@@ -41,11 +41,13 @@ struct quoted inspect_type(const struct model *m, uint32_t value) {
       break;
     }
     const struct model_dim *dim = &m->info_dims[info->dims + d];
-    const char *name = model_name_str(m, dim->param);
     if (dim->value >= 0)
       n += (size_t)snprintf(q.s + n, sizeof q.s - n, "%lld", (long long)dim->value);
+    else if (dim->param == m->empty)
+      q.s[n++] = '?';
     else
-      n += (size_t)snprintf(q.s + n, sizeof q.s - n, "%.40s", *name ? quote_str(name).s : "?");
+      n += (size_t)snprintf(q.s + n, sizeof q.s - n, "%.40s",
+                            quote_str(model_name_str(m, dim->param)).s);
   }
   snprintf(q.s + n, sizeof q.s - n, info->rank ? "]" : "[]");
   return q;

@@ -140,15 +140,6 @@ int job_stage_run(struct job *job, const struct pass_question *q, struct json_ou
 
 // ---- a question --------------------------------------------------------------------------------
 
-// The stage of this request, if the job has its answer: a pass that runs again may ask the same again.
-static struct job_stage *answered(const struct job *job, const struct artifact_request *request) {
-  uint8_t id[DIGEST_BYTES];
-  artifact_request_id(request, id);
-  for (struct job_stage *s = job->stages; s; s = s->next)
-    if (memcmp(s->artifact.id, id, sizeof id) == 0) return s;
-  return NULL;
-}
-
 // The stage, run or found again, in the job's list; NULL if it failed.
 static struct job_stage *answer(struct job *job, const struct stage_row *row,
                                 const struct pass_question *q, struct err *err) {
@@ -166,9 +157,11 @@ static struct job_stage *answer(struct job *job, const struct stage_row *row,
                                            .meta_sha256 = job->model.meta_sha256,
                                            .stage = row->name,
                                            .options = span_str(json_take(&question, &job->arena))};
-  struct job_stage *stage = answered(job, &request);
-  if (stage) return stage;
-  stage = arena_zalloc(&job->arena, sizeof *stage);
+  uint8_t id[DIGEST_BYTES];
+  artifact_request_id(&request, id);
+  for (struct job_stage *s = job->stages; s; s = s->next)
+    if (memcmp(s->artifact.id, id, sizeof id) == 0) return s; // asked again
+  struct job_stage *stage = arena_zalloc(&job->arena, sizeof *stage);
   stage->name = row->name;
   stage->n = q->n;
   if (job_choose_io(job, err)) return NULL;

@@ -29,10 +29,7 @@ struct pass_job_counts pass_job_count(const struct pass_job *pj, uint32_t step) 
   struct pass_job_counts n = {0};
   for (uint32_t i = 0; i < pj->n_sites; i++) {
     if (pj->sites[i].step != step || pj->sites[i].gone) continue;
-    if (pass_job_converted(&pj->sites[i]))
-      n.converted++;
-    else
-      n.skipped++;
+    *(pass_job_converted(&pj->sites[i]) ? &n.converted : &n.skipped) += 1;
   }
   return n;
 }
