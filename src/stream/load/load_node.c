@@ -115,11 +115,6 @@ static void take_list(struct loader *l, const struct frame *f, const Pb__Attribu
   }
 }
 
-static bool may_be_constant(struct span name, enum attr_type type) {
-  if (name.n < 9 || memcmp(name.at, "value_", 6) != 0) return false;
-  return is_list(type) || type == ATTR_STRING;
-}
-
 int load_end_attr(struct loader *l, struct frame *f) {
   struct model *m = l->m;
   struct frame *around = frame_above(l);
@@ -149,7 +144,9 @@ int load_end_attr(struct loader *l, struct frame *f) {
   }
   if (f->n_kept) p.row.flags |= ATTR_HAS_KEPT;
   load_flush_kept_fields(l, f, KEPT_ATTR, NO_ID);
-  if (may_be_constant(load_text(a->name), p.row.type)) {
+  // It may be a Constant's.
+  if (a->name.len >= 9 && memcmp(a->name.data, "value_", 6) == 0 &&
+      (is_list(type) || type == ATTR_STRING)) {
     p.n_pieces = f->payload.n_pieces;
     p.pieces = load_payload_commit(l, &f->payload);
   }
@@ -157,20 +154,6 @@ int load_end_attr(struct loader *l, struct frame *f) {
   if (around->message == MESSAGE_FUNCTION)
     load_add_other(l, around, ITEM_FUNCTION_ATTRS, frame_place(f));
   return 0;
-}
-
-// True if the attribute is a Constant's value_… and must become a tensor. One whose type is no list
-// or scalar is a fault.
-static int make_constant(struct loader *l, uint32_t attr, const struct pending_attr *p) {
-  struct model *m = l->m;
-  const struct model_attr *a = &m->attrs[attr];
-  if (a->ref_name != m->empty || !model_attr_is_constant(m, a)) return 0;
-  const enum attr_type t = a->type;
-  if (is_list(t) || t == ATTR_FLOAT || t == ATTR_INT || t == ATTR_STRING)
-    return load_constant_tensor(l, attr, p);
-  m->attrs[attr].first = NO_ID;
-  return load_fault(l, FAULT_ERROR, load_place("attribute", model_name(m, a->name), a->src.off).s,
-                    "a Constant's value cannot be of type %d", (int)t);
 }
 
 int load_flush_attrs(struct loader *l, struct frame *f, uint32_t node) {
@@ -200,8 +183,20 @@ int load_flush_attrs(struct loader *l, struct frame *f, uint32_t node) {
   if (node == NO_ID) return 0;
   m->nodes[node].attrs = first;
   m->nodes[node].n_attrs = (uint16_t)f->n_attrs;
-  for (uint32_t i = 0; i < f->n_attrs; i++)
-    if (make_constant(l, first + i, &f->attrs[i])) return -1;
+  for (uint32_t i = 0; i < f->n_attrs; i++) {
+    struct model_attr *a = &m->attrs[first + i];
+    const enum attr_type t = a->type;
+    if (a->ref_name != m->empty || !model_attr_is_constant(m, a)) continue;
+    // A Constant's value_… becomes a tensor.
+    if (is_list(t) || t == ATTR_FLOAT || t == ATTR_INT || t == ATTR_STRING) {
+      if (load_constant_tensor(l, first + i, &f->attrs[i])) return -1;
+      continue;
+    }
+    a->first = NO_ID;
+    if (load_fault(l, FAULT_ERROR, load_place("attribute", model_name(m, a->name), a->src.off).s,
+                   "a Constant's value cannot be of type %d", (int)t))
+      return -1;
+  }
   return 0;
 }
 

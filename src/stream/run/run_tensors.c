@@ -113,18 +113,6 @@ static void hash_made(void *ctx, uint32_t i) {
   produce_close(w);
 }
 
-static int hash_batch(struct batch *b, struct err *err) {
-  b->digests = table_grow(b->digests, &b->digests_cap, b->n + 1, DIGEST_BYTES);
-  b->next = 0;
-  threads_run(b->split.jobs, b->st->folder < 0 ? hash_made : hash_staged, b);
-  if (b->err.kind != ERR_NONE) {
-    *err = b->err;
-    return -1;
-  }
-  if (b->stopped) return err_set(err, ERR_RETRY, "interrupted while tensors were hashed");
-  return 0;
-}
-
 // ---- lines ----
 
 // "transpose(extent)"; where several operands meet, only their number: "concat(3)".
@@ -233,8 +221,13 @@ int run_tensor_digests(const struct plan *p, struct sources *s, const struct sta
   pthread_mutex_init(&b.mu, NULL);
   for (uint32_t first = 0; !bad && first < rows_of(p);) {
     const uint32_t end = fill_batch(&b, first);
-    bad = hash_batch(&b, err);
-    if (!bad) bad = write_batch(&b, first, end, lines, err);
+    b.digests = table_grow(b.digests, &b.digests_cap, b.n + 1, DIGEST_BYTES);
+    b.next = 0;
+    threads_run(b.split.jobs, st->folder < 0 ? hash_made : hash_staged, &b);
+    if (b.err.kind != ERR_NONE) *err = b.err;
+    bad = b.err.kind != ERR_NONE ? -1
+          : b.stopped            ? err_set(err, ERR_RETRY, "interrupted while tensors were hashed")
+                                 : write_batch(&b, first, end, lines, err);
     first = end;
   }
   pthread_mutex_destroy(&b.mu);

@@ -23,11 +23,8 @@
 enum { ARTIFACT_FORMAT = 1, MAX_BYTES = 1 << 30 };
 
 static void add_text(struct digest *d, const void *at, size_t n) {
-  const uint64_t size = n;
-  uint8_t length[8]; // little-endian, so that no two lists of texts run together alike
-  for (int i = 0; i < 8; i++)
-    length[i] = (uint8_t)(size >> (8 * i));
-  digest_add(d, length, sizeof length);
+  const uint64_t length = n; // so that no two lists of texts run together alike
+  digest_add(d, &length, sizeof length);
   if (n > 0) digest_add(d, at, n);
 }
 

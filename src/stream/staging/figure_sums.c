@@ -21,17 +21,15 @@ static void append(struct figure_sums *s, const struct figure_sum *x) {
   s->rows[s->n++] = *x;
 }
 
-// Is b the right half of a subtree whose left half is a?
-static bool are_halves(const struct figure_sum *a, const struct figure_sum *b) {
-  return a->segment == b->segment && a->level == b->level && a->index % 2 == 0 &&
-         b->index == a->index + 1;
-}
-
 static void push(struct figure_sums *s, const struct figure_sum *x) {
   append(s, x);
-  while (s->n >= 2 && are_halves(&s->rows[s->n - 2], &s->rows[s->n - 1])) {
+  while (s->n >= 2) {
     struct figure_sum *a = &s->rows[s->n - 2];
-    a->f = figures_join(&a->f, &s->rows[s->n - 1].f);
+    const struct figure_sum *b = &s->rows[s->n - 1];
+    const bool are_halves = a->segment == b->segment && a->level == b->level && a->index % 2 == 0 &&
+                            b->index == a->index + 1;
+    if (!are_halves) return;
+    a->f = figures_join(&a->f, &b->f);
     a->level++;
     a->index /= 2;
     s->n--;
