@@ -269,7 +269,8 @@ def test_replay_refuses_weights_that_are_no_longer_equal(weir, tmp_path):
     tied(tmp_path / "in.onnx")
     weir("run", tmp_path / "in.onnx", tmp_path / "out.onnx", "--pass", "tidy", "--edit-log", tmp_path / "edits.jsonl")
     tied(tmp_path / "in.onnx", second=1.0)
-    weir("replay", tmp_path / "edits.jsonl", tmp_path / "in.onnx", tmp_path / "again.onnx", code=66)
+    done = weir("replay", tmp_path / "edits.jsonl", tmp_path / "in.onnx", tmp_path / "again.onnx", code=66)
+    assert "the weights are not those that were compared: comparing them again gives " in done.err
     assert not (tmp_path / "again.onnx").exists()
 
 

@@ -28,7 +28,8 @@
 
 struct stage_row {
   const char *name;
-  const char *notice; // of an answer that an interrupted run had made
+  const char *did, *doing; // of the weights
+  const char *notice;      // of an answer that an interrupted run had made
   // Can it be asked about this recipe? An edit log, which anybody may have written, asks too.
   bool (*can)(const struct recipes *r, uint32_t recipe);
   // Appends the lines behind the artifact's head.
@@ -97,12 +98,12 @@ static bool reads_equal(struct span text, const struct pass_question *q) {
 }
 
 static const struct stage_row stages[] = {
-    {MEASURED_STAGE, "took over what an interrupted run had measured", measure_can, run_measure,
-     reads_measure},
-    {MEASURED_STAGE_FIGURES, "took over what an interrupted run had measured", measure_can,
-     run_measure, reads_measure},
-    {LIKENESSES_STAGE, "took over what an interrupted run had found equal", can_compare, run_equal,
-     reads_equal},
+    {MEASURED_STAGE, "measured", "measuring", "took over what an interrupted run had measured",
+     measure_can, run_measure, reads_measure},
+    {MEASURED_STAGE_FIGURES, "measured", "measuring",
+     "took over what an interrupted run had measured", measure_can, run_measure, reads_measure},
+    {LIKENESSES_STAGE, "compared", "comparing", "took over what an interrupted run had found equal",
+     can_compare, run_equal, reads_equal},
 };
 
 static const struct stage_row *stage_named(const char *name) {
@@ -240,9 +241,8 @@ int job_stage_replay(void *ctx, const struct edit_artifact *a, struct err *err) 
   char is[DIGEST_HEX], was[DIGEST_HEX];
   hex_encode(stage->sha256, DIGEST_BYTES, is);
   hex_encode(a->sha256, DIGEST_BYTES, was);
-  err_set(err, ERR_INPUT,
-          "the weights are not those that were measured: measuring them again gives %s, not %s", is,
-          was);
+  err_set(err, ERR_INPUT, "the weights are not those that were %s: %s them again gives %s, not %s",
+          row->did, row->doing, is, was);
   return err_hint(err, "the edits of this log were decided by other weights: make them anew from "
                        "this source");
 }
