@@ -44,6 +44,8 @@ enum {
   HELD_MOST = 2 << 20, // of a box of a recipe that computes
 };
 
+static_assert((int)EVAL_DEPTH > (int)RECIPE_MAX_DEPTH, "what a log may say is evaluated");
+
 static void share_fixed(struct eval *ev) {
   uint8_t *at = ev->memory;
   ev->scratch = at;
