@@ -87,7 +87,7 @@ int eval_open(struct eval **out, const struct recipes *r, struct io *io, size_t 
     free(memory);
     free(boxes);
     err_errno(err, ENOMEM, ERR_RETRY, "cannot have %zu bytes to compute tensors in", budget_bytes);
-    return err_hint(err, "a smaller --memory needs less");
+    return err_because(err, REASON_NO_MEMORY);
   }
   *ev = (struct eval){.r = r, .io = io, .budget_bytes = budget_bytes, .root = NO_ID};
   ev->memory = memory;

@@ -280,7 +280,7 @@ static int share_box(struct affine *z, struct eval_stripe_box *b, struct err *er
   if (z->channels > room / sizeof *z->ranges || ranges > room)
     return err_set(err, ERR_RETRY, "the ranges of %llu channels do not fit %llu bytes of memory",
                    (unsigned long long)z->channels, (unsigned long long)room),
-           err_hint(err, "--memory gives more");
+           err_because(err, REASON_TOO_MUCH);
   z->ranges = (struct range *)(void *)b->data;
   uint64_t used = ranges;
   if (z->channels <= (room - ranges) / sizeof *z->grids) {

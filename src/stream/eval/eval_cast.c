@@ -98,9 +98,8 @@ static int check_overflow(const uint8_t *out, const uint8_t *in, size_t n, enum 
     if (!isfinite(x)) continue;
     err_fill(err, ERR_MODEL, "element %llu is %g, which %s cannot hold: it would become infinite",
              (unsigned long long)(first + i), x, dtype_name(to));
-    return err_hint(err, "leave the tensor as it is (--exclude)%s",
-                    to == DTYPE_FLOAT16 ? ", or take bfloat16, which reaches as far as float32"
-                                        : "");
+    return to == DTYPE_FLOAT16 ? err_because(err, REASON_OVERFLOW_HALF)
+                               : err_because(err, REASON_OVERFLOW);
   }
   return 0;
 }

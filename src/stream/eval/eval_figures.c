@@ -105,7 +105,7 @@ static int refuse_not_finite(const struct eval_task *t, uint64_t at, double v, s
     place[i] = (int64_t)(at % (uint64_t)dims[i]);
   err_fill(err, ERR_MODEL, "element %s of the weight is not finite (%g)",
            quote_dims(place, r->rows[of].rank).s, v);
-  return err_hint(err, "--on-nonfinite skip leaves such weights as they are");
+  return err_because(err, REASON_NOT_FINITE);
 }
 
 // Pairs among which some are not finite: those are counted, and take part in no sum.

@@ -277,7 +277,7 @@ static int not_finite(struct eval_task *t, const struct eval_quantize *z, uint64
     err_fill(err, ERR_MODEL, "element [%llu,%llu] of the weight is not finite (%g)",
              (unsigned long long)(z->inner > 1 ? k : c), (unsigned long long)(z->inner > 1 ? c : k),
              (double)v);
-    return err_hint(err, "--on-nonfinite skip leaves such weights as they are");
+    return err_because(err, REASON_NOT_FINITE);
   }
   return err_set(err, ERR_INPUT, "column %llu of the weight changed while it was read",
                  (unsigned long long)c);
@@ -289,9 +289,7 @@ static int no_scale(uint64_t column, struct err *err) {
       "a block of column %llu of the weight has no finite scale: its elements are too large or too "
       "far apart for float32",
       (unsigned long long)column);
-  return err_hint(err,
-                  "leave this weight as it is (--exclude); the default algorithm with --symmetric "
-                  "reaches farthest");
+  return err_because(err, REASON_NO_SCALE);
 }
 
 static struct figures figures_of_column(const struct eval_quantize *z,
@@ -375,7 +373,7 @@ int eval_nbits_measure(struct eval_task *t, const struct eval_quantize *ways, ui
   b->count = 0; // not to be served from
   if (fit == 0)
     return err_set(err, ERR_RETRY, "%u quantizations at once do not fit the memory", n),
-           err_hint(err, "--memory gives more");
+           err_because(err, REASON_TOO_MUCH);
   for (uint64_t c = first; c < end; c = h->last) {
     *h = (struct eval_block_box){.z = ways[0], .ways = ways, .n_ways = n, .first = c};
     h->last = c + min_u64(fit, end - c);

@@ -508,7 +508,7 @@ static int fill(struct eval_task *t, struct eval_stripe_box *b, uint64_t line, u
   if (fit == 0 && h->z.f.rule == KERNELS_GATHER) {
     err_set(err, ERR_USAGE, "blocks of %llu elements, %llu side by side, do not fit the memory",
             (unsigned long long)h->z.block, (unsigned long long)h->z.inner);
-    return err_hint(err, "raise --memory");
+    return err_because(err, REASON_LONG_BLOCKS);
   }
   const bool by_lines = fit > 0 && !is_large(t->ev, &h->z, &room);
   const int failed = by_lines ? fill_some_lines(t, b, &room, line, fit, err)
