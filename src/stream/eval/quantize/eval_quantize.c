@@ -14,7 +14,7 @@
 //
 // How far a box reaches depends on what the caller is going to want (eval_begin): computing
 // columns that another worker's unit holds would read them twice.
-#include "eval_quantize.h"
+#include "eval_blocks.h"
 
 #include "eval_affine.h"
 #include "eval_figures.h"
@@ -93,7 +93,7 @@ void eval_quantize_of(const struct recipes *r, uint32_t id, struct eval_quantize
   set_key(z);
 }
 
-struct eval_room eval_quantize_room(struct eval *ev, const struct eval_stripe_box *b) {
+struct eval_room eval_quantize_room(struct eval *ev, struct eval_stripe_box *b) {
   struct eval_room room = {.tile = eval_scratch(ev),
                            .tile_bytes = EVAL_SCRATCH_BYTES,
                            .rest = b->data,
@@ -234,11 +234,11 @@ int eval_quantize_elements(struct eval_task *t, uint32_t id, uint64_t first, uin
     return bad;
   }
   if (b->count == 0) {
-    *b->held = (struct eval_block_box){0};
-    eval_quantize_of(t->r, id, &b->held->z);
+    *eval_block_box_of(b) = (struct eval_block_box){0};
+    eval_quantize_of(t->r, id, &eval_block_box_of(b)->z);
     b->count = 1;
   }
-  const int failed = recipe_is_nbits(b->held->z.q.format)
+  const int failed = recipe_is_nbits(eval_block_box_of(b)->z.q.format)
                          ? eval_nbits_elements(t, b, first, count, out, err)
                          : eval_qdq_elements(t, b, first, count, out, err);
   b->busy = false;
@@ -262,7 +262,7 @@ static bool has_columns(const struct recipes *r, uint32_t id) {
 
 void eval_quantize_begin(struct eval_task *t) {
   struct eval_quantize z;
-  if (!t->watcher.told || !has_columns(t->r, t->wanted.id)) return;
+  if (!has_columns(t->r, t->wanted.id)) return;
   eval_quantize_forget(t->ev, t->wanted.id); // what a box holds was told to somebody else
   eval_quantize_of(t->r, t->wanted.id, &z);
   t->columns = eval_nbits_columns(&z, t->wanted.off, t->wanted.len);

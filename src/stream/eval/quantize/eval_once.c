@@ -16,7 +16,7 @@
 #include "eval_once.h"
 
 #include "eval_figures.h"
-#include "eval_quantize.h"
+#include "eval_blocks.h"
 #include "eval_turns.h"
 
 #include <assert.h>

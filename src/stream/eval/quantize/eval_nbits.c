@@ -17,7 +17,7 @@
 //
 // Where figures are all that is wanted (eval_nbits_measure) a box holds nothing but sums, and several
 // quantizations of the operand go over each panel of it.
-#include "eval_quantize.h"
+#include "eval_blocks.h"
 
 #include <assert.h>
 #include <math.h>
@@ -221,9 +221,9 @@ static void share_memory(struct eval_block_box *h, bool watched, const struct ev
 }
 
 // Chooses the columns and blocks of a box that has block `block` of column c.
-static void choose(struct eval_task *t, const struct eval_stripe_box *b,
-                   const struct eval_room *room, uint64_t c, uint64_t block) {
-  struct eval_block_box *h = b->held;
+static void choose(struct eval_task *t, struct eval_stripe_box *b, const struct eval_room *room,
+                   uint64_t c, uint64_t block) {
+  struct eval_block_box *h = eval_block_box_of(b);
   const struct eval_quantize *z = &h->z;
   const struct shape s = shape_of(z);
   const uint64_t per_block = (z->part == PART_CODES ? s.blob : 0) + sizeof(float) +
@@ -331,7 +331,7 @@ static int tell(struct eval_task *t, const struct eval_block_box *h, struct err 
 
 static int fill(struct eval_task *t, struct eval_stripe_box *b, uint64_t c, uint64_t block,
                 struct err *err) {
-  struct eval_block_box *h = b->held;
+  struct eval_block_box *h = eval_block_box_of(b);
   const struct eval_room room = eval_quantize_room(t->ev, b);
   const struct eval_columns *w = &t->columns;
   choose(t, b, &room, c, block);
@@ -368,7 +368,7 @@ int eval_nbits_measure(struct eval_task *t, const struct eval_quantize *ways, ui
   eval_share_boxes(t->ev, t->root);
   struct eval_stripe_box *b = eval_box_for(t->ev, t->root);
   const struct eval_room room = eval_quantize_room(t->ev, b);
-  struct eval_block_box *h = b->held;
+  struct eval_block_box *h = eval_block_box_of(b);
   const uint64_t fit = room.rest_bytes / (n * sizeof *h->sums);
   b->count = 0; // not to be served from
   if (fit == 0)
@@ -428,7 +428,7 @@ static bool holds(const struct eval_block_box *h, uint64_t c, uint64_t block) {
 
 int eval_nbits_elements(struct eval_task *t, struct eval_stripe_box *b, uint64_t first,
                         uint64_t count, uint8_t *out, struct err *err) {
-  struct eval_block_box *h = b->held;
+  struct eval_block_box *h = eval_block_box_of(b);
   const struct eval_quantize *z = &h->z;
   const uint64_t column = column_elements(z);
   const bool floats = z->part == PART_SCALES || (z->part == PART_ZEROS && has_float_zeros(z));

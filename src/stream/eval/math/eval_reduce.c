@@ -14,7 +14,7 @@
 // again (a mean that is taken from every element). A unit that took a long read is kept for all workers
 // too, and only one of them computes it.
 #include "eval_cache.h"
-#include "eval_parts.h"
+#include "eval_math.h"
 #include "eval_turns.h"
 #include "kernels_convert.h"
 #include "kernels_reduce.h"

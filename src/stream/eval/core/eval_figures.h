@@ -6,10 +6,6 @@
 
 enum { EVAL_PAIRS = 512 }; // pairs that are brought into form at once
 
-// What eval_begin and eval_end do for recipes whose figures are told by chunks.
-void eval_figures_begin(struct eval_task *t);
-int eval_figures_end(struct eval_task *t, struct err *err);
-
 // Are this recipe's elements told of, in this range or in another one's?
 bool eval_figures_watches(const struct eval_task *t, uint32_t id);
 // Is the next element that is to be told of among these elements of recipe `id`?
@@ -47,8 +43,4 @@ int eval_open_chunks_add(struct eval_task *t, struct eval_open_chunks *p, uint64
 void eval_open_chunks_settle(struct eval_task *t, const struct eval_open_chunks *p);
 // n <= EVAL_PAIRS elements of a float type as doubles, from any address.
 void eval_figures_widen(enum dtype type, const void *in, size_t n, double *out);
-// Elements of a CAST recipe: before and after. Takes what is wanted of them.
-int eval_figures_cast(struct eval_task *t, uint32_t id, uint64_t first, const uint8_t *in,
-                      const uint8_t *out, size_t n, struct err *err);
-
 #endif

@@ -27,7 +27,7 @@
 #include "eval_affine.h"
 
 #include "eval_figures.h"
-#include "eval_quantize.h"
+#include "eval_blocks.h"
 #include "eval_turns.h"
 
 #include <assert.h>
@@ -66,7 +66,7 @@ struct affine {
   struct err *err;
 };
 
-static void affine_of(struct eval_task *t, const struct eval_stripe_box *b, struct affine *z) {
+static void affine_of(struct eval_task *t, struct eval_stripe_box *b, struct affine *z) {
   const struct recipes *r = t->r;
   *z = (struct affine){.t = t,
                        .id = b->id,
@@ -263,7 +263,7 @@ static int make_grids(struct affine *z, struct err *err) {
 // The tile and what is kept: the box from `used` on.
 static void share_rest(struct affine *z, struct eval_stripe_box *b, uint64_t used) {
   const uint64_t rest = z->t->ev->box_bytes - used;
-  z->held = b->held;
+  z->held = eval_block_box_of(b);
   z->tile = eval_scratch(z->t->ev);
   z->tile_bytes = EVAL_SCRATCH_BYTES;
   z->keep_most = 0;
@@ -294,7 +294,7 @@ static int share_box(struct affine *z, struct eval_stripe_box *b, struct err *er
 static int set_up(struct affine *z, struct eval_stripe_box *b, struct err *err) {
   if (share_box(z, b, err) != 0) return -1;
   if (b->count > 0) return 0;
-  b->held->from = b->held->to = 0;
+  eval_block_box_of(b)->from = eval_block_box_of(b)->to = 0;
   if (learn_ranges(z, err) != 0) return -1;
   if (make_grids(z, err) != 0) return -1;
   b->count = 1;

@@ -24,47 +24,8 @@
 // Where those are not kept, and of casts, they are then computed apart.
 #include "eval_figures.h"
 
-#include "eval_quantize.h"
-#include "eval_once.h"
-
 #include <assert.h>
 #include <math.h>
-
-// The recipe whose elements are told of when this one is read, or NO_ID.
-static uint32_t told_of(const struct recipes *r, uint32_t id, bool *in_order) {
-  *in_order = true;
-  for (; r->rows[id].kind == RECIPE_RESHAPE || r->rows[id].kind == RECIPE_TRANSPOSE;
-       id = r->args[r->rows[id].args])
-    if (r->rows[id].kind == RECIPE_TRANSPOSE) *in_order = false;
-  const struct recipe *x = &r->rows[id];
-  if (x->count == 0) return NO_ID;
-  if (x->kind == RECIPE_QUANTIZE) {
-    const bool by_column = recipe_is_nbits(recipe_quantization_of(r, id).format);
-    return recipe_part_of(r, id) == PART_CODES && !by_column ? id : NO_ID;
-  }
-  if (x->kind != RECIPE_CAST) return NO_ID;
-  uint32_t of = r->args[x->args];
-  if (!recipe_can_cast((enum dtype)r->rows[of].dtype, (enum dtype)x->dtype)) return NO_ID;
-  of = recipe_unmoved(r, of);
-  return r->rows[of].kind == RECIPE_QUANTIZE ? NO_ID : id; // scales are no weights
-}
-
-void eval_figures_begin(struct eval_task *t) {
-  struct eval_chunks *c = &t->chunks;
-  bool in_order;
-  *c = (struct eval_chunks){.id = NO_ID};
-  if (!t->watcher.told) return;
-  const uint32_t told = told_of(t->r, t->wanted.id, &in_order);
-  if (told == NO_ID) return;
-  const struct recipe *x = &t->r->rows[told];
-  const uint64_t chunk = (uint64_t)EVAL_CHUNK / 8 * dtype_bits((enum dtype)x->dtype);
-  const uint64_t off = t->wanted.off, end = off + t->wanted.len;
-  c->id = told;
-  c->open = in_order;
-  c->next = min_u64((off + chunk - 1) / chunk * EVAL_CHUNK, x->count);
-  c->end = min_u64((end + chunk - 1) / chunk * EVAL_CHUNK, x->count);
-  eval_quantize_forget(t->ev, told); // what a box holds was told to somebody else
-}
 
 bool eval_figures_watches(const struct eval_task *t, uint32_t id) {
   return t->chunks.id == id;
@@ -240,55 +201,4 @@ void eval_figures_widen(enum dtype type, const void *in, size_t n, double *out) 
       kernels_bf16_to_f32(f, half, n);
   }
   kernels_f32_to_f64(out, f, n);
-}
-
-// Elements of one chunk whose rounding is infinite, which stay at the largest value.
-static void count_clipped(struct eval_task *t, uint64_t first, const double *v, size_t n,
-                          enum dtype to) {
-  struct eval_chunks *c = &t->chunks;
-  const double bound = to == DTYPE_FLOAT16    ? 65520
-                       : to == DTYPE_BFLOAT16 ? 0x1.ffp127
-                                              : 0x1.ffffffp127;
-  for (size_t i = (size_t)(c->next - first); i < n && first + i < c->end; i++)
-    c->sums.overflows += to != DTYPE_DOUBLE && isfinite(v[i]) && fabs(v[i]) >= bound;
-}
-
-int eval_figures_cast(struct eval_task *t, uint32_t id, uint64_t first, const uint8_t *in,
-                      const uint8_t *out, size_t n, struct err *err) {
-  const enum dtype to = (enum dtype)t->r->rows[id].dtype;
-  const enum dtype from = (enum dtype)t->r->rows[t->r->args[t->r->rows[id].args]].dtype;
-  const bool clips = recipe_cast_clips(t->r, id);
-  double v[EVAL_PAIRS], w[EVAL_PAIRS];
-  for (size_t i = 0, m; i < n; i += m) {
-    m = (size_t)min_u64(min_u64(EVAL_PAIRS, n - i), EVAL_CHUNK - (first + i) % EVAL_CHUNK);
-    if (!eval_figures_wants(t, id, first + i, m)) continue;
-    eval_figures_widen(from, in + i * (dtype_bits(from) / 8), m, v);
-    eval_figures_widen(to, out + i * (dtype_bits(to) / 8), m, w);
-    if (clips) count_clipped(t, first + i, v, m, to);
-    if (eval_figures_add(t, first + i, v, w, m, err) != 0) return -1;
-  }
-  return 0;
-}
-
-// ---- the end of a range ------------------------------------------------------------------------
-
-int eval_figures_end(struct eval_task *t, struct err *err) {
-  struct eval_chunks *c = &t->chunks;
-  uint8_t *elements = eval_scratch(t->ev);
-  if (eval_once_end(t, err) != 0) return -1;
-  if (c->id == NO_ID || c->next == c->end) return 0;
-  const uint32_t bits = dtype_bits((enum dtype)t->r->rows[c->id].dtype);
-  // Boxes are filled for what is wanted now; those that were filled before told nothing.
-  t->wanted.id = c->id;
-  t->wanted.off = c->next * bits / 8;
-  t->wanted.len = ((c->end - c->next) * bits + 7) / 8;
-  eval_quantize_forget(t->ev, c->id);
-  c->open = true;
-  while (c->next < c->end) {
-    const uint64_t before = c->next;
-    const uint64_t n = min_u64(c->end - before, EVAL_SCRATCH_BYTES / eval_width(t->r, c->id));
-    if (eval_elements(t, c->id, before, n, elements, err) != 0) return -1;
-    assert(c->next > before);
-  }
-  return 0;
 }

@@ -19,7 +19,7 @@
 // the caller's buffer. Every worker that makes a part of such a line needs its scales and zeros:
 // one finds them, and the others wait for it.
 #include "eval_figures.h"
-#include "eval_quantize.h"
+#include "eval_blocks.h"
 #include "eval_turns.h"
 
 #include <assert.h>
@@ -386,7 +386,7 @@ static uint64_t lines_that_fit(const struct eval *ev, const struct eval_quantize
 static int fill_some_lines(struct eval_task *t, struct eval_stripe_box *b,
                            const struct eval_room *room, uint64_t line, uint64_t fit,
                            struct err *err) {
-  struct eval_block_box *h = b->held;
+  struct eval_block_box *h = eval_block_box_of(b);
   const struct eval_quantize *z = &h->z;
   const bool codes = z->part == PART_CODES;
   const uint64_t at = codes ? line_start(z, line) : line * z->inner;
@@ -464,7 +464,7 @@ static int find_part_of_line(struct eval_task *t, const struct eval_block_box *h
 static int fill_part_of_line(struct eval_task *t, struct eval_stripe_box *b,
                              const struct eval_room *room, uint64_t line, uint64_t column,
                              struct err *err) {
-  struct eval_block_box *h = b->held;
+  struct eval_block_box *h = eval_block_box_of(b);
   const struct eval_quantize *z = &h->z;
   const uint64_t fit = columns_that_fit(room);
   assert(fit > 0);
@@ -502,7 +502,7 @@ static bool is_large(const struct eval *ev, const struct eval_quantize *z,
 
 static int fill(struct eval_task *t, struct eval_stripe_box *b, uint64_t line, uint64_t column,
                 struct err *err) {
-  struct eval_block_box *h = b->held;
+  struct eval_block_box *h = eval_block_box_of(b);
   const struct eval_room room = eval_quantize_room(t->ev, b);
   const uint64_t fit = lines_that_fit(t->ev, &h->z, &room, h->z.part == PART_CODES);
   if (fit == 0 && h->z.f.rule == KERNELS_GATHER) {
@@ -529,7 +529,7 @@ static bool holds(const struct eval_block_box *h, uint64_t line, uint64_t column
 
 static int codes(struct eval_task *t, struct eval_stripe_box *b, uint64_t first, uint64_t count,
                  uint8_t *out, struct err *err) {
-  struct eval_block_box *h = b->held;
+  struct eval_block_box *h = eval_block_box_of(b);
   const struct eval_quantize *z = &h->z;
   const struct eval_room room = eval_quantize_room(t->ev, b);
   while (count > 0) {
@@ -560,7 +560,7 @@ static int codes(struct eval_task *t, struct eval_stripe_box *b, uint64_t first,
 
 static int statistics(struct eval_task *t, struct eval_stripe_box *b, uint64_t first,
                       uint64_t count, uint8_t *out, struct err *err) {
-  struct eval_block_box *h = b->held;
+  struct eval_block_box *h = eval_block_box_of(b);
   const struct eval_quantize *z = &h->z;
   const uint32_t width = z->part == PART_SCALES ? z->width : 1;
   while (count > 0) {
@@ -585,6 +585,6 @@ static int statistics(struct eval_task *t, struct eval_stripe_box *b, uint64_t f
 
 int eval_qdq_elements(struct eval_task *t, struct eval_stripe_box *b, uint64_t first,
                       uint64_t count, uint8_t *out, struct err *err) {
-  return b->held->z.part == PART_CODES ? codes(t, b, first, count, out, err)
-                                       : statistics(t, b, first, count, out, err);
+  return eval_block_box_of(b)->z.part == PART_CODES ? codes(t, b, first, count, out, err)
+                                                    : statistics(t, b, first, count, out, err);
 }

@@ -1,34 +1,10 @@
-// Inside the evaluator: what the files that quantize share.
-#ifndef WEIR_EVAL_QUANTIZE_H
-#define WEIR_EVAL_QUANTIZE_H
+// Inside quantization: what its files share.
+#ifndef WEIR_EVAL_BLOCKS_H
+#define WEIR_EVAL_BLOCKS_H
 
-#include "eval_cache.h"
-#include "eval_parts.h"
-#include "kernels.h"
+#include "eval_quantize.h"
 
-// What a QUANTIZE row means, in the words of the kernels. The operand is [outer, k, inner], cut
-// along k: one of outer and inner is 1 for a matrix. A column of W is one (outer, inner) pair.
-struct eval_quantize {
-  uint32_t of;
-  struct recipe_quantization q;
-  enum recipe_part part;
-  struct kernels_block_format f;
-  uint64_t outer, k, inner;
-  uint64_t block;  // elements, at most k but for NBITS formats
-  uint64_t blocks; // of a column
-  uint32_t width;  // bytes of an operand's element
-  enum dtype type; // of the operand's elements
-  bool direct;     // the operand is nothing but source bytes:
-  struct extent at;
-  struct eval_cache_key key;
-};
-// How the cache holds a unit of it: zero points come first.
-#define EVAL_QUANTIZE_ZEROS EVAL_CACHE_FIRST
-#define EVAL_QUANTIZE_SCALES EVAL_CACHE_OTHER
-static inline enum eval_cache_part eval_quantize_cached(enum recipe_part part) {
-  return part == PART_ZEROS ? EVAL_QUANTIZE_ZEROS : EVAL_QUANTIZE_SCALES;
-}
-void eval_quantize_of(const struct recipes *r, uint32_t id, struct eval_quantize *z);
+#include <assert.h>
 
 // What a box of quantized elements holds: everything of some columns or lines.
 struct eval_block_box {
@@ -47,6 +23,12 @@ struct eval_block_box {
   uint32_t n_ways;
 };
 
+static inline struct eval_block_box *eval_block_box_of(struct eval_stripe_box *b) {
+  static_assert(sizeof(struct eval_block_box) <= EVAL_BOX_STATE,
+                "a box has room for what it holds");
+  return (struct eval_block_box *)(void *)b->state;
+}
+
 // The memory of a box, shared out.
 struct eval_room {
   uint8_t *tile; // for elements of the operand; at least EVAL_SCRATCH_BYTES
@@ -54,7 +36,7 @@ struct eval_room {
   uint8_t *rest;
   size_t rest_bytes;
 };
-struct eval_room eval_quantize_room(struct eval *ev, const struct eval_stripe_box *b);
+struct eval_room eval_quantize_room(struct eval *ev, struct eval_stripe_box *b);
 
 // A panel of operand elements in memory, to be closed again (eval_panel.c).
 struct eval_panel {
@@ -102,11 +84,6 @@ bool eval_quantize_known(struct eval_task *t, const struct eval_quantize *z, uin
 
 // The columns of codes whose first byte lies in [off, off + len).
 struct eval_columns eval_nbits_columns(const struct eval_quantize *z, uint64_t off, uint64_t len);
-// Figures of columns [first, end) by each of n NBITS quantizations of one operand, in one read of it,
-// codes thrown away; t: a task of one of them.
-int eval_nbits_measure(struct eval_task *t, const struct eval_quantize *ways, uint32_t n,
-                       uint64_t first, uint64_t end, const struct eval_watcher *watchers,
-                       struct err *err);
 int eval_nbits_end(struct eval_task *t, struct eval_stripe_box *b, struct err *err);
 
 // n scales as the part holds them; n zero points of `bits` bits, low bits first, the unused bits of
@@ -114,12 +91,5 @@ int eval_nbits_end(struct eval_task *t, struct eval_stripe_box *b, struct err *e
 void eval_quantize_store_scales(enum dtype type, const float *scales, size_t n, uint8_t *out);
 void eval_quantize_pack_zeros(const uint8_t *zeros, size_t n, uint32_t bits, uint8_t fill,
                               uint8_t *out);
-
-// What eval_begin and eval_end do for figures by column.
-void eval_quantize_begin(struct eval_task *t);
-int eval_quantize_end(struct eval_task *t, struct err *err);
-
-// Boxes of a recipe whose formats are blocks: what they hold is made again.
-void eval_quantize_forget(struct eval *ev, uint32_t id);
 
 #endif
