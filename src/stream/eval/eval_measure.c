@@ -2,7 +2,7 @@
 // would find while it writes them, to the last bit, because it is found by the same code.
 //
 //   NBITS          one walk over the operand, every quantization on each panel of it, and of what
-//                  the kernels give only the sums are kept (eval_nbits.c)
+//                  the kernels give only the sums are kept (eval_blocks.c)
 //   QDQ, GATHER    a task for each, which is ended without being read: its codes are made for their
 //                  figures alone
 //
@@ -34,7 +34,7 @@ static int measure_columns(struct eval *ev, const struct eval_measurement *m, st
     for (uint32_t k = 0; k < n; k++)
       eval_quantize_of(ev->r, m->codes[i + k], &ways[k]);
     struct eval_task *t = eval_begin(ev, m->codes[i], 0, 0, (struct eval_watcher){0});
-    if (eval_nbits_measure(t, ways, n, m->first, m->end, m->watchers + i, err) != 0) return -1;
+    if (eval_blocks_measure(t, ways, n, m->first, m->end, m->watchers + i, err) != 0) return -1;
   }
   return 0;
 }

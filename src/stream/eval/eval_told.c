@@ -1,6 +1,6 @@
 // Figures that a task tells: which elements they are of is said when it begins, and what was not read of
 // them, or goes on behind its range, is made when it ends. Columns of the NBITS formats are told by
-// eval_nbits.c, chunks of all others through eval_figures.c.
+// eval_tell.c, chunks of all others through eval_figures.c.
 #include "eval_told.h"
 
 #include "eval_figures.h"

@@ -38,13 +38,24 @@ void eval_share_memory(struct eval *ev) {
   assert(ev->box_memory + ev->box_memory_bytes == ev->memory + ev->budget_bytes);
 }
 
-int eval_interrupted(struct err *err) {
+static int interrupted(struct err *err) {
   return err_set(err, ERR_RETRY, "interrupted while a weight was read for its ranges");
 }
 
 int eval_may_go_on(struct eval *ev, struct err *err) {
   if (!ev->go_on.ask || ev->go_on.ask(ev->go_on.ctx)) return 0;
-  return eval_interrupted(err);
+  return interrupted(err);
+}
+
+int eval_find_once(struct eval_task *t, const struct eval_cache_key *key, uint64_t unit,
+                   bool (*know)(void *ctx), int (*find)(void *ctx, struct err *err), void *ctx,
+                   struct err *err) {
+  const enum eval_turns_next turn = eval_turns_wait(t->ev->cache, key, unit, t->ev->go_on);
+  if (turn == EVAL_TURNS_STOPPED) return interrupted(err);
+  if (turn == EVAL_TURNS_LOOK && know(ctx)) return 0;
+  const int failed = find(ctx, err);
+  if (turn == EVAL_TURNS_MINE) eval_turns_done(t->ev->cache, key, unit);
+  return failed;
 }
 
 uint8_t *eval_scratch(struct eval *ev) {

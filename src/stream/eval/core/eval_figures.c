@@ -12,12 +12,8 @@
 // passed over. A chunk's sums have lanes that do not know how it was cut (kernels_figure_pairs), so memory
 // and tiles do not show.
 //
-// Where codes are made in stripes (some columns of many rows, then the next columns), many chunks
-// lie open side by side, each with sums of its own, and are told of when the last stripe is done:
-//
-//   row 0   ├── chunk 0 ──┼── chunk 1 ──┼── ch      elements of a chunk must come in order: the part of `ch`
-//   row 1   unk 2 ──┼── chunk 3 ──┼── chun          that lies in row 1 came before the one in row 0, and is
-//           └ stripe 0 ┘└ stripe 1 ┘                looked at once more
+// Where codes are made in stripes (some columns of many rows, then the next columns) they are told of when
+// all rows are there, from a second look at the elements.
 //
 // Where codes are moved about behind (a transpose), each unit takes the chunks whose number falls
 // to its bytes, when the range was read: their figures were found with the codes (eval_once.c).
@@ -133,54 +129,6 @@ bool eval_figures_add_codes(struct eval_task *t, uint64_t first, const float *v,
     went_on(t, m);
   }
   return true;
-}
-
-// ---- pieces side by side -----------------------------------------------------------------------
-
-size_t eval_open_chunks_bytes(uint64_t elements) {
-  return (size_t)(elements / EVAL_CHUNK + 2) * sizeof(struct eval_open_chunk);
-}
-
-void eval_open_chunks_begin(struct eval_task *t, struct eval_open_chunks *p, uint64_t first,
-                            uint64_t n, void *memory) {
-  const struct eval_chunks *c = &t->chunks;
-  *p = (struct eval_open_chunks){.at = memory};
-  if (!eval_figures_wants(t, c->id, first, n)) return;
-  const uint64_t end = min_u64(first + n, c->end);
-  p->first = c->next / EVAL_CHUNK;
-  p->n = (end - 1) / EVAL_CHUNK + 1 - p->first;
-  memset(p->at, 0, (size_t)p->n * sizeof *p->at);
-  p->at[0] = (struct eval_open_chunk){.sums = c->sums, .have = (uint32_t)(c->next % EVAL_CHUNK)};
-}
-
-int eval_open_chunks_add(struct eval_task *t, struct eval_open_chunks *p, uint64_t first,
-                         const double *v, const double *w, size_t n, struct err *err) {
-  for (size_t m; n > 0; first += m, v += m, w += m, n -= m) {
-    const uint64_t number = first / EVAL_CHUNK, at = first % EVAL_CHUNK;
-    m = (size_t)min_u64(n, EVAL_CHUNK - at);
-    if (number < p->first || number - p->first >= p->n) continue;
-    struct eval_open_chunk *x = &p->at[number - p->first];
-    const uint64_t end = min_u64(at + m, t->chunks.end - number * EVAL_CHUNK);
-    if (x->have < at || x->have >= end) continue;
-    const size_t known = (size_t)(x->have - at), some = (size_t)(end - x->have);
-    if (add_pairs(t, &x->sums, first + known, v + known, w + known, some, err) != 0) return -1;
-    x->have = (uint32_t)end;
-  }
-  return 0;
-}
-
-void eval_open_chunks_settle(struct eval_task *t, const struct eval_open_chunks *p) {
-  struct eval_chunks *c = &t->chunks;
-  while (c->next < c->end) {
-    const uint64_t number = c->next / EVAL_CHUNK;
-    if (number < p->first || number - p->first >= p->n) return;
-    const struct eval_open_chunk *x = &p->at[number - p->first];
-    if (number * EVAL_CHUNK + x->have <= c->next) return;
-    c->sums = x->sums;
-    c->next = number * EVAL_CHUNK + x->have;
-    if (c->next < c->end && x->have < EVAL_CHUNK) return;
-    tell_chunk(t);
-  }
 }
 
 void eval_figures_widen(enum dtype type, const void *in, size_t n, double *out) {

@@ -181,9 +181,14 @@ void eval_share_boxes(struct eval *ev, uint32_t root);
 // Bytes of it that are no boxes.
 extern const size_t eval_fixed_bytes;
 
-// Asks whether to go on: 0, or -1 with ERR_RETRY, which eval_interrupted alone gives.
+// Asks whether to go on: 0, or -1 with ERR_RETRY.
 int eval_may_go_on(struct eval *ev, struct err *err);
-int eval_interrupted(struct err *err);
+// A unit of the cache that takes a long read: `find` computes it, and puts it into the cache, in one
+// worker; the others wait, and `know` looks it up. ERR_RETRY as eval_may_go_on. As eval_turns_wait says,
+// `find` may wait for units of what the unit is made of, and no others.
+int eval_find_once(struct eval_task *t, const struct eval_cache_key *key, uint64_t unit,
+                   bool (*know)(void *ctx), int (*find)(void *ctx, struct err *err), void *ctx,
+                   struct err *err);
 
 // Wide elements [first, first + count) of recipe `id` into out. eval_elements is that of any recipe; a
 // kind has one function of its own, in a file with what belongs to it, and a row in the table of

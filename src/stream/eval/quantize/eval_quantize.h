@@ -20,6 +20,10 @@ struct eval_quantize {
   enum dtype type; // of the operand's elements
   bool direct;     // the operand is nothing but source bytes:
   struct extent at;
+  bool packs,
+      by_column; // its layout (eval_layout.c): codes are packed; units are columns, not lines
+  uint64_t units, cells; // the cells of a unit
+  uint64_t group;        // cells whose codes end on a byte together
   struct eval_cache_key key;
 };
 // How the cache holds a unit of it: zero points come first.
@@ -47,9 +51,9 @@ void eval_once_begin(struct eval_task *t, uint32_t id);
 int eval_once_end(struct eval_task *t, struct err *err);
 
 // Figures of columns [first, end) by each of n NBITS quantizations of one operand, in one read of it,
-// codes thrown away; t: a task of one of them.
-int eval_nbits_measure(struct eval_task *t, const struct eval_quantize *ways, uint32_t n,
-                       uint64_t first, uint64_t end, const struct eval_watcher *watchers,
-                       struct err *err);
+// codes thrown away; t: a task of one of them (eval_blocks.c).
+int eval_blocks_measure(struct eval_task *t, const struct eval_quantize *ways, uint32_t n,
+                        uint64_t first, uint64_t end, const struct eval_watcher *watchers,
+                        struct err *err);
 
 #endif
