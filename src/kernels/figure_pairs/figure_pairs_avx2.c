@@ -105,4 +105,65 @@ AVX2 bool figure_pairs_codes_avx2(struct kernels_lanes *sums, size_t first, cons
   *sums = s;
   return true;
 }
+
+// ---- codes with scales of their own ------------------------------------------------------------
+
+// Of the bits of a code: the sign bit is flipped, and taken away again.
+struct form {
+  __m256i mask, sign;
+};
+
+AVX2_INLINE __m256i wide_bytes(const uint8_t *at) {
+  return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)at));
+}
+
+AVX2_INLINE void add_eight(struct half h[2], const float *v, const uint8_t *codes,
+                           const struct form *f, __m256i zero, __m256d low, __m256d high) {
+  const __m256i bits = _mm256_xor_si256(_mm256_and_si256(wide_bytes(codes), f->mask), f->sign);
+  const __m256i code = _mm256_sub_epi32(bits, _mm256_add_epi32(f->sign, zero));
+  add(&h[0], _mm256_cvtps_pd(_mm_loadu_ps(v)),
+      _mm256_mul_pd(_mm256_cvtepi32_pd(_mm256_castsi256_si128(code)), low));
+  add(&h[1], _mm256_cvtps_pd(_mm_loadu_ps(v + 4)),
+      _mm256_mul_pd(_mm256_cvtepi32_pd(_mm256_extracti128_si256(code, 1)), high));
+}
+
+AVX2 static bool turns_of_scaled(struct kernels_lanes *s, const float *v, const uint8_t *codes,
+                                 size_t n, const struct kernels_scaled *m) {
+  const struct form f = {_mm256_set1_epi32((1 << m->bits) - 1),
+                         _mm256_set1_epi32(m->is_signed ? 1 << (m->bits - 1) : 0)};
+  struct half h[2] = {load(s, 0), load(s, 4)};
+  if (m->share == 1) {
+    for (size_t i = 0; i < n; i += KERNELS_LANES) {
+      const __m256i zero = m->zeros ? wide_bytes(m->zeros + i) : _mm256_setzero_si256();
+      add_eight(h, v + i, codes + i, &f, zero, _mm256_cvtps_pd(_mm_loadu_ps(m->scales + i)),
+                _mm256_cvtps_pd(_mm_loadu_ps(m->scales + i + 4)));
+    }
+  } else {
+    for (size_t i = 0; i < n;) {
+      const size_t end = i + m->share < n ? i + m->share : n, block = i / m->share;
+      const __m256i zero = _mm256_set1_epi32(m->zeros ? m->zeros[block] : 0);
+      const __m256d scale = _mm256_set1_pd((double)m->scales[block]);
+      for (; i < end; i += KERNELS_LANES)
+        add_eight(h, v + i, codes + i, &f, zero, scale, scale);
+    }
+  }
+  store(s, 0, &h[0]);
+  store(s, 4, &h[1]);
+  return _mm256_movemask_pd(_mm256_or_pd(h[0].bad, h[1].bad)) == 0;
+}
+
+AVX2 bool figure_pairs_scaled_avx2(struct kernels_lanes *sums, size_t first, const float *v,
+                                   const uint8_t *codes, size_t n, const struct kernels_scaled *m) {
+  const struct figure_pairs_cut c = figure_pairs_cut_scaled(first, n, m);
+  struct kernels_lanes s = *sums;
+  const struct kernels_scaled whole = figure_pairs_scaled_from(m, c.head),
+                              behind = figure_pairs_scaled_from(m, c.behind);
+  if (!figure_pairs_scaled_portable(&s, first, v, codes, c.head, m) ||
+      !turns_of_scaled(&s, v + c.head, codes + c.head, c.whole, &whole) ||
+      !figure_pairs_scaled_portable(&s, first + c.behind, v + c.behind, codes + c.behind,
+                                    n - c.behind, &behind))
+    return false;
+  *sums = s;
+  return true;
+}
 #endif

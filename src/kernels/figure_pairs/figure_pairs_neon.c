@@ -129,4 +129,59 @@ bool figure_pairs_codes_neon(struct kernels_lanes *sums, size_t first, const flo
   *sums = s;
   return true;
 }
+
+// ---- codes with scales of their own ------------------------------------------------------------
+
+// Four pairs, in two vectors of the lanes, codes less their zero points.
+NEON_INLINE void add_four_scaled(struct quarter q[2], float32x4_t v, int16x4_t code,
+                                 float32x4_t scale) {
+  const float32x4_t x = vcvtq_f32_s32(vmovl_s16(code));
+  add(&q[0], vcvt_f64_f32(vget_low_f32(v)),
+      vmulq_f64(vcvt_f64_f32(vget_low_f32(x)), vcvt_f64_f32(vget_low_f32(scale))));
+  add(&q[1], vcvt_high_f64_f32(v), vmulq_f64(vcvt_high_f64_f32(x), vcvt_high_f64_f32(scale)));
+}
+
+// Codes as signed numbers: the sign bit is flipped, and taken away again with the zero point.
+NEON_INLINE void add_eight(struct quarter q[VECTORS], const float *v, const uint8_t *codes,
+                           uint8x8_t mask, uint8x8_t sign, int16x8_t less, float32x4_t low,
+                           float32x4_t high) {
+  const uint8x8_t bits = veor_u8(vand_u8(vld1_u8(codes), mask), sign);
+  const int16x8_t code = vsubq_s16(vreinterpretq_s16_u16(vmovl_u8(bits)), less);
+  add_four_scaled(q, vld1q_f32(v), vget_low_s16(code), low);
+  add_four_scaled(q + 2, vld1q_f32(v + 4), vget_high_s16(code), high);
+}
+
+static bool turns_of_scaled(struct kernels_lanes *s, const float *v, const uint8_t *codes, size_t n,
+                            const struct kernels_scaled *m) {
+  const uint8_t flip = m->is_signed ? (uint8_t)(1 << (m->bits - 1)) : 0;
+  const uint8x8_t mask = vdup_n_u8((uint8_t)((1 << m->bits) - 1)), sign = vdup_n_u8(flip);
+  struct quarter q[VECTORS];
+  load_all(q, s);
+  for (size_t i = 0; i < n; i += KERNELS_LANES) {
+    const size_t at = i / m->share;
+    const bool each = m->share == 1;
+    int16x8_t less = vdupq_n_s16((int16_t)(flip + (m->zeros && !each ? m->zeros[at] : 0)));
+    if (m->zeros && each)
+      less = vaddq_s16(less, vreinterpretq_s16_u16(vmovl_u8(vld1_u8(m->zeros + i))));
+    add_eight(q, v + i, codes + i, mask, sign, less,
+              each ? vld1q_f32(m->scales + i) : vdupq_n_f32(m->scales[at]),
+              each ? vld1q_f32(m->scales + i + 4) : vdupq_n_f32(m->scales[at]));
+  }
+  return store_all(s, q);
+}
+
+bool figure_pairs_scaled_neon(struct kernels_lanes *sums, size_t first, const float *v,
+                              const uint8_t *codes, size_t n, const struct kernels_scaled *m) {
+  const struct figure_pairs_cut c = figure_pairs_cut_scaled(first, n, m);
+  struct kernels_lanes s = *sums;
+  const struct kernels_scaled whole = figure_pairs_scaled_from(m, c.head),
+                              behind = figure_pairs_scaled_from(m, c.behind);
+  if (!figure_pairs_scaled_portable(&s, first, v, codes, c.head, m) ||
+      !turns_of_scaled(&s, v + c.head, codes + c.head, c.whole, &whole) ||
+      !figure_pairs_scaled_portable(&s, first + c.behind, v + c.behind, codes + c.behind,
+                                    n - c.behind, &behind))
+    return figure_pairs_scaled_portable(sums, first, v, codes, n, m);
+  *sums = s;
+  return true;
+}
 #endif

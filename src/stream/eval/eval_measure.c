@@ -13,7 +13,11 @@
 
 #include <assert.h>
 
-enum { WAYS_MOST = 64 }; // of one walk; more take another one
+enum {
+  WAYS_MOST = 64,       // of one walk; more take another one
+  HOLD_BYTES = 1 << 20, // stays in the cache of the core while every way goes over it
+  SEAM_LINES = 8,
+};
 
 static bool is_nbits(const struct recipes *r, uint32_t codes) {
   return recipe_is_nbits(recipe_quantization_of(r, codes).format);
@@ -90,7 +94,11 @@ static int measure_held(struct eval *ev, const struct eval_measurement *m, uint6
     if (!is_long(&z, m->memory_bytes) && z.block > longest.block) longest = z;
   }
   if (longest.block == 0) return 0;
-  const uint64_t most = m->memory_bytes / longest.width;
+  // Where chunks do not end with lines, a line at every seam is made twice.
+  const uint64_t line = longest.block * longest.inner * longest.width;
+  const bool seams = longest.block * longest.inner % EVAL_CHUNK != 0;
+  const uint64_t bytes = max_u64(HOLD_BYTES, seams ? SEAM_LINES * line : line);
+  const uint64_t most = min_u64(bytes, m->memory_bytes) / longest.width;
   while (*left < m->end) {
     const uint64_t lo = line_start(&longest, *left * EVAL_CHUNK);
     const uint64_t hi = most >= count - lo ? count : line_start(&longest, lo + most);

@@ -17,4 +17,22 @@ static inline struct figure_pairs_cut figure_pairs_cut(size_t first, size_t n) {
   return (struct figure_pairs_cut){head, whole, head + whole};
 }
 
+// The same of codes that share scales: none are whole where a turn of the lanes would have several scales
+// that do not lie side by side.
+static inline struct figure_pairs_cut figure_pairs_cut_scaled(size_t first, size_t n,
+                                                              const struct kernels_scaled *m) {
+  const struct figure_pairs_cut c = figure_pairs_cut(first, n);
+  if (m->share == 1 || (m->share % KERNELS_LANES == 0 && c.head == 0)) return c;
+  return (struct figure_pairs_cut){n, 0, n};
+}
+
+// Of the codes from number i on, which begins a share.
+static inline struct kernels_scaled figure_pairs_scaled_from(const struct kernels_scaled *m,
+                                                             size_t i) {
+  struct kernels_scaled from = *m;
+  from.scales += i / m->share;
+  if (m->zeros) from.zeros += i / m->share;
+  return from;
+}
+
 #endif

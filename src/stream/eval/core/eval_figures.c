@@ -131,22 +131,39 @@ bool eval_figures_add_codes(struct eval_task *t, uint64_t first, const float *v,
   return true;
 }
 
+bool eval_figures_add_scaled(struct eval_task *t, uint64_t first, const float *v,
+                             const uint8_t *codes, size_t n, const struct kernels_scaled *scaled) {
+  struct eval_chunks *c = &t->chunks;
+  assert(first <= c->next && c->next - first < n);
+  const uint64_t end = min_u64(first + n, c->end);
+  while (c->next < end) {
+    const size_t at = (size_t)(c->next - first), lane = (size_t)(c->next % EVAL_CHUNK);
+    size_t m = (size_t)min_u64(end - c->next, EVAL_CHUNK - lane);
+    struct kernels_scaled s = *scaled;
+    if (at % s.share) m = min_u64(m, s.share - at % s.share); // up to where a share begins
+    s.scales += at / s.share;
+    if (s.zeros) s.zeros += at / s.share;
+    if (!kernels_figure_pairs_scaled(&c->sums.lanes, lane, v + at, codes + at, m, &s)) return false;
+    went_on(t, m);
+  }
+  return true;
+}
+
+void eval_figures_floats(enum dtype type, const void *in, size_t n, float *room) {
+  uint16_t half[EVAL_PAIRS];
+  assert(n <= EVAL_PAIRS);
+  memcpy(type == DTYPE_FLOAT ? (void *)room : half, in, n * dtype_bits(type) / 8);
+  if (type == DTYPE_FLOAT16) kernels_f16_to_f32(room, half, n);
+  if (type == DTYPE_BFLOAT16) kernels_bf16_to_f32(room, half, n);
+}
+
 void eval_figures_widen(enum dtype type, const void *in, size_t n, double *out) {
-  float f[EVAL_PAIRS];
+  float room[EVAL_PAIRS];
   assert(n <= EVAL_PAIRS);
   if (type == DTYPE_DOUBLE) {
     memcpy(out, in, n * sizeof *out);
     return;
   }
-  if (type == DTYPE_FLOAT) {
-    memcpy(f, in, n * sizeof *f);
-  } else {
-    uint16_t half[EVAL_PAIRS];
-    memcpy(half, in, n * sizeof *half);
-    if (type == DTYPE_FLOAT16)
-      kernels_f16_to_f32(f, half, n);
-    else
-      kernels_bf16_to_f32(f, half, n);
-  }
-  kernels_f32_to_f64(out, f, n);
+  eval_figures_floats(type, in, n, room);
+  kernels_f32_to_f64(out, room, n);
 }

@@ -18,6 +18,10 @@ int eval_figures_add(struct eval_task *t, uint64_t first, const double *v, const
 // on is left to eval_figures_add.
 bool eval_figures_add_codes(struct eval_task *t, uint64_t first, const float *v,
                             const uint8_t *codes, size_t n, const struct kernels_stored *stored);
+bool eval_figures_add_scaled(struct eval_task *t, uint64_t first, const float *v,
+                             const uint8_t *codes, size_t n, const struct kernels_scaled *scaled);
+// n <= EVAL_PAIRS elements of float32, float16 or bfloat16 as floats, from any address.
+void eval_figures_floats(enum dtype type, const void *in, size_t n, float *out);
 // n <= EVAL_PAIRS elements of a float type as doubles, from any address.
 void eval_figures_widen(enum dtype type, const void *in, size_t n, double *out);
 #endif

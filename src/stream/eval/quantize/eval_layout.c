@@ -87,7 +87,11 @@ struct eval_run eval_layout_run(const struct eval_block_box *h, uint64_t element
   const struct eval_quantize *z = &h->z;
   const uint64_t unit = eval_layout_unit(z, element), at = element - eval_layout_start(z, unit);
   const uint64_t cell = eval_layout_cell(z, at);
-  const uint64_t end = z->by_column ? min_u64((cell + 1) * z->block, z->k) : h->to;
-  return (struct eval_run){.cell = (size_t)((unit - h->first) * (h->to - h->from) + cell - h->from),
-                           .n = end - (z->by_column ? at : cell)};
+  struct eval_run run = {.cell = (size_t)((unit - h->first) * (h->to - h->from) + cell - h->from),
+                         .share = z->by_column ? (size_t)z->block : 1,
+                         .n = h->to - cell};
+  if (!z->by_column) return run;
+  const bool begins = at % z->block == 0;
+  run.n = min_u64((begins ? h->to : cell + 1) * z->block, z->k) - at;
+  return run;
 }

@@ -79,50 +79,36 @@ int eval_tell_columns(struct eval_task *t, const struct eval_block_box *h, struc
 
 // ---- chunks ------------------------------------------------------------------------------------
 
-// What n codes of one scale stand for, and n codes each of its own.
-static void decode_block(const uint8_t *codes, size_t n, int sign, int mask, int zero, double scale,
-                         double *out) {
-  for (size_t i = 0; i < n; i++)
-    out[i] = (double)(((codes[i] & mask) ^ sign) - sign - zero) * scale;
-}
-
-static void decode_row(const uint8_t *codes, size_t n, int mask, const uint8_t *zeros,
-                       const float *scales, double *out) {
-  for (size_t i = 0; i < n; i++)
-    out[i] = (double)((codes[i] & mask) - zeros[i]) * (double)scales[i];
-}
-
-static void decode_signed_row(const uint8_t *codes, size_t n, int sign, int mask,
-                              const float *scales, double *out) {
-  for (size_t i = 0; i < n; i++)
-    out[i] = (double)(((codes[i] & mask) ^ sign) - sign) * (double)scales[i];
-}
-
-// What n codes from one of this cell on stand for.
-static void decode(const struct eval_block_box *h, size_t cell, const uint8_t *codes, size_t n,
-                   double *out) {
-  const struct eval_quantize *z = &h->z;
-  const int sign = z->q.symmetric ? 1 << (z->q.bits - 1) : 0, mask = (1 << z->q.bits) - 1;
-  if (z->by_column)
-    decode_block(codes, n, sign, mask, z->q.symmetric ? 0 : h->zeros[cell], (double)h->scales[cell],
-                 out);
-  else if (z->q.symmetric)
-    decode_signed_row(codes, n, sign, mask, h->scales + cell, out);
-  else
-    decode_row(codes, n, mask, h->zeros + cell, h->scales + cell, out);
+// The same where an element is not finite: from the one on that is wanted next.
+static int add_slowly(struct eval_task *t, uint64_t first, const float *v, const uint8_t *codes,
+                      size_t n, const struct kernels_scaled *s, struct err *err) {
+  double values[EVAL_CHUNK], stored[EVAL_CHUNK];
+  kernels_f32_to_f64(values, v, n);
+  kernels_scaled_values(stored, codes, n, s);
+  return eval_figures_add(t, first, values, stored, n, err);
 }
 
 int eval_tell_codes(struct eval_task *t, const struct eval_block_box *h, uint64_t first, uint64_t n,
                     const uint8_t *in, const uint8_t *codes, struct err *err) {
   const struct eval_quantize *z = &h->z;
-  double v[EVAL_PAIRS], w[EVAL_PAIRS];
-  if (!h->told || !eval_figures_wants(t, t->chunks.id, first, n)) return 0;
-  for (uint64_t i = t->chunks.next - first; i < n && t->chunks.next < t->chunks.end;) {
+  const struct eval_chunks *c = &t->chunks;
+  if (!h->told || !eval_figures_wants(t, c->id, first, n)) return 0;
+  for (uint64_t i = c->next - first; i < n && c->next < c->end;) {
     const struct eval_run run = eval_layout_run(h, first + i);
-    const size_t m = (size_t)min_u64(min_u64(EVAL_PAIRS, n - i), run.n);
-    decode(h, run.cell, codes + i, m, w);
-    eval_figures_widen(z->type, in + i * z->width, m, v);
-    if (eval_figures_add(t, first + i, v, w, m, err) != 0) return -1;
+    const uint8_t *at = in + i * z->width;
+    const bool as_they_are = z->type == DTYPE_FLOAT && (uintptr_t)at % sizeof(float) == 0;
+    const size_t m = (size_t)min_u64(min_u64(as_they_are ? EVAL_CHUNK : EVAL_PAIRS, n - i), run.n);
+    const struct kernels_scaled s = {.bits = (uint8_t)z->q.bits,
+                                     .is_signed = z->q.symmetric,
+                                     .share = run.share,
+                                     .scales = h->scales + run.cell,
+                                     .zeros = z->q.symmetric ? NULL : h->zeros + run.cell};
+    float room[EVAL_PAIRS];
+    const float *v = as_they_are ? (const float *)(const void *)at : room;
+    if (!as_they_are) eval_figures_floats(z->type, at, m, room);
+    if (!eval_figures_add_scaled(t, first + i, v, codes + i, m, &s) &&
+        add_slowly(t, first + i, v, codes + i, m, &s, err) != 0)
+      return -1;
     i += m;
   }
   return 0;

@@ -64,10 +64,11 @@ struct eval_place {
 };
 struct eval_place eval_layout_place(const struct eval_block_box *h, uint64_t unit, uint64_t cell,
                                     uint64_t row);
-// Codes that lie as the operand does: where in the box the scale of an element is, and how many elements
-// from it on have that one (inner = 1), or that one and those behind it.
+// Codes that lie as the operand does: where in the box the scale of an element is, how many elements share
+// one, and how many from this one on have scales that lie one behind the other. An element that is not
+// the first of its share has no more than the rest of it.
 struct eval_run {
-  size_t cell;
+  size_t cell, share;
   uint64_t n;
 };
 struct eval_run eval_layout_run(const struct eval_block_box *h, uint64_t element);
