@@ -3,7 +3,8 @@
 //
 //   first = 3, n = 12    │ . . . 0 1 2 3 4 │ 5 6 7 8 9 10 11 . │
 //
-// Nothing is fused, so that every lane gets the bytes of the portable reference.
+// Nothing is fused that would be rounded otherwise, so that every lane gets the bytes of the portable
+// reference.
 //
 // That a pair is not finite shows in the sums: e * e is then no number either. Sums can get there
 // with pairs that are finite, too, so it is left to the portable code to find out which it was.
@@ -123,12 +124,19 @@ struct form {
   __m256i mask, sign;
 };
 
-AVX512_INLINE void add_eight(struct sums *s, const float *v, const uint8_t *codes,
+// v * v of floats, and a code times a float, have no more bits than a double holds: what is fused here
+// has nothing to round that is not rounded without.
+AVX512_INLINE void add_eight(struct sums *s, const float *in, const uint8_t *codes,
                              const struct form *f, __m256i zero, __m512d scale) {
   const __m256i bytes = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)codes));
   const __m256i low = _mm256_xor_si256(_mm256_and_si256(bytes, f->mask), f->sign);
   const __m256i code = _mm256_sub_epi32(low, _mm256_add_epi32(f->sign, zero));
-  add(s, 0xff, _mm512_cvtps_pd(_mm256_loadu_ps(v)), _mm512_mul_pd(_mm512_cvtepi32_pd(code), scale));
+  const __m512d v = _mm512_cvtps_pd(_mm256_loadu_ps(in));
+  const __m512d e = _mm512_fnmadd_pd(_mm512_cvtepi32_pd(code), scale, v);
+  s->vv = _mm512_fmadd_pd(v, v, s->vv);
+  s->ee = _mm512_add_pd(s->ee, _mm512_mul_pd(e, e));
+  s->ve = _mm512_add_pd(s->ve, _mm512_mul_pd(v, e));
+  s->most = _mm512_range_pd(e, s->most, LARGER_SIZE);
 }
 
 AVX512_INLINE void add_rows(struct sums *s, const float *v, const uint8_t *codes, size_t n,
@@ -146,7 +154,10 @@ AVX512 static bool turns_of_scaled(struct kernels_lanes *sums, const float *v, c
   const struct form f = {_mm256_set1_epi32((1 << m->bits) - 1),
                          _mm256_set1_epi32(m->is_signed ? 1 << (m->bits - 1) : 0)};
   struct sums s = load(sums);
-  if (m->share == 1 && m->zeros) {
+  if (m->share == 1 && m->zeros && !m->is_signed) {
+    const struct form plain = {f.mask, _mm256_setzero_si256()};
+    add_rows(&s, v, codes, n, &plain, m->scales, m->zeros);
+  } else if (m->share == 1 && m->zeros) {
     add_rows(&s, v, codes, n, &f, m->scales, m->zeros);
   } else if (m->share == 1) {
     add_rows(&s, v, codes, n, &f, m->scales, NULL);
