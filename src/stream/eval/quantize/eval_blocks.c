@@ -61,10 +61,98 @@ static struct filling filling_of(struct eval_task *t, struct eval_stripe_box *b)
 
 // ---- panels ------------------------------------------------------------------------------------
 
-// A panel of the operand whose first element is row k of column c, both of a line where lines are units.
-struct cut {
-  uint64_t unit, c, k;
+// Columns [c0, c1) of rows [k0, k1); where units are lines: rows of that line.
+struct stretch {
+  uint64_t line, c0, c1, k0, k1;
 };
+// What the box has; of lines: of this one.
+static struct stretch stretch_of(const struct filling *f, uint64_t line) {
+  const struct eval_quantize *z = f->z;
+  const struct eval_block_box *h = f->h;
+  if (z->by_column)
+    return (struct stretch){.c0 = h->first,
+                            .c1 = h->last,
+                            .k0 = h->from * z->block,
+                            .k1 = min_u64(h->to * z->block, z->k)};
+  return (struct stretch){
+      .line = line, .c0 = h->from, .c1 = h->to, .k1 = eval_layout_line_rows(z, line)};
+}
+
+// A panel of it, p->n columns and p->k rows, the first element row k of column c.
+struct cut {
+  struct kernels_panel p;
+  uint64_t line, c, k;
+  uint64_t element; // of the operand
+};
+typedef int panel_fn(const struct filling *f, const struct cut *at, void *ctx, struct err *err);
+
+static int do_panel(const struct filling *f, const struct stretch *s, uint64_t c, uint64_t k,
+                    uint64_t n, uint64_t rows, panel_fn *fn, void *ctx, struct err *err) {
+  const struct eval_quantize *z = f->z;
+  struct eval_stretch lines = {
+      .first = c * z->k + k, .step = z->k, .rows = (size_t)n, .n = (size_t)rows};
+  if (z->inner > 1)
+    lines = (struct eval_stretch){
+        .first = k * z->inner + c, .step = z->inner, .rows = (size_t)rows, .n = (size_t)n};
+  if (!z->by_column) lines.first += eval_layout_line_start(z, s->line);
+  struct eval_panel panel;
+  if (eval_panel_open(f->t, z, &f->room, &lines, &panel, err) != 0) return -1;
+  const struct cut at = {
+      .p = {.in = panel.at, .in_stride = lines.n, .n = (size_t)n, .k = (size_t)rows},
+      .line = s->line,
+      .c = c,
+      .k = k,
+      .element = lines.first};
+  return eval_panel_close(f->t, &panel, fn(f, &at, ctx, err), err);
+}
+
+// A column lies as a row: as many whole ones as a panel takes, or pieces of one.
+static int each_rows(const struct filling *f, const struct stretch *s, uint64_t group, panel_fn *fn,
+                     void *ctx, struct err *err) {
+  const uint64_t all = f->z->k;
+  const bool whole = s->k1 - s->k0 == all && all <= f->most;
+  const uint64_t columns = whole ? f->most / all : 1, step = whole ? all : f->most / group * group;
+  assert(step > 0);
+  for (uint64_t c = s->c0; c < s->c1; c += columns)
+    for (uint64_t k = s->k0; k < s->k1; k += step)
+      if (do_panel(f, s, c, k, min_u64(columns, s->c1 - c), min_u64(step, s->k1 - k), fn, ctx,
+                   err) != 0)
+        return -1;
+  return 0;
+}
+
+// Rows as they lie where the stretch has all columns, as many as a panel takes; else stripes of them,
+// brought into the tile row by row.
+static int each_across(const struct filling *f, const struct stretch *s, uint64_t group,
+                       panel_fn *fn, void *ctx, struct err *err) {
+  const struct eval_quantize *z = f->z;
+  const uint64_t most = f->most / z->inner;
+  uint64_t n = s->c1 - s->c0, rows = most / group * group;
+  // Only the end of a short block asks where its group begins: whole ones may be cut from it, which
+  // is better than lines picked one by one.
+  if (rows == 0 && f->h->n_ways == 0 && z->k % z->block == 0) rows = most / z->block * z->block;
+  if (n < z->inner || rows == 0) {
+    const uint64_t elements = f->room.tile_bytes / z->width;
+    assert(elements >= group);
+    const uint64_t stripes = (n - 1) / (elements / group) + 1;
+    n = (n - 1) / stripes + 1;
+    rows = elements / n / group * group;
+  }
+  for (uint64_t k = s->k0; k < s->k1; k += rows)
+    for (uint64_t c = s->c0; c < s->c1; c += n)
+      if (do_panel(f, s, c, k, min_u64(n, s->c1 - c), min_u64(rows, s->k1 - k), fn, ctx, err) != 0)
+        return -1;
+  return 0;
+}
+
+// Goes over a stretch by panels, of whole groups of rows but for the last ones.
+static int each_panel(const struct filling *f, const struct stretch *s, uint64_t group,
+                      panel_fn *fn, void *ctx, struct err *err) {
+  return f->z->inner == 1 ? each_rows(f, s, group, fn, ctx, err)
+                          : each_across(f, s, group, fn, ctx, err);
+}
+
+// ---- filling -----------------------------------------------------------------------------------
 
 static void run_kernel(const struct eval_quantize *z, const struct kernels_panel *p) {
   if (z->inner > 1)
@@ -133,14 +221,14 @@ static int add_up(const struct filling *f, const struct kernels_panel *in, uint6
 }
 
 // Puts into the box, and tells, what comes of a panel.
-static int take_panel(const struct filling *f, const struct kernels_panel *in, const struct cut *at,
-                      uint64_t element, struct err *err) {
+static int take_panel(const struct filling *f, const struct cut *at, void *ctx, struct err *err) {
   const struct eval_quantize *z = f->z;
   const struct eval_block_box *h = f->h;
-  if (h->n_ways > 0) return add_up(f, in, at->c, err);
-  const struct eval_place place = z->by_column ? eval_layout_place(h, at->unit, at->k / z->block, 0)
-                                               : eval_layout_place(h, at->unit, at->c, at->k);
-  struct kernels_panel p = *in;
+  (void)ctx;
+  if (h->n_ways > 0) return add_up(f, &at->p, at->c, err);
+  const struct eval_place place = z->by_column ? eval_layout_place(h, at->c, at->k / z->block, 0)
+                                               : eval_layout_place(h, at->line, at->c, at->k);
+  struct kernels_panel p = at->p;
   p.codes = h->codes ? h->codes + place.code : NULL;
   p.codes_stride = place.stride;
   p.scales = h->scales + place.cell;
@@ -153,77 +241,7 @@ static int take_panel(const struct filling *f, const struct kernels_panel *in, c
   else
     run_kernel(z, &p);
   const bool in_order = z->inner == 1 || p.n == z->inner;
-  return in_order ? eval_tell_codes(f->t, h, element, p.n * p.k, p.in, p.codes, err) : 0;
-}
-
-// p->n columns from at->c on, p->k rows from at->k on.
-static int do_panel(const struct filling *f, const struct cut *at, size_t n, size_t k,
-                    struct err *err) {
-  const struct eval_quantize *z = f->z;
-  const bool across = z->inner > 1;
-  struct eval_panel panel;
-  struct eval_stretch s = {.first = at->c * z->k + at->k, .step = z->k, .rows = n, .n = k};
-  if (across) {
-    const uint64_t line = z->packs ? 0 : eval_layout_line_start(z, at->unit);
-    s = (struct eval_stretch){
-        .first = line + at->k * z->inner + at->c, .step = z->inner, .rows = k, .n = n};
-  }
-  if (eval_panel_open(f->t, z, &f->room, &s, &panel, err) != 0) return -1;
-  const struct kernels_panel p = {.in = panel.at, .in_stride = s.n, .n = n, .k = k};
-  return eval_panel_close(f->t, &panel, take_panel(f, &p, at, s.first, err), err);
-}
-
-// Rows that panels are cut to: whole groups, or the longest block of all ways, which the others divide.
-static uint64_t panel_rows(const struct eval_block_box *h) {
-  uint64_t rows = h->n_ways > 0 ? 0 : h->z.group * h->z.block;
-  for (uint32_t i = 0; i < h->n_ways; i++)
-    rows = max_u64(rows, h->ways[i].block);
-  return rows;
-}
-
-static int fill_rows(const struct filling *f, struct err *err) {
-  const struct eval_quantize *z = f->z;
-  const struct eval_block_box *h = f->h;
-  const uint64_t group = panel_rows(h), k0 = h->from * z->block,
-                 k1 = min_u64(h->to * z->block, z->k);
-  const bool whole = k1 - k0 == z->k && z->k <= f->most;
-  const uint64_t columns = whole ? f->most / z->k : 1,
-                 step = whole ? z->k : f->most / group * group;
-  assert(step > 0);
-  for (uint64_t c = h->first; c < h->last; c += columns)
-    for (uint64_t k = k0; k < k1; k += step) {
-      const struct cut at = {.unit = c, .c = c, .k = k};
-      const uint64_t n = min_u64(columns, h->last - c);
-      if (do_panel(f, &at, (size_t)n, (size_t)min_u64(step, k1 - k), err) != 0) return -1;
-    }
-  return 0;
-}
-
-// Columns [c0, c1) of rows [k0, k1): rows as they lie where that is all columns, as many as a panel takes;
-// else stripes of them, brought into the tile row by row.
-static int fill_across(const struct filling *f, uint64_t line, uint64_t c0, uint64_t c1,
-                       uint64_t k0, uint64_t k1, struct err *err) {
-  const struct eval_quantize *z = f->z;
-  const uint64_t group = panel_rows(f->h), most = f->most / z->inner;
-  uint64_t n = c1 - c0, rows = most / group * group;
-  // Only the end of a short block asks where its group begins: whole ones may be cut from it, which
-  // is better than lines picked one by one.
-  if (rows == 0 && f->h->n_ways == 0 && z->k % z->block == 0) rows = most / z->block * z->block;
-  if (n < z->inner || rows == 0) {
-    const uint64_t elements = f->room.tile_bytes / z->width;
-    assert(elements >= group);
-    const uint64_t stripes = (n - 1) / (elements / group) + 1;
-    n = (n - 1) / stripes + 1;
-    rows = elements / n / group * group;
-  }
-  if (!z->packs) rows = z->block; // a kernel knows blocks beside each other, or of one line
-  for (uint64_t k = k0; k < k1; k += rows)
-    for (uint64_t c = c0; c < c1; c += n) {
-      const struct cut at = {.unit = z->packs ? c : line, .c = c, .k = k};
-      const uint64_t wide = min_u64(n, c1 - c);
-      if (do_panel(f, &at, (size_t)wide, (size_t)min_u64(rows, k1 - k), err) != 0) return -1;
-    }
-  return 0;
+  return in_order ? eval_tell_codes(f->t, h, at->element, p.n * p.k, p.in, p.codes, err) : 0;
 }
 
 // What came in stripes is told of when all of it is there, from a second look at the operand.
@@ -247,12 +265,18 @@ static int tell_rest(const struct filling *f, struct err *err) {
 static int fill_box(const struct filling *f, struct err *err) {
   const struct eval_quantize *z = f->z;
   const struct eval_block_box *h = f->h;
-  if (z->inner == 1) return fill_rows(f, err);
-  if (z->packs)
-    return fill_across(f, 0, h->first, h->last, h->from * z->block, min_u64(h->to * z->block, z->k),
-                       err);
-  for (uint64_t line = h->first; line < h->last; line++)
-    if (fill_across(f, line, 0, z->inner, 0, eval_layout_line_rows(z, line), err) != 0) return -1;
+  // Whole groups, or the longest block of all ways, which the others divide.
+  uint64_t group = h->n_ways > 0 ? 0 : z->group * z->block;
+  for (uint32_t i = 0; i < h->n_ways; i++)
+    group = max_u64(group, h->ways[i].block);
+  if (z->by_column) {
+    const struct stretch s = stretch_of(f, 0);
+    return each_panel(f, &s, group, take_panel, NULL, err);
+  }
+  for (uint64_t line = h->first; line < h->last; line++) { // a kernel knows the blocks of one
+    const struct stretch s = stretch_of(f, line);
+    if (each_panel(f, &s, group, take_panel, NULL, err) != 0) return -1;
+  }
   return tell_rest(f, err);
 }
 
@@ -295,7 +319,7 @@ static int choose(const struct filling *f, uint32_t id, uint64_t unit, uint64_t 
   h->first = unit;
   h->from = 0;
   h->to = z->cells;
-  if (fit == 0 || (!z->packs && z->block > column)) {
+  if (fit == 0 || (!z->packs && z->block > column)) { // QDQ is long then
     const uint64_t each = statistics + (codes ? eval_layout_codes(z, 1) : 0);
     const uint64_t groups = z->by_column ? (room - sums) / each / z->group : 0;
     if (groups == 0 || z->block > column) {
@@ -331,11 +355,6 @@ static void publish(const struct filling *f) {
 
 // ---- long lines --------------------------------------------------------------------------------
 
-// Some rows of a line, some inner positions of it.
-struct stretch {
-  uint64_t line, row, rows, column, n;
-};
-
 // Cells whose ranges, scales and zero points fit.
 static uint64_t cells_that_fit(const struct filling *f) {
   return f->room.rest_bytes / (3 * sizeof(float) + 1);
@@ -354,70 +373,34 @@ static bool is_long(const struct filling *f) {
   return beside > f->most / z->block && beside <= cells_that_fit(f);
 }
 
-// As much of the stretch (from its row, of its columns) as one panel takes: at least one element.
-static void cut_stretch(const struct filling *f, struct stretch *s) {
-  const uint64_t tile = f->room.tile_bytes / f->z->width;
-  const bool part = s->n < f->z->inner;
-  const uint64_t most = part && s->rows > 1 ? tile : f->most;
-  s->n = min_u64(s->n, most);
-  s->rows = min_u64(s->rows, most / s->n);
-  if (s->n < f->z->inner && s->rows > 1) s->rows = min_u64(s->rows, max_u64(tile / s->n, 1));
-}
+// Scales and zeros of what the box has, cells of one unit, from their ranges.
+struct finding {
+  const struct filling *f;
+  struct stretch s;
+  float *lo, *hi;
+};
 
-static int open_stretch(const struct filling *f, const struct stretch *s, struct eval_panel *panel,
-                        struct kernels_panel *p, struct err *err) {
-  const struct eval_quantize *z = f->z;
-  const struct eval_stretch lines = {.first = eval_layout_line_start(z, s->line) +
-                                              s->row * z->inner + s->column,
-                                     .step = z->inner,
-                                     .rows = (size_t)s->rows,
-                                     .n = (size_t)s->n};
-  if (eval_panel_open(f->t, z, &f->room, &lines, panel, err) != 0) return -1;
-  const size_t stride = (size_t)(z->inner == 1 ? s->rows : s->n);
-  *p = (struct kernels_panel){.in = panel->at,
-                              .in_stride = stride,
-                              .n = (size_t)s->n,
-                              .k = (size_t)s->rows,
-                              .codes_stride = stride,
-                              .blocks_stride = 1};
+static int join_range(const struct filling *f, const struct cut *at, void *ctx, struct err *err) {
+  const struct finding *x = ctx;
+  const uint64_t i = at->c - x->s.c0;
+  const enum kernels_float type = (enum kernels_float)f->z->f.in_type;
+  if (eval_may_go_on(f->t->ev, err) != 0) return -1;
+  if (f->z->inner == 1)
+    kernels_range_rows(&at->p, type, x->lo + i, x->hi + i);
+  else
+    kernels_range_columns(&at->p, type, x->lo + i, x->hi + i);
   return 0;
 }
 
-// Scales and zeros of n inner positions of a line from `column` on, which the box has, from their ranges.
-struct finding {
-  struct filling *f;
-  uint64_t line, column, n;
-};
-
 static int find_ranges(void *ctx, struct err *err) {
-  const struct finding *x = ctx;
+  struct finding *x = ctx;
   const struct filling *f = x->f;
-  const uint64_t rows = eval_layout_line_rows(f->z, x->line);
-  const enum kernels_float type = (enum kernels_float)f->z->f.in_type;
-  float *lo = (float *)(void *)f->room.rest, *hi = lo + x->n;
-  for (uint64_t i = 0; i < x->n; i++)
-    lo[i] = FLT_MAX, hi[i] = -FLT_MAX;
-  for (uint64_t row = 0, some; row < rows; row += some) {
-    if (eval_may_go_on(f->t->ev, err) != 0) return -1;
-    some = rows - row;
-    for (uint64_t i = 0; i < x->n;) {
-      struct stretch s = {
-          .line = x->line, .row = row, .rows = some, .column = x->column + i, .n = x->n - i};
-      struct eval_panel panel;
-      struct kernels_panel p;
-      cut_stretch(f, &s);
-      some = s.rows; // the first of them is the widest: the others take as many rows
-      if (open_stretch(f, &s, &panel, &p, err) != 0) return -1;
-      if (f->z->inner == 1)
-        kernels_range_rows(&p, type, lo + i, hi + i);
-      else
-        kernels_range_columns(&p, type, lo + i, hi + i);
-      if (eval_panel_close(f->t, &panel, 0, err) != 0) return -1;
-      i += s.n;
-    }
-  }
-  for (uint64_t i = 0; i < x->n; i++)
-    kernels_scale_zero(&f->z->f, lo[i], hi[i], &f->h->scales[i], &f->h->zeros[i]);
+  const uint64_t n = x->s.c1 - x->s.c0;
+  for (uint64_t i = 0; i < n; i++)
+    x->lo[i] = FLT_MAX, x->hi[i] = -FLT_MAX;
+  if (each_panel(f, &x->s, 1, join_range, x, err) != 0) return -1;
+  for (uint64_t i = 0; i < n; i++)
+    kernels_scale_zero(&f->z->f, x->lo[i], x->hi[i], &f->h->scales[i], &f->h->zeros[i]);
   publish(f);
   return 0;
 }
@@ -428,7 +411,7 @@ static bool know_unit(void *ctx) {
 }
 
 // Scales and zeros alone, from a cell on.
-static int find_statistics(struct filling *f, uint64_t unit, uint64_t cell, struct err *err) {
+static int find_statistics(const struct filling *f, uint64_t unit, uint64_t cell, struct err *err) {
   struct eval_block_box *h = f->h;
   const struct eval_quantize *z = f->z;
   const uint64_t fit = z->by_column ? 1 : cells_that_fit(f);
@@ -438,47 +421,63 @@ static int find_statistics(struct filling *f, uint64_t unit, uint64_t cell, stru
   h->from = fit >= z->cells ? 0 : cell;
   h->to = min_u64(h->from + fit, z->cells);
   const uint64_t n = h->to - h->from;
-  share_memory(f, false, false, f->room.rest + 2 * n * sizeof(float)); // behind the ranges
-  struct finding x = {.f = f, .line = unit, .column = h->from, .n = n};
-  if (z->by_column) x.line = unit * z->blocks + h->from, x.column = 0;
+  float *lo = (float *)(void *)f->room.rest;
+  share_memory(f, false, false, f->room.rest + 2 * n * sizeof *lo);
+  struct finding x = {.f = f, .s = stretch_of(f, h->first), .lo = lo, .hi = lo + n};
   if (n < z->cells || !eval_quantize_publishes(z, &f->room)) return find_ranges(&x, err);
   return eval_find_once(f->t, &z->key, unit, know_unit, find_ranges, &x, err);
 }
 
-// Codes from element `first` on, at most n, with scales that the box holds; how many.
-static int compute_codes(const struct filling *f, uint64_t first, uint64_t *n, uint8_t *out,
-                         struct err *err) {
+struct computing {
+  uint64_t first; // element, whose code
+  uint8_t *out;   // is here
+};
+
+static int code_panel(const struct filling *f, const struct cut *at, void *ctx, struct err *err) {
   const struct eval_quantize *z = f->z;
-  const struct eval_block_box *h = f->h;
-  const uint64_t unit = h->first, line = z->by_column ? unit * z->blocks + h->from : unit;
-  const uint64_t at = first - eval_layout_line_start(z, line), column = at % z->inner;
-  const uint64_t end = z->by_column ? 1 : h->to;
-  struct stretch s = {.line = line, .row = at / z->inner, .rows = 1, .column = column};
-  struct eval_panel panel;
-  struct kernels_panel p;
-  s.n = min_u64(end - column, *n);
-  if (s.n == z->inner) s.rows = min_u64(*n / z->inner, eval_layout_line_rows(z, line) - s.row);
-  cut_stretch(f, &s);
-  if (s.n < z->inner) s.rows = 1;
-  if (open_stretch(f, &s, &panel, &p, err) != 0) return -1;
-  const size_t cell = (size_t)(z->by_column ? 0 : column - h->from);
-  p.codes = out;
-  p.scales = h->scales + cell;
-  p.zeros = h->zeros + cell;
+  const struct computing *x = ctx;
+  const size_t cell = z->by_column ? 0 : (size_t)(at->c - f->h->from);
+  struct kernels_panel p = at->p;
+  p.codes = x->out + (at->element - x->first);
+  p.codes_stride = p.in_stride;
+  p.scales = f->h->scales + cell;
+  p.zeros = f->h->zeros + cell;
+  p.blocks_stride = 1;
   if (z->inner == 1)
     kernels_codes_rows(&p, &z->f);
   else
     kernels_codes_columns(&p, &z->f);
-  *n = s.rows * s.n;
-  return eval_panel_close(f->t, &panel, eval_tell_codes(f->t, h, first, *n, panel.at, out, err),
-                          err);
+  return eval_tell_codes(f->t, f->h, at->element, p.n * p.k, p.in, p.codes, err);
+}
+
+// Codes from element `first` on, at most *n, with scales that the box holds; how many: whole rows, if a
+// panel takes one, or some of one row, so that they come in order.
+static int compute_codes(const struct filling *f, uint64_t first, uint64_t *n, uint8_t *out,
+                         struct err *err) {
+  const struct eval_quantize *z = f->z;
+  const uint64_t at =
+      first - eval_layout_line_start(z, f->h->first * (z->by_column ? z->blocks : 1));
+  const uint64_t row = at / z->inner, column = at % z->inner;
+  struct computing x = {.first = first, .out = out};
+  struct stretch s = stretch_of(f, f->h->first);
+  const bool whole = s.c1 - s.c0 == z->inner || z->inner == 1;
+  s.k0 = row;
+  if (z->inner == 1 || (whole && column == 0 && *n >= z->inner && z->inner <= f->most)) {
+    s.k1 = min_u64(s.k1, row + *n / z->inner);
+  } else {
+    s.k1 = row + 1;
+    s.c0 = column;
+    s.c1 = min_u64(s.c1, column + *n);
+  }
+  *n = (s.k1 - s.k0) * (z->inner == 1 ? 1 : s.c1 - s.c0);
+  return each_panel(f, &s, 1, code_panel, &x, err);
 }
 
 // ---- serving -----------------------------------------------------------------------------------
 
 static int fill(struct eval_task *t, struct eval_stripe_box *b, uint64_t unit, uint64_t cell,
                 struct err *err) {
-  struct filling f = filling_of(t, b);
+  const struct filling f = filling_of(t, b);
   struct eval_block_box *h = f.h;
   const bool codes = h->z.part == PART_CODES, is_wanted = t->wanted.id == b->id;
   const struct eval_columns *w = &t->columns;
