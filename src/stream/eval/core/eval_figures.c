@@ -1,4 +1,4 @@
-// Error figures of what is stored in another form, but for the NBITS formats (eval_nbits.c), whose
+// Error figures of what is stored in another form, but for the NBITS formats (eval_tell.c), whose
 // kernels have them by column. Here they are of chunks of 4096 elements, numbered in the order of
 // the codes:
 //
