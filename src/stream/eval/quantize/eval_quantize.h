@@ -20,8 +20,8 @@ struct eval_quantize {
   enum dtype type; // of the operand's elements
   bool direct;     // the operand is nothing but source bytes:
   struct extent at;
-  bool packs,
-      by_column; // its layout (eval_layout.c): codes are packed; units are columns, not lines
+  // Its layout (eval_layout.c): codes are packed; units are columns, not lines.
+  bool packs, by_column;
   uint64_t units, cells; // the cells of a unit
   uint64_t group;        // cells whose codes end on a byte together
   struct eval_cache_key key;
