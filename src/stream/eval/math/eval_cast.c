@@ -50,17 +50,9 @@ static void convert(uint8_t *out, uint8_t *in, size_t n, enum dtype from, enum d
 }
 
 static double element_of(enum dtype type, const uint8_t *at) {
-  double d;
-  float f;
-  uint16_t half;
-  if (type == DTYPE_DOUBLE) return memcpy(&d, at, sizeof d), d;
-  if (type == DTYPE_FLOAT) return memcpy(&f, at, sizeof f), (double)f;
-  memcpy(&half, at, sizeof half);
-  if (type == DTYPE_FLOAT16)
-    kernels_f16_to_f32(&f, &half, 1);
-  else
-    kernels_bf16_to_f32(&f, &half, 1);
-  return f;
+  double x;
+  eval_figures_widen(type, at, 1, &x);
+  return x;
 }
 
 static bool is_infinite_half(const uint8_t *at, enum dtype type) {
@@ -76,8 +68,8 @@ static void clip_to_finite(uint8_t *out, const uint8_t *in, size_t n, enum dtype
   const float most = FLT_MAX;
   for (size_t i = 0; i < n && width < 8; i++) {
     uint8_t *y = out + i * width;
-    const double x = element_of(from, in + i * wide);
     if (width == 2 ? !is_infinite_half(y, to) : !isinf(element_of(to, y))) continue;
+    const double x = element_of(from, in + i * wide);
     if (!isfinite(x)) continue;
     const float signed_most = x < 0 ? -most : most;
     const uint16_t half =
