@@ -32,6 +32,13 @@ enum err_reason {
   REASON_RANGE_LEVELS,  // a range wider than integer levels can say
   REASON_RANGE_SCALES,  // … than scales can
   REASON_RANGE_CAST,    // elements that another type cannot hold
+  REASON_OVERFLOW,      // one that would become an infinity,
+  REASON_OVERFLOW_HALF, // in float16
+  REASON_NOT_FINITE,    // an element to be quantized that is not finite
+  REASON_NO_SCALE,      // a block without a finite scale
+  REASON_NO_MEMORY,     // no memory for an evaluator
+  REASON_TOO_MUCH,      // what must lie in its memory at once does not fit
+  REASON_LONG_BLOCKS,   // nor do blocks side by side
   REASON_NOT_DURABLE,   // the disk did not take what was written
   REASON_BUSY,          // another run works in the staging folder
   REASON_SEAL_BEGUN,    // an earlier run did not end putting its output in place

@@ -189,3 +189,8 @@ bool kernels_figure_pairs_codes(struct kernels_lanes *sums, size_t first, const 
                                 const uint8_t *codes, size_t n, const struct kernels_stored *m) {
   return table()->figure_pairs_codes(sums, first, v, codes, n, m);
 }
+
+bool kernels_figure_pairs_scaled(struct kernels_lanes *sums, size_t first, const float *v,
+                                 const uint8_t *codes, size_t n, const struct kernels_scaled *m) {
+  return table()->figure_pairs_scaled(sums, first, v, codes, n, m);
+}

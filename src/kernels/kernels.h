@@ -219,5 +219,21 @@ void kernels_codes_values(double *out, const uint8_t *codes, size_t n,
 // kernels_figure_pairs of floats and what their codes stand for.
 bool kernels_figure_pairs_codes(struct kernels_lanes *sums, size_t first, const float *v,
                                 const uint8_t *codes, size_t n, const struct kernels_stored *m);
+// What codes of QDQ stand for: code i (of its low bits, signed or not) minus zeros[i / share], times
+// scales[i / share], rounded to float as a DequantizeLinear computes it (a code may be exact there,
+// and is not told as an error).
+struct kernels_scaled {
+  uint8_t bits;
+  bool is_signed;
+  size_t share; // neighbours that have a scale together; 1: each its own
+  const float *scales;
+  const uint8_t *zeros; // NULL: 0
+};
+void kernels_scaled_values(double *out, const uint8_t *codes, size_t n,
+                           const struct kernels_scaled *m);
+// kernels_figure_pairs of floats and what such codes stand for. Fast where `share` is 1, or a multiple of
+// the lanes and `first` one too.
+bool kernels_figure_pairs_scaled(struct kernels_lanes *sums, size_t first, const float *v,
+                                 const uint8_t *codes, size_t n, const struct kernels_scaled *m);
 
 #endif

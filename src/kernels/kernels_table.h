@@ -36,6 +36,8 @@ struct kernels_table {
                        size_t n);
   bool (*figure_pairs_codes)(struct kernels_lanes *sums, size_t first, const float *v,
                              const uint8_t *codes, size_t n, const struct kernels_stored *m);
+  bool (*figure_pairs_scaled)(struct kernels_lanes *sums, size_t first, const float *v,
+                              const uint8_t *codes, size_t n, const struct kernels_scaled *m);
   const char *isa; // of the most capable row in use
 };
 
@@ -98,7 +100,9 @@ KERNELS_AFFINE(neon);
   bool figure_pairs_##isa(struct kernels_lanes *sums, size_t first, const double *v,               \
                           const double *w, size_t n);                                              \
   bool figure_pairs_codes_##isa(struct kernels_lanes *sums, size_t first, const float *v,          \
-                                const uint8_t *codes, size_t n, const struct kernels_stored *m)
+                                const uint8_t *codes, size_t n, const struct kernels_stored *m);   \
+  bool figure_pairs_scaled_##isa(struct kernels_lanes *sums, size_t first, const float *v,         \
+                                 const uint8_t *codes, size_t n, const struct kernels_scaled *m)
 KERNELS_FIGURE_PAIRS(portable);
 KERNELS_FIGURE_PAIRS(avx2);
 KERNELS_FIGURE_PAIRS(avx512);

@@ -297,6 +297,31 @@ static void pairs(void) {
   end("pairs");
 }
 
+static void scaled_pairs(void) {
+  static float in[AREA], scales[AREA];
+  static uint8_t codes[AREA], zeros[AREA];
+  begin();
+  for (int i = 0; i < CASES; i++) {
+    struct kernels_lanes sums = {0};
+    const struct kernels_scaled scaled = {.bits = (uint8_t)(2u << below(3)),
+                                          .is_signed = below(2),
+                                          .share = below(2) ? 1 : 8 * (1 + below(4)),
+                                          .scales = scales,
+                                          .zeros = below(2) ? zeros : NULL};
+    const size_t n = below(AREA), first = below(2) ? below(100) : 8 * below(10);
+    for (size_t k = 0; k < AREA; k++) {
+      in[k] = (float)below(1 << 20) / 256 - 2048;
+      scales[k] = (float)(1 + below(1000)) / 256;
+      codes[k] = (uint8_t)below(256);
+      zeros[k] = (uint8_t)below(1u << scaled.bits);
+    }
+    const bool finite = kernels_figure_pairs_scaled(&sums, first, in, codes, n, &scaled);
+    put(&sums, sizeof sums);
+    put(&finite, sizeof finite);
+  }
+  end("scaled pairs");
+}
+
 // ---- conversions and arithmetic of recipes -----------------------------------------------------
 
 enum { ELEMENTS = 3000 };
@@ -427,6 +452,7 @@ int main(int argc, char **argv) {
   affine();
   affine_ranges();
   pairs();
+  scaled_pairs();
   conversions();
   maps();
   reductions();

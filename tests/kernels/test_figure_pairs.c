@@ -1,11 +1,11 @@
 // Error figures of pairs: every variant, over all sets of features, gives the lanes of a loop over
 // single pairs, however a chunk is cut; and adds nothing where a pair is not finite. Codes count as
-// what they stand for.
+// what they stand for, with one scale or many.
 #include "guarded.h"
 
 enum { MOST = 600, CASES = 400 };
 
-static struct guarded v_pages, w_pages;
+static struct guarded v_pages, w_pages, scale_pages, zero_pages;
 static size_t n, first;
 static bool at_end;
 static double v[MOST], w[MOST];
@@ -138,10 +138,91 @@ static void test_codes(void **state) {
   assert_true(refused > CASES / 10 && refused < CASES / 2);
 }
 
+// ---- codes with scales of their own ------------------------------------------------------------
+
+static struct kernels_scaled scaled;
+static float scales[MOST];
+static uint8_t zeros[MOST];
+
+static void random_scaled(void) {
+  static const float special[] = {NAN, INFINITY, -INFINITY};
+  static const size_t shares[] = {1, 1, 1, 8, 16, 32, 20, 7, MOST};
+  random_case();
+  if (random_64() % 2) first = first / KERNELS_LANES * KERNELS_LANES;
+  scaled = (struct kernels_scaled){.bits = (uint8_t)(2u << random_64() % 3),
+                                   .is_signed = random_64() % 2,
+                                   .share = shares[random_64() % 9],
+                                   .scales = scales,
+                                   .zeros = random_64() % 2 ? zeros : NULL};
+  const int most = 1 << scaled.bits, half = most / 2;
+  for (size_t i = 0; i < n; i++) {
+    floats[i] = random_64() % 9 ? (float)unit() * 30 : -0.0f;
+    codes[i] = (uint8_t)random_64(); // of which the low bits count
+    scales[i] = (float)ldexp(unit(), (int)(random_64() % 20) - 10);
+    zeros[i] = (uint8_t)(random_64() % (uint64_t)most);
+  }
+  if (n > 0 && random_64() % 3 == 0) floats[random_64() % n] = special[random_64() % 3];
+  for (size_t i = 0; i < n; i++) {
+    const size_t at = i / scaled.share;
+    int code = codes[i] % most;
+    if (scaled.is_signed && code >= half) code -= most;
+    if (scaled.zeros) code -= zeros[at];
+    v[i] = floats[i];
+    w[i] = (double)((float)code * scales[at]);
+  }
+  want_of_pairs();
+}
+
+static void check_scaled(void) {
+  static struct kernels_scaled here;
+  const size_t shares = (n + scaled.share - 1) / scaled.share;
+  float *a = (float *)(void *)guarded_at(&v_pages, n * sizeof *a, at_end);
+  uint8_t *b = guarded_at(&w_pages, n, at_end);
+  float *of = (float *)(void *)guarded_at(&scale_pages, shares * sizeof *of, at_end);
+  uint8_t *from = guarded_at(&zero_pages, shares, at_end);
+  double values[MOST];
+  struct kernels_lanes got = before;
+  if (n) memcpy(a, floats, n * sizeof *a);
+  if (n) memcpy(b, codes, n);
+  if (n) memcpy(of, scales, shares * sizeof *of);
+  if (n) memcpy(from, zeros, shares);
+  here = scaled;
+  here.scales = of;
+  here.zeros = scaled.zeros ? from : NULL;
+  kernels_scaled_values(values, b, n, &here);
+  assert_memory_equal(values, w, n * sizeof *w);
+  assert_int_equal(kernels_figure_pairs_scaled(&got, first, a, b, n, &here), all_finite);
+  assert_memory_equal(&got, &want, sizeof got);
+  if (!all_finite) return;
+  got = before;
+  for (size_t i = 0; i < n;) { // pieces begin where a share does
+    size_t m = (1 + (i * 7 + n) % 29) * (here.share == 1 ? 1 : here.share);
+    if (m > n - i) m = n - i;
+    here.scales = of + i / here.share;
+    if (here.zeros) here.zeros = from + i / here.share;
+    assert_true(kernels_figure_pairs_scaled(&got, first + i, a + i, b + i, m, &here));
+    i += m;
+  }
+  assert_memory_equal(&got, &want, sizeof got);
+}
+
+static void test_scaled(void **state) {
+  (void)state;
+  int refused = 0;
+  for (int i = 0; i < 2 * CASES; i++) {
+    random_scaled();
+    refused += !all_finite;
+    for_each_feature_set(check_scaled);
+  }
+  assert_true(refused > CASES / 5 && refused < CASES);
+}
+
 static int open_pages(void **state) {
   (void)state;
   v_pages = guarded_open(MOST * sizeof(double));
   w_pages = guarded_open(MOST * sizeof(double));
+  scale_pages = guarded_open(MOST * sizeof(float));
+  zero_pages = guarded_open(MOST);
   return 0;
 }
 
@@ -149,10 +230,13 @@ static int close_pages(void **state) {
   (void)state;
   guarded_close(&v_pages);
   guarded_close(&w_pages);
+  guarded_close(&scale_pages);
+  guarded_close(&zero_pages);
   return 0;
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_pairs), cmocka_unit_test(test_codes)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_pairs), cmocka_unit_test(test_codes),
+                                     cmocka_unit_test(test_scaled)};
   return cmocka_run_group_tests(tests, open_pages, close_pages);
 }

@@ -3,61 +3,12 @@
 // once, that small runs are not small reads, what it says of a file that changed, and what becomes
 // of padding bits. Large sources are made up from their offset (fake_io.h), so that every element
 // of a result can be checked without storing any.
-#include "eval.h"
 #include "eval_parts.h"
-#include "fake_io.h"
-
-// clang-format off
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h> // needs the four before it
-// clang-format on
+#include "eval_fixture.h"
 
 enum { MIB = 1 << 20, TILE = MIB };
 
 static uint8_t tile[TILE];
-
-struct fixture {
-  struct recipes r;
-  struct io io;
-  struct eval *ev;
-};
-
-static void open_eval(struct fixture *f, size_t budget) {
-  struct err err = {0};
-  assert_int_equal(eval_open(&f->ev, &f->r, &f->io, budget, &err), 0);
-}
-
-static void close_all(struct fixture *f) {
-  eval_close(f->ev);
-  recipes_free(&f->r);
-  *f = (struct fixture){0};
-}
-
-// A made-up tensor as one raw extent at `off`.
-static uint32_t made_up(struct fixture *f, enum dtype dtype, const int64_t *dims, uint32_t rank,
-                        uint64_t off) {
-  uint64_t count, n = 0;
-  assert_true(dims_product(dims, rank, &count) && dtype_bytes(dtype, count, &n));
-  struct piece p = {.at = {off, n, FAKE_MADE_UP}, .count = n, .checkpoint = NO_ID};
-  fake_allow(&f->io, p.at);
-  return recipe_extent(&f->r, dtype, dims, rank, ENCODING_RAW, &p, 1, NULL);
-}
-
-static uint32_t made_up_float(uint64_t off) {
-  uint8_t bytes[4];
-  uint32_t x;
-  fake_made_up(off, bytes, 4);
-  memcpy(&x, bytes, 4);
-  return x;
-}
-
-static void read_ok(struct fixture *f, uint32_t id, uint64_t off, void *buf, size_t n) {
-  struct err err = {0};
-  if (recipe_read(f->ev, id, off, buf, n, &err) != 0) fail_msg("%s", err.msg);
-}
 
 static uint32_t transposed(struct fixture *f, uint32_t id) {
   static const int64_t swap[] = {1, 0};
@@ -77,7 +28,7 @@ static void check_transposed(const uint8_t *got, uint64_t off, size_t n, uint64_
                              uint64_t rows, uint64_t cols) {
   for (size_t i = 0; i + 4 <= n; i += 4) {
     uint64_t at = (off + i) / 4, r = at % rows, c = at / rows;
-    uint32_t x, want = made_up_float(base + (r * cols + c) * 4);
+    uint32_t x, want = made_up_bits(base + (r * cols + c) * 4);
     memcpy(&x, got + i, 4);
     if (x != want) fail_msg("element %llu: %x, not %x", (unsigned long long)at, x, want);
   }
@@ -269,7 +220,7 @@ static void test_sparse_slice(void **state) {
     for (size_t i = 0; i < TILE; i += 4) {
       uint32_t x;
       memcpy(&x, tile + i, 4);
-      assert_int_equal(x, made_up_float(8 + (at + i) * 3));
+      assert_int_equal(x, made_up_bits(8 + (at + i) * 3));
     }
   }
   assert_true(f.io.bytes <= 12 * MIB);
@@ -288,7 +239,7 @@ static void test_narrow_slice(void **state) {
   for (uint64_t r = 0; r < 5000; r++) {
     uint32_t x;
     memcpy(&x, tile + r * 40, 4);
-    assert_int_equal(x, made_up_float((r * 4000 + 7) * 4));
+    assert_int_equal(x, made_up_bits((r * 4000 + 7) * 4));
   }
   assert_int_equal(f.io.bytes, 5000 * 40);
   close_all(&f);
@@ -308,8 +259,8 @@ static void test_concat_of_short_rows(void **state) {
   for (uint64_t r = 0; r < ROWS; r++) {
     uint32_t x[8];
     memcpy(x, tile + r * 32, 32);
-    assert_int_equal(x[2], made_up_float((r * 3 + 2) * 4));
-    assert_int_equal(x[3], made_up_float((1 << 24) + r * 20));
+    assert_int_equal(x[2], made_up_bits((r * 3 + 2) * 4));
+    assert_int_equal(x[3], made_up_bits((1 << 24) + r * 20));
   }
   assert_true(f.io.bytes <= ROWS * 32 * 21 / 10);
   assert_true(f.io.calls < ROWS / 50);

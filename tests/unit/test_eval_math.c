@@ -2,62 +2,20 @@
 // and what they say then, that large operands stream, that what is used often is computed once, and
 // that odd ranges and small boxes change nothing. Large sources are made up from their offset
 // (fake_io.h).
-#include "eval.h"
 #include "eval_cache.h"
 #include "eval_parts.h"
-#include "fake_io.h"
+#include "eval_fixture.h"
 #include "reduce_reference.h"
-
-// clang-format off
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h> // needs the four before it
-// clang-format on
-
-struct fixture {
-  struct recipes r;
-  struct io io;
-  struct eval *ev;
-};
-
-static void open_eval(struct fixture *f) {
-  struct err err = {0};
-  assert_int_equal(eval_open(&f->ev, &f->r, &f->io, EVAL_BUDGET_MIN, &err), 0);
-}
-
-static void close_all(struct fixture *f) {
-  eval_close(f->ev);
-  recipes_free(&f->r);
-  *f = (struct fixture){0};
-}
 
 static uint32_t list(struct fixture *f, enum dtype dtype, const void *elements, int64_t n) {
   const uint32_t width = dtype_bits(dtype) / 8;
   return recipe_bytes(&f->r, dtype, &n, 1, span_of(elements, (size_t)n * width));
 }
 
-static void read_ok(struct fixture *f, uint32_t id, uint64_t off, void *buf, size_t n) {
-  struct err err = {0};
-  if (recipe_read(f->ev, id, off, buf, n, &err) != 0) fail_msg("%s", err.msg);
-}
-
-// A made-up tensor as one raw extent at `off`, and a float of it.
-static uint32_t made_up(struct fixture *f, enum dtype dtype, const int64_t *dims, uint32_t rank,
-                        uint64_t off) {
-  uint64_t count, n = 0;
-  assert_true(dims_product(dims, rank, &count) && dtype_bytes(dtype, count, &n));
-  struct piece p = {.at = {off, n, FAKE_MADE_UP}, .count = n, .checkpoint = NO_ID};
-  fake_allow(&f->io, p.at);
-  return recipe_extent(&f->r, dtype, dims, rank, ENCODING_RAW, &p, 1, NULL);
-}
-
 static float made_up_float(uint64_t off) {
-  uint8_t bytes[4];
+  const uint32_t bits = made_up_bits(off);
   float x;
-  fake_made_up(off, bytes, 4);
-  memcpy(&x, bytes, 4);
+  memcpy(&x, &bits, 4);
   return x;
 }
 
@@ -77,7 +35,7 @@ static void test_open_casts(void **state) {
   recipes_init(&f.r);
   const float x[] = {1, -2.5f, 3e9f, 4};
   const uint32_t of = list(&f, DTYPE_FLOAT, x, 4);
-  open_eval(&f);
+  open_eval(&f, EVAL_BUDGET_MIN);
   check_refused(&f, recipe_cast(&f.r, of, DTYPE_INT32),
                 "element 2 is 3e+09: ONNX does not say what a "
                 "Cast from float makes of it in int32");
@@ -106,7 +64,7 @@ static void test_map_streams(void **state) {
   const uint32_t factors = recipe_bytes(&f.r, DTYPE_FLOAT, by_channel, 3, span_of(g, sizeof g));
   const uint32_t ids[] = {w, factors};
   const uint32_t id = recipe_map(&f.r, RECIPE_MAP_MUL, ids);
-  open_eval(&f);
+  open_eval(&f, EVAL_BUDGET_MIN);
   for (uint64_t at = 3; at + ODD < (uint64_t)CHANNELS * EACH; at += 5 * (uint64_t)ODD) {
     read_ok(&f, id, at * 4 + 1, (uint8_t *)got + 1, ODD * 4 - 1);
     for (uint64_t i = 1; i < ODD; i++) {
@@ -135,7 +93,7 @@ static void test_open_map(void **state) {
   const uint32_t by_zero = recipe_map(&f.r, RECIPE_MAP_DIV, ids);
   ids[1] = list(&f, DTYPE_INT32, (const int32_t[]){-1, 1, 1}, 3);
   const uint32_t least = recipe_map(&f.r, RECIPE_MAP_DIV, ids);
-  open_eval(&f);
+  open_eval(&f, EVAL_BUDGET_MIN);
   int32_t got[6];
   read_ok(&f, good, 0, got, sizeof got);
   assert_int_equal(got[1], -2);
@@ -153,7 +111,7 @@ static void test_too_deep(void **state) {
   uint32_t id = list(&f, DTYPE_FLOAT, (const float[]){1, 2}, 2);
   for (int i = 0; i < 40; i++)
     id = recipe_map(&f.r, i % 2 ? RECIPE_MAP_EXP : RECIPE_MAP_LOG, &id);
-  open_eval(&f);
+  open_eval(&f, EVAL_BUDGET_MIN);
   check_refused(&f, id, "more than 31 recipes lie one within another");
   close_all(&f);
 }
@@ -168,7 +126,7 @@ static void test_index_out_of_range(void **state) {
   const uint32_t good = list(&f, DTYPE_FLOAT, (const float[]){2, -3, 1, 0}, 4);
   const uint32_t bad = list(&f, DTYPE_FLOAT, (const float[]){2, -4}, 2);
   const uint32_t past = list(&f, DTYPE_FLOAT, (const float[]){3}, 1);
-  open_eval(&f);
+  open_eval(&f, EVAL_BUDGET_MIN);
   int16_t got[4];
   read_ok(&f, recipe_gather(&f.r, of, recipe_cast(&f.r, good, DTYPE_INT32), 0), 0, got, 8);
   const int16_t want[] = {12, 10, 11, 10};
@@ -198,7 +156,7 @@ static void test_long_lists(void **state) {
   const uint32_t by[] = {known, recipe_cast(&f.r, known, DTYPE_INT32)};
   for (int way = 0; way < 4; way++) {
     const uint32_t id = recipe_gather(&f.r, of, by[way % 2], 1);
-    open_eval(&f);
+    open_eval(&f, EVAL_BUDGET_MIN);
     if (way >= 2) f.ev->box_memory_bytes = 1024;
     for (uint64_t at = 0; at < sizeof got; at += 5003)
       read_ok(&f, id, at, (uint8_t *)got + at, (size_t)min_u64(5003, sizeof got - at));
@@ -256,7 +214,7 @@ static void test_layouts_of_reductions(void **state) {
       const uint32_t id = recipe_reduce(&f.r, of, &q);
       const size_t bytes = (size_t)f.r.rows[id].bytes;
       if (boxes == 0) reduce_slowly(cases[k].dims, q.axes, want);
-      open_eval(&f);
+      open_eval(&f, EVAL_BUDGET_MIN);
       if (boxes == 1) f.ev->box_memory_bytes = 256;
       if (boxes == 2) f.ev->box_memory_bytes = 50000;
       memset(got, 0xa5, sizeof got);
@@ -289,7 +247,7 @@ static void test_reductions_are_kept(void **state) {
   const uint32_t ids[] = {w, most}, id = recipe_map(&f.r, RECIPE_MAP_SUB, ids);
   struct eval_cache *cache = eval_cache_open(1 << 20, (struct eval_cache_file){0});
   struct eval *other;
-  open_eval(&f);
+  open_eval(&f, EVAL_BUDGET_MIN);
   assert_int_equal(eval_open(&other, &f.r, &f.io, EVAL_BUDGET_MIN, &err), 0);
   eval_share(f.ev, cache);
   eval_share(other, cache);

@@ -54,3 +54,28 @@ void kernels_codes_values(double *out, const uint8_t *codes, size_t n,
   for (size_t i = 0; i < n; i++)
     out[i] = value_of(codes[i], m);
 }
+
+// ---- codes with scales of their own ------------------------------------------------------------
+
+static double value_of_scaled(uint8_t code, size_t i, const struct kernels_scaled *m) {
+  const int sign = m->is_signed ? 1 << (m->bits - 1) : 0, mask = (1 << m->bits) - 1;
+  const int zero = m->zeros ? m->zeros[i / m->share] : 0;
+  return (double)((float)(((code & mask) ^ sign) - sign - zero) * m->scales[i / m->share]);
+}
+
+bool figure_pairs_scaled_portable(struct kernels_lanes *sums, size_t first, const float *v,
+                                  const uint8_t *codes, size_t n, const struct kernels_scaled *m) {
+  struct kernels_lanes s = *sums;
+  bool finite = true;
+  for (size_t i = 0; i < n; i++)
+    finite &=
+        add_one(&s, (first + i) % KERNELS_LANES, (double)v[i], value_of_scaled(codes[i], i, m));
+  if (finite) *sums = s;
+  return finite;
+}
+
+void kernels_scaled_values(double *out, const uint8_t *codes, size_t n,
+                           const struct kernels_scaled *m) {
+  for (size_t i = 0; i < n; i++)
+    out[i] = value_of_scaled(codes[i], i, m);
+}

@@ -13,51 +13,51 @@
 //                               quantize                      (eval_quantize.c)
 //                               extent                        (eval_leaf.c, eval_varint.c)
 //
-// All memory is one block of the budget's size, shared out beforehand, so that the budget holds by
-// construction; what is never used is never touched:
-//
-//   │ scratch, a level of depth each │ streams │ cursors │ boxes of strided recipes … │
-//
-// How many boxes are needed at once is counted over the recipe asked for: a transpose of a
-// transpose (with something in between) needs two, a concatenation along an inner axis one for each
-// of its parts, along the outermost axis only one, since its parts are finished one after the
-// other.
-//
-// The recursion here is as deep as recipes lie within each other, which is bounded.
+// Here the kinds of recipes meet: what makes the elements of each is a row of the table, and no room
+// below knows another one. The memory is shared out in eval_box.c.
 #include "eval.h"
 
-#include "eval_figures.h"
-#include "eval_once.h"
+#include "eval_math.h"
+#include "eval_parts.h"
 #include "eval_quantize.h"
+#include "eval_told.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
-enum {
-  SCRATCH_ALL = EVAL_DEPTH * EVAL_SCRATCH_BYTES,
-  STREAMS_ALL = EVAL_STREAMS * EVAL_STREAM_BYTES,
-  CURSORS_ALL = EVAL_CURSORS * EVAL_CURSOR_BYTES,
-  FIXED_ALL = SCRATCH_ALL + STREAMS_ALL + CURSORS_ALL,
-  WALK_MAX = 256, // recipes looked at to count boxes
-  LINE = 64,
-  HELD_MOST = 2 << 20, // of a box of a recipe that computes
+enum { HELD_MOST = 2 << 20 }; // of a box of a recipe that computes
+
+// ---- kinds of recipes --------------------------------------------------------------------------
+
+static int reshape_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count,
+                            uint8_t *out, struct err *err) {
+  return eval_elements(t, t->r->args[t->r->rows[id].args], first, count, out, err);
+}
+
+static const struct eval_kind kinds[RECIPE_KINDS] = {
+    [RECIPE_EXTENT] = {.elements = eval_leaf_elements},
+    [RECIPE_BYTES] = {.elements = eval_leaf_elements},
+    [RECIPE_FILL] = {.elements = eval_join_fill_elements},
+    [RECIPE_RESHAPE] = {.elements = reshape_elements},
+    [RECIPE_TRANSPOSE] = {.elements = eval_view_elements, .boxes = eval_view_boxes},
+    [RECIPE_SLICE] = {.elements = eval_view_elements, .boxes = eval_view_boxes},
+    [RECIPE_CONCAT] = {.elements = eval_join_concat, .boxes = eval_join_concat_boxes},
+    [RECIPE_PAD] = {.elements = eval_join_pad},
+    [RECIPE_CAST] = {.elements = eval_cast_elements},
+    [RECIPE_QUANTIZE] = {.elements = eval_quantize_elements, .own = 1},
+    [RECIPE_REDUCE] = {.elements = eval_reduce_elements, .own = 1},
+    [RECIPE_DEQUANTIZE] = {.elements = eval_dequantize_elements, .own = 1},
+    [RECIPE_GATHER] = {.elements = eval_pick_elements, .own = 1},
+    [RECIPE_MAP] = {.elements = eval_map_elements,
+                    .boxes = eval_map_boxes,
+                    .gathers = eval_map_gathers,
+                    .gather = eval_map_gather},
 };
 
 static_assert((int)EVAL_DEPTH > (int)RECIPE_MAX_DEPTH, "what a log may say is evaluated");
 
-static void share_fixed(struct eval *ev) {
-  uint8_t *at = ev->memory;
-  ev->scratch = at;
-  at += SCRATCH_ALL;
-  for (uint32_t i = 0; i < EVAL_STREAMS; i++, at += EVAL_STREAM_BYTES)
-    ev->streams[i].buf = at;
-  for (uint32_t i = 0; i < EVAL_CURSORS; i++, at += EVAL_CURSOR_BYTES)
-    ev->cursors[i] = (struct eval_cursor){.buf = at, .piece = NO_ID};
-  ev->box_memory = at;
-  ev->box_memory_bytes = ev->budget_bytes - FIXED_ALL;
-  assert(ev->box_memory + ev->box_memory_bytes == ev->memory + ev->budget_bytes);
-}
+// ---- opening and closing ----------------------------------------------------------------------
 
 // Boxes as large as the largest operand that is not read in order. Touched at once, so that the peak
 // of a run does not depend on which of its workers happen to meet such tensors at the same time.
@@ -73,7 +73,7 @@ void eval_touch(struct eval *ev, const uint32_t *ids, uint32_t n) {
     for (uint32_t k = 0; k < x->n_args && computes; k++)
       most = max_u64(most, min_u64(ev->r->rows[ev->r->args[x->args + k]].bytes, HELD_MOST));
   }
-  if (most) memset(ev->memory, 0, (size_t)min_u64(FIXED_ALL + most, ev->budget_bytes));
+  if (most) memset(ev->memory, 0, (size_t)min_u64(eval_fixed_bytes + most, ev->budget_bytes));
 }
 
 int eval_open(struct eval **out, const struct recipes *r, struct io *io, size_t budget_bytes,
@@ -82,20 +82,18 @@ int eval_open(struct eval **out, const struct recipes *r, struct io *io, size_t 
   struct eval *ev = calloc(1, sizeof *ev);
   uint8_t *memory = malloc(budget_bytes);
   struct eval_stripe_box *boxes = calloc(EVAL_BOXES, sizeof *boxes);
-  struct eval_block_box *held = calloc(EVAL_BOXES, sizeof *held);
-  if (!ev || !memory || !boxes || !held) {
+  if (!ev || !memory || !boxes) {
     free(ev);
-    free(held);
     free(memory);
     free(boxes);
     err_errno(err, ENOMEM, ERR_RETRY, "cannot have %zu bytes to compute tensors in", budget_bytes);
-    return err_hint(err, "a smaller --memory needs less");
+    return err_because(err, REASON_NO_MEMORY);
   }
-  *ev = (struct eval){.r = r, .io = io, .budget_bytes = budget_bytes, .root = NO_ID};
+  *ev =
+      (struct eval){.kinds = kinds, .r = r, .io = io, .budget_bytes = budget_bytes, .root = NO_ID};
   ev->memory = memory;
   ev->boxes = boxes;
-  ev->held = held;
-  share_fixed(ev);
+  eval_share_memory(ev);
   *out = ev;
   return 0;
 }
@@ -104,7 +102,6 @@ void eval_close(struct eval *ev) {
   if (!ev) return;
   free(ev->memory);
   free(ev->boxes);
-  free(ev->held);
   free(ev);
 }
 
@@ -116,150 +113,8 @@ void eval_interrupt(struct eval *ev, struct eval_go_on go_on) {
   ev->go_on = go_on;
 }
 
-int eval_interrupted(struct err *err) {
-  return err_set(err, ERR_RETRY, "interrupted while a weight was read for its ranges");
-}
-
-int eval_may_go_on(struct eval *ev, struct err *err) {
-  if (!ev->go_on.ask || ev->go_on.ask(ev->go_on.ctx)) return 0;
-  return eval_interrupted(err);
-}
-
 void eval_refuse_overflow(struct eval *ev) {
   ev->refuses_overflow = true;
-}
-
-uint8_t *eval_scratch(struct eval *ev) {
-  return ev->scratch + (size_t)ev->depth * EVAL_SCRATCH_BYTES;
-}
-
-// ---- kinds of recipes --------------------------------------------------------------------------
-
-// How many boxes a recipe needs at once. `left` bounds the walk: parts that many recipes share are met
-// once for every way to them. A count that is too small costs repeated reads, nothing else.
-static uint32_t boxes_at_once(const struct recipes *r, uint32_t id, uint32_t *left);
-
-static uint32_t boxes_of_view(const struct recipes *r, uint32_t id, uint32_t *left) {
-  return 1 + boxes_at_once(r, eval_view_operand(r, id), left);
-}
-
-// Along the outermost axis one part is finished after the other.
-static uint32_t boxes_of_concat(const struct recipes *r, uint32_t id, uint32_t *left) {
-  const struct recipe *x = &r->rows[id];
-  uint64_t outer;
-  bool fits = dims_product(r->longs + x->dims, x->n, &outer);
-  assert(fits);
-  uint32_t sum = 0, most = 0;
-  for (uint32_t i = 0; i < x->n_args; i++) {
-    uint32_t n = boxes_at_once(r, r->args[x->args + i], left);
-    sum += n;
-    if (n > most) most = n;
-  }
-  return outer == 1 ? most : sum;
-}
-
-static int reshape_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count,
-                            uint8_t *out, struct err *err) {
-  return eval_elements(t, t->r->args[t->r->rows[id].args], first, count, out, err);
-}
-
-static uint32_t boxes_of_map(const struct recipes *r, uint32_t id, uint32_t *left) {
-  const struct recipe *x = &r->rows[id];
-  uint32_t n = eval_map_holds(r, id);
-  for (uint32_t i = 0; i < x->n_args; i++)
-    n += boxes_at_once(r, r->args[x->args + i], left);
-  return n;
-}
-
-// What evaluation knows of a kind of recipe. `boxes`: how many boxes it and its operands need at once,
-// or NULL: `own`, and those of its operands.
-static const struct kind {
-  eval_elements_fn *elements;
-  uint32_t own;
-  uint32_t (*boxes)(const struct recipes *r, uint32_t id, uint32_t *left);
-} kinds[RECIPE_KINDS] = {
-    [RECIPE_EXTENT] = {.elements = eval_leaf_elements},
-    [RECIPE_BYTES] = {.elements = eval_leaf_elements},
-    [RECIPE_FILL] = {.elements = eval_join_fill_elements},
-    [RECIPE_RESHAPE] = {.elements = reshape_elements},
-    [RECIPE_TRANSPOSE] = {.elements = eval_view_elements, .boxes = boxes_of_view},
-    [RECIPE_SLICE] = {.elements = eval_view_elements, .boxes = boxes_of_view},
-    [RECIPE_CONCAT] = {.elements = eval_join_concat, .boxes = boxes_of_concat},
-    [RECIPE_PAD] = {.elements = eval_join_pad},
-    [RECIPE_CAST] = {.elements = eval_cast_elements},
-    [RECIPE_QUANTIZE] = {.elements = eval_quantize_elements, .own = 1},
-    [RECIPE_REDUCE] = {.elements = eval_reduce_elements, .own = 1},
-    [RECIPE_DEQUANTIZE] = {.elements = eval_dequantize_elements, .own = 1},
-    [RECIPE_GATHER] = {.elements = eval_pick_elements, .own = 1},
-    [RECIPE_MAP] = {.elements = eval_map_elements, .boxes = boxes_of_map},
-};
-
-static uint32_t boxes_at_once(const struct recipes *r, uint32_t id, uint32_t *left) {
-  const struct recipe *x = &r->rows[id];
-  const struct kind *kind = &kinds[x->kind];
-  if (*left == 0) return 0;
-  --*left;
-  if (kind->boxes) return kind->boxes(r, id, left);
-  uint32_t n = kind->own;
-  for (uint32_t i = 0; i < x->n_args; i++)
-    n += boxes_at_once(r, r->args[x->args + i], left);
-  return n;
-}
-
-void eval_share_boxes(struct eval *ev, uint32_t root) {
-  if (ev->root == root) return;
-  uint32_t left = WALK_MAX, n = boxes_at_once(ev->r, root, &left);
-  if (n == 0) n = 1;
-  if (n > EVAL_BOXES) n = EVAL_BOXES;
-  ev->n_boxes = n;
-  ev->box_bytes = ev->box_memory_bytes / n / LINE * LINE;
-  assert(ev->box_bytes * n <= ev->box_memory_bytes);
-  for (uint32_t i = 0; i < n; i++) {
-    struct eval_stripe_box *b = &ev->boxes[i];
-    b->id = NO_ID;
-    b->busy = false;
-    b->used = 0;
-    b->count = 0;
-    b->data = ev->box_memory + i * ev->box_bytes;
-    b->held = &ev->held[i];
-  }
-  ev->root = root;
-}
-
-struct eval_stripe_box *eval_box_for(struct eval *ev, uint32_t id) {
-  struct eval_stripe_box *oldest = NULL;
-  for (uint32_t i = 0; i < ev->n_boxes; i++) {
-    struct eval_stripe_box *b = &ev->boxes[i];
-    if (b->busy) continue;
-    if (b->id == id) {
-      b->used = ++ev->stamp;
-      return b;
-    }
-    if (!oldest || b->used < oldest->used) oldest = b;
-  }
-  if (!oldest) return NULL;
-  oldest->id = id;
-  oldest->count = 0;
-  oldest->used = ++ev->stamp;
-  return oldest;
-}
-
-// ---- elements ----------------------------------------------------------------------------------
-
-int eval_too_deep(struct err *err) {
-  return err_set(err, ERR_MODEL, "more than %d recipes lie one within another", EVAL_DEPTH - 1);
-}
-
-int eval_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,
-                  struct err *err) {
-  const enum recipe_kind kind = (enum recipe_kind)t->r->rows[id].kind;
-  if (count == 0) return 0;
-  assert(range_fits(first, count, t->r->rows[id].count));
-  if (t->ev->depth + 1 == EVAL_DEPTH) return eval_too_deep(err);
-  t->ev->depth++;
-  const int failed = kinds[kind].elements(t, id, first, count, out, err);
-  t->ev->depth--;
-  return failed;
 }
 
 // ---- bytes -------------------------------------------------------------------------------------
@@ -358,14 +213,13 @@ struct eval_task *eval_begin(struct eval *ev, uint32_t id, uint64_t off, uint64_
   t->wanted.off = off;
   t->wanted.len = len;
   eval_once_begin(t, id);
-  eval_figures_begin(t);
-  eval_quantize_begin(t);
+  eval_told_begin(t);
   return t;
 }
 
 int eval_end(struct eval_task *t, struct err *err) {
   eval_share_boxes(t->ev, t->root);
-  return t->chunks.id != NO_ID ? eval_figures_end(t, err) : eval_quantize_end(t, err);
+  return eval_told_end(t, err);
 }
 
 int recipe_read(struct eval *ev, uint32_t id, uint64_t off, void *buf, size_t n, struct err *err) {

@@ -2,17 +2,22 @@
 // would find while it writes them, to the last bit, because it is found by the same code.
 //
 //   NBITS          one walk over the operand, every quantization on each panel of it, and of what
-//                  the kernels give only the sums are kept (eval_nbits.c)
+//                  the kernels give only the sums are kept (eval_blocks.c)
 //   QDQ, GATHER    a task for each, which is ended without being read: its codes are made for their
 //                  figures alone
 //
 // Tasks of several quantizations read the same stretch one after the other. Where it fits into
 // memory of the caller's it is read there first, with as much around it as the largest lines need.
+#include "eval.h"
 #include "eval_quantize.h"
 
 #include <assert.h>
 
-enum { WAYS_MOST = 64 }; // of one walk; more take another one
+enum {
+  WAYS_MOST = 64,       // of one walk; more take another one
+  HOLD_BYTES = 1 << 20, // stays in the cache of the core while every way goes over it
+  SEAM_LINES = 8,
+};
 
 static bool is_nbits(const struct recipes *r, uint32_t codes) {
   return recipe_is_nbits(recipe_quantization_of(r, codes).format);
@@ -33,7 +38,7 @@ static int measure_columns(struct eval *ev, const struct eval_measurement *m, st
     for (uint32_t k = 0; k < n; k++)
       eval_quantize_of(ev->r, m->codes[i + k], &ways[k]);
     struct eval_task *t = eval_begin(ev, m->codes[i], 0, 0, (struct eval_watcher){0});
-    if (eval_nbits_measure(t, ways, n, m->first, m->end, m->watchers + i, err) != 0) return -1;
+    if (eval_blocks_measure(t, ways, n, m->first, m->end, m->watchers + i, err) != 0) return -1;
   }
   return 0;
 }
@@ -89,7 +94,11 @@ static int measure_held(struct eval *ev, const struct eval_measurement *m, uint6
     if (!is_long(&z, m->memory_bytes) && z.block > longest.block) longest = z;
   }
   if (longest.block == 0) return 0;
-  const uint64_t most = m->memory_bytes / longest.width;
+  // Where chunks do not end with lines, a line at every seam is made twice.
+  const uint64_t line = longest.block * longest.inner * longest.width;
+  const bool seams = longest.block * longest.inner % EVAL_CHUNK != 0;
+  const uint64_t bytes = max_u64(HOLD_BYTES, seams ? SEAM_LINES * line : line);
+  const uint64_t most = min_u64(bytes, m->memory_bytes) / longest.width;
   while (*left < m->end) {
     const uint64_t lo = line_start(&longest, *left * EVAL_CHUNK);
     const uint64_t hi = most >= count - lo ? count : line_start(&longest, lo + most);

@@ -20,7 +20,7 @@
 #ifndef WEIR_FIGURE_PAIRS_LANES_H
 #define WEIR_FIGURE_PAIRS_LANES_H
 
-#include "kernels_table.h"
+#include "figure_pairs.h"
 
 #include <string.h>
 
@@ -30,20 +30,14 @@ struct sums {
   lanes vv, ee, ve, most;
 };
 
-struct pairs_cut {
-  size_t head, whole, behind; // pairs before, pairs in turns, number of the first one behind
-};
-
-// Of n pairs, the first of them number `first` of the chunk.
-static inline struct pairs_cut cut_of(size_t first, size_t n) {
-  const size_t to_turn = (KERNELS_LANES - first % KERNELS_LANES) % KERNELS_LANES;
-  const size_t head = to_turn < n ? to_turn : n;
-  const size_t whole = (n - head) / KERNELS_LANES * KERNELS_LANES;
-  return (struct pairs_cut){head, whole, head + whole};
-}
-
 LANES_INLINE lanes load(const double *at) {
   lanes x;
+  memcpy(&x, at, sizeof x);
+  return x;
+}
+
+LANES_INLINE narrow_lanes load_floats(const float *at) {
+  narrow_lanes x;
   memcpy(&x, at, sizeof x);
   return x;
 }
@@ -102,10 +96,36 @@ LANES_INLINE bool turns_of_codes(struct kernels_lanes *sums, const float *v, con
     widen(code, codes + i, is_unsigned);
 #pragma GCC unroll 4
     for (size_t k = 0; k < VECTORS; k++) {
-      narrow_lanes x;
-      memcpy(&x, v + i + k * STEP, sizeof x);
-      add(&s[k], __builtin_convertvector(x, lanes),
+      add(&s[k], __builtin_convertvector(load_floats(v + i + k * STEP), lanes),
           is_unsigned ? (code[k] - zero) * scale : code[k] * scale + zero);
+    }
+  }
+  return store_sums(sums, s);
+}
+
+// Codes with scales of their own: `share` is 1, or n codes begin with a share. A code less its zero
+// point is found in double and multiplied in float, where both are exact.
+LANES_INLINE bool turns_of_scaled(struct kernels_lanes *sums, const float *v, const uint8_t *codes,
+                                  size_t n, const struct kernels_scaled *m, bool each) {
+  const uint64_t every = 0x0101010101010101, sign = m->is_signed ? 1u << (m->bits - 1) : 0;
+  const uint64_t mask = ((1u << m->bits) - 1) * every, flip = sign * every;
+  struct sums s[VECTORS];
+  load_sums(s, sums);
+  for (size_t i = 0; i < n; i += KERNELS_LANES) {
+    const size_t at = each ? i : i / m->share;
+    lanes code[VECTORS], less[VECTORS] = {0};
+    uint64_t eight;
+    memcpy(&eight, codes + i, sizeof eight);
+    eight = (eight & mask) ^ flip; // the sign bit is taken away again below
+    widen(code, (const uint8_t *)&eight, true);
+    if (each && m->zeros) widen(less, m->zeros + i, true);
+    const double all = (double)sign + (each || !m->zeros ? 0 : m->zeros[at]);
+#pragma GCC unroll 4
+    for (size_t k = 0; k < VECTORS; k++) {
+      const narrow_lanes x = __builtin_convertvector(code[k] - less[k] - all, narrow_lanes);
+      const narrow_lanes w = each ? x * load_floats(m->scales + i + k * STEP) : x * m->scales[at];
+      add(&s[k], __builtin_convertvector(load_floats(v + i + k * STEP), lanes),
+          __builtin_convertvector(w, lanes));
     }
   }
   return store_sums(sums, s);
@@ -114,7 +134,7 @@ LANES_INLINE bool turns_of_codes(struct kernels_lanes *sums, const float *v, con
 LANES_INLINE bool pairs(struct kernels_lanes *sums, size_t first, const double *v, const double *w,
                         size_t n) {
   struct kernels_lanes s = *sums;
-  const struct pairs_cut c = cut_of(first, n);
+  const struct figure_pairs_cut c = figure_pairs_cut(first, n);
   if (!figure_pairs_portable(&s, first, v, w, c.head)) return false;
   if (!turns(&s, v + c.head, w + c.head, c.whole))
     return figure_pairs_portable(sums, first, v, w, n);
@@ -127,7 +147,7 @@ LANES_INLINE bool pairs(struct kernels_lanes *sums, size_t first, const double *
 LANES_INLINE bool pairs_of_codes(struct kernels_lanes *sums, size_t first, const float *v,
                                  const uint8_t *codes, size_t n, const struct kernels_stored *m) {
   struct kernels_lanes s = *sums;
-  const struct pairs_cut c = cut_of(first, n);
+  const struct figure_pairs_cut c = figure_pairs_cut(first, n);
   if (!figure_pairs_codes_portable(&s, first, v, codes, c.head, m)) return false;
   if (!(m->is_unsigned ? turns_of_codes(&s, v + c.head, codes + c.head, c.whole, m, true)
                        : turns_of_codes(&s, v + c.head, codes + c.head, c.whole, m, false)))
@@ -139,7 +159,24 @@ LANES_INLINE bool pairs_of_codes(struct kernels_lanes *sums, size_t first, const
   return true;
 }
 
-// The two functions of a variant.
+LANES_INLINE bool pairs_of_scaled(struct kernels_lanes *sums, size_t first, const float *v,
+                                  const uint8_t *codes, size_t n, const struct kernels_scaled *m) {
+  const struct figure_pairs_cut c = figure_pairs_cut_scaled(first, n, m);
+  const struct kernels_scaled whole = figure_pairs_scaled_from(m, c.head),
+                              behind = figure_pairs_scaled_from(m, c.behind);
+  struct kernels_lanes s = *sums;
+  if (!figure_pairs_scaled_portable(&s, first, v, codes, c.head, m)) return false;
+  if (!(m->share == 1 ? turns_of_scaled(&s, v + c.head, codes + c.head, c.whole, &whole, true)
+                      : turns_of_scaled(&s, v + c.head, codes + c.head, c.whole, &whole, false)))
+    return figure_pairs_scaled_portable(sums, first, v, codes, n, m);
+  if (!figure_pairs_scaled_portable(&s, first + c.behind, v + c.behind, codes + c.behind,
+                                    n - c.behind, &behind))
+    return false;
+  *sums = s;
+  return true;
+}
+
+// The three functions of a variant.
 #define FIGURE_PAIRS(isa)                                                                          \
   LANES_TARGET bool figure_pairs_##isa(struct kernels_lanes *sums, size_t first, const double *v,  \
                                        const double *w, size_t n) {                                \
@@ -149,6 +186,11 @@ LANES_INLINE bool pairs_of_codes(struct kernels_lanes *sums, size_t first, const
                                              const float *v, const uint8_t *codes, size_t n,       \
                                              const struct kernels_stored *m) {                     \
     return pairs_of_codes(sums, first, v, codes, n, m);                                            \
+  }                                                                                                \
+  LANES_TARGET bool figure_pairs_scaled_##isa(struct kernels_lanes *sums, size_t first,            \
+                                              const float *v, const uint8_t *codes, size_t n,      \
+                                              const struct kernels_scaled *m) {                    \
+    return pairs_of_scaled(sums, first, v, codes, n, m);                                           \
   }
 
 #endif

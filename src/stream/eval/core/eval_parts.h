@@ -1,11 +1,14 @@
-// Inside the evaluator: what its files share. Everything below recipe_read works on *wide*
+// Inside the evaluator: what its rooms share. Everything below eval_read works on *wide*
 // elements: a type below 8 bits takes a byte an element (its bits in the low end), any other type
 // its own bytes. Packing happens at the two ends only, in eval_bits.c.
 #ifndef WEIR_EVAL_PARTS_H
 #define WEIR_EVAL_PARTS_H
 
-#include "eval.h"
+#include "eval_turns.h"
+#include "eval_watcher.h"
+#include "io.h"
 #include "kernels.h"
+#include "recipe.h"
 
 enum {
   EVAL_BUDGET_MIN = 1 << 20,
@@ -16,7 +19,8 @@ enum {
   EVAL_CURSORS = 4,
   EVAL_CURSOR_BYTES = 4 << 10,
   EVAL_BOXES = 16,
-  EVAL_CHUNK = 4096, // elements that have their error figures together
+  EVAL_BOX_STATE = 512, // bytes
+  EVAL_CHUNK = 4096,    // elements that have their error figures together
 };
 
 // A run of small reads that may be going through a file in order (eval_leaf.c).
@@ -66,8 +70,8 @@ struct eval_stripe_box {
   uint64_t first, count; // which elements of the view; count 0: none yet
   struct eval_view view;
   struct eval_view dense; // the same elements within `data`: dims of the box, base in elements
-  struct eval_block_box
-      *held; // of a quantized recipe (eval_quantize.h); count: 1 once it is set up
+  // What another kind knows of what it holds; count: 1 once that is set up.
+  _Alignas(16) uint8_t state[EVAL_BOX_STATE];
 };
 
 // Error figures by columns (NBITS), as far as they have been told of.
@@ -121,7 +125,23 @@ struct eval_hold {
   const uint8_t *at;
 };
 
+// What evaluation knows of a kind of recipe.
+struct eval;
+typedef int eval_elements_fn(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count,
+                             uint8_t *out, struct err *err);
+struct eval_kind {
+  eval_elements_fn *elements;
+  // How many boxes it and its operands need at once (eval_boxes_at_once says what `left` is), or
+  // NULL: `own`, and those of its operands.
+  uint32_t (*boxes)(const struct eval *ev, uint32_t id, uint32_t *left);
+  uint32_t own;
+  // As eval_leaf_gathers and eval_leaf_gather, of what lies above a leaf; or NULL.
+  bool (*gathers)(struct eval_task *t, const struct eval_fragments *f);
+  int (*gather)(struct eval_task *t, const struct eval_fragments *f, uint8_t *out, struct err *err);
+};
+
 struct eval {
+  const struct eval_kind *kinds; // RECIPE_KINDS (eval.c)
   const struct recipes *r;
   struct io *io;
   size_t budget_bytes;
@@ -136,7 +156,6 @@ struct eval {
   size_t box_bytes; // of one box
   uint32_t n_boxes;
   struct eval_stripe_box *boxes; // EVAL_BOXES
-  struct eval_block_box *held;   // EVAL_BOXES
   struct eval_task task;         // the last one begun
   struct eval_once once;         // of that task
   struct eval_hold hold;
@@ -155,12 +174,21 @@ static inline uint32_t eval_width(const struct recipes *r, uint32_t id) {
 // Scratch of the current level of depth: EVAL_SCRATCH_BYTES, for one use at a time.
 uint8_t *eval_scratch(struct eval *ev);
 
-// Shares the boxes out for a recipe that is asked for, unless they are.
+// The memory of the evaluator, shared out: all but the boxes, and these for a recipe that is asked for,
+// unless they are.
+void eval_share_memory(struct eval *ev);
 void eval_share_boxes(struct eval *ev, uint32_t root);
+// Bytes of it that are no boxes.
+extern const size_t eval_fixed_bytes;
 
-// Asks whether to go on: 0, or -1 with ERR_RETRY, which eval_interrupted alone gives (eval.c).
+// Asks whether to go on: 0, or -1 with ERR_RETRY.
 int eval_may_go_on(struct eval *ev, struct err *err);
-int eval_interrupted(struct err *err);
+// A unit of the cache that takes a long read: `find` computes it, and puts it into the cache, in one
+// worker; the others wait, and `know` looks it up. ERR_RETRY as eval_may_go_on. As eval_turns_wait says,
+// `find` may wait for units of what the unit is made of, and no others.
+int eval_find_once(struct eval_task *t, const struct eval_cache_key *key, uint64_t unit,
+                   bool (*know)(void *ctx), int (*find)(void *ctx, struct err *err), void *ctx,
+                   struct err *err);
 
 // Wide elements [first, first + count) of recipe `id` into out. eval_elements is that of any recipe; a
 // kind has one function of its own, in a file with what belongs to it, and a row in the table of
@@ -171,28 +199,22 @@ int eval_interrupted(struct err *err);
 //   - what it must look at more than once it keeps in the box that eval_box_for gives, marked busy
 //     while operands are asked (they take boxes too); the row says how many it needs at once
 //   - the task goes down unchanged; who changes elements in a way that has an error gives pairs to
-//     eval_figures.h, where told_of says that it does
-typedef int eval_elements_fn(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count,
-                             uint8_t *out, struct err *err);
+//     eval_figures.h, where told_of (eval_told.c) says that it does
 eval_elements_fn eval_elements;
 eval_elements_fn eval_leaf_elements;                                       // eval_leaf.c
 eval_elements_fn eval_join_fill_elements, eval_join_concat, eval_join_pad; // eval_join.c
 eval_elements_fn eval_view_elements;                                       // eval_view.c
-eval_elements_fn eval_cast_elements;                                       // eval_cast.c
-eval_elements_fn eval_quantize_elements;                                   // eval_quantize.c
-eval_elements_fn eval_reduce_elements;                                     // eval_reduce.c
-eval_elements_fn eval_dequantize_elements;                                 // eval_dequantize.c
 eval_elements_fn eval_pick_elements;                                       // eval_pick.c
-eval_elements_fn eval_map_elements;                                        // eval_map.c
-// Does a MAP row keep operands in a box?
-bool eval_map_holds(const struct recipes *r, uint32_t id);
-// As eval_leaf_gathers and eval_leaf_gather, of a MAP row whose first operand of full size is such an
-// extent.
-bool eval_map_gathers(struct eval_task *t, const struct eval_fragments *f);
-int eval_map_gather(struct eval_task *t, const struct eval_fragments *f, uint8_t *out,
-                    struct err *err);
 // The error where recipes lie too deep within each other; -1.
 int eval_too_deep(struct err *err);
+
+// How many boxes a recipe needs at once; and all its operands do. `left` bounds the walk: parts that
+// many recipes share are met once for every way to them. A count that is too small costs repeated
+// reads, nothing else.
+uint32_t eval_boxes_at_once(const struct eval *ev, uint32_t id, uint32_t *left);
+uint32_t eval_boxes_of_operands(const struct eval *ev, uint32_t id, uint32_t *left);
+uint32_t eval_view_boxes(const struct eval *ev, uint32_t id, uint32_t *left);
+uint32_t eval_join_concat_boxes(const struct eval *ev, uint32_t id, uint32_t *left);
 
 // Of an extent (eval_leaf.c): its RAW bytes, except of float6 in varints, whose bytes are entries;
 // n bytes of a source, none of them at or past `end`; and advice that elements are wanted soon.
@@ -220,7 +242,7 @@ void eval_bits_unpack(uint8_t *out, const uint8_t *in, uint64_t bit, size_t coun
 void eval_bits_pack(uint8_t *out, const uint8_t *in, size_t count, uint32_t bits);
 
 // The box of this recipe, or the free one longest unused made its own, with count 0; NULL if all
-// are being filled (eval.c).
+// are being filled.
 struct eval_stripe_box *eval_box_for(struct eval *ev, uint32_t id);
 // Elements [first, first + count) of a view whose operand begins at `data` (eval_gather.c).
 void eval_gather(const struct eval_view *v, const uint8_t *data, uint32_t width, uint64_t first,

@@ -8,6 +8,7 @@
 //
 // Small lists of scales and zero points are held in a box: codes are asked for in order, and the same
 // scales again for every row.
+#include "eval_math.h"
 #include "eval_spread.h"
 #include "kernels_dequantize.h"
 

@@ -14,7 +14,7 @@
 //
 // How far a box reaches depends on what the caller is going to want (eval_begin): computing
 // columns that another worker's unit holds would read them twice.
-#include "eval_quantize.h"
+#include "eval_blocks.h"
 
 #include "eval_affine.h"
 #include "eval_figures.h"
@@ -52,19 +52,13 @@ static void fold_dims(const struct recipes *r, struct eval_quantize *z) {
 }
 
 static void set_key(struct eval_quantize *z) {
-  const bool by_column = recipe_is_nbits(z->q.format) || z->inner == 1;
-  const uint64_t columns = z->outer * z->inner;
-  const uint64_t of_unit = by_column ? z->blocks : z->inner;
-  const uint64_t scale_bytes = of_unit * sizeof(float);
-  uint64_t zero_bytes = (of_unit * z->q.bits + 7) / 8;
-  if (z->q.format == FORMAT_NBITS_HQQ) zero_bytes = scale_bytes;
+  const uint64_t scale_bytes = z->cells * sizeof(float);
+  uint64_t zero_bytes = (z->cells * z->q.bits + 7) / 8;
+  if (eval_has_float_zeros(z)) zero_bytes = scale_bytes;
   if (z->q.symmetric && z->f.rule != KERNELS_RTN && z->f.rule != KERNELS_K_QUANT) zero_bytes = 0;
-  const bool fits = scale_bytes <= UINT32_MAX;
   z->key = (struct eval_cache_key){.of = z->of,
                                    .q = z->q,
-                                   .units = !fits       ? 0
-                                            : by_column ? columns
-                                                        : z->outer * z->blocks,
+                                   .units = scale_bytes <= UINT32_MAX ? z->units : 0,
                                    .bytes = {(uint32_t)zero_bytes, (uint32_t)scale_bytes}};
 }
 
@@ -90,10 +84,11 @@ void eval_quantize_of(const struct recipes *r, uint32_t id, struct eval_quantize
                                        .scale_type =
                                            (uint8_t)(mlas && in == KERNELS_BF16 ? KERNELS_F32 : in),
                                        .block = (size_t)z->block};
+  eval_layout_of(z);
   set_key(z);
 }
 
-struct eval_room eval_quantize_room(struct eval *ev, const struct eval_stripe_box *b) {
+struct eval_room eval_quantize_room(struct eval *ev, struct eval_stripe_box *b) {
   struct eval_room room = {.tile = eval_scratch(ev),
                            .tile_bytes = EVAL_SCRATCH_BYTES,
                            .rest = b->data,
@@ -125,8 +120,9 @@ void eval_quantize_store_scales(enum dtype type, const float *scales, size_t n, 
   }
 }
 
-void eval_quantize_pack_zeros(const uint8_t *zeros, size_t n, uint32_t bits, uint8_t fill,
+void eval_quantize_pack_zeros(const struct eval_quantize *z, const uint8_t *zeros, size_t n,
                               uint8_t *out) {
+  const uint32_t bits = z->q.bits, fill = z->packs ? 1u << (bits - 1) : 0;
   const size_t per = 8 / bits;
   for (size_t i = 0; i < n; i += per) {
     uint32_t byte = 0;
@@ -136,18 +132,36 @@ void eval_quantize_pack_zeros(const uint8_t *zeros, size_t n, uint32_t bits, uin
   }
 }
 
+// ---- what is known -----------------------------------------------------------------------------
+
+bool eval_quantize_publishes(const struct eval_quantize *z, const struct eval_room *room) {
+  return z->key.units > 0 && z->key.bytes[EVAL_QUANTIZE_ZEROS] <= room->tile_bytes;
+}
+
 void eval_quantize_publish(struct eval_task *t, const struct eval_quantize *z, uint64_t unit,
-                           const float *scales, const uint8_t *zeros, size_t n, uint8_t fill,
+                           const float *scales, const uint8_t *zeros,
                            const struct eval_room *room) {
-  assert(n * sizeof *scales == z->key.bytes[EVAL_QUANTIZE_SCALES] || z->key.units == 0);
-  if (!t->ev->cache || z->key.units == 0 || z->key.bytes[EVAL_QUANTIZE_ZEROS] > room->tile_bytes)
-    return;
+  if (!t->ev->cache || !eval_quantize_publishes(z, room)) return;
   const uint8_t *kept = room->tile;
-  if (z->f.rule == KERNELS_HQQ)
+  if (eval_has_float_zeros(z))
     kept = zeros;
   else if (z->key.bytes[EVAL_QUANTIZE_ZEROS])
-    eval_quantize_pack_zeros(zeros, n, z->q.bits, fill, room->tile);
+    eval_quantize_pack_zeros(z, zeros, (size_t)z->cells, room->tile);
   eval_cache_put(t->ev->cache, &z->key, unit, kept, (const uint8_t *)scales);
+}
+
+bool eval_quantize_look(struct eval_task *t, const struct eval_quantize *z, uint64_t unit,
+                        float *scales, uint8_t *zeros, const struct eval_room *room) {
+  struct eval_cache *c = t->ev->cache;
+  const bool packed = z->key.bytes[EVAL_QUANTIZE_ZEROS] > 0;
+  if (!eval_cache_look(c, &z->key, unit, EVAL_QUANTIZE_SCALES, (uint8_t *)scales) ||
+      (packed && !eval_cache_look(c, &z->key, unit, EVAL_QUANTIZE_ZEROS, room->tile)))
+    return false;
+  if (packed)
+    eval_bits_unpack(zeros, room->tile, 0, (size_t)z->cells, z->q.bits);
+  else
+    memset(zeros, 0, (size_t)z->cells);
+  return true;
 }
 
 uint64_t eval_quantize_unknown_end(struct eval_task *t, const struct eval_quantize *z,
@@ -234,13 +248,11 @@ int eval_quantize_elements(struct eval_task *t, uint32_t id, uint64_t first, uin
     return bad;
   }
   if (b->count == 0) {
-    *b->held = (struct eval_block_box){0};
-    eval_quantize_of(t->r, id, &b->held->z);
+    *eval_block_box_of(b) = (struct eval_block_box){0};
+    eval_quantize_of(t->r, id, &eval_block_box_of(b)->z);
     b->count = 1;
   }
-  const int failed = recipe_is_nbits(b->held->z.q.format)
-                         ? eval_nbits_elements(t, b, first, count, out, err)
-                         : eval_qdq_elements(t, b, first, count, out, err);
+  const int failed = eval_blocks_elements(t, b, first, count, out, err);
   b->busy = false;
   return failed;
 }
@@ -262,10 +274,10 @@ static bool has_columns(const struct recipes *r, uint32_t id) {
 
 void eval_quantize_begin(struct eval_task *t) {
   struct eval_quantize z;
-  if (!t->watcher.told || !has_columns(t->r, t->wanted.id)) return;
+  if (!has_columns(t->r, t->wanted.id)) return;
   eval_quantize_forget(t->ev, t->wanted.id); // what a box holds was told to somebody else
   eval_quantize_of(t->r, t->wanted.id, &z);
-  t->columns = eval_nbits_columns(&z, t->wanted.off, t->wanted.len);
+  t->columns = eval_tell_columns_of(&z, t->wanted.off, t->wanted.len);
 }
 
 int eval_quantize_end(struct eval_task *t, struct err *err) {
@@ -275,7 +287,7 @@ int eval_quantize_end(struct eval_task *t, struct err *err) {
   assert(b && b->count); // the range was read, by this box
   ev->depth++;
   b->busy = true;
-  const int failed = eval_nbits_end(t, b, err);
+  const int failed = eval_blocks_end(t, b, err);
   b->busy = false;
   ev->depth--;
   return failed;

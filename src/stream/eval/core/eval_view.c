@@ -228,7 +228,9 @@ static int read_fragments(struct eval_task *t, const struct eval_fragments *f, u
   if (f->n > 1 && f->stride <= scratch / 4 && !wasteful) return read_through(t, f, out, err);
   if (f->n >= GATHER_FRAGMENTS && eval_leaf_gathers(t->ev, f))
     return eval_leaf_gather(t->ev, f, out, err);
-  if (f->n >= GATHER_FRAGMENTS && eval_map_gathers(t, f)) return eval_map_gather(t, f, out, err);
+  const struct eval_kind *kind = &t->ev->kinds[t->r->rows[f->of].kind];
+  if (f->n >= GATHER_FRAGMENTS && kind->gathers && kind->gathers(t, f))
+    return kind->gather(t, f, out, err);
   for (uint64_t i = 0; i < f->n; i++, out += f->run * f->width) {
     if (f->n > 1) hint(t, f, i);
     if (eval_elements(t, f->of, f->at + i * f->stride, f->run, out, err) != 0) return -1;
@@ -326,4 +328,8 @@ int eval_view_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_
   struct eval_view v;
   view_of(t->r, id, &v);
   return from_operand(t, &v, first, count, out, err);
+}
+
+uint32_t eval_view_boxes(const struct eval *ev, uint32_t id, uint32_t *left) {
+  return 1 + eval_boxes_at_once(ev, eval_view_operand(ev->r, id), left);
 }

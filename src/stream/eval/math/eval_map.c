@@ -10,6 +10,7 @@
 // falls on a long run of the result, the kernel takes it as it stands for the run.
 //
 // An operand that stands twice (x * x) is read once.
+#include "eval_math.h"
 #include "eval_spread.h"
 #include "kernels_map.h"
 
@@ -29,13 +30,17 @@ struct map {
   uint64_t piece;                      // elements that fit there
 };
 
-bool eval_map_holds(const struct recipes *r, uint32_t id) {
+static bool holds(const struct recipes *r, uint32_t id) {
   const struct recipe *x = &r->rows[id];
   for (uint32_t i = 0; i < x->n_args; i++) {
     const uint32_t of = r->args[x->args + i];
     if (r->rows[of].count < x->count && eval_spread_holds(r, of)) return true;
   }
   return false;
+}
+
+uint32_t eval_map_boxes(const struct eval *ev, uint32_t id, uint32_t *left) {
+  return (uint32_t)holds(ev->r, id) + eval_boxes_of_operands(ev, id, left);
 }
 
 static void map_of(struct eval_task *t, uint32_t id, struct map *m) {
@@ -146,7 +151,7 @@ static int make(struct eval_task *t, uint32_t id, struct map *m, bool led, uint6
 static int make_fragments(struct eval_task *t, struct map *m, bool led,
                           const struct eval_fragments *f, uint8_t *out, struct err *err) {
   const uint32_t id = f->of;
-  struct eval_stripe_box *b = eval_map_holds(t->r, id) ? eval_box_for(t->ev, id) : NULL;
+  struct eval_stripe_box *b = holds(t->r, id) ? eval_box_for(t->ev, id) : NULL;
   if (b) b->busy = true;
   int failed = eval_spread_hold(t, b, m->spread, m->n, err) != 0;
   for (uint64_t i = 0; i < f->n && !failed; i++, out += f->run * m->width)
@@ -172,7 +177,6 @@ static struct eval_fragments lead_of(const struct eval_task *t, const struct map
 
 bool eval_map_gathers(struct eval_task *t, const struct eval_fragments *f) {
   struct map m;
-  if (t->r->rows[f->of].kind != RECIPE_MAP) return false;
   map_of(t, f->of, &m);
   if (m.lead == NO_ID) return false;
   const struct eval_fragments lead = lead_of(t, &m, f);

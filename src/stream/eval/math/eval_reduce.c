@@ -13,9 +13,7 @@
 // Outputs are made in units of 8192 at most, which a box holds, because they are asked for again and
 // again (a mean that is taken from every element). A unit that took a long read is kept for all workers
 // too, and only one of them computes it.
-#include "eval_cache.h"
-#include "eval_parts.h"
-#include "eval_turns.h"
+#include "eval_math.h"
 #include "kernels_convert.h"
 #include "kernels_reduce.h"
 
@@ -202,31 +200,49 @@ static struct eval_cache_key key_of(const struct recipes *r, uint32_t id, const 
                                  .bytes = {(uint32_t)(unit * q->width)}};
 }
 
+// A unit of outputs that the box is to hold.
+struct filling {
+  struct eval_task *t;
+  const struct reduce *q;
+  struct eval_stripe_box *b;
+  struct eval_cache_key key;
+  uint64_t unit, first, n;
+};
+
+static bool know_unit(void *ctx) {
+  const struct filling *f = ctx;
+  return eval_cache_look(f->t->ev->cache, &f->key, f->unit, EVAL_CACHE_FIRST, f->b->data);
+}
+
+static int make_unit(void *ctx, struct err *err) {
+  const struct filling *f = ctx;
+  const size_t held = (size_t)round_up(f->key.bytes[EVAL_CACHE_FIRST], LINE);
+  const size_t bytes = (size_t)min_u64(f->t->ev->box_bytes - held, WORK_MOST);
+  uint8_t *data = f->b->data;
+  memset(data, 0, held);
+  return make(f->t, f->q, f->first, f->n, data + held, bytes, data, err);
+}
+
+static int find_unit(void *ctx, struct err *err) {
+  const struct filling *f = ctx;
+  if (make_unit(ctx, err) != 0) return -1;
+  eval_cache_put(f->t->ev->cache, &f->key, f->unit, f->b->data, NULL);
+  return 0;
+}
+
 // Outputs of a unit into the box: from other workers, or computed.
 static int fill_box(struct eval_task *t, uint32_t id, const struct reduce *q,
                     struct eval_stripe_box *b, uint64_t unit, struct err *err) {
-  struct eval *ev = t->ev;
-  const uint64_t first = unit * UNIT, n = min_u64(UNIT, t->r->rows[id].count - first);
-  const struct eval_cache_key key = key_of(t->r, id, q);
-  const size_t held = (size_t)round_up(key.bytes[EVAL_CACHE_FIRST], LINE);
-  const size_t bytes = (size_t)min_u64(ev->box_bytes - held, WORK_MOST);
-  const bool large = ev->cache && n * q->column >= LARGE;
-  enum eval_turns_next next = EVAL_TURNS_LOOK;
-  int failed = 0;
+  struct filling f = {
+      .t = t, .q = q, .b = b, .key = key_of(t->r, id, q), .unit = unit, .first = unit * UNIT};
+  f.n = min_u64(UNIT, t->r->rows[id].count - f.first);
   b->count = 0;
-  if (large) next = eval_turns_wait(ev->cache, &key, unit, ev->go_on);
-  if (next == EVAL_TURNS_STOPPED) return eval_interrupted(err);
-  const bool known = large && next == EVAL_TURNS_LOOK &&
-                     eval_cache_look(ev->cache, &key, unit, EVAL_CACHE_FIRST, b->data);
-  if (!known) {
-    memset(b->data, 0, held);
-    failed = make(t, q, first, n, b->data + held, bytes, b->data, err);
-    if (large && !failed) eval_cache_put(ev->cache, &key, unit, b->data, NULL);
-  }
-  if (next == EVAL_TURNS_MINE) eval_turns_done(ev->cache, &key, unit);
+  const bool large = t->ev->cache && f.n * q->column >= LARGE;
+  const int failed =
+      large ? eval_find_once(t, &f.key, unit, know_unit, find_unit, &f, err) : make_unit(&f, err);
   if (failed) return -1;
-  b->first = first;
-  b->count = n;
+  b->first = f.first;
+  b->count = f.n;
   return 0;
 }
 

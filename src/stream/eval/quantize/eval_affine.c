@@ -27,8 +27,6 @@
 #include "eval_affine.h"
 
 #include "eval_figures.h"
-#include "eval_quantize.h"
-#include "eval_turns.h"
 
 #include <assert.h>
 #include <float.h>
@@ -38,6 +36,11 @@ enum { CHUNK = 1024, TILE_MOST = 512 << 10, ASK_ELEMENTS = 1 << 18 };
 
 struct range {
   double lo, hi;
+};
+
+// Elements of the operand, in the state of the box.
+struct kept {
+  uint64_t from, to;
 };
 
 struct affine {
@@ -55,18 +58,18 @@ struct affine {
   struct eval_affine_grid *grids; // NULL: no room
   uint8_t *tile;                  // elements of the operand as they come, in whole chunks
   size_t tile_bytes;
-  struct eval_block_box *held; // which elements are kept,
-  uint8_t *kept;               // where,
-  uint64_t keep_most;          // how many at most,
-  bool keeps;                  // and are those that come now?
-  uint64_t bad;                // elements that are NaN or infinite
-  uint8_t *out;                // where codes go next
-  uint64_t next;               // the element they are of
-  int failed;                  // telling of error figures did, with *err
+  struct kept *held;  // which elements are kept,
+  uint8_t *kept;      // where,
+  uint64_t keep_most; // how many at most,
+  bool keeps;         // and are those that come now?
+  uint64_t bad;       // elements that are NaN or infinite
+  uint8_t *out;       // where codes go next
+  uint64_t next;      // the element they are of
+  int failed;         // telling of error figures did, with *err
   struct err *err;
 };
 
-static void affine_of(struct eval_task *t, const struct eval_stripe_box *b, struct affine *z) {
+static void affine_of(struct eval_task *t, struct eval_stripe_box *b, struct affine *z) {
   const struct recipes *r = t->r;
   *z = (struct affine){.t = t,
                        .id = b->id,
@@ -141,7 +144,7 @@ static int read_elements(struct affine *z, uint64_t first, size_t n, uint8_t *to
 // At most *n elements from `first` on, wherever they are: *n of them at *at.
 static int find_elements(struct affine *z, uint64_t first, size_t *n, const uint8_t **at,
                          struct err *err) {
-  struct eval_block_box *h = z->held;
+  struct kept *h = z->held;
   if (first >= h->from && first < h->to) {
     *n = (size_t)min_u64(*n, h->to - first);
     *at = z->kept + (first - h->from) * z->width;
@@ -193,7 +196,8 @@ static struct eval_cache_key key_of(const struct affine *z) {
       .of = z->of, .q = z->q, .units = z->channels, .bytes = {sizeof(struct range)}};
 }
 
-static bool know_ranges(struct affine *z) {
+static bool know_ranges(void *ctx) {
+  struct affine *z = ctx;
   const struct eval_cache_key key = key_of(z);
   for (uint64_t c = 0; c < z->channels; c++)
     if (!eval_cache_get(z->t->ev->cache, &key, c, 0, 0, (uint8_t *)&z->ranges[c],
@@ -212,7 +216,8 @@ static int join_ranges(struct affine *z, struct err *err) {
   return failed;
 }
 
-static int find_ranges(struct affine *z, struct err *err) {
+static int find_ranges(void *ctx, struct err *err) {
+  struct affine *z = ctx;
   const struct eval_cache_key key = key_of(z);
   for (uint64_t c = 0; c < z->channels; c++)
     z->ranges[c] = (struct range){DBL_MAX, -DBL_MAX};
@@ -226,19 +231,6 @@ static int find_ranges(struct affine *z, struct err *err) {
   for (uint64_t c = 0; c < z->channels; c++)
     eval_cache_put(z->t->ev->cache, &key, c, (const uint8_t *)&z->ranges[c], NULL);
   return 0;
-}
-
-// Found here or elsewhere. All of them are found together: who waits waits for the last one.
-static int learn_ranges(struct affine *z, struct err *err) {
-  assert(z->channels > 0); // or there would be no element to ask for
-  const struct eval_cache_key key = key_of(z);
-  const uint64_t last = z->channels - 1;
-  const enum eval_turns_next turn = eval_turns_wait(z->t->ev->cache, &key, last, z->t->ev->go_on);
-  if (turn == EVAL_TURNS_STOPPED) return eval_interrupted(err);
-  if (turn == EVAL_TURNS_LOOK) return know_ranges(z) ? 0 : find_ranges(z, err);
-  const int failed = find_ranges(z, err);
-  eval_turns_done(z->t->ev->cache, &key, last);
-  return failed;
 }
 
 // ---- grids -------------------------------------------------------------------------------------
@@ -263,7 +255,7 @@ static int make_grids(struct affine *z, struct err *err) {
 // The tile and what is kept: the box from `used` on.
 static void share_rest(struct affine *z, struct eval_stripe_box *b, uint64_t used) {
   const uint64_t rest = z->t->ev->box_bytes - used;
-  z->held = b->held;
+  z->held = (struct kept *)(void *)b->state;
   z->tile = eval_scratch(z->t->ev);
   z->tile_bytes = EVAL_SCRATCH_BYTES;
   z->keep_most = 0;
@@ -280,7 +272,7 @@ static int share_box(struct affine *z, struct eval_stripe_box *b, struct err *er
   if (z->channels > room / sizeof *z->ranges || ranges > room)
     return err_set(err, ERR_RETRY, "the ranges of %llu channels do not fit %llu bytes of memory",
                    (unsigned long long)z->channels, (unsigned long long)room),
-           err_hint(err, "--memory gives more");
+           err_because(err, REASON_TOO_MUCH);
   z->ranges = (struct range *)(void *)b->data;
   uint64_t used = ranges;
   if (z->channels <= (room - ranges) / sizeof *z->grids) {
@@ -294,8 +286,11 @@ static int share_box(struct affine *z, struct eval_stripe_box *b, struct err *er
 static int set_up(struct affine *z, struct eval_stripe_box *b, struct err *err) {
   if (share_box(z, b, err) != 0) return -1;
   if (b->count > 0) return 0;
-  b->held->from = b->held->to = 0;
-  if (learn_ranges(z, err) != 0) return -1;
+  *z->held = (struct kept){0};
+  assert(z->channels > 0); // or there would be no element to ask for
+  // All of them are found together: who waits waits for the last one.
+  const struct eval_cache_key key = key_of(z);
+  if (eval_find_once(z->t, &key, z->channels - 1, know_ranges, find_ranges, z, err) != 0) return -1;
   if (make_grids(z, err) != 0) return -1;
   b->count = 1;
   return 0;

@@ -126,3 +126,19 @@ int eval_join_pad(struct eval_task *t, uint32_t id, uint64_t first, uint64_t cou
   }
   return 0;
 }
+
+// Along the outermost axis one part is finished after the other.
+uint32_t eval_join_concat_boxes(const struct eval *ev, uint32_t id, uint32_t *left) {
+  const struct recipes *r = ev->r;
+  const struct recipe *x = &r->rows[id];
+  uint64_t outer;
+  bool fits = dims_product(r->longs + x->dims, x->n, &outer);
+  assert(fits);
+  uint32_t sum = 0, most = 0;
+  for (uint32_t i = 0; i < x->n_args; i++) {
+    uint32_t n = eval_boxes_at_once(ev, r->args[x->args + i], left);
+    sum += n;
+    if (n > most) most = n;
+  }
+  return outer == 1 ? most : sum;
+}

@@ -10,6 +10,7 @@
 // All other casts are those of ONNX's Cast node (kernels_convert.h), without figures. Where ONNX leaves
 // open what an element becomes, the node and this recipe could differ: such an element is refused.
 #include "eval_figures.h"
+#include "eval_math.h"
 #include "kernels_convert.h"
 
 #include <assert.h>
@@ -49,17 +50,9 @@ static void convert(uint8_t *out, uint8_t *in, size_t n, enum dtype from, enum d
 }
 
 static double element_of(enum dtype type, const uint8_t *at) {
-  double d;
-  float f;
-  uint16_t half;
-  if (type == DTYPE_DOUBLE) return memcpy(&d, at, sizeof d), d;
-  if (type == DTYPE_FLOAT) return memcpy(&f, at, sizeof f), (double)f;
-  memcpy(&half, at, sizeof half);
-  if (type == DTYPE_FLOAT16)
-    kernels_f16_to_f32(&f, &half, 1);
-  else
-    kernels_bf16_to_f32(&f, &half, 1);
-  return f;
+  double x;
+  eval_figures_widen(type, at, 1, &x);
+  return x;
 }
 
 static bool is_infinite_half(const uint8_t *at, enum dtype type) {
@@ -75,8 +68,8 @@ static void clip_to_finite(uint8_t *out, const uint8_t *in, size_t n, enum dtype
   const float most = FLT_MAX;
   for (size_t i = 0; i < n && width < 8; i++) {
     uint8_t *y = out + i * width;
-    const double x = element_of(from, in + i * wide);
     if (width == 2 ? !is_infinite_half(y, to) : !isinf(element_of(to, y))) continue;
+    const double x = element_of(from, in + i * wide);
     if (!isfinite(x)) continue;
     const float signed_most = x < 0 ? -most : most;
     const uint16_t half =
@@ -98,9 +91,8 @@ static int check_overflow(const uint8_t *out, const uint8_t *in, size_t n, enum 
     if (!isfinite(x)) continue;
     err_fill(err, ERR_MODEL, "element %llu is %g, which %s cannot hold: it would become infinite",
              (unsigned long long)(first + i), x, dtype_name(to));
-    return err_hint(err, "leave the tensor as it is (--exclude)%s",
-                    to == DTYPE_FLOAT16 ? ", or take bfloat16, which reaches as far as float32"
-                                        : "");
+    return to == DTYPE_FLOAT16 ? err_because(err, REASON_OVERFLOW_HALF)
+                               : err_because(err, REASON_OVERFLOW);
   }
   return 0;
 }
@@ -145,6 +137,35 @@ static int convert_elements(struct eval_task *t, uint32_t id, uint64_t first, ui
   return 0;
 }
 
+// Elements of one chunk whose rounding is infinite, which stay at the largest value.
+static void count_clipped(struct eval_task *t, uint64_t first, const double *v, size_t n,
+                          enum dtype to) {
+  struct eval_chunks *c = &t->chunks;
+  const double bound = to == DTYPE_FLOAT16    ? 65520
+                       : to == DTYPE_BFLOAT16 ? 0x1.ffp127
+                                              : 0x1.ffffffp127;
+  for (size_t i = (size_t)(c->next - first); i < n && first + i < c->end; i++)
+    c->sums.overflows += to != DTYPE_DOUBLE && isfinite(v[i]) && fabs(v[i]) >= bound;
+}
+
+// Takes what is wanted of n elements, before and after.
+static int tell(struct eval_task *t, uint32_t id, uint64_t first, const uint8_t *in,
+                const uint8_t *out, size_t n, struct err *err) {
+  const enum dtype to = (enum dtype)t->r->rows[id].dtype;
+  const enum dtype from = (enum dtype)t->r->rows[t->r->args[t->r->rows[id].args]].dtype;
+  const bool clips = recipe_cast_clips(t->r, id);
+  double v[EVAL_PAIRS], w[EVAL_PAIRS];
+  for (size_t i = 0, m; i < n; i += m) {
+    m = (size_t)min_u64(min_u64(EVAL_PAIRS, n - i), EVAL_CHUNK - (first + i) % EVAL_CHUNK);
+    if (!eval_figures_wants(t, id, first + i, m)) continue;
+    eval_figures_widen(from, in + i * (dtype_bits(from) / 8), m, v);
+    eval_figures_widen(to, out + i * (dtype_bits(to) / 8), m, w);
+    if (clips) count_clipped(t, first + i, v, m, to);
+    if (eval_figures_add(t, first + i, v, w, m, err) != 0) return -1;
+  }
+  return 0;
+}
+
 int eval_cast_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count,
                        uint8_t *out, struct err *err) {
   uint32_t of = t->r->args[t->r->rows[id].args];
@@ -160,7 +181,7 @@ int eval_cast_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_
     convert(out, scratch, (size_t)n, from, to);
     if (clips) clip_to_finite(out, scratch, (size_t)n, from, to);
     if (eval_figures_watches(t, id)) {
-      if (eval_figures_cast(t, id, first, scratch, out, (size_t)n, err) != 0) return -1;
+      if (tell(t, id, first, scratch, out, (size_t)n, err) != 0) return -1;
     } else if (t->ev->refuses_overflow &&
                check_overflow(out, scratch, (size_t)n, from, to, first, err) != 0) {
       return -1;

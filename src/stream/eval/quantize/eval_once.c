@@ -16,8 +16,7 @@
 #include "eval_once.h"
 
 #include "eval_figures.h"
-#include "eval_quantize.h"
-#include "eval_turns.h"
+#include "eval_blocks.h"
 
 #include <assert.h>
 
@@ -106,19 +105,32 @@ static int make_chunks(struct eval_task *t, uint64_t chunk, uint64_t end, struct
   return failed;
 }
 
-// Makes what is missing of the group of a chunk, unless another worker does.
+// Makes what is missing of the group of a chunk.
+struct missing {
+  struct eval_task *t;
+  struct eval_cache_key codes;
+  uint64_t first, end;
+};
+
+static bool know_group(void *ctx) {
+  struct missing *m = ctx;
+  while (m->first < m->end && eval_cache_has(m->t->ev->cache, &m->codes, m->first))
+    m->first++;
+  return m->first == m->end;
+}
+
+static int find_group(void *ctx, struct err *err) {
+  struct missing *m = ctx;
+  return know_group(m) ? 0 : make_chunks(m->t, m->first, m->end, err);
+}
+
 static int make_group(struct eval_task *t, uint64_t chunk, struct err *err) {
-  const struct eval_cache_key turns = key_of(t->r, t->once, EVAL_CACHE_TURNS),
-                              codes = key_of(t->r, t->once, EVAL_CACHE_CODES);
-  const uint64_t group = chunk / GROUP, end = min_u64((group + 1) * GROUP, codes.units);
-  if (eval_turns_wait(t->ev->cache, &turns, group, t->ev->go_on) == EVAL_TURNS_STOPPED)
-    return eval_interrupted(err);
-  uint64_t first = group * GROUP;
-  while (first < end && eval_cache_has(t->ev->cache, &codes, first))
-    first++;
-  const int failed = first < end ? make_chunks(t, first, end, err) : 0;
-  eval_turns_done(t->ev->cache, &turns, group);
-  return failed;
+  const struct eval_cache_key turns = key_of(t->r, t->once, EVAL_CACHE_TURNS);
+  const uint64_t group = chunk / GROUP;
+  struct missing m = {
+      .t = t, .codes = key_of(t->r, t->once, EVAL_CACHE_CODES), .first = group * GROUP};
+  m.end = min_u64((group + 1) * GROUP, m.codes.units);
+  return eval_find_once(t, &turns, group, know_group, find_group, &m, err);
 }
 
 // ---- serving -----------------------------------------------------------------------------------

@@ -5,7 +5,7 @@
 //   a stretch    ────────────────────────   one view, no copy
 //   a stripe     ──  ·  ──  ·  ──  ·  ──    a read for each row: a view of the rows would read (and
 //                                           count) what lies between them
-#include "eval_quantize.h"
+#include "eval_blocks.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,0 +1,169 @@
+// Error figures of what is stored in another form, but for the NBITS formats (eval_tell.c), whose
+// kernels have them by column. Here they are of chunks of 4096 elements, numbered in the order of
+// the codes:
+//
+//   range that is wanted      │◀────────── of this unit ──────────▶│
+//   elements             …────┬────────┬────────┬────────┬─────────┼──┬──…
+//   chunks                 c  │  c+1   │  c+2   │  c+3   │   c+4   │  │
+//                             first whole one here        goes on behind: computed to its end
+//
+// Whoever has elements and what they are stored as gives them here as they come (eval_figures_add);
+// what lies before the next element that is wanted was there already, or is another unit's, and is
+// passed over. A chunk's sums have lanes that do not know how it was cut (kernels_figure_pairs), so memory
+// and tiles do not show.
+//
+// Where codes are made in stripes (some columns of many rows, then the next columns) they are told of when
+// all rows are there, from a second look at the elements.
+//
+// Where codes are moved about behind (a transpose), each unit takes the chunks whose number falls
+// to its bytes, when the range was read: their figures were found with the codes (eval_once.c).
+// Where those are not kept, and of casts, they are then computed apart.
+#include "eval_figures.h"
+
+#include <assert.h>
+#include <math.h>
+
+bool eval_figures_watches(const struct eval_task *t, uint32_t id) {
+  return t->chunks.id == id;
+}
+
+bool eval_figures_wants(const struct eval_task *t, uint32_t id, uint64_t first, uint64_t n) {
+  const struct eval_chunks *c = &t->chunks;
+  return c->id == id && c->open && c->next < c->end && first <= c->next && c->next - first < n;
+}
+
+// ---- adding pairs ------------------------------------------------------------------------------
+
+static double reduced(const double lane[KERNELS_LANES]) {
+  return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+}
+
+static void tell_chunk(struct eval_task *t) {
+  struct eval_chunks *c = &t->chunks;
+  const uint64_t number = (c->next - 1) / EVAL_CHUNK;
+  struct figures f = {.elements = c->next - number * EVAL_CHUNK,
+                      .nonfinite = c->sums.nonfinite,
+                      .overflows = c->sums.overflows,
+                      .vv = reduced(c->sums.lanes.vv),
+                      .ee = reduced(c->sums.lanes.ee),
+                      .ve = reduced(c->sums.lanes.ve)};
+  for (uint32_t i = 0; i < KERNELS_LANES; i++)
+    f.max_error = fmax(f.max_error, c->sums.lanes.max_error[i]);
+  t->watcher.told(t->watcher.ctx, number, &f);
+  c->sums = (struct eval_sums){0};
+}
+
+static int refuse_not_finite(const struct eval_task *t, uint64_t at, double v, struct err *err) {
+  const struct recipes *r = t->r;
+  const uint32_t of = r->args[r->rows[t->chunks.id].args];
+  const int64_t *dims = recipe_dims(r, of);
+  int64_t place[RECIPE_MAX_RANK];
+  for (uint32_t i = r->rows[of].rank; i-- > 0; at /= (uint64_t)dims[i])
+    place[i] = (int64_t)(at % (uint64_t)dims[i]);
+  err_fill(err, ERR_MODEL, "element %s of the weight is not finite (%g)",
+           quote_dims(place, r->rows[of].rank).s, v);
+  return err_because(err, REASON_NOT_FINITE);
+}
+
+// Pairs among which some are not finite: those are counted, and take part in no sum.
+static int add_one_by_one(const struct eval_task *t, struct eval_sums *s, uint64_t at,
+                          const double *v, const double *w, size_t n, struct err *err) {
+  static const double zero = 0;
+  for (size_t i = 0; i < n; i++) {
+    const size_t lane = (size_t)((at + i) % EVAL_CHUNK);
+    if (kernels_figure_pairs(&s->lanes, lane, &v[i], &w[i], 1)) continue;
+    kernels_figure_pairs(&s->lanes, lane, &zero, &zero, 1);
+    if (isfinite(v[i])) {
+      s->overflows++;
+      continue;
+    }
+    if (t->r->rows[t->chunks.id].kind == RECIPE_QUANTIZE && !t->measures)
+      return refuse_not_finite(t, at + i, v[i], err);
+    s->nonfinite++;
+  }
+  return 0;
+}
+
+// n pairs of one chunk, from element `at` on.
+static int add_pairs(const struct eval_task *t, struct eval_sums *s, uint64_t at, const double *v,
+                     const double *w, size_t n, struct err *err) {
+  if (kernels_figure_pairs(&s->lanes, (size_t)(at % EVAL_CHUNK), v, w, n)) return 0;
+  return add_one_by_one(t, s, at, v, w, n, err);
+}
+
+static void went_on(struct eval_task *t, size_t n) {
+  struct eval_chunks *c = &t->chunks;
+  c->next += n;
+  if (c->next == c->end || c->next % EVAL_CHUNK == 0) tell_chunk(t);
+}
+
+int eval_figures_add(struct eval_task *t, uint64_t first, const double *v, const double *w,
+                     size_t n, struct err *err) {
+  struct eval_chunks *c = &t->chunks;
+  assert(first <= c->next && c->next - first < n);
+  const size_t known = (size_t)(c->next - first);
+  v += known;
+  w += known;
+  n = (size_t)min_u64(n - known, c->end - c->next);
+  while (n > 0) {
+    const size_t m = (size_t)min_u64(n, EVAL_CHUNK - c->next % EVAL_CHUNK);
+    if (add_pairs(t, &c->sums, c->next, v, w, m, err) != 0) return -1;
+    went_on(t, m);
+    v += m;
+    w += m;
+    n -= m;
+  }
+  return 0;
+}
+
+bool eval_figures_add_codes(struct eval_task *t, uint64_t first, const float *v,
+                            const uint8_t *codes, size_t n, const struct kernels_stored *stored) {
+  struct eval_chunks *c = &t->chunks;
+  assert(first <= c->next && c->next - first < n);
+  const uint64_t end = min_u64(first + n, c->end);
+  while (c->next < end) {
+    const size_t at = (size_t)(c->next - first), lane = (size_t)(c->next % EVAL_CHUNK);
+    const size_t m = (size_t)min_u64(end - c->next, EVAL_CHUNK - lane);
+    if (!kernels_figure_pairs_codes(&c->sums.lanes, lane, v + at, codes + at, m, stored))
+      return false;
+    went_on(t, m);
+  }
+  return true;
+}
+
+bool eval_figures_add_scaled(struct eval_task *t, uint64_t first, const float *v,
+                             const uint8_t *codes, size_t n, const struct kernels_scaled *scaled) {
+  struct eval_chunks *c = &t->chunks;
+  assert(first <= c->next && c->next - first < n);
+  const uint64_t end = min_u64(first + n, c->end);
+  while (c->next < end) {
+    const size_t at = (size_t)(c->next - first), lane = (size_t)(c->next % EVAL_CHUNK);
+    size_t m = (size_t)min_u64(end - c->next, EVAL_CHUNK - lane);
+    struct kernels_scaled s = *scaled;
+    if (at % s.share) m = min_u64(m, s.share - at % s.share); // up to where a share begins
+    s.scales += at / s.share;
+    if (s.zeros) s.zeros += at / s.share;
+    if (!kernels_figure_pairs_scaled(&c->sums.lanes, lane, v + at, codes + at, m, &s)) return false;
+    went_on(t, m);
+  }
+  return true;
+}
+
+void eval_figures_floats(enum dtype type, const void *in, size_t n, float *room) {
+  uint16_t half[EVAL_PAIRS];
+  assert(n <= EVAL_PAIRS);
+  memcpy(type == DTYPE_FLOAT ? (void *)room : half, in, n * dtype_bits(type) / 8);
+  if (type == DTYPE_FLOAT16) kernels_f16_to_f32(room, half, n);
+  if (type == DTYPE_BFLOAT16) kernels_bf16_to_f32(room, half, n);
+}
+
+void eval_figures_widen(enum dtype type, const void *in, size_t n, double *out) {
+  float room[EVAL_PAIRS];
+  assert(n <= EVAL_PAIRS);
+  if (type == DTYPE_DOUBLE) {
+    memcpy(out, in, n * sizeof *out);
+    return;
+  }
+  eval_figures_floats(type, in, n, room);
+  kernels_f32_to_f64(out, room, n);
+}

@@ -1,0 +1,599 @@
+// Quantization in blocks, whatever its layout (eval_layout.c): codes, scales and zero points of a
+// stretch of the operand [outer, k, inner].
+//
+//   choose   which units a box holds: as many as are wanted and fit, in shares of about equal size; of
+//            a unit that does not fit, some of its cells
+//   fill     the operand comes by in panels, and the kernel puts into the box what it makes of them
+//   tell     error figures (eval_tell.c)
+//   publish  scales and zero points of whole units, for all workers (eval_quantize.c)
+//   take     what was asked for
+//
+//   inner = 1: a column is a row            inner > 1: columns lie across
+//     ┌────────────────────┐                  ┌──────┬──────┬──────┐
+//     │ box 0: rows n0..n1 │                  │ box  │ box  │ box  │  panels of whole rows, as they lie;
+//     ├────────────────────┤                  │  0   │  1   │  2   │  stripes of them where the box has
+//     │ box 1              │                  │      │      │      │  not all columns (packed) or the
+//     └────────────────────┘                  └──────┴──────┴──────┘  blocks are too long
+//
+// Rows are read as they lie, so their boxes stay small enough for the cache of the core. Packed columns
+// are taken as many at a time as are wanted and fit, because each box goes through all rows of the
+// operand; lines (eval_layout.c) are cut anywhere.
+//
+// A column that does not fit the box is held a piece at a time, of whole groups: the blocks whose
+// codes end on a byte together.
+//
+// Where a block is too long for that, or a line too large for a panel (one block for all of a long axis,
+// say), a box holds scales and zero points alone. They come of ranges, which take a read of the line, and
+// codes are then computed from the operand straight into the caller's buffer. Every worker that makes
+// a part of such a line needs its scales and zeros: one finds them, and the others wait for it.
+//
+// Where figures are all that is wanted (eval_blocks_measure) a box holds nothing but sums, and several
+// quantizations of the operand go over each panel of it.
+#include "eval_blocks.h"
+#include "eval_figures.h"
+
+#include <float.h>
+
+enum {
+  ROWS_BOX_BYTES = 512 << 10,
+  LINES_BOX_BYTES = 1 << 20,
+  LONG_BLOCK = 256,   // longer ones are faster by their range (kernels.h)
+  MEASURE_ROWS = 256, // of a tile: blocks divide it
+  MEASURE_COLUMNS = 128,
+  MEASURE_BYTES = 128 << 10,
+};
+
+// A box that is being filled.
+struct filling {
+  struct eval_task *t;
+  struct eval_block_box *h;
+  const struct eval_quantize *z; // of h
+  struct eval_room room;
+  uint64_t most; // elements of a panel where lines lie one behind the other
+};
+
+static struct filling filling_of(struct eval_task *t, struct eval_stripe_box *b) {
+  struct eval_block_box *h = eval_block_box_of(b);
+  struct filling f = {.t = t, .h = h, .z = &h->z, .room = eval_quantize_room(t->ev, b)};
+  f.most = eval_panel_most(t->ev, f.z, &f.room);
+  return f;
+}
+
+// ---- panels ------------------------------------------------------------------------------------
+
+// Columns [c0, c1) of rows [k0, k1); where units are lines: rows of that line.
+struct stretch {
+  uint64_t line, c0, c1, k0, k1;
+};
+// What the box has; of lines: of this one.
+static struct stretch stretch_of(const struct filling *f, uint64_t line) {
+  const struct eval_quantize *z = f->z;
+  const struct eval_block_box *h = f->h;
+  if (z->by_column)
+    return (struct stretch){.c0 = h->first,
+                            .c1 = h->last,
+                            .k0 = h->from * z->block,
+                            .k1 = min_u64(h->to * z->block, z->k)};
+  return (struct stretch){
+      .line = line, .c0 = h->from, .c1 = h->to, .k1 = eval_layout_line_rows(z, line)};
+}
+
+// A panel of it, p->n columns and p->k rows, the first element row k of column c.
+struct cut {
+  struct kernels_panel p;
+  uint64_t line, c, k;
+  uint64_t element; // of the operand
+};
+typedef int panel_fn(const struct filling *f, const struct cut *at, void *ctx, struct err *err);
+
+static int do_panel(const struct filling *f, const struct stretch *s, uint64_t c, uint64_t k,
+                    uint64_t n, uint64_t rows, panel_fn *fn, void *ctx, struct err *err) {
+  const struct eval_quantize *z = f->z;
+  struct eval_stretch lines = {
+      .first = c * z->k + k, .step = z->k, .rows = (size_t)n, .n = (size_t)rows};
+  if (z->inner > 1)
+    lines = (struct eval_stretch){
+        .first = k * z->inner + c, .step = z->inner, .rows = (size_t)rows, .n = (size_t)n};
+  if (!z->by_column) lines.first += eval_layout_line_start(z, s->line);
+  struct eval_panel panel;
+  if (eval_panel_open(f->t, z, &f->room, &lines, &panel, err) != 0) return -1;
+  const struct cut at = {
+      .p = {.in = panel.at, .in_stride = lines.n, .n = (size_t)n, .k = (size_t)rows},
+      .line = s->line,
+      .c = c,
+      .k = k,
+      .element = lines.first};
+  return eval_panel_close(f->t, &panel, fn(f, &at, ctx, err), err);
+}
+
+// A column lies as a row: as many whole ones as a panel takes, or pieces of one.
+static int each_rows(const struct filling *f, const struct stretch *s, uint64_t group, panel_fn *fn,
+                     void *ctx, struct err *err) {
+  const uint64_t all = f->z->k;
+  const bool whole = s->k1 - s->k0 == all && all <= f->most;
+  const uint64_t columns = whole ? f->most / all : 1, step = whole ? all : f->most / group * group;
+  assert(step > 0);
+  for (uint64_t c = s->c0; c < s->c1; c += columns)
+    for (uint64_t k = s->k0; k < s->k1; k += step)
+      if (do_panel(f, s, c, k, min_u64(columns, s->c1 - c), min_u64(step, s->k1 - k), fn, ctx,
+                   err) != 0)
+        return -1;
+  return 0;
+}
+
+// Rows as they lie where the stretch has all columns, as many as a panel takes; else stripes of them,
+// brought into the tile row by row.
+static int each_across(const struct filling *f, const struct stretch *s, uint64_t group,
+                       panel_fn *fn, void *ctx, struct err *err) {
+  const struct eval_quantize *z = f->z;
+  const uint64_t most = f->most / z->inner;
+  uint64_t n = s->c1 - s->c0, rows = most / group * group;
+  // Only the end of a short block asks where its group begins: whole ones may be cut from it, which
+  // is better than lines picked one by one.
+  if (rows == 0 && f->h->n_ways == 0 && z->k % z->block == 0) rows = most / z->block * z->block;
+  if (n < z->inner || rows == 0) {
+    const uint64_t elements = f->room.tile_bytes / z->width;
+    assert(elements >= group);
+    const uint64_t stripes = (n - 1) / (elements / group) + 1;
+    n = (n - 1) / stripes + 1;
+    rows = elements / n / group * group;
+  }
+  for (uint64_t k = s->k0; k < s->k1; k += rows)
+    for (uint64_t c = s->c0; c < s->c1; c += n)
+      if (do_panel(f, s, c, k, min_u64(n, s->c1 - c), min_u64(rows, s->k1 - k), fn, ctx, err) != 0)
+        return -1;
+  return 0;
+}
+
+// Goes over a stretch by panels, of whole groups of rows but for the last ones.
+static int each_panel(const struct filling *f, const struct stretch *s, uint64_t group,
+                      panel_fn *fn, void *ctx, struct err *err) {
+  return f->z->inner == 1 ? each_rows(f, s, group, fn, ctx, err)
+                          : each_across(f, s, group, fn, ctx, err);
+}
+
+// ---- filling -----------------------------------------------------------------------------------
+
+static void run_kernel(const struct eval_quantize *z, const struct kernels_panel *p) {
+  if (z->inner > 1)
+    kernels_quantize_columns(p, &z->f);
+  else
+    kernels_quantize_rows(p, &z->f);
+}
+
+// Long blocks of QDQ, from their ranges: some columns at a time, so that they stay in the cache.
+static void run_long(const struct eval_quantize *z, const struct kernels_panel *in) {
+  enum { COLUMNS = 256 };
+  const enum kernels_float type = (enum kernels_float)z->f.in_type;
+  const bool rows = z->inner == 1;
+  float lo[COLUMNS], hi[COLUMNS];
+  for (size_t j = 0; j < in->n; j += COLUMNS)
+    for (size_t k = 0; k < in->k; k += z->f.block) {
+      struct kernels_panel p = *in;
+      p.n = (size_t)min_u64(COLUMNS, in->n - j);
+      p.k = (size_t)min_u64(z->f.block, in->k - k);
+      p.in = (const uint8_t *)in->in +
+             (rows ? j * in->in_stride + k : k * in->in_stride + j) * z->width;
+      p.scales = in->scales + j * in->blocks_stride + k / z->f.block;
+      p.zeros = in->zeros + j * in->blocks_stride + k / z->f.block;
+      for (size_t i = 0; i < p.n; i++)
+        lo[i] = FLT_MAX, hi[i] = -FLT_MAX;
+      if (rows)
+        kernels_range_rows(&p, type, lo, hi);
+      else
+        kernels_range_columns(&p, type, lo, hi);
+      for (size_t i = 0; i < p.n; i++)
+        kernels_scale_zero(&z->f, lo[i], hi[i], &p.scales[i * p.blocks_stride],
+                           &p.zeros[i * p.blocks_stride]);
+      if (!in->codes) continue;
+      p.codes = in->codes + (rows ? j * in->codes_stride + k : k * in->codes_stride + j);
+      if (rows)
+        kernels_codes_rows(&p, &z->f);
+      else
+        kernels_codes_columns(&p, &z->f);
+    }
+}
+
+// Sums by all ways of a panel, tile by tile: a tile stays in the cache of the core while every way
+// goes over it. Searches take their time: each tile asks whether to go on.
+static int add_up(const struct filling *f, const struct kernels_panel *in, uint64_t c,
+                  struct err *err) {
+  const struct eval_block_box *h = f->h;
+  const bool rows = h->z.inner == 1;
+  const size_t wide = (size_t)(h->last - h->first), width = h->z.width;
+  const size_t k_step = rows ? MEASURE_BYTES / 4 : MEASURE_ROWS;
+  const size_t line = min_u64(k_step, in->k) * width;
+  const size_t n_step = rows ? (size_t)max_u64(MEASURE_BYTES / line, 1) : MEASURE_COLUMNS;
+  for (size_t j = 0; j < in->n; j += n_step)
+    for (size_t k = 0; k < in->k; k += k_step) {
+      if (eval_may_go_on(f->t->ev, err) != 0) return -1;
+      struct kernels_panel p = *in;
+      p.in =
+          (const uint8_t *)in->in + (rows ? j * in->in_stride + k : k * in->in_stride + j) * width;
+      p.n = (size_t)min_u64(n_step, in->n - j);
+      p.k = (size_t)min_u64(k_step, in->k - k);
+      for (uint32_t i = 0; i < h->n_ways; i++) {
+        p.sums = h->sums + i * wide + (c - h->first) + j;
+        run_kernel(&h->ways[i], &p);
+      }
+    }
+  return 0;
+}
+
+// Puts into the box, and tells, what comes of a panel.
+static int take_panel(const struct filling *f, const struct cut *at, void *ctx, struct err *err) {
+  const struct eval_quantize *z = f->z;
+  const struct eval_block_box *h = f->h;
+  (void)ctx;
+  if (h->n_ways > 0) return add_up(f, &at->p, at->c, err);
+  const struct eval_place place = z->by_column ? eval_layout_place(h, at->c, at->k / z->block, 0)
+                                               : eval_layout_place(h, at->line, at->c, at->k);
+  struct kernels_panel p = at->p;
+  p.codes = h->codes ? h->codes + place.code : NULL;
+  p.codes_stride = place.stride;
+  p.scales = h->scales + place.cell;
+  p.zeros = h->zeros + place.cell;
+  if (h->float_zeros) p.float_zeros = h->float_zeros + place.cell;
+  p.blocks_stride = z->by_column ? (size_t)(h->to - h->from) : 1;
+  if (h->sums) p.sums = h->sums + (at->c - h->first);
+  if (z->f.rule == KERNELS_QDQ && z->block > LONG_BLOCK)
+    run_long(z, &p);
+  else
+    run_kernel(z, &p);
+  const bool in_order = z->inner == 1 || p.n == z->inner;
+  return in_order ? eval_tell_codes(f->t, h, at->element, p.n * p.k, p.in, p.codes, err) : 0;
+}
+
+// What came in stripes is told of when all of it is there, from a second look at the operand.
+static int tell_rest(const struct filling *f, struct err *err) {
+  const struct eval_block_box *h = f->h;
+  const struct eval_chunks *c = &f->t->chunks;
+  if (!h->told || f->z->inner == 1) return 0;
+  const uint64_t first = eval_layout_start(f->z, h->first);
+  const uint64_t n = eval_layout_start(f->z, h->last) - first; // of whole lines
+  while (eval_figures_wants(f->t, c->id, first, n)) {
+    const uint64_t at = c->next, some = min_u64(f->most, min_u64(first + n, c->end) - at);
+    const struct eval_stretch s = {.first = at, .step = some, .rows = 1, .n = (size_t)some};
+    struct eval_panel panel;
+    if (eval_panel_open(f->t, f->z, &f->room, &s, &panel, err) != 0) return -1;
+    const int told = eval_tell_codes(f->t, h, at, some, panel.at, h->codes + (at - first), err);
+    if (eval_panel_close(f->t, &panel, told, err) != 0) return -1;
+  }
+  return 0;
+}
+
+static int fill_box(const struct filling *f, struct err *err) {
+  const struct eval_quantize *z = f->z;
+  const struct eval_block_box *h = f->h;
+  // Whole groups, or the longest block of all ways, which the others divide.
+  uint64_t group = h->n_ways > 0 ? 0 : z->group * z->block;
+  for (uint32_t i = 0; i < h->n_ways; i++)
+    group = max_u64(group, h->ways[i].block);
+  if (z->by_column) {
+    const struct stretch s = stretch_of(f, 0);
+    return each_panel(f, &s, group, take_panel, NULL, err);
+  }
+  for (uint64_t line = h->first; line < h->last; line++) { // a kernel knows the blocks of one
+    const struct stretch s = stretch_of(f, line);
+    if (each_panel(f, &s, group, take_panel, NULL, err) != 0) return -1;
+  }
+  return tell_rest(f, err);
+}
+
+// ---- boxes -------------------------------------------------------------------------------------
+
+static uint64_t statistics_bytes(const struct eval_quantize *z) {
+  return sizeof(float) + (eval_has_float_zeros(z) ? sizeof(float) : 0) + 1;
+}
+
+// Shares out the memory from `at` on.
+static void share_memory(const struct filling *f, bool with_sums, bool with_codes, uint8_t *at) {
+  struct eval_block_box *h = f->h;
+  const uint64_t units = h->last - h->first, n = units * (h->to - h->from);
+  h->sums = with_sums ? (struct kernels_sums *)(void *)at : NULL;
+  if (with_sums) at = memset(at, 0, units * sizeof *h->sums);
+  if (with_sums) at += units * sizeof *h->sums;
+  h->scales = (float *)(void *)at;
+  at += n * sizeof(float);
+  h->float_zeros = eval_has_float_zeros(f->z) ? (float *)(void *)at : NULL;
+  if (h->float_zeros) at += n * sizeof(float);
+  h->codes = with_codes ? at : NULL;
+  if (with_codes) at += units * eval_layout_codes(f->z, h->to - h->from);
+  h->zeros = at;
+  at += n;
+  assert(at <= f->room.rest + f->room.rest_bytes);
+}
+
+// Chooses the units and cells of a box that has this cell.
+static int choose(const struct filling *f, uint32_t id, uint64_t unit, uint64_t cell,
+                  struct err *err) {
+  struct eval_block_box *h = f->h;
+  const struct eval_quantize *z = f->z;
+  const uint64_t room = f->room.rest_bytes, sums = z->packs ? sizeof *h->sums : 0;
+  const uint64_t statistics = statistics_bytes(z);
+  const bool codes = z->part == PART_CODES;
+  const uint64_t bytes =
+      z->cells * statistics + sums + (codes ? eval_layout_codes(z, z->cells) : 0);
+  const uint64_t column = z->inner == 1 ? f->most : f->room.tile_bytes / z->width;
+  uint64_t fit = room / bytes;
+  h->first = unit;
+  h->from = 0;
+  h->to = z->cells;
+  if (fit == 0 || (!z->packs && z->block > column)) { // QDQ is long then
+    const uint64_t each = statistics + (codes ? eval_layout_codes(z, 1) : 0);
+    const uint64_t groups = z->by_column ? (room - sums) / each / z->group : 0;
+    if (groups == 0 || z->block > column) {
+      assert(!z->packs);
+      err_set(err, ERR_USAGE, "blocks of %llu elements, %llu side by side, do not fit the memory",
+              (unsigned long long)z->block, (unsigned long long)z->inner);
+      return err_because(err, REASON_LONG_BLOCKS);
+    }
+    h->last = unit + 1;
+    h->from = cell / z->group * z->group;
+    h->to = min_u64(h->from + groups * z->group, z->cells);
+    return 0;
+  }
+  const uint64_t wanted = eval_quantize_wanted_end(f->t, id, eval_layout_start(z, unit));
+  uint64_t end = eval_layout_unit(z, wanted - 1) + 1;
+  if (!codes) end = eval_quantize_unknown_end(f->t, z, unit, end);
+  if (z->inner == 1 || !z->packs)
+    fit = min_u64(fit, max_u64((z->inner == 1 ? ROWS_BOX_BYTES : LINES_BOX_BYTES) / bytes, 1));
+  const uint64_t boxes = (end - unit - 1) / fit + 1;
+  h->last = unit + min_u64(round_up((end - unit - 1) / boxes + 1, 16), min_u64(fit, end - unit));
+  return 0;
+}
+
+static void publish(const struct filling *f) {
+  const struct eval_block_box *h = f->h;
+  if (h->from > 0 || h->to < f->z->cells) return;
+  for (uint64_t unit = h->first; unit < h->last; unit++) {
+    const size_t at = (size_t)((unit - h->first) * f->z->cells);
+    const uint8_t *zeros = h->float_zeros ? (const uint8_t *)(h->float_zeros + at) : h->zeros + at;
+    eval_quantize_publish(f->t, f->z, unit, h->scales + at, zeros, &f->room);
+  }
+}
+
+// ---- long lines --------------------------------------------------------------------------------
+
+// Cells whose ranges, scales and zero points fit.
+static uint64_t cells_that_fit(const struct filling *f) {
+  return f->room.rest_bytes / (3 * sizeof(float) + 1);
+}
+
+// Are scales and zero points of this found by themselves? For codes, scales and zeros alike: it is the
+// same read, and one worker does it for all.
+static bool is_long(const struct filling *f) {
+  const struct eval_quantize *z = f->z;
+  if (z->f.rule != KERNELS_QDQ) return false;
+  const uint64_t beside = z->by_column ? 1 : z->inner;
+  if (z->block > (z->inner == 1 ? f->most : f->room.tile_bytes / z->width)) return true;
+  if (beside * (z->block + statistics_bytes(z)) > f->room.rest_bytes)
+    return z->part == PART_CODES || beside <= cells_that_fit(f) ||
+           beside * statistics_bytes(z) > f->room.rest_bytes;
+  return beside > f->most / z->block && beside <= cells_that_fit(f);
+}
+
+// Scales and zeros of what the box has, cells of one unit, from their ranges.
+struct finding {
+  const struct filling *f;
+  struct stretch s;
+  float *lo, *hi;
+};
+
+static int join_range(const struct filling *f, const struct cut *at, void *ctx, struct err *err) {
+  const struct finding *x = ctx;
+  const uint64_t i = at->c - x->s.c0;
+  const enum kernels_float type = (enum kernels_float)f->z->f.in_type;
+  if (eval_may_go_on(f->t->ev, err) != 0) return -1;
+  if (f->z->inner == 1)
+    kernels_range_rows(&at->p, type, x->lo + i, x->hi + i);
+  else
+    kernels_range_columns(&at->p, type, x->lo + i, x->hi + i);
+  return 0;
+}
+
+static int find_ranges(void *ctx, struct err *err) {
+  struct finding *x = ctx;
+  const struct filling *f = x->f;
+  const uint64_t n = x->s.c1 - x->s.c0;
+  for (uint64_t i = 0; i < n; i++)
+    x->lo[i] = FLT_MAX, x->hi[i] = -FLT_MAX;
+  if (each_panel(f, &x->s, 1, join_range, x, err) != 0) return -1;
+  for (uint64_t i = 0; i < n; i++)
+    kernels_scale_zero(&f->z->f, x->lo[i], x->hi[i], &f->h->scales[i], &f->h->zeros[i]);
+  publish(f);
+  return 0;
+}
+
+static bool know_unit(void *ctx) {
+  const struct filling *f = ((const struct finding *)ctx)->f;
+  return eval_quantize_look(f->t, f->z, f->h->first, f->h->scales, f->h->zeros, &f->room);
+}
+
+// Scales and zeros alone, from a cell on.
+static int find_statistics(const struct filling *f, uint64_t unit, uint64_t cell, struct err *err) {
+  struct eval_block_box *h = f->h;
+  const struct eval_quantize *z = f->z;
+  const uint64_t fit = z->by_column ? 1 : cells_that_fit(f);
+  assert(cells_that_fit(f) > 0);
+  h->first = unit;
+  h->last = unit + 1;
+  h->from = fit >= z->cells ? 0 : cell;
+  h->to = min_u64(h->from + fit, z->cells);
+  const uint64_t n = h->to - h->from;
+  float *lo = (float *)(void *)f->room.rest;
+  share_memory(f, false, false, f->room.rest + 2 * n * sizeof *lo);
+  struct finding x = {.f = f, .s = stretch_of(f, h->first), .lo = lo, .hi = lo + n};
+  if (n < z->cells || !eval_quantize_publishes(z, &f->room)) return find_ranges(&x, err);
+  return eval_find_once(f->t, &z->key, unit, know_unit, find_ranges, &x, err);
+}
+
+struct computing {
+  uint64_t first; // element, whose code
+  uint8_t *out;   // is here
+};
+
+static int code_panel(const struct filling *f, const struct cut *at, void *ctx, struct err *err) {
+  const struct eval_quantize *z = f->z;
+  const struct computing *x = ctx;
+  const size_t cell = z->by_column ? 0 : (size_t)(at->c - f->h->from);
+  struct kernels_panel p = at->p;
+  p.codes = x->out + (at->element - x->first);
+  p.codes_stride = p.in_stride;
+  p.scales = f->h->scales + cell;
+  p.zeros = f->h->zeros + cell;
+  p.blocks_stride = 1;
+  if (z->inner == 1)
+    kernels_codes_rows(&p, &z->f);
+  else
+    kernels_codes_columns(&p, &z->f);
+  return eval_tell_codes(f->t, f->h, at->element, p.n * p.k, p.in, p.codes, err);
+}
+
+// Codes from element `first` on, at most *n, with scales that the box holds; how many: whole rows, if a
+// panel takes one, or some of one row, so that they come in order.
+static int compute_codes(const struct filling *f, uint64_t first, uint64_t *n, uint8_t *out,
+                         struct err *err) {
+  const struct eval_quantize *z = f->z;
+  const uint64_t at =
+      first - eval_layout_line_start(z, f->h->first * (z->by_column ? z->blocks : 1));
+  const uint64_t row = at / z->inner, column = at % z->inner;
+  struct computing x = {.first = first, .out = out};
+  struct stretch s = stretch_of(f, f->h->first);
+  const bool whole = s.c1 - s.c0 == z->inner || z->inner == 1;
+  s.k0 = row;
+  if (z->inner == 1 || (whole && column == 0 && *n >= z->inner && z->inner <= f->most)) {
+    s.k1 = min_u64(s.k1, row + *n / z->inner);
+  } else {
+    s.k1 = row + 1;
+    s.c0 = column;
+    s.c1 = min_u64(s.c1, column + *n);
+  }
+  *n = (s.k1 - s.k0) * (z->inner == 1 ? 1 : s.c1 - s.c0);
+  return each_panel(f, &s, 1, code_panel, &x, err);
+}
+
+// ---- serving -----------------------------------------------------------------------------------
+
+static int fill(struct eval_task *t, struct eval_stripe_box *b, uint64_t unit, uint64_t cell,
+                struct err *err) {
+  const struct filling f = filling_of(t, b);
+  struct eval_block_box *h = f.h;
+  const bool codes = h->z.part == PART_CODES, is_wanted = t->wanted.id == b->id;
+  const struct eval_columns *w = &t->columns;
+  int failed;
+  h->told = codes && !h->z.packs && eval_figures_watches(t, b->id);
+  if (is_long(&f)) {
+    failed = find_statistics(&f, unit, cell, err);
+  } else {
+    failed = choose(&f, b->id, unit, cell, err);
+    if (!failed) {
+      share_memory(&f, is_wanted && w->next < w->end, codes, f.room.rest);
+      if (h->sums && unit == w->next && h->from > 0 && h->from == w->next_block)
+        h->sums[0] = w->sums;
+      failed = fill_box(&f, err) != 0 || eval_tell_columns(t, h, err) != 0;
+    }
+    if (!failed && !t->measures) publish(&f); // codes that are thrown away ask for nothing more
+  }
+  if (!failed) return 0;
+  h->last = h->first;
+  return -1;
+}
+
+// Elements [at, at + n) of a unit's part, as far as the box goes; how many.
+static uint64_t take(const struct eval_block_box *h, uint64_t unit, uint64_t at, uint64_t n,
+                     uint8_t *out) {
+  const struct eval_quantize *z = &h->z;
+  const uint64_t cell = eval_layout_cell(z, at), cells = h->to - cell;
+  const struct eval_place place = eval_layout_place(h, unit, cell, 0);
+  if (z->part == PART_CODES && z->by_column) {
+    const uint64_t each = eval_layout_codes(z, 1);
+    n = min_u64(n, h->to * each - at);
+    memcpy(out, h->codes + place.code + at % each, (size_t)n);
+  } else if (z->part == PART_CODES) {
+    memcpy(out, h->codes + eval_layout_place(h, unit, 0, 0).code + at, (size_t)n);
+  } else if (z->part == PART_SCALES || h->float_zeros) {
+    n = min_u64(n, cells);
+    eval_quantize_store_scales(z->type,
+                               (z->part == PART_SCALES ? h->scales : h->float_zeros) + place.cell,
+                               (size_t)n, out);
+  } else if (z->packs) {
+    n = min_u64(n, (cells - 1) / z->group + 1);
+    eval_quantize_pack_zeros(z, h->zeros + place.cell, (size_t)min_u64(n * z->group, cells), out);
+  } else {
+    n = min_u64(n, cells);
+    memcpy(out, h->zeros + place.cell, (size_t)n);
+  }
+  return n;
+}
+
+static bool holds(const struct eval_block_box *h, uint64_t unit, uint64_t cell) {
+  return unit >= h->first && unit < h->last && cell >= h->from && cell < h->to;
+}
+
+int eval_blocks_elements(struct eval_task *t, struct eval_stripe_box *b, uint64_t first,
+                         uint64_t count, uint8_t *out, struct err *err) {
+  struct eval_block_box *h = eval_block_box_of(b);
+  const struct eval_quantize *z = &h->z;
+  const uint32_t width = eval_width(t->r, b->id);
+  while (count > 0) {
+    const uint64_t unit = eval_layout_unit(z, first), at = first - eval_layout_start(z, unit);
+    uint64_t n = min_u64(eval_layout_elements(z, unit) - at, count);
+    if (z->part == PART_CODES || !eval_quantize_known(t, z, first, &n, out)) {
+      const uint64_t cell = eval_layout_cell(z, at);
+      if (!holds(h, unit, cell) && fill(t, b, unit, cell, err) != 0) return -1;
+      if (z->part == PART_CODES && !h->codes) {
+        const struct filling f = filling_of(t, b);
+        if (compute_codes(&f, first, &n, out, err) != 0) return -1;
+      } else {
+        n = take(h, unit, at, n, out);
+      }
+    }
+    first += n;
+    count -= n;
+    out += n * width;
+  }
+  return 0;
+}
+
+int eval_blocks_end(struct eval_task *t, struct eval_stripe_box *b, struct err *err) {
+  const struct eval_columns *w = &t->columns;
+  while (w->next < w->end)
+    if (fill(t, b, w->next, w->next_block, err) != 0) return -1;
+  return 0;
+}
+
+// ---- figures alone -----------------------------------------------------------------------------
+
+int eval_blocks_measure(struct eval_task *t, const struct eval_quantize *ways, uint32_t n,
+                        uint64_t first, uint64_t end, const struct eval_watcher *watchers,
+                        struct err *err) {
+  eval_share_boxes(t->ev, t->root);
+  struct eval_stripe_box *b = eval_box_for(t->ev, t->root);
+  struct eval_block_box *h = eval_block_box_of(b);
+  *h = (struct eval_block_box){.z = ways[0], .ways = ways, .n_ways = n, .to = ways[0].cells};
+  const struct filling f = filling_of(t, b);
+  const uint64_t fit = f.room.rest_bytes / (n * sizeof *h->sums);
+  b->count = 0; // not to be served from
+  if (fit == 0)
+    return err_set(err, ERR_RETRY, "%u quantizations at once do not fit the memory", n),
+           err_because(err, REASON_TOO_MUCH);
+  h->sums = (struct kernels_sums *)(void *)f.room.rest;
+  for (h->first = first; h->first < end; h->first = h->last) {
+    const uint64_t wide = min_u64(fit, end - h->first);
+    h->last = h->first + wide;
+    memset(h->sums, 0, n * wide * sizeof *h->sums);
+    t->ev->depth++;
+    b->busy = true;
+    const int failed = fill_box(&f, err);
+    b->busy = false;
+    t->ev->depth--;
+    if (failed) return -1;
+    for (uint32_t i = 0; i < n; i++)
+      for (uint64_t k = 0; k < wide; k++) {
+        const struct figures of = eval_tell_figures(&h->z, &h->sums[i * wide + k]);
+        watchers[i].told(watchers[i].ctx, h->first + k, &of);
+      }
+  }
+  return 0;
+}

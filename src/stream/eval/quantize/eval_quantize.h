@@ -1,0 +1,59 @@
+// Inside the evaluator: quantized tensors, as tasks and the table of kinds ask for them.
+#ifndef WEIR_EVAL_QUANTIZE_H
+#define WEIR_EVAL_QUANTIZE_H
+
+#include "eval_cache.h"
+#include "eval_parts.h"
+#include "kernels.h"
+
+// What a QUANTIZE row means, in the words of the kernels. The operand is [outer, k, inner], cut
+// along k: one of outer and inner is 1 for a matrix. A column of W is one (outer, inner) pair.
+struct eval_quantize {
+  uint32_t of;
+  struct recipe_quantization q;
+  enum recipe_part part;
+  struct kernels_block_format f;
+  uint64_t outer, k, inner;
+  uint64_t block;  // elements, at most k but for NBITS formats
+  uint64_t blocks; // of a column
+  uint32_t width;  // bytes of an operand's element
+  enum dtype type; // of the operand's elements
+  bool direct;     // the operand is nothing but source bytes:
+  struct extent at;
+  // Its layout (eval_layout.c): codes are packed; units are columns, not lines.
+  bool packs, by_column;
+  uint64_t units, cells; // the cells of a unit
+  uint64_t group;        // cells whose codes end on a byte together
+  struct eval_cache_key key;
+};
+// How the cache holds a unit of it: zero points come first.
+#define EVAL_QUANTIZE_ZEROS EVAL_CACHE_FIRST
+#define EVAL_QUANTIZE_SCALES EVAL_CACHE_OTHER
+static inline enum eval_cache_part eval_quantize_cached(enum recipe_part part) {
+  return part == PART_ZEROS ? EVAL_QUANTIZE_ZEROS : EVAL_QUANTIZE_SCALES;
+}
+void eval_quantize_of(const struct recipes *r, uint32_t id, struct eval_quantize *z);
+
+eval_elements_fn eval_quantize_elements;
+
+// What eval_begin and eval_end do for figures by column.
+void eval_quantize_begin(struct eval_task *t);
+int eval_quantize_end(struct eval_task *t, struct err *err);
+
+// Boxes of a recipe whose formats are blocks: what they hold is made again.
+void eval_quantize_forget(struct eval *ev, uint32_t id);
+
+// Codes that are moved about behind, which are made in their own order all the same (eval_once.c).
+// What eval_begin does: are codes below `id` wanted in another order than their own? `id` is no
+// RESHAPE.
+void eval_once_begin(struct eval_task *t, uint32_t id);
+// Tells of the chunks that are wanted, from the next one on, as far as their figures are kept.
+int eval_once_end(struct eval_task *t, struct err *err);
+
+// Figures of columns [first, end) by each of n NBITS quantizations of one operand, in one read of it,
+// codes thrown away; t: a task of one of them (eval_blocks.c).
+int eval_blocks_measure(struct eval_task *t, const struct eval_quantize *ways, uint32_t n,
+                        uint64_t first, uint64_t end, const struct eval_watcher *watchers,
+                        struct err *err);
+
+#endif
