@@ -48,7 +48,8 @@ int edits_finish(struct edits *e, struct err *err) {
 // ---- the four steps ----------------------------------------------------------------------------
 
 void edit_ask(struct edits *e, struct edit_asked *x) {
-  struct err err = {0};
+  struct err err;
+  err.kind = ERR_NONE;
   if (edit_kinds[x->kind].check(e, x, &err)) {
     fprintf(stderr, "weir: an edit broke its promise: %s\n", err.msg);
     abort();
