@@ -285,7 +285,7 @@ static void test_used_up_goes_nowhere(void **state) {
 
 // The system's pread, which the cache's file is read with. Before it reads, `meanwhile` (once) is what
 // another thread does.
-static struct eval_cache *meanwhile;
+static _Thread_local struct eval_cache *meanwhile;
 
 ssize_t pread(int fd, void *out, size_t n, off_t at) {
   struct eval_cache *c = meanwhile;
