@@ -10,7 +10,8 @@
 //
 // Not computed, so that the rule does not fire: products of matrices that are not at hand, since each
 // element of one reads a row and a column; means of integers, whose rounding runtimes do not agree
-// about; operators that are no recipe (Sin, CumSum, Resize …); what a step refuses.
+// about; operators that are no recipe (Sin, CumSum, Resize …); what a step refuses; recipes that lie too
+// deep one within another.
 #include "rules_inside.h"
 
 enum { EXPAND_BYTES = 1024 };

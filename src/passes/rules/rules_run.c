@@ -458,6 +458,7 @@ int rules_run(const struct rules_book *book, struct pass_env *env, const char *n
   table_free(run.candidates, run.candidates_cap, sizeof *run.candidates);
   table_free(run.kept, run.kept_cap, sizeof *run.kept);
   table_free(run.touched, run.touched_cap, sizeof *run.touched);
+  TABLE_FREE(&run, sizes);
   TABLE_FREE(&run, fact_of);
   TABLE_FREE(&run, facts);
   TABLE_FREE(&run, wanted);
