@@ -3,7 +3,9 @@
 The rules are those of tests/unit/asks.rules. Every case has a constant that is not at hand, and says whether its rule fires.
 """
 
+import itertools
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -174,6 +176,26 @@ def test_replay(weir, quick_folder, root):
     (quick_folder / "in.data").write_bytes(data)
     done = weir("replay", quick_folder / "log.jsonl", quick_folder / "in.onnx", quick_folder / "other.onnx", code=66)
     assert "not those that were measured" in done.said
+
+
+def test_a_killed_run_is_resumed_without_looking_again(quick_folder):
+    source = sub_model(quick_folder, "Abs", filled(2))
+    resumed = False
+    for number in itertools.count(1):
+        out = quick_folder / str(number) / "out.onnx"
+        out.parent.mkdir()
+        command = [TOOL, "all", "finite", source, out]
+        if subprocess.run(command, env={**os.environ, "WEIR_FAULT": f"kill:{number}"}, capture_output=True).returncode == 0:
+            break
+        if out.exists():
+            continue
+        report = out.with_name("report.json")
+        subprocess.run([*command, "--resume", "--report-json", report], check=True, capture_output=True)
+        for stage in json.loads(report.read_text())["weir"].get("stages", []):
+            assert stage["name"] == "facts"
+            assert not stage["resumed"] or stage["source_bytes_read"] == 0
+            resumed |= stage["resumed"]
+    assert resumed
 
 
 def test_large_constants_stream(quick_folder):

@@ -215,3 +215,22 @@ def test_forty_megabytes_stream(quick_folder):
     session = [ort.InferenceSession(p, providers=["CPUExecutionProvider"]).run(list("yzv"), {}) for p in (source, out)]
     for a, b, exact in zip(*session, [True, False, True]):
         np.testing.assert_array_equal(a, b) if exact else np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-2)
+
+
+@pytest.mark.parametrize("op", ["Neg", "Add"])
+def test_long_chains_fold_as_far_as_recipes_go(weir, quick_folder, op):
+    """Forty operators, one behind the other, each of what the one before made (Add: of that twice): what is not folded stays nodes,
+    and run and replay are those of any model."""
+    nodes = [helper.make_node(op, [f"v{i}"] * (2 if op == "Add" else 1), [f"v{i + 1}"]) for i in range(40)]
+    graph = helper.make_graph(nodes, "g", [], [helper.make_tensor_value_info("v40", TensorProto.FLOAT, [600, 40])], [numpy_helper.from_array(floats(600, 40), "v0")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    onnx.save(model, quick_folder / "in.onnx", save_as_external_data=True, location="in.data", size_threshold=1024)
+    assert fold(quick_folder, op, "zero", "--edit-log", quick_folder / "log.jsonl") >= 5
+    assert (quick_folder / "log.jsonl").stat().st_size < 1 << 20
+    np.testing.assert_array_equal(computed(quick_folder / "in.onnx"), computed(quick_folder / "out.onnx"))
+    again = quick_folder / "again"
+    again.mkdir()
+    weir("replay", quick_folder / "log.jsonl", quick_folder / "in.onnx", again / "out.onnx")
+    for path in sorted(again.iterdir()):
+        if path.suffix in (".onnx", ".data", ".bin"):
+            assert path.read_bytes() == (quick_folder / path.name).read_bytes()

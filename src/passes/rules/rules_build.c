@@ -91,7 +91,25 @@ struct rules_value rules_new_const(struct rules_run *run, enum dtype dtype, cons
       run, (struct rules_term){.what = RULES_IS_CONST, .type = type, .raw = raw, .recipe = NO_ID});
 }
 
+// Evaluation goes down a recipe way by way, and so does its text in an edit log: what is shared counts
+// for every use. A chain of folds would become as deep as the chain is long, and of x + x, again and
+// again, a text of 2^n words.
+static bool is_shallow(struct rules_run *run, uint32_t recipe) {
+  const struct recipes *r = run->k.r;
+  for (uint32_t id = run->n_sizes; id < r->n_rows; id++) { // operands come before
+    struct rules_size size = {.depth = 1, .parts = 1};
+    for (uint32_t i = 0; i < r->rows[id].n_args; i++) {
+      const struct rules_size of = run->sizes[r->args[r->rows[id].args + i]];
+      if (size.depth <= of.depth) size.depth = (uint16_t)min_u64(of.depth + 1u, RULES_DEEP + 1);
+      size.parts = (uint16_t)min_u64((uint64_t)size.parts + of.parts, RULES_PARTS + 1);
+    }
+    *TABLE_PUSH(run, sizes) = size;
+  }
+  return run->sizes[recipe].depth <= RULES_DEEP && run->sizes[recipe].parts <= RULES_PARTS;
+}
+
 struct rules_value rules_new_recipe(struct rules_run *run, uint32_t recipe) {
+  if (!is_shallow(run, recipe)) return rules_unknown();
   const struct recipe *row = &run->k.r->rows[recipe];
   int64_t *dims = arena_alloc(&run->match, (row->rank + 1u) * sizeof *dims);
   memcpy(dims, recipe_dims(run->k.r, recipe), row->rank * sizeof *dims);

@@ -5,11 +5,13 @@
 //
 // An operator of several steps is computed in float32 where its type is narrower, and rounded once at
 // the end, as runtimes do. An Expand of constants stays a node unless it is tiny, and so do operators
-// of other domains and Shape.
+// of other domains and Shape. Elementwise results have the size that broadcasting gives them: of a row
+// and a column that is a matrix.
 //
 // Not computed, so that the rule does not fire: products of matrices that are not at hand, since each
 // element of one reads a row and a column; means of integers, whose rounding runtimes do not agree
-// about; operators that are no recipe (Sin, CumSum, Resize …); what a step refuses.
+// about; operators that are no recipe (Sin, CumSum, Resize …); what a step refuses; recipes that lie too
+// deep one within another.
 #include "rules_inside.h"
 
 enum { EXPAND_BYTES = 1024 };

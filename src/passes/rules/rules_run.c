@@ -6,6 +6,8 @@
 //            deepest rule can see, and the user that an operand still has when another one went
 //   again    a walk from the start where the queue could not hold all of that (a value with very
 //            many users)
+//   ask      when nothing fires any more in any graph: what rules want to know of large constants
+//            (rules_facts.c), all of it at once; then the walks once more
 //
 // A node costs one look into a table: its operator and what makes its first two operands pick the
 // entries whose gates let them through, and for nearly all nodes there are none. So the cost does
@@ -452,6 +454,7 @@ int rules_run(const struct rules_book *book, struct pass_env *env, const char *n
   table_free(run.candidates, run.candidates_cap, sizeof *run.candidates);
   table_free(run.kept, run.kept_cap, sizeof *run.kept);
   table_free(run.touched, run.touched_cap, sizeof *run.touched);
+  TABLE_FREE(&run, sizes);
   TABLE_FREE(&run, fact_of);
   TABLE_FREE(&run, facts);
   TABLE_FREE(&run, wanted);

@@ -85,6 +85,13 @@ struct rules_fact {
 };
 enum rules_assumption { RULES_ASSUME_NOTHING, RULES_ASSUME_YES, RULES_ASSUME_NO };
 
+// Of a recipe: how many lie one within another, and how many there are, shared ones for every use.
+struct rules_size {
+  uint16_t depth, parts;
+};
+// Folds no further than this: evaluation has 32 levels, and other passes come on top.
+enum { RULES_DEEP = 16, RULES_PARTS = 256 };
+
 struct rules_candidate {
   uint32_t key; // operator and what makes its first two operands; NO_ID: free
   uint32_t first, n;
@@ -119,6 +126,7 @@ struct rules_run {
 
   // The result at hand (rules_build.c).
   TABLE(struct rules_term, terms);
+  TABLE(struct rules_size, sizes); // by recipe id
 
   // Questions about large constants (rules_facts.c).
   TABLE(uint32_t, fact_of); // by recipe id: fact + 1
@@ -246,6 +254,7 @@ bool rules_attr_int(struct rules_run *run, const struct rules_term *node, const 
 // New terms. `raw` is kept.
 struct rules_value rules_new_const(struct rules_run *run, enum dtype dtype, const int64_t *dims,
                                    uint32_t rank, struct span raw);
+// UNKNOWN for one that is too deep (RULES_DEEP, RULES_PARTS).
 struct rules_value rules_new_recipe(struct rules_run *run, uint32_t recipe);
 struct rules_value rules_new_ints(struct rules_run *run, const int64_t *list, uint32_t n);
 struct rules_value rules_new_scalar(struct rules_run *run, enum dtype dtype,
