@@ -16,6 +16,10 @@ static const char *preset_of(const struct pass_option *row) {
   return row->kind == PASS_FLAG ? "false" : row->preset;
 }
 
+static bool is_mixed(const struct pass *p) {
+  return p->loosest > p->exactness;
+}
+
 static void write_pass(struct json_out *j, const struct pass *pass, struct arena *a) {
   static const char *const kinds[] = {
       [PASS_FLAG] = "flag",     [PASS_COUNT] = "count", [PASS_NUMBER] = "number",
@@ -23,6 +27,8 @@ static void write_pass(struct json_out *j, const struct pass *pass, struct arena
   json_object(j);
   json_put_text(j, "about", pass->about);
   json_put_text(j, "exactness", exactness_name(pass->exactness));
+  json_put_text(j, "exactness_loosest",
+                exactness_name(is_mixed(pass) ? pass->loosest : pass->exactness));
   json_put_text(j, "name", pass->name);
   json_put_text(j, "needs", pass->needs);
   json_put_array(j, "options");
@@ -51,7 +57,9 @@ static void print_pass(const struct pass *pass, struct arena *a) {
   help_wrap(stdout, pass->needs, 7, 0);
   printf("Promises: ");
   help_wrap(stdout, pass->promises, 10, 0);
-  printf("Exactness: %s\n", exactness_name(pass->exactness));
+  printf("Exactness: %s", exactness_name(pass->exactness));
+  if (is_mixed(pass)) printf(" to %s, from rewrite to rewrite", exactness_name(pass->loosest));
+  printf("\n");
   if (pass->n_options) printf("\nOptions:\n");
   for (uint32_t o = 0; o < pass->n_options; o++) {
     const struct pass_option *row = &pass->options[o];
@@ -89,7 +97,7 @@ static void print_list(struct span name) {
     if (!span_is(family, pass->name) && pass == passes_named(family, 0))
       printf("  %.*s: its name runs all of these, in this order\n", (int)family.n,
              (const char *)family.at);
-    help_entry(stdout, HELP_NAMES, pass->name, pass->summary);
+    help_entry(stdout, HELP_PASSES, pass->name, pass->summary);
   }
   printf("\n'weir passes NAME' says what a pass needs, promises and takes.\n");
 }

@@ -143,8 +143,9 @@ struct pass {
   // How exactly what is computed stays the same, given the weights that are stored. What a pass does to
   // weights because it was asked to (fewer bits, a narrower type) is no part of that: it is the
   // purpose, has figures of its own, and no cap holds it back. So a quantizer says how exact its
-  // rewriting of the graph is.
-  enum exactness exactness;
+  // rewriting of the graph is. Of a pass with several rewrites this is its most exact: a cap below that
+  // holds all of it back. `loosest` is its least exact; where they are the same it need not be said.
+  enum exactness exactness, loosest;
   const struct pass_option *options;
   uint32_t n_options;
   size_t options_bytes;

@@ -19,7 +19,7 @@ bool help_group_used(enum cli_group group, enum cli_command command);
 // Prints words of `text` from column `at` on, further lines indented; ends the line.
 void help_wrap(FILE *to, const char *text, size_t at, size_t indent);
 // "  head   text": an entry of a list, the text wrapped from its column on.
-enum { HELP_OPTIONS = 28, HELP_NAMES = 16 };
+enum { HELP_OPTIONS = 28, HELP_NAMES = 16, HELP_PASSES = 32 };
 void help_entry(FILE *to, size_t column, const char *head, const char *text);
 
 // "a|b" of a CHOICE option, the metavar of any other; "" for flags.

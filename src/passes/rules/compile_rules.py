@@ -1228,7 +1228,7 @@ class Writer:
             summary, level = self.summaries.get(i, ""), self.levels[i]
             lines.append(
                 f"static const struct pass pass{i} = {{.name = {text(p)}, .summary = {text(summary)}, .about = {text(summary + '.')}, "
-                f".needs = \"nothing\", .promises = {text(promises[LEVELS[level]])}, .exactness = {self.least[i]}, "
+                f".needs = \"nothing\", .promises = {text(promises[LEVELS[level]])}, .exactness = {self.least[i]}, .loosest = {level}, "
                 ".options = rules_pass_options, .n_options = RULES_PASS_OPTIONS, .options_bytes = sizeof(struct name_filter), "
                 ".run_together = rules_pass_run, .done = name_filter_done};"
             )

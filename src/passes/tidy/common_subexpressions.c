@@ -313,6 +313,7 @@ const struct pass tidy_common_subexpressions = {
     .needs = "nothing",
     .promises = "all outputs of the model as they were, by their names",
     .exactness = EXACTNESS_EXACT,
+    .loosest = EXACTNESS_ZERO,
     PASS_OPTIONS(options, name_filter),
     .run = run,
     .done = name_filter_done,
