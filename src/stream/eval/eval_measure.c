@@ -14,8 +14,8 @@
 #include <assert.h>
 
 enum {
-  WAYS_MOST = 64,       // of one walk; more take another one
-  HOLD_BYTES = 1 << 20, // stays in the cache of the core while every way goes over it
+  WAYS_MOST = 64,         // of one walk; more take another one
+  HOLD_BYTES = 512 << 10, // stays in the cache of the core while every way goes over it
   SEAM_LINES = 8,
 };
 
