@@ -79,8 +79,8 @@ int main(int argc, char **argv) {
   report_open(false, false);
   struct cli_args args;
   struct err err = {0};
-  if (cli_parse(&args, argc, argv, &err) < 0) return fail(&err);
-  int rc = act(&args, &err);
+  int rc = cli_parse(&args, argc, argv, &err);
+  if (rc == 0) rc = act(&args, &err);
   if (rc < 0) rc = fail(&err);
   struct err late = {0};
   if (report_close(&late) < 0 && rc == 0) rc = fail(&late);

@@ -1,4 +1,4 @@
-// protobuf-c, behind a wall.
+// protobuf-c, behind a wall: its types are read all over this room, but here alone is it called.
 //
 // protobuf-c recurses without a limit, copies every bytes field and expands packed varints. None of
 // that can hurt here: load.c hands over one unit at a time (nesting checked, payloads left
