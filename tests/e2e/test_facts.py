@@ -175,7 +175,7 @@ def test_replay(weir, quick_folder, root):
     data[-4:] = np.float32(2.5).tobytes()
     (quick_folder / "in.data").write_bytes(data)
     done = weir("replay", quick_folder / "log.jsonl", quick_folder / "in.onnx", quick_folder / "other.onnx", code=66)
-    assert "not those that were measured" in done.said
+    assert "not those that were read" in done.said
 
 
 def test_a_killed_run_is_resumed_without_looking_again(quick_folder):
