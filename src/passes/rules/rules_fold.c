@@ -14,8 +14,6 @@
 // deep one within another.
 #include "rules_inside.h"
 
-#include <float.h>
-
 enum { EXPAND_BYTES = 1024 };
 
 // In here values are constants, TENSOR or TERM, or UNKNOWN.
@@ -173,14 +171,6 @@ static struct rules_value raised(struct rules_run *run, const struct rules_term 
               t);
 }
 
-// The largest finite number of a type of floats.
-static double largest(enum dtype t) {
-  return t == DTYPE_FLOAT16    ? 65504
-         : t == DTYPE_BFLOAT16 ? 0x1.fep127
-         : t == DTYPE_FLOAT    ? FLT_MAX
-                               : DBL_MAX;
-}
-
 // A bound of Clip: given, or the end of the type, which an infinity lies behind. ABSENT: none that
 // any element could meet. UNKNOWN: NaN, of which runtimes make what they like.
 static struct rules_value bound(struct rules_run *run, const struct rules_term *node, uint32_t i,
@@ -188,8 +178,9 @@ static struct rules_value bound(struct rules_run *run, const struct rules_term *
   struct rules_type type;
   struct span raw;
   if (absent(node, i))
-    return rules_number_real(t) ? number(run, t, i == 1 ? -largest(t) : largest(t))
-                                : (struct rules_value){0};
+    return rules_number_real(t)
+               ? number(run, t, i == 1 ? -rules_number_largest(t) : rules_number_largest(t))
+               : (struct rules_value){0};
   const bool is_nan = rules_number_real(t) && rules_elements(run, &node->args[i], &type, &raw) &&
                       type.dtype == t && raw.n > 0 && isnan(rules_number_get(t, raw.at, 0));
   return is_nan ? rules_unknown() : node->args[i];
@@ -300,6 +291,29 @@ static struct rules_value log_sum_exp(struct rules_run *run, struct rules_value 
               m);
 }
 
+// Of integers: does it stay in the type, whatever the order? Where it does not, runtimes end at the
+// type's ends or begin anew.
+static bool stays_in_type(struct rules_run *run, const struct rules_term *node,
+                          const struct rules_type *t, uint64_t count) {
+  struct rules_type type;
+  struct span raw;
+  struct facts f;
+  double most = 0;
+  if (rules_elements(run, &node->args[0], &type, &raw)) {
+    for (uint64_t i = 0; i < raw.n / (dtype_bits(type.dtype) / 8); i++)
+      most = fmax(most, fabs(rules_number_get(type.dtype, raw.at, i)));
+  } else if (rules_facts(run, &node->args[0], false, &f)) {
+    most = fmax(fabs(f.least), fabs(f.most));
+  } else if (run->assume != RULES_ASSUME_YES) {
+    return false;
+  }
+  const double n = (double)count, bits = fmin(dtype_bits(t->dtype) - 1, 53);
+  const double bound = node->op == OP_ReduceProd        ? pow(most, n)
+                       : node->op == OP_ReduceSumSquare ? n * most * most
+                                                        : n * most;
+  return bound < exp2(bits);
+}
+
 static struct rules_value reduced(struct rules_run *run, const struct rules_term *node) {
   const struct rules_type t = rules_type_of(run, &node->args[0]);
   const bool real = rules_number_real(t.dtype);
@@ -310,7 +324,10 @@ static struct rules_value reduced(struct rules_run *run, const struct rules_term
   struct rules_value x = node->args[0];
   const bool steps = node->op == OP_ReduceL2 || node->op == OP_ReduceLogSum ||
                      node->op == OP_ReduceLogSumExp || node->op == OP_ReduceMean;
-  if (steps && !real) return rules_unknown();
+  const bool grows = node->op == OP_ReduceSum || node->op == OP_ReduceL1 ||
+                     node->op == OP_ReduceSumSquare || node->op == OP_ReduceProd;
+  if ((steps && !real) || (grows && !real && !stays_in_type(run, node, &t, count)))
+    return rules_unknown();
   if (steps) x = cast(run, x, wide(t.dtype));
   switch (node->op) {
   case OP_ReduceSum: x = reduce(run, x, RECIPE_SUM, axes); break;
