@@ -67,8 +67,14 @@ CASES = {
     "max-of-zeros": case("Max", "zero", "zero", lambda n: floats(n, 3, low=-2, high=-1), np.array([0, 0, 1], np.float32)),
     "min-of-int": case("Min", "exact", "exact", lambda n: whole(n, 16), whole(16)),
     "clip": case("Clip", "exact", "exact", matrix(), np.array(-1, np.float32), np.array(1.5, np.float32)),
+    "clip-below": case("Clip", "exact", "exact", lambda n: np.where(floats(n, 16) > 0, -np.inf, floats(n, 16)).astype(np.float32), None, np.array(1.5, np.float32)),
+    "clip-above-of-half": case("Clip", "exact", "exact", lambda n: np.where(floats(n, 16) > 0, np.inf, floats(n, 16)).astype(np.float16), np.array(-1, np.float16)),
+    "clip-of-int": case("Clip", "exact", "exact", lambda n: whole(n, 16), None, np.array(7)),
+    "clip-by-nan": case("Clip", "never", "never", matrix(), np.array(np.nan, np.float32), np.array(1.5, np.float32)),
     "sum": case("Sum", "exact", "exact", matrix(), matrix(seed=1), floats(16)),
     "mean": case("Mean", "exact", "exact", matrix(), matrix(seed=1)),
+    "mean-of-three": case("Mean", "rounding", "rounding", matrix(), matrix(seed=1), matrix(seed=2)),
+    "mean-of-half": case("Mean", "exact", "exact", matrix(dtype=np.float16, low=59000, high=65000), matrix(dtype=np.float16, low=59000, high=65000, seed=1)),
     "neg": case("Neg", "exact", "exact", matrix()),
     "abs": case("Abs", "exact", "exact", matrix()),
     "relu": case("Relu", "zero", "zero", matrix()),
@@ -84,6 +90,10 @@ CASES = {
     "sigmoid-of-half": case("Sigmoid", "rounding", "rounding", matrix(dtype=np.float16)),
     "pow": case("Pow", "rounding", "rounding", matrix(**POSITIVE), np.array(2.5, np.float32)),
     "pow-of-int": case("Pow", "rounding", "rounding", matrix(), np.array(3, np.int64)),
+    "pow-of-an-odd-int": case("Pow", "never", "never", lambda n: whole(n, 16, low=-1, high=2, dtype=np.float32), np.array(2**24 + 1, np.int64)),
+    "pow-of-short-int": case("Pow", "rounding", "rounding", matrix(), np.array(2, np.int32)),
+    "pow-of-double": case("Pow", "never", "never", matrix(**POSITIVE), np.array(2.1, np.float64)),
+    "pow-of-half": case("Pow", "rounding", "rounding", matrix(dtype=np.float16, low=5, high=6), np.array(3 + 2**-9, np.float32)),
     "less": case("Less", "exact", "exact", matrix(), floats(16)),
     "equal": case("Equal", "exact", "exact", lambda n: whole(n, 16, low=0, high=3), whole(16, low=0, high=3)),
     "isnan": case("IsNaN", "exact", "exact", lambda n: np.where(floats(n, 16) > 0, np.float32(np.nan), np.float32(1))),
@@ -95,6 +105,7 @@ CASES = {
     "cast-to-double": case("Cast", "exact", "exact", matrix(), to=TensorProto.DOUBLE),
     "cast-to-int": case("Cast", "exact", "exact", matrix(), to=TensorProto.INT32),
     "cast-to-bool": case("Cast", "exact", "exact", lambda n: floats(4 * n, 16).round(), to=TensorProto.BOOL),
+    "cast-to-infinite-half": case("Cast", "exact", "never", lambda n: floats(n, 3) * np.array([1, 1e30, 1], np.float32), to=TensorProto.FLOAT16),
     "cast-of-int": case("Cast", "exact", "exact", lambda n: whole(n, 16), to=TensorProto.FLOAT),
     "cast-twice": case("Cast", "rounding", "rounding", matrix(dtype=np.float64), to=TensorProto.FLOAT16),
     "cast-out-of-range": case("Cast", "never", "never", lambda n: floats(n, 3) * np.array([1, 1e30, 1], np.float32), to=TensorProto.INT32),
@@ -106,6 +117,7 @@ CASES = {
     "reduce-sum-kept": case("ReduceSum", "rounding", "rounding", lambda n: floats(2, n, 16), ints(0, -1)),
     "reduce-sum-all": case("ReduceSum", "rounding", "rounding", matrix()),
     "reduce-sum-of-int": case("ReduceSum", "exact", "exact", lambda n: whole(n, 16), ints(0)),
+    "reduce-sum-out-of-int": case("ReduceSum", "never", "never", lambda n: whole(n, 16, low=2**61, high=2**62)),
     "reduce-sum-noop": case("ReduceSum", "never", "never", matrix(), noop_with_empty_axes=1),
     "reduce-mean": case("ReduceMean", "rounding", "rounding", matrix(), ints(1)),
     "reduce-mean-of-half": case("ReduceMean", "rounding", "rounding", matrix(dtype=np.float16), ints(1)),
@@ -118,6 +130,12 @@ CASES = {
     "reduce-log-sum": case("ReduceLogSum", "rounding", "rounding", matrix(**POSITIVE), ints(1)),
     "reduce-log-sum-exp": case("ReduceLogSumExp", "rounding", "rounding", lambda n: floats(n, 16) * 60, ints(1)),
     "reduce-sum-square": case("ReduceSumSquare", "rounding", "rounding", matrix(), ints(-2)),
+    "reduce-l1-of-int": case("ReduceL1", "exact", "exact", lambda n: whole(n, 16, dtype=np.int32), ints(0)),
+    "reduce-l1-out-of-int": case("ReduceL1", "never", "never", lambda n: whole(n, 16, low=2**30, high=2**31 - 1, dtype=np.int32), ints(1)),
+    "reduce-sum-square-of-int": case("ReduceSumSquare", "exact", "exact", lambda n: whole(n, 16), ints(1)),
+    "reduce-sum-square-out-of-int": case("ReduceSumSquare", "never", "never", lambda n: whole(n, 16, low=50000, high=90000, dtype=np.int32), ints(1)),
+    "reduce-prod-of-int": case("ReduceProd", "exact", "exact", lambda n: whole(n, 4, 5, low=-9, high=9), ints(1)),
+    "reduce-prod-out-of-int": case("ReduceProd", "never", "never", lambda n: whole(n, 4, low=2**20, high=2**21), ints(1)),
     "reshape": case("Reshape", "exact", "exact", matrix(), ints(2, -1, 8)),
     "flatten": case("Flatten", "exact", "exact", lambda n: floats(2, n, 16), axis=2),
     "squeeze-all": case("Squeeze", "exact", "exact", lambda n: floats(1, n, 1, 16)),
@@ -187,6 +205,20 @@ def test_what_a_runtime_computes(quick_folder, name, rows):
             np.testing.assert_array_equal(a, b)
         else:
             np.testing.assert_allclose(a, b, **({"rtol": 2e-3, "atol": 1e-3} if a.dtype == np.float16 else {"rtol": 2e-5, "atol": 2e-5}))
+
+
+@pytest.mark.parametrize("saturates", [0, 1])
+def test_cast_like_saturates_where_it_says_so(quick_folder, saturates):
+    """To a type of 8 bits: as numpy converts, but for what lies beyond its end."""
+    x = np.array([1e6, -1e6, 3.3], np.float32)
+    tensors = [numpy_helper.from_array(x, "x"), helper.make_tensor("like", TensorProto.FLOAT8E4M3FN, [], b"\0", raw=True)]
+    out = helper.make_tensor_value_info("y", TensorProto.FLOAT8E4M3FN, [3])
+    graph = helper.make_graph([helper.make_node("CastLike", ["x", "like"], ["y"], saturate=saturates)], "g", [], [out], tensors)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), quick_folder / "in.onnx")
+    assert fold(quick_folder, "CastLike", "zero") == 1
+    [made] = [t for t in onnx.load(quick_folder / "out.onnx").graph.initializer if t.data_type == TensorProto.FLOAT8E4M3FN and list(t.dims) == [3]]
+    ends = [0x7E, 0xFE] if saturates else [0x7F, 0xFF]
+    assert list(made.raw_data) == [*ends, 0x45]  # 3.25
 
 
 def test_forty_megabytes_stream(quick_folder):

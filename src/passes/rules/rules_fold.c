@@ -123,40 +123,89 @@ static enum recipe_map_op map_of(enum op op) {
   }
 }
 
-// Many operands, one after the other.
+// Many operands, one after the other, in this type.
 static struct rules_value chained(struct rules_run *run, enum recipe_map_op op,
-                                  const struct rules_term *node) {
-  const enum dtype t = rules_type_of(run, &node->args[0]).dtype;
-  struct rules_value x = node->args[0];
-  const bool sums = op == RECIPE_MAP_ADD && node->n_args > 2;
-  if (sums) x = cast(run, x, wide(t));
+                                  const struct rules_term *node, enum dtype in) {
+  struct rules_value x = cast(run, node->args[0], in);
   for (uint32_t i = 1; i < node->n_args; i++)
-    x = map2(run, op, x, sums ? cast(run, node->args[i], wide(t)) : node->args[i]);
-  return cast(run, x, t);
+    x = map2(run, op, x, cast(run, node->args[i], in));
+  return x;
 }
 
-static struct rules_value clipped(struct rules_run *run, const struct rules_term *node) {
+// Runtimes multiply by the reciprocal: the quotient is the same to the last bit where that is a power
+// of two.
+static struct rules_value averaged(struct rules_run *run, const struct rules_term *node,
+                                   enum dtype t) {
+  const bool open = (node->n_args & (node->n_args - 1)) != 0;
+  if (!rules_number_real(t) || (open && run->rule->exactness < EXACTNESS_ROUNDING))
+    return rules_unknown();
+  const struct rules_value sum = chained(run, RECIPE_MAP_ADD, node, wide(t));
+  return cast(run, map2(run, RECIPE_MAP_DIV, sum, number(run, wide(t), node->n_args)), t);
+}
+
+// Has float32 a place for each of these numbers, as it is?
+static bool floats_hold(struct rules_run *run, const struct rules_value *v) {
+  const enum dtype t = rules_type_of(run, v).dtype;
+  struct rules_type type;
+  struct span raw;
+  if (t == DTYPE_FLOAT || wide(t) == DTYPE_FLOAT || (dtype_is_integer(t) && dtype_bits(t) <= 16))
+    return true;
+  if (!rules_elements(run, v, &type, &raw)) return false;
+  for (uint64_t i = 0; i < raw.n / (dtype_bits(t) / 8); i++) {
+    const double x = rules_number_get(t, raw.at, i);
+    if (dtype_is_integer(t) ? fabs(x) > 1 << 24 : (double)(float)x != x) return false;
+  }
+  return true;
+}
+
+// Operands of two types meet in float32: an exponent that has no place there would be another number,
+// odd ones even.
+static struct rules_value raised(struct rules_run *run, const struct rules_term *node,
+                                 enum dtype t) {
+  if (rules_type_of(run, &node->args[1]).dtype == t)
+    return rules_step_map(run, RECIPE_MAP_POW, node->args);
+  if (wide(t) != DTYPE_FLOAT || !floats_hold(run, &node->args[1])) return rules_unknown();
+  return cast(run,
+              map2(run, RECIPE_MAP_POW, cast(run, node->args[0], DTYPE_FLOAT),
+                   cast(run, node->args[1], DTYPE_FLOAT)),
+              t);
+}
+
+// A bound of Clip: given, or the end of the type, which an infinity lies behind. ABSENT: none that
+// any element could meet. UNKNOWN: NaN, of which runtimes make what they like.
+static struct rules_value bound(struct rules_run *run, const struct rules_term *node, uint32_t i,
+                                enum dtype t) {
+  struct rules_type type;
+  struct span raw;
+  if (absent(node, i))
+    return rules_number_real(t)
+               ? number(run, t, i == 1 ? -rules_number_largest(t) : rules_number_largest(t))
+               : (struct rules_value){0};
+  const bool is_nan = rules_number_real(t) && rules_elements(run, &node->args[i], &type, &raw) &&
+                      type.dtype == t && raw.n > 0 && isnan(rules_number_get(t, raw.at, 0));
+  return is_nan ? rules_unknown() : node->args[i];
+}
+
+static struct rules_value clipped(struct rules_run *run, const struct rules_term *node,
+                                  enum dtype t) {
+  const struct rules_value low = bound(run, node, 1, t), high = bound(run, node, 2, t);
   struct rules_value x = node->args[0];
-  if (!absent(node, 1)) x = map2(run, RECIPE_MAP_MAX, x, node->args[1]);
-  if (!absent(node, 2)) x = map2(run, RECIPE_MAP_MIN, x, node->args[2]);
-  return x;
+  if (low.kind != RULES_ABSENT) x = map2(run, RECIPE_MAP_MAX, x, low);
+  return high.kind != RULES_ABSENT ? map2(run, RECIPE_MAP_MIN, x, high) : x;
 }
 
 static struct rules_value elementwise(struct rules_run *run, const struct rules_term *node) {
   const enum dtype t = rules_type_of(run, &node->args[0]).dtype;
-  struct rules_value x;
   switch (node->op) {
   case OP_Max:
-  case OP_Min: return chained(run, map_of(node->op), node);
-  case OP_Sum: return chained(run, RECIPE_MAP_ADD, node);
-  case OP_Mean:
-    if (!rules_number_real(t)) return rules_unknown();
-    x = chained(run, RECIPE_MAP_ADD, node);
-    return map2(run, RECIPE_MAP_DIV, x, number(run, t, node->n_args));
-  case OP_Clip: return clipped(run, node);
+  case OP_Min: return chained(run, map_of(node->op), node, t);
+  case OP_Sum:
+    return cast(run, chained(run, RECIPE_MAP_ADD, node, node->n_args > 2 ? wide(t) : t), t);
+  case OP_Mean: return averaged(run, node, t);
+  case OP_Clip: return clipped(run, node, t);
   case OP_IsNaN:
     return map1(run, RECIPE_MAP_NOT, map2(run, RECIPE_MAP_EQUAL, node->args[0], node->args[0]));
-  case OP_Pow: return map2(run, RECIPE_MAP_POW, node->args[0], cast(run, node->args[1], t));
+  case OP_Pow: return raised(run, node, t);
   default: break;
   }
   const enum recipe_map_op op = map_of(node->op);
@@ -170,14 +219,20 @@ static struct rules_value elementwise(struct rules_run *run, const struct rules_
   return rules_step_map(run, op, node->args);
 }
 
-static struct rules_value converted(struct rules_run *run, const struct rules_term *node) {
-  int64_t to, saturates;
-  if (!rules_attr_int(run, node, "to", DTYPE_UNDEFINED, &to) || !dtype_known(to) ||
-      !rules_attr_int(run, node, "saturate", 1, &saturates))
+static struct rules_value converted(struct rules_run *run, const struct rules_term *node,
+                                    int64_t to) {
+  int64_t saturates;
+  if (!dtype_known(to) || !rules_attr_int(run, node, "saturate", 1, &saturates))
     return rules_unknown();
   if (to == DTYPE_FLOAT8E8M0) return rules_unknown(); // round_mode
   const struct recipe_conversion c = {.to = (enum dtype)to, .saturates = saturates != 0};
   return rules_step_cast(run, &node->args[0], &c);
+}
+
+static struct rules_value cast_to(struct rules_run *run, const struct rules_term *node) {
+  int64_t to;
+  return rules_attr_int(run, node, "to", DTYPE_UNDEFINED, &to) ? converted(run, node, to)
+                                                               : rules_unknown();
 }
 
 // ---- reductions --------------------------------------------------------------------------------
@@ -236,6 +291,29 @@ static struct rules_value log_sum_exp(struct rules_run *run, struct rules_value 
               m);
 }
 
+// Of integers: does it stay in the type, whatever the order? Where it does not, runtimes end at the
+// type's ends or begin anew.
+static bool stays_in_type(struct rules_run *run, const struct rules_term *node,
+                          const struct rules_type *t, uint64_t count) {
+  struct rules_type type;
+  struct span raw;
+  struct facts f;
+  double most = 0;
+  if (rules_elements(run, &node->args[0], &type, &raw)) {
+    for (uint64_t i = 0; i < raw.n / (dtype_bits(type.dtype) / 8); i++)
+      most = fmax(most, fabs(rules_number_get(type.dtype, raw.at, i)));
+  } else if (rules_facts(run, &node->args[0], false, &f)) {
+    most = fmax(fabs(f.least), fabs(f.most));
+  } else if (run->assume != RULES_ASSUME_YES) {
+    return false;
+  }
+  const double n = (double)count, bits = fmin(dtype_bits(t->dtype) - 1, 53);
+  const double bound = node->op == OP_ReduceProd        ? pow(most, n)
+                       : node->op == OP_ReduceSumSquare ? n * most * most
+                                                        : n * most;
+  return bound < exp2(bits);
+}
+
 static struct rules_value reduced(struct rules_run *run, const struct rules_term *node) {
   const struct rules_type t = rules_type_of(run, &node->args[0]);
   const bool real = rules_number_real(t.dtype);
@@ -246,7 +324,10 @@ static struct rules_value reduced(struct rules_run *run, const struct rules_term
   struct rules_value x = node->args[0];
   const bool steps = node->op == OP_ReduceL2 || node->op == OP_ReduceLogSum ||
                      node->op == OP_ReduceLogSumExp || node->op == OP_ReduceMean;
-  if (steps && !real) return rules_unknown();
+  const bool grows = node->op == OP_ReduceSum || node->op == OP_ReduceL1 ||
+                     node->op == OP_ReduceSumSquare || node->op == OP_ReduceProd;
+  if ((steps && !real) || (grows && !real && !stays_in_type(run, node, &t, count)))
+    return rules_unknown();
   if (steps) x = cast(run, x, wide(t.dtype));
   switch (node->op) {
   case OP_ReduceSum: x = reduce(run, x, RECIPE_SUM, axes); break;
@@ -430,8 +511,8 @@ static enum rules_folded fold(struct rules_run *run, const struct rules_term *no
   case OP_Concat: x = joined(run, node); break;
   case OP_Pad: x = padded(run, node); break;
   case OP_Gather: x = gathered(run, node); break;
-  case OP_Cast: x = converted(run, node); break;
-  case OP_CastLike: x = cast(run, node->args[0], rules_type_of(run, &node->args[1]).dtype); break;
+  case OP_Cast: x = cast_to(run, node); break;
+  case OP_CastLike: x = converted(run, node, rules_type_of(run, &node->args[1]).dtype); break;
   case OP_DequantizeLinear: x = dequantized(run, node); break;
   case OP_MatMul: x = rules_step_matmul(run, node->args); break;
   case OP_Expand: return expanded(run, node, out);

@@ -268,7 +268,7 @@ static struct rules_value call_finite(struct rules_run *run, const struct rules_
   if (!rules_is_constant(run, a)) return rules_int(1); // one of its operands is none: nothing folds
   struct facts f;
   t = rules_type_of(run, a);
-  if (t.dtype != DTYPE_UNDEFINED && !rules_number_real(t.dtype)) return rules_int(1);
+  if (t.dtype != DTYPE_UNDEFINED && !dtype_is_float(t.dtype)) return rules_int(1);
   if (!rules_elements(run, a, &t, &raw))
     return rules_facts(run, a, false, &f) ? rules_int(facts_finite(&f)) : rules_assumed(run);
   const uint64_t count = raw.n / (dtype_bits(t.dtype) / 8);

@@ -5,6 +5,8 @@
 // computed in 64 bits, wrapped to their width; uint64 travels by its bits.
 #include "rules_inside.h"
 
+#include <float.h>
+
 bool rules_number_real(enum dtype t) {
   return t == DTYPE_FLOAT || t == DTYPE_DOUBLE || t == DTYPE_FLOAT16 || t == DTYPE_BFLOAT16;
 }
@@ -37,6 +39,13 @@ static uint16_t narrow(double x, int exponent_bits, int fraction_bits) {
   // The bits of subnormals and normals follow one another, and a carry goes where it should.
   const double bits = ldexp((double)(scale + fraction_bits - least), fraction_bits) + units;
   return (uint16_t)(sign | (bits >= infinity ? infinity : (uint16_t)bits));
+}
+
+double rules_number_largest(enum dtype t) {
+  return t == DTYPE_FLOAT16    ? 65504
+         : t == DTYPE_BFLOAT16 ? 0x1.fep127
+         : t == DTYPE_FLOAT    ? FLT_MAX
+                               : DBL_MAX;
 }
 
 double rules_number_get(enum dtype t, const uint8_t *raw, uint64_t i) {

@@ -16,7 +16,9 @@
 //   rounding   sums and products of many floats, Exp and its like, whose last bit is the library's;
 //              casts that ONNX Runtime makes in two roundings (double and 64 bits to below float)
 //   never      what the standard leaves open: division of integers by zero, and of the least one by
-//              -1; casts of floats to integers out of their range
+//              -1; casts of floats to integers out of their range; sums and products of many integers
+//              that may leave their type (rules_fold.c); narrowing casts, not at hand, of floats that
+//              would become infinite, which no run writes
 //
 // Whether there is a NaN, a zero or a number out of range is seen of elements at hand. Of others a
 // stage is asked, where that is all that keeps the rule from firing (rules_facts.c).
@@ -321,11 +323,16 @@ static bool any_zero(enum dtype t, const uint8_t *raw, uint64_t n) {
   return false;
 }
 
-// Do all floats of a constant that is not at hand have a place in a type of integers?
+// Do all floats of a constant that is not at hand have a place in a type of integers, or of floats?
 static bool in_range(struct rules_run *run, const struct rules_value *of, enum dtype to) {
   struct facts f;
-  if (!dtype_is_integer(to) || dtype_bits(to) < 8) return false;
+  const bool real = rules_number_real(to);
+  if (!real && (!dtype_is_integer(to) || dtype_bits(to) < 8)) return false;
   if (!rules_facts(run, of, false, &f)) return run->assume == RULES_ASSUME_YES;
+  if (real) {
+    const double most = rules_number_largest(to);
+    return f.infinities == 0 && (f.nans == f.elements || (f.least >= -most && f.most <= most));
+  }
   const bool is_signed =
       to == DTYPE_INT8 || to == DTYPE_INT16 || to == DTYPE_INT32 || to == DTYPE_INT64;
   const int bits = (int)dtype_bits(to);
@@ -348,10 +355,14 @@ struct rules_value rules_step_cast(struct rules_run *run, const struct rules_val
   uint8_t *raw = array_of(run, of, &in) ? room(run, &t) : NULL;
   if (!raw) {
     const uint32_t recipe = rules_recipe_of(run, of);
-    // What is out of range, or NaN, and has no place in the type.
+    // What is out of range, or NaN, and has no place in the type; and what would become infinite, which
+    // a run refuses to write.
     const bool open = dtype_is_float(from) && c->to != DTYPE_BOOL && !rules_number_real(c->to) &&
                       (!dtype_is_float(c->to) || dtype_bits(c->to) < 8);
-    if (recipe == NO_ID || (open && !in_range(run, of, c->to)) || c->to == DTYPE_FLOAT8E8M0)
+    const bool overflows = rules_number_real(from) && rules_number_real(c->to) &&
+                           rules_number_largest(c->to) < rules_number_largest(from);
+    if (recipe == NO_ID || ((open || overflows) && !in_range(run, of, c->to)) ||
+        c->to == DTYPE_FLOAT8E8M0)
       return rules_unknown();
     const struct rules_value made = rules_new_recipe(run, recipe_convert(run->k.r, recipe, c));
     const bool may_differ = dtype_is_float(from) && narrows && !allows(run, EXACTNESS_ZERO);

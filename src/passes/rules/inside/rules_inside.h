@@ -323,6 +323,7 @@ struct rules_value rules_step_matmul(struct rules_run *run, const struct rules_v
 // bits, bool.
 bool rules_number_known(enum dtype t);
 bool rules_number_real(enum dtype t);
+double rules_number_largest(enum dtype t); // the largest finite one of a real type
 double rules_number_get(enum dtype t, const uint8_t *raw, uint64_t i);
 int64_t rules_number_get_int(enum dtype t, const uint8_t *raw, uint64_t i);
 void rules_number_put(enum dtype t, uint8_t *raw, uint64_t i, double x);
