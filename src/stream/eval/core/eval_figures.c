@@ -149,6 +149,58 @@ bool eval_figures_add_scaled(struct eval_task *t, uint64_t first, const float *v
   return true;
 }
 
+// ---- chunks side by side -----------------------------------------------------------------------
+
+size_t eval_open_chunks_bytes(uint64_t elements) {
+  return (size_t)(elements / EVAL_CHUNK + 2) * sizeof(struct eval_open_chunk);
+}
+
+void eval_open_chunks_begin(const struct eval_task *t, struct eval_open_chunks *p, uint64_t first,
+                            uint64_t n, void *memory) {
+  const struct eval_chunks *c = &t->chunks;
+  *p = (struct eval_open_chunks){.at = memory};
+  if (!eval_figures_wants(t, c->id, first, n)) return;
+  const uint64_t end = min_u64(first + n, c->end);
+  p->first = c->next / EVAL_CHUNK;
+  p->n = (end - 1) / EVAL_CHUNK + 1 - p->first;
+  memset(p->at, 0, (size_t)p->n * sizeof *p->at);
+  p->at[0] = (struct eval_open_chunk){.sums = c->sums, .have = (uint32_t)(c->next % EVAL_CHUNK)};
+}
+
+void eval_open_chunks_add(const struct eval_task *t, struct eval_open_chunks *p, uint64_t first,
+                          const float *v, const uint8_t *codes, size_t n,
+                          const struct kernels_scaled *scaled) {
+  assert(scaled->share == 1);
+  for (size_t i = 0, m; i < n; i += m) {
+    const uint64_t number = (first + i) / EVAL_CHUNK, at = (first + i) % EVAL_CHUNK;
+    m = (size_t)min_u64(n - i, EVAL_CHUNK - at);
+    if (number < p->first || number - p->first >= p->n) continue;
+    struct eval_open_chunk *x = &p->at[number - p->first];
+    const uint64_t end = min_u64(at + m, t->chunks.end - number * EVAL_CHUNK);
+    if (x->have < at || x->have >= end) continue;
+    const size_t from = i + (size_t)(x->have - at), some = (size_t)(end - x->have);
+    struct kernels_scaled s = *scaled;
+    s.scales += from;
+    if (s.zeros) s.zeros += from;
+    if (kernels_figure_pairs_scaled(&x->sums.lanes, x->have, v + from, codes + from, some, &s))
+      x->have = (uint32_t)end;
+  }
+}
+
+void eval_open_chunks_settle(struct eval_task *t, const struct eval_open_chunks *p) {
+  struct eval_chunks *c = &t->chunks;
+  while (c->next < c->end) {
+    const uint64_t number = c->next / EVAL_CHUNK;
+    if (number < p->first || number - p->first >= p->n) return;
+    const struct eval_open_chunk *x = &p->at[number - p->first];
+    if (number * EVAL_CHUNK + x->have <= c->next) return;
+    c->sums = x->sums;
+    c->next = number * EVAL_CHUNK + x->have;
+    if (c->next < c->end && x->have < EVAL_CHUNK) return;
+    tell_chunk(t);
+  }
+}
+
 void eval_figures_floats(enum dtype type, const void *in, size_t n, float *room) {
   uint16_t half[EVAL_PAIRS];
   assert(n <= EVAL_PAIRS);

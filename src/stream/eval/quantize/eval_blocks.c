@@ -22,10 +22,13 @@
 // A column that does not fit the box is held a piece at a time, of whole groups: the blocks whose
 // codes end on a byte together.
 //
-// Where a block is too long for that, or a line too large for a panel (one block for all of a long axis,
-// say), a box holds scales and zero points alone. They come of ranges, which take a read of the line, and
-// codes are then computed from the operand straight into the caller's buffer. Every worker that makes
-// a part of such a line needs its scales and zeros: one finds them, and the others wait for it.
+// A line that no panel takes comes in stripes, all of its rows at a time; its chunks of error figures
+// lie open side by side meanwhile.
+//
+// Where a block is too long for that, or a line too large for the box (one block for all of a long axis,
+// say), a box holds scales and zero points alone. They come of ranges, which take a read of the line,
+// and codes are then computed from the operand straight into the caller's buffer. Every worker that
+// makes a part of such a line needs its scales and zeros: one finds them, and the others wait for it.
 //
 // Where figures are all that is wanted (eval_blocks_measure) a box holds nothing but sums, and several
 // quantizations of the operand go over each panel of it.
@@ -224,7 +227,7 @@ static int add_up(const struct filling *f, const struct kernels_panel *in, uint6
 static int take_panel(const struct filling *f, const struct cut *at, void *ctx, struct err *err) {
   const struct eval_quantize *z = f->z;
   const struct eval_block_box *h = f->h;
-  (void)ctx;
+  struct eval_open_chunks *open = ctx;
   if (h->n_ways > 0) return add_up(f, &at->p, at->c, err);
   const struct eval_place place = z->by_column ? eval_layout_place(h, at->c, at->k / z->block, 0)
                                                : eval_layout_place(h, at->line, at->c, at->k);
@@ -240,26 +243,33 @@ static int take_panel(const struct filling *f, const struct cut *at, void *ctx, 
     run_long(z, &p);
   else
     run_kernel(z, &p);
-  const bool in_order = z->inner == 1 || p.n == z->inner;
-  return in_order ? eval_tell_codes(f->t, h, at->element, p.n * p.k, p.in, p.codes, err) : 0;
+  if (z->inner == 1 || p.n == z->inner)
+    return eval_tell_codes(f->t, h, at->element, p.n * p.k, p.in, p.codes, err);
+  for (size_t row = 0; h->told && row < p.k; row++)
+    eval_tell_stripe(f->t, h, open, at->element + row * z->inner, p.n,
+                     (const uint8_t *)p.in + row * p.n * z->width, p.codes + row * p.codes_stride);
+  return 0;
 }
 
-// What came in stripes is told of when all of it is there, from a second look at the operand.
-static int tell_rest(const struct filling *f, struct err *err) {
+// The end of a line that came in stripes: elements that did not come in the order of their chunk are
+// looked at once more.
+static int tell_rest(const struct filling *f, const struct eval_open_chunks *open, uint64_t first,
+                     uint64_t n, struct err *err) {
   const struct eval_block_box *h = f->h;
   const struct eval_chunks *c = &f->t->chunks;
-  if (!h->told || f->z->inner == 1) return 0;
-  const uint64_t first = eval_layout_start(f->z, h->first);
-  const uint64_t n = eval_layout_start(f->z, h->last) - first; // of whole lines
-  while (eval_figures_wants(f->t, c->id, first, n)) {
-    const uint64_t at = c->next, some = min_u64(f->most, min_u64(first + n, c->end) - at);
+  const uint8_t *codes = h->codes + (first - eval_layout_start(f->z, h->first));
+  for (;;) {
+    eval_open_chunks_settle(f->t, open);
+    if (!eval_figures_wants(f->t, c->id, first, n)) return 0;
+    const uint64_t at = c->next;
+    uint64_t some = min_u64(f->most, min_u64(first + n, c->end) - at);
+    if (open->n > 0) some = min_u64(some, EVAL_CHUNK - at % EVAL_CHUNK);
     const struct eval_stretch s = {.first = at, .step = some, .rows = 1, .n = (size_t)some};
     struct eval_panel panel;
     if (eval_panel_open(f->t, f->z, &f->room, &s, &panel, err) != 0) return -1;
-    const int told = eval_tell_codes(f->t, h, at, some, panel.at, h->codes + (at - first), err);
+    const int told = eval_tell_codes(f->t, h, at, some, panel.at, codes + (at - first), err);
     if (eval_panel_close(f->t, &panel, told, err) != 0) return -1;
   }
-  return 0;
 }
 
 static int fill_box(const struct filling *f, struct err *err) {
@@ -275,9 +285,13 @@ static int fill_box(const struct filling *f, struct err *err) {
   }
   for (uint64_t line = h->first; line < h->last; line++) { // a kernel knows the blocks of one
     const struct stretch s = stretch_of(f, line);
-    if (each_panel(f, &s, group, take_panel, NULL, err) != 0) return -1;
+    const uint64_t first = eval_layout_line_start(z, line), n = (s.k1 - s.k0) * z->inner;
+    struct eval_open_chunks open = {0};
+    if (h->open) eval_open_chunks_begin(f->t, &open, first, n, h->open);
+    if (each_panel(f, &s, group, take_panel, &open, err) != 0) return -1;
+    if (h->told && tell_rest(f, &open, first, n, err) != 0) return -1;
   }
-  return tell_rest(f, err);
+  return 0;
 }
 
 // ---- boxes -------------------------------------------------------------------------------------
@@ -286,10 +300,19 @@ static uint64_t statistics_bytes(const struct eval_quantize *z) {
   return sizeof(float) + (eval_has_float_zeros(z) ? sizeof(float) : 0) + 1;
 }
 
+// Memory for the open chunks of a line that no panel takes: 0 of others.
+static uint64_t open_bytes(const struct filling *f) {
+  const struct eval_quantize *z = f->z;
+  if (z->by_column || !f->h->told || z->inner <= f->most / min_u64(z->block, z->k)) return 0;
+  return round_up(eval_open_chunks_bytes(min_u64(z->block, z->k) * z->inner), 8);
+}
+
 // Shares out the memory from `at` on.
 static void share_memory(const struct filling *f, bool with_sums, bool with_codes, uint8_t *at) {
   struct eval_block_box *h = f->h;
   const uint64_t units = h->last - h->first, n = units * (h->to - h->from);
+  h->open = with_codes && open_bytes(f) > 0 ? at : NULL;
+  if (h->open) at += open_bytes(f);
   h->sums = with_sums ? (struct kernels_sums *)(void *)at : NULL;
   if (with_sums) at = memset(at, 0, units * sizeof *h->sums);
   if (with_sums) at += units * sizeof *h->sums;
@@ -315,7 +338,7 @@ static int choose(const struct filling *f, uint32_t id, uint64_t unit, uint64_t 
   const uint64_t bytes =
       z->cells * statistics + sums + (codes ? eval_layout_codes(z, z->cells) : 0);
   const uint64_t column = z->inner == 1 ? f->most : f->room.tile_bytes / z->width;
-  uint64_t fit = room / bytes;
+  uint64_t fit = (room - min_u64(codes ? open_bytes(f) : 0, room)) / bytes;
   h->first = unit;
   h->from = 0;
   h->to = z->cells;
@@ -367,10 +390,10 @@ static bool is_long(const struct filling *f) {
   if (z->f.rule != KERNELS_QDQ) return false;
   const uint64_t beside = z->by_column ? 1 : z->inner;
   if (z->block > (z->inner == 1 ? f->most : f->room.tile_bytes / z->width)) return true;
-  if (beside * (z->block + statistics_bytes(z)) > f->room.rest_bytes)
+  if (beside * (z->block + statistics_bytes(z)) + open_bytes(f) > f->room.rest_bytes)
     return z->part == PART_CODES || beside <= cells_that_fit(f) ||
            beside * statistics_bytes(z) > f->room.rest_bytes;
-  return beside > f->most / z->block && beside <= cells_that_fit(f);
+  return false;
 }
 
 // Scales and zeros of what the box has, cells of one unit, from their ranges.

@@ -2,7 +2,8 @@
 //
 //   columns   of the NBITS formats: their kernels have the sums, a box's are told when it is filled
 //   chunks    of codes that lie as the operand does: told of each panel with the codes just made of it
-//             (eval_figures.h); what came in stripes is looked at once more when the box is filled
+//             (eval_figures.h); of a line that comes in stripes, into chunks that lie open side by side,
+//             and what did not come in the order of its chunk is looked at once more
 #include "eval_blocks.h"
 #include "eval_figures.h"
 
@@ -112,4 +113,23 @@ int eval_tell_codes(struct eval_task *t, const struct eval_block_box *h, uint64_
     i += m;
   }
   return 0;
+}
+
+void eval_tell_stripe(struct eval_task *t, const struct eval_block_box *h,
+                      struct eval_open_chunks *open, uint64_t first, uint64_t n, const uint8_t *in,
+                      const uint8_t *codes) {
+  const struct eval_quantize *z = &h->z;
+  for (uint64_t i = 0; i < n && open->n > 0;) {
+    const struct eval_run run = eval_layout_run(h, first + i);
+    const size_t m = (size_t)min_u64(min_u64(EVAL_PAIRS, n - i), run.n);
+    const struct kernels_scaled s = {.bits = (uint8_t)z->q.bits,
+                                     .is_signed = z->q.symmetric,
+                                     .share = run.share,
+                                     .scales = h->scales + run.cell,
+                                     .zeros = z->q.symmetric ? NULL : h->zeros + run.cell};
+    float v[EVAL_PAIRS];
+    eval_figures_floats(z->type, in + i * z->width, m, v);
+    eval_open_chunks_add(t, open, first + i, v, codes + i, m, &s);
+    i += m;
+  }
 }

@@ -14,6 +14,7 @@ struct eval_block_box {
   uint64_t from, to;    // cells
   uint8_t *codes;       // NULL: only scales and zeros are held
   bool told;            // error figures are told by chunks, of codes as they are made
+  void *open;           // for the chunks of a line that comes in stripes, or NULL
   float *scales;        // as the kernels leave them: a unit's together
   uint8_t *zeros;
   float *float_zeros;        // NBITS_HQQ: instead
@@ -115,6 +116,11 @@ int eval_tell_columns(struct eval_task *t, const struct eval_block_box *h, struc
 // in order.
 int eval_tell_codes(struct eval_task *t, const struct eval_block_box *h, uint64_t first, uint64_t n,
                     const uint8_t *in, const uint8_t *codes, struct err *err);
+// The same of codes that may not be the next ones.
+struct eval_open_chunks;
+void eval_tell_stripe(struct eval_task *t, const struct eval_block_box *h,
+                      struct eval_open_chunks *open, uint64_t first, uint64_t n, const uint8_t *in,
+                      const uint8_t *codes);
 
 // ---- what is wanted, what is known (eval_quantize.c) -------------------------------------------
 
