@@ -171,7 +171,7 @@ def mixed(large_folder):
 
 
 def decoded(made, name):
-    """What the tensors of a weight stand for, in double: [rows, columns] as stored."""
+    """What the tensors of a weight stand for, in double (products of blocks rounded to float32): [rows, columns] as stored."""
     t = {x.name: x for x in made.graph.initializer}
     number = {key: lambda key=key: onnx.numpy_helper.to_array(t[key]).astype(np.float64) for key in t}
     for kind in ("float16", "bfloat16", "dequantized"):
@@ -185,11 +185,16 @@ def decoded(made, name):
     [key] = [key for key in t if key.startswith(f"{name}_DQ_Q")]
     codes, scales = number[key](), number[f"{name}_DQ_scales"]()
     if f"{name}_DQ_zero_points" not in t:  # a scale a channel; codes lie the other way round
-        return (codes * scales.reshape(-1, 1)).T
+        return rounded(codes * scales.reshape(-1, 1)).T
     rows = codes.shape[0]
     block = 32 if -(-rows // 32) == scales.shape[0] else 64
     zeros = np.repeat(number[f"{name}_DQ_zero_points"](), block, 0)[:rows]
-    return (codes - zeros) * np.repeat(scales, block, 0)[:rows]
+    return rounded((codes - zeros) * np.repeat(scales, block, 0)[:rows])
+
+
+def rounded(products):
+    """In double they are exact: a code of 8 bits times a float32."""
+    return products.astype(np.float32).astype(np.float64)
 
 
 def report_of(weir, model, folder, kind, *options):

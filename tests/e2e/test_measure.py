@@ -88,7 +88,7 @@ def figures(w, was, block):
 
 
 def exact_figures(w, was):
-    """Of the others: in double throughout."""
+    """Of the others, what codes stand for being rounded: in double."""
     w = w.astype(np.float64)
     e = w - was.astype(np.float64)
     return what_follows(w, e, *((a * b).sum() for a, b in ((w, w), (e, e), (w, e))))
@@ -230,7 +230,7 @@ def test_channel_with_qdq(weir, weights, tmp_path):
     for name, w in weights.items():
         scale, zero = quantize_block(w, 8, False)
         codes = np.clip(half_away(w * (np.float32(1) / scale)) + zero, 0, 255).astype(np.float32)
-        want = exact_figures(w, (codes - zero).astype(np.float64) * scale)
+        want = exact_figures(w, (codes - zero) * scale)
         close(got[name]["8:channel"], want, want["sum_vv"])
     assert weir("measure", model, "--candidates", "8:channel", code=2).err
 
@@ -365,7 +365,7 @@ def test_candidates_that_there_are_not(weir, model, words):
 
 def half_even_table(w, bits, block):
     """A table as GatherBlockQuantized's quantizer leaves it: true division, half to even."""
-    out = np.empty(w.shape)
+    out = np.empty(w.shape, np.float32)
     qmax = np.float32(2**bits - 1)
     for at in range(0, w.shape[1], block):
         part = w[:, at : at + block]
@@ -374,7 +374,7 @@ def half_even_table(w, bits, block):
         scale = (high - low) / qmax
         zero = np.clip(np.rint(-low / scale), 0, qmax)
         codes = np.clip(np.rint(part / scale + zero), 0, qmax)
-        out[:, at : at + block] = (codes - zero).astype(np.float64) * scale
+        out[:, at : at + block] = (codes - zero) * scale
     return out
 
 
