@@ -52,6 +52,14 @@ bool dtype_is_float(enum dtype t) {
   return dtype_known(t) && rows[t].kind == 'f';
 }
 
+bool dtype_is_plain_float(enum dtype t) {
+  return dtype_is_float(t) && rows[t].bits >= 16;
+}
+
+bool dtype_is_plain_number(enum dtype t) {
+  return dtype_is_plain_float(t) || (dtype_is_integer(t) && rows[t].bits >= 8);
+}
+
 bool dtype_bytes(enum dtype t, uint64_t count, uint64_t *bytes) {
   uint64_t bits = dtype_bits(t), total;
   if (bits == 0) return false;

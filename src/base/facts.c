@@ -4,13 +4,6 @@
 
 #include <math.h>
 
-bool facts_can(enum dtype type) {
-  if (type == DTYPE_FLOAT || type == DTYPE_DOUBLE || type == DTYPE_FLOAT16 ||
-      type == DTYPE_BFLOAT16)
-    return true;
-  return dtype_is_integer(type) && dtype_bits(type) >= 8;
-}
-
 struct facts facts_none(bool square) {
   return (struct facts){.least = (double)INFINITY,
                         .most = -(double)INFINITY,

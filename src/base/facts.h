@@ -1,6 +1,7 @@
 // What can be said of all elements of a tensor: found in one read, kept in a few numbers.
 //
-// Elements are looked at as doubles (64-bit integers are rounded to them, which keeps their order).
+// Elements of plain numbers (dtype.h) can be looked at. They are seen as doubles (64-bit integers
+// are rounded to them, which keeps their order).
 #ifndef WEIR_FACTS_H
 #define WEIR_FACTS_H
 
@@ -15,10 +16,6 @@ struct facts {
   bool identity;      // matrices of 0 and 1 on the diagonal: of rank 2 and more
   bool multiples;     // all are whole multiples of `finest`; known after a second read only
 };
-
-// Elements of these types can be looked at: bool, integers of 8 to 64 bits, float, double, float16,
-// bfloat16.
-bool facts_can(enum dtype type);
 
 // Before anything is known of a tensor: `square` where its dims may be those of identity matrices.
 struct facts facts_none(bool square);

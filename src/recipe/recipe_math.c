@@ -19,10 +19,6 @@
 
 // ---- casts -------------------------------------------------------------------------------------
 
-static bool is_plain_float(enum dtype t) {
-  return t == DTYPE_FLOAT || t == DTYPE_FLOAT16 || t == DTYPE_BFLOAT16 || t == DTYPE_DOUBLE;
-}
-
 static bool is_number(enum dtype t) {
   return dtype_is_integer(t) || dtype_is_float(t);
 }
@@ -40,7 +36,7 @@ const char *recipe_round_name(uint32_t i) {
 }
 
 bool recipe_can_cast(enum dtype from, enum dtype to) {
-  return is_plain_float(from) && is_plain_float(to);
+  return dtype_is_plain_float(from) && dtype_is_plain_float(to);
 }
 
 bool recipe_can_convert(enum dtype from, enum dtype to) {
@@ -119,7 +115,7 @@ enum { // sets of element types
 static uint32_t set_of(enum dtype t) {
   if (t == DTYPE_BOOL) return BOOL;
   if (t == DTYPE_DOUBLE) return DOUBLE;
-  if (is_plain_float(t)) return SHORT_FLOATS;
+  if (dtype_is_plain_float(t)) return SHORT_FLOATS;
   if (t == DTYPE_INT8 || t == DTYPE_INT16 || t == DTYPE_INT32 || t == DTYPE_INT64) return SIGNED;
   if (dtype_bits(t) == 0 || dtype_bits(t) > 64) return 0;
   return dtype_is_integer(t) && dtype_bits(t) >= 8 ? UNSIGNED : OTHER;
@@ -530,7 +526,7 @@ uint32_t recipe_axis_of(const struct recipes *r, uint32_t id) {
 
 static bool is_code(enum dtype t) {
   return dtype_bits(t) <= 32 && t != DTYPE_BOOL && t != DTYPE_UINT32 && t != DTYPE_FLOAT8E8M0 &&
-         is_number(t) && !is_plain_float(t);
+         is_number(t) && !dtype_is_plain_float(t);
 }
 
 // Have scales the dims that axis and block say?
@@ -553,7 +549,7 @@ int recipe_math_dequantize_fits(const struct recipes *r, const struct recipe_ask
     return recipe_rows_bad(err, "is dequantized from other than codes, scales and perhaps zeros");
   const struct recipe *codes = &r->rows[x->of[0]], *scales = &r->rows[x->of[1]];
   const enum dtype to = (enum dtype)scales->dtype;
-  if (!is_code((enum dtype)codes->dtype) || !is_plain_float(to) || to == DTYPE_DOUBLE)
+  if (!is_code((enum dtype)codes->dtype) || !dtype_is_plain_float(to) || to == DTYPE_DOUBLE)
     return err_set(err, ERR_MODEL, "a recipe dequantizes %s by %s, which is not offered",
                    dtype_name((enum dtype)codes->dtype), dtype_name(to));
   if (!scales_fit(r, x))

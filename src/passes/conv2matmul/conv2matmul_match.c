@@ -87,7 +87,7 @@ static const char *match_bias(struct matching *x) {
 static bool can_transpose(const struct matching *x) {
   const enum dtype t = (enum dtype)x->m->tensors[x->out->weight.tensor].dtype;
   if (x->options->strict_compat) return dtype_bits(t) != 0;
-  return t == DTYPE_FLOAT || t == DTYPE_FLOAT16 || t == DTYPE_BFLOAT16 || t == DTYPE_DOUBLE;
+  return dtype_is_plain_float(t);
 }
 
 // ---- the list ----------------------------------------------------------------------------------

@@ -34,10 +34,6 @@ struct folding {
   float epsilon, beta; // beta: of a Gemm, else 1
 };
 
-static bool is_float(enum dtype t) {
-  return t == DTYPE_FLOAT || t == DTYPE_FLOAT16 || t == DTYPE_BFLOAT16 || t == DTYPE_DOUBLE;
-}
-
 // A constant of `channels` elements of the dtype, one behind the other. (A bias of a Gemm may be a
 // row.)
 static bool is_vector(struct kit *k, uint32_t value, const struct folding *f) {
@@ -107,7 +103,7 @@ static const char *find(struct kit *k, uint32_t bn, struct folding *f) {
   if (f->recipe == NO_ID || scales == NO_ID) return "unreadable";
   f->dtype = (enum dtype)k->r->rows[f->recipe].dtype;
   f->channels = (int64_t)k->r->rows[scales].count;
-  if (!is_float(f->dtype)) return "dtype";
+  if (!dtype_is_plain_float(f->dtype)) return "dtype";
   if (!find_channels(k, f)) return "shape";
   for (uint32_t i = 1; i < 5; i++)
     if (!is_vector(k, kit_in(k, bn, i), f)) return "non_constant_scale";

@@ -24,10 +24,7 @@ bool kit_constant(const struct kit *k, uint32_t value, uint32_t *tensor) {
 
 static bool is_float_vector(const struct kit *k, uint32_t tensor) {
   const struct model_tensor *t = &k->m->tensors[tensor];
-  const enum dtype dtype = (enum dtype)t->dtype;
-  return t->rank <= 1 && t->bytes <= KIT_VECTOR_BYTES &&
-         (dtype == DTYPE_FLOAT || dtype == DTYPE_DOUBLE || dtype == DTYPE_FLOAT16 ||
-          dtype == DTYPE_BFLOAT16);
+  return t->rank <= 1 && t->bytes <= KIT_VECTOR_BYTES && dtype_is_plain_float((enum dtype)t->dtype);
 }
 
 // A vector may be made of large weights (the scales of a quantized one): that is no look any more.

@@ -17,7 +17,7 @@
 #define FINDINGS_STAGE "facts"
 #define FINDINGS_STAGE_MULTIPLES "multiples"
 
-// Of n recipes that facts_can be found of, in their order: asks env->ask, which must not be NULL.
+// Of n recipes of plain numbers (dtype.h), in their order: asks env->ask, which must not be NULL.
 int findings_ask(const struct pass_env *env, const uint32_t *of, uint32_t n, bool multiples,
                  struct facts *out, struct err *err);
 // The lines behind the head.

@@ -2,10 +2,11 @@
 // the caller's (pass_env.ask): here is what both sides must agree on.
 #include "measured.h"
 
-#include "answer_lines.h"
+#include "answers.h"
 #include "figures.h"
 
-static void put_figures(struct json_out *j, const struct figures *f) {
+static void write_figures(struct json_out *j, const void *row) {
+  const struct figures *f = row;
   json_put_uint(j, "elements", f->elements);
   json_put_uint(j, "nonfinite", f->nonfinite);
   json_put_double(j, "vv", f->vv);
@@ -14,41 +15,24 @@ static void put_figures(struct json_out *j, const struct figures *f) {
   json_put_double(j, "max_error", f->max_error);
 }
 
-void measured_write(struct json_out *j, struct edits *e, const uint32_t *codes, uint32_t n,
-                    const struct figures *figures) {
-  for (uint32_t i = 0; i < n; i++) {
-    json_object(j);
-    json_key(j, "of");
-    edit_artifact_recipe(e, j, codes[i]);
-    put_figures(j, &figures[i]);
-    json_end_object(j);
-    json_newline(j);
-  }
+static bool read_figures(const struct json_value *v, void *row) {
+  struct figures *f = row;
+  return json_as_uint(json_get(v, "elements"), &f->elements) &&
+         json_as_uint(json_get(v, "nonfinite"), &f->nonfinite) &&
+         json_as_double(json_get(v, "vv"), &f->vv) && json_as_double(json_get(v, "ee"), &f->ee) &&
+         json_as_double(json_get(v, "ve"), &f->ve) &&
+         json_as_double(json_get(v, "max_error"), &f->max_error);
 }
 
-static bool read_row(struct span line, struct figures *f) {
-  struct err malformed = {0};
-  struct json_value *v = json_parse(line, "artifact", &malformed);
-  *f = (struct figures){0};
-  const bool whole = v && json_as_uint(json_get(v, "elements"), &f->elements) &&
-                     json_as_uint(json_get(v, "nonfinite"), &f->nonfinite) &&
-                     json_as_double(json_get(v, "vv"), &f->vv) &&
-                     json_as_double(json_get(v, "ee"), &f->ee) &&
-                     json_as_double(json_get(v, "ve"), &f->ve) &&
-                     json_as_double(json_get(v, "max_error"), &f->max_error);
-  if (v) json_free(v);
-  return whole;
+static const struct answer_form form = {write_figures, read_figures, sizeof(struct figures)};
+
+void measured_write(struct json_out *j, struct edits *e, const uint32_t *codes, uint32_t n,
+                    const struct figures *figures) {
+  answers_write(&form, j, e, codes, n, figures);
 }
 
 bool measured_read(struct span text, uint32_t n, struct figures *figures) {
-  struct span line;
-  struct figures row;
-  bool whole = answer_line(&text, &line); // the head
-  for (uint32_t i = 0; i < n && whole; i++) {
-    whole = answer_line(&text, &line) && read_row(line, &row);
-    if (figures && whole) figures[i] = row;
-  }
-  return whole && text.n == 0;
+  return answers_read(&form, text, n, figures);
 }
 
 // That which answers questions about all of these.
@@ -65,10 +49,5 @@ static const char *stage_for(const struct recipes *r, const uint32_t *codes, uin
 
 int measured_ask(const struct pass_env *env, const uint32_t *codes, uint32_t n, struct figures *out,
                  struct err *err) {
-  const char *stage = stage_for(env->edits->r, codes, n);
-  const struct pass_question question = {.stage = stage, .of = codes, .n = n};
-  struct pass_answer answer;
-  if (env->ask(env->ask_ctx, &question, &answer, err)) return -1;
-  if (measured_read(answer.text, n, out)) return 0;
-  return err_set(err, ERR_INTERNAL, "the stage '%s' did not answer %u questions", stage, n);
+  return answers_ask(&form, env, stage_for(env->edits->r, codes, n), codes, n, out, err);
 }

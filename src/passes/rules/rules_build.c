@@ -49,7 +49,7 @@ bool rules_elements(struct rules_run *run, const struct rules_value *v, struct r
                     struct span *raw) {
   if (!rules_is_constant(run, v)) return false;
   *type = rules_type_of(run, v);
-  if (!type->ranked || !rules_number_known(type->dtype)) return false;
+  if (!type->ranked || !dtype_is_plain_number(type->dtype)) return false;
   uint64_t count, bytes;
   if (!dims_product(type->dims, type->rank, &count) || !dtype_bytes(type->dtype, count, &bytes))
     return false;
@@ -131,7 +131,7 @@ struct rules_value rules_new_ints(struct rules_run *run, const int64_t *list, ui
 struct rules_value rules_new_scalar(struct rules_run *run, enum dtype dtype,
                                     const struct rules_literal *number) {
   uint8_t *raw = arena_zalloc(&run->match, 16);
-  if (rules_number_real(dtype)) {
+  if (dtype_is_plain_float(dtype)) {
     if (number->kind == RULES_ONES) return rules_unknown();
     rules_number_put(dtype, raw, 0, number->d);
   } else {

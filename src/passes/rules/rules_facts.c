@@ -29,7 +29,7 @@ static struct rules_fact *fact_of(struct rules_run *run, uint32_t recipe) {
 
 bool rules_facts(struct rules_run *run, const struct rules_value *v, bool multiples,
                  struct facts *out) {
-  if (!run->k.env->ask || run->options->once || !facts_can(rules_type_of(run, v).dtype))
+  if (!run->k.env->ask || run->options->once || !dtype_is_plain_number(rules_type_of(run, v).dtype))
     return false;
   const uint32_t recipe = rules_recipe_of(run, v);
   if (recipe == NO_ID) return false;

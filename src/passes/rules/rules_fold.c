@@ -137,7 +137,7 @@ static struct rules_value chained(struct rules_run *run, enum recipe_map_op op,
 static struct rules_value averaged(struct rules_run *run, const struct rules_term *node,
                                    enum dtype t) {
   const bool open = (node->n_args & (node->n_args - 1)) != 0;
-  if (!rules_number_real(t) || (open && run->rule->exactness < EXACTNESS_ROUNDING))
+  if (!dtype_is_plain_float(t) || (open && run->rule->exactness < EXACTNESS_ROUNDING))
     return rules_unknown();
   const struct rules_value sum = chained(run, RECIPE_MAP_ADD, node, wide(t));
   return cast(run, map2(run, RECIPE_MAP_DIV, sum, number(run, wide(t), node->n_args)), t);
@@ -178,10 +178,10 @@ static struct rules_value bound(struct rules_run *run, const struct rules_term *
   struct rules_type type;
   struct span raw;
   if (absent(node, i))
-    return rules_number_real(t)
+    return dtype_is_plain_float(t)
                ? number(run, t, i == 1 ? -rules_number_largest(t) : rules_number_largest(t))
                : (struct rules_value){0};
-  const bool is_nan = rules_number_real(t) && rules_elements(run, &node->args[i], &type, &raw) &&
+  const bool is_nan = dtype_is_plain_float(t) && rules_elements(run, &node->args[i], &type, &raw) &&
                       type.dtype == t && raw.n > 0 && isnan(rules_number_get(t, raw.at, 0));
   return is_nan ? rules_unknown() : node->args[i];
 }
@@ -316,7 +316,7 @@ static bool stays_in_type(struct rules_run *run, const struct rules_term *node,
 
 static struct rules_value reduced(struct rules_run *run, const struct rules_term *node) {
   const struct rules_type t = rules_type_of(run, &node->args[0]);
-  const bool real = rules_number_real(t.dtype);
+  const bool real = dtype_is_plain_float(t.dtype);
   uint64_t axes, count;
   int64_t keeps;
   if (!axes_of(run, node, &t, &axes, &count) || !rules_attr_int(run, node, "keepdims", 1, &keeps))

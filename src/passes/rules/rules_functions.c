@@ -143,14 +143,14 @@ static struct rules_value call_float(struct rules_run *run, const struct rules_v
                                      uint32_t n) {
   (void)n;
   const enum dtype t = rules_type_of(run, a).dtype;
-  return t == DTYPE_UNDEFINED ? rules_unknown() : rules_int(rules_number_real(t));
+  return t == DTYPE_UNDEFINED ? rules_unknown() : rules_int(dtype_is_plain_float(t));
 }
 static struct rules_value call_signed(struct rules_run *run, const struct rules_value *a,
                                       uint32_t n) {
   (void)n;
   const enum dtype t = rules_type_of(run, a).dtype;
   if (t == DTYPE_UNDEFINED) return rules_unknown();
-  return rules_int(rules_number_real(t) || t == DTYPE_INT8 || t == DTYPE_INT16 ||
+  return rules_int(dtype_is_plain_float(t) || t == DTYPE_INT8 || t == DTYPE_INT16 ||
                    t == DTYPE_INT32 || t == DTYPE_INT64);
 }
 
@@ -235,7 +235,7 @@ static struct rules_value call_common_scale(struct rules_run *run, const struct 
   struct facts f;
   t = rules_type_of(run, a);
   if (!rules_is_constant(run, a)) return rules_unknown();
-  if (t.dtype != DTYPE_UNDEFINED && !rules_number_real(t.dtype)) return rules_int(1);
+  if (t.dtype != DTYPE_UNDEFINED && !dtype_is_plain_float(t.dtype)) return rules_int(1);
   if (!rules_elements(run, a, &t, &raw)) {
     if (rules_facts(run, a, true, &f))
       return f.multiples ? (struct rules_value){.kind = RULES_FLOAT, .d = f.finest} : rules_int(1);
@@ -272,7 +272,7 @@ static struct rules_value call_finite(struct rules_run *run, const struct rules_
   if (!rules_elements(run, a, &t, &raw))
     return rules_facts(run, a, false, &f) ? rules_int(facts_finite(&f)) : rules_assumed(run);
   const uint64_t count = raw.n / (dtype_bits(t.dtype) / 8);
-  for (uint64_t i = 0; rules_number_real(t.dtype) && i < count; i++)
+  for (uint64_t i = 0; dtype_is_plain_float(t.dtype) && i < count; i++)
     if (!isfinite(rules_number_get(t.dtype, raw.at, i))) return rules_int(0);
   return rules_int(1);
 }
@@ -583,7 +583,7 @@ static struct rules_value call_like(struct rules_run *run, const struct rules_va
     number = *a->literal;
   else
     return rules_unknown();
-  return rules_number_known(t) ? rules_new_scalar(run, t, &number) : rules_unknown();
+  return dtype_is_plain_number(t) ? rules_new_scalar(run, t, &number) : rules_unknown();
 }
 
 // The tensor itself, or if it is the one that goes another of the match with the same dims.

@@ -145,7 +145,7 @@ bool rules_is_literal(struct rules_run *run, uint32_t value, const struct rules_
     if (t == DTYPE_BOOL) return fill.d != 0;
     if (fill.exact && fill.i == -1) return true;
     return fill.d > 0 && fill.d == ldexp(1, (int)dtype_bits(t)) - (t == DTYPE_UINT64 ? 0 : 1) &&
-           !rules_number_real(t);
+           !dtype_is_plain_float(t);
   case RULES_TRUTH: return t == DTYPE_BOOL && kit_const_all(k, value, literal->d) == KIT_YES;
   case RULES_REAL: return dtype_is_float(t) && kit_const_all(k, value, literal->d) == KIT_YES;
   default:

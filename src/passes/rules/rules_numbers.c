@@ -7,14 +7,6 @@
 
 #include <float.h>
 
-bool rules_number_real(enum dtype t) {
-  return t == DTYPE_FLOAT || t == DTYPE_DOUBLE || t == DTYPE_FLOAT16 || t == DTYPE_BFLOAT16;
-}
-
-bool rules_number_known(enum dtype t) {
-  return rules_number_real(t) || (dtype_is_integer(t) && dtype_bits(t) >= 8);
-}
-
 static double half_value(uint16_t h) {
   const int exponent = h >> 10 & 31, fraction = h & 1023;
   double x = exponent == 31 ? (fraction ? (double)NAN : (double)INFINITY)

@@ -54,7 +54,7 @@ static bool allows(const struct rules_run *run, enum exactness exactness) {
 // Room for a result of these dims at hand; NULL if it is too large for that.
 static uint8_t *room(struct rules_run *run, const struct rules_type *t) {
   uint64_t count, bytes;
-  if (!rules_number_known(t->dtype) || !dims_product(t->dims, t->rank, &count) ||
+  if (!dtype_is_plain_number(t->dtype) || !dims_product(t->dims, t->rank, &count) ||
       !dtype_bytes(t->dtype, count, &bytes) || bytes > RULES_FOLD_BYTES)
     return NULL;
   return arena_zalloc(&run->match, (size_t)bytes + 1);
@@ -312,13 +312,13 @@ struct rules_value rules_step_gather(struct rules_run *run, const struct rules_v
 // ---- conversions -------------------------------------------------------------------------------
 
 static bool any_nan(enum dtype t, const uint8_t *raw, uint64_t n) {
-  for (uint64_t i = 0; rules_number_real(t) && i < n; i++)
+  for (uint64_t i = 0; dtype_is_plain_float(t) && i < n; i++)
     if (isnan(rules_number_get(t, raw, i))) return true;
   return false;
 }
 
 static bool any_zero(enum dtype t, const uint8_t *raw, uint64_t n) {
-  for (uint64_t i = 0; rules_number_real(t) && i < n; i++)
+  for (uint64_t i = 0; dtype_is_plain_float(t) && i < n; i++)
     if (rules_number_get(t, raw, i) == 0) return true;
   return false;
 }
@@ -326,7 +326,7 @@ static bool any_zero(enum dtype t, const uint8_t *raw, uint64_t n) {
 // Do all floats of a constant that is not at hand have a place in a type of integers, or of floats?
 static bool in_range(struct rules_run *run, const struct rules_value *of, enum dtype to) {
   struct facts f;
-  const bool real = rules_number_real(to);
+  const bool real = dtype_is_plain_float(to);
   if (!real && (!dtype_is_integer(to) || dtype_bits(to) < 8)) return false;
   if (!rules_facts(run, of, false, &f)) return run->assume == RULES_ASSUME_YES;
   if (real) {
@@ -357,9 +357,9 @@ struct rules_value rules_step_cast(struct rules_run *run, const struct rules_val
     const uint32_t recipe = rules_recipe_of(run, of);
     // What is out of range, or NaN, and has no place in the type; and what would become infinite, which
     // a run refuses to write.
-    const bool open = dtype_is_float(from) && c->to != DTYPE_BOOL && !rules_number_real(c->to) &&
+    const bool open = dtype_is_float(from) && c->to != DTYPE_BOOL && !dtype_is_plain_float(c->to) &&
                       (!dtype_is_float(c->to) || dtype_bits(c->to) < 8);
-    const bool overflows = rules_number_real(from) && rules_number_real(c->to) &&
+    const bool overflows = dtype_is_plain_float(from) && dtype_is_plain_float(c->to) &&
                            rules_number_largest(c->to) < rules_number_largest(from);
     if (recipe == NO_ID || ((open || overflows) && !in_range(run, of, c->to)) ||
         c->to == DTYPE_FLOAT8E8M0)
@@ -428,12 +428,12 @@ struct rules_value rules_step_map(struct rules_run *run, enum recipe_map_op op,
     here = here && array_of(run, &of[i], &in[i]);
   }
   enum exactness exactness = exactness_of(op, &zeros);
-  if (!rules_number_real(t.dtype)) exactness = EXACTNESS_EXACT;
+  if (!dtype_is_plain_float(t.dtype)) exactness = EXACTNESS_EXACT;
   if (exactness == EXACTNESS_ROUNDING && !allows(run, exactness)) return rules_unknown();
   uint8_t *raw = here ? room(run, &t) : NULL;
   if (!raw) {
     uint32_t recipes[OPERANDS];
-    if (op == RECIPE_MAP_DIV && !rules_number_real(type) && !divides(run, &of[1]))
+    if (op == RECIPE_MAP_DIV && !dtype_is_plain_float(type) && !divides(run, &of[1]))
       return rules_unknown();
     for (uint32_t i = 0; i < n; i++)
       if ((recipes[i] = rules_recipe_of(run, &of[i])) == NO_ID) return rules_unknown();
@@ -473,9 +473,9 @@ struct rules_value rules_step_reduce(struct rules_run *run, const struct rules_v
                                      const struct recipe_reduction *q) {
   const struct rules_type from = rules_type_of(run, of);
   const bool extreme = q->op == RECIPE_MIN || q->op == RECIPE_MAX;
-  const enum exactness exactness = !rules_number_real(from.dtype) ? EXACTNESS_EXACT
-                                   : extreme                      ? EXACTNESS_ZERO
-                                                                  : EXACTNESS_ROUNDING;
+  const enum exactness exactness = !dtype_is_plain_float(from.dtype) ? EXACTNESS_EXACT
+                                   : extreme                         ? EXACTNESS_ZERO
+                                                                     : EXACTNESS_ROUNDING;
   if (!extreme && !allows(run, exactness)) return rules_unknown();
   const uint32_t recipe = rules_recipe_of(run, of);
   if (recipe == NO_ID || !recipe_can_reduce(run->k.r, recipe, q)) return rules_unknown();
@@ -543,12 +543,12 @@ static void product(enum dtype t, const uint8_t *row, const uint8_t *column, uin
   double sum = 0;
   uint64_t whole = 0;
   for (uint64_t i = 0; i < n; i++)
-    if (rules_number_real(t))
+    if (dtype_is_plain_float(t))
       sum += rules_number_get(t, row, i) * rules_number_get(t, column, i * apart);
     else
       whole += (uint64_t)rules_number_get_int(t, row, i) *
                (uint64_t)rules_number_get_int(t, column, i * apart);
-  if (rules_number_real(t))
+  if (dtype_is_plain_float(t))
     rules_number_put(t, raw, at, sum);
   else
     rules_number_put_int(t, raw, at, (int64_t)whole);
@@ -560,7 +560,7 @@ struct rules_value rules_step_matmul(struct rules_run *run, const struct rules_v
   if (left.dtype != right.dtype || left.dtype == DTYPE_BOOL || left.rank < 2 || right.rank != 2 ||
       left.dims[left.rank - 1] != right.dims[0])
     return rules_unknown();
-  if (rules_number_real(left.dtype) && !allows(run, EXACTNESS_ROUNDING)) return rules_unknown();
+  if (dtype_is_plain_float(left.dtype) && !allows(run, EXACTNESS_ROUNDING)) return rules_unknown();
   if (!array_of(run, &of[0], &a) || !array_of(run, &of[1], &b)) return rules_unknown();
   int64_t dims[RECIPE_MAX_RANK];
   memcpy(dims, left.dims, left.rank * sizeof *dims);

@@ -37,7 +37,7 @@ struct buffers {
 };
 
 bool measure_facts_can(const struct recipes *r, uint32_t recipe) {
-  return facts_can((enum dtype)r->rows[recipe].dtype);
+  return dtype_is_plain_number((enum dtype)r->rows[recipe].dtype);
 }
 
 // The side of the matrices that a tensor consists of; 0: they are not square.
@@ -124,10 +124,6 @@ static int work(struct measure_worker *w, struct err *err) {
   return rc < 0 ? -1 : 0;
 }
 
-static bool is_float(enum dtype t) {
-  return t == DTYPE_FLOAT || t == DTYPE_DOUBLE || t == DTYPE_FLOAT16 || t == DTYPE_BFLOAT16;
-}
-
 static int turn(struct looking *c, uint32_t n, struct sources *s,
                 const struct work_options *options, struct measure_stats *stats, struct err *err) {
   struct measure_team team = {
@@ -161,7 +157,7 @@ int measure_facts_run(const struct recipes *r, struct sources *s, const uint32_t
   if (rc || !multiples) return rc;
   c.second = true;
   for (uint32_t i = 0; i < n; i++)
-    out[i].multiples = is_float((enum dtype)r->rows[of[i]].dtype) && facts_finite(&out[i]) &&
-                       isfinite(out[i].finest);
+    out[i].multiples = dtype_is_plain_float((enum dtype)r->rows[of[i]].dtype) &&
+                       facts_finite(&out[i]) && isfinite(out[i].finest);
   return turn(&c, n, s, options, stats, err);
 }

@@ -315,14 +315,10 @@ struct rules_value rules_step_expand(struct rules_run *run, const struct rules_v
                                      const int64_t *dims, uint32_t rank);
 struct rules_value rules_step_matmul(struct rules_run *run, const struct rules_value *of);
 
-// ---- numbers (rules_numbers.c)
-// -------------------------------------------------------------------------
+// ---- numbers (rules_numbers.c) -----------------------------------------------------------------
 
 // Element i as a double (floats) or as an int64 (integers, bool; uint64 by its bits), and back with
-// one rounding, integers wrapped. Types: floats of 16, 32, 64 bits, bfloat16, integers of 8 to 64
-// bits, bool.
-bool rules_number_known(enum dtype t);
-bool rules_number_real(enum dtype t);
+// one rounding, integers wrapped. Types: plain numbers (dtype.h).
 double rules_number_largest(enum dtype t); // the largest finite one of a real type
 double rules_number_get(enum dtype t, const uint8_t *raw, uint64_t i);
 int64_t rules_number_get_int(enum dtype t, const uint8_t *raw, uint64_t i);

@@ -390,10 +390,9 @@ static bool is_long(const struct filling *f) {
   if (z->f.rule != KERNELS_QDQ) return false;
   const uint64_t beside = z->by_column ? 1 : z->inner;
   if (z->block > (z->inner == 1 ? f->most : f->room.tile_bytes / z->width)) return true;
-  if (beside * (z->block + statistics_bytes(z)) + open_bytes(f) > f->room.rest_bytes)
-    return z->part == PART_CODES || beside <= cells_that_fit(f) ||
-           beside * statistics_bytes(z) > f->room.rest_bytes;
-  return false;
+  if (beside * (z->block + statistics_bytes(z)) + open_bytes(f) <= f->room.rest_bytes) return false;
+  return z->part == PART_CODES || beside <= cells_that_fit(f) ||
+         beside * statistics_bytes(z) > f->room.rest_bytes;
 }
 
 // Scales and zeros of what the box has, cells of one unit, from their ranges.

@@ -80,6 +80,14 @@ int eval_tell_columns(struct eval_task *t, const struct eval_block_box *h, struc
 
 // ---- chunks ------------------------------------------------------------------------------------
 
+static struct kernels_scaled scaled_of(const struct eval_block_box *h, const struct eval_run *run) {
+  return (struct kernels_scaled){.bits = (uint8_t)h->z.q.bits,
+                                 .is_signed = h->z.q.symmetric,
+                                 .share = run->share,
+                                 .scales = h->scales + run->cell,
+                                 .zeros = h->z.q.symmetric ? NULL : h->zeros + run->cell};
+}
+
 // The same where an element is not finite: from the one on that is wanted next.
 static int add_slowly(struct eval_task *t, uint64_t first, const float *v, const uint8_t *codes,
                       size_t n, const struct kernels_scaled *s, struct err *err) {
@@ -99,11 +107,7 @@ int eval_tell_codes(struct eval_task *t, const struct eval_block_box *h, uint64_
     const uint8_t *at = in + i * z->width;
     const bool as_they_are = z->type == DTYPE_FLOAT && (uintptr_t)at % sizeof(float) == 0;
     const size_t m = (size_t)min_u64(min_u64(as_they_are ? EVAL_CHUNK : EVAL_PAIRS, n - i), run.n);
-    const struct kernels_scaled s = {.bits = (uint8_t)z->q.bits,
-                                     .is_signed = z->q.symmetric,
-                                     .share = run.share,
-                                     .scales = h->scales + run.cell,
-                                     .zeros = z->q.symmetric ? NULL : h->zeros + run.cell};
+    const struct kernels_scaled s = scaled_of(h, &run);
     float room[EVAL_PAIRS];
     const float *v = as_they_are ? (const float *)(const void *)at : room;
     if (!as_they_are) eval_figures_floats(z->type, at, m, room);
@@ -122,11 +126,7 @@ void eval_tell_stripe(struct eval_task *t, const struct eval_block_box *h,
   for (uint64_t i = 0; i < n && open->n > 0;) {
     const struct eval_run run = eval_layout_run(h, first + i);
     const size_t m = (size_t)min_u64(min_u64(EVAL_PAIRS, n - i), run.n);
-    const struct kernels_scaled s = {.bits = (uint8_t)z->q.bits,
-                                     .is_signed = z->q.symmetric,
-                                     .share = run.share,
-                                     .scales = h->scales + run.cell,
-                                     .zeros = z->q.symmetric ? NULL : h->zeros + run.cell};
+    const struct kernels_scaled s = scaled_of(h, &run);
     float v[EVAL_PAIRS];
     eval_figures_floats(z->type, in + i * z->width, m, v);
     eval_open_chunks_add(t, open, first + i, v, codes + i, m, &s);

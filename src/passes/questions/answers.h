@@ -1,0 +1,29 @@
+// What the answers of all stages have in common: a text, asked for and read back, in which every
+// question has a line of JSON.
+//
+//   {…head…}                        as the artifact has it (pass.h)
+//   {"of":{…recipe…}, …}            a line a question, in order
+#ifndef WEIR_ANSWERS_H
+#define WEIR_ANSWERS_H
+
+#include "pass.h"
+
+enum { ANSWER_ROW_MAX = 256 };
+
+// How a line is written and read: its members behind "of", and a struct of row_bytes.
+struct answer_form {
+  void (*write)(struct json_out *j, const void *row);
+  bool (*read)(const struct json_value *line, void *row); // false: a member is missing
+  size_t row_bytes;
+};
+
+// The lines behind the head: what was found of n recipes.
+void answers_write(const struct answer_form *form, struct json_out *j, struct edits *e,
+                   const uint32_t *of, uint32_t n, const void *rows);
+// All of a text, with its head. False if it does not hold n answers; `rows` may be NULL.
+bool answers_read(const struct answer_form *form, struct span text, uint32_t n, void *rows);
+// Asks the stage of n recipes, through env->ask, which must not be NULL.
+int answers_ask(const struct answer_form *form, const struct pass_env *env, const char *stage,
+                const uint32_t *of, uint32_t n, void *rows, struct err *err);
+
+#endif
