@@ -95,7 +95,7 @@ static int replay(struct job *job, struct log_reader *in, const struct edit_log_
     if (edit_log_replay_line(&job->edits, line, in->number, err)) return -1;
   if (got < 0) return -1;
   struct err why = {0};
-  if (check_structure(&job->model, NULL, &why)) {
+  if (check_structure(&job->model, NULL, NULL, &why)) {
     err_set(err, ERR_MODEL, "the edits of '%s' leave a model that is not whole: %s",
             quote_str(in->path).s, why.msg);
     return err_hint(err, "is the log as --edit-log wrote it?");

@@ -2,8 +2,8 @@
 //
 // Run by load at the border, and again when the edits of a log were applied, which is a file as any
 // other: everything here looks at live rows only and in list order, so it judges an edited model as
-// well as a loaded one. Every check is one walk over a table; only cycles and extents need more
-// (check_order.c, check_extents.c).
+// well as a loaded one. Every table is walked once, whatever the number of checks that look at it;
+// only cycles and extents need more (check_order.c, check_extents.c).
 #include "check_parts.h"
 
 #include "table.h"
@@ -18,6 +18,7 @@ int check_report(struct check *c, enum fault_level level, const char *place, con
   va_start(ap, fmt);
   vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
+  if (level == FAULT_WARNING && c->warnings) ++*c->warnings;
   if (c->faults) c->faults->report(c->faults->ctx, level, place, text, NULL);
   if (c->faults || level != FAULT_ERROR) return 0;
   const char *file = c->m->n_files ? c->m->files[0].name : "model";
@@ -100,13 +101,8 @@ static int see_inputs(struct makers *k, uint32_t graph) {
   return 0;
 }
 
-static int see_makers(struct makers *k) {
+static int check_makers(struct makers *k) {
   const struct model *m = k->c->m;
-  for (uint32_t graph = 0; graph < m->n_graphs; graph++) {
-    if (m->graphs[graph].flags & GRAPH_DEAD) continue;
-    for (uint32_t id = m->graphs[graph].first_node; id != NO_ID; id = m->nodes[id].next)
-      if (see_outputs(k, id)) return -1;
-  }
   for (uint32_t id = 0; id < m->n_tensors; id++)
     if (see_initializer(k, id, HOME_INITIALIZER, "an initializer")) return -1;
   for (uint32_t id = 0; id < m->n_sparses; id++)
@@ -120,14 +116,6 @@ static int see_makers(struct makers *k) {
                       "%lu initializers are graph inputs too (the first: '%s'): callers may "
                       "override them",
                       k->defaults, quote(model_value_name(m, k->example)).s);
-}
-
-static int check_makers(struct check *c) {
-  struct arena scratch = {0};
-  struct makers k = {.c = c, .seen = arena_zalloc(&scratch, (size_t)c->m->n_values + 1)};
-  const int rc = see_makers(&k);
-  arena_free(&scratch);
-  return rc;
 }
 
 // ---- every input is defined ---------------------------------------------------------------------
@@ -154,6 +142,9 @@ static int check_defined(struct check *c) {
 struct import {
   uint32_t root, domain, node; // the node is an example
 };
+struct imports {
+  TABLE(struct import, at);
+};
 
 static int compare_imports(const void *a, const void *b) {
   const struct import *x = a, *y = b;
@@ -162,42 +153,33 @@ static int compare_imports(const void *a, const void *b) {
   return x->node < y->node ? -1 : x->node > y->node;
 }
 
+// The graph whose imports count in `graph`: functions have their own, everything else has the
+// model's.
+static uint32_t importer(const struct model *m, uint32_t graph) {
+  while (m->graphs[graph].parent != NO_ID)
+    graph = m->graphs[graph].parent;
+  const bool own = m->graphs[graph].kind == GRAPH_FUNCTION || m->main_graph == NO_ID;
+  return own ? graph : m->main_graph;
+}
+
 // Before IR version 3 there was nothing to import. A domain that is missing only costs a warning;
 // readers refuse a model that imports nothing at all.
-static int check_imports(struct check *c) {
+static int check_imports(struct check *c, struct imports *used) {
   const struct model *m = c->m;
-  struct {
-    TABLE(struct import, at);
-  } used = {0};
   if (m->ir_version < 3) return 0;
   if (m->n_model_opsets == 0)
     return check_report(c, FAULT_ERROR, "model", "it imports no operator set (opset_import)");
-  if (!check_collects(c)) return 0;
-  // Which domains are used where; neighbours of one domain count once.
-  for (uint32_t graph = 0; graph < m->n_graphs; graph++) {
-    uint32_t root = graph, last = NO_ID;
-    while (m->graphs[root].parent != NO_ID)
-      root = m->graphs[root].parent;
-    // Functions have imports of their own, everything else has the model's.
-    if (m->graphs[root].kind != GRAPH_FUNCTION && m->main_graph != NO_ID) root = m->main_graph;
-    for (uint32_t id = m->graphs[graph].first_node; id != NO_ID; id = m->nodes[id].next) {
-      if (m->nodes[id].domain == last) continue;
-      last = m->nodes[id].domain;
-      *TABLE_PUSH(&used, at) = (struct import){root, last, id};
-    }
-  }
-  int rc = 0;
-  if (used.n_at) qsort(used.at, used.n_at, sizeof *used.at, compare_imports);
-  for (uint32_t i = 0; i < used.n_at && rc == 0; i++) {
-    const struct import *u = &used.at[i];
+  if (used->n_at) qsort(used->at, used->n_at, sizeof *used->at, compare_imports);
+  for (uint32_t i = 0; i < used->n_at; i++) {
+    const struct import *u = &used->at[i];
     if (i > 0 && u[-1].root == u->root && u[-1].domain == u->domain) continue;
     const struct span domain = model_name(m, u->domain);
     if (model_opset_version(m, u->root, domain) > 0) continue;
-    rc = check_report(c, FAULT_WARNING, check_node_place(c, u->node).s,
-                      "its operator domain '%s' is not imported (opset_import)", quote(domain).s);
+    if (check_report(c, FAULT_WARNING, check_node_place(c, u->node).s,
+                     "its operator domain '%s' is not imported (opset_import)", quote(domain).s))
+      return -1;
   }
-  TABLE_FREE(&used, at);
-  return rc;
+  return 0;
 }
 
 // ---- smaller things -----------------------------------------------------------------------------
@@ -229,20 +211,53 @@ static int check_attr_names(struct check *c, uint32_t node) {
 }
 
 static int check_attrs(struct check *c) {
-  for (uint32_t id = 0; check_collects(c) && id < c->m->n_nodes; id++)
-    if (!(c->m->nodes[id].flags & NODE_DEAD) && check_attr_names(c, id)) return -1;
+  const struct model *m = c->m;
+  for (uint32_t id = 0; check_warns(c) && id < m->n_attrs; id++) {
+    const uint32_t node = m->attrs[id].node;
+    if (node == NO_ID || m->nodes[node].attrs != id || m->nodes[node].flags & NODE_DEAD) continue;
+    if (check_attr_names(c, node)) return -1;
+  }
   return 0;
 }
 
 // ---- the story ----------------------------------------------------------------------------------
 
-int check_structure(const struct model *m, const struct fault_sink *faults, struct err *err) {
-  struct check c = {m, faults, err};
-  if (check_version(&c) || check_attrs(&c)) return -1;
-  if (check_makers(&c) || check_hidden(&c)) return -1;
-  if (check_defined(&c)) return -1;
-  if (check_node_order(&c)) return -1;
-  if (check_function_recursion(&c)) return -1;
-  if (check_imports(&c)) return -1;
-  return check_extents(&c);
+// What all checks want of the nodes, in one walk: with millions of them, the walk is the cost.
+static int see_nodes(struct makers *makers, struct check_order *order, struct imports *used) {
+  const struct model *m = makers->c->m;
+  for (uint32_t graph = 0; graph < m->n_graphs; graph++) {
+    if (m->graphs[graph].flags & GRAPH_DEAD) continue;
+    uint32_t domain = NO_ID; // neighbours of one domain count once
+    for (uint32_t id = m->graphs[graph].first_node; id != NO_ID; id = m->nodes[id].next) {
+      if (see_outputs(makers, id)) return -1;
+      check_order_node(order, id);
+      if (m->nodes[id].domain == domain || !check_warns(makers->c)) continue;
+      domain = m->nodes[id].domain;
+      *TABLE_PUSH(used, at) = (struct import){importer(m, graph), domain, id};
+    }
+    check_order_outputs(order, graph);
+  }
+  return 0;
+}
+
+static int check_all(struct check *c, struct imports *used) {
+  struct makers makers = {.c = c, .seen = arena_zalloc(&c->scratch, (size_t)c->m->n_values + 1)};
+  struct check_order order = check_order_begin(c);
+  if (check_version(c) || check_attrs(c)) return -1;
+  if (see_nodes(&makers, &order, used) || check_makers(&makers)) return -1;
+  if (check_hidden(c, &order) || check_defined(c)) return -1;
+  if (check_order_report(c, &order) || check_function_recursion(c)) return -1;
+  if (check_imports(c, used)) return -1;
+  return check_extents(c);
+}
+
+int check_structure(const struct model *m, const struct fault_sink *faults, uint32_t *warnings,
+                    struct err *err) {
+  struct check c = {.m = m, .faults = faults, .warnings = warnings, .err = err};
+  struct imports used = {0};
+  if (warnings) *warnings = 0;
+  const int rc = check_all(&c, &used);
+  TABLE_FREE(&used, at);
+  arena_free(&c.scratch);
+  return rc;
 }

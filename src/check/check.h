@@ -9,8 +9,10 @@
 #include "model.h"
 
 // Without `faults` the first error ends it: -1, ERR_MODEL with the place. With them all faults are
-// reported, and notes too (overlapping extents, unaligned offsets, dead bytes); then it gives 0.
-// Linear in the rows of the model.
-int check_structure(const struct model *m, const struct fault_sink *faults, struct err *err);
+// reported, and what ranges of data files do to each other too (overlaps, unaligned offsets, dead
+// bytes); then it gives 0. *warnings: how many there are (faults or not); NULL: nobody wants to
+// know. Linear in the rows of the model.
+int check_structure(const struct model *m, const struct fault_sink *faults, uint32_t *warnings,
+                    struct err *err);
 
 #endif

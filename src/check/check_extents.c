@@ -95,15 +95,14 @@ int check_extents(struct check *c) {
   const struct model *m = c->m;
   struct arena scratch = {0};
   uint32_t n = 0;
-  if (!check_collects(c) || m->n_tensors == 0) return 0;
+  if (!c->faults || m->n_tensors == 0) return 0;
   struct claim *claims = arena_alloc(&scratch, m->n_tensors * sizeof *claims);
   for (uint32_t id = 0; id < m->n_tensors; id++) {
     const struct model_tensor *t = &m->tensors[id];
     uint32_t pieces;
+    if (!(t->flags & TENSOR_EXTERNAL) || t->flags & (TENSOR_DEAD | TENSOR_NEW)) continue;
     const struct piece *piece = model_pieces(m, id, &pieces);
-    if (!(t->flags & TENSOR_EXTERNAL) || t->flags & (TENSOR_DEAD | TENSOR_NEW) || pieces != 1)
-      continue;
-    claims[n++] = (struct claim){piece->at, id};
+    if (pieces == 1) claims[n++] = (struct claim){piece->at, id};
   }
   qsort(claims, n, sizeof *claims, compare_claims);
   int rc = report_unaligned(c, claims, n);

@@ -6,7 +6,7 @@
 //   g0:  A ──▶ If                       c uses A's output: the edge is A -> If
 //              └ g1: … c …
 //
-// Files are nearly always sorted, and then one pass over the inputs proves that there is no cycle.
+// Files are nearly always sorted, and then one walk over the inputs proves that there is no cycle.
 // Only if some edge points backwards are all edges collected and taken apart (Kahn's algorithm):
 // what can be removed was merely out of order, which runtimes accept and we say; what remains waits
 // for itself.
@@ -72,15 +72,6 @@ static void add_edge(struct check_edges *edges, uint32_t from, uint32_t to) {
 
 // ---- nodes --------------------------------------------------------------------------------------
 
-struct order {
-  struct check *c;
-  uint32_t *position;       // of live nodes in their graph
-  struct check_edges edges; // filled in the second pass only
-  bool collecting;
-  uint32_t backward; // edges that point backwards
-  uint32_t from, to; // the first of them
-};
-
 // The node of graph `target` that is, or holds, what lies in `graph` under `node`; NO_ID if `graph`
 // is not inside `target`.
 static uint32_t holder(const struct model *m, uint32_t graph, uint32_t node, uint32_t target) {
@@ -93,85 +84,93 @@ static uint32_t holder(const struct model *m, uint32_t graph, uint32_t node, uin
   return node;
 }
 
-// `value` is used in `graph`, by `node` (NO_ID: as the graph's output).
-static void see_use(struct order *o, uint32_t graph, uint32_t node, uint32_t value) {
-  const struct model *m = o->c->m;
-  if (value == NO_ID || m->values[value].kind != VALUE_NODE_OUTPUT) return;
-  const uint32_t from = m->values[value].def;
-  const uint32_t to = holder(m, graph, node, m->nodes[from].graph);
-  if (to == NO_ID) return;
-  if (o->collecting) {
-    add_edge(&o->edges, from, to);
-  } else if (o->position[from] >= o->position[to]) {
-    if (o->backward++ > 0) return;
-    o->from = from;
-    o->to = to;
-  }
+// `value` is used in `graph`, by `node` (NO_ID: as the graph's output): which node waits for which?
+static bool edge_of(const struct model *m, uint32_t graph, uint32_t node, uint32_t value,
+                    uint32_t *from, uint32_t *to) {
+  if (value == NO_ID || m->values[value].kind != VALUE_NODE_OUTPUT) return false;
+  *from = m->values[value].def;
+  *to = holder(m, graph, node, m->nodes[*from].graph);
+  return *to != NO_ID;
 }
 
-static void see_all(struct order *o) {
+struct check_order check_order_begin(struct check *c) {
+  return (struct check_order){
+      .c = c, .position = arena_zalloc(&c->scratch, c->m->n_nodes * sizeof(uint32_t))};
+}
+
+// What was not seen yet comes later: in this graph, since those around it have been seen.
+static void see_use(struct check_order *o, uint32_t graph, uint32_t node, uint32_t value) {
+  uint32_t from, to;
+  if (!edge_of(o->c->m, graph, node, value, &from, &to)) return;
+  if (o->position[from] != 0 && o->position[from] < o->position[to]) return;
+  if (o->backward++ > 0) return;
+  o->from = from;
+  o->to = to;
+}
+
+void check_order_node(struct check_order *o, uint32_t node) {
   const struct model *m = o->c->m;
+  const struct model_node *n = &m->nodes[node];
+  o->position[node] = n->prev == NO_ID ? 1 : o->position[n->prev] + 1;
+  for (uint32_t i = 0; i < n->n_in; i++)
+    see_use(o, n->graph, node, m->refs[n->refs + i].value);
+}
+
+void check_order_outputs(struct check_order *o, uint32_t graph) {
+  const struct model_graph *g = &o->c->m->graphs[graph];
+  for (uint32_t i = 0; i < g->n_outputs; i++)
+    see_use(o, graph, NO_ID, o->c->m->graph_io[g->outputs + i]);
+}
+
+static void collect(const struct model *m, uint32_t graph, uint32_t node, uint32_t value,
+                    struct check_edges *edges) {
+  uint32_t from, to;
+  if (edge_of(m, graph, node, value, &from, &to)) add_edge(edges, from, to);
+}
+
+static void collect_all(const struct model *m, struct check_edges *edges) {
   for (uint32_t graph = 0; graph < m->n_graphs; graph++) {
     const struct model_graph *g = &m->graphs[graph];
     if (g->flags & GRAPH_DEAD) continue;
     for (uint32_t id = g->first_node; id != NO_ID; id = m->nodes[id].next)
       for (uint32_t i = 0; i < m->nodes[id].n_in; i++)
-        see_use(o, graph, id, m->refs[m->nodes[id].refs + i].value);
+        collect(m, graph, id, m->refs[m->nodes[id].refs + i].value, edges);
     for (uint32_t i = 0; i < g->n_outputs; i++)
-      see_use(o, graph, NO_ID, m->graph_io[g->outputs + i]);
+      collect(m, graph, NO_ID, m->graph_io[g->outputs + i], edges);
   }
 }
 
-static struct order numbered(struct check *c, struct arena *scratch) {
-  const struct model *m = c->m;
-  struct order o = {.c = c, .position = arena_zalloc(scratch, m->n_nodes * sizeof *o.position)};
-  for (uint32_t graph = 0; graph < m->n_graphs; graph++) {
-    uint32_t position = 0;
-    for (uint32_t id = m->graphs[graph].first_node; id != NO_ID; id = m->nodes[id].next)
-      o.position[id] = position++;
-  }
-  return o;
-}
-
-static int report_cycle(struct order *o, const uint32_t *cycle, uint32_t length) {
+static int report_cycle(struct check *c, const uint32_t *cycle, uint32_t length) {
   char list[512];
   size_t n = 0;
   for (uint32_t i = length < 4 ? length : 4; i-- > 0;) {
-    const struct check_place place = check_node_place(o->c, cycle[i]);
+    const struct check_place place = check_node_place(c, cycle[i]);
     const int more = snprintf(list + n, sizeof list - n, "%.100s%s", place.s, i ? " -> " : "");
     n += (size_t)more < sizeof list - n ? (size_t)more : 0;
   }
-  return check_report(o->c, FAULT_ERROR, check_node_place(o->c, cycle[0]).s,
+  return check_report(c, FAULT_ERROR, check_node_place(c, cycle[0]).s,
                       "is part of a cycle of %u node%s: %s%s", length, length == 1 ? "" : "s",
                       length > 4 ? "... -> " : "", list);
 }
 
-static int explain_backward(struct order *o) {
+int check_order_report(struct check *c, const struct check_order *o) {
+  if (o->backward == 0) return 0;
+  struct check_edges edges = {0};
   uint32_t cycle[8], length;
-  o->collecting = true;
-  see_all(o);
-  if (check_cycle(&o->edges, o->c->m->n_nodes, cycle, &length))
-    return report_cycle(o, cycle, length);
-  return check_report(o->c, FAULT_WARNING, check_node_place(o->c, o->to).s,
+  collect_all(c->m, &edges);
+  const bool turns = check_cycle(&edges, c->m->n_nodes, cycle, &length);
+  table_free(edges.at, edges.cap, sizeof *edges.at);
+  if (turns) return report_cycle(c, cycle, length);
+  return check_report(c, FAULT_WARNING, check_node_place(c, o->to).s,
                       "comes before %s, whose output it uses (%u such uses): the nodes are not "
                       "sorted, though there is no cycle",
-                      check_node_place(o->c, o->from).s, o->backward);
-}
-
-int check_node_order(struct check *c) {
-  struct arena scratch = {0};
-  struct order o = numbered(c, &scratch);
-  see_all(&o);
-  const int rc = o.backward ? explain_backward(&o) : 0;
-  table_free(o.edges.at, o.edges.cap, sizeof *o.edges.at);
-  arena_free(&scratch);
-  return rc;
+                      check_node_place(c, o->from).s, o->backward);
 }
 
 // ---- names of the graphs around -----------------------------------------------------------------
 
 // Is the value of an outer graph there when the node runs that holds what makes `v`?
-static bool is_earlier(const struct order *o, uint32_t outer, const struct model_value *v) {
+static bool is_earlier(const struct check_order *o, uint32_t outer, const struct model_value *v) {
   const struct model *m = o->c->m;
   if (m->values[outer].kind == VALUE_UNDEFINED) return false;
   if (m->values[outer].kind != VALUE_NODE_OUTPUT) return true;
@@ -181,7 +180,7 @@ static bool is_earlier(const struct order *o, uint32_t outer, const struct model
 }
 
 // The value of a graph around it that an output of a node in a body takes the name of, or NO_ID.
-static uint32_t hidden_by(const struct order *o, uint32_t value) {
+static uint32_t hidden_by(const struct check_order *o, uint32_t value) {
   const struct model *m = o->c->m;
   const struct model_value *v = &m->values[value];
   if (v->kind != VALUE_NODE_OUTPUT || v->flags & VALUE_DEAD) return NO_ID;
@@ -198,23 +197,20 @@ static uint32_t hidden_by(const struct order *o, uint32_t value) {
 // and initializers of a body, which runtimes let pass; outputs of nodes they refuse. What comes
 // later outside, as the outputs of the node itself that has the body, they let pass too: a branch
 // often calls its result what the If does.
-int check_hidden(struct check *c) {
+int check_hidden(struct check *c, const struct check_order *o) {
   const struct model *m = c->m;
-  struct arena scratch = {0};
   uint64_t count = 0;
   uint32_t first = NO_ID, outer = NO_ID;
   bool nested = false;
   for (uint32_t graph = 0; graph < m->n_graphs; graph++)
     nested |= m->graphs[graph].parent != NO_ID;
-  if (!check_collects(c) || !nested) return 0;
-  const struct order o = numbered(c, &scratch);
+  if (!check_warns(c) || !nested) return 0;
   for (uint32_t id = 0; id < m->n_values; id++) {
-    const uint32_t hidden = hidden_by(&o, id);
+    const uint32_t hidden = hidden_by(o, id);
     if (hidden == NO_ID || count++ > 0) continue;
     first = id;
     outer = hidden;
   }
-  arena_free(&scratch);
   if (count == 0) return 0;
   return check_report(c, FAULT_WARNING, check_node_place(c, m->values[first].def).s,
                       "its output '%s' has the name of a value of %s around it (%lu such outputs):"

@@ -96,8 +96,9 @@ static int read_head(struct one *c, const char *head, const char **model, struct
 static const char *outcome(struct one *c, const char *head, struct err *err) {
   const char *model, *after = "unchanged\n";
   struct err why = {0};
+  uint32_t flaws;
   if (read_head(c, head, &model, err) || graph_text_read(&c->m, model, &c->kept, &c->arena, err) ||
-      check_structure(&c->m, NULL, err))
+      check_structure(&c->m, NULL, &flaws, err))
     return NULL;
   edits_init(&c->e, &c->m, &c->r);
   struct pass_run run = {.pipeline = &c->p,
@@ -108,7 +109,8 @@ static const char *outcome(struct one *c, const char *head, struct err *err) {
                                  .warn = note_warning,
                                  .warn_ctx = c,
                                  .read = read_kept,
-                                 .read_ctx = c}};
+                                 .read_ctx = c},
+                         .flaws = flaws};
   if (pass_run(&run, &c->arena, &why)) {
     say(c, arena_printf(&c->arena, "error %d: %s", (int)why.kind, why.msg));
     after = "\n"; // what a failed run leaves is thrown away

@@ -61,6 +61,7 @@ struct job {
   // what is prepared
   struct sources *sources;
   struct model model;
+  uint32_t flaws; // warnings of its structure as it was loaded
   struct recipes recipes;
   struct edits edits;
   struct job_stage *stages; // what was found before the edits (job_stage.h), in order

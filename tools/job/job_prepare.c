@@ -11,7 +11,7 @@
 
 int job_load(struct job *job, struct err *err) {
   const struct sources_options options = {.allow_links = cli_flag(job->args, OPT_ALLOW_LINKS)};
-  const struct load_options load = {0};
+  const struct load_options load = {.warnings = &job->flaws};
   if (sources_open(&job->sources, job->in_path, &options, err)) return -1;
   return load_model(&job->model, job->sources, &load, err);
 }

@@ -139,8 +139,11 @@ struct pass_env pass_job_env(struct pass_job *pj, struct job *job) {
 
 static int edit(struct job *job, void *ctx, struct err *err) {
   struct pass_job *pj = ctx;
-  struct pass_run run = {
-      .pipeline = &pj->pipeline, .env = pass_job_env(pj, job), .begin = begin_step, .ctx = pj};
+  struct pass_run run = {.pipeline = &pj->pipeline,
+                         .env = pass_job_env(pj, job),
+                         .flaws = job->flaws,
+                         .begin = begin_step,
+                         .ctx = pj};
   job->report = pj->report;
   job->plain_report = pj->plain_report;
   job->print = pj->print;

@@ -10,7 +10,7 @@
 // inputs is the one that is named, and not a later one that stumbles over it. A model with an error never
 // came here: whatever is found is our own fault. Nodes out of order, outputs that hide a name and domains
 // that are not imported are warnings of a loaded model, which may have them; a pass must not add one, so
-// they are counted before the first step.
+// the load counts them.
 //
 // Passes that are one walk together (run_together) are one call where they are neighbours, with one
 // check behind it; what came of each is told apart by their results, and by the names in their sites.
@@ -24,36 +24,25 @@
 
 #include <stdio.h>
 
-struct flaws {
-  uint32_t n;
-  char first_error[512], last[512];
-};
-
-static void note_flaw(void *ctx, enum fault_level level, const char *place, const char *message,
-                      const struct err *cause) {
-  struct flaws *f = ctx;
+// The last one: which of them is new, nobody knows.
+static void keep_warning(void *ctx, enum fault_level level, const char *place, const char *message,
+                         const struct err *cause) {
   (void)cause;
-  if (level == FAULT_NOTE) return;
-  f->n++;
-  snprintf(f->last, sizeof f->last, "%s %s", place, message);
-  if (level == FAULT_ERROR && !f->first_error[0]) memcpy(f->first_error, f->last, sizeof f->last);
-}
-
-static struct flaws flaws_of(const struct model *m) {
-  struct flaws f = {0};
-  struct err none = {0};
-  const struct fault_sink sink = {note_flaw, &f};
-  check_structure(m, &sink, &none);
-  return f;
+  if (level == FAULT_WARNING) snprintf(ctx, 512, "%s %s", place, message);
 }
 
 static int check_step(const struct pass_run *r, const struct pass *pass, uint32_t n,
                       struct err *err) {
-  const struct flaws f = flaws_of(r->env.m);
-  if (!f.first_error[0] && f.n <= r->flaws) return 0;
+  struct err why = {0};
+  uint32_t warnings;
+  char warning[512] = "";
+  const struct fault_sink sink = {keep_warning, warning};
+  if (check_structure(r->env.m, NULL, &warnings, &why) == 0) {
+    if (warnings <= r->flaws) return 0;
+    check_structure(r->env.m, &sink, NULL, &why);
+  }
   err_set(err, ERR_INTERNAL, "the pass '%s'%s left a model that is not whole: %s", pass->name,
-          n > 1 ? " (with those that run together with it)" : "",
-          f.first_error[0] ? f.first_error : f.last);
+          n > 1 ? " (with those that run together with it)" : "", warning[0] ? warning : why.msg);
   return err_hint(err, "this is a defect of weir; nothing was written");
 }
 
@@ -149,7 +138,6 @@ static int run_repeat(struct pass_run *r, const struct pipeline_repeat *repeat, 
 int pass_run(struct pass_run *r, struct arena *arena, struct err *err) {
   const struct pipeline *p = r->pipeline;
   r->steps = arena_zalloc(arena, (p->n_steps + (size_t)1) * sizeof *r->steps);
-  r->flaws = flaws_of(r->env.m).n;
   for (uint32_t i = 0, n; i < p->n_steps; i += n) {
     const uint32_t repeat = p->steps[i].repeat;
     n = repeat == NO_ID ? together(r, i, p->n_steps) : p->repeats[repeat].n;

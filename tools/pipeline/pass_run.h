@@ -16,6 +16,7 @@ struct pass_run {
   // Given by the caller, but for `pass`, `exactness` and the scratches: the model, the edits, what
   // passes may call.
   struct pass_env env;
+  uint32_t flaws; // warnings of the model's structure, before the first step (load.h)
   // Told before a step runs, `round` from 0: sites and warnings that come now are its own, or of one
   // of several that were told one after the other (pass_site.pass says which). Or NULL.
   void (*begin)(void *ctx, uint32_t step, uint32_t round);
@@ -23,7 +24,6 @@ struct pass_run {
   // results
   struct pass_run_step *steps; // by step, in *arena
   uint64_t output_limit;       // the least that a pass gave; 0: none did
-  uint32_t flaws;              // internal: warnings of the model as it came
 };
 
 // ERR_INTERNAL if a pass leaves a model that is not whole: that is a defect of the pass, which the

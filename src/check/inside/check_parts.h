@@ -11,15 +11,17 @@
 struct check {
   const struct model *m;
   const struct fault_sink *faults;
+  uint32_t *warnings; // or NULL
   struct err *err;
+  struct arena scratch;
 };
 
 // 0 if the check goes on, -1 after an error that nobody collects.
 int check_report(struct check *c, enum fault_level level, const char *place, const char *fmt, ...)
     ERR_PRINTF(4, 5);
-// Notes and warnings are only worth computing if somebody collects them.
-static inline bool check_collects(const struct check *c) {
-  return c->faults != NULL;
+// Warnings are only worth computing if somebody collects or counts them.
+static inline bool check_warns(const struct check *c) {
+  return c->faults || c->warnings;
 }
 
 // "node 'conv1' (Conv)", or "node g0/n12 (Conv)" if it has no name.
@@ -38,8 +40,21 @@ struct check_edges {
 };
 bool check_cycle(const struct check_edges *edges, uint32_t n, uint32_t cycle[8], uint32_t *length);
 
-int check_node_order(struct check *c);
-int check_hidden(struct check *c);
+// Where the nodes stand, and which uses come before what they use.
+struct check_order {
+  const struct check *c;
+  uint32_t *position; // in its graph, from 1; of nodes that were seen
+  uint32_t backward;  // uses of what is made later
+  uint32_t from, to;  // the first of them
+};
+struct check_order check_order_begin(struct check *c);
+// The nodes of a graph, one after the other in list order, and then its outputs. Graphs come in the order
+// of their ids: a graph is older than those in it.
+void check_order_node(struct check_order *o, uint32_t node);
+void check_order_outputs(struct check_order *o, uint32_t graph);
+// What all of them together show.
+int check_order_report(struct check *c, const struct check_order *o);
+int check_hidden(struct check *c, const struct check_order *o);
 int check_function_recursion(struct check *c);
 int check_extents(struct check *c);
 

@@ -419,5 +419,5 @@ int load_model(struct model *m, struct sources *s, const struct load_options *op
   TABLE_FREE(&l, elided);
   TABLE_FREE(&l, bytes);
   model_trim(m);
-  return rc ? rc : check_structure(m, l.options.faults, err);
+  return rc ? rc : check_structure(m, l.options.faults, l.options.warnings, err);
 }

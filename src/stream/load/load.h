@@ -16,6 +16,7 @@ struct load_options {
   struct load_limits limits;       // zero: defaults
   const struct fault_sink *faults; // NULL: errors end the load, notes and warnings are dropped
   bool no_external;                // do not open data files (tensors keep location and length)
+  uint32_t *warnings;              // how many the check of the structure has (check.h), or NULL
 };
 
 // Fills an initialized model from sources (file 0), adding data files as it meets them. Streams the
