@@ -223,7 +223,7 @@ void placement_decide(struct placement *x, struct plan *p, const struct model *m
     const struct model_attr *a = &m->attrs[i];
     if (a->node == NO_ID && a->flags & ATTR_DIRTY && !(a->flags & ATTR_DEAD)) dirty_attr(x, m, i);
   }
-  for (uint32_t i = 0; i < m->n_tensors; i++)
+  for (uint32_t i = 0; i < m->n_tensors && p->recipes->n_rows > 0; i++)
     if (m->tensors[i].recipe != NO_ID && !(m->tensors[i].flags & TENSOR_DEAD))
       use_recipe(p, m->tensors[i].recipe);
   for (uint32_t i = 0; i < m->n_tensors; i++) {

@@ -299,11 +299,15 @@ static int choose_data_name(struct placement *x, struct plan *p, const struct mo
 
 // ---- building ----------------------------------------------------------------------------------
 
-// Whatever form is chosen, no output can pass what this adds up.
-static int check_total(const struct model *m, const struct plan_layout *layout, struct err *err) {
+// Whatever form is chosen, no output can pass what this adds up. *external: the source has external
+// data.
+static int check_total(const struct model *m, const struct plan_layout *layout, bool *external,
+                       struct err *err) {
   uint64_t total = 0;
+  *external = false;
   for (uint32_t i = 0; i < m->n_tensors; i++) {
     const struct model_tensor *t = &m->tensors[i];
+    if (t->flags & TENSOR_EXTERNAL) *external = true;
     if (t->flags & TENSOR_DEAD) continue;
     if (!add_overflows(total, t->bytes, &total) && !add_overflows(total, layout->align, &total) &&
         total <= OUTPUT_MAX_BYTES)
@@ -346,14 +350,10 @@ static int too_large(const struct attempt *a, const struct plan_layout *layout, 
 // Tries the form asked for; where the .onnx would pass its limit and nobody insisted on inline, one
 // sidecar for the initializers, then for tensors in attributes too.
 static int find_form(struct attempt *a, struct plan *p, const struct model *m,
-                     const struct plan_layout *asked, struct err *err) {
+                     const struct plan_layout *asked, bool external, struct err *err) {
   struct plan_layout layout = *asked;
-  if (asked->form == PLAN_DATA_DEFAULT) {
-    bool external = asked->data_name != NULL;
-    for (uint32_t i = 0; i < m->n_tensors && !external; i++)
-      external = m->tensors[i].flags & TENSOR_EXTERNAL;
-    layout.form = external ? PLAN_DATA_EXTERNAL : PLAN_DATA_INLINE;
-  }
+  if (asked->form == PLAN_DATA_DEFAULT)
+    layout.form = external || asked->data_name ? PLAN_DATA_EXTERNAL : PLAN_DATA_INLINE;
   if (attempt_form(a, p, m, &layout, false, err)) return -1;
   if (a->onnx.len <= ONNX_MAX_BYTES) return 0;
   if (asked->form == PLAN_DATA_INLINE) return too_large(a, &layout, err);
@@ -376,8 +376,9 @@ int plan_build(struct plan *p, const struct model *m, struct recipes *r,
         (struct plan_source){arena_string(&p->arena, span_str(m->files[i].name)), m->files[i].size};
   p->passes = arena_string(&p->arena, span_str(layout->passes ? layout->passes : "[]"));
   if (layout->artifacts) p->artifacts = arena_string(&p->arena, span_str(layout->artifacts));
-  int rc = check_total(m, layout, err);
-  if (rc == 0) rc = find_form(&a, p, m, layout, err);
+  bool external;
+  int rc = check_total(m, layout, &external, err);
+  if (rc == 0) rc = find_form(&a, p, m, layout, external, err);
   if (rc == 0) {
     if (a.x.sidecar) add_sidecar(p, m, &a.x);
     add_onnx(p, m, &a.pool, a.onnx, layout->onnx_name);
