@@ -13,6 +13,7 @@
 #include "report.h"
 #include "version.h"
 
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -32,6 +33,16 @@ static _Noreturn void out_of_memory(size_t bytes) {
   err_fill_hint(&err, "raise the limit on memory, or lower --memory or --jobs");
   report_error(&err);
   _exit(ERR_FAIL);
+}
+
+// Tables of 128 KiB and more have a mapping of their own, so that they grow without being copied
+// (arena.c). By itself the library raises this border whenever something large is freed, and then
+// keeps as much as it likes.
+static void set_memory_up(void) {
+  arena_on_exhausted(out_of_memory);
+#ifdef M_MMAP_THRESHOLD
+  mallopt(M_MMAP_THRESHOLD, 128 << 10);
+#endif
 }
 
 static int generate(const struct cli_args *args, struct err *err) {
@@ -75,7 +86,7 @@ int main(int argc, char **argv) {
   // So must a limit on the size of files (ulimit -f), which is a disk that is full.
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
-  arena_on_exhausted(out_of_memory);
+  set_memory_up();
   report_open(false, false);
   struct cli_args args;
   struct err err = {0};

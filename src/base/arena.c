@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 struct arena_chunk {
   struct arena_chunk *before;
@@ -26,6 +27,7 @@ struct arena_chunk {
 };
 
 enum { CHUNK_MIN = 64 << 10, CHUNK_MAX = 1 << 20, TABLE_MIN_BYTES = 512 };
+enum { SCATTER_MIN_BYTES = 4 << 20 }; // below, the processor's own tables reach
 
 static _Atomic uint64_t held;
 static void (*exhausted)(size_t);
@@ -128,6 +130,13 @@ void *table_grow(void *at, size_t *cap, size_t need, size_t row_bytes) {
   held += (rows - *cap) * row_bytes;
   *cap = rows;
   return grown;
+}
+
+void table_scatter(void *at, size_t cap, size_t row_bytes) {
+  const uintptr_t page = 4096, first = ((uintptr_t)at + page - 1) & -page;
+  const uintptr_t end = ((uintptr_t)at + cap * row_bytes) & -page;
+  if (first < end && end - first >= SCATTER_MIN_BYTES)
+    madvise((void *)first, end - first, MADV_HUGEPAGE); // advice: no matter if it is not taken
 }
 
 void *table_trim(void *at, size_t *cap, size_t n, size_t row_bytes) {

@@ -118,6 +118,27 @@ struct quoted quote_bytes(uint64_t n) {
   return q;
 }
 
+static bool word_has_nul(uint64_t w) {
+  return (w - 0x0101010101010101u) & ~w & 0x8080808080808080u;
+}
+
+// Names are short: a call of memchr costs more than it looks at.
+bool span_has_nul(struct span s) {
+  uint64_t w;
+  if (s.n < 8) {
+    bool found = false;
+    for (size_t i = 0; i < s.n; i++)
+      found |= s.at[i] == 0;
+    return found;
+  }
+  for (size_t i = 0; i + 8 < s.n; i += 8) {
+    memcpy(&w, s.at + i, 8);
+    if (word_has_nul(w)) return true;
+  }
+  memcpy(&w, s.at + s.n - 8, 8);
+  return word_has_nul(w);
+}
+
 bool span_decimal(struct span text, uint64_t *n) {
   *n = 0;
   for (size_t i = 0; i < text.n; i++) {
@@ -127,6 +148,18 @@ bool span_decimal(struct span text, uint64_t *n) {
     if (*n > INT64_MAX) return false;
   }
   return text.n > 0;
+}
+
+// Fewer than 8 bytes as a number, another one for every other text of this length. Both read what they
+// share twice: a copy of a length that is not known is a call.
+static uint64_t short_word(const uint8_t *at, size_t n) {
+  if (n >= 4) {
+    uint32_t head, tail;
+    memcpy(&head, at, 4);
+    memcpy(&tail, at + n - 4, 4);
+    return head | (uint64_t)tail << 32;
+  }
+  return n ? at[0] | (uint32_t)at[n / 2] << 8 | (uint32_t)at[n - 1] << 16 : 0;
 }
 
 uint64_t span_hash(struct span s) {
@@ -139,9 +172,7 @@ uint64_t span_hash(struct span s) {
     h = (h ^ w) * k;
     h ^= h >> 29;
   }
-  uint64_t w = 0;
-  if (i < s.n) memcpy(&w, s.at + i, s.n - i);
-  h = (h ^ w) * k;
+  h = (h ^ short_word(s.at + i, s.n - i)) * k;
   h ^= h >> 32;
   h *= k;
   return h ^ h >> 29;

@@ -93,6 +93,8 @@ struct quoted quote_dims(const int64_t *dims, uint32_t rank);
 // "2.4 GB"-style text of a byte count (decimal units), and "48 MiB" (binary) for limits.
 struct quoted quote_bytes(uint64_t n);
 
+bool span_has_nul(struct span s);
+
 // Decimal digits and nothing else, below 2^63.
 bool span_decimal(struct span text, uint64_t *n);
 

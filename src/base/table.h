@@ -32,8 +32,10 @@
 #define TABLE_PUSH(t, name) (TABLE_ROOM(t, name, 1), &(t)->name[(t)->n_##name++])
 // Room for n more rows.
 #define TABLE_ROOM(t, name, n)                                                                     \
-  ((t)->name = table_grow((t)->name, &(t)->name##_cap, (size_t)(t)->n_##name + (size_t)(n),        \
-                          sizeof *(t)->name))
+  ((size_t)(t)->n_##name + (size_t)(n) <= (t)->name##_cap                                          \
+       ? (void)0                                                                                   \
+       : (void)((t)->name = table_grow((t)->name, &(t)->name##_cap,                                \
+                                       (size_t)(t)->n_##name + (size_t)(n), sizeof *(t)->name)))
 // Gives back the room beyond its rows, once the table has its final size (it may still grow later).
 #define TABLE_TRIM(t, name)                                                                        \
   ((t)->name = table_trim((t)->name, &(t)->name##_cap, (t)->n_##name, sizeof *(t)->name))
@@ -53,6 +55,9 @@ static inline uint32_t table_take_rows(uint32_t *rows, uint32_t n) {
 // Grows an array so that it has room for `need` rows. table_grow(NULL, …) starts one. Rows are not
 // zeroed.
 void *table_grow(void *at, size_t *cap, size_t need, size_t row_bytes);
+// The whole array is in use and looked up all over: it may lie in large pages, which saves faults and
+// half of the waiting for memory. Where the system has none, nothing changes.
+void table_scatter(void *at, size_t cap, size_t row_bytes);
 // Gives back the room beyond n rows, once a table has its final size (it may still grow later).
 void *table_trim(void *at, size_t *cap, size_t n, size_t row_bytes);
 void table_free(void *at, size_t cap, size_t row_bytes);

@@ -44,7 +44,7 @@ int edit_check_tensor(const struct edits *e, uint32_t tensor, struct err *err) {
 }
 
 static bool has_nul(struct span s) {
-  return s.n > 0 && memchr(s.at, 0, s.n);
+  return span_has_nul(s);
 }
 
 static int check_text(struct span s, const char *what, struct err *err) {

@@ -53,6 +53,7 @@ static void put_slot(struct model_name_slot *slots, uint32_t mask, struct model_
 static void grow_slots(struct model *m, uint32_t n) {
   size_t cap = 0;
   struct model_name_slot *slots = table_grow(NULL, &cap, n, sizeof *slots);
+  table_scatter(slots, cap, sizeof *slots);
   memset(slots, 0xff, (size_t)n * sizeof *slots);
   for (uint32_t i = 0; i < m->n_name_slots; i++)
     if (m->name_slots[i].id != NO_ID) put_slot(slots, n - 1, m->name_slots[i]);

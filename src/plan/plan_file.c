@@ -228,7 +228,7 @@ static int read_source(struct reading *in, const struct json_value *v) {
   uint64_t size;
   if (!json_as_string(json_get(v, "name"), &name) || !json_as_uint(json_get(v, "size"), &size))
     return bad(in, "is not a source with name and size");
-  if (name.n == 0 || memchr(name.at, 0, name.n)) return bad(in, "has an impossible file name");
+  if (name.n == 0 || span_has_nul(name)) return bad(in, "has an impossible file name");
   *TABLE_PUSH(in, source_sizes) = size;
   *TABLE_PUSH(p, sources) = (struct plan_source){arena_string(&p->arena, name), size};
   return 0;
@@ -243,8 +243,8 @@ static int read_recipe(struct reading *in, const struct json_value *v) {
 
 // Outputs are written into the staging and destination folders: base names only.
 static bool is_base_name(struct span name) {
-  return name.n > 0 && name.n <= 255 && !memchr(name.at, '/', name.n) &&
-         !memchr(name.at, 0, name.n) && !span_is(name, ".") && !span_is(name, "..");
+  return name.n > 0 && name.n <= 255 && !memchr(name.at, '/', name.n) && !span_has_nul(name) &&
+         !span_is(name, ".") && !span_is(name, "..");
 }
 
 static int read_output(struct reading *in, const struct json_value *v) {

@@ -143,7 +143,7 @@ int pass_values_put(struct pass_values *v, uint32_t option, struct span text, st
   const struct pass_option *row = &v->pass->options[option];
   struct pass_value *x = &v->of[option];
   const uint64_t least = row->kind == PASS_COUNT;
-  const bool no_text = text.n == 0 || memchr(text.at, 0, text.n);
+  const bool no_text = text.n == 0 || span_has_nul(text);
   const char *wanted = NULL; // what it takes, where that is something else
   uint64_t n;
   int rc = 0;

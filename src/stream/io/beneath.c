@@ -38,7 +38,7 @@ static int refuse(struct span location, const char *why, struct err *err) {
 static const char *text_fault(struct span s) {
   if (s.n == 0) return "is empty";
   if (s.n > BENEATH_MAX) return "is longer than 4096 bytes";
-  if (memchr(s.at, 0, s.n)) return "holds a NUL byte";
+  if (span_has_nul(s)) return "holds a NUL byte";
   if (s.at[0] == '/') return "is absolute; it must lie in the model's folder";
   if (memchr(s.at, '\\', s.n)) return "holds a backslash, which other systems take for a path";
   if (s.n >= 2 && s.at[1] == ':' && (s.at[0] | 32) >= 'a' && (s.at[0] | 32) <= 'z')

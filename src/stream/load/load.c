@@ -295,7 +295,7 @@ static int decode_field(struct loader *l, struct frame *f, const struct schema_f
     return load_fatal(l, wf->start, "%s.%s is %lu bytes long; names end at %d",
                       onnx_schema_message(f->message), field->name, wf->len, NAME_MAX_BYTES);
   if (load_skeleton_add(l, f, wf)) return -1;
-  if (text && memchr(f->skeleton + f->n_skeleton - text, 0, text))
+  if (span_has_nul(span_of(f->skeleton + f->n_skeleton - text, text)))
     return load_fatal(l, wf->start, "%s.%s holds a NUL byte", onnx_schema_message(f->message),
                       field->name);
   if (f->message == MESSAGE_TENSOR && field->form == FORM_TEXT && wf->len == 0) f->noname = at;

@@ -1,14 +1,9 @@
 // The field table, arranged for the scanner: one small row per (message, field number), found by
 // indexing.
 //
-// No message has a field above 26, and the table is a few KiB, so it stays in cache while millions
-// of fields go by. Counts and types of onnx_fields.def become forms on the wire here: a list of
+// The table is a few KiB, so it stays in cache while millions of fields go by. Counts and types of onnx_fields.def become forms on the wire here: a list of
 // numbers may come packed or one by one, and a name and any other bytes look the same.
 #include "onnx_schema.h"
-
-#include <stddef.h>
-
-enum { FIELDS = 27 };
 
 // The form of every count and type that the table uses; one that is missing does not compile.
 enum {
@@ -31,7 +26,7 @@ enum {
   LIST_MESSAGE = FORM_MESSAGE,
 };
 
-static const struct schema_field fields[MESSAGES][FIELDS] = {
+const struct schema_field onnx_schema_fields[MESSAGES][SCHEMA_FIELDS] = {
 #define FIELD(message, number, name, count, type, role, submessage)                                \
   [MESSAGE_##message][number] = {#name, number, count##_##type, ROLE_##role, MESSAGE_##submessage},
 #include "onnx_fields.def"
@@ -44,11 +39,6 @@ static const char *const names[MESSAGES] = {
 #include "onnx_fields.def"
 #undef MESSAGE
 };
-
-const struct schema_field *onnx_schema_field(enum message message, uint32_t number) {
-  if (number >= FIELDS || !fields[message][number].name) return NULL;
-  return &fields[message][number];
-}
 
 const char *onnx_schema_message(enum message message) {
   return names[message];

@@ -219,7 +219,7 @@ static bool take_last_number(struct span *text, uint64_t *out) {
 // A new file row, or the last one's if the name is the same: shards of a file stand together.
 static bool take_file(struct manifest *m, struct span name, uint64_t start) {
   if (start > 0) return m->n_files > 0 && span_is(name, m->files[m->n_files - 1]);
-  if (name.n > 255 || memchr(name.at, '\0', name.n)) return false;
+  if (name.n > 255 || span_has_nul(name)) return false;
   const char *own = arena_string(&m->arena, name);
   if (!manifest_can_name(own)) return false;
   if (m->n_files > 0 && strcmp(own, m->files[m->n_files - 1]) <= 0) return false;

@@ -66,7 +66,7 @@ int seal_intent_write(const struct seal_intent *s, int folder, struct err *err) 
 static const char *base_name(struct arena *a, const struct json_value *v) {
   struct span s;
   if (!json_as_string(v, &s) || s.n == 0 || s.n > 255) return NULL;
-  if (memchr(s.at, '/', s.n) || memchr(s.at, '\0', s.n)) return NULL;
+  if (memchr(s.at, '/', s.n) || span_has_nul(s)) return NULL;
   return span_is(s, ".") || span_is(s, "..") ? NULL : arena_string(a, s);
 }
 

@@ -5,6 +5,7 @@
 
 #include "onnx_fields.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum message {
@@ -37,8 +38,15 @@ struct schema_field {
   uint8_t submessage; // enum message
 };
 
+enum { SCHEMA_FIELDS = 27 }; // no message has a field above 26
+extern const struct schema_field onnx_schema_fields[MESSAGES][SCHEMA_FIELDS];
+
 // The row of a field, or NULL for one that no published version knows.
-const struct schema_field *onnx_schema_field(enum message message, uint32_t number);
+static inline const struct schema_field *onnx_schema_field(enum message message, uint32_t number) {
+  if (number >= SCHEMA_FIELDS) return NULL;
+  const struct schema_field *field = &onnx_schema_fields[message][number];
+  return field->name ? field : NULL;
+}
 // "NodeProto", …
 const char *onnx_schema_message(enum message message);
 
