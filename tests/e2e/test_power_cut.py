@@ -81,6 +81,16 @@ def outputs(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
+def is_passage(folder, whole):
+    """Is m.onnx the new model, whole, with its data under another name for a while?"""
+    content = (folder / "m.onnx").read_bytes()
+    [data] = [name for name in whole if name.endswith("data")]
+    start = whole["m.onnx"].index(b"location\x12" + bytes([len(data)]) + data.encode()) + 10
+    name = content[start : start + len(data)]
+    named = folder / os.fsdecode(name)
+    return content.replace(name, data.encode()) == whole["m.onnx"] and named.read_bytes() == whole[data]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("cut", [put_together, lose_payload])
 @pytest.mark.parametrize("mode", ["fresh", "force", "inplace"])
@@ -119,7 +129,8 @@ def test_power_cut_at_any_call(weir, weir_fault, tmp_path, mode, cut):
         if model.exists():
             state = weir("audit", model, code=None)
             assert state.code in (0, 75), f"call {n}: {state.said}"
-            assert model.read_bytes() in (before.get("m.onnx"), whole["m.onnx"]), f"call {n}"
+            known = model.read_bytes() in (before.get("m.onnx"), whole["m.onnx"])
+            assert known or is_passage(out, whole), f"call {n}"
         else:
             assert mode == "fresh", f"call {n}: the old model is gone"
         done = weir("conv2matmul", *words, "--quiet", "--resume", code=None)

@@ -78,6 +78,12 @@ static int fault_linkat(int from_dir, const char *from, int to_dir, const char *
 static int fault_unlinkat(int dir, const char *name, int flags) {
   return strikes("unlinkat", name) ? -1 : fs_real_ops.unlinkat(dir, name, flags);
 }
+static int fault_fchownat(int dir, const char *name, uid_t owner, gid_t group) {
+  return strikes("fchownat", name) ? -1 : fs_real_ops.fchownat(dir, name, owner, group);
+}
+static int fault_fchmodat(int dir, const char *name, mode_t mode) {
+  return strikes("fchmodat", name) ? -1 : fs_real_ops.fchmodat(dir, name, mode);
+}
 static int shadowed(int fd, int result) {
   if (result == 0) fs_shadow_synced(fd);
   return result;
@@ -111,6 +117,8 @@ static const struct fs_ops table = {
     .renameat2 = fault_renameat2,
     .linkat = fault_linkat,
     .unlinkat = fault_unlinkat,
+    .fchownat = fault_fchownat,
+    .fchmodat = fault_fchmodat,
     .fsync = fault_fsync,
     .fdatasync = fault_fdatasync,
     .fallocate = fault_fallocate,

@@ -1,5 +1,6 @@
 // The seal: a kill before every single file-system call, over an empty folder, over an existing
-// pair, and over the very source; what is replaced, what is left, what is refused.
+// pair whose data keeps its name or not, and over the very source; what is replaced, what is left, what
+// is refused.
 //
 // A "command" here is what the program does: complete an unfinished seal if there is one, else
 // stage, run and seal. It is run in a child, so that it can be killed.
@@ -16,11 +17,11 @@
 #include <cmocka.h>
 // clang-format on
 
-enum scenario { FRESH, FORCE, INPLACE };
+enum scenario { FRESH, RENAMED, FORCE, INPLACE }; // RENAMED: --force, and the data has another name
 
 // ---- the command ----
 
-// The model that lies in dest before FORCE and INPLACE; INPLACE reads it.
+// The model that lies in dest before all but FRESH; INPLACE reads it.
 static struct toy_shape old_shape(void) {
   struct toy_shape shape = toy_shape(&toy);
   shape.variant = 9;
@@ -29,7 +30,7 @@ static struct toy_shape old_shape(void) {
 
 static struct toy_shape new_shape(enum scenario scenario) {
   struct toy_shape shape = toy_shape(&toy);
-  if (scenario != FRESH) shape.data_name = "x.onnx.0123abcd.data"; // x.onnx.data is taken
+  if (scenario == RENAMED) shape.data_name = "x.onnx.0123abcd.data";
   if (scenario != INPLACE) return shape;
   shape.source_folder = toy.dest;
   shape.source_onnx = "x.onnx";
@@ -87,15 +88,21 @@ static int in_child(const struct toy_shape *shape, bool resume, bool replace, co
 
 // ---- what is in the folder ----
 
+// An .onnx and the data that it names, wherever that lies.
 struct pair {
   uint8_t *onnx, *data;
   size_t n_onnx, n_data;
+  char name[64];
 };
 
-static struct pair read_pair(const char *data_name) {
+enum { NAME_AT = 12 }; // in the .onnx: see toy_onnx_file
+
+static struct pair read_pair(void) {
   struct pair p = {0};
   p.onnx = toy_read(toy.dest, "x.onnx", &p.n_onnx);
-  p.data = toy_read(toy.dest, data_name, &p.n_data);
+  if (!p.onnx) return p;
+  snprintf(p.name, sizeof p.name, "%.*s", p.onnx[NAME_AT - 1], (const char *)p.onnx + NAME_AT);
+  p.data = toy_read(toy.dest, p.name, &p.n_data);
   return p;
 }
 
@@ -108,8 +115,11 @@ static bool same(const uint8_t *a, size_t na, const uint8_t *b, size_t nb) {
   return a && b && na == nb && memcmp(a, b, na) == 0;
 }
 
-static bool pair_is(const struct pair *want, const char *data_name) {
-  struct pair is = read_pair(data_name);
+// With a data file by any name, which is where the .onnx differs.
+static bool pair_is(const struct pair *want) {
+  struct pair is = read_pair();
+  if (is.onnx && strlen(is.name) == strlen(want->name))
+    memcpy(is.onnx + NAME_AT, want->name, strlen(want->name));
   const bool yes = same(is.onnx, is.n_onnx, want->onnx, want->n_onnx) &&
                    same(is.data, is.n_data, want->data, want->n_data);
   free_pair(&is);
@@ -143,33 +153,41 @@ static void put_old_pair(enum scenario scenario) {
 
 // After a kill: the old model whole, or the new one, or (fresh) none; and where no seal is
 // unfinished, the manifest says the same.
-static void check_whole(enum scenario scenario, const struct pair *before, const struct pair *after,
-                        const char *new_data) {
+static void check_whole(enum scenario scenario, const struct pair *before,
+                        const struct pair *after) {
   char name[STAGING_NAME_MAX];
   enum staging_seal state;
   struct err err = {0};
-  const bool is_old =
-      scenario == FRESH ? !toy_exists(toy.dest, "x.onnx") : pair_is(before, "x.onnx.data");
-  assert_true(is_old || pair_is(after, new_data));
+  const bool is_old = scenario == FRESH ? !toy_exists(toy.dest, "x.onnx") : pair_is(before);
+  assert_true(is_old || pair_is(after));
   assert_int_equal(staging_find_seal(toy.dest, "x.onnx", name, &state, &err), 0);
   if (state != STAGING_SEAL_UNFINISHED && toy_exists(toy.dest, "x.onnx"))
     assert_int_equal(audit_damage(), 0);
 }
 
-static void check_done(enum scenario scenario, const struct pair *after, const char *new_data) {
-  assert_true(pair_is(after, new_data));
-  assert_int_equal(count_staging(), 0);
+// The new model under its own names, and nothing else.
+static void check_done(const struct pair *after) {
+  struct pair is = read_pair();
+  assert_true(pair_is(after));
+  assert_string_equal(is.name, after->name);
+  free_pair(&is);
   assert_int_equal(audit_damage(), 0);
-  if (scenario != FRESH) assert_false(toy_exists(toy.dest, "x.onnx.data")); // the old manifest's
+  unsigned n = 0;
+  DIR *list = opendir(toy.dest);
+  for (struct dirent *e; (e = readdir(list));)
+    n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+  closedir(list);
+  assert_int_equal(n, 3);
 }
 
 static void kill_everywhere(enum scenario scenario) {
   const struct toy_shape shape = new_shape(scenario);
   put_old_pair(scenario);
-  struct pair before = read_pair("x.onnx.data");
+  struct pair before = read_pair();
   assert_int_equal(in_child(&shape, false, scenario != FRESH, NULL), 0);
-  struct pair after = read_pair(shape.data_name);
-  check_done(scenario, &after, shape.data_name);
+  struct pair after = read_pair();
+  assert_string_equal(after.name, shape.data_name);
+  check_done(&after);
   unsigned killed = 0;
   for (unsigned n = 1;; n++) {
     char fault[32];
@@ -178,13 +196,13 @@ static void kill_everywhere(enum scenario scenario) {
     const int status = in_child(&shape, false, scenario != FRESH, fault);
     if (WIFEXITED(status)) break;
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && n < 200);
-    check_whole(scenario, &before, &after, shape.data_name);
+    check_whole(scenario, &before, &after);
     assert_int_equal(in_child(&shape, true, scenario != FRESH, NULL), 0);
-    check_done(scenario, &after, shape.data_name);
+    check_done(&after);
     killed++;
   }
   assert_true(killed > 40);
-  check_done(scenario, &after, shape.data_name);
+  check_done(&after);
   free_pair(&before);
   free_pair(&after);
 }
@@ -192,6 +210,11 @@ static void kill_everywhere(enum scenario scenario) {
 static void test_kill_fresh(void **state) {
   (void)state;
   kill_everywhere(FRESH);
+}
+
+static void test_kill_renamed(void **state) {
+  (void)state;
+  kill_everywhere(RENAMED);
 }
 
 static void test_kill_force(void **state) {
@@ -229,9 +252,9 @@ static void test_every_call_fails(void **state) {
   (void)state;
   const struct toy_shape shape = new_shape(FORCE);
   put_old_pair(FORCE);
-  struct pair before = read_pair("x.onnx.data");
+  struct pair before = read_pair();
   assert_int_equal(in_child(&shape, false, true, NULL), 0);
-  struct pair after = read_pair(shape.data_name);
+  struct pair after = read_pair();
   fflush(NULL);
   const int keep = dup(STDERR_FILENO), null = open("/dev/null", O_WRONLY);
   dup2(null, STDERR_FILENO); // the children's complaints
@@ -242,12 +265,12 @@ static void test_every_call_fails(void **state) {
     put_old_pair(FORCE);
     const int status = in_child(&shape, false, true, fault);
     assert_true(WIFEXITED(status));
-    check_whole(FORCE, &before, &after, shape.data_name);
+    check_whole(FORCE, &before, &after);
     if (status == 0) continue;
     failed++;
     // What is left over is complete or can be completed.
     assert_int_equal(in_child(&shape, true, true, NULL), 0);
-    check_done(FORCE, &after, shape.data_name);
+    check_done(&after);
   }
   dup2(keep, STDERR_FILENO);
   close(keep);
@@ -305,41 +328,118 @@ static void test_taken_data_name(void **state) {
 
 static void test_shared_sidecar_is_left(void **state) {
   (void)state;
-  const struct toy_shape shape = new_shape(FORCE);
+  const struct toy_shape shape = new_shape(RENAMED);
   struct seal_report report;
   struct err err = {0};
-  put_old_pair(FORCE);
-  char name[] = "??????x.onnx.data???";
+  put_old_pair(RENAMED);
+  char name[] = "\x12\x0bx.onnx.data\x1a";
   uint8_t *other = calloc(1, 3 << 20); // the name straddles two windows of the search
   memcpy(other + (1 << 20) - 10, name, sizeof name - 1);
   toy_write(toy.dest, "y.onnx", other, 3 << 20);
   free(other);
   assert_int_equal(command(&shape, false, true, &report, &err), 0);
   assert_true(toy_exists(toy.dest, "x.onnx.data"));
-  assert_string_equal(report.old_sidecar_left, "x.onnx.data");
+  assert_string_equal(report.old_sidecar_left, "'x.onnx.data' (2.85 MB)");
   assert_string_equal(report.why_left, "'y.onnx' names it too");
+}
+
+static bool may_replace(const char *name) {
+  const int dest = open(toy.dest, O_RDONLY | O_DIRECTORY);
+  const bool may = seal_may_replace(dest, "x.onnx", name);
+  close(dest);
+  return may;
+}
+
+static void test_whose_data_may_be_replaced(void **state) {
+  (void)state;
+  static const char longer[] = "\x0a\x08location\x12\x0c"
+                               "ax.onnx.data";
+  static const char copy[] = "\x08\x0a\x3a\x17\x0a\x08location\x12\x0bx.onnx.data";
+  static const char path[] = "\x0a\x08location\x12\x0d./x.onnx.data";
+  put_old_pair(FORCE);
+  assert_true(may_replace("x.onnx.data"));
+  assert_false(may_replace("x.onnx.manifest.json")); // the model does not name it
+  assert_false(may_replace("nothing"));
+  toy_write(toy.dest, "ax.onnx", longer, sizeof longer - 1);
+  toy_write(toy.dest, "notes.txt", copy + 4, sizeof copy - 5); // no model
+  assert_true(may_replace("x.onnx.data"));
+  toy_write(toy.dest, "x.onnx.bak", copy, sizeof copy - 1);
+  assert_false(may_replace("x.onnx.data"));
+  toy_write(toy.dest, "x.onnx.bak", copy, 4);
+  assert_true(may_replace("x.onnx.data"));
+  toy_write(toy.dest, "b.onnx", path, sizeof path - 1);
+  assert_false(may_replace("x.onnx.data"));
+}
+
+static ino_t inode_of(const char *name, mode_t *mode) {
+  char path[200];
+  struct stat at;
+  snprintf(path, sizeof path, "%s/%s", toy.dest, name);
+  assert_int_equal(stat(path, &at), 0);
+  *mode = at.st_mode & 07777;
+  return at.st_ino;
+}
+
+// The same again touches nothing; a new model has the mode of the old one, all of its files.
+static void test_what_is_there_stays_and_modes_are_kept(void **state) {
+  (void)state;
+  static const char *const names[] = {"x.onnx", "x.onnx.data", "x.onnx.manifest.json"};
+  const struct toy_shape old = old_shape(), new = new_shape(FORCE);
+  struct seal_report report;
+  struct err err = {0};
+  char path[200];
+  ino_t before[3];
+  mode_t mode;
+  put_old_pair(FORCE);
+  snprintf(path, sizeof path, "%s/x.onnx", toy.dest);
+  assert_int_equal(chmod(path, 0640), 0);
+  for (size_t i = 0; i < 3; i++)
+    before[i] = inode_of(names[i], &mode);
+  assert_int_equal(command(&old, false, true, &report, &err), 0);
+  assert_true(report.unchanged);
+  for (size_t i = 0; i < 3; i++)
+    assert_int_equal(inode_of(names[i], &mode), before[i]);
+  assert_int_equal(command(&new, false, true, &report, &err), 0);
+  assert_false(report.unchanged);
+  for (size_t i = 0; i < 3; i++) {
+    assert_int_not_equal(inode_of(names[i], &mode), before[i]);
+    assert_int_equal(mode, 0640);
+  }
+}
+
+// A copy stands in for the second name where the file system has none.
+static void test_passage_without_links(void **state) {
+  (void)state;
+  const struct toy_shape shape = new_shape(FORCE);
+  put_old_pair(FORCE);
+  assert_int_equal(in_child(&shape, false, true, NULL), 0);
+  struct pair after = read_pair();
+  put_old_pair(FORCE);
+  assert_int_equal(in_child(&shape, false, true, "EPERM:linkat:1"), 0);
+  check_done(&after);
+  free_pair(&after);
 }
 
 static void test_unlisted_sidecar_is_left(void **state) {
   (void)state;
-  const struct toy_shape shape = new_shape(FORCE);
+  const struct toy_shape shape = new_shape(RENAMED);
   struct seal_report report;
   struct err err = {0};
-  put_old_pair(FORCE);
+  put_old_pair(RENAMED);
   char path[200];
   snprintf(path, sizeof path, "%s/x.onnx.manifest.json", toy.dest);
   assert_int_equal(unlink(path), 0);
   assert_int_equal(command(&shape, false, true, &report, &err), 0);
   assert_true(toy_exists(toy.dest, "x.onnx.data"));
-  assert_string_equal(report.old_sidecar_left, "x.onnx.data");
-  assert_non_null(strstr(report.why_left, "no manifest lists it"));
+  assert_string_equal(report.old_sidecar_left, "'x.onnx.data' (2.85 MB)");
+  assert_string_equal(report.why_left, "weir did not write it; delete it if nothing else uses it");
 }
 
 // --no-manifest over a model that has one: a manifest of the old model must not stand beside the
 // new.
 static void test_stale_companions_go(void **state) {
   (void)state;
-  const struct toy_shape shape = new_shape(FORCE);
+  const struct toy_shape shape = new_shape(RENAMED);
   struct toy_job job;
   struct staging st;
   struct seal_report report;
@@ -432,6 +532,44 @@ static void test_order_of_calls(void **state) {
   free(text);
 }
 
+static const char *next_call(const char **at, const char *call) {
+  const char *found = strstr(*at, call);
+  if (found) *at = found + 1;
+  return found;
+}
+
+// Data that keeps its name: the folder is synced behind every step of the passage.
+static void test_order_of_a_passage(void **state) {
+  (void)state;
+  char log[200];
+  put_old_pair(FORCE);
+  snprintf(log, sizeof log, "%s/calls", toy.src);
+  setenv("WEIR_FAULT_LOG", log, 1);
+  fs_fault_open_log();
+  const struct toy_shape shape = new_shape(FORCE);
+  assert_int_equal(in_child(&shape, false, true, ""), 0);
+  unsetenv("WEIR_FAULT_LOG");
+  size_t n = 0;
+  char *text = (char *)toy_read(toy.src, "calls", &n);
+  const char *at = text;
+  static const char *const calls[] = {"renameat2 seal.json",
+                                      " fsync",
+                                      " linkat x.o",
+                                      " fsync",
+                                      "renameat2 x.onnx\n",
+                                      " fsync",
+                                      "renameat2 x.onnx.data\n",
+                                      " fsync",
+                                      "renameat2 x.onnx\n",
+                                      " fsync",
+                                      " unlinkat x.o",
+                                      " fsync",
+                                      "renameat2 x.onnx.manifest.json\n"};
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+    if (!next_call(&at, calls[i])) fail_msg("no '%s' where it belongs in:\n%s", calls[i], text);
+  free(text);
+}
+
 static void test_null_staging_seals_nothing(void **state) {
   (void)state;
   struct toy_shape shape = new_shape(FRESH);
@@ -451,6 +589,7 @@ static void test_null_staging_seals_nothing(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_kill_fresh, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_kill_renamed, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_kill_force, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_kill_inplace, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_kill_the_completion, set_up, tear_down),
@@ -458,6 +597,11 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_existing_output_is_refused, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_taken_data_name, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_shared_sidecar_is_left, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_whose_data_may_be_replaced, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_what_is_there_stays_and_modes_are_kept, set_up,
+                                      tear_down),
+      cmocka_unit_test_setup_teardown(test_passage_without_links, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_order_of_a_passage, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_unlisted_sidecar_is_left, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_unfinished_seal_of_another_plan, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_stale_companions_go, set_up, tear_down),

@@ -535,7 +535,7 @@ static void test_clean_orphans(void **state) {
   toy_write(toy.dest, "old.onnx.0123abce.data", "w", 1);
   toy_write(toy.dest, "old.onnx.data", "w", 1);          // not a fresh name
   toy_write(toy.dest, "old.onnx.0123abcX.data", "w", 1); // not hex
-  toy_write(toy.dest, "old.onnx", "..old.onnx.0123abce.data..", 26);
+  toy_write(toy.dest, "old.onnx", "..\x12\x16old.onnx.0123abce.data..", 28);
   const struct seen seen = scan();
   assert_int_equal(seen.n, 1);
   assert_string_equal(seen.names[0], "old.onnx.0123abcd.data");

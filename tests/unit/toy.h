@@ -177,7 +177,8 @@ static inline uint32_t toy_transposed(struct plan *p) {
 
 static inline void toy_data_file(struct plan *p, const struct toy_shape *shape) {
   toy_output(p, shape->data_name);
-  toy_literal(p, "a literal", 9);
+  toy_literal(p, "literal:", 8);
+  toy_literal(p, &shape->variant, 1);
   toy_segment(p, SEGMENT_ZERO, 0, 0, 4096 - 9);
   toy_tensor(p, "copied", toy_segment(p, SEGMENT_EXTENT, 1, 0, 2500000), (int64_t[]){625000}, 1);
   toy_segment(p, SEGMENT_ZERO, 0, 0, 1000 + shape->zeros);
@@ -190,7 +191,11 @@ static inline void toy_data_file(struct plan *p, const struct toy_shape *shape) 
 // Like the metadata of a model: many short pieces, copies of the source and new ones by turns.
 static inline void toy_onnx_file(struct plan *p, const struct toy_shape *shape) {
   toy_output(p, shape->onnx_name);
-  toy_literal(p, shape->data_name, strlen(shape->data_name));
+  // As the value of an entry of external data.
+  const size_t n = strlen(shape->data_name);
+  toy_literal(p, "\x0a\x08location\x12", 11);
+  toy_literal(p, (uint8_t[]){(uint8_t)n}, 1);
+  toy_literal(p, shape->data_name, n);
   for (uint64_t i = 0; i < 2000; i++) {
     toy_literal(p, &(uint64_t){i * shape->variant}, 8);
     toy_segment(p, SEGMENT_EXTENT, 0, i * 25, 20);

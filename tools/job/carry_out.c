@@ -5,6 +5,7 @@
 // said. The null engine writes nothing, so nothing of it is ever left.
 #include "carry_out.h"
 
+#include "fs.h"
 #include "report.h"
 
 int carry_out_open(const struct carry_out *c, struct carried *made, struct err *err) {
@@ -14,6 +15,8 @@ int carry_out_open(const struct carry_out *c, struct carried *made, struct err *
     return staging_open_null(&made->st, c->plan, c->where.dest_folder, err);
   const int rc =
       staging_open(&made->st, c->plan, c->sources, &c->where, &made->how, note, sizeof note, err);
+  if (rc == 0 && c->closed) // file systems without modes are taken as they are
+    (void)fs_ops->fchmodat(made->st.dest, made->st.name, 0700);
   for (char *line = strtok(note, "\n"); line; line = strtok(NULL, "\n"))
     report_notice("%s", line);
   return rc;

@@ -12,6 +12,7 @@ struct carry_out {
   const struct plan *plan;
   struct sources *sources;
   struct staging_options where;
+  bool closed;              // nobody else may look into the staging folder
   struct work_options work; // mode IO_NULL: nothing is written, the staging is in memory only
 };
 

@@ -75,6 +75,7 @@ static int run_and_seal(struct job *job, struct err *err) {
                 .resume_command = cli_resume_command(job->args, &job->arena),
                 .resume = cli_flag(job->args, OPT_RESUME),
                 .took_over = job_stage_took_over(job)},
+      .closed = job_output_is_closed(job),
       .work = {.jobs = cli_count(job->args, OPT_JOBS),
                .memory = job->memory,
                .mode = job->mode,

@@ -128,6 +128,8 @@ int job_output_check_data(const struct job *job, struct err *err);
 int job_output_check_locations(const struct job *job, struct err *err);
 // plan_layout's name_taken; ctx is the job.
 bool job_output_taken(void *ctx, const char *name);
+// Is there a model to be replaced that not everybody may read?
+bool job_output_is_closed(const struct job *job);
 
 // Says it in a notice and keeps it for the report.
 void job_warn(struct job *job, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <unistd.h>
 
 void job_output_split(struct job *job) {
   job->out.onnx_name = path_base(job->out.path);
@@ -69,6 +70,17 @@ bool job_output_there(const struct job *job, struct stat *st) {
          fstatat(job->out.dest, job->out.onnx_name, st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+// A rename would replace what its owner has protected, or what the user may not write.
+static int check_writable(const struct job *job, const char *name, const struct stat *st,
+                          struct err *err) {
+  if (!job->out.replace || !S_ISREG(st->st_mode) || cli_flag(job->args, OPT_FORCE_READONLY))
+    return 0;
+  if (st->st_mode & S_IWUSR && faccessat(job->out.dest, name, W_OK, AT_EACCESS) == 0) return 0;
+  err_set(err, ERR_PERMISSION, "'%s' in '%s' is write-protected", quote_str(name).s,
+          quote_str(job->out.folder).s);
+  return err_hint(err, "--force-readonly replaces it all the same");
+}
+
 // Refuses to write over what must not be written over.
 int job_output_check(const struct job *job, struct err *err) {
   struct stat st;
@@ -83,6 +95,7 @@ int job_output_check(const struct job *job, struct err *err) {
     err_set(err, ERR_USAGE, "the output '%s' exists and is not a file", quote_str(job->out.path).s);
     return err_hint(err, "name a file that weir may make, such as a new one in that folder");
   }
+  if (check_writable(job, job->out.onnx_name, &st, err)) return -1;
   if (inplace) return 0;
   struct stat behind = st;
   if (S_ISLNK(st.st_mode)) (void)fstatat(job->out.dest, job->out.onnx_name, &behind, 0);
@@ -104,20 +117,34 @@ int job_output_check(const struct job *job, struct err *err) {
   return err_hint(err, "add --force to replace it, or --resume to go on with an interrupted run");
 }
 
-// Is this base name taken in the output's folder?
+bool job_output_is_closed(const struct job *job) {
+  struct stat st;
+  return job->out.replace && job_output_there(job, &st) && S_ISREG(st.st_mode) &&
+         (st.st_mode & 0044) != 0044;
+}
+
+// Is this base name taken in the output's folder? Not by a file of the model that is replaced.
 bool job_output_taken(void *ctx, const char *name) {
   struct job *job = ctx;
   struct stat st;
   if (job->out.folder_is_above || fstatat(job->out.dest, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
     return false;
+  if (job->out.replace && seal_may_replace(job->out.dest, job->out.onnx_name, name)) return false;
   if (sources_find_inode(job->sources, st.st_dev, st.st_ino) != NO_ID)
     job->out.taken_by_source = arena_string(&job->arena, span_str(name));
   return true;
 }
 
-// With --inplace and --force a data file of the usual name is expected, and the new one gets
-// another.
+// What the data file's name stands for now: with --inplace and --force, one of the model that is
+// replaced, or another model's, and then the new one has got another name.
 int job_output_check_data(const struct job *job, struct err *err) {
+  for (uint32_t i = 0; i + 1 < job->plan.n_outputs && !job->out.folder_is_above; i++) {
+    const char *name = job->plan.outputs[i].name;
+    struct stat st;
+    if (fstatat(job->out.dest, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        check_writable(job, name, &st, err))
+      return -1;
+  }
   if (!job->out.taken_by_source || job->out.replace) return 0;
   err_set(err, ERR_USAGE, "the output's data file '%s' is one of the input's own files",
           quote_str(job->out.taken_by_source).s);

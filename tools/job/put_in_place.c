@@ -84,9 +84,11 @@ static int write_manifest(const struct put_in_place *x, const struct staging *st
 }
 
 void put_in_place_say_left(const struct seal_report *report) {
+  if (report->unchanged)
+    report_notice(
+        "nothing changed: the files there have these bytes already, and were not touched");
   if (report->old_sidecar_left[0])
-    report_notice("old data was left in place: '%s': %s", quote_str(report->old_sidecar_left).s,
-                  report->why_left);
+    report_notice("the old data file %s was kept: %s", report->old_sidecar_left, report->why_left);
 }
 
 int put_in_place(const struct put_in_place *x, struct staging *st, struct err *err) {

@@ -3,27 +3,27 @@
 //   prepare   nothing visible changes              finish   repeatable, from seal.json alone
 //   ────────────────────────────────               ─────────────────────────────────────────
 //   exclusive lock, names still free?              data ─rename─▶ place, fsync folder
-//   fsync outputs                                  .onnx ─rename─▶ place, fsync folder   ◀ commit
-//   write the manifest, fsync                      companions ─rename─▶ place, fsync folder
+//   fsync outputs                                  (a passage, where data keeps its name: passage.c)
+//   write the manifest, fsync                      .onnx ─rename─▶ place, fsync folder   ◀ commit
+//   mode and owner of what is replaced             companions ─rename─▶ place, fsync folder
 //   write seal.json, fsync, fsync folder   ──────▶ unlink what only the old model named
 //                                                  rename the staging folder to .done, remove it
 //
-// A data file never replaces anything: its name was free when the plan was made, and
-// RENAME_NOREPLACE holds the plan to it. So until the .onnx is renamed, the old .onnx and its old
-// sidecar stand untouched, and after it the new one's sidecar is in place. Each step asks only "is
-// it done already?", which after a kill, or a network file system that repeats a rename, has the
-// same answer for everybody: the staged file is gone, and under the final name lies the inode, or
-// at least the bytes, that seal.json tells.
+// A data file replaces nothing but one of the model that is replaced (seal_may_replace); any other name
+// was free when the plan was made, and RENAME_NOREPLACE holds the plan to it. So until the commit point
+// the old .onnx and its old sidecar stand untouched, and after it the new one's data is in place.
+// A file whose bytes are there already stays as it is.
 //
-// What is never done: removing a file that the old model's own manifest does not list, or that any
-// other .onnx in the folder names.
+// What is never done: removing or replacing a file that neither the old .onnx names nor its own manifest
+// lists, or that any other model in the folder names.
 #include "seal.h"
 
 #include "fs.h"
 #include "name_scan.h"
-#include "reread.h"
+#include "passage.h"
 #include "seal_intent.h"
 #include "seal_old.h"
+#include "seal_place.h"
 #include "staging_folder.h"
 
 #include <assert.h>
@@ -33,101 +33,31 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BUFFER_BYTES = 1 << 20 };
-
-// ---- is it ours? ----
-
-static bool same_bytes(int fd, const struct seal_move *m) {
-  struct arena scratch = {0};
-  struct digest *d = digest_new();
-  uint8_t *buf = arena_alloc(&scratch, BUFFER_BYTES), is[DIGEST_BYTES];
-  bool same = true;
-  for (uint32_t i = 0; same && i < m->n_units; i++) {
-    const uint64_t off = i * PLAN_UNIT_BYTES, len = min_u64(PLAN_UNIT_BYTES, m->size - off);
-    const struct reread unit = {.fd = fd, .name = m->name, .off = off, .len = len};
-    struct err unread = {0};
-    digest_start(d);
-    same = reread_hash(&unit, d, buf, BUFFER_BYTES, &unread) == 0;
-    digest_end(d, is);
-    same = same && memcmp(is, m->units[i], DIGEST_BYTES) == 0;
-  }
-  digest_free(d);
-  arena_free(&scratch);
-  return same;
+static bool may_replace(const struct seal_intent *s, const struct seal_move *m) {
+  return m->role == SEAL_COMPANION || (s->replace && (m->role == SEAL_ONNX || m->via));
 }
 
-// Does the destination hold this file under its final name? By inode where it is the one we moved;
-// by bytes, made durable now, where a copy of this run was there first.
-static bool is_placed(const struct staging *st, const struct seal_move *m) {
-  struct stat at;
-  const int fd = openat(st->dest, m->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-  if (fd < 0) return false;
-  bool ours = fstat(fd, &at) == 0 && S_ISREG(at.st_mode) && (uint64_t)at.st_size == m->size;
-  if (ours && (uint64_t)at.st_ino != m->inode) ours = same_bytes(fd, m) && fs_ops->fsync(fd) == 0;
-  close(fd);
-  return ours;
-}
-
-// ---- placing ----
-
-static int cannot_place(const struct staging *st, const struct seal_move *m, int why,
-                        struct err *err) {
-  const struct quoted name = quote_str(m->name), dest = quote_str(st->dest_path);
-  if (why == EEXIST) {
-    err_set(err, ERR_RETRY,
-            "'%s' in '%s' exists and is not ours: it appeared while this run worked", name.s,
-            dest.s);
-    return err_because(err, REASON_APPEARED);
-  }
-  if (why == ENOENT)
-    return err_set(err, ERR_IO, "'%s' is neither in '%s' nor in place in '%s'", name.s,
-                   quote_str(st->name).s, dest.s);
-  return err_errno(err, why, ERR_IO, "cannot put '%s' in place in '%s'", name.s, dest.s);
-}
-
-// A rename that replaces nothing, where the file system has none: a second name, then the first one
-// goes. Without hard links either, what is left is to look first.
-static int place_without_noreplace(const struct staging *st, const char *name) {
-  if (fs_ops->linkat(st->folder, name, st->dest, name) == 0)
-    return fs_ops->unlinkat(st->folder, name, 0);
-  if (errno == EEXIST || errno == ENOENT) return -1;
-  if (staging_has(st->dest, name)) {
-    errno = EEXIST;
-    return -1;
-  }
-  return fs_ops->renameat2(st->folder, name, st->dest, name, 0);
-}
-
-static int place(const struct staging *st, const struct seal_intent *s, const struct seal_move *m,
-                 struct err *err) {
-  const bool over = s->replace && m->role != SEAL_DATA;
-  const unsigned flags = over || m->role == SEAL_COMPANION ? 0 : RENAME_NOREPLACE;
-  if (fs_ops->renameat2(st->folder, m->name, st->dest, m->name, flags) == 0) return 0;
-  int why = errno;
-  if (flags && (why == EINVAL || why == ENOSYS)) {
-    if (place_without_noreplace(st, m->name) == 0) return 0;
-    why = errno;
-  }
-  if ((why != EEXIST && why != ENOENT) || !is_placed(st, m)) return cannot_place(st, m, why, err);
-  if (fs_ops->unlinkat(st->folder, m->name, 0) && errno != ENOENT)
-    return err_errno(err, errno, ERR_IO, "cannot remove the staged '%s'", quote_str(m->name).s);
-  return 0;
-}
-
-// All files of one role, then the folder.
+// All files of one role, then the folder. Data files: those with another name for a while, or those
+// without.
 static int place_role(const struct staging *st, const struct seal_intent *s, enum seal_role role,
-                      struct err *err) {
-  for (uint32_t i = 0; i < s->n_moves; i++)
-    if (s->moves[i].role == role && place(st, s, &s->moves[i], err)) return -1;
+                      bool via, struct err *err) {
+  for (uint32_t i = 0; i < s->n_moves; i++) {
+    const struct seal_move *m = &s->moves[i];
+    if (m->role == role && (m->via != NULL) == via && seal_place(st, m, may_replace(s, m), err))
+      return -1;
+  }
   return fs_sync_folder(st->dest, st->dest_path, err);
 }
 
 // ---- what the old model leaves ----
 
-static void note_left(struct seal_report *r, const char *name, const char *why) {
+static void note_left(const struct staging *st, struct seal_report *r, const char *name,
+                      const char *why) {
   const size_t n = strlen(r->old_sidecar_left);
-  snprintf(r->old_sidecar_left + n, sizeof r->old_sidecar_left - n, "%s%s", n ? ", " : "",
-           quote_str(name).s);
+  struct stat at = {0};
+  (void)fstatat(st->dest, name, &at, AT_SYMLINK_NOFOLLOW);
+  snprintf(r->old_sidecar_left + n, sizeof r->old_sidecar_left - n, "%s'%s' (%s)", n ? ", " : "",
+           quote_str(name).s, quote_bytes((uint64_t)at.st_size).s);
   if (n == 0) snprintf(r->why_left, sizeof r->why_left, "%s", why);
 }
 
@@ -141,23 +71,27 @@ static int drop_old_sidecar(const struct staging *st, const struct seal_old *old
                             struct seal_report *report, struct err *err) {
   char who[256], why[512];
   if (!staging_has(st->dest, old->name)) return 0;
-  if (!old->listed) {
-    note_left(report, old->name, "no manifest lists it as the replaced model's");
+  const enum name_scan found = name_scan_folder(st->dest, old->name, onnx, who);
+  if (found == NAME_SCAN_FREE && old->listed) return unlink_in_dest(st, old->name, err);
+  if (found == NAME_SCAN_FREE) {
+    note_left(st, report, old->name, "weir did not write it; delete it if nothing else uses it");
     return 0;
   }
-  const enum name_scan found = name_scan_folder(st->dest, old->name, onnx, who);
-  if (found == NAME_SCAN_FREE) return unlink_in_dest(st, old->name, err);
   snprintf(why, sizeof why, found == NAME_SCAN_NAMED ? "'%s' names it too" : "'%s' cannot be read",
            who[0] ? quote_str(who).s : "the folder");
-  note_left(report, old->name, why);
+  note_left(st, report, old->name, why);
   return 0;
 }
 
 static int finish(const struct staging *st, const struct seal_intent *s, struct seal_report *report,
                   struct err *err) {
-  if (place_role(st, s, SEAL_DATA, err)) return -1;
-  if (place_role(st, s, SEAL_ONNX, err)) return -1;
-  if (place_role(st, s, SEAL_COMPANION, err)) return -1;
+  report->unchanged = true;
+  for (uint32_t i = 0; i < s->n_moves; i++)
+    if (!s->moves[i].kept && s->moves[i].role != SEAL_COMPANION) report->unchanged = false;
+  if (place_role(st, s, SEAL_DATA, false, err) || passage_enter(s, st, err)) return -1;
+  if (s->passage.name && place_role(st, s, SEAL_DATA, true, err)) return -1;
+  if (place_role(st, s, SEAL_ONNX, false, err) || passage_leave(s, st, err)) return -1;
+  if (place_role(st, s, SEAL_COMPANION, false, err)) return -1;
   for (uint32_t i = 0; i < s->n_old; i++)
     if (drop_old_sidecar(st, &s->old[i], seal_intent_onnx(s), report, err)) return -1;
   for (uint32_t i = 0; i < s->n_stale; i++)
@@ -191,6 +125,15 @@ static int add_move(struct seal_intent *s, const struct staging *st, const char 
   return 0;
 }
 
+// A data file whose name something has. What the replaced model may lose it for, and nothing else.
+static int take_name(struct seal_intent *s, const struct staging *st, struct seal_move *m,
+                     const char *onnx, struct err *err) {
+  if (s->replace && seal_may_replace(st->dest, onnx, m->name)) return passage_plan(s, st, m, err);
+  err_set(err, ERR_RETRY, "'%s' in '%s' appeared after this run was planned", quote_str(m->name).s,
+          quote_str(st->dest_path).s);
+  return err_hint(err, "the same command, given again, chooses another name");
+}
+
 static int add_outputs(struct seal_intent *s, const struct staging *st, const struct plan *p,
                        struct err *err) {
   uint32_t unit = 0;
@@ -202,11 +145,10 @@ static int add_outputs(struct seal_intent *s, const struct staging *st, const st
     while (unit < st->n_units && plan_unit_at(p, unit).output == i)
       unit++;
     m->n_units = (uint32_t)(st->digests + unit - (uint8_t(*)[DIGEST_BYTES])(uintptr_t)m->units);
-    if (m->role == SEAL_DATA && staging_has(st->dest, m->name) && !is_placed(st, m)) {
-      err_set(err, ERR_RETRY, "'%s' in '%s' appeared after this run was planned",
-              quote_str(m->name).s, quote_str(st->dest_path).s);
-      return err_hint(err, "the same command, given again, chooses another name");
-    }
+    m->kept = seal_is_there(st, m, m->name);
+    if (m->role == SEAL_DATA && !m->kept && staging_has(st->dest, m->name) &&
+        take_name(s, st, m, p->outputs[p->n_outputs - 1].name, err))
+      return -1;
     const int fd = staging_output_fd(st, i);
     if (fs_ops->fsync(fd))
       return err_errno(err, errno, ERR_IO, "cannot sync '%s'", quote_str(m->name).s);
@@ -221,6 +163,7 @@ static int add_companions(struct seal_intent *s, const struct staging *st, const
     if (add_move(s, st, companion_name(o->tensors), SEAL_COMPANION, err)) return -1;
     struct seal_move *m = &s->moves[s->n_moves - 1];
     m->units = companion_units(o->tensors, &m->n_units);
+    m->kept = o->replace && seal_is_there(st, m, m->name);
   }
   if (!o->manifest) return 0;
   const struct span text = span_of(o->manifest, o->manifest_bytes);
@@ -235,6 +178,25 @@ static int add_companions(struct seal_intent *s, const struct staging *st, const
     digest_of(text.at + off, (size_t)min_u64(PLAN_UNIT_BYTES, text.n - off), units[i]);
   }
   m->units = (const uint8_t(*)[DIGEST_BYTES])units;
+  m->kept = o->replace && seal_is_there(st, m, m->name);
+  return 0;
+}
+
+// What is staged gets the mode and, as far as we may give it, the owner of the model that it replaces.
+// An owner first: that takes bits of the mode away.
+static int give_mode(const struct seal_intent *s, const struct staging *st, const struct stat *old,
+                     struct err *err) {
+  for (uint32_t i = 0; i <= s->n_moves; i++) {
+    const char *name = i < s->n_moves ? s->moves[i].name : s->passage.name;
+    struct stat is;
+    if (!name || fstatat(st->folder, name, &is, AT_SYMLINK_NOFOLLOW)) continue;
+    if ((is.st_uid != old->st_uid || is.st_gid != old->st_gid) &&
+        fs_ops->fchownat(st->folder, name, old->st_uid, old->st_gid))
+      (void)fs_ops->fchownat(st->folder, name, (uid_t)-1, old->st_gid);
+    if (fs_ops->fchmodat(st->folder, name, old->st_mode & 07777))
+      return err_errno(err, errno, ERR_IO, "cannot give '%s' the mode of the model it replaces",
+                       quote_str(name).s);
+  }
   return 0;
 }
 
@@ -255,6 +217,8 @@ static int prepare(struct seal_intent *s, struct staging *st, const struct plan 
     return err_because(err, REASON_EXISTS);
   }
   if (add_outputs(s, st, p, err) || add_companions(s, st, onnx, o, err)) return -1;
+  if (passage_write(s, st, err)) return -1;
+  if (there && S_ISREG(at.st_mode) && give_mode(s, st, &at, err)) return -1;
   if (o->replace && seal_old_find(s, st->dest, p, err)) return -1;
   return seal_intent_write(s, st->folder, err);
 }

@@ -1,15 +1,17 @@
 // Records -> final names. The rename of the .onnx is the one commit point.
 //
-//   1. all outputs complete and durable; seal.json written, fsynced (the list of renames)
+//   1. all outputs complete and durable, with the mode and owner of the .onnx that is replaced;
+//      seal.json written, fsynced (the list of renames)
 //   2. data files renamed into place, folder fsynced
 //   3. the .onnx renamed (the commit point), folder fsynced
 //   4. the manifest and companions renamed, folder fsynced
 //   5. an old sidecar that only the replaced model named is unlinked
 //   6. the staging folder goes
 //
-// A kill between any two system calls leaves the old model or the new one whole; before 3 it may
-// leave a sidecar that no model names (`weir clean` lists it). seal_finish over an unfinished seal
-// completes it.
+// A data file that takes the place of one of the replaced model's goes there by a passage (passage.c):
+// for a while the .onnx names it under another name. A kill between any two system calls leaves the old
+// model or the new one whole; before 3 it may leave a sidecar that no model names (`weir clean` lists
+// it). seal_finish over an unfinished seal completes it.
 #ifndef WEIR_SEAL_H
 #define WEIR_SEAL_H
 
@@ -27,10 +29,14 @@ struct seal_options {
 };
 
 struct seal_report {
-  char old_sidecar_left[512]; // names of old sidecars that were left in place, or empty
+  char old_sidecar_left[512]; // old sidecars that were left in place, with their sizes, or empty
   char why_left[512];         // of the first of them
+  bool unchanged;             // all outputs were there already, byte for byte: none was touched
 };
 
+// May a data file of the model `onnx` in `dest` be replaced together with it? It is a plain file, the
+// model names it or its manifest lists it, and no other model in the folder names it.
+bool seal_may_replace(int dest, const char *onnx, const char *name);
 // All units are done. Without `replace` an existing OUT is ERR_USAGE and nothing has been moved; a
 // data name that was taken since planning is ERR_RETRY. On success the staging folder is gone and
 // *st closed (staging_close again is harmless); on failure it is open and complete. A null staging:

@@ -1,7 +1,8 @@
 // seal.json, the intent of a seal:
 //
 //   {"weir_seal":1,"plan_id":…,"replace":false,
-//    "moves":[{"name":"x.onnx.data","role":"data","size":…,"inode":…,"units":[<sha256>,…]},
+//    "moves":[{"name":"x.onnx.data","role":"data","via":null,"kept":false,"size":…,"inode":…,
+//              "units":[<sha256>,…]},
 //             {"name":"x.onnx","role":"onnx",…},{"name":"x.onnx.sum","role":"companion",…}],
 //    "old":[{"name":"x.onnx.data","listed":true},…],
 //    "stale":["x.onnx.tensors.jsonl"]}
@@ -18,6 +19,21 @@
 enum { SEAL_FORMAT = 1, SEAL_MAX_BYTES = 256 << 20 };
 static const char *const role_names[] = {"data", "onnx", "companion"};
 
+static void put_move(struct json_out *j, const struct seal_move *m) {
+  json_object(j);
+  json_put_text(j, "name", m->name);
+  json_put_text(j, "role", role_names[m->role]);
+  json_put_text(j, "via", m->via);
+  json_put_bool(j, "kept", m->kept);
+  json_put_uint(j, "size", m->size);
+  json_put_uint(j, "inode", m->inode);
+  json_put_array(j, "units");
+  for (uint32_t k = 0; k < m->n_units; k++)
+    json_hex(j, m->units[k], DIGEST_BYTES);
+  json_end_array(j);
+  json_end_object(j);
+}
+
 int seal_intent_write(const struct seal_intent *s, int folder, struct err *err) {
   struct json_out j = {0};
   json_object(&j);
@@ -26,20 +42,14 @@ int seal_intent_write(const struct seal_intent *s, int folder, struct err *err) 
   json_put_bool(&j, "replace", s->replace);
   json_put_array(&j, "moves");
   for (uint32_t i = 0; i < s->n_moves; i++) {
-    const struct seal_move *m = &s->moves[i];
     json_newline(&j);
-    json_object(&j);
-    json_put_text(&j, "name", m->name);
-    json_put_text(&j, "role", role_names[m->role]);
-    json_put_uint(&j, "size", m->size);
-    json_put_uint(&j, "inode", m->inode);
-    json_put_array(&j, "units");
-    for (uint32_t k = 0; k < m->n_units; k++)
-      json_hex(&j, m->units[k], DIGEST_BYTES);
-    json_end_array(&j);
-    json_end_object(&j);
+    put_move(&j, &s->moves[i]);
   }
   json_end_array(&j);
+  if (s->passage.name) {
+    json_key(&j, "passage");
+    put_move(&j, &s->passage);
+  }
   json_put_array(&j, "old");
   for (uint32_t i = 0; i < s->n_old; i++) {
     const struct seal_old *old = &s->old[i];
@@ -83,25 +93,40 @@ static bool read_units(struct arena *a, const struct json_value *rows, struct se
   return true;
 }
 
+// Seals of 0.1.0 kept nothing, and knew no other names.
+static bool read_kept(const struct json_value *row, struct seal_move *m) {
+  const struct json_value *kept = json_get(row, "kept");
+  return !kept || json_as_bool(kept, &m->kept);
+}
+
+static bool read_move(struct arena *a, const struct json_value *row, struct seal_move *m) {
+  const struct json_value *via = json_get(row, "via");
+  struct span role;
+  *m = (struct seal_move){.name = base_name(a, json_get(row, "name"))};
+  if (!m->name || !json_as_string(json_get(row, "role"), &role)) return false;
+  while (m->role <= SEAL_COMPANION && !span_is(role, role_names[m->role]))
+    m->role++;
+  if (via && !json_is_null(via) && !(m->via = base_name(a, via))) return false;
+  return m->role <= SEAL_COMPANION && read_kept(row, m) &&
+         json_as_uint(json_get(row, "size"), &m->size) &&
+         json_as_uint(json_get(row, "inode"), &m->inode) &&
+         read_units(a, json_get(row, "units"), m);
+}
+
 static bool read_moves(struct seal_intent *s, const struct json_value *rows) {
   if (!json_is_array(rows)) return false;
   s->moves = arena_alloc(&s->arena, json_count(rows) * sizeof *s->moves + 1);
   unsigned onnx = 0;
   for (const struct json_value *row = json_first(rows); row; row = json_next(row)) {
     struct seal_move *m = &s->moves[s->n_moves++];
-    struct span role;
-    m->name = base_name(&s->arena, json_get(row, "name"));
-    if (!m->name || !json_as_string(json_get(row, "role"), &role)) return false;
-    m->role = SEAL_DATA;
-    while (m->role <= SEAL_COMPANION && !span_is(role, role_names[m->role]))
-      m->role++;
-    if (m->role > SEAL_COMPANION || !json_as_uint(json_get(row, "size"), &m->size) ||
-        !json_as_uint(json_get(row, "inode"), &m->inode) ||
-        !read_units(&s->arena, json_get(row, "units"), m))
-      return false;
+    if (!read_move(&s->arena, row, m)) return false;
     onnx += m->role == SEAL_ONNX;
   }
   return onnx == 1;
+}
+
+static bool read_passage(struct seal_intent *s, const struct json_value *row) {
+  return !row || (read_move(&s->arena, row, &s->passage) && s->passage.role == SEAL_ONNX);
 }
 
 static bool read_old(struct seal_intent *s, const struct json_value *rows) {
@@ -130,8 +155,8 @@ static bool read_intent(struct seal_intent *s, const struct json_value *doc) {
          json_as_string(json_get(doc, "plan_id"), &id) &&
          hex_decode(id, s->plan_id, DIGEST_BYTES) &&
          json_as_bool(json_get(doc, "replace"), &s->replace) &&
-         read_moves(s, json_get(doc, "moves")) && read_old(s, json_get(doc, "old")) &&
-         read_stale(s, json_get(doc, "stale"));
+         read_moves(s, json_get(doc, "moves")) && read_passage(s, json_get(doc, "passage")) &&
+         read_old(s, json_get(doc, "old")) && read_stale(s, json_get(doc, "stale"));
 }
 
 int seal_intent_read(struct seal_intent *s, int folder, const char *shown, struct err *err) {

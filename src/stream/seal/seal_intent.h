@@ -11,6 +11,10 @@ enum seal_role { SEAL_DATA, SEAL_ONNX, SEAL_COMPANION }; // in the order of the 
 struct seal_move {
   const char *name; // the same in the staging folder and in the destination
   enum seal_role role;
+  // DATA: the file of this name that is there is the replaced model's; until the .onnx is in place,
+  // the new one is reached under this name (passage.h). NULL: the name is free.
+  const char *via;
+  bool kept; // the file that is there has these very bytes: it stays, and the staged one goes
   uint64_t size, inode;                 // of the staged file
   const uint8_t (*units)[DIGEST_BYTES]; // of its 64 MiB pieces
   uint32_t n_units;
@@ -28,6 +32,9 @@ struct seal_intent {
   uint8_t plan_id[DIGEST_BYTES];
   struct seal_move *moves; // data, then the .onnx, then companions, the manifest last
   uint32_t n_moves;
+  // The .onnx that names data under their `via` names: it takes the .onnx's name for a while. Its own
+  // is NULL where no data file has one.
+  struct seal_move passage;
   struct seal_old *old; // sidecars of the replaced model
   uint32_t n_old;
   const char **stale; // companions of the replaced model that get no successor

@@ -14,6 +14,7 @@
 #include "fs.h"
 #include "manifest.h"
 #include "name_scan.h"
+#include "seal.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -84,6 +85,27 @@ static void ask_manifest(struct finding *f) {
   add_stale(f->s, f->dest, name);
   manifest_tensors_name(name, f->onnx);
   add_stale(f->s, f->dest, name);
+}
+
+static bool is_listed(int dest, const char *onnx, const char *name) {
+  char path[256];
+  struct manifest m;
+  struct err none = {0};
+  bool listed = false;
+  manifest_name(path, onnx);
+  if (manifest_read(&m, dest, path, path, &none)) return false;
+  for (uint32_t i = 0; i < m.n_files; i++)
+    listed |= strcmp(m.files[i], name) == 0;
+  manifest_free(&m);
+  return listed;
+}
+
+bool seal_may_replace(int dest, const char *onnx, const char *name) {
+  char who[256];
+  if (!is_file(dest, onnx) || !is_file(dest, name)) return false;
+  if (name_scan_file(dest, onnx, name) != NAME_SCAN_NAMED && !is_listed(dest, onnx, name))
+    return false;
+  return name_scan_folder(dest, name, onnx, who) == NAME_SCAN_FREE;
 }
 
 int seal_old_find(struct seal_intent *s, int dest, const struct plan *p, struct err *err) {

@@ -28,6 +28,14 @@ static int real_linkat(int from_dir, const char *from, int to_dir, const char *t
   return linkat(from_dir, from, to_dir, to, 0);
 }
 
+static int real_fchownat(int dir, const char *name, uid_t owner, gid_t group) {
+  return fchownat(dir, name, owner, group, AT_SYMLINK_NOFOLLOW);
+}
+
+static int real_fchmodat(int dir, const char *name, mode_t mode) {
+  return fchmodat(dir, name, mode, 0);
+}
+
 static int real_fallocate(int fd, off_t off, off_t len) {
   return fallocate(fd, 0, off, len);
 }
@@ -38,6 +46,8 @@ const struct fs_ops fs_real_ops = {
     .renameat2 = renameat2,
     .linkat = real_linkat,
     .unlinkat = unlinkat,
+    .fchownat = real_fchownat,
+    .fchmodat = real_fchmodat,
     .fsync = fsync,
     .fdatasync = fdatasync,
     .fallocate = real_fallocate,

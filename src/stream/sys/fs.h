@@ -16,6 +16,8 @@ struct fs_ops {
   int (*renameat2)(int from_dir, const char *from, int to_dir, const char *to, unsigned flags);
   int (*linkat)(int from_dir, const char *from, int to_dir, const char *to);
   int (*unlinkat)(int dir, const char *name, int flags);
+  int (*fchownat)(int dir, const char *name, uid_t owner, gid_t group); // no link is followed
+  int (*fchmodat)(int dir, const char *name, mode_t mode);
   int (*fsync)(int fd);
   int (*fdatasync)(int fd);
   int (*fallocate)(int fd, off_t off, off_t len);

@@ -1,16 +1,25 @@
-// A data file may be shared by several models of a folder, so before one is removed every .onnx
-// beside it is searched for its name. No parsing: an external_data location is stored as plain
-// bytes, so a file without those bytes cannot name it, and one with them by chance only keeps a
-// file alive.
+// A data file may be shared by several models of a folder, so before one is replaced or removed every
+// model beside it is searched for its name. No parsing: an external_data location is stored as plain
+// bytes behind their length, so a file without those bytes cannot name it, and one with them by chance
+// only keeps a file alive.
 //
-// A file is read in windows that overlap by the name's length less one:
+//   12 0b "x.onnx.data"      the value of an entry: x.onnx.data
+//   12 0d "./x.onnx.data"    a path that ends in the name
+//   12 0c "ax.onnx.data"     another name: neither the length nor a slash stands before it
+//
+// A copy of a model may have any name (model.onnx.bak), so what begins like a ModelProto is one:
+// ir_version, and then one of the fields that may follow.
+//
+// A file is read in windows that overlap, so that a name is whole in one of them with what stands
+// before it:
 //
 //   |---------- window ----------|
 //                          |---------- window ----------|
-//                          `-----' n - 1 bytes, moved to the front
+//                          `-----' n + 2 bytes, moved to the front
 #include "name_scan.h"
 
 #include "fs.h"
+#include "varint.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,6 +31,21 @@
 
 enum { WINDOW = 1 << 20 };
 
+// Is one of the occurrences in buf a location, or the end of one? Those in the first bytes were seen
+// in the window before.
+static bool has_location(const uint8_t *buf, size_t n, struct span name) {
+  uint8_t length[VARINT_MAX_BYTES];
+  const size_t prefix = (size_t)(varint_put(length, name.n) - length);
+  const uint8_t *at = buf, *end = buf + n;
+  while ((at = memmem(at, (size_t)(end - at), name.at, name.n))) {
+    const size_t before = (size_t)(at - buf);
+    if (before > 0 && at[-1] == '/') return true;
+    if (before >= prefix && memcmp(at - prefix, length, prefix) == 0) return true;
+    at++;
+  }
+  return false;
+}
+
 static enum name_scan scan_fd(int fd, struct span name, uint8_t *buf) {
   size_t kept = 0;
   for (;;) {
@@ -30,8 +54,8 @@ static enum name_scan scan_fd(int fd, struct span name, uint8_t *buf) {
     if (got < 0) return NAME_SCAN_UNKNOWN;
     if (got == 0) return NAME_SCAN_FREE;
     const size_t have = kept + (size_t)got;
-    if (memmem(buf, have, name.at, name.n)) return NAME_SCAN_NAMED;
-    kept = have < name.n ? have : name.n - 1;
+    if (has_location(buf, have, name)) return NAME_SCAN_NAMED;
+    kept = have < name.n + 2 ? have : name.n + 2;
     memmove(buf, buf + have - kept, kept);
   }
 }
@@ -56,11 +80,26 @@ struct search {
   enum name_scan result;
 };
 
+// Does it begin with ir_version and another field of a ModelProto?
+static bool begins_as_model(int dir, const char *entry) {
+  uint8_t head[3] = {0};
+  struct stat at;
+  const int fd = openat(dir, entry, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return false;
+  const bool read = fstat(fd, &at) == 0 && S_ISREG(at.st_mode) && at.st_size <= INT32_MAX &&
+                    pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head;
+  close(fd);
+  const unsigned field = head[2] >> 3, type = head[2] & 7;
+  return read && head[0] == 0x08 && head[1] < 0x80 && field > 1 && field <= 14 &&
+         type == (field == 5 ? 0 : 2);
+}
+
 static int search_entry(void *ctx, const char *entry) {
   struct search *s = ctx;
   const size_t n = strlen(entry);
-  if (n < 5 || strcasecmp(entry + n - 5, ".onnx") != 0) return 0;
   if (s->except && strcmp(entry, s->except) == 0) return 0;
+  if ((n < 5 || strcasecmp(entry + n - 5, ".onnx") != 0) && !begins_as_model(s->dir, entry))
+    return 0;
   const enum name_scan found = name_scan_file(s->dir, entry, s->name);
   if (found == NAME_SCAN_FREE) return 0;
   s->result = found;

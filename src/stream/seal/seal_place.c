@@ -1,0 +1,101 @@
+// One staged file takes its final name.
+//
+// A step asks only "is it done already?", which after a kill, or a network file system that repeats
+// a rename, has the same answer for everybody: the staged file is gone, and under the final name lies
+// the inode, or at least the bytes, that seal.json tells.
+#include "seal_place.h"
+
+#include "fs.h"
+#include "plan.h"
+#include "reread.h"
+#include "staging_folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { BUFFER_BYTES = 1 << 20 };
+
+// ---- is it ours? ----
+
+static bool same_bytes(int fd, const struct seal_move *m) {
+  struct arena scratch = {0};
+  struct digest *d = digest_new();
+  uint8_t *buf = arena_alloc(&scratch, BUFFER_BYTES), is[DIGEST_BYTES];
+  bool same = true;
+  for (uint32_t i = 0; same && i < m->n_units; i++) {
+    const uint64_t off = i * PLAN_UNIT_BYTES, len = min_u64(PLAN_UNIT_BYTES, m->size - off);
+    const struct reread unit = {.fd = fd, .name = m->name, .off = off, .len = len};
+    struct err unread = {0};
+    digest_start(d);
+    same = reread_hash(&unit, d, buf, BUFFER_BYTES, &unread) == 0;
+    digest_end(d, is);
+    same = same && memcmp(is, m->units[i], DIGEST_BYTES) == 0;
+  }
+  digest_free(d);
+  arena_free(&scratch);
+  return same;
+}
+
+bool seal_is_there(const struct staging *st, const struct seal_move *m, const char *name) {
+  struct stat at;
+  const int fd = openat(st->dest, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+  if (fd < 0) return false;
+  bool ours = fstat(fd, &at) == 0 && S_ISREG(at.st_mode) && (uint64_t)at.st_size == m->size;
+  if (ours && (uint64_t)at.st_ino != m->inode) ours = same_bytes(fd, m) && fs_ops->fsync(fd) == 0;
+  close(fd);
+  return ours;
+}
+
+// ---- placing ----
+
+static int cannot_place(const struct staging *st, const struct seal_move *m, int why,
+                        struct err *err) {
+  const struct quoted name = quote_str(m->name), dest = quote_str(st->dest_path);
+  if (why == EEXIST) {
+    err_set(err, ERR_RETRY,
+            "'%s' in '%s' exists and is not ours: it appeared while this run worked", name.s,
+            dest.s);
+    return err_because(err, REASON_APPEARED);
+  }
+  if (why == ENOENT)
+    return err_set(err, ERR_IO, "'%s' is neither in '%s' nor in place in '%s'", name.s,
+                   quote_str(st->name).s, dest.s);
+  return err_errno(err, why, ERR_IO, "cannot put '%s' in place in '%s'", name.s, dest.s);
+}
+
+// Where the file system has no rename that replaces nothing: a second name, then the first one
+// goes. Without hard links either, what is left is to look first.
+static int rename_by_link(int from_dir, const char *from, int to_dir, const char *to) {
+  if (fs_ops->linkat(from_dir, from, to_dir, to) == 0) return fs_ops->unlinkat(from_dir, from, 0);
+  if (errno == EEXIST || errno == ENOENT) return -1;
+  if (staging_has(to_dir, to)) {
+    errno = EEXIST;
+    return -1;
+  }
+  return fs_ops->renameat2(from_dir, from, to_dir, to, 0);
+}
+
+int seal_rename_new(int from_dir, const char *from, int to_dir, const char *to) {
+  if (fs_ops->renameat2(from_dir, from, to_dir, to, RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return -1;
+  return rename_by_link(from_dir, from, to_dir, to);
+}
+
+static int drop_staged(const struct staging *st, const struct seal_move *m, struct err *err) {
+  if (fs_ops->unlinkat(st->folder, m->name, 0) == 0 || errno == ENOENT) return 0;
+  return err_errno(err, errno, ERR_IO, "cannot remove the staged '%s'", quote_str(m->name).s);
+}
+
+int seal_place(const struct staging *st, const struct seal_move *m, bool over, struct err *err) {
+  if (m->kept && seal_is_there(st, m, m->name)) return drop_staged(st, m, err);
+  const int rc = over ? fs_ops->renameat2(st->folder, m->name, st->dest, m->name, 0)
+                      : seal_rename_new(st->folder, m->name, st->dest, m->name);
+  if (rc == 0) return 0;
+  const int why = errno;
+  if ((why != EEXIST && why != ENOENT) || !seal_is_there(st, m, m->name))
+    return cannot_place(st, m, why, err);
+  return drop_staged(st, m, err);
+}
