@@ -10,6 +10,7 @@
 #include "pass_job.h"
 #include "report.h"
 #include "shrink_inputs.h"
+#include "stop.h"
 
 #include <unistd.h>
 
@@ -40,6 +41,9 @@ static int each(const struct cli_args *args, const struct shrink_inputs *inputs,
       printf("%s -> %s\n", quote_str(row->in).s, quote_str(row->out ? row->out : row->in).s);
     int rc =
         cli_flag(args, OPT_INFO) ? shrink_info(args, row->in, &why) : shrink_one(args, row, &why);
+    if (rc == 0 && !cli_flag(args, OPT_INFO) && i + 1 < inputs->n_rows && *stop_watch())
+      return err_set(err, ERR_RETRY, "interrupted: %u of the %u models are written", i + 1,
+                     inputs->n_rows);
     if (rc == 0) continue;
     if (inputs->n_rows == 1 || why.kind == ERR_RETRY) {
       *err = why;

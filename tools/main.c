@@ -4,6 +4,7 @@
 //   cli_parse ──▶ cmd_<stem>(args, err) ──▶ 0: done
 //                                           n > 0: exit code n; the command has said why
 //                                           -1: err says why; its kind is the exit code
+//                                           a signal came meanwhile: it ends us, once all is said
 #include "arena.h"
 #include "cli.h"
 #include "commands.h"
@@ -11,6 +12,7 @@
 #include "help.h"
 #include "manpage.h"
 #include "report.h"
+#include "stop.h"
 #include "version.h"
 
 #include <malloc.h>
@@ -96,5 +98,6 @@ int main(int argc, char **argv) {
   struct err late = {0};
   if (report_close(&late) < 0 && rc == 0) rc = fail(&late);
   cli_free(&args);
+  stop_pass_on(); // an interrupted run ends by the signal, so that loops of a shell end as well
   return rc;
 }

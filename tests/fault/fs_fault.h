@@ -4,6 +4,7 @@
 //
 //   WEIR_FAULT=kill:17                  SIGKILL instead of the 17th call
 //   WEIR_FAULT=stop:write:2             SIGSTOP before the 2nd write, which goes on at SIGCONT
+//   WEIR_FAULT=stop:sigaction:3         SIGSTOP when the 3rd signal is watched
 //   WEIR_FAULT=ENOSPC:fallocate:1       the 1st fallocate fails with ENOSPC
 //   WEIR_FAULT=EIO:fdatasync:2:persist  the 2nd fdatasync and every later one
 //   WEIR_FAULT=short:write:3            the 3rd write moves half of its bytes

@@ -1,9 +1,13 @@
-// SIGINT and SIGTERM as a flag that long work looks at.
+// SIGINT, SIGHUP and SIGTERM as a flag that long work looks at.
 #ifndef WEIR_STOP_H
 #define WEIR_STOP_H
 
-// From now on a first SIGINT or SIGTERM sets the flag returned (to the signal's number), so that
-// work in progress is left in order; a second one ends the process as usual. Idempotent.
+// From now on a first SIGINT, SIGHUP or SIGTERM sets the flag returned (to the signal's number), so
+// that work in progress is left in order; a second SIGINT or SIGTERM ends the process at once.
+// Idempotent.
 const volatile int *stop_watch(void);
+// If one of them came, ends the process by that signal. To be called last, once all is said and in
+// order. Returns otherwise, and where nothing is ended by signals (the first process of a container).
+void stop_pass_on(void);
 
 #endif

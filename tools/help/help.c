@@ -30,10 +30,14 @@ const struct help_exit_code help_exit_codes[] = {
     {ERR_INTERNAL, "a defect of weir"},
     {ERR_NOSPACE, "no space on the disk of the output"},
     {ERR_IO, "the system failed to read or write"},
-    {ERR_RETRY, "interrupted or busy; the same command can succeed later (--resume)"},
+    {ERR_RETRY, "interrupted or busy; the same command, given again, goes on"},
     {ERR_PERMISSION, "not permitted"},
     {0},
 };
+
+const char *const help_signals = "SIGINT, SIGHUP and SIGTERM end weir as signals (130, 129 and 143 "
+                                 "in a shell), once it has left "
+                                 "everything in order; a second SIGINT or SIGTERM ends it at once.";
 
 bool help_group_used(enum cli_group group, enum cli_command command) {
   for (uint32_t k = 0, o; (o = cli_option_at(command, k)) != CLI_NONE; k++)
@@ -143,4 +147,5 @@ void help_overview(FILE *to, bool all) {
   fprintf(to, "\nExit codes:\n");
   for (const struct help_exit_code *e = help_exit_codes; e->meaning; e++)
     fprintf(to, "  %2d  %s\n", (int)e->code, e->meaning);
+  help_wrap(to, help_signals, 0, 0);
 }

@@ -34,6 +34,7 @@ struct help_exit_code {
   const char *meaning;
 };
 extern const struct help_exit_code help_exit_codes[];
+extern const char *const help_signals; // what a signal does instead
 
 extern const char *const help_what_weir_is; // one sentence
 

@@ -118,6 +118,8 @@ static void put_main_page(FILE *to) {
     snprintf(number, sizeof number, "%d", (int)e->code);
     put_entry(to, number, e->meaning);
   }
+  fputs(".PP\n", to);
+  put_sentences(to, help_signals);
   fputs(".SH SEE ALSO\n", to);
   for (uint32_t c = 0; c < CLI_COMMANDS; c++)
     fprintf(to, ".BR weir\\-%s (1)%s\n", cli_command_row(c)->name, c + 1 < CLI_COMMANDS ? "," : "");
