@@ -198,8 +198,9 @@ int edit_check_add_node(const struct edits *e, const struct edit_asked *x, struc
       if (span_eq(name, output_name(e, &spec->out[k])))
         return err_set(err, ERR_MODEL, "value '%s' is given as two outputs", quote(name).s);
   }
-  if (spec->n_attrs > UINT16_MAX)
-    return err_set(err, ERR_MODEL, "%u attributes are more than %u", spec->n_attrs, UINT16_MAX);
+  if (spec->n_attrs > VALUE_OUTPUTS_MAX)
+    return err_set(err, ERR_MODEL, "%u attributes are more than %u", spec->n_attrs,
+                   VALUE_OUTPUTS_MAX);
   for (uint32_t i = 0; i < spec->n_attrs; i++) {
     const struct edit_attr *a = &spec->attrs[i];
     if (check_attr(e, spec->graph, a, err)) return -1;
@@ -306,8 +307,8 @@ int edit_check_rename_value(const struct edits *e, const struct edit_asked *x, s
 
 static int check_dims(const struct edits *e, const struct edit_asked *x, struct err *err) {
   if (x->rank == NO_ID) return 0;
-  if (x->rank > UINT16_MAX)
-    return err_set(err, ERR_MODEL, "%u dims are more than %u", x->rank, UINT16_MAX);
+  if (x->rank > VALUE_OUTPUTS_MAX)
+    return err_set(err, ERR_MODEL, "%u dims are more than %u", x->rank, VALUE_OUTPUTS_MAX);
   for (uint32_t i = 0; i < x->rank; i++)
     if (x->dims[i].value < -1 || (x->dims[i].value == -1 && x->dims[i].param >= e->m->n_name_at))
       return err_set(err, ERR_MODEL, "dim %u is neither a size nor a name", i);
@@ -351,9 +352,9 @@ int edit_check_set_graph_output(const struct edits *e, const struct edit_asked *
   if (v->graph != x->graph)
     return err_set(err, ERR_MODEL, "value g%u/v%u is not in graph g%u", v->graph, x->value,
                    x->graph);
-  if (v->n_graph_outputs == UINT16_MAX)
+  if (v->n_graph_outputs == VALUE_OUTPUTS_MAX)
     return err_set(err, ERR_MODEL, "value v%u is listed as an output %u times", x->value,
-                   UINT16_MAX);
+                   VALUE_OUTPUTS_MAX);
   return 0;
 }
 

@@ -55,6 +55,7 @@ void edit_apply_add_function(struct edits *e, struct edit_asked *x) {
   const uint32_t opsets = TABLE_ADD(m, opsets, m->n_model_opsets);
   for (uint32_t i = 0; i < m->n_model_opsets; i++)
     m->opsets[opsets + i] = m->opsets[i];
+  model_opsets_moved(m, opsets, m->n_model_opsets);
   m->functions[function] = (struct model_function){.name = name,
                                                    .domain = domain,
                                                    .overload = m->empty,
@@ -107,6 +108,7 @@ void edit_apply_set_opset(struct edits *e, struct edit_asked *x) {
     for (uint32_t i = 0; i < m->n_functions; i++)
       if (m->functions[i].opsets >= at) m->functions[i].opsets++;
     m->opsets[at].domain = domain;
+    model_opsets_shifted(m);
   }
   m->opsets[at].version = x->number;
   m->dirty |= MODEL_DIRTY_OPSETS;
@@ -134,6 +136,7 @@ void edit_apply_set_function_opset(struct edits *e, struct edit_asked *x) {
     f->opsets = first;
     f->n_opsets++;
     m->opsets[first + at].domain = domain;
+    model_opsets_moved(m, first, f->n_opsets);
   }
   m->opsets[f->opsets + at].version = x->number;
   f->flags |= FUNCTION_OPSETS_DIRTY;

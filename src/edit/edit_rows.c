@@ -86,6 +86,7 @@ static void move_ref(struct model *m, uint32_t from, uint32_t to, bool threaded)
 }
 
 static void grow_slots(struct model *m, uint32_t node, uint32_t more_in, uint32_t more_out) {
+  model_identity_changes(m, node);
   const struct model_node old = m->nodes[node];
   const uint32_t n_in = old.n_in + more_in, n = n_in + old.n_out + more_out;
   const uint32_t first = TABLE_ADD(m, refs, n);
@@ -119,10 +120,7 @@ void edit_rows_release(struct model *m, uint32_t value) {
     edit_rows_forget(m, value);
     return;
   }
-  const struct model_graph *g = &m->graphs[v->graph];
   v->kind = VALUE_INPUT;
-  for (uint32_t i = 0; i < g->n_inputs; i++)
-    if (m->graph_io[g->inputs + i] == value) v->def = i;
 }
 
 void edit_rows_set_input(struct model *m, uint32_t node, uint32_t slot, uint32_t value) {
@@ -139,6 +137,7 @@ void edit_rows_set_output(struct model *m, uint32_t node, uint32_t slot, uint32_
   if (slot == m->nodes[node].n_out) grow_slots(m, node, 0, 1);
   const uint32_t ref = m->nodes[node].refs + m->nodes[node].n_in + slot;
   const uint32_t old = m->refs[ref].value;
+  model_identity_changes(m, node);
   m->refs[ref].value = value;
   if (value != NO_ID) {
     m->values[value].kind = VALUE_NODE_OUTPUT;
@@ -151,6 +150,8 @@ void edit_rows_set_output(struct model *m, uint32_t node, uint32_t slot, uint32_
 // ---- value_info --------------------------------------------------------------------------------
 
 static void link_info(struct model *m, uint32_t info, uint32_t value) {
+  if (m->infos[info].home == INFO_VALUE)
+    m->values[value].flags &= ~VALUE_NO_INNER_INFO & VALUE_FLAGS;
   m->infos[info].value = value;
   m->infos[info].next = m->values[value].info;
   m->values[value].info = info;
@@ -172,6 +173,17 @@ void edit_rows_move_info(struct model *m, uint32_t info, uint32_t value) {
   *at = m->infos[info].next;
   link_info(m, info, value);
   m->infos[info].flags |= INFO_DIRTY;
+}
+
+uint32_t edit_rows_inner_info(struct model *m, uint32_t value) {
+  struct model_value *v = &m->values[value];
+  if (v->flags & VALUE_NO_INNER_INFO) return NO_ID;
+  MODEL_EACH_INFO (m, value, i) {
+    m->work.infos_seen++;
+    if (m->infos[i].home == INFO_VALUE) return i;
+  }
+  v->flags |= VALUE_NO_INNER_INFO; // until one is linked
+  return NO_ID;
 }
 
 static bool lies_in(const void *at, const void *table, size_t bytes) {
@@ -212,6 +224,26 @@ void edit_rows_append_io(struct model *m, uint32_t *first, uint32_t *n, uint32_t
   m->graph_io[*first + *n] = value;
   ++*n;
   --*room;
+}
+
+// From whichever end is nearer: a pass may drop one for every initializer, in their order or against
+// it. What lies between that end and the input moves over; the run then begins or ends elsewhere.
+void edit_rows_remove_input(struct model *m, struct model_graph *g, uint32_t value) {
+  uint32_t *list = m->graph_io + g->inputs;
+  uint32_t front = 0, back = g->n_inputs - 1;
+  for (; list[front] != value && list[back] != value; front++, back--)
+    assert(front < back);
+  const bool is_front = list[front] == value;
+  const uint32_t n = is_front ? front : g->n_inputs - 1 - back;
+  m->work.io_moved += n + 1;
+  g->n_inputs--;
+  if (is_front) {
+    memmove(list + 1, list, n * sizeof *list);
+    g->inputs++;
+  } else {
+    memmove(list + back, list + back + 1, n * sizeof *list);
+    g->inputs_room++;
+  }
 }
 
 uint32_t edit_rows_longs(struct model *m, const int64_t *list, uint32_t n) {

@@ -29,6 +29,12 @@ void edit_rows_move_info(struct model *m, uint32_t info, uint32_t value);
 void edit_rows_set_type(struct model *m, uint32_t info, enum dtype dtype,
                         const struct model_dim *dims, uint32_t rank);
 
+// The first live INFO_VALUE about the value, or NO_ID. That there is none is remembered: an output of
+// a graph listed a thousand times over is asked about as often.
+uint32_t edit_rows_inner_info(struct model *m, uint32_t value);
+
+// Takes the value, which is there, out of the graph's inputs.
+void edit_rows_remove_input(struct model *m, struct model_graph *g, uint32_t value);
 // One more id behind a run in m->graph_io. `room`: entries that lie free behind it. A run without
 // room moves to the table's end and gets room for as many again, so that all moves together cost
 // no more than the entries (counted in m->work).

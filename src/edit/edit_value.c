@@ -93,7 +93,6 @@ void edit_apply_add_graph_input(struct edits *e, struct edit_asked *x) {
   const uint32_t value = x->value = model_add_value(m, x->graph, model_intern(m, x->name));
   struct model_graph *g = &m->graphs[x->graph];
   m->values[value].kind = VALUE_INPUT;
-  m->values[value].def = g->n_inputs;
   m->values[value].flags = VALUE_IS_INPUT;
   edit_rows_append_io(m, &g->inputs, &g->n_inputs, &g->inputs_room, value);
   // Functions declare names only.
@@ -109,19 +108,8 @@ void edit_remove_graph_input(struct edits *e, uint32_t value) {
 void edit_apply_remove_graph_input(struct edits *e, struct edit_asked *x) {
   struct model *m = e->m;
   struct model_value *v = &m->values[x->value];
-  // In place: a pass may drop one for every initializer.
-  struct model_graph *g = &m->graphs[v->graph];
-  uint32_t *list = m->graph_io + g->inputs;
-  uint32_t at = g->n_inputs - 1;
-  while (list[at] != x->value)
-    at--;
-  g->n_inputs--;
-  for (; at < g->n_inputs; at++) {
-    list[at] = list[at + 1];
-    struct model_value *later = &m->values[list[at]];
-    if (later->kind == VALUE_INPUT) later->def = at;
-  }
-  v->flags &= (uint8_t)~VALUE_IS_INPUT;
+  edit_rows_remove_input(m, &m->graphs[v->graph], x->value);
+  v->flags &= ~VALUE_IS_INPUT & VALUE_FLAGS;
   MODEL_EACH_INFO (m, x->value, i)
     if (m->infos[i].home == INFO_INPUT) m->infos[i].flags |= INFO_DEAD;
   edit_rows_mark_graph(m, v->graph, GRAPH_IO_DIRTY);
@@ -135,7 +123,7 @@ static void declare_output(struct model *m, uint32_t old, uint32_t value) {
     out = edit_rows_add_info(m, value, INFO_OUTPUT);
   else
     edit_rows_move_info(m, out, value);
-  const uint32_t inner = model_info_at(m, value, INFO_VALUE);
+  const uint32_t inner = edit_rows_inner_info(m, value);
   if (inner == NO_ID) return;
   const struct model_info known = m->infos[inner];
   struct model_info *o = &m->infos[out];
@@ -150,8 +138,8 @@ static void declare_output(struct model *m, uint32_t old, uint32_t value) {
 
 static void count_outputs(struct model *m, uint32_t value, int change) {
   struct model_value *v = &m->values[value];
-  v->n_graph_outputs = (uint16_t)(v->n_graph_outputs + change);
-  v->flags &= (uint8_t)~VALUE_IS_OUTPUT;
+  v->n_graph_outputs = (v->n_graph_outputs + (uint32_t)change) & VALUE_OUTPUTS_MAX;
+  v->flags &= ~VALUE_IS_OUTPUT & VALUE_FLAGS;
   if (v->n_graph_outputs > 0) v->flags |= VALUE_IS_OUTPUT;
 }
 

@@ -1,17 +1,20 @@
-// The index of one model: life, access to rows, attribute values, opsets.
+// The index of one model: life, access to rows, attribute values.
 //
 // A model is nothing but tables (growable arrays of plain rows) tied together by ids. This file
 // opens and closes them and answers the simple questions; names and values have hash tables and
-// live in model_names.c and model_values.c, constant resolution in model_constant.c.
+// live in model_names.c and model_values.c, constant resolution in model_constant.c, operator sets in
+// model_opsets.c.
 //
 // Nothing here changes a loaded row and nothing looks at a file: whatever it asserts was promised
 // by load or by an edit, never by the file itself.
-#include "model.h"
+#include "model_memory.h"
 
 #include <assert.h>
 
 void model_init(struct model *m) {
   memset(m, 0, sizeof *m);
+  m->memory = arena_zalloc(&m->arena, sizeof *m->memory);
+  m->memory->age = 1;
   m->main_graph = NO_ID;
   m->empty = model_intern(m, span_of("", 0));
 }
@@ -21,6 +24,10 @@ void model_free(struct model *m) {
 #define MODEL_TABLE(type, name) TABLE_FREE(m, name);
 #include "model_tables.def"
 #undef MODEL_TABLE
+  if (m->memory) {
+    TABLE_FREE(m->memory, shortcuts);
+    TABLE_FREE(m->memory, opset_slots);
+  }
   arena_free(&m->arena);
   memset(m, 0, sizeof *m);
 }
@@ -159,7 +166,7 @@ bool model_attr_string(const struct model *m, uint32_t node, const char *name, c
   return true;
 }
 
-// ---- operators and opsets ----------------------------------------------------------------------
+// ---- operators ------------------------------------------------------------------------------
 
 static bool is_default_domain(struct span domain) {
   return domain.n == 0 || span_is(domain, "ai.onnx");
@@ -173,20 +180,4 @@ bool model_op_is(const struct model *m, uint32_t node, const char *op_type) {
 
 uint64_t model_data_alignment(uint64_t bytes) {
   return bytes >= 1 << 20 ? 64 << 10 : bytes >= 64 << 10 ? 4 << 10 : 64;
-}
-
-int64_t model_opset_version(const struct model *m, uint32_t graph, struct span domain) {
-  if (is_default_domain(domain)) domain.n = 0;
-  while (m->graphs[graph].parent != NO_ID)
-    graph = m->graphs[graph].parent;
-  uint32_t first = 0, n = m->n_model_opsets;
-  if (m->graphs[graph].kind == GRAPH_FUNCTION) {
-    const struct model_function *f = &m->functions[m->graphs[graph].owner];
-    first = f->opsets;
-    n = f->n_opsets;
-  }
-  for (uint32_t i = 0; i < n; i++)
-    if (span_eq(model_name(m, m->opsets[first + i].domain), domain))
-      return m->opsets[first + i].version;
-  return 0;
 }

@@ -64,10 +64,17 @@ struct model_tensor {
 enum value_kind {
   VALUE_NODE_OUTPUT, // def = node id
   VALUE_INITIALIZER, // def = tensor id (a graph input of the same name may exist too: IS_INPUT)
-  VALUE_INPUT,       // def = position among the graph's inputs
+  VALUE_INPUT,       // def = NO_ID
   VALUE_UNDEFINED,   // used but made nowhere in scope (check reports it)
 };
-enum value_flag { VALUE_IS_INPUT = 1, VALUE_IS_OUTPUT = 2, VALUE_DEAD = 4 };
+enum value_flag {
+  VALUE_IS_INPUT = 1,
+  VALUE_IS_OUTPUT = 2,
+  VALUE_DEAD = 4,
+  VALUE_NO_INNER_INFO = 8, // no live INFO_VALUE is about it (edit_rows.c; not set: not known)
+  VALUE_FLAGS = 63,        // all there is room for
+};
+enum { VALUE_OUTPUTS_MAX = (1 << 24) - 1 }; // an edit or a load that would list it more often fails
 
 struct model_value {
   uint32_t name;
@@ -75,9 +82,9 @@ struct model_value {
   uint32_t def;
   uint32_t first_use; // first ref of its use list, or NO_ID
   uint32_t info;      // first row of m->infos about it, or NO_ID
-  uint8_t kind;       // enum value_kind
-  uint8_t flags;
-  uint16_t n_graph_outputs; // times it is listed as an output of its graph
+  uint32_t kind : 2;  // enum value_kind
+  uint32_t flags : 6;
+  uint32_t n_graph_outputs : 24; // times it is listed as an output of its graph
 };
 
 // One input or output slot of a node. Inputs are threaded on their value's use list.
@@ -284,11 +291,12 @@ struct model {
 #define MODEL_TABLE(type, name) TABLE(type, name);
 #include "model_tables.def"
 #undef MODEL_TABLE
-  uint32_t empty;          // id of ""
-  uint32_t n_extra_values; // entries in value_slots
+  struct model_memory *memory; // what questions found (inside/model_memory.h)
+  uint32_t empty;              // id of ""
+  uint32_t n_extra_values;     // entries in value_slots
   // Rows looked at so far by what must stay linear; for tests.
   struct {
-    uint64_t kill_rows, io_moved;
+    uint64_t kill_rows, io_moved, infos_seen;
   } work;
 
   uint32_t n_model_opsets;
@@ -412,6 +420,12 @@ struct model_constant {
   uint32_t node;  // the Constant node, or NO_ID for an initializer
 };
 bool model_resolve_constant(const struct model *m, uint32_t value, struct model_constant *out);
+
+// For `edit`: before the node's inputs or outputs change (a node that is no Identity may be named
+// too); after a list of imports was put at rows first..first+n; after lists were pushed on.
+void model_identity_changes(struct model *m, uint32_t node);
+void model_opsets_moved(struct model *m, uint32_t first, uint32_t n);
+void model_opsets_shifted(struct model *m);
 
 // Number of live uses as node input, plus one per listing as a graph output.
 uint32_t model_use_count(const struct model *m, uint32_t value);

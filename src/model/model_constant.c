@@ -8,7 +8,7 @@
 // out of subgraphs without a look at names. Left out: sparse constants (they have no dense bytes
 // yet), initializers that a caller may override, attributes that refer to a function's attribute,
 // and everything that would need arithmetic.
-#include "model.h"
+#include "model_memory.h"
 
 bool model_attr_is_constant(const struct model *m, const struct model_attr *a) {
   static const char *const names[] = {"value_float", "value_floats", "value_int",
@@ -57,18 +57,64 @@ static uint32_t identity_source(const struct model *m, uint32_t value) {
   return model_input(m, n, 0);
 }
 
-bool model_resolve_constant(const struct model *m, uint32_t value, struct model_constant *out) {
-  // A chain of Identity nodes is at most as long as there are nodes; a cycle ends here too.
-  for (uint32_t steps = 0; value != NO_ID && steps <= m->n_nodes; steps++) {
-    const struct model_value *v = &m->values[value];
-    if (v->kind == VALUE_INITIALIZER) {
-      *out = (struct model_constant){.tensor = v->def, .value = value, .node = NO_ID};
-      return initializer_holds(m, v);
-    }
-    if (v->kind != VALUE_NODE_OUTPUT) return false;
-    const uint32_t source = identity_source(m, value);
-    if (source == NO_ID) return resolve_node(m, value, out);
-    value = source;
+// ---- chains of Identity --------------------------------------------------------------------------
+//
+// Exporters leave an Identity or two behind a weight; a file may have a chain of a million, and a
+// million nodes that use its end. Who walked far leaves, at every value on the way, where the way
+// ended; the next one goes on from there. A node on a way that changes makes all shortcuts void,
+// but for one at an end that nothing uses: no other way went through it.
+
+enum { NEAR = 16 };
+
+static uint32_t shortcut(const struct model *m, uint32_t value) {
+  const struct model_memory *k = m->memory;
+  if (value >= k->n_shortcuts || k->shortcuts[value].age != k->age) return NO_ID;
+  return k->shortcuts[value].to;
+}
+
+static void leave_shortcuts(const struct model *m, uint32_t from, uint32_t to) {
+  struct model_memory *k = m->memory;
+  if (k->n_shortcuts < m->n_values) TABLE_ADD(k, shortcuts, m->n_values - k->n_shortcuts);
+  for (uint32_t value = from; value != to && shortcut(m, value) == NO_ID;
+       value = identity_source(m, value)) {
+    k->shortcuts[value] = (struct model_shortcut){to, k->age};
+    k->identity_steps++;
   }
-  return false;
+}
+
+void model_identity_changes(struct model *m, uint32_t node) {
+  struct model_memory *k = m->memory;
+  if (k->n_shortcuts == 0) return;
+  const struct model_node *n = &m->nodes[node];
+  const uint32_t value = model_output(m, n, 0);
+  if (value == NO_ID || shortcut(m, value) == NO_ID) return;
+  k->shortcuts[value].age = 0;
+  if (m->values[value].first_use != NO_ID) k->age++;
+}
+
+// Where the Identity nodes begin that `value` is given by: a value of another node or of none. A
+// chain is at most as long as there are nodes; NO_ID for a cycle, and for one that begins nowhere.
+static uint32_t identity_origin(const struct model *m, uint32_t value) {
+  uint32_t at = value, steps = 0;
+  for (; steps <= m->n_nodes && m->values[at].kind == VALUE_NODE_OUTPUT; steps++) {
+    const uint32_t known = shortcut(m, at);
+    const uint32_t source = known != NO_ID ? known : identity_source(m, at);
+    if (source == NO_ID) break;
+    at = source;
+  }
+  m->memory->identity_steps += steps;
+  if (steps > m->n_nodes) return NO_ID;
+  if (steps > NEAR) leave_shortcuts(m, value, at);
+  return at;
+}
+
+bool model_resolve_constant(const struct model *m, uint32_t value, struct model_constant *out) {
+  if (value == NO_ID) return false;
+  const uint32_t origin = identity_origin(m, value);
+  if (origin == NO_ID) return false;
+  const struct model_value *v = &m->values[origin];
+  if (v->kind == VALUE_NODE_OUTPUT) return resolve_node(m, origin, out);
+  if (v->kind != VALUE_INITIALIZER) return false;
+  *out = (struct model_constant){.tensor = v->def, .value = origin, .node = NO_ID};
+  return initializer_holds(m, v);
 }

@@ -170,6 +170,7 @@ void model_link_use(struct model *m, uint32_t ref) {
 void model_unlink_use(struct model *m, uint32_t ref) {
   struct model_ref *r = &m->refs[ref];
   if (r->value == NO_ID) return;
+  model_identity_changes(m, r->node);
   if (r->prev != NO_ID)
     m->refs[r->prev].next = r->next;
   else

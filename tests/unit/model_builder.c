@@ -188,12 +188,9 @@ uint32_t build_input(struct build *b, const char *name, enum dtype dtype, const 
   struct model_graph *g = &b->m->graphs[b->graph];
   const uint32_t value = own_value(b, span_str(name));
   struct model_value *v = &b->m->values[value];
-  const uint32_t position = append_io(b, &g->inputs, &g->n_inputs, value);
+  append_io(b, &g->inputs, &g->n_inputs, value);
   v->flags |= VALUE_IS_INPUT;
-  if (v->kind == VALUE_UNDEFINED) {
-    v->kind = VALUE_INPUT;
-    v->def = position;
-  }
+  if (v->kind == VALUE_UNDEFINED) v->kind = VALUE_INPUT;
   if (g->kind != GRAPH_FUNCTION) add_info(b, value, INFO_INPUT, dtype, dims);
   return value;
 }

@@ -85,8 +85,8 @@ static void put_values(struct dump *d) {
     const struct model_value *v = &d->m->values[i];
     if (v->flags & VALUE_DEAD) continue;
     put(d, "v%u g%u '%s' kind %u def %d flags %u outputs %u uses %u\n", i, v->graph,
-        quote(model_name(d->m, v->name)).s, v->kind, (int)v->def, v->flags, v->n_graph_outputs,
-        model_use_count(d->m, i));
+        quote(model_name(d->m, v->name)).s, v->kind, (int)v->def, v->flags & ~VALUE_NO_INNER_INFO,
+        v->n_graph_outputs, model_use_count(d->m, i));
   }
 }
 
@@ -236,8 +236,7 @@ static void check_value(const struct model *m, uint32_t value) {
   }
   if (v->kind == VALUE_INITIALIZER)
     HOLDS(m->tensors[v->def].owner == value && !(m->tensors[v->def].flags & TENSOR_DEAD), value);
-  if (v->kind == VALUE_INPUT)
-    HOLDS(m->graph_io[m->graphs[v->graph].inputs + v->def] == value, value);
+  if (v->kind == VALUE_INPUT) HOLDS(v->def == NO_ID && v->flags & VALUE_IS_INPUT, value);
   for (uint32_t i = v->info; i != NO_ID; i = m->infos[i].next) {
     HOLDS(m->infos[i].value == value, value);
     if (dead) HOLDS(m->infos[i].flags & INFO_DEAD, value);

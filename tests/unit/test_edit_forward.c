@@ -249,7 +249,7 @@ static void test_groups_are_off(void **state) {
 
 // ---- costs ---------------------------------------------------------------------------------------
 
-enum { GRAPHS = 500, WIDE = 20000 };
+enum { GRAPHS = 500, WIDE = 20000, LISTED = 70000 }; // LISTED: more than 16 bits count
 
 // Many graphs die one by one, new values come in between: every row is looked at a few times.
 static void test_deaths_are_linear(void **state) {
@@ -301,7 +301,7 @@ static void test_inputs_are_linear(void **state) {
   for (int i = 0; i < WIDE; i++) {
     snprintf(name, sizeof name, "in%d", i);
     const uint32_t in = edit_add_graph_input(&t->e, 0, span_str(name), DTYPE_FLOAT, NULL, NO_ID);
-    assert_int_equal(t->m.values[in].def, i + 1);
+    assert_int_equal(t->m.graph_io[t->m.graphs[0].inputs + (uint32_t)i + 1], in);
     if (i % 4 == 0) edit_set_graph_output(&t->e, 0, t->m.graphs[0].n_outputs, y); // in turn
   }
   const struct model_graph *g = &t->m.graphs[0];
@@ -317,12 +317,76 @@ static void test_inputs_are_linear(void **state) {
   edit_remove_graph_input(&t->e, last);
 }
 
+// Every second input and every third goes, from the front, from the back and from both: what moves is
+// as much as lies on the nearer side.
+static uint64_t inputs_moved(struct pass_bench *t, int n, bool backwards) {
+  static uint32_t in[2 * WIDE];
+  char name[32];
+  build_input(&t->b, "x", DTYPE_FLOAT, "2");
+  build_node(&t->b, "Relu", "", "x", "y");
+  build_output(&t->b, "y", DTYPE_FLOAT, "2");
+  for (int i = 0; i < n; i++) {
+    snprintf(name, sizeof name, "in%d", i);
+    in[i] = build_input(&t->b, name, DTYPE_FLOAT, "2");
+  }
+  pass_bench_ready(t);
+  const uint32_t x = value(t, "x");
+  for (int i = 0; i < n; i++)
+    edit_remove_graph_input(&t->e, in[backwards ? n - 1 - i : i]);
+  const struct model_graph *g = &t->m.graphs[0];
+  assert_int_equal(g->n_inputs, 1);
+  assert_int_equal(t->m.graph_io[g->inputs], x);
+  const uint32_t again = edit_add_graph_input(&t->e, 0, span_str("z"), DTYPE_FLOAT, NULL, NO_ID);
+  assert_int_equal(t->m.graph_io[g->inputs + 1], again);
+  build_check(&t->m);
+  return t->m.work.io_moved;
+}
+
+static void test_removed_inputs_are_linear(void **state) {
+  assert_true(inputs_moved(*state, 2 * WIDE, false) < 6 * WIDE);
+}
+
+static void test_removed_inputs_are_linear_backwards(void **state) {
+  assert_true(inputs_moved(*state, 2 * WIDE, true) < 6 * WIDE);
+}
+
+// One value is listed as an output many times, and another takes its place in all of them.
+static void test_outputs_are_linear(void **state) {
+  struct pass_bench *t = *state;
+  build_input(&t->b, "x", DTYPE_FLOAT, "2");
+  build_floats(&t->b, "w", "2", (float[]){1, 2});
+  build_node(&t->b, "Relu", "", "x", "y");
+  for (int i = 0; i < LISTED; i++)
+    build_output(&t->b, "w", DTYPE_FLOAT, "2");
+  pass_bench_ready(t);
+  const uint32_t w = value(t, "w"), y = value(t, "y");
+  for (uint32_t i = 0; i < LISTED; i++)
+    edit_set_graph_output(&t->e, 0, i, y);
+  assert_int_equal(t->m.values[w].n_graph_outputs, 0);
+  assert_int_equal(t->m.values[y].n_graph_outputs, LISTED);
+  assert_true(t->m.work.infos_seen < 4 * LISTED);
+  // A declaration that comes later is seen: the first output that is set then takes it over.
+  const struct model_dim two = {2, t->m.empty};
+  edit_retype_value(&t->e, y, DTYPE_FLOAT, &two, 1);
+  edit_set_graph_output(&t->e, 0, LISTED, y);
+  build_check(&t->m);
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, pass_bench_setup, pass_bench_teardown)
   const struct CMUnitTest tests[] = {
-      TEST(test_forward_uses),    TEST(test_forward_hidden),    TEST(test_forward_output),
-      TEST(test_forward_refused), cmocka_unit_test(test_look),  TEST(test_groups),
-      TEST(test_groups_are_off),  TEST(test_deaths_are_linear), TEST(test_inputs_are_linear),
+      TEST(test_forward_uses),
+      TEST(test_forward_hidden),
+      TEST(test_forward_output),
+      TEST(test_forward_refused),
+      cmocka_unit_test(test_look),
+      TEST(test_groups),
+      TEST(test_groups_are_off),
+      TEST(test_deaths_are_linear),
+      TEST(test_inputs_are_linear),
+      TEST(test_removed_inputs_are_linear),
+      TEST(test_removed_inputs_are_linear_backwards),
+      TEST(test_outputs_are_linear),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

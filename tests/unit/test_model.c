@@ -1,5 +1,6 @@
 // The index: names, values, use lists, attributes, constants.
 #include "model_builder.h"
+#include "model_memory.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -170,6 +171,32 @@ static void test_opsets(void **state) {
   model_free(&m);
 }
 
+// A list of thousands of imports is walked once, whatever is asked of it how often.
+static void test_many_opsets(void **state) {
+  (void)state;
+  enum { MANY = 3000 };
+  struct model m;
+  struct build b;
+  char name[32];
+  build_begin(&b, &m);
+  for (int i = 0; i < MANY; i++) {
+    snprintf(name, sizeof name, "d%d", i);
+    build_opset(&b, name, i + 1);
+  }
+  build_opset(&b, "d7", 99); // named before
+  const uint32_t body = build_enter_function(&b, "local", "f", "x", "y");
+  build_leave(&b);
+  for (int i = 0; i < MANY; i++) {
+    snprintf(name, sizeof name, "d%d", i);
+    assert_int_equal(model_opset_version(&m, 0, span_str(name)), i + 1);
+    assert_int_equal(model_opset_version(&m, body, span_str(name)), 0);
+    assert_int_equal(model_opset_version(&m, 0, span_str("")), 18);
+  }
+  assert_int_equal(model_opset_version(&m, 0, span_str("not there")), 0);
+  assert_true(m.memory->opset_steps <= 4 * MANY);
+  model_free(&m);
+}
+
 static const float ones[] = {1, 1};
 
 static bool constant(const struct build *b, const char *name, struct model_constant *out) {
@@ -294,6 +321,52 @@ static void test_pieces_and_rests(void **state) {
   model_free(&m);
 }
 
+// A chain of Identity behind one initializer, all of whose values are asked about, from both ends.
+static void test_chains(void **state) {
+  (void)state;
+  enum { LONG = 5000 };
+  static uint32_t value[LONG + 1];
+  struct model m;
+  struct build b;
+  char in[32] = "w", out[32];
+  struct model_constant c;
+  build_begin(&b, &m);
+  const uint32_t w = build_floats(&b, "w", "2", ones);
+  for (int i = 1; i <= LONG; i++) {
+    snprintf(out, sizeof out, "v%d", i);
+    build_node(&b, "Identity", "", in, out);
+    memcpy(in, out, sizeof in);
+  }
+  build_end(&b);
+  for (int i = 1; i <= LONG; i++) {
+    snprintf(out, sizeof out, "v%d", i);
+    value[i] = build_value(&b, out);
+  }
+  for (int i = 0; i < LONG; i++) { // the end, over and over, and those in between
+    assert_true(model_resolve_constant(&m, value[LONG], &c) && c.tensor == w);
+    assert_true(model_resolve_constant(&m, value[i % 2 ? LONG - i : 1 + i], &c) && c.tensor == w);
+  }
+  assert_true(m.memory->identity_steps <= 20 * LONG);
+  // A node in the middle that gets another input: what comes after it stands for something else.
+  const uint32_t ref = m.nodes[m.values[value[LONG / 2]].def].refs, was = m.refs[ref].value;
+  model_unlink_use(&m, ref);
+  m.refs[ref].value = NO_ID;
+  assert_false(model_resolve_constant(&m, value[LONG], &c));
+  assert_false(model_resolve_constant(&m, value[LONG / 2], &c));
+  assert_true(model_resolve_constant(&m, value[LONG / 2 - 1], &c) && c.tensor == w);
+  m.refs[ref].value = was;
+  model_link_use(&m, ref);
+  assert_true(model_resolve_constant(&m, value[LONG], &c) && c.tensor == w);
+  // An end that nothing uses goes, and again: what was found of the rest holds.
+  const uint64_t before = m.memory->identity_steps;
+  for (int i = LONG; i > LONG / 2; i--) {
+    assert_true(model_resolve_constant(&m, value[i], &c) && c.tensor == w);
+    model_unlink_use(&m, m.nodes[m.values[value[i]].def].refs);
+  }
+  assert_true(m.memory->identity_steps - before <= 2 * LONG);
+  model_free(&m);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_names),
@@ -302,9 +375,11 @@ int main(void) {
       cmocka_unit_test(test_uses),
       cmocka_unit_test(test_attributes),
       cmocka_unit_test(test_opsets),
+      cmocka_unit_test(test_many_opsets),
       cmocka_unit_test(test_constants),
       cmocka_unit_test(test_constants_from_outside),
       cmocka_unit_test(test_pieces_and_rests),
+      cmocka_unit_test(test_chains),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

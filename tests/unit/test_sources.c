@@ -356,6 +356,7 @@ static void test_bounds_descriptors(void **state) {
     assert_string_equal(text, want);
   }
   assert_true(open_descriptors() <= SOURCES_MAX_OPEN + 10);
+  assert_true(sources_looks(p->s) <= 2 * FILES); // one for each that was opened, at most
   char text[9] = {0};
   assert_int_equal(pread(pinned, text, 8, 0), 8); // was never closed under us
   assert_string_equal(text, "00000000");

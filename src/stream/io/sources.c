@@ -6,15 +6,15 @@
 //   2      ./w/../b.bin    b.bin                – (closed)     …
 //
 // A model may keep every tensor in a file of its own, tens of thousands of them, so descriptors are
-// a cache: at most SOURCES_MAX_OPEN, the one unused for longest goes first, and never one that
-// somebody is reading through (pinned). A reopened file must be the one we knew: same device,
+// a cache: at most SOURCES_MAX_OPEN, the one unused for longest goes first (a list keeps their order),
+// and never one that somebody is reading through (pinned). A reopened file must be the one we knew: same device,
 // inode, size and times.
 //
 // How a name becomes a descriptor is beneath.c's business. The .onnx itself was named by the user,
 // so its folder may be anything; only a link in its place is refused, because then "beside the
 // model" has two meanings.
 //
-// One mutex guards the table's mutable part (descriptors, pins, clock). Locations and identities do
+// One mutex guards the table's mutable part (descriptors, pins, the list). Locations and identities do
 // not change once loading is over.
 #include "sources.h"
 
@@ -33,10 +33,10 @@ struct source {
   const char *name; // location as written
   const char *path; // normalized
   struct fingerprint print;
-  uint64_t used; // clock of the last use
   uint32_t pins;
-  int fd;         // -1: closed
-  bool name_only; // never opened
+  int fd;                // -1: closed
+  uint32_t older, newer; // of those that are open and not pinned; NO_ID ends the list
+  bool name_only;        // never opened
 };
 
 struct sources {
@@ -49,8 +49,9 @@ struct sources {
   int folder_fd;
   struct beneath_how how;
   pthread_mutex_t lock;
-  uint64_t clock;
+  uint32_t oldest, newest; // ends of the list of what may be closed
   uint32_t n_open;
+  uint64_t looks;
 };
 
 // ---- identity -----------------------------------------------------------------------------------
@@ -86,14 +87,27 @@ static int changed(const struct source *f, struct fingerprint now, struct err *e
 
 // ---- descriptors --------------------------------------------------------------------------------
 
+// A row that is open, and that nobody reads through any more, goes to the new end of the list; it
+// leaves the list when somebody does, or when it is closed.
+static void list_newest(struct sources *s, struct source *f) {
+  const uint32_t row = (uint32_t)(f - s->rows);
+  f->older = s->newest;
+  f->newer = NO_ID;
+  *(s->newest == NO_ID ? &s->oldest : &s->rows[s->newest].newer) = row;
+  s->newest = row;
+}
+
+static void unlist(struct sources *s, struct source *f) {
+  *(f->older == NO_ID ? &s->oldest : &s->rows[f->older].newer) = f->newer;
+  *(f->newer == NO_ID ? &s->newest : &s->rows[f->newer].older) = f->older;
+}
+
 // Closes the descriptor unused for longest. False if all are in use.
 static bool close_oldest(struct sources *s) {
-  struct source *oldest = NULL;
-  for (uint32_t i = 0; i < s->n; i++) {
-    struct source *f = &s->rows[i];
-    if (f->fd >= 0 && f->pins == 0 && (!oldest || f->used < oldest->used)) oldest = f;
-  }
-  if (!oldest) return false;
+  if (s->oldest == NO_ID) return false;
+  struct source *oldest = &s->rows[s->oldest];
+  s->looks++;
+  unlist(s, oldest);
   close(oldest->fd);
   oldest->fd = -1;
   s->n_open--;
@@ -150,10 +164,11 @@ int sources_fd(struct sources *s, uint32_t file, int *fd, struct err *err) {
   assert(file < s->n && !s->rows[file].name_only);
   pthread_mutex_lock(&s->lock);
   struct source *f = &s->rows[file];
-  const int rc = f->fd >= 0 ? 0 : reopen(s, f, err);
+  const bool was_open = f->fd >= 0;
+  const int rc = was_open ? 0 : reopen(s, f, err);
   if (rc == 0) {
+    if (was_open && f->pins == 0) unlist(s, f);
     f->pins++;
-    f->used = ++s->clock;
     *fd = f->fd;
   }
   pthread_mutex_unlock(&s->lock);
@@ -163,7 +178,7 @@ int sources_fd(struct sources *s, uint32_t file, int *fd, struct err *err) {
 void sources_release_fd(struct sources *s, uint32_t file) {
   pthread_mutex_lock(&s->lock);
   assert(s->rows[file].pins > 0);
-  s->rows[file].pins--;
+  if (--s->rows[file].pins == 0) list_newest(s, &s->rows[file]);
   while (s->n_open > SOURCES_MAX_OPEN && close_oldest(s))
     ;
   pthread_mutex_unlock(&s->lock);
@@ -206,7 +221,7 @@ static int open_first(struct sources *s, struct source *f, struct err *err) {
     return -1;
   }
   f->print = fingerprint_of(&st);
-  f->used = ++s->clock;
+  list_newest(s, f);
   s->n_open++;
   return 0;
 }
@@ -255,6 +270,7 @@ int sources_open(struct sources **out, const char *onnx_path, const struct sourc
   struct sources *s = calloc(1, sizeof *s);
   if (!s) abort();
   s->folder_fd = -1;
+  s->oldest = s->newest = NO_ID;
   pthread_mutex_init(&s->lock, NULL);
   if (options) s->how = (struct beneath_how){options->allow_links, options->walk};
   *out = s;
@@ -288,6 +304,10 @@ const char *sources_name(const struct sources *s, uint32_t file) {
 
 const char *sources_folder(const struct sources *s) {
   return s->folder;
+}
+
+uint64_t sources_looks(const struct sources *s) {
+  return s->looks;
 }
 
 uint64_t sources_size(const struct sources *s, uint32_t file) {

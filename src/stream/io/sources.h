@@ -61,5 +61,7 @@ int sources_unchanged(struct sources *s, struct err *err);
 
 // Is (dev, ino) one of our sources? For "output equals input" checks. NO_ID if not.
 uint32_t sources_find_inode(const struct sources *s, uint64_t dev, uint64_t ino);
+// Rows looked at so far to close a descriptor; for tests.
+uint64_t sources_looks(const struct sources *s);
 
 #endif

@@ -57,7 +57,10 @@ static int resolve_outputs(struct loader *l) {
       *slot = resolve(l, graph, *slot);
       struct model_value *v = &m->values[*slot];
       v->flags |= VALUE_IS_OUTPUT;
-      if (v->n_graph_outputs < UINT16_MAX) v->n_graph_outputs++;
+      if (v->n_graph_outputs == VALUE_OUTPUTS_MAX)
+        return load_fatal(l, g->src.off, "value '%s' is listed as an output more than %u times",
+                          quote(model_value_name(m, *slot)).s, VALUE_OUTPUTS_MAX);
+      v->n_graph_outputs++;
     }
   }
   return 0;

@@ -154,10 +154,7 @@ static void add_input(struct loader *l, struct frame *around, uint32_t name) {
   const uint32_t value = load_value(l, around->graph, name);
   struct model_value *v = &l->m->values[value];
   v->flags |= VALUE_IS_INPUT;
-  if (v->kind == VALUE_UNDEFINED) {
-    v->kind = VALUE_INPUT;
-    v->def = around->n_inputs;
-  }
+  if (v->kind == VALUE_UNDEFINED) v->kind = VALUE_INPUT;
   *TABLE_PUSH(around, inputs) = value;
 }
 
