@@ -280,11 +280,6 @@ def test_inplace_through_a_link_is_refused(weir, encoder):
     assert (encoder.parent / "link.onnx").is_symlink()
 
 
-def test_missing_output_folder(weir, tmp_path, encoder):
-    done = weir("convert", encoder, tmp_path / "none" / "out.onnx", code=2)
-    assert "none" in done.err and "mkdir" in done.err
-
-
 def test_output_that_is_a_folder(weir, tmp_path, encoder):
     (tmp_path / "out.onnx").mkdir()
     weir("convert", encoder, tmp_path / "out.onnx", "--force", code=2)

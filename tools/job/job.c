@@ -27,6 +27,7 @@ void job_close(struct job *job) {
   model_free(&job->model);
   if (job->sources) sources_close(job->sources);
   if (job->out.dest >= 0) close(job->out.dest);
+  job_output_remove_folder(job);
   digest_free(job->log_digest);
   arena_free(&job->arena);
   *job = (struct job){.out.dest = -1};

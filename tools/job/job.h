@@ -39,6 +39,7 @@ struct job_output {
   int dest;                       // descriptor of `folder`
   bool folder_is_above; // `folder` is one above the output's, which the run (this is a dry one)
                         // would make
+  bool made;            // `folder` was missing, and this run made it
   bool absent;          // OUT was left out
   bool replace;         // --force or --inplace
   const char *taken_by_source; // a name wanted for the data file that is one of the input's
@@ -115,9 +116,11 @@ void job_close(struct job *job);
 int job_load(struct job *job, struct err *err);
 int job_prepare_plan(struct job *job, struct err *err);
 
-// job_output.c. split fills dest_folder and onnx_name from out_path; open opens dest.
+// job_output.c. split fills dest_folder and onnx_name from out_path; open opens dest, and makes the
+// folder if it alone is missing. remove_folder: the one that open made, if nothing lies in it.
 void job_output_split(struct job *job);
 int job_output_open(struct job *job, struct err *err);
+void job_output_remove_folder(struct job *job);
 // Is there something under the output's name, and what?
 bool job_output_there(const struct job *job, struct stat *st);
 // ERR_USAGE for a name that cannot be an output's; for one that must not be written over; for a

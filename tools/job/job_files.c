@@ -187,8 +187,8 @@ static int check_record(const struct job *job, const struct record *r, struct er
   const char *whose = NULL;
   if (stat(r->path, &st) == 0 && job_reads(job, &st))
     whose = "input";
-  else if (is_ours(job, path_base(r->path)) && stat_folder(r->path, &st) &&
-           fstat(job->out.dest, &dest) == 0 && is_same(&st, &dest))
+  else if (!job->out.folder_is_above && is_ours(job, path_base(r->path)) &&
+           stat_folder(r->path, &st) && fstat(job->out.dest, &dest) == 0 && is_same(&st, &dest))
     whose = "output";
   if (!whose) return 0;
   err_set(err, ERR_USAGE, "--%s would write over '%s', which is one of the %s's own files",
