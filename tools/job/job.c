@@ -124,7 +124,7 @@ int job_finish(struct job *job, struct err *err) {
   }
   if (job->nothing_to_write && job_look_ahead(job, err)) return -1;
   const int rc = write_json_report(job, err);
-  if (!job_report_to_stdout(job->args) || !cli_flag(job->args, OPT_JSON)) job_report_print(job);
+  if (!cli_stdout_is_taken(job->args)) job_report_print(job);
   if (rc) return -1;
   if (job->refusal.kind == ERR_NONE) return 0;
   *err = job->refusal;

@@ -28,6 +28,7 @@ struct job_text {
   const char
       *temporary; // its name until it is whole; NULL: written in place (a pipe, a device, a link)
   int errnum;     // of the first write that failed; 0: none did
+  bool on_stdout; // path is "-": what fails there is known when the program ends (report_close)
 };
 
 enum { JOB_WARNINGS_MAX = 8 };
@@ -164,6 +165,7 @@ bool job_report_to_stdout(const struct cli_args *args);
 // closes what is open and removes it.
 int job_text_open(struct job_text *t, const char *path, struct arena *a, struct err *err);
 int job_text_publish(struct job_text *t, struct err *err);
+bool job_text_is_open(const struct job_text *t);
 // A piece of an open text. What failed is kept, and job_text_check says it: -1, with *err.
 int job_text_add(struct job_text *t, struct span piece);
 int job_text_check(const struct job_text *t, struct err *err);
