@@ -173,8 +173,7 @@ bool cli_is_stream(const char *path) {
 
 static int no_stream_of_a_model(struct err *err) {
   err_fill(err, ERR_USAGE,
-           "models are not read from a pipe, nor written to one: weir goes to and "
-           "fro in them");
+           "a model cannot be read from a pipe or written to one: weir needs random access");
   return err_hint(err, "'./-' is a file of that name");
 }
 
