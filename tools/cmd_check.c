@@ -5,7 +5,9 @@
 //
 //   error: node 'conv1': input 'w' is made nowhere
 //
-// and the last line counts them. Errors decide the exit code; warnings and notes do not.
+// and the last line counts them. Errors decide the exit code; warnings and notes do not. A model that
+// only lacks a data file is not malformed: the code is then that of what keeps the file from being
+// read.
 #include "commands.h"
 #include "load.h"
 #include "hints.h"
@@ -17,8 +19,13 @@ struct check {
   bool json;
   struct json_out j;
   uint64_t count[FAULT_ERROR + 1]; // by enum fault_level
+  enum err_kind code;              // of the errors: of a malformed model, else of the first
   char last_error[2048];           // the newest error's message
 };
+
+static void count_error(struct check *c, enum err_kind kind) {
+  if (c->code == ERR_NONE || kind == ERR_MODEL) c->code = kind;
+}
 
 static const char *const level_names[] = {
     [FAULT_NOTE] = "note", [FAULT_WARNING] = "warning", [FAULT_ERROR] = "error"};
@@ -41,7 +48,10 @@ static void report_fault(void *ctx, enum fault_level level, const char *place, c
   char message[sizeof cause->msg + sizeof hint.s + 8];
   snprintf(message, sizeof message, hint.s[0] ? "%s (%s)" : "%s", text, hint.s);
   c->count[level]++;
-  if (level == FAULT_ERROR) snprintf(c->last_error, sizeof c->last_error, "%s", message);
+  if (level == FAULT_ERROR) {
+    snprintf(c->last_error, sizeof c->last_error, "%s", message);
+    count_error(c, cause ? cause->kind : ERR_MODEL);
+  }
   if (c->json)
     put_json(&c->j, level, place ? place : "", message, "");
   else
@@ -70,6 +80,7 @@ int cmd_check(const struct cli_args *args, struct err *err) {
   if (rc < 0 && strcmp(c.last_error, found.msg) != 0) {
     const struct hints_text hint = hints_of(&found);
     c.count[FAULT_ERROR]++;
+    count_error(&c, found.kind);
     if (c.json)
       put_json(&c.j, FAULT_ERROR, "", found.msg, hint.s);
     else
@@ -90,5 +101,5 @@ int cmd_check(const struct cli_args *args, struct err *err) {
   json_done(&c.j);
   // A missing permission or a failing disk says nothing about the model.
   if (rc < 0 && found.kind != ERR_MODEL && found.kind != ERR_INPUT) return (int)found.kind;
-  return errors > 0 ? ERR_MODEL : 0;
+  return (int)c.code;
 }

@@ -2,7 +2,7 @@
 //
 // Facts are gathered once (inspect_gather.c) and then shown: an overview, a list of all tensors, a
 // tree of graphs and nodes, or all of it as JSON. Weights are never read, and data files are opened
-// only to learn their sizes.
+// only to learn their sizes: one that is missing or too short is marked, and no error.
 #include "commands.h"
 #include "inspect.h"
 #include "load.h"
@@ -11,7 +11,7 @@
 
 int cmd_inspect(const struct cli_args *args, struct err *err) {
   const struct sources_options opening = {.allow_links = cli_flag(args, OPT_ALLOW_LINKS)};
-  const struct load_options loading = {0};
+  const struct load_options loading = {.no_matter_the_data = true};
   struct sources *sources;
   if (sources_open(&sources, cli_operand(args, "MODEL"), &opening, err) < 0) return -1;
   struct model m;

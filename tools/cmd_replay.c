@@ -115,7 +115,7 @@ int cmd_replay(const struct cli_args *args, struct err *err) {
   struct job job;
   int rc;
   if (job_finish_seal(args, &rc, err)) return rc;
-  in.file = fopen(in.path, "re");
+  in.file = cli_is_stream(in.path) ? stdin : fopen(in.path, "re");
   if (!in.file)
     return err_errno(err, errno, ERR_INPUT, "the edit log '%s' cannot be read",
                      quote_str(in.path).s);
@@ -130,7 +130,7 @@ int cmd_replay(const struct cli_args *args, struct err *err) {
     }
     json_free(head.doc);
   }
-  fclose(in.file);
+  if (in.file != stdin) fclose(in.file);
   table_free(in.line, in.cap, 1);
   return rc;
 }

@@ -5,7 +5,8 @@
 //
 // A job is what any writing command does with a line of one IN and --output OUT, so each model gets
 // its row as such a line. What one model refuses does not keep the others from being written: its
-// error is said, and the first error's exit code ends the command. A signal ends it at once.
+// error is said, the first error's exit code ends the command, and the last line counts what became
+// of them. A signal ends it at once.
 #include "commands.h"
 #include "pass_job.h"
 #include "report.h"
@@ -17,7 +18,7 @@
 // The command line as it would be for this model alone. The value of --output is set for as long as it
 // is looked at. With --resume a model whose output is whole was finished before the interruption: an
 // output has its name only when it is.
-static int shrink_one(const struct cli_args *args, const struct shrink_input *row,
+static int shrink_one(const struct cli_args *args, const struct shrink_input *row, bool *skipped,
                       struct err *err) {
   struct cli_args one = *args;
   const char *operand[1] = {row->in};
@@ -29,29 +30,51 @@ static int shrink_one(const struct cli_args *args, const struct shrink_input *ro
   if (job_finish_seal(&one, &rc, err)) return rc;
   if (!row->out || !again || access(row->out, F_OK) != 0) return pass_job_flags_command(&one, err);
   report_notice("'%s' is there already: skipped", quote_str(row->out).s);
+  *skipped = true;
   return 0;
 }
 
+// What became of the models.
+struct tally {
+  uint32_t written, failed, skipped;
+};
+
+static void say_tally(const struct cli_args *args, const struct tally *t) {
+  char line[96];
+  size_t n = (size_t)snprintf(line, sizeof line, "%u %s", t->written,
+                              cli_flag(args, OPT_DRY_RUN) ? "would be written" : "written");
+  if (t->failed) n += (size_t)snprintf(line + n, sizeof line - n, ", %u failed", t->failed);
+  if (t->skipped) snprintf(line + n, sizeof line - n, ", %u skipped", t->skipped);
+  if (t->written + t->failed + t->skipped > 1 && !cli_flag(args, OPT_INFO))
+    report_notice("%s", line);
+}
+
 static int each(const struct cli_args *args, const struct shrink_inputs *inputs, struct err *err) {
+  struct tally tally = {.skipped = inputs->skipped};
   int first = 0;
   for (uint32_t i = 0; i < inputs->n_rows; i++) {
     const struct shrink_input *row = &inputs->rows[i];
     struct err why = {0};
+    bool skipped = false;
     if (inputs->n_rows > 1 && !cli_flag(args, OPT_INFO) && !cli_flag(args, OPT_JSON))
       printf("%s -> %s\n", quote_str(row->in).s, quote_str(row->out ? row->out : row->in).s);
-    int rc =
-        cli_flag(args, OPT_INFO) ? shrink_info(args, row->in, &why) : shrink_one(args, row, &why);
+    int rc = cli_flag(args, OPT_INFO) ? shrink_info(args, row->in, &why)
+                                      : shrink_one(args, row, &skipped, &why);
+    tally.skipped += skipped;
+    tally.failed += rc != 0;
+    tally.written += rc == 0 && !skipped;
     if (rc == 0 && !cli_flag(args, OPT_INFO) && i + 1 < inputs->n_rows && *stop_watch())
-      return err_set(err, ERR_RETRY, "interrupted: %u of the %u models are written", i + 1,
+      return err_set(err, ERR_RETRY, "interrupted: %u of the %u models are written", tally.written,
                      inputs->n_rows);
     if (rc == 0) continue;
-    if (inputs->n_rows == 1 || why.kind == ERR_RETRY) {
+    if ((inputs->n_rows == 1 && tally.skipped == 0) || why.kind == ERR_RETRY) {
       *err = why;
       return rc;
     }
     if (rc < 0) report_error(&why);
     if (first == 0) first = rc < 0 ? (int)why.kind : rc;
   }
+  say_tally(args, &tally);
   return first;
 }
 

@@ -22,8 +22,7 @@ enum err_kind {
 // (tools has them, hints.def).
 enum err_reason {
   REASON_NONE,
-  REASON_LINK,          // a link, where none is followed
-  REASON_MODEL_LINK,    // the .onnx itself is one
+  REASON_LINK,          // a link that is not followed
   REASON_RING,          // io_uring cannot be had; the hint says what it is
   REASON_ENGINE,        // an engine cannot be opened
   REASON_TILES,         // no memory for tiles

@@ -86,6 +86,18 @@ struct quoted quote_str(const char *name) {
   return quote(span_str(name));
 }
 
+struct quoted quote_path(const char *path) {
+  enum { KEPT = 150 };
+  const size_t n = strlen(path);
+  if (n <= KEPT) return quote_str(path);
+  const char *from = path + n - KEPT;
+  while ((*from & 0xc0) == 0x80) // the middle of a character
+    from++;
+  struct quoted q = {"..."}, end = quote_str(from);
+  snprintf(q.s + 3, sizeof q.s - 3, "%.*s", (int)sizeof q.s - 4, end.s);
+  return q;
+}
+
 struct quoted quote_dims(const int64_t *dims, uint32_t rank) {
   struct quoted q;
   size_t n = 0;

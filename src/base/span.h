@@ -86,6 +86,8 @@ struct quoted {
 };
 struct quoted quote(struct span name);
 struct quoted quote_str(const char *name);
+// The same of a path, of which the end says most: a long one is cut at its front.
+struct quoted quote_path(const char *path);
 
 // "[2,3,4]" of dims, cut with "..." past 16 of them.
 struct quoted quote_dims(const int64_t *dims, uint32_t rank);

@@ -21,8 +21,8 @@ int check_report(struct check *c, enum fault_level level, const char *place, con
   if (level == FAULT_WARNING && c->warnings) ++*c->warnings;
   if (c->faults) c->faults->report(c->faults->ctx, level, place, text, NULL);
   if (c->faults || level != FAULT_ERROR) return 0;
-  const char *file = c->m->n_files ? c->m->files[0].name : "model";
-  return err_set(c->err, ERR_MODEL, "'%s': %s: %s", quote_str(file).s, place, text);
+  return err_set(c->err, ERR_MODEL, "'%s': %s: %s", quote_path(c->m->path ? c->m->path : "model").s,
+                 place, text);
 }
 
 struct check_place check_node_place(const struct check *c, uint32_t node) {

@@ -286,6 +286,7 @@ struct model_name_slot {
 
 struct model {
   struct arena arena;
+  const char *path; // of the .onnx as the user gave it, for messages; NULL: it was not loaded
 
   TABLE_BIG(uint8_t, name_bytes); // interned strings, a NUL behind each
 #define MODEL_TABLE(type, name) TABLE(type, name);

@@ -1,4 +1,7 @@
+# A link that the user named is followed; a data file that is one, out of the folder, is not.
 python3 "$CASES/models.py" sampler m.onnx
-ln -s m.onnx link.onnx
-weir inspect link.onnx --allow-links > /dev/null
-weir inspect link.onnx
+mkdir here
+ln -s ../m.onnx here/link.onnx
+ln -s ../m.onnx.data here/m.onnx.data
+weir inspect here/link.onnx --allow-links > /dev/null
+weir inspect here/link.onnx

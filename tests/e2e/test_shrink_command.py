@@ -84,7 +84,7 @@ def test_dry_run_makes_no_folder(weir, tmp_path):
     said = weir("shrink", tmp_path / "a.onnx", "--method", "f16_to_f32", "--output-dir", tmp_path / "new" / "er", "--dry-run").out
     assert compare.folder_bytes(tmp_path) == before and not (tmp_path / "new").exists()
     assert f"output: '{tmp_path}/new/er/a{HALF}' does not exist yet" in said
-    assert f"folder: '{tmp_path}' is writable (the nearest that is there" in said
+    assert f"folder: '{tmp_path}' is writable (the nearest that exists" in said
 
 
 def test_inplace(weir, tmp_path):

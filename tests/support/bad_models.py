@@ -122,7 +122,7 @@ def path_cases():
         case(f"path-{name}", at(location), False, r"\bw\b", (BAD_MODEL, INPUT))
     case("path-empty", at(""), False, r"\bw\b.*(empty|location)")
     case("path-dot", at("."), False, r"\bw\b.*(regular file|directory|folder)")
-    case("path-directory", at("sub", {"sub/keep": DATA}), False, r"\bw\b.*(regular file|directory|folder)")
+    case("path-directory", at("sub", {"sub/keep": DATA}), False, r"\bw\b.*(regular file|directory|folder)", (INPUT,))
     case("path-too_long", at("x/" * 2048 + "x"), False, r"\bw\b.*(long|4096|4097)")
     case("path-nul", at(b"w.bin\0.txt", {"w.bin": DATA}), False, r"NUL")
     case("path-invalid_utf8", utf8_twin, None, codes=(BAD_MODEL, INPUT))
@@ -217,6 +217,17 @@ def cache_tree(folder):
     return snapshot / "model.onnx"
 
 
+def cache_tree_elsewhere(folder):
+    """The same, but the data file's link leads to a folder that only has the name."""
+    model = cache_tree(folder)
+    (folder / "blobs" / "bbbb").unlink()
+    (folder / "secrets" / "blobs").mkdir(parents=True)
+    (folder / "secrets" / "blobs" / "bbbb").write_bytes(DATA)
+    (model.parent / "model.onnx.data").unlink()
+    (model.parent / "model.onnx.data").symlink_to("../../secrets/blobs/bbbb")
+    return model
+
+
 def link_cases():
     case("file-fifo", special_file(os.mkfifo), False, r"\bw\b.*(regular file|fifo|pipe)", (BAD_MODEL, INPUT))
     case("file-socket", special_file(make_socket), False, r"\bw\b", (BAD_MODEL, INPUT))
@@ -228,17 +239,14 @@ def link_cases():
         (BAD_MODEL, INPUT),
     )
     case("file-symlink_loop", special_file(link_loop), False, r"\bw\b.*w\.bin", (BAD_MODEL, INPUT))
-    refused = r"--allow-links"
     allowed = {"flags": ("--allow-links",)}
-    for name, make in {
-        "symlink": special_file(link_final),
-        "symlink_parent": link_parent,
-        "hard_link": special_file(link_hard),
-        "cache_tree": cache_tree,
-    }.items():
-        case(f"file-{name}", make, False, refused)
+    for name, make in {"symlink": special_file(link_final), "symlink_parent": link_parent, "cache_tree": cache_tree}.items():
+        case(f"file-{name}", make, True)  # within the folder, or to where the user's own link leads
         case(f"file-{name}-allowed", make, True, **allowed)
-    case("file-symlink_outside", link_out, False, r"\bw\b")
+    case("file-hard_link", special_file(link_hard), False, r"--allow-links", (PERMISSION,))
+    case("file-hard_link-allowed", special_file(link_hard), True, **allowed)
+    case("file-symlink_outside", link_out, False, r"\bw\b.*--allow-links", (PERMISSION,))
+    case("file-cache_tree_elsewhere", cache_tree_elsewhere, False, r"\bw\b.*--allow-links", (PERMISSION,))
     case("file-symlink_outside-allowed", link_out, None, codes=(BAD_MODEL, INPUT), **allowed)
     case("file-sparse", sparse_data, True)
     case("file-short", numbers(0, 16, files={"w.bin": DATA[:10]}), False, r"\bw\b.*w\.bin.*\b10\b", (BAD_MODEL, INPUT))

@@ -211,8 +211,12 @@ static void test_double_dash_ends_options(void **state) {
   accept(&args, "inspect --json -- --help");
   assert_int_equal(args.action, CLI_RUN);
   assert_string_equal(cli_operand(&args, "MODEL"), "--help");
-  accept(&args, "inspect -");
-  assert_string_equal(cli_operand(&args, "MODEL"), "-");
+  accept(&args, "inspect ./-");
+  assert_string_equal(cli_operand(&args, "MODEL"), "./-");
+  refuse("inspect -", "random access", "./-");
+  refuse("inspect -- -", "random access", "./-");
+  accept(&args, "replay - in out");
+  assert_string_equal(cli_operand(&args, "EDITS"), "-");
 }
 
 static void test_help_wins(void **state) {

@@ -316,11 +316,11 @@ static void test_files_that_are_no_models(void **state) {
   refuse_bytes(h, "PK\x03\x04rest", 8, "is a zip archive");
   refuse_bytes(h, "version https://git-lfs.github.com/spec/v1\n", 43, "Git LFS pointer");
   uint8_t zeros[4096] = {0};
-  refuse_bytes(h, zeros, sizeof zeros, "one byte over and over");
+  refuse_bytes(h, zeros, sizeof zeros, "is filled with zeros");
   float weights[1000];
   for (int i = 0; i < 1000; i++)
     weights[i] = 0.5F + (float)i * 0.001F;
-  refuse_bytes(h, weights, sizeof weights, "may be a data file");
+  refuse_bytes(h, weights, sizeof weights, "does not begin like one");
   refuse_bytes(h, "\x08\x09", 2, "holds no graph");
   assert_int_equal(h->err.kind, ERR_MODEL);
 }

@@ -141,12 +141,12 @@ static void test_refuses_names(void **state) {
       {".", "names a folder"},
       {"sub/..", "names a folder"},
       {"w.bin/", "names a folder"},
-      {"sub", "not a regular file"},
   };
   for (int walk = 0; walk < 2; walk++) {
     open_model(p, false, walk);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
       expect_refused(p, span_str(rows[i].location), ERR_MODEL, rows[i].why);
+    expect_refused(p, span_str("sub"), ERR_INPUT, "not a regular file");
     expect_refused(p, span_of("w\0.bin", 6), ERR_MODEL, "NUL");
     expect_refused(p, span_of(deep, SOURCES_MAX_LOCATION + 1), ERR_MODEL, "longer than 4096");
     expect_refused(p, span_of(part, sizeof part), ERR_MODEL, "cannot be opened");
@@ -164,34 +164,48 @@ static void test_refuses_what_is_no_plain_file(void **state) {
   assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
   for (int walk = 0; walk < 2; walk++) {
     open_model(p, false, walk);
-    expect_refused(p, span_str("fifo"), ERR_MODEL, "not a regular file"); // and does not hang
+    expect_refused(p, span_str("fifo"), ERR_INPUT, "not a regular file"); // and does not hang
     expect_refused(p, span_str("socket"), ERR_MODEL, "cannot be opened");
   }
   close(fd);
 }
 
-static void test_links_need_a_word(void **state) {
+// Those that stay in the folder say nothing that a name could not; others, and second names, need a
+// word.
+static void test_links_that_lead_out_need_a_word(void **state) {
   struct ground *p = *state;
+  char outside[4200];
+  assert_non_null(getcwd(outside, 4096));
+  strcat(outside, "/model/w.bin");
   assert_int_equal(symlink("w.bin", "model/inside"), 0);
+  assert_int_equal(symlink("sub", "model/folder"), 0);
   assert_int_equal(symlink("../outside.bin", "model/outside"), 0);
+  assert_int_equal(symlink(outside, "model/absolute"), 0);
   assert_int_equal(symlink("nowhere", "model/dangling"), 0);
   assert_int_equal(symlink("loop", "model/loop"), 0);
   assert_int_equal(symlink("..", "model/up"), 0);
-  assert_int_equal(symlink("sub", "model/folder"), 0);
   assert_int_equal(link("model/w.bin", "model/hard"), 0);
   for (int walk = 0; walk < 2; walk++) {
     open_model(p, false, walk);
-    static const char *const links[] = {"inside", "outside",        "dangling",
-                                        "loop",   "up/outside.bin", "folder/w.bin"};
-    for (size_t i = 0; i < sizeof links / sizeof links[0]; i++) {
+    static const char *const out[] = {"outside", "absolute", "up/outside.bin"};
+    for (size_t i = 0; i < sizeof out / sizeof out[0]; i++) {
       struct err err = {0};
       uint32_t file;
-      assert_int_equal(sources_add(p->s, span_str(links[i]), &file, &err), -1);
-      assert_int_equal(err.kind, ERR_MODEL);
-      if (!strstr(err.msg, "symbolic link")) fail_msg("%s: %s", links[i], err.msg);
+      assert_int_equal(sources_add(p->s, span_str(out[i]), &file, &err), -1);
+      assert_int_equal(err.kind, ERR_PERMISSION);
+      if (!strstr(err.msg, "symbolic link")) fail_msg("%s: %s", out[i], err.msg);
       assert_int_equal(err.reason, REASON_LINK);
     }
-    expect_refused(p, span_str("hard"), ERR_MODEL, "hard link");
+    expect_refused(p, span_str("dangling"), ERR_INPUT, "is missing");
+    expect_refused(p, span_str("loop"), ERR_INPUT, "too many symbolic links");
+    expect_refused(p, span_str("hard"), ERR_PERMISSION, "hard link");
+    expect_refused(p, span_str("inside"), ERR_PERMISSION, "hard link"); // it leads to the same
+  }
+  assert_int_equal(unlink("model/hard"), 0);
+  for (int walk = 0; walk < 2; walk++) {
+    open_model(p, false, walk);
+    expect_ok(p, "inside");
+    expect_ok(p, "folder/w.bin");
   }
 }
 
@@ -211,10 +225,10 @@ static void test_allowed_links(void **state) {
     expect_ok(p, "outside");
     expect_ok(p, "hard");
     expect_refused(p, span_str("dangling"), ERR_INPUT, "is missing");
-    expect_refused(p, span_str("loop"), ERR_MODEL, "");
-    expect_refused(p, span_str("zero"), ERR_MODEL, "not a regular file");
+    expect_refused(p, span_str("loop"), ERR_INPUT, "too many symbolic links");
+    expect_refused(p, span_str("zero"), ERR_INPUT, "not a regular file");
     expect_refused(p, span_str("../outside.bin"), ERR_MODEL, "leaves"); // names still may not
-    expect_refused(p, span_str("up/outside.bin"), ERR_MODEL, "");       // nor folders lead out
+    expect_refused(p, span_str("up/outside.bin"), ERR_PERMISSION, "");  // nor folders lead out
   }
 }
 
@@ -234,44 +248,86 @@ static void test_links_to_folders(void **state) {
     snprintf(to, sizeof to, i ? "c%d" : "deep", i - 1);
     assert_int_equal(symlink(to, chain), 0);
   }
-  for (int walk = 0; walk < 2; walk++) {
-    open_model(p, false, walk);
-    expect_refused(p, span_str("short/x"), ERR_MODEL, "symbolic link");
-    open_model(p, true, walk);
+  for (int walk = 0; walk < 4; walk++) { // with all links allowed, and without
+    open_model(p, walk % 2, walk / 2);
     expect_ok(p, "short/x");
     expect_ok(p, "deep/back");
     expect_ok(p, "round/deep/er/x");
     expect_ok(p, "c9/er/x");
     expect_refused(p, span_str("short/absent"), ERR_INPUT, "is missing");
-    expect_refused(p, span_str("short/out-and-in/er/x"), ERR_MODEL, "leads out");
-    expect_refused(p, span_str("ring/x"), ERR_MODEL, "");
-    expect_refused(p, span_str("c49/er/x"), ERR_MODEL, "");
-    expect_refused(p, span_str("short"), ERR_MODEL, "");
+    expect_refused(p, span_str("short/out-and-in/er/x"), ERR_PERMISSION, "out of the model's");
+    expect_refused(p, span_str("ring/x"), ERR_INPUT, "");
+    expect_refused(p, span_str("c49/er/x"), ERR_INPUT, "");
+    expect_refused(p, span_str("short"), ERR_INPUT, "not a regular file");
   }
+}
+
+static void expect_data(struct ground *p, const char *location) {
+  char text[5] = {0};
+  uint32_t file;
+  assert_int_equal(sources_add(p->s, span_str(location), &file, &p->err), 0);
+  assert_int_equal(sources_read(p->s, file, 0, text, 4, &p->err), 0);
+  assert_string_equal(text, "data");
+  assert_int_equal(sources_unchanged(p->s, &p->err), 0);
+}
+
+static void open_at(struct ground *p, const char *path, bool walk) {
+  sources_close(p->s);
+  p->err = (struct err){0};
+  const struct sources_options how = {.walk = walk};
+  if (sources_open(&p->s, path, &how, &p->err)) fail_msg("%s", p->err.msg);
 }
 
 // hub/snapshots/rev/model.onnx -> ../../blobs/1, with its data beside it in the same way.
 static void test_cache_layout(void **state) {
   struct ground *p = *state;
-  assert_int_equal(mkdir("blobs", 0755) | mkdir("snapshots", 0755) | mkdir("snapshots/rev", 0755),
-                   0);
+  static const char *const folders[] = {
+      "blobs",         "blobs/in",          "other", "other/blobs", "snapshots",
+      "snapshots/rev", "snapshots/rev/onnx"};
+  for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
+    assert_int_equal(mkdir(folders[i], 0755), 0);
   write_file("blobs/1", "onnx");
   write_file("blobs/2", "data");
-  assert_int_equal(symlink("../../blobs/1", "snapshots/rev/m.onnx"), 0);
-  assert_int_equal(symlink("../../blobs/2", "snapshots/rev/m.onnx_data"), 0);
-  struct err err = {0};
-  assert_int_equal(sources_open(&p->s, "snapshots/rev/m.onnx", NULL, &err), -1);
-  assert_int_equal(err.kind, ERR_MODEL);
-  assert_non_null(strstr(err.msg, "symbolic link"));
-  assert_int_equal(err.reason, REASON_MODEL_LINK);
-  err = (struct err){0};
-  const struct sources_options links = {.allow_links = true};
-  assert_int_equal(sources_open(&p->s, "snapshots/rev/m.onnx", &links, &err), 0);
-  expect_ok(p, "m.onnx_data");
-  char text[5] = {0};
-  assert_int_equal(sources_read(p->s, 1, 0, text, 4, &err), 0);
-  assert_string_equal(text, "data");
-  assert_int_equal(sources_unchanged(p->s, &err), 0);
+  write_file("blobs/in/2", "data");
+  write_file("other/blobs/2", "data");
+  write_file("outside.bin", "data");
+  static const struct {
+    const char *to, *at;
+  } links[] = {
+      {"../../blobs/1", "snapshots/rev/m.onnx"},
+      {"../../blobs/2", "snapshots/rev/m.onnx_data"},
+      {"../../../blobs/1", "snapshots/rev/onnx/m.onnx"},
+      {"../../../blobs/2", "snapshots/rev/onnx/d"},
+      {"../../blobs/in/2", "snapshots/rev/deeper"},
+      {"../../other/blobs/2", "snapshots/rev/other"},
+      {"../../outside.bin", "snapshots/rev/outside"},
+      {"../../blobs/../outside.bin", "snapshots/rev/dots"},
+      {"../../blobs/link", "snapshots/rev/twice"},
+      {"../outside.bin", "blobs/link"},
+      {"../../blobs/..", "snapshots/rev/folder"},
+      {"../../blobs", "snapshots/rev/blobs"},
+      {"../../blobs/absent", "snapshots/rev/absent"},
+      {"../../outside.bin", "snapshots/rev/plain.onnx"},
+  };
+  for (size_t i = 0; i < sizeof links / sizeof links[0]; i++)
+    assert_int_equal(symlink(links[i].to, links[i].at), 0);
+  static const char *const refused[] = {"deeper", "other",  "outside", "dots",
+                                        "twice",  "folder", "blobs/2", "onnx/../outside"};
+  for (int walk = 0; walk < 2; walk++) {
+    open_at(p, "snapshots/rev/m.onnx", walk);
+    expect_data(p, "m.onnx_data");
+    expect_data(p, "onnx/d"); // the link lies in a folder within the model's
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+      expect_refused(p, span_str(refused[i]), ERR_PERMISSION, "symbolic link");
+    expect_refused(p, span_str("absent"), ERR_INPUT, "is missing");
+    open_at(p, "snapshots/rev/onnx/m.onnx", walk);
+    expect_data(p, "d");
+    // The user's own link is followed to any place, but only one into `blobs` speaks for others.
+    open_at(p, "snapshots/rev/plain.onnx", walk);
+    expect_refused(p, span_str("m.onnx_data"), ERR_PERMISSION, "symbolic link");
+    expect_refused(p, span_str("outside"), ERR_PERMISSION, "symbolic link");
+    expect_refused(p, span_str("nothing"), ERR_INPUT, "is missing");
+  }
 }
 
 static void test_the_onnx_must_be_a_file(void **state) {
@@ -431,7 +487,7 @@ int main(void) {
       TEST(test_opens_files_beneath),
       TEST(test_refuses_names),
       TEST(test_refuses_what_is_no_plain_file),
-      TEST(test_links_need_a_word),
+      TEST(test_links_that_lead_out_need_a_word),
       TEST(test_allowed_links),
       TEST(test_links_to_folders),
       TEST(test_cache_layout),

@@ -227,7 +227,7 @@ static void expect_changed(const char *words) {
   struct opened o;
   assert_int_equal(open_it(&o, true), -1);
   assert_int_equal(o.err.kind, ERR_INPUT);
-  assert_non_null(strstr(o.err.msg, "source 'in.data' changed since the interrupted run"));
+  assert_non_null(strstr(o.err.msg, "/in.data' changed since the interrupted run"));
   assert_non_null(strstr(o.err.msg, words));
   toy_end(&o.job);
 }

@@ -38,24 +38,14 @@ static const struct cli_option_row option_rows[CLI_OPTIONS] = {
 
 static_assert(CLI_COMMANDS <= 32, "cli_option_row.commands has a bit for every command");
 
-// Pairs that exclude each other; a NULL sentence is made from the names.
+// Pairs that exclude each other.
 static const struct {
   enum cli_option a, b;
-  const char *sentence;
 } exclusions[] = {
-    {OPT_EXTERNAL, OPT_INLINE, NULL},
-    {OPT_INLINE, OPT_DATA_FILE, NULL},
-    {OPT_INLINE, OPT_ALIGN, NULL},
-    {OPT_QUIET, OPT_PROGRESS, NULL},
-    {OPT_DRY_RUN, OPT_RESUME, NULL},
-    {OPT_PASS, OPT_CONFIG, NULL},
-    {OPT_JSON, OPT_CSV, NULL},
-    {OPT_OUTPUT_DIR, OPT_OUTPUT, NULL},
-    {OPT_OUTPUT_DIR, OPT_INPLACE, NULL},
-    {OPT_SUFFIX, OPT_OUTPUT, NULL},
-    {OPT_SUFFIX, OPT_INPLACE, NULL},
-    {OPT_JSON, OPT_REPORT_JSON_STDOUT,
-     "Both --json and --report-json-stdout write to standard output."},
+    {OPT_EXTERNAL, OPT_INLINE}, {OPT_INLINE, OPT_DATA_FILE},  {OPT_INLINE, OPT_ALIGN},
+    {OPT_QUIET, OPT_PROGRESS},  {OPT_DRY_RUN, OPT_RESUME},    {OPT_PASS, OPT_CONFIG},
+    {OPT_JSON, OPT_CSV},        {OPT_OUTPUT_DIR, OPT_OUTPUT}, {OPT_OUTPUT_DIR, OPT_INPLACE},
+    {OPT_SUFFIX, OPT_OUTPUT},   {OPT_SUFFIX, OPT_INPLACE},
 };
 
 const struct cli_command_row *cli_command_row(enum cli_command command) {
@@ -177,6 +167,16 @@ static int bad_value(const struct taking *t, const char *text, const char *wante
                  t->row.name, wanted);
 }
 
+bool cli_is_stream(const char *path) {
+  return strcmp(path, "-") == 0;
+}
+
+static int no_stream_of_a_model(struct err *err) {
+  err_fill(err, ERR_USAGE,
+           "a model cannot be read from a pipe or written to one: weir needs random access");
+  return err_hint(err, "'./-' is a file of that name");
+}
+
 // What the kind of the option makes of the word.
 static int set_value(const struct taking *t, const char *text, struct err *err) {
   struct cli_value *v = t->value;
@@ -217,6 +217,12 @@ static int set_value(const struct taking *t, const char *text, struct err *err) 
       return bad_value(t, text, "a plain file name, without '/' and '..'", err);
     break;
   case CLI_FILE:
+    if (cli_is_stream(text) && t->o == OPT_OUTPUT) return no_stream_of_a_model(err);
+    if (cli_is_stream(text)) return bad_value(t, text, "a path, such as ./-", err);
+    if (*text == '\0') return bad_value(t, text, "a path", err);
+    break;
+  case CLI_STREAM:
+  case CLI_FOLDER:
     if (*text == '\0') return bad_value(t, text, "a path", err);
     break;
   case CLI_TEXT: break;
@@ -310,6 +316,12 @@ static int take_short(struct cli_args *args, const char *word, int *at, struct e
                   quote_str(word).s);
 }
 
+// A log is read from front to back; a folder is none, and what opens it will say so.
+static bool takes_stream(const struct cli_args *args) {
+  const struct span word = operand_word(args->command, args->n_operands);
+  return span_is(word, "EDITS") || span_is(word, "DIR") || span_is(word, "[NAME]");
+}
+
 static int take_words(struct cli_args *args, struct err *err) {
   const struct cli_command_row *row = &command_rows[args->command];
   bool options = true;
@@ -323,6 +335,7 @@ static int take_words(struct cli_args *args, struct err *err) {
     } else if (options && word[0] == '-' && word[1]) {
       rc = take_short(args, word, &at, err);
     } else if (operand_word(args->command, args->n_operands).n > 0) {
+      if (cli_is_stream(word) && !takes_stream(args)) return no_stream_of_a_model(err);
       args->operand[args->n_operands++] = word;
     } else {
       err_fill(err, ERR_USAGE, "'%s' is one word too many: usage is 'weir %s %s'",
@@ -385,6 +398,31 @@ static int parse_top(struct cli_args *args, const char *word, struct err *err) {
   return err_hint(err, "options follow the command: weir COMMAND ... %s", quote_str(word).s);
 }
 
+// What stands alone on standard output; two of them could not be told apart there.
+static bool is_on_stdout(const struct cli_args *args, enum cli_option o) {
+  if (!cli_option_belongs(o, args->command) || !cli_given(args, o)) return false;
+  const struct cli_option_row row = cli_row(args->command, o);
+  return row.kind == CLI_FLAG || cli_is_stream(args->value[o].text);
+}
+
+static const enum cli_option on_stdout[] = {OPT_JSON, OPT_REPORT_JSON_STDOUT, OPT_REPORT_JSON,
+                                            OPT_EDIT_LOG};
+
+static int check_stdout(const struct cli_args *args, struct err *err) {
+  const size_t n = sizeof on_stdout / sizeof on_stdout[0];
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; k < i; k++)
+      if (is_on_stdout(args, on_stdout[i]) && is_on_stdout(args, on_stdout[k]))
+        return err_set(err, ERR_USAGE, "Both --%s and --%s write to standard output.",
+                       option_rows[on_stdout[k]].name, option_rows[on_stdout[i]].name);
+  return 0;
+}
+
+bool cli_stdout_is_taken(const struct cli_args *args) {
+  return is_on_stdout(args, OPT_JSON) || is_on_stdout(args, OPT_REPORT_JSON) ||
+         is_on_stdout(args, OPT_EDIT_LOG);
+}
+
 void cli_free(struct cli_args *args) {
   arena_free(&args->arena);
 }
@@ -413,10 +451,10 @@ int cli_parse(struct cli_args *args, int argc, char *const *argv, struct err *er
   if (take_words(args, err) < 0) return -1;
   for (size_t i = 0; i < sizeof exclusions / sizeof *exclusions; i++) {
     if (!cli_given(args, exclusions[i].a) || !cli_given(args, exclusions[i].b)) continue;
-    if (exclusions[i].sentence) return err_set(err, ERR_USAGE, "%s", exclusions[i].sentence);
     return err_set(err, ERR_USAGE, "Use either --%s or --%s, not both.",
                    option_rows[exclusions[i].a].name, option_rows[exclusions[i].b].name);
   }
+  if (check_stdout(args, err)) return -1;
   // Words of the two messages about --inplace: those that scripts around onnx-conv2matmul know.
   if (!cli_option_belongs(OPT_OUTPUT, args->command)) return 0;
   bool operand = cli_operand(args, "OUT") != NULL, option = cli_given(args, OPT_OUTPUT);
@@ -446,7 +484,8 @@ bool cli_flag(const struct cli_args *args, enum cli_option option) {
 
 const char *cli_string(const struct cli_args *args, enum cli_option option) {
   const enum cli_kind kind = cli_row(args->command, option).kind;
-  assert(kind == CLI_TEXT || kind == CLI_FILE || kind == CLI_NAME || kind == CLI_CHOICE);
+  assert(kind == CLI_TEXT || kind == CLI_FILE || kind == CLI_STREAM || kind == CLI_FOLDER ||
+         kind == CLI_NAME || kind == CLI_CHOICE);
   return args->value[option].text;
 }
 

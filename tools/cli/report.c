@@ -50,6 +50,18 @@ void report_end(void) {
 
 // ---- messages -----------------------------------------------------------------------------------
 
+static int stdout_errno; // of the first write to it that failed
+
+static void look_at_stdout(bool failed) {
+  if (failed && stdout_errno == 0) stdout_errno = errno ? errno : EIO;
+}
+
+// Where both go to one place (a log, a terminal), what was said first stands there first.
+static void flush_stdout(void) {
+  errno = 0;
+  look_at_stdout(fflush(stdout) != 0);
+}
+
 void report_say(enum report_kind kind, const char *fmt, ...) {
   static const struct {
     const char *plain, *bright;
@@ -62,6 +74,7 @@ void report_say(enum report_kind kind, const char *fmt, ...) {
   };
   if (talk.quiet && kind > REPORT_ERROR_HINT) return;
   va_list ap;
+  flush_stdout();
   report_end();
   fputs(talk.colour ? starts[kind].bright : starts[kind].plain, stderr);
   va_start(ap, fmt);
@@ -109,6 +122,7 @@ void report_tick(void *ctx, uint64_t done, uint64_t total, const char *what) {
     const bool last = talk.lines && done == total;
     if (!last && now - talk.last < (talk.lines ? 1 : 10)) return;
     talk.last = now;
+    flush_stdout();
   }
   const struct progress p = {.label = talk.label,
                              .what = what,
@@ -137,12 +151,6 @@ struct quoted report_size(uint64_t bytes) {
 // ---- standard output ----------------------------------------------------------------------------
 
 enum { FLUSH_BYTES = 1 << 20 };
-
-static int stdout_errno; // of the first write that failed
-
-static void look_at_stdout(bool failed) {
-  if (failed && stdout_errno == 0) stdout_errno = errno ? errno : EIO;
-}
 
 bool report_stdout_alive(void) {
   look_at_stdout(ferror(stdout) != 0);

@@ -1,5 +1,5 @@
 // All that weir says. Data goes to standard output; errors, notices and progress go to standard
-// error. Colour and the moving bar appear only on a terminal, colour not if NO_COLOR is set.
+// error, each line behind all that was printed before it. Colour and the moving bar appear only on a terminal, colour not if NO_COLOR is set.
 //
 //   weir: error: tensor 'w3': bytes 8192..12288 are past the end of 'w.bin' (10000 bytes)
 //   hint: …

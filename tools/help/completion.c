@@ -34,6 +34,10 @@ static void put_fish(FILE *to, const char *text) {
   }
 }
 
+static bool is_path(const struct cli_option_row *row) {
+  return row->kind == CLI_FILE || row->kind == CLI_STREAM || row->kind == CLI_FOLDER;
+}
+
 // --pass names passes.
 static bool names_passes(const struct cli_option_row *row) {
   return strcmp(row->name, cli_option_row(OPT_PASS)->name) == 0;
@@ -76,8 +80,8 @@ static void bash_value(FILE *to, const struct cli_option_row *row) {
     fprintf(to, "COMPREPLY=($(compgen -W '");
     put_words(to, row);
     fprintf(to, "' -- \"$word\"))");
-  } else if (row->kind == CLI_FILE) {
-    fprintf(to, "_weir_paths f \"$word\"");
+  } else if (is_path(row)) {
+    fprintf(to, "_weir_paths %c \"$word\"", row->kind == CLI_FOLDER ? 'd' : 'f');
   } else {
     fprintf(to, "COMPREPLY=()"); // a number or a new name: nothing to offer
   }
@@ -196,7 +200,7 @@ static void zsh_option(FILE *to, const struct cli_option_row *row) {
   } else if (!flag) {
     fputc(':', to);
     put_quoted(to, row->metavar, ":\\");
-    fprintf(to, ":%s", row->kind == CLI_FILE ? "_files" : " ");
+    fprintf(to, ":%s", row->kind == CLI_FOLDER ? "_files -/" : is_path(row) ? "_files" : " ");
   }
   fprintf(to, "' \\\n");
 }
@@ -255,8 +259,10 @@ static void fish_option(FILE *to, uint32_t first, enum cli_option o) {
     fprintf(to, " -x -a '");
     put_words(to, row);
     fputc('\'', to);
+  } else if (row->kind == CLI_FOLDER) {
+    fprintf(to, " -x -a '(__fish_complete_directories)'");
   } else if (row->kind != CLI_FLAG) {
-    fprintf(to, row->kind == CLI_FILE ? " -r -F" : " -x");
+    fprintf(to, is_path(row) ? " -r -F" : " -x");
   }
   fprintf(to, " -d '");
   put_fish(to, row->help);

@@ -23,6 +23,9 @@ struct inspect_file {
   const char *name;
   uint64_t size;
   struct tensor_map_use use;
+  bool missing;
+  uint64_t needed; // bytes, for all of its tensors
+  const char *is;  // what it seems to be instead, where it is too short, or NULL
 };
 
 // Something that weir could do with the model.

@@ -6,6 +6,8 @@
 // not depend on who shows it.
 #include "inspect.h"
 
+#include "load.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -164,6 +166,19 @@ static void gather_tensors(struct inspect *in) {
   }
 }
 
+// How long every data file must be, and what one is that is not.
+static void gather_needed(struct inspect *in) {
+  for (size_t i = 0; i < in->map.n_rows; i++) {
+    const struct tensor_span *at = &in->map.rows[i];
+    in->files[at->file].needed = max_u64(in->files[at->file].needed, at->off + at->len);
+  }
+  for (uint32_t f = 1; f < in->m->n_files; f++) {
+    struct inspect_file *file = &in->files[f];
+    if (!file->missing && file->needed > file->size)
+      file->is = load_looks_like(in->sources, f).what;
+  }
+}
+
 void inspect_gather(struct inspect *in, const struct model *m, struct sources *sources) {
   *in = (struct inspect){.m = m, .sources = sources};
   gather_producer(in);
@@ -179,8 +194,11 @@ void inspect_gather(struct inspect *in, const struct model *m, struct sources *s
   tensor_map_init(&in->map, m, false);
   in->files = arena_zalloc(&in->arena, (m->n_files + 1u) * sizeof *in->files);
   for (uint32_t f = 0; f < m->n_files; f++)
-    in->files[f] =
-        (struct inspect_file){m->files[f].name, m->files[f].size, tensor_map_use(&in->map, f)};
+    in->files[f] = (struct inspect_file){.name = m->files[f].name,
+                                         .size = m->files[f].size,
+                                         .use = tensor_map_use(&in->map, f),
+                                         .missing = sources_is_absent(sources, f)};
+  gather_needed(in);
   inspect_advise(in);
 }
 

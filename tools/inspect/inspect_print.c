@@ -79,19 +79,26 @@ static void print_sum(const char *label, struct inspect_sum sum) {
   printf("  %-24s %8lu  %10s\n", label, sum.tensors, quote_bytes(sum.bytes).s);
 }
 
+static void print_file(const struct inspect_file *file) {
+  const uint64_t unused = file->size - min_u64(file->size, file->use.used);
+  printf("%-10s %s: %lu tensor%s", file->missing ? "missing" : quote_bytes(file->size).s,
+         quote_str(file->name).s, file->use.places, plural(file->use.places));
+  if (file->missing)
+    printf(" (%s)", quote_bytes(file->use.used).s);
+  else if (file->needed > file->size)
+    printf(", too short: %s needed%s%s", quote_bytes(file->needed).s, file->is ? "; it " : "",
+           file->is ? file->is : "");
+  else if (unused > 0)
+    printf(", %s in no tensor (%s of it padding)", quote_bytes(unused).s,
+           quote_bytes(file->use.padding).s);
+  putchar('\n');
+}
+
 void inspect_print(struct inspect *in) {
   const struct model *m = in->m;
   printf("%-10s %s\n", quote_bytes(in->files[0].size).s, quote_str(in->files[0].name).s);
-  for (uint32_t f = 1; f < m->n_files && f <= FILES_SHOWN; f++) {
-    const struct inspect_file *file = &in->files[f];
-    uint64_t unused = file->size - min_u64(file->size, file->use.used);
-    printf("%-10s %s: %lu tensor%s", quote_bytes(file->size).s, quote_str(file->name).s,
-           file->use.places, plural(file->use.places));
-    if (unused > 0)
-      printf(", %s in no tensor (%s of it padding)", quote_bytes(unused).s,
-             quote_bytes(file->use.padding).s);
-    putchar('\n');
-  }
+  for (uint32_t f = 1; f < m->n_files && f <= FILES_SHOWN; f++)
+    print_file(&in->files[f]);
   if (m->n_files > FILES_SHOWN + 1)
     printf("%-10s and %u more data files\n", "", m->n_files - FILES_SHOWN - 1);
   printf("\nIR version %lld, opset", (long long)m->ir_version);

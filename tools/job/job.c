@@ -27,6 +27,7 @@ void job_close(struct job *job) {
   model_free(&job->model);
   if (job->sources) sources_close(job->sources);
   if (job->out.dest >= 0) close(job->out.dest);
+  job_output_remove_folder(job);
   digest_free(job->log_digest);
   arena_free(&job->arena);
   *job = (struct job){.out.dest = -1};
@@ -124,7 +125,7 @@ int job_finish(struct job *job, struct err *err) {
   }
   if (job->nothing_to_write && job_look_ahead(job, err)) return -1;
   const int rc = write_json_report(job, err);
-  if (!job_report_to_stdout(job->args) || !cli_flag(job->args, OPT_JSON)) job_report_print(job);
+  if (!cli_stdout_is_taken(job->args)) job_report_print(job);
   if (rc) return -1;
   if (job->refusal.kind == ERR_NONE) return 0;
   *err = job->refusal;

@@ -28,6 +28,7 @@ struct job_text {
   const char
       *temporary; // its name until it is whole; NULL: written in place (a pipe, a device, a link)
   int errnum;     // of the first write that failed; 0: none did
+  bool on_stdout; // path is "-": what fails there is known when the program ends (report_close)
 };
 
 enum { JOB_WARNINGS_MAX = 8 };
@@ -39,6 +40,7 @@ struct job_output {
   int dest;                       // descriptor of `folder`
   bool folder_is_above; // `folder` is one above the output's, which the run (this is a dry one)
                         // would make
+  bool made;            // `folder` was missing, and this run made it
   bool absent;          // OUT was left out
   bool replace;         // --force or --inplace
   const char *taken_by_source; // a name wanted for the data file that is one of the input's
@@ -115,9 +117,11 @@ void job_close(struct job *job);
 int job_load(struct job *job, struct err *err);
 int job_prepare_plan(struct job *job, struct err *err);
 
-// job_output.c. split fills dest_folder and onnx_name from out_path; open opens dest.
+// job_output.c. split fills dest_folder and onnx_name from out_path; open opens dest, and makes the
+// folder if it alone is missing. remove_folder: the one that open made, if nothing lies in it.
 void job_output_split(struct job *job);
 int job_output_open(struct job *job, struct err *err);
+void job_output_remove_folder(struct job *job);
 // Is there something under the output's name, and what?
 bool job_output_there(const struct job *job, struct stat *st);
 // ERR_USAGE for a name that cannot be an output's; for one that must not be written over; for a
@@ -163,6 +167,7 @@ bool job_report_to_stdout(const struct cli_args *args);
 // closes what is open and removes it.
 int job_text_open(struct job_text *t, const char *path, struct arena *a, struct err *err);
 int job_text_publish(struct job_text *t, struct err *err);
+bool job_text_is_open(const struct job_text *t);
 // A piece of an open text. What failed is kept, and job_text_check says it: -1, with *err.
 int job_text_add(struct job_text *t, struct span piece);
 int job_text_check(const struct job_text *t, struct err *err);

@@ -63,8 +63,10 @@ void job_dry_run_print(const struct job *job) {
     printf("output: '%s' exists%s\n", quote_str(job->out.path).s,
            job->refusal.kind == ERR_NONE ? " and would be replaced" : "");
   printf("folder: '%s' %s%s\n", quote_str(job->out.folder).s, writable,
-         job->out.folder_is_above ? " (the nearest that is there; the run makes the output's own)"
-                                  : "");
+         !job->out.folder_is_above ? ""
+         : job->refusal.kind == ERR_NONE
+             ? " (the nearest that exists; the run makes the output's own)"
+             : " (the nearest that exists)");
   printf("disk needed: %s%s; ", report_size(job->ahead.space.needed_bytes).s,
          job->out.replace ? ", beside the files that are replaced (they keep theirs until then)"
                           : "");
@@ -77,5 +79,5 @@ void job_dry_run_print(const struct job *job) {
          quote_bytes(job->memory).s, quote_bytes(PROGRAM_BYTES).s);
   if (job->stats.jobs) printf("workers: %u, io: %s\n", job->stats.jobs, io_mode_name(job->mode));
   if (job->refusal.kind != ERR_NONE)
-    printf("the run would be REFUSED with exit code %d\n", (int)job->refusal.kind);
+    printf("this would fail with exit code %d\n", (int)job->refusal.kind);
 }

@@ -2,12 +2,14 @@
 //
 // A text grows under a temporary name (F.part) and takes its own when it is whole. What is no plain
 // file (a device, a pipe, a link such as /dev/stdout) is written as it is: a rename would replace
-// it.
+// it. "-" is standard output, where no other text goes then.
 //
 // Their paths are the user's, and a slip of the shell's completion may name a model's own files:
 // those are looked for before anything is opened for writing, the input's by inode, the output's by
 // name. Neither may two of them have one name, temporary names included.
 #include "job.h"
+
+#include "report.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +27,7 @@ static int cannot_write(const char *path, struct err *err) {
 
 static bool is_plain(const char *path) {
   struct stat st;
+  if (cli_is_stream(path)) return false;
   return lstat(path, &st) < 0 || S_ISREG(st.st_mode);
 }
 
@@ -36,6 +39,7 @@ static const char *folder_of(const char *path, struct arena *a) {
 int job_text_foresee(const char *path, struct err *err) {
   struct stat st;
   struct arena scratch = {0};
+  if (cli_is_stream(path)) return 0;
   bool bad = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
   if (bad)
     errno = EISDIR;
@@ -52,13 +56,15 @@ int job_text_open(struct job_text *t, const char *path, struct arena *a, struct 
   const bool plain = is_plain(path);
   t->path = path;
   t->temporary = plain ? arena_printf(a, "%s.part", path) : NULL;
+  t->on_stdout = cli_is_stream(path);
+  if (t->on_stdout) return 0;
   t->file = fopen(plain ? t->temporary : path, "we");
   return t->file ? 0 : cannot_write(path, err);
 }
 
 int job_text_reserve(struct job_text *t, const char *path, struct arena *a, struct err *err) {
   if (job_text_foresee(path, err)) return -1;
-  if (is_plain(path)) return job_text_open(t, path, a, err);
+  if (is_plain(path) || cli_is_stream(path)) return job_text_open(t, path, a, err);
   t->path = path;
   return 0;
 }
@@ -68,7 +74,15 @@ static bool put(FILE *f, struct span text) {
   return text.n == 0 || fwrite(text.at, 1, text.n, f) == text.n;
 }
 
+bool job_text_is_open(const struct job_text *t) {
+  return t->file || t->on_stdout;
+}
+
 int job_text_add(struct job_text *t, struct span piece) {
+  if (t->on_stdout) {
+    report_text((const char *)piece.at, piece.n);
+    return 0;
+  }
   if (put(t->file, piece)) return 0;
   if (!t->errnum) t->errnum = errno ? errno : EIO; // 0 would be success
   return -1;
@@ -81,12 +95,14 @@ int job_text_check(const struct job_text *t, struct err *err) {
 }
 
 int job_text_end(struct job_text *t, struct span text, struct err *err) {
+  if (t->on_stdout) return job_text_add(t, text);
   if (!t->file && !(t->file = fopen(t->path, "we"))) return cannot_write(t->path, err);
   if (!put(t->file, text)) return cannot_write(t->path, err);
   return job_text_publish(t, err);
 }
 
 int job_text_publish(struct job_text *t, struct err *err) {
+  if (t->on_stdout) return 0;
   int failed = fflush(t->file);
   // Pipes and devices cannot be synced.
   if (!failed && fsync(fileno(t->file)) < 0 && errno != EINVAL && errno != EROFS) failed = -1;
@@ -151,7 +167,8 @@ bool job_reads(const struct job *job, const struct stat *st) {
   struct stat other;
   if (sources_find_inode(job->sources, st->st_dev, st->st_ino) != NO_ID) return true;
   for (size_t i = 0; i < sizeof beside / sizeof beside[0]; i++)
-    if (beside[i] && stat(beside[i], &other) == 0 && S_ISREG(other.st_mode) && is_same(&other, st))
+    if (beside[i] && !cli_is_stream(beside[i]) && stat(beside[i], &other) == 0 &&
+        S_ISREG(other.st_mode) && is_same(&other, st))
       return true;
   return false;
 }
@@ -172,7 +189,7 @@ static uint32_t list_records(struct job *job, struct record out[RECORDS_MAX]) {
   uint32_t n = 0;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     const char *given = cli_string(job->args, rows[i].option);
-    if (!given) continue;
+    if (!given || cli_is_stream(given)) continue;
     const char *path = arena_printf(&job->arena, "%s%s", given, rows[i].tail);
     const char *name = cli_option_row(rows[i].option)->name;
     out[n++] = (struct record){name, path};
@@ -187,8 +204,8 @@ static int check_record(const struct job *job, const struct record *r, struct er
   const char *whose = NULL;
   if (stat(r->path, &st) == 0 && job_reads(job, &st))
     whose = "input";
-  else if (is_ours(job, path_base(r->path)) && stat_folder(r->path, &st) &&
-           fstat(job->out.dest, &dest) == 0 && is_same(&st, &dest))
+  else if (!job->out.folder_is_above && is_ours(job, path_base(r->path)) &&
+           stat_folder(r->path, &st) && fstat(job->out.dest, &dest) == 0 && is_same(&st, &dest))
     whose = "output";
   if (!whose) return 0;
   err_set(err, ERR_USAGE, "--%s would write over '%s', which is one of the %s's own files",

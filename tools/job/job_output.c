@@ -5,11 +5,17 @@
 // spelling is no way around. What the output would write over beside its own name is asked in
 // job_files.c.
 //
-// A dry run makes no folder. Where the run would make it (--output-dir), the nearest folder that is
-// there stands in for it, and nothing is taken in it.
+// The output's own folder is made if only that is missing, and removed again (job_close) if nothing
+// came to lie in it. The folders around it are the user's business: a slip in a long path makes no
+// tree.
+//
+// A dry run makes no folder: the nearest one that is there stands in for it, and nothing is taken
+// in that.
 #include "job.h"
 
 #include "beneath.h"
+#include "cli_words.h"
+#include "fs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -41,28 +47,69 @@ int job_output_check_name(const struct job *job, struct err *err) {
   return err_hint(err, "choose a shorter name");
 }
 
-// A dry run makes no folder: the nearest one that is there stands in for one that the run would
-// make.
-static bool takes_folder_above(struct job *job) {
-  if (!job->nothing_to_write || !cli_given(job->args, OPT_OUTPUT_DIR)) return false;
-  if (strcmp(job->out.folder, ".") == 0) return false;
-  job->out.folder_is_above = true;
-  job->out.folder = arena_folder(&job->arena, job->out.folder);
-  return true;
+// With its entry in the folder around it on disk: what is sealed in there must not be lost with it.
+static int make_folder(struct job *job) {
+  struct err ignored = {0}; // using it is what must work
+  if (fs_ops->mkdirat(AT_FDCWD, job->out.folder, 0777)) return errno;
+  job->out.made = true;
+  const char *around = arena_folder(&job->arena, job->out.folder);
+  const int at = open(around, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (at < 0) return 0;
+  (void)fs_sync_folder(at, around, &ignored);
+  close(at);
+  return 0;
+}
+
+void job_output_remove_folder(struct job *job) {
+  if (job->out.made) fs_ops->unlinkat(AT_FDCWD, job->out.folder, AT_REMOVEDIR);
+}
+
+static void cannot_make(struct job *job, const char *folder, int errnum, struct err *err) {
+  const struct quoted q = quote_str(folder);
+  if (errnum != ENOENT) {
+    err_fill_errno(err, errnum, ERR_IO, "the output's folder '%s' cannot be made", q.s);
+    return;
+  }
+  err_fill(err, ERR_USAGE, "the output's folder '%s' does not exist, nor does the one around it",
+           q.s);
+  err_fill_hint(err, "make it first: mkdir -p %s", cli_words_quote(folder, &job->arena));
+}
+
+// The nearest folder that can be opened stands in for the output's own. What the run would not get
+// over is noted: it makes one folder, or (--output-dir, before the job) all that are missing.
+static int open_above(struct job *job, struct err *err) {
+  const char *own = job->out.folder;
+  const bool makes_all = cli_given(job->args, OPT_OUTPUT_DIR);
+  struct err why = {0};
+  while (job->out.dest < 0) {
+    if (job->out.folder_is_above && !makes_all) cannot_make(job, own, errno, &why);
+    if (strcmp(job->out.folder, ".") == 0 || strcmp(job->out.folder, "/") == 0)
+      return err_errno(err, errno, ERR_IO, "the folder '%s' cannot be opened", job->out.folder);
+    job->out.folder_is_above = true;
+    job->out.folder = arena_folder(&job->arena, job->out.folder);
+    job->out.dest = open(job->out.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  }
+  if (faccessat(job->out.dest, ".", W_OK | X_OK, AT_EACCESS)) cannot_make(job, own, errno, &why);
+  return why.kind == ERR_NONE ? 0 : job_refused(job, &why, err);
 }
 
 int job_output_open(struct job *job, struct err *err) {
-  do
-    job->out.dest = open(job->out.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  while (job->out.dest < 0 && errno == ENOENT && takes_folder_above(job));
-  if (job->out.dest >= 0) return 0;
-  if (errno == ENOENT) {
-    err_set(err, ERR_USAGE, "the output's folder '%s' does not exist",
-            quote_str(job->out.folder).s);
-    return err_hint(err, "make it first: mkdir -p %s", quote_str(job->out.folder).s);
+  const int how = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+  struct err why = {0};
+  job->out.dest = open(job->out.folder, how);
+  if (job->out.dest < 0 && errno == ENOENT) {
+    if (job->nothing_to_write) return open_above(job, err);
+    const int errnum = make_folder(job);
+    if (errnum && errnum != EEXIST) {
+      cannot_make(job, job->out.folder, errnum, err);
+      return -1;
+    }
+    job->out.dest = open(job->out.folder, how);
   }
-  return err_errno(err, errno, ERR_IO, "the output's folder '%s' cannot be opened",
-                   quote_str(job->out.folder).s);
+  if (job->out.dest >= 0) return 0;
+  err_fill_errno(&why, errno, errno == ENOTDIR ? ERR_USAGE : ERR_IO,
+                 "the output's folder '%s' cannot be opened", quote_str(job->out.folder).s);
+  return job_refused(job, &why, err) ? -1 : open_above(job, err);
 }
 
 bool job_output_there(const struct job *job, struct stat *st) {

@@ -55,7 +55,7 @@ int job_open(struct job *job, const struct cli_args *args, struct err *err) {
 static int log_sink(void *ctx, struct span line) {
   struct job *job = ctx;
   digest_add(job->log_digest, line.at, line.n);
-  return job->log.file ? job_text_add(&job->log, line) : 0;
+  return job_text_is_open(&job->log) ? job_text_add(&job->log, line) : 0;
 }
 
 // What cannot be written is better known before hours of work than after.
@@ -177,5 +177,5 @@ int job_prepare_plan(struct job *job, struct err *err) {
   if (write_plan(job, err)) return -1;
   job->index_bytes = arena_held_bytes();
   // Before the seal: a run that is killed in it is completed without making the edits again.
-  return job->log.file ? job_text_publish(&job->log, err) : 0;
+  return job_text_is_open(&job->log) ? job_text_publish(&job->log, err) : 0;
 }

@@ -54,7 +54,7 @@ int pipeline_add_text(struct pipeline *p, const char *text, struct err *err);
 // `name` stands before the line and column of messages. Every pass has its values checked, and a
 // refusal has the place of its name. ERR_USAGE for what does not fit.
 int pipeline_parse(struct pipeline *p, struct span text, const char *name, struct err *err);
-// The same for a file. ERR_INPUT if it cannot be read.
+// The same for a file, or for standard input (path "-"). ERR_INPUT if it cannot be read.
 int pipeline_read(struct pipeline *p, const char *path, struct err *err);
 
 // How edit logs and plans name what was done. One step under the usual cap: its pass and the pass's

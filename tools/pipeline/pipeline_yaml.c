@@ -293,7 +293,8 @@ int pipeline_parse(struct pipeline *p, struct span text, const char *name, struc
 
 int pipeline_read(struct pipeline *p, const char *path, struct err *err) {
   struct arena scratch = {0};
-  FILE *f = fopen(path, "re");
+  const bool is_stdin = strcmp(path, "-") == 0;
+  FILE *f = is_stdin ? stdin : fopen(path, "re");
   if (!f)
     return err_errno(err, errno, ERR_INPUT, "the pipeline '%s' cannot be read", quote_str(path).s);
   uint8_t *text = arena_alloc(&scratch, PIPELINE_MAX_BYTES + 1);
@@ -302,7 +303,7 @@ int pipeline_read(struct pipeline *p, const char *path, struct err *err) {
   int rc = ferror(f) ? err_errno(err, errno ? errno : EIO, ERR_INPUT,
                                  "the pipeline '%s' cannot be read", quote_str(path).s)
                      : pipeline_parse(p, span_of(text, n), path, err);
-  fclose(f);
+  if (!is_stdin) fclose(f);
   arena_free(&scratch);
   return rc;
 }

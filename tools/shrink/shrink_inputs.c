@@ -6,14 +6,28 @@
 // are refused before anything is made.
 #include "shrink_inputs.h"
 
+#include "cli_words.h"
 #include "report.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <dirent.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+// The last part of a path, with the slashes around it, is cut off.
+static void cut_last(char *path) {
+  size_t n = strlen(path);
+  while (n > 0 && path[n - 1] == '/')
+    n--;
+  while (n > 0 && path[n - 1] != '/')
+    n--;
+  path[n] = '\0';
+}
 
 void shrink_inputs_free(struct shrink_inputs *s) {
+  for (; s->made > 0 && rmdir(s->folder) == 0; s->made--)
+    cut_last(s->folder);
   TABLE_FREE(s, rows);
   arena_free(&s->arena);
 }
@@ -53,7 +67,10 @@ static int add_file(struct shrink_inputs *s, const struct cli_args *args, const 
   const char *out = cli_string(args, OPT_OUTPUT);
   bool named = !out && !cli_flag(args, OPT_INPLACE);
   if (named) out = output_of(&s->arena, args, in);
-  if (named && is_skipped(args, in, out)) return 0;
+  if (named && is_skipped(args, in, out)) {
+    s->skipped++;
+    return 0;
+  }
   for (uint32_t i = 0; named && i < s->n_rows; i++) {
     if (strcmp(s->rows[i].out, out) != 0) continue;
     err_fill(err, ERR_USAGE, "'%s' and '%s' would both be written to '%s'",
@@ -81,7 +98,10 @@ static int add_folder(struct shrink_inputs *s, const struct cli_args *args, cons
   int rc = 0, n = scandir(folder, &names, is_model, by_name);
   if (n < 0)
     return err_errno(err, errno, ERR_INPUT, "the folder '%s' cannot be read", quote_str(folder).s);
-  if (n == 0) rc = err_set(err, ERR_INPUT, "there is no .onnx in '%s'", quote_str(folder).s);
+  if (n == 0) {
+    rc = err_set(err, ERR_INPUT, "there is no .onnx in '%s'", quote_str(folder).s);
+    if (args->n_operands == 2) err_fill_hint(err, "--output-dir names the folder of the outputs");
+  }
   const char *between = str_ends(folder, "/") ? "" : "/";
   for (int i = 0; i < n; i++) {
     const char *path = arena_printf(&s->arena, "%s%s%s", folder, between, names[i]->d_name);
@@ -93,25 +113,43 @@ static int add_folder(struct shrink_inputs *s, const struct cli_args *args, cons
 }
 
 // With the folders it lies in.
-static int make_folder(const char *path, struct err *err) {
-  struct arena scratch = {0};
-  char *part = arena_string(&scratch, span_str(path));
-  int failed = 0;
-  for (char *at = part + 1; !failed; at++) {
-    char was = *at;
-    if (was != '/' && was != '\0') continue;
+static int make_folder(struct shrink_inputs *s, const char *path, struct err *err) {
+  char *part = s->folder = arena_string(&s->arena, span_str(path));
+  for (char *at = part + 1;; at++) {
+    const char was = *at;
+    if ((was != '/' && was != '\0') || at[-1] == '/') {
+      if (was == '\0') return 0;
+      continue;
+    }
     *at = '\0';
-    if (mkdir(part, 0777) < 0 && errno != EEXIST) failed = errno;
+    const int failed = mkdir(part, 0777) == 0 ? 0 : errno;
     *at = was;
-    if (was == '\0') break;
+    if (!failed) s->made++;
+    if (failed && failed != EEXIST)
+      return err_errno(err, failed, ERR_IO, "the folder '%s' cannot be made", quote_str(path).s);
+    if (was == '\0') return 0;
   }
-  arena_free(&scratch);
-  if (!failed) return 0;
-  return err_errno(err, failed, ERR_IO, "the folder '%s' cannot be made", quote_str(path).s);
+}
+
+// `weir shrink IN OUT`, as other commands are called: asked back before anything is written.
+// Whether a word is an input or the output must not depend on what lies there.
+static int check_second(struct shrink_inputs *s, const struct cli_args *args, struct err *err) {
+  if (args->n_operands != 2 || access(args->operand[0], F_OK) != 0) return 0;
+  const char *in = args->operand[0], *second = args->operand[1];
+  if (access(second, F_OK) == 0 || errno != ENOENT) return 0;
+  err_fill(err, ERR_INPUT, "'%s' does not exist: all operands of 'weir shrink' are inputs",
+           quote_str(second).s);
+  if (cli_given(args, OPT_OUTPUT) || cli_given(args, OPT_OUTPUT_DIR) ||
+      cli_given(args, OPT_INPLACE))
+    return -1;
+  return err_hint(err, "is it the output? weir shrink %s %s %s", cli_words_quote(in, &s->arena),
+                  str_ends(second, "/") ? "--output-dir" : "-o",
+                  cli_words_quote(second, &s->arena));
 }
 
 int shrink_inputs_list(struct shrink_inputs *s, const struct cli_args *args, struct err *err) {
   struct stat st;
+  if (check_second(s, args, err)) return -1;
   for (uint32_t i = 0; i < args->n_operands; i++) {
     const char *path = args->operand[i];
     bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
@@ -119,5 +157,5 @@ int shrink_inputs_list(struct shrink_inputs *s, const struct cli_args *args, str
   }
   const char *folder = cli_string(args, OPT_OUTPUT_DIR);
   const bool needed = folder && !cli_flag(args, OPT_INFO) && !cli_flag(args, OPT_DRY_RUN);
-  return needed && stat(folder, &st) < 0 ? make_folder(folder, err) : 0;
+  return needed && stat(folder, &st) < 0 ? make_folder(s, folder, err) : 0;
 }

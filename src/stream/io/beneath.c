@@ -1,19 +1,26 @@
 // The lock on the door: names in a model file are chosen by whoever wrote it.
 //
 // Two steps. First the text: what is absolute, leaves the folder, or would be a path on another
-// system is refused, and the rest is normalized. Then the disk: one openat2 with RESOLVE_BENEATH,
-// NO_SYMLINKS and NO_MAGICLINKS makes the kernel keep the promise, so that nobody can swap a folder
-// for a link between a check and an open. Where openat2 does not exist (before Linux 5.6, or behind
-// a filter) every component is opened alone with O_NOFOLLOW, and links are followed by hand, which
-// keeps the same promise.
+// system is refused, and the rest is normalized. Then the disk: one openat2 with RESOLVE_BENEATH
+// and NO_MAGICLINKS makes the kernel keep the promise, so that nobody can swap a folder for a link
+// between a check and an open. Where openat2 does not exist (before Linux 5.6, or behind a filter)
+// every component is opened alone with O_NOFOLLOW, and links are followed by hand, which keeps the
+// same promise. A link that stays in the folder leads to nothing that a name could not say.
 //
 // Everything else is asked of the descriptor, not of the name: a regular file, one name only (a
 // hard link can smuggle in a file from outside). O_NONBLOCK keeps a FIFO from hanging us before
 // that.
 //
-// With allow_links, links inside the folder are followed, and the last component may be a link that
-// leads out, as in a cache of `snapshots/<revision>/model.onnx_data -> ../../blobs/<hash>`. Folders
-// are never followed out.
+// One layout of links that lead out is known: the Hugging Face cache, where what users name are
+// links and the bytes lie in one folder under names of their own.
+//
+//   snapshots/<revision>/model.onnx       -> ../../blobs/<hash>       the link that the user named
+//   snapshots/<revision>/model.onnx_data  -> ../../blobs/<hash>       a data file
+//
+// A data file's link is followed if it leads, in one step, into the very folder `blobs` that the
+// user's own link led to. That folder is known by its descriptor, and the file is opened in it by
+// its plain name, so no rename can lead elsewhere. With allow_links the last component may be a
+// link to any place. Folders are never followed out.
 #include "beneath.h"
 
 #include <errno.h>
@@ -130,7 +137,7 @@ static int follow(struct walk *w, const char *part) {
 }
 
 // One component. Gives the descriptor of the last one, -2 to go on, -1 with errno.
-static int walk_step(struct walk *w, int flags, bool links) {
+static int walk_step(struct walk *w, int flags) {
   char part[BENEATH_MAX + 1];
   next_part(w, part);
   const bool last = w->rest[0] == '\0', up = strcmp(part, "..") == 0;
@@ -146,7 +153,7 @@ static int walk_step(struct walk *w, int flags, bool links) {
   if (fd < 0) {
     const int errnum = errno;
     if (!is_link(at, part)) return walk_fails(errnum);
-    return links ? (follow(w, part) ? -1 : -2) : walk_fails(ELOOP);
+    return follow(w, part) ? -1 : -2;
   }
   if (last) return fd;
   if (w->depth == WALK_DEPTH_MAX) {
@@ -157,21 +164,68 @@ static int walk_step(struct walk *w, int flags, bool links) {
   return -2;
 }
 
-// Opens a path without leaving the folder: EXDEV where it would. With `links`, links are followed.
-static int walk_beneath(int folder, const char *path, int flags, bool links) {
+// Opens a path without leaving the folder: EXDEV where it, or a link in it, would.
+static int walk_beneath(int folder, const char *path, int flags) {
   struct walk w = {.depth = 1};
   w.open[0] = fcntl(folder, F_DUPFD_CLOEXEC, 0);
   if (w.open[0] < 0) return -1;
   snprintf(w.rest, sizeof w.rest, "%s", path);
   int fd;
   do
-    fd = walk_step(&w, flags, links);
+    fd = walk_step(&w, flags);
   while (fd == -2);
   const int errnum = errno;
   while (w.depth > 0)
     close(w.open[--w.depth]);
   errno = errnum;
   return fd;
+}
+
+// Opens the folder that the target of link `name` lies in; `base` is the target's own name there. -1:
+// it is no link, or its target has no such form.
+static int open_target_folder(int folder, const char *name, char base[BENEATH_MAX + 1],
+                              bool *is_blobs) {
+  char target[BENEATH_MAX + 1];
+  const ssize_t n = readlinkat(folder, name, target, BENEATH_MAX);
+  if (n <= 0 || n == BENEATH_MAX) return -1;
+  target[n] = '\0';
+  char *slash = strrchr(target, '/');
+  if (!slash || slash == target) return -1;
+  *slash = '\0';
+  strcpy(base, slash + 1);
+  if (*base == '\0' || strcmp(base, ".") == 0 || strcmp(base, "..") == 0) return -1;
+  *is_blobs = strcmp(path_base(target), "blobs") == 0;
+  return openat(folder, target, OPEN_FOLDER);
+}
+
+static bool same_file(int fd, const struct stat *other) {
+  struct stat st;
+  return fstat(fd, &st) == 0 && st.st_dev == other->st_dev && st.st_ino == other->st_ino;
+}
+
+int beneath_blobs(int folder, const char *name, const struct stat *is) {
+  char base[BENEATH_MAX + 1];
+  bool is_blobs = false;
+  const int blobs = open_target_folder(folder, name, base, &is_blobs);
+  if (blobs < 0) return -1;
+  const int fd = is_blobs ? openat(blobs, base, O_PATH | O_NOFOLLOW | O_CLOEXEC) : -1;
+  const bool same = fd >= 0 && same_file(fd, is);
+  if (fd >= 0) close(fd);
+  if (same) return blobs;
+  close(blobs);
+  return -1;
+}
+
+// EXDEV where the link does not lead into that folder.
+static int open_blob(int folder, const char *name, int blobs) {
+  char base[BENEATH_MAX + 1];
+  bool is_blobs;
+  struct stat wanted;
+  const int at = open_target_folder(folder, name, base, &is_blobs);
+  const bool same = at >= 0 && fstat(blobs, &wanted) == 0 && same_file(at, &wanted);
+  if (at >= 0) close(at);
+  const int fd = same ? openat(blobs, base, OPEN_FILE | O_NOFOLLOW) : walk_fails(EXDEV);
+  return fd < 0 && errno == ELOOP ? walk_fails(EXDEV) : fd;
 }
 
 static int open_beneath(int folder, const char *path, struct beneath_how how) {
@@ -181,65 +235,73 @@ static int open_beneath(int folder, const char *path, struct beneath_how how) {
   int fd = -1;
   if (!walk) {
     do // EAGAIN: a rename elsewhere on the system raced with the walk
-      fd = open_resolved(folder, path, OPEN_FILE,
-                         beneath | (how.allow_links ? 0 : RESOLVE_NO_SYMLINKS));
+      fd = open_resolved(folder, path, OPEN_FILE, beneath);
     while (fd < 0 && (errno == EINTR || errno == EAGAIN));
     walk = fd < 0 && (errno == ENOSYS || errno == EPERM);
     if (walk) no_openat2 = errno == ENOSYS;
   }
-  if (walk) fd = walk_beneath(folder, path, OPEN_FILE, how.allow_links);
-  if (fd >= 0 || errno != EXDEV || !how.allow_links) return fd;
-  // Where links are allowed the last component may lead out of the folder; its own folder does not.
-  const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
+  if (walk) fd = walk_beneath(folder, path, OPEN_FILE);
+  if (fd >= 0 || errno != EXDEV || (!how.allow_links && how.blobs < 0)) return fd;
+  // The last component may lead out of the folder; its own folder does not.
+  const char *last = path_base(path);
   char head[BENEATH_MAX + 1] = ".";
-  if (slash) snprintf(head, sizeof head, "%.*s", (int)(slash - path), path);
-  const int parent = walk ? walk_beneath(folder, head, OPEN_FOLDER, true)
+  if (last > path) snprintf(head, sizeof head, "%.*s", (int)(last - path) - 1, path);
+  const int parent = walk ? walk_beneath(folder, head, OPEN_FOLDER)
                           : open_resolved(folder, head, OPEN_FOLDER, beneath);
   if (parent < 0) return -1;
-  fd = walk ? openat(parent, last, OPEN_FILE)
-            : open_resolved(parent, last, OPEN_FILE, RESOLVE_NO_MAGICLINKS);
+  if (!how.allow_links)
+    fd = open_blob(parent, last, how.blobs);
+  else
+    fd = walk ? openat(parent, last, OPEN_FILE)
+              : open_resolved(parent, last, OPEN_FILE, RESOLVE_NO_MAGICLINKS);
   const int errnum = errno;
   close(parent);
   errno = errnum;
   return fd;
 }
 
-static int open_error(int errnum, struct beneath_how how, const char *name, struct err *err) {
-  const struct quoted q = quote_str(name);
+static int open_error(int errnum, struct beneath_how how, const char *shown, struct err *err) {
   if (errnum == EMFILE || errnum == ENFILE) return -2;
-  if (errnum == ELOOP && !how.allow_links) {
-    err_fill(err, ERR_MODEL, "'%s' is, or goes through, a symbolic link", q.s);
+  if (errnum == EXDEV && how.allow_links)
+    return err_set(err, ERR_PERMISSION, "'%s' leads out of the model's folder", shown);
+  if (errnum == EXDEV) {
+    err_fill(err, ERR_PERMISSION,
+             "'%s' is, or goes through, a symbolic link that leads out of the model's folder",
+             shown);
     return err_because(err, REASON_LINK);
   }
-  if (errnum == EXDEV) return err_set(err, ERR_MODEL, "'%s' leads out of the model's folder", q.s);
+  if (errnum == ELOOP)
+    return err_set(err, ERR_INPUT, "'%s' goes through too many symbolic links", shown);
   if (errnum == ENOENT) {
-    err_fill(err, ERR_INPUT, "'%s' is missing", q.s);
+    err_fill(err, ERR_INPUT, "the data file '%s' is missing", shown);
+    if (how.linked)
+      return err_hint(err, "the .onnx is a link: data files are looked for beside the link, not "
+                           "beside what it leads to");
     return err_hint(err, "data files are looked for beside the .onnx, under the names it gives");
   }
-  return err_errno(err, errnum, ERR_MODEL, "'%s' cannot be opened", q.s);
+  return err_errno(err, errnum, ERR_MODEL, "'%s' cannot be opened", shown);
 }
 
-static int check_file(const struct stat *st, struct beneath_how how, const char *name,
+static int check_file(const struct stat *st, struct beneath_how how, const char *shown,
                       struct err *err) {
-  if (!S_ISREG(st->st_mode))
-    return err_set(err, ERR_MODEL, "'%s' is not a regular file", quote_str(name).s);
+  if (!S_ISREG(st->st_mode)) return err_set(err, ERR_INPUT, "'%s' is not a regular file", shown);
   if (st->st_nlink > 1 && !how.allow_links) {
-    err_fill(err, ERR_MODEL, "'%s' is a hard link: the file has %lu names", quote_str(name).s,
+    err_fill(err, ERR_PERMISSION, "'%s' is a hard link: the file has %lu names", shown,
              (unsigned long)st->st_nlink);
     return err_because(err, REASON_LINK);
   }
   return 0;
 }
 
-int beneath_open(int folder, const char *path, struct beneath_how how, const char *name,
+int beneath_open(int folder, const char *path, struct beneath_how how, const char *shown,
                  struct stat *st, int *fd, struct err *err) {
   int at = open_beneath(folder, path, how);
-  if (at < 0) return open_error(errno, how, name, err);
+  if (at < 0) return open_error(errno, how, shown, err);
   if (fstat(at, st)) {
-    err_fill_errno(err, errno, ERR_IO, "'%s' cannot be looked at", quote_str(name).s);
+    err_fill_errno(err, errno, ERR_IO, "'%s' cannot be looked at", shown);
     goto out;
   }
-  if (check_file(st, how, name, err)) goto out;
+  if (check_file(st, how, shown, err)) goto out;
   *fd = at;
   return 0;
 out:

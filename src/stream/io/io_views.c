@@ -25,7 +25,7 @@
 enum { SPARE_BYTES_MAX = 4 << 20, GATHER_BYTES_MAX = 4 << 20, READ_TRIES_MAX = 1000 };
 
 static struct quoted name_of(const struct io *io, uint32_t file) {
-  return quote_str(sources_name(io->sources, file));
+  return sources_shown(io->sources, file);
 }
 
 static int truncated(const struct io *io, uint32_t file, uint64_t size, struct err *err) {

@@ -11,8 +11,8 @@
 // inode, size and times.
 //
 // How a name becomes a descriptor is beneath.c's business. The .onnx itself was named by the user,
-// so its folder may be anything; only a link in its place is refused, because then "beside the
-// model" has two meanings.
+// so its folder may be anything, and it may be a link: data files are looked for beside that, not
+// beside its target.
 //
 // One mutex guards the table's mutable part (descriptors, pins, the list). Locations and identities do
 // not change once loading is over.
@@ -25,6 +25,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -45,7 +46,8 @@ struct sources {
   uint32_t n;
   size_t cap;
   TABLE(uint32_t, slots); // hash of locations -> row
-  const char *folder;
+  const char *given;      // the .onnx, as the user named it
+  const char *folder;     // and where it lies
   int folder_fd;
   struct beneath_how how;
   pthread_mutex_t lock;
@@ -73,8 +75,21 @@ static bool same_print(struct fingerprint a, struct fingerprint b) {
          a.ino == b.ino && a.dev == b.dev;
 }
 
-static int changed(const struct source *f, struct fingerprint now, struct err *err) {
-  const struct quoted q = quote_str(f->name);
+static struct quoted shown(const struct sources *s, const struct source *f) {
+  if (f == s->rows) return quote_path(s->given);
+  char path[2 * BENEATH_MAX + 2];
+  const size_t n = strlen(s->given) - strlen(path_base(s->given));
+  snprintf(path, sizeof path, "%.*s%s", (int)min_u64(n, BENEATH_MAX), s->given, f->name);
+  return quote_path(path);
+}
+
+struct quoted sources_shown(const struct sources *s, uint32_t file) {
+  return shown(s, &s->rows[file]);
+}
+
+static int changed(const struct sources *s, const struct source *f, struct fingerprint now,
+                   struct err *err) {
+  const struct quoted q = shown(s, f);
   if (now.size != f->print.size)
     err_fill(err, ERR_INPUT, "'%s' changed while we used it: it had %lu bytes and has %lu", q.s,
              f->print.size, now.size);
@@ -116,17 +131,14 @@ static bool close_oldest(struct sources *s) {
 
 static int open_main(struct sources *s, const char *name, struct stat *st, int *fd,
                      struct err *err) {
-  const int links = s->how.allow_links ? 0 : O_NOFOLLOW;
-  *fd = openat(s->folder_fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | links);
+  const struct quoted q = quote_path(s->given);
+  *fd = openat(s->folder_fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (*fd < 0 && (errno == EMFILE || errno == ENFILE)) return -2;
-  if (*fd < 0 && errno == ELOOP && links) {
-    err_fill(err, ERR_MODEL, "'%s' is a symbolic link", quote_str(name).s);
-    return err_because(err, REASON_MODEL_LINK);
-  }
-  if (*fd < 0) return err_errno(err, errno, ERR_INPUT, "'%s' cannot be opened", quote_str(name).s);
+  if (*fd < 0 && errno == ENOENT) return err_set(err, ERR_INPUT, "'%s' does not exist", q.s);
+  if (*fd < 0) return err_errno(err, errno, ERR_INPUT, "'%s' cannot be opened", q.s);
   if (fstat(*fd, st) || !S_ISREG(st->st_mode)) {
     close(*fd);
-    return err_set(err, ERR_INPUT, "'%s' is not a regular file", quote_str(name).s);
+    return err_set(err, ERR_INPUT, "'%s' is not a regular file", q.s);
   }
   return 0;
 }
@@ -137,11 +149,12 @@ static int open_row(struct sources *s, const struct source *f, struct stat *st, 
   while (s->n_open >= SOURCES_MAX_OPEN && close_oldest(s))
     ;
   for (;;) {
-    const int rc = f == s->rows ? open_main(s, f->path, st, fd, err)
-                                : beneath_open(s->folder_fd, f->path, s->how, f->name, st, fd, err);
+    const int rc = f == s->rows
+                       ? open_main(s, f->path, st, fd, err)
+                       : beneath_open(s->folder_fd, f->path, s->how, shown(s, f).s, st, fd, err);
     if (rc != -2) return rc;
     if (!close_oldest(s)) {
-      err_set(err, ERR_RETRY, "'%s' cannot be opened: too many open files", quote_str(f->name).s);
+      err_set(err, ERR_RETRY, "'%s' cannot be opened: too many open files", shown(s, f).s);
       return err_hint(err, "raise the limit: ulimit -n 4096");
     }
   }
@@ -153,7 +166,7 @@ static int reopen(struct sources *s, struct source *f, struct err *err) {
   if (open_row(s, f, &st, &fd, err)) return -1;
   if (!same_print(fingerprint_of(&st), f->print)) {
     close(fd);
-    return changed(f, fingerprint_of(&st), err);
+    return changed(s, f, fingerprint_of(&st), err);
   }
   f->fd = fd;
   s->n_open++;
@@ -256,13 +269,23 @@ static int open_all(struct sources *s, const char *onnx_path, struct err *err) {
   const char *slash = strrchr(onnx_path, '/'), *base = slash ? slash + 1 : onnx_path;
   const size_t n = slash == onnx_path ? 1 : (size_t)(base - onnx_path) - 1;
   s->folder = slash ? arena_string(&s->arena, span_of(onnx_path, n)) : ".";
+  s->given = arena_string(&s->arena, span_str(onnx_path));
   if (!*onnx_path) return err_set(err, ERR_INPUT, "the name of the model is empty");
   s->folder_fd = open(s->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (s->folder_fd < 0 && errno == ENOENT)
+    return err_set(err, ERR_INPUT, "'%s' does not exist: there is no folder '%s'",
+                   quote_path(onnx_path).s, quote_path(s->folder).s);
   if (s->folder_fd < 0)
     return err_errno(err, errno, ERR_INPUT, "the model's folder '%s' cannot be opened",
-                     quote_str(s->folder).s);
+                     quote_path(s->folder).s);
   if (!*base) return err_set(err, ERR_INPUT, "'%s' is a folder", quote_str(onnx_path).s);
-  return open_first(s, add_row(s, span_str(base), base), err);
+  struct source *f = add_row(s, span_str(base), base);
+  struct stat st;
+  if (open_first(s, f, err)) return -1;
+  s->how.linked = fstatat(s->folder_fd, base, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+  if (s->how.linked && fstat(f->fd, &st) == 0)
+    s->how.blobs = beneath_blobs(s->folder_fd, base, &st);
+  return 0;
 }
 
 int sources_open(struct sources **out, const char *onnx_path, const struct sources_options *options,
@@ -272,7 +295,9 @@ int sources_open(struct sources **out, const char *onnx_path, const struct sourc
   s->folder_fd = -1;
   s->oldest = s->newest = NO_ID;
   pthread_mutex_init(&s->lock, NULL);
-  if (options) s->how = (struct beneath_how){options->allow_links, options->walk};
+  s->how.blobs = -1;
+  if (options) s->how.allow_links = options->allow_links;
+  if (options) s->how.walk = options->walk;
   *out = s;
   if (open_all(s, onnx_path, err) == 0) return 0;
   sources_close(s);
@@ -285,6 +310,7 @@ void sources_close(struct sources *s) {
   for (uint32_t i = 0; i < s->n; i++)
     if (s->rows[i].fd >= 0) close(s->rows[i].fd);
   if (s->folder_fd >= 0) close(s->folder_fd);
+  if (s->how.blobs >= 0) close(s->how.blobs);
   table_free(s->rows, s->cap, sizeof *s->rows);
   TABLE_FREE(s, slots);
   arena_free(&s->arena);
@@ -300,6 +326,14 @@ uint32_t sources_count(const struct sources *s) {
 
 const char *sources_name(const struct sources *s, uint32_t file) {
   return s->rows[file].name;
+}
+
+const char *sources_given(const struct sources *s) {
+  return s->given;
+}
+
+bool sources_is_absent(const struct sources *s, uint32_t file) {
+  return s->rows[file].name_only;
 }
 
 const char *sources_folder(const struct sources *s) {
@@ -336,7 +370,7 @@ int sources_read(struct sources *s, uint32_t file, uint64_t off, void *buf, size
     ssize_t n = pread(fd, at, len, (off_t)off);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
-      const struct quoted q = quote_str(s->rows[file].name);
+      const struct quoted q = sources_shown(s, file);
       rc = n < 0 ? err_errno(err, errno, ERR_IO, "'%s': reading at byte %lu", q.s, off)
                  : err_set(err, ERR_INPUT,
                            "'%s' changed while we read it: it ends at byte %lu of %lu", q.s, off,
@@ -355,11 +389,10 @@ int sources_read(struct sources *s, uint32_t file, uint64_t off, void *buf, size
 // through the old descriptor, but a resumed run would not find it.
 static int check_unchanged(const struct sources *s, const struct source *f, struct err *err) {
   struct stat st;
-  const int flags = s->how.allow_links ? 0 : AT_SYMLINK_NOFOLLOW;
-  if (fstatat(s->folder_fd, f->path, &st, flags))
-    return err_errno(err, errno, ERR_INPUT, "'%s' changed while we used it", quote_str(f->name).s);
+  if (fstatat(s->folder_fd, f->path, &st, 0)) // it is the file that matters, not how it is reached
+    return err_errno(err, errno, ERR_INPUT, "'%s' changed while we used it", shown(s, f).s);
   const struct fingerprint now = fingerprint_of(&st);
-  return same_print(now, f->print) ? 0 : changed(f, now, err);
+  return same_print(now, f->print) ? 0 : changed(s, f, now, err);
 }
 
 int sources_unchanged(struct sources *s, struct err *err) {

@@ -12,7 +12,8 @@
 enum { SOURCES_MAX_OPEN = 200, SOURCES_MAX_LOCATION = 4096 };
 
 struct sources_options {
-  bool allow_links; // hard links; symbolic links in the folder, and to files outside (cache layout)
+  bool allow_links; // hard links, and symbolic links to files anywhere (beneath.h says which are
+                    // followed without)
   bool walk;        // resolve names component by component even where openat2 exists (for tests)
 };
 
@@ -24,25 +25,30 @@ struct fingerprint {
 
 struct sources;
 
-// Opens the .onnx itself. A link as the .onnx needs allow_links (the refusal names --allow-links).
+// Opens the .onnx itself, also through a link: the user named it.
 int sources_open(struct sources **out, const char *onnx_path, const struct sources_options *options,
                  struct err *err);
 void sources_close(struct sources *s);
 
 // The file id for an external_data location (the same id for the same location). Refused with the
 // location and the reason: empty, absolute, drive letters and backslashes that other systems would
-// take for a path, a ".." that leaves the folder, NUL, over SOURCES_MAX_LOCATION bytes, not a
-// regular file, a link without allow_links, nlink > 1 without allow_links, missing (ERR_INPUT; the
-// rest ERR_MODEL).
+// take for a path, a ".." that leaves the folder, NUL, over SOURCES_MAX_LOCATION bytes (ERR_MODEL);
+// missing, or not a regular file (ERR_INPUT); without allow_links a link that leads out of the
+// folder, unless it leads to where the .onnx's own does (beneath.h), and nlink > 1 (ERR_PERMISSION).
 int sources_add(struct sources *s, struct span location, uint32_t *file, struct err *err);
 
 // As sources_add, by name only: nothing is opened, the size is 0. For looking at a model without
-// its data (load's no_external); such a file cannot be read.
+// its data, or with what there is of it (load.h); such a file cannot be read. sources_add gives it
+// as it is from then on.
 int sources_add_name(struct sources *s, struct span location, uint32_t *file, struct err *err);
 
 uint32_t sources_count(const struct sources *s);
 const char *sources_name(const struct sources *s, uint32_t file); // as written; row 0: base name
 const char *sources_folder(const struct sources *s);              // as given by the user
+const char *sources_given(const struct sources *s);               // the .onnx, the same
+bool sources_is_absent(const struct sources *s, uint32_t file);   // added by name only
+// What messages call it: the location behind the folder as the user gave it, quoted.
+struct quoted sources_shown(const struct sources *s, uint32_t file);
 uint64_t sources_size(const struct sources *s, uint32_t file);
 struct fingerprint sources_fingerprint(const struct sources *s, uint32_t file);
 

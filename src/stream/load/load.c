@@ -33,7 +33,7 @@ int load_fault(struct loader *l, enum fault_level level, const char *place, cons
   const struct fault_sink *sink = l->options.faults;
   if (sink) sink->report(sink->ctx, level, place, text, NULL);
   if (sink || level != FAULT_ERROR) return 0;
-  return err_set(l->err, ERR_MODEL, "'%s': %s: %s", quote_str(l->w.name).s, place, text);
+  return err_set(l->err, ERR_MODEL, "'%s': %s: %s", quote_path(l->w.name).s, place, text);
 }
 
 int load_fault_from(struct loader *l, const char *place, const struct err *cause) {
@@ -42,7 +42,7 @@ int load_fault_from(struct loader *l, const char *place, const struct err *cause
     sink->report(sink->ctx, FAULT_ERROR, place, cause->msg, cause);
     return 0;
   }
-  err_fill(l->err, cause->kind, "'%s': %s: %s", quote_str(l->w.name).s, place, cause->msg);
+  err_fill(l->err, cause->kind, "'%s': %s: %s", quote_path(l->w.name).s, place, cause->msg);
   err_fill_hint_of(l->err, cause);
   return -1;
 }
@@ -350,14 +350,14 @@ static int scan(struct loader *l) {
 // A file that is something else fails somewhere, with a message about a byte. Say what it is
 // instead.
 static int explain_failure(struct loader *l, const struct err *cause) {
-  const char *what = cause->kind == ERR_MODEL ? load_sniff(l) : NULL;
-  if (!what) {
+  struct load_likeness is = {0};
+  if (cause->kind == ERR_MODEL) is = load_looks_like(l->s, 0);
+  if (!is.what) {
     *l->err = *cause;
     return -1;
   }
-  err_fill(l->err, ERR_MODEL, "'%s' is not an ONNX model: it %s", quote_str(l->w.name).s, what);
-  return err_hint(l->err, "give the .onnx itself, not its data files (read as a model: %s)",
-                  cause->msg);
+  err_fill(l->err, ERR_MODEL, "'%s' is not an ONNX model: it %s", quote_path(l->w.name).s, is.what);
+  return is.hint ? err_hint(l->err, "%s", is.hint) : -1;
 }
 
 static int load_all(struct loader *l) {
@@ -366,11 +366,13 @@ static int load_all(struct loader *l) {
   l->err = &cause;
   const int rc = scan(l);
   l->err = err;
+  load_external_report(l);
   if (rc) return explain_failure(l, &cause);
   if (m->main_graph == NO_ID) {
-    err_fill(&cause, ERR_MODEL, "'%s' holds no graph", quote_str(l->w.name).s);
+    err_fill(&cause, ERR_MODEL, "'%s' holds no graph", quote_path(l->w.name).s);
     return explain_failure(l, &cause);
   }
+  m->path = arena_string(&m->arena, span_str(sources_given(l->s)));
   const uint32_t n = sources_count(l->s), first = TABLE_ADD(m, files, n - m->n_files);
   for (uint32_t i = first; i < n; i++)
     m->files[i] =
@@ -418,6 +420,8 @@ int load_model(struct model *m, struct sources *s, const struct load_options *op
   TABLE_FREE(&l, function_opsets);
   TABLE_FREE(&l, elided);
   TABLE_FREE(&l, bytes);
+  TABLE_FREE(&l, lacks);
+  arena_free(&l.lacking);
   model_trim(m);
   return rc ? rc : check_structure(m, l.options.faults, l.options.warnings, err);
 }

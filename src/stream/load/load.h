@@ -16,7 +16,9 @@ struct load_options {
   struct load_limits limits;       // zero: defaults
   const struct fault_sink *faults; // NULL: errors end the load, notes and warnings are dropped
   bool no_external;                // do not open data files (tensors keep location and length)
-  uint32_t *warnings;              // how many the check of the structure has (check.h), or NULL
+  bool no_matter_the_data; // data files may be missing or too short: what lies in them keeps
+                           // location and length, and the load goes on
+  uint32_t *warnings;      // how many the check of the structure has (check.h), or NULL
 };
 
 // Fills an initialized model from sources (file 0), adding data files as it meets them. Streams the
@@ -29,9 +31,18 @@ struct load_options {
 // as one), then the materialized external and varint values in load order.
 //
 // With a fault sink, faults of single rows are reported and the load goes on (such a tensor has no
-// data); what breaks the framing or passes a limit ends it all the same, with -1 and *err. The
+// data); a data file that is missing, cannot be opened or is too short for several tensors is one
+// fault, with the error that it would be without a sink as its cause. What breaks the framing or passes a limit ends it all the same, with -1 and *err. The
 // structure (check.h) is checked last.
 int load_model(struct model *m, struct sources *s, const struct load_options *options,
                struct err *err);
+
+// What a file of the sources seems to be that is not what it should be: "is a web page", and what the
+// user can do about it (or NULL). For a data file fewer things are known than for a model. what is
+// NULL where nothing is.
+struct load_likeness {
+  const char *what, *hint;
+};
+struct load_likeness load_looks_like(struct sources *s, uint32_t file);
 
 #endif

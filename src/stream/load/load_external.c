@@ -6,6 +6,9 @@
 // hexadecimal and underscores do not, because readers disagree about them. What a range claims is
 // checked against the size of the opened file, and a length against the shape, before anyone else
 // sees either.
+//
+// A data file that is missing meets all the tensors in it at once. Where the load goes on, it is
+// kept by its name alone, what it lacks is counted, and at the end each such file is one fault.
 #include "loader.h"
 
 static bool parse_number(struct span s, uint64_t *out) {
@@ -27,6 +30,126 @@ static int number(struct loader *l, const struct row_name *who, const Pb__Locati
   return load_fault(l, FAULT_ERROR, row_place(who).s,
                     "external_data %s '%s' is not a decimal number from 0 to 2^63-1",
                     quote(load_text(e->key)).s, quote(load_text(e->value)).s);
+}
+
+// ---- data files that lack something -------------------------------------------------------------
+
+static bool goes_on(const struct loader *l) {
+  return l->options.faults || l->options.no_matter_the_data;
+}
+
+bool load_external_readable(const struct loader *l, const struct external *x) {
+  return !sources_is_absent(l->s, x->file) &&
+         range_fits(x->off, x->len, sources_size(l->s, x->file));
+}
+
+static const char *keep(struct loader *l, const char *text) {
+  return arena_string(&l->lacking, span_str(text));
+}
+
+static struct load_lack *lack_of(struct loader *l, uint32_t file) {
+  if (file >= l->n_lacks) TABLE_ADD(l, lacks, file + 1 - l->n_lacks);
+  return &l->lacks[file];
+}
+
+static void count_lack(struct loader *l, const struct row_name *who, const struct external *x) {
+  struct load_lack *lack = lack_of(l, x->file);
+  if (lack->tensors < LACKS_TOLD) {
+    lack->first[lack->tensors].place = keep(l, row_place(who).s);
+    lack->first[lack->tensors].off = x->off;
+    lack->first[lack->tensors].len = x->len;
+  }
+  lack->tensors++;
+  lack->bytes += x->len;
+  lack->end = max_u64(lack->end, x->off + x->len);
+}
+
+// What is said of a range past the end, and what the file is instead, if that can be told.
+static void past_end(struct loader *l, uint32_t file, uint64_t off, uint64_t len, struct err *err) {
+  const struct load_likeness is = load_looks_like(l->s, file);
+  err_fill(err, is.what ? ERR_INPUT : ERR_MODEL,
+           "%lu bytes at byte %lu are past the end of '%s' (%lu bytes)%s%s", len, off,
+           sources_shown(l->s, file).s, sources_size(l->s, file), is.what ? ", which " : "",
+           is.what ? is.what : "");
+  if (is.hint) err_fill_hint(err, "%s", is.hint);
+}
+
+static void tell(struct loader *l, const char *place, const struct err *cause) {
+  l->options.faults->report(l->options.faults->ctx, FAULT_ERROR, place, cause->msg, cause);
+}
+
+// A few ranges past the end may be wrong themselves, many mean that the file is.
+static void report_short(struct loader *l, uint32_t file, const struct load_lack *lack) {
+  for (uint64_t i = 0; lack->tensors <= LACKS_TOLD && i < lack->tensors; i++) {
+    struct err cause = {0};
+    past_end(l, file, lack->first[i].off, lack->first[i].len, &cause);
+    tell(l, lack->first[i].place, &cause);
+  }
+  if (lack->tensors <= LACKS_TOLD) return;
+  const struct load_likeness is = load_looks_like(l->s, file);
+  struct err cause = {0};
+  err_fill(&cause, is.what ? ERR_INPUT : ERR_MODEL,
+           "the data file '%s' is too short (%lu of %lu bytes): %lu tensors reach past its end, the "
+           "first is %s%s%s",
+           sources_shown(l->s, file).s, sources_size(l->s, file), lack->end, lack->tensors,
+           lack->first[0].place, is.what ? "; it " : "", is.what ? is.what : "");
+  err_fill_hint(&cause, "%s", is.hint ? is.hint : "was the download complete?");
+  tell(l, "", &cause);
+}
+
+static void report_absent(struct loader *l, const struct load_lack *lack) {
+  struct err cause = {0};
+  if (lack->tensors == 1)
+    err_fill(&cause, lack->kind, "%s", lack->why);
+  else
+    err_fill(&cause, lack->kind, "%s: %lu tensors (%s) lie in it", lack->why, lack->tensors,
+             quote_bytes(lack->bytes).s);
+  cause.reason = lack->reason;
+  if (*lack->hint) err_fill_hint(&cause, "%s", lack->hint);
+  tell(l, lack->tensors == 1 ? lack->first[0].place : "", &cause);
+}
+
+void load_external_report(struct loader *l) {
+  for (uint32_t file = 0; l->options.faults && file < l->n_lacks; file++) {
+    const struct load_lack *lack = &l->lacks[file];
+    if (lack->tensors > 0 && lack->why)
+      report_absent(l, lack);
+    else if (lack->tensors > 0)
+      report_short(l, file, lack);
+  }
+}
+
+// Finds the file of a location whose numbers are good.
+static int find_range(struct loader *l, const struct row_name *who, struct span location,
+                      struct external *out, bool *usable) {
+  struct err cause = {0};
+  if (l->options.no_external) {
+    *usable = sources_add_name(l->s, location, &out->file, &cause) == 0;
+    return *usable ? 0 : load_fault_from(l, row_place(who).s, &cause);
+  }
+  if (sources_add(l->s, location, &out->file, &cause)) {
+    // ERR_MODEL: the text itself; and without a sink only what is missing is no matter.
+    const bool tolerable = l->options.faults || cause.kind == ERR_INPUT;
+    struct err ignored = {0};
+    if (cause.kind == ERR_MODEL || !goes_on(l) || !tolerable ||
+        sources_add_name(l->s, location, &out->file, &ignored))
+      return load_fault_from(l, row_place(who).s, &cause);
+    *lack_of(l, out->file) = (struct load_lack){.why = keep(l, cause.msg),
+                                                .hint = keep(l, cause.hint),
+                                                .kind = cause.kind,
+                                                .reason = cause.reason};
+  }
+  if (load_external_readable(l, out)) {
+    *usable = true;
+    return 0;
+  }
+  if (!goes_on(l)) {
+    past_end(l, out->file, out->off, out->len, &cause);
+    return load_fault_from(l, row_place(who).s, &cause);
+  }
+  count_lack(l, who, out);
+  *usable = l->options.no_matter_the_data;
+  return 0;
 }
 
 int load_external_parse(struct loader *l, const Pb__Tensor *t, const struct row_name *who,
@@ -61,15 +184,5 @@ int load_external_parse(struct loader *l, const Pb__Tensor *t, const struct row_
     return load_fault(l, FAULT_ERROR, row_place(who).s,
                       "external_data length is %lu, but its dims and type take %lu bytes", out->len,
                       bytes);
-  const bool by_name = l->options.no_external;
-  struct err cause = {0};
-  if ((by_name ? sources_add_name : sources_add)(l->s, load_text(location->value), &out->file,
-                                                 &cause))
-    return load_fault_from(l, row_place(who).s, &cause);
-  const uint64_t size = sources_size(l->s, out->file);
-  *usable = by_name || range_fits(out->off, out->len, size);
-  if (*usable) return 0;
-  return load_fault(l, FAULT_ERROR, row_place(who).s,
-                    "%lu bytes at byte %lu are past the end of '%s' (%lu bytes)", out->len,
-                    out->off, quote_str(sources_name(l->s, out->file)).s, size);
+  return find_range(l, who, load_text(location->value), out, usable);
 }

@@ -91,7 +91,7 @@ static int take_external(struct loader *l, struct tensor_unit *u) {
   m->pieces[id] = (struct piece){
       .at = {.off = x->off, .len = x->len, .file = x->file}, .count = x->len, .checkpoint = NO_ID};
   set_pieces(l, &u->row, id, 1);
-  if (!is_small(&u->row) || l->options.no_external) return 0;
+  if (!is_small(&u->row) || l->options.no_external || !load_external_readable(l, x)) return 0;
   uint8_t *to = load_payload_small_room(l, x->len, &u->row.small);
   return to ? sources_read(l->s, x->file, x->off, to, (size_t)x->len, l->err) : -1;
 }

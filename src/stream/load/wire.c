@@ -25,7 +25,7 @@ enum { HEADER_MAX = 5 + 10, ASK_FIRST = 64 << 10, ASK_AFTER_SKIP = 16 << 10 };
 
 void wire_open(struct wire *w, struct sources *s) {
   *w = (struct wire){.sources = s,
-                     .name = sources_name(s, 0),
+                     .name = sources_given(s),
                      .size = sources_size(s, 0),
                      .buf = malloc(WIRE_WINDOW),
                      .ask = ASK_FIRST};
@@ -49,7 +49,7 @@ int wire_error(const struct wire *w, uint64_t at, struct err *err, const char *f
   va_start(ap, fmt);
   vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
-  return err_set(err, ERR_MODEL, "'%s': byte %lu: %s", quote_str(w->name).s, at, text);
+  return err_set(err, ERR_MODEL, "'%s': byte %lu: %s", quote_path(w->name).s, at, text);
 }
 
 static int refill(struct wire *w, size_t n, struct err *err) {
@@ -88,10 +88,19 @@ size_t wire_varint(const uint8_t *p, const uint8_t *end, uint64_t *value) {
   return 0;
 }
 
+// A message that ends with the file, and whose last field does not: most of all a file that was not
+// written to its end.
+static int cut_off(const struct wire *w, uint64_t end, struct err *err) {
+  if (!w->sources || end != w->size) return -1;
+  return err_hint(err, "the file is cut off at its end: was the download complete?");
+}
+
 // Says why the varint at `at` could not be read.
 static int varint_error(const struct wire *w, uint64_t at, uint64_t end, struct err *err) {
-  if (end - at < 10)
-    return wire_error(w, at, err, "a varint runs past the end of its message at byte %lu", end);
+  if (end - at < 10) {
+    wire_error(w, at, err, "a varint runs past the end of its message at byte %lu", end);
+    return cut_off(w, end, err);
+  }
   return wire_error(w, at, err, "a varint is longer than 10 bytes or holds more than 64 bits");
 }
 
@@ -104,9 +113,9 @@ static inline size_t short_varint(const uint8_t *p, const uint8_t *end, uint64_t
 
 static int past_end(const struct wire *w, const struct wire_field *f, uint64_t end,
                     struct err *err) {
-  return wire_error(w, f->start, err,
-                    "field %u is %lu bytes long, but its message ends at byte %lu", f->number,
-                    f->len, end);
+  wire_error(w, f->start, err, "field %u is %lu bytes long, but its message ends at byte %lu",
+             f->number, f->len, end);
+  return cut_off(w, end, err);
 }
 
 int wire_next(struct wire *w, uint64_t end, struct wire_field *f, struct err *err) {

@@ -95,10 +95,10 @@ static bool read_source(const struct json_value *row, struct span *name, struct 
          json_as_uint(json_get(row, "inode"), &f->ino);
 }
 
-static int source_changed(const char *name, const char *how, enum staging_header_left left,
-                          struct err *err) {
+static int source_changed(const struct sources *s, uint32_t file, const char *how,
+                          enum staging_header_left left, struct err *err) {
   const bool measured = left == STAGING_HEADER_MEASURED;
-  err_set(err, ERR_INPUT, "source '%s' changed since %s (%s)", quote_str(name).s,
+  err_set(err, ERR_INPUT, "source '%s' changed since %s (%s)", sources_shown(s, file).s,
           measured ? "its weights were measured" : "the interrupted run", how);
   if (measured) return err_because(err, REASON_MEASURED_OLD);
   return err_because(err, REASON_WRITTEN_OLD);
@@ -111,14 +111,16 @@ static int same_source(const struct json_value *row, const struct sources *s, ui
   const struct fingerprint now = sources_fingerprint(s, file);
   const char *is = sources_name(s, file);
   if (!read_source(row, &name, &then) || !span_is(name, is))
-    return source_changed(is, "another file, or it has no record", left, err);
+    return source_changed(s, file, "another file, or it has no record", left, err);
   char sizes[80];
   snprintf(sizes, sizeof sizes, "%lu bytes then, %lu now", then.size, now.size);
-  if (then.size != now.size) return source_changed(is, sizes, left, err);
-  if (then.mtime_ns != now.mtime_ns) return source_changed(is, "same size, other mtime", left, err);
-  if (then.ino != now.ino) return source_changed(is, "same size and mtime, other inode", left, err);
+  if (then.size != now.size) return source_changed(s, file, sizes, left, err);
+  if (then.mtime_ns != now.mtime_ns)
+    return source_changed(s, file, "same size, other mtime", left, err);
+  if (then.ino != now.ino)
+    return source_changed(s, file, "same size and mtime, other inode", left, err);
   if (then.ctime_ns != now.ctime_ns)
-    return source_changed(is, "same size and mtime, other ctime", left, err);
+    return source_changed(s, file, "same size and mtime, other ctime", left, err);
   return 0;
 }
 
@@ -126,7 +128,7 @@ int staging_header_same_sources(const struct staging_header *h, const struct sou
                                 enum staging_header_left left, struct err *err) {
   const struct json_value *rows = json_get(h->doc, "sources");
   if (json_count(rows) != sources_count(s))
-    return source_changed(sources_name(s, 0), "it names other data files", left, err);
+    return source_changed(s, 0, "it names other data files", left, err);
   uint32_t file = 0;
   for (const struct json_value *row = json_first(rows); row; row = json_next(row))
     if (same_source(row, s, file++, left, err)) return -1;

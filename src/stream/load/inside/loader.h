@@ -69,6 +69,19 @@ struct frame {
   struct place noname; // TENSOR: its name where that is given as empty
 };
 
+// What is wrong with a data file, and how many tensors that meets (load_external.c).
+enum { LACKS_TOLD = 3 }; // tensors of one file that are told of one by one
+struct load_lack {
+  const char *why, *hint;
+  enum err_kind kind;
+  enum err_reason reason;
+  uint64_t tensors, bytes, end; // end: the furthest
+  struct {
+    const char *place;
+    uint64_t off, len;
+  } first[LACKS_TOLD];
+};
+
 struct loader {
   struct model *m;
   struct sources *s;
@@ -84,7 +97,9 @@ struct loader {
   TABLE(struct model_opset, function_opsets);
   TABLE(struct place, elided); // payloads of the .onnx that were not materialized
   uint64_t elided_bytes;
-  TABLE(uint8_t, bytes); // a payload on its way to small_bytes
+  TABLE(uint8_t, bytes);          // a payload on its way to small_bytes
+  TABLE(struct load_lack, lacks); // by file, as far as one lacks something
+  struct arena lacking;           // texts of theirs
 };
 
 // ---- faults -------------------------------------------------------------------------------------
@@ -222,12 +237,14 @@ struct external {
 // `bytes` is what dims and dtype ask for. *usable is false after a fault that a sink took.
 int load_external_parse(struct loader *l, const Pb__Tensor *t, const struct row_name *who,
                         uint64_t bytes, struct external *out, bool *usable);
+// Does the range lie in a file that is there?
+bool load_external_readable(const struct loader *l, const struct external *x);
+// Tells the sink of data files that lack something, one fault a file.
+void load_external_report(struct loader *l);
 
 // ---- after the pass -----------------------------------------------------------------------------
 
 int load_resolve(struct loader *l);
 int load_digest(struct loader *l);
-// What the file seems to be instead of an ONNX model ("a gzip archive"), or NULL.
-const char *load_sniff(struct loader *l);
 
 #endif
