@@ -67,7 +67,12 @@ enum value_kind {
   VALUE_INPUT,       // def = position among the graph's inputs
   VALUE_UNDEFINED,   // used but made nowhere in scope (check reports it)
 };
-enum value_flag { VALUE_IS_INPUT = 1, VALUE_IS_OUTPUT = 2, VALUE_DEAD = 4 };
+enum value_flag {
+  VALUE_IS_INPUT = 1,
+  VALUE_IS_OUTPUT = 2,
+  VALUE_DEAD = 4,
+  VALUE_LEFT_OUT = 8, // an input of a function that some call leaves out: no value there
+};
 
 struct model_value {
   uint32_t name;

@@ -1,6 +1,8 @@
 // Rows as load makes them, without a file. Not fast, not lenient: a wrong test dies here.
 #include "model_builder.h"
 
+#include "model_calls.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,6 +137,7 @@ void build_end(struct build *b) {
   m->loaded_values = m->n_values;
   m->loaded_tensors = m->n_tensors;
   m->loaded_infos = m->n_infos;
+  model_calls_mark(m);
   build_check(m);
 }
 
