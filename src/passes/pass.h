@@ -139,6 +139,7 @@ struct pass_option {
 
 struct pass {
   const char *name; // "family/pass", or a word without a slash, which is a family of its own
+  const char *also; // a name that it had before, accepted where names are read; NULL: none
   const char *summary, *about, *needs, *promises;
   // How exactly what is computed stays the same, given the weights that are stored. What a pass does to
   // weights because it was asked to (fewer bits, a narrower type) is no part of that: it is the

@@ -9,7 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 OPSET = helper.make_opsetid("", 21)
 PASSES = {
     "conv": ["conv2matmul", "conv2matmul:form=flat", "conv2matmul:extended_conv1x1=true"],
-    "gemm": ["matmulnbits:block_size=16,op_types=Gemm", "matmulnbits:block_size=16,op_types=Gemm,format=qdq",
+    "gemm": ["quantize:block_size=16,op_types=Gemm", "quantize:block_size=16,op_types=Gemm,format=qdq",
              "shrink", "unfuse/gemm", "fuse/bn"],
 }  # fmt: skip
 CALLS = {"empty": ["img", ""], "short": ["img"], "given": ["img", "bias"]}
@@ -52,7 +52,7 @@ def test_the_output_runs_and_agrees(weir, tmp_path, kind, words, nested, call):
     onnx.save(model, tmp_path / "in.onnx")
     weir("run", tmp_path / "in.onnx", tmp_path / "out.onnx", "--pass", words)
     theirs, ours = (ort.InferenceSession(tmp_path / f).run(None, {"img": x})[0] for f in ("in.onnx", "out.onnx"))
-    assert np.abs(theirs - ours).max() <= (0.25 if "bits" in words else 1e-5) * np.abs(theirs).max()
+    assert np.abs(theirs - ours).max() <= (0.25 if "quantize" in words else 1e-5) * np.abs(theirs).max()
 
 
 @pytest.mark.parametrize("call,converts", [("empty", 0), ("short", 0), ("given", 1)])

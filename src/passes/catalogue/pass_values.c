@@ -2,7 +2,7 @@
 // becomes a struct pass_value of the kind of its row; values become canonical JSON, and the struct
 // that the pass takes, member by member as its rows say.
 //
-//   matmulnbits:bits=4,exclude=*lm_head*+re:emb\,[0-9],symmetric
+//   quantize:bits=4,exclude=*lm_head*+re:emb\,[0-9],symmetric
 //   name        key=val key     element element         key alone: a flag
 //
 //   word ──put──▶ struct pass_value ──read──▶ member of struct matmulnbits_options ──check──▶ run
