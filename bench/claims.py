@@ -46,7 +46,7 @@ QUANTIZE = (
     "q.model.save_model_to_file(sys.argv[2], True)\n"
 )
 SHRINK = ["-m", "onnx_shrink_ray.shrink"]
-INT4 = ["--pass", "conv2matmul:extended_conv1x1=true", "--pass", "matmulnbits:bits=4,block_size=64,symmetric=false"]
+INT4 = ["--pass", "conv2matmul:extended_conv1x1=true", "--pass", "quantize:bits=4,block_size=64,symmetric=false"]
 ONNX_LOAD = "import sys, onnx\nonnx.load(sys.argv[1])\n"
 
 

@@ -26,6 +26,7 @@ static void write_pass(struct json_out *j, const struct pass *pass, struct arena
       [PASS_CHOICE] = "choice", [PASS_TEXT] = "text",   [PASS_LIST] = "list"};
   json_object(j);
   json_put_text(j, "about", pass->about);
+  if (pass->also) json_put_text(j, "also", pass->also);
   json_put_text(j, "exactness", exactness_name(pass->exactness));
   json_put_text(j, "exactness_loosest",
                 exactness_name(is_mixed(pass) ? pass->loosest : pass->exactness));
@@ -53,6 +54,7 @@ static void print_pass(const struct pass *pass, struct arena *a) {
   help_wrap(stdout, pass->summary, strlen(pass->name) + 2, 0);
   printf("\n");
   help_wrap(stdout, pass->about, 0, 0);
+  if (pass->also) printf("Older name, still accepted: %s\n", pass->also);
   printf("\nNeeds: ");
   help_wrap(stdout, pass->needs, 7, 0);
   printf("Promises: ");

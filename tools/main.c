@@ -61,6 +61,8 @@ static int act(const struct cli_args *args, struct err *err) {
   case CLI_RUN:
     report_open(cli_flag(args, OPT_QUIET),
                 cli_option_belongs(OPT_PROGRESS, args->command) && cli_flag(args, OPT_PROGRESS));
+    if (cli_flag(args, OPT_COLOR) || cli_flag(args, OPT_NO_COLOR))
+      report_colour(cli_flag(args, OPT_COLOR));
     rc = commands[args->command](args, err);
     report_end();
     return rc;

@@ -13,6 +13,7 @@
 //
 // The same order says which names of outer graphs are there for a body to hide.
 #include "check_parts.h"
+#include "model_calls.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -221,41 +222,21 @@ int check_hidden(struct check *c, const struct check_order *o) {
 
 // ---- functions ----------------------------------------------------------------------------------
 
-struct function_key {
-  uint32_t domain, name, overload, function;
-};
-
-static int compare_keys(const void *a, const void *b) {
-  const uint32_t *x = a, *y = b; // the three names
-  for (int i = 0; i < 3; i++)
-    if (x[i] != y[i]) return x[i] < y[i] ? -1 : 1;
-  return 0;
-}
-
-// "" and "ai.onnx" are one domain.
-static uint32_t domain_id(const struct model *m, uint32_t domain) {
-  return span_is(model_name(m, domain), "ai.onnx") ? m->empty : domain;
-}
-
 int check_function_recursion(struct check *c) {
   const struct model *m = c->m;
   if (m->n_functions == 0) return 0;
-  struct arena scratch = {0};
+  struct model_calls calls = {0};
   struct check_edges edges = {0};
-  uint32_t n = 0, cycle[8], length;
+  uint32_t cycle[8], length;
   int rc = 0;
-  struct function_key *keys = arena_alloc(&scratch, m->n_functions * sizeof *keys);
-  for (uint32_t i = 0; i < m->n_functions; i++) {
+  model_calls_init(&calls, m);
+  for (uint32_t i = 0; i < m->n_functions && rc == 0; i++) {
     const struct model_function *f = &m->functions[i];
-    if (f->flags & FUNCTION_DEAD) continue;
-    keys[n++] = (struct function_key){domain_id(m, f->domain), f->name, f->overload, i};
+    if (f->flags & FUNCTION_DEAD || model_calls_named(&calls, f->domain, f->name, f->overload) == i)
+      continue;
+    rc = check_report(c, FAULT_ERROR, "model", "function '%s' of domain '%s' is defined twice",
+                      quote(model_name(m, f->name)).s, quote(model_name(m, f->domain)).s);
   }
-  qsort(keys, n, sizeof *keys, compare_keys);
-  for (uint32_t i = 1; i < n && rc == 0; i++)
-    if (compare_keys(&keys[i - 1], &keys[i]) == 0)
-      rc = check_report(c, FAULT_ERROR, "model", "function '%s' of domain '%s' is defined twice",
-                        quote(model_name(m, keys[i].name)).s,
-                        quote(model_name(m, keys[i].domain)).s);
   // Calls from the body of a function, and from subgraphs in it.
   for (uint32_t graph = 0; graph < m->n_graphs; graph++) {
     uint32_t root = graph;
@@ -263,11 +244,8 @@ int check_function_recursion(struct check *c) {
       root = m->graphs[root].parent;
     if (m->graphs[root].kind != GRAPH_FUNCTION) continue;
     for (uint32_t id = m->graphs[graph].first_node; id != NO_ID; id = m->nodes[id].next) {
-      const struct model_node *node = &m->nodes[id];
-      const struct function_key key = {domain_id(m, node->domain), node->op_type, node->overload,
-                                       0};
-      const struct function_key *callee = bsearch(&key, keys, n, sizeof key, compare_keys);
-      if (callee) add_edge(&edges, m->graphs[root].owner, callee->function);
+      const uint32_t callee = model_calls_callee(&calls, id);
+      if (callee != NO_ID) add_edge(&edges, m->graphs[root].owner, callee);
     }
   }
   if (rc == 0 && check_cycle(&edges, m->n_functions, cycle, &length))
@@ -275,6 +253,6 @@ int check_function_recursion(struct check *c) {
                       quote(model_name(m, m->functions[cycle[0]].name)).s, length,
                       length == 1 ? "" : "s");
   table_free(edges.at, edges.cap, sizeof *edges.at);
-  arena_free(&scratch);
+  model_calls_done(&calls);
   return rc;
 }

@@ -72,6 +72,7 @@ enum value_flag {
   VALUE_IS_OUTPUT = 2,
   VALUE_DEAD = 4,
   VALUE_NO_INNER_INFO = 8, // no live INFO_VALUE is about it (edit_rows.c; not set: not known)
+  VALUE_LEFT_OUT = 16,     // an input of a function that some call leaves out: no value there
   VALUE_FLAGS = 63,        // all there is room for
 };
 enum { VALUE_OUTPUTS_MAX = (1 << 24) - 1 }; // an edit or a load that would list it more often fails
@@ -99,6 +100,10 @@ enum node_flag {
   NODE_DEAD = 2,     // removed
   NODE_NEW = 4,      // made by an edit
   NODE_HAS_KEPT = 8, // it has kept fields
+  // These fields are there, though they are (or were) empty.
+  NODE_EMPTY_NAME = 16,
+  NODE_EMPTY_DOMAIN = 32,
+  NODE_EMPTY_OVERLOAD = 64,
 };
 
 struct model_node {
@@ -240,6 +245,7 @@ enum { FUNCTION_DEAD = 1, FUNCTION_NEW = 2, FUNCTION_OPSETS_DIRTY = 4 };
 struct model_opset {
   uint32_t domain; // name id; "ai.onnx" is stored as ""
   int64_t version;
+  uint32_t loaded; // of what load made: 1 + the id of its kept fields; else 0
 };
 
 struct model_metadata {
@@ -269,6 +275,7 @@ enum kept_of {
   KEPT_ATTR, // tp and type_protos too
   KEPT_INFO, // not its type
   KEPT_NODE,
+  KEPT_OPSET, // ids are counted over the model and all functions
   KEPT_TRAINING,
   KEPT_SPARSE, // its dims
   KEPT_TENSOR,

@@ -119,6 +119,8 @@ struct pass_option {
   const char *metavar; // NULL for flags; CHOICE: "a|b|c"
   const char *preset;  // as a user would write it, or NULL
   const char *help;
+  // Other words for words of the metavar: "half=float16 bf16=bfloat16"; NULL: none. Case never counts.
+  const char *also;
   // The member of the pass's options that takes the value (PASS_MEMBER): a bool of a FLAG, a
   // uint32_t, uint64_t or int64_t of COUNT and NUMBER, a const char * of a TEXT, for a CHOICE an enum
   // or uint32_t (the position of its word) or, of two words, a bool. Without a value it stays zero.
@@ -139,6 +141,7 @@ struct pass_option {
 
 struct pass {
   const char *name; // "family/pass", or a word without a slash, which is a family of its own
+  const char *also; // a name that it had before, accepted where names are read; NULL: none
   const char *summary, *about, *needs, *promises;
   // How exactly what is computed stays the same, given the weights that are stored. What a pass does to
   // weights because it was asked to (fewer bits, a narrower type) is no part of that: it is the

@@ -61,7 +61,8 @@ static const char *one_output(const struct schema_look *l) {
 }
 
 static const char *second_input(const struct schema_look *l) {
-  if (model_input(l->m, &l->m->nodes[l->node], 1) != NO_ID) return NULL;
+  const uint32_t second = model_input(l->m, &l->m->nodes[l->node], 1);
+  if (second != NO_ID && !(l->m->values[second].flags & VALUE_LEFT_OUT)) return NULL;
   return "its second input cannot be left out as it is any more";
 }
 

@@ -344,7 +344,7 @@ def old_model(path, count):
     onnx.save(helper.make_model(graph, ir_version=3, opset_imports=[helper.make_opsetid("", 11)]), path)
 
 
-@pytest.mark.parametrize("then", ["conv2matmul:extended_conv1x1=true", "matmulnbits:block_size=16", "cast:min_elements=1"])
+@pytest.mark.parametrize("then", ["conv2matmul:extended_conv1x1=true", "quantize:block_size=16", "cast:min_elements=1"])
 def test_what_was_constant_before_ir_4_stays_it(weir, tmp_path, then):
     """In a second pass, or a second run, the weights that the first one left are weights still."""
     source, alone, once, out = (tmp_path / f"{name}.onnx" for name in ("in", "alone", "once", "out"))

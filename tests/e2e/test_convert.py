@@ -10,9 +10,10 @@ import re
 import shutil
 import stat
 
+import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, helper, numpy_helper
 
 import compare
 import make_encoder
@@ -149,6 +150,42 @@ def test_unknown_fields_survive_in_touched_messages(weir, tmp_path):
         ]  # fmt: skip
         assert len(words) == 9
     assert (tmp_path / "out.onnx").read_bytes().count(sampler.unknown("tensor")) == 1
+
+
+def unknown(text):
+    return b"\x9a\x06" + bytes([len(text)]) + text  # field 99
+
+
+@pytest.mark.parametrize("words", [
+    ["quantize", "--block-size", "16"],
+    ["quantize", "--block-size", "16", "--format", "qdq"],
+    ["convert", "--external"],
+], ids=["import", "raise", "move"])  # fmt: skip
+def test_what_was_said_of_nodes_and_imports_stays(weir, tmp_path, words):
+    """Fields that are there and empty, of a node that is written anew, and unknown ones of imports that are."""
+    weight = numpy_helper.from_array(np.random.default_rng(1).normal(size=(64, 64)).astype(np.float32), "w")
+    inside = helper.make_node("MatMul", ["x", "w"], ["r"], "mm")
+    other = helper.make_node("Identity", ["x"], ["s"], "same")
+    r, s, y, x = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 64]) for name in "rsyx")
+    then, other = helper.make_graph([inside], "t", [], [r], [weight]), helper.make_graph([other], "e", [], [s])
+    node = helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=other)
+    node.name = node.domain = node.overload = ""
+    condition = helper.make_tensor_value_info("c", TensorProto.BOOL, [])
+    model = helper.make_model(helper.make_graph([node], "g", [x, condition], [y]), ir_version=10)
+    del model.opset_import[:]
+    for domain, version, text in (("", 20, b"first"), ("com.acme", 2, b"second")):
+        one = model.opset_import.add(domain=domain, version=version)
+        one.MergeFromString(unknown(text))
+    write(tmp_path, model.SerializeToString(), "in.onnx")
+    weir(words[0], tmp_path / "in.onnx", tmp_path / "out.onnx", *words[1:])
+    content = (tmp_path / "out.onnx").read_bytes()
+    assert content.count(unknown(b"first")) == content.count(unknown(b"second")) == 1
+    after = onnx.load(tmp_path / "out.onnx", load_external_data=False)
+    found = {o.domain: o for o in after.opset_import}
+    assert unknown(b"first") in found[""].SerializeToString() and unknown(b"second") in found["com.acme"].SerializeToString()
+    made = after.graph.node[0]
+    assert all(made.HasField(field) and getattr(made, field) == "" for field in ("name", "domain", "overload"))
+    assert made.SerializeToString() != node.SerializeToString()
 
 
 def test_known_everything_passes_the_checker(weir, tmp_path):

@@ -15,7 +15,7 @@ from conftest import before_record
 
 K, COLUMNS = 2048, (20000, 23001)  # at 8 bits: 41 and 47 MB of codes, scales and zeros behind each
 RUN = ("run",)
-PASSES = ("--pass", "matmulnbits:bits=8,block_size=64,symmetric=false")
+PASSES = ("--pass", "quantize:bits=8,block_size=64,symmetric=false")
 
 
 def external(name, dims, offset):
@@ -121,9 +121,9 @@ def test_source_is_read_once(weir, model, tmp_path):
 # ---- formats whose figures are made of chunks ---------------------------------------------------
 
 CHUNKED = {
-    "qdq": ("matmulnbits:bits=8,block_size=64,symmetric=false,format=qdq",),
-    "qdq channel": ("matmulnbits:bits=4,block_size=channel,symmetric=true,format=qdq",),
-    "turned": ("conv2matmul", "matmulnbits:bits=8,block_size=32,symmetric=false,format=qdq"),
+    "qdq": ("quantize:bits=8,block_size=64,symmetric=false,format=qdq",),
+    "qdq channel": ("quantize:bits=4,block_size=channel,symmetric=true,format=qdq",),
+    "turned": ("conv2matmul", "quantize:bits=8,block_size=32,symmetric=false,format=qdq"),
     "shrink": ("shrink",),
     "linear": ("shrink:form=dequantize",),
     "levels": ("shrink:method=float_weights,levels=100",),
@@ -250,7 +250,7 @@ def test_overflows_survive_a_kill(weir, weir_fault, tmp_path):
 
 @pytest.mark.parametrize(
     "name",
-    ("matmulnbits:bits=8", "matmulnbits:bits=4,format=qdq", "matmulnbits:bits=8,format=qdq,block_size=channel", "shrink"),
+    ("quantize:bits=8", "quantize:bits=4,format=qdq", "quantize:bits=8,format=qdq,block_size=channel", "shrink"),
 )
 def test_not_finite_names_the_weight(weir, tmp_path, name):
     path = write_model(tmp_path / "bad.onnx", (70,), spoil=(3, 41))
@@ -260,7 +260,7 @@ def test_not_finite_names_the_weight(weir, tmp_path, name):
     assert not (tmp_path / "out.onnx").exists()
 
 
-@pytest.mark.parametrize("name", ("matmulnbits:bits=8", "matmulnbits:bits=4,algorithm=k_quant", "matmulnbits:bits=4,format=qdq"))
+@pytest.mark.parametrize("name", ("quantize:bits=8", "quantize:bits=4,algorithm=k_quant", "quantize:bits=4,format=qdq"))
 def test_range_past_float32(weir, tmp_path, name):
     """Finite elements so far apart that the scale between them is not: refused, and --symmetric takes them."""
     path = write_model(tmp_path / "far.onnx", (70,))

@@ -224,7 +224,7 @@ def test_codes_of_whole_columns_are_made_once(tmp_path, options):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "passes, most",
-    [(("matmulnbits",), 1.02), (("matmulnbits:format=qdq",), 1.02), (("shrink",), 2.1)],
+    [(("quantize",), 1.02), (("quantize:format=qdq",), 1.02), (("shrink",), 2.1)],
     ids=lambda x: " ".join(x) if isinstance(x, tuple) else "",
 )
 def test_reads_of_an_encoder(sparse_encoders, passes, most):

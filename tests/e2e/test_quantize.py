@@ -1,4 +1,4 @@
-"""The pass matmulnbits: every tensor and node as onnxruntime's quantizer writes them, and better where it fails.
+"""The pass quantize: every tensor and node as onnxruntime's quantizer writes them, and better where it fails.
 
 Equality is tested against the installed onnxruntime wherever that writes something valid. What it does not do, or
 does wrong (docs/quantize.md lists it), is tested against the operators' published semantics: the float model's
@@ -29,7 +29,7 @@ EVERY = list(itertools.product(BITS, BLOCKS, SYMMETRIC))
 def words(bits=4, block=128, symmetric=False, **more):
     """The pass with its options as --pass takes them."""
     options = {"bits": bits, "block_size": block, "symmetric": str(symmetric).lower(), **more}
-    return "matmulnbits:" + ",".join(f"{key}={value}" for key, value in options.items())
+    return "quantize:" + ",".join(f"{key}={value}" for key, value in options.items())
 
 
 def loaded(path):

@@ -90,17 +90,58 @@ def test_two_kinds_of_passes_in_one_go(weir, tmp_path):
     """Convolutions become MatMul and then 4 bit codes, from one log again; alone fewer weights are quantized."""
     out, again, alone = (folder(tmp_path / name) for name in ("both", "again", "alone"))
     log = tmp_path / "edits.jsonl"
-    words = ["--pass", "conv2matmul", "--pass", "matmulnbits:bits=4,block_size=32,symmetric=false"]
+    words = ["--pass", "conv2matmul", "--pass", "quantize:bits=4,block_size=32,symmetric=false"]
     report = weir("run", SOURCE, out, *words, "--edit-log", log, "--json").json()
     weir("replay", log, SOURCE, again)
     assert compare.folder_bytes(out.parent) == compare.folder_bytes(again.parent)
     weir("quantize", SOURCE, alone, "--block-size", "32")
     converted, quantized = report["passes"]
-    assert converted["converted"] == 6 and quantized["name"] == "matmulnbits"
+    assert converted["converted"] == 6 and quantized["name"] == "quantize"
     count = lambda path: sum(node.op_type == "MatMulNBits" for node in onnx.load(path, load_external_data=False).graph.node)
     assert count(out) == quantized["converted"] == count(alone) + 6
     groups = [json.loads(line)["pass"] for line in log.read_text().splitlines() if '"edit":"group"' in line]
-    assert groups == sorted(groups) and set(groups) == {"conv2matmul", "matmulnbits"}
+    assert groups == sorted(groups) and set(groups) == {"conv2matmul", "quantize"}
+
+
+@pytest.mark.parametrize("words", [
+    ["run", "--pass", "matmulnbits:block_size=32"],
+    ["run", "--config", "yaml"],
+    ["run", "--config", "json"],
+], ids=["words", "yaml", "json"])  # fmt: skip
+def test_the_older_name_of_quantize_means_the_same(weir, tmp_path, words):
+    """The same files, log and plan as of the command, whichever name was given."""
+    (tmp_path / "yaml").write_text("passes:\n- matmulnbits:\n    block_size: 32\n")
+    (tmp_path / "json").write_text('{"passes": [{"matmulnbits": {"block_size": "32"}}]}')
+    words = [tmp_path / word if word in ("yaml", "json") else word for word in words]
+    made = []
+    for name, line in (("old", words), ("new", ["quantize", "--block-size", "32"])):
+        out = folder(tmp_path / name)
+        records = ["--edit-log", out.with_suffix(".jsonl"), "--plan-out", out.with_suffix(".plan")]
+        done = weir(line[0], SOURCE, out, *line[1:], *records)
+        assert done.out.startswith("quantize: converted 19")
+        made.append(compare.folder_bytes(out.parent))
+    assert made[0] == made[1] and b'"command":"quantize"' in (tmp_path / "new" / "out.jsonl").read_bytes()
+
+
+GATED = "quantize:gate=sqnr=60dB,gate_action=skip", "quantize:gate=sqnr=15dB,gate_action=skip"
+
+
+@pytest.mark.parametrize("passes", [GATED, ["shrink:per_channel=true,form=dequantize"] * 2], ids=["gate", "shrink"])
+def test_two_passes_that_look_at_the_same_weights(weir, tmp_path, passes):
+    """The second has the answer of the first: the run does not take itself for another one. Dry runs say the same."""
+    weight = numpy_helper.from_array(np.random.default_rng(0).normal(size=(256, 256)).astype(np.float32), "w")
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 256]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"], "mm")], "g", [x], [y], [weight])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)], ir_version=8)
+    onnx.save(model, tmp_path / "in.onnx")
+    out, again = (folder(tmp_path / name) for name in ("out", "again"))
+    words = ["run", tmp_path / "in.onnx", out, *(word for text in passes for word in ("--pass", text))]
+    dry = weir.report(*words, "--dry-run")
+    report = weir.report(*words, "--edit-log", tmp_path / "log")
+    assert [step["converted"] for step in report["passes"]] == [step["converted"] for step in dry["passes"]]
+    assert [step["converted"] for step in report["passes"]] == ([0, 1] if passes is GATED else [0, 0])
+    weir("replay", tmp_path / "log", tmp_path / "in.onnx", again)
+    assert out.read_bytes() == again.read_bytes()
 
 
 def test_tensors_are_listed_with_their_sizes(weir, tmp_path):
@@ -137,7 +178,7 @@ def test_scales_that_are_cast_are_tensors_of_their_own(weir, tmp_path):
     graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"], "fc")], "g", [x], [y], [weight])
     source, out = tmp_path / "in.onnx", tmp_path / "out.onnx"
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), source)
-    report = weir.report("run", source, out, "--pass", "matmulnbits:format=qdq,block_size=32", "--pass", "cast:to=float16")
+    report = weir.report("run", source, out, "--pass", "quantize:format=qdq,block_size=32", "--pass", "cast:to=float16")
     [scales] = report["passes"][1]["tensors"]
     assert (scales["name"], scales["dtype"], scales["stored_as"]) == ("w_DQ_scales", "float", "float16")
     assert scales["dims"] == [2, 300] and scales["bytes_before"] == 2400 and scales["bytes_after"] == 1200

@@ -186,6 +186,46 @@ static void test_the_last_of_two_counts(void **state) {
   assert_int_equal(cli_count(&args, OPT_JOBS), 3);
 }
 
+static void test_short_options(void **state) {
+  (void)state;
+  struct cli_args args;
+  accept(&args, "convert -nfq -j3 in.onnx");
+  assert_true(cli_flag(&args, OPT_DRY_RUN) && cli_flag(&args, OPT_FORCE));
+  assert_true(cli_flag(&args, OPT_QUIET));
+  assert_int_equal(cli_count(&args, OPT_JOBS), 3);
+  accept(&args, "convert -fqo x.onnx in.onnx -j 4");
+  assert_string_equal(cli_output(&args), "x.onnx");
+  assert_int_equal(cli_count(&args, OPT_JOBS), 4);
+  accept(&args, "inspect -q in.onnx --no-color");
+  assert_true(cli_flag(&args, OPT_QUIET) && !cli_flag(&args, OPT_COLOR));
+  accept(&args, "-V");
+  assert_int_equal(args.action, CLI_VERSION);
+  accept(&args, "version");
+  assert_int_equal(args.action, CLI_VERSION);
+  refuse("convert -nz in.onnx", "has no option '-nz'", "");
+  refuse("convert in.onnx x.onnx -fj", "--jobs needs a value", "");
+  refuse("convert in.onnx x.onnx -jf", "is no value for --jobs", "");
+  refuse("inspect -f in.onnx", "has no option '-f'", "");
+  refuse("inspect in.onnx --color --no-color", "Use either --color or --no-color", "");
+}
+
+// Case does not count in the words of a choice; commands are given the word of the row.
+static void test_words_in_any_case(void **state) {
+  (void)state;
+  struct cli_args args;
+  accept(&args, "convert in.onnx out.onnx --io SYNC");
+  assert_string_equal(cli_string(&args, OPT_IO), "sync");
+  accept(&args, "quantize in.onnx out.onnx --format QDQ --op-types matmul,Gather");
+  assert_string_equal(cli_string(&args, cli_pass_option(CLI_quantize, "format")), "qdq");
+  for (uint32_t i = 0; i < 3; i++) {
+    static const char *const lines[] = {"cast a b --to fp16", "cast a b --to Half",
+                                        "cast a b --to=FLOAT16"};
+    accept(&args, lines[i]);
+    assert_string_equal(cli_string(&args, cli_pass_option(CLI_cast, "to")), "float16");
+  }
+  refuse("cast a b --to int8", "'int8' is no value for --to", "");
+}
+
 static void test_output(void **state) {
   (void)state;
   struct cli_args args;
@@ -404,6 +444,7 @@ int main(void) {
       cmocka_unit_test(test_examples_parse), cmocka_unit_test(test_slots),
       cmocka_unit_test(test_lists),          cmocka_unit_test(test_many_operands),
       cmocka_unit_test(test_presets),        cmocka_unit_test(test_the_last_of_two_counts),
+      cmocka_unit_test(test_short_options),  cmocka_unit_test(test_words_in_any_case),
       cmocka_unit_test(test_output),         cmocka_unit_test(test_double_dash_ends_options),
       cmocka_unit_test(test_help_wins),      cmocka_unit_test(test_unknown_names),
       cmocka_unit_test(test_values),         cmocka_unit_test(test_what_needs_all_words),

@@ -1,5 +1,5 @@
-// The words of matmulnbits's options, and which options do not go together. What the pass does to
-// graphs is in tests/passes/matmulnbits; that bytes and numbers are right is for the kernels' and the
+// The words of quantize's options, and which options do not go together. What the pass does to
+// graphs is in tests/passes/quantize; that bytes and numbers are right is for the kernels' and the
 // end-to-end tests.
 #include "matmulnbits.h"
 

@@ -111,21 +111,55 @@ static void expect_list(const char *text, const char *key, uint32_t n, const cha
   pipeline_free(&p.p);
 }
 
+// Case does not count in words that a row lists, and some have other words; what is recorded is the row's.
+static void test_other_words(void **state) {
+  (void)state;
+  static const char *const words[] = {"float16", "FP16", "half", "Float16"};
+  static const char *const listed[] = {"MatMul", "Gather"};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    char text[32];
+    snprintf(text, sizeof text, "cast:to=%s", words[i]);
+    expect_json(text, "{\"to\":\"float16\",\"on_overflow\":\"fail\"}");
+  }
+  expect_json("cast:to=BF16", "{\"to\":\"bfloat16\",\"on_overflow\":\"fail\"}");
+  expect_list("quantize:op_types=matmul+GATHER", "op-types", 2, listed);
+  refuse("cast:to=float", "'float' is no value for to", "");
+  refuse("cast:to=fp16=float16", "'fp16=float16' is no value for to", "");
+  refuse("quantize:format=fp16", "'fp16' is no value for format", "");
+}
+
+// A pass that was called otherwise is known by that name too, and says the new one of itself.
+static void test_older_names(void **state) {
+  (void)state;
+  static const char *const texts[] = {"quantize:bits=8", "matmulnbits:bits=8",
+                                      "repeat(matmulnbits:bits=8)"};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    struct parsed p;
+    if (parse(&p, texts[i])) fail_msg("'%s' was refused: %s", texts[i], p.err.msg);
+    assert_string_equal(p.v->pass->name, "quantize");
+    assert_string_equal(value(&p, "bits")->text, "8");
+    pipeline_free(&p.p);
+  }
+  assert_ptr_equal(passes_find(span_str("matmulnbits")), passes_find(span_str("quantize")));
+  refuse("matmulnbits:bitz=8", "pass 'quantize' has no option 'bitz'", "did you mean 'bits'?");
+  refuse("matmulnbit", "there is no pass 'matmulnbit'", "");
+}
+
 static void test_lists(void **state) {
   (void)state;
   static const char *const both[] = {"Gather", "MatMul"};
   static const char *const patterns[] = {"a+b", "re:^x{1,2}\\.y$", "c"};
-  expect_list("matmulnbits", "op-types", 1, both + 1);             // the preset
-  expect_list("matmulnbits:op_types=Gather", "op-types", 1, both); // replaces it
-  expect_list("matmulnbits:op_types=Gather+MatMul", "op-types", 2, both);
-  expect_list("matmulnbits:op_types=Gather\\,MatMul", "op-types", 2, both);
-  expect_list("matmulnbits:op_types=Gather,op_types=MatMul", "op-types", 2, both);
-  expect_list("matmulnbits:exclude=a\\+b+re:^x{1\\,2}\\.y$,exclude=c", "exclude", 3, patterns);
-  refuse("matmulnbits:op_types=Conv",
-         "'Conv' is no value for op-types: it takes MatMul,Gemm,Gather", "");
-  refuse("matmulnbits:exclude=a+", "is no value for exclude", "");
-  refuse("matmulnbits:min_elements=-1", "a whole number from 0", "");
-  refuse("matmulnbits:accuracy_level=2147483648", "a whole number from 0", "");
+  expect_list("quantize", "op-types", 1, both + 1);             // the preset
+  expect_list("quantize:op_types=Gather", "op-types", 1, both); // replaces it
+  expect_list("quantize:op_types=Gather+MatMul", "op-types", 2, both);
+  expect_list("quantize:op_types=Gather\\,MatMul", "op-types", 2, both);
+  expect_list("quantize:op_types=Gather,op_types=MatMul", "op-types", 2, both);
+  expect_list("quantize:exclude=a\\+b+re:^x{1\\,2}\\.y$,exclude=c", "exclude", 3, patterns);
+  refuse("quantize:op_types=Conv", "'Conv' is no value for op-types: it takes MatMul,Gemm,Gather",
+         "");
+  refuse("quantize:exclude=a+", "is no value for exclude", "");
+  refuse("quantize:min_elements=-1", "a whole number from 0", "");
+  refuse("quantize:accuracy_level=2147483648", "a whole number from 0", "");
   refuse("shrink:levels=4294967298", "a whole number from 1", "");
 }
 
@@ -159,6 +193,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_rows_are_sound),
       cmocka_unit_test(test_values),
+      cmocka_unit_test(test_other_words),
+      cmocka_unit_test(test_older_names),
       cmocka_unit_test(test_lists),
       cmocka_unit_test(test_escapes),
       cmocka_unit_test(test_what_does_not_fit),

@@ -90,10 +90,10 @@ static void test_what_does_not_go_together(void **state) {
   refuse("passes:\n  - conv2matmul\n  - cast\n", "p.yaml:3:5: cast needs the type", "to=float16");
   refuse("passes: [conv2matmul, {cast: {exclude: x}}]", "p.yaml:1:24: cast needs the type", "");
   refuse("passes:\n- cast: {to: float16, exclude: 're:('}", "p.yaml:2:3: --exclude 're:('", "");
-  refuse("passes:\n- matmulnbits: {op_types: []}", "p.yaml:2:3: no operators", "");
-  refuse("passes:\n- matmulnbits: {block_size: channel}", "p.yaml:2:3: ", "");
-  refuse("passes:\n- matmulnbits: {gate_action: skip}", "p.yaml:2:3: gate-action", "gate=sqnr");
-  refuse("passes:\n- matmulnbits: {candidates: '4:64'}", "p.yaml:2:3: candidates", "measure");
+  refuse("passes:\n- quantize: {op_types: []}", "p.yaml:2:3: no operators", "");
+  refuse("passes:\n- quantize: {block_size: channel}", "p.yaml:2:3: ", "");
+  refuse("passes:\n- quantize: {gate_action: skip}", "p.yaml:2:3: gate-action", "gate=sqnr");
+  refuse("passes:\n- quantize: {candidates: '4:64'}", "p.yaml:2:3: candidates", "measure");
   refuse("passes:\n- shrink: {levels: 300}", "p.yaml:2:3: levels is for", "");
   refuse("passes:\n- shrink: {method: float_weights, levels: 1}", "p.yaml:2:3: levels is 1", "");
   struct pipeline p;

@@ -42,10 +42,11 @@ static_assert(CLI_COMMANDS <= 32, "cli_option_row.commands has a bit for every c
 static const struct {
   enum cli_option a, b;
 } exclusions[] = {
-    {OPT_EXTERNAL, OPT_INLINE}, {OPT_INLINE, OPT_DATA_FILE},  {OPT_INLINE, OPT_ALIGN},
-    {OPT_QUIET, OPT_PROGRESS},  {OPT_DRY_RUN, OPT_RESUME},    {OPT_PASS, OPT_CONFIG},
-    {OPT_JSON, OPT_CSV},        {OPT_OUTPUT_DIR, OPT_OUTPUT}, {OPT_OUTPUT_DIR, OPT_INPLACE},
-    {OPT_SUFFIX, OPT_OUTPUT},   {OPT_SUFFIX, OPT_INPLACE},
+    {OPT_EXTERNAL, OPT_INLINE},   {OPT_INLINE, OPT_DATA_FILE},   {OPT_INLINE, OPT_ALIGN},
+    {OPT_QUIET, OPT_PROGRESS},    {OPT_DRY_RUN, OPT_RESUME},     {OPT_PASS, OPT_CONFIG},
+    {OPT_JSON, OPT_CSV},          {OPT_COLOR, OPT_NO_COLOR},     {OPT_JSON, OPT_REPORT_JSON_STDOUT},
+    {OPT_OUTPUT_DIR, OPT_OUTPUT}, {OPT_OUTPUT_DIR, OPT_INPLACE}, {OPT_SUFFIX, OPT_OUTPUT},
+    {OPT_SUFFIX, OPT_INPLACE},
 };
 
 const struct cli_command_row *cli_command_row(enum cli_command command) {
@@ -98,7 +99,8 @@ struct cli_option_row cli_row(enum cli_command command, enum cli_option option) 
                                  .preset = row->preset,
                                  .commands = 1u << command,
                                  .group = CLI_OWN,
-                                 .help = row->help};
+                                 .help = row->help,
+                                 .also = row->also};
 }
 
 enum cli_option cli_option_named(enum cli_command command, struct span name) {
@@ -205,9 +207,13 @@ static int set_value(const struct taking *t, const char *text, struct err *err) 
     v->list[v->n_list++] = text;
     return 0;
   case CLI_CHOICE:
-    while ((word = cli_choice(&t->row, k, true)).n > 0 && !span_is(word, text))
+    while ((word = cli_choice(&t->row, k, true)).n > 0 &&
+           !pass_values_means(t->row.also, span_str(text), word))
       k++;
-    if (word.n > 0) break;
+    if (word.n > 0) {
+      text = arena_string(&t->args->arena, word);
+      break;
+    }
     snprintf(visible, sizeof visible, "%.*s", (int)strcspn(t->row.metavar, "/"), t->row.metavar);
     return bad_value(t, text, visible, err);
   case CLI_NAME:
@@ -306,10 +312,19 @@ static int take_long(struct cli_args *args, const char *word, int *at, struct er
   return unknown_option(args, unknown, err);
 }
 
+// "-o OUT", "-oOUT", "-nq": flags may share a dash.
 static int take_short(struct cli_args *args, const char *word, int *at, struct err *err) {
-  for (uint32_t o = 0; o < CLI_OPTIONS; o++)
-    if (option_rows[o].letter == word[1] && cli_option_belongs(o, args->command))
-      return take_option(args, o, word[2] ? word + 2 : NULL, at, err);
+  for (const char *letter = word + 1;;) {
+    uint32_t o = 0;
+    while (o < CLI_OPTIONS &&
+           (option_rows[o].letter != *letter || !cli_option_belongs(o, args->command)))
+      o++;
+    if (o == CLI_OPTIONS) break;
+    const bool flag = option_rows[o].kind == CLI_FLAG;
+    letter++;
+    if (take_option(args, o, flag || *letter == '\0' ? NULL : letter, at, err)) return -1;
+    if (!flag || *letter == '\0') return 0;
+  }
   err_fill(err, ERR_USAGE, "'weir %s' has no option '%s'", command_rows[args->command].name,
            quote_str(word).s);
   return err_hint(err, "a file of that name is written './%s', or stands after '--'",
@@ -378,14 +393,18 @@ static int parse_generate(struct cli_args *args, struct err *err) {
   return 0;
 }
 
-// Lines without a command: weir --help, --help-all, --version, --generate; weir help [COMMAND].
+// Lines without a command: weir --help, --help-all, --version, --generate; weir help [COMMAND], weir version.
 static int parse_top(struct cli_args *args, const char *word, struct err *err) {
   args->command = CLI_COMMANDS;
   args->action = CLI_HELP;
   if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) return 0;
   if (strcmp(word, "--generate") == 0) return parse_generate(args, err);
-  if (strcmp(word, "--help-all") == 0 || strcmp(word, "--version") == 0) {
-    args->action = word[2] == 'v' ? CLI_VERSION : CLI_HELP_ALL;
+  if (strcmp(word, "--help-all") == 0) {
+    args->action = CLI_HELP_ALL;
+    return 0;
+  }
+  if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0 || strcmp(word, "version") == 0) {
+    args->action = CLI_VERSION;
     return 0;
   }
   if (strcmp(word, "help") == 0) {

@@ -42,6 +42,10 @@ void report_open(bool quiet, bool progress) {
   talk.lines = progress && !screen;
 }
 
+void report_colour(bool on) {
+  talk.colour = on;
+}
+
 void report_end(void) {
   if (!talk.bar_shown) return;
   fputs("\r\033[K", stderr);

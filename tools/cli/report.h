@@ -17,6 +17,8 @@
 // Looks at the terminal once. quiet: errors only. progress: report progress also without a
 // terminal. Before it is called, reports work as if neither was asked for.
 void report_open(bool quiet, bool progress);
+// Whatever the terminal and NO_COLOR say.
+void report_colour(bool on);
 
 // "weir: error: <msg>" and its hint.
 void report_error(const struct err *err);

@@ -187,7 +187,8 @@ static void zsh_option(FILE *to, const struct cli_option_row *row) {
   const char *again = row->kind == CLI_LIST ? "*" : "";
   fprintf(to, "        ");
   if (row->letter)
-    fprintf(to, "'(-%c --%s)'{-%c+,--%s=}", row->letter, row->name, row->letter, row->name);
+    fprintf(to, flag ? "'(-%c --%s)'{-%c,--%s}" : "'(-%c --%s)'{-%c+,--%s=}", row->letter,
+            row->name, row->letter, row->name);
   else
     fprintf(to, "'%s--%s%s'", again, row->name, flag ? "" : "=");
   fprintf(to, "'[");

@@ -138,7 +138,7 @@ void help_overview(FILE *to, bool all) {
   help_entry(to, HELP_OPTIONS, "-h, --help",
              "this text; after a command, its options and two examples");
   help_entry(to, HELP_OPTIONS, "--help-all", "the same, with what is hidden otherwise");
-  help_entry(to, HELP_OPTIONS, "--version",
+  help_entry(to, HELP_OPTIONS, "-V, --version",
              "versions of weir and its libraries, instruction set, I/O engine");
   if (all) {
     help_entry(to, HELP_OPTIONS, "--generate bash|zsh|fish", "print a completion script");

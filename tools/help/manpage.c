@@ -109,9 +109,10 @@ static void put_main_page(FILE *to) {
     put_entry(to, cli_command_row(c)->name, cli_command_row(c)->summary);
   fputs(".SH OPTIONS\n", to);
   put_entry(to, "--help", "the commands; after a command, its options and two examples");
-  put_entry(to, "--version", "versions of weir and its libraries, instruction set, I/O engine");
+  put_entry(to, "-V, --version", "versions of weir and its libraries, instruction set, I/O engine");
   fputs(".SH ENVIRONMENT\n", to);
-  put_entry(to, "NO_COLOR", "if set and not empty, messages on a terminal are not coloured");
+  put_entry(to, "NO_COLOR",
+            "if set and not empty, messages on a terminal are not coloured, but with --color");
   fputs(".SH EXIT STATUS\n", to);
   for (const struct help_exit_code *e = help_exit_codes; e->meaning; e++) {
     char number[16];

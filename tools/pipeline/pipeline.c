@@ -63,7 +63,7 @@ static int add_pass(struct pipeline *p, struct span text, struct err *err) {
   uint32_t n;
   struct pipeline_step *steps = pipeline_add(p, span_of(text.at, name), &n, err);
   if (!steps) return -1;
-  const bool family = !span_is(span_of(text.at, name), steps->values.pass->name);
+  const bool family = !passes_called(steps->values.pass, span_of(text.at, name));
   const struct span options = span_of(text.at + name + 1, text.n - min_u64(text.n, name + 1));
   if (name < text.n &&
       (family ? pass_values_parse_family(pipeline_values(p, steps, n), n, options, &p->arena, err)

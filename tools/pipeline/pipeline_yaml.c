@@ -2,7 +2,7 @@
 //
 //   passes:                      {  key "passes"
 //     - conv2matmul              [    a pass without options
-//     - matmulnbits:             {      or with: one key, the name
+//     - quantize:                {      or with: one key, the name
 //         bits: 4                {        options by key
 //         exclude: ["*head*"]    [          lists
 //     - tidy                          or a family: a step for each of its passes, its options for
@@ -18,6 +18,7 @@
 // or not, and pass_values.c says what fits; so `yes` is no flag, and 04 no number of another base.
 //
 // Every refusal names file, line and column, both from 1. yaml.h is included here and nowhere else.
+#include "passes.h"
 #include "pipeline.h"
 
 #include <errno.h>
@@ -192,7 +193,7 @@ static int read_pass(struct reader *r, bool has_options) {
   if (!at_event(r, YAML_SCALAR_EVENT)) return refuse_kind(r, "the name of a pass");
   struct pipeline_step *steps = pipeline_add(r->p, word(r), &n, &why);
   if (!steps) return refuse_word(r, at, &why);
-  const bool family = !span_is(word(r), steps->values.pass->name);
+  const bool family = !passes_called(steps->values.pass, word(r));
   if (next(r)) return -1;
   if (has_options && read_options(r, pipeline_values(r->p, steps, n), n, family)) return -1;
   for (uint32_t i = 0; i < n; i++)

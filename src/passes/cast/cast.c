@@ -31,7 +31,8 @@ struct cast_options {
 struct casting {
   struct kit k;
   const struct cast_options *options;
-  bool converted; // any
+  bool converted;      // any
+  uint32_t n_of_codes; // scales and offsets of quantized weights among them
 };
 
 static bool name_matches(const struct name_pattern *p, const char *name) {
@@ -63,9 +64,54 @@ static const char *obstacle(const struct casting *c, const struct weight *w) {
     return "small";
   const char *why = weights_obstacle(c->k.e, w);
   if (why) return why;
+  if (opset == 0) return "ai_onnx_not_imported";
   if (opset < (c->options->to == DTYPE_BFLOAT16 ? CAST_BFLOAT16_OPSET : CAST_OPSET))
     return "opset_too_old";
   return excluded(c, w) ? "excluded" : NULL;
+}
+
+// ---- scales and offsets ------------------------------------------------------------------------
+
+static bool is_cast_of_codes(struct kit *k, uint32_t value) {
+  uint32_t tensor;
+  const uint32_t node = kit_maker(k, value);
+  return kit_op(k, node) == OP_Cast && kit_constant(k, kit_in(k, node, 0), &tensor) &&
+         dtype_is_integer((enum dtype)k->m->tensors[tensor].dtype);
+}
+
+// Does the node turn codes into weights, with its input in the slot as their scale or offset?
+static bool turns_codes_back(struct kit *k, uint32_t node, uint32_t slot) {
+  uint32_t other = NO_ID;
+  switch (kit_op(k, node)) {
+  case OP_ms_MatMulNBits:
+  case OP_ms_GatherBlockQuantized: return slot == 2 || slot == 3;
+  case OP_DequantizeLinear:
+  case OP_ms_DequantizeLinear: return slot == 1;
+  case OP_Mul: return slot < 2 && is_cast_of_codes(k, kit_in(k, node, 1 - slot));
+  case OP_Add:
+    if (slot < 2) other = kit_maker(k, kit_in(k, node, 1 - slot));
+    return kit_op(k, other) == OP_Mul &&
+           (is_cast_of_codes(k, kit_in(k, other, 0)) || is_cast_of_codes(k, kit_in(k, other, 1)));
+  default: return false;
+  }
+}
+
+// Asked before the weight is replaced.
+static bool is_of_codes(struct kit *k, const struct weight *w) {
+  for (struct kit_use u = kit_uses(k, w->value); kit_use(k, &u);)
+    if (turns_codes_back(k, u.node, u.slot)) return true;
+  return false;
+}
+
+static void warn_of_codes(struct casting *c) {
+  struct kit *k = &c->k;
+  if (c->n_of_codes == 0) return;
+  kit_warn(k,
+           arena_printf(&k->site,
+                        "scales or offsets of quantized weights were cast too (%u tensor%s): their "
+                        "error adds to that of the codes",
+                        c->n_of_codes, plural(c->n_of_codes)),
+           "run cast first, or leave them out with --exclude");
 }
 
 // ---- one weight --------------------------------------------------------------------------------
@@ -97,6 +143,7 @@ static void cast_weight(struct casting *c, const struct weight *w) {
   const uint32_t of = edit_tensor_recipe(k->e, w->tensor);
   const uint32_t recipe = c->options->clips ? recipe_cast_clipped(k->r, of, c->options->to)
                                             : recipe_cast(k->r, of, c->options->to);
+  c->n_of_codes += is_of_codes(k, w);
   weights_report(k, w, "cast", recipe);
   weights_site(k, w, "cast");
   narrow_weight(c, w, recipe);
@@ -154,8 +201,9 @@ static const struct pass_option options[] = {
     {"exclude", PASS_LIST, "PATTERN", NULL,
      "leave nodes or tensors of this name alone: a glob, or re: and an extended regular expression",
      .read = read_exclude},
-    {"to", PASS_CHOICE, "float16|bfloat16", NULL, "the type that weights are stored in",
-     .read = read_to},
+    {"to", PASS_CHOICE, "float16|bfloat16", NULL,
+     "the type that weights are stored in (fp16, half and bf16 are understood too)",
+     .also = "fp16=float16 half=float16 bf16=bfloat16", .read = read_to},
     {"on-overflow", PASS_CHOICE, "fail|clip", "fail",
      "a finite value that the type cannot hold fails the run, once all weights were looked at, or "
      "becomes the largest one it can hold; the report counts them by weight",
@@ -177,6 +225,7 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
   kit_init(&c.k, env, "cast");
   for (uint32_t t = 0; t < n; t++)
     if (m->tensors[t].dtype == DTYPE_FLOAT && weights_at(m, t, &w)) cast_weight(&c, &w);
+  warn_of_codes(&c);
   if (c.converted) weights_free_initializers(env->edits);
   return kit_done(&c.k, err);
 }

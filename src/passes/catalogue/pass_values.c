@@ -2,7 +2,7 @@
 // becomes a struct pass_value of the kind of its row; values become canonical JSON, and the struct
 // that the pass takes, member by member as its rows say.
 //
-//   matmulnbits:bits=4,exclude=*lm_head*+re:emb\,[0-9],symmetric
+//   quantize:bits=4,exclude=*lm_head*+re:emb\,[0-9],symmetric
 //   name        key=val key     element element         key alone: a flag
 //
 //   word ──put──▶ struct pass_value ──read──▶ member of struct matmulnbits_options ──check──▶ run
@@ -17,6 +17,7 @@
 #include "passes.h"
 
 #include <assert.h>
+#include <strings.h>
 
 // ---- names -------------------------------------------------------------------------------------
 
@@ -82,6 +83,10 @@ int pass_values_find_family(struct pass_values *const *list, uint32_t n, struct 
   return found ? 0 : -1;
 }
 
+static struct span rest_of(struct span text, size_t used) {
+  return span_of(text.at + used, text.n - used);
+}
+
 // ---- values ------------------------------------------------------------------------------------
 
 static int bad_value(const struct pass_option *row, struct span text, const char *wanted,
@@ -101,13 +106,27 @@ struct span pass_values_word(const char *metavar, char between, uint32_t k) {
   }
 }
 
-// The same word as the row has it, so that it lives as long as the program, and its position; NULL:
-// it takes others.
-static const char *known_word(const char *metavar, char between, struct span text, uint32_t *at,
-                              struct arena *a) {
+static bool same_but_case(struct span a, struct span b) {
+  return a.n == b.n && strncasecmp((const char *)a.at, (const char *)b.at, a.n) == 0;
+}
+
+bool pass_values_means(const char *also, struct span text, struct span word) {
+  if (same_but_case(text, word)) return true;
+  struct span pair;
+  for (uint32_t k = 0; also && (pair = pass_values_word(also, ' ', k)).n > 0; k++) {
+    const size_t n = pass_values_up_to(pair, "=");
+    if (same_but_case(text, span_of(pair.at, n)) && span_eq(rest_of(pair, n + 1), word))
+      return true;
+  }
+  return false;
+}
+
+// The word as the row has it, and its position; NULL: it takes others.
+static const char *known_word(const struct pass_option *row, char between, struct span text,
+                              uint32_t *at, struct arena *a) {
   struct span word;
-  for (*at = 0; (word = pass_values_word(metavar, between, *at)).n > 0; ++*at)
-    if (span_eq(word, text)) return arena_string(a, word);
+  for (*at = 0; (word = pass_values_word(row->metavar, between, *at)).n > 0; ++*at)
+    if (pass_values_means(row->also, text, word)) return arena_string(a, word);
   return NULL;
 }
 
@@ -124,13 +143,12 @@ static void add_element(struct pass_value *v, const char *text, struct arena *a)
 
 static int put_words(const struct pass_option *row, struct pass_value *v, struct span text,
                      struct arena *a, struct err *err) {
-  const char *known = row->metavar;
   uint32_t at;
   while (text.n > 0) {
     const uint8_t *comma = memchr(text.at, ',', text.n);
     struct span word = span_of(text.at, comma ? (size_t)(comma - text.at) : text.n);
-    const char *name = known_word(known, ',', word, &at, a);
-    if (!name) return bad_value(row, word, known, err);
+    const char *name = known_word(row, ',', word, &at, a);
+    if (!name) return bad_value(row, word, row->metavar, err);
     add_element(v, name, a);
     size_t used = word.n + (comma != NULL);
     text = span_of(text.at + used, text.n - used);
@@ -160,7 +178,7 @@ int pass_values_put(struct pass_values *v, uint32_t option, struct span text, st
       x->number = n;
     break;
   case PASS_CHOICE:
-    x->text = known_word(row->metavar, '|', text, &x->choice, a);
+    x->text = known_word(row, '|', text, &x->choice, a);
     if (!x->text) wanted = row->metavar;
     break;
   case PASS_TEXT:
@@ -238,10 +256,6 @@ size_t pass_values_up_to(struct span text, const char *ends) {
   while (i < text.n && !strchr(ends, text.at[i]))
     i += is_escape(text, i) ? 2 : 1;
   return i;
-}
-
-static struct span rest_of(struct span text, size_t used) {
-  return span_of(text.at + used, text.n - used);
 }
 
 struct span pass_values_plain(struct span text, struct arena *a) {

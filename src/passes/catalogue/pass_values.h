@@ -51,6 +51,8 @@ void pass_values_done(struct pass_values *v);
 const char *pass_values_json(const struct pass_values *v, struct arena *a);
 // "key": the name with _ for -. In *a.
 const char *pass_values_key(const struct pass_option *row, struct arena *a);
+// Does a user's word mean this one of the row's? Case does not count; `also` as in struct pass_option.
+bool pass_values_means(const char *also, struct span text, struct span word);
 // Word k of those that a metavar lists with `between` between them; n 0: there are fewer.
 struct span pass_values_word(const char *metavar, char between, uint32_t k);
 

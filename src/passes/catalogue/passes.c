@@ -38,16 +38,20 @@ struct span passes_family(const struct pass *pass) {
   return span_of(pass->name, strcspn(pass->name, "/"));
 }
 
+bool passes_called(const struct pass *pass, struct span name) {
+  return span_is(name, pass->name) || (pass->also && span_is(name, pass->also));
+}
+
 const struct pass *passes_named(struct span name, uint32_t k) {
   for (uint32_t l = 0; l < LISTS; l++)
     for (const struct pass *const *p = lists[l]; *p; p++)
-      if ((span_is(name, (*p)->name) || span_eq(name, passes_family(*p))) && k-- == 0) return *p;
+      if ((passes_called(*p, name) || span_eq(name, passes_family(*p))) && k-- == 0) return *p;
   return NULL;
 }
 
 const struct pass *passes_find(struct span name) {
   const struct pass *p = passes_named(name, 0);
-  return p && span_is(name, p->name) ? p : NULL;
+  return p && passes_called(p, name) ? p : NULL;
 }
 
 const struct pass *passes_known(struct span name, struct err *err) {

@@ -6,6 +6,8 @@
 
 uint32_t passes_count(void);
 const struct pass *passes_at(uint32_t i);
+// Is it the pass's name, or the one that it had before? Not its family's.
+bool passes_called(const struct pass *pass, struct span name);
 // The pass of that name, or NULL.
 const struct pass *passes_find(struct span name);
 // What a name stands for: the pass of that name, or the passes of the family, in order. The k-th of

@@ -80,6 +80,7 @@ static const char *match_weight(struct matching *x) {
 static const char *match_bias(struct matching *x) {
   const struct model_node *n = &x->m->nodes[x->node];
   x->out->bias = model_input(x->m, n, 2);
+  if (kit_may_be_left_out(x->m, x->out->bias)) return "optional_bias";
   if (!x->options->strict_compat || n->n_in < 3) return NULL;
   return is_main_initializer(x->m, x->out->bias) ? NULL : "non_constant_bias";
 }

@@ -72,6 +72,11 @@ enum op kit_maker_op(struct kit *k, uint32_t value);
 uint32_t kit_in(const struct kit *k, uint32_t node, uint32_t slot);
 uint32_t kit_out(const struct kit *k, uint32_t node, uint32_t slot);
 uint32_t kit_n_in(const struct kit *k, uint32_t node);
+// Is the value an input of a function that some call leaves out? Then an optional input that holds it
+// may be none: it must not become an operand that an operator needs. (For those who have no kit, too.)
+static inline bool kit_may_be_left_out(const struct model *m, uint32_t value) {
+  return value != NO_ID && m->values[value].flags & VALUE_LEFT_OUT;
+}
 uint32_t kit_n_out(const struct kit *k, uint32_t node);
 
 // ---- types (kit_types.c; the table: model_types.h) -----------------------------------------------

@@ -133,7 +133,7 @@ static void rewrite_all(struct nbits_work *w, const struct list *list) {
 static void begin(struct nbits_work *w, struct pass_env *env,
                   const struct matmulnbits_options *options) {
   *w = (struct nbits_work){.options = options};
-  kit_init(&w->k, env, "matmulnbits");
+  kit_init(&w->k, env, "quantize");
   w->k.node_names = KIT_NODES;
   w->k.nameless = true;
 }

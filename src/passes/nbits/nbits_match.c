@@ -164,8 +164,10 @@ static const char *match_gemm(const struct matching *x) {
   if (trans_a) return "transposed_activation";
   if (!is_exact_factor(float_attribute(m, node, "alpha"))) return "inexact_alpha";
   float beta = float_attribute(m, node, "beta");
-  bool c = model_input(m, &m->nodes[node], 2) != NO_ID;
-  return c && beta != 0 && !is_exact_factor(beta) ? "inexact_beta" : NULL;
+  const uint32_t c = model_input(m, &m->nodes[node], 2);
+  if (c == NO_ID || beta == 0) return NULL;
+  if (kit_may_be_left_out(m, c)) return "optional_bias";
+  return is_exact_factor(beta) ? NULL : "inexact_beta";
 }
 
 // Are rows of a matrix gathered?

@@ -1,4 +1,4 @@
-// The pass matmulnbits as the catalogue has it: its row and its options. Most options are members of
+// The pass quantize as the catalogue has it: its row and its options. Most options are members of
 // struct matmulnbits_options; lists of words with a form of their own (patterns, overrides, candidates,
 // gates) are read here, by the parsers of nbits_options.c and size_budget.c.
 #include "name_pattern.h"
@@ -184,8 +184,9 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
   return pass_matmulnbits(env, with, &result->output_limit, err);
 }
 
-static const struct pass matmulnbits = {
-    .name = "matmulnbits",
+static const struct pass quantize = {
+    .name = "quantize",
+    .also = "matmulnbits",
     .summary = "weights of MatMul, Gemm and Gather -> blockwise 2, 4 or 8 bit codes",
     .about =
         "Quantizes constant weights in blocks, as onnxruntime's MatMulNBitsQuantizer does: "
@@ -202,4 +203,4 @@ static const struct pass matmulnbits = {
     .done = done,
 };
 
-const struct pass *const nbits_passes[] = {&matmulnbits, NULL};
+const struct pass *const nbits_passes[] = {&quantize, NULL};

@@ -234,6 +234,7 @@ static bool run_program(struct rules_run *run, uint32_t from, uint32_t here) {
     case RULES_P_VAR:
     case RULES_P_OPT: {
       const uint32_t value = operand(run, w[2], w[3], here);
+      if (kit_may_be_left_out(k->m, value)) return false; // there in one call, absent in another
       if (value == NO_ID ? *w == RULES_P_VAR : !put(run, w[1], rules_tensor(value))) return false;
       w += 4;
       break;

@@ -9,6 +9,7 @@
 //   unused            nothing reads it
 //   opset_too_old     Mul and Add do not broadcast before opset 7, and a Constant of a function holds
 //                     no integers before 9
+//   ai_onnx_not_imported   there is no opset whose operators could turn codes back
 //   and those of --form dequantize: see shrink_quantize.c
 //
 // Tensors are looked at in the order of their ids, which is that of the file; those that the pass
@@ -103,26 +104,13 @@ static int check_axes(const struct pass_env *env, const struct shrink_options *o
   return err_hint(err, "without it every weight gets one scale");
 }
 
-static int check_opset(const struct model *m, const struct shrink_options *o, struct err *err) {
-  if (o->form != SHRINK_DEQUANTIZE || m->main_graph == NO_ID) return 0;
-  const int64_t opset = model_opset_version(m, m->main_graph, span_str(""));
-  if (opset >= SHRINK_DEQUANTIZE_OPSET) return 0;
-  err_fill(err, ERR_USAGE,
-           "form=dequantize needs DequantizeLinear, which there is from opset %d on; the model has "
-           "opset %lld",
-           SHRINK_DEQUANTIZE_OPSET, (long long)opset);
-  return err_hint(err, "leave form at cast-mul-add");
-}
-
 int pass_shrink(struct pass_env *env, const struct shrink_options *options, struct err *err) {
   struct shrink_options o = *options;
   struct shrinking s = {.options = &o};
   const uint32_t n = env->m->n_tensors;
   struct weight w;
   int rc = 0;
-  if (shrink_options_check(options, err) || check_axes(env, options, err) ||
-      check_opset(env->m, options, err))
-    return -1;
+  if (shrink_options_check(options, err) || check_axes(env, options, err)) return -1;
   kit_init(&s.k, env, "shrink");
   if (o.per_channel && !o.axes) rc = shrink_axes(&s, &o, env->scratch, err);
   if (rc == 0 && options->method == SHRINK_F16_TO_F32)

@@ -39,6 +39,7 @@ const char *shrink_quantize_obstacle(const struct shrinking *s, const struct wei
   const struct model *m = s->k.m;
   const int64_t opset = kit_opset(&s->k, w->graph);
   const enum dtype dtype = (enum dtype)m->tensors[w->tensor].dtype;
+  if (opset == 0) return "ai_onnx_not_imported";
   if (!weights_takes_integers(m, w->graph)) return "opset_too_old";
   if (s->options->form == SHRINK_CAST_MUL_ADD)
     return opset < SHRINK_BROADCAST_OPSET ? "opset_too_old" : NULL;

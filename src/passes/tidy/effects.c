@@ -10,49 +10,19 @@
 // list of functions. A node gets each mark once; all of it costs one look at every node and call.
 #include "effects.h"
 
+#include "model_calls.h"
+
 enum { DROPOUT_MODE_OPSET = 12, DROPOUT_TEST_OPSET = 7 };
 
 struct climb {
   struct effects *x;
   struct model *m;
-  TABLE(uint32_t, slots);  // hash table of functions by name: id + 1
+  struct model_calls calls;
   TABLE(uint8_t, of);      // by function: as effects.of
   TABLE(uint32_t, caller); // by function: 1 + the last node that calls it
   TABLE(uint32_t, before); // by node: 1 + the caller before it
   TABLE(uint32_t, list);   // functions with new marks
 };
-
-// ---- functions by name -------------------------------------------------------------------------
-
-static uint32_t domain_of(const struct model *m, uint32_t domain) {
-  return span_is(model_name(m, domain), "ai.onnx") ? m->empty : domain;
-}
-
-// Where the function of that name is, or would be: 0 there is an end.
-static uint32_t *slot_of(struct climb *c, uint32_t domain, uint32_t name, uint32_t overload) {
-  const struct model *m = c->m;
-  const uint32_t key[3] = {domain_of(m, domain), name, overload};
-  uint32_t at = (uint32_t)span_hash(span_of(key, sizeof key)) & (c->n_slots - 1);
-  for (; c->slots[at] != 0; at = (at + 1) & (c->n_slots - 1)) {
-    const struct model_function *f = &m->functions[c->slots[at] - 1];
-    if (domain_of(m, f->domain) == key[0] && f->name == name && f->overload == overload) break;
-  }
-  return &c->slots[at];
-}
-
-static void list_functions(struct climb *c) {
-  const struct model *m = c->m;
-  uint32_t n = 4;
-  while (n < 2 * m->n_functions)
-    n *= 2;
-  TABLE_ADD(c, slots, n);
-  TABLE_ADD(c, of, m->n_functions);
-  TABLE_ADD(c, caller, m->n_functions);
-  for (uint32_t i = 0; i < m->n_functions; i++) {
-    const struct model_function *f = &m->functions[i];
-    if (!(f->flags & FUNCTION_DEAD)) *slot_of(c, f->domain, f->name, f->overload) = i + 1;
-  }
-}
 
 // ---- one node ----------------------------------------------------------------------------------
 
@@ -96,17 +66,18 @@ void effects_find(struct effects *x, struct kit *k) {
   struct climb c = {.x = x, .m = k->m};
   TABLE_ADD(x, of, k->m->n_nodes);
   TABLE_ADD(&c, before, k->m->n_nodes);
-  list_functions(&c);
+  model_calls_init(&c.calls, c.m);
+  TABLE_ADD(&c, of, k->m->n_functions);
+  TABLE_ADD(&c, caller, k->m->n_functions);
   for (uint32_t i = 0; i < k->m->n_nodes; i++) {
-    const struct model_node *n = &k->m->nodes[i];
-    if (n->flags & NODE_DEAD) continue;
-    const uint32_t f = *slot_of(&c, n->domain, n->op_type, n->overload);
-    if (f == 0) {
+    if (k->m->nodes[i].flags & NODE_DEAD) continue;
+    const uint32_t f = model_calls_callee(&c.calls, i);
+    if (f == NO_ID) {
       mark(&c, i, marks_of(k, i));
       continue;
     }
-    c.before[i] = c.caller[f - 1];
-    c.caller[f - 1] = i + 1;
+    c.before[i] = c.caller[f];
+    c.caller[f] = i + 1;
   }
   // A function may have had its marks before its callers were known: the list still holds it.
   while (c.n_list > 0) {
@@ -114,7 +85,7 @@ void effects_find(struct effects *x, struct kit *k) {
     for (uint32_t i = c.caller[f]; i != 0; i = c.before[i - 1])
       mark(&c, i - 1, c.of[f]);
   }
-  TABLE_FREE(&c, slots);
+  model_calls_done(&c.calls);
   TABLE_FREE(&c, of);
   TABLE_FREE(&c, caller);
   TABLE_FREE(&c, before);

@@ -9,6 +9,7 @@
 // Nodes are walked backwards, because a use goes to the front of its value's list: so the lists end
 // up in file order.
 #include "loader.h"
+#include "model_calls.h"
 
 #include <stdlib.h>
 
@@ -111,6 +112,7 @@ int load_resolve(struct loader *l) {
     m->functions[i].opsets += first;
   if (resolve_inputs(l) || resolve_outputs(l)) return -1;
   link_infos(l);
+  model_calls_mark(m);
   if (m->n_kept_fields)
     qsort(m->kept_fields, m->n_kept_fields, sizeof *m->kept_fields, compare_kept);
   return 0;
