@@ -1,9 +1,8 @@
 // weir conv2matmul: pointwise convolutions as matrix products.
 //
-// This is the pass of that name as a command, with the options, the report and the closing line
-// that users of onnx-conv2matmul script against. With --strict-compat the report holds the members
-// of that tool and no others, byte for byte; without it the members of every weir report come
-// along.
+// This is the pass of that name as a command, with the options that users of onnx-conv2matmul know.
+// With --strict-compat the report and the closing line are those of that tool, byte for byte; without
+// it they are those of every command of weir.
 #include "commands.h"
 #include "conv2matmul.h"
 #include "pass_job.h"
@@ -35,21 +34,20 @@ static void write_report(struct job *job, struct json_out *j) {
   json_put_uint(j, "skipped", n.skipped);
 }
 
-static void print_result(struct job *job) {
+static void tell(struct job *job, struct job_told *told) {
   const struct pass_job *pj = job->ctx;
   const struct pass_job_counts n = pass_job_count(pj, 0);
-  if (!cli_flag(job->args, OPT_QUIET)) pass_job_print_skipped(pj, 0, "left alone");
-  if (pj->steps[0].held_back)
-    printf(
-        "held back: 'conv2matmul' keeps numbers up to rounding only, which --exactness excludes\n");
-  printf("converted=%lu skipped=%lu output=%s\n", n.converted, n.skipped, job->out.path);
+  pass_job_tell(job, told);
+  if (strict(pj))
+    told->line = arena_printf(&job->arena, "converted=%lu skipped=%lu output=%s", n.converted,
+                              n.skipped, job->out.path);
 }
 
 int cmd_conv2matmul(const struct cli_args *args, struct err *err) {
   struct pass_job pj;
   pass_job_init(&pj);
   pj.report = write_report;
-  pj.print = print_result;
+  pj.tell = tell;
   int rc = pass_job_take_flags(&pj, args, err);
   if (rc == 0) {
     pj.plain_report = strict(&pj);

@@ -6,9 +6,14 @@
 #include "commands.h"
 #include "job.h"
 
+static void tell(struct job *job, struct job_told *told) {
+  told->did = job->plan.n_outputs > 1 ? "rewritten with one data file" : "rewritten as one file";
+}
+
 static int edit(struct job *job, void *ctx, struct err *err) {
   const struct cli_args *args = job->args;
   (void)ctx;
+  job->tell = tell;
   job->layout.data_name = cli_string(args, OPT_DATA_FILE);
   job->layout.align = cli_size(args, OPT_ALIGN);
   if (cli_flag(args, OPT_EXTERNAL)) job->layout.form = PLAN_DATA_EXTERNAL;

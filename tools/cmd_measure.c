@@ -99,7 +99,7 @@ static void print_row(const struct row *r, const char *name, const struct widths
          r->x.bytes);
 }
 
-static void print_table(const struct measuring *m) {
+static void print_table(struct measuring *m) {
   struct widths w = {.name = 6, .words = 12};
   uint64_t bytes = 0;
   uint32_t weights = 0;
@@ -122,7 +122,8 @@ static void print_table(const struct measuring *m) {
     all = "";
   }
   if (cli_flag(m->job.args, OPT_QUIET)) return;
-  pass_job_print_skipped(&m->pj, 0, "not measured");
+  const char *kept = pass_job_kept(&m->pj, 0, &m->job.arena);
+  if (kept) printf("not measured: %s\n", kept);
   printf("%u weights, %s; %s read\n", weights, report_size(bytes).s,
          report_size(m->source_bytes_read).s);
 }
@@ -140,7 +141,7 @@ static void csv_text(const char *text) {
   putchar('"');
 }
 
-static void print_csv(const struct measuring *m) {
+static void print_csv(struct measuring *m) {
   puts("weight,candidate,bits,block_size,symmetric,algorithm,elements,nonfinite,sqnr_db,cosine,max_"
        "abs_error,"
        "rmse,"
@@ -202,7 +203,7 @@ static uint32_t put_weight(const struct measuring *m, struct json_out *j, uint32
   return n;
 }
 
-static void print_json(const struct measuring *m) {
+static void print_json(struct measuring *m) {
   struct json_out j = {.indent = 2};
   json_object(&j);
   json_put_array(&j, "not_measured");

@@ -77,6 +77,10 @@ static int read_layout(struct job *job, const struct json_value *v, struct err *
   return 0;
 }
 
+static void tell(struct job *job, struct job_told *told) {
+  told->did = arena_printf(&job->arena, "%lu edit%s replayed", job->edits.n, plural(job->edits.n));
+}
+
 static int replay(struct job *job, struct log_reader *in, const struct edit_log_info *head,
                   struct err *err) {
   if (check_source(job, head, err) || read_layout(job, head->layout, err)) return -1;
@@ -85,6 +89,7 @@ static int replay(struct job *job, struct log_reader *in, const struct edit_log_
   if (job_begin_edits(job, arena_string(&job->arena, head->command),
                       json_take(&options, &job->arena), err))
     return -1;
+  job->tell = tell;
   job->edits.artifact = job_stage_replay;
   job->edits.artifact_ctx = job;
   job->edits.look = job_look_replay;

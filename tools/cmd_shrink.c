@@ -56,7 +56,8 @@ static int each(const struct cli_args *args, const struct shrink_inputs *inputs,
     const struct shrink_input *row = &inputs->rows[i];
     struct err why = {0};
     bool skipped = false;
-    if (inputs->n_rows > 1 && !cli_flag(args, OPT_INFO) && !cli_flag(args, OPT_JSON))
+    if (inputs->n_rows > 1 && !cli_flag(args, OPT_INFO) && !cli_flag(args, OPT_JSON) &&
+        !cli_flag(args, OPT_QUIET))
       printf("%s -> %s\n", quote_str(row->in).s, quote_str(row->out ? row->out : row->in).s);
     int rc = cli_flag(args, OPT_INFO) ? shrink_info(args, row->in, &why)
                                       : shrink_one(args, row, &skipped, &why);

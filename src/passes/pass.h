@@ -40,6 +40,7 @@ struct pass_site {
   bool flag;             // pass-specific: reports call it as struct pass says
   struct span node_name; // as in the source; valid as long as the model
   struct span tensor;    // name of the weight that was (or would have been) changed; at NULL: none
+  struct span layer;     // name of the first node that uses the weight; at NULL: not known
   // Where a measurement picked how the tensor is quantized: the words of --candidates ("4:64:sym"),
   // and what asked for it ("budget", "gate"); else NULL.
   const char *chosen, *chosen_by;

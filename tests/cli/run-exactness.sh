@@ -1,8 +1,8 @@
 # What is held back is said and counted; the words that record the run have the cap.
-weir run "$DATA/parakeet-dynamo/encoder-model.onnx" out.onnx --pass conv2matmul --pass cast:to=float16 --exactness zero --report-json report.json --edit-log log.jsonl --quiet
+weir run "$DATA/parakeet-dynamo/encoder-model.onnx" out.onnx --pass conv2matmul --pass cast:to=float16 --exactness zero --report-json report.json --edit-log log.jsonl | sed -f "$CASES/end.sed"
 python3 - <<'END'
 import json
 print([(p["name"], p.get("held_back"), p["converted"]) for p in json.load(open("report.json"))["passes"]])
 print(json.loads(open("log.jsonl").readline())["options"]["exactness"])
 END
-weir conv2matmul "$DATA/parakeet-dynamo/encoder-model.onnx" two.onnx --exactness exact --quiet
+weir conv2matmul "$DATA/parakeet-dynamo/encoder-model.onnx" two.onnx --exactness exact | sed -f "$CASES/end.sed"

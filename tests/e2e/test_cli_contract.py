@@ -411,19 +411,32 @@ def test_report_of_conv2matmul(weir, tmp_path, encoder):
 
 
 def test_report_on_standard_output(weir, tmp_path, encoder):
-    """--json prints the report and nothing else; --report-json-stdout prints it before the closing line."""
+    """--json prints the report and nothing else; --report-json-stdout prints it before the lines for people."""
     report = weir("conv2matmul", encoder, tmp_path / "a.onnx", "--json").json()
     assert report["converted"] == 12
-    done = weir("conv2matmul", encoder, tmp_path / "b.onnx", "--report-json-stdout", "--quiet")
+    done = weir("conv2matmul", encoder, tmp_path / "b.onnx", "--report-json-stdout")
     body, _, closing = done.out.rpartition("}\n")
     assert json.loads(body + "}")["converted"] == 12
-    assert closing.strip() == f"converted=12 skipped=8 output={tmp_path / 'b.onnx'}"
+    assert closing.startswith("12 Conv rewritten as MatMul: ")
+    quiet = weir("conv2matmul", encoder, tmp_path / "c.onnx", "--report-json-stdout", "--quiet")
+    assert quiet.json()["converted"] == 12
 
 
 def test_closing_line(weir, tmp_path, encoder):
-    done = weir("conv2matmul", encoder, tmp_path / "out.onnx")
-    assert f"converted=12 skipped=8 output={tmp_path / 'out.onnx'}\n" in done.out
+    """Scripts made for the existing tool ask for --strict-compat, and get its line alone."""
+    done = weir("conv2matmul", encoder, tmp_path / "out.onnx", "--strict-compat")
+    assert done.out == f"converted=12 skipped=8 output={tmp_path / 'out.onnx'}\n"
     assert done.err == ""
+
+
+def test_end_of_a_run(weir, tmp_path, encoder):
+    """Four lines or fewer: what was done and what that took, what was kept, and every file that was written."""
+    done = weir("conv2matmul", encoder, tmp_path / "out.onnx", "--tensor-digests")
+    did, kept, wrote = done.out.splitlines()
+    assert re.fullmatch(r"12 Conv rewritten as MatMul: .* -> .* \(.* %\) in .* s, .* MB of memory", did)
+    assert kept.startswith("  kept   8 Conv (") and done.out.count("MB of memory") == 1
+    files = re.findall(r"(\S+) \([0-9.]+ [kM]?B(?:ytes)?\)", wrote.removeprefix("wrote "))
+    assert set(files) == {str(path) for path in tmp_path.glob("out.onnx*")} and files[0] == str(tmp_path / "out.onnx")
 
 
 def test_quiet(weir, tmp_path, encoder):

@@ -35,7 +35,7 @@ def test_many_models_and_folders(weir, tmp_path):
     a, b = matmul(tmp_path / "a.onnx"), matmul(tmp_path / "more" / "b.c.onnx")
     matmul(tmp_path / "more" / "d.onnx")
     done = weir("shrink", a, tmp_path / "more", "--method", "f16_to_f32", "--output-dir", tmp_path / "x" / "y")
-    assert f"{a} -> {tmp_path}/x/y/a{HALF}\n" in done.out and done.out.count("1 tensor cast") == 3
+    assert f"{a} -> {tmp_path}/x/y/a{HALF}\n" in done.out and done.out.count("1 weight cast to float32") == 3
     assert names(tmp_path / "x" / "y") == [f"a{HALF}", f"b.c{HALF}", f"d{HALF}"]
     alone = tmp_path / "alone.onnx"
     weir("shrink", b, "--method", "f16_to_f32", "-o", alone)
@@ -98,7 +98,7 @@ def test_int8_and_levels(weir, tmp_path):
     """A quarter of the bytes; a runtime's numbers are those of the codes."""
     path = matmul(tmp_path / "a.onnx", np.float32)
     said = weir("shrink", path, "--output-dir", tmp_path).out
-    assert "1 tensor quantized" in said
+    assert "1 weight quantized to int8: " in said
     weir("shrink", path, "--method", "float_weights", "--levels", "16", "-o", tmp_path / "levels.onnx")
     x = np.random.default_rng(1).standard_normal((4, 200)).astype(np.float32)
     small = tmp_path / "a_quantized_weights.onnx"

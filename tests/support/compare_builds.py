@@ -60,8 +60,9 @@ MACHINE_KEYS |= {"free_bytes", "disk_free_bytes", "seconds"}
 MACHINE_TEXT = [
     (re.compile(r"^(peak memory|disk needed|workers|memory):.*$", re.MULTILINE), r"\1: …"),
     (re.compile(r"; [^;\n]*\bread$", re.MULTILINE), "; … read"),
+    (re.compile(r" in [0-9.]+ s, [0-9.]+ [kMG]B of memory$", re.MULTILINE), " in …"),
     (re.compile(r"^weir: \w+ +[0-9]+ % .*\n", re.MULTILINE), ""),  # progress, said after some seconds
-    (re.compile(rf'"({"|".join(sorted(MACHINE_KEYS))})": *[0-9]+'), r'"\1": 0'),
+    (re.compile(rf'"({"|".join(sorted(MACHINE_KEYS))})": *[-+.0-9e]+'), r'"\1": 0'),
 ]
 MANIFEST_IDS = ("plan_id", "edits_sha256", "tensors_sha256")
 STAGING = re.compile(r"^\.(.*)\.[0-9a-f]{16}\.weir$")

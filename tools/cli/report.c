@@ -27,7 +27,7 @@ static struct {
   double began, last; // seconds, of the work and of its last line
 } talk;
 
-static double now_seconds(void) {
+double report_clock(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
@@ -98,7 +98,7 @@ void report_error(const struct err *err) {
 void report_begin(const char *label, uint64_t already) {
   talk.label = label;
   talk.already = already;
-  talk.began = talk.last = now_seconds();
+  talk.began = talk.last = report_clock();
 }
 
 static size_t screen_columns(void) {
@@ -119,7 +119,7 @@ static void cut_to_columns(char *line, size_t columns) {
 }
 
 void report_tick(void *ctx, uint64_t done, uint64_t total, const char *what) {
-  const double now = now_seconds();
+  const double now = report_clock();
   (void)ctx;
   if (talk.quiet) return;
   if (!talk.bar) {
@@ -143,6 +143,20 @@ void report_tick(void *ctx, uint64_t done, uint64_t total, const char *what) {
 
 void report_tick_bytes(void *ctx, uint64_t done, uint64_t total) {
   report_tick(ctx, done, total, NULL);
+}
+
+struct quoted report_seconds(double seconds) {
+  struct quoted q;
+  const unsigned long whole = (unsigned long)(seconds + 0.5);
+  if (seconds < 0.995)
+    snprintf(q.s, sizeof q.s, "%.2f s", seconds);
+  else if (seconds < 119.5)
+    snprintf(q.s, sizeof q.s, "%.1f s", seconds);
+  else if (whole < 7200)
+    snprintf(q.s, sizeof q.s, "%lu min %lu s", whole / 60, whole % 60);
+  else
+    snprintf(q.s, sizeof q.s, "%lu h %lu min", whole / 3600, whole / 60 % 60);
+  return q;
 }
 
 struct quoted report_size(uint64_t bytes) {

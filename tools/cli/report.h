@@ -42,6 +42,10 @@ void report_tick_bytes(void *ctx, uint64_t done, uint64_t total);
 // Takes the bar off the screen. A message does so by itself.
 void report_end(void);
 
+// Seconds on a clock that only runs forward; and a time that passed: "0.04 s", "2.3 s", "3 min 20 s".
+double report_clock(void);
+struct quoted report_seconds(double seconds);
+
 // "2.44 GB (2436923392 bytes)"; below 1000 bytes "12 bytes".
 struct quoted report_size(uint64_t bytes);
 

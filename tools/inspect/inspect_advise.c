@@ -85,8 +85,8 @@ static void advise_quantize(struct inspect *in) {
   static const struct matmulnbits_scheme four = {.bits = 4, .block = 128},
                                          eight = {.bits = 8, .block = 128};
   struct matmulnbits_survey a, b;
-  matmulnbits_survey(in->m, &four, &a);
-  matmulnbits_survey(in->m, &eight, &b);
+  matmulnbits_survey(in->m, &four, MATMULNBITS_ALL_OPS, &a);
+  matmulnbits_survey(in->m, &eight, MATMULNBITS_ALL_OPS, &b);
   if (!is_worth(a.bytes_before, a.bytes_after)) return;
   advise(
       in, "quantize", a.nodes,

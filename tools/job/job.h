@@ -52,11 +52,20 @@ struct job_ahead {
   struct staging_space space;
 };
 
+// What a command says of its work, for the lines that end a run (job_report.c).
+struct job_told {
+  const char *did;   // "267 weights quantized to 4 bits (blocks of 64)"
+  const char *worst; // the layer that lost most, and how much; NULL: none lost anything
+  const char *kept;  // what stayed as it was, and why; NULL: nothing did
+  const char *line;  // this line and nothing else, for scripts made for another tool; or NULL
+};
+
 struct job {
   const struct cli_args *args;
   struct arena arena;
   const char *in_path;
   struct job_output out;
+  double began;          // on report_clock
   bool nothing_to_write; // a dry run
   enum io_mode mode;     // IO_AUTO: not chosen yet
   uint64_t memory;
@@ -93,8 +102,8 @@ struct job {
   // the command's part of the report: members of the top object, written in key order; may be NULL
   void (*report)(struct job *job, struct json_out *j);
   bool plain_report; // nothing but the command's own members
-  // lines for people and scripts on standard output, before the summary; may be NULL
-  void (*print)(struct job *job);
+  // what it says for people; texts in job->arena
+  void (*tell)(struct job *job, struct job_told *told);
   void *ctx; // the command's own
 };
 

@@ -50,16 +50,16 @@ uint64_t job_memory_limit(const struct job *job) {
 }
 
 void job_dry_run_print(const struct job *job) {
+  if (job->out.absent)
+    printf("OUT not given: names and sizes are those of an output of the input's name beside it\n");
   printf("would write:\n");
   for (uint32_t i = 0; i < job->plan.n_outputs; i++)
     printf("  %s  %s\n", quote_str(job->plan.outputs[i].name).s,
            report_size(job->plan.outputs[i].size).s);
   const char *writable = job->ahead.folder_writable ? "is writable" : "is NOT writable";
-  if (job->out.absent)
-    printf("output: no OUT given; the figures are for the input's own folder\n");
-  else if (!job->ahead.output_exists)
+  if (!job->out.absent && !job->ahead.output_exists)
     printf("output: '%s' does not exist yet\n", quote_str(job->out.path).s);
-  else
+  else if (!job->out.absent)
     printf("output: '%s' exists%s\n", quote_str(job->out.path).s,
            job->refusal.kind == ERR_NONE ? " and would be replaced" : "");
   printf("folder: '%s' %s%s\n", quote_str(job->out.folder).s, writable,

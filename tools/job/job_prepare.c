@@ -8,6 +8,7 @@
 #include "job.h"
 
 #include "job_stage.h"
+#include "report.h"
 
 int job_load(struct job *job, struct err *err) {
   const struct sources_options options = {.allow_links = cli_flag(job->args, OPT_ALLOW_LINKS)};
@@ -20,6 +21,7 @@ int job_open(struct job *job, const struct cli_args *args, struct err *err) {
   struct err why = {0};
   *job = (struct job){.args = args,
                       .in_path = cli_operand(args, "IN"),
+                      .began = report_clock(),
                       .memory = cli_size(args, OPT_MEMORY),
                       .nothing_to_write = cli_flag(args, OPT_DRY_RUN),
                       .out = {.path = cli_output(args),

@@ -11,8 +11,10 @@
 #include "report.h"
 #include "version.h"
 
+#include <fcntl.h>
 #include <stdarg.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 // Peak resident memory of this process in bytes: VmHWM. (ru_maxrss would do, but survives exec: it
 // may be that of whoever started us.)
@@ -78,6 +80,7 @@ static void write_common(const struct job *job, struct json_out *j) {
   json_put_hex(j, "plan_id", job->plan.id, DIGEST_BYTES);
   if (dry || job->refusal.kind != ERR_NONE) write_refusal(&job->refusal, j);
   json_put_text(j, "resumed", job->resumed);
+  json_put_double(j, "seconds", report_clock() - job->began);
   json_put_uint(j, "source_bytes_read", job->stats.source_bytes_read);
   job_stage_write(job, j);
   json_put_uint(j, "units", plan_unit_count(&job->plan));
@@ -124,16 +127,58 @@ uint64_t job_input_bytes(const struct job *job) {
   return n;
 }
 
-void job_report_print(struct job *job) {
-  if (job->print) job->print(job);
-  if (job->nothing_to_write) {
-    job_dry_run_print(job);
-    return;
+// ---- for people ---------------------------------------------------------------------------------
+
+// "int4/encoder.onnx (522 kB)", as far as the user's folder.
+static void print_written(struct job *job, const char *name, const char *before) {
+  struct stat at;
+  const int above = (int)(job->out.onnx_name - job->out.path);
+  if (fstatat(job->out.dest, name, &at, AT_SYMLINK_NOFOLLOW)) return;
+  printf("%s%s (%s)", before,
+         quote_str(arena_printf(&job->arena, "%.*s%s", above, job->out.path, name)).s,
+         quote_bytes((uint64_t)at.st_size).s);
+}
+
+// The model first: it is the name that is given to others.
+static void print_files(struct job *job) {
+  char name[256];
+  print_written(job, job->out.onnx_name, "wrote ");
+  for (uint32_t i = 0; i < job->plan.n_outputs; i++)
+    if (strcmp(job->plan.outputs[i].name, job->out.onnx_name) != 0)
+      print_written(job, job->plan.outputs[i].name, ", ");
+  if (!cli_flag(job->args, OPT_NO_MANIFEST)) {
+    manifest_name(name, job->out.onnx_name);
+    print_written(job, name, ", ");
   }
-  if (job->mode == IO_NULL || cli_flag(job->args, OPT_QUIET)) return;
-  printf("input:  %s\noutput: %s in %u file%s\n", report_size(job_input_bytes(job)).s,
-         report_size(plan_total_bytes(&job->plan)).s, job->plan.n_outputs,
-         plural(job->plan.n_outputs));
-  printf("peak memory: %s (index %s)\n", quote_bytes(peak_memory()).s,
-         quote_bytes(job->index_bytes).s);
+  if (cli_flag(job->args, OPT_TENSOR_DIGESTS)) {
+    manifest_tensors_name(name, job->out.onnx_name);
+    print_written(job, name, ", ");
+  }
+  putchar('\n');
+}
+
+// Four lines at most.
+void job_report_print(struct job *job) {
+  const uint64_t before = job_input_bytes(job), after = plan_total_bytes(&job->plan);
+  const bool dry = job->nothing_to_write;
+  struct job_told told = {.did = "nothing changed"};
+  if (cli_flag(job->args, OPT_QUIET)) return;
+  if (job->tell) job->tell(job, &told);
+  if (told.line) {
+    printf("%s\n", told.line);
+    if (!dry) return;
+  } else {
+    printf("%s%s: %s -> %s (%.1f %%)", dry ? "dry run: " : "", told.did, quote_bytes(before).s,
+           quote_bytes(after).s, before ? 100.0 * (double)after / (double)before : 100.0);
+    if (!dry)
+      printf(" in %s, %s of memory", report_seconds(report_clock() - job->began).s,
+             quote_bytes(peak_memory()).s);
+    printf("\n");
+    if (told.worst) printf("  worst  %s\n", told.worst);
+    if (told.kept) printf("  kept   %s\n", told.kept);
+  }
+  if (dry)
+    job_dry_run_print(job);
+  else if (job->mode != IO_NULL)
+    print_files(job);
 }

@@ -9,7 +9,7 @@
 #include "report.h"
 
 void pass_job_init(struct pass_job *pj) {
-  *pj = (struct pass_job){.report = pass_job_report, .print = pass_job_print};
+  *pj = (struct pass_job){.report = pass_job_report, .tell = pass_job_tell};
   pipeline_init(&pj->pipeline);
 }
 
@@ -79,6 +79,8 @@ static void note_site(void *ctx, const struct pass_site *site) {
     s->name = arena_string(&pj->arena, site->tensor);
   else
     s->name = arena_printf(&pj->arena, "%s@%u", site->op_type, site->index);
+  s->layer = site->layer.n ? arena_string(&pj->arena, site->layer) : s->name;
+  s->site.layer = span_str(s->layer);
   s->site.node_name = span_str(s->name);
   if (site->chosen) s->site.chosen = arena_string(&pj->arena, span_str(site->chosen));
   if (site->figures) s->figures = *site->figures;
@@ -146,7 +148,7 @@ static int edit(struct job *job, void *ctx, struct err *err) {
                          .ctx = pj};
   job->report = pj->report;
   job->plain_report = pj->plain_report;
-  job->print = pj->print;
+  job->tell = pj->tell;
   job->ctx = pj;
   if (job_begin_edits(job, pipeline_command(&pj->pipeline), pipeline_options(&pj->pipeline), err))
     return -1;

@@ -11,6 +11,7 @@ struct pass_job_site {
   struct figures figures; // what site.figures pointed to
   uint32_t step;
   const char *name; // of the node as reports say it: never empty
+  const char *layer; // of the first node that uses the weight, as far as it has a name; else as `name`
   bool gone;        // a later round of a repeat looked at the node again
 };
 
@@ -26,10 +27,10 @@ struct pass_job {
   TABLE(struct pass_job_warning, warnings);
   uint32_t step;               // the one that runs
   struct pass_run_step *steps; // what came of them; NULL: none ran yet
-  // The job's, as in job.h: pass_job_report and pass_job_print where the command sets no others.
+  // The job's, as in job.h: pass_job_report and pass_job_tell where the command sets no others.
   void (*report)(struct job *job, struct json_out *j);
   bool plain_report;
-  void (*print)(struct job *job);
+  void (*tell)(struct job *job, struct job_told *told);
   struct arena arena;
 };
 
@@ -73,10 +74,9 @@ void pass_job_words(const struct pass_job *pj, uint32_t step, const char *chosen
 // pass_job_report.c. job->ctx is the pass_job.
 // The member "passes" of the report (docs/files.md).
 void pass_job_report(struct job *job, struct json_out *j);
-// A line for each step, and why what was left alone was.
-void pass_job_print(struct job *job);
-// "left alone: 3 x <reason> (such as <node>)" for each reason of a step; `said` stands for the first
-// two words.
-void pass_job_print_skipped(const struct pass_job *pj, uint32_t step, const char *said);
+// pass_job_tell.c. What all steps did together, the worst layer, and what was kept as it was.
+void pass_job_tell(struct job *job, struct job_told *told);
+// "27 Conv (kernel larger than 1x1), 3 MatMul (excluded)" in *arena; NULL where nothing was.
+const char *pass_job_kept(const struct pass_job *pj, uint32_t step, struct arena *arena);
 
 #endif

@@ -1,11 +1,7 @@
-// What passes did, for programs (the member "passes" of the report: an object a step, with every
-// site it looked at) and for people (a line a step, and the reasons of what was left alone, each
-// with how many and the first by name).
+// What passes did, for programs: the member "passes" of the report, an object a step, with every
+// site it looked at.
 #include "passes.h"
 #include "quantized.h"
-#include "report.h"
-
-enum { WORST_SHOWN = 5 };
 
 static void write_site(struct json_out *j, const struct pass *pass, const struct pass_job_site *s) {
   json_object(j);
@@ -70,79 +66,5 @@ void pass_job_report(struct job *job, struct json_out *j) {
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
     write_step(job, &q, i, j);
   json_end_array(j);
-  quantized_free(&q);
-}
-
-void pass_job_print_skipped(const struct pass_job *pj, uint32_t step, const char *said) {
-  struct pass_job_words reasons;
-  pass_job_words(pj, step, NULL, &reasons);
-  for (uint32_t k = 0; k < reasons.n; k++)
-    printf("%s: %u x %s (such as %s)\n", said, reasons.count[k], reasons.word[k],
-           quote_str(reasons.first[k]->name).s);
-}
-
-// "budget: 20 x 4:32, 26 x 8:128": what measurements picked, by what they were asked for.
-static void print_chosen(const struct pass_job *pj, uint32_t step, const char *by) {
-  struct pass_job_words schemes;
-  pass_job_words(pj, step, by, &schemes);
-  for (uint32_t k = 0; k < schemes.n; k++) {
-    if (k == 0) printf("  %s: ", by);
-    printf("%s%u x %s", k ? ", " : "", schemes.count[k], schemes.word[k]);
-  }
-  if (schemes.n) putchar('\n');
-}
-
-// How many steps from this one on stand for one family's name and found nothing at all; 0: none.
-static uint32_t idle_family(const struct pass_job *pj, uint32_t step) {
-  const uint32_t n = pj->pipeline.steps[step].named;
-  for (uint32_t i = step; i < step + n; i++)
-    if (pj->steps[i].rounds == 0 || pj->steps[i].held_back) return 0;
-  for (uint32_t i = 0; i < pj->n_sites; i++)
-    if (pj->sites[i].step - step < n && !pj->sites[i].gone) return 0;
-  return n > 1 ? n : 0;
-}
-
-// Of one pass, or of the family that found nothing.
-static void print_step(const struct pass_job *pj, uint32_t step, struct span name) {
-  const struct pipeline_step *s = &pj->pipeline.steps[step];
-  const struct pass_run_step *came = &pj->steps[step];
-  const struct pass_job_counts n = pass_job_count(pj, step);
-  printf("%.*s: ", (int)name.n, (const char *)name.at);
-  if (came->rounds == 0) {
-    printf("held back: it is '%s', and only '%s' may change the model\n",
-           exactness_name(s->values.pass->exactness), exactness_name(pj->pipeline.exactness));
-    return;
-  }
-  printf("converted %lu, left alone %lu", n.converted, n.skipped);
-  if (came->held_back) printf(", held back %lu", came->held_back);
-  if (s->repeat != NO_ID) printf(", in %u round%s", came->rounds, plural(came->rounds));
-  printf("\n");
-}
-
-void pass_job_print(struct job *job) {
-  const struct pass_job *pj = job->ctx;
-  const bool quiet = cli_flag(job->args, OPT_QUIET);
-  struct quantized q = {0};
-  for (uint32_t i = 0, idle; i < pj->pipeline.n_steps; i += idle ? idle : 1) {
-    const struct pass *pass = pj->pipeline.steps[i].values.pass;
-    idle = idle_family(pj, i);
-    print_step(pj, i, idle ? passes_family(pass) : span_str(pass->name));
-    if (quiet) continue;
-    print_chosen(pj, i, "budget");
-    print_chosen(pj, i, "gate");
-    pass_job_print_skipped(pj, i, "  left alone");
-  }
-  if (pj->n_sites == 0 && !quiet)
-    report_hint(
-        "there is nothing in this model for %s; 'weir inspect' says what weir could do with it",
-        pj->pipeline.n_steps == 1 ? "that pass" : "these passes");
-  bool stores = false; // what only moved weights has no list of them
-  for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
-    stores = stores || pj->pipeline.steps[i].values.pass->stores;
-  if (!stores) return;
-  quantized_list(&q, job, pj);
-  if (!quiet) quantized_print_worst(&q, WORST_SHOWN);
-  quantized_print_clipped(&q, WORST_SHOWN);
-  quantized_print_closing(&q, job, pj);
   quantized_free(&q);
 }

@@ -31,6 +31,7 @@ static struct quantized_tensor describe(struct recipes *r, const struct pass_job
   const uint32_t id = recipe_unmoved(r, s->site.codes);
   const uint32_t of = r->rows[id].n_args ? r->args[r->rows[id].args] : id;
   struct quantized_tensor t = {.name = s->site.tensor,
+                               .layer = s->layer,
                                .codes = id,
                                .step = s->step,
                                .bytes_after = r->rows[id].bytes,
@@ -108,6 +109,7 @@ static void write_row(const struct quantized_tensor *t, const struct job *job, s
   } else {
     json_null(j);
   }
+  json_put_text(j, "layer", t->layer);
   json_put_string(j, "name", t->name);
   json_put_object(j, "scheme");
   if (t->has_scheme) {
@@ -139,84 +141,9 @@ static double rank(const struct quantized_tensor *t) {
   return isnan(db) ? -INFINITY : db;
 }
 
-// The row that follows `after` in order of SQNR, then of place; NULL: none. From the worst on
-// without it.
-static const struct quantized_tensor *next_worst(const struct quantized *q,
-                                                 const struct quantized_tensor *after) {
-  const struct quantized_tensor *best = NULL;
-  for (uint32_t i = 0; i < q->n_rows; i++) {
-    const struct quantized_tensor *t = &q->rows[i];
-    if (!t->has_figures) continue;
-    bool later = !after || rank(t) > rank(after) || (rank(t) == rank(after) && t > after);
-    if (later && (!best || rank(t) < rank(best))) best = t;
-  }
-  return best;
-}
-
-static struct quoted decibels(double db) {
-  struct quoted q;
-  if (isinf(db))
-    snprintf(q.s, sizeof q.s, db > 0 ? "exact" : "SQNR -inf dB");
-  else
-    snprintf(q.s, sizeof q.s, "SQNR %.1f dB", db);
-  return q;
-}
-
-void quantized_print_worst(const struct quantized *q, uint32_t most) {
-  const struct quantized_tensor *t = next_worst(q, NULL);
-  if (t) printf("worst tensors:\n");
-  for (uint32_t i = 0; t && i < most; i++, t = next_worst(q, t))
-    printf("  %s, cosine %.6f, max error %.3g: %s\n", decibels(figures_sqnr_db(&t->figures)).s,
-           figures_cosine(&t->figures), t->figures.max_error, quote(t->name).s);
-}
-
-void quantized_print_clipped(const struct quantized *q, uint32_t most) {
-  uint32_t n = 0;
-  for (uint32_t i = 0; i < q->n_rows; i++) {
-    const struct quantized_tensor *t = &q->rows[i];
-    if (!t->has_figures || t->figures.overflows == 0) continue;
-    if (n++ < most)
-      printf("clipped: %lu element%s of '%s'\n", t->figures.overflows, plural(t->figures.overflows),
-             quote(t->name).s);
-  }
-  if (n > most) printf("clipped: elements of %u more tensors\n", n - most);
-}
-
-static void print_reasons(const struct pass_job *pj) {
-  struct pass_job_words reasons;
-  uint64_t skipped = 0;
-  for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
-    skipped += pass_job_count(pj, i).skipped;
-  if (skipped == 0) return;
-  printf("; left alone: %lu", skipped);
-  pass_job_words(pj, PASS_JOB_ALL_STEPS, NULL, &reasons);
-  for (uint32_t k = 0; k < reasons.n; k++)
-    printf("%s%u %s", k ? ", " : " (", reasons.count[k], reasons.word[k]);
-  printf(")");
-}
-
-// "27 tensors quantized", "3 tensors cast", or both; of none, what the passes would have done.
-static void print_counts(const struct quantized *q, const struct pass_job *pj) {
-  bool casts = true;
-  for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
-    casts = casts && pj->pipeline.steps[i].values.pass->stores &&
-            strcmp(pj->pipeline.steps[i].values.pass->stores, "cast") == 0;
-  uint32_t quantized = 0;
+const struct quantized_tensor *quantized_worst(const struct quantized *q) {
+  const struct quantized_tensor *worst = NULL;
   for (uint32_t i = 0; i < q->n_rows; i++)
-    quantized += q->rows[i].has_scheme;
-  const uint32_t cast = q->n_rows - quantized;
-  if (quantized || !casts) printf("; %u tensor%s quantized", quantized, plural(quantized));
-  if (cast || casts) printf("; %u tensor%s cast", cast, plural(cast));
-}
-
-void quantized_print_closing(const struct quantized *q, struct job *job,
-                             const struct pass_job *pj) {
-  const struct quantized_tensor *worst = next_worst(q, NULL);
-  printf("%s -> %s", quote_bytes(job_input_bytes(job)).s,
-         quote_bytes(plan_total_bytes(&job->plan)).s);
-  print_counts(q, pj);
-  if (worst)
-    printf(", worst: '%s' %s", quote(worst->name).s, decibels(figures_sqnr_db(&worst->figures)).s);
-  print_reasons(pj);
-  printf("\n");
+    if (q->rows[i].has_figures && (!worst || rank(&q->rows[i]) < rank(worst))) worst = &q->rows[i];
+  return worst;
 }

@@ -8,6 +8,7 @@
 
 struct quantized_tensor {
   struct span name;
+  const char *layer; // the first node that uses it
   uint32_t codes; // recipe id, as its site says
   uint32_t step;
   uint32_t of;                        // recipe id of the source's elements
@@ -32,12 +33,7 @@ void quantized_free(struct quantized *q);
 // The member "tensors" of a step's object in the report.
 void quantized_write(const struct quantized *q, const struct job *job, uint32_t step,
                      struct json_out *j);
-// The worst tensors by SQNR, a line each, at most `most`; nothing where no error is known.
-void quantized_print_worst(const struct quantized *q, uint32_t most);
-// Tensors with elements that were too large for their type, a line each, at most `most`, and how
-// many more.
-void quantized_print_clipped(const struct quantized *q, uint32_t most);
-// "2.44 GB -> 336 MB; 267 tensors quantized, worst: 'x' SQNR 18.2 dB; left alone: 77 (55 small, …)"
-void quantized_print_closing(const struct quantized *q, struct job *job, const struct pass_job *pj);
+// The one with the least SQNR, the first of equals; NULL where no error is known.
+const struct quantized_tensor *quantized_worst(const struct quantized *q);
 
 #endif

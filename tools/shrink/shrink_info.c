@@ -12,8 +12,9 @@
 
 struct info {
   const struct model *m;
-  struct json_out *json; // NULL: lines
-  uint64_t nodes, initializers, bytes;
+  struct json_out *json;               // NULL: lines
+  uint64_t nodes, initializers, bytes; // large enough
+  uint64_t all_nodes, all_initializers;
 };
 
 static void look_at(struct info *in, const struct weight *w) {
@@ -24,6 +25,7 @@ static void look_at(struct info *in, const struct weight *w) {
   uint64_t elements = 0;
   dims_product(dims, t->rank, &elements);
   in->bytes += t->bytes;
+  *(node ? &in->all_nodes : &in->all_initializers) += 1;
   if (elements < SHRINK_MIN_ELEMENTS) return;
   *(node ? &in->nodes : &in->initializers) += 1;
   struct span name = node ? model_name(m, m->nodes[w->node].name) : model_value_name(m, w->value);
@@ -72,7 +74,8 @@ int shrink_info(const struct cli_args *args, const char *path, struct err *err) 
     json_end_object(&j);
     report_json_end(&j);
   } else if (rc == 0) {
-    printf("Total nodes: %lu\nTotal initializers: %lu\n", in.nodes, in.initializers);
+    printf("Constant nodes: %lu of %lu\nInitializers: %lu of %lu\n", in.nodes, in.all_nodes,
+           in.initializers, in.all_initializers);
     printf("Total bytes from weights: %lu bytes, %lu bytes from other data\n", in.bytes,
            total > in.bytes ? total - in.bytes : 0);
   }

@@ -52,6 +52,10 @@ void kit_report(struct kit *k, const struct kit_report *r) {
     site.graph = m->values[r->weight - 1].graph;
   }
   if (r->weight && !r->tensor.at) site.tensor = model_value_name(m, r->weight - 1);
+  if (r->weight && m->values[r->weight - 1].first_use != NO_ID) {
+    const uint32_t user = m->refs[m->values[r->weight - 1].first_use].node;
+    if (m->nodes[user].name != m->empty) site.layer = model_name(m, m->nodes[user].name);
+  }
   k->env->site(k->env->site_ctx, &site);
 }
 

@@ -128,6 +128,21 @@ static void rewrite_all(struct nbits_work *w, const struct list *list) {
   }
 }
 
+// The usual block is longer than many weights of small models are: the rest of it is stored all the same.
+static void warn_narrow(struct nbits_work *w, const struct list *list) {
+  const struct matmulnbits_options *o = w->options;
+  uint32_t better;
+  if (o->block_given || o->budget || o->qdq) return;
+  const uint32_t narrow = nbits_narrow(w->k.m, list->sites, list->n_sites, &better);
+  if (narrow == 0) return;
+  kit_warn(&w->k,
+           arena_printf(&w->k.site, "%u weight%s %s shorter than a block of %u elements", narrow,
+                        plural(narrow), narrow == 1 ? "is" : "are", o->scheme.block),
+           arena_printf(&w->k.site,
+                        "a block size of %u makes the output smaller and closer to the input",
+                        better));
+}
+
 // Nodes are called as the existing tool calls them, or have no names: those of one graph differ,
 // names of values do not matter to them.
 static void begin(struct nbits_work *w, struct pass_env *env,
@@ -153,6 +168,7 @@ int pass_matmulnbits(struct pass_env *env, struct matmulnbits_options *options,
   find_sites(&w, options, &list);
   int rc = nbits_choose(&w, list.sites, list.n_sites, output_limit, err);
   if (rc == 0) rc = nbits_raise(&w, list.sites, list.n_sites, err);
+  if (rc == 0) warn_narrow(&w, &list);
   if (rc == 0) rewrite_all(&w, &list);
   return end(&w, &list, rc, err);
 }

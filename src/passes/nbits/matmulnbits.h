@@ -46,6 +46,7 @@ enum matmulnbits_gate_action { MATMULNBITS_RAISE, MATMULNBITS_SKIP, MATMULNBITS_
 
 struct matmulnbits_options {
   struct matmulnbits_scheme scheme;
+  bool block_given; // not the usual one: nobody needs to be told of a better one
   bool qdq;
   uint32_t op_types; // enum matmulnbits_op
   struct name_patterns exclude, include;
@@ -109,14 +110,20 @@ struct matmulnbits_listener {
 int matmulnbits_measure(struct pass_env *env, struct matmulnbits_options *options,
                         const struct matmulnbits_listener *to, struct err *err);
 
-// What the pass would find with this scheme (block not 0), the default algorithm and form, and all
-// its operators, without a look at an element: nodes, the weights they share, and the bytes of
+// Bytes of codes, scales and zero points of `columns` columns of k elements of so many bytes (block
+// not 0).
+uint64_t matmulnbits_bytes(const struct matmulnbits_scheme *s, uint64_t k, uint64_t columns,
+                           uint64_t width);
+
+// What the pass would find with this scheme (block not 0), the default algorithm and form, and these
+// operators (enum matmulnbits_op), without a look at an element: nodes, the weights they share, and the bytes of
 // those.
 struct matmulnbits_survey {
   uint64_t nodes, weights;
   uint64_t bytes_before, bytes_after; // after: codes, scales and zero points
 };
 void matmulnbits_survey(const struct model *m, const struct matmulnbits_scheme *scheme,
-                        struct matmulnbits_survey *out);
+                        uint32_t op_types, struct matmulnbits_survey *out);
+enum { MATMULNBITS_ALL_OPS = MATMULNBITS_MATMUL | MATMULNBITS_GEMM | MATMULNBITS_GATHER };
 
 #endif

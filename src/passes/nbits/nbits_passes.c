@@ -17,6 +17,7 @@ static int read_block(const struct pass_value *v, void *with, struct arena *a, s
   (void)a, (void)err;
   // 16|32|64|128|256|channel
   ((struct matmulnbits_options *)with)->scheme.block = v->choice < 5 ? 16u << v->choice : 0;
+  ((struct matmulnbits_options *)with)->block_given = v->given;
   return 0;
 }
 

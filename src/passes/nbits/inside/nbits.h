@@ -31,6 +31,10 @@ void nbits_match(const struct model *m, struct matmulnbits_options *options,
 // or NULL.
 const char *nbits_obstacle(const struct model *m, const struct matmulnbits_options *options,
                            const struct nbits_site *s, const struct matmulnbits_scheme *scheme);
+// How many of the weights that are to be quantized have fewer elements along a block than the block has,
+// and the block that makes them all smaller; 0 if none does.
+uint32_t nbits_narrow(const struct model *m, const struct nbits_site *sites, uint32_t n,
+                      uint32_t *better);
 // Does the product of x and the weight, quantized as a matrix, lack leading dims of MatMul(x, W)?
 bool nbits_needs_chain(const struct model *m, uint32_t weight, uint32_t x);
 // Is the node one that the pass looks at, and as which operator? 0: no.

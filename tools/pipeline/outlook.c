@@ -1,0 +1,61 @@
+// Nodes are asked as the passes themselves ask them, with plain options; nothing is edited.
+#include "outlook.h"
+
+#include "conv2matmul.h"
+
+static const char *const op_names[] = {"MatMul", "Gemm", "Gather"};
+enum { OPS = sizeof op_names / sizeof *op_names };
+
+void outlook_convs(const struct model *m, const struct matmulnbits_scheme *scheme,
+                   struct matmulnbits_survey *out) {
+  static const struct conv2matmul_options plain = {.form = CONV2MATMUL_AUTO};
+  uint8_t *seen = NULL; // by tensor
+  size_t cap = 0;
+  seen = table_grow(NULL, &cap, (size_t)m->n_tensors + 1, sizeof *seen);
+  memset(seen, 0, (size_t)m->n_tensors + 1);
+  *out = (struct matmulnbits_survey){0};
+  for (uint32_t i = 0; i < m->n_nodes; i++) {
+    struct conv2matmul_match match;
+    if ((m->nodes[i].flags & NODE_DEAD) || !conv2matmul_looks_at(m, i, &plain)) continue;
+    conv2matmul_match(m, i, &plain, &match);
+    if (!match.converts) continue;
+    const struct model_tensor *t = &m->tensors[match.weight.tensor];
+    const bool real =
+        t->dtype == DTYPE_FLOAT || t->dtype == DTYPE_FLOAT16 || t->dtype == DTYPE_BFLOAT16;
+    out->nodes++;
+    if (!real || seen[match.weight.tensor] || match.channels_in <= 0) continue;
+    seen[match.weight.tensor] = 1;
+    out->weights++;
+    out->bytes_before += t->bytes;
+    out->bytes_after +=
+        matmulnbits_bytes(scheme, (uint64_t)match.channels_in, (uint64_t)match.channels_out,
+                          dtype_bits((enum dtype)t->dtype) / 8);
+  }
+  table_free(seen, cap, sizeof *seen);
+}
+
+const char *outlook_words(const struct model *m, uint32_t op_types, struct arena *a,
+                          uint64_t *bytes) {
+  static const struct matmulnbits_scheme any = {.bits = 4, .block = 64};
+  const char *words = NULL;
+  *bytes = 0;
+  for (uint32_t k = 0; k < OPS; k++) {
+    struct matmulnbits_survey found;
+    if (!(op_types & 1u << k)) continue;
+    matmulnbits_survey(m, &any, 1u << k, &found);
+    if (found.weights == 0) continue;
+    *bytes += found.bytes_before;
+    words = arena_printf(a, "%s%s%lu weight%s of %s (%s)", words ? words : "", words ? " and " : "",
+                         found.weights, plural(found.weights), op_names[k],
+                         quote_bytes(found.bytes_before).s);
+  }
+  return words;
+}
+
+const char *outlook_op_types(uint32_t op_types, const char *between, struct arena *a) {
+  const char *words = "";
+  for (uint32_t k = 0; k < OPS; k++)
+    if (op_types & 1u << k)
+      words = arena_printf(a, "%s%s%s", words, *words ? between : "", op_names[k]);
+  return words;
+}

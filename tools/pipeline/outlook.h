@@ -1,0 +1,20 @@
+// What quantization could take of a model that it was not asked to take, from shapes and types alone: for
+// advice.
+#ifndef WEIR_OUTLOOK_H
+#define WEIR_OUTLOOK_H
+
+#include "matmulnbits.h"
+
+// Pointwise Conv that would be MatMul behind conv2matmul with its plain options, and what their weights
+// would then take in this scheme (block not 0). Weights count once, however many nodes use them.
+void outlook_convs(const struct model *m, const struct matmulnbits_scheme *scheme,
+                   struct matmulnbits_survey *out);
+
+// "1 weight of Gemm (33.6 MB)", joined by "and", of those operators of `op_types` that have any; NULL
+// where none has. *bytes: of these weights.
+const char *outlook_words(const struct model *m, uint32_t op_types, struct arena *a,
+                          uint64_t *bytes);
+// The value of --op-types for these operators, joined by `between`.
+const char *outlook_op_types(uint32_t op_types, const char *between, struct arena *a);
+
+#endif

@@ -1,0 +1,273 @@
+// What passes did, for people: three texts that job_report.c makes lines of.
+//
+//   did    6 Conv rewritten as MatMul, 25 weights quantized to 4 bits in blocks of 32
+//   worst  /layers.17/feed_forward1/linear2/MatMul  21.2 dB  (usual for 4 bits: about 21)
+//   kept   5 Conv (kernel larger than 1x1), 2 MatMul (excluded)
+//
+// Long lists are cut: a text is for reading, and the report has every node. What was never there to be
+// taken (a product of two activations has no weight) is not said.
+#include "outlook.h"
+#include "pass_job.h"
+#include "quantized.h"
+#include "report.h"
+
+#include <math.h>
+#include <stdarg.h>
+
+enum { WORTH_BYTES = 64 << 10 }; // less than this is not worth a word
+enum { SCHEMES_SHOWN = 3, PASSES_SHOWN = 4, REASONS_SHOWN = 4, GROUPS = 48 };
+
+// ---- texts that grow ----------------------------------------------------------------------------
+
+struct text {
+  char s[2048];
+  size_t n;
+};
+
+static void add(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void add(struct text *t, const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  const int n = vsnprintf(t->s + t->n, sizeof t->s - t->n, fmt, ap);
+  va_end(ap);
+  t->n = min_u64(t->n + (size_t)n, sizeof t->s - 1);
+}
+
+// A further item of a list.
+static const char *comma(const struct text *t) {
+  return t->n ? ", " : "";
+}
+
+static const char *kept_text(const struct text *t, struct arena *a) {
+  return t->n ? arena_string(a, span_of(t->s, t->n)) : NULL;
+}
+
+// ---- what was done ------------------------------------------------------------------------------
+
+// Things of one kind, counted: what they are alike in is up to who counts.
+struct group {
+  const void *first;
+  const char *op, *word;
+  uint64_t count;
+  uint32_t step; // that the last of them is of
+  uint64_t of_step;
+};
+struct groups {
+  struct group at[GROUPS];
+  uint32_t n;
+  uint64_t left_out; // of kinds past the room
+};
+
+// Steps may look at the same things: the step that has most of them counts.
+static void count_in(struct groups *g, const void *thing, uint32_t step, const char *op,
+                     const char *word) {
+  uint32_t k = 0;
+  while (k < g->n && (strcmp(g->at[k].op, op) != 0 || strcmp(g->at[k].word, word) != 0))
+    k++;
+  if (k == GROUPS) {
+    g->left_out++;
+    return;
+  }
+  if (k == g->n)
+    g->at[g->n++] = (struct group){.first = thing, .step = step, .op = op, .word = word};
+  if (g->at[k].step != step) g->at[k].of_step = 0;
+  g->at[k].step = step;
+  g->at[k].of_step++;
+  g->at[k].count = max_u64(g->at[k].count, g->at[k].of_step);
+}
+
+// "4 bits in blocks of 64, symmetric"
+static const char *scheme_words(const struct recipe_quantization *s, struct arena *a) {
+  const char *symmetric = s->symmetric ? ", symmetric" : "";
+  if (s->format == FORMAT_LEVELS) return arena_printf(a, "%u values", s->levels);
+  if (s->format == FORMAT_SHRINK || s->format == FORMAT_AFFINE)
+    return s->axis == RECIPE_PER_TENSOR ? "int8" : "int8 by channel";
+  if (s->block == 0) return arena_printf(a, "%u bits by channel%s", s->bits, symmetric);
+  return arena_printf(a, "%u bits in blocks of %lu%s", s->bits, s->block, symmetric);
+}
+
+static void tell_quantized(struct text *t, const struct quantized *q, struct arena *a) {
+  struct groups g = {.n = 0};
+  uint64_t all = 0;
+  for (uint32_t i = 0; i < q->n_rows; i++) {
+    if (!q->rows[i].has_scheme) continue;
+    all++;
+    count_in(&g, &q->rows[i], 0, "", scheme_words(&q->rows[i].scheme, a));
+  }
+  if (all == 0) return;
+  add(t, "%s%lu weight%s quantized", comma(t), all, plural(all));
+  if (g.n == 1) add(t, " to %s", g.at[0].word);
+  for (uint32_t k = 0; g.n > 1 && k < g.n && k < SCHEMES_SHOWN; k++)
+    add(t, "%s%lu to %s", k ? "; " : " (", g.at[k].count, g.at[k].word);
+  if (g.n > SCHEMES_SHOWN) add(t, "; and other schemes");
+  if (g.n > 1) add(t, ")");
+}
+
+static void tell_cast(struct text *t, const struct quantized *q, const struct job *job) {
+  struct groups g = {.n = 0};
+  for (uint32_t i = 0; i < q->n_rows; i++)
+    if (!q->rows[i].has_scheme)
+      count_in(&g, NULL, 0, "", dtype_name(job->recipes.rows[q->rows[i].codes].dtype));
+  for (uint32_t k = 0; k < g.n; k++)
+    add(t, "%s%lu weight%s cast to %s", comma(t), g.at[k].count, plural(g.at[k].count),
+        g.at[k].word);
+}
+
+static void tell_clipped(struct text *t, const struct quantized *q) {
+  uint64_t weights = 0, elements = 0;
+  for (uint32_t i = 0; i < q->n_rows; i++) {
+    const struct quantized_tensor *row = &q->rows[i];
+    if (!row->has_figures || row->figures.overflows == 0) continue;
+    weights++;
+    elements += row->figures.overflows;
+  }
+  if (weights) add(t, " (%lu element%s of %lu clipped)", elements, plural(elements), weights);
+}
+
+// Steps that change the graph: conv2matmul by what it does, others by their names.
+static void tell_changes(struct text *t, const struct pass_job *pj) {
+  uint32_t shown = 0, more = 0;
+  for (uint32_t i = 0; i < pj->pipeline.n_steps; i++) {
+    const struct pass *pass = pj->pipeline.steps[i].values.pass;
+    const uint64_t n = pass_job_count(pj, i).converted;
+    if (pass->stores || n == 0) continue;
+    if (shown == PASSES_SHOWN)
+      more++;
+    else if (strcmp(pass->name, "conv2matmul") == 0)
+      add(t, "%s%lu Conv rewritten as MatMul", comma(t), n);
+    else
+      add(t, "%s%lu change%s by %s", comma(t), n, plural(n), pass->name);
+    shown += shown < PASSES_SHOWN;
+  }
+  if (more) add(t, ", more by %u other pass%s", more, more == 1 ? "" : "es");
+}
+
+// ---- what was kept ------------------------------------------------------------------------------
+
+static const char *reason_words(const char *reason, struct arena *a) {
+#define REASON(word, text)                                                                         \
+  if (strcmp(reason, word) == 0) return text;
+#include "reasons.def"
+#undef REASON
+  char *words = arena_string(a, span_str(reason));
+  for (char *c = words; *c; c++)
+    if (*c == '_') *c = ' ';
+  return words;
+}
+
+static void tell_held_back(struct text *t, const struct pass_job *pj) {
+  uint64_t rewrites = 0;
+  const char *first = NULL;
+  for (uint32_t i = 0; pj->steps && i < pj->pipeline.n_steps; i++) {
+    if (pj->steps[i].held_back == 0) continue;
+    if (!first) first = pj->pipeline.steps[i].values.pass->name;
+    rewrites += pj->steps[i].held_back;
+  }
+  if (first && rewrites == 1)
+    add(t, "%s%s (held back by --exactness)", comma(t), first);
+  else if (first)
+    add(t, "%s%lu rewrites, such as of %s (held back by --exactness)", comma(t), rewrites, first);
+}
+
+const char *pass_job_kept(const struct pass_job *pj, uint32_t step, struct arena *arena) {
+  struct text t = {.n = 0};
+  struct groups g = {.n = 0};
+  uint64_t more = 0;
+  for (uint32_t i = 0; i < pj->n_sites; i++) {
+    const struct pass_job_site *s = &pj->sites[i];
+    if (s->gone || pass_job_converted(s) || (step != PASS_JOB_ALL_STEPS && s->step != step))
+      continue;
+    if (pj->pipeline.steps[s->step].repeat != NO_ID &&
+        strcmp(s->site.reason, "already_quantized") == 0)
+      continue; // by the round before
+    const bool weight =
+        strcmp(s->site.op_type, "Initializer") == 0 || strcmp(s->site.op_type, "Constant") == 0;
+    count_in(&g, s, s->step, weight ? "weights" : s->site.op_type, s->site.reason);
+  }
+  uint32_t shown = 0;
+  const struct pass_job_site *only = NULL;
+  for (uint32_t k = 0; k < g.n; k++) {
+    const char *why = reason_words(g.at[k].word, arena);
+    if (!why) continue;
+    if (shown++ >= REASONS_SHOWN) {
+      more += g.at[k].count;
+      continue;
+    }
+    only = shown == 1 ? g.at[k].first : NULL;
+    const bool one = g.at[k].count == 1 && strcmp(g.at[k].op, "weights") == 0;
+    add(&t, "%s%lu %s (%s)", comma(&t), g.at[k].count, one ? "weight" : quote_str(g.at[k].op).s,
+        why);
+  }
+  if (only) add(&t, ", such as %s", quote_str(only->name).s);
+  if (more + g.left_out) add(&t, ", %lu for other reasons", more + g.left_out);
+  tell_held_back(&t, pj);
+  return kept_text(&t, arena);
+}
+
+// ---- all of it ----------------------------------------------------------------------------------
+
+// What weights lose as a rule with so many bits in blocks, in dB: as far as that can be said.
+static const char *usual(const struct quantized_tensor *t) {
+  if (!t->has_scheme || t->scheme.block == 0) return "";
+  return t->scheme.bits == 4   ? "  (usual for 4 bits: about 21)"
+         : t->scheme.bits == 8 ? "  (usual for 8 bits: about 45)"
+                               : "";
+}
+
+static const char *worst_text(const struct quantized *q, struct arena *a) {
+  const struct quantized_tensor *worst = quantized_worst(q);
+  if (!worst) return NULL;
+  const double db = figures_sqnr_db(&worst->figures);
+  if (isinf(db) && db > 0) return NULL; // nothing was lost
+  return arena_printf(a, "%s  %.1f dB%s", quote_str(worst->layer).s, db, usual(worst));
+}
+
+// ---- what else could be done --------------------------------------------------------------------
+
+// A quantization that took less than it could have, had it been asked for more operators.
+static bool hint_op_types(struct job *job, uint32_t step) {
+  const struct pass_job *pj = job->ctx;
+  const struct pass_values *v = &pj->pipeline.steps[step].values;
+  if (strcmp(v->pass->name, "matmulnbits") != 0) return false;
+  const struct matmulnbits_options *o = v->options;
+  const uint32_t others = MATMULNBITS_ALL_OPS & ~o->op_types;
+  uint64_t bytes, taken = 0;
+  const char *words = outlook_words(&job->model, others, &job->arena, &bytes);
+  struct quantized q = {0};
+  quantized_list(&q, job, pj);
+  for (uint32_t i = 0; i < q.n_rows; i++)
+    if (q.rows[i].step == step) taken += q.rows[i].bytes_before;
+  quantized_free(&q);
+  if (!words || bytes < WORTH_BYTES || bytes < taken) return false;
+  const bool run = pj->pipeline.n_steps > 1 || cli_pass(job->args->command) != v->pass;
+  report_hint("%s would be taken with %s%s", words, run ? "op_types=" : "--op-types ",
+              outlook_op_types(MATMULNBITS_ALL_OPS, run ? "+" : ",", &job->arena));
+  return true;
+}
+
+static void hint(struct job *job) {
+  const struct pass_job *pj = job->ctx;
+  bool hinted = false;
+  for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
+    hinted = hint_op_types(job, i) || hinted;
+  if (!hinted && pj->n_sites == 0)
+    report_hint(
+        "there is nothing in this model for %s; 'weir inspect' says what weir could do with it",
+        pj->pipeline.n_steps == 1 ? "that pass" : "these passes");
+}
+
+void pass_job_tell(struct job *job, struct job_told *told) {
+  const struct pass_job *pj = job->ctx;
+  struct quantized q = {0};
+  struct text did = {.n = 0};
+  quantized_list(&q, job, pj);
+  tell_changes(&did, pj);
+  tell_quantized(&did, &q, &job->arena);
+  tell_cast(&did, &q, job);
+  tell_clipped(&did, &q);
+  if (did.n) told->did = kept_text(&did, &job->arena);
+  told->worst = worst_text(&q, &job->arena);
+  told->kept = pass_job_kept(pj, PASS_JOB_ALL_STEPS, &job->arena);
+  quantized_free(&q);
+  hint(job);
+}
