@@ -1,0 +1,110 @@
+"""Every example of README.md and docs runs as it stands, in the order of its page, from a folder that holds models only.
+
+    ```sh               commands, run by bash; each must succeed
+    ```console          `$ command` and what it prints; numbers and paths of nodes may differ, a line `…` stands for any lines
+    ```console exact    the same, and numbers may not
+
+An example in any other fence is one that nobody runs: a line in it that begins with weir fails this test. Where a page
+makes a file for a later example, it does so in an example.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+import make_encoder
+from conftest import DATA, TESTS, program
+
+ROOT = TESTS.parent
+PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
+MODELS = ["encoder.onnx", "model.onnx", "in.onnx"]  # all the same small encoder; and that of tests/data
+VARIES = re.compile(r"(?<!\S)/\S+|\d[\d.,]*( [kMGT]?i?B)?")  # names of nodes; numbers and sizes
+
+
+def fences(page):
+    """[(first line's number, tag, lines)]"""
+    found, start, tag, lines = [], 0, None, []
+    for number, line in enumerate((ROOT / page).read_text().splitlines(), 1):
+        if line.startswith("```") and tag is None:
+            start, tag, lines = number + 1, line[3:].strip(), []
+        elif line.startswith("```"):
+            found.append((start, tag, lines))
+            tag = None
+        elif tag is not None:
+            lines.append(line)
+    assert tag is None, f"{page}: the fence before line {start} does not end"
+    return found
+
+
+def pattern(line, exact):
+    if exact:
+        return re.escape(line)
+    parts, at = [], 0
+    for found in VARIES.finditer(line):
+        like = r"/\S+" if found[0].startswith("/") else r"\d[\d.,]*( [kMGT]?i?B)?"
+        parts += [re.escape(line[at : found.start()]), like]
+        at = found.end()
+    return "".join(parts) + re.escape(line[at:])
+
+
+def check_output(place, wanted, got, exact):
+    """Line for line; `…` takes as many as it has to."""
+    text = "".join(r"(.*\n)*?" if line.strip() == "…" else pattern(line.rstrip(), exact) + "\n" for line in wanted)
+    got = "".join(line.rstrip() + "\n" for line in got.splitlines())
+    assert re.fullmatch(text, got), f"{place}: the page has\n" + "\n".join(wanted) + "\nand it prints\n" + got
+
+
+def console(lines):
+    """[(command, what it prints)]"""
+    found = []
+    for line in lines:
+        if line.startswith("$ "):
+            found.append((line[2:], []))
+        else:
+            assert found, "what is printed comes before any command"
+            found[-1][1].append(line)
+    return found
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    for name in MODELS:
+        make_encoder.make_encoder(folder / name, size=2_000_000)
+    shutil.copytree(DATA / "parakeet-dynamo", folder, dirs_exist_ok=True)
+    return folder
+
+
+@pytest.fixture
+def workplace(tmp_path, models):
+    folder, path = tmp_path / "here", tmp_path / "bin"
+    shutil.copytree(models, folder)
+    path.mkdir()
+    (path / "weir").symlink_to(program("WEIR"))
+    env = {**os.environ, "PATH": f"{path}:{os.environ['PATH']}"}
+
+    def run(script):
+        words = ["bash", "-euo", "pipefail", "-c", script]
+        return subprocess.run(words, cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+
+    return run
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_examples(page, workplace):
+    for start, tag, lines in fences(page):
+        place = f"{page}:{start}"
+        if tag == "sh":
+            done = workplace("\n".join(lines))
+            assert done.returncode == 0, f"{place}: {done.stdout}{done.stderr}"
+        elif tag in ("console", "console exact"):
+            for command, wanted in console(lines):
+                done = workplace(f"{{ {command}\n}} 2>&1 || test {int(any('error: ' in line for line in wanted))} = 1")
+                assert done.returncode == 0, f"{place}: {done.stdout}"
+                check_output(place, wanted, done.stdout, tag.endswith("exact"))
+        else:
+            stray = [line for line in lines if re.match(r"(\$ )?weir ", line)]
+            assert not stray, f"{place}: an example that nobody runs: {stray[0]}"
