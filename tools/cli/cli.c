@@ -48,6 +48,7 @@ static const struct {
     {OPT_INLINE, OPT_ALIGN, NULL},
     {OPT_QUIET, OPT_PROGRESS, NULL},
     {OPT_DRY_RUN, OPT_RESUME, NULL},
+    {OPT_RESUME, OPT_FRESH, NULL},
     {OPT_PASS, OPT_CONFIG, NULL},
     {OPT_JSON, OPT_CSV, NULL},
     {OPT_OUTPUT_DIR, OPT_OUTPUT, NULL},
@@ -506,9 +507,14 @@ bool cli_lacks_output(const struct cli_args *args) {
 
 char *cli_resume_command(const struct cli_args *args, struct arena *arena) {
   char *line = arena_printf(arena, "weir");
+  bool closed = false;
   for (int i = 1; i < args->argc; i++) {
+    const bool operand = closed, about_it = strcmp(args->argv[i], "--resume") == 0 ||
+                                            strcmp(args->argv[i], "--fresh") == 0;
+    if (strcmp(args->argv[i], "--") == 0) closed = true;
     // Ahead of a closing "--", behind which it would be an operand.
-    if (i == 2 && !cli_given(args, OPT_RESUME)) line = arena_printf(arena, "%s --resume", line);
+    if (i == 2 && args->command == CLI_shrink) line = arena_printf(arena, "%s --resume", line);
+    if (about_it && !operand) continue;
     line = arena_printf(arena, "%s %s", line, cli_words_quote(args->argv[i], arena));
   }
   return line;

@@ -159,7 +159,9 @@ const char *cli_output(const struct cli_args *args);
 // A dry run without OUT, -o and --inplace: cli_output is then nobody's wish.
 bool cli_lacks_output(const struct cli_args *args);
 
-// This command line again with --resume, its words quoted for a shell.
+// This command line again, to go on with what it began: without --resume, which happens by itself, and
+// --fresh, its words quoted for a shell. (shrink has --resume: it must know that outputs which are there
+// were made by it.)
 char *cli_resume_command(const struct cli_args *args, struct arena *arena);
 
 #endif
