@@ -6,6 +6,7 @@ outside of the folder is ever written to, nothing waits for ever, and `--fresh` 
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 
 import compare
 from conftest import before_record, program
-from test_resume import Setting, command, count_log, half_sealed, staging_folders
+from test_resume import Running, Setting, command, count_log, half_sealed, staging_folders
 
 WAIT = 60
 DAMAGES = ["flipped", "cut", "longer", "replaced", "missing", "empty"]
@@ -255,6 +256,53 @@ def test_fresh_replaces_what_others_put_there(weir, killed, one_layer, tmp_path,
         assert code == 0, said
         assert_whole(killed, tmp_path / "out")
     shutil.rmtree(tmp_path)
+
+
+def test_clean_goes_on_behind_what_it_cannot_remove(weir, tmp_path):
+    """One of three holds somebody's folder: the others go, and that one is said."""
+    for i, letter in enumerate("abc"):
+        staging = tmp_path / f".{letter}.onnx.{i:016x}.weir"
+        staging.mkdir()
+        (staging / f"{letter}.onnx").write_bytes(b"begun")
+    other = tmp_path / f".b.onnx.{1:016x}.weir" / "b.onnx.data"
+    other.mkdir()
+    (other / "thesis").write_bytes(THESIS)
+    assert "3 interrupted runs (" in weir("clean", tmp_path).out
+    done = weir("clean", tmp_path, "--yes", code=77)
+    assert "'b.onnx.data' in '.b.onnx.0000000000000001.weir' is a folder that weir did not make" in done.err
+    assert done.out.count("  removed") == 2 and "removed 2 interrupted runs (" in done.out
+    assert (other / "thesis").read_bytes() == THESIS
+    assert [path.name for path in staging_folders(tmp_path)] == [other.parent.name]
+    shutil.rmtree(other)
+    assert "removed 1 interrupted run (" in weir("clean", tmp_path, "--yes").out
+    assert "no interrupted runs in " in weir("clean", tmp_path).out
+
+
+def test_clean_while_a_run_is_active(weir, tmp_path, one_layer):
+    with Running(command(one_layer, tmp_path), before_record(2)) as run:
+        assert "nothing removed (the run is still active)" in weir("clean", tmp_path, "--yes").out
+        assert "nothing can be removed now (the run is still active)" in weir("clean", tmp_path).out
+        code, err = run.end()
+    assert code == 0, err
+    shutil.rmtree(tmp_path)
+
+
+def test_commands_in_hints_are_quoted(weir, small_encoder, tmp_path):
+    """Both the one that goes on and the one that removes."""
+    folder = tmp_path / "it's a place"
+    folder.mkdir()
+    with Running(command(small_encoder, folder), "sigaction:3") as run:
+        run.send_signal("SIGTERM")
+        code, err = run.end()
+    assert code == -signal.SIGTERM
+    lines = [line.strip() for line in err.splitlines()]
+    [go_on] = [shlex.split(line)[1:] for line in lines if line.startswith("continue: ")]
+    [discard] = [shlex.split(line)[1:] for line in lines if line.startswith("discard: ")]
+    assert go_on == ["weir", *map(os.fspath, command(small_encoder, folder))]
+    assert discard == ["weir", "clean", os.fspath(folder), "--yes"]
+    weir(*discard[1:])
+    assert list(folder.iterdir()) == []
+    weir(*go_on[1:])
 
 
 def test_a_staging_folder_of_another_user(weir, small_encoder, tmp_path):

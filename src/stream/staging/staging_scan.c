@@ -176,7 +176,8 @@ int staging_remove_named(const char *dir, const char *name, struct err *err) {
   if (done) return staging_retire(&st, err);
   if (!staging_has(st.folder, "seal.json")) return staging_remove(&st, err);
   staging_close(&st);
-  err_set(err, ERR_RETRY, "'%s' in '%s' is half-sealed: parts of its output are in place",
+  err_set(err, ERR_RETRY, "'%s' in '%s' holds an output that is not all in place",
           quote_str(name).s, quote_str(dir).s);
-  return err_hint(err, "resume that run to complete it; 'weir clean' shows the command");
+  return err_hint(err,
+                  "the command that made it, given again, completes it; 'weir clean' shows it");
 }
