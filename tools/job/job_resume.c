@@ -120,17 +120,17 @@ static int finish_found(struct job *job, const char *name, struct err *err) {
   return rc;
 }
 
-// Was it this very command that was interrupted?
-static bool is_of_this_command(struct job *job, const char *name) {
+// Was it this very command that was interrupted? -1: another process is at it.
+static int is_of_this_command(struct job *job, const char *name, bool *same, struct err *err) {
   const struct cli_args *args = job->args;
   struct staging st;
-  struct err ignored = {0};
-  if (staging_open_sealed(&st, job->out.folder, name, &ignored)) return false;
-  const bool same = staging_is_of_job(&st, version_number, cli_resume_command(args, &job->arena),
-                                      arena_folder(&job->arena, cli_operand(args, "IN")),
-                                      cli_flag(args, OPT_INPLACE));
+  *same = false;
+  if (staging_open_sealed(&st, job->out.folder, name, err)) return -1;
+  *same = staging_is_of_job(&st, version_number, cli_resume_command(args, &job->arena),
+                            arena_folder(&job->arena, cli_operand(args, "IN")),
+                            cli_flag(args, OPT_INPLACE));
   staging_close(&st);
-  return same;
+  return 0;
 }
 
 // Only where the run that follows will be let: what is in place of an output that may not be replaced
@@ -174,10 +174,10 @@ bool job_finish_seal(const struct cli_args *args, int *rc, struct err *err) {
     *rc = give_up(&job, name, &given_up, err);
     found = !given_up || *rc != 0;
     if (found && *rc == 0) *rc = refuse(&job, err);
-  } else if (found && (resume || (!dry && is_of_this_command(&job, name)))) {
-    *rc = finish_found(&job, name, err);
   } else if (found) {
-    *rc = refuse(&job, err);
+    bool ours = resume;
+    if (!resume && !dry) *rc = is_of_this_command(&job, name, &ours, err);
+    if (*rc == 0) *rc = ours ? finish_found(&job, name, err) : refuse(&job, err);
   }
   arena_free(&job.arena);
   return found;

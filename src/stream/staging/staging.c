@@ -409,26 +409,12 @@ static int may_begin(const struct opening *o, struct staging_space *space) {
                           "in place; free some, or write to another file system");
 }
 
-// The folder itself: who can write to it can change everything in it.
-static int check_owner(const struct staging *st, struct err *err) {
-  struct stat at;
-  if (fstat(st->folder, &at))
-    return err_errno(err, errno, ERR_IO, "cannot look at '%s'", quote_str(st->name).s);
-  at.st_mode = S_IFREG; // a folder has links of its own
-  at.st_nlink = 1;
-  const char *wrong = fs_not_own(st->folder, &at);
-  if (!wrong) return 0;
-  err_set(err, ERR_PERMISSION, "the staging folder '%s' in '%s' %s", quote_str(st->name).s,
-          quote_str(st->dest_path).s, wrong);
-  return err_hint(err, "whoever it belongs to could change what is written in it: remove it");
-}
-
 static int open_steps(const struct opening *o, enum staging_resume *how, bool *made) {
   struct staging *st = o->st;
   struct staging_space space;
   if (may_begin(o, &space)) return -1;
   if (staging_enter(st, STAGING_MAKE, made, o->err)) return -1;
-  if (check_owner(st, o->err)) return -1;
+  if (staging_check_owner(st, o->err)) return -1;
   sign_lock(st);
   if (settle(o, *made, how)) return -1;
   if (*how == STAGING_FRESH) *made = true;
@@ -475,8 +461,7 @@ int staging_foresee(const struct plan *p, const struct staging_options *options,
   reset(&st, NULL, options->dest_folder);
   bool bad = may_begin(&o, space) || staging_enter(&st, STAGING_LOOK, &made, err);
   if (!bad && st.folder >= 0 && !options->fresh)
-    bad = check_owner(&st, err) || staging_check_version(&st, options->version, err) ||
-          staging_check_entries(&st, err);
+    bad = staging_check_version(&st, options->version, err) || staging_check_entries(&st, err);
   staging_close(&st);
   return bad ? -1 : 0;
 }
@@ -502,7 +487,7 @@ int staging_open_bare(struct staging *st, const char *dest_folder, const char *o
   *made = false;
   int bad = staging_open_dest(dest_folder, &st->dest, err);
   if (!bad) bad = staging_enter(st, how, made, err);
-  if (!bad && how == STAGING_MAKE) bad = check_owner(st, err);
+  if (!bad && how == STAGING_MAKE) bad = staging_check_owner(st, err);
   if (bad)
     staging_close(st);
   else if (how == STAGING_MAKE)

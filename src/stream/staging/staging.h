@@ -89,7 +89,7 @@ int staging_foresee(const struct plan *p, const struct staging_options *options,
 // made again. *forgotten: how many. ERR_RETRY if it was stopped.
 int staging_check_units(struct staging *st, const struct plan *p, const struct reread_work *work,
                         uint32_t *forgotten, struct err *err);
-// Looks at everything in the folder: ERR_PERMISSION, by name, for what is not a plain file of ours with
+// Looks at the folder and everything in it: ERR_PERMISSION, by name, for what is not a plain file of ours with
 // this one name. (A file that a seal is just moving may have its final name too.)
 int staging_check_entries(const struct staging *st, struct err *err);
 // A staging that exists in memory only, for the null engine. dest_folder (NULL, or not there:

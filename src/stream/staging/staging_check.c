@@ -19,6 +19,19 @@
 
 // ---- entries ----
 
+int staging_check_owner(const struct staging *st, struct err *err) {
+  struct stat at;
+  if (fstat(st->folder, &at))
+    return err_errno(err, errno, ERR_IO, "cannot look at '%s'", quote_str(st->name).s);
+  at.st_mode = S_IFREG; // a folder has links of its own
+  at.st_nlink = 1;
+  const char *wrong = fs_not_own(st->folder, &at);
+  if (!wrong) return 0;
+  err_set(err, ERR_PERMISSION, "the staging folder '%s' in '%s' %s", quote_str(st->name).s,
+          quote_str(st->dest_path).s, wrong);
+  return err_hint(err, "whoever it belongs to could change what is written in it: remove it");
+}
+
 struct looking {
   const struct staging *st;
   int folder;
@@ -62,6 +75,7 @@ static int look_at_entry(void *ctx, const char *name) {
 }
 
 int staging_check_entries(const struct staging *st, struct err *err) {
+  if (staging_check_owner(st, err)) return -1;
   struct looking l = {.st = st, .folder = st->folder, .inside = "", .err = err};
   return fs_list(st->folder, look_at_entry, &l, st->name, err) ? -1 : 0;
 }

@@ -97,7 +97,8 @@ int fs_open_own(int dir, const char *name, int flags, const char *where, struct 
   if (fd < 0 && why == ENOENT) return -1;
   if (fd >= 0 ? fstat(fd, &at) == 0 : fstatat(dir, name, &at, AT_SYMLINK_NOFOLLOW) == 0)
     wrong = fs_not_own(dir, &at);
-  if (fd >= 0 && !wrong) return fd;
+  // The flag was for the opening alone: some engines take it as a wish not to wait for the disk.
+  if (fd >= 0 && !wrong && fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK) == 0) return fd;
   if (fd >= 0) close(fd);
   if (!wrong)
     return err_errno(err, why, ERR_IO, "cannot open '%s' in '%s'", quote_str(name).s,
