@@ -12,6 +12,7 @@
 // reports it and gives exit code 1 itself.
 #include "audit_companion.h"
 #include "audit_tensors.h"
+#include "cli_words.h"
 #include "commands.h"
 #include "manifest.h"
 #include "report.h"
@@ -67,11 +68,14 @@ static int refuse_unfinished_seal(const struct target *t, struct err *err) {
   if (staging_find_seal(t->folder, t->name, staging, &state, err) < 0) return -1;
   if (state != STAGING_SEAL_UNFINISHED) return 0;
   err_fill(err, ERR_RETRY,
-           "'%s' is not finished: the last renames out of '%s' are still to be made",
+           "'%s' is not all in place: the run that wrote it was interrupted (its rest is in '%s')",
            quote_str(t->model).s, quote_str(staging).s);
-  return err_hint(err,
-                  "run the command that wrote it again with --resume ('weir clean %s' shows it)",
-                  quote_str(t->folder).s);
+  struct arena scratch = {0};
+  err_fill_hint(err,
+                "the command that wrote it, given again, completes it (weir clean %s shows it)",
+                cli_words_quote(t->folder, &scratch));
+  arena_free(&scratch);
+  return -1;
 }
 
 // Called under a lock of the audit.

@@ -5,6 +5,9 @@
 // Everything is listed first and removed afterwards, so that the list is whole even if a removal
 // fails, and so that the folder is not changed while it is read. What a running weir holds, and
 // what is between two renames of a seal, is listed and stays. Without --yes nothing is removed.
+// What cannot be removed is said, and does not keep the rest: the first one's code ends the command.
+//
+// List and summary are the result, on standard output; with --json the document alone is.
 #include "commands.h"
 #include "report.h"
 #include "staging.h"
@@ -23,8 +26,11 @@ struct leftover {
 struct clean {
   struct arena arena;
   TABLE(struct leftover, rows);
-  uint64_t bytes; // of what can be removed
-  size_t removable;
+  struct tally {
+    uint64_t bytes;
+    uint32_t runs, data_files;
+  } removable, removed;
+  uint32_t active, unfinished; // what stays: held by a running weir; half in place
 };
 
 static char *copy(struct arena *a, const char *s) {
@@ -33,6 +39,12 @@ static char *copy(struct arena *a, const char *s) {
 
 static bool is_removable(const struct leftover *l) {
   return !l->locked && !l->half_sealed;
+}
+
+static void count(struct tally *t, const struct leftover *l) {
+  t->bytes += l->bytes;
+  t->runs += !l->orphan_of;
+  t->data_files += l->orphan_of != NULL;
 }
 
 static int note_leftover(void *ctx, const struct staging_found *found) {
@@ -44,10 +56,9 @@ static int note_leftover(void *ctx, const struct staging_found *found) {
                          .bytes = found->bytes,
                          .locked = found->locked,
                          .half_sealed = found->half_sealed};
-  if (is_removable(l)) {
-    c->bytes += l->bytes;
-    c->removable++;
-  }
+  if (is_removable(l)) count(&c->removable, l);
+  c->active += l->locked;
+  c->unfinished += !l->locked && l->half_sealed;
   return 0;
 }
 
@@ -73,7 +84,7 @@ static void print_resume(const char *what, const char *command) {
   if (is_printable(command))
     printf("    %s: %s\n", what, command);
   else
-    printf("    %s: run the same command again with --resume\n", what);
+    printf("    %s: give the same command again\n", what);
 }
 
 static void print_leftover(const struct leftover *l) {
@@ -83,13 +94,14 @@ static void print_leftover(const struct leftover *l) {
   if (l->locked)
     printf("    in use by a running weir\n");
   else if (l->half_sealed && l->resume)
-    print_resume("its last renames are unfinished; to finish", l->resume);
+    print_resume("its output is whole but not all in place; complete it", l->resume);
   else if (l->half_sealed)
-    printf("    its last renames are unfinished\n");
+    printf("    its output is whole but not all in place; the same command, given again, completes "
+           "it\n");
   else if (l->orphan_of)
-    printf("    a data file made for '%s', which does not name it\n", quote_str(l->orphan_of).s);
+    printf("    a data file made for '%s', which does not use it\n", quote_str(l->orphan_of).s);
   else if (l->resume)
-    print_resume("to go on", l->resume);
+    print_resume("continue", l->resume);
 }
 
 static void print_json(const struct clean *c, const char *dir) {
@@ -114,18 +126,49 @@ static void print_json(const struct clean *c, const char *dir) {
   report_json_end(&j);
 }
 
-static void summarize(const struct clean *c, const char *dir, bool removed) {
-  if (c->n_rows == 0)
-    report_notice("nothing is left over in '%s'", quote_str(dir).s);
-  else if (removed)
-    report_notice("%zu removed, %s", c->removable, quote_bytes(c->bytes).s);
-  else if (c->removable == 0)
-    report_notice("%u left over, none that can be removed now", c->n_rows);
-  else {
-    report_notice("%u left over, %zu of them (%s) can be removed", c->n_rows, c->removable,
-                  quote_bytes(c->bytes).s);
-    report_hint("--yes removes them");
+// "2 interrupted runs and 1 unused data file (598 MB)"
+static void print_tally(const struct tally *t) {
+  if (t->runs) printf("%u interrupted run%s", t->runs, plural(t->runs));
+  if (t->runs && t->data_files) printf(" and ");
+  if (t->data_files) printf("%u unused data file%s", t->data_files, plural(t->data_files));
+  printf(" (%s)", quote_bytes(t->bytes).s);
+}
+
+static void summarize(const struct clean *c, const char *dir, bool yes) {
+  const uint32_t removable = c->removable.runs + c->removable.data_files;
+  if (c->n_rows == 0) {
+    printf("no interrupted runs in '%s'\n", quote_str(dir).s);
+  } else if (removable == 0) {
+    const char *why = c->unfinished == 0 ? "still active" : "to be completed first";
+    const uint32_t n = c->active + c->unfinished;
+    printf("%s (%s %s)\n", yes ? "nothing removed" : "nothing can be removed now",
+           n == 1 ? "the run is" : "the runs are", why);
+  } else if (!yes) {
+    print_tally(&c->removable);
+    printf("; remove with --yes\n");
+  } else if (c->removed.runs + c->removed.data_files > 0) {
+    printf("removed ");
+    print_tally(&c->removed);
+    printf("\n");
   }
+}
+
+// Goes on behind one that cannot be removed: 0, or the code of the first such.
+static int remove_all(struct clean *c, const char *dir) {
+  int first = 0;
+  for (size_t i = 0; i < c->n_rows; i++) {
+    struct leftover *l = &c->rows[i];
+    struct err why = {0};
+    if (!is_removable(l)) continue;
+    l->removed = staging_remove_named(dir, l->name, &why) == 0;
+    if (l->removed) {
+      count(&c->removed, l);
+      continue;
+    }
+    report_error(&why);
+    if (first == 0) first = (int)why.kind;
+  }
+  return first;
 }
 
 int cmd_clean(const struct cli_args *args, struct err *err) {
@@ -133,18 +176,13 @@ int cmd_clean(const struct cli_args *args, struct err *err) {
   bool yes = cli_flag(args, OPT_YES), json = cli_flag(args, OPT_JSON);
   struct clean c = {0};
   int rc = staging_scan(dir, note_leftover, &c, err);
-  bool scanned = rc == 0;
+  const bool scanned = rc == 0;
   if (c.n_rows > 0) qsort(c.rows, c.n_rows, sizeof *c.rows, compare_names);
-  for (size_t i = 0; scanned && yes && rc == 0 && i < c.n_rows; i++) {
-    struct leftover *l = &c.rows[i];
-    if (!is_removable(l)) continue;
-    rc = staging_remove_named(dir, l->name, err);
-    l->removed = rc == 0;
-  }
+  if (scanned && yes) rc = remove_all(&c, dir);
   if (scanned && json) print_json(&c, dir);
   for (size_t i = 0; scanned && !json && i < c.n_rows; i++)
     print_leftover(&c.rows[i]);
-  if (rc == 0) summarize(&c, dir, yes);
+  if (scanned && !json && !cli_flag(args, OPT_QUIET)) summarize(&c, dir, yes);
   TABLE_FREE(&c, rows);
   arena_free(&c.arena);
   return rc;

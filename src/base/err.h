@@ -43,6 +43,9 @@ enum err_reason {
   REASON_SEAL_BEGUN,    // an earlier run did not end putting its output in place
   REASON_MEASURED_OLD,  // a source changed since its weights were measured
   REASON_WRITTEN_OLD,   // a source changed since an interrupted run
+  REASON_NOT_OURS,      // a file in the staging folder that we did not make
+  REASON_OTHER_VERSION, // a staging folder of another version
+  REASON_STAGED_OTHER,  // what an unfinished seal is to put in place is not what was written
   REASON_EXISTS,        // the output exists
   REASON_APPEARED,      // something took the output's name while the run worked
   REASON_MANIFEST_NAME, // the output's name cannot stand in a manifest

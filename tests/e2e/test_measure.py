@@ -675,7 +675,7 @@ def test_changed_source_is_refused(weir, weir_fault, small_encoder, quick_folder
     os.utime(source.parent / (source.name + ".data"))
     done = weir(*words, "--resume", code=66)
     assert "changed since its weights were measured" in done.err and "interrupted run" not in done.err
-    weir(*words)  # afresh, without --resume
+    assert "took over" not in weir(*words).err  # measured again, without --resume
     assert not list((quick_folder / "out").glob(".*"))
 
 
@@ -683,9 +683,10 @@ def test_resume_says_what_it_found(weir, weir_fault, small_encoder, quick_folder
     """The stage was all there was: that is not nothing. The control arm found nothing at all."""
     words = killed_stage(weir_fault, small_encoder, quick_folder / "out")
     said = weir(*words, "--resume").err
-    assert "took over what an interrupted run had measured" in said and "nothing to resume" not in said
+    assert "took over what an interrupted run had measured" in said and "no interrupted run" not in said
     said = weir("quantize", small_encoder, quick_folder / "other.onnx", *BUDGET, "--resume").err
-    assert "took over" not in said and "nothing to resume" in said
+    assert "took over" not in said and "no interrupted run with these options" in said
+    assert "other options)" not in said
 
 
 def test_budget_with_a_fraction(weir, small_encoder, tmp_path):

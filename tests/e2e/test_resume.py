@@ -24,7 +24,7 @@ from conftest import before_record, program, read_only_folder
 
 UNITS = 8  # of the medium encoder: seven of data, one of metadata
 WAIT = 60  # seconds until a test gives up on a process that should have got somewhere
-SUMMARY = re.compile(r"(\d+) of (\d+) units are done .*go on with: (.*); or remove it: (.*)")
+SUMMARY = re.compile(r"interrupted at (\d+) %; nothing is lost\nhint: .* are written and kept\n *continue: (.*)\n *discard: +(.*)\n")
 
 
 # ---- what is in a folder
@@ -148,14 +148,34 @@ def test_kill_from_outside(weir, tmp_path, medium_encoder, undisturbed, units):
 
 def test_resume_without_anything_to_resume(weir, tmp_path, small_encoder):
     done = weir(*command(small_encoder, tmp_path), "--resume")
-    assert "resume" in done.err
+    assert "no interrupted run with these options" in done.err and "other options" not in done.err
     assert (tmp_path / "out.onnx").exists()
 
 
-def test_a_dead_run_is_swept_away_without_resume(weir, weir_fault, tmp_path, medium_encoder, undisturbed):
+def test_resume_with_other_options(weir, weir_fault, tmp_path, one_layer):
+    """What other options had begun is of no use, and stays."""
+    weir_fault(*command(one_layer, tmp_path), env={"WEIR_FAULT": f"kill:{before_record(2)}"}, code=-signal.SIGKILL)
+    left = staging_folders(tmp_path)
+    done = weir("convert", one_layer, tmp_path / "out.onnx", "--resume")
+    assert "(there is one with other options): starting from the beginning" in done.err
+    assert staging_folders(tmp_path) == left
+    shutil.rmtree(tmp_path)
+
+
+def test_the_same_command_goes_on_by_itself(weir, weir_fault, tmp_path, medium_encoder, undisturbed):
     weir_fault(*command(medium_encoder, tmp_path), env={"WEIR_FAULT": f"kill:{before_record(3)}"}, code=-signal.SIGKILL)
-    done = weir(*command(medium_encoder, tmp_path))
-    assert "emptied" in done.err
+    done = weir(*command(medium_encoder, tmp_path, "--json"))
+    assert done.json()["weir"]["units_resumed"] == 2 and done.json()["weir"]["resumed"] == "units"
+    assert re.search(r"resumed: 134 MB of \d+ MB were taken over", done.err), done.err
+    assert_undisturbed(tmp_path, undisturbed)
+    shutil.rmtree(tmp_path)
+
+
+def test_fresh_throws_away(weir, weir_fault, tmp_path, medium_encoder, undisturbed):
+    weir_fault(*command(medium_encoder, tmp_path), env={"WEIR_FAULT": f"kill:{before_record(3)}"}, code=-signal.SIGKILL)
+    done = weir(*command(medium_encoder, tmp_path, "--json", "--fresh"))
+    assert done.json()["weir"]["units_resumed"] == 0 and done.json()["weir"]["resumed"] is None
+    assert re.search(r"discarded \d+ MB of an interrupted run", done.err), done.err
     assert_undisturbed(tmp_path, undisturbed)
     shutil.rmtree(tmp_path)
 
@@ -182,7 +202,7 @@ def test_damaged_staging_folder(weir, weir_fault, tmp_path, one_layer, name, how
     assert done.code in (0, 66), done.said
     if done.code != 0:
         assert not (tmp_path / "out.onnx").exists()
-        weir(*command(one_layer, tmp_path))
+        weir(*command(one_layer, tmp_path), "--fresh")
     weir("audit", tmp_path / "out.onnx")
     (tmp_path / "fresh").mkdir()
     weir(*command(one_layer, tmp_path / "fresh"))
@@ -261,12 +281,15 @@ def kill_and_resume(weir, weir_fault, setting, here, number):
         assert compare.folder_bytes(here / "in") == source
     unfinished = weir("audit", setting.target(here), code=None).code == 75
     if unfinished:
-        assert weir(*setting.words(here), code=75).err.count("--resume"), "an unfinished seal and no word of --resume"
+        other = weir(*setting.words(here), "--no-manifest", code=75).err
+        assert "--resume completes it, --fresh gives it up" in other, "an unfinished seal and no word of --resume"
     if state == "new" and not staging_folders(setting.target(here).parent):  # all is done: nothing to go on with
         if setting.how == "fresh":
             assert "exists" in weir(*setting.words(here), "--resume", code=2).err
         return state, unfinished
-    weir(*setting.words(here), "--resume")
+    # Where all is in place but the folder, the same command is a run of its own.
+    again = [] if number % 2 and (unfinished or state != "new") else ["--resume"]
+    weir(*setting.words(here), *again)
     assert setting.state(here) == "new"
     return state, unfinished
 
@@ -324,10 +347,12 @@ def test_signals_stop_a_run(weir, tmp_path, medium_encoder, undisturbed, name, c
     assert fingerprint(medium_encoder.parent) == before
     assert len(names(tmp_path)) == 1 and len(staging_folders(tmp_path)) == 1
     told = SUMMARY.search(err)
-    assert told and int(told[1]) == recorded(tmp_path) and int(told[2]) == UNITS, err
-    words = shlex.split(told[3])
-    assert words[0].endswith("weir") and "--resume" in words
-    weir(*words[1:])
+    assert told and (int(told[1]) > 0) == (recorded(tmp_path) > 0), err
+    assert shlex.split(told[3]) == ["weir", "clean", os.fspath(tmp_path), "--yes"]
+    words = shlex.split(told[2])
+    assert words == ["weir", *map(os.fspath, command(medium_encoder, tmp_path))]
+    went_on = weir(*words[1:]).err
+    assert ("resumed: " in went_on) == (int(told[1]) > 0), went_on
     assert_undisturbed(tmp_path, undisturbed)
     shutil.rmtree(tmp_path)
 
@@ -381,7 +406,7 @@ def test_resume_over_changed_weights_is_refused(weir, weir_fault, tmp_path, one_
     done = weir(*command(source, tmp_path / "out"), "--resume", code=66)
     assert source.name + ".data" in done.err and "changed" in done.err
     assert not (tmp_path / "out" / "out.onnx").exists()
-    weir(*command(source, tmp_path / "out"))
+    assert "the input changed since the interrupted run" in weir(*command(source, tmp_path / "out")).err
     compare_with_fresh(weir, source, tmp_path)
     shutil.rmtree(tmp_path)
 
@@ -474,7 +499,7 @@ def test_clean_lists_and_removes(weir, weir_fault, tmp_path, medium_encoder):
     [staging] = staging_folders(tmp_path)
     (tmp_path / "other.onnx").write_bytes(b"not ours")
     listed = weir("clean", tmp_path)
-    assert staging.name in listed.out and "--resume" in listed.out and "MB" in listed.out
+    assert staging.name in listed.out and "conv2matmul" in listed.out and "MB" in listed.out
     [found] = weir("clean", tmp_path, "--json").json()["found"]
     assert found["name"] == staging.name and not found["locked"] and not found["half_sealed"]
     assert found["bytes"] >= 100_000_000
@@ -500,7 +525,7 @@ def test_clean_never_touches_a_half_sealed_folder(weir, weir_fault, quick_folder
     setting = Setting(weir, "fresh", quick_folder)
     here = half_sealed(weir_fault, setting, quick_folder)
     [found] = weir("clean", here / "out", "--json", "--yes").json()["found"]
-    assert found["half_sealed"] and not found["removed"] and "--resume" in found["resume"]
+    assert found["half_sealed"] and not found["removed"]
     assert weir("audit", setting.target(here), code=75).err
     weir(*shlex.split(found["resume"])[1:])
     assert compare.folder_bytes(here / "out") == setting.files
@@ -649,8 +674,8 @@ def test_disk_full_on_the_way(weir, weir_fault, tmp_path, one_layer, fault):
     done = weir_fault(*command(one_layer, tmp_path), env={"WEIR_FAULT": fault}, code=73)
     assert not (tmp_path / "out.onnx").exists()
     if staging_folders(tmp_path):
-        assert "--resume" in done.err
-    weir(*command(one_layer, tmp_path), "--resume")
+        assert "continue: weir conv2matmul" in done.err or "the same command, given again" in done.err
+    weir(*command(one_layer, tmp_path))
     assert names(tmp_path) == ["out.onnx", "out.onnx.data", "out.onnx.manifest.json"]
     resumed = compare.folder_bytes(tmp_path)
     for name in resumed:

@@ -330,6 +330,7 @@ static void test_what_needs_all_words(void **state) {
   refuse("convert a b --inline --external", "either --external or --inline", "");
   refuse("convert a b --quiet --progress", "either --quiet or --progress", "");
   refuse("convert a b --dry-run --resume", "either --dry-run or --resume", "");
+  refuse("convert a b --fresh --resume", "either --resume or --fresh", "");
 }
 
 // ---- words --------------------------------------------------------------------------------------
@@ -412,10 +413,13 @@ static void test_resume_command(void **state) {
   struct arena a = {0};
   struct cli_args args;
   accept(&args, "convert in.onnx -- $out.onnx");
-  assert_string_equal(cli_resume_command(&args, &a),
-                      "weir convert --resume in.onnx -- '$out.onnx'");
+  assert_string_equal(cli_resume_command(&args, &a), "weir convert in.onnx -- '$out.onnx'");
   accept(&args, "convert in.onnx out.onnx --resume");
-  assert_string_equal(cli_resume_command(&args, &a), "weir convert in.onnx out.onnx --resume");
+  assert_string_equal(cli_resume_command(&args, &a), "weir convert in.onnx out.onnx");
+  accept(&args, "convert in.onnx --fresh -- --fresh");
+  assert_string_equal(cli_resume_command(&args, &a), "weir convert in.onnx -- --fresh");
+  accept(&args, "shrink in.onnx --fresh --quiet");
+  assert_string_equal(cli_resume_command(&args, &a), "weir shrink --resume in.onnx --quiet");
   arena_free(&a);
 }
 

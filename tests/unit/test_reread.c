@@ -86,11 +86,58 @@ static void test_stop(void **state) {
   assert_memory_equal(is, must, DIGEST_BYTES);
 }
 
+// Many at once: each has its own answer, whoever gives it.
+static void test_compare(void **state) {
+  (void)state;
+  enum { N = 50 };
+  uint8_t sums[N][DIGEST_BYTES];
+  struct reread_known rows[N];
+  const struct reread_work work = {.jobs = 3};
+  for (uint32_t i = 0; i < N; i++) {
+    const uint64_t off = i * 1999u, len = 100 + i;
+    digest_of(bytes + off, len, sums[i]);
+    if (i % 7 == 3) sums[i][i % DIGEST_BYTES] ^= 1;
+    rows[i] = (struct reread_known){.fd = fd, .off = off, .len = len, .sha256 = sums[i]};
+  }
+  rows[10].fd = -1;
+  rows[11].off = BYTES - 5; // longer than what is there
+  assert_true(reread_compare(rows, N, &work));
+  for (uint32_t i = 0; i < N; i++)
+    assert_int_equal(rows[i].differs, i % 7 == 3 || i == 10 || i == 11);
+  assert_true(reread_compare(rows, 0, &work));
+}
+
+static void count_ticks(void *ctx, uint64_t done, uint64_t total) {
+  uint64_t *last = ctx;
+  assert_true(done > *last && done <= total);
+  *last = done;
+}
+
+static void test_compare_tells_and_stops(void **state) {
+  (void)state;
+  uint8_t sum[DIGEST_BYTES];
+  uint64_t last = 0;
+  int stop = 0;
+  struct reread_known rows[4];
+  struct reread_work work = {.jobs = 1, .stop = &stop, .tick = count_ticks, .ctx = &last};
+  digest_of(bytes, BYTES, sum);
+  for (uint32_t i = 0; i < 4; i++)
+    rows[i] = (struct reread_known){.fd = fd, .len = BYTES, .sha256 = sum};
+  assert_true(reread_compare(rows, 4, &work));
+  assert_int_equal(last, 4 * BYTES);
+  stop = 1;
+  last = 0;
+  assert_false(reread_compare(rows, 4, &work));
+  assert_int_equal(last, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_range),
       cmocka_unit_test(test_short_file),
       cmocka_unit_test(test_stop),
+      cmocka_unit_test(test_compare),
+      cmocka_unit_test(test_compare_tells_and_stops),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -145,7 +145,7 @@ static void test_resume_of_nothing_starts_afresh(void **state) {
   struct opened o;
   assert_int_equal(open_it(&o, true), 0);
   assert_int_equal(o.how, STAGING_FRESH);
-  assert_non_null(strstr(o.note, "nothing to resume"));
+  assert_non_null(strstr(o.note, "no interrupted run with these options"));
   end_it(&o);
 }
 
@@ -157,7 +157,7 @@ static void test_dead_folder_is_emptied(void **state) {
   end_it(&o);
   assert_int_equal(open_it(&o, false), 0);
   assert_int_equal(o.how, STAGING_FRESH);
-  assert_non_null(strstr(o.note, "emptied"));
+  assert_non_null(strstr(o.note, "discarded"));
   assert_int_equal(staging_done_count(&o.st), 0);
   assert_false(toy_exists(folder_of(&o), "records.0"));
   end_it(&o);

@@ -292,7 +292,9 @@ static inline struct staging_options toy_staging(const struct toy *t, bool resum
   return (struct staging_options){.dest_folder = t->dest,
                                   .onnx_name = "x.onnx",
                                   .resume_command = "toy --resume",
-                                  .resume = resume};
+                                  .version = "toy 1",
+                                  .resume = resume,
+                                  .fresh = !resume};
 }
 
 static inline int toy_run(struct toy_job *j, struct staging *st, struct err *err) {

@@ -42,11 +42,13 @@ static_assert(CLI_COMMANDS <= 32, "cli_option_row.commands has a bit for every c
 static const struct {
   enum cli_option a, b;
 } exclusions[] = {
-    {OPT_EXTERNAL, OPT_INLINE},   {OPT_INLINE, OPT_DATA_FILE},   {OPT_INLINE, OPT_ALIGN},
-    {OPT_QUIET, OPT_PROGRESS},    {OPT_DRY_RUN, OPT_RESUME},     {OPT_PASS, OPT_CONFIG},
-    {OPT_JSON, OPT_CSV},          {OPT_COLOR, OPT_NO_COLOR},     {OPT_JSON, OPT_REPORT_JSON_STDOUT},
-    {OPT_OUTPUT_DIR, OPT_OUTPUT}, {OPT_OUTPUT_DIR, OPT_INPLACE}, {OPT_SUFFIX, OPT_OUTPUT},
-    {OPT_SUFFIX, OPT_INPLACE},
+    {OPT_EXTERNAL, OPT_INLINE},   {OPT_INLINE, OPT_DATA_FILE},
+    {OPT_INLINE, OPT_ALIGN},      {OPT_QUIET, OPT_PROGRESS},
+    {OPT_DRY_RUN, OPT_RESUME},    {OPT_RESUME, OPT_FRESH},
+    {OPT_PASS, OPT_CONFIG},       {OPT_JSON, OPT_CSV},
+    {OPT_COLOR, OPT_NO_COLOR},    {OPT_JSON, OPT_REPORT_JSON_STDOUT},
+    {OPT_OUTPUT_DIR, OPT_OUTPUT}, {OPT_OUTPUT_DIR, OPT_INPLACE},
+    {OPT_SUFFIX, OPT_OUTPUT},     {OPT_SUFFIX, OPT_INPLACE},
 };
 
 const struct cli_command_row *cli_command_row(enum cli_command command) {
@@ -564,9 +566,14 @@ bool cli_lacks_output(const struct cli_args *args) {
 
 char *cli_resume_command(const struct cli_args *args, struct arena *arena) {
   char *line = arena_printf(arena, "weir");
+  bool closed = false;
   for (int i = 1; i < args->argc; i++) {
+    const bool operand = closed, about_it = strcmp(args->argv[i], "--resume") == 0 ||
+                                            strcmp(args->argv[i], "--fresh") == 0;
+    if (strcmp(args->argv[i], "--") == 0) closed = true;
     // Ahead of a closing "--", behind which it would be an operand.
-    if (i == 2 && !cli_given(args, OPT_RESUME)) line = arena_printf(arena, "%s --resume", line);
+    if (i == 2 && args->command == CLI_shrink) line = arena_printf(arena, "%s --resume", line);
+    if (about_it && !operand) continue;
     line = arena_printf(arena, "%s %s", line, cli_words_quote(args->argv[i], arena));
   }
   return line;

@@ -167,7 +167,9 @@ bool cli_is_stream(const char *path);
 // True if standard output is a record's or the report's alone: nothing is printed for people then.
 bool cli_stdout_is_taken(const struct cli_args *args);
 
-// This command line again with --resume, its words quoted for a shell.
+// This command line again, to go on with what it began: without --resume, which happens by itself, and
+// --fresh, its words quoted for a shell. (shrink has --resume: it must know that outputs which are there
+// were made by it.)
 char *cli_resume_command(const struct cli_args *args, struct arena *arena);
 
 #endif

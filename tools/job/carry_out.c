@@ -5,8 +5,41 @@
 // said. The null engine writes nothing, so nothing of it is ever left.
 #include "carry_out.h"
 
+#include "cli_words.h"
 #include "fs.h"
 #include "report.h"
+#include "seal.h"
+
+static struct reread_work check_as(const struct work_options *work) {
+  report_begin("checking", 0);
+  return (struct reread_work){
+      .jobs = work->jobs, .stop = work->stop, .tick = report_tick_bytes, .ctx = NULL};
+}
+
+static int check_units(const struct carry_out *c, struct carried *made, struct err *err) {
+  const struct reread_work work = check_as(&c->work);
+  uint32_t n;
+  const int rc = staging_check_units(&made->st, c->plan, &work, &n, err);
+  report_end();
+  if (rc) {
+    staging_close(&made->st);
+    return -1;
+  }
+  if (n > 0)
+    report_notice(
+        "%u of the pieces of 64 MiB that an interrupted run had written %s changed since: "
+        "made again",
+        n, n == 1 ? "has" : "have");
+  return 0;
+}
+
+int carry_out_check_seal(const struct work_options *work, const struct staging *st,
+                         struct err *err) {
+  const struct reread_work check = check_as(work);
+  const int rc = seal_check(st, &check, err);
+  report_end();
+  return rc;
+}
 
 int carry_out_open(const struct carry_out *c, struct carried *made, struct err *err) {
   char note[1024] = "";
@@ -19,7 +52,8 @@ int carry_out_open(const struct carry_out *c, struct carried *made, struct err *
     (void)fs_ops->fchmodat(made->st.dest, made->st.name, 0700);
   for (char *line = strtok(note, "\n"); line; line = strtok(NULL, "\n"))
     report_notice("%s", line);
-  return rc;
+  if (rc || made->how != STAGING_RESUMED || staging_done_count(&made->st) == 0) return rc;
+  return check_units(c, made, err);
 }
 
 int carry_out_run(const struct carry_out *c, struct carried *made, struct err *err) {
@@ -35,6 +69,19 @@ bool carry_out_worth_resuming(const struct err *err) {
   return err->kind == ERR_RETRY || err->kind == ERR_NOSPACE || err->kind == ERR_IO;
 }
 
+// What is kept, and the two commands. A command that does not fit is the one that was given.
+static void hint_at_rest(const struct carry_out *c, const struct staging *st, struct err *err) {
+  struct arena scratch = {0};
+  const uint64_t done = staging_done_bytes(st, c->plan), all = plan_total_bytes(c->plan);
+  const char *again = c->where.resume_command;
+  const char *folder = cli_words_quote(c->where.dest_folder, &scratch);
+  if (strlen(again) + strlen(folder) > sizeof err->hint - 150) again = "the same command again";
+  err_hint(err,
+           "%s of %s are written and kept\n      continue: %s\n      discard:  weir clean %s --yes",
+           quote_bytes(done).s, quote_bytes(all).s, again, folder);
+  arena_free(&scratch);
+}
+
 void carry_out_leave(const struct carry_out *c, struct carried *made, struct err *err) {
   struct staging *st = &made->st;
   struct err ignored = {0};
@@ -42,11 +89,6 @@ void carry_out_leave(const struct carry_out *c, struct carried *made, struct err
     staging_remove(st, &ignored);
     return;
   }
-  if (c->work.mode != IO_NULL)
-    err_hint(
-        err,
-        "%u of %u units are done (%s in '%s'): go on with: %s; or remove it: weir clean %s --yes",
-        staging_done_count(st), st->n_units, quote_bytes(staging_disk_bytes(st)).s,
-        quote_str(st->name).s, c->where.resume_command, quote_str(c->where.dest_folder).s);
+  if (c->work.mode != IO_NULL) hint_at_rest(c, st, err);
   staging_close(st);
 }

@@ -23,13 +23,17 @@ struct carried {
   bool all_made; // every unit of the plan is recorded
 };
 
-// Opens the staging. Tells the user what it finds there. On failure nothing stays open.
+// Opens the staging, and compares what an interrupted run left with its records. Tells the user what it
+// finds there. On failure nothing stays open.
 int carry_out_open(const struct carry_out *c, struct carried *made, struct err *err);
 // Makes what has no record. The staging stays open, on failure too.
 int carry_out_run(const struct carry_out *c, struct carried *made, struct err *err);
 // After a failure, of the run or of the seal: closes the staging, and removes it unless going on
 // with it makes sense; then the hint says how.
 void carry_out_leave(const struct carry_out *c, struct carried *made, struct err *err);
+// seal_check of a staging that an interrupted run left, with progress.
+int carry_out_check_seal(const struct work_options *work, const struct staging *st,
+                         struct err *err);
 // Is what was finished before this failure worth keeping?
 bool carry_out_worth_resuming(const struct err *err);
 

@@ -14,6 +14,7 @@
 #include "put_in_place.h"
 #include "report.h"
 #include "stop.h"
+#include "version.h"
 
 #include <unistd.h>
 
@@ -74,7 +75,9 @@ static int run_and_seal(struct job *job, struct err *err) {
       .where = {.dest_folder = job->out.folder,
                 .onnx_name = job->out.onnx_name,
                 .resume_command = cli_resume_command(job->args, &job->arena),
+                .version = version_number,
                 .resume = cli_flag(job->args, OPT_RESUME),
+                .fresh = cli_flag(job->args, OPT_FRESH),
                 .took_over = job_stage_took_over(job)},
       .closed = job_output_is_closed(job),
       .work = {.jobs = cli_count(job->args, OPT_JOBS),
@@ -89,16 +92,21 @@ static int run_and_seal(struct job *job, struct err *err) {
   }
   if (made.how == STAGING_SEALED) {
     job->resumed = "seal";
-    return seal_finish(&made.st, &report, err);
+    return carry_out_check_seal(&c.work, &made.st, err) ? -1 : seal_finish(&made.st, &report, err);
   }
-  if (made.how == STAGING_RESUMED) job->resumed = "units";
+  const uint64_t taken_over = staging_done_bytes(&made.st, &job->plan);
+  if (taken_over > 0) job->resumed = "units";
   rc = job_stage_move(job, &made.st, err);
   if (rc == 0) rc = carry_out_run(&c, &made, err);
   job->stats = made.stats;
   job->all_made = made.all_made;
   if (job->all_made) job->n_errors = run_errors(&job->plan, &made.st, &job->arena, &job->errors);
   if (rc == 0) rc = seal(job, &c, &made.st, err);
-  if (rc) carry_out_leave(&c, &made, err);
+  if (rc)
+    carry_out_leave(&c, &made, err);
+  else if (taken_over > 0)
+    report_notice("resumed: %s of %s were taken over from an interrupted run",
+                  quote_bytes(taken_over).s, quote_bytes(plan_total_bytes(&job->plan)).s);
   return rc;
 }
 

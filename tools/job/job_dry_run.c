@@ -10,6 +10,7 @@
 // Where OUT was left out there is nothing to refuse: figures are then those of the input's folder.
 #include "job.h"
 #include "report.h"
+#include "version.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -28,7 +29,9 @@ int job_refused(struct job *job, const struct err *why, struct err *err) {
 
 int job_look_ahead(struct job *job, struct err *err) {
   const struct staging_options options = {.dest_folder = job->out.folder,
-                                          .onnx_name = job->out.onnx_name};
+                                          .onnx_name = job->out.onnx_name,
+                                          .version = version_number,
+                                          .fresh = cli_flag(job->args, OPT_FRESH)};
   struct err why = {0};
   struct stat at;
   if (job_choose_io(job, &why) && job_refused(job, &why, err)) return -1;

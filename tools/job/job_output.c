@@ -158,10 +158,7 @@ int job_output_check(const struct job *job, struct err *err) {
   }
   if (job->out.replace) return 0;
   err_set(err, ERR_USAGE, "the output '%s' exists already", quote_str(job->out.path).s);
-  if (cli_flag(job->args, OPT_RESUME))
-    return err_hint(err, "'weir audit' says whether it is whole; a run that was to replace it goes "
-                         "on with --force --resume");
-  return err_hint(err, "add --force to replace it, or --resume to go on with an interrupted run");
+  return err_hint(err, "add --force to replace it; 'weir audit' says whether it is whole");
 }
 
 bool job_output_is_closed(const struct job *job) {

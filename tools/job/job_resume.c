@@ -3,16 +3,19 @@
 //   kill in the seal ─▶ .OUT.<plan id>.weir/seal.json   all that is left to do
 //                                          /report.json  the report of that run, if it was to write one
 //
-// It is completed before anything is loaded: with --inplace its input is gone already. So the
+// It is completed before anything is loaded, by the command that was interrupted, given again, or by any
+// other one for this output with --resume; --fresh gives it up. With --inplace its input is gone already. So the
 // report of such a completion cannot be made again from the model; the run that was interrupted
 // left its own beside seal.json, with `"resumed": "seal"` in it. Where it was not asked for one,
 // the report says what seal.json and the folder know: outputs, manifest, plan. onnx-conv2matmul's
 // own report (--strict-compat) holds nothing of that, so it is refused, before anything is moved.
+#include "carry_out.h"
 #include "fs.h"
 #include "job.h"
 #include "put_in_place.h"
 #include "report.h"
 #include "seal_intent.h"
+#include "stop.h"
 #include "version.h"
 
 #include <fcntl.h>
@@ -33,7 +36,7 @@ struct ending {
 static struct span kept_report(const struct staging *st) {
   struct err ignored = {0};
   struct span text;
-  if (fs_read_file(st->folder, STAGING_REPORT, REPORT_MAX_BYTES, &text, &ignored))
+  if (fs_read_own(st->folder, STAGING_REPORT, REPORT_MAX_BYTES, st->name, &text, &ignored))
     return span_of(NULL, 0);
   struct json_value *doc = json_parse(text, STAGING_REPORT, &ignored);
   if (!doc) fs_free(text);
@@ -98,7 +101,10 @@ static int finish_found(struct job *job, const char *name, struct err *err) {
   struct ending e = {.job = job};
   struct seal_report report = {0};
   if (staging_open_sealed(&e.st, job->out.folder, name, err)) return -1;
-  int rc = prepare_report(&e, err);
+  const struct work_options work = {.jobs = cli_count(job->args, OPT_JOBS), .stop = stop_watch()};
+  int rc = staging_check_version(&e.st, version_number, err);
+  if (rc == 0) rc = carry_out_check_seal(&work, &e.st, err);
+  if (rc == 0) rc = prepare_report(&e, err);
   if (rc == 0) rc = seal_finish(&e.st, &report, err);
   staging_close(&e.st);
   if (rc == 0) {
@@ -114,6 +120,43 @@ static int finish_found(struct job *job, const char *name, struct err *err) {
   return rc;
 }
 
+// Was it this very command that was interrupted? -1: another process is at it.
+static int is_of_this_command(struct job *job, const char *name, bool *same, struct err *err) {
+  const struct cli_args *args = job->args;
+  struct staging st;
+  *same = false;
+  if (staging_open_sealed(&st, job->out.folder, name, err)) return -1;
+  *same = staging_is_of_job(&st, version_number, cli_resume_command(args, &job->arena),
+                            arena_folder(&job->arena, cli_operand(args, "IN")),
+                            cli_flag(args, OPT_INPLACE));
+  staging_close(&st);
+  return 0;
+}
+
+// Only where the run that follows will be let: what is in place of an output that may not be replaced
+// stays as it is.
+static int give_up(struct job *job, const char *name, bool *given_up, struct err *err) {
+  const struct cli_args *args = job->args;
+  struct staging st;
+  struct stat at;
+  *given_up = false;
+  const bool replace = cli_flag(args, OPT_FORCE) || cli_flag(args, OPT_INPLACE);
+  if (!replace && lstat(job->out.path, &at) == 0) return 0;
+  if (cli_flag(args, OPT_DRY_RUN) || staging_open_sealed(&st, job->out.folder, name, err))
+    return err->kind == ERR_NONE ? 0 : -1;
+  *given_up = true;
+  return seal_give_up(&st, err);
+}
+
+static int refuse(struct job *job, struct err *err) {
+  const struct cli_args *args = job->args;
+  err_set(err, ERR_RETRY, "an earlier run was interrupted while it put '%s' in place",
+          quote_str(job->out.path).s);
+  if (cli_flag(args, OPT_DRY_RUN))
+    return err_hint(err, "the command that was interrupted, given again, completes it");
+  return err_because(err, REASON_SEAL_BEGUN);
+}
+
 bool job_finish_seal(const struct cli_args *args, int *rc, struct err *err) {
   struct job job = {.args = args, .out.path = cli_output(args)};
   char name[STAGING_NAME_MAX];
@@ -124,17 +167,17 @@ bool job_finish_seal(const struct cli_args *args, int *rc, struct err *err) {
   job_output_split(&job);
   if (staging_find_seal(job.out.folder, job.out.onnx_name, name, &state, &ignored))
     state = STAGING_SEAL_NONE;
-  bool resume = cli_flag(args, OPT_RESUME);
+  const bool resume = cli_flag(args, OPT_RESUME), dry = cli_flag(args, OPT_DRY_RUN);
   bool found = state == STAGING_SEAL_UNFINISHED || (state == STAGING_SEAL_FINISHED && resume);
-  if (found && resume) {
-    *rc = finish_found(&job, name, err);
+  if (found && cli_flag(args, OPT_FRESH)) {
+    bool given_up;
+    *rc = give_up(&job, name, &given_up, err);
+    found = !given_up || *rc != 0;
+    if (found && *rc == 0) *rc = refuse(&job, err);
   } else if (found) {
-    *rc = err_set(err, ERR_RETRY, "an earlier run was interrupted while it put '%s' in place",
-                  quote_str(job.out.path).s);
-    if (cli_flag(args, OPT_DRY_RUN))
-      err_fill_hint(err, "the command that was interrupted, with --resume, completes it");
-    else
-      err_fill_hint(err, "complete it with: %s", cli_resume_command(args, &job.arena));
+    bool ours = resume;
+    if (!resume && !dry) *rc = is_of_this_command(&job, name, &ours, err);
+    if (*rc == 0) *rc = ours ? finish_found(&job, name, err) : refuse(&job, err);
   }
   arena_free(&job.arena);
   return found;

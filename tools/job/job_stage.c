@@ -22,6 +22,7 @@
 #include "measured.h"
 #include "report.h"
 #include "stop.h"
+#include "version.h"
 
 #include <assert.h>
 
@@ -153,6 +154,9 @@ static struct job_stage *answer(struct job *job, const struct stage_row *row,
                                            .onnx_name = job->out.onnx_name,
                                            .resume_command =
                                                cli_resume_command(job->args, &job->arena),
+                                           .version = version_number,
+                                           .resume = cli_flag(job->args, OPT_RESUME),
+                                           .fresh = cli_flag(job->args, OPT_FRESH),
                                            .sources = job->sources,
                                            .meta_sha256 = job->model.meta_sha256,
                                            .stage = row->name,
@@ -167,7 +171,7 @@ static struct job_stage *answer(struct job *job, const struct stage_row *row,
   if (job_choose_io(job, err)) return NULL;
   if (job->nothing_to_write || job->mode == IO_NULL)
     artifact_open_null(&stage->artifact, &request);
-  else if (artifact_open(&stage->artifact, &request, cli_flag(job->args, OPT_RESUME), err))
+  else if (artifact_open(&stage->artifact, &request, err))
     return NULL;
   int rc = 0;
   if (!stage->artifact.text.at) {
@@ -183,7 +187,7 @@ static struct job_stage *answer(struct job *job, const struct stage_row *row,
     rc = err_set(err, ERR_INPUT,
                  "the artifact of an interrupted run does not hold %u answers of '%s'", q->n,
                  row->name);
-    err_fill_hint(err, "without --resume the weights are looked at again");
+    err_fill_hint(err, "with --fresh the weights are looked at again");
   }
   if (rc) {
     artifact_end(&stage->artifact, false);

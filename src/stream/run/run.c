@@ -256,6 +256,11 @@ static int refuse_overflows(const struct run *r, struct arena *a, struct err *er
   return err_because(err, reason); // of the last one
 }
 
+static unsigned per_cent_done(const struct run *r) {
+  const uint64_t all = plan_total_bytes(r->p);
+  return all == 0 ? 0 : (unsigned)((double)staging_done_bytes(r->st, r->p) / (double)all * 100);
+}
+
 static int conclude(struct run *r, struct arena *a, struct err *err) {
   const uint32_t n = plan_unit_count(r->p), done = staging_done_count(r->st);
   r->stats->units_done = done - r->stats->units_skipped;
@@ -264,8 +269,7 @@ static int conclude(struct run *r, struct arena *a, struct err *err) {
     return -1;
   }
   if (done < n)
-    return err_set(err, ERR_RETRY, "interrupted: %u of the %u units of '%s' are done", done, n,
-                   quote_str(r->p->outputs[r->p->n_outputs - 1].name).s);
+    return err_set(err, ERR_RETRY, "interrupted at %u %%; nothing is lost", per_cent_done(r));
   if (refuse_overflows(r, a, err) != 0) return -1;
   if (r->o->progress.tick)
     r->o->progress.tick(r->o->progress.ctx, r->bytes_total, r->bytes_total, NULL);

@@ -30,8 +30,8 @@ struct companion {
 int companion_open(struct companion **out, int folder, const char *name, struct err *err) {
   int fd = -1;
   if (folder >= 0) {
-    fd = fs_ops->openat(folder, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
-    if (fd < 0) return err_errno(err, errno, ERR_IO, "cannot create '%s'", quote_str(name).s);
+    fd = fs_make_own(folder, name, O_WRONLY, err);
+    if (fd < 0) return -1;
   }
   struct arena arena = {0};
   struct companion *l = arena_zalloc(&arena, sizeof *l);

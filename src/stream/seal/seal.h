@@ -43,8 +43,16 @@ bool seal_may_replace(int dest, const char *onnx, const char *name);
 // does nothing.
 int seal_run(struct staging *st, const struct plan *p, const struct seal_options *options,
              struct seal_report *report, struct err *err);
+// Compares the files of an unfinished seal, staged or in place already, with what seal.json says of them
+// (size, digest of every unit). ERR_INPUT, by name, for one that is not what the interrupted run wrote;
+// ERR_PERMISSION as staging_check_entries; ERR_RETRY if it was stopped. To be asked before seal_finish,
+// which gives them their names; it changes nothing.
+int seal_check(const struct staging *st, const struct reread_work *work, struct err *err);
 // Completes an unfinished seal found in the staging folder (seal.json says all), which was opened
 // by staging_open_sealed or came as STAGING_SEALED. Of a finished one only the folder goes.
 int seal_finish(struct staging *st, struct seal_report *report, struct err *err);
+// Gives an unfinished seal up: data files that it has put in place, and that no .onnx of the folder names,
+// go, and so does the staging folder. What has replaced another file stays. Closes the staging.
+int seal_give_up(struct staging *st, struct err *err);
 
 #endif

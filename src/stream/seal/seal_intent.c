@@ -5,12 +5,14 @@
 //              "units":[<sha256>,…]},
 //             {"name":"x.onnx","role":"onnx",…},{"name":"x.onnx.sum","role":"companion",…}],
 //    "old":[{"name":"x.onnx.data","listed":true},…],
-//    "stale":["x.onnx.tensors.jsonl"]}
+//    "stale":["x.onnx.tensors.jsonl"],
+//    "check":<sha256>}
 //
 // It is written after every file it names is durable and before the first rename. Who finds it can
 // complete the seal without the plan, the sources, or the command line. inode and units tell a file
 // that this seal has moved already from a stranger under the same name. What is read back was on a
-// disk: names are checked to be base names, since they are going to be renamed and unlinked.
+// disk: names are checked to be base names, since they are going to be renamed and unlinked, and `check`
+// is the SHA-256 of the text before it, so that a damaged name never has another file unlinked.
 #include "seal_intent.h"
 
 #include "fs.h"
@@ -63,6 +65,9 @@ int seal_intent_write(const struct seal_intent *s, int folder, struct err *err) 
   for (uint32_t i = 0; i < s->n_stale; i++)
     json_text(&j, s->stale[i]);
   json_end_array(&j);
+  uint8_t check[DIGEST_BYTES];
+  digest_of(j.text, j.n, check);
+  json_put_hex(&j, "check", check, DIGEST_BYTES);
   json_end_object(&j);
   json_newline(&j);
   int bad = fs_put_file(folder, "seal.json", span_of(j.text, j.n), err);
@@ -159,20 +164,37 @@ static bool read_intent(struct seal_intent *s, const struct json_value *doc) {
          read_old(s, json_get(doc, "old")) && read_stale(s, json_get(doc, "stale"));
 }
 
+// Is the text what its check says?
+static bool is_whole(struct span text) {
+  static const char key[] = ",\"check\":\"";
+  const size_t tail = sizeof key - 1 + 2 * DIGEST_BYTES + 3; // ,"check":"…"} and a line break
+  uint8_t was[DIGEST_BYTES], is[DIGEST_BYTES];
+  if (text.n <= tail) return false;
+  const uint8_t *at = text.at + text.n - tail;
+  if (memcmp(at, key, sizeof key - 1) != 0 ||
+      !hex_decode(span_of(at + sizeof key - 1, 2 * DIGEST_BYTES), was, DIGEST_BYTES))
+    return false;
+  digest_of(text.at, text.n - tail, is);
+  return memcmp(is, was, DIGEST_BYTES) == 0;
+}
+
 int seal_intent_read(struct seal_intent *s, int folder, const char *shown, struct err *err) {
   memset(s, 0, sizeof *s);
   struct span text;
-  if (fs_read_file(folder, "seal.json", SEAL_MAX_BYTES, &text, err)) {
+  if (fs_read_own(folder, "seal.json", SEAL_MAX_BYTES, shown, &text, err)) {
     if (err->kind != ERR_NONE) return -1;
     return err_set(err, ERR_INPUT, "there is no seal.json in '%s'", quote_str(shown).s);
   }
-  struct json_value *doc = json_parse(text, "seal.json", err);
+  struct err malformed = {0};
+  const bool whole = is_whole(text);
+  struct json_value *doc = json_parse(text, "seal.json", &malformed);
   fs_free(text);
-  if (!doc) return -1;
   int bad = 0;
-  if (!read_intent(s, doc))
-    bad = err_set(err, ERR_MODEL, "the seal.json in '%s' is not one that weir wrote",
-                  quote_str(shown).s);
+  if (!whole || !doc || !read_intent(s, doc)) {
+    err_set(err, ERR_INPUT, "'seal.json' in '%s' is not what the interrupted run wrote",
+            quote_str(shown).s);
+    bad = err_because(err, REASON_STAGED_OTHER);
+  }
   json_free(doc);
   if (bad) seal_intent_free(s);
   return bad;

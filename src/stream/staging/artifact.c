@@ -89,7 +89,7 @@ static int take_file(void *ctx, const char *name) {
   struct err ignored = {0}; // what cannot be read is not there: the stage runs again
   struct span text;
   if (!hex_decode(span_str(name), named, sizeof named) ||
-      fs_read_file(f->folder, name, MAX_BYTES, &text, &ignored))
+      fs_read_own(f->folder, name, MAX_BYTES, "artifacts", &text, &ignored))
     return 0;
   digest_of(text.at, text.n, is);
   if (memcmp(named, is, sizeof is) != 0 || !answers(text, a->id)) {
@@ -108,11 +108,15 @@ static int look_in(struct artifact *a, const struct artifact_request *q, int fol
   struct staging_header h;
   if (fs_list(artifacts, take_file, &f, "artifacts", err) < 0) return -1;
   if (!a->text.at) return 0;
-  int bad = staging_header_read(folder, &h, err);
+  struct err changed = {0};
+  int bad = staging_header_read(folder, q->version, &h, err);
   if (bad) return -1;
-  if (h.usable) {
-    bad = staging_header_same_sources(&h, q->sources, STAGING_HEADER_MEASURED, err);
-  } else { // whose sources nobody knows: as if it were not there
+  const bool same = h.usable && staging_header_same_sources(&h, q->sources, STAGING_HEADER_MEASURED,
+                                                            &changed) == 0;
+  if (h.usable && !same && q->resume) {
+    *err = changed;
+    bad = -1;
+  } else if (!same) { // of other sources, or whose nobody knows: as if it were not there
     fs_free(a->text);
     a->text = (struct span){0};
   }
@@ -159,7 +163,8 @@ static int search_plans(struct artifact *a, const struct artifact_request *q, st
 static int set_up(struct artifact *a, const struct artifact_request *q, struct err *err) {
   const struct staging_options options = {.dest_folder = q->dest_folder,
                                           .onnx_name = q->onnx_name,
-                                          .resume_command = q->resume_command};
+                                          .resume_command = q->resume_command,
+                                          .version = q->version};
   uint8_t unused[DIGEST_BYTES];
   if (staging_empty(a->at.folder, a->at.name, true, err)) return -1;
   return staging_header_write(a->at.folder, a->id, q->sources, &options, unused, err);
@@ -176,11 +181,10 @@ void artifact_open_null(struct artifact *a, const struct artifact_request *q) {
   artifact_request_id(q, a->id);
 }
 
-int artifact_open(struct artifact *a, const struct artifact_request *q, bool resume,
-                  struct err *err) {
+int artifact_open(struct artifact *a, const struct artifact_request *q, struct err *err) {
   bool made;
   artifact_open_null(a, q);
-  if (resume && search_plans(a, q, err)) goto fail;
+  if (!q->fresh && search_plans(a, q, err)) goto fail;
   if (a->text.at) {
     // A run that ended between the move of its artifact and the removal of the folder left that: it
     // goes at the end, as our own would. Another run may have it.
@@ -189,7 +193,10 @@ int artifact_open(struct artifact *a, const struct artifact_request *q, bool res
     return 0;
   }
   if (open_own(a, q, STAGING_MAKE, &made, err)) goto fail;
-  if (resume && !made && look_in(a, q, a->at.folder, a->at.folder, err)) goto fail;
+  if (!q->fresh && !made &&
+      (staging_check_version(&a->at, q->version, err) || staging_check_entries(&a->at, err) ||
+       look_in(a, q, a->at.folder, a->at.folder, err)))
+    goto fail;
   if (!a->text.at && set_up(a, q, err)) goto fail;
   return 0;
 fail:

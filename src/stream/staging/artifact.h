@@ -18,6 +18,8 @@
 struct artifact_request {
   const char *dest_folder, *onnx_name; // of OUT
   const char *resume_command;
+  const char *version; // of weir
+  bool resume, fresh;  // as staging_options has them
   struct sources *sources;
   const uint8_t *meta_sha256; // of the source: DIGEST_BYTES
   const char *stage;
@@ -36,12 +38,12 @@ struct artifact {
   struct span text; // the whole file; at NULL: not made yet. Freed by artifact_end.
 };
 
-// Opens the stage's folder, under a lock. With `resume`, a finished stage of an interrupted run is
-// looked for first, there and in the staging folders of OUT, and its text is given; ERR_INPUT if
-// the sources are no longer those it was made from. ERR_RETRY if another process is at it. On
-// failure nothing stays open.
-int artifact_open(struct artifact *a, const struct artifact_request *q, bool resume,
-                  struct err *err);
+// Opens the stage's folder, under a lock. Unless q->fresh, a finished stage of an interrupted run is
+// looked for first, there and in the staging folders of OUT, and its text is given. One that was made
+// from other sources, or by another version of weir, counts as absent; with q->resume other sources are
+// ERR_INPUT. ERR_RETRY if another process is at it; what another version left in the stage's own folder
+// is refused as staging_open does. On failure nothing stays open.
+int artifact_open(struct artifact *a, const struct artifact_request *q, struct err *err);
 // The same for a stage that leaves nothing on disk.
 void artifact_open_null(struct artifact *a, const struct artifact_request *q);
 // Keeps a copy of the finished text, durably where there is a folder, and its digest.

@@ -118,7 +118,7 @@ static int load_file(void *ctx, const char *name) {
   struct loading *l = ctx;
   if (strncmp(name, "records.", 8) != 0) return 0;
   struct span all;
-  if (fs_read_file(l->folder, name, RECORDS_MAX_BYTES, &all, l->err))
+  if (fs_read_own(l->folder, name, RECORDS_MAX_BYTES, "the staging folder", &all, l->err))
     return l->err->kind == ERR_NONE ? 0 : -1;
   const char *at = (const char *)all.at, *end = at + all.n;
   for (const char *eol; at < end && (eol = memchr(at, '\n', (size_t)(end - at))); at = eol + 1)

@@ -3,8 +3,10 @@
 //   look at free space ─▶ make or find the folder, lock it ─▶ what is in it?
 //
 //       seal.json of ours          SEALED: outputs are complete, only the seal is left
-//       header of ours + --resume  RESUMED: same sources? then take the records over
-//       anything else              FRESH: emptied; plan.json, plan.bin, then header.json (last)
+//       header of ours             RESUMED: same sources? then take the records over
+//       anything else, or --fresh  FRESH: emptied; plan.json, plan.bin, then header.json (last)
+//
+//       another version's, or something that is not ours in it: refused
 //
 //   ─▶ preallocate outputs ─▶ fsync folder ─▶ exclusive lock becomes a shared one
 //
@@ -119,17 +121,20 @@ static void look_at_space(const struct opening *o, struct staging_space *space) 
 
 static int open_output(const struct opening *o, uint32_t i) {
   const struct plan_output *out = &o->p->outputs[i];
-  const int fd = fs_ops->openat(o->st->folder, out->name, O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
-  if (fd < 0)
-    return err_errno(o->err, errno, ERR_IO, "cannot create '%s' in '%s'", quote_str(out->name).s,
-                     quote_str(o->st->name).s);
+  int fd = fs_open_own(o->st->folder, out->name, O_RDWR, o->st->name, o->err);
+  if (fd < 0 && o->err->kind == ERR_NONE)
+    fd = fs_make_own(o->st->folder, out->name, O_RDWR, o->err);
+  if (fd < 0) return -1;
   o->st->outputs[i] = fd;
   struct stat at;
-  if (fstat(fd, &at) || !S_ISREG(at.st_mode) || at.st_nlink != 1)
-    return err_set(o->err, ERR_IO, "'%s' in '%s' is not a file of ours", quote_str(out->name).s,
-                   quote_str(o->st->name).s);
-  if (out->size == 0 || (uint64_t)at.st_size == out->size) return 0;
-  int bad;
+  if (fstat(fd, &at))
+    return err_errno(o->err, errno, ERR_IO, "cannot look at '%s'", quote_str(out->name).s);
+  int bad = 0;
+  if ((uint64_t)at.st_size > out->size) bad = fs_ops->ftruncate(fd, (off_t)out->size);
+  if (bad)
+    return err_errno(o->err, errno, ERR_IO, "cannot set the size of '%s' to %lu bytes",
+                     quote_str(out->name).s, out->size);
+  if ((uint64_t)at.st_size >= out->size) return 0;
   do
     bad = fs_ops->fallocate(fd, 0, (off_t)out->size);
   while (bad && errno == EINTR);
@@ -175,9 +180,8 @@ static int put_plan_text(void *ctx, struct span text) {
 
 // The folder without header.json holds nothing that counts, so the plan needs no name beside it.
 static int write_plan_json(const struct opening *o) {
-  const int fd =
-      fs_ops->openat(o->st->folder, "plan.json", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
-  if (fd < 0) return err_errno(o->err, errno, ERR_IO, "cannot create 'plan.json'");
+  const int fd = fs_make_own(o->st->folder, "plan.json", O_WRONLY, o->err);
+  if (fd < 0) return -1;
   struct plan shown = *o->p; // writing sets the id of its copy
   struct arena scratch = {0};
   struct plan_text *to = arena_alloc(&scratch, sizeof *to);
@@ -193,7 +197,6 @@ static int write_plan_json(const struct opening *o) {
 
 static int take_over(const struct opening *o, const struct staging_header *h) {
   struct staging *st = o->st;
-  if (staging_header_same_sources(h, o->s, STAGING_HEADER_UNITS, o->err)) return -1;
   memcpy(st->header_sha256, h->sha256, DIGEST_BYTES);
   struct records r = {.header_sha256 = st->header_sha256, .n_units = st->n_units};
   r.digests = st->digests;
@@ -211,13 +214,52 @@ static int take_over(const struct opening *o, const struct staging_header *h) {
   return 0;
 }
 
-static int start_afresh(const struct opening *o, bool made) {
+// Why what was left is of no use, for the note.
+enum useless { NOT_USABLE, NOT_WANTED, OTHER_SOURCES };
+
+static void say_discarded(const struct opening *o, enum useless why) {
+  const uint64_t bytes = staging_folder_bytes(o->st->folder);
+  const struct quoted size = quote_bytes(bytes);
+  if (bytes == 0) return;
+  if (why == OTHER_SOURCES)
+    say(o,
+        "the input changed since the interrupted run: discarded %s of that, starting from the "
+        "beginning",
+        size.s);
+  else if (why == NOT_WANTED)
+    say(o, "discarded %s of an interrupted run", size.s);
+  else
+    say(o, "discarded %s of an interrupted run: nothing in it could be used", size.s);
+}
+
+// A folder of another run of this output that nobody works in (this run's stages have theirs).
+static int note_other(void *ctx, const char *name) {
+  const struct opening *o = ctx;
+  bool done;
+  if (strlen(name) >= STAGING_NAME_MAX || !staging_name_is(name, o->options->onnx_name, &done) ||
+      done || strcmp(name, o->st->name) == 0)
+    return 0;
+  const int folder = openat(o->st->dest, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  const bool dead = folder >= 0 && !staging_is_locked(folder);
+  if (folder >= 0) close(folder);
+  return dead;
+}
+
+static void say_nothing_there(const struct opening *o) {
+  struct err ignored = {0};
+  struct opening copy = *o;
+  const bool other = fs_list(o->st->dest, note_other, &copy, "", &ignored) > 0;
+  say(o, "no interrupted run with these options in '%s'%s: starting from the beginning",
+      quote_str(o->st->dest_path).s, other ? " (there is one with other options)" : "");
+}
+
+static int start_afresh(const struct opening *o, bool made, enum useless why) {
   struct staging *st = o->st;
   if (!made) {
+    say_discarded(o, why);
     if (staging_empty(st->folder, st->name, true, o->err)) return -1;
-    say(o, "emptied '%s', which an interrupted run had left", quote_str(st->name).s);
   } else if (o->options->resume && !o->options->took_over) {
-    say(o, "there is nothing to resume in '%s': starting afresh", quote_str(st->dest_path).s);
+    say_nothing_there(o);
   }
   if (write_plan_json(o)) return -1;
   if (fs_put_file(st->folder, "plan.bin", span_of(o->p->literals, (size_t)o->p->n_literals),
@@ -228,24 +270,67 @@ static int start_afresh(const struct opening *o, bool made) {
   return fs_sync_folder(st->dest, st->dest_path, o->err);
 }
 
+static int refuse_version(const struct staging *st, const struct staging_header *h,
+                          const char *version, struct err *err) {
+  if (!h->made_by[0]) return 0;
+  err_set(err, ERR_USAGE, "'%s' in '%s' was left by %s; this is weir %s, and they are not mixed",
+          quote_str(st->name).s, quote_str(st->dest_path).s, h->made_by, version);
+  return err_because(err, REASON_OTHER_VERSION);
+}
+
+int staging_check_version(const struct staging *st, const char *version, struct err *err) {
+  struct staging_header h;
+  if (staging_header_read(st->folder, version, &h, err)) return err->kind == ERR_NONE ? 0 : -1;
+  const int bad = refuse_version(st, &h, version, err);
+  staging_header_free(&h);
+  return bad;
+}
+
+bool staging_is_of_job(const struct staging *st, const char *version, const char *command,
+                       const char *source_folder, bool inplace) {
+  struct staging_header h;
+  struct err ignored = {0};
+  if (staging_header_read(st->folder, version, &h, &ignored)) return false;
+  const bool same = staging_header_is_same_job(&h, command, source_folder, inplace);
+  staging_header_free(&h);
+  return same;
+}
+
+// Goes on with what an interrupted run of this plan left. If it had recorded nothing yet, it may have been
+// ended at any point of its beginning: then the header is ours.
+static int go_on_with(const struct opening *o, const struct staging_header *h) {
+  struct staging *st = o->st;
+  if (staging_check_entries(st, o->err) || take_over(o, h)) return -1;
+  if (staging_done_count(st) > 0) return 0;
+  return staging_header_write(st->folder, o->p->id, o->s, o->options, st->header_sha256, o->err);
+}
+
 // Decides between the three and makes it so. *made: the folder is ours from this call on.
 static int settle(const struct opening *o, bool made, enum staging_resume *how) {
-  struct staging_header h;
-  if (staging_header_read(o->st->folder, &h, o->err)) return -1;
-  int bad = 0;
+  const struct staging_options *options = o->options;
+  struct staging_header h = {0};
   struct err changed = {0};
-  const bool of_plan = staging_header_is_of(&h, o->p->id), resume = o->options->resume;
-  if (staging_has(o->st->folder, "seal.json") &&
-      (resume ||
-       (of_plan && staging_header_same_sources(&h, o->s, STAGING_HEADER_UNITS, &changed) == 0))) {
+  if (!options->fresh && staging_header_read(o->st->folder, options->version, &h, o->err))
+    return -1;
+  const bool of_plan = staging_header_is_of(&h, o->p->id);
+  const bool same =
+      of_plan && staging_header_same_sources(&h, o->s, STAGING_HEADER_UNITS, &changed) == 0;
+  const bool sealed = !options->fresh && staging_has(o->st->folder, "seal.json");
+  int bad = 0;
+  if (refuse_version(o->st, &h, options->version, o->err)) {
+    bad = -1;
+  } else if (sealed && (options->resume || same)) {
     *how = STAGING_SEALED;
     say(o, "'%s' is complete; its outputs only have to be put in place", quote_str(o->st->name).s);
-  } else if (resume && of_plan) {
+  } else if (same) {
     *how = STAGING_RESUMED;
-    bad = take_over(o, &h);
+    bad = go_on_with(o, &h);
+  } else if (of_plan && options->resume) {
+    *o->err = changed;
+    bad = -1;
   } else {
     *how = STAGING_FRESH;
-    bad = start_afresh(o, made);
+    bad = start_afresh(o, made, options->fresh ? NOT_WANTED : of_plan ? OTHER_SOURCES : NOT_USABLE);
   }
   staging_header_free(&h);
   return bad;
@@ -329,6 +414,7 @@ static int open_steps(const struct opening *o, enum staging_resume *how, bool *m
   struct staging_space space;
   if (may_begin(o, &space)) return -1;
   if (staging_enter(st, STAGING_MAKE, made, o->err)) return -1;
+  if (staging_check_owner(st, o->err)) return -1;
   sign_lock(st);
   if (settle(o, *made, how)) return -1;
   if (*how == STAGING_FRESH) *made = true;
@@ -373,7 +459,9 @@ int staging_foresee(const struct plan *p, const struct staging_options *options,
   bool made;
   const struct opening o = {.st = &st, .p = p, .options = options, .dry = true, .err = err};
   reset(&st, NULL, options->dest_folder);
-  const int bad = may_begin(&o, space) || staging_enter(&st, STAGING_LOOK, &made, err);
+  bool bad = may_begin(&o, space) || staging_enter(&st, STAGING_LOOK, &made, err);
+  if (!bad && st.folder >= 0 && !options->fresh)
+    bad = staging_check_version(&st, options->version, err) || staging_check_entries(&st, err);
   staging_close(&st);
   return bad ? -1 : 0;
 }
@@ -399,9 +487,10 @@ int staging_open_bare(struct staging *st, const char *dest_folder, const char *o
   *made = false;
   int bad = staging_open_dest(dest_folder, &st->dest, err);
   if (!bad) bad = staging_enter(st, how, made, err);
+  if (!bad && how == STAGING_MAKE) bad = staging_check_owner(st, err);
   if (bad)
     staging_close(st);
-  else
+  else if (how == STAGING_MAKE)
     sign_lock(st);
   return bad;
 }

@@ -2,7 +2,7 @@
 // under their final names:
 //
 //   plan.json plan.bin   the plan
-//   header.json          source folder, destination, source fingerprints, command line to resume
+//   header.json          version of weir, source folder, destination, source fingerprints, command line
 //   lock                 writers hold a shared flock, seal and clean an exclusive one; says who
 //   records.<n>          unit records, one file a writer, one line a unit, appended after fdatasync
 //   seal.json            written first by the seal: the renames to be made (an unfinished seal)
@@ -19,6 +19,7 @@
 #include "digest.h"
 #include "figure_sums.h"
 #include "plan.h"
+#include "reread.h"
 #include "sources.h"
 
 enum { STAGING_NAME_MAX = 256, STAGING_WRITERS_MAX = 16 };
@@ -46,7 +47,7 @@ struct staging {
 };
 
 enum staging_resume {
-  STAGING_FRESH,   // made new (or emptied a dead one: says so through *note)
+  STAGING_FRESH,   // made new (or emptied a dead one: says so through *note, if it held anything)
   STAGING_RESUMED, // records of an earlier run taken over: staging.done says which
   STAGING_SEALED,  // an unfinished seal of this plan was found: only seal_finish is left to do
 };
@@ -55,15 +56,20 @@ struct staging_options {
   const char *dest_folder;
   const char *onnx_name;      // OUT's base name
   const char *resume_command; // printed and kept in header.json
-  bool resume;
+  const char *version;        // of weir: another one's folder is refused
+  // What an interrupted run of this plan left is taken over, if the sources are what they were.
+  bool resume;    // it is asked for: sources that changed are refused, nothing to resume is said
+  bool fresh;     // what was left is thrown away
   bool took_over; // what a stage before the plan had left: there was something to resume
 };
 
 // Opens or makes the folder for this plan, checks free space against what the plan needs
 // (ERR_NOSPACE with needed and free bytes) and preallocates outputs. A live lock is ERR_RETRY, and
 // so is an unfinished seal of another plan for the same OUT. Resume over changed sources is
-// ERR_INPUT. p->id must be set. note: sentences for the user, one a line, or "". STAGING_SEALED
-// comes without options->resume too, if the sources are still those of the run that began to seal.
+// ERR_INPUT. A folder that another version of weir left is ERR_USAGE, one in which somebody else has
+// put something ERR_PERMISSION, unless it is thrown away. p->id must be set. note: sentences for the
+// user, one a line, or "". STAGING_SEALED comes without options->resume too, if the sources are still
+// those of the run that began to seal. After STAGING_RESUMED, staging_check_units.
 // On failure nothing stays open, and a folder that this call made is gone again.
 int staging_open(struct staging *st, const struct plan *p, struct sources *s,
                  const struct staging_options *options, enum staging_resume *how, char *note,
@@ -79,6 +85,13 @@ struct staging_space {
 // that fills up meanwhile) it cannot know.
 int staging_foresee(const struct plan *p, const struct staging_options *options,
                     struct staging_space *space, struct err *err);
+// Compares the units that were taken over with their records, and forgets those that differ: they are
+// made again. *forgotten: how many. ERR_RETRY if it was stopped.
+int staging_check_units(struct staging *st, const struct plan *p, const struct reread_work *work,
+                        uint32_t *forgotten, struct err *err);
+// Looks at the folder and everything in it: ERR_PERMISSION, by name, for what is not a plain file of ours with
+// this one name. (A file that a seal is just moving may have its final name too.)
+int staging_check_entries(const struct staging *st, struct err *err);
 // A staging that exists in memory only, for the null engine. dest_folder (NULL, or not there:
 // none): where staging_unnamed_file makes its file.
 int staging_open_null(struct staging *st, const struct plan *p, const char *dest_folder,
@@ -119,6 +132,12 @@ int staging_find_seal(const char *dest_folder, const char *onnx_name, char name[
 // Opens such a folder for seal_finish, under the exclusive lock. ERR_RETRY if that is taken.
 int staging_open_sealed(struct staging *st, const char *dest_folder, const char *name,
                         struct err *err);
+// Was it left by this version of weir? ERR_USAGE otherwise.
+int staging_check_version(const struct staging *st, const char *version, struct err *err);
+// Was it left by this very command line (resume_command), over sources that are still there as they were?
+// inplace: they may be gone. False also for a folder that another version left.
+bool staging_is_of_job(const struct staging *st, const char *version, const char *command,
+                       const char *source_folder, bool inplace);
 // For the seal: the exclusive lock, after making sure that the folder is still ours.
 int staging_lock_exclusive(struct staging *st, struct err *err);
 // For the seal: marks the folder as finished (see above), removes it and closes the staging.
@@ -138,7 +157,8 @@ struct staging_found {
 int staging_scan(const char *dir, int (*each)(void *ctx, const struct staging_found *found),
                  void *ctx, struct err *err);
 // Removes one of them. ERR_RETRY if it is locked or half-sealed, ERR_USAGE if it is neither a
-// staging folder nor an orphan.
+// staging folder nor an orphan, ERR_PERMISSION if there is a folder in it that weir did not make: that
+// stays, all else goes.
 int staging_remove_named(const char *dir, const char *name, struct err *err);
 
 #endif

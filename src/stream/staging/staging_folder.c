@@ -97,6 +97,25 @@ bool staging_still_there(const struct staging *st) {
          named.st_dev == held.st_dev;
 }
 
+// The lock is written to, so it must be a file of ours. (Where the folder is only to be removed, what is
+// none keeps nobody out.) It stays -1 where there is none.
+static int open_lock(struct staging *st, enum staging_entry how, struct err *err) {
+  struct err why = {0};
+  for (int tries = 0; tries < ENTER_TRIES; tries++) {
+    st->lock = fs_open_own(st->folder, "lock", O_RDWR, st->name, &why);
+    // An emptied folder has none, and gets one.
+    if (st->lock >= 0 || why.kind != ERR_NONE || how == STAGING_LOOK) break;
+    st->lock = fs_ops->openat(st->folder, "lock", O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
+    if (st->lock >= 0 || errno != EEXIST) break;
+  }
+  if (st->lock >= 0 || (why.kind == ERR_NONE && how == STAGING_LOOK)) return 0;
+  if (why.kind == ERR_PERMISSION && how == STAGING_FOUND) return 0;
+  if (why.kind == ERR_NONE)
+    return err_errno(err, errno, ERR_IO, "cannot open the lock of '%s'", quote_str(st->name).s);
+  *err = why;
+  return -1;
+}
+
 // 1: entered (or could be, where it is only looked), 0: the folder went away under us, -1: failed.
 static int try_enter(struct staging *st, enum staging_entry how, struct err *err) {
   const bool look = how == STAGING_LOOK;
@@ -108,11 +127,8 @@ static int try_enter(struct staging *st, enum staging_entry how, struct err *err
   if (st->folder < 0)
     return err_errno(err, errno, ERR_IO, "cannot open the staging folder '%s' in '%s'",
                      quote_str(st->name).s, quote_str(st->dest_path).s);
-  const int flags = O_RDWR | O_NOFOLLOW | (look ? 0 : O_CREAT);
-  st->lock = fs_ops->openat(st->folder, "lock", flags, 0666);
-  if (look && st->lock < 0 && errno == ENOENT) return 1; // an emptied one has none, and gets one
-  if (st->lock < 0)
-    return err_errno(err, errno, ERR_IO, "cannot open the lock of '%s'", quote_str(st->name).s);
+  if (open_lock(st, how, err)) return -1;
+  if (st->lock < 0) return look || staging_still_there(st);
   if (fs_ops->flock(st->lock, LOCK_EX | LOCK_NB)) {
     const bool no_locks_here = errno == ENOSYS || errno == EOPNOTSUPP || errno == ENOLCK;
     if (errno == EWOULDBLOCK) return busy(st, err);
@@ -140,12 +156,24 @@ int staging_enter(struct staging *st, enum staging_entry how, bool *made, struct
                  quote_str(st->name).s, quote_str(st->dest_path).s);
 }
 
+bool staging_is_locked(int folder) {
+  const int fd = openat(folder, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return false;
+  const bool locked = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  close(fd);
+  return locked;
+}
+
 // ---- leaving ----
 
+// Only what is in our own folder goes: files, whatever they are, by that name. A folder in it is ours if it
+// is `artifacts`; any other one, unless it is empty, is somebody's, and stays.
 struct emptying {
   int folder;
   const char *what;
-  unsigned left; // entries seen that could not be removed yet
+  bool inner;      // in artifacts
+  unsigned left;   // entries seen that could not be removed yet
+  char other[256]; // a folder that is not ours
   struct err *err;
 };
 
@@ -155,27 +183,39 @@ static int unlink_one(int folder, const char *name, int flags, const char *what,
                    quote_str(what).s);
 }
 
-static int empty_artifact(void *ctx, const char *name) {
-  const struct emptying *e = ctx;
-  return unlink_one(e->folder, name, 0, e->what, e->err);
-}
+static int empty_entry(void *ctx, const char *name);
 
-static int empty_entry(void *ctx, const char *name) {
-  struct emptying *e = ctx;
-  if (strcmp(name, "lock") == 0) return 0;
-  e->left++; // listing while removing may pass entries over: look again until none is seen
-  struct stat at;
-  if (fstatat(e->folder, name, &at, AT_SYMLINK_NOFOLLOW) || !S_ISDIR(at.st_mode))
-    return unlink_one(e->folder, name, 0, e->what, e->err);
-  // A folder in the folder (artifacts): one level, as we make it.
+static int empty_artifacts(struct emptying *e, const char *name) {
   const int fd = fs_ops->openat(e->folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
   if (fd < 0)
     return err_errno(e->err, errno, ERR_IO, "cannot open '%s' in '%s'", quote_str(name).s,
                      quote_str(e->what).s);
-  struct emptying inner = {.folder = fd, .what = name, .err = e->err};
-  const int bad = fs_list(fd, empty_artifact, &inner, name, e->err);
+  struct emptying in = {.folder = fd, .what = name, .inner = true, .err = e->err};
+  const int bad = fs_list(fd, empty_entry, &in, name, e->err);
   close(fd);
-  return bad ? -1 : unlink_one(e->folder, name, AT_REMOVEDIR, e->what, e->err);
+  if (in.other[0]) snprintf(e->other, sizeof e->other, "%s", in.other);
+  return bad ? -1 : 0;
+}
+
+static int empty_entry(void *ctx, const char *name) {
+  struct emptying *e = ctx;
+  struct stat at;
+  const bool there = fstatat(e->folder, name, &at, AT_SYMLINK_NOFOLLOW) == 0;
+  if (!there || !S_ISDIR(at.st_mode)) {
+    if (strcmp(name, "lock") == 0 && !e->inner) return 0;
+    e->left++; // listing while removing may pass entries over: look again until none is seen
+    return unlink_one(e->folder, name, 0, e->what, e->err);
+  }
+  if (!e->inner && strcmp(name, "artifacts") == 0 && empty_artifacts(e, name)) return -1;
+  if (fs_ops->unlinkat(e->folder, name, AT_REMOVEDIR) == 0) {
+    e->left++;
+    return 0;
+  }
+  if (errno != ENOTEMPTY && errno != EEXIST)
+    return err_errno(e->err, errno, ERR_IO, "cannot remove '%s' in '%s'", quote_str(name).s,
+                     quote_str(e->what).s);
+  if (!e->other[0]) snprintf(e->other, sizeof e->other, "%s", name);
+  return 0;
 }
 
 int staging_empty(int folder, const char *what, bool keep_lock, struct err *err) {
@@ -185,7 +225,14 @@ int staging_empty(int folder, const char *what, bool keep_lock, struct err *err)
     e.left = 0;
     if (fs_list(folder, empty_entry, &e, what, err)) return -1;
   } while (e.left > 0);
-  return keep_lock || !staging_has(folder, "lock") ? 0 : unlink_one(folder, "lock", 0, what, err);
+  const bool lock_is_other = strcmp(e.other, "lock") == 0; // a folder
+  if (!keep_lock && !lock_is_other && staging_has(folder, "lock") &&
+      unlink_one(folder, "lock", 0, what, err))
+    return -1;
+  if (!e.other[0]) return 0;
+  err_set(err, ERR_PERMISSION, "'%s' in '%s' is a folder that weir did not make: it was left there",
+          quote_str(e.other).s, quote_str(what).s);
+  return err_hint(err, "look what is in it, and remove it; then give the same command again");
 }
 
 struct sum {

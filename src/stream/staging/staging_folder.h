@@ -21,6 +21,10 @@ int staging_open_dest(const char *path, int *dest, struct err *err);
 // lock. ERR_RETRY if the lock is taken.
 enum staging_entry { STAGING_FOUND, STAGING_MAKE, STAGING_LOOK };
 int staging_enter(struct staging *st, enum staging_entry how, bool *made, struct err *err);
+// ERR_PERMISSION where the folder is another user's: who can write to it can change all that is in it.
+int staging_check_owner(const struct staging *st, struct err *err);
+// Does somebody work in it? Looks at the lock without taking part in it for longer than the look.
+bool staging_is_locked(int folder);
 // Is the folder still the one that bears its name?
 bool staging_still_there(const struct staging *st);
 // Opens the folder that OUT has for this id as staging_enter does, FOUND or MAKE, and looks at nothing

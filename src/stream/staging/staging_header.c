@@ -1,24 +1,31 @@
 // header.json, as a run leaves it for the one that resumes it:
 //
-//   {"weir_staging":1,"plan_id":…,"output":"x.onnx","source_folder":…,"destination":…,
+//   {"weir_staging":2,"version":"0.2.0","plan_id":…,"output":"x.onnx","source_folder":…,"destination":…,
 //    "unit_bytes":67108864,
 //    "sources":[{"name":…,"size":…,"mtime_ns":…,"ctime_ns":…,"inode":…},…],
-//    "resume":"weir conv2matmul … --resume"}
+//    "resume":"weir conv2matmul …"}
 //
 // It is written last while a folder is set up, whole or not at all: a folder without it holds
 // nothing that counts. Sources are compared by size, mtime, ctime and inode: bytes written by the
 // interrupted run and bytes written now must come from the same files. The device number is left
 // out, since it may change with a reboot. The folder was found on a disk, so the header is checked
 // like any other input; what is malformed counts as absent, and then the run starts afresh.
+//
+// Versions may make other bytes of the same plan, and mean other things by what lies in the folder: one
+// of another version is never gone on with. 0.1.0 wrote form 1, without a version.
 #include "staging_header.h"
 
 #include "fs.h"
 #include "json.h"
 
+#include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-enum { HEADER_FORMAT = 1, HEADER_MAX_BYTES = 256 << 20 };
+enum { HEADER_FORMAT = 2, HEADER_MAX_BYTES = 256 << 20 };
 
 // The absolute form, where the system can tell it: the header is read from other folders.
 static void put_path(struct json_out *j, const char *key, const char *path) {
@@ -32,6 +39,7 @@ int staging_header_write(int folder, const uint8_t id[DIGEST_BYTES], struct sour
   struct json_out j = {0};
   json_object(&j);
   json_put_uint(&j, "weir_staging", HEADER_FORMAT);
+  json_put_text(&j, "version", options->version);
   json_put_hex(&j, "plan_id", id, DIGEST_BYTES);
   json_put_text(&j, "output", options->onnx_name);
   put_path(&j, "source_folder", sources_folder(s));
@@ -59,18 +67,30 @@ int staging_header_write(int folder, const uint8_t id[DIGEST_BYTES], struct sour
   return bad;
 }
 
-int staging_header_read(int folder, struct staging_header *h, struct err *err) {
+static void see_who_made(struct staging_header *h, uint64_t format, const char *version) {
+  struct span its = {0};
+  const bool named = json_as_string(json_get(h->doc, "version"), &its);
+  if (format == HEADER_FORMAT && named && span_is(its, version)) return;
+  if (named && !span_is(its, version))
+    snprintf(h->made_by, sizeof h->made_by, "weir %.40s", quote(its).s);
+  else
+    snprintf(h->made_by, sizeof h->made_by, format == 1 ? "weir 0.1.0" : "another build of weir");
+}
+
+int staging_header_read(int folder, const char *version, struct staging_header *h,
+                        struct err *err) {
   memset(h, 0, sizeof *h);
   struct span text;
-  if (fs_read_file(folder, "header.json", HEADER_MAX_BYTES, &text, err))
+  if (fs_read_own(folder, "header.json", HEADER_MAX_BYTES, "the staging folder", &text, err))
     return err->kind == ERR_NONE ? 0 : -1;
   digest_of(text.at, text.n, h->sha256);
   struct err malformed = {0};
   h->doc = json_parse(text, "header.json", &malformed);
   fs_free(text);
   uint64_t format = 0, unit = 0;
-  h->usable = h->doc && json_as_uint(json_get(h->doc, "weir_staging"), &format) &&
-              format == HEADER_FORMAT && json_as_uint(json_get(h->doc, "unit_bytes"), &unit) &&
+  if (!h->doc || !json_as_uint(json_get(h->doc, "weir_staging"), &format)) return 0;
+  see_who_made(h, format, version);
+  h->usable = !h->made_by[0] && json_as_uint(json_get(h->doc, "unit_bytes"), &unit) &&
               unit == PLAN_UNIT_BYTES && json_is_array(json_get(h->doc, "sources"));
   return 0;
 }
@@ -137,6 +157,35 @@ int staging_header_same_sources(const struct staging_header *h, const struct sou
 
 const char *staging_header_resume(const struct staging_header *h) {
   struct span text;
-  if (!h->usable || !json_as_string(json_get(h->doc, "resume"), &text) || text.n == 0) return NULL;
+  if (!h->doc || !json_as_string(json_get(h->doc, "resume"), &text) || text.n == 0) return NULL;
   return (const char *)text.at; // json strings are NUL-terminated
+}
+
+// Is a file of the folder what a row says?
+static bool is_as_it_was(int folder, const struct json_value *row) {
+  struct span name;
+  struct fingerprint then;
+  struct stat now;
+  return read_source(row, &name, &then) && fstatat(folder, (const char *)name.at, &now, 0) == 0 &&
+         (uint64_t)now.st_ino == then.ino && (uint64_t)now.st_size == then.size &&
+         now.st_mtim.tv_sec * 1000000000LL + now.st_mtim.tv_nsec == then.mtime_ns;
+}
+
+bool staging_header_is_same_job(const struct staging_header *h, const char *command,
+                                const char *source_folder, bool inplace) {
+  struct span text;
+  char full[PATH_MAX];
+  const char *its = staging_header_resume(h);
+  if (!h->usable || !its || strcmp(its, command) != 0) return false;
+  if (!realpath(source_folder, full) || !json_as_string(json_get(h->doc, "source_folder"), &text) ||
+      !span_is(text, full))
+    return false;
+  if (inplace) return true; // its input may be its output by now
+  const int folder = open(full, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  bool same = folder >= 0;
+  const struct json_value *rows = json_get(h->doc, "sources");
+  for (const struct json_value *row = json_first(rows); same && row; row = json_next(row))
+    same = is_as_it_was(folder, row);
+  if (folder >= 0) close(folder);
+  return same;
 }

@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -107,25 +106,16 @@ struct scan {
   struct err *err;
 };
 
-// Looks at the lock without taking part in it for longer than the look.
-static bool is_locked(int folder) {
-  const int fd = openat(folder, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0) return false;
-  const bool locked = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  close(fd);
-  return locked;
-}
-
 static int report_folder(const struct scan *s, const char *name, bool done) {
   const int folder = openat(s->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (folder < 0) return 0;
   struct staging_header h = {0};
   struct err unread = {0}; // a header that cannot be read only leaves out how to resume
-  staging_header_read(folder, &h, &unread);
+  staging_header_read(folder, "", &h, &unread);
   const struct staging_found found = {
       .name = name,
       .bytes = staging_folder_bytes(folder),
-      .locked = is_locked(folder),
+      .locked = staging_is_locked(folder),
       .half_sealed = !done && staging_has(folder, "seal.json"),
       .resume_command = done ? NULL : staging_header_resume(&h),
   };
@@ -186,7 +176,8 @@ int staging_remove_named(const char *dir, const char *name, struct err *err) {
   if (done) return staging_retire(&st, err);
   if (!staging_has(st.folder, "seal.json")) return staging_remove(&st, err);
   staging_close(&st);
-  err_set(err, ERR_RETRY, "'%s' in '%s' is half-sealed: parts of its output are in place",
+  err_set(err, ERR_RETRY, "'%s' in '%s' holds an output that is not all in place",
           quote_str(name).s, quote_str(dir).s);
-  return err_hint(err, "resume that run to complete it; 'weir clean' shows the command");
+  return err_hint(err,
+                  "the command that made it, given again, completes it; 'weir clean' shows it");
 }

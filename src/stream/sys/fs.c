@@ -71,11 +71,67 @@ int fs_write_all(int fd, const void *bytes, size_t n, const char *what, struct e
   return 0;
 }
 
+// ---- files of our own ----
+
+// Who owns what this process makes there: on file systems that map owners (network ones, FUSE) not
+// always who it runs as.
+static bool is_our_owner(int dir, uid_t owner) {
+  static const char probe[] = "owner.tmp";
+  struct stat at;
+  if (owner == geteuid()) return true;
+  int fd = openat(dir, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+  if (fd < 0) {
+    fd = openat(dir, probe, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd >= 0) unlinkat(dir, probe, 0);
+  }
+  const bool same = fd >= 0 && fstat(fd, &at) == 0 && at.st_uid == owner;
+  if (fd >= 0) close(fd);
+  return same;
+}
+
+const char *fs_not_own(int dir, const struct stat *at) {
+  if (S_ISDIR(at->st_mode)) return "is a folder";
+  if (S_ISLNK(at->st_mode)) return "is a symbolic link";
+  if (S_ISFIFO(at->st_mode)) return "is a FIFO";
+  if (!S_ISREG(at->st_mode)) return "is a device or a socket";
+  if (at->st_nlink != 1) return "has another name somewhere (it is a hard link)";
+  if (!is_our_owner(dir, at->st_uid)) return "belongs to another user";
+  return NULL;
+}
+
+int fs_open_own(int dir, const char *name, int flags, const char *where, struct err *err) {
+  const char *wrong = NULL;
+  struct stat at;
+  const int fd = fs_ops->openat(dir, name, flags | O_NOFOLLOW | O_NONBLOCK, 0);
+  const int why = fd < 0 ? errno : 0;
+  if (fd < 0 && why == ENOENT) return -1;
+  if (fd >= 0 ? fstat(fd, &at) == 0 : fstatat(dir, name, &at, AT_SYMLINK_NOFOLLOW) == 0)
+    wrong = fs_not_own(dir, &at);
+  // The flag was for the opening alone: some engines take it as a wish not to wait for the disk.
+  if (fd >= 0 && !wrong && fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK) == 0) return fd;
+  if (fd >= 0) close(fd);
+  if (!wrong)
+    return err_errno(err, why, ERR_IO, "cannot open '%s' in '%s'", quote_str(name).s,
+                     quote_str(where).s);
+  err_set(err, ERR_PERMISSION, "'%s' in '%s' %s: weir did not make it", quote_str(name).s,
+          quote_str(where).s, wrong);
+  return err_because(err, REASON_NOT_OURS);
+}
+
+int fs_make_own(int dir, const char *name, int flags, struct err *err) {
+  flags |= O_CREAT | O_EXCL | O_NOFOLLOW;
+  int fd = fs_ops->openat(dir, name, flags, 0666);
+  if (fd < 0 && errno == EEXIST && fs_ops->unlinkat(dir, name, 0) == 0)
+    fd = fs_ops->openat(dir, name, flags, 0666);
+  if (fd >= 0) return fd;
+  return err_errno(err, errno, ERR_IO, "cannot create '%s'", quote_str(name).s);
+}
+
 int fs_put_file(int dir, const char *name, struct span bytes, struct err *err) {
   char beside[300];
   snprintf(beside, sizeof beside, "%s.tmp", name);
-  const int fd = fs_ops->openat(dir, beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
-  if (fd < 0) return err_errno(err, errno, ERR_IO, "cannot create '%s'", quote_str(beside).s);
+  const int fd = fs_make_own(dir, beside, O_WRONLY, err);
+  if (fd < 0) return -1;
   int bad = fs_write_all(fd, bytes.at, bytes.n, beside, err);
   if (!bad && fs_ops->fsync(fd))
     bad = err_errno(err, errno, ERR_IO, "cannot sync '%s'", quote_str(beside).s);
@@ -122,6 +178,15 @@ int fs_read_file(int dir, const char *name, size_t limit, struct span *out, stru
   const int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0 && errno == ENOENT) return -1;
   if (fd < 0) return err_errno(err, errno, ERR_INPUT, "cannot open '%s'", quote_str(name).s);
+  const int bad = read_open_file(fd, name, limit, out, err);
+  close(fd);
+  return bad;
+}
+
+int fs_read_own(int dir, const char *name, size_t limit, const char *where, struct span *out,
+                struct err *err) {
+  const int fd = fs_open_own(dir, name, O_RDONLY, where, err);
+  if (fd < 0) return -1;
   const int bad = read_open_file(fd, name, limit, out, err);
   close(fd);
   return bad;

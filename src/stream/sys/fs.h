@@ -6,6 +6,7 @@
 #include "err.h"
 #include "span.h"
 
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/types.h>
 
@@ -39,6 +40,22 @@ int fs_put_file(int dir, const char *name, struct span bytes, struct err *err);
 // Missing is -1 with an empty err; anything else fills it.
 int fs_read_file(int dir, const char *name, size_t limit, struct span *out, struct err *err);
 void fs_free(struct span bytes);
+
+// A file of a folder that is nobody's but ours: what lies there may have been put there by somebody
+// else, to have us wait on a pipe, or write through a link to a file elsewhere.
+//
+// Says what is wrong with one that was looked at (without following a link): NULL, or "is a FIFO" and
+// the like: not a regular file, more than one link, another owner.
+const char *fs_not_own(int dir, const struct stat *at);
+// Opens one (O_NOFOLLOW and O_NONBLOCK are added); what is wrong with it is ERR_PERMISSION, which
+// names it and `where` it lies. Missing is -1 with an empty err.
+int fs_open_own(int dir, const char *name, int flags, const char *where, struct err *err);
+// The same for one that is read whole, as fs_read_file has it.
+int fs_read_own(int dir, const char *name, size_t limit, const char *where, struct span *out,
+                struct err *err);
+// Makes a new one. What bears the name is removed first: if it is a link, what it leads to stays as it
+// is. `flags`: how it is opened.
+int fs_make_own(int dir, const char *name, int flags, struct err *err);
 // fsync of a folder; file systems that cannot sync one (EINVAL) are taken at their word.
 int fs_sync_folder(int dir, const char *what, struct err *err);
 // Calls `each` for every entry of the folder but "." and "..", in an order of the system's; a value

@@ -18,8 +18,10 @@ struct staging_header {
   struct json_value *doc;
   uint8_t sha256[DIGEST_BYTES];
   bool usable;
+  char made_by[64]; // "weir 0.1.0", where it is of another version or form than ours; else empty
 };
-int staging_header_read(int folder, struct staging_header *h, struct err *err);
+// version: ours.
+int staging_header_read(int folder, const char *version, struct staging_header *h, struct err *err);
 void staging_header_free(struct staging_header *h);
 
 bool staging_header_is_of(const struct staging_header *h, const uint8_t id[DIGEST_BYTES]);
@@ -28,7 +30,11 @@ enum staging_header_left { STAGING_HEADER_UNITS, STAGING_HEADER_MEASURED };
 // -1 with ERR_INPUT, naming the first source that is not what it was.
 int staging_header_same_sources(const struct staging_header *h, const struct sources *s,
                                 enum staging_header_left left, struct err *err);
-// The command that resumes, or NULL; belongs to h.
+// Is this header of that command line, over the sources in that folder, as they are now? (inplace: they
+// may have become the output.)
+bool staging_header_is_same_job(const struct staging_header *h, const char *command,
+                                const char *source_folder, bool inplace);
+// The command that resumes, or NULL; belongs to h. Also that of another version.
 const char *staging_header_resume(const struct staging_header *h);
 
 #endif

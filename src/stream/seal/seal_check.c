@@ -1,0 +1,136 @@
+// An unfinished seal, looked at by who is to complete it, or given up.
+//
+//   staged?  ──yes──▶ that file             size and digests as seal.json has them?
+//     └──no──▶ the one under its final name    no: refused, by name, before anything is moved
+//
+// Between the run that began the seal and the one that completes it days may lie, and others who write to
+// that folder. A data file that was damaged meanwhile must not become part of a model by the rename of the
+// .onnx, so also what is in place already is read.
+#include "fs.h"
+#include "name_scan.h"
+#include "seal.h"
+#include "seal_intent.h"
+#include "staging_folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+// All files that are to be moved, or were: the .onnx of a passage is the last one, as long as it is there.
+static uint32_t count_files(const struct seal_intent *s, const struct staging *st) {
+  return s->n_moves + (s->passage.name && staging_has(st->folder, s->passage.name));
+}
+
+static const struct seal_move *file_at(const struct seal_intent *s, uint32_t i) {
+  return i < s->n_moves ? &s->moves[i] : &s->passage;
+}
+
+// The descriptor of one of them; -1 with err.
+static int open_file(const struct staging *st, const struct seal_move *m, struct err *err) {
+  struct stat at;
+  int fd = openat(st->folder, m->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+  if (fd < 0 && errno == ENOENT)
+    fd = openat(st->dest, m->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+  const bool right =
+      fd >= 0 && fstat(fd, &at) == 0 && S_ISREG(at.st_mode) && (uint64_t)at.st_size == m->size;
+  if (right) return fd;
+  if (fd < 0)
+    err_set(err, ERR_INPUT, "'%s' is neither in '%s' nor in place in '%s'", quote_str(m->name).s,
+            quote_str(st->name).s, quote_str(st->dest_path).s);
+  else
+    err_set(err, ERR_INPUT,
+            "'%s' in '%s' is not the file of %lu bytes that the interrupted run wrote",
+            quote_str(m->name).s, quote_str(st->dest_path).s, m->size);
+  if (fd >= 0) close(fd);
+  return err_because(err, REASON_STAGED_OTHER);
+}
+
+// The ranges of n files, in their order. How many.
+static uint32_t list_ranges(const struct seal_intent *s, const int *fds, uint32_t n_files,
+                            struct reread_known *rows) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < n_files; i++) {
+    const struct seal_move *m = file_at(s, i);
+    for (uint32_t k = 0; k < m->n_units; k++) {
+      const uint64_t off = k * PLAN_UNIT_BYTES;
+      rows[n++] = (struct reread_known){.fd = fds[i],
+                                        .off = off,
+                                        .len = min_u64(PLAN_UNIT_BYTES, m->size - off),
+                                        .sha256 = m->units[k]};
+    }
+  }
+  return n;
+}
+
+static int say_differs(const struct staging *st, const struct seal_intent *s, uint32_t n_files,
+                       const struct reread_known *rows, struct err *err) {
+  for (uint32_t i = 0; i < n_files; i++) {
+    const struct seal_move *m = file_at(s, i);
+    for (uint32_t k = 0; k < m->n_units; k++, rows++) {
+      if (!rows->differs) continue;
+      err_set(err, ERR_INPUT,
+              "'%s' in '%s' is not what the interrupted run wrote: bytes %lu..%lu differ",
+              quote_str(m->name).s, quote_str(st->dest_path).s, rows->off, rows->off + rows->len);
+      return err_because(err, REASON_STAGED_OTHER);
+    }
+  }
+  return 0;
+}
+
+static int compare(const struct staging *st, const struct seal_intent *s, const int *fds,
+                   uint32_t n_files, struct arena *scratch, const struct reread_work *work,
+                   struct err *err) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < n_files; i++)
+    n += file_at(s, i)->n_units;
+  struct reread_known *rows = arena_alloc(scratch, (n + 1) * sizeof *rows);
+  n = list_ranges(s, fds, n_files, rows);
+  if (!reread_compare(rows, n, work))
+    return err_set(err, ERR_RETRY, "interrupted while the work of an earlier run was checked");
+  return say_differs(st, s, n_files, rows, err);
+}
+
+int seal_check(const struct staging *st, const struct reread_work *work, struct err *err) {
+  bool done = false;
+  struct seal_intent s;
+  struct arena scratch = {0};
+  if (staging_name_is(st->name, NULL, &done) && done) return 0;
+  if (staging_check_entries(st, err) || seal_intent_read(&s, st->folder, st->name, err)) return -1;
+  const uint32_t n_files = count_files(&s, st);
+  int *fds = arena_alloc(&scratch, (n_files + 1) * sizeof *fds), bad = 0;
+  uint32_t n = 0;
+  for (; !bad && n < n_files; n++)
+    if ((fds[n] = open_file(st, file_at(&s, n), err)) < 0) bad = -1;
+  if (!bad) bad = compare(st, &s, fds, n_files, &scratch, work, err);
+  for (uint32_t i = 0; i < n; i++)
+    if (fds[i] >= 0) close(fds[i]);
+  arena_free(&scratch);
+  seal_intent_free(&s);
+  return bad;
+}
+
+// ---- giving up ----
+
+// The data file m, where it lies under `name` by now and no model names it so.
+static void take_back(const struct staging *st, const struct seal_move *m, const char *name) {
+  struct stat at;
+  char who[256];
+  if (fstatat(st->dest, name, &at, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(at.st_mode)) return;
+  const bool ours = (uint64_t)at.st_ino == m->inode && (uint64_t)at.st_size == m->size;
+  if (ours && name_scan_folder(st->dest, name, NULL, who) == NAME_SCAN_FREE)
+    fs_ops->unlinkat(st->dest, name, 0); // what stays is a file too many, and `clean` lists it
+}
+
+int seal_give_up(struct staging *st, struct err *err) {
+  struct seal_intent s;
+  struct err unreadable = {0};
+  if (seal_intent_read(&s, st->folder, st->name, &unreadable) == 0) {
+    for (uint32_t i = 0; i < s.n_moves; i++) {
+      if (s.moves[i].role != SEAL_DATA || s.moves[i].kept) continue;
+      take_back(st, &s.moves[i], s.moves[i].name);
+      if (s.moves[i].via) take_back(st, &s.moves[i], s.moves[i].via);
+    }
+    seal_intent_free(&s);
+  }
+  return staging_retire(st, err);
+}
