@@ -68,7 +68,9 @@ struct job {
   struct plan_layout layout;
   struct plan plan;
   bool planned;
-  uint64_t output_limit; // bytes that all outputs together may have; 0: any
+  uint64_t output_limit;  // bytes that all outputs together may have; 0: any
+  bool smallest;          // nothing smaller could be picked for it
+  const char *limit_hint; // what would help where it is too small; may be NULL
   uint64_t index_bytes;
   // records of it
   const char *command; // as in the edit log's head and the plan's passes
@@ -100,6 +102,10 @@ struct job {
 int job_open(struct job *job, const struct cli_args *args, struct err *err);
 // Starts the edit log. `command` and `options` (a JSON object) name what makes the edits.
 int job_begin_edits(struct job *job, const char *command, const char *options, struct err *err);
+// The model as it was loaded, with no edit and no record of one: job_begin_edits comes next. What stages
+// answered is kept. planned_bytes: what all files of the output would have after the edits so far.
+int job_begin_again(struct job *job, struct err *err);
+int job_planned_bytes(struct job *job, uint64_t *bytes, struct err *err);
 int job_finish(struct job *job, struct err *err);
 // All of it: opens a job, lets `edit` begin and make its edits, finishes and closes; or completes the
 // seal of an interrupted run (job_finish_seal).

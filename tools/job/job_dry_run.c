@@ -10,6 +10,7 @@
 // Where OUT was left out there is nothing to refuse: figures are then those of the input's folder.
 #include "job.h"
 #include "report.h"
+#include "size_words.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -74,7 +75,7 @@ void job_dry_run_print(const struct job *job) {
     printf("how much is free, the file system does not tell\n");
   printf("peak memory: at most %s (index %s + --memory %s + program %s)\n",
          quote_bytes(job_memory_limit(job)).s, quote_bytes(job->index_bytes).s,
-         quote_bytes(job->memory).s, quote_bytes(PROGRAM_BYTES).s);
+         size_words_of(job->memory).s, quote_bytes(PROGRAM_BYTES).s);
   if (job->stats.jobs) printf("workers: %u, io: %s\n", job->stats.jobs, io_mode_name(job->mode));
   if (job->refusal.kind != ERR_NONE)
     printf("the run would be REFUSED with exit code %d\n", (int)job->refusal.kind);
