@@ -112,6 +112,8 @@ int job_finish(struct job *job, struct err *err);
 int job_command(const struct cli_args *args,
                 int (*edit)(struct job *job, void *ctx, struct err *err), void *ctx,
                 struct err *err);
+// Bytes of manifest and companion, once the plan is prepared.
+int job_beside_bytes(const struct job *job, uint64_t *bytes, struct err *err);
 // Decides job->mode, once.
 int job_choose_io(struct job *job, struct err *err);
 void job_close(struct job *job);

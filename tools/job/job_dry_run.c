@@ -28,10 +28,11 @@ int job_refused(struct job *job, const struct err *why, struct err *err) {
 }
 
 int job_look_ahead(struct job *job, struct err *err) {
-  const struct staging_options options = {.dest_folder = job->out.folder,
-                                          .onnx_name = job->out.onnx_name};
+  struct staging_options options = {.dest_folder = job->out.folder,
+                                    .onnx_name = job->out.onnx_name};
   struct err why = {0};
   struct stat at;
+  if (job_beside_bytes(job, &options.beside_bytes, err)) return -1;
   if (job_choose_io(job, &why) && job_refused(job, &why, err)) return -1;
   why = (struct err){0};
   job->ahead.output_exists = !job->out.absent && job_output_there(job, &at);

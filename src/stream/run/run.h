@@ -54,6 +54,8 @@ struct run_lines {
 // staged outputs once more, in parallel (null staging: makes the bytes again). Memory is bounded.
 int run_tensor_digests(const struct plan *p, struct sources *s, const struct staging *st,
                        const struct work_options *options, struct run_lines lines, struct err *err);
+// How long that text will be, to the byte.
+uint64_t run_tensor_digests_bytes(const struct plan *p);
 
 // The smallest memory budget that works for `jobs` workers (0: one).
 uint64_t run_min_memory(uint32_t jobs);
