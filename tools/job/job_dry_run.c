@@ -78,6 +78,12 @@ void job_dry_run_print(const struct job *job) {
          quote_bytes(job_memory_limit(job)).s, quote_bytes(job->index_bytes).s,
          size_words_of(job->memory).s, quote_bytes(PROGRAM_BYTES).s);
   if (job->stats.jobs) printf("workers: %u, io: %s\n", job->stats.jobs, io_mode_name(job->mode));
+  const struct run_doubts doubts = run_doubts(&job->plan);
+  if (doubts.overflow || doubts.nonfinite)
+    printf("weights: not looked at for values that would still refuse the run: %s%s%s\n",
+           doubts.overflow ? "too large for their new type" : "",
+           doubts.overflow && doubts.nonfinite ? ", " : "",
+           doubts.nonfinite ? "NaN and infinities" : "");
   if (job->refusal.kind != ERR_NONE)
     printf("the run would be REFUSED with exit code %d\n", (int)job->refusal.kind);
 }
