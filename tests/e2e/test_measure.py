@@ -562,6 +562,16 @@ def test_a_budget_counts_what_later_passes_make_of_it(weir, small_encoder, tmp_p
     assert [s["name"] for s in report["weir"]["stages"]] == ["measure"]
 
 
+def test_a_dry_run_counts_what_measuring_holds(weir, tmp_path):
+    """Questions, answers and candidates of many weights are more than the index that the run is left with."""
+    source = shared_model(tmp_path / "m.onnx", 1500, 1500, 16)
+    words = ("quantize", source, tmp_path / "o.onnx", "--budget", "3M", "--candidates", "4:16,8:16", "--memory", "2MiB", "--jobs", "1")
+    said = weir(*words, "--dry-run", "--json").json()["weir"]
+    assert said["peak_memory_limit_bytes"] > said["index_bytes"] + (2 << 20) + (16 << 20)
+    done = weir(*words, "--json").json()["weir"]
+    assert done["index_bytes"] == said["index_bytes"] and done["peak_memory_bytes"] <= done["peak_memory_limit_bytes"]
+
+
 def test_a_budget_too_small_for_convolutions_says_what_helps(weir, small_encoder, tmp_path):
     done = weir("quantize", small_encoder, tmp_path / "out.onnx", "--budget", "300K", code=1)
     assert "a budget of 300KiB is too small" in done.err and "run conv2matmul first: pointwise Conv nodes hold" in done.err

@@ -68,10 +68,11 @@ struct job {
   struct plan_layout layout;
   struct plan plan;
   bool planned;
-  uint64_t output_limit;  // bytes that all outputs together may have; 0: any
-  bool smallest;          // nothing smaller could be picked for it
-  const char *limit_hint; // what would help where it is too small; may be NULL
-  uint64_t index_bytes;
+  uint64_t output_limit;   // bytes that all outputs together may have; 0: any
+  bool smallest;           // nothing smaller could be picked for it
+  const char *limit_hint;  // what would help where it is too small; may be NULL
+  uint64_t index_bytes;    // arenas and tables once planned
+  uint64_t planning_bytes; // the most that they held until then, and what stages answered
   // records of it
   const char *command; // as in the edit log's head and the plan's passes
   const char *options; // canonical JSON object
@@ -144,7 +145,9 @@ void job_warn(struct job *job, const char *fmt, ...) __attribute__((format(print
 // end of its report. look_ahead asks what is asked of a run after its plan was made.
 int job_refused(struct job *job, const struct err *why, struct err *err);
 int job_look_ahead(struct job *job, struct err *err);
-// The peak of memory that a run does not pass: index, --memory and the program.
+// The peak of memory that a run does not pass: index, --memory and the program. A stage has --memory
+// beside what the passes hold that asked it. job_index_peak: of that, the part of the index.
+uint64_t job_index_peak(const struct job *job);
 uint64_t job_memory_limit(const struct job *job);
 // A dry run's lines.
 void job_dry_run_print(const struct job *job);

@@ -47,8 +47,14 @@ int job_look_ahead(struct job *job, struct err *err) {
   return 0;
 }
 
+uint64_t job_index_peak(const struct job *job) {
+  if (job->stages) return max_u64(job->planning_bytes, job->index_bytes);
+  const uint64_t before = job->planning_bytes; // there --memory is not in use yet
+  return before > job->index_bytes + job->memory ? before - job->memory : job->index_bytes;
+}
+
 uint64_t job_memory_limit(const struct job *job) {
-  return job->index_bytes + job->memory + PROGRAM_BYTES;
+  return job_index_peak(job) + job->memory + PROGRAM_BYTES;
 }
 
 void job_dry_run_print(const struct job *job) {
@@ -75,7 +81,7 @@ void job_dry_run_print(const struct job *job) {
   else
     printf("how much is free, the file system does not tell\n");
   printf("peak memory: at most %s (index %s + --memory %s + program %s)\n",
-         quote_bytes(job_memory_limit(job)).s, quote_bytes(job->index_bytes).s,
+         quote_bytes(job_memory_limit(job)).s, quote_bytes(job_index_peak(job)).s,
          size_words_of(job->memory).s, quote_bytes(PROGRAM_BYTES).s);
   if (job->stats.jobs) printf("workers: %u, io: %s\n", job->stats.jobs, io_mode_name(job->mode));
   const struct run_doubts doubts = run_doubts(&job->plan);

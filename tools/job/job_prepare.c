@@ -218,6 +218,9 @@ int job_prepare_plan(struct job *job, struct err *err) {
   }
   if (write_plan(job, err)) return -1;
   job->index_bytes = arena_held_bytes();
+  job->planning_bytes = arena_peak_bytes();
+  for (const struct job_stage *s = job->stages; s; s = s->next)
+    job->planning_bytes += s->artifact.text.n; // answers, which lie elsewhere
   // Before the seal: a run that is killed in it is completed without making the edits again.
   return job->log.file ? job_text_publish(&job->log, err) : 0;
 }
