@@ -29,11 +29,22 @@ struct arena_chunk {
 enum { CHUNK_MIN = 64 << 10, CHUNK_MAX = 1 << 20, TABLE_MIN_BYTES = 512 };
 enum { SCATTER_MIN_BYTES = 4 << 20 }; // below, the processor's own tables reach
 
-static _Atomic uint64_t held;
+static _Atomic uint64_t held, peak;
 static void (*exhausted)(size_t);
 
 uint64_t arena_held_bytes(void) {
   return held;
+}
+
+uint64_t arena_peak_bytes(void) {
+  return peak;
+}
+
+static void hold(uint64_t bytes) {
+  const uint64_t now = held += bytes;
+  uint64_t most = peak;
+  while (now > most && !atomic_compare_exchange_weak(&peak, &most, now))
+    ;
 }
 
 void arena_on_exhausted(void (*hook)(size_t)) {
@@ -53,7 +64,7 @@ static void add_chunk(struct arena *a, size_t n) {
   struct arena_chunk *c = need_memory(malloc(sizeof *c + size), size);
   c->before = a->last;
   c->size = size;
-  held += size;
+  hold(size);
   a->last = c;
   a->used = 0;
 }
@@ -127,7 +138,7 @@ void *table_grow(void *at, size_t *cap, size_t need, size_t row_bytes) {
   size_t bytes;
   if (__builtin_mul_overflow(rows, row_bytes, &bytes)) need_memory(NULL, SIZE_MAX);
   void *grown = need_memory(realloc(at, bytes), bytes);
-  held += (rows - *cap) * row_bytes;
+  hold((rows - *cap) * row_bytes);
   *cap = rows;
   return grown;
 }

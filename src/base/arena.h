@@ -27,6 +27,8 @@ void arena_free(struct arena *a);
 // Bytes now held by all arenas and tables of the process: what reports call index_bytes when asked
 // after planning.
 uint64_t arena_held_bytes(void);
+// The most that were held at once so far.
+uint64_t arena_peak_bytes(void);
 
 // Called, if set, when `bytes` more cannot be had; must not return. The default prints nothing and
 // aborts; `tools` sets one that tells the user.

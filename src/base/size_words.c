@@ -2,12 +2,16 @@
 // most tools that take such words do: "64M" is "64MiB", and "64MB" a little less.
 //
 // A fraction is multiplied out digit by digit in integers, from its end: no double comes between
-// the words and the bytes, however many digits there are.
+// the words and the bytes, however many digits there are. Sizes that were given are shown as such
+// words again; sizes that came about are shown in decimal units (quote_bytes).
 #include "size_words.h"
+
+#include <stdio.h>
+
+static const char letters[] = "KMGT";
 
 // The factor that a unit stands for, 0 for what is none.
 static uint64_t unit_factor(const char *unit) {
-  static const char letters[] = "KMGT";
   if (*unit == '\0' || strcmp(unit, "B") == 0) return 1;
   char first = unit[0] == 'k' ? 'K' : unit[0];
   const char *at = strchr(letters, first);
@@ -49,4 +53,27 @@ bool size_words_parse(const char *text, uint64_t *bytes) {
   if (*bytes > INT64_MAX) return false;
   if (fraction) *bytes += fraction_of(fraction, n_fraction, factor);
   return *bytes <= INT64_MAX;
+}
+
+// The number of units if n is a whole number of them; `letter`: which, NUL if of none.
+static uint64_t whole_units(uint64_t n, uint64_t step, char *letter) {
+  *letter = '\0';
+  for (const char *l = letters; *l && n && n % step == 0; l++) {
+    n /= step;
+    *letter = *l;
+  }
+  return n;
+}
+
+struct quoted size_words_of(uint64_t n) {
+  struct quoted q;
+  char binary, decimal;
+  const uint64_t b = whole_units(n, 1024, &binary), d = whole_units(n, 1000, &decimal);
+  if (binary && (!decimal || b <= d))
+    snprintf(q.s, sizeof q.s, "%lu%ciB", b, binary);
+  else if (decimal)
+    snprintf(q.s, sizeof q.s, "%lu%cB", d, decimal);
+  else
+    snprintf(q.s, sizeof q.s, "%lu bytes", n);
+  return q;
 }

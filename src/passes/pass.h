@@ -88,13 +88,24 @@ struct pass_env {
   // where there are no weights at hand.
   int (*read)(void *ctx, uint32_t tensor, uint8_t *out, size_t n, struct err *err);
   void *read_ctx;
+  // How much too many bytes a pass that keeps to a size counted in an earlier round (pass_counted), over
+  // what its plan then had; below 0: too few. NULL: nobody knows yet.
+  const int64_t *overcount;
   struct model_types *types; // what passes and inference noted so far; NULL: of this pass only
+};
+
+// What a pass that keeps to a size took the output to be, whose true size is known when it is planned.
+struct pass_counted {
+  uint64_t bytes;
+  double error;  // summed squares, of what was picked
+  bool smallest; // nothing fits by the count: it picked the smallest of all
 };
 
 // What came of it, beside edits and sites. Starts zeroed.
 struct pass_result {
-  uint64_t output_limit; // bytes that all files of the output may have; 0: any
-  uint64_t held_back;    // rewrites that the cap on exactness kept from being made
+  struct pass_counted counted; // where there is an output_limit
+  uint64_t output_limit;       // bytes that all files of the output may have; 0: any
+  uint64_t held_back;          // rewrites that the cap on exactness kept from being made
 };
 
 // ---- options -----------------------------------------------------------------------------------

@@ -229,3 +229,30 @@ def test_a_weight_that_a_body_gives_on_stays(weir, tmp_path):
     report = weir.report("cast", source, tmp_path / "out.onnx", "--to", "float16", "--min-elements", "1")
     assert "output_of_body" in json.dumps(report)
     assert (tmp_path / "out.onnx").read_bytes() == source.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "words, doubts",
+    [
+        (["cast", "--to", "float16"], ["overflow"]),
+        (["cast", "--to", "float16", "--on-overflow", "clip"], []),
+        (["quantize"], ["nonfinite"]),
+        (["convert"], []),
+        (["run", "--pass", "matmulnbits", "--pass", "cast:to=bfloat16,min_elements=8"], ["nonfinite", "overflow"]),
+    ],
+)
+def test_a_dry_run_says_what_it_does_not_look_for(weir, tmp_path, words, doubts):
+    """A dry run reads no weights: it cannot refuse what the run refuses, and says so."""
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 64]) for n in "xy")
+    w = np.ones((64, 64), np.float32)
+    w[3, 4] = 1e30
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["z"], "fc"), helper.make_node("Add", ["z", "b"], ["y"])]
+    tensors = [numpy_helper.from_array(w, "w"), numpy_helper.from_array(np.full(64, 3e38, np.float32), "b")]
+    model = helper.make_model(helper.make_graph(nodes, "g", [x], [y], tensors), opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, tmp_path / "m.onnx")
+    command, *options = words
+    words = [command, tmp_path / "m.onnx", tmp_path / "o.onnx", *options, "--dry-run"]
+    assert weir(*words, "--json").json()["weir"]["not_looked_for"] == doubts
+    said = weir(*words).out
+    assert ("not looked at for values that would still refuse the run" in said) == bool(doubts)
+    assert ("too large for their new type" in said) == ("overflow" in doubts)

@@ -122,6 +122,17 @@ def test_dry_run_knows_the_memory_of_the_workers(weir, tmp_path, encoder):
     same_refusal(weir, ["convert", encoder, tmp_path / "x.onnx", "--jobs", "1000"], 2)
 
 
+@pytest.mark.parametrize("options", ([], ["--tensor-digests"], ["--tensor-digests", "--hash-inputs"]))
+def test_disk_needed_counts_the_files_beside_the_outputs(weir, tmp_path, encoder, options):
+    words = ["convert", encoder, tmp_path / "x.onnx"]
+    without = weir(*words, "--dry-run", "--no-manifest", "--json").json()["weir"]["disk_needed_bytes"]
+    needed = weir(*words, "--dry-run", "--json", *options).json()["weir"]["disk_needed_bytes"]
+    weir(*words, *options)
+    beside = list(tmp_path.glob("x.onnx.*json*"))
+    assert len(beside) == 1 + bool(options)
+    assert needed - without == sum(file.stat().st_size for file in beside)
+
+
 def test_dry_run_for_programs(weir, tmp_path, encoder):
     words = ["convert", encoder, tmp_path / "x.onnx", "--memory", "20MiB", "--jobs", "1", "--io", "sync"]
     said = weir(*words, "--dry-run", "--json").json()["weir"]

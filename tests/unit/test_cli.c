@@ -395,6 +395,16 @@ static void test_sizes(void **state) {
     uint64_t n;
     if (size_words_parse(bad[i], &n)) fail_msg("'%s' was accepted", bad[i]);
   }
+  // Shown again as given.
+  static const char *const same[] = {"48MiB", "700KB",    "400MB",     "1GiB",
+                                     "3TB",   "12800KiB", "1001 bytes"};
+  for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+    uint64_t n = 1001;
+    assert_true(size_words_parse(same[i], &n) == (same[i][4] != ' '));
+    assert_string_equal(size_words_of(n).s, same[i]);
+  }
+  assert_string_equal(size_words_of(0).s, "0 bytes");
+  assert_string_equal(size_words_of(1023).s, "1023 bytes");
 }
 
 static void test_shell_quoting(void **state) {

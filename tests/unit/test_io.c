@@ -89,7 +89,7 @@ static bool have_uring(void) {
   const char *why;
   struct err err = {0};
   io_choose(&mode, &why, &err);
-  return mode == IO_URING;
+  return mode == IO_RING_OR_SYNC;
 }
 
 static const enum io_mode all_modes[] = {IO_URING, IO_SYNC, IO_NULL, IO_LOAD};
@@ -443,6 +443,55 @@ static void windows_keep_to_their_budget(void **state) {
   close(fd);
 }
 
+// An engine of rings of which there is one only.
+static struct io_engine scarce;
+static uint32_t rings_left, rings_refused;
+
+static int open_scarce(const struct io_engine *row, uint32_t depth, void **self) {
+  (void)row;
+  if (rings_left == 0) {
+    rings_refused++;
+    return -EMFILE;
+  }
+  rings_left--;
+  return io_uring_engine.open(&io_uring_engine, depth, self);
+}
+
+static const struct io_engine *make_scarce(const struct io_engine *engine) {
+  if (engine != &io_uring_engine) return engine;
+  scarce = *engine;
+  scarce.open = open_scarce;
+  return &scarce;
+}
+
+// `auto` found a ring when it tried, and none is left for the queue: it goes on with sync. Who asked for
+// rings is told.
+static void a_ring_that_fails_later_is_sync(void **state) {
+  struct fixture *fx = *state;
+  if (!have_uring()) skip();
+  enum io_mode mode = IO_AUTO;
+  const char *why;
+  struct err err = {0};
+  struct io *io;
+  io_engine_wrap(make_scarce);
+  rings_left = 1;
+  rings_refused = 0;
+  assert_int_equal(io_choose(&mode, &why, &err), 0);
+  assert_null(why);
+  assert_string_equal(io_mode_name(mode), "uring");
+  io = open_queue(fx, mode, 4, 300000);
+  assert_int_equal(rings_refused, 1);
+  int fd = open_out(fx);
+  assert_int_equal(copy_all(io, fd, 300000, &err), 0);
+  expect_copy(fx);
+  io_close(io);
+  close(fd);
+  const struct io_options options = {.mode = IO_URING, .tiles = 4};
+  assert_int_equal(io_open(&io, &options, fx->sources, &err), -1);
+  assert_int_equal(err.kind, ERR_IO);
+  io_engine_wrap(NULL);
+}
+
 // One copy with the spec armed; 0 or -1 with *err; *hits: how often it struck.
 static int copy_with_fault(const struct fixture *fx, enum io_mode mode, const char *spec,
                            uint32_t *hits, struct err *err) {
@@ -677,6 +726,7 @@ int main(void) {
       CASE(truncation_at_any_moment),
       CASE(more_views_than_windows),
       CASE(windows_keep_to_their_budget),
+      CASE(a_ring_that_fails_later_is_sync),
       CASE(transient_faults_are_repaired),
       CASE(lasting_faults_are_reported),
       CASE(every_write_may_fail),

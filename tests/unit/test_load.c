@@ -588,6 +588,60 @@ static struct pb digest_model(uint8_t large, uint8_t small, size_t *payload) {
   return p;
 }
 
+// A node with an attribute of n strings, the first of 64 KiB, so that it is not held; one in five is empty.
+static struct pb strings_model(uint32_t n, struct digest *d) {
+  struct pb attr = {0}, node = {0}, graph = {0};
+  static char first[1 << 16];
+  memset(first, 'f', sizeof first);
+  pb_text(&attr, 1, "modes");
+  pb_varint(&attr, 20, ATTR_STRINGS);
+  for (uint32_t i = 0; i < n; i++)
+    pb_bytes(&attr, 9, i ? "LEAF" : first, i == 0 ? sizeof first : i % 5 ? 4 : 0);
+  pb_text(&node, 1, "x");
+  pb_text(&node, 2, "l");
+  pb_text(&node, 4, "Trees");
+  pb_message(&node, 5, &attr);
+  pb_message(&graph, 1, &node);
+  pb_io(&graph, 11, "x");
+  pb_io(&graph, 12, "l");
+  struct pb p = pb_model(&graph);
+  if (!d) return p;
+  // What meta_sha256 is of: tags and lengths as they stand, contents as lengths.
+  size_t at = 0;
+  while (p.at[at] != 'f' || p.at[at + 1] != 'f')
+    at++;
+  digest_add(d, p.at, at);
+  for (uint32_t i = 0; i < n; i++) {
+    const uint64_t len = i == 0 ? sizeof first : i % 5 ? 4 : 0;
+    if (i > 0) digest_add(d, p.at + at, 2), at += 2;
+    if (len > 0) digest_add(d, &len, 8);
+    at += (size_t)len;
+  }
+  digest_add(d, p.at + at, p.n - at);
+  return p;
+}
+
+// Millions of strings, as every ensemble of trees has, take no memory each.
+static void test_strings_stay_in_the_file(void **state) {
+  struct pb_home *h = *state;
+  uint8_t want[DIGEST_BYTES];
+  struct digest *d = digest_new();
+  digest_start(d);
+  struct pb p = strings_model(1000, d);
+  digest_end(d, want);
+  digest_free(d);
+  load(h, &p);
+  pb_free(&p);
+  assert_memory_equal(h->m.meta_sha256, want, DIGEST_BYTES);
+  const struct model_attr *a = model_attr_named(&h->m, 0, "modes");
+  assert_true(a->count == 1000 && a->first == NO_ID);
+  const uint64_t before = arena_peak_bytes();
+  p = strings_model(300000, NULL);
+  load(h, &p);
+  pb_free(&p);
+  assert_true(arena_peak_bytes() - before < 100000);
+}
+
 static void test_meta_digest(void **state) {
   struct pb_home *h = *state;
   size_t at;
@@ -631,6 +685,7 @@ int main(void) {
       TEST(test_rests_and_unknown_fields),
       TEST(test_split_submessages_merge),
       TEST(test_meta_digest),
+      TEST(test_strings_stay_in_the_file),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,6 +38,31 @@ int job_choose_io(struct job *job, struct err *err) {
   return job->mode == IO_AUTO ? engine_of(job->args, &job->mode, err) : 0;
 }
 
+// `work` and `report` are to be added.
+static struct put_in_place in_place(const struct job *job) {
+  return (struct put_in_place){
+      .plan = &job->plan,
+      .sources = job->sources,
+      .onnx_name = job->out.onnx_name,
+      .replace = job->out.replace,
+      .manifest = !cli_flag(job->args, OPT_NO_MANIFEST),
+      .tensor_digests = cli_flag(job->args, OPT_TENSOR_DIGESTS),
+      .hash_inputs = cli_flag(job->args, OPT_HASH_INPUTS),
+      .edits_sha256 = job->edits_sha256,
+  };
+}
+
+int job_beside_bytes(const struct job *job, uint64_t *bytes, struct err *err) {
+  const struct put_in_place x = in_place(job);
+  if (put_in_place_bytes(&x, bytes, err)) return -1;
+  // Data that keeps its name goes there by way of another .onnx as long.
+  const struct plan *p = &job->plan;
+  struct stat there;
+  if (job->out.replace && p->n_outputs > 1 && job_output_there(job, &there))
+    *bytes += p->outputs[p->n_outputs - 1].size;
+  return 0;
+}
+
 static int seal(struct job *job, const struct carry_out *c, struct staging *st, struct err *err) {
   struct json_out report = {.indent = 2};
   if (job_wants_report(job->args)) { // as it is if another process completes the seal
@@ -47,18 +72,9 @@ static int seal(struct job *job, const struct carry_out *c, struct staging *st, 
     job->resumed = resumed;
     json_newline(&report);
   }
-  const struct put_in_place x = {
-      .plan = &job->plan,
-      .sources = job->sources,
-      .onnx_name = job->out.onnx_name,
-      .work = c->work,
-      .replace = job->out.replace,
-      .manifest = !cli_flag(job->args, OPT_NO_MANIFEST),
-      .tensor_digests = cli_flag(job->args, OPT_TENSOR_DIGESTS),
-      .hash_inputs = cli_flag(job->args, OPT_HASH_INPUTS),
-      .edits_sha256 = job->edits_sha256,
-      .report = span_of(report.text, report.n),
-  };
+  struct put_in_place x = in_place(job);
+  x.work = c->work;
+  x.report = span_of(report.text, report.n);
   const int rc = put_in_place(&x, st, err);
   json_done(&report);
   return rc;
@@ -68,7 +84,9 @@ static int run_and_seal(struct job *job, struct err *err) {
   struct carried made;
   struct seal_report report = {0};
   const volatile int *stop = stop_watch(); // from the first thing that an interruption would leave
+  uint64_t beside;
   int rc = job_choose_io(job, err);
+  if (rc == 0) rc = job_beside_bytes(job, &beside, err);
   const struct carry_out c = {
       .plan = &job->plan,
       .sources = job->sources,
@@ -78,6 +96,7 @@ static int run_and_seal(struct job *job, struct err *err) {
                 .version = version_number,
                 .resume = cli_flag(job->args, OPT_RESUME),
                 .fresh = cli_flag(job->args, OPT_FRESH),
+                .beside_bytes = rc ? 0 : beside,
                 .took_over = job_stage_took_over(job)},
       .closed = job_output_is_closed(job),
       .work = {.jobs = cli_count(job->args, OPT_JOBS),

@@ -79,8 +79,11 @@ struct job {
   struct plan_layout layout;
   struct plan plan;
   bool planned;
-  uint64_t output_limit; // bytes that all outputs together may have; 0: any
-  uint64_t index_bytes;
+  uint64_t output_limit;   // bytes that all outputs together may have; 0: any
+  bool smallest;           // nothing smaller could be picked for it
+  const char *limit_hint;  // what would help where it is too small; may be NULL
+  uint64_t index_bytes;    // arenas and tables once planned
+  uint64_t planning_bytes; // the most that they held until then, and what stages answered
   // records of it
   const char *command; // as in the edit log's head and the plan's passes
   const char *options; // canonical JSON object
@@ -111,12 +114,18 @@ struct job {
 int job_open(struct job *job, const struct cli_args *args, struct err *err);
 // Starts the edit log. `command` and `options` (a JSON object) name what makes the edits.
 int job_begin_edits(struct job *job, const char *command, const char *options, struct err *err);
+// The model as it was loaded, with no edit and no record of one: job_begin_edits comes next. What stages
+// answered is kept. planned_bytes: what all files of the output would have after the edits so far.
+int job_begin_again(struct job *job, struct err *err);
+int job_planned_bytes(struct job *job, uint64_t *bytes, struct err *err);
 int job_finish(struct job *job, struct err *err);
 // All of it: opens a job, lets `edit` begin and make its edits, finishes and closes; or completes the
 // seal of an interrupted run (job_finish_seal).
 int job_command(const struct cli_args *args,
                 int (*edit)(struct job *job, void *ctx, struct err *err), void *ctx,
                 struct err *err);
+// Bytes of manifest and companion, once the plan is prepared.
+int job_beside_bytes(const struct job *job, uint64_t *bytes, struct err *err);
 // Decides job->mode, once.
 int job_choose_io(struct job *job, struct err *err);
 void job_close(struct job *job);
@@ -151,7 +160,9 @@ void job_warn(struct job *job, const char *fmt, ...) __attribute__((format(print
 // end of its report. look_ahead asks what is asked of a run after its plan was made.
 int job_refused(struct job *job, const struct err *why, struct err *err);
 int job_look_ahead(struct job *job, struct err *err);
-// The peak of memory that a run does not pass: index, --memory and the program.
+// The peak of memory that a run does not pass: index, --memory and the program. A stage has --memory
+// beside what the passes hold that asked it. job_index_peak: of that, the part of the index.
+uint64_t job_index_peak(const struct job *job);
 uint64_t job_memory_limit(const struct job *job);
 // A dry run's lines.
 void job_dry_run_print(const struct job *job);

@@ -10,6 +10,7 @@
 // Where OUT was left out there is nothing to refuse: figures are then those of the input's folder.
 #include "job.h"
 #include "report.h"
+#include "size_words.h"
 #include "version.h"
 
 #include <fcntl.h>
@@ -28,12 +29,13 @@ int job_refused(struct job *job, const struct err *why, struct err *err) {
 }
 
 int job_look_ahead(struct job *job, struct err *err) {
-  const struct staging_options options = {.dest_folder = job->out.folder,
-                                          .onnx_name = job->out.onnx_name,
-                                          .version = version_number,
-                                          .fresh = cli_flag(job->args, OPT_FRESH)};
+  struct staging_options options = {.dest_folder = job->out.folder,
+                                    .onnx_name = job->out.onnx_name,
+                                    .version = version_number,
+                                    .fresh = cli_flag(job->args, OPT_FRESH)};
   struct err why = {0};
   struct stat at;
+  if (job_beside_bytes(job, &options.beside_bytes, err)) return -1;
   if (job_choose_io(job, &why) && job_refused(job, &why, err)) return -1;
   why = (struct err){0};
   job->ahead.output_exists = !job->out.absent && job_output_there(job, &at);
@@ -48,8 +50,14 @@ int job_look_ahead(struct job *job, struct err *err) {
   return 0;
 }
 
+uint64_t job_index_peak(const struct job *job) {
+  if (job->stages) return max_u64(job->planning_bytes, job->index_bytes);
+  const uint64_t before = job->planning_bytes; // there --memory is not in use yet
+  return before > job->index_bytes + job->memory ? before - job->memory : job->index_bytes;
+}
+
 uint64_t job_memory_limit(const struct job *job) {
-  return job->index_bytes + job->memory + PROGRAM_BYTES;
+  return job_index_peak(job) + job->memory + PROGRAM_BYTES;
 }
 
 void job_dry_run_print(const struct job *job) {
@@ -78,9 +86,15 @@ void job_dry_run_print(const struct job *job) {
   else
     printf("how much is free, the file system does not tell\n");
   printf("peak memory: at most %s (index %s + --memory %s + program %s)\n",
-         quote_bytes(job_memory_limit(job)).s, quote_bytes(job->index_bytes).s,
-         quote_bytes(job->memory).s, quote_bytes(PROGRAM_BYTES).s);
+         quote_bytes(job_memory_limit(job)).s, quote_bytes(job_index_peak(job)).s,
+         size_words_of(job->memory).s, quote_bytes(PROGRAM_BYTES).s);
   if (job->stats.jobs) printf("workers: %u, io: %s\n", job->stats.jobs, io_mode_name(job->mode));
+  const struct run_doubts doubts = run_doubts(&job->plan);
+  if (doubts.overflow || doubts.nonfinite)
+    printf("weights: not looked at for values that would still refuse the run: %s%s%s\n",
+           doubts.overflow ? "too large for their new type" : "",
+           doubts.overflow && doubts.nonfinite ? ", " : "",
+           doubts.nonfinite ? "NaN and infinities" : "");
   if (job->refusal.kind != ERR_NONE)
     printf("this would fail with exit code %d\n", (int)job->refusal.kind);
 }

@@ -9,6 +9,7 @@
 
 #include "job_stage.h"
 #include "report.h"
+#include "size_words.h"
 
 int job_load(struct job *job, struct err *err) {
   const struct sources_options options = {.allow_links = cli_flag(job->args, OPT_ALLOW_LINKS)};
@@ -40,8 +41,8 @@ int job_open(struct job *job, const struct cli_args *args, struct err *err) {
   const uint64_t least = run_min_memory(1);
   int rc = 0;
   if (job->memory < least) {
-    rc = err_set(err, ERR_USAGE, "--memory %lu is too little: one worker needs %lu bytes",
-                 job->memory, least);
+    rc = err_set(err, ERR_USAGE, "--memory %s is too little: one worker needs %s",
+                 size_words_of(job->memory).s, size_words_of(least).s);
     err_fill_hint(err, "the default is 48MiB");
   }
   if (rc == 0) rc = job_output_check_name(job, err);
@@ -96,6 +97,22 @@ int job_begin_edits(struct job *job, const char *command, const char *options, s
   return rc;
 }
 
+int job_begin_again(struct job *job, struct err *err) {
+  const struct load_options load = {.warnings = &job->flaws};
+  job_text_drop(&job->log);
+  job_text_drop(&job->report_file);
+  digest_free(job->log_digest);
+  job->log_digest = NULL;
+  edits_free(&job->edits);
+  recipes_free(&job->recipes);
+  model_free(&job->model);
+  model_init(&job->model);
+  recipes_init(&job->recipes);
+  edits_init(&job->edits, &job->model, &job->recipes);
+  job_stage_forget(job);
+  return load_model(&job->model, job->sources, &load, err);
+}
+
 // ---- the plan ----------------------------------------------------------------------------------
 
 static int plan_sink(void *ctx, struct span text) {
@@ -141,23 +158,48 @@ static const char *passes_json(struct job *job) {
   return json_take(&j, &job->arena);
 }
 
+static int build_plan(struct job *job, struct err *err) {
+  job->layout.passes = passes_json(job);
+  job->layout.artifacts = job_stage_artifacts(job);
+  return plan_build(&job->plan, &job->model, &job->recipes, &job->layout, err);
+}
+
+int job_planned_bytes(struct job *job, uint64_t *bytes, struct err *err) {
+  if (build_plan(job, err)) return -1;
+  *bytes = plan_total_bytes(&job->plan);
+  plan_free(&job->plan);
+  return 0;
+}
+
+// An output that is larger than it may be.
+static void refuse_size(const struct job *job, uint64_t bytes, struct err *why) {
+  const struct quoted limit = size_words_of(job->output_limit);
+  if (!job->smallest) {
+    err_fill(why, ERR_FAIL, "the output has %lu bytes, more than the budget of %s", bytes, limit.s);
+    err_fill_hint(why, "lower --budget by the difference");
+    return;
+  }
+  err_fill(why, ERR_FAIL,
+           "a budget of %s is too small: with the smallest candidates the output has %lu bytes",
+           limit.s, bytes);
+  if (job->limit_hint)
+    err_fill_hint(why, "%s", job->limit_hint);
+  else
+    err_fill_hint(why, "raise --budget, or add candidates of fewer bits or larger blocks");
+}
+
 int job_prepare_plan(struct job *job, struct err *err) {
   uint8_t sum[DIGEST_BYTES];
   if (job_text_check(&job->log, err) || edits_finish(&job->edits, err)) return -1;
   digest_end(job->log_digest, sum);
   hex_encode(sum, sizeof sum, job->edits_sha256);
-  job->layout.passes = passes_json(job);
-  job->layout.artifacts = job_stage_artifacts(job);
-  if (plan_build(&job->plan, &job->model, &job->recipes, &job->layout, err)) return -1;
+  if (build_plan(job, err)) return -1;
   job->planned = true;
   struct err why = {0};
   const uint64_t bytes = plan_total_bytes(&job->plan);
   if (!job_output_check_data(job, &why) && !job_output_check_locations(job, &why) &&
-      job->output_limit && bytes > job->output_limit) {
-    err_fill(&why, ERR_FAIL, "the output has %lu bytes, more than the budget of %lu", bytes,
-             job->output_limit);
-    err_fill_hint(&why, "lower --budget by the difference");
-  }
+      job->output_limit && bytes > job->output_limit)
+    refuse_size(job, bytes, &why);
   if (why.kind != ERR_NONE && job_refused(job, &why, err)) return -1;
   if (job_check_files(job, err)) return -1; // the data file's name is known now
   if (job->plan.moved_out)
@@ -178,6 +220,9 @@ int job_prepare_plan(struct job *job, struct err *err) {
   }
   if (write_plan(job, err)) return -1;
   job->index_bytes = arena_held_bytes();
+  job->planning_bytes = arena_peak_bytes();
+  for (const struct job_stage *s = job->stages; s; s = s->next)
+    job->planning_bytes += s->artifact.text.n; // answers, which lie elsewhere
   // Before the seal: a run that is killed in it is completed without making the edits again.
   return job_text_is_open(&job->log) ? job_text_publish(&job->log, err) : 0;
 }

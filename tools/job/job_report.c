@@ -69,6 +69,13 @@ static void write_common(const struct job *job, struct json_out *j) {
   json_put_text(j, "io", io_mode_name(job->mode));
   json_put_uint(j, "jobs", job->stats.jobs);
   json_put_uint(j, "memory_bytes", job->memory);
+  if (dry) {
+    const struct run_doubts doubts = run_doubts(&job->plan);
+    json_put_array(j, "not_looked_for");
+    if (doubts.nonfinite) json_text(j, "nonfinite");
+    if (doubts.overflow) json_text(j, "overflow");
+    json_end_array(j);
+  }
   json_put_array(j, "output");
   for (uint32_t i = 0; i < job->plan.n_outputs; i++)
     job_report_file(j, job->plan.outputs[i].name, job->plan.outputs[i].size);

@@ -204,8 +204,9 @@ static struct job_stage *answer(struct job *job, const struct stage_row *row,
 int job_stage_ask(void *ctx, const struct pass_question *q, struct pass_answer *out,
                   struct err *err) {
   struct job *job = ctx;
-  const struct job_stage *stage = answer(job, stage_named(q->stage), q, err);
+  struct job_stage *stage = answer(job, stage_named(q->stage), q, err);
   if (!stage) return -1;
+  stage->asked = true;
   struct edit_artifact line = {.stage = stage->name, .of = q->of, .n = q->n};
   memcpy(line.sha256, stage->sha256, sizeof line.sha256);
   edit_artifact(&job->edits, &line);
@@ -216,9 +217,13 @@ int job_stage_ask(void *ctx, const struct pass_question *q, struct pass_answer *
 
 const char *job_stage_artifacts(struct job *job) {
   struct json_out j = {0};
-  if (!job->stages) return NULL;
+  const struct job_stage *first = job->stages;
+  while (first && !first->asked)
+    first = first->next;
+  if (!first) return NULL;
   json_array(&j);
-  for (const struct job_stage *s = job->stages; s; s = s->next) {
+  for (const struct job_stage *s = first; s; s = s->next) {
+    if (!s->asked) continue;
     json_object(&j);
     json_put_text(&j, "stage", s->name);
     json_put_hex(&j, "sha256", s->sha256, DIGEST_BYTES);
@@ -240,8 +245,9 @@ int job_stage_replay(void *ctx, const struct edit_artifact *a, struct err *err) 
   for (uint32_t i = 0; i < a->n; i++)
     if (!row->can(&job->recipes, a->of[i]))
       return err_set(err, ERR_MODEL, "recipe %u of 'of' is not one that can be %s", i, row->done);
-  const struct job_stage *stage = answer(job, row, &question, err);
+  struct job_stage *stage = answer(job, row, &question, err);
   if (!stage) return -1;
+  stage->asked = true;
   if (memcmp(stage->sha256, a->sha256, DIGEST_BYTES) == 0) return 0;
   bool is_of_old = false; // version 0.1.0 added up these figures in another way
   for (uint32_t i = 0; i < a->n && strcmp(a->stage, MEASURED_STAGE) == 0; i++)
@@ -273,6 +279,23 @@ int job_stage_move(struct job *job, const struct staging *st, struct err *err) {
     if (artifact_move(&s->artifact, st, err)) return -1;
   job_stage_end(job, false);
   return 0;
+}
+
+void job_stage_forget(struct job *job) {
+  for (struct job_stage *s = job->stages; s; s = s->next)
+    s->asked = false;
+}
+
+void job_stage_drop(struct job *job) {
+  for (struct job_stage **at = &job->stages; *at;) {
+    struct job_stage *s = *at;
+    if (s->asked) {
+      at = &s->next;
+      continue;
+    }
+    *at = s->next;
+    artifact_end(&s->artifact, false);
+  }
 }
 
 void job_stage_end(struct job *job, bool keep) {

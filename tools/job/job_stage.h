@@ -13,6 +13,7 @@ struct job_stage {
   uint8_t sha256[DIGEST_BYTES];
   uint64_t source_bytes_read;
   bool resumed; // found, not made
+  bool asked;   // since the edits were begun
   struct job_stage *next;
 };
 
@@ -32,6 +33,9 @@ const char *job_stage_artifacts(struct job *job);
 bool job_stage_took_over(const struct job *job);
 // Moves what was found into the staging folder of the plan.
 int job_stage_move(struct job *job, const struct staging *st, struct err *err);
+// What was asked is kept, for edits that are made over again. drop: what none of them asked goes.
+void job_stage_forget(struct job *job);
+void job_stage_drop(struct job *job);
 // Closes all; the stages' own folders go, unless they are to be kept for a resume.
 void job_stage_end(struct job *job, bool keep);
 // The member "stages" of the report.

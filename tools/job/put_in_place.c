@@ -51,10 +51,29 @@ static int list_tensors(const struct put_in_place *x, const struct staging *st,
   return companion_end(*tensors, err);
 }
 
+// With the digests of units, of the companion (NULL: there is none) and of the inputs (NULL: not
+// wanted).
+static int put_manifest(const struct put_in_place *x, const uint8_t (*units)[DIGEST_BYTES],
+                        const uint8_t *tensors, const char *const *inputs, struct json_out *out,
+                        struct err *err) {
+  char own[256], companion[256], tensors_hex[DIGEST_HEX];
+  manifest_name(own, x->onnx_name);
+  manifest_tensors_name(companion, x->onnx_name);
+  if (tensors) hex_encode(tensors, DIGEST_BYTES, tensors_hex);
+  const char *const ignore[2] = {own, companion};
+  const struct manifest_input in = {.plan = x->plan,
+                                    .unit_digests = units,
+                                    .edits_sha256 = x->edits_sha256,
+                                    .tensors_sha256 = tensors ? tensors_hex : NULL,
+                                    .ignore_paths = ignore,
+                                    .n_ignore_paths = tensors ? 2 : 1,
+                                    .weir_version = version_number,
+                                    .source_sha256 = inputs};
+  return manifest_write(out, &in, err);
+}
+
 static int write_manifest(const struct put_in_place *x, const struct staging *st,
                           const struct companion *tensors, struct json_out *out, struct err *err) {
-  const char *ignore[2];
-  char name[256], tensors_hex[DIGEST_HEX];
   const uint32_t n_inputs = x->hash_inputs ? sources_count(x->sources) : 0;
   struct arena a = {0};
   char(*hex)[DIGEST_HEX] = arena_alloc(&a, n_inputs * sizeof *hex + 1);
@@ -64,21 +83,34 @@ static int write_manifest(const struct put_in_place *x, const struct staging *st
     rc = hash_source(x->sources, i, hex[i], err);
     inputs[i] = hex[i];
   }
-  manifest_name(name, x->onnx_name);
-  ignore[0] = name;
-  if (tensors) {
-    ignore[1] = companion_name(tensors);
-    hex_encode(companion_sha256(tensors), DIGEST_BYTES, tensors_hex);
-  }
-  const struct manifest_input in = {.plan = x->plan,
-                                    .unit_digests = (const uint8_t(*)[DIGEST_BYTES])st->digests,
-                                    .edits_sha256 = x->edits_sha256,
-                                    .tensors_sha256 = tensors ? tensors_hex : NULL,
-                                    .ignore_paths = ignore,
-                                    .n_ignore_paths = tensors ? 2 : 1,
-                                    .weir_version = version_number,
-                                    .source_sha256 = x->hash_inputs ? inputs : NULL};
-  if (rc == 0) rc = manifest_write(out, &in, err);
+  if (rc == 0)
+    rc = put_manifest(x, (const uint8_t(*)[DIGEST_BYTES])st->digests,
+                      tensors ? companion_sha256(tensors) : NULL, x->hash_inputs ? inputs : NULL,
+                      out, err);
+  arena_free(&a);
+  return rc;
+}
+
+// Digests are as long whatever they are.
+int put_in_place_bytes(const struct put_in_place *x, uint64_t *bytes, struct err *err) {
+  static const uint8_t any[DIGEST_BYTES];
+  char hex[DIGEST_HEX];
+  const uint32_t n_inputs = sources_count(x->sources);
+  const uint64_t n_units = plan_unit_count(x->plan);
+  struct arena a = {0};
+  const uint8_t(*units)[DIGEST_BYTES] = arena_zalloc(&a, (n_units + (size_t)1) * DIGEST_BYTES);
+  const char **inputs = arena_alloc(&a, n_inputs * sizeof *inputs + 1);
+  struct json_out out = {0};
+  int rc = 0;
+  hex_encode(any, DIGEST_BYTES, hex);
+  for (uint32_t i = 0; i < n_inputs; i++)
+    inputs[i] = hex;
+  *bytes = x->tensor_digests ? run_tensor_digests_bytes(x->plan) : 0;
+  if (x->manifest)
+    rc = put_manifest(x, units, x->tensor_digests ? any : NULL, x->hash_inputs ? inputs : NULL,
+                      &out, err);
+  *bytes += out.n;
+  json_done(&out);
   arena_free(&a);
   return rc;
 }

@@ -3,6 +3,7 @@
 // by the step that runs when a site is reported.
 #include "pass_job.h"
 
+#include "conv2matmul.h"
 #include "job_look.h"
 #include "job_stage.h"
 #include "quantized.h"
@@ -139,23 +140,119 @@ struct pass_env pass_job_env(struct pass_job *pj, struct job *job) {
                            .read_ctx = job};
 }
 
+static int make_edits(struct job *job, struct pass_job *pj, const int64_t *overcount,
+                      struct pass_run *run, struct err *err) {
+  *run = (struct pass_run){.pipeline = &pj->pipeline,
+                           .env = pass_job_env(pj, job),
+                           .flaws = job->flaws,
+                           .begin = begin_step,
+                           .ctx = pj};
+  run->env.overcount = overcount;
+  pj->n_sites = 0;
+  if (job_begin_edits(job, pipeline_command(&pj->pipeline), pipeline_options(&pj->pipeline), err))
+    return -1;
+  const int rc = pass_run(run, &pj->arena, err);
+  pj->steps = run->steps;
+  job->output_limit = run->output_limit;
+  job->smallest = run->n_limits == 1 && run->counted.smallest;
+  return rc;
+}
+
+// ---- budgets -----------------------------------------------------------------------------------
+//
+// A pass with a budget counts what the output will have; the plan knows. The difference hardly
+// depends on what is picked:
+//
+//   round   the pass's count keeps to      the plan has
+//   1       budget, with room for padding  T1
+//   2       budget + (count 1 - T1)        T2
+//   3       budget + (count 2 - T2)        T3  …
+//
+// until no room worth a round is left, or nothing changes. Of the rounds whose output fits, the one of
+// least error is made again if it was not the last. Where several passes keep to budgets nobody knows
+// whose count was wrong, and the first round stands.
+
+enum { ROUNDS = 6, WORTH = 1000 };   // a thousandth of the budget is worth a round
+#define SMALLEST (-(int64_t)1 << 62) // an overcount for which nothing is small enough
+
+struct budget_round {
+  bool first;
+  int64_t overcount;
+  struct pass_counted counted;
+  uint64_t bytes; // as planned
+  bool fits;
+};
+
+static int edit_again(struct job *job, struct pass_job *pj, const struct budget_round *r,
+                      struct pass_run *run, struct err *err) {
+  if (job_begin_again(job, err)) return -1;
+  return make_edits(job, pj, r->first ? NULL : &r->overcount, run, err);
+}
+
+static int look_at(struct job *job, const struct pass_run *run, struct budget_round *r,
+                   struct err *err) {
+  r->counted = run->counted;
+  if (job_planned_bytes(job, &r->bytes, err)) return -1;
+  r->fits = r->bytes <= run->output_limit;
+  return 0;
+}
+
+// Is there another round to try, and with what? False too where nothing is small enough.
+static bool next_round(const struct budget_round *now, uint64_t limit, struct budget_round *next) {
+  const int64_t seen = (int64_t)(now->counted.bytes - now->bytes);
+  *next = (struct budget_round){.overcount = seen};
+  if (now->fits) return limit - now->bytes > limit / WORTH;
+  if (now->counted.smallest) return false;
+  const int64_t less = now->overcount - (int64_t)(now->bytes - limit);
+  if (!now->first && less < seen) next->overcount = less;
+  return true;
+}
+
+static bool is_same_round(const struct budget_round *a, const struct budget_round *b) {
+  return a->first == b->first && a->overcount == b->overcount;
+}
+
+// What would help where nothing is small enough, if it is much: weights that are no MatMul's yet.
+static const char *limit_hint(struct job *job) {
+  const uint64_t bytes = conv2matmul_weight_bytes(&job->model);
+  if (bytes < job->output_limit / 20) return NULL;
+  return arena_printf(
+      &job->arena,
+      "raise --budget, add candidates of fewer bits or larger blocks, or run conv2matmul "
+      "first: pointwise Conv nodes hold %s that are not quantized",
+      quote_bytes(bytes).s);
+}
+
+static int keep_budget(struct job *job, struct pass_job *pj, struct pass_run *run,
+                       struct err *err) {
+  struct budget_round now = {.first = true}, best = {.fits = false}, next;
+  for (uint32_t i = 1;; i++) {
+    if (look_at(job, run, &now, err)) return -1;
+    if (now.fits && (!best.fits || now.counted.error < best.counted.error)) best = now;
+    if (!next_round(&now, run->output_limit, &next) || i == ROUNDS) break;
+    if (is_same_round(&now, &next)) break;
+    if (edit_again(job, pj, &next, run, err)) return -1;
+    now = next;
+  }
+  if (!best.fits && !now.counted.smallest)
+    best = (struct budget_round){.overcount = SMALLEST};
+  else if (!best.fits)
+    best = now;
+  if (!is_same_round(&best, &now) && edit_again(job, pj, &best, run, err)) return -1;
+  if (run->counted.smallest) job->limit_hint = limit_hint(job);
+  job_stage_drop(job);
+  return 0;
+}
+
 static int edit(struct job *job, void *ctx, struct err *err) {
   struct pass_job *pj = ctx;
-  struct pass_run run = {.pipeline = &pj->pipeline,
-                         .env = pass_job_env(pj, job),
-                         .flaws = job->flaws,
-                         .begin = begin_step,
-                         .ctx = pj};
+  struct pass_run run;
   job->report = pj->report;
   job->plain_report = pj->plain_report;
   job->tell = pj->tell;
   job->ctx = pj;
-  if (job_begin_edits(job, pipeline_command(&pj->pipeline), pipeline_options(&pj->pipeline), err))
-    return -1;
-  const int rc = pass_run(&run, &pj->arena, err);
-  pj->steps = run.steps;
-  job->output_limit = run.output_limit;
-  return rc;
+  if (make_edits(job, pj, NULL, &run, err)) return -1;
+  return run.n_limits == 1 ? keep_budget(job, pj, &run, err) : 0;
 }
 
 int pass_job_command(struct pass_job *pj, const struct cli_args *args, struct err *err) {

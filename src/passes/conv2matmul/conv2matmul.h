@@ -46,5 +46,7 @@ bool conv2matmul_looks_at(const struct model *m, uint32_t node,
                           const struct conv2matmul_options *options);
 void conv2matmul_match(const struct model *m, uint32_t node,
                        const struct conv2matmul_options *options, struct conv2matmul_match *out);
+// Bytes of the weights of all nodes that plain options would convert, each weight once.
+uint64_t conv2matmul_weight_bytes(const struct model *m);
 
 #endif

@@ -163,3 +163,22 @@ void conv2matmul_match(const struct model *m, uint32_t node,
   out->converts = why == NULL;
   if (why) out->reason = why;
 }
+
+uint64_t conv2matmul_weight_bytes(const struct model *m) {
+  static const struct conv2matmul_options plain = {0};
+  uint8_t *seen = NULL; // by tensor
+  size_t cap = 0;
+  uint64_t sum = 0;
+  seen = table_grow(NULL, &cap, (size_t)m->n_tensors + 1, sizeof *seen);
+  memset(seen, 0, (size_t)m->n_tensors + 1);
+  for (uint32_t i = 0; i < m->n_nodes; i++) {
+    struct conv2matmul_match match;
+    if (m->nodes[i].flags & NODE_DEAD || !conv2matmul_looks_at(m, i, &plain)) continue;
+    conv2matmul_match(m, i, &plain, &match);
+    if (!match.converts || seen[match.weight.tensor]) continue;
+    seen[match.weight.tensor] = 1;
+    sum += m->tensors[match.weight.tensor].bytes;
+  }
+  table_free(seen, cap, sizeof *seen);
+  return sum;
+}

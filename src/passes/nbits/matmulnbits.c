@@ -160,13 +160,13 @@ static int end(struct nbits_work *w, struct list *list, int rc, struct err *err)
 }
 
 int pass_matmulnbits(struct pass_env *env, struct matmulnbits_options *options,
-                     uint64_t *output_limit, struct err *err) {
+                     struct pass_result *result, struct err *err) {
   struct list list = {0};
   struct nbits_work w;
   if (matmulnbits_options_check(options, err)) return -1;
   begin(&w, env, options);
   find_sites(&w, options, &list);
-  int rc = nbits_choose(&w, list.sites, list.n_sites, output_limit, err);
+  int rc = nbits_choose(&w, list.sites, list.n_sites, result, err);
   if (rc == 0) rc = nbits_raise(&w, list.sites, list.n_sites, err);
   if (rc == 0) warn_narrow(&w, &list);
   if (rc == 0) rewrite_all(&w, &list);

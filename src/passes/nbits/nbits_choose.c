@@ -11,15 +11,18 @@
 // the run refuses it later.
 //
 // The budget is for all files of the output. What is not a quantized weight is counted as in the
-// source, and room for alignment and names is kept, so that the file fits whatever the layout: it
-// comes out a little smaller than asked.
+// source, names and nodes at a flat rate, and where weights lie is not known. So the first round keeps
+// room for alignment at its most; whoever runs the pass then plans, and says by how much the count
+// was wrong (overcount in pass.h): that holds for the next round, padding included. A round for which
+// nothing is small enough picks the smallest of all.
 #include "measured.h"
 #include "nbits.h"
 
 #include <math.h>
 
 enum {
-  NAMES_BYTES = 400, // of a weight's three tensors and its node, beside their own names
+  NAMES_BYTES = 300, // of a weight's three tensors, beside their own names
+  NODE_BYTES = 100,  // of what becomes of a node that uses one
   NAMED = 8,         // weights that an error names
   DEPTH_MAX = 8,
 };
@@ -255,44 +258,63 @@ static uint64_t other_bytes(struct choosing *c) {
     const struct model_tensor *t = &m->tensors[i];
     uint32_t n;
     const struct piece *pieces = model_pieces(m, i, &n);
-    const bool inside = n > 0 && pieces[0].at.file == 0, goes = gone[i] || t->flags & TENSOR_DEAD;
+    const bool inside = t->recipe == NO_ID && (n == 0 || pieces[0].at.file == 0);
+    const bool goes = gone[i] || t->flags & TENSOR_DEAD;
     if (goes && inside) sum -= min_u64(sum, t->bytes);
     if (!goes && !inside) sum += t->bytes + model_data_alignment(t->bytes);
   }
   return sum;
 }
 
-static int apply_budget(struct choosing *c, struct err *err) {
-  if (c->o->budget == 0) return 0;
+// What quantizing adds to the nodes is the same whatever is picked.
+static uint64_t node_bytes(const struct choosing *c) {
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < c->n_sites; i++)
+    if (c->weight_of[i] != NO_ID && !c->weights[c->weight_of[i]].left) sum += NODE_BYTES;
+  return sum;
+}
+
+// The budget as the count has it; what is not to be picked from is taken off.
+static uint64_t room(const struct choosing *c, uint64_t other) {
+  const int64_t *const known = c->work->k.env->overcount, over = known ? *known : 0;
+  const uint64_t budget = c->o->budget, off = over < 0 ? -(uint64_t)over : 0;
+  const uint64_t all = over < 0 ? budget - min_u64(budget, off) : budget + (uint64_t)over;
+  return all > other ? all - other : 0;
+}
+
+static uint64_t padding(const struct choosing *c, const struct option *o) {
+  return c->work->k.env->overcount ? 0 : o->size.room;
+}
+
+static uint64_t bytes_of(const struct choosing *c, const struct weight *w, const struct option *o) {
+  return o->size.bytes + padding(c, o) + NAMES_BYTES + 8 * (uint64_t)strlen(w->name);
+}
+
+static void apply_budget(struct choosing *c, struct pass_counted *out) {
   struct size_budget_tensor *list = arena_alloc(&c->arena, (c->n_weights + 1) * sizeof *list);
   uint32_t *which = arena_alloc(&c->arena, (c->n_weights + 1) * sizeof *which), n = 0;
   for (uint32_t i = 0; i < c->n_weights; i++) {
     const struct weight *w = &c->weights[i];
     if (w->left) continue;
     struct size_budget_option *options = arena_alloc(&c->arena, w->n_allowed * sizeof *options);
-    for (uint32_t k = 0; k < w->n_allowed;
-         k++) { // with names, attributes and what alignment may take
+    for (uint32_t k = 0; k < w->n_allowed; k++) {
       const struct option *o = &w->options[k];
-      options[k] = (struct size_budget_option){.bytes = o->size.bytes + o->size.room + NAMES_BYTES +
-                                                        8 * (uint64_t)strlen(w->name),
+      options[k] = (struct size_budget_option){.bytes = bytes_of(c, w, o),
                                                .error = c->answers[o->figures].ee};
     }
     which[n] = i;
     list[n++] = (struct size_budget_tensor){.name = w->name, .options = options, .n = w->n_allowed};
   }
-  const uint64_t other = other_bytes(c);
+  const uint64_t other = other_bytes(c) + node_bytes(c);
   uint64_t bytes;
-  const uint64_t left = c->o->budget > other ? c->o->budget - other : 0;
-  if (!size_budget_budget(list, n, left, &bytes)) {
-    err_set(err, ERR_FAIL,
-            "a budget of %llu bytes is too small: with the smallest candidates the output takes "
-            "about %llu bytes",
-            (unsigned long long)c->o->budget, (unsigned long long)(other + bytes));
-    return err_hint(err, "raise --budget, or add candidates of fewer bits or larger blocks");
+  out->smallest = !size_budget_budget(list, n, room(c, other), &bytes);
+  out->bytes = other;
+  for (uint32_t i = 0; i < n; i++) {
+    struct weight *w = &c->weights[which[i]];
+    w->picked = list[i].picked;
+    out->bytes += bytes_of(c, w, &w->options[w->picked]) - padding(c, &w->options[w->picked]);
+    out->error += list[i].options[list[i].picked].error;
   }
-  for (uint32_t i = 0; i < n; i++)
-    c->weights[which[i]].picked = list[i].picked;
-  return 0;
 }
 
 // ---- back to the sites -------------------------------------------------------------------------
@@ -321,8 +343,8 @@ static void done(struct choosing *c) {
   arena_free(&c->arena);
 }
 
-int nbits_choose(struct nbits_work *w, struct nbits_site *sites, uint32_t n, uint64_t *output_limit,
-                 struct err *err) {
+int nbits_choose(struct nbits_work *w, struct nbits_site *sites, uint32_t n,
+                 struct pass_result *result, struct err *err) {
   const struct matmulnbits_options *options = w->options;
   if (options->budget == 0 && options->n_gates == 0 && !options->skip_nonfinite) return 0;
   struct choosing c = {.work = w, .m = w->k.m, .o = options, .sites = sites, .n_sites = n};
@@ -331,9 +353,11 @@ int nbits_choose(struct nbits_work *w, struct nbits_site *sites, uint32_t n, uin
     if (options->skip_nonfinite) skip_nonfinite(&c);
     rc = apply_gates(&c, err);
   }
-  if (rc == 0) rc = apply_budget(&c, err);
+  if (rc == 0 && options->budget > 0) {
+    apply_budget(&c, &result->counted);
+    result->output_limit = options->budget;
+  }
   if (rc == 0) settle(&c);
-  if (rc == 0) *output_limit = options->budget;
   done(&c);
   return rc;
 }

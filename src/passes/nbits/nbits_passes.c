@@ -141,7 +141,8 @@ static const struct pass_option options[] = {
      PASS_MEMBER(matmulnbits_options, accuracy_level)},
     {"budget", PASS_TEXT, "SIZE", NULL,
      "pick bits and block size of every weight from --candidates, so that all files of the output "
-     "together have at most SIZE (400M, 1.5G) and the summed squared error is small; reads the "
+     "together have at most SIZE (400M is 400 MiB, 400MB is 400000000 bytes) and the summed "
+     "squared error is small; reads the "
      "weights once more, in a dry run too",
      .read = read_budget},
     [CANDIDATES] = {"candidates", PASS_LIST, "BITS:BLOCK[:sym][:ALGORITHM]",
@@ -182,7 +183,7 @@ static int check(const void *with, const struct pass_value *values, struct err *
 }
 
 static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  return pass_matmulnbits(env, with, &result->output_limit, err);
+  return pass_matmulnbits(env, with, result, err);
 }
 
 static const struct pass quantize = {

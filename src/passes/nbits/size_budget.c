@@ -184,6 +184,8 @@ bool size_budget_budget(struct size_budget_tensor *tensors, uint32_t n, uint64_t
   if (n) qsort_r(c.order, n, sizeof *c.order, by_name, &c);
   *bytes = bytes_of(&c, pick);
   const bool fits = *bytes <= budget;
+  for (uint32_t i = 0; i < n; i++)
+    tensors[i].picked = pick[i];
   if (fits) {
     choose(&c, pick);
     *bytes = 0;

@@ -25,8 +25,7 @@ struct size_budget_tensor {
 // errors as small as the greedy rule gets it: all begin with the fewest bytes, then what saves most
 // error per byte is taken as long as it fits; ties go by name, then by position. Never worse than
 // giving every tensor the option of the same number, for any number that all have and that fits.
-// *bytes: what the pick takes. False (and nothing picked, *bytes the least possible) if nothing
-// fits.
+// *bytes: what the pick takes. False if nothing fits: the option of fewest bytes is picked of each.
 bool size_budget_budget(struct size_budget_tensor *tensors, uint32_t n, uint64_t budget,
                         uint64_t *bytes);
 

@@ -84,6 +84,10 @@ int io_open(struct io **out, const struct io_options *options, struct sources *s
   if (io->engine->reads != IO_READS_WHOLE) io_window_guard();
   if (make_tiles(io, err) < 0) goto fail;
   int r = io->engine->open(io->engine, io->n_slots, &io->self);
+  if (r < 0 && options->mode == IO_RING_OR_SYNC) {
+    io->engine = io_engine_of(IO_SYNC);
+    r = io->engine->open(io->engine, io->n_slots, &io->self);
+  }
   if (r < 0) {
     err_fill_errno(err, -r, ERR_IO, "the %s engine cannot be opened", io->engine->name);
     err_fill_reason(err, REASON_ENGINE);

@@ -23,7 +23,9 @@
 #include "sources.h"
 #include "span.h"
 
-enum io_mode { IO_AUTO, IO_URING, IO_SYNC, IO_NULL, IO_LOAD };
+// IO_RING_OR_SYNC: what IO_AUTO becomes where a ring can be had now: a queue for which there is none later
+// (limits on descriptors or locked memory are used up) goes on with sync.
+enum io_mode { IO_AUTO, IO_URING, IO_SYNC, IO_NULL, IO_LOAD, IO_RING_OR_SYNC };
 
 struct io_options {
   enum io_mode mode;     // IO_AUTO counts as IO_URING: see io_choose
@@ -44,7 +46,7 @@ struct io_tile {
   size_t n;
 };
 
-// Decides IO_AUTO once for the process: tries to set up a ring. On EPERM, ENOSYS, ENOMEM, EMFILE
+// Decides IO_AUTO once for the process: tries to set up a ring, and makes it IO_RING_OR_SYNC. On EPERM, ENOSYS, ENOMEM, EMFILE
 // (or no uring at build time) falls back to sync, and *why says what io_uring is ("not permitted
 // here: …"), else it is NULL. With IO_URING asked for explicitly a failure is an error.
 int io_choose(enum io_mode *mode, const char **why, struct err *err);

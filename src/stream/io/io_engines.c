@@ -9,7 +9,8 @@
 // io_uring is missing more often than its age suggests: container runtimes block its system calls
 // (EPERM from seccomp), administrators switch it off by sysctl (EPERM too), kernels are built
 // without it (ENOSYS), and limits on locked memory or descriptors can forbid a ring (ENOMEM,
-// EMFILE). Nothing is lost but overlap, so `auto` goes on with sync and says so once.
+// EMFILE). Nothing is lost but overlap, so `auto` goes on with sync and says so once. Limits can also be
+// used up later, by the queues of other workers: a queue of `auto` that gets no ring is one of sync.
 #include "io_engines.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@ static const struct {
 } modes[] = {
     [IO_AUTO] = {"auto", &io_uring_engine}, [IO_URING] = {"uring", &io_uring_engine},
     [IO_SYNC] = {"sync", &io_sync_engine},  [IO_NULL] = {"null", &io_null_engine},
-    [IO_LOAD] = {"load", &io_load_engine},
+    [IO_LOAD] = {"load", &io_load_engine},  [IO_RING_OR_SYNC] = {"uring", &io_uring_engine},
 };
 
 static const struct io_engine *(*wrap_hook)(const struct io_engine *);
@@ -77,7 +78,7 @@ int io_choose(enum io_mode *mode, const char **why, struct err *err) {
   if (*mode != IO_AUTO && *mode != IO_URING) return 0;
   int r = try_ring();
   if (r == 0) {
-    *mode = IO_URING;
+    if (*mode == IO_AUTO) *mode = IO_RING_OR_SYNC;
     return 0;
   }
   if (*mode == IO_URING) {

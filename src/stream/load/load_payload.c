@@ -171,6 +171,8 @@ int load_payload_add(struct loader *l, struct frame *f, const struct schema_fiel
   if (f->message == MESSAGE_ATTRIBUTE && p->held) {
     if (load_skeleton_add(l, f, wf)) return -1;
     if (packed) held = span_of(f->skeleton + f->n_skeleton - (size_t)wf->len, (size_t)wf->len);
+  } else if (f->message == MESSAGE_ATTRIBUTE && field->form == FORM_BYTES) {
+    load_payload_elide_entry(l, wf);
   } else if (f->message == MESSAGE_ATTRIBUTE) {
     load_payload_elide(l, (struct place){from, end - from});
   }
@@ -202,11 +204,21 @@ uint32_t load_payload_commit(struct loader *l, const struct payload *p) {
 void load_payload_elide(struct loader *l, struct place at) {
   if (at.len == 0) return;
   l->elided_bytes += at.len;
-  struct place *last = l->n_elided ? &l->elided[l->n_elided - 1] : NULL;
-  if (last && last->off + last->len == at.off)
-    last->len += at.len;
+  struct elided *last = l->n_elided ? &l->elided[l->n_elided - 1] : NULL;
+  if (last && !last->run && last->at.off + last->at.len == at.off)
+    last->at.len += at.len;
   else
-    *TABLE_PUSH(l, elided) = at;
+    *TABLE_PUSH(l, elided) = (struct elided){.at = at};
+}
+
+void load_payload_elide_entry(struct loader *l, const struct wire_field *wf) {
+  const uint64_t len = wf->body + wf->len - wf->start;
+  l->elided_bytes += wf->len;
+  struct elided *last = l->n_elided ? &l->elided[l->n_elided - 1] : NULL;
+  if (last && last->run && last->at.off + last->at.len == wf->start)
+    last->at.len += len;
+  else
+    *TABLE_PUSH(l, elided) = (struct elided){{wf->start, len}, true};
 }
 
 // ---- small tensors as bytes ---------------------------------------------------------------------

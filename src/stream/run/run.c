@@ -261,6 +261,37 @@ static unsigned per_cent_done(const struct run *r) {
   return all == 0 ? 0 : (unsigned)((double)staging_done_bytes(r->st, r->p) / (double)all * 100);
 }
 
+static struct run_doubts doubts_of(const struct recipes *r, uint32_t id) {
+  const struct recipe *row = &r->rows[id];
+  if (row->kind == RECIPE_QUANTIZE) return (struct run_doubts){.nonfinite = true};
+  if (row->kind != RECIPE_CAST || recipe_cast_clips(r, id)) return (struct run_doubts){0};
+  const enum dtype from = (enum dtype)r->rows[r->args[row->args]].dtype,
+                   to = (enum dtype)row->dtype;
+  const bool wide = from == DTYPE_FLOAT || from == DTYPE_DOUBLE;
+  const bool narrow = to == DTYPE_FLOAT16 || to == DTYPE_BFLOAT16 || to == DTYPE_FLOAT;
+  return (struct run_doubts){.overflow = wide && narrow && from != to};
+}
+
+// Operands have smaller ids than what is made of them, so one walk down finds all that is used.
+struct run_doubts run_doubts(const struct plan *p) {
+  const struct recipes *r = p->recipes;
+  struct run_doubts out = {0};
+  struct arena a = {0};
+  bool *used = arena_zalloc(&a, r->n_rows + (size_t)1);
+  for (uint32_t i = 0; i < p->n_segments; i++)
+    if (p->segments[i].kind == SEGMENT_RECIPE) used[p->segments[i].ref] = true;
+  for (uint32_t id = r->n_rows; id-- > 0;) {
+    if (!used[id]) continue;
+    const struct run_doubts d = doubts_of(r, id);
+    out.overflow |= d.overflow;
+    out.nonfinite |= d.nonfinite;
+    for (uint32_t k = 0; k < r->rows[id].n_args; k++)
+      used[r->args[r->rows[id].args + k]] = true;
+  }
+  arena_free(&a);
+  return out;
+}
+
 static int conclude(struct run *r, struct arena *a, struct err *err) {
   const uint32_t n = plan_unit_count(r->p), done = staging_done_count(r->st);
   r->stats->units_done = done - r->stats->units_skipped;

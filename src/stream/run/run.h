@@ -41,6 +41,13 @@ struct run_error {
 uint32_t run_errors(const struct plan *p, struct staging *st, struct arena *a,
                     struct run_error **list);
 
+// For what a run of the plan would be refused that only a look at the weights shows: finite elements that
+// would be stored as infinities, and (where weights are quantized) elements that are no finite numbers.
+struct run_doubts {
+  bool overflow, nonfinite;
+};
+struct run_doubts run_doubts(const struct plan *p);
+
 // Where lines go, many at a time: -1 with an err ends what makes them.
 struct run_lines {
   int (*put)(void *ctx, struct span text, struct err *err);
@@ -54,6 +61,8 @@ struct run_lines {
 // staged outputs once more, in parallel (null staging: makes the bytes again). Memory is bounded.
 int run_tensor_digests(const struct plan *p, struct sources *s, const struct staging *st,
                        const struct work_options *options, struct run_lines lines, struct err *err);
+// How long that text will be, to the byte.
+uint64_t run_tensor_digests_bytes(const struct plan *p);
 
 // The smallest memory budget that works for `jobs` workers (0: one).
 uint64_t run_min_memory(uint32_t jobs);

@@ -112,7 +112,8 @@ static uint64_t allocated_bytes(const struct opening *o) {
 
 static void look_at_space(const struct opening *o, struct staging_space *space) {
   struct statvfs fs;
-  const uint64_t need = plan_total_bytes(o->p) + o->p->n_literals, have = allocated_bytes(o);
+  const uint64_t need = plan_total_bytes(o->p) + o->p->n_literals + o->options->beside_bytes,
+                 have = allocated_bytes(o);
   *space = (struct staging_space){.needed_bytes = need > have ? need - have : 0};
   if (fs_ops->fstatvfs(o->st->dest, &fs) || fs.f_blocks == 0) return;
   space->known =

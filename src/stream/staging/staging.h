@@ -57,6 +57,7 @@ struct staging_options {
   const char *onnx_name;      // OUT's base name
   const char *resume_command; // printed and kept in header.json
   const char *version;        // of weir: another one's folder is refused
+  uint64_t beside_bytes;      // of files that a seal will put beside the outputs
   // What an interrupted run of this plan left is taken over, if the sources are what they were.
   bool resume;    // it is asked for: sources that changed are refused, nothing to resume is said
   bool fresh;     // what was left is thrown away
@@ -76,9 +77,10 @@ int staging_open(struct staging *st, const struct plan *p, struct sources *s,
                  size_t note_bytes, struct err *err);
 // What staging_open would find on the destination's file system.
 struct staging_space {
-  uint64_t needed_bytes; // outputs and plan, less what an interrupted run of this plan occupies
-  uint64_t free_bytes;   // for us
-  bool known;            // not every file system can tell
+  uint64_t
+      needed_bytes; // outputs, plan and beside_bytes, less what an interrupted run of this plan occupies
+  uint64_t free_bytes; // for us
+  bool known;          // not every file system can tell
 };
 // A look ahead, without a change: fills *space (as far as the folder can be opened), and refuses
 // what staging_open without `resume` would refuse, in the same words. What goes wrong later (a disk

@@ -25,6 +25,13 @@ enum {
   EXTERNAL_ENTRIES_MAX = 16,
 };
 
+// Bytes of the .onnx that count as their length for meta_sha256. A run: of fields with a length, one
+// after the other, each of whose contents counts so by itself (the strings of an attribute).
+struct elided {
+  struct place at;
+  bool run;
+};
+
 // The payload field of a tensor or attribute as it goes by.
 struct payload {
   TABLE(struct piece, pieces);
@@ -95,7 +102,7 @@ struct loader {
   uint32_t tensor_name, tensor_stride; // to guess the next initializer's name: see guess_name
   uint32_t last_op, last_output;       // names of the last node: see load_name_like
   TABLE(struct model_opset, function_opsets);
-  TABLE(struct place, elided); // payloads of the .onnx that were not materialized
+  TABLE(struct elided, elided); // payloads of the .onnx that were not materialized
   uint64_t elided_bytes;
   TABLE(uint8_t, bytes);          // a payload on its way to small_bytes
   TABLE(struct load_lack, lacks); // by file, as far as one lacks something
@@ -217,6 +224,8 @@ enum encoding load_payload_encoding(const struct payload *p);
 uint32_t load_payload_commit(struct loader *l, const struct payload *p);
 // Remembers that the payload's bytes stay out of the index (meta_sha256 takes their lengths).
 void load_payload_elide(struct loader *l, struct place at);
+// The same for the content of one of several fields that follow one another.
+void load_payload_elide_entry(struct loader *l, const struct wire_field *wf);
 // The elements of an inline payload in RAW form appended to m->small_bytes; *small is their place.
 struct payload_source {
   const struct piece *pieces;
