@@ -141,6 +141,8 @@ static const char *passes_json(struct job *job) {
 
 int job_prepare_plan(struct job *job, struct err *err) {
   uint8_t sum[DIGEST_BYTES];
+  digest_so_far(job->log_digest, sum);
+  edit_log_end(&job->edits, sum);
   if (job_text_check(&job->log, err) || edits_finish(&job->edits, err)) return -1;
   digest_end(job->log_digest, sum);
   hex_encode(sum, sizeof sum, job->edits_sha256);
