@@ -1,8 +1,6 @@
 """The edit log: what a run wrote down makes the same files again, and no other source or damaged log does."""
 
-import hashlib
 import json
-import re
 import shutil
 import subprocess
 
@@ -11,7 +9,7 @@ import pytest
 
 import compare
 import conv_matrix
-from conftest import DATA, package_model, program
+from conftest import DATA, ended, package_model, program
 
 SOURCES = {
     "parakeet-dynamo": lambda: DATA / "parakeet-dynamo" / "encoder-model.onnx",
@@ -128,13 +126,6 @@ def test_other_source_is_refused(weir, tmp_path, small_encoder):
 
 def test_missing_log(weir, tmp_path, small_encoder):
     weir("replay", tmp_path / "none.jsonl", small_encoder, tmp_path / "out.onnx", code=66)
-
-
-def ended(body):
-    """Lines with the line that ends a log, as whoever edits one could make it."""
-    count = sum(1 for line in body.splitlines()[1:] if not re.match(r'{"edit":"(group|artifact|look)"', line))
-    digest = hashlib.sha256(body.encode()).hexdigest()
-    return body + f'{{"edit":"end","edits":{count},"sha256":"{digest}"}}\n'
 
 
 def damages(text):

@@ -81,6 +81,7 @@ struct cli_option_row {
   uint32_t commands;   // bit per enum cli_command
   enum cli_group group;
   const char *help;
+  bool required; // of a pass's options: it has to be given
 };
 
 const struct cli_command_row *cli_command_row(enum cli_command command);

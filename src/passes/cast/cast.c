@@ -155,7 +155,7 @@ static const struct pass_option options[] = {
      "leave nodes or tensors of this name alone: a glob, or re: and an extended regular expression",
      .read = read_exclude},
     {"to", PASS_CHOICE, "float16|bfloat16", NULL, "the type that weights are stored in",
-     .read = read_to},
+     .read = read_to, .required = true},
     {"on-overflow", PASS_CHOICE, "fail|clip", "fail",
      "a finite value that the type cannot hold fails the run, once all weights were looked at, or "
      "becomes the largest one it can hold; the report counts them by weight",
