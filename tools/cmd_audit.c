@@ -236,6 +236,12 @@ static void print_json(const struct audit *a, const struct audit_result *r,
   report_json_end(&j);
 }
 
+// Neither the model nor its manifest: then it is the path that is wrong.
+static int refuse_nothing(const char *operand, const struct target *t, struct err *err) {
+  if (access(t->model, F_OK) == 0 || access(t->manifest, F_OK) == 0) return 0;
+  return err_set(err, ERR_INPUT, "'%s' does not exist", quote_path(operand).s);
+}
+
 int cmd_audit(const struct cli_args *args, struct err *err) {
   struct audit a = {0};
   const struct target t = target_of(args->operand[0], &a.arena);
@@ -246,12 +252,14 @@ int cmd_audit(const struct cli_args *args, struct err *err) {
                                         .ctx = &a};
   struct audit_result result = {0};
   int rc = refuse_unfinished_seal(&t, err);
+  if (rc == 0) rc = refuse_nothing(args->operand[0], &t, err);
   if (rc == 0) {
     report_begin("checking", 0);
     rc = manifest_audit(t.manifest, &options, &result, err);
     report_end();
     if (rc && err->kind == ERR_INPUT)
-      err_fill_hint(err, "weir writes one with every model, unless --no-manifest is given");
+      err_fill_hint(err, "the model was not written by weir, or with --no-manifest, or was moved "
+                         "without its manifest");
   }
   if (rc == 0 && a.n_found == 0) (void)audit_companion_is_whole(t.folder, t.name);
   if (rc == 0 && a.n_found > 0) {

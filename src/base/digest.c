@@ -38,6 +38,14 @@ void digest_end(struct digest *d, uint8_t out[DIGEST_BYTES]) {
   must(EVP_DigestFinal_ex(context(d), out, NULL));
 }
 
+void digest_so_far(const struct digest *d, uint8_t out[DIGEST_BYTES]) {
+  EVP_MD_CTX *copy = EVP_MD_CTX_new();
+  must(copy != NULL);
+  must(EVP_MD_CTX_copy_ex(copy, (const EVP_MD_CTX *)d));
+  must(EVP_DigestFinal_ex(copy, out, NULL));
+  EVP_MD_CTX_free(copy);
+}
+
 void digest_of(const void *bytes, size_t n, uint8_t out[DIGEST_BYTES]) {
   must(EVP_Digest(bytes, n, out, NULL, EVP_sha256(), NULL));
 }

@@ -12,6 +12,8 @@ void digest_free(struct digest *d);
 void digest_start(struct digest *d);
 void digest_add(struct digest *d, const void *bytes, size_t n);
 void digest_end(struct digest *d, uint8_t out[DIGEST_BYTES]);
+// The digest of what was added so far; more may follow.
+void digest_so_far(const struct digest *d, uint8_t out[DIGEST_BYTES]);
 void digest_of(const void *bytes, size_t n, uint8_t out[DIGEST_BYTES]);
 
 #endif

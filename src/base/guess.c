@@ -7,7 +7,6 @@
 // A candidate that begins with the word given is near as well, if it is the only one.
 #include "guess.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 enum { WORD_MAX = 31 };
@@ -50,13 +49,24 @@ static bool starts_with(const char *text, const char *start) {
   return true;
 }
 
+bool guess_is_opposite(const char *word, const char *candidate) {
+  static const char *const prefixes[] = {"no-", "not-", "non-", "dont-", "no", "non", "un", "a"};
+  for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
+    const char *rest = word + strlen(prefixes[i]);
+    if (starts_with(word, prefixes[i]) && starts_with(rest, candidate) &&
+        strlen(rest) == strlen(candidate))
+      return true;
+  }
+  return false;
+}
+
 void guess_try(struct guess *g, const char *candidate) {
   size_t n = strlen(g->word);
   uint32_t edits = guess_distance(g->word, candidate);
   uint32_t allowed = n < 6 ? 1 : (uint32_t)n / 3;
   // The start of a name is nearer than any slip: it counts as one.
   if (n >= 2 && starts_with(candidate, g->word)) edits = 1;
-  if (edits > allowed || edits >= g->edits) return;
+  if (edits > allowed || edits >= g->edits || guess_is_opposite(g->word, candidate)) return;
   g->best = candidate;
   g->edits = edits;
 }

@@ -2,6 +2,7 @@
 #ifndef WEIR_GUESS_H
 #define WEIR_GUESS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 // Edits (one letter added, dropped, changed, or two neighbours swapped) between two words; words
@@ -16,6 +17,9 @@ struct guess {
   const char *best; // NULL: none is near
   uint32_t edits;   // of best
 };
+// Does the word say the opposite of the candidate: no-force, asymmetric? Such a candidate is never a
+// guess.
+bool guess_is_opposite(const char *word, const char *candidate);
 struct guess guess_start(const char *word);
 void guess_try(struct guess *g, const char *candidate);
 

@@ -1,12 +1,16 @@
-// The edit log's head: what the edits were made of, and what they were made for.
+// The edit log's head: what the edits were made of, and what they were made for. And its last line.
 //
-//   {"weir_edit_log":1,"command":"conv2matmul","options":{…},
+//   {"weir_edit_log":2,"command":"conv2matmul","options":{…},
 //    "source":{"name":"x.onnx","meta_sha256":"…","files":[{"name":"x.onnx.data","size":123}]},
 //    "layout":{…},"output":"y.onnx"}
 //
 // (one line in the file). meta_sha256 covers every byte of the .onnx that is not a large payload,
 // so a log meets the model it was made for or is refused; data files are named with their sizes.
 // Nothing in it is a time, a path or a machine.
+//
+//   {"edit":"end","edits":276,"sha256":"…"}
+//
+// says that the log is whole: how many edits there are, and the digest of all lines before it.
 #include "edit_log.h"
 
 static void write_object(struct json_out *j, const char *key, const char *object) {
@@ -43,14 +47,41 @@ int edit_log_begin(struct edits *e, const struct edit_log_head *head, struct err
   return edits_finish(e, err);
 }
 
+void edit_log_end(struct edits *e, const uint8_t sha256[DIGEST_BYTES]) {
+  struct json_out *j = &e->line;
+  if (!e->sink) return;
+  json_object(j);
+  json_put_text(j, "edit", "end");
+  json_put_uint(j, "edits", e->n);
+  json_put_hex(j, "sha256", sha256, DIGEST_BYTES);
+  json_end_object(j);
+  json_newline(j);
+  if (e->sink(e->sink_ctx, span_of(j->text, j->n)) < 0) e->failed = true;
+  j->n = 0;
+}
+
+bool edit_log_read_end(struct span line, struct edit_log_ending *out) {
+  static const char begins[] = "{\"edit\":\"end\",";
+  const size_t n = sizeof begins - 1;
+  if (line.n < n || memcmp(line.at, begins, n) != 0) return false;
+  struct err ignored = {0};
+  struct span hex;
+  struct json_value *doc = json_parse(line, "the last line", &ignored);
+  const bool is =
+      doc && json_count(doc) == 3 && json_as_uint(json_get(doc, "edits"), &out->edits) &&
+      json_as_string(json_get(doc, "sha256"), &hex) && hex_decode(hex, out->sha256, DIGEST_BYTES);
+  json_free(doc);
+  return is;
+}
+
 static int check_head(struct edit_log_info *out, struct err *err) {
   const struct json_value *doc = out->doc, *source = json_get(doc, "source");
-  uint64_t version;
-  if (!json_as_uint(json_get(doc, "weir_edit_log"), &version))
+  if (!json_as_uint(json_get(doc, "weir_edit_log"), &out->version))
     return err_set(err, ERR_MODEL, "the first line is not the head of an edit log");
-  if (version != EDIT_LOG_VERSION)
-    return err_set(err, ERR_MODEL, "edit log version %lu is not known (this program reads %d)",
-                   version, EDIT_LOG_VERSION);
+  if (out->version < EDIT_LOG_OLDEST || out->version > EDIT_LOG_VERSION)
+    return err_set(err, ERR_MODEL,
+                   "edit log version %lu is not known (this program reads %d to %d)", out->version,
+                   EDIT_LOG_OLDEST, EDIT_LOG_VERSION);
   uint8_t digest[32];
   if (!json_as_string(json_get(doc, "command"), &out->command) ||
       !json_as_string(json_get(doc, "output"), &out->output) ||

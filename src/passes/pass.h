@@ -142,6 +142,7 @@ struct pass_option {
   // ERR_USAGE. NULL: as the member.
   int (*read)(const struct pass_value *value, void *options, struct arena *a, struct err *err);
   bool measured; // says which weights are looked at, or how: 'measure' has it too
+  bool required; // help says so, and names it first; `read` refuses a missing value
 };
 #define PASS_MEMBER(type, member)                                                                  \
   .at = offsetof(struct type, member), .bytes = sizeof(((struct type *)NULL)->member)

@@ -14,3 +14,8 @@ bash ask.bash weir convert --io = s
 mkdir "a folder"; : > a.onnx
 bash ask.bash weir inspect a
 bash ask.bash weir clean a
+bash ask.bash weir help m
+bash ask.bash weir passes fu
+bash ask.bash weir passes --j
+bash ask.bash weir --help
+bash ask.bash weir shrink --output-dir a

@@ -3,8 +3,10 @@
 WEIR names the program, WEIR_FAULT_PROGRAM the one with fault injection linked in; `tools/test` sets both.
 """
 
+import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -91,6 +93,18 @@ def weir():
 @pytest.fixture(scope="session")
 def weir_fault():
     return Weir(program("WEIR_FAULT_PROGRAM"))
+
+
+def ended(body):
+    """Lines with the line that ends a log, as whoever edits one could make it."""
+    count = sum(1 for line in body.splitlines()[1:] if not re.match(r'{"edit":"(group|artifact|look)"', line))
+    digest = hashlib.sha256(body.encode()).hexdigest()
+    return body + f'{{"edit":"end","edits":{count},"sha256":"{digest}"}}\n'
+
+
+def with_lines(log, *lines):
+    """The text of an edit log with more lines behind its edits."""
+    return ended("".join([*log.splitlines(keepends=True)[:-1], *(line + "\n" for line in lines)]))
 
 
 def before_record(number):

@@ -19,7 +19,7 @@ from onnx import helper
 import compare
 import sampler
 import wire
-from conftest import DATA, package_model
+from conftest import DATA, package_model, with_lines
 
 UNIT = 64 << 20
 
@@ -590,7 +590,7 @@ def test_renamed_tensors_have_digests(weir, tmp_path):
     weir("convert", tmp_path / "in.onnx", tmp_path / "same.onnx", "--edit-log", log)
     for number, name in enumerate(("words", "real", "none"), start=3):  # 0 to 2 are the graph's outputs
         edit = {"edit": "value.rename", "value": f"g0/v{number}:{name}", "to": f"new_{name}"}
-        log.write_text(log.read_text() + json.dumps(edit) + "\n")
+        log.write_text(with_lines(log.read_text(), json.dumps(edit)))
     weir("replay", log, tmp_path / "in.onnx", out, "--tensor-digests")
     rows = [json.loads(line) for line in Path(f"{out}.tensors.jsonl").read_text().splitlines()]
     whole = out.read_bytes()
@@ -609,3 +609,14 @@ def test_small_tensors_are_no_part_of_the_plan(weir, tmp_path):
         weir("convert", tmp_path / "in.onnx", tmp_path / name / "out.onnx", "--plan-out", tmp_path / name / "plan", *more)
     for name in ("out.onnx", "plan", "plan.bin"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+def test_what_is_not_there(weir, tmp_path, small_encoder):
+    """The path, not a manifest, where neither is there; of a model without one how that comes."""
+    assert weir("audit", tmp_path / "no.onnx", code=66).err == f"weir: error: '{tmp_path}/no.onnx' does not exist\n"
+    assert "does not exist" in weir("audit", tmp_path / "no.onnx.manifest.json", code=66).err
+    done = weir("audit", small_encoder, code=66)
+    assert "there is no manifest" in done.err and "not written by weir" in done.err
+    weir("convert", small_encoder, tmp_path / "out.onnx")
+    (tmp_path / "out.onnx").unlink()
+    assert "missing" in weir("audit", tmp_path / "out.onnx", code=1).out

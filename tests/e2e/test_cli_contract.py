@@ -321,6 +321,16 @@ def test_colon_in_a_name_cannot_stand_in_a_manifest(weir, tmp_path, encoder):
     assert "drive letter" in done.err  # what readers, weir among them, refuse as a place of data
 
 
+def test_a_name_that_is_not_a_model_s(weir, tmp_path, encoder):
+    """What is written is an ONNX model, whatever it is called."""
+    done = weir("convert", encoder, tmp_path / "out.safetensors", "--json")
+    [warning] = done.json()["weir"]["warnings"]
+    assert "out.safetensors' does not end in '.onnx'" in warning and warning in done.err
+    assert weir("convert", encoder, tmp_path / "out.onnx", "--json").json()["weir"]["warnings"] == []
+    renamed = encoder.rename(encoder.with_name("blob"))
+    assert weir("convert", renamed, tmp_path / "blob", "--json").json()["weir"]["warnings"] == []
+
+
 def test_two_dots_in_the_name_of_a_data_file_are_warned_of(weir, tmp_path, encoder):
     done = weir("convert", encoder, tmp_path / "a..b.onnx")
     assert "'..' in it" in done.err

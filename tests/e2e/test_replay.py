@@ -9,7 +9,7 @@ import pytest
 
 import compare
 import conv_matrix
-from conftest import DATA, package_model, program
+from conftest import DATA, ended, package_model, program
 
 SOURCES = {
     "parakeet-dynamo": lambda: DATA / "parakeet-dynamo" / "encoder-model.onnx",
@@ -68,7 +68,7 @@ def test_replay_keeps_the_layout(weir, tmp_path, small_encoder, options):
     out, log = record(weir, small_encoder, tmp_path / "first", *options, command="convert")
     again, _ = replay(weir, log, small_encoder, tmp_path / "second")
     assert compare.folder_bytes(out.parent) == compare.folder_bytes(again.parent)
-    assert len(lines(log)) == 1
+    assert [line.get("edit", "head") for line in lines(log)] == ["head", "end"]
 
 
 def test_other_name_changes_the_location_only(weir, tmp_path, small_encoder):
@@ -97,7 +97,7 @@ def test_log_head(weir, tmp_path, small_encoder):
     """What the head promises: the source by digest and sizes, the options, the layout, the output's name."""
     _, log = record(weir, small_encoder, tmp_path / "first", "--extended-conv1x1")
     head, *edits = lines(log)
-    assert head["weir_edit_log"] == 1 and head["command"] == "conv2matmul" and head["output"] == "out.onnx"
+    assert head["weir_edit_log"] == 2 and head["command"] == "conv2matmul" and head["output"] == "out.onnx"
     assert head["options"]["extended_conv1x1"] is True
     assert head["source"]["name"] == small_encoder.name and len(head["source"]["meta_sha256"]) == 64
     data = small_encoder.with_name(small_encoder.name + ".data")
@@ -129,22 +129,31 @@ def test_missing_log(weir, tmp_path, small_encoder):
 
 
 def damages(text):
-    """Name → a damaged log. Every one has to be refused with the number of a line."""
-    head, *edits = text.splitlines(keepends=True)
+    """Name → a damaged log. Every one has to be refused."""
+    head, *edits, end = text.splitlines(keepends=True)
+    body = text[: -len(end)]
     first_add = next(number for number, line in enumerate(edits) if '"node.add"' in line)
     removed = next(number for number, line in enumerate(edits) if '"node.remove"' in line)
 
     def with_line(number, line):
-        return "".join([head, *edits[:number], line, *edits[number + 1 :]])
+        return ended("".join([head, *edits[:number], line, *edits[number + 1 :]]))
 
     add = json.loads(edits[first_add])
     dump = lambda value: json.dumps(value) + "\n"  # noqa: E731
     return {
         "empty": "",
-        "no head": "".join(edits),
+        "no head": ended("".join(edits)),
         "head is no json": "{" + text,
-        "other version": text.replace('"weir_edit_log":1', '"weir_edit_log":99', 1),
-        "line cut": text[: -len(edits[-1]) // 2],
+        "other version": text.replace('"weir_edit_log":2', '"weir_edit_log":99', 1),
+        "line cut": body[: -len(edits[-1]) // 2],
+        "end cut off": body,
+        "end cut": text[:-20],
+        "edit left out": head + "".join(edits[1:]) + end,
+        "edits swapped, which fits": body.replace(edits[0], "") + edits[0] + end,
+        "count changed": text.replace('"edit":"end","edits":', '"edit":"end","edits":1'),
+        "more behind the end": text + edits[0],
+        "two ends": text + end,
+        "a word of a name changed": text.replace('"pass":"conv2matmul"', '"pass":"conv2matmux"', 1),
         "no json": with_line(0, "not json\n"),
         "an array": with_line(0, "[]\n"),
         "unknown edit": with_line(first_add, dump({**add, "edit": "node.conjure"})),
@@ -186,9 +195,33 @@ def test_log_cut_at_any_line(weir, tmp_path, small_encoder):
     for count in range(1, len(rows), 7):
         (tmp_path / "cut.jsonl").write_text("".join(rows[:count]))
         done = weir(
-            "replay", tmp_path / "cut.jsonl", small_encoder, tmp_path / "out" / "out.onnx", "--dry-run", code=None
+            "replay", "--partial", tmp_path / "cut.jsonl", small_encoder, tmp_path / "out" / "out.onnx", "--dry-run", code=None
         )
         assert done.code in (0, 65), (count, done.code, done.said)
+        done = weir("replay", tmp_path / "cut.jsonl", small_encoder, tmp_path / "out" / "out.onnx", code=65)
+        assert "is cut off" in done.err and "--partial" in done.err
+
+
+def test_partial_takes_what_was_edited(weir, tmp_path, small_encoder):
+    """A name changed by hand: refused, unless it is said to be meant; then the log of the replay is whole again."""
+    _, log = record(weir, small_encoder, tmp_path / "first")
+    (tmp_path / "out").mkdir()
+    edited = tmp_path / "edited.jsonl"
+    edited.write_text(log.read_text().replace('"pass":"conv2matmul"', '"pass":"mine"', 1))
+    words = ["replay", edited, small_encoder, tmp_path / "out" / "out.onnx", "--edit-log", tmp_path / "again.jsonl"]
+    assert "was changed" in weir(*words, code=65).err
+    weir(*words, "--partial")
+    assert (tmp_path / "again.jsonl").read_text() == ended("".join(edited.read_text().splitlines(keepends=True)[:-1]))
+    (tmp_path / "out2").mkdir()
+    weir("replay", tmp_path / "again.jsonl", small_encoder, tmp_path / "out2" / "out.onnx")
+
+
+def test_swapped_operands(weir, tmp_path, small_encoder):
+    _, log = record(weir, small_encoder, tmp_path / "first")
+    done = weir("replay", small_encoder, log, tmp_path / "out.onnx", code=65)
+    assert f"'{small_encoder}' is not an edit log\nhint: is it the model? usage: weir replay EDITS IN [OUT]" in done.err
+    (tmp_path / "bad.jsonl").write_text("{}\n")
+    assert f"'{tmp_path}/bad.jsonl': " in weir("replay", tmp_path / "bad.jsonl", small_encoder, tmp_path / "o", code=65).err
 
 
 def test_log_whose_edits_leave_a_hole(weir, tmp_path, small_encoder):
@@ -198,7 +231,8 @@ def test_log_whose_edits_leave_a_hole(weir, tmp_path, small_encoder):
     rows = log.read_text().splitlines(keepends=True)
     removed = next(number for number, line in enumerate(rows) if '"node.remove"' in line)
     (tmp_path / "cut.jsonl").write_text("".join(rows[: removed + 1]))
-    done = weir("replay", tmp_path / "cut.jsonl", small_encoder, tmp_path / "out" / "out.onnx", code=65)
+    words = ["replay", tmp_path / "cut.jsonl", small_encoder, tmp_path / "out" / "out.onnx"]
+    done = weir(*words, "--partial", code=65)
     assert "not whole" in done.err and "is made nowhere" in done.err
     assert not list((tmp_path / "out").iterdir())
 
@@ -207,6 +241,7 @@ def test_an_endless_line_is_refused_before_it_is_held(tmp_path, small_encoder):
     """512 MiB without a line break, in a process that may have 256 MiB."""
     log = tmp_path / "endless.jsonl"
     with open(log, "wb") as file:
+        file.write(b"{")
         file.truncate(512 << 20)
     words = [program("WEIR"), "replay", log, small_encoder, tmp_path / "out.onnx"]
     done = subprocess.run(["prlimit", f"--data={256 << 20}", *words], capture_output=True, text=True)

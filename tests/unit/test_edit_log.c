@@ -641,7 +641,7 @@ static void test_head(void **state) {
                                      "out.onnx"};
   assert_int_equal(edit_log_begin(&s.e, &head, &err), 0);
   assert_string_equal(
-      s.log, "{\"weir_edit_log\":1,\"command\":\"conv2matmul\",\"options\":{\"form\":\"auto\"},"
+      s.log, "{\"weir_edit_log\":2,\"command\":\"conv2matmul\",\"options\":{\"form\":\"auto\"},"
              "\"source\":{\"name\":\"m.onnx\",\"meta_sha256\":"
              "\"000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\","
              "\"files\":[{\"name\":\"m.data\",\"size\":65536}]},"
@@ -662,7 +662,8 @@ static void test_bad_heads(void **state) {
   static const struct bad_line heads[] = {
       {"", "not JSON"},
       {"{\"edit\":\"opset\"}", "not the head"},
-      {"{\"weir_edit_log\":2}", "version 2 is not known"},
+      {"{\"weir_edit_log\":3}", "version 3 is not known"},
+      {"{\"weir_edit_log\":0}", "version 0 is not known"},
       {"{\"weir_edit_log\":1,\"command\":\"c\",\"output\":\"o\"}", "lacks one of"},
       {"{\"weir_edit_log\":1,\"command\":\"c\",\"output\":\"o\",\"source\":{\"name\":\"n\","
        "\"meta_sha256\":\"00\",\"files\":[]},\"options\":{},\"layout\":{}}",

@@ -260,7 +260,7 @@ static void test_not_finite(void **state) {
   const uint32_t id = recipe_quantize(&r, of, &q, PART_CODES);
   assert_int_equal(eval_open(&ev, &r, &io, EVAL_BUDGET_MIN, &err), 0);
   assert_int_equal(recipe_read(ev, id, 0, codes, sizeof codes, &err), -1);
-  assert_int_equal(err.kind, ERR_MODEL);
+  assert_int_equal(err.kind, ERR_FAIL);
   assert_non_null(strstr(err.msg, "has 2 that are NaN or infinite"));
   eval_close(ev);
   recipes_free(&r);

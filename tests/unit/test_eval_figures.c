@@ -246,7 +246,7 @@ static void test_scales_are_not_told(void **state) {
   eval_refuse_overflow(ev);
   struct eval_task *t = eval_begin(ev, id, 0, 2, (struct eval_watcher){add_leaf, &sums});
   assert_int_equal(eval_read(t, 0, codes, 2, &err), -1);
-  assert_int_equal(err.kind, ERR_MODEL);
+  assert_int_equal(err.kind, ERR_FAIL);
   assert_int_equal(sums.n, 0);
   eval_close(ev);
   recipes_free(&r);
@@ -271,7 +271,7 @@ static void test_not_finite_is_named(void **state) {
     struct eval_task *t =
         eval_begin(ev, id, 0, r.rows[id].bytes, (struct eval_watcher){add_leaf, &sums});
     assert_int_equal(eval_read(t, 0, codes, (size_t)r.rows[id].bytes, &err), -1);
-    assert_int_equal(err.kind, ERR_MODEL);
+    assert_int_equal(err.kind, ERR_FAIL);
     snprintf(place, sizeof place, "element [%lld,%lld] ", (long long)row, (long long)column);
     if (!strstr(err.msg, place)) fail_msg("no '%s' in: %s", place, err.msg);
     figure_sums_free(&sums);

@@ -19,11 +19,12 @@ static float made_up_float(uint64_t off) {
   return x;
 }
 
-static void check_refused(struct fixture *f, uint32_t id, const char *want) {
+// Lists and recipes are at fault themselves; else what was asked for is impossible with these elements.
+static void check_refused(struct fixture *f, uint32_t id, enum err_kind kind, const char *want) {
   uint8_t buf[256];
   struct err err = {0};
   assert_int_equal(recipe_read(f->ev, id, 0, buf, (size_t)f->r.rows[id].bytes, &err), -1);
-  assert_int_equal(err.kind, ERR_MODEL);
+  assert_int_equal(err.kind, kind);
   if (!strstr(err.msg, want)) fail_msg("'%s' has no '%s'", err.msg, want);
 }
 
@@ -36,14 +37,14 @@ static void test_open_casts(void **state) {
   const float x[] = {1, -2.5f, 3e9f, 4};
   const uint32_t of = list(&f, DTYPE_FLOAT, x, 4);
   open_eval(&f, EVAL_BUDGET_MIN);
-  check_refused(&f, recipe_cast(&f.r, of, DTYPE_INT32),
+  check_refused(&f, recipe_cast(&f.r, of, DTYPE_INT32), ERR_FAIL,
                 "element 2 is 3e+09: ONNX does not say what a "
                 "Cast from float makes of it in int32");
   int64_t wide[4];
   read_ok(&f, recipe_cast(&f.r, of, DTYPE_INT64), 0, wide, sizeof wide);
   assert_int_equal(wide[1], -2);
   assert_int_equal(wide[2], 3000000000);
-  check_refused(&f, recipe_cast(&f.r, of, DTYPE_FLOAT8E8M0), "element 1 is -2.5");
+  check_refused(&f, recipe_cast(&f.r, of, DTYPE_FLOAT8E8M0), ERR_FAIL, "element 1 is -2.5");
   close_all(&f);
 }
 
@@ -98,8 +99,9 @@ static void test_open_map(void **state) {
   read_ok(&f, good, 0, got, sizeof got);
   assert_int_equal(got[1], -2);
   assert_int_equal(got[3], INT32_MIN / 2);
-  check_refused(&f, by_zero, "element 2: ONNX does not say what 'div' of these int32 makes");
-  check_refused(&f, least, "element 3: ");
+  check_refused(&f, by_zero, ERR_FAIL,
+                "element 2: ONNX does not say what 'div' of these int32 makes");
+  check_refused(&f, least, ERR_FAIL, "element 3: ");
   close_all(&f);
 }
 
@@ -112,7 +114,7 @@ static void test_too_deep(void **state) {
   for (int i = 0; i < 40; i++)
     id = recipe_map(&f.r, i % 2 ? RECIPE_MAP_EXP : RECIPE_MAP_LOG, &id);
   open_eval(&f, EVAL_BUDGET_MIN);
-  check_refused(&f, id, "more than 31 recipes lie one within another");
+  check_refused(&f, id, ERR_MODEL, "more than 31 recipes lie one within another");
   close_all(&f);
 }
 
@@ -131,9 +133,10 @@ static void test_index_out_of_range(void **state) {
   read_ok(&f, recipe_gather(&f.r, of, recipe_cast(&f.r, good, DTYPE_INT32), 0), 0, got, 8);
   const int16_t want[] = {12, 10, 11, 10};
   assert_memory_equal(got, want, sizeof want);
-  check_refused(&f, recipe_gather(&f.r, of, recipe_cast(&f.r, bad, DTYPE_INT64), 0),
+  check_refused(&f, recipe_gather(&f.r, of, recipe_cast(&f.r, bad, DTYPE_INT64), 0), ERR_MODEL,
                 "index -4 of the list to gather by lies outside of its axis of 3");
-  check_refused(&f, recipe_gather(&f.r, of, recipe_cast(&f.r, past, DTYPE_INT32), 0), "index 3 ");
+  check_refused(&f, recipe_gather(&f.r, of, recipe_cast(&f.r, past, DTYPE_INT32), 0), ERR_MODEL,
+                "index 3 ");
   close_all(&f);
 }
 

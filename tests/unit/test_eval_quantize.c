@@ -674,7 +674,7 @@ static void test_not_finite(void **state) {
     struct eval_task *t =
         eval_begin(ev, id, 0, s.r.rows[id].bytes, (struct eval_watcher){add_leaf, &sums});
     assert_int_equal(eval_read(t, 0, codes, (size_t)s.r.rows[id].bytes, &err), -1);
-    assert_int_equal(err.kind, ERR_MODEL);
+    assert_int_equal(err.kind, ERR_FAIL);
     assert_non_null(strstr(err.msg, "element [23,41]"));
     figure_sums_free(&sums);
     eval_close(ev);

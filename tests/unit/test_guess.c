@@ -44,7 +44,25 @@ static void test_guess(void **state) {
   assert_string_equal(g.best, "block_size");
 }
 
+// The nearest word may mean the opposite.
+static void test_opposites(void **state) {
+  (void)state;
+  assert_true(guess_is_opposite("asymmetric", "symmetric"));
+  assert_true(guess_is_opposite("no-symmetric", "symmetric"));
+  assert_true(guess_is_opposite("no_force", "force"));
+  assert_false(guess_is_opposite("symmetric", "symmetric"));
+  assert_false(guess_is_opposite("asymmetric", "symm"));
+  assert_false(guess_is_opposite("symmetric", "asymmetric"));
+  struct guess g = guess_start("asymmetric");
+  guess_try(&g, "symmetric");
+  assert_null(g.best);
+  g = guess_start("symetric"); // the control
+  guess_try(&g, "symmetric");
+  assert_string_equal(g.best, "symmetric");
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_distance), cmocka_unit_test(test_guess)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_distance), cmocka_unit_test(test_guess),
+                                     cmocka_unit_test(test_opposites)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -155,9 +155,9 @@ static void test_lists(void **state) {
   expect_list("quantize:op_types=Gather\\,MatMul", "op-types", 2, both);
   expect_list("quantize:op_types=Gather,op_types=MatMul", "op-types", 2, both);
   expect_list("quantize:exclude=a\\+b+re:^x{1\\,2}\\.y$,exclude=c", "exclude", 3, patterns);
-  refuse("quantize:op_types=Conv", "'Conv' is no value for op-types: it takes MatMul,Gemm,Gather",
+  refuse("quantize:op_types=Conv", "invalid value 'Conv' for op-types: it takes MatMul,Gemm,Gather",
          "");
-  refuse("quantize:exclude=a+", "is no value for exclude", "");
+  refuse("quantize:exclude=a+", "for exclude", "");
   refuse("quantize:min_elements=-1", "a whole number from 0", "");
   refuse("quantize:accuracy_level=2147483648", "a whole number from 0", "");
   refuse("shrink:levels=4294967298", "a whole number from 1", "");
@@ -166,8 +166,8 @@ static void test_lists(void **state) {
 static void test_escapes(void **state) {
   (void)state;
   // A backslash takes the meaning from a separator, and is itself anywhere else.
-  refuse("conv2matmul:form=a\\,b\\=c\\\\d\\.e", "'a,b=c\\d\\.e' is no value for form", "");
-  refuse("conv2matmul:form=a:b=c", "'a:b=c' is no value for form", "");
+  refuse("conv2matmul:form=a\\,b\\=c\\\\d\\.e", "invalid value 'a,b=c\\d\\.e' for form", "");
+  refuse("conv2matmul:form=a:b=c", "invalid value 'a:b=c' for form", "");
   refuse("a\\:b:form=flat", "there is no pass 'a\\:b'", "weir passes");
 }
 
@@ -183,7 +183,8 @@ static void test_what_does_not_fit(void **state) {
   refuse("conv2matmul:zzz=1", "has no option 'zzz'", "weir passes conv2matmul");
   refuse("conv2matmul:form", "option 'form' of pass 'conv2matmul' needs a value", "form=");
   refuse("conv2matmul:form=", "takes something", "");
-  refuse("conv2matmul:form=fla", "'fla' is no value for form: it takes flat|batched|auto", "");
+  refuse("matmulnbits:asymmetric=true", "no option 'asymmetric'", "leave it out");
+  refuse("conv2matmul:form=fla", "invalid value 'fla' for form: it takes flat|batched|auto", "");
   refuse("conv2matmul:max_dilation=0", "a whole number from 1", "");
   refuse("conv2matmul:max_dilation=99999999999999999999", "a whole number from 1", "");
   refuse("conv2matmul:strict_compat=yes", "true or false", "");

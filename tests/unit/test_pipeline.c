@@ -72,7 +72,7 @@ static void test_what_does_not_fit(void **state) {
          "did you mean 'conv2matmul'?");
   refuse("passes:\n- conv2matmul:\n    from: flat", "p.yaml:3:5: pass 'conv2matmul' has no option",
          "did you mean 'form'?");
-  refuse("passes:\n- conv2matmul:\n    form: fla", "p.yaml:3:11: 'fla' is no value for form", "");
+  refuse("passes:\n- conv2matmul:\n    form: fla", "p.yaml:3:11: invalid value 'fla' for form", "");
   refuse("passes:\n- conv2matmul:\n    form: ''", "p.yaml:3:11: option 'form' has no value", "");
   refuse("passes:\n- conv2matmul:\n    form: ~", "p.yaml:3:11: option 'form' has no value", "");
   refuse("passes:\n- conv2matmul:\n    form: {a: b}", "p.yaml:3:11: the value of an option", "");
@@ -92,7 +92,7 @@ static void test_what_does_not_go_together(void **state) {
   refuse("passes:\n- cast: {to: float16, exclude: 're:('}", "p.yaml:2:3: --exclude 're:('", "");
   refuse("passes:\n- quantize: {op_types: []}", "p.yaml:2:3: no operators", "");
   refuse("passes:\n- quantize: {block_size: channel}", "p.yaml:2:3: ", "");
-  refuse("passes:\n- quantize: {gate_action: skip}", "p.yaml:2:3: gate-action", "gate=sqnr");
+  refuse("passes:\n- quantize: {gate_action: skip}", "p.yaml:2:3: gate-action", "sqnr=20dB");
   refuse("passes:\n- quantize: {candidates: '4:64'}", "p.yaml:2:3: candidates", "measure");
   refuse("passes:\n- shrink: {levels: 300}", "p.yaml:2:3: levels is for", "");
   refuse("passes:\n- shrink: {method: float_weights, levels: 1}", "p.yaml:2:3: levels is 1", "");
@@ -188,7 +188,7 @@ static void test_repeats(void **state) {
   refuse("passes:\n- repeat: [conv2matmul]\n  rounds: 0", "p.yaml:3:11: 'rounds' takes", "");
   refuse("passes:\n- repeat: [conv2matmul]\n  times: 2", "only 'rounds' may stand", "");
   refuse("passes:\n- repeat: [conv2matmul]\n  rounds: 2\n  a: b", "a second name", "");
-  refuse("exactness: rough\npasses: [conv2matmul]", "p.yaml:1:12: 'rough' is no value", "");
+  refuse("exactness: rough\npasses: [conv2matmul]", "p.yaml:1:12: invalid value 'rough'", "");
   refuse("exactness: zero\nexactness: zero\npasses: [conv2matmul]", "a second key", "");
   refuse("passes: [conv2matmul]\nfoo: bar", "p.yaml:2:1: unknown key 'foo'", "");
   static const char *const bad[] = {

@@ -31,7 +31,7 @@ static const struct cli_command_row command_rows[CLI_COMMANDS] = {
 #define ALL ((1u << CLI_COMMANDS) - 1)
 static const struct cli_option_row option_rows[CLI_OPTIONS] = {
 #define OPTION(id, name, letter, kind, metavar, preset, commands, group, help)                     \
-  [OPT_##id] = {name, letter, CLI_##kind, metavar, preset, commands, CLI_##group, help},
+  [OPT_##id] = {name, letter, CLI_##kind, metavar, preset, commands, CLI_##group, help, false},
 #include "options.def"
 #undef OPTION
 };
@@ -79,12 +79,17 @@ bool cli_option_belongs(enum cli_option option, enum cli_command command) {
   return pass && at < pass->n_options && (command != CLI_measure || pass->options[at].measured);
 }
 
+// What must be given comes first.
 enum cli_option cli_option_at(enum cli_command command, uint32_t k) {
-  const uint32_t of_pass = pass_options(command), all = CLI_OPTIONS + of_pass;
-  for (uint32_t i = 0; i < all; i++) {
-    const enum cli_option o = i < of_pass ? CLI_OPTIONS + i : i - of_pass;
+  const struct pass *pass = cli_pass(command);
+  const uint32_t of_pass = pass_options(command);
+  for (uint32_t i = 0; i < 2 * of_pass; i++) {
+    const enum cli_option o = CLI_OPTIONS + i % of_pass;
+    if (pass->options[i % of_pass].required != (i < of_pass)) continue;
     if (cli_option_belongs(o, command) && k-- == 0) return o;
   }
+  for (uint32_t o = 0; o < CLI_OPTIONS; o++)
+    if (cli_option_belongs(o, command) && k-- == 0) return o;
   return CLI_NONE;
 }
 
@@ -102,7 +107,8 @@ struct cli_option_row cli_row(enum cli_command command, enum cli_option option) 
                                  .commands = 1u << command,
                                  .group = CLI_OWN,
                                  .help = row->help,
-                                 .also = row->also};
+                                 .also = row->also,
+                                 .required = row->required};
 }
 
 enum cli_option cli_option_named(enum cli_command command, struct span name) {
@@ -167,7 +173,7 @@ static struct taking taking_of(struct cli_args *args, enum cli_option o) {
 
 static int bad_value(const struct taking *t, const char *text, const char *wanted,
                      struct err *err) {
-  return err_set(err, ERR_USAGE, "'%s' is no value for --%s: it takes %s", quote_str(text).s,
+  return err_set(err, ERR_USAGE, "invalid value '%s' for --%s: it takes %s", quote_str(text).s,
                  t->row.name, wanted);
 }
 
@@ -257,24 +263,69 @@ static int unknown_command(const char *name, struct err *err) {
   return err_hint(err, "'weir --help' lists the commands");
 }
 
+// The commands that have an option of that name, as a bit each; and one of them.
+static uint32_t commands_with(const char *name, enum cli_command *one) {
+  uint32_t set = 0;
+  for (uint32_t c = 0; c < CLI_COMMANDS; c++)
+    if (cli_option_named(c, span_str(name)) != CLI_NONE) {
+      if (!set) *one = c;
+      set |= 1u << c;
+    }
+  return set;
+}
+
+enum { NAMED_COMMANDS = 3 };
+
+// An option that other commands have.
+static int misplaced_option(const struct cli_args *args, const char *name, uint32_t set,
+                            enum cli_command one, struct err *err) {
+  char whose[160];
+  if (set == WRITERS || set == REWRITERS) {
+    snprintf(whose, sizeof whose, "of the commands that %s",
+             set == WRITERS ? "write a model" : "change a model");
+  } else if (__builtin_popcount(set) > NAMED_COMMANDS) {
+    snprintf(whose, sizeof whose, "of other commands");
+  } else {
+    size_t n = (size_t)snprintf(whose, sizeof whose, "of 'weir %s'", command_rows[one].name);
+    for (uint32_t c = one + 1; c < CLI_COMMANDS; c++)
+      if (set >> c & 1)
+        n += (size_t)snprintf(whose + n, sizeof whose - n, "%s 'weir %s'",
+                              set >> (c + 1) ? "," : " and", command_rows[c].name);
+  }
+  err_fill(err, ERR_USAGE, "--%s is an option %s, not of 'weir %s'", quote_str(name).s, whose,
+           command_rows[args->command].name);
+  // 'weir run' takes the options of passes with the pass.
+  const struct pass *pass = cli_pass(one);
+  const uint32_t o =
+      pass && args->command == CLI_run ? pass_values_option(pass, span_str(name)) : NO_ID;
+  if (o == NO_ID) return hint_help(args, err);
+  struct arena scratch = {0};
+  const char *metavar = pass->options[o].metavar;
+  err_fill_hint(err, "with the pass: --pass %s:%s=%s", pass->name,
+                pass_values_key(&pass->options[o], &scratch), metavar ? metavar : "true");
+  arena_free(&scratch);
+  return -1;
+}
+
 static int unknown_option(const struct cli_args *args, const char *name, struct err *err) {
   const char *command = command_rows[args->command].name;
   // The options of the tool whose command line this is compatible with.
   if (args->command == CLI_conv2matmul && strncmp(name, "verify", 6) == 0) {
     err_fill(err, ERR_USAGE, "--%s is not available: this version of weir does not run models",
              quote_str(name).s);
-    return err_hint(err, "leave it away, and compare input and output in a runtime of your own");
+    return err_hint(err, "leave it out, and compare input and output in a runtime of your own");
   }
-  for (uint32_t c = 0; c < CLI_COMMANDS; c++) {
-    if (cli_option_named(c, span_str(name)) == CLI_NONE) continue;
-    err_fill(err, ERR_USAGE, "--%s is an option of 'weir %s', not of 'weir %s'", quote_str(name).s,
-             command_rows[c].name, command);
-    return hint_help(args, err);
-  }
+  enum cli_command one = CLI_COMMANDS;
+  const uint32_t others = commands_with(name, &one);
+  if (others) return misplaced_option(args, name, others, one, err);
   err_fill(err, ERR_USAGE, "'weir %s' has no option --%s", command, quote_str(name).s);
   struct guess g = guess_start(name);
-  for (uint32_t k = 0, o; (o = cli_option_at(args->command, k)) != CLI_NONE; k++)
-    guess_try(&g, cli_row(args->command, o).name);
+  for (uint32_t k = 0, o; (o = cli_option_at(args->command, k)) != CLI_NONE; k++) {
+    const struct cli_option_row row = cli_row(args->command, o);
+    if (row.kind == CLI_FLAG && guess_is_opposite(name, row.name))
+      return err_hint(err, "--%s is off unless it is given: leave it out", row.name);
+    guess_try(&g, row.name);
+  }
   guess_try(&g, "help");
   return g.best ? err_hint(err, "did you mean --%s?", g.best) : hint_help(args, err);
 }
@@ -355,8 +406,8 @@ static int take_words(struct cli_args *args, struct err *err) {
       if (cli_is_stream(word) && !takes_stream(args)) return no_stream_of_a_model(err);
       args->operand[args->n_operands++] = word;
     } else {
-      err_fill(err, ERR_USAGE, "'%s' is one word too many: usage is 'weir %s %s'",
-               quote_str(word).s, row->name, row->operands);
+      err_fill(err, ERR_USAGE, "unexpected argument '%s': usage is 'weir %s %s'", quote_str(word).s,
+               row->name, row->operands);
       rc = hint_help(args, err);
     }
     if (rc < 0) return -1;
@@ -416,6 +467,16 @@ static int parse_top(struct cli_args *args, const char *word, struct err *err) {
   }
   if (word[0] != '-') return unknown_command(word, err);
   err_fill(err, ERR_USAGE, "weir has no option '%s' of its own", quote_str(word).s);
+  if (strcmp(word, "-V") == 0 || strcmp(word, "-v") == 0)
+    return err_hint(err, "did you mean --version?");
+  if (strncmp(word, "--", 2) == 0) {
+    struct guess g = guess_start(word + 2);
+    guess_try(&g, "help");
+    guess_try(&g, "help-all");
+    guess_try(&g, "version");
+    guess_try(&g, "generate");
+    if (g.best) return err_hint(err, "did you mean --%s?", g.best);
+  }
   return err_hint(err, "options follow the command: weir COMMAND ... %s", quote_str(word).s);
 }
 

@@ -49,14 +49,24 @@ static bool offers_words(const struct cli_option_row *row) {
          (row->kind == CLI_LIST && strchr(row->metavar, ','));
 }
 
+// What `weir help` and `weir passes` take.
+static void put_commands(FILE *to) {
+  for (uint32_t c = 0; c < CLI_COMMANDS; c++)
+    fprintf(to, "%s%s", c ? " " : "", cli_command_row(c)->name);
+}
+
+static void put_passes(FILE *to) {
+  for (uint32_t i = 0; i < passes_count(); i++)
+    fprintf(to, "%s%s", i ? " " : "", passes_at(i)->name);
+}
+
 static void put_words(FILE *to, const struct cli_option_row *row) {
   if (row->kind == CLI_CHOICE) {
     struct span word;
     for (uint32_t k = 0; (word = cli_choice(row, k, false)).n > 0; k++)
       fprintf(to, "%s%.*s", k ? " " : "", (int)word.n, (const char *)word.at);
   } else if (names_passes(row)) {
-    for (uint32_t i = 0; i < passes_count(); i++)
-      fprintf(to, "%s%s", i ? " " : "", passes_at(i)->name);
+    put_passes(to);
   } else {
     for (const char *list = row->metavar; *list; list++)
       fputc(*list == ',' ? ' ' : *list, to);
@@ -67,6 +77,10 @@ static void put_words(FILE *to, const struct cli_option_row *row) {
 static bool same_values(const struct cli_option_row *a, const struct cli_option_row *b) {
   if (a->kind != b->kind || a->kind == CLI_FLAG) return a->kind == b->kind;
   return strcmp(a->metavar, b->metavar) == 0;
+}
+
+static bool operand_is_pass(enum cli_command c) {
+  return strcmp(cli_command_row(c)->operands, "[NAME]") == 0;
 }
 
 static bool operand_is_folder(enum cli_command c) {
@@ -147,15 +161,14 @@ void completion_bash(FILE *to) {
               "}\n"
               "_weir() {\n"
               "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
-              "  local options='' folders=''\n"
+              "  local options='' folders='' names=''\n"
               "  # --name=value comes as three words.\n"
               "  if [[ $word == = ]]; then word=''\n"
               "  elif [[ $before == = ]]; then before=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
               "  if ((COMP_CWORD == 1)); then\n"
               "    COMPREPLY=($(compgen -W '");
-  for (uint32_t c = 0; c < CLI_COMMANDS; c++)
-    fprintf(to, "%s ", cli_command_row(c)->name);
-  fprintf(to, "--help --version' -- \"$word\"))\n"
+  put_commands(to);
+  fprintf(to, " help -h --help --help-all --version' -- \"$word\"))\n"
               "    return\n"
               "  fi\n"
               "  case $before in\n");
@@ -166,11 +179,22 @@ void completion_bash(FILE *to) {
     fprintf(to, "    %s) options='", cli_command_row(c)->name);
     for (uint32_t k = 0, o; (o = cli_option_at(c, k)) != CLI_NONE; k++)
       fprintf(to, "--%s ", cli_row(c, o).name);
-    fprintf(to, "--help'; folders=%s ;;\n", operand_is_folder(c) ? "yes" : "");
+    fprintf(to, "--help --help-all'; folders=%s", operand_is_folder(c) ? "yes" : "");
+    if (operand_is_pass(c)) {
+      fprintf(to, "; names='");
+      put_passes(to);
+      fputc('\'', to);
+    }
+    fprintf(to, " ;;\n");
   }
+  fprintf(to, "    help) names='");
+  put_commands(to);
+  fprintf(to, "' ;;\n");
   fprintf(to, "  esac\n"
               "  if [[ $word == -* ]]; then\n"
               "    COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
+              "  elif [[ $names ]]; then\n"
+              "    COMPREPLY=($(compgen -W \"$names\" -- \"$word\"))\n"
               "  elif [[ $folders ]]; then\n"
               "    _weir_paths d \"$word\"\n"
               "  else\n"
@@ -218,7 +242,10 @@ void completion_zsh(FILE *to) {
     put_quoted(to, cli_command_row(c)->summary, ":\\");
     fprintf(to, "'\n");
   }
-  fprintf(to, "      '--help:show help'\n"
+  fprintf(to, "      'help:show help'\n"
+              "      '--help:show help'\n"
+              "      '-h:show help'\n"
+              "      '--help-all:show help, with what is hidden otherwise'\n"
               "      '--version:show versions'\n"
               "    )\n"
               "    _describe 'command' commands\n"
@@ -235,8 +262,17 @@ void completion_zsh(FILE *to) {
       zsh_option(to, &row);
     }
     fprintf(to, "        '(-h --help)'{-h,--help}'[show help]' \\\n");
-    fprintf(to, "        '*:file:_files%s' ;;\n", operand_is_folder(c) ? " -/" : "");
+    if (operand_is_pass(c)) {
+      fprintf(to, "        '1:pass:(");
+      put_passes(to);
+      fprintf(to, ")' ;;\n");
+    } else {
+      fprintf(to, "        '*:file:_files%s' ;;\n", operand_is_folder(c) ? " -/" : "");
+    }
   }
+  fprintf(to, "    help) _values command ");
+  put_commands(to);
+  fprintf(to, " ;;\n");
   fprintf(to, "  esac\n"
               "}\n"
               "if [[ $funcstack[1] == _weir ]]; then _weir \"$@\"; else compdef _weir weir; fi\n");
@@ -272,19 +308,31 @@ static void fish_option(FILE *to, uint32_t first, enum cli_option o) {
 
 void completion_fish(FILE *to) {
   fprintf(to, "# fish completion for weir; made by 'weir --generate fish'\n"
-              "complete -c weir -n __fish_use_subcommand -l help -f -d 'show help'\n"
+              "complete -c weir -n __fish_use_subcommand -l help -s h -f -d 'show help'\n"
+              "complete -c weir -n __fish_use_subcommand -l help-all -f -d 'show help, with what "
+              "is hidden otherwise'\n"
+              "complete -c weir -n __fish_use_subcommand -f -a help -d 'show help'\n"
               "complete -c weir -n __fish_use_subcommand -l version -f -d 'show versions'\n");
   for (uint32_t c = 0; c < CLI_COMMANDS; c++) {
     fprintf(to, "complete -c weir -n __fish_use_subcommand -f -a %s -d '",
             cli_command_row(c)->name);
     put_fish(to, cli_command_row(c)->summary);
     fprintf(to, "'\n");
+    if (operand_is_pass(c)) {
+      fprintf(to, "complete -c weir -n '__fish_seen_subcommand_from %s' -f -a '",
+              cli_command_row(c)->name);
+      put_passes(to);
+      fprintf(to, "'\n");
+    }
     if (!operand_is_folder(c)) continue;
     fprintf(to,
             "complete -c weir -n '__fish_seen_subcommand_from %s' -f -a "
             "'(__fish_complete_directories)'\n",
             cli_command_row(c)->name);
   }
+  fprintf(to, "complete -c weir -n '__fish_seen_subcommand_from help' -f -a '");
+  put_commands(to);
+  fprintf(to, "'\n");
   fprintf(to, "complete -c weir -n 'not __fish_use_subcommand' -l help -s h -d 'show help'\n");
   for (uint32_t c = 0; c < CLI_COMMANDS; c++)
     for (uint32_t k = 0, o; (o = cli_option_at(c, k)) != CLI_NONE; k++) {

@@ -22,16 +22,16 @@ const char *const help_group_titles[CLI_GROUPS] = {
 
 const struct help_exit_code help_exit_codes[] = {
     {ERR_NONE, "done"},
-    {ERR_FAIL, "audit found damage, or what was asked for is not possible"},
+    {ERR_FAIL, "audit found damage, or what was asked for is impossible with this model"},
     {ERR_USAGE, "the command line is wrong"},
-    {ERR_MODEL, "the model is malformed; the same input will never work"},
-    {ERR_INPUT, "an input is missing, or changed while it was used"},
+    {ERR_MODEL, "the model, log or manifest is malformed; it will never work"},
+    {ERR_INPUT, "an input is missing, is something else, or changed while it was used"},
     {ERR_RUNTIME, "a program or library that is needed is not installed"},
-    {ERR_INTERNAL, "a defect of weir"},
+    {ERR_INTERNAL, "internal error: please report it"},
     {ERR_NOSPACE, "no space on the disk of the output"},
-    {ERR_IO, "the system failed to read or write"},
-    {ERR_RETRY, "interrupted or busy; the same command, given again, goes on"},
-    {ERR_PERMISSION, "not permitted"},
+    {ERR_IO, "I/O error"},
+    {ERR_RETRY, "busy, or interrupted; the same command, given again, goes on"},
+    {ERR_PERMISSION, "not permitted, or a link that is not followed (--allow-links)"},
     {0},
 };
 
@@ -95,7 +95,9 @@ static void print_option(FILE *to, const struct cli_option_row *row, bool all) {
   if (row->letter) snprintf(letter, sizeof letter, "-%c, ", row->letter);
   snprintf(head, sizeof head, "%s--%s%s%s", letter, row->name, m.s[0] ? " " : "", m.s);
   const char *again = row->kind == CLI_LIST ? "; may be given again" : "";
-  if (row->preset)
+  if (row->required)
+    snprintf(text, sizeof text, "%s%s (required)", row->help, again);
+  else if (row->preset)
     snprintf(text, sizeof text, "%s%s (default %s)", row->help, again, row->preset);
   else
     snprintf(text, sizeof text, "%s%s", row->help, again);
@@ -136,7 +138,7 @@ void help_overview(FILE *to, bool all) {
     help_entry(to, HELP_NAMES, cli_command_row(c)->name, cli_command_row(c)->summary);
   fprintf(to, "\nOptions:\n");
   help_entry(to, HELP_OPTIONS, "-h, --help",
-             "this text; after a command, its options and two examples");
+             "show help; after a command, its options and two examples");
   help_entry(to, HELP_OPTIONS, "--help-all", "the same, with what is hidden otherwise");
   help_entry(to, HELP_OPTIONS, "-V, --version",
              "versions of weir and its libraries, instruction set, I/O engine");

@@ -66,6 +66,7 @@ static void put_option(FILE *to, const struct cli_option_row *row) {
   if (m.s[0]) put_between(to, " \\fI", m.s, "\\fR");
   put_between(to, "\n", row->help, "");
   if (row->kind == CLI_LIST) put(to, "; may be given again");
+  if (row->required) fputs(" (required)", to);
   if (row->preset) put_between(to, " (default ", row->preset, ")");
   fputc('\n', to);
 }

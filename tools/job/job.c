@@ -145,7 +145,7 @@ int job_finish(struct job *job, struct err *err) {
   if (!job->nothing_to_write && run_and_seal(job, err)) {
     // A run that looked at everything and then said no: the report has all of the reason.
     struct err ignored = {0};
-    if (!job->all_made || err->kind != ERR_MODEL || !job_wants_report(job->args)) return -1;
+    if (!job->all_made || err->kind != ERR_FAIL || !job_wants_report(job->args)) return -1;
     job->refusal = *err;
     (void)write_json_report(job, &ignored);
     return -1;

@@ -49,6 +49,12 @@ int job_open(struct job *job, const struct cli_args *args, struct err *err) {
   if (rc == 0) rc = job_load(job, err);
   if (rc == 0) rc = job_output_open(job, err);
   if (rc == 0 && job_output_check(job, &why)) rc = job_refused(job, &why, err);
+  if (rc == 0 && str_ends(path_base(job->in_path), ".onnx") &&
+      !str_ends(job->out.onnx_name, ".onnx"))
+    job_warn(
+        job,
+        "the name of the output '%s' does not end in '.onnx'; it is an ONNX model all the same",
+        quote_path(job->out.path).s);
   if (rc) job_close(job);
   return rc;
 }
@@ -190,6 +196,8 @@ static void refuse_size(const struct job *job, uint64_t bytes, struct err *why) 
 
 int job_prepare_plan(struct job *job, struct err *err) {
   uint8_t sum[DIGEST_BYTES];
+  digest_so_far(job->log_digest, sum);
+  edit_log_end(&job->edits, sum);
   if (job_text_check(&job->log, err) || edits_finish(&job->edits, err)) return -1;
   digest_end(job->log_digest, sum);
   hex_encode(sum, sizeof sum, job->edits_sha256);

@@ -243,7 +243,7 @@ static int read_exactness(struct reader *r) {
   r->p->exactness = exactness_by_name(word(r));
   if (r->p->exactness == EXACTNESSES)
     return refuse_at(r, r->event.start_mark,
-                     "'%s' is no value for exactness: it takes exact|zero|rounding|finite",
+                     "invalid value '%s' for exactness: it takes exact|zero|rounding|finite",
                      quote(word(r)).s);
   return next(r);
 }

@@ -203,7 +203,7 @@ static const struct pass_option options[] = {
      .read = read_exclude},
     {"to", PASS_CHOICE, "float16|bfloat16", NULL,
      "the type that weights are stored in (fp16, half and bf16 are understood too)",
-     .also = "fp16=float16 half=float16 bf16=bfloat16", .read = read_to},
+     .also = "fp16=float16 half=float16 bf16=bfloat16", .read = read_to, .required = true},
     {"on-overflow", PASS_CHOICE, "fail|clip", "fail",
      "a finite value that the type cannot hold fails the run, once all weights were looked at, or "
      "becomes the largest one it can hold; the report counts them by weight",

@@ -50,6 +50,10 @@ uint32_t pass_values_find(const struct pass *pass, struct span key, struct err *
   for (uint32_t i = 0; i < pass->n_options; i++)
     guess_try(&g, pass_values_key(&pass->options[i], &scratch));
   err_fill(err, ERR_USAGE, "pass '%s' has no option '%s'", pass->name, quote(key).s);
+  for (uint32_t i = 0; i < pass->n_options; i++)
+    if (pass->options[i].kind == PASS_FLAG && guess_is_opposite(g.word, pass->options[i].name))
+      err_fill_hint(err, "'%s' is off unless it is given: leave it out",
+                    pass_values_key(&pass->options[i], &scratch));
   if (g.best)
     err_fill_hint(err, "did you mean '%s'?", g.best);
   else
@@ -91,7 +95,7 @@ static struct span rest_of(struct span text, size_t used) {
 
 static int bad_value(const struct pass_option *row, struct span text, const char *wanted,
                      struct err *err) {
-  return err_set(err, ERR_USAGE, "'%s' is no value for %s: it takes %s", quote(text).s, row->name,
+  return err_set(err, ERR_USAGE, "invalid value '%s' for %s: it takes %s", quote(text).s, row->name,
                  wanted);
 }
 

@@ -26,10 +26,10 @@ static int refuse(const struct kit *k, uint32_t node, int64_t from, int64_t to,
   const struct quoted name = quote(model_name(k->m, n->name));
   const struct quoted op = quote(model_name(k->m, n->op_type));
   if (c->since_version == 0)
-    err_set(err, ERR_MODEL, "node '%s' (%s) keeps the model at opset %lld, %lld is needed: %s",
+    err_set(err, ERR_FAIL, "node '%s' (%s) keeps the model at opset %lld, %lld is needed: %s",
             name.s, op.s, (long long)from, (long long)to, c->why);
   else
-    err_set(err, ERR_MODEL, "node '%s' (%s) changed between opset %lld and %lld, in %lld: %s",
+    err_set(err, ERR_FAIL, "node '%s' (%s) changed between opset %lld and %lld, in %lld: %s",
             name.s, op.s, (long long)from, (long long)to, (long long)c->since_version, c->why);
   if (hint) return err_hint(err, "%s; or export the model with opset %lld", hint, (long long)to);
   return err_hint(err, "export the model with opset %lld", (long long)to);

@@ -126,8 +126,8 @@ static const struct pass_option options[] = {
     {"op-types", PASS_LIST, "MatMul,Gemm,Gather", "MatMul", "operators whose weights are quantized",
      .read = read_op_types, .measured = true},
     {"exclude", PASS_LIST, "PATTERN", NULL,
-     "leave nodes or tensors of this name alone: a glob, or re: and an extended regular "
-     "expression; wins over --tensor and --include",
+     "leave nodes or tensors of this name alone, also where another option names them: a glob, or "
+     "re: and an extended regular expression",
      .read = read_exclude, .measured = true},
     {"include", PASS_LIST, "PATTERN", NULL, "only nodes or tensors of this name",
      .read = read_include, .measured = true},
@@ -173,7 +173,7 @@ static int check(const void *with, const struct pass_value *values, struct err *
   if (values[GATE_ACTION].given && o->n_gates == 0) {
     err_fill(err, ERR_USAGE,
              "gate-action says what becomes of weights that miss a gate, and there is no gate");
-    return err_hint(err, "add one: gate=sqnr=20dB");
+    return err_hint(err, "give one too, such as sqnr=20dB");
   }
   if (values[CANDIDATES].given && o->budget == 0) {
     err_fill(err, ERR_USAGE, "candidates are what a budget picks from, and there is no budget");

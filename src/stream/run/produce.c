@@ -306,7 +306,9 @@ struct figure_sums produce_take_errors(struct produce *w) {
 
 static int blame(const struct produce *w, struct err *err) {
   const struct err cause = *err;
-  const char *tensor = cause.kind == ERR_MODEL ? plan_segment_weight(w->p, w->segment) : NULL;
+  // Of what the bytes are, or cannot become; not of how they are read and written.
+  const bool of_weight = cause.kind == ERR_MODEL || cause.kind == ERR_FAIL;
+  const char *tensor = of_weight ? plan_segment_weight(w->p, w->segment) : NULL;
   err->kind = ERR_NONE;
   if (tensor)
     err_fill(err, cause.kind, "tensor '%s': %s", quote_str(tensor).s, cause.msg);

@@ -251,7 +251,7 @@ static int refuse_overflows(const struct run *r, struct arena *a, struct err *er
   }
   if (bad == 0) return 0;
   if (bad > NAMED) snprintf(named + len, sizeof named - len, " and %u more", bad - NAMED);
-  err_fill(err, ERR_MODEL, "%u tensor%s %s finite elements that would be stored as infinite: %s",
+  err_fill(err, ERR_FAIL, "%u tensor%s %s finite elements that would be stored as infinite: %s",
            bad, bad == 1 ? "" : "s", bad == 1 ? "has" : "have", named);
   return err_because(err, reason); // of the last one
 }

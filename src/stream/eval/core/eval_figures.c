@@ -60,7 +60,7 @@ static int refuse_not_finite(const struct eval_task *t, uint64_t at, double v, s
   int64_t place[RECIPE_MAX_RANK];
   for (uint32_t i = r->rows[of].rank; i-- > 0; at /= (uint64_t)dims[i])
     place[i] = (int64_t)(at % (uint64_t)dims[i]);
-  err_fill(err, ERR_MODEL, "element %s of the weight is not finite (%g)",
+  err_fill(err, ERR_FAIL, "element %s of the weight is not finite (%g)",
            quote_dims(place, r->rows[of].rank).s, v);
   return err_because(err, REASON_NOT_FINITE);
 }

@@ -37,7 +37,7 @@ static int not_finite(struct eval_task *t, const struct eval_quantize *z, uint64
     if (eval_elements(t, z->of, at, 1, one, err) != 0) return -1;
     eval_figures_widen(z->type, one, 1, &v);
     if (isfinite(v)) continue;
-    err_fill(err, ERR_MODEL, "element [%llu,%llu] of the weight is not finite (%g)",
+    err_fill(err, ERR_FAIL, "element [%llu,%llu] of the weight is not finite (%g)",
              (unsigned long long)(z->inner > 1 ? k : c), (unsigned long long)(z->inner > 1 ? c : k),
              v);
     return err_because(err, REASON_NOT_FINITE);
@@ -51,7 +51,7 @@ static int tell_column(struct eval_task *t, const struct eval_quantize *z,
   struct eval_columns *w = &t->columns;
   if (sums->nonfinite) return not_finite(t, z, w->next, err);
   if (!isfinite(sums->ee)) { // of finite elements
-    err_fill(err, ERR_MODEL,
+    err_fill(err, ERR_FAIL,
              "a block of column %llu of the weight has no finite scale: its elements are too large "
              "or too far apart for float32",
              (unsigned long long)w->next);
