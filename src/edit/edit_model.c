@@ -53,8 +53,10 @@ void edit_apply_add_function(struct edits *e, struct edit_asked *x) {
   const uint32_t graph = add_graph(m, GRAPH_FUNCTION, name);
   const uint32_t function = TABLE_ADD(m, functions, 1);
   const uint32_t opsets = TABLE_ADD(m, opsets, m->n_model_opsets);
-  for (uint32_t i = 0; i < m->n_model_opsets; i++)
+  for (uint32_t i = 0; i < m->n_model_opsets; i++) {
     m->opsets[opsets + i] = m->opsets[i];
+    m->opsets[opsets + i].loaded = 0;
+  }
   m->functions[function] = (struct model_function){.name = name,
                                                    .domain = domain,
                                                    .overload = m->empty,

@@ -238,6 +238,7 @@ enum { FUNCTION_DEAD = 1, FUNCTION_NEW = 2, FUNCTION_OPSETS_DIRTY = 4 };
 struct model_opset {
   uint32_t domain; // name id; "ai.onnx" is stored as ""
   int64_t version;
+  uint32_t loaded; // of what load made: 1 + the id of its kept fields; else 0
 };
 
 struct model_metadata {
@@ -267,6 +268,7 @@ enum kept_of {
   KEPT_ATTR, // tp and type_protos too
   KEPT_INFO, // not its type
   KEPT_NODE,
+  KEPT_OPSET, // ids are counted over the model and all functions
   KEPT_TRAINING,
   KEPT_SPARSE, // its dims
   KEPT_TENSOR,

@@ -223,6 +223,7 @@ static void emit_opset(struct emission *e, struct rope *to, uint32_t field, uint
   struct rope body = rope_empty();
   rope_bytes_field(e->pool, &body, ONNX_OPSET_domain, model_name(e->m, o->domain));
   rope_varint_field(e->pool, &body, ONNX_OPSET_version, (uint64_t)o->version);
+  if (o->loaded) emit_kept_fields(e, &body, KEPT_OPSET, o->loaded - 1);
   rope_message_field(e->pool, to, field, body);
 }
 

@@ -10,9 +10,10 @@ import re
 import shutil
 import stat
 
+import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, helper, numpy_helper
 
 import compare
 import make_encoder
@@ -149,6 +150,32 @@ def test_unknown_fields_survive_in_touched_messages(weir, tmp_path):
         ]  # fmt: skip
         assert len(words) == 9
     assert (tmp_path / "out.onnx").read_bytes().count(sampler.unknown("tensor")) == 1
+
+
+def unknown(text):
+    return b"\x9a\x06" + bytes([len(text)]) + text  # field 99
+
+
+@pytest.mark.parametrize("words", [
+    ["quantize", "--block-size", "16"],
+    ["quantize", "--block-size", "16", "--format", "qdq"],
+    ["convert", "--external"],
+], ids=["import", "raise", "move"])  # fmt: skip
+def test_unknown_fields_of_imports_survive(weir, tmp_path, words):
+    """Where another import is added, where the version of one is raised, and where nothing is written anew."""
+    weight = numpy_helper.from_array(np.random.default_rng(1).normal(size=(64, 64)).astype(np.float32), "w")
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 64]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"], "mm")], "g", [x], [y], [weight])
+    model = helper.make_model(graph, ir_version=10)
+    del model.opset_import[:]
+    for domain, version, text in (("", 20, b"first"), ("com.acme", 2, b"second")):
+        model.opset_import.add(domain=domain, version=version).MergeFromString(unknown(text))
+    write(tmp_path, model.SerializeToString(), "in.onnx")
+    weir(words[0], tmp_path / "in.onnx", tmp_path / "out.onnx", *words[1:])
+    found = {o.domain: o.SerializeToString() for o in onnx.load(tmp_path / "out.onnx", load_external_data=False).opset_import}
+    assert unknown(b"first") in found[""] and unknown(b"second") in found["com.acme"]
+    content = (tmp_path / "out.onnx").read_bytes()
+    assert content.count(unknown(b"first")) == content.count(unknown(b"second")) == 1
 
 
 def test_known_everything_passes_the_checker(weir, tmp_path):

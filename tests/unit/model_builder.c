@@ -94,7 +94,7 @@ void build_begin(struct build *b, struct model *m) {
 void build_opset(struct build *b, const char *domain, int64_t version) {
   assert(b->m->n_functions == 0);
   const uint32_t at = TABLE_ADD(b->m, opsets, 1);
-  b->m->opsets[at] = (struct model_opset){intern(b, domain), version};
+  b->m->opsets[at] = (struct model_opset){intern(b, domain), version, 0};
   b->m->n_model_opsets++;
 }
 
@@ -422,7 +422,7 @@ uint32_t build_enter_function(struct build *b, const char *domain, const char *n
   const uint32_t graph = add_graph(b, GRAPH_FUNCTION, name);
   const uint32_t function = TABLE_ADD(m, functions, 1);
   const uint32_t opset = TABLE_ADD(m, opsets, 1);
-  m->opsets[opset] = (struct model_opset){m->empty, 17};
+  m->opsets[opset] = (struct model_opset){m->empty, 17, 0};
   m->functions[function] = (struct model_function){.name = intern(b, name),
                                                    .domain = intern(b, domain),
                                                    .overload = m->empty,

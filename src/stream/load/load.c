@@ -118,6 +118,7 @@ static int keep_field(struct loader *l, struct frame *f, struct place at) {
   case MESSAGE_SPARSE:
   case MESSAGE_INFO:
   case MESSAGE_TRAINING:
+  case MESSAGE_OPSET:
     if (load_room(l, (uint64_t)l->m->n_kept_fields + f->n_kept, 1, "other fields")) return -1;
     struct place *last = f->n_kept ? &f->kept[f->n_kept - 1] : NULL;
     if (last && last->off + last->len == at.off)

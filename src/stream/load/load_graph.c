@@ -250,8 +250,10 @@ static int end_opset(struct loader *l, struct frame *f) {
   if (!d) return -1;
   if (load_room(l, (uint64_t)m->n_opsets + l->n_function_opsets, 1, "opset imports")) return -1;
   const struct span domain = load_text(d->domain);
+  const uint32_t id = m->n_opsets + l->n_function_opsets;
   const struct model_opset row = {span_is(domain, "ai.onnx") ? m->empty : model_intern(m, domain),
-                                  d->version};
+                                  d->version, id + 1};
+  load_flush_kept_fields(l, f, KEPT_OPSET, id);
   if (around->message == MESSAGE_MODEL)
     *TABLE_PUSH(m, opsets) = row;
   else
