@@ -8,19 +8,27 @@
 #include "conv2matmul.h"
 #include "pass_job.h"
 
+// The pass's step: the last one (--inputs-are-constant is one before it).
+static uint32_t step_of(const struct pass_job *pj) {
+  return pj->pipeline.n_steps - 1;
+}
+
 static bool strict(const struct pass_job *pj) {
-  const struct conv2matmul_options *options = pj->pipeline.steps[0].values.options;
+  const struct conv2matmul_options *options = pj->pipeline.steps[step_of(pj)].values.options;
   return options->strict_compat;
 }
 
 static void write_report(struct job *job, struct json_out *j) {
   const struct pass_job *pj = job->ctx;
-  const struct pass_job_counts n = pass_job_count(pj, 0);
+  const struct pass_job_counts n = pass_job_count(pj, step_of(pj));
+  const uint64_t held_back = pj->steps[step_of(pj)].held_back;
   json_put_uint(j, "converted", n.converted);
-  if (pj->steps[0].held_back) json_put_uint(j, "held_back", pj->steps[0].held_back);
+  if (held_back) json_put_uint(j, "held_back", held_back);
+  if (step_of(pj) > 0) json_put_uint(j, "inputs_made_constant", pass_job_count(pj, 0).converted);
   json_put_array(j, "nodes");
   for (uint32_t i = 0; i < pj->n_sites; i++) {
     const struct pass_job_site *s = &pj->sites[i];
+    if (s->step != step_of(pj)) continue;
     json_object(j);
     if (!strict(pj)) json_put_uint(j, "graph", s->site.graph);
     json_put_uint(j, "node_index", s->site.index);
@@ -37,11 +45,14 @@ static void write_report(struct job *job, struct json_out *j) {
 
 static void print_result(struct job *job) {
   const struct pass_job *pj = job->ctx;
-  const struct pass_job_counts n = pass_job_count(pj, 0);
-  if (!cli_flag(job->args, OPT_QUIET)) pass_job_print_skipped(pj, 0, "left alone");
-  if (pj->steps[0].held_back)
+  const struct pass_job_counts n = pass_job_count(pj, step_of(pj));
+  if (!cli_flag(job->args, OPT_QUIET)) pass_job_print_skipped(pj, step_of(pj), "left alone");
+  if (pj->steps[step_of(pj)].held_back)
     printf(
         "held back: 'conv2matmul' keeps numbers up to rounding only, which --exactness excludes\n");
+  if (step_of(pj) > 0)
+    printf("inputs-are-constant: %lu taken off the list of inputs\n",
+           pass_job_count(pj, 0).converted);
   printf("converted=%lu skipped=%lu output=%s\n", n.converted, n.skipped, job->out.path);
 }
 
@@ -51,6 +62,10 @@ int cmd_conv2matmul(const struct cli_args *args, struct err *err) {
   pj.report = write_report;
   pj.print = print_result;
   int rc = pass_job_take_flags(&pj, args, err);
+  if (rc == 0 && strict(&pj) && cli_given(args, OPT_INPUTS_ARE_CONSTANT))
+    rc = err_set(err, ERR_USAGE,
+                 "--inputs-are-constant does not go with --strict-compat, which takes such weights "
+                 "for constants as it is");
   if (rc == 0) {
     pj.plain_report = strict(&pj);
     rc = pass_job_command(&pj, args, err);
