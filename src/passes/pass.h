@@ -129,6 +129,10 @@ struct pass_option {
   // has the rows before this one read; called without a value too. Words live as long as *a.
   // ERR_USAGE. NULL: as the member.
   int (*read)(const struct pass_value *value, void *options, struct arena *a, struct err *err);
+  // The option without which this one means nothing: "budget", which must have a value, or a choice's
+  // word, "method=float_weights". Records then leave it out. NULL: it always means something.
+  const char *only_with;
+  bool commas;   // LIST: elements have none, so that commas may join them
   bool measured; // says which weights are looked at, or how: 'measure' has it too
 };
 #define PASS_MEMBER(type, member)                                                                  \
