@@ -813,6 +813,31 @@ def test_nothing_to_quantize_gets_a_hint(weir, tmp_path):
     assert "weir inspect" not in weir("quantize", tmp_path / "relu.onnx", tmp_path / "quiet.onnx", "--quiet").err
 
 
+# ---- blocks that are half empty
+
+
+def test_weights_shorter_than_half_a_block_are_told(weir, tmp_path):
+    """How many, and the block size that would do: with it they are smaller, and the error of each is the same."""
+    numbers = np.random.default_rng(8)
+    weights = {"a": (64, 40), "b": (50, 40), "c": (65, 40), "d": (256, 40)}
+    nodes = [helper.make_node("MatMul", [f"x{k}", k], [f"y{k}"], k) for k in weights]
+    inputs = [value(f"x{k}", [1, dims[0]]) for k, dims in weights.items()]
+    outputs = [value(f"y{k}", [1, 40]) for k in weights]
+    model = model_of(nodes, [tensor(k, dims, numbers) for k, dims in weights.items()], inputs, outputs, opset=17, ir=8)
+    onnx.save(model, tmp_path / "in.onnx")
+    def step(name, *words):
+        return weir.report("quantize", tmp_path / "in.onnx", tmp_path / f"{name}.onnx", *words)["passes"][0]
+    large, small = step("large"), step("small", "--tensor", "?=g64")
+    assert (large["half_empty"], large["fitting_block"]) == (2, 64) and "half_empty" not in small
+    before, after = ({t["name"]: t for t in made["tensors"]} for made in (large, small))
+    for name in "ab":
+        assert after[name]["bytes_after"] < before[name]["bytes_after"]
+        assert after[name]["error"] == before[name]["error"]
+    done = weir("quantize", tmp_path / "in.onnx", tmp_path / "said.onnx")
+    assert "2 weights have at most 64 rows" in done.err
+    assert "rows" not in weir("quantize", tmp_path / "in.onnx", tmp_path / "fits.onnx", "--block-size", "64").err
+
+
 # ---- the edit log
 
 

@@ -39,6 +39,10 @@ static void write_step(struct job *job, const struct quantized *q, uint32_t step
   const struct pass_job_counts n = pass_job_count(pj, step);
   json_object(j);
   json_put_uint(j, "converted", n.converted);
+  if (came->half_empty) {
+    json_put_uint(j, "fitting_block", came->fitting_block);
+    json_put_uint(j, "half_empty", came->half_empty);
+  }
   if (came->held_back) json_put_uint(j, "held_back", came->held_back);
   json_put_text(j, "name", v->pass->name);
   json_put_array(j, "nodes");
@@ -131,6 +135,13 @@ void pass_job_print(struct job *job) {
     print_chosen(pj, i, "budget");
     print_chosen(pj, i, "gate");
     pass_job_print_skipped(pj, i, "  left alone");
+    const struct pass_run_step *came = &pj->steps[i];
+    if (came->half_empty)
+      report_hint(
+          "%u weight%s at most %u rows, so that half of a block or more is empty: a block size "
+          "of %u, for all or with --tensor for these, makes them smaller",
+          came->half_empty, came->half_empty == 1 ? " has" : "s have", came->fitting_block,
+          came->fitting_block);
   }
   if (pj->n_sites == 0 && !quiet)
     report_hint(

@@ -128,6 +128,18 @@ static void rewrite_all(struct nbits_work *w, const struct list *list) {
   }
 }
 
+static void count_half_empty(const struct nbits_work *w, struct pass_result *result) {
+  const struct matmulnbits_options *o = w->options;
+  if (o->budget > 0 || o->scheme.block <= 16) return; // 16: the least there is
+  for (uint32_t i = 0; i < w->n_tensors; i++) {
+    const struct nbits_tensor *t = &w->tensors[i];
+    if (t->scheme.block != o->scheme.block || 2 * t->axis_length > t->scheme.block) continue;
+    result->half_empty++;
+    while (result->fitting_block < t->axis_length)
+      result->fitting_block = result->fitting_block ? 2 * result->fitting_block : 16;
+  }
+}
+
 // Nodes are called as the existing tool calls them, or have no names: those of one graph differ,
 // names of values do not matter to them.
 static void begin(struct nbits_work *w, struct pass_env *env,
@@ -145,15 +157,16 @@ static int end(struct nbits_work *w, struct list *list, int rc, struct err *err)
 }
 
 int pass_matmulnbits(struct pass_env *env, struct matmulnbits_options *options,
-                     uint64_t *output_limit, struct err *err) {
+                     struct pass_result *result, struct err *err) {
   struct list list = {0};
   struct nbits_work w;
   if (matmulnbits_options_check(options, err)) return -1;
   begin(&w, env, options);
   find_sites(&w, options, &list);
-  int rc = nbits_choose(&w, list.sites, list.n_sites, output_limit, err);
+  int rc = nbits_choose(&w, list.sites, list.n_sites, &result->output_limit, err);
   if (rc == 0) rc = nbits_raise(&w, list.sites, list.n_sites, err);
   if (rc == 0) rewrite_all(&w, &list);
+  if (rc == 0) count_half_empty(&w, result);
   return end(&w, &list, rc, err);
 }
 

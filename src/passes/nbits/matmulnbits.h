@@ -80,11 +80,11 @@ int matmulnbits_options_check(const struct matmulnbits_options *options, struct 
 
 // Quantizes all that the options choose, in all graphs and functions. Each node of the chosen types
 // is reported to env->site, patterns without a match to env->warn. The options' patterns count
-// their matches. *output_limit: bytes that all files of the output may have, where a budget was kept.
+// their matches. Of *result: output_limit, where a budget was kept, and half_empty.
 // ERR_USAGE for options that do not go together; ERR_MODEL if qdq needs a newer opset and a node of
 // the model does not mean the same there. Nothing is edited on failure.
 int pass_matmulnbits(struct pass_env *env, struct matmulnbits_options *options,
-                     uint64_t *output_limit, struct err *err);
+                     struct pass_result *result, struct err *err);
 
 // What one candidate would make of one weight. The candidates of a weight follow one another, in
 // the order of the options; those that there is no operator for (a Gather's) are left out.

@@ -174,7 +174,7 @@ static int check(const void *with, const struct pass_value *values, struct err *
 }
 
 static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  return pass_matmulnbits(env, with, &result->output_limit, err);
+  return pass_matmulnbits(env, with, result, err);
 }
 
 static const struct pass quantize = {
