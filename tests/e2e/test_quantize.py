@@ -813,6 +813,40 @@ def test_nothing_to_quantize_gets_a_hint(weir, tmp_path):
     assert "weir inspect" not in weir("quantize", tmp_path / "relu.onnx", tmp_path / "quiet.onnx", "--quiet").err
 
 
+# ---- k_quant_best
+
+
+@pytest.mark.parametrize("bits", [2, 4, 8])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_k_quant_best_is_never_worse(weir, tmp_path, bits, dtype):
+    """Its error is at most that of rtn and of k_quant, and less than both on what mixes heavy tails and normal."""
+    numbers = np.random.default_rng(4)
+    heavy = numbers.standard_t(2, size=(256, 48)) * 0.05
+    weights = {"heavy": heavy, "positive": np.abs(heavy) + 1, "normal": numbers.normal(size=(200, 48)) * 0.05}
+    weights["mixed"] = np.concatenate([heavy, weights["normal"]])
+    one = TensorProto.FLOAT if dtype == np.float32 else TensorProto.FLOAT16
+    nodes = [helper.make_node("MatMul", [f"x_{k}", k], [f"y_{k}"], k) for k in weights]
+    inputs = [helper.make_tensor_value_info(f"x_{k}", one, [1, w.shape[0]]) for k, w in weights.items()]
+    outputs = [helper.make_tensor_value_info(f"y_{k}", one, [1, 48]) for k in weights]
+    tensors = [numpy_helper.from_array(w.astype(dtype), k) for k, w in weights.items()]
+    onnx.save(model_of(nodes, tensors, inputs, outputs, opset=17, ir=8), tmp_path / "in.onnx")
+
+    def errors(algorithm):
+        words = ["--algorithm", algorithm, "--bits", bits, "--block-size", "32"]
+        report = weir.report("quantize", tmp_path / "in.onnx", tmp_path / f"{algorithm}.onnx", *map(str, words))
+        return {t["name"]: t["error"]["rmse"] for t in report["passes"][0]["tensors"]}
+
+    rtn, searched, best = (errors(algorithm) for algorithm in ("rtn", "k_quant", "k_quant_best"))
+    for name in weights:
+        assert best[name] <= min(rtn[name], searched[name]) * (1 + 1e-9), name
+    assert best["mixed"] < min(rtn["mixed"], searched["mixed"])
+    feeds = {f"x_{k}": numbers.normal(size=(1, w.shape[0])).astype(dtype) for k, w in weights.items()}
+    outputs = onnxruntime.InferenceSession(tmp_path / "k_quant_best.onnx").run(None, feeds)
+    for (name, w), ours in zip(weights.items(), outputs):
+        exact = feeds[f"x_{name}"].astype(np.float64) @ w
+        assert np.abs(exact - ours).max() < (1 if bits == 2 else 0.3) * np.abs(exact).max()
+
+
 # ---- blocks that are half empty
 
 

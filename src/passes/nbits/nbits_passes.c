@@ -111,8 +111,10 @@ static const struct pass_option options[] = {
      "qoperator: MatMulNBits and GatherBlockQuantized nodes (ONNX Runtime); qdq: DequantizeLinear "
      "before the node as it was (standard ONNX from opset 21; 2 bits: 25)",
      PASS_MEMBER(matmulnbits_options, qdq), .measured = true},
-    {"algorithm", PASS_CHOICE, "default|rtn|k_quant|hqq", "default",
-     "how scales and zero points are found, as onnxruntime's quantizer of that name",
+    {"algorithm", PASS_CHOICE, "default|rtn|k_quant|k_quant_best|hqq", "default",
+     "how scales and zero points are found, as onnxruntime's quantizer of that name; k_quant_best: "
+     "of "
+     "each block the better of k_quant and rtn",
      PASS_MEMBER(matmulnbits_options, scheme.algorithm)},
     {"op-types", PASS_LIST, "MatMul,Gemm,Gather", "MatMul", "operators whose weights are quantized",
      .read = read_op_types, .measured = true},
@@ -135,13 +137,12 @@ static const struct pass_option options[] = {
      "together have at most SIZE (400M, 1.5G) and the summed squared error is small; reads the "
      "weights once more, in a dry run too",
      .read = read_budget},
-    [CANDIDATES] = {"candidates", PASS_LIST, "BITS:BLOCK[:sym][:ALGORITHM]",
-                    "4:128,4:64,4:32,8:128",
-                    "quantizations, as bits:block, with :sym behind for one without zero points "
-                    "(4:64:sym), and default, rtn, k_quant or hqq for one by that algorithm "
-                    "(4:64:rtn)",
-                    .read = read_candidates, .only_with = "budget", .commas = true,
-                    .measured = true},
+    [CANDIDATES] =
+        {"candidates", PASS_LIST, "BITS:BLOCK[:sym][:ALGORITHM]", "4:128,4:64,4:32,8:128",
+         "quantizations, as bits:block, with :sym behind for one without zero points "
+         "(4:64:sym), and default, rtn, k_quant, k_quant_best or hqq for one by that algorithm "
+         "(4:64:rtn)",
+         .read = read_candidates, .only_with = "budget", .commas = true, .measured = true},
     [GATE] = {"gate", PASS_LIST, "FIGURE=LIMIT", NULL,
               "what the quantization of a weight has to reach: sqnr=20dB, cosine=0.99, maxabs=0.1; "
               "given again: all of them; reads the weights once more",
