@@ -7,19 +7,27 @@
 #include "conv2matmul.h"
 #include "pass_job.h"
 
+// The pass's step: the last one (--inputs-are-constant is one before it).
+static uint32_t step_of(const struct pass_job *pj) {
+  return pj->pipeline.n_steps - 1;
+}
+
 static bool strict(const struct pass_job *pj) {
-  const struct conv2matmul_options *options = pj->pipeline.steps[0].values.options;
+  const struct conv2matmul_options *options = pj->pipeline.steps[step_of(pj)].values.options;
   return options->strict_compat;
 }
 
 static void write_report(struct job *job, struct json_out *j) {
   const struct pass_job *pj = job->ctx;
-  const struct pass_job_counts n = pass_job_count(pj, 0);
+  const struct pass_job_counts n = pass_job_count(pj, step_of(pj));
+  const uint64_t held_back = pj->steps[step_of(pj)].held_back;
   json_put_uint(j, "converted", n.converted);
-  if (pj->steps[0].held_back) json_put_uint(j, "held_back", pj->steps[0].held_back);
+  if (held_back) json_put_uint(j, "held_back", held_back);
+  if (step_of(pj) > 0) json_put_uint(j, "inputs_made_constant", pass_job_count(pj, 0).converted);
   json_put_array(j, "nodes");
   for (uint32_t i = 0; i < pj->n_sites; i++) {
     const struct pass_job_site *s = &pj->sites[i];
+    if (s->step != step_of(pj)) continue;
     json_object(j);
     if (!strict(pj)) json_put_uint(j, "graph", s->site.graph);
     json_put_uint(j, "node_index", s->site.index);
@@ -36,7 +44,7 @@ static void write_report(struct job *job, struct json_out *j) {
 
 static void tell(struct job *job, struct job_told *told) {
   const struct pass_job *pj = job->ctx;
-  const struct pass_job_counts n = pass_job_count(pj, 0);
+  const struct pass_job_counts n = pass_job_count(pj, step_of(pj));
   pass_job_tell(job, told);
   if (strict(pj))
     told->line = arena_printf(&job->arena, "converted=%lu skipped=%lu output=%s", n.converted,
@@ -49,6 +57,10 @@ int cmd_conv2matmul(const struct cli_args *args, struct err *err) {
   pj.report = write_report;
   pj.tell = tell;
   int rc = pass_job_take_flags(&pj, args, err);
+  if (rc == 0 && strict(&pj) && cli_given(args, OPT_INPUTS_ARE_CONSTANT))
+    rc = err_set(err, ERR_USAGE,
+                 "--inputs-are-constant does not go with --strict-compat, which takes such weights "
+                 "for constants as it is");
   if (rc == 0) {
     pj.plain_report = strict(&pj);
     rc = pass_job_command(&pj, args, err);

@@ -53,12 +53,21 @@ static void note_row(void *ctx, const struct matmulnbits_measurement *x) {
 static int measure(struct measuring *m, struct err *err) {
   struct arena scratch = {0};
   struct pass_env env = pass_job_env(&m->pj, &m->job);
-  env.pass = m->pj.pipeline.steps[0].values.pass;
   env.scratch = &scratch;
   env.ask = ask;
   env.ask_ctx = m;
   const struct matmulnbits_listener listener = {note_row, m};
-  const int rc = matmulnbits_measure(&env, m->options, &listener, err);
+  const struct pipeline *p = &m->pj.pipeline;
+  int rc = 0;
+  for (uint32_t i = 0; i + 1 < p->n_steps && rc == 0; i++) { // --inputs-are-constant
+    struct pass_result unused = {0};
+    env.pass = p->steps[i].values.pass;
+    env.site = NULL;
+    rc = env.pass->run(&env, p->steps[i].values.options, &unused, err);
+  }
+  env.site = pass_job_env(&m->pj, &m->job).site;
+  env.pass = p->steps[p->n_steps - 1].values.pass;
+  if (rc == 0) rc = matmulnbits_measure(&env, m->options, &listener, err);
   arena_free(&scratch);
   return rc;
 }
@@ -240,6 +249,7 @@ static int read_options(struct measuring *m, struct err *err) {
   struct pipeline *p = &m->pj.pipeline;
   uint32_t n;
   const struct pass *pass = cli_pass(m->job.args->command);
+  if (pass_job_take_inputs(&m->pj, m->job.args, err)) return -1;
   struct pipeline_step *step = pipeline_add(p, span_str(pass->name), &n, err);
   if (!step || cli_pass_values(m->job.args, &step->values, &p->arena, err)) return -1;
   step->values.of[pass_values_option(pass, span_str("candidates"))].given = false;

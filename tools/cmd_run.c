@@ -14,7 +14,8 @@ int cmd_run(const struct cli_args *args, struct err *err) {
   struct pass_job pj;
   int rc = 0;
   pass_job_init(&pj);
-  if (path) rc = pipeline_read(&pj.pipeline, path, err);
+  rc = pass_job_take_inputs(&pj, args, err);
+  if (path && rc == 0) rc = pipeline_read(&pj.pipeline, path, err);
   for (uint32_t i = 0; i < n && rc == 0; i++)
     rc = pipeline_add_text(&pj.pipeline, texts[i], err);
   if (!path && n == 0) {

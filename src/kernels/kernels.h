@@ -72,13 +72,17 @@ void kernels_f64_to_bf16(uint16_t *out, const double *in, size_t n);
 //                    splitting, 20 turns. ONNX Runtime stops all blocks of a tensor together, by their mean error, and
 //                    keeps the last turn; here each block keeps its own best, and needs nothing but itself. double
 //                    throughout; |e|^-0.3 by Newton's method (search_portable.c), within 3 parts in 10^7
+//   KERNELS_K_QUANT_BEST  of each block what K_QUANT makes, or RTN (asymmetric), or RTN with lo, hi extended to 0: the
+//                    one with the least squared error over the weight's own elements, with the stored scale, in
+//                    double; no rule of ONNX Runtime
 enum kernels_rule {
   KERNELS_NBITS,
   KERNELS_QDQ,
   KERNELS_GATHER,
   KERNELS_RTN,
   KERNELS_K_QUANT,
-  KERNELS_HQQ
+  KERNELS_HQQ,
+  KERNELS_K_QUANT_BEST
 };
 enum kernels_float { KERNELS_F32, KERNELS_F16, KERNELS_BF16 };
 

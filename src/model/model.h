@@ -100,10 +100,6 @@ enum node_flag {
   NODE_DEAD = 2,     // removed
   NODE_NEW = 4,      // made by an edit
   NODE_HAS_KEPT = 8, // it has kept fields
-  // These fields are there, though they are (or were) empty.
-  NODE_EMPTY_NAME = 16,
-  NODE_EMPTY_DOMAIN = 32,
-  NODE_EMPTY_OVERLOAD = 64,
 };
 
 struct model_node {

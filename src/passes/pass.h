@@ -106,6 +106,9 @@ struct pass_result {
   struct pass_counted counted; // where there is an output_limit
   uint64_t output_limit;       // bytes that all files of the output may have; 0: any
   uint64_t held_back;          // rewrites that the cap on exactness kept from being made
+  // Quantized in blocks: weights whose blocks are at least half empty, because a column is shorter, and
+  // the least block size that holds a column of each. Not those of a block size that was chosen for them.
+  uint32_t half_empty, fitting_block;
 };
 
 // ---- options -----------------------------------------------------------------------------------
@@ -141,6 +144,10 @@ struct pass_option {
   // has the rows before this one read; called without a value too. Words live as long as *a.
   // ERR_USAGE. NULL: as the member.
   int (*read)(const struct pass_value *value, void *options, struct arena *a, struct err *err);
+  // The option without which this one means nothing: "budget", which must have a value, or a choice's
+  // word, "method=float_weights". Records then leave it out. NULL: it always means something.
+  const char *only_with;
+  bool commas;   // LIST: elements have none, so that commas may join them
   bool measured; // says which weights are looked at, or how: 'measure' has it too
   bool required; // help says so, and names it first; `read` refuses a missing value
 };

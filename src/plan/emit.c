@@ -29,12 +29,6 @@ static void emit_slots(struct emission *e, struct rope *to, uint32_t field, uint
   }
 }
 
-// With `there`, also where it is empty.
-static void emit_text(struct emission *e, struct rope *to, uint32_t field, uint32_t name,
-                      uint32_t there) {
-  if (there || name != e->m->empty) rope_bytes_field(e->pool, to, field, model_name(e->m, name));
-}
-
 static void emit_node(struct emission *e, struct rope *to, uint32_t id) {
   const struct model_node *n = &e->m->nodes[id];
   const bool in_function = e->m->graphs[n->graph].kind == GRAPH_FUNCTION;
@@ -45,13 +39,13 @@ static void emit_node(struct emission *e, struct rope *to, uint32_t id) {
   }
   emit_slots(e, &body, ONNX_NODE_input, n->refs, n->n_in);
   emit_slots(e, &body, ONNX_NODE_output, n->refs + n->n_in, n->n_out);
-  emit_text(e, &body, ONNX_NODE_name, n->name, n->flags & NODE_EMPTY_NAME);
+  emit_name(e, &body, ONNX_NODE_name, n->name);
   emit_name(e, &body, ONNX_NODE_op_type, n->op_type);
   for (uint32_t i = 0; i < n->n_attrs; i++)
     emit_attr(e, &body, ONNX_NODE_attribute, n->attrs + i);
   emit_kept_fields(e, &body, KEPT_NODE, id);
-  emit_text(e, &body, ONNX_NODE_domain, n->domain, n->flags & NODE_EMPTY_DOMAIN);
-  emit_text(e, &body, ONNX_NODE_overload, n->overload, n->flags & NODE_EMPTY_OVERLOAD);
+  emit_name(e, &body, ONNX_NODE_domain, n->domain);
+  emit_name(e, &body, ONNX_NODE_overload, n->overload);
   rope_message_field(e->pool, to, in_function ? ONNX_FUNCTION_node : ONNX_GRAPH_node, body);
 }
 

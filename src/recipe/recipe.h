@@ -235,7 +235,7 @@ uint32_t recipe_quantize(struct recipes *r, uint32_t of, const struct recipe_qua
 // Is there such a part of such an operand? What recipe_quantize takes for granted: the operand's
 // dtype and rank, bits (2, 4, 8; SHRINK and AFFINE 8), block (NBITS formats 16, 32, 64, 128 or 256;
 // QDQ and GATHER any), axis, levels (2 to 65536), and sizes that can be counted. There are no zeros
-// where the quantization is symmetric, except for NBITS_RTN and NBITS_KQUANT, and LEVELS has codes
+// where the quantization is symmetric, except for NBITS_RTN and NBITS_KQUANT(_BEST), and LEVELS has codes
 // only.
 bool recipe_can_quantize(const struct recipes *r, uint32_t of, const struct recipe_quantization *q,
                          enum recipe_part part);

@@ -35,7 +35,7 @@ const char *recipe_part_name(uint32_t i) {
 
 bool recipe_is_nbits(enum recipe_format format) {
   return format == FORMAT_NBITS || format == FORMAT_NBITS_RTN || format == FORMAT_NBITS_KQUANT ||
-         format == FORMAT_NBITS_HQQ;
+         format == FORMAT_NBITS_HQQ || format == FORMAT_NBITS_KQUANT_BEST;
 }
 
 // Do codes, scales and zeros lie as the operand does, block by block along the axis?
@@ -115,7 +115,7 @@ static bool part_exists(const struct recipe_quantization *q, enum recipe_part pa
   if (part == PART_CODES) return true;
   if (q->format == FORMAT_LEVELS) return false;
   return part == PART_SCALES || !q->symmetric || q->format == FORMAT_NBITS_RTN ||
-         q->format == FORMAT_NBITS_KQUANT;
+         q->format == FORMAT_NBITS_KQUANT || q->format == FORMAT_NBITS_KQUANT_BEST;
 }
 
 static bool operand_fits(const struct recipe *x, enum recipe_format format) {
@@ -145,6 +145,7 @@ static bool parameters_fit(const struct recipe_quantization *q, uint32_t rank) {
   case FORMAT_NBITS:
   case FORMAT_NBITS_RTN:
   case FORMAT_NBITS_KQUANT:
+  case FORMAT_NBITS_KQUANT_BEST:
   case FORMAT_NBITS_HQQ:
     return q->axis != RECIPE_PER_TENSOR && is_width(q->bits) && is_nbits_block(q->block) &&
            !(q->symmetric && q->format == FORMAT_NBITS_HQQ);

@@ -813,6 +813,65 @@ def test_nothing_to_quantize_gets_a_hint(weir, tmp_path):
     assert "weir inspect" not in weir("quantize", tmp_path / "relu.onnx", tmp_path / "quiet.onnx", "--quiet").err
 
 
+# ---- k_quant_best
+
+
+@pytest.mark.parametrize("bits", [2, 4, 8])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_k_quant_best_is_never_worse(weir, tmp_path, bits, dtype):
+    """Its error is at most that of rtn and of k_quant, and less than both on what mixes heavy tails and normal."""
+    numbers = np.random.default_rng(4)
+    heavy = numbers.standard_t(2, size=(256, 48)) * 0.05
+    weights = {"heavy": heavy, "positive": np.abs(heavy) + 1, "normal": numbers.normal(size=(200, 48)) * 0.05}
+    weights["mixed"] = np.concatenate([heavy, weights["normal"]])
+    one = TensorProto.FLOAT if dtype == np.float32 else TensorProto.FLOAT16
+    nodes = [helper.make_node("MatMul", [f"x_{k}", k], [f"y_{k}"], k) for k in weights]
+    inputs = [helper.make_tensor_value_info(f"x_{k}", one, [1, w.shape[0]]) for k, w in weights.items()]
+    outputs = [helper.make_tensor_value_info(f"y_{k}", one, [1, 48]) for k in weights]
+    tensors = [numpy_helper.from_array(w.astype(dtype), k) for k, w in weights.items()]
+    onnx.save(model_of(nodes, tensors, inputs, outputs, opset=17, ir=8), tmp_path / "in.onnx")
+
+    def errors(algorithm):
+        words = ["--algorithm", algorithm, "--bits", bits, "--block-size", "32"]
+        report = weir.report("quantize", tmp_path / "in.onnx", tmp_path / f"{algorithm}.onnx", *map(str, words))
+        return {t["name"]: t["error"]["rmse"] for t in report["passes"][0]["tensors"]}
+
+    rtn, searched, best = (errors(algorithm) for algorithm in ("rtn", "k_quant", "k_quant_best"))
+    for name in weights:
+        assert best[name] <= min(rtn[name], searched[name]) * (1 + 1e-9), name
+    assert best["mixed"] < min(rtn["mixed"], searched["mixed"])
+    feeds = {f"x_{k}": numbers.normal(size=(1, w.shape[0])).astype(dtype) for k, w in weights.items()}
+    outputs = onnxruntime.InferenceSession(tmp_path / "k_quant_best.onnx").run(None, feeds)
+    for (name, w), ours in zip(weights.items(), outputs):
+        exact = feeds[f"x_{name}"].astype(np.float64) @ w
+        assert np.abs(exact - ours).max() < (1 if bits == 2 else 0.3) * np.abs(exact).max()
+
+
+# ---- blocks that are half empty
+
+
+def test_weights_shorter_than_half_a_block_are_told(weir, tmp_path):
+    """How many, and the block size that would do: with it they are smaller, and the error of each is the same."""
+    numbers = np.random.default_rng(8)
+    weights = {"a": (64, 40), "b": (50, 40), "c": (65, 40), "d": (256, 40)}
+    nodes = [helper.make_node("MatMul", [f"x{k}", k], [f"y{k}"], k) for k in weights]
+    inputs = [value(f"x{k}", [1, dims[0]]) for k, dims in weights.items()]
+    outputs = [value(f"y{k}", [1, 40]) for k in weights]
+    model = model_of(nodes, [tensor(k, dims, numbers) for k, dims in weights.items()], inputs, outputs, opset=17, ir=8)
+    onnx.save(model, tmp_path / "in.onnx")
+    def step(name, *words):
+        return weir.report("quantize", tmp_path / "in.onnx", tmp_path / f"{name}.onnx", *words)["passes"][0]
+    large, small = step("large"), step("small", "--tensor", "?=g64")
+    assert (large["half_empty"], large["fitting_block"]) == (2, 64) and "half_empty" not in small
+    before, after = ({t["name"]: t for t in made["tensors"]} for made in (large, small))
+    for name in "ab":
+        assert after[name]["bytes_after"] < before[name]["bytes_after"]
+        assert after[name]["error"] == before[name]["error"]
+    done = weir("quantize", tmp_path / "in.onnx", tmp_path / "said.onnx")
+    assert "shorter than a block of 128" in done.err and "block size of 64" in done.err
+    assert "shorter" not in weir("quantize", tmp_path / "in.onnx", tmp_path / "fits.onnx", "--block-size", "64").err
+
+
 # ---- the edit log
 
 

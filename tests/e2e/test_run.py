@@ -103,6 +103,25 @@ def test_two_kinds_of_passes_in_one_go(weir, tmp_path):
     assert groups == sorted(groups) and set(groups) == {"conv2matmul", "quantize"}
 
 
+def test_lists_are_recorded_alike(weir, tmp_path):
+    """Candidates joined by commas, given one by one, as words of --pass, and as a list of a file: one log, one plan."""
+    (tmp_path / "p.yaml").write_text("passes:\n- quantize:\n    candidates: ['4:64', '8:128']\n    budget: 600K\n")
+    ways = {
+        "joined": ["quantize", "--budget", "600K", "--candidates", "4:64,8:128"],
+        "apart": ["quantize", "--candidates", "4:64", "--candidates", "8:128", "--budget", "600K"],
+        "words": ["run", "--pass", "quantize:budget=600K,candidates=4:64+8:128"],
+        "file": ["run", "--config", tmp_path / "p.yaml"],
+    }
+    made = {}
+    for name, words in ways.items():
+        out = folder(tmp_path / name)
+        records = ["--edit-log", out.with_suffix(".jsonl"), "--plan-out", out.with_suffix(".plan")]
+        weir(words[0], SOURCE, out, *words[1:], *records)
+        made[name] = compare.folder_bytes(out.parent)
+    assert all(files == made["joined"] for files in made.values())
+    assert b'"candidates":["4:64","8:128"]' in (tmp_path / "joined" / "out.jsonl").read_bytes()
+
+
 @pytest.mark.parametrize("words", [
     ["run", "--pass", "matmulnbits:block_size=32"],
     ["run", "--config", "yaml"],

@@ -448,6 +448,7 @@ int main(int argc, char **argv) {
   blocks("blocks rtn", KERNELS_RTN);
   blocks("blocks k_quant", KERNELS_K_QUANT);
   blocks("blocks hqq", KERNELS_HQQ);
+  blocks("blocks k_quant_best", KERNELS_K_QUANT_BEST);
   given_codes();
   affine();
   affine_ranges();

@@ -361,7 +361,7 @@ static bool in_place(const struct kernels_block_format *f) {
 static struct kernels_block_format random_format(bool searched) {
   static const uint8_t bits[] = {2, 4, 8};
   static const size_t odd_blocks[] = {1, 3, 8, 24, 48, 100, 272, 512};
-  const uint64_t rule = searched ? KERNELS_GATHER + random_64() % 4 : random_64() % 2;
+  const uint64_t rule = searched ? KERNELS_GATHER + random_64() % 5 : random_64() % 2;
   struct kernels_block_format f = {
       .rule = (uint8_t)rule,
       .bits = bits[random_64() % 3],

@@ -494,7 +494,7 @@ def overridable_weight():
     m.conv("x", "y", (6, 4))
     m.output("y", [2, 4, "t"])
     feeds = drawn(m.dtype, {"x": (2, 6, 11)}, {"x": (2, 6, 11), "y.weight": (4, 6, 1)})
-    return Case("", m.build(), [Site("non_constant_weight")], feeds)
+    return Case("", m.build(), [Site("overridable_weight")], feeds)
 
 
 def ir3_weight():

@@ -379,6 +379,7 @@ static const struct {
   enum kernels_rule rule;
 } others[] = {{FORMAT_NBITS_RTN, KERNELS_RTN},
               {FORMAT_NBITS_KQUANT, KERNELS_K_QUANT},
+              {FORMAT_NBITS_KQUANT_BEST, KERNELS_K_QUANT_BEST},
               {FORMAT_NBITS_HQQ, KERNELS_HQQ},
               {FORMAT_GATHER, KERNELS_GATHER}};
 

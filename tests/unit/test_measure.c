@@ -113,6 +113,7 @@ static struct kernels_block_format format_of(const struct fixture *f, uint32_t c
   static const uint8_t rules[] = {[FORMAT_NBITS] = KERNELS_NBITS,
                                   [FORMAT_NBITS_RTN] = KERNELS_RTN,
                                   [FORMAT_NBITS_KQUANT] = KERNELS_K_QUANT,
+                                  [FORMAT_NBITS_KQUANT_BEST] = KERNELS_K_QUANT_BEST,
                                   [FORMAT_NBITS_HQQ] = KERNELS_HQQ,
                                   [FORMAT_QDQ] = KERNELS_QDQ,
                                   [FORMAT_GATHER] = KERNELS_GATHER};

@@ -128,6 +128,40 @@ static void test_other_words(void **state) {
   refuse("quantize:format=fp16", "'fp16' is no value for format", "");
 }
 
+// However options are said, what is recorded is the same; what means nothing beside the others is not.
+static void test_records(void **state) {
+  (void)state;
+  static const char *const same[] = {
+      "quantize:budget=1M,candidates=4:64+8:128",
+      "quantize:candidates=4:64\\,8:128,budget=1M",
+      "quantize:budget=1M,candidates=4:64,candidates=8:128",
+  };
+  struct parsed p;
+  for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+    if (parse(&p, same[i])) fail_msg("'%s' was refused: %s", same[i], p.err.msg);
+    assert_non_null(strstr(pass_values_json(p.v, &p.p.arena),
+                           "\"budget\":\"1M\",\"candidates\":[\"4:64\",\"8:128\"]"));
+    pipeline_free(&p.p);
+  }
+  expect_list("quantize:budget=1M", "candidates", 4,
+              (const char *const[]){"4:128", "4:64", "4:32", "8:128"});
+  refuse("quantize:budget=1M,candidates=4:64+", "is no value for candidates", "");
+  refuse("quantize:budget=1M,candidates=4:64\\,\\,8:64", "is no value for candidates", "");
+  if (parse(&p, "quantize")) fail_msg("%s", p.err.msg);
+  assert_null(strstr(pass_values_json(p.v, &p.p.arena), "candidates"));
+  assert_null(strstr(pass_values_json(p.v, &p.p.arena), "gate_action"));
+  pipeline_free(&p.p);
+  if (parse(&p, "quantize:gate=sqnr=20dB")) fail_msg("%s", p.err.msg);
+  assert_non_null(strstr(pass_values_json(p.v, &p.p.arena), "\"gate_action\":\"raise\""));
+  pipeline_free(&p.p);
+  if (parse(&p, "shrink")) fail_msg("%s", p.err.msg);
+  assert_null(strstr(pass_values_json(p.v, &p.p.arena), "levels"));
+  pipeline_free(&p.p);
+  if (parse(&p, "shrink:method=float_weights")) fail_msg("%s", p.err.msg);
+  assert_non_null(strstr(pass_values_json(p.v, &p.p.arena), "\"levels\":256"));
+  pipeline_free(&p.p);
+}
+
 // A pass that was called otherwise is known by that name too, and says the new one of itself.
 static void test_older_names(void **state) {
   (void)state;
@@ -192,13 +226,10 @@ static void test_what_does_not_fit(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_rows_are_sound),
-      cmocka_unit_test(test_values),
-      cmocka_unit_test(test_other_words),
-      cmocka_unit_test(test_older_names),
-      cmocka_unit_test(test_lists),
-      cmocka_unit_test(test_escapes),
-      cmocka_unit_test(test_what_does_not_fit),
+      cmocka_unit_test(test_rows_are_sound), cmocka_unit_test(test_values),
+      cmocka_unit_test(test_records),        cmocka_unit_test(test_other_words),
+      cmocka_unit_test(test_older_names),    cmocka_unit_test(test_lists),
+      cmocka_unit_test(test_escapes),        cmocka_unit_test(test_what_does_not_fit),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

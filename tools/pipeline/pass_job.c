@@ -118,9 +118,18 @@ void pass_job_take_exactness(struct pass_job *pj, const struct cli_args *args) {
     pj->pipeline.exactness = exactness_by_name(span_str(cli_string(args, OPT_EXACTNESS)));
 }
 
+int pass_job_take_inputs(struct pass_job *pj, const struct cli_args *args, struct err *err) {
+  uint32_t n;
+  if (!cli_given(args, OPT_INPUTS_ARE_CONSTANT)) return 0;
+  struct pipeline_step *step =
+      pipeline_add(&pj->pipeline, span_str("inputs-are-constant"), &n, err);
+  return step ? pass_values_read(&step->values, &pj->pipeline.arena, err) : -1;
+}
+
 int pass_job_take_flags(struct pass_job *pj, const struct cli_args *args, struct err *err) {
   uint32_t n;
   struct pipeline *p = &pj->pipeline;
+  if (pass_job_take_inputs(pj, args, err)) return -1;
   struct pipeline_step *step = pipeline_add(p, span_str(cli_pass(args->command)->name), &n, err);
   if (!step || cli_pass_values(args, &step->values, &p->arena, err)) return -1;
   pass_job_take_exactness(pj, args);

@@ -37,7 +37,10 @@ struct pass_job {
 void pass_job_init(struct pass_job *pj);
 void pass_job_free(struct pass_job *pj);
 
-// One step: the command's pass with the flags of the command line (cli_pass_values).
+// The step of --inputs-are-constant, where it is given: before all others.
+int pass_job_take_inputs(struct pass_job *pj, const struct cli_args *args, struct err *err);
+// The command's pass with the flags of the command line (cli_pass_values), as the last step; the one
+// above comes before it.
 int pass_job_take_flags(struct pass_job *pj, const struct cli_args *args, struct err *err);
 // --exactness, where it is given.
 void pass_job_take_exactness(struct pass_job *pj, const struct cli_args *args);

@@ -35,6 +35,10 @@ static void write_step(struct job *job, const struct quantized *q, uint32_t step
   const struct pass_job_counts n = pass_job_count(pj, step);
   json_object(j);
   json_put_uint(j, "converted", n.converted);
+  if (came->half_empty) {
+    json_put_uint(j, "fitting_block", came->fitting_block);
+    json_put_uint(j, "half_empty", came->half_empty);
+  }
   if (came->held_back) json_put_uint(j, "held_back", came->held_back);
   json_put_text(j, "name", v->pass->name);
   json_put_array(j, "nodes");

@@ -109,6 +109,10 @@ static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, uint32_t ro
     const uint64_t limit = result->output_limit;
     r->steps[i].rounds++;
     r->steps[i].held_back = result->held_back; // of the last round: what stays held back
+    if (result->half_empty) {
+      r->steps[i].half_empty = result->half_empty;
+      r->steps[i].fitting_block = result->fitting_block;
+    }
     if (limit) {
       r->n_limits++;
       r->counted = result->counted;

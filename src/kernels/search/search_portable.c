@@ -87,13 +87,18 @@ struct search_rtn search_rtn_of(const struct kernels_block_format *f, float lo, 
   return g;
 }
 
-static void rtn(struct found *x, const float *v, const struct kernels_block_format *f) {
-  float lo, hi;
-  extremes(v, f->block, &lo, &hi);
+static void rtn_between(struct found *x, const float *v, const struct kernels_block_format *f,
+                        float lo, float hi) {
   struct search_rtn g = search_rtn_of(f, lo, hi);
   codes_in_double(x, v, f->block, g.scale, g.zero, (1 << f->bits) - 1);
   x->scale = search_stored(g.scale, (enum kernels_float)f->scale_type);
   x->zero = (float)g.zero;
+}
+
+static void rtn(struct found *x, const float *v, const struct kernels_block_format *f) {
+  float lo, hi;
+  extremes(v, f->block, &lo, &hi);
+  rtn_between(x, v, f, lo, hi);
 }
 
 // ---- k_quant -----------------------------------------------------------------------------------
@@ -186,6 +191,32 @@ static void k_quant(struct found *x, const float *v, const struct kernels_block_
   x->zero = (float)clip((double)round_even_float(-s.lo / s.scale), 0, most);
   codes_in_double(x, v, f->block, (double)s.scale, (double)x->zero, most);
   x->scale = blocks_stored(s.scale, (enum kernels_float)f->scale_type);
+}
+
+static double squared_error(const struct found *x, const float *v, size_t used) {
+  double sum = 0;
+  for (size_t k = 0; k < used; k++) {
+    const double d = (double)v[k] - ((double)x->codes[k] - (double)x->zero) * (double)x->scale;
+    sum += d * d;
+  }
+  return sum;
+}
+
+// The search weighs errors by the size of elements, and its offset is rounded to a code afterwards: of
+// heavy tails the plain grid is often the better one, and of elements of one sign far from 0, where
+// either's zero point would lie beyond the codes, one whose range holds 0.
+static void k_quant_best(struct found *x, const float *v, size_t used,
+                         const struct kernels_block_format *f) {
+  struct kernels_block_format plain = *f;
+  struct found held, searched;
+  float lo, hi;
+  plain.symmetric = false;
+  extremes(v, f->block, &lo, &hi);
+  rtn_between(x, v, &plain, lo, hi);
+  rtn_between(&held, v, &plain, lo < 0 ? lo : 0, hi > 0 ? hi : 0);
+  k_quant(&searched, v, f);
+  if (squared_error(&held, v, used) < squared_error(x, v, used)) *x = held;
+  if (!(squared_error(x, v, used) < squared_error(&searched, v, used))) *x = searched;
 }
 
 // ---- HQQ ---------------------------------------------------------------------------------------
@@ -351,6 +382,8 @@ static void search_block(const struct blocks_run *run, const struct kernels_pane
     rtn(&x, v, f);
   else if (f->rule == KERNELS_K_QUANT)
     k_quant(&x, v, f);
+  else if (f->rule == KERNELS_K_QUANT_BEST)
+    k_quant_best(&x, v, run->n, f);
   else
     hqq(&x, &(struct filled){v, f->block, run->n}, f);
   search_put(p, f, j, k, x.scale, x.zero);

@@ -160,6 +160,17 @@ static int put_words(const struct pass_option *row, struct pass_value *v, struct
   return 0;
 }
 
+static int put_elements(const struct pass_option *row, struct pass_value *v, struct span text,
+                        struct arena *a, struct err *err) {
+  for (size_t at = 0, end; at <= text.n; at = end + 1) {
+    for (end = at; end < text.n && text.at[end] != ',';)
+      end++;
+    if (end == at) return bad_value(row, text, row->metavar, err);
+    add_element(v, arena_string(a, span_of(text.at + at, end - at)), a);
+  }
+  return 0;
+}
+
 int pass_values_put(struct pass_values *v, uint32_t option, struct span text, struct arena *a,
                     struct err *err) {
   const struct pass_option *row = &v->pass->options[option];
@@ -197,6 +208,8 @@ int pass_values_put(struct pass_values *v, uint32_t option, struct span text, st
       wanted = row->metavar;
     else if (strchr(row->metavar, ','))
       rc = put_words(row, x, text, a, err);
+    else if (row->commas)
+      rc = put_elements(row, x, text, a, err);
     else
       add_element(x, arena_string(a, text), a);
     break;
@@ -355,12 +368,25 @@ static void write_value(struct json_out *j, enum pass_kind kind, const struct pa
   }
 }
 
+// Is there what the option needs to mean something?
+static bool has_effect(const struct pass_values *v, const struct pass_option *row) {
+  if (!row->only_with) return true;
+  const struct span with = span_str(row->only_with);
+  const size_t n = pass_values_up_to(with, "=");
+  const uint32_t o = pass_values_option(v->pass, span_of(with.at, n));
+  assert(o != NO_ID);
+  const struct pass_value *x = &v->of[o];
+  if (n < with.n) return x->text && span_is(rest_of(with, n + 1), x->text);
+  return x->text || x->n_list > 0;
+}
+
 const char *pass_values_json(const struct pass_values *v, struct arena *a) {
   struct json_out j = {0};
   json_object(&j);
   for (uint32_t o = 0; o < v->pass->n_options; o++) {
     const struct pass_option *row = &v->pass->options[o];
     if (!v->of[o].given && !row->preset && row->kind != PASS_FLAG) continue;
+    if (!has_effect(v, row)) continue;
     json_key(&j, pass_values_key(row, a));
     write_value(&j, row->kind, &v->of[o]);
   }

@@ -45,7 +45,7 @@ struct span pass_values_plain(struct span text, struct arena *a);
 int pass_values_read(struct pass_values *v, struct arena *a, struct err *err);
 void pass_values_done(struct pass_values *v);
 
-// Every option that has a value, presets included, as a canonical JSON object: for edit logs and
+// Every option that has a value and means something beside the others, presets included, as a canonical JSON object: for edit logs and
 // plans, which must mean the same when a later version has other presets. Keys in the order of the
 // rows.
 const char *pass_values_json(const struct pass_values *v, struct arena *a);

@@ -31,6 +31,7 @@ struct rewriting {
   struct kit k;
   const struct conv2matmul_options *options;
   bool converted;       // any
+  int64_t opset_wanted; // strict_compat: of what was written, where the model's is older
   uint32_t *transposed; // value id of Wᵀ by tensor id, NO_ID: not made yet
   uint32_t n_transposed;
   TABLE(struct site, sites); // of the graph at hand
@@ -118,6 +119,23 @@ static void perms(uint32_t rank, int64_t in[5], int64_t back[5]) {
 
 // ---- Pad and Slice -----------------------------------------------------------------------------
 
+// As the existing tool, strict_compat does not look at the opset; it says so in the end.
+static void note_opset(struct rewriting *w, int64_t needed) {
+  if (!w->options->strict_compat || kit_opset(&w->k, w->k.graph) >= needed) return;
+  if (w->opset_wanted < needed) w->opset_wanted = needed;
+}
+
+static void warn_of_opset(struct rewriting *w) {
+  if (w->opset_wanted == 0) return;
+  kit_warn(
+      &w->k,
+      arena_printf(&w->k.site,
+                   "Pad or Slice were written in the form of opset %lld, and the model has %lld: "
+                   "onnx-conv2matmul does the same, and runtimes refuse it",
+                   (long long)w->opset_wanted, (long long)kit_opset(&w->k, w->k.m->main_graph)),
+      "without --strict-compat they are written as the model's opset has them");
+}
+
 static uint32_t put_pad(struct rewriting *w, uint32_t x) {
   static const uint8_t zero[8] = {0};
   struct kit *k = &w->k;
@@ -130,6 +148,7 @@ static uint32_t put_pad(struct rewriting *w, uint32_t x) {
     spec[n + 2 + i] = w->match.pads[r + i];
   }
   const struct edit_output out = named(w, "x_padded");
+  note_opset(w, PAD_INPUTS_OPSET);
   if (kit_opset(k, k->graph) < PAD_INPUTS_OPSET && !w->options->strict_compat)
     return kit_make(k, OP_Pad, KIT_IN(x), KIT_OUT(out), KIT_STRING("mode", mode),
                     KIT_INTS("pads", spec, 2 * n), KIT_FLOAT("value", 0));
@@ -144,6 +163,7 @@ static uint32_t put_slice(struct rewriting *w, uint32_t x) {
   static const int64_t ends[3] = {INT64_MAX, INT64_MAX, INT64_MAX};
   struct kit *k = &w->k;
   const uint32_t r = w->match.rank;
+  note_opset(w, SLICE_STEPS_OPSET);
   // Slice takes steps from opset 10; before, a MaxPool over a window of one element strides.
   if (kit_opset(k, k->graph) < SLICE_STEPS_OPSET && !w->options->strict_compat)
     return kit_make(k, OP_MaxPool, KIT_IN(x), KIT_OUT(named(w, "x_strided")),
@@ -397,6 +417,7 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
     if (options->strict_compat ? g == m->main_graph : m->graphs[g].kind != GRAPH_TRAINING)
       rewrite_graph(&w, g);
   TABLE_FREE(&w, sites);
+  warn_of_opset(&w);
   return kit_done(&w.k, err);
 }
 

@@ -65,8 +65,15 @@ static bool find_weight(struct matching *x) {
   return true;
 }
 
+// The reason where find_weight found none.
+static const char *no_weight(const struct matching *x) {
+  const uint32_t value = model_input(x->m, &x->m->nodes[x->node], 1);
+  return kit_is_overridable(x->m, value) && !x->options->strict_compat ? "overridable_weight"
+                                                                       : "non_constant_weight";
+}
+
 static const char *match_weight(struct matching *x) {
-  if (!find_weight(x)) return "non_constant_weight";
+  if (!find_weight(x)) return no_weight(x);
   const struct model_tensor *w = &x->m->tensors[x->out->weight.tensor];
   const int64_t *dims = model_dims(x->m, w);
   uint32_t most = x->options->strict_compat ? 4 : 5;

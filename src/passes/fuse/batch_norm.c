@@ -96,6 +96,8 @@ static const char *find(struct kit *k, uint32_t bn, struct folding *f) {
   uint32_t tensor, scale;
   f->weight = kit_in(k, f->maker, 1);
   f->bias = kit_in(k, f->maker, 2);
+  if (kit_is_overridable(k->m, f->weight) && !kit_constant(k, f->weight, &tensor))
+    return "overridable_weight";
   if (!kit_constant(k, f->weight, &tensor) || !kit_constant(k, kit_in(k, bn, 1), &scale))
     return "non_constant_weight";
   f->recipe = kit_recipe(k, f->weight);

@@ -33,6 +33,7 @@ void kit_init(struct kit *k, struct pass_env *env, const char *pass) {
 int kit_done(struct kit *k, struct err *err) {
   struct kit_inside *in = k->in;
   int rc = 0;
+  kit_report_done(k);
   if (in->err.kind != ERR_NONE) {
     rc = -1;
     if (err->kind == ERR_NONE) *err = in->err;

@@ -72,6 +72,12 @@ enum op kit_maker_op(struct kit *k, uint32_t value);
 uint32_t kit_in(const struct kit *k, uint32_t node, uint32_t slot);
 uint32_t kit_out(const struct kit *k, uint32_t node, uint32_t slot);
 uint32_t kit_n_in(const struct kit *k, uint32_t node);
+// Is the value an initializer that a caller may replace, since it is an input too? (Asked where it is no
+// constant. For those who have no kit, too.)
+static inline bool kit_is_overridable(const struct model *m, uint32_t value) {
+  return value != NO_ID && m->values[value].kind == VALUE_INITIALIZER &&
+         m->values[value].flags & VALUE_IS_INPUT;
+}
 // Is the value an input of a function that some call leaves out? Then an optional input that holds it
 // may be none: it must not become an operand that an operator needs. (For those who have no kit, too.)
 static inline bool kit_may_be_left_out(const struct model *m, uint32_t value) {

@@ -23,8 +23,28 @@ static uint32_t source_index(struct kit *k, uint32_t node) {
   return in->source_index[node];
 }
 
+// An initializer that is an input of a body nobody can make a constant.
+static bool is_overridable(const struct model *m, const struct kit_report *r) {
+  const bool inside = r->weight && m->values[r->weight - 1].graph != m->main_graph;
+  return r->skipped && !inside &&
+         (strcmp(r->reason, "graph_input") == 0 || strcmp(r->reason, "overridable_weight") == 0);
+}
+
+void kit_report_done(struct kit *k) {
+  const uint64_t n = k->in->n_overridable;
+  if (n == 0) return;
+  kit_warn(
+      k,
+      arena_printf(&k->site,
+                   "%s: %lu left alone because the model lists the weight as an input, so that "
+                   "callers may replace it",
+                   k->pass, n),
+      "if none does, --inputs-are-constant takes such weights for constants");
+}
+
 void kit_report(struct kit *k, const struct kit_report *r) {
   const struct model *m = k->m;
+  k->in->n_overridable += is_overridable(m, r);
   if (!k->env->site) return;
   struct pass_site site = {.node = r->node,
                            .index = NO_ID,

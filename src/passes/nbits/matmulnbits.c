@@ -128,6 +128,18 @@ static void rewrite_all(struct nbits_work *w, const struct list *list) {
   }
 }
 
+static void count_half_empty(const struct nbits_work *w, struct pass_result *result) {
+  const struct matmulnbits_options *o = w->options;
+  if (o->budget > 0 || o->scheme.block <= 16) return; // 16: the least there is
+  for (uint32_t i = 0; i < w->n_tensors; i++) {
+    const struct nbits_tensor *t = &w->tensors[i];
+    if (t->scheme.block != o->scheme.block || 2 * t->axis_length > t->scheme.block) continue;
+    result->half_empty++;
+    while (result->fitting_block < t->axis_length)
+      result->fitting_block = result->fitting_block ? 2 * result->fitting_block : 16;
+  }
+}
+
 // The usual block is longer than many weights of small models are: the rest of it is stored all the same.
 static void warn_narrow(struct nbits_work *w, const struct list *list) {
   const struct matmulnbits_options *o = w->options;
@@ -169,6 +181,7 @@ int pass_matmulnbits(struct pass_env *env, struct matmulnbits_options *options,
   int rc = nbits_choose(&w, list.sites, list.n_sites, result, err);
   if (rc == 0) rc = nbits_raise(&w, list.sites, list.n_sites, err);
   if (rc == 0) warn_narrow(&w, &list);
+  if (rc == 0) count_half_empty(&w, result);
   if (rc == 0) rewrite_all(&w, &list);
   return end(&w, &list, rc, err);
 }

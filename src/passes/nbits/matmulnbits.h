@@ -20,6 +20,7 @@ enum matmulnbits_algorithm {
   MATMULNBITS_DEFAULT,
   MATMULNBITS_RTN,
   MATMULNBITS_K_QUANT,
+  MATMULNBITS_K_QUANT_BEST,
   MATMULNBITS_HQQ
 };
 // Operators, as bits of a mask.

@@ -100,8 +100,7 @@ static const char *no_constant(const struct matching *x, uint32_t value) {
   const struct model *m = x->m;
   uint32_t first = model_input(m, &m->nodes[x->site->node], 0);
   if (is_dequantized(m, value)) return "already_quantized";
-  const struct model_value *v = &m->values[value];
-  if (v->kind == VALUE_INITIALIZER && v->flags & VALUE_IS_INPUT) return "overridable_weight";
+  if (kit_is_overridable(m, value)) return "overridable_weight";
   if (x->site->op == MATMULNBITS_MATMUL && first != NO_ID &&
       model_resolve_constant(m, first, &left))
     return "weight_on_the_left";

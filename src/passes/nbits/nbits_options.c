@@ -91,6 +91,7 @@ int matmulnbits_override_parse(const char *text, struct matmulnbits_override *ou
 static const char *const algorithms[] = {[MATMULNBITS_DEFAULT] = "default",
                                          [MATMULNBITS_RTN] = "rtn",
                                          [MATMULNBITS_K_QUANT] = "k_quant",
+                                         [MATMULNBITS_K_QUANT_BEST] = "k_quant_best",
                                          [MATMULNBITS_HQQ] = "hqq"};
 
 const char *matmulnbits_algorithm_name(enum matmulnbits_algorithm algorithm) {
@@ -145,8 +146,8 @@ int matmulnbits_candidate_parse(struct span text, struct matmulnbits_scheme *out
   err_set(err, ERR_USAGE, "--candidates: '%s' is no quantization", quote(text).s);
   return err_hint(
       err, "write bits:block, as in 4:64, 8:128:sym, 4:32:rtn: 2, 4 or 8 bits; blocks of 16, "
-           "32, 64, 128, 256 or channel; sym without zero points; default, rtn, k_quant or "
-           "hqq for the algorithm");
+           "32, 64, 128, 256 or channel; sym without zero points; default, rtn, k_quant, "
+           "k_quant_best or hqq for the algorithm");
 }
 
 const char *matmulnbits_scheme_text(const struct matmulnbits_scheme *s, struct arena *a) {
@@ -188,7 +189,7 @@ static bool has_algorithm(const struct matmulnbits_options *o) {
 static int check_qdq(const struct matmulnbits_options *o, struct err *err) {
   if (has_algorithm(o)) {
     err_set(err, ERR_USAGE, "the format qdq goes with the default algorithm only");
-    return err_hint(err, "rtn, k_quant and hqq need --format qoperator");
+    return err_hint(err, "the others need --format qoperator");
   }
   if (o->accuracy_level == 0) return 0;
   err_set(err, ERR_USAGE, "an accuracy level does not go with the format qdq");
@@ -219,7 +220,8 @@ static int check_hqq(const struct matmulnbits_options *o, struct err *err) {
 
 static int check_algorithm(const struct matmulnbits_options *o, struct err *err) {
   if (has_algorithm(o) && o->op_types & MATMULNBITS_GATHER) {
-    err_set(err, ERR_USAGE, "rtn, k_quant and hqq quantize the weights of MatMul and Gemm only");
+    err_set(err, ERR_USAGE,
+            "algorithms but the default quantize the weights of MatMul and Gemm only");
     return err_hint(err, "leave Gather out of --op-types, or use the default algorithm");
   }
   return check_hqq(o, err);

@@ -72,20 +72,12 @@ static int add_candidate(struct span word, struct matmulnbits_options *o, struct
   return 0;
 }
 
-// Each element of the list may hold several, separated by commas, as the preset does.
 static int read_candidates(const struct pass_value *v, void *with, struct arena *a,
                            struct err *err) {
   struct matmulnbits_options *o = with;
-  size_t most = 1;
+  o->candidates = arena_zalloc(a, (v->n_list + (size_t)1) * sizeof *o->candidates);
   for (uint32_t i = 0; i < v->n_list; i++)
-    most += strlen(v->list[i]) + 1;
-  o->candidates = arena_zalloc(a, most * sizeof *o->candidates);
-  for (uint32_t i = 0; i < v->n_list; i++)
-    for (const char *at = v->list[i], *end;; at = end + 1) {
-      end = strchrnul(at, ',');
-      if (add_candidate(span_of(at, (size_t)(end - at)), o, err)) return -1;
-      if (*end == 0) break;
-    }
+    if (add_candidate(span_str(v->list[i]), o, err)) return -1;
   return 0;
 }
 
@@ -120,8 +112,10 @@ static const struct pass_option options[] = {
      "qoperator: MatMulNBits and GatherBlockQuantized nodes (ONNX Runtime); qdq: DequantizeLinear "
      "before the node as it was (standard ONNX from opset 21; 2 bits: 25)",
      PASS_MEMBER(matmulnbits_options, qdq), .measured = true},
-    {"algorithm", PASS_CHOICE, "default|rtn|k_quant|hqq", "default",
-     "how scales and zero points are found, as onnxruntime's quantizer of that name",
+    {"algorithm", PASS_CHOICE, "default|rtn|k_quant|k_quant_best|hqq", "default",
+     "how scales and zero points are found, as onnxruntime's quantizer of that name; k_quant_best: "
+     "of "
+     "each block the better of k_quant and rtn",
      PASS_MEMBER(matmulnbits_options, scheme.algorithm)},
     {"op-types", PASS_LIST, "MatMul,Gemm,Gather", "MatMul", "operators whose weights are quantized",
      .read = read_op_types, .measured = true},
@@ -145,12 +139,12 @@ static const struct pass_option options[] = {
      "squared error is small; reads the "
      "weights once more, in a dry run too",
      .read = read_budget},
-    [CANDIDATES] = {"candidates", PASS_LIST, "BITS:BLOCK[:sym][:ALGORITHM]",
-                    "4:128,4:64,4:32,8:128",
-                    "quantizations, as bits:block, with :sym behind for one without zero points "
-                    "(4:64:sym), and default, rtn, k_quant or hqq for one by that algorithm "
-                    "(4:64:rtn)",
-                    .read = read_candidates, .measured = true},
+    [CANDIDATES] =
+        {"candidates", PASS_LIST, "BITS:BLOCK[:sym][:ALGORITHM]", "4:128,4:64,4:32,8:128",
+         "quantizations, as bits:block, with :sym behind for one without zero points "
+         "(4:64:sym), and default, rtn, k_quant, k_quant_best or hqq for one by that algorithm "
+         "(4:64:rtn)",
+         .read = read_candidates, .only_with = "budget", .commas = true, .measured = true},
     [GATE] = {"gate", PASS_LIST, "FIGURE=LIMIT", NULL,
               "what the quantization of a weight has to reach: sqnr=20dB, cosine=0.99, maxabs=0.1; "
               "given again: all of them; reads the weights once more",
@@ -158,7 +152,7 @@ static const struct pass_option options[] = {
     [GATE_ACTION] = {"gate-action", PASS_CHOICE, "raise|skip|fail", "raise",
                      "a weight that misses the gate gets 8 bits, is left alone, or fails the run "
                      "(exit code 1)",
-                     PASS_MEMBER(matmulnbits_options, gate_action)},
+                     PASS_MEMBER(matmulnbits_options, gate_action), .only_with = "gate"},
     {"on-nonfinite", PASS_CHOICE, "fail|skip", "fail",
      "a weight with NaN or infinities fails the run, or is left alone (skip reads the weights once "
      "more)",

@@ -15,13 +15,17 @@ struct naming {
   bool codes_last;
 };
 
+static bool is_k_quant(const struct matmulnbits_scheme *s) {
+  return s->algorithm == MATMULNBITS_K_QUANT || s->algorithm == MATMULNBITS_K_QUANT_BEST;
+}
+
 static struct naming naming_of(struct nbits_work *w, enum nbits_form form,
                                const struct matmulnbits_scheme *s) {
   struct arena *a = &w->k.site;
   if (form == NBITS_COLUMNS || form == NBITS_ROWS || form == NBITS_SWAPPED)
     return (struct naming){arena_printf(a, "_DQ_Q%u", s->bits), "_DQ_scales", "_DQ_zero_points",
                            false};
-  if (s->algorithm == MATMULNBITS_RTN || s->algorithm == MATMULNBITS_K_QUANT)
+  if (s->algorithm == MATMULNBITS_RTN || is_k_quant(s))
     return (struct naming){arena_printf(a, "_Q%uG%u", s->bits, s->block), "_scale", "_zp", true};
   return (struct naming){arena_printf(a, "_Q%u", s->bits), "_scales", "_zero_points", false};
 }
@@ -30,6 +34,8 @@ static enum recipe_format format_of(const struct nbits_work *w, enum nbits_form 
   static const enum recipe_format by_algorithm[] = {[MATMULNBITS_DEFAULT] = FORMAT_NBITS,
                                                     [MATMULNBITS_RTN] = FORMAT_NBITS_RTN,
                                                     [MATMULNBITS_K_QUANT] = FORMAT_NBITS_KQUANT,
+                                                    [MATMULNBITS_K_QUANT_BEST] =
+                                                        FORMAT_NBITS_KQUANT_BEST,
                                                     [MATMULNBITS_HQQ] = FORMAT_NBITS_HQQ};
   switch (form) {
   case NBITS_BLOB: return by_algorithm[w->site->scheme.algorithm];
@@ -40,7 +46,7 @@ static enum recipe_format format_of(const struct nbits_work *w, enum nbits_form 
 }
 
 static bool has_zeros(const struct matmulnbits_scheme *s) {
-  return !s->symmetric || s->algorithm == MATMULNBITS_K_QUANT;
+  return !s->symmetric || is_k_quant(s);
 }
 
 // ---- recipes -----------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ static const struct pass_option options[] = {
                 PASS_MEMBER(shrink_options, method)},
     [LEVELS] = {"levels", PASS_COUNT, "N", "256",
                 "distinct values that float_weights leaves, from 2 to 65504",
-                PASS_MEMBER(shrink_options, levels)},
+                PASS_MEMBER(shrink_options, levels), .only_with = "method=float_weights"},
     [PER_CHANNEL] = {"per-channel", PASS_FLAG, NULL, NULL,
                      "a scale for every channel, along the axis with the least error; reads the "
                      "weights twice more",

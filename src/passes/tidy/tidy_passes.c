@@ -1,6 +1,8 @@
 // The list of the family `tidy`, in the order in which `--pass tidy` runs it: what merges first, since
-// it leaves behind what then goes.
+// it leaves behind what then goes. And one that is no part of it, since only a user can know that it
+// is right.
 #include "tidy.h"
 
-const struct pass *const tidy_passes[] = {&tidy_equal_initializers, &tidy_common_subexpressions,
-                                          &tidy_unused_nodes, &tidy_unused_initializers, NULL};
+const struct pass *const tidy_passes[] = {&tidy_equal_initializers,  &tidy_common_subexpressions,
+                                          &tidy_unused_nodes,        &tidy_unused_initializers,
+                                          &tidy_inputs_are_constant, NULL};

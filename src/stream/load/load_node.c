@@ -263,9 +263,6 @@ int load_end_node(struct loader *l, struct frame *f) {
   n->overload = load_name(l, load_text(d->overload));
   n->attrs = m->n_attrs;
   if (f->n_kept) n->flags |= NODE_HAS_KEPT;
-  if (d->has_name && d->name.len == 0) n->flags |= NODE_EMPTY_NAME;
-  if (d->has_domain && d->domain.len == 0) n->flags |= NODE_EMPTY_DOMAIN;
-  if (d->has_overload && d->overload.len == 0) n->flags |= NODE_EMPTY_OVERLOAD;
   load_flush_kept_fields(l, f, KEPT_NODE, f->row);
   load_add_item(frame_above(l), ITEM_NODES, f->row);
   return load_flush_attrs(l, f, f->row);

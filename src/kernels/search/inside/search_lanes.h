@@ -191,17 +191,22 @@ LANES_INLINE void codes_d(struct group *g, bool divide) {
 
 // ---- RTN and GATHER ----------------------------------------------------------------------------
 
-LANES_TARGET static void rtn(struct group *g) {
-  float lo[GROUP], hi[GROUP];
-  extremes(g, g->f->block, lo, hi);
+LANES_TARGET static void rtn_between(struct group *g, const struct kernels_block_format *f,
+                                     const float *lo, const float *hi) {
   for (size_t b = 0; b < GROUP; b++) {
-    const struct search_rtn x = search_rtn_of(g->f, lo[b], hi[b]);
+    const struct search_rtn x = search_rtn_of(f, lo[b], hi[b]);
     g->scale[b] = x.scale;
     g->zero[b] = x.zero;
-    g->stored_scale[b] = search_stored(x.scale, (enum kernels_float)g->f->scale_type);
+    g->stored_scale[b] = search_stored(x.scale, (enum kernels_float)f->scale_type);
     g->stored_zero[b] = (float)x.zero;
   }
   codes_d(g, true);
+}
+
+LANES_TARGET static void rtn(struct group *g) {
+  float lo[GROUP], hi[GROUP];
+  extremes(g, g->f->block, lo, hi);
+  rtn_between(g, g->f, lo, hi);
 }
 
 LANES_INLINE lanes_f stored_f(lanes_f x, enum kernels_float type) {
@@ -367,6 +372,68 @@ LANES_TARGET static void k_quant(struct group *g) {
     g->zero[b] = (double)g->stored_zero[b];
     g->stored_scale[b] = blocks_stored(g->stored_scale[b], (enum kernels_float)g->f->scale_type);
   }
+  codes_d(g, true);
+}
+
+LANES_INLINE void squared_errors(const struct group *g, double *out) {
+  for (size_t b = 0; b < GROUP; b += HALF) {
+    const lanes_d scale = load_as_d(g->stored_scale + b), zero = load_as_d(g->stored_zero + b);
+    lanes_d sum = {0};
+    for (size_t k = 0; k < g->used; k++) {
+      const lanes_d d = load_as_d(g->v[k] + b) - (load_as_d(g->q[k] + b) - zero) * scale;
+      sum += d * d;
+    }
+    store_d(out + b, sum);
+  }
+}
+
+// What a rule found, and its error.
+struct kept {
+  double scale[GROUP], zero[GROUP], error[GROUP];
+  float stored_scale[GROUP], stored_zero[GROUP];
+};
+
+static void keep_lane(struct kept *x, const struct kept *from, size_t b) {
+  x->scale[b] = from->scale[b];
+  x->zero[b] = from->zero[b];
+  x->error[b] = from->error[b];
+  x->stored_scale[b] = from->stored_scale[b];
+  x->stored_zero[b] = from->stored_zero[b];
+}
+
+LANES_TARGET static void keep(const struct group *g, struct kept *x) {
+  memcpy(x->scale, g->scale, sizeof x->scale);
+  memcpy(x->zero, g->zero, sizeof x->zero);
+  memcpy(x->stored_scale, g->stored_scale, sizeof x->stored_scale);
+  memcpy(x->stored_zero, g->stored_zero, sizeof x->stored_zero);
+  squared_errors(g, x->error);
+}
+
+// Codes are made again of what was kept: all three make them alike.
+LANES_TARGET static void k_quant_best(struct group *g) {
+  struct kernels_block_format plain = *g->f;
+  struct kept best, next;
+  float lo[GROUP], hi[GROUP];
+  plain.symmetric = false;
+  extremes(g, g->f->block, lo, hi);
+  rtn_between(g, &plain, lo, hi);
+  keep(g, &best);
+  for (size_t b = 0; b < GROUP; b++) {
+    lo[b] = lo[b] < 0 ? lo[b] : 0;
+    hi[b] = hi[b] > 0 ? hi[b] : 0;
+  }
+  rtn_between(g, &plain, lo, hi);
+  keep(g, &next);
+  for (size_t b = 0; b < GROUP; b++)
+    if (next.error[b] < best.error[b]) keep_lane(&best, &next, b);
+  k_quant(g);
+  keep(g, &next);
+  for (size_t b = 0; b < GROUP; b++)
+    if (!(best.error[b] < next.error[b])) keep_lane(&best, &next, b);
+  memcpy(g->scale, best.scale, sizeof g->scale);
+  memcpy(g->zero, best.zero, sizeof g->zero);
+  memcpy(g->stored_scale, best.stored_scale, sizeof g->stored_scale);
+  memcpy(g->stored_zero, best.stored_zero, sizeof g->stored_zero);
   codes_d(g, true);
 }
 
@@ -596,6 +663,7 @@ static void take(struct group *g) {
   case KERNELS_GATHER: gather(g); break;
   case KERNELS_RTN: rtn(g); break;
   case KERNELS_K_QUANT: k_quant(g); break;
+  case KERNELS_K_QUANT_BEST: k_quant_best(g); break;
   default: hqq(g); break;
   }
   for (size_t b = 0; b < g->blocks; b++)

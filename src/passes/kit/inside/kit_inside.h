@@ -17,6 +17,8 @@ struct kit_map {
 uint32_t *kit_map_at(struct kit_map *map, uint32_t id);
 uint32_t kit_map_get(const struct kit_map *map, uint32_t id); // 0 if it is not there
 void kit_map_done(struct kit_map *map);
+// Says what kit_report counted.
+void kit_report_done(struct kit *k);
 
 struct kit_op_slot {
   uint64_t key; // (name id, domain) + 1
@@ -47,7 +49,8 @@ struct kit_inside {
   // order: by node id, 0: not numbered
   TABLE(uint64_t, position);
   uint64_t order_steps; // nodes numbered so far (for tests)
-  // reports: by node id, its place in its graph's source
+  // reports: of weights that a caller may replace; by node id, its place in its graph's source
+  uint64_t n_overridable;
   TABLE(uint32_t, source_index);
   // weights.c: by graph, the node before which new ones go, as id + 1; 0: not asked yet, or none
   TABLE(uint32_t, fronts);

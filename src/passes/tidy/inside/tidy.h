@@ -5,6 +5,6 @@
 #include "pass.h"
 
 extern const struct pass tidy_equal_initializers, tidy_common_subexpressions, tidy_unused_nodes,
-    tidy_unused_initializers;
+    tidy_unused_initializers, tidy_inputs_are_constant;
 
 #endif

@@ -33,6 +33,7 @@ static enum kernels_rule rule_of(enum recipe_format format) {
   case FORMAT_NBITS: return KERNELS_NBITS;
   case FORMAT_NBITS_RTN: return KERNELS_RTN;
   case FORMAT_NBITS_KQUANT: return KERNELS_K_QUANT;
+  case FORMAT_NBITS_KQUANT_BEST: return KERNELS_K_QUANT_BEST;
   case FORMAT_NBITS_HQQ: return KERNELS_HQQ;
   case FORMAT_GATHER: return KERNELS_GATHER;
   default: return KERNELS_QDQ;
@@ -55,7 +56,9 @@ static void set_key(struct eval_quantize *z) {
   const uint64_t scale_bytes = z->cells * sizeof(float);
   uint64_t zero_bytes = (z->cells * z->q.bits + 7) / 8;
   if (eval_has_float_zeros(z)) zero_bytes = scale_bytes;
-  if (z->q.symmetric && z->f.rule != KERNELS_RTN && z->f.rule != KERNELS_K_QUANT) zero_bytes = 0;
+  const bool zeros = !z->q.symmetric || z->f.rule == KERNELS_RTN || z->f.rule == KERNELS_K_QUANT ||
+                     z->f.rule == KERNELS_K_QUANT_BEST;
+  if (!zeros) zero_bytes = 0;
   z->key = (struct eval_cache_key){.of = z->of,
                                    .q = z->q,
                                    .units = scale_bytes <= UINT32_MAX ? z->units : 0,
