@@ -185,7 +185,7 @@ static void put_place(struct json_out *j, const char *key, const struct left *l,
 static void print_json(const struct audit *a, const struct audit_result *r,
                        const struct target *t) {
   struct json_out j = {.indent = 2};
-  json_object(&j);
+  report_json_begin(&j);
   json_put_text(&j, "manifest", t->manifest);
   json_put_text(&j, "subject", r->subject);
   json_put_bool(&j, "whole", a->n_found == 0);

@@ -92,9 +92,10 @@ static void print_leftover(const struct leftover *l) {
     print_resume("to go on", l->resume);
 }
 
-static void print_json(const struct clean *c, const char *dir) {
+static void print_json(const struct clean *c, const char *dir, const struct err *failed) {
   struct json_out j = {.indent = 2};
-  json_object(&j);
+  report_json_begin(&j);
+  if (failed->kind != ERR_NONE) report_json_put_error(&j, failed);
   json_put_text(&j, "folder", dir);
   json_put_array(&j, "found");
   for (size_t i = 0; i < c->n_rows; i++) {
@@ -141,7 +142,7 @@ int cmd_clean(const struct cli_args *args, struct err *err) {
     rc = staging_remove_named(dir, l->name, err);
     l->removed = rc == 0;
   }
-  if (scanned && json) print_json(&c, dir);
+  if (scanned && json) print_json(&c, dir, err);
   for (size_t i = 0; scanned && !json && i < c.n_rows; i++)
     print_leftover(&c.rows[i]);
   if (rc == 0) summarize(&c, dir, yes);

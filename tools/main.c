@@ -9,6 +9,7 @@
 #include "commands.h"
 #include "completion.h"
 #include "help.h"
+#include "job.h"
 #include "manpage.h"
 #include "report.h"
 #include "version.h"
@@ -16,6 +17,7 @@
 #include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static int (*const commands[CLI_COMMANDS])(const struct cli_args *, struct err *) = {
@@ -52,6 +54,18 @@ static int generate(const struct cli_args *args, struct err *err) {
   return 0;
 }
 
+static const char *model_of(const struct cli_args *args) {
+  const char *in = cli_operand(args, "IN");
+  return in ? in : cli_operand(args, "MODEL");
+}
+
+// Was a document asked for? Also where the command line could not be read to its end.
+static bool wants_json(const struct cli_args *args) {
+  for (int i = 2; args->command != CLI_COMMANDS && i < args->argc; i++)
+    if (strcmp(args->argv[i], "--json") == 0) return true;
+  return false;
+}
+
 static int act(const struct cli_args *args, struct err *err) {
   const bool all = args->action == CLI_HELP_ALL;
   int rc;
@@ -59,6 +73,7 @@ static int act(const struct cli_args *args, struct err *err) {
   case CLI_RUN:
     report_open(cli_flag(args, OPT_QUIET),
                 cli_option_belongs(OPT_PROGRESS, args->command) && cli_flag(args, OPT_PROGRESS));
+    report_about(cli_command_row(args->command)->name, model_of(args));
     rc = commands[args->command](args, err);
     report_end();
     return rc;
@@ -76,8 +91,9 @@ static int act(const struct cli_args *args, struct err *err) {
   return 0;
 }
 
-static int fail(const struct err *err) {
+static int fail(const struct cli_args *args, const struct err *err) {
   report_error(err);
+  if (wants_json(args)) report_json_error(err, job_report_indent(args));
   return err->kind == ERR_NONE ? ERR_INTERNAL : (int)err->kind;
 }
 
@@ -91,10 +107,14 @@ int main(int argc, char **argv) {
   struct cli_args args;
   struct err err = {0};
   int rc = cli_parse(&args, argc, argv, &err);
+  report_about(args.command == CLI_COMMANDS ? NULL : cli_command_row(args.command)->name, NULL);
   if (rc == 0) rc = act(&args, &err);
-  if (rc < 0) rc = fail(&err);
+  if (rc < 0) rc = fail(&args, &err);
   struct err late = {0};
-  if (report_close(&late) < 0 && rc == 0) rc = fail(&late);
+  if (report_close(&late) < 0 && rc == 0) {
+    report_error(&late);
+    rc = (int)late.kind;
+  }
   cli_free(&args);
   return rc;
 }

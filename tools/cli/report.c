@@ -16,12 +16,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 static struct {
   bool quiet, colour, bar, lines;
   bool bar_shown;
+  const char *command, *model; // of documents
+  bool documented;             // there was one
   const char *label;
   uint64_t already;   // done before the work began
   double began, last; // seconds, of the work and of its last line
@@ -127,6 +130,20 @@ void report_tick_bytes(void *ctx, uint64_t done, uint64_t total) {
   report_tick(ctx, done, total, NULL);
 }
 
+// VmHWM: ru_maxrss would do, but survives exec: it may be that of whoever started us.
+uint64_t report_peak_memory(void) {
+  char line[256];
+  unsigned long long kilobytes = 0;
+  FILE *f = fopen("/proc/self/status", "re");
+  while (f && fgets(line, sizeof line, f))
+    if (sscanf(line, "VmHWM: %llu kB", &kilobytes) == 1) break;
+  if (f) fclose(f);
+  if (kilobytes) return kilobytes * 1024;
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return (uint64_t)usage.ru_maxrss * 1024;
+}
+
 struct quoted report_seconds(double seconds) {
   struct quoted q;
   const unsigned long whole = (unsigned long)(seconds + 0.5);
@@ -169,15 +186,51 @@ void report_text(const char *text, size_t n) {
   look_at_stdout(fwrite(text, 1, n, stdout) != n);
 }
 
+void report_about(const char *command, const char *model) {
+  talk.command = command;
+  talk.model = model;
+  talk.documented = false;
+}
+
+void report_json_begin(struct json_out *j) {
+  json_object(j);
+  json_put_uint(j, "schema", REPORT_SCHEMA);
+  json_put_text(j, "command", talk.command);
+  if (talk.model) json_put_text(j, "model", talk.model);
+}
+
+void report_json_put_error(struct json_out *j, const struct err *err) {
+  const struct hints_text hint = hints_of(err);
+  json_put_object(j, "error");
+  json_put_uint(j, "code", (uint64_t)err->kind);
+  json_put_text(j, "message", err->msg);
+  json_put_text(j, "hint", hint.s[0] ? hint.s : NULL);
+  json_end_object(j);
+}
+
+void report_json_error(const struct err *err, int indent) {
+  struct json_out j = {.indent = indent};
+  if (talk.documented) return;
+  report_json_begin(&j);
+  report_json_put_error(&j, err);
+  json_end_object(&j);
+  report_json_end(&j);
+}
+
+void report_document(const char *text, size_t n) {
+  report_text(text, n);
+  talk.documented = true;
+}
+
 void report_json_flush(struct json_out *j) {
   if (j->n < FLUSH_BYTES) return;
-  report_text(j->text, j->n);
+  report_document(j->text, j->n);
   j->n = 0;
 }
 
 void report_json_end(struct json_out *j) {
   json_newline(j);
-  report_text(j->text, j->n);
+  report_document(j->text, j->n);
   json_done(j);
 }
 

@@ -43,6 +43,8 @@ void report_end(void);
 // Seconds on a clock that only runs forward; and a time that passed: "0.04 s", "2.3 s", "3 min 20 s".
 double report_clock(void);
 struct quoted report_seconds(double seconds);
+// Peak resident memory of this process in bytes.
+uint64_t report_peak_memory(void);
 
 // "2.44 GB (2436923392 bytes)"; below 1000 bytes "12 bytes".
 struct quoted report_size(uint64_t bytes);
@@ -50,6 +52,20 @@ struct quoted report_size(uint64_t bytes);
 // A long text on standard output. What the system says of a failure is known only now, and kept for
 // report_close.
 void report_text(const char *text, size_t n);
+// Documents on standard output, and the files of --report-json: an object that begins with
+//   "schema": 1, "command": "quantize", "model": "models/encoder.onnx"
+// and where the command failed has a member "error" (docs/schema). begin opens it. report_about names
+// what the next document is about (NULL: there is no "model"); main calls it once, a command of many
+// models once for each.
+enum { REPORT_SCHEMA = 1 };
+void report_about(const char *command, const char *model);
+void report_json_begin(struct json_out *j);
+void report_json_put_error(struct json_out *j, const struct err *err);
+// Writes a document that says nothing but the error, unless there was one already since report_about.
+// `indent` as in struct json_out.
+void report_json_error(const struct err *err, int indent);
+// A whole document, as text.
+void report_document(const char *text, size_t n);
 // Writes what *j holds to standard output and empties it once that is long, so that a long document
 // needs little memory. The JSON state (depth, commas) goes on. report_json_end: with a line break, and
 // frees *j.

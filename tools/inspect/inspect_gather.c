@@ -164,8 +164,9 @@ static void gather_tensors(struct inspect *in) {
   }
 }
 
-void inspect_gather(struct inspect *in, const struct model *m, struct sources *sources) {
-  *in = (struct inspect){.m = m, .sources = sources};
+void inspect_gather(struct inspect *in, const struct model *m, struct sources *sources,
+                    const char *path, bool allow_links) {
+  *in = (struct inspect){.m = m, .sources = sources, .path = path, .allow_links = allow_links};
   gather_producer(in);
   gather_ops(in);
   for (uint32_t g = 0; g < in->m->n_graphs; g++) {
@@ -181,6 +182,7 @@ void inspect_gather(struct inspect *in, const struct model *m, struct sources *s
   for (uint32_t f = 0; f < m->n_files; f++)
     in->files[f] =
         (struct inspect_file){m->files[f].name, m->files[f].size, tensor_map_use(&in->map, f)};
+  inspect_weights(in);
   inspect_advise(in);
 }
 

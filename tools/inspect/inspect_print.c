@@ -79,6 +79,13 @@ static void print_sum(const char *label, struct inspect_sum sum) {
   printf("  %-24s %8lu  %10s\n", label, sum.tensors, quote_bytes(sum.bytes).s);
 }
 
+uint64_t inspect_bytes(const struct inspect *in) {
+  uint64_t all = 0;
+  for (uint32_t f = 0; f < in->m->n_files; f++)
+    all += in->files[f].size;
+  return all;
+}
+
 void inspect_print(struct inspect *in) {
   const struct model *m = in->m;
   printf("%-10s %s\n", quote_bytes(in->files[0].size).s, quote_str(in->files[0].name).s);
@@ -106,7 +113,15 @@ void inspect_print(struct inspect *in) {
   if (in->n_subgraphs) printf(", %u subgraph%s", in->n_subgraphs, plural(in->n_subgraphs));
   if (in->n_functions) printf(", %u function%s", in->n_functions, plural(in->n_functions));
   if (in->n_training) printf(", %u training graph%s", in->n_training, plural(in->n_training));
+  if (in->parameters) printf(", %s parameters", inspect_count(in->parameters).s);
   putchar('\n');
+  for (uint32_t i = 0; i < in->n_quantized; i++) {
+    const struct inspect_quantized *q = &in->quantized[i];
+    printf("quantized: %lu weight%s (%s parameters), %lu bits", q->weights, plural(q->weights),
+           inspect_count(q->parameters).s, q->bits);
+    if (q->block) printf(" in blocks of %lu", q->block);
+    printf(", %s\n", q->op_type);
+  }
   if (m->main_graph != NO_ID) {
     const struct model_graph *g = &m->graphs[m->main_graph];
     print_io(m, "Inputs", g->inputs, g->n_inputs);
@@ -139,7 +154,10 @@ void inspect_print(struct inspect *in) {
   }
   if (in->n_advice > 0) printf("\nWhat weir could do\n");
   for (uint32_t i = 0; i < in->n_advice; i++)
-    printf("  weir %-12s %s\n", in->advice[i].command, in->advice[i].text);
+    printf("  %-12s %s\n", in->advice[i].command, in->advice[i].text);
+  if (in->next)
+    printf("\nNext, for about %s in all (%.1f %%)\n  %s\n", quote_bytes(in->next_bytes).s,
+           100.0 * (double)in->next_bytes / (double)inspect_bytes(in), in->next);
 }
 
 // ---- tensors ------------------------------------------------------------------------------------
