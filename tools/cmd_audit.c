@@ -243,7 +243,7 @@ int cmd_audit(const struct cli_args *args, struct err *err) {
   struct audit_result result = {0};
   int rc = refuse_unfinished_seal(&t, err);
   if (rc == 0) {
-    report_begin("checking", 0);
+    report_begin("checking");
     rc = manifest_audit(t.manifest, &options, &result, err);
     report_end();
     if (rc && err->kind == ERR_INPUT)

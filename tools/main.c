@@ -54,6 +54,17 @@ static int generate(const struct cli_args *args, struct err *err) {
   return 0;
 }
 
+// In the order of the option's words.
+static enum report_progress progress_of(const struct cli_args *args) {
+  if (!cli_option_belongs(OPT_PROGRESS, args->command)) return REPORT_PROGRESS_AUTO;
+  const char *word = cli_string(args, OPT_PROGRESS);
+  struct span choice;
+  if (!word) return REPORT_PROGRESS_EAGER;
+  for (uint32_t k = 0; (choice = cli_choice(cli_option_row(OPT_PROGRESS), k, true)).n > 0; k++)
+    if (span_is(choice, word)) return (enum report_progress)k;
+  return REPORT_PROGRESS_AUTO;
+}
+
 static const char *model_of(const struct cli_args *args) {
   const char *in = cli_operand(args, "IN");
   return in ? in : cli_operand(args, "MODEL");
@@ -71,8 +82,7 @@ static int act(const struct cli_args *args, struct err *err) {
   int rc;
   switch (args->action) {
   case CLI_RUN:
-    report_open(cli_flag(args, OPT_QUIET),
-                cli_option_belongs(OPT_PROGRESS, args->command) && cli_flag(args, OPT_PROGRESS));
+    report_open(cli_flag(args, OPT_QUIET), progress_of(args));
     report_about(cli_command_row(args->command)->name, model_of(args));
     rc = commands[args->command](args, err);
     report_end();
@@ -103,7 +113,7 @@ int main(int argc, char **argv) {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
   set_memory_up();
-  report_open(false, false);
+  report_open(false, REPORT_PROGRESS_AUTO);
   struct cli_args args;
   struct err err = {0};
   int rc = cli_parse(&args, argc, argv, &err);

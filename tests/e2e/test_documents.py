@@ -164,3 +164,46 @@ def test_many_models_are_lines(weir, tmp_path):
     assert first["skipped_because"] == "output_exists" and "weir" not in first
     for line in weir("shrink", *words[1:4], "--info", "--json", code=65).out.splitlines():
         is_valid(json.loads(line), "error" if "error" in json.loads(line) else "shrink-info")
+
+
+def events(done):
+    return [is_valid(json.loads(line), "progress") for line in done.err.splitlines()]
+
+
+@pytest.mark.parametrize(
+    "words, label",
+    [
+        (["convert", SOURCE, "out.onnx"], "writing"),
+        (["quantize", SOURCE, "out.onnx", "--algorithm", "k_quant", "--block-size", "64", "--jobs", "3"], "writing"),
+        (["measure", SOURCE, "--candidates", "4:64"], "measuring"),
+    ],
+)
+def test_progress_events(weir, tmp_path, words, label):
+    """A start and an end for each piece of work, however short; --quiet keeps the rest off standard error, not these."""
+    for quiet in ([], ["--quiet"]):
+        found = events(weir(*words, "--progress=json", *quiet, cwd=tmp_path))
+        assert [found[0]["event"], found[-1]["event"]] == ["start", "end"]
+        assert {each["event"] for each in found[1:-1]} <= {"progress"}
+        assert all(each["command"] == words[0] for each in found)
+        assert found[-1]["done"] == found[-1]["total"] > 0 and found[-1]["share"] == 1
+        assert [each["share"] for each in found] == sorted(each["share"] for each in found)
+        if label != "measuring":
+            assert {each["label"] for each in found} == {label}
+        for path in tmp_path.iterdir():
+            path.unlink()
+
+
+def test_progress_events_of_an_audit(weir, tmp_path):
+    weir("convert", SOURCE, tmp_path / "out.onnx")
+    found = events(weir("audit", tmp_path / "out.onnx", "--progress", "json"))
+    assert {each["label"] for each in found} == {"checking"} and found[-1]["event"] == "end"
+
+
+def test_progress_words(weir, tmp_path):
+    """The word may be left out, and no file is taken for it."""
+    weir("convert", SOURCE, tmp_path / "in.onnx", "--inline")
+    lines = weir("convert", "--progress", "in.onnx", "a.onnx", cwd=tmp_path).err
+    assert "100 %" in lines and "{" not in lines
+    assert "100 %" in weir("convert", "--progress", "plain", "in.onnx", "b.onnx", cwd=tmp_path).err
+    assert weir("convert", "--progress=never", "in.onnx", "c.onnx", cwd=tmp_path).err == ""
+    assert weir("convert", "--progress", "auto", "in.onnx", "d.onnx", cwd=tmp_path).err == ""

@@ -205,6 +205,7 @@ static int set_value(const struct taking *t, const char *text, struct err *err) 
     v->list[v->n_list++] = text;
     return 0;
   case CLI_CHOICE:
+  case CLI_MAYBE:
     while ((word = cli_choice(&t->row, k, true)).n > 0 && !span_is(word, text))
       k++;
     if (word.n > 0) break;
@@ -280,6 +281,12 @@ static int take_option(struct cli_args *args, enum cli_option o, const char *giv
   }
   if (given) return set_value(&t, given, err);
   const char *next = *at + 1 < args->argc ? args->argv[*at + 1] : NULL;
+  if (t.row.kind == CLI_MAYBE) { // the next word is its own only if it can be nothing else
+    struct err no = {0};
+    t.value->text = NULL;
+    *at += next && set_value(&t, next, &no) == 0;
+    return 0;
+  }
   if (!next || strncmp(next, "--", 2) == 0) {
     err_fill(err, ERR_USAGE, "--%s needs a value: %s", t.row.name, t.row.metavar);
     if (!next) return hint_help(args, err);
@@ -335,6 +342,12 @@ static int take_words(struct cli_args *args, struct err *err) {
   if (word.n == 0 || word.at[0] == '[' || (args->n_operands > 0 && is_repeated(word))) return 0;
   err_fill(err, ERR_USAGE, "'weir %s' needs %.*s", row->name, (int)word.n, (const char *)word.at);
   return err_hint(err, "usage: weir %s %s [options]", row->name, row->operands);
+}
+
+// Events are for a program, and no progress is quiet enough.
+static bool is_progress_for_programs(const struct cli_args *args) {
+  const char *word = args->value[OPT_PROGRESS].text;
+  return word && (strcmp(word, "json") == 0 || strcmp(word, "never") == 0);
 }
 
 // ---- the whole line -----------------------------------------------------------------------------
@@ -413,6 +426,7 @@ int cli_parse(struct cli_args *args, int argc, char *const *argv, struct err *er
   if (take_words(args, err) < 0) return -1;
   for (size_t i = 0; i < sizeof exclusions / sizeof *exclusions; i++) {
     if (!cli_given(args, exclusions[i].a) || !cli_given(args, exclusions[i].b)) continue;
+    if (exclusions[i].b == OPT_PROGRESS && is_progress_for_programs(args)) continue;
     if (exclusions[i].sentence) return err_set(err, ERR_USAGE, "%s", exclusions[i].sentence);
     return err_set(err, ERR_USAGE, "Use either --%s or --%s, not both.",
                    option_rows[exclusions[i].a].name, option_rows[exclusions[i].b].name);
@@ -446,7 +460,8 @@ bool cli_flag(const struct cli_args *args, enum cli_option option) {
 
 const char *cli_string(const struct cli_args *args, enum cli_option option) {
   const enum cli_kind kind = cli_row(args->command, option).kind;
-  assert(kind == CLI_TEXT || kind == CLI_FILE || kind == CLI_NAME || kind == CLI_CHOICE);
+  assert(kind == CLI_TEXT || kind == CLI_FILE || kind == CLI_NAME || kind == CLI_CHOICE ||
+         kind == CLI_MAYBE);
   return args->value[option].text;
 }
 

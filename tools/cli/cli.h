@@ -42,6 +42,7 @@ enum cli_kind {
   CLI_COUNT,
   CLI_NUMBER,
   CLI_CHOICE,
+  CLI_MAYBE, // a choice whose word may be left out
   CLI_LIST,
 };
 
@@ -74,7 +75,7 @@ struct cli_option_row {
   const char *name; // without the dashes
   char letter;      // its short form, or 0
   enum cli_kind kind;
-  const char *metavar; // NULL for flags; CHOICE: "a|b/hidden|hidden"
+  const char *metavar; // NULL for flags; CHOICE, MAYBE: "a|b/hidden|hidden"
   const char *preset;  // or NULL
   uint32_t commands;   // bit per enum cli_command
   enum cli_group group;
@@ -97,7 +98,7 @@ enum cli_option cli_pass_option(enum cli_command command, const char *name);
 const struct pass *cli_pass(enum cli_command command);
 // The command of that name, or CLI_COMMANDS.
 enum cli_command cli_command_by_name(const char *name);
-// The k-th word of a CHOICE option, hidden ones last; empty past the last, or past the last visible one
+// The k-th word of a CHOICE or MAYBE option, hidden ones last; empty past the last, or past the last visible one
 // unless `hidden`.
 struct span cli_choice(const struct cli_option_row *row, uint32_t k, bool hidden);
 

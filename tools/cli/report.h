@@ -10,13 +10,24 @@
 
 #include "err.h"
 #include "json.h"
+#include "work.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-// Looks at the terminal once. quiet: errors only. progress: report progress also without a
-// terminal. Before it is called, reports work as if neither was asked for.
-void report_open(bool quiet, bool progress);
+// How progress is told (--progress): a bar on a terminal, elsewhere a line now and then; nothing; lines
+// also on a terminal; JSON; or a bar, and elsewhere lines from the first second on.
+enum report_progress {
+  REPORT_PROGRESS_AUTO,
+  REPORT_PROGRESS_NEVER,
+  REPORT_PROGRESS_PLAIN,
+  REPORT_PROGRESS_JSON,
+  REPORT_PROGRESS_EAGER,
+};
+
+// Looks at the terminal once. quiet: errors only. Before it is called, reports work as if nothing was
+// asked for.
+void report_open(bool quiet, enum report_progress progress);
 
 // "weir: error: <msg>" and its hint.
 void report_error(const struct err *err);
@@ -29,15 +40,13 @@ void report_say(enum report_kind kind, const char *fmt, ...) ERR_PRINTF(2, 3);
 
 // Progress. `label` names the work ("writing", "checking"). report_tick fits work_progress.tick (ctx
 // is not used), report_tick_bytes fits audit_options.tick. On a terminal a bar that is redrawn in
-// place; elsewhere a line every ten seconds, so that short runs print none and a log of a long one
-// stays short; with --progress a line a second. Calls must not overlap.
-//
-// `already`: bytes of `done` that somebody else did before (a resumed run's): part of the per cent,
-// not of the rate and the time that is left.
-void report_begin(const char *label, uint64_t already);
-void report_tick(void *ctx, uint64_t done, uint64_t total, const char *what);
+// place; elsewhere lines, less and less often (progress_interval), the first after 10 s unless asked
+// for, so that short runs print none and a log of a long one stays short. As JSON: an event when the
+// work begins, one a second, one when it ends. Calls must not overlap.
+void report_begin(const char *label);
+void report_tick(void *ctx, const struct work_told *told);
 void report_tick_bytes(void *ctx, uint64_t done, uint64_t total);
-// Takes the bar off the screen. A message does so by itself.
+// The work is over. Takes the bar off the screen (a message does that by itself).
 void report_end(void);
 
 // Seconds on a clock that only runs forward; and a time that passed: "0.04 s", "2.3 s", "3 min 20 s".

@@ -20,7 +20,7 @@ int carry_out_open(const struct carry_out *c, struct carried *made, struct err *
 }
 
 int carry_out_run(const struct carry_out *c, struct carried *made, struct err *err) {
-  report_begin("writing", staging_done_bytes(&made->st, c->plan)); // no merit of this run's speed
+  report_begin("writing");
   const int rc = run_plan(c->plan, c->sources, &made->st, &c->work, &made->stats, err);
   report_end();
   // Also where what was found is the reason to refuse it.
