@@ -7,6 +7,7 @@
 // printed is true of the command it names; the command's --dry-run says it node by node. What would
 // save too little to be worth it is not said.
 #include "cast.h"
+#include "cli.h"
 #include "cli_words.h"
 #include "conv2matmul.h"
 #include "inspect.h"
@@ -167,8 +168,9 @@ static bool next_is_quantize(struct inspect *in, uint64_t shrunk) {
   const char *in_out = paths(in, "", "int4");
   const char *command;
   if (rewrites)
-    command = arena_printf(a, "weir run %s --pass conv2matmul --pass matmulnbits:block_size=%d%s%s",
-                           in_out, NEXT_BLOCK, taken ? ",op_types=" : "", taken ? taken : "");
+    command = arena_printf(a, "weir run %s --pass conv2matmul --pass %s:block_size=%d%s%s", in_out,
+                           cli_pass(CLI_quantize)->name, NEXT_BLOCK, taken ? ",op_types=" : "",
+                           taken ? taken : "");
   else
     command = arena_printf(a, "weir quantize %s --block-size %d%s%s", in_out, NEXT_BLOCK,
                            taken ? " --op-types " : "", taken ? taken : "");

@@ -236,7 +236,7 @@ static const char *worst_text(const struct quantized *q, struct arena *a) {
 static bool hint_op_types(struct job *job, uint32_t step) {
   const struct pass_job *pj = job->ctx;
   const struct pass_values *v = &pj->pipeline.steps[step].values;
-  if (strcmp(v->pass->name, "matmulnbits") != 0) return false;
+  if (v->pass != cli_pass(CLI_quantize)) return false;
   const struct matmulnbits_options *o = v->options;
   uint32_t others = MATMULNBITS_ALL_OPS & ~o->op_types;
   uint64_t bytes, taken = 0;
