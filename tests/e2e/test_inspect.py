@@ -109,3 +109,16 @@ def test_next_is_the_smallest(weir, tmp_path):
     said = weir("inspect", out, "--json").json()
     assert said["next"] is None and "Next" not in weir("inspect", out).out
     assert json.dumps(said["quantized"]) and said["quantized"][0]["bits"] == 8
+
+
+def test_metadata(weir, tmp_path):
+    """Keys and the beginnings of values, cut between characters; nothing that steers a terminal."""
+    model = onnx.load(ENCODERS[0], load_external_data=False)
+    del model.graph.node[:], model.graph.initializer[:], model.graph.input[:], model.graph.output[:]
+    values = {"license": "MIT", "long": "\u00e4" * 50, "steers": "a\x1b[31mb"}
+    helper.set_model_props(model, values)
+    onnx.save(model, tmp_path / "m.onnx")
+    said = weir("inspect", tmp_path / "m.onnx").out
+    assert "\nMetadata\n  license                      MIT\n" in said
+    assert "  long                         " + "\u00e4" * 30 + "...\n" in said and "\x1b" not in said
+    assert weir("inspect", tmp_path / "m.onnx", "--json").json()["metadata"][0] == {"key": "license", "value": "MIT"}

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-enum { FILES_SHOWN = 10, OPS_SHOWN = 40, IO_SHOWN = 30 };
+enum { FILES_SHOWN = 10, OPS_SHOWN = 40, IO_SHOWN = 30, METADATA_SHOWN = 12, VALUE_SHOWN = 60 };
 
 static const char *domain_of(const struct model *m, uint32_t domain) {
   const char *name = model_name_str(m, domain);
@@ -74,6 +74,20 @@ static void print_io(const struct model *m, const char *title, uint32_t first, u
   if (initializers) printf("  (and %u initializers listed as inputs)\n", initializers);
 }
 
+// Values may be whole documents: their beginnings.
+static void print_metadata(const struct model *m) {
+  if (m->n_metadata > 0) printf("\nMetadata\n");
+  for (uint32_t i = 0; i < m->n_metadata && i < METADATA_SHOWN; i++) {
+    const struct quoted value = quote_str(model_name_str(m, m->metadata[i].value));
+    size_t n = strlen(value.s), cut = n < VALUE_SHOWN ? n : VALUE_SHOWN;
+    while (cut > 0 && cut < n && ((unsigned char)value.s[cut] & 0xc0) == 0x80)
+      cut--; // not within a character
+    printf("  %-28s %.*s%s\n", quote_str(model_name_str(m, m->metadata[i].key)).s, (int)cut,
+           value.s, cut < n ? "..." : "");
+  }
+  if (m->n_metadata > METADATA_SHOWN) printf("  and %u more\n", m->n_metadata - METADATA_SHOWN);
+}
+
 static void print_sum(const char *label, struct inspect_sum sum) {
   if (sum.tensors == 0) return;
   printf("  %-24s %8lu  %10s\n", label, sum.tensors, quote_bytes(sum.bytes).s);
@@ -122,6 +136,7 @@ void inspect_print(struct inspect *in) {
     if (q->block) printf(" in blocks of %lu", q->block);
     printf(", %s\n", q->op_type);
   }
+  print_metadata(m);
   if (m->main_graph != NO_ID) {
     const struct model_graph *g = &m->graphs[m->main_graph];
     print_io(m, "Inputs", g->inputs, g->n_inputs);
