@@ -207,3 +207,23 @@ def test_progress_words(weir, tmp_path):
     assert "100 %" in weir("convert", "--progress", "plain", "in.onnx", "b.onnx", cwd=tmp_path).err
     assert weir("convert", "--progress=never", "in.onnx", "c.onnx", cwd=tmp_path).err == ""
     assert weir("convert", "--progress", "auto", "in.onnx", "d.onnx", cwd=tmp_path).err == ""
+
+
+def test_a_line_of_a_completed_seal(weir, weir_fault, quick_folder):
+    """The report that an interrupted run kept is indented; where documents are lines it is printed as one."""
+    completed = 0
+    for call in range(1, 20):
+        here = quick_folder / str(call)
+        here.mkdir()
+        report = here / "report.json"
+        words = ["shrink", SOURCE, "-o", here / "out.onnx", "--report-json", report]
+        if weir_fault(*words, env={"WEIR_FAULT": f"kill:renameat2:{call}"}, code=None).code == 0:
+            break
+        if weir("audit", here / "out.onnx", code=None).code != 75:
+            continue
+        [line] = weir(*words, "--resume", "--json").out.splitlines()
+        said = is_valid(json.loads(line), "report")
+        assert said == json.loads(report.read_text()) and said["weir"]["resumed"] == "seal"
+        assert said["command"] == "shrink" and said["model"] == str(SOURCE)
+        completed += 1
+    assert completed > 0
