@@ -189,7 +189,7 @@ static void put_place(struct json_out *j, const char *key, const struct left *l,
 static void print_json(const struct audit *a, const struct audit_result *r,
                        const struct target *t) {
   struct json_out j = {.indent = 2};
-  json_object(&j);
+  report_json_begin(&j);
   json_put_text(&j, "manifest", t->manifest);
   json_put_text(&j, "subject", r->subject);
   json_put_bool(&j, "whole", a->n_found == 0);
@@ -254,7 +254,7 @@ int cmd_audit(const struct cli_args *args, struct err *err) {
   int rc = refuse_unfinished_seal(&t, err);
   if (rc == 0) rc = refuse_nothing(args->operand[0], &t, err);
   if (rc == 0) {
-    report_begin("checking", 0);
+    report_begin("checking");
     rc = manifest_audit(t.manifest, &options, &result, err);
     report_end();
     if (rc && err->kind == ERR_INPUT)

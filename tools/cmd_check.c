@@ -69,8 +69,7 @@ int cmd_check(const struct cli_args *args, struct err *err) {
   const struct load_options loading = {.faults = &sink};
   struct model m;
   model_init(&m);
-  json_object(&c.j);
-  json_put_text(&c.j, "model", path);
+  report_json_begin(&c.j);
   json_put_array(&c.j, "faults");
   struct err found = {0};
   const int rc = load_model(&m, sources, &loading, &found);

@@ -104,9 +104,10 @@ static void print_leftover(const struct leftover *l) {
     print_resume("continue", l->resume);
 }
 
-static void print_json(const struct clean *c, const char *dir) {
+static void print_json(const struct clean *c, const char *dir, const struct err *failed) {
   struct json_out j = {.indent = 2};
-  json_object(&j);
+  report_json_begin(&j);
+  if (failed->kind != ERR_NONE) report_json_put_error(&j, failed);
   json_put_text(&j, "folder", dir);
   json_put_array(&j, "found");
   for (size_t i = 0; i < c->n_rows; i++) {
@@ -179,7 +180,7 @@ int cmd_clean(const struct cli_args *args, struct err *err) {
   const bool scanned = rc == 0;
   if (c.n_rows > 0) qsort(c.rows, c.n_rows, sizeof *c.rows, compare_names);
   if (scanned && yes) rc = remove_all(&c, dir);
-  if (scanned && json) print_json(&c, dir);
+  if (scanned && json) print_json(&c, dir, err);
   for (size_t i = 0; scanned && !json && i < c.n_rows; i++)
     print_leftover(&c.rows[i]);
   if (scanned && !json && !cli_flag(args, OPT_QUIET)) summarize(&c, dir, yes);

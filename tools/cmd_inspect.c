@@ -21,7 +21,7 @@ int cmd_inspect(const struct cli_args *args, struct err *err) {
     const bool tensors = cli_flag(args, OPT_TENSORS), tree = cli_flag(args, OPT_TREE);
     const bool json = cli_flag(args, OPT_JSON);
     struct inspect in;
-    inspect_gather(&in, &m, sources);
+    inspect_gather(&in, &m, sources, cli_operand(args, "MODEL"), opening.allow_links);
     if (json) inspect_json(&in, tensors, tree);
     if (!json && !tensors && !tree) inspect_print(&in);
     if (!json && tensors) inspect_print_tensors(&in);

@@ -2,8 +2,8 @@
 // read.
 //
 // The weights are chosen as by quantize, by the pass itself; nothing is edited or written. For
-// people a table and a total for each candidate, for programs JSON or CSV. Numbers in JSON and CSV
-// read back exactly.
+// people a table of the worst layers and a total for each candidate, for programs all weights as JSON
+// or CSV. Numbers in JSON and CSV read back exactly.
 #include "commands.h"
 #include "job_stage.h"
 #include "matmulnbits.h"
@@ -11,10 +11,14 @@
 #include "report.h"
 
 #include <math.h>
+#include <stdlib.h>
+
+enum { WORST_SHOWN = 10 };
 
 struct row {
   struct matmulnbits_measurement x;
   const char *words; // of its scheme
+  const char *layer; // the first node that uses the weight: for people, who do not know tensors
 };
 
 struct measuring {
@@ -45,7 +49,7 @@ static void note_row(void *ctx, const struct matmulnbits_measurement *x) {
   struct row *row = TABLE_PUSH(m, rows);
   int64_t *dims = arena_alloc(a, x->rank * sizeof *dims);
   if (x->rank) memcpy(dims, x->dims, x->rank * sizeof *dims);
-  *row = (struct row){*x, matmulnbits_scheme_text(&x->scheme, a)};
+  *row = (struct row){.x = *x, .words = matmulnbits_scheme_text(&x->scheme, a)};
   row->x.tensor = span_str(arena_string(a, x->tensor));
   row->x.dims = dims;
 }
@@ -70,6 +74,44 @@ static int measure(struct measuring *m, struct err *err) {
   if (rc == 0) rc = matmulnbits_measure(&env, m->options, &listener, err);
   arena_free(&scratch);
   return rc;
+}
+
+// ---- layers ------------------------------------------------------------------------------------
+
+static int compare_spans(struct span a, struct span b) {
+  const int by_text = memcmp(a.at, b.at, a.n < b.n ? a.n : b.n);
+  return by_text ? by_text : (a.n > b.n) - (a.n < b.n);
+}
+
+// By weight, then in the order they were reported in.
+static int compare_sites(const void *pa, const void *pb) {
+  const struct pass_job_site *a = *(const struct pass_job_site *const *)pa,
+                             *b = *(const struct pass_job_site *const *)pb;
+  const int by_weight = compare_spans(a->site.tensor, b->site.tensor);
+  return by_weight ? by_weight : (a > b) - (a < b);
+}
+
+// The first site of a weight is the first node that uses it.
+static void name_layers(struct measuring *m) {
+  const struct pass_job *pj = &m->pj;
+  const struct pass_job_site **sites =
+      arena_alloc(&m->job.arena, (pj->n_sites + 1) * sizeof *sites);
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < pj->n_sites; i++)
+    if (pj->sites[i].site.tensor.at) sites[n++] = &pj->sites[i];
+  qsort(sites, n, sizeof *sites, compare_sites);
+  for (uint32_t i = 0; i < m->n_rows; i++) {
+    uint32_t low = 0, high = n;
+    while (low < high) {
+      const uint32_t mid = low + (high - low) / 2;
+      if (compare_spans(sites[mid]->site.tensor, m->rows[i].x.tensor) < 0)
+        low = mid + 1;
+      else
+        high = mid;
+    }
+    const bool known = low < n && compare_spans(sites[low]->site.tensor, m->rows[i].x.tensor) == 0;
+    m->rows[i].layer = known ? sites[low]->layer : arena_string(&m->job.arena, m->rows[i].x.tensor);
+  }
 }
 
 // ---- telling -----------------------------------------------------------------------------------
@@ -108,33 +150,69 @@ static void print_row(const struct row *r, const char *name, const struct widths
          r->x.bytes);
 }
 
+// The candidates of a weight are neighbours.
+struct weight_rows {
+  uint32_t first, n;
+  double worst; // the least SQNR that a candidate has
+};
+
+static double rank(const struct figures *f) {
+  const double db = figures_sqnr_db(f);
+  return isnan(db) ? -INFINITY : db; // worse than any
+}
+
+static int compare_weights(const void *pa, const void *pb) {
+  const struct weight_rows *a = pa, *b = pb;
+  if (a->worst != b->worst) return a->worst < b->worst ? -1 : 1;
+  return (a->first > b->first) - (a->first < b->first);
+}
+
+static uint32_t list_weights(struct measuring *m, struct weight_rows **list) {
+  uint32_t n = 0;
+  *list = arena_alloc(&m->job.arena, (m->n_rows + 1) * sizeof **list);
+  for (uint32_t i = 0; i < m->n_rows; i++) {
+    const double db = rank(&m->rows[i].x.figures);
+    if (m->rows[i].x.first) (*list)[n++] = (struct weight_rows){.first = i, .worst = db};
+    (*list)[n - 1].n++;
+    (*list)[n - 1].worst = fmin((*list)[n - 1].worst, db);
+  }
+  return n;
+}
+
 static void print_table(struct measuring *m) {
+  struct weight_rows *list;
+  const uint32_t weights = list_weights(m, &list);
+  const bool all = cli_flag(m->job.args, OPT_ALL_WEIGHTS) || weights <= WORST_SHOWN;
+  const uint32_t shown = all ? weights : WORST_SHOWN;
   struct widths w = {.name = 6, .words = 12};
   uint64_t bytes = 0;
-  uint32_t weights = 0;
-  for (uint32_t i = 0; i < m->n_rows; i++) {
-    const struct row *r = &m->rows[i];
-    w.name = max_int(w.name, (int)strlen(quote(r->x.tensor).s));
-    w.words = max_int(w.words, (int)strlen(r->words));
-    weights += r->x.first;
-    bytes += r->x.first ? r->x.source_bytes : 0;
-  }
-  printf("%-*s  %-*s %7s  %8s  %9s  %9s  %12s\n", w.name, "weight", w.words, "candidate", "SQNR dB",
+  if (!cli_flag(m->job.args, OPT_ALL_WEIGHTS)) qsort(list, weights, sizeof *list, compare_weights);
+  for (uint32_t i = 0; i < weights; i++)
+    bytes += m->rows[list[i].first].x.source_bytes;
+  for (uint32_t i = 0; i < shown; i++)
+    w.name = max_int(w.name, (int)strlen(quote_str(m->rows[list[i].first].layer).s));
+  for (uint32_t i = 0; i < m->n_rows; i++)
+    w.words = max_int(w.words, (int)strlen(m->rows[i].words));
+  printf("%-*s  %-*s %7s  %8s  %9s  %9s  %12s\n", w.name, "layer", w.words, "candidate", "SQNR dB",
          "cosine", "max error", "RMSE", "bytes");
-  for (uint32_t i = 0; i < m->n_rows && report_stdout_alive(); i++)
-    print_row(&m->rows[i], m->rows[i].x.first ? quote(m->rows[i].x.tensor).s : "", &w);
-  const char *all = "all";
+  for (uint32_t i = 0; i < shown && report_stdout_alive(); i++)
+    for (uint32_t k = 0; k < list[i].n; k++) {
+      const struct row *r = &m->rows[list[i].first + k];
+      print_row(r, k ? "" : quote_str(r->layer).s, &w);
+    }
+  const char *name = "all";
   for (uint32_t i = 0; i < m->options->n_candidates; i++) {
     struct row sum;
     if (!total_of(m, i, &sum)) continue;
-    print_row(&sum, all, &w);
-    all = "";
+    print_row(&sum, name, &w);
+    name = "";
   }
   if (cli_flag(m->job.args, OPT_QUIET)) return;
+  if (!all) printf("the %u worst of %u weights; --all lists them all\n", shown, weights);
   const char *kept = pass_job_kept(&m->pj, 0, &m->job.arena);
   if (kept) printf("not measured: %s\n", kept);
-  printf("%u weights, %s; %s read\n", weights, report_size(bytes).s,
-         report_size(m->source_bytes_read).s);
+  printf("%u weight%s, %s in %s, %s of memory\n", weights, plural(weights), quote_bytes(bytes).s,
+         report_seconds(report_clock() - m->job.began).s, quote_bytes(report_peak_memory()).s);
 }
 
 static void csv_text(const char *text) {
@@ -154,7 +232,7 @@ static void print_csv(struct measuring *m) {
   puts("weight,candidate,bits,block_size,symmetric,algorithm,elements,nonfinite,sqnr_db,cosine,max_"
        "abs_error,"
        "rmse,"
-       "source_bytes,bytes");
+       "source_bytes,bytes,layer");
   for (uint32_t i = 0; i < m->n_rows && report_stdout_alive(); i++) {
     const struct row *r = &m->rows[i];
     csv_text((const char *)r->x.tensor.at);
@@ -163,11 +241,13 @@ static void print_csv(struct measuring *m) {
       printf("%u", r->x.scheme.block);
     else
       fputs("channel", stdout);
-    printf(",%s,%s,%lu,%lu,%.17g,%.17g,%.9g,%.17g,%lu,%lu\n",
+    printf(",%s,%s,%lu,%lu,%.17g,%.17g,%.9g,%.17g,%lu,%lu,",
            r->x.scheme.symmetric ? "true" : "false",
            matmulnbits_algorithm_name(r->x.scheme.algorithm), r->x.figures.elements,
            r->x.figures.nonfinite, figures_sqnr_db(&r->x.figures), figures_cosine(&r->x.figures),
            r->x.figures.max_error, figures_rmse(&r->x.figures), r->x.source_bytes, r->x.bytes);
+    csv_text(r->layer);
+    putchar('\n');
   }
 }
 
@@ -207,6 +287,7 @@ static uint32_t put_weight(const struct measuring *m, struct json_out *j, uint32
   json_end_array(j);
   json_put_ints(j, "dims", r->x.dims, r->x.rank);
   json_put_text(j, "dtype", dtype_name(r->x.dtype));
+  json_put_text(j, "layer", r->layer);
   json_put_string(j, "name", r->x.tensor);
   json_end_object(j);
   return n;
@@ -214,7 +295,7 @@ static uint32_t put_weight(const struct measuring *m, struct json_out *j, uint32
 
 static void print_json(struct measuring *m) {
   struct json_out j = {.indent = 2};
-  json_object(&j);
+  report_json_begin(&j);
   json_put_array(&j, "not_measured");
   for (uint32_t i = 0; i < m->pj.n_sites; i++) {
     if (pass_job_converted(&m->pj.sites[i])) continue;
@@ -262,6 +343,7 @@ int cmd_measure(const struct cli_args *args, struct err *err) {
   struct measuring m = {.job = {.args = args,
                                 .in_path = cli_operand(args, "IN"),
                                 .out.dest = -1,
+                                .began = report_clock(),
                                 .memory = cli_size(args, OPT_MEMORY)}};
   pass_job_init(&m.pj);
   model_init(&m.job.model);
@@ -270,6 +352,7 @@ int cmd_measure(const struct cli_args *args, struct err *err) {
   int rc = read_options(&m, err);
   if (rc == 0) rc = job_load(&m.job, err);
   if (rc == 0) rc = measure(&m, err);
+  if (rc == 0) name_layers(&m);
   if (rc == 0)
     (cli_flag(args, OPT_JSON) ? print_json : cli_flag(args, OPT_CSV) ? print_csv : print_table)(&m);
   TABLE_FREE(&m, rows);

@@ -36,7 +36,11 @@ static void write_pass(struct json_out *j, const struct pass *pass, struct arena
   for (uint32_t o = 0; o < pass->n_options; o++) {
     const struct pass_option *row = &pass->options[o];
     json_object(j);
-    json_put_text(j, "default", preset_of(row));
+    json_key(j, "default");
+    if (row->kind == PASS_FLAG)
+      json_bool(j, false);
+    else
+      json_text(j, preset_of(row));
     json_put_text(j, "help", row->help);
     json_put_text(j, "key", pass_values_key(row, a));
     json_put_text(j, "kind", kinds[row->kind]);
@@ -112,10 +116,12 @@ int cmd_passes(const struct cli_args *args, struct err *err) {
   const struct pass *one = operand ? passes_find(name) : NULL, *pass;
   if (cli_flag(args, OPT_JSON)) {
     struct json_out j = {.indent = 2};
-    if (!one) json_array(&j);
+    report_json_begin(&j);
+    json_put_array(&j, "passes");
     for (struct listing at = {0}; (pass = next(&at, name));)
       write_pass(&j, pass, &scratch);
-    if (!one) json_end_array(&j);
+    json_end_array(&j);
+    json_end_object(&j);
     report_json_end(&j);
   } else if (one) {
     print_pass(one, &scratch);

@@ -6,7 +6,8 @@
 // A job is what any writing command does with a line of one IN and --output OUT, so each model gets
 // its row as such a line. What one model refuses does not keep the others from being written: its
 // error is said, the first error's exit code ends the command, and the last line counts what became
-// of them. A signal ends it at once.
+// of them. A signal ends it at once. Documents (--json) are lines, one a model, also for one that
+// failed.
 #include "commands.h"
 #include "pass_job.h"
 #include "report.h"
@@ -31,6 +32,13 @@ static int shrink_one(const struct cli_args *args, const struct shrink_input *ro
   if (!row->out || !again || access(row->out, F_OK) != 0) return pass_job_flags_command(&one, err);
   report_notice("'%s' is there already: skipped", quote_str(row->out).s);
   *skipped = true;
+  if (cli_flag(args, OPT_JSON)) {
+    struct json_out line = {.indent = 0};
+    report_json_begin(&line);
+    json_put_text(&line, "skipped_because", "output_exists");
+    json_end_object(&line);
+    report_json_end(&line);
+  }
   return 0;
 }
 
@@ -59,6 +67,7 @@ static int each(const struct cli_args *args, const struct shrink_inputs *inputs,
     if (inputs->n_rows > 1 && !cli_flag(args, OPT_INFO) && !cli_flag(args, OPT_JSON) &&
         !cli_flag(args, OPT_QUIET))
       printf("%s -> %s\n", quote_str(row->in).s, quote_str(row->out ? row->out : row->in).s);
+    report_about(cli_command_row(args->command)->name, row->in);
     int rc = cli_flag(args, OPT_INFO) ? shrink_info(args, row->in, &why)
                                       : shrink_one(args, row, &skipped, &why);
     tally.skipped += skipped;
@@ -73,6 +82,7 @@ static int each(const struct cli_args *args, const struct shrink_inputs *inputs,
       return rc;
     }
     if (rc < 0) report_error(&why);
+    if (rc < 0 && cli_flag(args, OPT_JSON)) report_json_error(&why, job_report_indent(args));
     if (first == 0) first = rc < 0 ? (int)why.kind : rc;
   }
   say_tally(args, &tally);

@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "completion.h"
 #include "help.h"
+#include "job.h"
 #include "manpage.h"
 #include "report.h"
 #include "stop.h"
@@ -18,6 +19,7 @@
 #include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static int (*const commands[CLI_COMMANDS])(const struct cli_args *, struct err *) = {
@@ -54,15 +56,38 @@ static int generate(const struct cli_args *args, struct err *err) {
   return 0;
 }
 
+// In the order of the option's words.
+static enum report_progress progress_of(const struct cli_args *args) {
+  if (!cli_option_belongs(OPT_PROGRESS, args->command)) return REPORT_PROGRESS_AUTO;
+  const char *word = cli_string(args, OPT_PROGRESS);
+  struct span choice;
+  if (!word) return REPORT_PROGRESS_EAGER;
+  for (uint32_t k = 0; (choice = cli_choice(cli_option_row(OPT_PROGRESS), k, true)).n > 0; k++)
+    if (span_is(choice, word)) return (enum report_progress)k;
+  return REPORT_PROGRESS_AUTO;
+}
+
+static const char *model_of(const struct cli_args *args) {
+  const char *in = cli_operand(args, "IN");
+  return in ? in : cli_operand(args, "MODEL");
+}
+
+// Was a document asked for? Also where the command line could not be read to its end.
+static bool wants_json(const struct cli_args *args) {
+  for (int i = 2; args->command != CLI_COMMANDS && i < args->argc; i++)
+    if (strcmp(args->argv[i], "--json") == 0) return true;
+  return false;
+}
+
 static int act(const struct cli_args *args, struct err *err) {
   const bool all = args->action == CLI_HELP_ALL;
   int rc;
   switch (args->action) {
   case CLI_RUN:
-    report_open(cli_flag(args, OPT_QUIET),
-                cli_option_belongs(OPT_PROGRESS, args->command) && cli_flag(args, OPT_PROGRESS));
+    report_open(cli_flag(args, OPT_QUIET), progress_of(args));
     if (cli_flag(args, OPT_COLOR) || cli_flag(args, OPT_NO_COLOR))
       report_colour(cli_flag(args, OPT_COLOR));
+    report_about(cli_command_row(args->command)->name, model_of(args));
     rc = commands[args->command](args, err);
     report_end();
     return rc;
@@ -80,8 +105,9 @@ static int act(const struct cli_args *args, struct err *err) {
   return 0;
 }
 
-static int fail(const struct err *err) {
+static int fail(const struct cli_args *args, const struct err *err) {
   report_error(err);
+  if (wants_json(args)) report_json_error(err, job_report_indent(args));
   return err->kind == ERR_NONE ? ERR_INTERNAL : (int)err->kind;
 }
 
@@ -91,14 +117,18 @@ int main(int argc, char **argv) {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
   set_memory_up();
-  report_open(false, false);
+  report_open(false, REPORT_PROGRESS_AUTO);
   struct cli_args args;
   struct err err = {0};
   int rc = cli_parse(&args, argc, argv, &err);
+  report_about(args.command == CLI_COMMANDS ? NULL : cli_command_row(args.command)->name, NULL);
   if (rc == 0) rc = act(&args, &err);
-  if (rc < 0) rc = fail(&err);
+  if (rc < 0) rc = fail(&args, &err);
   struct err late = {0};
-  if (report_close(&late) < 0 && rc == 0) rc = fail(&late);
+  if (report_close(&late) < 0 && rc == 0) {
+    report_error(&late);
+    rc = (int)late.kind;
+  }
   cli_free(&args);
   stop_pass_on(); // an interrupted run ends by the signal, so that loops of a shell end as well
   return rc;

@@ -1,1 +1,2 @@
-weir inspect "$DATA/parakeet-dynamo/encoder-model.onnx"
+ln -s "$DATA/parakeet-dynamo" in
+weir inspect in/encoder-model.onnx

@@ -1,1 +1,2 @@
-weir inspect "$DATA/parakeet-torchscript/encoder-model.onnx"
+ln -s "$DATA/parakeet-torchscript" in
+weir inspect in/encoder-model.onnx

@@ -1,1 +1,2 @@
-weir measure $DATA/parakeet-dynamo/encoder-model.onnx --candidates 4:64 --include '*val_205' --json
+ln -s "$DATA/parakeet-dynamo" in
+weir measure in/encoder-model.onnx --candidates 4:64 --include '*val_205' --json

@@ -98,7 +98,7 @@ def test_training_stays_as_it_is(weir, tmp_path):
 
 def test_old_opsets_have_no_bfloat16(weir, tmp_path):
     source = copy_model(package_model("rapidocr", "rec_small"), tmp_path / "in")
-    assert "opset_too_old" in cast(weir, source, tmp_path / "out.onnx", "bfloat16").out
+    assert "the opset is too old" in cast(weir, source, tmp_path / "out.onnx", "bfloat16").out
     assert set(initializers(tmp_path / "out.onnx")) == set(initializers(source))
 
 
@@ -145,7 +145,7 @@ def test_clip(weir, tmp_path, to, bad):
     report, log = tmp_path / "report.json", tmp_path / "edits.jsonl"
     options = ("--on-overflow", "clip", "--report-json", report, "--edit-log", log)
     done = cast(weir, source, tmp_path / "out.onnx", to, *options)
-    assert "clipped: 2 elements of 'far'" in done.out
+    assert "(2 elements of 'far' clipped)" in done.out
     tensors = {t["name"]: t["error"] for t in json.loads(report.read_text())["passes"][0]["tensors"]}
     assert (tensors["a"]["overflows"], tensors["far"]["overflows"]) == (0, 2)
     kind = KINDS[to][1]

@@ -142,7 +142,7 @@ def test_dry_run_for_programs(weir, tmp_path, encoder):
     assert said["peak_memory_limit_bytes"] == said["index_bytes"] + (20 << 20) + (16 << 20)
     done = weir(*words, "--json").json()["weir"]
     assert done["peak_memory_bytes"] <= done["peak_memory_limit_bytes"] and "refusal" not in done
-    assert done["resumed"] is None and done["warnings"] == [] and done["command"] == "convert"
+    assert done["resumed"] is None and done["warnings"] == [] and done["recorded_as"] == "convert"
 
 
 def test_dry_run_where_nobody_may_write(tmp_path, small_encoder):
@@ -413,8 +413,8 @@ def test_report_of_conv2matmul(weir, tmp_path, encoder):
     weir("conv2matmul", encoder, tmp_path / "out.onnx", "--report-json", tmp_path / "report.json")
     text = (tmp_path / "report.json").read_text()
     report = json.loads(text)
-    assert sorted_keys(report) and text.startswith("{\n  ") and text.endswith("}\n")
-    assert set(report) == {"converted", "skipped", "nodes", "weir"}
+    assert sorted_keys(report["weir"]) and text.startswith("{\n  ") and text.endswith("}\n")
+    assert set(report) == {"schema", "command", "model", "converted", "skipped", "nodes", "weir"}
     assert report["converted"] + report["skipped"] == len(report["nodes"]) == 20
     for node in report["nodes"]:
         assert set(node) == {"graph", "node_index", "node_name", "op_type", "reason", "status", "used_extended_mode"}

@@ -809,7 +809,7 @@ def test_nothing_to_quantize_gets_a_hint(weir, tmp_path):
     nodes = [helper.make_node("Relu", ["x"], ["y"])]
     onnx.save(model_of(nodes, [], [value("x", [2])], [value("y", [2])]), tmp_path / "relu.onnx")
     said = weir("quantize", tmp_path / "relu.onnx", tmp_path / "out.onnx")
-    assert "converted 0" in said.out and "weir inspect" in said.err
+    assert said.out.startswith("nothing changed: ") and "weir inspect" in said.err
     assert "weir inspect" not in weir("quantize", tmp_path / "relu.onnx", tmp_path / "quiet.onnx", "--quiet").err
 
 
@@ -870,6 +870,42 @@ def test_weights_shorter_than_half_a_block_are_told(weir, tmp_path):
     done = weir("quantize", tmp_path / "in.onnx", tmp_path / "said.onnx")
     assert "shorter than a block of 128" in done.err and "block size of 64" in done.err
     assert "shorter" not in weir("quantize", tmp_path / "in.onnx", tmp_path / "fits.onnx", "--block-size", "64").err
+
+
+def test_what_other_operators_would_be_taken(weir, tmp_path):
+    """Where most of what could be quantized was not asked for, the words that ask for it are said; no more than that."""
+    weights = {"w": np.ones((128, 128), np.float32), "g": np.ones((256, 512), np.float32)}
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Gemm", ["z", "g"], ["y"])]
+    inits = [numpy_helper.from_array(array, name) for name, array in weights.items()]
+    source = tmp_path / "m.onnx"
+    onnx.save(model_of(nodes, inits, [value("x", [1, 128]), value("z", [1, 256])], [value("h", [1, 128]), value("y", [1, 512])]), source)
+    said = weir("quantize", source, "--dry-run")
+    assert "hint: 1 weight of Gemm (524 kB) would be taken with --op-types MatMul,Gemm\n" in said.err
+    said = weir("run", source, "--dry-run", "--pass", "quantize")
+    assert "would be taken with op_types=MatMul+Gemm\n" in said.err
+    assert "would be taken" not in weir("quantize", source, "--dry-run", "--op-types", "Gemm").err
+    assert "would be taken" not in weir("quantize", source, "--dry-run", "--op-types", "MatMul,Gemm").err
+
+
+def test_weights_shorter_than_the_usual_block(weir, tmp_path):
+    """A warning that says which block is better, true by the bytes, and none to who chose a block or has long weights."""
+    def model(name, rows):
+        weight = numpy_helper.from_array(np.ones((rows, 4096), np.float32), "w")
+        node = helper.make_node("MatMul", ["x", "w"], ["y"])
+        onnx.save(model_of([node], [weight], [value("x", [1, rows])], [value("y", [1, 4096])]), tmp_path / name)
+        return tmp_path / name
+
+    source = model("short.onnx", 64)
+    done = weir("quantize", source, tmp_path / "a.onnx", "--report-json", tmp_path / "r.json")
+    assert "1 weight is shorter than a block of 128 elements\nhint: a block size of 64 makes" in done.err
+    [warning] = json.loads((tmp_path / "r.json").read_text())["passes"][0]["warnings"]
+    assert warning["sentence"].startswith("1 weight is shorter")
+    assert weir("quantize", source, tmp_path / "b.onnx", "--block-size", "64").err == ""
+    assert (tmp_path / "b.onnx.data" if (tmp_path / "b.onnx.data").exists() else tmp_path / "b.onnx").stat().st_size < (
+        tmp_path / "a.onnx.data" if (tmp_path / "a.onnx.data").exists() else tmp_path / "a.onnx"
+    ).stat().st_size
+    assert weir("quantize", source, tmp_path / "c.onnx", "--block-size", "128").err == ""
+    assert weir("quantize", model("long.onnx", 256), tmp_path / "d.onnx").err == ""
 
 
 # ---- the edit log

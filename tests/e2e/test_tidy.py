@@ -281,7 +281,7 @@ def test_initializers_that_only_an_annotation_names_stay(weir, tmp_path, annotat
         annotation.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="scale")
         onnx.save(model, tmp_path / "in.onnx")
     done = weir("run", tmp_path / "in.onnx", tmp_path / "out.onnx", "--pass", "tidy")
-    assert ("1 x annotation" in done.out) == annotated
+    assert ("1 weight (named by a quantization annotation)" in done.out) == annotated
     assert len(onnx.load(tmp_path / "out.onnx").graph.initializer) == annotated
 
 

@@ -107,6 +107,29 @@ static void test_examples_parse(void **state) {
   }
 }
 
+// ---- a word that may be left out ----------------------------------------------------------------
+
+static void expect_progress(const char *line, const char *word, uint32_t operands) {
+  struct cli_args args;
+  accept(&args, line);
+  const char *text = cli_string(&args, OPT_PROGRESS);
+  assert_true((text == NULL) == (word == NULL));
+  if (word) assert_string_equal(text, word);
+  assert_int_equal(args.n_operands, operands);
+}
+
+static void test_word_that_may_be_left_out(void **state) {
+  (void)state;
+  expect_progress("convert a b", "auto", 2);
+  expect_progress("convert a b --progress", NULL, 2);
+  expect_progress("convert --progress a b", NULL, 2);
+  expect_progress("convert --progress json a b", "json", 2);
+  expect_progress("convert --progress=plain a b", "plain", 2);
+  expect_progress("convert a b --progress --force", NULL, 2);
+  expect_progress("convert a b --quiet --progress=json", "json", 2);
+  expect_progress("convert a b --quiet --progress never", "never", 2);
+}
+
 // ---- slots --------------------------------------------------------------------------------------
 
 static void test_slots(void **state) {
@@ -341,6 +364,8 @@ static void test_what_needs_all_words(void **state) {
   refuse("conv2matmul a b -o c", "given twice", "");
   refuse("convert a b --inline --external", "either --external or --inline", "");
   refuse("convert a b --quiet --progress", "either --quiet or --progress", "");
+  refuse("convert a b --quiet --progress=plain", "either --quiet or --progress", "");
+  refuse("convert a b --progress=fast", "'fast' is no value for --progress", "");
   refuse("convert a b --dry-run --resume", "either --dry-run or --resume", "");
   refuse("convert a b --fresh --resume", "either --resume or --fresh", "");
 }
@@ -466,15 +491,25 @@ static void test_hints(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_hints),          cmocka_unit_test(test_tables_are_sound),
-      cmocka_unit_test(test_examples_parse), cmocka_unit_test(test_slots),
-      cmocka_unit_test(test_lists),          cmocka_unit_test(test_many_operands),
-      cmocka_unit_test(test_presets),        cmocka_unit_test(test_the_last_of_two_counts),
-      cmocka_unit_test(test_short_options),  cmocka_unit_test(test_words_in_any_case),
-      cmocka_unit_test(test_output),         cmocka_unit_test(test_double_dash_ends_options),
-      cmocka_unit_test(test_help_wins),      cmocka_unit_test(test_unknown_names),
-      cmocka_unit_test(test_values),         cmocka_unit_test(test_what_needs_all_words),
-      cmocka_unit_test(test_sizes),          cmocka_unit_test(test_shell_quoting),
+      cmocka_unit_test(test_hints),
+      cmocka_unit_test(test_tables_are_sound),
+      cmocka_unit_test(test_examples_parse),
+      cmocka_unit_test(test_slots),
+      cmocka_unit_test(test_word_that_may_be_left_out),
+      cmocka_unit_test(test_lists),
+      cmocka_unit_test(test_many_operands),
+      cmocka_unit_test(test_presets),
+      cmocka_unit_test(test_the_last_of_two_counts),
+      cmocka_unit_test(test_short_options),
+      cmocka_unit_test(test_words_in_any_case),
+      cmocka_unit_test(test_output),
+      cmocka_unit_test(test_double_dash_ends_options),
+      cmocka_unit_test(test_help_wins),
+      cmocka_unit_test(test_unknown_names),
+      cmocka_unit_test(test_values),
+      cmocka_unit_test(test_what_needs_all_words),
+      cmocka_unit_test(test_sizes),
+      cmocka_unit_test(test_shell_quoting),
       cmocka_unit_test(test_resume_command),
   };
   return cmocka_run_group_tests(tests, NULL, let_go);

@@ -155,12 +155,20 @@ static unsigned ticks;
 static uint64_t first_done, last_done, last_total;
 static bool named;
 
-static void count_tick(void *ctx, uint64_t done, uint64_t total, const char *tensor) {
+static double last_work, last_work_total;
+
+static void count_tick(void *ctx, const struct work_told *told) {
   (void)ctx;
-  if (ticks++ == 0) first_done = done;
-  assert_true(done <= total);
-  last_done = done;
-  last_total = total;
+  const char *tensor = told->tensor;
+  if (ticks++ == 0) first_done = told->bytes_done;
+  assert_true(told->bytes_done <= told->bytes_total && told->bytes_done >= told->bytes_already);
+  assert_true(told->work_done <= told->work_total * (1 + 1e-9));
+  assert_true(told->work_done >= told->work_already);
+  assert_true((told->bytes_already == 0) == (told->work_already == 0));
+  last_done = told->bytes_done;
+  last_total = told->bytes_total;
+  last_work = told->work_done;
+  last_work_total = told->work_total;
   if (tensor && (strcmp(tensor, "copied") == 0 || strcmp(tensor, "turned") == 0)) named = true;
 }
 
@@ -182,7 +190,7 @@ static void test_only_missing_units(void **state) {
   end(&r, true);
   begin(&r, TWO_EDGES, false, true);
   assert_int_equal(staging_done_count(&r.st), 2);
-  // What was there is told from the first tick on; who asks for it beforehand can take it off.
+  // What was there is told from the first tick on.
   const uint64_t already = PLAN_UNIT_BYTES + r.job.plan.outputs[1].size;
   assert_int_equal(staging_done_bytes(&r.st, &r.job.plan), already);
   ticks = 0;
@@ -220,8 +228,8 @@ static void test_nothing_left_to_do(void **state) {
 // ---- stop and progress ----
 
 static volatile int stop;
-static void stop_at_tick(void *ctx, uint64_t done, uint64_t total, const char *tensor) {
-  count_tick(ctx, done, total, tensor);
+static void stop_at_tick(void *ctx, const struct work_told *told) {
+  count_tick(ctx, told);
   __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
 }
 
@@ -236,6 +244,7 @@ static void test_progress(void **state) {
   assert_true(named);
   assert_int_equal(last_done, plan_total_bytes(&r.job.plan));
   assert_int_equal(last_total, last_done);
+  assert_true(last_work > 0 && last_work == last_work_total);
   end(&r, true);
 }
 
@@ -283,8 +292,8 @@ static void test_source_truncated(void **state) {
 }
 
 // The source is touched while the run goes on: same size, other bytes maybe. Nothing is recorded.
-static void touch_source(void *ctx, uint64_t done, uint64_t total, const char *tensor) {
-  (void)ctx, (void)done, (void)total, (void)tensor;
+static void touch_source(void *ctx, const struct work_told *told) {
+  (void)ctx, (void)told;
   toy_write(toy.src, "in.data", toy.data, TOY_DATA);
 }
 

@@ -31,7 +31,8 @@ static const struct cli_command_row command_rows[CLI_COMMANDS] = {
 #define ALL ((1u << CLI_COMMANDS) - 1)
 static const struct cli_option_row option_rows[CLI_OPTIONS] = {
 #define OPTION(id, name, letter, kind, metavar, preset, commands, group, help)                     \
-  [OPT_##id] = {name, letter, CLI_##kind, metavar, preset, commands, CLI_##group, help, NULL, false},
+  [OPT_##                                                                                          \
+      id] = {name, letter, CLI_##kind, metavar, preset, commands, CLI_##group, help, NULL, false},
 #include "options.def"
 #undef OPTION
 };
@@ -215,6 +216,7 @@ static int set_value(const struct taking *t, const char *text, struct err *err) 
     v->list[v->n_list++] = text;
     return 0;
   case CLI_CHOICE:
+  case CLI_MAYBE:
     while ((word = cli_choice(&t->row, k, true)).n > 0 &&
            !pass_values_means(t->row.also, span_str(text), word))
       k++;
@@ -345,6 +347,12 @@ static int take_option(struct cli_args *args, enum cli_option o, const char *giv
   }
   if (given) return set_value(&t, given, err);
   const char *next = *at + 1 < args->argc ? args->argv[*at + 1] : NULL;
+  if (t.row.kind == CLI_MAYBE) { // the next word is its own only if it can be nothing else
+    struct err no = {0};
+    t.value->text = NULL;
+    *at += next && set_value(&t, next, &no) == 0;
+    return 0;
+  }
   if (!next || strncmp(next, "--", 2) == 0) {
     err_fill(err, ERR_USAGE, "--%s needs a value: %s", t.row.name, t.row.metavar);
     if (!next) return hint_help(args, err);
@@ -416,6 +424,12 @@ static int take_words(struct cli_args *args, struct err *err) {
   if (word.n == 0 || word.at[0] == '[' || (args->n_operands > 0 && is_repeated(word))) return 0;
   err_fill(err, ERR_USAGE, "'weir %s' needs %.*s", row->name, (int)word.n, (const char *)word.at);
   return err_hint(err, "usage: weir %s %s [options]", row->name, row->operands);
+}
+
+// Events are for a program, and no progress is quiet enough.
+static bool is_progress_for_programs(const struct cli_args *args) {
+  const char *word = args->value[OPT_PROGRESS].text;
+  return word && (strcmp(word, "json") == 0 || strcmp(word, "never") == 0);
 }
 
 // ---- the whole line -----------------------------------------------------------------------------
@@ -533,6 +547,7 @@ int cli_parse(struct cli_args *args, int argc, char *const *argv, struct err *er
   if (take_words(args, err) < 0) return -1;
   for (size_t i = 0; i < sizeof exclusions / sizeof *exclusions; i++) {
     if (!cli_given(args, exclusions[i].a) || !cli_given(args, exclusions[i].b)) continue;
+    if (exclusions[i].b == OPT_PROGRESS && is_progress_for_programs(args)) continue;
     return err_set(err, ERR_USAGE, "Use either --%s or --%s, not both.",
                    option_rows[exclusions[i].a].name, option_rows[exclusions[i].b].name);
   }
@@ -567,7 +582,7 @@ bool cli_flag(const struct cli_args *args, enum cli_option option) {
 const char *cli_string(const struct cli_args *args, enum cli_option option) {
   const enum cli_kind kind = cli_row(args->command, option).kind;
   assert(kind == CLI_TEXT || kind == CLI_FILE || kind == CLI_STREAM || kind == CLI_FOLDER ||
-         kind == CLI_NAME || kind == CLI_CHOICE);
+         kind == CLI_NAME || kind == CLI_CHOICE || kind == CLI_MAYBE);
   return args->value[option].text;
 }
 

@@ -44,6 +44,7 @@ enum cli_kind {
   CLI_COUNT,
   CLI_NUMBER,
   CLI_CHOICE,
+  CLI_MAYBE, // a choice whose word may be left out
   CLI_LIST,
 };
 
@@ -76,13 +77,13 @@ struct cli_option_row {
   const char *name; // without the dashes
   char letter;      // its short form, or 0
   enum cli_kind kind;
-  const char *metavar; // NULL for flags; CHOICE: "a|b/hidden|hidden"
+  const char *metavar; // NULL for flags; CHOICE, MAYBE: "a|b/hidden|hidden"
   const char *preset;  // or NULL
   uint32_t commands;   // bit per enum cli_command
   enum cli_group group;
   const char *help;
   const char *also; // other words for those of a CHOICE or LIST, as in struct pass_option
-  bool required; // of a pass's options: it has to be given
+  bool required;    // of a pass's options: it has to be given
 };
 
 const struct cli_command_row *cli_command_row(enum cli_command command);
@@ -101,7 +102,7 @@ enum cli_option cli_pass_option(enum cli_command command, const char *name);
 const struct pass *cli_pass(enum cli_command command);
 // The command of that name, or CLI_COMMANDS.
 enum cli_command cli_command_by_name(const char *name);
-// The k-th word of a CHOICE option, hidden ones last; empty past the last, or past the last visible one
+// The k-th word of a CHOICE or MAYBE option, hidden ones last; empty past the last, or past the last visible one
 // unless `hidden`.
 struct span cli_choice(const struct cli_option_row *row, uint32_t k, bool hidden);
 

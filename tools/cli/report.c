@@ -16,15 +16,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 static struct {
-  bool quiet, colour, bar, lines;
+  bool quiet, colour, bar;
+  enum report_progress progress;
   bool bar_shown;
-  const char *label;
-  uint64_t already;   // done before the work began
-  double began, last; // seconds, of the work and of its last line
+  const char *command, *model; // of documents
+  bool documented;             // there was one
+  const char *label;           // of the work that is going on; NULL: none is
+  uint32_t lines;              // about it
+  double began, last;          // seconds, of the work and of its last line
+  struct work_told told;       // last
 } talk;
 
 double report_clock(void) {
@@ -33,20 +38,21 @@ double report_clock(void) {
   return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-void report_open(bool quiet, bool progress) {
+void report_open(bool quiet, enum report_progress progress) {
   const char *term = getenv("TERM"), *no_colour = getenv("NO_COLOR");
   bool screen = isatty(STDERR_FILENO) && term && *term && strcmp(term, "dumb") != 0;
   talk.quiet = quiet;
   talk.colour = screen && !(no_colour && *no_colour);
-  talk.bar = screen && !quiet;
-  talk.lines = progress && !screen;
+  talk.progress = progress;
+  talk.bar =
+      screen && !quiet && (progress == REPORT_PROGRESS_AUTO || progress == REPORT_PROGRESS_EAGER);
 }
 
 void report_colour(bool on) {
   talk.colour = on;
 }
 
-void report_end(void) {
+static void take_bar_away(void) {
   if (!talk.bar_shown) return;
   fputs("\r\033[K", stderr);
   talk.bar_shown = false;
@@ -79,7 +85,7 @@ void report_say(enum report_kind kind, const char *fmt, ...) {
   if (talk.quiet && kind > REPORT_ERROR_HINT) return;
   va_list ap;
   flush_stdout();
-  report_end();
+  take_bar_away();
   fputs(talk.colour ? starts[kind].bright : starts[kind].plain, stderr);
   va_start(ap, fmt);
   vfprintf(stderr, fmt, ap);
@@ -95,10 +101,29 @@ void report_error(const struct err *err) {
 
 // ---- progress -----------------------------------------------------------------------------------
 
-void report_begin(const char *label, uint64_t already) {
+void report_begin(const char *label) {
   talk.label = label;
-  talk.already = already;
+  talk.lines = 0;
   talk.began = talk.last = report_clock();
+}
+
+static struct progress progress_now(void) {
+  return (struct progress){
+      .label = talk.label, .told = talk.told, .seconds = report_clock() - talk.began};
+}
+
+static void put_event(const char *event) {
+  struct json_out line = {.indent = 0};
+  const struct progress p = progress_now();
+  progress_event(&line, event, talk.command, &p);
+  fwrite(line.text, 1, line.n, stderr);
+  json_done(&line);
+}
+
+void report_end(void) {
+  take_bar_away();
+  if (talk.label && talk.progress == REPORT_PROGRESS_JSON && talk.lines > 0) put_event("end");
+  talk.label = NULL;
 }
 
 static size_t screen_columns(void) {
@@ -118,31 +143,59 @@ static void cut_to_columns(char *line, size_t columns) {
   }
 }
 
-void report_tick(void *ctx, uint64_t done, uint64_t total, const char *what) {
+// Is a line due? The last one always comes where lines were asked for.
+static bool is_due(bool last) {
+  const bool eager =
+      talk.progress == REPORT_PROGRESS_PLAIN || talk.progress == REPORT_PROGRESS_EAGER;
   const double now = report_clock();
+  if (talk.progress == REPORT_PROGRESS_JSON && now - talk.last < 1) return false;
+  if (talk.progress != REPORT_PROGRESS_JSON && !(eager && last) &&
+      now - talk.last < progress_interval(talk.lines + (eager ? 0 : PROGRESS_SPARED)))
+    return false;
+  talk.last = now;
+  return true;
+}
+
+void report_tick(void *ctx, const struct work_told *told) {
+  const bool last = told->bytes_done == told->bytes_total;
   (void)ctx;
-  if (talk.quiet) return;
-  if (!talk.bar) {
-    const bool last = talk.lines && done == total;
-    if (!last && now - talk.last < (talk.lines ? 1 : 10)) return;
-    talk.last = now;
-    flush_stdout();
+  talk.told = *told;
+  if (talk.progress == REPORT_PROGRESS_NEVER) return;
+  if (talk.progress == REPORT_PROGRESS_JSON) {
+    if (talk.lines == 0 || is_due(last)) put_event(talk.lines ? "progress" : "start");
+    talk.lines += talk.lines == 0;
+    return;
   }
-  const struct progress p = {.label = talk.label,
-                             .what = what,
-                             .already = talk.already,
-                             .done = done,
-                             .total = total,
-                             .seconds = now - talk.began};
+  if (talk.quiet || (!talk.bar && !is_due(last))) return;
+  const struct progress p = progress_now();
   char line[512];
   progress_line(line, sizeof line, &p);
+  talk.lines++;
   if (talk.bar) cut_to_columns(line, screen_columns() - 1);
   fprintf(stderr, talk.bar ? "\r%s\033[K" : "weir: %s\n", line);
   talk.bar_shown = talk.bar;
 }
 
 void report_tick_bytes(void *ctx, uint64_t done, uint64_t total) {
-  report_tick(ctx, done, total, NULL);
+  const struct work_told told = {.bytes_done = done,
+                                 .bytes_total = total,
+                                 .work_done = (double)done,
+                                 .work_total = (double)total};
+  report_tick(ctx, &told);
+}
+
+// VmHWM: ru_maxrss would do, but survives exec: it may be that of whoever started us.
+uint64_t report_peak_memory(void) {
+  char line[256];
+  unsigned long long kilobytes = 0;
+  FILE *f = fopen("/proc/self/status", "re");
+  while (f && fgets(line, sizeof line, f))
+    if (sscanf(line, "VmHWM: %llu kB", &kilobytes) == 1) break;
+  if (f) fclose(f);
+  if (kilobytes) return kilobytes * 1024;
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return (uint64_t)usage.ru_maxrss * 1024;
 }
 
 struct quoted report_seconds(double seconds) {
@@ -181,15 +234,51 @@ void report_text(const char *text, size_t n) {
   look_at_stdout(fwrite(text, 1, n, stdout) != n);
 }
 
+void report_about(const char *command, const char *model) {
+  talk.command = command;
+  talk.model = model;
+  talk.documented = false;
+}
+
+void report_json_begin(struct json_out *j) {
+  json_object(j);
+  json_put_uint(j, "schema", REPORT_SCHEMA);
+  json_put_text(j, "command", talk.command);
+  if (talk.model) json_put_text(j, "model", talk.model);
+}
+
+void report_json_put_error(struct json_out *j, const struct err *err) {
+  const struct hints_text hint = hints_of(err);
+  json_put_object(j, "error");
+  json_put_uint(j, "code", (uint64_t)err->kind);
+  json_put_text(j, "message", err->msg);
+  json_put_text(j, "hint", hint.s[0] ? hint.s : NULL);
+  json_end_object(j);
+}
+
+void report_json_error(const struct err *err, int indent) {
+  struct json_out j = {.indent = indent};
+  if (talk.documented) return;
+  report_json_begin(&j);
+  report_json_put_error(&j, err);
+  json_end_object(&j);
+  report_json_end(&j);
+}
+
+void report_document(const char *text, size_t n) {
+  report_text(text, n);
+  talk.documented = true;
+}
+
 void report_json_flush(struct json_out *j) {
   if (j->n < FLUSH_BYTES) return;
-  report_text(j->text, j->n);
+  report_document(j->text, j->n);
   j->n = 0;
 }
 
 void report_json_end(struct json_out *j) {
   json_newline(j);
-  report_text(j->text, j->n);
+  report_document(j->text, j->n);
   json_done(j);
 }
 

@@ -10,13 +10,24 @@
 
 #include "err.h"
 #include "json.h"
+#include "work.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-// Looks at the terminal once. quiet: errors only. progress: report progress also without a
-// terminal. Before it is called, reports work as if neither was asked for.
-void report_open(bool quiet, bool progress);
+// How progress is told (--progress): a bar on a terminal, elsewhere a line now and then; nothing; lines
+// also on a terminal; JSON; or a bar, and elsewhere lines from the first second on.
+enum report_progress {
+  REPORT_PROGRESS_AUTO,
+  REPORT_PROGRESS_NEVER,
+  REPORT_PROGRESS_PLAIN,
+  REPORT_PROGRESS_JSON,
+  REPORT_PROGRESS_EAGER,
+};
+
+// Looks at the terminal once. quiet: errors only. Before it is called, reports work as if nothing was
+// asked for.
+void report_open(bool quiet, enum report_progress progress);
 // Whatever the terminal and NO_COLOR say.
 void report_colour(bool on);
 
@@ -31,20 +42,20 @@ void report_say(enum report_kind kind, const char *fmt, ...) ERR_PRINTF(2, 3);
 
 // Progress. `label` names the work ("writing", "checking"). report_tick fits work_progress.tick (ctx
 // is not used), report_tick_bytes fits audit_options.tick. On a terminal a bar that is redrawn in
-// place; elsewhere a line every ten seconds, so that short runs print none and a log of a long one
-// stays short; with --progress a line a second. Calls must not overlap.
-//
-// `already`: bytes of `done` that somebody else did before (a resumed run's): part of the per cent,
-// not of the rate and the time that is left.
-void report_begin(const char *label, uint64_t already);
-void report_tick(void *ctx, uint64_t done, uint64_t total, const char *what);
+// place; elsewhere lines, less and less often (progress_interval), the first after 10 s unless asked
+// for, so that short runs print none and a log of a long one stays short. As JSON: an event when the
+// work begins, one a second, one when it ends. Calls must not overlap.
+void report_begin(const char *label);
+void report_tick(void *ctx, const struct work_told *told);
 void report_tick_bytes(void *ctx, uint64_t done, uint64_t total);
-// Takes the bar off the screen. A message does so by itself.
+// The work is over. Takes the bar off the screen (a message does that by itself).
 void report_end(void);
 
 // Seconds on a clock that only runs forward; and a time that passed: "0.04 s", "2.3 s", "3 min 20 s".
 double report_clock(void);
 struct quoted report_seconds(double seconds);
+// Peak resident memory of this process in bytes.
+uint64_t report_peak_memory(void);
 
 // "2.44 GB (2436923392 bytes)"; below 1000 bytes "12 bytes".
 struct quoted report_size(uint64_t bytes);
@@ -52,6 +63,20 @@ struct quoted report_size(uint64_t bytes);
 // A long text on standard output. What the system says of a failure is known only now, and kept for
 // report_close.
 void report_text(const char *text, size_t n);
+// Documents on standard output, and the files of --report-json: an object that begins with
+//   "schema": 1, "command": "quantize", "model": "models/encoder.onnx"
+// and where the command failed has a member "error" (docs/schema). begin opens it. report_about names
+// what the next document is about (NULL: there is no "model"); main calls it once, a command of many
+// models once for each.
+enum { REPORT_SCHEMA = 1 };
+void report_about(const char *command, const char *model);
+void report_json_begin(struct json_out *j);
+void report_json_put_error(struct json_out *j, const struct err *err);
+// Writes a document that says nothing but the error, unless there was one already since report_about.
+// `indent` as in struct json_out.
+void report_json_error(const struct err *err, int indent);
+// A whole document, as text.
+void report_document(const char *text, size_t n);
 // Writes what *j holds to standard output and empties it once that is long, so that a long document
 // needs little memory. The JSON state (depth, commas) goes on. report_json_end: with a line break, and
 // frees *j.

@@ -45,7 +45,7 @@ static bool names_passes(const struct cli_option_row *row) {
 
 // The words that an option takes, as far as they are known.
 static bool offers_words(const struct cli_option_row *row) {
-  return row->kind == CLI_CHOICE || names_passes(row) ||
+  return row->kind == CLI_CHOICE || row->kind == CLI_MAYBE || names_passes(row) ||
          (row->kind == CLI_LIST && strchr(row->metavar, ','));
 }
 
@@ -61,7 +61,7 @@ static void put_passes(FILE *to) {
 }
 
 static void put_words(FILE *to, const struct cli_option_row *row) {
-  if (row->kind == CLI_CHOICE) {
+  if (row->kind == CLI_CHOICE || row->kind == CLI_MAYBE) {
     struct span word;
     for (uint32_t k = 0; (word = cli_choice(row, k, false)).n > 0; k++)
       fprintf(to, "%s%.*s", k ? " " : "", (int)word.n, (const char *)word.at);
@@ -214,12 +214,12 @@ static void zsh_option(FILE *to, const struct cli_option_row *row) {
     fprintf(to, flag ? "'(-%c --%s)'{-%c,--%s}" : "'(-%c --%s)'{-%c+,--%s=}", row->letter,
             row->name, row->letter, row->name);
   else
-    fprintf(to, "'%s--%s%s'", again, row->name, flag ? "" : "=");
+    fprintf(to, "'%s--%s%s'", again, row->name, flag ? "" : row->kind == CLI_MAYBE ? "=-" : "=");
   fprintf(to, "'[");
   put_quoted(to, row->help, "[]:\\");
   fputc(']', to);
   if (offers_words(row)) {
-    fprintf(to, ":%s:(", row->name);
+    fprintf(to, ":%s%s:(", row->kind == CLI_MAYBE ? ":" : "", row->name);
     put_words(to, row);
     fputc(')', to);
   } else if (!flag) {
@@ -293,7 +293,7 @@ static void fish_option(FILE *to, uint32_t first, enum cli_option o) {
   fprintf(to, "' -l %s", row->name);
   if (row->letter) fprintf(to, " -s %c", row->letter);
   if (offers_words(row)) {
-    fprintf(to, " -x -a '");
+    fprintf(to, row->kind == CLI_MAYBE ? " -f -a '" : " -x -a '");
     put_words(to, row);
     fputc('\'', to);
   } else if (row->kind == CLI_FOLDER) {

@@ -48,15 +48,17 @@ bool help_group_used(enum cli_group group, enum cli_command command) {
 struct help_metavar help_metavar(const struct cli_option_row *row, bool all) {
   struct help_metavar m = {""};
   if (row->kind == CLI_FLAG) return m;
-  if (row->kind != CLI_CHOICE) {
+  if (row->kind != CLI_CHOICE && row->kind != CLI_MAYBE) {
     snprintf(m.s, sizeof m.s, "%s", row->metavar);
     return m;
   }
+  const bool maybe = row->kind == CLI_MAYBE;
   struct span word;
-  size_t used = 0;
+  size_t used = maybe ? (size_t)snprintf(m.s, sizeof m.s, "[=") : 0;
   for (uint32_t k = 0; (word = cli_choice(row, k, all)).n > 0; k++)
     used += (size_t)snprintf(m.s + used, sizeof m.s - used, "%s%.*s", k ? "|" : "", (int)word.n,
                              (const char *)word.at);
+  if (maybe) snprintf(m.s + used, sizeof m.s - used, "]");
   return m;
 }
 
@@ -93,7 +95,8 @@ static void print_option(FILE *to, const struct cli_option_row *row, bool all) {
   struct help_metavar m = help_metavar(row, all);
   char head[128], text[512], letter[8] = "";
   if (row->letter) snprintf(letter, sizeof letter, "-%c, ", row->letter);
-  snprintf(head, sizeof head, "%s--%s%s%s", letter, row->name, m.s[0] ? " " : "", m.s);
+  snprintf(head, sizeof head, "%s--%s%s%s", letter, row->name,
+           m.s[0] && row->kind != CLI_MAYBE ? " " : "", m.s);
   const char *again = row->kind == CLI_LIST ? "; may be given again" : "";
   if (row->required)
     snprintf(text, sizeof text, "%s%s (required)", row->help, again);

@@ -63,7 +63,7 @@ static void put_option(FILE *to, const struct cli_option_row *row) {
   fputs(".TP\n", to);
   if (row->letter) fprintf(to, "\\fB\\-%c\\fR, ", row->letter);
   put_between(to, "\\fB\\-\\-", row->name, "\\fR");
-  if (m.s[0]) put_between(to, " \\fI", m.s, "\\fR");
+  if (m.s[0]) put_between(to, row->kind == CLI_MAYBE ? "\\fI" : " \\fI", m.s, "\\fR");
   put_between(to, "\n", row->help, "");
   if (row->kind == CLI_LIST) put(to, "; may be given again");
   if (row->required) fputs(" (required)", to);

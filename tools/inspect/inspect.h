@@ -8,7 +8,7 @@
 #include "sources.h"
 #include "tensor_map.h"
 
-enum { INSPECT_LARGEST = 10, INSPECT_ADVICE = 8 };
+enum { INSPECT_LARGEST = 10, INSPECT_ADVICE = 8, INSPECT_QUANTIZED = 16 };
 
 struct inspect_sum {
   uint64_t tensors, bytes; // bytes of elements in RAW form
@@ -35,9 +35,19 @@ struct inspect_advice {
   char text[320];      // one line for a person
 };
 
+// Weights that are codes already, of one operator and form.
+struct inspect_quantized {
+  const char *op_type;
+  uint64_t bits;
+  uint64_t block; // elements that share a scale; 0: by channel or tensor
+  uint64_t weights, parameters;
+};
+
 struct inspect {
   const struct model *m;
   struct sources *sources;
+  const char *path; // as it was typed
+  bool allow_links; // and so was --allow-links
   struct arena arena;
   struct tensor_map map;
   const char *producer_name, *producer_version; // "" if the file does not say
@@ -50,16 +60,28 @@ struct inspect {
   uint32_t largest[INSPECT_LARGEST], n_largest; // tensor ids
   uint64_t n_nodes;
   uint32_t n_subgraphs, n_functions, n_training;
+  uint64_t parameters; // elements of weights, quantized ones included
+  struct inspect_quantized quantized[INSPECT_QUANTIZED];
+  uint32_t n_quantized;
   struct inspect_advice advice[INSPECT_ADVICE];
   uint32_t n_advice;
+  const char *next;    // the best next thing, for a shell; NULL: there is none
+  uint64_t next_bytes; // what all files would then take, about
 };
 
-// Fills *in from a loaded model. Reads at most a few KiB of the .onnx (who produced it).
-void inspect_gather(struct inspect *in, const struct model *m, struct sources *sources);
+// Fills *in from a loaded model. Reads at most a few KiB of the .onnx (who produced it). `path` and
+// `allow_links` are for commands that are advised.
+void inspect_gather(struct inspect *in, const struct model *m, struct sources *sources,
+                    const char *path, bool allow_links);
 void inspect_done(struct inspect *in);
 
-// Fills in->advice from the rows of the model and what was gathered. A new pass adds its line here.
+// Fills in->advice and in->next from the rows of the model and what was gathered. A new pass adds its
+// line here.
 void inspect_advise(struct inspect *in);
+// inspect_weights.c: fills in->parameters and in->quantized.
+void inspect_weights(struct inspect *in);
+// "610 M"
+struct quoted inspect_count(uint64_t n);
 
 // ---- facts of one tensor or value ----
 
@@ -68,6 +90,8 @@ void inspect_advise(struct inspect *in);
 uint32_t inspect_uses(const struct model *m, uint32_t tensor);
 // Where it begins: false for those that lie inline and were small enough to be kept in memory.
 bool inspect_place(const struct model *m, uint32_t tensor, struct extent *at);
+// Of all files together.
+uint64_t inspect_bytes(const struct inspect *in);
 // Its name; for tensors of attributes "node.attribute" if they have none of their own.
 const char *inspect_tensor_name(struct inspect *in, uint32_t tensor);
 // "float[1,80,time]"; "unknown" or "not a tensor" where the file does not say more.

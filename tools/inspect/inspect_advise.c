@@ -1,20 +1,28 @@
 // Advice: what weir could do with a model, in the words of its commands.
 //
+// The last word is one command to copy: of all that can be done the one that leaves the fewest bytes.
+//
 // Each line comes from the pass itself, which is asked about every node without an edit being made,
 // or from a look at how much smaller the files would be if they were packed anew. So a line that is
 // printed is true of the command it names; the command's --dry-run says it node by node. What would
 // save too little to be worth it is not said.
 #include "cast.h"
+#include "cli.h"
+#include "cli_words.h"
 #include "conv2matmul.h"
 #include "inspect.h"
 #include "matmulnbits.h"
+#include "outlook.h"
 #include "shrink.h"
 #include "weights.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { WORTH_BYTES = 64 << 10 }; // less waste than this is not worth a word
+enum {
+  WORTH_BYTES = 64 << 10, // less waste than this is not worth a word
+  NEXT_BLOCK = 64 // of what is advised: long enough to be small, short enough for small weights
+};
 
 static void advise(struct inspect *in, const char *command, uint64_t sites, const char *fmt, ...)
     ERR_PRINTF(4, 5);
@@ -53,12 +61,18 @@ static void advise_conv2matmul(struct inspect *in) {
          those);
 }
 
-static void advise_convert(struct inspect *in) {
+// Bytes of data files that are in no tensor and more than padding.
+static uint64_t wasted(const struct inspect *in) {
   uint64_t waste = 0;
   for (uint32_t f = 1; f < in->m->n_files; f++) {
     const struct inspect_file *file = &in->files[f];
     waste += file->size - min_u64(file->size, file->use.used + file->use.padding);
   }
+  return waste;
+}
+
+static void advise_convert(struct inspect *in) {
+  const uint64_t waste = wasted(in);
   if (in->m->n_files > 2)
     advise(in, "convert", in->m->n_files - 1u, "%u data files can become one", in->m->n_files - 1u);
   if (waste >= WORTH_BYTES)
@@ -71,9 +85,7 @@ static void advise_convert(struct inspect *in) {
 
 // What the files would be with `before` bytes of them become `after`.
 static struct quoted size_with(const struct inspect *in, uint64_t before, uint64_t after) {
-  uint64_t all = 0;
-  for (uint32_t f = 0; f < in->m->n_files; f++)
-    all += in->files[f].size;
+  const uint64_t all = inspect_bytes(in);
   return quote_bytes(all > before - after ? all - (before - after) : after);
 }
 
@@ -81,20 +93,21 @@ static bool is_worth(uint64_t before, uint64_t after) {
   return before > after && before - after >= WORTH_BYTES;
 }
 
+// Weights that each operator has, and what they would all be together.
 static void advise_quantize(struct inspect *in) {
-  static const struct matmulnbits_scheme four = {.bits = 4, .block = 128},
-                                         eight = {.bits = 8, .block = 128};
+  static const struct matmulnbits_scheme four = {.bits = 4, .block = NEXT_BLOCK},
+                                         eight = {.bits = 8, .block = NEXT_BLOCK};
   struct matmulnbits_survey a, b;
-  matmulnbits_survey(in->m, &four, MATMULNBITS_ALL_OPS, &a);
-  matmulnbits_survey(in->m, &eight, MATMULNBITS_ALL_OPS, &b);
+  uint64_t bytes;
+  uint32_t ops = MATMULNBITS_ALL_OPS;
+  matmulnbits_survey(in->m, &four, ops, &a);
+  matmulnbits_survey(in->m, &eight, ops, &b);
   if (!is_worth(a.bytes_before, a.bytes_after)) return;
-  advise(
-      in, "quantize", a.nodes,
-      "%lu weight%s of MatMul, Gemm and Gather (%.20s): about %.20s in all with 4 bits and blocks "
-      "of 128, %.20s with 8 (--op-types MatMul,Gemm,Gather)",
-      a.weights, plural(a.weights), quote_bytes(a.bytes_before).s,
-      size_with(in, a.bytes_before, a.bytes_after).s,
-      size_with(in, b.bytes_before, b.bytes_after).s);
+  const char *words = outlook_words(in->m, &ops, &in->arena, &bytes);
+  advise(in, "quantize", a.nodes,
+         "%.150s: about %.20s in all with 4 bits, %.20s with 8 (--op-types %s)", words,
+         size_with(in, a.bytes_before, a.bytes_after).s,
+         size_with(in, b.bytes_before, b.bytes_after).s, outlook_op_types(ops, ",", &in->arena));
 }
 
 // Weights that shrink and cast would store in fewer bytes.
@@ -106,6 +119,74 @@ static void add_saving(struct savings *s, uint64_t before, uint64_t after) {
   s->weights++;
   s->before += before;
   s->after += after;
+}
+
+// ---- the best next thing ------------------------------------------------------------------------
+
+// A twentieth of the model is worth a run.
+static bool is_worth_a_run(const struct inspect *in, uint64_t before, uint64_t after) {
+  return is_worth(before, after) && before - after >= inspect_bytes(in) / 20;
+}
+
+// "models/encoder.onnx models/encoder.int4.onnx", quoted; `o` between them, if any.
+static const char *paths(struct inspect *in, const char *o, const char *kind) {
+  const char *path = in->path;
+  const size_t n = strlen(path) - (str_ends(path, ".onnx") ? strlen(".onnx") : 0);
+  const char *out = arena_printf(&in->arena, "%.*s.%s.onnx", (int)n, path, kind);
+  return arena_printf(&in->arena, "%s %s%s%s", cli_words_quote(path, &in->arena), o,
+                      cli_words_quote(out, &in->arena), in->allow_links ? " --allow-links" : "");
+}
+
+static void take_next(struct inspect *in, uint64_t before, uint64_t after, const char *command) {
+  const uint64_t all = inspect_bytes(in);
+  in->next_bytes = all > before - after ? all - (before - after) : after;
+  in->next = command;
+}
+
+// Four bits for all that can have them, pointwise convolutions included: one read and one write.
+static bool next_is_quantize(struct inspect *in, uint64_t shrunk) {
+  static const struct matmulnbits_scheme four = {.bits = 4, .block = NEXT_BLOCK};
+  struct matmulnbits_survey plain, more, convs;
+  uint32_t ops = MATMULNBITS_ALL_OPS;
+  uint64_t bytes;
+  struct arena *a = &in->arena;
+  matmulnbits_survey(in->m, &four, MATMULNBITS_MATMUL, &plain);
+  matmulnbits_survey(in->m, &four, ops, &more);
+  outlook_convs(in->m, &four, &convs);
+  (void)outlook_words(in->m, &ops, a, &bytes);
+  if (!is_worth_a_run(in, more.bytes_before - plain.bytes_before,
+                      more.bytes_after - plain.bytes_after)) {
+    more = plain;
+    ops = MATMULNBITS_MATMUL;
+  }
+  const bool rewrites = is_worth_a_run(in, convs.bytes_before, convs.bytes_after);
+  const uint64_t before = more.bytes_before + (rewrites ? convs.bytes_before : 0);
+  const uint64_t after = more.bytes_after + (rewrites ? convs.bytes_after : 0);
+  if (!is_worth_a_run(in, before, after) || before - after < shrunk) return false;
+  const char *between = rewrites ? "+" : ",";
+  const char *taken = ops == MATMULNBITS_MATMUL ? NULL : outlook_op_types(ops, between, a);
+  const char *in_out = paths(in, "", "int4");
+  const char *command;
+  if (rewrites)
+    command = arena_printf(a, "weir run %s --pass conv2matmul --pass %s:block_size=%d%s%s", in_out,
+                           cli_pass(CLI_quantize)->name, NEXT_BLOCK, taken ? ",op_types=" : "",
+                           taken ? taken : "");
+  else
+    command = arena_printf(a, "weir quantize %s --block-size %d%s%s", in_out, NEXT_BLOCK,
+                           taken ? " --op-types " : "", taken ? taken : "");
+  take_next(in, before, after, command);
+  return true;
+}
+
+static void choose_next(struct inspect *in, const struct savings *shrunk) {
+  const bool shrinks = is_worth_a_run(in, shrunk->before, shrunk->after);
+  const uint64_t waste = wasted(in);
+  if (next_is_quantize(in, shrinks ? shrunk->before - shrunk->after : 0)) return;
+  if (shrinks)
+    take_next(in, shrunk->before, shrunk->after,
+              arena_printf(&in->arena, "weir shrink %s", paths(in, "-o ", "int8")));
+  else if (is_worth_a_run(in, waste, 0))
+    take_next(in, waste, 0, arena_printf(&in->arena, "weir convert %s", paths(in, "", "packed")));
 }
 
 void inspect_advise(struct inspect *in) {
@@ -136,4 +217,5 @@ void inspect_advise(struct inspect *in) {
     advise(in, "cast", cast.weights, "%lu float32 weight%s as float16 or bfloat16: about %s in all",
            cast.weights, plural(cast.weights), size_with(in, cast.before, cast.after).s);
   if (in->m->n_files > 0) advise_convert(in);
+  choose_next(in, &shrunk);
 }

@@ -179,8 +179,9 @@ static void gather_needed(struct inspect *in) {
   }
 }
 
-void inspect_gather(struct inspect *in, const struct model *m, struct sources *sources) {
-  *in = (struct inspect){.m = m, .sources = sources};
+void inspect_gather(struct inspect *in, const struct model *m, struct sources *sources,
+                    const char *path, bool allow_links) {
+  *in = (struct inspect){.m = m, .sources = sources, .path = path, .allow_links = allow_links};
   gather_producer(in);
   gather_ops(in);
   for (uint32_t g = 0; g < in->m->n_graphs; g++) {
@@ -199,6 +200,7 @@ void inspect_gather(struct inspect *in, const struct model *m, struct sources *s
                                          .use = tensor_map_use(&in->map, f),
                                          .missing = sources_is_absent(sources, f)};
   gather_needed(in);
+  inspect_weights(in);
   inspect_advise(in);
 }
 

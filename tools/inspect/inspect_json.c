@@ -174,7 +174,7 @@ static void put_graphs(struct json_out *j, const struct model *m, bool tree) {
 
 void inspect_json(struct inspect *in, bool tensors, bool tree) {
   struct json_out j = {.indent = 2};
-  json_object(&j);
+  report_json_begin(&j);
   put_files(&j, in);
   put_versions(&j, in);
   const struct model *m = in->m;
@@ -190,6 +190,19 @@ void inspect_json(struct inspect *in, bool tensors, bool tree) {
     name(&j, "domain", in->m, in->ops[i].domain);
     name(&j, "op_type", in->m, in->ops[i].op_type);
     json_put_uint(&j, "count", in->ops[i].count);
+    json_end_object(&j);
+  }
+  json_end_array(&j);
+  json_put_uint(&j, "parameters", in->parameters);
+  json_put_array(&j, "quantized");
+  for (uint32_t i = 0; i < in->n_quantized; i++) {
+    const struct inspect_quantized *q = &in->quantized[i];
+    json_object(&j);
+    json_put_text(&j, "op_type", q->op_type);
+    json_put_uint(&j, "bits", q->bits);
+    json_put_known(&j, "block", q->block > 0, q->block);
+    json_put_uint(&j, "weights", q->weights);
+    json_put_uint(&j, "parameters", q->parameters);
     json_end_object(&j);
   }
   json_end_array(&j);
@@ -218,6 +231,14 @@ void inspect_json(struct inspect *in, bool tensors, bool tree) {
     json_end_object(&j);
   }
   json_end_array(&j);
+  if (in->next) {
+    json_put_object(&j, "next");
+    json_put_text(&j, "command", in->next);
+    json_put_uint(&j, "bytes", in->next_bytes);
+    json_end_object(&j);
+  } else {
+    json_put_null(&j, "next");
+  }
   if (tensors) json_put_array(&j, "tensor_list");
   for (uint32_t i = 0; tensors && i < m->n_tensors && report_stdout_alive(); i++) {
     if (m->tensors[i].flags & TENSOR_DEAD) continue;

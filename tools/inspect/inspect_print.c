@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-enum { FILES_SHOWN = 10, OPS_SHOWN = 40, IO_SHOWN = 30 };
+enum { FILES_SHOWN = 10, OPS_SHOWN = 40, IO_SHOWN = 30, METADATA_SHOWN = 12, VALUE_SHOWN = 60 };
 
 static const char *domain_of(const struct model *m, uint32_t domain) {
   const char *name = model_name_str(m, domain);
@@ -74,6 +74,20 @@ static void print_io(const struct model *m, const char *title, uint32_t first, u
   if (initializers) printf("  (and %u initializers listed as inputs)\n", initializers);
 }
 
+// Values may be whole documents: their beginnings.
+static void print_metadata(const struct model *m) {
+  if (m->n_metadata > 0) printf("\nMetadata\n");
+  for (uint32_t i = 0; i < m->n_metadata && i < METADATA_SHOWN; i++) {
+    const struct quoted value = quote_str(model_name_str(m, m->metadata[i].value));
+    size_t n = strlen(value.s), cut = n < VALUE_SHOWN ? n : VALUE_SHOWN;
+    while (cut > 0 && cut < n && ((unsigned char)value.s[cut] & 0xc0) == 0x80)
+      cut--; // not within a character
+    printf("  %-28s %.*s%s\n", quote_str(model_name_str(m, m->metadata[i].key)).s, (int)cut,
+           value.s, cut < n ? "..." : "");
+  }
+  if (m->n_metadata > METADATA_SHOWN) printf("  and %u more\n", m->n_metadata - METADATA_SHOWN);
+}
+
 static void print_sum(const char *label, struct inspect_sum sum) {
   if (sum.tensors == 0) return;
   printf("  %-24s %8lu  %10s\n", label, sum.tensors, quote_bytes(sum.bytes).s);
@@ -92,6 +106,13 @@ static void print_file(const struct inspect_file *file) {
     printf(", %s in no tensor (%s of it padding)", quote_bytes(unused).s,
            quote_bytes(file->use.padding).s);
   putchar('\n');
+}
+
+uint64_t inspect_bytes(const struct inspect *in) {
+  uint64_t all = 0;
+  for (uint32_t f = 0; f < in->m->n_files; f++)
+    all += in->files[f].size;
+  return all;
 }
 
 void inspect_print(struct inspect *in) {
@@ -113,7 +134,16 @@ void inspect_print(struct inspect *in) {
   if (in->n_subgraphs) printf(", %u subgraph%s", in->n_subgraphs, plural(in->n_subgraphs));
   if (in->n_functions) printf(", %u function%s", in->n_functions, plural(in->n_functions));
   if (in->n_training) printf(", %u training graph%s", in->n_training, plural(in->n_training));
+  if (in->parameters) printf(", %s parameters", inspect_count(in->parameters).s);
   putchar('\n');
+  for (uint32_t i = 0; i < in->n_quantized; i++) {
+    const struct inspect_quantized *q = &in->quantized[i];
+    printf("quantized: %lu weight%s (%s parameters), %lu bits", q->weights, plural(q->weights),
+           inspect_count(q->parameters).s, q->bits);
+    if (q->block) printf(" in blocks of %lu", q->block);
+    printf(", %s\n", q->op_type);
+  }
+  print_metadata(m);
   if (m->main_graph != NO_ID) {
     const struct model_graph *g = &m->graphs[m->main_graph];
     print_io(m, "Inputs", g->inputs, g->n_inputs);
@@ -146,7 +176,10 @@ void inspect_print(struct inspect *in) {
   }
   if (in->n_advice > 0) printf("\nWhat weir could do\n");
   for (uint32_t i = 0; i < in->n_advice; i++)
-    printf("  weir %-12s %s\n", in->advice[i].command, in->advice[i].text);
+    printf("  %-12s %s\n", in->advice[i].command, in->advice[i].text);
+  if (in->next)
+    printf("\nNext, for about %s in all (%.1f %%)\n  %s\n", quote_bytes(in->next_bytes).s,
+           100.0 * (double)in->next_bytes / (double)inspect_bytes(in), in->next);
 }
 
 // ---- tensors ------------------------------------------------------------------------------------

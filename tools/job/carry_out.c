@@ -11,7 +11,7 @@
 #include "seal.h"
 
 static struct reread_work check_as(const struct work_options *work) {
-  report_begin("checking", 0);
+  report_begin("checking");
   return (struct reread_work){
       .jobs = work->jobs, .stop = work->stop, .tick = report_tick_bytes, .ctx = NULL};
 }
@@ -57,7 +57,7 @@ int carry_out_open(const struct carry_out *c, struct carried *made, struct err *
 }
 
 int carry_out_run(const struct carry_out *c, struct carried *made, struct err *err) {
-  report_begin("writing", staging_done_bytes(&made->st, c->plan)); // no merit of this run's speed
+  report_begin("writing");
   const int rc = run_plan(c->plan, c->sources, &made->st, &c->work, &made->stats, err);
   report_end();
   // Also where what was found is the reason to refuse it.

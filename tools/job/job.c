@@ -130,13 +130,19 @@ static int run_and_seal(struct job *job, struct err *err) {
 }
 
 static int write_json_report(struct job *job, struct err *err) {
-  struct json_out report = {.indent = 2};
-  job_report_write(job, &report);
-  json_newline(&report);
-  const struct span text = span_of(report.text, report.n);
-  int rc = job->report_file.path ? job_text_end(&job->report_file, text, err) : 0;
-  if (job_report_to_stdout(job->args)) report_text(report.text, report.n);
-  json_done(&report);
+  int rc = 0;
+  if (job->report_file.path) {
+    struct json_out report = {.indent = 2};
+    job_report_write(job, &report);
+    json_newline(&report);
+    rc = job_text_end(&job->report_file, span_of(report.text, report.n), err);
+    json_done(&report);
+  }
+  if (job_report_to_stdout(job->args)) {
+    struct json_out report = {.indent = job_report_indent(job->args)};
+    job_report_write(job, &report);
+    report_json_end(&report);
+  }
   return rc;
 }
 

@@ -176,6 +176,8 @@ uint64_t job_input_bytes(const struct job *job);
 
 // job_report.c: the report as JSON (--report-json, --json) and the summary for people.
 void job_report_write(struct job *job, struct json_out *j);
+// On standard output: a line where a command may have many models, else indented.
+int job_report_indent(const struct cli_args *args);
 void job_report_print(struct job *job);
 void job_report_file(struct json_out *j, const char *name, uint64_t size); // {"name":…,"size":…}
 // Is a report asked for at all; on standard output?

@@ -1,8 +1,8 @@
 // What a writing command says of its work: JSON for programs, lines for people.
 //
-// The JSON object has sorted keys and two-space indentation. The command's own members come first
-// in their places (conv2matmul: converted, nodes, skipped, as onnx-conv2matmul writes them); all
-// that is common lies under "weir". Reports may name memory and engines; outputs and manifests
+// The JSON object begins as all documents do (report.h), then come the command's own members
+// (conv2matmul: converted, nodes, skipped, as onnx-conv2matmul writes them; with --strict-compat these
+// alone); all that is common lies under "weir". Reports may name memory and engines; outputs and manifests
 // never do.
 #include "job.h"
 
@@ -13,23 +13,7 @@
 
 #include <fcntl.h>
 #include <stdarg.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-
-// Peak resident memory of this process in bytes: VmHWM. (ru_maxrss would do, but survives exec: it
-// may be that of whoever started us.)
-static uint64_t peak_memory(void) {
-  char line[256];
-  unsigned long long kilobytes = 0;
-  FILE *f = fopen("/proc/self/status", "re");
-  while (f && fgets(line, sizeof line, f))
-    if (sscanf(line, "VmHWM: %llu kB", &kilobytes) == 1) break;
-  if (f) fclose(f);
-  if (kilobytes) return kilobytes * 1024;
-  struct rusage usage;
-  getrusage(RUSAGE_SELF, &usage);
-  return (uint64_t)usage.ru_maxrss * 1024;
-}
 
 void job_report_file(struct json_out *j, const char *name, uint64_t size) {
   json_object(j);
@@ -56,7 +40,6 @@ static void write_common(const struct job *job, struct json_out *j) {
   json_put_object(j, "weir");
   json_put_uint(j, "bytes_cloned", job->stats.bytes_cloned);
   json_put_uint(j, "bytes_written", job->stats.bytes_written);
-  json_put_text(j, "command", job->command);
   if (dry) json_put_known(j, "disk_free_bytes", ahead->space.known, ahead->space.free_bytes);
   if (dry) json_put_uint(j, "disk_needed_bytes", ahead->space.needed_bytes);
   json_put_bool(j, "dry_run", dry);
@@ -82,9 +65,10 @@ static void write_common(const struct job *job, struct json_out *j) {
   json_end_array(j);
   if (dry) json_put_bool(j, "output_exists", ahead->output_exists);
   if (dry) json_put_bool(j, "output_folder_writable", ahead->folder_writable);
-  json_put_uint(j, "peak_memory_bytes", peak_memory());
+  json_put_uint(j, "peak_memory_bytes", report_peak_memory());
   json_put_uint(j, "peak_memory_limit_bytes", job_memory_limit(job));
   json_put_hex(j, "plan_id", job->plan.id, DIGEST_BYTES);
+  json_put_text(j, "recorded_as", job->command);
   if (dry || job->refusal.kind != ERR_NONE) write_refusal(&job->refusal, j);
   json_put_text(j, "resumed", job->resumed);
   json_put_double(j, "seconds", report_clock() - job->began);
@@ -120,8 +104,16 @@ bool job_wants_report(const struct cli_args *args) {
   return cli_string(args, OPT_REPORT_JSON) || job_report_to_stdout(args);
 }
 
+int job_report_indent(const struct cli_args *args) {
+  return args->command == CLI_shrink ? 0 : 2;
+}
+
 void job_report_write(struct job *job, struct json_out *j) {
-  json_object(j);
+  if (job->plain_report)
+    json_object(j);
+  else
+    report_json_begin(j);
+  if (job->refusal.kind != ERR_NONE && !job->plain_report) report_json_put_error(j, &job->refusal);
   if (job->report) job->report(job, j);
   if (!job->plain_report) write_common(job, j);
   json_end_object(j);
@@ -179,7 +171,7 @@ void job_report_print(struct job *job) {
            quote_bytes(after).s, before ? 100.0 * (double)after / (double)before : 100.0);
     if (!dry)
       printf(" in %s, %s of memory", report_seconds(report_clock() - job->began).s,
-             quote_bytes(peak_memory()).s);
+             quote_bytes(report_peak_memory()).s);
     printf("\n");
     if (told.worst) printf("  worst  %s\n", told.worst);
     if (told.kept) printf("  kept   %s\n", told.kept);

@@ -48,9 +48,8 @@ static void put_known(struct json_out *j, const struct ending *e, const struct s
   char manifest[256], id[DIGEST_HEX] = "";
   manifest_name(manifest, e->job->out.onnx_name);
   if (s) hex_encode(s->plan_id, DIGEST_BYTES, id);
-  json_object(j);
+  report_json_begin(j);
   json_put_object(j, "weir");
-  json_put_text(j, "command", cli_command_row(e->job->args->command)->name);
   // By what is to be moved; once all is in place and seal.json gone, by what is there.
   struct stat at;
   bool has_manifest = !s && fstatat(e->st.dest, manifest, &at, 0) == 0;
@@ -95,6 +94,20 @@ static int prepare_report(struct ending *e, struct err *err) {
   return 0;
 }
 
+// As this run would print it: the text is indented, a command of many models has lines.
+static void print_report(const struct cli_args *args, struct span text) {
+  struct err ignored = {0};
+  struct json_value *doc = job_report_indent(args) ? NULL : json_parse(text, "report", &ignored);
+  struct json_out line = {.indent = 0};
+  if (!doc) {
+    report_document((const char *)text.at, text.n);
+    return;
+  }
+  json_copy(&line, doc);
+  report_json_end(&line);
+  json_free(doc);
+}
+
 // What is left to do of an earlier run of this output: its last renames, or (a kill while the
 // folder of a finished run was being removed) only that folder.
 static int finish_found(struct job *job, const char *name, struct err *err) {
@@ -111,7 +124,7 @@ static int finish_found(struct job *job, const char *name, struct err *err) {
     put_in_place_say_left(&report);
     report_notice("completed the interrupted run: '%s' is in place", quote_str(job->out.path).s);
     const struct span text = e.kept.at ? e.kept : span_of(e.made.text, e.made.n);
-    if (job_report_to_stdout(job->args)) report_text((const char *)text.at, text.n);
+    if (job_report_to_stdout(job->args)) print_report(job->args, text);
     if (e.file.path) rc = job_text_end(&e.file, text, err);
   }
   job_text_drop(&e.file);

@@ -132,7 +132,7 @@ int job_stage_run(struct job *job, const struct pass_question *q, struct json_ou
                                     .progress = {report_tick, NULL},
                                     .stop = stop_watch()};
   struct measure_stats stats = {0};
-  report_begin(row->doing, 0);
+  report_begin(row->doing);
   const int rc = row->run(job, q, &work, text, &stats, err);
   report_end();
   *source_bytes_read = stats.source_bytes_read;

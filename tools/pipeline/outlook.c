@@ -34,15 +34,16 @@ void outlook_convs(const struct model *m, const struct matmulnbits_scheme *schem
   table_free(seen, cap, sizeof *seen);
 }
 
-const char *outlook_words(const struct model *m, uint32_t op_types, struct arena *a,
+const char *outlook_words(const struct model *m, uint32_t *op_types, struct arena *a,
                           uint64_t *bytes) {
   static const struct matmulnbits_scheme any = {.bits = 4, .block = 64};
   const char *words = NULL;
   *bytes = 0;
   for (uint32_t k = 0; k < OPS; k++) {
     struct matmulnbits_survey found;
-    if (!(op_types & 1u << k)) continue;
+    if (!(*op_types & 1u << k)) continue;
     matmulnbits_survey(m, &any, 1u << k, &found);
+    if (found.weights == 0) *op_types &= ~(1u << k);
     if (found.weights == 0) continue;
     *bytes += found.bytes_before;
     words = arena_printf(a, "%s%s%lu weight%s of %s (%s)", words ? words : "", words ? " and " : "",

@@ -11,8 +11,8 @@ void outlook_convs(const struct model *m, const struct matmulnbits_scheme *schem
                    struct matmulnbits_survey *out);
 
 // "1 weight of Gemm (33.6 MB)", joined by "and", of those operators of `op_types` that have any; NULL
-// where none has. *bytes: of these weights.
-const char *outlook_words(const struct model *m, uint32_t op_types, struct arena *a,
+// where none has. *op_types: those that have; *bytes: of these weights.
+const char *outlook_words(const struct model *m, uint32_t *op_types, struct arena *a,
                           uint64_t *bytes);
 // The value of --op-types for these operators, joined by `between`.
 const char *outlook_op_types(uint32_t op_types, const char *between, struct arena *a);

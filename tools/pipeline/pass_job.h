@@ -11,8 +11,9 @@ struct pass_job_site {
   struct figures figures; // what site.figures pointed to
   uint32_t step;
   const char *name; // of the node as reports say it: never empty
-  const char *layer; // of the first node that uses the weight, as far as it has a name; else as `name`
-  bool gone;        // a later round of a repeat looked at the node again
+  const char
+      *layer; // of the first node that uses the weight, as far as it has a name; else as `name`
+  bool gone;  // a later round of a repeat looked at the node again
 };
 
 struct pass_job_warning {

@@ -103,11 +103,15 @@ static void tell_quantized(struct text *t, const struct quantized *q, struct are
   if (g.n > 1) add(t, ")");
 }
 
+static const char *type_words(uint32_t dtype) {
+  return dtype == DTYPE_FLOAT ? "float32" : dtype_name(dtype);
+}
+
 static void tell_cast(struct text *t, const struct quantized *q, const struct job *job) {
   struct groups g = {.n = 0};
   for (uint32_t i = 0; i < q->n_rows; i++)
     if (!q->rows[i].has_scheme)
-      count_in(&g, NULL, 0, "", dtype_name(job->recipes.rows[q->rows[i].codes].dtype));
+      count_in(&g, NULL, 0, "", type_words(job->recipes.rows[q->rows[i].codes].dtype));
   for (uint32_t k = 0; k < g.n; k++)
     add(t, "%s%lu weight%s cast to %s", comma(t), g.at[k].count, plural(g.at[k].count),
         g.at[k].word);
@@ -115,13 +119,17 @@ static void tell_cast(struct text *t, const struct quantized *q, const struct jo
 
 static void tell_clipped(struct text *t, const struct quantized *q) {
   uint64_t weights = 0, elements = 0;
+  const struct quantized_tensor *first = NULL;
   for (uint32_t i = 0; i < q->n_rows; i++) {
     const struct quantized_tensor *row = &q->rows[i];
     if (!row->has_figures || row->figures.overflows == 0) continue;
-    weights++;
+    if (weights++ == 0) first = row;
     elements += row->figures.overflows;
   }
-  if (weights) add(t, " (%lu element%s of %lu clipped)", elements, plural(elements), weights);
+  if (weights == 1)
+    add(t, " (%lu element%s of '%s' clipped)", elements, plural(elements), quote(first->name).s);
+  else if (weights > 1)
+    add(t, " (%lu elements of %lu weights clipped)", elements, weights);
 }
 
 // Steps that change the graph: conv2matmul by what it does, others by their names.
@@ -228,11 +236,11 @@ static const char *worst_text(const struct quantized *q, struct arena *a) {
 static bool hint_op_types(struct job *job, uint32_t step) {
   const struct pass_job *pj = job->ctx;
   const struct pass_values *v = &pj->pipeline.steps[step].values;
-  if (strcmp(v->pass->name, "matmulnbits") != 0) return false;
+  if (v->pass != cli_pass(CLI_quantize)) return false;
   const struct matmulnbits_options *o = v->options;
-  const uint32_t others = MATMULNBITS_ALL_OPS & ~o->op_types;
+  uint32_t others = MATMULNBITS_ALL_OPS & ~o->op_types;
   uint64_t bytes, taken = 0;
-  const char *words = outlook_words(&job->model, others, &job->arena, &bytes);
+  const char *words = outlook_words(&job->model, &others, &job->arena, &bytes);
   struct quantized q = {0};
   quantized_list(&q, job, pj);
   for (uint32_t i = 0; i < q.n_rows; i++)
@@ -241,7 +249,7 @@ static bool hint_op_types(struct job *job, uint32_t step) {
   if (!words || bytes < WORTH_BYTES || bytes < taken) return false;
   const bool run = pj->pipeline.n_steps > 1 || cli_pass(job->args->command) != v->pass;
   report_hint("%s would be taken with %s%s", words, run ? "op_types=" : "--op-types ",
-              outlook_op_types(MATMULNBITS_ALL_OPS, run ? "+" : ",", &job->arena));
+              outlook_op_types(o->op_types | others, run ? "+" : ",", &job->arena));
   return true;
 }
 

@@ -49,7 +49,7 @@ int shrink_info(const struct cli_args *args, const char *path, struct err *err) 
   const struct load_options loading = {0};
   struct sources *sources;
   struct model m;
-  struct json_out j = {.indent = 2};
+  struct json_out j = {.indent = 0};
   struct info in = {.m = &m, .json = cli_flag(args, OPT_JSON) ? &j : NULL};
   uint64_t total = 0;
   if (sources_open(&sources, path, &opening, err)) return -1;
@@ -58,8 +58,7 @@ int shrink_info(const struct cli_args *args, const char *path, struct err *err) 
   for (uint32_t i = 0; i < sources_count(sources); i++)
     total += sources_size(sources, i);
   if (rc == 0 && in.json) {
-    json_object(&j);
-    json_put_text(&j, "model", path);
+    report_json_begin(&j);
     json_put_array(&j, "weights");
   } else if (rc == 0) {
     printf("Model: %s\n", quote_str(path).s);

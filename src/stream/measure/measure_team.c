@@ -26,6 +26,15 @@ static bool goes_on(void *ctx) {
   return !measure_stopped(ctx);
 }
 
+// Every byte is worth the same: all of them get the same candidates.
+static void tell_now(struct measure_team *m) {
+  const struct work_told told = {.bytes_done = m->bytes_done,
+                                 .bytes_total = m->bytes_total,
+                                 .work_done = (double)m->bytes_done,
+                                 .work_total = (double)m->bytes_total};
+  m->o->progress.tick(m->o->progress.ctx, &told);
+}
+
 void measure_tell(struct measure_worker *w, uint64_t bytes) {
   struct measure_team *m = w->team;
   if (!m->o->progress.tick) return;
@@ -34,7 +43,7 @@ void measure_tell(struct measure_worker *w, uint64_t bytes) {
   const uint64_t now = threads_clock_ms();
   if (now - m->told_ms >= TICK_MS) {
     m->told_ms = now;
-    m->o->progress.tick(m->o->progress.ctx, m->bytes_done, m->bytes_total, NULL);
+    tell_now(m);
   }
   pthread_mutex_unlock(&m->mu);
 }
@@ -81,7 +90,7 @@ int measure_team_run(struct measure_team *m, struct err *err) {
     return -1;
   }
   if (sources_unchanged(m->sources, err)) return -1;
-  if (m->o->progress.tick)
-    m->o->progress.tick(m->o->progress.ctx, m->bytes_total, m->bytes_total, NULL);
+  m->bytes_done = m->bytes_total;
+  if (m->o->progress.tick) tell_now(m);
   return 0;
 }

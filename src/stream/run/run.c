@@ -15,6 +15,7 @@
 // units that are written are still synced and recorded, the ones in progress are abandoned.
 #include "run.h"
 
+#include "effort.h"
 #include "memory_split.h"
 #include "threads.h"
 #include "schedule.h"
@@ -45,7 +46,9 @@ struct run {
   pthread_mutex_t mu; // guards the rest
   struct err err;
   struct run_stats *stats;
-  uint64_t bytes_done, bytes_total, told_ms;
+  struct work_told told;
+  struct effort effort; // where somebody watches
+  uint64_t told_ms;
 };
 
 struct worker {
@@ -106,13 +109,15 @@ static bool go_on(void *ctx, uint32_t output, uint64_t off, size_t n) {
   struct run *r = w->r;
   if (threads_must_stop(r->o->stop)) r->stopped = true;
   if (!r->o->progress.tick) return !r->stopped;
+  const double work = effort_between(&r->effort, output, off, n);
   pthread_mutex_lock(&r->mu);
-  r->bytes_done += n;
+  r->told.bytes_done += n;
+  r->told.work_done += work;
   const uint64_t now = threads_clock_ms();
   if (now - r->told_ms >= TICK_MS) {
     r->told_ms = now;
-    r->o->progress.tick(r->o->progress.ctx, r->bytes_done, r->bytes_total,
-                        tensor_at(r, output, off + n));
+    r->told.tensor = tensor_at(r, output, off + n);
+    r->o->progress.tick(r->o->progress.ctx, &r->told);
   }
   pthread_mutex_unlock(&r->mu);
   return !r->stopped;
@@ -208,13 +213,19 @@ static void work_as(void *ctx, uint32_t i) {
 
 static uint32_t count_left(struct run *r) {
   const uint32_t n = plan_unit_count(r->p);
+  struct work_told *t = &r->told;
   uint32_t left = 0;
   for (uint32_t i = 0; i < n; i++) {
-    const uint64_t len = plan_unit_at(r->p, i).len;
-    r->bytes_total += len;
-    if (r->skip[i]) r->bytes_done += len;
+    const struct plan_unit unit = plan_unit_at(r->p, i);
+    t->bytes_total += unit.len;
     left += !r->skip[i];
+    if (!r->skip[i]) continue;
+    t->bytes_already += unit.len;
+    if (r->effort.p) t->work_already += effort_between(&r->effort, unit.output, unit.off, unit.len);
   }
+  t->bytes_done = t->bytes_already;
+  t->work_done = t->work_already;
+  if (r->effort.p) t->work_total = effort_total(&r->effort);
   r->stats->units_skipped = n - left;
   return left;
 }
@@ -302,8 +313,10 @@ static int conclude(struct run *r, struct arena *a, struct err *err) {
   if (done < n)
     return err_set(err, ERR_RETRY, "interrupted at %u %%; nothing is lost", per_cent_done(r));
   if (refuse_overflows(r, a, err) != 0) return -1;
-  if (r->o->progress.tick)
-    r->o->progress.tick(r->o->progress.ctx, r->bytes_total, r->bytes_total, NULL);
+  r->told.bytes_done = r->told.bytes_total;
+  r->told.work_done = r->told.work_total;
+  r->told.tensor = NULL;
+  if (r->o->progress.tick) r->o->progress.tick(r->o->progress.ctx, &r->told);
   return 0;
 }
 
@@ -338,6 +351,7 @@ int run_plan(const struct plan *p, struct sources *s, struct staging *st,
   assert(st->n_units == n);
   // A copy: recording sets flags in the original while workers look.
   r.skip = memcpy(arena_alloc(&arena, n + 1), st->done, n);
+  if (options->progress.tick) r.effort = effort_of_plan(p, &arena);
   const uint32_t left = count_left(&r);
   const bool parts = st->folder >= 0; // where nothing is written nothing can be read back
   uint64_t cache;

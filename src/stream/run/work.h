@@ -7,10 +7,16 @@
 
 enum { WORK_DEFAULT_MEMORY = 48 << 20 };
 
+// How far it is. `already`: what of it another process had done before.
+struct work_told {
+  uint64_t bytes_done, bytes_total, bytes_already;
+  double work_done, work_total, work_already; // bytes by what they cost (effort.h)
+  const char *tensor;                         // the name of the one that a worker is at, or NULL
+};
+
 struct work_progress {
-  // Called from worker threads under a lock, at most every 50 ms and once at the end. `tensor`: the
-  // name of the one that a worker is at, or NULL.
-  void (*tick)(void *ctx, uint64_t bytes_done, uint64_t bytes_total, const char *tensor);
+  // Called from worker threads under a lock, at most every 50 ms and once at the end.
+  void (*tick)(void *ctx, const struct work_told *told);
   void *ctx;
 };
 

@@ -1,0 +1,229 @@
+"""What programs read: every document of every command is as docs/schema says, also of those that fail.
+
+The schemas let members come to documents later; here they are closed, so that none is written that they do not know.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+from referencing import Registry, Resource
+
+ROOT = Path(__file__).resolve().parents[2]
+SCHEMAS = {path.stem: json.loads(path.read_text()) for path in (ROOT / "docs" / "schema").glob("*.json")}
+SOURCE = ROOT / "tests" / "data" / "parakeet-dynamo" / "encoder-model.onnx"
+
+
+def closed(schema):
+    if isinstance(schema, list):
+        return [closed(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    shut = {key: closed(value) for key, value in schema.items()}
+    if isinstance(shut.get("properties"), dict) and shut.get("type") == "object":
+        shut.setdefault("additionalProperties", False)
+    return shut
+
+
+REGISTRY = Registry().with_resources((f"{name}.json", Resource.from_contents(closed(s))) for name, s in SCHEMAS.items())
+
+
+def is_valid(document, name):
+    Draft202012Validator(closed(SCHEMAS[name]), registry=REGISTRY).validate(document)
+    return document
+
+
+@pytest.mark.parametrize("name", sorted(SCHEMAS))
+def test_schemas_are_schemas(name):
+    Draft202012Validator.check_schema(SCHEMAS[name])
+    assert SCHEMAS[name]["$id"] == f"{name}.json" and SCHEMAS[name]["title"]
+
+
+def writers(tmp_path):
+    log = tmp_path / "log.jsonl"
+    return [
+        (["quantize", SOURCE, tmp_path / "a.onnx", "--gate", "sqnr=20.5dB", "--exclude", "nothing", "--edit-log", log]),
+        (["quantize", SOURCE, tmp_path / "b.onnx", "--budget", "500000", "--candidates", "4:64,8:128"]),
+        (["quantize", SOURCE, "--dry-run"]),
+        (["cast", SOURCE, tmp_path / "c.onnx", "--to", "float16"]),
+        (["shrink", SOURCE, "-o", tmp_path / "d.onnx"]),
+        (["conv2matmul", SOURCE, tmp_path / "e.onnx", "--exactness", "zero"]),
+        (["convert", SOURCE, tmp_path / "f.onnx", "--inline"]),
+        (["run", SOURCE, tmp_path / "g.onnx", "--pass", "repeat(conv2matmul)", "--pass", "tidy", "--pass", "cast:to=bfloat16"]),
+        (["replay", log, SOURCE, tmp_path / "h.onnx"]),
+    ]
+
+
+def test_reports(weir, tmp_path):
+    for number, words in enumerate(writers(tmp_path)):
+        file = tmp_path / f"{number}.json"
+        said = is_valid(weir(*words, "--json", "--report-json", file).json(), "report")
+        assert said["schema"] == 1 and said["command"] == words[0] and said["model"] == str(SOURCE)
+        kept = is_valid(json.loads(file.read_text()), "report")
+        machine = ("seconds", "peak_memory_bytes", "index_bytes", "peak_memory_limit_bytes")
+        assert {k: v for k, v in kept["weir"].items() if k not in machine} == {
+            k: v for k, v in said["weir"].items() if k not in machine
+        }
+        assert list(said)[:2] == ["schema", "command"]
+
+
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        ("inspect", ["inspect", SOURCE]),
+        ("inspect", ["inspect", SOURCE, "--tensors", "--tree"]),
+        ("check", ["check", SOURCE]),
+        ("measure", ["measure", SOURCE, "--candidates", "4:64,8:128"]),
+        ("passes", ["passes"]),
+        ("passes", ["passes", "matmulnbits"]),
+        ("shrink-info", ["shrink", SOURCE, "--info"]),
+    ],
+)
+def test_answers(weir, name, words):
+    said = is_valid(weir(*words, "--json").json(), name)
+    assert said["schema"] == 1 and said["command"] == words[0]
+    with pytest.raises(ValidationError):  # a member that is written, but not in the schema, is found
+        is_valid({**said, "another": 1}, name)
+
+
+def test_flags_are_booleans(weir):
+    [found] = weir("passes", "conv2matmul", "--json").json()["passes"]
+    defaults = {option["key"]: option["default"] for option in found["options"]}
+    assert defaults["strict_compat"] is False and defaults["form"] == "auto"
+
+
+def test_audit_and_clean(weir, tmp_path):
+    out = tmp_path / "out.onnx"
+    weir("conv2matmul", SOURCE, out)
+    assert is_valid(weir("audit", out, "--json").json(), "audit")["whole"]
+    data = tmp_path / "out.onnx.data"
+    data.write_bytes(b"\xff" + data.read_bytes()[1:])
+    damaged = is_valid(weir("audit", out, "--json", code=1).json(), "audit")
+    assert not damaged["whole"] and damaged["damage"] and "error" not in damaged
+    is_valid(weir("clean", tmp_path, "--json").json(), "clean")
+
+
+FAILURES = [
+    ["inspect", "nothere.onnx"],
+    ["check", "nothere.onnx"],
+    ["quantize", "nothere.onnx", "out.onnx"],
+    ["quantize", SOURCE, "out.onnx", "--bits", "3"],
+    ["quantize", SOURCE, "out.onnx", "--nothing"],
+    ["quantize", SOURCE, "out.onnx", "--budget", "1000"],
+    ["shrink", "nothere.onnx"],
+    ["shrink", "nothere.onnx", "--info"],
+    ["cast", SOURCE, "out.onnx"],
+    ["measure", "nothere.onnx"],
+    ["run", SOURCE, "out.onnx"],
+    ["passes", "nothing"],
+    ["convert", SOURCE],
+    ["conv2matmul", SOURCE, "out.onnx", "--form", "round"],
+    ["replay", "nothere.jsonl", SOURCE, "out.onnx"],
+    ["clean", "nothere"],
+    ["audit", "nothere.onnx"],
+]
+
+
+@pytest.mark.parametrize("words", FAILURES, ids=lambda words: " ".join(map(str, words[:1] + words[2:])))
+def test_failures(weir, tmp_path, words):
+    """The exit code, the sentence and the hint that people are told, and nothing else on standard output."""
+    plain = weir(*words, code=None, cwd=tmp_path)
+    done = weir(*words, "--json", code=plain.code, cwd=tmp_path)
+    assert plain.code > 0 and done.err == plain.err and list(tmp_path.iterdir()) == []
+    said = is_valid(done.json(), "error")
+    assert said["command"] == words[0] and said["error"]["code"] == plain.code
+    lines = done.err.splitlines()
+    assert f"weir: error: {said['error']['message']}" in lines
+    assert said["error"]["hint"] is None or f"hint: {said['error']['hint']}" in lines
+
+
+def test_a_refusal_is_in_the_document_of_the_dry_run(weir, tmp_path):
+    out = tmp_path / "out.onnx"
+    out.write_bytes(b"")
+    said = is_valid(weir("convert", SOURCE, out, "--dry-run", "--json", code=2).json(), "report")
+    assert said["error"]["code"] == 2 and said["error"]["message"] == said["weir"]["refusal"]["message"]
+    assert said["weir"]["output"]
+
+
+def test_many_models_are_lines(weir, tmp_path):
+    """One document a model, in the order of the models: written, failed, written before."""
+    (tmp_path / "broken.onnx").write_bytes(b"not a model")
+    for name in ("a.onnx", "b.onnx"):
+        weir("convert", SOURCE, tmp_path / name, "--inline", "--no-manifest")
+    words = ["shrink", tmp_path / "a.onnx", tmp_path / "broken.onnx", tmp_path / "b.onnx", "--output-dir", tmp_path / "out"]
+    done = weir(*words, "--json", code=65)
+    written, failed, other = map(json.loads, done.out.splitlines())
+    assert [each["model"] for each in (written, failed, other)] == [str(path) for path in words[1:4]]
+    is_valid(written, "report"), is_valid(other, "report")
+    assert is_valid(failed, "error")["error"]["code"] == 65
+    (tmp_path / "out" / "b_quantized_weights.onnx").unlink()
+    lines = weir(*words, "--json", "--resume", code=None).out.splitlines()
+    first = is_valid(json.loads(lines[0]), "report")
+    assert first["skipped_because"] == "output_exists" and "weir" not in first
+    for line in weir("shrink", *words[1:4], "--info", "--json", code=65).out.splitlines():
+        is_valid(json.loads(line), "error" if "error" in json.loads(line) else "shrink-info")
+
+
+def events(done):
+    return [is_valid(json.loads(line), "progress") for line in done.err.splitlines()]
+
+
+@pytest.mark.parametrize(
+    "words, label",
+    [
+        (["convert", SOURCE, "out.onnx"], "writing"),
+        (["quantize", SOURCE, "out.onnx", "--algorithm", "k_quant", "--block-size", "64", "--jobs", "3"], "writing"),
+        (["measure", SOURCE, "--candidates", "4:64"], "measuring"),
+    ],
+)
+def test_progress_events(weir, tmp_path, words, label):
+    """A start and an end for each piece of work, however short; --quiet keeps the rest off standard error, not these."""
+    for quiet in ([], ["--quiet"]):
+        found = events(weir(*words, "--progress=json", *quiet, cwd=tmp_path))
+        assert [found[0]["event"], found[-1]["event"]] == ["start", "end"]
+        assert {each["event"] for each in found[1:-1]} <= {"progress"}
+        assert all(each["command"] == words[0] for each in found)
+        assert found[-1]["done"] == found[-1]["total"] > 0 and found[-1]["share"] == 1
+        assert [each["share"] for each in found] == sorted(each["share"] for each in found)
+        if label != "measuring":
+            assert {each["label"] for each in found} == {label}
+        for path in tmp_path.iterdir():
+            path.unlink()
+
+
+def test_progress_events_of_an_audit(weir, tmp_path):
+    weir("convert", SOURCE, tmp_path / "out.onnx")
+    found = events(weir("audit", tmp_path / "out.onnx", "--progress", "json"))
+    assert {each["label"] for each in found} == {"checking"} and found[-1]["event"] == "end"
+
+
+def test_progress_words(weir, tmp_path):
+    """The word may be left out, and no file is taken for it."""
+    weir("convert", SOURCE, tmp_path / "in.onnx", "--inline")
+    lines = weir("convert", "--progress", "in.onnx", "a.onnx", cwd=tmp_path).err
+    assert "100 %" in lines and "{" not in lines
+    assert "100 %" in weir("convert", "--progress", "plain", "in.onnx", "b.onnx", cwd=tmp_path).err
+    assert weir("convert", "--progress=never", "in.onnx", "c.onnx", cwd=tmp_path).err == ""
+    assert weir("convert", "--progress", "auto", "in.onnx", "d.onnx", cwd=tmp_path).err == ""
+
+
+def test_a_line_of_a_completed_seal(weir, weir_fault, quick_folder):
+    """The report that an interrupted run kept is indented; where documents are lines it is printed as one."""
+    completed = 0
+    for call in range(1, 20):
+        here = quick_folder / str(call)
+        here.mkdir()
+        report = here / "report.json"
+        words = ["shrink", SOURCE, "-o", here / "out.onnx", "--report-json", report]
+        if weir_fault(*words, env={"WEIR_FAULT": f"kill:renameat2:{call}"}, code=None).code == 0:
+            break
+        if weir("audit", here / "out.onnx", code=None).code != 75:
+            continue
+        [line] = weir(*words, "--resume", "--json").out.splitlines()
+        said = is_valid(json.loads(line), "report")
+        assert said == json.loads(report.read_text()) and said["weir"]["resumed"] == "seal"
+        assert said["command"] == "shrink" and said["model"] == str(SOURCE)
+        completed += 1
+    assert completed > 0

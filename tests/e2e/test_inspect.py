@@ -1,0 +1,124 @@
+"""What inspect says of weights, against onnx; and the command that it ends with, which is run."""
+
+import json
+import shlex
+import subprocess
+
+import numpy as np
+import onnx
+import pytest
+from conftest import DATA, copy_model
+from onnx import TensorProto, helper, numpy_helper
+
+ENCODERS = [DATA / "parakeet-dynamo" / "encoder-model.onnx", DATA / "parakeet-torchscript" / "encoder-model.onnx"]
+FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
+
+
+def floats(path):
+    """Elements of float weights that are used, Constant nodes included."""
+    graph = onnx.load(path).graph
+    used = {name for node in graph.node for name in node.input}
+    count = sum(int(np.prod(t.dims)) for t in graph.initializer if t.data_type in FLOATS and t.name in used)
+    for node in graph.node:
+        for a in node.attribute:
+            if node.op_type == "Constant" and a.name == "value" and a.t.data_type in FLOATS and node.output[0] in used:
+                count += int(np.prod(a.t.dims))
+    return count
+
+
+def test_parameters_are_those_of_onnx(weir, small_encoder):
+    for source in [*ENCODERS, small_encoder]:
+        said = weir("inspect", source, "--json").json()
+        assert said["parameters"] == floats(source) and said["quantized"] == []
+
+
+@pytest.mark.parametrize(
+    "words, op_type, bits, block",
+    [
+        (["quantize", "--block-size", "32"], "MatMulNBits", 4, 32),
+        (["quantize", "--block-size", "16", "--bits", "8"], "MatMulNBits", 8, 16),
+        (["quantize", "--block-size", "16", "--format", "qdq"], "DequantizeLinear", 4, 16),
+        (["quantize", "--block-size", "channel", "--format", "qdq", "--bits", "8"], "DequantizeLinear", 8, None),
+    ],
+)
+def test_what_is_quantized_already(weir, tmp_path, small_encoder, words, op_type, bits, block):
+    """As many parameters as before, each weight once, in the form that was asked for."""
+    report = weir(words[0], small_encoder, tmp_path / "out.onnx", *words[1:], "--json").json()
+    weights = report["passes"][0]["tensors"]
+    said = weir("inspect", tmp_path / "out.onnx", "--json").json()
+    [row] = said["quantized"]
+    assert (row["op_type"], row["bits"], row["block"], row["weights"]) == (op_type, bits, block, len(weights))
+    assert row["parameters"] == sum(int(np.prod(w["dims"])) for w in weights)
+    assert said["parameters"] == floats(small_encoder)
+    assert f"quantized: {len(weights)} weights" in weir("inspect", tmp_path / "out.onnx").out
+
+
+def test_gather_and_gemm(weir, tmp_path):
+    table = numpy_helper.from_array(np.ones((300, 256), np.float32), "table")
+    weight = numpy_helper.from_array(np.ones((256, 512), np.float32), "w")
+    nodes = [helper.make_node("Gather", ["table", "i"], ["x"]), helper.make_node("Gemm", ["x", "w"], ["y"])]
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(nodes, "g", [value("i", 7, [1])], [value("y", 1, [1, 512])], [table, weight])
+    source = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), source)
+    said = weir("inspect", source).out
+    assert "1 weight of Gemm (524 kB) and 1 weight of Gather (307 kB)" in said
+    assert said.rstrip().endswith("--op-types Gemm,Gather")
+    done = run_next(weir, source)
+    after = weir("inspect", done, "--json").json()
+    assert sorted(row["op_type"] for row in after["quantized"]) == ["GatherBlockQuantized", "MatMulNBits"]
+    assert after["parameters"] == 300 * 256 + 256 * 512
+
+
+def run_next(weir, source):
+    """Runs the command as a user would copy it, checks the size that was promised, and gives the output's path."""
+    next_one = weir("inspect", source, "--json").json()["next"]
+    command = weir("inspect", source).out.splitlines()[-1]
+    assert command == "  " + next_one["command"]
+    words = shlex.split(command)
+    before = set(source.parent.iterdir())
+    subprocess.run([weir.path, *words[1:]], check=True, capture_output=True)
+    made = set(source.parent.iterdir()) - before
+    size = sum(path.stat().st_size for path in made if path.suffix != ".json")
+    assert size == pytest.approx(next_one["bytes"], rel=0.08)
+    [out] = [path for path in made if path.suffix == ".onnx"]
+    return out
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_next_command(weir, tmp_path, which):
+    """Pointwise convolutions and products in one go; what is done then is not advised again."""
+    source = copy_model(ENCODERS[which], tmp_path / "it's here")
+    out = run_next(weir, source)
+    assert out.name == "encoder-model.int4.onnx"
+    said = weir("inspect", out, "--json").json()
+    assert said["next"] is None or "conv2matmul" not in said["next"]["command"]
+    assert not weir("inspect", out).out.rstrip().endswith("block_size=64")
+
+
+def test_next_is_the_smallest(weir, tmp_path):
+    """Where no product has large weights, int8 is what there is; and where weights are gone, nothing."""
+    weight = numpy_helper.from_array(np.random.default_rng(1).standard_normal((64, 64, 5, 5)).astype(np.float32), "w")
+    node = helper.make_node("Conv", ["x", "w"], ["y"])
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph([node], "g", [value("x", 1, [1, 64, 9, 9])], [value("y", 1, [1, 64, 5, 5])], [weight])
+    source = tmp_path / "conv.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), source)
+    out = run_next(weir, source)
+    assert out.name == "conv.int8.onnx"
+    said = weir("inspect", out, "--json").json()
+    assert said["next"] is None and "Next" not in weir("inspect", out).out
+    assert json.dumps(said["quantized"]) and said["quantized"][0]["bits"] == 8
+
+
+def test_metadata(weir, tmp_path):
+    """Keys and the beginnings of values, cut between characters; nothing that steers a terminal."""
+    model = onnx.load(ENCODERS[0], load_external_data=False)
+    del model.graph.node[:], model.graph.initializer[:], model.graph.input[:], model.graph.output[:]
+    values = {"license": "MIT", "long": "\u00e4" * 50, "steers": "a\x1b[31mb"}
+    helper.set_model_props(model, values)
+    onnx.save(model, tmp_path / "m.onnx")
+    said = weir("inspect", tmp_path / "m.onnx").out
+    assert "\nMetadata\n  license                      MIT\n" in said
+    assert "  long                         " + "\u00e4" * 30 + "...\n" in said and "\x1b" not in said
+    assert weir("inspect", tmp_path / "m.onnx", "--json").json()["metadata"][0] == {"key": "license", "value": "MIT"}
