@@ -9,6 +9,8 @@
 // name. Neither may two of them have one name, temporary names included.
 #include "job.h"
 
+#include "stop.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -53,6 +55,7 @@ int job_text_open(struct job_text *t, const char *path, struct arena *a, struct 
   t->path = path;
   t->temporary = plain ? arena_printf(a, "%s.part", path) : NULL;
   t->file = fopen(plain ? t->temporary : path, "we");
+  if (t->file && plain) stop_removes(t->temporary);
   return t->file ? 0 : cannot_write(path, err);
 }
 
@@ -92,6 +95,7 @@ int job_text_publish(struct job_text *t, struct err *err) {
   if (!failed && fsync(fileno(t->file)) < 0 && errno != EINVAL && errno != EROFS) failed = -1;
   if (!failed && t->temporary) failed = rename(t->temporary, t->path);
   if (failed) return cannot_write(t->path, err);
+  if (t->temporary) stop_keeps(t->temporary);
   fclose(t->file);
   t->file = NULL;
   return 0;
@@ -101,6 +105,7 @@ void job_text_drop(struct job_text *t) {
   if (!t->file) return;
   fclose(t->file);
   if (t->temporary) unlink(t->temporary);
+  if (t->temporary) stop_keeps(t->temporary);
   t->file = NULL;
 }
 
