@@ -4,6 +4,7 @@ Whatever it is, the output is the one of a run that nobody disturbed, or there i
 outside of the folder is ever written to, nothing waits for ever, and `--fresh` or a hand at the named file is a way on.
 """
 
+import fcntl
 import json
 import os
 import shlex
@@ -14,7 +15,7 @@ import subprocess
 import pytest
 
 import compare
-from conftest import before_record, program
+from conftest import as_user, before_record, program
 from test_resume import Running, Setting, command, count_log, half_sealed, staging_folders
 
 WAIT = 60
@@ -284,6 +285,30 @@ def test_clean_while_a_run_is_active(weir, tmp_path, one_layer):
         assert "nothing can be removed now (the run is still active)" in weir("clean", tmp_path).out
         code, err = run.end()
     assert code == 0, err
+    shutil.rmtree(tmp_path)
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o600, 0o666])
+def test_a_lock_of_another_user_is_a_lock(weir, killed, one_layer, tmp_path, mode):
+    """Who may remove what others left must not remove what they are at: as root, and as one of the same group."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a file to another user")
+    staging, words = copy_of(killed, one_layer, tmp_path)
+    before = compare.folder_bytes(staging)
+    for path in (tmp_path / "out", staging):
+        path.chmod(0o777)
+    os.chown(staging / "lock", 12345, 12345)
+    (staging / "lock").chmod(mode)
+    clean = ["clean", tmp_path / "out", "--yes"]
+    with open(staging / "lock") as held:
+        fcntl.flock(held, fcntl.LOCK_SH)
+        assert "still active" in weir(*clean).out
+        if user := as_user(tmp_path, staging):
+            other = subprocess.run([*user, *map(os.fspath, clean)], capture_output=True, text=True)
+            assert "still active" in other.stdout, other
+        assert compare.folder_bytes(staging) == before
+    weir(*clean)
+    assert not staging.exists()
     shutil.rmtree(tmp_path)
 
 

@@ -108,6 +108,18 @@ def test_readers_end_by_the_signal(small_encoder, written, name, number):
     assert code == -number and "interrupted" in err, (code, err)
 
 
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+def test_no_half_written_record_is_left(weir, tmp_path, small_encoder, number):
+    """Before there is a plan it ends where it is: the edit log was begun, under a temporary name."""
+    words = ["quantize", small_encoder, tmp_path / "out.onnx", "--edit-log", tmp_path / "edits.jsonl"]
+    process = start(words, WATCHING)
+    wait_stopped(process.pid)
+    assert "edits.jsonl.part" in os.listdir(tmp_path), "the test is to find one"
+    process.send_signal(number)
+    code, out, err = end(process)
+    assert code == -number and os.listdir(tmp_path) == [], (code, err, os.listdir(tmp_path))
+
+
 def test_signal_while_the_output_is_put_in_place(weir, tmp_path, small_encoder):
     """All was done: it stays, and the loop of a shell is to end all the same."""
     weir("conv2matmul", small_encoder, tmp_path / "other.onnx")

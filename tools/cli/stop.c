@@ -10,6 +10,9 @@
 // A shell that runs a loop goes on with it after any exit code; it ends only if it sees that the
 // program was ended by the signal. So the signal that was noted is sent again once all is in order.
 //
+// Before anybody polls, a signal ends the program where it is; only files under a temporary name would be
+// left, and those the handler removes itself.
+//
 // What was ignored when the program began (nohup, a job in the background of a script) stays ignored.
 #include "stop.h"
 
@@ -33,21 +36,52 @@ static void note_signal(int signal_number) {
   if (!stopped) __atomic_store_n(&stopped, signal_number, __ATOMIC_RELAXED); // others read it
 }
 
-static void watch(size_t i) {
-  struct sigaction act = {.sa_handler = note_signal}, was;
+static const char *volatile temporary[8];
+enum { TEMPORARIES = sizeof temporary / sizeof temporary[0] };
+
+static void remove_and_end(int signal_number) {
+  for (size_t i = 0; i < TEMPORARIES; i++)
+    if (temporary[i]) unlink(temporary[i]);
+  signal(signal_number, SIG_DFL);
+  raise(signal_number); // delivered when the handler returns
+}
+
+static void watch(size_t i, void (*handler)(int)) {
+  struct sigaction act = {.sa_handler = handler}, was;
   sigemptyset(&act.sa_mask);
   if (sigaction(watched[i].number, NULL, &was) < 0 || was.sa_handler == SIG_IGN) return;
   taken[i] = 1;
   sigaction(watched[i].number, &act, NULL);
 }
 
+// A second call must not take a signal back that the first of its kind freed.
+static bool watching;
+
 const volatile int *stop_watch(void) {
-  static bool
-      watching; // a second call must not take a signal back that the first of its kind freed
   for (size_t i = 0; i < WATCHED && !watching; i++)
-    watch(i);
+    watch(i, note_signal);
   watching = true;
   return &stopped;
+}
+
+static void put_temporary(const char *was, const char *is) {
+  for (size_t i = 0; i < TEMPORARIES; i++)
+    if (temporary[i] == was) {
+      temporary[i] = is;
+      return;
+    }
+}
+
+void stop_removes(const char *path) {
+  static bool removing;
+  put_temporary(NULL, path);
+  for (size_t i = 0; i < WATCHED && !watching && !removing; i++)
+    watch(i, remove_and_end);
+  removing = true;
+}
+
+void stop_keeps(const char *path) {
+  put_temporary(path, NULL);
 }
 
 void stop_pass_on(void) {

@@ -6,6 +6,10 @@
 // that work in progress is left in order; a second SIGINT or SIGTERM ends the process at once.
 // Idempotent.
 const volatile int *stop_watch(void);
+// Until stop_watch, one that ends the process removes this file; path stays valid until stop_keeps,
+// which takes the same pointer. (Of more than a few at once, some may be left.)
+void stop_removes(const char *path);
+void stop_keeps(const char *path);
 // If one of them came, ends the process by that signal. To be called last, once all is said and in
 // order. Returns otherwise, and where nothing is ended by signals (the first process of a container).
 void stop_pass_on(void);

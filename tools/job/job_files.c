@@ -10,6 +10,7 @@
 #include "job.h"
 
 #include "report.h"
+#include "stop.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -59,6 +60,7 @@ int job_text_open(struct job_text *t, const char *path, struct arena *a, struct 
   t->on_stdout = cli_is_stream(path);
   if (t->on_stdout) return 0;
   t->file = fopen(plain ? t->temporary : path, "we");
+  if (t->file && plain) stop_removes(t->temporary);
   return t->file ? 0 : cannot_write(path, err);
 }
 
@@ -108,6 +110,7 @@ int job_text_publish(struct job_text *t, struct err *err) {
   if (!failed && fsync(fileno(t->file)) < 0 && errno != EINVAL && errno != EROFS) failed = -1;
   if (!failed && t->temporary) failed = rename(t->temporary, t->path);
   if (failed) return cannot_write(t->path, err);
+  if (t->temporary) stop_keeps(t->temporary);
   fclose(t->file);
   t->file = NULL;
   return 0;
@@ -117,6 +120,7 @@ void job_text_drop(struct job_text *t) {
   if (!t->file) return;
   fclose(t->file);
   if (t->temporary) unlink(t->temporary);
+  if (t->temporary) stop_keeps(t->temporary);
   t->file = NULL;
 }
 

@@ -97,8 +97,20 @@ bool staging_still_there(const struct staging *st) {
          named.st_dev == held.st_dev;
 }
 
-// The lock is written to, so it must be a file of ours. (Where the folder is only to be removed, what is
-// none keeps nobody out.) It stays -1 where there is none.
+// Somebody's lock, to be asked and not written to; another user's may be closed to writers. -1 with
+// errno, which is 0 where something lies there that is no lock and keeps nobody out.
+static int open_any_lock(int folder) {
+  const int flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  struct stat at;
+  if (fstatat(folder, "lock", &at, AT_SYMLINK_NOFOLLOW)) return -1;
+  errno = 0;
+  if (!S_ISREG(at.st_mode)) return -1;
+  const int fd = openat(folder, "lock", O_RDWR | flags);
+  return fd < 0 && errno == EACCES ? openat(folder, "lock", O_RDONLY | flags) : fd;
+}
+
+// The lock is written to, so it must be a file of ours; where the folder is only to be removed, it is enough
+// that nobody holds it. It stays -1 where there is none.
 static int open_lock(struct staging *st, enum staging_entry how, struct err *err) {
   struct err why = {0};
   for (int tries = 0; tries < ENTER_TRIES; tries++) {
@@ -109,7 +121,10 @@ static int open_lock(struct staging *st, enum staging_entry how, struct err *err
     if (st->lock >= 0 || errno != EEXIST) break;
   }
   if (st->lock >= 0 || (why.kind == ERR_NONE && how == STAGING_LOOK)) return 0;
-  if (why.kind == ERR_PERMISSION && how == STAGING_FOUND) return 0;
+  if (why.kind == ERR_PERMISSION && how == STAGING_FOUND) {
+    st->lock = open_any_lock(st->folder);
+    if (st->lock >= 0 || errno == 0) return 0;
+  }
   if (why.kind == ERR_NONE)
     return err_errno(err, errno, ERR_IO, "cannot open the lock of '%s'", quote_str(st->name).s);
   *err = why;
@@ -157,8 +172,8 @@ int staging_enter(struct staging *st, enum staging_entry how, bool *made, struct
 }
 
 bool staging_is_locked(int folder) {
-  const int fd = openat(folder, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (fd < 0) return false;
+  const int fd = open_any_lock(folder);
+  if (fd < 0) return errno == EACCES; // whoever may not look must not take it as dead
   const bool locked = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   close(fd);
   return locked;
