@@ -6,6 +6,8 @@ import os
 import onnx
 from onnx import TensorProto, helper
 
+from conftest import with_lines
+
 
 def model_with_defaults(folder, count):
     """`count` functions, each with an 8000-byte external tensor as a default; the file that holds them, too."""
@@ -44,7 +46,7 @@ def test_a_removed_function_leaves_no_payload(weir, tmp_path):
     log = tmp_path / "log.jsonl"
     weir("convert", source, tmp_path / "all.onnx", "--edit-log", log)
     edit = {"edit": "function.remove", "function": "f0", "graph": "g1", "domain": "loc", "name": "F0"}
-    log.write_text(log.read_text() + json.dumps(edit) + "\n")
+    log.write_text(with_lines(log.read_text(), json.dumps(edit)))
     weir("replay", log, source, tmp_path / "one.onnx")
     assert [f.name for f in onnx.load(tmp_path / "one.onnx", load_external_data=False).functions] == ["F1"]
     assert (tmp_path / "one.onnx.data").read_bytes() == (tmp_path / "w.bin").read_bytes()[8000:]

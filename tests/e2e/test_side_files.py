@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 
 import compare
 from chain import make_chain
-from conftest import as_user, program
+from conftest import as_user, ended, program
 
 
 @pytest.fixture
@@ -219,7 +219,7 @@ def doctored_log(weir, tmp_path, model, change, *edits):
     weir("convert", model, tmp_path / "first" / "out.onnx", "--edit-log", log, "--force")
     head = json.loads(log.read_text().splitlines()[0])
     change(head)
-    log.write_text("".join(json.dumps(line) + "\n" for line in [head, *edits]))
+    log.write_text(ended("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in [head, *edits])))
     return log
 
 

@@ -88,11 +88,12 @@ static void report_short(struct loader *l, uint32_t file, const struct load_lack
   if (lack->tensors <= LACKS_TOLD) return;
   const struct load_likeness is = load_looks_like(l->s, file);
   struct err cause = {0};
-  err_fill(&cause, is.what ? ERR_INPUT : ERR_MODEL,
-           "the data file '%s' is too short (%lu of %lu bytes): %lu tensors reach past its end, the "
-           "first is %s%s%s",
-           sources_shown(l->s, file).s, sources_size(l->s, file), lack->end, lack->tensors,
-           lack->first[0].place, is.what ? "; it " : "", is.what ? is.what : "");
+  err_fill(
+      &cause, is.what ? ERR_INPUT : ERR_MODEL,
+      "the data file '%s' is too short (%lu of %lu bytes): %lu tensors reach past its end, the "
+      "first is %s%s%s",
+      sources_shown(l->s, file).s, sources_size(l->s, file), lack->end, lack->tensors,
+      lack->first[0].place, is.what ? "; it " : "", is.what ? is.what : "");
   err_fill_hint(&cause, "%s", is.hint ? is.hint : "was the download complete?");
   tell(l, "", &cause);
 }

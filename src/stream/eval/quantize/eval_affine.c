@@ -245,8 +245,7 @@ static int make_grids(struct affine *z, struct err *err) {
   for (uint64_t c = 0; c < z->channels; c++) {
     struct eval_affine_grid *g = z->grids ? &z->grids[c] : &here;
     if (grid_of(z, c, g)) continue;
-    return err_set(err, ERR_FAIL,
-                   "a weight reaches from %g to %g: its type cannot hold that range",
+    return err_set(err, ERR_FAIL, "a weight reaches from %g to %g: its type cannot hold that range",
                    z->ranges[c].lo, z->ranges[c].hi);
   }
   return 0;
