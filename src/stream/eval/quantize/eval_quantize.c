@@ -51,12 +51,17 @@ static void fold_dims(const struct recipes *r, struct eval_quantize *z) {
   }
 }
 
+enum { BRIEF_ROWS = 64 };
+
 static void set_key(struct eval_quantize *z) {
   const uint64_t scale_bytes = z->cells * sizeof(float);
   uint64_t zero_bytes = (z->cells * z->q.bits + 7) / 8;
   if (eval_has_float_zeros(z)) zero_bytes = scale_bytes;
   if (z->q.symmetric && z->f.rule != KERNELS_RTN && z->f.rule != KERNELS_K_QUANT) zero_bytes = 0;
+  // A column of some dozens of elements is read again with its neighbours, in one read of many.
+  const bool brief = z->by_column && z->direct && z->k <= BRIEF_ROWS;
   z->key = (struct eval_cache_key){.of = z->of,
+                                   .brief = brief,
                                    .q = z->q,
                                    .units = scale_bytes <= UINT32_MAX ? z->units : 0,
                                    .bytes = {(uint32_t)zero_bytes, (uint32_t)scale_bytes}};
