@@ -765,6 +765,8 @@ static void test_turned_codes(void **state) {
 enum { MIB = 1 << 20 };
 static uint8_t tile[MIB];
 
+static uint64_t calls, questions; // of the last reads(): of sources, and of the cache
+
 // Source bytes read to make codes, scales and zeros of a made-up weight, as a multiple of the
 // weight, in units of `unit` bytes of codes.
 static double reads(int64_t rows, int64_t columns, uint32_t axis, size_t cache_bytes,
@@ -799,10 +801,28 @@ static double reads(int64_t rows, int64_t columns, uint32_t axis, size_t cache_b
       }
     }
   }
+  calls = io.calls;
+  questions = cache ? eval_cache_questions(cache) : 0;
   eval_close(ev);
   eval_cache_close(cache);
   recipes_free(&r);
   return (double)io.bytes / (double)bytes;
+}
+
+// Tall thin weights whose columns are too large for a box: many short rows come with one read. Flat
+// ones, of a million columns: a box asks about its neighbours, not about all that follow.
+static void test_tall_and_flat(void **state) {
+  (void)state;
+  enum { LONG = 1 << 20 };
+  (void)reads(2 * LONG, 3, 0, 0, 64 * MIB);
+  const uint64_t half = calls;
+  assert_true(half < LONG / 64);
+  (void)reads(4 * LONG, 3, 0, 0, 64 * MIB);
+  assert_true(calls <= 2 * half + half / 4);
+  for (int64_t n = LONG / 2; n <= 2 * LONG; n *= 2) {
+    assert_true(reads(1, n, 0, MIB, 64 * MIB) <= 3.01);
+    assert_true(questions <= 5 * (uint64_t)n);
+  }
 }
 
 // Reads of a weight of rows x columns, cut along the axis, to make its codes turned, in two units
@@ -876,11 +896,17 @@ static void test_source_bytes(void **state) {
 int main(void) {
   file_memory = malloc(FILE_BYTES);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_random_weights), cmocka_unit_test(test_faults),
-      cmocka_unit_test(test_other_rules),    cmocka_unit_test(test_gather_needs_room),
-      cmocka_unit_test(test_figures),        cmocka_unit_test(test_not_finite),
-      cmocka_unit_test(test_sums_as_text),   cmocka_unit_test(test_turned_codes),
-      cmocka_unit_test(test_source_bytes),   cmocka_unit_test(test_turned_source_bytes),
+      cmocka_unit_test(test_random_weights),
+      cmocka_unit_test(test_faults),
+      cmocka_unit_test(test_other_rules),
+      cmocka_unit_test(test_gather_needs_room),
+      cmocka_unit_test(test_figures),
+      cmocka_unit_test(test_not_finite),
+      cmocka_unit_test(test_sums_as_text),
+      cmocka_unit_test(test_turned_codes),
+      cmocka_unit_test(test_tall_and_flat),
+      cmocka_unit_test(test_source_bytes),
+      cmocka_unit_test(test_turned_source_bytes),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   free(file_memory);

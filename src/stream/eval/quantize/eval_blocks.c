@@ -358,9 +358,10 @@ static int choose(const struct filling *f, uint32_t id, uint64_t unit, uint64_t 
   }
   const uint64_t wanted = eval_quantize_wanted_end(f->t, id, eval_layout_start(z, unit));
   uint64_t end = eval_layout_unit(z, wanted - 1) + 1;
-  if (!codes) end = eval_quantize_unknown_end(f->t, z, unit, end);
   if (z->inner == 1 || !z->packs)
     fit = min_u64(fit, max_u64((z->inner == 1 ? ROWS_BOX_BYTES : LINES_BOX_BYTES) / bytes, 1));
+  // Of millions of short columns no box asks farther than it and its neighbour reach.
+  if (!codes) end = eval_quantize_unknown_end(f->t, z, unit, min_u64(end, unit + 2 * fit));
   const uint64_t boxes = (end - unit - 1) / fit + 1;
   h->last = unit + min_u64(round_up((end - unit - 1) / boxes + 1, 16), min_u64(fit, end - unit));
   return 0;
@@ -561,9 +562,10 @@ int eval_blocks_elements(struct eval_task *t, struct eval_stripe_box *b, uint64_
   while (count > 0) {
     const uint64_t unit = eval_layout_unit(z, first), at = first - eval_layout_start(z, unit);
     uint64_t n = min_u64(eval_layout_elements(z, unit) - at, count);
-    if (z->part == PART_CODES || !eval_quantize_known(t, z, first, &n, out)) {
-      const uint64_t cell = eval_layout_cell(z, at);
-      if (!holds(h, unit, cell) && fill(t, b, unit, cell, err) != 0) return -1;
+    const uint64_t cell = eval_layout_cell(z, at);
+    const bool held = holds(h, unit, cell); // what the box has is at hand: nobody need be asked
+    if (z->part == PART_CODES || held || !eval_quantize_known(t, z, first, &n, out)) {
+      if (!held && fill(t, b, unit, cell, err) != 0) return -1;
       if (z->part == PART_CODES && !h->codes) {
         const struct filling f = filling_of(t, b);
         if (compute_codes(&f, first, &n, out, err) != 0) return -1;

@@ -5,12 +5,14 @@
 //   a stretch    ────────────────────────   one view, no copy
 //   a stripe     ──  ·  ──  ·  ──  ·  ──    a read for each row: a view of the rows would read (and
 //                                           count) what lies between them
+//   a stripe of  ─·─·─·─·─·─·─·─·─·─·─·─    many rows with one read: what lies between two is less
+//   short rows                              than a read costs, and in the same page anyway
 #include "eval_blocks.h"
 
 #include <assert.h>
 #include <string.h>
 
-enum { VIEW_MOST = 4 << 20, VIEW_LEAST = 128 << 10 };
+enum { VIEW_MOST = 4 << 20, VIEW_LEAST = 128 << 10, SHORT_ROW = 1 << 10, READ_BYTES = 8 << 10 };
 
 // n elements in the stretch that is held, or NULL.
 static const uint8_t *held(const struct eval *ev, const struct eval_quantize *z, uint64_t first,
@@ -45,6 +47,29 @@ static int open_dense(struct eval_task *t, const struct eval_quantize *z,
   return 0;
 }
 
+static int read_elements(struct eval_task *t, const struct eval_quantize *z, uint64_t first,
+                         uint64_t n, uint8_t *to, struct err *err) {
+  if (!z->direct) return eval_elements(t, z->of, first, n, to, err);
+  const size_t bytes = (size_t)n * z->width;
+  return io_read(t->ev->io, z->at.file, z->at.off + first * z->width, to, bytes, err);
+}
+
+// The parts of short rows, with what lies between them.
+static int open_short_rows(struct eval_task *t, const struct eval_quantize *z,
+                           const struct eval_stretch *s, uint8_t *to, struct err *err) {
+  uint8_t some[READ_BYTES];
+  const size_t line = s->n * z->width, step = (size_t)s->step * z->width;
+  const size_t most = (READ_BYTES - line) / step + 1;
+  for (size_t i = 0; i < s->rows; i += most) {
+    const size_t rows = (size_t)min_u64(most, s->rows - i);
+    const uint64_t first = s->first + i * s->step;
+    if (read_elements(t, z, first, (rows - 1) * s->step + s->n, some, err) != 0) return -1;
+    for (size_t k = 0; k < rows; k++, to += line)
+      memcpy(to, some + k * step, line);
+  }
+  return 0;
+}
+
 int eval_panel_open(struct eval_task *t, const struct eval_quantize *z,
                     const struct eval_room *room, const struct eval_stretch *s,
                     struct eval_panel *p, struct err *err) {
@@ -53,16 +78,16 @@ int eval_panel_open(struct eval_task *t, const struct eval_quantize *z,
   if (s->n == s->step || s->rows == 1) return open_dense(t, z, room, first, s->rows * s->n, p, err);
   assert(s->rows * line <= room->tile_bytes);
   *p = (struct eval_panel){.at = room->tile};
+  if (s->step * z->width <= SHORT_ROW && !held(t->ev, z, first, s->n))
+    return open_short_rows(t, z, s, room->tile, err);
   for (size_t i = 0; i < s->rows; i++, first += s->step) {
     uint8_t *to = room->tile + i * line;
     const uint8_t *from = held(t->ev, z, first, s->n);
     int failed = 0;
     if (from)
       memcpy(to, from, line);
-    else if (z->direct)
-      failed = io_read(t->ev->io, z->at.file, z->at.off + first * z->width, to, line, err);
     else
-      failed = eval_elements(t, z->of, first, s->n, to, err);
+      failed = read_elements(t, z, first, s->n, to, err);
     if (failed) return -1;
   }
   return 0;

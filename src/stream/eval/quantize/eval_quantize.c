@@ -52,6 +52,8 @@ static void fold_dims(const struct recipes *r, struct eval_quantize *z) {
   }
 }
 
+enum { BRIEF_ROWS = 64 };
+
 static void set_key(struct eval_quantize *z) {
   const uint64_t scale_bytes = z->cells * sizeof(float);
   uint64_t zero_bytes = (z->cells * z->q.bits + 7) / 8;
@@ -59,7 +61,10 @@ static void set_key(struct eval_quantize *z) {
   const bool zeros = !z->q.symmetric || z->f.rule == KERNELS_RTN || z->f.rule == KERNELS_K_QUANT ||
                      z->f.rule == KERNELS_K_QUANT_BEST;
   if (!zeros) zero_bytes = 0;
+  // A column of some dozens of elements is read again with its neighbours, in one read of many.
+  const bool brief = z->by_column && z->direct && z->k <= BRIEF_ROWS;
   z->key = (struct eval_cache_key){.of = z->of,
+                                   .brief = brief,
                                    .q = z->q,
                                    .units = scale_bytes <= UINT32_MAX ? z->units : 0,
                                    .bytes = {(uint32_t)zero_bytes, (uint32_t)scale_bytes}};

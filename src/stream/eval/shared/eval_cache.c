@@ -45,7 +45,7 @@ struct entry {
 struct eval_cache {
   pthread_mutex_t mu;
   size_t budget, held;
-  uint64_t stamp;
+  uint64_t stamp, questions;
   TABLE(struct entry, entries);
   struct eval_turns *turns;
   struct eval_cache_file file;
@@ -164,6 +164,7 @@ static bool take_file(struct eval_cache *c, struct entry *e) {
   if (!c->asked_for_file && c->file.open) c->fd = c->file.open(c->file.ctx);
   c->asked_for_file = true;
   const uint64_t bytes = all_bytes(&e->key);
+  if (e->key.brief) return false;
   if (c->fd < 0 || c->file_failed || fstatvfs(c->fd, &fs) != 0) return false;
   if (bytes > (uint64_t)fs.f_bavail * fs.f_frsize / FREE_PART) return false;
   e->file_at = c->file_end;
@@ -364,8 +365,13 @@ bool eval_cache_has(struct eval_cache *c, const struct eval_cache_key *key, uint
   pthread_mutex_lock(&c->mu);
   const struct entry *e = find(c, key);
   const bool has = e && is_kept(c, e, unit) && is_known(e, unit);
+  c->questions++;
   pthread_mutex_unlock(&c->mu);
   return has;
+}
+
+uint64_t eval_cache_questions(const struct eval_cache *c) {
+  return c->questions;
 }
 
 bool eval_cache_settled(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit) {

@@ -32,6 +32,7 @@ struct eval_cache_key {
   struct recipe_quantization q; // as in the table of recipes
   uint64_t units;
   uint32_t bytes[EVAL_CACHE_PARTS]; // of a unit's parts; 0: it has none
+  bool brief; // a unit is found again sooner than it is written to the file and read there
 };
 bool eval_cache_same(const struct eval_cache_key *a, const struct eval_cache_key *b);
 
@@ -68,6 +69,8 @@ bool eval_cache_look(struct eval_cache *c, const struct eval_cache_key *key, uin
 
 // Is a unit there? And is there nothing to wait for: is it there, or known not to be kept?
 bool eval_cache_has(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit);
+// How often that was asked so far; for tests.
+uint64_t eval_cache_questions(const struct eval_cache *c);
 bool eval_cache_settled(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit);
 
 // Whose turn it is to compute units of this cache (eval_turns.h).
