@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,10 @@ import make_encoder  # noqa: E402
 from installed import package_model, package_models  # noqa: E402, F401 (for the tests)
 
 DATA = TESTS / "data"
+
+# Who runs the tests in the background of a script has SIGINT ignored, which children inherit.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def program(variable):

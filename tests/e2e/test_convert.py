@@ -451,9 +451,8 @@ def test_permissions_come_from_the_umask(weir, tmp_path, mask, mode):
 
 def test_equal_bytes_for_any_workers_engine_and_memory(weir, tmp_path, medium_encoder):
     """Copies and transposes, seven units: nothing about a run shows in its output."""
-    least = int(
-        re.search(r"needs (\d+) bytes", weir("convert", medium_encoder, "-o", "x", "--memory=1", code=2).err)[1]
-    )
+    said = weir("convert", medium_encoder, "-o", tmp_path / "x", "--memory=1", code=2).err
+    least = int(re.search(r"needs (\d+)MiB", said)[1]) << 20
     source, expected = medium_encoder, None
     runs = [*itertools.product((1, 2, 3), ("uring", "sync"), ("least", "48MiB"))]
     for jobs, engine, memory in runs:

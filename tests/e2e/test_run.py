@@ -137,7 +137,7 @@ def test_the_older_name_of_quantize_means_the_same(weir, tmp_path, words):
         out = folder(tmp_path / name)
         records = ["--edit-log", out.with_suffix(".jsonl"), "--plan-out", out.with_suffix(".plan")]
         done = weir(line[0], SOURCE, out, *line[1:], *records)
-        assert done.out.startswith("quantize: converted 19")
+        assert done.out.startswith("19 weights quantized to 4 bits in blocks of 32")
         made.append(compare.folder_bytes(out.parent))
     assert made[0] == made[1] and b'"command":"quantize"' in (tmp_path / "new" / "out.jsonl").read_bytes()
 

@@ -52,7 +52,7 @@ def test_a_file_of_that_name(weir, tmp_path, model):
 def test_report_on_standard_output(weir, tmp_path, model):
     """It stands alone there, and no file is made."""
     said = weir("convert", "a.onnx", "b.onnx", "--report-json", "-", cwd=tmp_path).json()
-    assert said["weir"]["command"] == "convert" and names(tmp_path) == ["a.onnx", "b.onnx"]
+    assert said["command"] == "convert" and names(tmp_path) == ["a.onnx", "b.onnx"]
     assert weir("convert", "a.onnx", "c.onnx", "--report-json", "-", "--dry-run", cwd=tmp_path).json()["weir"]["dry_run"]
 
 

@@ -126,7 +126,7 @@ def test_a_link_swapped_in_while_it_runs(weir, tmp_path):
                 "convert", inside / "model.onnx", inside / "out.onnx", "--inline", "--no-manifest", "--force", code=None
             )
             codes.append(done.code)
-            assert done.code in (0, 65, 66), done.said
+            assert done.code in (0, 65, 66, 77), done.said
             if done.code == 0:
                 content = (inside / "out.onnx").read_bytes()
                 assert b"harmless" in content and b"secret" not in content

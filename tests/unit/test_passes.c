@@ -123,9 +123,9 @@ static void test_other_words(void **state) {
   }
   expect_json("cast:to=BF16", "{\"to\":\"bfloat16\",\"on_overflow\":\"fail\"}");
   expect_list("quantize:op_types=matmul+GATHER", "op-types", 2, listed);
-  refuse("cast:to=float", "'float' is no value for to", "");
-  refuse("cast:to=fp16=float16", "'fp16=float16' is no value for to", "");
-  refuse("quantize:format=fp16", "'fp16' is no value for format", "");
+  refuse("cast:to=float", "invalid value 'float' for to", "");
+  refuse("cast:to=fp16=float16", "invalid value 'fp16=float16' for to", "");
+  refuse("quantize:format=fp16", "invalid value 'fp16' for format", "");
 }
 
 // However options are said, what is recorded is the same; what means nothing beside the others is not.
@@ -145,8 +145,8 @@ static void test_records(void **state) {
   }
   expect_list("quantize:budget=1M", "candidates", 4,
               (const char *const[]){"4:128", "4:64", "4:32", "8:128"});
-  refuse("quantize:budget=1M,candidates=4:64+", "is no value for candidates", "");
-  refuse("quantize:budget=1M,candidates=4:64\\,\\,8:64", "is no value for candidates", "");
+  refuse("quantize:budget=1M,candidates=4:64+", "for candidates", "");
+  refuse("quantize:budget=1M,candidates=4:64\\,\\,8:64", "for candidates", "");
   if (parse(&p, "quantize")) fail_msg("%s", p.err.msg);
   assert_null(strstr(pass_values_json(p.v, &p.p.arena), "candidates"));
   assert_null(strstr(pass_values_json(p.v, &p.p.arena), "gate_action"));

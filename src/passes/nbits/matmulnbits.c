@@ -181,8 +181,8 @@ int pass_matmulnbits(struct pass_env *env, struct matmulnbits_options *options,
   int rc = nbits_choose(&w, list.sites, list.n_sites, result, err);
   if (rc == 0) rc = nbits_raise(&w, list.sites, list.n_sites, err);
   if (rc == 0) warn_narrow(&w, &list);
-  if (rc == 0) count_half_empty(&w, result);
   if (rc == 0) rewrite_all(&w, &list);
+  if (rc == 0) count_half_empty(&w, result);
   return end(&w, &list, rc, err);
 }
 
