@@ -75,7 +75,7 @@ static int seal(struct job *job, const struct carry_out *c, struct staging *st, 
   struct put_in_place x = in_place(job);
   x.work = c->work;
   x.report = span_of(report.text, report.n);
-  const int rc = put_in_place(&x, st, err);
+  const int rc = put_in_place(&x, st, &job->unchanged, err);
   json_done(&report);
   return rc;
 }

@@ -96,6 +96,7 @@ struct job {
   struct run_error *errors; // of what the run quantized; in the arena
   uint32_t n_errors;
   bool all_made;       // every unit of the plan is recorded
+  bool unchanged;      // the outputs were there already, byte for byte: none was touched
   const char *resumed; // "units": finished ones were taken over; "seal": only renames were left;
                        // NULL: all was done by this run
   struct job_ahead ahead;

@@ -116,14 +116,12 @@ int put_in_place_bytes(const struct put_in_place *x, uint64_t *bytes, struct err
 }
 
 void put_in_place_say_left(const struct seal_report *report) {
-  if (report->unchanged)
-    report_notice(
-        "nothing changed: the files there have these bytes already, and were not touched");
   if (report->old_sidecar_left[0])
     report_notice("the old data file %s was kept: %s", report->old_sidecar_left, report->why_left);
 }
 
-int put_in_place(const struct put_in_place *x, struct staging *st, struct err *err) {
+int put_in_place(const struct put_in_place *x, struct staging *st, bool *unchanged,
+                 struct err *err) {
   struct companion *tensors = NULL; // NULL: not wanted
   struct json_out manifest = {0};
   struct seal_report report = {0};
@@ -141,6 +139,7 @@ int put_in_place(const struct put_in_place *x, struct staging *st, struct err *e
     if (x->report.n) rc = fs_put_file(st->folder, STAGING_REPORT, x->report, err);
     if (rc == 0) rc = seal_run(st, x->plan, &options, &report, err);
   }
+  *unchanged = rc == 0 && report.unchanged;
   put_in_place_say_left(&report);
   json_done(&manifest);
   companion_close(tensors);
