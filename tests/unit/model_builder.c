@@ -178,7 +178,12 @@ static void add_info(struct build *b, uint32_t value, enum info_home home, enum 
   m->infos[at] = i;
 }
 
+// A list that is not the last one moves behind it.
 static uint32_t append_io(struct build *b, uint32_t *first, uint32_t *n, uint32_t value) {
+  if (*n > 0 && *first + *n == b->m->n_graph_io) {
+    *TABLE_PUSH(b->m, graph_io) = value;
+    return (*n)++;
+  }
   const uint32_t run = TABLE_ADD(b->m, graph_io, *n + 1);
   for (uint32_t i = 0; i < *n; i++)
     b->m->graph_io[run + i] = b->m->graph_io[*first + i];

@@ -247,13 +247,15 @@ static void check_io(const struct model *m, uint32_t graph) {
   const struct model_graph *g = &m->graphs[graph];
   for (uint32_t i = 0; i < g->n_inputs; i++)
     HOLDS(m->values[m->graph_io[g->inputs + i]].flags & VALUE_IS_INPUT, graph);
+  uint32_t *times = calloc(m->n_values + (size_t)1, sizeof *times);
+  HOLDS(times, graph);
+  for (uint32_t i = 0; i < g->n_outputs; i++)
+    times[m->graph_io[g->outputs + i]]++;
   for (uint32_t i = 0; i < g->n_outputs; i++) {
     const uint32_t value = m->graph_io[g->outputs + i];
-    uint32_t times = 0;
-    for (uint32_t k = 0; k < g->n_outputs; k++)
-      times += m->graph_io[g->outputs + k] == value;
-    HOLDS(m->values[value].n_graph_outputs == times, graph);
+    HOLDS(m->values[value].n_graph_outputs == times[value], graph);
   }
+  free(times);
 }
 
 // A row that differs from the source says so, and so does everything around it.
