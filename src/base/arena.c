@@ -41,7 +41,7 @@ uint64_t arena_peak_bytes(void) {
 }
 
 static void hold(uint64_t bytes) {
-  const uint64_t now = held += bytes;
+  const uint64_t now = atomic_fetch_add(&held, bytes) + bytes;
   uint64_t most = peak;
   while (now > most && !atomic_compare_exchange_weak(&peak, &most, now))
     ;
