@@ -179,8 +179,7 @@ bool job_output_taken(void *ctx, const char *name) {
   return true;
 }
 
-// What the data file's name stands for now: with --inplace and --force, one of the model that is
-// replaced, or another model's, and then the new one has got another name.
+// The data files that are there under the output's names may be written, and none is the input's.
 int job_output_check_data(const struct job *job, struct err *err) {
   for (uint32_t i = 0; i + 1 < job->plan.n_outputs && !job->out.folder_is_above; i++) {
     const char *name = job->plan.outputs[i].name;

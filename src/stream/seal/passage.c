@@ -156,23 +156,21 @@ static int rewrite(struct rewriting *w, int in, int out, uint8_t *buf, struct er
 static int write_passage(struct seal_intent *s, const struct staging *st,
                          const struct seal_move *onnx, struct entry *entries, uint32_t n,
                          struct err *err) {
+  const int in = openat(st->folder, onnx->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (in < 0)
+    return err_errno(err, errno, ERR_IO, "cannot open the staged '%s'", quote_str(onnx->name).s);
   struct arena scratch = {0};
   struct rewriting w = {.entries = entries, .n = n, .unit = digest_new()};
   uint8_t *buf = arena_alloc(&scratch, WINDOW);
   for (uint32_t i = 0; i < n; i++)
     if (entries[i].n > w.longest) w.longest = entries[i].n;
   w.digests = arena_alloc(&s->arena, onnx->n_units * DIGEST_BYTES + 1);
-  const int in = openat(st->folder, onnx->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  fs_ops->unlinkat(st->folder, PASSAGE_NAME, 0); // of a seal that was not begun after all
-  const int out =
-      fs_ops->openat(st->folder, PASSAGE_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
   struct stat at;
-  int rc = 0;
-  if (in < 0 || out < 0 || fstat(out, &at))
-    rc = err_errno(err, errno, ERR_IO, "cannot make '%s' in '%s'", PASSAGE_NAME,
-                   quote_str(st->name).s);
-  if (rc == 0) rc = rewrite(&w, in, out, buf, err);
-  if (in >= 0) close(in);
+  const int out = fs_make_own(st->folder, PASSAGE_NAME, O_WRONLY, err);
+  int rc = out < 0 ? -1 : rewrite(&w, in, out, buf, err);
+  if (rc == 0 && fstat(out, &at))
+    rc = err_errno(err, errno, ERR_IO, "cannot look at '%s'", PASSAGE_NAME);
+  close(in);
   if (out >= 0) close(out);
   digest_free(w.unit);
   arena_free(&scratch);
@@ -231,16 +229,19 @@ static int copy_bytes(int in, int out, struct err *err) {
 
 static int copy_under(const struct staging *st, const struct seal_move *m, struct err *err) {
   const int in = openat(st->folder, m->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  fs_ops->unlinkat(st->folder, COPY_NAME, 0); // of a copy that was not finished
   struct stat at;
-  const int out = in < 0 || fstat(in, &at)
-                      ? -1
-                      : fs_ops->openat(st->folder, COPY_NAME,
-                                       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, at.st_mode & 0777);
-  int rc = out < 0 ? cannot_link(m, err) : copy_bytes(in, out, err);
-  if (in >= 0) close(in);
+  if (in < 0 || fstat(in, &at)) {
+    const int rc = cannot_link(m, err);
+    if (in >= 0) close(in);
+    return rc;
+  }
+  const int out = fs_make_own(st->folder, COPY_NAME, O_WRONLY, err);
+  int rc = out < 0 ? -1 : copy_bytes(in, out, err);
+  close(in);
   if (out >= 0) close(out);
-  if (rc == 0 && seal_rename_new(st->folder, COPY_NAME, st->dest, m->via)) rc = cannot_link(m, err);
+  if (rc == 0 && (fs_ops->fchmodat(st->folder, COPY_NAME, at.st_mode & 0777) ||
+                  seal_rename_new(st->folder, COPY_NAME, st->dest, m->via)))
+    rc = cannot_link(m, err);
   return rc;
 }
 

@@ -16,25 +16,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BUFFER_BYTES = 1 << 20 };
-
 // ---- is it ours? ----
 
 static bool same_bytes(int fd, const struct seal_move *m) {
   struct arena scratch = {0};
-  struct digest *d = digest_new();
-  uint8_t *buf = arena_alloc(&scratch, BUFFER_BYTES), is[DIGEST_BYTES];
-  bool same = true;
-  for (uint32_t i = 0; same && i < m->n_units; i++) {
-    const uint64_t off = i * PLAN_UNIT_BYTES, len = min_u64(PLAN_UNIT_BYTES, m->size - off);
-    const struct reread unit = {.fd = fd, .name = m->name, .off = off, .len = len};
-    struct err unread = {0};
-    digest_start(d);
-    same = reread_hash(&unit, d, buf, BUFFER_BYTES, &unread) == 0;
-    digest_end(d, is);
-    same = same && memcmp(is, m->units[i], DIGEST_BYTES) == 0;
+  struct reread_known *rows = arena_alloc(&scratch, m->n_units * sizeof *rows + 1);
+  for (uint32_t i = 0; i < m->n_units; i++) {
+    const uint64_t off = i * PLAN_UNIT_BYTES;
+    rows[i] = (struct reread_known){.fd = fd,
+                                    .off = off,
+                                    .len = min_u64(PLAN_UNIT_BYTES, m->size - off),
+                                    .sha256 = m->units[i]};
   }
-  digest_free(d);
+  bool same = reread_compare(rows, m->n_units, &(struct reread_work){0});
+  for (uint32_t i = 0; i < m->n_units; i++)
+    same = same && !rows[i].differs;
   arena_free(&scratch);
   return same;
 }
