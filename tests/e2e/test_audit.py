@@ -229,7 +229,7 @@ def rewritten(lines, row, **change):
 
 
 COMPANION_DAMAGES = {
-    "out of range": (lambda lines: rewritten(lines, 3, offset=1 << 40), "line 4 lies outside its file"),
+    "out of range": (lambda lines: rewritten(lines, 3, offset=1 << 40), "line 4 is outside its file"),
     "unknown name": (lambda lines: rewritten(lines, 1, name="nobody"), "line 2 names a tensor that the model"),
     "unknown file": (lambda lines: rewritten(lines, 0, file="../x"), "line 1 names a file"),
     "too few digests": (lambda lines: rewritten(lines, 0, sha256=[]), "line 1 has not one digest"),

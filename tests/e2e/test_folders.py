@@ -19,7 +19,7 @@ def model(tmp_path):
 def test_a_missing_folder_is_made(weir, tmp_path, model):
     out = tmp_path / "new" / "out.onnx"
     dry = weir("convert", model, out, "--dry-run")
-    assert f"folder: '{tmp_path}' is writable (the nearest that exists; the run makes the output's own)" in dry.out
+    assert f"folder: '{tmp_path}' is writable (the nearest existing one; the run creates the output's folder)" in dry.out
     assert names(tmp_path) == ["a.onnx"]
     weir("convert", model, out)
     assert names(tmp_path / "new") == ["out.onnx"]

@@ -95,7 +95,7 @@ def test_data_that_is_no_longer_used_is_named(weir, folder):
     model.write_bytes(model.read_bytes().replace(data.name.encode(), old.name.encode()))
     shutil.copy(model, folder / "twin.onnx")
     done = weir("convert", folder / "twin.onnx", model, "--inline", "--force")
-    assert f"'{old.name}' (" in done.err and "'twin.onnx' names it too" in done.err, done.err
+    assert f"'{old.name}' (" in done.err and "'twin.onnx' uses it too" in done.err, done.err
     (folder / "twin.onnx").unlink()
     assert old.exists()
 
