@@ -364,7 +364,7 @@ def test_signal_while_the_input_is_hashed(weir, tmp_path, medium_encoder):
         assert recorded(tmp_path) == UNITS - 1
         run.send_signal("SIGTERM")
         code, err = run.end()
-    assert code == -signal.SIGTERM and "interrupted while the input" in err, err
+    assert code == -signal.SIGTERM and "interrupted while hashing the input" in err, err
     report = weir.report(*words, "--resume")
     assert report["weir"]["units_resumed"] == UNITS
     shutil.rmtree(tmp_path)

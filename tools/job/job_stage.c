@@ -182,7 +182,7 @@ static struct job_stage *answer(struct job *job, const struct stage_row *row,
     json_done(&text);
   } else if (row->reads(stage->artifact.text, q)) {
     stage->resumed = true;
-    report_notice("resumed: taken over what an interrupted run had %s", row->done);
+    report_notice("resumed: reusing what an interrupted run had %s", row->done);
   } else {
     rc = err_set(
         err, ERR_INPUT,
