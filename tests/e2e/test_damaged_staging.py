@@ -88,7 +88,7 @@ def test_damage_with_units_unfinished(weir, killed, one_layer, tmp_path, name, h
     weir("audit", tmp_path / "out" / "out.onnx")
     if name == "out.onnx.data" and how == "flipped":
         assert done.json()["weir"]["units_resumed"] == 1
-        assert "1 of the pieces of 64 MiB that an interrupted run had written has changed since: made again" in done.err
+        assert "1 of the 64 MiB units that an interrupted run had written has changed since and will be rewritten" in done.err
     shutil.rmtree(tmp_path)
 
 
@@ -146,7 +146,7 @@ def test_a_seal_is_not_completed_over_another_input(weir, weir_fault, quick_fold
     content = source.read_bytes()
     source.unlink()
     source.write_bytes(content)
-    assert "--fresh gives it up" in weir(*setting.words(here), code=75).err
+    assert "--fresh discards it" in weir(*setting.words(here), code=75).err
     weir(*setting.words(here), "--fresh")
     assert compare.folder_bytes(here / "out") == setting.files
 
@@ -235,7 +235,7 @@ def test_what_others_put_there(weir, killed, one_layer, tmp_path, name, kind):
         assert elsewhere.read_bytes() == THESIS
         kept = kind == "folder" and name != "artifacts"
         if kept and name != "seal.json":
-            assert code == 77 and name in said and "did not make" in said, said
+            assert code == 77 and name in said and "did not create" in said, said
             assert (staging / name / "a").read_bytes() == THESIS
         elif name != "seal.json":
             assert code == 0 and not staging.exists(), said
@@ -270,7 +270,7 @@ def test_clean_goes_on_behind_what_it_cannot_remove(weir, tmp_path):
     (other / "thesis").write_bytes(THESIS)
     assert "3 interrupted runs (" in weir("clean", tmp_path).out
     done = weir("clean", tmp_path, "--yes", code=77)
-    assert "'b.onnx.data' in '.b.onnx.0000000000000001.weir' is a folder that weir did not make" in done.err
+    assert "'b.onnx.data' in '.b.onnx.0000000000000001.weir' is a folder that weir did not create" in done.err
     assert done.out.count("  removed") == 2 and "removed 2 interrupted runs (" in done.out
     assert (other / "thesis").read_bytes() == THESIS
     assert [path.name for path in staging_folders(tmp_path)] == [other.parent.name]

@@ -218,7 +218,7 @@ static void ranges_past_the_end_are_refused(void **state) {
 
 static void expect_truncated(const struct err *err) {
   assert_int_equal(err->kind, ERR_INPUT);
-  assert_non_null(strstr(err->msg, "/x.data' was truncated while we read it"));
+  assert_non_null(strstr(err->msg, "/x.data' was truncated while it was being read"));
 }
 
 static void grow_back(const struct fixture *fx) {

@@ -26,10 +26,9 @@ static int check_units(const struct carry_out *c, struct carried *made, struct e
     return -1;
   }
   if (n > 0)
-    report_notice(
-        "%u of the pieces of 64 MiB that an interrupted run had written %s changed since: "
-        "made again",
-        n, n == 1 ? "has" : "have");
+    report_notice("%u of the 64 MiB units that an interrupted run had written %s changed since and "
+                  "will be rewritten",
+                  n, n == 1 ? "has" : "have");
   return 0;
 }
 

@@ -142,7 +142,7 @@ static void print_written(struct job *job, const char *name, const char *before)
 static void print_files(struct job *job) {
   char name[256];
   print_written(job, job->out.onnx_name,
-                job->unchanged ? "left as they were, since they have these bytes: " : "wrote ");
+                job->unchanged ? "unchanged, since they have the same bytes already: " : "wrote ");
   for (uint32_t i = 0; i < job->plan.n_outputs; i++)
     if (strcmp(job->plan.outputs[i].name, job->out.onnx_name) != 0)
       print_written(job, job->plan.outputs[i].name, ", ");

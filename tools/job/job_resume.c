@@ -80,10 +80,10 @@ static int prepare_report(struct ending *e, struct err *err) {
   if (args->command == CLI_conv2matmul &&
       cli_flag(args, cli_pass_option(args->command, "strict-compat"))) {
     err_set(err, ERR_USAGE,
-            "the run of '%s' that was interrupted kept no report, and one with --strict-compat "
-            "cannot be made without the run",
+            "the interrupted run of '%s' kept no report, and --strict-compat cannot make one "
+            "without running again",
             quote_str(e->job->out.path).s);
-    return err_hint(err, "without --report-json, --report-json-stdout and --json it is completed");
+    return err_hint(err, "leave out --report-json, --report-json-stdout and --json to complete it");
   }
   struct seal_intent s;
   struct err ignored = {0}; // seal.json goes first when a finished folder is removed
@@ -163,10 +163,10 @@ static int give_up(struct job *job, const char *name, bool *given_up, struct err
 
 static int refuse(struct job *job, struct err *err) {
   const struct cli_args *args = job->args;
-  err_set(err, ERR_RETRY, "an earlier run was interrupted while it put '%s' in place",
+  err_set(err, ERR_RETRY, "an earlier run was interrupted while it moved '%s' into place",
           quote_str(job->out.path).s);
   if (cli_flag(args, OPT_DRY_RUN))
-    return err_hint(err, "the command that was interrupted, given again, completes it");
+    return err_hint(err, "run the interrupted command again to complete it");
   return err_because(err, REASON_SEAL_BEGUN);
 }
 

@@ -225,11 +225,10 @@ static bool is_same_round(const struct budget_round *a, const struct budget_roun
 static const char *limit_hint(struct job *job) {
   const uint64_t bytes = conv2matmul_weight_bytes(&job->model);
   if (bytes < job->output_limit / 20) return NULL;
-  return arena_printf(
-      &job->arena,
-      "raise --budget, add candidates of fewer bits or larger blocks, or run conv2matmul "
-      "first: pointwise Conv nodes hold %s that are not quantized",
-      quote_bytes(bytes).s);
+  return arena_printf(&job->arena,
+                      "raise --budget, add candidates with fewer bits or larger blocks, or run "
+                      "conv2matmul first: %s in pointwise Conv nodes are not quantized",
+                      quote_bytes(bytes).s);
 }
 
 static int keep_budget(struct job *job, struct pass_job *pj, struct pass_run *run,

@@ -90,7 +90,7 @@ static bool is_repeat(struct span text, struct span *inside, struct span *rounds
 static int add_repeat(struct pipeline *p, struct span inside, struct span rounds, struct err *err) {
   uint64_t most = PIPELINE_ROUNDS;
   if (rounds.n > 0 && (!span_decimal(rounds, &most) || most == 0 || most > INT32_MAX))
-    return err_set(err, ERR_USAGE, "'%s' is no limit of rounds: it takes a whole number from 1",
+    return err_set(err, ERR_USAGE, "'%s' is not a number of rounds: use a whole number from 1",
                    quote(rounds).s);
   const char between = memchr(inside.at, ';', inside.n) ? ';' : ',';
   const bool has_options = memchr(inside.at, ':', inside.n) != NULL;
@@ -101,8 +101,9 @@ static int add_repeat(struct pipeline *p, struct span inside, struct span rounds
     if (add_pass(p, span_of(inside.at, n), err)) {
       if (between == ';' || !has_options) return -1;
       err->hint[0] = '\0'; // more likely than what it guessed
-      return err_hint(err,
-                      "inside repeat( ) semicolons keep passes apart whose options have commas");
+      return err_hint(
+          err,
+          "inside repeat( ), separate passes by semicolons where their options contain commas");
     }
     if (!end) break;
     inside = span_of(end + 1, inside.n - n - 1);

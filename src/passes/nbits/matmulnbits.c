@@ -81,7 +81,7 @@ static void warn_unmatched(struct nbits_work *w, const struct list *list,
     name_pattern_consider(&c, p, model_name_str(k->m, list->sites[i].name));
   }
   kit_warn(k,
-           arena_printf(&k->site, "%s '%s' matches no weight and no node that could be quantized",
+           arena_printf(&k->site, "%s '%s' matches no weight and no node that can be quantized",
                         option, quote_str(p->text).s),
            name_pattern_hint(&c, &k->site));
 }

@@ -183,8 +183,8 @@ static int fail_gate(const struct choosing *c, struct err *err) {
                quote_str(w->name).s, figures_sqnr_db(f));
   }
   if (n == 0) return 0;
-  err_set(err, ERR_FAIL, "%u of %u weights miss the gate: %s%s", n, c->n_weights, list,
-          n > NAMED ? ", …" : "");
+  err_set(err, ERR_FAIL, "%u of %u weights %s the gate: %s%s", n, c->n_weights,
+          n == 1 ? "misses" : "miss", list, n > NAMED ? ", …" : "");
   return err_hint(err, "--gate-action raise gives them 8 bits, skip leaves them as they are");
 }
 

@@ -29,9 +29,10 @@ static struct quoted name_of(const struct io *io, uint32_t file) {
 }
 
 static int truncated(const struct io *io, uint32_t file, uint64_t size, struct err *err) {
-  err_fill(err, ERR_INPUT, "'%s' was truncated while we read it: %lu of its %lu bytes are left",
+  err_fill(err, ERR_INPUT,
+           "'%s' was truncated while it was being read: %lu of its %lu bytes are left",
            name_of(io, file).s, size, sources_size(io->sources, file));
-  return err_hint(err, "let what writes to it finish, then start again");
+  return err_hint(err, "wait until nothing writes to it any more, then run again");
 }
 
 static int check_range(const struct io *io, uint32_t file, uint64_t off, size_t n,

@@ -86,7 +86,7 @@ static int compare(const struct staging *st, const struct seal_intent *s, const 
   struct reread_known *rows = arena_alloc(scratch, (n + 1) * sizeof *rows);
   n = list_ranges(s, fds, n_files, rows);
   if (!reread_compare(rows, n, work))
-    return err_set(err, ERR_RETRY, "interrupted while the work of an earlier run was checked");
+    return err_set(err, ERR_RETRY, "interrupted while checking the work of an earlier run");
   return say_differs(st, s, n_files, rows, err);
 }
 

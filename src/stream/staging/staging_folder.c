@@ -86,8 +86,9 @@ static int busy(const struct staging *st, struct err *err) {
 static int cannot_make(const struct staging *st, int errnum, struct err *err) {
   err_fill_errno(err, errnum, ERR_IO, "cannot make the staging folder '%s' in '%s'",
                  quote_str(st->name).s, quote_str(st->dest_path).s);
-  return err_hint(err, "outputs grow in a folder of their own beside OUT, so that folder must be "
-                       "writable");
+  return err_hint(
+      err,
+      "outputs are first written to a folder next to OUT, so the folder of OUT must be writable");
 }
 
 bool staging_still_there(const struct staging *st) {
@@ -166,8 +167,7 @@ int staging_enter(struct staging *st, enum staging_entry how, bool *made, struct
     st->lock = st->folder = -1;
     if (entered < 0 || (gone && !make)) return -1;
   }
-  return err_set(err, ERR_RETRY,
-                 "'%s' in '%s' is made and removed by other processes again and again",
+  return err_set(err, ERR_RETRY, "'%s' in '%s' keeps being created and removed by other processes",
                  quote_str(st->name).s, quote_str(st->dest_path).s);
 }
 
@@ -245,9 +245,10 @@ int staging_empty(int folder, const char *what, bool keep_lock, struct err *err)
       unlink_one(folder, "lock", 0, what, err))
     return -1;
   if (!e.other[0]) return 0;
-  err_set(err, ERR_PERMISSION, "'%s' in '%s' is a folder that weir did not make: it was left there",
+  err_set(err, ERR_PERMISSION,
+          "'%s' in '%s' is a folder that weir did not create: it was not removed",
           quote_str(e.other).s, quote_str(what).s);
-  return err_hint(err, "look what is in it, and remove it; then give the same command again");
+  return err_hint(err, "check what is in it and remove it, then run the same command again");
 }
 
 struct sum {
