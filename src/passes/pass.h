@@ -46,6 +46,8 @@ struct pass_site {
   const char *chosen, *chosen_by;
   const struct figures *figures; // of what was picked; NULL without
   uint32_t codes; // recipe id of its codes, where it is quantized by this site; else NO_ID
+  uint32_t
+      of; // with codes: the tensor whose place they take. Tensors of equal bytes have one recipe
   const char
       *pass; // of several that run together: the name of the one it is of; NULL: the one that runs
 };

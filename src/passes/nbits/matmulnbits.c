@@ -105,7 +105,8 @@ static void report(struct nbits_work *w, const struct nbits_site *s, uint32_t co
                          .reason = s->reason,
                          .skipped = !s->converts,
                          .place = s->index + 1,
-                         .codes = codes + 1};
+                         .codes = codes + 1,
+                         .of = s->weight.tensor};
   if (s->name != w->k.m->empty) r.tensor = model_name(w->k.m, s->name);
   if (s->chosen_by) {
     r.chosen_by = s->chosen_by;
