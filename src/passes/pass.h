@@ -108,8 +108,8 @@ struct pass_result {
   struct pass_counted counted; // where there is an output_limit
   uint64_t output_limit;       // bytes that all files of the output may have; 0: any
   uint64_t held_back;          // rewrites that the cap on exactness kept from being made
-  // Quantized in blocks: weights whose blocks are at least half empty, because a column is shorter, and
-  // the least block size that holds a column of each. Not those of a block size that was chosen for them.
+  // Quantized in blocks: weights whose stored blocks are at least half empty (nbits.h), and the least
+  // block size that holds a column of each.
   uint32_t half_empty, fitting_block;
 };
 
