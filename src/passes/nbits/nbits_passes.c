@@ -138,7 +138,7 @@ static const struct pass_option options[] = {
      "together have at most SIZE (400M is 400 MiB, 400MB is 400000000 bytes) and the summed "
      "squared error is small; reads the "
      "weights once more, in a dry run too",
-     .read = read_budget},
+     .read = read_budget, .of_output = true},
     [CANDIDATES] =
         {"candidates", PASS_LIST, "BITS:BLOCK[:sym][:ALGORITHM]", "4:128,4:64,4:32,8:128",
          "quantizations, as bits:block, with :sym behind for one without zero points "
