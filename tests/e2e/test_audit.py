@@ -117,6 +117,18 @@ def test_manifest_form(written, one_layer):
     assert ours["tensors_sha256"] == hashlib.sha256(companion).hexdigest()
 
 
+def test_a_report_names_its_plan_and_stands_in_no_manifest(weir, small_encoder, tmp_path):
+    """Two runs have two reports (they took their time) and one manifest, whose plan both name."""
+    manifests, ids = [], []
+    for name, words in (("a", ["--report-json"]), ("b", ["--jobs", "1", "--report-json"])):
+        out = tmp_path / name / "out.onnx"
+        weir("conv2matmul", small_encoder, out, *words, tmp_path / f"{name}.json")
+        manifests.append(Path(f"{out}.manifest.json").read_bytes())
+        ids.append(json.loads((tmp_path / f"{name}.json").read_text())["weir"]["plan_id"])
+    assert manifests[0] == manifests[1]
+    assert ids == [statement(tmp_path / "a" / "out.onnx")["predicate"]["x_weir"]["plan_id"]] * 2
+
+
 def test_manifest_digests_recomputed_by_hand(written):
     root = hashlib.sha256()
     names = []

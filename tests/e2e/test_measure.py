@@ -562,6 +562,36 @@ def test_a_budget_counts_what_later_passes_make_of_it(weir, small_encoder, tmp_p
     assert [s["name"] for s in report["weir"]["stages"]] == ["measure"]
 
 
+def size_of_run(weir, source, folder, *passes):
+    folder.mkdir()
+    report = weir.report("run", source, folder / "out.onnx", *(word for text in passes for word in ("--pass", text)))
+    return report, size_of(folder / "out.onnx")
+
+
+def test_a_budget_in_a_repeat_is_that_of_one_pass(weir, small_encoder, tmp_path):
+    """The round in which nothing is left to be picked says nothing of what was counted."""
+    passes = "quantize:budget=900K"
+    _, once = size_of_run(weir, small_encoder, tmp_path / "once", passes)
+    _, again = size_of_run(weir, small_encoder, tmp_path / "again", f"repeat({passes})")
+    assert once == again and 0.98 * 900 * 1024 < once <= 900 * 1024
+
+
+def test_two_budgets_are_refused(weir, small_encoder, tmp_path):
+    """Each is for all files of the output: none of the two would know what the other needs."""
+    first, second = "quantize:budget=900K,include=*layers.0*", "quantize:budget=1.5M"
+    said = "two passes have a budget (900K and 1.5M), and each would be for all files of the output\nhint: let one pass"
+    words = ["--pass", first, "--pass", "tidy", "--pass"]
+    for last in (second, f"repeat({second})"):
+        assert said in weir("run", small_encoder, tmp_path / "o.onnx", *words, last, code=2).err
+    pipeline = tmp_path / "p.yaml"
+    pipeline.write_text("passes: [quantize: {budget: 900K}, tidy, quantize: {budget: 1.5M}]")
+    assert said in weir("run", small_encoder, tmp_path / "o.onnx", "--config", pipeline, code=2).err
+    assert said in weir("run", tmp_path / "missing.onnx", tmp_path / "o.onnx", "--config", pipeline, code=2).err
+    assert list(tmp_path.iterdir()) == [pipeline]
+    report, size = size_of_run(weir, small_encoder, tmp_path / "one", first.replace("budget=900K", "bits=8"), second)
+    assert size <= 1.5 * 2**20 and [s["name"] for s in report["weir"]["stages"]] == ["measure"]
+
+
 def test_a_dry_run_counts_what_measuring_holds(weir, tmp_path):
     """Questions, answers and candidates of many weights are more than the index that the run is left with."""
     source = shared_model(tmp_path / "m.onnx", 1500, 1500, 16)

@@ -106,18 +106,16 @@ static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, uint32_t ro
   for (uint32_t i = first, k = 0; i < first + n; i++) {
     if (is_held_back(r, i)) continue;
     const struct pass_result *result = &results[k++];
-    const uint64_t limit = result->output_limit;
     r->steps[i].rounds++;
     r->steps[i].held_back = result->held_back; // of the last round: what stays held back
     if (result->half_empty) {
       r->steps[i].half_empty = result->half_empty;
       r->steps[i].fitting_block = result->fitting_block;
     }
-    if (limit) {
-      r->n_limits++;
+    if (result->output_limit && round == 0) {
+      r->output_limit = result->output_limit;
       r->counted = result->counted;
     }
-    if (limit && (r->output_limit == 0 || limit < r->output_limit)) r->output_limit = limit;
   }
   arena_free(&scratch);
   arena_free(&lists);

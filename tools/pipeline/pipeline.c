@@ -119,6 +119,37 @@ int pipeline_add_text(struct pipeline *p, const char *text, struct err *err) {
   return add_pass(p, all, err);
 }
 
+// ---- together ----------------------------------------------------------------------------------
+
+// What the step says of all of the output, if anything.
+static const struct pass_option *of_output(const struct pipeline_step *step, const char **text) {
+  const struct pass_values *v = &step->values;
+  for (uint32_t o = 0; o < v->pass->n_options; o++) {
+    if (!v->pass->options[o].of_output || !v->of[o].given) continue;
+    *text = v->of[o].text;
+    return &v->pass->options[o];
+  }
+  return NULL;
+}
+
+int pipeline_check(const struct pipeline *p, struct err *err) {
+  const char *first = NULL, *text;
+  for (uint32_t i = 0; i < p->n_steps; i++) {
+    const struct pass_option *option = of_output(&p->steps[i], &text);
+    if (!option) continue;
+    if (!first) {
+      first = text;
+      continue;
+    }
+    err_set(err, ERR_USAGE,
+            "two passes have a %s (%s and %s), and each would be for all files of the output",
+            option->name, quote_str(first).s, quote_str(text).s);
+    return err_hint(err, "let one pass take all that the %s is for, or give the other bits",
+                    option->name);
+  }
+  return 0;
+}
+
 // ---- canonical words ---------------------------------------------------------------------------
 
 static bool is_one_pass(const struct pipeline *p) {

@@ -57,6 +57,7 @@ void kit_report(struct kit *k, const struct kit_report *r) {
                            .chosen_by = r->chosen_by,
                            .figures = r->figures,
                            .codes = r->codes ? r->codes - 1 : NO_ID,
+                           .of = r->codes ? r->of : NO_ID,
                            .pass = k->pass};
   if (r->node != NO_ID) {
     const struct model_node *n = &m->nodes[r->node];

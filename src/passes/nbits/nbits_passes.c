@@ -136,7 +136,7 @@ static const struct pass_option options[] = {
      "choose bits and block size of each weight from --candidates so that all output files "
      "together have at most SIZE (400M is 400 MiB, 400MB is 400000000 bytes), with a small total "
      "squared error; reads the weights once more, even in a dry run",
-     .read = read_budget},
+     .read = read_budget, .of_output = true},
     [CANDIDATES] =
         {"candidates", PASS_LIST, "BITS:BLOCK[:sym][:ALGORITHM]", "4:128,4:64,4:32,8:128",
          "schemes to choose from, as bits:block, with :sym for no zero points (4:64:sym), and "
