@@ -110,7 +110,7 @@ static void test_what_yaml_has_beyond(void **state) {
   refuse("passes: &a [conv2matmul]", "p.yaml:1:9: anchors, aliases and tags", "");
   refuse("passes: [*a]", "p.yaml:1:10: anchors, aliases and tags", "");
   refuse("passes: !!seq [conv2matmul]", "p.yaml:1:9: anchors, aliases and tags", "");
-  refuse("passes:\n\t- conv2matmul", "p.yaml:2:1: ", "");
+  refuse("passes:\n\t- conv2matmul", "p.yaml:2:1: the line is indented with a tab", "spaces");
   refuse("passes: [conv2matmul", "p.yaml:2:1: did not find", "");
   refuse("\xff\xff", "p.yaml: byte 0: ", "");
 }

@@ -90,7 +90,7 @@ void audit_tensors_name(const char *folder, const char *model_path, struct audit
   struct err why = {0};
   model_init(&m);
   if (load(&m, model_path, hurt, &sources, &why) < 0) {
-    if (hurt)
+    if (hurt && sources)
       report_notice("'%s' is too damaged to be read as a model, so the tensors in the damaged "
                     "ranges cannot be named: %s",
                     quote_str(name).s, why.msg);

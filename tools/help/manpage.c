@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static void put(FILE *to, const char *text) {
   for (const char *at = text; *at; at++) {
@@ -129,6 +130,7 @@ static void put_main_page(FILE *to) {
 }
 
 int manpage_write_all(const char *folder, struct err *err) {
+  (void)mkdir(folder, 0777); // what is wrong with it is said of the first page
   for (uint32_t c = 0; c <= CLI_COMMANDS; c++) {
     char path[4096];
     const char *dash = c < CLI_COMMANDS ? "-" : "";

@@ -24,11 +24,13 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <yaml.h>
 
 struct reader {
   struct pipeline *p;
   const char *name;
+  struct span text;
   yaml_parser_t parser;
   yaml_event_t event; // the current one, or NO_EVENT
   struct err *err;
@@ -88,6 +90,16 @@ static bool has_extras(const yaml_event_t *e) {
   }
 }
 
+// Tabs are what people mistake for an indent; libyaml speaks of a character that starts no token.
+static bool is_indented_by_tab(const struct reader *r, size_t line) {
+  size_t at = 0;
+  for (; line > 0 && at < r->text.n; at++)
+    if (r->text.at[at] == '\n') line--;
+  while (at < r->text.n && r->text.at[at] == ' ')
+    at++;
+  return at < r->text.n && r->text.at[at] == '\t';
+}
+
 static int next(struct reader *r) {
   yaml_event_delete(&r->event);
   if (!yaml_parser_parse(&r->parser, &r->event)) {
@@ -95,7 +107,10 @@ static int next(struct reader *r) {
     if (r->parser.error == YAML_READER_ERROR) // it has an offset, but no place
       return err_set(r->err, ERR_USAGE, "%s: byte %zu: %s", quote_str(r->name).s,
                      r->parser.problem_offset, problem);
-    return refuse_at(r, r->parser.problem_mark, "%s", problem);
+    const yaml_mark_t at = r->parser.problem_mark;
+    const bool tab = strstr(problem, "cannot start any token") && is_indented_by_tab(r, at.line);
+    (void)refuse_at(r, at, "%s", tab ? "the line is indented with a tab" : problem);
+    return tab ? err_hint(r->err, "YAML takes spaces for that") : -1;
   }
   if (!has_extras(&r->event)) return 0;
   (void)refuse(r, "anchors, aliases and tags are not allowed in a pipeline");
@@ -278,7 +293,7 @@ static int read_stream(struct reader *r) {
 }
 
 int pipeline_parse(struct pipeline *p, struct span text, const char *name, struct err *err) {
-  struct reader r = {.p = p, .name = name, .err = err};
+  struct reader r = {.p = p, .name = name, .text = text, .err = err};
   if (text.n > PIPELINE_MAX_BYTES)
     return err_set(err, ERR_USAGE, "the pipeline '%s' has more than %d bytes", quote_str(name).s,
                    PIPELINE_MAX_BYTES);

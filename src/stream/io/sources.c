@@ -137,8 +137,9 @@ static int open_main(struct sources *s, const char *name, struct stat *st, int *
   if (*fd < 0 && errno == ENOENT) return err_set(err, ERR_INPUT, "'%s' does not exist", q.s);
   if (*fd < 0) return err_errno(err, errno, ERR_INPUT, "'%s' cannot be opened", q.s);
   if (fstat(*fd, st) || !S_ISREG(st->st_mode)) {
+    const bool folder = S_ISDIR(st->st_mode);
     close(*fd);
-    return err_set(err, ERR_INPUT, "'%s' is not a regular file", q.s);
+    return err_set(err, ERR_INPUT, "'%s' is %s", q.s, folder ? "a folder" : "not a regular file");
   }
   return 0;
 }

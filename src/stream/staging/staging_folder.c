@@ -63,7 +63,8 @@ bool staging_name_reserved(const char *name) {
 int staging_open_dest(const char *path, int *dest, struct err *err) {
   *dest = fs_ops->openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
   if (*dest >= 0) return 0;
-  return err_errno(err, errno, ERR_INPUT, "cannot open the output folder '%s'", quote_str(path).s);
+  if (errno == ENOENT) return err_set(err, ERR_INPUT, "'%s' does not exist", quote_str(path).s);
+  return err_errno(err, errno, ERR_INPUT, "the folder '%s' cannot be opened", quote_str(path).s);
 }
 
 bool staging_has(int folder, const char *name) {
