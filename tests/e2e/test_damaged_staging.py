@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 
+import onnx
 import pytest
 
 import compare
@@ -129,6 +130,59 @@ def test_damage_in_the_middle_of_a_seal(weir, weir_fault, quick_folder, name, ho
     assert setting.state(here) == "new"
     if name not in ("seal.json", "model.onnx.data"):  # where the data file got another name
         assert compare.folder_bytes(here / "out") == compare.folder_bytes(whole / "out")
+
+
+def sealing(weir_fault, setting, folder):
+    """A copy for every call behind the first rename of the seal, at which the run was killed."""
+    log = count_log(weir_fault, setting, folder)
+    first = next(i for i, (call, _) in enumerate(log) if call in ("renameat2", "linkat"))
+    for number in range(first + 1, len(log) + 1):
+        here = setting.make(folder / f"kill-{number}")
+        weir_fault(*setting.words(here), env={"WEIR_FAULT": f"kill:{number}"}, code=-signal.SIGKILL)
+        target = setting.target(here).parent
+        if any((staging / "seal.json").exists() and ".done" not in staging.name for staging in staging_folders(target)):
+            yield here
+        shutil.rmtree(here)
+
+
+@pytest.mark.parametrize("plan", ["whole", "damaged"])
+@pytest.mark.parametrize("how", ["fresh", "force", "inplace"])
+def test_fresh_with_a_damaged_seal_keeps_all_and_names_what_is_left(weir, weir_fault, quick_folder, how, plan):
+    """Wherever it was killed: what no model uses afterwards was named, a stranger of the same size was not, and no
+    file went that was there before."""
+    setting = Setting(weir, how, quick_folder)
+    found = set()
+    for here in sealing(weir_fault, setting, quick_folder):
+        folder = setting.target(here).parent
+        [staging] = staging_folders(folder)
+        size = setting.files["model.onnx.data"]
+        (folder / "model.o00000000").write_bytes(b"x" * len(size))  # as a passage may be called, by another plan
+        for name in ["seal.json"] + ["plan.json"] * (plan == "damaged"):
+            damage(staging / name, "flipped")
+        was = {each.name for each in folder.iterdir() if each != staging}
+        exists = setting.target(here).exists() and how == "fresh"
+        if exists:
+            refused = weir(*setting.words(here), "--fresh", code=75)
+            assert "--fresh --force replaces it" in refused.err
+        done = weir(*setting.words(here), "--fresh", *(["--force"] if exists else []), code=None)
+        said = done.err
+        if done.code == 77:  # the input is the new model, halfway from one name of its data to the other
+            assert how == "inplace" and "is a hard link" in said
+            said += weir(*setting.words(here), "--allow-links").err
+        else:
+            assert done.code == 0, said
+        assert was <= {each.name for each in folder.iterdir()} and not staging.exists()
+        assert compare.canonical(setting.target(here)) == setting.new
+        used = {entry.value for t in onnx.load(setting.target(here), load_external_data=False).graph.initializer
+                for entry in t.external_data if entry.key == "location"}  # fmt: skip
+        left = {each.name for each in folder.iterdir()} - used - {"model.onnx", "model.onnx.manifest.json", "model.o00000000"}
+        if plan == "whole":
+            assert all(f"'{name}' (" in said for name in left), (left, said)
+        else:
+            assert "'seal.json' and plan are damaged" in said
+        assert "model.o00000000" not in said
+        found |= left
+    assert len(found) > 0, "nothing was ever left over"
 
 
 def test_without_damage_the_seal_is_completed(weir, weir_fault, quick_folder):

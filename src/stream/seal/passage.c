@@ -80,6 +80,17 @@ int passage_plan(struct seal_intent *s, const struct staging *st, struct seal_mo
                  quote_str(m->name).s, quote_str(st->dest_path).s);
 }
 
+bool passage_is_name(const uint8_t plan_id[DIGEST_BYTES], const char *of, const char *name) {
+  char via[256];
+  if (strlen(of) != strlen(name) || strlen(of) >= sizeof via) return false;
+  for (unsigned attempt = 0; attempt < TRIES; attempt++) {
+    memcpy(via, of, strlen(of) + 1);
+    rename_tail(via, plan_id, attempt);
+    if (strcmp(via, name) == 0) return true;
+  }
+  return false;
+}
+
 // ---- the .onnx of the passage ------------------------------------------------------------------
 
 // A location entry as it lies in the .onnx: StringStringEntryProto{key: "location", value: name}.
