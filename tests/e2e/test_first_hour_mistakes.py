@@ -16,7 +16,7 @@ import pytest
 import compare
 from conftest import as_user
 
-# ---- tasks 30 and 31: slips on the command line
+# ---- slips on the command line
 
 SLIPS = {
     # what was typed: the exit code, and what the answer has to have in it
@@ -101,7 +101,7 @@ def test_words_that_could_be_meant(desk):
     assert "weir COMMAND" in desk("weir", code=2).err
 
 
-# ---- tasks 32 to 34: files that are something else
+# ---- files that are something else
 
 
 def elsewhere(content):
@@ -168,7 +168,7 @@ def test_a_data_file_that_is_not_what_it_was(desk, change, code, mentioned):
     desk.refused("weir quantize encoder.onnx o.onnx", code, mentioned, "encoder.onnx.data")
 
 
-# ---- tasks 35 to 37: places that take nothing
+# ---- places that take nothing
 
 
 @pytest.fixture
@@ -223,7 +223,7 @@ def test_a_disk_of_400_kb(desk):
         subprocess.run(["umount", small], check=True)
 
 
-# ---- tasks 38 to 40: names
+# ---- names
 
 NAMES = ["sp ace", "grüße-模型", "new\nline", "it's", "-dash", "$HOME", "a;b", "*", "ab", "quo\"te", "back\\slash", "per%cent"]
 
@@ -256,7 +256,7 @@ def test_the_same_model_by_other_paths(desk):
         desk.refused(f"weir quantize encoder.onnx {out}", 2)
 
 
-# ---- tasks 41 to 43: links
+# ---- links
 
 
 def test_links_that_were_typed(desk):
