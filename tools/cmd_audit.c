@@ -68,11 +68,11 @@ static int refuse_unfinished_seal(const struct target *t, struct err *err) {
   if (staging_find_seal(t->folder, t->name, staging, &state, err) < 0) return -1;
   if (state != STAGING_SEAL_UNFINISHED) return 0;
   err_fill(err, ERR_RETRY,
-           "'%s' is not all in place: the run that wrote it was interrupted (its rest is in '%s')",
+           "'%s' is incomplete: the run that wrote it was interrupted before the last files were "
+           "moved into place (they are in '%s')",
            quote_str(t->model).s, quote_str(staging).s);
   struct arena scratch = {0};
-  err_fill_hint(err,
-                "the command that wrote it, given again, completes it (weir clean %s shows it)",
+  err_fill_hint(err, "run the same command again to complete it (weir clean %s shows it)",
                 cli_words_quote(t->folder, &scratch));
   arena_free(&scratch);
   return -1;
@@ -134,12 +134,11 @@ static void print_found(const struct audit_found *f) {
   if (f->n_tensors > TENSORS_SHOWN)
     printf("    and %u more tensors\n", f->n_tensors - TENSORS_SHOWN);
   if (f->narrowed && f->n_tensors == 0 && f->n_whole > 0)
-    printf("    no tensor differs (%u there: whole, by digests of their own)\n", f->n_whole);
+    printf("    the damage is outside the tensors (%u in this range are intact)\n", f->n_whole);
   else if (f->narrowed && f->n_whole > 0)
-    printf("    (%u other tensor%s there: whole, by digests of their own)\n", f->n_whole,
-           plural(f->n_whole));
+    printf("    (%u other tensor%s in this range: intact)\n", f->n_whole, plural(f->n_whole));
   else if (f->n_tensors == 0 && f->mapped)
-    printf("    no tensor lies there\n");
+    printf("    no tensor is stored in this range\n");
 }
 
 // Where no tensors can be named, at least where the good part is.
@@ -148,13 +147,14 @@ static void print_left(const struct audit *a, const char *file) {
   while (l < end && strcmp(l->file, file) != 0)
     l++;
   if (l == end) return;
-  if (l->whole == 0 && l->units == 1) printf("    it is the only unit\n");
-  if (l->whole == 0 && l->units > 1) printf("    none of its %lu units is whole\n", l->units);
+  if (l->whole == 0 && l->units == 1) printf("    no other unit in this file\n");
+  if (l->whole == 0 && l->units > 1)
+    printf("    none of the file's %lu units is intact\n", l->units);
   if (l->whole == 0) return;
-  printf("    %lu of its %lu units %s whole:%s bytes %lu..%lu", l->whole, l->units,
-         l->whole == 1 ? "is" : "are", l->whole == 1 ? "" : " the first", l->first.off,
+  printf("    %lu of the file's %lu units %s intact:%s bytes %lu..%lu", l->whole, l->units,
+         l->whole == 1 ? "is" : "are", l->whole == 1 ? "" : " the first at", l->first.off,
          l->first.off + l->first.len);
-  if (l->whole > 1) printf(", the last bytes %lu..%lu", l->last.off, l->last.off + l->last.len);
+  if (l->whole > 1) printf(", the last at bytes %lu..%lu", l->last.off, l->last.off + l->last.len);
   printf("\n");
 }
 
@@ -167,8 +167,8 @@ static void print_text(const struct audit *a, const struct audit_result *r,
       print_left(a, f->file);
   }
   if (a->n_found == 0)
-    printf("%s: whole: %lu file%s, %lu unit%s, %s\n", quote_str(t->model).s, r->files,
-           plural(r->files), r->shards, plural(r->shards), quote_bytes(r->bytes).s);
+    printf("%s: OK (%lu file%s, %s match%s the manifest)\n", quote_str(t->model).s, r->files,
+           plural(r->files), quote_bytes(r->bytes).s, r->files == 1 ? "es" : "");
   else
     printf("%s: DAMAGED: %lu of %lu unit%s in %lu file%s\n", quote_str(t->model).s, r->damaged,
            r->shards, plural(r->shards), r->files, plural(r->files));
@@ -258,8 +258,8 @@ int cmd_audit(const struct cli_args *args, struct err *err) {
     rc = manifest_audit(t.manifest, &options, &result, err);
     report_end();
     if (rc && err->kind == ERR_INPUT)
-      err_fill_hint(err, "the model was not written by weir, or with --no-manifest, or was moved "
-                         "without its manifest");
+      err_fill_hint(err, "the model was not written by weir, was written with --no-manifest, or "
+                         "was moved without its manifest");
   }
   if (rc == 0 && a.n_found == 0) (void)audit_companion_is_whole(t.folder, t.name);
   if (rc == 0 && a.n_found > 0) {

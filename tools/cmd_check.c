@@ -3,7 +3,7 @@
 // Loading reports what it meets to a sink and goes on where it can; what holds of a whole model
 // (names, definitions, cycles) is looked at afterwards. A fault is one line on standard output:
 //
-//   error: node 'conv1': input 'w' is made nowhere
+//   error: node 'conv1': input 'w' is not produced by any node
 //
 // and the last line counts them. Errors decide the exit code; warnings and notes do not. A model that
 // only lacks a data file is not malformed: the code is then that of what keeps the file from being

@@ -84,7 +84,7 @@ static void print_resume(const char *what, const char *command) {
   if (is_printable(command))
     printf("    %s: %s\n", what, command);
   else
-    printf("    %s: give the same command again\n", what);
+    printf("    %s: run the same command again\n", what);
 }
 
 static void print_leftover(const struct leftover *l) {
@@ -94,12 +94,12 @@ static void print_leftover(const struct leftover *l) {
   if (l->locked)
     printf("    in use by a running weir\n");
   else if (l->half_sealed && l->resume)
-    print_resume("its output is whole but not all in place; complete it", l->resume);
+    print_resume("the output is complete but not all of it is in place; to finish", l->resume);
   else if (l->half_sealed)
-    printf("    its output is whole but not all in place; the same command, given again, completes "
-           "it\n");
+    printf("    the output is complete but not all of it is in place; run the same command again "
+           "to finish\n");
   else if (l->orphan_of)
-    printf("    a data file made for '%s', which does not use it\n", quote_str(l->orphan_of).s);
+    printf("    a data file written for '%s', which does not use it\n", quote_str(l->orphan_of).s);
   else if (l->resume)
     print_resume("continue", l->resume);
 }
@@ -140,7 +140,7 @@ static void summarize(const struct clean *c, const char *dir, bool yes) {
   if (c->n_rows == 0) {
     printf("no interrupted runs in '%s'\n", quote_str(dir).s);
   } else if (removable == 0) {
-    const char *why = c->unfinished == 0 ? "still active" : "to be completed first";
+    const char *why = c->unfinished == 0 ? "still active" : "to be finished first";
     const uint32_t n = c->active + c->unfinished;
     printf("%s (%s %s)\n", yes ? "nothing removed" : "nothing can be removed now",
            n == 1 ? "the run is" : "the runs are", why);

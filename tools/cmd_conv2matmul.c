@@ -59,8 +59,8 @@ int cmd_conv2matmul(const struct cli_args *args, struct err *err) {
   int rc = pass_job_take_flags(&pj, args, err);
   if (rc == 0 && strict(&pj) && cli_given(args, OPT_INPUTS_ARE_CONSTANT))
     rc = err_set(err, ERR_USAGE,
-                 "--inputs-are-constant does not go with --strict-compat, which takes such weights "
-                 "for constants as it is");
+                 "--inputs-are-constant has no effect with --strict-compat, which treats such "
+                 "weights as constants anyway");
   if (rc == 0) {
     pj.plain_report = strict(&pj);
     rc = pass_job_command(&pj, args, err);

@@ -58,13 +58,13 @@ static void print_pass(const struct pass *pass, struct arena *a) {
   help_wrap(stdout, pass->summary, strlen(pass->name) + 2, 0);
   printf("\n");
   help_wrap(stdout, pass->about, 0, 0);
-  if (pass->also) printf("Older name, still accepted: %s\n", pass->also);
+  if (pass->also) printf("Former name, still accepted: %s\n", pass->also);
   printf("\nNeeds: ");
   help_wrap(stdout, pass->needs, 7, 0);
   printf("Promises: ");
   help_wrap(stdout, pass->promises, 10, 0);
   printf("Exactness: %s", exactness_name(pass->exactness));
-  if (is_mixed(pass)) printf(" to %s, from rewrite to rewrite", exactness_name(pass->loosest));
+  if (is_mixed(pass)) printf(" to %s, depending on the rewrite", exactness_name(pass->loosest));
   printf("\n");
   if (pass->n_options) printf("\nOptions:\n");
   for (uint32_t o = 0; o < pass->n_options; o++) {
@@ -101,11 +101,11 @@ static void print_list(struct span name) {
   for (struct listing at = {0}; (pass = next(&at, name));) {
     const struct span family = passes_family(pass);
     if (!span_is(family, pass->name) && pass == passes_named(family, 0))
-      printf("  %.*s: its name runs all of these, in this order\n", (int)family.n,
+      printf("  %.*s: the name of the family runs all of these, in this order\n", (int)family.n,
              (const char *)family.at);
     help_entry(stdout, HELP_PASSES, pass->name, pass->summary);
   }
-  printf("\n'weir passes NAME' says what a pass needs, promises and takes.\n");
+  printf("\n'weir passes NAME' describes one pass and its options.\n");
 }
 
 int cmd_passes(const struct cli_args *args, struct err *err) {

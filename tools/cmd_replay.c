@@ -58,7 +58,7 @@ static int check_source(const struct job *job, const struct edit_log_info *head,
   char have[DIGEST_HEX];
   hex_encode(job->model.meta_sha256, DIGEST_BYTES, have);
   if (span_is(head->meta_sha256, have)) return 0;
-  err_set(err, ERR_INPUT, "the log was made from another model than '%s' (meta_sha256 %s, not %s)",
+  err_set(err, ERR_INPUT, "the log was made from a model other than '%s' (meta_sha256 %s, not %s)",
           quote_str(job->in_path).s, have, quote(head->meta_sha256).s);
   return err_hint(err, "it was made from a file named '%s'", quote(head->source_name).s);
 }
@@ -70,7 +70,7 @@ static int read_layout(struct job *job, const struct json_value *v, struct err *
             json_as_uint(json_get(v, "align"), &align) &&
             json_as_uint(json_get(v, "inline_below"), &below);
   if (!ok || (align & (align - 1))) {
-    err_set(err, ERR_MODEL, "the head of the edit log (line 1) holds no layout");
+    err_set(err, ERR_MODEL, "the head of the edit log (line 1) has no layout");
     return err_hint(err,
                     "the first line must be as --edit-log wrote it: form, align, inline_below");
   }
@@ -99,7 +99,7 @@ static int in_log(const struct log_reader *in, const struct err *cause, struct e
 
 static int not_all(const struct log_reader *in, const char *why, struct err *err) {
   err_fill(err, ERR_MODEL, "the edit log '%s' %s", quote_path(in->path).s, why);
-  return err_hint(err, "--partial replays the lines that are there");
+  return err_hint(err, "--partial replays the lines that are present");
 }
 
 static int check_end(const struct log_reader *in, const struct edits *e,
@@ -107,7 +107,7 @@ static int check_end(const struct log_reader *in, const struct edits *e,
   uint8_t sum[DIGEST_BYTES];
   digest_so_far(in->before, sum);
   if (e->n != end->edits || memcmp(sum, end->sha256, sizeof sum) != 0)
-    return not_all(in, "was changed: its last line counts other edits, or has another digest", err);
+    return not_all(in, "was changed: its last line does not match the other lines", err);
   return 0;
 }
 
@@ -123,12 +123,12 @@ static int replay_lines(struct job *job, struct log_reader *in, bool ends, struc
       if (!partial && check_end(in, &job->edits, &end, err)) return -1;
       got = next_line(in, &line, err);
       if (got <= 0) return got;
-      return not_all(in, "goes on behind the line that ends it", err);
+      return not_all(in, "continues after the line that ends it", err);
     }
     if (edit_log_replay_line(&job->edits, line, in->number, &cause)) return in_log(in, &cause, err);
   }
   if (got < 0) return -1;
-  return ends && !partial ? not_all(in, "is cut off: the line that ends it is not there", err) : 0;
+  return ends && !partial ? not_all(in, "is cut off: its last line is missing", err) : 0;
 }
 
 static int replay(struct job *job, struct log_reader *in, const struct edit_log_info *head,
@@ -147,15 +147,14 @@ static int replay(struct job *job, struct log_reader *in, const struct edit_log_
   struct err why = {0};
   if (replay_lines(job, in, head->version >= EDIT_LOG_WITH_END, err)) return -1;
   if (check_structure(&job->model, NULL, NULL, &why)) {
-    err_set(err, ERR_MODEL, "the edits of '%s' leave a model that is not whole: %s",
-            quote_str(in->path).s, why.msg);
-    return err_hint(err, "is the log as --edit-log wrote it?");
+    err_set(err, ERR_MODEL, "the edits of '%s' leave an invalid model: %s", quote_str(in->path).s,
+            why.msg);
+    return err_hint(err, "was the log changed after --edit-log wrote it?");
   }
   if (!span_is(head->output, job->out.onnx_name))
-    report_notice(
-        "the recorded output was named '%s': under another name a data file is named differently, "
-        "and so is its place in the .onnx; all else is the same",
-        quote(head->output).s);
+    report_notice("the recorded output was named '%s': under another name the data file, and the "
+                  "references to it in the .onnx, are named differently; all else is the same",
+                  quote(head->output).s);
   return job_finish(job, err);
 }
 

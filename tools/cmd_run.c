@@ -19,8 +19,8 @@ int cmd_run(const struct cli_args *args, struct err *err) {
   for (uint32_t i = 0; i < n && rc == 0; i++)
     rc = pipeline_add_text(&pj.pipeline, texts[i], err);
   if (!path && n == 0) {
-    err_fill(err, ERR_USAGE, "'weir run' needs --pass or --config: which passes are to run?");
-    rc = err_hint(err, "'weir passes' lists them");
+    err_fill(err, ERR_USAGE, "'weir run' needs --pass or --config");
+    rc = err_hint(err, "'weir passes' lists the passes");
   }
   pass_job_take_exactness(&pj, args); // over that of the file
   if (rc == 0) rc = pass_job_command(&pj, args, err);

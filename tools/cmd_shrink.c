@@ -30,7 +30,7 @@ static int shrink_one(const struct cli_args *args, const struct shrink_input *ro
   if (row->out) one.value[OPT_OUTPUT] = (struct cli_value){.given = true, .text = row->out};
   if (job_finish_seal(&one, &rc, err)) return rc;
   if (!row->out || !again || access(row->out, F_OK) != 0) return pass_job_flags_command(&one, err);
-  report_notice("'%s' is there already: skipped", quote_str(row->out).s);
+  report_notice("'%s' exists already: skipped", quote_str(row->out).s);
   *skipped = true;
   if (cli_flag(args, OPT_JSON)) {
     struct json_out line = {.indent = 0};
@@ -74,7 +74,7 @@ static int each(const struct cli_args *args, const struct shrink_inputs *inputs,
     tally.failed += rc != 0;
     tally.written += rc == 0 && !skipped;
     if (rc == 0 && !cli_flag(args, OPT_INFO) && i + 1 < inputs->n_rows && *stop_watch())
-      return err_set(err, ERR_RETRY, "interrupted: %u of the %u models are written", tally.written,
+      return err_set(err, ERR_RETRY, "interrupted: %u of %u models written", tally.written,
                      inputs->n_rows);
     if (rc == 0) continue;
     if ((inputs->n_rows == 1 && tally.skipped == 0) || why.kind == ERR_RETRY) {
@@ -97,7 +97,7 @@ static int check_files(const struct cli_args *args, const struct shrink_inputs *
     if (!cli_given(args, single[i])) continue;
     err_fill(err, ERR_USAGE, "--%s names one file, but there are %u models",
              cli_option_row(single[i])->name, inputs->n_rows);
-    return err_hint(err, "call weir once for each model");
+    return err_hint(err, "run weir once for each model");
   }
   return 0;
 }

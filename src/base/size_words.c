@@ -6,6 +6,8 @@
 // words again; sizes that came about are shown in decimal units (quote_bytes).
 #include "size_words.h"
 
+#include "span.h"
+
 #include <stdio.h>
 
 static const char letters[] = "KMGT";
@@ -74,6 +76,6 @@ struct quoted size_words_of(uint64_t n) {
   else if (decimal)
     snprintf(q.s, sizeof q.s, "%lu%cB", d, decimal);
   else
-    snprintf(q.s, sizeof q.s, "%lu bytes", n);
+    snprintf(q.s, sizeof q.s, "%lu byte%s", n, plural(n));
   return q;
 }

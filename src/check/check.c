@@ -58,7 +58,7 @@ struct makers {
 static int made_again(struct makers *k, uint32_t value, const char *by) {
   const struct model *m = k->c->m;
   return check_report(k->c, FAULT_ERROR, check_graph_place(k->c, m->values[value].graph).s,
-                      "value '%s' is made twice; the second time by %s",
+                      "value '%s' is defined twice, the second time by %s",
                       quote(model_value_name(m, value)).s, by);
 }
 
@@ -113,9 +113,10 @@ static int check_makers(struct makers *k) {
   // Before IR version 4 every initializer had to be listed.
   if (k->defaults == 0 || m->ir_version < 4) return 0;
   return check_report(k->c, FAULT_NOTE, "model",
-                      "%lu initializers are graph inputs too (the first: '%s'): callers may "
+                      "%lu initializer%s graph input%s (the first: '%s'): callers may "
                       "override them",
-                      k->defaults, quote(model_value_name(m, k->example)).s);
+                      k->defaults, k->defaults == 1 ? " is also a" : "s are also",
+                      plural(k->defaults), quote(model_value_name(m, k->example)).s);
 }
 
 // ---- every input is defined ---------------------------------------------------------------------
@@ -128,10 +129,10 @@ static int check_defined(struct check *c) {
     const struct quoted name = quote(model_name(m, v->name));
     if (v->first_use != NO_ID &&
         check_report(c, FAULT_ERROR, check_node_place(c, m->refs[v->first_use].node).s,
-                     "its input '%s' is made nowhere", name.s))
+                     "its input '%s' is not produced by any node", name.s))
       return -1;
     if (v->n_graph_outputs && check_report(c, FAULT_ERROR, check_graph_place(c, v->graph).s,
-                                           "its output '%s' is made nowhere", name.s))
+                                           "its output '%s' is not produced by any node", name.s))
       return -1;
   }
   return 0;

@@ -67,11 +67,11 @@ static int report_file(struct check *c, uint32_t file, const struct sweep *s,
                      name_of(c, b->tensor).s, b->at.off, (b->at.off + b->at.len), s->overlaps))
       return -1;
   }
-  if (s->aliases &&
-      check_report(c, FAULT_NOTE, place, "%lu tensors share bytes with another one", s->aliases))
+  if (s->aliases && check_report(c, FAULT_NOTE, place, "%lu tensor%s bytes with another tensor",
+                                 s->aliases, s->aliases == 1 ? " shares" : "s share"))
     return -1;
   if (f->size <= s->named || file == 0) return 0;
-  return check_report(c, FAULT_NOTE, place, "%lu of %lu bytes are named by no tensor",
+  return check_report(c, FAULT_NOTE, place, "%lu of %lu bytes are not used by any tensor",
                       (f->size - s->named), f->size);
 }
 
@@ -86,9 +86,10 @@ static int report_unaligned(struct check *c, const struct claim *claims, uint32_
   if (count == 0) return 0;
   const struct claim *x = &claims[first];
   return check_report(c, FAULT_NOTE, quote_str(c->m->files[x->at.file].name).s,
-                      "%lu tensors begin at offsets that are no multiple of their element size "
+                      "%lu tensor%s at an offset that is not a multiple of the element size "
                       "(the first: '%s' at byte %lu)",
-                      count, name_of(c, x->tensor).s, x->at.off);
+                      count, count == 1 ? " begins" : "s begin", name_of(c, x->tensor).s,
+                      x->at.off);
 }
 
 int check_extents(struct check *c) {

@@ -163,9 +163,9 @@ int check_order_report(struct check *c, const struct check_order *o) {
   table_free(edges.at, edges.cap, sizeof *edges.at);
   if (turns) return report_cycle(c, cycle, length);
   return check_report(c, FAULT_WARNING, check_node_place(c, o->to).s,
-                      "comes before %s, whose output it uses (%u such uses): the nodes are not "
-                      "sorted, though there is no cycle",
-                      check_node_place(c, o->from).s, o->backward);
+                      "comes before %s, whose output it uses (%u such use%s): the nodes are not in "
+                      "topological order, though there is no cycle",
+                      check_node_place(c, o->from).s, o->backward, plural(o->backward));
 }
 
 // ---- names of the graphs around -----------------------------------------------------------------
@@ -214,10 +214,10 @@ int check_hidden(struct check *c, const struct check_order *o) {
   }
   if (count == 0) return 0;
   return check_report(c, FAULT_WARNING, check_node_place(c, m->values[first].def).s,
-                      "its output '%s' has the name of a value of %s around it (%lu such outputs):"
-                      " runtimes refuse the model",
+                      "its output '%s' reuses the name of a value of the enclosing %s (%lu such "
+                      "output%s): runtimes refuse the model",
                       quote(model_value_name(m, first)).s,
-                      check_graph_place(c, m->values[outer].graph).s, count);
+                      check_graph_place(c, m->values[outer].graph).s, count, plural(count));
 }
 
 // ---- functions ----------------------------------------------------------------------------------

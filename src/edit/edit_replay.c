@@ -43,8 +43,8 @@ static bool listed(const char *allowed, const char *key) {
 static int read_keys(struct reading *in, const struct json_value *v, const char *allowed) {
   for (const struct json_value *c = json_first(v); c; c = json_next(c))
     if (!listed(allowed, json_name(c)))
-      return err_set(in->err, ERR_MODEL, "the key '%s' has no meaning here (known are: %s)",
-                     quote_str(json_name(c)).s, allowed);
+      return err_set(in->err, ERR_MODEL, "unknown key '%s' (known: %s)", quote_str(json_name(c)).s,
+                     allowed);
   return 0;
 }
 
@@ -506,7 +506,7 @@ static int replay(struct reading *in) {
   while (x.kind < EDIT_KINDS && !span_is(word, edit_kinds[x.kind].word))
     x.kind++;
   if (x.kind == EDIT_KINDS)
-    return err_set(in->err, ERR_MODEL, "'%s' is no kind of edit", quote(word).s);
+    return err_set(in->err, ERR_MODEL, "'%s' is not a kind of edit", quote(word).s);
   const struct edit_kind_row *kind = &edit_kinds[x.kind];
   const char *keys = "edit";
   for (const struct edit_field *f = kind->fields; f->keys; f++)

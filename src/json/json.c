@@ -83,7 +83,7 @@ static int scan_escape(struct scan *s) {
   if (unit >= 0xd800 && unit <= 0xdfff) {
     const bool pair = unit < 0xdc00 && peek(s, 6) == '\\' && peek(s, 7) == 'u';
     const int32_t low = pair ? hex_unit(s, 8) : -1;
-    if (low < 0xdc00 || low > 0xdfff) return refuse(s, "half a surrogate pair");
+    if (low < 0xdc00 || low > 0xdfff) return refuse(s, "an unpaired surrogate");
     copy_bytes(s, 6);
   }
   copy_bytes(s, 6);
@@ -94,7 +94,7 @@ static int scan_string(struct scan *s) {
   copy_bytes(s, 1);
   for (;;) {
     const int c = peek(s, 0);
-    if (c < 0) return refuse(s, "a string without end");
+    if (c < 0) return refuse(s, "an unterminated string");
     if (c < 0x20) return refuse(s, "a control character in a string");
     if (c == '"') break;
     if (c == '\\') {
@@ -175,7 +175,7 @@ static int scan_text(struct scan *s) {
     } else if (c == ']' || c == '}') {
       depth--;
     } else if (!strchr(" \t\r\n,:truefalsn", c) || c == 0) {
-      return refuse(s, "a character that JSON has no use for");
+      return refuse(s, "not valid JSON");
     }
     copy_bytes(s, 1);
   }
@@ -219,7 +219,7 @@ static int check_keys(cJSON *object, const struct scan *s) {
   if (n > 1) qsort(members, n, sizeof(cJSON *), by_key);
   for (size_t i = 1; i < n && r == 0; i++)
     if (strcmp(members[i - 1]->string, members[i]->string) == 0)
-      r = err_set(s->err, ERR_MODEL, "%s: key '%s' occurs twice in one object", s->what,
+      r = err_set(s->err, ERR_MODEL, "%s: duplicate key '%s' in an object", s->what,
                   quote_str(members[i]->string).s);
   table_free(members, cap, sizeof(cJSON *));
   return r;

@@ -3,8 +3,8 @@
 // says otherwise.
 //
 //   exact     the same bits for all inputs
-//   zero      the same but for the sign of zeros and the bits of NaNs
-//   rounding  the same up to rounding, for finite inputs
+//   zero      the same results except for the sign of zeros and the bits of NaNs
+//   rounding  the same results up to rounding, for finite inputs
 //   finite    takes for granted that there is no NaN, no infinity and no divisor that is zero
 #ifndef WEIR_EXACTNESS_H
 #define WEIR_EXACTNESS_H

@@ -46,6 +46,8 @@ struct pass_site {
   const char *chosen, *chosen_by;
   const struct figures *figures; // of what was picked; NULL without
   uint32_t codes; // recipe id of its codes, where it is quantized by this site; else NO_ID
+  uint32_t
+      of; // with codes: the tensor whose place they take. Tensors of equal bytes have one recipe
   const char
       *pass; // of several that run together: the name of the one it is of; NULL: the one that runs
 };
@@ -104,10 +106,10 @@ struct pass_counted {
 // What came of it, beside edits and sites. Starts zeroed.
 struct pass_result {
   struct pass_counted counted; // where there is an output_limit
-  uint64_t output_limit;       // bytes that all files of the output may have; 0: any
+  uint64_t output_limit;       // bytes that all files of the output may have (of_output); 0: any
   uint64_t held_back;          // rewrites that the cap on exactness kept from being made
-  // Quantized in blocks: weights whose blocks are at least half empty, because a column is shorter, and
-  // the least block size that holds a column of each. Not those of a block size that was chosen for them.
+  // Quantized in blocks: weights whose stored blocks are at least half empty (nbits.h), and the least
+  // block size that holds a column of each.
   uint32_t half_empty, fitting_block;
 };
 
@@ -147,9 +149,10 @@ struct pass_option {
   // The option without which this one means nothing: "budget", which must have a value, or a choice's
   // word, "method=float_weights". Records then leave it out. NULL: it always means something.
   const char *only_with;
-  bool commas;   // LIST: elements have none, so that commas may join them
-  bool measured; // says which weights are looked at, or how: 'measure' has it too
-  bool required; // help says so, and names it first; `read` refuses a missing value
+  bool commas;    // LIST: elements have none, so that commas may join them
+  bool measured;  // says which weights are looked at, or how: 'measure' has it too
+  bool required;  // help says so, and names it first; `read` refuses a missing value
+  bool of_output; // about all files of the output: only one step of a pipeline may have it
 };
 #define PASS_MEMBER(type, member)                                                                  \
   .at = offsetof(struct type, member), .bytes = sizeof(((struct type *)NULL)->member)

@@ -37,7 +37,7 @@ static const char *without(const struct schema_look *l) {
   const char *at = l->attributes, *name;
   while ((name = next_name(l, &at)))
     if (attribute(l, name))
-      return arena_printf(l->scratch, "its attribute '%s' is gone or became an input", name);
+      return arena_printf(l->scratch, "its attribute '%s' was removed or became an input", name);
   return NULL;
 }
 
@@ -56,14 +56,14 @@ static const char *zero(const struct schema_look *l) {
 static const char *one_output(const struct schema_look *l) {
   const struct model_node *n = &l->m->nodes[l->node];
   for (uint32_t i = 1; i < n->n_out; i++)
-    if (model_output(l->m, n, i) != NO_ID) return "outputs behind its first are different ones";
+    if (model_output(l->m, n, i) != NO_ID) return "its outputs after the first are different";
   return NULL;
 }
 
 static const char *second_input(const struct schema_look *l) {
   const uint32_t second = model_input(l->m, &l->m->nodes[l->node], 1);
   if (second != NO_ID && !(l->m->values[second].flags & VALUE_LEFT_OUT)) return NULL;
-  return "its second input cannot be left out as it is any more";
+  return "its second input can no longer be left out";
 }
 
 static const struct model_info *declared(const struct schema_look *l) {
@@ -76,7 +76,7 @@ static const struct model_info *declared(const struct schema_look *l) {
 static const char *floating(const struct schema_look *l) {
   const struct model_info *info = declared(l);
   bool integer = info && info->flags & INFO_TENSOR && dtype_is_integer((enum dtype)info->dtype);
-  return integer ? "integers are not taken any more" : NULL;
+  return integer ? "it no longer takes integers" : NULL;
 }
 
 static const char *last_axis(const struct schema_look *l) {
@@ -102,7 +102,7 @@ static const char *sampling(const struct schema_look *l) {
   struct span mode;
   if (attribute(l, l->attributes) == NULL) return NULL;
   bool known = model_attr_string(l->m, l->node, l->attributes, "", &mode);
-  return known && span_is(mode, "nearest") ? NULL : "its modes have other names";
+  return known && span_is(mode, "nearest") ? NULL : "its modes were renamed";
 }
 
 static const char *resize_13(const struct schema_look *l) {
@@ -110,14 +110,14 @@ static const char *resize_13(const struct schema_look *l) {
   const struct model_node *n = &l->m->nodes[l->node];
   if (!model_attr_string(l->m, l->node, l->attributes, "half_pixel", &mode) ||
       span_is(mode, "tf_half_pixel_for_nn"))
-    return "its coordinate mode is gone";
+    return "its coordinate mode was removed";
   bool both = model_input(l->m, n, 2) != NO_ID && model_input(l->m, n, 3) != NO_ID;
-  return both ? "scales and sizes may not both be given any more" : NULL;
+  return both ? "scales and sizes may no longer both be given" : NULL;
 }
 
 static const char *changed(const struct schema_look *l) {
   (void)l;
-  return "attributes, inputs or what it computes became others";
+  return "its attributes, inputs or results changed";
 }
 
 // ---- the table ---------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 weir --generate bash > weir.bash && bash -n weir.bash
 weir --generate fish > weir.fish
 weir --generate zsh > _weir
-mkdir man && weir --generate man man && ls man
+weir --generate man man && ls man
 # Syntax, where the shells and linters are there.
 if command -v zsh > /dev/null; then zsh -n _weir; fi
 if command -v fish > /dev/null; then fish -n weir.fish; fi

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ sys.path.insert(0, str(TESTS / "support"))
 
 import make_encoder  # noqa: E402
 from installed import package_model, package_models  # noqa: E402, F401 (for the tests)
+from shell import Done, Shell  # noqa: E402
 
 DATA = TESTS / "data"
 
@@ -46,22 +46,6 @@ def copy_model(source, folder):
     for path in source.parent.iterdir():
         shutil.copy(path, folder)
     return folder / source.name
-
-
-@dataclass
-class Done:
-    """A finished command. `said` is all that it printed."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def said(self):
-        return self.out + self.err
-
-    def json(self):
-        return json.loads(self.out)
 
 
 class Weir:
@@ -187,6 +171,23 @@ def encoder(folder, name, **how):
 def small_encoder(large_folder):
     """Two narrow layers, 2 MB: for everything that only needs the shape."""
     return encoder(large_folder, "small", size=2_000_000)
+
+
+@pytest.fixture(scope="session")
+def tiny_encoder(large_folder):
+    """small_encoder under the names that README has."""
+    path = large_folder / "tiny" / "encoder.onnx"
+    path.parent.mkdir()
+    make_encoder.make_encoder(path, size=2_000_000)
+    return path
+
+
+@pytest.fixture
+def desk(tmp_path, tiny_encoder):
+    """A shell in a folder with encoder.onnx and encoder.onnx.data, and weir on the PATH."""
+    shell = Shell(tmp_path, weir=program("WEIR"), weir_fault=program("WEIR_FAULT_PROGRAM"))
+    copy_model(tiny_encoder, shell.folder)
+    return shell
 
 
 @pytest.fixture(scope="session")

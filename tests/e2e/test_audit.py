@@ -117,6 +117,18 @@ def test_manifest_form(written, one_layer):
     assert ours["tensors_sha256"] == hashlib.sha256(companion).hexdigest()
 
 
+def test_a_report_names_its_plan_and_stands_in_no_manifest(weir, small_encoder, tmp_path):
+    """Two runs have two reports (they took their time) and one manifest, whose plan both name."""
+    manifests, ids = [], []
+    for name, words in (("a", ["--report-json"]), ("b", ["--jobs", "1", "--report-json"])):
+        out = tmp_path / name / "out.onnx"
+        weir("conv2matmul", small_encoder, out, *words, tmp_path / f"{name}.json")
+        manifests.append(Path(f"{out}.manifest.json").read_bytes())
+        ids.append(json.loads((tmp_path / f"{name}.json").read_text())["weir"]["plan_id"])
+    assert manifests[0] == manifests[1]
+    assert ids == [statement(tmp_path / "a" / "out.onnx")["predicate"]["x_weir"]["plan_id"]] * 2
+
+
 def test_manifest_digests_recomputed_by_hand(written):
     root = hashlib.sha256()
     names = []
@@ -175,7 +187,7 @@ def test_whole(weir, written):
     for target in (written, f"{written}.manifest.json"):
         found = weir("audit", target, "--json").json()
         assert found["whole"] and found["files"] == 2 and found["units"] == 3 and found["damage"] == []
-        assert "whole" in weir("audit", target).out
+        assert ": OK (2 files" in weir("audit", target).out
 
 
 def damage(weir, out):
@@ -229,10 +241,10 @@ def rewritten(lines, row, **change):
 
 
 COMPANION_DAMAGES = {
-    "out of range": (lambda lines: rewritten(lines, 3, offset=1 << 40), "line 4 lies outside its file"),
+    "out of range": (lambda lines: rewritten(lines, 3, offset=1 << 40), "line 4 is outside its file"),
     "unknown name": (lambda lines: rewritten(lines, 1, name="nobody"), "line 2 names a tensor that the model"),
     "unknown file": (lambda lines: rewritten(lines, 0, file="../x"), "line 1 names a file"),
-    "too few digests": (lambda lines: rewritten(lines, 0, sha256=[]), "line 1 has not one digest"),
+    "too few digests": (lambda lines: rewritten(lines, 0, sha256=[]), "line 1 does not have one digest"),
     "no digest": (lambda lines: lines[0].replace('"sha256":["', '"sha256":["x', 1) + "\n", "line 1 "),
     "not JSON": (lambda lines: lines[0] + "\n{\n", "line 2 is not JSON"),
     "not an object": (lambda lines: "[]\n", "line 1 is not that of a tensor"),
@@ -312,7 +324,7 @@ def test_flipped_byte_in_the_onnx(weir, small, where):
     assert found["whole_tensors"] == len(inside) - len(found["tensors"]) > 0
     assert weir("audit", small, code=1).err == ""
     if not hit:
-        assert "no tensor differs" in weir("audit", small, code=1).out
+        assert "the damage is outside the tensors" in weir("audit", small, code=1).out
 
 
 @pytest.mark.parametrize("where", ONNX_PLACES)
@@ -327,11 +339,11 @@ def test_flipped_byte_in_the_onnx_without_digests(weir, small, where):
     [found] = done.json()["damage"]
     assert (found["file"], found["offset"], found["narrowed"]) == (small.name, 0, False)
     if found["tensors"] is None:
-        assert "cannot be read as a model any more" in done.err and where in ("framing of the graph", "first byte")
-        assert "it is the only unit" in weir("audit", small, code=1).out
+        assert "is too damaged to be read as a model" in done.err and where in ("framing of the graph", "first byte")
+        assert "no other unit in this file" in weir("audit", small, code=1).out
     else:
         # A tensor in an attribute is "g0/n12.value" to the run, and has no name to a reader of its output.
-        assert "itself is damaged" in done.err and (not hit or ".value" in hit or hit in found["tensors"])
+        assert "is damaged: which tensors are" in done.err and (not hit or ".value" in hit or hit in found["tensors"])
         assert {name for name in names if ".value" not in name} <= {*found["tensors"]}
         assert where in ("inline payload", "first byte of a payload", "node name", "last byte")
 
@@ -357,7 +369,7 @@ def test_whole_units_of_an_unreadable_model(weir, copy):
     rest = {"offset": UNIT, "length": Path(f"{copy}.data").stat().st_size - UNIT}
     assert (data["units"], data["whole_units"], data["first_whole"], data["last_whole"]) == (2, 1, rest, rest)
     assert (sizes[copy.name]["whole_units"], sizes[copy.name]["first_whole"]) == (0, None)
-    assert f"1 of its 2 units is whole: bytes {UNIT}.." in weir("audit", copy, code=1).out
+    assert f"1 of the file's 2 units is intact: bytes {UNIT}.." in weir("audit", copy, code=1).out
 
 
 def onnx_places_framing(copy):
@@ -371,7 +383,7 @@ def test_flipped_byte_in_the_digests_per_tensor(weir, small, at):
     size = companion.stat().st_size
     flip(companion, {"first byte": 0, "middle": size // 2, "last byte": size - 1}[at])
     done = weir("audit", small)
-    assert "whole" in done.out and companion.name in done.err and "is not the one in the manifest" in done.err
+    assert ": OK (" in done.out and companion.name in done.err and "is not the one in the manifest" in done.err
     flip(small, small.stat().st_size // 2)
     done = weir("audit", small, "--json", code=1)
     assert not done.json()["damage"][0]["narrowed"] and "is not the one in the manifest" in done.err

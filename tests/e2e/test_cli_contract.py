@@ -109,7 +109,7 @@ def test_dry_run_over_an_existing_output(weir, tmp_path, encoder):
     assert "would be replaced" in weir(*words, "--dry-run", "--force").out
     forced = weir(*words, "--dry-run", "--force", "--json").json()["weir"]
     assert forced["refusal"] is None and forced["output_exists"]
-    assert "beside the files that are replaced" in weir("convert", encoder, "--inplace", "--dry-run").out
+    assert "in addition to the files to be replaced" in weir("convert", encoder, "--inplace", "--dry-run").out
     assert compare.folder_bytes(tmp_path / "out") == before
     same_refusal(weir, ["convert", encoder, encoder], 2)
     (tmp_path / "folder.onnx").mkdir()
@@ -333,7 +333,7 @@ def test_a_name_that_is_not_a_model_s(weir, tmp_path, encoder):
 
 def test_two_dots_in_the_name_of_a_data_file_are_warned_of(weir, tmp_path, encoder):
     done = weir("convert", encoder, tmp_path / "a..b.onnx")
-    assert "'..' in it" in done.err
+    assert "contains '..'" in done.err
     with pytest.raises(onnx.checker.ValidationError):
         onnx.checker.check_model(str(tmp_path / "a..b.onnx"))
     assert "'..'" not in weir("convert", encoder, tmp_path / "a.b.onnx").err
@@ -385,7 +385,7 @@ def test_links_elsewhere_need_a_word(weir, tmp_path, encoder, command):
     weir(command, model, *output, "--allow-links")
     sidecar(model).unlink()
     done = weir(command, model, *output, code=66)
-    assert "is missing" in done.said and "beside the link" in done.said
+    assert "is missing" in done.said and "next to the link" in done.said
 
 
 def test_replay_on_a_hugging_face_cache(weir, tmp_path, encoder):

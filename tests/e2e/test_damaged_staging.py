@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 
+import onnx
 import pytest
 
 import compare
@@ -88,7 +89,7 @@ def test_damage_with_units_unfinished(weir, killed, one_layer, tmp_path, name, h
     weir("audit", tmp_path / "out" / "out.onnx")
     if name == "out.onnx.data" and how == "flipped":
         assert done.json()["weir"]["units_resumed"] == 1
-        assert "1 of the pieces of 64 MiB that an interrupted run had written has changed since: made again" in done.err
+        assert "1 of the 64 MiB units that an interrupted run had written has changed since and will be rewritten" in done.err
     shutil.rmtree(tmp_path)
 
 
@@ -131,6 +132,59 @@ def test_damage_in_the_middle_of_a_seal(weir, weir_fault, quick_folder, name, ho
         assert compare.folder_bytes(here / "out") == compare.folder_bytes(whole / "out")
 
 
+def sealing(weir_fault, setting, folder):
+    """A copy for every call behind the first rename of the seal, at which the run was killed."""
+    log = count_log(weir_fault, setting, folder)
+    first = next(i for i, (call, _) in enumerate(log) if call in ("renameat2", "linkat"))
+    for number in range(first + 1, len(log) + 1):
+        here = setting.make(folder / f"kill-{number}")
+        weir_fault(*setting.words(here), env={"WEIR_FAULT": f"kill:{number}"}, code=-signal.SIGKILL)
+        target = setting.target(here).parent
+        if any((staging / "seal.json").exists() and ".done" not in staging.name for staging in staging_folders(target)):
+            yield here
+        shutil.rmtree(here)
+
+
+@pytest.mark.parametrize("plan", ["whole", "damaged"])
+@pytest.mark.parametrize("how", ["fresh", "force", "inplace"])
+def test_fresh_with_a_damaged_seal_keeps_all_and_names_what_is_left(weir, weir_fault, quick_folder, how, plan):
+    """Wherever it was killed: what no model uses afterwards was named, a stranger of the same size was not, and no
+    file went that was there before."""
+    setting = Setting(weir, how, quick_folder)
+    found = set()
+    for here in sealing(weir_fault, setting, quick_folder):
+        folder = setting.target(here).parent
+        [staging] = staging_folders(folder)
+        size = setting.files["model.onnx.data"]
+        (folder / "model.o00000000").write_bytes(b"x" * len(size))  # as a passage may be called, by another plan
+        for name in ["seal.json"] + ["plan.json"] * (plan == "damaged"):
+            damage(staging / name, "flipped")
+        was = {each.name for each in folder.iterdir() if each != staging}
+        exists = setting.target(here).exists() and how == "fresh"
+        if exists:
+            refused = weir(*setting.words(here), "--fresh", code=75)
+            assert "--fresh --force replaces it" in refused.err
+        done = weir(*setting.words(here), "--fresh", *(["--force"] if exists else []), code=None)
+        said = done.err
+        if done.code == 77:  # the input is the new model, halfway from one name of its data to the other
+            assert how == "inplace" and "is a hard link" in said
+            said += weir(*setting.words(here), "--allow-links").err
+        else:
+            assert done.code == 0, said
+        assert was <= {each.name for each in folder.iterdir()} and not staging.exists()
+        assert compare.canonical(setting.target(here)) == setting.new
+        used = {entry.value for t in onnx.load(setting.target(here), load_external_data=False).graph.initializer
+                for entry in t.external_data if entry.key == "location"}  # fmt: skip
+        left = {each.name for each in folder.iterdir()} - used - {"model.onnx", "model.onnx.manifest.json", "model.o00000000"}
+        if plan == "whole":
+            assert all(f"'{name}' (" in said for name in left), (left, said)
+        else:
+            assert "'seal.json' and plan are damaged" in said
+        assert "model.o00000000" not in said
+        found |= left
+    assert len(found) > 0, "nothing was ever left over"
+
+
 def test_without_damage_the_seal_is_completed(weir, weir_fault, quick_folder):
     setting = Setting(weir, "fresh", quick_folder)
     here = half_sealed(weir_fault, setting, quick_folder)
@@ -146,7 +200,7 @@ def test_a_seal_is_not_completed_over_another_input(weir, weir_fault, quick_fold
     content = source.read_bytes()
     source.unlink()
     source.write_bytes(content)
-    assert "--fresh gives it up" in weir(*setting.words(here), code=75).err
+    assert "--fresh discards it" in weir(*setting.words(here), code=75).err
     weir(*setting.words(here), "--fresh")
     assert compare.folder_bytes(here / "out") == setting.files
 
@@ -235,7 +289,7 @@ def test_what_others_put_there(weir, killed, one_layer, tmp_path, name, kind):
         assert elsewhere.read_bytes() == THESIS
         kept = kind == "folder" and name != "artifacts"
         if kept and name != "seal.json":
-            assert code == 77 and name in said and "did not make" in said, said
+            assert code == 77 and name in said and "did not create" in said, said
             assert (staging / name / "a").read_bytes() == THESIS
         elif name != "seal.json":
             assert code == 0 and not staging.exists(), said
@@ -270,7 +324,7 @@ def test_clean_goes_on_behind_what_it_cannot_remove(weir, tmp_path):
     (other / "thesis").write_bytes(THESIS)
     assert "3 interrupted runs (" in weir("clean", tmp_path).out
     done = weir("clean", tmp_path, "--yes", code=77)
-    assert "'b.onnx.data' in '.b.onnx.0000000000000001.weir' is a folder that weir did not make" in done.err
+    assert "'b.onnx.data' in '.b.onnx.0000000000000001.weir' is a folder that weir did not create" in done.err
     assert done.out.count("  removed") == 2 and "removed 2 interrupted runs (" in done.out
     assert (other / "thesis").read_bytes() == THESIS
     assert [path.name for path in staging_folders(tmp_path)] == [other.parent.name]

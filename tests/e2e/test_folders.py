@@ -19,7 +19,7 @@ def model(tmp_path):
 def test_a_missing_folder_is_made(weir, tmp_path, model):
     out = tmp_path / "new" / "out.onnx"
     dry = weir("convert", model, out, "--dry-run")
-    assert f"folder: '{tmp_path}' is writable (the nearest that exists; the run makes the output's own)" in dry.out
+    assert f"folder: '{tmp_path}' is writable (the nearest existing one; the run creates the output's folder)" in dry.out
     assert names(tmp_path) == ["a.onnx"]
     weir("convert", model, out)
     assert names(tmp_path / "new") == ["out.onnx"]
@@ -63,7 +63,7 @@ def test_whatever_fails_no_empty_folder_stays(weir_fault, tmp_path, model):
 def test_one_folder_is_made_and_no_tree(weir, tmp_path, model):
     words = ["convert", model, tmp_path / "a b" / "c" / "out.onnx"]
     same_refusal(weir, words, 2)
-    assert f"hint: make it first: mkdir -p '{tmp_path}/a b/c'\n" in weir(*words, code=2).err
+    assert f"hint: create it first: mkdir -p '{tmp_path}/a b/c'\n" in weir(*words, code=2).err
     assert names(tmp_path) == ["a.onnx"]
     (tmp_path / "file").write_bytes(b"")
     same = weir("convert", model, tmp_path / "file" / "out.onnx", "--dry-run", code=2)
@@ -80,7 +80,7 @@ def test_a_folder_that_cannot_be_made(tmp_path, model):
     words += ["convert", os.fspath(model), os.fspath(closed / "new" / "out.onnx")]
     real = subprocess.run(words, capture_output=True, text=True)
     dry = subprocess.run([*words, "--dry-run"], capture_output=True, text=True)
-    assert real.returncode == dry.returncode == 77 and real.stderr == dry.stderr and "cannot be made" in real.stderr
+    assert real.returncode == dry.returncode == 77 and real.stderr == dry.stderr and "cannot be created" in real.stderr
     assert "would write" in dry.stdout and "this would fail with exit code 77" in dry.stdout
 
 

@@ -550,7 +550,7 @@ def test_a_budget_that_a_candidate_fits_is_kept(weir, tmp_path, weights, nodes, 
         out, _ = quantized(weir, source, tmp_path / f"more{number}", "--budget", str(budget), *options)
         assert least <= size_of(out) <= budget
     done = weir("quantize", source, tmp_path / "no.onnx", "--budget", str(sizes[0] - 1), *options, code=1)
-    assert f"with the smallest candidates the output has {sizes[0]} bytes" in done.err
+    assert f"the smallest output these candidates allow has {sizes[0]} bytes" in done.err
     assert not (tmp_path / "no.onnx").exists()
 
 
@@ -560,6 +560,36 @@ def test_a_budget_counts_what_later_passes_make_of_it(weir, small_encoder, tmp_p
     report = weir.report("run", small_encoder, tmp_path / "out.onnx", *passes)
     assert 0.98 * 900 * 1024 < size_of(tmp_path / "out.onnx") <= 900 * 1024
     assert [s["name"] for s in report["weir"]["stages"]] == ["measure"]
+
+
+def size_of_run(weir, source, folder, *passes):
+    folder.mkdir()
+    report = weir.report("run", source, folder / "out.onnx", *(word for text in passes for word in ("--pass", text)))
+    return report, size_of(folder / "out.onnx")
+
+
+def test_a_budget_in_a_repeat_is_that_of_one_pass(weir, small_encoder, tmp_path):
+    """The round in which nothing is left to be picked says nothing of what was counted."""
+    passes = "quantize:budget=900K"
+    _, once = size_of_run(weir, small_encoder, tmp_path / "once", passes)
+    _, again = size_of_run(weir, small_encoder, tmp_path / "again", f"repeat({passes})")
+    assert once == again and 0.98 * 900 * 1024 < once <= 900 * 1024
+
+
+def test_two_budgets_are_refused(weir, small_encoder, tmp_path):
+    """Each is for all files of the output: none of the two would know what the other needs."""
+    first, second = "quantize:budget=900K,include=*layers.0*", "quantize:budget=1.5M"
+    said = "two passes have a budget (900K and 1.5M), and each would be for all files of the output\nhint: let one pass"
+    words = ["--pass", first, "--pass", "tidy", "--pass"]
+    for last in (second, f"repeat({second})"):
+        assert said in weir("run", small_encoder, tmp_path / "o.onnx", *words, last, code=2).err
+    pipeline = tmp_path / "p.yaml"
+    pipeline.write_text("passes: [quantize: {budget: 900K}, tidy, quantize: {budget: 1.5M}]")
+    assert said in weir("run", small_encoder, tmp_path / "o.onnx", "--config", pipeline, code=2).err
+    assert said in weir("run", tmp_path / "missing.onnx", tmp_path / "o.onnx", "--config", pipeline, code=2).err
+    assert list(tmp_path.iterdir()) == [pipeline]
+    report, size = size_of_run(weir, small_encoder, tmp_path / "one", first.replace("budget=900K", "bits=8"), second)
+    assert size <= 1.5 * 2**20 and [s["name"] for s in report["weir"]["stages"]] == ["measure"]
 
 
 def test_a_dry_run_counts_what_measuring_holds(weir, tmp_path):
@@ -574,7 +604,7 @@ def test_a_dry_run_counts_what_measuring_holds(weir, tmp_path):
 
 def test_a_budget_too_small_for_convolutions_says_what_helps(weir, small_encoder, tmp_path):
     done = weir("quantize", small_encoder, tmp_path / "out.onnx", "--budget", "300K", code=1)
-    assert "a budget of 300KiB is too small" in done.err and "run conv2matmul first: pointwise Conv nodes hold" in done.err
+    assert "a budget of 300KiB is too small" in done.err and "in pointwise Conv nodes are not quantized" in done.err
 
 
 def spread_model(folder, weights, others, kept):
@@ -739,7 +769,7 @@ def test_resume_says_what_it_found(weir, weir_fault, small_encoder, quick_folder
     """The stage was all there was: that is not nothing. The control arm found nothing at all."""
     words = killed_stage(weir_fault, small_encoder, quick_folder / "out")
     said = weir(*words, "--resume").err
-    assert "took over what an interrupted run had measured" in said and "no interrupted run" not in said
+    assert "reusing what an interrupted run had measured" in said and "no interrupted run" not in said
     said = weir("quantize", small_encoder, quick_folder / "other.onnx", *BUDGET, "--resume").err
     assert "took over" not in said and "no interrupted run with these options" in said
     assert "other options)" not in said

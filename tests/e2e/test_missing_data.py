@@ -34,7 +34,7 @@ def test_missing(weir, tmp_path, model):
     (model.parent / "m.data").unlink()
     done = weir("check", "in/m.onnx", code=66, cwd=tmp_path)
     [line] = [line for line in done.out.splitlines() if line.startswith("error")]
-    assert line.startswith("error: the data file 'in/m.data' is missing: 11 tensors (41.0 kB) lie in it (")
+    assert line.startswith("error: the data file 'in/m.data' is missing: 11 tensors (41.0 kB) are stored in it (")
     assert done.out.endswith("in/m.onnx: 1 error, 0 warnings, 0 notes\n")
     [fault] = weir("check", "in/m.onnx", "--json", code=66, cwd=tmp_path).json()["faults"]
     assert "11 tensors" in fault["message"] and fault["place"] == ""

@@ -895,15 +895,43 @@ def test_weights_shorter_than_the_usual_block(weir, tmp_path):
 
     source = model("short.onnx", 64)
     done = weir("quantize", source, tmp_path / "a.onnx", "--report-json", tmp_path / "r.json")
-    assert "1 weight is shorter than a block of 128 elements\nhint: a block size of 64 makes" in done.err
+    assert "1 weight fills at most half of a block of 128 elements\nhint: a block size of 64 makes" in done.err
     [warning] = json.loads((tmp_path / "r.json").read_text())["passes"][0]["warnings"]
-    assert warning["sentence"].startswith("1 weight is shorter")
+    assert warning["sentence"].startswith("1 weight fills at most half")
     assert weir("quantize", source, tmp_path / "b.onnx", "--block-size", "64").err == ""
     assert (tmp_path / "b.onnx.data" if (tmp_path / "b.onnx.data").exists() else tmp_path / "b.onnx").stat().st_size < (
         tmp_path / "a.onnx.data" if (tmp_path / "a.onnx.data").exists() else tmp_path / "a.onnx"
     ).stat().st_size
     assert weir("quantize", source, tmp_path / "c.onnx", "--block-size", "128").err == ""
     assert weir("quantize", model("long.onnx", 256), tmp_path / "d.onnx").err == ""
+
+
+@pytest.mark.parametrize(
+    "rows, words, told, warned",
+    [
+        ([64, 100], [], (1, 64), True),  # one of 100 does not keep the other from being told
+        ([64] * 300, [], (300, 64), True),  # 300 weights
+        ([64], ["--block-size", "128"], (1, 64), False),
+        ([64, 4096], [], (1, 64), False),  # with blocks of 64 the larger one takes more than the other gives
+        ([64], ["--format", "qdq"], None, False),  # it stores the rows there are
+        ([64], ["--budget", "1M"], None, False),
+        ([65], [], None, False),
+    ],
+)
+def test_half_empty_is_one_count(weir, tmp_path, rows, words, told, warned):
+    """What the warning counts is what the report counts."""
+    names = [f"w{i}" for i in range(len(rows))]
+    weights = [numpy_helper.from_array(np.full((k, 64), i + 1, np.float32), n) for i, (k, n) in enumerate(zip(rows, names))]
+    uses = names + names[:1] * 256  # a weight counts once
+    nodes = [helper.make_node("MatMul", [f"x{u}", u], [f"y{i}"], f"m{i}") for i, u in enumerate(uses)]
+    inputs = [value(f"x{n}", [1, k]) for n, k in zip(names, rows)]
+    outputs = [value(f"y{i}", [1, 64]) for i in range(len(uses))]
+    onnx.save(model_of(nodes, weights, inputs, outputs, opset=21, ir=10), tmp_path / "m.onnx")
+    (step,) = weir.report("quantize", tmp_path / "m.onnx", tmp_path / "o.onnx", *words)["passes"]
+    assert (told is None) == ("half_empty" not in step)
+    assert told is None or (step["half_empty"], step["fitting_block"]) == told
+    sentences = [w["sentence"] for w in step["warnings"]]
+    assert [s.split(" ")[0] for s in sentences if "at most half of a block" in s] == ([str(told[0])] if warned else [])
 
 
 # ---- the edit log

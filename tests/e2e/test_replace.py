@@ -53,7 +53,7 @@ def test_what_is_equal_is_not_touched(weir, tmp_path, small_encoder):
     weir(*quantize(small_encoder, out, 32))
     before = inodes(tmp_path)
     done = weir(*quantize(small_encoder, out, 32))
-    assert inodes(tmp_path) == before and "left as they were" in done.out and "wrote" not in done.out
+    assert inodes(tmp_path) == before and "unchanged, since they have the same bytes" in done.out and "wrote" not in done.out
 
 
 def test_inplace_keeps_the_name_of_its_data(weir, folder):
@@ -66,7 +66,7 @@ def test_inplace_keeps_the_name_of_its_data(weir, folder):
     weir("quantize", model, "--inplace")
     there = inodes(folder)
     done = weir("quantize", model, "--inplace")
-    assert inodes(folder) == there and "left as they were" in done.out and "wrote" not in done.out
+    assert inodes(folder) == there and "unchanged, since they have the same bytes" in done.out and "wrote" not in done.out
 
 
 def test_data_of_a_copy_is_left_alone(weir, folder):
@@ -95,7 +95,7 @@ def test_data_that_is_no_longer_used_is_named(weir, folder):
     model.write_bytes(model.read_bytes().replace(data.name.encode(), old.name.encode()))
     shutil.copy(model, folder / "twin.onnx")
     done = weir("convert", folder / "twin.onnx", model, "--inline", "--force")
-    assert f"'{old.name}' (" in done.err and "'twin.onnx' names it too" in done.err, done.err
+    assert f"'{old.name}' (" in done.err and "'twin.onnx' uses it too" in done.err, done.err
     (folder / "twin.onnx").unlink()
     assert old.exists()
 

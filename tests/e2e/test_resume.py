@@ -282,7 +282,7 @@ def kill_and_resume(weir, weir_fault, setting, here, number):
     unfinished = weir("audit", setting.target(here), code=None).code == 75
     if unfinished:
         other = weir(*setting.words(here), "--no-manifest", code=75).err
-        assert "--resume completes it, --fresh gives it up" in other, "an unfinished seal and no word of --resume"
+        assert "--resume completes it, --fresh discards it" in other, "an unfinished seal and no word of --resume"
     if state == "new" and not staging_folders(setting.target(here).parent):  # all is done: nothing to go on with
         if setting.how == "fresh":
             assert "exists" in weir(*setting.words(here), "--resume", code=2).err
@@ -364,7 +364,7 @@ def test_signal_while_the_input_is_hashed(weir, tmp_path, medium_encoder):
         assert recorded(tmp_path) == UNITS - 1
         run.send_signal("SIGTERM")
         code, err = run.end()
-    assert code == -signal.SIGTERM and "interrupted while the input" in err, err
+    assert code == -signal.SIGTERM and "interrupted while hashing the input" in err, err
     report = weir.report(*words, "--resume")
     assert report["weir"]["units_resumed"] == UNITS
     shutil.rmtree(tmp_path)

@@ -91,20 +91,20 @@ static void test_values_made_twice(void **state) {
   struct pb g = {0};
   pb_identity(&g);
   pb_node(&g, "Neg", "x", NULL, "y");
-  expect_error(h, pb_model(&g), "value 'y' is made twice");
+  expect_error(h, pb_model(&g), "value 'y' is defined twice");
   pb_identity(&g);
   tensor(&g, "w");
   tensor(&g, "w");
-  expect_error(h, pb_model(&g), "value 'w' is made twice; the second time by an initializer");
+  expect_error(h, pb_model(&g), "value 'w' is defined twice, the second time by an initializer");
   pb_identity(&g);
   tensor(&g, "y");
-  expect_error(h, pb_model(&g), "value 'y' is made twice");
+  expect_error(h, pb_model(&g), "value 'y' is defined twice");
   pb_identity(&g);
   pb_node(&g, "Neg", "x", NULL, "x");
-  expect_error(h, pb_model(&g), "value 'x' is made twice; the second time by a graph input");
+  expect_error(h, pb_model(&g), "value 'x' is defined twice, the second time by a graph input");
   pb_identity(&g);
   pb_io(&g, 11, "x");
-  expect_error(h, pb_model(&g), "value 'x' is made twice");
+  expect_error(h, pb_model(&g), "value 'x' is defined twice");
 }
 
 static void test_initializers_that_are_inputs(void **state) {
@@ -115,7 +115,7 @@ static void test_initializers_that_are_inputs(void **state) {
     if (first) pb_io(&g, 11, "w");
     tensor(&g, "w");
     if (!first) pb_io(&g, 11, "w");
-    expect_report(h, pb_model(&g), "note model: 1 initializers are graph inputs too");
+    expect_report(h, pb_model(&g), "note model: 1 initializer is also a graph input (the first");
   }
 }
 
@@ -124,14 +124,14 @@ static void test_undefined(void **state) {
   struct pb g = {0};
   pb_identity(&g);
   pb_node(&g, "Neg", "ghost", NULL, "z");
-  expect_error(h, pb_model(&g), "node g0/n1 (Neg): its input 'ghost' is made nowhere");
+  expect_error(h, pb_model(&g), "node g0/n1 (Neg): its input 'ghost' is not produced by any node");
   pb_identity(&g);
   pb_io(&g, 12, "ghost");
-  expect_error(h, pb_model(&g), "graph 'g': its output 'ghost' is made nowhere");
+  expect_error(h, pb_model(&g), "graph 'g': its output 'ghost' is not produced by any node");
   pb_identity(&g); // what a branch makes is not seen outside
   branch_node(&g, "x", "inner", "r");
   pb_node(&g, "Neg", "inner", NULL, "z");
-  expect_error(h, pb_model(&g), "its input 'inner' is made nowhere");
+  expect_error(h, pb_model(&g), "its input 'inner' is not produced by any node");
   pb_identity(&g);
   struct pb node = {0};
   pb_text(&node, 1, "x");
@@ -170,7 +170,8 @@ static void test_a_hidden_name_is_a_warning(void **state) {
   branch_node(&g, "x", "seen", "y");
   pb_io(&g, 11, "x");
   pb_io(&g, 12, "y");
-  expect_report(h, pb_model(&g), "its output 'seen' has the name of a value of graph");
+  expect_report(h, pb_model(&g),
+                "its output 'seen' reuses the name of a value of the enclosing graph");
 }
 
 // What comes later outside is not there yet: the If's own output, above all.
@@ -287,7 +288,7 @@ static void test_extents(void **state) {
   pb_identity(&g);
   range(&g, "a", DTYPE_UINT8, 64, "0");
   range(&g, "b", DTYPE_UINT8, 64, "0");
-  expect_report(h, pb_model(&g), "note w.bin: 1 tensors share bytes with another one");
+  expect_report(h, pb_model(&g), "note w.bin: 1 tensor shares bytes with another tensor");
   assert_null(strstr(h->faults, "overlaps"));
   pb_identity(&g);
   range(&g, "a", DTYPE_UINT8, 40, "0");
@@ -297,10 +298,10 @@ static void test_extents(void **state) {
   pb_identity(&g);
   range(&g, "a", DTYPE_UINT8, 8, "0");
   range(&g, "b", DTYPE_UINT8, 8, "48");
-  expect_report(h, pb_model(&g), "note w.bin: 48 of 64 bytes are named by no tensor");
+  expect_report(h, pb_model(&g), "note w.bin: 48 of 64 bytes are not used by any tensor");
   pb_identity(&g);
   range(&g, "a", DTYPE_FLOAT, 4, "2");
-  expect_report(h, pb_model(&g), "1 tensors begin at offsets that are no multiple");
+  expect_report(h, pb_model(&g), "1 tensor begins at an offset that is not a multiple");
 }
 
 // All faults of one model are found in one go.
@@ -313,7 +314,8 @@ static void test_collects_everything(void **state) {
   range(&g, "a", DTYPE_FLOAT, 4, "zero");
   struct pb p = pb_model(&g);
   assert_int_equal(pb_home_collect(h, &p), 0);
-  static const char *const all[] = {"made twice", "made nowhere", "cycle", "not a decimal number"};
+  static const char *const all[] = {"defined twice", "not produced by any node", "cycle",
+                                    "not a decimal number"};
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
     if (!strstr(h->faults, all[i])) fail_msg("'%s' is not in: %s", all[i], h->faults);
   pb_free(&p);

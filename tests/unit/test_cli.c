@@ -186,8 +186,8 @@ static void test_many_operands(void **state) {
   assert_string_equal(cli_operand(&args, "IN"), "a");
   refuse("shrink", "needs IN...", "usage");
   refuse("shrink a --suffix s --inplace", "either --suffix or --inplace", "");
-  refuse("shrink a --form flat",
-         "invalid value 'flat' for --form: it takes cast-mul-add|dequantize", "");
+  refuse("shrink a --form flat", "invalid value 'flat' for --form: use cast-mul-add|dequantize",
+         "");
 }
 
 static void test_presets(void **state) {
@@ -320,13 +320,13 @@ static void test_unknown_names(void **state) {
   refuse("inspect a --candidates 4:64", "of 'weir quantize' and 'weir measure', not", "");
   refuse("run a b --bits 4", "an option of 'weir quantize'", "--pass quantize:bits=2|4|8");
   refuse("run a b --per-channel", "an option of 'weir shrink'", "--pass shrink:per_channel=true");
-  refuse("quantize a b --asymmetric", "no option --asymmetric", "leave it out");
-  refuse("quantize a b --no-symmetric", "no option --no-symmetric", "--symmetric is off unless");
+  refuse("quantize a b --asymmetric", "no option --asymmetric", "leave out --symmetric");
+  refuse("quantize a b --no-symmetric", "no option --no-symmetric", "leave out --symmetric");
   refuse("convert a b --manifest", "no option --manifest", "weir convert --help");
-  refuse("--hlep", "no option '--hlep'", "did you mean --help?");
-  refuse("--verison", "no option '--verison'", "did you mean --version?");
+  refuse("--hlep", "unknown option '--hlep'", "did you mean --help?");
+  refuse("--verison", "unknown option '--verison'", "did you mean --version?");
   refuse("convert a b -x", "no option '-x'", "./-x");
-  refuse("--json", "no option '--json' of its own", "follow the command");
+  refuse("--json", "unknown option '--json'", "come after the command");
   refuse("conv2matmul a b --verify", "--verify is not available", "");
   refuse("conv2matmul a b --verify-seed=1", "--verify-seed is not available", "");
 }
@@ -345,7 +345,7 @@ static void test_values(void **state) {
   refuse("convert a b --align 100", "a power of two", "");
   refuse("convert a b --data-file x/y", "a plain file name", "");
   refuse("convert a b --data-file a..b", "a plain file name", "");
-  refuse("convert a b --edit-log=", "takes a path", "");
+  refuse("convert a b --edit-log=", "use a path", "");
   struct cli_args args;
   accept(&args, "convert a b --io null"); // hidden, not absent
   assert_string_equal(cli_string(&args, OPT_IO), "null");

@@ -311,9 +311,10 @@ struct bad_line {
 static const struct bad_line bad_lines[] = {
     {"", "not JSON"},
     {"[]", "key 'edit'"},
-    {"{\"edit\":\"node.paint\"}", "'node.paint' is no kind of edit"},
-    {"{\"edit\":\"node.remove\",\"node\":\"g0/n0\",\"op\":\"Conv\",\"op\":\"Conv\"}", "twice"},
-    {"{\"edit\":\"node.remove\",\"node\":\"g0/n0\",\"op\":\"Conv\",\"x\":1}", "'x' has no meaning"},
+    {"{\"edit\":\"node.paint\"}", "'node.paint' is not a kind of edit"},
+    {"{\"edit\":\"node.remove\",\"node\":\"g0/n0\",\"op\":\"Conv\",\"op\":\"Conv\"}",
+     "duplicate key"},
+    {"{\"edit\":\"node.remove\",\"node\":\"g0/n0\",\"op\":\"Conv\",\"x\":1}", "unknown key 'x'"},
     {"{\"edit\":\"node.remove\",\"node\":\"g0/n0\"}", "'op' is not a string"},
     {"{\"edit\":\"node.remove\",\"op\":\"Conv\"}", "not an address"},
     {"{\"edit\":\"node.remove\",\"node\":\"g0/n0\",\"op\":\"Relu\"}", "n0 is a Conv, not a Relu"},
@@ -662,8 +663,8 @@ static void test_bad_heads(void **state) {
   static const struct bad_line heads[] = {
       {"", "not JSON"},
       {"{\"edit\":\"opset\"}", "not the head"},
-      {"{\"weir_edit_log\":3}", "version 3 is not known"},
-      {"{\"weir_edit_log\":0}", "version 0 is not known"},
+      {"{\"weir_edit_log\":3}", "version 3 is not supported"},
+      {"{\"weir_edit_log\":0}", "version 0 is not supported"},
       {"{\"weir_edit_log\":1,\"command\":\"c\",\"output\":\"o\"}", "lacks one of"},
       {"{\"weir_edit_log\":1,\"command\":\"c\",\"output\":\"o\",\"source\":{\"name\":\"n\","
        "\"meta_sha256\":\"00\",\"files\":[]},\"options\":{},\"layout\":{}}",

@@ -232,7 +232,7 @@ static void test_names(void **state) {
   pb_bytes(&node, 4, "a\0b", 3);
   pb_message(&g, 1, &node);
   p = pb_model(&g);
-  refuse(h, &p, "NodeProto.op_type holds a NUL byte");
+  refuse(h, &p, "NodeProto.op_type contains a NUL byte");
   pb_free(&p);
 }
 
@@ -321,7 +321,7 @@ static void test_files_that_are_no_models(void **state) {
   for (int i = 0; i < 1000; i++)
     weights[i] = 0.5F + (float)i * 0.001F;
   refuse_bytes(h, weights, sizeof weights, "does not begin like one");
-  refuse_bytes(h, "\x08\x09", 2, "holds no graph");
+  refuse_bytes(h, "\x08\x09", 2, "contains no graph");
   assert_int_equal(h->err.kind, ERR_MODEL);
 }
 

@@ -391,7 +391,7 @@ static void test_refuses_claims(void **state) {
   refuse_one(h, &t, "data_location 2");
   t = head(DTYPE_FLOAT, 2);
   pb_bytes(&t, FLOAT_DATA, "1234567", 7);
-  refuse_one(h, &t, "no whole number of 4-byte entries");
+  refuse_one(h, &t, "not a whole number of 4-byte entries");
   t = head(DTYPE_INT64, 2);
   pb_bytes(&t, INT64_DATA, "\x01\x80", 2);
   refuse_one(h, &t, "entry 1, the last one, is cut");
@@ -508,7 +508,7 @@ static void test_external_faults(void **state) {
            "\x0a\x08location\x12\x03"
            "a\0b",
            15);
-  refuse_one(h, &t, "holds a NUL byte");
+  refuse_one(h, &t, "contains a NUL byte");
 }
 
 static void test_external_warnings(void **state) {

@@ -163,12 +163,13 @@ static void test_audit(void **state) {
   toy_write(toy.dest, "x.onnx.data", data, 10);
   assert_int_equal(audit(&d, &r, &err), 0);
   assert_int_equal(r.damaged, 1);
-  assert_string_equal(d.text[0], "x.onnx.data 0+2845095 file is short: 10 of 2845095 bytes");
+  assert_string_equal(d.text[0], "x.onnx.data 0+2845095 file is too short: 10 of 2845095 bytes");
   data[n / 2] ^= 1;
   data[n] = 'x';
   toy_write(toy.dest, "x.onnx.data", data, n + 1);
   assert_int_equal(audit(&d, &r, &err), 0);
-  assert_string_equal(d.text[0], "x.onnx.data 2845095+1 file is long: 2845096 of 2845095 bytes");
+  assert_string_equal(d.text[0],
+                      "x.onnx.data 2845095+1 file is too long: 2845096 instead of 2845095 bytes");
   char path[200];
   snprintf(path, sizeof path, "%s/x.onnx.data", toy.dest);
   unlink(path);

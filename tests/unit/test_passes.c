@@ -189,8 +189,7 @@ static void test_lists(void **state) {
   expect_list("quantize:op_types=Gather\\,MatMul", "op-types", 2, both);
   expect_list("quantize:op_types=Gather,op_types=MatMul", "op-types", 2, both);
   expect_list("quantize:exclude=a\\+b+re:^x{1\\,2}\\.y$,exclude=c", "exclude", 3, patterns);
-  refuse("quantize:op_types=Conv", "invalid value 'Conv' for op-types: it takes MatMul,Gemm,Gather",
-         "");
+  refuse("quantize:op_types=Conv", "invalid value 'Conv' for op-types: use MatMul,Gemm,Gather", "");
   refuse("quantize:exclude=a+", "for exclude", "");
   refuse("quantize:min_elements=-1", "a whole number from 0", "");
   refuse("quantize:accuracy_level=2147483648", "a whole number from 0", "");
@@ -216,9 +215,9 @@ static void test_what_does_not_fit(void **state) {
          "did you mean 'form'?");
   refuse("conv2matmul:zzz=1", "has no option 'zzz'", "weir passes conv2matmul");
   refuse("conv2matmul:form", "option 'form' of pass 'conv2matmul' needs a value", "form=");
-  refuse("conv2matmul:form=", "takes something", "");
+  refuse("conv2matmul:form=", "use a value after", "");
   refuse("matmulnbits:asymmetric=true", "no option 'asymmetric'", "leave it out");
-  refuse("conv2matmul:form=fla", "invalid value 'fla' for form: it takes flat|batched|auto", "");
+  refuse("conv2matmul:form=fla", "invalid value 'fla' for form: use flat|batched|auto", "");
   refuse("conv2matmul:max_dilation=0", "a whole number from 1", "");
   refuse("conv2matmul:max_dilation=99999999999999999999", "a whole number from 1", "");
   refuse("conv2matmul:strict_compat=yes", "true or false", "");

@@ -57,16 +57,15 @@ static void test_files_and_words_say_the_same(void **state) {
 
 static void test_what_does_not_fit(void **state) {
   (void)state;
-  refuse("", "p.yaml:1:1: the file holds no pipeline", "");
-  refuse("conv2matmul", "p.yaml:1:1: a mapping with the key 'passes' is expected here", "");
+  refuse("", "p.yaml:1:1: the file contains no pipeline", "");
+  refuse("conv2matmul", "p.yaml:1:1: expected a mapping with the key 'passes' here", "");
   refuse("{}", "p.yaml:1:1: the key 'passes' is missing", "");
   refuse("pass: [conv2matmul]", "p.yaml:1:1: unknown key 'pass'",
          "the keys are 'passes' and 'exactness'");
   refuse("passes: [conv2matmul]\npasses: [conv2matmul]", "p.yaml:2:1: a second key", "");
-  refuse("passes: conv2matmul", "p.yaml:1:9: a list of passes is expected here, but this is a word",
-         "");
+  refuse("passes: conv2matmul", "p.yaml:1:9: expected a list of passes here, found a word", "");
   refuse("passes: []", "p.yaml:1:9: the list of passes is empty", "");
-  refuse("passes:\n  - [conv2matmul]", "p.yaml:2:5: the name of a pass is expected", "");
+  refuse("passes:\n  - [conv2matmul]", "p.yaml:2:5: expected the name of a pass", "");
   refuse("passes:\n  - conv2matmul\n  - shrinc", "p.yaml:3:5: there is no pass 'shrinc'", "");
   refuse("passes:\n  - conv2matmull", "p.yaml:2:5: there is no pass",
          "did you mean 'conv2matmul'?");
@@ -75,11 +74,12 @@ static void test_what_does_not_fit(void **state) {
   refuse("passes:\n- conv2matmul:\n    form: fla", "p.yaml:3:11: invalid value 'fla' for form", "");
   refuse("passes:\n- conv2matmul:\n    form: ''", "p.yaml:3:11: option 'form' has no value", "");
   refuse("passes:\n- conv2matmul:\n    form: ~", "p.yaml:3:11: option 'form' has no value", "");
-  refuse("passes:\n- conv2matmul:\n    form: {a: b}", "p.yaml:3:11: the value of an option", "");
+  refuse("passes:\n- conv2matmul:\n    form: {a: b}",
+         "p.yaml:3:11: expected the value of an option", "");
   refuse("passes:\n- conv2matmul:\n    strict_compat: yes", "true or false", "");
   refuse("passes:\n- conv2matmul:\n    form: flat\n    form: flat",
          "p.yaml:4:5: option 'form' is given", "");
-  refuse("passes:\n- conv2matmul: flat", "p.yaml:2:16: a mapping of options is expected", "");
+  refuse("passes:\n- conv2matmul: flat", "p.yaml:2:16: expected a mapping of options", "");
   refuse("passes:\n- conv2matmul:\n  form: flat", "p.yaml:3:3: a second name", "indented further");
   refuse("passes: [conv2matmul]\n---\npasses: [conv2matmul]", "p.yaml:2:1: a second document", "");
 }
@@ -90,12 +90,13 @@ static void test_what_does_not_go_together(void **state) {
   refuse("passes:\n  - conv2matmul\n  - cast\n", "p.yaml:3:5: cast needs the type", "to=float16");
   refuse("passes: [conv2matmul, {cast: {exclude: x}}]", "p.yaml:1:24: cast needs the type", "");
   refuse("passes:\n- cast: {to: float16, exclude: 're:('}", "p.yaml:2:3: --exclude 're:('", "");
-  refuse("passes:\n- quantize: {op_types: []}", "p.yaml:2:3: no operators", "");
+  refuse("passes:\n- quantize: {op_types: []}", "p.yaml:2:3: no operator types", "");
   refuse("passes:\n- quantize: {block_size: channel}", "p.yaml:2:3: ", "");
-  refuse("passes:\n- quantize: {gate_action: skip}", "p.yaml:2:3: gate-action", "sqnr=20dB");
-  refuse("passes:\n- quantize: {candidates: '4:64'}", "p.yaml:2:3: candidates", "measure");
-  refuse("passes:\n- shrink: {levels: 300}", "p.yaml:2:3: levels is for", "");
-  refuse("passes:\n- shrink: {method: float_weights, levels: 1}", "p.yaml:2:3: levels is 1", "");
+  refuse("passes:\n- quantize: {gate_action: skip}", "p.yaml:2:3: --gate-action", "sqnr=20dB");
+  refuse("passes:\n- quantize: {candidates: '4:64'}", "p.yaml:2:3: --candidates", "measure");
+  refuse("passes:\n- shrink: {levels: 300}", "p.yaml:2:3: --levels needs", "");
+  refuse("passes:\n- shrink: {method: float_weights, levels: 1}",
+         "p.yaml:2:3: --levels must be from 2", "");
   struct pipeline p;
   struct err err = {0};
   pipeline_init(&p);
@@ -109,7 +110,7 @@ static void test_what_yaml_has_beyond(void **state) {
   refuse("passes: &a [conv2matmul]", "p.yaml:1:9: anchors, aliases and tags", "");
   refuse("passes: [*a]", "p.yaml:1:10: anchors, aliases and tags", "");
   refuse("passes: !!seq [conv2matmul]", "p.yaml:1:9: anchors, aliases and tags", "");
-  refuse("passes:\n\t- conv2matmul", "p.yaml:2:1: ", "");
+  refuse("passes:\n\t- conv2matmul", "p.yaml:2:1: the line is indented with a tab", "spaces");
   refuse("passes: [conv2matmul", "p.yaml:2:1: did not find", "");
   refuse("\xff\xff", "p.yaml: byte 0: ", "");
 }
@@ -184,9 +185,9 @@ static void test_repeats(void **state) {
                "{\"passes\":[" CAST("float16") "," CAST("float16") "]}");
   refuse("passes: [repeat: [repeat: [conv2matmul]]]", "p.yaml:1:19: a repeat inside a repeat", "");
   refuse("passes: [repeat: []]", "p.yaml:1:18: the list of passes is empty", "");
-  refuse("passes: [repeat: conv2matmul]", "a list of passes is expected", "");
-  refuse("passes:\n- repeat: [conv2matmul]\n  rounds: 0", "p.yaml:3:11: 'rounds' takes", "");
-  refuse("passes:\n- repeat: [conv2matmul]\n  times: 2", "only 'rounds' may stand", "");
+  refuse("passes: [repeat: conv2matmul]", "expected a list of passes", "");
+  refuse("passes:\n- repeat: [conv2matmul]\n  rounds: 0", "p.yaml:3:11: 'rounds' must be", "");
+  refuse("passes:\n- repeat: [conv2matmul]\n  times: 2", "only 'rounds' is allowed", "");
   refuse("passes:\n- repeat: [conv2matmul]\n  rounds: 2\n  a: b", "a second name", "");
   refuse("exactness: rough\npasses: [conv2matmul]", "p.yaml:1:12: invalid value 'rough'", "");
   refuse("exactness: zero\nexactness: zero\npasses: [conv2matmul]", "a second key", "");
@@ -208,9 +209,9 @@ static void test_limits(void **state) {
   (void)state;
   static char deep[PIPELINE_MAX_BYTES], many[4096], large[PIPELINE_MAX_BYTES + 2];
   memset(deep, '[', sizeof deep - 1);
-  refuse(deep, "p.yaml:1:1: a mapping", "");
+  refuse(deep, "p.yaml:1:1: expected a mapping", "");
   memcpy(deep, "passes: ", 8);
-  refuse(deep, "p.yaml:1:10: the name of a pass", "");
+  refuse(deep, "p.yaml:1:10: expected the name of a pass", "");
   strcpy(many, "passes:\n");
   for (int i = 0; i < 200; i++)
     strcat(many, "- conv2matmul\n");

@@ -211,8 +211,7 @@ static void opposites_run_out_of_fuel(void **state) {
   const struct outcome o = run(t, &rules_sample, "", EXACTNESS_EXACT);
   assert_string_equal(nodes(t), "Less(x,z)->y\n");
   assert_string_equal(
-      o.warned,
-      "one place was rewritten 64 times: there/less, back/greater; rewriting stops there");
+      o.warned, "one place was rewritten 64 times: there/less, back/greater; rewriting stopped");
 }
 
 // A circle by way of the queue, each turn of which rewrites another place: the digest of the outputs is
@@ -226,7 +225,7 @@ static void circles_come_round_to_a_digest(void **state) {
   build_output(&t->b, "y", DTYPE_FLOAT, "2");
   const struct outcome o = run(t, &rules_circle, "round", EXACTNESS_EXACT);
   assert_string_equal(o.warned, "the outputs are what they were some rewrites ago: round/one, "
-                                "round/three; rewriting stops there");
+                                "round/three; rewriting stopped");
   assert_int_equal(of(&o, &rules_circle, "round/one").fired, 2);
   assert_int_equal(of(&o, &rules_circle, "round/two").fired, 1);
   assert_int_equal(of(&o, &rules_circle, "round/three").fired, 1);
@@ -257,8 +256,7 @@ static void growing_runs_out_of_fuel(void **state) {
   build_output(&t->b, "y", DTYPE_FLOAT, "2");
   const struct outcome o = run(t, &rules_circle, "grow", EXACTNESS_EXACT);
   assert_string_equal(o.warned,
-                      "one place was rewritten 64 times: grow/there, grow/back; rewriting "
-                      "stops there");
+                      "one place was rewritten 64 times: grow/there, grow/back; rewriting stopped");
   assert_int_equal(of(&o, &rules_circle, "grow/there").fired, 32);
   assert_int_equal(of(&o, &rules_circle, "grow/back").fired, 32);
 }

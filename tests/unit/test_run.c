@@ -315,7 +315,7 @@ static void test_sync_fails(void **state) {
   fs_fault_install("EIO:fdatasync:1");
   assert_int_equal(run(&r), -1);
   assert_int_equal(r.err.kind, ERR_IO);
-  assert_non_null(strstr(r.err.msg, "cannot be made durable"));
+  assert_non_null(strstr(r.err.msg, "cannot be synced to disk"));
   fs_fault_remove();
   end(&r, true);
   begin(&r, 0, false, true); // nothing of it counts

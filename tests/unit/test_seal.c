@@ -340,7 +340,7 @@ static void test_shared_sidecar_is_left(void **state) {
   assert_int_equal(command(&shape, false, true, &report, &err), 0);
   assert_true(toy_exists(toy.dest, "x.onnx.data"));
   assert_string_equal(report.old_sidecar_left, "'x.onnx.data' (2.85 MB)");
-  assert_string_equal(report.why_left, "'y.onnx' names it too");
+  assert_string_equal(report.why_left, "'y.onnx' uses it too");
 }
 
 static bool may_replace(const char *name) {

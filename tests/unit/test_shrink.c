@@ -73,7 +73,7 @@ static void channels_of_dequantize_linear(void **state) {
 static void levels_have_limits(void **state) {
   one_layer(*state, DTYPE_FLOAT);
   refuses(*state, (struct shrink_options){.method = SHRINK_FLOAT_WEIGHTS, .levels = 1}, ERR_USAGE,
-          "levels is 1");
+          "--levels must be from 2");
 }
 
 static void channels_need_their_axes(void **state) {

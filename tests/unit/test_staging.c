@@ -245,18 +245,18 @@ static void test_changed_source_is_refused(void **state) {
   // Same size, other weights, and the clock moved on.
   const struct timespec later[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = was.st_mtim.tv_sec + 5}};
   assert_int_equal(utimensat(AT_FDCWD, path, later, 0), 0);
-  expect_changed("same size, other mtime");
+  expect_changed("same size, different mtime");
   // The mtime put back: only the ctime tells.
   const struct timespec back[2] = {{.tv_nsec = UTIME_OMIT}, was.st_mtim};
   assert_int_equal(utimensat(AT_FDCWD, path, back, 0), 0);
-  expect_changed("same size and mtime, other ctime");
+  expect_changed("same size and mtime, different ctime");
   // Another file under the name.
   toy_write(toy.src, "other", toy.data, TOY_DATA);
   char other[400];
   snprintf(other, sizeof other, "%s/other", toy.src);
   assert_int_equal(utimensat(AT_FDCWD, other, back, 0), 0);
   assert_int_equal(rename(other, path), 0);
-  expect_changed("same size and mtime, other inode");
+  expect_changed("same size and mtime, different inode");
   // Without --resume the work starts afresh over the new source.
   assert_int_equal(open_it(&o, false), 0);
   assert_int_equal(o.how, STAGING_FRESH);

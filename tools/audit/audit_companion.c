@@ -88,11 +88,11 @@ static bool take_line(struct companion_reader *c, const struct json_value *v) {
       !json_as_uint(json_get(v, "length"), &row.len) || !json_is_array(list))
     return useless(c, "is not that of a tensor");
   row.file = file_named(&c->manifest, file);
-  if (row.file == NO_ID) return useless(c, "names a file that the manifest does not");
+  if (row.file == NO_ID) return useless(c, "names a file that is not in the manifest");
   if (!range_fits(row.off, row.len, c->manifest.sizes[row.file]))
-    return useless(c, "lies outside its file");
+    return useless(c, "is outside its file");
   if (json_count(list) != (row.len + PLAN_UNIT_BYTES - 1) / PLAN_UNIT_BYTES)
-    return useless(c, "has not one digest for every 64 MiB");
+    return useless(c, "does not have one digest for every 64 MiB");
   if (c->m && !is_known(c->m, name))
     return useless(c, "names a tensor that the model does not have");
   if (row.len == 0 ||
@@ -103,7 +103,7 @@ static bool take_line(struct companion_reader *c, const struct json_value *v) {
   struct span hex;
   for (const struct json_value *x = json_first(list); x; x = json_next(x))
     if (!json_as_string(x, &hex) || !hex_decode(hex, pieces[n++], DIGEST_BYTES))
-      return useless(c, "has a digest that is none");
+      return useless(c, "has an invalid digest");
   row.pieces = (const uint8_t(*)[DIGEST_BYTES])pieces;
   row.name = arena_string(&c->arena, name);
   *TABLE_PUSH(c, rows) = row;
@@ -277,7 +277,7 @@ bool audit_companion_is_whole(const char *folder, const char *name) {
   struct companion_reader c = {0};
   if (open_companion(&c, folder, name) && c.manifest.lists_tensors) read_lines(&c);
   if (c.why[0])
-    report_notice("'%s', the digests per tensor, is damaged: %s; the model's own files are whole",
+    report_notice("'%s' (digests per tensor) is damaged: %s; the files of the model are intact",
                   quote_str(c.name).s, c.why);
   close_companion(&c);
   return !c.why[0];

@@ -90,12 +90,12 @@ void audit_tensors_name(const char *folder, const char *model_path, struct audit
   struct err why = {0};
   model_init(&m);
   if (load(&m, model_path, hurt, &sources, &why) < 0) {
-    if (hurt)
-      report_notice("'%s' itself is damaged and cannot be read as a model any more, so the tensors "
-                    "of damaged ranges cannot be named: %s",
+    if (hurt && sources)
+      report_notice("'%s' is too damaged to be read as a model, so the tensors in the damaged "
+                    "ranges cannot be named: %s",
                     quote_str(name).s, why.msg);
     else
-      report_notice("the tensors of damaged ranges cannot be named: %s", why.msg);
+      report_notice("the tensors in the damaged ranges cannot be named: %s", why.msg);
   } else {
     struct tensor_map map;
     tensor_map_init(&map, &m, true);
@@ -103,8 +103,8 @@ void audit_tensors_name(const char *folder, const char *model_path, struct audit
       name_range(&m, file_of(&m, name, found[i].file), &map, &found[i], arena);
     tensor_map_done(&map);
     if (hurt)
-      report_notice("'%s' itself is damaged: the tensors named are those that, by what it still "
-                    "says, lie in the damaged ranges",
+      report_notice("'%s' is damaged: which tensors are in the damaged ranges is taken from what "
+                    "can still be read of it",
                     quote_str(name).s);
     else
       (void)audit_companion_narrow(folder, name, &m, found, n, arena);

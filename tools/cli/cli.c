@@ -174,7 +174,7 @@ static struct taking taking_of(struct cli_args *args, enum cli_option o) {
 
 static int bad_value(const struct taking *t, const char *text, const char *wanted,
                      struct err *err) {
-  return err_set(err, ERR_USAGE, "invalid value '%s' for --%s: it takes %s", quote_str(text).s,
+  return err_set(err, ERR_USAGE, "invalid value '%s' for --%s: use %s", quote_str(text).s,
                  t->row.name, wanted);
 }
 
@@ -185,7 +185,7 @@ bool cli_is_stream(const char *path) {
 static int no_stream_of_a_model(struct err *err) {
   err_fill(err, ERR_USAGE,
            "a model cannot be read from a pipe or written to one: weir needs random access");
-  return err_hint(err, "'./-' is a file of that name");
+  return err_hint(err, "write './-' for a file of that name");
 }
 
 // What the kind of the option makes of the word.
@@ -315,7 +315,7 @@ static int unknown_option(const struct cli_args *args, const char *name, struct 
   if (args->command == CLI_conv2matmul && strncmp(name, "verify", 6) == 0) {
     err_fill(err, ERR_USAGE, "--%s is not available: this version of weir does not run models",
              quote_str(name).s);
-    return err_hint(err, "leave it out, and compare input and output in a runtime of your own");
+    return err_hint(err, "leave it out, and compare input and output in a runtime");
   }
   enum cli_command one = CLI_COMMANDS;
   const uint32_t others = commands_with(name, &one);
@@ -325,7 +325,7 @@ static int unknown_option(const struct cli_args *args, const char *name, struct 
   for (uint32_t k = 0, o; (o = cli_option_at(args->command, k)) != CLI_NONE; k++) {
     const struct cli_option_row row = cli_row(args->command, o);
     if (row.kind == CLI_FLAG && guess_is_opposite(name, row.name))
-      return err_hint(err, "--%s is off unless it is given: leave it out", row.name);
+      return err_hint(err, "it is off by default: leave out --%s", row.name);
     guess_try(&g, row.name);
   }
   guess_try(&g, "help");
@@ -388,7 +388,7 @@ static int take_short(struct cli_args *args, const char *word, int *at, struct e
   }
   err_fill(err, ERR_USAGE, "'weir %s' has no option '%s'", command_rows[args->command].name,
            quote_str(word).s);
-  return err_hint(err, "a file of that name is written './%s', or stands after '--'",
+  return err_hint(err, "write './%s' for a file of that name, or put it after '--'",
                   quote_str(word).s);
 }
 
@@ -480,7 +480,7 @@ static int parse_top(struct cli_args *args, const char *word, struct err *err) {
     return args->command == CLI_COMMANDS ? unknown_command(args->argv[2], err) : 0;
   }
   if (word[0] != '-') return unknown_command(word, err);
-  err_fill(err, ERR_USAGE, "weir has no option '%s' of its own", quote_str(word).s);
+  err_fill(err, ERR_USAGE, "unknown option '%s'", quote_str(word).s);
   if (strcmp(word, "-V") == 0 || strcmp(word, "-v") == 0)
     return err_hint(err, "did you mean --version?");
   if (strncmp(word, "--", 2) == 0) {
@@ -491,7 +491,7 @@ static int parse_top(struct cli_args *args, const char *word, struct err *err) {
     guess_try(&g, "generate");
     if (g.best) return err_hint(err, "did you mean --%s?", g.best);
   }
-  return err_hint(err, "options follow the command: weir COMMAND ... %s", quote_str(word).s);
+  return err_hint(err, "options come after the command: weir COMMAND ... %s", quote_str(word).s);
 }
 
 // What stands alone on standard output; two of them could not be told apart there.

@@ -20,8 +20,8 @@ int engine_choose(enum io_mode *mode, struct engine_note *note, struct err *err)
   }
   if (why)
     snprintf(note->s, sizeof note->s,
-             "io_uring is %s, or use --io=sync to silence this; going on with --io=sync, the bytes "
-             "are the same",
+             "io_uring is %s, or use --io=sync to silence this; continuing with --io=sync, which "
+             "writes the same bytes",
              why);
   return 0;
 }

@@ -245,7 +245,7 @@ void completion_zsh(FILE *to) {
   fprintf(to, "      'help:show help'\n"
               "      '--help:show help'\n"
               "      '-h:show help'\n"
-              "      '--help-all:show help, with what is hidden otherwise'\n"
+              "      '--help-all:show help, including hidden options'\n"
               "      '--version:show versions'\n"
               "    )\n"
               "    _describe 'command' commands\n"
@@ -309,8 +309,8 @@ static void fish_option(FILE *to, uint32_t first, enum cli_option o) {
 void completion_fish(FILE *to) {
   fprintf(to, "# fish completion for weir; made by 'weir --generate fish'\n"
               "complete -c weir -n __fish_use_subcommand -l help -s h -f -d 'show help'\n"
-              "complete -c weir -n __fish_use_subcommand -l help-all -f -d 'show help, with what "
-              "is hidden otherwise'\n"
+              "complete -c weir -n __fish_use_subcommand -l help-all -f -d 'show help, including "
+              "hidden options'\n"
               "complete -c weir -n __fish_use_subcommand -f -a help -d 'show help'\n"
               "complete -c weir -n __fish_use_subcommand -l version -f -d 'show versions'\n");
   for (uint32_t c = 0; c < CLI_COMMANDS; c++) {

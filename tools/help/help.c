@@ -12,8 +12,7 @@ enum { WIDTH = 80, OPTION_INDENT = 2 };
 
 const char *const help_what_weir_is =
     "weir transforms ONNX models that are larger than memory: it reads a model's metadata, leaves "
-    "the "
-    "weights where they are on disk, and writes the changed model as a stream.";
+    "the weights on disk, and writes the changed model as a stream.";
 
 const char *const help_group_titles[CLI_GROUPS] = {
     [CLI_OWN] = "Options",     [CLI_OUTPUT] = "Output",       [CLI_RECORDS] = "Records",
@@ -22,22 +21,22 @@ const char *const help_group_titles[CLI_GROUPS] = {
 
 const struct help_exit_code help_exit_codes[] = {
     {ERR_NONE, "done"},
-    {ERR_FAIL, "audit found damage, or what was asked for is impossible with this model"},
+    {ERR_FAIL, "audit found damage, or the request is impossible for this model"},
     {ERR_USAGE, "the command line is wrong"},
-    {ERR_MODEL, "the model, log or manifest is malformed; it will never work"},
-    {ERR_INPUT, "an input is missing, is something else, or changed while it was used"},
-    {ERR_RUNTIME, "a program or library that is needed is not installed"},
+    {ERR_MODEL, "the model, log or manifest is malformed"},
+    {ERR_INPUT, "an input is missing, is not what was expected, or changed during the run"},
+    {ERR_RUNTIME, "a required program or library is not installed"},
     {ERR_INTERNAL, "internal error: please report it"},
-    {ERR_NOSPACE, "no space on the disk of the output"},
+    {ERR_NOSPACE, "no space on the output's file system"},
     {ERR_IO, "I/O error"},
-    {ERR_RETRY, "busy, or interrupted; the same command, given again, goes on"},
-    {ERR_PERMISSION, "not permitted, or a link that is not followed (--allow-links)"},
+    {ERR_RETRY, "busy, or interrupted: run the same command again to continue"},
+    {ERR_PERMISSION, "not permitted, or a link that is not followed (see --allow-links)"},
     {0},
 };
 
-const char *const help_signals = "SIGINT, SIGHUP and SIGTERM end weir as signals (130, 129 and 143 "
-                                 "in a shell), once it has left "
-                                 "everything in order; a second SIGINT or SIGTERM ends it at once.";
+const char *const help_signals =
+    "On SIGINT, SIGHUP or SIGTERM weir cleans up and ends by that signal (130, 129 or 143 in a "
+    "shell); a second SIGINT or SIGTERM ends it at once.";
 
 bool help_group_used(enum cli_group group, enum cli_command command) {
   for (uint32_t k = 0, o; (o = cli_option_at(command, k)) != CLI_NONE; k++)
@@ -116,7 +115,7 @@ static void print_group(FILE *to, enum cli_command command, enum cli_group group
   }
   if (group != CLI_MESSAGES) return;
   help_entry(to, HELP_OPTIONS, "-h, --help", "this text");
-  if (all) help_entry(to, HELP_OPTIONS, "--help-all", "this text, with what is hidden otherwise");
+  if (all) help_entry(to, HELP_OPTIONS, "--help-all", "this text, including hidden options");
 }
 
 void help_command(FILE *to, enum cli_command command, bool all) {
@@ -140,11 +139,10 @@ void help_overview(FILE *to, bool all) {
   for (uint32_t c = 0; c < CLI_COMMANDS; c++)
     help_entry(to, HELP_NAMES, cli_command_row(c)->name, cli_command_row(c)->summary);
   fprintf(to, "\nOptions:\n");
-  help_entry(to, HELP_OPTIONS, "-h, --help",
-             "show help; after a command, its options and two examples");
-  help_entry(to, HELP_OPTIONS, "--help-all", "the same, with what is hidden otherwise");
+  help_entry(to, HELP_OPTIONS, "-h, --help", "show help (weir COMMAND --help: for a command)");
+  help_entry(to, HELP_OPTIONS, "--help-all", "the same, including hidden options");
   help_entry(to, HELP_OPTIONS, "-V, --version",
-             "versions of weir and its libraries, instruction set, I/O engine");
+             "show the versions of weir and its libraries, the instruction set and the I/O engine");
   if (all) {
     help_entry(to, HELP_OPTIONS, "--generate bash|zsh|fish", "print a completion script");
     help_entry(to, HELP_OPTIONS, "--generate man DIR", "write the manual pages into DIR");

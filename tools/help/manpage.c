@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static void put(FILE *to, const char *text) {
   for (const char *at = text; *at; at++) {
@@ -109,11 +110,12 @@ static void put_main_page(FILE *to) {
   for (uint32_t c = 0; c < CLI_COMMANDS; c++)
     put_entry(to, cli_command_row(c)->name, cli_command_row(c)->summary);
   fputs(".SH OPTIONS\n", to);
-  put_entry(to, "--help", "the commands; after a command, its options and two examples");
-  put_entry(to, "-V, --version", "versions of weir and its libraries, instruction set, I/O engine");
+  put_entry(to, "--help", "show help (weir COMMAND --help: for a command)");
+  put_entry(to, "-V, --version",
+            "show the versions of weir and its libraries, the instruction set and the I/O engine");
   fputs(".SH ENVIRONMENT\n", to);
   put_entry(to, "NO_COLOR",
-            "if set and not empty, messages on a terminal are not coloured, but with --color");
+            "if set and not empty, messages are not coloured (unless --color is given)");
   fputs(".SH EXIT STATUS\n", to);
   for (const struct help_exit_code *e = help_exit_codes; e->meaning; e++) {
     char number[16];
@@ -128,13 +130,14 @@ static void put_main_page(FILE *to) {
 }
 
 int manpage_write_all(const char *folder, struct err *err) {
+  (void)mkdir(folder, 0777); // what is wrong with it is said of the first page
   for (uint32_t c = 0; c <= CLI_COMMANDS; c++) {
     char path[4096];
     const char *dash = c < CLI_COMMANDS ? "-" : "";
     const char *name = c < CLI_COMMANDS ? cli_command_row(c)->name : "";
     int n = snprintf(path, sizeof path, "%s/weir%s%s.1", folder, dash, name);
     if (n < 0 || (size_t)n >= sizeof path)
-      return err_set(err, ERR_USAGE, "'%s' is too long a path", quote_str(folder).s);
+      return err_set(err, ERR_USAGE, "the path '%s' is too long", quote_str(folder).s);
     FILE *to = fopen(path, "we");
     if (!to) return err_errno(err, errno, ERR_IO, "'%s' cannot be written", quote_str(path).s);
     if (c < CLI_COMMANDS)

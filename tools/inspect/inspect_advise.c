@@ -76,7 +76,7 @@ static void advise_convert(struct inspect *in) {
   if (in->m->n_files > 2)
     advise(in, "convert", in->m->n_files - 1u, "%u data files can become one", in->m->n_files - 1u);
   if (waste >= WORTH_BYTES)
-    advise(in, "convert", 1, "%s of data files that no tensor uses can be left behind",
+    advise(in, "convert", 1, "%s of data files are not used by any tensor and can be dropped",
            quote_bytes(waste).s);
   if (in->files[0].size > INT32_MAX)
     advise(in, "convert", 1,

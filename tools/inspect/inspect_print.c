@@ -71,7 +71,9 @@ static void print_io(const struct model *m, const char *title, uint32_t first, u
     }
   }
   if (left) printf("  and %u more\n", left);
-  if (initializers) printf("  (and %u initializers listed as inputs)\n", initializers);
+  if (initializers)
+    printf("  (and %u initializer%s listed as input%s)\n", initializers, plural(initializers),
+           plural(initializers));
 }
 
 // Values may be whole documents: their beginnings.

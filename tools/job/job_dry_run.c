@@ -62,7 +62,8 @@ uint64_t job_memory_limit(const struct job *job) {
 
 void job_dry_run_print(const struct job *job) {
   if (job->out.absent)
-    printf("OUT not given: names and sizes are those of an output of the input's name beside it\n");
+    printf("OUT not given: names and sizes as for an output with the input's name, in the same "
+           "folder\n");
   printf("would write:\n");
   for (uint32_t i = 0; i < job->plan.n_outputs; i++)
     printf("  %s  %s\n", quote_str(job->plan.outputs[i].name).s,
@@ -76,22 +77,22 @@ void job_dry_run_print(const struct job *job) {
   printf("folder: '%s' %s%s\n", quote_str(job->out.folder).s, writable,
          !job->out.folder_is_above ? ""
          : job->refusal.kind == ERR_NONE
-             ? " (the nearest that exists; the run makes the output's own)"
-             : " (the nearest that exists)");
+             ? " (the nearest existing one; the run creates the output's folder)"
+             : " (the nearest existing one)");
   printf("disk needed: %s%s; ", report_size(job->ahead.space.needed_bytes).s,
-         job->out.replace ? ", beside the files that are replaced (they keep theirs until then)"
+         job->out.replace ? ", in addition to the files to be replaced (they stay until the end)"
                           : "");
   if (job->ahead.space.known)
     printf("%s free\n", report_size(job->ahead.space.free_bytes).s);
   else
-    printf("how much is free, the file system does not tell\n");
+    printf("free space unknown\n");
   printf("peak memory: at most %s (index %s + --memory %s + program %s)\n",
          quote_bytes(job_memory_limit(job)).s, quote_bytes(job_index_peak(job)).s,
          size_words_of(job->memory).s, quote_bytes(PROGRAM_BYTES).s);
   if (job->stats.jobs) printf("workers: %u, io: %s\n", job->stats.jobs, io_mode_name(job->mode));
   const struct run_doubts doubts = run_doubts(&job->plan);
   if (doubts.overflow || doubts.nonfinite)
-    printf("weights: not looked at for values that would still refuse the run: %s%s%s\n",
+    printf("not checked (a dry run reads no weights): %s%s%s\n",
            doubts.overflow ? "too large for their new type" : "",
            doubts.overflow && doubts.nonfinite ? ", " : "",
            doubts.nonfinite ? "NaN and infinities" : "");

@@ -23,7 +23,7 @@ static int cannot_write(const char *path, struct err *err) {
   const bool astray = errno == ENOENT || errno == ENOTDIR || errno == EISDIR;
   err_fill_errno(err, errno, astray ? ERR_USAGE : ERR_IO, "'%s' cannot be written",
                  quote_str(path).s);
-  return astray ? err_hint(err, "it must name a file, in a folder that exists") : -1;
+  return astray ? err_hint(err, "give the name of a file, in an existing folder") : -1;
 }
 
 static bool is_plain(const char *path) {
@@ -212,8 +212,8 @@ static int check_record(const struct job *job, const struct record *r, struct er
            stat_folder(r->path, &st) && fstat(job->out.dest, &dest) == 0 && is_same(&st, &dest))
     whose = "output";
   if (!whose) return 0;
-  err_set(err, ERR_USAGE, "--%s would write over '%s', which is one of the %s's own files",
-          r->option, quote_str(r->path).s, whose);
+  err_set(err, ERR_USAGE, "--%s would overwrite '%s', which belongs to the %s", r->option,
+          quote_str(r->path).s, whose);
   return err_hint(err, "give it another name");
 }
 
@@ -244,8 +244,7 @@ int job_check_files(struct job *job, struct err *err) {
 int job_check_data_file(const struct job *job, struct err *err) {
   const char *name = job->layout.data_name;
   if (!name || (*name && !strchr(name, '/') && !is_beside(job, name))) return 0;
-  err_set(err, ERR_USAGE, "the data file '%s' is not a file name of its own beside '%s'",
-          quote_str(name).s, quote_str(job->out.onnx_name).s);
-  return err_hint(err,
-                  "the model, its manifest and its digests have that name; choose another one");
+  err_set(err, ERR_USAGE, "the data file of '%s' cannot be named '%s'",
+          quote_str(job->out.onnx_name).s, quote_str(name).s);
+  return err_hint(err, "the model, its manifest or its digests have that name; choose another one");
 }

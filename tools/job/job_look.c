@@ -37,7 +37,8 @@ int job_look_replay(void *ctx, const struct edit_look *look, struct err *err) {
   const struct model_tensor *t = &job->model.tensors[look->tensor];
   const struct quoted name = quote(model_name(&job->model, t->name));
   if (!edit_tensor_readable(&job->edits, look->tensor) || t->bytes > LOOK_MOST)
-    return err_set(err, ERR_MODEL, "tensor '%s' (%lu bytes) is none that is looked at: up to %d",
+    return err_set(err, ERR_MODEL,
+                   "tensor '%s' (%lu bytes) is too large to be read for an edit: the limit is %d",
                    name.s, t->bytes, LOOK_MOST);
   struct arena arena = {0};
   uint8_t sha256[DIGEST_BYTES];
@@ -47,8 +48,7 @@ int job_look_replay(void *ctx, const struct edit_look *look, struct err *err) {
   if (rc == 0) digest_of(elements, n, sha256);
   arena_free(&arena);
   if (rc || memcmp(sha256, look->sha256, DIGEST_BYTES) == 0) return rc;
-  err_set(err, ERR_INPUT,
-          "tensor '%s' does not hold what it held when the edits were decided by it", name.s);
-  return err_hint(err, "the edits of this log were decided by other weights: make them anew from "
-                       "this source");
+  err_set(err, ERR_INPUT, "tensor '%s' has other values than when the edits were made", name.s);
+  return err_hint(err, "the edits in this log depend on the weights they were made from: make a "
+                       "new log from this source");
 }

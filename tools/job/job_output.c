@@ -29,11 +29,12 @@ void job_output_split(struct job *job) {
 int job_output_check_name(const struct job *job, struct err *err) {
   const char *name = job->out.onnx_name;
   if (*name == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
-    err_set(err, ERR_USAGE, "the output '%s' names no file", quote_str(job->out.path).s);
-    return err_hint(err, "name one, such as out/model.onnx");
+    err_set(err, ERR_USAGE, "the output '%s' is not a file name", quote_str(job->out.path).s);
+    return err_hint(err, "give a file name, such as out/model.onnx");
   }
   if (!cli_flag(job->args, OPT_NO_MANIFEST) && !manifest_can_name(name)) {
-    err_set(err, ERR_USAGE, "the output's name '%s' cannot stand in a manifest", quote_str(name).s);
+    err_set(err, ERR_USAGE, "the output's name '%s' cannot be used in a manifest",
+            quote_str(name).s);
     return err_hint(err, "choose a name without ':', or give --no-manifest");
   }
   const bool alone =
@@ -41,9 +42,9 @@ int job_output_check_name(const struct job *job, struct err *err) {
   const size_t most =
       STAGING_FILE_MAX - (alone ? 0 : strlen(".manifest.json")); // .tensors.jsonl is as long
   if (strlen(name) <= most) return 0;
-  err_set(err, ERR_USAGE, "the output's name '%s' has %zu bytes; %zu are the most%s",
+  err_set(err, ERR_USAGE, "the output's name '%s' has %zu bytes; the limit is %zu%s",
           quote_str(name).s, strlen(name), most,
-          alone ? "" : ", since the files beside it have longer ones");
+          alone ? "" : ", since the names of other files are derived from it");
   return err_hint(err, "choose a shorter name");
 }
 
@@ -67,12 +68,12 @@ void job_output_remove_folder(struct job *job) {
 static void cannot_make(struct job *job, const char *folder, int errnum, struct err *err) {
   const struct quoted q = quote_str(folder);
   if (errnum != ENOENT) {
-    err_fill_errno(err, errnum, ERR_IO, "the output's folder '%s' cannot be made", q.s);
+    err_fill_errno(err, errnum, ERR_IO, "the output's folder '%s' cannot be created", q.s);
     return;
   }
-  err_fill(err, ERR_USAGE, "the output's folder '%s' does not exist, nor does the one around it",
+  err_fill(err, ERR_USAGE, "the output's folder '%s' does not exist, and neither does its parent",
            q.s);
-  err_fill_hint(err, "make it first: mkdir -p %s", cli_words_quote(folder, &job->arena));
+  err_fill_hint(err, "create it first: mkdir -p %s", cli_words_quote(folder, &job->arena));
 }
 
 // The nearest folder that can be opened stands in for the output's own. What the run would not get
@@ -125,7 +126,7 @@ static int check_writable(const struct job *job, const char *name, const struct 
   if (st->st_mode & S_IWUSR && faccessat(job->out.dest, name, W_OK, AT_EACCESS) == 0) return 0;
   err_set(err, ERR_PERMISSION, "'%s' in '%s' is write-protected", quote_str(name).s,
           quote_str(job->out.folder).s);
-  return err_hint(err, "--force-readonly replaces it all the same");
+  return err_hint(err, "--force-readonly replaces it anyway");
 }
 
 // Refuses to write over what must not be written over.
@@ -134,13 +135,13 @@ int job_output_check(const struct job *job, struct err *err) {
   bool inplace = cli_flag(job->args, OPT_INPLACE);
   if (!job_output_there(job, &st)) return 0;
   if (inplace && S_ISLNK(st.st_mode)) {
-    err_set(err, ERR_USAGE, "'%s' is a link, which --inplace would replace by a file",
+    err_set(err, ERR_USAGE, "'%s' is a link, which --inplace would replace with a file",
             quote_str(job->out.path).s);
-    return err_hint(err, "name another output");
+    return err_hint(err, "choose another output");
   }
   if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)) {
     err_set(err, ERR_USAGE, "the output '%s' exists and is not a file", quote_str(job->out.path).s);
-    return err_hint(err, "name a file that weir may make, such as a new one in that folder");
+    return err_hint(err, "give the name of a file, such as a new one in that folder");
   }
   if (check_writable(job, job->out.onnx_name, &st, err)) return -1;
   if (inplace) return 0;
@@ -149,16 +150,16 @@ int job_output_check(const struct job *job, struct err *err) {
   if (sources_find_inode(job->sources, behind.st_dev, behind.st_ino) != NO_ID) {
     err_set(err, ERR_USAGE, "the output '%s' is one of the input's own files",
             quote_str(job->out.path).s);
-    return err_hint(err, "name another output, or use --inplace to replace the input");
+    return err_hint(err, "choose another output, or use --inplace to replace the input");
   }
   if (job_reads(job, &behind)) {
-    err_set(err, ERR_USAGE, "the output '%s' is a file that this command reads",
+    err_set(err, ERR_USAGE, "the output '%s' is a file this command reads from",
             quote_str(job->out.path).s);
-    return err_hint(err, "name another output");
+    return err_hint(err, "choose another output");
   }
   if (job->out.replace) return 0;
   err_set(err, ERR_USAGE, "the output '%s' exists already", quote_str(job->out.path).s);
-  return err_hint(err, "add --force to replace it; 'weir audit' says whether it is whole");
+  return err_hint(err, "add --force to replace it ('weir audit' verifies it)");
 }
 
 bool job_output_is_closed(const struct job *job) {
@@ -191,7 +192,7 @@ int job_output_check_data(const struct job *job, struct err *err) {
   if (!job->out.taken_by_source || job->out.replace) return 0;
   err_set(err, ERR_USAGE, "the output's data file '%s' is one of the input's own files",
           quote_str(job->out.taken_by_source).s);
-  return err_hint(err, "name another output, or add --force: a free name is chosen then");
+  return err_hint(err, "choose another output, or add --force to use a free name");
 }
 
 // What no reader takes as a location must not be found when all the bytes are written.
@@ -202,7 +203,7 @@ int job_output_check_locations(const struct job *job, struct err *err) {
     struct err why = {0};
     if (strcmp(name, job->out.onnx_name) == 0) continue;
     if (strlen(name) > STAGING_FILE_MAX)
-      err_fill(&why, ERR_USAGE, "the data file's name '%s' has %zu bytes; %d are the most",
+      err_fill(&why, ERR_USAGE, "the data file's name '%s' has %zu bytes; the limit is %d",
                quote_str(name).s, strlen(name), STAGING_FILE_MAX);
     else if (beneath_normalize(span_str(name), path, &why) == 0)
       continue;

@@ -41,7 +41,7 @@ int job_open(struct job *job, const struct cli_args *args, struct err *err) {
   const uint64_t least = run_min_memory(1);
   int rc = 0;
   if (job->memory < least) {
-    rc = err_set(err, ERR_USAGE, "--memory %s is too little: one worker needs %s",
+    rc = err_set(err, ERR_USAGE, "--memory %s is not enough: one worker needs %s",
                  size_words_of(job->memory).s, size_words_of(least).s);
     err_fill_hint(err, "the default is 48MiB");
   }
@@ -51,10 +51,9 @@ int job_open(struct job *job, const struct cli_args *args, struct err *err) {
   if (rc == 0 && job_output_check(job, &why)) rc = job_refused(job, &why, err);
   if (rc == 0 && str_ends(path_base(job->in_path), ".onnx") &&
       !str_ends(job->out.onnx_name, ".onnx"))
-    job_warn(
-        job,
-        "the name of the output '%s' does not end in '.onnx'; it is an ONNX model all the same",
-        quote_path(job->out.path).s);
+    job_warn(job,
+             "the name of the output '%s' does not end in '.onnx'; an ONNX model is written anyway",
+             quote_path(job->out.path).s);
   if (rc) job_close(job);
   return rc;
 }
@@ -186,12 +185,12 @@ static void refuse_size(const struct job *job, uint64_t bytes, struct err *why) 
     return;
   }
   err_fill(why, ERR_FAIL,
-           "a budget of %s is too small: with the smallest candidates the output has %lu bytes",
+           "a budget of %s is too small: the smallest output these candidates allow has %lu bytes",
            limit.s, bytes);
   if (job->limit_hint)
     err_fill_hint(why, "%s", job->limit_hint);
   else
-    err_fill_hint(why, "raise --budget, or add candidates of fewer bits or larger blocks");
+    err_fill_hint(why, "raise --budget, or add candidates with fewer bits or larger blocks");
 }
 
 int job_prepare_plan(struct job *job, struct err *err) {
@@ -211,18 +210,20 @@ int job_prepare_plan(struct job *job, struct err *err) {
   if (why.kind != ERR_NONE && job_refused(job, &why, err)) return -1;
   if (job_check_files(job, err)) return -1; // the data file's name is known now
   if (job->plan.moved_out)
-    job_warn(job, "'%s' would pass 2 GiB - 1 bytes, so its weights go to a data file beside it",
-             quote_str(job->out.onnx_name).s);
+    job_warn(
+        job,
+        "'%s' would be larger than 2 GiB - 1 bytes, so its weights go to a data file next to it",
+        quote_str(job->out.onnx_name).s);
   if (job->layout.align && job->plan.n_outputs == 1)
     job_warn(job,
-             "an alignment of %lu bytes has no effect on '%s', which gets no data file: --external "
-             "makes one of tensors from 1 KiB on",
+             "an alignment of %lu bytes has no effect on '%s', which has no data file: --external "
+             "moves tensors of 1 KiB and more to one",
              job->layout.align, quote_str(job->out.onnx_name).s);
   for (uint32_t i = 0; i < job->plan.n_outputs; i++) {
     const char *name = job->plan.outputs[i].name;
     if (strcmp(name, job->out.onnx_name) != 0 && strstr(name, ".."))
       job_warn(job,
-               "the data file's name '%s' has '..' in it: ONNX Runtime takes that, onnx.load and "
+               "the data file's name '%s' contains '..': ONNX Runtime accepts that, onnx.load and "
                "onnx.checker do not",
                quote_str(name).s);
   }

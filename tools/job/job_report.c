@@ -49,7 +49,7 @@ static void write_common(const struct job *job, struct json_out *j) {
   for (uint32_t i = 0; i < job->plan.n_sources; i++)
     job_report_file(j, job->plan.sources[i].name, job->plan.sources[i].size);
   json_end_array(j);
-  json_put_text(j, "io", io_mode_name(job->mode));
+  json_put_text(j, "io", job->stats.ring_lost ? "uring, then sync" : io_mode_name(job->mode));
   json_put_uint(j, "jobs", job->stats.jobs);
   json_put_uint(j, "memory_bytes", job->memory);
   if (dry) {
@@ -142,7 +142,7 @@ static void print_written(struct job *job, const char *name, const char *before)
 static void print_files(struct job *job) {
   char name[256];
   print_written(job, job->out.onnx_name,
-                job->unchanged ? "left as they were, since they have these bytes: " : "wrote ");
+                job->unchanged ? "unchanged, since they have the same bytes already: " : "wrote ");
   for (uint32_t i = 0; i < job->plan.n_outputs; i++)
     if (strcmp(job->plan.outputs[i].name, job->out.onnx_name) != 0)
       print_written(job, job->plan.outputs[i].name, ", ");

@@ -80,10 +80,10 @@ static int prepare_report(struct ending *e, struct err *err) {
   if (args->command == CLI_conv2matmul &&
       cli_flag(args, cli_pass_option(args->command, "strict-compat"))) {
     err_set(err, ERR_USAGE,
-            "the run of '%s' that was interrupted kept no report, and one with --strict-compat "
-            "cannot be made without the run",
+            "the interrupted run of '%s' kept no report, and --strict-compat cannot make one "
+            "without running again",
             quote_str(e->job->out.path).s);
-    return err_hint(err, "without --report-json, --report-json-stdout and --json it is completed");
+    return err_hint(err, "leave out --report-json, --report-json-stdout and --json to complete it");
   }
   struct seal_intent s;
   struct err ignored = {0}; // seal.json goes first when a finished folder is removed
@@ -146,6 +146,20 @@ static int is_of_this_command(struct job *job, const char *name, bool *same, str
   return 0;
 }
 
+// What the interrupted run had put in place cannot be told for certain then.
+static void say_unreadable(const struct job *job, const struct seal_given_up *was) {
+  if (was->known && was->left[0])
+    report_notice(
+        "the interrupted run's 'seal.json' is damaged, so the files it had moved into place "
+        "were kept: %s may be left over; once this run is done, delete what no model uses",
+        was->left);
+  else if (!was->known)
+    report_notice(
+        "the interrupted run's 'seal.json' and plan are damaged, so the files it had moved "
+        "into place were kept: data files of '%s' that no model uses may be left over",
+        quote_str(job->out.path).s);
+}
+
 // Only where the run that follows will be let: what is in place of an output that may not be replaced
 // stays as it is.
 static int give_up(struct job *job, const char *name, bool *given_up, struct err *err) {
@@ -158,15 +172,21 @@ static int give_up(struct job *job, const char *name, bool *given_up, struct err
   if (cli_flag(args, OPT_DRY_RUN) || staging_open_sealed(&st, job->out.folder, name, err))
     return err->kind == ERR_NONE ? 0 : -1;
   *given_up = true;
-  return seal_give_up(&st, err);
+  struct seal_given_up was;
+  const int rc = seal_give_up(&st, &was, err);
+  if (was.unreadable) say_unreadable(job, &was);
+  return rc;
 }
 
 static int refuse(struct job *job, struct err *err) {
   const struct cli_args *args = job->args;
-  err_set(err, ERR_RETRY, "an earlier run was interrupted while it put '%s' in place",
+  err_set(err, ERR_RETRY, "an earlier run was interrupted while it moved '%s' into place",
           quote_str(job->out.path).s);
+  if (cli_flag(args, OPT_FRESH) && !cli_flag(args, OPT_DRY_RUN))
+    return err_hint(err, "the output exists already: --resume completes it, --fresh --force "
+                         "replaces it");
   if (cli_flag(args, OPT_DRY_RUN))
-    return err_hint(err, "the command that was interrupted, given again, completes it");
+    return err_hint(err, "run the interrupted command again to complete it");
   return err_because(err, REASON_SEAL_BEGUN);
 }
 

@@ -182,12 +182,13 @@ static struct job_stage *answer(struct job *job, const struct stage_row *row,
     json_done(&text);
   } else if (row->reads(stage->artifact.text, q)) {
     stage->resumed = true;
-    report_notice("took over what an interrupted run had %s", row->done);
+    report_notice("resumed: reusing what an interrupted run had %s", row->done);
   } else {
-    rc = err_set(err, ERR_INPUT,
-                 "the artifact of an interrupted run does not hold %u answers of '%s'", q->n,
-                 row->name);
-    err_fill_hint(err, "with --fresh the weights are looked at again");
+    rc = err_set(
+        err, ERR_INPUT,
+        "what an interrupted run left is damaged: its file does not hold %u answers of '%s'", q->n,
+        row->name);
+    err_fill_hint(err, "--fresh reads the weights again");
   }
   if (rc) {
     artifact_end(&stage->artifact, false);
@@ -240,11 +241,11 @@ int job_stage_replay(void *ctx, const struct edit_artifact *a, struct err *err) 
   const struct stage_row *row = stage_named(a->stage);
   const struct pass_question question = {.stage = a->stage, .of = a->of, .n = a->n};
   if (!row)
-    return err_set(err, ERR_MODEL, "'%s' is no stage that this program knows",
+    return err_set(err, ERR_MODEL, "'%s' is not a stage that this version of weir knows",
                    quote_str(a->stage).s);
   for (uint32_t i = 0; i < a->n; i++)
     if (!row->can(&job->recipes, a->of[i]))
-      return err_set(err, ERR_MODEL, "recipe %u of 'of' is not one that can be %s", i, row->done);
+      return err_set(err, ERR_MODEL, "recipe %u of 'of' cannot be %s", i, row->done);
   struct job_stage *stage = answer(job, row, &question, err);
   if (!stage) return -1;
   stage->asked = true;
@@ -253,8 +254,8 @@ int job_stage_replay(void *ctx, const struct edit_artifact *a, struct err *err) 
   for (uint32_t i = 0; i < a->n && strcmp(a->stage, MEASURED_STAGE) == 0; i++)
     is_of_old = is_of_old || !measure_is_by_column(&job->recipes, a->of[i]);
   if (is_of_old) {
-    report_notice("the log was made by version 0.1.0, which measured in other digits: whether the "
-                  "weights are those that it measured is not known");
+    report_notice("the log was written by version 0.1.0, whose figures cannot be compared: weir "
+                  "cannot tell whether these are the weights that it measured");
     return 0;
   }
   char is[DIGEST_HEX], was[DIGEST_HEX];
@@ -262,8 +263,8 @@ int job_stage_replay(void *ctx, const struct edit_artifact *a, struct err *err) 
   hex_encode(a->sha256, DIGEST_BYTES, was);
   err_set(err, ERR_INPUT, "the weights are not those that were %s: %s them again gives %s, not %s",
           row->done, row->doing, is, was);
-  return err_hint(err, "the edits of this log were decided by other weights: make them anew from "
-                       "this source");
+  return err_hint(err, "the edits in this log depend on the weights they were made from: make a "
+                       "new log from this source");
 }
 
 // ---- their end ---------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ static int hash_source(struct sources *s, uint32_t file, char hex[DIGEST_HEX], s
   int rc = 0;
   for (uint64_t off = 0; off < size && rc == 0; off += READ_BLOCK) {
     const size_t n = (size_t)min_u64(READ_BLOCK, size - off);
-    rc = *stop_watch() ? err_set(err, ERR_RETRY, "interrupted while the input '%s' was hashed",
+    rc = *stop_watch() ? err_set(err, ERR_RETRY, "interrupted while hashing the input '%s'",
                                  sources_shown(s, file).s)
                        : sources_read(s, file, off, block, n, err);
     if (rc == 0) digest_add(d, block, n);

@@ -163,7 +163,7 @@ static int make_edits(struct job *job, struct pass_job *pj, const int64_t *overc
   const int rc = pass_run(run, &pj->arena, err);
   pj->steps = run->steps;
   job->output_limit = run->output_limit;
-  job->smallest = run->n_limits == 1 && run->counted.smallest;
+  job->smallest = run->counted.smallest;
   return rc;
 }
 
@@ -178,8 +178,8 @@ static int make_edits(struct job *job, struct pass_job *pj, const int64_t *overc
 //   3       budget + (count 2 - T2)        T3  …
 //
 // until no room worth a round is left, or nothing changes. Of the rounds whose output fits, the one of
-// least error is made again if it was not the last. Where several passes keep to budgets nobody knows
-// whose count was wrong, and the first round stands.
+// least error is made again if it was not the last. One pass of a pipeline may have a budget: of two
+// nobody could say whose count was wrong, nor who is to have what is left.
 
 enum { ROUNDS = 6, WORTH = 1000 };   // a thousandth of the budget is worth a round
 #define SMALLEST (-(int64_t)1 << 62) // an overcount for which nothing is small enough
@@ -225,11 +225,10 @@ static bool is_same_round(const struct budget_round *a, const struct budget_roun
 static const char *limit_hint(struct job *job) {
   const uint64_t bytes = conv2matmul_weight_bytes(&job->model);
   if (bytes < job->output_limit / 20) return NULL;
-  return arena_printf(
-      &job->arena,
-      "raise --budget, add candidates of fewer bits or larger blocks, or run conv2matmul "
-      "first: pointwise Conv nodes hold %s that are not quantized",
-      quote_bytes(bytes).s);
+  return arena_printf(&job->arena,
+                      "raise --budget, add candidates with fewer bits or larger blocks, or run "
+                      "conv2matmul first: %s in pointwise Conv nodes are not quantized",
+                      quote_bytes(bytes).s);
 }
 
 static int keep_budget(struct job *job, struct pass_job *pj, struct pass_run *run,
@@ -261,10 +260,11 @@ static int edit(struct job *job, void *ctx, struct err *err) {
   job->tell = pj->tell;
   job->ctx = pj;
   if (make_edits(job, pj, NULL, &run, err)) return -1;
-  return run.n_limits == 1 ? keep_budget(job, pj, &run, err) : 0;
+  return run.output_limit ? keep_budget(job, pj, &run, err) : 0;
 }
 
 int pass_job_command(struct pass_job *pj, const struct cli_args *args, struct err *err) {
+  if (pipeline_check(&pj->pipeline, err)) return -1;
   return job_command(args, edit, pj, err);
 }
 

@@ -41,9 +41,9 @@ static int check_step(const struct pass_run *r, const struct pass *pass, uint32_
     if (warnings <= r->flaws) return 0;
     check_structure(r->env.m, &sink, NULL, &why);
   }
-  err_set(err, ERR_INTERNAL, "the pass '%s'%s left a model that is not whole: %s", pass->name,
-          n > 1 ? " (with those that run together with it)" : "", warning[0] ? warning : why.msg);
-  return err_hint(err, "this is a defect of weir; nothing was written");
+  err_set(err, ERR_INTERNAL, "the pass '%s'%s left an invalid model: %s", pass->name,
+          n > 1 ? " (or one that runs together with it)" : "", warning[0] ? warning : why.msg);
+  return err_hint(err, "this is a bug in weir, please report it; nothing was written");
 }
 
 static bool is_held_back(const struct pass_run *r, uint32_t step) {
@@ -106,18 +106,16 @@ static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, uint32_t ro
   for (uint32_t i = first, k = 0; i < first + n; i++) {
     if (is_held_back(r, i)) continue;
     const struct pass_result *result = &results[k++];
-    const uint64_t limit = result->output_limit;
     r->steps[i].rounds++;
     r->steps[i].held_back = result->held_back; // of the last round: what stays held back
     if (result->half_empty) {
       r->steps[i].half_empty = result->half_empty;
       r->steps[i].fitting_block = result->fitting_block;
     }
-    if (limit) {
-      r->n_limits++;
+    if (result->output_limit && round == 0) {
+      r->output_limit = result->output_limit;
       r->counted = result->counted;
     }
-    if (limit && (r->output_limit == 0 || limit < r->output_limit)) r->output_limit = limit;
   }
   arena_free(&scratch);
   arena_free(&lists);
@@ -137,8 +135,8 @@ static int run_repeat(struct pass_run *r, const struct pipeline_repeat *repeat, 
   if (!r->env.warn) return 0;
   char sentence[160];
   snprintf(sentence, sizeof sentence,
-           "passes that are repeated still changed the model after %u rounds: they were stopped",
-           repeat->rounds);
+           "repeated passes still changed the model after %u round%s and were stopped",
+           repeat->rounds, plural(repeat->rounds));
   r->env.warn(r->env.warn_ctx, sentence, "repeat=ROUNDS(...) or 'rounds' sets another limit");
   return 0;
 }

@@ -24,9 +24,8 @@ struct pass_run {
   void *ctx;
   // results
   struct pass_run_step *steps; // by step, in *arena
-  uint64_t output_limit;       // the least that a pass gave; 0: none did
-  uint32_t n_limits;           // how often one was given
-  struct pass_counted counted; // with the last of them
+  uint64_t output_limit;       // that the step with one gave (pipeline_check); 0: there is none
+  struct pass_counted counted; // in its first round: later ones find everything picked
 };
 
 // ERR_INTERNAL if a pass leaves a model that is not whole: that is a defect of the pass, which the

@@ -90,7 +90,7 @@ static bool is_repeat(struct span text, struct span *inside, struct span *rounds
 static int add_repeat(struct pipeline *p, struct span inside, struct span rounds, struct err *err) {
   uint64_t most = PIPELINE_ROUNDS;
   if (rounds.n > 0 && (!span_decimal(rounds, &most) || most == 0 || most > INT32_MAX))
-    return err_set(err, ERR_USAGE, "'%s' is no limit of rounds: it takes a whole number from 1",
+    return err_set(err, ERR_USAGE, "'%s' is not a number of rounds: use a whole number from 1",
                    quote(rounds).s);
   const char between = memchr(inside.at, ';', inside.n) ? ';' : ',';
   const bool has_options = memchr(inside.at, ':', inside.n) != NULL;
@@ -101,8 +101,9 @@ static int add_repeat(struct pipeline *p, struct span inside, struct span rounds
     if (add_pass(p, span_of(inside.at, n), err)) {
       if (between == ';' || !has_options) return -1;
       err->hint[0] = '\0'; // more likely than what it guessed
-      return err_hint(err,
-                      "inside repeat( ) semicolons keep passes apart whose options have commas");
+      return err_hint(
+          err,
+          "inside repeat( ), separate passes by semicolons where their options contain commas");
     }
     if (!end) break;
     inside = span_of(end + 1, inside.n - n - 1);
@@ -116,6 +117,37 @@ int pipeline_add_text(struct pipeline *p, const char *text, struct err *err) {
   struct span inside, rounds;
   if (is_repeat(all, &inside, &rounds)) return add_repeat(p, inside, rounds, err);
   return add_pass(p, all, err);
+}
+
+// ---- together ----------------------------------------------------------------------------------
+
+// What the step says of all of the output, if anything.
+static const struct pass_option *of_output(const struct pipeline_step *step, const char **text) {
+  const struct pass_values *v = &step->values;
+  for (uint32_t o = 0; o < v->pass->n_options; o++) {
+    if (!v->pass->options[o].of_output || !v->of[o].given) continue;
+    *text = v->of[o].text;
+    return &v->pass->options[o];
+  }
+  return NULL;
+}
+
+int pipeline_check(const struct pipeline *p, struct err *err) {
+  const char *first = NULL, *text;
+  for (uint32_t i = 0; i < p->n_steps; i++) {
+    const struct pass_option *option = of_output(&p->steps[i], &text);
+    if (!option) continue;
+    if (!first) {
+      first = text;
+      continue;
+    }
+    err_set(err, ERR_USAGE,
+            "two passes have a %s (%s and %s), and each would be for all files of the output",
+            option->name, quote_str(first).s, quote_str(text).s);
+    return err_hint(err, "let one pass take all that the %s is for, or give the other bits",
+                    option->name);
+  }
+  return 0;
 }
 
 // ---- canonical words ---------------------------------------------------------------------------

@@ -57,6 +57,10 @@ int pipeline_parse(struct pipeline *p, struct span text, const char *name, struc
 // The same for a file, or for standard input (path "-"). ERR_INPUT if it cannot be read.
 int pipeline_read(struct pipeline *p, const char *path, struct err *err);
 
+// What steps mean together, once all are there: two must not have the same option about all of the
+// output (pass_option.of_output). ERR_USAGE.
+int pipeline_check(const struct pipeline *p, struct err *err);
+
 // How edit logs and plans name what was done. One step under the usual cap: its pass and the pass's
 // options. Anything else: "run" and {"passes":[{"name":…,"options":{…}},…]}, where a repeat is
 // {"repeat":[…],"rounds":…}, with "exactness" where the cap is not the usual one. Strings lie in the

@@ -24,11 +24,13 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <yaml.h>
 
 struct reader {
   struct pipeline *p;
   const char *name;
+  struct span text;
   yaml_parser_t parser;
   yaml_event_t event; // the current one, or NO_EVENT
   struct err *err;
@@ -68,7 +70,7 @@ static const char *kind_of(const yaml_event_t *e) {
 }
 
 static int refuse_kind(struct reader *r, const char *wanted) {
-  return refuse(r, "%s is expected here, but this is %s", wanted, kind_of(&r->event));
+  return refuse(r, "expected %s here, found %s", wanted, kind_of(&r->event));
 }
 
 // ---- events ------------------------------------------------------------------------------------
@@ -88,6 +90,16 @@ static bool has_extras(const yaml_event_t *e) {
   }
 }
 
+// Tabs are what people mistake for an indent; libyaml speaks of a character that starts no token.
+static bool is_indented_by_tab(const struct reader *r, size_t line) {
+  size_t at = 0;
+  for (; line > 0 && at < r->text.n; at++)
+    if (r->text.at[at] == '\n') line--;
+  while (at < r->text.n && r->text.at[at] == ' ')
+    at++;
+  return at < r->text.n && r->text.at[at] == '\t';
+}
+
 static int next(struct reader *r) {
   yaml_event_delete(&r->event);
   if (!yaml_parser_parse(&r->parser, &r->event)) {
@@ -95,11 +107,14 @@ static int next(struct reader *r) {
     if (r->parser.error == YAML_READER_ERROR) // it has an offset, but no place
       return err_set(r->err, ERR_USAGE, "%s: byte %zu: %s", quote_str(r->name).s,
                      r->parser.problem_offset, problem);
-    return refuse_at(r, r->parser.problem_mark, "%s", problem);
+    const yaml_mark_t at = r->parser.problem_mark;
+    const bool tab = strstr(problem, "cannot start any token") && is_indented_by_tab(r, at.line);
+    (void)refuse_at(r, at, "%s", tab ? "the line is indented with a tab" : problem);
+    return tab ? err_hint(r->err, "YAML takes spaces for that") : -1;
   }
   if (!has_extras(&r->event)) return 0;
-  (void)refuse(r, "anchors, aliases and tags have no place in a pipeline");
-  return err_hint(r->err, "write the words out");
+  (void)refuse(r, "anchors, aliases and tags are not allowed in a pipeline");
+  return err_hint(r->err, "write the values out");
 }
 
 static struct span word(const struct reader *r) {
@@ -139,7 +154,7 @@ static int read_value(struct reader *r, const struct option *x) {
   for (uint32_t i = 0; i < x->n; i++) {
     if (x->o[i] == NO_ID) continue;
     if (x->of[i]->pass->options[x->o[i]].kind != PASS_LIST)
-      return refuse(r, "option '%s' takes one value, and this is a list", x->row->name);
+      return refuse(r, "option '%s' takes one value, not a list", x->row->name);
     x->of[i]->of[x->o[i]].n_list = 0; // the preset goes also for an empty list
     x->of[i]->of[x->o[i]].given = true;
   }
@@ -182,7 +197,7 @@ static int end_mapping(struct reader *r) {
   if (at_event(r, YAML_MAPPING_END_EVENT)) return next(r);
   (void)refuse(r, "a second name in the mapping of one pass");
   return err_hint(r->err,
-                  "options stand below the name, indented further; a next pass begins with '-'");
+                  "options go below the name, indented further; the next pass begins with '-'");
 }
 
 // A pass or a family, as new steps; what options mean together has the place of the name.
@@ -213,11 +228,11 @@ static int read_repeat(struct reader *r) {
   pipeline_end(r->p);
   if (at_event(r, YAML_MAPPING_END_EVENT)) return next(r);
   if (!at_event(r, YAML_SCALAR_EVENT) || !span_is(word(r), "rounds"))
-    return refuse(r, "beside 'repeat' only 'rounds' may stand");
+    return refuse(r, "next to 'repeat' only 'rounds' is allowed");
   if (next(r)) return -1;
   if (!at_event(r, YAML_SCALAR_EVENT) || !span_decimal(word(r), &rounds) || rounds == 0 ||
       rounds > INT32_MAX)
-    return refuse(r, "'rounds' takes a whole number from 1");
+    return refuse(r, "'rounds' must be a whole number from 1");
   r->p->repeats[repeat].rounds = (uint32_t)rounds;
   return next(r) ? -1 : end_mapping(r);
 }
@@ -243,7 +258,7 @@ static int read_exactness(struct reader *r) {
   r->p->exactness = exactness_by_name(word(r));
   if (r->p->exactness == EXACTNESSES)
     return refuse_at(r, r->event.start_mark,
-                     "invalid value '%s' for exactness: it takes exact|zero|rounding|finite",
+                     "invalid value '%s' for exactness: use exact|zero|rounding|finite",
                      quote(word(r)).s);
   return next(r);
 }
@@ -272,13 +287,13 @@ static int read_top(struct reader *r) {
 
 static int read_stream(struct reader *r) {
   if (next(r) || next(r)) return -1; // the start of the stream
-  if (at_event(r, YAML_STREAM_END_EVENT)) return refuse(r, "the file holds no pipeline");
+  if (at_event(r, YAML_STREAM_END_EVENT)) return refuse(r, "the file contains no pipeline");
   if (next(r) || read_top(r) || next(r)) return -1; // the start of the document … its end
   return at_event(r, YAML_STREAM_END_EVENT) ? 0 : refuse(r, "a second document");
 }
 
 int pipeline_parse(struct pipeline *p, struct span text, const char *name, struct err *err) {
-  struct reader r = {.p = p, .name = name, .err = err};
+  struct reader r = {.p = p, .name = name, .text = text, .err = err};
   if (text.n > PIPELINE_MAX_BYTES)
     return err_set(err, ERR_USAGE, "the pipeline '%s' has more than %d bytes", quote_str(name).s,
                    PIPELINE_MAX_BYTES);

@@ -1,6 +1,7 @@
 // The list is made from the sites that passes reported: each names the recipe of the codes that
 // took the weight's place, and the recipe's operand is what the weight was. Sites that share codes
-// (a weight used twice, quantized once) are one row.
+// (a weight used twice, quantized once) are one row; weights of equal bytes, which have one recipe, are
+// a row each.
 //
 // A row's size counts all that a runtime needs to have the weight back: scales and zero points are
 // found as the other parts of the same quantization, in the same table of recipes.
@@ -71,18 +72,23 @@ void quantized_free(struct quantized *q) {
 
 void quantized_list(struct quantized *q, struct job *job, const struct pass_job *pj) {
   struct arena scratch = {0};
-  // By recipe id: row + 1.
-  uint32_t *row_of = arena_zalloc(&scratch, job->recipes.n_rows * sizeof *row_of);
+  // By tensor: its last row + 1. A tensor has few: one for each form that it is stored in.
+  uint32_t *rows_of = arena_zalloc(&scratch, (job->model.n_tensors + (size_t)1) * sizeof *rows_of);
   for (uint32_t i = 0; i < pj->n_sites; i++) {
     const struct pass_job_site *s = &pj->sites[i];
     if (s->site.codes == NO_ID || !pass_job_converted(s)) continue;
-    uint32_t *row = &row_of[recipe_unmoved(&job->recipes, s->site.codes)];
-    if (*row) {
-      q->rows[*row - 1].uses++;
+    const uint32_t codes = recipe_unmoved(&job->recipes, s->site.codes);
+    uint32_t row = rows_of[s->site.of];
+    while (row && q->rows[row - 1].codes != codes)
+      row = q->rows[row - 1].next;
+    if (row) {
+      q->rows[row - 1].uses++;
       continue;
     }
-    *TABLE_PUSH(q, rows) = describe(&job->recipes, s);
-    *row = q->n_rows;
+    struct quantized_tensor t = describe(&job->recipes, s);
+    t.next = rows_of[s->site.of];
+    *TABLE_PUSH(q, rows) = t;
+    rows_of[s->site.of] = q->n_rows;
   }
   arena_free(&scratch);
   take_figures(q, job);

@@ -10,6 +10,7 @@ struct quantized_tensor {
   struct span name;
   const char *layer; // the first node that uses it
   uint32_t codes;    // recipe id, as its site says
+  uint32_t next;     // row + 1 of the same tensor, stored in another form; 0 ends them
   uint32_t step;
   uint32_t of;                        // recipe id of the source's elements
   uint64_t bytes_before, bytes_after; // after: codes, scales and zero points

@@ -53,9 +53,9 @@ static bool is_skipped(const struct cli_args *args, const char *in, const char *
   const char *suffix = suffix_of(args);
   if (cli_flag(args, OPT_INFO)) return false;
   if (strcmp(suffix, ".onnx") != 0 && str_ends(in, suffix))
-    report_notice("'%s' is skipped: it ends with the suffix of outputs", quote_str(in).s);
+    report_notice("'%s' skipped: looks like an output of an earlier run", quote_str(in).s);
   else if (strcmp(in, out) == 0)
-    report_notice("'%s' is skipped: its output would be itself (--inplace replaces it)",
+    report_notice("'%s' skipped: it would overwrite itself (--inplace replaces it)",
                   quote_str(in).s);
   else
     return false;
@@ -75,7 +75,7 @@ static int add_file(struct shrink_inputs *s, const struct cli_args *args, const 
     if (strcmp(s->rows[i].out, out) != 0) continue;
     err_fill(err, ERR_USAGE, "'%s' and '%s' would both be written to '%s'",
              quote_str(s->rows[i].in).s, quote_str(in).s, quote_str(out).s);
-    return err_hint(err, "call weir once for each folder, with an --output-dir of its own");
+    return err_hint(err, "run weir once for each folder, with a separate --output-dir");
   }
   *TABLE_PUSH(s, rows) = (struct shrink_input){in, out};
   return 0;
@@ -99,7 +99,7 @@ static int add_folder(struct shrink_inputs *s, const struct cli_args *args, cons
   if (n < 0)
     return err_errno(err, errno, ERR_INPUT, "the folder '%s' cannot be read", quote_str(folder).s);
   if (n == 0) {
-    rc = err_set(err, ERR_INPUT, "there is no .onnx in '%s'", quote_str(folder).s);
+    rc = err_set(err, ERR_INPUT, "no .onnx files in '%s'", quote_str(folder).s);
     if (args->n_operands == 2) err_fill_hint(err, "--output-dir names the folder of the outputs");
   }
   const char *between = str_ends(folder, "/") ? "" : "/";
@@ -126,7 +126,7 @@ static int make_folder(struct shrink_inputs *s, const char *path, struct err *er
     *at = was;
     if (!failed) s->made++;
     if (failed && failed != EEXIST)
-      return err_errno(err, failed, ERR_IO, "the folder '%s' cannot be made", quote_str(path).s);
+      return err_errno(err, failed, ERR_IO, "the folder '%s' cannot be created", quote_str(path).s);
     if (was == '\0') return 0;
   }
 }

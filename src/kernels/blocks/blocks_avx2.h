@@ -136,7 +136,7 @@ AVX2_INLINE uint32_t largest_of(__m256i x) {
   return (uint32_t)_mm_cvtsi128_si32(y);
 }
 
-// Codes as bytes, in order; mask: the bits of a code, in every 16-bit lane.
+// Codes as bytes, in order; mask: the bits per weight, in every 16-bit lane.
 AVX2_INLINE __m256i code_mask(const struct kernels_block_format *f) {
   return _mm256_set1_epi16((short)((1 << f->bits) - 1));
 }

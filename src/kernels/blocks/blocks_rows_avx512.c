@@ -111,7 +111,7 @@ AVX512 static void group_grids(struct group *g, const uint8_t *at,
 // How elements become bytes.
 struct row_way {
   struct code_limits16 limits;
-  __m512i mask; // the bits of a code, in every 16-bit lane
+  __m512i mask; // the bits per weight, in every 16-bit lane
   __m512i most; // the largest code, in every byte
 };
 
@@ -181,7 +181,7 @@ AVX512_INLINE void short_blocks(const struct group *g, const struct row_way *w, 
 AVX512_INLINE void odd_block(const struct group *g, const struct row_way *w, size_t b, size_t block,
                              uint8_t *out, enum kernels_rule rule, enum cut cut) {
   const struct grid16 grid = grids_for(&g->grids, _mm512_set1_epi32((int)b));
-  const __m512i mask = _mm512_sub_epi32(w->limits.most, w->limits.least); // the bits of a code
+  const __m512i mask = _mm512_sub_epi32(w->limits.most, w->limits.least); // the bits per weight
   for (size_t at = b * block; at < (b + 1) * block; at += 16) {
     __m512i x = codes16(_mm512_loadu_ps(g->wide + at), &grid, &w->limits, rule, cut);
     x = _mm512_and_si512(x, mask);

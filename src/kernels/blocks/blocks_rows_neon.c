@@ -40,7 +40,7 @@ NEON_INLINE uint16x4_t four(const float *v, const struct grid4 *g, bool zero_fir
   return vmovn_u32(vreinterpretq_u32_s32(code));
 }
 
-// n elements, a multiple of 16, to bytes; mask: the bits of a code. s: the two halves of the lanes,
+// n elements, a multiple of 16, to bytes; mask: the bits per weight. s: the two halves of the lanes,
 // or NULL.
 NEON_INLINE void codes_of(uint8_t *out, const float *v, size_t n, const struct grid4 *g,
                           uint8x16_t mask, bool zero_first, struct sums4 *s) {

@@ -119,7 +119,7 @@ AVX512 bool figure_pairs_codes_avx512(struct kernels_lanes *sums, size_t first, 
 
 // ---- codes with scales of their own ------------------------------------------------------------
 
-// Of the bits of a code: the sign bit is flipped, and taken away again.
+// Of the bits per weight: the sign bit is flipped, and taken away again.
 struct form {
   __m256i mask, sign;
 };

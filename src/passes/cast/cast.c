@@ -108,8 +108,8 @@ static void warn_of_codes(struct casting *c) {
   if (c->n_of_codes == 0) return;
   kit_warn(k,
            arena_printf(&k->site,
-                        "scales or offsets of quantized weights were cast too (%u tensor%s): their "
-                        "error adds to that of the codes",
+                        "scales or offsets of quantized weights were cast too (%u tensor%s), which "
+                        "adds to the quantization error",
                         c->n_of_codes, plural(c->n_of_codes)),
            "run cast first, or leave them out with --exclude");
 }
@@ -199,17 +199,17 @@ static int read_min_elements(const struct pass_value *v, void *with, struct aren
 
 static const struct pass_option options[] = {
     {"exclude", PASS_LIST, "PATTERN", NULL,
-     "leave nodes or tensors of this name alone: a glob, or re: and an extended regular expression",
+     "do not cast nodes or tensors that match: a glob, or re: and an extended regular expression",
      .read = read_exclude},
     {"to", PASS_CHOICE, "float16|bfloat16", NULL,
-     "the type that weights are stored in (fp16, half and bf16 are understood too)",
+     "the type to store weights in (fp16, half and bf16 are accepted too)",
      .also = "fp16=float16 half=float16 bf16=bfloat16", .read = read_to, .required = true},
     {"on-overflow", PASS_CHOICE, "fail|clip", "fail",
-     "a finite value that the type cannot hold fails the run, once all weights were looked at, or "
-     "becomes the largest one it can hold; the report counts them by weight",
+     "what to do with finite values that are out of the range of the type: fail, after all weights "
+     "have been checked, or use the largest value in range; the report counts them for each weight",
      PASS_MEMBER(cast_options, clips)},
     {"min-elements", PASS_NUMBER, "N", NULL,
-     "leave weights of fewer elements alone (without it: 256)", .read = read_min_elements},
+     "do not cast weights with fewer elements (default: 256)", .read = read_min_elements},
 };
 
 // ---- the pass ----------------------------------------------------------------------------------
@@ -237,9 +237,9 @@ static void done(void *with) {
 static const struct pass cast = {
     .name = "cast",
     .summary = "float32 weights -> float16 or bfloat16, with a Cast where they are used",
-    .about = "Stores weights in a narrower type and puts one Cast behind each.",
+    .about = "Stores weights in a narrower type and puts one Cast after each.",
     .needs = "nothing",
-    .promises = "activations and their types as they were",
+    .promises = "activations and their types are unchanged",
     .exactness = EXACTNESS_EXACT, // a Cast back says just what is stored
     .stores = "cast",
     PASS_OPTIONS(options, cast_options),

@@ -52,7 +52,7 @@ uint32_t pass_values_find(const struct pass *pass, struct span key, struct err *
   err_fill(err, ERR_USAGE, "pass '%s' has no option '%s'", pass->name, quote(key).s);
   for (uint32_t i = 0; i < pass->n_options; i++)
     if (pass->options[i].kind == PASS_FLAG && guess_is_opposite(g.word, pass->options[i].name))
-      err_fill_hint(err, "'%s' is off unless it is given: leave it out",
+      err_fill_hint(err, "'%s' is off by default: leave it out",
                     pass_values_key(&pass->options[i], &scratch));
   if (g.best)
     err_fill_hint(err, "did you mean '%s'?", g.best);
@@ -95,7 +95,7 @@ static struct span rest_of(struct span text, size_t used) {
 
 static int bad_value(const struct pass_option *row, struct span text, const char *wanted,
                      struct err *err) {
-  return err_set(err, ERR_USAGE, "invalid value '%s' for %s: it takes %s", quote(text).s, row->name,
+  return err_set(err, ERR_USAGE, "invalid value '%s' for %s: use %s", quote(text).s, row->name,
                  wanted);
 }
 
@@ -308,7 +308,7 @@ static int parse_pair(struct pass_values *v, struct span text, struct arena *a, 
     return err_hint(err, "write %s=...", pass_values_key(row, a));
   }
   if (n == text.n) return pass_values_put(v, o, span_of(text.at, 0), a, err);
-  if (n + 1 == text.n) return bad_value(row, span_of(text.at, 0), "something behind the '='", err);
+  if (n + 1 == text.n) return bad_value(row, span_of(text.at, 0), "a value after '='", err);
   return parse_value(v, o, rest_of(text, n + 1), a, err);
 }
 
@@ -332,7 +332,7 @@ static int parse_pairs(struct pass_values *const *list, uint32_t n, struct span 
     const size_t up_to = pass_values_up_to(text, ",");
     const struct span pair = span_of(text.at, up_to);
     if (up_to == 0) {
-      err_fill(err, ERR_USAGE, "in '%.*s:%s' an option is missing behind ':' or ','", (int)name.n,
+      err_fill(err, ERR_USAGE, "in '%.*s:%s' an option is missing after ':' or ','", (int)name.n,
                (const char *)name.at, quote(whole).s);
       return err_hint(err, "the form is NAME:key=value,key=value");
     }

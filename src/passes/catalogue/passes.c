@@ -68,7 +68,7 @@ const struct pass *passes_known(struct span name, struct err *err) {
   if (g.best)
     err_fill_hint(err, "did you mean '%s'?", g.best);
   else
-    err_fill_hint(err, "'weir passes' lists them");
+    err_fill_hint(err, "'weir passes' lists the passes");
   arena_free(&scratch);
   return NULL;
 }

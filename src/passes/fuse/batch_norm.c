@@ -1,4 +1,4 @@
-// fuse/bn: a BatchNormalization goes into the Conv, ConvTranspose or Gemm before it.
+// fuse/bn: a fold BatchNormalization into the Conv, ConvTranspose or Gemm before it.
 //
 //   Conv(x, W, b) ─▶ BatchNormalization(scale, B, mean, var) ─▶ y
 //
@@ -228,12 +228,11 @@ static const struct pass_option options[] = {NAME_FILTER_ROWS};
 
 static const struct pass batch_norm = {
     .name = "fuse/bn",
-    .summary = "BatchNormalization goes into the Conv, ConvTranspose or Gemm before it",
-    .about =
-        "Multiplies the weights before a BatchNormalization by its factors, and takes the rest "
-        "of it into the bias; large weights are multiplied while they are written.",
-    .needs = "scales, means and variances that are constants, and weights that nobody else uses",
-    .promises = "the same up to rounding, for finite inputs",
+    .summary = "fold BatchNormalization into the Conv, ConvTranspose or Gemm before it",
+    .about = "Multiplies the weights before a BatchNormalization by its factors, and adds the rest "
+             "to the bias; large weights are multiplied while they are written.",
+    .needs = "constant scales, means and variances, and weights without other users",
+    .promises = "the same results up to rounding, for finite inputs",
     .exactness = EXACTNESS_ROUNDING,
     PASS_OPTIONS(options, name_filter),
     .run = run,

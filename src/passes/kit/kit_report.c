@@ -33,13 +33,12 @@ static bool is_overridable(const struct model *m, const struct kit_report *r) {
 void kit_report_done(struct kit *k) {
   const uint64_t n = k->in->n_overridable;
   if (n == 0) return;
-  kit_warn(
-      k,
-      arena_printf(&k->site,
-                   "%s: %lu left alone because the model lists the weight as an input, so that "
-                   "callers may replace it",
-                   k->pass, n),
-      "if none does, --inputs-are-constant takes such weights for constants");
+  kit_warn(k,
+           arena_printf(&k->site,
+                        "%s: %lu not changed because the model lists the weight as an input, which "
+                        "callers may override",
+                        k->pass, n),
+           "if no caller does, --inputs-are-constant treats such weights as constants");
 }
 
 void kit_report(struct kit *k, const struct kit_report *r) {
@@ -58,6 +57,7 @@ void kit_report(struct kit *k, const struct kit_report *r) {
                            .chosen_by = r->chosen_by,
                            .figures = r->figures,
                            .codes = r->codes ? r->codes - 1 : NO_ID,
+                           .of = r->codes ? r->of : NO_ID,
                            .pass = k->pass};
   if (r->node != NO_ID) {
     const struct model_node *n = &m->nodes[r->node];

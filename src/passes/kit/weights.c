@@ -155,5 +155,6 @@ void weights_report(struct kit *k, const struct weight *w, const char *reason, u
                                      .reason = reason,
                                      .skipped = recipe == NO_ID,
                                      .weight = w->value + 1,
-                                     .codes = recipe + 1});
+                                     .codes = recipe + 1,
+                                     .of = w->tensor});
 }

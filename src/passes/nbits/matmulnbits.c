@@ -81,7 +81,7 @@ static void warn_unmatched(struct nbits_work *w, const struct list *list,
     name_pattern_consider(&c, p, model_name_str(k->m, list->sites[i].name));
   }
   kit_warn(k,
-           arena_printf(&k->site, "%s '%s' matches no weight and no node that could be quantized",
+           arena_printf(&k->site, "%s '%s' matches no weight and no node that can be quantized",
                         option, quote_str(p->text).s),
            name_pattern_hint(&c, &k->site));
 }
@@ -105,7 +105,8 @@ static void report(struct nbits_work *w, const struct nbits_site *s, uint32_t co
                          .reason = s->reason,
                          .skipped = !s->converts,
                          .place = s->index + 1,
-                         .codes = codes + 1};
+                         .codes = codes + 1,
+                         .of = s->weight.tensor};
   if (s->name != w->k.m->empty) r.tensor = model_name(w->k.m, s->name);
   if (s->chosen_by) {
     r.chosen_by = s->chosen_by;
@@ -128,31 +129,22 @@ static void rewrite_all(struct nbits_work *w, const struct list *list) {
   }
 }
 
-static void count_half_empty(const struct nbits_work *w, struct pass_result *result) {
-  const struct matmulnbits_options *o = w->options;
-  if (o->budget > 0 || o->scheme.block <= 16) return; // 16: the least there is
-  for (uint32_t i = 0; i < w->n_tensors; i++) {
-    const struct nbits_tensor *t = &w->tensors[i];
-    if (t->scheme.block != o->scheme.block || 2 * t->axis_length > t->scheme.block) continue;
-    result->half_empty++;
-    while (result->fitting_block < t->axis_length)
-      result->fitting_block = result->fitting_block ? 2 * result->fitting_block : 16;
-  }
-}
-
-// The usual block is longer than many weights of small models are: the rest of it is stored all the same.
-static void warn_narrow(struct nbits_work *w, const struct list *list) {
-  const struct matmulnbits_options *o = w->options;
-  uint32_t better;
-  if (o->block_given || o->budget || o->qdq) return;
-  const uint32_t narrow = nbits_narrow(w->k.m, list->sites, list->n_sites, &better);
-  if (narrow == 0) return;
+// The usual block is longer than many weights of small models are: the rest of it is stored all the
+// same. Who gave a block size is not told of another one; the report says it in any case.
+static void tell_half_empty(struct nbits_work *w, const struct list *list,
+                            struct pass_result *result) {
+  struct nbits_half_empty found;
+  nbits_half_empty(w->k.m, w->options, list->sites, list->n_sites, &found);
+  result->half_empty = found.weights;
+  result->fitting_block = found.block;
+  if (!found.smaller || w->options->block_given) return;
   kit_warn(&w->k,
-           arena_printf(&w->k.site, "%u weight%s %s shorter than a block of %u elements", narrow,
-                        plural(narrow), narrow == 1 ? "is" : "are", o->scheme.block),
+           arena_printf(&w->k.site, "%u weight%s fill%s at most half of a block of %u elements",
+                        found.weights, plural(found.weights), found.weights == 1 ? "s" : "",
+                        w->options->scheme.block),
            arena_printf(&w->k.site,
                         "a block size of %u makes the output smaller and closer to the input",
-                        better));
+                        found.block));
 }
 
 // Nodes are called as the existing tool calls them, or have no names: those of one graph differ,
@@ -180,9 +172,8 @@ int pass_matmulnbits(struct pass_env *env, struct matmulnbits_options *options,
   find_sites(&w, options, &list);
   int rc = nbits_choose(&w, list.sites, list.n_sites, result, err);
   if (rc == 0) rc = nbits_raise(&w, list.sites, list.n_sites, err);
-  if (rc == 0) warn_narrow(&w, &list);
+  if (rc == 0) tell_half_empty(&w, &list, result);
   if (rc == 0) rewrite_all(&w, &list);
-  if (rc == 0) count_half_empty(&w, result);
   return end(&w, &list, rc, err);
 }
 

@@ -35,17 +35,18 @@ struct option {
 };
 
 // A weight as it is quantized, for all sites that quantize it alike and have the same schemes to
-// choose from.
+// choose from. Weights of equal bytes are one here: they have the same figures, and the same is picked
+// for them. What is told counts them each, by the first site of each (is_first).
 struct weight {
-  uint32_t kind, next; // of the same codes: weight + 1, 0 ends them
-  uint32_t site;       // the first of them
-  const char *name;
+  uint32_t kind, next;    // of the same codes: weight + 1, 0 ends them
+  const char *name;       // of the first of them
   struct option *options; // allowed ones first
   uint32_t n, n_allowed;
   struct option raised; // 8 bit, where a gate may ask for it
   const char *no_raise; // why not; NULL: it may
   bool free;            // the budget may pick
   bool gated;           // raised
+  bool still;           // and misses the gate with 8 bits too
   const char *left;     // the reason why it is left alone; NULL: it is not
   uint32_t picked;
 };
@@ -60,6 +61,8 @@ struct choosing {
   TABLE(struct weight, weights);
   TABLE(uint32_t, by_codes); // weight + 1, by the codes of its own scheme; 0: none
   uint32_t *weight_of;       // by site; NO_ID: none
+  bool *is_first;            // by site: the first of its tensor with that weight
+  uint32_t n_told;           // of these
   TABLE(uint32_t, questions);
   struct figures *answers;
   struct arena arena;
@@ -104,7 +107,6 @@ static struct weight new_weight(struct choosing *c, uint32_t site, uint32_t kind
                                 struct option own) {
   const struct nbits_site *s = &c->sites[site];
   struct weight w = {.kind = kind,
-                     .site = site,
                      .name = arena_string(&c->arena, model_name(c->m, s->name)),
                      .free = is_free(c, s)};
   w.options = arena_alloc(&c->arena, (c->o->n_candidates + (size_t)1) * sizeof *w.options);
@@ -144,12 +146,30 @@ static uint32_t weight_of_site(struct choosing *c, uint32_t site) {
   return c->n_weights - 1;
 }
 
+static void find_weights(struct choosing *c) {
+  const size_t n = c->n_sites + (size_t)1, n_tensors = c->m->n_tensors + (size_t)1;
+  uint32_t *last = arena_zalloc(&c->arena, n_tensors * sizeof *last); // first site + 1, by tensor
+  uint32_t *before = arena_alloc(&c->arena, n * sizeof *before); // of the tensor, by first site
+  c->weight_of = arena_alloc(&c->arena, n * sizeof *c->weight_of);
+  c->is_first = arena_zalloc(&c->arena, n * sizeof *c->is_first);
+  for (uint32_t i = 0; i < c->n_sites; i++) {
+    c->weight_of[i] = c->sites[i].converts ? weight_of_site(c, i) : NO_ID;
+    if (c->weight_of[i] == NO_ID) continue;
+    uint32_t *of_tensor = &last[c->sites[i].weight.tensor], at = *of_tensor;
+    while (at && c->weight_of[at - 1] != c->weight_of[i])
+      at = before[at - 1];
+    if (at) continue;
+    before[i] = *of_tensor;
+    *of_tensor = i + 1;
+    c->is_first[i] = true;
+    c->n_told++;
+  }
+}
+
 // All questions, and their answers.
 static int measure(struct choosing *c, struct err *err) {
   const struct pass_env *env = c->work->k.env;
-  c->weight_of = arena_alloc(&c->arena, (c->n_sites + (size_t)1) * sizeof *c->weight_of);
-  for (uint32_t i = 0; i < c->n_sites; i++)
-    c->weight_of[i] = c->sites[i].converts ? weight_of_site(c, i) : NO_ID;
+  find_weights(c);
   if (!env->ask)
     return err_set(err, ERR_USAGE, "--budget, --gate and --on-nonfinite need the weights at hand");
   c->answers = arena_alloc(&c->arena, (c->n_questions + (size_t)1) * sizeof *c->answers);
@@ -170,36 +190,51 @@ static bool passes(const struct choosing *c, const struct option *o) {
   return size_budget_passes(c->o->gates, c->o->n_gates, &c->answers[o->figures]);
 }
 
+// The weight of this site, if it is the first of its tensor.
+static const struct weight *told_at(const struct choosing *c, uint32_t site) {
+  return c->is_first[site] ? &c->weights[c->weight_of[site]] : NULL;
+}
+
+static struct span name_at(const struct choosing *c, uint32_t site) {
+  return model_name(c->m, c->sites[site].name);
+}
+
 static int fail_gate(const struct choosing *c, struct err *err) {
   char list[600] = "";
   uint32_t n = 0;
-  for (uint32_t i = 0; i < c->n_weights; i++) {
-    const struct weight *w = &c->weights[i];
-    if (w->left || w->n_allowed > 0) continue;
+  for (uint32_t i = 0; i < c->n_sites; i++) {
+    const struct weight *w = told_at(c, i);
+    if (!w || w->left || w->n_allowed > 0) continue;
     const struct figures *f = &c->answers[w->options[0].figures];
     const size_t at = strlen(list);
     if (n++ < NAMED)
       snprintf(list + at, sizeof list - at, "%s'%.40s' (%.2f dB)", at ? ", " : "",
-               quote_str(w->name).s, figures_sqnr_db(f));
+               quote(name_at(c, i)).s, figures_sqnr_db(f));
   }
   if (n == 0) return 0;
-  err_set(err, ERR_FAIL, "%u of %u weights miss the gate: %s%s", n, c->n_weights, list,
-          n > NAMED ? ", …" : "");
+  err_set(err, ERR_FAIL, "%u of %u weights %s the gate: %s%s", n, c->n_told,
+          n == 1 ? "misses" : "miss", list, n > NAMED ? ", …" : "");
   return err_hint(err, "--gate-action raise gives them 8 bits, skip leaves them as they are");
 }
 
 static void raise_weight(struct choosing *c, struct weight *w) {
   w->left = w->no_raise;
   if (w->left) return;
-  const bool still = !passes(c, &w->raised);
+  w->still = !passes(c, &w->raised);
   w->options[0] = w->raised;
   w->n_allowed = 1;
   w->gated = true;
-  if (still)
-    kit_warn(&c->work->k,
-             arena_printf(&c->arena, "weight '%s' misses the gate with 8 bits too",
-                          quote_str(w->name).s),
-             NULL);
+}
+
+static void warn_still(struct choosing *c) {
+  for (uint32_t i = 0; i < c->n_sites; i++) {
+    const struct weight *w = told_at(c, i);
+    if (w && w->still)
+      kit_warn(&c->work->k,
+               arena_printf(&c->arena, "weight '%s' misses the gate with 8 bits too",
+                            quote(name_at(c, i)).s),
+               NULL);
+  }
 }
 
 static int apply_gates(struct choosing *c, struct err *err) {
@@ -214,6 +249,7 @@ static int apply_gates(struct choosing *c, struct err *err) {
     if (c->o->gate_action == MATMULNBITS_RAISE) raise_weight(c, w);
     if (c->o->gate_action == MATMULNBITS_SKIP) w->left = "gate";
   }
+  warn_still(c);
   return c->o->gate_action == MATMULNBITS_FAIL ? fail_gate(c, err) : 0;
 }
 
@@ -365,13 +401,13 @@ int nbits_choose(struct nbits_work *w, struct nbits_site *sites, uint32_t n,
 // ---- measuring only ----------------------------------------------------------------------------
 
 static void tell(const struct choosing *c, const struct matmulnbits_listener *to) {
-  for (uint32_t i = 0; i < c->n_weights; i++) {
-    const struct weight *w = &c->weights[i];
-    const struct nbits_site *s = &c->sites[w->site];
-    const struct model_tensor *t = &c->m->tensors[s->weight.tensor];
+  for (uint32_t i = 0; i < c->n_sites; i++) {
+    const struct weight *w = told_at(c, i);
+    if (!w) continue;
+    const struct model_tensor *t = &c->m->tensors[c->sites[i].weight.tensor];
     for (uint32_t k = 0; k < w->n; k++) {
       const struct matmulnbits_measurement row = {
-          .tensor = span_str(w->name),
+          .tensor = name_at(c, i),
           .first = k == 0,
           .dims = model_dims(c->m, t),
           .rank = t->rank,

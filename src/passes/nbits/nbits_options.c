@@ -73,14 +73,13 @@ int matmulnbits_override_parse(const char *text, struct matmulnbits_override *ou
                                struct err *err) {
   *out = (struct matmulnbits_override){0};
   const char *equals = strrchr(text, '=');
-  if (equals == NULL)
-    return bad_override(text, "no '=' behind the pattern in", span_str(text), err);
+  if (equals == NULL) return bad_override(text, "no '=' after the pattern in", span_str(text), err);
   for (const char *at = equals; *at;) {
     const char *from = at + 1;
     at = strchrnul(from, ':');
     struct span word = span_of(from, (size_t)(at - from));
     if (!override_word(word, out))
-      return bad_override(text, "not understood, or said twice:", word, err);
+      return bad_override(text, "not valid here, or given twice:", word, err);
   }
   const char *pattern = arena_string(a, span_of(text, (size_t)(equals - text)));
   return name_pattern_compile(&out->pattern, pattern, "--tensor", err);
@@ -143,11 +142,10 @@ int matmulnbits_candidate_parse(struct span text, struct matmulnbits_scheme *out
     c.scheme.algorithm = MATMULNBITS_DEFAULT;
   *out = c.scheme;
   if (good && k >= 2) return 0;
-  err_set(err, ERR_USAGE, "--candidates: '%s' is no quantization", quote(text).s);
-  return err_hint(
-      err, "write bits:block, as in 4:64, 8:128:sym, 4:32:rtn: 2, 4 or 8 bits; blocks of 16, "
-           "32, 64, 128, 256 or channel; sym without zero points; default, rtn, k_quant, "
-           "k_quant_best or hqq for the algorithm");
+  err_set(err, ERR_USAGE, "--candidates: '%s' is not a scheme (bits:block)", quote(text).s);
+  return err_hint(err, "write bits:block, such as 4:64, 8:128:sym or 4:32:rtn: 2, 4 or 8 bits; "
+                       "blocks of 16, 32, 64, 128, 256 or channel; sym for no zero points; "
+                       "default, rtn, k_quant, k_quant_best or hqq for the algorithm");
 }
 
 const char *matmulnbits_scheme_text(const struct matmulnbits_scheme *s, struct arena *a) {
@@ -173,9 +171,8 @@ static int check_qoperator(const struct matmulnbits_options *o, struct err *err)
   for (uint32_t i = 0; i < o->n_candidates; i++)
     channel |= o->candidates[i].block == 0;
   if (!channel) return 0;
-  err_set(err, ERR_USAGE, "a block size of 'channel' does not go with the format qoperator");
-  return err_hint(
-      err, "MatMulNBits takes blocks of 16 to 256; use --format qdq for one scale per column");
+  err_set(err, ERR_USAGE, "--block-size channel needs --format qdq");
+  return err_hint(err, "MatMulNBits (--format qoperator) takes blocks of 16 to 256");
 }
 
 // Is there an algorithm but the default, of all that weights may get?
@@ -188,12 +185,13 @@ static bool has_algorithm(const struct matmulnbits_options *o) {
 
 static int check_qdq(const struct matmulnbits_options *o, struct err *err) {
   if (has_algorithm(o)) {
-    err_set(err, ERR_USAGE, "the format qdq goes with the default algorithm only");
+    err_set(err, ERR_USAGE, "--format qdq supports the default algorithm only");
     return err_hint(err, "the others need --format qoperator");
   }
   if (o->accuracy_level == 0) return 0;
-  err_set(err, ERR_USAGE, "an accuracy level does not go with the format qdq");
-  return err_hint(err, "accuracy_level is an attribute of MatMulNBits: use --format qoperator");
+  err_set(err, ERR_USAGE, "--accuracy-level needs --format qoperator");
+  return err_hint(err,
+                  "accuracy_level is an attribute of MatMulNBits, which --format qdq does not use");
 }
 
 static int check_hqq(const struct matmulnbits_options *o, struct err *err) {
@@ -209,31 +207,30 @@ static int check_hqq(const struct matmulnbits_options *o, struct err *err) {
     bytes |= s->algorithm == MATMULNBITS_HQQ && s->bits == 8;
   }
   if (symmetric) {
-    err_set(err, ERR_USAGE, "hqq looks for a zero point: it does not go with symmetric");
-    return err_hint(err, "leave --symmetric (and sym of --tensor and --candidates) out");
+    err_set(err, ERR_USAGE, "hqq does not support symmetric quantization");
+    return err_hint(err, "leave out --symmetric (and sym in --tensor and --candidates)");
   }
   if (!bytes) return 0;
-  err_set(err, ERR_USAGE, "hqq does not go with 8 bits");
+  err_set(err, ERR_USAGE, "hqq supports 2 and 4 bits only");
   return err_hint(err,
-                  "its zero points are floats, which ONNX Runtime computes for 2 and 4 bits only");
+                  "its zero points are floats, which ONNX Runtime supports for 2 and 4 bits only");
 }
 
 static int check_algorithm(const struct matmulnbits_options *o, struct err *err) {
   if (has_algorithm(o) && o->op_types & MATMULNBITS_GATHER) {
-    err_set(err, ERR_USAGE,
-            "algorithms but the default quantize the weights of MatMul and Gemm only");
-    return err_hint(err, "leave Gather out of --op-types, or use the default algorithm");
+    err_set(err, ERR_USAGE, "algorithms other than the default support MatMul and Gemm only");
+    return err_hint(err, "remove Gather from --op-types, or use the default algorithm");
   }
   return check_hqq(o, err);
 }
 
 int matmulnbits_options_check(const struct matmulnbits_options *o, struct err *err) {
   if (o->op_types == 0) {
-    err_set(err, ERR_USAGE, "no operators are to be quantized");
+    err_set(err, ERR_USAGE, "no operator types to quantize");
     return err_hint(err, "--op-types takes MatMul, Gemm and Gather");
   }
   if (o->accuracy_level > 4)
-    return err_set(err, ERR_USAGE, "accuracy level %u is not 0 to 4", o->accuracy_level);
+    return err_set(err, ERR_USAGE, "accuracy level must be 0 to 4, not %u", o->accuracy_level);
   if (o->qdq ? check_qdq(o, err) : check_qoperator(o, err)) return -1;
   if (o->budget > 0 && o->n_candidates == 0)
     return err_set(err, ERR_USAGE, "a budget needs candidates to pick from");

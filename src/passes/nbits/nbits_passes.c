@@ -58,7 +58,7 @@ static int read_budget(const struct pass_value *v, void *with, struct arena *a, 
   (void)a;
   struct matmulnbits_options *o = with;
   if (!v->text || (size_words_parse(v->text, &o->budget) && o->budget > 0)) return 0;
-  err_set(err, ERR_USAGE, "--budget: '%s' is no size", quote_str(v->text).s);
+  err_set(err, ERR_USAGE, "--budget: '%s' is not a size", quote_str(v->text).s);
   return err_hint(err, "write 400M, 1.5G or a number of bytes");
 }
 
@@ -103,61 +103,58 @@ static void done(void *with) {
 enum { CANDIDATES = 11, GATE, GATE_ACTION };
 
 static const struct pass_option options[] = {
-    {"bits", PASS_CHOICE, "2|4|8", "4", "bits of a code", .read = read_bits},
+    {"bits", PASS_CHOICE, "2|4|8", "4", "bits per weight", .read = read_bits},
     {"block-size", PASS_CHOICE, "16|32|64|128|256|channel", "128",
-     "weights that share a scale; channel: all of a column (qdq only)", .read = read_block},
-    {"symmetric", PASS_FLAG, NULL, NULL, "no zero points: codes around 0",
+     "number of weights that share a scale; channel: a whole column (qdq only)",
+     .read = read_block},
+    {"symmetric", PASS_FLAG, NULL, NULL, "no zero points: the range is symmetric around 0",
      PASS_MEMBER(matmulnbits_options, scheme.symmetric)},
     {"format", PASS_CHOICE, "qoperator|qdq", "qoperator",
      "qoperator: MatMulNBits and GatherBlockQuantized nodes (ONNX Runtime); qdq: DequantizeLinear "
-     "before the node as it was (standard ONNX from opset 21; 2 bits: 25)",
+     "before the original node (standard ONNX from opset 21; for 2 bits: 25)",
      PASS_MEMBER(matmulnbits_options, qdq), .measured = true},
     {"algorithm", PASS_CHOICE, "default|rtn|k_quant|k_quant_best|hqq", "default",
-     "how scales and zero points are found, as onnxruntime's quantizer of that name; k_quant_best: "
-     "of "
-     "each block the better of k_quant and rtn",
+     "how scales and zero points are chosen, as in onnxruntime's quantizer of that name; "
+     "k_quant_best: the better of k_quant and rtn for each block",
      PASS_MEMBER(matmulnbits_options, scheme.algorithm)},
     {"op-types", PASS_LIST, "MatMul,Gemm,Gather", "MatMul", "operators whose weights are quantized",
      .read = read_op_types, .measured = true},
     {"exclude", PASS_LIST, "PATTERN", NULL,
-     "leave nodes or tensors of this name alone, also where another option names them: a glob, or "
+     "do not quantize nodes or tensors that match, even if another option selects them: a glob, or "
      "re: and an extended regular expression",
      .read = read_exclude, .measured = true},
-    {"include", PASS_LIST, "PATTERN", NULL, "only nodes or tensors of this name",
+    {"include", PASS_LIST, "PATTERN", NULL, "only nodes or tensors that match",
      .read = read_include, .measured = true},
     {"tensor", PASS_LIST, "PATTERN=bits4:g64:sym", NULL,
-     "other bits, block size or symmetry (sym, asym) for tensors of this name; the last that "
-     "matches counts",
+     "other bits, block size or symmetry (sym, asym) for tensors that match; the last match wins",
      .read = read_overrides},
     {"accuracy-level", PASS_NUMBER, "N", NULL,
-     "accuracy_level of MatMulNBits: 1 float32, 2 float16, 3 bfloat16, 4 int8 (without it: the "
+     "accuracy_level of MatMulNBits: 1 float32, 2 float16, 3 bfloat16, 4 int8 (default: the "
      "runtime's choice)",
      PASS_MEMBER(matmulnbits_options, accuracy_level)},
     {"budget", PASS_TEXT, "SIZE", NULL,
-     "pick bits and block size of every weight from --candidates, so that all files of the output "
-     "together have at most SIZE (400M is 400 MiB, 400MB is 400000000 bytes) and the summed "
-     "squared error is small; reads the "
-     "weights once more, in a dry run too",
-     .read = read_budget},
+     "choose bits and block size of each weight from --candidates so that all output files "
+     "together have at most SIZE (400M is 400 MiB, 400MB is 400000000 bytes), with a small total "
+     "squared error; reads the weights once more, even in a dry run",
+     .read = read_budget, .of_output = true},
     [CANDIDATES] =
         {"candidates", PASS_LIST, "BITS:BLOCK[:sym][:ALGORITHM]", "4:128,4:64,4:32,8:128",
-         "quantizations, as bits:block, with :sym behind for one without zero points "
-         "(4:64:sym), and default, rtn, k_quant, k_quant_best or hqq for one by that algorithm "
-         "(4:64:rtn)",
+         "schemes to choose from, as bits:block, with :sym for no zero points (4:64:sym), and "
+         ":default, :rtn, :k_quant, :k_quant_best or :hqq for the algorithm (4:64:rtn)",
          .read = read_candidates, .only_with = "budget", .commas = true, .measured = true},
     [GATE] = {"gate", PASS_LIST, "FIGURE=LIMIT", NULL,
-              "what the quantization of a weight has to reach: sqnr=20dB, cosine=0.99, maxabs=0.1; "
-              "given again: all of them; reads the weights once more",
+              "the accuracy each weight must reach: sqnr=20dB, cosine=0.99 or maxabs=0.1; if given "
+              "several times, all of them; reads the weights once more",
               .read = read_gates},
     [GATE_ACTION] = {"gate-action", PASS_CHOICE, "raise|skip|fail", "raise",
-                     "a weight that misses the gate gets 8 bits, is left alone, or fails the run "
-                     "(exit code 1)",
+                     "what to do with weights that miss the gate: use 8 bits, do not quantize "
+                     "them, or fail (exit code 1)",
                      PASS_MEMBER(matmulnbits_options, gate_action), .only_with = "gate"},
     {"on-nonfinite", PASS_CHOICE, "fail|skip", "fail",
-     "a weight with NaN or infinities fails the run, or is left alone (skip reads the weights once "
-     "more)",
+     "what to do with weights that contain NaN or infinities: fail, or do not quantize them (skip "
+     "reads the weights once more)",
      PASS_MEMBER(matmulnbits_options, skip_nonfinite)},
-    {"min-elements", PASS_NUMBER, "N", NULL, "leave weights of fewer elements alone",
+    {"min-elements", PASS_NUMBER, "N", NULL, "do not quantize weights with fewer elements",
      PASS_MEMBER(matmulnbits_options, min_elements), .measured = true},
 };
 
@@ -165,13 +162,12 @@ static const struct pass_option options[] = {
 static int check(const void *with, const struct pass_value *values, struct err *err) {
   const struct matmulnbits_options *o = with;
   if (values[GATE_ACTION].given && o->n_gates == 0) {
-    err_fill(err, ERR_USAGE,
-             "gate-action says what becomes of weights that miss a gate, and there is no gate");
-    return err_hint(err, "give one too, such as sqnr=20dB");
+    err_fill(err, ERR_USAGE, "--gate-action needs --gate");
+    return err_hint(err, "add one, such as --gate sqnr=20dB");
   }
   if (values[CANDIDATES].given && o->budget == 0) {
-    err_fill(err, ERR_USAGE, "candidates are what a budget picks from, and there is no budget");
-    return err_hint(err, "'weir measure' says what each of them would make of the weights");
+    err_fill(err, ERR_USAGE, "--candidates needs --budget");
+    return err_hint(err, "'weir measure' compares candidates without a budget");
   }
   return matmulnbits_options_check(o, err);
 }
@@ -186,10 +182,9 @@ static const struct pass quantize = {
     .summary = "weights of MatMul, Gemm and Gather -> blockwise 2, 4 or 8 bit codes",
     .about =
         "Quantizes constant weights in blocks, as onnxruntime's MatMulNBitsQuantizer does: "
-        "MatMulNBits and GatherBlockQuantized nodes, or DequantizeLinear before the node as it "
-        "was.",
-    .needs = "constant float weights of rank 2 (leading dims of 1 are taken off)",
-    .promises = "with the default algorithm the bytes that onnxruntime writes; the error of every "
+        "MatMulNBits and GatherBlockQuantized nodes, or DequantizeLinear before the original node.",
+    .needs = "constant float weights of rank 2 (leading dimensions of size 1 are dropped)",
+    .promises = "with the default algorithm, the same bytes as onnxruntime; the error of every "
                 "tensor is reported",
     .exactness = EXACTNESS_ROUNDING, // MatMulNBits sums in an order of its own
     .stores = "quantized",

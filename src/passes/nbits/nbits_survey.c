@@ -59,35 +59,38 @@ void matmulnbits_survey(const struct model *m, const struct matmulnbits_scheme *
   table_free(seen, cap, sizeof *seen);
 }
 
-// Half the block is worth a word if the codes of all weights together take fewer bytes with it.
-uint32_t nbits_narrow(const struct model *m, const struct nbits_site *sites, uint32_t n,
-                      uint32_t *better) {
-  uint64_t most = 0, now = 0, then = 0;
-  uint32_t narrow = 0, block = 0;
-  *better = 0;
-  uint8_t *seen = NULL; // by tensor
-  size_t cap = 0;
-  seen = table_grow(NULL, &cap, (size_t)m->n_tensors + 1, sizeof *seen);
-  for (uint32_t turn = 0; turn < 2; turn++) { // first how many, then with the better block
-    memset(seen, 0, (size_t)m->n_tensors + 1);
-    for (uint32_t i = 0; i < n; i++) {
-      uint64_t k, columns;
-      struct matmulnbits_scheme half = sites[i].scheme;
-      if (!sites[i].converts || sites[i].pinned || sites[i].weight.tensor == NO_ID ||
-          seen[sites[i].weight.tensor]++ || !shape_of(m, &sites[i], &k, &columns))
-        continue;
-      block = half.block;
-      half.block = *better;
-      narrow += turn == 0 && k < block;
-      if (turn == 0 && k < block && k > most) most = k;
-      if (turn == 0) continue;
-      now += matmulnbits_bytes(&sites[i].scheme, k, columns, 4);
-      then += matmulnbits_bytes(&half, k, columns, 4);
-    }
-    if (turn == 0)
-      for (*better = block; *better / 2 >= most && *better > 16;)
-        *better /= 2;
+// MatMulNBits alone stores whole blocks, and what is pinned to another block size is not asked.
+static bool may_be_half_empty(const struct matmulnbits_options *o, const struct nbits_site *s) {
+  return s->converts && s->op != MATMULNBITS_GATHER && s->scheme.block == o->scheme.block;
+}
+
+void nbits_half_empty(const struct model *m, const struct matmulnbits_options *o,
+                      const struct nbits_site *sites, uint32_t n, struct nbits_half_empty *out) {
+  *out = (struct nbits_half_empty){0};
+  if (o->qdq || o->budget > 0 || o->scheme.block <= NBITS_LEAST_BLOCK) return;
+  struct arena scratch = {0};
+  enum { COUNTED = 1, SUMMED = 2 };
+  uint8_t *seen = arena_zalloc(&scratch, m->n_tensors + (size_t)1); // by tensor
+  uint64_t now = 0, then = 0, k, columns;
+  for (uint32_t i = 0; i < n; i++) {
+    if (!may_be_half_empty(o, &sites[i]) || !shape_of(m, &sites[i], &k, &columns)) continue;
+    if (2 * k > o->scheme.block) continue;
+    if (out->block == 0) out->block = NBITS_LEAST_BLOCK;
+    while (out->block < k)
+      out->block *= 2;
+    out->weights += !(seen[sites[i].weight.tensor] & COUNTED);
+    seen[sites[i].weight.tensor] |= COUNTED;
   }
-  table_free(seen, cap, sizeof *seen);
-  return then < now ? narrow : 0;
+  for (uint32_t i = 0; out->weights > 0 && i < n; i++) {
+    struct matmulnbits_scheme fitting = sites[i].scheme;
+    fitting.block = out->block;
+    if (!may_be_half_empty(o, &sites[i]) || !shape_of(m, &sites[i], &k, &columns) ||
+        seen[sites[i].weight.tensor] & SUMMED)
+      continue;
+    seen[sites[i].weight.tensor] |= SUMMED;
+    now += matmulnbits_bytes(&sites[i].scheme, k, columns, 4);
+    then += matmulnbits_bytes(&fitting, k, columns, 4);
+  }
+  out->smaller = then < now;
+  arena_free(&scratch);
 }

@@ -222,7 +222,7 @@ int size_budget_gate_parse(const char *text, struct size_budget_gate *out, struc
     if (*end == '\0' || (*words[i].unit && strcmp(end, words[i].unit) == 0)) return 0;
     break;
   }
-  err_set(err, ERR_USAGE, "'%s' is no gate", quote_str(text).s);
+  err_set(err, ERR_USAGE, "'%s' is not a valid gate", quote_str(text).s);
   return err_hint(err, "write sqnr=20dB, cosine=0.99 or maxabs=0.1");
 }
 

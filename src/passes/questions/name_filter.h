@@ -22,11 +22,12 @@ struct name_filter {
    PASS_LIST,                                                                                      \
    "PATTERN",                                                                                      \
    NULL,                                                                                           \
-   "leave nodes of this name alone: a glob, or re: and an extended regular expression; wins over " \
+   "do not change nodes that match: a glob, or re: and an extended regular expression; takes "     \
+   "precedence over "                                                                              \
    "--include",                                                                                    \
    .read = name_filter_exclude},                                                                   \
   {                                                                                                \
-    "include", PASS_LIST, "PATTERN", NULL, "only nodes of this name", .read = name_filter_include  \
+    "include", PASS_LIST, "PATTERN", NULL, "only nodes that match", .read = name_filter_include    \
   }
 // Readers of the rows, and a pass's `done`: of options that begin with a struct name_filter.
 int name_filter_exclude(const struct pass_value *v, void *options, struct arena *a,

@@ -40,8 +40,8 @@ static int bad_regex(const struct name_pattern *p, const char *expression, int c
   regerror(code, &p->regex, words, sizeof words);
   err_set(err, ERR_USAGE, "%s '%s': %s, seen at character %zu of the expression", option,
           quote_str(p->text).s, words, failing_length(expression, code));
-  return err_hint(err, "re: takes a POSIX extended regular expression; without re: the text is a "
-                       "glob (* ? [a-z])");
+  return err_hint(err, "after re: comes a POSIX extended regular expression; without re: a pattern "
+                       "is a glob (* ? [a-z])");
 }
 
 // ---- what regcomp would have to write out ------------------------------------------------------
@@ -131,14 +131,14 @@ static int check_size(const char *expression, const char *option, struct err *er
   if (n > REGEX_LENGTH_MAX) {
     err_set(err, ERR_USAGE, "%s: a regular expression of %zu characters; the limit is %d", option,
             n, REGEX_LENGTH_MAX);
-    return err_hint(err, "give %s several times, with a part of it each", option);
+    return err_hint(err, "give %s several times, each with a part of it", option);
   }
   const uint64_t size = written_out(expression);
   if (size <= REGEX_WRITTEN_OUT_MAX) return 0;
   err_set(err, ERR_USAGE,
           "%s 're:%s': %llu characters with all repetitions written out; the limit is %d", option,
           quote_str(expression).s, (unsigned long long)size, REGEX_WRITTEN_OUT_MAX);
-  return err_hint(err, "* repeats without being written out");
+  return err_hint(err, "use * for repetitions without a limit");
 }
 
 // ------------------------------------------------------------------------------------------------

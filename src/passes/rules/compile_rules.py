@@ -1219,8 +1219,8 @@ class Writer:
         themselves back."""
         promises = {
             "exact": "the same bits for all inputs",
-            "zero": "the same but for the sign of zeros and the bits of NaNs",
-            "rounding": "the same up to rounding, for finite inputs",
+            "zero": "the same results except for the sign of zeros and the bits of NaNs",
+            "rounding": "the same results up to rounding, for finite inputs",
             "finite": "the same where no value is NaN or infinite and no divisor zero",
         }
         lines = ['#include "rules_pass.h"', ""]

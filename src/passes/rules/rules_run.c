@@ -368,7 +368,7 @@ static void warn(struct rules_run *run, const bool *which, const char *what) {
   for (uint32_t p = 0; p < run->book->n_passes; p++)
     if (which[p] && n++ < 6)
       names = arena_printf(a, "%s%s%s", names, n > 1 ? ", " : "", run->book->passes[p].name);
-  kit_warn(&run->k, arena_printf(a, "%s: %s; rewriting stops there", what, names),
+  kit_warn(&run->k, arena_printf(a, "%s: %s; rewriting stopped", what, names),
            "leave one of these out");
 }
 

@@ -86,21 +86,21 @@ bool shrink_takes(const struct shrinking *s, uint32_t tensor) {
 int shrink_options_check(const struct shrink_options *o, struct err *err) {
   if (o->method == SHRINK_FLOAT_WEIGHTS &&
       (o->levels < SHRINK_MIN_LEVELS || o->levels > SHRINK_MAX_LEVELS))
-    return err_set(err, ERR_USAGE, "levels is %u; it must be from %d to %d", o->levels,
-                   SHRINK_MIN_LEVELS, SHRINK_MAX_LEVELS);
+    return err_set(err, ERR_USAGE, "--levels must be from %d to %d", SHRINK_MIN_LEVELS,
+                   SHRINK_MAX_LEVELS);
   if (o->method == SHRINK_INTEGER_WEIGHTS) return 0;
   if (o->per_channel)
-    return err_set(err, ERR_USAGE, "per-channel is for the method integer_weights alone");
+    return err_set(err, ERR_USAGE, "--per-channel needs --method integer_weights");
   if (o->form == SHRINK_DEQUANTIZE)
-    return err_set(err, ERR_USAGE, "form=dequantize is for the method integer_weights alone");
+    return err_set(err, ERR_USAGE, "--form dequantize needs --method integer_weights");
   return 0;
 }
 
 static int check_axes(const struct pass_env *env, const struct shrink_options *o, struct err *err) {
   if (!o->per_channel || o->axes || env->ask) return 0;
   err_fill(err, ERR_USAGE,
-           "axis_unresolved: per-channel takes the axis with the least error of every weight, and "
-           "nothing has looked for it yet");
+           "axis_unresolved: per-channel needs to measure the error along every axis of each "
+           "weight, which has not been done");
   return err_hint(err, "without it every weight gets one scale");
 }
 

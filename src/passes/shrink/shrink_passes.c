@@ -7,26 +7,26 @@ enum { METHOD, LEVELS, PER_CHANNEL, FORM };
 static const struct pass_option options[] = {
     [METHOD] = {"method", PASS_CHOICE, "integer_weights|float_weights|f16_to_f32",
                 "integer_weights",
-                "integer_weights: int8 codes; float_weights: the type as it was, with few distinct "
-                "values (for compression later); f16_to_f32: float16 becomes float32",
+                "integer_weights: int8; float_weights: the same type, with few distinct values "
+                "(for later compression); f16_to_f32: float16 becomes float32",
                 PASS_MEMBER(shrink_options, method)},
     [LEVELS] = {"levels", PASS_COUNT, "N", "256",
-                "distinct values that float_weights leaves, from 2 to 65504",
+                "number of distinct values for float_weights, from 2 to 65504",
                 PASS_MEMBER(shrink_options, levels), .only_with = "method=float_weights"},
     [PER_CHANNEL] = {"per-channel", PASS_FLAG, NULL, NULL,
-                     "a scale for every channel, along the axis with the least error; reads the "
+                     "one scale per channel, along the axis with the smallest error; reads the "
                      "weights twice more",
                      PASS_MEMBER(shrink_options, per_channel)},
     [FORM] = {"form", PASS_CHOICE, "cast-mul-add|dequantize", "cast-mul-add",
-              "what turns codes back into weights: Cast, Mul and Add, or DequantizeLinear (the "
-              "range then holds 0; float16 needs opset 19)",
+              "operators that convert int8 back to float: Cast, Mul and Add, or DequantizeLinear "
+              "(the range then includes 0; float16 needs opset 19)",
               PASS_MEMBER(shrink_options, form)},
 };
 
 static int check(const void *with, const struct pass_value *values, struct err *err) {
   const struct shrink_options *o = with;
   if (values[LEVELS].given && o->method != SHRINK_FLOAT_WEIGHTS)
-    return err_set(err, ERR_USAGE, "levels is for the method float_weights alone");
+    return err_set(err, ERR_USAGE, "--levels needs --method float_weights");
   return shrink_options_check(o, err);
 }
 
@@ -40,14 +40,11 @@ static const struct pass shrink = {
     .summary =
         "large float weights -> int8 with a float scale and offset, or fewer distinct values",
     .about = "ONNX Shrink Ray's methods: every float constant of 16384 elements or more becomes "
-             "int8 with "
-             "Cast, Mul and Add (or DequantizeLinear) behind it, or keeps its type with a limited "
-             "number "
-             "of values; or all that is float16 becomes float32.",
+             "int8, followed by Cast, Mul and Add (or DequantizeLinear), or keeps its type with a "
+             "limited number of values; or everything that is float16 becomes float32.",
     .needs = "nothing",
-    .promises = "inputs and outputs of the model as they were, but for f16_to_f32, which makes "
-                "float16 ones "
-                "float32",
+    .promises = "inputs and outputs of the model are unchanged, except that f16_to_f32 makes "
+                "float16 ones float32",
     .exactness = EXACTNESS_ROUNDING, // f16_to_f32 computes in another type
     .stores = "quantized",
     PASS_OPTIONS(options, shrink_options),

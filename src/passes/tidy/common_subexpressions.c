@@ -306,12 +306,11 @@ static const struct pass_option options[] = {NAME_FILTER_ROWS};
 
 const struct pass tidy_common_subexpressions = {
     .name = "tidy/common-subexpressions",
-    .summary = "Of nodes that compute the same from the same, one stays",
-    .about =
-        "Lets all users of nodes with the same operator, attributes and inputs use the first of "
-        "them, Constants of equal elements too.",
+    .summary = "merge nodes that compute the same",
+    .about = "Nodes with the same operator, attributes and inputs are replaced by the first of "
+             "them, including Constants with equal elements.",
     .needs = "nothing",
-    .promises = "all outputs of the model as they were, by their names",
+    .promises = "all outputs of the model are unchanged, including their names",
     .exactness = EXACTNESS_EXACT,
     .loosest = EXACTNESS_ZERO,
     PASS_OPTIONS(options, name_filter),

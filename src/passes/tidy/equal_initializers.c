@@ -263,18 +263,17 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 static const struct pass_option options[] = {
     {"at-hand", PASS_FLAG, NULL, NULL,
-     "compare only small ones, and such as lie in the same place: read no weights",
+     "compare only small initializers, and those stored in the same place: read no weights",
      PASS_MEMBER(equal_options, at_hand)},
 };
 
 const struct pass tidy_equal_initializers = {
     .name = "tidy/equal-initializers",
-    .summary = "Initializers of equal type, shape and bytes become one",
-    .about =
-        "Compares initializers by a sample of 64 KiB each, reads those whose samples agree, and "
-        "lets all users of equal ones use the first.",
+    .summary = "merge initializers with equal type, shape and bytes",
+    .about = "Compares initializers by a sample of 64 KiB each, reads those whose samples are "
+             "equal, and replaces equal ones by the first.",
     .needs = "nothing",
-    .promises = "all outputs of the model as they were",
+    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     PASS_OPTIONS(options, equal_options),
     .run = run,

@@ -31,15 +31,13 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 const struct pass tidy_inputs_are_constant = {
     .name = "inputs-are-constant",
-    .summary = "initializers that are inputs too are taken off the list of inputs",
-    .about =
-        "Callers may pass another tensor for an initializer that the model lists as an input too "
-        "(IR version 4 and later), so other passes leave it alone. This pass takes it off the "
-        "list: it is a constant then, for the passes behind it and for callers.",
-    .needs =
-        "that no caller passes one of these inputs: a runtime refuses what it does not find in "
-        "the list",
-    .promises = "the same for callers that pass the other inputs only",
+    .summary = "remove initializers from the list of inputs",
+    .about = "Callers may override an initializer that the model also lists as an input (IR "
+             "version 4 and later), so other passes do not change it. This pass removes it from "
+             "the list of inputs: for later passes, and for callers, it is then a constant.",
+    .needs = "that no caller passes any of these inputs: runtimes refuse inputs that are not on "
+             "the list",
+    .promises = "no change for callers that pass only the other inputs",
     .exactness = EXACTNESS_EXACT,
     .run = run,
 };

@@ -74,19 +74,18 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 static const struct pass_option options[] = {
     {"inputs", PASS_FLAG, NULL, NULL,
-     "also those that are inputs of the graph, which callers may override: the input goes with the "
-     "initializer",
+     "also remove initializers that are graph inputs (which callers may override), together with "
+     "the input",
      PASS_MEMBER(unused_options, inputs)},
 };
 
 const struct pass tidy_unused_initializers = {
     .name = "tidy/unused-initializers",
-    .summary = "Initializers and Constants that nobody uses go",
-    .about =
-        "Removes every initializer and every Constant that no node uses and no graph gives: in "
-        "the graph, in graphs inside and in functions.",
+    .summary = "remove unused initializers and Constants",
+    .about = "Removes every initializer and every Constant that no node uses and that is not an "
+             "output: in the main graph, in subgraphs and in functions.",
     .needs = "nothing",
-    .promises = "all outputs of the model as they were",
+    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     PASS_OPTIONS(options, unused_options),
     .run = run,

@@ -66,17 +66,17 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 static const struct pass_option options[] = {
     NAME_FILTER_ROWS,
     {"any-domain", PASS_FLAG, NULL, NULL,
-     "also nodes of operators that are not known here, which may do something that no output shows",
+     "also remove nodes with operators that weir does not know, which may have side effects",
      PASS_MEMBER(unused_options, any_domain)},
 };
 
 const struct pass tidy_unused_nodes = {
     .name = "tidy/unused-nodes",
-    .summary = "Nodes whose outputs nobody uses go",
-    .about = "Removes every node whose outputs nobody uses, and then those that only it used: in "
-             "the graph, in graphs inside and in functions.",
+    .summary = "remove nodes whose outputs are not used",
+    .about = "Removes every node whose outputs are not used, and then the nodes that only it used: "
+             "in the main graph, in subgraphs and in functions.",
     .needs = "nothing",
-    .promises = "all outputs of the model as they were",
+    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     PASS_OPTIONS(options, unused_options),
     .run = run,

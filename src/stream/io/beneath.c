@@ -45,11 +45,12 @@ static int refuse(struct span location, const char *why, struct err *err) {
 static const char *text_fault(struct span s) {
   if (s.n == 0) return "is empty";
   if (s.n > BENEATH_MAX) return "is longer than 4096 bytes";
-  if (span_has_nul(s)) return "holds a NUL byte";
-  if (s.at[0] == '/') return "is absolute; it must lie in the model's folder";
-  if (memchr(s.at, '\\', s.n)) return "holds a backslash, which other systems take for a path";
+  if (span_has_nul(s)) return "contains a NUL byte";
+  if (s.at[0] == '/') return "is absolute; it must be inside the model's folder";
+  if (memchr(s.at, '\\', s.n))
+    return "contains a backslash, which other systems treat as a path separator";
   if (s.n >= 2 && s.at[1] == ':' && (s.at[0] | 32) >= 'a' && (s.at[0] | 32) <= 'z')
-    return "begins with a drive letter";
+    return "starts with a drive letter";
   if (s.at[s.n - 1] == '/') return "names a folder";
   return NULL;
 }
@@ -263,21 +264,21 @@ static int open_beneath(int folder, const char *path, struct beneath_how how) {
 static int open_error(int errnum, struct beneath_how how, const char *shown, struct err *err) {
   if (errnum == EMFILE || errnum == ENFILE) return -2;
   if (errnum == EXDEV && how.allow_links)
-    return err_set(err, ERR_PERMISSION, "'%s' leads out of the model's folder", shown);
+    return err_set(err, ERR_PERMISSION, "'%s' points outside the model's folder", shown);
   if (errnum == EXDEV) {
     err_fill(err, ERR_PERMISSION,
-             "'%s' is, or goes through, a symbolic link that leads out of the model's folder",
+             "'%s' is, or passes through, a symbolic link that points outside the model's folder",
              shown);
     return err_because(err, REASON_LINK);
   }
   if (errnum == ELOOP)
-    return err_set(err, ERR_INPUT, "'%s' goes through too many symbolic links", shown);
+    return err_set(err, ERR_INPUT, "'%s' passes through too many symbolic links", shown);
   if (errnum == ENOENT) {
     err_fill(err, ERR_INPUT, "the data file '%s' is missing", shown);
     if (how.linked)
-      return err_hint(err, "the .onnx is a link: data files are looked for beside the link, not "
-                           "beside what it leads to");
-    return err_hint(err, "data files are looked for beside the .onnx, under the names it gives");
+      return err_hint(err, "the .onnx is a link: data files are looked for next to the link, not "
+                           "next to its target");
+    return err_hint(err, "data files are looked for next to the .onnx, under the names it gives");
   }
   return err_errno(err, errnum, ERR_MODEL, "'%s' cannot be opened", shown);
 }
@@ -298,7 +299,7 @@ int beneath_open(int folder, const char *path, struct beneath_how how, const cha
   int at = open_beneath(folder, path, how);
   if (at < 0) return open_error(errno, how, shown, err);
   if (fstat(at, st)) {
-    err_fill_errno(err, errno, ERR_IO, "'%s' cannot be looked at", shown);
+    err_fill_errno(err, errno, ERR_IO, "'%s' cannot be examined", shown);
     goto out;
   }
   if (check_file(st, how, shown, err)) goto out;

@@ -91,13 +91,13 @@ static int changed(const struct sources *s, const struct source *f, struct finge
                    struct err *err) {
   const struct quoted q = shown(s, f);
   if (now.size != f->print.size)
-    err_fill(err, ERR_INPUT, "'%s' changed while we used it: it had %lu bytes and has %lu", q.s,
+    err_fill(err, ERR_INPUT, "'%s' changed during the run: it had %lu bytes and now has %lu", q.s,
              f->print.size, now.size);
   else
-    err_fill(err, ERR_INPUT, "'%s' changed while we used it: %s", q.s,
-             now.ino != f->print.ino || now.dev != f->print.dev ? "another file took its name"
+    err_fill(err, ERR_INPUT, "'%s' changed during the run: %s", q.s,
+             now.ino != f->print.ino || now.dev != f->print.dev ? "it was replaced by another file"
                                                                 : "it was written to");
-  return err_hint(err, "start again when nothing writes to the model any more");
+  return err_hint(err, "run again once nothing writes to the model any more");
 }
 
 // ---- descriptors --------------------------------------------------------------------------------
@@ -137,8 +137,9 @@ static int open_main(struct sources *s, const char *name, struct stat *st, int *
   if (*fd < 0 && errno == ENOENT) return err_set(err, ERR_INPUT, "'%s' does not exist", q.s);
   if (*fd < 0) return err_errno(err, errno, ERR_INPUT, "'%s' cannot be opened", q.s);
   if (fstat(*fd, st) || !S_ISREG(st->st_mode)) {
+    const bool folder = S_ISDIR(st->st_mode);
     close(*fd);
-    return err_set(err, ERR_INPUT, "'%s' is not a regular file", q.s);
+    return err_set(err, ERR_INPUT, "'%s' is %s", q.s, folder ? "a folder" : "not a regular file");
   }
   return 0;
 }
@@ -373,8 +374,8 @@ int sources_read(struct sources *s, uint32_t file, uint64_t off, void *buf, size
       const struct quoted q = sources_shown(s, file);
       rc = n < 0 ? err_errno(err, errno, ERR_IO, "'%s': reading at byte %lu", q.s, off)
                  : err_set(err, ERR_INPUT,
-                           "'%s' changed while we read it: it ends at byte %lu of %lu", q.s, off,
-                           s->rows[file].print.size);
+                           "'%s' changed while it was being read: it ends at byte %lu of %lu", q.s,
+                           off, s->rows[file].print.size);
       break;
     }
     at += n;
@@ -390,7 +391,7 @@ int sources_read(struct sources *s, uint32_t file, uint64_t off, void *buf, size
 static int check_unchanged(const struct sources *s, const struct source *f, struct err *err) {
   struct stat st;
   if (fstatat(s->folder_fd, f->path, &st, 0)) // it is the file that matters, not how it is reached
-    return err_errno(err, errno, ERR_INPUT, "'%s' changed while we used it", shown(s, f).s);
+    return err_errno(err, errno, ERR_INPUT, "'%s' changed during the run", shown(s, f).s);
   const struct fingerprint now = fingerprint_of(&st);
   return same_print(now, f->print) ? 0 : changed(s, f, now, err);
 }

@@ -297,7 +297,7 @@ static int decode_field(struct loader *l, struct frame *f, const struct schema_f
                       onnx_schema_message(f->message), field->name, wf->len, NAME_MAX_BYTES);
   if (load_skeleton_add(l, f, wf)) return -1;
   if (span_has_nul(span_of(f->skeleton + f->n_skeleton - text, text)))
-    return load_fatal(l, wf->start, "%s.%s holds a NUL byte", onnx_schema_message(f->message),
+    return load_fatal(l, wf->start, "%s.%s contains a NUL byte", onnx_schema_message(f->message),
                       field->name);
   if (f->message == MESSAGE_TENSOR && field->form == FORM_TEXT && wf->len == 0) f->noname = at;
   if (f->message == MESSAGE_MODEL) load_add_other(l, f, ITEM_IR_VERSION, at);
@@ -370,7 +370,7 @@ static int load_all(struct loader *l) {
   load_external_report(l);
   if (rc) return explain_failure(l, &cause);
   if (m->main_graph == NO_ID) {
-    err_fill(&cause, ERR_MODEL, "'%s' holds no graph", quote_path(l->w.name).s);
+    err_fill(&cause, ERR_MODEL, "'%s' contains no graph", quote_path(l->w.name).s);
     return explain_failure(l, &cause);
   }
   m->path = arena_string(&m->arena, span_str(sources_given(l->s)));

@@ -19,6 +19,6 @@ const void *load_decode(struct loader *l, const struct frame *f,
                         const ProtobufCMessageDescriptor *of) {
   ProtobufCAllocator from = {.alloc = take, .free = keep, .allocator_data = &l->scratch};
   const void *unit = protobuf_c_message_unpack(of, &from, f->n_skeleton, f->skeleton);
-  if (!unit) load_fatal(l, f->start, "the %s does not decode", onnx_schema_message(f->message));
+  if (!unit) load_fatal(l, f->start, "the %s cannot be decoded", onnx_schema_message(f->message));
   return unit;
 }

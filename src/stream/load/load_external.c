@@ -103,7 +103,7 @@ static void report_absent(struct loader *l, const struct load_lack *lack) {
   if (lack->tensors == 1)
     err_fill(&cause, lack->kind, "%s", lack->why);
   else
-    err_fill(&cause, lack->kind, "%s: %lu tensors (%s) lie in it", lack->why, lack->tensors,
+    err_fill(&cause, lack->kind, "%s: %lu tensors (%s) are stored in it", lack->why, lack->tensors,
              quote_bytes(lack->bytes).s);
   cause.reason = lack->reason;
   if (*lack->hint) err_fill_hint(&cause, "%s", lack->hint);

@@ -44,7 +44,7 @@ static void init_graph(struct loader *l, struct frame *f, uint32_t id, enum grap
 static int twice(struct loader *l, const struct frame *f) {
   load_fatal(l, f->start, "%s.%s is given twice (protobuf would merge the two; weir does not)",
              onnx_schema_message(frame_above(l)->message), f->field->name);
-  return err_hint(l->err, "another program that reads the model and saves it writes it once");
+  return err_hint(l->err, "loading and saving the model with the onnx package merges them");
 }
 
 static int begin_graph(struct loader *l, struct frame *f, const struct wire_field *wf) {
@@ -137,7 +137,7 @@ static int take_type(struct loader *l, const Pb__Info *d, struct model_info *row
         known ? dim->dim_value : -1, named ? model_intern(m, load_text(dim->dim_param)) : m->empty};
     if (has_value && !known &&
         load_fault(l, FAULT_WARNING, row_place(&who).s,
-                   "dim %lu is %lld, which is taken as unknown", i, (long long)dim->dim_value))
+                   "dim %lu is %lld, which is treated as unknown", i, (long long)dim->dim_value))
       return -1;
   }
   return 0;

@@ -29,7 +29,7 @@ int load_begin_child(struct loader *l, struct frame *f, const struct wire_field 
     load_fatal(l, f->start,
                "AttributeProto.%s is given twice (protobuf would merge the two; weir does not)",
                name);
-    return err_hint(l->err, "another program that reads the model and saves it writes it once");
+    return err_hint(l->err, "loading and saving the model with the onnx package merges them");
   }
   if (!attr->child_field && wf->number == ONNX_ATTRIBUTE_graphs) {
     uint32_t n;

@@ -97,7 +97,7 @@ static int add_varints(struct loader *l, struct payload *p, const struct wire_fi
                         p->field->name, walk.count);
   }
   if (walk.open)
-    return load_fatal(l, wf->start, "%s: entry %lu, the last one, is cut", p->field->name,
+    return load_fatal(l, wf->start, "%s: entry %lu, the last one, is cut off", p->field->name,
                       walk.count);
   piece->count = walk.count;
   p->entries += walk.count;
@@ -110,7 +110,7 @@ static int add_varints(struct loader *l, struct payload *p, const struct wire_fi
 static int add_fixed(struct loader *l, struct payload *p, const struct wire_field *wf,
                      uint32_t size) {
   if (wf->len % size)
-    return load_fatal(l, wf->start, "%s: %lu bytes are no whole number of %u-byte entries",
+    return load_fatal(l, wf->start, "%s: %lu bytes are not a whole number of %u-byte entries",
                       p->field->name, wf->len, size);
   if (wf->len > 0) add_piece(p, wf->body, wf->len, 0)->count = wf->len / size;
   p->entries += wf->len / size;

@@ -133,7 +133,7 @@ static int check_unit(struct loader *l, const struct frame *f, const Pb__Tensor 
   u->shaped = true;
   if (!dtype_known(t->data_type))
     return load_fault(l, FAULT_ERROR, row_place(&u->name).s,
-                      "data_type %d is no element type that weir knows", t->data_type);
+                      "data_type %d is not an element type that weir knows", t->data_type);
   const enum dtype dtype = row->dtype = (uint8_t)t->data_type;
   if (dtype != DTYPE_STRING && !dtype_bytes(dtype, u->elements, &row->bytes))
     return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "%lu elements of %s pass 2^63-1 bytes",

@@ -99,7 +99,7 @@ static int turn(struct reading *x, struct axis *axes, uint32_t n_axes, bool seco
   for (uint64_t first = 0; first < count; first += CHUNK) {
     const size_t n = (size_t)min_u64(CHUNK, count - first);
     if (measure_stopped(x->w))
-      return err_set(err, ERR_RETRY, "interrupted while weights were measured");
+      return err_set(err, ERR_RETRY, "interrupted while measuring weights");
     if (read_chunk(x, first, n, err)) return -1;
     for (struct axis *a = axes; a < axes + n_axes; a++) {
       if (second)

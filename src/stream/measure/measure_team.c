@@ -84,7 +84,7 @@ int measure_team_run(struct measure_team *m, struct err *err) {
   pthread_mutex_destroy(&m->mu);
   eval_cache_close(m->cache);
   if (threads_must_stop(m->o->stop) && (m->err.kind == ERR_NONE || m->err.kind == ERR_RETRY))
-    return err_set(err, ERR_RETRY, "interrupted while weights were measured");
+    return err_set(err, ERR_RETRY, "interrupted while measuring weights");
   if (m->err.kind != ERR_NONE) {
     if (err->kind == ERR_NONE) *err = m->err;
     return -1;

@@ -67,7 +67,7 @@ static int sync_outputs(struct recorder *d, const struct given *group, uint32_t 
       bad = fs_ops->fdatasync(staging_output_fd(d->st, i));
     while (bad && errno == EINTR);
     if (!bad) continue;
-    err_fill_errno(err, errno, ERR_IO, "output '%s' cannot be made durable",
+    err_fill_errno(err, errno, ERR_IO, "output '%s' cannot be synced to disk",
                    quote_str(d->p->outputs[i].name).s);
     return err_because(err, REASON_NOT_DURABLE);
   }

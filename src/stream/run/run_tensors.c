@@ -226,7 +226,7 @@ int run_tensor_digests(const struct plan *p, struct sources *s, const struct sta
     threads_run(b.split.jobs, st->folder < 0 ? hash_made : hash_staged, &b);
     if (b.err.kind != ERR_NONE) *err = b.err;
     bad = b.err.kind != ERR_NONE ? -1
-          : b.stopped            ? err_set(err, ERR_RETRY, "interrupted while tensors were hashed")
+          : b.stopped            ? err_set(err, ERR_RETRY, "interrupted while hashing tensors")
                                  : write_batch(&b, first, end, lines, err);
     first = end;
   }

@@ -124,7 +124,8 @@ int manifest_write(struct json_out *out, const struct manifest_input *in, struct
   assert(p->n_outputs > 0);
   for (uint32_t i = 0; i < p->n_outputs; i++)
     if (!manifest_can_name(p->outputs[i].name)) {
-      err_set(err, ERR_USAGE, "the output name '%s' cannot stand in a manifest (it has a ':')",
+      err_set(err, ERR_USAGE,
+              "the output name '%s' cannot be used in a manifest (it contains a ':')",
               quote_str(p->outputs[i].name).s);
       return err_because(err, REASON_MANIFEST_NAME);
     }
@@ -179,8 +180,8 @@ struct reading {
 };
 
 static int no_manifest(const struct reading *r, const char *why) {
-  return err_set(r->err, ERR_MODEL, "'%s' is not a manifest of ours: %s", quote_str(r->shown).s,
-                 why);
+  return err_set(r->err, ERR_MODEL, "'%s' is not a manifest written by weir: %s",
+                 quote_str(r->shown).s, why);
 }
 
 static bool text_is(const struct json_value *doc, const char *key, const char *is) {
@@ -192,7 +193,7 @@ static int check_form(const struct reading *r, const struct json_value *doc) {
   const struct json_value *predicate = json_get(doc, "predicate");
   const struct json_value *how = json_get(predicate, "serialization");
   if (!text_is(doc, "_type", statement_type) || !text_is(doc, "predicateType", predicate_type))
-    return no_manifest(r, "it is no in-toto statement about a model");
+    return no_manifest(r, "it is not an in-toto statement about a model");
   if (!text_is(how, "method", "shards") || !text_is(how, "hash_type", "sha256"))
     return no_manifest(r, "its method is not SHA-256 over shards");
   if (!json_is_object(json_get(predicate, "x_weir")) ||
@@ -286,10 +287,9 @@ static int take_document(const struct reading *r, const struct json_value *doc) 
   if (memcmp(root, stated, DIGEST_BYTES) == 0) return 0;
   char is[DIGEST_HEX];
   hex_encode(root, DIGEST_BYTES, is);
-  return err_set(
-      r->err, ERR_MODEL,
-      "manifest '%s' contradicts itself: its root digest is %.64s, its resources give %s",
-      quote_str(r->shown).s, (const char *)hex.at, is);
+  return err_set(r->err, ERR_MODEL,
+                 "manifest '%s' is inconsistent: its root digest is %.64s, its resources give %s",
+                 quote_str(r->shown).s, (const char *)hex.at, is);
 }
 
 int manifest_read(struct manifest *m, int dir, const char *name, const char *shown,

@@ -29,7 +29,7 @@ void manifest_tensors_name(char name[256], const char *onnx_name);
 struct audit_damage {
   const char *file;
   uint64_t off, len; // the unit (shard); of a missing file: all of it; of a long one: the excess
-  const char *what;  // "digest differs", "file is missing", "file is short: 10 of 20 bytes"
+  const char *what;  // "digest differs", "file is missing", "file is too short: 10 of 20 bytes"
 };
 struct audit_options {
   uint32_t jobs; // 0: processors available to us

@@ -96,7 +96,7 @@ static void check_shard(struct hand *h, const struct manifest_shard *s) {
   if (fd >= 0) close(fd);
   if (why < 0 || (why == 0 && memcmp(is, s->digest, DIGEST_BYTES) == 0)) return;
   if (why == ENODATA)
-    snprintf(what, sizeof what, "file is short: %lu of %lu bytes", a->present[s->file],
+    snprintf(what, sizeof what, "file is too short: %lu of %lu bytes", a->present[s->file],
              a->m.sizes[s->file]);
   else if (why > 0)
     snprintf(what, sizeof what, "cannot be read: %s", err_errno_words(why));
@@ -146,7 +146,8 @@ static void look_at_file(struct audit *a, uint32_t file) {
     if (a->present[file] <= expected) return;
     d.off = expected;
     d.len = a->present[file] - expected;
-    snprintf(what, sizeof what, "file is long: %lu of %lu bytes", a->present[file], expected);
+    snprintf(what, sizeof what, "file is too long: %lu instead of %lu bytes", a->present[file],
+             expected);
     tell(a, &d, 1);
   }
 }

@@ -75,9 +75,20 @@ int passage_plan(struct seal_intent *s, const struct staging *st, struct seal_mo
     return 0;
   }
   return err_set(err, ERR_FAIL,
-                 "'%s' in '%s' cannot be replaced: there is no free name of its length to put the "
-                 "new data under for a while",
+                 "'%s' in '%s' cannot be replaced: there is no free name of the same length for "
+                 "the new data in the meantime",
                  quote_str(m->name).s, quote_str(st->dest_path).s);
+}
+
+bool passage_is_name(const uint8_t plan_id[DIGEST_BYTES], const char *of, const char *name) {
+  char via[256];
+  if (strlen(of) != strlen(name) || strlen(of) >= sizeof via) return false;
+  for (unsigned attempt = 0; attempt < TRIES; attempt++) {
+    memcpy(via, of, strlen(of) + 1);
+    rename_tail(via, plan_id, attempt);
+    if (strcmp(via, name) == 0) return true;
+  }
+  return false;
 }
 
 // ---- the .onnx of the passage ------------------------------------------------------------------
@@ -200,7 +211,7 @@ int passage_write(struct seal_intent *s, const struct staging *st, struct err *e
   int rc = n ? write_passage(s, st, move_of_onnx(s), entries, n, err) : 0;
   for (uint32_t i = 0; i < n && rc == 0; i++)
     if (!entries[i].found)
-      rc = err_set(err, ERR_INTERNAL, "the new .onnx names one of its data files nowhere");
+      rc = err_set(err, ERR_INTERNAL, "the new .onnx does not refer to one of its data files");
   arena_free(&scratch);
   return rc;
 }
@@ -208,8 +219,8 @@ int passage_write(struct seal_intent *s, const struct staging *st, struct err *e
 // ---- there and on ------------------------------------------------------------------------------
 
 static int cannot_link(const struct seal_move *m, struct err *err) {
-  return err_errno(err, errno, ERR_IO, "cannot put '%s' in place as '%s' for a while",
-                   quote_str(m->name).s, quote_str(m->via).s);
+  return err_errno(err, errno, ERR_IO, "cannot move '%s' into place as '%s'", quote_str(m->name).s,
+                   quote_str(m->via).s);
 }
 
 static int copy_bytes(int in, int out, struct err *err) {
@@ -266,7 +277,7 @@ int passage_enter(const struct seal_intent *s, const struct staging *st, struct 
     if (s->moves[i].via && enter(st, &s->moves[i], err)) return -1;
   if (fs_sync_folder(st->dest, st->dest_path, err)) return -1;
   if (fs_ops->renameat2(st->folder, s->passage.name, st->dest, onnx->name, 0) && errno != ENOENT)
-    return err_errno(err, errno, ERR_IO, "cannot put '%s' in place in '%s'",
+    return err_errno(err, errno, ERR_IO, "cannot move '%s' into place in '%s'",
                      quote_str(onnx->name).s, quote_str(st->dest_path).s);
   return fs_sync_folder(st->dest, st->dest_path, err);
 }

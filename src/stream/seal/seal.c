@@ -77,7 +77,7 @@ static int drop_old_sidecar(const struct staging *st, const struct seal_old *old
     note_left(st, report, old->name, "weir did not write it; delete it if nothing else uses it");
     return 0;
   }
-  snprintf(why, sizeof why, found == NAME_SCAN_NAMED ? "'%s' names it too" : "'%s' cannot be read",
+  snprintf(why, sizeof why, found == NAME_SCAN_NAMED ? "'%s' uses it too" : "'%s' cannot be read",
            who[0] ? quote_str(who).s : "the folder");
   note_left(st, report, old->name, why);
   return 0;
@@ -116,7 +116,7 @@ static int add_move(struct seal_intent *s, const struct staging *st, const char 
                     enum seal_role role, struct err *err) {
   struct stat at;
   if (fstatat(st->folder, name, &at, AT_SYMLINK_NOFOLLOW))
-    return err_errno(err, errno, ERR_IO, "cannot look at '%s' in '%s'", quote_str(name).s,
+    return err_errno(err, errno, ERR_IO, "cannot examine '%s' in '%s'", quote_str(name).s,
                      quote_str(st->name).s);
   struct seal_move *m = &s->moves[s->n_moves++];
   *m = (struct seal_move){.name = arena_string(&s->arena, span_str(name)), .role = role};
@@ -131,7 +131,7 @@ static int take_name(struct seal_intent *s, const struct staging *st, struct sea
   if (s->replace && seal_may_replace(st->dest, onnx, m->name)) return passage_plan(s, st, m, err);
   err_set(err, ERR_RETRY, "'%s' in '%s' appeared after this run was planned", quote_str(m->name).s,
           quote_str(st->dest_path).s);
-  return err_hint(err, "the same command, given again, chooses another name");
+  return err_hint(err, "run the same command again: it chooses another name");
 }
 
 static int add_outputs(struct seal_intent *s, const struct staging *st, const struct plan *p,

@@ -52,7 +52,14 @@ int seal_check(const struct staging *st, const struct reread_work *work, struct 
 // by staging_open_sealed or came as STAGING_SEALED. Of a finished one only the folder goes.
 int seal_finish(struct staging *st, struct seal_report *report, struct err *err);
 // Gives an unfinished seal up: data files that it has put in place, and that no .onnx of the folder names,
-// go, and so does the staging folder. What has replaced another file stays. Closes the staging.
-int seal_give_up(struct staging *st, struct err *err);
+// go, and so does the staging folder. What has replaced another file stays. Where seal.json cannot be
+// read, which files those are is not certain: they stay, and *out says so. Closes the staging.
+struct seal_given_up {
+  bool unreadable;
+  // where it is so
+  bool known;     // the plan could be read: `left` is all that there is
+  char left[512]; // data files that it may have put in place and no model needs, with their sizes
+};
+int seal_give_up(struct staging *st, struct seal_given_up *out, struct err *err);
 
 #endif

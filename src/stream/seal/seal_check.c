@@ -10,6 +10,7 @@
 #include "name_scan.h"
 #include "seal.h"
 #include "seal_intent.h"
+#include "seal_left.h"
 #include "staging_folder.h"
 
 #include <errno.h>
@@ -86,7 +87,7 @@ static int compare(const struct staging *st, const struct seal_intent *s, const 
   struct reread_known *rows = arena_alloc(scratch, (n + 1) * sizeof *rows);
   n = list_ranges(s, fds, n_files, rows);
   if (!reread_compare(rows, n, work))
-    return err_set(err, ERR_RETRY, "interrupted while the work of an earlier run was checked");
+    return err_set(err, ERR_RETRY, "interrupted while checking the work of an earlier run");
   return say_differs(st, s, n_files, rows, err);
 }
 
@@ -121,10 +122,14 @@ static void take_back(const struct staging *st, const struct seal_move *m, const
     fs_ops->unlinkat(st->dest, name, 0); // what stays is a file too many, and `clean` lists it
 }
 
-int seal_give_up(struct staging *st, struct err *err) {
+int seal_give_up(struct staging *st, struct seal_given_up *out, struct err *err) {
   struct seal_intent s;
   struct err unreadable = {0};
-  if (seal_intent_read(&s, st->folder, st->name, &unreadable) == 0) {
+  *out = (struct seal_given_up){.unreadable =
+                                    seal_intent_read(&s, st->folder, st->name, &unreadable) != 0};
+  if (out->unreadable) {
+    seal_left_find(st, out);
+  } else {
     for (uint32_t i = 0; i < s.n_moves; i++) {
       if (s.moves[i].role != SEAL_DATA || s.moves[i].kept) continue;
       take_back(st, &s.moves[i], s.moves[i].name);

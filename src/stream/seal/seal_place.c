@@ -52,15 +52,14 @@ static int cannot_place(const struct staging *st, const struct seal_move *m, int
                         struct err *err) {
   const struct quoted name = quote_str(m->name), dest = quote_str(st->dest_path);
   if (why == EEXIST) {
-    err_set(err, ERR_RETRY,
-            "'%s' in '%s' exists and is not ours: it appeared while this run worked", name.s,
-            dest.s);
+    err_set(err, ERR_RETRY, "'%s' in '%s' was not written by this run: it appeared during the run",
+            name.s, dest.s);
     return err_because(err, REASON_APPEARED);
   }
   if (why == ENOENT)
     return err_set(err, ERR_IO, "'%s' is neither in '%s' nor in place in '%s'", name.s,
                    quote_str(st->name).s, dest.s);
-  return err_errno(err, why, ERR_IO, "cannot put '%s' in place in '%s'", name.s, dest.s);
+  return err_errno(err, why, ERR_IO, "cannot move '%s' into place in '%s'", name.s, dest.s);
 }
 
 // Where the file system has no rename that replaces nothing: a second name, then the first one

@@ -129,7 +129,7 @@ static int open_output(const struct opening *o, uint32_t i) {
   o->st->outputs[i] = fd;
   struct stat at;
   if (fstat(fd, &at))
-    return err_errno(o->err, errno, ERR_IO, "cannot look at '%s'", quote_str(out->name).s);
+    return err_errno(o->err, errno, ERR_IO, "cannot examine '%s'", quote_str(out->name).s);
   int bad = 0;
   if ((uint64_t)at.st_size > out->size) bad = fs_ops->ftruncate(fd, (off_t)out->size);
   if (bad)
@@ -146,7 +146,7 @@ static int open_output(const struct opening *o, uint32_t i) {
   if (fs_ops->ftruncate(fd, (off_t)out->size))
     return err_errno(o->err, errno, ERR_IO, "cannot set the size of '%s' to %lu bytes",
                      quote_str(out->name).s, out->size);
-  say(o, "the file system of '%s' cannot reserve space for '%s': it may still run full on the way",
+  say(o, "the file system of '%s' cannot reserve space for '%s': it may run full during the run",
       quote_str(o->st->dest_path).s, quote_str(out->name).s);
   return 0;
 }
@@ -322,7 +322,8 @@ static int settle(const struct opening *o, bool made, enum staging_resume *how) 
     bad = -1;
   } else if (sealed && (options->resume || same)) {
     *how = STAGING_SEALED;
-    say(o, "'%s' is complete; its outputs only have to be put in place", quote_str(o->st->name).s);
+    say(o, "'%s' is complete; its files only have to be moved into place",
+        quote_str(o->st->name).s);
   } else if (same) {
     *how = STAGING_RESUMED;
     bad = go_on_with(o, &h);
@@ -340,9 +341,9 @@ static int settle(const struct opening *o, bool made, enum staging_resume *how) 
 // ---- the lock's two kinds ----
 
 static int taken_away(const struct staging *st, struct err *err) {
-  err_set(err, ERR_RETRY, "another process took '%s' in '%s' while this one worked in it",
+  err_set(err, ERR_RETRY, "another process took over '%s' in '%s' while this one was using it",
           quote_str(st->name).s, quote_str(st->dest_path).s);
-  return err_hint(err, "wait until that one has ended, then give the same command again");
+  return err_hint(err, "wait until it has ended, then run the same command again");
 }
 
 static int change_lock(struct staging *st, int operation, struct err *err) {
@@ -388,7 +389,7 @@ static int may_begin(const struct opening *o, struct staging_space *space) {
     return -1;
   if (state == STAGING_SEAL_UNFINISHED && strcmp(sealed, st->name) != 0) {
     err_set(o->err, ERR_RETRY,
-            "an earlier run has begun to put its '%s' in place and did not end: '%s' in '%s'",
+            "an earlier run was interrupted while it moved its '%s' into place: '%s' in '%s'",
             quote_str(options->onnx_name).s, quote_str(sealed).s, quote_str(st->dest_path).s);
     return err_because(o->err, REASON_SEAL_BEGUN);
   }

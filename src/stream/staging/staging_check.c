@@ -22,14 +22,14 @@
 int staging_check_owner(const struct staging *st, struct err *err) {
   struct stat at;
   if (fstat(st->folder, &at))
-    return err_errno(err, errno, ERR_IO, "cannot look at '%s'", quote_str(st->name).s);
+    return err_errno(err, errno, ERR_IO, "cannot examine '%s'", quote_str(st->name).s);
   at.st_mode = S_IFREG; // a folder has links of its own
   at.st_nlink = 1;
   const char *wrong = fs_not_own(st->folder, &at);
   if (!wrong) return 0;
   err_set(err, ERR_PERMISSION, "the staging folder '%s' in '%s' %s", quote_str(st->name).s,
           quote_str(st->dest_path).s, wrong);
-  return err_hint(err, "whoever it belongs to could change what is written in it: remove it");
+  return err_hint(err, "its owner could change what is written in it: remove it");
 }
 
 struct looking {
@@ -72,7 +72,7 @@ static int look_at_entry(void *ctx, const char *name) {
   }
   const char *wrong = fs_not_own(l->folder, &at);
   if (!wrong) return 0;
-  err_set(l->err, ERR_PERMISSION, "'%s%s' in '%s' %s: weir did not make it", l->inside,
+  err_set(l->err, ERR_PERMISSION, "'%s%s' in '%s' %s: weir did not create it", l->inside,
           quote_str(name).s, quote_str(l->st->name).s, wrong);
   return err_because(l->err, REASON_NOT_OURS);
 }
@@ -109,5 +109,5 @@ int staging_check_units(struct staging *st, const struct plan *p, const struct r
   }
   arena_free(&scratch);
   if (all) return 0;
-  return err_set(err, ERR_RETRY, "interrupted while the work of an earlier run was checked");
+  return err_set(err, ERR_RETRY, "interrupted while checking the work of an earlier run");
 }

@@ -63,7 +63,8 @@ bool staging_name_reserved(const char *name) {
 int staging_open_dest(const char *path, int *dest, struct err *err) {
   *dest = fs_ops->openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
   if (*dest >= 0) return 0;
-  return err_errno(err, errno, ERR_INPUT, "cannot open the output folder '%s'", quote_str(path).s);
+  if (errno == ENOENT) return err_set(err, ERR_INPUT, "'%s' does not exist", quote_str(path).s);
+  return err_errno(err, errno, ERR_INPUT, "the folder '%s' cannot be opened", quote_str(path).s);
 }
 
 bool staging_has(int folder, const char *name) {
@@ -86,8 +87,9 @@ static int busy(const struct staging *st, struct err *err) {
 static int cannot_make(const struct staging *st, int errnum, struct err *err) {
   err_fill_errno(err, errnum, ERR_IO, "cannot make the staging folder '%s' in '%s'",
                  quote_str(st->name).s, quote_str(st->dest_path).s);
-  return err_hint(err, "outputs grow in a folder of their own beside OUT, so that folder must be "
-                       "writable");
+  return err_hint(
+      err,
+      "outputs are first written to a folder next to OUT, so the folder of OUT must be writable");
 }
 
 bool staging_still_there(const struct staging *st) {
@@ -166,8 +168,7 @@ int staging_enter(struct staging *st, enum staging_entry how, bool *made, struct
     st->lock = st->folder = -1;
     if (entered < 0 || (gone && !make)) return -1;
   }
-  return err_set(err, ERR_RETRY,
-                 "'%s' in '%s' is made and removed by other processes again and again",
+  return err_set(err, ERR_RETRY, "'%s' in '%s' keeps being created and removed by other processes",
                  quote_str(st->name).s, quote_str(st->dest_path).s);
 }
 
@@ -245,9 +246,10 @@ int staging_empty(int folder, const char *what, bool keep_lock, struct err *err)
       unlink_one(folder, "lock", 0, what, err))
     return -1;
   if (!e.other[0]) return 0;
-  err_set(err, ERR_PERMISSION, "'%s' in '%s' is a folder that weir did not make: it was left there",
+  err_set(err, ERR_PERMISSION,
+          "'%s' in '%s' is a folder that weir did not create: it was not removed",
           quote_str(e.other).s, quote_str(what).s);
-  return err_hint(err, "look what is in it, and remove it; then give the same command again");
+  return err_hint(err, "check what is in it and remove it, then run the same command again");
 }
 
 struct sum {

@@ -136,11 +136,11 @@ static int same_source(const struct json_value *row, const struct sources *s, ui
   snprintf(sizes, sizeof sizes, "%lu bytes then, %lu now", then.size, now.size);
   if (then.size != now.size) return source_changed(s, file, sizes, left, err);
   if (then.mtime_ns != now.mtime_ns)
-    return source_changed(s, file, "same size, other mtime", left, err);
+    return source_changed(s, file, "same size, different mtime", left, err);
   if (then.ino != now.ino)
-    return source_changed(s, file, "same size and mtime, other inode", left, err);
+    return source_changed(s, file, "same size and mtime, different inode", left, err);
   if (then.ctime_ns != now.ctime_ns)
-    return source_changed(s, file, "same size and mtime, other ctime", left, err);
+    return source_changed(s, file, "same size and mtime, different ctime", left, err);
   return 0;
 }
 
@@ -148,7 +148,7 @@ int staging_header_same_sources(const struct staging_header *h, const struct sou
                                 enum staging_header_left left, struct err *err) {
   const struct json_value *rows = json_get(h->doc, "sources");
   if (json_count(rows) != sources_count(s))
-    return source_changed(s, 0, "it names other data files", left, err);
+    return source_changed(s, 0, "it refers to other data files", left, err);
   uint32_t file = 0;
   for (const struct json_value *row = json_first(rows); row; row = json_next(row))
     if (same_source(row, s, file++, left, err)) return -1;

@@ -101,7 +101,7 @@ const char *fs_not_own(int dir, const struct stat *at) {
   if (S_ISLNK(at->st_mode)) return "is a symbolic link";
   if (S_ISFIFO(at->st_mode)) return "is a FIFO";
   if (!S_ISREG(at->st_mode)) return "is a device or a socket";
-  if (at->st_nlink != 1) return "has another name somewhere (it is a hard link)";
+  if (at->st_nlink != 1) return "is a hard link (it has another name elsewhere)";
   if (!is_our_owner(dir, at->st_uid)) return "belongs to another user";
   return NULL;
 }
@@ -120,7 +120,7 @@ int fs_open_own(int dir, const char *name, int flags, const char *where, struct 
   if (!wrong)
     return err_errno(err, why, ERR_IO, "cannot open '%s' in '%s'", quote_str(name).s,
                      quote_str(where).s);
-  err_set(err, ERR_PERMISSION, "'%s' in '%s' %s: weir did not make it", quote_str(name).s,
+  err_set(err, ERR_PERMISSION, "'%s' in '%s' %s: weir did not create it", quote_str(name).s,
           quote_str(where).s, wrong);
   return err_because(err, REASON_NOT_OURS);
 }
@@ -154,7 +154,7 @@ static int read_open_file(int fd, const char *name, size_t limit, struct span *o
                           struct err *err) {
   struct stat at;
   if (fstat(fd, &at))
-    return err_errno(err, errno, ERR_IO, "cannot look at '%s'", quote_str(name).s);
+    return err_errno(err, errno, ERR_IO, "cannot examine '%s'", quote_str(name).s);
   if (!S_ISREG(at.st_mode))
     return err_set(err, ERR_INPUT, "'%s' is not a regular file", quote_str(name).s);
   if ((uint64_t)at.st_size > limit)

@@ -31,10 +31,17 @@ void nbits_match(const struct model *m, struct matmulnbits_options *options,
 // or NULL.
 const char *nbits_obstacle(const struct model *m, const struct matmulnbits_options *options,
                            const struct nbits_site *s, const struct matmulnbits_scheme *scheme);
-// How many of the weights that are to be quantized have fewer elements along a block than the block has,
-// and the block that makes them all smaller; 0 if none does.
-uint32_t nbits_narrow(const struct model *m, const struct nbits_site *sites, uint32_t n,
-                      uint32_t *better);
+enum { NBITS_LEAST_BLOCK = 16 };
+// Weights of sites that convert whose stored blocks are at least half empty, because a column is
+// shorter: how many, the least block size that holds a column of each, and whether with it all weights
+// together take fewer bytes. None where a budget picks block sizes, of weights pinned to another one,
+// and where columns are stored without what lacks of a block (qdq, Gather).
+struct nbits_half_empty {
+  uint32_t weights, block;
+  bool smaller;
+};
+void nbits_half_empty(const struct model *m, const struct matmulnbits_options *o,
+                      const struct nbits_site *sites, uint32_t n, struct nbits_half_empty *out);
 // Does the product of x and the weight, quantized as a matrix, lack leading dims of MatMul(x, W)?
 bool nbits_needs_chain(const struct model *m, uint32_t weight, uint32_t x);
 // Is the node one that the pass looks at, and as which operator? 0: no.

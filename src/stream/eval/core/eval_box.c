@@ -39,7 +39,7 @@ void eval_share_memory(struct eval *ev) {
 }
 
 static int interrupted(struct err *err) {
-  return err_set(err, ERR_RETRY, "interrupted while a weight was read for its ranges");
+  return err_set(err, ERR_RETRY, "interrupted while reading the range of a weight");
 }
 
 int eval_may_go_on(struct eval *ev, struct err *err) {

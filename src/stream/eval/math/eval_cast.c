@@ -89,7 +89,8 @@ static int check_overflow(const uint8_t *out, const uint8_t *in, size_t n, enum 
       continue;
     const double x = element_of(from, in + i * wide);
     if (!isfinite(x)) continue;
-    err_fill(err, ERR_FAIL, "element %llu is %g, which %s cannot hold: it would become infinite",
+    err_fill(err, ERR_FAIL,
+             "element %llu is %g, which %s cannot represent: it would become infinite",
              (unsigned long long)(first + i), x, dtype_name(to));
     return to == DTYPE_FLOAT16 ? err_because(err, REASON_OVERFLOW_HALF)
                                : err_because(err, REASON_OVERFLOW);
@@ -108,8 +109,7 @@ static int refuse_open(const struct kernels_cast *c, const uint8_t *in, uint64_t
   while (i + 1 < n && kernels_convert(one, in + i * width, 1, c) == 0)
     i++;
   kernels_convert(&x, in + i * width, 1, &widen);
-  err_fill(err, ERR_FAIL,
-           "element %llu is %g: ONNX does not say what a Cast from %s makes of it in %s",
+  err_fill(err, ERR_FAIL, "element %llu is %g: ONNX does not define a Cast of it from %s to %s",
            (unsigned long long)(first + i), x, dtype_name((enum dtype)c->from),
            dtype_name((enum dtype)c->to));
   return err_hint(err, "leave this Cast node in the model");

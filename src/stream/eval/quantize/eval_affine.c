@@ -224,9 +224,9 @@ static int find_ranges(void *ctx, struct err *err) {
   if (join_ranges(z, err) != 0) return -1;
   if (z->bad > 0) {
     err_fill(err, ERR_FAIL,
-             "a weight of %llu elements has %llu that are NaN or infinite, which no scale can hold",
+             "a weight of %llu elements has %llu that are NaN or infinite and cannot be quantized",
              (unsigned long long)z->count, (unsigned long long)z->bad);
-    return err_hint(err, "no runtime can use such a model: repair it, or export it again");
+    return err_hint(err, "no runtime can use such a model: repair it or export it again");
   }
   for (uint64_t c = 0; c < z->channels; c++)
     eval_cache_put(z->t->ev->cache, &key, c, (const uint8_t *)&z->ranges[c], NULL);
@@ -245,7 +245,7 @@ static int make_grids(struct affine *z, struct err *err) {
   for (uint64_t c = 0; c < z->channels; c++) {
     struct eval_affine_grid *g = z->grids ? &z->grids[c] : &here;
     if (grid_of(z, c, g)) continue;
-    return err_set(err, ERR_FAIL, "a weight reaches from %g to %g: its type cannot hold that range",
+    return err_set(err, ERR_FAIL, "a weight ranges from %g to %g, which is too wide for its type",
                    z->ranges[c].lo, z->ranges[c].hi);
   }
   return 0;

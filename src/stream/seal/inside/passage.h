@@ -9,6 +9,8 @@
 // length that nothing has.
 int passage_plan(struct seal_intent *s, const struct staging *st, struct seal_move *m,
                  struct err *err);
+// Is `name` one that passage_plan could have chosen for the data file `of`?
+bool passage_is_name(const uint8_t plan_id[DIGEST_BYTES], const char *of, const char *name);
 // Writes the .onnx that names data by their `via` names into the staging folder, durably, and fills
 // s->passage. Nothing where no data file has one. ERR_INTERNAL if the .onnx names one of them
 // nowhere.
