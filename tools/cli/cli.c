@@ -460,7 +460,8 @@ static int parse_generate(struct cli_args *args, struct err *err) {
   return 0;
 }
 
-// Lines without a command: weir --help, --help-all, --version, --generate; weir help [COMMAND], weir version.
+// Lines without a command: weir --help, --help-all, --version [--licenses], --generate; weir help
+// [COMMAND], weir version.
 static int parse_top(struct cli_args *args, const char *word, struct err *err) {
   args->command = CLI_COMMANDS;
   args->action = CLI_HELP;
@@ -472,6 +473,7 @@ static int parse_top(struct cli_args *args, const char *word, struct err *err) {
   }
   if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0 || strcmp(word, "version") == 0) {
     args->action = CLI_VERSION;
+    if (args->argc == 3 && strcmp(args->argv[2], "--licenses") == 0) args->action = CLI_LICENSES;
     return 0;
   }
   if (strcmp(word, "help") == 0) {

@@ -113,6 +113,7 @@ enum cli_action {
   CLI_HELP_ALL, // the same with what is hidden otherwise
   CLI_NOTHING,  // no word at all: the overview, as a usage error
   CLI_VERSION,
+  CLI_LICENSES,
   CLI_GENERATE, // operand[0]: man, bash, zsh or fish; operand[1]: the folder for man
 };
 

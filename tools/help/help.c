@@ -144,6 +144,8 @@ void help_overview(FILE *to, bool all) {
   help_entry(to, HELP_OPTIONS, "-V, --version",
              "show the versions of weir and its libraries, the instruction set and the I/O engine");
   if (all) {
+    help_entry(to, HELP_OPTIONS, "--version --licenses",
+               "show the licences of weir and of the libraries that are linked into it");
     help_entry(to, HELP_OPTIONS, "--generate bash|zsh|fish", "print a completion script");
     help_entry(to, HELP_OPTIONS, "--generate man DIR", "write the manual pages into DIR");
   }

@@ -113,6 +113,8 @@ static void put_main_page(FILE *to) {
   put_entry(to, "--help", "show help (weir COMMAND --help: for a command)");
   put_entry(to, "-V, --version",
             "show the versions of weir and its libraries, the instruction set and the I/O engine");
+  put_entry(to, "--version --licenses",
+            "show the licences of weir and of the libraries that are linked into it");
   fputs(".SH ENVIRONMENT\n", to);
   put_entry(to, "NO_COLOR",
             "if set and not empty, messages are not coloured (unless --color is given)");
