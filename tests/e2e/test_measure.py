@@ -475,7 +475,7 @@ def test_a_tied_table_is_two_weights(weir, tmp_path, order):
 def test_a_candidate_that_no_weight_takes(weir, tmp_path):
     source = gathers(tmp_path / "m.onnx", np.ones((64, 100), np.float32), 1)
     done = weir("measure", source, "--op-types", "Gather", "--candidates", "8:64")
-    assert "not measured: 1 Gather (rows that are not whole blocks), such as g0" in done.out and "0 weights" in done.out
+    assert "not measured: 1 Gather (row length not a multiple of the block size), such as g0" in done.out and "0 weights" in done.out
 
 
 # ---- budgets -------------------------------------------------------------------------------------

@@ -283,7 +283,7 @@ static void test_attributes_that_contradict_themselves(void **state) {
   pb_varint(&a, 20, ATTR_FLOATS);
   refuse_attr(h, &a, "says it is of type 6, but holds ints");
   pb_varint(&a, 20, ATTR_TENSOR);
-  refuse_attr(h, &a, "holds nothing");
+  refuse_attr(h, &a, "contains nothing");
   pb_varint(&t, 1, 0);
   pb_varint(&t, 2, 1);
   pb_bytes(&a, 5, t.at, t.n);
