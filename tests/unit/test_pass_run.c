@@ -92,7 +92,6 @@ static int rename_first(struct pass_env *env, void *options, struct pass_result 
                         struct err *err) {
   (void)options, (void)err;
   const uint32_t h = model_output(env->m, &env->m->nodes[0], 0);
-  result->output_limit = 1000;
   result->held_back = 3;
   if (!span_is(model_value_name(env->m, h), "renamed"))
     edit_rename_value(env->edits, h, span_str("renamed"));
@@ -105,6 +104,7 @@ static int rename_always(struct pass_env *env, void *options, struct pass_result
   const uint32_t h = model_output(env->m, &env->m->nodes[0], 0);
   const bool renamed = span_is(model_value_name(env->m, h), "renamed");
   result->output_limit = 500;
+  result->counted.bytes = renamed ? 7 : 9;
   edit_rename_value(env->edits, h, span_str(renamed ? "again" : "renamed"));
   return 0;
 }
@@ -197,7 +197,8 @@ static void a_repeat_that_never_ends_is_stopped(void **state) {
   assert_int_equal(pass_run(&run, &t->arena, &t->err), 0);
   assert_string_equal(t->begun, "0.0 0.1 0.2 0.3 1.0 ");
   assert_int_equal(t->n_warnings, 1);
-  assert_int_equal(run.output_limit, 500); // the least of both
+  assert_int_equal(run.output_limit, 500);
+  assert_int_equal(run.counted.bytes, 9); // of the first round
 }
 
 static void neighbours_that_go_together_are_one_call(void **state) {
