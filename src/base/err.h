@@ -24,6 +24,7 @@ enum err_reason {
   REASON_NONE,
   REASON_LINK,          // a link that is not followed
   REASON_RING,          // io_uring cannot be had; the hint says what it is
+  REASON_RING_LOST,     // io_uring stopped working
   REASON_ENGINE,        // an engine cannot be opened
   REASON_TILES,         // no memory for tiles
   REASON_JOBS,          // more workers than can be

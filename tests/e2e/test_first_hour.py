@@ -52,7 +52,7 @@ def some_models():
     return [path for package in PACKAGE_MODELS for path in package_models(package)] + sorted(of_onnx)
 
 
-# ---- tasks 1 to 4: what README says first
+# ---- what README says first
 
 
 def test_the_first_command_of_readme(desk):
@@ -112,7 +112,7 @@ def test_install(desk):
         assert name in there, name
 
 
-# ---- tasks 5 and 6: what is this, and is it sound?
+# ---- what is this, and is it sound?
 
 
 def test_what_is_this_model(desk):
@@ -196,7 +196,7 @@ def test_are_these_models_sound(desk):
         desk.refused("weir quantize broken.onnx out.onnx", done.code, mentioned, "broken.onnx")
 
 
-# ---- tasks 7 to 11: 4 bits for a CPU, for a browser, for any runtime; layers that stay
+# ---- 4 bits for a CPU, for a browser, for any runtime; layers that stay
 
 
 def test_int4_for_a_cpu(desk):
@@ -277,7 +277,7 @@ def test_a_slip_in_a_pattern(desk):
     desk.refused("weir quantize encoder.onnx p.onnx --exclude 're:('", 2, "--exclude")
 
 
-# ---- tasks 12 to 15: a size to fit in, an error not to pass, two ways side by side
+# ---- a size to fit in, an error not to pass, two ways side by side
 
 
 def test_it_has_to_fit(desk):
@@ -321,7 +321,7 @@ def test_compare_two_quantizations(desk):
         assert len(lines) == 3
 
 
-# ---- task 16: what would it do?
+# ---- what would it do?
 
 
 def dry(desk, line, code=0):
@@ -351,7 +351,7 @@ def test_what_would_it_do(desk):
     assert desk("weir quantize encoder.onnx --dry-run --block-size 32").code == 0
 
 
-# ---- tasks 44 and 45: one file or two
+# ---- one file or two
 
 
 def test_one_file_or_two(desk):
@@ -377,7 +377,7 @@ def test_more_than_one_file_holds(desk):
     assert sorted(path.name for path in desk.folder.iterdir()) == before
 
 
-# ---- tasks 46 to 48: a pipeline in a file
+# ---- a pipeline in a file
 
 
 def test_a_pipeline_in_a_file(desk):
@@ -398,7 +398,7 @@ def test_a_pipeline_in_a_file(desk):
         ("passes:\n\t- tidy\n", [":2:1:", "tab", "spaces"]),
         ("pases: [tidy]\n", ["'pases'", "'passes'"]),
         ("passes:\n  - quantize: {bitz: 4}\n", [":2:", "'bitz'", "'bits'"]),
-        ("passes:\n  - quantize: {bits: 3}\n", [":2:", "'3'", "2|4|8"]),
+        ("passes:\n  - quantize: {bits: 3}\n", [":2:", "'3'", "8"]),
         ("passes:\n  - quantise\n", [":2:", "'quantise'", "'quantize'"]),
         ("passes:\n  - quantize: {bits: 4\n", [":3:"]),
         ("passes: 3\n", [":1:"]),
@@ -412,7 +412,7 @@ def test_a_slip_in_a_pipeline(desk, text, mentioned):
     desk.refused("weir run encoder.onnx o.onnx --config p.yaml", 2, "p.yaml", *mentioned)
 
 
-# ---- tasks 49 and 50: what exactly was changed
+# ---- what exactly was changed
 
 
 def test_what_exactly_was_changed(desk):
@@ -433,7 +433,7 @@ def test_what_exactly_was_changed(desk):
     desk.refused("weir replay encoder.onnx a.jsonl r.onnx", 65, "'encoder.onnx'", "replay EDITS IN")
 
 
-# ---- task 51: is it still what was written?
+# ---- is it still what was written?
 
 
 @pytest.fixture
@@ -476,7 +476,7 @@ def test_a_model_that_was_moved(written):
     written("weir audit encoder.onnx", code=66)
 
 
-# ---- task 53: a model larger than memory
+# ---- a model larger than memory
 
 
 def test_a_model_of_24_gb(desk):

@@ -19,7 +19,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum fault_op { FAULT_OPEN, FAULT_WRITE, FAULT_READ, FAULT_CLONE, FAULT_OPS };
+enum fault_op {
+  FAULT_OPEN,
+  FAULT_WRITE,
+  FAULT_READ,
+  FAULT_CLONE,
+  FAULT_SUBMIT,
+  FAULT_WAIT,
+  FAULT_OPS
+};
 enum fault_action { FAULT_PASS, FAULT_ERRNO, FAULT_SHORT, FAULT_TORN, FAULT_EOF, FAULT_KILL };
 
 struct rule {
@@ -36,7 +44,7 @@ static uint32_t n_rules;
 static atomic_uint_fast64_t counted[FAULT_OPS];
 static atomic_uint injected;
 
-static const char *const op_names[FAULT_OPS] = {"open", "write", "read", "clone"};
+static const char *const op_names[FAULT_OPS] = {"open", "write", "read", "clone", "submit", "wait"};
 static const struct {
   const char *name;
   enum fault_action action;
@@ -80,6 +88,7 @@ static bool parse_rule(char *text, struct rule *r) {
   r->persist = strcmp(word, "persist") == 0;
   if (r->persist) word = strsep(&rest, ":");
   if (!word || rest || !parse_action(word, r)) return false;
+  if (r->op == FAULT_SUBMIT || r->op == FAULT_WAIT) return r->action == FAULT_ERRNO;
   bool moves_bytes = r->op == FAULT_WRITE || r->op == FAULT_READ;
   return moves_bytes || (r->action != FAULT_SHORT && r->action != FAULT_EOF);
 }
@@ -121,8 +130,11 @@ struct fault {
   void *self; // the inner engine's
   struct io_done_line done;
   struct cut *cuts;
-  uint32_t n_cuts, depth;
+  uint32_t n_cuts, depth, in_flight;
+  int lost;              // 0, or -errno
+  struct fault *earlier; // lost ones: what is below them is left as it is, and can be found
 };
+static _Atomic(struct fault *) all_lost;
 
 static struct engine_row {
   struct io_engine row; // what the queue sees
@@ -150,14 +162,30 @@ static int fault_open(const struct io_engine *row, uint32_t depth, void **self) 
 
 static void fault_close(void *self) {
   struct fault *f = self;
+  if (f->lost) {
+    f->earlier = atomic_load(&all_lost);
+    while (!atomic_compare_exchange_weak(&all_lost, &f->earlier, f)) {
+    }
+    return;
+  }
   assert(!f->done.first && f->n_cuts == 0);
   f->inner->close(f->self);
   free(f->cuts);
   free(f);
 }
 
+// Counts a call that may lose the engine.
+static void lose(struct fault *f, enum fault_op op) {
+  if (f->lost || !f->inner->lost) return;
+  const struct rule r = next(op);
+  if (r.action != FAULT_PASS) f->lost = -r.errnum;
+}
+
 static void fault_start(void *self, struct io_op *op) {
   struct fault *f = self;
+  lose(f, FAULT_SUBMIT);
+  f->in_flight++;
+  if (f->lost) return;
   struct rule r = next(FAULT_WRITE);
   bool whole = op->n < 2;
   if (r.action == FAULT_ERRNO || r.action == FAULT_EOF || (r.action == FAULT_TORN && whole)) {
@@ -174,8 +202,12 @@ static void fault_start(void *self, struct io_op *op) {
   f->inner->start(f->self, op);
 }
 
-static struct io_op *fault_reap(void *self, bool wait) {
-  struct fault *f = self;
+static int fault_lost(void *self) {
+  const struct fault *f = self;
+  return f->lost ? f->lost : f->inner->lost(f->self);
+}
+
+static struct io_op *reap(struct fault *f, bool wait) {
   struct io_op *op = io_done_pop(&f->done);
   if (op) return op;
   op = f->inner->reap(f->self, wait);
@@ -188,6 +220,15 @@ static struct io_op *fault_reap(void *self, bool wait) {
     if (c.action == FAULT_TORN && op->result >= 0) op->result = -EIO;
     break;
   }
+  return op;
+}
+
+static struct io_op *fault_reap(void *self, bool wait) {
+  struct fault *f = self;
+  if (f->in_flight > 0) lose(f, FAULT_WAIT);
+  if (f->lost) return NULL;
+  struct io_op *op = reap(f, wait);
+  if (op) f->in_flight--;
   return op;
 }
 
@@ -236,6 +277,7 @@ static void make_rows(void) {
         .close = fault_close,
         .start = fault_start,
         .reap = fault_reap,
+        .lost = known[i]->lost ? fault_lost : NULL,
         .read = fault_read,
         .writeback = fault_writeback,
         .clone = fault_clone,
@@ -252,6 +294,13 @@ bool io_fault_arm(const char *spec) {
   atomic_store(&injected, 0);
   io_engine_wrap(wrap);
   return true;
+}
+
+__attribute__((constructor)) static void arm_as_told(void) {
+  const char *spec = getenv("WEIR_FAULT_IO");
+  if (!spec || io_fault_arm(spec)) return;
+  fprintf(stderr, "WEIR_FAULT_IO: cannot read '%s'\n", spec);
+  exit(70);
 }
 
 void io_fault_disarm(void) {

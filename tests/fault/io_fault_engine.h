@@ -10,12 +10,16 @@
 // starts anew, over all queues of the process together.
 //
 //   spec   op:n[:persist]:action[,…]    the nth op of that kind (from 1); persist: and all after it
-//   op     open write sync read clone (short and eof: write and read only)
+//   op     open write read clone (short and eof: write and read only), and of engines that can be lost
+//          submit (a start) and wait (a reap while something is in flight): E… only, which loses the
+//          engine. What the ring had then goes on in the kernel; nobody waits for it.
 //   action E… (EIO, ENOSPC, EINTR, …)   fails with that errno, nothing moved
 //          short                        half of the bytes are moved, and it says so
 //          torn                         half of the bytes are moved, then it fails with EIO
 //          eof                          says 0 (read: the file ended; write: nothing was taken)
 //          kill                         half of the bytes are moved, then SIGKILL
+//
+// weir-fault takes such a spec from WEIR_FAULT_IO.
 //
 // False if the spec is malformed (nothing is armed then). Not while another thread opens queues.
 bool io_fault_arm(const char *spec);

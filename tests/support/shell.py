@@ -138,10 +138,13 @@ class Terminal:
             if pid > 1 and self.shell.poll() is None:
                 os.killpg(pid, signal.SIGKILL)
         self.shell.wait()
-        os.close(self.master)
+        if self.master >= 0:
+            os.close(self.master)
 
     def foreground(self):
         """The process group that keys go to; 0 if there is none any more."""
+        if self.master < 0:
+            return 0
         try:
             return struct.unpack("i", fcntl.ioctl(self.master, termios.TIOCGPGRP, b"\0" * 4))[0]
         except OSError:
@@ -169,10 +172,15 @@ class Terminal:
         giving_up = time.monotonic() + WAIT
         while time.monotonic() < giving_up:
             for pid in processes_of_group(self.foreground()):
-                if pid != self.shell.pid and state_of(pid)[0] == name:
+                if state_of(pid)[0] == name:
                     return pid
             time.sleep(0.001)
         raise AssertionError(f"{name} does not run: {self.screen!r}")
+
+    def hang_up(self):
+        """Close the window."""
+        os.close(self.master)
+        self.master = -1
 
     def end(self):
         """Everything that was shown, and how the shell ended."""
@@ -206,4 +214,15 @@ def wait_stopped(pid):
     giving_up = time.monotonic() + WAIT
     while state_of(pid)[1] != "T":
         assert time.monotonic() < giving_up and state_of(pid)[0], "it did not stop"
+        time.sleep(0.001)
+
+
+def wait_pending(pid, number):
+    """Until a signal waits for a process that is stopped: keys take their time through the terminal."""
+    giving_up = time.monotonic() + WAIT
+    while True:
+        waiting = re.findall(r"^(?:SigPnd|ShdPnd):\s*(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+        if any(int(each, 16) >> (number - 1) & 1 for each in waiting):
+            return
+        assert time.monotonic() < giving_up, f"signal {number} does not arrive"
         time.sleep(0.001)

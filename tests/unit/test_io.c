@@ -7,6 +7,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -14,8 +16,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -605,6 +609,214 @@ static void a_failure_is_reported_once(void **state) {
   close(fd);
 }
 
+// ---- rings that stop working ----
+
+// As copy_with_fault, with the same pieces each time; *lost: what the ring was lost by.
+static int copy_losing(const struct fixture *fx, enum io_mode mode, const char *spec,
+                       uint32_t *hits, int *lost, struct err *err) {
+  rng = 12345;
+  assert_true(io_fault_arm(spec));
+  *err = (struct err){0};
+  struct io *io = open_queue(fx, mode, 4, 400001); // not in whole pages
+  const int fd = open_out(fx);
+  const int r = copy_all(io, fd, 400001, err);
+  *hits = io_fault_injected();
+  *lost = io_ring_lost(io);
+  io_close(io);
+  close(fd);
+  io_fault_disarm();
+  return r;
+}
+
+// Whatever call the ring is lost at: `auto` has all bytes, who asked for a ring has an error.
+static void a_ring_may_be_lost_at_every_call(void **state) {
+  struct fixture *fx = *state;
+  if (!have_uring()) skip();
+  static const struct {
+    const char *op, *name;
+    int errnum;
+  } ways[] = {{"submit", "EPERM", EPERM},       {"submit", "EIO", EIO},
+              {"wait", "ENOSYS", ENOSYS},       {"wait", "EBADF", EBADF},
+              {"write", "EINVAL", EINVAL},      {"write", "EOPNOTSUPP", EOPNOTSUPP},
+              {"write", "persist:EPERM", EPERM}};
+  for (size_t k = 0; k < 2 * (sizeof ways / sizeof *ways); k++) {
+    const enum io_mode mode = k % 2 ? IO_URING : IO_RING_OR_SYNC;
+    const bool call = strcmp(ways[k / 2].op, "write") != 0;
+    uint32_t hits = 1;
+    int n = 1;
+    for (; hits > 0 && n < 1000; n++) {
+      char spec[64];
+      snprintf(spec, sizeof spec, "%s:%d:%s", ways[k / 2].op, n, ways[k / 2].name);
+      struct err err;
+      int lost;
+      const int r = copy_losing(fx, mode, spec, &hits, &lost, &err);
+      if (strncmp(ways[k / 2].name, "persist", 7) == 0 && mode == IO_RING_OR_SYNC) {
+        // Of sync as well: then it is the file's.
+        assert_int_equal(r, hits ? -1 : 0);
+        continue;
+      }
+      assert_int_equal(r, hits && mode == IO_URING ? -1 : 0);
+      assert_int_equal(lost, hits && (call || mode != IO_URING) ? ways[k / 2].errnum : 0);
+      if (r == 0)
+        expect_copy(fx);
+      else if (call)
+        assert_non_null(strstr(err.msg, "io_uring stopped working during the run: "));
+      if (r < 0) assert_int_equal(err.kind, ways[k / 2].errnum == EPERM ? ERR_PERMISSION : ERR_IO);
+    }
+    assert_true(n > 10 && n < 1000);
+  }
+}
+
+// An engine that makes no write, and is lost at its nth. The kernel may make those at any time.
+static struct io_engine dead;
+static struct {
+  struct io_op ops[64];
+  uint32_t n, most;
+} held;
+
+static int open_dead(const struct io_engine *row, uint32_t depth, void **self) {
+  (void)row, (void)depth;
+  *self = &held;
+  return 0;
+}
+
+static void close_dead(void *self) {
+  (void)self;
+}
+
+static void start_dead(void *self, struct io_op *op) {
+  (void)self;
+  assert_true(held.n < held.most);
+  held.ops[held.n++] = *op;
+}
+
+static struct io_op *reap_dead(void *self, bool wait) {
+  (void)self, (void)wait;
+  return NULL;
+}
+
+static int lost_dead(void *self) {
+  (void)self;
+  return held.n < held.most ? 0 : -EIO;
+}
+
+static const struct io_engine *make_dead(const struct io_engine *engine) {
+  if (engine != &io_uring_engine) return engine;
+  dead = *engine;
+  dead.open = open_dead;
+  dead.close = close_dead;
+  dead.start = start_dead;
+  dead.reap = reap_dead;
+  dead.lost = lost_dead;
+  return &dead;
+}
+
+// Makes the writes that the lost ring had. How many could be made.
+static uint32_t strike(int fd) {
+  uint32_t made = 0;
+  for (uint32_t i = 0; i < held.n; i++) {
+    const ssize_t r = pwrite(fd, held.ops[i].at, held.ops[i].n, (off_t)held.ops[i].off);
+    if (r < 0) assert_int_equal(errno, EFAULT);
+    made += r > 0;
+  }
+  return made;
+}
+
+static void a_lost_ring_writes_late(void **state) {
+  struct fixture *fx = *state;
+  io_engine_wrap(make_dead);
+  for (uint32_t most = 1; most <= 4; most++) {
+    held.n = 0;
+    held.most = most;
+    struct err err = {0};
+    struct io *io = open_queue(fx, IO_RING_OR_SYNC, 5, 100001);
+    const int fd = open_out(fx);
+    // One tile stays the caller's while the ring goes: it keeps its place.
+    struct io_tile *kept = io_tile_get(io);
+    uint8_t *place = kept->buf;
+    memset(place, 0x77, 100001);
+    assert_int_equal(copy_all(io, fd, 100001, &err), 0);
+    assert_int_equal(io_ring_lost(io), EIO);
+    assert_int_equal(held.n, most);
+    assert_ptr_equal(kept->buf, place);
+    for (size_t i = 0; i < 100001; i++)
+      assert_int_equal(place[i], 0x77);
+    io_tile_drop(io, kept);
+    expect_copy(fx);
+    assert_int_equal(strike(fd), 0); // nothing of them is left to be written
+    expect_copy(fx);
+    io_close(io);
+    // Nor is anything of somebody else's, who asks for memory now.
+    void *maps[8];
+    for (int i = 0; i < 8; i++) {
+      maps[i] = mmap(NULL, 100001, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      assert_true(maps[i] != MAP_FAILED);
+      memset(maps[i], 0x11, 100001);
+    }
+    assert_int_equal(strike(fd), 0);
+    expect_copy(fx);
+    // But bytes that are there would have been written.
+    held.ops[0].at = maps[0];
+    held.n = 1;
+    assert_int_equal(strike(fd), 1);
+    for (int i = 0; i < 8; i++)
+      munmap(maps[i], 100001);
+    close(fd);
+  }
+  io_engine_wrap(NULL);
+}
+
+// The system itself refuses io_uring_enter from the nth piece on, as a filter of system calls does that
+// comes late. In a child, because a filter stays. To /dev/null, which takes writes through the ring on every
+// machine. The child says what its ring was lost by.
+enum { NO_FILTER = 253, FAILED = 254 };
+static int copy_under_filter(const struct fixture *fx, enum io_mode mode, int nth) {
+  const pid_t child = fork();
+  if (child != 0) {
+    const int status = status_of(child);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+  }
+  struct sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_enter, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const struct sock_fprog program = {.len = 4, .filter = filter};
+  struct err err = {0};
+  struct io *io = open_queue(fx, mode, 4, 1 << 16);
+  const int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  uint64_t off = 0;
+  for (int i = 0; i < 16; i++, off += 1 << 16) {
+    struct io_tile *t = io_tile_get(io);
+    if (!t) break;
+    if (io_tile_view(io, t, DATA, off, 1 << 16, &err) < 0) _exit(FAILED);
+    if (i == nth && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+                     prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0))
+      _exit(NO_FILTER);
+    io_tile_write(io, t, fd, off, 1 << 16);
+  }
+  const int r = io_drain(io, &err), lost = io_ring_lost(io);
+  io_close(io);
+  if (r < 0 && !strstr(err.msg, "io_uring stopped working during the run: ")) _exit(FAILED);
+  _exit((r == 0) == (lost == 0 || mode == IO_RING_OR_SYNC) ? lost : FAILED);
+}
+
+static void a_filter_of_calls_takes_the_ring(void **state) {
+  struct fixture *fx = *state;
+  if (!have_uring()) skip();
+  static const enum io_mode modes[] = {IO_RING_OR_SYNC, IO_URING};
+  for (int m = 0; m < 2; m++) {
+    assert_int_equal(copy_under_filter(fx, modes[m], 16), 0); // never
+    for (int nth = 0; nth < 16; nth++) {
+      const int lost = copy_under_filter(fx, modes[m], nth);
+      if (lost == NO_FILTER) skip();
+      assert_int_equal(lost, EPERM);
+    }
+  }
+}
+
 // What the system could not read of a mapped source is the source's fault, not the output's.
 static void a_page_that_cannot_be_read(void **state) {
   struct fixture *fx = *state;
@@ -731,6 +943,9 @@ int main(void) {
       CASE(lasting_faults_are_reported),
       CASE(every_write_may_fail),
       CASE(a_failure_is_reported_once),
+      CASE(a_ring_may_be_lost_at_every_call),
+      CASE(a_lost_ring_writes_late),
+      CASE(a_filter_of_calls_takes_the_ring),
       CASE(a_page_that_cannot_be_read),
       CASE(clone_keeps_to_blocks),
       CASE(clone_shares_bytes),

@@ -49,7 +49,7 @@ static void write_common(const struct job *job, struct json_out *j) {
   for (uint32_t i = 0; i < job->plan.n_sources; i++)
     job_report_file(j, job->plan.sources[i].name, job->plan.sources[i].size);
   json_end_array(j);
-  json_put_text(j, "io", io_mode_name(job->mode));
+  json_put_text(j, "io", job->stats.ring_lost ? "uring, then sync" : io_mode_name(job->mode));
   json_put_uint(j, "jobs", job->stats.jobs);
   json_put_uint(j, "memory_bytes", job->memory);
   if (dry) {

@@ -11,6 +11,15 @@
 // looks at a window of a source gives it back here, and a source that shrank meanwhile is such an
 // error too.
 //
+// A ring can be lost in the middle of a run: the system refuses a call, or says of a write what an ordinary
+// write does not say. What was queued is then taken back and written again, which is harmless: the
+// same bytes at the same places. With `auto` the sync engine does that and all that follows; who
+// asked for a ring gets an error. But the kernel may still hold such a write and make it at any time until
+// the process ends, from the bytes that are then where the tile was. So those never change again:
+//
+//   in doubt ──written by sync──▶ freed: a fence takes the place of its pages (io_fence), and the
+//                                 tile goes on with pages of its own in the region's other half
+//
 // Free tiles are taken lowest first. With an engine that finishes at once the same tile serves
 // again and again, still in cache, and the rest of the region is never touched.
 //
@@ -28,6 +37,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum {
   DEFAULT_TILES = 8,
@@ -36,6 +46,10 @@ enum {
   BEHIND_BYTES = 8 << 20,
   TRIES_MAX = 1000, // attempts in a row that moved nothing
 };
+
+static bool may_have_ring(enum io_mode mode) {
+  return mode == IO_AUTO || mode == IO_URING || mode == IO_RING_OR_SYNC;
+}
 
 static uint64_t wake_bytes(const struct io_options *o, const struct sources *sources) {
   if (o->wake_bytes > 0) return o->wake_bytes;
@@ -47,9 +61,10 @@ static uint64_t wake_bytes(const struct io_options *o, const struct sources *sou
 
 static int make_tiles(struct io *io, struct err *err) {
   io->slots = calloc(io->n_slots, sizeof *io->slots);
-  size_t bytes = io->n_slots * io->tile_bytes;
-  void *region =
-      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  io->stride = (size_t)round_up(io->tile_bytes, (uint64_t)sysconf(_SC_PAGESIZE));
+  io->region_bytes = io->n_slots * io->stride * (may_have_ring(io->mode) ? 2 : 1);
+  void *region = mmap(NULL, io->region_bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   io->region = region == MAP_FAILED ? NULL : region;
   if (!io->slots || !io->region) {
     err_fill(err, ERR_IO, "no memory for %u tiles of %zu bytes", io->n_slots, io->tile_bytes);
@@ -57,14 +72,17 @@ static int make_tiles(struct io *io, struct err *err) {
   }
   for (uint32_t i = 0; i < io->n_slots; i++) {
     struct io_tile *t = &io->slots[i].tile;
-    t->buf = io->region + i * io->tile_bytes;
+    t->buf = io->region + i * io->stride;
     t->data = t->buf;
   }
   return 0;
 }
 
 static void free_tiles(struct io *io) {
-  if (io->region) munmap(io->region, io->n_slots * io->tile_bytes);
+  if (io->region && io->ring_lost)
+    io_fence(io->region, io->region_bytes);
+  else if (io->region)
+    munmap(io->region, io->region_bytes);
   free(io->slots);
 }
 
@@ -74,6 +92,7 @@ int io_open(struct io **out, const struct io_options *options, struct sources *s
   if (!io) return err_set(err, ERR_IO, "no memory for a queue");
   io->sources = sources;
   io->thread = pthread_self();
+  io->mode = options->mode;
   io->engine = io_engine_of(options->mode);
   io->n_slots = options->tiles ? options->tiles : DEFAULT_TILES;
   io->tile_bytes = options->tile_bytes ? options->tile_bytes : DEFAULT_TILE_BYTES;
@@ -134,8 +153,22 @@ static void written(struct io *io, int fd, uint64_t off, uint64_t n) {
   if (io->behind.n >= BEHIND_BYTES) flush_behind(io);
 }
 
+// The bytes of the slot, which the system may still be reading, are there no longer.
+static void end_doubt(struct io *io, struct io_slot *slot) {
+  if (slot->viewing) {
+    (void)io_view_fence(io, &slot->view, &io->failure);
+  } else {
+    io_fence(slot->tile.buf, io->stride);
+    slot->tile.buf += io->n_slots * io->stride;
+  }
+  slot->in_doubt = false;
+}
+
 static void free_slot(struct io *io, struct io_slot *slot) {
-  if (slot->viewing) (void)io_view_done(io, &slot->view, &io->failure);
+  if (slot->in_doubt)
+    end_doubt(io, slot);
+  else if (slot->viewing)
+    (void)io_view_done(io, &slot->view, &io->failure);
   slot->viewing = false;
   slot->tile.data = slot->tile.buf;
   slot->tile.n = 0;
@@ -158,9 +191,65 @@ static void finish_write(struct io *io, struct io_slot *slot) {
                  op.off);
 }
 
+// An engine of sync in place of the lost one. False: there is no memory for one.
+static bool replace_engine(struct io *io) {
+  const struct io_engine *sync = io_engine_of(IO_SYNC);
+  void *self;
+  if (sync->open(sync, io->n_slots, &self) < 0) return false;
+  io->engine->close(io->self);
+  io->engine = sync;
+  io->self = self;
+  return true;
+}
+
+// The ring is of no use any more: what it had is written without it, or, where it was asked for by
+// name, not at all.
+static void leave_ring(struct io *io, int cause) {
+  const bool first = io->ring_lost == 0;
+  const bool goes_on = io->mode == IO_RING_OR_SYNC && replace_engine(io);
+  io->ring_lost = cause;
+  for (struct io_slot *slot = io->slots; slot < io->slots + io->n_slots; slot++) {
+    if (slot->state != SLOT_QUEUED) continue;
+    slot->in_doubt = first;
+    if (goes_on) {
+      io->engine->start(io->self, &slot->op);
+    } else {
+      io->n_queued--;
+      free_slot(io, slot);
+    }
+  }
+  if (goes_on) return;
+  err_fill_errno(&io->failure, -cause, ERR_IO, "io_uring stopped working during the run");
+  err_fill_reason(&io->failure, REASON_RING_LOST);
+}
+
+// 0, or -errno if the result that a ring gave is its own and not the file's: an operation that it
+// does not know, or is not let make. An ordinary write tells.
+static int fault_of_ring(const struct io *io, const struct io_op *op) {
+  if (io->mode != IO_RING_OR_SYNC || io->ring_lost || op->result >= 0) return 0;
+  switch (-op->result) {
+  case EINTR:
+  case EAGAIN:
+  case EIO:
+  case ENOSPC:
+  case EDQUOT:
+  case EFBIG: return 0;
+  default: return pwrite(op->fd, op->at, op->n, (off_t)op->off) > 0 ? (int)op->result : 0;
+  }
+}
+
+static int lost(const struct io *io) {
+  return io->n_queued > 0 && io->engine->lost ? io->engine->lost(io->self) : 0;
+}
+
 bool io_settle(struct io *io, bool wait) {
   assert(pthread_equal(io->thread, pthread_self()));
   struct io_op *op = io->engine->reap(io->self, wait);
+  const int cause = op ? fault_of_ring(io, op) : lost(io);
+  if (cause) {
+    leave_ring(io, cause);
+    return true;
+  }
   if (!op) return false;
   if (goes_on(op)) {
     io->engine->start(io->self, op);
@@ -237,6 +326,10 @@ int io_drain(struct io *io, struct err *err) {
   if (err->kind == ERR_NONE) *err = io->failure;
   io->failure = (struct err){0};
   return -1;
+}
+
+int io_ring_lost(const struct io *io) {
+  return -io->ring_lost;
 }
 
 void io_close(struct io *io) {

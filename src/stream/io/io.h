@@ -24,7 +24,7 @@
 #include "span.h"
 
 // IO_RING_OR_SYNC: what IO_AUTO becomes where a ring can be had now: a queue for which there is none later
-// (limits on descriptors or locked memory are used up) goes on with sync.
+// (limits on descriptors or locked memory are used up), or whose ring stops working, goes on with sync.
 enum io_mode { IO_AUTO, IO_URING, IO_SYNC, IO_NULL, IO_LOAD, IO_RING_OR_SYNC };
 
 struct io_options {
@@ -121,5 +121,7 @@ enum { IO_CLONE_BLOCK = 4096 };
 uint64_t io_clone_lead(uint64_t off, uint64_t out_off);
 
 uint64_t io_source_bytes_read(const struct io *io); // by this queue: views and reads
+// 0, or the errno that this queue's ring was lost by, after which IO_RING_OR_SYNC goes on with sync.
+int io_ring_lost(const struct io *io);
 
 #endif

@@ -10,7 +10,9 @@
 // that small), no linked operations (a short write breaks a chain), no polling threads (they eat
 // one of two cores), non-vectored opcodes only.
 //
-// The ring is used by the thread that opened it and by no other.
+// The ring is used by the thread that opened it and by no other. A system call that it refuses (a
+// filter of system calls that came later, a descriptor that somebody closed) loses it: whose
+// operations are still in the kernel then cannot be known, and is the queue's to deal with.
 #include "io_outlet.h"
 
 #include <assert.h>
@@ -18,9 +20,12 @@
 #include <liburing.h>
 #include <stdlib.h>
 
+enum { TRIES_MAX = 1000 }; // of a call that the system says to make again
+
 struct uring {
   struct io_uring ring;
   uint32_t in_flight; // in the kernel's hands
+  int lost;           // 0, or -errno
   struct io_outlet outlet;
   struct io_done_line done; // written here
 };
@@ -60,23 +65,27 @@ static int uring_open(const struct io_engine *row, uint32_t depth, void **self) 
 
 static void uring_close(void *self) {
   struct uring *u = self;
-  assert(u->in_flight == 0);
+  assert(u->in_flight == 0 || u->lost);
   io_uring_queue_exit(&u->ring);
   free(u);
 }
 
 static void submit(struct uring *u, struct io_op *op) {
+  if (u->lost) return;
   struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
   assert(sqe); // depth covers all that can be in flight, and each is submitted at once
   io_uring_prep_write(sqe, op->fd, op->at, (unsigned)io_outlet_bytes(&u->outlet, op), op->off);
   sqe->rw_flags = io_outlet_flags(&u->outlet);
   io_uring_sqe_set_data(sqe, op);
   int r;
+  uint32_t tries = 0;
   do {
     r = io_uring_submit(&u->ring);
-  } while (r == -EINTR || r == -EAGAIN || r == -EBUSY);
-  assert(r == 1); // other refusals would be about a ring that we misuse
-  u->in_flight++;
+  } while (r == -EINTR || ((r == -EAGAIN || r == -EBUSY) && ++tries < TRIES_MAX));
+  if (r == 1)
+    u->in_flight++;
+  else
+    u->lost = r < 0 ? r : -EIO;
 }
 
 static void uring_start(void *self, struct io_op *op) {
@@ -91,18 +100,27 @@ static struct io_op *uring_reap(void *self, bool wait) {
   struct uring *u = self;
   struct io_op *here = io_done_pop(&u->done);
   if (here) return here;
-  if (u->in_flight == 0) return NULL;
+  if (u->in_flight == 0 || u->lost) return NULL;
   struct io_uring_cqe *cqe = NULL;
   int r;
+  uint32_t tries = 0;
   do {
     r = wait ? io_uring_wait_cqe(&u->ring, &cqe) : io_uring_peek_cqe(&u->ring, &cqe);
-  } while (r == -EINTR || (wait && r == -EAGAIN));
-  if (r < 0) return NULL;
+  } while (r == -EINTR || (wait && r == -EAGAIN && ++tries < TRIES_MAX));
+  if (r < 0) {
+    if (wait || r != -EAGAIN) u->lost = r;
+    return NULL;
+  }
   struct io_op *op = io_uring_cqe_get_data(cqe);
   op->result = cqe->res;
   io_uring_cqe_seen(&u->ring, cqe);
   u->in_flight--;
   return op;
+}
+
+static int uring_lost(void *self) {
+  const struct uring *u = self;
+  return u->lost;
 }
 
 static void uring_writeback(void *self, int fd, uint64_t off, uint64_t n) {
@@ -117,6 +135,7 @@ const struct io_engine io_uring_engine = {
     .close = uring_close,
     .start = uring_start,
     .reap = uring_reap,
+    .lost = uring_lost,
     .read = io_sync_read,
     .writeback = uring_writeback,
     .clone = io_sync_clone,

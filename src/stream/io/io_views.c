@@ -177,8 +177,9 @@ void io_view_break(struct io_view *view) {
 }
 
 // A mapped view was worth something if its pages could be read and the file still reaches that far.
-static int end_mapped(struct io *io, struct io_view *v, struct err *err) {
-  const bool broken = io_window_close(&v->window) || v->unreadable;
+static int end_mapped(struct io *io, struct io_view *v, bool fence, struct err *err) {
+  const bool broken =
+      (fence ? io_window_fence(&v->window) : io_window_close(&v->window)) || v->unreadable;
   io_wake_add(&io->wake, io->sources, v->file, v->off, v->n);
   int fd;
   struct stat st;
@@ -193,15 +194,26 @@ static int end_mapped(struct io *io, struct io_view *v, struct err *err) {
                  name_of(io, v->file).s, v->n, v->off);
 }
 
-int io_view_done(struct io *io, struct io_view *view, struct err *err) {
+static int end_view(struct io *io, struct io_view *view, bool fence, struct err *err) {
   struct io_view v = *view;
   view->kind = IO_VIEW_ENDED;
   view->at = NULL;
   if (v.kind == IO_VIEW_ENDED) return 0;
   io->window_bytes -= v.n;
-  if (v.kind == IO_VIEW_MAPPED) return end_mapped(io, &v, err);
-  if (v.kind == IO_VIEW_COPIED) give_back(io, &v.window);
+  if (v.kind == IO_VIEW_MAPPED) return end_mapped(io, &v, fence, err);
+  if (v.kind == IO_VIEW_COPIED && fence)
+    io_fence(v.window.map, v.window.map_bytes);
+  else if (v.kind == IO_VIEW_COPIED)
+    give_back(io, &v.window);
   return 0;
+}
+
+int io_view_done(struct io *io, struct io_view *view, struct err *err) {
+  return end_view(io, view, false, err);
+}
+
+int io_view_fence(struct io *io, struct io_view *view, struct err *err) {
+  return end_view(io, view, true, err);
 }
 
 int io_read(struct io *io, uint32_t file, uint64_t off, void *buf, size_t n, struct err *err) {

@@ -178,12 +178,30 @@ int io_window_open(struct io_window *w, int fd, uint64_t off, size_t n) {
   return r;
 }
 
-bool io_window_close(struct io_window *w) {
+// Takes the window out of the guard's care; true if it is broken.
+static bool free_row(const struct io_window *w) {
   bool broken = atomic_load_explicit(&live[w->guard].broken, memory_order_relaxed);
   // The row goes first: once unmapped, the addresses may become somebody else's.
   atomic_store_explicit(&live[w->guard].at, (uintptr_t)ROW_FREE, memory_order_release);
+  return broken;
+}
+
+bool io_window_close(struct io_window *w) {
+  const bool broken = free_row(w);
   int r = munmap(w->map, w->map_bytes);
   assert(r == 0);
+  *w = (struct io_window){0};
+  return broken;
+}
+
+void io_fence(void *at, size_t bytes) {
+  // In one step. Where the system refuses, the pages stay what they are, which is as good but for the room.
+  (void)mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+bool io_window_fence(struct io_window *w) {
+  const bool broken = free_row(w);
+  io_fence(w->map, w->map_bytes);
   *w = (struct io_window){0};
   return broken;
 }

@@ -33,6 +33,12 @@ int io_window_open(struct io_window *w, int fd, uint64_t off, size_t n);
 // see that here: compare the file's size.)
 bool io_window_close(struct io_window *w);
 
+// As io_window_close, for a window that the system may still be reading from on our behalf.
+bool io_window_fence(struct io_window *w);
+// Takes whole pages of memory away and keeps their addresses from being used again: who still reads from
+// there gets EFAULT, never somebody else's bytes.
+void io_fence(void *at, size_t bytes);
+
 // Asks the system to read n > 0 bytes at `off` ahead, where not all of them are in the page cache.
 // Never fails.
 void io_window_advise(int fd, uint64_t off, uint64_t n);

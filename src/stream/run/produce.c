@@ -121,7 +121,8 @@ void produce_close(struct produce *w) {
 struct produce_counts produce_counts(const struct produce *w) {
   return (struct produce_counts){.source_bytes_read = io_source_bytes_read(w->io),
                                  .bytes_written = w->bytes_written,
-                                 .bytes_cloned = w->bytes_cloned};
+                                 .bytes_cloned = w->bytes_cloned,
+                                 .ring_lost = io_ring_lost(w->io)};
 }
 
 // ---- tiles ----

@@ -206,6 +206,7 @@ static void work_as(void *ctx, uint32_t i) {
   r->stats->bytes_written += counts.bytes_written;
   r->stats->bytes_cloned += counts.bytes_cloned;
   r->stats->parts += self.parts;
+  if (counts.ring_lost) r->stats->ring_lost = counts.ring_lost;
   pthread_mutex_unlock(&r->mu);
 }
 

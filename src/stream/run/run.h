@@ -11,6 +11,7 @@ struct run_stats {
   uint64_t source_bytes_read, bytes_written, bytes_cloned, units_done, units_skipped;
   uint32_t jobs;
   uint32_t parts; // of units that another worker had begun
+  int ring_lost; // 0, or the errno that a worker's ring was lost by (IO_RING_OR_SYNC: it went on with sync)
 };
 
 // Produces every unit that staging does not have yet. Before a unit is recorded its bytes are

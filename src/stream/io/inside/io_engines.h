@@ -1,6 +1,7 @@
 // Engines: what moves bytes under the queue (io.h). An engine decides nothing and repairs nothing:
 // it makes one attempt and tells what came of it. Retries, short transfers, truncation and messages
-// are the queue's, so that every engine gets the same treatment.
+// are the queue's, so that every engine gets the same treatment. So is what becomes of operations that
+// an engine had when it was lost.
 //
 //   queue                               engine
 //   io_tile_write ── start(op) ───────▶ the attempt, now or later
@@ -47,13 +48,18 @@ struct io_engine {
   // operations that will ever be in flight. Leaves *self for the other calls. 0 or -errno, and then
   // leaves nothing behind. `row` is the row it was called through.
   int (*open)(const struct io_engine *row, uint32_t depth, void **self);
-  // Called last; nothing is in flight.
+  // Called last; nothing is in flight, or the engine is lost. Does not wait.
   void (*close)(void *self);
   // Takes an op (fd, at, n, off filled). Never fails: what goes wrong is op->result later.
   void (*start)(void *self, struct io_op *op);
   // A finished op, each exactly once, in any order. Without `wait`: NULL if none has finished yet.
-  // With `wait`: blocks until one has; NULL only if none is in flight. Signals do not end the wait.
+  // With `wait`: blocks until one has; NULL only if none is in flight, or the engine is lost. Signals
+  // do not end the wait.
   struct io_op *(*reap)(void *self, bool wait);
+  // 0, or -errno for what the engine was lost by: from then on nothing that is started is attempted,
+  // and once reap gives NULL it gives nothing any more. The system may still be reading the bytes of
+  // any op that was not reaped, as long as the process lives. NULL: an engine that cannot be lost.
+  int (*lost)(void *self);
   // One attempt to read, blocking. Bytes moved, 0 at the end of the file, or -errno.
   ssize_t (*read)(void *self, int fd, void *buf, size_t n, uint64_t off);
   // A hint that [off, off+n) of fd should go to disk; does not wait for it, cannot fail.

@@ -19,6 +19,7 @@ struct io_slot {
   struct io_op op;
   struct io_view view; // held until the write is done, if `viewing`
   bool viewing;
+  bool in_doubt; // the system may still be reading its bytes, for a write that was made otherwise
   enum slot_state state;
 };
 
@@ -29,6 +30,8 @@ struct io_whole {
 };
 
 struct io {
+  enum io_mode mode; // that it was opened with
+  int ring_lost;     // 0, or -errno: what its ring was lost by
   const struct io_engine *engine;
   void *self; // the engine's
   struct sources *sources;
@@ -37,8 +40,9 @@ struct io {
   struct io_slot *slots;
   uint32_t n_slots, n_queued;
   size_t tile_bytes;
-  uint8_t *region;    // n_slots * tile_bytes
-  struct err failure; // the first since the last drain
+  uint8_t *region; // a stride a slot; with a ring one more each, for slots that were in doubt
+  size_t region_bytes, stride; // the latter: tile_bytes in whole pages
+  struct err failure;          // the first since the last drain
 
   struct { // written and not yet handed to writeback
     int fd;
@@ -55,12 +59,15 @@ struct io {
   uint32_t n_whole;
 };
 
-// Takes one finished attempt from the engine and applies the rules to it. False if there was none:
-// with `wait` that means that nothing is in flight.
+// Takes one finished attempt from the engine and applies the rules to it, or leaves an engine that is
+// lost. False if there was neither: with `wait` that means that nothing is in flight.
 bool io_settle(struct io *io, bool wait);
 
 // The system could not read pages of the view on our behalf: its end shall tell.
 void io_view_break(struct io_view *view);
+
+// Ends a view whose bytes the system may still be reading: their addresses are not used again.
+int io_view_fence(struct io *io, struct io_view *view, struct err *err);
 
 // Frees what the reading half holds.
 void io_views_close(struct io *io);

@@ -52,6 +52,7 @@ struct figure_sums produce_take_errors(struct produce *w);
 
 struct produce_counts {
   uint64_t source_bytes_read, bytes_written, bytes_cloned;
+  int ring_lost; // io_ring_lost
 };
 struct produce_counts produce_counts(const struct produce *w);
 
