@@ -781,7 +781,7 @@ def test_budget_with_a_fraction(weir, small_encoder, tmp_path):
         quantized(weir, small_encoder, tmp_path / name, "--budget", budget, "--candidates", CANDIDATES)
     first, second = ((tmp_path / name / "out.onnx.data").read_bytes() for name in ("words", "bytes"))
     assert first == second
-    assert "not a size" in weir("quantize", small_encoder, tmp_path / "x.onnx", "--budget", "1.5", code=2).err
+    assert "is not a size" in weir("quantize", small_encoder, tmp_path / "x.onnx", "--budget", "1.5", code=2).err
 
 
 def test_clean_lists_a_stage(weir, weir_fault, small_encoder, quick_folder):
