@@ -109,6 +109,7 @@ struct cli_option_row cli_row(enum cli_command command, enum cli_option option) 
                                  .group = CLI_OWN,
                                  .help = row->help,
                                  .also = row->also,
+                                 .offers = row->offers,
                                  .required = row->required};
 }
 

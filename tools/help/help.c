@@ -96,7 +96,7 @@ static void print_option(FILE *to, const struct cli_option_row *row, bool all) {
   if (row->letter) snprintf(letter, sizeof letter, "-%c, ", row->letter);
   snprintf(head, sizeof head, "%s--%s%s%s", letter, row->name,
            m.s[0] && row->kind != CLI_MAYBE ? " " : "", m.s);
-  const char *again = row->kind == CLI_LIST ? "; may be given again" : "";
+  const char *again = row->kind == CLI_LIST ? "; may be repeated" : "";
   if (row->required)
     snprintf(text, sizeof text, "%s%s (required)", row->help, again);
   else if (row->preset)

@@ -66,7 +66,7 @@ static void put_option(FILE *to, const struct cli_option_row *row) {
   put_between(to, "\\fB\\-\\-", row->name, "\\fR");
   if (m.s[0]) put_between(to, row->kind == CLI_MAYBE ? "\\fI" : " \\fI", m.s, "\\fR");
   put_between(to, "\n", row->help, "");
-  if (row->kind == CLI_LIST) put(to, "; may be given again");
+  if (row->kind == CLI_LIST) put(to, "; may be repeated");
   if (row->required) fputs(" (required)", to);
   if (row->preset) put_between(to, " (default ", row->preset, ")");
   fputc('\n', to);
