@@ -31,8 +31,8 @@ static const struct cli_command_row command_rows[CLI_COMMANDS] = {
 #define ALL ((1u << CLI_COMMANDS) - 1)
 static const struct cli_option_row option_rows[CLI_OPTIONS] = {
 #define OPTION(id, name, letter, kind, metavar, preset, commands, group, help)                     \
-  [OPT_##                                                                                          \
-      id] = {name, letter, CLI_##kind, metavar, preset, commands, CLI_##group, help, NULL, false},
+  [OPT_##id] = {name,        letter, CLI_##kind, metavar, preset, commands,                        \
+                CLI_##group, help,   NULL,       NULL,    false},
 #include "options.def"
 #undef OPTION
 };
