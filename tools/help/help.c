@@ -145,6 +145,8 @@ void help_overview(FILE *to, bool all) {
              "show the versions of weir and its libraries, the instruction set and the I/O engine");
   if (all) {
     help_entry(to, HELP_OPTIONS, "--generate bash|zsh|fish", "print a completion script");
+    help_entry(to, HELP_OPTIONS, "--generate json",
+               "print the commands and their options, for programs (docs/schema/tables.json)");
     help_entry(to, HELP_OPTIONS, "--generate man DIR", "write the manual pages into DIR");
   }
   fprintf(to, "\nExit codes:\n");
