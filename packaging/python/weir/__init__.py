@@ -5,8 +5,8 @@ Every command of the program ``weir`` is a function here, and every option a key
 
 >>> import weir
 >>> [found] = weir.passes("conv2matmul").passes
->>> found.summary
-'pointwise Conv becomes MatMul'
+>>> found.name, found.exactness
+('conv2matmul', 'rounding')
 
 What goes wrong is raised, with what can be done about it:
 
@@ -14,7 +14,7 @@ What goes wrong is raised, with what can be done about it:
 ...     weir.inspect("nothere.onnx")
 ... except weir.InputError as error:
 ...     print(error.code, error.message)
-66 'nothere.onnx' cannot be opened: No such file or directory
+66 'nothere.onnx' does not exist
 
 The functions take ``progress=``, a callable that is given :class:`weir.Progress` while the work goes on. An interrupt
 (or an exception in that callable) ends the program cleanly; the same call continues what it began.
