@@ -22,6 +22,7 @@ import textwrap
 from pathlib import Path
 
 WIDTH = 120
+PROGRESS = "progress: called with a weir.Progress when a piece of work begins, once a second, and when it ends"
 NUMBERS = {"count": "int", "figure": "float"}  # those of common.json that may come as strings
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 OPERANDS = {"IN": "input", "OUT": "output", "DIR": "folder"}
@@ -47,7 +48,8 @@ def identifier(word):
 
 def wrapped(text, indent, first=None):
     first = indent if first is None else first
-    return textwrap.fill(text, WIDTH, initial_indent=first, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    how = {"break_long_words": False, "break_on_hyphens": False}
+    return textwrap.fill(text, WIDTH, initial_indent=first, subsequent_indent=indent, **how)
 
 
 def docstring(lines, indent):
@@ -90,7 +92,8 @@ class Documents:
             target = schema["$ref"].rsplit("/", 1)[1]
             if target in NUMBERS:
                 return NUMBERS[target], target + "({})"
-            return self.type_of(self.shared[target], ("reported", target) if hasattr(builtins, capital(target)) else (target,))
+            clash = hasattr(builtins, capital(target))  # Warning
+            return self.type_of(self.shared[target], ("reported", target) if clash else (target,))
         if "anyOf" in schema:
             return self.either(schema["anyOf"], path)
         if "const" in schema or "enum" in schema:
@@ -219,7 +222,8 @@ class Command:
         self.progress = any(o["name"] == "progress" for o in row["options"])
         self.lines = any(each["repeated"] for each in self.operands)
         self.document = row["name"] if row["name"] in schemas else "report"
-        self.switched = {o["name"]: f"{row['name']}-{o['name']}" for o in self.options if f"{row['name']}-{o['name']}" in schemas}
+        switched = {o["name"]: f"{row['name']}-{o['name']}" for o in self.options}
+        self.switched = {flag: document for flag, document in switched.items() if document in schemas}
 
     @staticmethod
     def operand_name(operand):
@@ -231,14 +235,15 @@ class Command:
         """`switch`: the flag that has another document, here known to be `value`."""
         lines = []
         for operand in self.operands:
-            of = "Union[StrPath, Sequence[StrPath]]" if operand["repeated"] else "str" if operand["name"] == "NAME" else "StrPath"
+            of = "str" if operand["name"] == "NAME" else "StrPath"
+            of = f"Union[{of}, Sequence[{of}]]" if operand["repeated"] else of
             lines.append(f"{operand['python']}: " + (f"Optional[{of}] = None" if operand["optional"] else of))
         if self.options or self.progress:
             lines.append("*")
         for option in self.options:
             of, default = option_type(option)
-            if option["name"] == switch:
-                of, default = (of, default) if value == "bool" else (f"Literal[{value}]", None if value == "True" else default)
+            if option["name"] == switch and value != "bool":
+                of, default = f"Literal[{value}]", None if value == "True" else default
             lines.append(f"{identifier(option['name'])}: {of}" + (f" = {default}" if default else ""))
         if self.progress:
             lines.append("progress: Optional[Callable[[Progress], object]] = None")
@@ -248,18 +253,24 @@ class Command:
         name = capital(document or self.document)
         return f"List[{name}]" if self.lines else name
 
+    def in_python(self, text):
+        """Flags that are keywords here, by the names that they have here."""
+        known = {o["name"] for o in self.options}
+        return re.sub(r"--([a-z0-9-]+)", lambda m: identifier(m[1]) if m[1] in known else m[0], text)
+
     def doc(self):
         row = self.row
-        lines = [row["summary"][:1].upper() + row["summary"][1:] + ".", "", wrapped(row["about"], "    "), "", "    Keyword arguments:"]
+        lines = [row["summary"][:1].upper() + row["summary"][1:] + ".", "", wrapped(self.in_python(row["about"]), "    ")]
+        lines += ["", "    Keyword arguments:"]
         for option in self.options:
-            note = f"{identifier(option['name'])}: {option['help']}"
+            note = f"{identifier(option['name'])}: {self.in_python(option['help'])}"
             if option["kind"] == "list":
                 note += "; one, or a sequence of them"
             if option["default"]:
                 note += f" (default {option['default']})"
             lines.append(wrapped(note, "            ", "        "))
         if self.progress:
-            lines.append(wrapped("progress: called with a weir.Progress when a piece of work begins, once a second, and when it ends", "            ", "        "))
+            lines.append(wrapped(PROGRESS, "            ", "        "))
         if lines[-1].endswith("Keyword arguments:"):
             lines[-2:] = []
         lines += ["", "    On the command line:"]
@@ -271,7 +282,8 @@ class Command:
     def source(self):
         text = ""
         for flag, document in self.switched.items():
-            for value, made in (("False", self.returned()), ("True", self.returned(document)), ("bool", f"Union[{self.returned()}, {self.returned(document)}]")):
+            usual, other = self.returned(), self.returned(document)
+            for value, made in (("False", usual), ("True", other), ("bool", f"Union[{usual}, {other}]")):
                 text += f"@overload\ndef {self.name}(\n{self.parameters(flag, value)}) -> {made}: ...\n"
         made = [self.returned(), *(self.returned(each) for each in self.switched.values())]
         text += f"def {self.name}(\n{self.parameters()}) -> {made[0] if len(made) == 1 else 'Any'}:\n{self.doc()}"
@@ -308,8 +320,8 @@ def main():
     schemas = {path.stem: json.loads(path.read_text()) for path in sorted(schemas_folder.glob("*.json"))}
     (package / "documents.py").write_text(Documents(schemas).source())
     (package / "_commands.py").write_text(commands_source(tables, schemas))
-    version = HEAD.format("The version of the program that this package was built with.") + f"__version__ = {tables['version']!r}\n"
-    (package / "_version.py").write_text(version)
+    head = HEAD.format("The version of the program that this package was built with.")
+    (package / "_version.py").write_text(head + f"__version__ = {json.dumps(tables['version'])}\n")
 
 
 if __name__ == "__main__":
