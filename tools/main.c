@@ -108,6 +108,7 @@ static int act(const struct cli_args *args, struct err *err) {
     return 0;
   case CLI_NOTHING: help_overview(stderr, false); return ERR_USAGE;
   case CLI_VERSION: version_print(stdout); return 0;
+  case CLI_LICENSES: version_print_licenses(stdout); return 0;
   case CLI_GENERATE: return generate(args, err);
   }
   return 0;

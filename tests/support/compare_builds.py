@@ -449,7 +449,7 @@ def read_options(argv):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("old", metavar="OLD", help="the weir that is right")
     parser.add_argument("new", metavar="NEW", help="the weir that is asked")
-    parser.add_argument("--only", action="append", metavar="NAME", help="cases with NAME in theirs; may be given again")
+    parser.add_argument("--only", action="append", metavar="NAME", help="cases with NAME in theirs; may be repeated")
     parser.add_argument("--size", choices=["small", "full"], default="small", help="full: with the 2.4 GB encoder")
     parser.add_argument("--strict", action="store_true", help="exit code 1 for a difference of any kind")
     parser.add_argument("--quiet", action="store_true", help="no lines for cases that are the same")

@@ -31,8 +31,8 @@ static const struct cli_command_row command_rows[CLI_COMMANDS] = {
 #define ALL ((1u << CLI_COMMANDS) - 1)
 static const struct cli_option_row option_rows[CLI_OPTIONS] = {
 #define OPTION(id, name, letter, kind, metavar, preset, commands, group, help)                     \
-  [OPT_##                                                                                          \
-      id] = {name, letter, CLI_##kind, metavar, preset, commands, CLI_##group, help, NULL, false},
+  [OPT_##id] = {name,        letter, CLI_##kind, metavar, preset, commands,                        \
+                CLI_##group, help,   NULL,       NULL,    false},
 #include "options.def"
 #undef OPTION
 };
@@ -117,6 +117,7 @@ struct cli_option_row cli_row(enum cli_command command, enum cli_option option) 
                                  .group = CLI_OWN,
                                  .help = row->help,
                                  .also = row->also,
+                                 .offers = row->offers,
                                  .required = row->required};
 }
 
@@ -468,7 +469,8 @@ static int parse_generate(struct cli_args *args, struct err *err) {
   return 0;
 }
 
-// Lines without a command: weir --help, --help-all, --version, --generate; weir help [COMMAND], weir version.
+// Lines without a command: weir --help, --help-all, --version [--licenses], --generate; weir help
+// [COMMAND], weir version.
 static int parse_top(struct cli_args *args, const char *word, struct err *err) {
   args->command = CLI_COMMANDS;
   args->action = CLI_HELP;
@@ -480,6 +482,7 @@ static int parse_top(struct cli_args *args, const char *word, struct err *err) {
   }
   if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0 || strcmp(word, "version") == 0) {
     args->action = CLI_VERSION;
+    if (args->argc == 3 && strcmp(args->argv[2], "--licenses") == 0) args->action = CLI_LICENSES;
     return 0;
   }
   if (strcmp(word, "help") == 0) {

@@ -82,8 +82,9 @@ struct cli_option_row {
   uint32_t commands;   // bit per enum cli_command
   enum cli_group group;
   const char *help;
-  const char *also; // other words for those of a CHOICE or LIST, as in struct pass_option
-  bool required;    // of a pass's options: it has to be given
+  const char *also;   // other words for those of a CHOICE or LIST, as in struct pass_option
+  const char *offers; // of a pass's options: what completions offer, as there
+  bool required;      // of a pass's options: it has to be given
 };
 
 const struct cli_command_row *cli_command_row(enum cli_command command);
@@ -115,6 +116,7 @@ enum cli_action {
   CLI_HELP_ALL, // the same with what is hidden otherwise
   CLI_NOTHING,  // no word at all: the overview, as a usage error
   CLI_VERSION,
+  CLI_LICENSES,
   CLI_GENERATE, // operand[0]: man, bash, zsh, fish or json; operand[1]: the folder for man
 };
 
