@@ -61,6 +61,14 @@ const struct cli_option_row *cli_option_row(enum cli_option option) {
   return &option_rows[option];
 }
 
+bool cli_excludes(enum cli_option a, enum cli_option b) {
+  for (size_t i = 0; i < sizeof exclusions / sizeof *exclusions; i++)
+    if ((exclusions[i].a == a && exclusions[i].b == b) ||
+        (exclusions[i].a == b && exclusions[i].b == a))
+      return true;
+  return false;
+}
+
 // ---- the options of a command -------------------------------------------------------------------
 
 const struct pass *cli_pass(enum cli_command command) {
@@ -450,10 +458,10 @@ static bool asks_for_help(struct cli_args *args) {
 static int parse_generate(struct cli_args *args, struct err *err) {
   const char *kind = args->argc > 2 ? args->argv[2] : "";
   const bool man = strcmp(kind, "man") == 0;
-  const bool shell =
-      strcmp(kind, "bash") == 0 || strcmp(kind, "zsh") == 0 || strcmp(kind, "fish") == 0;
-  if ((!man && !shell) || args->argc != (man ? 4 : 3))
-    return err_set(err, ERR_USAGE, "--generate takes bash, zsh, fish, or man and a folder");
+  const bool text = strcmp(kind, "bash") == 0 || strcmp(kind, "zsh") == 0 ||
+                    strcmp(kind, "fish") == 0 || strcmp(kind, "json") == 0;
+  if ((!man && !text) || args->argc != (man ? 4 : 3))
+    return err_set(err, ERR_USAGE, "--generate takes bash, zsh, fish, json, or man and a folder");
   args->action = CLI_GENERATE;
   args->operand[0] = kind;
   args->operand[1] = man ? args->argv[3] : NULL;

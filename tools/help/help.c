@@ -147,6 +147,8 @@ void help_overview(FILE *to, bool all) {
     help_entry(to, HELP_OPTIONS, "--version --licenses",
                "show the licences of weir and of the libraries that are linked into it");
     help_entry(to, HELP_OPTIONS, "--generate bash|zsh|fish", "print a completion script");
+    help_entry(to, HELP_OPTIONS, "--generate json",
+               "print the commands and their options, for programs (docs/schema/tables.json)");
     help_entry(to, HELP_OPTIONS, "--generate man DIR", "write the manual pages into DIR");
   }
   fprintf(to, "\nExit codes:\n");
