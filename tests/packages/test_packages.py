@@ -164,7 +164,7 @@ def test_the_debian_package(deb):
     said = run("lintian", "--allow-root", deb)
     assert said == "", said
     names = run("dpkg-deb", "--contents", deb)
-    for name in ("usr/bin/weir", "man1/weir-quantize.1.gz", "completions/weir", "doc/weir/CHANGELOG.md.gz", "doc/weir/schema/"):
+    for name in ("usr/bin/weir", "man1/weir-quantize.1.gz", "completions/weir", "doc/weir/changelog.gz", "doc/weir/changelog.Debian.gz", "doc/weir/schema/"):
         assert name in names
     assert "libssl3" in run("dpkg-deb", "--field", deb, "Depends")
 
