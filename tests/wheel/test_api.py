@@ -19,6 +19,7 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import make_encoder
@@ -283,6 +284,12 @@ def test_paths(weir, tmp_path, monkeypatch):
     weir.convert(SAMPLE, output=Path("b.onnx"))
     with pytest.raises(TypeError):
         weir.inspect(3)
+
+
+def test_numbers_of_numpy(weir, tmp_path):
+    weir.quantize(SAMPLE, tmp_path / "a.onnx", bits=np.int64(8), block_size=np.int32(32), memory=np.uint64(1 << 26))
+    weir.quantize(SAMPLE, tmp_path / "b.onnx", bits=8, block_size=32)
+    assert (tmp_path / "a.onnx.data").read_bytes() == (tmp_path / "b.onnx.data").read_bytes()
 
 
 def test_pass_spec(weir, tmp_path):
