@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import typing
 import warnings
@@ -443,6 +444,30 @@ def test_progress(weir, tmp_path, name):
     assert seen[-1].share == 1 and seen[-1].done == seen[-1].total > 0
 
 
+def test_progress_comes_while_it_works(weir, fault, instead, tmp_path, monkeypatch):
+    """The program stops itself when it has begun, and goes on only when the first event has come."""
+    instead(fault)
+    monkeypatch.setenv("WEIR_FAULT", "stop:write:5")
+    seen = []
+
+    def go_on(progress):
+        if not seen:
+            os.kill(child_of(os.getpid()), signal.SIGCONT)
+        seen.append(progress)
+
+    def give_up():
+        for child in Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split():
+            os.kill(int(child), signal.SIGKILL)
+
+    watchdog = threading.Timer(WAIT, give_up)
+    watchdog.start()
+    try:
+        weir.convert(SAMPLE, tmp_path / "out.onnx", progress=go_on)
+    finally:
+        watchdog.cancel()
+    assert [seen[0].event, seen[-1].event] == ["start", "end"]
+
+
 def test_nothing_is_printed(weir, tmp_path, capfd):
     weir.convert(SAMPLE, tmp_path / "out.onnx")
     weir.inspect(SAMPLE)
@@ -490,12 +515,12 @@ print(weir.convert(sys.argv[2], sys.argv[3], jobs=1).weir.resumed)
 
 
 def child_of(pid):
-    """The pid of its only child, once it has stopped itself."""
+    """The pid of its child that has stopped itself."""
     end = time.monotonic() + WAIT
     while time.monotonic() < end:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        if children and state(children[0]) == "T":
-            return int(children[0])
+        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            if state(child) == "T":
+                return int(child)
         time.sleep(0.01)
     raise AssertionError("the program did not stop")
 
