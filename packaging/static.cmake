@@ -11,7 +11,8 @@ if(NOT WEIR_ARCH STREQUAL CMAKE_HOST_SYSTEM_PROCESSOR)
 endif()
 set(ENV{PKG_CONFIG_LIBDIR} ${WEIR_LIBRARIES}/lib/pkgconfig)
 set(ENV{PKG_CONFIG_PATH} "")
-# The compiler leaves assertions out with -O2; ours stay.
-set(CMAKE_C_FLAGS_INIT "-UNDEBUG -ffile-prefix-map=${CMAKE_CURRENT_LIST_DIR}/..=.")
+# The compiler leaves assertions out with -O2; ours stay, and name files without the folder that they were built in.
+get_filename_component(WEIR_ROOT ${CMAKE_CURRENT_LIST_DIR}/.. ABSOLUTE)
+set(CMAKE_C_FLAGS_INIT "-UNDEBUG -ffile-prefix-map=${WEIR_ROOT}=.")
 set(CMAKE_EXE_LINKER_FLAGS_INIT "-static -s")
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)

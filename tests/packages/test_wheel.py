@@ -122,6 +122,15 @@ def test_program_is_static(archive):
     assert interpreter_of(Path(shutil.which("env")).read_bytes()), "a program that is not static is to be told"
 
 
+def test_no_path_of_this_machine(archive):
+    """What is built in another folder, with another cache, has the same bytes."""
+    cache = os.environ.get("WEIR_CACHE", str(Path.home() / ".cache"))
+    for name in archive.namelist():
+        content = archive.read(name)
+        assert os.fsencode(ROOT) not in content and os.fsencode(cache) not in content, name
+    assert b"src/base/" in archive.read(next(name for name in archive.namelist() if name.endswith("/scripts/weir")))
+
+
 def test_built_again(wheel, tmp_path):
     """The same bytes; another time gives others."""
 

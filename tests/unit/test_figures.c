@@ -80,6 +80,11 @@ static void test_derived(void **state) {
   assert_true(isinf(figures_sqnr_db(&exact)) && figures_cosine(&exact) == 1);
   const struct figures lost = {.elements = 2, .vv = 25, .ee = 25, .ve = 25};
   assert_true(figures_cosine(&lost) == 0 && figures_sqnr_db(&lost) == 0);
+  // To the last digit, whatever the C library; from 0 and from values below 1 too.
+  const struct figures measured = {.vv = 44.34513661265373, .ee = 0.3723684770957334};
+  assert_true(figures_sqnr_db(&measured) == 20.758730885462498);
+  const struct figures worse = {.vv = 1, .ee = 1000}, nothing = {.vv = 0, .ee = 1};
+  assert_true(fabs(figures_sqnr_db(&worse) + 30) < 1e-14 && figures_sqnr_db(&nothing) == -INFINITY);
   const struct figures none = {0};
   assert_true(figures_cosine(&none) == 1 && figures_rmse(&none) == 0);
 }

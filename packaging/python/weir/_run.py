@@ -14,6 +14,7 @@ import signal
 import subprocess
 import threading
 import warnings
+from numbers import Integral
 from typing import IO, Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
 from ._errors import InternalError, KilledError, WeirError, WeirWarning, by_code, crashes
@@ -33,7 +34,10 @@ _CALLER = 4  # warnings: who called the function of the command
 
 
 def _text(value: Union[int, float, StrPath]) -> str:
-    return str(value) if isinstance(value, (int, float)) else os.fspath(value)
+    """Numbers may be those of numpy."""
+    if isinstance(value, (int, Integral)):
+        return str(int(value))
+    return str(value) if isinstance(value, float) else os.fspath(value)
 
 
 def _option_words(options: Mapping[str, Option]) -> Iterable[str]:
@@ -42,7 +46,7 @@ def _option_words(options: Mapping[str, Option]) -> Iterable[str]:
             continue
         if value is True:
             yield f"--{name}"
-        elif isinstance(value, (str, int, float, os.PathLike)):
+        elif isinstance(value, (str, int, Integral, float, os.PathLike)):
             yield f"--{name}={_text(value)}"
         else:
             for element in value:
