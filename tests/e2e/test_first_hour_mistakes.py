@@ -200,6 +200,9 @@ def test_a_model_that_may_not_be_read(ordinary):
     ordinary("chmod 000 encoder.onnx")
     ordinary.refused("weir inspect encoder.onnx", 77, "encoder.onnx")
     ordinary("chmod 644 encoder.onnx; chmod 000 encoder.onnx.data")
+    shown = ordinary("weir inspect encoder.onnx")
+    assert "unreadable encoder.onnx.data: 73 tensors (2.06 MB)" in shown.out and "Permission denied" in shown.out
+    assert "Permission denied" in ordinary("weir check encoder.onnx", code=77).out
     ordinary.refused("weir quantize encoder.onnx o.onnx --block-size 32", 77, "encoder.onnx.data")
 
 
@@ -264,7 +267,10 @@ def test_the_same_model_by_other_paths(desk):
 def test_links_that_were_typed(desk):
     """The link that is named is followed, wherever it leads; data is looked for beside the link, then the same is fine."""
     desk("mkdir there; ln -s ../encoder.onnx there/m.onnx; ln -s ../encoder.onnx.data there/encoder.onnx.data")
-    desk("weir inspect there/m.onnx --allow-links")
+    shown = desk("weir inspect there/m.onnx").out
+    assert "unreadable encoder.onnx.data" in shown and "--allow-links" in shown and "MatMul" in shown and "weir run" not in shown
+    assert "unreadable" not in desk("weir inspect there/m.onnx --allow-links").out
+    desk.refused("weir measure there/m.onnx", 77, "there/encoder.onnx.data", "--allow-links")
     desk.refused("weir quantize there/m.onnx o.onnx --block-size 32", 77, "there/encoder.onnx.data", "--allow-links")
     desk("weir quantize there/m.onnx o.onnx --block-size 32 --allow-links; weir quantize encoder.onnx p.onnx --block-size 32")
     assert desk.files()["o.onnx.data"] == desk.files()["p.onnx.data"]
@@ -279,6 +285,8 @@ def test_copies_that_are_hard_links(desk):
     desk("mkdir backup; cp -l encoder.onnx encoder.onnx.data backup")
     before = desk.files("backup")
     desk.refused("weir quantize encoder.onnx o.onnx --block-size 32", 77, "encoder.onnx.data", "--allow-links")
+    [file] = desk("weir inspect encoder.onnx --json").json()["data_files"]
+    assert "hard link" in file["unreadable"] and "missing" not in file and file["tensors"] == 73
     desk("weir quantize encoder.onnx o2.onnx --block-size 32 --allow-links && weir audit o2.onnx")
     desk("weir quantize encoder.onnx --inplace --block-size 32 --allow-links && weir audit encoder.onnx")
     assert desk.files("backup") == before
