@@ -344,8 +344,14 @@ def test_what_would_it_do(desk):
     desk(line)
     for each in planned["output"]:
         assert (desk / each["name"]).stat().st_size == each["size"]
-    text, _ = dry(desk, line, code=2)
-    assert "--force" in text.err
+    text, over = dry(desk, line, code=2)
+    assert "--force" in text.err and over["output"] == planned["output"]
+    would = re.search(r"would write:\n((?:  .*\n)+)", desk(f"{line} --dry-run", code=2).out)[1]
+    wrote = desk(f"{line} --force").out.splitlines()[-1].removeprefix("wrote ")
+    assert re.findall(r"^  (\S+)", would, re.MULTILINE) == re.findall(r"(\S+) \(", wrote)
+    desk("mkdir sub")
+    would = desk("weir quantize encoder.onnx sub/q.onnx --block-size 32 --dry-run").out
+    assert "would write:\n  sub/q.onnx  " in would and "  sub/q.onnx.data  " in would
     text, _ = dry(desk, "weir quantize encoder.onnx none/at/all.onnx --block-size 32", code=2)
     assert "mkdir -p none/at" in text.err
     assert desk("weir quantize encoder.onnx --dry-run --block-size 32").code == 0
@@ -362,6 +368,9 @@ def test_one_file_or_two(desk):
     for name in ("one.onnx", "two.onnx", "named.onnx"):
         compare.same_meaning(desk / "encoder.onnx", desk / name)
         assert nearness(desk / "encoder.onnx", desk / name) == 300
+    grown = r"\(10\d\.\d %, [\d.]+ kB of it for alignment\) in"
+    assert re.search(grown, desk("weir convert encoder.onnx padded.onnx").out)
+    assert "for alignment" not in desk("weir quantize encoder.onnx less.onnx --block-size 32").out
     places = [compare.external_pairs(t) for _, t in compare.tensors(compare.structure(desk / "named.onnx")) if compare.is_external(t)]
     assert {each["location"] for each in places} == {"weights.bin"}
     assert all(int(each.get("offset", 0)) % 65536 == 0 for each in places)
