@@ -326,6 +326,8 @@ def test_a_name_that_is_not_a_model_s(weir, tmp_path, encoder):
     done = weir("convert", encoder, tmp_path / "out.safetensors", "--json")
     [warning] = done.json()["weir"]["warnings"]
     assert "out.safetensors' does not end in '.onnx'" in warning and warning in done.err
+    refused = weir("quantize", encoder, tmp_path / "small", "--budget", "9999", code=1)
+    assert "does not end in" not in refused.err and len(refused.err.splitlines()) <= 2
     assert weir("convert", encoder, tmp_path / "out.onnx", "--json").json()["weir"]["warnings"] == []
     renamed = encoder.rename(encoder.with_name("blob"))
     assert weir("convert", renamed, tmp_path / "blob", "--json").json()["weir"]["warnings"] == []
