@@ -149,6 +149,28 @@ OTHERS = {
 }
 
 
+TAILS = {
+    "ones": b"\xff" * 9,
+    "text": b"garbage at end",
+    "letters": b"abcdef",
+    "a line break": b"\n",
+    "zeros": bytes(30),
+    "the end of a group": b"\x0c",
+}
+
+
+@pytest.mark.parametrize("name", TAILS)
+def test_something_after_the_model(desk, name):
+    """It is not a download that ended early; that is said of the same file with its own end cut off."""
+    whole = (desk / "encoder.onnx").read_bytes()
+    (desk / "x.onnx").write_bytes(whole + TAILS[name])
+    for line in ("weir inspect x.onnx", "weir quantize x.onnx o.onnx"):
+        said = desk.refused(line, 65, f"the model ends at byte {len(whole)}", "appended")
+        assert "cut off" not in said.err
+    (desk / "x.onnx").write_bytes(whole[:-1])
+    assert "cut off" in desk.refused("weir inspect x.onnx", 65).err
+
+
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_file_that_is_something_else(desk, name):
     make, mentioned = OTHERS[name]
