@@ -303,7 +303,10 @@ def test_no_layer_may_be_worse_than_that(desk):
         assert tensors and min(each["error"]["sqnr_db"] for each in tensors) >= 21
     assert nearness(desk / "encoder.onnx", desk / "raise.onnx") > 5
     assert size_of_all(desk, "skip.onnx") > size_of_all(desk, "raise.onnx") > 600_000
-    desk.refused(line.format(*["fail"] * 3), 1, " dB", "--gate-action raise")
+    refusal = desk.refused(line.format(*["fail"] * 3), 1, " dB", "--gate-action raise", "/layers.")
+    said, _ = dry(desk, "weir quantize encoder.onnx f.onnx --block-size 64 --gate sqnr=21dB --gate-action fail", code=1)
+    assert said.err == refusal.err and "46 weights quantized to 4 bits" in said.out
+    assert desk("weir quantize encoder.onnx --block-size 64 --gate sqnr=21dB --gate-action fail --dry-run", code=1).err == refusal.err
 
 
 def test_compare_two_quantizations(desk):
