@@ -212,6 +212,17 @@ def test_int4_for_a_cpu(desk):
         assert (options["bits"], options["block_size"], options["accuracy_level"]) == (4, 32, 4)
 
 
+def test_what_the_end_of_a_run_says(desk):
+    """What is usual, for each number of bits; and who was kept, by a name that stands for a layer."""
+    for bits, usual in ((2, 7), (4, 21), (8, 45)):
+        said = desk(f"weir quantize encoder.onnx b{bits}.onnx --bits {bits} --block-size 64").out
+        worst = float(re.search(rf"worst .* ([\d.]+) dB  \(usual for {bits} bits: about {usual}\)", said)[1])
+        assert abs(worst - usual) < 1.5
+    kept = re.search(r"kept .*, such as that of (\S+)", desk("weir cast encoder.onnx half.onnx --to fp16").out)[1]
+    [node] = [node for node in onnx.load(desk / "encoder.onnx", load_external_data=False).graph.node if node.name == kept]
+    assert node.op_type != "Constant"
+
+
 def test_int4_for_a_browser(desk):
     """One file with no zero points, tables of embeddings too: what WebGPU takes."""
     numbers = np.random.default_rng(0)
