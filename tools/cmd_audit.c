@@ -242,6 +242,25 @@ static int refuse_nothing(const char *operand, const struct target *t, struct er
   return err_set(err, ERR_INPUT, "'%s' does not exist", quote_path(operand).s);
 }
 
+// Is it data that was given, next to the .onnx that it may belong to? "o.onnx.data", "o.onnx_data".
+static bool is_data_of(const char *operand, struct arena *arena, const char **onnx) {
+  const char *found = NULL;
+  for (const char *at = operand; (at = strstr(at, ".onnx")); at++)
+    found = at;
+  if (!found || found[5] == '\0') return false;
+  *onnx = arena_string(arena, span_of(operand, (size_t)(found + 5 - operand)));
+  return access(*onnx, F_OK) == 0;
+}
+
+static void hint_at_manifest(const char *operand, struct audit *a, struct err *err) {
+  const char *onnx;
+  if (!str_ends(operand, ".json") && is_data_of(operand, &a->arena, &onnx))
+    err_fill_hint(err, "give the .onnx, not its data file: weir audit %s",
+                  cli_words_quote(onnx, &a->arena));
+  err_fill_hint(err, "the model was not written by weir, was written with --no-manifest, or was "
+                     "moved without its manifest");
+}
+
 int cmd_audit(const struct cli_args *args, struct err *err) {
   struct audit a = {0};
   const struct target t = target_of(args->operand[0], &a.arena);
@@ -257,9 +276,7 @@ int cmd_audit(const struct cli_args *args, struct err *err) {
     report_begin("checking");
     rc = manifest_audit(t.manifest, &options, &result, err);
     report_end();
-    if (rc && err->kind == ERR_INPUT)
-      err_fill_hint(err, "the model was not written by weir, was written with --no-manifest, or "
-                         "was moved without its manifest");
+    if (rc && err->kind == ERR_INPUT) hint_at_manifest(args->operand[0], &a, err);
   }
   if (rc == 0 && a.n_found == 0) (void)audit_companion_is_whole(t.folder, t.name);
   if (rc == 0 && a.n_found > 0) {

@@ -2,7 +2,8 @@
 //
 // Facts are gathered once (inspect_gather.c) and then shown: an overview, a list of all tensors, a
 // tree of graphs and nodes, or all of it as JSON. Weights are never read, and data files are opened
-// only to learn their sizes: one that is missing or too short is marked, and no error.
+// only to learn their sizes: one that is missing, may not be read (a
+// link, too) or is too short is marked, and no error.
 #include "commands.h"
 #include "inspect.h"
 #include "load.h"

@@ -120,6 +120,13 @@ static int fail(const struct cli_args *args, const struct err *err) {
   return err->kind == ERR_NONE ? ERR_INTERNAL : (int)err->kind;
 }
 
+// Did the command write a model and then fail to say so?
+static bool has_written(const struct cli_args *args) {
+  return args->action == CLI_RUN && args->command != CLI_COMMANDS &&
+         cli_option_belongs(OPT_OUTPUT, args->command) && !cli_flag(args, OPT_DRY_RUN) &&
+         !(args->command == CLI_shrink && cli_flag(args, OPT_INFO));
+}
+
 int main(int argc, char **argv) {
   // A reader of our output that goes away must not kill a run half-way: writes fail instead.
   // So must a limit on the size of files (ulimit -f), which is a disk that is full.
@@ -135,6 +142,7 @@ int main(int argc, char **argv) {
   if (rc < 0) rc = fail(&args, &err);
   struct err late = {0};
   if (report_close(&late) < 0 && rc == 0) {
+    if (has_written(&args)) err_fill_hint(&late, "the output is complete: only messages are lost");
     report_error(&late);
     rc = (int)late.kind;
   }

@@ -90,6 +90,10 @@ struct pass_env {
   // where there are no weights at hand.
   int (*read)(void *ctx, uint32_t tensor, uint8_t *out, size_t n, struct err *err);
   void *read_ctx;
+  // Refuses the run for *why. 0: the caller goes on as if all were well, for the figures of a run that
+  // would fail (a dry run); else -1 with *err. NULL: -1.
+  int (*refuse)(void *ctx, const struct err *why, struct err *err);
+  void *refuse_ctx;
   // How much too many bytes a pass that keeps to a size counted in an earlier round (pass_counted), over
   // what its plan then had; below 0: too few. NULL: nobody knows yet.
   const int64_t *overcount;

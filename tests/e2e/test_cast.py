@@ -255,4 +255,4 @@ def test_a_dry_run_says_what_it_does_not_look_for(weir, tmp_path, words, doubts)
     assert weir(*words, "--json").json()["weir"]["not_looked_for"] == doubts
     said = weir(*words).out
     assert ("not checked (a dry run reads no weights)" in said) == bool(doubts)
-    assert ("too large for their new type" in said) == ("overflow" in doubts)
+    assert ("values too large for the new type" in said) == ("overflow" in doubts)

@@ -326,6 +326,8 @@ def test_a_name_that_is_not_a_model_s(weir, tmp_path, encoder):
     done = weir("convert", encoder, tmp_path / "out.safetensors", "--json")
     [warning] = done.json()["weir"]["warnings"]
     assert "out.safetensors' does not end in '.onnx'" in warning and warning in done.err
+    refused = weir("quantize", encoder, tmp_path / "small", "--budget", "9999", code=1)
+    assert "does not end in" not in refused.err and len(refused.err.splitlines()) <= 2
     assert weir("convert", encoder, tmp_path / "out.onnx", "--json").json()["weir"]["warnings"] == []
     renamed = encoder.rename(encoder.with_name("blob"))
     assert weir("convert", renamed, tmp_path / "blob", "--json").json()["weir"]["warnings"] == []
@@ -454,7 +456,7 @@ def test_end_of_a_run(weir, tmp_path, encoder):
     """Four lines or fewer: what was done and what that took, what was kept, and every file that was written."""
     done = weir("conv2matmul", encoder, tmp_path / "out.onnx", "--tensor-digests")
     did, kept, wrote = done.out.splitlines()
-    assert re.fullmatch(r"12 Conv rewritten as MatMul: .* -> .* \(.* %\) in .* s, .* MB of memory", did)
+    assert re.fullmatch(r"12 Conv rewritten as MatMul: .* -> .* \(.* %, [\d.]+ kB of it for alignment\) in .* s, .* MB of memory", did)
     assert kept.startswith("  kept   8 Conv (") and done.out.count("MB of memory") == 1
     files = re.findall(r"(\S+) \([0-9.]+ [kM]?B(?:ytes)?\)", wrote.removeprefix("wrote "))
     assert set(files) == {str(path) for path in tmp_path.glob("out.onnx*")} and files[0] == str(tmp_path / "out.onnx")

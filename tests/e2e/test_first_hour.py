@@ -212,6 +212,17 @@ def test_int4_for_a_cpu(desk):
         assert (options["bits"], options["block_size"], options["accuracy_level"]) == (4, 32, 4)
 
 
+def test_what_the_end_of_a_run_says(desk):
+    """What is usual, for each number of bits; and who was kept, by a name that stands for a layer."""
+    for bits, usual in ((2, 7), (4, 21), (8, 45)):
+        said = desk(f"weir quantize encoder.onnx b{bits}.onnx --bits {bits} --block-size 64").out
+        worst = float(re.search(rf"worst .* ([\d.]+) dB  \(usual for {bits} bits: about {usual}\)", said)[1])
+        assert abs(worst - usual) < 1.5
+    kept = re.search(r"kept .*, such as that of (\S+)", desk("weir cast encoder.onnx half.onnx --to fp16").out)[1]
+    [node] = [node for node in onnx.load(desk / "encoder.onnx", load_external_data=False).graph.node if node.name == kept]
+    assert node.op_type != "Constant"
+
+
 def test_int4_for_a_browser(desk):
     """One file with no zero points, tables of embeddings too: what WebGPU takes."""
     numbers = np.random.default_rng(0)
@@ -303,7 +314,10 @@ def test_no_layer_may_be_worse_than_that(desk):
         assert tensors and min(each["error"]["sqnr_db"] for each in tensors) >= 21
     assert nearness(desk / "encoder.onnx", desk / "raise.onnx") > 5
     assert size_of_all(desk, "skip.onnx") > size_of_all(desk, "raise.onnx") > 600_000
-    desk.refused(line.format(*["fail"] * 3), 1, " dB", "--gate-action raise")
+    refusal = desk.refused(line.format(*["fail"] * 3), 1, " dB", "--gate-action raise", "/layers.")
+    said, _ = dry(desk, "weir quantize encoder.onnx f.onnx --block-size 64 --gate sqnr=21dB --gate-action fail", code=1)
+    assert said.err == refusal.err and "46 weights quantized to 4 bits" in said.out
+    assert desk("weir quantize encoder.onnx --block-size 64 --gate sqnr=21dB --gate-action fail --dry-run", code=1).err == refusal.err
 
 
 def test_compare_two_quantizations(desk):
@@ -344,8 +358,14 @@ def test_what_would_it_do(desk):
     desk(line)
     for each in planned["output"]:
         assert (desk / each["name"]).stat().st_size == each["size"]
-    text, _ = dry(desk, line, code=2)
-    assert "--force" in text.err
+    text, over = dry(desk, line, code=2)
+    assert "--force" in text.err and over["output"] == planned["output"]
+    would = re.search(r"would write:\n((?:  .*\n)+)", desk(f"{line} --dry-run", code=2).out)[1]
+    wrote = desk(f"{line} --force").out.splitlines()[-1].removeprefix("wrote ")
+    assert re.findall(r"^  (\S+)", would, re.MULTILINE) == re.findall(r"(\S+) \(", wrote)
+    desk("mkdir sub")
+    would = desk("weir quantize encoder.onnx sub/q.onnx --block-size 32 --dry-run").out
+    assert "would write:\n  sub/q.onnx  " in would and "  sub/q.onnx.data  " in would
     text, _ = dry(desk, "weir quantize encoder.onnx none/at/all.onnx --block-size 32", code=2)
     assert "mkdir -p none/at" in text.err
     assert desk("weir quantize encoder.onnx --dry-run --block-size 32").code == 0
@@ -362,6 +382,9 @@ def test_one_file_or_two(desk):
     for name in ("one.onnx", "two.onnx", "named.onnx"):
         compare.same_meaning(desk / "encoder.onnx", desk / name)
         assert nearness(desk / "encoder.onnx", desk / name) == 300
+    grown = r"\(10\d\.\d %, [\d.]+ kB of it for alignment\) in"
+    assert re.search(grown, desk("weir convert encoder.onnx padded.onnx").out)
+    assert "for alignment" not in desk("weir quantize encoder.onnx less.onnx --block-size 32").out
     places = [compare.external_pairs(t) for _, t in compare.tensors(compare.structure(desk / "named.onnx")) if compare.is_external(t)]
     assert {each["location"] for each in places} == {"weights.bin"}
     assert all(int(each.get("offset", 0)) % 65536 == 0 for each in places)

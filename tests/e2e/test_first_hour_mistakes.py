@@ -27,7 +27,7 @@ SLIPS = {
     "weir quantize --hlep": (2, "--hlep", "--help"),
     "weir quantize": (2, "IN", "weir quantize IN"),
     "weir quantize -o p.onnx": (2, "IN", "weir quantize IN"),
-    "weir quantize encoder.onnx": (2, "--inplace"),
+    "weir quantize encoder.onnx": (2, "--inplace", "usage: weir quantize IN [OUT]", "-o encoder.int4.onnx"),
     "weir quantize encoder.onnx o extra.onnx": (2, "'extra.onnx'", "weir quantize IN"),
     "weir quantize encoder.onnx o --blocksize 32": (2, "--blocksize", "--block-size"),
     "weir quantize encoder.onnx o --block_size 32": (2, "--block_size", "--block-size"),
@@ -37,12 +37,14 @@ SLIPS = {
     "weir quantize encoder.onnx o --bits=5": (2, "'5'", "--bits"),
     "weir quantize encoder.onnx o --bits 4bit": (2, "'4bit'", "--bits"),
     "weir quantize encoder.onnx o --symetric": (2, "--symetric", "--symmetric"),
-    "weir quantize encoder.onnx o --asymmetric": (2, "--asymmetric", "leave it out"),
+    "weir quantize encoder.onnx o --asymmetric": (2, "--asymmetric", "leave out --symmetric"),
     "weir quantize encoder.onnx o --symmetric=yes": (2, "--symmetric", "'yes'"),
     "weir quantize encoder.onnx o --format QDC": (2, "'QDC'", "qdq"),
     "weir quantize encoder.onnx o --algorithm kquant": (2, "'kquant'", "k_quant"),
     "weir quantize encoder.onnx o --algorithm hqq --bits 8": (2, "hqq", "4 bits"),
-    "weir quantize encoder.onnx o --op-types Matmul,Conv": (2, "'Conv'", "Gather"),
+    "weir quantize encoder.onnx o --op-types Matmul,Conv": (2, "'Conv'", "for --op-types:", "Gather"),
+    "weir run encoder.onnx o --pass quantize:op-types=Conv": (2, "'Conv'", "for op_types:", "Gather"),
+    "weir run encoder.onnx o --pass quantize:block_size=3": (2, "'3'", "for block_size:", "32"),
     "weir quantize encoder.onnx o --budget 4MBB": (2, "'4MBB'", "400M"),
     "weir quantize encoder.onnx o.onnx --budget 1": (1, "1 byte ", "add candidates"),
     "weir quantize encoder.onnx o --gate snr=30dB": (2, "snr=30dB", "sqnr"),
@@ -59,6 +61,12 @@ SLIPS = {
     "weir quantize encoder.onnx o --progress=loud": (2, "'loud'", "plain"),
     "weir quantize encoder.onnx -": (2, "pipe", "./-"),
     "weir quantize encoder.onnx p.onnx -o q.onnx": (2, "p.onnx", "q.onnx"),
+    "weir quantize encoder.onnx -o p.onnx -o q.onnx": (2, "--output is given twice: 'p.onnx' and 'q.onnx'"),
+    "weir convert encoder.onnx o --plan-out=a --plan-out b": (2, "--plan-out is given twice: 'a' and 'b'"),
+    "weir quantize encoder.onnx o --exclude A B": (2, "'B'", "--exclude takes one", "--exclude 'B'"),
+    "weir quantize encoder.onnx o --exclude=A B": (2, "'B'", "--exclude 'B'"),
+    "weir check encoder.onnx encoder.onnx": (2, "weir check MODEL", 'for m in *.onnx; do weir check "$m"; done'),
+    "weir measure encoder.onnx encoder.onnx": (2, 'for m in *.onnx; do weir measure "$m"; done'),
     "weir quantize encoder.onnx q.onnx --inplace": (2, "--inplace"),
     "weir inspect encoder.onnx --dry-run": (2, "--dry-run", "weir inspect"),
     "weir audit encoder.onnx --allow-links": (2, "--allow-links", "weir audit"),
@@ -82,7 +90,8 @@ SLIPS = {
     "weir run encoder.onnx o --config nothere.yaml": (66, "'nothere.yaml'"),
     "weir inspect ../desk/encoder.onx": (66, "'../desk/encoder.onx'"),
     "weir audit nothere.onnx": (66, "'nothere.onnx'"),
-    "weir audit encoder.onnx": (66, "encoder.onnx.manifest.json"),
+    "weir audit encoder.onnx": (66, "encoder.onnx.manifest.json", "--no-manifest"),
+    "weir audit encoder.onnx.data": (66, "give the .onnx", "weir audit encoder.onnx"),
     "weir inspect .": (66, "'.'", "folder"),
     "weir quantize . o.onnx": (66, "'.'", "folder"),
 }
@@ -97,6 +106,8 @@ def test_a_slip_on_the_command_line(desk, line):
 def test_words_that_could_be_meant(desk):
     """Slips that say clearly what is wanted are taken: other cases of a word, names from other tools."""
     desk("weir quantize encoder.onnx a.onnx --format QDQ --block-size 32 && weir cast encoder.onnx b.onnx --to fp16")
+    desk("weir quantize encoder.onnx d.onnx -o d.onnx --bits 8 --bits 4", code=2)
+    desk("weir quantize encoder.onnx -o d.onnx -o d.onnx --bits 8 --bits 4 --block-size 32 | grep '4 bits'")
     desk("weir quantize encoder.onnx c.onnx --op-types matmul --block-size 32 && weir version && weir help quantize && weir -V")
     assert "weir COMMAND" in desk("weir", code=2).err
 
@@ -136,6 +147,28 @@ OTHERS = {
     "cut": (lambda desk: (desk / "x.onnx").write_bytes((desk / "encoder.onnx").read_bytes()[:77777]), "cut off"),
     "JSON": (elsewhere(b'{"model": 1}\n'), "not an ONNX model"),
 }
+
+
+TAILS = {
+    "ones": b"\xff" * 9,
+    "text": b"garbage at end",
+    "letters": b"abcdef",
+    "a line break": b"\n",
+    "zeros": bytes(30),
+    "the end of a group": b"\x0c",
+}
+
+
+@pytest.mark.parametrize("name", TAILS)
+def test_something_after_the_model(desk, name):
+    """It is not a download that ended early; that is said of the same file with its own end cut off."""
+    whole = (desk / "encoder.onnx").read_bytes()
+    (desk / "x.onnx").write_bytes(whole + TAILS[name])
+    for line in ("weir inspect x.onnx", "weir quantize x.onnx o.onnx"):
+        said = desk.refused(line, 65, f"the model ends at byte {len(whole)}", "appended")
+        assert "cut off" not in said.err
+    (desk / "x.onnx").write_bytes(whole[:-1])
+    assert "cut off" in desk.refused("weir inspect x.onnx", 65).err
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -200,6 +233,9 @@ def test_a_model_that_may_not_be_read(ordinary):
     ordinary("chmod 000 encoder.onnx")
     ordinary.refused("weir inspect encoder.onnx", 77, "encoder.onnx")
     ordinary("chmod 644 encoder.onnx; chmod 000 encoder.onnx.data")
+    shown = ordinary("weir inspect encoder.onnx")
+    assert "unreadable encoder.onnx.data: 73 tensors (2.06 MB)" in shown.out and "Permission denied" in shown.out
+    assert "Permission denied" in ordinary("weir check encoder.onnx", code=77).out
     ordinary.refused("weir quantize encoder.onnx o.onnx --block-size 32", 77, "encoder.onnx.data")
 
 
@@ -264,7 +300,10 @@ def test_the_same_model_by_other_paths(desk):
 def test_links_that_were_typed(desk):
     """The link that is named is followed, wherever it leads; data is looked for beside the link, then the same is fine."""
     desk("mkdir there; ln -s ../encoder.onnx there/m.onnx; ln -s ../encoder.onnx.data there/encoder.onnx.data")
-    desk("weir inspect there/m.onnx --allow-links")
+    shown = desk("weir inspect there/m.onnx").out
+    assert "unreadable encoder.onnx.data" in shown and "--allow-links" in shown and "MatMul" in shown and "weir run" not in shown
+    assert "unreadable" not in desk("weir inspect there/m.onnx --allow-links").out
+    desk.refused("weir measure there/m.onnx", 77, "there/encoder.onnx.data", "--allow-links")
     desk.refused("weir quantize there/m.onnx o.onnx --block-size 32", 77, "there/encoder.onnx.data", "--allow-links")
     desk("weir quantize there/m.onnx o.onnx --block-size 32 --allow-links; weir quantize encoder.onnx p.onnx --block-size 32")
     assert desk.files()["o.onnx.data"] == desk.files()["p.onnx.data"]
@@ -279,6 +318,8 @@ def test_copies_that_are_hard_links(desk):
     desk("mkdir backup; cp -l encoder.onnx encoder.onnx.data backup")
     before = desk.files("backup")
     desk.refused("weir quantize encoder.onnx o.onnx --block-size 32", 77, "encoder.onnx.data", "--allow-links")
+    [file] = desk("weir inspect encoder.onnx --json").json()["data_files"]
+    assert "hard link" in file["unreadable"] and "missing" not in file and file["tensors"] == 73
     desk("weir quantize encoder.onnx o2.onnx --block-size 32 --allow-links && weir audit o2.onnx")
     desk("weir quantize encoder.onnx --inplace --block-size 32 --allow-links && weir audit encoder.onnx")
     assert desk.files("backup") == before

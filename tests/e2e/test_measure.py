@@ -680,12 +680,13 @@ def test_gate_actions(weir, model, weights, tmp_path):
     chosen = {n["tensor"]: n.get("chosen", {}).get("scheme") for n in raised["passes"][0]["nodes"]}
     assert chosen == {name: "8:32" if name == ranked[0] else None for name in rows}
     said = weir("quantize", model, tmp_path / "never.onnx", "--gate", "sqnr=200dB").err
-    assert all(f"weight '{name}' misses the gate with 8 bits too" in said for name in rows)
+    layers = {w["name"]: w["layer"] for w in weir("measure", model, "--candidates", "4:32", "--json").json()["weights"]}
+    assert all(f"'{layers[name]}' misses the gate with 8 bits too" in said for name in rows)
     _, skipped = quantized(weir, model, tmp_path / "skip", *gate, "--gate-action", "skip")
     reasons = {n["tensor"]: n["reason"] for n in skipped["passes"][0]["nodes"]}
     assert reasons == {name: "gate" if name == ranked[0] else "quantized" for name in rows}
     failed = weir("quantize", model, tmp_path / "fail.onnx", *gate, "--gate-action", "fail", code=1)
-    assert ranked[0] in failed.err and ranked[1] not in failed.err
+    assert f"'{layers[ranked[0]]}' (" in failed.err and f"'{layers[ranked[1]]}' (" not in failed.err
     assert not (tmp_path / "fail.onnx").exists() and not list(tmp_path.glob(".*"))
 
 

@@ -24,7 +24,8 @@ from conftest import before_record, program, read_only_folder
 
 UNITS = 8  # of the medium encoder: seven of data, one of metadata
 WAIT = 60  # seconds until a test gives up on a process that should have got somewhere
-SUMMARY = re.compile(r"interrupted at (\d+) %; nothing is lost\nhint: .* are written and kept\n *continue: (.*)\n *discard: +(.*)\n")
+KEPT = r"interrupted: finished units \((\d+) %\) are kept, unfinished ones will be written again"
+SUMMARY = re.compile(KEPT + r"\nhint: .* are written and kept\n *continue: (.*)\n *discard: +(.*)\n")
 
 
 # ---- what is in a folder
@@ -351,8 +352,10 @@ def test_signals_stop_a_run(weir, tmp_path, medium_encoder, undisturbed, name, c
     assert shlex.split(told[3]) == ["weir", "clean", os.fspath(tmp_path), "--yes"]
     words = shlex.split(told[2])
     assert words == ["weir", *map(os.fspath, command(medium_encoder, tmp_path))]
+    held = weir("clean", tmp_path, "--json").json()["found"][0]["bytes"]
     went_on = weir(*words[1:]).err
     assert ("resumed: " in went_on) == (int(told[1]) > 0), went_on
+    assert ("had not finished its first unit: " in went_on) == (int(told[1]) == 0 and held > 0), went_on
     assert_undisturbed(tmp_path, undisturbed)
     shutil.rmtree(tmp_path)
 

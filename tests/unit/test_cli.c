@@ -360,7 +360,8 @@ static void test_what_needs_all_words(void **state) {
   refuse("replay e.jsonl", "'weir replay' needs IN", "");
   refuse("inspect a b", "unexpected argument 'b'", "");
   refuse("convert a b c", "unexpected argument 'c'", "");
-  refuse("conv2matmul a", "Provide an output path or use --inplace.", "");
+  refuse("conv2matmul a", "Provide an output path or use --inplace.",
+         "usage: weir conv2matmul IN [OUT] [options], such as: -o a.matmul.onnx");
   refuse("conv2matmul a b --inplace", "Use either --inplace or output path, not both.", "");
   refuse("conv2matmul a -o b --inplace", "Use either --inplace or output path, not both.", "");
   refuse("conv2matmul a b -o c", "given twice", "");

@@ -189,7 +189,7 @@ static void test_lists(void **state) {
   expect_list("quantize:op_types=Gather\\,MatMul", "op-types", 2, both);
   expect_list("quantize:op_types=Gather,op_types=MatMul", "op-types", 2, both);
   expect_list("quantize:exclude=a\\+b+re:^x{1\\,2}\\.y$,exclude=c", "exclude", 3, patterns);
-  refuse("quantize:op_types=Conv", "invalid value 'Conv' for op-types: use MatMul,Gemm,Gather", "");
+  refuse("quantize:op_types=Conv", "invalid value 'Conv' for op_types: use MatMul,Gemm,Gather", "");
   refuse("quantize:exclude=a+", "for exclude", "");
   refuse("quantize:min_elements=-1", "a whole number from 0", "");
   refuse("quantize:accuracy_level=2147483648", "a whole number from 0", "");

@@ -158,7 +158,7 @@ static void test_families(void **state) {
   refuse("passes:\n- tidy: {exlcude: a}", "p.yaml:2:10: no pass of the family 'tidy' has",
          "did you mean 'exclude'?");
   refuse("passes:\n- tidy: {exclude: a, exclude: b}", "p.yaml:2:22: option 'exclude' is given", "");
-  refuse("passes:\n- tidy: {at_hand: [true]}", "p.yaml:2:19: option 'at-hand' takes one", "");
+  refuse("passes:\n- tidy: {at_hand: [true]}", "p.yaml:2:19: option 'at_hand' takes one", "");
   refuse("passes:\n- tidy: {exclude: 're:('}", "p.yaml:2:3: --exclude 're:('", "");
   refuse("passes:\n- tidy: ~\n- conv2matmull", "p.yaml:3:3: there is no pass", "");
 }

@@ -477,6 +477,11 @@ static void test_names_without_files(void **state) {
   assert_int_equal(sources_add_name(p->s, span_str("absent"), &b, &p->err), 0);
   assert_true(a == 1 && b == 1 && sources_size(p->s, a) == 0);
   assert_int_equal(sources_add_name(p->s, span_str("../up"), &b, &p->err), -1);
+  struct err why;
+  assert_false(sources_why_absent(p->s, a, &why));
+  sources_absent_because(p->s, a, &p->err);
+  assert_true(sources_why_absent(p->s, a, &why) && why.kind == p->err.kind);
+  assert_string_equal(why.msg, p->err.msg);
   p->err = (struct err){0};
   assert_int_equal(sources_unchanged(p->s, &p->err), 0);
 }

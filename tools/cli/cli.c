@@ -3,7 +3,8 @@
 //   weir COMMAND word …      word = --name | --name=value | --name value | -o value | operand
 //
 // Options and operands come in any order; `--` ends the options; of an option given twice the last
-// counts, unless it is a list. Names are never abbreviated: a script that works today must not
+// counts, so that an alias or a script may have defaults, unless it is a list; of two files or folders one
+// would go unwritten, so that is refused. Names are never abbreviated: a script that works today must not
 // break when an option is added. What can be wrong with a single word is found while reading it,
 // what needs all of them (operands, exclusions, a missing output) afterwards. Whether a value makes
 // sense for a model is not decided here.
@@ -343,10 +344,22 @@ static int unknown_option(const struct cli_args *args, const char *name, struct 
 
 // ---- words --------------------------------------------------------------------------------------
 
+static bool is_path(enum cli_kind kind) {
+  return kind == CLI_FILE || kind == CLI_STREAM || kind == CLI_FOLDER || kind == CLI_NAME;
+}
+
+// One file or folder an option: two would be one that is not read or written.
+static int refuse_second_path(const struct taking *t, const char *before, struct err *err) {
+  if (!before || strcmp(before, t->value->text) == 0) return 0;
+  return err_set(err, ERR_USAGE, "--%s is given twice: '%s' and '%s'", t->row.name,
+                 quote_str(before).s, quote_str(t->value->text).s);
+}
+
 // Takes the value of option o: `given` (after '=' or the letter) or the next word.
 static int take_option(struct cli_args *args, enum cli_option o, const char *given, int *at,
                        struct err *err) {
   const struct taking t = taking_of(args, o);
+  const char *before = t.value->given && is_path(t.row.kind) ? t.value->text : NULL;
   if (!t.value->given) t.value->n_list = 0; // the preset
   t.value->given = true;
   if (t.row.kind == CLI_FLAG) {
@@ -354,7 +367,7 @@ static int take_option(struct cli_args *args, enum cli_option o, const char *giv
     return err_set(err, ERR_USAGE, "--%s takes no value, but got '%s'", t.row.name,
                    quote_str(given).s);
   }
-  if (given) return set_value(&t, given, err);
+  if (given) return set_value(&t, given, err) ? -1 : refuse_second_path(&t, before, err);
   const char *next = *at + 1 < args->argc ? args->argv[*at + 1] : NULL;
   if (t.row.kind == CLI_MAYBE) { // the next word is its own only if it can be nothing else
     struct err no = {0};
@@ -369,7 +382,7 @@ static int take_option(struct cli_args *args, enum cli_option o, const char *giv
                     t.row.name, quote_str(next).s);
   }
   ++*at;
-  return set_value(&t, next, err);
+  return set_value(&t, next, err) ? -1 : refuse_second_path(&t, before, err);
 }
 
 static int take_long(struct cli_args *args, const char *word, int *at, struct err *err) {
@@ -407,6 +420,35 @@ static bool takes_stream(const struct cli_args *args) {
   return span_is(word, "EDITS") || span_is(word, "DIR") || span_is(word, "[NAME]");
 }
 
+// The list whose value is the word before this one, or CLI_NONE.
+static enum cli_option list_before(const struct cli_args *args, int at) {
+  const char *name = args->argv[at - 1], *equals = strchr(name, '=');
+  if (at < 3) return CLI_NONE;
+  if (strncmp(name, "--", 2) != 0 || !equals) name = args->argv[at - 2], equals = NULL;
+  if (strncmp(name, "--", 2) != 0) return CLI_NONE;
+  const size_t n = equals ? (size_t)(equals - name) - 2 : strlen(name) - 2;
+  const enum cli_option o = cli_option_named(args->command, span_of(name + 2, n));
+  return o != CLI_NONE && cli_row(args->command, o).kind == CLI_LIST ? o : CLI_NONE;
+}
+
+// One word too many: a second value of a list, or a second model.
+static int unexpected(const struct cli_args *args, int at, struct err *err) {
+  const struct cli_command_row *row = &command_rows[args->command];
+  const char *word = args->argv[at];
+  err_fill(err, ERR_USAGE, "unexpected argument '%s': usage is 'weir %s %s'", quote_str(word).s,
+           row->name, row->operands);
+  const enum cli_option list = list_before(args, at);
+  if (list != CLI_NONE)
+    return err_hint(err, "--%s takes one value: repeat it for more, as in --%s '%s'",
+                    cli_row(args->command, list).name, cli_row(args->command, list).name,
+                    quote_str(word).s);
+  if (!strchr(row->operands, ' ') && str_ends(word, ".onnx"))
+    return err_hint(err,
+                    "it takes one model; for several: for m in *.onnx; do weir %s \"$m\"; done",
+                    row->name);
+  return hint_help(args, err);
+}
+
 static int take_words(struct cli_args *args, struct err *err) {
   const struct cli_command_row *row = &command_rows[args->command];
   bool options = true;
@@ -423,9 +465,7 @@ static int take_words(struct cli_args *args, struct err *err) {
       if (cli_is_stream(word) && !takes_stream(args)) return no_stream_of_a_model(err);
       args->operand[args->n_operands++] = word;
     } else {
-      err_fill(err, ERR_USAGE, "unexpected argument '%s': usage is 'weir %s %s'", quote_str(word).s,
-               row->name, row->operands);
-      rc = hint_help(args, err);
+      rc = unexpected(args, at, err);
     }
     if (rc < 0) return -1;
   }
@@ -534,6 +574,20 @@ void cli_free(struct cli_args *args) {
   arena_free(&args->arena);
 }
 
+// The first sentence is one that scripts around onnx-conv2matmul know. The hint is the same line with
+// an output: "model.onnx" becomes "model.int4.onnx".
+static int no_output(struct cli_args *args, struct err *err) {
+  static const char *const kinds[CLI_COMMANDS] = {
+      [CLI_quantize] = "int4", [CLI_conv2matmul] = "matmul", [CLI_cast] = "fp16"};
+  const char *in = cli_operand(args, "IN"), *kind = kinds[args->command];
+  const size_t n = strlen(in) - (str_ends(in, ".onnx") ? strlen(".onnx") : 0);
+  const char *out = arena_printf(&args->arena, "%.*s.%s.onnx", (int)n, in, kind ? kind : "new");
+  err_fill(err, ERR_USAGE, "Provide an output path or use --inplace.");
+  return err_hint(err, "usage: weir %s %s [options], such as: -o %s",
+                  command_rows[args->command].name, command_rows[args->command].operands,
+                  cli_words_quote(out, &args->arena));
+}
+
 int cli_parse(struct cli_args *args, int argc, char *const *argv, struct err *err) {
   *args = (struct cli_args){.argc = argc, .argv = argv, .command = CLI_COMMANDS};
   args->operand = arena_zalloc(&args->arena, ((size_t)argc + 1) * sizeof *args->operand);
@@ -574,8 +628,7 @@ int cli_parse(struct cli_args *args, int argc, char *const *argv, struct err *er
                    quote_str(cli_operand(args, "OUT")).s,
                    quote_str(args->value[OPT_OUTPUT].text).s);
   if (args->command == CLI_shrink) return 0; // it makes names of its own
-  if (cli_lacks_output(args) && !cli_given(args, OPT_DRY_RUN))
-    return err_set(err, ERR_USAGE, "Provide an output path or use --inplace.");
+  if (cli_lacks_output(args) && !cli_given(args, OPT_DRY_RUN)) return no_output(args, err);
   return 0;
 }
 
@@ -618,6 +671,7 @@ int cli_pass_values(const struct cli_args *args, struct pass_values *values, str
                     struct err *err) {
   const struct pass *pass = cli_pass(args->command);
   pass_values_start(values, pass, arena);
+  values->by_flags = true;
   for (uint32_t o = 0; o < pass->n_options; o++) {
     const struct cli_value *v = &args->value[CLI_OPTIONS + o];
     if (!v->given) continue;

@@ -24,8 +24,10 @@ struct inspect_file {
   uint64_t size;
   struct tensor_map_use use;
   bool missing;
-  uint64_t needed; // bytes, for all of its tensors
-  const char *is;  // what it seems to be instead, where it is too short, or NULL
+  const char *unreadable; // why it is there but may not be read, or NULL
+  const char *remedy;     // what can be done about that, or ""
+  uint64_t needed;        // bytes, for all of its tensors
+  const char *is;         // what it seems to be instead, where it is too short, or NULL
 };
 
 // Something that weir could do with the model.
@@ -90,7 +92,7 @@ struct quoted inspect_count(uint64_t n);
 uint32_t inspect_uses(const struct model *m, uint32_t tensor);
 // Where it begins: false for those that lie inline and were small enough to be kept in memory.
 bool inspect_place(const struct model *m, uint32_t tensor, struct extent *at);
-// Of all files together.
+// Of all files together, those that are missing or too short as they should be.
 uint64_t inspect_bytes(const struct inspect *in);
 // Its name; for tensors of attributes "node.attribute" if they have none of their own.
 const char *inspect_tensor_name(struct inspect *in, uint32_t tensor);

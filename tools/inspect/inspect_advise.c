@@ -178,6 +178,14 @@ static bool next_is_quantize(struct inspect *in, uint64_t shrunk) {
   return true;
 }
 
+// Can weights be read? Otherwise whatever comes next would be refused.
+static bool has_its_data(const struct inspect *in) {
+  for (uint32_t f = 1; f < in->m->n_files; f++)
+    if (in->files[f].missing || in->files[f].unreadable || in->files[f].needed > in->files[f].size)
+      return false;
+  return true;
+}
+
 static void choose_next(struct inspect *in, const struct savings *shrunk) {
   const bool shrinks = is_worth_a_run(in, shrunk->before, shrunk->after);
   const uint64_t waste = wasted(in);
@@ -217,5 +225,5 @@ void inspect_advise(struct inspect *in) {
     advise(in, "cast", cast.weights, "%lu float32 weight%s as float16 or bfloat16: about %s in all",
            cast.weights, plural(cast.weights), size_with(in, cast.before, cast.after).s);
   if (in->m->n_files > 0) advise_convert(in);
-  choose_next(in, &shrunk);
+  if (has_its_data(in)) choose_next(in, &shrunk);
 }

@@ -6,6 +6,7 @@
 // not depend on who shows it.
 #include "inspect.h"
 
+#include "hints.h"
 #include "load.h"
 
 #include <stdio.h>
@@ -174,8 +175,22 @@ static void gather_needed(struct inspect *in) {
   }
   for (uint32_t f = 1; f < in->m->n_files; f++) {
     struct inspect_file *file = &in->files[f];
-    if (!file->missing && file->needed > file->size)
+    if (!sources_is_absent(in->sources, f) && file->needed > file->size)
       file->is = load_looks_like(in->sources, f).what;
+  }
+}
+
+// A file that was not opened is missing, or there is a reason not to read it.
+static void gather_absent(struct inspect *in) {
+  for (uint32_t f = 1; f < in->m->n_files; f++) {
+    struct inspect_file *file = &in->files[f];
+    struct err why;
+    if (!sources_is_absent(in->sources, f)) continue;
+    file->missing = true;
+    if (!sources_why_absent(in->sources, f, &why) || why.kind != ERR_PERMISSION) continue;
+    file->missing = false;
+    file->unreadable = arena_string(&in->arena, span_str(why.msg));
+    file->remedy = arena_string(&in->arena, span_str(hints_of(&why).s));
   }
 }
 
@@ -195,10 +210,9 @@ void inspect_gather(struct inspect *in, const struct model *m, struct sources *s
   tensor_map_init(&in->map, m, false);
   in->files = arena_zalloc(&in->arena, (m->n_files + 1u) * sizeof *in->files);
   for (uint32_t f = 0; f < m->n_files; f++)
-    in->files[f] = (struct inspect_file){.name = m->files[f].name,
-                                         .size = m->files[f].size,
-                                         .use = tensor_map_use(&in->map, f),
-                                         .missing = sources_is_absent(sources, f)};
+    in->files[f] = (struct inspect_file){
+        .name = m->files[f].name, .size = m->files[f].size, .use = tensor_map_use(&in->map, f)};
+  gather_absent(in);
   gather_needed(in);
   inspect_weights(in);
   inspect_advise(in);

@@ -25,6 +25,7 @@ static void put_files(struct json_out *j, const struct inspect *in) {
     json_put_text(j, "name", file->name);
     json_put_uint(j, "bytes", file->size);
     if (file->missing) json_put_bool(j, "missing", true);
+    if (file->unreadable) json_put_text(j, "unreadable", file->unreadable);
     if (file->needed > file->size) json_put_uint(j, "bytes_needed", file->needed);
     json_put_uint(j, "tensors", file->use.places);
     json_put_uint(j, "used_bytes", file->use.used);

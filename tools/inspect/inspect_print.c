@@ -98,9 +98,10 @@ static void print_sum(const char *label, struct inspect_sum sum) {
 
 static void print_file(const struct inspect_file *file) {
   const uint64_t unused = file->size - min_u64(file->size, file->use.used);
-  printf("%-10s %s: %lu tensor%s", file->missing ? "missing" : quote_bytes(file->size).s,
+  const char *instead = file->missing ? "missing" : file->unreadable ? "unreadable" : NULL;
+  printf("%-10s %s: %lu tensor%s", instead ? instead : quote_bytes(file->size).s,
          quote_str(file->name).s, file->use.places, plural(file->use.places));
-  if (file->missing)
+  if (instead)
     printf(" (%s)", quote_bytes(file->use.used).s);
   else if (file->needed > file->size)
     printf(", too short: %s needed%s%s", quote_bytes(file->needed).s, file->is ? "; it " : "",
@@ -109,12 +110,14 @@ static void print_file(const struct inspect_file *file) {
     printf(", %s in no tensor (%s of it padding)", quote_bytes(unused).s,
            quote_bytes(file->use.padding).s);
   putchar('\n');
+  if (file->unreadable)
+    printf(*file->remedy ? "%11s%s (%s)\n" : "%11s%s\n", "", file->unreadable, file->remedy);
 }
 
 uint64_t inspect_bytes(const struct inspect *in) {
   uint64_t all = 0;
   for (uint32_t f = 0; f < in->m->n_files; f++)
-    all += in->files[f].size;
+    all += max_u64(in->files[f].size, in->files[f].needed);
   return all;
 }
 

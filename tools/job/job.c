@@ -129,6 +129,15 @@ static int run_and_seal(struct job *job, struct err *err) {
   return rc;
 }
 
+// Said last: before an error that ends the run it would only be in the way.
+static void warn_of_name(struct job *job) {
+  if (job->refusal.kind != ERR_NONE || !str_ends(path_base(job->in_path), ".onnx") ||
+      str_ends(job->out.onnx_name, ".onnx"))
+    return;
+  job_warn(job, "the name of the output '%s' does not end in '.onnx', but it is an ONNX model",
+           quote_path(job->out.path).s);
+}
+
 static int write_json_report(struct job *job, struct err *err) {
   int rc = 0;
   if (job->report_file.path) {
@@ -157,6 +166,7 @@ int job_finish(struct job *job, struct err *err) {
     return -1;
   }
   if (job->nothing_to_write && job_look_ahead(job, err)) return -1;
+  warn_of_name(job);
   const int rc = write_json_report(job, err);
   if (!cli_stdout_is_taken(job->args)) job_report_print(job);
   if (rc) return -1;

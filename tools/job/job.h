@@ -166,7 +166,7 @@ int job_look_ahead(struct job *job, struct err *err);
 uint64_t job_index_peak(const struct job *job);
 uint64_t job_memory_limit(const struct job *job);
 // A dry run's lines.
-void job_dry_run_print(const struct job *job);
+void job_dry_run_print(struct job *job);
 
 // job_resume.c. A run that was interrupted between its last renames is completed before anything
 // else: true (and *rc is the command's result) if there was one for this output.
@@ -180,6 +180,14 @@ void job_report_write(struct job *job, struct json_out *j);
 // On standard output: a line where a command may have many models, else indented.
 int job_report_indent(const struct cli_args *args);
 void job_report_print(struct job *job);
+// The files of the output in the order in which people are told of them, the .onnx first.
+struct job_file {
+  const char *name;
+  const char *shown; // from where the user is, quoted
+  uint64_t size;     // as planned; 0: known once it is written
+};
+uint32_t job_n_files(const struct job *job);
+struct job_file job_file(struct job *job, uint32_t k);
 void job_report_file(struct json_out *j, const char *name, uint64_t size); // {"name":…,"size":…}
 // Is a report asked for at all; on standard output?
 bool job_wants_report(const struct cli_args *args);

@@ -60,14 +60,15 @@ uint64_t job_memory_limit(const struct job *job) {
   return job_index_peak(job) + job->memory + PROGRAM_BYTES;
 }
 
-void job_dry_run_print(const struct job *job) {
+void job_dry_run_print(struct job *job) {
   if (job->out.absent)
     printf("OUT not given: names and sizes as for an output with the input's name, in the same "
            "folder\n");
   printf("would write:\n");
-  for (uint32_t i = 0; i < job->plan.n_outputs; i++)
-    printf("  %s  %s\n", quote_str(job->plan.outputs[i].name).s,
-           report_size(job->plan.outputs[i].size).s);
+  for (uint32_t k = 0; k < job_n_files(job); k++) {
+    const struct job_file f = job_file(job, k);
+    printf(f.size ? "  %s  %s\n" : "  %s\n", f.shown, report_size(f.size).s);
+  }
   const char *writable = job->ahead.folder_writable ? "is writable" : "is NOT writable";
   if (!job->out.absent && !job->ahead.output_exists)
     printf("output: '%s' does not exist yet\n", quote_str(job->out.path).s);
@@ -93,7 +94,7 @@ void job_dry_run_print(const struct job *job) {
   const struct run_doubts doubts = run_doubts(&job->plan);
   if (doubts.overflow || doubts.nonfinite)
     printf("not checked (a dry run reads no weights): %s%s%s\n",
-           doubts.overflow ? "too large for their new type" : "",
+           doubts.overflow ? "values too large for the new type" : "",
            doubts.overflow && doubts.nonfinite ? ", " : "",
            doubts.nonfinite ? "NaN and infinities" : "");
   if (job->refusal.kind != ERR_NONE)

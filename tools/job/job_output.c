@@ -168,13 +168,15 @@ bool job_output_is_closed(const struct job *job) {
          (st.st_mode & 0044) != 0044;
 }
 
-// Is this base name taken in the output's folder? Not by a file of the model that is replaced.
+// Is this base name taken in the output's folder? Not by a file of the model that is replaced; a dry
+// run that is refused for want of --force has the names of the run that is not.
 bool job_output_taken(void *ctx, const char *name) {
   struct job *job = ctx;
   struct stat st;
   if (job->out.folder_is_above || fstatat(job->out.dest, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
     return false;
-  if (job->out.replace && seal_may_replace(job->out.dest, job->out.onnx_name, name)) return false;
+  const bool replace = job->out.replace || job->nothing_to_write;
+  if (replace && seal_may_replace(job->out.dest, job->out.onnx_name, name)) return false;
   if (sources_find_inode(job->sources, st.st_dev, st.st_ino) != NO_ID)
     job->out.taken_by_source = arena_string(&job->arena, span_str(name));
   return true;

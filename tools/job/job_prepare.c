@@ -49,11 +49,6 @@ int job_open(struct job *job, const struct cli_args *args, struct err *err) {
   if (rc == 0) rc = job_load(job, err);
   if (rc == 0) rc = job_output_open(job, err);
   if (rc == 0 && job_output_check(job, &why)) rc = job_refused(job, &why, err);
-  if (rc == 0 && str_ends(path_base(job->in_path), ".onnx") &&
-      !str_ends(job->out.onnx_name, ".onnx"))
-    job_warn(job,
-             "the name of the output '%s' does not end in '.onnx'; an ONNX model is written anyway",
-             quote_path(job->out.path).s);
   if (rc) job_close(job);
   return rc;
 }

@@ -128,33 +128,53 @@ uint64_t job_input_bytes(const struct job *job) {
 
 // ---- for people ---------------------------------------------------------------------------------
 
-// "int4/encoder.onnx (522 kB)", as far as the user's folder.
-static void print_written(struct job *job, const char *name, const char *before) {
-  struct stat at;
-  const int above = (int)(job->out.onnx_name - job->out.path);
-  if (fstatat(job->out.dest, name, &at, AT_SYMLINK_NOFOLLOW)) return;
-  printf("%s%s (%s)", before,
-         quote_str(arena_printf(&job->arena, "%.*s%s", above, job->out.path, name)).s,
-         quote_bytes((uint64_t)at.st_size).s);
+// The model first: it is the name that is given to others. Then the data, the manifest, the digests.
+uint32_t job_n_files(const struct job *job) {
+  return job->plan.n_outputs + !cli_flag(job->args, OPT_NO_MANIFEST) +
+         cli_flag(job->args, OPT_TENSOR_DIGESTS);
 }
 
-// The model first: it is the name that is given to others.
-static void print_files(struct job *job) {
-  char name[256];
-  print_written(job, job->out.onnx_name,
-                job->unchanged ? "unchanged, since they have the same bytes already: " : "wrote ");
-  for (uint32_t i = 0; i < job->plan.n_outputs; i++)
-    if (strcmp(job->plan.outputs[i].name, job->out.onnx_name) != 0)
-      print_written(job, job->plan.outputs[i].name, ", ");
-  if (!cli_flag(job->args, OPT_NO_MANIFEST)) {
-    manifest_name(name, job->out.onnx_name);
-    print_written(job, name, ", ");
+struct job_file job_file(struct job *job, uint32_t k) {
+  const struct plan *p = &job->plan;
+  const int above = (int)(job->out.onnx_name - job->out.path);
+  char derived[256];
+  struct job_file f = {derived, NULL, 0};
+  if (k < p->n_outputs) { // the plan has the .onnx last
+    const struct plan_output *out = &p->outputs[k ? k - 1 : p->n_outputs - 1];
+    f.name = out->name;
+    f.size = out->size;
+  } else if (k == p->n_outputs && !cli_flag(job->args, OPT_NO_MANIFEST)) {
+    manifest_name(derived, job->out.onnx_name);
+  } else {
+    manifest_tensors_name(derived, job->out.onnx_name);
   }
-  if (cli_flag(job->args, OPT_TENSOR_DIGESTS)) {
-    manifest_tensors_name(name, job->out.onnx_name);
-    print_written(job, name, ", ");
+  f.name = arena_string(&job->arena, span_str(f.name));
+  const char *path = arena_printf(&job->arena, "%.*s%s", above, job->out.path, f.name);
+  f.shown = arena_string(&job->arena, span_str(quote_str(path).s));
+  return f;
+}
+
+// "wrote int4/encoder.onnx (522 kB), …", each as far as the user's folder.
+static void print_files(struct job *job) {
+  struct stat at;
+  const char *before =
+      job->unchanged ? "unchanged, since they have the same bytes already: " : "wrote ";
+  for (uint32_t k = 0; k < job_n_files(job); k++) {
+    const struct job_file f = job_file(job, k);
+    if (fstatat(job->out.dest, f.name, &at, AT_SYMLINK_NOFOLLOW)) continue;
+    printf("%s%s (%s)", before, f.shown, quote_bytes((uint64_t)at.st_size).s);
+    before = ", ";
   }
   putchar('\n');
+}
+
+// An output that grew, most of all by what puts its tensors at aligned places, says so.
+static void print_padding(const struct plan *p, uint64_t before, uint64_t after) {
+  uint64_t padding = 0;
+  for (uint32_t i = 0; i < p->n_segments; i++)
+    if (p->segments[i].kind == SEGMENT_ZERO) padding += p->segments[i].len;
+  if (after > before && padding > (after - before) / 2)
+    printf(", %s of it for alignment", quote_bytes(padding).s);
 }
 
 // Four lines at most.
@@ -168,8 +188,10 @@ void job_report_print(struct job *job) {
     printf("%s\n", told.line);
     if (!dry) return;
   } else {
-    printf("%s%s: %s -> %s (%.1f %%)", dry ? "dry run: " : "", told.did, quote_bytes(before).s,
+    printf("%s%s: %s -> %s (%.1f %%", dry ? "dry run: " : "", told.did, quote_bytes(before).s,
            quote_bytes(after).s, before ? 100.0 * (double)after / (double)before : 100.0);
+    print_padding(&job->plan, before, after);
+    printf(")");
     if (!dry)
       printf(" in %s, %s of memory", report_seconds(report_clock() - job->began).s,
              quote_bytes(report_peak_memory()).s);

@@ -136,6 +136,14 @@ int pass_job_take_flags(struct pass_job *pj, const struct cli_args *args, struct
   return pass_values_read(&step->values, &p->arena, err);
 }
 
+// The model and its weights say so, so it holds without an OUT too.
+static int refuse(void *ctx, const struct err *why, struct err *err) {
+  struct job *job = ctx;
+  if (job->nothing_to_write && job->refusal.kind == ERR_NONE) job->refusal = *why;
+  if (!job->nothing_to_write) *err = *why;
+  return job->nothing_to_write ? 0 : -1;
+}
+
 struct pass_env pass_job_env(struct pass_job *pj, struct job *job) {
   return (struct pass_env){.m = &job->model,
                            .edits = &job->edits,
@@ -146,7 +154,9 @@ struct pass_env pass_job_env(struct pass_job *pj, struct job *job) {
                            .ask = job_stage_ask,
                            .ask_ctx = job,
                            .read = job_look,
-                           .read_ctx = job};
+                           .read_ctx = job,
+                           .refuse = refuse,
+                           .refuse_ctx = job};
 }
 
 static int make_edits(struct job *job, struct pass_job *pj, const int64_t *overcount,

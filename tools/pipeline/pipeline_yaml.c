@@ -141,7 +141,8 @@ struct option {
 // The current scalar as the value, or one more element, of an option.
 static int put_word(struct reader *r, const struct option *x) {
   struct err why = {0};
-  if (is_null(r) || word(r).n == 0) return refuse(r, "option '%s' has no value", x->row->name);
+  if (is_null(r) || word(r).n == 0)
+    return refuse(r, "option '%s' has no value", pass_values_key(x->row, &r->p->arena));
   for (uint32_t i = 0; i < x->n; i++)
     if (x->o[i] != NO_ID && pass_values_put(x->of[i], x->o[i], word(r), &r->p->arena, &why))
       return refuse_word(r, r->event.start_mark, &why);
@@ -154,7 +155,8 @@ static int read_value(struct reader *r, const struct option *x) {
   for (uint32_t i = 0; i < x->n; i++) {
     if (x->o[i] == NO_ID) continue;
     if (x->of[i]->pass->options[x->o[i]].kind != PASS_LIST)
-      return refuse(r, "option '%s' takes one value, not a list", x->row->name);
+      return refuse(r, "option '%s' takes one value, not a list",
+                    pass_values_key(x->row, &r->p->arena));
     x->of[i]->of[x->o[i]].n_list = 0; // the preset goes also for an empty list
     x->of[i]->of[x->o[i]].given = true;
   }

@@ -93,10 +93,15 @@ static struct span rest_of(struct span text, size_t used) {
 
 // ---- values ------------------------------------------------------------------------------------
 
-static int bad_value(const struct pass_option *row, struct span text, const char *wanted,
-                     struct err *err) {
-  return err_set(err, ERR_USAGE, "invalid value '%s' for %s: use %s", quote(text).s, row->name,
-                 wanted);
+// The option is called what the user typed.
+static int bad_value(const struct pass_values *v, const struct pass_option *row, struct span text,
+                     const char *wanted, struct err *err) {
+  struct arena scratch = {0};
+  err_fill(err, ERR_USAGE, "invalid value '%s' for %s%s: use %s", quote(text).s,
+           v->by_flags ? "--" : "", v->by_flags ? row->name : pass_values_key(row, &scratch),
+           wanted);
+  arena_free(&scratch);
+  return -1;
 }
 
 struct span pass_values_word(const char *metavar, char between, uint32_t k) {
@@ -145,28 +150,30 @@ static void add_element(struct pass_value *v, const char *text, struct arena *a)
   v->list[v->n_list++] = text;
 }
 
-static int put_words(const struct pass_option *row, struct pass_value *v, struct span text,
-                     struct arena *a, struct err *err) {
+static int put_words(struct pass_values *v, uint32_t option, struct span text, struct arena *a,
+                     struct err *err) {
+  const struct pass_option *row = &v->pass->options[option];
   uint32_t at;
   while (text.n > 0) {
     const uint8_t *comma = memchr(text.at, ',', text.n);
     struct span word = span_of(text.at, comma ? (size_t)(comma - text.at) : text.n);
     const char *name = known_word(row, ',', word, &at, a);
-    if (!name) return bad_value(row, word, row->metavar, err);
-    add_element(v, name, a);
+    if (!name) return bad_value(v, row, word, row->metavar, err);
+    add_element(&v->of[option], name, a);
     size_t used = word.n + (comma != NULL);
     text = span_of(text.at + used, text.n - used);
   }
   return 0;
 }
 
-static int put_elements(const struct pass_option *row, struct pass_value *v, struct span text,
-                        struct arena *a, struct err *err) {
+static int put_elements(struct pass_values *v, uint32_t option, struct span text, struct arena *a,
+                        struct err *err) {
+  const struct pass_option *row = &v->pass->options[option];
   for (size_t at = 0, end; at <= text.n; at = end + 1) {
     for (end = at; end < text.n && text.at[end] != ',';)
       end++;
-    if (end == at) return bad_value(row, text, row->metavar, err);
-    add_element(v, arena_string(a, span_of(text.at + at, end - at)), a);
+    if (end == at) return bad_value(v, row, text, row->metavar, err);
+    add_element(&v->of[option], arena_string(a, span_of(text.at + at, end - at)), a);
   }
   return 0;
 }
@@ -207,15 +214,15 @@ int pass_values_put(struct pass_values *v, uint32_t option, struct span text, st
     if (no_text)
       wanted = row->metavar;
     else if (strchr(row->metavar, ','))
-      rc = put_words(row, x, text, a, err);
+      rc = put_words(v, option, text, a, err);
     else if (row->commas)
-      rc = put_elements(row, x, text, a, err);
+      rc = put_elements(v, option, text, a, err);
     else
       add_element(x, arena_string(a, text), a);
     break;
   }
   x->given = true;
-  return wanted ? bad_value(row, text, wanted, err) : rc;
+  return wanted ? bad_value(v, row, text, wanted, err) : rc;
 }
 
 void pass_values_start(struct pass_values *v, const struct pass *pass, struct arena *a) {
@@ -303,12 +310,12 @@ static int parse_pair(struct pass_values *v, struct span text, struct arena *a, 
   if (o == NO_ID) return -1;
   const struct pass_option *row = &v->pass->options[o];
   if (n == text.n && row->kind != PASS_FLAG) {
-    err_fill(err, ERR_USAGE, "option '%s' of pass '%s' needs a value: %s", row->name, v->pass->name,
-             row->metavar);
+    err_fill(err, ERR_USAGE, "option '%s' of pass '%s' needs a value: %s", pass_values_key(row, a),
+             v->pass->name, row->metavar);
     return err_hint(err, "write %s=...", pass_values_key(row, a));
   }
   if (n == text.n) return pass_values_put(v, o, span_of(text.at, 0), a, err);
-  if (n + 1 == text.n) return bad_value(row, span_of(text.at, 0), "a value after '='", err);
+  if (n + 1 == text.n) return bad_value(v, row, span_of(text.at, 0), "a value after '='", err);
   return parse_value(v, o, rest_of(text, n + 1), a, err);
 }
 

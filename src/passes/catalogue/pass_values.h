@@ -11,6 +11,7 @@ struct pass_values {
   const struct pass *pass;
   struct pass_value *of; // by option
   void *options;         // NULL before pass_values_read
+  bool by_flags;         // for messages: options are typed as --flags, not as keys
 };
 
 // The presets of a pass. Strings and lists of values lie in *a or are literals; so does all that

@@ -200,8 +200,16 @@ static struct span name_at(const struct choosing *c, uint32_t site) {
   return model_name(c->m, c->sites[site].name);
 }
 
+// What people know it by: the node that uses it, as far as it has a name.
+static struct span layer_at(const struct choosing *c, uint32_t site) {
+  const uint32_t name = c->m->nodes[c->sites[site].node].name;
+  return name == c->m->empty ? name_at(c, site) : model_name(c->m, name);
+}
+
 static int fail_gate(const struct choosing *c, struct err *err) {
-  char list[600] = "";
+  const struct pass_env *env = c->work->k.env;
+  char list[700] = "";
+  struct err why = {0};
   uint32_t n = 0;
   for (uint32_t i = 0; i < c->n_sites; i++) {
     const struct weight *w = told_at(c, i);
@@ -209,13 +217,22 @@ static int fail_gate(const struct choosing *c, struct err *err) {
     const struct figures *f = &c->answers[w->options[0].figures];
     const size_t at = strlen(list);
     if (n++ < NAMED)
-      snprintf(list + at, sizeof list - at, "%s'%.40s' (%.2f dB)", at ? ", " : "",
-               quote(name_at(c, i)).s, figures_sqnr_db(f));
+      snprintf(list + at, sizeof list - at, "%s'%.60s' (%.2f dB)", at ? ", " : "",
+               quote(layer_at(c, i)).s, figures_sqnr_db(f));
   }
   if (n == 0) return 0;
-  err_set(err, ERR_FAIL, "%u of %u weights %s the gate: %s%s", n, c->n_told,
-          n == 1 ? "misses" : "miss", list, n > NAMED ? ", …" : "");
-  return err_hint(err, "--gate-action raise gives them 8 bits, skip leaves them as they are");
+  err_fill(&why, ERR_FAIL, "%u of %u weights %s the gate: %s%s", n, c->n_told,
+           n == 1 ? "misses" : "miss", list, n > NAMED ? ", …" : "");
+  err_fill_hint(&why, "--gate-action raise gives them 8 bits, skip leaves them as they are");
+  if (env->refuse) return env->refuse(env->refuse_ctx, &why, err);
+  *err = why;
+  return -1;
+}
+
+// After a refusal that a dry run goes on from: all is quantized as if there were no gate.
+static void forget_gates(struct choosing *c) {
+  for (uint32_t i = 0; i < c->n_weights; i++)
+    if (c->weights[i].n_allowed == 0) c->weights[i].n_allowed = c->weights[i].n;
 }
 
 static void raise_weight(struct choosing *c, struct weight *w) {
@@ -231,10 +248,10 @@ static void warn_still(struct choosing *c) {
   for (uint32_t i = 0; i < c->n_sites; i++) {
     const struct weight *w = told_at(c, i);
     if (w && w->still)
-      kit_warn(&c->work->k,
-               arena_printf(&c->arena, "weight '%s' misses the gate with 8 bits too",
-                            quote(name_at(c, i)).s),
-               NULL);
+      kit_warn(
+          &c->work->k,
+          arena_printf(&c->arena, "'%s' misses the gate with 8 bits too", quote(layer_at(c, i)).s),
+          NULL);
   }
 }
 
@@ -251,7 +268,10 @@ static int apply_gates(struct choosing *c, struct err *err) {
     if (c->o->gate_action == MATMULNBITS_SKIP) w->left = "gate";
   }
   warn_still(c);
-  return c->o->gate_action == MATMULNBITS_FAIL ? fail_gate(c, err) : 0;
+  if (c->o->gate_action != MATMULNBITS_FAIL) return 0;
+  if (fail_gate(c, err)) return -1;
+  forget_gates(c);
+  return 0;
 }
 
 // ---- the budget --------------------------------------------------------------------------------

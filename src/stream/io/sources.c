@@ -38,6 +38,11 @@ struct source {
   int fd;                // -1: closed
   uint32_t older, newer; // of those that are open and not pinned; NO_ID ends the list
   bool name_only;        // never opened
+  struct {
+    enum err_kind kind; // ERR_NONE: nothing went wrong
+    enum err_reason reason;
+    const char *msg, *hint;
+  } absence; // why
 };
 
 struct sources {
@@ -336,6 +341,24 @@ const char *sources_given(const struct sources *s) {
 
 bool sources_is_absent(const struct sources *s, uint32_t file) {
   return s->rows[file].name_only;
+}
+
+void sources_absent_because(struct sources *s, uint32_t file, const struct err *why) {
+  struct source *f = &s->rows[file];
+  assert(f->name_only);
+  f->absence.kind = why->kind;
+  f->absence.reason = why->reason;
+  f->absence.msg = arena_string(&s->arena, span_str(why->msg));
+  f->absence.hint = arena_string(&s->arena, span_str(why->hint));
+}
+
+bool sources_why_absent(const struct sources *s, uint32_t file, struct err *why) {
+  const struct source *f = &s->rows[file];
+  if (f->absence.kind == ERR_NONE) return false;
+  *why = (struct err){.kind = f->absence.kind, .reason = f->absence.reason};
+  snprintf(why->msg, sizeof why->msg, "%s", f->absence.msg);
+  snprintf(why->hint, sizeof why->hint, "%s", f->absence.hint);
+  return true;
 }
 
 const char *sources_folder(const struct sources *s) {

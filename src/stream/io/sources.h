@@ -41,6 +41,9 @@ int sources_add(struct sources *s, struct span location, uint32_t *file, struct 
 // its data, or with what there is of it (load.h); such a file cannot be read. sources_add gives it
 // as it is from then on.
 int sources_add_name(struct sources *s, struct span location, uint32_t *file, struct err *err);
+// Why a file is there by name only; and the same error again, false if there was none.
+void sources_absent_because(struct sources *s, uint32_t file, const struct err *why);
+bool sources_why_absent(const struct sources *s, uint32_t file, struct err *why);
 
 uint32_t sources_count(const struct sources *s);
 const char *sources_name(const struct sources *s, uint32_t file); // as written; row 0: base name

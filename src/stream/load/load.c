@@ -316,13 +316,27 @@ static int skip_field(struct loader *l, struct frame *f, const struct wire_field
   return keep_field(l, f, (struct place){wf->start, wire_offset(&l->w) - wf->start});
 }
 
+// What cannot be read after the graph, and does not begin as a field of a model would, was appended to the
+// file; a file that is cut off ends within something known.
+static int after_the_graph(struct loader *l, const struct frame *f, const struct wire_field *wf) {
+  const struct schema_field *field = onnx_schema_field(f->message, wf->number);
+  const bool known = field && type_fits(field->form, wf->type);
+  if (l->depth > 0 || l->m->main_graph == NO_ID || known || l->err->kind != ERR_MODEL) return -1;
+  l->err->hint[0] = '\0';
+  return err_hint(l->err,
+                  "the model ends at byte %lu, and what follows is not part of it: was something "
+                  "appended to the file?",
+                  wf->start);
+}
+
 static int take_field(struct loader *l) {
   struct frame *f = frame_top(l);
-  struct wire_field wf;
-  if (wire_next(&l->w, f->end, &wf, l->err)) return -1;
+  struct wire_field wf = {.start = wire_offset(&l->w)};
+  if (wire_next(&l->w, f->end, &wf, l->err)) return after_the_graph(l, f, &wf);
   const struct schema_field *field = onnx_schema_field(f->message, wf.number);
-  if (!field) return skip_field(l, f, &wf, true);
-  if (!type_fits(field->form, wf.type)) return wrong_type(l, f, field, &wf);
+  if (!field) return skip_field(l, f, &wf, true) ? after_the_graph(l, f, &wf) : 0;
+  if (!type_fits(field->form, wf.type))
+    return wrong_type(l, f, field, &wf) ? after_the_graph(l, f, &wf) : 0;
   if (field->form == FORM_MESSAGE) return begin_message(l, field, &wf);
   if (f->dropped) return skip_field(l, f, &wf, false);
   switch ((enum field_role)field->role) {

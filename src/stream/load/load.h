@@ -16,9 +16,9 @@ struct load_options {
   struct load_limits limits;       // zero: defaults
   const struct fault_sink *faults; // NULL: errors end the load, notes and warnings are dropped
   bool no_external;                // do not open data files (tensors keep location and length)
-  bool no_matter_the_data; // data files may be missing or too short: what lies in them keeps
-                           // location and length, and the load goes on
-  uint32_t *warnings;      // how many the check of the structure has (check.h), or NULL
+  bool no_matter_the_data; // data files may be missing, not allowed to be read (or be links) or too
+      // short: what lies in them keeps location and length, and the load goes on
+  uint32_t *warnings; // how many the check of the structure has (check.h), or NULL
 };
 
 // Fills an initialized model from sources (file 0), adding data files as it meets them. Streams the

@@ -129,8 +129,9 @@ static int find_range(struct loader *l, const struct row_name *who, struct span 
     return *usable ? 0 : load_fault_from(l, row_place(who).s, &cause);
   }
   if (sources_add(l->s, location, &out->file, &cause)) {
-    // ERR_MODEL: the text itself; and without a sink only what is missing is no matter.
-    const bool tolerable = l->options.faults || cause.kind == ERR_INPUT;
+    // ERR_MODEL: the text itself; and without a sink a disk that fails is a matter.
+    const bool tolerable =
+        l->options.faults || cause.kind == ERR_INPUT || cause.kind == ERR_PERMISSION;
     struct err ignored = {0};
     if (cause.kind == ERR_MODEL || !goes_on(l) || !tolerable ||
         sources_add_name(l->s, location, &out->file, &ignored))
@@ -139,6 +140,7 @@ static int find_range(struct loader *l, const struct row_name *who, struct span 
                                                 .hint = keep(l, cause.hint),
                                                 .kind = cause.kind,
                                                 .reason = cause.reason};
+    sources_absent_because(l->s, out->file, &cause);
   }
   if (load_external_readable(l, out)) {
     *usable = true;

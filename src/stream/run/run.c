@@ -312,7 +312,10 @@ static int conclude(struct run *r, struct arena *a, struct err *err) {
     return -1;
   }
   if (done < n)
-    return err_set(err, ERR_RETRY, "interrupted at %u %%; nothing is lost", per_cent_done(r));
+    return err_set(
+        err, ERR_RETRY,
+        "interrupted: finished units (%u %%) are kept, unfinished ones will be written again",
+        per_cent_done(r));
   if (refuse_overflows(r, a, err) != 0) return -1;
   r->told.bytes_done = r->told.bytes_total;
   r->told.work_done = r->told.work_total;

@@ -297,12 +297,20 @@ bool staging_is_of_job(const struct staging *st, const char *version, const char
   return same;
 }
 
+static void say_nothing_recorded(const struct opening *o) {
+  const uint64_t bytes = staging_folder_bytes(o->st->folder);
+  if (bytes == 0) return;
+  say(o, "the interrupted run had not finished its first unit: %s will be written again",
+      quote_bytes(bytes).s);
+}
+
 // Goes on with what an interrupted run of this plan left. If it had recorded nothing yet, it may have been
 // ended at any point of its beginning: then the header is ours.
 static int go_on_with(const struct opening *o, const struct staging_header *h) {
   struct staging *st = o->st;
   if (staging_check_entries(st, o->err) || take_over(o, h)) return -1;
   if (staging_done_count(st) > 0) return 0;
+  say_nothing_recorded(o);
   return staging_header_write(st->folder, o->p->id, o->s, o->options, st->header_sha256, o->err);
 }
 
