@@ -28,6 +28,7 @@ static const struct cli_command_row command_rows[CLI_COMMANDS] = {
 #define ON(stem) (1u << CLI_##stem)
 #define REWRITERS (ON(conv2matmul) | ON(quantize) | ON(shrink) | ON(cast) | ON(run))
 #define WRITERS (REWRITERS | ON(convert) | ON(replay))
+#define ONE_MODEL_WRITERS (WRITERS & ~ON(shrink))
 #define ALL ((1u << CLI_COMMANDS) - 1)
 static const struct cli_option_row option_rows[CLI_OPTIONS] = {
 #define OPTION(id, name, letter, kind, metavar, preset, commands, group, help)                     \
@@ -43,13 +44,21 @@ static_assert(CLI_COMMANDS <= 32, "cli_option_row.commands has a bit for every c
 static const struct {
   enum cli_option a, b;
 } exclusions[] = {
-    {OPT_EXTERNAL, OPT_INLINE},   {OPT_INLINE, OPT_DATA_FILE},
-    {OPT_INLINE, OPT_ALIGN},      {OPT_QUIET, OPT_PROGRESS},
-    {OPT_DRY_RUN, OPT_RESUME},    {OPT_RESUME, OPT_FRESH},
-    {OPT_PASS, OPT_CONFIG},       {OPT_JSON, OPT_CSV},
-    {OPT_COLOR, OPT_NO_COLOR},    {OPT_JSON, OPT_REPORT_JSON_STDOUT},
-    {OPT_OUTPUT_DIR, OPT_OUTPUT}, {OPT_OUTPUT_DIR, OPT_INPLACE},
-    {OPT_SUFFIX, OPT_OUTPUT},     {OPT_SUFFIX, OPT_INPLACE},
+    {OPT_EXTERNAL, OPT_INLINE},
+    {OPT_INLINE, OPT_DATA_FILE},
+    {OPT_INLINE, OPT_ALIGN},
+    {OPT_INLINE, OPT_SPLIT},
+    {OPT_QUIET, OPT_PROGRESS},
+    {OPT_DRY_RUN, OPT_RESUME},
+    {OPT_RESUME, OPT_FRESH},
+    {OPT_PASS, OPT_CONFIG},
+    {OPT_JSON, OPT_CSV},
+    {OPT_COLOR, OPT_NO_COLOR},
+    {OPT_JSON, OPT_REPORT_JSON_STDOUT},
+    {OPT_OUTPUT_DIR, OPT_OUTPUT},
+    {OPT_OUTPUT_DIR, OPT_INPLACE},
+    {OPT_SUFFIX, OPT_OUTPUT},
+    {OPT_SUFFIX, OPT_INPLACE},
 };
 
 const struct cli_command_row *cli_command_row(enum cli_command command) {

@@ -52,6 +52,7 @@ enum cli_kind {
 // everywhere.
 enum cli_group {
   CLI_OWN,
+  CLI_LAYOUT,
   CLI_OUTPUT,
   CLI_RECORDS,
   CLI_READING,

@@ -15,6 +15,8 @@
 #include <stdarg.h>
 #include <sys/stat.h>
 
+enum { DATA_FILES_NAMED = 3 };
+
 void job_report_file(struct json_out *j, const char *name, uint64_t size) {
   json_object(j);
   json_put_text(j, "name", name);
@@ -40,6 +42,7 @@ static void write_common(const struct job *job, struct json_out *j) {
   json_put_object(j, "weir");
   json_put_uint(j, "bytes_cloned", job->stats.bytes_cloned);
   json_put_uint(j, "bytes_written", job->stats.bytes_written);
+  json_put_uint(j, "data_files", job->plan.n_outputs - 1);
   if (dry) json_put_known(j, "disk_free_bytes", ahead->space.known, ahead->space.free_bytes);
   if (dry) json_put_uint(j, "disk_needed_bytes", ahead->space.needed_bytes);
   json_put_bool(j, "dry_run", dry);
@@ -138,14 +141,29 @@ static void print_written(struct job *job, const char *name, const char *before)
          quote_bytes((uint64_t)at.st_size).s);
 }
 
+// Up to three data files by name, more of them as a range.
+static void print_data_files(struct job *job) {
+  const struct plan *p = &job->plan;
+  const uint32_t n = p->n_outputs - 1;
+  const int above = (int)(job->out.onnx_name - job->out.path);
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    if (n <= DATA_FILES_NAMED) print_written(job, p->outputs[i].name, ", ");
+    bytes += p->outputs[i].size;
+  }
+  if (n > DATA_FILES_NAMED)
+    printf(
+        ", %s to %s (%u data files, %s)",
+        quote_str(arena_printf(&job->arena, "%.*s%s", above, job->out.path, p->outputs[0].name)).s,
+        quote_str(p->outputs[n - 1].name).s, n, quote_bytes(bytes).s);
+}
+
 // The model first: it is the name that is given to others.
 static void print_files(struct job *job) {
   char name[256];
   print_written(job, job->out.onnx_name,
                 job->unchanged ? "unchanged, since they have the same bytes already: " : "wrote ");
-  for (uint32_t i = 0; i < job->plan.n_outputs; i++)
-    if (strcmp(job->plan.outputs[i].name, job->out.onnx_name) != 0)
-      print_written(job, job->plan.outputs[i].name, ", ");
+  print_data_files(job);
   if (!cli_flag(job->args, OPT_NO_MANIFEST)) {
     manifest_name(name, job->out.onnx_name);
     print_written(job, name, ", ");
