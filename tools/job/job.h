@@ -144,6 +144,10 @@ int job_layout_read(struct job *job, const struct json_value *v, struct err *err
 
 // job_output.c. split fills dest_folder and onnx_name from out_path; open opens dest, and makes the
 // folder if it alone is missing. remove_folder: the one that open made, if nothing lies in it.
+// in: OUT may be a folder (one that is there, or with a slash behind its name); then the output lies in it
+// under the name of the input. Of a run without --inplace that was given an output.
+const char *job_output_in(const char *out, const char *in, struct arena *a);
+const char *job_output_path(const struct cli_args *args, struct arena *a); // cli_output, with that
 void job_output_split(struct job *job);
 int job_output_open(struct job *job, struct err *err);
 void job_output_remove_folder(struct job *job);

@@ -25,13 +25,13 @@ int job_open(struct job *job, const struct cli_args *args, struct err *err) {
                       .began = report_clock(),
                       .memory = cli_size(args, OPT_MEMORY),
                       .nothing_to_write = cli_flag(args, OPT_DRY_RUN),
-                      .out = {.path = cli_output(args),
-                              .dest = -1,
+                      .out = {.dest = -1,
                               .absent = cli_lacks_output(args),
                               .replace = cli_flag(args, OPT_FORCE) || cli_flag(args, OPT_INPLACE)}};
   model_init(&job->model);
   recipes_init(&job->recipes);
   edits_init(&job->edits, &job->model, &job->recipes);
+  job->out.path = job_output_path(args, &job->arena);
   job_output_split(job);
   job->layout = (struct plan_layout){.onnx_name = job->out.onnx_name,
                                      .inline_below = 1024,
@@ -42,8 +42,9 @@ int job_open(struct job *job, const struct cli_args *args, struct err *err) {
   const uint64_t least = run_min_memory(1);
   int rc = 0;
   if (job->memory < least) {
-    rc = err_set(err, ERR_USAGE, "--memory %s is not enough: one worker needs %s",
-                 size_words_of(job->memory).s, size_words_of(least).s);
+    rc = err_set(err, ERR_USAGE, "%s %s is not enough: one worker needs %s",
+                 cli_source(args, OPT_MEMORY).s, size_words_of(job->memory).s,
+                 size_words_of(least).s);
     err_fill_hint(err, "the default is 48MiB");
   }
   if (rc == 0) rc = job_output_check_name(job, err);
