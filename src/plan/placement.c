@@ -201,23 +201,12 @@ static uint32_t files_of(const uint64_t *sizes, uint32_t n, uint64_t split, uint
   return n > 0 ? c.file + 1 : 0;
 }
 
-static int too_many(const uint64_t *sizes, uint32_t n, const struct plan_layout *layout,
-                    struct err *err) {
-  const uint32_t files = files_of(sizes, n, layout->split, layout->align);
-  uint64_t enough = layout->split;
-  while (files_of(sizes, n, enough, layout->align) > PLAN_DATA_FILES_MAX)
-    enough += enough / 16 + 1;
-  err_set(err, ERR_FAIL,
-          "with at most %lu bytes each there would be %u data files; the limit is %d",
-          layout->split, files, PLAN_DATA_FILES_MAX);
-  return err_hint(err, "%lu bytes each would do", enough);
-}
-
-static int does_not_fit(const struct model *m, const struct model_tensor *t,
-                        const struct plan_layout *layout, struct err *err) {
-  err_set(err, ERR_FAIL, "tensor '%s' has %lu bytes, more than the %lu that a data file may have",
-          quote(model_name(m, t->name)).s, t->bytes, layout->split);
-  return err_hint(err, "tensors are not divided: data files of %lu bytes would do", t->bytes);
+// A size from `least` on that makes no more files than there may be.
+static uint64_t enough(const uint64_t *sizes, uint32_t n, uint64_t least, uint64_t align) {
+  uint64_t split = least;
+  while (files_of(sizes, n, split, align) > PLAN_DATA_FILES_MAX)
+    split += split / 16 + 1;
+  return split;
 }
 
 // All of them at once: what is too large or too many is known before anything is written.
@@ -228,8 +217,16 @@ static int check_split(const struct placement *x, const struct model *m,
   for (uint32_t i = 0; i < m->n_tensors; i++)
     if (x->of[i] == PLACE_SIDECAR && (!largest || m->tensors[i].bytes > largest->bytes))
       largest = &m->tensors[i];
-  if (largest && largest->bytes > layout->split) return does_not_fit(m, largest, layout, err);
-  return x->n_data > PLAN_DATA_FILES_MAX ? too_many(sizes, n, layout, err) : 0;
+  if (!largest || (largest->bytes <= layout->split && x->n_data <= PLAN_DATA_FILES_MAX)) return 0;
+  if (largest->bytes > layout->split)
+    err_set(err, ERR_FAIL, "tensor '%s' has %lu bytes, more than the %lu that a data file may have",
+            quote(model_name(m, largest->name)).s, largest->bytes, layout->split);
+  else
+    err_set(err, ERR_FAIL,
+            "with at most %lu bytes each there would be %u data files; the limit is %d",
+            layout->split, x->n_data, PLAN_DATA_FILES_MAX);
+  return err_hint(err, "no tensor is divided, and %lu bytes for each data file would do",
+                  enough(sizes, n, max_u64(layout->split, largest->bytes), layout->align));
 }
 
 // Files and offsets in source order. Tensors of equal bytes (aliases, shared weights) share one range:
@@ -245,7 +242,8 @@ static int lay_out(struct placement *x, struct plan *p, const struct model *m,
   // By recipe: the first tensor with these bytes, or NO_ID.
   uint32_t *first = arena_alloc(scratch, (p->recipes->n_rows + 1) * sizeof *first);
   memset(first, 0xff, (p->recipes->n_rows + 1) * sizeof *first);
-  uint64_t *sizes = arena_alloc(scratch, (m->n_tensors + 1) * sizeof *sizes); // of those laid out
+  // Of those laid out.
+  uint64_t *sizes = layout->split ? arena_alloc(scratch, (m->n_tensors + 1) * sizeof *sizes) : NULL;
   uint32_t n = 0;
   struct cursor c = {.split = layout->split, .align = layout->align};
   for (uint32_t i = 0; i < m->n_tensors; i++) {
@@ -254,14 +252,15 @@ static int lay_out(struct placement *x, struct plan *p, const struct model *m,
       first[flat[i]] = i;
       x->off[i] = take_room(&c, m->tensors[i].bytes);
       x->data[i] = c.file;
-      sizes[n++] = m->tensors[i].bytes;
+      if (sizes) sizes[n] = m->tensors[i].bytes;
+      n++;
     } else {
       x->off[i] = x->off[first[flat[i]]];
       x->data[i] = x->data[first[flat[i]]];
     }
   }
   x->n_data = n > 0 ? c.file + 1 : 0;
-  return layout->split ? check_split(x, m, layout, sizes, n, err) : 0;
+  return sizes ? check_split(x, m, layout, sizes, n, err) : 0;
 }
 
 void placement_free(struct placement *x) {

@@ -188,7 +188,7 @@ def test_sizes_to_the_byte(weir, tmp_path, inline):
         same_results(source, out)
     done = weir("convert", source, tmp_path / "none" / "m.onnx", "--split", "4999", code=1)
     assert "tensor 'w3' has 5000 bytes, more than the 4999 that a data file may have" in done.err
-    assert "data files of 5000 bytes would do" in done.err and not (tmp_path / "none").exists()
+    assert "and 5000 bytes for each data file would do" in done.err and not (tmp_path / "none").exists()
     weir("convert", source, tmp_path / "none" / "m.onnx", "--split", "4999", "--dry-run", code=1)
 
 
@@ -197,7 +197,7 @@ def test_a_hundred_data_files(weir, tmp_path):
     source = sized_model(tmp_path / "in", [1024] * 101)
     done = weir("convert", source, tmp_path / "m.onnx", "--split", "1K", code=1)
     assert "101 data files; the limit is 100" in done.err
-    [size] = re.findall(r"hint: (\d+) bytes each would do", done.err)
+    [size] = re.findall(r"and (\d+) bytes for each data file would do", done.err)
     weir("convert", source, tmp_path / "m.onnx", "--split", size)
     same_results(source, tmp_path / "m.onnx")
     weir("convert", sized_model(tmp_path / "in", [1024] * 100), tmp_path / "n.onnx", "--split", "1K")
