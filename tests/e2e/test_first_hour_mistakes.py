@@ -37,7 +37,7 @@ SLIPS = {
     "weir quantize encoder.onnx o --bits=5": (2, "'5'", "--bits"),
     "weir quantize encoder.onnx o --bits 4bit": (2, "'4bit'", "--bits"),
     "weir quantize encoder.onnx o --symetric": (2, "--symetric", "--symmetric"),
-    "weir quantize encoder.onnx o --asymmetric": (2, "--asymmetric", "leave it out"),
+    "weir quantize encoder.onnx o --asymmetric": (2, "--asymmetric", "leave out --symmetric"),
     "weir quantize encoder.onnx o --symmetric=yes": (2, "--symmetric", "'yes'"),
     "weir quantize encoder.onnx o --format QDC": (2, "'QDC'", "qdq"),
     "weir quantize encoder.onnx o --algorithm kquant": (2, "'kquant'", "k_quant"),
