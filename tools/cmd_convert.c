@@ -1,23 +1,23 @@
 // weir convert: the same model in another layout.
 //
-// No edit is made: only where payloads lie changes, and those fields of the .onnx that name them.
+// No edit is made: only where payloads lie changes, and those fields of the .onnx that name them. The
+// options of the layout are those of all writing commands (job_layout.c).
 // So the edit log of this command has a head and nothing else, and the layout in the head is what a
 // replay repeats.
 #include "commands.h"
 #include "job.h"
 
 static void tell(struct job *job, struct job_told *told) {
-  told->did = job->plan.n_outputs > 1 ? "rewritten with one data file" : "rewritten as one file";
+  const uint32_t n = job->plan.n_outputs - 1;
+  if (n > 1)
+    told->did = arena_printf(&job->arena, "rewritten with %u data files", n);
+  else
+    told->did = n == 1 ? "rewritten with one data file" : "rewritten as one file";
 }
 
 static int edit(struct job *job, void *ctx, struct err *err) {
-  const struct cli_args *args = job->args;
   (void)ctx;
   job->tell = tell;
-  job->layout.data_name = cli_string(args, OPT_DATA_FILE);
-  job->layout.align = cli_size(args, OPT_ALIGN);
-  if (cli_flag(args, OPT_EXTERNAL)) job->layout.form = PLAN_DATA_EXTERNAL;
-  if (cli_flag(args, OPT_INLINE)) job->layout.form = PLAN_DATA_INLINE;
   return job_begin_edits(job, "convert", "{}", err);
 }
 

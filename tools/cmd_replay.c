@@ -1,7 +1,8 @@
 // weir replay: the edits of a log onto the source they were made from.
 //
 // The head of the log says which source (by meta_sha256), which command and layout: the plan comes
-// out the same as in the recorded run, and with it every byte, if OUT has the recorded base name.
+// out the same as in the recorded run, and with it every byte, if OUT has the recorded base name and
+// the command line says nothing else of the layout.
 //
 // A log is a file as any other. What one line says is checked where it is applied; what all of them
 // leave (a value that is used and made nowhere, because the line that made it is gone) at the end,
@@ -63,29 +64,6 @@ static int check_source(const struct job *job, const struct edit_log_info *head,
   return err_hint(err, "it was made from a file named '%s'", quote(head->source_name).s);
 }
 
-static int read_layout(struct job *job, const struct json_value *v, struct err *err) {
-  struct span form, name;
-  uint64_t align = 0, below = 0;
-  bool ok = json_as_string(json_get(v, "form"), &form) &&
-            json_as_uint(json_get(v, "align"), &align) &&
-            json_as_uint(json_get(v, "inline_below"), &below);
-  if (!ok || (align & (align - 1))) {
-    err_set(err, ERR_MODEL, "the head of the edit log (line 1) has no layout");
-    return err_hint(err,
-                    "the first line must be as --edit-log wrote it: form, align, inline_below");
-  }
-  job->layout.align = align;
-  job->layout.inline_below = below;
-  job->layout.form = span_is(form, "external") ? PLAN_DATA_EXTERNAL
-                     : span_is(form, "inline") ? PLAN_DATA_INLINE
-                                               : PLAN_DATA_DEFAULT;
-  if (!json_as_string(json_get(v, "data_file"), &name)) return 0;
-  if (name.n == 0 || name.n > 255 || memchr(name.at, '/', name.n) || memchr(name.at, 0, name.n))
-    return err_set(err, ERR_MODEL, "the head of the edit log names an impossible data file");
-  job->layout.data_name = arena_string(&job->arena, name);
-  return 0;
-}
-
 static void tell(struct job *job, struct job_told *told) {
   told->did = arena_printf(&job->arena, "%lu edit%s replayed", job->edits.n, plural(job->edits.n));
 }
@@ -133,7 +111,8 @@ static int replay_lines(struct job *job, struct log_reader *in, bool ends, struc
 
 static int replay(struct job *job, struct log_reader *in, const struct edit_log_info *head,
                   struct err *err) {
-  if (check_source(job, head, err) || read_layout(job, head->layout, err)) return -1;
+  if (check_source(job, head, err) || job_layout_read(job, head->layout, err)) return -1;
+  job_layout_take(job);
   struct json_out options = {0};
   json_copy(&options, head->options);
   if (job_begin_edits(job, arena_string(&job->arena, head->command),

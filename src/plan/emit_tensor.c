@@ -33,7 +33,8 @@ static void emit_sidecar(struct emission *e, struct rope *to, uint32_t id) {
   char offset[24], length[24];
   snprintf(offset, sizeof offset, "%lu", e->x->off[id]);
   snprintf(length, sizeof length, "%lu", e->m->tensors[id].bytes);
-  emit_entry(e, to, ONNX_TENSOR_external_data, span_str("location"), span_str(e->x->data_name));
+  emit_entry(e, to, ONNX_TENSOR_external_data, span_str("location"),
+             span_str(e->x->data_names[e->x->data[id]]));
   emit_entry(e, to, ONNX_TENSOR_external_data, span_str("offset"), span_str(offset));
   emit_entry(e, to, ONNX_TENSOR_external_data, span_str("length"), span_str(length));
   rope_varint_field(e->pool, to, ONNX_TENSOR_data_location, 1);

@@ -2,7 +2,7 @@
 //
 //   form      initializers                      tensors in attributes, sparse parts
 //   inline    inline                            inline
-//   external  sidecar from inline_below bytes   as in the source; sidecar only with `all`
+//   external  data file from inline_below bytes as in the source; data file only with `all`
 //
 // A tensor that stays inline and was inline is copied as it stands, whatever its encoding. What is
 // re-encoded spreads upwards: tensor → attribute → node → graph → the attribute that holds it … Edits
@@ -172,33 +172,95 @@ static uint32_t plain_recipe(struct recipes *to, const struct model *m, uint32_t
                        n_pieces, m->checkpoints);
 }
 
-// ---- the sidecar -------------------------------------------------------------------------------
+// ---- the data files ----------------------------------------------------------------------------
 
-// Offsets in source order. Tensors of equal bytes (aliases, shared weights) share one range: as flat
-// lists of elements, whatever their dims, they have equal ids.
-static void lay_out(struct placement *x, struct plan *p, const struct model *m,
-                    const struct plan_layout *layout, struct arena *scratch) {
+// Where the next tensor goes: behind the last one, or at the start of another file if it would pass
+// the end of this one.
+struct cursor {
+  uint64_t split, align; // as in struct plan_layout
+  uint32_t file;
+  uint64_t end; // of what lies in that
+};
+
+static uint64_t take_room(struct cursor *c, uint64_t bytes) {
+  const uint64_t to = c->align ? c->align : model_data_alignment(bytes);
+  uint64_t at = round_up(c->end, to);
+  if (c->split && c->end > 0 && !range_fits(at, bytes, c->split)) {
+    c->file++;
+    at = 0;
+  }
+  c->end = at + bytes;
+  return at;
+}
+
+// The files that the tensors laid out so far would fill, if they had at most `split` bytes each.
+static uint32_t files_of(const uint64_t *sizes, uint32_t n, uint64_t split, uint64_t align) {
+  struct cursor c = {.split = split, .align = align};
+  for (uint32_t i = 0; i < n; i++)
+    take_room(&c, sizes[i]);
+  return n > 0 ? c.file + 1 : 0;
+}
+
+// A size from `least` on that makes no more files than there may be.
+static uint64_t enough(const uint64_t *sizes, uint32_t n, uint64_t least, uint64_t align) {
+  uint64_t split = least;
+  while (files_of(sizes, n, split, align) > PLAN_DATA_FILES_MAX)
+    split += split / 16 + 1;
+  return split;
+}
+
+// All of them at once: what is too large or too many is known before anything is written.
+static int check_split(const struct placement *x, const struct model *m,
+                       const struct plan_layout *layout, const uint64_t *sizes, uint32_t n,
+                       struct err *err) {
+  const struct model_tensor *largest = NULL;
+  for (uint32_t i = 0; i < m->n_tensors; i++)
+    if (x->of[i] == PLACE_SIDECAR && (!largest || m->tensors[i].bytes > largest->bytes))
+      largest = &m->tensors[i];
+  if (!largest || (largest->bytes <= layout->split && x->n_data <= PLAN_DATA_FILES_MAX)) return 0;
+  if (largest->bytes > layout->split)
+    err_set(err, ERR_FAIL, "tensor '%s' has %lu bytes, more than the %lu that a data file may have",
+            quote(model_name(m, largest->name)).s, largest->bytes, layout->split);
+  else
+    err_set(err, ERR_FAIL,
+            "with at most %lu bytes each there would be %u data files; the limit is %d",
+            layout->split, x->n_data, PLAN_DATA_FILES_MAX);
+  return err_hint(err, "no tensor is divided, and %lu bytes for each data file would do",
+                  enough(sizes, n, max_u64(layout->split, largest->bytes), layout->align));
+}
+
+// Files and offsets in source order. Tensors of equal bytes (aliases, shared weights) share one range:
+// as flat lists of elements, whatever their dims, they have equal ids.
+static int lay_out(struct placement *x, struct plan *p, const struct model *m,
+                   const struct plan_layout *layout, struct arena *scratch, struct err *err) {
   uint32_t *flat = arena_alloc(scratch, (m->n_tensors + 1) * sizeof *flat);
   for (uint32_t i = 0; i < m->n_tensors; i++)
     if (x->of[i] == PLACE_SIDECAR) {
       const int64_t count = (int64_t)p->recipes->rows[x->recipe[i]].count;
       flat[i] = use_recipe(p, recipe_reshape(p->recipes, x->recipe[i], &count, 1));
     }
-  uint64_t *at = arena_alloc(scratch, (p->recipes->n_rows + 1) * sizeof *at);
-  memset(at, 0xff, (p->recipes->n_rows + 1) * sizeof *at);
-  uint64_t end = 0;
+  // By recipe: the first tensor with these bytes, or NO_ID.
+  uint32_t *first = arena_alloc(scratch, (p->recipes->n_rows + 1) * sizeof *first);
+  memset(first, 0xff, (p->recipes->n_rows + 1) * sizeof *first);
+  // Of those laid out.
+  uint64_t *sizes = layout->split ? arena_alloc(scratch, (m->n_tensors + 1) * sizeof *sizes) : NULL;
+  uint32_t n = 0;
+  struct cursor c = {.split = layout->split, .align = layout->align};
   for (uint32_t i = 0; i < m->n_tensors; i++) {
     if (x->of[i] != PLACE_SIDECAR) continue;
-    uint64_t bytes = m->tensors[i].bytes;
-    if (at[flat[i]] == UINT64_MAX) {
-      const uint64_t to = layout->align ? layout->align : model_data_alignment(bytes);
-      at[flat[i]] = round_up(end, to);
-      end = at[flat[i]] + bytes;
+    if (first[flat[i]] == NO_ID) {
+      first[flat[i]] = i;
+      x->off[i] = take_room(&c, m->tensors[i].bytes);
+      x->data[i] = c.file;
+      if (sizes) sizes[n] = m->tensors[i].bytes;
+      n++;
+    } else {
+      x->off[i] = x->off[first[flat[i]]];
+      x->data[i] = x->data[first[flat[i]]];
     }
-    x->off[i] = at[flat[i]];
-    x->sidecar = true;
   }
-  x->data_bytes = end;
+  x->n_data = n > 0 ? c.file + 1 : 0;
+  return sizes ? check_split(x, m, layout, sizes, n, err) : 0;
 }
 
 void placement_free(struct placement *x) {
@@ -206,12 +268,13 @@ void placement_free(struct placement *x) {
   *x = (struct placement){0};
 }
 
-void placement_decide(struct placement *x, struct plan *p, const struct model *m,
-                      const struct plan_layout *layout, bool all) {
+int placement_decide(struct placement *x, struct plan *p, const struct model *m,
+                     const struct plan_layout *layout, bool all, struct err *err) {
   struct arena scratch = {0};
   placement_free(x);
   x->of = arena_zalloc(&x->arena, m->n_tensors + 1);
   x->recipe = arena_alloc(&x->arena, (m->n_tensors + 1) * sizeof *x->recipe);
+  x->data = arena_alloc(&x->arena, (m->n_tensors + 1) * sizeof *x->data);
   x->off = arena_alloc(&x->arena, (m->n_tensors + 1) * sizeof *x->off);
   x->graph_dirty = arena_zalloc(&x->arena, m->n_graphs + 1);
   x->attr_dirty = arena_zalloc(&x->arena, m->n_attrs + 1);
@@ -239,6 +302,7 @@ void placement_decide(struct placement *x, struct plan *p, const struct model *m
     else if (t->graph != NO_ID)
       dirty_graph(x, m, t->graph);
   }
-  lay_out(x, p, m, layout, &scratch);
+  const int rc = lay_out(x, p, m, layout, &scratch, err);
   arena_free(&scratch);
+  return rc;
 }

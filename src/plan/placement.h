@@ -7,28 +7,28 @@
 enum tensor_place {
   PLACE_COPY,    // the source's TensorProto as it stands
   PLACE_INLINE,  // re-encoded, payload as raw_data
-  PLACE_SIDECAR, // re-encoded, payload in the sidecar
+  PLACE_SIDECAR, // re-encoded, payload in a data file
 };
 
 struct placement {
   struct arena arena; // of what follows
   uint8_t *of;        // enum tensor_place per tensor id
   uint32_t *recipe;   // INLINE, SIDECAR: recipe id of its bytes; NO_ID: strings
-  uint64_t *off;      // SIDECAR: offset in the sidecar
+  uint32_t *data;     // SIDECAR: number of its data file
+  uint64_t *off;      // SIDECAR: offset in that
   bool *graph_dirty;  // per graph: must be re-encoded, though no edit marked it
   bool *attr_dirty;   // per attribute
   bool *node_dirty;   // per node
   bool *graph_live;   // per graph: hangs in the model as edited
-  bool sidecar;       // is there one
-  const char *data_name;
-  uint64_t data_bytes; // its size
+  uint32_t n_data;    // data files; 0: there is none
+  const char **data_names;
 };
 
 // Decides the places for layout->form and marks what that makes dirty. `all`: tensors in attributes
-// go to the sidecar too. Plain tensors get recipes; all that are needed are noted in p->used and
-// p->numbers.
-void placement_decide(struct placement *x, struct plan *p, const struct model *m,
-                      const struct plan_layout *layout, bool all);
+// go to a data file too. Plain tensors get recipes; all that are needed are noted in p->used and
+// p->numbers. The data files are still to be named. ERR_FAIL if layout->split cannot be kept.
+int placement_decide(struct placement *x, struct plan *p, const struct model *m,
+                     const struct plan_layout *layout, bool all, struct err *err);
 void placement_free(struct placement *x);
 
 #endif

@@ -1,7 +1,7 @@
 // Building a plan: placement, emission, layout of segments; and finding one's way in it.
 //
 //   model + recipes ──placement──▶ what lies where ──emission──▶ rope of the .onnx ──▶ segments
-//                       └──────────▶ offsets in the sidecar ─────────────────────────▶ segments
+//                       └──────────▶ offsets in data files ──────────────────────────▶ segments
 //
 // Literals are packed in output order at the end, so that neighbours become one segment.
 #include "plan.h"
@@ -69,7 +69,7 @@ static const char *tensor_address(struct plan *p, const struct model *m, uint32_
 }
 
 static struct plan_tensor tensor_row(struct plan *p, const struct model *m, uint32_t id,
-                                     uint64_t off, uint32_t segment) {
+                                     uint32_t output, uint64_t off, uint32_t segment) {
   const struct model_tensor *t = &m->tensors[id];
   int64_t *dims = arena_alloc(&p->arena, t->rank * sizeof *dims + 1);
   if (t->rank) memcpy(dims, model_dims(m, t), t->rank * sizeof *dims);
@@ -77,7 +77,7 @@ static struct plan_tensor tensor_row(struct plan *p, const struct model *m, uint
   return (struct plan_tensor){.name = tensor_address(p, m, id),
                               .of =
                                   stands_for ? arena_string(&p->arena, model_name(m, t->of)) : NULL,
-                              .output = p->n_outputs - 1,
+                              .output = output,
                               .off = off,
                               .len = t->bytes,
                               .dtype = t->dtype,
@@ -98,20 +98,26 @@ static struct segment recipe_segment(const struct plan *p, uint32_t recipe, uint
   return s;
 }
 
-static void add_sidecar(struct plan *p, const struct model *m, const struct placement *x) {
+// The data files are the first outputs. They are filled one after the other: a tensor lies in the
+// last one, in the next, or where an earlier tensor has the same bytes.
+static void add_sidecars(struct plan *p, const struct model *m, const struct placement *x) {
   uint64_t end = 0;
-  open_output(p, x->data_name);
   for (uint32_t i = 0; i < m->n_tensors; i++) {
     if (x->of[i] != PLACE_SIDECAR) continue;
-    if (x->off[i] >= end) {
+    if (x->data[i] == p->n_outputs) {
+      if (p->n_outputs > 0) close_output(p, end);
+      open_output(p, x->data_names[x->data[i]]);
+      end = 0;
+    }
+    if (x->data[i] + 1 == p->n_outputs && x->off[i] >= end) {
       if (x->off[i] > end)
         *TABLE_PUSH(p, segments) =
             (struct segment){.off = end, .len = x->off[i] - end, .kind = SEGMENT_ZERO};
       *TABLE_PUSH(p, segments) = recipe_segment(p, x->recipe[i], x->off[i]);
       end = x->off[i] + m->tensors[i].bytes;
-    } // else it shares the range of an earlier tensor
+    }
     *TABLE_PUSH(p, tensors) =
-        tensor_row(p, m, i, x->off[i], plan_segment_at(p, p->n_outputs - 1, x->off[i]));
+        tensor_row(p, m, i, x->data[i], x->off[i], plan_segment_at(p, x->data[i], x->off[i]));
   }
   close_output(p, end);
 }
@@ -141,7 +147,8 @@ static void add_onnx(struct plan *p, const struct model *m, const struct rope_po
     else
       *TABLE_PUSH(p, segments) = s;
     if (part->tensor == NO_ID) continue;
-    const struct plan_tensor row = tensor_row(p, m, part->tensor, s.off, p->n_segments - 1);
+    const struct plan_tensor row =
+        tensor_row(p, m, part->tensor, p->n_outputs - 1, s.off, p->n_segments - 1);
     if (part->kind == SEGMENT_LITERAL)
       *TABLE_PUSH(p, small) = row;
     else
@@ -236,7 +243,8 @@ static void note_others(struct plan *p, const struct model *m, const struct plac
     const struct stretch *s = find_stretch(list, n, at);
     if (!s && (copied || len > 0)) continue; // of a graph or node that is gone
     const uint64_t off = s && at.len ? p->segments[s->segment].off + (at.off - s->from) : 0;
-    struct plan_tensor row = tensor_row(p, m, i, off, s ? s->segment : first_segment);
+    struct plan_tensor row =
+        tensor_row(p, m, i, p->n_outputs - 1, off, s ? s->segment : first_segment);
     row.len = len;
     if (len > 0) row.encoding = encoding;
     *TABLE_PUSH(p, small) = row;
@@ -245,19 +253,37 @@ static void note_others(struct plan *p, const struct model *m, const struct plac
 
 // ---- names -------------------------------------------------------------------------------------
 
-static bool taken(const struct plan_layout *layout, const char *name) {
-  return layout->name_taken && layout->name_taken(layout->name_ctx, name);
+size_t plan_data_stem(const char *name) {
+  size_t n = strlen(name), digits = 0;
+  while (digits < n && name[n - 1 - digits] >= '0' && name[n - 1 - digits] <= '9')
+    digits++;
+  return digits > 0 && digits < n && name[n - 1 - digits] == '_' ? n - 1 - digits : n;
 }
 
-// A name that no old file has: the usual one is in use by the model that is being replaced. It
-// comes from the source and from what will lie in the file, so it is the same in every run.
-static const char *fresh_name(struct plan *p, const struct model *m, const struct placement *x,
-                              const struct plan_layout *layout) {
+// `first`, first_1, first_2 …
+static void name_data(struct placement *x, struct plan *p, const char *first) {
+  x->data_names = arena_alloc(&x->arena, x->n_data * sizeof *x->data_names + 1);
+  for (uint32_t i = 0; i < x->n_data; i++)
+    x->data_names[i] = i == 0 ? first : arena_printf(&p->arena, "%s_%u", first, i);
+}
+
+// The first of the names that is taken, or NULL.
+static const char *taken(const struct placement *x, const struct plan_layout *layout) {
+  for (uint32_t i = 0; i < x->n_data && layout->name_taken; i++)
+    if (layout->name_taken(layout->name_ctx, x->data_names[i])) return x->data_names[i];
+  return NULL;
+}
+
+// Names that no old file has: the usual ones are in use by another model. They come from the source and
+// from what will lie in the files, so they are the same in every run.
+static void fresh_names(struct placement *x, struct plan *p, const struct model *m,
+                        const struct plan_layout *layout) {
   struct digest *d = digest_new();
   uint8_t sum[DIGEST_BYTES];
   char hex[DIGEST_HEX], piece[9] = {0};
   digest_start(d);
   digest_add(d, m->meta_sha256, DIGEST_BYTES);
+  if (layout->split) digest_add(d, &layout->split, sizeof layout->split);
   for (uint32_t i = 0; i < m->n_tensors; i++) {
     if (x->of[i] != PLACE_SIDECAR) continue;
     struct segment s = recipe_segment(p, x->recipe[i], x->off[i]);
@@ -272,28 +298,29 @@ static const char *fresh_name(struct plan *p, const struct model *m, const struc
     hex_encode(sum, sizeof sum, hex);
     for (size_t at = 0; at + 8 < DIGEST_HEX; at += 8) {
       memcpy(piece, hex + at, 8);
-      const char *name = arena_printf(&p->arena, "%s.%s.data", layout->onnx_name, piece);
-      if (!taken(layout, name)) return name;
+      name_data(x, p, arena_printf(&p->arena, "%s.%s.data", layout->onnx_name, piece));
+      if (!taken(x, layout)) return;
     }
     digest_of(sum, sizeof sum, sum); // all eight are taken: eight more
   }
 }
 
-static int choose_data_name(struct placement *x, struct plan *p, const struct model *m,
-                            const struct plan_layout *layout, struct err *err) {
+static int choose_data_names(struct placement *x, struct plan *p, const struct model *m,
+                             const struct plan_layout *layout, struct err *err) {
   if (layout->data_name) {
-    x->data_name = layout->data_name;
-    if (taken(layout, x->data_name)) {
-      err_set(err, ERR_USAGE, "the data file '%s' exists already", quote_str(x->data_name).s);
-      return err_because(err, REASON_DATA_NAME);
-    }
-    return 0;
+    name_data(x, p, layout->data_name);
+    const char *there = taken(x, layout);
+    if (!there) return 0;
+    err_set(err, ERR_USAGE, "the data file '%s' exists already", quote_str(there).s);
+    return err_because(err, REASON_DATA_NAME);
   }
-  // In the source's style: x.onnx.data, or x.onnx_data.
+  // In the source's style: x.onnx.data, or x.onnx_data. Of several, transformers.js finds the latter only.
   const size_t n = m->n_files == 2 ? strlen(m->files[1].name) : 0;
-  const bool underscore = n >= 5 && strcmp(m->files[1].name + n - 5, "_data") == 0;
-  x->data_name = arena_printf(&p->arena, "%s%s", layout->onnx_name, underscore ? "_data" : ".data");
-  if (taken(layout, x->data_name)) x->data_name = fresh_name(p, m, x, layout);
+  const bool underscore =
+      layout->split || (n >= 5 && strcmp(m->files[1].name + n - 5, "_data") == 0);
+  name_data(x, p,
+            arena_printf(&p->arena, "%s%s", layout->onnx_name, underscore ? "_data" : ".data"));
+  if (taken(x, layout)) fresh_names(x, p, m, layout);
   return 0;
 }
 
@@ -335,8 +362,8 @@ static int attempt_form(struct attempt *a, struct plan *p, const struct model *m
   p->n_literals = 0;
   a->pool.plan = p;
   a->pool.marks_literals = layout->small_tensors;
-  placement_decide(&a->x, p, m, layout, all);
-  if (a->x.sidecar && choose_data_name(&a->x, p, m, layout, err)) return -1;
+  if (placement_decide(&a->x, p, m, layout, all, err)) return -1;
+  if (a->x.n_data > 0 && choose_data_names(&a->x, p, m, layout, err)) return -1;
   a->onnx = emit_model(&a->pool, m, &a->x);
   return 0;
 }
@@ -354,7 +381,8 @@ static int find_form(struct attempt *a, struct plan *p, const struct model *m,
                      const struct plan_layout *asked, bool external, struct err *err) {
   struct plan_layout layout = *asked;
   if (asked->form == PLAN_DATA_DEFAULT)
-    layout.form = external || asked->data_name ? PLAN_DATA_EXTERNAL : PLAN_DATA_INLINE;
+    layout.form =
+        external || asked->data_name || asked->split ? PLAN_DATA_EXTERNAL : PLAN_DATA_INLINE;
   if (attempt_form(a, p, m, &layout, false, err)) return -1;
   if (a->onnx.len <= ONNX_MAX_BYTES) return 0;
   if (asked->form == PLAN_DATA_INLINE) return too_large(a, &layout, err);
@@ -365,6 +393,17 @@ static int find_form(struct attempt *a, struct plan *p, const struct model *m,
     if (a->onnx.len <= ONNX_MAX_BYTES) return 0;
   }
   return too_large(a, &layout, err);
+}
+
+// What was asked for and did something.
+static const char *layout_text(struct plan *p, const struct placement *x,
+                               const struct plan_layout *layout) {
+  char split[40] = "";
+  if (layout->split && x->n_data > 0)
+    snprintf(split, sizeof split, ",\"split\":%lu", layout->split);
+  return arena_printf(&p->arena, "{\"form\":\"%s\",\"align\":%lu,\"inline_below\":%lu%s}",
+                      x->n_data > 0 ? "external" : "inline", layout->align, layout->inline_below,
+                      split);
 }
 
 int plan_build(struct plan *p, const struct model *m, struct recipes *r,
@@ -381,7 +420,7 @@ int plan_build(struct plan *p, const struct model *m, struct recipes *r,
   int rc = check_total(m, layout, &external, err);
   if (rc == 0) rc = find_form(&a, p, m, layout, external, err);
   if (rc == 0) {
-    if (a.x.sidecar) add_sidecar(p, m, &a.x);
+    if (a.x.n_data > 0) add_sidecars(p, m, &a.x);
     add_onnx(p, m, &a.pool, a.onnx, layout->onnx_name);
     // Tensors that emission never looked at because all around them was copied: what of the source
     // went where tells where they are.
@@ -397,13 +436,12 @@ int plan_build(struct plan *p, const struct model *m, struct recipes *r,
       const struct stretch *s = find_stretch(list, n, at);
       if (s)
         *TABLE_PUSH(p, tensors) =
-            tensor_row(p, m, k, p->segments[s->segment].off + (at.off - s->from), s->segment);
+            tensor_row(p, m, k, p->n_outputs - 1, p->segments[s->segment].off + (at.off - s->from),
+                       s->segment);
     }
     if (layout->small_tensors) note_others(p, m, x, list, n);
     arena_free(&scratch);
-    p->layout =
-        arena_printf(&p->arena, "{\"form\":\"%s\",\"align\":%lu,\"inline_below\":%lu}",
-                     a.x.sidecar ? "external" : "inline", layout->align, layout->inline_below);
+    p->layout = layout_text(p, &a.x, layout);
   }
   rope_pool_free(&a.pool);
   placement_free(&a.x);

@@ -2,7 +2,7 @@
 // fixed offsets, cut into units of PLAN_UNIT_BYTES of output. Every byte of every output is a pure
 // function of the plan and of the source files it names.
 //
-// plan_build decides the layout (which tensors lie in the sidecar, where, how the .onnx is
+// plan_build decides the layout (which tensors lie in a data file, where, how the .onnx is
 // encoded); plan_file.h writes it as canonical JSON and reads it back; stream/run.h carries it out.
 #ifndef WEIR_PLAN_H
 #define WEIR_PLAN_H
@@ -15,6 +15,7 @@
 
 enum { PLAN_FORMAT = 1 };
 #define PLAN_UNIT_BYTES ((uint64_t)64 << 20)
+enum { PLAN_DATA_FILES_MAX = 100 }; // of one model; transformers.js takes no more
 
 enum segment_kind {
   SEGMENT_ZERO,    // padding
@@ -87,14 +88,18 @@ struct plan {
 
 enum plan_data_form {
   PLAN_DATA_DEFAULT,  // as the source: inline stays inline, anything else becomes one sidecar
-  PLAN_DATA_EXTERNAL, // one sidecar, also for an inline source
+                      // (with data_name or split: EXTERNAL)
+  PLAN_DATA_EXTERNAL, // one sidecar, or several of `split` bytes, also for an inline source
   PLAN_DATA_INLINE,   // everything in the .onnx; refused past 2^31 - 1 bytes
 };
 
 struct plan_layout {
   enum plan_data_form form;
   const char *onnx_name; // base name of the output .onnx
-  const char *data_name; // base name of the sidecar; NULL: derived as DESIGN says
+  // Base name of the first sidecar; NULL: derived from onnx_name, in the style of the source; with
+  // `split`, as transformers.js looks for them. The others have _1, _2, … behind it.
+  const char *data_name;
+  uint64_t split; // the most bytes that a sidecar may have; 0: there is one sidecar
   uint64_t
       align; // 0: the default ladder (64 B; 4 KiB from 64 KiB; 64 KiB from 1 MiB); else this for all
   uint64_t inline_below; // tensors smaller than this stay in the .onnx (default 1024)
@@ -108,8 +113,9 @@ struct plan_layout {
 
 // Builds *p from the model as edited, over the table of recipes that the edits were made with, which
 // gets rows for what the source has as it is, and outlives *p. Reads no payload. p->moved_out tells that the form had to
-// differ from what was asked. ERR_FAIL where the form is impossible (with a hint) or the tensors
-// add up to more than 2^50 bytes; ERR_USAGE where data_name is taken.
+// differ from what was asked. ERR_FAIL where the form is impossible (with a hint), where a tensor is larger
+// than `split` or there would be too many files, or where the tensors add up to more than 2^50 bytes;
+// ERR_USAGE where data_name is taken.
 int plan_build(struct plan *p, const struct model *m, struct recipes *r,
                const struct plan_layout *layout, struct err *err);
 void plan_free(struct plan *p);
@@ -117,6 +123,10 @@ void plan_free(struct plan *p);
 void plan_own_recipes(struct plan *p);
 // The rows that the plan needs, in the order of its file. NULL: all *n rows of its table.
 const uint32_t *plan_recipes(const struct plan *p, uint32_t *n);
+
+// Of the name of a data file the part that all data files of a model share: without the "_<number>" of those
+// behind the first one. Its length.
+size_t plan_data_stem(const char *name);
 
 // Units: numbered over the outputs in order.
 struct plan_unit {

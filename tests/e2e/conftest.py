@@ -26,6 +26,10 @@ from shell import Done, Shell  # noqa: E402
 
 DATA = TESTS / "data"
 
+# What the program would take from whoever runs the tests.
+for variable in ("WEIR_MEMORY", "WEIR_JOBS", "WEIR_IO"):
+    os.environ.pop(variable, None)
+
 # Who runs the tests in the background of a script has SIGINT ignored, which children inherit.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

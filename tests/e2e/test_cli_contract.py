@@ -112,8 +112,8 @@ def test_dry_run_over_an_existing_output(weir, tmp_path, encoder):
     assert "in addition to the files to be replaced" in weir("convert", encoder, "--inplace", "--dry-run").out
     assert compare.folder_bytes(tmp_path / "out") == before
     same_refusal(weir, ["convert", encoder, encoder], 2)
-    (tmp_path / "folder.onnx").mkdir()
-    same_refusal(weir, ["convert", encoder, tmp_path / "folder.onnx"], 2)
+    (tmp_path / "folder" / encoder.name).mkdir(parents=True)
+    same_refusal(weir, ["convert", encoder, tmp_path / "folder"], 2)
 
 
 def test_dry_run_knows_the_memory_of_the_workers(weir, tmp_path, encoder):
@@ -293,8 +293,12 @@ def test_inplace_through_a_link_is_refused(weir, encoder):
 
 
 def test_output_that_is_a_folder(weir, tmp_path, encoder):
+    """It stands for a file in it; what is in the place of that is not written over."""
     (tmp_path / "out.onnx").mkdir()
-    weir("convert", encoder, tmp_path / "out.onnx", "--force", code=2)
+    weir("convert", encoder, tmp_path / "out.onnx", "--force")
+    assert (tmp_path / "out.onnx" / encoder.name).is_file()
+    (tmp_path / "other" / encoder.name).mkdir(parents=True)
+    weir("convert", encoder, tmp_path / "other", "--force", code=2)
 
 
 @pytest.mark.parametrize(

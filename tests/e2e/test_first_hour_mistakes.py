@@ -290,7 +290,9 @@ def test_the_same_model_by_other_paths(desk):
     desk("cd x; weir quantize ../x/../encoder.onnx ../c/o.onnx --block-size 32")
     assert desk.files("a") == desk.files("b") == desk.files("c")
     desk.refused("cd x; weir inspect ../encodr.onnx", 66, "'../encodr.onnx'")
-    for out in (".", "x", "x/", "..", "encoder.onnx", "./encoder.onnx", "encoder.onnx.data"):
+    desk("mkdir y; weir quantize encoder.onnx x --block-size 32; weir quantize encoder.onnx y/ --block-size 32")
+    assert desk.files("x") == desk.files("y")
+    for out in (".", "./", "x", "x/", "encoder.onnx", "./encoder.onnx", "encoder.onnx.data"):
         desk.refused(f"weir quantize encoder.onnx {out}", 2)
 
 

@@ -1,10 +1,11 @@
 #!/bin/bash
 # The real program, killed before every single file-system call of staging, records and seal.
 #
-#   kill_loop.sh WEIR_FAULT MODEL.onnx fresh|force|inplace
+#   kill_loop.sh WEIR_FAULT MODEL.onnx fresh|force|inplace|split
 #
 # WEIR_FAULT is the program with the fault table (fs_fault.h). After each kill the same command, given
 # again (every second time with --resume), must complete: the bytes of an undisturbed run, an audit without damage, nothing left over.
+# split: three data files take the names of four, of which the last one goes.
 # The model should be small and have convolutions to convert: it is converted some hundred times.
 set -u
 weir=$1 model=$2 mode=$3
@@ -14,12 +15,15 @@ trap 'rm -rf "$dir"' EXIT
 prepare() {
   rm -rf "$dir/out"
   mkdir "$dir/out"
-  [ "$mode" = fresh ] || "$weir" convert "$model" "$dir/out/m.onnx" --quiet >/dev/null
+  local split=()
+  [ "$mode" != split ] || split=(--split 150K)
+  [ "$mode" = fresh ] || "$weir" convert "$model" "$dir/out/m.onnx" "${split[@]}" --quiet >/dev/null
 }
 run() {
   case $mode in
   fresh) "$weir" conv2matmul "$model" "$dir/out/m.onnx" --tensor-digests --quiet "$@" ;;
   force) "$weir" conv2matmul "$model" "$dir/out/m.onnx" --force --quiet "$@" ;;
+  split) "$weir" conv2matmul "$model" "$dir/out/m.onnx" --force --split 200K --quiet "$@" ;;
   inplace) "$weir" conv2matmul "$dir/out/m.onnx" --inplace --quiet "$@" ;;
   *) echo "unknown mode $mode" >&2 && exit 2 ;;
   esac >"$dir/said" 2>&1

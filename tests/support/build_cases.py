@@ -328,6 +328,7 @@ LAYOUTS = {
     "named": ["--data-file", "w.bin"],
     "align": ["--external", "--align", "4096"],
     "align-1": ["--external", "--align", "1"],
+    "split": ["--split", "400K"],
 }
 
 
@@ -447,6 +448,7 @@ def add_outputs():
                 "operand": [[*start, "-o", "out.onnx", "--no-manifest"], ["audit", "out.onnx"]],
                 "output": [[*start, "--output", "out.onnx", "--hash-inputs", "--json"], ["audit", "out.onnx"]],
                 "dry": [[*start, "--dry-run", *RECORDS], [*start, "out.onnx", "--dry-run", "--json"]],
+                "split": [[*start, "out.onnx", "--split", "300K", "--tensor-digests"], ["audit", "out.onnx"]],
                 "force": [[*start, "out.onnx"], [*start, "out.onnx"], [*start, "out.onnx", "--force", "--tensor-digests"]],
                 "resume": [[*start, "out.onnx", "--resume"], [*start, "out.onnx", "--resume"]],
                 "null": [[*start, "out.onnx", "--io", "null", "--quiet"], [*start, "x.onnx", "--io", "load"]],

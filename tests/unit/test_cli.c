@@ -3,6 +3,7 @@
 #include "cli.h"
 #include "size_words.h"
 #include "cli_words.h"
+#include "help.h"
 #include "hints.h"
 
 #include <setjmp.h>
@@ -10,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 // cmocka.h wants setjmp.h and stdarg.h before it.
@@ -458,6 +460,66 @@ static void test_shell_quoting(void **state) {
   arena_free(&a);
 }
 
+// The environment stands in for what the line does not say, and is not looked at otherwise.
+static void test_environment(void **state) {
+  (void)state;
+  struct cli_args args;
+  setenv("WEIR_MEMORY", "12M", 1);
+  setenv("WEIR_JOBS", "3", 1);
+  setenv("WEIR_IO", "Sync", 1);
+  accept(&args, "convert in.onnx out.onnx");
+  assert_int_equal(cli_size(&args, OPT_MEMORY), 12 << 20);
+  assert_int_equal(cli_count(&args, OPT_JOBS), 3);
+  assert_string_equal(cli_string(&args, OPT_IO), "sync");
+  assert_false(cli_given(&args, OPT_MEMORY));
+  assert_string_equal(cli_source(&args, OPT_MEMORY).s, "WEIR_MEMORY");
+  accept(&args, "convert in.onnx out.onnx --memory 20M -j 5 --io auto");
+  assert_int_equal(cli_size(&args, OPT_MEMORY), 20 << 20);
+  assert_int_equal(cli_count(&args, OPT_JOBS), 5);
+  assert_string_equal(cli_string(&args, OPT_IO), "auto");
+  assert_string_equal(cli_source(&args, OPT_MEMORY).s, "--memory");
+  setenv("WEIR_JOBS", "many", 1);
+  refuse("audit in.onnx", "invalid value 'many' for WEIR_JOBS: use a whole number", "");
+  accept(&args, "audit in.onnx --jobs 2");
+  accept(&args, "inspect in.onnx");
+  accept(&args, "audit --help");
+  setenv("WEIR_JOBS", "", 1);
+  setenv("WEIR_MEMORY", "0", 1);
+  refuse("measure in.onnx", "invalid value '0' for WEIR_MEMORY: use a size", "");
+  unsetenv("WEIR_MEMORY");
+  setenv("WEIR_IO", "fast", 1);
+  refuse("convert in.onnx out.onnx", "invalid value 'fast' for WEIR_IO: use auto|uring|sync", "");
+  unsetenv("WEIR_IO");
+  accept(&args, "convert in.onnx out.onnx");
+  assert_int_equal(cli_count(&args, OPT_JOBS), 0);
+  unsetenv("WEIR_JOBS");
+  unsigned n = 0;
+  while (help_variable(n).name)
+    n++;
+  assert_int_equal(n, 4);
+}
+
+static void test_layout(void **state) {
+  (void)state;
+  struct cli_args args;
+  static const char *const lines[] = {"quantize a b --split 1GiB --data-file w --align 4K",
+                                      "cast a b --to float16 --split 1GiB",
+                                      "conv2matmul a b --split 1GiB --external",
+                                      "run a b --pass cast:to=float16 --split 1GiB",
+                                      "replay e a b --split 1GiB",
+                                      "shrink a b --split 1GiB --align 64",
+                                      "convert a b --split 1GiB"};
+  for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+    accept(&args, lines[i]);
+    assert_int_equal(cli_size(&args, OPT_SPLIT), 1 << 30);
+    assert_false(cli_flag(&args, OPT_INLINE));
+  }
+  refuse("shrink a --data-file w", "--data-file is an option of", "");
+  refuse("quantize a b --inline --split 1G", "Use either --inline or --split", "");
+  refuse("quantize a b --split 0", "invalid value '0' for --split", "");
+  refuse("inspect a --split 1G", "of the commands that write a model", "");
+}
+
 static void test_resume_command(void **state) {
   (void)state;
   struct arena a = {0};
@@ -493,6 +555,9 @@ static void test_hints(void **state) {
 }
 
 int main(void) {
+  unsetenv("WEIR_MEMORY");
+  unsetenv("WEIR_JOBS");
+  unsetenv("WEIR_IO");
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_hints),
       cmocka_unit_test(test_tables_are_sound),
@@ -513,6 +578,8 @@ int main(void) {
       cmocka_unit_test(test_what_needs_all_words),
       cmocka_unit_test(test_sizes),
       cmocka_unit_test(test_shell_quoting),
+      cmocka_unit_test(test_environment),
+      cmocka_unit_test(test_layout),
       cmocka_unit_test(test_resume_command),
   };
   return cmocka_run_group_tests(tests, NULL, let_go);

@@ -253,6 +253,120 @@ static void tensors_that_add_up_to_anything_are_refused(void **state) {
   }
 }
 
+// ---- several data files
+
+static void split_at(struct bench *t, uint64_t most) {
+  plan_free(&t->p);
+  t->layout.split = most;
+  plan(t);
+  segments_are_gapless(&t->p);
+  for (uint32_t i = 0; i + 1 < t->p.n_outputs; i++)
+    assert_true(t->p.outputs[i].size <= most);
+}
+
+// A tensor that fits to the byte, one byte less, and one that shares the bytes of an earlier file.
+static void no_tensor_passes_the_end_of_a_file(void **state) {
+  struct bench *t = *state;
+  const uint64_t all = (128 << 10) + (2 << 20);
+  external_model(t);
+  split_at(t, all);
+  assert_int_equal(t->p.n_outputs, 2);
+  assert_string_equal(t->p.outputs[0].name, "out.onnx_data");
+  assert_int_equal(t->p.outputs[0].size, all);
+  assert_non_null(strstr(t->p.layout, "\"split\":2228224"));
+  split_at(t, all - 1);
+  assert_int_equal(t->p.n_outputs, 3);
+  assert_string_equal(t->p.outputs[1].name, "out.onnx_data_1");
+  assert_string_equal(t->p.outputs[2].name, "out.onnx");
+  assert_int_equal(t->p.outputs[0].size, 4096 + 102400);
+  assert_int_equal(tensor(t, "large")->output, 1);
+  assert_int_equal(tensor(t, "large")->off, 0);
+  assert_int_equal(tensor(t, "alias")->output, 0);
+  assert_int_equal(tensor(t, "alias")->off, 4096);
+  assert_int_equal(tensor(t, "alias")->segment, tensor(t, "middle")->segment);
+  split_at(t, 2 << 20);
+  assert_int_equal(t->p.n_outputs, 3);
+  assert_int_equal(t->p.outputs[1].size, 2 << 20);
+}
+
+static void a_tensor_past_the_split_is_named(void **state) {
+  struct bench *t = *state;
+  struct err err = {0};
+  external_model(t);
+  t->layout.split = (2 << 20) - 1;
+  assert_int_equal(plan_build(&t->p, &t->m, &t->r, &t->layout, &err), -1);
+  assert_int_equal(err.kind, ERR_FAIL);
+  assert_non_null(strstr(err.msg, "'large' has 2097152 bytes, more than the 2097151"));
+  assert_non_null(strstr(err.hint, "2097152 bytes"));
+}
+
+static void names_of_several_files(void **state) {
+  struct bench *t = *state;
+  struct err err = {0};
+  external_model(t);
+  t->layout.data_name = "w.bin";
+  split_at(t, 2 << 20);
+  assert_string_equal(t->p.outputs[0].name, "w.bin");
+  assert_string_equal(t->p.outputs[1].name, "w.bin_1");
+  plan_free(&t->p);
+  t->taken = "w.bin_1";
+  assert_int_equal(plan_build(&t->p, &t->m, &t->r, &t->layout, &err), -1);
+  assert_int_equal(err.kind, ERR_USAGE);
+  assert_non_null(strstr(err.msg, "'w.bin_1'"));
+  // All of them get other names if one is taken.
+  t->layout.data_name = NULL;
+  t->taken = "out.onnx_data_1";
+  split_at(t, 2 << 20);
+  const char *first = t->p.outputs[0].name, *second = t->p.outputs[1].name;
+  assert_int_equal(strlen(first), strlen("out.onnx.12345678.data"));
+  assert_int_equal(strlen(second), strlen("out.onnx.12345678.data_1"));
+  assert_int_equal(plan_data_stem(second), strlen(first));
+  assert_memory_equal(first, second, strlen(first));
+}
+
+static void stems(void **state) {
+  static const struct {
+    const char *name;
+    size_t n;
+  } rows[] = {{"x.onnx_data", 11},
+              {"x.onnx_data_1", 11},
+              {"x.onnx_data_100", 11},
+              {"x_", 2},
+              {"_1", 0},
+              {"12", 2},
+              {"x1", 2},
+              {"", 0}};
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    assert_int_equal(plan_data_stem(rows[i].name), rows[i].n);
+}
+
+// As many as there may be, and one more. Of an inline model.
+static void a_hundred_files_are_the_limit(void **state) {
+  struct bench *t = *state;
+  struct err err = {0};
+  char names[PLAN_DATA_FILES_MAX + 1][8];
+  t->m.files[0].size = DATA_BYTES;
+  for (uint32_t i = 0; i <= PLAN_DATA_FILES_MAX; i++) {
+    snprintf(names[i], sizeof names[i], "w%u", i);
+    build_extent(&t->b, names[i], DTYPE_FLOAT, "256", 0, 4096 + 1024 * i);
+  }
+  build_end(&t->b);
+  edits_init(&t->e, &t->m, &t->r);
+  t->layout.split = 1024;
+  assert_int_equal(plan_build(&t->p, &t->m, &t->r, &t->layout, &err), -1);
+  assert_int_equal(err.kind, ERR_FAIL);
+  assert_non_null(strstr(err.msg, "101 data files; the limit is 100"));
+  assert_memory_equal(err.hint, "no tensor is divided, and ", 26);
+  const uint64_t enough = strtoull(err.hint + 26, NULL, 10);
+  assert_true(enough > 1024);
+  split_at(t, enough);
+  plan_free(&t->p);
+  edit_remove_tensor(&t->e, t->m.values[build_value(&t->b, "w7")].def);
+  split_at(t, 1024);
+  assert_int_equal(t->p.n_outputs, PLAN_DATA_FILES_MAX + 1);
+}
+
 // Strings have no bytes of their own kind: renamed, they are copied field by field.
 static void renamed_strings_stay_strings(void **state) {
   struct bench *t = *state;
@@ -471,6 +585,11 @@ int main(void) {
       CASE(taken_names_get_a_fresh_one),
       CASE(a_given_name_that_is_taken_is_refused),
       CASE(underscore_style_is_kept),
+      CASE(no_tensor_passes_the_end_of_a_file),
+      CASE(a_tensor_past_the_split_is_named),
+      CASE(names_of_several_files),
+      CASE(stems),
+      CASE(a_hundred_files_are_the_limit),
       CASE(removed_tensors_take_no_room),
       CASE(new_tensors_are_recipes),
       CASE(other_recipes_leave_no_trace),

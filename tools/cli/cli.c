@@ -17,6 +17,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct cli_command_row command_rows[CLI_COMMANDS] = {
@@ -29,6 +30,7 @@ static const struct cli_command_row command_rows[CLI_COMMANDS] = {
 #define ON(stem) (1u << CLI_##stem)
 #define REWRITERS (ON(conv2matmul) | ON(quantize) | ON(shrink) | ON(cast) | ON(run))
 #define WRITERS (REWRITERS | ON(convert) | ON(replay))
+#define ONE_MODEL_WRITERS (WRITERS & ~ON(shrink))
 #define ALL ((1u << CLI_COMMANDS) - 1)
 static const struct cli_option_row option_rows[CLI_OPTIONS] = {
 #define OPTION(id, name, letter, kind, metavar, preset, commands, group, help)                     \
@@ -40,17 +42,37 @@ static const struct cli_option_row option_rows[CLI_OPTIONS] = {
 
 static_assert(CLI_COMMANDS <= 32, "cli_option_row.commands has a bit for every command");
 
+// Options that the environment may preset: those that have no influence on what is written.
+static const struct {
+  enum cli_option option;
+  const char *variable;
+} environment[] = {{OPT_MEMORY, "WEIR_MEMORY"}, {OPT_JOBS, "WEIR_JOBS"}, {OPT_IO, "WEIR_IO"}};
+
+const char *cli_variable(enum cli_option option) {
+  for (size_t i = 0; i < sizeof environment / sizeof *environment; i++)
+    if (environment[i].option == option) return environment[i].variable;
+  return NULL;
+}
+
 // Pairs that exclude each other.
 static const struct {
   enum cli_option a, b;
 } exclusions[] = {
-    {OPT_EXTERNAL, OPT_INLINE},   {OPT_INLINE, OPT_DATA_FILE},
-    {OPT_INLINE, OPT_ALIGN},      {OPT_QUIET, OPT_PROGRESS},
-    {OPT_DRY_RUN, OPT_RESUME},    {OPT_RESUME, OPT_FRESH},
-    {OPT_PASS, OPT_CONFIG},       {OPT_JSON, OPT_CSV},
-    {OPT_COLOR, OPT_NO_COLOR},    {OPT_JSON, OPT_REPORT_JSON_STDOUT},
-    {OPT_OUTPUT_DIR, OPT_OUTPUT}, {OPT_OUTPUT_DIR, OPT_INPLACE},
-    {OPT_SUFFIX, OPT_OUTPUT},     {OPT_SUFFIX, OPT_INPLACE},
+    {OPT_EXTERNAL, OPT_INLINE},
+    {OPT_INLINE, OPT_DATA_FILE},
+    {OPT_INLINE, OPT_ALIGN},
+    {OPT_INLINE, OPT_SPLIT},
+    {OPT_QUIET, OPT_PROGRESS},
+    {OPT_DRY_RUN, OPT_RESUME},
+    {OPT_RESUME, OPT_FRESH},
+    {OPT_PASS, OPT_CONFIG},
+    {OPT_JSON, OPT_CSV},
+    {OPT_COLOR, OPT_NO_COLOR},
+    {OPT_JSON, OPT_REPORT_JSON_STDOUT},
+    {OPT_OUTPUT_DIR, OPT_OUTPUT},
+    {OPT_OUTPUT_DIR, OPT_INPLACE},
+    {OPT_SUFFIX, OPT_OUTPUT},
+    {OPT_SUFFIX, OPT_INPLACE},
 };
 
 const struct cli_command_row *cli_command_row(enum cli_command command) {
@@ -170,7 +192,7 @@ static struct span operand_word(enum cli_command command, uint32_t k) {
 
 // ---- values -------------------------------------------------------------------------------------
 
-// A word of the line as the value of one option.
+// A word of the line, or of the environment, as the value of one option.
 struct taking {
   struct cli_args *args;
   enum cli_option o;
@@ -184,8 +206,8 @@ static struct taking taking_of(struct cli_args *args, enum cli_option o) {
 
 static int bad_value(const struct taking *t, const char *text, const char *wanted,
                      struct err *err) {
-  return err_set(err, ERR_USAGE, "invalid value '%s' for --%s: use %s", quote_str(text).s,
-                 t->row.name, wanted);
+  return err_set(err, ERR_USAGE, "invalid value '%s' for %s: use %s", quote_str(text).s,
+                 cli_source(t->args, t->o).s, wanted);
 }
 
 bool cli_is_stream(const char *path) {
@@ -475,6 +497,18 @@ static int take_words(struct cli_args *args, struct err *err) {
   return err_hint(err, "usage: weir %s %s [options]", row->name, row->operands);
 }
 
+static int take_environment(struct cli_args *args, struct err *err) {
+  for (size_t i = 0; i < sizeof environment / sizeof *environment; i++) {
+    const enum cli_option o = environment[i].option;
+    const char *text = getenv(environment[i].variable);
+    if (!text || !*text || !cli_option_belongs(o, args->command) || cli_given(args, o)) continue;
+    const struct taking t = taking_of(args, o);
+    t.value->inherited = true;
+    if (set_value(&t, text, err)) return -1;
+  }
+  return 0;
+}
+
 // Events are for a program, and no progress is quiet enough.
 static bool is_progress_for_programs(const struct cli_args *args) {
   const char *word = args->value[OPT_PROGRESS].text;
@@ -609,7 +643,7 @@ int cli_parse(struct cli_args *args, int argc, char *const *argv, struct err *er
     assert(rc == 0); // a preset is a value of its own option
     (void)rc;
   }
-  if (take_words(args, err) < 0) return -1;
+  if (take_words(args, err) < 0 || take_environment(args, err)) return -1;
   for (size_t i = 0; i < sizeof exclusions / sizeof *exclusions; i++) {
     if (!cli_given(args, exclusions[i].a) || !cli_given(args, exclusions[i].b)) continue;
     if (exclusions[i].b == OPT_PROGRESS && is_progress_for_programs(args)) continue;
@@ -665,6 +699,14 @@ const char *const *cli_list(const struct cli_args *args, enum cli_option option,
   assert(cli_row(args->command, option).kind == CLI_LIST);
   *n = args->value[option].n_list;
   return (const char *const *)args->value[option].list;
+}
+
+struct cli_source cli_source(const struct cli_args *args, enum cli_option option) {
+  struct cli_source from;
+  const bool inherited = args->value[option].inherited;
+  snprintf(from.s, sizeof from.s, "%s%s", inherited ? "" : "--",
+           inherited ? cli_variable(option) : cli_row(args->command, option).name);
+  return from;
 }
 
 int cli_pass_values(const struct cli_args *args, struct pass_values *values, struct arena *arena,

@@ -52,6 +52,7 @@ enum cli_kind {
 // everywhere.
 enum cli_group {
   CLI_OWN,
+  CLI_LAYOUT,
   CLI_OUTPUT,
   CLI_RECORDS,
   CLI_READING,
@@ -109,6 +110,10 @@ enum cli_command cli_command_by_name(const char *name);
 // unless `hidden`.
 struct span cli_choice(const struct cli_option_row *row, uint32_t k, bool hidden);
 
+// The environment variable that the option's value is taken from where the command line gives none; NULL: there
+// is none. What is set to nothing is not set.
+const char *cli_variable(enum cli_option option);
+
 // What a command line asks for.
 enum cli_action {
   CLI_RUN,      // the command
@@ -121,7 +126,8 @@ enum cli_action {
 };
 
 struct cli_value {
-  bool given;        // on the command line: not the preset
+  bool given;        // on the command line: not the preset, nor a variable of the environment
+  bool inherited;    // from such a variable
   const char *text;  // of the last one, or NULL
   uint64_t number;   // SIZE, COUNT, NUMBER
   const char **list; // LIST, in order
@@ -140,7 +146,8 @@ struct cli_args {
 };
 
 // Reads argv into *args, presets included. The strings of *args are those of argv; cli_free frees
-// the rest, whatever came of it. ERR_USAGE for what does not fit the tables: unknown names (with
+// the rest, whatever came of it. Variables of the environment stand in for options that are not given.
+// ERR_USAGE for what does not fit the tables: unknown names (with
 // the nearest known one), missing or malformed values, options that exclude each other, too few or
 // too many operands, no output.
 int cli_parse(struct cli_args *args, int argc, char *const *argv, struct err *err);
@@ -154,6 +161,11 @@ const char *cli_string(const struct cli_args *args, enum cli_option option); // 
 uint64_t cli_size(const struct cli_args *args, enum cli_option option);      // 0 if not given
 uint32_t cli_count(const struct cli_args *args, enum cli_option option);     // 0 if not given
 const char *const *cli_list(const struct cli_args *args, enum cli_option option, uint32_t *n);
+
+// Where the value of an option comes from, for messages: "--memory", or "WEIR_MEMORY".
+struct cli_source {
+  char s[40];
+} cli_source(const struct cli_args *args, enum cli_option option);
 
 // The options of the command's pass as this command line gives them; presets for those that it, or
 // the command, lacks. Lists lie in *arena. ERR_USAGE for a word that a list does not take.

@@ -11,13 +11,8 @@
 
 int engine_choose(enum io_mode *mode, struct engine_note *note, struct err *err) {
   const char *why;
-  struct err cause = {0};
   note->s[0] = '\0';
-  if (io_choose(mode, &why, &cause) < 0) {
-    err_fill(err, cause.kind, "--io=%s: %s", io_mode_name(*mode), cause.msg);
-    err_fill_hint_of(err, &cause);
-    return -1;
-  }
+  if (io_choose(mode, &why, err) < 0) return -1;
   if (why)
     snprintf(note->s, sizeof note->s,
              "io_uring is %s, or use --io=sync to silence this; continuing with --io=sync, which "
@@ -28,8 +23,14 @@ int engine_choose(enum io_mode *mode, struct engine_note *note, struct err *err)
 
 int engine_of(const struct cli_args *args, enum io_mode *mode, struct err *err) {
   struct engine_note note;
+  struct err cause = {0};
   if (!io_mode_by_name(cli_string(args, OPT_IO), mode)) *mode = IO_AUTO;
-  if (engine_choose(mode, &note, err)) return -1;
+  if (engine_choose(mode, &note, &cause)) {
+    err_fill(err, cause.kind, "%s=%s: %s", cli_source(args, OPT_IO).s, io_mode_name(*mode),
+             cause.msg);
+    err_fill_hint_of(err, &cause);
+    return -1;
+  }
   if (note.s[0]) report_notice("%s", note.s);
   return 0;
 }

@@ -15,8 +15,9 @@ const char *const help_what_weir_is =
     "the weights on disk, and writes the changed model as a stream.";
 
 const char *const help_group_titles[CLI_GROUPS] = {
-    [CLI_OWN] = "Options",     [CLI_OUTPUT] = "Output",       [CLI_RECORDS] = "Records",
-    [CLI_READING] = "Reading", [CLI_RESOURCES] = "Resources", [CLI_MESSAGES] = "Messages",
+    [CLI_OWN] = "Options",       [CLI_LAYOUT] = "Layout",   [CLI_OUTPUT] = "Output",
+    [CLI_RECORDS] = "Records",   [CLI_READING] = "Reading", [CLI_RESOURCES] = "Resources",
+    [CLI_MESSAGES] = "Messages",
 };
 
 const struct help_exit_code help_exit_codes[] = {
@@ -37,6 +38,23 @@ const struct help_exit_code help_exit_codes[] = {
 const char *const help_signals =
     "On SIGINT, SIGHUP or SIGTERM weir cleans up and ends by that signal (130, 129 or 143 in a "
     "shell); a second SIGINT or SIGTERM ends it at once.";
+
+struct help_variable help_variable(uint32_t k) {
+  struct help_variable v = {0};
+  for (uint32_t o = 0; o < CLI_OPTIONS; o++) {
+    const char *name = cli_variable(o);
+    if (!name || k-- > 0) continue;
+    v.name = name;
+    snprintf(v.meaning, sizeof v.meaning, "the value of --%s where it is not given",
+             cli_option_row(o)->name);
+    return v;
+  }
+  if (k > 0) return v;
+  v.name = "NO_COLOR";
+  snprintf(v.meaning, sizeof v.meaning,
+           "if set and not empty, messages are not coloured (unless --color is given)");
+  return v;
+}
 
 bool help_group_used(enum cli_group group, enum cli_command command) {
   for (uint32_t k = 0, o; (o = cli_option_at(command, k)) != CLI_NONE; k++)
@@ -90,19 +108,22 @@ void help_entry(FILE *to, size_t column, const char *head, const char *text) {
   help_wrap(to, text, column, column);
 }
 
-static void print_option(FILE *to, const struct cli_option_row *row, bool all) {
+// variable: of the environment, or NULL.
+static void print_option(FILE *to, const struct cli_option_row *row, const char *variable,
+                         bool all) {
   struct help_metavar m = help_metavar(row, all);
-  char head[128], text[512], letter[8] = "";
+  char head[128], text[512], preset[96] = "", letter[8] = "";
   if (row->letter) snprintf(letter, sizeof letter, "-%c, ", row->letter);
   snprintf(head, sizeof head, "%s--%s%s%s", letter, row->name,
            m.s[0] && row->kind != CLI_MAYBE ? " " : "", m.s);
   const char *again = row->kind == CLI_LIST ? "; may be repeated" : "";
   if (row->required)
-    snprintf(text, sizeof text, "%s%s (required)", row->help, again);
+    snprintf(preset, sizeof preset, " (required)");
   else if (row->preset)
-    snprintf(text, sizeof text, "%s%s (default %s)", row->help, again, row->preset);
-  else
-    snprintf(text, sizeof text, "%s%s", row->help, again);
+    snprintf(preset, sizeof preset, " (default %s)", row->preset);
+  const int n = snprintf(text, sizeof text, "%s%s%s", row->help, again, preset);
+  if (variable && n > 0 && (size_t)n < sizeof text)
+    snprintf(text + n, sizeof text - (size_t)n, " [environment: %s]", variable);
   help_entry(to, HELP_OPTIONS, head, text);
 }
 
@@ -111,7 +132,7 @@ static void print_group(FILE *to, enum cli_command command, enum cli_group group
   fprintf(to, "\n%s:\n", help_group_titles[group]);
   for (uint32_t k = 0, o; (o = cli_option_at(command, k)) != CLI_NONE; k++) {
     const struct cli_option_row row = cli_row(command, o);
-    if (row.group == group) print_option(to, &row, all);
+    if (row.group == group) print_option(to, &row, cli_variable(o), all);
   }
   if (group != CLI_MESSAGES) return;
   help_entry(to, HELP_OPTIONS, "-h, --help", "this text");
@@ -151,6 +172,10 @@ void help_overview(FILE *to, bool all) {
                "print the commands and their options, for programs (docs/schema/tables.json)");
     help_entry(to, HELP_OPTIONS, "--generate man DIR", "write the manual pages into DIR");
   }
+  fprintf(to, "\nEnvironment:\n");
+  struct help_variable v;
+  for (uint32_t k = 0; (v = help_variable(k)).name; k++)
+    help_entry(to, HELP_OPTIONS, v.name, v.meaning);
   fprintf(to, "\nExit codes:\n");
   for (const struct help_exit_code *e = help_exit_codes; e->meaning; e++)
     fprintf(to, "  %2d  %s\n", (int)e->code, e->meaning);

@@ -28,6 +28,13 @@ struct help_metavar {
 };
 struct help_metavar help_metavar(const struct cli_option_row *row, bool all);
 
+// The k-th variable of the environment that weir looks at; past the last one, without a name.
+struct help_variable {
+  const char *name;
+  char meaning[96];
+};
+struct help_variable help_variable(uint32_t k);
+
 // Exit codes, in the order of their numbers; the last has no meaning (NULL).
 struct help_exit_code {
   enum err_kind code;

@@ -59,7 +59,7 @@ static void put_head(FILE *to, const char *name, const char *summary) {
   put_between(to, " \\- ", summary, "\n");
 }
 
-static void put_option(FILE *to, const struct cli_option_row *row) {
+static void put_option(FILE *to, const struct cli_option_row *row, const char *variable) {
   struct help_metavar m = help_metavar(row, false);
   fputs(".TP\n", to);
   if (row->letter) fprintf(to, "\\fB\\-%c\\fR, ", row->letter);
@@ -69,6 +69,7 @@ static void put_option(FILE *to, const struct cli_option_row *row) {
   if (row->kind == CLI_LIST) put(to, "; may be repeated");
   if (row->required) fputs(" (required)", to);
   if (row->preset) put_between(to, " (default ", row->preset, ")");
+  if (variable) put_between(to, " [environment: ", variable, "]");
   fputc('\n', to);
 }
 
@@ -91,7 +92,7 @@ static void put_command_page(FILE *to, enum cli_command c) {
     if (g != CLI_OWN) fprintf(to, ".SS %s\n", help_group_titles[g]);
     for (uint32_t k = 0, o; (o = cli_option_at(c, k)) != CLI_NONE; k++) {
       const struct cli_option_row option = cli_row(c, o);
-      if (option.group == g) put_option(to, &option);
+      if (option.group == g) put_option(to, &option, cli_variable(o));
     }
   }
   fputs(".SH EXAMPLES\n", to);
@@ -116,8 +117,9 @@ static void put_main_page(FILE *to) {
   put_entry(to, "--version --licenses",
             "show the licences of weir and of the libraries that are linked into it");
   fputs(".SH ENVIRONMENT\n", to);
-  put_entry(to, "NO_COLOR",
-            "if set and not empty, messages are not coloured (unless --color is given)");
+  struct help_variable v;
+  for (uint32_t k = 0; (v = help_variable(k)).name; k++)
+    put_entry(to, v.name, v.meaning);
   fputs(".SH EXIT STATUS\n", to);
   for (const struct help_exit_code *e = help_exit_codes; e->meaning; e++) {
     char number[16];

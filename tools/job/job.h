@@ -136,8 +136,18 @@ void job_close(struct job *job);
 int job_load(struct job *job, struct err *err);
 int job_prepare_plan(struct job *job, struct err *err);
 
+// job_layout.c: the options of the layout. take: over what job->layout has, as the command line says. write:
+// the record of it; read: a record that anybody may have written (ERR_MODEL).
+void job_layout_take(struct job *job);
+void job_layout_write(const struct job *job, struct json_out *j);
+int job_layout_read(struct job *job, const struct json_value *v, struct err *err);
+
 // job_output.c. split fills dest_folder and onnx_name from out_path; open opens dest, and makes the
 // folder if it alone is missing. remove_folder: the one that open made, if nothing lies in it.
+// in: OUT may be a folder (one that is there, or with a slash behind its name); then the output lies in it
+// under the name of the input. Of a run without --inplace that was given an output.
+const char *job_output_in(const char *out, const char *in, struct arena *a);
+const char *job_output_path(const struct cli_args *args, struct arena *a); // cli_output, with that
 void job_output_split(struct job *job);
 int job_output_open(struct job *job, struct err *err);
 void job_output_remove_folder(struct job *job);
@@ -217,7 +227,8 @@ bool job_reads(const struct job *job, const struct stat *st);
 // ERR_USAGE if --edit-log, --plan-out or --report-json would write over a file that is read, one of
 // the output's (as far as its names are known: all of them once planned), or one another's.
 int job_check_files(struct job *job, struct err *err);
-// ERR_USAGE if the data file has a name of another file of the output.
+// ERR_USAGE if a data file has a name of another file of the output. Before the plan: the first, if it
+// was named; then: any.
 int job_check_data_file(const struct job *job, struct err *err);
 
 #endif

@@ -243,7 +243,12 @@ int job_check_files(struct job *job, struct err *err) {
 // A data file by the name of something else that is written beside it would be lost under it.
 int job_check_data_file(const struct job *job, struct err *err) {
   const char *name = job->layout.data_name;
-  if (!name || (*name && !strchr(name, '/') && !is_beside(job, name))) return 0;
+  bool bad = name && (!*name || strchr(name, '/') || is_beside(job, name));
+  for (uint32_t i = 0; job->planned && i + 1 < job->plan.n_outputs && !bad; i++) {
+    name = job->plan.outputs[i].name;
+    bad = is_beside(job, name);
+  }
+  if (!bad) return 0;
   err_set(err, ERR_USAGE, "the data file of '%s' cannot be named '%s'",
           quote_str(job->out.onnx_name).s, quote_str(name).s);
   return err_hint(err, "the model, its manifest or its digests have that name; choose another one");

@@ -21,6 +21,19 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+const char *job_output_in(const char *out, const char *in, struct arena *a) {
+  struct stat st;
+  const bool slash = str_ends(out, "/");
+  if (!slash && (stat(out, &st) < 0 || !S_ISDIR(st.st_mode))) return out;
+  return arena_printf(a, "%s%s%s", out, slash ? "" : "/", path_base(in));
+}
+
+const char *job_output_path(const struct cli_args *args, struct arena *a) {
+  const char *out = cli_output(args);
+  if (cli_lacks_output(args) || cli_flag(args, OPT_INPLACE)) return out;
+  return job_output_in(out, cli_operand(args, "IN"), a);
+}
+
 void job_output_split(struct job *job) {
   job->out.onnx_name = path_base(job->out.path);
   job->out.folder = arena_folder(&job->arena, job->out.path);

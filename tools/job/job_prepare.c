@@ -25,24 +25,26 @@ int job_open(struct job *job, const struct cli_args *args, struct err *err) {
                       .began = report_clock(),
                       .memory = cli_size(args, OPT_MEMORY),
                       .nothing_to_write = cli_flag(args, OPT_DRY_RUN),
-                      .out = {.path = cli_output(args),
-                              .dest = -1,
+                      .out = {.dest = -1,
                               .absent = cli_lacks_output(args),
                               .replace = cli_flag(args, OPT_FORCE) || cli_flag(args, OPT_INPLACE)}};
   model_init(&job->model);
   recipes_init(&job->recipes);
   edits_init(&job->edits, &job->model, &job->recipes);
+  job->out.path = job_output_path(args, &job->arena);
   job_output_split(job);
   job->layout = (struct plan_layout){.onnx_name = job->out.onnx_name,
                                      .inline_below = 1024,
                                      .name_taken = job_output_taken,
                                      .name_ctx = job,
                                      .small_tensors = cli_flag(args, OPT_TENSOR_DIGESTS)};
+  job_layout_take(job);
   const uint64_t least = run_min_memory(1);
   int rc = 0;
   if (job->memory < least) {
-    rc = err_set(err, ERR_USAGE, "--memory %s is not enough: one worker needs %s",
-                 size_words_of(job->memory).s, size_words_of(least).s);
+    rc = err_set(err, ERR_USAGE, "%s %s is not enough: one worker needs %s",
+                 cli_source(args, OPT_MEMORY).s, size_words_of(job->memory).s,
+                 size_words_of(least).s);
     err_fill_hint(err, "the default is 48MiB");
   }
   if (rc == 0) rc = job_output_check_name(job, err);
@@ -74,7 +76,6 @@ static int open_records(struct job *job, struct err *err) {
 }
 
 int job_begin_edits(struct job *job, const char *command, const char *options, struct err *err) {
-  static const char *const forms[] = {"default", "external", "inline"};
   struct json_out layout = {0};
   job->command = command;
   job->options = options;
@@ -84,12 +85,7 @@ int job_begin_edits(struct job *job, const char *command, const char *options, s
     return -1;
   job->edits.sink = log_sink;
   job->edits.sink_ctx = job;
-  json_object(&layout);
-  json_put_text(&layout, "form", forms[job->layout.form]);
-  json_put_text(&layout, "data_file", job->layout.data_name);
-  json_put_uint(&layout, "align", job->layout.align);
-  json_put_uint(&layout, "inline_below", job->layout.inline_below);
-  json_end_object(&layout);
+  job_layout_write(job, &layout);
   struct edit_log_head head = {
       .command = command, .options = options, .layout = layout.text, .output = job->out.onnx_name};
   int rc = edit_log_begin(&job->edits, &head, err);
@@ -188,6 +184,17 @@ static void refuse_size(const struct job *job, uint64_t bytes, struct err *why) 
     err_fill_hint(why, "raise --budget, or add candidates with fewer bits or larger blocks");
 }
 
+// Several data files that nobody named, under names that transformers.js does not look for.
+static void warn_of_names(struct job *job) {
+  const char *usual = arena_printf(&job->arena, "%s_data", job->out.onnx_name);
+  const char *name = job->plan.outputs[0].name;
+  if (job->plan.n_outputs == 1 || strcmp(name, usual) == 0) return;
+  job_warn(job,
+           "other models use files with the names of the data files, which are '%s' and so on "
+           "instead: transformers.js looks for '%s'",
+           quote_str(name).s, quote_str(usual).s);
+}
+
 int job_prepare_plan(struct job *job, struct err *err) {
   uint8_t sum[DIGEST_BYTES];
   digest_so_far(job->log_digest, sum);
@@ -203,7 +210,8 @@ int job_prepare_plan(struct job *job, struct err *err) {
       job->output_limit && bytes > job->output_limit)
     refuse_size(job, bytes, &why);
   if (why.kind != ERR_NONE && job_refused(job, &why, err)) return -1;
-  if (job_check_files(job, err)) return -1; // the data file's name is known now
+  // The names of data files are known now.
+  if (job_check_data_file(job, err) || job_check_files(job, err)) return -1;
   if (job->plan.moved_out)
     job_warn(
         job,
@@ -214,6 +222,7 @@ int job_prepare_plan(struct job *job, struct err *err) {
              "an alignment of %lu bytes has no effect on '%s', which has no data file: --external "
              "moves tensors of 1 KiB and more to one",
              job->layout.align, quote_str(job->out.onnx_name).s);
+  if (job->layout.split && !job->layout.data_name) warn_of_names(job);
   for (uint32_t i = 0; i < job->plan.n_outputs; i++) {
     const char *name = job->plan.outputs[i].name;
     if (strcmp(name, job->out.onnx_name) != 0 && strstr(name, ".."))

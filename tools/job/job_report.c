@@ -15,6 +15,8 @@
 #include <stdarg.h>
 #include <sys/stat.h>
 
+enum { DATA_FILES_NAMED = 3 };
+
 void job_report_file(struct json_out *j, const char *name, uint64_t size) {
   json_object(j);
   json_put_text(j, "name", name);
@@ -40,6 +42,7 @@ static void write_common(const struct job *job, struct json_out *j) {
   json_put_object(j, "weir");
   json_put_uint(j, "bytes_cloned", job->stats.bytes_cloned);
   json_put_uint(j, "bytes_written", job->stats.bytes_written);
+  json_put_uint(j, "data_files", job->plan.n_outputs - 1);
   if (dry) json_put_known(j, "disk_free_bytes", ahead->space.known, ahead->space.free_bytes);
   if (dry) json_put_uint(j, "disk_needed_bytes", ahead->space.needed_bytes);
   json_put_bool(j, "dry_run", dry);
@@ -154,12 +157,27 @@ struct job_file job_file(struct job *job, uint32_t k) {
   return f;
 }
 
-// "wrote int4/encoder.onnx (522 kB), …", each as far as the user's folder.
+// "small/m.onnx_data to m.onnx_data_4 (5 data files, 5.2 GB)"
+static void print_data_files(struct job *job) {
+  const uint32_t n = job->plan.n_outputs - 1;
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < n; i++)
+    bytes += job->plan.outputs[i].size;
+  printf(", %s to %s (%u data files, %s)", job_file(job, 1).shown,
+         quote_str(job->plan.outputs[n - 1].name).s, n, quote_bytes(bytes).s);
+}
+
+// "wrote int4/encoder.onnx (522 kB), …", each as far as the user's folder; many data files as a range.
 static void print_files(struct job *job) {
   struct stat at;
   const char *before =
       job->unchanged ? "unchanged, since they have the same bytes already: " : "wrote ";
+  const uint32_t n_data = job->plan.n_outputs - 1;
   for (uint32_t k = 0; k < job_n_files(job); k++) {
+    if (n_data > DATA_FILES_NAMED && k > 0 && k <= n_data) {
+      if (k == 1) print_data_files(job);
+      continue;
+    }
     const struct job_file f = job_file(job, k);
     if (fstatat(job->out.dest, f.name, &at, AT_SYMLINK_NOFOLLOW)) continue;
     printf("%s%s (%s)", before, f.shown, quote_bytes((uint64_t)at.st_size).s);

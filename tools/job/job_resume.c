@@ -191,12 +191,13 @@ static int refuse(struct job *job, struct err *err) {
 }
 
 bool job_finish_seal(const struct cli_args *args, int *rc, struct err *err) {
-  struct job job = {.args = args, .out.path = cli_output(args)};
+  struct job job = {.args = args};
   char name[STAGING_NAME_MAX];
   enum staging_seal state = STAGING_SEAL_NONE;
   struct err ignored = {0}; // a folder that is not there is somebody else's to report
   *rc = 0;
   if (cli_lacks_output(args)) return false;
+  job.out.path = job_output_path(args, &job.arena);
   job_output_split(&job);
   if (staging_find_seal(job.out.folder, job.out.onnx_name, name, &state, &ignored))
     state = STAGING_SEAL_NONE;

@@ -116,8 +116,12 @@ int put_in_place_bytes(const struct put_in_place *x, uint64_t *bytes, struct err
 }
 
 void put_in_place_say_left(const struct seal_report *report) {
-  if (report->old_sidecar_left[0])
+  const uint32_t n = report->n_left;
+  if (n == 1)
     report_notice("the old data file %s was kept: %s", report->old_sidecar_left, report->why_left);
+  if (n < 2) return;
+  report_notice("%u old data files were kept, such as %s: %s", n, report->old_sidecar_left,
+                report->why_left);
 }
 
 int put_in_place(const struct put_in_place *x, struct staging *st, bool *unchanged,

@@ -7,6 +7,7 @@
 #include "shrink_inputs.h"
 
 #include "cli_words.h"
+#include "job.h"
 #include "report.h"
 
 #include <errno.h>
@@ -66,6 +67,7 @@ static int add_file(struct shrink_inputs *s, const struct cli_args *args, const 
                     struct err *err) {
   const char *out = cli_string(args, OPT_OUTPUT);
   bool named = !out && !cli_flag(args, OPT_INPLACE);
+  if (out) out = job_output_in(out, in, &s->arena);
   if (named) out = output_of(&s->arena, args, in);
   if (named && is_skipped(args, in, out)) {
     s->skipped++;

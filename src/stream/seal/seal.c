@@ -51,10 +51,13 @@ static int place_role(const struct staging *st, const struct seal_intent *s, enu
 
 // ---- what the old model leaves ----
 
+enum { LEFT_NAMED = 3 }; // of many, these by name
+
 static void note_left(const struct staging *st, struct seal_report *r, const char *name,
                       const char *why) {
   const size_t n = strlen(r->old_sidecar_left);
   struct stat at = {0};
+  if (r->n_left++ >= LEFT_NAMED) return;
   (void)fstatat(st->dest, name, &at, AT_SYMLINK_NOFOLLOW);
   snprintf(r->old_sidecar_left + n, sizeof r->old_sidecar_left - n, "%s'%s' (%s)", n ? ", " : "",
            quote_str(name).s, quote_bytes((uint64_t)at.st_size).s);

@@ -29,7 +29,9 @@ struct seal_options {
 };
 
 struct seal_report {
-  char old_sidecar_left[512]; // old sidecars that were left in place, with their sizes, or empty
+  char old_sidecar_left[512]; // old sidecars that were left in place, with their sizes, or empty;
+                              // the first few of many
+  uint32_t n_left;            // how many
   char why_left[512];         // of the first of them
   bool unchanged;             // all outputs were there already, byte for byte: none was touched
 };

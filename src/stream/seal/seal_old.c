@@ -58,12 +58,12 @@ static void add_if_named(struct finding *f, const char *name) {
   if (name_scan_file(f->dest, f->onnx, name) == NAME_SCAN_NAMED) add_old(f, name, false);
 }
 
-// "<onnx>.data", "<onnx>_data", "<onnx>.<8 hex>.data".
+// "<onnx>.data", "<onnx>_data", "<onnx>.<8 hex>.data"; each with "_<number>" behind it.
 static int add_conventional(void *ctx, const char *entry) {
   struct finding *f = ctx;
-  const size_t stem = strlen(f->onnx), n = strlen(entry);
+  const size_t stem = strlen(f->onnx), n = plan_data_stem(entry);
   if (n < stem + 5 || memcmp(entry, f->onnx, stem) != 0) return 0;
-  if (strcmp(entry + n - 4, "data") == 0) add_if_named(f, entry);
+  if (memcmp(entry + n - 4, "data", 4) == 0) add_if_named(f, entry);
   return 0;
 }
 

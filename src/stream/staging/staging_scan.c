@@ -3,7 +3,7 @@
 //   .<OUT>.<16 hex>.weir        a run's staging folder: locked, half-sealed, or dead
 //   .<OUT>.<16 hex>.done.weir   its seal is through: dead
 //   <OUT>.onnx.<8 hex>.data     a fresh-named sidecar that no .onnx names: its seal never reached the
-//                               commit point
+//                               commit point. Of several: …data_1, …data_2, …
 //
 // Only the dead may be removed. A half-sealed folder holds the one list of what is left to do, and
 // the sidecars it has put in place already are named by no .onnx yet: they are no orphans. The
@@ -57,12 +57,12 @@ int staging_find_seal(const char *dest_folder, const char *onnx_name, char name[
 
 // ---- orphans ----
 
-// The length of "<x>.onnx" in "<x>.onnx.<8 hex>.data", or 0.
+// The length of "<x>.onnx" in "<x>.onnx.<8 hex>.data" or "<x>.onnx.<8 hex>.data_<number>", or 0.
 static size_t fresh_sidecar_of(const char *name) {
-  const size_t n = strlen(name), tail = strlen(".01234567.data");
+  const size_t n = plan_data_stem(name), tail = strlen(".01234567.data");
   if (n <= tail + strlen(".onnx")) return 0;
   const char *at = name + n - tail;
-  if (at[0] != '.' || strcmp(at + 9, ".data") != 0) return 0;
+  if (at[0] != '.' || memcmp(at + 9, ".data", 5) != 0) return 0;
   if (strspn(at + 1, "0123456789abcdef") < 8) return 0;
   return memcmp(at - 5, ".onnx", 5) == 0 ? n - tail : 0;
 }

@@ -1,0 +1,1 @@
+weir convert in.onnx out.onnx --inline --split 1GiB

@@ -1,0 +1,66 @@
+// Where the weights of the output go: as the command line says, and as edit logs record it.
+//
+//   convert --split 1GiB  ──▶ job->layout ──▶ {"form":…,"data_file":…,"align":…,"inline_below":…,"split":…}
+//   replay EDITS          ──▶ the record  ──▶ job->layout, and over it what the command line says
+//
+// A replay without an option of its own makes the recorded files again. Of the options of one, those
+// that it contradicts are no longer true: --inline leaves nothing of data files, --external means one.
+#include "job.h"
+
+void job_layout_take(struct job *job) {
+  const struct cli_args *args = job->args;
+  struct plan_layout *l = &job->layout;
+  const bool named = cli_given(args, OPT_DATA_FILE), split = cli_given(args, OPT_SPLIT);
+  if (cli_flag(args, OPT_INLINE)) {
+    l->form = PLAN_DATA_INLINE;
+    l->data_name = NULL;
+    l->split = l->align = 0;
+  }
+  if (cli_flag(args, OPT_EXTERNAL)) {
+    l->form = PLAN_DATA_EXTERNAL;
+    l->split = 0;
+  }
+  if ((named || split) && l->form == PLAN_DATA_INLINE) l->form = PLAN_DATA_EXTERNAL; // as recorded
+  if (named) l->data_name = cli_string(args, OPT_DATA_FILE);
+  if (split) l->split = cli_size(args, OPT_SPLIT);
+  if (cli_given(args, OPT_ALIGN)) l->align = cli_size(args, OPT_ALIGN);
+}
+
+void job_layout_write(const struct job *job, struct json_out *j) {
+  static const char *const forms[] = {"default", "external", "inline"};
+  const struct plan_layout *l = &job->layout;
+  json_object(j);
+  json_put_text(j, "form", forms[l->form]);
+  json_put_text(j, "data_file", l->data_name);
+  json_put_uint(j, "align", l->align);
+  json_put_uint(j, "inline_below", l->inline_below);
+  if (l->split) json_put_uint(j, "split", l->split);
+  json_end_object(j);
+}
+
+int job_layout_read(struct job *job, const struct json_value *v, struct err *err) {
+  struct plan_layout *l = &job->layout;
+  const struct json_value *split = json_get(v, "split");
+  struct span form, name;
+  uint64_t align = 0, below = 0, most = 0;
+  bool ok =
+      json_as_string(json_get(v, "form"), &form) && json_as_uint(json_get(v, "align"), &align) &&
+      json_as_uint(json_get(v, "inline_below"), &below) && (!split || json_as_uint(split, &most));
+  if (!ok || (align & (align - 1))) {
+    err_set(err, ERR_MODEL, "the head of the edit log (line 1) has no layout");
+    return err_hint(err,
+                    "the first line must be as --edit-log wrote it: form, align, inline_below");
+  }
+  l->align = align;
+  l->inline_below = below;
+  l->split = most;
+  l->data_name = NULL;
+  l->form = span_is(form, "external") ? PLAN_DATA_EXTERNAL
+            : span_is(form, "inline") ? PLAN_DATA_INLINE
+                                      : PLAN_DATA_DEFAULT;
+  if (!json_as_string(json_get(v, "data_file"), &name)) return 0;
+  if (name.n == 0 || name.n > 255 || memchr(name.at, '/', name.n) || memchr(name.at, 0, name.n))
+    return err_set(err, ERR_MODEL, "the head of the edit log names an impossible data file");
+  l->data_name = arena_string(&job->arena, name);
+  return 0;
+}
