@@ -78,6 +78,8 @@ def test_reports(weir, tmp_path):
         ("measure", ["measure", SOURCE, "--candidates", "4:64,8:128"]),
         ("passes", ["passes"]),
         ("passes", ["passes", "matmulnbits"]),
+        ("targets", ["targets"]),
+        ("targets", ["targets", "webgpu"]),
         ("shrink-info", ["shrink", SOURCE, "--info"]),
     ],
 )
@@ -118,6 +120,7 @@ FAILURES = [
     ["measure", "nothere.onnx"],
     ["run", SOURCE, "out.onnx"],
     ["passes", "nothing"],
+    ["targets", "nothing"],
     ["convert", SOURCE],
     ["conv2matmul", SOURCE, "out.onnx", "--form", "round"],
     ["replay", "nothere.jsonl", SOURCE, "out.onnx"],

@@ -82,8 +82,9 @@ struct cli_option_row {
   uint32_t commands;   // bit per enum cli_command
   enum cli_group group;
   const char *help;
-  const char *also; // other words for those of a CHOICE or LIST, as in struct pass_option
-  bool required;    // of a pass's options: it has to be given
+  const char *also;   // other words for those of a CHOICE or LIST, as in struct pass_option
+  const char *listed; // as in struct pass_option
+  bool required;      // of a pass's options: it has to be given
 };
 
 const struct cli_command_row *cli_command_row(enum cli_command command);

@@ -11,6 +11,7 @@
 #include "job.h"
 #include "report.h"
 #include "size_words.h"
+#include "runtime_needs.h"
 #include "version.h"
 
 #include <fcntl.h>
@@ -96,6 +97,7 @@ void job_dry_run_print(const struct job *job) {
            doubts.overflow ? "too large for their new type" : "",
            doubts.overflow && doubts.nonfinite ? ", " : "",
            doubts.nonfinite ? "NaN and infinities" : "");
+  runtime_needs_print(&job->model, "", "\n", "");
   if (job->refusal.kind != ERR_NONE)
     printf("this would fail with exit code %d\n", (int)job->refusal.kind);
 }
