@@ -107,12 +107,16 @@ uint32_t target_form_needs(const struct target_form *x) {
   switch (x->op) {
   case TARGET_MATMUL:
     set = by_bits(x->bits, HAS(MATMUL_2), HAS(MATMUL_4), HAS(MATMUL_8));
-    if (x->bits == 2 && x->half) set |= HAS(MATMUL_2_HALF);
+    if (x->bits == 2 && x->float_zeros)
+      set |= HAS(MATMUL_2_FLOAT_ZEROS);
+    else if (x->bits == 2 && x->half)
+      set |= HAS(MATMUL_2_HALF);
     if (x->block != 32 && x->block != 64) set |= HAS(OTHER_BLOCKS);
     return x->float_zeros ? set | HAS(FLOAT_ZEROS) : set;
   case TARGET_GATHER: return by_bits(x->bits, HAS(GATHER_2), HAS(GATHER_4), HAS(GATHER_8));
   default:
     set = by_bits(x->bits, HAS(QDQ_2), HAS(QDQ_4), x->block ? HAS(QDQ_8) : 0);
+    if (x->bits == 2 && x->half) set |= HAS(QDQ_2_HALF);
     return x->zeros ? set | HAS(QDQ_ZEROS) : set;
   }
 }
@@ -162,6 +166,7 @@ static bool form_of(const struct model *m, uint32_t node, struct target_form *x)
     if (codes == DTYPE_UNDEFINED || codes == DTYPE_INT32) return false;
     bits = (int64_t)dtype_bits(codes);
     x->zeros = has_input(m, node, 2);
+    x->half = type_of(m, node, 1) == DTYPE_FLOAT16;
   } else {
     return false;
   }
