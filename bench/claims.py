@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measure what README.md claims, and print its table.
+"""Measure what bench/README.md claims, and print its table.
 
   bench/claims.py MODEL [--rounds 7] [--only NAME]…       all claims, or some
 

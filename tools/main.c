@@ -14,6 +14,7 @@
 #include "manpage.h"
 #include "report.h"
 #include "stop.h"
+#include "tables.h"
 #include "version.h"
 
 #include <malloc.h>
@@ -52,6 +53,13 @@ static void set_memory_up(void) {
 static int generate(const struct cli_args *args, struct err *err) {
   const char *kind = args->operand[0];
   if (kind[0] == 'm') return manpage_write_all(args->operand[1], err);
+  if (kind[0] == 'j') {
+    struct json_out j = {.indent = 2};
+    tables_write(&j);
+    report_text(j.text, j.n);
+    json_done(&j);
+    return 0;
+  }
   (kind[0] == 'b' ? completion_bash : kind[0] == 'z' ? completion_zsh : completion_fish)(stdout);
   return 0;
 }
@@ -100,6 +108,7 @@ static int act(const struct cli_args *args, struct err *err) {
     return 0;
   case CLI_NOTHING: help_overview(stderr, false); return ERR_USAGE;
   case CLI_VERSION: version_print(stdout); return 0;
+  case CLI_LICENSES: version_print_licenses(stdout); return 0;
   case CLI_GENERATE: return generate(args, err);
   }
   return 0;

@@ -63,13 +63,17 @@ static enum err_kind kind_of_errno(int errnum, enum err_kind otherwise) {
   }
 }
 
+// The words of numbers that exist are constants in glibc and musl, so threads may ask at once.
+const char *err_errno_words(int errnum) {
+  return strerror(errnum);
+}
+
 void err_fill_errno(struct err *e, int errnum, enum err_kind otherwise, const char *fmt, ...) {
   if (e->kind != ERR_NONE) return;
   va_list ap;
   va_start(ap, fmt);
   put_message(e, kind_of_errno(errnum, otherwise), fmt, ap);
   va_end(ap);
-  char words[128];
   size_t n = strlen(e->msg);
-  snprintf(e->msg + n, sizeof e->msg - n, ": %s", strerror_r(errnum, words, sizeof words));
+  snprintf(e->msg + n, sizeof e->msg - n, ": %s", err_errno_words(errnum));
 }

@@ -87,5 +87,7 @@ void err_fill_reason(struct err *e, enum err_reason reason);
 void err_fill_hint_of(struct err *e, const struct err *cause);
 void err_fill_errno(struct err *e, int errnum, enum err_kind otherwise, const char *fmt, ...)
     ERR_PRINTF(4, 5);
+// The words of the system for an errno. They last as long as the program.
+const char *err_errno_words(int errnum);
 
 #endif

@@ -62,7 +62,6 @@ struct edits {
   TABLE(uint32_t, origin);
   TABLE(uint32_t, source_of);
   TABLE(uint32_t, looked); // by tensor id: 1 + its recipe when it was looked at; 0: was not
-  uint32_t output_at;      // position of the output that was forwarded last
   struct arena scratch;    // of the edit being made
 };
 

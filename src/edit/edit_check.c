@@ -93,7 +93,7 @@ static int check_attr_graph(const struct edits *e, uint32_t graph, uint32_t hung
   if (edit_check_graph(e, graph, err)) return -1;
   const struct model_graph *g = &e->m->graphs[graph];
   if (g->kind != GRAPH_SUB || g->owner != NO_ID)
-    return err_set(err, ERR_MODEL, "graph g%u hangs somewhere already", graph);
+    return err_set(err, ERR_MODEL, "graph g%u already belongs to a node", graph);
   if (g->parent != hung)
     return err_set(err, ERR_MODEL, "graph g%u was made for graph g%u, not g%u", graph, g->parent,
                    hung);
@@ -146,7 +146,7 @@ int edit_check_artifact(const struct edits *e, const struct edit_asked *x, struc
 int edit_check_look(const struct edits *e, const struct edit_asked *x, struct err *err) {
   if (edit_check_tensor(e, x->tensor, err)) return -1;
   if (!edit_looked(e, x->tensor)) return 0;
-  return err_set(err, ERR_MODEL, "tensor t%u was looked at already", x->tensor);
+  return err_set(err, ERR_MODEL, "tensor t%u already has a look", x->tensor);
 }
 
 static int check_before(const struct edits *e, uint32_t graph, uint32_t before, struct err *err) {
@@ -226,7 +226,7 @@ int edit_check_remove_node(const struct edits *e, const struct edit_asked *x, st
 int edit_check_move_node(const struct edits *e, const struct edit_asked *x, struct err *err) {
   if (edit_check_node(e, x->node, err)) return -1;
   if (x->node == x->before)
-    return err_set(err, ERR_MODEL, "node n%u cannot stand before itself", x->node);
+    return err_set(err, ERR_MODEL, "node n%u cannot be placed before itself", x->node);
   return check_before(e, e->m->nodes[x->node].graph, x->before, err);
 }
 
@@ -340,7 +340,7 @@ int edit_check_remove_graph_input(const struct edits *e, const struct edit_asked
                                   struct err *err) {
   if (edit_check_value(e, x->value, err)) return -1;
   if (e->m->values[x->value].flags & VALUE_IS_INPUT) return 0;
-  return err_set(err, ERR_MODEL, "value v%u '%s' is no graph input", x->value,
+  return err_set(err, ERR_MODEL, "value v%u '%s' is not a graph input", x->value,
                  quote(model_value_name(e->m, x->value)).s);
 }
 
@@ -367,7 +367,7 @@ int edit_check_add_subgraph(const struct edits *e, const struct edit_asked *x, s
   if (check_next('g', x->graph, e->m->n_graphs, err) || edit_check_graph(e, x->parent, err))
     return -1;
   if (e->m->graphs[x->parent].depth >= 100)
-    return err_set(err, ERR_MODEL, "graph g%u lies %u deep; the limit is 100", x->parent,
+    return err_set(err, ERR_MODEL, "graph g%u is nested %u deep; the limit is 100", x->parent,
                    e->m->graphs[x->parent].depth);
   return check_text(x->name, "the name of a graph", err);
 }

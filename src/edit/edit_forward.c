@@ -23,33 +23,6 @@ static bool users_would_see(const struct model *m, uint32_t value, uint32_t name
   return true;
 }
 
-// The next position at or behind `at`, going round, where the value is listed as an output of its
-// graph; NO_ID if there is none. Outputs are forwarded in about the order in which they are listed:
-// whoever goes on where the last one was found does not walk the list for each.
-static uint32_t next_listing(const struct model *m, uint32_t value, uint32_t at) {
-  const struct model_graph *g = &m->graphs[m->values[value].graph];
-  if (at >= g->n_outputs) at = 0;
-  for (uint32_t i = 0; i < g->n_outputs; i++) {
-    if (m->graph_io[g->outputs + at] == value) return at;
-    at = at + 1 < g->n_outputs ? at + 1 : 0;
-  }
-  return NO_ID;
-}
-
-// Is it listed by its own graph alone? A body may list a value that it sees from inside, though no
-// runtime takes that.
-static bool is_listed_at_home(const struct edits *e, uint32_t value) {
-  const struct model *m = e->m;
-  uint32_t at = e->output_at;
-  for (uint32_t n = m->values[value].n_graph_outputs, first = NO_ID; n > 0; n--) {
-    at = next_listing(m, value, at);
-    if (at == NO_ID || at == first) return false;
-    if (first == NO_ID) first = at;
-    at++;
-  }
-  return true;
-}
-
 static bool can_take_name(const struct edits *e, uint32_t from, uint32_t to) {
   const struct model *m = e->m;
   const struct model_value *f = &m->values[from], *t = &m->values[to];
@@ -58,7 +31,7 @@ static bool can_take_name(const struct edits *e, uint32_t from, uint32_t to) {
   if (f->flags & VALUE_IS_INPUT || t->flags & VALUE_IS_INPUT) return false;
   // A name that hides one around it is never given by an edit.
   if (parent != NO_ID && model_lookup(m, parent, f->name) != NO_ID) return false;
-  return users_would_see(m, to, f->name) && is_listed_at_home(e, from);
+  return users_would_see(m, to, f->name) && model_listed_at_home(e->m, from);
 }
 
 bool edit_can_forward(const struct edits *e, uint32_t from, uint32_t to) {
@@ -99,9 +72,7 @@ bool edit_forward(struct edits *e, uint32_t from, uint32_t to) {
       edit_retype_value(e, to, DTYPE_UNDEFINED, NULL, NO_ID);
   }
   if (m->values[from].first_use != NO_ID) edit_replace_uses(e, from, to);
-  while (m->values[from].n_graph_outputs > 0) {
-    e->output_at = next_listing(m, from, e->output_at);
-    edit_set_graph_output(e, graph, e->output_at, to);
-  }
+  while (m->values[from].n_graph_outputs > 0)
+    edit_set_graph_output(e, graph, model_next_listing(m, from), to);
   return true;
 }

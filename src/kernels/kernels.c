@@ -21,16 +21,21 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
+// Registers that the system saves (Intel SDM, volume 1, 13.3): bits of XCR0.
+enum { SAVES_YMM = 0x06, SAVES_ZMM = 0xe6 };
+
+// CPUID and XGETBV themselves: not every compiler comes with the tables of __builtin_cpu_supports.
 static uint32_t machine_features(void) {
-  unsigned a, b, c, d, features = 0;
-  bool f16c = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
-  __builtin_cpu_init();
-  if (f16c && __builtin_cpu_supports("avx2")) features |= KERNELS_AVX2;
-  if (features && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2"))
-    features |= KERNELS_AVX512;
-  return features;
+  const unsigned avx512_b = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
+  const unsigned avx512_c = bit_AVX512VBMI | bit_AVX512VBMI2;
+  unsigned a, b, c, d, saved;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !(c & bit_F16C)) return 0;
+  __asm__("xgetbv" : "=a"(saved), "=d"(d) : "c"(0));
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
+  if ((saved & SAVES_YMM) != SAVES_YMM || !(b & bit_AVX2)) return 0;
+  if ((saved & SAVES_ZMM) != SAVES_ZMM || (b & avx512_b) != avx512_b || (c & avx512_c) != avx512_c)
+    return KERNELS_AVX2;
+  return KERNELS_AVX2 | KERNELS_AVX512;
 }
 #elif defined(__aarch64__)
 static uint32_t machine_features(void) {

@@ -431,6 +431,13 @@ void model_identity_changes(struct model *m, uint32_t node);
 void model_opsets_moved(struct model *m, uint32_t first, uint32_t n);
 void model_opsets_shifted(struct model *m);
 
+// A position where the value is listed as an output of its graph: the next one behind the last that was
+// found, going round. NO_ID if there is none.
+uint32_t model_next_listing(const struct model *m, uint32_t value);
+// Is it listed by its own graph alone? A body may list a value that it sees from inside, though no
+// runtime takes that.
+bool model_listed_at_home(const struct model *m, uint32_t value);
+
 // Number of live uses as node input, plus one per listing as a graph output.
 uint32_t model_use_count(const struct model *m, uint32_t value);
 

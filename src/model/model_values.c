@@ -14,6 +14,8 @@
 // Uses are doubly linked through m->refs: `first_use` of the value, `next` and `prev` of the slot.
 #include "model.h"
 
+#include "model_memory.h"
+
 #include <assert.h>
 
 #define ELSEWHERE (NO_ID - 1)
@@ -184,4 +186,34 @@ uint32_t model_use_count(const struct model *m, uint32_t value) {
   for (uint32_t ref = m->values[value].first_use; ref != NO_ID; ref = m->refs[ref].next)
     n++;
   return n;
+}
+
+// The next listing at or behind `at`, going round.
+static uint32_t listing_from(const struct model *m, uint32_t value, uint32_t at) {
+  const struct model_graph *g = &m->graphs[m->values[value].graph];
+  if (at >= g->n_outputs) at = 0;
+  for (uint32_t i = 0; i < g->n_outputs; i++) {
+    m->memory->listing_steps++;
+    if (m->graph_io[g->outputs + at] == value) return at;
+    at = at + 1 < g->n_outputs ? at + 1 : 0;
+  }
+  return NO_ID;
+}
+
+uint32_t model_next_listing(const struct model *m, uint32_t value) {
+  const uint32_t at = listing_from(m, value, m->memory->listing);
+  if (at != NO_ID) m->memory->listing = at;
+  return at;
+}
+
+bool model_listed_at_home(const struct model *m, uint32_t value) {
+  uint32_t at = m->memory->listing, first = NO_ID;
+  for (uint32_t n = m->values[value].n_graph_outputs; n > 0; n--) {
+    at = listing_from(m, value, at);
+    if (at == NO_ID || at == first) return false;
+    if (first == NO_ID) first = at;
+    at++;
+  }
+  if (first != NO_ID) m->memory->listing = first;
+  return true;
 }

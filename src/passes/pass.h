@@ -139,6 +139,8 @@ struct pass_option {
   const char *help;
   // Other words for words of the metavar: "half=float16 bf16=bfloat16"; NULL: none. Case never counts.
   const char *also;
+  // What completions offer where the metavar is a form: values, or how they begin, separated by blanks.
+  const char *offers;
   // The member of the pass's options that takes the value (PASS_MEMBER): a bool of a FLAG, a
   // uint32_t, uint64_t or int64_t of COUNT and NUMBER, a const char * of a TEXT, for a CHOICE an enum
   // or uint32_t (the position of its word) or, of two words, a bool. Without a value it stays zero.

@@ -312,9 +312,10 @@ static int check_total(const struct model *m, const struct plan_layout *layout, 
     if (!add_overflows(total, t->bytes, &total) && !add_overflows(total, layout->align, &total) &&
         total <= OUTPUT_MAX_BYTES)
       continue;
-    return err_set(err, ERR_FAIL,
-                   "tensor '%s' of %lu bytes brings the output past %lu bytes: no plan holds that",
-                   quote(model_name(m, t->name)).s, t->bytes, OUTPUT_MAX_BYTES);
+    return err_set(
+        err, ERR_FAIL,
+        "tensor '%s' of %lu bytes makes the output larger than %lu bytes, which is not supported",
+        quote(model_name(m, t->name)).s, t->bytes, OUTPUT_MAX_BYTES);
   }
   return 0;
 }

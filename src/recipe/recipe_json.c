@@ -141,7 +141,8 @@ static int read_longs(const struct json_value *v, const char *key, int64_t *out,
   *n = 0;
   for (const struct json_value *x = json_first(list); x; x = json_next(x))
     if (!json_as_int(x, &out[(*n)++]))
-      return err_set(err, ERR_MODEL, "a recipe's '%s' holds something that is not an integer", key);
+      return err_set(err, ERR_MODEL, "a recipe's '%s' contains something that is not an integer",
+                     key);
   return 0;
 }
 
@@ -185,8 +186,7 @@ static int read_piece_numbers(const struct reading *in, const struct json_value 
       return recipe_rows_bad(err, "has a piece that is not a list of numbers");
   *rest = e;
   if (x[0] >= in->n_files || !range_fits(x[1], x[2], in->file_sizes[x[0]]))
-    return err_set(err, ERR_MODEL,
-                   "a recipe's piece [%llu,%llu,%llu] lies outside the source files",
+    return err_set(err, ERR_MODEL, "a recipe's piece [%llu,%llu,%llu] is outside the source files",
                    (unsigned long long)x[0], (unsigned long long)x[1], (unsigned long long)x[2]);
   if (x[4] > 10 || (!raw && x[3] > x[2]))
     return recipe_rows_bad(err, "has a piece with impossible counts");
@@ -318,7 +318,7 @@ static int read_member(const struct reading *in, const struct json_value *v,
         *number = i;
         return 0;
       }
-    return err_set(err, ERR_MODEL, "a recipe's '%s' is none of its words", m->key);
+    return err_set(err, ERR_MODEL, "a recipe's '%s' is not one of its values", m->key);
   case MEMBER_FLAG:
     if (!json_as_bool(member, &yes))
       return err_set(err, ERR_MODEL, "a recipe's '%s' is neither true nor false", m->key);
@@ -340,7 +340,7 @@ static int check_keys(const struct json_value *v, const struct recipe_kind_row *
     while (m->key && strcmp(m->key, json_name(c)) != 0)
       m++;
     if (!m->key && strcmp(kind->name, json_name(c)) != 0)
-      return err_set(err, ERR_MODEL, "a recipe has a key '%s', which means nothing beside '%s'",
+      return err_set(err, ERR_MODEL, "a recipe has a key '%s', which has no meaning with '%s'",
                      quote_str(json_name(c)).s, kind->name);
   }
   return 0;
@@ -361,7 +361,7 @@ static int read_row(const struct reading *in, const struct json_value *v, struct
 }
 
 static int too_deep(struct err *err) {
-  return err_set(err, ERR_MODEL, "more than %d recipes lie one within another", RECIPE_MAX_DEPTH);
+  return err_set(err, ERR_MODEL, "recipes are nested more than %d deep", RECIPE_MAX_DEPTH);
 }
 
 // Before a row is made, which may go down through its operands, and after: it may have become several.

@@ -175,3 +175,16 @@ bool schema_same(const struct model *m, uint32_t node, int64_t from, int64_t to,
   }
   return true;
 }
+
+// ---- releases ----------------------------------------------------------------------------------
+
+const struct schema_release *schema_release_of(int64_t opset) {
+  static const struct schema_release releases[] = {
+#define OPSET(version, release, year) {version, release, year},
+#include "releases.def"
+#undef OPSET
+  };
+  for (size_t i = 0; i < sizeof releases / sizeof *releases; i++)
+    if (releases[i].opset == opset) return &releases[i];
+  return NULL;
+}

@@ -24,6 +24,14 @@ const struct schema_row *schema_rows(uint32_t *n);
 // The row of an operator, or NULL.
 const struct schema_row *schema_of(struct span op_type);
 
+// The first release of ONNX with an opset of ai.onnx ("1.12"), and its year; NULL: none that is known.
+struct schema_release {
+  int64_t opset;
+  const char *release;
+  int year;
+};
+const struct schema_release *schema_release_of(int64_t opset);
+
 // Why a node cannot be read under another version of its domain's opset.
 struct schema_change {
   int64_t since_version; // where it changed; 0: the operator is not in the table

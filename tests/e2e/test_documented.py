@@ -8,15 +8,14 @@ An example in any other fence is one that nobody runs: a line in it that begins 
 makes a file for a later example, it does so in an example.
 """
 
-import os
 import re
 import shutil
-import subprocess
 
 import pytest
 
 import make_encoder
 from conftest import DATA, TESTS, program
+from shell import Shell
 
 ROOT = TESTS.parent
 PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
@@ -79,17 +78,9 @@ def models(tmp_path_factory):
 
 @pytest.fixture
 def workplace(tmp_path, models):
-    folder, path = tmp_path / "here", tmp_path / "bin"
-    shutil.copytree(models, folder)
-    path.mkdir()
-    (path / "weir").symlink_to(program("WEIR"))
-    env = {**os.environ, "PATH": f"{path}:{os.environ['PATH']}"}
-
-    def run(script):
-        words = ["bash", "-euo", "pipefail", "-c", script]
-        return subprocess.run(words, cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-
-    return run
+    shell = Shell(tmp_path, weir=program("WEIR"))
+    shutil.copytree(models, shell.folder, dirs_exist_ok=True)
+    return lambda script: shell(f"set -euo pipefail\n{script}", code=None)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -98,12 +89,12 @@ def test_examples(page, workplace):
         place = f"{page}:{start}"
         if tag == "sh":
             done = workplace("\n".join(lines))
-            assert done.returncode == 0, f"{place}: {done.stdout}{done.stderr}"
+            assert done.code == 0, f"{place}: {done.said}"
         elif tag in ("console", "console exact"):
             for command, wanted in console(lines):
                 done = workplace(f"{{ {command}\n}} 2>&1 || test {int(any('error: ' in line for line in wanted))} = 1")
-                assert done.returncode == 0, f"{place}: {done.stdout}"
-                check_output(place, wanted, done.stdout, tag.endswith("exact"))
+                assert done.code == 0, f"{place}: {done.out}"
+                check_output(place, wanted, done.out, tag.endswith("exact"))
         else:
             stray = [line for line in lines if re.match(r"(\$ )?weir ", line)]
             assert not stray, f"{place}: an example that nobody runs: {stray[0]}"

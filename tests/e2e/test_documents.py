@@ -4,6 +4,7 @@ The schemas let members come to documents later; here they are closed, so that n
 """
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,27 @@ def test_answers(weir, name, words):
     assert said["schema"] == 1 and said["command"] == words[0]
     with pytest.raises(ValidationError):  # a member that is written, but not in the schema, is found
         is_valid({**said, "another": 1}, name)
+
+
+def test_tables(weir):
+    """What the tables say is what --help says: the same options, in one order, with the same words."""
+    said = is_valid(weir("--generate", "json").json(), "tables")
+    assert weir("--version").out.startswith(f"weir {said['version']}\n")
+    overview = weir("--help").out
+    for command in said["commands"]:
+        assert f"  {command['name']} " in overview
+        text = weir("help", command["name"]).out
+        flags = re.findall(r"^  (?:-\w, )?--([a-z0-9-]+)", text, re.M)
+        assert sorted(flags) == sorted([*(option["name"] for option in command["options"]), "help"])
+        for option in command["options"]:
+            if option["default"]:
+                assert f"(default {option['default']})" in " ".join(text.split())
+            if option["kind"] == "choice":
+                assert f"--{option['name']} {'|'.join(option['choices'])}" in text
+            for other in option["excludes"]:
+                [row] = (each for each in command["options"] if each["name"] == other)
+                assert option["name"] in row["excludes"]
+    assert [each["code"] for each in said["exit_codes"]] == sorted(each["code"] for each in said["exit_codes"])
 
 
 def test_flags_are_booleans(weir):

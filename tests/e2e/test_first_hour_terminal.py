@@ -24,7 +24,7 @@ from test_resume import fingerprint, names
 COMMANDS = "inspect check conv2matmul quantize shrink cast measure run passes convert replay clean audit".split()
 TWO_UNITS_DONE = f"WEIR_FAULT=stop:{before_record(3)}"  # of eight
 LINE = "conv2matmul $M 'sp ace/o.onnx' --jobs 1"
-UNTIL_STOPPED = 'pid=$!; until grep -q "^State:.T" /proc/$pid/status; do sleep 0.01; done; '
+UNTIL_STOPPED = 'pid=$!; while kill -0 $pid && ! grep -q "^State:.T" /proc/$pid/status; do sleep 0.01; done; '
 
 
 @pytest.fixture(scope="module")

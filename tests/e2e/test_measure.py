@@ -475,7 +475,7 @@ def test_a_tied_table_is_two_weights(weir, tmp_path, order):
 def test_a_candidate_that_no_weight_takes(weir, tmp_path):
     source = gathers(tmp_path / "m.onnx", np.ones((64, 100), np.float32), 1)
     done = weir("measure", source, "--op-types", "Gather", "--candidates", "8:64")
-    assert "not measured: 1 Gather (rows that are not whole blocks), such as g0" in done.out and "0 weights" in done.out
+    assert "not measured: 1 Gather (row length not a multiple of the block size), such as g0" in done.out and "0 weights" in done.out
 
 
 # ---- budgets -------------------------------------------------------------------------------------
@@ -781,7 +781,7 @@ def test_budget_with_a_fraction(weir, small_encoder, tmp_path):
         quantized(weir, small_encoder, tmp_path / name, "--budget", budget, "--candidates", CANDIDATES)
     first, second = ((tmp_path / name / "out.onnx.data").read_bytes() for name in ("words", "bytes"))
     assert first == second
-    assert "no size" in weir("quantize", small_encoder, tmp_path / "x.onnx", "--budget", "1.5", code=2).err
+    assert "is not a size" in weir("quantize", small_encoder, tmp_path / "x.onnx", "--budget", "1.5", code=2).err
 
 
 def test_clean_lists_a_stage(weir, weir_fault, small_encoder, quick_folder):

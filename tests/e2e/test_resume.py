@@ -673,7 +673,7 @@ def test_disk_full_on_the_way(weir, weir_fault, tmp_path, one_layer, fault):
     done = weir_fault(*command(one_layer, tmp_path), env={"WEIR_FAULT": fault}, code=73)
     assert not (tmp_path / "out.onnx").exists()
     if staging_folders(tmp_path):
-        assert "continue: weir conv2matmul" in done.err or "the same command, given again" in done.err
+        assert "continue: weir conv2matmul" in done.err or "run the same command again" in done.err
     weir(*command(one_layer, tmp_path))
     assert names(tmp_path) == ["out.onnx", "out.onnx.data", "out.onnx.manifest.json"]
     resumed = compare.folder_bytes(tmp_path)

@@ -130,3 +130,16 @@ def test_operators_of_real_models_are_listed(path):
     listed = {op for op, _, _, _ in rows()}
     used = {node.op_type for node in compare.nodes(compare.structure(path)) if node.domain in ("", "ai.onnx")}
     assert used <= listed
+
+
+def test_releases_are_those_of_onnx():
+    """The first release of every opset that had one, up to the newest."""
+    text = (TABLE.parent / "releases.def").read_text()
+    ours = {int(opset): release for opset, release in re.findall(r'^OPSET\((\d+), "([\d.]+)", \d{4}\)$', text, re.M)}
+    theirs = {}
+    for release, _, opset, *_ in onnx.helper.VERSION_TABLE:
+        theirs.setdefault(opset, release.removesuffix(".0") if release.count(".") == 2 else release)
+    theirs[9] = "1.4"  # the table begins with the second of its releases
+    assert ours == {opset: release for opset, release in theirs.items() if opset <= NEWEST}
+    years = [int(year) for year in re.findall(r", (\d{4})\)$", text, re.M)]
+    assert years == sorted(years)

@@ -19,6 +19,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from conftest import program
+from shell import state_of
 from test_resume import WAIT, staging_folders
 
 SIGNALS = [signal.SIGINT, signal.SIGHUP, signal.SIGTERM]
@@ -234,11 +235,6 @@ def children(pid):
         return [int(word) for word in listed.read().split()]
 
 
-def is_stopped(pid):
-    with open(f"/proc/{pid}/stat") as stat:
-        return stat.read().rsplit(")", 1)[1].split()[0] == "T"
-
-
 def interrupt_loop(words, env):
     """Ctrl-C at the first round of LOOP: both the shell and its child get it. Gives (return code, what it printed)."""
     shell = subprocess.Popen(
@@ -250,7 +246,7 @@ def interrupt_loop(words, env):
         stderr=subprocess.DEVNULL,
         text=True,
     )
-    while not (found := children(shell.pid)) or not is_stopped(found[0]):
+    while not (found := children(shell.pid)) or state_of(found[0])[1] != "T":
         assert shell.poll() is None
         time.sleep(0.001)
     os.killpg(shell.pid, signal.SIGINT)

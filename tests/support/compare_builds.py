@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Run two builds of weir on the models of the tests and compare all that they write, byte for byte.
 
-  compare_builds.py OLD NEW [--only NAME]… [--size small|full] [--strict] [--keep DIR]
+  compare_builds.py OLD NEW [--only NAME]… [--every N] [--size small|full] [--strict] [--keep DIR]
 
 A net under changes that must not change results. The cases are those of build_cases.py (command lines), on the models of
 build_models.py. Each runs in two sibling folders, with the same words and the same relative names:
@@ -407,7 +407,7 @@ def chosen_cases(options):
     cases = [case for case in build_cases.CASES.values() if options.size == "full" or not case.full]
     if options.only:
         cases = [case for case in cases if any(part in case.name for part in options.only)]
-    return sorted(cases, key=lambda case: case.full)
+    return sorted(cases, key=lambda case: case.full)[:: options.every]
 
 
 def run_all(cases, programs, work, options):
@@ -449,7 +449,8 @@ def read_options(argv):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("old", metavar="OLD", help="the weir that is right")
     parser.add_argument("new", metavar="NEW", help="the weir that is asked")
-    parser.add_argument("--only", action="append", metavar="NAME", help="cases with NAME in theirs; may be given again")
+    parser.add_argument("--only", action="append", metavar="NAME", help="cases with NAME in theirs; may be repeated")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="a sample: each Nth case")
     parser.add_argument("--size", choices=["small", "full"], default="small", help="full: with the 2.4 GB encoder")
     parser.add_argument("--strict", action="store_true", help="exit code 1 for a difference of any kind")
     parser.add_argument("--quiet", action="store_true", help="no lines for cases that are the same")
@@ -477,7 +478,7 @@ def main(argv=None):
         print(f"  {kind:14} {counts[kind]} cases differ" + (" (must not)" if counts[kind] and kind in (*MUST, "old log") else ""))
     for package in missing:
         print(f"not installed, so its models were left out: {package} (tests/requirements-models.txt)")
-    if not options.only:
+    if not options.only and options.every == 1:
         print("options that no case uses: " + (", ".join(unused(programs[0])) or "none"))
     return 1 if states["DIFFERENT"] else 0
 

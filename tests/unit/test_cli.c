@@ -300,6 +300,9 @@ static void test_help_wins(void **state) {
   accept(&args, "--generate man folder");
   assert_int_equal(args.action, CLI_GENERATE);
   assert_string_equal(args.operand[1], "folder");
+  accept(&args, "--generate json");
+  assert_int_equal(args.action, CLI_GENERATE);
+  refuse("--generate json folder", "--generate takes bash, zsh, fish, json, or man", "");
 }
 
 // ---- refusals -----------------------------------------------------------------------------------

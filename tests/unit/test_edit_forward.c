@@ -3,6 +3,7 @@
 #include "edit_groups.h"
 #include "edit_log.h"
 #include "edit_sample.h"
+#include "model_memory.h"
 #include "pass_bench.h"
 
 #include <stdio.h>
@@ -372,6 +373,36 @@ static void test_outputs_are_linear(void **state) {
   build_check(&t->m);
 }
 
+// Thousands of values are each an output, and something else takes their places one after the other: the list
+// is walked a few times, not once for each. A value that is not asked to go is found as well.
+static void test_listings_are_linear(void **state) {
+  struct pass_bench *t = *state;
+  char name[32];
+  build_input(&t->b, "x", DTYPE_FLOAT, "2");
+  build_node(&t->b, "Relu", "", "x", "y");
+  for (int i = 0; i < WIDE; i++) {
+    snprintf(name, sizeof name, "w%d", i);
+    build_floats(&t->b, name, "2", (float[]){1, 2});
+    build_output(&t->b, name, DTYPE_FLOAT, "2");
+  }
+  pass_bench_ready(t);
+  struct model *m = &t->m;
+  const uint32_t y = value(t, "y");
+  assert_int_equal(model_next_listing(m, y), NO_ID); // the control: all of the list
+  assert_int_equal(m->memory->listing_steps, WIDE);
+  for (uint32_t i = 0; i < WIDE; i++) {
+    snprintf(name, sizeof name, "w%u", i);
+    const uint32_t w = value(t, name);
+    assert_true(model_listed_at_home(m, w));
+    if (i % 3 == 0) continue;
+    assert_int_equal(model_next_listing(m, w), i);
+    edit_set_graph_output(&t->e, 0, i, y);
+  }
+  assert_int_equal(m->values[y].n_graph_outputs, WIDE - (WIDE + 2) / 3);
+  assert_true(m->memory->listing_steps < 6 * WIDE);
+  build_check(m);
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, pass_bench_setup, pass_bench_teardown)
   const struct CMUnitTest tests[] = {
@@ -387,6 +418,7 @@ int main(void) {
       TEST(test_removed_inputs_are_linear),
       TEST(test_removed_inputs_are_linear_backwards),
       TEST(test_outputs_are_linear),
+      TEST(test_listings_are_linear),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

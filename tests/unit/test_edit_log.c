@@ -376,10 +376,10 @@ static const struct bad_line bad_lines[] = {
      "is empty"},
     {"{\"edit\":\"node.add\",\"node\":\"g0/n8\",\"op\":\"A\",\"in\":[],\"out\":[],"
      "\"attrs\":{\"a\":{\"graph\":\"g1\"}}}",
-     "hangs somewhere already"},
+     "already belongs to a node"},
     {"{\"edit\":\"node.add\",\"node\":\"g0/n8\",\"op\":\"A\",\"in\":[],\"out\":[],"
      "\"attrs\":{\"a\":{\"graph\":\"g0\"}}}",
-     "hangs somewhere already"},
+     "already belongs to a node"},
     {"{\"edit\":\"node.add\",\"node\":\"g0/n8\",\"op\":\"A\",\"in\":[],\"out\":[],\"attrs\":{\"a\":"
      "{\"tensor\":\"g0/t7:\",\"dtype\":\"bool\",\"dims\":[1],"
      "\"recipe\":{\"bytes\":\"01\",\"dtype\":\"bool\",\"dims\":[1]}}}}",
@@ -468,7 +468,7 @@ static const struct bad_line bad_lines[] = {
      "is of graph g1, not g0"},
     {"{\"edit\":\"graph.add_input\",\"graph\":\"g77\",\"value\":\"g77/v15:n\",\"dtype\":null}",
      "no graph g77"},
-    {"{\"edit\":\"graph.remove_input\",\"value\":\"g0/v5:y\"}", "no graph input"},
+    {"{\"edit\":\"graph.remove_input\",\"value\":\"g0/v5:y\"}", "not a graph input"},
     {"{\"edit\":\"graph.set_output\",\"graph\":\"g0\",\"position\":3,\"value\":\"g0/v5:y\"}",
      "output 3 does not follow"},
     {"{\"edit\":\"graph.set_output\",\"graph\":\"g1\",\"position\":0,\"value\":\"g0/v5:y\"}",

@@ -261,6 +261,47 @@ static void test_file_holds_the_rest(void **state) {
   }
 }
 
+// Many units at a time are the same as each by itself, wherever they lie: in memory, in the file, some here
+// and some there, some known and some not.
+static void test_many_units_at_a_time(void **state) {
+  (void)state;
+  uint8_t zeros[10][8], scales[10][32], some[10][32];
+  for (uint8_t unit = 0; unit < 10; unit++) {
+    memset(scales[unit], 16 + unit, sizeof scales[unit]);
+    memset(zeros[unit], 144 + unit, sizeof zeros[unit]);
+  }
+  for (size_t bytes = 64; bytes < 900; bytes += 9)
+    for (uint32_t from = 0; from < 10; from++)
+      for (uint32_t n = 1; n <= 10 - from; n++) {
+        struct disk disk = {.flags = O_RDWR};
+        struct eval_cache *c = eval_cache_open(bytes, (struct eval_cache_file){open_file, &disk});
+        const struct eval_cache_key key = wide_key(1);
+        if (from > 2) put_unit(c, &key, 1); // one before them, by itself
+        eval_cache_put_units(c, &key, from, n, zeros[from], scales[from]);
+        assert_int_equal(eval_cache_next(c, &key, 2, 10),
+                         max_u64(from, 2) < from + n ? max_u64(from, 2) : 10);
+        for (uint32_t unit = 0; unit < 10; unit++) {
+          const bool is = (unit >= from && unit < from + n) || (from > 2 && unit == 1);
+          assert_int_equal(parts_there(c, &key, unit, false), is ? 2 : 0);
+        }
+        const uint64_t before = eval_cache_questions(c);
+        uint32_t calls = 0;
+        for (uint32_t part = 0; part < EVAL_CACHE_PARTS; part++)
+          for (uint64_t unit = from, got; unit < 10; unit += got, calls++) {
+            got = eval_cache_get_units(c, &key, unit, 10 - unit, part, some[0]);
+            assert_int_equal(got > 0, unit < from + n);
+            assert_true(unit + got <= from + n);
+            const size_t each = key.bytes[part];
+            const uint8_t *want = part ? scales[unit] : zeros[unit];
+            if (got == 0) break;
+            assert_memory_equal(some[0], want, got * each);
+          }
+        assert_true(calls <= 4); // in memory, then in the file
+        assert_true(eval_cache_questions(c) - before <= 10);
+        eval_cache_close(c);
+      }
+}
+
 // What nobody needs any more makes room without a word to the file.
 static void test_used_up_goes_nowhere(void **state) {
   (void)state;
@@ -447,6 +488,7 @@ int main(void) {
       cmocka_unit_test(test_stop_ends_the_wait),
       cmocka_unit_test(test_not_kept_is_not_waited_for),
       cmocka_unit_test(test_file_holds_the_rest),
+      cmocka_unit_test(test_many_units_at_a_time),
       cmocka_unit_test(test_used_up_goes_nowhere),
       cmocka_unit_test(test_what_goes_while_it_is_read_is_not_there),
       cmocka_unit_test(test_file_is_shared),

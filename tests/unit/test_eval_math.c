@@ -112,7 +112,7 @@ static void test_too_deep(void **state) {
   for (int i = 0; i < 40; i++)
     id = recipe_map(&f.r, i % 2 ? RECIPE_MAP_EXP : RECIPE_MAP_LOG, &id);
   open_eval(&f, EVAL_BUDGET_MIN);
-  check_refused(&f, id, ERR_MODEL, "more than 31 recipes lie one within another");
+  check_refused(&f, id, ERR_MODEL, "recipes are nested more than 31 deep");
   close_all(&f);
 }
 

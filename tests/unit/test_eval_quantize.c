@@ -810,7 +810,8 @@ static double reads(int64_t rows, int64_t columns, uint32_t axis, size_t cache_b
 }
 
 // Tall thin weights whose columns are too large for a box: many short rows come with one read. Flat
-// ones, of a million columns: a box asks about its neighbours, not about all that follow.
+// ones, of a million columns: a box asks about its neighbours, not about all that follow, and what it found
+// goes to the cache, and comes from there, many columns at a time.
 static void test_tall_and_flat(void **state) {
   (void)state;
   enum { LONG = 1 << 20 };
@@ -821,7 +822,7 @@ static void test_tall_and_flat(void **state) {
   assert_true(calls <= 2 * half + half / 4);
   for (int64_t n = LONG / 2; n <= 2 * LONG; n *= 2) {
     assert_true(reads(1, n, 0, MIB, 64 * MIB) <= 3.01);
-    assert_true(questions <= 5 * (uint64_t)n);
+    assert_true(questions <= (uint64_t)n / 64);
   }
 }
 

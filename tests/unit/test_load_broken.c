@@ -281,9 +281,9 @@ static void test_attributes_that_contradict_themselves(void **state) {
   refuse_attr(h, &a, "holds both ints and floats");
   pb_varint(&a, 8, 1);
   pb_varint(&a, 20, ATTR_FLOATS);
-  refuse_attr(h, &a, "says it is of type 6, but holds ints");
+  refuse_attr(h, &a, "says it is of type 6, but contains ints");
   pb_varint(&a, 20, ATTR_TENSOR);
-  refuse_attr(h, &a, "holds nothing");
+  refuse_attr(h, &a, "contains nothing");
   pb_varint(&t, 1, 0);
   pb_varint(&t, 2, 1);
   pb_bytes(&a, 5, t.at, t.n);
@@ -291,7 +291,7 @@ static void test_attributes_that_contradict_themselves(void **state) {
   refuse_attr(h, &a, "AttributeProto.t is given twice");
   pb_bytes(&a, 5, t.at, t.n);
   pb_bytes(&a, 6, "", 0);
-  refuse_attr(h, &a, "holds both t and g");
+  refuse_attr(h, &a, "contains both t and g");
   pb_free(&t);
 }
 

@@ -104,6 +104,7 @@ static int rename_always(struct pass_env *env, void *options, struct pass_result
   const uint32_t h = model_output(env->m, &env->m->nodes[0], 0);
   const bool renamed = span_is(model_value_name(env->m, h), "renamed");
   result->output_limit = 500;
+  result->counted.bytes = renamed ? 7 : 9;
   edit_rename_value(env->edits, h, span_str(renamed ? "again" : "renamed"));
   return 0;
 }
@@ -197,6 +198,7 @@ static void a_repeat_that_never_ends_is_stopped(void **state) {
   assert_string_equal(t->begun, "0.0 0.1 0.2 0.3 1.0 ");
   assert_int_equal(t->n_warnings, 1);
   assert_int_equal(run.output_limit, 500);
+  assert_int_equal(run.counted.bytes, 9); // of the first round
 }
 
 static void neighbours_that_go_together_are_one_call(void **state) {

@@ -33,7 +33,7 @@ static const struct cli_command_row command_rows[CLI_COMMANDS] = {
 static const struct cli_option_row option_rows[CLI_OPTIONS] = {
 #define OPTION(id, name, letter, kind, metavar, preset, commands, group, help)                     \
   [OPT_##id] = {name,        letter, CLI_##kind, metavar, preset, commands,                        \
-                CLI_##group, help,   NULL,       NULL,    false},
+                CLI_##group, help,   NULL,       NULL,    NULL,   false},
 #include "options.def"
 #undef OPTION
 };
@@ -60,6 +60,14 @@ const struct cli_command_row *cli_command_row(enum cli_command command) {
 const struct cli_option_row *cli_option_row(enum cli_option option) {
   assert(option < CLI_OPTIONS);
   return &option_rows[option];
+}
+
+bool cli_excludes(enum cli_option a, enum cli_option b) {
+  for (size_t i = 0; i < sizeof exclusions / sizeof *exclusions; i++)
+    if ((exclusions[i].a == a && exclusions[i].b == b) ||
+        (exclusions[i].a == b && exclusions[i].b == a))
+      return true;
+  return false;
 }
 
 // ---- the options of a command -------------------------------------------------------------------
@@ -115,6 +123,7 @@ struct cli_option_row cli_row(enum cli_command command, enum cli_option option) 
                                  .help = row->help,
                                  .also = row->also,
                                  .listed = row->listed,
+                                 .offers = row->offers,
                                  .required = row->required};
 }
 
@@ -464,10 +473,10 @@ static bool asks_for_help(struct cli_args *args) {
 static int parse_generate(struct cli_args *args, struct err *err) {
   const char *kind = args->argc > 2 ? args->argv[2] : "";
   const bool man = strcmp(kind, "man") == 0;
-  const bool shell =
-      strcmp(kind, "bash") == 0 || strcmp(kind, "zsh") == 0 || strcmp(kind, "fish") == 0;
-  if ((!man && !shell) || args->argc != (man ? 4 : 3))
-    return err_set(err, ERR_USAGE, "--generate takes bash, zsh, fish, or man and a folder");
+  const bool text = strcmp(kind, "bash") == 0 || strcmp(kind, "zsh") == 0 ||
+                    strcmp(kind, "fish") == 0 || strcmp(kind, "json") == 0;
+  if ((!man && !text) || args->argc != (man ? 4 : 3))
+    return err_set(err, ERR_USAGE, "--generate takes bash, zsh, fish, json, or man and a folder");
   args->action = CLI_GENERATE;
   args->operand[0] = kind;
   args->operand[1] = man ? args->argv[3] : NULL;
@@ -475,7 +484,8 @@ static int parse_generate(struct cli_args *args, struct err *err) {
   return 0;
 }
 
-// Lines without a command: weir --help, --help-all, --version, --generate; weir help [COMMAND], weir version.
+// Lines without a command: weir --help, --help-all, --version [--licenses], --generate; weir help
+// [COMMAND], weir version.
 static int parse_top(struct cli_args *args, const char *word, struct err *err) {
   args->command = CLI_COMMANDS;
   args->action = CLI_HELP;
@@ -487,6 +497,7 @@ static int parse_top(struct cli_args *args, const char *word, struct err *err) {
   }
   if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0 || strcmp(word, "version") == 0) {
     args->action = CLI_VERSION;
+    if (args->argc == 3 && strcmp(args->argv[2], "--licenses") == 0) args->action = CLI_LICENSES;
     return 0;
   }
   if (strcmp(word, "help") == 0) {

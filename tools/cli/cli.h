@@ -84,6 +84,7 @@ struct cli_option_row {
   const char *help;
   const char *also;   // other words for those of a CHOICE or LIST, as in struct pass_option
   const char *listed; // as in struct pass_option
+  const char *offers; // of a pass's options: what completions offer, as there
   bool required;      // of a pass's options: it has to be given
 };
 
@@ -99,6 +100,8 @@ struct cli_option_row cli_row(enum cli_command command, enum cli_option option);
 // there (asserted).
 enum cli_option cli_option_named(enum cli_command command, struct span name);
 enum cli_option cli_pass_option(enum cli_command command, const char *name);
+// True if not both may be given.
+bool cli_excludes(enum cli_option a, enum cli_option b);
 // The pass that the command is, or NULL.
 const struct pass *cli_pass(enum cli_command command);
 // The command of that name, or CLI_COMMANDS.
@@ -114,7 +117,8 @@ enum cli_action {
   CLI_HELP_ALL, // the same with what is hidden otherwise
   CLI_NOTHING,  // no word at all: the overview, as a usage error
   CLI_VERSION,
-  CLI_GENERATE, // operand[0]: man, bash, zsh or fish; operand[1]: the folder for man
+  CLI_LICENSES,
+  CLI_GENERATE, // operand[0]: man, bash, zsh, fish or json; operand[1]: the folder for man
 };
 
 struct cli_value {

@@ -46,7 +46,7 @@ static bool names_passes(const struct cli_option_row *row) {
 
 // The words that an option takes, as far as they are known.
 static bool offers_words(const struct cli_option_row *row) {
-  return row->kind == CLI_CHOICE || row->kind == CLI_MAYBE || names_passes(row) ||
+  return row->kind == CLI_CHOICE || row->kind == CLI_MAYBE || names_passes(row) || row->offers ||
          (row->kind == CLI_LIST && strchr(row->metavar, ','));
 }
 
@@ -68,6 +68,8 @@ static void put_words(FILE *to, const struct cli_option_row *row) {
       fprintf(to, "%s%.*s", k ? " " : "", (int)word.n, (const char *)word.at);
   } else if (names_passes(row)) {
     put_passes(to);
+  } else if (row->offers) {
+    fputs(row->offers, to);
   } else {
     for (const char *list = row->metavar; *list; list++)
       fputc(*list == ',' ? ' ' : *list, to);
@@ -101,7 +103,11 @@ static bool operand_is_folder(enum cli_command c) {
 // ---- bash ---------------------------------------------------------------------------------------
 
 static void bash_value(FILE *to, const struct cli_option_row *row) {
-  if (offers_words(row)) {
+  if (row->offers) {
+    fprintf(to, "_weir_values '");
+    put_words(to, row);
+    fputc('\'', to);
+  } else if (offers_words(row)) {
     fprintf(to, "COMPREPLY=($(compgen -W '");
     put_words(to, row);
     fprintf(to, "' -- \"$word\"))");
@@ -170,12 +176,29 @@ void completion_bash(FILE *to) {
               "  compopt -o filenames 2>/dev/null\n"
               "  mapfile -t COMPREPLY < <(compgen -\"$1\" -- \"$2\")\n"
               "}\n"
+              "# Values with : and =, where bash begins another word, and commas between them.\n"
+              "_weir_values() {\n"
+              "  local line=${COMP_LINE:0:COMP_POINT} breaks='' kept='' list='' value\n"
+              "  value=${line##*[[:space:]]}\n"
+              "  [[ $value == --*=* ]] && value=${value#*=}\n"
+              "  [[ $COMP_WORDBREAKS == *:* ]] && breaks+=:\n"
+              "  [[ $COMP_WORDBREAKS == *=* ]] && breaks+==\n"
+              "  [[ $breaks ]] && kept=${value%%\"${value##*[$breaks]}\"}\n"
+              "  [[ $value == *,* ]] && list=${value%%,*},\n"
+              "  COMPREPLY=($(compgen -P \"$list\" -W \"$1\" -- \"${value#\"$list\"}\"))\n"
+              "  COMPREPLY=(\"${COMPREPLY[@]#\"$kept\"}\")\n"
+              "  compopt -o nospace 2>/dev/null\n"
+              "}\n"
               "_weir() {\n"
               "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
-              "  local options='' folders='' names=''\n"
-              "  # --name=value comes as three words.\n"
-              "  if [[ $word == = ]]; then word=''\n"
-              "  elif [[ $before == = ]]; then before=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
+              "  local options='' folders='' names='' first=COMP_CWORD\n"
+              "  # --name=value, and a value with : or =, come as several words.\n"
+              "  while ((first > 2)) && [[ ${COMP_WORDS[first]} == [:=]* || "
+              "${COMP_WORDS[first-1]} == [:=]* ]]; do ((first--)); done\n"
+              "  before=${COMP_WORDS[first-1]}\n"
+              "  [[ ${COMP_WORDS[first]} == --?* && $first -lt $COMP_CWORD ]] && "
+              "before=${COMP_WORDS[first]}\n"
+              "  [[ $word == [:=] ]] && word=''\n"
               "  if ((COMP_CWORD == 1)); then\n"
               "    COMPREPLY=($(compgen -W '");
   put_commands(to);
@@ -229,7 +252,11 @@ static void zsh_option(FILE *to, const struct cli_option_row *row) {
   fprintf(to, "'[");
   put_quoted(to, row->help, "[]:\\");
   fputc(']', to);
-  if (offers_words(row)) {
+  if (row->offers) {
+    fprintf(to, ":%s:{compadd -S \"\" -- ", row->name);
+    put_quoted(to, row->offers, ":\\");
+    fputc('}', to);
+  } else if (offers_words(row)) {
     fprintf(to, ":%s%s:(", row->kind == CLI_MAYBE ? ":" : "", row->name);
     put_words(to, row);
     fputc(')', to);

@@ -96,7 +96,7 @@ static void print_option(FILE *to, const struct cli_option_row *row, bool all) {
   if (row->letter) snprintf(letter, sizeof letter, "-%c, ", row->letter);
   snprintf(head, sizeof head, "%s--%s%s%s", letter, row->name,
            m.s[0] && row->kind != CLI_MAYBE ? " " : "", m.s);
-  const char *again = row->kind == CLI_LIST ? "; may be given again" : "";
+  const char *again = row->kind == CLI_LIST ? "; may be repeated" : "";
   if (row->required)
     snprintf(text, sizeof text, "%s%s (required)", row->help, again);
   else if (row->preset)
@@ -144,7 +144,11 @@ void help_overview(FILE *to, bool all) {
   help_entry(to, HELP_OPTIONS, "-V, --version",
              "show the versions of weir and its libraries, the instruction set and the I/O engine");
   if (all) {
+    help_entry(to, HELP_OPTIONS, "--version --licenses",
+               "show the licences of weir and of the libraries that are linked into it");
     help_entry(to, HELP_OPTIONS, "--generate bash|zsh|fish", "print a completion script");
+    help_entry(to, HELP_OPTIONS, "--generate json",
+               "print the commands and their options, for programs (docs/schema/tables.json)");
     help_entry(to, HELP_OPTIONS, "--generate man DIR", "write the manual pages into DIR");
   }
   fprintf(to, "\nExit codes:\n");

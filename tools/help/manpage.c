@@ -66,7 +66,7 @@ static void put_option(FILE *to, const struct cli_option_row *row) {
   put_between(to, "\\fB\\-\\-", row->name, "\\fR");
   if (m.s[0]) put_between(to, row->kind == CLI_MAYBE ? "\\fI" : " \\fI", m.s, "\\fR");
   put_between(to, "\n", row->help, "");
-  if (row->kind == CLI_LIST) put(to, "; may be given again");
+  if (row->kind == CLI_LIST) put(to, "; may be repeated");
   if (row->required) fputs(" (required)", to);
   if (row->preset) put_between(to, " (default ", row->preset, ")");
   fputc('\n', to);
@@ -113,6 +113,8 @@ static void put_main_page(FILE *to) {
   put_entry(to, "--help", "show help (weir COMMAND --help: for a command)");
   put_entry(to, "-V, --version",
             "show the versions of weir and its libraries, the instruction set and the I/O engine");
+  put_entry(to, "--version --licenses",
+            "show the licences of weir and of the libraries that are linked into it");
   fputs(".SH ENVIRONMENT\n", to);
   put_entry(to, "NO_COLOR",
             "if set and not empty, messages are not coloured (unless --color is given)");

@@ -6,6 +6,7 @@
 // run would ask, so that a bug report shows what this machine gives.
 #include "version.h"
 #include "engine.h"
+#include "licenses.h"
 
 #include "io.h"
 #include "kernels.h"
@@ -46,4 +47,14 @@ void version_print(FILE *to) {
   }
   fprintf(to, "engine: %s%s%s%s\n", io_mode_name(mode), note.s[0] ? " (" : "", note.s,
           note.s[0] ? ")" : "");
+}
+
+void version_print_licenses(FILE *to) {
+  fprintf(to, "weir %s", version_number);
+  for (const struct license *l = licenses + 1; l->name; l++)
+    fprintf(to, "%s%s", l == licenses + 1 ? ", with " : ", ", l->name);
+  fprintf(to, "%s\n",
+          licenses[1].name ? " in it" : "; its libraries are shared ones of the system");
+  for (const struct license *l = licenses; l->name; l++)
+    fprintf(to, "\n==== %s ====\n\n%s", l->name, l->text);
 }

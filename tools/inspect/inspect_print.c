@@ -6,6 +6,7 @@
 #include "inspect.h"
 #include "report.h"
 #include "runtime_needs.h"
+#include "schema.h"
 
 #include <stdio.h>
 
@@ -126,9 +127,14 @@ void inspect_print(struct inspect *in) {
   if (m->n_files > FILES_SHOWN + 1)
     printf("%-10s and %u more data files\n", "", m->n_files - FILES_SHOWN - 1);
   printf("\nIR version %lld, opset", (long long)m->ir_version);
-  for (uint32_t i = 0; i < m->n_model_opsets; i++)
-    printf("%s %s %lld", i ? "," : "", quote_str(domain_of(m, m->opsets[i].domain)).s,
-           (long long)m->opsets[i].version);
+  for (uint32_t i = 0; i < m->n_model_opsets; i++) {
+    const struct model_opset *o = &m->opsets[i];
+    const char *domain = domain_of(m, o->domain);
+    const struct schema_release *r =
+        strcmp(domain, "ai.onnx") == 0 ? schema_release_of(o->version) : NULL;
+    printf("%s %s %lld", i ? "," : "", quote_str(domain).s, (long long)o->version);
+    if (r) printf(" (ONNX %s, %d)", r->release, r->year);
+  }
   if (m->n_model_opsets == 0) printf(": none");
   if (*in->producer_name)
     printf("; made by %s%s%s", quote_str(in->producer_name).s, *in->producer_version ? " " : "",

@@ -56,6 +56,13 @@ static void print_slots(const struct model *m, uint32_t first, uint32_t n) {
   if (n > SLOTS_SHOWN) printf(", +%u", n - SLOTS_SHOWN);
 }
 
+// Of the first output, as far as the model declares it.
+static void print_type(const struct model *m, const struct model_node *node) {
+  const uint32_t value = node->n_out ? m->refs[node->refs + node->n_in].value : NO_ID;
+  if (value == NO_ID || m->values[value].info == NO_ID) return;
+  if (m->infos[m->values[value].info].flags & INFO_TENSOR) printf("  %s", inspect_type(m, value).s);
+}
+
 // The next subgraph of the frame's holder, or NO_ID when there is none left.
 static uint32_t next_subgraph(const struct model *m, struct frame *f, const char **label) {
   const struct model_node *node = &m->nodes[f->holder];
@@ -95,6 +102,7 @@ static void step(struct walk *w) {
   print_slots(m, node->refs, node->n_in);
   printf(") -> ");
   print_slots(m, node->refs + node->n_in, node->n_out);
+  print_type(m, node);
   putchar('\n');
   f->holder = f->node;
   f->attr = f->within = 0;

@@ -172,9 +172,9 @@ static void tell_held_back(struct text *t, const struct pass_job *pj) {
     rewrites += pj->steps[i].held_back;
   }
   if (first && rewrites == 1)
-    add(t, "%s%s (held back by --exactness)", comma(t), first);
+    add(t, "%s%s (less exact than --exactness)", comma(t), first);
   else if (first)
-    add(t, "%s%lu rewrites, such as of %s (held back by --exactness)", comma(t), rewrites, first);
+    add(t, "%s%lu rewrites, such as %s (less exact than --exactness)", comma(t), rewrites, first);
 }
 
 const char *pass_job_kept(const struct pass_job *pj, uint32_t step, struct arena *arena) {

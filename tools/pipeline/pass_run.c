@@ -22,6 +22,7 @@
 
 #include "check.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 // The last one: which of them is new, nobody knows.
@@ -113,6 +114,7 @@ static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, uint32_t ro
       r->steps[i].fitting_block = result->fitting_block;
     }
     if (result->output_limit && round == 0) {
+      assert(r->output_limit == 0); // pipeline_check
       r->output_limit = result->output_limit;
       r->counted = result->counted;
     }

@@ -2,6 +2,8 @@
 // same way again. A question does not change the model, so this lies beside it (model.memory).
 //
 //   shortcuts   by value: behind the Identity nodes that a question walked through (model_constant.c)
+//   listing     where a value was found last in a list of outputs: who asks about one after the other, in
+//               about the order of the list, walks it once (model_values.c)
 //   opset_slots (first row of a list of imports, domain) -> row, of long lists (model_opsets.c)
 //
 // Edits say what they change (model_identity_changes, model_opsets_moved); a table that is not begun
@@ -21,8 +23,9 @@ struct model_memory {
   TABLE(uint32_t, opset_slots); // row + 1; open addressing, at most half full
   uint32_t n_opset_entries;
   bool opsets_known;
-  // For tests: nodes walked through, rows of imports looked at.
-  uint64_t identity_steps, opset_steps;
+  uint32_t listing;
+  // For tests: nodes walked through, rows of imports and places of outputs looked at.
+  uint64_t identity_steps, opset_steps, listing_steps;
 };
 
 #endif

@@ -54,22 +54,13 @@ bool weights_takes_integers(const struct model *m, uint32_t graph) {
   return opset == 0 || opset >= CONSTANT_INTEGERS_OPSET; // 0: it does not say
 }
 
-// Is it the output of a body, too, that sees it from inside? No runtime takes that.
-static bool given_by_body(const struct model *m, const struct weight *w) {
-  const struct model_graph *g = &m->graphs[w->graph];
-  uint32_t others = m->values[w->value].n_graph_outputs;
-  for (uint32_t i = 0; others > 0 && i < g->n_outputs; i++)
-    others -= m->graph_io[g->outputs + i] == w->value;
-  return others > 0;
-}
-
 const char *weights_obstacle(const struct edits *e, const struct weight *w) {
   const struct model *m = e->m;
   const struct model_value *v = &m->values[w->value];
   struct model_constant c;
   if (!model_resolve_constant(m, w->value, &c)) return "graph_input";
   if (v->first_use == NO_ID && v->n_graph_outputs == 0) return "unused";
-  if (given_by_body(m, w)) return "output_of_body";
+  if (!model_listed_at_home(m, w->value)) return "output_of_body";
   return edit_tensor_readable(e, w->tensor) ? NULL : "unreadable";
 }
 
@@ -103,11 +94,8 @@ void weights_site(struct kit *k, const struct weight *w, const char *reason) {
 
 static void replace_outputs(struct edits *e, const struct weight *w, uint32_t to) {
   const struct model *m = e->m;
-  for (uint32_t i = 0; m->values[w->value].n_graph_outputs > 0; i++) {
-    const struct model_graph *g = &m->graphs[w->graph];
-    assert(i < g->n_outputs);
-    if (m->graph_io[g->outputs + i] == w->value) edit_set_graph_output(e, w->graph, i, to);
-  }
+  while (m->values[w->value].n_graph_outputs > 0)
+    edit_set_graph_output(e, w->graph, model_next_listing(m, w->value), to);
 }
 
 void weights_replace(struct kit *k, const struct weight *w, uint32_t to) {

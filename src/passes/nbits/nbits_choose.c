@@ -173,7 +173,8 @@ static int measure(struct choosing *c, struct err *err) {
   const struct pass_env *env = c->work->k.env;
   find_weights(c);
   if (!env->ask)
-    return err_set(err, ERR_USAGE, "--budget, --gate and --on-nonfinite need the weights at hand");
+    return err_set(err, ERR_USAGE,
+                   "--budget, --gate and --on-nonfinite need access to the weights");
   c->answers = arena_alloc(&c->arena, (c->n_questions + (size_t)1) * sizeof *c->answers);
   if (c->n_questions == 0) return 0;
   return measured_ask(env, c->questions, c->n_questions, c->answers, err);

@@ -172,11 +172,12 @@ static const struct pass_option options[] = {
         {"candidates", PASS_LIST, "BITS:BLOCK[:sym][:ALGORITHM]", "4:128,4:64,4:32,8:128",
          "schemes to choose from, as bits:block, with :sym for no zero points (4:64:sym), and "
          ":default, :rtn, :k_quant, :k_quant_best or :hqq for the algorithm (4:64:rtn)",
-         .read = read_candidates, .only_with = "budget", .commas = true, .measured = true},
+         .read = read_candidates, .only_with = "budget", .commas = true, .measured = true,
+         .offers = "2:32 2:64 4:32 4:64 4:128 4:128:sym 8:64 8:128"},
     [GATE] = {"gate", PASS_LIST, "FIGURE=LIMIT", NULL,
               "the accuracy each weight must reach: sqnr=20dB, cosine=0.99 or maxabs=0.1; if given "
               "several times, all of them; reads the weights once more",
-              .read = read_gates},
+              .read = read_gates, .offers = "sqnr= cosine= maxabs="},
     [GATE_ACTION] = {"gate-action", PASS_CHOICE, "raise|skip|fail", "raise",
                      "what to do with weights that miss the gate: use 8 bits, do not quantize "
                      "them, or fail (exit code 1)",

@@ -69,7 +69,7 @@ static const char *cause_of(int errnum) {
   case ENOMEM: return "refused for lack of memory: raise the limit on locked memory (ulimit -l)";
   case EMFILE:
   case ENFILE: return "refused for lack of file descriptors: raise the limit (ulimit -n)";
-  default: return strerrordesc_np(errnum) ? strerrordesc_np(errnum) : "of an unknown error";
+  default: return err_errno_words(errnum);
   }
 }
 

@@ -21,6 +21,9 @@
 // threads take turns with the hashing, at the price of a wake-up and two switches a write. There
 // the worker makes the copy itself, while the bytes that it has just hashed are still in its cache.
 //
+// Where there is no call that takes flags (sandboxes, emulators; a C library may then answer for it), it is as
+// if the file had refused them.
+//
 // Answers are kept for one file, the last. A wrong one (another file under the same number) costs
 // time and never bytes: an unexpected refusal of RWF_DONTCACHE is met by asking again without.
 #include "io_outlet.h"
@@ -28,6 +31,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 enum { CACHED_BYTES = 128 << 10 };
 
@@ -41,12 +45,13 @@ enum { CACHED_BYTES = 128 << 10 };
 static ssize_t attempt(const struct io_op *op, size_t n, int flags) {
   // The kernel only reads from it.
   const struct iovec piece = {.iov_base = (void *)(uintptr_t)op->at, .iov_len = n};
-  const ssize_t r = pwritev2(op->fd, &piece, 1, (off_t)op->off, flags);
+  const ssize_t r = flags ? pwritev2(op->fd, &piece, 1, (off_t)op->off, flags)
+                          : pwrite(op->fd, op->at, n, (off_t)op->off);
   return r < 0 ? -errno : r;
 }
 
 static bool is_refusal(ssize_t r) {
-  return r == -EOPNOTSUPP || r == -EINVAL;
+  return r == -EOPNOTSUPP || r == -EINVAL || r == -ENOSYS;
 }
 
 static void turn_to(struct io_outlet *o, int fd) {

@@ -136,7 +136,8 @@ static int open_main(struct sources *s, const char *name, struct stat *st, int *
   if (*fd < 0 && (errno == EMFILE || errno == ENFILE)) return -2;
   if (*fd < 0 && errno == ENOENT) return err_set(err, ERR_INPUT, "'%s' does not exist", q.s);
   if (*fd < 0) return err_errno(err, errno, ERR_INPUT, "'%s' cannot be opened", q.s);
-  if (fstat(*fd, st) || !S_ISREG(st->st_mode)) {
+  if (fstat(*fd, st)) st->st_mode = 0;
+  if (!S_ISREG(st->st_mode)) {
     const bool folder = S_ISDIR(st->st_mode);
     close(*fd);
     return err_set(err, ERR_INPUT, "'%s' is %s", q.s, folder ? "a folder" : "not a regular file");

@@ -23,7 +23,7 @@ int load_begin_child(struct loader *l, struct frame *f, const struct wire_field 
   const bool single = wf->number == ONNX_ATTRIBUTE_t || wf->number == ONNX_ATTRIBUTE_g ||
                       wf->number == ONNX_ATTRIBUTE_sparse_tensor;
   if (attr->child_field && attr->child_field != f->field)
-    return load_fatal(l, f->start, "an AttributeProto holds both %s and %s",
+    return load_fatal(l, f->start, "an AttributeProto contains both %s and %s",
                       attr->child_field->name, name);
   if (attr->child_field && single) {
     load_fatal(l, f->start,
@@ -85,12 +85,12 @@ static int check_attr(struct loader *l, const struct frame *f, const Pb__Attribu
     return load_fault(l, FAULT_ERROR, row_place(&who).s, "holds both %s and %s",
                       f->payload.field->name, second->name);
   if (held != ATTR_UNDEFINED && held != (enum attr_type)type)
-    return load_fault(l, FAULT_ERROR, row_place(&who).s, "says it is of type %d, but holds %s",
+    return load_fault(l, FAULT_ERROR, row_place(&who).s, "says it is of type %d, but contains %s",
                       (int)type, field->name);
   const bool single = type == ATTR_TENSOR || type == ATTR_GRAPH || type == ATTR_SPARSE_TENSOR;
   if (single && held == ATTR_UNDEFINED && a->ref_attr_name.len == 0)
-    return load_fault(l, FAULT_ERROR, row_place(&who).s, "says it is of type %d, but holds nothing",
-                      (int)type);
+    return load_fault(l, FAULT_ERROR, row_place(&who).s,
+                      "says it is of type %d, but contains nothing", (int)type);
   row->type = (uint8_t)type;
   return 0;
 }

@@ -99,7 +99,7 @@ static void check_shard(struct hand *h, const struct manifest_shard *s) {
     snprintf(what, sizeof what, "file is too short: %lu of %lu bytes", a->present[s->file],
              a->m.sizes[s->file]);
   else if (why > 0)
-    snprintf(what, sizeof what, "cannot be read: %s", strerrordesc_np(why));
+    snprintf(what, sizeof what, "cannot be read: %s", err_errno_words(why));
   tell(a, &d, 1);
 }
 
@@ -136,7 +136,7 @@ static void look_at_file(struct audit *a, uint32_t file) {
   struct audit_damage d = {.file = a->m.files[file], .len = expected, .what = what};
   a->present[file] = UINT64_MAX;
   if (fstatat(a->dir, d.file, &at, 0)) {
-    if (errno != ENOENT) snprintf(what, sizeof what, "cannot be read: %s", strerrordesc_np(errno));
+    if (errno != ENOENT) snprintf(what, sizeof what, "cannot be read: %s", err_errno_words(errno));
     tell(a, &d, shards_of(&a->m, file));
   } else if (!S_ISREG(at.st_mode)) {
     snprintf(what, sizeof what, "is not a regular file");

@@ -18,10 +18,17 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static int real_openat(int dir, const char *name, int flags, mode_t mode) {
   return openat(dir, name, flags | O_CLOEXEC, mode);
+}
+
+// The system call itself: musl has no function for it.
+static int real_renameat2(int from_dir, const char *from, int to_dir, const char *to,
+                          unsigned flags) {
+  return (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
 }
 
 static int real_linkat(int from_dir, const char *from, int to_dir, const char *to) {
@@ -43,7 +50,7 @@ static int real_fallocate(int fd, off_t off, off_t len) {
 const struct fs_ops fs_real_ops = {
     .openat = real_openat,
     .mkdirat = mkdirat,
-    .renameat2 = renameat2,
+    .renameat2 = real_renameat2,
     .linkat = real_linkat,
     .unlinkat = unlinkat,
     .fchownat = real_fchownat,

@@ -119,7 +119,7 @@ struct eval_stripe_box *eval_box_for(struct eval *ev, uint32_t id) {
 // ---- elements ----------------------------------------------------------------------------------
 
 int eval_too_deep(struct err *err) {
-  return err_set(err, ERR_MODEL, "more than %d recipes lie one within another", EVAL_DEPTH - 1);
+  return err_set(err, ERR_MODEL, "recipes are nested more than %d deep", EVAL_DEPTH - 1);
 }
 
 int eval_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count, uint8_t *out,

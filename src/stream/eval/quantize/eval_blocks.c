@@ -370,11 +370,8 @@ static int choose(const struct filling *f, uint32_t id, uint64_t unit, uint64_t 
 static void publish(const struct filling *f) {
   const struct eval_block_box *h = f->h;
   if (h->from > 0 || h->to < f->z->cells) return;
-  for (uint64_t unit = h->first; unit < h->last; unit++) {
-    const size_t at = (size_t)((unit - h->first) * f->z->cells);
-    const uint8_t *zeros = h->float_zeros ? (const uint8_t *)(h->float_zeros + at) : h->zeros + at;
-    eval_quantize_publish(f->t, f->z, unit, h->scales + at, zeros, &f->room);
-  }
+  const uint8_t *zeros = h->float_zeros ? (const uint8_t *)h->float_zeros : h->zeros;
+  eval_quantize_publish(f->t, f->z, h->first, h->last - h->first, h->scales, zeros, &f->room);
 }
 
 // ---- long lines --------------------------------------------------------------------------------
@@ -550,6 +547,27 @@ static uint64_t take(const struct eval_block_box *h, uint64_t unit, uint64_t at,
   return n;
 }
 
+// Whole units from `unit` on, at most n elements of them, of a part that lies unit by unit; how many.
+static uint64_t take_units(const struct eval_block_box *h, uint64_t unit, uint64_t n,
+                           uint8_t *out) {
+  const struct eval_quantize *z = &h->z;
+  const uint64_t each = eval_layout_elements(z, unit), units = min_u64(n / each, h->last - unit);
+  const struct eval_place place = eval_layout_place(h, unit, 0, 0);
+  const size_t cells = (size_t)z->cells;
+  if (z->part == PART_CODES)
+    memcpy(out, h->codes + place.code, (size_t)(units * each));
+  else if (z->part == PART_SCALES || h->float_zeros)
+    eval_quantize_store_scales(z->type,
+                               (z->part == PART_SCALES ? h->scales : h->float_zeros) + place.cell,
+                               (size_t)units * cells, out);
+  else if (!z->packs)
+    memcpy(out, h->zeros + place.cell, (size_t)units * cells);
+  else
+    for (uint64_t i = 0; i < units; i++)
+      eval_quantize_pack_zeros(z, h->zeros + place.cell + i * cells, cells, out + i * each);
+  return units * each;
+}
+
 static bool holds(const struct eval_block_box *h, uint64_t unit, uint64_t cell) {
   return unit >= h->first && unit < h->last && cell >= h->from && cell < h->to;
 }
@@ -561,16 +579,21 @@ int eval_blocks_elements(struct eval_task *t, struct eval_stripe_box *b, uint64_
   const uint32_t width = eval_width(t->r, b->id);
   while (count > 0) {
     const uint64_t unit = eval_layout_unit(z, first), at = first - eval_layout_start(z, unit);
-    uint64_t n = min_u64(eval_layout_elements(z, unit) - at, count);
+    const uint64_t all = eval_layout_elements(z, unit);
+    // Units may be short, and many: they come by the boxful.
+    const bool whole = at == 0 && count >= all && (z->by_column || z->part != PART_CODES);
+    uint64_t n = whole ? count : min_u64(all - at, count);
     const uint64_t cell = eval_layout_cell(z, at);
     const bool held = holds(h, unit, cell); // what the box has is at hand: nobody need be asked
     if (z->part == PART_CODES || held || !eval_quantize_known(t, z, first, &n, out)) {
       if (!held && fill(t, b, unit, cell, err) != 0) return -1;
       if (z->part == PART_CODES && !h->codes) {
         const struct filling f = filling_of(t, b);
+        n = min_u64(n, all - at);
         if (compute_codes(&f, first, &n, out, err) != 0) return -1;
       } else {
-        n = take(h, unit, at, n, out);
+        const bool in_one = whole && h->from == 0 && h->to == z->cells;
+        n = in_one ? take_units(h, unit, n, out) : take(h, unit, at, min_u64(n, all - at), out);
       }
     }
     first += n;

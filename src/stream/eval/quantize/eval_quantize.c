@@ -147,15 +147,22 @@ bool eval_quantize_publishes(const struct eval_quantize *z, const struct eval_ro
 }
 
 void eval_quantize_publish(struct eval_task *t, const struct eval_quantize *z, uint64_t unit,
-                           const float *scales, const uint8_t *zeros,
+                           uint64_t n, const float *scales, const uint8_t *zeros,
                            const struct eval_room *room) {
   if (!t->ev->cache || !eval_quantize_publishes(z, room)) return;
-  const uint8_t *kept = room->tile;
-  if (eval_has_float_zeros(z))
-    kept = zeros;
-  else if (z->key.bytes[EVAL_QUANTIZE_ZEROS])
-    eval_quantize_pack_zeros(z, zeros, (size_t)z->cells, room->tile);
-  eval_cache_put(t->ev->cache, &z->key, unit, kept, (const uint8_t *)scales);
+  const size_t cells = (size_t)z->cells, bytes = z->key.bytes[EVAL_QUANTIZE_ZEROS];
+  const bool packs = bytes > 0 && !eval_has_float_zeros(z);
+  const uint64_t most = packs ? room->tile_bytes / bytes : n;
+  for (uint64_t i = 0; i < n;) {
+    const uint64_t m = min_u64(most, n - i);
+    for (uint64_t k = 0; packs && k < m; k++)
+      eval_quantize_pack_zeros(z, zeros + (i + k) * cells, cells, room->tile + k * bytes);
+    // Zero points that are floats lie as they are kept.
+    const uint8_t *kept = packs ? room->tile : zeros + i * bytes;
+    eval_cache_put_units(t->ev->cache, &z->key, unit + i, m, kept,
+                         (const uint8_t *)(scales + i * cells));
+    i += m;
+  }
 }
 
 bool eval_quantize_look(struct eval_task *t, const struct eval_quantize *z, uint64_t unit,
@@ -175,9 +182,13 @@ bool eval_quantize_look(struct eval_task *t, const struct eval_quantize *z, uint
 uint64_t eval_quantize_unknown_end(struct eval_task *t, const struct eval_quantize *z,
                                    uint64_t unit, uint64_t end) {
   if (!t->ev->cache || z->key.units == 0) return end;
-  for (unit++; unit < end && !eval_cache_has(t->ev->cache, &z->key, unit);)
-    unit++;
-  return unit;
+  return eval_cache_next(t->ev->cache, &z->key, unit + 1, end);
+}
+
+enum { SHORT_UNITS_BYTES = 4096 }; // copied at a time, of units that are short
+
+static bool is_kept_as_floats(const struct eval_quantize *z) {
+  return z->part == PART_SCALES || z->f.rule == KERNELS_HQQ;
 }
 
 // Scales (NBITS_HQQ: or zeros) [from, from + n) of a unit as their part holds them.
@@ -217,15 +228,46 @@ static bool known_zeros(struct eval_task *t, const struct eval_quantize *z, uint
   return true;
 }
 
+// Of n units as many as are known together, as the part holds them: how many. Units are short.
+static uint64_t known_units(struct eval_task *t, const struct eval_quantize *z, uint64_t unit,
+                            uint64_t n, uint8_t *out) {
+  _Alignas(float) uint8_t some[SHORT_UNITS_BYTES];
+  const bool floats = is_kept_as_floats(z), codes = !floats && !recipe_is_nbits(z->q.format);
+  const enum eval_cache_part part = floats ? eval_quantize_cached(z->part) : EVAL_QUANTIZE_ZEROS;
+  const size_t each = z->key.bytes[part];
+  const size_t width = floats ? z->cells * z->width : codes ? z->cells : each; // of a unit, out
+  uint64_t done = 0;
+  while (done < n) {
+    const uint64_t m = min_u64(sizeof some / each, n - done);
+    const uint64_t got = eval_cache_get_units(t->ev->cache, &z->key, unit + done, m, part, some);
+    uint8_t *to = out + done * width;
+    if (floats)
+      eval_quantize_store_scales(z->type, (const float *)(const void *)some,
+                                 (size_t)(got * z->cells), to);
+    else if (!codes)
+      memcpy(to, some, (size_t)got * each);
+    for (uint64_t i = 0; codes && i < got; i++)
+      eval_bits_unpack(to + i * width, some + i * each, 0, (size_t)z->cells, z->q.bits);
+    done += got;
+    if (got < m) break;
+  }
+  return done;
+}
+
 bool eval_quantize_known(struct eval_task *t, const struct eval_quantize *z, uint64_t first,
                          uint64_t *n, uint8_t *out) {
   if (!t->ev->cache || z->key.units == 0) return false;
-  const bool floats = z->part == PART_SCALES || z->f.rule == KERNELS_HQQ;
+  const bool floats = is_kept_as_floats(z);
   const bool packed = !floats && recipe_is_nbits(z->q.format); // elements of the part are bytes
   const uint64_t of_unit = packed ? z->key.bytes[EVAL_QUANTIZE_ZEROS]
                                   : z->key.bytes[EVAL_QUANTIZE_SCALES] / sizeof(float);
   const uint64_t unit = first / of_unit, from = first % of_unit, m = min_u64(*n, of_unit - from);
   bool known;
+  if (from == 0 && *n > of_unit && z->key.bytes[EVAL_QUANTIZE_SCALES] <= SHORT_UNITS_BYTES / 2) {
+    const uint64_t units = known_units(t, z, unit, *n / of_unit, out);
+    if (units > 0) *n = units * of_unit;
+    return units > 0;
+  }
   if (floats)
     known = known_floats(t, z, unit, from, m, out);
   else if (packed)

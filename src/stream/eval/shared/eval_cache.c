@@ -288,43 +288,68 @@ static bool is_kept(const struct eval_cache *c, const struct entry *e, uint64_t 
 
 // ---- units -------------------------------------------------------------------------------------
 
-static void set_known(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit,
-                      bool failed) {
+// Every question takes the lock, and is counted.
+static void lock(struct eval_cache *c) {
   pthread_mutex_lock(&c->mu);
+  c->questions++;
+}
+
+static void set_known(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit,
+                      uint64_t n, bool failed) {
+  lock(c);
   struct entry *e = find(c, key);
   if (failed) c->file_failed = true;
-  if (e->memory) e->memory[unit / 8] |= (uint8_t)(1 << unit % 8);
+  for (uint64_t end = unit + n; e->memory && unit < end; unit++)
+    e->memory[unit / 8] |= (uint8_t)(1 << unit % 8);
   pthread_mutex_unlock(&c->mu);
 }
 
+// How many of n units of a part, from `unit` on, have their place in memory.
+static uint64_t units_in_memory(const struct entry *e, uint64_t unit, uint64_t n,
+                                enum eval_cache_part part) {
+  return unit < e->in_memory[part] ? min_u64(n, e->in_memory[part] - unit) : 0;
+}
+
 // Keeps in memory what has its place there; the rest goes to the file, unless it is known already.
-void eval_cache_put(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit,
-                    const uint8_t *first, const uint8_t *other) {
+void eval_cache_put_units(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit,
+                          uint64_t n, const uint8_t *first, const uint8_t *other) {
   const uint8_t *parts[EVAL_CACHE_PARTS] = {first, other};
-  assert(unit < key->units);
-  if (!c) return;
-  pthread_mutex_lock(&c->mu);
+  assert(range_fits(unit, n, key->units));
+  if (!c || n == 0) return;
+  lock(c);
   struct entry *e = find(c, key);
   if (!e) e = make_entry(c, key);
-  for (uint32_t i = 0; e->memory && i < EVAL_CACHE_PARTS; i++)
-    if (unit < e->in_memory[i]) memcpy(at_memory(e, unit, i), parts[i], key->bytes[i]);
+  for (uint32_t i = 0; e->memory && i < EVAL_CACHE_PARTS; i++) {
+    const uint64_t here = units_in_memory(e, unit, n, i) * key->bytes[i];
+    if (here > 0) memcpy(at_memory(e, unit, i), parts[i], (size_t)here);
+  }
   e->used = ++c->stamp;
-  const bool to_file = e->memory && e->in_file && !c->file_failed && !is_known(e, unit);
+  bool to_file = false;
+  for (uint64_t k = 0; e->memory && e->in_file && !c->file_failed && !to_file && k < n; k++)
+    to_file = !is_known(e, unit + k);
   const struct entry was = *e;
   pthread_mutex_unlock(&c->mu);
   if (!was.memory) return;
   bool failed = false;
-  for (uint32_t i = 0; to_file && i < EVAL_CACHE_PARTS; i++)
-    if (unit >= was.in_memory[i])
-      failed |= !write_all(c->fd, at_file(&was, unit, i), parts[i], key->bytes[i]);
-  set_known(c, key, unit, failed);
+  for (uint32_t i = 0; to_file && i < EVAL_CACHE_PARTS; i++) {
+    const uint64_t here = units_in_memory(&was, unit, n, i), each = key->bytes[i];
+    if (each > 0 && here < n)
+      failed |= !write_all(c->fd, at_file(&was, unit + here, i), parts[i] + here * each,
+                           (n - here) * each);
+  }
+  set_known(c, key, unit, n, failed);
+}
+
+void eval_cache_put(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit,
+                    const uint8_t *first, const uint8_t *other) {
+  eval_cache_put_units(c, key, unit, 1, first, other);
 }
 
 // Is what was read from the file, with no lock held, what had been put there? An entry that goes in
 // the meantime (this may have been the last of it that anybody needed) leaves a hole, and does not
 // come back.
 static bool was_there(struct eval_cache *c, const struct eval_cache_key *key) {
-  pthread_mutex_lock(&c->mu);
+  lock(c);
   const bool is = find(c, key)->memory != NULL;
   pthread_mutex_unlock(&c->mu);
   return is;
@@ -334,7 +359,7 @@ static bool copy_out(struct eval_cache *c, const struct eval_cache_key *key, uin
                      enum eval_cache_part part, size_t off, uint8_t *out, size_t n, bool counts) {
   if (!c) return false;
   assert(range_fits(off, n, key->bytes[part]));
-  pthread_mutex_lock(&c->mu);
+  lock(c);
   struct entry *e = find(c, key);
   const bool known = e && e->memory && is_known(e, unit);
   const bool in_memory = known && unit < e->in_memory[part];
@@ -360,14 +385,42 @@ bool eval_cache_look(struct eval_cache *c, const struct eval_cache_key *key, uin
   return copy_out(c, key, unit, part, 0, out, key->bytes[part], false);
 }
 
-bool eval_cache_has(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit) {
-  if (!c) return false;
-  pthread_mutex_lock(&c->mu);
-  const struct entry *e = find(c, key);
-  const bool has = e && is_kept(c, e, unit) && is_known(e, unit);
-  c->questions++;
+uint64_t eval_cache_get_units(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit,
+                              uint64_t n, enum eval_cache_part part, uint8_t *out) {
+  if (!c) return 0;
+  assert(range_fits(unit, n, key->units));
+  const uint64_t each = key->bytes[part];
+  lock(c);
+  struct entry *e = find(c, key);
+  const uint64_t here = e && e->memory ? units_in_memory(e, unit, n, part) : 0;
+  uint64_t most = here, there = 0, from = 0;
+  if (e && e->memory && here == 0 && e->in_file && !c->file_failed) most = n;
+  while (there < most && is_known(e, unit + there))
+    there++;
+  if (there > 0) {
+    from = at_file(e, unit, part);
+    if (here > 0) memcpy(out, at_memory(e, unit, part), (size_t)(there * each));
+    e->used = ++c->stamp;
+    e->given += there * each;
+  }
   pthread_mutex_unlock(&c->mu);
-  return has;
+  if (there == 0 || here > 0) return there;
+  return read_all(c->fd, from, out, (size_t)(there * each)) && was_there(c, key) ? there : 0;
+}
+
+uint64_t eval_cache_next(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit,
+                         uint64_t end) {
+  if (!c) return end;
+  lock(c);
+  const struct entry *e = find(c, key);
+  while (unit < end && !(e && is_kept(c, e, unit) && is_known(e, unit)))
+    unit++;
+  pthread_mutex_unlock(&c->mu);
+  return unit;
+}
+
+bool eval_cache_has(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit) {
+  return eval_cache_next(c, key, unit, unit + 1) == unit;
 }
 
 uint64_t eval_cache_questions(const struct eval_cache *c) {
@@ -376,7 +429,7 @@ uint64_t eval_cache_questions(const struct eval_cache *c) {
 
 bool eval_cache_settled(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit) {
   if (!c) return true;
-  pthread_mutex_lock(&c->mu);
+  lock(c);
   const struct entry *e = find(c, key);
   const bool settled = e && (!is_kept(c, e, unit) || is_known(e, unit));
   pthread_mutex_unlock(&c->mu);

@@ -59,17 +59,26 @@ uint64_t eval_cache_wanted(const struct recipes *r, const uint32_t *ids, uint32_
 // NULL.
 void eval_cache_put(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit,
                     const uint8_t *first, const uint8_t *other);
+// The same of n units, whose parts lie one behind the other.
+void eval_cache_put_units(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit,
+                          uint64_t n, const uint8_t *first, const uint8_t *other);
 // Bytes [off, off + n) of a part of the unit; false: not there. An entry of which as many bytes were
 // handed out as it has is no longer needed, as far as the cache knows.
 bool eval_cache_get(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit,
                     enum eval_cache_part part, size_t off, uint8_t *out, size_t n);
+// All of a part of n units, one behind the other: as many as are there, from the first on, and come together.
+uint64_t eval_cache_get_units(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit,
+                              uint64_t n, enum eval_cache_part part, uint8_t *out);
 // All of a part, for who makes something else of it: that does not count as handed out.
 bool eval_cache_look(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit,
                      enum eval_cache_part part, uint8_t *out);
 
 // Is a unit there? And is there nothing to wait for: is it there, or known not to be kept?
 bool eval_cache_has(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit);
-// How often that was asked so far; for tests.
+// The first unit in [unit, end) that is there, or end.
+uint64_t eval_cache_next(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit,
+                         uint64_t end);
+// How often anything was put or asked so far, whatever the number of units; for tests.
 uint64_t eval_cache_questions(const struct eval_cache *c);
 bool eval_cache_settled(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit);
 

@@ -127,10 +127,11 @@ void eval_tell_stripe(struct eval_task *t, const struct eval_block_box *h,
 // First and last but one of what the caller will want of this box's recipe, in its elements from
 // `at` on.
 uint64_t eval_quantize_wanted_end(const struct eval_task *t, uint32_t id, uint64_t at);
-// Tells the statistics of the run about a unit: its scales and zero points (NBITS_HQQ: floats), through
-// scratch memory.
+// Tells the statistics of the run about n units: their scales and zero points (NBITS_HQQ: floats),
+// through scratch memory.
 void eval_quantize_publish(struct eval_task *t, const struct eval_quantize *z, uint64_t unit,
-                           const float *scales, const uint8_t *zeros, const struct eval_room *room);
+                           uint64_t n, const float *scales, const uint8_t *zeros,
+                           const struct eval_room *room);
 // Is a unit kept by the statistics, when it is published? And all of it, if they have it.
 bool eval_quantize_publishes(const struct eval_quantize *z, const struct eval_room *room);
 bool eval_quantize_look(struct eval_task *t, const struct eval_quantize *z, uint64_t unit,
@@ -138,8 +139,9 @@ bool eval_quantize_look(struct eval_task *t, const struct eval_quantize *z, uint
 // The first unit in (unit, end) that the statistics have, or end: another worker found it out.
 uint64_t eval_quantize_unknown_end(struct eval_task *t, const struct eval_quantize *z,
                                    uint64_t unit, uint64_t end);
-// Scales or zeros [first, first + *n) as their part holds them, to the end of their unit at most (*n is
-// then less), if the statistics have them.
+// Scales or zeros [first, first + *n) as their part holds them, as far as the statistics have them (*n is
+// then less): of units that are short many at a time, of others to the end of one at most. False: not
+// even the first.
 bool eval_quantize_known(struct eval_task *t, const struct eval_quantize *z, uint64_t first,
                          uint64_t *n, uint8_t *out);
 

@@ -1,0 +1,17 @@
+# Building for musl, statically, with the compiler and libraries of packaging/libraries, whose folder is WEIR_LIBRARIES.
+# Started by packaging/static.
+set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES WEIR_LIBRARIES WEIR_ARCH)
+set(CMAKE_C_COMPILER ${WEIR_LIBRARIES}/bin/cc)
+set(CMAKE_AR ${WEIR_LIBRARIES}/bin/ar)
+set(CMAKE_RANLIB ${WEIR_LIBRARIES}/bin/ranlib)
+if(NOT WEIR_ARCH STREQUAL CMAKE_HOST_SYSTEM_PROCESSOR)
+  set(CMAKE_SYSTEM_NAME Linux)
+  set(CMAKE_SYSTEM_PROCESSOR ${WEIR_ARCH})
+  set(CMAKE_CROSSCOMPILING_EMULATOR qemu-${WEIR_ARCH})
+endif()
+set(ENV{PKG_CONFIG_LIBDIR} ${WEIR_LIBRARIES}/lib/pkgconfig)
+set(ENV{PKG_CONFIG_PATH} "")
+# The compiler leaves assertions out with -O2; ours stay.
+set(CMAKE_C_FLAGS_INIT "-UNDEBUG -ffile-prefix-map=${CMAKE_CURRENT_LIST_DIR}/..=.")
+set(CMAKE_EXE_LINKER_FLAGS_INIT "-static -s")
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)

@@ -1,0 +1,566 @@
+"""The functions do what the command line does: the same bytes, the same documents, an exception for each exit code."""
+
+import dataclasses
+import hashlib
+import inspect
+import json
+import keyword
+import logging
+import math
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import typing
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import make_encoder
+from conftest import ROOT, SAMPLE, WAIT
+from installed import package_models
+
+OPERANDS = {"IN": "input", "OUT": "output", "IN...": "inputs", "MODEL": "model", "MODEL|MANIFEST": "model", "EDITS": "edits"}
+OPERANDS |= {"DIR": "folder", "NAME": "name"}
+
+
+def is_for_people(option):
+    return option["name"] != "progress" and (option["group"] == "Messages" or "json" in option["excludes"])
+
+
+def parameter(option):
+    name = option["name"].replace("-", "_")
+    return name + "_" if keyword.iskeyword(name) else name
+
+
+# ---- every command, every option
+
+
+def test_every_command_is_a_function(weir, tables):
+    for command in tables["commands"]:
+        function = getattr(weir, command["name"])
+        assert inspect.isfunction(function) and command["name"] in weir.__all__
+        assert command["summary"].lower() in function.__doc__.splitlines()[0].lower()
+        for example in command["examples"]:
+            assert example["line"] in function.__doc__
+    assert weir.__version__ == tables["version"]
+
+
+def test_every_option_is_a_keyword(weir, tables):
+    """And there are no others; --progress is a callable, and what is shown on a terminal has no keyword."""
+    for command in tables["commands"]:
+        operands = [OPERANDS[each["name"] + "..." * each["repeated"]] for each in command["operands"]]
+        options = [parameter(each) for each in command["options"] if not is_for_people(each)]
+        signature = inspect.signature(getattr(weir, command["name"]))
+        taken = list(signature.parameters)
+        assert taken[: len(operands)] == operands
+        assert sorted(taken[len(operands) :]) == sorted(set(options) - set(operands)), command["name"]
+        for name, each in signature.parameters.items():
+            assert (each.kind is each.KEYWORD_ONLY) == (name not in operands) and not keyword.iskeyword(name)
+        for option in command["options"]:
+            if not is_for_people(option) and parameter(option) not in operands:
+                default = signature.parameters[parameter(option)].default
+                assert default is (inspect.Parameter.empty if option["required"] else False if option["kind"] == "flag" else None)
+                if option["name"] != "progress":
+                    text = " ".join(getattr(weir, command["name"]).__doc__.split())
+                    start = option["help"].split("--")[0].strip()  # flags have other names here
+                    assert f" {parameter(option)}: {' '.join(start.split())}" in text
+
+
+def test_types_of_keywords(weir, tables):
+    path = typing.Union[str, "os.PathLike[str]"]
+    kinds = {
+        "flag": [bool],
+        "count": [int, None],
+        "number": [int, None],
+        "size": [int, str, None],
+        "text": [str, None],
+        "name": [str, None],
+        "list": [str, typing.Sequence[str], None],
+    }
+    for command in tables["commands"]:
+        module = sys.modules["weir._commands"]
+        hints = typing.get_type_hints(getattr(weir, command["name"]), {**vars(module), "os": os})
+        for option in command["options"]:
+            if is_for_people(option) or option["name"] in ("progress", "output"):
+                continue
+            found = hints[parameter(option)]
+            if option["kind"] == "choice":
+                [words] = [each for each in (found, *typing.get_args(found)) if typing.get_origin(each) is typing.Literal]
+                assert [str(each) for each in typing.get_args(words)] == option["choices"]
+                assert all(isinstance(each, int) == str(each).isdigit() for each in typing.get_args(words))
+            elif option["kind"] in ("file", "stream", "folder"):
+                assert str in typing.get_args(found) and typing.get_args(path)[0] in typing.get_args(found)
+            else:
+                wanted = kinds["size"] if option["metavar"] == "SIZE" else kinds[option["kind"]]
+                assert found == (typing.Union[tuple(wanted)] if len(wanted) > 1 else wanted[0]), option["name"]
+
+
+# ---- the same as the command line
+
+
+def flags(options):
+    """The words of a command line, written without the package."""
+    for name, value in options.items():
+        for each in value if isinstance(value, list) else [value]:
+            yield from [f"--{name.rstrip('_').replace('_', '-')}", *([] if each is True else [str(each)])]
+
+
+def tree(folder):
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+OF_THE_MACHINE = {"seconds", "peak_memory_bytes", "index_bytes", "peak_memory_limit_bytes", "source_bytes_read", "disk_free_bytes", "bytes_cloned"}
+
+
+def without(document, here):
+    """A document without what differs from run to run, and without the folder it was made in."""
+    if isinstance(document, dict):
+        return {key: without(value, here) for key, value in document.items() if key not in OF_THE_MACHINE}
+    if isinstance(document, list):
+        return [without(each, here) for each in document]
+    if isinstance(document, float):  # the logarithms of C libraries differ in the last digits
+        return float(f"{document:.12g}")
+    return document.replace(str(here), "HERE") if isinstance(document, str) else document
+
+
+CALLS = {
+    "inspect": [(["MODEL"], {"tensors": True, "tree": True}), (["MODEL"], {})],
+    "check": [(["MODEL"], {})],
+    "conv2matmul": [(["MODEL", "OUT"], {"extended_conv1x1": True, "form": "flat", "edit_log": "LOG"}), (["MODEL", "OUT"], {"strict_compat": True})],
+    "quantize": [
+        (["MODEL", "OUT"], {"bits": 4, "block_size": 32, "symmetric": True, "exclude": ["*val_2*", "a b"], "report_json": "LOG"}),
+        (["MODEL", "OUT"], {"bits": 8, "block_size": "channel", "format": "qdq", "op_types": ["MatMul", "Gemm"], "memory": "1GiB", "jobs": 2}),
+        (["MODEL", "OUT"], {"budget": 400000, "candidates": ["4:32", "8:32"], "tensor_digests": True}),
+        (["MODEL"], {"dry_run": True}),
+    ],
+    "shrink": [(["MODEL"], {"output_dir": "OUT", "method": "float_weights", "levels": 16}), (["MODEL"], {"info": True})],
+    "cast": [(["MODEL", "OUT"], {"to": "float16", "min_elements": 1000}), (["MODEL"], {"to": "bfloat16", "output": "OUT"})],
+    "measure": [(["MODEL"], {"candidates": ["4:64", "8:64:sym"], "include": "*"})],
+    "run": [(["MODEL", "OUT"], {"pass_": ["conv2matmul", "tidy", "quantize:block_size=32,exclude=a\\,b"], "exactness": "zero"})],
+    "passes": [([], {}), (["quantize"], {})],
+    "convert": [(["MODEL", "OUT"], {"data_file": "weights.bin", "align": 4096, "plan_out": "LOG"}), (["MODEL", "OUT"], {"inline": True, "no_manifest": True})],
+    "replay": [(["EDITS", "MODEL", "OUT"], {})],
+    "clean": [(["FOLDER"], {"yes": True})],
+    "audit": [(["WRITTEN"], {})],
+}
+
+
+def test_every_command_has_a_call(tables):
+    assert sorted(CALLS) == sorted(command["name"] for command in tables["commands"])
+
+
+@pytest.mark.parametrize("name, n", [(name, n) for name in CALLS for n in range(len(CALLS[name]))])
+def test_same_as_the_command_line(weir, ordinary, tmp_path, name, n):
+    """Files and documents; the command line is that of the ordinary build."""
+    operands, options = CALLS[name][n]
+    results = []
+    for here in (tmp_path / "api", tmp_path / "cli"):
+        here.mkdir()
+        (here / "w").mkdir()
+        words = {"MODEL": SAMPLE, "OUT": here / "out.onnx", "LOG": here / "log", "FOLDER": here, "WRITTEN": here / "w" / "w.onnx", "EDITS": here / "w" / "edits"}
+        ordinary("cast", SAMPLE, words["WRITTEN"], "--to", "float16", "--edit-log", words["EDITS"])
+        given = [words.get(word, word) for word in operands]
+        chosen = {key: words.get(value, value) if isinstance(value, str) else value for key, value in options.items()}
+        if here.name == "api":
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", weir.WeirWarning)
+                found = getattr(weir, name)(*given, **chosen)
+            document = [each.raw for each in found] if name == "shrink" else found.raw
+        else:
+            text = ordinary(name, *given, *flags(chosen), "--json")
+            document = [json.loads(line) for line in text.splitlines()] if name == "shrink" else json.loads(text)
+        if "report_json" in options:
+            without_time = without(json.loads((here / "log").read_text()), here)
+            (here / "log").write_text(json.dumps(without_time))
+        results.append((without(document, here), {k: v for k, v in tree(here).items()}))
+    assert results[0] == results[1]
+    assert (len(results[0][1]) > 4) == ("OUT" in [*operands, *options.values()]) or "LOG" in options.values()
+
+
+@pytest.mark.parametrize("package", ["rapidocr", "silero_vad", "magika"])
+def test_models_of_packages(weir, ordinary, tmp_path, package):
+    """What it writes of real models is what the ordinary build writes."""
+    ran = 0
+    for number, model in enumerate(package_models(package)):
+        for name, options in (("quantize", {"block_size": 32}), ("conv2matmul", {})):
+            here = [tmp_path / f"{number}{name}{n}" for n in "ab"]
+            for each in here:
+                each.mkdir()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", weir.WeirWarning)
+                getattr(weir, name)(model, here[0] / "out.onnx", **options)
+            ordinary(name, model, here[1] / "out.onnx", *flags(options))
+            assert tree(here[0]) == tree(here[1]) and tree(here[0])
+            ran += 1
+            for each in here:
+                shutil.rmtree(each)
+    assert ran
+
+
+# ---- what comes back
+
+
+def is_the_document(value, raw):
+    """Every member that there is, is an attribute of the same value."""
+    if dataclasses.is_dataclass(value):
+        assert value.raw is raw
+        known = {field.name for field in dataclasses.fields(value)}
+        for name, member in raw.items():
+            if name not in ("schema", "error"):
+                assert name in known, name
+                is_the_document(getattr(value, name), member)
+    elif isinstance(value, list):
+        assert len(value) == len(raw)
+        for pair in zip(value, raw):
+            is_the_document(*pair)
+    elif isinstance(value, dict):
+        assert set(value) == set(raw)
+        for name in raw:
+            is_the_document(value[name], raw[name])
+    elif isinstance(value, float) and isinstance(raw, str):
+        assert math.isnan(value) if raw == "NaN" else value == float(raw)
+    else:
+        assert value == raw or str(value) == raw
+
+
+def test_documents_are_dataclasses(weir, tmp_path):
+    out = tmp_path / "out.onnx"
+    found = [
+        weir.inspect(SAMPLE, tensors=True, tree=True),
+        weir.check(SAMPLE),
+        weir.quantize(SAMPLE, out, gate="sqnr=20.5dB", memory="64MiB", block_size=64),
+        weir.measure(SAMPLE, candidates="4:64"),
+        weir.audit(out),
+        weir.clean(tmp_path),
+        weir.passes(),
+        weir.conv2matmul(SAMPLE, tmp_path / "strict.onnx", strict_compat=True),
+        *weir.shrink(SAMPLE, info=True),
+        *weir.shrink(SAMPLE, output_dir=tmp_path / "shrunk"),
+    ]
+    for document in found:
+        is_the_document(document, document.raw)
+        assert repr(document).startswith(type(document).__name__ + "(") and len(repr(document)) < 20000
+    types = ["Inspect", "Check", "Report", "Measure", "Audit", "Clean", "Passes", "Report", "ShrinkInfo", "Report"]
+    assert [type(document) for document in found] == [getattr(weir, name) for name in types]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        found[0].nodes = 3
+    assert found[2].passes[0].tensors[0].error.sqnr_db > 10
+    assert found[7].weir is None and found[7].converted == 6 and found[7].nodes[0].graph is None
+
+
+def test_numbers_that_json_has_no_form_for(weir):
+    documents = sys.modules["weir.documents"]
+    error = {"cosine": "NaN", "max_abs": "Infinity", "overflows": "18446744073709551615", "rmse": 0.5, "sqnr_db": "-Infinity"}
+    found = documents.ReportPassTensorError._from(error)
+    assert math.isnan(found.cosine) and found.max_abs == math.inf and found.sqnr_db == -math.inf
+    assert found.overflows == 2**64 - 1 and found.rmse == 0.5 and found.raw is error
+
+
+def test_a_member_of_a_later_version(weir):
+    found = weir.documents.File._from({"name": "a", "size": 3, "later": [1]})
+    assert found.name == "a" and found.raw["later"] == [1]
+
+
+# ---- paths and values
+
+
+def test_paths(weir, tmp_path, monkeypatch):
+    """With a dash in front, with bytes that are no UTF-8, relative, with __fspath__."""
+    monkeypatch.chdir(tmp_path)
+    odd = os.fsdecode(b"\xff y.onnx")
+    weir.convert(SAMPLE, "-x.onnx", inline=True)
+    report = weir.convert(input="-x.onnx", output=odd, edit_log="--log")
+    assert {"-x.onnx", odd, "--log"} <= set(os.listdir(tmp_path))
+    assert report.weir.output[0].name == odd
+    assert weir.inspect(Path(odd)).file.name == odd and weir.audit(Path("-x.onnx")).whole
+    weir.convert(SAMPLE, output=Path("b.onnx"))
+    with pytest.raises(TypeError):
+        weir.inspect(3)
+
+
+def test_pass_spec(weir, tmp_path):
+    names = ["a,b", "c:d=e", "f+g\\h", "*x*"]
+    report = None
+    with pytest.warns(weir.WeirWarning):
+        spec = weir.pass_spec("quantize", bits=8, symmetric=True, exclude=names, include="*")
+        report = weir.run(SAMPLE, tmp_path / "out.onnx", pass_=[spec, weir.pass_spec("tidy")])
+    options = report.passes[0].options
+    assert options["exclude"] == names and options["bits"] == "8" and options["symmetric"] is True
+    assert weir.pass_spec("tidy") == "tidy"
+
+
+def test_threads(weir, tmp_path):
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(lambda n: weir.convert(SAMPLE, tmp_path / f"{n}.onnx", jobs=1), range(8)))
+    assert len({report.weir.plan_id is None for report in done}) == 1
+    assert len({(tmp_path / f"{n}.onnx.data").read_bytes() for n in range(8)}) == 1
+
+
+# ---- exceptions
+
+
+def test_a_class_for_each_exit_code(weir, tables, tmp_path, instead):
+    fake = tmp_path / "fake"
+    instead(fake)
+    codes = [each["code"] for each in tables["exit_codes"] if each["code"]]
+    for code in codes:
+        fake.write_text(f"#!/bin/sh\necho 'weir: error: it is {code}' >&2\necho 'hint: none' >&2\nexit {code}\n")
+        fake.chmod(0o755)
+        with pytest.raises(weir.WeirError) as raised:
+            weir.inspect("a.onnx")
+        kind = type(raised.value)
+        assert kind is not weir.WeirError and f"exit code {code}" in kind.__doc__ and kind.__name__ in weir.__all__
+        assert (raised.value.code, raised.value.message, raised.value.hint) == (code, f"it is {code}", "none")
+        assert str(raised.value) == f"it is {code}\nhint: none"
+        again = pickle.loads(pickle.dumps(raised.value))
+        assert type(again) is kind and (again.code, again.message, again.hint) == (code, f"it is {code}", "none")
+    assert len(set(codes)) == len({sys.modules["weir._errors"].by_code[code] for code in codes})
+
+
+def test_failures(weir, tmp_path):
+    (tmp_path / "garbage.onnx").write_bytes(b"garbage")
+    linked = tmp_path / "linked"
+    linked.mkdir()
+    shutil.copy(SAMPLE, linked)
+    os.link(shutil.copy(SAMPLE.with_name(SAMPLE.name + ".data"), tmp_path / "data"), linked / (SAMPLE.name + ".data"))
+    out = tmp_path / "out.onnx"
+    for kind, call in {
+        weir.FailedError: lambda: weir.quantize(SAMPLE, out, budget=1000),
+        weir.UsageError: lambda: weir.quantize(SAMPLE, out, bits=3),
+        weir.ModelError: lambda: weir.inspect(tmp_path / "garbage.onnx"),
+        weir.InputError: lambda: weir.convert(tmp_path / "nothere.onnx", out),
+        weir.NotPermittedError: lambda: weir.convert(linked / SAMPLE.name, out),
+    }.items():
+        with pytest.raises(weir.WeirError) as raised:
+            call()
+        assert type(raised.value) is kind and raised.value.message, raised.value
+        assert raised.value.report is None or raised.value.report.command
+    assert not out.exists()
+    with pytest.raises(TypeError):
+        weir.cast(SAMPLE, out)  # --to has to be given
+    with pytest.raises(weir.UsageError, match="Provide an output path"):
+        weir.convert(SAMPLE)
+
+
+def test_what_was_found_nevertheless(weir, ordinary, tmp_path):
+    """The documents of audits and checks that find something, and of the models that shrink wrote."""
+    out = tmp_path / "out.onnx"
+    weir.convert(SAMPLE, out)
+    data = tmp_path / "out.onnx.data"
+    data.write_bytes(b"\xff" + data.read_bytes()[1:])
+    with pytest.raises(weir.FailedError, match="1 of 2 units are damaged") as raised:
+        weir.audit(out)
+    assert isinstance(raised.value.report, weir.Audit) and raised.value.report.damage[0].file == data.name
+    data.write_bytes(data.read_bytes()[:100])
+    with pytest.raises(weir.ModelError) as raised:
+        weir.check(out)
+    assert raised.value.report.errors == len([each for each in raised.value.report.faults if each.level == "error"]) > 0
+    (tmp_path / "bad.onnx").write_bytes(b"bad")
+    with pytest.raises(weir.ModelError, match="bad.onnx") as raised:
+        weir.shrink([tmp_path / "bad.onnx", SAMPLE], output_dir=tmp_path / "small")
+    [report] = raised.value.reports
+    assert report.model == str(SAMPLE) and (tmp_path / "small").exists()
+
+
+def test_the_system_refuses(weir, fault, instead, tmp_path, monkeypatch):
+    instead(fault)
+    for spec, kind in (("ENOSPC:fallocate:1", weir.NoSpaceError), ("EIO:fdatasync:1:persist", weir.InputOutputError)):
+        monkeypatch.setenv("WEIR_FAULT", spec)
+        with pytest.raises(weir.WeirError) as raised:
+            weir.convert(SAMPLE, tmp_path / "out.onnx")
+        assert type(raised.value) is kind, raised.value
+
+
+def test_ended_by_a_signal(weir, fault, instead, tmp_path, monkeypatch):
+    """By somebody else: it can be called again; by itself: it is to be reported."""
+    instead(fault)
+    monkeypatch.setenv("WEIR_FAULT", "kill:write:6")
+    with pytest.raises(weir.KilledError, match="SIGKILL") as raised:
+        weir.convert(SAMPLE, tmp_path / "out.onnx")
+    assert isinstance(raised.value, weir.RetryError) and raised.value.code == 128 + signal.SIGKILL
+    monkeypatch.delenv("WEIR_FAULT")
+    assert weir.convert(SAMPLE, tmp_path / "out.onnx").weir.resumed == "units"
+    fake = tmp_path / "fake"
+    fake.write_text("#!/bin/sh\necho 'a promise is broken' >&2\nkill -ABRT $$\n")
+    fake.chmod(0o755)
+    instead(fake)
+    with pytest.raises(weir.InternalError, match="SIGABRT.*\na promise is broken"):
+        weir.convert(SAMPLE, tmp_path / "out.onnx")
+
+
+# ---- warnings, notices, progress
+
+
+def test_warnings_are_warnings(weir, tmp_path):
+    with pytest.warns(weir.WeirWarning, match="nothing_like_it.*\nhint: ") as found:
+        report = weir.quantize(SAMPLE, tmp_path / "out.onnx", exclude="nothing_like_it", block_size=32)
+    assert found[0].filename == __file__, "the line that called"
+    assert any("nothing_like_it" in each.sentence for each in report.passes[0].warnings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        weir.quantize(SAMPLE, tmp_path / "other.onnx", block_size=32)
+
+
+def test_notices_are_logged(weir, fault, instead, tmp_path, monkeypatch, caplog):
+    instead(fault)
+    monkeypatch.setenv("WEIR_FAULT", "kill:write:6")
+    with pytest.raises(weir.KilledError):
+        weir.convert(SAMPLE, tmp_path / "out.onnx")
+    monkeypatch.delenv("WEIR_FAULT")
+    with caplog.at_level(logging.INFO, "weir"):
+        weir.convert(SAMPLE, tmp_path / "out.onnx", resume=True)
+    assert [each for each in caplog.records if each.name == "weir" and each.message.startswith("resumed: ")], caplog.text
+
+
+@pytest.mark.parametrize("name", ["convert", "measure", "audit", "shrink"])
+def test_progress(weir, tmp_path, name):
+    out, seen = tmp_path / "out.onnx", []
+    if name == "convert":
+        weir.convert(SAMPLE, out, progress=seen.append)
+    elif name == "measure":
+        weir.measure(SAMPLE, candidates="4:64", progress=seen.append)
+    elif name == "shrink":
+        weir.shrink(SAMPLE, output_dir=tmp_path, progress=seen.append)
+    else:
+        weir.convert(SAMPLE, out)
+        weir.audit(out, progress=seen.append)
+    assert all(isinstance(each, weir.Progress) and each.command == name for each in seen)
+    assert [seen[0].event, seen[-1].event] == ["start", "end"]
+    assert seen[-1].share == 1 and seen[-1].done == seen[-1].total > 0
+
+
+def test_nothing_is_printed(weir, tmp_path, capfd):
+    weir.convert(SAMPLE, tmp_path / "out.onnx")
+    weir.inspect(SAMPLE)
+    with pytest.raises(weir.InputError):
+        weir.inspect(tmp_path / "nothere.onnx")
+    assert capfd.readouterr() == ("", "")
+
+
+# ---- how to stop
+
+
+def state(pid):
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def test_progress_that_raises_ends_the_program(weir, tmp_path, monkeypatch):
+    started = []
+    popen = subprocess.Popen
+
+    def start(*words, **how):
+        started.append(popen(*words, **how))
+        return started[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+
+    def enough(progress):
+        raise ZeroDivisionError("enough")
+
+    with pytest.raises(ZeroDivisionError, match="enough"):
+        weir.convert(SAMPLE, tmp_path / "out.onnx", progress=enough)
+    assert len(started) == 1 and started[0].returncode is not None
+
+
+SCRIPT = """
+import os, sys
+import weir, weir._run
+weir._run.find_weir_bin = lambda: sys.argv[1]
+try:
+    weir.convert(sys.argv[2], sys.argv[3], jobs=1)
+except KeyboardInterrupt:
+    print("interrupted", [name for name in os.listdir(os.path.dirname(sys.argv[3])) if not name.endswith(".weir")])
+del os.environ["WEIR_FAULT"]
+print(weir.convert(sys.argv[2], sys.argv[3], jobs=1).weir.resumed)
+"""
+
+
+def child_of(pid):
+    """The pid of its only child, once it has stopped itself."""
+    end = time.monotonic() + WAIT
+    while time.monotonic() < end:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        if children and state(children[0]) == "T":
+            return int(children[0])
+        time.sleep(0.01)
+    raise AssertionError("the program did not stop")
+
+
+def test_interrupt(environment, fault, tmp_path):
+    """Ctrl-C, which a terminal sends to everybody in the foreground, comes to Python alone, and from there once to the
+    program: it cleans up, is waited for, and the next call continues. The model has four units, and it is at the first."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "out").mkdir()
+    make_encoder.make_encoder(tmp_path / "in" / "encoder.onnx", size=200_000_000, sparse=True)
+    words = [environment / "bin" / "python", "-c", SCRIPT, fault, tmp_path / "in" / "encoder.onnx", tmp_path / "out" / "out.onnx"]
+    env = {**os.environ, "WEIR_FAULT": "stop:write:5"}
+    process = subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        child = child_of(process.pid)
+        os.killpg(process.pid, signal.SIGINT)
+        pending = 0
+        end = time.monotonic() + WAIT
+        while not pending and time.monotonic() < end:  # until Python has passed it on
+            status = dict(line.split(":\t", 1) for line in Path(f"/proc/{child}/status").read_text().splitlines() if ":\t" in line)
+            pending = int(status["ShdPnd"], 16)
+            time.sleep(0.01)
+        assert pending == 1 << (signal.SIGTERM - 1)
+        os.kill(child, signal.SIGCONT)
+        out, err = process.communicate(timeout=WAIT)
+    finally:
+        process.kill()
+    assert out.splitlines() == ["interrupted []", "units"], out + err
+
+
+# ---- what the texts say
+
+
+DOCTESTS = """
+import doctest, importlib, sys
+total = 0
+for name in ("weir", "weir._run", "weir._commands", "weir.documents"):
+    done = doctest.testmod(importlib.import_module(name))
+    total += done.attempted
+    if done.failed: sys.exit(1)
+print(total)
+"""
+
+
+def test_docstrings(python):
+    assert int(python("-c", DOCTESTS)) >= 4
+
+
+PAGE = """
+import doctest, sys
+text = open(sys.argv[1]).read().split("```python\\n")[1:]
+lines = "\\n".join(part.split("```")[0] for part in text)
+test = doctest.DocTestParser().get_doctest(lines, {}, "python.md", sys.argv[1], 0)
+done = doctest.DocTestRunner().run(test)
+print(done)
+sys.exit(done.failed)
+"""
+
+
+def test_page(python, encoder, tmp_path):
+    """The examples of docs/python.md, one after the other, in a folder that has a model."""
+    for path in encoder.parent.iterdir():
+        shutil.copy(path, tmp_path)
+    said = python("-c", PAGE, ROOT / "docs" / "python.md", cwd=tmp_path)
+    assert "failed=0" in said and "attempted=0" not in said
+
+
+def test_page_names_every_class_and_code(weir, tables):
+    page = (ROOT / "docs" / "python.md").read_text()
+    for code, kind in sys.modules["weir._errors"].by_code.items():
+        assert f"| `{kind.__name__}` | {code} |" in page
+    for command in tables["commands"]:
+        for option in command["options"]:
+            if is_for_people(option):
+                assert f"`--{option['name']}`" in page

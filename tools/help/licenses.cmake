@@ -1,0 +1,34 @@
+# Licence texts as a table in C (licenses.h): weir's own, and those of the libraries that are linked into the
+# program, NAME.txt each in the folder LIBRARIES (empty: libraries are shared, and the system's).
+#
+#   cmake -DOUR=LICENSE -DLIBRARIES=FOLDER -DOUTPUT=FILE -P licenses.cmake
+set(rows "")
+set(texts "")
+set(n 0)
+function(add name file)
+  file(READ ${file} hex HEX)
+  string(REGEX REPLACE "(................................)" "\\1\n" hex "${hex}")
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," hex "${hex}")
+  set(texts "${texts}static const char text_${n}[] = {\n${hex}0};\n" PARENT_SCOPE)
+  set(rows "${rows}    {\"${name}\", text_${n}},\n" PARENT_SCOPE)
+  math(EXPR n "${n} + 1")
+  set(n ${n} PARENT_SCOPE)
+endfunction()
+add(weir ${OUR})
+if(LIBRARIES)
+  file(GLOB files ${LIBRARIES}/*.txt)
+  list(SORT files)
+  foreach(file ${files})
+    get_filename_component(name ${file} NAME_WLE)
+    add(${name} ${file})
+  endforeach()
+endif()
+file(WRITE ${OUTPUT} "// Made by licenses.cmake.
+#include \"licenses.h\"
+
+#include <stddef.h>
+
+${texts}
+const struct license licenses[] = {
+${rows}    {NULL, NULL}};
+")
