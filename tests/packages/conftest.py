@@ -1,7 +1,7 @@
 """What tests of the wheel share: an environment that has nothing but it, and the package imported from there.
 
 WEIR_WHEEL names the wheel, WEIR the program of the ordinary build, which the results are compared with, WEIR_FAULT_PROGRAM
-the one with fault injection; `tools/test wheel` sets all. WEIR_WHEEL_TOOLS: an environment with what
+the one with fault injection; `tools/test packages` sets all. WEIR_WHEEL_TOOLS: an environment with what
 tests/requirements-wheel.txt lists; tests that need it are skipped without. With --all the wheel for AArch64 is tested too.
 """
 
@@ -30,13 +30,13 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 
 def pytest_addoption(parser):
-    parser.addoption("--all", action="store_true", help="build the wheel for AArch64 too, and run its program under qemu-user")
+    parser.addoption("--all", action="store_true", default=os.environ.get("WEIR_TEST_ALL") == "1", help="build the wheel for AArch64 too, and run its program under qemu-user")
 
 
 def named(variable):
     path = os.environ.get(variable, "")
     if not os.path.isfile(path):
-        pytest.exit(f"{variable} does not name a file: run the tests with tools/test wheel", returncode=2)
+        pytest.exit(f"{variable} does not name a file: run the tests with tools/test packages", returncode=2)
     return Path(path).resolve()
 
 
