@@ -333,9 +333,13 @@ static int read_options(struct measuring *m, struct err *err) {
   if (pass_job_take_inputs(&m->pj, m->job.args, err)) return -1;
   struct pipeline_step *step = pipeline_add(p, span_str(pass->name), &n, err);
   if (!step || cli_pass_values(m->job.args, &step->values, &p->arena, err)) return -1;
-  step->values.of[pass_values_option(pass, span_str("candidates"))].given = false;
+  struct pass_value *candidates =
+      &step->values.of[pass_values_option(pass, span_str("candidates"))];
+  candidates->stated = candidates->given; // over those of a target
+  candidates->given = false;
   if (pass_values_read(&step->values, &p->arena, err)) return -1;
   m->options = step->values.options;
+  pass_job_tell_targets(&m->pj);
   return 0;
 }
 

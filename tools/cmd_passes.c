@@ -9,7 +9,7 @@
 #include "report.h"
 
 static const char *taken_by(const struct pass_option *row) {
-  return row->kind == PASS_FLAG ? "true|false" : row->metavar;
+  return row->kind == PASS_FLAG ? "true|false" : row->listed ? "NAME" : row->metavar;
 }
 
 static const char *preset_of(const struct pass_option *row) {

@@ -15,6 +15,9 @@ int cmd_run(const struct cli_args *args, struct err *err) {
   int rc = 0;
   pass_job_init(&pj);
   rc = pass_job_take_inputs(&pj, args, err);
+  const char *target = cli_string(args, OPT_TARGET);
+  if (target && rc == 0)
+    rc = pipeline_take_target(&pj.pipeline, targets_find(span_str(target)), err);
   if (path && rc == 0) rc = pipeline_read(&pj.pipeline, path, err);
   for (uint32_t i = 0; i < n && rc == 0; i++)
     rc = pipeline_add_text(&pj.pipeline, texts[i], err);

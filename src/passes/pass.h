@@ -127,6 +127,7 @@ enum pass_kind { PASS_FLAG, PASS_COUNT, PASS_NUMBER, PASS_CHOICE, PASS_TEXT, PAS
 // As a user gave it, or the preset.
 struct pass_value {
   bool given;        // by the user: not the preset
+  bool stated;       // by what else the user gave (struct pass.instead): not the preset either
   const char *text;  // CHOICE (a word of the metavar), TEXT; NULL: no value
   uint32_t choice;   // CHOICE: which word of the metavar, from 0
   uint64_t number;   // FLAG (0, 1), COUNT, NUMBER
@@ -155,9 +156,11 @@ struct pass_option {
   // The option without which this one means nothing: "budget", which must have a value, or a choice's
   // word, "method=float_weights". Records then leave it out. NULL: it always means something.
   const char *only_with;
-  bool commas;    // LIST: elements have none, so that commas may join them
-  bool measured;  // says which weights are looked at, or how: 'measure' has it too
-  bool required;  // help says so, and names it first; `read` refuses a missing value
+  bool commas;   // LIST: elements have none, so that commas may join them
+  bool measured; // says which weights are looked at, or how: 'measure' has it too
+  bool required; // help says so, and names it first; `read` refuses a missing value
+  const char
+      *listed;    // CHOICE: the command that lists its words, which are too many for help; or NULL
   bool of_output; // about all files of the output: only one step of a pipeline may have it
 };
 #define PASS_MEMBER(type, member)                                                                  \
@@ -185,6 +188,9 @@ struct pass {
   const char
       *stores; // what it makes of weights, in the closing line: "quantized", "cast"; NULL: it
                // stores none in another form
+  // What stands in place of the preset of an option that is not given, where another one asks for it (a
+  // target); NULL: its preset. Values are as the user gave them. NULL: presets are all there is.
+  const char *(*instead)(const struct pass_value *values, uint32_t option);
   // What the options mean together, as far as that can be said without a model: ERR_USAGE. `values`
   // are in the order of the rows. NULL: any go together.
   int (*check)(const void *options, const struct pass_value *values, struct err *err);

@@ -4,12 +4,15 @@
     ```console          `$ command` and what it prints; numbers and paths of nodes may differ, a line `…` stands for any lines
     ```console exact    the same, and nothing may differ but times and memory
 
+    ```python           what loads a model with onnxruntime
+
 An example in any other fence is one that nobody runs: a line in it that begins with weir fails this test. Where a page
 makes a file for a later example, it does so in an example.
 """
 
 import re
 import shutil
+import sys
 
 import pytest
 
@@ -73,6 +76,7 @@ def models(tmp_path_factory):
     for name in MODELS:
         make_encoder.make_encoder(folder / name, size=2_000_000)
     shutil.copytree(DATA / "parakeet-dynamo", folder, dirs_exist_ok=True)
+    shutil.copy(DATA / "tied" / "model.onnx", folder / "decoder.onnx")
     return folder
 
 
@@ -95,6 +99,9 @@ def test_examples(page, workplace):
                 done = workplace(f"{{ {command}\n}} 2>&1 || test {int(any('error: ' in line for line in wanted))} = 1")
                 assert done.code == 0, f"{place}: {done.out}"
                 check_output(place, wanted, done.out, tag.endswith("exact"))
+        elif tag == "python" and "import onnxruntime" in lines:
+            done = workplace(f"{sys.executable} - <<'END'\n" + "\n".join(lines) + "\nEND")
+            assert done.code == 0, f"{place}: {done.said}"
         else:
             stray = [line for line in lines if re.match(r"(\$ )?weir ", line)]
             assert not stray, f"{place}: an example that nobody runs: {stray[0]}"

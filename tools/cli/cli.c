@@ -14,6 +14,7 @@
 #include "guess.h"
 #include "passes.h"
 #include "size_words.h"
+#include "targets.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -35,7 +36,7 @@ static const struct cli_command_row command_rows[CLI_COMMANDS] = {
 static const struct cli_option_row option_rows[CLI_OPTIONS] = {
 #define OPTION(id, name, letter, kind, metavar, preset, commands, group, help)                     \
   [OPT_##id] = {name,        letter, CLI_##kind, metavar, preset, commands,                        \
-                CLI_##group, help,   NULL,       NULL,    false},
+                CLI_##group, help,   NULL,       NULL,    NULL,   false},
 #include "options.def"
 #undef OPTION
 };
@@ -130,7 +131,11 @@ struct cli_option_row cli_row(enum cli_command command, enum cli_option option) 
       [PASS_FLAG] = CLI_FLAG,     [PASS_COUNT] = CLI_COUNT, [PASS_NUMBER] = CLI_NUMBER,
       [PASS_CHOICE] = CLI_CHOICE, [PASS_TEXT] = CLI_TEXT,   [PASS_LIST] = CLI_LIST};
   assert(cli_option_belongs(option, command));
-  if (option < CLI_OPTIONS) return option_rows[option];
+  if (option < CLI_OPTIONS) {
+    struct cli_option_row own = option_rows[option];
+    if (option == OPT_TARGET) own.listed = "weir targets";
+    return own;
+  }
   const struct pass_option *row = &cli_pass(command)->options[option - CLI_OPTIONS];
   return (struct cli_option_row){.name = row->name,
                                  .kind = kinds[row->kind],
@@ -140,6 +145,7 @@ struct cli_option_row cli_row(enum cli_command command, enum cli_option option) 
                                  .group = CLI_OWN,
                                  .help = row->help,
                                  .also = row->also,
+                                 .listed = row->listed,
                                  .offers = row->offers,
                                  .required = row->required};
 }
@@ -255,6 +261,10 @@ static int set_value(const struct taking *t, const char *text, struct err *err) 
     if (word.n > 0) {
       text = arena_string(&t->args->arena, word);
       break;
+    }
+    if (t->row.listed) {
+      err_fill(err, ERR_USAGE, "invalid value '%s' for --%s", quote_str(text).s, t->row.name);
+      return err_hint(err, "'%s' lists those that there are", t->row.listed);
     }
     snprintf(visible, sizeof visible, "%.*s", (int)strcspn(t->row.metavar, "/"), t->row.metavar);
     return bad_value(t, text, visible, err);
@@ -385,7 +395,10 @@ static int take_option(struct cli_args *args, enum cli_option o, const char *giv
   if (!t.value->given) t.value->n_list = 0; // the preset
   t.value->given = true;
   if (t.row.kind == CLI_FLAG) {
-    if (!given) return 0;
+    // A target may have set what a pass's flag is about.
+    const bool off = given && o >= CLI_OPTIONS && strcmp(given, "false") == 0;
+    t.value->text = off ? "false" : "true";
+    if (!given || off || (o >= CLI_OPTIONS && strcmp(given, "true") == 0)) return 0;
     return err_set(err, ERR_USAGE, "--%s takes no value, but got '%s'", t.row.name,
                    quote_str(given).s);
   }
@@ -398,7 +411,8 @@ static int take_option(struct cli_args *args, enum cli_option o, const char *giv
     return 0;
   }
   if (!next || strncmp(next, "--", 2) == 0) {
-    err_fill(err, ERR_USAGE, "--%s needs a value: %s", t.row.name, t.row.metavar);
+    err_fill(err, ERR_USAGE, "--%s needs a value: %s", t.row.name,
+             t.row.listed ? "a name" : t.row.metavar);
     if (!next) return hint_help(args, err);
     return err_hint(err, "if '%s' is meant as its value, write --%s=%s", quote_str(next).s,
                     t.row.name, quote_str(next).s);
@@ -439,7 +453,8 @@ static int take_short(struct cli_args *args, const char *word, int *at, struct e
 // A log is read from front to back; a folder is none, and what opens it will say so.
 static bool takes_stream(const struct cli_args *args) {
   const struct span word = operand_word(args->command, args->n_operands);
-  return span_is(word, "EDITS") || span_is(word, "DIR") || span_is(word, "[NAME]");
+  return span_is(word, "EDITS") || span_is(word, "DIR") || span_is(word, "[NAME]") ||
+         span_is(word, "[TARGET]");
 }
 
 // The list whose value is the word before this one, or CLI_NONE.
@@ -674,7 +689,7 @@ bool cli_given(const struct cli_args *args, enum cli_option option) {
 
 bool cli_flag(const struct cli_args *args, enum cli_option option) {
   assert(cli_row(args->command, option).kind == CLI_FLAG);
-  return cli_given(args, option);
+  return cli_given(args, option) && strcmp(args->value[option].text, "false") != 0;
 }
 
 const char *cli_string(const struct cli_args *args, enum cli_option option) {
@@ -718,7 +733,7 @@ int cli_pass_values(const struct cli_args *args, struct pass_values *values, str
     const struct cli_value *v = &args->value[CLI_OPTIONS + o];
     if (!v->given) continue;
     const bool list = pass->options[o].kind == PASS_LIST;
-    const char *word = pass->options[o].kind == PASS_FLAG ? "true" : v->text;
+    const char *word = v->text;
     for (uint32_t i = 0; i < (list ? v->n_list : 1); i++)
       if (pass_values_put(values, o, span_str(list ? v->list[i] : word), arena, err)) return -1;
   }

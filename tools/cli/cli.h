@@ -84,6 +84,7 @@ struct cli_option_row {
   enum cli_group group;
   const char *help;
   const char *also;   // other words for those of a CHOICE or LIST, as in struct pass_option
+  const char *listed; // as in struct pass_option
   const char *offers; // of a pass's options: what completions offer, as there
   bool required;      // of a pass's options: it has to be given
 };

@@ -8,6 +8,7 @@
 
 #include "help.h"
 #include "passes.h"
+#include "targets.h"
 
 #include <string.h>
 
@@ -81,8 +82,18 @@ static bool same_values(const struct cli_option_row *a, const struct cli_option_
   return strcmp(a->metavar, b->metavar) == 0;
 }
 
-static bool operand_is_pass(enum cli_command c) {
-  return strcmp(cli_command_row(c)->operands, "[NAME]") == 0;
+// Operands that are names: of a pass, of a target.
+static bool operand_is_name(enum cli_command c) {
+  return c == CLI_passes || c == CLI_targets;
+}
+
+static void put_names(FILE *to, enum cli_command c) {
+  if (c == CLI_passes) {
+    put_passes(to);
+    return;
+  }
+  for (const char *name = targets_names(); *name; name++)
+    fputc(*name == '|' ? ' ' : *name, to);
 }
 
 static bool operand_is_folder(enum cli_command c) {
@@ -203,9 +214,9 @@ void completion_bash(FILE *to) {
     for (uint32_t k = 0, o; (o = cli_option_at(c, k)) != CLI_NONE; k++)
       fprintf(to, "--%s ", cli_row(c, o).name);
     fprintf(to, "--help --help-all'; folders=%s", operand_is_folder(c) ? "yes" : "");
-    if (operand_is_pass(c)) {
+    if (operand_is_name(c)) {
       fprintf(to, "; names='");
-      put_passes(to);
+      put_names(to, c);
       fputc('\'', to);
     }
     fprintf(to, " ;;\n");
@@ -289,9 +300,9 @@ void completion_zsh(FILE *to) {
       zsh_option(to, &row);
     }
     fprintf(to, "        '(-h --help)'{-h,--help}'[show help]' \\\n");
-    if (operand_is_pass(c)) {
-      fprintf(to, "        '1:pass:(");
-      put_passes(to);
+    if (operand_is_name(c)) {
+      fprintf(to, "        '1:name:(");
+      put_names(to, c);
       fprintf(to, ")' ;;\n");
     } else {
       fprintf(to, "        '*:file:_files%s' ;;\n", operand_is_folder(c) ? " -/" : "");
@@ -345,10 +356,10 @@ void completion_fish(FILE *to) {
             cli_command_row(c)->name);
     put_fish(to, cli_command_row(c)->summary);
     fprintf(to, "'\n");
-    if (operand_is_pass(c)) {
+    if (operand_is_name(c)) {
       fprintf(to, "complete -c weir -n '__fish_seen_subcommand_from %s' -f -a '",
               cli_command_row(c)->name);
-      put_passes(to);
+      put_names(to, c);
       fprintf(to, "'\n");
     }
     if (!operand_is_folder(c)) continue;

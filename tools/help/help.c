@@ -65,8 +65,8 @@ bool help_group_used(enum cli_group group, enum cli_command command) {
 struct help_metavar help_metavar(const struct cli_option_row *row, bool all) {
   struct help_metavar m = {""};
   if (row->kind == CLI_FLAG) return m;
-  if (row->kind != CLI_CHOICE && row->kind != CLI_MAYBE) {
-    snprintf(m.s, sizeof m.s, "%s", row->metavar);
+  if (row->listed || (row->kind != CLI_CHOICE && row->kind != CLI_MAYBE)) {
+    snprintf(m.s, sizeof m.s, "%s", row->listed ? "NAME" : row->metavar);
     return m;
   }
   const bool maybe = row->kind == CLI_MAYBE;

@@ -22,7 +22,7 @@ void help_wrap(FILE *to, const char *text, size_t at, size_t indent);
 enum { HELP_OPTIONS = 28, HELP_NAMES = 16, HELP_PASSES = 32 };
 void help_entry(FILE *to, size_t column, const char *head, const char *text);
 
-// "a|b" of a CHOICE option, the metavar of any other; "" for flags.
+// "a|b" of a CHOICE option (NAME where a command lists the words), the metavar of any other; "" for flags.
 struct help_metavar {
   char s[64];
 };

@@ -6,6 +6,7 @@
 // text.
 #include "inspect.h"
 #include "report.h"
+#include "runtime_needs.h"
 
 static void name(struct json_out *j, const char *key, const struct model *m, uint32_t id) {
   json_put_string(j, key, model_name(m, id));
@@ -184,6 +185,7 @@ void inspect_json(struct inspect *in, bool tensors, bool tree) {
   put_values(&j, "inputs", m, g->inputs, g->n_inputs);
   put_values(&j, "outputs", m, g->outputs, g->n_outputs);
   put_graphs(&j, in->m, tree);
+  runtime_needs_write(in->m, &j);
   json_put_uint(&j, "nodes", in->n_nodes);
   json_put_array(&j, "operators");
   for (uint32_t i = 0; i < in->n_ops; i++) {

@@ -5,6 +5,7 @@
 // so that no name can break a column. Names are quoted: they come from a file.
 #include "inspect.h"
 #include "report.h"
+#include "runtime_needs.h"
 #include "schema.h"
 
 #include <stdio.h>
@@ -154,6 +155,7 @@ void inspect_print(struct inspect *in) {
     if (q->block) printf(" in blocks of %lu", q->block);
     printf(", %s\n", q->op_type);
   }
+  runtime_needs_print(m, "", "\n", "");
   print_metadata(m);
   if (m->main_graph != NO_ID) {
     const struct model_graph *g = &m->graphs[m->main_graph];

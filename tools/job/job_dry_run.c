@@ -11,6 +11,7 @@
 #include "job.h"
 #include "report.h"
 #include "size_words.h"
+#include "runtime_needs.h"
 #include "version.h"
 
 #include <fcntl.h>
@@ -97,6 +98,7 @@ void job_dry_run_print(struct job *job) {
            doubts.overflow ? "values too large for the new type" : "",
            doubts.overflow && doubts.nonfinite ? ", " : "",
            doubts.nonfinite ? "NaN and infinities" : "");
+  runtime_needs_print(&job->model, "", "\n", "");
   if (job->refusal.kind != ERR_NONE)
     printf("this would fail with exit code %d\n", (int)job->refusal.kind);
 }

@@ -9,6 +9,7 @@
 #include "hints.h"
 #include "job_stage.h"
 #include "report.h"
+#include "runtime_needs.h"
 #include "version.h"
 
 #include <fcntl.h>
@@ -55,6 +56,7 @@ static void write_common(const struct job *job, struct json_out *j) {
   json_put_text(j, "io", job->stats.ring_lost ? "uring, then sync" : io_mode_name(job->mode));
   json_put_uint(j, "jobs", job->stats.jobs);
   json_put_uint(j, "memory_bytes", job->memory);
+  runtime_needs_write(&job->model, j);
   if (dry) {
     const struct run_doubts doubts = run_doubts(&job->plan);
     json_put_array(j, "not_looked_for");
@@ -183,7 +185,7 @@ static void print_files(struct job *job) {
     printf("%s%s (%s)", before, f.shown, quote_bytes((uint64_t)at.st_size).s);
     before = ", ";
   }
-  putchar('\n');
+  runtime_needs_print(&job->model, "; ", "\n", "\n");
 }
 
 // An output that grew, most of all by what puts its tensors at aligned places, says so.

@@ -159,6 +159,82 @@ struct pass_env pass_job_env(struct pass_job *pj, struct job *job) {
                            .refuse_ctx = job};
 }
 
+// ---- targets -----------------------------------------------------------------------------------
+
+enum { TARGET_WORDS = 3 }; // features that the line of a target names
+
+// The k-th different target of the steps; NULL past the last. That of all comes first, also where no
+// step has one.
+static const struct target *target_at(const struct pipeline *p, uint32_t k) {
+  const struct target *seen[PIPELINE_TARGETS];
+  uint32_t n = 0;
+  if (p->target) seen[n++] = p->target;
+  for (uint32_t i = 0; i < p->n_steps && n < PIPELINE_TARGETS; i++) {
+    const struct target *t = pipeline_step_target(p, i);
+    uint32_t s = 0;
+    while (t && s < n && seen[s] != t)
+      s++;
+    if (t && s == n) seen[n++] = t;
+  }
+  return k < n ? seen[k] : NULL;
+}
+
+static bool has_presets(const struct pipeline *p, const struct target *t) {
+  for (uint32_t i = 0; i < p->n_steps; i++)
+    if (p->steps[i].values.pass->instead && pipeline_step_target(p, i) == t) return true;
+  return false;
+}
+
+// The first few; the others are counted.
+static const char *few_words(uint32_t set, struct arena *a) {
+  uint32_t few = set, more = 0;
+  while (__builtin_popcount(few) > TARGET_WORDS) {
+    few &= ~(1u << (31 - __builtin_clz(few)));
+    more++;
+  }
+  const char *words = target_features_words(few, a);
+  return more ? arena_printf(a, "%s and %u more", words, more) : words;
+}
+
+void pass_job_tell_targets(struct pass_job *pj) {
+  const struct target *t;
+  for (uint32_t k = 0; (t = target_at(&pj->pipeline, k)); k++) {
+    const uint32_t lacks = target_lacks(t);
+    report_notice("target %s: %s%s%s%s", t->name,
+                  has_presets(&pj->pipeline, t) ? target_presets(t, &pj->arena) : t->about,
+                  lacks ? "; does not run " : "", lacks ? few_words(lacks, &pj->arena) : "",
+                  t->tried ? "" : " (from its documentation, not tested)");
+  }
+}
+
+// What the model would need after all passes, and the targets do not run. What part of a target does not
+// run is a warning.
+static int check_targets(struct job *job, struct pass_job *pj, struct err *err) {
+  const struct target *t;
+  struct target_needs needs;
+  if (!target_at(&pj->pipeline, 0)) return 0;
+  target_needs(&job->model, &needs);
+  for (uint32_t k = 0; (t = target_at(&pj->pipeline, k)); k++) {
+    const uint32_t lacking = needs.features & target_lacks(t), warned = needs.features & t->warns;
+    if (lacking) {
+      const struct target_feature_row *row =
+          target_feature_row((enum target_feature)__builtin_ctz(lacking));
+      err_fill(err, ERR_USAGE, "target %s does not run %s, which the output would have", t->name,
+               row->words);
+      return err_hint(err, "%s", row->instead);
+    }
+    if (t->ort && needs.ort > t->ort) {
+      err_fill(err, ERR_USAGE, "target %s does not load %s, which the output would have", t->name,
+               target_needs_words(&needs, &pj->arena));
+      return err_hint(err, "it needs ONNX Runtime 1.%u or newer", needs.ort);
+    }
+    if (warned)
+      report_warning("target %s does not run %s everywhere", t->name,
+                     target_features_words(warned, &pj->arena));
+  }
+  return 0;
+}
+
 static int make_edits(struct job *job, struct pass_job *pj, const int64_t *overcount,
                       struct pass_run *run, struct err *err) {
   *run = (struct pass_run){.pipeline = &pj->pipeline,
@@ -270,11 +346,13 @@ static int edit(struct job *job, void *ctx, struct err *err) {
   job->tell = pj->tell;
   job->ctx = pj;
   if (make_edits(job, pj, NULL, &run, err)) return -1;
-  return run.output_limit ? keep_budget(job, pj, &run, err) : 0;
+  if (run.output_limit && keep_budget(job, pj, &run, err)) return -1;
+  return check_targets(job, pj, err);
 }
 
 int pass_job_command(struct pass_job *pj, const struct cli_args *args, struct err *err) {
   if (pipeline_check(&pj->pipeline, err)) return -1;
+  pass_job_tell_targets(pj);
   return job_command(args, edit, pj, err);
 }
 

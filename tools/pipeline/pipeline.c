@@ -24,6 +24,30 @@ void pipeline_free(struct pipeline *p) {
   pipeline_init(p);
 }
 
+// The target of all, where the pass has one and was given none.
+static int state_target(struct pipeline *p, struct pass_values *v, struct err *err) {
+  const uint32_t o = pass_values_option(v->pass, span_str("target"));
+  if (!p->target || o == NO_ID || v->of[o].given) return 0;
+  return pass_values_state(v, o, p->target->name, &p->arena, err);
+}
+
+int pipeline_take_target(struct pipeline *p, const struct target *target, struct err *err) {
+  if (p->target || !target) return 0;
+  p->target = target;
+  for (uint32_t i = 0; i < p->n_steps; i++) {
+    struct pass_values *v = &p->steps[i].values;
+    pass_values_done(v);
+    if (state_target(p, v, err) || pass_values_read(v, &p->arena, err)) return -1;
+  }
+  return 0;
+}
+
+const struct target *pipeline_step_target(const struct pipeline *p, uint32_t step) {
+  const struct pass_values *v = &p->steps[step].values;
+  const uint32_t o = pass_values_option(v->pass, span_str("target"));
+  return o != NO_ID && v->of[o].text ? targets_at(v->of[o].choice) : p->target;
+}
+
 struct pipeline_step *pipeline_add(struct pipeline *p, struct span name, uint32_t *n,
                                    struct err *err) {
   const struct pass *pass = passes_known(name, err);
@@ -34,6 +58,7 @@ struct pipeline_step *pipeline_add(struct pipeline *p, struct span name, uint32_
     step->repeat = p->open;
     step->named = 0;
     pass_values_start(&step->values, pass, &p->arena);
+    if (state_target(p, &step->values, err)) return NULL;
   }
   p->steps[first].named = *n;
   if (p->open != NO_ID) p->repeats[p->open].n += *n;

@@ -4,9 +4,11 @@
 #define WEIR_PIPELINE_H
 
 #include "pass_values.h"
+#include "targets.h"
 
 enum {
   PIPELINE_MAX_BYTES = 64 << 10, // of a file
+  PIPELINE_TARGETS = 8,          // different ones that are looked at
   PIPELINE_ROUNDS = 64,          // of a repeat that says no limit of its own
 };
 
@@ -24,6 +26,7 @@ struct pipeline_repeat {
 
 // pipeline_init begins one, pipeline_free frees.
 struct pipeline {
+  const struct target *target; // of all steps that have one and name none; NULL: nobody said
   TABLE(struct pipeline_step, steps);
   TABLE(struct pipeline_repeat, repeats);
   enum exactness exactness; // the cap
@@ -39,6 +42,10 @@ void pipeline_free(struct pipeline *p);
 // step is added. Each is to be given to pass_values_read once its values are there.
 struct pipeline_step *pipeline_add(struct pipeline *p, struct span name, uint32_t *n,
                                    struct err *err);
+// Sets it, for steps that are there and that come. The first one given stays.
+int pipeline_take_target(struct pipeline *p, const struct target *target, struct err *err);
+// The target of a step, its own or that of all; NULL: it has none.
+const struct target *pipeline_step_target(const struct pipeline *p, uint32_t step);
 // The values of n steps, as pass_values_*_family take them.
 struct pass_values **pipeline_values(struct pipeline *p, struct pipeline_step *steps, uint32_t n);
 // What follows up to pipeline_end is repeated.

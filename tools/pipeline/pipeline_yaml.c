@@ -265,23 +265,38 @@ static int read_exactness(struct reader *r) {
   return next(r);
 }
 
+static int read_target(struct reader *r) {
+  struct err why = {0};
+  if (!at_event(r, YAML_SCALAR_EVENT)) return refuse_kind(r, "a word");
+  const struct target *target = targets_find(word(r));
+  if (!target) {
+    (void)refuse(r, "there is no target '%s'", quote(word(r)).s);
+    return err_hint(r->err, "'weir targets' lists them");
+  }
+  if (pipeline_take_target(r->p, target, &why)) return refuse_word(r, r->event.start_mark, &why);
+  return next(r);
+}
+
 static int read_top(struct reader *r) {
   if (!at_event(r, YAML_MAPPING_START_EVENT))
     return refuse_kind(r, "a mapping with the key 'passes'");
   yaml_mark_t start = r->event.start_mark;
-  bool passes = false, exactness = false;
+  bool passes = false, exactness = false, target = false;
   if (next(r)) return -1;
   while (!at_event(r, YAML_MAPPING_END_EVENT)) {
     if (!at_event(r, YAML_SCALAR_EVENT)) return refuse_kind(r, "the key 'passes'");
     const bool is_exactness = span_is(word(r), "exactness");
-    const bool known = is_exactness || span_is(word(r), "passes");
-    bool *seen = is_exactness ? &exactness : &passes;
+    const bool is_target = span_is(word(r), "target");
+    const bool known = is_exactness || is_target || span_is(word(r), "passes");
+    bool *seen = is_exactness ? &exactness : is_target ? &target : &passes;
     if (!known || *seen) {
       (void)refuse(r, known ? "a second key '%s'" : "unknown key '%s'", quote(word(r)).s);
-      return err_hint(r->err, "the keys are 'passes' and 'exactness'");
+      return err_hint(r->err, "the keys are 'passes', 'exactness' and 'target'");
     }
     *seen = true;
-    if (next(r) || (is_exactness ? read_exactness(r) : read_steps(r, false))) return -1;
+    if (next(r)) return -1;
+    if (is_exactness ? read_exactness(r) : is_target ? read_target(r) : read_steps(r, false))
+      return -1;
   }
   if (!passes) return refuse_at(r, start, "the key 'passes' is missing");
   return next(r);

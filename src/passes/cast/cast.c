@@ -18,11 +18,13 @@
 #include "kit.h"
 #include "name_pattern.h"
 #include "weights.h"
+#include "targets.h"
 
 enum { CAST_OPSET = 6, CAST_BFLOAT16_OPSET = 13 };
 
 struct cast_options {
-  enum dtype to; // FLOAT16 or BFLOAT16
+  uint32_t target; // its place in the table of targets: for who runs the pass
+  enum dtype to;   // FLOAT16 or BFLOAT16
   uint64_t min_elements;
   bool clips; // finite elements out of range become the largest value; else the run refuses them
   struct name_patterns exclude;
@@ -210,6 +212,8 @@ static const struct pass_option options[] = {
      PASS_MEMBER(cast_options, clips)},
     {"min-elements", PASS_NUMBER, "N", NULL,
      "do not cast weights with fewer elements (default: 256)", .read = read_min_elements},
+    {"target", PASS_CHOICE, targets_joined + 1, NULL, TARGETS_ONLY_REFUSES,
+     PASS_MEMBER(cast_options, target), .listed = "weir targets"},
 };
 
 // ---- the pass ----------------------------------------------------------------------------------

@@ -201,7 +201,10 @@ int pass_values_put(struct pass_values *v, uint32_t option, struct span text, st
     break;
   case PASS_CHOICE:
     x->text = known_word(row, '|', text, &x->choice, a);
-    if (!x->text) wanted = row->metavar;
+    if (!x->text && row->listed)
+      wanted = arena_printf(a, "a name that '%s' lists", row->listed);
+    else if (!x->text)
+      wanted = row->metavar;
     break;
   case PASS_TEXT:
     if (no_text)
@@ -253,8 +256,27 @@ static void set_member(const struct pass_option *row, const struct pass_value *v
   memcpy(options + row->at, from, row->bytes);
 }
 
+int pass_values_state(struct pass_values *v, uint32_t option, const char *text, struct arena *a,
+                      struct err *err) {
+  const int rc = pass_values_put(v, option, span_str(text), a, err);
+  v->of[option].given = false;
+  v->of[option].stated = true;
+  return rc;
+}
+
+// What an option says for others that were not given.
+static int state(struct pass_values *v, struct arena *a, struct err *err) {
+  for (uint32_t o = 0; v->pass->instead && o < v->pass->n_options; o++) {
+    const char *text = v->of[o].given || v->of[o].stated ? NULL : v->pass->instead(v->of, o);
+    if (!text) continue;
+    if (pass_values_state(v, o, text, a, err)) return -1;
+  }
+  return 0;
+}
+
 int pass_values_read(struct pass_values *v, struct arena *a, struct err *err) {
   const struct pass *pass = v->pass;
+  if (state(v, a, err)) return -1;
   v->options = arena_zalloc(a, pass->options_bytes + 1);
   for (uint32_t o = 0; o < pass->n_options; o++) {
     const struct pass_option *row = &pass->options[o];
@@ -392,7 +414,7 @@ const char *pass_values_json(const struct pass_values *v, struct arena *a) {
   json_object(&j);
   for (uint32_t o = 0; o < v->pass->n_options; o++) {
     const struct pass_option *row = &v->pass->options[o];
-    if (!v->of[o].given && !row->preset && row->kind != PASS_FLAG) continue;
+    if (!v->of[o].given && !v->of[o].stated && !row->preset && row->kind != PASS_FLAG) continue;
     if (!has_effect(v, row)) continue;
     json_key(&j, pass_values_key(row, a));
     write_value(&j, row->kind, &v->of[o]);

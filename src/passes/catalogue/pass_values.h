@@ -25,6 +25,9 @@ uint32_t pass_values_find(const struct pass *pass, struct span key, struct err *
 // that does not fit.
 int pass_values_put(struct pass_values *v, uint32_t option, struct span text, struct arena *a,
                     struct err *err);
+// The same for an option that the user did not give, by what else was: it is not given then.
+int pass_values_state(struct pass_values *v, uint32_t option, const char *text, struct arena *a,
+                      struct err *err);
 // "key=value[,key=value]…": lists are joined by +, a backslash escapes , : = + and itself (before
 // anything else it stands for itself, and so do : and = inside a value). ERR_USAGE names the pass
 // and the option.

@@ -14,6 +14,7 @@
 
 #include "size_budget.h"
 #include "pass.h"
+#include "targets.h"
 #include "name_pattern.h"
 
 enum matmulnbits_algorithm {
@@ -46,6 +47,7 @@ struct matmulnbits_override {
 enum matmulnbits_gate_action { MATMULNBITS_RAISE, MATMULNBITS_SKIP, MATMULNBITS_FAIL };
 
 struct matmulnbits_options {
+  const struct target *target; // what it is for (targets.h); NULL: nobody said
   struct matmulnbits_scheme scheme;
   bool block_given; // not the usual one: nobody needs to be told of a better one
   bool qdq;
@@ -54,6 +56,7 @@ struct matmulnbits_options {
   struct matmulnbits_override *overrides;
   uint32_t n_overrides;
   uint32_t accuracy_level; // 0: not written
+  bool level_of_target;    // then it is written to nodes of 4 bits only
   uint64_t min_elements;
   // Decided by measurements: one more read of the weights, through env->ask.
   uint64_t budget; // bytes of the whole output; 0: none

@@ -91,7 +91,8 @@ static bool is_free(const struct choosing *c, const struct nbits_site *s) {
 
 static const char *obstacle(const struct choosing *c, const struct nbits_site *s,
                             struct matmulnbits_scheme scheme) {
-  return nbits_obstacle(c->m, c->o, s, &scheme);
+  const char *why = nbits_obstacle(c->m, c->o, s, &scheme);
+  return why || !nbits_target_refuses(c->work, s, &scheme) ? why : "target";
 }
 
 // Sites of the same codes and kind write the same tensors, and have the same schemes to choose
@@ -100,7 +101,8 @@ static const char *obstacle(const struct choosing *c, const struct nbits_site *s
 static uint32_t kind_of(const struct choosing *c, const struct nbits_site *s) {
   const struct matmulnbits_scheme packed = {.bits = 8, .block = 1};
   const bool gathers = s->op == MATMULNBITS_GATHER && !c->o->qdq;
-  return (gathers ? 4u : 0u) | (is_free(c, s) ? 2u : 0u) | (obstacle(c, s, packed) ? 0u : 1u);
+  return (gathers ? 4u : 0u) | (is_free(c, s) ? 2u : 0u) |
+         (nbits_obstacle(c->m, c->o, s, &packed) ? 0u : 1u);
 }
 
 static struct weight new_weight(struct choosing *c, uint32_t site, uint32_t kind,
@@ -405,6 +407,7 @@ int nbits_choose(struct nbits_work *w, struct nbits_site *sites, uint32_t n,
   const struct matmulnbits_options *options = w->options;
   if (options->budget == 0 && options->n_gates == 0 && !options->skip_nonfinite) return 0;
   struct choosing c = {.work = w, .m = w->k.m, .o = options, .sites = sites, .n_sites = n};
+  if (options->target) nbits_target_tell(w);
   int rc = measure(&c, err);
   if (rc == 0) {
     if (options->skip_nonfinite) skip_nonfinite(&c);
@@ -447,6 +450,8 @@ int nbits_measure(struct nbits_work *w, struct nbits_site *sites, uint32_t n,
                   const struct matmulnbits_listener *to, struct err *err) {
   struct choosing c = {
       .work = w, .m = w->k.m, .o = w->options, .all = true, .sites = sites, .n_sites = n};
+  w->measures = true;
+  if (w->options->target) nbits_target_tell(w);
   const int rc = measure(&c, err);
   for (uint32_t i = 0; rc == 0 && i < n; i++) {
     if (c.weight_of[i] == NO_ID || !c.weights[c.weight_of[i]].left) continue;

@@ -175,7 +175,7 @@ static struct kit_new nbits_node(struct nbits_work *w, uint32_t id, uint32_t in[
   uint32_t n_attrs = 0;
   attrs[n_attrs++] = int_attr("K", dims[t->transposed]);
   attrs[n_attrs++] = int_attr("N", dims[!t->transposed]);
-  if (w->options->accuracy_level)
+  if (w->options->accuracy_level && (!w->options->level_of_target || t->scheme.bits == 4))
     attrs[n_attrs++] = int_attr("accuracy_level", w->options->accuracy_level);
   attrs[n_attrs++] = int_attr("bits", t->scheme.bits);
   attrs[n_attrs++] = int_attr("block_size", t->scheme.block);

@@ -17,7 +17,7 @@ static int read_block(const struct pass_value *v, void *with, struct arena *a, s
   (void)a, (void)err;
   // 16|32|64|128|256|channel
   ((struct matmulnbits_options *)with)->scheme.block = v->choice < 5 ? 16u << v->choice : 0;
-  ((struct matmulnbits_options *)with)->block_given = v->given;
+  ((struct matmulnbits_options *)with)->block_given = v->given || v->stated;
   return 0;
 }
 
@@ -89,6 +89,19 @@ static int read_gates(const struct pass_value *v, void *with, struct arena *a, s
   return 0;
 }
 
+static int read_target(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
+  (void)a, (void)err;
+  ((struct matmulnbits_options *)with)->target = v->text ? targets_at(v->choice) : NULL;
+  return 0;
+}
+
+static int read_level(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
+  (void)a, (void)err;
+  ((struct matmulnbits_options *)with)->accuracy_level = (uint32_t)v->number;
+  ((struct matmulnbits_options *)with)->level_of_target = v->stated;
+  return 0;
+}
+
 static void done(void *with) {
   struct matmulnbits_options *o = with;
   name_patterns_done(&o->exclude);
@@ -99,24 +112,41 @@ static void done(void *with) {
 
 // ---- the rows ----------------------------------------------------------------------------------
 
-// What check() asks for by position.
-enum { CANDIDATES = 11, GATE, GATE_ACTION };
+// What instead() and check() ask for by position.
+enum {
+  TARGET,
+  BLOCK_SIZE = 2,
+  SYMMETRIC,
+  FORMAT,
+  ALGORITHM,
+  ACCURACY_LEVEL = 10,
+  CANDIDATES = 12,
+  GATE,
+  GATE_ACTION
+};
 
 static const struct pass_option options[] = {
+    [TARGET] = {"target", PASS_CHOICE, targets_joined + 1, NULL,
+                "what the model is for: sets defaults for the options below, and refuses what the "
+                "target cannot run ('weir targets' lists them)",
+                .read = read_target, .measured = true, .listed = "weir targets"},
     {"bits", PASS_CHOICE, "2|4|8", "4", "bits per weight", .read = read_bits},
-    {"block-size", PASS_CHOICE, "16|32|64|128|256|channel", "128",
-     "number of weights that share a scale; channel: a whole column (qdq only)",
-     .read = read_block},
-    {"symmetric", PASS_FLAG, NULL, NULL, "no zero points: the range is symmetric around 0",
-     PASS_MEMBER(matmulnbits_options, scheme.symmetric)},
-    {"format", PASS_CHOICE, "qoperator|qdq", "qoperator",
-     "qoperator: MatMulNBits and GatherBlockQuantized nodes (ONNX Runtime); qdq: DequantizeLinear "
-     "before the original node (standard ONNX from opset 21; for 2 bits: 25)",
-     PASS_MEMBER(matmulnbits_options, qdq), .measured = true},
-    {"algorithm", PASS_CHOICE, "default|rtn|k_quant|k_quant_best|hqq", "default",
-     "how scales and zero points are chosen, as in onnxruntime's quantizer of that name; "
-     "k_quant_best: the better of k_quant and rtn for each block",
-     PASS_MEMBER(matmulnbits_options, scheme.algorithm)},
+    [BLOCK_SIZE] = {"block-size", PASS_CHOICE, "16|32|64|128|256|channel", "128",
+                    "number of weights that share a scale; channel: a whole column (qdq only)",
+                    .read = read_block},
+    [SYMMETRIC] = {"symmetric", PASS_FLAG, NULL, NULL,
+                   "no zero points: the range is symmetric around 0",
+                   PASS_MEMBER(matmulnbits_options, scheme.symmetric)},
+    [FORMAT] = {"format", PASS_CHOICE, "qoperator|qdq", "qoperator",
+                "qoperator: MatMulNBits and GatherBlockQuantized nodes (ONNX Runtime); qdq: "
+                "DequantizeLinear "
+                "before the original node (standard ONNX from opset 21; for 2 bits: 25)",
+                PASS_MEMBER(matmulnbits_options, qdq), .measured = true},
+    [ALGORITHM] =
+        {"algorithm", PASS_CHOICE, "default|rtn|k_quant|k_quant_best|hqq", "default",
+         "how scales and zero points are chosen, as in onnxruntime's quantizer of that name; "
+         "k_quant_best: the better of k_quant and rtn for each block",
+         PASS_MEMBER(matmulnbits_options, scheme.algorithm)},
     {"op-types", PASS_LIST, "MatMul,Gemm,Gather", "MatMul", "operators whose weights are quantized",
      .read = read_op_types, .measured = true},
     {"exclude", PASS_LIST, "PATTERN", NULL,
@@ -128,10 +158,11 @@ static const struct pass_option options[] = {
     {"tensor", PASS_LIST, "PATTERN=bits4:g64:sym", NULL,
      "other bits, block size or symmetry (sym, asym) for tensors that match; the last match wins",
      .read = read_overrides},
-    {"accuracy-level", PASS_NUMBER, "N", NULL,
-     "accuracy_level of MatMulNBits: 1 float32, 2 float16, 3 bfloat16, 4 int8 (default: the "
-     "runtime's choice)",
-     PASS_MEMBER(matmulnbits_options, accuracy_level)},
+    [ACCURACY_LEVEL] =
+        {"accuracy-level", PASS_NUMBER, "N", NULL,
+         "accuracy_level of MatMulNBits: 1 float32, 2 float16, 3 bfloat16, 4 int8 (default: the "
+         "runtime's choice)",
+         .read = read_level},
     {"budget", PASS_TEXT, "SIZE", NULL,
      "choose bits and block size of each weight from --candidates so that all output files "
      "together have at most SIZE (400M is 400 MiB, 400MB is 400000000 bytes), with a small total "
@@ -159,6 +190,22 @@ static const struct pass_option options[] = {
      PASS_MEMBER(matmulnbits_options, min_elements), .measured = true},
 };
 
+// hqq has no symmetric form, and accuracy levels are for MatMulNBits: a target's go where these are asked for.
+static const char *instead(const struct pass_value *values, uint32_t option) {
+  const struct target *t = values[TARGET].text ? targets_at(values[TARGET].choice) : NULL;
+  const bool hqq = values[ALGORITHM].choice == MATMULNBITS_HQQ;
+  const bool qdq = values[FORMAT].given ? values[FORMAT].choice == 1 : t && t->format;
+  if (!t) return NULL;
+  switch (option) {
+  case BLOCK_SIZE: return t->block;
+  case SYMMETRIC: return t->symmetric && !hqq ? "true" : NULL;
+  case FORMAT: return t->format;
+  case ACCURACY_LEVEL: return t->level == 4 && !qdq ? "4" : NULL;
+  case CANDIDATES: return hqq ? NULL : t->candidates;
+  default: return NULL;
+  }
+}
+
 // What would be passed over without a word comes first.
 static int check(const void *with, const struct pass_value *values, struct err *err) {
   const struct matmulnbits_options *o = with;
@@ -170,7 +217,9 @@ static int check(const void *with, const struct pass_value *values, struct err *
     err_fill(err, ERR_USAGE, "--candidates needs --budget");
     return err_hint(err, "'weir measure' compares candidates without a budget");
   }
-  return matmulnbits_options_check(o, err);
+  if (matmulnbits_options_check(o, err)) return -1;
+  return o->target ? nbits_target_check(o, values[CANDIDATES].given, values[GATE_ACTION].given, err)
+                   : 0;
 }
 
 static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
@@ -190,6 +239,7 @@ static const struct pass quantize = {
     .exactness = EXACTNESS_ROUNDING, // MatMulNBits sums in an order of its own
     .stores = "quantized",
     PASS_OPTIONS(options, matmulnbits_options),
+    .instead = instead,
     .check = check,
     .run = run,
     .done = done,

@@ -20,6 +20,7 @@ enum shrink_form { SHRINK_CAST_MUL_ADD, SHRINK_DEQUANTIZE };
 enum { SHRINK_MIN_ELEMENTS = 16384, SHRINK_MIN_LEVELS = 2, SHRINK_MAX_LEVELS = 65504 };
 
 struct shrink_options {
+  uint32_t target; // its place in the table of targets: for who runs the pass
   enum shrink_method method;
   uint32_t levels; // float_weights: SHRINK_MIN_LEVELS … SHRINK_MAX_LEVELS
   enum shrink_form form;

@@ -1,6 +1,7 @@
 // The pass shrink as the catalogue has it: its row and its options. Which weights it takes is in
 // shrink.c, what becomes of them in shrink_quantize.c and shrink_widen.c.
 #include "shrink.h"
+#include "targets.h"
 
 enum { METHOD, LEVELS, PER_CHANNEL, FORM };
 
@@ -21,6 +22,8 @@ static const struct pass_option options[] = {
               "operators that convert int8 back to float: Cast, Mul and Add, or DequantizeLinear "
               "(the range then includes 0; float16 needs opset 19)",
               PASS_MEMBER(shrink_options, form)},
+    {"target", PASS_CHOICE, targets_joined + 1, NULL, TARGETS_ONLY_REFUSES,
+     PASS_MEMBER(shrink_options, target), .listed = "weir targets"},
 };
 
 static int check(const void *with, const struct pass_value *values, struct err *err) {

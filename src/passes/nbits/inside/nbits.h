@@ -31,6 +31,15 @@ void nbits_match(const struct model *m, struct matmulnbits_options *options,
 // or NULL.
 const char *nbits_obstacle(const struct model *m, const struct matmulnbits_options *options,
                            const struct nbits_site *s, const struct matmulnbits_scheme *scheme);
+// nbits_target.c. Features that the options' target does not run (target_features.def), of a weight in
+// this scheme used by this operator; 0: none, or no target.
+uint32_t nbits_target_lacks(const struct matmulnbits_options *o,
+                            const struct matmulnbits_scheme *scheme, enum matmulnbits_op op,
+                            bool half);
+// ERR_USAGE for options that ask for what the target does not run. Candidates and 8 bits for weights that
+// miss a gate are refused only where they were given: else they are left out.
+int nbits_target_check(const struct matmulnbits_options *o, bool candidates_given,
+                       bool action_given, struct err *err);
 enum { NBITS_LEAST_BLOCK = 16 };
 // Weights of sites that convert whose stored blocks are at least half empty, because a column is
 // shorter: how many, the least block size that holds a column of each, and whether with it all weights
@@ -73,6 +82,7 @@ struct nbits_tensor {
 struct nbits_work {
   struct kit k;
   const struct matmulnbits_options *options;
+  bool measures; // only: all candidates count
   TABLE(struct nbits_tensor, tensors);
   uint32_t *first; // of tensors, by source tensor id
   // of the site at hand
@@ -80,6 +90,12 @@ struct nbits_work {
   const char *node_name, *weight_name;
   uint32_t x, y; // activation (Gather: indices) and output
 };
+
+// Is the scheme not for this site, because the target does not run it?
+bool nbits_target_refuses(const struct nbits_work *w, const struct nbits_site *s,
+                          const struct matmulnbits_scheme *scheme);
+// Says once which candidates and what raise are left out for the target.
+void nbits_target_tell(struct nbits_work *w);
 
 // Stem and suffix, made a name that no value has.
 struct span nbits_value_name(struct nbits_work *w, const char *stem, const char *suffix);

@@ -1,0 +1,231 @@
+// Tables of targets and the walk that finds what a model needs.
+//
+//   nodes and tensors ──▶ forms ──▶ features ──▶ the least version of ONNX Runtime
+//                                        └─────▶ what a target refuses
+//
+// A feature that two rows need counts once. Of several that need the same version the first of the
+// table is named. Weights that are no constants (a model with its weights as inputs) have the form that
+// attributes say, as far as they say one.
+#include "targets.h"
+
+#include "dtype.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define HAS(id) (1u << TARGET_##id)
+
+static const struct target_feature_row features[] = {
+#define FEATURE(id, ort, words, instead) [TARGET_##id] = {ort, words, instead},
+#include "target_features.def"
+#undef FEATURE
+};
+
+static const struct target targets[] = {
+#define TARGET(...) {__VA_ARGS__},
+#include "targets.def"
+#undef TARGET
+};
+
+const char targets_joined[] =
+#define TARGET(name, ...) "|" name
+#include "targets.def"
+#undef TARGET
+    ;
+
+// A version of the model and what loads it.
+struct version {
+  int64_t version;
+  uint32_t ort;
+};
+static const struct version opsets[] = {
+#define OPSET(version, ort) {version, ort},
+#define IR_VERSION(version, ort)
+#include "target_versions.def"
+#undef OPSET
+#undef IR_VERSION
+    {0, TARGET_OLDEST}};
+static const struct version ir_versions[] = {
+#define OPSET(version, ort)
+#define IR_VERSION(version, ort) {version, ort},
+#include "target_versions.def"
+#undef OPSET
+#undef IR_VERSION
+    {0, TARGET_OLDEST}};
+
+const struct target_feature_row *target_feature_row(enum target_feature feature) {
+  return &features[feature];
+}
+
+const char *targets_names(void) {
+  return targets_joined + 1;
+}
+
+const struct target *targets_at(uint32_t i) {
+  return i < sizeof targets / sizeof *targets ? &targets[i] : NULL;
+}
+
+const struct target *targets_find(struct span name) {
+  for (uint32_t i = 0; i < sizeof targets / sizeof *targets; i++)
+    if (span_is(name, targets[i].name)) return &targets[i];
+  return NULL;
+}
+
+// ---- words --------------------------------------------------------------------------------------
+
+const char *target_presets(const struct target *t, struct arena *a) {
+  const char *words = t->format ? arena_printf(a, "--format %s", t->format) : "";
+  if (t->block) words = arena_printf(a, "%s%sblocks of %s", words, *words ? ", " : "", t->block);
+  if (t->symmetric) words = arena_printf(a, "%s%ssymmetric", words, *words ? ", " : "");
+  if (t->level) words = arena_printf(a, "%s, accuracy level %u on 4-bit nodes", words, t->level);
+  return *words ? words : "the defaults of quantize";
+}
+
+const char *target_features_words(uint32_t set, struct arena *a) {
+  const char *words = "";
+  for (uint32_t f = 0; f < TARGET_FEATURES; f++)
+    if (set >> f & 1)
+      words = arena_printf(a, "%s%s%s", words, *words ? ", " : "", features[f].words);
+  return words;
+}
+
+uint32_t target_lacks(const struct target *t) {
+  uint32_t set = t->refuses;
+  for (uint32_t f = 0; t->ort && f < TARGET_FEATURES; f++)
+    if (features[f].ort > t->ort) set |= 1u << f;
+  return set;
+}
+
+// ---- forms --------------------------------------------------------------------------------------
+
+static uint32_t by_bits(uint32_t bits, uint32_t two, uint32_t four, uint32_t eight) {
+  return bits == 2 ? two : bits == 4 ? four : bits == 8 ? eight : 0;
+}
+
+uint32_t target_form_needs(const struct target_form *x) {
+  uint32_t set;
+  switch (x->op) {
+  case TARGET_MATMUL:
+    set = by_bits(x->bits, HAS(MATMUL_2), HAS(MATMUL_4), HAS(MATMUL_8));
+    if (x->bits == 2 && x->float_zeros)
+      set |= HAS(MATMUL_2_FLOAT_ZEROS);
+    else if (x->bits == 2 && x->half)
+      set |= HAS(MATMUL_2_HALF);
+    if (x->block != 32 && x->block != 64) set |= HAS(OTHER_BLOCKS);
+    return x->float_zeros ? set | HAS(FLOAT_ZEROS) : set;
+  case TARGET_GATHER: return by_bits(x->bits, HAS(GATHER_2), HAS(GATHER_4), HAS(GATHER_8));
+  default:
+    set = by_bits(x->bits, HAS(QDQ_2), HAS(QDQ_4), x->block ? HAS(QDQ_8) : 0);
+    if (x->bits == 2 && x->half) set |= HAS(QDQ_2_HALF);
+    return x->zeros ? set | HAS(QDQ_ZEROS) : set;
+  }
+}
+
+// ---- a model ------------------------------------------------------------------------------------
+
+// The type of a node's input, if that is a constant; else DTYPE_UNDEFINED.
+static enum dtype type_of(const struct model *m, uint32_t node, uint32_t input) {
+  const struct model_node *n = &m->nodes[node];
+  struct model_constant c;
+  if (input >= n->n_in) return DTYPE_UNDEFINED;
+  const uint32_t value = model_input(m, n, input);
+  if (value == NO_ID || !model_resolve_constant(m, value, &c)) return DTYPE_UNDEFINED;
+  return (enum dtype)m->tensors[c.tensor].dtype;
+}
+
+static int64_t int_of(const struct model *m, uint32_t node, const char *name, int64_t preset) {
+  int64_t x = preset;
+  return model_attr_int(m, node, name, preset, &x) ? x : preset;
+}
+
+static bool has_input(const struct model *m, uint32_t node, uint32_t input) {
+  const struct model_node *n = &m->nodes[node];
+  return input < n->n_in && model_input(m, n, input) != NO_ID;
+}
+
+// False: it is none that stores weights in few bits.
+static bool form_of(const struct model *m, uint32_t node, struct target_form *x) {
+  const struct model_node *n = &m->nodes[node];
+  const bool contrib = strcmp(model_name_str(m, n->domain), "com.microsoft") == 0;
+  const char *op = model_name_str(m, n->op_type);
+  int64_t bits;
+  *x = (struct target_form){.op = TARGET_QDQ};
+  if (contrib && strcmp(op, "MatMulNBits") == 0) {
+    const enum dtype zeros = type_of(m, node, 3);
+    bits = int_of(m, node, "bits", 4);
+    x->op = TARGET_MATMUL;
+    x->zeros = has_input(m, node, 3);
+    x->float_zeros = zeros != DTYPE_UNDEFINED && dtype_is_float(zeros);
+    x->half = type_of(m, node, 2) == DTYPE_FLOAT16;
+  } else if (contrib && strcmp(op, "GatherBlockQuantized") == 0) {
+    const enum dtype codes = type_of(m, node, 0);
+    x->op = TARGET_GATHER;
+    bits = codes == DTYPE_UINT8 ? int_of(m, node, "bits", 4) : 4;
+  } else if (model_op_is(m, node, "DequantizeLinear")) {
+    const enum dtype codes = type_of(m, node, 0);
+    if (codes == DTYPE_UNDEFINED || codes == DTYPE_INT32) return false;
+    bits = (int64_t)dtype_bits(codes);
+    x->zeros = has_input(m, node, 2);
+    x->half = type_of(m, node, 1) == DTYPE_FLOAT16;
+  } else {
+    return false;
+  }
+  const int64_t block = int_of(m, node, "block_size", 0);
+  x->bits = bits > 0 && bits <= 8 ? (uint32_t)bits : 0;
+  x->block = block > 0 ? (uint64_t)block : 0;
+  return true;
+}
+
+static void need(struct target_needs *out, uint32_t set) {
+  for (uint32_t f = 0; f < TARGET_FEATURES; f++) {
+    if (!(set >> f & 1)) continue;
+    if (features[f].ort > out->ort) {
+      out->ort = features[f].ort;
+      out->why = (enum target_feature)f;
+    }
+    out->features |= 1u << f;
+  }
+}
+
+// The last row at or below `version` says what loads it.
+static uint32_t loads(const struct version *rows, size_t n, int64_t version) {
+  uint32_t ort = TARGET_OLDEST;
+  for (size_t i = 0; i + 1 < n; i++)
+    if (rows[i].version <= version) ort = rows[i].ort;
+  return ort;
+}
+
+// Versions are named only where they need more than the nodes do.
+static void need_versions(const struct model *m, struct target_needs *out) {
+  const int64_t opset =
+      m->main_graph == NO_ID ? 0 : model_opset_version(m, m->main_graph, span_str(""));
+  const uint32_t by_opset = loads(opsets, sizeof opsets / sizeof *opsets, opset);
+  const uint32_t by_ir =
+      loads(ir_versions, sizeof ir_versions / sizeof *ir_versions, m->ir_version);
+  const uint32_t more = by_opset > by_ir ? by_opset : by_ir;
+  if (more <= out->ort) return;
+  out->ort = more;
+  out->why = TARGET_FEATURES;
+  if (by_opset == more) out->opset = opset;
+  if (by_ir == more) out->ir_version = m->ir_version;
+}
+
+void target_needs(const struct model *m, struct target_needs *out) {
+  struct target_form form;
+  *out = (struct target_needs){.ort = TARGET_OLDEST, .why = TARGET_FEATURES};
+  for (uint32_t i = 0; i < m->n_nodes; i++)
+    if (!(m->nodes[i].flags & NODE_DEAD) && form_of(m, i, &form))
+      need(out, target_form_needs(&form));
+  for (uint32_t i = 0; i < m->n_tensors; i++)
+    if (!(m->tensors[i].flags & TENSOR_DEAD) && m->tensors[i].dtype == DTYPE_BFLOAT16)
+      need(out, HAS(BFLOAT16));
+  need_versions(m, out);
+}
+
+const char *target_needs_words(const struct target_needs *n, struct arena *a) {
+  if (n->why != TARGET_FEATURES) return features[n->why].words;
+  if (n->opset && n->ir_version)
+    return arena_printf(a, "opset %ld, IR version %ld", (long)n->opset, (long)n->ir_version);
+  if (n->opset) return arena_printf(a, "opset %ld", (long)n->opset);
+  return n->ir_version ? arena_printf(a, "IR version %ld", (long)n->ir_version) : "";
+}

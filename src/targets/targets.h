@@ -1,0 +1,82 @@
+// Targets: the runtimes and consumers that models are written for, by name, and what each of them runs
+// (targets.def, target_features.def). A target has presets for quantize, and refuses what it cannot run;
+// it changes nothing else. The same tables say the least version of ONNX Runtime that runs a model.
+#ifndef WEIR_TARGETS_H
+#define WEIR_TARGETS_H
+
+#include "arena.h"
+#include "model.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum target_feature {
+#define FEATURE(id, ...) TARGET_##id,
+#include "target_features.def"
+#undef FEATURE
+  TARGET_FEATURES, // how many; none
+};
+
+enum { TARGET_OLDEST = 20, TARGET_NEWEST = 31 }; // versions of ONNX Runtime that are known of
+
+struct target_feature_row {
+  uint32_t ort;
+  const char *words, *instead;
+};
+const struct target_feature_row *target_feature_row(enum target_feature feature);
+
+struct target {
+  const char *name, *about;
+  uint32_t ort;
+  const char *format, *block; // presets, or NULL
+  bool symmetric;
+  uint32_t level;
+  const char *candidates;
+  uint32_t refuses, warns; // a bit per feature
+  bool tried;
+};
+
+// Of passes that have no presets for a target: its row of options says this, and whoever runs the pass
+// looks at what came of it.
+#define TARGETS_ONLY_REFUSES                                                                       \
+  "what the model is for: what the target cannot run is refused ('weir targets' lists them)"
+
+// All names with | between them, as the words of a choice.
+const char *targets_names(void);
+extern const char targets_joined[]; // the same behind one more |
+// The i-th, NULL past the last; the one of that name or NULL.
+const struct target *targets_at(uint32_t i);
+const struct target *targets_find(struct span name);
+// "blocks of 32, symmetric, accuracy level 4 on 4-bit nodes"; "the defaults of quantize".
+const char *target_presets(const struct target *t, struct arena *a);
+// Features joined by ", ", of a set of bits: "8-bit MatMulNBits, bfloat16"; "" for none.
+const char *target_features_words(uint32_t features, struct arena *a);
+// All that it does not run: of its own and what its version of ONNX Runtime lacks.
+uint32_t target_lacks(const struct target *t);
+
+// How a weight is stored, as far as runtimes differ in it.
+struct target_form {
+  enum { TARGET_MATMUL, TARGET_GATHER, TARGET_QDQ } op;
+  uint32_t bits;
+  uint64_t block; // 0: by channel or tensor
+  bool zeros;     // has zero points
+  bool float_zeros;
+  bool half; // the weight was float16
+};
+// A bit per feature that is needed to run it.
+uint32_t target_form_needs(const struct target_form *form);
+
+// What a model needs, by a look at its nodes, tensors and versions; elements are not read. Operators
+// that weir writes are known, all others are taken to be everywhere.
+struct target_needs {
+  uint32_t features; // a bit per feature
+  uint32_t
+      ort; // the least version of ONNX Runtime, as the number behind "1."; from TARGET_OLDEST on
+  enum target_feature why;   // what needs it; TARGET_FEATURES: the versions below, or nothing
+  int64_t opset, ir_version; // that need it; 0: they do not
+};
+void target_needs(const struct model *m, struct target_needs *out);
+// "8-bit MatMulNBits", "opset 25", "IR version 13": why the version is needed.
+const char *target_needs_words(const struct target_needs *n, struct arena *a);
+
+#endif

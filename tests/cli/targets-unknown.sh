@@ -1,0 +1,1 @@
+weir targets web-gpu

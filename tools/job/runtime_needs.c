@@ -1,0 +1,41 @@
+// Both forms are of one look at the model, as it is after all edits. People are told what needs the
+// version, programs all that needs more than the oldest one.
+#include "runtime_needs.h"
+
+#include "targets.h"
+
+#include <stdio.h>
+
+void runtime_needs_write(const struct model *m, struct json_out *j) {
+  struct arena scratch = {0};
+  struct target_needs needs;
+  target_needs(m, &needs);
+  json_put_object(j, "needs");
+  if (needs.ort > TARGET_OLDEST)
+    json_put_text(j, "onnxruntime", arena_printf(&scratch, "1.%u", needs.ort));
+  else
+    json_put_null(j, "onnxruntime");
+  json_put_array(j, "why");
+  for (uint32_t f = 0; f < TARGET_FEATURES; f++) {
+    const struct target_feature_row *row = target_feature_row((enum target_feature)f);
+    if (needs.features >> f & 1 && row->ort > TARGET_OLDEST) json_text(j, row->words);
+  }
+  if (needs.why == TARGET_FEATURES && needs.ort > TARGET_OLDEST)
+    json_text(j, target_needs_words(&needs, &scratch));
+  json_end_array(j);
+  json_end_object(j);
+  arena_free(&scratch);
+}
+
+void runtime_needs_print(const struct model *m, const char *before, const char *after,
+                         const char *otherwise) {
+  struct arena scratch = {0};
+  struct target_needs needs;
+  target_needs(m, &needs);
+  if (needs.ort > TARGET_OLDEST)
+    printf("%sneeds ONNX Runtime 1.%u or newer (%s)%s", before, needs.ort,
+           target_needs_words(&needs, &scratch), after);
+  else
+    printf("%s", otherwise);
+  arena_free(&scratch);
+}

@@ -1,0 +1,16 @@
+// The least version of ONNX Runtime that loads and runs a model, as far as what weir writes says it
+// (targets.h): for reports and for people.
+#ifndef WEIR_RUNTIME_NEEDS_H
+#define WEIR_RUNTIME_NEEDS_H
+
+#include "json.h"
+#include "model.h"
+
+// The member "needs": "onnxruntime" is null where every version that weir knows of does.
+void runtime_needs_write(const struct model *m, struct json_out *j);
+// "<before>needs ONNX Runtime 1.23 or newer (8-bit MatMulNBits)<after>", or `otherwise` where every
+// version that weir knows of does.
+void runtime_needs_print(const struct model *m, const char *before, const char *after,
+                         const char *otherwise);
+
+#endif
