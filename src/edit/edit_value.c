@@ -153,12 +153,15 @@ void edit_apply_set_graph_output(struct edits *e, struct edit_asked *x) {
   struct model_graph *g = &m->graphs[x->graph];
   uint32_t old = NO_ID;
   if (x->slot == g->n_outputs) {
+    const uint32_t first = g->outputs;
     edit_rows_append_io(m, &g->outputs, &g->n_outputs, &g->outputs_room, x->value);
+    if (g->outputs != first) model_listings_moved(m);
   } else {
     old = m->graph_io[g->outputs + x->slot];
     m->graph_io[g->outputs + x->slot] = x->value;
   }
   if (old == x->value) return;
+  model_listing_changes(m, g->outputs + x->slot, old, x->value);
   if (g->kind != GRAPH_FUNCTION) declare_output(m, old, x->value);
   count_outputs(m, x->value, 1);
   if (old != NO_ID) {

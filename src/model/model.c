@@ -27,6 +27,8 @@ void model_free(struct model *m) {
   if (m->memory) {
     TABLE_FREE(m->memory, shortcuts);
     TABLE_FREE(m->memory, opset_slots);
+    TABLE_FREE(m->memory, listed);
+    TABLE_FREE(m->memory, listings);
   }
   arena_free(&m->arena);
   memset(m, 0, sizeof *m);

@@ -431,8 +431,13 @@ void model_identity_changes(struct model *m, uint32_t node);
 void model_opsets_moved(struct model *m, uint32_t first, uint32_t n);
 void model_opsets_shifted(struct model *m);
 
-// A position where the value is listed as an output of its graph: the next one behind the last that was
-// found, going round. NO_ID if there is none.
+// For `edit`: another value is listed at this place of graph_io (old: the one before, NO_ID if there was none);
+// and a list of outputs lies elsewhere.
+void model_listing_changes(struct model *m, uint32_t place, uint32_t old, uint32_t value);
+void model_listings_moved(struct model *m);
+
+// A position where the value is listed as an output of its graph, the first that became one. NO_ID if there is
+// none.
 uint32_t model_next_listing(const struct model *m, uint32_t value);
 // Is it listed by its own graph alone? A body may list a value that it sees from inside, though no
 // runtime takes that.

@@ -188,32 +188,83 @@ uint32_t model_use_count(const struct model *m, uint32_t value) {
   return n;
 }
 
-// The next listing at or behind `at`, going round.
-static uint32_t listing_from(const struct model *m, uint32_t value, uint32_t at) {
-  const struct model_graph *g = &m->graphs[m->values[value].graph];
-  if (at >= g->n_outputs) at = 0;
-  for (uint32_t i = 0; i < g->n_outputs; i++) {
-    m->memory->listing_steps++;
-    if (m->graph_io[g->outputs + at] == value) return at;
-    at = at + 1 < g->n_outputs ? at + 1 : 0;
+// ---- lists of outputs --------------------------------------------------------------------------
+
+static void enter_listing(const struct model *m, uint32_t place, uint32_t value) {
+  struct model_memory *k = m->memory;
+  if (k->n_listed < m->n_values) TABLE_ADD(k, listed, m->n_values - k->n_listed);
+  if (k->n_listings < m->n_graph_io) TABLE_ADD(k, listings, m->n_graph_io - k->n_listings);
+  k->listing_steps++;
+  if (k->listed[value] == 0) {
+    k->listed[value] = place + 1;
+    k->listings[place] = (struct model_listing){place, place};
+    return;
   }
-  return NO_ID;
+  const uint32_t first = k->listed[value] - 1, last = k->listings[first].prev;
+  k->listings[place] = (struct model_listing){first, last};
+  k->listings[last].next = k->listings[first].prev = place;
+}
+
+static void leave_listing(const struct model *m, uint32_t place, uint32_t value) {
+  struct model_memory *k = m->memory;
+  const struct model_listing at = k->listings[place];
+  k->listing_steps++;
+  k->listings[at.prev].next = at.next;
+  k->listings[at.next].prev = at.prev;
+  if (k->listed[value] == place + 1) k->listed[value] = at.next == place ? 0 : at.next + 1;
+}
+
+static void enter_listings(const struct model *m) {
+  struct model_memory *k = m->memory;
+  TABLE_FREE(k, listed);
+  TABLE_FREE(k, listings);
+  k->listings_known = true;
+  for (uint32_t graph = 0; graph < m->n_graphs; graph++) {
+    const struct model_graph *g = &m->graphs[graph];
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+      enter_listing(m, g->outputs + i, m->graph_io[g->outputs + i]);
+  }
+}
+
+void model_listing_changes(struct model *m, uint32_t place, uint32_t old, uint32_t value) {
+  if (!m->memory->listings_known) return;
+  if (old != NO_ID) leave_listing(m, place, old);
+  enter_listing(m, place, value);
+}
+
+void model_listings_moved(struct model *m) {
+  m->memory->listings_known = false;
+}
+
+// How often its own graph lists the value, counted to `most`, and where first. Bodies that are gone may have
+// listed it too.
+static uint32_t listings_at_home(const struct model *m, uint32_t value, uint32_t most,
+                                 uint32_t *first) {
+  struct model_memory *k = m->memory;
+  const struct model_graph *g = &m->graphs[m->values[value].graph];
+  uint32_t n = 0;
+  *first = NO_ID;
+  if (m->values[value].n_graph_outputs == 0) return 0;
+  if (!k->listings_known) enter_listings(m);
+  const uint32_t begin = value < k->n_listed ? k->listed[value] : 0;
+  for (uint32_t at = begin; at != 0 && n < most;) {
+    const uint32_t place = at - 1;
+    k->listing_steps++;
+    if (place >= g->outputs && place - g->outputs < g->n_outputs && n++ == 0)
+      *first = place - g->outputs;
+    at = k->listings[place].next + 1;
+    if (at == begin) break;
+  }
+  return n;
 }
 
 uint32_t model_next_listing(const struct model *m, uint32_t value) {
-  const uint32_t at = listing_from(m, value, m->memory->listing);
-  if (at != NO_ID) m->memory->listing = at;
-  return at;
+  uint32_t first;
+  listings_at_home(m, value, 1, &first);
+  return first;
 }
 
 bool model_listed_at_home(const struct model *m, uint32_t value) {
-  uint32_t at = m->memory->listing, first = NO_ID;
-  for (uint32_t n = m->values[value].n_graph_outputs; n > 0; n--) {
-    at = listing_from(m, value, at);
-    if (at == NO_ID || at == first) return false;
-    if (first == NO_ID) first = at;
-    at++;
-  }
-  if (first != NO_ID) m->memory->listing = first;
-  return true;
+  uint32_t first;
+  return listings_at_home(m, value, UINT32_MAX, &first) == m->values[value].n_graph_outputs;
 }

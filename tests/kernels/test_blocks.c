@@ -394,12 +394,16 @@ static void reference(struct panel_case *c) {
                                                            c->want_lo, c->want_hi);
 }
 
-static void shape(struct panel_case *c) {
+static void random_size(struct panel_case *c) {
   struct kernels_panel *p = &c->p;
   bool wide = random_64() % 2; // long along n, or along k
   p->n = 1 + random_64() % (wide && !c->rows ? 100 : SIDE);
   p->k = 1 + random_64() % (wide && !c->rows ? 160 : LENGTH);
   if (random_64() % 3 == 0) p->k = (p->k + 127) / 128 * 128;
+}
+
+static void shape(struct panel_case *c) {
+  struct kernels_panel *p = &c->p;
   size_t blocks = c->given ? 1 : (p->k + c->f.block - 1) / c->f.block;
   size_t slack = random_64() % 2 ? random_64() % 9 : 0;
   p->in_stride = (c->rows ? p->k : p->n) + slack;
@@ -477,11 +481,7 @@ static void random_ranges(struct panel_case *c) {
   }
 }
 
-static void random_panel(bool searched) {
-  struct panel_case *c = &panel;
-  c->f = random_format(searched);
-  c->rows = random_64() % 2;
-  c->given = c->f.rule == KERNELS_QDQ && random_64() % 2;
+static void run_panel(struct panel_case *c) {
   shape(c);
   random_ranges(c);
   size_t width = c->f.in_type == KERNELS_F32 ? 4 : 2;
@@ -511,6 +511,15 @@ static void random_panel(bool searched) {
   free(sums);
 }
 
+static void random_panel(bool searched) {
+  struct panel_case *c = &panel;
+  c->f = random_format(searched);
+  c->rows = random_64() % 2;
+  c->given = c->f.rule == KERNELS_QDQ && random_64() % 2;
+  random_size(c);
+  run_panel(c);
+}
+
 static void open_pages(void) {
   in_pages = guarded_open((size_t)AREA * 8);
   codes_pages = guarded_open((size_t)AREA * 8);
@@ -534,6 +543,23 @@ static void test_variants(void **state) {
   open_pages();
   for (int i = 0; i < CASES; i++)
     random_panel(false);
+  close_pages();
+}
+
+// Columns shorter than a block, as those of a weight of few rows are; and behind whole blocks.
+static void test_short_columns(void **state) {
+  (void)state;
+  struct panel_case *c = &panel;
+  open_pages();
+  for (size_t i = 0; i < CASES; i++) {
+    do
+      c->f = random_format(false);
+    while (c->f.rule != KERNELS_NBITS);
+    c->rows = c->given = false;
+    c->p.k = random_64() % 3 * c->f.block + 1 + random_64() % (i % 2 ? 3 : c->f.block - 1);
+    c->p.n = 1 + random_64() % (c->p.k < 160 ? 100 : SIDE);
+    run_panel(c);
+  }
   close_pages();
 }
 
@@ -798,15 +824,11 @@ static void test_minus_zero(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_vectors),
-      cmocka_unit_test(test_rules),
-      cmocka_unit_test(test_hqq),
-      cmocka_unit_test(test_variants),
-      cmocka_unit_test(test_searched_variants),
-      cmocka_unit_test(test_magnitudes),
-      cmocka_unit_test(test_ends),
-      cmocka_unit_test(test_far),
-      cmocka_unit_test(test_long),
+      cmocka_unit_test(test_vectors),       cmocka_unit_test(test_rules),
+      cmocka_unit_test(test_hqq),           cmocka_unit_test(test_variants),
+      cmocka_unit_test(test_short_columns), cmocka_unit_test(test_searched_variants),
+      cmocka_unit_test(test_magnitudes),    cmocka_unit_test(test_ends),
+      cmocka_unit_test(test_far),           cmocka_unit_test(test_long),
       cmocka_unit_test(test_minus_zero),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -171,6 +171,85 @@ static void test_bytes_are_no_measure(void **state) {
   demolish(&s);
 }
 
+// ---- a range that is read first ----------------------------------------------------------------
+
+// The time that the first read takes of each byte of the operand, of the kinds that have one.
+static double ns_of_look(const struct kind *kind) {
+  return kind->block > 0 || kind->cast ? 0 : 0.25;
+}
+
+// One weight, of which no byte is there for the first part of the time: what is told, and the worst
+// factor from a tenth of the time on. Looks that are not told of are the control.
+static double worst_of_giant(const struct kind *kind, bool told) {
+  enum { PARTS = 4096 };
+  struct sim s = {0};
+  plan_own_recipes(&s.p);
+  s.ns = arena_alloc(&s.arena, 4 * sizeof *s.ns);
+  toy_output(&s.p, "x.data");
+  add_weight(&s, kind, 0);
+  struct effort e = effort_of_plan(&s.p, &s.arena);
+  const struct recipes *r = s.p.recipes;
+  const uint32_t of = r->args[r->rows[s.p.segments[0].ref].args];
+  const uint64_t bytes = r->rows[of].bytes, size = s.p.outputs[0].size;
+  const double look = ns_of_look(kind) / kind->ns, all = 1e4;
+  struct progress p = {.told = {.bytes_total = size, .work_total = effort_total(&e)}};
+  double worst = 1, last = 0;
+  for (uint64_t i = 0; i < 2 * PARTS; i++) {
+    const bool looks = i < PARTS;
+    const uint64_t at = size * (i % PARTS) / PARTS, n = size * (i % PARTS + 1) / PARTS - at;
+    if (looks && told) p.told.work_done += effort_looked(&e, of, bytes / PARTS);
+    if (!looks) p.told.work_done += effort_made(&e, 0, at, n);
+    p.seconds += all / PARTS * (looks ? look : 1 - look);
+    assert_true(p.told.work_done >= last);
+    last = p.told.work_done;
+    const uint64_t left = progress_left(&p);
+    if (p.seconds < all / 10 || p.seconds > 0.99 * all) continue;
+    const double factor = left == UINT64_MAX ? 1e9 : (double)left / (all - p.seconds);
+    worst = factor > worst ? factor : 1 / factor > worst ? 1 / factor : worst;
+  }
+  const double whole = effort_total(&e);
+  assert_true(last > whole * 0.999999 && last < whole * 1.000001);
+  demolish(&s);
+  return worst;
+}
+
+static void test_looks_come_true(void **state) {
+  (void)state;
+  unsigned n = 0;
+  for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+    if (ns_of_look(&kinds[k]) == 0) continue;
+    const double worst = worst_of_giant(&kinds[k], true);
+    if (worst > 1.5) fail_msg("%s: off by a factor of %.2f", kinds[k].name, worst);
+    n++;
+  }
+  assert_int_equal(n, 3);
+  assert_int_equal(kinds[13].format, FORMAT_SHRINK);
+  assert_true(worst_of_giant(&kinds[13], false) > 2);
+}
+
+// A look at what was made already (a resumed run looks again), and one past the end, count nothing.
+static void test_looks_never_count_twice(void **state) {
+  (void)state;
+  struct sim s = {0};
+  plan_own_recipes(&s.p);
+  s.ns = arena_alloc(&s.arena, 4 * sizeof *s.ns);
+  toy_output(&s.p, "x.data");
+  add_weight(&s, &kinds[13], 0);
+  struct effort e = effort_of_plan(&s.p, &s.arena);
+  const struct recipes *r = s.p.recipes;
+  const uint32_t of = r->args[r->rows[s.p.segments[0].ref].args];
+  const uint64_t bytes = r->rows[of].bytes, codes = s.p.segments[0].len;
+  assert_int_equal(e.n_looks, 1);
+  const double half = effort_made(&e, 0, 0, codes / 2);
+  assert_true(effort_looked(&e, of, bytes / 2) == 0);
+  assert_true(effort_looked(&e, of, bytes / 4) > 0);
+  assert_true(effort_looked(&e, of, bytes) > 0);
+  assert_true(effort_looked(&e, of, bytes) == 0);
+  assert_true(effort_looked(&e, of + 1, bytes) == 0);
+  assert_true(effort_made(&e, 0, codes / 2, codes - codes / 2) < half);
+  demolish(&s);
+}
+
 // However it is cut, the work adds up to the total.
 static void test_adds_up(void **state) {
   (void)state;
@@ -198,6 +277,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_time_left_comes_true),
       cmocka_unit_test(test_bytes_are_no_measure),
+      cmocka_unit_test(test_looks_come_true),
+      cmocka_unit_test(test_looks_never_count_twice),
       cmocka_unit_test(test_adds_up),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -196,6 +196,24 @@ static void test_ranges_are_shared(void **state) {
   assert_int_equal(bytes_read_for_scales(NULL), 3);
 }
 
+// Bytes of a recipe that were read for its range.
+struct looks {
+  uint64_t bytes;
+  uint32_t of;
+  unsigned asked;
+};
+
+static bool count_asked(void *ctx) {
+  ((struct looks *)ctx)->asked++;
+  return true;
+}
+
+static void count_look(void *ctx, uint32_t of, uint64_t bytes) {
+  struct looks *l = ctx;
+  l->bytes += bytes;
+  l->of = of;
+}
+
 // Elements that are read for the range are kept as far as there is memory. Codes from `from` to the
 // end in pieces, then those before: as the formula has them. Gives how many bytes were read.
 static uint64_t bytes_read_for_codes(float *weight, uint64_t n, uint64_t from) {
@@ -216,7 +234,9 @@ static uint64_t bytes_read_for_codes(float *weight, uint64_t n, uint64_t from) {
   recipes_init(&r);
   const uint32_t of = recipe_extent(&r, DTYPE_FLOAT, &dim, 1, ENCODING_RAW, &all, 1, NULL);
   const uint32_t id = recipe_quantize(&r, of, &q, PART_CODES);
+  struct looks looks = {0};
   assert_int_equal(eval_open(&ev, &r, &io, 2 * EVAL_BUDGET_MIN, &err), 0);
+  eval_interrupt(ev, (struct eval_go_on){.ask = count_asked, .looked = count_look, .ctx = &looks});
   for (int k = 0; k < 2; k++) {
     for (uint64_t i = starts[k], end = k == 0 ? n : from, m; i < end; i += m) {
       int8_t codes[7000];
@@ -224,6 +244,9 @@ static uint64_t bytes_read_for_codes(float *weight, uint64_t n, uint64_t from) {
       assert_int_equal(recipe_read(ev, id, i, codes, (size_t)m, &err), 0);
       for (uint64_t j = 0; j < m; j++)
         assert_int_equal(codes[j], (int)rintf(weight[i + j] * 255) - 128);
+      assert_int_equal(looks.bytes, bytes); // with the first of the codes, once
+      assert_int_equal(looks.of, of);
+      assert_true(looks.asked == 0 || n > 1 << 18);
     }
   }
   eval_close(ev);

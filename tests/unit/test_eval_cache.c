@@ -136,7 +136,7 @@ static void test_stop_ends_the_wait(void **state) {
   struct eval_cache *c = eval_cache_open(1 << 16, nowhere);
   const struct eval_cache_key key = a_key();
   uint32_t asked = 0;
-  const struct eval_go_on no = {refuse, &asked};
+  const struct eval_go_on no = {.ask = refuse, .ctx = &asked};
   assert_int_equal(eval_turns_wait(c, &key, 1, no), EVAL_TURNS_MINE);
   assert_int_equal(eval_turns_wait(c, &key, 0, no), EVAL_TURNS_MINE); // another unit
   assert_int_equal(asked, 0);

@@ -248,6 +248,34 @@ static void test_progress(void **state) {
   end(&r, true);
 }
 
+// The work goes on while the range of a weight is looked for, before any byte of it is there.
+static double first_work;
+static uint64_t first_bytes;
+static void watch_work(void *ctx, const struct work_told *told) {
+  if (ticks == 0) first_work = told->work_done;
+  if (ticks == 0) first_bytes = told->bytes_done;
+  assert_true(ticks == 0 || told->work_done >= last_work);
+  count_tick(ctx, told);
+}
+
+static void test_progress_of_a_range(void **state) {
+  (void)state;
+  struct ready r = {.options = {.jobs = 1, .mode = IO_NULL, .progress.tick = watch_work}};
+  struct toy_shape shape = toy_shape(&toy);
+  shape.shrunk = true;
+  memset(toy.data, 0, TOY_DATA);
+  toy_write(toy.src, "in.data", toy.data, TOY_DATA);
+  toy_begin(&r.job, &shape);
+  toy_must(staging_open_null(&r.st, &r.job.plan, NULL, &r.err) == 0, r.err.msg);
+  ticks = 0;
+  if (run(&r)) fail_msg("%s", r.err.msg);
+  assert_true(ticks >= 2);
+  assert_int_equal(first_bytes, 0);
+  assert_true(first_work > 0 && first_work < last_work);
+  assert_true(last_work == last_work_total);
+  end(&r, true);
+}
+
 static void test_stop(void **state) {
   (void)state;
   struct ready r;
@@ -450,6 +478,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_only_missing_units, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_nothing_left_to_do, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_progress, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_progress_of_a_range, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_stop, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_source_truncated, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_source_changed, set_up, tear_down),

@@ -37,6 +37,7 @@ struct toy_shape {
   const char *source_folder, *source_onnx, *source_data;
   const char *onnx_name, *data_name;
   uint64_t zeros;  // a long run of padding in the data file
+  bool shrunk;     // a data file of codes by tensor, and nothing else
   uint8_t variant; // changes literals: another plan
 };
 
@@ -188,6 +189,18 @@ static inline void toy_data_file(struct plan *p, const struct toy_shape *shape) 
   toy_segment(p, SEGMENT_EXTENT, 1, 2700001, 99999);
 }
 
+// A weight whose range must be known before the first of its codes is: in.data must be finite floats.
+static inline void toy_shrunk_file(struct plan *p, const struct toy_shape *shape) {
+  const int64_t n = TOY_DATA / 4;
+  const struct piece piece = {
+      .at = {.len = TOY_DATA, .file = 1}, .count = TOY_DATA, .checkpoint = NO_ID};
+  const struct recipe_quantization q = {
+      .format = FORMAT_SHRINK, .bits = 8, .axis = RECIPE_PER_TENSOR};
+  const uint32_t of = recipe_extent(p->recipes, DTYPE_FLOAT, &n, 1, ENCODING_RAW, &piece, 1, NULL);
+  toy_output(p, shape->data_name);
+  toy_segment(p, SEGMENT_RECIPE, recipe_quantize(p->recipes, of, &q, PART_CODES), 0, (uint64_t)n);
+}
+
 // Like the metadata of a model: many short pieces, copies of the source and new ones by turns.
 static inline void toy_onnx_file(struct plan *p, const struct toy_shape *shape) {
   toy_output(p, shape->onnx_name);
@@ -239,8 +252,9 @@ static inline void toy_begin(struct toy_job *j, const struct toy_shape *shape) {
   j->plan.meta_sha256[0] = shape->variant;
   j->plan.passes = "[{\"name\":\"toy\",\"options\":{\"deep\":true}}]";
   j->plan.layout = "{\"align\":4096}";
-  toy_data_file(&j->plan, shape);
-  toy_onnx_file(&j->plan, shape);
+  if (shape->shrunk) toy_shrunk_file(&j->plan, shape);
+  if (!shape->shrunk) toy_data_file(&j->plan, shape);
+  if (!shape->shrunk) toy_onnx_file(&j->plan, shape);
   toy_must(plan_file_write(&j->plan, toy_no_sink, NULL, &err) == 0, err.msg);
 }
 

@@ -15,6 +15,11 @@
 #include "blocks_avx2.h"
 
 #if defined(__x86_64__)
+#define SHORT_TARGET AVX2
+#define SHORT_BYTES 32
+#define SHORT_ISA(name) name##_avx2
+#include "blocks_short.h"
+
 enum { WIDE = 32, ROWS_MAX = BLOCKS_NBITS_MAX, ROWS = 64 };
 
 struct tile {
@@ -310,6 +315,6 @@ AVX2 void blocks_columns_avx2(const struct kernels_panel *p, const struct kernel
   if (f->rule == KERNELS_QDQ)
     tile_row(&t, &w, whole, p->k - whole);
   else
-    blocks_columns_rest(p, f, 0, p->n, whole, p->k - whole); // its codes fill no dwords
+    short_columns(p, f, whole); // its codes fill no dwords
 }
 #endif

@@ -21,6 +21,11 @@
 #include "blocks_avx512.h"
 
 #if defined(__x86_64__)
+#define SHORT_TARGET AVX512
+#define SHORT_BYTES 64
+#define SHORT_ISA(name) name##_avx2
+#include "blocks_short.h"
+
 enum {
   VECTORS = 4,          // of a strip, at most
   WIDE = 16 * VECTORS,  // columns
@@ -508,6 +513,6 @@ AVX512 void blocks_columns_avx512(const struct kernels_panel *p,
   for (size_t k = 0; k < whole; k += far)
     do_strips(&s, &w, k, smaller(whole, k + far), rows);
   // A last block whose codes fill no dwords.
-  if (whole < p->k) blocks_columns_rest(p, f, 0, p->n, whole, p->k - whole);
+  if (whole < p->k) short_columns(p, f, whole);
 }
 #endif

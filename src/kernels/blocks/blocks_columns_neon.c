@@ -9,6 +9,11 @@
 #include "blocks_neon.h"
 
 #if defined(__aarch64__)
+#define SHORT_TARGET
+#define SHORT_BYTES 16
+#define SHORT_ISA(name) name##_neon
+#include "blocks_short.h"
+
 enum { STRIP = 16, BLOCK_MAX = BLOCKS_NBITS_MAX };
 
 void blocks_strip_neon(const struct kernels_panel *p, const struct kernels_block_format *f,
@@ -51,6 +56,9 @@ void blocks_columns_neon(const struct kernels_panel *p, const struct kernels_blo
                                                .rows = f->block,
                                                .block = k / f->block,
                                                .by_rows = blocks_rows_neon});
-  blocks_columns_rest(p, f, 0, p->n, whole, left);
+  if (left && f->rule == KERNELS_NBITS)
+    short_columns(p, f, whole);
+  else
+    blocks_columns_rest(p, f, 0, p->n, whole, left);
 }
 #endif

@@ -55,7 +55,7 @@ static int work_as(struct measure_worker *w, struct err *err) {
   if (eval_open(&w->ev, m->r, w->io, m->budget.eval_bytes, err)) return -1;
   eval_touch(w->ev, NULL, m->r->n_rows);
   eval_share(w->ev, m->cache);
-  eval_interrupt(w->ev, (struct eval_go_on){goes_on, w});
+  eval_interrupt(w->ev, (struct eval_go_on){.ask = goes_on, .ctx = w});
   return m->work(w, err);
 }
 

@@ -4,6 +4,12 @@
 //
 // Scales and zero points come of the read that codes took (eval_cache.h): they cost no more than to be
 // written. That is not so where the cache is too small, which a forecast may leave out.
+//
+// A weight with one scale, or one for each channel, is read twice: its range must be known before the first code
+// is. The first read costs what the operand does, and is a part of what the codes cost; it is done as far as
+// it came, or as far as codes were made, whichever is more, so that nobody needs to say which weights took it.
+//
+//   work done of a segment = (cost - look) * made + look * max(made, looked)      made, looked: shares, 0 .. 1
 #include "effort.h"
 
 #include <stdlib.h>
@@ -59,6 +65,45 @@ static double cost_of_segment(const struct plan *p, const struct segment *s, con
   return cost_of_writing * bytes + (whole ? of[s->ref] * (bytes / (double)whole) : 0);
 }
 
+static int by_operand(const void *a, const void *b) {
+  const struct effort_look *x = a, *y = b;
+  if (x->of != y->of) return x->of < y->of ? -1 : 1;
+  return x->segment < y->segment ? -1 : x->segment > y->segment;
+}
+
+// Does such a look come before these codes? Blocks that are long may have one or not.
+static bool has_look(const struct recipes *r, uint32_t id) {
+  enum { LONG = 1 << 12 };
+  if (r->rows[id].kind != RECIPE_QUANTIZE || recipe_part_of(r, id) != PART_CODES) return false;
+  const struct recipe_quantization q = recipe_quantization_of(r, id);
+  const bool affine =
+      q.format == FORMAT_SHRINK || q.format == FORMAT_LEVELS || q.format == FORMAT_AFFINE;
+  return affine || (q.format == FORMAT_QDQ && (q.block == 0 || q.block > LONG));
+}
+
+// Sets looks; of: what recipes cost.
+static void find_looks(struct effort *e, const double *of, struct arena *a) {
+  const struct plan *p = e->p;
+  const struct recipes *r = p->recipes;
+  size_t n = 0;
+  for (uint32_t i = 0; i < p->n_segments; i++)
+    n += p->segments[i].kind == SEGMENT_RECIPE && has_look(r, p->segments[i].ref);
+  if (n == 0) return;
+  e->looks = arena_alloc(a, n * sizeof *e->looks);
+  for (uint32_t i = 0; i < p->n_segments; i++) {
+    const struct segment *s = &p->segments[i];
+    if (s->kind != SEGMENT_RECIPE || !has_look(r, s->ref) || s->len == 0) continue;
+    const uint32_t operand = r->args[r->rows[s->ref].args];
+    const double share = (double)s->len / (double)r->rows[s->ref].bytes;
+    const double all = e->before[i + 1] - e->before[i], cost = of[operand] * share;
+    e->looks[e->n_looks++] = (struct effort_look){.of = operand,
+                                                  .segment = i,
+                                                  .cost = cost < all ? cost : all,
+                                                  .bytes = r->rows[operand].bytes};
+  }
+  qsort(e->looks, e->n_looks, sizeof *e->looks, by_operand);
+}
+
 struct effort effort_of_plan(const struct plan *p, struct arena *a) {
   const uint32_t rows = p->recipes ? p->recipes->n_rows : 0;
   size_t cap = 0;
@@ -69,8 +114,10 @@ struct effort effort_of_plan(const struct plan *p, struct arena *a) {
   before[0] = 0;
   for (uint32_t i = 0; i < p->n_segments; i++)
     before[i + 1] = before[i] + cost_of_segment(p, &p->segments[i], of);
+  struct effort e = {.p = p, .before = before};
+  find_looks(&e, of, a);
   table_free(of, cap, sizeof *of);
-  return (struct effort){p, before};
+  return e;
 }
 
 double effort_total(const struct effort *e) {
@@ -89,4 +136,55 @@ double effort_between(const struct effort *e, uint32_t output, uint64_t off, uin
   const uint32_t first = plan_segment_at(e->p, output, off),
                  last = plan_segment_at(e->p, output, off + n - 1);
   return before_byte(e, last, off + n) - before_byte(e, first, off);
+}
+
+// ---- looks -------------------------------------------------------------------------------------
+
+// The first one of an operand whose segment is no less than this; or where it would be.
+static size_t look_at(const struct effort *e, uint32_t of, uint32_t segment) {
+  const struct effort_look key = {.of = of, .segment = segment};
+  size_t low = 0, high = e->n_looks;
+  while (low < high) {
+    const size_t mid = low + (high - low) / 2;
+    if (by_operand(&e->looks[mid], &key) < 0)
+      low = mid + 1;
+    else
+      high = mid;
+  }
+  return low;
+}
+
+// What a look counts beyond the share of it that codes which are made stand for.
+static double ahead(const struct effort *e, const struct effort_look *l) {
+  const double made = (double)l->made / (double)e->p->segments[l->segment].len;
+  const double looked = l->bytes ? (double)l->looked / (double)l->bytes : 0;
+  return looked > made ? l->cost * (looked - made) : 0;
+}
+
+double effort_made(struct effort *e, uint32_t output, uint64_t off, uint64_t n) {
+  double work = effort_between(e, output, off, n);
+  const struct plan *p = e->p;
+  if (n == 0 || e->n_looks == 0) return work;
+  const uint32_t last = plan_segment_at(p, output, off + n - 1);
+  for (uint32_t i = plan_segment_at(p, output, off); i <= last; i++) {
+    const struct segment *s = &p->segments[i];
+    if (s->kind != SEGMENT_RECIPE || !has_look(p->recipes, s->ref) || s->len == 0) continue;
+    struct effort_look *l =
+        &e->looks[look_at(e, p->recipes->args[p->recipes->rows[s->ref].args], i)];
+    const double before = ahead(e, l);
+    l->made += min_u64(off + n, s->off + s->len) - max_u64(off, s->off);
+    work += ahead(e, l) - before;
+  }
+  return work;
+}
+
+double effort_looked(struct effort *e, uint32_t of, uint64_t bytes) {
+  double work = 0;
+  for (size_t i = look_at(e, of, 0); i < e->n_looks && e->looks[i].of == of; i++) {
+    struct effort_look *l = &e->looks[i];
+    const double before = ahead(e, l);
+    l->looked = min_u64(l->looked + bytes, l->bytes);
+    work += ahead(e, l) - before;
+  }
+  return work;
 }

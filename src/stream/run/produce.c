@@ -81,6 +81,11 @@ static bool goes_on(void *ctx) {
   return went_on(w, w->pos, 0) == 0;
 }
 
+static void looked(void *ctx, uint32_t of, uint64_t bytes) {
+  struct produce *w = ctx;
+  if (w->o.looked) w->o.looked(w->o.ctx, of, bytes);
+}
+
 int produce_open(struct produce **out, const struct plan *p, struct sources *s,
                  const struct produce_options *options, struct err *err) {
   struct arena arena = {0};
@@ -100,7 +105,7 @@ int produce_open(struct produce **out, const struct plan *p, struct sources *s,
     eval_share(w->ev, options->cache);
     if (options->errors) w->watcher = (struct eval_watcher){add_leaf, w};
     eval_refuse_overflow(w->ev);
-    eval_interrupt(w->ev, (struct eval_go_on){goes_on, w});
+    eval_interrupt(w->ev, (struct eval_go_on){.ask = goes_on, .looked = looked, .ctx = w});
     return 0;
   }
   produce_close(w);

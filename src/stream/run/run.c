@@ -103,24 +103,38 @@ static const char *tensor_at(const struct run *r, uint32_t output, uint64_t off)
   return t->output == output && off - t->off < t->len ? t->name : NULL;
 }
 
+// Tells what is done, now and then. The lock is held.
+static void tell(struct run *r, uint32_t output, uint64_t off) {
+  const uint64_t now = threads_clock_ms();
+  if (now - r->told_ms < TICK_MS) return;
+  r->told_ms = now;
+  r->told.tensor = tensor_at(r, output, off);
+  r->o->progress.tick(r->o->progress.ctx, &r->told);
+}
+
 // After a tile, from any worker: count it, tell, and say whether to go on.
 static bool go_on(void *ctx, uint32_t output, uint64_t off, size_t n) {
   const struct worker *w = ctx;
   struct run *r = w->r;
   if (threads_must_stop(r->o->stop)) r->stopped = true;
   if (!r->o->progress.tick) return !r->stopped;
-  const double work = effort_between(&r->effort, output, off, n);
   pthread_mutex_lock(&r->mu);
   r->told.bytes_done += n;
-  r->told.work_done += work;
-  const uint64_t now = threads_clock_ms();
-  if (now - r->told_ms >= TICK_MS) {
-    r->told_ms = now;
-    r->told.tensor = tensor_at(r, output, off + n);
-    r->o->progress.tick(r->o->progress.ctx, &r->told);
-  }
+  r->told.work_done += effort_made(&r->effort, output, off, n);
+  tell(r, output, off + n);
   pthread_mutex_unlock(&r->mu);
   return !r->stopped;
+}
+
+// Bytes that nothing is made of yet: the range of a weight is looked for. The next time that go_on is asked it
+// is told.
+static void looked(void *ctx, uint32_t of, uint64_t bytes) {
+  const struct worker *w = ctx;
+  struct run *r = w->r;
+  if (!r->o->progress.tick) return;
+  pthread_mutex_lock(&r->mu);
+  r->told.work_done += effort_looked(&r->effort, of, bytes);
+  pthread_mutex_unlock(&r->mu);
 }
 
 // ---- workers ----
@@ -190,6 +204,7 @@ static void work_as(void *ctx, uint32_t i) {
       .errors = true,
       .cache = r->cache,
       .go_on = go_on,
+      .looked = looked,
       .claim = claim,
       .ctx = &self,
   };
@@ -222,7 +237,7 @@ static uint32_t count_left(struct run *r) {
     left += !r->skip[i];
     if (!r->skip[i]) continue;
     t->bytes_already += unit.len;
-    if (r->effort.p) t->work_already += effort_between(&r->effort, unit.output, unit.off, unit.len);
+    if (r->effort.p) t->work_already += effort_made(&r->effort, unit.output, unit.off, unit.len);
   }
   t->bytes_done = t->bytes_already;
   t->work_done = t->work_already;

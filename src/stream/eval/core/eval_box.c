@@ -47,6 +47,10 @@ int eval_may_go_on(struct eval *ev, struct err *err) {
   return interrupted(err);
 }
 
+void eval_looked(struct eval *ev, uint32_t of, uint64_t bytes) {
+  if (ev->go_on.looked) ev->go_on.looked(ev->go_on.ctx, of, bytes);
+}
+
 int eval_find_once(struct eval_task *t, const struct eval_cache_key *key, uint64_t unit,
                    bool (*know)(void *ctx), int (*find)(void *ctx, struct err *err), void *ctx,
                    struct err *err) {

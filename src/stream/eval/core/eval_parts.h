@@ -183,6 +183,8 @@ extern const size_t eval_fixed_bytes;
 
 // Asks whether to go on: 0, or -1 with ERR_RETRY.
 int eval_may_go_on(struct eval *ev, struct err *err);
+// Tells of bytes that were read for a range (struct eval_go_on).
+void eval_looked(struct eval *ev, uint32_t of, uint64_t bytes);
 // A unit of the cache that takes a long read: `find` computes it, and puts it into the cache, in one
 // worker; the others wait, and `know` looks it up. ERR_RETRY as eval_may_go_on. As eval_turns_wait says,
 // `find` may wait for units of what the unit is made of, and no others.

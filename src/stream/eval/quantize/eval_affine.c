@@ -62,6 +62,7 @@ struct affine {
   uint8_t *kept;      // where,
   uint64_t keep_most; // how many at most,
   bool keeps;         // and are those that come now?
+  bool looks;         // elements come for their range
   uint64_t bad;       // elements that are NaN or infinite
   uint8_t *out;       // where codes go next
   uint64_t next;      // the element they are of
@@ -163,6 +164,7 @@ static int each_run(struct affine *z, uint64_t first, uint64_t count, run_fn fn,
     size_t n = (size_t)min_u64(count, z->tile_bytes / z->width);
     const uint8_t *at;
     if (unasked >= ASK_ELEMENTS) {
+      if (z->looks) eval_looked(z->t->ev, z->of, unasked * z->width);
       if (eval_may_go_on(z->t->ev, err) != 0) return -1;
       unasked = 0;
     }
@@ -172,6 +174,7 @@ static int each_run(struct affine *z, uint64_t first, uint64_t count, run_fn fn,
     first += n;
     count -= n;
     unasked += n;
+    if (count == 0 && z->looks) eval_looked(z->t->ev, z->of, unasked * z->width);
   }
   return 0;
 }
@@ -211,8 +214,9 @@ static int join_ranges(struct affine *z, struct err *err) {
   const uint64_t tile = z->tile_bytes / z->width;
   z->held->from = z->held->to = z->next / tile * tile; // tiles are read whole
   z->keeps = z->part == PART_CODES;
+  z->looks = true;
   const int failed = each_run(z, 0, z->count, join_range, err);
-  z->keeps = false;
+  z->keeps = z->looks = false;
   return failed;
 }
 

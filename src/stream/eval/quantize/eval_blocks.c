@@ -409,6 +409,7 @@ static int join_range(const struct filling *f, const struct cut *at, void *ctx, 
     kernels_range_rows(&at->p, type, x->lo + i, x->hi + i);
   else
     kernels_range_columns(&at->p, type, x->lo + i, x->hi + i);
+  eval_looked(f->t->ev, f->z->of, (uint64_t)at->p.n * at->p.k * f->z->width);
   return 0;
 }
 

@@ -17,8 +17,11 @@ struct eval_turns *eval_turns_open(void); // NULL: no memory
 void eval_turns_close(struct eval_turns *t);
 
 // Asked now and then by what takes long; false: leave. NULL: always go on. Asked with no lock held.
+// Told of so many more bytes of a recipe that were read for a range, before there is anything to be made of
+// them (NULL: nobody listens).
 struct eval_go_on {
   bool (*ask)(void *ctx);
+  void (*looked)(void *ctx, uint32_t of, uint64_t bytes);
   void *ctx;
 };
 

@@ -20,6 +20,8 @@ struct produce_options {
   // Called after every tile, with where it lies, and with n 0 while there is no next one for long;
   // false: stop.
   bool (*go_on)(void *ctx, uint32_t output, uint64_t off, size_t n);
+  // Told of bytes of a recipe that were read for their range, while there is no next tile. NULL: not wanted.
+  void (*looked)(void *ctx, uint32_t of, uint64_t bytes);
   // Called before bytes [from, to) of a part are made. Gives how far to go before asking again, in
   // (from, to], and sets *end to where the part ends by now. NULL: parts stay as they are.
   uint64_t (*claim)(void *ctx, uint64_t from, uint64_t to, uint64_t *end);
