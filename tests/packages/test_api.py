@@ -145,6 +145,7 @@ CALLS = {
     "measure": [(["MODEL"], {"candidates": ["4:64", "8:64:sym"], "include": "*"})],
     "run": [(["MODEL", "OUT"], {"pass_": ["conv2matmul", "tidy", "quantize:block_size=32,exclude=a\\,b"], "exactness": "zero"})],
     "passes": [([], {}), (["quantize"], {})],
+    "targets": [([], {}), (["webgpu"], {})],
     "convert": [(["MODEL", "OUT"], {"data_file": "weights.bin", "align": 4096, "plan_out": "LOG"}), (["MODEL", "OUT"], {"inline": True, "no_manifest": True})],
     "replay": [(["EDITS", "MODEL", "OUT"], {})],
     "clean": [(["FOLDER"], {"yes": True})],
