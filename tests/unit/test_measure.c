@@ -110,13 +110,11 @@ static struct kernels_block_format format_of(const struct fixture *f, uint32_t c
   while (f->r.rows[codes].kind != RECIPE_QUANTIZE)
     codes = f->r.args[f->r.rows[codes].args];
   const struct recipe_quantization q = recipe_quantization_of(&f->r, codes);
-  static const uint8_t rules[] = {[FORMAT_NBITS] = KERNELS_NBITS,
-                                  [FORMAT_NBITS_RTN] = KERNELS_RTN,
-                                  [FORMAT_NBITS_KQUANT] = KERNELS_K_QUANT,
-                                  [FORMAT_NBITS_KQUANT_BEST] = KERNELS_K_QUANT_BEST,
-                                  [FORMAT_NBITS_HQQ] = KERNELS_HQQ,
-                                  [FORMAT_QDQ] = KERNELS_QDQ,
-                                  [FORMAT_GATHER] = KERNELS_GATHER};
+  static const uint8_t rules[] = {
+      [FORMAT_NBITS] = KERNELS_NBITS,          [FORMAT_NBITS_RTN] = KERNELS_RTN,
+      [FORMAT_NBITS_KQUANT] = KERNELS_K_QUANT, [FORMAT_NBITS_KQUANT_BEST] = KERNELS_K_QUANT_BEST,
+      [FORMAT_NBITS_HQQ] = KERNELS_HQQ,        [FORMAT_QDQ] = KERNELS_QDQ,
+      [FORMAT_GATHER] = KERNELS_GATHER};
   const bool mlas = q.format == FORMAT_NBITS || q.format == FORMAT_QDQ;
   return (struct kernels_block_format){
       .rule = rules[q.format],
