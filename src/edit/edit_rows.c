@@ -226,22 +226,33 @@ void edit_rows_append_io(struct model *m, uint32_t *first, uint32_t *n, uint32_t
   --*room;
 }
 
+// Where the input is: beside the one that was removed last, most often, and so it is looked for from there on to
+// both sides.
+static uint32_t input_at(struct model *m, const struct model_graph *g, uint32_t value) {
+  const uint32_t *list = m->graph_io + g->inputs;
+  uint32_t up = (uint32_t)min_u64(m->input_removed, g->n_inputs), down = up;
+  for (;; m->work.inputs_seen++) {
+    assert(down > 0 || up < g->n_inputs);
+    if (up < g->n_inputs && list[up++] == value) return up - 1;
+    if (down > 0 && list[--down] == value) return down;
+  }
+}
+
 // From whichever end is nearer: a pass may drop one for every initializer, in their order or against
 // it. What lies between that end and the input moves over; the run then begins or ends elsewhere.
 void edit_rows_remove_input(struct model *m, struct model_graph *g, uint32_t value) {
   uint32_t *list = m->graph_io + g->inputs;
-  uint32_t front = 0, back = g->n_inputs - 1;
-  for (; list[front] != value && list[back] != value; front++, back--)
-    assert(front < back);
-  const bool is_front = list[front] == value;
-  const uint32_t n = is_front ? front : g->n_inputs - 1 - back;
+  const uint32_t at = input_at(m, g, value), behind = g->n_inputs - 1 - at;
+  const bool is_front = at <= behind;
+  const uint32_t n = is_front ? at : behind;
+  m->input_removed = at;
   m->work.io_moved += n + 1;
   g->n_inputs--;
   if (is_front) {
     memmove(list + 1, list, n * sizeof *list);
     g->inputs++;
   } else {
-    memmove(list + back, list + back + 1, n * sizeof *list);
+    memmove(list + at, list + at + 1, n * sizeof *list);
     g->inputs_room++;
   }
 }

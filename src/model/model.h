@@ -300,8 +300,9 @@ struct model {
   uint32_t n_extra_values;     // entries in value_slots
   // Rows looked at so far by what must stay linear; for tests.
   struct {
-    uint64_t kill_rows, io_moved, infos_seen;
+    uint64_t kill_rows, io_moved, inputs_seen, infos_seen;
   } work;
+  uint32_t input_removed; // position in its list of the input that was removed last
 
   uint32_t n_model_opsets;
   uint32_t model_items, model_n_items; // the ModelProto's parts in source order

@@ -343,6 +343,31 @@ static uint64_t inputs_moved(struct pass_bench *t, int n, bool backwards) {
   return t->m.work.io_moved;
 }
 
+// Every second input goes, as those of initializers do that lie between others: the next one is found beside the
+// last.
+static void test_interleaved_inputs_are_found(void **state) {
+  struct pass_bench *t = *state;
+  static uint32_t in[2 * WIDE];
+  char name[32];
+  build_node(&t->b, "Relu", "", "in1", "y");
+  for (int i = 0; i < 2 * WIDE; i++) {
+    snprintf(name, sizeof name, "in%d", i);
+    in[i] = build_input(&t->b, name, DTYPE_FLOAT, "2");
+  }
+  build_output(&t->b, "y", DTYPE_FLOAT, "2");
+  pass_bench_ready(t);
+  for (int i = 0; i < WIDE; i++)
+    edit_remove_graph_input(&t->e, in[2 * i]);
+  const struct model_graph *g = &t->m.graphs[0];
+  assert_int_equal(g->n_inputs, WIDE);
+  for (int i = 0; i < WIDE; i++)
+    assert_int_equal(t->m.graph_io[g->inputs + (uint32_t)i], in[2 * i + 1]);
+  assert_true(t->m.work.inputs_seen < 3 * WIDE);
+  edit_remove_graph_input(&t->e, in[2 * WIDE - 1]);
+  assert_int_equal(g->n_inputs, WIDE - 1);
+  build_check(&t->m);
+}
+
 static void test_removed_inputs_are_linear(void **state) {
   assert_true(inputs_moved(*state, 2 * WIDE, false) < 6 * WIDE);
 }
@@ -432,6 +457,7 @@ int main(void) {
       TEST(test_deaths_are_linear),
       TEST(test_inputs_are_linear),
       TEST(test_removed_inputs_are_linear),
+      TEST(test_interleaved_inputs_are_found),
       TEST(test_removed_inputs_are_linear_backwards),
       TEST(test_outputs_are_linear),
       TEST(test_listings_are_linear),
