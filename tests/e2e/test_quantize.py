@@ -658,11 +658,11 @@ def test_a_pattern_that_matches_nothing_is_told(weir, tmp_path):
     [
         ({"block": "channel"}, "channel"),
         ({"algorithm": "hqq", "symmetric": True}, "hqq"),
-        ({"algorithm": "hqq", "bits": 8}, "8 bits"),
+        ({"algorithm": "hqq", "bits": 8}, "2 and 4 bits only"),
         ({"algorithm": "hqq", "op_types": "Gather"}, "MatMul and Gemm only"),
         ({"algorithm": "rtn", "format": "qdq"}, "default algorithm"),
         ({"accuracy_level": 4, "format": "qdq"}, "accuracy"),
-        ({"accuracy_level": 9}, "accuracy level 9"),
+        ({"accuracy_level": 9}, "accuracy level must be 0 to 4"),
         ({"exclude": "re:a("}, "re:a("),
         ({"tensor": r"w\=bits3"}, "bits3"),
         ({"op_types": "Conv"}, "Conv"),

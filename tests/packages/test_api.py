@@ -28,7 +28,7 @@ from conftest import ROOT, SAMPLE, WAIT
 from installed import package_models
 
 OPERANDS = {"IN": "input", "OUT": "output", "IN...": "inputs", "MODEL": "model", "MODEL|MANIFEST": "model", "EDITS": "edits"}
-OPERANDS |= {"DIR": "folder", "NAME": "name"}
+OPERANDS |= {"DIR": "folder", "NAME": "name", "TARGET": "target"}
 
 
 def is_for_people(option):
