@@ -35,6 +35,7 @@ enum err_reason {
   REASON_OVERFLOW,      // one that would become an infinity,
   REASON_OVERFLOW_HALF, // in float16
   REASON_NOT_FINITE,    // an element to be quantized that is not finite
+  REASON_NOT_SHRUNK,    // the same, where nothing else can become of it
   REASON_NO_SCALE,      // a block without a finite scale
   REASON_NO_MEMORY,     // no memory for an evaluator
   REASON_TOO_MUCH,      // what must lie in its memory at once does not fit

@@ -15,6 +15,7 @@ struct info {
   struct json_out *json;               // NULL: lines
   uint64_t nodes, initializers, bytes; // large enough
   uint64_t all_nodes, all_initializers;
+  uint64_t least; // elements of what is large enough
 };
 
 static void look_at(struct info *in, const struct weight *w) {
@@ -26,7 +27,7 @@ static void look_at(struct info *in, const struct weight *w) {
   dims_product(dims, t->rank, &elements);
   in->bytes += t->bytes;
   *(node ? &in->all_nodes : &in->all_initializers) += 1;
-  if (elements < SHRINK_MIN_ELEMENTS) return;
+  if (elements < in->least) return;
   *(node ? &in->nodes : &in->initializers) += 1;
   struct span name = node ? model_name(m, m->nodes[w->node].name) : model_value_name(m, w->value);
   if (!in->json) {
@@ -50,7 +51,10 @@ int shrink_info(const struct cli_args *args, const char *path, struct err *err) 
   struct sources *sources;
   struct model m;
   struct json_out j = {.indent = 0};
-  struct info in = {.m = &m, .json = cli_flag(args, OPT_JSON) ? &j : NULL};
+  struct info in = {
+      .m = &m, .json = cli_flag(args, OPT_JSON) ? &j : NULL, .least = SHRINK_MIN_ELEMENTS};
+  const enum cli_option least = cli_pass_option(CLI_shrink, "min-elements");
+  if (cli_given(args, least)) in.least = args->value[least].number;
   uint64_t total = 0;
   if (sources_open(&sources, path, &opening, err)) return -1;
   model_init(&m);

@@ -37,26 +37,7 @@ struct casting {
   uint32_t n_of_codes; // scales and offsets of quantized weights among them
 };
 
-static bool name_matches(const struct name_pattern *p, const char *name) {
-  return *name && name_pattern_matches(p, name);
-}
-
-// By its own name, its Constant node's, or that of a node that uses it.
-static bool excluded(const struct casting *c, const struct weight *w) {
-  const struct name_patterns *x = &c->options->exclude;
-  const struct model *m = c->k.m;
-  bool found = false;
-  for (uint32_t i = 0; i < x->n && !found; i++) {
-    const struct name_pattern *p = &x->at[i];
-    found = name_matches(p, model_name_str(m, m->values[w->value].name)) ||
-            (w->node != NO_ID && name_matches(p, model_name_str(m, m->nodes[w->node].name)));
-    for (struct kit_use u = kit_uses(&c->k, w->value); !found && kit_use(&c->k, &u);)
-      found = name_matches(p, model_name_str(m, m->nodes[u.node].name));
-  }
-  return found;
-}
-
-static const char *obstacle(const struct casting *c, const struct weight *w) {
+static const char *obstacle(struct casting *c, const struct weight *w) {
   const struct model *m = c->k.m;
   const struct model_tensor *t = &m->tensors[w->tensor];
   const int64_t opset = kit_opset(&c->k, w->graph);
@@ -69,7 +50,7 @@ static const char *obstacle(const struct casting *c, const struct weight *w) {
   if (opset == 0) return "ai_onnx_not_imported";
   if (opset < (c->options->to == DTYPE_BFLOAT16 ? CAST_BFLOAT16_OPSET : CAST_OPSET))
     return "opset_too_old";
-  return excluded(c, w) ? "excluded" : NULL;
+  return weights_named(&c->k, &c->options->exclude, w) ? "excluded" : NULL;
 }
 
 // ---- scales and offsets ------------------------------------------------------------------------
@@ -152,31 +133,6 @@ static void cast_weight(struct casting *c, const struct weight *w) {
   c->converted = true;
 }
 
-// ---- names that nothing has ---------------------------------------------------------------------
-
-static bool matches_any(const struct model *m, const struct name_pattern *p) {
-  struct weight w;
-  for (uint32_t t = 0; t < m->n_tensors; t++)
-    if (weights_at(m, t, &w) && name_pattern_matches(p, model_name_str(m, m->values[w.value].name)))
-      return true;
-  for (uint32_t i = 0; i < m->n_nodes; i++)
-    if (name_pattern_matches(p, model_name_str(m, m->nodes[i].name))) return true;
-  return false;
-}
-
-static void warn_unmatched(struct pass_env *env, const struct name_pattern *p) {
-  const struct model *m = env->m;
-  struct name_pattern_nearest c = {0};
-  struct weight w;
-  if (!env->warn || matches_any(m, p)) return;
-  for (uint32_t t = 0; t < m->n_tensors; t++)
-    if (weights_at(m, t, &w))
-      name_pattern_consider(&c, p, model_name_str(m, m->values[w.value].name));
-  const char *sentence = arena_printf(env->scratch, "--exclude '%s' matches no weight and no node",
-                                      quote_str(p->text).s);
-  env->warn(env->warn_ctx, sentence, name_pattern_hint(&c, env->scratch));
-}
-
 // ---- options -----------------------------------------------------------------------------------
 
 static int read_exclude(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
@@ -224,8 +180,7 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
   const uint32_t n = m->n_tensors;
   struct weight w;
   (void)result;
-  for (uint32_t i = 0; i < c.options->exclude.n; i++)
-    warn_unmatched(env, &c.options->exclude.at[i]);
+  weights_warn_unmatched(env, &c.options->exclude);
   kit_init(&c.k, env, "cast");
   for (uint32_t t = 0; t < n; t++)
     if (m->tensors[t].dtype == DTYPE_FLOAT && weights_at(m, t, &w)) cast_weight(&c, &w);

@@ -6,6 +6,7 @@
 #include "pass.h"
 
 struct kit;
+struct name_patterns;
 
 // Initializers outside of inputs, and so nodes and tensors that are no inputs, exist from here on.
 enum { WEIGHTS_FREE_IR = 4 };
@@ -58,5 +59,11 @@ void weights_free_initializers(struct edits *e);
 // A site for the report. `recipe` is that of the elements (codes) that take the weight's place, NO_ID
 // if it is left alone. To be called before edits: names may move afterwards.
 void weights_report(struct kit *k, const struct weight *w, const char *reason, uint32_t recipe);
+
+// Does a pattern of --exclude match the weight's name, its Constant node's, or that of a node that uses
+// it?
+bool weights_named(struct kit *k, const struct name_patterns *patterns, const struct weight *w);
+// Warns of every pattern that matches no weight and no node, with the nearest name.
+void weights_warn_unmatched(struct pass_env *env, const struct name_patterns *patterns);
 
 #endif

@@ -10,6 +10,8 @@
 //   opset_too_old     Mul and Add do not broadcast before opset 7, and a Constant of a function holds
 //                     no integers before 9
 //   ai_onnx_not_imported   there is no opset whose operators could turn codes back
+//   excluded          --exclude names it, or a node that uses it
+//   small             it has fewer elements than --min-elements says, which stands for 16384 then
 //   and those of --form dequantize: see shrink_quantize.c
 //
 // Tensors are looked at in the order of their ids, which is that of the file; those that the pass
@@ -20,15 +22,19 @@ static bool is_shrinkable_type(enum dtype t) {
   return t == DTYPE_FLOAT || t == DTYPE_FLOAT16 || t == DTYPE_DOUBLE;
 }
 
-static const char *obstacle(const struct shrinking *s, const struct weight *w) {
+static const char *obstacle(struct shrinking *s, const struct weight *w) {
   const struct model_tensor *t = &s->k.m->tensors[w->tensor];
   uint64_t count;
-  if (!dims_product(model_dims(s->k.m, t), t->rank, &count) || count < SHRINK_MIN_ELEMENTS)
+  if (!dims_product(model_dims(s->k.m, t), t->rank, &count) || count == 0)
     return "fewer_than_16384_elements";
+  const uint64_t least = s->options->min_elements;
+  if (count < (least ? least : SHRINK_MIN_ELEMENTS))
+    return least ? "small" : "fewer_than_16384_elements";
   const char *why = weights_obstacle(s->k.e, w);
   if (why) return why;
-  if (s->options->method == SHRINK_INTEGER_WEIGHTS) return shrink_quantize_obstacle(s, w);
-  return NULL;
+  if (s->options->method == SHRINK_INTEGER_WEIGHTS) why = shrink_quantize_obstacle(s, w);
+  if (why) return why;
+  return weights_named(&s->k, &s->options->exclude, w) ? "excluded" : NULL;
 }
 
 struct span shrink_base_name(const struct shrinking *s, const struct weight *w) {
@@ -74,7 +80,7 @@ static void shrink_weight(struct shrinking *s, const struct weight *w) {
     shrink_exchange(s, w, codes, "_dequantized");
 }
 
-bool shrink_takes(const struct shrinking *s, uint32_t tensor) {
+bool shrink_takes(struct shrinking *s, uint32_t tensor) {
   const struct model *m = s->k.m;
   struct weight w;
   return is_shrinkable_type((enum dtype)m->tensors[tensor].dtype) && weights_at(m, tensor, &w) &&
@@ -111,6 +117,7 @@ int pass_shrink(struct pass_env *env, const struct shrink_options *options, stru
   struct weight w;
   int rc = 0;
   if (shrink_options_check(options, err) || check_axes(env, options, err)) return -1;
+  weights_warn_unmatched(env, &o.exclude);
   kit_init(&s.k, env, "shrink");
   if (o.per_channel && !o.axes) rc = shrink_axes(&s, &o, env->scratch, err);
   if (rc == 0 && options->method == SHRINK_F16_TO_F32)

@@ -12,6 +12,7 @@
 #ifndef WEIR_SHRINK_H
 #define WEIR_SHRINK_H
 
+#include "name_pattern.h"
 #include "pass.h"
 
 enum shrink_method { SHRINK_INTEGER_WEIGHTS, SHRINK_FLOAT_WEIGHTS, SHRINK_F16_TO_F32 };
@@ -30,6 +31,9 @@ struct shrink_options {
   bool per_channel;
   const uint32_t *axes; // NULL: to be found out
   uint32_t n_axes;
+  // Of integer_weights and float_weights: what is smaller, or has such a name, stays.
+  uint64_t min_elements; // 0: SHRINK_MIN_ELEMENTS
+  struct name_patterns exclude;
 };
 
 // ERR_USAGE for options that do not go together: per_channel or dequantize with another method,

@@ -3,7 +3,19 @@
 #include "shrink.h"
 #include "targets.h"
 
-enum { METHOD, LEVELS, PER_CHANNEL, FORM };
+enum { METHOD, LEVELS, PER_CHANNEL, FORM, EXCLUDE, MIN_ELEMENTS };
+
+static int read_exclude(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
+  struct shrink_options *o = with;
+  return name_patterns_compile(&o->exclude, v->list, v->n_list, "--exclude", a, err);
+}
+
+static int read_min_elements(const struct pass_value *v, void *with, struct arena *a,
+                             struct err *err) {
+  (void)a, (void)err;
+  ((struct shrink_options *)with)->min_elements = v->given ? max_u64(v->number, 1) : 0;
+  return 0;
+}
 
 static const struct pass_option options[] = {
     [METHOD] = {"method", PASS_CHOICE, "integer_weights|float_weights|f16_to_f32",
@@ -22,6 +34,14 @@ static const struct pass_option options[] = {
               "operators that convert int8 back to float: Cast, Mul and Add, or DequantizeLinear "
               "(the range then includes 0; float16 needs opset 19)",
               PASS_MEMBER(shrink_options, form)},
+    [EXCLUDE] =
+        {"exclude", PASS_LIST, "PATTERN", NULL,
+         "do not shrink nodes or tensors that match: a glob, or re: and an extended regular "
+         "expression",
+         .read = read_exclude},
+    [MIN_ELEMENTS] = {"min-elements", PASS_NUMBER, "N", NULL,
+                      "do not shrink weights with fewer elements (default: 16384)",
+                      .read = read_min_elements},
     {"target", PASS_CHOICE, targets_joined + 1, NULL, TARGETS_ONLY_REFUSES,
      PASS_MEMBER(shrink_options, target), .listed = "weir targets"},
 };
@@ -30,7 +50,14 @@ static int check(const void *with, const struct pass_value *values, struct err *
   const struct shrink_options *o = with;
   if (values[LEVELS].given && o->method != SHRINK_FLOAT_WEIGHTS)
     return err_set(err, ERR_USAGE, "--levels needs --method float_weights");
+  if (o->method == SHRINK_F16_TO_F32 && (values[EXCLUDE].given || values[MIN_ELEMENTS].given))
+    return err_set(err, ERR_USAGE, "--%s needs --method integer_weights or float_weights",
+                   options[values[EXCLUDE].given ? EXCLUDE : MIN_ELEMENTS].name);
   return shrink_options_check(o, err);
+}
+
+static void done(void *with) {
+  name_patterns_done(&((struct shrink_options *)with)->exclude);
 }
 
 static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
@@ -53,6 +80,7 @@ static const struct pass shrink = {
     PASS_OPTIONS(options, shrink_options),
     .check = check,
     .run = run,
+    .done = done,
 };
 
 const struct pass *const shrink_passes[] = {&shrink, NULL};

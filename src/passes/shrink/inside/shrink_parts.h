@@ -32,7 +32,7 @@ void shrink_exchange(struct shrinking *s, const struct weight *w, uint32_t recip
 struct span shrink_base_name(const struct shrinking *s, const struct weight *w);
 
 // Is this tensor row a weight that the method takes?
-bool shrink_takes(const struct shrinking *s, uint32_t tensor);
+bool shrink_takes(struct shrinking *s, uint32_t tensor);
 
 // shrink_axes.c: finds out the axes for per_channel, by one stage over the weights; they lie in *a.
 int shrink_axes(struct shrinking *s, struct shrink_options *options, struct arena *a,

@@ -230,7 +230,7 @@ static int find_ranges(void *ctx, struct err *err) {
     err_fill(err, ERR_FAIL,
              "a weight of %llu elements has %llu that are NaN or infinite and cannot be quantized",
              (unsigned long long)z->count, (unsigned long long)z->bad);
-    return err_hint(err, "no runtime can use such a model: repair it or export it again");
+    return err_because(err, REASON_NOT_SHRUNK);
   }
   for (uint64_t c = 0; c < z->channels; c++)
     eval_cache_put(z->t->ev->cache, &key, c, (const uint8_t *)&z->ranges[c], NULL);
