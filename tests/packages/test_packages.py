@@ -191,6 +191,11 @@ def debian(tmp_path_factory):
         return run("unshare", "--mount", "bash", "-c", inside, "bash", script)
 
     bash("apt-get update -qq && apt-get install -y -qq --no-install-recommends ca-certificates")
+    # Whom this machine trusts: a registry may be behind a proxy with a certificate of its own.
+    trusted = ["/etc/ssl/certs/ca-certificates.crt", *(os.environ.get(name, "") for name in ("PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"))]
+    for path in filter(os.path.isfile, trusted):
+        (root / path[1:]).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, root / path[1:])
     return root, bash
 
 
