@@ -192,7 +192,7 @@ def words_type(words):
 def option_type(option):
     kind = option["kind"]
     if kind == "flag":
-        return "bool", "False"
+        return ("Optional[bool]", "None") if option["takes_false"] else ("bool", "False")
     if kind == "maybe":
         return f"Union[bool, None, {words_type(option['choices'])}]", "None"
     if kind == "choice":
@@ -279,6 +279,11 @@ class Command:
             lines.append(wrapped(example["why"], "            "))
         return docstring(lines, "    ")
 
+    def given(self, option):
+        """A flag that a target may have set is taken back by the word false."""
+        name = identifier(option["name"])
+        return f'"false" if {name} is False else {name}' if option["takes_false"] else name
+
     def source(self):
         text = ""
         for flag, document in self.switched.items():
@@ -289,7 +294,7 @@ class Command:
         text += f"def {self.name}(\n{self.parameters()}) -> {made[0] if len(made) == 1 else 'Any'}:\n{self.doc()}"
         operands = "".join(f"{each['python']}, " for each in self.operands)
         text += f"    operands: Operands = [{operands.rstrip(', ')}]\n    options: Options = {{\n"
-        text += "".join(f"        {json.dumps(o['name'])}: {identifier(o['name'])},\n" for o in self.options) + "    }\n"
+        text += "".join(f"        {json.dumps(o['name'])}: {self.given(o)},\n" for o in self.options) + "    }\n"
         make = f"{capital(self.document)}._from"
         for flag, document in self.switched.items():
             text += f"    make: Any = {capital(document)}._from if {identifier(flag)} else {make}\n"

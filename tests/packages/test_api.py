@@ -67,7 +67,7 @@ def test_every_option_is_a_keyword(weir, tables):
         for option in command["options"]:
             if not is_for_people(option) and parameter(option) not in operands:
                 default = signature.parameters[parameter(option)].default
-                assert default is (inspect.Parameter.empty if option["required"] else False if option["kind"] == "flag" else None)
+                assert default is (inspect.Parameter.empty if option["required"] else False if option["kind"] == "flag" and not option["takes_false"] else None)
                 if option["name"] != "progress":
                     text = " ".join(getattr(weir, command["name"]).__doc__.split())
                     start = option["help"].split("--")[0].strip()  # flags have other names here
@@ -100,6 +100,7 @@ def test_types_of_keywords(weir, tables):
                 assert str in typing.get_args(found) and typing.get_args(path)[0] in typing.get_args(found)
             else:
                 wanted = kinds["size"] if option["metavar"] == "SIZE" else kinds[option["kind"]]
+                wanted = [*wanted, None] if option["takes_false"] else wanted
                 assert found == (typing.Union[tuple(wanted)] if len(wanted) > 1 else wanted[0]), option["name"]
 
 
@@ -151,6 +152,12 @@ CALLS = {
     "clean": [(["FOLDER"], {"yes": True})],
     "audit": [(["WRITTEN"], {})],
 }
+
+
+def test_a_flag_that_a_target_set_is_taken_back(weir, tmp_path):
+    """None leaves it to the target, False does not."""
+    made = [weir.quantize(SAMPLE, tmp_path / f"{n}.onnx", target="webgpu", symmetric=given) for n, given in enumerate((None, False, True))]
+    assert [report.passes[0].raw["options"].get("symmetric") for report in made] == [True, False, True]
 
 
 def test_every_command_has_a_call(tables):

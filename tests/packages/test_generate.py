@@ -13,7 +13,7 @@ from conftest import ROOT
 
 def option(name, kind, **more):
     base = {"name": name, "letter": None, "kind": kind, "metavar": None, "default": None, "repeated": kind == "list"}
-    return {**base, "required": False, "group": "Options", "help": f"the option '{name}'; see --other", "excludes": [], **more}
+    return {**base, "required": False, "takes_false": False, "group": "Options", "help": f"the option '{name}'; see --other", "excludes": [], **more}
 
 
 OPTIONS = [

@@ -489,6 +489,8 @@ static void test_environment(void **state) {
   unsetenv("WEIR_MEMORY");
   setenv("WEIR_IO", "fast", 1);
   refuse("convert in.onnx out.onnx", "invalid value 'fast' for WEIR_IO: use auto|uring|sync", "");
+  setenv("WEIR_IO", "null", 1);
+  refuse("convert in.onnx out.onnx", "invalid value 'null' for WEIR_IO", "");
   unsetenv("WEIR_IO");
   accept(&args, "convert in.onnx out.onnx");
   assert_int_equal(cli_count(&args, OPT_JOBS), 0);

@@ -255,7 +255,8 @@ static int set_value(const struct taking *t, const char *text, struct err *err) 
     return 0;
   case CLI_CHOICE:
   case CLI_MAYBE:
-    while ((word = cli_choice(&t->row, k, true)).n > 0 &&
+    // Hidden words are for who types them: --io null writes no model.
+    while ((word = cli_choice(&t->row, k, !v->inherited)).n > 0 &&
            !pass_values_means(t->row.also, span_str(text), word))
       k++;
     if (word.n > 0) {
@@ -367,7 +368,8 @@ static int unknown_option(const struct cli_args *args, const char *name, struct 
   for (uint32_t k = 0, o; (o = cli_option_at(args->command, k)) != CLI_NONE; k++) {
     const struct cli_option_row row = cli_row(args->command, o);
     if (row.kind == CLI_FLAG && guess_is_opposite(name, row.name))
-      return err_hint(err, "it is off by default: leave out --%s", row.name);
+      return err_hint(err, "it is off by default: leave out --%s%s", row.name,
+                      o < CLI_OPTIONS ? "" : " (or take back what a target set, with =false)");
     guess_try(&g, row.name);
   }
   guess_try(&g, "help");

@@ -61,6 +61,7 @@ static void put_option(struct json_out *j, enum cli_command c, enum cli_option o
   if (row.kind == CLI_CHOICE || row.kind == CLI_MAYBE) put_choices(j, &row);
   json_put_bool(j, "repeated", row.kind == CLI_LIST);
   json_put_bool(j, "required", row.required);
+  json_put_bool(j, "takes_false", row.kind == CLI_FLAG && o >= CLI_OPTIONS);
   json_put_text(j, "group", help_group_titles[row.group]);
   json_put_text(j, "help", row.help);
   json_put_array(j, "excludes");

@@ -157,7 +157,8 @@ def _run(words: List[str], said: _Said) -> Tuple[int, bytes]:
             _end(child, errors)
             raise
         finally:
-            reader.join()
+            if reader.ident is not None:  # it was started
+                reader.join()
     return child.returncode, b"".join(document)
 
 
@@ -181,11 +182,12 @@ def _blamed(command: str, found: Mapping[str, Any]) -> Optional[str]:
 def _failure(command: str, code: int, documents: Sequence[Dict[str, Any]], made: Sequence[Record], said: _Said) -> WeirError:
     tail = "\n".join(said.other[-10:])
     if code < 0:
-        number = signal.Signals(-code)
-        if number in crashes:
-            return InternalError(f"weir {command} crashed ({number.name})" + (f":\n{tail}" if tail else ""), None, 70)
+        real_time = -code not in list(signal.Signals)
+        name = f"signal {-code}" if real_time else signal.Signals(-code).name
+        if -code in crashes:
+            return InternalError(f"weir {command} crashed ({name})" + (f":\n{tail}" if tail else ""), None, 70)
         hint = "the same call continues what was begun"
-        return KilledError(f"weir {command} was ended by {number.name}", hint, 128 - code, made)
+        return KilledError(f"weir {command} was ended by {name}", hint, 128 - code, made)
     kind = by_code.get(code, WeirError)
     for found in documents:
         error = found.get("error")
