@@ -2,7 +2,7 @@
 
 WEIR_WHEEL names the wheel, WEIR the program of the ordinary build, which the results are compared with, WEIR_FAULT_PROGRAM
 the one with fault injection; `tools/test packages` sets all. WEIR_WHEEL_TOOLS: an environment with what
-tests/requirements-wheel.txt lists; tests that need it are skipped without. With --all the wheel for AArch64 is tested too.
+tests/requirements-wheel.txt lists; tests that need it are skipped without. With WEIR_TEST_ALL=1 (tools/test --all) what takes minutes is tested too.
 """
 
 import importlib
@@ -22,15 +22,12 @@ sys.path.insert(0, str(TESTS / "support"))
 import make_encoder  # noqa: E402
 
 SAMPLE = TESTS / "data" / "parakeet-dynamo" / "encoder-model.onnx"
+ALL = os.environ.get("WEIR_TEST_ALL") == "1"
 WAIT = 60  # seconds until a test gives up on something that should have come
 
 # Who runs the tests in the background of a script has SIGINT ignored, which children inherit.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def pytest_addoption(parser):
-    parser.addoption("--all", action="store_true", default=os.environ.get("WEIR_TEST_ALL") == "1", help="build the wheel for AArch64 too, and run its program under qemu-user")
 
 
 def named(variable):

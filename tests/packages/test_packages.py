@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from conftest import ALL, ROOT
+
 MODEL = ROOT / "tests/data/tied/model.onnx"
-ALL = os.environ.get("WEIR_TEST_ALL") == "1"
 LINKED = ["cJSON", "liburing", "libyaml", "musl", "openssl", "protobuf-c"]
 only_all = pytest.mark.skipif(not ALL, reason="takes minutes: tools/test --all")
 

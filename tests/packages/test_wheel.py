@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ROOT, SAMPLE
+from conftest import ALL, ROOT, SAMPLE
 
 ARCH = platform.machine()
 INFO = re.compile(r"onnx_weir-[^/]+\.dist-info/")
@@ -197,10 +197,10 @@ except FileNotFoundError as error:
     assert python("-c", lines).startswith("the program 'weir' is in none of /")
 
 
-def test_aarch64(request, archive, ordinary, tmp_path):
+def test_aarch64(archive, ordinary, tmp_path):
     """The same package around another program, which gives the same bytes."""
-    if not request.config.getoption("--all"):
-        pytest.skip("only with --all")
+    if not ALL:
+        pytest.skip("takes minutes: tools/test --all")
     words = [ROOT / "packaging" / "wheel", "aarch64", tmp_path]
     built = Path(subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout.strip())
     assert built.name.endswith("-py3-none-manylinux2014_aarch64.musllinux_1_1_aarch64.whl")
