@@ -1,0 +1,378 @@
+// The walk: nodes in order, bodies where they are met, with a stack of our own.
+//
+//   frame      a graph that is being inferred: where in its list of nodes it is, whose body it is
+//   pending    nodes of the frame on top that wait for one that stands behind them in the list
+//
+// A node with bodies (and a call of a function) is a rule that is asked again after each body: which graph
+// comes next, until it needs none. Nothing is kept between: what a rule must know lies in the rows.
+#include "infer_table.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+const char *infer_why_code(enum infer_why why) {
+  static const char *const codes[] = {
+#define INFER_WHY(id, code, words) code,
+#include "infer_why.def"
+#undef INFER_WHY
+  };
+  return codes[why];
+}
+
+const char *infer_why_words(enum infer_why why) {
+  static const char *const all[] = {
+#define INFER_WHY(id, code, words) words,
+#include "infer_why.def"
+#undef INFER_WHY
+  };
+  return all[why];
+}
+
+struct infer *infer_new(const struct model *m, const struct infer_options *o) {
+  struct arena kept = {0};
+  struct infer *in = arena_zalloc(&kept, sizeof *in);
+  *in = (struct infer){.m = m, .d = dims_new(), .kept = kept, .n_functions = UINT32_MAX};
+  in->o = o ? *o : (struct infer_options){INFER_REFINE, 1, INT64_MAX, false};
+  return in;
+}
+
+void infer_free(struct infer *in) {
+  if (!in) return;
+  infer_calls_done(in);
+  model_calls_done(&in->callees);
+  TABLE_FREE(in, rows);
+  TABLE_FREE(in, shapes);
+  TABLE_FREE(in, shape_slots);
+  TABLE_FREE(in, lists);
+  TABLE_FREE(in, visited);
+  TABLE_FREE(in, frames);
+  TABLE_FREE(in, pending);
+  TABLE_FREE(in, calls);
+  TABLE_FREE(in, joined);
+  TABLE_FREE(in, rule_slots);
+  TABLE_FREE(in, by_name);
+  TABLE_FREE(in, name_of);
+  arena_free(&in->scratch);
+  dims_free(in->d);
+  struct arena kept = in->kept; // it holds *in too
+  arena_free(&kept);
+}
+
+// ---- rules -------------------------------------------------------------------------------------
+
+static int by_op(const void *a, const void *b) {
+  const struct infer_row_of_rules *x = a, *y = b;
+  const int domain = strcmp(x->domain, y->domain);
+  return domain ? domain : strcmp(x->op_type, y->op_type);
+}
+
+static const struct infer_row_of_rules *find_rule(const struct infer *in,
+                                                  const struct model_node *n) {
+  uint32_t rows;
+  const char *domain = model_name_str(in->m, n->domain);
+  if (strcmp(domain, "ai.onnx") == 0) domain = "";
+  const struct infer_row_of_rules key = {.domain = domain,
+                                         .op_type = model_name_str(in->m, n->op_type)};
+  const struct infer_row_of_rules *all = infer_rules(&rows);
+  return bsearch(&key, all, rows, sizeof *all, by_op);
+}
+
+// The rule of a node, found once for every operator of the model.
+static const struct infer_row_of_rules *rule_of(struct infer *in, const struct model_node *n) {
+  enum { SLOTS = 1024 };
+  const uint64_t key = ((uint64_t)n->op_type << 32 | n->domain) + 1;
+  if (in->n_rule_slots == 0) TABLE_ADD(in, rule_slots, SLOTS);
+  struct infer_rule_slot *slot =
+      &in->rule_slots[(key * 0x9e3779b97f4a7c15u >> 32) & (SLOTS - 1)];
+  if (slot->key != key) *slot = (struct infer_rule_slot){key, find_rule(in, n)};
+  return slot->rule;
+}
+
+// ---- nodes -------------------------------------------------------------------------------------
+
+static void push(struct infer *in, uint32_t graph, uint32_t node, uint32_t step, uint32_t call,
+                 uint32_t state) {
+  const dim_id around = in->n_frames ? in->frames[in->n_frames - 1].symbols : 0;
+  const bool body = graph != NO_ID && in->m->graphs[graph].kind == GRAPH_SUB;
+  *TABLE_PUSH(in, frames) =
+      (struct infer_frame){.graph = graph,
+                           .next = graph == NO_ID ? NO_ID : in->m->graphs[graph].first_node,
+                           .pending = in->n_pending,
+                           .node = node,
+                           .step = step,
+                           .call = call,
+                           .round = ++in->round,
+                           .state = state,
+                           .symbols = body ? dims_count(in->d) : around};
+}
+
+static void outputs_begin(struct infer *in, const struct model_node *n) {
+  for (uint32_t i = 0; i < n->n_out; i++) {
+    const uint32_t value = model_output(in->m, n, i);
+    if (value != NO_ID) infer_row_at(in, value)->flags &= (uint8_t)~ROW_SEEN;
+  }
+}
+
+// What the rule did not speak of is as it is declared, or not known.
+static void outputs_end(struct infer *in, const struct infer_site *s) {
+  const struct model_node *n = &in->m->nodes[s->node];
+  const bool invalid = s->why == INFER_WHY_INVALID;
+  for (uint32_t i = 0; i < n->n_out; i++) {
+    const uint32_t value = model_output(in->m, n, i);
+    if (value == NO_ID) continue;
+    if (!invalid && infer_row_at(in, value)->flags & ROW_SEEN) continue;
+    infer_settle(in, value, &(struct infer_type){.dtype = DTYPE_UNDEFINED}, s->why);
+  }
+}
+
+static void without_rule(struct infer_site *s) {
+  struct infer_type x;
+  s->why = INFER_WHY_OPERATOR;
+  if (!s->in->o.guess_rank || !infer_in(s, 0, &x)) return;
+  if (x.ranked) infer_out_dims(s, 0, x.dtype, infer_dim_room(s, x.rank), x.rank);
+}
+
+// The bodies of an operator without a rule: each once, with inputs that are not known.
+static uint32_t unknown_bodies(struct infer_site *s, uint32_t step) {
+  const struct model_node *n = &s->m->nodes[s->node];
+  s->why = INFER_WHY_OPERATOR;
+  for (uint32_t i = 0, at = 0; i < n->n_attrs; i++) {
+    const struct model_attr *a = &s->m->attrs[n->attrs + i];
+    if (a->flags & ATTR_DEAD || (a->type != ATTR_GRAPH && a->type != ATTR_GRAPHS)) continue;
+    for (uint32_t g = 0; g < a->count; g++)
+      if (at++ == step) return a->first + g;
+  }
+  return NO_ID;
+}
+
+static bool has_bodies(const struct infer *in, const struct model_node *n) {
+  for (uint32_t i = 0; i < n->n_attrs; i++) {
+    const struct model_attr *a = &in->m->attrs[n->attrs + i];
+    if (!(a->flags & ATTR_DEAD) && (a->type == ATTR_GRAPH || a->type == ATTR_GRAPHS)) return true;
+  }
+  return false;
+}
+
+static uint32_t callee(struct infer *in, uint32_t node) {
+  if (in->m->n_functions == 0) return NO_ID;
+  if (in->n_functions != in->m->n_functions) {
+    model_calls_done(&in->callees);
+    model_calls_init(&in->callees, in->m);
+    in->n_functions = in->m->n_functions;
+  }
+  return model_calls_callee(&in->callees, node);
+}
+
+// A step of a node; its next body, or NO_ID when it is done.
+static uint32_t step(struct infer *in, uint32_t node, uint32_t at, uint32_t *state) {
+  const struct model_node *n = &in->m->nodes[node];
+  struct infer_site s = infer_site_of(in, node);
+  uint32_t body = NO_ID;
+  s.state = *state;
+  in->visits++;
+  if (in->n_calls) in->call_visits++;
+  outputs_begin(in, n);
+  const uint32_t function = callee(in, node);
+  const struct infer_row_of_rules *rule = function == NO_ID ? rule_of(in, n) : NULL;
+  if (rule) s.with = rule->with;
+  if (function != NO_ID)
+    body = infer_call_step(&s, function, at);
+  else if (rule && rule->steps)
+    body = rule->steps(&s, at);
+  else if (rule)
+    rule->rule(&s);
+  else if (has_bodies(in, n))
+    body = unknown_bodies(&s, at);
+  else
+    without_rule(&s);
+  if (body == NO_ID) outputs_end(in, &s);
+  *state = s.state;
+  arena_reset(&in->scratch);
+  return body;
+}
+
+static void visit(struct infer *in, uint32_t node, uint32_t at, uint32_t state) {
+  const struct infer_frame *f = &in->frames[in->n_frames - 1];
+  const uint32_t calls = in->n_calls, around = f->call;
+  const uint32_t body = step(in, node, at, &state);
+  if (body == NO_ID) return;
+  push(in, body, node, at + 1, in->n_calls > calls ? in->n_calls : around, state);
+}
+
+// Nodes that stand behind one that needs them come first.
+static bool wait_for_makers(struct infer *in, uint32_t node) {
+  const struct infer_frame *f = &in->frames[in->n_frames - 1];
+  const struct model_node *n = &in->m->nodes[node];
+  bool waits = false;
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    const uint32_t value = model_input(in->m, n, i);
+    if (value == NO_ID || in->m->values[value].kind != VALUE_NODE_OUTPUT) continue;
+    const uint32_t maker = in->m->values[value].def;
+    if (in->visited[maker] == f->round || in->m->nodes[maker].graph != n->graph) continue;
+    if (in->only_new && infer_row_at(in, value)->flags & (ROW_SEEN | ROW_SET)) continue;
+    *TABLE_PUSH(in, pending) = maker;
+    waits = true;
+  }
+  return waits;
+}
+
+static bool next_node(struct infer *in, uint32_t *node, bool *waiting) {
+  struct infer_frame *f = &in->frames[in->n_frames - 1];
+  *waiting = in->n_pending > f->pending;
+  *node = *waiting ? in->pending[in->n_pending - 1] : f->next;
+  if (*node == NO_ID) return false;
+  if (!*waiting) f->next = in->m->nodes[*node].next;
+  return true;
+}
+
+static void run(struct infer *in) {
+  if (in->n_visited < in->m->n_nodes)
+    TABLE_ADD(in, visited, in->m->n_nodes - in->n_visited);
+  while (in->n_frames) {
+    uint32_t node;
+    bool waiting;
+    if (!next_node(in, &node, &waiting)) {
+      const struct infer_frame done = in->frames[--in->n_frames];
+      if (done.node != NO_ID) visit(in, done.node, done.step, done.state);
+      continue;
+    }
+    const uint32_t round = in->frames[in->n_frames - 1].round;
+    if (in->visited[node] == round) {
+      if (waiting) in->n_pending--;
+      continue;
+    }
+    const uint32_t before = in->n_pending;
+    if (wait_for_makers(in, node)) {
+      // It comes again when they are done: from the list it has been taken.
+      if (waiting) continue;
+      TABLE_ADD(in, pending, 1);
+      memmove(in->pending + before + 1, in->pending + before,
+              (in->n_pending - 1 - before) * sizeof *in->pending);
+      in->pending[before] = node;
+      continue;
+    }
+    if (waiting) in->n_pending--;
+    in->visited[node] = round;
+    visit(in, node, 0, 0);
+  }
+  infer_calls_join(in);
+}
+
+// ---- the model ---------------------------------------------------------------------------------
+
+// Symbols of the inputs come first: they have the bound of an input's dims, and are told by their ids.
+static void name_inputs(struct infer *in) {
+  const struct model_graph *g = &in->m->graphs[in->m->main_graph];
+  for (uint32_t i = 0; i < g->n_inputs; i++) {
+    struct model_type t;
+    model_types_get(NULL, in->m, in->m->graph_io[g->inputs + i], &t);
+    for (uint32_t d = 0; t.ranked && d < t.rank; d++) {
+      const struct model_dim dim = model_type_dim(in->m, &t, d);
+      if (dim.value >= 0 || dim.param == NO_ID) continue;
+      const struct span name = model_name(in->m, dim.param);
+      dims_parse(in->d, name, in->o.least_dim);
+    }
+  }
+  in->input_dims = dims_count(in->d);
+}
+
+bool infer_set_input(struct infer *in, uint32_t value, const dim_id *dims, uint32_t rank) {
+  struct model_type t;
+  model_types_get(NULL, in->m, value, &t);
+  if (t.ranked && t.rank != rank) return false;
+  struct infer_row *row = infer_row_at(in, value);
+  for (uint32_t i = 0; t.ranked && i < rank; i++) {
+    const dim_id said = infer_declared_dim(in, model_type_dim(in->m, &t, i));
+    if (said != NO_ID && !dims_unite(in->d, said, dims[i])) return false;
+  }
+  const uint32_t shape = infer_shape_of(in, dims, rank);
+  *row = (struct infer_row){.shape = shape, .dtype = (uint8_t)t.dtype, .flags = ROW_SET | ROW_SEEN};
+  return true;
+}
+
+void infer_all(struct infer *in, const struct infer_told *told) {
+  if (in->m->main_graph == NO_ID) return;
+  if (in->input_dims == 0) name_inputs(in);
+  in->told = told;
+  in->only_new = false;
+  for (uint32_t i = 0; i < in->n_rows; i++)
+    if (!(in->rows[i].flags & ROW_SET)) in->rows[i] = (struct infer_row){.shape = 0};
+  push(in, in->m->main_graph, NO_ID, 0, 0, 0);
+  run(in);
+  in->first_new = in->m->n_nodes;
+  in->told = NULL;
+}
+
+void infer_more(struct infer *in) {
+  if (in->m->main_graph == NO_ID) return;
+  if (in->input_dims == 0) name_inputs(in);
+  in->only_new = true;
+  push(in, NO_ID, NO_ID, 0, 0, 0);
+  for (uint32_t node = in->m->n_nodes; node-- > in->first_new;) {
+    const struct model_node *n = &in->m->nodes[node];
+    if (!(n->flags & NODE_DEAD)) *TABLE_PUSH(in, pending) = node;
+  }
+  in->first_new = in->m->n_nodes;
+  run(in);
+}
+
+// ---- questions ---------------------------------------------------------------------------------
+
+bool infer_type_of(struct infer *in, uint32_t value, struct infer_type *out) {
+  struct infer_site s = {.in = in, .m = in->m, .d = in->d, .a = &in->scratch};
+  return infer_value(&s, value, out);
+}
+
+bool infer_numbers(struct infer *in, uint32_t value, const struct infer_number **list,
+                   uint32_t *n) {
+  struct infer_site s = {.in = in, .m = in->m, .d = in->d, .a = &in->scratch};
+  return infer_value_list(&s, value, list, n);
+}
+
+enum infer_why infer_why(const struct infer *in, uint32_t value) {
+  if (value == NO_ID || value >= in->n_rows || !(in->rows[value].flags & ROW_SEEN))
+    return INFER_WHY_NOT_SEEN;
+  return (enum infer_why)in->rows[value].why;
+}
+
+void infer_note(struct infer *in, uint32_t value, const struct infer_type *type) {
+  struct infer_type t = *type, was;
+  dim_id dims[INFER_RANK_MAX];
+  const bool known = infer_type_of(in, value, &was);
+  struct infer_row *row = infer_row_at(in, value);
+  if (known && t.dtype == DTYPE_UNDEFINED) t.dtype = was.dtype;
+  if (t.ranked && t.rank > INFER_RANK_MAX) t.ranked = false;
+  if (!t.ranked && was.ranked) {
+    t.ranked = true;
+    t.rank = was.rank;
+    t.dims = was.dims;
+  }
+  for (uint32_t i = 0; t.ranked && i < t.rank; i++) {
+    dims[i] = t.dims ? t.dims[i] : NO_ID;
+    if (dims[i] == NO_ID && was.ranked && was.rank == t.rank) dims[i] = was.dims[i];
+    if (dims[i] == NO_ID) dims[i] = dims_fresh(in->d, 0);
+  }
+  row->shape = t.ranked ? infer_shape_of(in, dims, t.rank) : 0;
+  row->dtype = (uint8_t)t.dtype;
+  row->kind = (uint8_t)t.kind;
+  row->flags = ROW_SEEN | ROW_SET;
+  row->why = INFER_WHY_KNOWN;
+}
+
+void infer_forget(struct infer *in, uint32_t value) {
+  if (value < in->n_rows) in->rows[value] = (struct infer_row){.shape = 0};
+}
+
+struct dims *infer_dims(struct infer *in) {
+  return in->d;
+}
+
+uint64_t infer_visits(const struct infer *in) {
+  return in->visits;
+}
+
+uint64_t infer_bytes(const struct infer *in) {
+  return in->rows_cap * sizeof *in->rows + in->shapes_cap * sizeof *in->shapes +
+         in->visited_cap * sizeof *in->visited + in->lists_cap * sizeof *in->lists +
+         in->elements * sizeof(struct infer_number);
+}

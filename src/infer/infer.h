@@ -1,0 +1,105 @@
+// What is known of every value of a model before it runs: its type, its dims as expressions of the
+// inputs' symbols, and of small ones the elements.
+//
+//   x float[1,128,t] ── Conv s=2 ──▶ float[1,256,(t + 1)//2] ── Shape ── Gather(2) ──▶ int64[] {(t + 1)//2}
+//
+// Every operator has a rule (infer_rules.def). Nothing is guessed: what a rule gives holds in every
+// run of the model that ends without an error, for all inputs that fit the declarations of the
+// graph's inputs. Where it cannot say more, a dim is a symbol of its own, or the value's rank is not
+// known; then there is a reason.
+//
+// Facts lie in a side table by value id, which no file and no log ever sees. Passes note in it what
+// they make (infer_note), and nodes that came since are inferred by infer_more. Rows are never
+// wrong about a value that lives: ids are never given again, and what a pass makes of a value means
+// the same.
+//
+// Linear in nodes; bodies and functions are entered with a stack of our own. Bodies of Loop and Scan are
+// walked twice at most, a function once for every kind of call of it.
+#ifndef WEIR_INFER_H
+#define WEIR_INFER_H
+
+#include "dims.h"
+#include "model_types.h"
+
+// What becomes of the shapes that the model declares for what nodes make. REFINE: both count; where
+// they contradict each other, inference. KEEP: declarations win. OVERRIDE: they are not looked at.
+// Declarations of inputs always hold.
+enum infer_declared { INFER_REFINE, INFER_KEEP, INFER_OVERRIDE };
+
+struct infer_options {
+  enum infer_declared declared;
+  int64_t least_dim; // no dim of an input is less, where it is not a number: 1, or 0
+  int64_t to_end;    // a Slice that ends here or behind ends where its axis does; INT64_MAX: none
+  bool guess_rank;   // what an operator without a rule makes has the type of its first input, and its rank
+};
+
+enum infer_kind { INFER_TENSOR, INFER_SEQUENCE, INFER_OPTIONAL, INFER_OTHER };
+
+// A type. Of sequences and optionals: of what they hold.
+struct infer_type {
+  enum infer_kind kind;
+  enum dtype dtype; // UNDEFINED: not known
+  bool ranked;
+  uint32_t rank;
+  const dim_id *dims;
+};
+
+// An element of a small value: a number as an expression over a whole divisor, so that shapes may be
+// computed in floats. Booleans are 0 and 1. num NO_ID: not known.
+struct infer_number {
+  dim_id num;
+  int64_t den; // > 0
+};
+
+// Why not all is known of a value.
+enum infer_why {
+#define INFER_WHY(id, code, words) INFER_WHY_##id,
+#include "infer_why.def"
+#undef INFER_WHY
+  INFER_WHYS,
+};
+const char *infer_why_code(enum infer_why why);
+const char *infer_why_words(enum infer_why why);
+
+struct infer;
+
+// The model is kept; `o` NULL: {INFER_REFINE, 1, INT64_MAX, false}. Nothing is inferred yet.
+struct infer *infer_new(const struct model *m, const struct infer_options *o);
+void infer_free(struct infer *in);
+
+// Sets the dims of an input of the main graph, before infer_all: for --set-shape. False: the declared ones
+// contradict them.
+bool infer_set_input(struct infer *in, uint32_t value, const dim_id *dims, uint32_t rank);
+
+// Infers the whole model. A contradiction between declarations and inference is told to `said`, which
+// may be NULL, as is a node whose inputs its operator cannot take.
+struct infer_told {
+  void (*say)(void *ctx, uint32_t node, uint32_t value, const char *sentence);
+  void *ctx;
+};
+void infer_all(struct infer *in, const struct infer_told *told);
+// The nodes that came since, or whose values have no row; their order does not matter.
+void infer_more(struct infer *in);
+
+// What is known of a value; false if nothing is. The dims belong to the table and stay where they are.
+bool infer_type_of(struct infer *in, uint32_t value, struct infer_type *out);
+// The elements of a small one in row-major order, n of them, some of them perhaps unknown. False:
+// there is no such list. Until the next call that infers.
+bool infer_numbers(struct infer *in, uint32_t value, const struct infer_number **list, uint32_t *n);
+enum infer_why infer_why(const struct infer *in, uint32_t value);
+
+// Notes what a pass knows of a value; what it leaves open and was known stays.
+void infer_note(struct infer *in, uint32_t value, const struct infer_type *type);
+void infer_forget(struct infer *in, uint32_t value);
+
+struct dims *infer_dims(struct infer *in);
+// A dim as the model would write it: a number, or the name of its expression's text.
+struct model_dim infer_model_dim(struct infer *in, struct model *m, dim_id d);
+// And back: what a declared dim means. NO_ID: an anonymous one.
+dim_id infer_declared_dim(struct infer *in, struct model_dim d);
+
+// Nodes visited so far, and bytes held by the table: for tests of what must stay linear.
+uint64_t infer_visits(const struct infer *in);
+uint64_t infer_bytes(const struct infer *in);
+
+#endif

@@ -1,0 +1,405 @@
+// The side table: rows by value, shapes and lists once each, and how what a rule says meets what the
+// model declares.
+//
+//   rows     by value id   shape + 1, list + 1, dtype, kind, why not more
+//   shapes   dims as ids of expressions; equal ones are one row, so that a value costs a few bytes
+//   lists    elements of small values; as long as ELEMENTS lasts, then only of very small ones
+//
+// Of declarations those of an input hold: the caller promises them. Others were written by an
+// exporter, which may be wrong or old; inference wins where both are sure. A symbol that only such a
+// declaration names is the exporter's word for something that it did not know: what inference found
+// takes its place wherever the name comes again.
+#include "infer_rules.h"
+#include "infer_table.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { ELEMENTS = 4 << 20, FEW_ELEMENTS = 8 };
+
+// ---- rows --------------------------------------------------------------------------------------
+
+struct infer_row *infer_row_at(struct infer *in, uint32_t value) {
+  if (value >= in->n_rows)
+    TABLE_ADD(in, rows, (value < in->m->n_values ? in->m->n_values : value + 1) - in->n_rows);
+  return &in->rows[value];
+}
+
+static void grow_shape_slots(struct infer *in) {
+  const uint32_t n = in->n_shape_slots ? in->n_shape_slots * 2 : 256;
+  TABLE_FREE(in, shape_slots);
+  TABLE_ADD(in, shape_slots, n);
+  for (uint32_t i = 0; i < in->n_shapes; i++) {
+    uint32_t at = in->shapes[i].hash & (n - 1);
+    while (in->shape_slots[at])
+      at = (at + 1) & (n - 1);
+    in->shape_slots[at] = i + 1;
+  }
+}
+
+uint32_t infer_shape_of(struct infer *in, const dim_id *dims, uint32_t rank) {
+  if (in->n_shapes >= in->n_shape_slots / 2) grow_shape_slots(in);
+  const size_t bytes = rank * sizeof *dims;
+  const uint32_t hash = (uint32_t)span_hash(span_of(dims, bytes)) + rank;
+  uint32_t at = hash & (in->n_shape_slots - 1);
+  for (; in->shape_slots[at]; at = (at + 1) & (in->n_shape_slots - 1)) {
+    const struct infer_shape *s = &in->shapes[in->shape_slots[at] - 1];
+    if (s->hash == hash && s->rank == rank && (rank == 0 || memcmp(s->dims, dims, bytes) == 0))
+      return in->shape_slots[at];
+  }
+  dim_id *kept = arena_alloc(&in->kept, bytes + 1);
+  if (rank) memcpy(kept, dims, bytes);
+  *TABLE_PUSH(in, shapes) = (struct infer_shape){kept, rank, hash};
+  return in->shape_slots[at] = in->n_shapes;
+}
+
+void infer_row_type(const struct infer *in, const struct infer_row *row, struct infer_type *out) {
+  *out = (struct infer_type){.kind = (enum infer_kind)row->kind, .dtype = (enum dtype)row->dtype};
+  if (row->shape == 0) return;
+  const struct infer_shape *s = &in->shapes[row->shape - 1];
+  out->ranked = true;
+  out->rank = s->rank;
+  out->dims = s->dims;
+}
+
+uint32_t infer_list_keep(struct infer *in, const struct infer_number *list, uint32_t n) {
+  if (n > INFER_LIST || (in->elements + n > ELEMENTS && n > FEW_ELEMENTS)) return 0;
+  struct infer_number *kept = arena_alloc(&in->kept, n * sizeof *kept + 1);
+  if (n) memcpy(kept, list, n * sizeof *kept);
+  in->elements += n;
+  *TABLE_PUSH(in, lists) = (struct infer_elements){kept, n};
+  return in->n_lists;
+}
+
+// ---- dims of declarations ----------------------------------------------------------------------
+
+dim_id infer_declared_dim(struct infer *in, struct model_dim d) {
+  if (d.value >= 0) return dims_number(in->d, d.value);
+  if (d.param == NO_ID || d.param == in->m->empty) return NO_ID;
+  if (d.param >= in->n_by_name) TABLE_ADD(in, by_name, d.param + 1 - in->n_by_name);
+  dim_id *known = &in->by_name[d.param];
+  if (*known == 0) {
+    // Symbols of inputs came first, and have their own bound.
+    const dim_id made = dims_parse(in->d, model_name(in->m, d.param), 0);
+    *known = made == NO_ID ? 0 : made + 1;
+    if (made == NO_ID) return NO_ID;
+  }
+  return *known - 1;
+}
+
+struct model_dim infer_model_dim(struct infer *in, struct model *m, dim_id d) {
+  int64_t n;
+  if (d == NO_ID) return (struct model_dim){-1, NO_ID};
+  if (dims_is_number(in->d, d, &n) && n >= 0) return (struct model_dim){n, m->empty};
+  if (d >= in->n_name_of) TABLE_ADD(in, name_of, d + 1 - in->n_name_of);
+  if (in->name_of[d] == 0) {
+    struct arena a = {0};
+    in->name_of[d] = model_intern(m, dims_text(in->d, d, &a)) + 1;
+    arena_free(&a);
+  }
+  return (struct model_dim){-1, in->name_of[d] - 1};
+}
+
+// What the model declares of a value, as a type of ours; its dims in the scratch.
+static bool declared(struct infer *in, uint32_t value, struct infer_type *out) {
+  struct model_type t;
+  *out = (struct infer_type){.dtype = DTYPE_UNDEFINED};
+  if (!model_types_get(NULL, in->m, value, &t)) return false;
+  out->dtype = t.dtype;
+  if (!t.ranked || t.rank > INFER_RANK_MAX) return true;
+  dim_id *dims = arena_alloc(&in->scratch, t.rank * sizeof *dims + 1);
+  for (uint32_t i = 0; i < t.rank; i++)
+    dims[i] = infer_declared_dim(in, model_type_dim(in->m, &t, i));
+  out->ranked = true;
+  out->rank = t.rank;
+  out->dims = dims;
+  return true;
+}
+
+// ---- settling ----------------------------------------------------------------------------------
+
+void infer_say(struct infer *in, uint32_t node, uint32_t value, const char *fmt, ...) {
+  char sentence[512];
+  va_list args;
+  if (!in->told || !in->told->say) return;
+  va_start(args, fmt);
+  vsnprintf(sentence, sizeof sentence, fmt, args);
+  va_end(args);
+  in->told->say(in->told->ctx, node, value, sentence);
+}
+
+bool infer_unite(struct infer *in, dim_id a, dim_id b) {
+  const dim_id first = in->n_frames ? in->frames[in->n_frames - 1].symbols : 0;
+  if (dims_equal(in->d, a, b) == DIMS_NO) return false;
+  const bool own = (a >= first && dims_is_symbol(in->d, a)) || (b >= first && dims_is_symbol(in->d, b));
+  return first > 0 && !own ? true : dims_unite(in->d, a, b);
+}
+
+static bool is_of_inputs(const struct infer *in, dim_id d) {
+  return d < in->input_dims;
+}
+
+static dim_id settle_dim(struct infer *in, uint32_t value, dim_id found, dim_id said) {
+  int64_t n;
+  if (found != NO_ID) found = dims_find(in->d, found);
+  if (said != NO_ID) said = dims_find(in->d, said);
+  if (said == NO_ID || found == said) return found;
+  if (found == NO_ID) return said;
+  const bool keep = in->o.declared == INFER_KEEP;
+  switch (dims_equal(in->d, found, said)) {
+  case DIMS_YES: return found;
+  case DIMS_NO: {
+    struct arena a = {0};
+    const struct span f = dims_text(in->d, found, &a), s = dims_text(in->d, said, &a);
+    infer_say(in, NO_ID, value, "a dim is declared to be %.*s, and is %.*s", (int)s.n, s.at, (int)f.n,
+              f.at);
+    arena_free(&a);
+    return keep ? said : found;
+  }
+  case DIMS_MAYBE: break;
+  }
+  if (keep) return said;
+  if (dims_is_number(in->d, found, &n)) return found;
+  if (dims_is_number(in->d, said, &n)) {
+    if (!is_of_inputs(in, found) && dims_is_symbol(in->d, found)) infer_unite(in, found, said);
+    return said;
+  }
+  if (!is_of_inputs(in, said) && dims_is_symbol(in->d, said)) {
+    infer_unite(in, said, found);
+    return dims_find(in->d, found);
+  }
+  return !is_of_inputs(in, found) && dims_is_symbol(in->d, found) ? said : found;
+}
+
+// Where the ranks differ, one of both wins with all of its dims.
+static void join_declared(struct infer *in, uint32_t value, struct infer_type *t, dim_id *dims) {
+  struct infer_type said;
+  if (in->o.declared == INFER_OVERRIDE || !declared(in, value, &said)) return;
+  const bool keep = in->o.declared == INFER_KEEP;
+  if (said.dtype != DTYPE_UNDEFINED && said.dtype != t->dtype) {
+    if (t->dtype != DTYPE_UNDEFINED)
+      infer_say(in, NO_ID, value, "it is declared to be %s, and is %s", dtype_name(said.dtype),
+                dtype_name(t->dtype));
+    if (keep || t->dtype == DTYPE_UNDEFINED) t->dtype = said.dtype;
+  }
+  if (!said.ranked) return;
+  if (t->ranked && t->rank != said.rank) {
+    infer_say(in, NO_ID, value, "it is declared to have %u dim%s, and has %u", said.rank,
+              plural(said.rank), t->rank);
+    if (!keep) return;
+    t->ranked = false;
+  }
+  for (uint32_t i = 0; i < said.rank; i++)
+    dims[i] = t->ranked ? settle_dim(in, value, t->dims[i], said.dims[i]) : said.dims[i];
+  t->ranked = true;
+  t->rank = said.rank;
+  t->dims = dims;
+}
+
+// What holds in two calls of the function that the value lies in.
+static struct infer_row join_rows(struct infer *in, const struct infer_row *a,
+                                  const struct infer_row *b) {
+  struct infer_row out = *a;
+  struct infer_type x, y;
+  infer_row_type(in, a, &x);
+  infer_row_type(in, b, &y);
+  if (x.kind != y.kind) out.kind = INFER_OTHER;
+  if (x.dtype != y.dtype) out.dtype = DTYPE_UNDEFINED;
+  if (a->list != b->list) {
+    const struct infer_elements *p = a->list ? &in->lists[a->list - 1] : NULL;
+    const struct infer_elements *q = b->list ? &in->lists[b->list - 1] : NULL;
+    if (!p || !q || p->n != q->n || memcmp(p->at, q->at, p->n * sizeof *p->at) != 0) out.list = 0;
+  }
+  if (a->shape == b->shape) return out;
+  out.shape = 0;
+  if (!x.ranked || !y.ranked || x.rank != y.rank) return out;
+  dim_id dims[INFER_RANK_MAX];
+  for (uint32_t i = 0; i < x.rank; i++)
+    dims[i] = x.dims[i] == y.dims[i] ? x.dims[i] : dims_fresh(in->d, 0);
+  out.shape = infer_shape_of(in, dims, x.rank);
+  return out;
+}
+
+static void join_call(struct infer *in, uint32_t value) {
+  if (in->n_frames == 0 || in->frames[in->n_frames - 1].call == 0) return;
+  if (value >= in->n_joined) TABLE_ADD(in, joined, in->m->n_values - in->n_joined);
+  struct infer_row *old = &in->joined[value];
+  *old = old->flags & ROW_SEEN ? join_rows(in, old, &in->rows[value]) : in->rows[value];
+}
+
+// Nothing else keeps the dims of `type`, which may lie in the scratch.
+void infer_settle(struct infer *in, uint32_t value, const struct infer_type *type,
+                  enum infer_why why) {
+  if (value == NO_ID) return;
+  struct infer_type t = *type;
+  dim_id dims[INFER_RANK_MAX];
+  struct infer_row *row = infer_row_at(in, value);
+  if (row->flags & ROW_SET) return;
+  if (t.ranked && t.rank > INFER_RANK_MAX) {
+    t.ranked = false;
+    why = INFER_WHY_LIMIT;
+  }
+  if (t.kind == INFER_TENSOR && why != INFER_WHY_INVALID) join_declared(in, value, &t, dims);
+  bool open = false;
+  if (t.ranked) {
+    if (t.rank && t.dims != dims) memcpy(dims, t.dims, t.rank * sizeof *dims);
+    for (uint32_t i = 0; i < t.rank; i++) {
+      open = open || dims[i] == NO_ID;
+      if (dims[i] != NO_ID)
+        dims[i] = dims_find(in->d, dims[i]);
+      else if (t.kind == INFER_TENSOR) // of what a sequence holds each has its own
+        dims[i] = dims_fresh(in->d, 0);
+    }
+  }
+  const bool known = t.ranked && !open && t.dtype != DTYPE_UNDEFINED;
+  *row = (struct infer_row){.shape = t.ranked ? infer_shape_of(in, dims, t.rank) : 0,
+                            .dtype = (uint8_t)t.dtype,
+                            .kind = (uint8_t)t.kind,
+                            .why = (uint8_t)(known ? INFER_WHY_KNOWN : why),
+                            .flags = ROW_SEEN};
+  join_call(in, value);
+}
+
+void infer_settle_list(struct infer *in, uint32_t value, const struct infer_number *list,
+                       uint32_t n) {
+  if (value == NO_ID) return;
+  struct infer_row *row = infer_row_at(in, value);
+  if (row->flags & ROW_SET) return;
+  row->list = infer_list_keep(in, list, n);
+  join_call(in, value);
+}
+
+// ---- sources -----------------------------------------------------------------------------------
+
+// A float as a whole number over a power of two, if it is one that shape arithmetic in floats keeps.
+static bool whole_over(double x, int64_t *num, int64_t *den) {
+  *den = 1;
+  while (*den < 1 << 24 && x != trunc(x)) {
+    x *= 2;
+    *den *= 2;
+  }
+  if (!(fabs(x) < 1 << 24) || x != trunc(x)) return false;
+  *num = (int64_t)x;
+  return !(x == 0 && signbit(x));
+}
+
+static double half_to_double(uint16_t h) {
+  const int e = h >> 10 & 31, f = h & 1023;
+  const double x = e == 31 ? (f ? NAN : INFINITY) : e ? ldexp(1024 + f, e - 25) : ldexp(f, -24);
+  return h >> 15 ? -x : x;
+}
+
+static bool element(enum dtype dtype, const uint8_t *raw, uint32_t i, int64_t *num, int64_t *den) {
+  *den = 1;
+  switch (dtype) {
+#define WHOLE(DTYPE, type)                                                                         \
+  case DTYPE_##DTYPE: {                                                                            \
+    type x;                                                                                        \
+    memcpy(&x, raw + (size_t)i * sizeof x, sizeof x);                                              \
+    *num = (int64_t)x;                                                                             \
+    return true;                                                                                   \
+  }
+    WHOLE(INT64, int64_t)
+    WHOLE(INT32, int32_t)
+    WHOLE(INT16, int16_t)
+    WHOLE(INT8, int8_t)
+    WHOLE(UINT8, uint8_t)
+    WHOLE(UINT16, uint16_t)
+    WHOLE(UINT32, uint32_t)
+    WHOLE(BOOL, uint8_t)
+#undef WHOLE
+  case DTYPE_UINT64: {
+    uint64_t x;
+    memcpy(&x, raw + (size_t)i * sizeof x, sizeof x);
+    *num = (int64_t)x;
+    return x <= INT64_MAX;
+  }
+  case DTYPE_FLOAT: {
+    float x;
+    memcpy(&x, raw + (size_t)i * sizeof x, sizeof x);
+    return whole_over((double)x, num, den);
+  }
+  case DTYPE_DOUBLE: {
+    double x;
+    memcpy(&x, raw + (size_t)i * sizeof x, sizeof x);
+    return whole_over(x, num, den);
+  }
+  case DTYPE_FLOAT16: {
+    uint16_t x;
+    memcpy(&x, raw + (size_t)i * sizeof x, sizeof x);
+    return whole_over(half_to_double(x), num, den);
+  }
+  default: return false;
+  }
+}
+
+// The elements of a small tensor, in the scratch.
+static bool elements_of(struct infer *in, uint32_t tensor, const struct infer_number **out,
+                        uint32_t *count) {
+  const struct model_tensor *t = &in->m->tensors[tensor];
+  struct span raw;
+  uint64_t n;
+  const enum dtype dtype = (enum dtype)t->dtype;
+  const uint32_t bytes = dtype_bits(dtype) / 8;
+  if (!model_small_value(in->m, tensor, &raw) || bytes == 0) return false;
+  if (!dims_product(model_dims(in->m, t), t->rank, &n) || n > INFER_LIST || raw.n < n * bytes)
+    return false;
+  struct infer_number *list = arena_alloc(&in->scratch, n * sizeof *list + 1);
+  for (uint32_t i = 0; i < n; i++) {
+    int64_t num, den;
+    const bool known = element(dtype, raw.at, i, &num, &den);
+    list[i] = known ? (struct infer_number){dims_number(in->d, num), den}
+                    : (struct infer_number){NO_ID, 1};
+  }
+  *out = list;
+  *count = (uint32_t)n;
+  return true;
+}
+
+struct infer_number infer_tensor_number(struct infer_site *s, uint32_t tensor) {
+  const struct infer_number *list;
+  uint32_t n;
+  if (!elements_of(s->in, tensor, &list, &n) || n == 0) return (struct infer_number){NO_ID, 1};
+  return list[0];
+}
+
+void infer_of_tensor(struct infer_site *s, uint32_t slot, uint32_t tensor) {
+  const struct model_tensor *t = &s->m->tensors[tensor];
+  const struct infer_number *list;
+  uint32_t n;
+  dim_id *dims = infer_dim_room(s, t->rank);
+  for (uint32_t i = 0; i < t->rank; i++)
+    dims[i] = dims_number(s->d, model_dims(s->m, t)[i]);
+  infer_out_dims(s, slot, (enum dtype)t->dtype, dims, t->rank);
+  if (elements_of(s->in, tensor, &list, &n)) infer_out_list(s, slot, list, n);
+}
+
+int64_t infer_to_end(const struct infer_site *s) {
+  return s->in->o.to_end;
+}
+
+void infer_source(struct infer *in, uint32_t value) {
+  struct model_constant c;
+  struct infer_type t = {.dtype = DTYPE_UNDEFINED};
+  struct infer_row *row = infer_row_at(in, value);
+  if (row->flags & (ROW_SEEN | ROW_SET)) return;
+  const bool constant = model_resolve_constant(in->m, value, &c);
+  declared(in, value, &t); // a constant's own type, where it is one
+  dim_id dims[INFER_RANK_MAX];
+  if (t.ranked)
+    for (uint32_t i = 0; i < t.rank; i++)
+      dims[i] = t.dims[i] == NO_ID ? dims_fresh(in->d, in->o.least_dim) : t.dims[i];
+  const bool known = t.ranked && t.dtype != DTYPE_UNDEFINED;
+  row = infer_row_at(in, value);
+  *row = (struct infer_row){.shape = t.ranked ? infer_shape_of(in, dims, t.rank) : 0,
+                            .dtype = (uint8_t)t.dtype,
+                            .why = known ? INFER_WHY_KNOWN : INFER_WHY_NO_TYPE,
+                            .flags = ROW_SEEN};
+  const struct infer_number *list;
+  uint32_t n;
+  if (!constant || !elements_of(in, c.tensor, &list, &n)) return;
+  const uint32_t kept = infer_list_keep(in, list, n);
+  infer_row_at(in, value)->list = kept;
+}

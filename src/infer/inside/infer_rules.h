@@ -1,0 +1,57 @@
+// Functions of the rules that infer_rules.def names, and what families of them share.
+#ifndef WEIR_INFER_RULES_H
+#define WEIR_INFER_RULES_H
+
+#include "infer_site.h"
+
+// rules_elementwise.c
+infer_rule infer_same, infer_bool_like, infer_broadcasting, infer_compare, infer_where, infer_cast,
+    infer_cast_like, infer_quantize, infer_dequantize, infer_dynamic_quantize;
+
+// rules_move.c
+infer_rule infer_constant, infer_shape, infer_size, infer_constant_of_shape, infer_range,
+    infer_reshape, infer_flatten, infer_squeeze, infer_unsqueeze, infer_transpose, infer_expand,
+    infer_concat, infer_gather, infer_slice;
+
+// rules_control.c
+infer_steps infer_if, infer_loop, infer_scan, infer_sequence_map;
+infer_rule infer_sequence_empty, infer_sequence_construct, infer_sequence_insert,
+    infer_sequence_erase, infer_element, infer_sequence_length, infer_split_to_sequence,
+    infer_concat_from_sequence, infer_optional, infer_optional_has_element;
+
+// ---- numbers of small values ---------------------------------------------------------------------
+
+// A number as lists hold it; NO_ID: not known.
+struct infer_number infer_number_of(struct infer_site *s, int64_t n);
+static inline struct infer_number infer_no_number(void) {
+  return (struct infer_number){NO_ID, 1};
+}
+// Is it the number n, is it not, is that not known?
+enum dims_answer infer_is(struct infer_site *s, struct infer_number x, int64_t n);
+// The elements that an operand of a broadcast has: element i of the result is at[of(i)]. Dims of both are
+// numbers.
+struct infer_spread {
+  const int64_t *dims; // of the result
+  uint32_t rank;
+  int64_t step[INFER_RANK_MAX]; // of the operand for a step along each of them; 0 where it repeats
+};
+bool infer_spread(struct infer_site *s, const struct infer_type *operand, const int64_t *dims,
+                  uint32_t rank, struct infer_spread *out);
+uint32_t infer_spread_at(const struct infer_spread *p, uint32_t i);
+// Dims as numbers; false if one is not. In s->a.
+bool infer_static(struct infer_site *s, const struct infer_type *t, const int64_t **dims);
+// The product of dims, if it is at most INFER_LIST.
+bool infer_list_size(const int64_t *dims, uint32_t rank, uint32_t *n);
+
+// The dim of a Reshape that is -1; of the others none is unknown. NO_ID: not known.
+dim_id infer_open_dim(struct infer_site *s, const struct infer_type *x, const dim_id *dims,
+                      uint32_t rank, uint32_t open);
+// False, and the node is invalid, where both sizes are known and differ.
+bool infer_same_size(struct infer_site *s, const struct infer_type *x, const dim_id *dims,
+                     uint32_t rank);
+// Type and elements of a tensor of the model; its first element.
+void infer_of_tensor(struct infer_site *s, uint32_t slot, uint32_t tensor);
+struct infer_number infer_tensor_number(struct infer_site *s, uint32_t tensor);
+int64_t infer_to_end(const struct infer_site *s); // infer_options
+
+#endif
