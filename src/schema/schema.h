@@ -1,28 +1,195 @@
-// Operators and their versions: what a node means under another opset.
+// Operators and their versions: what a node of each looks like, how its results follow from its
+// inputs, and what it means under another opset. The facts are rows of *.ops (README.md).
+//
+//   operator ──▶ signatures, one for each version: inputs, outputs, attributes, variables of types
+//      │
+//      └──▶ rule of inference, flags
 #ifndef WEIR_SCHEMA_H
 #define WEIR_SCHEMA_H
 
 #include "model.h"
 
-// A version of an operator. `obstacle` is its rule (ops.def): why a node that was written for the
-// version before means something else under this one, or NULL; no rule: it never does.
-struct schema_look;
-struct schema_version {
-  int64_t since;
-  const char *(*obstacle)(const struct schema_look *l);
-  const char *attributes; // names separated by blanks, what the rule looks at
+// ---- types --------------------------------------------------------------------------------------
+
+enum schema_kind {
+  SCHEMA_TENSOR,
+  SCHEMA_SEQUENCE, // of tensors
+  SCHEMA_OPTIONAL, // of a tensor
+  SCHEMA_OPTIONAL_SEQUENCE,
+  SCHEMA_MAP_INT64, // from int64 to what the dtypes say
+  SCHEMA_MAP_STRING,
+  SCHEMA_SEQUENCE_MAP_INT64,
+  SCHEMA_SEQUENCE_MAP_STRING,
+  SCHEMA_SPARSE,
+  SCHEMA_KINDS,
 };
 
-// An operator of ai.onnx with its versions in order; since 0: behind the last.
-struct schema_row {
-  const char *op_type;
-  const struct schema_version *versions;
+// A set of types: for each kind, a bit 1 << dtype for each dtype of its elements.
+struct schema_types {
+  uint32_t dtypes[SCHEMA_KINDS];
+};
+static inline bool schema_takes(const struct schema_types *t, enum dtype dtype) {
+  return t->dtypes[SCHEMA_TENSOR] >> dtype & 1;
+}
+
+// A type variable: whatever is of it in a node is of one type out of the set.
+struct schema_variable {
+  const char *name;
+  const struct schema_types *types;
 };
 
-// All rows, sorted by op_type.
-const struct schema_row *schema_rows(uint32_t *n);
-// The row of an operator, or NULL.
-const struct schema_row *schema_of(struct span op_type);
+// ---- signatures ---------------------------------------------------------------------------------
+
+enum schema_option {
+  SCHEMA_SINGLE,
+  SCHEMA_OPTIONAL_ONE, // may be left out: an empty name, or the end of the list
+  SCHEMA_VARIADIC,     // the last: any number of them from `least` on
+};
+enum { SCHEMA_NO_VARIABLE = 255, SCHEMA_ANY = 255 };
+
+// A formal input or output.
+struct schema_formal {
+  const char *name;
+  const struct schema_types *types; // those of its variable, where it has one
+  uint8_t variable;                 // index of the signature's variables, or SCHEMA_NO_VARIABLE
+  uint8_t option;                   // enum schema_option
+  uint8_t least;                    // how many, of what is variadic
+  bool same;                        // VARIADIC: all are of one type
+};
+
+// What an attribute means that is not there. The last three are not in the schemas of ONNX but in
+// the words of its operators: a list of any length.
+enum schema_default {
+  SCHEMA_NO_DEFAULT,
+  SCHEMA_INT,
+  SCHEMA_FLOAT,
+  SCHEMA_STRING,
+  SCHEMA_INTS,
+  SCHEMA_STRINGS,
+  SCHEMA_ONES,
+  SCHEMA_ZEROS,
+  SCHEMA_REVERSED, // n-1 … 0 for rank n
+};
+
+struct schema_attribute {
+  const char *name;
+  uint8_t type; // enum attr_type
+  bool required;
+  uint8_t kind; // enum schema_default
+  uint8_t n;    // INTS, STRINGS: how many
+  union {
+    int64_t i;
+    float f;
+    const char *s;
+    const int64_t *ints;
+    const char *const *strings;
+  } u;
+};
+
+// How a node changed with a version (README.md).
+enum schema_change_kind {
+  CHANGE_same,
+  CHANGE_without,
+  CHANGE_with,
+  CHANGE_zero,
+  CHANGE_one_output,
+  CHANGE_second_input,
+  CHANGE_floating,
+  CHANGE_last_axis,
+  CHANGE_explicit_pads,
+  CHANGE_sampling,
+  CHANGE_resize_13,
+  CHANGE_changed,
+};
+
+// One version of an operator.
+struct schema_signature {
+  int16_t since; // from this version of its domain, up to the next signature
+  uint8_t n_inputs, n_outputs, n_attributes, n_variables;
+  uint8_t least_in, most_in, least_out, most_out; // SCHEMA_ANY: no bound
+  bool deprecated;                                // no node should have it any more
+  bool more;                                      // attributes that are not listed may be there too
+  uint8_t change; // enum schema_change_kind: against the version before
+  const struct schema_formal *inputs, *outputs;
+  const struct schema_attribute *attributes; // in order of their names
+  const struct schema_variable *variables;
+  const char *change_names; // of attributes, separated by blanks: what `change` looks at
+  const char
+      *rewrite; // what makes a node of the version before valid in this one; "": nothing does, or
+                // nothing need be done
+};
+
+// ---- operators ----------------------------------------------------------------------------------
+
+// A rule of inference: its family and what sets it apart there, as one word: SCHEMA_RULE_broadcast_bool.
+enum schema_rule {
+  SCHEMA_RULE_none,
+#define SCHEMA_RULE(id, family, parameter) SCHEMA_RULE_##id,
+#include "schema_rules.def"
+#undef SCHEMA_RULE
+  SCHEMA_RULES, // how many
+};
+struct schema_rule_row {
+  const char *family, *parameter; // "broadcast", "bool"; "" where the family says all
+};
+const struct schema_rule_row *schema_rule_row(enum schema_rule rule);
+
+enum schema_flag {
+  SCHEMA_UNARY = 1,       // out[i] = f(in[i]): one operand, dims as they were
+  SCHEMA_BINARY = 2,      // two operands, broadcast
+  SCHEMA_ELEMENTWISE = 4, // out[i] = f(operands[i]), broadcast; unary, binary, or more operands
+  SCHEMA_COMMUTATIVE = 8, // operands may change places
+  SCHEMA_RANDOM = 16,     // two equal nodes give different values
+};
+
+struct schema_operator {
+  const char *domain, *name;               // "" for ai.onnx
+  const struct schema_signature *versions; // in order
+  uint8_t n_versions;
+  uint8_t flags; // enum schema_flag
+  uint16_t rule; // enum schema_rule
+};
+
+// What ONNX Runtime adds to ai.onnx, operators and versions, is in the table under this domain; the
+// domain "" has what ONNX has.
+#define SCHEMA_RUNTIME_DOMAIN "onnxruntime"
+
+// All operators, in order of (domain, name).
+const struct schema_operator *schema_all(uint32_t *n);
+// The operator of that name in that domain ("ai.onnx" is ""), or NULL. Logarithmic; schema_names is
+// constant.
+const struct schema_operator *schema_operator_of(struct span domain, struct span op_type);
+// Its signature at a version of its domain; NULL before its first.
+const struct schema_signature *schema_at(const struct schema_operator *op, int64_t version);
+// Both in one.
+const struct schema_signature *schema_signature_of(struct span domain, struct span op_type,
+                                                   int64_t version);
+// The newest version of a domain that the table knows; 0 for domains that it does not have.
+int64_t schema_newest(struct span domain);
+// The attribute of that name, or NULL.
+const struct schema_attribute *schema_attribute_of(const struct schema_signature *s,
+                                                   struct span name);
+// The formal input (output) that slot `at` of a node is; NULL past the last.
+const struct schema_formal *schema_input(const struct schema_signature *s, uint32_t at);
+const struct schema_formal *schema_output(const struct schema_signature *s, uint32_t at);
+
+// Operators by the names of a model's nodes, in constant time: one look into a small table of the
+// operators that it has. Starts with schema_names_init; the model must outlive it.
+struct schema_name_slot; // internal
+struct schema_names {
+  const struct model *m;
+  TABLE(struct schema_name_slot, slots);
+  uint32_t n; // slots in use
+};
+void schema_names_init(struct schema_names *names, const struct model *m);
+void schema_names_done(struct schema_names *names);
+// The operator that a node names; NULL: the table does not have it. A function of the model may
+// have that name too: who cares asks model_calls.h.
+const struct schema_operator *schema_of_node(struct schema_names *names, uint32_t node);
+// Its signature under the opset that holds for the node; NULL too where the domain is not imported.
+const struct schema_signature *schema_of_node_at(struct schema_names *names, uint32_t node);
+
+// ---- other versions -----------------------------------------------------------------------------
 
 // The first release of ONNX with an opset of ai.onnx ("1.12"), and its year; NULL: none that is known.
 struct schema_release {

@@ -13,8 +13,7 @@ RULES = SOURCE / "passes" / "rules"
 def compile_rules(folder, text):
     """Of one file `t.rules`: (exit code, messages, the C file or None)."""
     (folder / "t.rules").write_text(text)
-    tables = ["--ops", SOURCE / "passes" / "kit" / "kit_ops.def", "--versions", SOURCE / "schema" / "ops.def"]
-    tables += ["--functions", RULES / "rules_functions.def", "--name", "book", "-o", folder / "t.c"]
+    tables = ["--schema", SOURCE / "schema", "--functions", RULES / "rules_functions.def", "--name", "book", "-o", folder / "t.c"]
     done = subprocess.run([sys.executable, "-B", RULES / "compile_rules.py", *tables, folder / "t.rules"], capture_output=True, text=True)
     made = folder / "t.c"
     return done.returncode, done.stderr, made.read_text() if made.exists() else None

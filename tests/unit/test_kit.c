@@ -86,9 +86,10 @@ static void test_op_rows(void **state) {
     if (row->flags & KIT_BINARY) assert_int_equal(row->max_in, 2);
   }
   uint32_t n;
-  const struct schema_row *rows = schema_rows(&n);
-  for (uint32_t i = 0; i < n; i++) // every operator whose history is known has a number
-    assert_int_not_equal(kit_op_named(span_str(""), span_str(rows[i].op_type)), OP_NONE);
+  const struct schema_operator *ops = schema_all(&n);
+  for (uint32_t i = 0; i < n; i++) // every operator of ai.onnx has a number
+    if (ops[i].domain[0] == 0)
+      assert_int_not_equal(kit_op_named(span_str(""), span_str(ops[i].name)), OP_NONE);
 }
 
 // ---- types ---------------------------------------------------------------------------------------

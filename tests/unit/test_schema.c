@@ -47,29 +47,114 @@ static uint32_t node(struct bench *t, const char *op, const char *in) {
   return build_node(&t->b, op, "n", in, arena_printf(&t->arena, "y%u", t->m.n_nodes));
 }
 
+static int compare(const struct schema_operator *a, const struct schema_operator *b) {
+  const int order = strcmp(a->domain, b->domain);
+  return order ? order : strcmp(a->name, b->name);
+}
+
 static void the_table_is_sorted(void **state) {
   uint32_t n;
-  const struct schema_row *rows = schema_rows(&n);
+  const struct schema_operator *ops = schema_all(&n);
   (void)state;
+  assert_true(n > 300);
   for (uint32_t i = 0; i < n; i++) {
-    const struct schema_version *v = rows[i].versions;
-    if (i > 0) assert_true(strcmp(rows[i - 1].op_type, rows[i].op_type) < 0);
-    assert_true(v->since > 0 && !v->obstacle);
-    for (; v[1].since; v++)
-      assert_true(v[0].since < v[1].since);
+    if (i > 0) assert_true(compare(&ops[i - 1], &ops[i]) < 0);
+    assert_true(ops[i].n_versions > 0 && ops[i].versions[0].change == CHANGE_same);
+    assert_true(ops[i].rule < SCHEMA_RULES);
+    for (uint32_t v = 1; v < ops[i].n_versions; v++)
+      assert_true(ops[i].versions[v - 1].since < ops[i].versions[v].since);
   }
+}
+
+static const struct schema_signature *of(const char *domain, const char *op, int64_t version) {
+  return schema_signature_of(span_str(domain), span_str(op), version);
 }
 
 static void operators_are_found(void **state) {
   (void)state;
-  const struct schema_row *row = schema_of(span_str("MatMul"));
-  assert_int_equal(row->versions[0].since, 1);
-  assert_int_equal(row->versions[2].since, 13);
-  assert_int_equal(row->versions[3].since, 0);
-  assert_non_null(schema_of(span_str("Abs")));
-  assert_non_null(schema_of(span_str("Xor")));
-  assert_null(schema_of(span_str("Mat")));
-  assert_null(schema_of(span_str("")));
+  assert_int_equal(of("", "MatMul", 12)->since, 9);
+  assert_int_equal(of("ai.onnx", "MatMul", 13)->since, 13);
+  assert_int_equal(of("", "Abs", 99)->since, 13);
+  assert_int_equal(of("", "Xor", 7)->since, 7);
+  assert_int_equal(of("com.microsoft", "MatMulNBits", 1)->least_in, 3);
+  assert_int_equal(of("onnx_passes.ops", "Swish", 1)->more, true);
+  assert_null(of("", "LayerNormalization", 16));
+  assert_non_null(of(SCHEMA_RUNTIME_DOMAIN, "LayerNormalization", 16));
+  assert_null(of("", "Mat", 13));
+  assert_null(of("", "", 13));
+  assert_null(of("", "MatMulNBits", 13));
+  assert_null(of("local", "MatMul", 13));
+  assert_int_equal(schema_newest(span_str("ai.onnx")), 28);
+  assert_int_equal(schema_newest(span_str("com.microsoft")), 1);
+  assert_int_equal(schema_newest(span_str("local")), 0);
+}
+
+static void signatures_say_what_a_node_has(void **state) {
+  (void)state;
+  const struct schema_signature *conv = of("", "Conv", 11), *loop = of("", "Loop", 16);
+  assert_int_equal(conv->n_inputs, 3);
+  assert_int_equal(schema_input(conv, 2)->option, SCHEMA_OPTIONAL_ONE);
+  assert_null(schema_input(conv, 3));
+  assert_int_equal(conv->least_in, 2);
+  assert_int_equal(conv->most_in, 3);
+  const struct schema_variable *t = &conv->variables[schema_output(conv, 0)->variable];
+  assert_string_equal(t->name, "T");
+  assert_true(schema_takes(t->types, DTYPE_FLOAT16) && !schema_takes(t->types, DTYPE_BFLOAT16));
+  assert_ptr_equal(t->types, schema_input(conv, 1)->types);
+  const struct schema_attribute *group = schema_attribute_of(conv, span_str("group"));
+  assert_int_equal(group->type, ATTR_INT);
+  assert_int_equal(group->kind, SCHEMA_INT);
+  assert_int_equal(group->u.i, 1);
+  assert_int_equal(schema_attribute_of(conv, span_str("strides"))->kind, SCHEMA_ONES);
+  assert_string_equal(schema_attribute_of(conv, span_str("auto_pad"))->u.s, "NOTSET");
+  assert_null(schema_attribute_of(conv, span_str("axis")));
+  assert_int_equal(loop->most_out, SCHEMA_ANY);
+  assert_false(schema_input(loop, 70)->same);
+  assert_true(schema_attribute_of(loop, span_str("body"))->required);
+  const struct schema_types *v = schema_input(loop, 2)->types;
+  assert_true(v->dtypes[SCHEMA_SEQUENCE] >> DTYPE_FLOAT & 1);
+  assert_true(v->dtypes[SCHEMA_OPTIONAL_SEQUENCE] >> DTYPE_STRING & 1);
+  assert_false(v->dtypes[SCHEMA_MAP_INT64]);
+  assert_true(of("", "Upsample", 10)->deprecated && !of("", "Upsample", 9)->deprecated);
+  const struct schema_attribute *axes =
+      schema_attribute_of(of("", "MeanVarianceNormalization", 9), span_str("axes"));
+  assert_int_equal(axes->n, 3);
+  assert_int_equal(axes->u.ints[2], 3);
+}
+
+static void rules_have_a_family(void **state) {
+  (void)state;
+  const struct schema_operator *equal = schema_operator_of(span_str(""), span_str("Equal"));
+  assert_int_equal(equal->rule, SCHEMA_RULE_broadcast_bool);
+  assert_string_equal(schema_rule_row(equal->rule)->family, "broadcast");
+  assert_string_equal(schema_rule_row(equal->rule)->parameter, "bool");
+  assert_string_equal(schema_rule_row(SCHEMA_RULE_none)->family, "none");
+  assert_int_equal(equal->flags, SCHEMA_BINARY | SCHEMA_ELEMENTWISE | SCHEMA_COMMUTATIVE);
+  const struct schema_operator *random = schema_operator_of(span_str(""), span_str("RandomNormal"));
+  assert_int_equal(random->flags, SCHEMA_RANDOM);
+}
+
+static void nodes_find_their_operators(void **state) {
+  struct bench *t = *state;
+  struct schema_names names;
+  schema_names_init(&names, &t->m);
+  const uint32_t add = node(t, "Add", "x x"), mine = node(t, "Add", "x x");
+  const uint32_t unheard = node(t, "Unheard", "x");
+  build_domain(&t->b, mine, "local");
+  assert_string_equal(schema_of_node(&names, add)->name, "Add");
+  assert_int_equal(schema_of_node_at(&names, add)->since, 14);
+  assert_null(schema_of_node(&names, mine));
+  assert_null(schema_of_node(&names, unheard));
+  uint32_t n;
+  const struct schema_operator *ops = schema_all(&n);
+  for (uint32_t i = 0; i < n; i++) { // the table grows
+    const uint32_t id = node(t, ops[i].name, "x");
+    build_domain(&t->b, id, ops[i].domain);
+    assert_ptr_equal(schema_of_node(&names, id), &ops[i]);
+  }
+  assert_ptr_equal(schema_of_node(&names, unheard), NULL);
+  assert_int_equal(names.n, n + 2);
+  schema_names_done(&names);
 }
 
 static void unknown_operators_and_other_domains(void **state) {
@@ -162,6 +247,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(the_table_is_sorted),
       TEST(operators_are_found),
+      TEST(signatures_say_what_a_node_has),
+      TEST(rules_have_a_family),
+      TEST(nodes_find_their_operators),
       TEST(unknown_operators_and_other_domains),
       TEST(attributes_that_became_inputs),
       TEST(softmax_over_the_last_axis),

@@ -135,7 +135,7 @@ bool kit_sees(const struct kit *k, uint32_t graph, uint32_t value);
 // ---- attributes (kit_attrs.c) --------------------------------------------------------------------
 
 // How an attribute is there. DEFAULT: absent, and the operator gives it a value at the node's
-// version (kit_defaults.def). UNKNOWN: a reference to a function's attribute, of another type, or
+// version (schema.h). UNKNOWN: a reference to a function's attribute, of another type, or
 // too large to be held.
 enum kit_state { KIT_ABSENT, KIT_GIVEN, KIT_DEFAULT, KIT_UNKNOWN };
 struct kit_attr {

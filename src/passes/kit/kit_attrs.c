@@ -4,42 +4,30 @@
 //   meant          perm = n-1 … 0   axis = -1 or 1   transB=1
 //                                   (by opset)       (alpha=1 says nothing)
 //
-// kit_defaults.def has the defaults, by operator, attribute and version. Two nodes have the same
+// The table of operators has the defaults (schema.h). Two nodes have the same
 // attributes if they mean the same; an attribute that says its default is as if absent. A reference
 // to an attribute of the function around has no value here, and nothing is known of it.
 #include "kit_inside.h"
 
-enum { D_UNDEFINED, D_INT, D_FLOAT, D_STRING, D_ONES, D_ZEROS, D_REVERSED };
+#include "schema.h"
 
-static const struct kit_default {
-  enum op op;
-  const char *name;
-  int64_t version;
-  int kind;
-  int64_t i;
-  float f;
-  const char *s;
-} defaults[] = {
-#define KIT_ATTR_DEFAULT(op, name, version, kind, i, f, s)                                         \
-  {OP_##op, name, version, D_##kind, i, (float)(f), s},
-#include "kit_defaults.def"
-#undef KIT_ATTR_DEFAULT
-};
-enum { N_DEFAULTS = sizeof defaults / sizeof defaults[0] };
-
-// The row that holds for the node, or NULL.
-static const struct kit_default *default_of(struct kit *k, uint32_t node, struct span name) {
-  struct kit_inside *in = k->in;
+// The row of the attribute that holds for the node, or NULL.
+static const struct schema_attribute *attribute_of(struct kit *k, uint32_t node, struct span name) {
   const enum op op = kit_op(k, node);
-  if (in->first_default[defaults[0].op] == 0)
-    for (uint16_t i = N_DEFAULTS; i > 0; i--)
-      in->first_default[defaults[i - 1].op] = i;
-  if (op == OP_NONE || in->first_default[op] == 0) return NULL;
+  if (op == OP_NONE || kit_op_row(op)->domain != KIT_ONNX) return NULL;
+  const struct schema_signature **s = &k->in->signature[op];
   const int64_t opset = kit_opset(k, k->m->nodes[node].graph);
-  const struct kit_default *best = NULL;
-  for (int i = in->first_default[op] - 1; i < N_DEFAULTS && defaults[i].op == op; i++)
-    if (defaults[i].version <= opset && span_is(name, defaults[i].name)) best = &defaults[i];
-  return best && best->kind != D_UNDEFINED ? best : NULL;
+  if (!*s || opset != k->in->signature_opset[op]) {
+    *s = schema_signature_of(span_str(""), span_str(kit_op_row(op)->name), opset);
+    k->in->signature_opset[op] = opset;
+  }
+  return *s ? schema_attribute_of(*s, name) : NULL;
+}
+
+// The row of a node's attribute that has a default, or NULL.
+static const struct schema_attribute *default_of(struct kit *k, uint32_t node, struct span name) {
+  const struct schema_attribute *a = attribute_of(k, node, name);
+  return a && a->kind != SCHEMA_NO_DEFAULT ? a : NULL;
 }
 
 // ---- one attribute -----------------------------------------------------------------------------
@@ -77,12 +65,12 @@ enum kit_state kit_attr(struct kit *k, uint32_t node, const char *name, struct k
   if (node == NO_ID) return KIT_ABSENT;
   const struct model_attr *a = model_attr_named(k->m, node, name);
   if (a) return read_attr(k->m, a, out);
-  const struct kit_default *d = default_of(k, node, span_str(name));
-  if (!d || d->kind > D_STRING) return KIT_ABSENT;
-  out->type = d->kind == D_INT ? ATTR_INT : d->kind == D_FLOAT ? ATTR_FLOAT : ATTR_STRING;
-  out->i = d->i;
-  out->f = d->f;
-  out->s = span_str(d->s);
+  const struct schema_attribute *d = default_of(k, node, span_str(name));
+  if (!d || d->kind > SCHEMA_STRING) return KIT_ABSENT;
+  out->type = (enum attr_type)d->type;
+  if (d->kind == SCHEMA_INT) out->i = d->u.i;
+  if (d->kind == SCHEMA_FLOAT) out->f = d->u.f;
+  if (d->kind == SCHEMA_STRING) out->s = span_str(d->u.s);
   return KIT_DEFAULT;
 }
 
@@ -196,15 +184,16 @@ static bool is_reversed(const struct kit_attr *a) {
 
 // Does the attribute say what the node would mean without it?
 static bool says_default(struct kit *k, uint32_t node, struct span name, const struct kit_attr *a) {
-  const struct kit_default *d = default_of(k, node, name);
-  if (!d) return false;
+  const struct schema_attribute *d = default_of(k, node, name);
+  if (!d || a->type != d->type) return false;
   switch (d->kind) {
-  case D_INT: return a->type == ATTR_INT && a->i == d->i;
-  case D_FLOAT: return a->type == ATTR_FLOAT && memcmp(&a->f, &d->f, sizeof a->f) == 0;
-  case D_STRING: return a->type == ATTR_STRING && span_is(a->s, d->s);
-  case D_ONES: return a->type == ATTR_INTS && all_are(a, 1);
-  case D_ZEROS: return a->type == ATTR_INTS && all_are(a, 0);
-  default: return a->type == ATTR_INTS && is_reversed(a);
+  case SCHEMA_INT: return a->i == d->u.i;
+  case SCHEMA_FLOAT: return memcmp(&a->f, &d->u.f, sizeof a->f) == 0;
+  case SCHEMA_STRING: return span_is(a->s, d->u.s);
+  case SCHEMA_ONES: return all_are(a, 1);
+  case SCHEMA_ZEROS: return all_are(a, 0);
+  case SCHEMA_REVERSED: return is_reversed(a);
+  default: return false; // lists, which nodes hardly ever say
   }
 }
 

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Compiles *.rules (the language: README.md beside this file) into one C file of constant tables (rules_tables.h).
 
-    compile_rules.py --ops kit_ops.def --versions ops.def --functions rules_functions.def --name BOOK -o OUT.c FILE.rules...
+    compile_rules.py --schema FOLDER --functions rules_functions.def --name BOOK -o OUT.c FILE.rules...
+
+FOLDER has the tables of operators (*.ops) and what reads them, compile_schema.py.
 
 Four steps, from top to bottom of this file: reading (text to statements to trees), checking (every name bound, every
 type right, every operator known), the proof that rewriting ends (a measure that falls, or an order of operators that
@@ -445,27 +447,29 @@ def walk(tree):
 
 
 class Schema:
-    """What the compiler knows of operators and functions: read from the tables that C reads too.
+    """What the compiler knows of operators and functions: read from the tables that C is made of too.
 
-    An operator is written as kit_ops.def calls it: ops::Silu is the row ops_Silu. Its floor is the version since which it
+    An operator is written as the kit calls it: ops::Silu is its ops_Silu. Its floor is the version since which it
     has meant what it means now, types and additions aside: nodes of an older version are not what a rule speaks of. Where
     types of integers were taken away since, that is the version since which it has meant this of floats (real_floors).
     """
 
-    def __init__(self, ops, versions, functions):
+    def __init__(self, schema, functions):
+        sys.path.insert(0, str(schema))
+        import compile_schema
+
         self.numbers, self.commutes, self.floors, self.functions, self.most = {"": 0}, set(), [0], {}, [0]
-        self.real_floors, since, real = [0], {}, {}
-        for m in re.finditer(r'^OP\("(\w+)", (.*)\)$', Path(versions).read_text(), re.M):
-            changes = [(rule, int(version)) for rule, version in re.findall(r"(\w+)\((\d+)", m[2]) if rule != "SAME"]
-            since[m[1]] = max(version for _, version in changes)
-            real[m[1]] = max(version for rule, version in changes if rule != "FLOATING")
-        for m in re.finditer(r'^KIT_OP\((\w+), (\w+), "(\w+)", \d+, (\w+), (.*)\)$', Path(ops).read_text(), re.M):
-            self.numbers[m[1]] = len(self.numbers)
-            self.floors.append(since.get(m[3], 255) if m[2] == "ONNX" else 0)
-            self.real_floors.append(real.get(m[3], 255) if m[2] == "ONNX" else 0)
-            self.most.append(255 if m[4] == "KIT_ANY" else int(m[4]))
-            if "KIT_COMMUTATIVE" in m[5]:
-                self.commutes.add(m[1])
+        self.real_floors = [0]
+        for name, domain, op, _, most, _ in compile_schema.kit_rows(compile_schema.load(schema)[0]):
+            self.numbers[name] = len(self.numbers)
+            history = op.versions if domain == "ONNX" else []
+            first = history[0].since if history else 0
+            changed = [first] + [each.since for each in history if each.change != "same"]
+            self.floors.append(max(changed))
+            self.real_floors.append(max([first] + [each.since for each in history if each.change not in ("same", "floating")]))
+            self.most.append(most)
+            if "commutative" in op.flags:
+                self.commutes.add(name)
         for m in re.finditer(r'^RULES_FUNCTION\((\w+), "([^"]*)", "(\w)"\)', Path(functions).read_text(), re.M):
             self.functions[m[1]] = (m[2], m[3])
 
@@ -473,8 +477,6 @@ class Schema:
         name = f"{domain}_{op}" if domain else op
         if name not in self.numbers or not name:
             raise RulesError(f"there is no operator '{domain + '::' if domain else ''}{op}'")
-        if self.floors[self.numbers[name]] == 255:
-            raise RulesError(f"no versions of '{op}' are known")
         return self.numbers[name]
 
 
@@ -1321,16 +1323,15 @@ def compile_files(files, schema, name, catalogue=False):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    p.add_argument("--ops", required=True)
+    p.add_argument("--schema", required=True)
     p.add_argument("--functions", required=True)
-    p.add_argument("--versions", required=True)
     p.add_argument("--name", required=True)
     p.add_argument("--catalogue", action="store_true", help="rows of the catalogue of passes too")
     p.add_argument("-o", required=True)
     p.add_argument("files", nargs="+")
     a = p.parse_args()
     try:
-        _, _, c = compile_files(a.files, Schema(a.ops, a.versions, a.functions), a.name, a.catalogue)
+        _, _, c = compile_files(a.files, Schema(a.schema, a.functions), a.name, a.catalogue)
     except RulesError as e:
         print(e.args[0], file=sys.stderr)
         return 1

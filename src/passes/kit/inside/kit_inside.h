@@ -28,6 +28,7 @@ enum { KIT_OP_SLOTS = 1024 };
 
 // What a value of a chain is (kit_chains.c).
 struct kit_chain;
+struct schema_signature;
 
 struct kit_inside {
   struct arena arena; // until kit_done
@@ -37,8 +38,9 @@ struct kit_inside {
   struct kit_op_slot op_slots[KIT_OP_SLOTS];
   uint32_t names_known; // names below this are looked up
   uint32_t domain[KIT_DOMAINS], ai_onnx;
-  uint16_t first_default[OPS]; // row + 1 in kit_defaults.def
-  struct model_types types;    // where env has none
+  const struct schema_signature *signature[OPS]; // that was asked for last, and for which opset
+  int64_t signature_opset[OPS];
+  struct model_types types; // where env has none
   // elements that were read: by tensor id, row + 1
   struct kit_map read_of;
   TABLE(struct kit_read, reads);
