@@ -32,6 +32,7 @@ struct infer *infer_new(const struct model *m, const struct infer_options *o) {
   struct arena kept = {0};
   struct infer *in = arena_zalloc(&kept, sizeof *in);
   *in = (struct infer){.m = m, .d = dims_new(), .kept = kept, .n_functions = UINT32_MAX};
+  schema_names_init(&in->names, m);
   in->o = o ? *o : (struct infer_options){INFER_REFINE, 1, INT64_MAX, false};
   return in;
 }
@@ -49,43 +50,13 @@ void infer_free(struct infer *in) {
   TABLE_FREE(in, pending);
   TABLE_FREE(in, calls);
   TABLE_FREE(in, joined);
-  TABLE_FREE(in, rule_slots);
+  schema_names_done(&in->names);
   TABLE_FREE(in, by_name);
   TABLE_FREE(in, name_of);
   arena_free(&in->scratch);
   dims_free(in->d);
   struct arena kept = in->kept; // it holds *in too
   arena_free(&kept);
-}
-
-// ---- rules -------------------------------------------------------------------------------------
-
-static int by_op(const void *a, const void *b) {
-  const struct infer_row_of_rules *x = a, *y = b;
-  const int domain = strcmp(x->domain, y->domain);
-  return domain ? domain : strcmp(x->op_type, y->op_type);
-}
-
-static const struct infer_row_of_rules *find_rule(const struct infer *in,
-                                                  const struct model_node *n) {
-  uint32_t rows;
-  const char *domain = model_name_str(in->m, n->domain);
-  if (strcmp(domain, "ai.onnx") == 0) domain = "";
-  const struct infer_row_of_rules key = {.domain = domain,
-                                         .op_type = model_name_str(in->m, n->op_type)};
-  const struct infer_row_of_rules *all = infer_rules(&rows);
-  return bsearch(&key, all, rows, sizeof *all, by_op);
-}
-
-// The rule of a node, found once for every operator of the model.
-static const struct infer_row_of_rules *rule_of(struct infer *in, const struct model_node *n) {
-  enum { SLOTS = 1024 };
-  const uint64_t key = ((uint64_t)n->op_type << 32 | n->domain) + 1;
-  if (in->n_rule_slots == 0) TABLE_ADD(in, rule_slots, SLOTS);
-  struct infer_rule_slot *slot =
-      &in->rule_slots[(key * 0x9e3779b97f4a7c15u >> 32) & (SLOTS - 1)];
-  if (slot->key != key) *slot = (struct infer_rule_slot){key, find_rule(in, n)};
-  return slot->rule;
 }
 
 // ---- nodes -------------------------------------------------------------------------------------
@@ -113,15 +84,42 @@ static void outputs_begin(struct infer *in, const struct model_node *n) {
   }
 }
 
+// The type of an output follows from its type variable, where an input has that variable or only one type can be.
+static enum dtype dtype_by_schema(struct infer_site *s, uint32_t slot) {
+  const struct schema_formal *out = s->signature ? schema_output(s->signature, slot) : NULL;
+  if (!out) return DTYPE_UNDEFINED;
+  const uint32_t only = out->types->dtypes[SCHEMA_TENSOR];
+  for (uint32_t kind = SCHEMA_TENSOR + 1; kind < SCHEMA_KINDS; kind++)
+    if (out->types->dtypes[kind]) return DTYPE_UNDEFINED;
+  if (only && (only & (only - 1)) == 0) return (enum dtype)__builtin_ctz(only);
+  if (out->variable == SCHEMA_NO_VARIABLE) return DTYPE_UNDEFINED;
+  for (uint32_t i = 0; i < s->n_in; i++) {
+    struct infer_type t;
+    const struct schema_formal *in = schema_input(s->signature, i);
+    if (in && in->variable == out->variable && (in->option != SCHEMA_VARIADIC || in->same) &&
+        infer_in(s, i, &t) && t.kind == INFER_TENSOR && t.dtype != DTYPE_UNDEFINED)
+      return t.dtype;
+  }
+  return DTYPE_UNDEFINED;
+}
+
 // What the rule did not speak of is as it is declared, or not known.
-static void outputs_end(struct infer *in, const struct infer_site *s) {
+static void outputs_end(struct infer *in, struct infer_site *s) {
   const struct model_node *n = &in->m->nodes[s->node];
   const bool invalid = s->why == INFER_WHY_INVALID;
   for (uint32_t i = 0; i < n->n_out; i++) {
     const uint32_t value = model_output(in->m, n, i);
     if (value == NO_ID) continue;
-    if (!invalid && infer_row_at(in, value)->flags & ROW_SEEN) continue;
-    infer_settle(in, value, &(struct infer_type){.dtype = DTYPE_UNDEFINED}, s->why);
+    const struct infer_row *row = infer_row_at(in, value);
+    if (!invalid && row->flags & ROW_SEEN &&
+        (row->dtype != DTYPE_UNDEFINED || row->kind != INFER_TENSOR))
+      continue;
+    struct infer_type t = {.dtype = DTYPE_UNDEFINED};
+    if (!invalid && row->flags & ROW_SEEN) infer_row_type(in, row, &t);
+    const uint32_t list = row->list;
+    t.dtype = dtype_by_schema(s, i);
+    infer_settle(in, value, &t, s->why);
+    if (!invalid) in->rows[value].list = list;
   }
 }
 
@@ -173,14 +171,17 @@ static uint32_t step(struct infer *in, uint32_t node, uint32_t at, uint32_t *sta
   if (in->n_calls) in->call_visits++;
   outputs_begin(in, n);
   const uint32_t function = callee(in, node);
-  const struct infer_row_of_rules *rule = function == NO_ID ? rule_of(in, n) : NULL;
-  if (rule) s.with = rule->with;
+  struct infer_row_of_rules rule = {NULL, NULL};
+  if (function == NO_ID && (s.op = schema_of_node(&in->names, node))) {
+    s.signature = schema_at(s.op, s.version);
+    rule = infer_rule_of((enum schema_rule)s.op->rule);
+  }
   if (function != NO_ID)
     body = infer_call_step(&s, function, at);
-  else if (rule && rule->steps)
-    body = rule->steps(&s, at);
-  else if (rule)
-    rule->rule(&s);
+  else if (rule.steps)
+    body = rule.steps(&s, at);
+  else if (rule.rule)
+    rule.rule(&s);
   else if (has_bodies(in, n))
     body = unknown_bodies(&s, at);
   else
@@ -226,8 +227,7 @@ static bool next_node(struct infer *in, uint32_t *node, bool *waiting) {
 }
 
 static void run(struct infer *in) {
-  if (in->n_visited < in->m->n_nodes)
-    TABLE_ADD(in, visited, in->m->n_nodes - in->n_visited);
+  if (in->n_visited < in->m->n_nodes) TABLE_ADD(in, visited, in->m->n_nodes - in->n_visited);
   while (in->n_frames) {
     uint32_t node;
     bool waiting;

@@ -30,7 +30,8 @@ struct infer_options {
   enum infer_declared declared;
   int64_t least_dim; // no dim of an input is less, where it is not a number: 1, or 0
   int64_t to_end;    // a Slice that ends here or behind ends where its axis does; INT64_MAX: none
-  bool guess_rank;   // what an operator without a rule makes has the type of its first input, and its rank
+  bool
+      guess_rank; // what an operator without a rule makes has the type of its first input, and its rank
 };
 
 enum infer_kind { INFER_TENSOR, INFER_SEQUENCE, INFER_OPTIONAL, INFER_OTHER };

@@ -53,7 +53,8 @@ static bool same_operand(const struct infer *in, const struct infer_row *a,
                          const struct infer_row *b) {
   if (a->shape != b->shape || a->dtype != b->dtype || a->kind != b->kind) return false;
   const struct span x = list_of(in, a), y = list_of(in, b);
-  return (a->list == 0) == (b->list == 0) && x.n == y.n && (x.n == 0 || memcmp(x.at, y.at, x.n) == 0);
+  return (a->list == 0) == (b->list == 0) && x.n == y.n &&
+         (x.n == 0 || memcmp(x.at, y.at, x.n) == 0);
 }
 
 // A call with attributes is a kind of its own: bodies may speak of them.
@@ -71,8 +72,8 @@ static uint64_t hash_of(struct infer_site *s, uint32_t function, const struct in
   return h;
 }
 
-static struct memo_call *find(struct infer_site *s, uint32_t function,
-                              const struct infer_row *rows, uint64_t hash) {
+static struct memo_call *find(struct infer_site *s, uint32_t function, const struct infer_row *rows,
+                              uint64_t hash) {
   struct infer_memo *memo = s->in->memo;
   if (!memo || memo->n_slots == 0) return NULL;
   for (uint64_t at = hash;; at++) {

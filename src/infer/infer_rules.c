@@ -1,17 +1,13 @@
-// The rows of infer_rules.def.
+// The functions behind the words of the table of operators (src/schema/README.md, "Rules").
 #include "infer_rules.h"
 
-static const struct infer_row_of_rules rows[] = {
-#define RULE(domain_, op, function, parameter)                                                     \
-  {.domain = domain_, .op_type = op, .rule = function, .with = parameter},
-#define STEPS(domain_, op, function, parameter)                                                    \
-  {.domain = domain_, .op_type = op, .steps = function, .with = parameter},
+struct infer_row_of_rules infer_rule_of(enum schema_rule rule) {
+  static const struct infer_row_of_rules rows[SCHEMA_RULES] = {
+#define RULE(id, function) [SCHEMA_RULE_##id] = {.rule = function},
+#define STEPS(id, function) [SCHEMA_RULE_##id] = {.steps = function},
 #include "infer_rules.def"
 #undef RULE
 #undef STEPS
-};
-
-const struct infer_row_of_rules *infer_rules(uint32_t *n) {
-  *n = sizeof rows / sizeof *rows;
-  return rows;
+  };
+  return rows[rule];
 }

@@ -14,9 +14,8 @@ struct infer_site infer_site_of(struct infer *in, uint32_t node) {
                              .node = node,
                              .n_in = n->n_in,
                              .n_out = n->n_out,
-                             .version = model_opset_version(in->m, n->graph,
-                                                            model_name(in->m, n->domain)),
-                             .with = "",
+                             .version =
+                                 model_opset_version(in->m, n->graph, model_name(in->m, n->domain)),
                              .why = INFER_WHY_INPUT};
 }
 
@@ -131,7 +130,8 @@ bool infer_ints(struct infer_site *s, uint32_t slot, const int64_t **list, uint3
   if (!infer_list(s, slot, &x, n)) return false;
   int64_t *out = arena_alloc(s->a, *n * sizeof *out + 1);
   for (uint32_t i = 0; i < *n; i++)
-    if (x[i].num == NO_ID || x[i].den != 1 || !dims_is_number(s->d, x[i].num, &out[i])) return false;
+    if (x[i].num == NO_ID || x[i].den != 1 || !dims_is_number(s->d, x[i].num, &out[i]))
+      return false;
   *list = out;
   return true;
 }

@@ -133,7 +133,8 @@ void infer_say(struct infer *in, uint32_t node, uint32_t value, const char *fmt,
 bool infer_unite(struct infer *in, dim_id a, dim_id b) {
   const dim_id first = in->n_frames ? in->frames[in->n_frames - 1].symbols : 0;
   if (dims_equal(in->d, a, b) == DIMS_NO) return false;
-  const bool own = (a >= first && dims_is_symbol(in->d, a)) || (b >= first && dims_is_symbol(in->d, b));
+  const bool own =
+      (a >= first && dims_is_symbol(in->d, a)) || (b >= first && dims_is_symbol(in->d, b));
   return first > 0 && !own ? true : dims_unite(in->d, a, b);
 }
 
@@ -153,8 +154,8 @@ static dim_id settle_dim(struct infer *in, uint32_t value, dim_id found, dim_id 
   case DIMS_NO: {
     struct arena a = {0};
     const struct span f = dims_text(in->d, found, &a), s = dims_text(in->d, said, &a);
-    infer_say(in, NO_ID, value, "a dim is declared to be %.*s, and is %.*s", (int)s.n, s.at, (int)f.n,
-              f.at);
+    infer_say(in, NO_ID, value, "a dim is declared to be %.*s, and is %.*s", (int)s.n, s.at,
+              (int)f.n, f.at);
     arena_free(&a);
     return keep ? said : found;
   }

@@ -174,51 +174,112 @@ static struct infer_number remainder_of(struct infer_site *s, struct infer_numbe
   return over(s, dims_mod(s->d, a.num, b.num), 1);
 }
 
-static bool is(const struct infer_site *s, const char *word) {
-  return strcmp(s->with, word) == 0;
+// What is computed on small values, by the operator's name.
+enum arithmetic {
+  NONE,
+  ADD,
+  SUB,
+  MUL,
+  DIV,
+  MOD,
+  POW,
+  MAX,
+  MIN,
+  AND,
+  OR,
+  XOR,
+  EQUAL,
+  LESS,
+  GREATER,
+  LESS_EQUAL,
+  GREATER_EQUAL,
+  IDENTITY,
+  NEG,
+  FLOOR,
+  CEIL,
+  ROUND,
+  SIGN,
+  NOT,
+  ABS,
+  RELU
+};
+
+static enum arithmetic arithmetic_of(const struct infer_site *s) {
+  static const struct {
+    const char *name;
+    enum arithmetic is;
+  } rows[] = {{"Add", ADD},
+              {"Sub", SUB},
+              {"Mul", MUL},
+              {"Div", DIV},
+              {"Mod", MOD},
+              {"Pow", POW},
+              {"Max", MAX},
+              {"Min", MIN},
+              {"Sum", ADD},
+              {"And", AND},
+              {"Or", OR},
+              {"Xor", XOR},
+              {"Equal", EQUAL},
+              {"Less", LESS},
+              {"Greater", GREATER},
+              {"LessOrEqual", LESS_EQUAL},
+              {"GreaterOrEqual", GREATER_EQUAL},
+              {"Identity", IDENTITY},
+              {"Neg", NEG},
+              {"Floor", FLOOR},
+              {"Ceil", CEIL},
+              {"Round", ROUND},
+              {"Sign", SIGN},
+              {"Not", NOT},
+              {"Abs", ABS},
+              {"Relu", RELU}};
+  for (uint32_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (strcmp(s->op->name, rows[i].name) == 0) return rows[i].is;
+  return NONE;
 }
 
 // What is known of a result although an operand is not.
-static struct infer_number half_known(struct infer_site *s, struct infer_number a,
-                                      struct infer_number b) {
+static struct infer_number half_known(struct infer_site *s, enum arithmetic op,
+                                      struct infer_number a, struct infer_number b) {
   const struct infer_number known = a.num == NO_ID ? b : a;
   if (known.num == NO_ID) return known;
-  if (is(s, "and") && infer_is(s, known, 0) == DIMS_YES) return known;
-  if (is(s, "or") && infer_is(s, known, 1) == DIMS_YES) return known;
+  if (op == AND && infer_is(s, known, 0) == DIMS_YES) return known;
+  if (op == OR && infer_is(s, known, 1) == DIMS_YES) return known;
   return infer_no_number();
 }
 
-static struct infer_number binary(struct infer_site *s, struct infer_number a,
+static struct infer_number binary(struct infer_site *s, enum arithmetic op, struct infer_number a,
                                   struct infer_number b, bool floating) {
-  if (a.num == NO_ID || b.num == NO_ID) return half_known(s, a, b);
-  if (is(s, "add")) return sum(s, a, b, false);
-  if (is(s, "sub")) return sum(s, a, b, true);
-  if (is(s, "mul")) return product(s, a, b);
-  if (is(s, "div")) return quotient(s, a, b, floating);
-  if (is(s, "mod")) return remainder_of(s, a, b);
-  if (is(s, "pow")) return power(s, a, b);
-  if (is(s, "max") || is(s, "or")) return greater_of(s, a, b, false);
-  if (is(s, "min") || is(s, "and")) return greater_of(s, a, b, true);
-  if (is(s, "xor")) return from_answer(s, opposite(equal(s, a, b)));
-  if (is(s, "equal")) return from_answer(s, equal(s, a, b));
-  if (is(s, "less")) return from_answer(s, opposite(at_least(s, a, b)));
-  if (is(s, "greater")) return from_answer(s, opposite(at_least(s, b, a)));
-  if (is(s, "less-equal")) return from_answer(s, at_least(s, b, a));
-  if (is(s, "greater-equal")) return from_answer(s, at_least(s, a, b));
+  if (a.num == NO_ID || b.num == NO_ID) return half_known(s, op, a, b);
+  if (op == ADD) return sum(s, a, b, false);
+  if (op == SUB) return sum(s, a, b, true);
+  if (op == MUL) return product(s, a, b);
+  if (op == DIV) return quotient(s, a, b, floating);
+  if (op == MOD) return remainder_of(s, a, b);
+  if (op == POW) return power(s, a, b);
+  if (op == MAX || op == OR) return greater_of(s, a, b, false);
+  if (op == MIN || op == AND) return greater_of(s, a, b, true);
+  if (op == XOR) return from_answer(s, opposite(equal(s, a, b)));
+  if (op == EQUAL) return from_answer(s, equal(s, a, b));
+  if (op == LESS) return from_answer(s, opposite(at_least(s, a, b)));
+  if (op == GREATER) return from_answer(s, opposite(at_least(s, b, a)));
+  if (op == LESS_EQUAL) return from_answer(s, at_least(s, b, a));
+  if (op == GREATER_EQUAL) return from_answer(s, at_least(s, a, b));
   return infer_no_number();
 }
 
-static struct infer_number unary(struct infer_site *s, struct infer_number x) {
+static struct infer_number unary(struct infer_site *s, enum arithmetic op, struct infer_number x) {
   if (x.num == NO_ID) return x;
-  if (is(s, "identity")) return x;
-  if (is(s, "neg")) return negative(s, x);
-  if (is(s, "floor")) return down(s, x);
-  if (is(s, "ceil")) return negative(s, down(s, negative(s, x)));
-  if (is(s, "round")) return rounded(s, x);
-  if (is(s, "sign")) return sign_of(s, x);
-  if (is(s, "not")) return from_answer(s, infer_is(s, x, 0));
-  if (is(s, "abs")) return greater_of(s, x, negative(s, x), false);
-  if (is(s, "relu")) return greater_of(s, x, infer_number_of(s, 0), false);
+  if (op == IDENTITY) return x;
+  if (op == NEG) return negative(s, x);
+  if (op == FLOOR) return down(s, x);
+  if (op == CEIL) return negative(s, down(s, negative(s, x)));
+  if (op == ROUND) return rounded(s, x);
+  if (op == SIGN) return sign_of(s, x);
+  if (op == NOT) return from_answer(s, infer_is(s, x, 0));
+  if (op == ABS) return greater_of(s, x, negative(s, x), false);
+  if (op == RELU) return greater_of(s, x, infer_number_of(s, 0), false);
   return infer_no_number();
 }
 
@@ -244,8 +305,7 @@ static struct infer_number fit(struct infer_site *s, struct infer_number x, enum
     if (x.den != 1) return infer_no_number();
     int64_t n;
     // Dims fit the types that exporters compute them in: only what is a number can be told not to.
-    if (dims_is_number(s->d, x.num, &n))
-      return n >= least && n <= most ? x : infer_no_number();
+    if (dims_is_number(s->d, x.num, &n)) return n >= least && n <= most ? x : infer_no_number();
     return least > INT32_MIN && dims_least(s->d, x.num) < least ? infer_no_number() : x;
   }
   int64_t n;
@@ -308,13 +368,14 @@ static void fold_lists(struct infer_site *s, const struct infer_type *types, enu
   if (!infer_static(s, &t, &dims) || !infer_list_size(dims, t.rank, &n)) return;
   struct infer_number *out = arena_alloc(s->a, n * sizeof *out + 1);
   const bool floating = dtype_is_float(operands);
+  const enum arithmetic op = arithmetic_of(s);
   for (uint32_t k = 0; k < s->n_in; k++) {
     const struct infer_number *list;
     struct infer_spread p;
     if (!infer_list(s, k, &list, &of) || !infer_spread(s, &types[k], dims, t.rank, &p)) return;
     for (uint32_t i = 0; i < n; i++) {
       const struct infer_number x = list[infer_spread_at(&p, i)];
-      out[i] = k == 0 ? x : binary(s, out[i], x, floating);
+      out[i] = k == 0 ? x : binary(s, op, out[i], x, floating);
     }
   }
   for (uint32_t i = 0; i < n; i++)
@@ -325,7 +386,7 @@ static void fold_lists(struct infer_site *s, const struct infer_type *types, enu
 static bool any_lists(struct infer_site *s) {
   const struct infer_number *list;
   uint32_t n;
-  if (s->with[0] == 0) return false;
+  if (arithmetic_of(s) == NONE) return false;
   for (uint32_t k = 0; k < s->n_in; k++)
     if (!infer_list(s, k, &list, &n)) return false;
   return s->n_in > 0;
@@ -333,17 +394,19 @@ static bool any_lists(struct infer_site *s) {
 
 // ---- rules -------------------------------------------------------------------------------------
 
-// The type of input 0; the parameter is its arithmetic.
+// The type of input 0.
 void infer_same(struct infer_site *s) {
   struct infer_type x;
   const struct infer_number *list;
   uint32_t n;
   if (!infer_in(s, 0, &x)) return;
   infer_out(s, 0, &x);
-  if (s->with[0] == 0 || !infer_list(s, 0, &list, &n)) return;
+  if (!infer_list(s, 0, &list, &n)) return;
+  const enum arithmetic op = arithmetic_of(s);
+  if (op == NONE) return;
   struct infer_number *out = arena_alloc(s->a, n * sizeof *out + 1);
   for (uint32_t i = 0; i < n; i++)
-    out[i] = fit(s, unary(s, list[i]), x.dtype);
+    out[i] = fit(s, unary(s, op, list[i]), x.dtype);
   infer_out_list(s, 0, out, n);
 }
 
@@ -359,10 +422,11 @@ static void broadcast_as(struct infer_site *s, bool boolean) {
   enum dtype dtype = DTYPE_UNDEFINED;
   const dim_id *dims;
   uint32_t rank;
+  const bool power_of = strcmp(s->op->name, "Pow") == 0;
   for (uint32_t i = 0; i < s->n_in; i++) {
     infer_in(s, i, &types[i]);
     if (dtype == DTYPE_UNDEFINED) dtype = types[i].dtype;
-    if (is(s, "pow")) dtype = types[0].dtype;
+    if (power_of) dtype = types[0].dtype;
   }
   const enum dtype result = boolean ? DTYPE_BOOL : dtype;
   if (!infer_broadcast(s, types, s->n_in, &dims, &rank)) {
@@ -373,7 +437,7 @@ static void broadcast_as(struct infer_site *s, bool boolean) {
   if (any_lists(s)) fold_lists(s, types, dtype, result);
 }
 
-// Broadcast of all inputs; their type. The parameter is the arithmetic.
+// Broadcast of all inputs; their type.
 void infer_broadcasting(struct infer_site *s) {
   broadcast_as(s, false);
 }
@@ -397,10 +461,8 @@ static void where_list(struct infer_site *s, const struct infer_type types[3], e
   struct infer_number *out = arena_alloc(s->a, n * sizeof *out + 1);
   for (uint32_t i = 0; i < n; i++) {
     const enum dims_answer no = infer_is(s, list[0][infer_spread_at(&p[0], i)], 0);
-    const struct infer_number a =
-        have[1] ? list[1][infer_spread_at(&p[1], i)] : infer_no_number();
-    const struct infer_number b =
-        have[2] ? list[2][infer_spread_at(&p[2], i)] : infer_no_number();
+    const struct infer_number a = have[1] ? list[1][infer_spread_at(&p[1], i)] : infer_no_number();
+    const struct infer_number b = have[2] ? list[2][infer_spread_at(&p[2], i)] : infer_no_number();
     const bool same = a.num != NO_ID && b.num != NO_ID && equal(s, a, b) == DIMS_YES;
     out[i] = fit(s, no == DIMS_YES ? b : no == DIMS_NO || same ? a : infer_no_number(), dtype);
   }
@@ -413,8 +475,7 @@ void infer_where(struct infer_site *s) {
   uint32_t rank;
   for (uint32_t i = 0; i < 3; i++)
     infer_in(s, i, &types[i]);
-  const enum dtype dtype =
-      types[1].dtype != DTYPE_UNDEFINED ? types[1].dtype : types[2].dtype;
+  const enum dtype dtype = types[1].dtype != DTYPE_UNDEFINED ? types[1].dtype : types[2].dtype;
   if (!infer_broadcast(s, types, 3, &dims, &rank)) {
     infer_out_dtype(s, 0, dtype);
     return;

@@ -199,7 +199,8 @@ void infer_range(struct infer_site *s) {
     infer_out_dims(s, 0, t.dtype, &unknown, 1);
     return;
   }
-  const dim_id far = step > 0 ? dims_sub(s->d, limit[0], start[0]) : dims_sub(s->d, start[0], limit[0]);
+  const dim_id far =
+      step > 0 ? dims_sub(s->d, limit[0], start[0]) : dims_sub(s->d, start[0], limit[0]);
   const dim_id by = dims_number(s->d, step > 0 ? step : -step);
   const dim_id length = dims_max(s->d, dims_number(s->d, 0), dims_ceil_div(s->d, far, by));
   infer_out_dims(s, 0, t.dtype, &length, 1);
@@ -480,7 +481,8 @@ void infer_concat(struct infer_site *s) {
       if (d != at)
         dims[d] = infer_same_dim(s, dims[d], x.dims[d]);
       else
-        dims[d] = dims[d] == NO_ID || x.dims[d] == NO_ID ? NO_ID : dims_add(s->d, dims[d], x.dims[d]);
+        dims[d] =
+            dims[d] == NO_ID || x.dims[d] == NO_ID ? NO_ID : dims_add(s->d, dims[d], x.dims[d]);
     }
     if (s->why == INFER_WHY_INVALID) return;
   }
@@ -639,10 +641,9 @@ void infer_slice(struct infer_site *s) {
     return;
   }
   dim_id *dims = infer_dim_room(s, x.rank);
-  const bool known = slice_list(s, 1, "starts", &starts, &n) &&
-                     slice_list(s, 2, "ends", &ends, &n_ends) &&
-                     slice_list(s, 3, "axes", &axes, &n_axes) &&
-                     slice_list(s, 4, "steps", &steps, &n_steps);
+  const bool known =
+      slice_list(s, 1, "starts", &starts, &n) && slice_list(s, 2, "ends", &ends, &n_ends) &&
+      slice_list(s, 3, "axes", &axes, &n_axes) && slice_list(s, 4, "steps", &steps, &n_steps);
   if (!known) {
     infer_out_dims(s, 0, x.dtype, dims, x.rank);
     return;
@@ -687,8 +688,8 @@ void infer_slice(struct infer_site *s) {
     const int64_t to_end = s->in ? infer_to_end(s) : INT64_MAX;
     const dim_id from = step > 0 ? bound(s, starts[i], x.dims[at], INT64_MAX)
                                  : bound_back(s, starts[i], x.dims[at]);
-    const dim_id to = step > 0 ? bound(s, ends[i], x.dims[at], to_end)
-                               : bound_back(s, ends[i], x.dims[at]);
+    const dim_id to =
+        step > 0 ? bound(s, ends[i], x.dims[at], to_end) : bound_back(s, ends[i], x.dims[at]);
     dims[at] = slice_length(s, from, to, step);
     if (from == NO_ID || !dims_is_number(s->d, from, &begin))
       lists = false;

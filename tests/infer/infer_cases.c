@@ -145,8 +145,7 @@ static bool run_file(const char *path, bool update) {
     rest = next ? next + 5 : NULL;
     if (next) *next = '\0';
     char *cut = strstr(block, "----\n");
-    const char *head =
-        cut ? arena_string(&a, span_of(block, (size_t)(cut - block))) : block;
+    const char *head = cut ? arena_string(&a, span_of(block, (size_t)(cut - block))) : block;
     struct text got = {0};
     put(&got, "----\n");
     if (!outcome(head, &got, &a, path)) good = false;

@@ -9,6 +9,7 @@
 #define WEIR_INFER_SITE_H
 
 #include "infer.h"
+#include "schema.h"
 
 enum { INFER_RANK_MAX = 64 }; // what has more dims has no rank for us
 
@@ -18,11 +19,12 @@ struct infer_site {
   struct dims *d;
   struct arena *a;
   uint32_t node;
-  uint32_t n_in, n_out; // slots
-  int64_t version;      // of its domain's opset
-  const char *with;     // the rule's parameter, "" without one
-  enum infer_why why;   // INPUT where the rule says nothing else
-  uint32_t state;       // of steps: what it sets at one step it finds at the next
+  uint32_t n_in, n_out;                     // slots
+  int64_t version;                          // of its domain's opset
+  const struct schema_operator *op;         // of a node with a rule
+  const struct schema_signature *signature; // at its version; NULL: before the operator's first
+  enum infer_why why;                       // INPUT where the rule says nothing else
+  uint32_t state; // of steps: what it sets at one step it finds at the next
 };
 
 typedef void infer_rule(struct infer_site *s);
@@ -49,7 +51,8 @@ bool infer_int(struct infer_site *s, uint32_t slot, int64_t *out); // of one ele
 // `fallback` where absent. False: it is there with another type, or too large.
 bool infer_attr_int(struct infer_site *s, const char *name, int64_t fallback, int64_t *out);
 bool infer_attr_float(struct infer_site *s, const char *name, float fallback, float *out);
-bool infer_attr_string(struct infer_site *s, const char *name, const char *fallback, struct span *out);
+bool infer_attr_string(struct infer_site *s, const char *name, const char *fallback,
+                       struct span *out);
 // n = 0 and NULL where absent.
 bool infer_attr_ints(struct infer_site *s, const char *name, const int64_t **list, uint32_t *n);
 bool infer_attr_floats(struct infer_site *s, const char *name, const float **list, uint32_t *n);
@@ -61,7 +64,8 @@ uint32_t infer_attr_graph(struct infer_site *s, const char *name); // NO_ID: abs
 bool infer_axis(struct infer_site *s, int64_t axis, uint32_t rank, uint32_t *out);
 // Axes of Squeeze, Unsqueeze, Reduce…: the attribute, or the constant input at `slot`. `given`: there are some
 // (perhaps not known: then the answer is false).
-bool infer_axes(struct infer_site *s, uint32_t slot, bool *given, const int64_t **axes, uint32_t *n);
+bool infer_axes(struct infer_site *s, uint32_t slot, bool *given, const int64_t **axes,
+                uint32_t *n);
 
 // ---- outputs -----------------------------------------------------------------------------------
 
@@ -69,21 +73,26 @@ void infer_out(struct infer_site *s, uint32_t slot, const struct infer_type *typ
 // The same in parts. A dim that is NO_ID becomes a symbol of its own.
 void infer_out_dims(struct infer_site *s, uint32_t slot, enum dtype dtype, const dim_id *dims,
                     uint32_t rank);
-void infer_out_dtype(struct infer_site *s, uint32_t slot, enum dtype dtype); // the rank is not known
+void infer_out_dtype(struct infer_site *s, uint32_t slot,
+                     enum dtype dtype); // the rank is not known
 // Its dims have numbers as dims whose product is n <= INFER_LIST.
-void infer_out_list(struct infer_site *s, uint32_t slot, const struct infer_number *list, uint32_t n);
+void infer_out_list(struct infer_site *s, uint32_t slot, const struct infer_number *list,
+                    uint32_t n);
 // The node cannot run with these inputs: said once, and its outputs are unknown. Takes a sentence without the
 // node's name: "its operand has rank 2, and axis 3 is none of it".
-void infer_invalid(struct infer_site *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void infer_invalid(struct infer_site *s, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
 enum { INFER_LIST = 1024 }; // elements of a small value
 
 // ---- values of bodies (steps) --------------------------------------------------------------------
 
-uint32_t infer_graph_input(const struct infer_site *s, uint32_t graph, uint32_t i);  // value ids, or NO_ID
+uint32_t infer_graph_input(const struct infer_site *s, uint32_t graph,
+                           uint32_t i); // value ids, or NO_ID
 uint32_t infer_graph_output(const struct infer_site *s, uint32_t graph, uint32_t i);
 bool infer_value(struct infer_site *s, uint32_t value, struct infer_type *out);
-bool infer_value_list(struct infer_site *s, uint32_t value, const struct infer_number **list, uint32_t *n);
+bool infer_value_list(struct infer_site *s, uint32_t value, const struct infer_number **list,
+                      uint32_t *n);
 // The value as an input of a body: what is declared of it counts too.
 void infer_bind(struct infer_site *s, uint32_t value, const struct infer_type *type);
 // Both types at once: what differs is not known. Dims in s->a.
@@ -92,7 +101,8 @@ void infer_join(struct infer_site *s, const struct infer_type *a, const struct i
 // Dims that speak of symbols from this id on are not known outside.
 void infer_leave(struct infer_site *s, struct infer_type *type, dim_id symbols);
 uint32_t infer_depth(const struct infer_site *s); // graphs that are being inferred around the node
-void infer_bind_list(struct infer_site *s, uint32_t value, const struct infer_number *list, uint32_t n);
+void infer_bind_list(struct infer_site *s, uint32_t value, const struct infer_number *list,
+                     uint32_t n);
 
 // ---- small things that rules share ---------------------------------------------------------------
 
@@ -110,13 +120,11 @@ bool infer_broadcast(struct infer_site *s, const struct infer_type *types, uint3
 // The product of dims; NO_ID if one is.
 dim_id infer_product(struct infer_site *s, const dim_id *dims, uint32_t n);
 
-// The rule of an operator; NULL where there is none. One of both is set.
+// The rule behind a word of the table of operators; both NULL where there is none yet.
 struct infer_row_of_rules {
-  const char *domain, *op_type;
   infer_rule *rule;
   infer_steps *steps;
-  const char *with;
 };
-const struct infer_row_of_rules *infer_rules(uint32_t *n); // sorted by (domain, op_type)
+struct infer_row_of_rules infer_rule_of(enum schema_rule rule);
 
 #endif

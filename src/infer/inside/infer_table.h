@@ -5,7 +5,10 @@
 #include "infer_site.h"
 #include "model_calls.h"
 
-enum row_flag { ROW_SEEN = 1, ROW_SET = 2 }; // SET: by infer_set_input or a pass, not to be made anew
+enum row_flag {
+  ROW_SEEN = 1,
+  ROW_SET = 2
+}; // SET: by infer_set_input or a pass, not to be made anew
 
 struct infer_row {
   uint32_t shape; // row + 1 in shapes; 0: the rank is not known
@@ -34,8 +37,8 @@ struct infer_frame {
   uint32_t call;    // row + 1 of the call whose body this is in; 0: in none
   uint32_t round;   // what visited holds of the nodes that it has visited
   uint32_t state;   // of the node's steps
-  dim_id symbols;   // only symbols from this one on belong to the body: others live outside, where it
-                    // may never run
+  dim_id symbols; // only symbols from this one on belong to the body: others live outside, where it
+                  // may never run
 };
 
 // A call of a function: of its attributes bodies speak.
@@ -44,11 +47,6 @@ struct infer_call {
   uint32_t outer; // row + 1 of the call that it is in, or 0
   uint32_t function;
   dim_id symbols; // symbols from this one on came with the call
-};
-
-struct infer_rule_slot {
-  uint64_t key; // (op_type, domain) name ids + 1
-  const struct infer_row_of_rules *rule;
 };
 
 struct infer {
@@ -61,30 +59,32 @@ struct infer {
   TABLE(struct infer_shape, shapes);
   TABLE(uint32_t, shape_slots); // open addressing, row + 1
   TABLE(struct infer_elements, lists);
-  uint64_t elements; // held by lists
+  uint64_t elements;        // held by lists
   TABLE(uint32_t, visited); // by node id: the round in which it was last visited
   uint32_t round;
   TABLE(struct infer_frame, frames);
   TABLE(uint32_t, pending); // nodes that others wait for
   TABLE(struct infer_call, calls);
   TABLE(struct infer_row, joined); // by value id: of bodies of functions, over all calls
-  TABLE(struct infer_rule_slot, rule_slots);
-  TABLE(dim_id, by_name);           // by name id: what a declared dim of that name means, + 1
-  TABLE(uint32_t, name_of);         // by dim id: the name of its text, + 1
-  struct infer_memo *memo;          // calls that were inferred before (infer_calls.c)
+  struct schema_names names;
+  TABLE(dim_id, by_name);   // by name id: what a declared dim of that name means, + 1
+  TABLE(uint32_t, name_of); // by dim id: the name of its text, + 1
+  struct infer_memo *memo;  // calls that were inferred before (infer_calls.c)
   struct model_calls callees;
   uint32_t n_functions; // when callees was made
   uint64_t visits, call_visits;
   bool calls_limited; // some call was not entered
-  uint32_t input_dims;        // expressions with a smaller id are made of symbols of the main graph's inputs
-  uint32_t first_new;         // nodes from this one on came since the last walk
-  bool only_new;              // infer_more: nodes whose values have rows are not visited
+  uint32_t
+      input_dims; // expressions with a smaller id are made of symbols of the main graph's inputs
+  uint32_t first_new; // nodes from this one on came since the last walk
+  bool only_new;      // infer_more: nodes whose values have rows are not visited
 };
 
 struct infer_row *infer_row_at(struct infer *in, uint32_t value); // made where there is none
 uint32_t infer_shape_of(struct infer *in, const dim_id *dims, uint32_t rank); // row + 1
 void infer_row_type(const struct infer *in, const struct infer_row *row, struct infer_type *out);
-uint32_t infer_list_keep(struct infer *in, const struct infer_number *list, uint32_t n); // row + 1, or 0
+uint32_t infer_list_keep(struct infer *in, const struct infer_number *list,
+                         uint32_t n); // row + 1, or 0
 // Puts down what is known of a value: `type` joined with what the model declares, as the options say.
 void infer_settle(struct infer *in, uint32_t value, const struct infer_type *type,
                   enum infer_why why);
