@@ -134,7 +134,7 @@ bool infer_unite(struct infer *in, dim_id a, dim_id b) {
   const dim_id first = in->n_frames ? in->frames[in->n_frames - 1].symbols : 0;
   if (dims_equal(in->d, a, b) == DIMS_NO) return false;
   const bool own =
-      (a >= first && dims_is_symbol(in->d, a)) || (b >= first && dims_is_symbol(in->d, b));
+      (a >= first && dims_is_symbol(in->d, a, NULL)) || (b >= first && dims_is_symbol(in->d, b, NULL));
   return first > 0 && !own ? true : dims_unite(in->d, a, b);
 }
 
@@ -164,14 +164,14 @@ static dim_id settle_dim(struct infer *in, uint32_t value, dim_id found, dim_id 
   if (keep) return said;
   if (dims_is_number(in->d, found, &n)) return found;
   if (dims_is_number(in->d, said, &n)) {
-    if (!is_of_inputs(in, found) && dims_is_symbol(in->d, found)) infer_unite(in, found, said);
+    if (!is_of_inputs(in, found) && dims_is_symbol(in->d, found, NULL)) infer_unite(in, found, said);
     return said;
   }
-  if (!is_of_inputs(in, said) && dims_is_symbol(in->d, said)) {
+  if (!is_of_inputs(in, said) && dims_is_symbol(in->d, said, NULL)) {
     infer_unite(in, said, found);
     return dims_find(in->d, found);
   }
-  return !is_of_inputs(in, found) && dims_is_symbol(in->d, found) ? said : found;
+  return !is_of_inputs(in, found) && dims_is_symbol(in->d, found, NULL) ? said : found;
 }
 
 // Where the ranks differ, one of both wins with all of its dims.
