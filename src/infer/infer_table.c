@@ -133,8 +133,8 @@ void infer_say(struct infer *in, uint32_t node, uint32_t value, const char *fmt,
 bool infer_unite(struct infer *in, dim_id a, dim_id b) {
   const dim_id first = in->n_frames ? in->frames[in->n_frames - 1].symbols : 0;
   if (dims_equal(in->d, a, b) == DIMS_NO) return false;
-  const bool own =
-      (a >= first && dims_is_symbol(in->d, a, NULL)) || (b >= first && dims_is_symbol(in->d, b, NULL));
+  const bool own = (a >= first && dims_is_symbol(in->d, a, NULL)) ||
+                   (b >= first && dims_is_symbol(in->d, b, NULL));
   return first > 0 && !own ? true : dims_unite(in->d, a, b);
 }
 
@@ -164,7 +164,8 @@ static dim_id settle_dim(struct infer *in, uint32_t value, dim_id found, dim_id 
   if (keep) return said;
   if (dims_is_number(in->d, found, &n)) return found;
   if (dims_is_number(in->d, said, &n)) {
-    if (!is_of_inputs(in, found) && dims_is_symbol(in->d, found, NULL)) infer_unite(in, found, said);
+    if (!is_of_inputs(in, found) && dims_is_symbol(in->d, found, NULL))
+      infer_unite(in, found, said);
     return said;
   }
   if (!is_of_inputs(in, said) && dims_is_symbol(in->d, said, NULL)) {
@@ -267,7 +268,10 @@ void infer_settle_list(struct infer *in, uint32_t value, const struct infer_numb
                        uint32_t n) {
   if (value == NO_ID) return;
   struct infer_row *row = infer_row_at(in, value);
-  if (row->flags & ROW_SET) return;
+  uint32_t known = 0;
+  for (uint32_t i = 0; i < n; i++)
+    known += list[i].num != NO_ID;
+  if (row->flags & ROW_SET || (n > 0 && known == 0)) return;
   row->list = infer_list_keep(in, list, n);
   join_call(in, value);
 }
