@@ -85,6 +85,7 @@ void dims_free(struct dims *d) {
   TABLE_FREE(d, factors);
   TABLE_FREE(d, atoms);
   TABLE_FREE(d, members);
+  TABLE_FREE(d, joined);
   TABLE_FREE(d, printed);
   free_set(&d->expression_set);
   free_set(&d->product_set);
