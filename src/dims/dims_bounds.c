@@ -222,7 +222,7 @@ static bool drop_needless(struct dims *d, enum dims_kind kind, dim_id *of, uint3
 
 dim_id dims_make_choice(struct dims *d, enum dims_op op, dim_id a, dim_id b) {
   const enum dims_kind kind = op == DIMS_MAX ? DIMS_MOST_OF : DIMS_LEAST_OF;
-  dim_id of[2 * DIMS_TERMS], others[DIMS_TERMS];
+  dim_id of[2 * DIMS_MEMBERS], others[DIMS_MEMBERS];
   if (a == b) return a;
   if (a > b) return dims_do(d, op, b, a);
   uint32_t n = read_members(d, kind, a, of);

@@ -316,9 +316,15 @@ static void test_bombs(void **state) {
     x = dims_max(d, x, dims_sub(d, sym(arena_printf(&scratch, "s%u", i)), n(i)));
   for (uint32_t i = 0; i < 300; i++)
     x = dims_exact_div(d, dims_mul(d, x, x), dims_add(d, x, n(1)));
+  // Max of Max of quotients, all unlike.
+  for (uint32_t i = 0; i < 2000; i++) {
+    const dim_id y =
+        dims_floor_div(d, dims_max(d, x, sym(arena_printf(&scratch, "s%u", i % 90))), n(2 + i % 5));
+    x = dims_max(d, dims_sub(d, x, y), dims_min(d, y, dims_mul(d, n(3), x)));
+  }
   // Comparisons of many members leave nothing behind.
   dim_id many = n(0), others = n(0);
-  for (uint32_t i = 0; i < DIMS_TERMS - 1; i++) {
+  for (uint32_t i = 0; i < DIMS_MEMBERS - 1; i++) {
     many = dims_max(d, many, dims_sub(d, sym(arena_printf(&scratch, "s%u", i)), n(7)));
     others = dims_max(d, others, dims_sub(d, sym(arena_printf(&scratch, "r%u", i)), n(7)));
   }
