@@ -50,7 +50,8 @@ dim_id dims_fresh(struct dims *d, int64_t least);
 
 bool dims_is_number(const struct dims *d, dim_id e, int64_t *n);
 
-// Operands are taken as what they are known to be (dims_find), and so is the result.
+// From here on, operands are taken as what they are known to be (dims_find), and so is the result. The
+// functions above take and give an expression as it is.
 dim_id dims_add(struct dims *d, dim_id a, dim_id b);
 dim_id dims_sub(struct dims *d, dim_id a, dim_id b);
 dim_id dims_mul(struct dims *d, dim_id a, dim_id b);
