@@ -24,9 +24,10 @@ OPTIONS = {"single": "SCHEMA_SINGLE", "optional": "SCHEMA_OPTIONAL_ONE", "variad
 WORDS = {"ones": "ONES", "zeros": "ZEROS", "reversed": "REVERSED"}  # defaults that only the words of an operator say
 FAMILIES = ("same", "broadcast", "cast", "reduce", "matmul", "window", "move", "slice", "resize", "index", "make", "sequence",
             "control", "attention", "ml", "none")  # fmt: skip
-FLAGS = ("unary", "binary", "elementwise", "commutative", "random", "kit")
+FLAGS = ("unary", "binary", "elementwise", "commutative", "random", "withdrawn", "kit")
 CHANGES = ("same", "without", "with", "zero", "one_output", "second_input", "floating", "last_axis", "explicit_pads", "sampling",
            "resize_13", "changed")  # fmt: skip
+VARIABLES_MAX = 16  # SCHEMA_VARIABLES_MAX
 ANY = 255  # inputs or outputs: no bound
 
 
@@ -199,6 +200,8 @@ def read_version(line, before, sets):
         raise SchemaError("inputs and outputs have an arrow between them")
     version = Version(int(since), read_formals(inputs.strip(), variables, sets), read_formals(outputs.strip(), variables, sets),
                       *read_attributes(said[1]), variables)  # fmt: skip
+    if len(variables) > VARIABLES_MAX:
+        raise SchemaError(f"more than {VARIABLES_MAX} type variables")
     read_notes(version, columns[3] if len(columns) == 4 else "")
     return version, said
 

@@ -45,7 +45,7 @@ enum schema_option {
   SCHEMA_OPTIONAL_ONE, // may be left out: an empty name, or the end of the list
   SCHEMA_VARIADIC,     // the last: any number of them from `least` on
 };
-enum { SCHEMA_NO_VARIABLE = 255, SCHEMA_ANY = 255 };
+enum { SCHEMA_NO_VARIABLE = 255, SCHEMA_ANY = 255, SCHEMA_VARIABLES_MAX = 16 };
 
 // A formal input or output.
 struct schema_formal {
@@ -140,14 +140,15 @@ enum schema_flag {
   SCHEMA_ELEMENTWISE = 4, // out[i] = f(operands[i]), broadcast; unary, binary, or more operands
   SCHEMA_COMMUTATIVE = 8, // operands may change places
   SCHEMA_RANDOM = 16,     // two equal nodes give different values
+  SCHEMA_WITHDRAWN = 32,  // of SCHEMA_RUNTIME_DOMAIN: ONNX once had it, as an experiment
 };
 
 struct schema_operator {
   const char *domain, *name;               // "" for ai.onnx
   const struct schema_signature *versions; // in order
-  uint8_t n_versions;
-  uint8_t flags; // enum schema_flag
-  uint16_t rule; // enum schema_rule
+  uint8_t n_versions;                      // 0: withdrawn so long ago that none is known
+  uint8_t flags;                           // enum schema_flag
+  uint16_t rule;                           // enum schema_rule
 };
 
 // What ONNX Runtime adds to ai.onnx, operators and versions, is in the table under this domain; the
