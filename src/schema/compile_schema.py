@@ -63,6 +63,7 @@ class Version:
     more: bool  # other attributes may be there too
     variables: dict
     deprecated: bool = False
+    one_or_all: bool = False
     change: str = "same"
     names: list = field(default_factory=list)  # of attributes, that the change looks at
     rewrite: str = ""
@@ -180,6 +181,8 @@ def read_notes(version, text):
         word, *names = note.split()
         if word == "deprecated":
             version.deprecated = True
+        elif word == "one_or_all_outputs":
+            version.one_or_all = True
         elif word in CHANGES:
             version.change, version.names = word, names
         else:
@@ -393,8 +396,8 @@ class Writer:
         least_in, most_in = bounds(version.inputs)
         least_out, most_out = bounds(version.outputs)
         return (f"{{{version.since}, {len(version.inputs)}, {len(version.outputs)}, {len(version.attributes)}, {len(n)}, "
-                f"{least_in}, {most_in}, {least_out}, {most_out}, {str(version.deprecated).lower()}, "
-                f"{str(version.more).lower()}, CHANGE_{version.change}, {inputs}, {outputs}, {attributes}, {variables}, "
+                f"{least_in}, {most_in}, {least_out}, {most_out}, {str(version.one_or_all).lower()}, "
+                f"{str(version.deprecated).lower()}, {str(version.more).lower()}, CHANGE_{version.change}, {inputs}, {outputs}, {attributes}, {variables}, "
                 f"{text(' '.join(version.names))}, {text(version.rewrite)}}}")  # fmt: skip
 
     def operator(self, op):

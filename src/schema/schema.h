@@ -107,6 +107,7 @@ struct schema_signature {
   int16_t since; // from this version of its domain, up to the next signature
   uint8_t n_inputs, n_outputs, n_attributes, n_variables;
   uint8_t least_in, most_in, least_out, most_out; // SCHEMA_ANY: no bound
+  bool one_or_all;                                // outputs: the first alone, or all of them
   bool deprecated;                                // no node should have it any more
   bool more;                                      // attributes that are not listed may be there too
   uint8_t change; // enum schema_change_kind: against the version before
