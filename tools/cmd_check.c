@@ -8,6 +8,7 @@
 // and the last line counts them. Errors decide the exit code; warnings and notes do not. A model that
 // only lacks a data file is not malformed: the code is then that of what keeps the file from being
 // read.
+#include "check.h"
 #include "commands.h"
 #include "load.h"
 #include "hints.h"
@@ -72,7 +73,8 @@ int cmd_check(const struct cli_args *args, struct err *err) {
   report_json_begin(&c.j);
   json_put_array(&c.j, "faults");
   struct err found = {0};
-  const int rc = load_model(&m, sources, &loading, &found);
+  int rc = load_model(&m, sources, &loading, &found);
+  if (rc == 0) rc = check_operators(&m, &sink, &found);
   model_free(&m);
   sources_close(sources);
   // The error that ended loading, unless the sink has had it.
