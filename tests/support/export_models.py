@@ -18,12 +18,11 @@ one, so that who drops an addition because untrained models add zeros there give
 | gpt2 | Q, K, V from one product (a Gemm between Reshapes), causal mask, GELU by tanh, tied embedding |
 | llama | RMSNorm, rotary embedding, four heads over two (GQA), SiLU, causal mask |
 | vit | patches by a Conv, a class token that Expand spreads, LayerNormalization, GELU by erf |
-| cnn | BatchNormalization behind Conv, depthwise Conv, ConvTranspose and Gemm, Pad before MaxPool and before Conv, pools with
-ceil_mode, odd sizes |
+| cnn | BatchNormalization behind Conv, depthwise Conv, ConvTranspose, Gemm; Pad before MaxPool and Conv; ceil_mode |
 
 `eager` and `sdpa` are the two ways in which transformers writes attention; `rows` is sdpa with positions for each row of the
-batch, without which the exporter's RotaryEmbedding (23) has caches that only a batch of one may have; `kept` is a CNN whose BatchNormalizations the
-exporter was told to keep, `folded` one in which it put them into the weights.
+batch, without which the exporter's RotaryEmbedding (23) has caches that only a batch of one may have. `kept` is a CNN whose
+BatchNormalizations the exporter was told to keep, `folded` one in which it put them into the weights.
 
 NAME.npz has inputs at two bindings of the symbols and what PyTorch made of them, `first.INPUT`, `first.y`, `second...`: the
 numbers of all files of that name. Each file is compared with them in ONNX Runtime before it is kept. Stack traces of the
@@ -36,7 +35,9 @@ import sys
 import warnings
 from pathlib import Path
 
-sys.path = [each for each in sys.path if each and Path(each).resolve() != Path(__file__).resolve().parent]  # transformers asks for an hqq
+# transformers asks whether there is a package hqq, and this folder has a file of that name.
+HERE = Path(__file__).resolve().parent
+sys.path = [each for each in sys.path if each and Path(each).resolve() != HERE]
 
 import numpy as np
 import onnx
