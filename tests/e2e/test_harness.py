@@ -424,6 +424,10 @@ def test_graphs_have_all_hazards_and_are_what_their_seed_says():
         if seed % 10 == 0:
             onnx.checker.check_model(case.model)
             assert not random_graphs.compare(case.model, case.model, "E", case.feeds), seed
+    for dtype in (np.float16, np.float64):
+        for seed in range(20):
+            case = random_graphs.random_graph(seed, dtype=dtype)
+            assert not random_graphs.compare(case.model, case.model, "E", case.feeds), (dtype, seed)
     assert opsets == set(random_graphs.OPSETS) and pieces == set(random_graphs.PIECES) and len(hazards) > 80
     again = random_graphs.random_graph(7).model.SerializeToString(deterministic=True)
     assert random_graphs.random_graph(7).model.SerializeToString(deterministic=True) == again
@@ -449,4 +453,6 @@ def test_the_judge_of_numbers(exactness, expected, got, right):
     expected, got = np.array(expected, np.float32), np.array(got, np.float32)
     assert (random_graphs._differs_as_it_may(expected, got, exactness) == "") == right
     assert random_graphs._differs_as_it_may(expected, got.astype(np.float64), exactness)
+    assert random_graphs._differs_as_it_may(np.float16([1, 4]), np.float16([1, 4.0078]), "T") == ""
+    assert random_graphs._differs_as_it_may(np.float16([1, 4]), np.float16([1, 4.0195]), "T")
     assert random_graphs._differs_as_it_may(expected, got[None], exactness)

@@ -226,7 +226,10 @@ class Graph:
         if guise == "override" and not plain:
             self.hazard("overridable initializer")
             self.initializers.append(tensor)
-            self.overrides[name] = array if fixed or array.dtype.kind != "f" else np.asarray(array * 1.25 + 0.125, array.dtype)
+            self.overrides[name] = array
+            if not fixed and array.dtype.kind == "f":
+                with np.errstate(over="ignore"):
+                    self.overrides[name] = np.asarray(array * 1.25 + 0.125, array.dtype)
             return value
         if guise == "constant":
             self.nodes.append(helper.make_node("Constant", [], [name], **self.constant_form(array, tensor)))
@@ -1169,6 +1172,45 @@ def rotary(g, x):
 
 
 @piece()
+def attention_by_where(g):
+    """What PyTorch's sdpa becomes: half of the scale on either side, a mask by Where, rows without any key made zero."""
+    batch, heads, length, width = g.pick(1, 2), 2, g.pick(1, 3, 5), 4
+    q, k, v = (g.input((batch, length, heads * width)) for _ in range(3))
+    allowed = g.input((batch, 1, 1, length), np.bool_)
+    del g.values[-4:]
+    q, k, v = (g.reshape(each, (batch, length, heads, width), target=(0, 0, -1, width)) for each in (q, k, v))
+    q, v = g.transpose(q, [0, 2, 1, 3]), g.transpose(v, [0, 2, 1, 3])
+    k = g.transpose(k, [0, 2, 3, 1])
+    q, k = g.by("Mul", q, 0.70710677), g.by("Mul", k, 0.70710677)
+    zero, least = (g.constant(np.array(number, np.float32)) for number in (0, g.pick(-np.inf, -3.4e38)))
+    mask = g.node("Where", [allowed, zero, least], allowed.dims, FLOAT)
+    scores = g.node("MatMul", [q, k], (batch, heads, length, length), soft=True)
+    weights = g.unary("Softmax", g.binary("Add", scores, mask), axis=-1)
+    if g.chance(0.8):
+        g.hazard("Softmax of nothing but -inf")
+        weights = g.node("Where", [g.unary("IsNaN", weights, np.bool_), zero, weights], weights.dims, FLOAT, soft=True)
+    y = g.transpose(g.node("MatMul", [weights, v], (batch, heads, length, width)), [0, 2, 1, 3])
+    g.give(g.reshape(y, (batch, length, heads * width), target=(batch, length, -1)))
+
+
+@piece()
+def spelled_out(g):
+    """JAX's softmax and its variance as a difference of means; a mean that is written as a sum."""
+    x = g.take(rank=2, least=2)
+    if g.chance(0.5):
+        g.hazard("Softmax of parts")
+        least = g.constant(np.array(-np.inf, np.float32))
+        most = g.node("Max", [least, g.reduce("ReduceMax", x, 1)], (x.dims[0], 1), soft=True)
+        exp = g.unary("Exp", g.node("Sub", [x, most], x.dims, soft=True))
+        return g.give(g.node("Div", [exp, g.reduce("ReduceSum", exp, 1)], x.dims))
+    g.hazard("variance as a difference")
+    mean, square = g.reduce("ReduceMean", x, 1), g.reduce("ReduceMean", g.node("Mul", [x, x], x.dims), 1)
+    variance = g.node("Sub", [square, g.node("Mul", [mean, mean], mean.dims)], mean.dims, soft=True)
+    root = g.unary("Sqrt", g.by("Add", g.node("Abs", [variance], mean.dims), 0.1))
+    g.give(g.node("Div", [g.node("Sub", [x, mean], x.dims), root], x.dims))
+
+
+@piece()
 def softmax_argmax(g):
     x = g.take(rank=2, soft=False, least=2)
     g.hazard("ArgMax of Softmax")
@@ -1271,9 +1313,48 @@ def odd_outputs(g):
     g.kept.append(g.unary("Identity", y))
 
 
-def random_graph(seed, only=None, opset=None):
-    """A Case from a seed; `only`: names of pieces to choose from, and then just one."""
+# Pieces whose operators the runtime has in double and in float16 too, and that know of no other floats.
+IN_DOUBLE = {
+    "gemm_norm", "matmul_norm", "transposes", "reshapes", "slices", "concats", "nothings", "matmul_add", "projections",
+    "transposed_weights", "silu", "layer_norm", "rms_norm", "reciprocals", "spelled_out",
+}  # fmt: skip
+IN_HALF = IN_DOUBLE | {"conv_norm", "conv_norm_shared", "norm_first", "conv_affine", "pad_window"}
+
+
+def _tensor_as(tensor, dtype):
+    if tensor.data_type == TensorProto.FLOAT:
+        tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(dtype), tensor.name))
+
+
+def in_another_float(case, dtype):
+    """The same graph with float16 or double for float32."""
+    graph, wanted = case.model.graph, helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    for value in [*graph.input, *graph.output, *graph.value_info]:
+        if value.type.tensor_type.elem_type == TensorProto.FLOAT:
+            value.type.tensor_type.elem_type = wanted
+    for tensor in graph.initializer:
+        _tensor_as(tensor, dtype)
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.name in ("value_float", "value_floats"):
+                array = np.array(helper.get_attribute_value(attribute), dtype)
+                attribute.CopyFrom(helper.make_attribute("value", numpy_helper.from_array(array, node.output[0])))
+            elif attribute.type == onnx.AttributeProto.TENSOR:
+                _tensor_as(attribute.t, dtype)
+            elif node.op_type == "Cast" and attribute.i == TensorProto.FLOAT:
+                attribute.i = wanted
+    feeds = [
+        {name: array.astype(dtype) if array.dtype == FLOAT else array for name, array in feed.items()} for feed in case.feeds
+    ]
+    return Case(case.model, feeds, case.hazards, case.pieces)
+
+
+def random_graph(seed, only=None, opset=None, dtype=np.float32):
+    """A Case from a seed. `only`: names of pieces to choose from, and then just one; `dtype`: float16 or double instead."""
     g = Graph(seed, opset)
+    if dtype != np.float32:
+        known = IN_HALF if dtype == np.float16 else IN_DOUBLE
+        only = known & set(only) if only else known
     fit = []
     for name, (_, since, weight) in PIECES.items():
         if since <= g.opset and (not only or name in only):
@@ -1283,7 +1364,8 @@ def random_graph(seed, only=None, opset=None):
         PIECES[name][0](g)
     if not g.ends and not g.kept:
         g.give(g.unary("Neg", g.take()))
-    return Case(g.finish(), g.feeds(), g.hazards, names)
+    case = Case(g.finish(), g.feeds(), g.hazards, names)
+    return case if dtype == np.float32 else in_another_float(case, dtype)
 
 
 def main(count, seed=0, *only):
