@@ -456,3 +456,10 @@ def test_the_judge_of_numbers(exactness, expected, got, right):
     assert random_graphs._differs_as_it_may(np.float16([1, 4]), np.float16([1, 4.0078]), "T") == ""
     assert random_graphs._differs_as_it_may(np.float16([1, 4]), np.float16([1, 4.0195]), "T")
     assert random_graphs._differs_as_it_may(expected, got[None], exactness)
+
+
+def test_a_program_is_judged_by_its_files():
+    assert random_graphs.check("cp IN OUT", range(5), "E") == {}
+    failed = random_graphs.check("false IN OUT", range(2), "E")
+    assert list(failed) == [0, 1] and failed[0] == ["exit code 1: nothing said"]
+    assert list(random_graphs.check("true IN OUT", range(1), "E")) == [0]

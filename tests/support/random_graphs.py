@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Random small graphs with what makes optimizing graphs dangerous, and a judge of what came out of it.
 
-    random_graphs.py COUNT [SEED] [PIECE ...]     makes graphs, runs them, and counts hazards
+    random_graphs.py --program 'build/plain/weir ... IN OUT' --exactness T COUNT [PIECE ...]     which graphs a program harms
+    random_graphs.py --from SEED --save FILE 1 [PIECE ...]                                       one of them
 
 `random_graph(seed)` gives a Case: a model of one to four pieces, one behind the other or side by side, three sets of inputs
 for it, and the names of the hazards in it. A piece is a pattern of nodes that some rewrite looks for, sometimes as the rewrite
@@ -22,10 +23,15 @@ A value that may differ under T is "soft": what jumps (Floor, casts to integers,
 difference of one rounding could be a difference of one there.
 """
 
+import argparse
 import collections
 import dataclasses
+import os
 import random
+import shlex
+import subprocess
 import sys
+import tempfile
 import time
 
 import numpy as np
@@ -46,6 +52,7 @@ def session(model):
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
     options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.disable_prepacking", "1")  # packed constants are multiplied in another order
     model = model.SerializeToString() if isinstance(model, onnx.ModelProto) else model
     return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
@@ -790,7 +797,8 @@ def clips(g):
 def nothings(g):
     """What does nothing, and what only seems to."""
     x = g.take()
-    way = g.pick("Mul", "Div", "Sub", "Add", "Add", "Pow", "enlarged", "zero", "reversed", "Expand", "Pad", "Identity", "Dropout")
+    way = g.pick("Mul", "Div", "Sub", "Add", "Add", "Pow", "enlarged", "zero", "reversed", "Expand", "Pad", "Identity",
+                 "Dropout")  # fmt: skip
     if way in ("Mul", "Div", "Sub", "Add", "Pow"):
         g.hazard("x + 0" if way == "Add" else "arithmetic without effect")
         return g.give(g.by(way, x, {"Mul": 1, "Div": 1, "Sub": 0, "Add": g.pick(0.0, -0.0), "Pow": 1}[way]))
@@ -1368,17 +1376,54 @@ def random_graph(seed, only=None, opset=None, dtype=np.float32):
     return case if dtype == np.float32 else in_another_float(case, dtype)
 
 
-def main(count, seed=0, *only):
-    hazards, begin = collections.Counter(), time.perf_counter()
-    for number in range(int(seed), int(seed) + int(count)):
-        case = random_graph(number, only)
-        hazards.update(case.hazards)
-        wrong = compare(case.model, case.model, "E", case.feeds)
-        assert not wrong, (number, case.pieces, wrong)
-    print(f"{count} graphs in {time.perf_counter() - begin:.1f} s")
-    for name, times in hazards.most_common():
-        print(f"{times:8} {name}")
+def check(program, seeds, exactness, only=None, dtype=np.float32):
+    """What a command line with the words IN and OUT does to graphs: {seed: complaints}, only of those that it harms."""
+    harmed = {}
+    with tempfile.TemporaryDirectory() as folder:
+        source, out = os.path.join(folder, "in.onnx"), os.path.join(folder, "out.onnx")
+        words = [{"IN": source, "OUT": out}.get(word, word) for word in shlex.split(program)]
+        for seed in seeds:
+            case = random_graph(seed, only, dtype=dtype)
+            onnx.save(case.model, source)
+            if os.path.exists(out):
+                os.remove(out)
+            done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+            if done.returncode or not os.path.exists(out):
+                complaints = [f"exit code {done.returncode}: {(done.stderr.strip() or 'nothing said').splitlines()[0]}"]
+            else:
+                complaints = compare(case.model, out, exactness, case.feeds)
+            if complaints:
+                harmed[seed] = complaints
+    return harmed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--program", help="a command with the words IN and OUT (none: compare graphs with themselves)")
+    parser.add_argument("--exactness", choices="EZTM", default="T")
+    parser.add_argument("--dtype", choices=("float32", "float16", "float64"), default="float32")
+    parser.add_argument("--from", dest="seed", type=int, default=0)
+    parser.add_argument("--save", metavar="FILE", help="write the graph of the first seed, run nothing")
+    parser.add_argument("count", type=int)
+    parser.add_argument("pieces", nargs="*", choices=[[], *PIECES])
+    words = parser.parse_args()
+    dtype, seeds = np.dtype(words.dtype).type, range(words.seed, words.seed + words.count)
+    cases = (random_graph(seed, words.pieces, dtype=dtype) for seed in seeds)
+    if words.save:
+        onnx.save(next(cases).model, words.save)
+        return 0
+    begin = time.perf_counter()
+    if words.program:
+        harmed = check(words.program, seeds, words.exactness, words.pieces, dtype)
+    else:
+        found = {seed: compare(case.model, case.model, "E", case.feeds) for seed, case in zip(seeds, cases)}
+        harmed = {seed: complaints for seed, complaints in found.items() if complaints}
+    print(f"{words.count} graphs in {time.perf_counter() - begin:.1f} s, {len(harmed)} harmed")
+    for seed, complaints in harmed.items():
+        case = random_graph(seed, words.pieces, dtype=dtype)
+        print(f"{seed}: {' '.join(case.pieces)} ({', '.join(case.hazards)})", *complaints, sep="\n  ")
+    return 1 if harmed else 0
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    sys.exit(main())
