@@ -156,6 +156,16 @@ class Case:
     pieces: list
 
 
+def _taken(nodes):
+    """Names of the values that nodes and their bodies take."""
+    rest = list(nodes)
+    while rest:
+        node = rest.pop()
+        yield from node.input
+        for attribute in node.attribute:
+            rest += attribute.g.node
+
+
 class Graph:
     """A graph that grows. Methods named after operators take what the operator's version of this opset takes."""
 
@@ -413,6 +423,8 @@ class Graph:
             self.hazard("dead node")
             x = self.random.choice(self.values)
             self.nodes.append(helper.make_node("Identity", [x.name], [self.name("dead")]))
+        if set(self.inputs) - set(_taken(self.nodes)):
+            self.hazard("input that nothing takes")
         given = [
             helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), declared)
             for name, (value, declared) in self.inputs.items()
