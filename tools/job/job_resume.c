@@ -146,13 +146,13 @@ static int is_of_this_command(struct job *job, const char *name, bool *same, str
   return 0;
 }
 
-// What the interrupted run had put in place cannot be told for certain then.
-static void say_unreadable(const struct job *job, const struct seal_given_up *was) {
+// What the interrupted run had put in place cannot be told for certain then, or not be used.
+static void say_damaged(const struct job *job, const struct seal_given_up *was) {
+  const bool json = was->damage == SEAL_JSON_DAMAGED;
   if (was->known && was->left[0])
-    report_notice(
-        "the interrupted run's 'seal.json' is damaged, so the files it had moved into place "
-        "were kept: %s may be left over; once this run is done, delete what no model uses",
-        was->left);
+    report_notice("the interrupted run's %s damaged, so the files it had moved into place were "
+                  "kept: %s may be left over; once this run is done, delete what no model uses",
+                  json ? "'seal.json' is" : "files are", was->left);
   else if (!was->known)
     report_notice(
         "the interrupted run's 'seal.json' and plan are damaged, so the files it had moved "
@@ -174,7 +174,8 @@ static int give_up(struct job *job, const char *name, bool *given_up, struct err
   *given_up = true;
   struct seal_given_up was;
   const int rc = seal_give_up(&st, &was, err);
-  if (was.unreadable) say_unreadable(job, &was);
+  if (was.damage) say_damaged(job, &was);
+  put_in_place_say_left(&was.report);
   return rc;
 }
 

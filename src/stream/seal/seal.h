@@ -53,13 +53,17 @@ int seal_check(const struct staging *st, const struct reread_work *work, struct 
 // Completes an unfinished seal found in the staging folder (seal.json says all), which was opened
 // by staging_open_sealed or came as STAGING_SEALED. Of a finished one only the folder goes.
 int seal_finish(struct staging *st, struct seal_report *report, struct err *err);
-// Gives an unfinished seal up: data files that it has put in place, and that no .onnx of the folder names,
-// go, and so does the staging folder. What has replaced another file stays. Where seal.json cannot be
-// read, which files those are is not certain: they stay, and *out says so. Closes the staging.
+// Gives an unfinished seal up. Before the commit point the data files that it has put in place, and that
+// no .onnx of the folder names, go; what has replaced another file stays. Behind the commit point it is
+// completed instead (*out says so): then the files of its model are known to the one that replaces it. Where
+// seal.json cannot be read, nothing is moved or removed, and where files that it lists are gone, nothing
+// that a model names: *out says what may be left over. Closes the staging, and removes its folder unless
+// completing it fails.
 struct seal_given_up {
-  bool unreadable;
-  // where it is so
-  bool known;     // the plan could be read: `left` is all that there is
+  bool completed;
+  struct seal_report report; // then
+  enum seal_damage { SEAL_NOT_DAMAGED, SEAL_JSON_DAMAGED, SEAL_FILES_DAMAGED } damage;
+  bool known;     // with SEAL_JSON_DAMAGED: the plan could be read, so `left` is all that there is
   char left[512]; // data files that it may have put in place and no model needs, with their sizes
 };
 int seal_give_up(struct staging *st, struct seal_given_up *out, struct err *err);

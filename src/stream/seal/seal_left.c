@@ -61,15 +61,24 @@ static bool may_be(const struct looking *l, const char *name, const struct plan_
   return name_scan_folder(l->st->dest, name, replaced, who) != NAME_SCAN_NAMED;
 }
 
+static void add(struct seal_given_up *out, const char *name, uint64_t size) {
+  const size_t n = strlen(out->left);
+  snprintf(out->left + n, sizeof out->left - n, "%s'%s' (%s)", n ? ", " : "", quote_str(name).s,
+           quote_bytes(size).s);
+}
+
+void seal_left_add(const struct staging *st, const char *name, struct seal_given_up *out) {
+  struct stat at;
+  if (fstatat(st->dest, name, &at, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(at.st_mode))
+    add(out, name, (uint64_t)at.st_size);
+}
+
 static int look(void *ctx, const char *name) {
   const struct looking *l = ctx;
-  char *left = l->out->left;
-  const size_t n = strlen(left);
   for (uint32_t i = 0; i + 1 < l->p->n_outputs; i++) {
     uint64_t size;
     if (!may_be(l, name, &l->p->outputs[i], &size)) continue;
-    snprintf(left + n, sizeof l->out->left - n, "%s'%s' (%s)", n ? ", " : "", quote_str(name).s,
-             quote_bytes(size).s);
+    add(l->out, name, size);
     break;
   }
   return 0;
