@@ -10,12 +10,15 @@
 #include "job_stage.h"
 #include "report.h"
 #include "size_words.h"
+#include "unfinished.h"
 
 int job_load(struct job *job, struct err *err) {
   const struct sources_options options = {.allow_links = cli_flag(job->args, OPT_ALLOW_LINKS)};
   const struct load_options load = {.warnings = &job->flaws};
   if (sources_open(&job->sources, job->in_path, &options, err)) return -1;
-  return load_model(&job->model, job->sources, &load, err);
+  const int rc = load_model(&job->model, job->sources, &load, err);
+  if (rc) (void)unfinished_explains(job->in_path, err);
+  return rc;
 }
 
 int job_open(struct job *job, const struct cli_args *args, struct err *err) {
