@@ -8,7 +8,7 @@
 #include "put_in_place.h"
 
 #include "companion.h"
-#include "fs.h"
+#include "kept_report.h"
 #include "manifest.h"
 #include "report.h"
 #include "stop.h"
@@ -140,7 +140,7 @@ int put_in_place(const struct put_in_place *x, struct staging *st, bool *unchang
                                          .manifest = x->manifest ? manifest.text : NULL,
                                          .manifest_bytes = manifest.n,
                                          .tensors = tensors};
-    if (x->report.n) rc = fs_put_file(st->folder, STAGING_REPORT, x->report, err);
+    rc = kept_report_put(st, x->report, err);
     if (rc == 0) rc = seal_run(st, x->plan, &options, &report, err);
   }
   *unchanged = rc == 0 && report.unchanged;
