@@ -43,6 +43,7 @@ struct job_output {
   bool made;            // `folder` was missing, and this run made it
   bool absent;          // OUT was left out
   bool replace;         // --force or --inplace
+  const char *taken;    // the first of the names wanted for data files that was not free
   const char *taken_by_source; // a name wanted for the data file that is one of the input's
 };
 

@@ -158,6 +158,7 @@ static const char *passes_json(struct job *job) {
 }
 
 static int build_plan(struct job *job, struct err *err) {
+  job->out.taken = NULL;
   job->layout.passes = passes_json(job);
   job->layout.artifacts = job_stage_artifacts(job);
   return plan_build(&job->plan, &job->model, &job->recipes, &job->layout, err);
@@ -187,17 +188,6 @@ static void refuse_size(const struct job *job, uint64_t bytes, struct err *why) 
     err_fill_hint(why, "raise --budget, or add candidates with fewer bits or larger blocks");
 }
 
-// Several data files that nobody named, under names that transformers.js does not look for.
-static void warn_of_names(struct job *job) {
-  const char *usual = arena_printf(&job->arena, "%s_data", job->out.onnx_name);
-  const char *name = job->plan.outputs[0].name;
-  if (job->plan.n_outputs == 1 || strcmp(name, usual) == 0) return;
-  job_warn(job,
-           "other models use files with the names of the data files, which are '%s' and so on "
-           "instead: transformers.js looks for '%s'",
-           quote_str(name).s, quote_str(usual).s);
-}
-
 int job_prepare_plan(struct job *job, struct err *err) {
   uint8_t sum[DIGEST_BYTES];
   digest_so_far(job->log_digest, sum);
@@ -225,7 +215,6 @@ int job_prepare_plan(struct job *job, struct err *err) {
              "an alignment of %lu bytes has no effect on '%s', which has no data file: --external "
              "moves tensors of 1 KiB and more to one",
              job->layout.align, quote_str(job->out.onnx_name).s);
-  if (job->layout.split && !job->layout.data_name) warn_of_names(job);
   for (uint32_t i = 0; i < job->plan.n_outputs; i++) {
     const char *name = job->plan.outputs[i].name;
     if (strcmp(name, job->out.onnx_name) != 0 && strstr(name, ".."))

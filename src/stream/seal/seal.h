@@ -28,12 +28,21 @@ struct seal_options {
                                    // folder under its final name; or NULL
 };
 
+// Why a data file of the replaced model was kept.
+enum seal_kept {
+  SEAL_KEPT_UNLISTED, // its model had no manifest that lists it: whose it is is not known
+  SEAL_KEPT_USED,     // another model uses it
+  SEAL_KEPT_UNKNOWN,  // whether one does could not be found out
+  SEAL_KEPT_REASONS,
+};
+
 struct seal_report {
-  char old_sidecar_left[512]; // old sidecars that were left in place, with their sizes, or empty;
-                              // the first few of many
-  uint32_t n_left;            // how many
-  char why_left[512];         // of the first of them
-  bool unchanged;             // all outputs were there already, byte for byte: none was touched
+  struct seal_kept_files {
+    uint32_t n;
+    char names[512]; // of the first few, with their sizes
+    char who[256];   // of the first: the other model, or what could not be read
+  } kept[SEAL_KEPT_REASONS];
+  bool unchanged; // all outputs were there already, byte for byte: none was touched
 };
 
 // May a data file of the model `onnx` in `dest` be replaced together with it? It is a plain file, the
