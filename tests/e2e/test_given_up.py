@@ -4,6 +4,7 @@ files of its own model and nothing else."""
 import shutil
 import signal
 
+import onnx
 import pytest
 
 import compare
@@ -173,3 +174,65 @@ def test_what_is_damaged_is_not_used(weir, killed, name):
         weir("audit", here / "m.onnx")
         seen += bool(left)
     assert seen > 0
+
+
+# ---- what `weir clean` says before
+
+
+def unused(here):
+    """Data files that the .onnx does not name."""
+    graph = onnx.load(here / "m.onnx", load_external_data=False).graph if (here / "m.onnx").exists() else onnx.GraphProto()
+    used = {entry.value for t in graph.initializer for entry in t.external_data if entry.key == "location"}
+    return {each.name for each in here.iterdir() if each.is_file() and not each.name.startswith("m.onnx.manifest")} - used - {"m.onnx"}
+
+
+def listed(weir, here):
+    [row] = weir("clean", here, "--json").json()["found"]
+    for each in row["data_files"]:
+        assert each["bytes"] == (here / each["name"]).stat().st_size
+    return {each["name"] for each in row["data_files"]}
+
+
+@pytest.mark.parametrize("json", ["whole", "damaged"])
+def test_clean_names_what_is_in_place_and_not_used(weir, killed, json):
+    """Under the names of a passage, under its own, and of the old model: exactly those, and all of them stay."""
+    (killed.base / "m.onnz_data_1").write_bytes(b"a stranger")
+    seen, passages = 0, 0
+    for number, here in killed.everywhere():
+        [staging] = staging_folders(here)
+        found = unused(here) - {"m.onnz_data_1"}
+        if json == "damaged":  # then what was to be removed is not known any more
+            damage(staging / "seal.json", "flipped")
+            found -= {"m.onnx_data_4", "m.onnx_data_5"}
+        assert listed(weir, here) == found, f"killed at call {number}"
+        seen += len(found) > 0
+        passages += any(name.startswith("m.o") and not name.startswith("m.onnx") for name in found)
+        said = weir("clean", here, "--yes").out
+        assert all(f"{name} (" in said for name in found) and found <= {each.name for each in here.iterdir()}
+        assert ("in place already, but not used by a model: " in said) == bool(found)
+    assert seen > passages > 5
+
+
+def test_clean_names_data_of_a_run_that_was_not_to_be_known(weir, weir_fault, quick_folder):
+    """Its seal.json is gone, so its folder may be removed; data with its name and size stays, another file is not meant."""
+    weir(*words(NEW, quick_folder / "whole" / "m.onnx"))
+    moves = 0
+    for number in range(1, 100):
+        here = quick_folder / f"kill-{number}"
+        here.mkdir()
+        done = weir_fault(*words(NEW, here / "m.onnx"), env={"WEIR_FAULT": f"kill:renameat2:{number}"}, code=None)
+        if done.code == 0:
+            break
+        if is_sealing(here) and not (here / "m.onnx").exists():
+            [staging] = staging_folders(here)
+            (staging / "seal.json").unlink()
+            found = unused(here)
+            assert listed(weir, here) == found
+            moves += bool(found)
+            for name in list(found)[:1]:
+                damage(here / name, "cut")
+                assert listed(weir, here) == found - {name}
+            said = weir("clean", here, "--yes").out
+            assert "removed 1 interrupted run" in said and {each.name for each in here.iterdir()} == found
+            assert ("it may have left these data files, which no model uses: " in said) == (len(found) > 1)
+    assert moves > 2

@@ -77,4 +77,11 @@ struct seal_given_up {
 };
 int seal_give_up(struct staging *st, struct seal_given_up *out, struct err *err);
 
+// What `weir clean` names beside a staging folder in `dir`: data files with the names and sizes of those that
+// its run made, and old ones that it was about to remove, where no model in `dir` uses them. Calls `each`, unless that
+// gives other than 0, with names that hold during the call. A folder without a whole plan or seal.json
+// has none. Nothing is locked or changed.
+void seal_left_each(const char *dir, const char *staging,
+                    int (*each)(void *ctx, const char *name, uint64_t bytes), void *ctx);
+
 #endif
