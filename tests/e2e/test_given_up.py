@@ -156,24 +156,30 @@ def test_of_the_input_itself(weir, weir_fault, quick_folder):
     assert seen == {False, True}
 
 
+@pytest.mark.parametrize("how", ["cut", "flipped"])
 @pytest.mark.parametrize("name", ["m.onnx", "m.onnx.manifest.json", "a data file"])
-def test_what_is_damaged_is_not_used(weir, killed, name):
-    """Behind the commit point a file that was to be moved is cut: nothing in use goes, and what may be left is named."""
+def test_what_is_damaged_gets_no_name(weir, killed, name, how):
+    """Behind the commit point a file that was to be moved is damaged: nothing in use goes, and what may be left is
+    named. The .onnx that is in place is the one of the passage then, and stays if the next run comes to nothing."""
     old, seen = (killed.base / "m.onnx").read_bytes(), 0
     for number, here in killed.everywhere():
         [staging] = staging_folders(here)
-        staged = [each for each in staging.glob("m.onnx_data*" if name == "a data file" else name)]
+        staged = sorted(staging.glob("m.onnx_data*" if name == "a data file" else name))
         if not has_passed(here, old) or not staged:
             continue
         was = {each.name for each in here.iterdir() if each != staging}
-        damage(staged[0], "cut")
-        said = weir(*words(THEN["none"], here / "m.onnx", "--fresh")).err
+        model = (here / "m.onnx").read_bytes()
+        linked = staged[0].stat().st_nlink == 2  # then the model in place uses these very bytes
+        damage(staged[0], how)
+        done = weir("convert", here / "nowhere.onnx", here / "m.onnx", *THEN["none"][1:], "--fresh", code=66)
+        assert (how == "flipped" and linked) or (here / "m.onnx").read_bytes() == model
+        said = done.err + weir(*words(THEN["none"], here / "m.onnx", "--fresh")).err
         left = {each.name for each in here.iterdir()} - set(killed.files["none"])
         assert all(f"'{each}' (" in said for each in left), (left, said)
         assert left <= was and ("the interrupted run's files are damaged" in said or not left)
         weir("audit", here / "m.onnx")
         seen += bool(left)
-    assert seen > 0
+    assert (seen > 0) == (name != "a data file" or how == "cut")
 
 
 # ---- what `weir clean` says before

@@ -65,8 +65,8 @@ int seal_finish(struct staging *st, struct seal_report *report, struct err *err)
 // Gives an unfinished seal up. Before the commit point the data files that it has put in place, and that
 // no .onnx of the folder names, go; what has replaced another file stays. Behind the commit point it is
 // completed instead (*out says so): then the files of its model are known to the one that replaces it. Where
-// seal.json cannot be read, nothing is moved or removed, and where files that it lists are gone, nothing
-// that a model names: *out says what may be left over. Closes the staging, and removes its folder unless
+// seal.json cannot be read, nothing is moved or removed, and where a file that was to be moved is damaged,
+// nothing that a model names: *out says what may be left over. Closes the staging, and removes its folder unless
 // completing it fails.
 struct seal_given_up {
   bool completed;

@@ -124,19 +124,31 @@ static bool has_passed(const struct seal_intent *s, const struct staging *st) {
   return !staging_has(st->folder, s->passage.name);
 }
 
-// Is every file there, and of its size? What they contain is about to be replaced.
+// May this file take its name? One that has it already is as it is, and so is data that the .onnx in place
+// uses under its other name: there it is the same file.
+static bool can_be_placed(const struct staging *st, const struct seal_move *m) {
+  struct err ignored = {0};
+  struct stat at, via;
+  const int fd = open_file(st, m, &ignored);
+  if (fd < 0) return false;
+  const bool in_use = m->via && fstat(fd, &at) == 0 &&
+                      fstatat(st->dest, m->via, &via, AT_SYMLINK_NOFOLLOW) == 0 &&
+                      at.st_ino == via.st_ino && at.st_dev == via.st_dev;
+  const bool good = in_use || !staging_has(st->folder, m->name) || seal_same_bytes(fd, m);
+  close(fd);
+  return good;
+}
+
 static bool can_be_completed(const struct seal_intent *s, const struct staging *st) {
   struct err ignored = {0};
-  const char *onnx = seal_intent_onnx(s);
-  bool good = staging_check_entries(st, &ignored) == 0 && count_files(s, st) == s->n_moves;
+  const char *name = seal_intent_onnx(s);
+  bool good = staging_check_entries(st, &ignored) == 0;
   for (uint32_t i = 0; good && i < s->n_moves; i++) {
     const struct seal_move *m = &s->moves[i];
-    const int fd = open_file(st, m, &ignored);
-    good = fd >= 0;
-    if (good) close(fd);
+    good = can_be_placed(st, m);
     if (good && m->role == SEAL_ONNX)
       good =
-          seal_is_there(st, m, onnx) || (s->passage.name && seal_is_there(st, &s->passage, onnx));
+          seal_is_there(st, m, name) || (s->passage.name && seal_is_there(st, &s->passage, name));
   }
   return good;
 }
