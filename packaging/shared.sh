@@ -30,3 +30,16 @@ temporary() {
   work=$(mktemp -d "${TMPDIR:-/tmp}/weir-${0##*/}-XXXXXX")
   trap 'rm -rf "$work"' EXIT
 }
+
+# CMake, or a tool that it writes for, takes no such letter in a path.
+buildable() { # PATH…
+  local path
+  for path in "$@"; do
+    case $path in
+    *[\"\\\`\|\;:=#%*?\[\]\<\>[:cntrl:]]*)
+      say "no build is possible in $path: a path of the clone or of WEIR_CACHE cannot have any of \" \\ \` | ; : = # % * ? [ ] < >"
+      exit 1
+      ;;
+    esac
+  done
+}
