@@ -14,7 +14,7 @@ set(ENV{PKG_CONFIG_LIBDIR} "${WEIR_LIBRARIES}/lib/pkgconfig")
 set(ENV{PKG_CONFIG_PATH} "")
 include_directories(SYSTEM "${WEIR_LIBRARIES}/include")
 link_directories("${WEIR_LIBRARIES}/lib")
-set(CMAKE_SKIP_RPATH ON) # nothing is shared
+set(CMAKE_SKIP_RPATH ON CACHE BOOL "Nothing is shared")
 # Assertions name files without the folder that they were built in.
 get_filename_component(WEIR_ROOT "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
 add_compile_options("-ffile-prefix-map=${WEIR_ROOT}=.")
