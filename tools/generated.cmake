@@ -6,7 +6,7 @@ add_custom_command(
   COMMAND weir --generate man ${WEIR_GENERATED}/man
   COMMAND weir --generate bash > ${WEIR_GENERATED}/weir.bash
   COMMAND weir --generate zsh > ${WEIR_GENERATED}/_weir
-  COMMAND weir --generate fish > ${WEIR_GENERATED}/weir.fish)
+  COMMAND weir --generate fish > ${WEIR_GENERATED}/weir.fish VERBATIM)
 install(DIRECTORY ${WEIR_GENERATED}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES ${WEIR_GENERATED}/weir.bash RENAME weir
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
