@@ -9,6 +9,7 @@
 #include "targets.h"
 
 #include "dtype.h"
+#include "model_live.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -211,15 +212,17 @@ static void need_versions(const struct model *m, struct target_needs *out) {
 }
 
 void target_needs(const struct model *m, struct target_needs *out) {
+  struct arena scratch = {0};
   struct target_form form;
+  const bool *graphs = model_live_graphs(m, &scratch);
   *out = (struct target_needs){.ort = TARGET_OLDEST, .why = TARGET_FEATURES};
   for (uint32_t i = 0; i < m->n_nodes; i++)
-    if (!(m->nodes[i].flags & NODE_DEAD) && form_of(m, i, &form))
-      need(out, target_form_needs(&form));
+    if (model_live_node(m, graphs, i) && form_of(m, i, &form)) need(out, target_form_needs(&form));
   for (uint32_t i = 0; i < m->n_tensors; i++)
-    if (!(m->tensors[i].flags & TENSOR_DEAD) && m->tensors[i].dtype == DTYPE_BFLOAT16)
+    if (m->tensors[i].dtype == DTYPE_BFLOAT16 && model_live_tensor(m, graphs, i))
       need(out, HAS(BFLOAT16));
   need_versions(m, out);
+  arena_free(&scratch);
 }
 
 const char *target_needs_words(const struct target_needs *n, struct arena *a) {

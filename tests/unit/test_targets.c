@@ -89,9 +89,48 @@ static void test_an_empty_model_needs_nothing(void **state) {
   model_free(&m);
 }
 
+// A 4-bit MatMulNBits in a graph, and a bfloat16 tensor that is the default of a function's attribute.
+static void make_two_needs(struct model *m, enum graph_kind kind) {
+  model_init(m);
+  TABLE_ADD(m, graphs, 2);
+  TABLE_ADD(m, functions, 1);
+  TABLE_ADD(m, attrs, 1);
+  TABLE_ADD(m, tensors, 1);
+  TABLE_ADD(m, nodes, 1);
+  m->main_graph = 0;
+  m->graphs[0] = (struct model_graph){.kind = (uint8_t)kind, .parent = NO_ID, .owner = NO_ID};
+  m->graphs[1] =
+      (struct model_graph){.kind = GRAPH_FUNCTION, .parent = NO_ID, .src = {.off = 100, .len = 50}};
+  m->functions[0] = (struct model_function){.graph = 1};
+  m->nodes[0] = (struct model_node){.op_type = model_intern(m, span_str("MatMulNBits")),
+                                    .domain = model_intern(m, span_str("com.microsoft"))};
+  m->attrs[0] = (struct model_attr){
+      .node = NO_ID, .type = ATTR_TENSOR, .count = 1, .src = {.off = 120, .len = 9}};
+  m->tensors[0] = (struct model_tensor){
+      .home = HOME_ATTRIBUTE, .dtype = DTYPE_BFLOAT16, .graph = 1, .owner = 0};
+}
+
+static void test_what_hangs_in_nothing_needs_nothing(void **state) {
+  (void)state;
+  struct model m;
+  struct target_needs needs;
+  make_two_needs(&m, GRAPH_MAIN);
+  target_needs(&m, &needs);
+  assert_int_equal(needs.features, BIT(MATMUL_4) | BIT(OTHER_BLOCKS) | BIT(BFLOAT16));
+  m.functions[0].flags = FUNCTION_DEAD; // its defaults have no flag of their own
+  target_needs(&m, &needs);
+  assert_int_equal(needs.features, BIT(MATMUL_4) | BIT(OTHER_BLOCKS));
+  model_free(&m);
+  make_two_needs(&m, GRAPH_SUB); // that no attribute holds
+  target_needs(&m, &needs);
+  assert_int_equal(needs.features, BIT(BFLOAT16));
+  model_free(&m);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_rows), cmocka_unit_test(test_what_versions_lack),
-      cmocka_unit_test(test_forms), cmocka_unit_test(test_an_empty_model_needs_nothing)};
+      cmocka_unit_test(test_forms), cmocka_unit_test(test_an_empty_model_needs_nothing),
+      cmocka_unit_test(test_what_hangs_in_nothing_needs_nothing)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
