@@ -74,12 +74,41 @@ const struct target *targets_find(struct span name) {
 
 // ---- words --------------------------------------------------------------------------------------
 
-const char *target_presets(const struct target *t, struct arena *a) {
-  const char *words = t->format ? arena_printf(a, "--format %s", t->format) : "";
-  if (t->block) words = arena_printf(a, "%s%sblocks of %s", words, *words ? ", " : "", t->block);
-  if (t->symmetric) words = arena_printf(a, "%s%ssymmetric", words, *words ? ", " : "");
-  if (t->level) words = arena_printf(a, "%s, accuracy level %u on 4-bit nodes", words, t->level);
-  return *words ? words : "the defaults of quantize";
+uint32_t target_preset_of(const char *option) {
+  static const struct {
+    const char *option;
+    enum target_preset bit;
+  } rows[] = {{"format", TARGET_SETS_FORMAT},
+              {"block-size", TARGET_SETS_BLOCK},
+              {"symmetric", TARGET_SETS_SYMMETRIC},
+              {"accuracy-level", TARGET_SETS_LEVEL},
+              {"candidates", TARGET_SETS_CANDIDATES}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (strcmp(rows[i].option, option) == 0) return rows[i].bit;
+  return 0;
+}
+
+static const char *joined(const char *words, const char *more, struct arena *a) {
+  return *words ? arena_printf(a, "%s, %s", words, more) : more;
+}
+
+// DequantizeLinear has one scale for a column that is no longer than a block: it is by channel then.
+static const char *block_words(const struct target *t, struct arena *a) {
+  if (!t->format || strcmp(t->format, "qdq") != 0) return arena_printf(a, "blocks of %s", t->block);
+  return arena_printf(a, "blocks of %s (columns of up to %s elements: by channel)", t->block,
+                      t->block);
+}
+
+const char *target_presets(const struct target *t, uint32_t set, struct arena *a) {
+  const char *words = "";
+  if (set & TARGET_SETS_FORMAT && t->format) words = arena_printf(a, "--format %s", t->format);
+  if (set & TARGET_SETS_CANDIDATES && t->candidates)
+    words = joined(words, arena_printf(a, "--candidates %s", t->candidates), a);
+  if (set & TARGET_SETS_BLOCK && t->block) words = joined(words, block_words(t, a), a);
+  if (set & TARGET_SETS_SYMMETRIC && t->symmetric) words = joined(words, "symmetric", a);
+  if (set & TARGET_SETS_LEVEL && t->level)
+    words = joined(words, arena_printf(a, "accuracy level %u on 4-bit nodes", t->level), a);
+  return words;
 }
 
 const char *target_features_words(uint32_t set, struct arena *a) {

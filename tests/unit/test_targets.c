@@ -20,7 +20,8 @@ static void test_rows(void **state) {
   size_t names = 0;
   for (; (t = targets_at(n)); n++) {
     assert_ptr_equal(targets_find(span_str(t->name)), t); // no two of a name
-    assert_true(t->about[0] && target_presets(t, &a)[0]);
+    assert_true(t->about[0]);
+    assert_int_equal(target_presets(t, TARGET_SETS_ALL, &a)[0] != 0, t->block != NULL);
     assert_true(t->ort == 0 || (t->ort >= TARGET_OLDEST && t->ort <= TARGET_NEWEST));
     assert_int_equal(t->refuses & t->warns, 0);
     assert_true(t->level == 0 || t->level == 4);
@@ -34,6 +35,25 @@ static void test_rows(void **state) {
     assert_true(row->ort >= TARGET_OLDEST && row->ort <= TARGET_NEWEST);
     assert_true(row->words[0] && row->instead[0]);
   }
+  arena_free(&a);
+}
+
+static void test_presets(void **state) {
+  (void)state;
+  struct arena a = {0};
+  const struct target *cpu = targets_find(span_str("cpu"));
+  const struct target *tensorrt = targets_find(span_str("tensorrt"));
+  const uint32_t block = target_preset_of("block-size"), level = target_preset_of("accuracy-level");
+  assert_string_equal(target_presets(cpu, TARGET_SETS_ALL, &a),
+                      "blocks of 32, symmetric, accuracy level 4 on 4-bit nodes");
+  assert_string_equal(target_presets(cpu, level, &a), "accuracy level 4 on 4-bit nodes");
+  assert_string_equal(target_presets(cpu, 0, &a), "");
+  assert_string_equal(target_presets(tensorrt, level | block, &a),
+                      "blocks of 128 (columns of up to 128 elements: by channel)");
+  const uint32_t candidates = target_preset_of("candidates");
+  assert_string_equal(target_presets(tensorrt, target_preset_of("format") | candidates, &a),
+                      "--format qdq, --candidates 4:128:sym,4:64:sym,4:32:sym");
+  assert_int_equal(target_preset_of("bits"), 0);
   arena_free(&a);
 }
 
@@ -128,9 +148,11 @@ static void test_what_hangs_in_nothing_needs_nothing(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_rows), cmocka_unit_test(test_what_versions_lack),
-      cmocka_unit_test(test_forms), cmocka_unit_test(test_an_empty_model_needs_nothing),
-      cmocka_unit_test(test_what_hangs_in_nothing_needs_nothing)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows),
+                                     cmocka_unit_test(test_presets),
+                                     cmocka_unit_test(test_what_versions_lack),
+                                     cmocka_unit_test(test_forms),
+                                     cmocka_unit_test(test_an_empty_model_needs_nothing),
+                                     cmocka_unit_test(test_what_hangs_in_nothing_needs_nothing)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

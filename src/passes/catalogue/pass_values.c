@@ -380,6 +380,32 @@ int pass_values_parse_family(struct pass_values *const *list, uint32_t n, struct
   return parse_pairs(list, n, passes_family(list[0]->pass), text, a, err);
 }
 
+// ---- values to words ----------------------------------------------------------------------------
+
+const char *pass_values_text(const struct pass_values *v, uint32_t option, struct arena *a) {
+  const struct pass_value *x = &v->of[option];
+  const char *text = "";
+  switch (v->pass->options[option].kind) {
+  case PASS_FLAG: return x->number ? "true" : "false";
+  case PASS_COUNT:
+  case PASS_NUMBER: return arena_printf(a, "%lu", x->number);
+  case PASS_CHOICE:
+  case PASS_TEXT: return x->text;
+  case PASS_LIST:
+    for (uint32_t i = 0; i < x->n_list; i++)
+      text = arena_printf(a, "%s%s%s", text, i ? "," : "", x->list[i]);
+  }
+  return text;
+}
+
+const char *pass_values_typed(const struct pass_values *v, uint32_t option, struct arena *a) {
+  const struct pass_option *row = &v->pass->options[option];
+  const char *text = pass_values_text(v, option, a);
+  if (!v->by_flags) return arena_printf(a, "%s=%s", pass_values_key(row, a), text);
+  if (row->kind != PASS_FLAG) return arena_printf(a, "--%s %s", row->name, text);
+  return arena_printf(a, v->of[option].number ? "--%s" : "--%s=false", row->name);
+}
+
 // ---- JSON --------------------------------------------------------------------------------------
 
 static void write_value(struct json_out *j, enum pass_kind kind, const struct pass_value *v) {
@@ -397,8 +423,8 @@ static void write_value(struct json_out *j, enum pass_kind kind, const struct pa
   }
 }
 
-// Is there what the option needs to mean something?
-static bool has_effect(const struct pass_values *v, const struct pass_option *row) {
+bool pass_values_has_effect(const struct pass_values *v, uint32_t option) {
+  const struct pass_option *row = &v->pass->options[option];
   if (!row->only_with) return true;
   const struct span with = span_str(row->only_with);
   const size_t n = pass_values_up_to(with, "=");
@@ -415,7 +441,7 @@ const char *pass_values_json(const struct pass_values *v, struct arena *a) {
   for (uint32_t o = 0; o < v->pass->n_options; o++) {
     const struct pass_option *row = &v->pass->options[o];
     if (!v->of[o].given && !v->of[o].stated && !row->preset && row->kind != PASS_FLAG) continue;
-    if (!has_effect(v, row)) continue;
+    if (!pass_values_has_effect(v, o)) continue;
     json_key(&j, pass_values_key(row, a));
     write_value(&j, row->kind, &v->of[o]);
   }

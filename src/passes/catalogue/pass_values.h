@@ -53,6 +53,11 @@ void pass_values_done(struct pass_values *v);
 // plans, which must mean the same when a later version has other presets. Keys in the order of the
 // rows.
 const char *pass_values_json(const struct pass_values *v, struct arena *a);
+// What an option has, as a user types it: "--block-size 64", "symmetric=false"; and the value alone.
+const char *pass_values_typed(const struct pass_values *v, uint32_t option, struct arena *a);
+const char *pass_values_text(const struct pass_values *v, uint32_t option, struct arena *a);
+// Does it mean something beside the others?
+bool pass_values_has_effect(const struct pass_values *v, uint32_t option);
 // "key": the name with _ for -. In *a.
 const char *pass_values_key(const struct pass_option *row, struct arena *a);
 // Does a user's word mean this one of the row's? Case does not count; `also` as in struct pass_option.
