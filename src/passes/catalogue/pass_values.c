@@ -178,11 +178,22 @@ static int put_elements(struct pass_values *v, uint32_t option, struct span text
   return 0;
 }
 
+const char *pass_values_whole(struct span text, uint64_t least, uint64_t most, uint64_t *n,
+                              struct arena *a) {
+  const bool is_number = span_decimal(text, n);
+  size_t digits = 0;
+  if (is_number && *n >= least && *n <= most) return NULL;
+  while (digits < text.n && text.at[digits] >= '0' && text.at[digits] <= '9')
+    digits++;
+  const bool too_large = is_number ? *n > most : digits > 0 && digits == text.n;
+  if (!too_large && most == INT32_MAX) return arena_printf(a, "a whole number from %lu", least);
+  return arena_printf(a, "a whole number from %lu to %lu", least, most);
+}
+
 int pass_values_put(struct pass_values *v, uint32_t option, struct span text, struct arena *a,
                     struct err *err) {
   const struct pass_option *row = &v->pass->options[option];
   struct pass_value *x = &v->of[option];
-  const uint64_t least = row->kind == PASS_COUNT;
   const bool no_text = text.n == 0 || span_has_nul(text);
   const char *wanted = NULL; // what it takes, where that is something else
   uint64_t n;
@@ -194,10 +205,8 @@ int pass_values_put(struct pass_values *v, uint32_t option, struct span text, st
     break;
   case PASS_COUNT:
   case PASS_NUMBER:
-    if (!span_decimal(text, &n) || n < least || n > INT32_MAX)
-      wanted = least ? "a whole number from 1" : "a whole number from 0";
-    else
-      x->number = n;
+    wanted = pass_values_whole(text, row->kind == PASS_COUNT, INT32_MAX, &n, a);
+    if (!wanted) x->number = n;
     break;
   case PASS_CHOICE:
     x->text = known_word(row, '|', text, &x->choice, a);
