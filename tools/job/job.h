@@ -149,6 +149,8 @@ int job_layout_read(struct job *job, const struct json_value *v, struct err *err
 const char *job_output_in(const char *out, const char *in, struct arena *a);
 const char *job_output_path(const struct cli_args *args, struct arena *a); // cli_output, with that
 void job_output_split(struct job *job);
+// ERR_USAGE if the folder cannot be made since it, or one above it, is a link to what does not exist.
+int job_output_check_link(const char *folder, struct arena *a, struct err *err);
 int job_output_open(struct job *job, struct err *err);
 void job_output_remove_folder(struct job *job);
 // Is there something under the output's name, and what?
