@@ -132,7 +132,8 @@ int job_choose_io(struct job *job, struct err *err);
 void job_close(struct job *job);
 
 // job_prepare.c. load opens the sources and loads the model; what is open after a failure, job_close
-// closes. prepare_plan: the end of the edits, and the plan: job->plan, its file and the log are whole.
+// closes. prepare_plan: the end of the edits, and the plan: job->plan, its file and the log are whole. Of a dry run that is
+// refused by now neither is written, as the run would write none.
 int job_load(struct job *job, struct err *err);
 int job_prepare_plan(struct job *job, struct err *err);
 
@@ -170,8 +171,9 @@ bool job_output_is_closed(const struct job *job);
 void job_warn(struct job *job, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 // job_dry_run.c. What would refuse a run: passed on as *err with -1, or in a dry run noted for the
-// end of its report. look_ahead asks what is asked of a run after its plan was made.
+// end of its report. anywhere: by the model and its weights, so also where OUT was left out. look_ahead asks what is asked of a run after its plan was made.
 int job_refused(struct job *job, const struct err *why, struct err *err);
+int job_refused_anywhere(struct job *job, const struct err *why, struct err *err);
 int job_look_ahead(struct job *job, struct err *err);
 // The peak of memory that a run does not pass: index, --memory and the program. A stage has --memory
 // beside what the passes hold that asked it. job_index_peak: of that, the part of the index.

@@ -136,12 +136,8 @@ int pass_job_take_flags(struct pass_job *pj, const struct cli_args *args, struct
   return pass_values_read(&step->values, &p->arena, err);
 }
 
-// The model and its weights say so, so it holds without an OUT too.
 static int refuse(void *ctx, const struct err *why, struct err *err) {
-  struct job *job = ctx;
-  if (job->nothing_to_write && job->refusal.kind == ERR_NONE) job->refusal = *why;
-  if (!job->nothing_to_write) *err = *why;
-  return job->nothing_to_write ? 0 : -1;
+  return job_refused_anywhere(ctx, why, err);
 }
 
 struct pass_env pass_job_env(struct pass_job *pj, struct job *job) {
