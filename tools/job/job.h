@@ -100,7 +100,8 @@ struct job {
   const char *resumed; // "units": finished ones were taken over; "seal": only renames were left;
                        // NULL: all was done by this run
   struct job_ahead ahead;
-  struct err refusal; // the first thing that would refuse the run
+  struct err refusal;  // the first thing that would refuse the run
+  bool no_such_output; // the model and its weights refuse it: no run would have these edits
   const char *warnings[JOB_WARNINGS_MAX];
   uint32_t n_warnings;
   // the command's part of the report: members of the top object, written in key order; may be NULL
@@ -132,8 +133,8 @@ int job_choose_io(struct job *job, struct err *err);
 void job_close(struct job *job);
 
 // job_prepare.c. load opens the sources and loads the model; what is open after a failure, job_close
-// closes. prepare_plan: the end of the edits, and the plan: job->plan, its file and the log are whole. Of a dry run that is
-// refused by now neither is written, as the run would write none.
+// closes. prepare_plan: the end of the edits, and the plan: job->plan, its file and the log are whole. Neither is
+// written for a dry run that the model and its weights refuse: they would be of no run.
 int job_load(struct job *job, struct err *err);
 int job_prepare_plan(struct job *job, struct err *err);
 

@@ -21,17 +21,20 @@
 
 enum { PROGRAM_BYTES = 16 << 20 }; // the program itself, beside index and --memory
 
-int job_refused_anywhere(struct job *job, const struct err *why, struct err *err) {
+int job_refused(struct job *job, const struct err *why, struct err *err) {
   if (!job->nothing_to_write) {
     *err = *why;
     return -1;
   }
-  if (job->refusal.kind == ERR_NONE) job->refusal = *why;
+  if (job->refusal.kind == ERR_NONE && !job->out.absent) job->refusal = *why;
   return 0;
 }
 
-int job_refused(struct job *job, const struct err *why, struct err *err) {
-  return job->nothing_to_write && job->out.absent ? 0 : job_refused_anywhere(job, why, err);
+int job_refused_anywhere(struct job *job, const struct err *why, struct err *err) {
+  if (job_refused(job, why, err)) return -1;
+  if (job->refusal.kind == ERR_NONE) job->refusal = *why;
+  job->no_such_output = true;
+  return 0;
 }
 
 int job_look_ahead(struct job *job, struct err *err) {

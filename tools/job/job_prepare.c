@@ -117,7 +117,7 @@ static int plan_sink(void *ctx, struct span text) {
 
 // plan_id comes from the plan's text, so it is written even if nobody asked for the file.
 static int write_plan(struct job *job, struct err *err) {
-  const char *path = job->refusal.kind ? NULL : cli_string(job->args, OPT_PLAN_OUT);
+  const char *path = job->no_such_output ? NULL : cli_string(job->args, OPT_PLAN_OUT);
   if (!path) return plan_file_write(&job->plan, plan_sink, NULL, err);
   const char *literals = arena_printf(&job->arena, "%s.bin", path);
   struct job_text text = {0};
@@ -241,7 +241,5 @@ int job_prepare_plan(struct job *job, struct err *err) {
   for (const struct job_stage *s = job->stages; s; s = s->next)
     job->planning_bytes += s->artifact.text.n; // answers, which lie elsewhere
   // Before the seal: a run that is killed in it is completed without making the edits again.
-  if (job->refusal.kind == ERR_NONE && job_text_is_open(&job->log))
-    return job_text_publish(&job->log, err);
-  return 0;
+  return job_text_is_open(&job->log) && !job->no_such_output ? job_text_publish(&job->log, err) : 0;
 }
