@@ -40,7 +40,9 @@ static void print_features(const char *head, uint32_t set, struct arena *a) {
 
 static void print_target(const struct target *t, struct arena *a) {
   printf("%s: %s\n\n", t->name, t->about);
-  printf("Defaults: %s\n", target_presets(t, a));
+  const char *presets = target_presets(t, TARGET_SETS_ALL, a);
+  printf("Defaults: ");
+  help_wrap(stdout, *presets ? presets : "the defaults of quantize", 10, 10);
   if (t->candidates) printf("          --candidates %s\n", t->candidates);
   print_features("Does not run: ", target_lacks(t), a);
   print_features("Does not run everywhere: ", t->warns, a);

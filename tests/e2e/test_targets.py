@@ -238,6 +238,45 @@ def test_own_options_win(weir, tmp_path):
     weir("quantize", ENCODER, out, "--target", "cpu", "--format", "qdq", "--force")  # which has no accuracy level
 
 
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        (["--symmetric=false"], "blocks of 32, accuracy level 4 on 4-bit nodes (you set --symmetric=false)"),
+        (["--symmetric", "--block-size", "32"], "blocks of 32, symmetric, accuracy level 4 on 4-bit nodes"),
+        (
+            ["--block-size", "64", "--symmetric=false", "--accuracy-level", "1"],
+            "no defaults used (you set --block-size 64, --symmetric=false, --accuracy-level 1)",
+        ),
+        (["--algorithm", "hqq"], "blocks of 32, accuracy level 4 on 4-bit nodes"),
+        (["--format", "qdq"], "blocks of 32, symmetric"),
+        (["--budget", "500k"], "--candidates 4:128:sym,4:64:sym,4:32:sym,8:128:sym, accuracy level 4 on 4-bit nodes"),
+        (["--budget", "500k", "--candidates", "4:64,8:64"], "accuracy level 4 on 4-bit nodes (you set --candidates 4:64,8:64)"),
+    ],
+)
+def test_it_says_what_it_sets_and_what_the_user_set_instead(weir, tmp_path, words, told):
+    said = weir("quantize", ENCODER, tmp_path / "out.onnx", "--target", "cpu", *words).err
+    assert f"weir: target cpu: {told}\n" in said
+
+
+def test_steps_of_a_target_that_differ_have_a_line_each(weir, tmp_path):
+    steps = ["--pass", "quantize:symmetric=false,include=*350*", "--pass", "quantize", "--pass", "quantize:min_elements=9"]
+    said = weir("run", ENCODER, tmp_path / "out.onnx", *steps, "--target", "webgpu").err
+    lines = [line.split(";")[0] for line in said.splitlines() if line.startswith("weir: target")]
+    assert lines == ["weir: target webgpu: blocks of 32 (you set symmetric=false)", "weir: target webgpu: blocks of 32, symmetric"]
+
+
+def test_columns_that_are_one_block_are_by_channel(weir, tmp_path):
+    """What the defaults of tensorrt say of them is what is written."""
+    out = tmp_path / "out.onnx"
+    said = weir("quantize", ENCODER, out, "--target", "tensorrt")
+    assert "blocks of 128 (columns of up to 128 elements: by channel)" in said.err
+    model = onnx.load(out)
+    dims = {each.name: list(each.dims) for each in model.graph.initializer}
+    found = [node for node in model.graph.node if node.op_type == "DequantizeLinear"]
+    assert found and all(dims[node.input[0]][0] <= 128 and dims[node.input[1]][0] == 1 for node in found)
+    assert "4 bits by channel" in said.out
+
+
 def test_the_same_bytes_by_all_ways(weir, tmp_path):
     """A command's flag, a pass's key, the flag of run, the key of a file; and the options written out."""
     (tmp_path / "before.yaml").write_text("target: tensorrt\npasses: [quantize]\n")

@@ -120,7 +120,7 @@ static int plan_sink(void *ctx, struct span text) {
 
 // plan_id comes from the plan's text, so it is written even if nobody asked for the file.
 static int write_plan(struct job *job, struct err *err) {
-  const char *path = cli_string(job->args, OPT_PLAN_OUT);
+  const char *path = job->no_such_output ? NULL : cli_string(job->args, OPT_PLAN_OUT);
   if (!path) return plan_file_write(&job->plan, plan_sink, NULL, err);
   const char *literals = arena_printf(&job->arena, "%s.bin", path);
   struct job_text text = {0};
@@ -199,10 +199,14 @@ int job_prepare_plan(struct job *job, struct err *err) {
   job->planned = true;
   struct err why = {0};
   const uint64_t bytes = plan_total_bytes(&job->plan);
-  if (!job_output_check_data(job, &why) && !job_output_check_locations(job, &why) &&
-      job->output_limit && bytes > job->output_limit)
+  if ((job_output_check_data(job, &why) || job_output_check_locations(job, &why)) &&
+      job_refused(job, &why, err))
+    return -1;
+  if (job->output_limit && bytes > job->output_limit) {
+    why = (struct err){0};
     refuse_size(job, bytes, &why);
-  if (why.kind != ERR_NONE && job_refused(job, &why, err)) return -1;
+    if (job_refused_anywhere(job, &why, err)) return -1;
+  }
   // The names of data files are known now.
   if (job_check_data_file(job, err) || job_check_files(job, err)) return -1;
   if (job->plan.moved_out)
@@ -229,5 +233,5 @@ int job_prepare_plan(struct job *job, struct err *err) {
   for (const struct job_stage *s = job->stages; s; s = s->next)
     job->planning_bytes += s->artifact.text.n; // answers, which lie elsewhere
   // Before the seal: a run that is killed in it is completed without making the edits again.
-  return job_text_is_open(&job->log) ? job_text_publish(&job->log, err) : 0;
+  return job_text_is_open(&job->log) && !job->no_such_output ? job_text_publish(&job->log, err) : 0;
 }
