@@ -326,3 +326,27 @@ def test_genai_generates(weir, tmp_path):
     got = {name: np.load(out)["arr_0"].tolist() for name, (_, _, out) in jobs.items()}
     assert got == wanted and all(len(set(tokens)) > 3 for tokens in got.values())
     assert len({tuple(tokens) for tokens in got.values()}) > 1  # so that a model in the place of another is seen
+
+
+# ---- Qualcomm's simulator
+
+
+def warned(weir, written, name, target):
+    """Does weir warn that a part of the target does not run this format?"""
+    source, words, _ = FORMATS[name]
+    done = weir(words[0], written.sources[source], "-o", written.folder / "warned.onnx", *words[1:], "--target", target, "--dry-run")
+    return f"target {target} does not run" in done.err
+
+
+def test_qnn_runs_what_is_neither_refused_nor_warned_of(weir, tmp_path):
+    """In the simulator, where the CPU does nothing; MatMulNBits takes activations of three dims there."""
+    written = Written(tmp_path, weir, rows=(1, 3))
+    jobs = written.jobs(tmp_path)
+    found = had(runtimes.run, "onnxruntime-qnn", runtimes.QNN, jobs, tmp_path)
+    assert not any(found[source] for source in BASES)
+    failed = {name for name, why in written.near(jobs, found, "QNN").items() if why}
+    refuses = refused_formats(weir, written, "qnn-htp")
+    others = [name for name in FORMATS if name not in refuses and FORMATS[name][1][0] != "convert"]
+    warns = {name for name in others if warned(weir, written, name, "qnn-htp")}
+    # Weights of 8 bits by channel are taken only where activations are quantized too, which the table does not tell apart.
+    assert refuses and warns and failed == refuses | warns | {"by channel"}
