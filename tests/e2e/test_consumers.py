@@ -55,24 +55,35 @@ def refused_formats(weir, written, target, names=FORMATS):
     return {name for name in names if FORMATS[name][1][0] != "convert" and refused(weir, written, name, target)}
 
 
+def warned(weir, written, name, target):
+    """Does weir warn that a part of the target does not run this format?"""
+    source, words, _ = FORMATS[name]
+    if words[0] == "convert":
+        return False
+    done = weir(words[0], written.sources[source], "-o", written.folder / "warned.onnx", *words[1:], "--target", target, "--dry-run")
+    return f"target {target} does not run" in done.err
+
+
 def test_webassembly_runs_every_format(written, tmp_path):
     jobs = written.jobs(tmp_path)
     found = had(consumers.run_wasm, jobs, tmp_path)
     assert not any(written.near(jobs, found, "WebAssembly").values()) and not any(found[source] for source in BASES)
 
 
+def lacking(found, features):
+    """What failed. An adapter without float16 tells nothing of models that compute in it, but that it lacks it."""
+    adapter = "requires f16 but the device does not support it"
+    halves = {name for name, why in found.items() if why and adapter in why}
+    assert not halves or "shader-f16" not in features and all(FORMATS[name][0].startswith("half") for name in halves)
+    return {name for name, why in found.items() if why} - halves
+
+
 def test_webgpu_runs_what_is_not_refused(weir, written, tmp_path):
-    """An adapter without float16 tells nothing of models that compute in it, but that it lacks it."""
     jobs = written.jobs(tmp_path)
-    found, features = had(consumers.run_webgpu, jobs, tmp_path)
-    failed = {name: why for name, why in written.near(jobs, found, "WebGPU").items() if why}
+    found, features = had(consumers.run_page, jobs, tmp_path, "webgpu")
     assert found["matmul"] is None and found["gather"] is None
-    if "shader-f16" not in features:
-        halves = {name for name in failed if FORMATS[name][0].startswith("half") and "requires f16" in failed[name]}
-        assert halves and found["half"] and found["half_gather"]
-        failed = {name: why for name, why in failed.items() if name not in halves}
     wanted = refused_formats(weir, written, "webgpu")
-    assert wanted and set(failed) == wanted, failed
+    assert wanted and lacking(written.near(jobs, found, "WebGPU"), features) == wanted
 
 
 def two_layers(path):
@@ -88,7 +99,11 @@ def two_layers(path):
     return save(path, nodes, [value("x", [3, 256])], [value("y", [3, 256])], weights)
 
 
-@pytest.mark.parametrize("run", [consumers.run_wasm, lambda *words: consumers.run_webgpu(*words)[0]], ids=["wasm", "webgpu"])
+def on_webgpu(jobs, scratch):
+    return consumers.run_page(jobs, scratch, "webgpu")[0]
+
+
+@pytest.mark.parametrize("run", [consumers.run_wasm, on_webgpu])
 def test_several_data_files_on_the_web(weir, tmp_path, run):
     source = two_layers(tmp_path / "model.onnx")
     given, out = source.with_suffix(".npz"), tmp_path / "split.onnx"
@@ -125,19 +140,16 @@ def sentence_encoder(folder):
     said = {"tokenizer_class": "PreTrainedTokenizer", "pad_token": "[PAD]", "unk_token": "[UNK]", "model_max_length": 64}
     (folder / "tokenizer_config.json").write_text(json.dumps(said))
     tensors = {"words": floats(random, len(WORDS), WIDTH), "up": floats(random, WIDTH, 4 * WIDTH, size=0.2)}
-    tensors |= {"down": floats(random, 4 * WIDTH, WIDTH, size=0.1), "last": np.array([-1], np.int64)}
+    tensors["down"] = floats(random, 4 * WIDTH, WIDTH, size=0.1)
     nodes = [
-        helper.make_node("Gather", ["words", "input_ids"], ["embedded"], "embed"),
-        helper.make_node("Cast", ["attention_mask"], ["mask"], "mask", to=TensorProto.FLOAT),
-        helper.make_node("Unsqueeze", ["mask", "last"], ["masks"], "masks"),
-        helper.make_node("Mul", ["embedded", "masks"], ["x"], "masked"),
+        helper.make_node("Gather", ["words", "input_ids"], ["x"], "embed"),
         helper.make_node("MatMul", ["x", "up"], ["wide"], "up"),
         helper.make_node("Tanh", ["wide"], ["active"], "active"),
         helper.make_node("MatMul", ["active", "down"], ["delta"], "down"),
         helper.make_node("Add", ["x", "delta"], ["last_hidden_state"], "sum"),
     ]
-    given = [value(name, ["batch", "words_"], TensorProto.INT64) for name in ("input_ids", "attention_mask")]
-    out = [value("last_hidden_state", ["batch", "words_", WIDTH])]
+    given = [value("input_ids", ["batch", "length"], TensorProto.INT64)]
+    out = [value("last_hidden_state", ["batch", "length", WIDTH])]
     return save(folder / "source.onnx", nodes, given, out, [numpy_helper.from_array(each, name) for name, each in tensors.items()])
 
 
@@ -179,7 +191,7 @@ def test_transformers_js(hub, tmp_path, devices):
         for device in devices
     }
     found = had(consumers.run_transformers, jobs, tmp_path, devices != ["cpu"])
-    given = {"input_ids": np.array([IDS]), "attention_mask": np.ones((1, len(IDS)), np.int64)}
+    given = {"input_ids": np.array([IDS])}
     [of_float] = session(folder / "source.onnx").run(None, given)
     for name, made in found.items():
         assert "error" not in made, f"{name}: {made['error']}"
@@ -196,8 +208,21 @@ def test_transformers_js_wants_the_number_of_data_files(hub, tmp_path):
     folder, counts = hub
     tell(folder, **{**counts, "model_q4": counts["model_q4"] - 1})
     job = {"root": f"{tmp_path}/", "model": "tiny", "device": "wasm", "text": TEXT}
-    found = had(consumers.run_transformers, {dtype: {**job, "dtype": dtype} for dtype in ("q2", "q4")}, tmp_path, True)
+    found = had(consumers.run_transformers, {dtype: {**job, "dtype": dtype} for dtype in ("q4", "q2")}, tmp_path, True)
     assert "error" not in found["q2"] and "model_q4.onnx_data_2" in found["q4"]["error"]
+
+
+def test_transformers_js_runs_everywhere_what_it_is_not_warned_of(weir, written, tmp_path):
+    """Its own build of ONNX Runtime Web, in WebAssembly and on WebGPU with nothing left to the CPU."""
+    packages = had(consumers.modules_of_transformers)
+    failed = set()
+    for provider in ("wasm", "webgpu"):
+        (tmp_path / provider).mkdir()
+        jobs = written.jobs(tmp_path / provider)
+        found, features = had(consumers.run_page, jobs, tmp_path, provider, packages)
+        failed |= lacking(written.near(jobs, found, provider), features)
+    warns = {name for name in FORMATS if warned(weir, written, name, "transformers.js")}
+    assert warns and failed == warns
 
 
 # ---- ONNX Runtime GenAI
@@ -331,13 +356,6 @@ def test_genai_generates(weir, tmp_path):
 # ---- Qualcomm's simulator
 
 
-def warned(weir, written, name, target):
-    """Does weir warn that a part of the target does not run this format?"""
-    source, words, _ = FORMATS[name]
-    done = weir(words[0], written.sources[source], "-o", written.folder / "warned.onnx", *words[1:], "--target", target, "--dry-run")
-    return f"target {target} does not run" in done.err
-
-
 def test_qnn_runs_what_is_neither_refused_nor_warned_of(weir, tmp_path):
     """In the simulator, where the CPU does nothing; MatMulNBits takes activations of three dims there."""
     written = Written(tmp_path, weir, rows=(1, 3))
@@ -346,7 +364,7 @@ def test_qnn_runs_what_is_neither_refused_nor_warned_of(weir, tmp_path):
     assert not any(found[source] for source in BASES)
     failed = {name for name, why in written.near(jobs, found, "QNN").items() if why}
     refuses = refused_formats(weir, written, "qnn-htp")
-    others = [name for name in FORMATS if name not in refuses and FORMATS[name][1][0] != "convert"]
+    others = [name for name in FORMATS if name not in refuses]
     warns = {name for name in others if warned(weir, written, name, "qnn-htp")}
     # Weights of 8 bits by channel are taken only where activations are quantized too, which the table does not tell apart.
     assert refuses and warns and failed == refuses | warns | {"by channel"}

@@ -118,16 +118,24 @@ def run_wasm(jobs, scratch):
     return found
 
 
-def run_webgpu(jobs, scratch):
-    """The same on WebGPU; and the features of its adapter."""
+def run_page(jobs, scratch, provider, packages=None):
+    """The same in a browser, on "webgpu" or in "wasm"; and the features of WebGPU's adapter.
+
+    `packages`: where onnxruntime-web lies, if it is not the one that is asked for by itself.
+    """
     here = Path(tempfile.mkdtemp(dir=scratch))
     written = web_jobs(jobs, here)
-    made = in_browser("webgpu", here, {model.parent for model, _, _ in jobs.values()})
+    made = in_browser(provider, here, {model.parent for model, _, _ in jobs.values()}, packages)
     take_outputs(jobs, written, made["found"])
     return made["found"], made["features"]
 
 
 # ---- models in transformers.js
+
+
+def modules_of_transformers():
+    """Where its own onnxruntime-web lies."""
+    return modules() / "@huggingface" / "transformers" / "node_modules"
 
 
 def run_transformers(jobs, scratch, browser):
@@ -171,10 +179,10 @@ BROWSER = (
 ).split()
 
 
-def in_browser(what, folder, models):
+def in_browser(what, folder, models, packages=None):
     """What page.html made of the folder's jobs.json; `models`: further folders that it reads."""
     browser = program("chromium", "chromium-browser")
-    folder, packages = folder.resolve(), modules().resolve()
+    folder, packages = folder.resolve(), (packages or modules()).resolve()
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Files)
     server.roots = [folder, packages, HERE, *(Path(model).resolve() for model in models)]
     server.last, server.ended = folder / "results.json", threading.Event()

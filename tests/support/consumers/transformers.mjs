@@ -5,6 +5,6 @@ import { runAll } from "./sentences.mjs";
 
 const [modules, jobs, results] = process.argv.slice(2);
 const transformers = await import(pathToFileURL(`${modules}/@huggingface/transformers/dist/transformers.node.mjs`));
-const found = await runAll(transformers, JSON.parse(await readFile(jobs)));
+const found = await runAll(() => transformers, JSON.parse(await readFile(jobs)));
 await writeFile(results, JSON.stringify({ found }));
 process.exit(0);
