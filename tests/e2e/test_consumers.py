@@ -203,13 +203,17 @@ def test_transformers_js(hub, tmp_path, devices):
         near(got, of_float, {"fp32": 1e-3, "q4": NEAR[4], "q2": NEAR[2]}[dtype])
 
 
-def test_transformers_js_wants_the_number_of_data_files(hub, tmp_path):
-    """As docs/files.md says: with fewer of them told, a browser does not load the model."""
+def test_transformers_js_wants_names_and_number_of_data_files(hub, weir, tmp_path):
+    """As docs/files.md and docs/recipes.md say: with fewer of them told, or without --split, a browser does not load the model."""
     folder, counts = hub
-    tell(folder, **{**counts, "model_q4": counts["model_q4"] - 1})
+    weir("cast", folder / "source.onnx", folder / "onnx" / "model_fp16.onnx", "--to", "float16", "--external")
+    assert (folder / "onnx" / "model_fp16.onnx.data").exists()
+    tell(folder, **{**counts, "model_q4": counts["model_q4"] - 1, "model_fp16": 1})
     job = {"root": f"{tmp_path}/", "model": "tiny", "device": "wasm", "text": TEXT}
-    found = had(consumers.run_transformers, {dtype: {**job, "dtype": dtype} for dtype in ("q4", "q2")}, tmp_path, True)
+    jobs = {dtype: {**job, "dtype": dtype} for dtype in ("q4", "fp16", "q2")}
+    found = had(consumers.run_transformers, jobs, tmp_path, True)
     assert "error" not in found["q2"] and "model_q4.onnx_data_2" in found["q4"]["error"]
+    assert "model_fp16.onnx_data" in found["fp16"]["error"]
 
 
 def test_transformers_js_runs_everywhere_what_it_is_not_warned_of(weir, written, tmp_path):

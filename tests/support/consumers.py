@@ -24,6 +24,7 @@ from runtimes import Missing, kept
 
 HERE = Path(__file__).resolve().parent / "consumers"
 WAIT = 900  # seconds until we give up on a browser
+NO_ADAPTER = "there is no WebGPU adapter"  # as page.html says it
 
 
 def program(*names):
@@ -87,6 +88,8 @@ def web_jobs(jobs, scratch):
 def said(folder):
     """What the program or page wrote."""
     found = json.loads((folder / "results.json").read_text())
+    if found.get("error") == NO_ADAPTER:
+        raise Missing(f"chromium: {NO_ADAPTER}")
     assert "error" not in found, found["error"]
     return found
 
@@ -182,6 +185,7 @@ BROWSER = (
 def in_browser(what, folder, models, packages=None):
     """What page.html made of the folder's jobs.json; `models`: further folders that it reads."""
     browser = program("chromium", "chromium-browser")
+    alone = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []  # it ends when we are killed
     folder, packages = folder.resolve(), (packages or modules()).resolve()
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Files)
     server.roots = [folder, packages, HERE, *(Path(model).resolve() for model in models)]
@@ -190,7 +194,7 @@ def in_browser(what, folder, models, packages=None):
     asked = urllib.parse.urlencode({"run": what, "modules": packages, "jobs": folder / "jobs.json", "results": server.last})
     page = f"http://127.0.0.1:{server.server_address[1]}{urllib.parse.quote(os.fspath(HERE))}/page.html?{asked}"
     with open(folder / "browser.log", "w") as log:
-        words = [browser, *BROWSER, f"--user-data-dir={folder}/profile", page]
+        words = [*alone, browser, *BROWSER, f"--user-data-dir={folder}/profile", page]
         running = subprocess.Popen(words, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
         try:
             for _ in range(WAIT):
