@@ -1,11 +1,10 @@
-"""What the models of targets are for runs them: ONNX Runtime Web, transformers.js, ONNX Runtime GenAI, Qualcomm's simulator.
+"""What targets stand for runs the models that weir writes for them: ONNX Runtime Web, transformers.js, GenAI, Qualcomm's simulator.
 
 With WEIR_TEST_ALL only (`tools/test --all`), since all of it is fetched first: tests/support/consumers.py and runtimes.py
 say what, and keep it. Who lacks node or chromium has those tests skipped.
 """
 
 import json
-import os
 
 import numpy as np
 import onnx
@@ -51,8 +50,8 @@ def written(tmp_path_factory, weir):
     return Written(tmp_path_factory.mktemp("formats"), weir)
 
 
-def refused_formats(weir, written, target, names=FORMATS):
-    return {name for name in names if FORMATS[name][1][0] != "convert" and refused(weir, written, name, target)}
+def refused_formats(weir, written, target):
+    return {name for name in FORMATS if FORMATS[name][1][0] != "convert" and refused(weir, written, name, target)}
 
 
 def warned(weir, written, name, target):
@@ -368,7 +367,6 @@ def test_qnn_runs_what_is_neither_refused_nor_warned_of(weir, tmp_path):
     assert not any(found[source] for source in BASES)
     failed = {name for name, why in written.near(jobs, found, "QNN").items() if why}
     refuses = refused_formats(weir, written, "qnn-htp")
-    others = [name for name in FORMATS if name not in refuses]
-    warns = {name for name in others if warned(weir, written, name, "qnn-htp")}
+    warns = {name for name in FORMATS if name not in refuses and warned(weir, written, name, "qnn-htp")}
     # Weights of 8 bits by channel are taken only where activations are quantized too, which the table does not tell apart.
     assert refuses and warns and failed == refuses | warns | {"by channel"}

@@ -165,6 +165,7 @@ class Files(http.server.SimpleHTTPRequestHandler):
 
     def do_PUT(self):
         path = Path(self.translate_path(self.path))
+        assert path.is_relative_to(self.server.roots[0])
         path.write_bytes(self.rfile.read(int(self.headers["Content-Length"])))
         self.send_response(204)
         self.end_headers()
