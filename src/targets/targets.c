@@ -141,7 +141,6 @@ uint32_t target_form_needs(const struct target_form *x) {
       set |= HAS(MATMUL_2_FLOAT_ZEROS);
     else if (x->bits == 2 && x->half)
       set |= HAS(MATMUL_2_HALF);
-    if (x->block != 32 && x->block != 64) set |= HAS(OTHER_BLOCKS);
     return x->float_zeros ? set | HAS(FLOAT_ZEROS) : set;
   case TARGET_GATHER: return by_bits(x->bits, HAS(GATHER_2), HAS(GATHER_4), HAS(GATHER_8));
   default:

@@ -33,7 +33,7 @@ struct target {
   uint32_t level;
   const char *candidates;
   uint32_t refuses, warns; // a bit per feature
-  bool tried;
+  const char *tried;       // in what; NULL: nowhere
 };
 
 // Of passes that have no presets for a target: its row of options says this, and whoever runs the pass

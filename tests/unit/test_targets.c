@@ -77,8 +77,6 @@ static void test_forms(void **state) {
   (void)state;
   struct target_form x = {.op = TARGET_MATMUL, .bits = 8, .block = 32};
   assert_int_equal(target_form_needs(&x), BIT(MATMUL_8));
-  x.block = 128;
-  assert_int_equal(target_form_needs(&x), BIT(MATMUL_8) | BIT(OTHER_BLOCKS));
   x = (struct target_form){.op = TARGET_MATMUL, .bits = 2, .block = 64, .half = true};
   assert_int_equal(target_form_needs(&x), BIT(MATMUL_2) | BIT(MATMUL_2_HALF));
   x.zeros = x.float_zeros = true;
