@@ -1,4 +1,8 @@
-# Manual pages and completions are printed by the program itself: the tables are the only source.
+# Manual pages and completions are printed by the program itself: the tables are the only source. A program for another
+# machine has none where nothing runs it.
+if(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
+  return()
+endif()
 set(WEIR_GENERATED ${CMAKE_BINARY_DIR}/generated/share)
 add_custom_command(
   TARGET weir POST_BUILD

@@ -267,7 +267,11 @@ static int set_value(const struct taking *t, const char *text, struct err *err) 
     }
     if (t->row.listed) {
       err_fill(err, ERR_USAGE, "invalid value '%s' for --%s", quote_str(text).s, t->row.name);
-      return err_hint(err, "'%s' lists those that there are", t->row.listed);
+      struct guess g = guess_start(text);
+      for (k = 0; (word = cli_choice(&t->row, k, false)).n > 0; k++)
+        guess_try(&g, arena_string(&t->args->arena, word));
+      if (g.best) return err_hint(err, "did you mean '%s'? '%s' lists all", g.best, t->row.listed);
+      return err_hint(err, "'%s' lists them", t->row.listed);
     }
     snprintf(visible, sizeof visible, "%.*s", (int)strcspn(t->row.metavar, "/"), t->row.metavar);
     return bad_value(t, text, visible, err);
