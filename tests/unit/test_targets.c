@@ -134,10 +134,10 @@ static void test_what_hangs_in_nothing_needs_nothing(void **state) {
   struct target_needs needs;
   make_two_needs(&m, GRAPH_MAIN);
   target_needs(&m, &needs);
-  assert_int_equal(needs.features, BIT(MATMUL_4) | BIT(OTHER_BLOCKS) | BIT(BFLOAT16));
+  assert_int_equal(needs.features, BIT(MATMUL_4) | BIT(BFLOAT16));
   m.functions[0].flags = FUNCTION_DEAD; // its defaults have no flag of their own
   target_needs(&m, &needs);
-  assert_int_equal(needs.features, BIT(MATMUL_4) | BIT(OTHER_BLOCKS));
+  assert_int_equal(needs.features, BIT(MATMUL_4));
   model_free(&m);
   make_two_needs(&m, GRAPH_SUB); // that no attribute holds
   target_needs(&m, &needs);
