@@ -1,16 +1,16 @@
 // Comparisons: a >= b if the difference is never negative; and Max and Min, which need them.
 //
-// A sum is never negative if its range says so. Otherwise one atom of it is given up, and what is left
-// has to be never negative:
+// A sum is never negative if its range says so. Otherwise one atom of it is given up, and what is
+// left has to be never negative:
 //
 //   - Max(x, y)   - x and - y both         Max is one of them         so for + Min
 //   + Max(x, y)   + x or + y               Max is not below either    so for - Min
 //   - (N//m)      all times m, - N         N//m <= N/m
 //   + (N//m)      all times m, + N - m + 1
 //
-// All are integers: m times the sum is above -m if the sum is never negative, and so is what is left
-// after the last two. Each step may be taken DEEPEST times in a row, and a proof gives up after VISITS
-// sums. Sums are made in buffers: a question that is not answered leaves no rows.
+// All are integers: m times the sum is above -m if the sum is never negative, and so is what is
+// left after the last two. Each step may be taken DEEPEST times in a row, and a proof gives up
+// after VISITS sums. Sums are made in buffers: a question that is not answered leaves no rows.
 //
 //   Max(Min(128, s), s) = s   since   s - Min(128, s)  ─▶  s - s >= 0
 #include "dims_parts.h"

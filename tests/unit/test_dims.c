@@ -1,5 +1,5 @@
-// Symbolic dims: the vectors of shape arithmetic, limits and bombs, what was declared equal, text read
-// again, and random expressions against a direct evaluation of how they were made.
+// Symbolic dims: the vectors of shape arithmetic, limits and bombs, what was declared equal, text
+// read again, and random expressions against a direct evaluation of how they were made.
 #include "chance.h"
 #include "dims.h"
 
@@ -255,7 +255,8 @@ static void test_no_name(void **state) {
 
 // ---- limits --------------------------------------------------------------------------------------------
 
-// Results past 64 bits are symbols, the same for the same operands, with the bounds that are known.
+// Results past 64 bits are symbols, the same for the same operands, with the bounds that are
+// known.
 static void test_overflow(void **state) {
   typedef dim_id operation(struct dims *, dim_id, dim_id);
   static operation *const operations[] = {
