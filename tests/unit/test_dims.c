@@ -144,6 +144,10 @@ static void test_normal_form(void **state) {
   assert_int_equal(dims_at_least(d, e("t"), e("t//2")), DIMS_YES);
   assert_int_equal(dims_at_least(d, e("t//2"), e("t + 1")), DIMS_NO);
   assert_int_equal(dims_at_least(d, e("t"), e("s")), DIMS_MAYBE);
+  assert_int_equal(dims_at_least(d, e("t*s"), e("s")), DIMS_YES);
+  assert_int_equal(dims_at_least(d, e("t*s"), e("2*s")), DIMS_MAYBE);
+  assert_int_equal(dims_at_least(d, dims_mul(d, any, e("t")), any), DIMS_MAYBE);
+  assert_int_equal(e("Min(t*s, t*(2*s - 1))"), e("t*s"));
 }
 
 // Texts of exporters, and what is none.
