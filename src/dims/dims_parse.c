@@ -2,12 +2,12 @@
 //
 //   text ──▶ words ──▶ postfix ──▶ value          (((t - 1)//8)) + 1   ──▶   t 1 - 8 // 1 +
 //
-// A text becomes postfix by two stacks (operators that wait, and what is open), without recursion, and
-// is no expression if anything does not fit: then nothing was made yet, and it is a name. Operators bind
-// as in Python: ** first, then signs, then * / // %, then + and -.
+// A text becomes postfix by two stacks (operators that wait, and what is open), without recursion,
+// and is no expression if anything does not fit: then nothing was made yet, and it is a name.
+// Operators bind as in Python: ** first, then signs, then * / // %, then + and -.
 //
-// Values are fractions of two expressions, since floor(t/2 - 1/2) is a quotient of (t - 1) by 2. What is
-// a fraction at the end is an exact one: dims are integers.
+// Values are fractions of two expressions, since floor(t/2 - 1/2) is a quotient of (t - 1) by 2.
+// What is a fraction at the end is an exact one: dims are integers.
 #include "dims_parts.h"
 
 #include <ctype.h>
