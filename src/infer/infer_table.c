@@ -75,18 +75,27 @@ uint32_t infer_list_keep(struct infer *in, const struct infer_number *list, uint
 
 // ---- dims of declarations ----------------------------------------------------------------------
 
+// A name that reads as an expression is one if the model has all symbols that it speaks of: "dim-1" and "dim-2" are
+// two names where there is no dim, and nobody knows more of them.
+dim_id infer_named_dim(struct infer *in, struct span name, int64_t least) {
+  const dim_id first = dims_next(in->d), e = dims_parse(in->d, name, least);
+  struct span whole;
+  if (e == NO_ID || !dims_uses_from(in->d, e, first)) return e;
+  if (dims_is_symbol(in->d, e, &whole) && whole.at && span_eq(whole, name)) return e;
+  return dims_symbol(in->d, name, least);
+}
+
 dim_id infer_declared_dim(struct infer *in, struct model_dim d) {
   if (d.value >= 0) return dims_number(in->d, d.value);
   if (d.param == NO_ID || d.param == in->m->empty) return NO_ID;
   if (d.param >= in->n_by_name) TABLE_ADD(in, by_name, d.param + 1 - in->n_by_name);
-  dim_id *known = &in->by_name[d.param];
-  if (*known == 0) {
+  if (in->by_name[d.param] == 0) {
+    const struct span name = model_name(in->m, d.param);
+    if (name.at[0] == '?') return NO_ID; // what others write for no name
     // Symbols of inputs came first, and have their own bound.
-    const dim_id made = dims_parse(in->d, model_name(in->m, d.param), 0);
-    *known = made == NO_ID ? 0 : made + 1;
-    if (made == NO_ID) return NO_ID;
+    in->by_name[d.param] = infer_named_dim(in, name, 0) + 1;
   }
-  return *known - 1;
+  return in->by_name[d.param] - 1;
 }
 
 // A name for what is no symbol with a name: its text, made different from names that the model has of its own, but for
