@@ -277,7 +277,7 @@ static void name_dims(struct infer *in, bool plain) {
       if (dim.value >= 0 || dim.param == NO_ID) continue;
       const struct span name = model_name(in->m, dim.param);
       if (is_plain(name) == plain && name.n > 0 && name.at[0] != '?')
-        infer_named_dim(in, name, in->o.least_dim);
+        dims_parse_known(in->d, name, in->o.least_dim);
     }
   }
 }

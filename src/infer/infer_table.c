@@ -75,16 +75,6 @@ uint32_t infer_list_keep(struct infer *in, const struct infer_number *list, uint
 
 // ---- dims of declarations ----------------------------------------------------------------------
 
-// A name that reads as an expression is one if the model has all symbols that it speaks of: "dim-1" and "dim-2" are
-// two names where there is no dim, and nobody knows more of them.
-dim_id infer_named_dim(struct infer *in, struct span name, int64_t least) {
-  const dim_id first = dims_next(in->d), e = dims_parse(in->d, name, least);
-  struct span whole;
-  if (e == NO_ID || !dims_uses_from(in->d, e, first)) return e;
-  if (dims_is_symbol(in->d, e, &whole) && whole.at && span_eq(whole, name)) return e;
-  return dims_symbol(in->d, name, least);
-}
-
 dim_id infer_declared_dim(struct infer *in, struct model_dim d) {
   if (d.value >= 0) return dims_number(in->d, d.value);
   if (d.param == NO_ID || d.param == in->m->empty) return NO_ID;
@@ -93,7 +83,7 @@ dim_id infer_declared_dim(struct infer *in, struct model_dim d) {
     const struct span name = model_name(in->m, d.param);
     if (name.at[0] == '?') return NO_ID; // what others write for no name
     // Symbols of inputs came first, and have their own bound.
-    in->by_name[d.param] = infer_named_dim(in, name, 0) + 1;
+    in->by_name[d.param] = dims_parse_known(in->d, name, 0) + 1;
   }
   return in->by_name[d.param] - 1;
 }

@@ -81,8 +81,6 @@ struct infer {
   bool only_new;      // infer_more: nodes whose values have rows are not visited
 };
 
-// What a name of a dim means; `least`: the bound of a symbol that is new.
-dim_id infer_named_dim(struct infer *in, struct span name, int64_t least);
 struct infer_row *infer_row_at(struct infer *in, uint32_t value); // made where there is none
 uint32_t infer_shape_of(struct infer *in, const dim_id *dims, uint32_t rank); // row + 1
 void infer_row_type(const struct infer *in, const struct infer_row *row, struct infer_type *out);
