@@ -99,6 +99,10 @@ uint32_t dims_count(const struct dims *d) {
   return d->n_expressions + d->n_terms + d->n_products + d->n_factors + d->n_atoms + d->n_members;
 }
 
+dim_id dims_next(const struct dims *d) {
+  return d->n_expressions;
+}
+
 // ---- products --------------------------------------------------------------------------------------
 
 // What is known of a product; false if it is too large.

@@ -48,6 +48,12 @@ dim_id dims_symbol(struct dims *d, struct span name, int64_t least);
 dim_id dims_fresh(struct dims *d, int64_t least);
 
 bool dims_is_number(const struct dims *d, dim_id e, int64_t *n);
+// Is it one symbol and nothing else? *name (may be NULL): its name, at NULL if it has none.
+bool dims_is_symbol(const struct dims *d, dim_id e, struct span *name);
+// The id that the next new expression will have: ids are given in order.
+dim_id dims_next(const struct dims *d);
+// Does it hold a symbol that has this id or a later one?
+bool dims_uses_from(const struct dims *d, dim_id e, dim_id first);
 
 // Operands are taken as what they are known to be (dims_find), and so is the result.
 dim_id dims_add(struct dims *d, dim_id a, dim_id b);

@@ -175,3 +175,24 @@ dim_id dims_rebuild(struct dims *d, dim_id e, uint32_t atom, dim_id by) {
   }
   return rebuild_sum(d, e, &w, others);
 }
+// ---- symbols -------------------------------------------------------------------------------------------
+
+bool dims_is_symbol(const struct dims *d, dim_id e, struct span *name) {
+  const uint32_t atom = dims_lone_atom(d, e);
+  if (name) *name = span_of(NULL, 0);
+  if (atom == NO_ID || (d->atoms[atom].kind != DIMS_SYMBOL && d->atoms[atom].kind != DIMS_OPAQUE))
+    return false;
+  if (name && d->atoms[atom].kind == DIMS_SYMBOL) *name = d->atoms[atom].name;
+  return true;
+}
+
+bool dims_uses_from(const struct dims *d, dim_id e, dim_id first) {
+  struct dims_walk w;
+  if (e == NO_ID || e < first) return false;
+  dims_walk(d, e, UINT64_MAX, &w);
+  for (uint32_t i = 0; i < w.n; i++) {
+    const struct dims_atom *a = &d->atoms[w.atoms[i]];
+    if ((a->kind == DIMS_SYMBOL || a->kind == DIMS_OPAQUE) && a->alone >= first) return true;
+  }
+  return false;
+}

@@ -74,7 +74,7 @@ static void push(struct infer *in, uint32_t graph, uint32_t node, uint32_t step,
                            .call = call,
                            .round = ++in->round,
                            .state = state,
-                           .symbols = body ? dims_count(in->d) : around};
+                           .symbols = body ? dims_next(in->d) : around};
 }
 
 static void outputs_begin(struct infer *in, const struct model_node *n) {
@@ -254,7 +254,7 @@ static void name_inputs(struct infer *in) {
       dims_parse(in->d, name, in->o.least_dim);
     }
   }
-  in->input_dims = dims_count(in->d);
+  in->input_dims = dims_next(in->d);
 }
 
 bool infer_set_input(struct infer *in, uint32_t value, const dim_id *dims, uint32_t rank) {

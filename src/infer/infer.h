@@ -94,10 +94,15 @@ void infer_note(struct infer *in, uint32_t value, const struct infer_type *type)
 void infer_forget(struct infer *in, uint32_t value);
 
 struct dims *infer_dims(struct infer *in);
-// A dim as the model would write it: a number, or the name of its expression's text.
+// A dim as a symbol of the model: a number, the symbol's own name, or a name that is the text of the expression.
+// It means something beside this table only if it has a text (dims_text without "?").
 struct model_dim infer_model_dim(struct infer *in, struct model *m, dim_id d);
 // And back: what a declared dim means. NO_ID: an anonymous one.
 dim_id infer_declared_dim(struct infer *in, struct model_dim d);
+
+// Puts what is known of values, and is not in the table yet, into `t`: what passes ask (kit.h). Dims that are
+// no numbers are symbols there, named by the text of their expression; equal names, equal dims.
+void infer_fill(struct infer *in, struct model *m, struct model_types *t);
 
 // Nodes visited so far, and bytes held by the table: for tests of what must stay linear.
 uint64_t infer_visits(const struct infer *in);

@@ -199,7 +199,7 @@ uint32_t infer_call_step(struct infer_site *s, uint32_t function, uint32_t step)
   const uint64_t hash = hash_of(s, function, rows);
   if (step == 0) {
     const struct memo_call *known = kept ? find(s, function, rows, hash) : NULL;
-    if (!known) return enter(s, function, dims_count(in->d));
+    if (!known) return enter(s, function, dims_next(in->d));
     results_of(s, known);
     return NO_ID;
   }

@@ -89,17 +89,55 @@ dim_id infer_declared_dim(struct infer *in, struct model_dim d) {
   return *known - 1;
 }
 
+// A name for what is no symbol with a name: its text, made different from names that the model has of its own, but for
+// those that mean it.
+static uint32_t name_for(struct infer *in, struct model *m, dim_id d) {
+  struct arena a = {0};
+  struct span name, text = dims_text(in->d, d, &a);
+  uint32_t id;
+  if (dims_is_symbol(in->d, d, &name) && name.at) text = name;
+  for (;;) {
+    id = model_find_name(m, text);
+    const struct model_dim same = {-1, id};
+    if (id == NO_ID || infer_declared_dim(in, same) == d) break;
+    const char *other = arena_printf(&a, "%.*s'", (int)text.n, text.at);
+    text = span_str(other);
+  }
+  id = model_intern(m, text);
+  if (id >= in->n_by_name) TABLE_ADD(in, by_name, id + 1 - in->n_by_name);
+  in->by_name[id] = d + 1;
+  arena_free(&a);
+  return id;
+}
+
 struct model_dim infer_model_dim(struct infer *in, struct model *m, dim_id d) {
   int64_t n;
   if (d == NO_ID) return (struct model_dim){-1, NO_ID};
+  d = dims_find(in->d, d);
   if (dims_is_number(in->d, d, &n) && n >= 0) return (struct model_dim){n, m->empty};
   if (d >= in->n_name_of) TABLE_ADD(in, name_of, d + 1 - in->n_name_of);
   if (in->name_of[d] == 0) {
-    struct arena a = {0};
-    in->name_of[d] = model_intern(m, dims_text(in->d, d, &a)) + 1;
-    arena_free(&a);
+    const uint32_t name = name_for(in, m, d);
+    in->name_of[d] = name + 1;
   }
   return (struct model_dim){-1, in->name_of[d] - 1};
+}
+
+void infer_fill(struct infer *in, struct model *m, struct model_types *t) {
+  struct model_dim dims[INFER_RANK_MAX];
+  for (uint32_t value = 0; value < in->n_rows; value++) {
+    struct infer_type known;
+    const struct infer_row *row = &in->rows[value];
+    if (!(row->flags & ROW_SEEN) || row->flags & ROW_FILLED || row->kind != INFER_TENSOR) continue;
+    in->rows[value].flags |= ROW_FILLED;
+    if (m->values[value].flags & VALUE_DEAD || m->values[value].kind == VALUE_INITIALIZER) continue;
+    infer_row_type(in, row, &known);
+    for (uint32_t i = 0; known.ranked && i < known.rank; i++)
+      dims[i] = infer_model_dim(in, m, known.dims[i]);
+    const struct model_type type = {
+        .dtype = known.dtype, .ranked = known.ranked, .rank = known.rank, .dims = dims};
+    model_types_note(t, m, value, &type);
+  }
 }
 
 // What the model declares of a value, as a type of ours; its dims in the scratch.
@@ -133,8 +171,8 @@ void infer_say(struct infer *in, uint32_t node, uint32_t value, const char *fmt,
 bool infer_unite(struct infer *in, dim_id a, dim_id b) {
   const dim_id first = in->n_frames ? in->frames[in->n_frames - 1].symbols : 0;
   if (dims_equal(in->d, a, b) == DIMS_NO) return false;
-  const bool own =
-      (a >= first && dims_is_symbol(in->d, a, NULL)) || (b >= first && dims_is_symbol(in->d, b, NULL));
+  const bool own = (a >= first && dims_is_symbol(in->d, a, NULL)) ||
+                   (b >= first && dims_is_symbol(in->d, b, NULL));
   return first > 0 && !own ? true : dims_unite(in->d, a, b);
 }
 
@@ -164,7 +202,8 @@ static dim_id settle_dim(struct infer *in, uint32_t value, dim_id found, dim_id 
   if (keep) return said;
   if (dims_is_number(in->d, found, &n)) return found;
   if (dims_is_number(in->d, said, &n)) {
-    if (!is_of_inputs(in, found) && dims_is_symbol(in->d, found, NULL)) infer_unite(in, found, said);
+    if (!is_of_inputs(in, found) && dims_is_symbol(in->d, found, NULL))
+      infer_unite(in, found, said);
     return said;
   }
   if (!is_of_inputs(in, said) && dims_is_symbol(in->d, said, NULL)) {
@@ -267,7 +306,10 @@ void infer_settle_list(struct infer *in, uint32_t value, const struct infer_numb
                        uint32_t n) {
   if (value == NO_ID) return;
   struct infer_row *row = infer_row_at(in, value);
-  if (row->flags & ROW_SET) return;
+  uint32_t known = 0;
+  for (uint32_t i = 0; i < n; i++)
+    known += list[i].num != NO_ID;
+  if (row->flags & ROW_SET || (n > 0 && known == 0)) return;
   row->list = infer_list_keep(in, list, n);
   join_call(in, value);
 }

@@ -142,7 +142,7 @@ uint32_t infer_loop(struct infer_site *s, uint32_t step) {
   if (body == NO_ID || s->n_in < 2) return NO_ID;
   const struct carried c = {body, s->n_in - 2, 2, 2, 1};
   if (step == 0) {
-    s->state = dims_count(s->d);
+    s->state = dims_next(s->d);
     infer_bind(s, infer_graph_input(s, body, 0),
                &(struct infer_type){.dtype = DTYPE_INT64, .ranked = true});
     infer_bind(s, infer_graph_input(s, body, 1),
@@ -212,7 +212,7 @@ uint32_t infer_scan(struct infer_site *s, uint32_t step) {
     return NO_ID;
   const struct carried c = {body, s->n_in - (uint32_t)n_scan, 0, 0, 0};
   if (step == 0) {
-    s->state = dims_count(s->d);
+    s->state = dims_next(s->d);
     bind_first(s, &c);
     bind_slices(s, body, c.n, axes, n_axes);
     return body;
@@ -333,7 +333,7 @@ uint32_t infer_sequence_map(struct infer_site *s, uint32_t step) {
   const uint32_t body = infer_attr_graph(s, "body");
   if (body == NO_ID) return NO_ID;
   if (step == 0) {
-    s->state = dims_count(s->d);
+    s->state = dims_next(s->d);
     for (uint32_t i = 0; i < s->n_in; i++) {
       struct infer_type t;
       infer_in(s, i, &t);

@@ -6,10 +6,6 @@
 
 #include <stdlib.h>
 
-static int64_t *ints_room(struct infer_site *s, uint32_t n) {
-  return arena_alloc(s->a, n * sizeof(int64_t) + 1);
-}
-
 static struct infer_number *numbers_room(struct infer_site *s, uint32_t n) {
   struct infer_number *out = arena_alloc(s->a, n * sizeof *out + 1);
   for (uint32_t i = 0; i < n; i++)

@@ -98,6 +98,9 @@ struct pass_env {
   // what its plan then had; below 0: too few. NULL: nobody knows yet.
   const int64_t *overcount;
   struct model_types *types; // what passes and inference noted so far; NULL: of this pass only
+  // What inference found (infer.h), from the first pass on that infers; the driver infers what is new behind each
+  // pass and gives it back in the end. NULL: none has. A pass that infers sets it, and frees the one before.
+  struct infer *infer;
 };
 
 // What a pass that keeps to a size took the output to be, whose true size is known when it is planned.

@@ -21,6 +21,7 @@
 #include "pass_run.h"
 
 #include "check.h"
+#include "infer.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -79,6 +80,14 @@ static uint32_t together(const struct pass_run *r, uint32_t first, uint32_t end)
   return n;
 }
 
+// What a pass made is inferred before the next one asks.
+static void infer_new_nodes(struct pass_run *r) {
+  if (!r->env.infer) return;
+  infer_more(r->env.infer);
+  infer_fill(r->env.infer, r->env.m, &r->types);
+  r->env.types = &r->types;
+}
+
 // Steps first … first + n - 1, in one call.
 static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, uint32_t round,
                      struct err *err) {
@@ -104,6 +113,7 @@ static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, uint32_t ro
   else if (count > 0)
     rc = passes[0]->run(&r->env, options[0], results, err);
   if (rc == 0 && r->env.edits->n > before) rc = check_step(r, passes[0], count, err);
+  if (rc == 0) infer_new_nodes(r);
   for (uint32_t i = first, k = 0; i < first + n; i++) {
     if (is_held_back(r, i)) continue;
     const struct pass_result *result = &results[k++];
@@ -143,7 +153,7 @@ static int run_repeat(struct pass_run *r, const struct pipeline_repeat *repeat, 
   return 0;
 }
 
-int pass_run(struct pass_run *r, struct arena *arena, struct err *err) {
+static int run_all(struct pass_run *r, struct arena *arena, struct err *err) {
   const struct pipeline *p = r->pipeline;
   r->steps = arena_zalloc(arena, (p->n_steps + (size_t)1) * sizeof *r->steps);
   for (uint32_t i = 0, n; i < p->n_steps; i += n) {
@@ -153,4 +163,13 @@ int pass_run(struct pass_run *r, struct arena *arena, struct err *err) {
       return -1;
   }
   return 0;
+}
+
+int pass_run(struct pass_run *r, struct arena *arena, struct err *err) {
+  const int rc = run_all(r, arena, err);
+  infer_free(r->env.infer);
+  model_types_done(&r->types);
+  r->env.infer = NULL;
+  r->env.types = NULL;
+  return rc;
 }

@@ -22,6 +22,7 @@ struct pass_run {
   // of several that were told one after the other (pass_site.pass says which). Or NULL.
   void (*begin)(void *ctx, uint32_t step, uint32_t round);
   void *ctx;
+  struct model_types types; // what was inferred, from the first pass on that infers
   // results
   struct pass_run_step *steps; // by step, in *arena
   uint64_t output_limit;       // that the step with one gave (pipeline_check); 0: there is none

@@ -13,6 +13,13 @@ infer_rule infer_constant, infer_shape, infer_size, infer_constant_of_shape, inf
     infer_reshape, infer_flatten, infer_squeeze, infer_unsqueeze, infer_transpose, infer_expand,
     infer_concat, infer_gather, infer_slice;
 
+// rules_index.c
+infer_rule infer_split, infer_tile, infer_pad, infer_center_crop_pad, infer_space_to_depth,
+    infer_depth_to_space, infer_expand_dims, infer_qlinear_concat, infer_gather_elements,
+    infer_gather_nd, infer_gather_block_quantized, infer_one_hot, infer_top_k, infer_nonzero,
+    infer_compress, infer_unique, infer_non_max_suppression, infer_random, infer_random_like,
+    infer_multinomial;
+
 // rules_control.c
 infer_steps infer_if, infer_loop, infer_scan, infer_sequence_map;
 infer_rule infer_sequence_empty, infer_sequence_construct, infer_sequence_insert,

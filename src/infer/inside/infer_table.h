@@ -7,8 +7,9 @@
 
 enum row_flag {
   ROW_SEEN = 1,
-  ROW_SET = 2
-}; // SET: by infer_set_input or a pass, not to be made anew
+  ROW_SET = 2,    // given, or noted by a pass: not to be made anew
+  ROW_FILLED = 4, // infer_fill had it
+};
 
 struct infer_row {
   uint32_t shape; // row + 1 in shapes; 0: the rank is not known
