@@ -79,8 +79,7 @@ void infer_matmul_fused(struct infer_site *s) {
   int64_t trans_a, trans_b, batch_a, batch_b;
   const bool known = matrix_of(s, 0, true, &a);
   if (!matrix_of(s, 1, false, &b) || !known || !infer_attr_int(s, "transA", 0, &trans_a) ||
-      !infer_attr_int(s, "transB", 0, &trans_b) ||
-      !infer_attr_int(s, "transBatchA", 0, &batch_a) ||
+      !infer_attr_int(s, "transB", 0, &trans_b) || !infer_attr_int(s, "transBatchA", 0, &batch_a) ||
       !infer_attr_int(s, "transBatchB", 0, &batch_b))
     return;
   if (batch_a) rotate(s, &a.t);

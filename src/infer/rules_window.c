@@ -140,16 +140,18 @@ static void convolution(struct infer_site *s, uint32_t x, uint32_t w, bool last)
   if (!conv_of(s, x, w, last, &c)) return;
   const uint32_t n = c.rank - 2, at = spatial_at(last), channel = last ? c.rank - 1 : 1;
   if (!window_of(s, n, &win) || !infer_attr_int(s, "group", 1, &group)) return;
-  infer_same_dim(s, infer_dim(&c.x, (int32_t)channel), dims_mul(s->d, infer_dim(&c.w, 1), infer_size_of(s, group)));
+  infer_same_dim(s, infer_dim(&c.x, (int32_t)channel),
+                 dims_mul(s->d, infer_dim(&c.w, 1), infer_size_of(s, group)));
   dim_id *dims = infer_dim_room(s, c.rank);
   dims[0] = infer_dim(&c.x, 0);
   dims[channel] = infer_dim(&c.w, 0);
   for (uint32_t i = 0; i < n; i++) {
-    if (win.kernel) infer_same_dim(s, infer_size_of(s, win.kernel[i]), infer_dim(&c.w, (int32_t)i + 2));
-    dims[at + i] = windows(s, &win, i, infer_dim(&c.x, (int32_t)(at + i)), infer_dim(&c.w, (int32_t)i + 2), false);
+    if (win.kernel)
+      infer_same_dim(s, infer_size_of(s, win.kernel[i]), infer_dim(&c.w, (int32_t)i + 2));
+    dims[at + i] = windows(s, &win, i, infer_dim(&c.x, (int32_t)(at + i)),
+                           infer_dim(&c.w, (int32_t)i + 2), false);
   }
-  if (s->why != INFER_WHY_INVALID)
-    infer_out_dims(s, 0, DTYPE_UNDEFINED, dims, c.rank);
+  if (s->why != INFER_WHY_INVALID) infer_out_dims(s, 0, DTYPE_UNDEFINED, dims, c.rank);
 }
 
 void infer_conv(struct infer_site *s) {
@@ -202,14 +204,15 @@ void infer_conv_transpose(struct infer_site *s) {
   dims[0] = infer_dim(&c.x, 0);
   dims[1] = dims_mul(s->d, infer_dim(&c.w, 1), infer_size_of(s, group));
   for (uint32_t i = 0; i < n; i++) {
-    if (win.kernel) infer_same_dim(s, infer_size_of(s, win.kernel[i]), infer_dim(&c.w, (int32_t)i + 2));
+    if (win.kernel)
+      infer_same_dim(s, infer_size_of(s, win.kernel[i]), infer_dim(&c.w, (int32_t)i + 2));
     dims[2 + i] = n_sizes ? infer_size_of(s, sizes[n_sizes - n + i])
-                          : transposed(s, &win, i, infer_dim(&c.x, (int32_t)i + 2), infer_dim(&c.w, (int32_t)i + 2), more[i]);
+                          : transposed(s, &win, i, infer_dim(&c.x, (int32_t)i + 2),
+                                       infer_dim(&c.w, (int32_t)i + 2), more[i]);
     if (dims[2 + i] != NO_ID && dims_is_number(s->d, dims[2 + i], &size) && size < 0)
       infer_invalid(s, "its pads are larger than what it makes along spatial axis %u", i);
   }
-  if (s->why != INFER_WHY_INVALID)
-    infer_out_dims(s, 0, DTYPE_UNDEFINED, dims, c.rank);
+  if (s->why != INFER_WHY_INVALID) infer_out_dims(s, 0, DTYPE_UNDEFINED, dims, c.rank);
 }
 
 // ---- pooling -------------------------------------------------------------------------------------------
