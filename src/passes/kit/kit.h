@@ -28,6 +28,7 @@
 
 #include "kit_names.h"
 #include "kit_ops.h"
+#include "infer.h"
 #include "model_types.h"
 #include "pass.h"
 
@@ -105,6 +106,11 @@ bool kit_same_dims(struct kit *k, uint32_t a, uint32_t b);
 // Is it known that broadcasting `a` to the dims of `to` changes nothing of `to`'s: every dim of a,
 // from the end, is 1 or equal?
 bool kit_broadcasts(struct kit *k, uint32_t a, uint32_t to);
+
+// What inference found about the model (infer.h), made now if no pass before did; kit_type knows it then. What a
+// pass makes itself is inferred behind it, or by kit_infer_more.
+struct infer *kit_infer(struct kit *k);
+void kit_infer_more(struct kit *k);
 
 // ---- uses (kit_uses.c) ---------------------------------------------------------------------------
 
@@ -211,6 +217,10 @@ bool kit_const_floats(struct kit *k, uint32_t value, const double **list, uint32
 enum kit_answer kit_const_fill(struct kit *k, uint32_t value, struct kit_number *out);
 // Are all elements equal to this number? (0 and -0 are equal; NaN is equal to nothing.)
 enum kit_answer kit_const_all(struct kit *k, uint32_t value, double number);
+
+// One element of that type in *out (its bits in the low end); its bytes, 0 if it has no such form.
+// Rounded to nearest even; integers saturate.
+size_t kit_number_put(enum dtype dtype, double x, uint8_t out[8]);
 
 // ---- order (kit_order.c) -------------------------------------------------------------------------
 

@@ -1,9 +1,8 @@
 // Types of values as passes ask for them: the side table (model_types.h), and the little that an
 // operator says of its result whatever its operands are.
 //
-// This is no inference: nothing is derived from the types of other values, so a question looks at
-// one value and its producer only. Inference fills the side table, and then these questions are
-// answered by it.
+// Questions infer nothing: each looks at one value and its producer only. Inference (kit_infer) fills the
+// side table, and then they are answered by it.
 #include "kit_inside.h"
 
 static void of_operator(struct kit *k, uint32_t value, struct model_type *out) {
@@ -109,4 +108,17 @@ bool kit_broadcasts(struct kit *k, uint32_t a, uint32_t to) {
     if (!kit_dim_equal(d, model_type_dim(k->m, &y, y.rank - x.rank + i))) return false;
   }
   return true;
+}
+
+struct infer *kit_infer(struct kit *k) {
+  if (k->env->infer) return k->env->infer;
+  k->env->infer = infer_new(k->m, NULL);
+  infer_all(k->env->infer, NULL);
+  infer_fill(k->env->infer, k->m, k->types);
+  return k->env->infer;
+}
+
+void kit_infer_more(struct kit *k) {
+  infer_more(kit_infer(k));
+  infer_fill(k->env->infer, k->m, k->types);
 }

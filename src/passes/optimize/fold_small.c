@@ -1,0 +1,118 @@
+// The pass optimize/fold-small: what inference has decided becomes a constant.
+//
+//   Shape(x [N,3,224]) ─ Gather(2) ─ Div(2) ─▶ s        s = int64[] {112}
+//
+// A value is decided if each of its elements is a number whatever the inputs are. Its node goes where all of its
+// outputs that are used are decided; what only that node needed goes with the sweep behind it. Outputs of
+// the graph keep their nodes, since an initializer under an output's name is not what runtimes expect.
+#include "optimize.h"
+
+#include "kit.h"
+#include "name_filter.h"
+#include "weights.h"
+
+struct fold_small_options {
+  struct name_filter nodes;
+};
+
+// One element. A float that divides by something else than a power of two was rounded somewhere.
+static bool put(enum dtype dtype, int64_t x, int64_t den, uint8_t *at) {
+  if (dtype_is_integer(dtype)) {
+    memcpy(at, &x, dtype_bits(dtype) / 8); // inference knows that the type holds it
+    return den == 1;
+  }
+  uint8_t bits[8];
+  const size_t n = kit_number_put(dtype, (double)x / (double)den, bits);
+  memcpy(at, bits, n);
+  return n > 0 && (den & (den - 1)) == 0;
+}
+
+// The elements in RAW form, in the site arena. False: not all are numbers that the type holds.
+static bool elements(struct kit *k, uint32_t value, enum dtype dtype, struct span *raw) {
+  const struct infer_number *list;
+  uint32_t n;
+  if (!infer_numbers(k->env->infer, value, &list, &n)) return false;
+  const uint32_t bytes = dtype_bits(dtype) / 8;
+  if (!dtype_is_plain_number(dtype) && dtype != DTYPE_BOOL) return false;
+  uint8_t *out = arena_zalloc(&k->site, (size_t)n * bytes + 1);
+  for (uint32_t i = 0; i < n; i++) {
+    int64_t x;
+    const struct infer_number e = list[i];
+    if (e.num == NO_ID || !dims_is_number(infer_dims(k->env->infer), e.num, &x)) return false;
+    if (!put(dtype, x, e.den, out + (size_t)i * bytes)) return false;
+  }
+  *raw = span_of(out, (size_t)n * bytes);
+  return true;
+}
+
+// The dims of a decided value as numbers.
+static bool static_dims(struct kit *k, uint32_t value, int64_t *dims, uint32_t *rank,
+                        enum dtype *dtype) {
+  struct infer_type t;
+  if (!infer_type_of(k->env->infer, value, &t) || t.kind != INFER_TENSOR || !t.ranked) return false;
+  if (t.rank > RECIPE_MAX_RANK) return false;
+  for (uint32_t i = 0; i < t.rank; i++)
+    if (!dims_is_number(infer_dims(k->env->infer), t.dims[i], &dims[i])) return false;
+  *rank = t.rank;
+  *dtype = t.dtype;
+  return true;
+}
+
+static bool can_fold(struct kit *k, uint32_t node) {
+  const enum op op = kit_op(k, node);
+  if (op == OP_NONE || op == OP_Constant || op == OP_Identity || kit_op_has(op, KIT_RANDOM))
+    return false;
+  const uint32_t value = kit_out(k, node, 0);
+  if (value == NO_ID || kit_is_output(k, value) || kit_unused(k, value)) return false;
+  for (uint32_t i = 1; i < k->m->nodes[node].n_out; i++)
+    if (!kit_unused(k, kit_out(k, node, i))) return false;
+  return true;
+}
+
+static void fold(struct kit *k, uint32_t node) {
+  int64_t dims[RECIPE_MAX_RANK];
+  uint32_t rank;
+  enum dtype dtype;
+  struct span raw;
+  const uint32_t value = kit_out(k, node, 0);
+  if (!static_dims(k, value, dims, &rank, &dtype)) return;
+  kit_site(k, node, "decided");
+  if (!elements(k, value, dtype, &raw)) return;
+  const uint32_t constant =
+      kit_new_tensor(k, "decided", recipe_bytes(k->r, dtype, dims, rank, raw));
+  kit_converted(k, node, "decided");
+  kit_bypass(k, node, constant);
+}
+
+static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+  const struct fold_small_options *o = with;
+  struct kit k;
+  (void)result;
+  kit_init(&k, env, env->pass->name);
+  kit_infer(&k);
+  name_filter_warn(&(const struct name_filter *){&o->nodes}, 1, env);
+  for (uint32_t g = 0; kit_graph(&k, &g); g++)
+    for (uint32_t n = k.m->graphs[g].first_node, next; n != NO_ID; n = next) {
+      next = k.m->nodes[n].next;
+      if (!can_fold(&k, n)) continue;
+      const char *why = name_filter_refuses(&o->nodes, model_name_str(k.m, k.m->nodes[n].name));
+      if (!why) fold(&k, n);
+    }
+  return kit_done(&k, err);
+}
+
+static const struct pass_option options[] = {NAME_FILTER_ROWS};
+
+const struct pass optimize_fold_small = {
+    .name = "optimize/fold-small",
+    .summary = "replace small values that do not depend on the inputs by constants",
+    .about = "Replaces a node by a constant of at most 1024 elements where inference knows every "
+             "element: sizes of static dims, what is computed of them, decided conditions. Inputs "
+             "with a default value are not constant.",
+    .needs = "nothing",
+    .promises = "all outputs of the model are unchanged",
+    .exactness = EXACTNESS_EXACT,
+    PASS_OPTIONS(options, fold_small_options),
+    .run = run,
+    .done = name_filter_done,
+};

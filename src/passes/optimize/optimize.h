@@ -1,0 +1,9 @@
+// The family optimize: what makes a graph smaller once types, shapes and small values are known.
+#ifndef WEIR_OPTIMIZE_H
+#define WEIR_OPTIMIZE_H
+
+#include "pass.h"
+
+extern const struct pass optimize_fold_small;
+
+#endif

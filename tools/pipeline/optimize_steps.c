@@ -1,0 +1,79 @@
+// The rows of optimize.def as steps of a pipeline: those in rounds as one repeat, the others behind it.
+#include "optimize_steps.h"
+
+#include "guess.h"
+
+#include <fnmatch.h>
+
+enum { ROUND, LAST };
+enum { ONNX = GOAL_ONNX, QUANTIZATION = GOAL_QUANTIZATION, ONNXRUNTIME = GOAL_ONNXRUNTIME };
+
+static const struct step {
+  const char *pass;
+  uint8_t when, goals;
+} steps[] = {
+#define STEP(when, pass, goals) {pass, when, goals},
+#include "optimize.def"
+#undef STEP
+};
+enum { STEPS = sizeof steps / sizeof *steps };
+
+enum optimize_goal optimize_goal_of(const char *word) {
+  return strcmp(word, "onnx") == 0           ? GOAL_ONNX
+         : strcmp(word, "quantization") == 0 ? GOAL_QUANTIZATION
+                                             : GOAL_ONNXRUNTIME;
+}
+
+static bool matches(const char *pattern, const char *name) {
+  const size_t n = strcspn(name, "/");
+  // The name of a family stands for its passes.
+  if (strlen(pattern) == n && strncmp(pattern, name, n) == 0) return true;
+  return fnmatch(pattern, name, 0) == 0;
+}
+
+static bool named(const char *const *patterns, uint32_t n, const char *name) {
+  for (uint32_t i = 0; i < n; i++)
+    if (matches(patterns[i], name)) return true;
+  return false;
+}
+
+static int check_patterns(const char *const *patterns, uint32_t n, const char *option,
+                          struct err *err) {
+  for (uint32_t i = 0; i < n; i++) {
+    struct guess g = guess_start(patterns[i]);
+    bool found = false;
+    for (uint32_t k = 0; k < STEPS && !found; k++) {
+      found = matches(patterns[i], steps[k].pass);
+      guess_try(&g, steps[k].pass);
+    }
+    if (found) continue;
+    err_fill(err, ERR_USAGE, "--%s %s: optimizing has no such step", option,
+             quote_str(patterns[i]).s);
+    if (g.best) return err_hint(err, "did you mean '%s'?", g.best);
+    return err_hint(err, "'weir optimize --help' names the steps");
+  }
+  return 0;
+}
+
+static int add(struct pipeline *p, const struct optimize_asked *asked, int when, struct err *err) {
+  for (uint32_t i = 0; i < STEPS; i++) {
+    const struct step *s = &steps[i];
+    if (s->when != when || !(s->goals & asked->goal)) continue;
+    if (asked->n_only && !named(asked->only, asked->n_only, s->pass)) continue;
+    if (named(asked->skip, asked->n_skip, s->pass)) continue;
+    if (pipeline_add_text(p, s->pass, err)) return -1;
+  }
+  return 0;
+}
+
+int optimize_steps_add(struct pipeline *p, const struct optimize_asked *asked, struct err *err) {
+  if (check_patterns(asked->only, asked->n_only, "only", err) ||
+      check_patterns(asked->skip, asked->n_skip, "skip", err))
+    return -1;
+  pipeline_begin(p, asked->rounds);
+  const uint32_t before = p->n_steps;
+  int rc = add(p, asked, ROUND, err);
+  pipeline_end(p);
+  if (p->n_steps == before) p->n_repeats--;
+  return rc ? -1 : add(p, asked, LAST, err);
+}

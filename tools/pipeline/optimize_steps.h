@@ -1,0 +1,23 @@
+// The steps that optimizing a model is made of (optimize.def).
+#ifndef WEIR_OPTIMIZE_STEPS_H
+#define WEIR_OPTIMIZE_STEPS_H
+
+#include "pipeline.h"
+
+enum optimize_goal { GOAL_ONNX = 1, GOAL_QUANTIZATION = 2, GOAL_ONNXRUNTIME = 4 };
+
+struct optimize_asked {
+  enum optimize_goal goal;
+  // Passes by name, or globs over names (tidy/*); none: all that are for the goal. One that names no step is an
+  // error.
+  const char *const *only, *const *skip;
+  uint32_t n_only, n_skip;
+  uint32_t rounds;
+};
+
+// By its word: onnx, quantization, onnxruntime.
+enum optimize_goal optimize_goal_of(const char *word);
+// Appends them. ERR_USAGE.
+int optimize_steps_add(struct pipeline *p, const struct optimize_asked *asked, struct err *err);
+
+#endif
