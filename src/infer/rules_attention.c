@@ -73,6 +73,22 @@ void infer_attention(struct infer_site *s) {
   infer_out_dims(s, 3, q.dtype, (const dim_id[4]){batch, a.n, a.length, length}, 4);
 }
 
+// Its bodies change scores, one by one: they are walked for what is in them.
+uint32_t infer_flex_attention(struct infer_site *s, uint32_t step) {
+  static const char *const bodies[] = {"score_mod", "prob_mod"};
+  struct infer_type q, v;
+  for (uint32_t i = 0, at = 0; i < 2; i++) {
+    const uint32_t graph = infer_attr_graph(s, bodies[i]);
+    if (graph != NO_ID && at++ == step) return graph;
+  }
+  infer_in(s, 0, &q);
+  infer_in(s, 2, &v);
+  if (ranked_as(s, &q, 4, 4, "query"))
+    infer_out_dims(s, 0, q.dtype,
+                   (const dim_id[4]){q.dims[0], q.dims[1], q.dims[2], infer_dim(&v, 3)}, 4);
+  return NO_ID;
+}
+
 // The state is [B, heads, size of a key, size of a value].
 void infer_linear_attention(struct infer_site *s) {
   struct infer_type q, k, v, past;

@@ -1,4 +1,4 @@
-// What normalizing gives beside the result: masks, means, deviations.
+// Operators that give tensors back as large as they came, and others beside them: masks, means, deviations.
 #include "infer_rules.h"
 
 // The mask has the dims of the data.
@@ -64,4 +64,20 @@ void infer_skip_norm(struct infer_site *s) {
   if (!s->signature) return;
   const uint32_t sum = s->signature->n_outputs - 1u;
   if (sum < s->n_out) infer_out(s, sum, &x);
+}
+
+// Adagrad, Adam, Momentum: behind two scalars tensors, gradients and states, as many of each; tensors and
+// states come back.
+void infer_optimizer(struct infer_site *s) {
+  const uint32_t kinds = strcmp(s->op->name, "Adam") == 0 ? 4 : 3;
+  if (s->n_in < 2 || (s->n_in - 2) % kinds != 0) {
+    infer_invalid(s, "it has %u inputs", s->n_in);
+    return;
+  }
+  const uint32_t each = (s->n_in - 2) / kinds;
+  for (uint32_t i = 0; i < s->n_out && i < each * (kinds - 1); i++) {
+    struct infer_type t;
+    infer_in(s, 2 + i + (i >= each ? each : 0), &t);
+    infer_out(s, i, &t);
+  }
 }

@@ -1,4 +1,4 @@
-// Fourier transforms and what belongs to them, and determinants.
+// Fourier transforms and what belongs to them, determinants, images.
 #include "infer_rules.h"
 
 // A size that an input gives as its only element; NO_ID: it is not known.
@@ -15,7 +15,7 @@ static dim_id half(struct infer_site *s, dim_id n) {
 }
 
 // The axis is transformed to dft_length elements, or to half of them; complex numbers are pairs in the last
-// dim.
+// dim. Back from one half: real numbers.
 void infer_dft(struct infer_site *s) {
   struct infer_type x;
   int64_t axis = -2, onesided, inverse;
@@ -36,14 +36,15 @@ void infer_dft(struct infer_site *s) {
   else if (infer_has(s, 2))
     known = infer_int(s, 2, &axis);
   dim_id *dims = infer_dim_room(s, x.rank);
-  // The inverse of one side makes real numbers where it is defined: packages do not agree.
-  const bool unclear = onesided && inverse;
-  if (!unclear) dims[x.rank - 1] = infer_size_of(s, 2);
-  if (!known) {
+  const bool real = onesided && inverse;
+  const bool as_long = !onesided && !infer_has(s, 1); // whichever axis it is
+  if (!known && !as_long) {
     s->why = INFER_WHY_DATA;
+    dims[x.rank - 1] = infer_size_of(s, real ? 1 : 2);
     infer_out_dims(s, 0, x.dtype, dims, x.rank);
     return;
   }
+  if (!known) axis = 0;
   if (!infer_axis(s, axis, x.rank, &at)) return;
   if (at + 1 == x.rank) {
     infer_invalid(s, "axis %u holds the parts of complex numbers", at);
@@ -51,8 +52,11 @@ void infer_dft(struct infer_site *s) {
   }
   for (uint32_t i = 0; i + 1 < x.rank; i++)
     dims[i] = x.dims[i];
+  dims[x.rank - 1] = infer_size_of(s, real ? 1 : 2);
+  if (real && !infer_has(s, 1))
+    dims[at] = dims_mul(s->d, dims_sub(s->d, dims[at], infer_one(s)), infer_size_of(s, 2));
   if (infer_has(s, 1)) dims[at] = size_in(s, 1);
-  if (onesided) dims[at] = unclear ? NO_ID : half(s, dims[at]);
+  if (onesided && !inverse) dims[at] = half(s, dims[at]);
   infer_out_dims(s, 0, x.dtype, dims, x.rank);
 }
 
@@ -110,4 +114,13 @@ void infer_det(struct infer_site *s) {
   }
   infer_same_dim(s, infer_dim(&x, -1), infer_dim(&x, -2));
   if (s->why != INFER_WHY_INVALID) infer_out_dims(s, 0, x.dtype, x.dims, x.rank - 2);
+}
+
+// [height, width, channels]
+void infer_image_decoder(struct infer_site *s) {
+  struct span format;
+  if (!infer_attr_string(s, "pixel_format", "RGB", &format)) return;
+  s->why = INFER_WHY_DATA;
+  const dim_id channels = infer_size_of(s, span_is(format, "Grayscale") ? 1 : 3);
+  infer_out_dims(s, 0, DTYPE_UINT8, (const dim_id[3]){NO_ID, NO_ID, channels}, 3);
 }

@@ -5,8 +5,9 @@
 #include "infer_site.h"
 
 // rules_elementwise.c
-infer_rule infer_same, infer_bool_like, infer_broadcasting, infer_compare, infer_where, infer_cast,
-    infer_cast_like, infer_quantize, infer_dequantize, infer_dynamic_quantize;
+infer_rule infer_same, infer_bool_like, infer_broadcasting, infer_broadcasting_quantized,
+    infer_where_quantized, infer_compare, infer_where, infer_cast, infer_cast_like, infer_quantize,
+    infer_dequantize, infer_dynamic_quantize;
 
 // rules_move.c
 infer_rule infer_constant, infer_shape, infer_size, infer_constant_of_shape, infer_range,
@@ -46,14 +47,16 @@ infer_rule infer_resize, infer_upsample, infer_grid_sample, infer_affine_grid;
 infer_rule infer_recurrent;
 
 // rules_norms.c
-infer_rule infer_dropout, infer_layer_norm, infer_batch_norm, infer_skip_norm;
+infer_rule infer_dropout, infer_layer_norm, infer_batch_norm, infer_skip_norm, infer_optimizer;
 
 // rules_attention.c
 infer_rule infer_attention, infer_attention_projected, infer_multi_head_attention,
     infer_group_query_attention, infer_embed_layer_norm, infer_linear_attention;
+infer_steps infer_flex_attention;
 
 // rules_signal.c
-infer_rule infer_dft, infer_stft, infer_mel_weights, infer_window_function, infer_det;
+infer_rule infer_dft, infer_stft, infer_mel_weights, infer_window_function, infer_det,
+    infer_image_decoder;
 
 // rules_ml.c
 infer_rule infer_ml_float, infer_label_encoder, infer_ml_classifier, infer_ml_regressor,
