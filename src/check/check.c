@@ -140,22 +140,14 @@ static int check_defined(struct check *c) {
 
 // ---- every domain is imported -------------------------------------------------------------------
 
-struct import {
-  uint32_t root, domain, node; // the node is an example
-};
-struct imports {
-  TABLE(struct import, at);
-};
-
 static int compare_imports(const void *a, const void *b) {
-  const struct import *x = a, *y = b;
+  const struct check_import *x = a, *y = b;
   if (x->root != y->root) return x->root < y->root ? -1 : 1;
   if (x->domain != y->domain) return x->domain < y->domain ? -1 : 1;
   return x->node < y->node ? -1 : x->node > y->node;
 }
 
-// The graph whose imports count in `graph`: functions have their own, everything else has the
-// model's.
+// Functions have their own imports, everything else has the model's.
 static uint32_t importer(const struct model *m, uint32_t graph) {
   while (m->graphs[graph].parent != NO_ID)
     graph = m->graphs[graph].parent;
@@ -163,17 +155,34 @@ static uint32_t importer(const struct model *m, uint32_t graph) {
   return own ? graph : m->main_graph;
 }
 
+void check_imports_push(struct check_imports *used, const struct model *m, uint32_t node) {
+  const struct model_node *n = &m->nodes[node];
+  const struct check_import *last = used->n_at ? &used->at[used->n_at - 1] : NULL;
+  const uint32_t root = importer(m, n->graph);
+  if (last && last->root == root && last->domain == n->domain) return;
+  *TABLE_PUSH(used, at) = (struct check_import){root, n->domain, node};
+}
+
+void check_imports_sort(struct check_imports *used) {
+  uint32_t n = 0;
+  if (used->n_at) qsort(used->at, used->n_at, sizeof *used->at, compare_imports);
+  for (uint32_t i = 0; i < used->n_at; i++) {
+    const struct check_import *u = &used->at[i];
+    if (i == 0 || u[-1].root != u->root || u[-1].domain != u->domain) used->at[n++] = *u;
+  }
+  used->n_at = n;
+}
+
 // Before IR version 3 there was nothing to import. A domain that is missing only costs a warning;
 // readers refuse a model that imports nothing at all.
-static int check_imports(struct check *c, struct imports *used) {
+static int check_imports(struct check *c, struct check_imports *used) {
   const struct model *m = c->m;
   if (m->ir_version < 3) return 0;
   if (m->n_model_opsets == 0)
     return check_report(c, FAULT_ERROR, "model", "it imports no operator set (opset_import)");
-  if (used->n_at) qsort(used->at, used->n_at, sizeof *used->at, compare_imports);
+  check_imports_sort(used);
   for (uint32_t i = 0; i < used->n_at; i++) {
-    const struct import *u = &used->at[i];
-    if (i > 0 && u[-1].root == u->root && u[-1].domain == u->domain) continue;
+    const struct check_import *u = &used->at[i];
     const struct span domain = model_name(m, u->domain);
     if (model_opset_version(m, u->root, domain) > 0) continue;
     if (check_report(c, FAULT_WARNING, check_node_place(c, u->node).s,
@@ -224,7 +233,7 @@ static int check_attrs(struct check *c) {
 // ---- the story ----------------------------------------------------------------------------------
 
 // What all checks want of the nodes, in one walk: with millions of them, the walk is the cost.
-static int see_nodes(struct makers *makers, struct check_order *order, struct imports *used) {
+static int see_nodes(struct makers *makers, struct check_order *order, struct check_imports *used) {
   const struct model *m = makers->c->m;
   for (uint32_t graph = 0; graph < m->n_graphs; graph++) {
     if (m->graphs[graph].flags & GRAPH_DEAD) continue;
@@ -234,14 +243,14 @@ static int see_nodes(struct makers *makers, struct check_order *order, struct im
       check_order_node(order, id);
       if (m->nodes[id].domain == domain || !check_warns(makers->c)) continue;
       domain = m->nodes[id].domain;
-      *TABLE_PUSH(used, at) = (struct import){importer(m, graph), domain, id};
+      check_imports_push(used, m, id);
     }
     check_order_outputs(order, graph);
   }
   return 0;
 }
 
-static int check_all(struct check *c, struct imports *used) {
+static int check_all(struct check *c, struct check_imports *used) {
   struct makers makers = {.c = c, .seen = arena_zalloc(&c->scratch, (size_t)c->m->n_values + 1)};
   struct check_order order = check_order_begin(c);
   if (check_version(c) || check_attrs(c)) return -1;
@@ -255,7 +264,7 @@ static int check_all(struct check *c, struct imports *used) {
 int check_structure(const struct model *m, const struct fault_sink *faults, uint32_t *warnings,
                     struct err *err) {
   struct check c = {.m = m, .faults = faults, .warnings = warnings, .err = err};
-  struct imports used = {0};
+  struct check_imports used = {0};
   if (warnings) *warnings = 0;
   const int rc = check_all(&c, &used);
   TABLE_FREE(&used, at);

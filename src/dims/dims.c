@@ -85,6 +85,7 @@ void dims_free(struct dims *d) {
   TABLE_FREE(d, factors);
   TABLE_FREE(d, atoms);
   TABLE_FREE(d, members);
+  TABLE_FREE(d, joined);
   TABLE_FREE(d, printed);
   free_set(&d->expression_set);
   free_set(&d->product_set);
@@ -213,7 +214,7 @@ static int by_id(const void *a, const void *b) {
 
 // At least two members, all different; they are sorted.
 dim_id dims_choice(struct dims *d, enum dims_kind kind, dim_id *members, uint32_t n) {
-  if (n > DIMS_TERMS) return NO_ID;
+  if (n > DIMS_MEMBERS) return NO_ID;
   qsort(members, n, sizeof *members, by_id);
   uint32_t hash = hash_pair(kind, n, 0), id;
   for (uint32_t i = 0; i < n; i++)
@@ -310,6 +311,18 @@ static uint32_t perform(struct dims *d, enum dims_op op, dim_id a, dim_id b) {
   return NO_ID;
 }
 
+// Of two numbers, what fits 64 bits; false: not that simple.
+static bool is_simple(enum dims_op op, int64_t a, int64_t b, int64_t *result) {
+  switch (op) {
+  case DIMS_ADD: return !__builtin_add_overflow(a, b, result);
+  case DIMS_SUB: return !__builtin_sub_overflow(a, b, result);
+  case DIMS_MUL: return !__builtin_mul_overflow(a, b, result);
+  case DIMS_MAX: *result = a > b ? a : b; return true;
+  case DIMS_MIN: *result = a < b ? a : b; return true;
+  default: return false;
+  }
+}
+
 // Grows with the number of expressions, up to a bound; what it held is forgotten then.
 static void grow_memo(struct dims *d) {
   table_free(d->memo, d->memo_cap, sizeof *d->memo);
@@ -325,6 +338,9 @@ dim_id dims_do(struct dims *d, enum dims_op op, dim_id a, dim_id b) {
     a = dims_find(d, a);
     b = dims_find(d, b);
   }
+  int64_t x, y;
+  if (dims_is_number(d, a, &x) && dims_is_number(d, b, &y) && is_simple(op, x, y, &x))
+    return dims_number(d, x);
   if (d->memo_n < MEMO_MAX && d->n_expressions >= d->memo_n) grow_memo(d);
   const uint32_t hash = dims_mix(dims_mix(op, a), b);
   const struct dims_memo *m = &d->memo[hash & (d->memo_n - 1)];

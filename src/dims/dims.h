@@ -10,7 +10,7 @@
 //   atom       a symbol with a lower bound; N//D, rounded down; exact(N, D), which is N/D where D
 //              divides N in every valid run; Max(...); Min(...); trunc(N, D), ONNX's Div of integers
 //
-// Limits: terms, factors, levels and size as below, coefficients and constants of 64 bits. What would
+// Limits: terms, members, factors, levels and size as below, coefficients and constants of 64 bits. What would
 // be larger becomes a symbol of its own, of which nothing is known but its bounds: an answer may be
 // "not known", never wrong. Nothing recurses; the work of each call is bounded, and so is what it adds.
 //
@@ -23,7 +23,8 @@
 #include "table.h"
 
 enum {
-  DIMS_TERMS = 64,   // of a sum; members of a Max or Min
+  DIMS_TERMS = 64,   // of a sum
+  DIMS_MEMBERS = 16, // of a Max or Min
   DIMS_FACTORS = 16, // of a product
   DIMS_LEVELS = 16,  // of atoms in atoms
   DIMS_SIZE = 1024,  // sums, terms and atoms of an expression, counted as often as they occur
@@ -55,7 +56,8 @@ dim_id dims_next(const struct dims *d);
 // Does it hold a symbol that has this id or a later one?
 bool dims_uses_from(const struct dims *d, dim_id e, dim_id first);
 
-// Operands are taken as what they are known to be (dims_find), and so is the result.
+// From here on, operands are taken as what they are known to be (dims_find), and so is the result. The
+// functions above take and give an expression as it is.
 dim_id dims_add(struct dims *d, dim_id a, dim_id b);
 dim_id dims_sub(struct dims *d, dim_id a, dim_id b);
 dim_id dims_mul(struct dims *d, dim_id a, dim_id b);

@@ -123,24 +123,10 @@ static bool has_steps(const struct dims *d, const struct dims_sum *s) {
   return false;
 }
 
-static uint64_t gcd(uint64_t a, uint64_t b) {
-  while (b != 0) {
-    const uint64_t r = a % b;
-    a = b;
-    b = r;
-  }
-  return a;
-}
-
 // 2n + 1 is never 0.
 static bool never_zero_by_remainder(const struct dims_sum *s) {
-  uint64_t g = 0;
-  for (uint32_t i = 0; i < s->n; i++) {
-    const int64_t c = s->of[i].coefficient;
-    g = gcd(g, c < 0 ? -(uint64_t)c : (uint64_t)c);
-  }
-  const uint64_t c = s->constant < 0 ? -(uint64_t)s->constant : (uint64_t)s->constant;
-  return g > 1 && c % g != 0;
+  const uint64_t g = dims_common_factor(s, 0, false);
+  return g > 1 && dims_common_factor(s, g, true) != g;
 }
 
 // s = -s - 1: never negative if s always was.
@@ -236,7 +222,7 @@ static bool drop_needless(struct dims *d, enum dims_kind kind, dim_id *of, uint3
 
 dim_id dims_make_choice(struct dims *d, enum dims_op op, dim_id a, dim_id b) {
   const enum dims_kind kind = op == DIMS_MAX ? DIMS_MOST_OF : DIMS_LEAST_OF;
-  dim_id of[2 * DIMS_TERMS], others[DIMS_TERMS];
+  dim_id of[2 * DIMS_MEMBERS], others[DIMS_MEMBERS];
   if (a == b) return a;
   if (a > b) return dims_do(d, op, b, a);
   uint32_t n = read_members(d, kind, a, of);

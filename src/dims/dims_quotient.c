@@ -3,11 +3,11 @@
 // By a number m > 1, until nothing changes (c: coefficients and constant, R: a sum):
 //
 //   1  what m divides leaves           (5t - 1)//2      = 2t - 1 + (t + 1)//2      0 <= c < m then
-//   2  0 <= rest < m                   (Min(t, 7))//8   = 0
-//   3  a common factor                 (4t + 3)//6      = (2t + 1)//3
+//   2  a common factor                 (4t + 3)//6      = (2t + 1)//3
+//   3  0 <= rest < m                   (Min(t, 7))//8   = 0
 //   4  a quotient in a quotient        ((t + 1)//2)//2  = (t + 1)//4
 //
-// An exact quotient takes 1 and 3 (with signs kept: what is left of -t is -t), and the sign leaves so
+// An exact quotient takes 1 and 2 (with signs kept: what is left of -t is -t), and the sign leaves so
 // that its first coefficient is positive. By other divisors: what divides without remainder is divided,
 // else the pair is an atom. All others are made of these: rounded up is -((-a)//b), or by a number
 // (a + m - 1)//m, and toward zero is rounded down or up where the sign is known.
@@ -15,20 +15,9 @@
 
 enum { ROUNDS = 64 };
 
-static uint64_t gcd_of(uint64_t a, uint64_t b) {
-  while (b != 0) {
-    const uint64_t r = a % b;
-    a = b;
-    b = r;
-  }
-  return a;
-}
-
 static dim_id number(struct dims *d, int64_t n) {
   return dims_number(d, n);
 }
-
-static const struct dims_sum one = {.constant = 1};
 
 static int64_t remainder_of(int64_t a, int64_t m) {
   return a % m < 0 ? a % m + m : a % m;
@@ -44,32 +33,18 @@ static bool take_from_constant(struct dims *d, struct dims_sum *s, int64_t m, in
 
 // The same of the terms: rounded down, so that what stays is positive, or toward zero.
 static bool take_from_terms(struct dims *d, struct dims_sum *s, int64_t m, bool down,
-                            struct dims_sum *q) {
+                            int64_t factor, struct dims_sum *q) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < s->n; i++) {
     struct dims_term t = s->of[i];
-    const int64_t c = t.coefficient;
-    if (!dims_sum_add(d, q, down ? dims_floor_of(c, m) : c / m, t.product, &one)) return false;
-    t.coefficient = down ? remainder_of(c, m) : c % m;
+    const struct dims_sum multiple = {.constant = down ? dims_floor_of(t.coefficient, m)
+                                                       : t.coefficient / m};
+    if (!dims_sum_add(d, q, factor, t.product, &multiple)) return false;
+    t.coefficient = down ? remainder_of(t.coefficient, m) : t.coefficient % m;
     if (t.coefficient != 0) s->of[kept++] = t;
   }
   s->n = kept;
   return true;
-}
-
-static uint64_t common_factor(const struct dims_sum *s, int64_t m) {
-  uint64_t g = (uint64_t)m;
-  for (uint32_t i = 0; i < s->n; i++) {
-    const int64_t c = s->of[i].coefficient;
-    g = gcd_of(g, c < 0 ? -(uint64_t)c : (uint64_t)c);
-  }
-  return g;
-}
-
-static void divide_terms(struct dims_sum *s, int64_t g) {
-  for (uint32_t i = 0; i < s->n; i++)
-    s->of[i].coefficient /= g;
-  s->constant = dims_floor_of(s->constant, g);
 }
 
 // The term that is a quotient of the largest divisor, once, and nothing else; s->n: none.
@@ -138,48 +113,75 @@ static dim_id floor_by(struct dims *d, dim_id a, int64_t m) {
   dims_sum_read(d, a, &s);
   dims_sum_number(&q, 0);
   for (uint32_t round = 0; round < ROUNDS; round++) {
-    if (!take_from_constant(d, &s, m, 1, &q) || !take_from_terms(d, &s, m, true, &q)) return NO_ID;
-    if (s.n == 0 || lies_below(d, &s, m)) return dims_sum_write(d, &q);
-    const int64_t g = (int64_t)common_factor(&s, m);
-    divide_terms(&s, g);
+    if (!take_from_constant(d, &s, m, 1, &q) || !take_from_terms(d, &s, m, true, 1, &q))
+      return NO_ID;
+    const int64_t g = (int64_t)dims_common_factor(&s, (uint64_t)m, false);
+    dims_sum_divide_by(&s, g);
     m /= g;
-    if (!open_inner(d, &s, &m)) break;
+    if (s.n == 0 || lies_below(d, &s, m)) return dims_sum_write(d, &q);
+    const bool opened = open_inner(d, &s, &m);
+    if (!dims_sum_settle(d, &s) && !opened) break;
   }
   const dim_id e = quotient_atom(d, DIMS_FLOOR, &s, m);
   return e == NO_ID ? NO_ID : add_rest(d, &q, 1, e);
 }
 
+static bool negate(struct dims *d, struct dims_sum *s) {
+  const struct dims_sum x = *s;
+  dims_sum_number(s, 0);
+  return dims_sum_add(d, s, -1, 0, &x);
+}
+
 // m > 1. Sets *wrong if there is a remainder always.
 static dim_id exact_by(struct dims *d, dim_id a, int64_t m, bool *wrong) {
   struct dims_sum s, q;
+  int64_t sign = 1;
   dims_sum_read(d, a, &s);
   dims_sum_number(&q, 0);
-  if (!take_from_terms(d, &s, m, false, &q)) return NO_ID;
-  const int64_t sign = s.n > 0 && s.of[0].coefficient < 0 ? -1 : 1;
-  const struct dims_sum rest = s;
-  dims_sum_number(&s, 0);
-  if (!dims_sum_add(d, &s, sign, 0, &rest) || !take_from_constant(d, &s, m, sign, &q)) return NO_ID;
-  const int64_t g = (int64_t)common_factor(&s, m);
-  *wrong = s.constant % g != 0;
-  if (*wrong) return NO_ID;
-  if (s.n == 0) return dims_sum_write(d, &q);
-  divide_terms(&s, g);
-  const dim_id e = quotient_atom(d, DIMS_EXACT, &s, m / g);
+  for (uint32_t round = 0; round < ROUNDS; round++) {
+    if (!take_from_terms(d, &s, m, false, sign, &q)) return NO_ID;
+    if (s.n > 0 && s.of[0].coefficient < 0) {
+      if (!negate(d, &s)) return NO_ID;
+      sign = -sign;
+    }
+    if (!take_from_constant(d, &s, m, sign, &q)) return NO_ID;
+    const int64_t g = (int64_t)dims_common_factor(&s, (uint64_t)m, false);
+    *wrong = s.constant % g != 0;
+    if (*wrong) return NO_ID;
+    dims_sum_divide_by(&s, g);
+    m /= g;
+    if (s.n == 0) return dims_sum_write(d, &q);
+    if (!dims_sum_settle(d, &s)) break;
+  }
+  const dim_id e = quotient_atom(d, DIMS_EXACT, &s, m);
   return e == NO_ID ? NO_ID : add_rest(d, &q, sign, e);
 }
 
 // m > 1
 static dim_id trunc_by(struct dims *d, dim_id a, int64_t m) {
   struct dims_sum s;
-  const dim_id zero = number(d, 0);
-  if (dims_at_least(d, a, zero) == DIMS_YES) return dims_floor_div(d, a, number(d, m));
-  if (dims_at_least(d, zero, a) == DIMS_YES)
-    return dims_neg(d, dims_floor_div(d, dims_neg(d, a), number(d, m)));
+  bool negative = false;
   dims_sum_read(d, a, &s);
-  uint64_t g = common_factor(&s, m);
-  g = gcd_of(g, s.constant < 0 ? -(uint64_t)s.constant : (uint64_t)s.constant);
-  divide_terms(&s, (int64_t)g);
-  return (int64_t)g == m ? dims_sum_write(d, &s) : quotient_atom(d, DIMS_TRUNC, &s, m / (int64_t)g);
+  do {
+    const int64_t g = (int64_t)dims_common_factor(&s, (uint64_t)m, true);
+    dims_sum_divide_by(&s, g);
+    m /= g;
+    if (s.n > 0 && s.of[0].coefficient < 0) {
+      if (!negate(d, &s)) return NO_ID;
+      negative = !negative;
+    }
+  } while (dims_sum_settle(d, &s));
+  struct dims_sum opposite = s;
+  dim_id e;
+  if (m == 1)
+    e = dims_sum_write(d, &s);
+  else if (dims_never_negative(d, &s))
+    e = dims_floor_div(d, dims_sum_write(d, &s), number(d, m));
+  else if (negate(d, &opposite) && dims_never_negative(d, &opposite))
+    e = dims_neg(d, dims_floor_div(d, dims_sum_write(d, &opposite), number(d, m)));
+  else
+    e = quotient_atom(d, DIMS_TRUNC, &s, m);
+  return negative && e != NO_ID ? dims_neg(d, e) : e;
 }
 
 static bool divides(struct dims *d, dim_id a, dim_id b, dim_id *q) {

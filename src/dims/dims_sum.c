@@ -121,6 +121,28 @@ bool dims_sum_add(struct dims *d, struct dims_sum *s, int64_t factor, uint32_t p
   return true;
 }
 
+static uint64_t gcd(uint64_t a, int64_t b) {
+  uint64_t x = b < 0 ? -(uint64_t)b : (uint64_t)b;
+  while (x != 0) {
+    const uint64_t rest = a % x;
+    a = x;
+    x = rest;
+  }
+  return a;
+}
+
+uint64_t dims_common_factor(const struct dims_sum *s, uint64_t g, bool with_constant) {
+  for (uint32_t i = 0; i < s->n; i++)
+    g = gcd(g, s->of[i].coefficient);
+  return with_constant ? gcd(g, s->constant) : g;
+}
+
+void dims_sum_divide_by(struct dims_sum *s, int64_t g) {
+  for (uint32_t i = 0; i < s->n; i++)
+    s->of[i].coefficient /= g;
+  s->constant = dims_floor_of(s->constant, g);
+}
+
 // ---- what cancels ------------------------------------------------------------------------------------
 
 // Is the term coefficient * rest * D * exact(N, D)? D is a number or one term here. Gives what remains
@@ -147,7 +169,7 @@ static bool cancels(struct dims *d, struct dims_term t, int64_t *coefficient, ui
   return false;
 }
 
-void dims_sum_settle(struct dims *d, struct dims_sum *s) {
+bool dims_sum_settle(struct dims *d, struct dims_sum *s) {
   uint32_t steps = 0;
   for (uint32_t i = 0; i < s->n && steps < SETTLE_MOST; i++) {
     int64_t coefficient;
@@ -165,6 +187,7 @@ void dims_sum_settle(struct dims *d, struct dims_sum *s) {
     steps++;
     i = UINT32_MAX; // from the beginning
   }
+  return steps > 0;
 }
 
 // ---- rows --------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum what { WORD, NUMBER, NAME, SUM, FACTOR, ATOM, QUOTIENT };
+enum what { WORD, NUMBER, SUM, FACTOR, ATOM };
 
 struct item {
   uint8_t what;

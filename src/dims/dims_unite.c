@@ -7,10 +7,11 @@
 //
 //   same   b*s ──▶ 2*h*k ──▶ NO_ID         as a forest: roots stand for all below
 //
-// A root in which a symbol is replaced later is joined with what it becomes.
+// A root in which a symbol is replaced later is joined with what it becomes. So is what lies below, at
+// once: of b*h = 24 and then b = 6 comes h = 4. The first JOINED_MOST are looked through for that.
 #include "dims_parts.h"
 
-enum { ROUNDS = 64 };
+enum { ROUNDS = 64, JOINED_MOST = 256, FOLLOW_MOST = 16 };
 
 static dim_id root_of(struct dims *d, dim_id e) {
   dim_id root = e;
@@ -36,16 +37,23 @@ static dim_id end_of_chain(struct dims *d, dim_id e) {
   return end;
 }
 
+// With what replaced symbols, one step; NO_ID: a step divides by 0.
+static dim_id replaced_once(struct dims *d, dim_id e) {
+  const bool united = d->united;
+  d->united = false; // operands are taken as they are
+  const dim_id end = end_of_chain(d, e);
+  const dim_id now = end != e ? end : dims_rebuild(d, e, NO_ID, NO_ID);
+  d->united = united;
+  return now;
+}
+
 dim_id dims_find(struct dims *d, dim_id e) {
   if (!d->united || e == NO_ID) return e;
   for (uint32_t round = 0; round < ROUNDS; round++) {
     const struct dims_expression *x = &d->expressions[e];
     if (x->same == NO_ID && !(x->known.symbols & d->replaced)) return e;
     const dim_id root = root_of(d, e);
-    d->united = false; // the steps of this take operands as they are
-    const dim_id end = end_of_chain(d, root);
-    const dim_id now = end != root ? end : dims_rebuild(d, root, NO_ID, NO_ID);
-    d->united = true;
+    const dim_id now = replaced_once(d, root);
     if (now == root || now == NO_ID) return root;
     if (root_of(d, now) == root) { // joined before, the other way round
       d->expressions[now].same = NO_ID;
@@ -138,28 +146,55 @@ static uint32_t rank_of(const struct dims *d, dim_id e) {
   return rank;
 }
 
-bool dims_unite(struct dims *d, dim_id a, dim_id b) {
+// One root below the other.
+static void join(struct dims *d, dim_id a, dim_id b) {
+  const uint32_t rank_a = rank_of(d, a), rank_b = rank_of(d, b);
+  const bool first = rank_a != rank_b ? rank_a < rank_b : a < b;
+  d->expressions[first ? b : a].same = first ? a : b;
+  *TABLE_PUSH(d, joined) = first ? b : a;
+  d->united = true;
+}
+
+// Sets the bits of the symbol that was replaced, if one was.
+static bool unite_one(struct dims *d, dim_id a, dim_id b, uint64_t *symbols) {
   struct dims_sum s, x;
-  if (a == NO_ID || b == NO_ID) return true;
   a = dims_find(d, a);
   b = dims_find(d, b);
   const enum dims_answer equal = dims_equal(d, a, b);
   if (a == b || equal == DIMS_NO) return a == b;
   dims_sum_read(d, a, &s);
   dims_sum_read(d, b, &x);
-  if (dims_sum_add(d, &s, -1, 0, &x)) {
-    dim_id equals = NO_ID;
+  if (equal == DIMS_MAYBE && dims_sum_add(d, &s, -1, 0, &x)) {
     dims_sum_settle(d, &s);
-    const uint32_t atom = equal == DIMS_YES ? NO_ID : best_symbol(d, &s, &equals);
+    const uint64_t g = dims_common_factor(&s, 0, true);
+    if (g > 1 && g <= INT64_MAX) dims_sum_divide_by(&s, (int64_t)g);
+    dim_id equals = NO_ID;
+    const uint32_t atom = best_symbol(d, &s, &equals);
     if (atom != NO_ID) {
       replace_symbol(d, atom, equals);
+      *symbols |= d->atoms[atom].known.symbols;
       return true;
     }
   }
-  const uint32_t rank_a = rank_of(d, a), rank_b = rank_of(d, b);
-  const bool first = rank_a != rank_b ? rank_a < rank_b : a < b;
-  d->expressions[first ? b : a].same = first ? a : b;
-  d->united = true;
+  join(d, a, b);
+  return true;
+}
+
+bool dims_unite(struct dims *d, dim_id a, dim_id b) {
+  uint64_t symbols = 0;
+  if (a == NO_ID || b == NO_ID) return true;
+  if (!unite_one(d, a, b, &symbols)) return false;
+  for (uint32_t round = 0; symbols != 0 && round < FOLLOW_MOST; round++) {
+    const uint64_t of = symbols;
+    symbols = 0;
+    for (uint32_t i = 0; i < d->n_joined && i < JOINED_MOST; i++) {
+      const dim_id e = d->joined[i];
+      if (!(d->expressions[e].known.symbols & of)) continue;
+      const dim_id now = replaced_once(d, e);
+      // If they are known to be different, the file contradicts itself: what was first holds.
+      if (now != e && now != NO_ID) unite_one(d, now, e, &symbols);
+    }
+  }
   return true;
 }
 

@@ -24,9 +24,10 @@ OPTIONS = {"single": "SCHEMA_SINGLE", "optional": "SCHEMA_OPTIONAL_ONE", "variad
 WORDS = {"ones": "ONES", "zeros": "ZEROS", "reversed": "REVERSED"}  # defaults that only the words of an operator say
 FAMILIES = ("same", "broadcast", "cast", "reduce", "matmul", "window", "move", "slice", "resize", "index", "make", "sequence", "signal",
             "control", "attention", "ml", "none")  # fmt: skip
-FLAGS = ("unary", "binary", "elementwise", "commutative", "random", "kit")
+FLAGS = ("unary", "binary", "elementwise", "commutative", "random", "withdrawn", "kit")
 CHANGES = ("same", "without", "with", "zero", "one_output", "second_input", "floating", "last_axis", "explicit_pads", "sampling",
            "resize_13", "changed")  # fmt: skip
+VARIABLES_MAX = 16  # SCHEMA_VARIABLES_MAX
 ANY = 255  # inputs or outputs: no bound
 
 
@@ -62,6 +63,7 @@ class Version:
     more: bool  # other attributes may be there too
     variables: dict
     deprecated: bool = False
+    one_or_all: bool = False
     change: str = "same"
     names: list = field(default_factory=list)  # of attributes, that the change looks at
     rewrite: str = ""
@@ -179,6 +181,8 @@ def read_notes(version, text):
         word, *names = note.split()
         if word == "deprecated":
             version.deprecated = True
+        elif word == "one_or_all_outputs":
+            version.one_or_all = True
         elif word in CHANGES:
             version.change, version.names = word, names
         else:
@@ -199,6 +203,8 @@ def read_version(line, before, sets):
         raise SchemaError("inputs and outputs have an arrow between them")
     version = Version(int(since), read_formals(inputs.strip(), variables, sets), read_formals(outputs.strip(), variables, sets),
                       *read_attributes(said[1]), variables)  # fmt: skip
+    if len(variables) > VARIABLES_MAX:
+        raise SchemaError(f"more than {VARIABLES_MAX} type variables")
     read_notes(version, columns[3] if len(columns) == 4 else "")
     return version, said
 
@@ -390,8 +396,8 @@ class Writer:
         least_in, most_in = bounds(version.inputs)
         least_out, most_out = bounds(version.outputs)
         return (f"{{{version.since}, {len(version.inputs)}, {len(version.outputs)}, {len(version.attributes)}, {len(n)}, "
-                f"{least_in}, {most_in}, {least_out}, {most_out}, {str(version.deprecated).lower()}, "
-                f"{str(version.more).lower()}, CHANGE_{version.change}, {inputs}, {outputs}, {attributes}, {variables}, "
+                f"{least_in}, {most_in}, {least_out}, {most_out}, {str(version.one_or_all).lower()}, "
+                f"{str(version.deprecated).lower()}, {str(version.more).lower()}, CHANGE_{version.change}, {inputs}, {outputs}, {attributes}, {variables}, "
                 f"{text(' '.join(version.names))}, {text(version.rewrite)}}}")  # fmt: skip
 
     def operator(self, op):

@@ -45,7 +45,7 @@ enum schema_option {
   SCHEMA_OPTIONAL_ONE, // may be left out: an empty name, or the end of the list
   SCHEMA_VARIADIC,     // the last: any number of them from `least` on
 };
-enum { SCHEMA_NO_VARIABLE = 255, SCHEMA_ANY = 255 };
+enum { SCHEMA_NO_VARIABLE = 255, SCHEMA_ANY = 255, SCHEMA_VARIABLES_MAX = 16 };
 
 // A formal input or output.
 struct schema_formal {
@@ -107,6 +107,7 @@ struct schema_signature {
   int16_t since; // from this version of its domain, up to the next signature
   uint8_t n_inputs, n_outputs, n_attributes, n_variables;
   uint8_t least_in, most_in, least_out, most_out; // SCHEMA_ANY: no bound
+  bool one_or_all;                                // outputs: the first alone, or all of them
   bool deprecated;                                // no node should have it any more
   bool more;                                      // attributes that are not listed may be there too
   uint8_t change; // enum schema_change_kind: against the version before
@@ -140,14 +141,15 @@ enum schema_flag {
   SCHEMA_ELEMENTWISE = 4, // out[i] = f(operands[i]), broadcast; unary, binary, or more operands
   SCHEMA_COMMUTATIVE = 8, // operands may change places
   SCHEMA_RANDOM = 16,     // two equal nodes give different values
+  SCHEMA_WITHDRAWN = 32,  // of SCHEMA_RUNTIME_DOMAIN: ONNX once had it, as an experiment
 };
 
 struct schema_operator {
   const char *domain, *name;               // "" for ai.onnx
   const struct schema_signature *versions; // in order
-  uint8_t n_versions;
-  uint8_t flags; // enum schema_flag
-  uint16_t rule; // enum schema_rule
+  uint8_t n_versions;                      // 0: withdrawn so long ago that none is known
+  uint8_t flags;                           // enum schema_flag
+  uint16_t rule;                           // enum schema_rule
 };
 
 // What ONNX Runtime adds to ai.onnx, operators and versions, is in the table under this domain; the

@@ -2,6 +2,7 @@
 
 sampler    one of everything that inspect shows: external and inline weights, Constant nodes, If with two
            branches, a function, an unused initializer, bytes that no tensor uses, a name that steers terminals
+operators  a fault of each kind that an operator's signature shows, in domains of ONNX and others
 undefined  a node input that nothing makes, and a name that is made twice
 manifest   OUT.onnx.manifest.json over OUT.onnx and its data file, in shards of that size
 """
@@ -12,7 +13,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from wire import BOOL, FLOAT, INT64, blob, blobs, external, graph, model, node, opset, tensor  # noqa: E402
+from wire import BOOL, FLOAT, INT32, INT64, blob, blobs, external, graph, model, node, opset, tensor  # noqa: E402
 
 
 def sampler(path):
@@ -59,6 +60,49 @@ def undefined(path):
     write(path, model(graph(nodes, inputs=[("x", FLOAT, [2])], outputs=[("y", FLOAT, [2])])))
 
 
+def operators(path):
+    nodes = [
+        node("Relu", ["x"], ["a"], name="sound", __note=1),
+        node("Reluu", ["a"], ["b"], name="misspelt"),
+        node("MatMulNBits", ["a"], ["c"], name="no_domain"),
+        node("Gelu", ["a"], ["d"], name="too_new"),
+        node("Upsample", ["a", "a"], ["e"], name="deprecated"),
+        node("SimplifiedLayerNormalization", ["a", "a"], ["f"], name="runtime_only"),
+        node("Affine", ["a"], ["g"], name="withdrawn"),
+        node("MatMul", ["a"], ["h"], name="too_few"),
+        node("Relu", ["a", "a"], ["i"], name="too_many"),
+        node("Sum", [], ["j"], name="none"),
+        node("Clip", ["a", "a", "a", "a"], ["k"], name="too_many_of_several"),
+        node("Relu", ["a"], ["l", "l2"], name="outputs"),
+        node("Where", ["flag", "", "a"], ["m"], name="left_out"),
+        node("Softmax", ["a"], ["n"], name="attribute", axsi=1),
+        node("Concat", ["a", "a"], ["o"], name="required"),
+        node("Concat", ["a", "a"], ["p"], name="kind", axis="s"),
+        node("MatMul", ["x", "w"], ["q"], name="two_types"),
+        node("And", ["flag", "x"], ["r"], name="wrong_type"),
+        node("Sin", ["w"], ["s"], name="wrong_type_of_weight"),
+        node("SequenceAt", ["x", "w"], ["t"], name="sequence"),
+        node("FusedMatMul", ["a", "a"], ["u"], name="microsoft", domain="com.microsoft", transC=1),
+        node("QuickGelux", ["a"], ["v"], name="microsoft_unknown", domain="com.microsoft"),
+        node("Scalar", ["a"], ["ml"], name="ml", domain="ai.onnx.ml"),
+        node("Mine", ["a"], ["mine"], name="mine", domain="my.ops"),
+        node("Mine", ["a"], ["mine2"], name="mine_again", domain="my.ops"),
+        node("Twice", ["a"], ["twice"], name="function", domain="my.ops"),
+    ]
+    body = graph(
+        nodes,
+        [tensor("w", INT32, [4, 4], raw=bytes(64))],
+        inputs=[("x", FLOAT), ("flag", BOOL)],
+        outputs=[("a", FLOAT)],
+    )
+    twice = blob(1, "Twice") + blobs(4, ["u"]) + blobs(5, ["v"])
+    twice += blob(7, node("Add", ["u", "u"], ["v"])) + blob(7, node("Ad", ["u", "u"], ["z"], name="inside"))
+    twice += blob(9, opset(17)) + blob(10, "my.ops")
+    domains = [("com.microsoft", 1), ("ai.onnx.ml", 3), ("my.ops", 1)]
+    more = b"".join(blob(8, opset(version, domain)) for domain, version in domains) + blob(25, twice)
+    write(path, model(body, more=more))
+
+
 def manifest(path, size):
     resources = []
     for name in sorted([path, path + ".data"]):
@@ -92,4 +136,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "manifest":
         manifest(sys.argv[2], int(sys.argv[3]))
     else:
-        {"sampler": sampler, "undefined": undefined}[sys.argv[1]](sys.argv[2])
+        {"sampler": sampler, "undefined": undefined, "operators": operators}[sys.argv[1]](sys.argv[2])

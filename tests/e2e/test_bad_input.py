@@ -22,6 +22,10 @@ from conftest import as_user, program
 
 RSS_LIMIT = 200 << 20
 CASES = bad_models.cases()
+OPERATORS = re.compile(
+    "there is no operator|came with opset|deprecated since|only ONNX Runtime|puts?, but|has no name, but|has attribute '|required "
+    "attribute|its attribute|takes them of one type|must be|does not take as"
+)
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -172,7 +176,7 @@ def run_small(weir, folder, number, content, accepted):
     here = folder / str(number)
     here.mkdir()
     (here / "model.onnx").write_bytes(content)
-    codes = []
+    codes, errors = [], []
     for words in (
         ["check", "model.onnx"],
         ["inspect", "model.onnx"],
@@ -180,11 +184,13 @@ def run_small(weir, folder, number, content, accepted):
     ):
         done = weir(*words, code=None, cwd=here)
         codes.append(done.code)
+        errors += [line for line in done.out.splitlines() if words[0] == "check" and line.startswith("error: ")]
         if done.code not in (0, 65, 66) or CONTROL.search(done.said):
             return f"{words[0]}: exit code {done.code}: {done.said[-300:]}"
     if accepted is False and (codes[0] == 0 or codes[2] == 0):
         return f"accepted ({codes})"
-    if codes[0] != codes[2]:
+    of_operators = bool(errors) and all(map(OPERATORS.search, errors))  # which only check looks at
+    if codes[0] != codes[2] and not (of_operators and codes[2] == 0):
         return f"check says {codes[0]}, convert {codes[2]}"
     names = sorted(os.listdir(here))
     if names != (["model.onnx", "out.onnx"] if codes[2] == 0 else ["model.onnx"]):

@@ -9,6 +9,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import onnx
+import onnx.checker
 import onnx.defs
 import pytest
 
@@ -23,6 +24,7 @@ import compile_schema  # noqa: E402
 
 NEWEST = 28  # opset of ai.onnx
 OURS = {"onnx_passes.ops"}  # domains that no package has
+UNSAID = {"bounds", "one_or_all", "more", "rule", "random"}  # what is not among the members of a schema
 
 
 def in_order(types):
@@ -37,11 +39,13 @@ def from_table(row):
         if isinstance(attribute["default"], dict) and "words" in attribute["default"]:
             attribute["default"] = None
     row["variables"] = {name: in_order(types) for name, types in sorted(row["variables"].items())}
-    return {key: value for key, value in row.items() if key not in ("bounds", "rule", "random")}
+    return {key: value for key, value in row.items() if key not in UNSAID}
 
 
 TABLE = json.loads(subprocess.check_output([Path(program("WEIR")).parent / "tests" / "schema_tool"]))
 BOUNDS = {(row["domain"], row["name"], row["since"]): row["bounds"] for row in TABLE}
+ONE_OR_ALL = {(row["domain"], row["name"], row["since"]) for row in TABLE if row["one_or_all"]}
+MORE = {(row["domain"], row["name"], row["since"]) for row in TABLE if row["more"]}
 RANDOM = {row["name"] for row in TABLE if row["random"] and row["domain"] == ""}
 WORDS = {(name, attribute["default"]["words"]) for row in TABLE for name, attribute in row["attributes"].items()
          if isinstance(attribute["default"], dict) and "words" in attribute["default"]}  # fmt: skip
@@ -85,6 +89,35 @@ def test_counts_of_inputs_and_outputs_are_those_of_onnx():
     for schema in onnx.defs.get_all_schemas_with_history():
         theirs = [schema.min_input, bound(schema.max_input), schema.min_output, bound(schema.max_output)]
         assert BOUNDS[schema.domain, schema.name, schema.since_version] == theirs, schema.name
+
+
+def verdict(schema, n_in, n_out):
+    """What the checker says of a node with so many inputs and outputs and an attribute that no operator has."""
+    names = lambda letter, n: [f"{letter}{i}" for i in range(n)]
+    node = onnx.helper.make_node(schema.name, names("x", n_in), names("y", n_out), domain=schema.domain, unheard_of=1)
+    context = onnx.checker.C.CheckerContext()
+    context.ir_version, context.opset_imports = 10, {schema.domain: schema.since_version}
+    try:
+        onnx.checker.check_node(node, context)
+    except onnx.checker.ValidationError as e:
+        return str(e).strip().splitlines()[0]
+    return ""
+
+
+def test_counts_of_outputs_in_between_and_attributes_that_are_not_listed():
+    one_or_all, more = set(), set()
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if schema.deprecated:
+            continue
+        key = schema.domain, schema.name, schema.since_version
+        said = [verdict(schema, schema.min_input, n) for n in range(schema.min_output, min(schema.max_output, 9) + 1)]
+        if not any(said):
+            more.add(key)
+        elif any("Unrecognized attribute" not in each for each in said):
+            assert ["output size" in each for each in said] == [False, *[True] * (len(said) - 2), False], key
+            one_or_all.add(key)
+    assert one_or_all == ONE_OR_ALL and len(one_or_all) == 6
+    assert more == {key for key in MORE if key[0] not in OURS} and len(more) == 1
 
 
 def test_defaults_in_words_are_of_lists():

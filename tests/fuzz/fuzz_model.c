@@ -1,6 +1,7 @@
 // The loader over arbitrary bytes as an .onnx, twice: once as it is used (the first fault ends it),
-// once collecting all faults as `weir check` does. A model that loads must have consistent tables,
-// whatever it says.
+// once collecting all faults as `weir check` does, operators included. A model that loads must have
+// consistent tables, whatever it says.
+#include "check.h"
 #include "load.h"
 
 #include <stdio.h>
@@ -69,10 +70,13 @@ static void check_nodes(const struct model *m) {
   }
 }
 
-static void check_model(const struct model *m, struct sources *s, bool unopened) {
+static void check_model(const struct model *m, struct sources *s, bool unopened,
+                        const struct fault_sink *faults) {
+  struct err err = {0};
   demand(m->main_graph < m->n_graphs);
   check_tensors(m, s, unopened);
   check_nodes(m);
+  demand(check_operators(m, faults, &err) == 0 || (!faults && err.kind == ERR_MODEL));
   for (uint32_t id = 0; id < m->n_values; id++) {
     struct model_constant c;
     (void)model_resolve_constant(m, id, &c);
@@ -93,7 +97,8 @@ static void load(const struct load_options *options) {
   demand(sources_open(&s, path, NULL, &err) == 0);
   model_init(&m);
   if (load_model(&m, s, options, &err) == 0)
-    check_model(&m, s, options && (options->no_external || options->no_matter_the_data));
+    check_model(&m, s, options && (options->no_external || options->no_matter_the_data),
+                options ? options->faults : NULL);
   else
     demand(err.kind != ERR_NONE && err.msg[0]);
   model_free(&m);

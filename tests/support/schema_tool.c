@@ -116,6 +116,8 @@ static void put_signature(struct json_out *j, const struct schema_operator *op,
   json_uint(j, s->least_out);
   json_uint(j, s->most_out);
   json_end_array(j);
+  json_put_bool(j, "one_or_all", s->one_or_all);
+  json_put_bool(j, "more", s->more);
   json_put_text(j, "rule", schema_rule_row(op->rule)->family);
   json_put_bool(j, "random", op->flags & SCHEMA_RANDOM);
   json_end_object(j);

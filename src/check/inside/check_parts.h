@@ -3,6 +3,7 @@
 //   check.c          names made once, inputs defined, imports present; the story
 //   check_order.c    order and cycles, of nodes and of functions; names that hide earlier ones
 //   check_extents.c  what ranges of files do to each other
+//   check_operators.c  what operators want of their nodes: asked apart from the others
 #ifndef WEIR_CHECK_PARTS_H
 #define WEIR_CHECK_PARTS_H
 
@@ -31,6 +32,17 @@ struct check_place {
 struct check_place check_node_place(const struct check *c, uint32_t node);
 // "graph 'main'".
 struct check_place check_graph_place(const struct check *c, uint32_t graph);
+
+// Domains of nodes, by the graph whose imports count for them: check_imports_push takes the domain of a
+// node down, check_imports_sort leaves each once, with its first node.
+struct check_import {
+  uint32_t root, domain, node;
+};
+struct check_imports {
+  TABLE(struct check_import, at);
+};
+void check_imports_push(struct check_imports *used, const struct model *m, uint32_t node);
+void check_imports_sort(struct check_imports *used);
 
 // Edges of a graph of `n` vertices; check_cycle gives the vertices of a cycle in `cycle` (up to 8,
 // *length says how many it has) or false.

@@ -104,6 +104,7 @@ struct dims {
   TABLE(uint32_t, factors);
   TABLE(struct dims_atom, atoms);
   TABLE(dim_id, members);
+  TABLE(dim_id, joined); // those with `same`, by the order in which they got it
   TABLE(struct dims_printed, printed);
   struct dims_set expression_set, product_set, atom_set, printed_set;
   struct dims_memo *memo;
@@ -153,8 +154,12 @@ void dims_sum_number(struct dims_sum *s, int64_t n);
 // s += factor * product * x. False: past a limit; s is then as before.
 bool dims_sum_add(struct dims *d, struct dims_sum *s, int64_t factor, uint32_t product,
                   const struct dims_sum *x);
-// D * exact(N, D) = N wherever it occurs.
-void dims_sum_settle(struct dims *d, struct dims_sum *s);
+// D * exact(N, D) = N wherever it occurs. False: nothing has changed.
+bool dims_sum_settle(struct dims *d, struct dims_sum *s);
+// The greatest common divisor of g (0: none yet), the coefficients and, if asked, the constant.
+uint64_t dims_common_factor(const struct dims_sum *s, uint64_t g, bool with_constant);
+// By what divides all coefficients; the constant is rounded down. g > 0
+void dims_sum_divide_by(struct dims_sum *s, int64_t g);
 struct dims_range dims_sum_range(const struct dims *d, const struct dims_sum *s);
 // The expression. NO_ID: it is too large.
 dim_id dims_sum_write(struct dims *d, struct dims_sum *s);

@@ -1,0 +1,2 @@
+python3 "$CASES/models.py" operators m.onnx
+weir check m.onnx

@@ -1,0 +1,200 @@
+"""weir check against onnx.checker, on what a node looks like: operators, inputs, outputs, attributes, types.
+
+Sound models are the one-node models of onnx's own backend tests and the models of packages; faults are put into the former
+at random. Where the checker takes a model, weir finds no error in it, and what the checker refuses weir refuses too. Types
+the checker looks at only with full_check, which infers them: weir must not say more than that.
+"""
+
+import json
+import random
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import onnx
+import onnx.checker
+import pytest
+from onnx import TensorProto, helper
+
+from conftest import package_models
+
+
+def backend_models():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from onnx.backend.test.case.node import collect_testcases
+
+        return {case.name: case.model for case in collect_testcases(None) if case.model is not None}
+
+
+@pytest.fixture(scope="module")
+def models():
+    found = backend_models()
+    assert len(found) > 1500
+    return found
+
+
+def refused(model, full=False):
+    try:
+        onnx.checker.check_model(model, full_check=full)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as e:
+        return str(e).strip().splitlines()[0]
+    return None
+
+
+@pytest.fixture(scope="module")
+def errors_of(weir, tmp_path_factory):
+    """{name: messages of level error} of many models."""
+    folder = tmp_path_factory.mktemp("checked")
+
+    def errors(item):
+        name, model = item
+        path = folder / f"{name}.onnx"
+        path.write_bytes(model.SerializeToString())
+        done = weir("check", path, "--json", code=None)
+        path.unlink()
+        assert done.code in (0, 65), done.err
+        return name, [fault["message"] for fault in json.loads(done.out)["faults"] if fault["level"] == "error"]
+
+    def all_errors(found):
+        with ThreadPoolExecutor(4) as pool:
+            return dict(pool.map(errors, found.items()))
+
+    return all_errors
+
+
+def test_sound_models_have_no_error(models, errors_of):
+    found = {name: messages for name, messages in errors_of(models).items() if messages}
+    assert {name: messages for name, messages in found.items() if not refused(models[name])} == {}
+
+
+@pytest.mark.parametrize("package", ["rapidocr", "silero_vad", "magika"])
+def test_models_of_packages_have_no_error(weir, package):
+    for path in package_models(package):
+        weir("check", path)
+
+
+# ---- faults -------------------------------------------------------------------------------------------------------
+
+
+def drop_input(node, rng):
+    del node.input[rng.randrange(len(node.input)) if node.input else 0 :]
+
+
+def add_input(node, rng):
+    node.input.append(node.input[-1] if node.input else "")
+
+
+def empty_input(node, rng):
+    if node.input:
+        node.input[rng.randrange(len(node.input))] = ""
+
+
+def add_outputs(node, rng):
+    node.output.extend(f"more{i}" for i in range(rng.randrange(1, 5)))
+
+
+def drop_attribute(node, rng):
+    if node.attribute:
+        del node.attribute[rng.randrange(len(node.attribute))]
+
+
+def add_attribute(node, rng):
+    name = rng.choice(["axis", "axes", "keepdims", "alpha", "to", "Axis", "__note"])
+    if name not in [each.name for each in node.attribute]:
+        node.attribute.append(helper.make_attribute(name, rng.choice([1, 1.0, "s", [1]])))
+
+
+def other_attribute(node, rng):
+    if node.attribute:
+        name = node.attribute[i := rng.randrange(len(node.attribute))].name
+        node.attribute[i].CopyFrom(helper.make_attribute(name, rng.choice([1, 1.0, "s", [1, 2], [1.0], ["s"]])))
+
+
+def rename(node, rng):
+    node.op_type = rng.choice([node.op_type + "u", node.op_type[:-1], node.op_type.lower(), "Affine", "Upsample", "Scatter"])
+
+
+def other_operator(node, rng):
+    node.op_type = rng.choice(["Add", "Conv", "Clip", "Concat", "If", "Softmax", "Constant", "LSTM", "Split", "Attention"])
+
+
+MUTATIONS = [drop_input, add_input, empty_input, add_outputs, drop_attribute, add_attribute, other_attribute, rename, other_operator]
+
+
+def other_opset(model, rng):
+    for opset in model.opset_import:
+        opset.version = rng.randrange(1, opset.version + 1)
+
+
+def mutants(models, n, seed):
+    rng = random.Random(seed)
+    for i in range(n):
+        name = rng.choice(sorted(models))
+        model = onnx.ModelProto()
+        model.CopyFrom(models[name])
+        if not model.graph.node:
+            continue
+        mutation = rng.choice([*MUTATIONS, other_opset])
+        if mutation is other_opset:
+            other_opset(model, rng)
+        else:
+            mutation(rng.choice(list(model.graph.node)), rng)
+        yield f"{i}-{mutation.__name__}-{name}", model
+
+
+def test_weir_refuses_what_the_checker_refuses(models, errors_of):
+    changed = dict(mutants(models, 2000, 7))
+    found, both, neither = errors_of(changed), 0, 0
+    for name, model in changed.items():
+        theirs = refused(model)
+        if theirs and not found[name]:
+            pytest.fail(f"{name}: only the checker: {theirs}")
+        if found[name] and not theirs:  # then it is a matter of types
+            assert refused(model, full=True), (name, found[name])
+        both += bool(theirs)
+        neither += not theirs
+    assert both > 600 and neither > 400
+
+
+TYPES = [TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL, TensorProto.STRING, TensorProto.FLOAT16,
+         TensorProto.BFLOAT16, TensorProto.UINT8, TensorProto.COMPLEX64, TensorProto.DOUBLE, TensorProto.INT4]  # fmt: skip
+
+
+def test_wrong_types_are_found_where_they_are_declared(models, errors_of):
+    """Of models with one node and one input of another type, weir refuses nearly all that inference refuses, and nothing else."""
+    rng, changed = random.Random(11), {}
+    names = [name for name, model in models.items() if len(model.graph.node) == 1 and model.graph.input]
+    for i in range(600):
+        model = onnx.ModelProto()
+        model.CopyFrom(models[name := rng.choice(names)])
+        declared = rng.choice(list(model.graph.input)).type
+        if declared.HasField("tensor_type"):
+            declared.tensor_type.elem_type = rng.choice(TYPES)
+            changed[f"{i}-{name}"] = model
+    found, refusals = errors_of(changed), 0
+    for name, model in changed.items():
+        theirs = refused(model, full=True)
+        assert not found[name] or theirs, (name, found[name])
+        refusals += bool(theirs)
+    assert sum(map(bool, found.values())) > 0.9 * refusals > 200
+
+
+def test_operators_that_only_a_runtime_has(weir, tmp_path):
+    """The checker lets early experiments pass, weir warns of them; what ONNX Runtime adds both refuse."""
+    for op, expected in (("ImageScaler", 0), ("ATen", 0), ("SimplifiedLayerNormalization", 65), ("LayerNormalization", 65)):
+        value = lambda name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 2])
+        graph = helper.make_graph([helper.make_node(op, ["x", "x"], ["y"])], "g", [value("x")], [value("y")])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8)
+        (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+        assert op in weir("check", tmp_path / "m.onnx", code=expected).out
+        assert bool(refused(model)) == bool(expected), op
+
+
+def test_other_commands_take_such_models(weir, tmp_path):
+    """A model with an operator that nobody knows is converted as ever."""
+    value = lambda name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 2])
+    graph = helper.make_graph([helper.make_node("Reluu", ["x"], ["y"], betta=1)], "g", [value("x")], [value("y")])
+    onnx.save(helper.make_model(graph), tmp_path / "m.onnx")
+    weir("check", tmp_path / "m.onnx", code=65)
+    weir("convert", tmp_path / "m.onnx", tmp_path / "o.onnx")
+    weir("inspect", tmp_path / "m.onnx")
