@@ -123,8 +123,7 @@ static void write_node(struct writing *w, uint32_t node) {
   kit_site(&w->k, node, "inferred");
   for (uint32_t i = 0; i < m->nodes[node].n_out; i++) {
     const uint32_t value = model_output(m, &m->nodes[node], i);
-    struct model_constant c;
-    if (value == NO_ID || model_resolve_constant(m, value, &c)) continue;
+    if (value == NO_ID) continue;
     changed = write_value(w, value) || changed;
     if (why == INFER_WHY_KNOWN) why = infer_why(w->in, value);
   }
