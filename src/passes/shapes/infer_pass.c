@@ -97,7 +97,9 @@ static bool write_value(struct writing *w, uint32_t value) {
     return false;
   model_types_get(NULL, m, value, &was);
   if (!t.ranked && was.dtype == t.dtype) return false;
-  bool same = was.dtype == t.dtype && was.ranked == t.ranked && was.rank == t.rank;
+  // A constant has its type without a declaration.
+  bool same = model_live_info(m, m->values[value].info) != NO_ID && was.dtype == t.dtype &&
+              was.ranked == t.ranked && was.rank == t.rank;
   for (uint32_t i = 0; t.ranked && i < t.rank; i++) {
     const struct model_dim declared = model_type_dim(m, &was, i);
     dims[i] = written(w, dims_find(infer_dims(w->in), t.dims[i]), declared);
