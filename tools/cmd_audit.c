@@ -16,8 +16,8 @@
 #include "commands.h"
 #include "manifest.h"
 #include "report.h"
-#include "staging.h"
 #include "stop.h"
+#include "unfinished.h"
 
 #include "table.h"
 
@@ -60,22 +60,6 @@ static struct target target_of(const char *path, struct arena *arena) {
   t.folder =
       t.name == t.model ? "." : arena_string(arena, span_of(t.model, (size_t)(t.name - t.model)));
   return t;
-}
-
-static int refuse_unfinished_seal(const struct target *t, struct err *err) {
-  char staging[STAGING_NAME_MAX];
-  enum staging_seal state;
-  if (staging_find_seal(t->folder, t->name, staging, &state, err) < 0) return -1;
-  if (state != STAGING_SEAL_UNFINISHED) return 0;
-  err_fill(err, ERR_RETRY,
-           "'%s' is incomplete: the run that wrote it was interrupted before the last files were "
-           "moved into place (they are in '%s')",
-           quote_str(t->model).s, quote_str(staging).s);
-  struct arena scratch = {0};
-  err_fill_hint(err, "run the same command again to complete it (weir clean %s shows it)",
-                cli_words_quote(t->folder, &scratch));
-  arena_free(&scratch);
-  return -1;
 }
 
 // Called under a lock of the audit.
@@ -270,7 +254,7 @@ int cmd_audit(const struct cli_args *args, struct err *err) {
                                         .tick = report_tick_bytes,
                                         .ctx = &a};
   struct audit_result result = {0};
-  int rc = refuse_unfinished_seal(&t, err);
+  int rc = unfinished_refuse(t.model, err);
   if (rc == 0) rc = refuse_nothing(args->operand[0], &t, err);
   if (rc == 0) {
     report_begin("checking");

@@ -13,11 +13,13 @@
 #include "load.h"
 #include "hints.h"
 #include "report.h"
+#include "unfinished.h"
 
 #include <stdio.h>
 
 struct check {
-  bool json;
+  const char *path;
+  bool json, unfinished; // unfinished: said that the model's own run was interrupted
   struct json_out j;
   uint64_t count[FAULT_ERROR + 1]; // by enum fault_level
   enum err_kind code;              // of the errors: of a malformed model, else of the first
@@ -45,6 +47,14 @@ static void put_json(struct json_out *j, enum fault_level level, const char *pla
 static void report_fault(void *ctx, enum fault_level level, const char *place, const char *text,
                          const struct err *cause) {
   struct check *c = ctx;
+  struct err why = cause ? *cause : (struct err){0};
+  if (cause && unfinished_explains(c->path, &why)) {
+    if (c->unfinished) return; // the same of every data file
+    c->unfinished = true;
+    place = "";
+    text = why.msg;
+    cause = &why;
+  }
   const struct hints_text hint = cause ? hints_of(cause) : (struct hints_text){""};
   char message[sizeof cause->msg + sizeof hint.s + 8];
   snprintf(message, sizeof message, hint.s[0] ? "%s (%s)" : "%s", text, hint.s);
@@ -65,7 +75,7 @@ int cmd_check(const struct cli_args *args, struct err *err) {
   const struct sources_options opening = {.allow_links = cli_flag(args, OPT_ALLOW_LINKS)};
   struct sources *sources;
   if (sources_open(&sources, path, &opening, err) < 0) return -1;
-  struct check c = {.json = cli_flag(args, OPT_JSON), .j.indent = 2};
+  struct check c = {.path = path, .json = cli_flag(args, OPT_JSON), .j.indent = 2};
   const struct fault_sink sink = {report_fault, &c};
   const struct load_options loading = {.faults = &sink};
   struct model m;

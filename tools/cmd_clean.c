@@ -4,12 +4,15 @@
 //
 // Everything is listed first and removed afterwards, so that the list is whole even if a removal
 // fails, and so that the folder is not changed while it is read. What a running weir holds, and
-// what is between two renames of a seal, is listed and stays. Without --yes nothing is removed.
+// what is between two renames of a seal, is listed and stays. Data files that such a run has put in place under the
+// names of its model, where no model uses them, are named with it: weir cannot tell for certain whose they are, so they
+// stay too. Without --yes nothing is removed.
 // What cannot be removed is said, and does not keep the rest: the first one's code ends the command.
 //
 // List and summary are the result, on standard output; with --json the document alone is.
 #include "commands.h"
 #include "report.h"
+#include "seal.h"
 #include "staging.h"
 
 #include "table.h"
@@ -17,10 +20,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+// A data file that a run has put in place, and that no model uses.
+struct data_file {
+  const char *name;
+  uint64_t bytes;
+  struct data_file *next;
+};
+
 struct leftover {
   const char *name, *resume, *orphan_of; // the last two may be NULL
   uint64_t bytes;
   bool locked, half_sealed, removed;
+  struct data_file *files; // they stay; whoever completes the run makes them part of its model
 };
 
 struct clean {
@@ -68,6 +79,32 @@ static int compare_names(const void *pa, const void *pb) {
   return strcmp(a->name, b->name);
 }
 
+struct naming {
+  struct clean *c;
+  struct leftover *of;
+};
+
+static int note_file(void *ctx, const char *name, uint64_t bytes) {
+  struct naming *n = ctx;
+  for (size_t i = 0; i < n->c->n_rows; i++)
+    if (strcmp(n->c->rows[i].name, name) == 0) return 0; // an orphan, with a row of its own
+  struct data_file *f = arena_alloc(&n->c->arena, sizeof *f);
+  struct data_file **at = &n->of->files;
+  while (*at && strcmp((*at)->name, name) < 0)
+    at = &(*at)->next;
+  *f = (struct data_file){.name = copy(&n->c->arena, name), .bytes = bytes, .next = *at};
+  *at = f;
+  return 0;
+}
+
+static void note_files(struct clean *c, const char *dir) {
+  for (size_t i = 0; i < c->n_rows; i++) {
+    struct leftover *l = &c->rows[i];
+    struct naming n = {c, l};
+    if (!l->locked && !l->orphan_of) seal_left_each(dir, l->name, note_file, &n);
+  }
+}
+
 // The command comes from a file: it is printed whole, to be pasted, or not at all.
 static bool is_printable(const char *text) {
   struct span s = span_str(text);
@@ -87,9 +124,18 @@ static void print_resume(const char *what, const char *command) {
     printf("    %s: run the same command again\n", what);
 }
 
+static void print_files(const struct leftover *l) {
+  if (!l->files) return;
+  printf(l->half_sealed ? "    in place already, but not used by a model: "
+                        : "    it may have left these data files, which no model uses: ");
+  for (const struct data_file *f = l->files; f; f = f->next)
+    printf("%s (%s)%s", quote_str(f->name).s, quote_bytes(f->bytes).s, f->next ? ", " : "\n");
+}
+
 static void print_leftover(const struct leftover *l) {
   printf("%s  %s%s\n", quote_str(l->name).s, quote_bytes(l->bytes).s,
          l->removed ? "  removed" : "");
+  print_files(l);
   if (l->removed) return;
   if (l->locked)
     printf("    in use by a running weir\n");
@@ -119,6 +165,14 @@ static void print_json(const struct clean *c, const char *dir, const struct err 
     json_put_bool(&j, "half_sealed", l->half_sealed);
     json_put_text(&j, "resume", l->resume);
     json_put_text(&j, "orphan_of", l->orphan_of);
+    json_put_array(&j, "data_files");
+    for (const struct data_file *f = l->files; f; f = f->next) {
+      json_object(&j);
+      json_put_text(&j, "name", f->name);
+      json_put_uint(&j, "bytes", f->bytes);
+      json_end_object(&j);
+    }
+    json_end_array(&j);
     json_put_bool(&j, "removed", l->removed);
     json_end_object(&j);
   }
@@ -179,6 +233,7 @@ int cmd_clean(const struct cli_args *args, struct err *err) {
   int rc = staging_scan(dir, note_leftover, &c, err);
   const bool scanned = rc == 0;
   if (c.n_rows > 0) qsort(c.rows, c.n_rows, sizeof *c.rows, compare_names);
+  if (scanned) note_files(&c, dir);
   if (scanned && yes) rc = remove_all(&c, dir);
   if (scanned && json) print_json(&c, dir, err);
   for (size_t i = 0; scanned && !json && i < c.n_rows; i++)

@@ -130,11 +130,15 @@ static int replay(struct job *job, struct log_reader *in, const struct edit_log_
             why.msg);
     return err_hint(err, "was the log changed after --edit-log wrote it?");
   }
-  if (!span_is(head->output, job->out.onnx_name))
-    report_notice("the recorded output was named '%s': under another name the data file, and the "
-                  "references to it in the .onnx, are named differently; all else is the same",
-                  quote(head->output).s);
-  return job_finish(job, err);
+  if (job_finish(job, err)) return -1;
+  // The data file is named after the .onnx, unless somebody named it.
+  if (job->plan.n_outputs > 1 && !job->layout.data_name &&
+      !span_is(head->output, job->out.onnx_name))
+    report_notice(
+        "the recorded output was named '%s': the data file has another name here, and the "
+        ".onnx refers to that; all else is the same",
+        quote(head->output).s);
+  return 0;
 }
 
 // The head, and whether it is a log at all: the operands may be swapped.

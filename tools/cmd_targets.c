@@ -28,7 +28,8 @@ static void write_target(struct json_out *j, const struct target *t) {
   write_features(j, "does_not_run", target_lacks(t));
   write_features(j, "does_not_run_everywhere", t->warns);
   json_put_text(j, "name", t->name);
-  json_put_bool(j, "tested", t->tried);
+  json_put_bool(j, "tested", t->tried != NULL);
+  if (t->tried) json_put_text(j, "tested_in", t->tried);
   json_end_object(j);
 }
 
@@ -40,11 +41,16 @@ static void print_features(const char *head, uint32_t set, struct arena *a) {
 
 static void print_target(const struct target *t, struct arena *a) {
   printf("%s: %s\n\n", t->name, t->about);
-  printf("Defaults: %s\n", target_presets(t, a));
+  const char *presets = target_presets(t, TARGET_SETS_ALL, a);
+  printf("Defaults: ");
+  help_wrap(stdout, *presets ? presets : "the defaults of quantize", 10, 10);
   if (t->candidates) printf("          --candidates %s\n", t->candidates);
   print_features("Does not run: ", target_lacks(t), a);
   print_features("Does not run everywhere: ", t->warns, a);
-  if (!t->tried) printf("Not tested: this is what its documentation says.\n");
+  if (t->tried)
+    printf("Tested in: %s\n", t->tried);
+  else
+    printf("Not tested: this is what its documentation says.\n");
   printf("\nUse: weir quantize IN OUT --target %s\n", t->name);
 }
 
@@ -76,7 +82,8 @@ int cmd_targets(const struct cli_args *args, struct err *err) {
     print_target(one, &scratch);
   } else {
     for (uint32_t i = 0; (t = targets_at(i)); i++)
-      help_entry(stdout, HELP_NAMES + 3, t->name, t->about);
+      help_entry(stdout, HELP_NAMES + 3, t->name,
+                 t->tried ? t->about : arena_printf(&scratch, "%s (not tested)", t->about));
     printf("\n'weir targets NAME' describes one of them.\n");
   }
   arena_free(&scratch);

@@ -1,4 +1,8 @@
-# Manual pages and completions are printed by the program itself: the tables are the only source.
+# Manual pages and completions are printed by the program itself: the tables are the only source. A program for another
+# machine has none where nothing runs it.
+if(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
+  return()
+endif()
 set(WEIR_GENERATED ${CMAKE_BINARY_DIR}/generated/share)
 add_custom_command(
   TARGET weir POST_BUILD
@@ -6,7 +10,7 @@ add_custom_command(
   COMMAND weir --generate man ${WEIR_GENERATED}/man
   COMMAND weir --generate bash > ${WEIR_GENERATED}/weir.bash
   COMMAND weir --generate zsh > ${WEIR_GENERATED}/_weir
-  COMMAND weir --generate fish > ${WEIR_GENERATED}/weir.fish)
+  COMMAND weir --generate fish > ${WEIR_GENERATED}/weir.fish VERBATIM)
 install(DIRECTORY ${WEIR_GENERATED}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES ${WEIR_GENERATED}/weir.bash RENAME weir
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)

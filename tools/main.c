@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "completion.h"
 #include "help.h"
+#include "hints.h"
 #include "job.h"
 #include "manpage.h"
 #include "report.h"
@@ -95,6 +96,7 @@ static int act(const struct cli_args *args, struct err *err) {
     report_open(cli_flag(args, OPT_QUIET), progress_of(args));
     if (cli_flag(args, OPT_COLOR) || cli_flag(args, OPT_NO_COLOR))
       report_colour(cli_flag(args, OPT_COLOR));
+    hints_for(args);
     report_about(cli_command_row(args->command)->name, model_of(args));
     rc = commands[args->command](args, err);
     report_end();

@@ -26,6 +26,7 @@ PROGRESS = "progress: called with a weir.Progress when a piece of work begins, o
 NUMBERS = {"count": "int", "figure": "float"}  # those of common.json that may come as strings
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 OPERANDS = {"IN": "input", "OUT": "output", "DIR": "folder"}
+NAMES = {"NAME", "TARGET"}  # operands that are no paths
 HEAD = '"""{}\n\nMade by packaging/python/generate.py when the package was built.\n"""\n\nfrom __future__ import annotations\n\n'
 
 
@@ -235,7 +236,7 @@ class Command:
         """`switch`: the flag that has another document, here known to be `value`."""
         lines = []
         for operand in self.operands:
-            of = "str" if operand["name"] == "NAME" else "StrPath"
+            of = "str" if operand["name"] in NAMES else "StrPath"
             of = f"Union[{of}, Sequence[{of}]]" if operand["repeated"] else of
             lines.append(f"{operand['python']}: " + (f"Optional[{of}] = None" if operand["optional"] else of))
         if self.options or self.progress:
@@ -282,7 +283,11 @@ class Command:
     def given(self, option):
         """A flag that a target may have set is taken back by the word false."""
         name = identifier(option["name"])
-        return f'"false" if {name} is False else {name}' if option["takes_false"] else name
+        if option["kind"] == "maybe":
+            return f'flag_or_word("{name}", {name})'
+        if option["kind"] != "flag":
+            return name
+        return f'flag("{name}", {name}, Flag("false"))' if option["takes_false"] else f'flag("{name}", {name})'
 
     def source(self):
         text = ""
@@ -311,7 +316,7 @@ def commands_source(tables, schemas):
     return (
         HEAD.format("A function for each command.")
         + "from typing import Any, Callable, List, Literal, Mapping, Optional, Sequence, Union, overload\n\n"
-        + "from ._run import Option, StrPath, call\n"
+        + "from ._run import Flag, Option, StrPath, call, flag, flag_or_word\n"
         + f"from .documents import {', '.join(documents)}\n\n"
         + "Operands = List[Union[None, StrPath, Sequence[StrPath]]]\nOptions = Mapping[str, Option]\n\n"
         + "__all__ = [\n" + "".join(f'    "{name}",\n' for name in sorted(c.name for c in commands)) + "]\n\n\n"

@@ -23,6 +23,7 @@ enum err_kind {
 enum err_reason {
   REASON_NONE,
   REASON_LINK,          // a link that is not followed
+  REASON_HARD_LINK,     // a file with several names
   REASON_RING,          // io_uring cannot be had; the hint says what it is
   REASON_RING_LOST,     // io_uring stopped working
   REASON_ENGINE,        // an engine cannot be opened

@@ -10,6 +10,8 @@
 // what moves though no edit touched it.
 #include "placement.h"
 
+#include "model_live.h"
+
 #include <assert.h>
 
 static bool has_payload(const struct model_tensor *t) {
@@ -40,54 +42,6 @@ static enum tensor_place place_of(const struct model *m, const struct model_tens
   return made || external ? PLACE_INLINE : PLACE_COPY;
 }
 
-// ---- what is live ------------------------------------------------------------------------------
-
-// The default of a function's attribute hangs on no node: its place tells which function it is of.
-// Loaded functions lie in the file in the order of their rows; those that edits made follow.
-static uint32_t function_around(const struct model *m, struct place at) {
-  uint32_t low = 0, high = m->n_functions;
-  while (low < high) {
-    uint32_t middle = low + (high - low) / 2;
-    struct place src = m->graphs[m->functions[middle].graph].src;
-    if (src.len > 0 && src.off <= at.off)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low > 0 ? low - 1 : NO_ID;
-}
-
-static bool attr_live(const struct placement *x, const struct model *m, uint32_t attr) {
-  const struct model_attr *a = &m->attrs[attr];
-  if (a->flags & ATTR_DEAD) return false;
-  if (a->node == NO_ID) {
-    uint32_t function = function_around(m, a->src);
-    return function == NO_ID || !(m->functions[function].flags & FUNCTION_DEAD);
-  }
-  const struct model_node *n = &m->nodes[a->node];
-  return !(n->flags & NODE_DEAD) && x->graph_live[n->graph];
-}
-
-static bool tensor_live(const struct placement *x, const struct model *m,
-                        const struct model_tensor *t) {
-  if (t->flags & TENSOR_DEAD) return false;
-  if (t->home == HOME_ATTRIBUTE && t->owner != NO_ID) return attr_live(x, m, t->owner);
-  return t->graph == NO_ID || x->graph_live[t->graph];
-}
-
-// Enclosing graphs have lower ids than the graphs in them.
-static void mark_live(struct placement *x, const struct model *m) {
-  for (uint32_t i = 0; i < m->n_graphs; i++) {
-    const struct model_graph *g = &m->graphs[i];
-    if (g->kind == GRAPH_SUB)
-      x->graph_live[i] = g->owner != NO_ID && attr_live(x, m, g->owner);
-    else if (g->kind == GRAPH_FUNCTION)
-      x->graph_live[i] = !(m->functions[g->owner].flags & FUNCTION_DEAD);
-    else
-      x->graph_live[i] = true;
-  }
-}
-
 // ---- what is dirty -----------------------------------------------------------------------------
 
 // Of what holds an attribute or a tensor, up to the outermost graph.
@@ -101,7 +55,7 @@ static void dirty_attr(struct placement *x, const struct model *m, uint32_t attr
     dirty_graph(x, m, m->nodes[node].graph);
     return;
   }
-  const uint32_t function = function_around(m, m->attrs[attr].src);
+  const uint32_t function = model_live_function(m, &m->attrs[attr]);
   if (function != NO_ID) x->graph_dirty[m->functions[function].graph] = true;
 }
 
@@ -279,8 +233,7 @@ int placement_decide(struct placement *x, struct plan *p, const struct model *m,
   x->graph_dirty = arena_zalloc(&x->arena, m->n_graphs + 1);
   x->attr_dirty = arena_zalloc(&x->arena, m->n_attrs + 1);
   x->node_dirty = arena_zalloc(&x->arena, m->n_nodes + 1);
-  x->graph_live = arena_zalloc(&x->arena, m->n_graphs + 1);
-  mark_live(x, m);
+  const bool *graphs = model_live_graphs(m, &scratch);
   // Edits mark all around them but the function that an attribute's default belongs to.
   for (uint32_t i = 0; i < m->n_attrs; i++) {
     const struct model_attr *a = &m->attrs[i];
@@ -291,7 +244,7 @@ int placement_decide(struct placement *x, struct plan *p, const struct model *m,
       use_recipe(p, m->tensors[i].recipe);
   for (uint32_t i = 0; i < m->n_tensors; i++) {
     const struct model_tensor *t = &m->tensors[i];
-    if (!tensor_live(x, m, t)) continue;
+    if (!model_live_tensor(m, graphs, i)) continue;
     x->of[i] = (uint8_t)place_of(m, t, layout, all);
     if (x->of[i] == PLACE_COPY) continue;
     x->recipe[i] = t->recipe != NO_ID ? t->recipe

@@ -19,7 +19,6 @@ struct placement {
   bool *graph_dirty;  // per graph: must be re-encoded, though no edit marked it
   bool *attr_dirty;   // per attribute
   bool *node_dirty;   // per node
-  bool *graph_live;   // per graph: hangs in the model as edited
   uint32_t n_data;    // data files; 0: there is none
   const char **data_names;
 };

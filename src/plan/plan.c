@@ -274,7 +274,7 @@ static const char *taken(const struct placement *x, const struct plan_layout *la
   return NULL;
 }
 
-// Names that no old file has: the usual ones are in use by another model. They come from the source and
+// Names that no old file has: one of the usual ones is taken. They come from the source and
 // from what will lie in the files, so they are the same in every run.
 static void fresh_names(struct placement *x, struct plan *p, const struct model *m,
                         const struct plan_layout *layout) {

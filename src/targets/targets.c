@@ -9,6 +9,7 @@
 #include "targets.h"
 
 #include "dtype.h"
+#include "model_live.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -73,12 +74,41 @@ const struct target *targets_find(struct span name) {
 
 // ---- words --------------------------------------------------------------------------------------
 
-const char *target_presets(const struct target *t, struct arena *a) {
-  const char *words = t->format ? arena_printf(a, "--format %s", t->format) : "";
-  if (t->block) words = arena_printf(a, "%s%sblocks of %s", words, *words ? ", " : "", t->block);
-  if (t->symmetric) words = arena_printf(a, "%s%ssymmetric", words, *words ? ", " : "");
-  if (t->level) words = arena_printf(a, "%s, accuracy level %u on 4-bit nodes", words, t->level);
-  return *words ? words : "the defaults of quantize";
+uint32_t target_preset_of(const char *option) {
+  static const struct {
+    const char *option;
+    enum target_preset bit;
+  } rows[] = {{"format", TARGET_SETS_FORMAT},
+              {"block-size", TARGET_SETS_BLOCK},
+              {"symmetric", TARGET_SETS_SYMMETRIC},
+              {"accuracy-level", TARGET_SETS_LEVEL},
+              {"candidates", TARGET_SETS_CANDIDATES}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (strcmp(rows[i].option, option) == 0) return rows[i].bit;
+  return 0;
+}
+
+static const char *joined(const char *words, const char *more, struct arena *a) {
+  return *words ? arena_printf(a, "%s, %s", words, more) : more;
+}
+
+// DequantizeLinear has one scale for a column that is no longer than a block: it is by channel then.
+static const char *block_words(const struct target *t, struct arena *a) {
+  if (!t->format || strcmp(t->format, "qdq") != 0) return arena_printf(a, "blocks of %s", t->block);
+  return arena_printf(a, "blocks of %s (columns of up to %s elements: by channel)", t->block,
+                      t->block);
+}
+
+const char *target_presets(const struct target *t, uint32_t set, struct arena *a) {
+  const char *words = "";
+  if (set & TARGET_SETS_FORMAT && t->format) words = arena_printf(a, "--format %s", t->format);
+  if (set & TARGET_SETS_CANDIDATES && t->candidates)
+    words = joined(words, arena_printf(a, "--candidates %s", t->candidates), a);
+  if (set & TARGET_SETS_BLOCK && t->block) words = joined(words, block_words(t, a), a);
+  if (set & TARGET_SETS_SYMMETRIC && t->symmetric) words = joined(words, "symmetric", a);
+  if (set & TARGET_SETS_LEVEL && t->level)
+    words = joined(words, arena_printf(a, "accuracy level %u on 4-bit nodes", t->level), a);
+  return words;
 }
 
 const char *target_features_words(uint32_t set, struct arena *a) {
@@ -111,7 +141,6 @@ uint32_t target_form_needs(const struct target_form *x) {
       set |= HAS(MATMUL_2_FLOAT_ZEROS);
     else if (x->bits == 2 && x->half)
       set |= HAS(MATMUL_2_HALF);
-    if (x->block != 32 && x->block != 64) set |= HAS(OTHER_BLOCKS);
     return x->float_zeros ? set | HAS(FLOAT_ZEROS) : set;
   case TARGET_GATHER: return by_bits(x->bits, HAS(GATHER_2), HAS(GATHER_4), HAS(GATHER_8));
   default:
@@ -211,15 +240,17 @@ static void need_versions(const struct model *m, struct target_needs *out) {
 }
 
 void target_needs(const struct model *m, struct target_needs *out) {
+  struct arena scratch = {0};
   struct target_form form;
+  const bool *graphs = model_live_graphs(m, &scratch);
   *out = (struct target_needs){.ort = TARGET_OLDEST, .why = TARGET_FEATURES};
   for (uint32_t i = 0; i < m->n_nodes; i++)
-    if (!(m->nodes[i].flags & NODE_DEAD) && form_of(m, i, &form))
-      need(out, target_form_needs(&form));
+    if (model_live_node(m, graphs, i) && form_of(m, i, &form)) need(out, target_form_needs(&form));
   for (uint32_t i = 0; i < m->n_tensors; i++)
-    if (!(m->tensors[i].flags & TENSOR_DEAD) && m->tensors[i].dtype == DTYPE_BFLOAT16)
+    if (m->tensors[i].dtype == DTYPE_BFLOAT16 && model_live_tensor(m, graphs, i))
       need(out, HAS(BFLOAT16));
   need_versions(m, out);
+  arena_free(&scratch);
 }
 
 const char *target_needs_words(const struct target_needs *n, struct arena *a) {

@@ -33,7 +33,7 @@ struct target {
   uint32_t level;
   const char *candidates;
   uint32_t refuses, warns; // a bit per feature
-  bool tried;
+  const char *tried;       // in what; NULL: nowhere
 };
 
 // Of passes that have no presets for a target: its row of options says this, and whoever runs the pass
@@ -47,8 +47,19 @@ extern const char targets_joined[]; // the same behind one more |
 // The i-th, NULL past the last; the one of that name or NULL.
 const struct target *targets_at(uint32_t i);
 const struct target *targets_find(struct span name);
-// "blocks of 32, symmetric, accuracy level 4 on 4-bit nodes"; "the defaults of quantize".
-const char *target_presets(const struct target *t, struct arena *a);
+// What a target sets, a bit each.
+enum target_preset {
+  TARGET_SETS_FORMAT = 1,
+  TARGET_SETS_BLOCK = 2,
+  TARGET_SETS_SYMMETRIC = 4,
+  TARGET_SETS_LEVEL = 8,
+  TARGET_SETS_CANDIDATES = 16, // where there are some, they have blocks and symmetry of their own
+  TARGET_SETS_ALL = 15,        // of a run without candidates
+};
+// The bit of the option of that name; 0: no target sets it.
+uint32_t target_preset_of(const char *option);
+// Those of the set, in words: "blocks of 32, symmetric, accuracy level 4 on 4-bit nodes"; "" for none.
+const char *target_presets(const struct target *t, uint32_t set, struct arena *a);
 // Features joined by ", ", of a set of bits: "8-bit MatMulNBits, bfloat16"; "" for none.
 const char *target_features_words(uint32_t features, struct arena *a);
 // All that it does not run: of its own and what its version of ONNX Runtime lacks.

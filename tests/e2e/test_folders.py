@@ -70,6 +70,21 @@ def test_one_folder_is_made_and_no_tree(weir, tmp_path, model):
     assert "would write" in same.out and "cannot be opened: Not a directory" in same.err
 
 
+@pytest.mark.parametrize("behind", ["out.onnx", "", "sub/out.onnx"])
+def test_a_link_that_leads_nowhere_is_no_folder_to_make(weir, tmp_path, model, behind):
+    (tmp_path / "link").symlink_to("nowhere")
+    words = ["convert", model, f"{tmp_path}/link/{behind}"]
+    same_refusal(weir, words, 2)
+    said = weir(*words, code=2).err
+    assert f"the output's folder '{tmp_path}/link' is a link to 'nowhere', which does not exist\nhint: create that folder, " in said
+    folder = f"{tmp_path}/link/{behind}"
+    assert "is a link to 'nowhere'" in weir("shrink", model, "--output-dir", folder, code=2).err
+    assert names(tmp_path) == ["a.onnx", "link"]
+    (tmp_path / "nowhere").mkdir()
+    if behind != "sub/out.onnx":
+        weir(*words)
+
+
 def test_a_folder_that_cannot_be_made(tmp_path, model):
     closed = tmp_path / "closed"
     closed.mkdir()
@@ -90,6 +105,11 @@ def test_the_dry_run_of_a_missing_tree_has_figures(weir, tmp_path, model):
 
 
 # ---- weir shrink, which makes names
+
+
+def test_output_dir_with_a_slash_behind_its_name(weir, tmp_path, model):
+    said = weir("shrink", model, "--output-dir", f"{tmp_path}/new/").out
+    assert f"{tmp_path}/new/a_quantized_weights.onnx" in said and "//" not in said
 
 
 def test_output_dir_goes_again_too(weir, tmp_path, model):

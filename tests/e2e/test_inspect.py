@@ -85,6 +85,27 @@ def run_next(weir, source):
     return out
 
 
+@pytest.mark.parametrize("table", [512, 64])
+def test_next_where_operators_share_weights(weir, tmp_path, table):
+    """The originals stay where a node of another type uses them, and a table has codes of its own."""
+    rng = np.random.default_rng(2)
+    weights = {"e": (table, 256), "w": (256, 256), "b": (256,)}
+    tensors = [numpy_helper.from_array(rng.standard_normal(dims).astype(np.float32), name) for name, dims in weights.items()]
+    nodes = [
+        helper.make_node("Gather", ["e", "i"], ["x"]),
+        helper.make_node("MatMul", ["x", "w"], ["p"]),
+        helper.make_node("Gemm", ["p", "w", "b"], ["z"]),
+        helper.make_node("Transpose", ["e"], ["t"], perm=[1, 0]),
+        helper.make_node("MatMul", ["z", "t"], ["y"]),
+    ]
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(nodes, "g", [value("i", 7, [3])], [value("y", 1, [3, table])], tensors)
+    source = tmp_path / "shared.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10), source)
+    out = run_next(weir, source)
+    assert out.stat().st_size < source.stat().st_size / 3
+
+
 @pytest.mark.parametrize("which", [0, 1])
 def test_next_command(weir, tmp_path, which):
     """Pointwise convolutions and products in one go; what is done then is not advised again."""

@@ -213,20 +213,38 @@ def test_the_last_line_names_a_few(weir, tmp_path):
     assert "rewritten with 5 data files" in done.out
 
 
-def test_names_of_another_model(weir, tmp_path):
+def test_names_that_are_taken(weir, tmp_path):
     """A file with the name of one of them: all get other names, by which transformers.js does not find them."""
     (tmp_path / "m.onnx_data_1").write_bytes(b"a stranger")
     done = weir("convert", SOURCE, tmp_path / "m.onnx", "--split", "200K")
     found = sorted(path.name for path in tmp_path.glob("m.onnx.*.data*"))
     assert len(found) == 3 and re.fullmatch(r"m\.onnx\.[0-9a-f]{8}\.data", found[0])
     assert [name[len(found[0]) :] for name in found] == ["", "_1", "_2"]
-    assert f"which are '{found[0]}' and so on instead: transformers.js looks for 'm.onnx_data'" in done.err
+    instead = f"so the data files are '{found[0]}' to '{found[2]}': transformers.js looks for 'm.onnx_data' to 'm.onnx_data_2'"
+    assert f"'m.onnx_data_1' exists already (no model in the folder uses it), {instead}\n" in done.err
+    again = weir("convert", SOURCE, tmp_path / "m.onnx", "--split", "200K", "--dry-run", code=2)
+    assert "exists already (no model" not in again.err and "transformers.js" not in again.err
+    again = weir("convert", SOURCE, tmp_path / "m.onnx", "--split", "200K", "--dry-run", "--force")
+    assert instead in again.err
     assert (tmp_path / "m.onnx_data_1").read_bytes() == b"a stranger"
     same = weir("convert", SOURCE, tmp_path / "w.onnx", "--split", "200K", "--data-file", "m.onnx_data", code=2)
     assert "the data file 'm.onnx_data_1' exists already" in same.err
     for name in found:  # as if no model had come of it
         shutil.move(tmp_path / name, tmp_path / name.replace("m.onnx", "lost.onnx"))
     assert weir("clean", tmp_path, "--yes").out.count("removed") == 4 and not list(tmp_path.glob("lost.onnx*"))
+
+
+def test_names_of_another_model(weir, tmp_path):
+    """It is named; the one that is replaced is not another one, and one data file is not several."""
+    out = tmp_path / "m.onnx"
+    weir("convert", SOURCE, out, "--split", "200K")
+    assert "exists already" not in weir("conv2matmul", SOURCE, out, "--split", "200K", "--force").err
+    out.rename(tmp_path / "other.onnx")
+    done = weir("convert", SOURCE, out, "--split", "100MiB")
+    [name] = [path.name for path in tmp_path.glob("m.onnx.*.data")]
+    said = f"'m.onnx_data' exists already ('other.onnx' uses it), so the data file is '{name}': transformers.js looks for 'm.onnx_data'"
+    assert f"{said}\n" in done.err
+    assert said in weir("convert", SOURCE, out, "--split", "100MiB", "--force", "--json").json()["weir"]["warnings"]
 
 
 def test_a_data_file_is_no_other_file(weir, tmp_path):
@@ -289,9 +307,15 @@ def test_fewer_data_files_than_no_manifest_lists(weir, tmp_path, then):
     out = tmp_path / "m.onnx"
     weir("convert", SOURCE, out, "--split", "100K", "--no-manifest")
     words, shared = THEN[then]
+    shutil.copytree(tmp_path, used := tmp_path.with_name(tmp_path.name + "-used"))
     done = weir("convert", SOURCE, out, "--force", *words)
     assert f"{6 - shared} old data files were kept, such as 'm.onnx_data" in done.err
-    assert "weir did not write it; delete it if nothing else uses it" in done.err
+    assert ": the old model has no manifest that lists them; delete them if nothing else uses them\n" in done.err
+    shutil.copy(used / "m.onnx", used / "copy.onnx")
+    done = weir("convert", SOURCE, used / "m.onnx", "--force", *words)
+    assert "6 old data files were kept, such as 'm.onnx_data" in done.err
+    assert ": other models, such as 'copy.onnx', use them too\n" in done.err
+    shutil.rmtree(used)
     assert [name for name in names(tmp_path) if "_data" in name] == chunks(out, 6)
 
 

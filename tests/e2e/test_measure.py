@@ -812,6 +812,30 @@ def test_replay(weir, small_encoder, tmp_path):
     assert "measured" in done.err and list((tmp_path / "third").iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "options, refusal",
+    [(["--budget", "100K"], "a budget of 100KiB is too small"), (["--gate", "sqnr=60dB", "--gate-action", "fail"], "miss the gate")],
+)
+def test_a_dry_run_is_refused_as_the_run_and_writes_no_log_that_it_would_not(weir, small_encoder, tmp_path, options, refusal):
+    """Also without an OUT: the model and its weights refuse, not a place."""
+    records = ["--edit-log", tmp_path / "log.jsonl", "--plan-out", tmp_path / "plan.json"]
+    for words in ([tmp_path / "out.onnx"], [tmp_path / "out.onnx", "--dry-run"], ["--dry-run"]):
+        done = weir("quantize", small_encoder, *words, *options, *records, code=1)
+        assert refusal in done.err and ("this would fail with exit code 1" in done.out) == ("--dry-run" in words)
+        assert list(tmp_path.iterdir()) == []
+    said = weir("quantize", small_encoder, "--dry-run", *options, "--json", code=1).json()["weir"]["refusal"]
+    assert said["exit_code"] == 1 and refusal in said["message"]
+
+
+def test_a_dry_run_that_is_not_refused_writes_the_log_of_the_run(weir, small_encoder, tmp_path):
+    dry, real = tmp_path / "dry.jsonl", tmp_path / "real.jsonl"
+    weir("quantize", small_encoder, tmp_path / "out.onnx", *BUDGET, "--dry-run", "--edit-log", dry)
+    weir("quantize", small_encoder, tmp_path / "out.onnx", *BUDGET, "--edit-log", real)
+    assert dry.read_bytes() == real.read_bytes()
+    weir("quantize", small_encoder, tmp_path / "out.onnx", *BUDGET[:1], "1K", "--dry-run", "--edit-log", dry, code=2)  # OUT is there
+    assert dry.read_bytes() == real.read_bytes()  # and no output is that small: what was there stays
+
+
 def test_dry_run_leaves_nothing(weir, small_encoder, tmp_path):
     weir("quantize", small_encoder, tmp_path / "out.onnx", *BUDGET, "--dry-run")
     assert list(tmp_path.iterdir()) == []

@@ -93,6 +93,14 @@ def test_log_is_written_in_a_dry_run_too(weir, tmp_path, small_encoder):
     assert (tmp_path / "dry.jsonl").read_bytes() == log.read_bytes()
 
 
+def test_another_name_is_told_of_where_it_is_a_data_file_s_too(weir, tmp_path, small_encoder):
+    _, log = record(weir, small_encoder, tmp_path / "first")
+    told = "the recorded output was named 'out.onnx': the data file has another name here"
+    assert told in weir("replay", log, small_encoder, tmp_path / "new.onnx").err
+    assert weir("replay", log, small_encoder, tmp_path / "alone.onnx", "--inline").err == ""
+    assert weir("replay", log, small_encoder, tmp_path / "named.onnx", "--data-file", "out.onnx.data").err == ""
+
+
 def test_log_head(weir, tmp_path, small_encoder):
     """What the head promises: the source by digest and sizes, the options, the layout, the output's name."""
     _, log = record(weir, small_encoder, tmp_path / "first", "--extended-conv1x1")

@@ -588,6 +588,49 @@ def test_report_of_a_completed_seal_that_kept_none(weir, weir_fault, quick_folde
     assert compare.folder_bytes(here / "out") == setting.files
 
 
+@pytest.mark.parametrize("how", ["another number", "cut", "another check", "of another run", "not JSON"])
+def test_a_kept_report_that_was_changed_is_not_believed(weir, weir_fault, quick_folder, how):
+    """It says what is known without it, and so does a line; nothing of the changed one is repeated."""
+    setting = Setting(weir, "fresh", quick_folder)
+    here = half_sealed(weir_fault, setting, quick_folder, "--report-json", quick_folder / "r.json")
+    [staging] = staging_folders(here / "out")
+    kept = staging / "report.json"
+    text = kept.read_text()
+    report, check = text[: text.rindex("{")], text[text.rindex("{") :]
+    assert json.loads(report)["converted"] > 0 and list(json.loads(check)) == ["sha256"]
+    kept.write_text(
+        {
+            "another number": re.sub(r'"converted": \d+', '"converted": 777', text),
+            "cut": report,
+            "another check": report + check.replace(check[15], "0" if check[15] != "0" else "1"),
+            "of another run": report.replace("encoder", "decoder") + "\n" + check,
+            "not JSON": text[1:],
+        }[how]
+    )
+    assert kept.read_text() != text
+    done = weir(*setting.words(here), "--resume", "--json")
+    assert "converted" not in done.json() and done.json()["weir"]["resumed"] == "seal"
+    assert "the report that the interrupted run kept was changed or damaged" in done.err
+    assert compare.folder_bytes(here / "out") == setting.files
+
+
+def test_no_report_of_an_earlier_try_is_kept(weir, weir_fault, quick_folder):
+    """The first try asked for a report and was killed before its seal began; the second one did not ask."""
+    setting = Setting(weir, "fresh", quick_folder)
+    here = setting.make(quick_folder / "here")
+    moves = [name for call, name in count_log(weir_fault, setting, quick_folder) if call == "renameat2"]
+    before_seal = moves.index(next(name for name in moves if name.startswith("seal.json"))) + 2  # one for the report
+    kill = {"WEIR_FAULT": f"kill:renameat2:{before_seal}"}
+    weir_fault(*setting.words(here), "--report-json", here / "r.json", env=kill, code=-signal.SIGKILL)
+    [staging] = staging_folders(here / "out")
+    assert (staging / "report.json").exists() and not (staging / "seal.json").exists()
+    number = 0
+    while not (staging / "seal.json").exists():
+        number += 1
+        weir_fault(*setting.words(here), env={"WEIR_FAULT": f"kill:renameat2:{number}"}, code=-signal.SIGKILL)
+    assert not (staging / "report.json").exists()
+
+
 def test_kill_in_the_seal_of_a_run_with_a_report(weir, weir_fault, quick_folder):
     """At any call: either the run was not sealed yet and is made, or its report comes from what it kept."""
     setting = Setting(weir, "inplace", quick_folder)

@@ -34,15 +34,15 @@ def save(path, nodes, given, out, initializers, opset=17, ir=8):
     return path
 
 
-def matmul(path, dtype=np.float32, **versions):
+def matmul(path, dtype=np.float32, rows=(3,), **versions):
     random = np.random.default_rng(1)
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     weight = numpy_helper.from_array(random.normal(size=(256, 64)).astype(dtype), "w")
-    x = random.normal(size=(3, 256))
+    x = random.normal(size=(*rows, 256))
     np.savez(path.with_suffix(".npz"), x=x.astype(dtype))
     np.savez(path.with_suffix(".wide.npz"), x=x.astype(np.float32))  # for what makes its inputs float32
     node = helper.make_node("MatMul", ["x", "w"], ["y"], "mm")
-    io = [helper.make_tensor_value_info(name, kind, dims) for name, dims in (("x", [3, 256]), ("y", [3, 64]))]
+    io = [helper.make_tensor_value_info(name, kind, dims) for name, dims in (("x", [*rows, 256]), ("y", [*rows, 64]))]
     return save(path, [node], io[:1], io[1:], [weight], **versions)
 
 
@@ -108,15 +108,18 @@ BASES = ["matmul", "half", "gather", "half_gather"]
 
 
 class Written:
-    def __init__(self, folder, weir):
+    def __init__(self, folder, weir, rows=(3,)):
         self.folder, self.weir = folder, weir
-        self.sources = {"matmul": matmul(folder / "matmul.onnx"), "half": matmul(folder / "half.onnx", np.float16)}
+        self.sources = {
+            "matmul": matmul(folder / "matmul.onnx", rows=rows),
+            "half": matmul(folder / "half.onnx", np.float16, rows),
+        }
         self.sources["gather"] = gather(folder / "gather.onnx")
         self.sources["half_gather"] = gather(folder / "half_gather.onnx", np.float16)
         for opset in range(21, 27):
-            self.sources[f"opset{opset}"] = matmul(folder / f"opset{opset}.onnx", opset=opset, ir=10)
+            self.sources[f"opset{opset}"] = matmul(folder / f"opset{opset}.onnx", rows=rows, opset=opset, ir=10)
         for ir in range(10, 14):
-            self.sources[f"ir{ir}"] = matmul(folder / f"ir{ir}.onnx", opset=21, ir=ir)
+            self.sources[f"ir{ir}"] = matmul(folder / f"ir{ir}.onnx", rows=rows, opset=21, ir=ir)
         self.models, self.needs = {}, {}
         for name, (source, words, _) in FORMATS.items():
             out = folder / f"{name.replace(' ', '-')}.onnx"
@@ -127,25 +130,35 @@ class Written:
     def given(self, name):
         return self.sources[FORMATS[name][0]].with_suffix(".wide.npz" if "f16_to_f32" in name else ".npz")
 
-    def run(self, package, version):
-        """{format: error, None where it ran and what came out is near}"""
-        here = self.folder / f"{package}-{version}"
-        here.mkdir()
+    def jobs(self, here):
+        """What runtimes.run is asked for: the models that weir wrote, and those they were made of."""
         jobs = {name: (path, self.given(name), here / f"{path.stem}.npz") for name, path in self.models.items()}
         for source in BASES:
             path = self.sources[source]
             jobs[source] = (path, path.with_suffix(".npz"), here / f"float-{source}.npz")
+        return jobs
+
+    def near(self, jobs, found, where):
+        """{format: error}; numbers that came out must be near those of the model it was made of, if that ran."""
+        for name, (source, _, near) in FORMATS.items():
+            source = source if source in BASES else "matmul"
+            if found[name] is None and found[source] is None:
+                wanted, got = (np.load(jobs[each][2])["arr_0"].astype(np.float64) for each in (source, name))
+                error = np.linalg.norm(got - wanted) / np.linalg.norm(wanted)
+                assert error < near, f"{name} on {where}: a relative error of {error:.3g}"
+        return {name: found[name] for name in FORMATS}
+
+    def run(self, package, version):
+        """{format: error, None where it ran and what came out is near}"""
+        here = self.folder / f"{package}-{version}"
+        here.mkdir()
+        jobs = self.jobs(here)
         try:
             found = runtimes.run(package, version, jobs, here)
         except runtimes.Missing as why:
             pytest.skip(str(why))
-        for name, (source, _, near) in FORMATS.items():
-            if found[name] is None:
-                source = source if source in BASES else "matmul"
-                wanted, got = (np.load(jobs[each][2])["arr_0"].astype(np.float64) for each in (source, name))
-                error = np.linalg.norm(got - wanted) / np.linalg.norm(wanted)
-                assert error < near, f"{name} on {package} {version}: a relative error of {error:.3g}"
-        return {name: found[name] for name in FORMATS}
+        assert not any(found[source] for source in BASES)
+        return self.near(jobs, found, f"{package} {version}")
 
 
 @pytest.fixture(scope="module")
@@ -236,6 +249,45 @@ def test_own_options_win(weir, tmp_path):
     assert {(attrs["block_size"], attrs["accuracy_level"], len(node.input)) for node, attrs in nodes(out, "MatMulNBits")} == {(64, 1, 4)}
     weir("quantize", ENCODER, out, "--target", "cpu", "--algorithm", "hqq", "--force")  # which has no symmetric form
     weir("quantize", ENCODER, out, "--target", "cpu", "--format", "qdq", "--force")  # which has no accuracy level
+
+
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        (["--symmetric=false"], "blocks of 32, accuracy level 4 on 4-bit nodes (you set --symmetric=false)"),
+        (["--symmetric", "--block-size", "32"], "blocks of 32, symmetric, accuracy level 4 on 4-bit nodes"),
+        (
+            ["--block-size", "64", "--symmetric=false", "--accuracy-level", "1"],
+            "no defaults used (you set --block-size 64, --symmetric=false, --accuracy-level 1)",
+        ),
+        (["--algorithm", "hqq"], "blocks of 32, accuracy level 4 on 4-bit nodes"),
+        (["--format", "qdq"], "blocks of 32, symmetric"),
+        (["--budget", "500k"], "--candidates 4:128:sym,4:64:sym,4:32:sym,8:128:sym, accuracy level 4 on 4-bit nodes"),
+        (["--budget", "500k", "--candidates", "4:64,8:64"], "accuracy level 4 on 4-bit nodes (you set --candidates 4:64,8:64)"),
+    ],
+)
+def test_it_says_what_it_sets_and_what_the_user_set_instead(weir, tmp_path, words, told):
+    said = weir("quantize", ENCODER, tmp_path / "out.onnx", "--target", "cpu", *words).err
+    assert f"weir: target cpu: {told}\n" in said
+
+
+def test_steps_of_a_target_that_differ_have_a_line_each(weir, tmp_path):
+    steps = ["--pass", "quantize:symmetric=false,include=*350*", "--pass", "quantize", "--pass", "quantize:min_elements=9"]
+    said = weir("run", ENCODER, tmp_path / "out.onnx", *steps, "--target", "webgpu").err
+    lines = [line.split(";")[0] for line in said.splitlines() if line.startswith("weir: target")]
+    assert lines == ["weir: target webgpu: blocks of 32 (you set symmetric=false)", "weir: target webgpu: blocks of 32, symmetric"]
+
+
+def test_columns_that_are_one_block_are_by_channel(weir, tmp_path):
+    """What the defaults of tensorrt say of them is what is written."""
+    out = tmp_path / "out.onnx"
+    said = weir("quantize", ENCODER, out, "--target", "tensorrt")
+    assert "blocks of 128 (columns of up to 128 elements: by channel)" in said.err
+    model = onnx.load(out)
+    dims = {each.name: list(each.dims) for each in model.graph.initializer}
+    found = [node for node in model.graph.node if node.op_type == "DequantizeLinear"]
+    assert found and all(dims[node.input[0]][0] <= 128 and dims[node.input[1]][0] == 1 for node in found)
+    assert "4 bits by channel" in said.out
 
 
 def test_the_same_bytes_by_all_ways(weir, tmp_path):

@@ -289,8 +289,37 @@ def test_paths(weir, tmp_path, monkeypatch):
     assert report.weir.output[0].name == odd
     assert weir.inspect(Path(odd)).file.name == odd and weir.audit(Path("-x.onnx")).whole
     weir.convert(SAMPLE, output=Path("b.onnx"))
+    weir.convert(os.fsencode(SAMPLE), b"\xff z.onnx", edit_log=b"\xff.log")
+    assert {b"\xff z.onnx", b"\xff.log"} <= set(os.listdir(b"."))
+    [shrunk] = weir.shrink([os.fsencode(SAMPLE)], output_dir=b"small")
+    assert shrunk.weir.output[0].name in os.listdir("small")
     with pytest.raises(TypeError):
         weir.inspect(3)
+
+
+def test_names_are_no_paths(weir):
+    module = sys.modules["weir._commands"]
+    for function, name in ((weir.targets, "target"), (weir.passes, "name")):
+        assert typing.get_type_hints(function, vars(module))[name] == typing.Optional[str]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"jobs": True}, {"jobs": False}, {"memory": np.True_}, {"exclude": [True]}, {"force": 1}, {"force": "yes"}, {"symmetric": "false"}]
+)
+def test_flags_and_values_are_not_mixed_up(weir, tmp_path, wrong):
+    [name] = wrong
+    with pytest.raises(TypeError, match=f"^{name} "):
+        weir.quantize(SAMPLE, tmp_path / "out.onnx", **wrong)
+    assert not list(tmp_path.iterdir())
+
+
+def test_truth_of_numpy(weir, tmp_path):
+    words = {"output": tmp_path / "out.onnx", "target": "webgpu"}
+    made = [weir.quantize(SAMPLE, symmetric=np.bool_(given), force=np.True_, **words) for given in (True, False)]
+    assert [report.passes[0].raw["options"].get("symmetric") for report in made] == [True, False]
+    weir.quantize(SAMPLE, block_size=32, force=np.True_, dry_run=np.False_, **words)
+    spec = weir.pass_spec("quantize", bits=np.int64(4), symmetric=np.False_, exclude=np.array(["a", "b"]))
+    assert spec == "quantize:bits=4,symmetric=false,exclude=a+b"
 
 
 def test_numbers_of_numpy(weir, tmp_path):
@@ -383,6 +412,26 @@ def test_what_was_found_nevertheless(weir, ordinary, tmp_path):
     assert report.model == str(SAMPLE) and (tmp_path / "small").exists()
 
 
+@pytest.mark.parametrize("printed", ["", "{}", "[]", "3", '{"schema": 1', '{"error": {"code": 66}}'])
+def test_it_ends_well_without_a_document(weir, instead, tmp_path, printed):
+    fake = tmp_path / "fake"
+    instead(fake)
+    fake.write_text(f"#!/bin/sh\nprintf '%s' '{printed}'\n")
+    fake.chmod(0o755)
+    for call in (lambda: weir.audit("a.onnx"), lambda: weir.convert("a.onnx", "b.onnx"), lambda: weir.measure("a.onnx")):
+        with pytest.raises(weir.InternalError, match="without a document") as raised:
+            call()
+        assert raised.value.code == 70
+    if printed:
+        with pytest.raises(weir.InternalError):
+            weir.shrink("a.onnx")
+    else:
+        assert weir.shrink("a.onnx") == []  # a document for each model, and there was none
+    fake.write_text(f"#!/bin/sh\nprintf '%s' '{printed}'\necho 'weir: error: no' >&2\nexit 1\n")
+    with pytest.raises(weir.FailedError, match="no"):
+        weir.audit("a.onnx")
+
+
 def test_the_system_refuses(weir, fault, instead, tmp_path, monkeypatch):
     instead(fault)
     for spec, kind in (("ENOSPC:fallocate:1", weir.NoSpaceError), ("EIO:fdatasync:1:persist", weir.InputOutputError)):
@@ -420,6 +469,17 @@ def test_warnings_are_warnings(weir, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         weir.quantize(SAMPLE, tmp_path / "other.onnx", block_size=32)
+
+
+def test_a_failure_says_more_than_a_warning(weir, tmp_path):
+    """Also where warnings are errors (-W error): what the run failed of is raised, with its hint."""
+    weir.quantize(SAMPLE, tmp_path / "out.onnx", block_size=32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(weir.FailedError, match="is too small.*\nhint: "):
+            weir.quantize(SAMPLE, tmp_path / "new.onnx", exclude="nothing_like_it", budget=1000)
+        with pytest.raises(weir.WeirWarning, match="nothing_like_it"):  # the run that ended well says nothing else
+            weir.quantize(SAMPLE, tmp_path / "new.onnx", exclude="nothing_like_it", block_size=32)
 
 
 def test_notices_are_logged(weir, fault, instead, tmp_path, monkeypatch, caplog):

@@ -3,17 +3,21 @@
 Each is made by its one command, looked at with the tools of its kind, and run where there is nothing else: the static
 program in a folder that is the whole file system, the image's layer likewise, the package in a Debian made for it
 (with WEIR_TEST_ALL only, which also compares the static program over all command lines, not over a sample of them).
+What the commands refuse, wait for, keep and fetch is seen in copies of packaging/ with caches of their own.
 """
 
+import fcntl
 import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
 import sys
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
@@ -21,6 +25,7 @@ import pytest
 from conftest import ALL, ROOT
 
 MODEL = ROOT / "tests/data/tied/model.onnx"
+MAINTAINER = r"Ann O'Bob | Söns & \1"  # letters that sed, the shell and awk would take for their own
 LINKED = ["cJSON", "liburing", "libyaml", "musl", "openssl", "protobuf-c"]
 only_all = pytest.mark.skipif(not ALL, reason="takes minutes: tools/test --all")
 
@@ -145,6 +150,26 @@ def test_the_image(static, ordinary, tmp_path, in_root):
 
 
 @only_all
+def test_the_containerfile(static, ordinary, tmp_path):
+    """Built by buildah, which needs neither a registry nor a runtime of containers, and run in its root."""
+    if os.geteuid() != 0 or not shutil.which("buildah"):
+        pytest.skip("buildah is missing, or we are not root")
+    buildah = ["buildah", "--root", tmp_path / "storage", "--runroot", tmp_path / "run", "--storage-driver", "vfs"]
+    run(*buildah, "bud", "--isolation", "chroot", "-f", ROOT / "packaging/Containerfile", "-t", "weir", ROOT)
+    container = run(*buildah, "from", "weir").strip()
+    said = json.loads(run(*buildah, "inspect", "--type", "image", "weir"))["OCIv1"]["config"]
+    assert said["Entrypoint"] == ["/bin/weir"] and said["WorkingDir"] == "/models"
+    models = tmp_path / "models"
+    models.mkdir()
+    shutil.copy(MODEL, models / "in.onnx")
+    weir = [*buildah, "run", "--isolation", "chroot", "--volume", f"{models}:/models", container, "/bin/weir"]
+    run(*weir, "quantize", "in.onnx", "out.onnx", "--block-size", "32")
+    assert digests(models) == quantized(ordinary, tmp_path / "ordinary")
+    run(*buildah, "rm", container)
+    run(*buildah, "rmi", "weir")
+
+
+@only_all
 def test_the_static_build_is_reproducible(static, tmp_path):
     first = static.read_bytes()
     shutil.rmtree(static.parent)
@@ -156,17 +181,23 @@ def deb(tmp_path_factory):
     for tool in ("dh", "lintian", "debootstrap"):
         if not shutil.which(tool):
             pytest.skip(f"{tool} is not installed")
-    return packaged("deb", tmp_path_factory.mktemp("deb"))
+    name = {"DEBFULLNAME": MAINTAINER, "DEBEMAIL": "ann@example.org"}
+    folder = tmp_path_factory.mktemp("deb") / "out"
+    said = run(ROOT / "packaging/deb", folder, cwd=ROOT, env={**os.environ, **name})
+    assert [each.name for each in folder.parent.iterdir()] == ["out"] and (ROOT / "build/deb.log").stat().st_size > 0
+    return Path(said.splitlines()[-1])
 
 
 @only_all
 def test_the_debian_package(deb):
-    said = run("lintian", "--allow-root", deb)
+    ours = "bogus-mail-host-in-debian-changelog,malformed-contact"  # what it says of the name above
+    said = run("lintian", "--allow-root", "--suppress-tags", ours, deb)
     assert said == "", said
     names = run("dpkg-deb", "--contents", deb)
     for name in ("usr/bin/weir", "man1/weir-quantize.1.gz", "completions/weir", "doc/weir/changelog.gz", "doc/weir/changelog.Debian.gz", "doc/weir/schema/"):
         assert name in names
     assert "libssl3" in run("dpkg-deb", "--field", deb, "Depends")
+    assert run("dpkg-deb", "--field", deb, "Maintainer") == f"{MAINTAINER} <ann@example.org>\n"
 
 
 @pytest.fixture(scope="session")
@@ -221,3 +252,202 @@ def test_quickstart_in_an_empty_debian(debian):
         tar.extractall(root / "weir")
     said = bash("cd /weir && tools/quickstart --small")
     assert "quantized to 4 bits" in said and "OK" in said
+
+
+# ---- the commands themselves
+
+
+def started(folder, name, *words, cache=None, **env):
+    """One of the commands, from a copy of packaging/ in a folder, with a cache there."""
+    if not (folder / "packaging").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(ROOT / "packaging", folder / "packaging")
+        shutil.copy(ROOT / "CMakeLists.txt", folder)
+    env = {**os.environ, "WEIR_CACHE": os.fspath(cache or folder / "cache"), **env}
+    words = [folder / "packaging" / name, *words]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder, env=env)
+
+
+def ended(process, code=1):
+    said, complaint = process.communicate()
+    assert process.returncode == code, said + complaint
+    return complaint if code else said
+
+
+def apt_of(folder, **files):
+    """APT_CONFIG for an apt that knows these files only; __ in a name is its dot."""
+    (folder / "parts").mkdir(parents=True)
+    for name, text in files.items():
+        (folder / "parts" / name.replace("__", ".")).write_text(text)
+    config = folder / "apt.conf"
+    config.write_text(f'Dir::Etc::sourcelist "{folder}/sources.list";\nDir::Etc::sourceparts "{folder}/parts";\n')
+    return os.fspath(config)
+
+
+@pytest.mark.parametrize("name", ["libraries", "static", "wheel", "image", "deb"])
+def test_help_and_misuse(tmp_path, name):
+    said = ended(started(tmp_path, name, "--help"), code=0)
+    assert f"packaging/{name} [" in said and said.count("--locked") >= 2
+    assert "unknown argument '--nothing'" in ended(started(tmp_path, name, "--nothing"), code=2)
+
+
+@pytest.mark.parametrize("name", ["static", "wheel", "image"])
+def test_locked_is_passed_on(tmp_path, name):
+    started(tmp_path, name, "--help").communicate()
+    below = tmp_path / "packaging" / ("libraries" if name == "static" else "static")
+    below.write_text('#!/bin/sh\nprintf "%s\\n" "$@" >>given\nexit 1\n')
+    ended(started(tmp_path, name, "--locked"))
+    assert "--locked" in (tmp_path / "given").read_text().splitlines()
+    (tmp_path / "given").unlink()
+    ended(started(tmp_path, name))
+    assert "--locked" not in (tmp_path / "given").read_text().splitlines()
+
+
+@pytest.mark.parametrize("letter", '"|:;=%*[<`\\\n')
+def test_folders_that_no_build_is_possible_in(tmp_path, letter):
+    odd = tmp_path / f"a{letter}b"
+    assert "no build is possible in" in ended(started(odd, "static", cache=tmp_path / "cache"))
+    assert "no build is possible in" in ended(started(tmp_path / "clone", "libraries", cache=odd / "cache"))
+    assert not (odd / "build").exists() and not (tmp_path / "cache").exists()
+
+
+@only_all
+def test_folders_of_odd_letters(static, tmp_path):
+    """A clone and a cache in them: the same bytes."""
+    odd = tmp_path / "it's a $HOME, söß & (odd) {one}"
+    clone, cache = odd / "clone", odd / "cache"
+    names = run("git", "ls-files", "-z", cwd=ROOT).split("\0")[:-1]
+    for name in names:
+        (clone / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, clone / name, follow_symlinks=False)
+    libraries = libraries_of(static)
+    for each in (libraries.parent / "sources", compiler_of(libraries), libraries):
+        shutil.copytree(each, cache / each.name, symlinks=True, copy_function=os.link)
+    said = ended(started(clone, "static", cache=cache), code=0)
+    assert (clone / said.strip()).read_bytes() == static.read_bytes()
+
+
+def libraries_of(static):
+    """The folder in the cache that the static program was built with."""
+    [line] = re.findall(r"^WEIR_LIBRARIES:UNINITIALIZED=(.*)$", (static.parent / "CMakeCache.txt").read_text(), re.M)
+    return Path(line)
+
+
+def compiler_of(libraries):
+    return libraries.parent / re.search(r"/(zig-[^/]+)/ziglang/zig", (libraries / "bin/cc").read_text())[1]
+
+
+def test_two_builds_at_once(tmp_path):
+    """The second waits and says so; here it ends where it finds no sources."""
+    (tmp_path / "cache").mkdir()
+    with open(tmp_path / "cache/lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        process = started(tmp_path, "libraries", APT_CONFIG=apt_of(tmp_path / "apt"))
+        said = process.stderr.readline()
+        assert said == f"packaging/libraries: waiting for another build, which holds {tmp_path}/cache/lock\n"
+    assert "waiting" not in ended(process)
+    (tmp_path / "build").mkdir()
+    with open(tmp_path / "build/static-x86_64.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        process = started(tmp_path, "static", APT_CONFIG=apt_of(tmp_path / "another"))
+        assert "packaging/static: waiting for another build" in process.stderr.readline()
+    ended(process)
+
+
+STANZA = "# of this machine\n{types}\nURIs: {uri}\nSuites: ./\n{more}"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"ubuntu__sources": STANZA.format(types="Types: deb", uri="file:{}", more="Trusted: yes\n")},
+        {"x__sources": "\n" + STANZA.format(types="types: deb\n deb-src", uri="cdrom:[A]/", more="") + "\n\n"
+                       + STANZA.format(types="Types: deb deb-src", uri="file:{}", more="Trusted: yes\n")},
+        {"x__list": "# deb nothing\ndeb cdrom:[A B]/ ./\ndeb\t[trusted=yes]\tfile:{} ./\n"},
+        {"x__list": " deb-src [ trusted=yes ] file:{} ./\ndeb [trusted=yes] file:{} ./\n"},
+    ],
+    ids=["ubuntu", "cdrom", "tab", "both"],
+)
+def test_where_sources_come_from(tmp_path, files):
+    """Every file that apt reads: an archive with one file, which is not what sources.lock wants, is found by each."""
+    archive = tmp_path / "archive"
+    archive.mkdir()
+    md5, sha = "Files:\n", "Checksums-Sha256:\n"
+    for name in ("1.4.1.orig.tar.gz", "1.4.1-1.debian.tar.xz", "1.4.1-1.dsc"):
+        (archive / f"protobuf-c_{name}").write_bytes(data := b"another file: " + name.encode())
+        md5 += f" {hashlib.md5(data).hexdigest()} {len(data)} protobuf-c_{name}\n"
+        sha += f" {hashlib.sha256(data).hexdigest()} {len(data)} protobuf-c_{name}\n"
+    head = "Package: protobuf-c\nFormat: 3.0 (quilt)\nBinary: x\nArchitecture: any\nVersion: 1.4.1-1\nDirectory: .\n"
+    (archive / "Sources").write_text(head + md5 + sha)
+    config = apt_of(tmp_path / "apt", **{name: text.replace("{}", os.fspath(archive)) for name, text in files.items()})
+    said = ended(started(tmp_path / "clone", "libraries", "--locked", APT_CONFIG=config))
+    assert "protobuf-c_1.4.1.orig.tar.gz is not the one that sources.lock names" in said
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {},
+        {"x__list": "deb cdrom:[A]/ ./\n#deb file:/ ./\n", "y__list__disabled": "deb file:/ ./\n"},
+        {"x__sources": STANZA.format(types="Types: deb", uri="file:/", more="Enabled: no\n")},
+    ],
+    ids=["none", "cdrom", "disabled"],
+)
+def test_no_archive_for_sources(tmp_path, files):
+    config = apt_of(tmp_path / "apt", **files)
+    assert "apt names no archive to take sources from" in ended(started(tmp_path / "clone", "libraries", APT_CONFIG=config))
+
+
+def test_old_folders_leave_the_cache(static, tmp_path):
+    libraries = libraries_of(static)
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    for each in (libraries.parent / "sources", compiler_of(libraries), libraries):
+        (cache / each.name).symlink_to(each)
+    days = {"libraries-x86_64-0": 1, "libraries-x86_64-1": 40, "zig-0.0.1-0": 1, "zig-0.0.0-0": 40, "zig-objects": None, "libraries-x86_64-2": None}
+    for name, age in days.items():
+        (cache / name).mkdir()
+        if age:
+            (cache / name / "whole").touch()
+            os.utime(cache / name / "whole", (time.time() - age * 86400,) * 2)
+    process = started(tmp_path, "libraries")
+    said, notices = process.communicate()
+    assert process.returncode == 0 and said.strip() == os.fspath(cache / libraries.name), notices
+    gone = [name for name in days if not (cache / name).exists()]
+    assert gone == ["libraries-x86_64-1", "zig-0.0.0-0", "libraries-x86_64-2"]
+    assert all(f"removing {name} from the cache" in notices for name in gone) and notices.count("removing") == len(gone)
+
+
+def test_the_compiler_is_pinned():
+    lines = [line for line in (ROOT / "packaging/compiler.lock").read_text().splitlines() if not line.startswith("#")]
+    assert re.fullmatch(r"ziglang==[\d.]+ \\( --hash=sha256:[0-9a-f]{64} \\)* --hash=sha256:[0-9a-f]{64}", re.sub(r"\s+", " ", " ".join(lines)))
+
+
+@only_all
+def test_another_compiler_is_refused(static, tmp_path):
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache/sources").symlink_to(libraries_of(static).parent / "sources")
+    started(tmp_path, "libraries", "--help").communicate()
+    lock = tmp_path / "packaging/compiler.lock"
+    lock.write_text(re.sub(r"[0-9a-f]{64}", lambda found: found[0][::-1], lock.read_text()))
+    assert "pip did not install what compiler.lock names" in ended(started(tmp_path, "libraries"))
+    assert not list((tmp_path / "cache").glob("zig-*/whole"))
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang", "gcc -funsigned-char"])
+def test_licences_beyond_ascii(tmp_path, compiler):
+    """As text in C they are what they were, and no compiler warns."""
+    words = compiler.split()
+    if not shutil.which(words[0]):
+        pytest.skip(f"{words[0]} is not installed")
+    text = "© Söns — „quoted“ \\x41 \"'\n" + bytes(range(128, 256)).decode("latin-1")
+    (tmp_path / "linked").mkdir()
+    for path in (tmp_path / "LICENSE", tmp_path / "linked/other.txt"):
+        path.write_text(path.name + text)
+    cmake = ["cmake", f"-DOUR={tmp_path}/LICENSE", f"-DLIBRARIES={tmp_path}/linked", f"-DOUTPUT={tmp_path}/licenses.c"]
+    run(*cmake, "-P", ROOT / "tools/help/licenses.cmake")
+    (tmp_path / "main.c").write_text('#include <stdio.h>\n#include "licenses.h"\nint main(void) {'
+                                     " for (const struct license *l = licenses; l->name; l++) fputs(l->text, stdout); }\n")
+    warnings = ["-std=c17", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", f"-I{ROOT}/tools/help"]
+    run(*words, *warnings, tmp_path / "licenses.c", tmp_path / "main.c", "-o", tmp_path / "main")
+    assert run(tmp_path / "main") == "LICENSE" + text + "other.txt" + text

@@ -75,7 +75,16 @@ def test_metadata(archive):
     [version] = re.findall(r"project\(weir VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())
     assert said["Name"] == "onnx-weir" and said["Version"] == version and said["Requires-Python"] == ">=3.9"
     assert said.get_all("Requires-Dist") is None
-    assert said.get_payload() == (ROOT / "README.md").read_text()
+
+
+def test_description(archive):
+    """README.md, whose links to files beside it are text, which is true wherever it is read."""
+    text, readme = metadata(archive).get_payload(), (ROOT / "README.md").read_text()
+    links = re.findall(r"\[([^][]*)\]\(([^()\s]+)\)", readme)
+    assert len(links) > 10 and not re.findall(r"\]\((?!https?:)[^)]*\)", text)
+    for said, target in links:
+        readme = readme.replace(f"[{said}]({target})", f"`{target}`" if said == target else f"{said} `{target}`")
+    assert text == readme
 
 
 def test_licences(archive):

@@ -32,6 +32,10 @@ ONNXRUNTIME = {
     "1.31": "1.31.1",
 }
 OPENVINO = "2026.4.1"
+GENAI = "0.18.0"
+QNN = "2.7.0"
+# What they are used with.
+BESIDE = {"onnxruntime-genai": ["onnxruntime==1.31.1"], "onnxruntime-qnn": ["onnxruntime==1.31.1"]}
 
 
 class Missing(Exception):
@@ -43,27 +47,38 @@ def cache():
     return Path(os.environ.get("WEIR_CACHE") or f"{home}/weir") / "runtimes"
 
 
-def python_of(package, version):
-    """The Python of an environment with that package, made if it is not there."""
-    folder = cache() / f"{package}-{version}"
+def kept(name, fill):
+    """The folder of that name in the cache; made if it is not there, by fill(folder)."""
+    folder = cache() / name
     if folder.is_dir():
-        return folder / "bin" / "python"
+        return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    new = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
+    new = Path(tempfile.mkdtemp(prefix=f"{name}.", dir=folder.parent))
     try:
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", new], check=True, capture_output=True)
-        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", new / "bin" / "python"]
-        words = ["install", "-q", "--no-deps", "--only-binary", ":all:", "--retries", "1", "--timeout", "20"]
-        done = subprocess.run([*pip, *words, f"{package}=={version}", f"numpy=={NUMPY}"], capture_output=True, text=True)
-        if done.returncode:
-            raise Missing(f"{package} {version} cannot be installed: {done.stderr.strip().splitlines()[-1]}")
+        fill(new)
         try:
             new.rename(folder)
         except OSError:  # somebody else was faster
             assert folder.is_dir()
     finally:
         shutil.rmtree(new, ignore_errors=True)
-    return folder / "bin" / "python"
+    return folder
+
+
+def python_of(package, version):
+    """The Python of an environment with that package, made if it is not there."""
+    others = [f"numpy=={NUMPY}", *BESIDE.get(package, [])]
+
+    def fill(folder):
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True, capture_output=True)
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", folder / "bin" / "python"]
+        words = ["install", "-q", "--no-deps", "--only-binary", ":all:", "--retries", "1", "--timeout", "20"]
+        done = subprocess.run([*pip, *words, f"{package}=={version}", *others], capture_output=True, text=True)
+        if done.returncode:
+            raise Missing(f"{package} {version} cannot be installed: {done.stderr.strip().splitlines()[-1]}")
+
+    name = "-".join([package, version, *(each.replace("==", "-") for each in BESIDE.get(package, []))])
+    return kept(name, fill) / "bin" / "python"
 
 
 def run(package, version, jobs, scratch):
@@ -94,14 +109,50 @@ def openvino_session(path):
     return lambda given: list(compiled(given).values())
 
 
+def genai_session(path):
+    """Tokens until the greatest length of genai_config.json, each the likeliest."""
+    genai = importlib.import_module("onnxruntime_genai")
+    model = genai.Model(os.path.dirname(path))
+
+    def generate(given):
+        generator = genai.Generator(model, genai.GeneratorParams(model))
+        generator.append_tokens(given["input_ids"])
+        while not generator.is_done():
+            generator.generate_next_token()
+        return [generator.get_sequence(0)]
+
+    return generate
+
+
+def qnn_session(path):
+    """The simulator of Qualcomm's NPU (HTP), as its version 73; what would go to the CPU fails."""
+    onnxruntime, qnn = importlib.import_module("onnxruntime"), importlib.import_module("onnxruntime_qnn")
+    onnxruntime.set_default_logger_severity(4)
+    if "QNN" not in {device.ep_name for device in onnxruntime.get_ep_devices()}:
+        onnxruntime.register_execution_provider_library("QNN", qnn.get_library_path())
+    options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
+    devices = [device for device in onnxruntime.get_ep_devices() if device.ep_name == "QNN"]
+    options.add_provider_for_devices(devices, {"backend_path": qnn.get_qnn_htp_path(), "htp_arch": "73", "soc_model": "60"})
+    session = onnxruntime.InferenceSession(path, options)
+    return lambda given: session.run(None, given)
+
+
+SESSIONS = {
+    "onnxruntime": onnxruntime_session,
+    "onnxruntime-genai": genai_session,
+    "onnxruntime-qnn": qnn_session,
+    "openvino": openvino_session,
+}
+
+
 def main(package, jobs, results):
     import numpy as np
 
     found = {}
     for name, (model, inputs, outputs) in json.loads(Path(jobs).read_text()).items():
         try:
-            session = {"onnxruntime": onnxruntime_session, "openvino": openvino_session}[package](model)
-            np.savez(outputs, *session(dict(np.load(inputs))))
+            np.savez(outputs, *SESSIONS[package](model)(dict(np.load(inputs))))
             found[name] = None
         except Exception as why:  # of any kind: runtimes have their own
             found[name] = str(why) or repr(why)

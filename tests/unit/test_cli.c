@@ -343,7 +343,8 @@ static void test_values(void **state) {
   refuse("convert a b --force=yes", "--force takes no value", "");
   refuse("convert a b --memory 64X", "invalid value '64X' for --memory", "");
   refuse("convert a b --memory 0", "invalid value '0'", "");
-  refuse("convert a b --jobs 0", "a whole number from 1", "");
+  refuse("convert a b --jobs 0", "a whole number from 1 to 256", "");
+  refuse("convert a b --jobs 257", "a whole number from 1 to 256", "");
   refuse("conv2matmul a b --max-dilation -1", "invalid value '-1' for --max-dilation", "");
   refuse("convert a b --jobs 4294967297", "invalid value '4294967297'", "");
   refuse("convert a b --io fast", "auto|uring|sync", "");
@@ -478,6 +479,9 @@ static void test_environment(void **state) {
   assert_int_equal(cli_count(&args, OPT_JOBS), 5);
   assert_string_equal(cli_string(&args, OPT_IO), "auto");
   assert_string_equal(cli_source(&args, OPT_MEMORY).s, "--memory");
+  setenv("WEIR_JOBS", "99999999999", 1);
+  refuse("audit in.onnx",
+         "invalid value '99999999999' for WEIR_JOBS: use a whole number from 1 to 256", "");
   setenv("WEIR_JOBS", "many", 1);
   refuse("audit in.onnx", "invalid value 'many' for WEIR_JOBS: use a whole number", "");
   accept(&args, "audit in.onnx --jobs 2");
@@ -556,12 +560,34 @@ static void test_hints(void **state) {
   assert_string_equal(hints_of(&none).s, "");
 }
 
+// Who set a variable is told of the variable, who typed an option of the option.
+static void test_hints_name_variables(void **state) {
+  (void)state;
+  struct cli_args args;
+  const struct err memory = {.kind = ERR_USAGE, .reason = REASON_MEMORY};
+  const struct err lost = {.kind = ERR_IO, .reason = REASON_RING_LOST};
+  setenv("WEIR_JOBS", "200", 1);
+  setenv("WEIR_IO", "uring", 1);
+  accept(&args, "convert in.onnx out.onnx --memory 20M");
+  hints_for(&args);
+  assert_string_equal(hints_of(&memory).s, "raise --memory, or lower WEIR_JOBS");
+  assert_string_equal(
+      hints_of(&lost).s,
+      "use WEIR_IO=sync, or WEIR_IO=auto, which goes on without it: the bytes are the same");
+  accept(&args, "convert in.onnx out.onnx --jobs 3 --io=uring");
+  assert_string_equal(hints_of(&memory).s, "raise --memory, or lower --jobs");
+  hints_for(NULL);
+  unsetenv("WEIR_JOBS");
+  unsetenv("WEIR_IO");
+}
+
 int main(void) {
   unsetenv("WEIR_MEMORY");
   unsetenv("WEIR_JOBS");
   unsetenv("WEIR_IO");
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_hints),
+      cmocka_unit_test(test_hints_name_variables),
       cmocka_unit_test(test_tables_are_sound),
       cmocka_unit_test(test_examples_parse),
       cmocka_unit_test(test_slots),

@@ -192,8 +192,8 @@ static void test_lists(void **state) {
   refuse("quantize:op_types=Conv", "invalid value 'Conv' for op_types: use MatMul,Gemm,Gather", "");
   refuse("quantize:exclude=a+", "for exclude", "");
   refuse("quantize:min_elements=-1", "a whole number from 0", "");
-  refuse("quantize:accuracy_level=2147483648", "a whole number from 0", "");
-  refuse("shrink:levels=4294967298", "a whole number from 1", "");
+  refuse("quantize:accuracy_level=2147483648", "a whole number from 0 to 2147483647", "");
+  refuse("shrink:levels=4294967298", "a whole number from 1 to 2147483647", "");
 }
 
 static void test_escapes(void **state) {
@@ -219,7 +219,8 @@ static void test_what_does_not_fit(void **state) {
   refuse("matmulnbits:asymmetric=true", "no option 'asymmetric'", "leave it out");
   refuse("conv2matmul:form=fla", "invalid value 'fla' for form: use flat|batched|auto", "");
   refuse("conv2matmul:max_dilation=0", "a whole number from 1", "");
-  refuse("conv2matmul:max_dilation=99999999999999999999", "a whole number from 1", "");
+  refuse("conv2matmul:max_dilation=99999999999999999999", "a whole number from 1 to 2147483647",
+         "");
   refuse("conv2matmul:strict_compat=yes", "true or false", "");
 }
 

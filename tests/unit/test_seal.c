@@ -339,8 +339,9 @@ static void test_shared_sidecar_is_left(void **state) {
   free(other);
   assert_int_equal(command(&shape, false, true, &report, &err), 0);
   assert_true(toy_exists(toy.dest, "x.onnx.data"));
-  assert_string_equal(report.old_sidecar_left, "'x.onnx.data' (2.85 MB)");
-  assert_string_equal(report.why_left, "'y.onnx' uses it too");
+  assert_int_equal(report.kept[SEAL_KEPT_USED].n, 1);
+  assert_string_equal(report.kept[SEAL_KEPT_USED].names, "'x.onnx.data' (2.85 MB)");
+  assert_string_equal(report.kept[SEAL_KEPT_USED].who, "y.onnx");
 }
 
 static bool may_replace(const char *name) {
@@ -431,8 +432,8 @@ static void test_unlisted_sidecar_is_left(void **state) {
   assert_int_equal(unlink(path), 0);
   assert_int_equal(command(&shape, false, true, &report, &err), 0);
   assert_true(toy_exists(toy.dest, "x.onnx.data"));
-  assert_string_equal(report.old_sidecar_left, "'x.onnx.data' (2.85 MB)");
-  assert_string_equal(report.why_left, "weir did not write it; delete it if nothing else uses it");
+  assert_int_equal(report.kept[SEAL_KEPT_UNLISTED].n, 1);
+  assert_string_equal(report.kept[SEAL_KEPT_UNLISTED].names, "'x.onnx.data' (2.85 MB)");
 }
 
 // --no-manifest over a model that has one: a manifest of the old model must not stand beside the

@@ -20,7 +20,8 @@ static void test_rows(void **state) {
   size_t names = 0;
   for (; (t = targets_at(n)); n++) {
     assert_ptr_equal(targets_find(span_str(t->name)), t); // no two of a name
-    assert_true(t->about[0] && target_presets(t, &a)[0]);
+    assert_true(t->about[0]);
+    assert_int_equal(target_presets(t, TARGET_SETS_ALL, &a)[0] != 0, t->block != NULL);
     assert_true(t->ort == 0 || (t->ort >= TARGET_OLDEST && t->ort <= TARGET_NEWEST));
     assert_int_equal(t->refuses & t->warns, 0);
     assert_true(t->level == 0 || t->level == 4);
@@ -34,6 +35,25 @@ static void test_rows(void **state) {
     assert_true(row->ort >= TARGET_OLDEST && row->ort <= TARGET_NEWEST);
     assert_true(row->words[0] && row->instead[0]);
   }
+  arena_free(&a);
+}
+
+static void test_presets(void **state) {
+  (void)state;
+  struct arena a = {0};
+  const struct target *cpu = targets_find(span_str("cpu"));
+  const struct target *tensorrt = targets_find(span_str("tensorrt"));
+  const uint32_t block = target_preset_of("block-size"), level = target_preset_of("accuracy-level");
+  assert_string_equal(target_presets(cpu, TARGET_SETS_ALL, &a),
+                      "blocks of 32, symmetric, accuracy level 4 on 4-bit nodes");
+  assert_string_equal(target_presets(cpu, level, &a), "accuracy level 4 on 4-bit nodes");
+  assert_string_equal(target_presets(cpu, 0, &a), "");
+  assert_string_equal(target_presets(tensorrt, level | block, &a),
+                      "blocks of 128 (columns of up to 128 elements: by channel)");
+  const uint32_t candidates = target_preset_of("candidates");
+  assert_string_equal(target_presets(tensorrt, target_preset_of("format") | candidates, &a),
+                      "--format qdq, --candidates 4:128:sym,4:64:sym,4:32:sym");
+  assert_int_equal(target_preset_of("bits"), 0);
   arena_free(&a);
 }
 
@@ -57,8 +77,6 @@ static void test_forms(void **state) {
   (void)state;
   struct target_form x = {.op = TARGET_MATMUL, .bits = 8, .block = 32};
   assert_int_equal(target_form_needs(&x), BIT(MATMUL_8));
-  x.block = 128;
-  assert_int_equal(target_form_needs(&x), BIT(MATMUL_8) | BIT(OTHER_BLOCKS));
   x = (struct target_form){.op = TARGET_MATMUL, .bits = 2, .block = 64, .half = true};
   assert_int_equal(target_form_needs(&x), BIT(MATMUL_2) | BIT(MATMUL_2_HALF));
   x.zeros = x.float_zeros = true;
@@ -89,9 +107,50 @@ static void test_an_empty_model_needs_nothing(void **state) {
   model_free(&m);
 }
 
+// A 4-bit MatMulNBits in a graph, and a bfloat16 tensor that is the default of a function's attribute.
+static void make_two_needs(struct model *m, enum graph_kind kind) {
+  model_init(m);
+  TABLE_ADD(m, graphs, 2);
+  TABLE_ADD(m, functions, 1);
+  TABLE_ADD(m, attrs, 1);
+  TABLE_ADD(m, tensors, 1);
+  TABLE_ADD(m, nodes, 1);
+  m->main_graph = 0;
+  m->graphs[0] = (struct model_graph){.kind = (uint8_t)kind, .parent = NO_ID, .owner = NO_ID};
+  m->graphs[1] =
+      (struct model_graph){.kind = GRAPH_FUNCTION, .parent = NO_ID, .src = {.off = 100, .len = 50}};
+  m->functions[0] = (struct model_function){.graph = 1};
+  m->nodes[0] = (struct model_node){.op_type = model_intern(m, span_str("MatMulNBits")),
+                                    .domain = model_intern(m, span_str("com.microsoft"))};
+  m->attrs[0] = (struct model_attr){
+      .node = NO_ID, .type = ATTR_TENSOR, .count = 1, .src = {.off = 120, .len = 9}};
+  m->tensors[0] = (struct model_tensor){
+      .home = HOME_ATTRIBUTE, .dtype = DTYPE_BFLOAT16, .graph = 1, .owner = 0};
+}
+
+static void test_what_hangs_in_nothing_needs_nothing(void **state) {
+  (void)state;
+  struct model m;
+  struct target_needs needs;
+  make_two_needs(&m, GRAPH_MAIN);
+  target_needs(&m, &needs);
+  assert_int_equal(needs.features, BIT(MATMUL_4) | BIT(BFLOAT16));
+  m.functions[0].flags = FUNCTION_DEAD; // its defaults have no flag of their own
+  target_needs(&m, &needs);
+  assert_int_equal(needs.features, BIT(MATMUL_4));
+  model_free(&m);
+  make_two_needs(&m, GRAPH_SUB); // that no attribute holds
+  target_needs(&m, &needs);
+  assert_int_equal(needs.features, BIT(BFLOAT16));
+  model_free(&m);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_rows), cmocka_unit_test(test_what_versions_lack),
-      cmocka_unit_test(test_forms), cmocka_unit_test(test_an_empty_model_needs_nothing)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows),
+                                     cmocka_unit_test(test_presets),
+                                     cmocka_unit_test(test_what_versions_lack),
+                                     cmocka_unit_test(test_forms),
+                                     cmocka_unit_test(test_an_empty_model_needs_nothing),
+                                     cmocka_unit_test(test_what_hangs_in_nothing_needs_nothing)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,6 +15,7 @@
 #include "passes.h"
 #include "size_words.h"
 #include "targets.h"
+#include "threads.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -229,7 +230,7 @@ static int no_stream_of_a_model(struct err *err) {
 // What the kind of the option makes of the word.
 static int set_value(const struct taking *t, const char *text, struct err *err) {
   struct cli_value *v = t->value;
-  const uint64_t least = t->row.kind == CLI_COUNT;
+  const char *wanted;
   uint64_t n = 0;
   uint32_t k = 0;
   struct span word;
@@ -244,8 +245,9 @@ static int set_value(const struct taking *t, const char *text, struct err *err) 
     break;
   case CLI_COUNT:
   case CLI_NUMBER:
-    if (!span_decimal(span_str(text), &n) || n < least || n > INT32_MAX)
-      return bad_value(t, text, least ? "a whole number from 1" : "a whole number from 0", err);
+    wanted = pass_values_whole(span_str(text), t->row.kind == CLI_COUNT,
+                               t->o == OPT_JOBS ? THREADS_MAX : INT32_MAX, &n, &t->args->arena);
+    if (wanted) return bad_value(t, text, wanted, err);
     break;
   case CLI_LIST:
     // At most as many elements as the line has words, or one: its preset.
@@ -265,7 +267,11 @@ static int set_value(const struct taking *t, const char *text, struct err *err) 
     }
     if (t->row.listed) {
       err_fill(err, ERR_USAGE, "invalid value '%s' for --%s", quote_str(text).s, t->row.name);
-      return err_hint(err, "'%s' lists those that there are", t->row.listed);
+      struct guess g = guess_start(text);
+      for (k = 0; (word = cli_choice(&t->row, k, false)).n > 0; k++)
+        guess_try(&g, arena_string(&t->args->arena, word));
+      if (g.best) return err_hint(err, "did you mean '%s'? '%s' lists all", g.best, t->row.listed);
+      return err_hint(err, "'%s' lists them", t->row.listed);
     }
     snprintf(visible, sizeof visible, "%.*s", (int)strcspn(t->row.metavar, "/"), t->row.metavar);
     return bad_value(t, text, visible, err);

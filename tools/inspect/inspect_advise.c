@@ -143,6 +143,10 @@ static void take_next(struct inspect *in, uint64_t before, uint64_t after, const
   in->next = command;
 }
 
+static uint64_t saved_by(const struct matmulnbits_survey *s) {
+  return s->bytes_before > s->bytes_after ? s->bytes_before - s->bytes_after : 0;
+}
+
 // Four bits for all that can have them, pointwise convolutions included: one read and one write.
 static bool next_is_quantize(struct inspect *in, uint64_t shrunk) {
   static const struct matmulnbits_scheme four = {.bits = 4, .block = NEXT_BLOCK};
@@ -154,8 +158,8 @@ static bool next_is_quantize(struct inspect *in, uint64_t shrunk) {
   matmulnbits_survey(in->m, &four, ops, &more);
   outlook_convs(in->m, &four, &convs);
   (void)outlook_words(in->m, &ops, a, &bytes);
-  if (!is_worth_a_run(in, more.bytes_before - plain.bytes_before,
-                      more.bytes_after - plain.bytes_after)) {
+  plain.bytes_after += plain.bytes_kept;
+  if (!is_worth_a_run(in, saved_by(&more), saved_by(&plain))) {
     more = plain;
     ops = MATMULNBITS_MATMUL;
   }

@@ -8,6 +8,7 @@
 
 #include "hints.h"
 #include "load.h"
+#include "unfinished.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -189,6 +190,7 @@ static void gather_absent(struct inspect *in) {
     file->missing = true;
     if (!sources_why_absent(in->sources, f, &why) || why.kind != ERR_PERMISSION) continue;
     file->missing = false;
+    (void)unfinished_explains(in->path, &why);
     file->unreadable = arena_string(&in->arena, span_str(why.msg));
     file->remedy = arena_string(&in->arena, span_str(hints_of(&why).s));
   }

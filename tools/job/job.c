@@ -11,6 +11,7 @@
 #include "carry_out.h"
 #include "engine.h"
 #include "job_stage.h"
+#include "name_scan.h"
 #include "put_in_place.h"
 #include "report.h"
 #include "stop.h"
@@ -111,7 +112,10 @@ static int run_and_seal(struct job *job, struct err *err) {
   }
   if (made.how == STAGING_SEALED) {
     job->resumed = "seal";
-    return carry_out_check_seal(&c.work, &made.st, err) ? -1 : seal_finish(&made.st, &report, err);
+    if (carry_out_check_seal(&c.work, &made.st, err) || seal_finish(&made.st, &report, err))
+      return -1;
+    put_in_place_say_left(&report);
+    return 0;
   }
   const uint64_t taken_over = staging_done_bytes(&made.st, &job->plan);
   if (taken_over > 0) job->resumed = "units";
@@ -138,6 +142,30 @@ static void warn_of_name(struct job *job) {
            quote_path(job->out.path).s);
 }
 
+// Data files that nobody named, under names that transformers.js does not look for, and why.
+static void warn_of_data_names(struct job *job) {
+  const uint32_t last = job->plan.n_outputs - 2;
+  const char *taken = job->out.taken;
+  if (!taken || !job->layout.split || job->layout.data_name || job->plan.n_outputs == 1 ||
+      job->refusal.kind != ERR_NONE)
+    return;
+  char who[256];
+  const char *own = job->out.replace ? job->out.onnx_name : NULL; // it is going to have other data
+  const enum name_scan found = name_scan_folder(job->out.dest, taken, own, who);
+  const struct quoted user = quote_str(who), usual = quote_str(job->out.onnx_name);
+  const char *why = found == NAME_SCAN_NAMED  ? arena_printf(&job->arena, "'%s' uses it", user.s)
+                    : found == NAME_SCAN_FREE ? "no model in the folder uses it"
+                                              : "another model may use it";
+  const struct plan_output *out = job->plan.outputs;
+  const char *more = last ? arena_printf(&job->arena, " to '%s'", quote_str(out[last].name).s) : "";
+  const char *looked = last ? arena_printf(&job->arena, " to '%s_data_%u'", usual.s, last) : "";
+  job_warn(job,
+           "'%s' exists already (%s), so the data file%s '%s'%s: transformers.js looks for "
+           "'%s_data'%s",
+           quote_str(taken).s, why, last ? "s are" : " is", quote_str(out[0].name).s, more, usual.s,
+           looked);
+}
+
 static int write_json_report(struct job *job, struct err *err) {
   int rc = 0;
   if (job->report_file.path) {
@@ -157,6 +185,7 @@ static int write_json_report(struct job *job, struct err *err) {
 
 int job_finish(struct job *job, struct err *err) {
   if (job_prepare_plan(job, err)) return -1;
+  if (!job->nothing_to_write) warn_of_data_names(job);
   if (!job->nothing_to_write && run_and_seal(job, err)) {
     // A run that looked at everything and then said no: the report has all of the reason.
     struct err ignored = {0};
@@ -166,6 +195,7 @@ int job_finish(struct job *job, struct err *err) {
     return -1;
   }
   if (job->nothing_to_write && job_look_ahead(job, err)) return -1;
+  if (job->nothing_to_write) warn_of_data_names(job);
   warn_of_name(job);
   const int rc = write_json_report(job, err);
   if (!cli_stdout_is_taken(job->args)) job_report_print(job);

@@ -43,6 +43,7 @@ struct job_output {
   bool made;            // `folder` was missing, and this run made it
   bool absent;          // OUT was left out
   bool replace;         // --force or --inplace
+  const char *taken;    // the first of the names wanted for data files that was not free
   const char *taken_by_source; // a name wanted for the data file that is one of the input's
 };
 
@@ -100,7 +101,8 @@ struct job {
   const char *resumed; // "units": finished ones were taken over; "seal": only renames were left;
                        // NULL: all was done by this run
   struct job_ahead ahead;
-  struct err refusal; // the first thing that would refuse the run
+  struct err refusal;  // the first thing that would refuse the run
+  bool no_such_output; // the model and its weights refuse it: no run would have these edits
   const char *warnings[JOB_WARNINGS_MAX];
   uint32_t n_warnings;
   // the command's part of the report: members of the top object, written in key order; may be NULL
@@ -132,7 +134,8 @@ int job_choose_io(struct job *job, struct err *err);
 void job_close(struct job *job);
 
 // job_prepare.c. load opens the sources and loads the model; what is open after a failure, job_close
-// closes. prepare_plan: the end of the edits, and the plan: job->plan, its file and the log are whole.
+// closes. prepare_plan: the end of the edits, and the plan: job->plan, its file and the log are whole. Neither is
+// written for a dry run that the model and its weights refuse: they would be of no run.
 int job_load(struct job *job, struct err *err);
 int job_prepare_plan(struct job *job, struct err *err);
 
@@ -149,6 +152,8 @@ int job_layout_read(struct job *job, const struct json_value *v, struct err *err
 const char *job_output_in(const char *out, const char *in, struct arena *a);
 const char *job_output_path(const struct cli_args *args, struct arena *a); // cli_output, with that
 void job_output_split(struct job *job);
+// ERR_USAGE if the folder cannot be made since it, or one above it, is a link to what does not exist.
+int job_output_check_link(const char *folder, struct arena *a, struct err *err);
 int job_output_open(struct job *job, struct err *err);
 void job_output_remove_folder(struct job *job);
 // Is there something under the output's name, and what?
@@ -168,8 +173,9 @@ bool job_output_is_closed(const struct job *job);
 void job_warn(struct job *job, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 // job_dry_run.c. What would refuse a run: passed on as *err with -1, or in a dry run noted for the
-// end of its report. look_ahead asks what is asked of a run after its plan was made.
+// end of its report. anywhere: by the model and its weights, so also where OUT was left out. look_ahead asks what is asked of a run after its plan was made.
 int job_refused(struct job *job, const struct err *why, struct err *err);
+int job_refused_anywhere(struct job *job, const struct err *why, struct err *err);
 int job_look_ahead(struct job *job, struct err *err);
 // The peak of memory that a run does not pass: index, --memory and the program. A stage has --memory
 // beside what the passes hold that asked it. job_index_peak: of that, the part of the index.

@@ -7,7 +7,8 @@
 // report is printed whole, and the refusal ends the command after it with the exit code of the real
 // run.
 //
-// Where OUT was left out there is nothing to refuse: figures are then those of the input's folder.
+// Where OUT was left out only the model and its weights can refuse (a gate, a budget): figures are then
+// those of the input's folder.
 #include "job.h"
 #include "report.h"
 #include "size_words.h"
@@ -26,6 +27,13 @@ int job_refused(struct job *job, const struct err *why, struct err *err) {
     return -1;
   }
   if (job->refusal.kind == ERR_NONE && !job->out.absent) job->refusal = *why;
+  return 0;
+}
+
+int job_refused_anywhere(struct job *job, const struct err *why, struct err *err) {
+  if (job_refused(job, why, err)) return -1;
+  if (job->refusal.kind == ERR_NONE) job->refusal = *why;
+  job->no_such_output = true;
   return 0;
 }
 

@@ -61,6 +61,21 @@ int job_output_check_name(const struct job *job, struct err *err) {
   return err_hint(err, "choose a shorter name");
 }
 
+int job_output_check_link(const char *folder, struct arena *a, struct err *err) {
+  struct stat st;
+  char to[256];
+  while (lstat(folder, &st) < 0) {
+    if (strcmp(folder, ".") == 0 || strcmp(folder, "/") == 0) return 0;
+    folder = arena_folder(a, folder);
+  }
+  if (!S_ISLNK(st.st_mode) || stat(folder, &st) == 0 || errno != ENOENT) return 0;
+  const ssize_t n = readlink(folder, to, sizeof to);
+  if (n < 0) return 0;
+  err_fill(err, ERR_USAGE, "the output's folder '%s' is a link to '%s', which does not exist",
+           quote_str(folder).s, quote(span_of(to, (size_t)n)).s);
+  return err_hint(err, "create that folder, or remove the link");
+}
+
 // With its entry in the folder around it on disk: what is sealed in there must not be lost with it.
 static int make_folder(struct job *job) {
   struct err ignored = {0}; // using it is what must work
@@ -112,6 +127,8 @@ int job_output_open(struct job *job, struct err *err) {
   struct err why = {0};
   job->out.dest = open(job->out.folder, how);
   if (job->out.dest < 0 && errno == ENOENT) {
+    if (job_output_check_link(job->out.folder, &job->arena, &why))
+      return job_refused(job, &why, err) ? -1 : open_above(job, err);
     if (job->nothing_to_write) return open_above(job, err);
     const int errnum = make_folder(job);
     if (errnum && errnum != EEXIST) {
@@ -190,6 +207,7 @@ bool job_output_taken(void *ctx, const char *name) {
     return false;
   const bool replace = job->out.replace || job->nothing_to_write;
   if (replace && seal_may_replace(job->out.dest, job->out.onnx_name, name)) return false;
+  if (!job->out.taken) job->out.taken = arena_string(&job->arena, span_str(name));
   if (sources_find_inode(job->sources, st.st_dev, st.st_ino) != NO_ID)
     job->out.taken_by_source = arena_string(&job->arena, span_str(name));
   return true;

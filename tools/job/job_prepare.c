@@ -10,12 +10,15 @@
 #include "job_stage.h"
 #include "report.h"
 #include "size_words.h"
+#include "unfinished.h"
 
 int job_load(struct job *job, struct err *err) {
   const struct sources_options options = {.allow_links = cli_flag(job->args, OPT_ALLOW_LINKS)};
   const struct load_options load = {.warnings = &job->flaws};
   if (sources_open(&job->sources, job->in_path, &options, err)) return -1;
-  return load_model(&job->model, job->sources, &load, err);
+  const int rc = load_model(&job->model, job->sources, &load, err);
+  if (rc) (void)unfinished_explains(job->in_path, err);
+  return rc;
 }
 
 int job_open(struct job *job, const struct cli_args *args, struct err *err) {
@@ -117,7 +120,7 @@ static int plan_sink(void *ctx, struct span text) {
 
 // plan_id comes from the plan's text, so it is written even if nobody asked for the file.
 static int write_plan(struct job *job, struct err *err) {
-  const char *path = cli_string(job->args, OPT_PLAN_OUT);
+  const char *path = job->no_such_output ? NULL : cli_string(job->args, OPT_PLAN_OUT);
   if (!path) return plan_file_write(&job->plan, plan_sink, NULL, err);
   const char *literals = arena_printf(&job->arena, "%s.bin", path);
   struct job_text text = {0};
@@ -155,6 +158,7 @@ static const char *passes_json(struct job *job) {
 }
 
 static int build_plan(struct job *job, struct err *err) {
+  job->out.taken = NULL;
   job->layout.passes = passes_json(job);
   job->layout.artifacts = job_stage_artifacts(job);
   return plan_build(&job->plan, &job->model, &job->recipes, &job->layout, err);
@@ -184,17 +188,6 @@ static void refuse_size(const struct job *job, uint64_t bytes, struct err *why) 
     err_fill_hint(why, "raise --budget, or add candidates with fewer bits or larger blocks");
 }
 
-// Several data files that nobody named, under names that transformers.js does not look for.
-static void warn_of_names(struct job *job) {
-  const char *usual = arena_printf(&job->arena, "%s_data", job->out.onnx_name);
-  const char *name = job->plan.outputs[0].name;
-  if (job->plan.n_outputs == 1 || strcmp(name, usual) == 0) return;
-  job_warn(job,
-           "other models use files with the names of the data files, which are '%s' and so on "
-           "instead: transformers.js looks for '%s'",
-           quote_str(name).s, quote_str(usual).s);
-}
-
 int job_prepare_plan(struct job *job, struct err *err) {
   uint8_t sum[DIGEST_BYTES];
   digest_so_far(job->log_digest, sum);
@@ -206,10 +199,14 @@ int job_prepare_plan(struct job *job, struct err *err) {
   job->planned = true;
   struct err why = {0};
   const uint64_t bytes = plan_total_bytes(&job->plan);
-  if (!job_output_check_data(job, &why) && !job_output_check_locations(job, &why) &&
-      job->output_limit && bytes > job->output_limit)
+  if ((job_output_check_data(job, &why) || job_output_check_locations(job, &why)) &&
+      job_refused(job, &why, err))
+    return -1;
+  if (job->output_limit && bytes > job->output_limit) {
+    why = (struct err){0};
     refuse_size(job, bytes, &why);
-  if (why.kind != ERR_NONE && job_refused(job, &why, err)) return -1;
+    if (job_refused_anywhere(job, &why, err)) return -1;
+  }
   // The names of data files are known now.
   if (job_check_data_file(job, err) || job_check_files(job, err)) return -1;
   if (job->plan.moved_out)
@@ -222,7 +219,6 @@ int job_prepare_plan(struct job *job, struct err *err) {
              "an alignment of %lu bytes has no effect on '%s', which has no data file: --external "
              "moves tensors of 1 KiB and more to one",
              job->layout.align, quote_str(job->out.onnx_name).s);
-  if (job->layout.split && !job->layout.data_name) warn_of_names(job);
   for (uint32_t i = 0; i < job->plan.n_outputs; i++) {
     const char *name = job->plan.outputs[i].name;
     if (strcmp(name, job->out.onnx_name) != 0 && strstr(name, ".."))
@@ -237,5 +233,5 @@ int job_prepare_plan(struct job *job, struct err *err) {
   for (const struct job_stage *s = job->stages; s; s = s->next)
     job->planning_bytes += s->artifact.text.n; // answers, which lie elsewhere
   // Before the seal: a run that is killed in it is completed without making the edits again.
-  return job_text_is_open(&job->log) ? job_text_publish(&job->log, err) : 0;
+  return job_text_is_open(&job->log) && !job->no_such_output ? job_text_publish(&job->log, err) : 0;
 }

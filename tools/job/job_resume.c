@@ -6,12 +6,13 @@
 // It is completed before anything is loaded, by the command that was interrupted, given again, or by any
 // other one for this output with --resume; --fresh gives it up. With --inplace its input is gone already. So the
 // report of such a completion cannot be made again from the model; the run that was interrupted
-// left its own beside seal.json, with `"resumed": "seal"` in it. Where it was not asked for one,
-// the report says what seal.json and the folder know: outputs, manifest, plan. onnx-conv2matmul's
+// left its own beside seal.json, with `"resumed": "seal"` in it (kept_report.c). Where it was not
+// asked for one, or that was changed meanwhile, the report says what seal.json and the folder know: outputs, manifest, plan. onnx-conv2matmul's
 // own report (--strict-compat) holds nothing of that, so it is refused, before anything is moved.
 #include "carry_out.h"
 #include "fs.h"
 #include "job.h"
+#include "kept_report.h"
 #include "put_in_place.h"
 #include "report.h"
 #include "seal_intent.h"
@@ -21,8 +22,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-enum { REPORT_MAX_BYTES = 1 << 30 };
-
 // What the completion of one seal prints and writes.
 struct ending {
   struct job *job;
@@ -31,18 +30,6 @@ struct ending {
   struct span kept;     // report.json of the interrupted run; at NULL: there is none
   struct json_out made; // the report where there is none
 };
-
-// The report of the interrupted run, if it left a whole one.
-static struct span kept_report(const struct staging *st) {
-  struct err ignored = {0};
-  struct span text;
-  if (fs_read_own(st->folder, STAGING_REPORT, REPORT_MAX_BYTES, st->name, &text, &ignored))
-    return span_of(NULL, 0);
-  struct json_value *doc = json_parse(text, STAGING_REPORT, &ignored);
-  if (!doc) fs_free(text);
-  json_free(doc);
-  return doc ? text : span_of(NULL, 0);
-}
 
 static void put_known(struct json_out *j, const struct ending *e, const struct seal_intent *s) {
   char manifest[256], id[DIGEST_HEX] = "";
@@ -75,8 +62,13 @@ static int prepare_report(struct ending *e, struct err *err) {
   const char *path = cli_string(args, OPT_REPORT_JSON);
   if (!job_wants_report(args)) return 0;
   if (path && job_text_reserve(&e->file, path, &e->job->arena, err)) return -1;
-  e->kept = kept_report(&e->st);
+  bool changed;
+  e->kept = kept_report_take(&e->st, &changed);
   if (e->kept.at) return 0;
+  if (changed)
+    report_notice(
+        "the report that the interrupted run kept was changed or damaged, so this one has "
+        "only what is known without it");
   if (args->command == CLI_conv2matmul &&
       cli_flag(args, cli_pass_option(args->command, "strict-compat"))) {
     err_set(err, ERR_USAGE,
@@ -146,13 +138,13 @@ static int is_of_this_command(struct job *job, const char *name, bool *same, str
   return 0;
 }
 
-// What the interrupted run had put in place cannot be told for certain then.
-static void say_unreadable(const struct job *job, const struct seal_given_up *was) {
+// What the interrupted run had put in place cannot be told for certain then, or not be used.
+static void say_damaged(const struct job *job, const struct seal_given_up *was) {
+  const bool json = was->damage == SEAL_JSON_DAMAGED;
   if (was->known && was->left[0])
-    report_notice(
-        "the interrupted run's 'seal.json' is damaged, so the files it had moved into place "
-        "were kept: %s may be left over; once this run is done, delete what no model uses",
-        was->left);
+    report_notice("the interrupted run's %s damaged, so the files it had moved into place were "
+                  "kept: %s may be left over; once this run is done, delete what no model uses",
+                  json ? "'seal.json' is" : "files are", was->left);
   else if (!was->known)
     report_notice(
         "the interrupted run's 'seal.json' and plan are damaged, so the files it had moved "
@@ -174,7 +166,8 @@ static int give_up(struct job *job, const char *name, bool *given_up, struct err
   *given_up = true;
   struct seal_given_up was;
   const int rc = seal_give_up(&st, &was, err);
-  if (was.unreadable) say_unreadable(job, &was);
+  if (was.damage) say_damaged(job, &was);
+  put_in_place_say_left(&was.report);
   return rc;
 }
 

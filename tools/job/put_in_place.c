@@ -8,7 +8,7 @@
 #include "put_in_place.h"
 
 #include "companion.h"
-#include "fs.h"
+#include "kept_report.h"
 #include "manifest.h"
 #include "report.h"
 #include "stop.h"
@@ -115,13 +115,37 @@ int put_in_place_bytes(const struct put_in_place *x, uint64_t *bytes, struct err
   return rc;
 }
 
+struct reason {
+  char s[300];
+};
+
+// Only what is known: that no manifest lists a file does not say who wrote it.
+static struct reason why_kept(enum seal_kept why, const struct seal_kept_files *kept) {
+  const bool one = kept->n == 1;
+  struct reason text;
+  if (why == SEAL_KEPT_UNLISTED)
+    snprintf(text.s, sizeof text.s,
+             "the old model has no manifest that lists %s; delete %s if nothing else uses %s",
+             one ? "it" : "them", one ? "it" : "them", one ? "it" : "them");
+  else if (why == SEAL_KEPT_USED)
+    snprintf(text.s, sizeof text.s,
+             one ? "'%s' uses it too" : "other models, such as '%s', use them too",
+             quote_str(kept->who).s);
+  else
+    snprintf(text.s, sizeof text.s, "another model may use %s, but %s%s%s cannot be read",
+             one ? "it" : "them", kept->who[0] ? "'" : "the folder",
+             kept->who[0] ? quote_str(kept->who).s : "", kept->who[0] ? "'" : "");
+  return text;
+}
+
 void put_in_place_say_left(const struct seal_report *report) {
-  const uint32_t n = report->n_left;
-  if (n == 1)
-    report_notice("the old data file %s was kept: %s", report->old_sidecar_left, report->why_left);
-  if (n < 2) return;
-  report_notice("%u old data files were kept, such as %s: %s", n, report->old_sidecar_left,
-                report->why_left);
+  for (enum seal_kept why = 0; why < SEAL_KEPT_REASONS; why++) {
+    const struct seal_kept_files *kept = &report->kept[why];
+    const struct reason reason = why_kept(why, kept);
+    if (kept->n == 1) report_notice("the old data file %s was kept: %s", kept->names, reason.s);
+    if (kept->n > 1)
+      report_notice("%u old data files were kept, such as %s: %s", kept->n, kept->names, reason.s);
+  }
 }
 
 int put_in_place(const struct put_in_place *x, struct staging *st, bool *unchanged,
@@ -140,7 +164,7 @@ int put_in_place(const struct put_in_place *x, struct staging *st, bool *unchang
                                          .manifest = x->manifest ? manifest.text : NULL,
                                          .manifest_bytes = manifest.n,
                                          .tensors = tensors};
-    if (x->report.n) rc = fs_put_file(st->folder, STAGING_REPORT, x->report, err);
+    rc = kept_report_put(st, x->report, err);
     if (rc == 0) rc = seal_run(st, x->plan, &options, &report, err);
   }
   *unchanged = rc == 0 && report.unchanged;

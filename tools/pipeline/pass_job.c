@@ -136,12 +136,8 @@ int pass_job_take_flags(struct pass_job *pj, const struct cli_args *args, struct
   return pass_values_read(&step->values, &p->arena, err);
 }
 
-// The model and its weights say so, so it holds without an OUT too.
 static int refuse(void *ctx, const struct err *why, struct err *err) {
-  struct job *job = ctx;
-  if (job->nothing_to_write && job->refusal.kind == ERR_NONE) job->refusal = *why;
-  if (!job->nothing_to_write) *err = *why;
-  return job->nothing_to_write ? 0 : -1;
+  return job_refused_anywhere(ctx, why, err);
 }
 
 struct pass_env pass_job_env(struct pass_job *pj, struct job *job) {
@@ -179,10 +175,25 @@ static const struct target *target_at(const struct pipeline *p, uint32_t k) {
   return k < n ? seen[k] : NULL;
 }
 
-static bool has_presets(const struct pipeline *p, const struct target *t) {
-  for (uint32_t i = 0; i < p->n_steps; i++)
-    if (p->steps[i].values.pass->instead && pipeline_step_target(p, i) == t) return true;
-  return false;
+// What a step's target sets of its options, and what the user chose instead; NULL: it sets none.
+static const char *presets_of(const struct pass_values *v, const struct target *t,
+                              struct arena *a) {
+  const char *own = "";
+  uint32_t set = 0, unused = 0;
+  if (!v->pass->instead) return NULL;
+  for (uint32_t o = 0; o < v->pass->n_options; o++) {
+    const char *text = v->pass->instead(v->of, o);
+    const uint32_t bit = target_preset_of(v->pass->options[o].name);
+    if (!text || !pass_values_has_effect(v, o)) continue;
+    if (bit == TARGET_SETS_CANDIDATES) unused = TARGET_SETS_BLOCK | TARGET_SETS_SYMMETRIC;
+    if (!v->of[o].given || strcmp(pass_values_text(v, o, a), text) == 0)
+      set |= bit;
+    else
+      own = arena_printf(a, "%s%s%s", own, *own ? ", " : "", pass_values_typed(v, o, a));
+  }
+  const char *words = target_presets(t, set & ~unused, a);
+  if (*own) return arena_printf(a, "%s (you set %s)", *words ? words : "no defaults used", own);
+  return *words ? words : "the defaults of quantize";
 }
 
 // The first few; the others are counted.
@@ -196,14 +207,27 @@ static const char *few_words(uint32_t set, struct arena *a) {
   return more ? arena_printf(a, "%s and %u more", words, more) : words;
 }
 
+static void tell_target(struct pass_job *pj, const struct target *t, const char *words) {
+  const uint32_t lacks = target_lacks(t);
+  report_notice("target %s: %s%s%s%s", t->name, words, lacks ? "; does not run " : "",
+                lacks ? few_words(lacks, &pj->arena) : "",
+                t->tried ? "" : " (from its documentation, not tested)");
+}
+
+// A line for each target, or more where steps differ in what they take from it.
 void pass_job_tell_targets(struct pass_job *pj) {
+  const struct pipeline *p = &pj->pipeline;
   const struct target *t;
-  for (uint32_t k = 0; (t = target_at(&pj->pipeline, k)); k++) {
-    const uint32_t lacks = target_lacks(t);
-    report_notice("target %s: %s%s%s%s", t->name,
-                  has_presets(&pj->pipeline, t) ? target_presets(t, &pj->arena) : t->about,
-                  lacks ? "; does not run " : "", lacks ? few_words(lacks, &pj->arena) : "",
-                  t->tried ? "" : " (from its documentation, not tested)");
+  for (uint32_t k = 0; (t = target_at(p, k)); k++) {
+    const char *last = NULL;
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+      if (pipeline_step_target(p, i) != t) continue;
+      const char *words = presets_of(&p->steps[i].values, t, &pj->arena);
+      if (!words || (last && strcmp(words, last) == 0)) continue;
+      tell_target(pj, t, words);
+      last = words;
+    }
+    if (!last) tell_target(pj, t, t->about);
   }
 }
 

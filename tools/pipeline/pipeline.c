@@ -114,9 +114,11 @@ static bool is_repeat(struct span text, struct span *inside, struct span *rounds
 
 static int add_repeat(struct pipeline *p, struct span inside, struct span rounds, struct err *err) {
   uint64_t most = PIPELINE_ROUNDS;
-  if (rounds.n > 0 && (!span_decimal(rounds, &most) || most == 0 || most > INT32_MAX))
-    return err_set(err, ERR_USAGE, "'%s' is not a number of rounds: use a whole number from 1",
-                   quote(rounds).s);
+  const char *wanted =
+      rounds.n > 0 ? pass_values_whole(rounds, 1, INT32_MAX, &most, &p->arena) : NULL;
+  if (wanted)
+    return err_set(err, ERR_USAGE, "'%s' is not a number of rounds: use %s", quote(rounds).s,
+                   wanted);
   const char between = memchr(inside.at, ';', inside.n) ? ';' : ',';
   const bool has_options = memchr(inside.at, ':', inside.n) != NULL;
   pipeline_begin(p, (uint32_t)most);

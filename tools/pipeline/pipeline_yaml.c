@@ -232,9 +232,9 @@ static int read_repeat(struct reader *r) {
   if (!at_event(r, YAML_SCALAR_EVENT) || !span_is(word(r), "rounds"))
     return refuse(r, "next to 'repeat' only 'rounds' is allowed");
   if (next(r)) return -1;
-  if (!at_event(r, YAML_SCALAR_EVENT) || !span_decimal(word(r), &rounds) || rounds == 0 ||
-      rounds > INT32_MAX)
-    return refuse(r, "'rounds' must be a whole number from 1");
+  const struct span number = at_event(r, YAML_SCALAR_EVENT) ? word(r) : span_of("", 0);
+  const char *wanted = pass_values_whole(number, 1, INT32_MAX, &rounds, &r->p->arena);
+  if (wanted) return refuse(r, "'rounds' must be %s", wanted);
   r->p->repeats[repeat].rounds = (uint32_t)rounds;
   return next(r) ? -1 : end_mapping(r);
 }

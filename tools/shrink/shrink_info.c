@@ -8,6 +8,7 @@
 #include "report.h"
 #include "shrink.h"
 #include "shrink_inputs.h"
+#include "unfinished.h"
 #include "weights.h"
 
 struct info {
@@ -59,6 +60,7 @@ int shrink_info(const struct cli_args *args, const char *path, struct err *err) 
   if (sources_open(&sources, path, &opening, err)) return -1;
   model_init(&m);
   const int rc = load_model(&m, sources, &loading, err);
+  if (rc) (void)unfinished_explains(path, err);
   for (uint32_t i = 0; i < sources_count(sources); i++)
     total += sources_size(sources, i);
   if (rc == 0 && in.json) {

@@ -45,7 +45,8 @@ static const char *output_of(struct arena *a, const struct cli_args *args, const
   const char *folder = cli_string(args, OPT_OUTPUT_DIR);
   const char *base = path_base(in), *dot = strrchr(base, '.');
   int n = dot && dot != base ? (int)(dot - base) : (int)strlen(base);
-  if (folder) return arena_printf(a, "%s/%.*s%s", folder, n, base, suffix_of(args));
+  const char *between = folder && str_ends(folder, "/") ? "" : "/";
+  if (folder) return arena_printf(a, "%s%s%.*s%s", folder, between, n, base, suffix_of(args));
   return arena_printf(a, "%.*s%.*s%s", (int)(base - in), in, n, base, suffix_of(args));
 }
 
@@ -159,5 +160,6 @@ int shrink_inputs_list(struct shrink_inputs *s, const struct cli_args *args, str
   }
   const char *folder = cli_string(args, OPT_OUTPUT_DIR);
   const bool needed = folder && !cli_flag(args, OPT_INFO) && !cli_flag(args, OPT_DRY_RUN);
-  return needed && stat(folder, &st) < 0 ? make_folder(s, folder, err) : 0;
+  if (!needed || stat(folder, &st) == 0) return 0;
+  return job_output_check_link(folder, &s->arena, err) ? -1 : make_folder(s, folder, err);
 }

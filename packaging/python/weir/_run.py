@@ -14,7 +14,7 @@ import signal
 import subprocess
 import threading
 import warnings
-from numbers import Integral
+from numbers import Integral, Real
 from typing import IO, Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
 from ._errors import InternalError, KilledError, WeirError, WeirWarning, by_code, crashes
@@ -22,8 +22,8 @@ from ._find import find_weir_bin
 from ._record import Record
 from .documents import Progress
 
-StrPath = Union[str, "os.PathLike[str]"]
-Option = Union[None, bool, int, float, StrPath, Sequence[Union[int, float, StrPath]]]
+StrPath = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
+Option = Union[None, "Flag", int, float, StrPath, Sequence[Union[int, float, StrPath]]]
 R = TypeVar("R", bound=Record)
 
 _log = logging.getLogger("weir")
@@ -33,38 +33,61 @@ _CALLER = 4  # warnings: who called the function of the command
 # ---- words ----------------------------------------------------------------------------------------------------------
 
 
-def _text(value: Union[int, float, StrPath]) -> str:
-    """Numbers may be those of numpy."""
-    if isinstance(value, (int, Integral)):
+class Flag:
+    """What becomes of a flag: its word, alone or with a value."""
+
+    def __init__(self, value: str = "") -> None:
+        self.end = f"={value}" if value else ""
+
+
+def _is_bool(value: object) -> bool:
+    """Numbers and truth may be those of numpy, which is not imported for that."""
+    return isinstance(value, bool) or (type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_"))
+
+
+def flag(name: str, value: object, for_false: Optional[Flag] = None) -> Optional[Flag]:
+    """A keyword that is True or False; None is not given."""
+    if value is not None and not _is_bool(value):
+        raise TypeError(f"{name} is True or False, not {value!r}")
+    return None if value is None else Flag() if value else for_false
+
+
+def flag_or_word(name: str, value: Any) -> Any:
+    return flag(name, value) if _is_bool(value) else value
+
+
+def _text(name: str, value: Any) -> str:
+    if _is_bool(value):
+        raise TypeError(f"{name} needs a value, not {value!r}")
+    if isinstance(value, Integral):
         return str(int(value))
-    return str(value) if isinstance(value, float) else os.fspath(value)
+    return str(float(value)) if isinstance(value, Real) else os.fsdecode(value)
 
 
 def _option_words(options: Mapping[str, Option]) -> Iterable[str]:
     for name, value in options.items():
-        if value is None or value is False:
-            continue
-        if value is True:
-            yield f"--{name}"
-        elif isinstance(value, (str, int, Integral, float, os.PathLike)):
-            yield f"--{name}={_text(value)}"
-        else:
+        keyword = name.replace("-", "_")
+        if isinstance(value, Flag):
+            yield f"--{name}{value.end}"
+        elif isinstance(value, (str, bytes, int, float, Real, os.PathLike)) or _is_bool(value):
+            yield f"--{name}={_text(keyword, value)}"
+        elif value is not None:
             for element in value:
-                yield f"--{name}={_text(element)}"
+                yield f"--{name}={_text(keyword, element)}"
 
 
 def _operand_words(operands: Sequence[Union[None, StrPath, Sequence[StrPath]]]) -> Iterable[str]:
     for operand in operands:
         if operand is None:
             continue
-        if isinstance(operand, (str, os.PathLike)):
-            yield os.fspath(operand)
+        if isinstance(operand, (str, bytes, os.PathLike)):
+            yield os.fsdecode(operand)
         else:
-            yield from (os.fspath(each) for each in operand)
+            yield from (os.fsdecode(each) for each in operand)
 
 
 def _escaped(value: object) -> str:
-    if isinstance(value, bool):
+    if _is_bool(value):
         return "true" if value else "false"
     return "".join("\\" + c if c in ",:=+\\" else c for c in str(value))
 
@@ -77,7 +100,7 @@ def pass_spec(name: str, **options: Union[bool, int, float, str, Sequence[Union[
     """
     words = []
     for key, value in options.items():
-        several = not isinstance(value, (bool, int, float, str))
+        several = not isinstance(value, (Real, str)) and not _is_bool(value)
         words.append(f"{key}=" + ("+".join(map(_escaped, value)) if several else _escaped(value)))  # type: ignore[arg-type]
     return f"{name}:{','.join(words)}" if words else name
 
@@ -163,10 +186,20 @@ def _run(words: List[str], said: _Said) -> Tuple[int, bytes]:
 
 
 def _documents(text: bytes, lines: bool) -> List[Dict[str, Any]]:
+    """None that cannot be read, and then none at all."""
     whole = text.decode("utf-8", "surrogateescape")
     try:
-        return [json.loads(each) for each in (whole.splitlines() if lines else [whole]) if each.strip()]
-    except ValueError:  # cut off: why is said elsewhere
+        found = [json.loads(each) for each in (whole.splitlines() if lines else [whole]) if each.strip()]
+        return [each for each in found if each and isinstance(each, dict)]
+    except ValueError:  # cut off
+        return []
+
+
+def _records(make: Callable[[Dict[str, Any]], R], documents: Sequence[Dict[str, Any]]) -> List[R]:
+    """None if one has another form."""
+    try:
+        return [make(each) for each in documents if "error" not in each]
+    except (AttributeError, KeyError, TypeError, ValueError):
         return []
 
 
@@ -196,7 +229,7 @@ def _failure(command: str, code: int, documents: Sequence[Dict[str, Any]], made:
     if said.errors:
         message, *hints = said.errors[0]
         return kind(message, hints[0] if hints else None, code, made)
-    blamed = _blamed(command, documents[0]) if documents else None
+    blamed = _blamed(command, documents[0]) if made else None
     return kind(blamed or tail or f"weir {command} ended with the exit code {code}", None, code, made)
 
 
@@ -217,8 +250,15 @@ def call(
     said = _Said(progress)
     code, text = _run(words, said)
     documents = _documents(text, lines)
-    made = [make(each) for each in documents if "error" not in each]
-    said.warn()
+    made = _records(make, documents)
+    if code == 0 and not made and (text.strip() or not lines):
+        raise InternalError(f"weir {command} ended well, but without a document that can be read", None, 70)
     if code != 0:
-        raise _failure(command, code, documents, made, said)
+        failure = _failure(command, code, documents, made, said)
+        try:
+            said.warn()
+        except Warning:  # they may be errors here (-W error), but none that explains more
+            pass
+        raise failure
+    said.warn()
     return made

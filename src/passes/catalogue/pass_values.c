@@ -178,11 +178,22 @@ static int put_elements(struct pass_values *v, uint32_t option, struct span text
   return 0;
 }
 
+const char *pass_values_whole(struct span text, uint64_t least, uint64_t most, uint64_t *n,
+                              struct arena *a) {
+  const bool is_number = span_decimal(text, n);
+  size_t digits = 0;
+  if (is_number && *n >= least && *n <= most) return NULL;
+  while (digits < text.n && text.at[digits] >= '0' && text.at[digits] <= '9')
+    digits++;
+  const bool too_large = is_number ? *n > most : digits > 0 && digits == text.n;
+  if (!too_large && most == INT32_MAX) return arena_printf(a, "a whole number from %lu", least);
+  return arena_printf(a, "a whole number from %lu to %lu", least, most);
+}
+
 int pass_values_put(struct pass_values *v, uint32_t option, struct span text, struct arena *a,
                     struct err *err) {
   const struct pass_option *row = &v->pass->options[option];
   struct pass_value *x = &v->of[option];
-  const uint64_t least = row->kind == PASS_COUNT;
   const bool no_text = text.n == 0 || span_has_nul(text);
   const char *wanted = NULL; // what it takes, where that is something else
   uint64_t n;
@@ -194,10 +205,8 @@ int pass_values_put(struct pass_values *v, uint32_t option, struct span text, st
     break;
   case PASS_COUNT:
   case PASS_NUMBER:
-    if (!span_decimal(text, &n) || n < least || n > INT32_MAX)
-      wanted = least ? "a whole number from 1" : "a whole number from 0";
-    else
-      x->number = n;
+    wanted = pass_values_whole(text, row->kind == PASS_COUNT, INT32_MAX, &n, a);
+    if (!wanted) x->number = n;
     break;
   case PASS_CHOICE:
     x->text = known_word(row, '|', text, &x->choice, a);
@@ -380,6 +389,32 @@ int pass_values_parse_family(struct pass_values *const *list, uint32_t n, struct
   return parse_pairs(list, n, passes_family(list[0]->pass), text, a, err);
 }
 
+// ---- values to words ----------------------------------------------------------------------------
+
+const char *pass_values_text(const struct pass_values *v, uint32_t option, struct arena *a) {
+  const struct pass_value *x = &v->of[option];
+  const char *text = "";
+  switch (v->pass->options[option].kind) {
+  case PASS_FLAG: return x->number ? "true" : "false";
+  case PASS_COUNT:
+  case PASS_NUMBER: return arena_printf(a, "%lu", x->number);
+  case PASS_CHOICE:
+  case PASS_TEXT: return x->text;
+  case PASS_LIST:
+    for (uint32_t i = 0; i < x->n_list; i++)
+      text = arena_printf(a, "%s%s%s", text, i ? "," : "", x->list[i]);
+  }
+  return text;
+}
+
+const char *pass_values_typed(const struct pass_values *v, uint32_t option, struct arena *a) {
+  const struct pass_option *row = &v->pass->options[option];
+  const char *text = pass_values_text(v, option, a);
+  if (!v->by_flags) return arena_printf(a, "%s=%s", pass_values_key(row, a), text);
+  if (row->kind != PASS_FLAG) return arena_printf(a, "--%s %s", row->name, text);
+  return arena_printf(a, v->of[option].number ? "--%s" : "--%s=false", row->name);
+}
+
 // ---- JSON --------------------------------------------------------------------------------------
 
 static void write_value(struct json_out *j, enum pass_kind kind, const struct pass_value *v) {
@@ -397,8 +432,8 @@ static void write_value(struct json_out *j, enum pass_kind kind, const struct pa
   }
 }
 
-// Is there what the option needs to mean something?
-static bool has_effect(const struct pass_values *v, const struct pass_option *row) {
+bool pass_values_has_effect(const struct pass_values *v, uint32_t option) {
+  const struct pass_option *row = &v->pass->options[option];
   if (!row->only_with) return true;
   const struct span with = span_str(row->only_with);
   const size_t n = pass_values_up_to(with, "=");
@@ -415,7 +450,7 @@ const char *pass_values_json(const struct pass_values *v, struct arena *a) {
   for (uint32_t o = 0; o < v->pass->n_options; o++) {
     const struct pass_option *row = &v->pass->options[o];
     if (!v->of[o].given && !v->of[o].stated && !row->preset && row->kind != PASS_FLAG) continue;
-    if (!has_effect(v, row)) continue;
+    if (!pass_values_has_effect(v, o)) continue;
     json_key(&j, pass_values_key(row, a));
     write_value(&j, row->kind, &v->of[o]);
   }

@@ -44,6 +44,11 @@ int pass_values_find_family(struct pass_values *const *list, uint32_t n, struct 
 size_t pass_values_up_to(struct span text, const char *ends);
 struct span pass_values_plain(struct span text, struct arena *a);
 
+// Takes a whole number of the range. NULL, or in words what the text should have been: "a whole number from
+// 1". The upper bound is said if it is below that of the type, or if the number is past it.
+const char *pass_values_whole(struct span text, uint64_t least, uint64_t most, uint64_t *n,
+                              struct arena *a);
+
 // Makes the pass's options of the values, and checks what they mean together: v->options. To be
 // given to pass_values_done, also after it failed.
 int pass_values_read(struct pass_values *v, struct arena *a, struct err *err);
@@ -53,6 +58,11 @@ void pass_values_done(struct pass_values *v);
 // plans, which must mean the same when a later version has other presets. Keys in the order of the
 // rows.
 const char *pass_values_json(const struct pass_values *v, struct arena *a);
+// What an option has, as a user types it: "--block-size 64", "symmetric=false"; and the value alone.
+const char *pass_values_typed(const struct pass_values *v, uint32_t option, struct arena *a);
+const char *pass_values_text(const struct pass_values *v, uint32_t option, struct arena *a);
+// Does it mean something beside the others?
+bool pass_values_has_effect(const struct pass_values *v, uint32_t option);
 // "key": the name with _ for -. In *a.
 const char *pass_values_key(const struct pass_option *row, struct arena *a);
 // Does a user's word mean this one of the row's? Case does not count; `also` as in struct pass_option.

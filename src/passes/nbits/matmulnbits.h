@@ -122,10 +122,11 @@ uint64_t matmulnbits_bytes(const struct matmulnbits_scheme *s, uint64_t k, uint6
 
 // What the pass would find with this scheme (block not 0), the default algorithm and form, and these
 // operators (enum matmulnbits_op), without a look at an element: nodes, the weights they share, and the bytes of
-// those.
+// those. Kept: of weights that one of the other operators uses too, so that the original stays.
 struct matmulnbits_survey {
   uint64_t nodes, weights;
   uint64_t bytes_before, bytes_after; // after: codes, scales and zero points
+  uint64_t bytes_kept;
 };
 void matmulnbits_survey(const struct model *m, const struct matmulnbits_scheme *scheme,
                         uint32_t op_types, struct matmulnbits_survey *out);

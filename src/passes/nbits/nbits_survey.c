@@ -2,7 +2,8 @@
 // pass.
 //
 // Each node is asked what the pass itself would decide with plain options. Weights count once,
-// however many nodes use them, and as if nothing else did.
+// however many nodes use them, and as if nothing did but operators that could be chosen; codes once for
+// products and once for tables.
 #include "nbits.h"
 
 uint64_t matmulnbits_bytes(const struct matmulnbits_scheme *s, uint64_t k, uint64_t columns,
@@ -37,11 +38,10 @@ static uint64_t bytes_after(const struct model *m, const struct nbits_site *site
 
 void matmulnbits_survey(const struct model *m, const struct matmulnbits_scheme *scheme,
                         uint32_t op_types, struct matmulnbits_survey *out) {
-  struct matmulnbits_options options = {.scheme = *scheme, .op_types = op_types};
-  uint8_t *seen = NULL; // by tensor
-  size_t cap = 0;
-  seen = table_grow(NULL, &cap, (size_t)m->n_tensors + 1, sizeof *seen);
-  memset(seen, 0, (size_t)m->n_tensors + 1);
+  enum { PRODUCT = 1, TABLE = 2, ELSEWHERE = 4, CHOSEN = PRODUCT | TABLE };
+  struct matmulnbits_options options = {.scheme = *scheme, .op_types = MATMULNBITS_ALL_OPS};
+  struct arena scratch = {0};
+  uint8_t *seen = arena_zalloc(&scratch, m->n_tensors + (size_t)1); // by tensor
   *out = (struct matmulnbits_survey){0};
   for (uint32_t i = 0; i < m->n_nodes; i++) {
     struct nbits_site site = {.node = i};
@@ -49,14 +49,23 @@ void matmulnbits_survey(const struct model *m, const struct matmulnbits_scheme *
     site.op = (enum matmulnbits_op)nbits_looks_at(m, i, options.op_types);
     if (!site.op) continue;
     nbits_match(m, &options, &site);
-    out->nodes += site.converts;
-    if (!site.converts || seen[site.weight.tensor]) continue;
-    seen[site.weight.tensor] = 1;
-    out->weights++;
-    out->bytes_before += m->tensors[site.weight.tensor].bytes;
-    out->bytes_after += bytes_after(m, &site);
+    if (!site.converts) continue;
+    uint8_t *of_weight = &seen[site.weight.tensor];
+    const uint8_t use = !(site.op & op_types)           ? ELSEWHERE
+                        : site.op == MATMULNBITS_GATHER ? TABLE
+                                                        : PRODUCT;
+    out->nodes += use != ELSEWHERE;
+    if (*of_weight & use) continue;
+    if (use != ELSEWHERE && !(*of_weight & CHOSEN)) {
+      out->weights++;
+      out->bytes_before += m->tensors[site.weight.tensor].bytes;
+    }
+    if (use != ELSEWHERE) out->bytes_after += bytes_after(m, &site);
+    *of_weight |= use;
   }
-  table_free(seen, cap, sizeof *seen);
+  for (uint32_t i = 0; i < m->n_tensors; i++)
+    if (seen[i] & CHOSEN && seen[i] & ELSEWHERE) out->bytes_kept += m->tensors[i].bytes;
+  arena_free(&scratch);
 }
 
 // MatMulNBits alone stores whole blocks, and what is pinned to another block size is not asked.

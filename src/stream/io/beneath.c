@@ -289,7 +289,7 @@ static int check_file(const struct stat *st, struct beneath_how how, const char 
   if (st->st_nlink > 1 && !how.allow_links) {
     err_fill(err, ERR_PERMISSION, "'%s' is a hard link: the file has %lu names", shown,
              (unsigned long)st->st_nlink);
-    return err_because(err, REASON_LINK);
+    return err_because(err, REASON_HARD_LINK);
   }
   return 0;
 }

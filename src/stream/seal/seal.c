@@ -51,17 +51,17 @@ static int place_role(const struct staging *st, const struct seal_intent *s, enu
 
 // ---- what the old model leaves ----
 
-enum { LEFT_NAMED = 3 }; // of many, these by name
+enum { KEPT_NAMED = 3 }; // of many, these by name
 
-static void note_left(const struct staging *st, struct seal_report *r, const char *name,
-                      const char *why) {
-  const size_t n = strlen(r->old_sidecar_left);
+static void note_kept(const struct staging *st, struct seal_kept_files *kept, const char *name,
+                      const char *who) {
+  const size_t n = strlen(kept->names);
   struct stat at = {0};
-  if (r->n_left++ >= LEFT_NAMED) return;
+  if (kept->n++ >= KEPT_NAMED) return;
   (void)fstatat(st->dest, name, &at, AT_SYMLINK_NOFOLLOW);
-  snprintf(r->old_sidecar_left + n, sizeof r->old_sidecar_left - n, "%s'%s' (%s)", n ? ", " : "",
-           quote_str(name).s, quote_bytes((uint64_t)at.st_size).s);
-  if (n == 0) snprintf(r->why_left, sizeof r->why_left, "%s", why);
+  snprintf(kept->names + n, sizeof kept->names - n, "%s'%s' (%s)", n ? ", " : "", quote_str(name).s,
+           quote_bytes((uint64_t)at.st_size).s);
+  if (n == 0) snprintf(kept->who, sizeof kept->who, "%s", who);
 }
 
 static int unlink_in_dest(const struct staging *st, const char *name, struct err *err) {
@@ -72,17 +72,14 @@ static int unlink_in_dest(const struct staging *st, const char *name, struct err
 
 static int drop_old_sidecar(const struct staging *st, const struct seal_old *old, const char *onnx,
                             struct seal_report *report, struct err *err) {
-  char who[256], why[512];
+  static const enum seal_kept why[] = {[NAME_SCAN_FREE] = SEAL_KEPT_UNLISTED,
+                                       [NAME_SCAN_NAMED] = SEAL_KEPT_USED,
+                                       [NAME_SCAN_UNKNOWN] = SEAL_KEPT_UNKNOWN};
+  char who[256];
   if (!staging_has(st->dest, old->name)) return 0;
   const enum name_scan found = name_scan_folder(st->dest, old->name, onnx, who);
   if (found == NAME_SCAN_FREE && old->listed) return unlink_in_dest(st, old->name, err);
-  if (found == NAME_SCAN_FREE) {
-    note_left(st, report, old->name, "weir did not write it; delete it if nothing else uses it");
-    return 0;
-  }
-  snprintf(why, sizeof why, found == NAME_SCAN_NAMED ? "'%s' uses it too" : "'%s' cannot be read",
-           who[0] ? quote_str(who).s : "the folder");
-  note_left(st, report, old->name, why);
+  note_kept(st, &report->kept[why[found]], old->name, who);
   return 0;
 }
 

@@ -28,12 +28,21 @@ struct seal_options {
                                    // folder under its final name; or NULL
 };
 
+// Why a data file of the replaced model was kept.
+enum seal_kept {
+  SEAL_KEPT_UNLISTED, // its model had no manifest that lists it: whose it is is not known
+  SEAL_KEPT_USED,     // another model uses it
+  SEAL_KEPT_UNKNOWN,  // whether one does could not be found out
+  SEAL_KEPT_REASONS,
+};
+
 struct seal_report {
-  char old_sidecar_left[512]; // old sidecars that were left in place, with their sizes, or empty;
-                              // the first few of many
-  uint32_t n_left;            // how many
-  char why_left[512];         // of the first of them
-  bool unchanged;             // all outputs were there already, byte for byte: none was touched
+  struct seal_kept_files {
+    uint32_t n;
+    char names[512]; // of the first few, with their sizes
+    char who[256];   // of the first: the other model, or what could not be read
+  } kept[SEAL_KEPT_REASONS];
+  bool unchanged; // all outputs were there already, byte for byte: none was touched
 };
 
 // May a data file of the model `onnx` in `dest` be replaced together with it? It is a plain file, the
@@ -53,15 +62,26 @@ int seal_check(const struct staging *st, const struct reread_work *work, struct 
 // Completes an unfinished seal found in the staging folder (seal.json says all), which was opened
 // by staging_open_sealed or came as STAGING_SEALED. Of a finished one only the folder goes.
 int seal_finish(struct staging *st, struct seal_report *report, struct err *err);
-// Gives an unfinished seal up: data files that it has put in place, and that no .onnx of the folder names,
-// go, and so does the staging folder. What has replaced another file stays. Where seal.json cannot be
-// read, which files those are is not certain: they stay, and *out says so. Closes the staging.
+// Gives an unfinished seal up. Before the commit point the data files that it has put in place, and that
+// no .onnx of the folder names, go; what has replaced another file stays. Behind the commit point it is
+// completed instead (*out says so): then the files of its model are known to the one that replaces it. Where
+// seal.json cannot be read, nothing is moved or removed, and where a file that was to be moved is damaged,
+// nothing that a model names: *out says what may be left over. Closes the staging, and removes its folder unless
+// completing it fails.
 struct seal_given_up {
-  bool unreadable;
-  // where it is so
-  bool known;     // the plan could be read: `left` is all that there is
+  bool completed;
+  struct seal_report report; // then
+  enum seal_damage { SEAL_NOT_DAMAGED, SEAL_JSON_DAMAGED, SEAL_FILES_DAMAGED } damage;
+  bool known;     // with SEAL_JSON_DAMAGED: the plan could be read, so `left` is all that there is
   char left[512]; // data files that it may have put in place and no model needs, with their sizes
 };
 int seal_give_up(struct staging *st, struct seal_given_up *out, struct err *err);
+
+// What `weir clean` names beside a staging folder in `dir`: data files with the names and sizes of those that
+// its run made, and old ones that it was about to remove, where no model in `dir` uses them. Calls `each`, unless that
+// gives other than 0, with names that hold during the call. A folder without a whole plan or seal.json
+// has none. Nothing is locked or changed.
+void seal_left_each(const char *dir, const char *staging,
+                    int (*each)(void *ctx, const char *name, uint64_t bytes), void *ctx);
 
 #endif

@@ -11,6 +11,7 @@
 #include "seal.h"
 #include "seal_intent.h"
 #include "seal_left.h"
+#include "seal_place.h"
 #include "staging_folder.h"
 
 #include <errno.h>
@@ -111,31 +112,93 @@ int seal_check(const struct staging *st, const struct reread_work *work, struct 
 }
 
 // ---- giving up ----
+//
+// Before the commit point the data that is in place is nobody's, and goes. Behind it the new .onnx uses
+// that data, under names that only seal.json knows to be ours, and the rest of the old model is listed
+// nowhere else: so there the seal is completed. What comes out is a model like any other, and whoever
+// replaces it finds all of its files in its manifest.
 
-// The data file m, where it lies under `name` by now and no model names it so.
+static bool has_passed(const struct seal_intent *s, const struct staging *st) {
+  for (uint32_t i = 0; i < s->n_moves && !s->passage.name; i++)
+    if (s->moves[i].role == SEAL_ONNX) return !staging_has(st->folder, s->moves[i].name);
+  return !staging_has(st->folder, s->passage.name);
+}
+
+// May this file take its name? One that has it already is as it is, and so is data that the .onnx in place
+// uses under its other name: there it is the same file.
+static bool can_be_placed(const struct staging *st, const struct seal_move *m) {
+  struct err ignored = {0};
+  struct stat at, via;
+  const int fd = open_file(st, m, &ignored);
+  if (fd < 0) return false;
+  const bool in_use = m->via && fstat(fd, &at) == 0 &&
+                      fstatat(st->dest, m->via, &via, AT_SYMLINK_NOFOLLOW) == 0 &&
+                      at.st_ino == via.st_ino && at.st_dev == via.st_dev;
+  const bool good = in_use || !staging_has(st->folder, m->name) || seal_same_bytes(fd, m);
+  close(fd);
+  return good;
+}
+
+static bool can_be_completed(const struct seal_intent *s, const struct staging *st) {
+  struct err ignored = {0};
+  const char *name = seal_intent_onnx(s);
+  bool good = staging_check_entries(st, &ignored) == 0;
+  for (uint32_t i = 0; good && i < s->n_moves; i++) {
+    const struct seal_move *m = &s->moves[i];
+    good = can_be_placed(st, m);
+    if (good && m->role == SEAL_ONNX)
+      good =
+          seal_is_there(st, m, name) || (s->passage.name && seal_is_there(st, &s->passage, name));
+  }
+  return good;
+}
+
+// The data file m, where it lies under its own name or `via` by now and no model names it so. (A copy
+// may stand in for a second name: passage.c.)
 static void take_back(const struct staging *st, const struct seal_move *m, const char *name) {
   struct stat at;
   char who[256];
   if (fstatat(st->dest, name, &at, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(at.st_mode)) return;
   const bool ours = (uint64_t)at.st_ino == m->inode && (uint64_t)at.st_size == m->size;
-  if (ours && name_scan_folder(st->dest, name, NULL, who) == NAME_SCAN_FREE)
-    fs_ops->unlinkat(st->dest, name, 0); // what stays is a file too many, and `clean` lists it
+  if ((ours || (name == m->via && seal_is_there(st, m, name))) &&
+      name_scan_folder(st->dest, name, NULL, who) == NAME_SCAN_FREE)
+    fs_ops->unlinkat(st->dest, name, 0); // what stays is a file too many
+}
+
+static void take_all_back(const struct staging *st, const struct seal_intent *s) {
+  for (uint32_t i = 0; i < s->n_moves; i++) {
+    const struct seal_move *m = &s->moves[i];
+    if (m->role != SEAL_DATA || m->kept) continue;
+    take_back(st, m, m->name);
+    if (m->via) take_back(st, m, m->via);
+  }
+}
+
+// What is in place of a seal that has passed its commit point and cannot be completed.
+static void name_left(const struct staging *st, const struct seal_intent *s,
+                      struct seal_given_up *out) {
+  for (uint32_t i = 0; i < s->n_moves; i++)
+    if (s->moves[i].via) seal_left_add(st, s->moves[i].via, out);
+  for (uint32_t i = 0; i < s->n_old; i++)
+    if (s->old[i].listed) seal_left_add(st, s->old[i].name, out);
 }
 
 int seal_give_up(struct staging *st, struct seal_given_up *out, struct err *err) {
   struct seal_intent s;
   struct err unreadable = {0};
-  *out = (struct seal_given_up){.unreadable =
-                                    seal_intent_read(&s, st->folder, st->name, &unreadable) != 0};
-  if (out->unreadable) {
+  *out = (struct seal_given_up){.known = true};
+  if (seal_intent_read(&s, st->folder, st->name, &unreadable)) {
+    out->damage = SEAL_JSON_DAMAGED;
     seal_left_find(st, out);
-  } else {
-    for (uint32_t i = 0; i < s.n_moves; i++) {
-      if (s.moves[i].role != SEAL_DATA || s.moves[i].kept) continue;
-      take_back(st, &s.moves[i], s.moves[i].name);
-      if (s.moves[i].via) take_back(st, &s.moves[i], s.moves[i].via);
-    }
-    seal_intent_free(&s);
+    return staging_retire(st, err);
   }
-  return staging_retire(st, err);
+  const bool passed = has_passed(&s, st);
+  out->completed = passed && can_be_completed(&s, st);
+  if (!out->completed) take_all_back(st, &s);
+  if (passed && !out->completed) {
+    out->damage = SEAL_FILES_DAMAGED;
+    name_left(st, &s, out);
+  }
+  seal_intent_free(&s);
+  return out->completed ? seal_finish(st, &out->report, err) : staging_retire(st, err);
 }

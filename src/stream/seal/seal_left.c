@@ -1,4 +1,5 @@
-// A seal was interrupted, and its seal.json is damaged: which files had it put in place?
+// Which data files had an interrupted run put in place? Asked where seal.json is damaged, and by who lists
+// what such runs left.
 //
 //   plan.json ─▶ names and sizes of the data files ─▶ in the folder under that name, or under the one
 //                                                     of a passage, and no model names it?
@@ -12,18 +13,23 @@
 #include "name_scan.h"
 #include "passage.h"
 #include "plan_file.h"
+#include "seal_intent.h"
 #include "staging_folder.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { PLAN_MAX_BYTES = 1 << 30, ID_SHOWN = 16 };
 
 struct looking {
   const struct staging *st;
   const struct plan *p;
-  struct seal_given_up *out;
+  bool replacing; // the model of that run is about to be replaced
+  bool sealed;    // there is a seal.json, so a name of its own is that run's, or to be
+  int (*each)(void *ctx, const char *name, uint64_t bytes);
+  void *ctx;
 };
 
 // The plan that the folder is named for.
@@ -55,33 +61,86 @@ static bool may_be(const struct looking *l, const char *name, const struct plan_
   if (fstatat(l->st->dest, name, &at, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(at.st_mode))
     return false;
   *size = (uint64_t)at.st_size;
-  if (!own && *size != of->size) return false;
-  // The name of a passage goes with the model that has it, which is about to be replaced.
-  const char *replaced = own ? NULL : l->p->outputs[l->p->n_outputs - 1].name;
+  if (*size != of->size && !(own && l->sealed)) return false;
+  // The name of a passage goes with the model that has it, if that is about to be replaced.
+  const char *replaced = own || !l->replacing ? NULL : l->p->outputs[l->p->n_outputs - 1].name;
   return name_scan_folder(l->st->dest, name, replaced, who) != NAME_SCAN_NAMED;
 }
 
 static int look(void *ctx, const char *name) {
   const struct looking *l = ctx;
-  char *left = l->out->left;
-  const size_t n = strlen(left);
   for (uint32_t i = 0; i + 1 < l->p->n_outputs; i++) {
     uint64_t size;
-    if (!may_be(l, name, &l->p->outputs[i], &size)) continue;
-    snprintf(left + n, sizeof l->out->left - n, "%s'%s' (%s)", n ? ", " : "", quote_str(name).s,
-             quote_bytes(size).s);
-    break;
+    if (may_be(l, name, &l->p->outputs[i], &size)) return l->each(l->ctx, name, size);
   }
   return 0;
 }
 
-void seal_left_find(const struct staging *st, struct seal_given_up *out) {
+// False if the plan cannot be read.
+static bool look_at_all(struct looking *l) {
   struct plan p;
   struct err unreadable = {0};
-  out->left[0] = '\0';
-  out->known = read_plan(st, &p);
-  if (!out->known) return;
-  struct looking l = {st, &p, out};
-  if (fs_list(st->dest, look, &l, st->dest_path, &unreadable) < 0) out->known = false;
+  if (!read_plan(l->st, &p)) return false;
+  l->p = &p;
+  const int rc = fs_list(l->st->dest, look, l, l->st->dest_path, &unreadable);
   plan_free(&p);
+  return rc >= 0;
+}
+
+// ---- for who gives it up -----------------------------------------------------------------------
+
+static int add(void *ctx, const char *name, uint64_t size) {
+  struct seal_given_up *out = ctx;
+  const size_t n = strlen(out->left);
+  snprintf(out->left + n, sizeof out->left - n, "%s'%s' (%s)", n ? ", " : "", quote_str(name).s,
+           quote_bytes(size).s);
+  return 0;
+}
+
+void seal_left_add(const struct staging *st, const char *name, struct seal_given_up *out) {
+  struct stat at;
+  if (fstatat(st->dest, name, &at, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(at.st_mode))
+    add(out, name, (uint64_t)at.st_size);
+}
+
+void seal_left_find(const struct staging *st, struct seal_given_up *out) {
+  struct looking l = {.st = st, .replacing = true, .sealed = true, .each = add, .ctx = out};
+  out->left[0] = '\0';
+  out->known = look_at_all(&l);
+}
+
+// ---- for who lists it --------------------------------------------------------------------------
+
+// Files of the replaced model, which only seal.json still knows.
+static int look_at_old(const struct looking *l) {
+  struct seal_intent s;
+  struct err ignored = {0};
+  int stop = 0;
+  if (seal_intent_read(&s, l->st->folder, l->st->name, &ignored)) return 0;
+  for (uint32_t i = 0; i < s.n_old && !stop; i++) {
+    struct stat at;
+    char who[256];
+    if (s.old[i].listed && fstatat(l->st->dest, s.old[i].name, &at, AT_SYMLINK_NOFOLLOW) == 0 &&
+        name_scan_folder(l->st->dest, s.old[i].name, NULL, who) != NAME_SCAN_NAMED)
+      stop = l->each(l->ctx, s.old[i].name, (uint64_t)at.st_size);
+  }
+  seal_intent_free(&s);
+  return stop;
+}
+
+void seal_left_each(const char *dir, const char *staging,
+                    int (*each)(void *ctx, const char *name, uint64_t bytes), void *ctx) {
+  struct staging st = {.dest = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  struct looking l = {.st = &st, .each = each, .ctx = ctx};
+  snprintf(st.name, sizeof st.name, "%s", staging);
+  snprintf(st.dest_path, sizeof st.dest_path, "%s", dir);
+  st.folder =
+      st.dest < 0 ? -1 : openat(st.dest, staging, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (st.folder >= 0) {
+    l.sealed = staging_has(st.folder, "seal.json");
+    (void)look_at_all(&l);
+    (void)look_at_old(&l);
+    close(st.folder);
+  }
+  if (st.dest >= 0) close(st.dest);
 }

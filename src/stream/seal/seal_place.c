@@ -19,7 +19,7 @@
 
 // ---- is it ours? ----
 
-static bool same_bytes(int fd, const struct seal_move *m) {
+bool seal_same_bytes(int fd, const struct seal_move *m) {
   struct arena scratch = {0};
   struct reread_known *rows = arena_alloc(&scratch, m->n_units * sizeof *rows + 1);
   for (uint32_t i = 0; i < m->n_units; i++) {
@@ -41,7 +41,8 @@ bool seal_is_there(const struct staging *st, const struct seal_move *m, const ch
   const int fd = openat(st->dest, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
   if (fd < 0) return false;
   bool ours = fstat(fd, &at) == 0 && S_ISREG(at.st_mode) && (uint64_t)at.st_size == m->size;
-  if (ours && (uint64_t)at.st_ino != m->inode) ours = same_bytes(fd, m) && fs_ops->fsync(fd) == 0;
+  if (ours && (uint64_t)at.st_ino != m->inode)
+    ours = seal_same_bytes(fd, m) && fs_ops->fsync(fd) == 0;
   close(fd);
   return ours;
 }

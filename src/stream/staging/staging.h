@@ -6,7 +6,7 @@
 //   lock                 writers hold a shared flock, seal and clean an exclusive one; says who
 //   records.<n>          unit records, one file a writer, one line a unit, appended after fdatasync
 //   seal.json            written first by the seal: the renames to be made (an unfinished seal)
-//   report.json          what the run's report says, for who completes a seal (by the caller)
+//   report.json          what the run's report says, and its digest, for who completes a seal (by the caller)
 //   <outputs>            preallocated
 //
 // Every record carries the SHA-256 of header.json, so records made over other sources never count.

@@ -5,6 +5,8 @@
 #include "seal_intent.h"
 #include "staging.h"
 
+// Has a file of the size of m the bytes of its units?
+bool seal_same_bytes(int fd, const struct seal_move *m);
 // Does the destination hold the bytes of this staged file under `name`? By inode where it is the
 // one that was staged; by bytes, made durable now, where a copy was there first.
 bool seal_is_there(const struct staging *st, const struct seal_move *m, const char *name);
