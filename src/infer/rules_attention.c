@@ -270,7 +270,7 @@ void infer_embed_layer_norm(struct infer_site *s) {
     return;
   }
   const dim_id dims[3] = {infer_dim(&ids, 0), infer_dim(&ids, 1), infer_dim(&words, 1)};
-  infer_out_dims(s, 0, words.dtype, dims, 3);
+  infer_out_dims(s, 0, DTYPE_UNDEFINED, dims, 3);
   infer_out_dims(s, 1, DTYPE_INT32, dims, 1);
-  infer_out_dims(s, 2, words.dtype, dims, 3);
+  infer_out_dims(s, 2, DTYPE_UNDEFINED, dims, 3);
 }
