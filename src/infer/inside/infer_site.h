@@ -69,7 +69,8 @@ bool infer_axes(struct infer_site *s, uint32_t slot, bool *given, const int64_t 
 
 // ---- outputs -----------------------------------------------------------------------------------
 
-// A dtype that the rule leaves open is the one that the signature says.
+// A dtype that the rule leaves open is the one that the signature says. A dim below 0 makes the node
+// invalid.
 void infer_out(struct infer_site *s, uint32_t slot, const struct infer_type *type);
 enum dtype infer_dtype_by_signature(struct infer_site *s, uint32_t slot);
 // The same in parts. A dim that is NO_ID becomes a symbol of its own.
