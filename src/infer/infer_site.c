@@ -294,6 +294,8 @@ void infer_invalid(struct infer_site *s, const char *fmt, ...) {
   va_list args;
   if (s->why == INFER_WHY_INVALID) return;
   s->why = INFER_WHY_INVALID;
+  // A body may never run: a branch for another rank than the one at hand is no fault of the model.
+  if (s->in->n_frames && s->in->frames[s->in->n_frames - 1].symbols > 0) return;
   va_start(args, fmt);
   vsnprintf(sentence, sizeof sentence, fmt, args);
   va_end(args);

@@ -81,7 +81,7 @@ void infer_out_dtype(struct infer_site *s, uint32_t slot,
 // Its dims have numbers as dims whose product is n <= INFER_LIST.
 void infer_out_list(struct infer_site *s, uint32_t slot, const struct infer_number *list,
                     uint32_t n);
-// The node cannot run with these inputs: said once, and its outputs are unknown. Takes a sentence without the
+// The node cannot run with these inputs: said once, unless it lies in a body, and its outputs are unknown. Takes a sentence without the
 // node's name: "its operand has rank 2, and axis 3 is none of it".
 void infer_invalid(struct infer_site *s, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
