@@ -202,7 +202,8 @@ void infer_group_query_attention(struct infer_site *s) {
     return;
   }
   const bool packed = !infer_has(s, 1);
-  const dim_id size = over(s, infer_dim(&q, 2), packed ? heads + 2 * kv : heads);
+  const bool few = heads > 0 && heads < 1 << 20 && kv > 0 && kv < 1 << 20;
+  const dim_id size = over(s, infer_dim(&q, 2), !few ? 0 : packed ? heads + 2 * kv : heads);
   const dim_id hidden = packed ? dims_mul(s->d, heads_of(s, heads), size) : infer_dim(&q, 2);
   infer_out_dims(s, 0, q.dtype, (const dim_id[3]){infer_dim(&q, 0), infer_dim(&q, 1), hidden}, 3);
   dim_id length = NO_ID;

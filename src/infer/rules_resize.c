@@ -124,7 +124,8 @@ static void keep_ratio(struct infer_site *s, const struct resize *r, const dim_i
   for (uint32_t i = 0; i < r->n && !isnan(scale); i++) {
     int64_t in;
     dims_is_number(s->d, r->x.dims[r->axes[i]], &in);
-    dims[r->axes[i]] = infer_size_of(s, (int64_t)roundf(scale * (float)in));
+    const float out = roundf(scale * (float)in);
+    if (out >= 0 && out < 0x1p62f) dims[r->axes[i]] = infer_size_of(s, (int64_t)out);
   }
 }
 

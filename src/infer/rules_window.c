@@ -101,7 +101,7 @@ static dim_id windows(struct infer_site *s, const struct window *w, uint32_t i, 
     infer_invalid(s, "its window is larger than the input and its pads along spatial axis %u", i);
     return NO_ID;
   }
-  if (!w->ceil) {
+  if (w->ceil != 1) {
     // Pooling looks at what there is of a window that is too large, and divides as C does.
     const dim_id steps = known ? dims_trunc_div(s->d, over, by) : dims_floor_div(s->d, over, by);
     const dim_id plain = dims_add(s->d, steps, one);
@@ -184,8 +184,8 @@ static dim_id transposed(struct infer_site *s, const struct window *w, uint32_t 
   const dim_id by = infer_size_of(s, w->strides[i]), e = extent_of(s, w, i, kernel);
   if (w->padding == PAD_SAME) {
     // Pads are at least 0: of a window that is smaller than its step nothing is cut.
-    if (e == NO_ID || !dims_is_number(s->d, e, &extent)) return NO_ID;
-    if (extent + more >= w->strides[i]) return dims_mul(s->d, in, by);
+    if (e == NO_ID || !dims_is_number(s->d, e, &extent) || extent < 1) return NO_ID;
+    if (more >= w->strides[i] - extent) return dims_mul(s->d, in, by);
   }
   dim_id out = dims_mul(s->d, dims_sub(s->d, in, infer_one(s)), by);
   out = dims_add(s->d, dims_add(s->d, out, infer_size_of(s, more)), e);
