@@ -142,6 +142,15 @@ static uint32_t callee(struct infer *in, uint32_t node) {
   return model_calls_callee(&in->callees, node);
 }
 
+// ONNX Runtime has a few operators in the domain of ONNX that ONNX does not know.
+static const struct schema_operator *operator_of(struct infer *in, uint32_t node) {
+  const struct schema_operator *op = schema_of_node(&in->names, node);
+  const struct model_node *n = &in->m->nodes[node];
+  const struct span domain = model_name(in->m, n->domain);
+  if (op || (domain.n > 0 && !span_is(domain, "ai.onnx"))) return op;
+  return schema_operator_of(span_str(SCHEMA_RUNTIME_DOMAIN), model_name(in->m, n->op_type));
+}
+
 // A step of a node; its next body, or NO_ID when it is done.
 static uint32_t step(struct infer *in, uint32_t node, uint32_t at, uint32_t *state) {
   const struct model_node *n = &in->m->nodes[node];
@@ -153,7 +162,8 @@ static uint32_t step(struct infer *in, uint32_t node, uint32_t at, uint32_t *sta
   outputs_begin(in, n);
   const uint32_t function = callee(in, node);
   struct infer_row_of_rules rule = {NULL, NULL};
-  if (function == NO_ID && (s.op = schema_of_node(&in->names, node))) {
+  if (function == NO_ID) s.op = operator_of(in, node);
+  if (s.op) {
     s.signature = schema_at(s.op, s.version);
     rule = infer_rule_of((enum schema_rule)s.op->rule);
   }
