@@ -84,25 +84,6 @@ static void outputs_begin(struct infer *in, const struct model_node *n) {
   }
 }
 
-// The type of an output follows from its type variable, where an input has that variable or only one type can be.
-static enum dtype dtype_by_schema(struct infer_site *s, uint32_t slot) {
-  const struct schema_formal *out = s->signature ? schema_output(s->signature, slot) : NULL;
-  if (!out) return DTYPE_UNDEFINED;
-  const uint32_t only = out->types->dtypes[SCHEMA_TENSOR];
-  for (uint32_t kind = SCHEMA_TENSOR + 1; kind < SCHEMA_KINDS; kind++)
-    if (out->types->dtypes[kind]) return DTYPE_UNDEFINED;
-  if (only && (only & (only - 1)) == 0) return (enum dtype)__builtin_ctz(only);
-  if (out->variable == SCHEMA_NO_VARIABLE) return DTYPE_UNDEFINED;
-  for (uint32_t i = 0; i < s->n_in; i++) {
-    struct infer_type t;
-    const struct schema_formal *in = schema_input(s->signature, i);
-    if (in && in->variable == out->variable && (in->option != SCHEMA_VARIADIC || in->same) &&
-        infer_in(s, i, &t) && t.kind == INFER_TENSOR && t.dtype != DTYPE_UNDEFINED)
-      return t.dtype;
-  }
-  return DTYPE_UNDEFINED;
-}
-
 // What the rule did not speak of is as it is declared, or not known.
 static void outputs_end(struct infer *in, struct infer_site *s) {
   const struct model_node *n = &in->m->nodes[s->node];
@@ -117,7 +98,7 @@ static void outputs_end(struct infer *in, struct infer_site *s) {
     struct infer_type t = {.dtype = DTYPE_UNDEFINED};
     if (!invalid && row->flags & ROW_SEEN) infer_row_type(in, row, &t);
     const uint32_t list = row->list;
-    t.dtype = dtype_by_schema(s, i);
+    t.dtype = infer_dtype_by_signature(s, i);
     infer_settle(in, value, &t, s->why);
     if (!invalid) in->rows[value].list = list;
   }
