@@ -242,7 +242,8 @@ static void run(struct infer *in) {
 // ---- the model ---------------------------------------------------------------------------------
 
 // Symbols of the inputs come first: they have the bound of an input's dims, and are told by their ids.
-static void name_inputs(struct infer *in) {
+void infer_name_inputs(struct infer *in) {
+  if (in->input_dims != 0 || in->m->main_graph == NO_ID) return;
   const struct model_graph *g = &in->m->graphs[in->m->main_graph];
   for (uint32_t i = 0; i < g->n_inputs; i++) {
     struct model_type t;
@@ -273,7 +274,7 @@ bool infer_set_input(struct infer *in, uint32_t value, const dim_id *dims, uint3
 
 void infer_all(struct infer *in, const struct infer_told *told) {
   if (in->m->main_graph == NO_ID) return;
-  if (in->input_dims == 0) name_inputs(in);
+  infer_name_inputs(in);
   in->told = told;
   in->only_new = false;
   for (uint32_t i = 0; i < in->n_rows; i++)
@@ -286,7 +287,7 @@ void infer_all(struct infer *in, const struct infer_told *told) {
 
 void infer_more(struct infer *in) {
   if (in->m->main_graph == NO_ID) return;
-  if (in->input_dims == 0) name_inputs(in);
+  infer_name_inputs(in);
   in->only_new = true;
   push(in, NO_ID, NO_ID, 0, 0, 0);
   for (uint32_t node = in->m->n_nodes; node-- > in->first_new;) {

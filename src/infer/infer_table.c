@@ -78,15 +78,17 @@ uint32_t infer_list_keep(struct infer *in, const struct infer_number *list, uint
 dim_id infer_declared_dim(struct infer *in, struct model_dim d) {
   if (d.value >= 0) return dims_number(in->d, d.value);
   if (d.param == NO_ID || d.param == in->m->empty) return NO_ID;
+  infer_name_inputs(in); // symbols of inputs come first, and have their own bound
   if (d.param >= in->n_by_name) TABLE_ADD(in, by_name, d.param + 1 - in->n_by_name);
   dim_id *known = &in->by_name[d.param];
   if (*known == 0) {
-    // Symbols of inputs came first, and have their own bound.
+    struct span name = {0};
     const dim_id made = dims_parse(in->d, model_name(in->m, d.param), 0);
-    *known = made == NO_ID ? 0 : made + 1;
-    if (made == NO_ID) return NO_ID;
+    // "?" is another one everywhere.
+    const bool anonymous = made == NO_ID || (dims_is_symbol(in->d, made, &name) && !name.at);
+    *known = anonymous ? NO_ID : made + 1;
   }
-  return *known - 1;
+  return *known == NO_ID ? NO_ID : *known - 1;
 }
 
 // A name for what is no symbol with a name: its text, made different from names that the model has of its own, but for
