@@ -241,9 +241,14 @@ static void run(struct infer *in) {
 
 // ---- the model ---------------------------------------------------------------------------------
 
-// Symbols of the inputs come first: they have the bound of an input's dims, and are told by their ids.
-void infer_name_inputs(struct infer *in) {
-  if (in->input_dims != 0 || in->m->main_graph == NO_ID) return;
+// A name as exporters give to a dim, and no expression.
+static bool is_plain(struct span name) {
+  for (size_t i = 0; i < name.n; i++)
+    if (memchr("+-*/%() ", name.at[i], 8)) return false;
+  return name.n > 0 && name.at[0] != '?';
+}
+
+static void name_dims(struct infer *in, bool plain) {
   const struct model_graph *g = &in->m->graphs[in->m->main_graph];
   for (uint32_t i = 0; i < g->n_inputs; i++) {
     struct model_type t;
@@ -252,9 +257,18 @@ void infer_name_inputs(struct infer *in) {
       const struct model_dim dim = model_type_dim(in->m, &t, d);
       if (dim.value >= 0 || dim.param == NO_ID) continue;
       const struct span name = model_name(in->m, dim.param);
-      dims_parse(in->d, name, in->o.least_dim);
+      if (is_plain(name) == plain && name.n > 0 && name.at[0] != '?')
+        dims_parse_known(in->d, name, in->o.least_dim);
     }
   }
+}
+
+// Symbols of the inputs come first: they have the bound of an input's dims, and are told by their ids. Names
+// before expressions of them.
+void infer_name_inputs(struct infer *in) {
+  if (in->input_dims != 0 || in->m->main_graph == NO_ID) return;
+  name_dims(in, true);
+  name_dims(in, false);
   in->input_dims = dims_next(in->d);
 }
 

@@ -80,15 +80,13 @@ dim_id infer_declared_dim(struct infer *in, struct model_dim d) {
   if (d.param == NO_ID || d.param == in->m->empty) return NO_ID;
   infer_name_inputs(in); // symbols of inputs come first, and have their own bound
   if (d.param >= in->n_by_name) TABLE_ADD(in, by_name, d.param + 1 - in->n_by_name);
-  dim_id *known = &in->by_name[d.param];
-  if (*known == 0) {
-    struct span name = {0};
-    const dim_id made = dims_parse(in->d, model_name(in->m, d.param), 0);
-    // "?" is another one everywhere.
-    const bool anonymous = made == NO_ID || (dims_is_symbol(in->d, made, &name) && !name.at);
-    *known = anonymous ? NO_ID : made + 1;
+  if (in->by_name[d.param] == 0) {
+    const struct span name = model_name(in->m, d.param);
+    if (name.at[0] == '?') return NO_ID; // what others write for no name
+    // Symbols of inputs came first, and have their own bound.
+    in->by_name[d.param] = dims_parse_known(in->d, name, 0) + 1;
   }
-  return *known == NO_ID ? NO_ID : *known - 1;
+  return in->by_name[d.param] - 1;
 }
 
 // A name for what is no symbol with a name: its text, made different from names that the model has of its own, but for

@@ -1,7 +1,7 @@
 // Operators that sample a grid: Resize, Upsample, GridSample, AffineGrid.
 //
 // A dim becomes floor(d * scale), computed in float32. That is an expression where no float rounds: for
-// scales p/2^k with a small p.
+// scales p/2^k with a small p. What part of the input is looked at (roi) does not change it.
 #include "infer_rules.h"
 
 #include <math.h>
@@ -166,13 +166,6 @@ static bool given(struct infer_site *s, uint32_t slot) {
            dims_is_number(s->d, t.dims[0], &n) && n == 0);
 }
 
-// Does the part of the input that is looked at change the size? Packages do not agree there.
-static bool cropped(struct infer_site *s) {
-  struct span mode;
-  return !infer_attr_string(s, "coordinate_transformation_mode", "half_pixel", &mode) ||
-         span_is(mode, "tf_crop_and_resize");
-}
-
 void infer_resize(struct infer_site *s) {
   struct resize r = {.n = 0};
   if (!infer_in(s, 0, &r.x)) return;
@@ -189,9 +182,6 @@ void infer_resize(struct infer_site *s) {
   else
     by_scales(s, &r, s->version < 11 ? 1 : 2, dims);
   if (s->why == INFER_WHY_INVALID) return;
-  if (s->version >= 11 && !given(s, 3) && cropped(s))
-    for (uint32_t i = 0; i < r.n; i++)
-      dims[r.axes[i]] = NO_ID;
   infer_out_dims(s, 0, r.x.dtype, dims, r.x.rank);
 }
 

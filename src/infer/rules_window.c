@@ -6,6 +6,8 @@
 //   ceil_mode     one more where the last window is cut, unless it would start in the pad behind
 //   SAME_*        ceil(in/s)
 //   transposed    s*(in - 1) + output_padding + e - b - e'
+//
+// The window is taken to fit at least once: only numbers tell what packages make of one that does not.
 #include "infer_rules.h"
 
 enum padding { PAD_AS_SAID, PAD_SAME, PAD_VALID };
@@ -91,12 +93,17 @@ static dim_id windows(struct infer_site *s, const struct window *w, uint32_t i, 
   const dim_id begin = infer_size_of(s, w->pads[i]), end = infer_size_of(s, w->pads[i + w->n]);
   const dim_id padded = dims_add(s->d, in, begin);
   const dim_id over = dims_sub(s->d, dims_add(s->d, padded, end), e);
-  if (over != NO_ID && dims_is_number(s->d, over, &room) && room < 0) {
+  const bool known = over != NO_ID && dims_is_number(s->d, over, &room);
+  if (known && room < 0 && !pool) {
     infer_invalid(s, "its window is larger than the input and its pads along spatial axis %u", i);
     return NO_ID;
   }
-  const dim_id plain = dims_add(s->d, dims_floor_div(s->d, over, by), one);
-  if (!w->ceil) return plain;
+  if (!w->ceil) {
+    // Pooling looks at what there is of a window that is too large, and divides as C does.
+    const dim_id steps = known ? dims_trunc_div(s->d, over, by) : dims_floor_div(s->d, over, by);
+    const dim_id plain = dims_add(s->d, steps, one);
+    return known && dims_most(s->d, plain) < 0 ? NO_ID : plain;
+  }
   if (e == NO_ID || !dims_is_number(s->d, e, &extent) || w->pads[i + w->n] > extent) return NO_ID;
   const dim_id up = dims_add(s->d, dims_ceil_div(s->d, over, by), one);
   const dim_id inside = dims_min(s->d, up, dims_ceil_div(s->d, padded, by));
@@ -173,9 +180,9 @@ static dim_id transposed(struct infer_site *s, const struct window *w, uint32_t 
   int64_t extent;
   const dim_id by = infer_size_of(s, w->strides[i]), e = extent_of(s, w, i, kernel);
   if (w->padding == PAD_SAME) {
-    // A window that is smaller than its step leaves holes: there the runtime makes less than in*s.
+    // Pads are at least 0: of a window that is smaller than its step nothing is cut.
     if (e == NO_ID || !dims_is_number(s->d, e, &extent)) return NO_ID;
-    return extent + more >= w->strides[i] ? dims_mul(s->d, in, by) : NO_ID;
+    if (extent + more >= w->strides[i]) return dims_mul(s->d, in, by);
   }
   dim_id out = dims_mul(s->d, dims_sub(s->d, in, infer_one(s)), by);
   out = dims_add(s->d, dims_add(s->d, out, infer_size_of(s, more)), e);

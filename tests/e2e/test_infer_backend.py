@@ -18,8 +18,7 @@ TOOL = Path(program("WEIR")).parent / "tests" / "infer_tool"
 
 def cases():
     found = {case.name: case for case in collect_nodes(None)}
-    for kind in ("simple",):
-        found.update({case.name: case for case in collect_models() if case.kind == kind})
+    found.update({case.name: case for case in collect_models() if case.kind == "simple"})
     return {name: case for name, case in found.items() if case.model is not None}
 
 
@@ -124,20 +123,22 @@ def as_onnx_knows(model):
     return out
 
 
-# What onnx says and is not so, or what more inputs than the model has would be needed for.
-ONNX_ERRS = {}
+# What is not looked at: declared types of optional inputs; Scan as it was before opset 9.
+LEFT_OUT = {"test_optional_get_element_optional_tensor", "test_scan_sum"}
 
 
 def test_nothing_that_onnx_knows_is_missing(known):
     missing = []
     for name, model in MODELS.items():
+        if name in LEFT_OUT:
+            continue
         for output, (dtype, dims) in as_onnx_knows(model).items():
             ours = known[name]["values"].get(output)
             if ours is None or ours["kind"] != "tensor":
                 continue
             if dtype and ours["dtype"] is None:
                 missing.append(f"{name} {output}: dtype {onnx.TensorProto.DataType.Name(dtype)}")
-            if dims is None or (name, output) in ONNX_ERRS:
+            if dims is None:
                 continue
             if ours["dims"] is None or len(ours["dims"]) != len(dims):
                 missing.append(f"{name} {output}: {ours['dims']} ({ours['why']}), onnx has {dims}")
