@@ -10,6 +10,7 @@
 #include "guess.h"
 #include "infer.h"
 #include "kit.h"
+#include "mark_preprocessed.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -420,7 +421,8 @@ static const struct pass_option options[] = {
      "not looked at; refuse, the run fails where they are wrong",
      PASS_MEMBER(infer_pass_options, declared)},
     {"set-shape", PASS_LIST, "INPUT=SHAPE", NULL,
-     "the shape of an input: numbers and names with an x between them, as in audio=1x128xT",
+     "the shape of an input: numbers and names with an x (or commas) between them, as in "
+     "audio=1x128xT",
      .read = read_set_shape, .commas = false},
     {"set-dim", PASS_LIST, "NAME=NUMBER", NULL, "what a dim of that name is, as in batch=1",
      .read = read_set_dim},
@@ -527,4 +529,4 @@ static const struct pass infer = {
     .run = run,
 };
 
-const struct pass *const shapes_passes[] = {&infer, NULL};
+const struct pass *const shapes_passes[] = {&infer, &mark_preprocessed, NULL};
