@@ -31,8 +31,8 @@ static void tell(struct job *job, struct job_told *told) {
                   quote_str(s->name).s, pass_job_reason_words(s->site.reason, &job->arena));
   }
   if (more) report_notice("and for %u more (--verbose 3 lists all)", more);
+  if (job->edits.n > 0) told->did = "marked as preprocessed"; // where nothing else was done
   pass_job_tell(job, told);
-  if (!told->did && job->edits.n > 0) told->did = "marked as preprocessed";
 }
 
 static int add_steps(struct pipeline *p, const struct cli_args *args, struct err *err) {
