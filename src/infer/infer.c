@@ -275,7 +275,8 @@ static void name_dims(struct infer *in, bool plain) {
 
 // Symbols of the inputs come first: they have the bound of an input's dims, and are told by their ids. Names
 // before expressions of them.
-static void name_inputs(struct infer *in) {
+void infer_name_inputs(struct infer *in) {
+  if (in->input_dims != 0 || in->m->main_graph == NO_ID) return;
   name_dims(in, true);
   name_dims(in, false);
   in->input_dims = dims_next(in->d);
@@ -297,7 +298,7 @@ bool infer_set_input(struct infer *in, uint32_t value, const dim_id *dims, uint3
 
 void infer_all(struct infer *in, const struct infer_told *told) {
   if (in->m->main_graph == NO_ID) return;
-  if (in->input_dims == 0) name_inputs(in);
+  infer_name_inputs(in);
   in->told = told;
   in->only_new = false;
   for (uint32_t i = 0; i < in->n_rows; i++)
@@ -310,7 +311,7 @@ void infer_all(struct infer *in, const struct infer_told *told) {
 
 void infer_more(struct infer *in) {
   if (in->m->main_graph == NO_ID) return;
-  if (in->input_dims == 0) name_inputs(in);
+  infer_name_inputs(in);
   in->only_new = true;
   push(in, NO_ID, NO_ID, 0, 0, 0);
   for (uint32_t node = in->m->n_nodes; node-- > in->first_new;) {

@@ -78,6 +78,7 @@ uint32_t infer_list_keep(struct infer *in, const struct infer_number *list, uint
 dim_id infer_declared_dim(struct infer *in, struct model_dim d) {
   if (d.value >= 0) return dims_number(in->d, d.value);
   if (d.param == NO_ID || d.param == in->m->empty) return NO_ID;
+  infer_name_inputs(in); // symbols of inputs come first, and have their own bound
   if (d.param >= in->n_by_name) TABLE_ADD(in, by_name, d.param + 1 - in->n_by_name);
   if (in->by_name[d.param] == 0) {
     const struct span name = model_name(in->m, d.param);

@@ -82,6 +82,8 @@ struct infer {
 };
 
 struct infer_row *infer_row_at(struct infer *in, uint32_t value); // made where there is none
+// Gives the symbols of the main graph's inputs their bounds, before any other; once.
+void infer_name_inputs(struct infer *in);
 uint32_t infer_shape_of(struct infer *in, const dim_id *dims, uint32_t rank); // row + 1
 void infer_row_type(const struct infer *in, const struct infer_row *row, struct infer_type *out);
 uint32_t infer_list_keep(struct infer *in, const struct infer_number *list,
