@@ -139,6 +139,19 @@ void infer_fill(struct infer *in, struct model *m, struct model_types *t) {
   }
 }
 
+static enum graph_kind graph_around(const struct model *m, uint32_t value) {
+  const uint32_t graph = m->values[value].graph;
+  return graph == NO_ID ? GRAPH_MAIN : (enum graph_kind)m->graphs[graph].kind;
+}
+
+// A name of a dim that stands in a body means another number each time that the body runs; only names of
+// the main graph's inputs are the same there, and not in functions, which have names of their own.
+static bool same_in_bodies(const struct infer *in, dim_id d, enum graph_kind around) {
+  int64_t n;
+  if (d == NO_ID || dims_is_number(in->d, d, &n)) return true;
+  return around == GRAPH_SUB && !dims_uses_from(in->d, d, in->input_dims);
+}
+
 // What the model declares of a value, as a type of ours; its dims in the scratch.
 static bool declared(struct infer *in, uint32_t value, struct infer_type *out) {
   struct model_type t;
@@ -147,8 +160,11 @@ static bool declared(struct infer *in, uint32_t value, struct infer_type *out) {
   out->dtype = t.dtype;
   if (!t.ranked || t.rank > INFER_RANK_MAX) return true;
   dim_id *dims = arena_alloc(&in->scratch, t.rank * sizeof *dims + 1);
-  for (uint32_t i = 0; i < t.rank; i++)
+  const enum graph_kind around = graph_around(in->m, value);
+  for (uint32_t i = 0; i < t.rank; i++) {
     dims[i] = infer_declared_dim(in, model_type_dim(in->m, &t, i));
+    if (around != GRAPH_MAIN && !same_in_bodies(in, dims[i], around)) dims[i] = NO_ID;
+  }
   out->ranked = true;
   out->rank = t.rank;
   out->dims = dims;
@@ -285,6 +301,8 @@ void infer_settle(struct infer *in, uint32_t value, const struct infer_type *typ
   if (t.ranked) {
     if (t.rank && t.dims != dims) memcpy(dims, t.dims, t.rank * sizeof *dims);
     for (uint32_t i = 0; i < t.rank; i++) {
+      int64_t n;
+      if (dims_is_number(in->d, dims[i], &n) && n < 0) dims[i] = NO_ID; // it cannot run
       open = open || dims[i] == NO_ID;
       if (dims[i] != NO_ID)
         dims[i] = dims_find(in->d, dims[i]);
@@ -350,8 +368,8 @@ static bool element(enum dtype dtype, const uint8_t *raw, uint32_t i, int64_t *n
     WHOLE(UINT8, uint8_t)
     WHOLE(UINT16, uint16_t)
     WHOLE(UINT32, uint32_t)
-    WHOLE(BOOL, uint8_t)
 #undef WHOLE
+  case DTYPE_BOOL: *num = raw[i] != 0; return true;
   case DTYPE_UINT64: {
     uint64_t x;
     memcpy(&x, raw + (size_t)i * sizeof x, sizeof x);

@@ -7,8 +7,9 @@
 
 enum row_flag {
   ROW_SEEN = 1,
-  ROW_SET = 2,    // given, or noted by a pass: not to be made anew
-  ROW_FILLED = 4, // infer_fill had it
+  ROW_SET = 2,      // given, or noted by a pass: not to be made anew
+  ROW_FILLED = 4,   // infer_fill had it
+  ROW_LEFT_OUT = 8, // an input of a function that the call at hand leaves out
 };
 
 struct infer_row {
@@ -74,7 +75,9 @@ struct infer {
   struct model_calls callees;
   uint32_t n_functions; // when callees was made
   uint64_t visits, call_visits;
-  bool calls_limited; // some call was not entered
+  uint64_t visits_before; // this walk
+  bool calls_limited;     // some call was not entered
+  bool defaults;          // some function has attributes with values of its own
   uint32_t
       input_dims; // expressions with a smaller id are made of symbols of the main graph's inputs
   uint32_t first_new; // nodes from this one on came since the last walk
