@@ -50,6 +50,7 @@ void infer_free(struct infer *in) {
   TABLE_FREE(in, pending);
   TABLE_FREE(in, calls);
   TABLE_FREE(in, joined);
+  TABLE_FREE(in, changed);
   schema_names_done(&in->names);
   TABLE_FREE(in, by_name);
   TABLE_FREE(in, name_of);
@@ -316,6 +317,8 @@ void infer_all(struct infer *in, const struct infer_told *told) {
   if (in->input_dims == 0) name_inputs(in);
   in->told = told;
   in->only_new = false;
+  TABLE_FREE(in, changed);
+  in->fill_all = true;
   for (uint32_t i = 0; i < in->n_rows; i++)
     if (!(in->rows[i].flags & ROW_SET)) in->rows[i] = (struct infer_row){.shape = 0};
   if (in->n_joined) memset(in->joined, 0, in->n_joined * sizeof *in->joined);
@@ -379,6 +382,7 @@ void infer_note(struct infer *in, uint32_t value, const struct infer_type *type)
   row->kind = (uint8_t)t.kind;
   row->flags = ROW_SEEN | ROW_SET;
   row->why = INFER_WHY_KNOWN;
+  infer_changed(in, value);
 }
 
 void infer_forget(struct infer *in, uint32_t value) {
@@ -391,6 +395,10 @@ struct dims *infer_dims(struct infer *in) {
 
 uint64_t infer_visits(const struct infer *in) {
   return in->visits;
+}
+
+uint64_t infer_fills(const struct infer *in) {
+  return in->fills;
 }
 
 uint64_t infer_bytes(const struct infer *in) {

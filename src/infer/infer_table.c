@@ -27,6 +27,10 @@ struct infer_row *infer_row_at(struct infer *in, uint32_t value) {
   return &in->rows[value];
 }
 
+void infer_changed(struct infer *in, uint32_t value) {
+  if (!in->fill_all) *TABLE_PUSH(in, changed) = value;
+}
+
 static void grow_shape_slots(struct infer *in) {
   const uint32_t n = in->n_shape_slots ? in->n_shape_slots * 2 : 256;
   TABLE_FREE(in, shape_slots);
@@ -122,21 +126,31 @@ struct model_dim infer_model_dim(struct infer *in, struct model *m, dim_id d) {
   return (struct model_dim){-1, in->name_of[d] - 1};
 }
 
-void infer_fill(struct infer *in, struct model *m, struct model_types *t) {
+static void fill_value(struct infer *in, struct model *m, struct model_types *t, uint32_t value) {
   struct model_dim dims[INFER_RANK_MAX];
-  for (uint32_t value = 0; value < in->n_rows; value++) {
-    struct infer_type known;
-    const struct infer_row *row = &in->rows[value];
-    if (!(row->flags & ROW_SEEN) || row->flags & ROW_FILLED || row->kind != INFER_TENSOR) continue;
-    in->rows[value].flags |= ROW_FILLED;
-    if (m->values[value].flags & VALUE_DEAD || m->values[value].kind == VALUE_INITIALIZER) continue;
-    infer_row_type(in, row, &known);
-    for (uint32_t i = 0; known.ranked && i < known.rank; i++)
-      dims[i] = infer_model_dim(in, m, known.dims[i]);
-    const struct model_type type = {
-        .dtype = known.dtype, .ranked = known.ranked, .rank = known.rank, .dims = dims};
-    model_types_note(t, m, value, &type);
-  }
+  struct infer_type known;
+  const struct infer_row *row = &in->rows[value];
+  if (!(row->flags & ROW_SEEN) || row->flags & ROW_FILLED || row->kind != INFER_TENSOR) return;
+  in->rows[value].flags |= ROW_FILLED;
+  in->fills++;
+  if (m->values[value].flags & VALUE_DEAD || m->values[value].kind == VALUE_INITIALIZER) return;
+  infer_row_type(in, row, &known);
+  for (uint32_t i = 0; known.ranked && i < known.rank; i++)
+    dims[i] = infer_model_dim(in, m, known.dims[i]);
+  const struct model_type type = {
+      .dtype = known.dtype, .ranked = known.ranked, .rank = known.rank, .dims = dims};
+  model_types_note(t, m, value, &type);
+}
+
+void infer_fill(struct infer *in, struct model *m, struct model_types *t) {
+  if (in->fill_all)
+    for (uint32_t value = 0; value < in->n_rows; value++)
+      fill_value(in, m, t, value);
+  else
+    for (uint32_t i = 0; i < in->n_changed; i++)
+      fill_value(in, m, t, in->changed[i]);
+  TABLE_FREE(in, changed);
+  in->fill_all = false;
 }
 
 static enum graph_kind graph_around(const struct model *m, uint32_t value) {
@@ -316,6 +330,7 @@ void infer_settle(struct infer *in, uint32_t value, const struct infer_type *typ
                             .kind = (uint8_t)t.kind,
                             .why = (uint8_t)(known ? INFER_WHY_KNOWN : why),
                             .flags = ROW_SEEN};
+  infer_changed(in, value);
   join_call(in, value);
 }
 
@@ -457,6 +472,7 @@ void infer_source(struct infer *in, uint32_t value) {
                             .dtype = (uint8_t)t.dtype,
                             .why = known ? INFER_WHY_KNOWN : INFER_WHY_NO_TYPE,
                             .flags = ROW_SEEN};
+  infer_changed(in, value);
   const struct infer_number *list;
   uint32_t n;
   if (!constant || !elements_of(in, c.tensor, &list, &n)) return;

@@ -3,14 +3,14 @@
 //   If      both branches; what differs is not known, unless the condition is decided
 //   Loop    the body with the types that its carried values begin with. What it gives back must be what it
 //           was given: dims that are not become symbols of their own, and the body is inferred again.
-//           Four rounds at most: as they are; without the dims that changed; with ranks alone; with
-//           nothing. Bodies deep in one another begin with the last, or they would take 4^depth rounds.
+//           Five rounds at most: as they are; twice without the dims that changed; with ranks alone; with
+//           nothing. Bodies deep in one another begin with the last, or they would take 5^depth rounds.
 //   Scan    the same, over slices
 //
 // Symbols that a body makes mean another number in every iteration: outside nothing is known of them.
 #include "infer_rules.h"
 
-enum { DEEP = 4, ROUNDS = 4 };
+enum { DEEP = 4, ROUNDS = 5 };
 
 // ---- If ----------------------------------------------------------------------------------------
 
@@ -93,7 +93,7 @@ static void bind_first(struct infer_site *s, const struct carried *c) {
 }
 
 // True: bound anew, the body is to be inferred again. What one carried value gives may reach another only
-// rounds later: from the second round on all are weakened, where one changes.
+// rounds later: from the third round on all are weakened, where one changes.
 static bool bind_again(struct infer_site *s, const struct carried *c, uint32_t round) {
   struct infer_type *next = arena_zalloc(s->a, c->n * sizeof *next + 1);
   bool again = false;
@@ -105,8 +105,8 @@ static bool bind_again(struct infer_site *s, const struct carried *c, uint32_t r
     if (widen(s, &first, &bound, &given, &next[i])) again = true;
   }
   for (uint32_t i = 0; again && i < c->n; i++) {
-    if (round >= 2 && next[i].ranked) next[i].dims = infer_dim_room(s, next[i].rank);
-    if (round >= 3) next[i].ranked = false;
+    if (round >= 3 && next[i].ranked) next[i].dims = infer_dim_room(s, next[i].rank);
+    if (round >= 4) next[i].ranked = false;
     infer_bind(s, infer_graph_input(s, c->body, c->inner + i), &next[i]);
   }
   return again;
