@@ -1,5 +1,6 @@
 // The list of the family `optimize`, in the order in which a round of `weir optimize` runs it.
 #include "optimize.h"
 
-const struct pass *const optimize_passes[] = {&optimize_fold_if, &optimize_fold_small,
-                                              &optimize_shapes, &optimize_no_effect, NULL};
+const struct pass *const optimize_passes[] = {&optimize_fold_if,    &optimize_fold_small,
+                                              &optimize_shapes,     &optimize_no_effect,
+                                              &optimize_fold_large, NULL};
