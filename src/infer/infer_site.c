@@ -264,6 +264,11 @@ enum dtype infer_dtype_by_signature(struct infer_site *s, uint32_t slot) {
 
 void infer_out(struct infer_site *s, uint32_t slot, const struct infer_type *type) {
   struct infer_type t = *type;
+  int64_t n;
+  for (uint32_t i = 0; t.ranked && i < t.rank; i++)
+    if (t.dims[i] != NO_ID && dims_is_number(s->d, t.dims[i], &n) && n < 0)
+      infer_invalid(s, "dim %u of what it makes is %lld", i, (long long)n);
+  if (s->why == INFER_WHY_INVALID) return;
   if (t.kind == INFER_TENSOR && t.dtype == DTYPE_UNDEFINED)
     t.dtype = infer_dtype_by_signature(s, slot);
   infer_settle(s->in, model_output(s->m, &s->m->nodes[s->node], slot), &t, s->why);
@@ -289,6 +294,8 @@ void infer_invalid(struct infer_site *s, const char *fmt, ...) {
   va_list args;
   if (s->why == INFER_WHY_INVALID) return;
   s->why = INFER_WHY_INVALID;
+  // A body may never run: a branch for another rank than the one at hand is no fault of the model.
+  if (s->in->n_frames && s->in->frames[s->in->n_frames - 1].symbols > 0) return;
   va_start(args, fmt);
   vsnprintf(sentence, sizeof sentence, fmt, args);
   va_end(args);

@@ -69,7 +69,8 @@ bool infer_axes(struct infer_site *s, uint32_t slot, bool *given, const int64_t 
 
 // ---- outputs -----------------------------------------------------------------------------------
 
-// A dtype that the rule leaves open is the one that the signature says.
+// A dtype that the rule leaves open is the one that the signature says. A dim below 0 makes the node
+// invalid.
 void infer_out(struct infer_site *s, uint32_t slot, const struct infer_type *type);
 enum dtype infer_dtype_by_signature(struct infer_site *s, uint32_t slot);
 // The same in parts. A dim that is NO_ID becomes a symbol of its own.
@@ -80,7 +81,7 @@ void infer_out_dtype(struct infer_site *s, uint32_t slot,
 // Its dims have numbers as dims whose product is n <= INFER_LIST.
 void infer_out_list(struct infer_site *s, uint32_t slot, const struct infer_number *list,
                     uint32_t n);
-// The node cannot run with these inputs: said once, and its outputs are unknown. Takes a sentence without the
+// The node cannot run with these inputs: said once, unless it lies in a body, and its outputs are unknown. Takes a sentence without the
 // node's name: "its operand has rank 2, and axis 3 is none of it".
 void infer_invalid(struct infer_site *s, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
