@@ -1,6 +1,6 @@
 // weir optimize: rounds of rewrites over what inference knows, and the types and shapes of what is left.
 //
-//   infer (only with --set-shape, --set-dim) ──▶ rounds ──▶ what comes last ──▶ infer
+//   infer (only with --set-shape, --set-dim) ──▶ opset (with --opset) ──▶ rounds ──▶ what comes last ──▶ infer
 #include "commands.h"
 #include "optimize_steps.h"
 #include "pass_job.h"
@@ -45,6 +45,11 @@ int cmd_optimize(const struct cli_args *args, struct err *err) {
   int rc = pass_job_take_inputs(&pj, args, err);
   const char *infer = infer_text(&pj.pipeline, args);
   if (rc == 0 && strcmp(infer, "infer") != 0) rc = pipeline_add_text(&pj.pipeline, infer, err);
+  if (rc == 0 && cli_given(args, OPT_OPSET))
+    rc = pipeline_add_text(
+        &pj.pipeline,
+        arena_printf(&pj.pipeline.arena, "opset:version=%u", (unsigned)cli_count(args, OPT_OPSET)),
+        err);
   if (rc == 0) rc = optimize_steps_add(&pj.pipeline, &asked, err);
   if (rc == 0) rc = pipeline_add_text(&pj.pipeline, "infer", err);
   pass_job_take_exactness(&pj, args);
