@@ -66,7 +66,6 @@ class Version:
     one_or_all: bool = False
     change: str = "same"
     names: list = field(default_factory=list)  # of attributes, that the change looks at
-    rewrite: str = ""
 
 
 @dataclass
@@ -177,7 +176,6 @@ def read_attributes(text):
 
 def read_notes(version, text):
     for note in filter(None, map(str.strip, text.split(";"))):
-        note, _, version.rewrite = note.partition(" -> ")
         word, *names = note.split()
         if word == "deprecated":
             version.deprecated = True
@@ -398,7 +396,7 @@ class Writer:
         return (f"{{{version.since}, {len(version.inputs)}, {len(version.outputs)}, {len(version.attributes)}, {len(n)}, "
                 f"{least_in}, {most_in}, {least_out}, {most_out}, {str(version.one_or_all).lower()}, "
                 f"{str(version.deprecated).lower()}, {str(version.more).lower()}, CHANGE_{version.change}, {inputs}, {outputs}, {attributes}, {variables}, "
-                f"{text(' '.join(version.names))}, {text(version.rewrite)}}}")  # fmt: skip
+                f"{text(' '.join(version.names))}}}")  # fmt: skip
 
     def operator(self, op):
         flags = [f"SCHEMA_{flag.upper()}" for flag in FLAGS if flag in op.flags and flag != "kit"]

@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import onnx
 import onnx.checker
+import onnx.shape_inference
 import onnx.version_converter
 import onnxruntime
 import pytest
@@ -36,7 +37,7 @@ def save(path, opset, nodes, inputs, outputs, initializers=(), ir_version=8, fun
     graph = helper.make_graph(list(nodes), "g", list(inputs), list(outputs), tensors)
     opsets = [helper.make_opsetid("", opset)] + ([helper.make_opsetid("local", 1)] if functions else [])
     model = helper.make_model(graph, opset_imports=opsets, ir_version=ir_version, functions=list(functions))
-    onnx.save(model, path)
+    onnx.save(onnx.shape_inference.infer_shapes(model), path)
     return path
 
 
