@@ -100,6 +100,9 @@ struct span dims_text(struct dims *d, dim_id e, struct arena *a);
 // of this grammar is the symbol of that name, and so is a lone name with hyphens in front of
 // letters (batch-size). Blanks at both ends do not count; "" and "?" are symbols without a name.
 dim_id dims_parse(struct dims *d, struct span text, int64_t least);
+// The same, but an expression may only speak of symbols that there are already; else the text is a symbol of
+// that name: of "dim-1" and "dim-2" nobody knows that they are differences.
+dim_id dims_parse_known(struct dims *d, struct span text, int64_t least);
 
 struct dims_binding {
   dim_id symbol;

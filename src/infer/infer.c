@@ -84,25 +84,6 @@ static void outputs_begin(struct infer *in, const struct model_node *n) {
   }
 }
 
-// The type of an output follows from its type variable, where an input has that variable or only one type can be.
-static enum dtype dtype_by_schema(struct infer_site *s, uint32_t slot) {
-  const struct schema_formal *out = s->signature ? schema_output(s->signature, slot) : NULL;
-  if (!out) return DTYPE_UNDEFINED;
-  const uint32_t only = out->types->dtypes[SCHEMA_TENSOR];
-  for (uint32_t kind = SCHEMA_TENSOR + 1; kind < SCHEMA_KINDS; kind++)
-    if (out->types->dtypes[kind]) return DTYPE_UNDEFINED;
-  if (only && (only & (only - 1)) == 0) return (enum dtype)__builtin_ctz(only);
-  if (out->variable == SCHEMA_NO_VARIABLE) return DTYPE_UNDEFINED;
-  for (uint32_t i = 0; i < s->n_in; i++) {
-    struct infer_type t;
-    const struct schema_formal *in = schema_input(s->signature, i);
-    if (in && in->variable == out->variable && (in->option != SCHEMA_VARIADIC || in->same) &&
-        infer_in(s, i, &t) && t.kind == INFER_TENSOR && t.dtype != DTYPE_UNDEFINED)
-      return t.dtype;
-  }
-  return DTYPE_UNDEFINED;
-}
-
 // What the rule did not speak of is as it is declared, or not known.
 static void outputs_end(struct infer *in, struct infer_site *s) {
   const struct model_node *n = &in->m->nodes[s->node];
@@ -117,7 +98,7 @@ static void outputs_end(struct infer *in, struct infer_site *s) {
     struct infer_type t = {.dtype = DTYPE_UNDEFINED};
     if (!invalid && row->flags & ROW_SEEN) infer_row_type(in, row, &t);
     const uint32_t list = row->list;
-    t.dtype = dtype_by_schema(s, i);
+    t.dtype = infer_dtype_by_signature(s, i);
     infer_settle(in, value, &t, s->why);
     if (!invalid) in->rows[value].list = list;
   }
@@ -260,8 +241,14 @@ static void run(struct infer *in) {
 
 // ---- the model ---------------------------------------------------------------------------------
 
-// Symbols of the inputs come first: they have the bound of an input's dims, and are told by their ids.
-static void name_inputs(struct infer *in) {
+// A name as exporters give to a dim, and no expression.
+static bool is_plain(struct span name) {
+  for (size_t i = 0; i < name.n; i++)
+    if (memchr("+-*/%() ", name.at[i], 8)) return false;
+  return name.n > 0 && name.at[0] != '?';
+}
+
+static void name_dims(struct infer *in, bool plain) {
   const struct model_graph *g = &in->m->graphs[in->m->main_graph];
   for (uint32_t i = 0; i < g->n_inputs; i++) {
     struct model_type t;
@@ -270,9 +257,17 @@ static void name_inputs(struct infer *in) {
       const struct model_dim dim = model_type_dim(in->m, &t, d);
       if (dim.value >= 0 || dim.param == NO_ID) continue;
       const struct span name = model_name(in->m, dim.param);
-      dims_parse(in->d, name, in->o.least_dim);
+      if (is_plain(name) == plain && name.n > 0 && name.at[0] != '?')
+        dims_parse_known(in->d, name, in->o.least_dim);
     }
   }
+}
+
+// Symbols of the inputs come first: they have the bound of an input's dims, and are told by their ids. Names
+// before expressions of them.
+static void name_inputs(struct infer *in) {
+  name_dims(in, true);
+  name_dims(in, false);
   in->input_dims = dims_next(in->d);
 }
 

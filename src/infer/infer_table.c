@@ -79,14 +79,13 @@ dim_id infer_declared_dim(struct infer *in, struct model_dim d) {
   if (d.value >= 0) return dims_number(in->d, d.value);
   if (d.param == NO_ID || d.param == in->m->empty) return NO_ID;
   if (d.param >= in->n_by_name) TABLE_ADD(in, by_name, d.param + 1 - in->n_by_name);
-  dim_id *known = &in->by_name[d.param];
-  if (*known == 0) {
+  if (in->by_name[d.param] == 0) {
+    const struct span name = model_name(in->m, d.param);
+    if (name.at[0] == '?') return NO_ID; // what others write for no name
     // Symbols of inputs came first, and have their own bound.
-    const dim_id made = dims_parse(in->d, model_name(in->m, d.param), 0);
-    *known = made == NO_ID ? 0 : made + 1;
-    if (made == NO_ID) return NO_ID;
+    in->by_name[d.param] = dims_parse_known(in->d, name, 0) + 1;
   }
-  return *known - 1;
+  return in->by_name[d.param] - 1;
 }
 
 // A name for what is no symbol with a name: its text, made different from names that the model has of its own, but for

@@ -442,6 +442,28 @@ void infer_broadcasting(struct infer_site *s) {
   broadcast_as(s, false);
 }
 
+// Operands among scales and zero points.
+static void broadcast_of(struct infer_site *s, const uint32_t *slots, uint32_t n) {
+  struct infer_type types[3];
+  const dim_id *dims;
+  uint32_t rank;
+  for (uint32_t i = 0; i < n; i++)
+    infer_in(s, slots[i], &types[i]);
+  const enum dtype dtype = types[n - 1].dtype;
+  if (infer_broadcast(s, types, n, &dims, &rank))
+    infer_out_dims(s, 0, dtype, dims, rank);
+  else
+    infer_out_dtype(s, 0, dtype);
+}
+
+void infer_broadcasting_quantized(struct infer_site *s) {
+  broadcast_of(s, (const uint32_t[2]){0, 3}, 2);
+}
+
+void infer_where_quantized(struct infer_site *s) {
+  broadcast_of(s, (const uint32_t[3]){0, 1, 4}, 3);
+}
+
 void infer_compare(struct infer_site *s) {
   broadcast_as(s, true);
 }

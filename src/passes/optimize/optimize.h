@@ -4,6 +4,6 @@
 
 #include "pass.h"
 
-extern const struct pass optimize_fold_small;
+extern const struct pass optimize_fold_if, optimize_fold_small;
 
 #endif

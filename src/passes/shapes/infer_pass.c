@@ -97,7 +97,9 @@ static bool write_value(struct writing *w, uint32_t value) {
     return false;
   model_types_get(NULL, m, value, &was);
   if (!t.ranked && was.dtype == t.dtype) return false;
-  bool same = was.dtype == t.dtype && was.ranked == t.ranked && was.rank == t.rank;
+  // A constant has its type without a declaration.
+  bool same = model_live_info(m, m->values[value].info) != NO_ID && was.dtype == t.dtype &&
+              was.ranked == t.ranked && was.rank == t.rank;
   for (uint32_t i = 0; t.ranked && i < t.rank; i++) {
     const struct model_dim declared = model_type_dim(m, &was, i);
     dims[i] = written(w, dims_find(infer_dims(w->in), t.dims[i]), declared);
@@ -123,8 +125,7 @@ static void write_node(struct writing *w, uint32_t node) {
   kit_site(&w->k, node, "inferred");
   for (uint32_t i = 0; i < m->nodes[node].n_out; i++) {
     const uint32_t value = model_output(m, &m->nodes[node], i);
-    struct model_constant c;
-    if (value == NO_ID || model_resolve_constant(m, value, &c)) continue;
+    if (value == NO_ID) continue;
     changed = write_value(w, value) || changed;
     if (why == INFER_WHY_KNOWN) why = infer_why(w->in, value);
   }
