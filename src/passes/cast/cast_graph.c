@@ -26,7 +26,7 @@
 
 #include <math.h>
 
-enum { COPIED_ELEMENTS = 1024, BOUND_ELEMENTS = 256 };
+enum { COPIED_ELEMENTS = 1024 };
 #define LOWEST 1e38 // magnitudes from here on are bounds, not numbers
 
 enum wish { WISH_ANY, WISH_OLD, WISH_NEW };
@@ -330,22 +330,32 @@ static void settle_values(struct half *h) {
 
 // ---- weights -------------------------------------------------------------------------------------
 
-// Is everything that the type does not hold a bound, such as the lowest float32?
-static bool is_bounds(struct half *h, uint32_t value) {
+// Are the elements at hand, without a look at weights?
+static bool is_at_hand(const struct half *h, const struct weight *w) {
+  struct span raw;
+  return model_small_value(h->k.m, w->tensor, &raw);
+}
+
+// Does it have elements that the type does not hold, each of them a bound, such as the lowest float32?
+static bool is_bounds(struct half *h, const struct weight *w) {
   const double most = h->o->to == DTYPE_FLOAT16 ? 65504 : 3.3895313892515355e38;
   const double *x;
-  uint32_t n;
-  if (!kit_const_floats(&h->k, value, &x, &n) || n > BOUND_ELEMENTS) return false;
-  for (uint32_t i = 0; i < n; i++)
-    if (isfinite(x[i]) && fabs(x[i]) > most && fabs(x[i]) < LOWEST) return false;
-  return true;
+  uint32_t n, bounds = 0;
+  if (!is_at_hand(h, w) || !kit_const_floats(&h->k, w->value, &x, &n)) return false;
+  for (uint32_t i = 0; i < n; i++) {
+    if (!isfinite(x[i]) || fabs(x[i]) <= most) continue;
+    if (fabs(x[i]) < LOWEST) return false;
+    bounds++;
+  }
+  return bounds > 0;
 }
 
 // The least number that is not 0, in place of a number alone that would be.
 static uint32_t least(struct half *h, const struct weight *w) {
   struct model *m = h->k.m;
   double x;
-  if (h->o->to != DTYPE_FLOAT16 || !kit_const_scalar(&h->k, w->value, &x)) return NO_ID;
+  if (h->o->to != DTYPE_FLOAT16 || !is_at_hand(h, w)) return NO_ID;
+  if (!kit_const_scalar(&h->k, w->value, &x)) return NO_ID;
   if (x == 0 || fabs(x) > ldexp(1, -25)) return NO_ID;
   const struct model_tensor *t = &m->tensors[w->tensor];
   return recipe_reshape(h->k.r, kit_scalar_recipe(&h->k, h->o->to, copysign(ldexp(1, -24), x)),
@@ -355,8 +365,8 @@ static uint32_t least(struct half *h, const struct weight *w) {
 static uint32_t narrow(struct half *h, const struct weight *w) {
   const uint32_t of = edit_tensor_recipe(h->k.e, w->tensor), small = least(h, w);
   if (small != NO_ID) return small;
-  return h->o->clips || is_bounds(h, w->value) ? recipe_cast_clipped(h->k.r, of, h->o->to)
-                                               : recipe_cast(h->k.r, of, h->o->to);
+  return h->o->clips || is_bounds(h, w) ? recipe_cast_clipped(h->k.r, of, h->o->to)
+                                        : recipe_cast(h->k.r, of, h->o->to);
 }
 
 static void cast_weight(struct half *h, const struct weight *w) {
@@ -436,8 +446,11 @@ static void split_output(struct half *h, uint32_t value, enum dtype made, enum d
   struct kit *k = &h->k;
   const uint32_t node = k->m->values[value].def;
   const enum wish wish = listed == h->o->to ? WISH_NEW : WISH_OLD;
+  static const char *const cast_suffix = "_cast";
   const struct span name = name_of(h, value, made);
+  struct span cast;
   uint32_t slot = 0;
+  kit_name_family(k, model_value_name(k->m, value), &cast_suffix, 1, &cast);
   while (kit_out(k, node, slot) != value)
     slot++;
   edit_set_output(k->e, node, slot, (struct edit_output){NO_ID, name});
@@ -445,8 +458,8 @@ static void split_output(struct half *h, uint32_t value, enum dtype made, enum d
   retype(h, inner, value, made);
   hand_over(h, value, inner, wish == WISH_NEW ? WISH_OLD : WISH_NEW);
   hand_over(h, value, inner, WISH_ANY);
-  kit_make(k, OP_Cast, KIT_CALLED(span_of(NULL, 0)), KIT_OUT(((struct edit_output){value, {0}})),
-           KIT_IN(inner), KIT_INT("to", listed));
+  kit_make(k, OP_Cast, KIT_CALLED(cast), KIT_OUT(((struct edit_output){value, {0}})), KIT_IN(inner),
+           KIT_INT("to", listed));
   retype(h, value, value, listed);
   h->now[value] = (uint8_t)listed;
 }
