@@ -1,6 +1,6 @@
 // weir optimize: rounds of rewrites over what inference knows, and the types and shapes of what is left.
 //
-//   infer (only with --set-shape, --set-dim) ──▶ rounds ──▶ what comes last ──▶ infer
+//   infer (only with --set-shape, --set-dim) ──▶ opset (with --opset) ──▶ rounds ──▶ what comes last ──▶ infer
 #include "commands.h"
 #include "infer_step.h"
 #include "optimize_steps.h"
@@ -15,6 +15,11 @@ int cmd_optimize(const struct cli_args *args, struct err *err) {
   asked.skip = cli_list(args, OPT_SKIP, &asked.n_skip);
   int rc = pass_job_take_inputs(&pj, args, err);
   if (rc == 0 && infer_step_sets(args)) rc = infer_step_add(&pj.pipeline, args, true, "", err);
+  if (rc == 0 && cli_given(args, OPT_OPSET))
+    rc = pipeline_add_text(
+        &pj.pipeline,
+        arena_printf(&pj.pipeline.arena, "opset:version=%u", (unsigned)cli_count(args, OPT_OPSET)),
+        err);
   if (rc == 0) rc = optimize_steps_add(&pj.pipeline, &asked, err);
   if (rc == 0) rc = infer_step_add(&pj.pipeline, args, false, "", err);
   pass_job_take_exactness(&pj, args);

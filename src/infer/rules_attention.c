@@ -169,9 +169,10 @@ void infer_multi_head_attention(struct infer_site *s) {
   dim_id all = fresh;
   if (share)
     all = infer_dim(&past, 2);
-  else if (infer_has(s, at.past_length))
+  else if (infer_has(s, at.past_length)) {
     all = NO_ID; // keys are written into a longer buffer
-  else if (infer_has(s, at.past_key))
+    s->why = INFER_WHY_DATA;
+  } else if (infer_has(s, at.past_key))
     all = dims_add(s->d, past.ranked && past.rank == 4 ? past.dims[2] : NO_ID, fresh);
   const dim_id n = heads_of(s, heads);
   if (size == NO_ID && past.ranked && past.rank == 4) size = past.dims[3];
@@ -201,7 +202,8 @@ void infer_group_query_attention(struct infer_site *s) {
     return;
   }
   const bool packed = !infer_has(s, 1);
-  const dim_id size = over(s, infer_dim(&q, 2), packed ? heads + 2 * kv : heads);
+  const bool few = heads > 0 && heads < 1 << 20 && kv > 0 && kv < 1 << 20;
+  const dim_id size = over(s, infer_dim(&q, 2), !few ? 0 : packed ? heads + 2 * kv : heads);
   const dim_id hidden = packed ? dims_mul(s->d, heads_of(s, heads), size) : infer_dim(&q, 2);
   infer_out_dims(s, 0, q.dtype, (const dim_id[3]){infer_dim(&q, 0), infer_dim(&q, 1), hidden}, 3);
   dim_id length = NO_ID;
@@ -253,6 +255,7 @@ void infer_attention_projected(struct infer_site *s) {
   dim_id dims[5] = {
       infer_size_of(s, 2), b, heads_of(s, heads), length,
       n == 3 && (sizes[0] != sizes[1] || sizes[1] != sizes[2]) ? NO_ID : over(s, hidden, heads)};
+  if (n == 3 && dims[4] == NO_ID) s->why = INFER_WHY_ATTRIBUTE;
   const bool kept = past.ranked && past.rank == 5;
   if (infer_has(s, slot))
     dims[3] = !kept ? NO_ID : share ? past.dims[3] : dims_add(s->d, past.dims[3], length);
@@ -268,7 +271,7 @@ void infer_embed_layer_norm(struct infer_site *s) {
     return;
   }
   const dim_id dims[3] = {infer_dim(&ids, 0), infer_dim(&ids, 1), infer_dim(&words, 1)};
-  infer_out_dims(s, 0, words.dtype, dims, 3);
+  infer_out_dims(s, 0, DTYPE_UNDEFINED, dims, 3);
   infer_out_dims(s, 1, DTYPE_INT32, dims, 1);
-  infer_out_dims(s, 2, words.dtype, dims, 3);
+  infer_out_dims(s, 2, DTYPE_UNDEFINED, dims, 3);
 }

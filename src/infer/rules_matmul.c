@@ -144,6 +144,16 @@ void infer_gemm_quantized(struct infer_site *s) {
   gemm(s, 0, 3, infer_has(s, 8) ? zero.dtype : DTYPE_FLOAT);
 }
 
+// Of each row of A to each row of B.
+void infer_distances(struct infer_site *s) {
+  struct infer_type a, b;
+  infer_in(s, 0, &a);
+  infer_in(s, 1, &b);
+  infer_same_dim(s, infer_dim(&a, 1), infer_dim(&b, 1));
+  if (s->why != INFER_WHY_INVALID)
+    infer_out_dims(s, 0, a.dtype, (const dim_id[2]){infer_dim(&a, 0), infer_dim(&b, 0)}, 2);
+}
+
 // ---- Einsum --------------------------------------------------------------------------------------------
 
 enum { LETTERS = 52 };

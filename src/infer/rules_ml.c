@@ -83,7 +83,9 @@ void infer_ml_classifier(struct infer_site *s) {
   const enum dtype dtype = texts ? DTYPE_STRING : DTYPE_INT64;
   const dim_id rows = rows_of(s);
   infer_out_dims(s, 0, dtype, &rows, 1);
-  matrix(s, 1, DTYPE_FLOAT, classes_of(s, texts ? texts : labels));
+  const dim_id classes = classes_of(s, texts ? texts : labels);
+  if (classes == NO_ID) s->why = INFER_WHY_ATTRIBUTE;
+  matrix(s, 1, DTYPE_FLOAT, classes);
 }
 
 void infer_ml_regressor(struct infer_site *s) {
@@ -160,6 +162,7 @@ void infer_array_feature(struct infer_site *s) {
 // ---- maps ------------------------------------------------------------------------------------------------
 
 void infer_zip_map(struct infer_site *s) {
+  s->why = INFER_WHY_KNOWN;
   infer_out(s, 0, &(struct infer_type){.kind = INFER_OTHER});
 }
 

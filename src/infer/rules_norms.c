@@ -81,3 +81,17 @@ void infer_optimizer(struct infer_site *s) {
     infer_out(s, i, &t);
   }
 }
+
+// One half of the last dim is a gate for the other.
+void infer_half(struct infer_site *s) {
+  struct infer_type x;
+  infer_in(s, 0, &x);
+  if (!x.ranked || x.rank == 0) {
+    infer_out_dtype(s, 0, x.dtype);
+    return;
+  }
+  dim_id *dims = infer_dim_room(s, x.rank);
+  memcpy(dims, x.dims, x.rank * sizeof *dims);
+  dims[x.rank - 1] = dims_exact_div(s->d, dims[x.rank - 1], infer_size_of(s, 2));
+  infer_out_dims(s, 0, x.dtype, dims, x.rank);
+}

@@ -3,6 +3,9 @@
 //              X          Y              Y_h, Y_c
 //   layout 0   [T,B,I]    [T,D,B,H]      [D,B,H]
 //   layout 1   [B,T,I]    [B,T,D,H]      [B,D,H]
+//
+// Weights are [D, gates*H, I], recurrent ones [D, gates*H, H]; of DynamicQuantizeLSTM with the last two dims
+// exchanged.
 #include "infer_rules.h"
 
 void infer_recurrent(struct infer_site *s) {
@@ -23,8 +26,9 @@ void infer_recurrent(struct infer_site *s) {
   const dim_id t = infer_dim(&x, layout ? 1 : 0), b = infer_dim(&x, layout ? 0 : 1);
   const dim_id d = infer_same_dim(s, infer_size_of(s, both ? 2 : 1),
                                   infer_same_dim(s, infer_dim(&w, 0), infer_dim(&r, 0)));
-  const dim_id h =
-      infer_same_dim(s, hidden > 0 ? infer_size_of(s, hidden) : NO_ID, infer_dim(&r, 2));
+  const bool exchanged = strcmp(s->op->name, "DynamicQuantizeLSTM") == 0;
+  const dim_id h = infer_same_dim(s, hidden > 0 ? infer_size_of(s, hidden) : NO_ID,
+                                  infer_dim(&r, exchanged ? 1 : 2));
   if (s->why == INFER_WHY_INVALID) return;
   infer_out_dims(s, 0, x.dtype,
                  layout ? (const dim_id[4]){b, t, d, h} : (const dim_id[4]){t, d, b, h}, 4);

@@ -99,14 +99,14 @@ void infer_reduce(struct infer_site *s) {
     n = 0;
   }
   if (!x.ranked) {
-    if (!keep && known && n == 0 && !noop)
+    if (keep != 1 && known && n == 0 && noop != 1)
       infer_out_dims(s, 0, dtype, NULL, 0);
     else
       infer_out_dtype(s, 0, dtype);
     return;
   }
   if (!known) {
-    some_axes(s, &x, keep != 0, dtype);
+    some_axes(s, &x, keep == 1, dtype);
     return;
   }
   for (uint32_t i = 0; i < n; i++) {
@@ -118,9 +118,9 @@ void infer_reduce(struct infer_site *s) {
     }
     gone[at] = true;
   }
-  for (uint32_t i = 0; i < x.rank && n == 0 && !noop; i++)
+  for (uint32_t i = 0; i < x.rank && n == 0 && noop != 1; i++)
     gone[i] = true;
-  reduced(s, &x, gone, keep != 0, dtype);
+  reduced(s, &x, gone, keep == 1, dtype);
   reduced_list(s, &x, gone);
 }
 
@@ -138,7 +138,7 @@ void infer_reduce_arg(struct infer_site *s) {
   }
   if (!infer_axis(s, axis, x.rank, &at)) return;
   gone[at] = true;
-  reduced(s, &x, gone, keep != 0, DTYPE_INT64);
+  reduced(s, &x, gone, keep == 1, DTYPE_INT64);
 }
 
 // ---- losses --------------------------------------------------------------------------------------------

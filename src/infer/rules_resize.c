@@ -124,7 +124,8 @@ static void keep_ratio(struct infer_site *s, const struct resize *r, const dim_i
   for (uint32_t i = 0; i < r->n && !isnan(scale); i++) {
     int64_t in;
     dims_is_number(s->d, r->x.dims[r->axes[i]], &in);
-    dims[r->axes[i]] = infer_size_of(s, (int64_t)roundf(scale * (float)in));
+    const float out = roundf(scale * (float)in);
+    if (out >= 0 && out < 0x1p62f) dims[r->axes[i]] = infer_size_of(s, (int64_t)out);
   }
 }
 
@@ -260,7 +261,9 @@ void infer_affine_grid(struct infer_site *s) {
   dim_id dims[5] = {NO_ID, NO_ID, NO_ID, NO_ID, NO_ID};
   dims[0] = infer_dim(&theta, 0);
   for (uint32_t i = 0; list && i < n; i++)
-    if (i != 1 && list[i].den == 1) dims[i ? i - 1 : 0] = list[i].num;
+    if (i > 1 && list[i].den == 1) dims[i - 1] = list[i].num;
+  if (list && list[0].den == 1) dims[0] = infer_same_dim(s, dims[0], list[0].num);
+  if (s->why == INFER_WHY_INVALID) return;
   dims[n - 1] = infer_size_of(s, n - 2);
   infer_out_dims(s, 0, theta.dtype, dims, n);
 }

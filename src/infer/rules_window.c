@@ -32,7 +32,7 @@ static bool numbers_of(struct infer_site *s, const char *name, uint32_t n, int64
     return true;
   }
   if (count != n) {
-    infer_invalid(s, "%s has %u numbers, not %u", name, count, n);
+    infer_invalid(s, "%s has %u number%s, not %u", name, count, plural(count), n);
     return false;
   }
   for (uint32_t i = 0; i < n; i++)
@@ -54,7 +54,7 @@ static bool window_of(struct infer_site *s, uint32_t n, struct window *w) {
       !infer_attr_int(s, "ceil_mode", 0, &w->ceil))
     return false;
   if (w->kernel && n_kernel != n) {
-    infer_invalid(s, "kernel_shape has %u numbers, not %u", n_kernel, n);
+    infer_invalid(s, "kernel_shape has %u number%s, not %u", n_kernel, plural(n_kernel), n);
     return false;
   }
   if (w->kernel && !numbers_of(s, "kernel_shape", n, 1, 1, &w->kernel)) return false;
@@ -63,7 +63,7 @@ static bool window_of(struct infer_site *s, uint32_t n, struct window *w) {
   else if (span_is(pad, "VALID"))
     w->padding = PAD_VALID;
   else if (!span_is(pad, "NOTSET") && pad.n > 0) {
-    infer_invalid(s, "auto_pad is none that is known");
+    infer_invalid(s, "auto_pad is '%.*s'", (int)pad.n, (const char *)pad.at);
     return false;
   }
   if (w->padding == PAD_AS_SAID) return numbers_of(s, "pads", 2 * n, INT64_MIN, 0, &w->pads);
@@ -87,7 +87,10 @@ static dim_id windows(struct infer_site *s, const struct window *w, uint32_t i, 
   int64_t room, out, extent;
   if (w->padding == PAD_SAME) {
     // Pooling pads for a window without dilation, and what it makes is another number then.
-    if (pool && w->dilations[i] != 1) return NO_ID;
+    if (pool && w->dilations[i] != 1) {
+      s->why = INFER_WHY_ATTRIBUTE;
+      return NO_ID;
+    }
     return dims_ceil_div(s->d, in, by);
   }
   const dim_id begin = infer_size_of(s, w->pads[i]), end = infer_size_of(s, w->pads[i + w->n]);
@@ -98,7 +101,7 @@ static dim_id windows(struct infer_site *s, const struct window *w, uint32_t i, 
     infer_invalid(s, "its window is larger than the input and its pads along spatial axis %u", i);
     return NO_ID;
   }
-  if (!w->ceil) {
+  if (w->ceil != 1) {
     // Pooling looks at what there is of a window that is too large, and divides as C does.
     const dim_id steps = known ? dims_trunc_div(s->d, over, by) : dims_floor_div(s->d, over, by);
     const dim_id plain = dims_add(s->d, steps, one);
@@ -181,8 +184,8 @@ static dim_id transposed(struct infer_site *s, const struct window *w, uint32_t 
   const dim_id by = infer_size_of(s, w->strides[i]), e = extent_of(s, w, i, kernel);
   if (w->padding == PAD_SAME) {
     // Pads are at least 0: of a window that is smaller than its step nothing is cut.
-    if (e == NO_ID || !dims_is_number(s->d, e, &extent)) return NO_ID;
-    if (extent + more >= w->strides[i]) return dims_mul(s->d, in, by);
+    if (e == NO_ID || !dims_is_number(s->d, e, &extent) || extent < 1) return NO_ID;
+    if (more >= w->strides[i] - extent) return dims_mul(s->d, in, by);
   }
   dim_id out = dims_mul(s->d, dims_sub(s->d, in, infer_one(s)), by);
   out = dims_add(s->d, dims_add(s->d, out, infer_size_of(s, more)), e);

@@ -258,7 +258,37 @@ def features():
     yield Case("LabelEncoder", ["int64[n,2]"], sizes, keys_int64s=[0, 1], values_floats=[0.5, 1.5], **ml)
 
 
-FAMILIES = (windows, reductions, products, resizes, recurrences, norms, attentions, signals, features)
+def quantized():
+    ms = {"domain": "com.microsoft"}
+    scale, zero = np.array(0.5, np.float32), np.array(1, np.uint8)
+    q = [scale, zero]
+    x, w = "uint8[n,3,t]", np.ones((4, 3, 3), np.uint8)
+    sizes = [{"n": 2, "t": 7}, {"n": 1, "t": 4}]
+    yield Case("QLinearConv", [x, *q, w, *q, *q], sizes, strides=[2])
+    yield Case("QLinearConv", ["uint8[n,t,5,3]", *q, np.ones((4, 3, 3, 3), np.uint8), *q, *q], sizes, channels_last=1, **ms)
+    yield Case("QLinearMatMul", ["uint8[n,t,3]", *q, np.ones((3, 5), np.uint8), *q, *q], sizes)
+    yield Case("QGemm", ["uint8[n,3]", *q, np.ones((3, 5), np.uint8), *q, None, *q], sizes, **ms)
+    yield Case("QGemm", ["uint8[n,3]", *q, np.ones((3, 5), np.uint8), *q], sizes, **ms)
+    yield Case("QLinearAdd", ["uint8[n,t]", *q, "uint8[n,1]", *q, *q], sizes, **ms)
+    yield Case("QLinearMul", ["uint8[t]", *q, "uint8[n,1]", *q, *q], sizes, **ms)
+    yield Case("QLinearWhere", ["bool[n,1]", "uint8[t]", *q, "uint8[n,t]", *q, *q], sizes, **ms)
+    yield Case("QLinearAveragePool", ["uint8[n,3,t,4]", *q, *q], sizes, kernel_shape=[2, 2], strides=[2, 1], ceil_mode=1, **ms)
+    yield Case("QLinearAveragePool", ["uint8[n,t,4,3]", *q, *q], sizes, kernel_shape=[2, 2], channels_last=1, **ms)
+    yield Case("QLinearGlobalAveragePool", ["uint8[n,t,4,3]", *q, *q], sizes, channels_last=1, **ms)
+    yield Case("NhwcMaxPool", ["uint8[n,t,4,3]"], sizes, kernel_shape=[2, 2], strides=[2, 2], **ms)
+    yield Case("DynamicQuantizeMatMul", ["float[n,t,3]", np.ones((3, 5), np.uint8), scale], sizes, **ms)
+    yield Case("MatMulIntegerToFloat", ["uint8[n,t,3]", np.ones((3, 5), np.uint8), scale, scale], sizes, **ms)
+    weights, bias = np.ones((8, 24), np.uint8), np.ones(24, np.float32)
+    yield Case("QAttention", ["uint8[n,t,8]", weights, bias, scale, scale, None, zero, zero, "float[2,n,2,p,4]"],
+               [{"n": 2, "t": 3, "p": 4}], outputs=2, num_heads=2, **ms)  # fmt: skip
+    w, r, scales, zeros = np.ones((2, 3, 20), np.uint8), np.ones((2, 5, 20), np.uint8), np.ones(2, np.float32), np.ones(2, np.uint8)
+    yield Case("DynamicQuantizeLSTM", ["float[t,n,3]", w, r, *[None] * 5, scales, zeros, scales, zeros], sizes, outputs=3, hidden_size=5,
+               direction="bidirectional", **ms)  # fmt: skip
+    yield Case("CDist", ["float[n,4]", "float[t,4]"], sizes, **ms)
+    yield Case("FusedConv", ["float[n,3,t]", np.ones((4, 3, 3), np.float32)], sizes, activation="Relu", **ms)
+
+
+FAMILIES = (windows, reductions, products, resizes, recurrences, norms, attentions, signals, features, quantized)
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)

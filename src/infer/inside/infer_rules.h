@@ -38,7 +38,7 @@ infer_rule infer_reduce, infer_reduce_arg, infer_loss;
 
 // rules_matmul.c
 infer_rule infer_matmul, infer_matmul_quantized, infer_matmul_fused, infer_matmul_blocks,
-    infer_gemm, infer_gemm_quantized, infer_einsum;
+    infer_gemm, infer_gemm_quantized, infer_einsum, infer_distances;
 
 // rules_resize.c
 infer_rule infer_resize, infer_upsample, infer_grid_sample, infer_affine_grid;
@@ -47,7 +47,8 @@ infer_rule infer_resize, infer_upsample, infer_grid_sample, infer_affine_grid;
 infer_rule infer_recurrent;
 
 // rules_norms.c
-infer_rule infer_dropout, infer_layer_norm, infer_batch_norm, infer_skip_norm, infer_optimizer;
+infer_rule infer_dropout, infer_layer_norm, infer_batch_norm, infer_skip_norm, infer_optimizer,
+    infer_half;
 
 // rules_attention.c
 infer_rule infer_attention, infer_attention_projected, infer_multi_head_attention,

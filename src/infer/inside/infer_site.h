@@ -69,7 +69,8 @@ bool infer_axes(struct infer_site *s, uint32_t slot, bool *given, const int64_t 
 
 // ---- outputs -----------------------------------------------------------------------------------
 
-// A dtype that the rule leaves open is the one that the signature says.
+// A dtype that the rule leaves open is the one that the signature says. A dim below 0 makes the node
+// invalid.
 void infer_out(struct infer_site *s, uint32_t slot, const struct infer_type *type);
 enum dtype infer_dtype_by_signature(struct infer_site *s, uint32_t slot);
 // The same in parts. A dim that is NO_ID becomes a symbol of its own.
@@ -80,7 +81,7 @@ void infer_out_dtype(struct infer_site *s, uint32_t slot,
 // Its dims have numbers as dims whose product is n <= INFER_LIST.
 void infer_out_list(struct infer_site *s, uint32_t slot, const struct infer_number *list,
                     uint32_t n);
-// The node cannot run with these inputs: said once, and its outputs are unknown. Takes a sentence without the
+// The node cannot run with these inputs: said once, unless it lies in a body, and its outputs are unknown. Takes a sentence without the
 // node's name: "its operand has rank 2, and axis 3 is none of it".
 void infer_invalid(struct infer_site *s, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
@@ -103,6 +104,8 @@ void infer_join(struct infer_site *s, const struct infer_type *a, const struct i
 // Dims that speak of symbols from this id on are not known outside.
 void infer_leave(struct infer_site *s, struct infer_type *type, dim_id symbols);
 uint32_t infer_depth(const struct infer_site *s); // graphs that are being inferred around the node
+// Have so many nodes been visited that bodies are no longer to be inferred with care?
+bool infer_hurry(const struct infer_site *s);
 void infer_bind_list(struct infer_site *s, uint32_t value, const struct infer_number *list,
                      uint32_t n);
 
