@@ -34,7 +34,8 @@ struct heads {
 };
 
 static struct heads heads_in(struct infer_site *s, const struct infer_type *t, int64_t n) {
-  if (!t->ranked) return (struct heads){NO_ID, heads_of(s, n), NO_ID, NO_ID};
+  if (!t->ranked || (t->rank != 3 && t->rank != 4))
+    return (struct heads){NO_ID, heads_of(s, n), NO_ID, NO_ID};
   if (t->rank == 4) return (struct heads){t->dims[0], t->dims[1], t->dims[2], t->dims[3]};
   return (struct heads){t->dims[0], heads_of(s, n), t->dims[1], over(s, t->dims[2], n)};
 }
