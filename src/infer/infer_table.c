@@ -127,6 +127,12 @@ struct model_dim infer_model_dim(struct infer *in, struct model *m, dim_id d) {
   return (struct model_dim){-1, in->name_of[d] - 1};
 }
 
+void infer_fill_anew(struct infer *in) {
+  for (uint32_t value = 0; value < in->n_rows; value++)
+    in->rows[value].flags &= (uint8_t)~ROW_FILLED;
+  in->fill_all = true;
+}
+
 static void fill_value(struct infer *in, struct model *m, struct model_types *t, uint32_t value) {
   struct model_dim dims[INFER_RANK_MAX];
   struct infer_type known;
