@@ -78,3 +78,14 @@ def test_fixed_shapes(weir, tmp_path):
     assert operators(tmp_path / "b.onnx").total() < operators(tmp_path / "a.onnx").total()
     found = onnx.load(tmp_path / "b.onnx")
     assert all(isinstance(dim, int) for value in [*found.graph.input, *found.graph.value_info] for dim in shape_oracle.dims_of(value.type) or [])
+
+
+def test_as_a_pass(weir, tmp_path):
+    """The name of the family is all that the command does, but for the shapes that it writes; in a file too."""
+    weir("optimize", BERT, tmp_path / "a.onnx")
+    weir("run", BERT, tmp_path / "b.onnx", "--pass", "optimize", "--pass", "infer")
+    (tmp_path / "c.yaml").write_text("passes:\n  - optimize:\n      exclude: no-such-node\n  - infer\n")
+    weir("run", BERT, tmp_path / "c.onnx", "--config", tmp_path / "c.yaml")
+    assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes() == (tmp_path / "c.onnx").read_bytes()
+    listed = weir("passes", "optimize").out
+    assert listed.index("optimize/constants\n") < listed.index("then, once:") < listed.index("tidy/unused-initializers\n")
