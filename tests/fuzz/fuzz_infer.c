@@ -31,7 +31,9 @@ struct making {
   uint32_t n_nodes, depth, n_functions;
 };
 
-static void demand(bool holds) {
+static void demand_(bool holds, int line) { if (!holds) fprintf(stderr, "LINE %d\n", line); if (!holds) abort(); }
+#define demand(x) demand_(x, __LINE__)
+static inline void demand_old(bool holds) {
   if (!holds) abort();
 }
 
@@ -121,7 +123,14 @@ static void make_body(struct making *k, uint32_t node, const char *attr) {
   build_leave(&k->b);
 }
 
+// Load makes tensors of the numbers of a Constant, which the builder does not.
+static bool is_made_by_load(const struct making *k, uint32_t node, uint8_t type) {
+  return type != ATTR_TENSOR &&
+         span_is(model_name(k->b.m, k->b.m->nodes[node].op_type), "Constant");
+}
+
 static void make_attribute(struct making *k, uint32_t node, const struct schema_attribute *a) {
+  if (is_made_by_load(k, node, a->type)) return;
   const float floats[4] = {0.5f, 2, -1, 0};
   const char *list = "";
   switch (a->type) {
