@@ -106,8 +106,9 @@ void infer_fill(struct infer *in, struct model *m, struct model_types *t);
 // The next infer_fill puts all of it into its table, which is another one.
 void infer_fill_anew(struct infer *in);
 
-// Nodes visited so far, and bytes held by the table: for tests of what must stay linear.
+// Nodes visited so far, rows given to infer_fill, and bytes held by the table: for tests of what must stay linear.
 uint64_t infer_visits(const struct infer *in);
+uint64_t infer_fills(const struct infer *in);
 uint64_t infer_bytes(const struct infer *in);
 
 #endif

@@ -104,6 +104,8 @@ void infer_join(struct infer_site *s, const struct infer_type *a, const struct i
 // Dims that speak of symbols from this id on are not known outside.
 void infer_leave(struct infer_site *s, struct infer_type *type, dim_id symbols);
 uint32_t infer_depth(const struct infer_site *s); // graphs that are being inferred around the node
+// Have so many nodes been visited that bodies are no longer to be inferred with care?
+bool infer_hurry(const struct infer_site *s);
 void infer_bind_list(struct infer_site *s, uint32_t value, const struct infer_number *list,
                      uint32_t n);
 
