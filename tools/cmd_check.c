@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "load.h"
 #include "hints.h"
+#include "infer.h"
 #include "report.h"
 #include "unfinished.h"
 
@@ -70,6 +71,39 @@ static void report_fault(void *ctx, enum fault_level level, const char *place, c
            message);
 }
 
+// What inference says: a node that cannot run with its inputs is an error; a declaration that is not what comes out
+// is one that runtimes warn of, or overlook.
+struct shapes {
+  struct check *c;
+  const struct model *m;
+};
+
+static void report_shape(void *ctx, uint32_t node, uint32_t value, const char *sentence) {
+  const struct shapes *s = ctx;
+  const struct model *m = s->m;
+  char place[448], message[640];
+  if (node == NO_ID) {
+    snprintf(place, sizeof place, "value '%s'", quote(model_value_name(m, value)).s);
+    report_fault(s->c, FAULT_WARNING, place, sentence, NULL);
+    return;
+  }
+  const struct model_node *n = &m->nodes[node];
+  const uint32_t out = model_output(m, n, 0);
+  const struct span name =
+      model_name(m, n->name).n ? model_name(m, n->name) : model_value_name(m, out);
+  snprintf(place, sizeof place, "node %s'%s' (%s)", model_name(m, n->name).n ? "" : "that makes ",
+           quote(name).s, quote(model_name(m, n->op_type)).s);
+  snprintf(message, sizeof message, "cannot run with these inputs: %s", sentence);
+  report_fault(s->c, FAULT_ERROR, place, message, NULL);
+}
+
+static void check_shapes(struct check *c, const struct model *m) {
+  struct shapes s = {c, m};
+  struct infer *in = infer_new(m, NULL);
+  infer_all(in, &(struct infer_told){report_shape, &s});
+  infer_free(in);
+}
+
 int cmd_check(const struct cli_args *args, struct err *err) {
   const char *path = cli_operand(args, "MODEL");
   const struct sources_options opening = {.allow_links = cli_flag(args, OPT_ALLOW_LINKS)};
@@ -85,6 +119,7 @@ int cmd_check(const struct cli_args *args, struct err *err) {
   struct err found = {0};
   int rc = load_model(&m, sources, &loading, &found);
   if (rc == 0) rc = check_operators(&m, &sink, &found);
+  if (rc == 0 && c.count[FAULT_ERROR] == 0) check_shapes(&c, &m);
   model_free(&m);
   sources_close(sources);
   // The error that ended loading, unless the sink has had it.

@@ -1,10 +1,45 @@
 // weir quantize: weights of MatMul and Gemm in blocks of 2 to 8 bits.
 //
 // This is the pass of that name as a command: the pass chooses the weights, decides and edits, and
-// its options are the command's. All else is that of every command with passes (pass_job.h).
+// its options are the command's. With --opset the pass `opset` runs before it. All else is that of every
+// command with passes (pass_job.h).
 #include "commands.h"
+#include "matmulnbits.h"
 #include "pass_job.h"
 
+#include <stdlib.h>
+
+// The opset that is asked for; 0: the model's own.
+static int opset_of(const struct cli_args *args, int64_t *opset, struct err *err) {
+  const char *text = cli_string(args, OPT_OPSET_OR_AUTO);
+  struct pass_job pj;
+  char *end;
+  *opset = strtol(text, &end, 10);
+  if (end != text && *end == 0 && *opset > 0 && *opset < 1000) return 0;
+  if (strcmp(text, "auto") != 0) {
+    err_fill(err, ERR_USAGE, "--opset %s: a number or auto", quote_str(text).s);
+    return err_hint(err, "--opset 21, or --opset auto for what the format needs");
+  }
+  pass_job_init(&pj);
+  const int rc = pass_job_take_flags(&pj, args, err);
+  if (rc == 0) {
+    const struct pipeline *p = &pj.pipeline;
+    *opset = matmulnbits_opset(p->steps[p->n_steps - 1].values.options);
+  }
+  pass_job_free(&pj);
+  return rc;
+}
+
 int cmd_quantize(const struct cli_args *args, struct err *err) {
-  return pass_job_flags_command(args, err);
+  struct pass_job pj;
+  int64_t opset = 0;
+  if (cli_given(args, OPT_OPSET_OR_AUTO) && opset_of(args, &opset, err)) return -1;
+  if (opset == 0) return pass_job_flags_command(args, err);
+  pass_job_init(&pj);
+  const char *step = arena_printf(&pj.pipeline.arena, "opset:version=%d", (int)opset);
+  int rc = pipeline_add_text(&pj.pipeline, step, err);
+  if (rc == 0) rc = pass_job_take_flags(&pj, args, err);
+  if (rc == 0) rc = pass_job_command(&pj, args, err);
+  pass_job_free(&pj);
+  return rc;
 }

@@ -1,6 +1,6 @@
 // What holds of a well-formed model beyond framing, loaded or edited: names unique per graph, inputs
 // defined, no cycles, recursion among functions, opset imports present … It looks at the metadata
-// alone.
+// alone. Apart from these, what operators want of their nodes.
 #ifndef WEIR_CHECK_H
 #define WEIR_CHECK_H
 
@@ -15,11 +15,11 @@
 int check_structure(const struct model *m, const struct fault_sink *faults, uint32_t *warnings,
                     struct err *err);
 
-// What operators want of their nodes, where check_structure has nothing to say any more: that there is such an operator
-// at the imported opset (or a function of that name), counts of inputs and outputs, attributes, and
-// dtypes as far as they are declared or constant. An error for domains of ONNX, a warning for
-// others. 0 or -1 as above. Only for who wants to know: weir itself can do with nodes that it does
-// not understand. Linear in the rows of the model.
+// What operators want of their nodes: that there is such an operator at the imported opset (or a
+// function of that name), counts of inputs and outputs, attributes, and dtypes as far as they are
+// declared or constant. An error for domains of ONNX, a warning for others. 0 or -1 as above. For a
+// model that check_structure has seen, and only for who wants to know: weir itself can do with nodes
+// that it does not understand. Linear in the rows of the model.
 int check_operators(const struct model *m, const struct fault_sink *faults, struct err *err);
 
 #endif

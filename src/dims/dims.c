@@ -3,15 +3,16 @@
 //   expression   (t + 1)//2 - 1     constant -1, terms ──▶ 1 * product ──▶ factors ──▶ atom
 //   atom         (t + 1)//2         floor of two expressions: t + 1 and 2
 //
-// Rows are never changed or removed, but for what a symbol was replaced by and what an expression was
-// joined with. What a row is made of is older than the row: ids are an order in which all can be
-// computed, and nothing needs to recurse.
+// Rows are never changed or removed, but for what a symbol was replaced by and what an expression
+// was joined with. What a row is made of is older than the row: ids are an order in which all can
+// be computed, and nothing needs to recurse.
 //
 // An operation whose result is past a limit makes an opaque atom, which is named by operation and
 // operands: the same operands give the same one. It has no depth, however deep its operands are.
 //
-// Results are remembered in a table of one place for each hash: what is asked again and again (the same
-// window over the same dim) costs one look; what was forgotten is made again and gets the same id.
+// Results are remembered in a table of one place for each hash: what is asked again and again (the
+// same window over the same dim) costs one look; what was forgotten is made again and gets the
+// same id.
 #include "dims_parts.h"
 
 #include <assert.h>

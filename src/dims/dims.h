@@ -2,17 +2,17 @@
 //
 //   (t + 1)//2    Max(0, n - 3)    b*s
 //
-// An expression is a number (its id). Each is kept once, in one normal form: those that are equal for
-// all values of their symbols have, nearly always, the same id, whatever way they came about
+// An expression is a number (its id). Each is kept once, in one normal form: those that are equal
+// for all values of their symbols have, nearly always, the same id, whatever way they came about
 // ((t - 1)//2 + 1 and (t + 1)//2). The normal form:
 //
 //   sum        int64 coefficients times products of atoms, sorted, and a constant
 //   atom       a symbol with a lower bound; N//D, rounded down; exact(N, D), which is N/D where D
-//              divides N in every valid run; Max(...); Min(...); trunc(N, D), ONNX's Div of integers
+//              divides N in every valid run; Max(...); Min(...); trunc(N, D), ONNX's integer Div
 //
-// Limits: terms, members, factors, levels and size as below, coefficients and constants of 64 bits. What would
-// be larger becomes a symbol of its own, of which nothing is known but its bounds: an answer may be
-// "not known", never wrong. Nothing recurses; the work of each call is bounded, and so is what it adds.
+// Limits: those below, and 64 bits for coefficients and constants. What would be larger becomes a
+// symbol of its own, of which nothing is known but its bounds: an answer may be "not known", never
+// wrong. Nothing recurses; the work of each call is bounded, and so is what it adds.
 //
 // NO_ID stands for what is not known. Every operation takes it, and gives it back.
 #ifndef WEIR_DIMS_H
@@ -42,8 +42,8 @@ struct dims *dims_new(void);
 void dims_free(struct dims *d); // may be NULL
 
 dim_id dims_number(struct dims *d, int64_t n);
-// The symbol of that name. The lower bound is that of the first call; later ones are ignored, since
-// answers were given by then.
+// The symbol of that name. The lower bound is that of the first call; later ones are ignored,
+// since answers were given by then.
 dim_id dims_symbol(struct dims *d, struct span name, int64_t least);
 // A symbol without a name, equal to nothing but itself.
 dim_id dims_fresh(struct dims *d, int64_t least);
@@ -56,8 +56,8 @@ dim_id dims_next(const struct dims *d);
 // Does it hold a symbol that has this id or a later one?
 bool dims_uses_from(const struct dims *d, dim_id e, dim_id first);
 
-// From here on, operands are taken as what they are known to be (dims_find), and so is the result. The
-// functions above take and give an expression as it is.
+// From here on, operands are taken as what they are known to be (dims_find), and so is the result.
+// The functions above take and give an expression as it is.
 dim_id dims_add(struct dims *d, dim_id a, dim_id b);
 dim_id dims_sub(struct dims *d, dim_id a, dim_id b);
 dim_id dims_mul(struct dims *d, dim_id a, dim_id b);
@@ -79,33 +79,38 @@ enum dims_answer dims_equal(struct dims *d, dim_id a, dim_id b);    // NO: never
 enum dims_answer dims_at_least(struct dims *d, dim_id a, dim_id b); // a >= b; NO: a < b always
 
 // Two expressions that are equal in every valid run of the model. If their difference has a symbol
-// that can be isolated, it is replaced by what it equals from now on: one without a name before one
-// with, a newer one before an older. Otherwise the two are joined as they are. False if they are known
-// to be different: nothing is noted.
+// that can be isolated, it is replaced by what it equals from now on: one without a name before
+// one with, a newer one before an older. Otherwise the two are joined as they are. False if they
+// are known to be different: nothing is noted.
 bool dims_unite(struct dims *d, dim_id a, dim_id b);
 // The one that stands for all that were declared equal with it: a number before an expression of
 // symbols with names before others, small before large, old before new.
 dim_id dims_find(struct dims *d, dim_id e);
 
 // Text, in the arena. Symbols without a name, and expressions whose text would be longer than
-// DIMS_TEXT, are "?1", "?2" ..., by the order in which they were first printed and without those that
-// are names of symbols. dims_parse gives the same id for every text without these; for them it makes
-// symbols of those names, so that no name in a file is ever taken for a symbol without one.
+// DIMS_TEXT, are "?1", "?2" ..., by the order in which they were first printed and without those
+// that are names of symbols. dims_parse gives the same id for every text without these; for them
+// it makes symbols of those names, so that no name in a file is ever taken for a symbol without
+// one.
 struct span dims_text(struct dims *d, dim_id e, struct arena *a);
-// An expression as exporters write it: integers, names, + - * / // % **, parentheses, and functions:
-// floor ceiling ceil trunc Max Min max min Mod FloorDiv CeilDiv CleanDiv exact. What is / at the end is
-// exact. Names have letters, digits and _.:$#@; others stand in `backquotes`, doubled inside. A text
-// that is longer than DIMS_TEXT, deeper than DIMS_NESTING or no expression of this grammar is the
-// symbol of that name, and so is a lone name with hyphens in front of letters (batch-size). Blanks at
-// both ends do not count; "" and "?" are symbols without a name.
+// An expression as exporters write it: integers, names, + - * / // % **, parentheses, and
+// functions: floor ceiling ceil trunc Max Min max min Mod FloorDiv CeilDiv CleanDiv exact. What is
+// / at the end is exact. Names have letters, digits and _.:$#@; others stand in `backquotes`,
+// doubled inside. A text that is longer than DIMS_TEXT, deeper than DIMS_NESTING or no expression
+// of this grammar is the symbol of that name, and so is a lone name with hyphens in front of
+// letters (batch-size). Blanks at both ends do not count; "" and "?" are symbols without a name.
 dim_id dims_parse(struct dims *d, struct span text, int64_t least);
+// The same, but an expression may only speak of symbols that there are already; else the text is a symbol of
+// that name: of "dim-1" and "dim-2" nobody knows that they are differences.
+dim_id dims_parse_known(struct dims *d, struct span text, int64_t least);
 
 struct dims_binding {
   dim_id symbol;
   int64_t value;
 };
-// The value for given values of symbols. False if a symbol has none, or a step overflows, divides by 0
-// or leaves a remainder where it must not. The expression is taken as it is, not as dims_find has it.
+// The value for given values of symbols. False if a symbol has none, or a step overflows, divides
+// by 0 or leaves a remainder where it must not. The expression is taken as it is, not as dims_find
+// has it.
 bool dims_value(struct dims *d, dim_id e, const struct dims_binding *of, uint32_t n,
                 int64_t *value);
 

@@ -1,16 +1,16 @@
 // Comparisons: a >= b if the difference is never negative; and Max and Min, which need them.
 //
-// A sum is never negative if its range says so. Otherwise one atom of it is given up, and what is left
-// has to be never negative:
+// A sum is never negative if its range says so. Otherwise one atom of it is given up, and what is
+// left has to be never negative:
 //
 //   - Max(x, y)   - x and - y both         Max is one of them         so for + Min
 //   + Max(x, y)   + x or + y               Max is not below either    so for - Min
 //   - (N//m)      all times m, - N         N//m <= N/m
 //   + (N//m)      all times m, + N - m + 1
 //
-// All are integers: m times the sum is above -m if the sum is never negative, and so is what is left
-// after the last two. Each step may be taken DEEPEST times in a row, and a proof gives up after VISITS
-// sums. Sums are made in buffers: a question that is not answered leaves no rows.
+// All are integers: m times the sum is above -m if the sum is never negative, and so is what is
+// left after the last two. Each step may be taken DEEPEST times in a row, and a proof gives up
+// after VISITS sums. Sums are made in buffers: a question leaves no expressions.
 //
 //   Max(Min(128, s), s) = s   since   s - Min(128, s)  ─▶  s - s >= 0
 #include "dims_parts.h"
@@ -83,11 +83,37 @@ static bool take_step(struct dims *d, const struct goal *g, struct dims_sum *lef
          dims_sum_add(d, left, m, 0, &rest) && dims_sum_add(d, left, t.coefficient, 0, &part);
 }
 
+// The factors that two products share.
+static uint32_t shared_factors(struct dims *d, uint32_t p, uint32_t q) {
+  const struct dims_product x = d->products[p], y = d->products[q];
+  uint32_t both[DIMS_FACTORS], n = 0;
+  for (uint32_t i = 0, j = 0; i < x.n && j < y.n;) {
+    const uint32_t a = d->factors[x.first + i], b = d->factors[y.first + j];
+    if (a == b) both[n++] = a;
+    i += a <= b;
+    j += b <= a;
+  }
+  return dims_product_of(d, both, n);
+}
+
+// What all terms have in common and is never negative is taken out: of b*s - s stays b - 1.
+static void take_out_factors(struct dims *d, struct dims_sum *s) {
+  uint32_t common = s->n > 0 && s->constant == 0 ? s->of[0].product : 0;
+  for (uint32_t i = 1; i < s->n && common != 0; i++)
+    common = shared_factors(d, common, s->of[i].product);
+  if (common == 0 || d->products[common].known.range.least < 0) return;
+  for (uint32_t i = 0; i < s->n; i++)
+    s->of[i].product = dims_product_div(d, s->of[i].product, common);
+  if (s->of[s->n - 1].product == 0) s->constant = s->of[--s->n].coefficient;
+}
+
 bool dims_never_negative(struct dims *d, const struct dims_sum *s) {
   struct goal goals[DEEPEST + 1];
   uint32_t depth = 0, visits = 0;
   if (dims_sum_range(d, s).least >= 0) return true;
   goals[0].s = *s;
+  take_out_factors(d, &goals[0].s);
+  if (dims_sum_range(d, &goals[0].s).least >= 0) return true;
   bool known = choose_step(d, &goals[0]), holds = false;
   if (!known) return false;
   // goals[depth] always has a branch to look at.

@@ -2,12 +2,12 @@
 //
 //   text ──▶ words ──▶ postfix ──▶ value          (((t - 1)//8)) + 1   ──▶   t 1 - 8 // 1 +
 //
-// A text becomes postfix by two stacks (operators that wait, and what is open), without recursion, and
-// is no expression if anything does not fit: then nothing was made yet, and it is a name. Operators bind
-// as in Python: ** first, then signs, then * / // %, then + and -.
+// A text becomes postfix by two stacks (operators that wait, and what is open), without recursion,
+// and is no expression if anything does not fit: then nothing was made yet, and it is a name.
+// Operators bind as in Python: ** first, then signs, then * / // %, then + and -.
 //
-// Values are fractions of two expressions, since floor(t/2 - 1/2) is a quotient of (t - 1) by 2. What is
-// a fraction at the end is an exact one: dims are integers.
+// Values are fractions of two expressions, since floor(t/2 - 1/2) is a quotient of (t - 1) by 2.
+// What is a fraction at the end is an exact one: dims are integers.
 #include "dims_parts.h"
 
 #include <ctype.h>
@@ -297,6 +297,7 @@ struct fraction {
 struct machine {
   struct dims *d;
   int64_t least;
+  bool known; // only symbols that there are
   dim_id one;
   struct fraction of[DIMS_TEXT + 1];
   uint32_t n;
@@ -382,12 +383,13 @@ static bool call(struct machine *m, const struct token *t) {
 static dim_id symbol_of(struct machine *m, struct span name) {
   uint8_t bare[DIMS_TEXT];
   size_t n = 0;
-  if (name.at[0] != '`') return dims_symbol(m->d, name, m->least);
-  for (size_t i = 1; i + 1 < name.n; i++) {
+  for (size_t i = 1; name.at[0] == '`' && i + 1 < name.n; i++) {
     bare[n++] = name.at[i];
     if (name.at[i] == '`') i++;
   }
-  return dims_symbol(m->d, span_of(bare, n), m->least);
+  if (name.at[0] == '`') name = span_of(bare, n);
+  if (m->known && dims_symbol_named(m->d, name) == NO_ID) return NO_ID;
+  return dims_symbol(m->d, name, m->least);
 }
 
 static dim_id evaluate(struct machine *m, const struct postfix *p) {
@@ -404,12 +406,20 @@ static dim_id evaluate(struct machine *m, const struct postfix *p) {
   return dims_exact_div(m->d, m->of[0].over, m->of[0].by);
 }
 
-dim_id dims_parse(struct dims *d, struct span text, int64_t least) {
+static dim_id parse(struct dims *d, struct span text, int64_t least, bool known) {
   struct postfix p;
   text = without_blanks(text);
   if (is_anonymous(text)) return dims_fresh(d, least);
   if (is_name(text, &p)) return dims_find(d, dims_symbol(d, text, least));
-  struct machine m = {.d = d, .least = least, .one = dims_number(d, 1)};
+  struct machine m = {.d = d, .least = least, .known = known, .one = dims_number(d, 1)};
   const dim_id e = evaluate(&m, &p);
   return e != NO_ID ? e : dims_find(d, dims_symbol(d, text, least));
+}
+
+dim_id dims_parse(struct dims *d, struct span text, int64_t least) {
+  return parse(d, text, least, false);
+}
+
+dim_id dims_parse_known(struct dims *d, struct span text, int64_t least) {
+  return parse(d, text, least, true);
 }

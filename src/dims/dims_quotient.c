@@ -7,10 +7,10 @@
 //   3  0 <= rest < m                   (Min(t, 7))//8   = 0
 //   4  a quotient in a quotient        ((t + 1)//2)//2  = (t + 1)//4
 //
-// An exact quotient takes 1 and 2 (with signs kept: what is left of -t is -t), and the sign leaves so
-// that its first coefficient is positive. By other divisors: what divides without remainder is divided,
-// else the pair is an atom. All others are made of these: rounded up is -((-a)//b), or by a number
-// (a + m - 1)//m, and toward zero is rounded down or up where the sign is known.
+// An exact quotient takes 1 and 2 (with signs kept: what is left of -t is -t), and the sign leaves
+// so that its first coefficient is positive. By other divisors: what divides without remainder is
+// divided, else the pair is an atom. All others are made of these: rounded up is -((-a)//b), or by
+// a number (a + m - 1)//m, and toward zero is rounded down or up where the sign is known.
 #include "dims_parts.h"
 
 enum { ROUNDS = 64 };
@@ -23,7 +23,8 @@ static int64_t remainder_of(int64_t a, int64_t m) {
   return a % m < 0 ? a % m + m : a % m;
 }
 
-// Takes the multiples of m out of the constant and puts factor times what they are divided by m into q.
+// Takes the multiples of m out of the constant and puts factor times what they are divided by m
+// into q.
 static bool take_from_constant(struct dims *d, struct dims_sum *s, int64_t m, int64_t factor,
                                struct dims_sum *q) {
   const struct dims_sum multiple = {.constant = dims_floor_of(s->constant, m)};

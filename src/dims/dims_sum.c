@@ -1,11 +1,12 @@
 // Sums of products: made in a buffer, settled, and written as a row.
 //
-// Terms are in a fixed order of products: of more factors first, then by the oldest atom in which two
-// differ. It is kept by multiplication (p before q: pr before qr), which is what division by the first
-// term needs: the first term of a product of sums is the product of their first terms.
+// Terms are in a fixed order of products: of more factors first, then by the oldest atom in which
+// two differ. It is kept by multiplication (p before q: pr before qr), which is what division by
+// the first term needs: the first term of a product of sums is the product of their first terms.
 //
-// Every step checks for overflow and for the number of terms before anything is changed; a sum past a
-// limit is no sum, and its operation becomes an opaque atom, with bounds from those of its operands.
+// Every step checks for overflow and for the number of terms before anything is changed; a sum
+// past a limit is no sum, and its operation becomes an opaque atom, with bounds from those of its
+// operands.
 #include "dims_parts.h"
 
 enum { SETTLE_MOST = 32, DIVIDE_MOST = 128 }; // steps
@@ -145,8 +146,8 @@ void dims_sum_divide_by(struct dims_sum *s, int64_t g) {
 
 // ---- what cancels ------------------------------------------------------------------------------------
 
-// Is the term coefficient * rest * D * exact(N, D)? D is a number or one term here. Gives what remains
-// as coefficient and rest, and N.
+// Is the term coefficient * rest * D * exact(N, D)? D is a number or one term here. Gives what
+// remains as coefficient and rest, and N.
 static bool cancels(struct dims *d, struct dims_term t, int64_t *coefficient, uint32_t *rest,
                     dim_id *of) {
   const struct dims_product p = d->products[t.product];

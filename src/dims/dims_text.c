@@ -4,10 +4,11 @@
 //   2*((t + 1)//2)              a quotient is a factor in parentheses
 //   exact(b*s, h)  Max(0, n - 3)
 //
-// What is still to be written lies on a stack, the next on top: expressions, parts of them, words. A
-// text that would be longer than DIMS_TEXT is given up, and the expression gets a number instead, as
-// symbols without a name do. A number is taken when it is printed first, and taken anew if its text has
-// become the name of a symbol since: in what is written at last, no two things have one name.
+// What is still to be written lies on a stack, the next on top: expressions, parts of them, words.
+// A text that would be longer than DIMS_TEXT is given up, and the expression gets a number
+// instead, as symbols without a name do. A number is taken when it is printed first, and taken
+// anew if its text has become the name of a symbol since: in what is written at last, no two
+// things have one name.
 #include "dims_parts.h"
 
 #include <inttypes.h>
@@ -147,9 +148,9 @@ static void write_sum(struct writer *w, dim_id e) {
     write_term(w, t, true);
     first = false;
   }
-  if ((first && x->constant > 0) || x->n == 0) later(w, NUMBER, x->constant);
-  const bool done = (first && x->constant > 0) || x->n == 0;
-  first = first && !done;
+  const bool leads = x->n == 0 || (first && x->constant > 0); // the constant: 3 - t
+  if (leads) later(w, NUMBER, x->constant);
+  first = first && !leads;
   for (uint32_t i = 0; i < x->n; i++) {
     const struct dims_term t = w->d->terms[x->first + i];
     if (t.coefficient > 0 || t.coefficient == INT64_MIN) continue;
@@ -157,7 +158,7 @@ static void write_sum(struct writer *w, dim_id e) {
     write_term(w, t, !first);
     first = false;
   }
-  if (!done && x->constant != 0) {
+  if (!leads && x->constant != 0) {
     const bool negate = x->constant < 0 && x->constant != INT64_MIN;
     later_word(w, negate ? " - " : " + ");
     later(w, NUMBER, negate ? -x->constant : x->constant);

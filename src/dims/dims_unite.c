@@ -1,14 +1,16 @@
 // What was declared equal.
 //
-// A symbol that can be isolated from a - b = 0 is replaced: its atom says by what (`is`), and every
-// expression that it occurs in has, from then on, another that stands for it (`same`): made when it is
-// asked for. What replaces a symbol holds no symbol that was replaced by then, so nothing goes in
-// circles. Where no symbol can be isolated (b*s = 2*h*k), one expression is joined with the other:
+// A symbol that can be isolated from a - b = 0 is replaced: its atom says by what (`is`), and
+// every expression that it occurs in has, from then on, another that stands for it (`same`): made
+// when it is asked for. What replaces a symbol holds no symbol that was replaced by then, so
+// nothing goes in circles. Where no symbol can be isolated (b*s = 2*h*k), one expression is joined
+// with the other:
 //
 //   same   b*s ──▶ 2*h*k ──▶ NO_ID         as a forest: roots stand for all below
 //
-// A root in which a symbol is replaced later is joined with what it becomes. So is what lies below, at
-// once: of b*h = 24 and then b = 6 comes h = 4. The first JOINED_MOST are looked through for that.
+// A root in which a symbol is replaced later is joined with what it becomes. So is what lies
+// below, at once: of b*h = 24 and then b = 6 comes h = 4. The first JOINED_MOST are looked through
+// for that.
 #include "dims_parts.h"
 
 enum { ROUNDS = 64, JOINED_MOST = 256, FOLLOW_MOST = 16 };

@@ -1,7 +1,7 @@
 // Over all atoms of an expression: their values, and the expression with others in their place.
 //
-// What an atom is made of is older than the atom, so ascending ids are an order in which each finds its
-// parts done. An expression has at most DIMS_SIZE atoms, counted as often as they occur.
+// What an atom is made of is older than the atom, so ascending ids are an order in which each
+// finds its parts done. An expression has at most DIMS_SIZE atoms, counted as often as they occur.
 #include "dims_parts.h"
 
 #include <assert.h>

@@ -50,6 +50,7 @@ void infer_free(struct infer *in) {
   TABLE_FREE(in, pending);
   TABLE_FREE(in, calls);
   TABLE_FREE(in, joined);
+  TABLE_FREE(in, changed);
   schema_names_done(&in->names);
   TABLE_FREE(in, by_name);
   TABLE_FREE(in, name_of);
@@ -84,25 +85,6 @@ static void outputs_begin(struct infer *in, const struct model_node *n) {
   }
 }
 
-// The type of an output follows from its type variable, where an input has that variable or only one type can be.
-static enum dtype dtype_by_schema(struct infer_site *s, uint32_t slot) {
-  const struct schema_formal *out = s->signature ? schema_output(s->signature, slot) : NULL;
-  if (!out) return DTYPE_UNDEFINED;
-  const uint32_t only = out->types->dtypes[SCHEMA_TENSOR];
-  for (uint32_t kind = SCHEMA_TENSOR + 1; kind < SCHEMA_KINDS; kind++)
-    if (out->types->dtypes[kind]) return DTYPE_UNDEFINED;
-  if (only && (only & (only - 1)) == 0) return (enum dtype)__builtin_ctz(only);
-  if (out->variable == SCHEMA_NO_VARIABLE) return DTYPE_UNDEFINED;
-  for (uint32_t i = 0; i < s->n_in; i++) {
-    struct infer_type t;
-    const struct schema_formal *in = schema_input(s->signature, i);
-    if (in && in->variable == out->variable && (in->option != SCHEMA_VARIADIC || in->same) &&
-        infer_in(s, i, &t) && t.kind == INFER_TENSOR && t.dtype != DTYPE_UNDEFINED)
-      return t.dtype;
-  }
-  return DTYPE_UNDEFINED;
-}
-
 // What the rule did not speak of is as it is declared, or not known.
 static void outputs_end(struct infer *in, struct infer_site *s) {
   const struct model_node *n = &in->m->nodes[s->node];
@@ -117,7 +99,7 @@ static void outputs_end(struct infer *in, struct infer_site *s) {
     struct infer_type t = {.dtype = DTYPE_UNDEFINED};
     if (!invalid && row->flags & ROW_SEEN) infer_row_type(in, row, &t);
     const uint32_t list = row->list;
-    t.dtype = dtype_by_schema(s, i);
+    t.dtype = infer_dtype_by_signature(s, i);
     infer_settle(in, value, &t, s->why);
     if (!invalid) in->rows[value].list = list;
   }
@@ -157,8 +139,31 @@ static uint32_t callee(struct infer *in, uint32_t node) {
     model_calls_done(&in->callees);
     model_calls_init(&in->callees, in->m);
     in->n_functions = in->m->n_functions;
+    in->defaults = false;
+    for (uint32_t i = 0; i < in->m->n_attrs; i++)
+      if (in->m->attrs[i].node == NO_ID && !(in->m->attrs[i].flags & ATTR_DEAD))
+        in->defaults = true;
   }
   return model_calls_callee(&in->callees, node);
+}
+
+// ONNX Runtime has a few operators in the domain of ONNX that ONNX does not know.
+static const struct schema_operator *operator_of(struct infer *in, uint32_t node) {
+  const struct schema_operator *op = schema_of_node(&in->names, node);
+  const struct model_node *n = &in->m->nodes[node];
+  const struct span domain = model_name(in->m, n->domain);
+  if (op || (domain.n > 0 && !span_is(domain, "ai.onnx"))) return op;
+  return schema_operator_of(span_str(SCHEMA_RUNTIME_DOMAIN), model_name(in->m, n->op_type));
+}
+
+// Outside of a call it is not known which inputs of its function a node has.
+static bool may_lack_inputs(const struct infer *in, const struct model_node *n) {
+  if (in->m->n_functions == 0 || in->n_calls) return false;
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    const uint32_t value = model_input(in->m, n, i);
+    if (value != NO_ID && in->m->values[value].flags & VALUE_LEFT_OUT) return true;
+  }
+  return false;
 }
 
 // A step of a node; its next body, or NO_ID when it is done.
@@ -172,11 +177,14 @@ static uint32_t step(struct infer *in, uint32_t node, uint32_t at, uint32_t *sta
   outputs_begin(in, n);
   const uint32_t function = callee(in, node);
   struct infer_row_of_rules rule = {NULL, NULL};
-  if (function == NO_ID && (s.op = schema_of_node(&in->names, node))) {
+  if (function == NO_ID) s.op = operator_of(in, node);
+  if (s.op) {
     s.signature = schema_at(s.op, s.version);
     rule = infer_rule_of((enum schema_rule)s.op->rule);
   }
-  if (function != NO_ID)
+  if (may_lack_inputs(in, n))
+    s.why = INFER_WHY_INPUT;
+  else if (function != NO_ID)
     body = infer_call_step(&s, function, at);
   else if (rule.steps)
     body = rule.steps(&s, at);
@@ -190,6 +198,14 @@ static uint32_t step(struct infer *in, uint32_t node, uint32_t at, uint32_t *sta
   *state = s.state;
   arena_reset(&in->scratch);
   return body;
+}
+
+// Nodes that came since stand in no frame of their own graph. Some may never run, and of the call
+// that a function's node runs in nothing is known.
+static void enter_graph_of(struct infer *in, uint32_t node) {
+  struct infer_frame *f = &in->frames[in->n_frames - 1];
+  if (f->graph == NO_ID)
+    f->symbols = in->m->nodes[node].graph == in->m->main_graph ? 0 : dims_next(in->d);
 }
 
 static void visit(struct infer *in, uint32_t node, uint32_t at, uint32_t state) {
@@ -227,6 +243,7 @@ static bool next_node(struct infer *in, uint32_t *node, bool *waiting) {
 }
 
 static void run(struct infer *in) {
+  in->visits_before = in->visits;
   if (in->n_visited < in->m->n_nodes) TABLE_ADD(in, visited, in->m->n_nodes - in->n_visited);
   while (in->n_frames) {
     uint32_t node;
@@ -253,6 +270,7 @@ static void run(struct infer *in) {
     }
     if (waiting) in->n_pending--;
     in->visited[node] = round;
+    enter_graph_of(in, node);
     visit(in, node, 0, 0);
   }
   infer_calls_join(in);
@@ -260,8 +278,14 @@ static void run(struct infer *in) {
 
 // ---- the model ---------------------------------------------------------------------------------
 
-// Symbols of the inputs come first: they have the bound of an input's dims, and are told by their ids.
-static void name_inputs(struct infer *in) {
+// A name as exporters give to a dim, and no expression.
+static bool is_plain(struct span name) {
+  for (size_t i = 0; i < name.n; i++)
+    if (memchr("+-*/%() ", name.at[i], 8)) return false;
+  return name.n > 0 && name.at[0] != '?';
+}
+
+static void name_dims(struct infer *in, bool plain) {
   const struct model_graph *g = &in->m->graphs[in->m->main_graph];
   for (uint32_t i = 0; i < g->n_inputs; i++) {
     struct model_type t;
@@ -270,9 +294,18 @@ static void name_inputs(struct infer *in) {
       const struct model_dim dim = model_type_dim(in->m, &t, d);
       if (dim.value >= 0 || dim.param == NO_ID) continue;
       const struct span name = model_name(in->m, dim.param);
-      dims_parse(in->d, name, in->o.least_dim);
+      if (is_plain(name) == plain && name.n > 0 && name.at[0] != '?')
+        dims_parse_known(in->d, name, in->o.least_dim);
     }
   }
+}
+
+// Symbols of the inputs come first: they have the bound of an input's dims, and are told by their ids. Names
+// before expressions of them.
+void infer_name_inputs(struct infer *in) {
+  if (in->input_dims != 0 || in->m->main_graph == NO_ID) return;
+  name_dims(in, true);
+  name_dims(in, false);
   in->input_dims = dims_next(in->d);
 }
 
@@ -292,11 +325,14 @@ bool infer_set_input(struct infer *in, uint32_t value, const dim_id *dims, uint3
 
 void infer_all(struct infer *in, const struct infer_told *told) {
   if (in->m->main_graph == NO_ID) return;
-  if (in->input_dims == 0) name_inputs(in);
+  infer_name_inputs(in);
   in->told = told;
   in->only_new = false;
+  TABLE_FREE(in, changed);
+  in->fill_all = true;
   for (uint32_t i = 0; i < in->n_rows; i++)
     if (!(in->rows[i].flags & ROW_SET)) in->rows[i] = (struct infer_row){.shape = 0};
+  if (in->n_joined) memset(in->joined, 0, in->n_joined * sizeof *in->joined);
   push(in, in->m->main_graph, NO_ID, 0, 0, 0);
   run(in);
   in->first_new = in->m->n_nodes;
@@ -305,7 +341,7 @@ void infer_all(struct infer *in, const struct infer_told *told) {
 
 void infer_more(struct infer *in) {
   if (in->m->main_graph == NO_ID) return;
-  if (in->input_dims == 0) name_inputs(in);
+  infer_name_inputs(in);
   in->only_new = true;
   push(in, NO_ID, NO_ID, 0, 0, 0);
   for (uint32_t node = in->m->n_nodes; node-- > in->first_new;) {
@@ -357,6 +393,7 @@ void infer_note(struct infer *in, uint32_t value, const struct infer_type *type)
   row->kind = (uint8_t)t.kind;
   row->flags = ROW_SEEN | ROW_SET;
   row->why = INFER_WHY_KNOWN;
+  infer_changed(in, value);
 }
 
 void infer_forget(struct infer *in, uint32_t value) {
@@ -369,6 +406,10 @@ struct dims *infer_dims(struct infer *in) {
 
 uint64_t infer_visits(const struct infer *in) {
   return in->visits;
+}
+
+uint64_t infer_fills(const struct infer *in) {
+  return in->fills;
 }
 
 uint64_t infer_bytes(const struct infer *in) {

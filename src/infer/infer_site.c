@@ -93,6 +93,12 @@ uint32_t infer_depth(const struct infer_site *s) {
   return s->in->n_frames;
 }
 
+enum { VISITS_EACH = 16, VISITS_MORE = 1 << 16 };
+
+bool infer_hurry(const struct infer_site *s) {
+  return s->in->visits - s->in->visits_before > (uint64_t)s->m->n_nodes * VISITS_EACH + VISITS_MORE;
+}
+
 // ---- inputs ------------------------------------------------------------------------------------
 
 static uint32_t slot_value(const struct infer_site *s, uint32_t slot) {
@@ -101,7 +107,7 @@ static uint32_t slot_value(const struct infer_site *s, uint32_t slot) {
 
 bool infer_has(const struct infer_site *s, uint32_t slot) {
   const uint32_t value = slot_value(s, slot);
-  return value != NO_ID && !(s->m->values[value].flags & VALUE_LEFT_OUT);
+  return value != NO_ID && !(infer_row_at(s->in, value)->flags & ROW_LEFT_OUT);
 }
 
 bool infer_in(struct infer_site *s, uint32_t slot, struct infer_type *out) {
@@ -152,8 +158,11 @@ const struct model_attr *infer_attr(struct infer_site *s, const char *name) {
   while (a && a->ref_name != s->m->empty) {
     if (call == 0) return a;
     const struct infer_call *c = &s->in->calls[call - 1];
-    const char *asked = model_name_str(s->m, a->ref_name);
-    a = model_attr_named(s->m, c->node, asked);
+    const struct model_attr *given =
+        model_attr_named(s->m, c->node, model_name_str(s->m, a->ref_name));
+    // What the call does not give may have a default of the function's own, which is not looked at.
+    if (!given) return s->in->defaults ? a : NULL;
+    a = given;
     call = c->outer;
   }
   return a;
@@ -236,15 +245,42 @@ bool infer_axes(struct infer_site *s, uint32_t slot, bool *given, const int64_t 
   if (*given) return infer_attr_ints(s, "axes", axes, n);
   *axes = NULL;
   *n = 0;
-  if (slot == NO_ID || slot_value(s, slot) == NO_ID) return true;
+  if (slot == NO_ID || !infer_has(s, slot)) return true;
   *given = true;
   return infer_ints(s, slot, axes, n);
 }
 
 // ---- outputs -----------------------------------------------------------------------------------
 
+// The type of an output follows from its type variable, where an input has that variable or only one type can be.
+enum dtype infer_dtype_by_signature(struct infer_site *s, uint32_t slot) {
+  const struct schema_formal *out = s->signature ? schema_output(s->signature, slot) : NULL;
+  if (!out) return DTYPE_UNDEFINED;
+  const uint32_t only = out->types->dtypes[SCHEMA_TENSOR];
+  for (uint32_t kind = SCHEMA_TENSOR + 1; kind < SCHEMA_KINDS; kind++)
+    if (out->types->dtypes[kind]) return DTYPE_UNDEFINED;
+  if (only && (only & (only - 1)) == 0) return (enum dtype)__builtin_ctz(only);
+  if (out->variable == SCHEMA_NO_VARIABLE) return DTYPE_UNDEFINED;
+  for (uint32_t i = 0; i < s->n_in; i++) {
+    struct infer_type t;
+    const struct schema_formal *in = schema_input(s->signature, i);
+    if (in && in->variable == out->variable && (in->option != SCHEMA_VARIADIC || in->same) &&
+        infer_in(s, i, &t) && t.kind == INFER_TENSOR && t.dtype != DTYPE_UNDEFINED)
+      return t.dtype;
+  }
+  return DTYPE_UNDEFINED;
+}
+
 void infer_out(struct infer_site *s, uint32_t slot, const struct infer_type *type) {
-  infer_settle(s->in, model_output(s->m, &s->m->nodes[s->node], slot), type, s->why);
+  struct infer_type t = *type;
+  int64_t n;
+  for (uint32_t i = 0; t.ranked && i < t.rank; i++)
+    if (t.dims[i] != NO_ID && dims_is_number(s->d, t.dims[i], &n) && n < 0)
+      infer_invalid(s, "dim %u of what it makes is %lld", i, (long long)n);
+  if (s->why == INFER_WHY_INVALID) return;
+  if (t.kind == INFER_TENSOR && t.dtype == DTYPE_UNDEFINED)
+    t.dtype = infer_dtype_by_signature(s, slot);
+  infer_settle(s->in, model_output(s->m, &s->m->nodes[s->node], slot), &t, s->why);
 }
 
 void infer_out_dims(struct infer_site *s, uint32_t slot, enum dtype dtype, const dim_id *dims,
@@ -267,6 +303,8 @@ void infer_invalid(struct infer_site *s, const char *fmt, ...) {
   va_list args;
   if (s->why == INFER_WHY_INVALID) return;
   s->why = INFER_WHY_INVALID;
+  // A body may never run: a branch for another rank than the one at hand is no fault of the model.
+  if (s->in->n_frames && s->in->frames[s->in->n_frames - 1].symbols > 0) return;
   va_start(args, fmt);
   vsnprintf(sentence, sizeof sentence, fmt, args);
   va_end(args);
@@ -345,6 +383,11 @@ bool infer_broadcast(struct infer_site *s, const struct infer_type *types, uint3
     }
   *dims = out;
   return true;
+}
+
+dim_id infer_dim(const struct infer_type *t, int32_t i) {
+  const int64_t at = i < 0 ? (int64_t)i + t->rank : i;
+  return t->ranked && at >= 0 && at < t->rank ? t->dims[at] : NO_ID;
 }
 
 dim_id infer_product(struct infer_site *s, const dim_id *dims, uint32_t n) {

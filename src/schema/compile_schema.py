@@ -22,11 +22,13 @@ ATTRIBUTE_TYPES = {
 KINDS = ("tensor", "seq", "optional", "optional(seq)", "map(int64)", "map(string)", "seq(map(int64))", "seq(map(string))", "sparse")
 OPTIONS = {"single": "SCHEMA_SINGLE", "optional": "SCHEMA_OPTIONAL_ONE", "variadic": "SCHEMA_VARIADIC"}
 WORDS = {"ones": "ONES", "zeros": "ZEROS", "reversed": "REVERSED"}  # defaults that only the words of an operator say
-FAMILIES = ("same", "broadcast", "cast", "reduce", "matmul", "window", "move", "slice", "resize", "index", "make", "sequence",
+FAMILIES = ("same", "broadcast", "cast", "reduce", "matmul", "window", "move", "slice", "resize", "index", "make", "sequence", "signal",
             "control", "attention", "ml", "none")  # fmt: skip
 FLAGS = ("unary", "binary", "elementwise", "commutative", "random", "withdrawn", "kit")
 CHANGES = ("same", "without", "with", "zero", "one_output", "second_input", "floating", "last_axis", "explicit_pads", "sampling",
            "resize_13", "changed")  # fmt: skip
+REWRITES = ("align", "attributes", "cast_mask", "drop", "drop_if", "flatten", "inputs", "integer", "number", "operator", "pads",
+            "per_channel", "rename", "repeats", "say", "scales", "shift", "words")  # fmt: skip
 VARIABLES_MAX = 16  # SCHEMA_VARIABLES_MAX
 ANY = 255  # inputs or outputs: no bound
 
@@ -178,6 +180,9 @@ def read_attributes(text):
 def read_notes(version, text):
     for note in filter(None, map(str.strip, text.split(";"))):
         note, _, version.rewrite = note.partition(" -> ")
+        for step in filter(None, version.rewrite.split(", ")):
+            if step.split()[0] not in REWRITES:
+                raise SchemaError(f"'{step.split()[0]}' is no rewrite of a node")
         word, *names = note.split()
         if word == "deprecated":
             version.deprecated = True

@@ -115,9 +115,9 @@ struct schema_signature {
   const struct schema_attribute *attributes; // in order of their names
   const struct schema_variable *variables;
   const char *change_names; // of attributes, separated by blanks: what `change` looks at
-  const char
-      *rewrite; // what makes a node of the version before valid in this one; "": nothing does, or
-                // nothing need be done
+  // What makes a node of the version before valid in this one, in steps (README.md); "": nothing
+  // does, or nothing need be done.
+  const char *rewrite;
 };
 
 // ---- operators ----------------------------------------------------------------------------------

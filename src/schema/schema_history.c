@@ -45,10 +45,13 @@ static const char *with(const struct look *l) {
 }
 
 static const char *zero(const struct look *l) {
-  int64_t x;
-  bool fits = model_attr_int(l->m, l->node, l->attributes, 0, &x) && x == 0;
-  return fits ? NULL
-              : arena_printf(l->scratch, "its attribute '%s' works differently", l->attributes);
+  const char *at = l->attributes, *first = NULL, *name;
+  while ((name = next_name(l, &at))) {
+    int64_t x;
+    if (model_attr_int(l->m, l->node, name, 0, &x) && x == 0) return NULL;
+    if (!first) first = name;
+  }
+  return arena_printf(l->scratch, "its attribute '%s' works differently", first);
 }
 
 static const char *one_output(const struct look *l) {

@@ -226,6 +226,77 @@ def test_a_false_row_would_be_seen():
         assert structural_changes(SCHEMAS[op][at - 1], SCHEMAS[op][at])
 
 
+NO_REWRITE = {("Attention", 24), ("Attention", 25), ("AveragePool", 19), ("BatchNormalization", 14), ("Erf", 13), ("GRU", 3),
+              ("ReduceLogSum", 28), ("ReduceLogSumExp", 28), ("Resize", 13), ("Scan", 9)}  # fmt: skip
+
+
+def rewrites():
+    """(operator, the version before, the version, steps) of every version that changed."""
+    for op in OPERATORS:
+        for old, new in zip(op.versions, op.versions[1:]):
+            if new.change != "same":
+                yield op, old, new, [step.split() for step in new.rewrite.split(", ")] if new.rewrite else []
+
+
+def names(of):
+    return {each.name for each in of}
+
+
+def operator_named(name):
+    return next(op for op in OPERATORS if op.name == name)
+
+
+def gone(step, old, new):
+    """The attributes that a step takes away; a step that speaks of what is not there fails."""
+    word, *rest = step
+    pairs = [each.partition("=")[::2] for each in rest]
+    if word in ("drop", "drop_if", "inputs", "rename", "scales", "flatten"):
+        assert {a for a, _ in pairs} <= names(old.attributes)
+    if word == "inputs":
+        assert {b or a for a, b in pairs} <= names(new.inputs)
+    if word == "say":
+        assert {a for a, _ in pairs} <= names(new.attributes)
+    if word in ("words", "integer", "number"):
+        assert rest[0] in names(old.attributes) & names(new.attributes)
+    if word == "rename":
+        assert {b for _, b in pairs} <= names(new.attributes)
+    if word in ("attributes", "shift", "per_channel"):
+        assert set(rest) <= names(old.inputs) and set(rest) <= names(new.attributes if word == "attributes" else new.inputs)
+    if word in ("drop", "drop_if", "inputs", "rename", "scales"):
+        return {a for a, _ in pairs}
+    return {"axis", "broadcast"} & names(old.attributes) if word == "align" else set()
+
+
+def test_rewrites_make_nodes_valid():
+    """No attribute is left that the new version does not have, and none is missing that it must have."""
+    none = set()
+    for op, old, new, steps in rewrites():
+        if not steps:
+            none.add((op.name, new.since))
+            continue
+        left = names(old.attributes) - set().union(*(gone(step, old, new) for step in steps))
+        renamed = [step for step in steps if step[0] == "operator"]
+        if renamed:
+            new = next(v for v in reversed(operator_named(renamed[0][1]).versions) if v.since <= new.since)
+        assert left <= names(new.attributes), (op.name, new.since)
+        said = {pair.partition("=")[0] for step in steps if step[0] == "say" for pair in step[1:]}
+        given = {pair.partition("=")[2] for step in steps if step[0] == "rename" for pair in step[1:]} | said
+        given |= {"scales"} & {step[0] for step in steps}
+        must = {each.name for each in new.attributes if each.required} - {each.name for each in old.attributes if each.required}
+        assert must <= given or (op.name, new.since, must) == ("LpPool", 2, {"kernel_shape"}), (op.name, new.since)
+    assert none == NO_REWRITE
+
+
+def test_a_false_rewrite_would_be_seen():
+    """The control: a step that speaks of an attribute or input that is not there."""
+    op = operator_named("ReduceMean")
+    old, new = op.versions[-2:]
+    assert gone(["inputs", "axes"], old, new) == {"axes"}
+    for step in (["inputs", "keepdims"], ["drop", "axis"], ["rename", "axes=axis"], ["say", "axes=1"], ["shift", "axes"]):
+        with pytest.raises(AssertionError):
+            gone(step, old, new)
+
+
 def sources():
     yield from (DATA / name for name in ("parakeet-dynamo/encoder-model.onnx", "parakeet-torchscript/encoder-model.onnx",
                                          "tied/model.onnx"))  # fmt: skip

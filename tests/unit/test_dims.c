@@ -1,5 +1,5 @@
-// Symbolic dims: the vectors of shape arithmetic, limits and bombs, what was declared equal, text read
-// again, and random expressions against a direct evaluation of how they were made.
+// Symbolic dims: the vectors of shape arithmetic, limits and bombs, what was declared equal, text
+// read again, and random expressions against a direct evaluation of how they were made.
 #include "chance.h"
 #include "dims.h"
 
@@ -144,6 +144,10 @@ static void test_normal_form(void **state) {
   assert_int_equal(dims_at_least(d, e("t"), e("t//2")), DIMS_YES);
   assert_int_equal(dims_at_least(d, e("t//2"), e("t + 1")), DIMS_NO);
   assert_int_equal(dims_at_least(d, e("t"), e("s")), DIMS_MAYBE);
+  assert_int_equal(dims_at_least(d, e("t*s"), e("s")), DIMS_YES);
+  assert_int_equal(dims_at_least(d, e("t*s"), e("2*s")), DIMS_MAYBE);
+  assert_int_equal(dims_at_least(d, dims_mul(d, any, e("t")), any), DIMS_MAYBE);
+  assert_int_equal(e("Min(t*s, t*(2*s - 1))"), e("t*s"));
 }
 
 // Texts of exporters, and what is none.
@@ -255,7 +259,8 @@ static void test_no_name(void **state) {
 
 // ---- limits --------------------------------------------------------------------------------------------
 
-// Results past 64 bits are symbols, the same for the same operands, with the bounds that are known.
+// Results past 64 bits are symbols, the same for the same operands, with the bounds that are
+// known.
 static void test_overflow(void **state) {
   typedef dim_id operation(struct dims *, dim_id, dim_id);
   static operation *const operations[] = {

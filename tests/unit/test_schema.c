@@ -219,9 +219,13 @@ static void attribute_values(void **state) {
   uint32_t pool = node(t, "AveragePool", "x"), ceil = node(t, "AveragePool", "x");
   build_attr_int(&t->b, pool, "ceil_mode", 0);
   build_attr_int(&t->b, ceil, "ceil_mode", 1);
+  build_attr_int(&t->b, pool, "count_include_pad", 1);
   assert_true(same(t, pool, 11, 21));
+  assert_true(same(t, ceil, 11, 21)); // only counted pads were cut off differently
+  build_attr_int(&t->b, ceil, "count_include_pad", 1);
   assert_false(same(t, ceil, 11, 21));
   uint32_t asks = node(t, "AveragePool", "x"); // a function's attribute, which may be anything
+  build_attr_int(&t->b, asks, "count_include_pad", 1);
   uint32_t row = build_attr_int(&t->b, asks, "ceil_mode", 0);
   t->m.attrs[row].ref_name = model_intern(&t->m, span_str("mode"));
   assert_false(same(t, asks, 11, 21));

@@ -1,8 +1,8 @@
-// What the parts of check_structure share.
+// What the parts of check_structure share, and check_operators with them.
 //
-//   check.c          names made once, inputs defined, imports present; the story
-//   check_order.c    order and cycles, of nodes and of functions; names that hide earlier ones
-//   check_extents.c  what ranges of files do to each other
+//   check.c            names made once, inputs defined, imports present; the story
+//   check_order.c      order and cycles, of nodes and of functions; names that hide earlier ones
+//   check_extents.c    what ranges of files do to each other
 //   check_operators.c  what operators want of their nodes: asked apart from the others
 #ifndef WEIR_CHECK_PARTS_H
 #define WEIR_CHECK_PARTS_H

@@ -205,8 +205,8 @@ struct dims_walk {
 };
 // Those alone that hold one of the symbols of that mask (dims_known); UINT64_MAX: all.
 void dims_walk(const struct dims *d, dim_id e, uint64_t symbols, struct dims_walk *w);
-// The expression with `by` in place of the symbol that is this atom; atom NO_ID: every symbol that was
-// replaced, by what replaced it. NO_ID: a step divides by 0.
+// The expression with `by` in place of the symbol that is this atom; atom NO_ID: every symbol that
+// was replaced, by what replaced it. NO_ID: a step divides by 0.
 dim_id dims_rebuild(struct dims *d, dim_id e, uint32_t atom, dim_id by);
 
 // ---- text (dims_parse.c) -----------------------------------------------------------------------------

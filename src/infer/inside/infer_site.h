@@ -69,7 +69,10 @@ bool infer_axes(struct infer_site *s, uint32_t slot, bool *given, const int64_t 
 
 // ---- outputs -----------------------------------------------------------------------------------
 
+// A dtype that the rule leaves open is the one that the signature says. A dim below 0 makes the node
+// invalid.
 void infer_out(struct infer_site *s, uint32_t slot, const struct infer_type *type);
+enum dtype infer_dtype_by_signature(struct infer_site *s, uint32_t slot);
 // The same in parts. A dim that is NO_ID becomes a symbol of its own.
 void infer_out_dims(struct infer_site *s, uint32_t slot, enum dtype dtype, const dim_id *dims,
                     uint32_t rank);
@@ -78,7 +81,7 @@ void infer_out_dtype(struct infer_site *s, uint32_t slot,
 // Its dims have numbers as dims whose product is n <= INFER_LIST.
 void infer_out_list(struct infer_site *s, uint32_t slot, const struct infer_number *list,
                     uint32_t n);
-// The node cannot run with these inputs: said once, and its outputs are unknown. Takes a sentence without the
+// The node cannot run with these inputs: said once, unless it lies in a body, and its outputs are unknown. Takes a sentence without the
 // node's name: "its operand has rank 2, and axis 3 is none of it".
 void infer_invalid(struct infer_site *s, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
@@ -101,6 +104,8 @@ void infer_join(struct infer_site *s, const struct infer_type *a, const struct i
 // Dims that speak of symbols from this id on are not known outside.
 void infer_leave(struct infer_site *s, struct infer_type *type, dim_id symbols);
 uint32_t infer_depth(const struct infer_site *s); // graphs that are being inferred around the node
+// Have so many nodes been visited that bodies are no longer to be inferred with care?
+bool infer_hurry(const struct infer_site *s);
 void infer_bind_list(struct infer_site *s, uint32_t value, const struct infer_number *list,
                      uint32_t n);
 
@@ -110,6 +115,11 @@ dim_id *infer_dim_room(struct infer_site *s, uint32_t n); // n of NO_ID, in s->a
 static inline dim_id infer_one(struct infer_site *s) {
   return dims_number(s->d, 1);
 }
+static inline dim_id infer_size_of(struct infer_site *s, int64_t n) {
+  return dims_number(s->d, n);
+}
+// Dim i of a type, from the end if i is negative; NO_ID: there is none, or the rank is not known.
+dim_id infer_dim(const struct infer_type *t, int32_t i);
 // The dim that a and b have where they meet in a broadcast; NO_ID and the node is invalid if they cannot.
 dim_id infer_meet(struct infer_site *s, dim_id a, dim_id b);
 // Dims that must be equal in every run. NO_ID, and the node is invalid, if they are known not to be.

@@ -377,8 +377,14 @@ int64_t kit_opset_of(const struct kit *k, const char *domain, uint32_t graph);
 // meaning? -1 with ERR_MODEL that names the node. `hint` says what the user can do instead; NULL:
 // none.
 int kit_check_raise(struct kit *k, int64_t version, const char *hint, struct err *err);
+// What it says of a node that keeps the model from being raised.
+struct schema_change;
+int kit_refuse_raise(const struct kit *k, uint32_t node, int64_t from, int64_t to,
+                     const struct schema_change *c, const char *hint, struct err *err);
 // Checks, and raises model and functions that are below.
 int kit_raise(struct kit *k, int64_t version, const char *hint, struct err *err);
+// The same for who saw to all nodes already.
+void kit_set_opset(struct kit *k, int64_t version);
 // Sees to it that nodes of `graph` may be of that domain: imports it where it is not, raises it
 // where it is below (not for ai.onnx).
 void kit_import(struct kit *k, uint32_t graph, const char *domain, int64_t version);

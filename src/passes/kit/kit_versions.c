@@ -2,7 +2,8 @@
 //
 // The opset of ai.onnx is a promise about every node: a raise that only overwrites the number makes
 // models that no longer load, or mean something else. Here every node of every graph is looked up in
-// the table of operators first (schema.h), and one that would mean something else stops the pass.
+// the table of operators first (schema.h), and one that would mean something else stops the pass; the
+// pass `opset` (src/passes/opset) rewrites such nodes.
 // Function bodies import opsets of their own; they are raised with the model, since runtimes and the
 // checker want operators of one version in both.
 //
@@ -20,8 +21,8 @@ int64_t kit_opset_of(const struct kit *k, const char *domain, uint32_t graph) {
   return model_opset_version(k->m, graph, span_str(domain));
 }
 
-static int refuse(const struct kit *k, uint32_t node, int64_t from, int64_t to,
-                  const struct schema_change *c, const char *hint, struct err *err) {
+int kit_refuse_raise(const struct kit *k, uint32_t node, int64_t from, int64_t to,
+                     const struct schema_change *c, const char *hint, struct err *err) {
   const struct model_node *n = &k->m->nodes[node];
   const struct quoted name = quote(model_name(k->m, n->name));
   const struct quoted op = quote(model_name(k->m, n->op_type));
@@ -44,7 +45,7 @@ int kit_check_raise(struct kit *k, int64_t version, const char *hint, struct err
     for (uint32_t i = m->graphs[g].first_node; i != NO_ID; i = m->nodes[i].next) {
       struct schema_change change;
       if (!schema_same(m, i, from, version, &k->site, &change))
-        return refuse(k, i, from, version, &change, hint, err);
+        return kit_refuse_raise(k, i, from, version, &change, hint, err);
     }
   }
   return 0;
@@ -60,11 +61,15 @@ static void raise_functions(struct kit *k, const char *domain, int64_t version) 
   }
 }
 
-int kit_raise(struct kit *k, int64_t version, const char *hint, struct err *err) {
-  if (kit_check_raise(k, version, hint, err)) return -1;
+void kit_set_opset(struct kit *k, int64_t version) {
   const int64_t have = k->m->main_graph == NO_ID ? 0 : kit_opset(k, k->m->main_graph);
   if (have && have < version) edit_set_opset(k->e, span_str(""), version);
   raise_functions(k, "", version);
+}
+
+int kit_raise(struct kit *k, int64_t version, const char *hint, struct err *err) {
+  if (kit_check_raise(k, version, hint, err)) return -1;
+  kit_set_opset(k, version);
   return 0;
 }
 

@@ -92,6 +92,9 @@ int matmulnbits_options_check(const struct matmulnbits_options *options, struct 
 int pass_matmulnbits(struct pass_env *env, struct matmulnbits_options *options,
                      struct pass_result *result, struct err *err);
 
+// The opset that a model has to have for all that the options may pick; 0: any.
+int64_t matmulnbits_opset(const struct matmulnbits_options *options);
+
 // What one candidate would make of one weight. The candidates of a weight follow one another, in
 // the order of the options; those that there is no operator for (a Gather's) are left out.
 struct matmulnbits_measurement {

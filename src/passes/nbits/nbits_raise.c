@@ -14,6 +14,16 @@ enum {
   IR_2_BITS = 13, // also that of opset 25
 };
 
+int64_t matmulnbits_opset(const struct matmulnbits_options *o) {
+  bool narrow = o->n_candidates == 0 && o->scheme.bits == 2;
+  if (!o->qdq) return 0;
+  for (uint32_t i = 0; i < o->n_candidates; i++)
+    narrow = narrow || o->candidates[i].bits == 2;
+  for (uint32_t i = 0; i < o->n_overrides; i++)
+    narrow = narrow || (o->overrides[i].has_bits && o->overrides[i].scheme.bits == 2);
+  return narrow ? DEQUANTIZE_2_OPSET : DEQUANTIZE_OPSET;
+}
+
 int nbits_raise(struct nbits_work *w, const struct nbits_site *sites, uint32_t n, struct err *err) {
   struct kit *k = &w->k;
   const bool qdq = w->options->qdq;
@@ -32,7 +42,9 @@ int nbits_raise(struct nbits_work *w, const struct nbits_site *sites, uint32_t n
   if (!qdq) kit_import(k, k->m->main_graph, "com.microsoft", 1);
   for (uint32_t i = 0; i < n && !qdq; i++)
     if (sites[i].converts) kit_import(k, k->m->nodes[sites[i].node].graph, "com.microsoft", 1);
-  if (opset && kit_raise(k, opset, "--format qoperator works with any opset", err)) return -1;
+  static const char instead[] = "'weir quantize --opset auto' rewrites such nodes where it can; "
+                                "--format qoperator works with any opset";
+  if (opset && kit_raise(k, opset, instead, err)) return -1;
   kit_raise_ir(k, ir);
   return 0;
 }

@@ -1,0 +1,155 @@
+// The pass `opset`: the model under a newer opset of ai.onnx, with the same results.
+//
+//   opset 11                                  opset 21
+//   ReduceMean<axes=[1]>(x)                   ReduceMean(x, axes)          axes = int64[1] {1}
+//   Upsample<mode="nearest">(x, scales)       Resize<…, mode="nearest">(x, -, scales)
+//
+// The table of operators (schema.h) says at which versions a node's meaning changes; each such version
+// has a rewrite (opset_rewrites.c), and they follow one another until the node is what it must be. New nodes
+// around it are made as the version at the end wants them, and the number is raised last. A node that
+// nothing is known to rewrite refuses the whole run.
+//
+// Ranks and types that rewrites need are inferred before the first edit: in between the nodes are
+// neither of the old version nor of the new.
+#include "model_calls.h"
+#include "opset_raising.h"
+#include "schema.h"
+
+struct opset_options {
+  uint64_t version;
+};
+
+struct run {
+  struct raising r;
+  struct model_calls calls;
+  struct arena look; // of the node at hand
+};
+
+static bool is_onnx(const struct model *m, uint32_t node) {
+  const struct span domain = model_name(m, m->nodes[node].domain);
+  return domain.n == 0 || span_is(domain, "ai.onnx");
+}
+
+// The first version above `have` at which the node means something else.
+static bool next_change(struct run *w, uint32_t node, int64_t have, struct schema_change *change) {
+  arena_reset(&w->look);
+  if (schema_same(w->r.k->m, node, have, w->r.to, &w->look, change)) return false;
+  // Functions of the model may have names in the domain of ONNX.
+  return change->since_version || model_calls_callee(&w->calls, node) == NO_ID;
+}
+
+static int raise_node(struct run *w, uint32_t node, struct err *err) {
+  struct raising *r = &w->r;
+  struct kit *k = r->k;
+  struct schema_change change;
+  const char *word = NULL;
+  int64_t have = r->from;
+  r->node = node;
+  r->upsampled = false;
+  for (; next_change(w, r->node, have, &change); have = change.since_version) {
+    const bool first = word == NULL;
+    opset_rewrite *rewrite = NULL;
+    if (change.since_version && is_onnx(k->m, r->node))
+      rewrite = opset_rewrite_of(model_name(k->m, k->m->nodes[r->node].op_type),
+                                 change.since_version, &word);
+    if (rewrite && first) {
+      kit_site(k, node, "opset");
+      kit_converted(k, node, word);
+    }
+    r->why = NULL;
+    if (rewrite) k->before = r->node;
+    const char *why = rewrite ? rewrite(r) : NULL;
+    if (why) change.why = why;
+    if (!rewrite || why) return kit_refuse_raise(k, r->node, r->from, r->to, &change, NULL, err);
+  }
+  return 0;
+}
+
+static bool any_changes(struct run *w, int64_t version) {
+  const struct model *m = w->r.k->m;
+  struct schema_change change;
+  w->r.to = version;
+  for (uint32_t g = 0; g < m->n_graphs; g++) {
+    if (m->graphs[g].flags & GRAPH_DEAD) continue;
+    const int64_t from = kit_opset(w->r.k, g);
+    if (from == 0 || from >= version) continue;
+    for (uint32_t n = m->graphs[g].first_node; n != NO_ID; n = m->nodes[n].next)
+      if (next_change(w, n, from, &change)) return true;
+  }
+  return false;
+}
+
+static int raise_all(struct run *w, int64_t version, struct err *err) {
+  const struct model *m = w->r.k->m;
+  if (any_changes(w, version)) kit_infer(w->r.k);
+  for (uint32_t g = 0; g < m->n_graphs; g++) {
+    if (m->graphs[g].flags & GRAPH_DEAD) continue;
+    w->r.from = kit_opset(w->r.k, g);
+    if (w->r.from == 0 || w->r.from >= version) continue;
+    for (uint32_t n = m->graphs[g].first_node, next; n != NO_ID; n = next) {
+      next = m->nodes[n].next;
+      if (raise_node(w, n, err)) return -1;
+    }
+  }
+  kit_site(w->r.k, NO_ID, "versions");
+  kit_set_opset(w->r.k, version);
+  return 0;
+}
+
+static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+  const struct opset_options *o = with;
+  const int64_t version = (int64_t)o->version, newest = schema_newest(span_str(""));
+  const struct model *m = env->m;
+  struct run w = {0};
+  struct kit k;
+  (void)result;
+  if (version > newest) {
+    err_fill(err, ERR_USAGE, "opset %lld is not known: the newest is %lld", (long long)version,
+             (long long)newest);
+    return err_hint(err, "--opset 21 is what most runtimes load");
+  }
+  kit_init(&k, env, env->pass->name);
+  w.r.k = &k;
+  model_calls_init(&w.calls, m);
+  const int64_t have = m->main_graph == NO_ID ? 0 : kit_opset(&k, m->main_graph);
+  if (have > version)
+    kit_warn(&k,
+             arena_printf(&k.site, "the model has opset %lld, which is not lowered to %lld",
+                          (long long)have, (long long)version),
+             NULL);
+  const int rc = raise_all(&w, version, err);
+  model_calls_done(&w.calls);
+  arena_free(&w.look);
+  return kit_done(&k, err) || rc ? -1 : 0;
+}
+
+static const struct pass_option options[] = {
+    {"version", PASS_COUNT, "N", NULL, "the opset of ai.onnx that the model is to have",
+     PASS_MEMBER(opset_options, version), .required = true},
+};
+
+static int check(const void *with, const struct pass_value *values, struct err *err) {
+  const struct opset_options *o = with;
+  (void)values;
+  if (o->version) return 0;
+  err_fill(err, ERR_USAGE, "'opset' needs the version to raise the model to");
+  return err_hint(err, "opset:version=21");
+}
+
+static const struct pass opset = {
+    .name = "opset",
+    .summary = "raise the opset, and rewrite the nodes that changed",
+    .about =
+        "Raises the opset of the model and of its functions. Nodes whose operator changed in "
+        "between are rewritten: attributes become inputs, Upsample becomes Resize, Softmax over "
+        "several axes is put between Flatten and Reshape. Where nothing is known to keep a "
+        "node's meaning, the run fails and names it.",
+    .needs = "for some operators a known rank or type of the input",
+    .promises = "all outputs of the model are unchanged",
+    .exactness = EXACTNESS_EXACT,
+    PASS_OPTIONS(options, opset_options),
+    .check = check,
+    .run = run,
+};
+
+const struct pass *const opset_passes[] = {&opset, NULL};

@@ -1,0 +1,147 @@
+"""What inference says of ONNX's own test models, against the truth: the outputs that come with them, and what onnx's
+inference says. Nothing may be wrong; what onnx knows must be known."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx.backend.test.case.model import collect_testcases as collect_models
+from onnx.backend.test.case.node import collect_testcases as collect_nodes
+
+from conftest import program
+
+TOOL = Path(program("WEIR")).parent / "tests" / "infer_tool"
+
+
+def cases():
+    found = {case.name: case for case in collect_nodes(None)}
+    found.update({case.name: case for case in collect_models() if case.kind == "simple"})
+    return {name: case for name, case in found.items() if case.model is not None}
+
+
+def told(folder, models, *options):
+    """What the tool says of models, by name."""
+    paths = {}
+    for name, model in models.items():
+        path = folder / f"{name}.onnx"
+        path.write_bytes(model if isinstance(model, bytes) else model.SerializeToString())
+        paths[str(path)] = name
+    said = {}
+    names = list(paths)
+    for at in range(0, len(names), 200):
+        done = subprocess.run([TOOL, *options, *names[at : at + 200]], capture_output=True, text=True, check=True)
+        for line in done.stdout.splitlines():
+            row = json.loads(line)
+            row["values"] = {value["name"]: value for value in row.get("values", [])}
+            said[paths[row["model"]]] = row
+    return said
+
+
+def undeclared(model):
+    """The model without what it declares of the values that its nodes make."""
+    bare = onnx.ModelProto()
+    bare.CopyFrom(model)
+    del bare.graph.value_info[:]
+    for output in bare.graph.output:
+        output.ClearField("type")
+    return bare
+
+
+CASES = cases()
+MODELS = {name: undeclared(case.model) for name, case in CASES.items()}
+
+
+@pytest.fixture(scope="session")
+def known(tmp_path_factory):
+    return told(tmp_path_factory.mktemp("bare"), MODELS)
+
+
+def arrays(case):
+    """Each set of data as {name of a graph's output: array}; sequences and maps are left out."""
+    names = [output.name for output in case.model.graph.output]
+    for _, outputs in case.data_sets or []:
+        yield {name: array for name, array in zip(names, outputs) if isinstance(array, np.ndarray)}
+
+
+def wrong_dims(value, array):
+    """What is wrong about a value whose array is known, or None."""
+    if value["kind"] != "tensor":
+        return None if value["kind"] in ("other", "optional") else f"kind {value['kind']}"
+    if value["dims"] is None:
+        return None
+    if len(value["dims"]) != array.ndim:
+        return f"{value['dims']} is {array.shape}"
+    if any(isinstance(dim, int) and dim != real for dim, real in zip(value["dims"], array.shape)):
+        return f"{value['dims']} is {array.shape}"
+    if "elements" in value and value["dtype"] not in ("string", None):
+        real = array.astype(np.float64).ravel()
+        for said, is_really in zip(value["elements"], real):
+            if isinstance(said, str) and said.startswith("("):
+                num, den = said[1:].split(") / ")
+                said = int(num) / int(den) if num.lstrip("-").isdigit() else None
+            if isinstance(said, int | float) and said != is_really:
+                return f"elements {value['elements'][:8]} are {real[:8]}"
+    return None
+
+
+def test_outputs_that_came_with_the_models(known):
+    wrong, right = [], 0
+    for name, case in CASES.items():
+        for outputs in arrays(case):
+            for output, array in outputs.items():
+                why = wrong_dims(known[name]["values"][output], array)
+                wrong += [f"{name} {output}: {why}"] if why else []
+                right += why is None
+    assert not wrong, "\n".join(wrong)
+    assert right > 1500
+
+
+def test_no_model_is_refused(known):
+    """They are all valid: nothing may be said against a node."""
+    said = [f"{name}: {row.get('error') or row['said']}" for name, row in known.items() if row.get("error") or row["said"]]
+    assert not said, "\n".join(said)
+
+
+def as_onnx_knows(model):
+    """What onnx's inference says of outputs: {name: (dtype, dims or None)}; unknown dims are None."""
+    try:
+        inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    except (onnx.shape_inference.InferenceError, RuntimeError):
+        return {}
+    out = {}
+    for value in [*inferred.graph.value_info, *inferred.graph.output]:
+        if value.type.WhichOneof("value") != "tensor_type":
+            continue
+        t = value.type.tensor_type
+        dims = None
+        if t.HasField("shape"):
+            dims = [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in t.shape.dim]
+        out[value.name] = (t.elem_type, dims)
+    return out
+
+
+# What is not looked at: declared types of optional inputs; Scan as it was before opset 9.
+LEFT_OUT = {"test_optional_get_element_optional_tensor", "test_scan_sum"}
+
+
+def test_nothing_that_onnx_knows_is_missing(known):
+    missing = []
+    for name, model in MODELS.items():
+        if name in LEFT_OUT:
+            continue
+        for output, (dtype, dims) in as_onnx_knows(model).items():
+            ours = known[name]["values"].get(output)
+            if ours is None or ours["kind"] != "tensor":
+                continue
+            if dtype and ours["dtype"] is None:
+                missing.append(f"{name} {output}: dtype {onnx.TensorProto.DataType.Name(dtype)}")
+            if dims is None:
+                continue
+            if ours["dims"] is None or len(ours["dims"]) != len(dims):
+                missing.append(f"{name} {output}: {ours['dims']} ({ours['why']}), onnx has {dims}")
+            elif any(isinstance(theirs, int) and mine != theirs for mine, theirs in zip(ours["dims"], dims)):
+                missing.append(f"{name} {output}: {ours['dims']} ({ours['why']}), onnx has {dims}")
+    assert not missing, "\n".join(missing)
