@@ -29,7 +29,7 @@ _spec.loader.exec_module(compiler)
 
 TOOL = Path(program("WEIR")).parent / "tests" / "rules_tool"
 TRIES = 400
-ROWS = 6  # of one template
+ROWS = 3  # of one template
 FIRST = {}  # the version that brought an operator
 for _schema in onnx.defs.get_all_schemas_with_history():
     if not _schema.domain:
