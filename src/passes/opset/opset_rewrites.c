@@ -384,8 +384,7 @@ static const char *flatten(struct raising *r) {
   edit_set_input(k->e, r->node, 0, flat);
   opset_put_int(r, "axis", -1);
   const uint32_t made = opset_rename_output(r, "flat");
-  kit_make(k, OP_Reshape, KIT_IN(made, shape), KIT_CALLED(kit_name(k, "Reshape")),
-           KIT_OUT(((struct edit_output){.value = y})));
+  kit_make(k, OP_Reshape, KIT_IN(made, shape), KIT_OUT(((struct edit_output){.value = y})));
   return NULL;
 }
 
