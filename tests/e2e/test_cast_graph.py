@@ -94,17 +94,22 @@ def one_node(folder, op, attributes=(), opset=18, shapes=((2, 3),), made=None, *
 
 
 def test_operators_stay_where_the_runtime_has_no_kernel(weir, tmp_path):
-    """EyeLike names its type in an attribute, so the runtime cannot put Casts around it by itself."""
-    path = one_node(tmp_path, "EyeLike")
-    out = tmp_path / "half.onnx"
+    """A ScatterElements that adds; control arm: the runtime does not run it in float16."""
+    path, out = tmp_path / "one.onnx", tmp_path / "half.onnx"
+    at = numpy_helper.from_array(np.array([[1, 1, 0]], np.int64), "at")
+    node = helper.make_node("ScatterElements", ["x", "at", "u"], ["y"], "only", reduction="add")
+    values = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", (2, 3)), ("u", (1, 3)), ("y", (2, 3)))]
+    graph = helper.make_graph([node], "g", values[:2], values[2:], [at])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    onnx.save(model, path)
     convert(weir, path, out)
-    kept = session(out).run(None, {"x0": np.zeros((2, 3), np.float16)})[0]
-    assert np.array_equal(kept, np.eye(2, 3))
-    model = onnx.load(path)
+    feeds = {"x": np.ones((2, 3), np.float16), "u": np.full((1, 3), 2, np.float16)}
+    assert session(out).run(None, feeds)[0].tolist() == [[1, 1, 3], [3, 3, 1]]
     for value in (*model.graph.input, *model.graph.output):
         value.type.tensor_type.elem_type = TensorProto.FLOAT16
-    with pytest.raises(onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented):
-        onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    onnx.save(model, path)
+    with pytest.raises(Exception, match="MLFloat16"):
+        session(path).run(None, feeds)
 
 
 def test_scales_of_resize_stay(weir, tmp_path):

@@ -115,6 +115,14 @@ static bool is_in_table(struct half *h, uint32_t node) {
   return false;
 }
 
+// Scatter that adds, multiplies or compares has no kernel of float16.
+static bool scatters_with(struct half *h, uint32_t node) {
+  const enum op op = kit_op(&h->k, node);
+  struct span how;
+  if (h->o->to == DTYPE_FLOAT || (op != OP_ScatterElements && op != OP_ScatterND)) return false;
+  return !kit_attr_string(&h->k, node, "reduction", "none", &how) || !span_is(how, "none");
+}
+
 static bool is_excluded(const struct half *h, const char *name) {
   for (uint32_t i = 0; *name && i < h->o->exclude->n; i++)
     if (name_pattern_matches(&h->o->exclude->at[i], name)) return true;
@@ -159,7 +167,7 @@ static const char *why_it_stays(struct half *h, uint32_t node) {
   if (is_kept_operator(h, node)) return "kept_operator";
   if (is_excluded(h, model_name_str(m, m->nodes[node].name))) return "excluded";
   if (model_calls_callee(&h->calls, node) != NO_ID) return NULL;
-  if (is_in_table(h, node)) return "kept_operator";
+  if (is_in_table(h, node) || scatters_with(h, node)) return "kept_operator";
   const struct schema_signature *s = schema_of_node_at(&h->names, node);
   if (!s) return "unknown_operator";
   if (is_flow(kit_op(&h->k, node))) return NULL;
@@ -169,10 +177,16 @@ static const char *why_it_stays(struct half *h, uint32_t node) {
   return has_unknown(h, node, s) ? "type_unknown" : NULL;
 }
 
+// From which there is a Cast of the types.
+static int64_t least_opset(const struct half *h) {
+  return h->o->to == DTYPE_BFLOAT16 ? 13 : 6;
+}
+
 // A function stays if a call of it does, or one of its inputs or outputs is of one type here and of another there.
 static bool function_stays(struct half *h, uint32_t function) {
   const struct model *m = h->k.m;
   const struct model_graph *g = &m->graphs[m->functions[function].graph];
+  if (kit_opset(&h->k, m->functions[function].graph) < least_opset(h)) return true;
   for (uint32_t i = 0; i < g->n_inputs + g->n_outputs; i++) {
     const uint32_t v =
         i < g->n_inputs ? m->graph_io[g->inputs + i] : m->graph_io[g->outputs + i - g->n_inputs];
@@ -550,12 +564,23 @@ static void report_kept(struct half *h) {
       kit_skipped(&h->k, n, h->stays[n]);
 }
 
+// Casts are of ai.onnx, which a model of other operators need not import.
+static int see_to_opset(struct half *h, struct err *err) {
+  const int64_t opset = kit_opset(&h->k, h->k.m->main_graph), least = least_opset(h);
+  if (opset == 0) edit_set_opset(h->k.e, span_of("", 0), 13);
+  if (opset == 0 || opset >= least) return 0;
+  err_fill(err, ERR_MODEL, "the model has opset %lld, and Cast takes the type from opset %lld on",
+           (long long)opset, (long long)least);
+  return err_hint(err, "raise its opset first: the pass 'opset'");
+}
+
 int cast_graph_run(struct pass_env *env, const struct cast_graph_options *o, struct err *err) {
   struct half h = {.o = o};
   uint32_t n_nodes = env->m->n_nodes;
   kit_init(&h.k, env, "cast");
   model_calls_init(&h.calls, env->m);
   schema_names_init(&h.names, env->m);
+  if (env->m->main_graph == NO_ID || see_to_opset(&h, err)) goto out;
   note_types(&h);
   settle_nodes(&h);
   settle_values(&h);
@@ -572,6 +597,7 @@ int cast_graph_run(struct pass_env *env, const struct cast_graph_options *o, str
   // What was inferred is of the types before.
   infer_free(env->infer);
   env->infer = NULL;
+out:
   model_calls_done(&h.calls);
   schema_names_done(&h.names);
   TABLE_FREE(&h, old);
@@ -580,5 +606,6 @@ int cast_graph_run(struct pass_env *env, const struct cast_graph_options *o, str
   TABLE_FREE(&h, stays);
   TABLE_FREE(&h, graph_stays);
   TABLE_FREE(&h, first);
-  return kit_done(&h.k, err);
+  const int rc = err->kind == ERR_NONE ? 0 : -1;
+  return kit_done(&h.k, err) || rc ? -1 : 0;
 }
