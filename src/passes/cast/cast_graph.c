@@ -581,6 +581,8 @@ int cast_graph_run(struct pass_env *env, const struct cast_graph_options *o, str
   model_calls_init(&h.calls, env->m);
   schema_names_init(&h.names, env->m);
   if (env->m->main_graph == NO_ID || see_to_opset(&h, err)) goto out;
+  // Before IR version 4 constants are inputs too, which would keep their types with --keep-io.
+  weights_free_initializers(env->edits);
   note_types(&h);
   settle_nodes(&h);
   settle_values(&h);
