@@ -264,7 +264,7 @@ static void hint(struct job *job) {
   bool hinted = false;
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
     hinted = hint_op_types(job, i) || hinted;
-  if (!hinted && pj->n_sites == 0)
+  if (!hinted && pj->n_sites == 0 && job->edits.n == 0)
     report_hint(
         "there is nothing in this model for %s; 'weir inspect' says what weir could do with it",
         pj->pipeline.n_steps == 1 ? "that pass" : "these passes");
@@ -279,7 +279,10 @@ void pass_job_tell(struct job *job, struct job_told *told) {
   tell_quantized(&did, &q, &job->arena);
   tell_cast(&did, &q, job);
   tell_clipped(&did, &q);
-  if (did.n) told->did = kept_text(&did, &job->arena);
+  if (did.n)
+    told->did = kept_text(&did, &job->arena);
+  else if (job->edits.n)
+    told->did = "no node changed, only opsets or other metadata";
   told->worst = worst_text(&q, &job->arena);
   told->kept = pass_job_kept(pj, PASS_JOB_ALL_STEPS, &job->arena);
   quantized_free(&q);
