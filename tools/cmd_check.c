@@ -81,7 +81,7 @@ struct shapes {
 static void report_shape(void *ctx, uint32_t node, uint32_t value, const char *sentence) {
   const struct shapes *s = ctx;
   const struct model *m = s->m;
-  char place[448];
+  char place[448], message[640];
   if (node == NO_ID) {
     snprintf(place, sizeof place, "value '%s'", quote(model_value_name(m, value)).s);
     report_fault(s->c, FAULT_WARNING, place, sentence, NULL);
@@ -93,7 +93,8 @@ static void report_shape(void *ctx, uint32_t node, uint32_t value, const char *s
       model_name(m, n->name).n ? model_name(m, n->name) : model_value_name(m, out);
   snprintf(place, sizeof place, "node %s'%s' (%s)", model_name(m, n->name).n ? "" : "that makes ",
            quote(name).s, quote(model_name(m, n->op_type)).s);
-  report_fault(s->c, FAULT_ERROR, place, sentence, NULL);
+  snprintf(message, sizeof message, "cannot run with these inputs: %s", sentence);
+  report_fault(s->c, FAULT_ERROR, place, message, NULL);
 }
 
 static void check_shapes(struct check *c, const struct model *m) {

@@ -50,6 +50,7 @@ void infer_free(struct infer *in) {
   TABLE_FREE(in, pending);
   TABLE_FREE(in, calls);
   TABLE_FREE(in, joined);
+  TABLE_FREE(in, changed);
   schema_names_done(&in->names);
   TABLE_FREE(in, by_name);
   TABLE_FREE(in, name_of);
@@ -138,8 +139,31 @@ static uint32_t callee(struct infer *in, uint32_t node) {
     model_calls_done(&in->callees);
     model_calls_init(&in->callees, in->m);
     in->n_functions = in->m->n_functions;
+    in->defaults = false;
+    for (uint32_t i = 0; i < in->m->n_attrs; i++)
+      if (in->m->attrs[i].node == NO_ID && !(in->m->attrs[i].flags & ATTR_DEAD))
+        in->defaults = true;
   }
   return model_calls_callee(&in->callees, node);
+}
+
+// ONNX Runtime has a few operators in the domain of ONNX that ONNX does not know.
+static const struct schema_operator *operator_of(struct infer *in, uint32_t node) {
+  const struct schema_operator *op = schema_of_node(&in->names, node);
+  const struct model_node *n = &in->m->nodes[node];
+  const struct span domain = model_name(in->m, n->domain);
+  if (op || (domain.n > 0 && !span_is(domain, "ai.onnx"))) return op;
+  return schema_operator_of(span_str(SCHEMA_RUNTIME_DOMAIN), model_name(in->m, n->op_type));
+}
+
+// Outside of a call it is not known which inputs of its function a node has.
+static bool may_lack_inputs(const struct infer *in, const struct model_node *n) {
+  if (in->m->n_functions == 0 || in->n_calls) return false;
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    const uint32_t value = model_input(in->m, n, i);
+    if (value != NO_ID && in->m->values[value].flags & VALUE_LEFT_OUT) return true;
+  }
+  return false;
 }
 
 // A step of a node; its next body, or NO_ID when it is done.
@@ -153,11 +177,14 @@ static uint32_t step(struct infer *in, uint32_t node, uint32_t at, uint32_t *sta
   outputs_begin(in, n);
   const uint32_t function = callee(in, node);
   struct infer_row_of_rules rule = {NULL, NULL};
-  if (function == NO_ID && (s.op = schema_of_node(&in->names, node))) {
+  if (function == NO_ID) s.op = operator_of(in, node);
+  if (s.op) {
     s.signature = schema_at(s.op, s.version);
     rule = infer_rule_of((enum schema_rule)s.op->rule);
   }
-  if (function != NO_ID)
+  if (may_lack_inputs(in, n))
+    s.why = INFER_WHY_INPUT;
+  else if (function != NO_ID)
     body = infer_call_step(&s, function, at);
   else if (rule.steps)
     body = rule.steps(&s, at);
@@ -171,6 +198,14 @@ static uint32_t step(struct infer *in, uint32_t node, uint32_t at, uint32_t *sta
   *state = s.state;
   arena_reset(&in->scratch);
   return body;
+}
+
+// Nodes that came since stand in no frame of their own graph. Some may never run, and of the call
+// that a function's node runs in nothing is known.
+static void enter_graph_of(struct infer *in, uint32_t node) {
+  struct infer_frame *f = &in->frames[in->n_frames - 1];
+  if (f->graph == NO_ID)
+    f->symbols = in->m->nodes[node].graph == in->m->main_graph ? 0 : dims_next(in->d);
 }
 
 static void visit(struct infer *in, uint32_t node, uint32_t at, uint32_t state) {
@@ -208,6 +243,7 @@ static bool next_node(struct infer *in, uint32_t *node, bool *waiting) {
 }
 
 static void run(struct infer *in) {
+  in->visits_before = in->visits;
   if (in->n_visited < in->m->n_nodes) TABLE_ADD(in, visited, in->m->n_nodes - in->n_visited);
   while (in->n_frames) {
     uint32_t node;
@@ -234,6 +270,7 @@ static void run(struct infer *in) {
     }
     if (waiting) in->n_pending--;
     in->visited[node] = round;
+    enter_graph_of(in, node);
     visit(in, node, 0, 0);
   }
   infer_calls_join(in);
@@ -265,7 +302,8 @@ static void name_dims(struct infer *in, bool plain) {
 
 // Symbols of the inputs come first: they have the bound of an input's dims, and are told by their ids. Names
 // before expressions of them.
-static void name_inputs(struct infer *in) {
+void infer_name_inputs(struct infer *in) {
+  if (in->input_dims != 0 || in->m->main_graph == NO_ID) return;
   name_dims(in, true);
   name_dims(in, false);
   in->input_dims = dims_next(in->d);
@@ -287,11 +325,14 @@ bool infer_set_input(struct infer *in, uint32_t value, const dim_id *dims, uint3
 
 void infer_all(struct infer *in, const struct infer_told *told) {
   if (in->m->main_graph == NO_ID) return;
-  if (in->input_dims == 0) name_inputs(in);
+  infer_name_inputs(in);
   in->told = told;
   in->only_new = false;
+  TABLE_FREE(in, changed);
+  in->fill_all = true;
   for (uint32_t i = 0; i < in->n_rows; i++)
     if (!(in->rows[i].flags & ROW_SET)) in->rows[i] = (struct infer_row){.shape = 0};
+  if (in->n_joined) memset(in->joined, 0, in->n_joined * sizeof *in->joined);
   push(in, in->m->main_graph, NO_ID, 0, 0, 0);
   run(in);
   in->first_new = in->m->n_nodes;
@@ -300,7 +341,7 @@ void infer_all(struct infer *in, const struct infer_told *told) {
 
 void infer_more(struct infer *in) {
   if (in->m->main_graph == NO_ID) return;
-  if (in->input_dims == 0) name_inputs(in);
+  infer_name_inputs(in);
   in->only_new = true;
   push(in, NO_ID, NO_ID, 0, 0, 0);
   for (uint32_t node = in->m->n_nodes; node-- > in->first_new;) {
@@ -347,11 +388,14 @@ void infer_note(struct infer *in, uint32_t value, const struct infer_type *type)
     if (dims[i] == NO_ID && was.ranked && was.rank == t.rank) dims[i] = was.dims[i];
     if (dims[i] == NO_ID) dims[i] = dims_fresh(in->d, 0);
   }
-  row->shape = t.ranked ? infer_shape_of(in, dims, t.rank) : 0;
+  const uint32_t shape = t.ranked ? infer_shape_of(in, dims, t.rank) : 0;
+  if (row->shape != shape) row->list = 0;
+  row->shape = shape;
   row->dtype = (uint8_t)t.dtype;
   row->kind = (uint8_t)t.kind;
   row->flags = ROW_SEEN | ROW_SET;
   row->why = INFER_WHY_KNOWN;
+  infer_changed(in, value);
 }
 
 void infer_forget(struct infer *in, uint32_t value) {
@@ -364,6 +408,10 @@ struct dims *infer_dims(struct infer *in) {
 
 uint64_t infer_visits(const struct infer *in) {
   return in->visits;
+}
+
+uint64_t infer_fills(const struct infer *in) {
+  return in->fills;
 }
 
 uint64_t infer_bytes(const struct infer *in) {

@@ -153,8 +153,11 @@ static void bind_operands(struct infer_site *s, uint32_t graph) {
     const struct infer_number *list;
     uint32_t n;
     const uint32_t value = infer_graph_input(s, graph, i);
+    if (value == NO_ID) continue;
+    infer_row_at(s->in, value)->flags &= (uint8_t)~ROW_LEFT_OUT;
     infer_in(s, i, &t);
     infer_bind(s, value, &t);
+    if (!infer_has(s, i)) s->in->rows[value].flags |= ROW_LEFT_OUT;
     if (infer_list(s, i, &list, &n)) infer_bind_list(s, value, list, n);
   }
 }
@@ -217,11 +220,18 @@ static bool in_function(const struct model *m, uint32_t value) {
   return m->graphs[graph].kind == GRAPH_FUNCTION;
 }
 
+static void put_row(struct infer *in, uint32_t value, struct infer_row row) {
+  in->rows[value] = row;
+  infer_changed(in, value);
+}
+
 void infer_calls_join(struct infer *in) {
+  if (in->n_joined == 0 || (in->call_visits == in->calls_joined && !in->calls_limited)) return;
+  in->calls_joined = in->call_visits;
   for (uint32_t i = 0; i < in->n_joined; i++)
-    if (in->joined[i].flags & ROW_SEEN) in->rows[i] = in->joined[i];
-  TABLE_FREE(in, joined);
+    if (in->joined[i].flags & ROW_SEEN && !(in->rows[i].flags & ROW_SET))
+      put_row(in, i, in->joined[i]);
   for (uint32_t i = 0; in->calls_limited && i < in->n_rows; i++)
-    if (in->rows[i].flags & ROW_SEEN && in_function(in->m, i))
-      in->rows[i] = (struct infer_row){.why = INFER_WHY_LIMIT, .flags = ROW_SEEN};
+    if (in->rows[i].flags & ROW_SEEN && !(in->rows[i].flags & ROW_SET) && in_function(in->m, i))
+      put_row(in, i, (struct infer_row){.why = INFER_WHY_LIMIT, .flags = ROW_SEEN});
 }

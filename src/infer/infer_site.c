@@ -93,6 +93,12 @@ uint32_t infer_depth(const struct infer_site *s) {
   return s->in->n_frames;
 }
 
+enum { VISITS_EACH = 16, VISITS_MORE = 1 << 16 };
+
+bool infer_hurry(const struct infer_site *s) {
+  return s->in->visits - s->in->visits_before > (uint64_t)s->m->n_nodes * VISITS_EACH + VISITS_MORE;
+}
+
 // ---- inputs ------------------------------------------------------------------------------------
 
 static uint32_t slot_value(const struct infer_site *s, uint32_t slot) {
@@ -101,7 +107,7 @@ static uint32_t slot_value(const struct infer_site *s, uint32_t slot) {
 
 bool infer_has(const struct infer_site *s, uint32_t slot) {
   const uint32_t value = slot_value(s, slot);
-  return value != NO_ID && !(s->m->values[value].flags & VALUE_LEFT_OUT);
+  return value != NO_ID && !(infer_row_at(s->in, value)->flags & ROW_LEFT_OUT);
 }
 
 bool infer_in(struct infer_site *s, uint32_t slot, struct infer_type *out) {
@@ -115,24 +121,32 @@ bool infer_list(struct infer_site *s, uint32_t slot, const struct infer_number *
 
 bool infer_whole(struct infer_site *s, uint32_t slot, const dim_id **list, uint32_t *n) {
   const struct infer_number *x;
-  if (!infer_list(s, slot, &x, n)) return false;
-  dim_id *out = infer_dim_room(s, *n);
-  for (uint32_t i = 0; i < *n; i++) {
+  uint32_t count;
+  *list = NULL;
+  *n = 0;
+  if (!infer_list(s, slot, &x, &count)) return false;
+  dim_id *out = infer_dim_room(s, count);
+  for (uint32_t i = 0; i < count; i++) {
     if (x[i].num == NO_ID || x[i].den != 1) return false;
     out[i] = x[i].num;
   }
   *list = out;
+  *n = count;
   return true;
 }
 
 bool infer_ints(struct infer_site *s, uint32_t slot, const int64_t **list, uint32_t *n) {
   const struct infer_number *x;
-  if (!infer_list(s, slot, &x, n)) return false;
-  int64_t *out = arena_alloc(s->a, *n * sizeof *out + 1);
-  for (uint32_t i = 0; i < *n; i++)
+  uint32_t count;
+  *list = NULL;
+  *n = 0;
+  if (!infer_list(s, slot, &x, &count)) return false;
+  int64_t *out = arena_alloc(s->a, count * sizeof *out + 1);
+  for (uint32_t i = 0; i < count; i++)
     if (x[i].num == NO_ID || x[i].den != 1 || !dims_is_number(s->d, x[i].num, &out[i]))
       return false;
   *list = out;
+  *n = count;
   return true;
 }
 
@@ -152,8 +166,11 @@ const struct model_attr *infer_attr(struct infer_site *s, const char *name) {
   while (a && a->ref_name != s->m->empty) {
     if (call == 0) return a;
     const struct infer_call *c = &s->in->calls[call - 1];
-    const char *asked = model_name_str(s->m, a->ref_name);
-    a = model_attr_named(s->m, c->node, asked);
+    const struct model_attr *given =
+        model_attr_named(s->m, c->node, model_name_str(s->m, a->ref_name));
+    // What the call does not give may have a default of the function's own, which is not looked at.
+    if (!given) return s->in->defaults ? a : NULL;
+    a = given;
     call = c->outer;
   }
   return a;
@@ -236,7 +253,7 @@ bool infer_axes(struct infer_site *s, uint32_t slot, bool *given, const int64_t 
   if (*given) return infer_attr_ints(s, "axes", axes, n);
   *axes = NULL;
   *n = 0;
-  if (slot == NO_ID || slot_value(s, slot) == NO_ID) return true;
+  if (slot == NO_ID || !infer_has(s, slot)) return true;
   *given = true;
   return infer_ints(s, slot, axes, n);
 }

@@ -27,6 +27,10 @@ struct infer_row *infer_row_at(struct infer *in, uint32_t value) {
   return &in->rows[value];
 }
 
+void infer_changed(struct infer *in, uint32_t value) {
+  if (!in->fill_all) *TABLE_PUSH(in, changed) = value;
+}
+
 static void grow_shape_slots(struct infer *in) {
   const uint32_t n = in->n_shape_slots ? in->n_shape_slots * 2 : 256;
   TABLE_FREE(in, shape_slots);
@@ -78,6 +82,7 @@ uint32_t infer_list_keep(struct infer *in, const struct infer_number *list, uint
 dim_id infer_declared_dim(struct infer *in, struct model_dim d) {
   if (d.value >= 0) return dims_number(in->d, d.value);
   if (d.param == NO_ID || d.param == in->m->empty) return NO_ID;
+  infer_name_inputs(in); // symbols of inputs come first, and have their own bound
   if (d.param >= in->n_by_name) TABLE_ADD(in, by_name, d.param + 1 - in->n_by_name);
   if (in->by_name[d.param] == 0) {
     const struct span name = model_name(in->m, d.param);
@@ -122,21 +127,50 @@ struct model_dim infer_model_dim(struct infer *in, struct model *m, dim_id d) {
   return (struct model_dim){-1, in->name_of[d] - 1};
 }
 
-void infer_fill(struct infer *in, struct model *m, struct model_types *t) {
+void infer_fill_anew(struct infer *in) {
+  for (uint32_t value = 0; value < in->n_rows; value++)
+    in->rows[value].flags &= (uint8_t)~ROW_FILLED;
+  in->fill_all = true;
+}
+
+static void fill_value(struct infer *in, struct model *m, struct model_types *t, uint32_t value) {
   struct model_dim dims[INFER_RANK_MAX];
-  for (uint32_t value = 0; value < in->n_rows; value++) {
-    struct infer_type known;
-    const struct infer_row *row = &in->rows[value];
-    if (!(row->flags & ROW_SEEN) || row->flags & ROW_FILLED || row->kind != INFER_TENSOR) continue;
-    in->rows[value].flags |= ROW_FILLED;
-    if (m->values[value].flags & VALUE_DEAD || m->values[value].kind == VALUE_INITIALIZER) continue;
-    infer_row_type(in, row, &known);
-    for (uint32_t i = 0; known.ranked && i < known.rank; i++)
-      dims[i] = infer_model_dim(in, m, known.dims[i]);
-    const struct model_type type = {
-        .dtype = known.dtype, .ranked = known.ranked, .rank = known.rank, .dims = dims};
-    model_types_note(t, m, value, &type);
-  }
+  struct infer_type known;
+  const struct infer_row *row = &in->rows[value];
+  if (!(row->flags & ROW_SEEN) || row->flags & ROW_FILLED || row->kind != INFER_TENSOR) return;
+  in->rows[value].flags |= ROW_FILLED;
+  in->fills++;
+  if (m->values[value].flags & VALUE_DEAD || m->values[value].kind == VALUE_INITIALIZER) return;
+  infer_row_type(in, row, &known);
+  for (uint32_t i = 0; known.ranked && i < known.rank; i++)
+    dims[i] = infer_model_dim(in, m, known.dims[i]);
+  const struct model_type type = {
+      .dtype = known.dtype, .ranked = known.ranked, .rank = known.rank, .dims = dims};
+  model_types_note(t, m, value, &type);
+}
+
+void infer_fill(struct infer *in, struct model *m, struct model_types *t) {
+  if (in->fill_all)
+    for (uint32_t value = 0; value < in->n_rows; value++)
+      fill_value(in, m, t, value);
+  else
+    for (uint32_t i = 0; i < in->n_changed; i++)
+      fill_value(in, m, t, in->changed[i]);
+  TABLE_FREE(in, changed);
+  in->fill_all = false;
+}
+
+static enum graph_kind graph_around(const struct model *m, uint32_t value) {
+  const uint32_t graph = m->values[value].graph;
+  return graph == NO_ID ? GRAPH_MAIN : (enum graph_kind)m->graphs[graph].kind;
+}
+
+// A name of a dim that stands in a body means another number each time that the body runs; only names of
+// the main graph's inputs are the same there, and not in functions, which have names of their own.
+static bool same_in_bodies(const struct infer *in, dim_id d, enum graph_kind around) {
+  int64_t n;
+  if (d == NO_ID || dims_is_number(in->d, d, &n)) return true;
+  return around == GRAPH_SUB && !dims_uses_from(in->d, d, in->input_dims);
 }
 
 // What the model declares of a value, as a type of ours; its dims in the scratch.
@@ -147,8 +181,11 @@ static bool declared(struct infer *in, uint32_t value, struct infer_type *out) {
   out->dtype = t.dtype;
   if (!t.ranked || t.rank > INFER_RANK_MAX) return true;
   dim_id *dims = arena_alloc(&in->scratch, t.rank * sizeof *dims + 1);
-  for (uint32_t i = 0; i < t.rank; i++)
+  const enum graph_kind around = graph_around(in->m, value);
+  for (uint32_t i = 0; i < t.rank; i++) {
     dims[i] = infer_declared_dim(in, model_type_dim(in->m, &t, i));
+    if (around != GRAPH_MAIN && !same_in_bodies(in, dims[i], around)) dims[i] = NO_ID;
+  }
   out->ranked = true;
   out->rank = t.rank;
   out->dims = dims;
@@ -252,7 +289,7 @@ static struct infer_row join_rows(struct infer *in, const struct infer_row *a,
     if (!p || !q || p->n != q->n || memcmp(p->at, q->at, p->n * sizeof *p->at) != 0) out.list = 0;
   }
   if (a->shape == b->shape) return out;
-  out.shape = 0;
+  out.shape = out.list = 0;
   if (!x.ranked || !y.ranked || x.rank != y.rank) return out;
   dim_id dims[INFER_RANK_MAX];
   for (uint32_t i = 0; i < x.rank; i++)
@@ -285,6 +322,8 @@ void infer_settle(struct infer *in, uint32_t value, const struct infer_type *typ
   if (t.ranked) {
     if (t.rank && t.dims != dims) memcpy(dims, t.dims, t.rank * sizeof *dims);
     for (uint32_t i = 0; i < t.rank; i++) {
+      int64_t n;
+      if (dims_is_number(in->d, dims[i], &n) && n < 0) dims[i] = NO_ID; // it cannot run
       open = open || dims[i] == NO_ID;
       if (dims[i] != NO_ID)
         dims[i] = dims_find(in->d, dims[i]);
@@ -298,7 +337,22 @@ void infer_settle(struct infer *in, uint32_t value, const struct infer_type *typ
                             .kind = (uint8_t)t.kind,
                             .why = (uint8_t)(known ? INFER_WHY_KNOWN : why),
                             .flags = ROW_SEEN};
+  infer_changed(in, value);
   join_call(in, value);
+}
+
+// Are there as many elements as the dims say? Declarations may say otherwise; then elements count for nothing.
+static bool holds(const struct infer *in, const struct infer_row *row, uint32_t n) {
+  struct infer_type t;
+  uint64_t size = 1;
+  infer_row_type(in, row, &t);
+  for (uint32_t i = 0; t.ranked && i < t.rank; i++) {
+    int64_t dim;
+    if (!dims_is_number(in->d, t.dims[i], &dim) || dim < 0) return false;
+    if (__builtin_mul_overflow(size, (uint64_t)dim, &size)) size = UINT64_MAX;
+  }
+  // What is too large stays so, but for a 0 behind it.
+  return t.ranked && size == n;
 }
 
 void infer_settle_list(struct infer *in, uint32_t value, const struct infer_number *list,
@@ -308,7 +362,7 @@ void infer_settle_list(struct infer *in, uint32_t value, const struct infer_numb
   uint32_t known = 0;
   for (uint32_t i = 0; i < n; i++)
     known += list[i].num != NO_ID;
-  if (row->flags & ROW_SET || (n > 0 && known == 0)) return;
+  if (row->flags & ROW_SET || (n > 0 && known == 0) || !holds(in, row, n)) return;
   row->list = infer_list_keep(in, list, n);
   join_call(in, value);
 }
@@ -350,8 +404,8 @@ static bool element(enum dtype dtype, const uint8_t *raw, uint32_t i, int64_t *n
     WHOLE(UINT8, uint8_t)
     WHOLE(UINT16, uint16_t)
     WHOLE(UINT32, uint32_t)
-    WHOLE(BOOL, uint8_t)
 #undef WHOLE
+  case DTYPE_BOOL: *num = raw[i] != 0; return true;
   case DTYPE_UINT64: {
     uint64_t x;
     memcpy(&x, raw + (size_t)i * sizeof x, sizeof x);
@@ -439,6 +493,7 @@ void infer_source(struct infer *in, uint32_t value) {
                             .dtype = (uint8_t)t.dtype,
                             .why = known ? INFER_WHY_KNOWN : INFER_WHY_NO_TYPE,
                             .flags = ROW_SEEN};
+  infer_changed(in, value);
   const struct infer_number *list;
   uint32_t n;
   if (!constant || !elements_of(in, c.tensor, &list, &n)) return;

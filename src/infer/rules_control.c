@@ -3,14 +3,14 @@
 //   If      both branches; what differs is not known, unless the condition is decided
 //   Loop    the body with the types that its carried values begin with. What it gives back must be what it
 //           was given: dims that are not become symbols of their own, and the body is inferred again.
-//           Four rounds at most: as they are; without the dims that changed; with ranks alone; with
-//           nothing. Bodies deep in one another begin with the last, or they would take 4^depth rounds.
+//           Five rounds at most: as they are; twice without the dims that changed; with ranks alone; with
+//           nothing. Bodies deep in one another begin with the last, or they would take 5^depth rounds.
 //   Scan    the same, over slices
 //
 // Symbols that a body makes mean another number in every iteration: outside nothing is known of them.
 #include "infer_rules.h"
 
-enum { DEEP = 4, ROUNDS = 4 };
+enum { DEEP = 4, ROUNDS = 5 };
 
 // ---- If ----------------------------------------------------------------------------------------
 
@@ -54,15 +54,14 @@ uint32_t infer_if(struct infer_site *s, uint32_t step) {
 // What a carried value is bound to after a round; false: the body gives what it was given. `first`: what
 // it began with.
 static bool widen(struct infer_site *s, const struct infer_type *first,
-                  const struct infer_type *bound, const struct infer_type *given, uint32_t round,
+                  const struct infer_type *bound, const struct infer_type *given,
                   struct infer_type *out) {
   bool changes = false;
   *out = *bound;
   if (!bound->ranked) return false;
-  if (!given->ranked || given->rank != bound->rank || round >= 3) {
-    const bool kept = given->ranked && given->rank == bound->rank;
+  if (!given->ranked || given->rank != bound->rank) {
     *out = (struct infer_type){.kind = bound->kind, .dtype = bound->dtype};
-    return !kept;
+    return true;
   }
   dim_id *dims = infer_dim_room(s, bound->rank);
   for (uint32_t i = 0; i < bound->rank; i++) {
@@ -84,7 +83,7 @@ struct carried {
 };
 
 static void bind_first(struct infer_site *s, const struct carried *c) {
-  const bool deep = infer_depth(s) > DEEP;
+  const bool deep = infer_depth(s) > DEEP || infer_hurry(s);
   for (uint32_t i = 0; i < c->n; i++) {
     struct infer_type t;
     infer_in(s, c->from + i, &t);
@@ -93,18 +92,22 @@ static void bind_first(struct infer_site *s, const struct carried *c) {
   }
 }
 
-// True: bound anew, the body is to be inferred again.
+// True: bound anew, the body is to be inferred again. What one carried value gives may reach another only
+// rounds later: from the third round on all are weakened, where one changes.
 static bool bind_again(struct infer_site *s, const struct carried *c, uint32_t round) {
+  struct infer_type *next = arena_zalloc(s->a, c->n * sizeof *next + 1);
   bool again = false;
   for (uint32_t i = 0; i < c->n; i++) {
-    const uint32_t value = infer_graph_input(s, c->body, c->inner + i);
-    struct infer_type first, bound, given, next;
+    struct infer_type first, bound, given;
     infer_in(s, c->from + i, &first);
-    infer_value(s, value, &bound);
+    infer_value(s, infer_graph_input(s, c->body, c->inner + i), &bound);
     infer_value(s, infer_graph_output(s, c->body, c->result + i), &given);
-    if (!widen(s, &first, &bound, &given, round, &next)) continue;
-    infer_bind(s, value, &next);
-    again = true;
+    if (widen(s, &first, &bound, &given, &next[i])) again = true;
+  }
+  for (uint32_t i = 0; again && i < c->n; i++) {
+    if (round >= 3 && next[i].ranked) next[i].dims = infer_dim_room(s, next[i].rank);
+    if (round >= 4) next[i].ranked = false;
+    infer_bind(s, infer_graph_input(s, c->body, c->inner + i), &next[i]);
   }
   return again;
 }
@@ -137,16 +140,23 @@ static void stacked(struct infer_site *s, const struct infer_type *type, dim_id 
   out->dims = dims;
 }
 
+// The number of the iteration, and the condition: a scalar, or what the body declares (the runtime makes it
+// of one dim then).
+static void bind_one(struct infer_site *s, uint32_t value, enum dtype dtype) {
+  struct infer_type t;
+  infer_bind(s, value, &(struct infer_type){.dtype = dtype});
+  if (!infer_value(s, value, &t) || !t.ranked)
+    infer_bind(s, value, &(struct infer_type){.dtype = dtype, .ranked = true});
+}
+
 uint32_t infer_loop(struct infer_site *s, uint32_t step) {
   const uint32_t body = infer_attr_graph(s, "body");
   if (body == NO_ID || s->n_in < 2) return NO_ID;
   const struct carried c = {body, s->n_in - 2, 2, 2, 1};
   if (step == 0) {
     s->state = dims_next(s->d);
-    infer_bind(s, infer_graph_input(s, body, 0),
-               &(struct infer_type){.dtype = DTYPE_INT64, .ranked = true});
-    infer_bind(s, infer_graph_input(s, body, 1),
-               &(struct infer_type){.dtype = DTYPE_BOOL, .ranked = true});
+    bind_one(s, infer_graph_input(s, body, 0), DTYPE_INT64);
+    bind_one(s, infer_graph_input(s, body, 1), DTYPE_BOOL);
     bind_first(s, &c);
     return body;
   }

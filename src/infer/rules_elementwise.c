@@ -2,8 +2,8 @@
 //
 // A number of a small value is an expression over a whole divisor (infer_number). In floats that is
 // what shape arithmetic is computed in by exporters (a length divided by a stride, rounded down): it is
-// exact as long as numbers stay below 2^24, which float32 holds, and divisors are small. What may round is
-// not known.
+// exact as long as numbers stay below 2^24, which float32 holds. What may round is not known: an expression
+// times a number of many digits (floor(n*0.7) is 7 of 10 dims, and not 6, because the product is rounded).
 #include "infer_rules.h"
 
 #include <stdlib.h>
@@ -55,6 +55,20 @@ static bool exact(struct infer_number x) {
   return (x.den & (x.den - 1)) == 0;
 }
 
+static bool is_number(struct infer_site *s, struct infer_number x, int64_t *n) {
+  return x.num != NO_ID && dims_is_number(s->d, x.num, n);
+}
+
+// A number that leaves a float32 fewer than 14 bits for what it is multiplied by, or that divides more finely.
+enum { FEW_DIGITS = 1 << 10 };
+static bool has_many_digits(struct infer_site *s, struct infer_number x) {
+  int64_t n;
+  if (!is_number(s, x, &n)) return false;
+  while (n != 0 && n % 2 == 0)
+    n /= 2;
+  return n > FEW_DIGITS || n < -FEW_DIGITS || x.den > FEW_DIGITS;
+}
+
 static dim_id times(struct infer_site *s, dim_id x, int64_t n) {
   return x == NO_ID ? NO_ID : dims_mul(s->d, x, dims_number(s->d, n));
 }
@@ -70,8 +84,12 @@ static struct infer_number sum(struct infer_site *s, struct infer_number a, stru
 }
 
 static struct infer_number product(struct infer_site *s, struct infer_number a,
-                                   struct infer_number b) {
-  int64_t den;
+                                   struct infer_number b, bool floating) {
+  int64_t den, n;
+  // Of two expressions: integers.
+  if (floating && !is_number(s, a, &n) != !is_number(s, b, &n) &&
+      has_many_digits(s, is_number(s, a, &n) ? a : b))
+    return infer_no_number();
   if (!exact(a) || !exact(b) || __builtin_mul_overflow(a.den, b.den, &den))
     return infer_no_number();
   return over(s, dims_mul(s->d, a.num, b.num), den);
@@ -88,6 +106,8 @@ static struct infer_number quotient(struct infer_site *s, struct infer_number a,
     // By an expression: where it is known to divide.
     return infer_no_number();
   }
+  int64_t dividend;
+  if (b.den > FEW_DIGITS && !is_number(s, a, &dividend)) return infer_no_number();
   if (!exact(a) || !exact(b) || __builtin_mul_overflow(a.den, n < 0 ? -n : n, &den))
     return infer_no_number();
   return over(s, times(s, a.num, n < 0 ? -b.den : b.den), den);
@@ -125,13 +145,13 @@ static struct infer_number rounded(struct infer_site *s, struct infer_number x) 
 }
 
 // 2^0 … x^n for small whole n.
-static struct infer_number power(struct infer_site *s, struct infer_number a,
-                                 struct infer_number b) {
+static struct infer_number power(struct infer_site *s, struct infer_number a, struct infer_number b,
+                                 bool floating) {
   int64_t n;
   if (b.den != 1 || !dims_is_number(s->d, b.num, &n) || n < 0 || n > 8) return infer_no_number();
   struct infer_number out = infer_number_of(s, 1);
   for (int64_t i = 0; i < n && out.num != NO_ID; i++)
-    out = product(s, out, a);
+    out = product(s, out, a, floating);
   return out;
 }
 
@@ -148,14 +168,21 @@ static struct infer_number greater_of(struct infer_site *s, struct infer_number 
   return over(s, least ? dims_min(s->d, a.num, b.num) : dims_max(s->d, a.num, b.num), a.den);
 }
 
+// A third, rounded, is compared with whole numbers as if it were not rounded, but not with what another float is.
+static bool comparable(struct infer_number a, struct infer_number b) {
+  return (exact(a) && exact(b)) || a.den == 1 || b.den == 1;
+}
+
 // a >= b?
 static enum dims_answer at_least(struct infer_site *s, struct infer_number a,
                                  struct infer_number b) {
+  if (!comparable(a, b)) return DIMS_MAYBE;
   const dim_id x = times(s, a.num, b.den), y = times(s, b.num, a.den);
   return x == NO_ID || y == NO_ID ? DIMS_MAYBE : dims_at_least(s->d, x, y);
 }
 
 static enum dims_answer equal(struct infer_site *s, struct infer_number a, struct infer_number b) {
+  if (!comparable(a, b)) return DIMS_MAYBE;
   const dim_id x = times(s, a.num, b.den), y = times(s, b.num, a.den);
   return x == NO_ID || y == NO_ID ? DIMS_MAYBE : dims_equal(s->d, x, y);
 }
@@ -249,15 +276,15 @@ static struct infer_number half_known(struct infer_site *s, enum arithmetic op,
   return infer_no_number();
 }
 
-static struct infer_number binary(struct infer_site *s, enum arithmetic op, struct infer_number a,
-                                  struct infer_number b, bool floating) {
+static struct infer_number compute(struct infer_site *s, enum arithmetic op, struct infer_number a,
+                                   struct infer_number b, bool floating) {
   if (a.num == NO_ID || b.num == NO_ID) return half_known(s, op, a, b);
   if (op == ADD) return sum(s, a, b, false);
   if (op == SUB) return sum(s, a, b, true);
-  if (op == MUL) return product(s, a, b);
+  if (op == MUL) return product(s, a, b, floating);
   if (op == DIV) return quotient(s, a, b, floating);
   if (op == MOD) return remainder_of(s, a, b);
-  if (op == POW) return power(s, a, b);
+  if (op == POW) return power(s, a, b, floating);
   if (op == MAX || op == OR) return greater_of(s, a, b, false);
   if (op == MIN || op == AND) return greater_of(s, a, b, true);
   if (op == XOR) return from_answer(s, opposite(equal(s, a, b)));
@@ -269,8 +296,18 @@ static struct infer_number binary(struct infer_site *s, enum arithmetic op, stru
   return infer_no_number();
 }
 
+// What 64 bits cannot hold wraps there, and is no number here: then it is not known.
+static struct infer_number binary(struct infer_site *s, enum arithmetic op, struct infer_number a,
+                                  struct infer_number b, bool floating) {
+  int64_t n;
+  const struct infer_number x = compute(s, op, a, b, floating);
+  const bool wraps = is_number(s, a, &n) && is_number(s, b, &n) && !is_number(s, x, &n);
+  return wraps ? infer_no_number() : x;
+}
+
 static struct infer_number unary(struct infer_site *s, enum arithmetic op, struct infer_number x) {
-  if (x.num == NO_ID) return x;
+  int64_t n;
+  if (x.num == NO_ID || (is_number(s, x, &n) && n == INT64_MIN)) return infer_no_number();
   if (op == IDENTITY) return x;
   if (op == NEG) return negative(s, x);
   if (op == FLOOR) return down(s, x);
@@ -304,11 +341,13 @@ static struct infer_number fit(struct infer_site *s, struct infer_number x, enum
   if (dtype != DTYPE_FLOAT && dtype != DTYPE_DOUBLE) {
     if (x.den != 1) return infer_no_number();
     int64_t n;
-    // Dims fit the types that exporters compute them in: only what is a number can be told not to.
     if (dims_is_number(s->d, x.num, &n)) return n >= least && n <= most ? x : infer_no_number();
-    return least > INT32_MIN && dims_least(s->d, x.num) < least ? infer_no_number() : x;
+    // Dims fit the types of 32 and 64 bits that exporters compute them in.
+    if (least > INT32_MIN && dims_least(s->d, x.num) < least) return infer_no_number();
+    return most < INT32_MAX && dims_most(s->d, x.num) > most ? infer_no_number() : x;
   }
   int64_t n;
+  if (exact(x) && x.den > FEW_DIGITS && !is_number(s, x, &n)) return infer_no_number();
   if (dims_is_number(s->d, x.num, &n)) {
     const int64_t most_float = (int64_t)1 << 24;
     return n > -most_float && n < most_float ? x : infer_no_number();
@@ -344,7 +383,7 @@ bool infer_spread(struct infer_site *s, const struct infer_type *operand, const 
     const uint32_t at = rank - operand->rank + i;
     if (of[i] != 1 && of[i] != dims[at]) return false;
     out->step[at] = of[i] == 1 ? 0 : step;
-    step *= of[i];
+    if (__builtin_mul_overflow(step, of[i], &step)) step = 0; // then there are no elements
   }
   return true;
 }

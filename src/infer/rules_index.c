@@ -50,7 +50,8 @@ static void split_list(struct infer_site *s, uint32_t slot, dim_id from, dim_id 
   int64_t at, size;
   if (from == NO_ID || length == NO_ID || !infer_list(s, 0, &list, &n)) return;
   if (!dims_is_number(s->d, from, &at) || !dims_is_number(s->d, length, &size)) return;
-  if (at >= 0 && size >= 0 && at + size <= n) infer_out_list(s, slot, list + at, (uint32_t)size);
+  if (at >= 0 && size >= 0 && size <= n && at <= n - size)
+    infer_out_list(s, slot, list + at, (uint32_t)size);
 }
 
 void infer_split(struct infer_site *s) {

@@ -151,7 +151,7 @@ void infer_constant_of_shape(struct infer_site *s) {
   struct infer_number fill = infer_number_of(s, 0);
   enum dtype dtype = DTYPE_FLOAT;
   const struct model_attr *a = infer_attr(s, "value");
-  if (a && a->type == ATTR_TENSOR) {
+  if (a && a->type == ATTR_TENSOR && a->ref_name == s->m->empty && a->first != NO_ID) {
     dtype = (enum dtype)s->m->tensors[a->first].dtype;
     fill = infer_tensor_number(s, a->first);
   } else if (a) {
@@ -348,6 +348,7 @@ void infer_squeeze(struct infer_site *s) {
     infer_out_dtype(s, 0, x.dtype);
     return;
   }
+  if (n == 0) given = false;
   if (!named(s, axes, n, x.rank, gone)) return;
   dim_id *dims = infer_dim_room(s, x.rank);
   uint32_t rank = 0;
@@ -491,6 +492,10 @@ void infer_concat(struct infer_site *s) {
   uint32_t rank, n;
   if (!lists || !result_size(s, &of, &rank, &n)) return;
   struct infer_number *out = numbers_room(s, n);
+  if (n == 0) {
+    infer_out_list(s, 0, out, 0);
+    return;
+  }
   int64_t outer = 1, inner = 1;
   for (uint32_t d = 0; d < at; d++)
     outer *= of[d];
@@ -544,7 +549,7 @@ void infer_gather(struct infer_site *s) {
   if (!infer_static(s, &x, &in_dims) || !result_size(s, &of, &to, &n)) return;
   struct infer_number *out = numbers_room(s, n);
   int64_t inner = 1;
-  for (uint32_t d = at + 1; d < x.rank; d++)
+  for (uint32_t d = at + 1; n > 0 && d < x.rank; d++)
     inner *= in_dims[d];
   for (uint32_t i = 0; i < n; i++) {
     const int64_t block = i / (inner * n_which), k = i / inner % n_which, rest = i % inner;
@@ -588,13 +593,14 @@ static bool slice_list(struct infer_site *s, uint32_t slot, const char *attr, co
 
 // A bound of a slice with a positive step, brought into [0, size].
 static dim_id bound(struct infer_site *s, dim_id at, dim_id size, int64_t to_end) {
-  int64_t n;
+  int64_t n, all;
   const dim_id zero = dims_number(s->d, 0);
   if (at == NO_ID || size == NO_ID) return NO_ID;
   if (dims_is_number(s->d, at, &n)) {
+    const bool open = !dims_is_number(s->d, size, &all); // no dim of a run is that large
     if (n == 0) return zero;
-    if (n >= to_end || n >= INT32_MAX) return size;
-    if (n <= -(int64_t)INT32_MAX) return zero;
+    if (n >= to_end || (n >= INT32_MAX && (open || n >= all))) return size;
+    if (n <= -(int64_t)INT32_MAX && (open || n <= -all)) return zero;
   }
   if (dims_most(s->d, at) < 0)
     at = dims_add(s->d, at, size);
@@ -603,21 +609,24 @@ static dim_id bound(struct infer_site *s, dim_id at, dim_id size, int64_t to_end
   return dims_max(s->d, zero, dims_min(s->d, at, size));
 }
 
-// The same with a negative step: [-1, size - 1].
-static dim_id bound_back(struct infer_site *s, dim_id at, dim_id size) {
-  int64_t n;
-  const dim_id minus = dims_number(s->d, -1);
-  if (at == NO_ID || size == NO_ID) return NO_ID;
-  const dim_id last = dims_add(s->d, size, minus);
+// The same with a negative step: a start in [0, size - 1], an end in [-1, size - 1]. The greatest numbers as
+// ends: the runtime goes to the beginning then, NumPy nowhere.
+static dim_id bound_back(struct infer_site *s, dim_id at, dim_id size, bool end) {
+  int64_t n, all;
+  const dim_id least = dims_number(s->d, end ? -1 : 0);
+  if (at == NO_ID || size == NO_ID || dims_least(s->d, size) < 1) return NO_ID;
+  const dim_id last = dims_sub(s->d, size, dims_number(s->d, 1));
   if (dims_is_number(s->d, at, &n)) {
-    if (n >= INT32_MAX) return last;
-    if (n <= -(int64_t)INT32_MAX) return minus;
+    const bool open = !dims_is_number(s->d, size, &all);
+    if (end && (n == INT32_MAX || n == INT64_MAX)) return NO_ID;
+    if (n >= INT32_MAX && (open || n >= all)) return last;
+    if (n <= -(int64_t)INT32_MAX && (open || n <= -all)) return least;
   }
   if (dims_most(s->d, at) < 0)
     at = dims_add(s->d, at, size);
   else if (dims_least(s->d, at) < 0)
     return NO_ID;
-  return dims_max(s->d, minus, dims_min(s->d, at, last));
+  return dims_max(s->d, least, dims_min(s->d, at, last));
 }
 
 static dim_id slice_length(struct infer_site *s, dim_id from, dim_id to, int64_t step) {
@@ -683,9 +692,9 @@ void infer_slice(struct infer_site *s) {
     }
     const int64_t to_end = s->in ? infer_to_end(s) : INT64_MAX;
     const dim_id from = step > 0 ? bound(s, starts[i], x.dims[at], INT64_MAX)
-                                 : bound_back(s, starts[i], x.dims[at]);
+                                 : bound_back(s, starts[i], x.dims[at], false);
     const dim_id to =
-        step > 0 ? bound(s, ends[i], x.dims[at], to_end) : bound_back(s, ends[i], x.dims[at]);
+        step > 0 ? bound(s, ends[i], x.dims[at], to_end) : bound_back(s, ends[i], x.dims[at], true);
     dims[at] = slice_length(s, from, to, step);
     if (from == NO_ID || !dims_is_number(s->d, from, &begin))
       lists = false;

@@ -75,6 +75,8 @@ def test_reports(weir, tmp_path):
     [
         ("inspect", ["inspect", SOURCE]),
         ("inspect", ["inspect", SOURCE, "--tensors", "--tree"]),
+        ("inspect", ["inspect", SOURCE, "--shapes"]),
+        ("inspect", ["inspect", SOURCE, "--values"]),
         ("check", ["check", SOURCE]),
         ("measure", ["measure", SOURCE, "--candidates", "4:64,8:128"]),
         ("passes", ["passes"]),

@@ -293,7 +293,7 @@ def model_is_folder(folder):
 
 def same_sidecar(folder):
     """The sidecar that out.onnx would get is the one that the model reads (large enough to need one)."""
-    model = external_model(wire.external("out.onnx.data", 0, 4096), dims=(1024,))
+    model = external_model(wire.external("out.onnx.data", 0, 4096), dims=(256, 4))
     return write(folder, model, {"out.onnx.data": bytes(4096)})
 
 

@@ -31,7 +31,7 @@ static const struct cli_command_row command_rows[CLI_COMMANDS] = {
 
 #define ON(stem) (1u << CLI_##stem)
 #define REWRITERS                                                                                  \
-  (ON(conv2matmul) | ON(quantize) | ON(shrink) | ON(cast) | ON(infer) | ON(optimize) | ON(run))
+  (ON(conv2matmul) | ON(quantize) | ON(shrink) | ON(cast) | ON(infer) | ON(preprocess) | ON(optimize) | ON(run))
 #define WRITERS (REWRITERS | ON(convert) | ON(replay))
 #define ONE_MODEL_WRITERS (WRITERS & ~ON(shrink))
 #define ALL ((1u << CLI_COMMANDS) - 1)

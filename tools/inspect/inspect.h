@@ -104,6 +104,12 @@ struct quoted inspect_type(const struct model *m, uint32_t value);
 void inspect_print(struct inspect *in);         // the overview
 void inspect_print_tensors(struct inspect *in); // tab-separated lines, a heading first
 void inspect_print_tree(struct inspect *in);    // graphs and nodes
-void inspect_json(struct inspect *in, bool tensors, bool tree);
+// What inference finds out of values: tab-separated lines, and totals as a notice; or with `j` the member "shapes" of
+// an open object. `elements`: those of small values too.
+void inspect_shapes(struct inspect *in, bool elements, struct json_out *j);
+struct inspect_lists {
+  bool tensors, tree, shapes, elements;
+};
+void inspect_json(struct inspect *in, const struct inspect_lists *lists);
 
 #endif

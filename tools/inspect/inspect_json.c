@@ -174,7 +174,8 @@ static void put_graphs(struct json_out *j, const struct model *m, bool tree) {
   json_end_array(j);
 }
 
-void inspect_json(struct inspect *in, bool tensors, bool tree) {
+void inspect_json(struct inspect *in, const struct inspect_lists *lists) {
+  const bool tensors = lists->tensors, tree = lists->tree;
   struct json_out j = {.indent = 2};
   report_json_begin(&j);
   put_files(&j, in);
@@ -249,6 +250,7 @@ void inspect_json(struct inspect *in, bool tensors, bool tree) {
     report_json_flush(&j);
   }
   if (tensors) json_end_array(&j);
+  if (lists->shapes) inspect_shapes(in, lists->elements, &j);
   json_end_object(&j);
   report_json_end(&j);
 }

@@ -152,7 +152,7 @@ static void tell_changes(struct text *t, const struct pass_job *pj) {
 
 // ---- what was kept ------------------------------------------------------------------------------
 
-static const char *reason_words(const char *reason, struct arena *a) {
+const char *pass_job_reason_words(const char *reason, struct arena *a) {
 #define REASON(word, text)                                                                         \
   if (strcmp(reason, word) == 0) return text;
 #include "reasons.def"
@@ -195,7 +195,7 @@ const char *pass_job_kept(const struct pass_job *pj, uint32_t step, struct arena
   uint32_t shown = 0;
   const struct pass_job_site *only = NULL;
   for (uint32_t k = 0; k < g.n; k++) {
-    const char *why = reason_words(g.at[k].word, arena);
+    const char *why = pass_job_reason_words(g.at[k].word, arena);
     if (!why) continue;
     if (shown++ >= REASONS_SHOWN) {
       more += g.at[k].count;

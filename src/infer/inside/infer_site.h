@@ -40,7 +40,7 @@ bool infer_has(const struct infer_site *s, uint32_t slot);
 bool infer_in(struct infer_site *s, uint32_t slot, struct infer_type *out);
 // Its elements, where there is a list; some may be unknown (num NO_ID).
 bool infer_list(struct infer_site *s, uint32_t slot, const struct infer_number **list, uint32_t *n);
-// The elements as whole expressions: false if one of them is not known, or no whole number.
+// The elements as whole expressions: false, and NULL and 0, if one of them is not known, or no whole number.
 bool infer_whole(struct infer_site *s, uint32_t slot, const dim_id **list, uint32_t *n);
 // As numbers: false if one of them is not.
 bool infer_ints(struct infer_site *s, uint32_t slot, const int64_t **list, uint32_t *n);
@@ -104,6 +104,8 @@ void infer_join(struct infer_site *s, const struct infer_type *a, const struct i
 // Dims that speak of symbols from this id on are not known outside.
 void infer_leave(struct infer_site *s, struct infer_type *type, dim_id symbols);
 uint32_t infer_depth(const struct infer_site *s); // graphs that are being inferred around the node
+// Have so many nodes been visited that bodies are no longer to be inferred with care?
+bool infer_hurry(const struct infer_site *s);
 void infer_bind_list(struct infer_site *s, uint32_t value, const struct infer_number *list,
                      uint32_t n);
 

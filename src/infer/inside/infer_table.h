@@ -7,8 +7,9 @@
 
 enum row_flag {
   ROW_SEEN = 1,
-  ROW_SET = 2,    // given, or noted by a pass: not to be made anew
-  ROW_FILLED = 4, // infer_fill had it
+  ROW_SET = 2,      // given, or noted by a pass: not to be made anew
+  ROW_FILLED = 4,   // infer_fill had it
+  ROW_LEFT_OUT = 8, // an input of a function that the call at hand leaves out
 };
 
 struct infer_row {
@@ -74,7 +75,13 @@ struct infer {
   struct model_calls callees;
   uint32_t n_functions; // when callees was made
   uint64_t visits, call_visits;
-  bool calls_limited; // some call was not entered
+  uint64_t calls_joined;    // call_visits when calls were joined
+  uint64_t visits_before;   // this walk
+  TABLE(uint32_t, changed); // values whose rows infer_fill has not had, unless it has had none
+  uint64_t fills;           // rows that it has had, in all
+  bool fill_all;            // it has had none: all rows count
+  bool calls_limited;       // some call was not entered
+  bool defaults;            // some function has attributes with values of its own
   uint32_t
       input_dims; // expressions with a smaller id are made of symbols of the main graph's inputs
   uint32_t first_new; // nodes from this one on came since the last walk
@@ -82,6 +89,8 @@ struct infer {
 };
 
 struct infer_row *infer_row_at(struct infer *in, uint32_t value); // made where there is none
+// Gives the symbols of the main graph's inputs their bounds, before any other; once.
+void infer_name_inputs(struct infer *in);
 uint32_t infer_shape_of(struct infer *in, const dim_id *dims, uint32_t rank); // row + 1
 void infer_row_type(const struct infer *in, const struct infer_row *row, struct infer_type *out);
 uint32_t infer_list_keep(struct infer *in, const struct infer_number *list,
@@ -96,6 +105,8 @@ void infer_source(struct infer *in, uint32_t value);
 // Notes that dims are equal, where a run that gets here is all that is needed to know it. False: they are known not
 // to be.
 bool infer_unite(struct infer *in, dim_id a, dim_id b);
+// Every row that was changed is told, for infer_fill.
+void infer_changed(struct infer *in, uint32_t value);
 void infer_say(struct infer *in, uint32_t node, uint32_t value, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 

@@ -1,4 +1,4 @@
-// fuse/bn: a fold BatchNormalization into the Conv, ConvTranspose or Gemm before it.
+// fuse/bn: fold a BatchNormalization into the Conv, ConvTranspose, Gemm or MatMul before it.
 //
 //   Conv(x, W, b) ─▶ BatchNormalization(scale, B, mean, var) ─▶ y
 //
@@ -10,7 +10,8 @@
 // Weights are recipes: whatever their size, they are multiplied while they are written. Of float16
 // and bfloat16 everything is computed in float32 and rounded once. A ConvTranspose has its output
 // channels in the second axis of its weights, within groups; a Gemm in the columns of its second
-// operand, with its beta taken into the new bias.
+// operand, with its beta taken into the new bias. So has a MatMul, of which an Add of the bias is left;
+// it must be one of matrices, since the channels are the second axis of its result.
 //
 // A weight that others use too would be stored twice, so it is left alone, and so is whatever is not
 // known at planning: scales that are computed, a normalization in training. In a model with training
@@ -55,6 +56,10 @@ static bool find_channels(struct kit *k, struct folding *f) {
   if (f->op == OP_Gemm) {
     if (!kit_attr_int(k, f->maker, "transB", 0, &transposed) || row->rank != 2) return false;
     f->axis = transposed ? 0 : 1;
+  } else if (f->op == OP_MatMul) {
+    uint32_t rank;
+    if (!kit_rank(k, kit_in(k, f->maker, 0), &rank) || rank != 2 || row->rank != 2) return false;
+    f->axis = 1;
   } else if (f->op == OP_ConvTranspose) {
     if (!kit_attr_int(k, f->maker, "group", 1, &groups) || row->rank < 3) return false;
     if (groups < 1 || dims[0] % groups != 0) return false;
@@ -81,7 +86,8 @@ static const char *find(struct kit *k, uint32_t bn, struct folding *f) {
   int64_t training;
   *f = (struct folding){.maker = kit_maker(k, kit_in(k, bn, 0)), .beta = 1};
   f->op = kit_op(k, f->maker);
-  if (f->op != OP_Conv && f->op != OP_ConvTranspose && f->op != OP_Gemm) return "no_weights_before";
+  if (f->op != OP_Conv && f->op != OP_ConvTranspose && f->op != OP_Gemm && f->op != OP_MatMul)
+    return "no_weights_before";
   if (kit_opset(k, k->m->nodes[bn].graph) < 9) return "opset_too_old";
   if (!kit_attr_int(k, bn, "training_mode", 0, &training) || training != 0) return "training";
   if (k->m->n_trainings > 0) return "training";
@@ -185,7 +191,11 @@ static void fold(struct kit *k, uint32_t bn, const struct folding *f) {
   edit_stands_for(k->e, k->m->n_tensors - 1, tensor, called);
   const uint32_t bias = kit_new_tensor(k, "folded_bias", bias_recipe);
   const uint32_t x = kit_in(k, f->maker, 0);
-  if (f->op == OP_Gemm)
+  if (f->op == OP_MatMul) {
+    const uint32_t product = kit_make(k, OP_MatMul, KIT_IN(x, weight));
+    kit_note_like(k, product, kit_in(k, bn, 0));
+    kit_replace(k, bn, OP_Add, KIT_IN(product, bias));
+  } else if (f->op == OP_Gemm)
     kit_replace(k, bn, f->op, KIT_IN(x, weight, bias), KIT_ATTRS_OF(f->maker),
                 KIT_FLOAT("beta", 1));
   else
@@ -228,7 +238,7 @@ static const struct pass_option options[] = {NAME_FILTER_ROWS};
 
 static const struct pass batch_norm = {
     .name = "fuse/bn",
-    .summary = "fold BatchNormalization into the Conv, ConvTranspose or Gemm before it",
+    .summary = "fold BatchNormalization into the Conv, ConvTranspose, Gemm or MatMul before it",
     .about = "Multiplies the weights before a BatchNormalization by its factors, and adds the rest "
              "to the bias; large weights are multiplied while they are written.",
     .needs = "constant scales, means and variances, and weights without other users",

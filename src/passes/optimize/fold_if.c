@@ -151,9 +151,9 @@ static bool attribute(struct folder *f, uint32_t node, const struct model_attr *
   case ATTR_FLOAT: return true;
   case ATTR_STRING: out->s = span_of(arena_string(&f->arena, a.s), a.s.n); return true;
   case ATTR_INTS:
-    out->ints = a.n ? memcpy(arena_alloc(&f->arena, a.n * sizeof *a.ints), a.ints,
-                             a.n * sizeof *a.ints)
-                    : NULL;
+    out->ints =
+        a.n ? memcpy(arena_alloc(&f->arena, a.n * sizeof *a.ints), a.ints, a.n * sizeof *a.ints)
+            : NULL;
     return true;
   case ATTR_FLOATS:
     out->floats = a.n ? memcpy(arena_alloc(&f->arena, a.n * sizeof *a.floats), a.floats,
@@ -380,8 +380,8 @@ static void give(struct folder *f, const struct result *r) {
   spec.out = &out;
   spec.n_out = 1;
   spec.op_type = span_str(r->stacks ? "Unsqueeze" : "Identity");
-  spec.name = kit_names_free(&k->names, KIT_NODES, k->graph, model_value_name(k->m, r->to),
-                             &f->arena);
+  spec.name =
+      kit_names_free(&k->names, KIT_NODES, k->graph, model_value_name(k->m, r->to), &f->arena);
   if (r->stacks && kit_opset(k, k->graph) >= 13) {
     in[1] = kit_new_ints(k, "axes", axes, 1);
     spec.n_in = 2;
@@ -568,7 +568,8 @@ static const struct pass_option options[] = {NAME_FILTER_ROWS};
 const struct pass optimize_fold_if = {
     .name = "optimize/fold-if",
     .summary = "replace Ifs by the branch that is always taken, and Loops that run at most once",
-    .about = "Replaces an If by one of its branches where inference knows the condition, and a Loop by its "
+    .about = "Replaces an If by one of its branches where inference knows the condition, and a "
+             "Loop by its "
              "body where it runs once, or by what it carries where it never runs.",
     .needs = "nothing",
     .promises = "all outputs of the model are unchanged",

@@ -4,6 +4,7 @@
 
 #include "pass.h"
 
-extern const struct pass optimize_fold_if, optimize_fold_small;
+extern const struct pass optimize_constants, optimize_fold_if, optimize_fold_large,
+    optimize_fold_small, optimize_no_effect, optimize_shapes;
 
 #endif

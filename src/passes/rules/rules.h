@@ -61,4 +61,16 @@ enum { RULES_FUEL = 64 };
 int rules_run(const struct rules_book *book, struct pass_env *env, const char *name,
               const struct rules_options *options, struct err *err);
 
+// ---- constants without rules ---------------------------------------------------------------------
+
+struct rules_fold_limits {
+  uint64_t bytes; // a result may have so many, or as many as the constants that go with its node
+  const struct name_filter *nodes;
+};
+
+// Replaces nodes of ai.onnx over constants by constants, as far as env->exactness allows what they compute: recipes,
+// for which nothing is read. Not DequantizeLinear.
+int rules_fold_constants(struct pass_env *env, const struct rules_fold_limits *limits,
+                         struct err *err);
+
 #endif

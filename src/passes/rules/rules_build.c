@@ -345,7 +345,10 @@ struct rules_type rules_infer(struct rules_run *run, const struct rules_term *no
 struct rules_value rules_new_node(struct rules_run *run, enum op op, const struct rules_value *args,
                                   uint32_t n_args, uint32_t attrs_of, const struct edit_attr *attrs,
                                   uint32_t n_attrs) {
-  if (!rules_floor(run, op, n_args > 0 ? rules_type_of(run, &args[0]).dtype : DTYPE_UNDEFINED))
+  // What a rule says of older versions of its root holds of what it makes of it, too.
+  const bool meant = run->rule->since && op == kit_op(&run->k, run->nodes[0]);
+  if (!meant &&
+      !rules_floor(run, op, n_args > 0 ? rules_type_of(run, &args[0]).dtype : DTYPE_UNDEFINED))
     return rules_unknown();
   if (attrs_of != NO_ID && !kit_attrs_copyable(&run->k, attrs_of)) return rules_unknown();
   while (n_args > 0 && args[n_args - 1].kind == RULES_ABSENT)

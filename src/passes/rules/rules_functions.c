@@ -341,6 +341,63 @@ static struct rules_value call_chan(struct rules_run *run, const struct rules_va
   return t.ranked && t.rank > 1 ? rules_list(list, t.rank) : rules_unknown();
 }
 
+static struct rules_value call_broadcasts(struct rules_run *run, const struct rules_value *a,
+                                          uint32_t n) {
+  if (a->kind != RULES_TENSOR) return rules_unknown();
+  for (uint32_t i = 1; i < n; i++) {
+    if (a[i].kind == RULES_ABSENT) continue;
+    if (a[i].kind != RULES_TENSOR) return rules_unknown();
+    if (!kit_broadcasts(&run->k, a[i].id, a->id)) return rules_int(0);
+  }
+  return rules_int(1);
+}
+
+static struct rules_value call_last_axis(struct rules_run *run, const struct rules_value *a,
+                                         uint32_t n) {
+  (void)n;
+  const struct rules_type t = rules_type_of(run, a);
+  if (a[1].kind != RULES_LIST) return rules_unknown();
+  if (a[1].n != 1) return rules_int(0);
+  if (a[1].list[0] == -1) return rules_int(1);
+  return t.ranked ? rules_int(a[1].list[0] == (int64_t)t.rank - 1) : rules_unknown();
+}
+
+// One element; or as many as `wanted` along the axis `at`, counted from the end, and no other.
+static struct rules_value one_along(const struct rules_type *c, uint32_t rank, uint32_t at,
+                                    int64_t wanted) {
+  if (!c->ranked) return rules_unknown();
+  if (c->rank > rank) return rules_int(0);
+  for (uint32_t i = 0; i < c->rank; i++)
+    if (c->dims[i] != 1 && (c->rank - i != at || c->dims[i] != wanted)) return rules_int(0);
+  return rules_int(1);
+}
+
+static struct rules_value call_per_channel(struct rules_run *run, const struct rules_value *a,
+                                           uint32_t n) {
+  (void)n;
+  const struct rules_type c = rules_type_of(run, a), w = rules_type_of(run, a + 1);
+  if (!w.ranked || w.rank < 3) return w.ranked ? rules_int(0) : rules_unknown();
+  return one_along(&c, w.rank, w.rank - 1, w.dims[0]);
+}
+
+static struct rules_value call_per_column(struct rules_run *run, const struct rules_value *a,
+                                          uint32_t n) {
+  (void)n;
+  const struct rules_type c = rules_type_of(run, a), w = rules_type_of(run, a + 1);
+  if (!w.ranked || w.rank != 2) return w.ranked ? rules_int(0) : rules_unknown();
+  return one_along(&c, RECIPE_MAX_RANK, 1, w.dims[1]);
+}
+
+static struct rules_value call_number(struct rules_run *run, const struct rules_value *a,
+                                      uint32_t n) {
+  (void)n;
+  struct rules_type t;
+  struct span raw;
+  if (!rules_elements(run, a, &t, &raw) || raw.n != dtype_bits(t.dtype) / 8) return rules_unknown();
+  if (dtype_is_integer(t.dtype)) return rules_int(rules_number_get_int(t.dtype, raw.at, 0));
+  return (struct rules_value){.kind = RULES_FLOAT, .d = rules_number_get(t.dtype, raw.at, 0)};
+}
+
 static struct rules_value call_gemm_c(struct rules_run *run, const struct rules_value *a,
                                       uint32_t n) {
   (void)n;
@@ -464,6 +521,139 @@ static struct rules_value call_ones_list(struct rules_run *run, const struct rul
   if (a->kind != RULES_LIST && a->kind != RULES_ABSENT) return rules_unknown();
   for (uint32_t i = 0; a->kind == RULES_LIST && i < a->n; i++)
     if (a->list[i] != 1) return rules_int(0);
+  return rules_int(1);
+}
+
+// Numbers of a float: bits of the fraction with the leading one, and the largest exponent.
+static bool holds(enum dtype u, enum dtype t) {
+  static const struct {
+    uint8_t dtype, digits, sign, exponent;
+  } rows[] = {{DTYPE_UINT8, 8, 0, 0},    {DTYPE_UINT16, 16, 0, 0}, {DTYPE_UINT32, 32, 0, 0},
+              {DTYPE_UINT64, 64, 0, 0},  {DTYPE_INT8, 7, 1, 0},    {DTYPE_INT16, 15, 1, 0},
+              {DTYPE_INT32, 31, 1, 0},   {DTYPE_INT64, 63, 1, 0},  {DTYPE_FLOAT16, 11, 1, 5},
+              {DTYPE_BFLOAT16, 8, 1, 8}, {DTYPE_FLOAT, 24, 1, 8},  {DTYPE_DOUBLE, 53, 1, 11},
+              {DTYPE_BOOL, 1, 0, 0}};
+  enum { N = sizeof rows / sizeof *rows };
+  uint32_t x = 0, y = 0;
+  while (x < N && rows[x].dtype != t)
+    x++;
+  while (y < N && rows[y].dtype != u)
+    y++;
+  if (x == N || y == N || t == u) return x < N && t == u;
+  return u != DTYPE_BOOL && rows[y].digits >= rows[x].digits && rows[y].sign >= rows[x].sign &&
+         rows[y].exponent >= rows[x].exponent;
+}
+
+static struct rules_value call_widens(struct rules_run *run, const struct rules_value *a,
+                                      uint32_t n) {
+  (void)run, (void)n;
+  if (a->kind != RULES_INT || a[1].kind != RULES_INT) return rules_unknown();
+  if (!dtype_known(a->i) || !dtype_known(a[1].i)) return rules_int(0);
+  return rules_int(holds((enum dtype)a[1].i, (enum dtype)a->i));
+}
+
+// The axes of a list as bits: false if one is none of n, or comes twice.
+static bool axes_at(const struct rules_value *list, uint32_t n, uint64_t *at) {
+  *at = 0;
+  if (list->kind != RULES_LIST) return false;
+  for (uint32_t i = 0; i < list->n; i++) {
+    const int64_t axis = list->list[i] < 0 ? list->list[i] + n : list->list[i];
+    if (axis < 0 || axis >= n || *at >> axis & 1) return false;
+    *at |= (uint64_t)1 << axis;
+  }
+  return true;
+}
+
+static struct rules_value call_both(struct rules_run *run, const struct rules_value *a,
+                                    uint32_t n) {
+  (void)n;
+  int64_t rank;
+  uint64_t outer, inner;
+  if (!number_of(a + 2, RECIPE_MAX_RANK, &rank) || !axes_at(a, (uint32_t)rank, &outer))
+    return rules_unknown();
+  if (!axes_at(a + 1, (uint32_t)rank - a->n, &inner)) return rules_unknown();
+  int64_t *list = room(run, (uint32_t)rank);
+  uint32_t m = 0, left = 0;
+  for (int64_t i = 0; i < rank; i++)
+    if (outer >> i & 1 || inner >> left++ & 1) list[m++] = i;
+  return rules_list(list, m);
+}
+
+static struct rules_value call_apart(struct rules_run *run, const struct rules_value *a,
+                                     uint32_t n) {
+  (void)run, (void)n;
+  int64_t rank;
+  uint64_t x, y;
+  if (!number_of(a + 2, RECIPE_MAX_RANK, &rank)) return rules_unknown();
+  if (!axes_at(a, (uint32_t)rank, &x) || !axes_at(a + 1, (uint32_t)rank, &y)) return rules_int(0);
+  return rules_int((x & y) == 0);
+}
+
+static struct rules_value call_cat(struct rules_run *run, const struct rules_value *a, uint32_t n) {
+  (void)n;
+  if (a->kind != RULES_LIST || a[1].kind != RULES_LIST) return rules_unknown();
+  int64_t *list = room(run, a->n + a[1].n);
+  if (a->n > 0) memcpy(list, a->list, a->n * sizeof *list);
+  if (a[1].n > 0) memcpy(list + a->n, a[1].list, a[1].n * sizeof *list);
+  return rules_list(list, a->n + a[1].n);
+}
+
+static struct rules_value call_steps(struct rules_run *run, const struct rules_value *a,
+                                     uint32_t n) {
+  if (a->kind != RULES_ABSENT) return call_ints(run, a, n);
+  if (a[1].kind != RULES_LIST) return rules_unknown();
+  int64_t *list = room(run, a[1].n);
+  for (uint32_t i = 0; i < a[1].n; i++)
+    list[i] = 1;
+  return rules_list(list, a[1].n);
+}
+
+static struct rules_value call_target(struct rules_run *run, const struct rules_value *a,
+                                      uint32_t n) {
+  (void)n;
+  const struct rules_type t = rules_type_of(run, a);
+  int64_t *list = room(run, t.rank);
+  uint32_t open = 0;
+  for (uint32_t i = 0; i < t.rank; i++) {
+    list[i] = rules_is_number(t.dims[i]) ? t.dims[i] : -1;
+    open += list[i] < 0;
+    if (list[i] == 0) return rules_unknown();
+  }
+  return t.ranked && open <= 1 ? rules_list(list, t.rank) : rules_unknown();
+}
+
+static struct rules_value call_window_pads(struct rules_run *run, const struct rules_value *a,
+                                           uint32_t n) {
+  int64_t rank;
+  if (!number_of(a + 3, RECIPE_MAX_RANK, &rank) || rank < 3) return rules_unknown();
+  const struct rules_value p = call_ints(run, a, n), q = a[2];
+  const struct rules_value axes =
+      a[1].kind == RULES_ABSENT ? counting(run, a + 3, false) : call_ints(run, a + 1, n);
+  const uint32_t spatial = (uint32_t)rank - 2;
+  uint64_t at;
+  if (!axes_at(&axes, (uint32_t)rank, &at) || p.kind != RULES_LIST || p.n != 2 * axes.n ||
+      (q.kind != RULES_ABSENT && (q.kind != RULES_LIST || q.n != 2 * spatial)))
+    return rules_unknown();
+  int64_t *list = room(run, 2 * spatial);
+  for (uint32_t i = 0; i < 2 * spatial; i++)
+    list[i] = q.kind == RULES_LIST ? q.list[i] : 0;
+  for (uint32_t i = 0; i < p.n; i++) {
+    int64_t axis = axes.list[i % axes.n];
+    if (axis < 0) axis += rank;
+    if (p.list[i] == 0) continue;
+    int64_t *to = &list[axis - 2 + (i < axes.n ? 0 : spatial)];
+    if (p.list[i] < 0 || axis < 2 || *to < 0 || __builtin_add_overflow(*to, p.list[i], to))
+      return rules_unknown();
+  }
+  return rules_list(list, 2 * spatial);
+}
+
+static struct rules_value call_below(struct rules_run *run, const struct rules_value *a,
+                                     uint32_t n) {
+  (void)run, (void)n;
+  if (a->kind != RULES_LIST || a[1].kind != RULES_LIST || a[1].n == 0) return rules_unknown();
+  for (uint32_t i = 0; i < a->n; i++)
+    if (a->list[i] >= a[1].list[i % a[1].n]) return rules_int(0);
   return rules_int(1);
 }
 

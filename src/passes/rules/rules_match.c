@@ -133,6 +133,14 @@ int rules_equal(const struct rules_value *a, const struct rules_value *b) {
   }
 }
 
+// The number of the type that is written so: 0.1 of floats is not the 0.1 of doubles.
+static double rounded(enum dtype t, double x) {
+  uint8_t raw[16];
+  if (!dtype_is_plain_float(t)) return x;
+  rules_number_put(t, raw, 0, x);
+  return rules_number_get(t, raw, 0);
+}
+
 bool rules_is_literal(struct rules_run *run, uint32_t value, const struct rules_literal *literal) {
   struct kit *k = &run->k;
   if (!rules_const(run, value)) return false;
@@ -147,7 +155,8 @@ bool rules_is_literal(struct rules_run *run, uint32_t value, const struct rules_
     return fill.d > 0 && fill.d == ldexp(1, (int)dtype_bits(t)) - (t == DTYPE_UINT64 ? 0 : 1) &&
            !dtype_is_plain_float(t);
   case RULES_TRUTH: return t == DTYPE_BOOL && kit_const_all(k, value, literal->d) == KIT_YES;
-  case RULES_REAL: return dtype_is_float(t) && kit_const_all(k, value, literal->d) == KIT_YES;
+  case RULES_REAL:
+    return dtype_is_float(t) && kit_const_all(k, value, rounded(t, literal->d)) == KIT_YES;
   default:
     return (t != DTYPE_BOOL || literal->i == 0 || literal->i == 1) &&
            kit_const_all(k, value, literal->d) == KIT_YES;

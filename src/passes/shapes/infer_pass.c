@@ -2,22 +2,25 @@
 //
 //   h = Conv(x, w)          value_info h: float[1,256,(t + 1)//2]
 //
-// What the model declares stays as it is spelled where it says the same; a number takes the place of a
-// symbol, and what contradicts inference gives way, as --declared says. Values inside functions mean
-// another thing in every call, and are left. A dim of which only is known that it is the same in several
-// places gets a name, unk__0, unk__1 …, that the model does not have.
+// Dims that the model declares stay as they are spelled where they say the same in the words of the inputs; a
+// number takes the place of a symbol, a formula that of a name that only an output has, and what contradicts
+// inference gives way, as --declared says. Inputs declare what --set-shape and --set-dim make of them; their dims
+// without a name get one. Values inside functions mean another thing in every call, and are left. A symbol of which only is known that it is the
+// same in several places gets a name, unk__0, unk__1 ..., that nothing in the model has: (unk__0 + 1)//2.
+#include "guess.h"
 #include "infer.h"
 #include "kit.h"
+#include "mark_preprocessed.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { RANK = 64 };
+enum { RANK = 64, REASONS_SAID = 4 };
 
 struct infer_pass_options {
   uint32_t declared; // enum infer_declared, then: refuse
-  bool guess_rank;
-  uint64_t min_dim;
+  bool guess_rank, strict;
+  uint64_t min_dim, int_max;
   const char **set_shape, **set_dim;
   uint32_t n_set_shape, n_set_dim;
 };
@@ -27,11 +30,15 @@ struct writing {
   struct kit k;
   struct infer *in;
   const struct infer_pass_options *o;
-  TABLE(uint32_t, unknown_names); // by dim id: name id + 1
+  TABLE(uint32_t, symbol_names); // by number of "?7" in texts: name id + 1
+  TABLE(uint32_t, long_names);   // by dim id, of those that have no text: name id + 1
   uint32_t n_unknown;
+  TABLE(uint8_t, of_input); // by name id: an input has a dim of that name
   // contradictions
   uint32_t said;
   struct err why; // of the first
+  // without a shape: values, why, and the first of them
+  uint32_t shapeless, shapeless_why[INFER_WHYS], first_shapeless;
 };
 
 // ---- what inference says -------------------------------------------------------------------------
@@ -52,37 +59,112 @@ static void warn_of_what_was_said(struct writing *w) {
   const char *sentence =
       w->said == 1 ? w->why.msg
                    : arena_printf(&w->k.site, "%s (and %u more)", w->why.msg, w->said - 1);
-  kit_warn(&w->k, sentence, "what was inferred is written; --declared=keep keeps what is declared");
+  kit_warn(&w->k, sentence,
+           w->o->declared == INFER_KEEP
+               ? "what is declared is kept; declared=refine writes what was inferred"
+               : "what was inferred is written; declared=keep keeps what is declared");
 }
 
 // ---- dims as they are written ----------------------------------------------------------------------
 
-static uint32_t unknown_name(struct writing *w, dim_id d) {
+// A name that nothing in the model has.
+static uint32_t new_name(struct writing *w) {
   struct model *m = w->k.m;
-  if (d >= w->n_unknown_names) TABLE_ADD(w, unknown_names, d + 1 - w->n_unknown_names);
-  while (w->unknown_names[d] == 0) {
+  for (;;) {
     char name[32];
     const int n = snprintf(name, sizeof name, "unk__%u", w->n_unknown++);
-    if (model_find_name(m, span_of(name, (size_t)n)) != NO_ID) continue;
-    w->unknown_names[d] = model_intern(m, span_of(name, (size_t)n)) + 1;
+    if (model_find_name(m, span_of(name, (size_t)n)) == NO_ID)
+      return model_intern(m, span_of(name, (size_t)n));
   }
-  return w->unknown_names[d] - 1;
+}
+
+// The name that stands for "?number" in every text.
+static struct span symbol_name(struct writing *w, uint32_t number) {
+  if (number >= w->n_symbol_names) TABLE_ADD(w, symbol_names, number + 1 - w->n_symbol_names);
+  if (w->symbol_names[number] == 0) w->symbol_names[number] = new_name(w) + 1;
+  return model_name(w->k.m, w->symbol_names[number] - 1);
+}
+
+// The name of an expression whose text would be too long.
+static struct span long_name(struct writing *w, dim_id d) {
+  if (d >= w->n_long_names) TABLE_ADD(w, long_names, d + 1 - w->n_long_names);
+  if (w->long_names[d] == 0) w->long_names[d] = new_name(w) + 1;
+  return model_name(w->k.m, w->long_names[d] - 1);
+}
+
+// A text with names for the symbols that have none. Where that makes it too long to be read as an expression
+// again, it is one name instead.
+static struct span named(struct writing *w, struct span text) {
+  const char *from = (const char *)text.at, *end = from + text.n;
+  char out[2 * DIMS_TEXT];
+  size_t n = 0;
+  bool quoted = false;
+  while (from < end && n < DIMS_TEXT) {
+    quoted ^= *from == '`';
+    if (quoted || *from != '?') {
+      out[n++] = *from++;
+      continue;
+    }
+    uint32_t number = 0;
+    for (from++; from < end && *from >= '0' && *from <= '9'; from++)
+      number = number * 10 + (uint32_t)(*from - '0');
+    const struct span name = symbol_name(w, number);
+    memcpy(out + n, name.at, name.n); // of at most 31 bytes
+    n += name.n;
+  }
+  if (from < end || n > DIMS_TEXT) return span_of(NULL, 0);
+  char *kept = arena_alloc(&w->k.site, n + 1);
+  memcpy(kept, out, n);
+  return span_of(kept, n);
+}
+
+static bool input_has(const struct writing *w, uint32_t name) {
+  return name < w->n_of_input && w->of_input[name];
+}
+
+// Does a declared dim say what was found, in words that mean something to who reads it? Names that only
+// outputs have do not, nor do those that others were set to be.
+static bool says_it(struct writing *w, dim_id found, struct model_dim declared) {
+  struct dims *d = infer_dims(w->in);
+  const dim_id said = infer_declared_dim(w->in, declared);
+  if (said == NO_ID || dims_equal(d, said, found) != DIMS_YES) return false;
+  if (dims_find(d, said) == said) return true;
+  return w->o->n_set_shape + w->o->n_set_dim == 0 && input_has(w, declared.param);
 }
 
 static struct model_dim written(struct writing *w, dim_id found, struct model_dim declared) {
   struct dims *d = infer_dims(w->in);
   int64_t n;
   if (dims_is_number(d, found, &n) && n >= 0) return (struct model_dim){n, w->k.m->empty};
-  const dim_id said = infer_declared_dim(w->in, declared);
-  if (said != NO_ID && dims_equal(d, said, found) == DIMS_YES) return declared;
+  if (says_it(w, found, declared)) return declared;
   struct span name, text = dims_text(d, found, &w->k.site);
-  if (dims_is_symbol(d, found, &name) && name.at) text = name;
-  if (memchr(text.at, '?', text.n)) return (struct model_dim){-1, unknown_name(w, found)};
+  if (dims_is_symbol(d, found, &name) && name.at)
+    text = name;
+  else if (memchr(text.at, '?', text.n))
+    text = named(w, text);
+  if (!text.at) text = long_name(w, found);
   return (struct model_dim){-1, model_intern(w->k.m, text)};
 }
 
 static bool same_dim(struct model_dim a, struct model_dim b) {
   return a.value >= 0 || b.value >= 0 ? a.value == b.value : a.param == b.param;
+}
+
+// What the model declares, of a constant too. False: not everywhere where it declares something.
+static bool declared_type(const struct model *m, uint32_t value, struct model_type *out) {
+  bool everywhere = true;
+  *out = (struct model_type){.dtype = DTYPE_UNDEFINED};
+  MODEL_EACH_INFO (m, value, i) {
+    const struct model_info *info = &m->infos[i];
+    if (!(info->flags & INFO_TENSOR)) continue;
+    everywhere = everywhere && (info->flags & INFO_SHAPED);
+    if (out->ranked) continue;
+    out->dtype = (enum dtype)info->dtype;
+    out->ranked = info->flags & INFO_SHAPED;
+    out->rank = out->ranked ? info->rank : 0;
+    out->dims = out->ranked ? &m->info_dims[info->dims] : NULL;
+  }
+  return everywhere;
 }
 
 // ---- values ----------------------------------------------------------------------------------------
@@ -95,17 +177,15 @@ static bool write_value(struct writing *w, uint32_t value) {
   struct model_dim dims[RANK];
   if (!infer_type_of(w->in, value, &t) || t.kind != INFER_TENSOR || t.dtype == DTYPE_UNDEFINED)
     return false;
-  model_types_get(NULL, m, value, &was);
+  const bool everywhere = declared_type(m, value, &was);
   if (!t.ranked && was.dtype == t.dtype) return false;
-  // A constant has its type without a declaration.
-  bool same = model_live_info(m, m->values[value].info) != NO_ID && was.dtype == t.dtype &&
-              was.ranked == t.ranked && was.rank == t.rank;
+  bool same = everywhere && was.dtype == t.dtype && was.ranked == t.ranked && was.rank == t.rank;
   for (uint32_t i = 0; t.ranked && i < t.rank; i++) {
     const struct model_dim declared = model_type_dim(m, &was, i);
     dims[i] = written(w, dims_find(infer_dims(w->in), t.dims[i]), declared);
     same = same && same_dim(dims[i], declared);
     // The name may have moved what `was` points at.
-    model_types_get(NULL, m, value, &was);
+    declared_type(m, value, &was);
   }
   if (same) return false;
   edit_retype_value(w->k.e, value, t.dtype, dims, t.ranked ? t.rank : NO_ID);
@@ -118,6 +198,19 @@ static bool is_written(const struct model *m, uint32_t graph) {
   return m->graphs[graph].kind == GRAPH_MAIN;
 }
 
+static bool has_shape(struct writing *w, uint32_t value) {
+  struct infer_type t;
+  if (!infer_type_of(w->in, value, &t)) return false;
+  return t.kind != INFER_TENSOR || (t.ranked && t.dtype != DTYPE_UNDEFINED);
+}
+
+static void count_shapeless(struct writing *w, uint32_t value, enum infer_why why) {
+  if (w->shapeless++ == 0) w->first_shapeless = value;
+  w->shapeless_why[why]++;
+}
+
+// A node is left alone if something that it makes has no shape; else it is in the report where something of it is
+// written.
 static void write_node(struct writing *w, uint32_t node) {
   const struct model *m = w->k.m;
   enum infer_why why = INFER_WHY_KNOWN;
@@ -127,7 +220,10 @@ static void write_node(struct writing *w, uint32_t node) {
     const uint32_t value = model_output(m, &m->nodes[node], i);
     if (value == NO_ID) continue;
     changed = write_value(w, value) || changed;
-    if (why == INFER_WHY_KNOWN) why = infer_why(w->in, value);
+    if (has_shape(w, value)) continue;
+    const enum infer_why of = infer_why(w->in, value);
+    count_shapeless(w, value, of == INFER_WHY_KNOWN ? INFER_WHY_INPUT : of);
+    if (why == INFER_WHY_KNOWN) why = of == INFER_WHY_KNOWN ? INFER_WHY_INPUT : of;
   }
   if (why != INFER_WHY_KNOWN)
     kit_skipped(&w->k, node, infer_why_code(why));
@@ -135,55 +231,163 @@ static void write_node(struct writing *w, uint32_t node) {
     kit_converted(&w->k, node, "inferred");
 }
 
+// ---- inputs ----------------------------------------------------------------------------------------
+
+// The inputs of the main graph that callers give: the i-th at or after *i. NO_ID: no further one.
+static uint32_t next_input(const struct model *m, uint32_t *i) {
+  const struct model_graph *g = &m->graphs[m->main_graph];
+  for (; *i < g->n_inputs; ++*i) {
+    const uint32_t value = m->graph_io[g->inputs + *i];
+    if (value != NO_ID && m->values[value].kind != VALUE_INITIALIZER) return value;
+  }
+  return NO_ID;
+}
+
+static void note_input_dims(struct writing *w) {
+  const struct model *m = w->k.m;
+  for (uint32_t i = 0, value; (value = next_input(m, &i)) != NO_ID; i++) {
+    struct model_type t;
+    model_types_get(NULL, m, value, &t);
+    for (uint32_t k = 0; t.ranked && k < t.rank; k++) {
+      const uint32_t name = model_type_dim(m, &t, k).param;
+      if (name == NO_ID || name == m->empty) continue;
+      if (name >= w->n_of_input) TABLE_ADD(w, of_input, name + 1 - w->n_of_input);
+      w->of_input[name] = 1;
+    }
+  }
+}
+
+// What was set, and names for dims that have none, since other dims follow from them.
+static void write_inputs(struct writing *w) {
+  kit_site(&w->k, NO_ID, "set");
+  for (uint32_t i = 0, value; (value = next_input(w->k.m, &i)) != NO_ID; i++)
+    write_value(w, value);
+}
+
 // ---- options ---------------------------------------------------------------------------------------
+
+static const char *few_dims(struct writing *w) {
+  const char *text = NULL;
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < w->n_of_input; i++) {
+    if (!w->of_input[i] || n++ >= REASONS_SAID) continue;
+    text = arena_printf(&w->k.site, "%s%s%s", text ? text : "", text ? ", " : "",
+                        quote(model_name(w->k.m, i)).s);
+  }
+  return n > REASONS_SAID ? arena_printf(&w->k.site, "%s and %u more", text, n - REASONS_SAID)
+                          : text;
+}
+
+// Is the symbol in a dim of an input?
+static bool is_of_inputs(struct writing *w, dim_id symbol) {
+  const struct model *m = w->k.m;
+  struct dims *d = infer_dims(w->in);
+  for (uint32_t i = 0, value; (value = next_input(m, &i)) != NO_ID; i++) {
+    struct model_type t;
+    struct infer_type set;
+    model_types_get(NULL, m, value, &t);
+    for (uint32_t k = 0; t.ranked && k < t.rank; k++) {
+      const dim_id e = infer_declared_dim(w->in, model_type_dim(m, &t, k));
+      if (e != NO_ID && dims_replace(d, e, symbol, dims_number(d, 1)) != e) return true;
+    }
+    if (!infer_type_of(w->in, value, &set)) continue;
+    for (uint32_t k = 0; set.ranked && k < set.rank; k++)
+      if (dims_replace(d, set.dims[k], symbol, dims_number(d, 1)) != set.dims[k]) return true;
+  }
+  return false;
+}
+
+// Digits only, and few enough for any dim that can be.
+static bool read_number(const char *text, int64_t *n) {
+  const size_t digits = strspn(text, "0123456789");
+  if (digits == 0 || digits > 18 || text[digits] != '\0') return false;
+  *n = strtoll(text, NULL, 10);
+  return true;
+}
 
 static int set_dims(struct writing *w, struct err *err) {
   struct dims *d = infer_dims(w->in);
   for (uint32_t i = 0; i < w->o->n_set_dim; i++) {
     const char *text = w->o->set_dim[i], *equals = strrchr(text, '=');
-    char *end;
-    const long long n = equals ? strtoll(equals + 1, &end, 10) : -1;
-    if (!equals || equals == text || end == equals + 1 || *end || n < 0) {
-      err_fill(err, ERR_USAGE, "'%s' is no NAME=NUMBER", text);
-      return err_hint(err, "--set-dim batch=1");
+    int64_t n;
+    if (!equals || equals == text || !read_number(equals + 1, &n)) {
+      err_fill(err, ERR_USAGE, "'%s' is not of the form NAME=NUMBER", quote_str(text).s);
+      return err_hint(err, "for example batch=1");
     }
     const struct span name = span_of(text, (size_t)(equals - text));
-    if (model_find_name(w->k.m, name) == NO_ID) {
-      err_fill(err, ERR_USAGE, "no dim of the model is called '%.*s'", (int)name.n, name.at);
-      return err_hint(err, "'weir inspect' shows the dims of inputs");
+    const dim_id symbol = dims_symbol(d, name, (int64_t)w->o->min_dim);
+    if (!is_of_inputs(w, symbol)) {
+      const char *few = few_dims(w);
+      err_fill(err, ERR_USAGE, "no input has a dim called '%s'", quote(name).s);
+      return few ? err_hint(err, "named dims of the inputs: %s", few)
+                 : err_hint(err, "no dim of an input has a name; set_shape sets whole shapes");
     }
-    const dim_id symbol = dims_parse(d, name, (int64_t)w->o->min_dim);
-    if (!dims_unite(d, symbol, dims_number(d, n)))
-      return err_set(err, ERR_USAGE, "the dim '%.*s' cannot be %lld", (int)name.n, name.at, n);
+    if (!dims_unite(d, symbol, dims_number(d, n))) {
+      err_fill(err, ERR_USAGE, "the dim '%s' cannot be %lld", quote(name).s, (long long)n);
+      return n == 0 ? err_hint(err, "min_dim=0 allows empty inputs") : -1;
+    }
   }
   return 0;
 }
 
+// "1x128xT", or "1,128,max_len" where a name has an x in it. -1: one of them is missing or no dim.
+static int read_shape(struct writing *w, const char *text, dim_id *dims, uint32_t *rank) {
+  const char *between = strchr(text, ',') ? "," : "x";
+  for (*rank = 0; *rank < RANK; text++) {
+    const size_t n = strcspn(text, between);
+    int64_t number;
+    const dim_id e = dims_parse(infer_dims(w->in), span_of(text, n), (int64_t)w->o->min_dim);
+    if (n == 0 || (dims_is_number(infer_dims(w->in), e, &number) && number < 0)) return -1;
+    dims[(*rank)++] = e;
+    text += n;
+    if (*text == '\0') return 0;
+  }
+  return -1;
+}
+
+// An input of that name; NO_ID and *err without one.
+static uint32_t input_named(struct writing *w, struct span name, struct err *err) {
+  const struct model *m = w->k.m;
+  struct guess g = guess_start(arena_string(&w->k.site, name));
+  for (uint32_t at = 0, value; (value = next_input(m, &at)) != NO_ID; at++) {
+    if (span_eq(model_value_name(m, value), name)) return value;
+    guess_try(&g, arena_string(&w->k.site, model_value_name(m, value)));
+  }
+  err_fill(err, ERR_USAGE, "the model has no input '%s'", quote(name).s);
+  if (g.best)
+    err_fill_hint(err, "did you mean '%s'?", quote_str(g.best).s);
+  else
+    err_fill_hint(err, "'weir inspect' shows the inputs");
+  return NO_ID;
+}
+
+struct set_shape {
+  struct span name;
+  const char *shape;
+  dim_id dims[RANK];
+  uint32_t rank;
+};
+
+// Names that the user gives come before those of the model: they are what stays.
 static int set_shapes(struct writing *w, struct err *err) {
-  struct model *m = w->k.m;
-  struct dims *d = infer_dims(w->in);
-  for (uint32_t i = 0; i < w->o->n_set_shape; i++) {
+  const uint32_t n = w->o->n_set_shape;
+  struct set_shape *set = arena_alloc(&w->k.site, (n + (size_t)1) * sizeof *set);
+  for (uint32_t i = 0; i < n; i++) {
     const char *text = w->o->set_shape[i], *equals = strrchr(text, '=');
-    dim_id dims[RANK];
-    uint32_t rank = 0;
-    const struct span name = span_of(text, equals ? (size_t)(equals - text) : 0);
-    const uint32_t id = model_find_name(m, name);
-    const uint32_t value = id == NO_ID ? NO_ID : model_value_in(m, m->main_graph, id);
-    if (!equals || equals == text) {
-      err_fill(err, ERR_USAGE, "'%s' is no INPUT=SHAPE", text);
-      return err_hint(err, "--set-shape audio_signal=1x128xT");
+    if (!equals || equals == text || read_shape(w, equals + 1, set[i].dims, &set[i].rank)) {
+      err_fill(err, ERR_USAGE, "'%s' is not of the form INPUT=SHAPE", quote_str(text).s);
+      return err_hint(err, "for example audio=1x128xT, or audio=1,128,max_len");
     }
-    if (value == NO_ID || !(m->values[value].flags & VALUE_IS_INPUT))
-      return err_set(err, ERR_USAGE, "the model has no input '%.*s'", (int)name.n, name.at);
-    for (const char *at = equals + 1; rank < RANK;) {
-      const size_t n = strcspn(at, "x,");
-      dims[rank++] = dims_parse(d, span_of(at, n), (int64_t)w->o->min_dim);
-      if (at[n] == 0) break;
-      at += n + 1;
-    }
-    if (!infer_set_input(w->in, value, dims, rank))
-      return err_set(err, ERR_USAGE, "the input '%.*s' cannot have the shape '%s'", (int)name.n,
-                     name.at, equals + 1);
+    set[i].name = span_of(text, (size_t)(equals - text));
+    set[i].shape = equals + 1;
+  }
+  for (uint32_t i = 0; i < n; i++) {
+    const uint32_t value = input_named(w, set[i].name, err);
+    if (value == NO_ID) return -1;
+    if (infer_set_input(w->in, value, set[i].dims, set[i].rank)) continue;
+    err_fill(err, ERR_USAGE, "the input '%s' cannot have the shape '%s'", quote(set[i].name).s,
+             quote_str(set[i].shape).s);
+    return err_hint(err, "'weir inspect' shows what the model declares of it");
   }
   return 0;
 }
@@ -217,7 +421,8 @@ static const struct pass_option options[] = {
      "not looked at; refuse, the run fails where they are wrong",
      PASS_MEMBER(infer_pass_options, declared)},
     {"set-shape", PASS_LIST, "INPUT=SHAPE", NULL,
-     "the shape of an input: numbers and names with an x between them, as in audio=1x128xT",
+     "the shape of an input: numbers and names with an x (or commas) between them, as in "
+     "audio=1x128xT",
      .read = read_set_shape, .commas = false},
     {"set-dim", PASS_LIST, "NAME=NUMBER", NULL, "what a dim of that name is, as in batch=1",
      .read = read_set_dim},
@@ -225,12 +430,59 @@ static const struct pass_option options[] = {
      "the least that a dim of an input with a name may be: 0 for models that take empty inputs "
      "(default: 1)",
      .read = read_min_dim},
+    {"int-max", PASS_COUNT, "N", "2147483647",
+     "a Slice that ends at N or behind it ends where its axis does",
+     PASS_MEMBER(infer_pass_options, int_max)},
     {"guess-output-rank", PASS_FLAG, NULL, NULL,
      "take what an unknown operator makes to have the type and rank of its first input",
      PASS_MEMBER(infer_pass_options, guess_rank)},
+    {"strict", PASS_FLAG, NULL, NULL,
+     "fail (exit code 1) if the shape of something that a node makes is not known",
+     PASS_MEMBER(infer_pass_options, strict)},
 };
 
 // ---- the pass ----------------------------------------------------------------------------------------
+
+// "3: it depends on what is computed; 1: nothing is known of its operator", the most frequent first.
+static const char *reasons(struct writing *w) {
+  const char *text = "";
+  uint32_t shown = 0;
+  for (; shown < REASONS_SAID; shown++) {
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < INFER_WHYS; i++)
+      if (w->shapeless_why[i] > w->shapeless_why[most]) most = i;
+    if (w->shapeless_why[most] == 0) break;
+    text = arena_printf(&w->k.site, "%s%s%u: %s", text, shown ? "; " : "", w->shapeless_why[most],
+                        infer_why_words((enum infer_why)most));
+    w->shapeless_why[most] = 0;
+  }
+  return text;
+}
+
+static int refuse(struct pass_env *env, const struct err *why, struct err *err) {
+  if (env->refuse) return env->refuse(env->refuse_ctx, why, err);
+  *err = *why;
+  return -1;
+}
+
+// Runs that were asked not to go on with a model like this one.
+static int judge(struct writing *w, struct err *err) {
+  struct err why = {0};
+  if (w->said && w->o->declared == DECLARED_REFUSE) {
+    err_fill(&why, ERR_MODEL, "%s", w->why.msg);
+    err_fill_hint(&why, "declared=refine writes what was inferred instead");
+    return refuse(w->k.env, &why, err);
+  }
+  if (w->shapeless && w->o->strict) {
+    const struct span first = model_value_name(w->k.m, w->first_shapeless);
+    err_fill(&why, ERR_FAIL, "%u value%s %s no known shape (%s); the first is '%s'", w->shapeless,
+             w->shapeless == 1 ? "" : "s", w->shapeless == 1 ? "has" : "have", reasons(w),
+             quote(first).s);
+    err_fill_hint(&why, "without strict, such values stay without a shape");
+    return refuse(w->k.env, &why, err);
+  }
+  return 0;
+}
 
 static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
   struct writing w = {.o = with};
@@ -239,26 +491,27 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
                                                   ? INFER_REFINE
                                                   : (enum infer_declared)w.o->declared,
                                   .least_dim = (int64_t)w.o->min_dim,
-                                  .to_end = INT64_MAX,
+                                  .to_end = (int64_t)w.o->int_max,
                                   .guess_rank = w.o->guess_rank};
   (void)result;
   kit_init(&w.k, env, env->pass->name);
   w.in = infer_new(m, &o);
-  int rc = set_dims(&w, err) || set_shapes(&w, err) ? -1 : 0;
+  note_input_dims(&w);
+  int rc = set_shapes(&w, err) || set_dims(&w, err) ? -1 : 0;
   if (rc == 0) {
     infer_all(w.in, &(struct infer_told){say, &w});
-    if (w.said && w.o->declared == DECLARED_REFUSE) {
-      err_fill(err, ERR_MODEL, "%s", w.why.msg);
-      rc = err_hint(err, "--declared=refine writes what was inferred");
-    }
+    write_inputs(&w);
   }
   for (uint32_t node = 0, n = m->n_nodes; rc == 0 && node < n; node++)
     if (!(m->nodes[node].flags & NODE_DEAD) && is_written(m, m->nodes[node].graph))
       write_node(&w, node);
+  if (rc == 0) rc = judge(&w, err);
   if (rc == 0 && w.o->declared != DECLARED_REFUSE) warn_of_what_was_said(&w);
   infer_free(env->infer);
   env->infer = w.in;
-  TABLE_FREE(&w, unknown_names);
+  TABLE_FREE(&w, symbol_names);
+  TABLE_FREE(&w, long_names);
+  TABLE_FREE(&w, of_input);
   return kit_done(&w.k, err) || rc ? -1 : 0;
 }
 
@@ -276,4 +529,4 @@ static const struct pass infer = {
     .run = run,
 };
 
-const struct pass *const shapes_passes[] = {&infer, NULL};
+const struct pass *const shapes_passes[] = {&infer, &mark_preprocessed, NULL};

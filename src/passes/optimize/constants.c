@@ -1,0 +1,70 @@
+// The pass optimize/constants: Constant nodes become initializers of their graph, under the same names.
+//
+//   c = Constant<value=float[2] {1 2}>()          c = float[2] {1 2}
+//
+// Nothing is read, and large ones may then lie in a data file. Bodies of functions have no initializers, and
+// outputs of graphs keep their nodes.
+#include "optimize.h"
+
+#include "kit.h"
+#include "name_filter.h"
+#include "weights.h"
+
+struct constants_options {
+  struct name_filter nodes;
+};
+
+static bool can_move(struct kit *k, uint32_t node, uint32_t *tensor) {
+  const uint32_t value = kit_out(k, node, 0);
+  return kit_op(k, node) == OP_Constant && value != NO_ID && !kit_is_output(k, value) &&
+         !kit_unused(k, value) && kit_constant(k, value, tensor) &&
+         edit_tensor_readable(k->e, *tensor);
+}
+
+static void move(struct kit *k, uint32_t node, uint32_t tensor) {
+  const uint32_t value = kit_out(k, node, 0), graph = k->m->nodes[node].graph;
+  kit_site(k, node, "constant");
+  kit_converted(k, node, "constant");
+  const struct span name = model_value_name(k->m, value);
+  const struct span kept = span_of(arena_string(&k->site, name), name.n);
+  const struct span wanted = kit_names_join(kept, "_node", &k->site);
+  if (k->m->ir_version < WEIGHTS_FREE_IR) weights_free_initializers(k->e);
+  edit_rename_value(k->e, value, kit_names_take(&k->names, KIT_VALUES, graph, wanted, &k->site));
+  const uint32_t made =
+      edit_add_tensor_for(k->e, graph, kept, edit_tensor_recipe(k->e, tensor), tensor, k->m->empty);
+  edit_replace_uses(k->e, value, made);
+  edit_remove_node(k->e, node);
+}
+
+static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+  const struct constants_options *o = with;
+  struct kit k;
+  uint32_t tensor;
+  (void)result;
+  kit_init(&k, env, env->pass->name);
+  name_filter_warn(&(const struct name_filter *){&o->nodes}, 1, env);
+  for (uint32_t g = 0; kit_graph(&k, &g); g++)
+    for (uint32_t n = k.m->graphs[g].first_node, next; n != NO_ID; n = next) {
+      next = k.m->nodes[n].next;
+      if (k.m->graphs[g].kind != GRAPH_FUNCTION && can_move(&k, n, &tensor) &&
+          !name_filter_refuses(&o->nodes, model_name_str(k.m, k.m->nodes[n].name)))
+        move(&k, n, tensor);
+    }
+  return kit_done(&k, err);
+}
+
+static const struct pass_option options[] = {NAME_FILTER_ROWS};
+
+const struct pass optimize_constants = {
+    .name = "optimize/constants",
+    .summary = "turn Constant nodes into initializers",
+    .about = "Makes the value of every Constant node an initializer of its graph, under the same "
+             "name. Those in "
+             "bodies of functions stay, and those that are outputs.",
+    .needs = "nothing",
+    .promises = "all outputs of the model are unchanged",
+    .exactness = EXACTNESS_EXACT,
+    PASS_OPTIONS(options, constants_options),
+    .run = run,
+    .done = name_filter_done,
+};

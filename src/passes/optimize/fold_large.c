@@ -1,0 +1,59 @@
+// The pass optimize/fold-large: operators over constants become constants, of any size.
+//
+//   MatMul(x, Transpose(w))   ──▶   MatMul(x, w'), w' = transpose(w)
+//
+// What each operator is as a recipe, and how exactly, rules know already (rules_constants.c). Nothing is read or
+// computed now: the bytes come about while the model is written.
+#include "optimize.h"
+
+#include "name_filter.h"
+#include "rules.h"
+#include "size_words.h"
+
+struct fold_large_options {
+  struct name_filter nodes;
+  uint64_t limit;
+};
+
+static int read_limit(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
+  struct fold_large_options *o = with;
+  (void)a;
+  if (!v->text || size_words_parse(v->text, &o->limit)) return 0;
+  err_set(err, ERR_USAGE, "--fold-limit: '%s' is not a size", quote_str(v->text).s);
+  return err_hint(err, "a number of bytes, as 1MiB or 500K");
+}
+
+static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+  const struct fold_large_options *o = with;
+  (void)result;
+  name_filter_warn(&(const struct name_filter *){&o->nodes}, 1, env);
+  return rules_fold_constants(
+      env, &(struct rules_fold_limits){.bytes = o->limit, .nodes = &o->nodes}, err);
+}
+
+static const struct pass_option options[] = {
+    {"fold-limit", PASS_TEXT, "SIZE", "1MiB",
+     "constants that are computed have at most SIZE, unless they are no larger than those that "
+     "they "
+     "replace",
+     .read = read_limit},
+    NAME_FILTER_ROWS,
+};
+
+const struct pass optimize_fold_large = {
+    .name = "optimize/fold-large",
+    .summary = "compute operators over constants in advance",
+    .about = "Replaces operators whose inputs are all constants by their results, of any size: "
+             "they are computed "
+             "while the model is written. Larger results than --fold-limit are made only where "
+             "they replace as "
+             "many bytes. Random numbers, operators with graphs, operators of other domains and "
+             "DequantizeLinear stay.",
+    .needs = "nothing",
+    .promises = "all outputs of the model are unchanged",
+    .exactness = EXACTNESS_EXACT,
+    .loosest = EXACTNESS_ROUNDING,
+    PASS_OPTIONS(options, fold_large_options),
+    .run = run,
+    .done = name_filter_done,
+};

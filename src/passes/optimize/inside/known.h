@@ -1,0 +1,21 @@
+// What inference knows of a value, in the forms that passes of this family ask for. Nothing here infers: facts are
+// those of the nodes that were there when the pass began (kit_infer); of what it makes nothing is known yet.
+#ifndef WEIR_KNOWN_H
+#define WEIR_KNOWN_H
+
+#include "kit.h"
+
+// A value of one element that is the same whole number in every run.
+bool known_number(struct kit *k, uint32_t value, int64_t *out);
+// All elements of an integer or bool value of at most `most`, as expressions: false if one is not known.
+bool known_list(struct kit *k, uint32_t value, dim_id *list, uint32_t most, uint32_t *n);
+// Is the list known, and is every element of it this number?
+bool known_all(struct kit *k, uint32_t value, int64_t number);
+// A tensor's type of known rank.
+bool known_dims(struct kit *k, uint32_t value, struct infer_type *out);
+// Two dims that are equal in every run.
+bool known_same(struct kit *k, dim_id a, dim_id b);
+// Have both values equal dims, and equal types of elements?
+bool known_alike(struct kit *k, uint32_t a, uint32_t b);
+
+#endif

@@ -1,0 +1,48 @@
+// What inference knows of a value, in short.
+#include "known.h"
+
+bool known_list(struct kit *k, uint32_t value, dim_id *list, uint32_t most, uint32_t *n) {
+  const struct infer_number *at;
+  if (value == NO_ID || !infer_numbers(k->env->infer, value, &at, n) || *n > most) return false;
+  for (uint32_t i = 0; i < *n; i++) {
+    if (at[i].num == NO_ID || at[i].den != 1) return false;
+    list[i] = dims_find(infer_dims(k->env->infer), at[i].num);
+  }
+  return true;
+}
+
+bool known_number(struct kit *k, uint32_t value, int64_t *out) {
+  dim_id e;
+  uint32_t n;
+  return known_list(k, value, &e, 1, &n) && n == 1 &&
+         dims_is_number(infer_dims(k->env->infer), e, out);
+}
+
+bool known_all(struct kit *k, uint32_t value, int64_t number) {
+  enum { MOST = 2 * RECIPE_MAX_RANK };
+  dim_id list[MOST];
+  uint32_t n;
+  int64_t x;
+  if (!known_list(k, value, list, MOST, &n)) return false;
+  for (uint32_t i = 0; i < n; i++)
+    if (!dims_is_number(infer_dims(k->env->infer), list[i], &x) || x != number) return false;
+  return true;
+}
+
+bool known_dims(struct kit *k, uint32_t value, struct infer_type *out) {
+  return value != NO_ID && infer_type_of(k->env->infer, value, out) && out->kind == INFER_TENSOR &&
+         out->ranked;
+}
+
+bool known_same(struct kit *k, dim_id a, dim_id b) {
+  return a != NO_ID && b != NO_ID && dims_equal(infer_dims(k->env->infer), a, b) == DIMS_YES;
+}
+
+bool known_alike(struct kit *k, uint32_t a, uint32_t b) {
+  struct infer_type x, y;
+  if (!known_dims(k, a, &x) || !known_dims(k, b, &y)) return false;
+  if (x.rank != y.rank || x.dtype != y.dtype || x.dtype == DTYPE_UNDEFINED) return false;
+  for (uint32_t i = 0; i < x.rank; i++)
+    if (!known_same(k, x.dims[i], y.dims[i])) return false;
+  return true;
+}

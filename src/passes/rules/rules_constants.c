@@ -1,0 +1,129 @@
+// Every operator over constants becomes a constant, as the operators of results do (rules_fold.c), whatever rules
+// there are.
+//
+//   w [512,256] ── Transpose ──▶ t ── MatMul        t' = transpose(w)      a recipe: nothing is read
+//
+// One walk in the order of the nodes: what is made is a constant for the nodes behind. A result that is larger
+// than the constants that go with the node, and than the limit, is not made; nor are codes of quantized weights
+// made floats, which is what they were quantized for. How exactly numbers stay is up to the cap: the steps know it
+// as they know it of a rule.
+#include "rules_inside.h"
+
+static bool is_plain_node(struct rules_run *run, uint32_t node) {
+  struct kit *k = &run->k;
+  const enum op op = kit_op(k, node);
+  const struct kit_op_row *row = kit_op_row(op);
+  if (op == OP_NONE || op == OP_Constant || op == OP_Identity || op == OP_DequantizeLinear ||
+      row->domain != KIT_ONNX || kit_op_has(op, KIT_RANDOM) || kit_op_has(op, KIT_GRAPHS) ||
+      kit_refers(k->m, node))
+    return false;
+  const uint32_t value = kit_out(k, node, 0);
+  return value != NO_ID && k->m->nodes[node].n_out == 1 && !kit_is_output(k, value) &&
+         !kit_unused(k, value) && rules_meant(run, op, node);
+}
+
+// The node as a term over constants. False: not all of its operands are.
+static bool as_term(struct rules_run *run, uint32_t node, struct rules_term *t) {
+  struct kit *k = &run->k;
+  const uint32_t n = kit_n_in(k, node);
+  struct rules_value *args = arena_alloc(&run->match, (n + (size_t)1) * sizeof *args);
+  for (uint32_t i = 0; i < n; i++) {
+    args[i] = rules_tensor(kit_in(k, node, i));
+    if (args[i].kind == RULES_TENSOR && !rules_const(run, args[i].id)) return false;
+  }
+  *t = (struct rules_term){.what = RULES_IS_NODE,
+                           .op = kit_op(k, node),
+                           .args = args,
+                           .n_args = n,
+                           .attrs_of = node,
+                           .recipe = NO_ID};
+  return n > 0;
+}
+
+// The bytes of constants that only this node uses.
+static uint64_t freed(struct rules_run *run, uint32_t node) {
+  struct kit *k = &run->k;
+  uint64_t bytes = 0;
+  uint32_t tensor;
+  for (uint32_t i = 0; i < kit_n_in(k, node); i++) {
+    const uint32_t value = kit_in(k, node, i);
+    if (value != NO_ID && kit_constant(k, value, &tensor) &&
+        kit_constant_use_count(k, value, 2) == 1)
+      bytes += k->m->tensors[tensor].bytes;
+  }
+  return bytes;
+}
+
+static bool fits(struct rules_run *run, uint32_t node, const struct rules_value *made,
+                 uint64_t limit) {
+  const struct rules_type t = rules_type_of(run, made);
+  uint64_t count, bytes;
+  if (!t.ranked || !dims_product(t.dims, t.rank, &count) || count == 0 ||
+      !dtype_bytes(t.dtype, count, &bytes))
+    return false;
+  return bytes <= limit || bytes <= freed(run, node);
+}
+
+// The one large operand that the result holds in another form: what is said of it later names that weight.
+static uint32_t only_weight(struct rules_run *run, const struct rules_term *t) {
+  uint32_t tensor, found = NO_ID;
+  for (uint32_t i = 0; i < t->n_args; i++) {
+    if (t->args[i].kind != RULES_TENSOR || !kit_constant(&run->k, t->args[i].id, &tensor) ||
+        run->k.m->tensors[tensor].bytes <= SMALL_ANY_BYTES)
+      continue;
+    if (found != NO_ID) return NO_ID;
+    found = tensor;
+  }
+  return found;
+}
+
+static void visit(struct rules_run *run, const struct rules_fold_limits *limits, uint32_t node) {
+  struct kit *k = &run->k;
+  struct rules_term t;
+  struct rules_value made;
+  if (!is_plain_node(run, node)) return;
+  arena_reset(&run->match);
+  arena_reset(&k->site);
+  run->n_terms = run->n_wanted = 0;
+  if (!as_term(run, node, &t)) return;
+  if (name_filter_refuses(limits->nodes, model_name_str(k->m, k->m->nodes[node].name))) return;
+  if (rules_fold(run, &t, &made) != RULES_FOLDED || made.kind != RULES_TERM ||
+      !fits(run, node, &made, limits->bytes))
+    return;
+  const uint32_t recipe = rules_recipe_of(run, &made);
+  if (recipe == NO_ID) return;
+  kit_site(k, node, "constant");
+  kit_converted(k, node, "constant");
+  const uint32_t weight = only_weight(run, &t);
+  const uint32_t value = kit_new_tensor(k, "constant", recipe);
+  // In a body of a function a node holds it.
+  if (weight != NO_ID)
+    edit_stands_for(k->e, k->m->n_tensors - 1, weight, k->m->tensors[weight].name);
+  kit_bypass(k, node, value);
+}
+
+int rules_fold_constants(struct pass_env *env, const struct rules_fold_limits *limits,
+                         struct err *err) {
+  const struct rules_options options = {.cap = env->exactness, .once = true}; // nothing is asked
+  const struct rules_rule rule = {.exactness = (uint8_t)env->exactness};
+  struct rules_run run = {.book = &rules_house, .options = &options, .rule = &rule};
+  kit_init(&run.k, env, env->pass->name);
+  for (uint32_t g = 0; kit_graph(&run.k, &g); g++) {
+    run.graph = g;
+    run.opset = kit_opset(&run.k, g);
+    if (run.opset == 0) continue;
+    for (uint32_t n = env->m->graphs[g].first_node, next; n != NO_ID; n = next) {
+      next = env->m->nodes[n].next;
+      visit(&run, limits, n);
+    }
+  }
+  TABLE_FREE(&run, sizes);
+  TABLE_FREE(&run, fact_of);
+  TABLE_FREE(&run, facts);
+  TABLE_FREE(&run, wanted);
+  TABLE_FREE(&run, asking);
+  TABLE_FREE(&run, terms);
+  arena_free(&run.match);
+  arena_free(&run.lists);
+  return kit_done(&run.k, err);
+}

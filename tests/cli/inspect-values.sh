@@ -1,0 +1,1 @@
+weir inspect "$DATA/exports/cnn-folded-torchscript-14.onnx" --values

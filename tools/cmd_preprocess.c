@@ -1,0 +1,72 @@
+// weir preprocess: what onnxruntime's quant_pre_process does before a model is quantized.
+//
+//   infer ──▶ rounds (optimize.def, goal quantization) ──▶ infer ──▶ mark-preprocessed
+//
+// Its options are here, and mean what they mean there; where two steps of it infer shapes, both are ours. What cannot be
+// inferred is no error, unless --strict says so. Options that say how the output is stored are those of all commands that write.
+#include "commands.h"
+#include "infer_step.h"
+#include "optimize_steps.h"
+#include "pass_job.h"
+#include "report.h"
+
+enum { SHOWN = 20, VERBOSE_ALL = 3 };
+
+// The nodes without a shape, as the last inference left them: --verbose.
+static void tell(struct job *job, struct job_told *told) {
+  const struct pass_job *pj = job->ctx;
+  const uint64_t verbose = cli_count(job->args, OPT_VERBOSE);
+  uint32_t last = NO_ID, shown = 0, more = 0;
+  for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
+    if (strcmp(pj->pipeline.steps[i].values.pass->name, "infer") == 0) last = i;
+  for (uint32_t i = 0; verbose > 0 && i < pj->n_sites; i++) {
+    const struct pass_job_site *s = &pj->sites[i];
+    if (s->step != last || s->gone || pass_job_converted(s)) continue;
+    if (verbose < VERBOSE_ALL && shown == SHOWN) {
+      more++;
+      continue;
+    }
+    shown++;
+    report_notice("no shape for what %s '%s' makes: %s", quote_str(s->site.op_type).s,
+                  quote_str(s->name).s, pass_job_reason_words(s->site.reason, &job->arena));
+  }
+  if (more) report_notice("and for %u more (--verbose 3 lists all)", more);
+  if (job->edits.n > 0) told->did = "marked as preprocessed"; // where nothing else was done
+  pass_job_tell(job, told);
+}
+
+static int add_steps(struct pipeline *p, const struct cli_args *args, struct err *err) {
+  const struct optimize_asked asked = {.goal = GOAL_QUANTIZATION,
+                                       .rounds = cli_count(args, OPT_ROUNDS)};
+  const bool optimize = !cli_flag(args, OPT_SKIP_OPTIMIZATION);
+  const bool last = !cli_flag(args, OPT_SKIP_ONNX_SHAPE);
+  const bool symbolic = !cli_flag(args, OPT_SKIP_SYMBOLIC_SHAPE);
+  // Without rewrites in between, once is enough.
+  const bool first = infer_step_sets(args) || (symbolic && (optimize || !last));
+  const char *keys =
+      arena_printf(&p->arena, "int_max=%u,guess_output_rank=%s", cli_count(args, OPT_INT_MAX),
+                   cli_flag(args, OPT_GUESS_OUTPUT_RANK) ? "true" : "false");
+  const char *strict =
+      arena_printf(&p->arena, "%s,strict=%s", keys, cli_flag(args, OPT_STRICT) ? "true" : "false");
+  if (first && infer_step_add(p, args, true, last ? keys : strict, err)) return -1;
+  if (optimize && optimize_steps_add(p, &asked, err)) return -1;
+  if (last && infer_step_add(p, args, false, strict, err)) return -1;
+  return pipeline_add_text(p, "mark-preprocessed", err);
+}
+
+int cmd_preprocess(const struct cli_args *args, struct err *err) {
+  struct pass_job pj;
+  pass_job_init(&pj);
+  pj.tell = tell;
+  if (cli_flag(args, OPT_AUTO_MERGE))
+    report_hint("--auto-merge has no effect: dims are taken to be equal only where they must be");
+  if (cli_flag(args, OPT_STRICT) && cli_flag(args, OPT_SKIP_ONNX_SHAPE) &&
+      cli_flag(args, OPT_SKIP_SYMBOLIC_SHAPE) && !infer_step_sets(args))
+    report_hint("--strict has no effect where no shapes are inferred");
+  int rc = pass_job_take_inputs(&pj, args, err);
+  if (rc == 0) rc = add_steps(&pj.pipeline, args, err);
+  pass_job_take_exactness(&pj, args);
+  if (rc == 0) rc = pass_job_command(&pj, args, err);
+  pass_job_free(&pj);
+  return rc;
+}
