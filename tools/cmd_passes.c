@@ -5,6 +5,7 @@
 //   weir passes tidy/dead    all of one pass
 #include "commands.h"
 #include "help.h"
+#include "optimize_steps.h"
 #include "passes.h"
 #include "report.h"
 
@@ -96,15 +97,35 @@ static const struct pass *next(struct listing *at, struct span name) {
   return NULL;
 }
 
+// What 'weir optimize' runs, in order, and for which goals.
+static void print_steps(void) {
+  const char *step;
+  uint32_t goals;
+  bool in_rounds, was = true;
+  printf("\nSteps of 'weir optimize', in order, in rounds until nothing changes:\n");
+  for (uint32_t i = 0; (step = optimize_steps_name(i, &in_rounds, &goals)); i++) {
+    if (was && !in_rounds) printf("then, once:\n");
+    was = in_rounds;
+    printf("  %s%s\n", step,
+           goals == GOAL_ONNXRUNTIME      ? "  (only with --goal onnxruntime)"
+           : !(goals & GOAL_QUANTIZATION) ? "  (not with --goal quantization)"
+                                          : "");
+  }
+}
+
 static void print_list(struct span name) {
   const struct pass *pass;
   for (struct listing at = {0}; (pass = next(&at, name));) {
     const struct span family = passes_family(pass);
     if (!span_is(family, pass->name) && pass == passes_named(family, 0))
-      printf("  %.*s: the name of the family runs all of these, in this order\n", (int)family.n,
-             (const char *)family.at);
+      printf(span_is(family, "optimize")
+                 ? "  %.*s: the name of the family runs these and others in rounds, as 'weir "
+                   "optimize' does\n"
+                 : "  %.*s: the name of the family runs all of these, in this order\n",
+             (int)family.n, (const char *)family.at);
     help_entry(stdout, HELP_PASSES, pass->name, pass->summary);
   }
+  if (span_is(name, "optimize")) print_steps();
   printf("\n'weir passes NAME' describes one pass and its options.\n");
 }
 

@@ -388,7 +388,9 @@ void infer_note(struct infer *in, uint32_t value, const struct infer_type *type)
     if (dims[i] == NO_ID && was.ranked && was.rank == t.rank) dims[i] = was.dims[i];
     if (dims[i] == NO_ID) dims[i] = dims_fresh(in->d, 0);
   }
-  row->shape = t.ranked ? infer_shape_of(in, dims, t.rank) : 0;
+  const uint32_t shape = t.ranked ? infer_shape_of(in, dims, t.rank) : 0;
+  if (row->shape != shape) row->list = 0;
+  row->shape = shape;
   row->dtype = (uint8_t)t.dtype;
   row->kind = (uint8_t)t.kind;
   row->flags = ROW_SEEN | ROW_SET;

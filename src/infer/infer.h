@@ -103,6 +103,8 @@ dim_id infer_declared_dim(struct infer *in, struct model_dim d);
 // Puts what is known of values, and is not in the table yet, into `t`: what passes ask (kit.h). Dims that are
 // no numbers are symbols there, named by the text of their expression; equal names, equal dims.
 void infer_fill(struct infer *in, struct model *m, struct model_types *t);
+// The next infer_fill puts all of it into its table, which is another one.
+void infer_fill_anew(struct infer *in);
 
 // Nodes visited so far, rows given to infer_fill, and bytes held by the table: for tests of what must stay linear.
 uint64_t infer_visits(const struct infer *in);

@@ -121,24 +121,32 @@ bool infer_list(struct infer_site *s, uint32_t slot, const struct infer_number *
 
 bool infer_whole(struct infer_site *s, uint32_t slot, const dim_id **list, uint32_t *n) {
   const struct infer_number *x;
-  if (!infer_list(s, slot, &x, n)) return false;
-  dim_id *out = infer_dim_room(s, *n);
-  for (uint32_t i = 0; i < *n; i++) {
+  uint32_t count;
+  *list = NULL;
+  *n = 0;
+  if (!infer_list(s, slot, &x, &count)) return false;
+  dim_id *out = infer_dim_room(s, count);
+  for (uint32_t i = 0; i < count; i++) {
     if (x[i].num == NO_ID || x[i].den != 1) return false;
     out[i] = x[i].num;
   }
   *list = out;
+  *n = count;
   return true;
 }
 
 bool infer_ints(struct infer_site *s, uint32_t slot, const int64_t **list, uint32_t *n) {
   const struct infer_number *x;
-  if (!infer_list(s, slot, &x, n)) return false;
-  int64_t *out = arena_alloc(s->a, *n * sizeof *out + 1);
-  for (uint32_t i = 0; i < *n; i++)
+  uint32_t count;
+  *list = NULL;
+  *n = 0;
+  if (!infer_list(s, slot, &x, &count)) return false;
+  int64_t *out = arena_alloc(s->a, count * sizeof *out + 1);
+  for (uint32_t i = 0; i < count; i++)
     if (x[i].num == NO_ID || x[i].den != 1 || !dims_is_number(s->d, x[i].num, &out[i]))
       return false;
   *list = out;
+  *n = count;
   return true;
 }
 

@@ -127,6 +127,12 @@ struct model_dim infer_model_dim(struct infer *in, struct model *m, dim_id d) {
   return (struct model_dim){-1, in->name_of[d] - 1};
 }
 
+void infer_fill_anew(struct infer *in) {
+  for (uint32_t value = 0; value < in->n_rows; value++)
+    in->rows[value].flags &= (uint8_t)~ROW_FILLED;
+  in->fill_all = true;
+}
+
 static void fill_value(struct infer *in, struct model *m, struct model_types *t, uint32_t value) {
   struct model_dim dims[INFER_RANK_MAX];
   struct infer_type known;
@@ -283,7 +289,7 @@ static struct infer_row join_rows(struct infer *in, const struct infer_row *a,
     if (!p || !q || p->n != q->n || memcmp(p->at, q->at, p->n * sizeof *p->at) != 0) out.list = 0;
   }
   if (a->shape == b->shape) return out;
-  out.shape = 0;
+  out.shape = out.list = 0;
   if (!x.ranked || !y.ranked || x.rank != y.rank) return out;
   dim_id dims[INFER_RANK_MAX];
   for (uint32_t i = 0; i < x.rank; i++)
@@ -335,6 +341,20 @@ void infer_settle(struct infer *in, uint32_t value, const struct infer_type *typ
   join_call(in, value);
 }
 
+// Are there as many elements as the dims say? Declarations may say otherwise; then elements count for nothing.
+static bool holds(const struct infer *in, const struct infer_row *row, uint32_t n) {
+  struct infer_type t;
+  uint64_t size = 1;
+  infer_row_type(in, row, &t);
+  for (uint32_t i = 0; t.ranked && i < t.rank; i++) {
+    int64_t dim;
+    if (!dims_is_number(in->d, t.dims[i], &dim) || dim < 0) return false;
+    if (__builtin_mul_overflow(size, (uint64_t)dim, &size)) size = UINT64_MAX;
+  }
+  // What is too large stays so, but for a 0 behind it.
+  return t.ranked && size == n;
+}
+
 void infer_settle_list(struct infer *in, uint32_t value, const struct infer_number *list,
                        uint32_t n) {
   if (value == NO_ID) return;
@@ -342,7 +362,7 @@ void infer_settle_list(struct infer *in, uint32_t value, const struct infer_numb
   uint32_t known = 0;
   for (uint32_t i = 0; i < n; i++)
     known += list[i].num != NO_ID;
-  if (row->flags & ROW_SET || (n > 0 && known == 0)) return;
+  if (row->flags & ROW_SET || (n > 0 && known == 0) || !holds(in, row, n)) return;
   row->list = infer_list_keep(in, list, n);
   join_call(in, value);
 }

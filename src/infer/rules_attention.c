@@ -34,7 +34,8 @@ struct heads {
 };
 
 static struct heads heads_in(struct infer_site *s, const struct infer_type *t, int64_t n) {
-  if (!t->ranked) return (struct heads){NO_ID, heads_of(s, n), NO_ID, NO_ID};
+  if (!t->ranked || (t->rank != 3 && t->rank != 4))
+    return (struct heads){NO_ID, heads_of(s, n), NO_ID, NO_ID};
   if (t->rank == 4) return (struct heads){t->dims[0], t->dims[1], t->dims[2], t->dims[3]};
   return (struct heads){t->dims[0], heads_of(s, n), t->dims[1], over(s, t->dims[2], n)};
 }
@@ -66,7 +67,7 @@ void infer_attention(struct infer_site *s) {
     infer_out_dims(s, 0, q.dtype, (const dim_id[3]){batch, a.length, dims_mul(s->d, a.n, c.size)},
                    3);
   const bool grows = infer_has(s, 4);
-  const dim_id before = past.ranked && past.rank == 4 ? past.dims[2] : NO_ID;
+  const dim_id before = past.ranked && past.rank == 4 ? infer_dim(&past, 2) : NO_ID;
   const dim_id length = grows ? dims_add(s->d, before, fresh) : fresh;
   present(s, 1, &k, batch, b.n, length, b.size);
   present(s, 2, &v, batch, c.n, length, c.size);
@@ -84,8 +85,10 @@ uint32_t infer_flex_attention(struct infer_site *s, uint32_t step) {
   infer_in(s, 0, &q);
   infer_in(s, 2, &v);
   if (ranked_as(s, &q, 4, 4, "query"))
-    infer_out_dims(s, 0, q.dtype,
-                   (const dim_id[4]){q.dims[0], q.dims[1], q.dims[2], infer_dim(&v, 3)}, 4);
+    infer_out_dims(
+        s, 0, q.dtype,
+        (const dim_id[4]){infer_dim(&q, 0), infer_dim(&q, 1), infer_dim(&q, 2), infer_dim(&v, 3)},
+        4);
   return NO_ID;
 }
 
@@ -106,7 +109,7 @@ void infer_linear_attention(struct infer_site *s) {
   }
   const struct heads a = heads_in(s, &q, q_heads), c = heads_in(s, &v, kv_heads);
   dim_id key = a.size;
-  if (past.ranked && past.rank == 4 && key == NO_ID) key = past.dims[2];
+  if (past.ranked && past.rank == 4 && key == NO_ID) key = infer_dim(&past, 2);
   infer_out_dims(s, 0, q.dtype,
                  (const dim_id[3]){a.b, a.length, dims_mul(s->d, heads_of(s, q_heads), c.size)}, 3);
   infer_out_dims(s, 1, past.dtype != DTYPE_UNDEFINED ? past.dtype : q.dtype,
@@ -136,32 +139,32 @@ void infer_multi_head_attention(struct infer_site *s) {
   if (q.ranked && !ranked_as(s, &q, 3, 5, "query")) return;
   dim_id v_last = NO_ID, size = NO_ID, v_size = NO_ID, fresh = NO_ID;
   if (q.ranked && q.rank == 5) { // [B, L, heads, 3, size]
-    size = v_size = q.dims[4];
-    v_last = dims_mul(s->d, q.dims[2], q.dims[4]);
-    fresh = q.dims[1];
+    size = v_size = infer_dim(&q, 4);
+    v_last = dims_mul(s->d, infer_dim(&q, 2), infer_dim(&q, 4));
+    fresh = infer_dim(&q, 1);
   } else if (!infer_has(s, 1)) { // packed in the last dim, or not known
     s->why = INFER_WHY_INPUT;
-    if (q.ranked && masked) fresh = q.dims[1];
+    if (q.ranked && masked) fresh = infer_dim(&q, 1);
   } else if (!infer_has(s, 2)) { // [B, L, heads, 2, size]
     if (k.ranked && k.rank == 5) {
-      size = v_size = k.dims[4];
-      v_last = dims_mul(s->d, k.dims[2], k.dims[4]);
-      fresh = k.dims[1];
+      size = v_size = infer_dim(&k, 4);
+      v_last = dims_mul(s->d, infer_dim(&k, 2), infer_dim(&k, 4));
+      fresh = infer_dim(&k, 1);
     }
   } else {
     if (v.ranked && v.rank == 3) {
-      v_last = v.dims[2];
-      v_size = over(s, v.dims[2], heads);
+      v_last = infer_dim(&v, 2);
+      v_size = over(s, infer_dim(&v, 2), heads);
     } else if (v.ranked && v.rank == 4) {
-      v_last = dims_mul(s->d, v.dims[1], v.dims[3]);
-      v_size = v.dims[3];
+      v_last = dims_mul(s->d, infer_dim(&v, 1), infer_dim(&v, 3));
+      v_size = infer_dim(&v, 3);
     }
     if (k.ranked && k.rank == 3) {
-      fresh = k.dims[1];
-      size = over(s, k.dims[2], heads);
+      fresh = infer_dim(&k, 1);
+      size = over(s, infer_dim(&k, 2), heads);
     } else if (k.ranked && k.rank == 4) {
-      fresh = k.dims[2];
-      size = k.dims[3];
+      fresh = infer_dim(&k, 2);
+      size = infer_dim(&k, 3);
     }
   }
   const dim_id b = infer_dim(&q, 0), length = infer_dim(&q, 1);
@@ -173,10 +176,10 @@ void infer_multi_head_attention(struct infer_site *s) {
     all = NO_ID; // keys are written into a longer buffer
     s->why = INFER_WHY_DATA;
   } else if (infer_has(s, at.past_key))
-    all = dims_add(s->d, past.ranked && past.rank == 4 ? past.dims[2] : NO_ID, fresh);
+    all = dims_add(s->d, past.ranked && past.rank == 4 ? infer_dim(&past, 2) : NO_ID, fresh);
   const dim_id n = heads_of(s, heads);
-  if (size == NO_ID && past.ranked && past.rank == 4) size = past.dims[3];
-  if (v_size == NO_ID && past_v.ranked && past_v.rank == 4) v_size = past_v.dims[3];
+  if (size == NO_ID && past.ranked && past.rank == 4) size = infer_dim(&past, 3);
+  if (v_size == NO_ID && past_v.ranked && past_v.rank == 4) v_size = infer_dim(&past_v, 3);
   present(s, 1, &q, b, n, all, size);
   present(s, 2, &q, b, n, all, v_size);
   if (!share && !infer_has(s, at.past_length))
@@ -211,7 +214,7 @@ void infer_group_query_attention(struct infer_site *s) {
   if (whole && !window) {
     length = total[0];
     if (infer_has(s, 3))
-      length = past.ranked && past.rank == 4 ? dims_max(s->d, past.dims[2], length) : NO_ID;
+      length = past.ranked && past.rank == 4 ? dims_max(s->d, infer_dim(&past, 2), length) : NO_ID;
   }
   if (!whole) s->why = INFER_WHY_DATA;
   // A quantized cache has its own type, and perhaps two numbers in a byte.
@@ -219,7 +222,7 @@ void infer_group_query_attention(struct infer_site *s) {
   const bool kept = past.ranked && past.rank == 4;
   const struct infer_type cache = {.dtype = dtype != DTYPE_UNDEFINED || infer_has(s, 3) ? dtype
                                                                                         : q.dtype};
-  const dim_id cached = kept ? past.dims[3] : bits ? NO_ID : size;
+  const dim_id cached = kept ? infer_dim(&past, 3) : bits ? NO_ID : size;
   present(s, 1, &cache, infer_dim(&q, 0), heads_of(s, kv), length, cached);
   present(s, 2, &cache, infer_dim(&q, 0), heads_of(s, kv), length, cached);
 }
@@ -258,7 +261,9 @@ void infer_attention_projected(struct infer_site *s) {
   if (n == 3 && dims[4] == NO_ID) s->why = INFER_WHY_ATTRIBUTE;
   const bool kept = past.ranked && past.rank == 5;
   if (infer_has(s, slot))
-    dims[3] = !kept ? NO_ID : share ? past.dims[3] : dims_add(s->d, past.dims[3], length);
+    dims[3] = !kept   ? NO_ID
+              : share ? infer_dim(&past, 3)
+                      : dims_add(s->d, infer_dim(&past, 3), length);
   infer_out_dims(s, 1, dtype, dims, 5);
 }
 

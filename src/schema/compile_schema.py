@@ -27,7 +27,7 @@ FAMILIES = ("same", "broadcast", "cast", "reduce", "matmul", "window", "move", "
 FLAGS = ("unary", "binary", "elementwise", "commutative", "random", "withdrawn", "kit")
 CHANGES = ("same", "without", "with", "zero", "one_output", "second_input", "floating", "last_axis", "explicit_pads", "sampling",
            "resize_13", "changed")  # fmt: skip
-REWRITES = ("align", "attributes", "cast_mask", "drop", "drop_if", "flatten", "inputs", "integer", "number", "operator", "pads",
+REWRITES = ("align", "attributes", "drop", "drop_if", "flatten", "inputs", "integer", "nearest", "number", "only_one", "operator",
             "per_channel", "rename", "repeats", "say", "scales", "shift", "words")  # fmt: skip
 VARIABLES_MAX = 16  # SCHEMA_VARIABLES_MAX
 ANY = 255  # inputs or outputs: no bound

@@ -38,7 +38,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 RuntimeException = (ort_errors.Fail, ort_errors.InvalidArgument, ort_errors.InvalidGraph, ort_errors.RuntimeException,
                     ort_errors.NotImplemented)  # fmt: skip
@@ -457,7 +457,9 @@ class _Judge:
 
 
 def declarations(model):
-    return {value.name: value.type for value in [*model.graph.value_info, *model.graph.output]}
+    """Types by name. What was a Constant node's may be an initializer now, which says its own."""
+    own = {each.name: helper.make_tensor_type_proto(each.data_type, each.dims) for each in model.graph.initializer}
+    return own | {value.name: value.type for value in [*model.graph.value_info, *model.graph.output]}
 
 
 def check(path, program, bindings=None):

@@ -50,30 +50,45 @@ static int check_patterns(const char *const *patterns, uint32_t n, const char *o
     err_fill(err, ERR_USAGE, "--%s %s: optimizing has no such step", option,
              quote_str(patterns[i]).s);
     if (g.best) return err_hint(err, "did you mean '%s'?", g.best);
-    return err_hint(err, "'weir optimize --help' names the steps");
+    return err_hint(err, "'weir passes optimize' lists the steps");
   }
   return 0;
 }
 
 static int add(struct pipeline *p, const struct optimize_asked *asked, int when, struct err *err) {
-  for (uint32_t i = 0; i < STEPS; i++) {
+  for (uint32_t i = 0, n; i < STEPS; i++) {
     const struct step *s = &steps[i];
     if (s->when != when || !(s->goals & asked->goal)) continue;
     if (asked->n_only && !named(asked->only, asked->n_only, s->pass)) continue;
     if (named(asked->skip, asked->n_skip, s->pass)) continue;
-    if (pipeline_add_text(p, s->pass, err)) return -1;
+    if (!pipeline_add(p, span_str(s->pass), &n, err)) return -1;
   }
   return 0;
 }
 
-int optimize_steps_add(struct pipeline *p, const struct optimize_asked *asked, struct err *err) {
-  if (check_patterns(asked->only, asked->n_only, "only", err) ||
-      check_patterns(asked->skip, asked->n_skip, "skip", err))
-    return -1;
-  pipeline_begin(p, asked->rounds);
+int optimize_steps_list(struct pipeline *p, const struct optimize_asked *asked, struct err *err) {
+  const bool inside = p->open != NO_ID;
   const uint32_t before = p->n_steps;
+  if (!inside) pipeline_begin(p, asked->rounds);
   int rc = add(p, asked, ROUND, err);
-  pipeline_end(p);
-  if (p->n_steps == before) p->n_repeats--;
+  if (!inside) pipeline_end(p);
+  if (!inside && p->n_steps == before) p->n_repeats--;
   return rc ? -1 : add(p, asked, LAST, err);
+}
+
+int optimize_steps_add(struct pipeline *p, const struct optimize_asked *asked, struct err *err) {
+  const uint32_t before = p->n_steps;
+  if (check_patterns(asked->only, asked->n_only, "only", err) ||
+      check_patterns(asked->skip, asked->n_skip, "skip", err) || optimize_steps_list(p, asked, err))
+    return -1;
+  for (uint32_t i = before; i < p->n_steps; i++)
+    if (pass_values_read(&p->steps[i].values, &p->arena, err)) return -1;
+  return 0;
+}
+
+const char *optimize_steps_name(uint32_t i, bool *in_rounds, uint32_t *goals) {
+  if (i >= STEPS) return NULL;
+  *in_rounds = steps[i].when == ROUND;
+  *goals = steps[i].goals;
+  return steps[i].pass;
 }

@@ -4,6 +4,7 @@
 
 #include "pipeline.h"
 
+enum { OPTIMIZE_ROUNDS = 10 };
 enum optimize_goal { GOAL_ONNX = 1, GOAL_QUANTIZATION = 2, GOAL_ONNXRUNTIME = 4 };
 
 struct optimize_asked {
@@ -12,11 +13,15 @@ struct optimize_asked {
   // error.
   const char *const *only, *const *skip;
   uint32_t n_only, n_skip;
-  uint32_t rounds;
+  uint32_t rounds; // OPTIMIZE_ROUNDS where nobody says more
 };
 
 // By its word: onnx, quantization, onnxruntime.
 enum optimize_goal optimize_goal_of(const char *word);
+// The i-th of all, in order, and the goals that it is for; NULL past the last.
+const char *optimize_steps_name(uint32_t i, bool *in_rounds, uint32_t *goals);
+// Appends them, without reading their values: only and skip are not checked. Inside a repeat they are steps of it.
+int optimize_steps_list(struct pipeline *p, const struct optimize_asked *asked, struct err *err);
 // Appends them. ERR_USAGE.
 int optimize_steps_add(struct pipeline *p, const struct optimize_asked *asked, struct err *err);
 

@@ -84,6 +84,8 @@ static uint32_t together(const struct pass_run *r, uint32_t first, uint32_t end)
 static void infer_new_nodes(struct pass_run *r) {
   if (!r->env.infer) return;
   infer_more(r->env.infer);
+  // The first pass that inferred had a table of its own.
+  if (!r->env.types) infer_fill_anew(r->env.infer);
   infer_fill(r->env.infer, r->env.m, &r->types);
   r->env.types = &r->types;
 }

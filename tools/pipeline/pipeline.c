@@ -2,6 +2,7 @@
 //
 //   --pass cast:to=float16                    one step
 //   --pass tidy                               a step for each pass of the family
+//   --pass optimize                           the steps of 'weir optimize', in rounds
 //   --pass 'repeat(tidy,fuse/bn)'             steps that run until they change nothing
 //
 // A pipeline of one pass is recorded as the command of that pass would be, so that both ways to say
@@ -9,6 +10,7 @@
 #include "pipeline.h"
 
 #include "json.h"
+#include "optimize_steps.h"
 #include "passes.h"
 
 void pipeline_init(struct pipeline *p) {
@@ -48,10 +50,22 @@ const struct target *pipeline_step_target(const struct pipeline *p, uint32_t ste
   return o != NO_ID && v->of[o].text ? targets_at(v->of[o].choice) : p->target;
 }
 
+// The family optimize stands for more than its members: for all that 'weir optimize' does.
+static struct pipeline_step *add_optimize(struct pipeline *p, uint32_t *n, struct err *err) {
+  const uint32_t first = p->n_steps;
+  const struct optimize_asked asked = {.goal = GOAL_ONNX, .rounds = OPTIMIZE_ROUNDS};
+  if (optimize_steps_list(p, &asked, err)) return NULL;
+  *n = p->n_steps - first;
+  for (uint32_t i = first; i < p->n_steps; i++)
+    p->steps[i].named = i == first ? *n : 0;
+  return &p->steps[first];
+}
+
 struct pipeline_step *pipeline_add(struct pipeline *p, struct span name, uint32_t *n,
                                    struct err *err) {
   const struct pass *pass = passes_known(name, err);
   if (!pass) return NULL;
+  if (span_is(name, "optimize")) return add_optimize(p, n, err);
   const uint32_t first = p->n_steps;
   for (*n = 0; pass; pass = passes_named(name, ++*n)) {
     struct pipeline_step *step = TABLE_PUSH(p, steps);

@@ -40,7 +40,7 @@ bool infer_has(const struct infer_site *s, uint32_t slot);
 bool infer_in(struct infer_site *s, uint32_t slot, struct infer_type *out);
 // Its elements, where there is a list; some may be unknown (num NO_ID).
 bool infer_list(struct infer_site *s, uint32_t slot, const struct infer_number **list, uint32_t *n);
-// The elements as whole expressions: false if one of them is not known, or no whole number.
+// The elements as whole expressions: false, and NULL and 0, if one of them is not known, or no whole number.
 bool infer_whole(struct infer_site *s, uint32_t slot, const dim_id **list, uint32_t *n);
 // As numbers: false if one of them is not.
 bool infer_ints(struct infer_site *s, uint32_t slot, const int64_t **list, uint32_t *n);

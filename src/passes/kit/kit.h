@@ -374,7 +374,7 @@ void kit_name_family(struct kit *k, struct span base, const char *const *suffixe
 int64_t kit_opset(const struct kit *k, uint32_t graph);
 int64_t kit_opset_of(const struct kit *k, const char *domain, uint32_t graph);
 // Can ai.onnx be raised to `version` everywhere, functions too, so that no node changes its
-// meaning? -1 with ERR_MODEL that names the node. `hint` says what the user can do instead; NULL:
+// meaning? -1 with ERR_FAIL that names the node. `hint` says what the user can do instead; NULL:
 // none.
 int kit_check_raise(struct kit *k, int64_t version, const char *hint, struct err *err);
 // What it says of a node that keeps the model from being raised.

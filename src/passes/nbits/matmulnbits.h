@@ -87,7 +87,7 @@ int matmulnbits_options_check(const struct matmulnbits_options *options, struct 
 // is reported to env->site, patterns without a match to env->warn. The options' patterns count
 // their matches. A budget is the result's output_limit; one that nothing fits by the count gives the
 // smallest pick, and whoever plans it sees whether that is true.
-// ERR_USAGE for options that do not go together; ERR_MODEL if qdq needs a newer opset and a node of
+// ERR_USAGE for options that do not go together; ERR_FAIL if qdq needs a newer opset and a node of
 // the model does not mean the same there. Nothing is edited on failure.
 int pass_matmulnbits(struct pass_env *env, struct matmulnbits_options *options,
                      struct pass_result *result, struct err *err);

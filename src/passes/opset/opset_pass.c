@@ -4,10 +4,10 @@
 //   ReduceMean<axes=[1]>(x)                   ReduceMean(x, axes)          axes = int64[1] {1}
 //   Upsample<mode="nearest">(x, scales)       Resize<…, mode="nearest">(x, -, scales)
 //
-// The table of operators (schema.h) says at which versions a node's meaning changes; each such version
-// has a rewrite (opset_rewrites.c), and they follow one another until the node is what it must be. New nodes
-// around it are made as the version at the end wants them, and the number is raised last. A node that
-// nothing is known to rewrite refuses the whole run.
+// The table of operators (schema.h) says at which versions a node's meaning changes, and in which steps
+// (opset_rewrites.c) it then becomes what means the same; versions follow one another until the node is what it
+// must be. New nodes around it are made as the version at the end wants them, and the number is raised last. A
+// node that no steps are known for refuses the whole run.
 //
 // Ranks and types that rewrites need are inferred before the first edit: in between the nodes are
 // neither of the old version nor of the new.
@@ -25,11 +25,6 @@ struct run {
   struct arena look; // of the node at hand
 };
 
-static bool is_onnx(const struct model *m, uint32_t node) {
-  const struct span domain = model_name(m, m->nodes[node].domain);
-  return domain.n == 0 || span_is(domain, "ai.onnx");
-}
-
 // The first version above `have` at which the node means something else.
 static bool next_change(struct run *w, uint32_t node, int64_t have, struct schema_change *change) {
   arena_reset(&w->look);
@@ -38,29 +33,36 @@ static bool next_change(struct run *w, uint32_t node, int64_t have, struct schem
   return change->since_version || model_calls_callee(&w->calls, node) == NO_ID;
 }
 
+// The version with the steps that change the node; NULL: none are known.
+static const struct schema_signature *steps_of(const struct model *m, uint32_t node, int64_t since,
+                                               const struct schema_operator **op) {
+  *op = schema_operator_of(span_str(""), model_name(m, m->nodes[node].op_type));
+  const struct schema_signature *s = since ? schema_at(*op, since) : NULL;
+  return s && *s->rewrite ? s : NULL;
+}
+
 static int raise_node(struct run *w, uint32_t node, struct err *err) {
   struct raising *r = &w->r;
   struct kit *k = r->k;
   struct schema_change change;
-  const char *word = NULL;
+  bool begun = false;
   int64_t have = r->from;
   r->node = node;
   r->upsampled = false;
   for (; next_change(w, r->node, have, &change); have = change.since_version) {
-    const bool first = word == NULL;
-    opset_rewrite *rewrite = NULL;
-    if (change.since_version && is_onnx(k->m, r->node))
-      rewrite = opset_rewrite_of(model_name(k->m, k->m->nodes[r->node].op_type),
-                                 change.since_version, &word);
-    if (rewrite && first) {
+    const struct schema_operator *op;
+    const struct schema_signature *now = steps_of(k->m, r->node, change.since_version, &op);
+    const char *why = NULL;
+    if (now && !begun) {
       kit_site(k, node, "opset");
-      kit_converted(k, node, word);
+      kit_converted(k, node, opset_word(now->rewrite));
+      begun = true;
     }
+    k->before = r->node;
     r->why = NULL;
-    if (rewrite) k->before = r->node;
-    const char *why = rewrite ? rewrite(r) : NULL;
+    if (now) why = opset_rewrite(r, op, now);
     if (why) change.why = why;
-    if (!rewrite || why) return kit_refuse_raise(k, r->node, r->from, r->to, &change, NULL, err);
+    if (!now || why) return kit_refuse_raise(k, r->node, r->from, r->to, &change, NULL, err);
   }
   return 0;
 }

@@ -2,9 +2,12 @@
 //
 //   Shape(x [N,3,224]) ─ Gather(2) ─ Div(2) ─▶ s        s = int64[] {112}
 //
-// A value is decided if each of its elements is a number whatever the inputs are. Its node goes where all of its
-// outputs that are used are decided; what only that node needed goes with the sweep behind it. Outputs of
-// the graph keep their nodes, since an initializer under an output's name is not what runtimes expect.
+// A value is decided if each of its elements is a number whatever the inputs are. Its node goes where it has no
+// other output that is used; what only that node needed goes with the sweep behind it. An output of a graph is
+// given by a Constant node, since an initializer under an output's name is not what runtimes expect.
+//
+// Inference knows numbers and no signs of zero: a float 0 may be the -0 of a product. Only one that was made of an
+// integer, or fills a shape, is surely 0.
 #include "optimize.h"
 
 #include "kit.h"
@@ -27,8 +30,17 @@ static bool put(enum dtype dtype, int64_t x, int64_t den, uint8_t *at) {
   return n > 0 && (den & (den - 1)) == 0;
 }
 
+static bool has_no_sign(struct kit *k, uint32_t node, enum dtype dtype) {
+  const enum op op = kit_op(k, node);
+  if (!dtype_is_float(dtype) || op == OP_ConstantOfShape) return true;
+  const enum dtype from = kit_dtype(k, kit_in(k, node, 0));
+  return op == OP_Cast && (dtype_is_integer(from) || from == DTYPE_BOOL);
+}
+
 // The elements in RAW form, in the site arena. False: not all are numbers that the type holds.
-static bool elements(struct kit *k, uint32_t value, enum dtype dtype, struct span *raw) {
+static bool elements(struct kit *k, uint32_t node, enum dtype dtype, struct span *raw) {
+  const uint32_t value = kit_out(k, node, 0);
+  const bool zeros = has_no_sign(k, node, dtype);
   const struct infer_number *list;
   uint32_t n;
   if (!infer_numbers(k->env->infer, value, &list, &n)) return false;
@@ -39,6 +51,7 @@ static bool elements(struct kit *k, uint32_t value, enum dtype dtype, struct spa
     int64_t x;
     const struct infer_number e = list[i];
     if (e.num == NO_ID || !dims_is_number(infer_dims(k->env->infer), e.num, &x)) return false;
+    if (x == 0 && !zeros) return false;
     if (!put(dtype, x, e.den, out + (size_t)i * bytes)) return false;
   }
   *raw = span_of(out, (size_t)n * bytes);
@@ -63,7 +76,8 @@ static bool can_fold(struct kit *k, uint32_t node) {
   if (op == OP_NONE || op == OP_Constant || op == OP_Identity || kit_op_has(op, KIT_RANDOM))
     return false;
   const uint32_t value = kit_out(k, node, 0);
-  if (value == NO_ID || kit_is_output(k, value) || kit_unused(k, value)) return false;
+  if (value == NO_ID || kit_unused(k, value)) return false;
+  if (kit_is_output(k, value) && k->m->nodes[node].n_out > 1) return false;
   for (uint32_t i = 1; i < k->m->nodes[node].n_out; i++)
     if (!kit_unused(k, kit_out(k, node, i))) return false;
   return true;
@@ -76,12 +90,15 @@ static void fold(struct kit *k, uint32_t node) {
   struct span raw;
   const uint32_t value = kit_out(k, node, 0);
   if (!static_dims(k, value, dims, &rank, &dtype)) return;
+  arena_reset(&k->site);
+  if (!elements(k, node, dtype, &raw)) return;
+  const uint32_t recipe = recipe_bytes(k->r, dtype, dims, rank, raw);
   kit_site(k, node, "decided");
-  if (!elements(k, value, dtype, &raw)) return;
-  const uint32_t constant =
-      kit_new_tensor(k, "decided", recipe_bytes(k->r, dtype, dims, rank, raw));
   kit_converted(k, node, "decided");
-  kit_bypass(k, node, constant);
+  if (kit_is_output(k, value))
+    kit_replace(k, node, OP_Constant, KIT_TENSOR("value", recipe));
+  else
+    kit_bypass(k, node, kit_new_tensor(k, "decided", recipe));
 }
 
 static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {

@@ -82,16 +82,19 @@ static bool has_no_effect(struct kit *k, uint32_t node) {
   }
 }
 
-// A target of Reshape for these dims: at most one that is no number, which is -1.
-static bool target(struct kit *k, uint32_t value, int64_t *list, uint32_t *n) {
-  struct infer_type t;
+// A target of Reshape from x to y: numbers, dims of x that stay in their place (0), and one more (-1).
+static bool target(struct kit *k, uint32_t x, uint32_t y, int64_t *list, uint32_t *n) {
+  struct infer_type from, to;
   uint32_t open = 0;
-  if (!known_dims(k, value, &t) || t.rank > RECIPE_MAX_RANK || t.rank == 0) return false;
-  *n = t.rank;
-  for (uint32_t i = 0; i < t.rank; i++) {
-    if (t.dims[i] == NO_ID || !dims_is_number(infer_dims(k->env->infer), t.dims[i], &list[i]))
-      list[i] = -1, open++;
-    if (list[i] == 0) return false;
+  if (!known_dims(k, x, &from) || !known_dims(k, y, &to) || to.rank > RECIPE_MAX_RANK) return false;
+  *n = to.rank;
+  for (uint32_t i = 0; i < to.rank; i++) {
+    if (to.dims[i] != NO_ID && dims_is_number(infer_dims(k->env->infer), to.dims[i], &list[i])) {
+      if (list[i] == 0) return false;
+      continue;
+    }
+    list[i] = i < from.rank && known_same(k, from.dims[i], to.dims[i]) ? 0 : -1;
+    open += list[i] == -1;
   }
   return open <= 1;
 }
@@ -100,7 +103,8 @@ static bool reshapes(struct kit *k, uint32_t node) {
   int64_t list[RECIPE_MAX_RANK];
   uint32_t n;
   if (kit_op(k, node) != OP_Transpose || !moves_nothing(k, node) ||
-      kit_opset(k, k->m->nodes[node].graph) < 5 || !target(k, kit_out(k, node, 0), list, &n))
+      kit_opset(k, k->m->nodes[node].graph) < 5 ||
+      !target(k, kit_in(k, node, 0), kit_out(k, node, 0), list, &n))
     return false;
   kit_site(k, node, "moves_nothing");
   kit_converted(k, node, "moves_nothing");

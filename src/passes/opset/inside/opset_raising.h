@@ -3,23 +3,31 @@
 #define WEIR_OPSET_RAISING_H
 
 #include "kit.h"
+#include "schema.h"
+
+enum { OPSET_ARGS = 4 };
 
 struct raising {
   struct kit *k;
   int64_t from, to; // opsets of the node's graph
-  uint32_t node;    // as it is by now: a rewrite may put another one in its place
+  uint32_t node;    // as it is by now: a step may put another one in its place
   const char *why;  // set by what reads attributes
   bool upsampled;   // the Resize was an Upsample, whose scales are never below 1
+  // The step at hand: its operator's version, the one before, and the words behind the step's name.
+  const struct schema_signature *now, *old;
+  struct {
+    const char *name, *value; // value: behind a "=", else empty
+  } args[OPSET_ARGS];
+  uint32_t n_args;
 };
 
-// Makes a node that is valid in the version before one that is valid in its own, and stays so in every
-// later one but for the rewrites of those. NULL, or why it cannot: then nothing was edited. The node is the
-// site, and names and lists may lie in its arena.
-typedef const char *opset_rewrite(struct raising *r);
-
-// What makes the operator's nodes valid in the version of ai.onnx where it changed, and the word for it in
-// reports; NULL: nothing is known to.
-opset_rewrite *opset_rewrite_of(struct span op_type, int64_t since, const char **word);
+// Takes the steps that the version has (schema.h: rewrite), which are some: the node, valid in the version
+// before, is valid in it then. NULL, or why it cannot be; then the node may be half of each. The node is the
+// site.
+const char *opset_rewrite(struct raising *r, const struct schema_operator *op,
+                          const struct schema_signature *now);
+// What reports say of it.
+const char *opset_word(const char *rewrite);
 
 // ---- what rewrites share (opset_parts.c) ---------------------------------------------------------
 
@@ -35,8 +43,8 @@ void opset_put_input(struct raising *r, uint32_t slot, uint32_t value);
 uint32_t opset_new_floats(struct raising *r, const char *what, const float *list, uint32_t n);
 // The value with axes of length 1 put in: a node before the one at hand.
 uint32_t opset_unsqueezed(struct raising *r, uint32_t value, const int64_t *axes, uint32_t n);
-// The node's first output is made by a node that `op` is, of what the node makes under another name.
-// Gives that name's value; the new node is the caller's: k->before is behind the node then.
+// The node's first output gets another name, <stem>_<what>, for a node behind it that the caller makes and that
+// makes the old output: k->before is behind the node then. Gives the new value.
 uint32_t opset_rename_output(struct raising *r, const char *what);
 
 #endif

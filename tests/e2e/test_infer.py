@@ -1,0 +1,187 @@
+"""weir infer: what it writes is what the runtime gives, on real exports and the models of packages.
+
+shape_oracle.py judges: shapes are stripped, inferred, and evaluated at two bindings of the inputs' symbols against every
+value of a run. That it finds mistakes is shown in test_harness.py.
+"""
+
+import json
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import shape_oracle
+from conftest import DATA, package_models, program
+
+EXPORTS = sorted((DATA / "exports").glob("*.onnx"))
+PARAKEET = {
+    DATA / "parakeet-dynamo" / "encoder-model.onnx": 274,
+    DATA / "parakeet-torchscript" / "encoder-model.onnx": 646,
+}
+
+# Of these some shapes are known only when the model runs: (right, with symbols of their own, without a shape).
+DEPENDS_ON_DATA = {
+    "PP-OCRv6_rec_small.onnx": (470, 10, 0),
+    "silero_vad.onnx": (2, 2, 2),
+    "silero_vad_16k_op15.onnx": (107, 5, 10),
+    "silero_vad_half.onnx": (83, 5, 9),
+}
+
+
+def judged(path):
+    report = shape_oracle.check(path, f"{program('WEIR')} infer IN OUT --quiet")
+    assert (report.error, report.wrong, report.dtype_wrong) == ("", [], [])
+    assert report.dtype_right == report.values
+    return report
+
+
+@pytest.mark.parametrize("path", [*EXPORTS, *PARAKEET], ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_every_value_of_an_export(path):
+    report = judged(path)
+    assert (report.right, report.fresh, report.unknown) == (report.values, [], [])
+    assert report.values == PARAKEET.get(path, report.values)
+
+
+@pytest.mark.parametrize("package", ["rapidocr", "silero_vad", "magika"])
+def test_models_of_packages(package):
+    for path in package_models(package):
+        report = judged(path)
+        right, fresh, unknown = DEPENDS_ON_DATA.get(path.name, (report.values, 0, 0))
+        assert report.right >= right and len(report.fresh) <= fresh and len(report.unknown) <= unknown, (path.name, report.line())
+
+
+# ---- what the file says then
+
+
+def small_model(folder, dims=("batch", 3, "t"), length="length", nodes=None, opsets=None):
+    """Conv with stride 2 over t, and what declares its output."""
+    weight = helper.make_tensor("w", TensorProto.FLOAT, [4, 3, 3], [0.5] * 36)
+    nodes = nodes or [
+        helper.make_node("Conv", ["x", "w"], ["h"], name="conv", strides=[2], pads=[1, 1]),
+        helper.make_node("Relu", ["h"], ["y"], name="relu"),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, dims)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 4, length])],
+        [weight],
+    )
+    model = helper.make_model(graph, opset_imports=opsets or [helper.make_opsetid("", 18)], ir_version=8)
+    path = folder / "in.onnx"
+    onnx.save(model, path)
+    return path
+
+
+def dims(model, name):
+    for value in [*model.graph.input, *model.graph.output, *model.graph.value_info]:
+        if value.name == name:
+            return shape_oracle.dims_of(value.type)
+    return None
+
+
+def test_set_shapes_are_declared(weir, tmp_path):
+    source = small_model(tmp_path)
+    weir("infer", source, tmp_path / "a.onnx", "--set-shape", "x=2x3xframes")
+    found = onnx.load(tmp_path / "a.onnx")
+    onnx.checker.check_model(found, full_check=True)
+    assert [dims(found, name) for name in "xhy"] == [[2, 3, "frames"], [2, 4, "(frames + 1)//2"], [2, 4, "(frames + 1)//2"]]
+    weir("infer", source, tmp_path / "b.onnx", "--set-dim", "batch=2", "--set-dim", "t=9")
+    found = onnx.load(tmp_path / "b.onnx")
+    assert [dims(found, name) for name in "xhy"] == [[2, 3, 9], [2, 4, 5], [2, 4, 5]]
+
+
+def test_names_of_dims_that_say_the_same_stay(weir, tmp_path):
+    """A formula in another spelling stays; a name that only the output has does not."""
+    spelled = small_model(tmp_path, length="((t - 1)//2) + 1")
+    weir("infer", spelled, tmp_path / "a.onnx")
+    found = onnx.load(tmp_path / "a.onnx")
+    assert dims(found, "y") == ["batch", 4, "((t - 1)//2) + 1"] and dims(found, "h") == ["batch", 4, "(t + 1)//2"]
+    weir("infer", small_model(tmp_path, length="LayerNormalizationout_dim_0"), tmp_path / "b.onnx")
+    assert dims(onnx.load(tmp_path / "b.onnx"), "y") == ["batch", 4, "(t + 1)//2"]
+
+
+def test_twice_is_once(weir, tmp_path):
+    for number, path in enumerate([*package_models("rapidocr"), small_model(tmp_path)]):
+        once, twice = tmp_path / f"{number}.once.onnx", tmp_path / f"{number}.twice.onnx"
+        weir("infer", path, once)
+        weir("infer", once, twice)
+        assert once.read_bytes() == twice.read_bytes(), path
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["--set-shape", "z=1x2"], "the model has no input 'z'"),
+        (["--set-shape", "x"], "'x' is not of the form INPUT=SHAPE"),
+        (["--set-shape", "x=1x5x7"], "the input 'x' cannot have the shape '1x5x7'"),
+        (["--set-shape", "x=1x3"], "the input 'x' cannot have the shape '1x3'"),
+        (["--set-dim", "bacth=1"], "no input has a dim called 'bacth'"),
+        (["--set-dim", "batch=-1"], "'batch=-1' is not of the form NAME=NUMBER"),
+        (["--set-dim", "batch=99999999999999999999"], "is not of the form NAME=NUMBER"),
+        (["--set-dim", "batch=1", "--set-dim", "batch=2"], "the dim 'batch' cannot be 2"),
+    ],
+)
+def test_what_cannot_be_set(weir, tmp_path, words, message):
+    done = weir("infer", small_model(tmp_path), tmp_path / "out.onnx", *words, code=2)
+    assert message in done.err and not (tmp_path / "out.onnx").exists()
+
+
+def unknown_operator(folder):
+    nodes = [helper.make_node("Magic", ["x"], ["h"], name="magic", domain="my.domain"), helper.make_node("Relu", ["h"], ["k"]), helper.make_node("Relu", ["k"], ["y"])]
+    return small_model(folder, nodes=nodes, opsets=[helper.make_opsetid("", 18), helper.make_opsetid("my.domain", 1)])
+
+
+def test_what_is_not_known_is_counted(weir, tmp_path):
+    source = unknown_operator(tmp_path)
+    done = weir("infer", source, tmp_path / "out.onnx")
+    assert "1 Magic (unknown operator)" in done.out
+    found = weir("inspect", source, "--shapes", "--json").json()["shapes"]
+    assert found["totals"]["no_shape"] == 2 and found["totals"]["reasons"]["unknown_operator"] == 1
+    assert [(each["name"], each["dims"], each["why"]) for each in found["values"]][1] == ("h", None, "unknown_operator")
+
+
+def test_strict(weir, tmp_path):
+    done = weir("infer", unknown_operator(tmp_path), tmp_path / "out.onnx", "--strict", code=1)
+    assert "2 values have no known shape" in done.err and "the first is 'h'" in done.err
+    assert not (tmp_path / "out.onnx").exists()
+    weir("infer", small_model(tmp_path), tmp_path / "out.onnx", "--strict")
+
+
+def test_declarations_that_are_wrong(weir, tmp_path):
+    source = small_model(tmp_path, dims=[1, 3, 9], length=77)
+    done = weir("infer", source, tmp_path / "a.onnx")
+    assert "declared to be 77" in done.err and dims(onnx.load(tmp_path / "a.onnx"), "y") == [1, 4, 5]
+    weir("infer", source, tmp_path / "b.onnx", "--declared", "keep")
+    assert dims(onnx.load(tmp_path / "b.onnx"), "y") == [1, 4, 77] or dims(onnx.load(tmp_path / "b.onnx"), "y") == ["batch", 4, 77]
+    weir("infer", source, tmp_path / "c.onnx", "--declared", "refuse", code=65)
+    assert not (tmp_path / "c.onnx").exists()
+
+
+def test_only_declarations_change(weir, tmp_path):
+    """Nodes, weights and all else stay; a replay of the edit log makes the same bytes."""
+    source = EXPORTS[0]
+    weir("infer", source, tmp_path / "a.onnx", "--edit-log", tmp_path / "edits.jsonl")
+    before, after = onnx.load(source), onnx.load(tmp_path / "a.onnx")
+    for model in (before, after):
+        del model.graph.value_info[:], model.graph.input[:], model.graph.output[:]
+    assert before.SerializeToString(deterministic=True) == after.SerializeToString(deterministic=True)
+    weir("replay", tmp_path / "edits.jsonl", source, tmp_path / "b.onnx")
+    assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes()
+
+
+# ---- inspect
+
+
+def test_inspect_lists_values(weir, tmp_path):
+    source = DATA / "exports" / "bert-sdpa-dynamo-18.onnx"
+    done = weir("inspect", source, "--values")
+    lines = [line.split("\t") for line in done.out.splitlines()]
+    assert lines[0] == ["name", "dtype", "dims", "graph", "why", "values"]
+    rows = {line[0]: line[1:] for line in lines[1:]}
+    assert rows["input_ids"] == ["int64", "[batch,seq]", "0", "-", "-"]
+    assert rows["val_35"] == ["int64", "[4]", "0", "-", "{batch,1,1,seq}"]
+    document = json.loads(weir("inspect", source, "--shapes", "--json").out)["shapes"]
+    assert [each["name"] for each in document["values"]] == [line[0] for line in lines[1:]]
+    assert document["totals"] == {"values": 128, "known": 128, "some_dims_unknown": 0, "no_shape": 0, "reasons": {}}
+    assert all("elements" not in each for each in document["values"])

@@ -1,0 +1,91 @@
+"""weir optimize: fewer nodes, the same numbers, and shapes that are true of what is left.
+
+What each rewrite is allowed to change is tested with it (test_rules.py, test_folds.py …); here they run together.
+"""
+
+import onnx
+import pytest
+
+import shape_oracle
+from conftest import DATA, package_models, program
+from test_preprocess import EXPORTS, MODELS, is_same, key_of, operators
+
+BERT = EXPORTS / "bert-eager-torchscript-17.onnx"
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_exports(weir, tmp_path, path):
+    report = shape_oracle.check(path, f"{program('WEIR')} optimize IN OUT --quiet")
+    assert (report.error, report.wrong, report.dtype_wrong) == ("", [], [])
+    assert (report.fresh, report.unknown) == ([], [])
+    out = tmp_path / "out.onnx"
+    weir("optimize", path, out)
+    assert is_same(path, out)
+    before, after = operators(path), operators(out)
+    assert after.total() <= before.total() and after["Identity"] == 0
+    if "torchscript" in str(path):
+        assert after.total() < 0.75 * before.total()
+
+
+@pytest.mark.parametrize("package", ["rapidocr", "silero_vad", "magika"])
+def test_models_of_packages(weir, tmp_path, package):
+    for path in package_models(package):
+        report = shape_oracle.check(path, f"{program('WEIR')} optimize IN OUT --quiet")
+        assert (report.error, report.wrong, report.dtype_wrong) == ("", [], []), path.name
+        weir("optimize", path, tmp_path / path.name)
+        assert is_same(path, tmp_path / path.name), path.name
+
+
+def test_again_changes_hardly_anything(weir, tmp_path):
+    """The steps behind the rounds may leave something for another run, which then ends it."""
+    files = [BERT, *(tmp_path / f"{n}.onnx" for n in range(3))]
+    for source, out in zip(files, files[1:]):
+        done = weir("optimize", source, out)
+    assert "nothing changed" in done.out
+    assert files[-1].read_bytes() == files[-2].read_bytes()
+    assert operators(files[1]).total() - operators(files[2]).total() <= 2
+
+
+def test_goals(weir, tmp_path):
+    """What is to be quantized keeps its MatMuls; the key is preprocess's alone."""
+    for goal in ("onnx", "quantization", "onnxruntime"):
+        weir("optimize", BERT, tmp_path / f"{goal}.onnx", "--goal", goal)
+    quantization, other = operators(tmp_path / "quantization.onnx"), operators(tmp_path / "onnx.onnx")
+    assert quantization["MatMul"] == operators(BERT)["MatMul"] >= other["MatMul"]
+    assert key_of(onnx.load(tmp_path / "quantization.onnx")) is None
+
+
+def test_steps_are_chosen(weir, tmp_path):
+    weir("optimize", BERT, tmp_path / "a.onnx", "--only", "optimize/fold-small")
+    weir("optimize", BERT, tmp_path / "b.onnx", "--skip", "tidy/*", "--skip", "fuse")
+    only, skipped, all_of = (operators(tmp_path / "a.onnx"), operators(tmp_path / "b.onnx"), operators(BERT))
+    assert only.total() < all_of.total() and skipped.total() < all_of.total() and only["Identity"] == all_of["Identity"]
+    done = weir("optimize", BERT, tmp_path / "c.onnx", "--only", "tidy/identty", code=2)
+    assert "no such step" in done.err and "did you mean 'tidy/identity'?" in done.err
+
+
+def test_exactness_holds_back(weir, tmp_path):
+    done = weir("optimize", DATA / "exports" / "cnn-kept-torchscript-17.onnx", tmp_path / "a.onnx", "--exactness", "exact")
+    assert operators(tmp_path / "a.onnx")["BatchNormalization"] > 0 and "less exact than --exactness" in done.out
+    weir("optimize", DATA / "exports" / "cnn-kept-torchscript-17.onnx", tmp_path / "b.onnx")
+    assert operators(tmp_path / "b.onnx").total() < operators(tmp_path / "a.onnx").total()
+
+
+def test_fixed_shapes(weir, tmp_path):
+    """With the inputs' dims as numbers, more is decided."""
+    weir("optimize", BERT, tmp_path / "a.onnx")
+    weir("optimize", BERT, tmp_path / "b.onnx", "--set-dim", "batch=2", "--set-dim", "seq=7")
+    assert operators(tmp_path / "b.onnx").total() < operators(tmp_path / "a.onnx").total()
+    found = onnx.load(tmp_path / "b.onnx")
+    assert all(isinstance(dim, int) for value in [*found.graph.input, *found.graph.value_info] for dim in shape_oracle.dims_of(value.type) or [])
+
+
+def test_as_a_pass(weir, tmp_path):
+    """The name of the family is all that the command does, but for the shapes that it writes; in a file too."""
+    weir("optimize", BERT, tmp_path / "a.onnx")
+    weir("run", BERT, tmp_path / "b.onnx", "--pass", "optimize", "--pass", "infer")
+    (tmp_path / "c.yaml").write_text("passes:\n  - optimize:\n      exclude: no-such-node\n  - infer\n")
+    weir("run", BERT, tmp_path / "c.onnx", "--config", tmp_path / "c.yaml")
+    assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes() == (tmp_path / "c.onnx").read_bytes()
+    listed = weir("passes", "optimize").out
+    assert listed.index("optimize/constants\n") < listed.index("then, once:") < listed.index("tidy/unused-initializers\n")

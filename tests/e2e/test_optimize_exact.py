@@ -1,0 +1,139 @@
+"""`weir optimize --exactness exact`: every output of every model has the bits that it had.
+
+Real exports, whose TorchScript forms must end with no more nodes than what is named here, and random graphs, in ONNX Runtime
+without its own optimizations. One pass at a time over the graphs that it is about, and all of them together.
+"""
+
+import hashlib
+
+import numpy as np
+import onnx
+import pytest
+
+import random_graphs
+from conftest import DATA, package_models
+
+EXPORTS = sorted((DATA / "exports").glob("*.onnx"))
+ENCODERS = [DATA / f"parakeet-{name}" / "encoder-model.onnx" for name in ("dynamo", "torchscript")]
+FAMILY = ("constants", "fold-if", "fold-small", "shapes", "no-effect", "fold-large")
+# What optimizing leaves at most: nodes of all graphs. Those of the other exporter are what there is to reach.
+NODES = {
+    "bert-eager-torchscript-17": 103,
+    "gpt2-eager-torchscript-17": 111,
+    "llama-eager-torchscript-17": 167,
+    "vit-eager-torchscript-17": 76,
+    "parakeet-torchscript": 257,
+}
+
+
+def count(graph):
+    rest, nodes = [graph], 0
+    while rest:
+        graph = rest.pop()
+        nodes += len(graph.node)
+        rest += [each.g for node in graph.node for each in node.attribute if each.type == onnx.AttributeProto.GRAPH]
+    return nodes
+
+
+def label(path):
+    return path.parent.name if path.stem == "encoder-model" else path.stem
+
+
+def nodes_of(path):
+    return count(onnx.load(path, load_external_data=False).graph)
+
+
+def feed(model, turn):
+    """Inputs of a BERT, GPT-2, Llama, ViT, CNN or Parakeet: a name is one size, tokens are few, masks end with zeros."""
+    noise, sizes, out = np.random.Generator(np.random.PCG64(turn)), {}, {}
+    for each in model.get_inputs():
+        dims = [size if isinstance(size, int) else sizes.setdefault(size, 2 + 3 * len(sizes) + turn) for size in each.shape]
+        if each.type == "tensor(bool)":
+            array = np.ones(dims, bool)
+        elif each.type == "tensor(int64)":
+            array = noise.integers(0, 2 if "type" in each.name else 50, dims)
+        else:
+            array = noise.standard_normal(dims).astype(np.float32)
+        if "mask" in each.name and array.dtype != np.float32:
+            array[...] = 1
+            array[..., -2:] = 0
+        out[each.name] = array
+    return out
+
+
+@pytest.mark.parametrize("path", [*EXPORTS, *ENCODERS], ids=label)
+def test_an_export_computes_the_same_bits(weir, quick_folder, path):
+    out = quick_folder / "out" / "model.onnx"
+    out.parent.mkdir()
+    weir("optimize", path, out, "--exactness", "exact", "--quiet")
+    assert nodes_of(out) <= min(nodes_of(path), NODES.get(label(path), nodes_of(path)))
+    onnx.checker.check_model(out)
+    session = random_graphs.session(str(path))
+    assert random_graphs.compare(str(path), str(out), "E", [feed(session, turn) for turn in (0, 1)]) == []
+
+
+def silero(path):
+    out = []
+    for turn in (0, 1):
+        noise, given = np.random.Generator(np.random.PCG64(turn)), {}
+        for each in random_graphs.session(str(path)).get_inputs():
+            wanted = {"input": (1, 512), "state": (2, 1, 128), "h": (2, 1, 64), "c": (2, 1, 64)}.get(each.name, ())
+            dims = [size if isinstance(size, int) else other for size, other in zip(each.shape, wanted)]
+            given[each.name] = noise.standard_normal(dims).astype(np.float32)
+            if each.name == "sr":
+                given["sr"] = np.array((16000, 8000)[turn], np.int64)
+        if given.get("sr", 16000) == 8000:
+            given["input"] = given["input"][:, :256]
+        out.append(given)
+    return out
+
+
+@pytest.mark.parametrize("name, most", [("silero_vad.onnx", 140), ("silero_vad_half.onnx", 69), ("silero_vad_16k_op15.onnx", 72)])
+def test_branches_that_are_decided_go(weir, quick_folder, name, most):
+    [path] = [each for each in package_models("silero_vad") if each.name == name]
+    out = quick_folder / "out.onnx"
+    weir("optimize", path, out, "--exactness", "exact", "--quiet")
+    assert nodes_of(out) <= most < nodes_of(path) / 2
+    feeds = silero(path) if name == "silero_vad.onnx" else silero(path)[:1]
+    assert random_graphs.compare(str(path), str(out), "E", feeds) == []
+
+
+@pytest.mark.parametrize("name, dims", [("PP-OCRv6_rec_small", (1, 3, 48, 96)), ("ch_ppocr_mobile_v2.0_cls", (2, 3, 48, 192))])
+def test_models_for_reading_text(weir, quick_folder, name, dims):
+    [path] = [each for each in package_models("rapidocr") if each.name.startswith(name)]
+    out = quick_folder / "out.onnx"
+    weir("optimize", path, out, "--exactness", "exact", "--quiet")
+    x = np.random.Generator(np.random.PCG64(0)).standard_normal(dims).astype(np.float32)
+    assert nodes_of(out) < 0.75 * nodes_of(path)
+    assert random_graphs.compare(str(path), str(out), "E", [{"x": x}]) == []
+
+
+def test_a_log_of_branches_that_moved_replays(weir, quick_folder):
+    [path] = [each for each in package_models("silero_vad") if each.name == "silero_vad.onnx"]
+    log, out, again = quick_folder / "log.jsonl", quick_folder / "out.onnx", quick_folder / "again" / "out.onnx"
+    again.parent.mkdir()
+    weir("optimize", path, out, "--edit-log", log, "--quiet")
+    weir("replay", log, path, again, "--quiet")
+    assert hashlib.sha256(out.read_bytes()).digest() == hashlib.sha256(again.read_bytes()).digest()
+
+
+@pytest.mark.parametrize("first", range(0, 120, 30))
+def test_random_graphs(weir, first):
+    program = f"{weir.path} optimize IN OUT --force --quiet --exactness exact"
+    assert random_graphs.check(program, range(first, first + 30), "E") == {}
+
+
+PIECES = {
+    "fold-if": ["ifs", "loops", "functions"],
+    "fold-small": ["exporter_shapes", "ifs", "functions", "constants"],
+    "shapes": ["exporter_shapes", "reshapes", "slices", "twice"],
+    "no-effect": ["nothings", "slices", "transposes", "concats", "pad_window"],
+    "fold-large": ["constants", "dequantized", "transposed_weights", "spelled_out"],
+    "constants": ["odd_outputs", "constants", "functions"],
+}
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_one_pass_alone(weir, name):
+    program = f"{weir.path} run IN OUT --force --quiet --exactness exact --pass optimize/{name}"
+    assert random_graphs.check(program, range(25), "E", PIECES[name]) == {}

@@ -1,0 +1,243 @@
+"""weir preprocess: the contract of onnxruntime's quant_pre_process, and what comes after it.
+
+Its quantizers take what comes out without their warning, and quantize at least as many nodes as after their own.
+"""
+
+import collections
+import json
+import logging
+import shutil
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnxruntime.quantization import CalibrationDataReader, quantize_dynamic, quantize_static
+from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+from onnxruntime.quantization.shape_inference import quant_pre_process
+
+import make_encoder
+import peaks
+import shape_oracle
+from conftest import DATA, package_models, program
+
+EXPORTS = DATA / "exports"
+BERT = EXPORTS / "bert-eager-torchscript-17.onnx"
+CNN = EXPORTS / "cnn-kept-torchscript-17.onnx"
+MIB = 1 << 20
+
+
+def key_of(model):
+    return {each.key: each.value for each in model.metadata_props}.get("onnx.quant.pre_process")
+
+
+def operators(path):
+    return collections.Counter(node.op_type for node in onnx.load(path, load_external_data=False).graph.node)
+
+
+# ---- shapes stay true, results stay the same
+
+
+MODELS = [*sorted(EXPORTS.glob("*.onnx")), *sorted(DATA.glob("parakeet-*/encoder-model.onnx"))]
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_shapes_are_true(path):
+    report = shape_oracle.check(path, f"{program('WEIR')} preprocess IN OUT --quiet")
+    assert (report.error, report.wrong, report.dtype_wrong) == ("", [], [])
+    assert (report.fresh, report.unknown) == ([], [])
+    assert report.right + len(report.gone) == report.values
+
+
+@pytest.mark.parametrize("package", ["rapidocr", "silero_vad", "magika"])
+def test_models_of_packages(weir, tmp_path, package):
+    """No shape is wrong, and the runtime gives the same numbers as before, without its own optimizations."""
+    for path in package_models(package):
+        report = shape_oracle.check(path, f"{program('WEIR')} preprocess IN OUT --quiet")
+        assert (report.error, report.wrong, report.dtype_wrong) == ("", [], []), path.name
+        out = tmp_path / path.name
+        weir("preprocess", path, out)
+        assert key_of(onnx.load(out)) == "onnxruntime.quant"
+        assert is_same(path, out), path.name
+
+
+def is_same(before, after):
+    model = onnx.load(before)
+    [binding, *_] = shape_oracle.bindings_for(Path(before).resolve(), model)
+    inputs = shape_oracle.inputs_at(model, binding)
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    results = []
+    for path in (before, after):
+        session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        fed = {each.name: inputs[each.name] for each in session.get_inputs()}
+        results.append(session.run(None, fed))
+    for one, other in zip(*results, strict=True):
+        if one.dtype.kind == "f":
+            bound = 1e-4 * max(1e-6, np.abs(one).max(initial=0))
+            if not np.allclose(one, other, rtol=0, atol=bound, equal_nan=True):
+                return False
+        elif not np.array_equal(one, other):
+            return False
+    return True
+
+
+# ---- the options
+
+
+@pytest.mark.parametrize("bits", range(8))
+def test_what_can_be_skipped(weir, tmp_path, bits):
+    """Any of the three; the key is always set, and there is always an output."""
+    skips = [name for n, name in enumerate(("optimization", "onnx-shape", "symbolic-shape")) if bits >> n & 1]
+    out = tmp_path / "out.onnx"
+    weir("preprocess", BERT, out, *(f"--skip-{name}" for name in skips))
+    before, after = onnx.load(BERT), onnx.load(out)
+    assert key_of(before) is None and key_of(after) == "onnxruntime.quant"
+    assert (len(after.graph.node) < len(before.graph.node)) == ("optimization" not in skips)
+    inferred = not {"onnx-shape", "symbolic-shape"} <= {*skips}
+    known = {value.name for value in after.graph.value_info}
+    made = {name for node in after.graph.node[:-1] for name in node.output if name not in {each.name for each in after.graph.output}}
+    assert (made <= known) == inferred
+
+
+def test_other_options(weir, tmp_path):
+    out = tmp_path / "out.onnx"
+    assert "--auto-merge has no effect" in weir("preprocess", BERT, out, "--auto-merge").err
+    plain = out.read_bytes()
+    weir("preprocess", BERT, out, "--force", "--int-max", "2147483647", "--verbose", "3", "--strict")
+    assert out.read_bytes() == plain
+    weir("preprocess", BERT, tmp_path / "n.onnx", "--verbose", "loud", code=2)
+    weir("preprocess", BERT, tmp_path / "n.onnx", "--int-max", "0", code=2)
+    assert "has no input 'z'" in weir("preprocess", BERT, tmp_path / "n.onnx", "--set-shape", "z=1", code=2).err
+    assert not (tmp_path / "n.onnx").exists()
+
+
+def test_what_stays_without_a_shape(weir, tmp_path):
+    """No error, unless it is asked for; the nodes are named."""
+    [model] = [path for path in package_models("silero_vad") if path.name == "silero_vad_16k_op15.onnx"]
+    quiet = weir("preprocess", model, tmp_path / "a.onnx").err
+    few = weir("preprocess", model, tmp_path / "a.onnx", "--force", "--verbose", "1").err
+    many = weir("preprocess", model, tmp_path / "a.onnx", "--force", "--verbose", "3").err
+    assert quiet.count("no shape for") == 0 < few.count("no shape for") <= many.count("no shape for")
+    done = weir("preprocess", model, tmp_path / "b.onnx", "--strict", code=1)
+    assert "no known shape" in done.err and not (tmp_path / "b.onnx").exists()
+
+
+def test_nothing_beside_the_output(weir, tmp_path):
+    """No temporary file in the working folder, no data file of a random name, no output after an error."""
+    source = tmp_path / "source" / "encoder-model.onnx"
+    shutil.copytree(DATA / "parakeet-dynamo", source.parent)
+    work = tmp_path / "work"
+    work.mkdir()
+    weir("preprocess", source, work / "out.onnx", "--data-file", "weights.bin", cwd=work)
+    assert sorted(path.name for path in work.iterdir()) == ["out.onnx", "out.onnx.manifest.json", "weights.bin"]
+    broken = tmp_path / "broken.onnx"
+    broken.write_bytes(source.read_bytes()[:-7])
+    weir("preprocess", broken, work / "broken-out.onnx", code=65, cwd=work)
+    weir("preprocess", tmp_path / "nothere.onnx", work / "broken-out.onnx", code=66, cwd=work)
+    assert len(list(work.iterdir())) == 3
+
+
+def test_the_mark_alone(weir, tmp_path):
+    weir("run", BERT, tmp_path / "out.onnx", "--pass", "mark-preprocessed")
+    before, after = onnx.load(BERT), onnx.load(tmp_path / "out.onnx")
+    assert key_of(after) == "onnxruntime.quant"
+    del after.metadata_props[:], before.metadata_props[:]
+    assert before.SerializeToString(deterministic=True) == after.SerializeToString(deterministic=True)
+
+
+# ---- what quantizes it next
+
+
+@pytest.fixture(scope="module", params=[BERT, CNN, EXPORTS / "gpt2-sdpa-torchscript-14.onnx"], ids=lambda path: path.stem)
+def prepared(request):
+    """(a model, as weir prepares it, as quant_pre_process does)"""
+    with tempfile.TemporaryDirectory() as folder:
+        ours, theirs = Path(folder, "ours.onnx"), Path(folder, "theirs.onnx")
+        done = peaks.run([program("WEIR"), "preprocess", request.param, ours])
+        assert done.code == 0, done.err
+        quant_pre_process(str(request.param), str(theirs), skip_symbolic_shape=True)
+        yield request.param, ours, theirs
+
+
+class OneInput(CalibrationDataReader):
+    def __init__(self, path):
+        model = onnx.load(path)
+        bindings = shape_oracle.bindings_for(Path(path).resolve(), model)
+        self.left = [shape_oracle.inputs_at(model, bindings[0])]
+
+    def get_next(self):
+        return self.left.pop() if self.left else None
+
+
+WARNING = "run pre-processing before quantization"
+
+
+def test_static(prepared, tmp_path, caplog):
+    source, *ready = prepared
+    counts = []
+    for number, path in enumerate(ready):
+        with caplog.at_level(logging.WARNING):
+            quantize_static(str(path), str(tmp_path / f"{number}.onnx"), OneInput(source))
+        assert WARNING not in caplog.text
+        found = onnx.load(tmp_path / f"{number}.onnx")
+        made = {name: node.op_type for node in found.graph.node for name in node.output}
+        counts.append(sum(node.op_type in ("MatMul", "Gemm", "Conv") and all(made.get(name) == "DequantizeLinear" for name in node.input[:2]) for node in found.graph.node))
+    assert counts[0] >= counts[1] > 0, counts
+
+
+def test_the_warning_is_there_without_it(tmp_path, caplog):
+    with caplog.at_level(logging.WARNING):
+        quantize_dynamic(str(CNN), str(tmp_path / "out.onnx"))
+    assert WARNING in caplog.text
+
+
+def test_dynamic(prepared, tmp_path, caplog):
+    _, *ready = prepared
+    counts = []
+    for number, path in enumerate(ready):
+        with caplog.at_level(logging.WARNING):
+            quantize_dynamic(str(path), str(tmp_path / f"{number}.onnx"))
+        assert WARNING not in caplog.text
+        found = operators(tmp_path / f"{number}.onnx")
+        counts.append(found["MatMulInteger"] + found["ConvInteger"])
+        ort.InferenceSession(str(tmp_path / f"{number}.onnx"), providers=["CPUExecutionProvider"])
+    assert counts[0] >= counts[1] > 0, counts
+
+
+def test_blocks(prepared, tmp_path):
+    source, *ready = prepared
+    counts = []
+    for path in ready:
+        quantizer = MatMulNBitsQuantizer(onnx.load(path), block_size=16)
+        quantizer.process()
+        counts.append(sum(node.op_type == "MatMulNBits" for node in quantizer.model.model.graph.node))
+    assert counts[0] >= counts[1], counts
+    assert counts[0] > 0 or source == CNN
+
+
+# ---- large models
+
+
+def test_memory(large_folder):
+    """2.4 GB: within 64 MiB and the index; a run that reads everything first is not."""
+    folder = large_folder / "preprocess"
+    folder.mkdir()
+    try:
+        source = folder / "encoder-model.onnx"
+        make_encoder.make_encoder(source, make_encoder.Shape(), size=2_400_000_000, sparse=True)
+        found = {}
+        for io in ("null", "load"):
+            report = folder / f"{io}.json"
+            words = [program("WEIR"), "preprocess", source, folder / "out.onnx", "--io", io, "--report-json", report]
+            done = peaks.run(words, timeout=300)
+            found[io] = (done, json.loads(report.read_text()) if report.exists() else {})
+        done, said = found["null"]
+        assert done.code == 0, done.err
+        assert done.peak_bytes <= 64 * MIB + said["weir"]["index_bytes"], (done.peak_bytes, said["weir"])
+        assert found["load"][0].peak_bytes > 1 << 30
+    finally:
+        shutil.rmtree(folder)
