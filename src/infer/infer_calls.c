@@ -8,8 +8,7 @@
 // many elements are not zero) is each call's own: such dims are new symbols for each call.
 //
 // Functions that call each other are entered at most DEPTH deep, and for VISITS nodes in all and VISITS_EACH more
-// for each node of the model; beyond, the
-// results of a call are not known. (A function never calls itself: load refuses that.)
+// for each node of the model; beyond, the results of a call are not known. (A function never calls itself: load refuses that.)
 #include "infer_table.h"
 
 enum { DEPTH = 64, VISITS = 1 << 18, VISITS_EACH = 16 };
