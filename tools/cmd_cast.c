@@ -1,4 +1,4 @@
-// weir cast: weights stored in another floating type.
+// weir cast: weights stored, or graphs computed, in another floating type.
 //
 // The pass does the work, and its options are the command's. What is asked here is only that a type
 // is named: there is no default for it. Reading, planning, writing and reports are those of every

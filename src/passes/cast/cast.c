@@ -15,6 +15,7 @@
 // said, and asked for each weight.
 #include "cast.h"
 
+#include "cast_graph.h"
 #include "kit.h"
 #include "name_pattern.h"
 #include "weights.h"
@@ -28,6 +29,10 @@ struct cast_options {
   uint64_t min_elements;
   bool clips; // finite elements out of range become the largest value; else the run refuses them
   struct name_patterns exclude;
+  bool graph;           // the whole graph computes in the type (cast_graph.c)
+  bool keep_io;         // with it
+  const char **keep_op; // with it
+  uint32_t n_keep_op;
 };
 
 struct casting {
@@ -142,10 +147,19 @@ static int read_exclude(const struct pass_value *v, void *with, struct arena *a,
 
 static int read_to(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
   (void)a;
-  ((struct cast_options *)with)->to = v->choice == 0 ? DTYPE_FLOAT16 : DTYPE_BFLOAT16;
+  static const enum dtype types[] = {DTYPE_FLOAT16, DTYPE_BFLOAT16, DTYPE_FLOAT};
+  ((struct cast_options *)with)->to = types[v->choice];
   if (v->text) return 0;
   err_fill(err, ERR_USAGE, "cast needs the type to store weights in");
   return err_hint(err, "to=float16 or to=bfloat16");
+}
+
+static int read_keep_op(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
+  struct cast_options *o = with;
+  (void)a, (void)err;
+  o->keep_op = v->list;
+  o->n_keep_op = v->n_list;
+  return 0;
 }
 
 static int read_min_elements(const struct pass_value *v, void *with, struct arena *a,
@@ -159,9 +173,24 @@ static const struct pass_option options[] = {
     {"exclude", PASS_LIST, "PATTERN", NULL,
      "do not cast nodes or tensors that match: a glob, or re: and an extended regular expression",
      .read = read_exclude},
-    {"to", PASS_CHOICE, "float16|bfloat16", NULL,
-     "the type to store weights in (fp16, half and bf16 are accepted too)",
-     .also = "fp16=float16 half=float16 bf16=bfloat16", .read = read_to, .required = true},
+    {"to", PASS_CHOICE, "float16|bfloat16|float32", NULL,
+     "the type to store weights in (fp16, half, bf16 and fp32 are accepted too); float32 with "
+     "--graph "
+     "only",
+     .also = "fp16=float16 half=float16 bf16=bfloat16 fp32=float32", .read = read_to,
+     .required = true},
+    {"graph", PASS_FLAG, NULL, NULL,
+     "compute in that type too: all values, not only weights, become it, with Casts only around "
+     "operators that keep their type. float32 turns float16 and bfloat16 back",
+     PASS_MEMBER(cast_options, graph)},
+    {"keep-io", PASS_FLAG, NULL, NULL,
+     "with --graph: inputs and outputs of the model keep their types",
+     PASS_MEMBER(cast_options, keep_io), .only_with = "graph"},
+    {"keep-op", PASS_LIST, "OP", NULL,
+     "with --graph: operators that keep their types, by name, besides those that ONNX Runtime has "
+     "no "
+     "kernels for",
+     .read = read_keep_op, .only_with = "graph", .commas = true},
     {"on-overflow", PASS_CHOICE, "fail|clip", "fail",
      "what to do with finite values that are out of the range of the type: fail, after all weights "
      "have been checked, or use the largest value in range; the report counts them for each weight",
@@ -174,6 +203,19 @@ static const struct pass_option options[] = {
 
 // ---- the pass ----------------------------------------------------------------------------------
 
+static int check(const void *with, const struct pass_value *values, struct err *err) {
+  const struct cast_options *o = with;
+  (void)values;
+  if (o->graph) return 0;
+  if (o->to == DTYPE_FLOAT) {
+    err_fill(err, ERR_USAGE, "cast stores weights in a narrower type, which float32 is not");
+    return err_hint(err, "'graph' turns a float16 graph back to float32");
+  }
+  if (!o->keep_io && o->n_keep_op == 0) return 0;
+  err_fill(err, ERR_USAGE, "%s means nothing without graph", o->keep_io ? "keep_io" : "keep_op");
+  return err_hint(err, "'graph' computes in the type, not only stores it");
+}
+
 static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
   struct casting c = {.options = with};
   const struct model *m = env->m;
@@ -181,6 +223,15 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
   struct weight w;
   (void)result;
   weights_warn_unmatched(env, &c.options->exclude);
+  if (c.options->graph)
+    return cast_graph_run(env,
+                          &(struct cast_graph_options){.to = c.options->to,
+                                                       .clips = c.options->clips,
+                                                       .keep_io = c.options->keep_io,
+                                                       .keep_op = c.options->keep_op,
+                                                       .n_keep_op = c.options->n_keep_op,
+                                                       .exclude = &c.options->exclude},
+                          err);
   kit_init(&c.k, env, "cast");
   for (uint32_t t = 0; t < n; t++)
     if (m->tensors[t].dtype == DTYPE_FLOAT && weights_at(m, t, &w)) cast_weight(&c, &w);
@@ -202,6 +253,7 @@ static const struct pass cast = {
     .exactness = EXACTNESS_EXACT, // a Cast back says just what is stored
     .stores = "cast",
     PASS_OPTIONS(options, cast_options),
+    .check = check,
     .run = run,
     .done = done,
 };

@@ -1,0 +1,22 @@
+// `cast --graph`: the whole graph computes in another floating type.
+#ifndef WEIR_CAST_GRAPH_H
+#define WEIR_CAST_GRAPH_H
+
+#include "name_pattern.h"
+#include "pass.h"
+
+struct cast_graph_options {
+  enum dtype to; // FLOAT16 or BFLOAT16, which float32 becomes; or FLOAT, which both of them become
+  bool clips;    // as cast's --on-overflow
+  bool keep_io;  // inputs and outputs of the model keep their types
+  const char *const *keep_op; // operators that stay in the type that they have, by name
+  uint32_t n_keep_op;
+  const struct name_patterns *exclude; // nodes and weights that stay
+};
+
+// Every weight that changes is reported as converted, every node that keeps its type as skipped: with
+// "kept_operator" (a row of cast_graph_kept.def, or --keep-op), "excluded", "unknown_operator",
+// "type_unknown", "makes_type", "sequence", "function". Leaves env->infer NULL.
+int cast_graph_run(struct pass_env *env, const struct cast_graph_options *o, struct err *err);
+
+#endif
