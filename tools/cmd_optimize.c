@@ -13,6 +13,9 @@ int cmd_optimize(const struct cli_args *args, struct err *err) {
   pass_job_init(&pj);
   asked.only = cli_list(args, OPT_ONLY, &asked.n_only);
   asked.skip = cli_list(args, OPT_SKIP, &asked.n_skip);
+  if (cli_given(args, OPT_FOLD_LIMIT))
+    asked.fold_limit = arena_printf(&pj.pipeline.arena, "%llu",
+                                    (unsigned long long)cli_size(args, OPT_FOLD_LIMIT));
   int rc = pass_job_take_inputs(&pj, args, err);
   if (rc == 0 && infer_step_sets(args)) rc = infer_step_add(&pj.pipeline, args, true, "", err);
   if (rc == 0 && cli_given(args, OPT_OPSET))

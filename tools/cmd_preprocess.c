@@ -36,8 +36,10 @@ static void tell(struct job *job, struct job_told *told) {
 }
 
 static int add_steps(struct pipeline *p, const struct cli_args *args, struct err *err) {
-  const struct optimize_asked asked = {.goal = GOAL_QUANTIZATION,
-                                       .rounds = cli_count(args, OPT_ROUNDS)};
+  struct optimize_asked asked = {.goal = GOAL_QUANTIZATION, .rounds = cli_count(args, OPT_ROUNDS)};
+  if (cli_given(args, OPT_FOLD_LIMIT))
+    asked.fold_limit =
+        arena_printf(&p->arena, "%llu", (unsigned long long)cli_size(args, OPT_FOLD_LIMIT));
   const bool optimize = !cli_flag(args, OPT_SKIP_OPTIMIZATION);
   const bool last = !cli_flag(args, OPT_SKIP_ONNX_SHAPE);
   const bool symbolic = !cli_flag(args, OPT_SKIP_SYMBOLIC_SHAPE);

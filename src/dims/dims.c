@@ -101,6 +101,14 @@ uint32_t dims_count(const struct dims *d) {
   return d->n_expressions + d->n_terms + d->n_products + d->n_factors + d->n_atoms + d->n_members;
 }
 
+uint64_t dims_bytes(const struct dims *d) {
+  return d->expressions_cap * sizeof *d->expressions + d->terms_cap * sizeof *d->terms +
+         d->products_cap * sizeof *d->products + d->factors_cap * sizeof *d->factors +
+         d->atoms_cap * sizeof *d->atoms + d->members_cap * sizeof *d->members +
+         (d->expression_set.cap + d->product_set.cap + d->atom_set.cap) * sizeof(struct dims_slot) +
+         d->memo_cap * sizeof *d->memo;
+}
+
 dim_id dims_next(const struct dims *d) {
   return d->n_expressions;
 }

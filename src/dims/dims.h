@@ -118,7 +118,8 @@ bool dims_value(struct dims *d, dim_id e, const struct dims_binding *of, uint32_
 // functions. NO_ID: a step divides by 0.
 dim_id dims_replace(struct dims *d, dim_id e, dim_id symbol, dim_id by);
 
-// Rows held, for tests of what must stay bounded.
+// Rows held, and bytes of them, for tests of what must stay bounded.
 uint32_t dims_count(const struct dims *d);
+uint64_t dims_bytes(const struct dims *d);
 
 #endif

@@ -417,5 +417,7 @@ uint64_t infer_fills(const struct infer *in) {
 uint64_t infer_bytes(const struct infer *in) {
   return in->rows_cap * sizeof *in->rows + in->shapes_cap * sizeof *in->shapes +
          in->visited_cap * sizeof *in->visited + in->lists_cap * sizeof *in->lists +
-         in->elements * sizeof(struct infer_number);
+         in->elements * sizeof(struct infer_number) +
+         in->shape_slots_cap * sizeof *in->shape_slots + in->shape_dims * sizeof(dim_id) +
+         dims_bytes(in->d);
 }

@@ -7,11 +7,11 @@
 // of one kind have results of one kind, but what a result depends on beyond its operands' types (how
 // many elements are not zero) is each call's own: such dims are new symbols for each call.
 //
-// Functions that call each other are entered at most DEPTH deep and VISITS nodes in all; beyond, the
-// results of a call are not known. (A function never calls itself: load refuses that.)
+// Functions that call each other are entered at most DEPTH deep, and for VISITS nodes in all and VISITS_EACH more
+// for each node of the model; beyond, the results of a call are not known. (A function never calls itself: load refuses that.)
 #include "infer_table.h"
 
-enum { DEPTH = 64, VISITS = 1000000 };
+enum { DEPTH = 64, VISITS = 1 << 18, VISITS_EACH = 16 };
 
 struct memo_call {
   uint64_t hash;
@@ -166,7 +166,8 @@ static uint32_t enter(struct infer_site *s, uint32_t function, dim_id symbols) {
   struct infer *in = s->in;
   const uint32_t outer = in->n_frames ? in->frames[in->n_frames - 1].call : 0;
   const uint32_t graph = in->m->functions[function].graph;
-  if (graph == NO_ID || in->n_calls >= DEPTH || in->call_visits > VISITS) {
+  if (graph == NO_ID || in->n_calls >= DEPTH ||
+      in->call_visits > VISITS + (uint64_t)VISITS_EACH * in->m->n_nodes) {
     s->why = INFER_WHY_LIMIT;
     in->calls_limited = in->calls_limited || graph != NO_ID;
     return NO_ID;

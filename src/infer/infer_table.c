@@ -55,6 +55,7 @@ uint32_t infer_shape_of(struct infer *in, const dim_id *dims, uint32_t rank) {
   }
   dim_id *kept = arena_alloc(&in->kept, bytes + 1);
   if (rank) memcpy(kept, dims, bytes);
+  in->shape_dims += rank;
   *TABLE_PUSH(in, shapes) = (struct infer_shape){kept, rank, hash};
   return in->shape_slots[at] = in->n_shapes;
 }

@@ -507,11 +507,14 @@ void infer_concat(struct infer_site *s) {
     uint32_t count;
     infer_in(s, i, &x);
     if (!infer_static(s, &x, &in_dims)) return;
-    const int64_t run = in_dims[at] * inner;
+    int64_t run;
+    if (__builtin_mul_overflow(in_dims[at], inner, &run) || run > INFER_LIST) return;
     if (infer_list(s, i, &list, &count))
       for (int64_t o = 0; o < outer; o++)
         for (int64_t k = 0; k < run; k++)
-          if (o * run + k < count) out[o * of[at] * inner + total + k] = list[o * run + k];
+          // A declared result may have other dims.
+          if (o * run + k < count && o * of[at] * inner + total + k < n)
+            out[o * of[at] * inner + total + k] = list[o * run + k];
     total += (uint32_t)run;
   }
   infer_out_list(s, 0, out, n);
@@ -551,6 +554,7 @@ void infer_gather(struct infer_site *s) {
   int64_t inner = 1;
   for (uint32_t d = at + 1; n > 0 && d < x.rank; d++)
     inner *= in_dims[d];
+  if (n > 0 && (inner == 0 || n_which == 0)) return; // then a result with elements is only declared
   for (uint32_t i = 0; i < n; i++) {
     const int64_t block = i / (inner * n_which), k = i / inner % n_which, rest = i % inner;
     int64_t j;
@@ -561,7 +565,8 @@ void infer_gather(struct infer_site *s) {
       infer_invalid(s, "index %lld of a dim of %lld", (long long)j, (long long)in_dims[at]);
       return;
     }
-    out[i] = list[(block * in_dims[at] + j) * inner + rest];
+    const int64_t from = (block * in_dims[at] + j) * inner + rest;
+    if (from < count) out[i] = list[from];
   }
   infer_out_list(s, 0, out, n);
 }

@@ -165,6 +165,7 @@ struct pass_option {
   const char
       *listed;    // CHOICE: the command that lists its words, which are too many for help; or NULL
   bool of_output; // about all files of the output: only one step of a pipeline may have it
+  bool later;     // came after the pass: where it is not given, records are as they were before
 };
 #define PASS_MEMBER(type, member)                                                                  \
   .at = offsetof(struct type, member), .bytes = sizeof(((struct type *)NULL)->member)

@@ -137,3 +137,19 @@ PIECES = {
 def test_one_pass_alone(weir, name):
     program = f"{weir.path} run IN OUT --force --quiet --exactness exact --pass optimize/{name}"
     assert random_graphs.check(program, range(25), "E", PIECES[name]) == {}
+
+
+@pytest.mark.parametrize("words, nodes", [([], 1), (["--fold-limit", "1KiB"], 2), (["--fold-limit", "16KiB"], 1)])
+def test_a_limit_for_what_is_computed(weir, quick_folder, words, nodes):
+    """A row and a column of 64 floats make 16 KiB."""
+    row = np.arange(64, dtype=np.float32).reshape(1, 64)
+    constants = [onnx.numpy_helper.from_array(each, name) for each, name in ((row, "row"), (row.T.copy(), "column"))]
+    steps = [onnx.helper.make_node("Add", ["row", "column"], ["m"]), onnx.helper.make_node("Mul", ["x", "m"], ["y"])]
+    ends = [onnx.helper.make_tensor_value_info(name, 1, ["n", 64, 64]) for name in "xy"]
+    graph = onnx.helper.make_graph(steps, "limit", ends[:1], ends[1:], constants)
+    source, out = quick_folder / "in.onnx", quick_folder / "out.onnx"
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=8), source)
+    weir("optimize", source, out, "--exactness", "exact", "--quiet", *words)
+    assert nodes_of(out) == nodes
+    feeds = [{"x": np.full((2, 64, 64), 0.5, np.float32)}]
+    assert random_graphs.compare(str(source), str(out), "E", feeds) == []

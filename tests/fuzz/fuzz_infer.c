@@ -31,9 +31,7 @@ struct making {
   uint32_t n_nodes, depth, n_functions;
 };
 
-static void demand_(bool holds, int line) { if (!holds) fprintf(stderr, "LINE %d\n", line); if (!holds) abort(); }
-#define demand(x) demand_(x, __LINE__)
-static inline void demand_old(bool holds) {
+static void demand(bool holds) {
   if (!holds) abort();
 }
 

@@ -119,9 +119,9 @@ static void test_other_words(void **state) {
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
     char text[32];
     snprintf(text, sizeof text, "cast:to=%s", words[i]);
-    expect_json(text, "{\"to\":\"float16\",\"graph\":false,\"on_overflow\":\"fail\"}");
+    expect_json(text, "{\"to\":\"float16\",\"on_overflow\":\"fail\"}");
   }
-  expect_json("cast:to=BF16", "{\"to\":\"bfloat16\",\"graph\":false,\"on_overflow\":\"fail\"}");
+  expect_json("cast:to=BF16", "{\"to\":\"bfloat16\",\"on_overflow\":\"fail\"}");
   expect_list("quantize:op_types=matmul+GATHER", "op-types", 2, listed);
   refuse("cast:to=float", "invalid value 'float' for to", "");
   refuse("cast:to=fp16=float16", "invalid value 'fp16=float16' for to", "");

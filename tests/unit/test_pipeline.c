@@ -130,8 +130,7 @@ static void same_options(const char *yaml, const char *const *words, const char 
   pipeline_free(&q);
 }
 
-#define CAST(to)                                                                                   \
-  "{\"name\":\"cast\",\"options\":{\"to\":\"" to "\",\"graph\":false,\"on_overflow\":\"fail\"}}"
+#define CAST(to) "{\"name\":\"cast\",\"options\":{\"to\":\"" to "\",\"on_overflow\":\"fail\"}}"
 
 // The options of a family go to those of its passes that have them, from words and from files.
 static void test_families(void **state) {
@@ -176,8 +175,7 @@ static void test_repeats(void **state) {
       "3\n",
       (const char *const[]){"repeat=3(cast:to=float16,exclude=a;cast:to=float16)", NULL},
       "{\"passes\":[{\"repeat\":[{\"name\":\"cast\",\"options\":{\"exclude\":[\"a\"],\"to\":"
-      "\"float16\",\"graph\":false,\"on_overflow\":\"fail\"}}," CAST(
-          "float16") "],\"rounds\":3}]}");
+      "\"float16\",\"on_overflow\":\"fail\"}}," CAST("float16") "],\"rounds\":3}]}");
   // One pass under another cap than the usual one is no longer what its command alone would be.
   same_options("exactness: zero\npasses: [cast: {to: float16}]",
                (const char *const[]){"cast:to=float16", NULL},

@@ -55,13 +55,22 @@ static int check_patterns(const char *const *patterns, uint32_t n, const char *o
   return 0;
 }
 
+// What the user asked for and one step has an option for.
+static int set_limit(struct pipeline *p, struct pass_values *values,
+                     const struct optimize_asked *asked, struct err *err) {
+  const uint32_t option = pass_values_option(values->pass, span_str("fold-limit"));
+  if (option == NO_ID || !asked->fold_limit) return 0;
+  return pass_values_put(values, option, span_str(asked->fold_limit), &p->arena, err);
+}
+
 static int add(struct pipeline *p, const struct optimize_asked *asked, int when, struct err *err) {
   for (uint32_t i = 0, n; i < STEPS; i++) {
     const struct step *s = &steps[i];
     if (s->when != when || !(s->goals & asked->goal)) continue;
     if (asked->n_only && !named(asked->only, asked->n_only, s->pass)) continue;
     if (named(asked->skip, asked->n_skip, s->pass)) continue;
-    if (!pipeline_add(p, span_str(s->pass), &n, err)) return -1;
+    struct pipeline_step *step = pipeline_add(p, span_str(s->pass), &n, err);
+    if (!step || set_limit(p, &step->values, asked, err)) return -1;
   }
   return 0;
 }

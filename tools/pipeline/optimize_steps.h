@@ -13,7 +13,8 @@ struct optimize_asked {
   // error.
   const char *const *only, *const *skip;
   uint32_t n_only, n_skip;
-  uint32_t rounds; // OPTIMIZE_ROUNDS where nobody says more
+  uint32_t rounds;        // OPTIMIZE_ROUNDS where nobody says more
+  const char *fold_limit; // of optimize/fold-large, in bytes; NULL: its preset
 };
 
 // By its word: onnx, quantization, onnxruntime.

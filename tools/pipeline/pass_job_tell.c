@@ -279,7 +279,10 @@ void pass_job_tell(struct job *job, struct job_told *told) {
   tell_quantized(&did, &q, &job->arena);
   tell_cast(&did, &q, job);
   tell_clipped(&did, &q);
-  if (did.n) told->did = kept_text(&did, &job->arena);
+  if (did.n)
+    told->did = kept_text(&did, &job->arena);
+  else if (job->edits.n)
+    told->did = "no node changed, only opsets or other metadata";
   told->worst = worst_text(&q, &job->arena);
   told->kept = pass_job_kept(pj, PASS_JOB_ALL_STEPS, &job->arena);
   quantized_free(&q);

@@ -60,6 +60,7 @@ struct infer {
   TABLE(struct infer_row, rows); // by value id
   TABLE(struct infer_shape, shapes);
   TABLE(uint32_t, shape_slots); // open addressing, row + 1
+  uint64_t shape_dims;          // held by shapes
   TABLE(struct infer_elements, lists);
   uint64_t elements;        // held by lists
   TABLE(uint32_t, visited); // by node id: the round in which it was last visited

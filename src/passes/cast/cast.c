@@ -182,7 +182,7 @@ static const struct pass_option options[] = {
     {"graph", PASS_FLAG, NULL, NULL,
      "compute in that type too: all values, not only weights, become it, with Casts only around "
      "operators that keep their type. float32 turns float16 and bfloat16 back",
-     PASS_MEMBER(cast_options, graph)},
+     PASS_MEMBER(cast_options, graph), .later = true},
     {"keep-io", PASS_FLAG, NULL, NULL,
      "with --graph: inputs and outputs of the model keep their types",
      PASS_MEMBER(cast_options, keep_io), .only_with = "graph"},

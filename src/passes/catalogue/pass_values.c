@@ -449,7 +449,8 @@ const char *pass_values_json(const struct pass_values *v, struct arena *a) {
   json_object(&j);
   for (uint32_t o = 0; o < v->pass->n_options; o++) {
     const struct pass_option *row = &v->pass->options[o];
-    if (!v->of[o].given && !v->of[o].stated && !row->preset && row->kind != PASS_FLAG) continue;
+    const bool recorded = row->preset || row->kind == PASS_FLAG;
+    if (!v->of[o].given && !v->of[o].stated && (!recorded || row->later)) continue;
     if (!pass_values_has_effect(v, o)) continue;
     json_key(&j, pass_values_key(row, a));
     write_value(&j, row->kind, &v->of[o]);

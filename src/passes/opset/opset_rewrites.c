@@ -281,6 +281,7 @@ static const char *from_the_end(struct raising *r) {
     if (!kit_rank(r->k, kit_in(r->k, r->node, 0), &a) ||
         !kit_rank(r->k, kit_in(r->k, r->node, 1), &b))
       return "the ranks of its inputs are not known";
+    if (axis.i < -(int64_t)a || axis.i > a) return "its axis is none of its input's";
     behind = (int64_t)a - (axis.i < 0 ? axis.i + a : axis.i) - b;
     if (behind < 0 || behind > a) return "its axis does not fit its inputs";
   }
@@ -371,6 +372,7 @@ static const char *flatten(struct raising *r) {
   uint32_t rank;
   const enum kit_state state = opset_given(r, "axis", ATTR_INT, &a);
   if (state == KIT_UNKNOWN) return r->why;
+  if (x == NO_ID || y == NO_ID) return "its input or output is left out";
   const bool ranked = kit_rank(k, x, &rank);
   int64_t axis = state == KIT_GIVEN ? a.i : 1;
   if (axis < 0 && ranked) axis += rank;

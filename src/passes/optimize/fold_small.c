@@ -7,7 +7,7 @@
 // given by a Constant node, since an initializer under an output's name is not what runtimes expect.
 //
 // Inference knows numbers and no signs of zero: a float 0 may be the -0 of a product. Only one that was made of an
-// integer, or fills a shape, is surely 0.
+// integer, that comes from a constant as it is, or that fills a shape, is surely 0.
 #include "optimize.h"
 
 #include "kit.h"
@@ -30,11 +30,33 @@ static bool put(enum dtype dtype, int64_t x, int64_t den, uint8_t *at) {
   return n > 0 && (den & (den - 1)) == 0;
 }
 
+// Does the operator give the elements of its first operand, perhaps in another type?
+static bool gives_what_it_takes(enum op op) {
+  switch (op) {
+  case OP_Cast:
+  case OP_CastLike:
+  case OP_Expand:
+  case OP_Flatten:
+  case OP_Gather:
+  case OP_Reshape:
+  case OP_Slice:
+  case OP_Squeeze:
+  case OP_Tile:
+  case OP_Transpose:
+  case OP_Unsqueeze: return true;
+  default: return false;
+  }
+}
+
 static bool has_no_sign(struct kit *k, uint32_t node, enum dtype dtype) {
   const enum op op = kit_op(k, node);
+  uint32_t tensor;
   if (!dtype_is_float(dtype) || op == OP_ConstantOfShape) return true;
-  const enum dtype from = kit_dtype(k, kit_in(k, node, 0));
-  return op == OP_Cast && (dtype_is_integer(from) || from == DTYPE_BOOL);
+  const uint32_t x = kit_in(k, node, 0);
+  const enum dtype from = kit_dtype(k, x);
+  // Of a constant that has a -0 inference does not know that element.
+  return gives_what_it_takes(op) && (dtype_is_integer(from) || from == DTYPE_BOOL ||
+                                     (x != NO_ID && kit_constant(k, x, &tensor)));
 }
 
 // The elements in RAW form, in the site arena. False: not all are numbers that the type holds.
