@@ -218,7 +218,9 @@ def debian(tmp_path_factory):
             third_party.unlink()
 
     def bash(script):  # in a mount namespace of its own: what is mounted goes with it
-        inside = f'mount -t proc proc "{root}/proc" && mount --bind /dev "{root}/dev" && exec chroot "{root}" bash -euo pipefail -c "$1"'
+        # What this machine builds with is not there.
+        alone = "env -u CMAKE_C_COMPILER_LAUNCHER -u WEIR_CACHE"
+        inside = f'mount -t proc proc "{root}/proc" && mount --bind /dev "{root}/dev" && exec {alone} chroot "{root}" bash -euo pipefail -c "$1"'
         return run("unshare", "--mount", "bash", "-c", inside, "bash", script)
 
     bash("apt-get update -qq && apt-get install -y -qq --no-install-recommends ca-certificates")
