@@ -1,4 +1,4 @@
-// The pass `cast`: float32 weights become float16 or bfloat16 in the file.
+// The pass `cast`: float32 weights become float16 or bfloat16 in the file. (With `graph` all values do: cast_graph.c.)
 //
 //   w float32 ─┬─▶ MatMul            w_float16 ─▶ Cast(to float32) ─▶ w ─┬─▶ MatMul
 //              └─▶ Gather                                                └─▶ Gather
@@ -247,9 +247,10 @@ static void done(void *with) {
 static const struct pass cast = {
     .name = "cast",
     .summary = "float32 weights -> float16 or bfloat16, with a Cast where they are used",
-    .about = "Stores weights in a narrower type and puts one Cast after each.",
+    .about = "Stores weights in a narrower type and puts one Cast after each; with graph the whole "
+             "graph computes in the type.",
     .needs = "nothing",
-    .promises = "activations and their types are unchanged",
+    .promises = "activations and their types are unchanged (not with graph)",
     .exactness = EXACTNESS_EXACT, // a Cast back says just what is stored
     .stores = "cast",
     PASS_OPTIONS(options, cast_options),

@@ -2,7 +2,7 @@
 //
 //   w float32 ─▶ uses      becomes      w_float16 ─▶ Cast(to float32) ─▶ w ─▶ uses
 //
-// One Cast a weight, in the graph that holds it; the value behind it keeps the weight's name, so
+// (Or, with `graph`, the whole graph in the type: inside/cast_graph.h.) One Cast a weight, in the graph that holds it; the value behind it keeps the weight's name, so
 // that all else stays as it is. Needs: nothing. Promises: all values of the model keep their types.
 //
 // Every float32 weight is reported to env->site: converted with the reason "cast", its `codes` the

@@ -138,7 +138,15 @@ static bool makes_type(struct half *h, uint32_t node) {
     const struct model_attr *a = model_attr_named(h->k.m, node, names[i]);
     if (a && (a->type != ATTR_INT || changes(h, (enum dtype)a->u.i))) return true;
   }
-  return op == OP_ConstantOfShape && kit_refers(h->k.m, node);
+  if (op == OP_ConstantOfShape) return kit_refers(h->k.m, node);
+  // Tensors of a node's own, as a TreeEnsemble has, are of the type that it computes in.
+  const struct model_node *n = &h->k.m->nodes[node];
+  for (uint32_t i = 0; i < n->n_attrs && !model_op_is(h->k.m, node, "Constant"); i++) {
+    const struct model_attr *a = &h->k.m->attrs[n->attrs + i];
+    if (a->type == ATTR_TENSOR && changes(h, (enum dtype)h->k.m->tensors[a->first].dtype))
+      return true;
+  }
+  return false;
 }
 
 // Is a value among them that a narrower type may be of, and of which no type is known?
