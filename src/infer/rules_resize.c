@@ -57,7 +57,7 @@ static dim_id scaled(struct infer_site *s, dim_id d, float scale) {
     scale *= 2;
     den *= 2;
   }
-  if (scale != truncf(scale) || scale > SCALE_MOST) return NO_ID;
+  if (scale != truncf(scale) || scale > (float)SCALE_MOST) return NO_ID;
   return dims_floor_div(s->d, dims_mul(s->d, d, infer_size_of(s, (int64_t)scale)),
                         infer_size_of(s, den));
 }
