@@ -143,7 +143,7 @@ CALLS = {
     ],
     "shrink": [(["MODEL"], {"output_dir": "OUT", "method": "float_weights", "levels": 16}), (["MODEL"], {"info": True})],
     "cast": [(["MODEL", "OUT"], {"to": "float16", "min_elements": 1000}), (["MODEL"], {"to": "bfloat16", "output": "OUT"})],
-    "infer": [(["MODEL", "OUT"], {"set_dim": ["T=40"], "declared": "override"}), (["MODEL"], {"dry_run": True})],
+    "infer": [(["MODEL", "OUT"], {"set_dim": ["t=40"], "declared": "override"}), (["MODEL"], {"dry_run": True})],
     "optimize": [(["MODEL", "OUT"], {"skip": ["fuse", "tidy/*"], "rounds": 3, "exactness": "exact"}), (["MODEL", "OUT"], {"goal": "onnxruntime"})],
     "preprocess": [(["MODEL", "OUT"], {"skip_onnx_shape": True, "verbose": 1, "int_max": 1000000}), (["MODEL", "OUT"], {"data_file": "weights.bin"})],
     "measure": [(["MODEL"], {"candidates": ["4:64", "8:64:sym"], "include": "*"})],
