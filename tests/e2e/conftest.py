@@ -42,6 +42,11 @@ def program(variable):
     return os.path.abspath(path)
 
 
+def built_tool(name):
+    """A program of the tests themselves: they are built beside weir-fault, whichever program WEIR is."""
+    return Path(program("WEIR_FAULT_PROGRAM")).parent / name
+
+
 def copy_model(source, folder):
     """A model with all that lies beside it, in a folder of its own; packages may be read-only or full of others."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -7,7 +7,6 @@ import itertools
 import json
 import os
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import onnx
@@ -15,9 +14,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import peaks
-from conftest import program
+from conftest import built_tool
 
-TOOL = Path(program("WEIR")).parent / "tests" / "rules_tool_asks"
+TOOL = built_tool("rules_tool_asks")
 MIB = 1 << 20
 ROWS, COLUMNS = 300, 300
 

@@ -6,7 +6,6 @@ tests/unit/folds.rules takes its result in its place, at each level: below the o
 
 import json
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import onnx
@@ -15,9 +14,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import peaks
-from conftest import program
+from conftest import built_tool
 
-TOOL = Path(program("WEIR")).parent / "tests" / "rules_tool_folds"
+TOOL = built_tool("rules_tool_folds")
 LEVELS = ["exact", "zero", "rounding", "never"]
 MIB = 1 << 20
 

@@ -3,7 +3,6 @@ inference says. Nothing may be wrong; what onnx knows must be known."""
 
 import json
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import onnx
@@ -11,9 +10,9 @@ import pytest
 from onnx.backend.test.case.model import collect_testcases as collect_models
 from onnx.backend.test.case.node import collect_testcases as collect_nodes
 
-from conftest import program
+from conftest import built_tool
 
-TOOL = Path(program("WEIR")).parent / "tests" / "infer_tool"
+TOOL = built_tool("infer_tool")
 
 
 def cases():

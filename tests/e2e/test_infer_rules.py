@@ -3,7 +3,6 @@ inferred must be what comes out, for each size."""
 
 import json
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import onnx
@@ -11,9 +10,9 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
-from conftest import program
+from conftest import built_tool
 
-TOOL = Path(program("WEIR")).parent / "tests" / "infer_tool"
+TOOL = built_tool("infer_tool")
 onnxruntime.set_default_logger_severity(4)
 DTYPES = {"float": TensorProto.FLOAT, "int64": TensorProto.INT64, "int32": TensorProto.INT32, "uint8": TensorProto.UINT8,
           "bool": TensorProto.BOOL}  # fmt: skip

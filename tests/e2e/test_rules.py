@@ -19,7 +19,7 @@ import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from conftest import program
+from conftest import built_tool
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 RULES = SOURCE / "passes" / "rules"
@@ -27,7 +27,7 @@ _spec = importlib.util.spec_from_file_location("compile_rules", RULES / "compile
 compiler = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(compiler)
 
-TOOL = Path(program("WEIR")).parent / "tests" / "rules_tool"
+TOOL = built_tool("rules_tool")
 TRIES = 400
 ROWS = 3  # of one template
 FIRST = {}  # the version that brought an operator

@@ -15,7 +15,7 @@ import pytest
 
 import compare
 import schema_facts
-from conftest import DATA, package_models, program
+from conftest import DATA, built_tool, package_models
 
 SCHEMA = Path(__file__).resolve().parents[2] / "src" / "schema"
 sys.path.insert(0, str(SCHEMA))
@@ -42,7 +42,7 @@ def from_table(row):
     return {key: value for key, value in row.items() if key not in UNSAID}
 
 
-TABLE = json.loads(subprocess.check_output([Path(program("WEIR")).parent / "tests" / "schema_tool"]))
+TABLE = json.loads(subprocess.check_output([built_tool("schema_tool")]))
 BOUNDS = {(row["domain"], row["name"], row["since"]): row["bounds"] for row in TABLE}
 ONE_OR_ALL = {(row["domain"], row["name"], row["since"]) for row in TABLE if row["one_or_all"]}
 MORE = {(row["domain"], row["name"], row["since"]) for row in TABLE if row["more"]}
