@@ -7,7 +7,9 @@
 //   SAME_*        ceil(in/s)
 //   transposed    s*(in - 1) + output_padding + e - b - e'
 //
-// The window is taken to fit at least once: only numbers tell what packages make of one that does not.
+// A convolution whose window is larger than the input and its pads does not run, so that the first line holds in every
+// run that ends. Pooling looks at what there is, and the runtime divides as C does: toward zero. Where the input may be
+// that small, its line is Max(1, …), or with a trunc().
 #include "infer_rules.h"
 
 enum padding { PAD_AS_SAID, PAD_SAME, PAD_VALID };
@@ -79,6 +81,15 @@ static dim_id extent_of(struct infer_site *s, const struct window *w, uint32_t i
   return dims_add(s->d, dims_mul(s->d, less, infer_size_of(s, w->dilations[i])), infer_one(s));
 }
 
+// over/by + 1 as C divides: less than a step below 0 it is 1.
+static dim_id pooled(struct infer_site *s, dim_id over, int64_t by) {
+  const dim_id one = infer_one(s), step = infer_size_of(s, by);
+  const int64_t least = over == NO_ID ? 0 : dims_least(s->d, over);
+  if (least <= -by) return dims_add(s->d, dims_trunc_div(s->d, over, step), one);
+  const dim_id fits = dims_add(s->d, dims_floor_div(s->d, over, step), one);
+  return least >= 0 ? fits : dims_max(s->d, fits, one);
+}
+
 // How often the window fits along axis i. A dim that is known to be too small makes the node invalid.
 static dim_id windows(struct infer_site *s, const struct window *w, uint32_t i, dim_id in,
                       dim_id kernel, bool pool) {
@@ -102,9 +113,8 @@ static dim_id windows(struct infer_site *s, const struct window *w, uint32_t i, 
     return NO_ID;
   }
   if (w->ceil != 1) {
-    // Pooling looks at what there is of a window that is too large, and divides as C does.
-    const dim_id steps = known ? dims_trunc_div(s->d, over, by) : dims_floor_div(s->d, over, by);
-    const dim_id plain = dims_add(s->d, steps, one);
+    const dim_id plain =
+        pool ? pooled(s, over, w->strides[i]) : dims_add(s->d, dims_floor_div(s->d, over, by), one);
     return known && dims_most(s->d, plain) < 0 ? NO_ID : plain;
   }
   if (e == NO_ID || !dims_is_number(s->d, e, &extent) || w->pads[i + w->n] > extent) return NO_ID;

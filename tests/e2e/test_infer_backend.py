@@ -122,15 +122,9 @@ def as_onnx_knows(model):
     return out
 
 
-# What is not looked at: declared types of optional inputs; Scan as it was before opset 9.
-LEFT_OUT = {"test_optional_get_element_optional_tensor", "test_scan_sum"}
-
-
 def test_nothing_that_onnx_knows_is_missing(known):
     missing = []
     for name, model in MODELS.items():
-        if name in LEFT_OUT:
-            continue
         for output, (dtype, dims) in as_onnx_knows(model).items():
             ours = known[name]["values"].get(output)
             if ours is None or ours["kind"] != "tensor":

@@ -1,6 +1,7 @@
 """Rules of inference against ONNX Runtime: models of one node with dims that are symbols, run at several sizes. What is
 inferred must be what comes out, for each size."""
 
+import itertools
 import json
 import subprocess
 
@@ -63,7 +64,10 @@ def evaluate(text, sizes):
 
     if isinstance(text, int):
         return text
-    return eval(text, {"Max": max, "Min": min, "exact": exact, **sizes})  # noqa: S307
+    def trunc(a, b):
+        return -(-a // b) if a < 0 else a // b
+
+    return eval(text, {"Max": max, "Min": min, "exact": exact, "trunc": trunc, **sizes})  # noqa: S307
 
 
 def lengths(symbol, numbers, **others):
@@ -100,7 +104,13 @@ def windows():
     yield Case("Conv", ["float[N,4,h,w]", np.ones((6, 2, 3, 2), np.float32)], [{"N": 2, "h": 7, "w": 8}, {"N": 1, "h": 3, "w": 2}],
                group=2, strides=[2, 1], pads=[1, 0, 1, 1])  # fmt: skip
     yield Case("ConvTranspose", ["float[N,4,t]", np.ones((4, 2, 3), np.float32)], lengths("t", (3, 5), N=2), output_shape=[11], strides=[2])
-    for t in range(1, 6):  # less than the window
+    small = lengths("t", range(1, 8))  # less than the window: convolutions do not run, pooling divides toward zero
+    for kernel, strides, pads in itertools.product((2, 3, 5), (2, 3), ([0, 0], [1, 0])):
+        plain = {"strides": [strides], "pads": pads}
+        yield Case("Conv", ["float[1,3,t]", np.ones((4, 3, kernel), np.float32)], small, **plain)
+        for op, ceil in itertools.product(("MaxPool", "AveragePool"), (0, 1)):
+            yield Case(op, ["float[1,3,t]"], small, kernel_shape=[kernel], ceil_mode=ceil, **plain)
+    for t in range(1, 6):
         yield Case("MaxPool", [f"float[1,3,{t}]"], [{}], kernel_shape=[5], strides=[3])
         yield Case("MaxPool", [f"float[1,3,{t}]"], [{}], kernel_shape=[5], strides=[3], ceil_mode=1)
     yield Case("ConvInteger", ["uint8[1,3,t]", np.ones((2, 3, 3), np.uint8)], T, strides=[2])
