@@ -256,6 +256,7 @@ static uint32_t scan_batch(struct infer_site *s, uint32_t body, uint32_t n_scan,
     slice_of(s, &one, 0, &slice);
     if (step == 0) infer_bind(s, infer_graph_input(s, body, i - 1), &slice);
   }
+  if (s->why == INFER_WHY_INVALID) return NO_ID;
   if (step == 0 || (step < ROUNDS && bind_again(s, &c, step))) return body;
   for (uint32_t i = 0; i < s->n_out; i++) {
     struct infer_type one, all;
