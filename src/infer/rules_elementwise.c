@@ -482,13 +482,14 @@ void infer_broadcasting(struct infer_site *s) {
 }
 
 // Operands among scales and zero points.
-static void broadcast_of(struct infer_site *s, const uint32_t *slots, uint32_t n) {
+static void broadcast_of(struct infer_site *s, const uint32_t *slots, uint32_t n,
+                         enum dtype of_all) {
   struct infer_type types[3];
   const dim_id *dims;
   uint32_t rank;
   for (uint32_t i = 0; i < n; i++)
     infer_in(s, slots[i], &types[i]);
-  const enum dtype dtype = types[n - 1].dtype;
+  const enum dtype dtype = of_all == DTYPE_UNDEFINED ? types[n - 1].dtype : of_all;
   if (infer_broadcast(s, types, n, &dims, &rank))
     infer_out_dims(s, 0, dtype, dims, rank);
   else
@@ -496,11 +497,15 @@ static void broadcast_of(struct infer_site *s, const uint32_t *slots, uint32_t n
 }
 
 void infer_broadcasting_quantized(struct infer_site *s) {
-  broadcast_of(s, (const uint32_t[2]){0, 3}, 2);
+  broadcast_of(s, (const uint32_t[2]){0, 3}, 2, DTYPE_UNDEFINED);
+}
+
+void infer_multiply_integers(struct infer_site *s) {
+  broadcast_of(s, (const uint32_t[2]){0, 2}, 2, DTYPE_INT32);
 }
 
 void infer_where_quantized(struct infer_site *s) {
-  broadcast_of(s, (const uint32_t[3]){0, 1, 4}, 3);
+  broadcast_of(s, (const uint32_t[3]){0, 1, 4}, 3, DTYPE_UNDEFINED);
 }
 
 void infer_compare(struct infer_site *s) {

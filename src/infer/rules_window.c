@@ -203,7 +203,8 @@ static dim_id transposed(struct infer_site *s, const struct window *w, uint32_t 
                   infer_size_of(s, w->pads[i + w->n]));
 }
 
-void infer_conv_transpose(struct infer_site *s) {
+static void conv_transpose(struct infer_site *s, const int64_t *pads, uint32_t n_pads,
+                           bool pads_known) {
   struct conv c;
   struct window win;
   const int64_t *more, *sizes;
@@ -215,6 +216,11 @@ void infer_conv_transpose(struct infer_site *s) {
       !numbers_of(s, "output_padding", n, INT64_MIN, 0, &more) ||
       !infer_attr_ints(s, "output_shape", &sizes, &n_sizes))
     return;
+  if (pads && n_pads != 2 * n) {
+    infer_invalid(s, "it has %u pads, not %u", n_pads, 2 * n);
+    return;
+  }
+  if (pads) win.pads = pads;
   if (sizes && n_sizes != 0 && n_sizes != n && n_sizes != c.rank) {
     infer_invalid(s, "output_shape has %u numbers, not %u", n_sizes, n);
     return;
@@ -226,13 +232,27 @@ void infer_conv_transpose(struct infer_site *s) {
   for (uint32_t i = 0; i < n; i++) {
     if (win.kernel)
       infer_same_dim(s, infer_size_of(s, win.kernel[i]), infer_dim(&c.w, (int32_t)i + 2));
-    dims[2 + i] = n_sizes ? infer_size_of(s, sizes[n_sizes - n + i])
-                          : transposed(s, &win, i, infer_dim(&c.x, (int32_t)i + 2),
-                                       infer_dim(&c.w, (int32_t)i + 2), more[i]);
+    dims[2 + i] = n_sizes       ? infer_size_of(s, sizes[n_sizes - n + i])
+                  : !pads_known ? NO_ID
+                                : transposed(s, &win, i, infer_dim(&c.x, (int32_t)i + 2),
+                                             infer_dim(&c.w, (int32_t)i + 2), more[i]);
     if (dims[2 + i] != NO_ID && dims_is_number(s->d, dims[2 + i], &size) && size < 0)
       infer_invalid(s, "its pads are larger than what it makes along spatial axis %u", i);
   }
   if (s->why != INFER_WHY_INVALID) infer_out_dims(s, 0, DTYPE_UNDEFINED, dims, c.rank);
+}
+
+void infer_conv_transpose(struct infer_site *s) {
+  conv_transpose(s, NULL, 0, true);
+}
+
+// Pads are an input.
+void infer_conv_transpose_padded(struct infer_site *s) {
+  const int64_t *pads = NULL;
+  uint32_t n = 0;
+  const bool known = !infer_has(s, 2) || infer_ints(s, 2, &pads, &n);
+  if (!known) s->why = INFER_WHY_DATA;
+  conv_transpose(s, pads, n, known);
 }
 
 // ---- pooling -------------------------------------------------------------------------------------------

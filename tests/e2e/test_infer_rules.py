@@ -297,7 +297,39 @@ def quantized():
     yield Case("FusedConv", ["float[n,3,t]", np.ones((4, 3, 3), np.float32)], sizes, activation="Relu", **ms)
 
 
-FAMILIES = (windows, reductions, products, resizes, recurrences, norms, attentions, signals, features, quantized)
+def picked():
+    """What com.microsoft has beside that, as far as the runtime has it on a CPU."""
+    ms = {"domain": "com.microsoft"}
+    sizes = [{"b": 2, "t": 6}, {"b": 1, "t": 4}]
+    one = np.ones(4, np.float32)
+    yield Case("BranchwiseRMSNorm", ["float[b,t,2,4]", one], sizes, **ms)
+    yield Case("GatedRMSNorm", ["float[b,t,8]", one, "float[b,t,8]"], sizes, **ms)
+    yield Case("SampleOp", ["float[b,t]"], sizes, **ms)
+    yield Case("MRotaryEmbedding", ["float[b,t,16]", np.zeros((3, 1, 4), np.int64), np.ones((9, 4), np.float32), np.ones((9, 4), np.float32)],
+               [{"b": 1, "t": 4}], num_heads=2, mrope_section=[1, 1, 2], **ms)  # fmt: skip
+    yield Case("EngramGate", ["float[b,t,2,4]", "float[b,t,2,4]", "float[b,t,4]", *[np.ones((2, 4), np.float32)] * 3], sizes, outputs=2, **ms)
+    yield Case("LinearAttentionGate", ["float[b,t,4]", one, one, "float[b,t,4]"], sizes, outputs=2, **ms)
+    for branches, x in ((0, "float[b,t,2,4]"), (2, "float[b,t,8]")):
+        yield Case("HyperConnectionPreMix", [x, "float[b,t,2]"], sizes, num_branches=branches, **ms)
+        yield Case("HyperConnectionPostMix", [x, "float[b,t,4]", "float[b,t,2]"], sizes, num_branches=branches, **ms)
+    hashed = ["int64[b,t]", np.array([3, 5, 7]), np.array([11, 13, 17, 19])]
+    yield Case("NGramHashMapping", hashed, sizes, outputs=2, max_ngram_size=3, n_head_per_ngram=2, pad_id=0, **ms)
+    yield Case("NGramRepeatBlock", ["int64[b,t]", "float[b,9]"], sizes, ngram_size=2, **ms)
+    yield Case("MurmurHash3", ["int32[b,t]"], sizes, positive=1, **ms)
+    yield Case("MurmurHash3", ["int64[b,t]"], sizes, positive=0, **ms)
+    for dim, step in ((-1, 1), (1, 2), (0, 1)):
+        yield Case("UnfoldTensor", ["float[b,t,5]"], sizes, dim=dim, size=1, step=step, **ms)
+    yield Case("UnfoldTensor", ["float[b,t]"], [*sizes, {"b": 1, "t": 5}], dim=1, size=3, step=2, **ms)
+    yield Case("DynamicTimeWarping", ["float[b,t]"], sizes, unknown=True, **ms)
+    w = np.ones((3, 2, 3), np.float32)
+    for pads in (np.array([1, 0]), np.array([0, 0])):
+        given = ["float[b,3,t]", w, pads]
+        yield Case("ConvTransposeWithDynamicPads", given, sizes, strides=[2], dilations=[1], kernel_shape=[3], output_padding=[0], **ms)
+    yield Case("WordConvEmbedding", ["int32[b,t]", np.ones((4, 1, 2, 3), np.float32), one, np.ones((9, 3), np.float32)], sizes,
+               embedding_size=4, conv_window_size=2, char_embedding_size=3, **ms)  # fmt: skip
+
+
+FAMILIES = (windows, reductions, products, resizes, recurrences, norms, attentions, signals, features, quantized, picked)
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
