@@ -414,28 +414,28 @@ static int read_min_dim(const struct pass_value *v, void *with, struct arena *a,
 
 static const struct pass_option options[] = {
     {"declared", PASS_CHOICE, "refine|keep|override|refuse", "refine",
-     "what the shapes count that the model declares for what nodes make: refine, they are joined "
-     "with what is inferred, which wins where both are sure; keep, they win; override, they are "
-     "not looked at; refuse, the run fails where they are wrong",
+     "what to do with shapes that the model declares for outputs of nodes: refine, combine them "
+     "with what is inferred, which wins if the two contradict each other; keep, they win; "
+     "override, ignore them; refuse, fail if one is wrong",
      PASS_MEMBER(infer_pass_options, declared)},
     {"set-shape", PASS_LIST, "INPUT=SHAPE", NULL,
-     "the shape of an input: numbers and names with an x (or commas) between them, as in "
+     "give an input this shape: numbers and names with an x (or commas) between them, as in "
      "audio=1x128xT",
      .read = read_set_shape, .commas = false},
-    {"set-dim", PASS_LIST, "NAME=NUMBER", NULL, "what a dim of that name is, as in batch=1",
-     .read = read_set_dim},
+    {"set-dim", PASS_LIST, "NAME=NUMBER", NULL,
+     "give all dims of that name this size, as in batch=1", .read = read_set_dim},
     {"min-dim", PASS_NUMBER, "N", NULL,
-     "the least that a dim of an input with a name may be: 0 for models that take empty inputs "
-     "(default: 1)",
+     "the smallest size that a named dim of an input may have: 0 if the model is to take empty "
+     "inputs (default: 1)",
      .read = read_min_dim},
     {"int-max", PASS_COUNT, "N", "2147483647",
-     "a Slice that ends at N or behind it ends where its axis does",
+     "take a Slice that ends at N or later to end where its axis does",
      PASS_MEMBER(infer_pass_options, int_max)},
     {"guess-output-rank", PASS_FLAG, NULL, NULL,
-     "take what an unknown operator makes to have the type and rank of its first input",
+     "assume that the output of an unknown operator has the type and rank of its first input",
      PASS_MEMBER(infer_pass_options, guess_rank)},
     {"strict", PASS_FLAG, NULL, NULL,
-     "fail (exit code 1) if the shape of something that a node makes is not known",
+     "fail (exit code 1) if the shape of any node's output is unknown",
      PASS_MEMBER(infer_pass_options, strict)},
 };
 
