@@ -276,6 +276,16 @@ static struct infer_number half_known(struct infer_site *s, enum arithmetic op,
   return infer_no_number();
 }
 
+// Is x a bound that is further away than any size, as it is written for "no bound" (infer_options.to_end), and `of` an
+// expression?
+static bool passes_end(struct infer_site *s, struct infer_number x, struct infer_number of,
+                       bool above) {
+  const int64_t end = infer_to_end(s);
+  int64_t n;
+  if (is_number(s, of, &n) || !is_number(s, x, &n)) return false;
+  return above ? n > end || n == INT64_MAX : n < -end || n == INT64_MIN;
+}
+
 static struct infer_number compute(struct infer_site *s, enum arithmetic op, struct infer_number a,
                                    struct infer_number b, bool floating) {
   if (a.num == NO_ID || b.num == NO_ID) return half_known(s, op, a, b);
@@ -285,6 +295,10 @@ static struct infer_number compute(struct infer_site *s, enum arithmetic op, str
   if (op == DIV) return quotient(s, a, b, floating);
   if (op == MOD) return remainder_of(s, a, b);
   if (op == POW) return power(s, a, b, floating);
+  if (op == MIN && passes_end(s, b, a, true)) return a;
+  if (op == MIN && passes_end(s, a, b, true)) return b;
+  if (op == MAX && passes_end(s, b, a, false)) return a;
+  if (op == MAX && passes_end(s, a, b, false)) return b;
   if (op == MAX || op == OR) return greater_of(s, a, b, false);
   if (op == MIN || op == AND) return greater_of(s, a, b, true);
   if (op == XOR) return from_answer(s, opposite(equal(s, a, b)));

@@ -429,7 +429,9 @@ static const struct pass_option options[] = {
      "inputs (default: 1)",
      .read = read_min_dim},
     {"int-max", PASS_COUNT, "N", "2147483647",
-     "take a Slice that ends at N or later to end where its axis does",
+     "take a Slice that ends at N or later to end where its axis does, and Min with more than N "
+     "for "
+     "its other operand",
      PASS_MEMBER(infer_pass_options, int_max)},
     {"guess-output-rank", PASS_FLAG, NULL, NULL,
      "assume that the output of an unknown operator has the type and rank of its first input",
