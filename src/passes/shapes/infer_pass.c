@@ -322,7 +322,7 @@ static int set_dims(struct writing *w, struct err *err) {
     }
     if (!dims_unite(d, symbol, dims_number(d, n))) {
       err_fill(err, ERR_USAGE, "the dim '%s' cannot be %lld", quote(name).s, (long long)n);
-      return n == 0 ? err_hint(err, "min_dim=0 allows empty inputs") : -1;
+      return n == 0 ? err_hint(err, "'weir infer --min-dim 0' allows empty inputs") : -1;
     }
   }
   return 0;
@@ -359,6 +359,23 @@ static uint32_t input_named(struct writing *w, struct span name, struct err *err
   return NO_ID;
 }
 
+// "[batch,3,224]", as the model says it.
+static const char *declared_words(struct writing *w, uint32_t value) {
+  struct arena *a = &w->k.site;
+  struct model_type t;
+  const char *text = "[";
+  model_types_get(NULL, w->k.m, value, &t);
+  for (uint32_t i = 0; i < t.rank; i++) {
+    const struct model_dim d = model_type_dim(w->k.m, &t, i);
+    const char *between = i ? "," : "";
+    text = d.value >= 0
+               ? arena_printf(a, "%s%s%lld", text, between, (long long)d.value)
+               : arena_printf(a, "%s%s%s", text, between,
+                              d.param == NO_ID ? "?" : quote(model_name(w->k.m, d.param)).s);
+  }
+  return arena_printf(a, "%s]", text);
+}
+
 struct set_shape {
   struct span name;
   const char *shape;
@@ -383,9 +400,9 @@ static int set_shapes(struct writing *w, struct err *err) {
     const uint32_t value = input_named(w, set[i].name, err);
     if (value == NO_ID) return -1;
     if (infer_set_input(w->in, value, set[i].dims, set[i].rank)) continue;
-    err_fill(err, ERR_USAGE, "the input '%s' cannot have the shape '%s'", quote(set[i].name).s,
-             quote_str(set[i].shape).s);
-    return err_hint(err, "'weir inspect' shows what the model declares of it");
+    err_fill(err, ERR_USAGE, "the input '%s' cannot have the shape '%s': the model declares %s",
+             quote(set[i].name).s, quote_str(set[i].shape).s, declared_words(w, value));
+    return err_hint(err, "numbers that the model declares stay; named dims can be set");
   }
   return 0;
 }
