@@ -156,7 +156,7 @@ class Case:
     pieces: list
 
 
-def _taken(nodes):
+def taken(nodes):
     """Names of the values that nodes and their bodies take."""
     rest = list(nodes)
     while rest:
@@ -423,7 +423,7 @@ class Graph:
             self.hazard("dead node")
             x = self.random.choice(self.values)
             self.nodes.append(helper.make_node("Identity", [x.name], [self.name("dead")]))
-        if set(self.inputs) - set(_taken(self.nodes)):
+        if set(self.inputs) - set(taken(self.nodes)):
             self.hazard("input that nothing takes")
         given = [
             helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), declared)
@@ -1369,15 +1369,16 @@ def in_another_float(case, dtype):
     return Case(case.model, feeds, case.hazards, case.pieces)
 
 
-def random_graph(seed, only=None, opset=None, dtype=np.float32):
-    """A Case from a seed. `only`: names of pieces to choose from, and then just one; `dtype`: float16 or double instead."""
+def random_graph(seed, only=None, opset=None, dtype=np.float32, without=()):
+    """A Case from a seed. `only`: names of pieces to choose from, and then just one; `without`: what not to choose;
+    `dtype`: float16 or double instead."""
     g = Graph(seed, opset)
     if dtype != np.float32:
         known = IN_HALF if dtype == np.float16 else IN_DOUBLE
         only = known & set(only) if only else known
     fit = []
     for name, (_, since, weight) in PIECES.items():
-        if since <= g.opset and (not only or name in only):
+        if since <= g.opset and (not only or name in only) and name not in without:
             fit += [name] * weight
     names = [g.random.choice(fit) for _ in range(1 if only else g.random.randint(1, 4))] if fit else []
     for name in names:
