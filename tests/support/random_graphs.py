@@ -617,7 +617,7 @@ def pad_window(g):
             return g.give(g.node("Conv", [y, weight], (dims[0], 2, *sizes), soft=True, auto_pad=auto))
         return g.give(g.conv(y))
     g.hazard(f"Pad before {kind}")
-    attributes = {"kernel_shape": [3, g.pick(2, 3)], "strides": [g.pick(1, 2), g.pick(1, 2)], "ceil_mode": g.pick(0, 1)}
+    attributes = {"kernel_shape": [3, g.pick(2, min(3, dims[3]))], "strides": [g.pick(1, 2), g.pick(1, 2)], "ceil_mode": g.pick(0, 1)}
     more = [g.pick(0, 1), 0, g.pick(0, 1), 0]
     if any(more):
         attributes["pads"] = more
