@@ -90,7 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   struct made_bytes in = {data, data + size};
   struct model m;
   const uint32_t how = made_choose(&in, 24);
-  made_model(&m, &in);
+  made_model(&m, &in, false);
   infer_model(&m, how);
   model_free(&m);
   return 0;

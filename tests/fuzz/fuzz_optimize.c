@@ -1,5 +1,5 @@
-// All that rewrites graphs (optimize for any goal, preprocess, cast with graph, a raise of the opset) over models as
-// text (graph_text.h), as an .onnx where the bytes begin as one, else as they are made of bytes (made_model.h).
+// All that rewrites graphs (optimize for any goal, preprocess, cast with graph, a raise of the opset) over the bytes as
+// an .onnx, where they begin as one, else over a model that is made of them (made_model.h), mostly of what is rewritten.
 // Whatever the model says, steps leave it whole and as valid as it was, rounds end, the edits replay to the same
 // model, and what is written loads again.
 //
@@ -28,7 +28,6 @@ struct copy {
   struct edits e;
   struct arena arena;
   struct sources *sources;
-  const struct graph_text_kept *kept;
   uint32_t flaws;
 };
 
@@ -59,10 +58,6 @@ static void write_file(const void *data, size_t size) {
   demand(f && fwrite(data, 1, size, f) == size && fclose(f) == 0);
 }
 
-static bool is_text(const uint8_t *data, size_t size) {
-  return size > 0 && (data[0] == '#' || (data[0] >= 'a' && data[0] <= 'z'));
-}
-
 static bool is_onnx(const uint8_t *data, size_t size) {
   return size > 1 && data[0] == 8 && data[1] < 32;
 }
@@ -83,14 +78,10 @@ static bool begin_copy(struct copy *c, const uint8_t *data, size_t size) {
   if (is_onnx(data, size)) {
     write_file(data, size);
     good = load_file(c, &err);
-  } else if (is_text(data, size)) {
-    model_free(&c->m);
-    const char *text = arena_string(&c->arena, span_of(data, size));
-    good = graph_text_read(&c->m, text, &c->kept, &c->arena, &err) == 0;
   } else {
     struct made_bytes in = {data, data + size};
     model_free(&c->m);
-    made_model(&c->m, &in);
+    made_model(&c->m, &in, true);
   }
   edits_init(&c->e, &c->m, &c->r);
   return good && check_structure(&c->m, NULL, &c->flaws, &err) == 0;
@@ -102,16 +93,6 @@ static void end_copy(struct copy *c) {
   model_free(&c->m);
   arena_free(&c->arena);
   if (c->sources) sources_close(c->sources);
-}
-
-static int read_kept(void *ctx, uint32_t tensor, uint8_t *out, size_t n, struct err *err) {
-  const struct copy *c = ctx;
-  for (const struct graph_text_kept *k = c->kept; k; k = k->next)
-    if (k->tensor == tensor && k->elements.n >= n) {
-      memcpy(out, k->elements.at, n);
-      return 0;
-    }
-  return err_set(err, ERR_INPUT, "tensor %u is not at hand", tensor);
 }
 
 // ---- what is done to them ----------------------------------------------------------------------------
@@ -213,9 +194,7 @@ static void rewrite(struct copy *c, const uint8_t *data, size_t size, struct log
   struct err err = {0};
   pipeline_init(&p);
   steps(&p, (uint32_t)size);
-  struct pass_run run = {.pipeline = &p,
-                         .flaws = c->flaws,
-                         .env = {.m = &c->m, .edits = &c->e, .read = read_kept, .read_ctx = c}};
+  struct pass_run run = {.pipeline = &p, .flaws = c->flaws, .env = {.m = &c->m, .edits = &c->e}};
   const uint32_t nodes = c->m.n_nodes;
   const bool valid = is_valid(&c->m, &err);
   c->e.sink = keep_line;

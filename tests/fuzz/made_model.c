@@ -13,6 +13,7 @@ struct making {
   struct arena a;
   uint32_t n_values; // v0 … have been made, in this graph or around it
   uint32_t n_nodes, depth, n_functions;
+  bool rewritten;
 };
 
 uint32_t made_choose(struct made_bytes *in, uint32_t n) {
@@ -69,7 +70,8 @@ static const char *operands(struct making *k, uint32_t n) {
   for (uint32_t i = 0; i < n; i++) {
     const uint32_t back = made_choose(&k->in, 0);
     const bool none = back == 255 || k->n_values == 0;
-    const char *name = none ? "-" : value_name(k, k->n_values - 1 - back % k->n_values);
+    const uint32_t near = k->rewritten && back < 128 && k->n_values > 4 ? 4 : k->n_values;
+    const char *name = none ? "-" : value_name(k, k->n_values - 1 - back % near);
     list = arena_printf(&k->a, "%s%s%s", list, i ? " " : "", name);
   }
   return list;
@@ -136,11 +138,74 @@ static void make_attribute(struct making *k, uint32_t node, const struct schema_
   }
 }
 
-static void make_node(struct making *k) {
+static const char *const sought[] = {"Add",
+                                     "Sub",
+                                     "Mul",
+                                     "Div",
+                                     "Pow",
+                                     "Neg",
+                                     "Abs",
+                                     "Relu",
+                                     "Clip",
+                                     "Min",
+                                     "Max",
+                                     "Sqrt",
+                                     "Cast",
+                                     "Identity",
+                                     "Dropout",
+                                     "Transpose",
+                                     "Reshape",
+                                     "Squeeze",
+                                     "Unsqueeze",
+                                     "Flatten",
+                                     "Slice",
+                                     "Concat",
+                                     "Split",
+                                     "Expand",
+                                     "Pad",
+                                     "Shape",
+                                     "Size",
+                                     "Gather",
+                                     "Where",
+                                     "Equal",
+                                     "Not",
+                                     "Constant",
+                                     "Sigmoid",
+                                     "Erf",
+                                     "Tanh",
+                                     "ReduceMean",
+                                     "ReduceSum",
+                                     "Softmax",
+                                     "MatMul",
+                                     "Gemm",
+                                     "Conv",
+                                     "ConvTranspose",
+                                     "MaxPool",
+                                     "If",
+                                     "AveragePool",
+                                     "Loop",
+                                     "Range",
+                                     "ConstantOfShape",
+                                     "Tile",
+                                     "Scan",
+                                     "Reciprocal",
+                                     "LayerNormalization",
+                                     "BatchNormalization",
+                                     "DequantizeLinear"};
+
+static const struct schema_operator *operator_of(struct making *k) {
   uint32_t n_operators;
   const struct schema_operator *ops = schema_all(&n_operators);
-  const uint32_t which = made_choose(&k->in, 0) << 8 | made_choose(&k->in, 0);
-  const struct schema_operator *op = &ops[which % n_operators];
+  const uint32_t first = made_choose(&k->in, 0);
+  if (k->rewritten && first >= 128)
+    for (uint32_t i = 0; i < n_operators; i++)
+      if (strcmp(ops[i].name, sought[first % (sizeof sought / sizeof *sought)]) == 0)
+        return &ops[i];
+  return &ops[(first << 8 | made_choose(&k->in, 0)) % n_operators];
+}
+
+static void make_node(struct making *k) {
+  const struct schema_operator *op = operator_of(k);
   const uint32_t shape = made_choose(&k->in, 0), n_in = shape % 6, n_out = 1 + shape / 6 % 3;
   const char *in = operands(k, n_in);
   if (k->n_functions && shape > 240) {
@@ -188,8 +253,8 @@ static void make_function(struct making *k, uint32_t i) {
   k->n_values = around;
 }
 
-void made_model(struct model *m, struct made_bytes *in) {
-  struct making making = {.in = *in}, *k = &making;
+void made_model(struct model *m, struct made_bytes *in, bool rewritten) {
+  struct making making = {.in = *in, .rewritten = rewritten}, *k = &making;
   build_begin(&k->b, m);
   build_opset(&k->b, "local", 1);
   build_opset(&k->b, "com.microsoft", 1);

@@ -62,6 +62,7 @@ ARMS = {
     "shapes": Arm(("infer",), "", 2),
     "shapes-left": Arm(("optimize",), ""),
 }  # fmt: skip
+REFUSED = "changed between opset"  # what --opset says of a node that it has no newer form for
 STEP = 1_000_000  # between the seeds of two arms
 LARGEST_SHRUNK = 400  # tries
 
@@ -70,11 +71,12 @@ LARGEST_SHRUNK = 400  # tries
 class Found:
     graphs: collections.Counter = dataclasses.field(default_factory=collections.Counter)  # of an arm
     fired: collections.Counter = dataclasses.field(default_factory=collections.Counter)  # graphs that a pass changed
+    unjudged: collections.Counter = dataclasses.field(default_factory=collections.Counter)  # not run by the runtime, or refused
     shapes: collections.Counter = dataclasses.field(default_factory=collections.Counter)  # values, by verdict
     harmed: list = dataclasses.field(default_factory=list)  # (arm, seed, complaints, the shrunk graph as text)
 
     def add(self, other):
-        for mine, theirs in ((self.graphs, other.graphs), (self.fired, other.fired), (self.shapes, other.shapes)):
+        for mine, theirs in ((self.graphs, other.graphs), (self.unjudged, other.unjudged), (self.fired, other.fired), (self.shapes, other.shapes)):
             mine.update(theirs)
         self.harmed += other.harmed
 
@@ -300,6 +302,15 @@ def harmed_too(runner, arm):
 # ---- many
 
 
+def runs(case):
+    """Bodies that take what the main graph makes are sometimes too much for the runtime without its optimizations."""
+    try:
+        session = random_graphs.session(case.model)
+        return all(session.run(None, feed) for feed in case.feeds)
+    except Exception:  # whatever it says
+        return False
+
+
 def run_one(runner, arm, seed, pieces, found, folder=None):
     case = case_of(arm, seed, pieces)
     found.graphs[arm] += 1
@@ -310,9 +321,15 @@ def run_one(runner, arm, seed, pieces, found, folder=None):
                 found.shapes[verdict] += len(getattr(report, verdict))
             found.shapes["right"] += report.right
             found.shapes["graphs"] += 1
+    elif not runs(case):
+        found.unjudged[arm] += 1
+        return
     else:
         wrong, fired = runner.complaints(arm, case.model, case.feeds, external=seed % 4 == 0)
         found.fired.update(fired)
+        if wrong and wrong[0].startswith("exit code 1") and REFUSED in wrong[0]:
+            found.unjudged[arm] += 1
+            return
     if not wrong:
         return
     model, text = case.model, ""
@@ -371,6 +388,7 @@ def again(arm, seed):
 def told(found):
     """Lines: what ran, what fired, what is harmed and how to see it again."""
     lines = [f"{found.graphs.total()} graphs: " + ", ".join(f"{arm} {n}" for arm, n in sorted(found.graphs.items()))]
+    lines.append("of which not judged: " + ", ".join(f"{arm} {n}" for arm, n in sorted(found.unjudged.items())))
     lines.append("changed by: " + ", ".join(f"{name} {n}" for name, n in sorted(found.fired.items())))
     lines.append("dims of values: " + ", ".join(f"{name} {n}" for name, n in sorted(found.shapes.items())))
     for arm, seed, wrong, text in found.harmed:
