@@ -219,7 +219,7 @@ def test_the_oldest_lacks_something_and_the_newest_nothing(weir, written):
     needed = [each["onnxruntime"] for each in written.needs.values()]
     assert {"1.21", "1.23", "1.24", "1.25", "1.27", "1.28", None} == set(needed)
     found = table(weir)
-    assert found["ort-1.20"]["does_not_run"] and not found["ort-1.31"]["does_not_run"]
+    assert len(found["ort-1.20"]["does_not_run"]) > 5 and found["ort-1.31"]["does_not_run"] == ["bfloat16 arithmetic"]
     assert [name for name in found if name.startswith("ort-")] == [f"ort-{version}" for version in runtimes.ONNXRUNTIME]
 
 
