@@ -181,8 +181,7 @@ static const struct pass_option options[] = {
      .read = read_exclude},
     {"to", PASS_CHOICE, "float16|bfloat16|float32", NULL,
      "the type to store weights in (fp16, half, bf16 and fp32 are accepted too); float32 with "
-     "--graph "
-     "only",
+     "--graph only",
      .also = "fp16=float16 half=float16 bf16=bfloat16 fp32=float32", .read = read_to,
      .required = true},
     {"graph", PASS_FLAG, NULL, NULL,
