@@ -24,8 +24,8 @@
 enum { CAST_OPSET = 6, CAST_BFLOAT16_OPSET = 13 };
 
 struct cast_options {
-  const struct target *target; // NULL: nobody said; for who runs the pass
-  enum dtype to;               // FLOAT16 or BFLOAT16; with graph FLOAT too
+  uint32_t target; // its place in the table of targets: for who runs the pass
+  enum dtype to;   // FLOAT16 or BFLOAT16; with graph FLOAT too
   uint64_t min_elements;
   bool clips; // finite elements out of range become the largest value; else the run refuses them
   struct name_patterns exclude;
@@ -154,12 +154,6 @@ static int read_to(const struct pass_value *v, void *with, struct arena *a, stru
   return err_hint(err, "to=float16 or to=bfloat16");
 }
 
-static int read_target(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
-  (void)a, (void)err;
-  ((struct cast_options *)with)->target = v->text ? targets_at(v->choice) : NULL;
-  return 0;
-}
-
 static int read_keep_op(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
   struct cast_options *o = with;
   (void)a, (void)err;
@@ -201,8 +195,8 @@ static const struct pass_option options[] = {
      PASS_MEMBER(cast_options, clips)},
     {"min-elements", PASS_NUMBER, "N", NULL,
      "do not cast weights with fewer elements (default: 256)", .read = read_min_elements},
-    {"target", PASS_CHOICE, targets_joined + 1, NULL, TARGETS_ONLY_REFUSES, .read = read_target,
-     .listed = "weir targets"},
+    {"target", PASS_CHOICE, targets_joined + 1, NULL, TARGETS_ONLY_REFUSES,
+     PASS_MEMBER(cast_options, target), .listed = "weir targets"},
 };
 
 // ---- the pass ----------------------------------------------------------------------------------
@@ -218,16 +212,6 @@ static void warn_of_operator(const struct pass_env *env, const char *op) {
   env->warn(env->warn_ctx,
             arena_printf(env->scratch, "--keep-op '%s' matches no node", quote_str(op).s),
             name_pattern_hint(&c, env->scratch));
-}
-
-static void warn_of_graph(const struct pass_env *env, const struct cast_options *o) {
-  if (!env->warn) return;
-  for (uint32_t i = 0; i < o->n_keep_op; i++)
-    warn_of_operator(env, o->keep_op[i]);
-  if (o->to == DTYPE_BFLOAT16 && !o->target)
-    env->warn(env->warn_ctx,
-              "ONNX Runtime has few bfloat16 kernels for CPUs: it does not load such a model there",
-              "float16 runs everywhere; without --graph, bfloat16 is only how weights are stored");
 }
 
 static int check(const void *with, const struct pass_value *values, struct err *err) {
@@ -260,7 +244,8 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
                                          .n_keep_op = c.options->n_keep_op,
                                          .exclude = &c.options->exclude};
     if (cast_graph_run(env, &o, err)) return -1;
-    warn_of_graph(env, c.options);
+    for (uint32_t i = 0; env->warn && i < o.n_keep_op; i++)
+      warn_of_operator(env, o.keep_op[i]);
     return 0;
   }
   kit_init(&c.k, env, "cast");
