@@ -561,7 +561,7 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
   note_main_dims(&w);
   int rc = set_shapes(&w, err) || set_dims(&w, err) ? -1 : 0;
   if (rc == 0) {
-    infer_all(w.in, &(struct infer_told){say, &w});
+    infer_all(w.in, &(struct infer_told){.say = say, .ctx = &w});
     write_inputs(&w);
   }
   for (uint32_t node = 0, n = m->n_nodes; rc == 0 && node < n; node++)
