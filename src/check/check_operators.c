@@ -330,7 +330,8 @@ static int check_types(struct look *l) {
     const struct schema_formal *f = schema_input(l->s, i);
     if (f && check_type(l, model_input(m, l->n, i), f, "input", bounds)) return -1;
   }
-  for (uint32_t i = 0; i < l->n->n_out; i++) {
+  // Inferred ones follow from the inputs: what is wrong with them was said of those.
+  for (uint32_t i = 0; i < l->n->n_out && !l->o->types; i++) {
     const struct schema_formal *f = schema_output(l->s, i);
     if (f && check_type(l, model_output(m, l->n, i), f, "output", bounds)) return -1;
   }
