@@ -3,18 +3,19 @@
 //
 //   x float[1,128,t] ── Conv s=2 ──▶ float[1,256,(t + 1)//2] ── Shape ── Gather(2) ──▶ int64[] {(t + 1)//2}
 //
-// Every operator has a rule (infer_rules.def). Nothing is guessed: what a rule gives holds in every
-// run of the model that ends without an error, for all inputs that fit the declarations of the
-// graph's inputs. Where it cannot say more, a dim is a symbol of its own, or the value's rank is not
-// known; then there is a reason.
+// Every operator has a rule (its row in the table of operators names it: src/schema/*.ops,
+// infer_rules.def). Nothing is guessed: what a rule gives holds in every run of the model that ends
+// without an error, for all inputs that fit the declarations of the graph's inputs. Where it cannot
+// say more, a dim is a symbol of its own, or the value's rank is not known; then there is a reason.
 //
 // Facts lie in a side table by value id, which no file and no log ever sees. Passes note in it what
 // they make (infer_note), and nodes that came since are inferred by infer_more. Rows are never
 // wrong about a value that lives: ids are never given again, and what a pass makes of a value means
 // the same.
 //
-// Linear in nodes; bodies and functions are entered with a stack of our own. Bodies of Loop and Scan are
-// walked twice at most, a function once for every kind of call of it.
+// Linear in nodes; bodies and functions are entered with a stack of our own. Bodies of Loop and
+// Scan are walked five times at most (ROUNDS of rules_control.c), a function once for every kind of
+// call of it.
 #ifndef WEIR_INFER_H
 #define WEIR_INFER_H
 
@@ -29,7 +30,9 @@ enum infer_declared { INFER_REFINE, INFER_KEEP, INFER_OVERRIDE };
 struct infer_options {
   enum infer_declared declared;
   int64_t least_dim; // no dim of an input is less, where it is not a number: 1, or 0
-  int64_t to_end;    // a Slice that ends here or behind ends where its axis does; INT64_MAX: none
+  // A Slice that ends here or behind ends where its axis does, and Min with a larger number is its other operand;
+  // INT64_MAX: none.
+  int64_t to_end;
   bool
       guess_rank; // what an operator without a rule makes has the type of its first input, and its rank
 };
@@ -81,6 +84,12 @@ struct infer_told {
 void infer_all(struct infer *in, const struct infer_told *told);
 // The nodes that came since, or whose values have no row; their order does not matter.
 void infer_more(struct infer *in);
+
+// A question: before infer_all, on a table of its own. Takes it that a value of one element, which a node makes,
+// is that, and says afterwards whether some node of the same graph cannot take what it is then given: then no
+// run that gets there and ends without an error has it.
+void infer_assume(struct infer *in, uint32_t value, bool is);
+bool infer_contradicted(const struct infer *in);
 
 // What is known of a value; false if nothing is. The dims belong to the table and stay where they are.
 bool infer_type_of(struct infer *in, uint32_t value, struct infer_type *out);

@@ -164,7 +164,17 @@ struct model_dim {
 };
 
 enum info_home { INFO_INPUT, INFO_OUTPUT, INFO_VALUE };
-enum info_flag { INFO_DIRTY = 1, INFO_DEAD = 2, INFO_NEW = 4, INFO_TENSOR = 8, INFO_SHAPED = 16 };
+enum info_flag {
+  INFO_DIRTY = 1,
+  INFO_DEAD = 2,
+  INFO_NEW = 4,
+  INFO_TENSOR = 8,
+  INFO_SHAPED = 16,
+  INFO_SEQUENCE = 32, // of tensors: of what it holds are dtype and, with INFO_HELD_SHAPED, the dims
+  INFO_OPTIONAL = 64, // likewise, a tensor or nothing
+  INFO_HELD_SHAPED = 128,
+  INFO_TYPE = INFO_TENSOR | INFO_SHAPED | INFO_SEQUENCE | INFO_OPTIONAL | INFO_HELD_SHAPED,
+};
 
 // One ValueInfoProto. INFO_TENSOR: elem type known; INFO_SHAPED: rank and dims known.
 struct model_info {
@@ -353,6 +363,12 @@ static inline const int64_t *model_dims(const struct model *m, const struct mode
   return m->dims + t->dims;
 }
 struct span model_value_name(const struct model *m, uint32_t value); // "" for NO_ID
+// The main graph, function or training graph that a graph lies in; itself if it lies in none.
+static inline uint32_t model_root_graph(const struct model *m, uint32_t graph) {
+  while (m->graphs[graph].kind == GRAPH_SUB && m->graphs[graph].parent != NO_ID)
+    graph = m->graphs[graph].parent;
+  return graph;
+}
 // The info itself if it is alive, else the next one about its value that is, or NO_ID.
 static inline uint32_t model_live_info(const struct model *m, uint32_t info) {
   while (info != NO_ID && m->infos[info].flags & INFO_DEAD)

@@ -81,12 +81,6 @@ static uint32_t owner_of(const struct model *m, uint32_t graph) {
   return g->kind == GRAPH_SUB && g->owner != NO_ID ? m->attrs[g->owner].node : NO_ID;
 }
 
-static uint32_t root_of(const struct model *m, uint32_t graph) {
-  while (m->graphs[graph].kind == GRAPH_SUB)
-    graph = m->graphs[graph].parent;
-  return graph;
-}
-
 // ---- nodes that stay -----------------------------------------------------------------------------
 
 static const struct {
@@ -215,7 +209,7 @@ static void settle_functions(struct half *h) {
       const uint32_t f = model_calls_callee(&h->calls, n);
       if (f == NO_ID) continue;
       uint8_t *callee = &h->graph_stays[m->functions[f].graph];
-      const bool stays = h->stays[n] || h->graph_stays[root_of(m, m->nodes[n].graph)];
+      const bool stays = h->stays[n] || h->graph_stays[model_root_graph(m, m->nodes[n].graph)];
       if (stays && !*callee) *callee = 1, more = true;
       if (*callee && !h->stays[n]) h->stays[n] = "function", more = true;
     }
@@ -232,7 +226,7 @@ static void settle_nodes(struct half *h) {
   settle_functions(h);
   for (uint32_t n = 0; n < m->n_nodes; n++)
     if (!h->stays[n] && !(m->nodes[n].flags & NODE_DEAD)) {
-      const uint32_t root = root_of(m, m->nodes[n].graph);
+      const uint32_t root = model_root_graph(m, m->nodes[n].graph);
       if (h->graph_stays[root] || weights_in_training(m, m->nodes[n].graph))
         h->stays[n] = "function";
     }
@@ -260,7 +254,8 @@ static enum wish wish_of(struct half *h, uint32_t node, uint32_t slot) {
 static enum wish graph_wish(struct half *h, uint32_t graph) {
   const struct model *m = h->k.m;
   const uint32_t owner = owner_of(m, graph);
-  if (m->graphs[graph].kind == GRAPH_TRAINING || h->graph_stays[root_of(m, graph)]) return WISH_OLD;
+  if (m->graphs[graph].kind == GRAPH_TRAINING || h->graph_stays[model_root_graph(m, graph)])
+    return WISH_OLD;
   if (owner != NO_ID)
     return h->stays[owner] || !is_flow(kit_op(&h->k, owner)) ? WISH_OLD : WISH_NEW;
   if (m->graphs[graph].kind == GRAPH_MAIN && h->o->keep_io) return WISH_OLD;
@@ -336,7 +331,8 @@ static enum wish type_of(struct half *h, uint32_t value) {
   const struct model *m = h->k.m;
   const struct model_value *v = &m->values[value];
   struct weight w;
-  if (h->graph_stays[root_of(m, v->graph)] || weights_in_training(m, v->graph)) return WISH_OLD;
+  if (h->graph_stays[model_root_graph(m, v->graph)] || weights_in_training(m, v->graph))
+    return WISH_OLD;
   if (is_weight(m, value, &w)) return weight_type(h, &w);
   switch ((enum value_kind)v->kind) {
   case VALUE_INPUT: return graph_wish(h, v->graph);
@@ -564,12 +560,28 @@ static bool touches(struct half *h, uint32_t node) {
   return false;
 }
 
+// Of all that it takes and makes nothing changes, since its operator has no such type.
+static bool has_no_such_type(struct half *h, uint32_t node) {
+  for (uint32_t i = 0; i < kit_n_in(&h->k, node); i++) {
+    const uint32_t v = kit_in(&h->k, node, i);
+    if (v != NO_ID && h->old[v] && wish_of(h, node, i) != WISH_OLD) return false;
+  }
+  for (uint32_t i = 0; i < kit_n_out(&h->k, node); i++) {
+    const uint32_t v = kit_out(&h->k, node, i);
+    if (v != NO_ID && h->old[v] && h->now[v] != h->old[v]) return false;
+  }
+  return kit_op(&h->k, node) != OP_Cast && kit_op(&h->k, node) != OP_ConstantOfShape;
+}
+
 static void report_kept(struct half *h) {
   const struct model *m = h->k.m;
-  for (uint32_t n = 0; n < h->n_stays; n++)
-    if (h->stays[n] && !(m->nodes[n].flags & NODE_DEAD) && touches(h, n) &&
-        !model_op_is(m, n, "Constant"))
+  for (uint32_t n = 0; n < h->n_stays; n++) {
+    if (m->nodes[n].flags & NODE_DEAD || model_op_is(m, n, "Constant") || !touches(h, n)) continue;
+    if (h->stays[n])
       kit_skipped(&h->k, n, h->stays[n]);
+    else if (has_no_such_type(h, n))
+      kit_skipped(&h->k, n, "type_not_allowed");
+  }
 }
 
 // Casts are of ai.onnx, which a model of other operators need not import.
@@ -579,7 +591,10 @@ static int see_to_opset(struct half *h, struct err *err) {
   if (opset == 0 || opset >= least) return 0;
   err_fill(err, ERR_MODEL, "the model has opset %lld, and Cast takes the type from opset %lld on",
            (long long)opset, (long long)least);
-  return err_hint(err, "raise its opset first: the pass 'opset'");
+  return err_hint(err,
+                  "raise it first: weir optimize IN OUT --opset %lld (in a pipeline: the pass "
+                  "opset:version=%lld)",
+                  (long long)least, (long long)least);
 }
 
 int cast_graph_run(struct pass_env *env, const struct cast_graph_options *o, struct err *err) {
