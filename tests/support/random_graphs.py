@@ -1551,7 +1551,7 @@ def large_weights(g):
     if way == "twice":
         g.hazard("equal initializers under two names")
         other = g.transpose(g.constant(array), [1, 0])
-        y = g.binary("Add", y, g.node("MatMul", [g.unary("Abs", x), other], (x.dims[0], n), soft=True))
+        y = g.binary("Add", y, g.node("MatMul", [g.by("Mul", x, 0.5), other], (x.dims[0], n), soft=True))
     g.give(g.norm(y, n) if way == "norm" else y)
 
 
