@@ -30,7 +30,9 @@ enum infer_declared { INFER_REFINE, INFER_KEEP, INFER_OVERRIDE };
 struct infer_options {
   enum infer_declared declared;
   int64_t least_dim; // no dim of an input is less, where it is not a number: 1, or 0
-  int64_t to_end;    // a Slice that ends here or behind ends where its axis does; INT64_MAX: none
+  // A Slice that ends here or behind ends where its axis does, and Min with a larger number is its other operand;
+  // INT64_MAX: none.
+  int64_t to_end;
   bool
       guess_rank; // what an operator without a rule makes has the type of its first input, and its rank
 };
