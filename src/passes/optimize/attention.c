@@ -215,7 +215,7 @@ static bool all_available(struct kit *k, uint32_t node, const struct found *f) {
 
 static uint32_t mask_for(struct run *r, const struct found *f) {
   if (f->mask_of == NO_ID) return NO_ID;
-  if (r->mask_of != f->mask_of || r->mask_graph != r->k.graph || f->mask.narrow ||
+  if (r->mask_of != f->mask_of || r->mask_graph != r->k.graph || f->mask.rows || f->mask.columns ||
       r->k.m->values[r->mask].flags & VALUE_DEAD) {
     r->mask = attention_mask_make(&r->k, &f->mask, f->q, f->v);
     r->mask_of = r->mask == NO_ID ? NO_ID : f->mask_of;

@@ -399,8 +399,10 @@ static uint32_t repeated(struct kit *k, uint32_t value, const struct found *f) {
   int64_t list[3] = {0, 1, 1};
   if (is_number(k, f->type.dims[0], &list[0]))
     return kit_make(k, OP_Expand, KIT_IN(value, kit_new_ints(k, "shape", list, 3)));
+  uint32_t of = f->x, axis = 0;
+  known_source(k, &of, &axis);
   const uint32_t batch =
-      kit_make(k, OP_Shape, KIT_IN(f->x), KIT_INT("start", 0), KIT_INT("end", 1));
+      kit_make(k, OP_Shape, KIT_IN(of), KIT_INT("start", axis), KIT_INT("end", axis + 1));
   const uint32_t ones = kit_new_ints(k, "ones", list + 1, 2);
   const uint32_t target = kit_make(k, OP_Concat, KIT_IN(batch, ones), KIT_INT("axis", 0));
   return kit_make(k, OP_Expand, KIT_IN(value, target));
