@@ -14,14 +14,9 @@
 //
 // A cache that is shared by the whole batch is repeated for it, as the operator wants it.
 #include "known.h"
-#include "name_filter.h"
 #include "optimize.h"
 
 enum { STEPS = 12 };
-
-struct rotary_options {
-  struct name_filter nodes;
-};
 
 // A half that was made, for the next node that wants it.
 struct half {
@@ -30,8 +25,7 @@ struct half {
 };
 
 struct run {
-  struct kit k;
-  const struct rotary_options *o;
+  struct kit k; // first: a visit is given it
   TABLE(struct half, halves);
 };
 
@@ -517,8 +511,8 @@ static bool widen(struct kit *k, uint32_t node) {
 
 // ---- the walk ----------------------------------------------------------------------------------
 
-static void visit(struct run *r, uint32_t node) {
-  struct kit *k = &r->k;
+static void visit(struct kit *k, uint32_t node) {
+  struct run *r = (struct run *)k;
   struct found f = {.x = NO_ID};
   dim_id batch[2];
   const enum op op = kit_op(k, node);
@@ -526,13 +520,10 @@ static void visit(struct run *r, uint32_t node) {
   if (op == OP_Concat && kit_maker_op(k, kit_in(k, node, 0)) != OP_Sub &&
       kit_maker_op(k, kit_in(k, node, 0)) != OP_RotaryEmbedding)
     return;
-  const char *no = name_filter_refuses(&r->o->nodes, model_name_str(k->m, k->m->nodes[node].name));
-  if (op == OP_Concat && !no && kit_opset(k, k->m->nodes[node].graph) >= 23 && widen(k, node))
-    return;
+  if (op == OP_Concat && kit_opset(k, k->m->nodes[node].graph) >= 23 && widen(k, node)) return;
   arena_reset(&k->site);
   const char *why = op == OP_Add ? find_sum(k, node, &f) : find_pair(k, node, &f);
   if (why && !*why) return;
-  if (no) why = no;
   if (!why && kit_opset(k, k->m->nodes[node].graph) < 23) why = "opset_too_old";
   if (!why && !available(k, node, &f)) why = "used_elsewhere";
   if (!why && (!has_form(k, &f.cos, &f, &batch[0]) || !has_form(k, &f.sin, &f, &batch[1])))
@@ -544,22 +535,14 @@ static void visit(struct run *r, uint32_t node) {
 }
 
 static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  struct run r = {.o = with};
-  struct kit *k = &r.k;
+  struct run r = {0};
   (void)result;
-  kit_init(k, env, env->pass->name);
-  kit_infer(k);
-  name_filter_warn(&(const struct name_filter *){&r.o->nodes}, 1, env);
-  for (uint32_t g = 0; kit_graph(k, &g); g++)
-    for (uint32_t n = k->m->graphs[g].first_node, next; n != NO_ID; n = next) {
-      next = k->m->nodes[n].next;
-      visit(&r, n);
-    }
+  kit_init(&r.k, env, env->pass->name);
+  kit_infer(&r.k);
+  kit_visit(&r.k, with, visit);
   TABLE_FREE(&r, halves);
-  return kit_done(k, err);
+  return kit_done(&r.k, err);
 }
-
-static const struct pass_option options[] = {NAME_FILTER_ROWS};
 
 const struct pass optimize_rotary = {
     .name = "optimize/rotary",
@@ -567,10 +550,9 @@ const struct pass optimize_rotary = {
     .about = "Makes one RotaryEmbedding (opset 23) of x * cos + Concat(-x[h:], x[:h]) * sin where "
              "both halves of the caches are known to be equal, and of a part of x that is turned "
              "so. Caches for the whole batch are repeated for it.",
-    .needs = "nothing; without opset 23 it finds nothing",
+    .needs = "nothing; below opset 23 it finds nothing",
     .promises = "all outputs of the model are unchanged but for rounding",
     .exactness = EXACTNESS_ROUNDING,
-    PASS_OPTIONS(options, rotary_options),
+    NAME_FILTER_ALONE,
     .run = run,
-    .done = name_filter_done,
 };
