@@ -1251,7 +1251,7 @@ def _allowed(g, batch, heads, rows, columns, symbols):
     return g.constant(np.tril(np.ones((rows, columns), bool), g.pick(0, 0, 1, -1, 9)), fixed=True)
 
 
-@piece(since=23)
+@piece(since=23, weight=3)
 def attention_forms(g):
     """Attention in the forms that one operator takes, each sometimes with what it must not have."""
     prefix = g.name("d")
@@ -1344,7 +1344,7 @@ def attention_forms(g):
     g.give(y)
 
 
-@piece(since=23)
+@piece(since=23, weight=3)
 def rotary_forms(g):
     """Halves that are turned, and what only looks so."""
     prefix = g.name("d")

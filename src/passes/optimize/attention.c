@@ -121,7 +121,7 @@ static const char *find_scores(struct kit *k, uint32_t value, struct found *f) {
   const uint32_t keys = kit_in(k, node, 1);
   if (!known_dims(k, kit_in(k, node, 0), &q) || !known_dims(k, keys, &kt) ||
       !known_dims(k, product, &f->scores.type))
-    return "shape";
+    return "dims";
   const uint32_t rank = f->scores.type.rank;
   if ((rank != 3 && rank != 4) || q.rank != rank || kt.rank != rank) return "rank";
   f->q = unscaled(k, kit_in(k, node, 0), false, &f->scale);
@@ -130,9 +130,9 @@ static const char *find_scores(struct kit *k, uint32_t value, struct found *f) {
   if (!known_dims(k, f->v, &v) || v.rank != rank) return "rank";
   for (uint32_t i = 0; i + 2 < rank; i++)
     if (!known_same(k, q.dims[i], kt.dims[i]) || !known_same(k, q.dims[i], v.dims[i]))
-      return "shape";
-  if (!known_same(k, kt.dims[rank - 1], v.dims[rank - 2])) return "shape";
-  if (q.dtype != DTYPE_FLOAT && q.dtype != DTYPE_FLOAT16) return "dtype";
+      return "dims";
+  if (!known_same(k, kt.dims[rank - 1], v.dims[rank - 2])) return "dims";
+  if (q.dtype != DTYPE_FLOAT && q.dtype != DTYPE_FLOAT16) return "float_type";
   if (!isfinite((float)f->scale) || (float)f->scale <= 0) return "scale";
   return NULL;
 }
@@ -174,11 +174,10 @@ static const char *find(struct kit *k, uint32_t node, uint32_t softmax, struct f
   struct infer_type t;
   int64_t axis;
   f->v = kit_in(k, node, 1);
-  if (kit_opset(k, graph) < 23) return "opset_too_old";
   if (used_elsewhere(k, node, softmax, f->scores.guarded) || kit_sole_user(k, x) == NO_ID)
     return "used_elsewhere";
   if (k->m->nodes[softmax].graph != graph || f->v == NO_ID) return "used_elsewhere";
-  if (!known_dims(k, x, &t)) return "shape";
+  if (!known_dims(k, x, &t)) return "dims";
   if (!kit_attr_int(k, softmax, "axis", -1, &axis) || (axis != -1 && axis != (int64_t)t.rank - 1))
     return "axis";
   const uint32_t add = kit_maker(k, x);
@@ -256,6 +255,7 @@ static void visit(struct kit *k, uint32_t node) {
   if (!weights_of(k, node, &f.scores.guarded, &softmax)) return;
   const char *why = find(k, node, softmax, &f);
   if (!why && !all_available(k, node, &f)) why = "used_elsewhere";
+  if (!why && kit_opset(k, k->m->nodes[node].graph) < 23) why = "opset_too_old";
   if (why)
     kit_skipped(k, node, why);
   else

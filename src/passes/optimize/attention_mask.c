@@ -283,9 +283,9 @@ const char *attention_mask_find(struct kit *k, uint32_t value, const struct atte
   const uint32_t rank = s->type.rank;
   struct infer_type t;
   *out = (struct attention_mask){.kind = ATTENTION_AS_IS, .value = value};
-  if (!known_dims(k, value, &t)) return "shape";
+  if (!known_dims(k, value, &t)) return "dims";
   out->rows = t.rank == 1;
-  if (t.dtype != s->type.dtype) return "dtype";
+  if (t.dtype != s->type.dtype) return "float_type";
   // Of scores of rank 3 the first dim is Attention's batch, which a mask of rank 3 has no place for.
   if (t.rank == 0 || t.rank > rank || (rank == 3 && t.rank == 3 && !is_one(k, t.dims[0])))
     return "mask_shape";
