@@ -464,7 +464,17 @@ static void fuse(struct run *r, uint32_t node, const struct found *f, const dim_
     makers[i] = kit_maker(k, kit_in(k, node, i));
   in[1] = half_for(r, &f->cos, f, batch[0]);
   in[2] = half_for(r, &f->sin, f, batch[1]);
-  kit_replace(k, node, OP_RotaryEmbedding, KIT_INPUTS(in, 3));
+  // ONNX Runtime before 1.24 wants the heads where only a part is turned.
+  struct edit_attr heads = {.name = "num_heads", .type = ATTR_INT};
+  const struct kit_new spec = {.op = OP_RotaryEmbedding,
+                               .in = in,
+                               .n_in = 3,
+                               .attrs = &heads,
+                               .n_attrs = is_number(k, f->type.dims[1], &heads.i),
+                               .attrs_of = NO_ID,
+                               .as = node,
+                               .n_out = 1};
+  kit_put(k, &spec);
   for (uint32_t i = 0; i < 2; i++)
     kit_sweep(k, makers[i]);
 }
