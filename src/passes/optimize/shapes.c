@@ -166,7 +166,7 @@ static uint32_t find_list(struct shaper *s, const struct small *x, uint32_t node
   if (s->n_listed >= s->n_lists / 2) grow_lists(s);
   uint32_t *dead = NULL;
   struct small y;
-  for (uint64_t at = hash_small(x);; at++) {
+  for (uint64_t at = hash_small(x);; at++, s->k.m->work.lists_seen++) {
     uint32_t *slot = &s->lists[at & (s->n_lists - 1)];
     if (*slot == 0) {
       s->n_listed += !dead;
