@@ -50,6 +50,8 @@ LEAST = {
     "PP-OCRv6_rec_small": (280, "onnxslim"),
     "ch_ppocr_mobile_v2.0_cls_mobile": (179, "without sym"),
 }
+# What `preprocess` leaves on purpose, but the peer does not: factors of 1/2 that end a GELU.
+KEPT = {("PP-OCRv6_det_small", "preprocess"): 13}
 # Exports of one model, at the same opset: what TorchScript's becomes next to what dynamo's becomes.
 PAIRS = [
     *((f"{model}-eager-torchscript-17", f"{model}-eager-dynamo-20", "20") for model in ("bert", "gpt2", "llama", "vit")),
@@ -98,7 +100,7 @@ def optimized(weir, folder):
 @pytest.mark.parametrize("name", LEAST)
 def test_no_more_than_peers_leave(weir, tmp_path, optimized, name, command):
     out = optimized(name, command)
-    assert peers.nodes(out) <= LEAST[name][0]
+    assert peers.nodes(out) <= LEAST[name][0] + KEPT.get((name, command), 0)
     if command == "optimize":
         assert {node.domain for node in onnx.load(out).graph.node} <= {"", "ai.onnx"}
     again = weir(command, out, tmp_path / "again.onnx")
@@ -131,4 +133,4 @@ def test_what_peers_leave(tmp_path, name):
     assert (min(counts.values()), counts[who]) == (least, least), found
     for command in ("optimize", "preprocess"):
         count, why = peers.ours(command, copy, Path(tmp_path) / f"{command}.onnx", path)
-        assert why == "" and count <= least
+        assert why == "" and count <= least + KEPT.get((name, command), 0)
