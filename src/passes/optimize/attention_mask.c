@@ -20,12 +20,10 @@
 
 enum { STEPS = 16, MOST = 1024 };
 
-static double lowest(enum dtype dtype) {
-  return dtype == DTYPE_FLOAT ? (double)-FLT_MAX : -65504.0;
-}
-
-static double above_lowest(enum dtype dtype) {
-  return dtype == DTYPE_FLOAT ? (double)nextafterf(-FLT_MAX, 0) : -65472.0;
+// A number that hides what it is added to: up to here. In float16 scores lose their digits next to large numbers, so that
+// a row of which nothing is left becomes an average of another kind; Attention is free to compute it in float32.
+static double hiding(enum dtype dtype) {
+  return dtype == DTYPE_FLOAT ? (double)-FLT_MAX : -1000;
 }
 
 static bool is_one(struct kit *k, dim_id d) {
@@ -183,7 +181,7 @@ static const char *of_constant(struct kit *k, struct attention_mask *out, bool g
   for (uint32_t row = 0; row + columns <= n; row += (uint32_t)columns) {
     bool keeps = false;
     for (uint32_t i = row; i < row + columns; i++) {
-      keeps = keeps || list[i] > lowest(t.dtype);
+      keeps = keeps || list[i] > hiding(t.dtype);
       zeros = zeros && list[i] == 0;
     }
     if (!keeps && !(guarded && isinf(list[row]))) return "masked_rows";
@@ -219,14 +217,14 @@ static const char *of_where(struct kit *k, uint32_t node, bool guarded,
     return NULL;
   }
   if (isnan(number)) return "masked_rows";
-  if (number > lowest(t.dtype)) return NULL;
+  if (number > hiding(t.dtype)) return NULL;
   if (of.rank != t.rank) return "mask_shape";
   if (is_causal(k, c, denies)) {
     out->kind = ATTENTION_CAUSAL;
-  } else if (!isinf(number)) {
+  } else if (!isinf(number) && t.dtype == DTYPE_FLOAT) {
     out->kind = ATTENTION_LOWEST;
     out->slot = denies ? 1 : 2;
-  } else if (!guarded) {
+  } else if (!guarded || !isinf(number)) {
     return "masked_rows";
   } else {
     out->kind = denies ? ATTENTION_DENIED : ATTENTION_ALLOWED;
@@ -243,6 +241,7 @@ static bool same_rank(struct kit *k, uint32_t a, uint32_t b) {
 static const char *look(struct kit *k, bool guarded, struct attention_mask *out) {
   const uint32_t value = below_leading(k, out->value), node = kit_maker(k, value);
   const enum dtype dtype = kit_dtype(k, out->value);
+  const double least = dtype == DTYPE_FLOAT ? (double)-FLT_MAX : -65504;
   struct kit_number x;
   uint32_t tensor;
   if (kit_constant(k, out->value, &tensor)) return of_constant(k, out, guarded);
@@ -251,7 +250,7 @@ static const char *look(struct kit *k, bool guarded, struct attention_mask *out)
     out->kind = ATTENTION_NO_MASK;
     return NULL;
   }
-  if (is_triangle(k, value, true, lowest(dtype)) || is_triangle(k, value, true, -INFINITY)) {
+  if (is_triangle(k, value, true, least) || is_triangle(k, value, true, -INFINITY)) {
     out->kind = ATTENTION_CAUSAL;
     return NULL;
   }
@@ -269,8 +268,9 @@ static const char *look(struct kit *k, bool guarded, struct attention_mask *out)
     return NULL;
   }
   for (uint32_t i = 0; i < 2 && kit_maker_op(k, value) == OP_Mul; i++)
-    if (kit_const_number(k, kit_in(k, node, i), &x) && x.d <= lowest(dtype)) {
-      if (isinf(x.d) || value != out->value || !same_rank(k, kit_in(k, node, 1 - i), value))
+    if (kit_const_number(k, kit_in(k, node, i), &x) && x.d <= hiding(dtype)) {
+      if (isinf(x.d) || dtype != DTYPE_FLOAT || value != out->value ||
+          !same_rank(k, kit_in(k, node, 1 - i), value))
         return "masked_rows";
       out->kind = ATTENTION_LOWEST;
       out->slot = i;
@@ -341,11 +341,10 @@ uint32_t attention_mask_make(struct kit *k, const struct attention_mask *mask, u
   if (mask->kind == ATTENTION_LOWEST) {
     const uint32_t node = kit_maker(k, value), n = kit_n_in(k, node);
     const enum op op = kit_op(k, node);
-    const enum dtype dtype = kit_dtype(k, value);
     uint32_t in[3];
     for (uint32_t i = 0; i < n; i++)
       in[i] = kit_in(k, node, i);
-    in[mask->slot] = kit_new_scalar(k, "masked", dtype, above_lowest(dtype));
+    in[mask->slot] = kit_new_scalar(k, "masked", DTYPE_FLOAT, (double)nextafterf(-FLT_MAX, 0));
     value = kit_make(k, op, KIT_INPUTS(in, n));
   }
   return mask->rows || mask->columns ? widened(k, mask, value, q, v) : value;
