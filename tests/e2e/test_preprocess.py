@@ -124,7 +124,7 @@ def test_what_stays_without_a_shape(weir, tmp_path):
     quiet = weir("preprocess", model, tmp_path / "a.onnx").err
     few = weir("preprocess", model, tmp_path / "a.onnx", "--force", "--verbose", "1").err
     many = weir("preprocess", model, tmp_path / "a.onnx", "--force", "--verbose", "3").err
-    assert quiet.count("no shape for") == 0 < few.count("no shape for") <= many.count("no shape for")
+    assert quiet.count("no known shape for") == 0 < few.count("no known shape for") <= many.count("no known shape for")
     done = weir("preprocess", model, tmp_path / "b.onnx", "--strict", code=1)
     assert "no known shape" in done.err and not (tmp_path / "b.onnx").exists()
 
@@ -358,3 +358,21 @@ def test_memory(large_folder):
         assert found["load"][0].peak_bytes > 1 << 30
     finally:
         shutil.rmtree(folder)
+
+
+def test_nodes_and_shapes_in_the_last_lines(weir, tmp_path):
+    """How many nodes there were and are; what has no shape in the end, not what had none on the way."""
+    [model] = [path for path in package_models("silero_vad") if path.name == "silero_vad.onnx"]
+    lines = weir("preprocess", model, tmp_path / "out.onnx").out.splitlines()
+
+    def count(graph):
+        graphs = [each.g for node in graph.node for each in node.attribute if each.type == onnx.AttributeProto.GRAPH]
+        return len(graph.node) + sum(map(count, graphs))
+
+    before, after = (count(onnx.load(path).graph) for path in (model, tmp_path / "out.onnx"))
+    assert lines[0].startswith(f"{before} -> {after} nodes (")
+    [unknown] = [line for line in lines if line.startswith("  no shape  ")]
+    [again] = [line for line in weir("infer", tmp_path / "out.onnx", tmp_path / "again.onnx").out.splitlines() if line.startswith("  no shape  ")]
+    assert sorted(unknown.replace(",", "").split()) == sorted(again.replace(",", "").split()) and not [line for line in lines if line.startswith("  kept ")]
+    skipped = ("--skip-optimization", "--skip-onnx-shape", "--skip-symbolic-shape")
+    assert weir("preprocess", model, tmp_path / "mark.onnx", *skipped).out.startswith("marked as preprocessed: ")
