@@ -87,6 +87,12 @@ void infer_all(struct infer *in, const struct infer_told *told);
 // The nodes that came since, or whose values have no row; their order does not matter.
 void infer_more(struct infer *in);
 
+// A question: before infer_all, on a table of its own. Takes it that a value of one element, which a node makes,
+// is that, and says afterwards whether some node of the same graph cannot take what it is then given: then no
+// run that gets there and ends without an error has it.
+void infer_assume(struct infer *in, uint32_t value, bool is);
+bool infer_contradicted(const struct infer *in);
+
 // What is known of a value; false if nothing is. The dims belong to the table and stay where they are.
 bool infer_type_of(struct infer *in, uint32_t value, struct infer_type *out);
 // The elements of a small one in row-major order, n of them, some of them perhaps unknown. False:
