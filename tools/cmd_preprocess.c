@@ -33,7 +33,7 @@ static void tell(struct job *job, struct job_told *told) {
       continue;
     }
     shown++;
-    report_notice("no shape for what %s '%s' makes: %s", quote_str(s->op_type).s,
+    report_notice("no known shape for what %s '%s' gives: %s", quote_str(s->op_type).s,
                   quote_str(s->name).s, pass_job_reason_words(s->reason, &job->arena));
   }
   if (more) report_notice("and for %u more (--verbose 3 lists all)", more);

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.parser
 import onnxruntime as ort
 import pytest
 from onnxruntime.quantization import CalibrationDataReader, quantize_dynamic, quantize_static
@@ -118,13 +119,28 @@ def test_other_options(weir, tmp_path):
     assert not (tmp_path / "n.onnx").exists()
 
 
+def save_unknown(path):
+    """An If whose branches give different ranks, by a condition that only the run knows, and 30 nodes that follow."""
+    rest = " ".join(f"r{i + 1} = Sin(r{i})" for i in range(30))
+    model = onnx.parser.parse_model(f"""<ir_version: 9, opset_import: ["": 18]>
+        g (bool c, float[n,3] x) => (float y) {{
+            i = Identity(x)  three = Constant<value_ints = [3]>()  e = Size(three)  k = Cast<to = 1>(e)
+            r0 = If(c) <then_branch = t () => (float a) {{ a = Neg(i) }}, else_branch = o () => (float b) {{ b = ReduceMax<keepdims = 0>(i) }}>
+            {rest} s = Add(r30, k)  y = Mul(s, s)
+        }}""")
+    for value in [*model.graph.output, *(each.g.output[0] for node in model.graph.node for each in node.attribute if each.name.endswith("branch"))]:
+        value.type.tensor_type.ClearField("shape")
+    onnx.save(model, path)
+
+
 def test_what_stays_without_a_shape(weir, tmp_path):
     """No error, unless it is asked for; the nodes are named."""
-    [model] = [path for path in package_models("silero_vad") if path.name == "silero_vad_16k_op15.onnx"]
+    model = tmp_path / "in.onnx"
+    save_unknown(model)
     quiet = weir("preprocess", model, tmp_path / "a.onnx").err
     few = weir("preprocess", model, tmp_path / "a.onnx", "--force", "--verbose", "1").err
     many = weir("preprocess", model, tmp_path / "a.onnx", "--force", "--verbose", "3").err
-    assert quiet.count("no shape for") == 0 < few.count("no shape for") <= many.count("no shape for")
+    assert [text.count("no known shape for") for text in (quiet, few, many)] == [0, 20, 33]
     done = weir("preprocess", model, tmp_path / "b.onnx", "--strict", code=1)
     assert "no known shape" in done.err and not (tmp_path / "b.onnx").exists()
 
@@ -334,6 +350,25 @@ def test_blocks(prepared, tmp_path):
         counts.append(sum(node.op_type == "MatMulNBits" for node in quantizer.model.model.graph.node))
     assert counts[0] >= counts[1], counts
     assert counts[0] > 0 or source == CNN
+
+
+def test_nodes_and_shapes_in_the_last_lines(weir, tmp_path):
+    """How many nodes there were and are; what has no shape in the end, not what had none on the way."""
+    model = tmp_path / "in.onnx"
+    save_unknown(model)
+    lines = weir("preprocess", model, tmp_path / "out.onnx").out.splitlines()
+
+    def count(graph):
+        graphs = [each.g for node in graph.node for each in node.attribute if each.type == onnx.AttributeProto.GRAPH]
+        return len(graph.node) + sum(map(count, graphs))
+
+    before, after = (count(onnx.load(path).graph) for path in (model, tmp_path / "out.onnx"))
+    assert lines[0].startswith(f"{before} -> {after} nodes (")
+    [unknown] = [line for line in lines if line.startswith("  no shape  ")]
+    [again] = [line for line in weir("infer", tmp_path / "out.onnx", tmp_path / "again.onnx").out.splitlines() if line.startswith("  no shape  ")]
+    assert sorted(unknown.replace(",", "").split()) == sorted(again.replace(",", "").split()) and not [line for line in lines if line.startswith("  kept ")]
+    skipped = ("--skip-optimization", "--skip-onnx-shape", "--skip-symbolic-shape")
+    assert weir("preprocess", model, tmp_path / "mark.onnx", *skipped).out.startswith("marked as preprocessed: ")
 
 
 # ---- large models

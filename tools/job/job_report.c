@@ -197,7 +197,7 @@ static void print_padding(const struct plan *p, uint64_t before, uint64_t after)
     printf(", %s of it for alignment", quote_bytes(padding).s);
 }
 
-// Four lines at most.
+// Five lines at most.
 void job_report_print(struct job *job) {
   const uint64_t before = job_input_bytes(job), after = plan_total_bytes(&job->plan);
   const bool dry = job->nothing_to_write;
@@ -218,6 +218,7 @@ void job_report_print(struct job *job) {
     printf("\n");
     if (told.worst) printf("  worst  %s\n", told.worst);
     if (told.kept) printf("  kept   %s\n", told.kept);
+    if (told.shapeless) printf("  no shape  %s\n", told.shapeless);
   }
   if (dry)
     job_dry_run_print(job);

@@ -91,7 +91,8 @@ void pass_job_tell(struct job *job, struct job_told *told);
 void pass_job_tell_nodes(struct job *job, struct job_told *told);
 // A reason as people read it: a literal, or in *a. NULL: it is not said.
 const char *pass_job_reason_words(const char *reason, struct arena *a);
-// "27 Conv (kernel larger than 1x1), 3 MatMul (excluded)" in *arena; NULL where nothing was.
+// "27 Conv (kernel larger than 1x1), 3 MatMul (excluded)" in *arena; NULL where nothing was. Of all steps: but of those
+// that infer, which keep nothing.
 const char *pass_job_kept(const struct pass_job *pj, uint32_t step, struct arena *arena);
 
 #endif

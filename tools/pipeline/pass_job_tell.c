@@ -177,14 +177,20 @@ static void tell_held_back(struct text *t, const struct pass_job *pj) {
     add(t, "%s%lu rewrites, such as %s (less exact than --exactness)", comma(t), rewrites, first);
 }
 
-const char *pass_job_kept(const struct pass_job *pj, uint32_t step, struct arena *arena) {
-  struct text t = {.n = 0};
+static bool infers(const struct pass_job *pj, uint32_t step) {
+  return strcmp(pj->pipeline.steps[step].values.pass->name, "infer") == 0;
+}
+
+// Nodes that were left as they were, by reason.
+static void list_kept(struct text *t, const struct pass_job *pj, uint32_t step,
+                      struct arena *arena) {
   struct groups g = {.n = 0};
   uint64_t more = 0;
   for (uint32_t i = 0; i < pj->n_sites; i++) {
     const struct pass_job_site *s = &pj->sites[i];
     if (s->gone || pass_job_converted(s) || (step != PASS_JOB_ALL_STEPS && s->step != step))
       continue;
+    if (step == PASS_JOB_ALL_STEPS && infers(pj, s->step)) continue;
     if (pj->pipeline.steps[s->step].repeat != NO_ID && strcmp(s->reason, "already_quantized") == 0)
       continue; // by the round before
     const bool weight =
@@ -202,16 +208,30 @@ const char *pass_job_kept(const struct pass_job *pj, uint32_t step, struct arena
     }
     only = shown == 1 ? g.at[k].first : NULL;
     const bool one = g.at[k].count == 1 && strcmp(g.at[k].op, "weights") == 0;
-    add(&t, "%s%lu %s (%s)", comma(&t), g.at[k].count, one ? "weight" : quote_str(g.at[k].op).s,
-        why);
+    add(t, "%s%lu %s (%s)", comma(t), g.at[k].count, one ? "weight" : quote_str(g.at[k].op).s, why);
   }
   // A weight in a Constant is known by who uses it.
   if (only && only->layer != only->name && strcmp(only->op_type, "Constant") == 0)
-    add(&t, ", such as that of %s", quote_str(only->layer).s);
+    add(t, ", such as that of %s", quote_str(only->layer).s);
   else if (only)
-    add(&t, ", such as %s", quote_str(only->name).s);
-  if (more + g.left_out) add(&t, ", %lu for other reasons", more + g.left_out);
+    add(t, ", such as %s", quote_str(only->name).s);
+  if (more + g.left_out) add(t, ", %lu for other reasons", more + g.left_out);
+}
+
+const char *pass_job_kept(const struct pass_job *pj, uint32_t step, struct arena *arena) {
+  struct text t = {.n = 0};
+  list_kept(&t, pj, step, arena);
   tell_held_back(&t, pj);
+  return kept_text(&t, arena);
+}
+
+// Nodes whose outputs have no known shape, as the last inference found them.
+static const char *shapeless_text(const struct pass_job *pj, struct arena *arena) {
+  struct text t = {.n = 0};
+  uint32_t last = NO_ID;
+  for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
+    if (infers(pj, i)) last = i;
+  if (last != NO_ID) list_kept(&t, pj, last, arena);
   return kept_text(&t, arena);
 }
 
@@ -284,6 +304,7 @@ void pass_job_tell(struct job *job, struct job_told *told) {
     told->did = "no node changed, only opsets or other metadata";
   told->worst = worst_text(&q, &job->arena);
   told->kept = pass_job_kept(pj, PASS_JOB_ALL_STEPS, &job->arena);
+  told->shapeless = shapeless_text(pj, &job->arena);
   quantized_free(&q);
   hint(job);
 }
