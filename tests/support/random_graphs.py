@@ -1312,7 +1312,7 @@ def dequantized(g):
 def functions(g):
     """A function of the model's own, called twice."""
     x = g.take()
-    if not g.functions:
+    if not any(each.name == "Minus" for each in g.functions):
         nodes = [helper.make_node("Neg", ["a"], ["t"]), helper.make_node("Add", ["t", "b"], ["y"])]
         opsets = [helper.make_opsetid("", g.opset)]
         g.functions.append(helper.make_function("local", "Minus", ["a", "b"], ["y"], nodes, opsets))
