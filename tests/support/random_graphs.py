@@ -201,14 +201,21 @@ class Graph:
         self.count += 1
         return f"{stem.lower()}_{self.count}"
 
-    def input(self, dims, dtype=FLOAT, declared=None):
-        """An input, whose dims are sometimes symbols."""
+    def input(self, dims, dtype=FLOAT, declared=None, names=None):
+        """An input, whose dims are sometimes symbols; `names`: what some sizes are called, {} for numbers alone."""
         name = self.name("x")
+        if names is not None:
+            declared = [names.get(size, size) for size in dims]
         declared = declared or [self.pick(size, f"{name}_{axis}") for axis, size in enumerate(dims)]
         value = Value(name, tuple(dims), np.dtype(dtype))
         self.inputs[name] = (value, declared)
         self.values.append(value)
         return value
+
+    def shared_names(self, *sizes):
+        """What inputs may call dims that they share; or numbers; or nobody says that they are equal."""
+        way = self.pick("names", "names", "numbers", "numbers", "unsaid")
+        return {"unsaid": None, "numbers": {}, "names": {size: self.name("n") for size in sizes if size > 1}}[way]
 
     def take(self, rank=None, soft=True, least=1):
         """A float value of that rank made before, or an input; not soft for what jumps."""
@@ -1154,9 +1161,10 @@ def silu(g):
 def attention(g):
     """Eager attention over heads, two of them sometimes over one (GQA), rotary sometimes."""
     batch, heads, length, width = g.pick(1, 2), 2, g.pick(1, 3, 5), 4
-    q = g.input((batch, heads, length, width))
+    names = g.shared_names(length)
+    q = g.input((batch, heads, length, width), names=names)
     shared = g.chance(0.3)
-    k, v = (g.input((batch, 1 if shared else heads, length, width)) for _ in range(2))
+    k, v = (g.input((batch, 1 if shared else heads, length, width), names=names) for _ in range(2))
     del g.values[-3:]
     if g.chance(0.5):
         g.hazard("rotary embedding")
@@ -1173,7 +1181,7 @@ def attention(g):
     scores = g.by("Mul", scores, 0.5) if g.chance(0.6) else g.by("Div", scores, 2)
     if g.chance(0.6):
         g.hazard("attention with a mask")
-        mask = g.input(g.pick((length, length), (batch, 1, 1, length)))
+        mask = g.input(g.pick((length, length), (batch, 1, 1, length), (batch, 1, length, length)), names=names)
         g.values.pop()
         scores = g.binary("Add", scores, mask)
     weights = g.unary("Softmax", scores, axis=3 if g.chance(0.3) else -1)
@@ -1187,7 +1195,13 @@ def rotary(g, x):
     length, width = x.dims[2:]
     low, high = g.slice(x, 3, 0, width // 2), g.slice(x, 3, width // 2, (1 << 63) - 1)
     turned = g.concat([g.unary("Neg", high), low], 3)
-    cos, sin = (g.weight(1, 1, length, width) for _ in range(2))
+    cos, sin = (g.numbers((1, 1, length, width // 2)) for _ in range(2))
+    if g.chance(0.3):
+        g.hazard("caches whose halves differ")
+        cos, sin = (np.concatenate([each, each * np.float32(1.5)], 3) for each in (cos, sin))
+    else:
+        cos, sin = (np.concatenate([each, each], 3) for each in (cos, sin))
+    cos, sin = g.constant(cos), g.constant(sin)
     return g.soften(g.binary("Add", g.binary("Mul", x, cos), g.binary("Mul", turned, sin)))
 
 
@@ -1195,8 +1209,9 @@ def rotary(g, x):
 def attention_by_where(g):
     """What PyTorch's sdpa becomes: half of the scale on either side, a mask by Where, rows without any key made zero."""
     batch, heads, length, width = g.pick(1, 2), 2, g.pick(1, 3, 5), 4
-    q, k, v = (g.input((batch, length, heads * width)) for _ in range(3))
-    allowed = g.input((batch, 1, 1, length), np.bool_)
+    names = g.shared_names(length)
+    q, k, v = (g.input((batch, length, heads * width), names=names) for _ in range(3))
+    allowed = g.input((batch, 1, 1, length), np.bool_, names=names)
     del g.values[-4:]
     q, k, v = (g.reshape(each, (batch, length, heads, width), target=(0, 0, -1, width)) for each in (q, k, v))
     q, v = g.transpose(q, [0, 2, 1, 3]), g.transpose(v, [0, 2, 1, 3])
