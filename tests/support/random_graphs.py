@@ -1686,14 +1686,16 @@ def unsqueezes(g):
     g.give(y)
 
 
-@piece(weight=2)
+@piece(weight=3)
 def behind_adds(g):
     """GELU, SiLU or LayerNormalization of a sum: a bias, another value, one that is used again."""
-    x = g.input((*g.dims(2), g.pick(3, 5)))
+    dims = (*g.dims(2), g.pick(3, 5))
+    names = g.shared_names(*dims[:2])
+    x = g.input(dims, names=names)
     bias = g.pick("bias", "bias", "value", "row")
     if bias != "bias":
         g.hazard("sum that is no bias")
-    other = {"bias": lambda: g.weight(x.dims[2]), "value": lambda: g.input(x.dims), "row": lambda: g.weight(x.dims[1], 1)}[bias]()
+    other = {"bias": lambda: g.weight(x.dims[2]), "value": lambda: g.input(x.dims, names=names), "row": lambda: g.weight(x.dims[1], 1)}[bias]()
     y = g.binary("Add", x, other)
     g.also(y)
     way = g.pick("erf", "erf", "tanh", "sigmoid", "norm", "norm")
