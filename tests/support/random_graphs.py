@@ -201,14 +201,21 @@ class Graph:
         self.count += 1
         return f"{stem.lower()}_{self.count}"
 
-    def input(self, dims, dtype=FLOAT, declared=None):
-        """An input, whose dims are sometimes symbols."""
+    def input(self, dims, dtype=FLOAT, declared=None, names=None):
+        """An input, whose dims are sometimes symbols; `names`: what some sizes are called, {} for numbers alone."""
         name = self.name("x")
+        if names is not None:
+            declared = [names.get(size, size) for size in dims]
         declared = declared or [self.pick(size, f"{name}_{axis}") for axis, size in enumerate(dims)]
         value = Value(name, tuple(dims), np.dtype(dtype))
         self.inputs[name] = (value, declared)
         self.values.append(value)
         return value
+
+    def shared_names(self, *sizes):
+        """What inputs may call dims that they share; or numbers; or nobody says that they are equal."""
+        way = self.pick("names", "names", "numbers", "numbers", "unsaid")
+        return {"unsaid": None, "numbers": {}, "names": {size: self.name("n") for size in sizes if size > 1}}[way]
 
     def take(self, rank=None, soft=True, least=1):
         """A float value of that rank made before, or an input; not soft for what jumps."""
@@ -1154,9 +1161,10 @@ def silu(g):
 def attention(g):
     """Eager attention over heads, two of them sometimes over one (GQA), rotary sometimes."""
     batch, heads, length, width = g.pick(1, 2), 2, g.pick(1, 3, 5), 4
-    q = g.input((batch, heads, length, width))
+    names = g.shared_names(length)
+    q = g.input((batch, heads, length, width), names=names)
     shared = g.chance(0.3)
-    k, v = (g.input((batch, 1 if shared else heads, length, width)) for _ in range(2))
+    k, v = (g.input((batch, 1 if shared else heads, length, width), names=names) for _ in range(2))
     del g.values[-3:]
     if g.chance(0.5):
         g.hazard("rotary embedding")
@@ -1173,7 +1181,7 @@ def attention(g):
     scores = g.by("Mul", scores, 0.5) if g.chance(0.6) else g.by("Div", scores, 2)
     if g.chance(0.6):
         g.hazard("attention with a mask")
-        mask = g.input(g.pick((length, length), (batch, 1, 1, length)))
+        mask = g.input(g.pick((length, length), (batch, 1, 1, length), (batch, 1, length, length)), names=names)
         g.values.pop()
         scores = g.binary("Add", scores, mask)
     weights = g.unary("Softmax", scores, axis=3 if g.chance(0.3) else -1)
@@ -1187,7 +1195,13 @@ def rotary(g, x):
     length, width = x.dims[2:]
     low, high = g.slice(x, 3, 0, width // 2), g.slice(x, 3, width // 2, (1 << 63) - 1)
     turned = g.concat([g.unary("Neg", high), low], 3)
-    cos, sin = (g.weight(1, 1, length, width) for _ in range(2))
+    cos, sin = (g.numbers((1, 1, length, width // 2)) for _ in range(2))
+    if g.chance(0.3):
+        g.hazard("caches whose halves differ")
+        cos, sin = (np.concatenate([each, each * np.float32(1.5)], 3) for each in (cos, sin))
+    else:
+        cos, sin = (np.concatenate([each, each], 3) for each in (cos, sin))
+    cos, sin = g.constant(cos), g.constant(sin)
     return g.soften(g.binary("Add", g.binary("Mul", x, cos), g.binary("Mul", turned, sin)))
 
 
@@ -1195,8 +1209,9 @@ def rotary(g, x):
 def attention_by_where(g):
     """What PyTorch's sdpa becomes: half of the scale on either side, a mask by Where, rows without any key made zero."""
     batch, heads, length, width = g.pick(1, 2), 2, g.pick(1, 3, 5), 4
-    q, k, v = (g.input((batch, length, heads * width)) for _ in range(3))
-    allowed = g.input((batch, 1, 1, length), np.bool_)
+    names = g.shared_names(length)
+    q, k, v = (g.input((batch, length, heads * width), names=names) for _ in range(3))
+    allowed = g.input((batch, 1, 1, length), np.bool_, names=names)
     del g.values[-4:]
     q, k, v = (g.reshape(each, (batch, length, heads, width), target=(0, 0, -1, width)) for each in (q, k, v))
     q, v = g.transpose(q, [0, 2, 1, 3]), g.transpose(v, [0, 2, 1, 3])
@@ -1494,7 +1509,7 @@ def dequantized(g):
 def functions(g):
     """A function of the model's own, called twice."""
     x = g.take()
-    if not g.functions:
+    if not any(each.name == "Minus" for each in g.functions):
         nodes = [helper.make_node("Neg", ["a"], ["t"]), helper.make_node("Add", ["t", "b"], ["y"])]
         opsets = [helper.make_opsetid("", g.opset)]
         g.functions.append(helper.make_function("local", "Minus", ["a", "b"], ["y"], nodes, opsets))
@@ -1671,14 +1686,16 @@ def unsqueezes(g):
     g.give(y)
 
 
-@piece(weight=2)
+@piece(weight=3)
 def behind_adds(g):
     """GELU, SiLU or LayerNormalization of a sum: a bias, another value, one that is used again."""
-    x = g.input((*g.dims(2), g.pick(3, 5)))
+    dims = (*g.dims(2), g.pick(3, 5))
+    names = g.shared_names(*dims[:2])
+    x = g.input(dims, names=names)
     bias = g.pick("bias", "bias", "value", "row")
     if bias != "bias":
         g.hazard("sum that is no bias")
-    other = {"bias": lambda: g.weight(x.dims[2]), "value": lambda: g.input(x.dims), "row": lambda: g.weight(x.dims[1], 1)}[bias]()
+    other = {"bias": lambda: g.weight(x.dims[2]), "value": lambda: g.input(x.dims, names=names), "row": lambda: g.weight(x.dims[1], 1)}[bias]()
     y = g.binary("Add", x, other)
     g.also(y)
     way = g.pick("erf", "erf", "tanh", "sigmoid", "norm", "norm")

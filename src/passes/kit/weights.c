@@ -54,6 +54,14 @@ bool weights_takes_integers(const struct model *m, uint32_t graph) {
   return opset == 0 || opset >= CONSTANT_INTEGERS_OPSET; // 0: it does not say
 }
 
+// Do all its users have no other value of its name, made further on in a body?
+static bool is_seen(const struct model *m, uint32_t value) {
+  for (uint32_t u = m->values[value].first_use; u != NO_ID; u = m->refs[u].next)
+    if (model_lookup(m, m->nodes[m->refs[u].node].graph, m->values[value].name) != value)
+      return false;
+  return true;
+}
+
 const char *weights_obstacle(const struct edits *e, const struct weight *w) {
   const struct model *m = e->m;
   const struct model_value *v = &m->values[w->value];
@@ -61,6 +69,7 @@ const char *weights_obstacle(const struct edits *e, const struct weight *w) {
   if (!model_resolve_constant(m, w->value, &c)) return "graph_input";
   if (v->first_use == NO_ID && v->n_graph_outputs == 0) return "unused";
   if (!model_listed_at_home(m, w->value)) return "output_of_body";
+  if (v->n_graph_outputs > 0 && !is_seen(m, w->value)) return "hidden";
   return edit_tensor_readable(e, w->tensor) ? NULL : "unreadable";
 }
 
@@ -72,7 +81,7 @@ static bool hides(const struct model *m, const struct weight *w) {
 
 struct edit_output weights_output(struct kit *k, const struct weight *w, struct span made,
                                   struct span spare, bool keep) {
-  if (!(keep || kit_is_output(k, w->value)) || hides(k->m, w))
+  if (!(keep || kit_is_output(k, w->value)) || hides(k->m, w) || !is_seen(k->m, w->value))
     return (struct edit_output){NO_ID, made};
   const struct span own = model_value_name(k->m, w->value);
   const struct span copy = span_of(arena_string(&k->site, own), own.n);

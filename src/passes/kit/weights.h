@@ -30,8 +30,8 @@ bool weights_in_training(const struct model *m, uint32_t graph);
 bool weights_takes_integers(const struct model *m, uint32_t graph);
 
 // Why nothing may take the weight's place, a stable word, or NULL: "graph_input" (callers may
-// override it), "unused", "output_of_body" (of one that sees it from inside), "unreadable" (see
-// edit_tensor_readable).
+// override it), "unused", "output_of_body" (of one that sees it from inside), "hidden" (an output
+// that a body uses before it makes another value of the name), "unreadable" (see edit_tensor_readable).
 const char *weights_obstacle(const struct edits *e, const struct weight *w);
 
 // Begins what is done about the weight (kit_site). New nodes go into its graph, before the Constant,
@@ -41,7 +41,7 @@ void weights_site(struct kit *k, const struct weight *w, const char *reason);
 // The output that the last node behind the changed weight should have. It is the name `made`,
 // unless the weight is listed as an output of its graph (or `keep`): then it takes over the
 // weight's own name, and the weight is called `spare` until weights_replace removes it; not if the
-// weight hides a value of a graph around its own by that name. Both names are free ones.
+// weight hides a value of a graph around its own by that name, or is itself hidden from a user. Both names are free ones.
 struct edit_output weights_output(struct kit *k, const struct weight *w, struct span made,
                                   struct span spare, bool keep);
 // All that used the weight uses `to` instead: nodes in its graph and those inside, and outputs. The
