@@ -120,7 +120,14 @@ def test_other_options(weir, tmp_path):
 
 def test_what_stays_without_a_shape(weir, tmp_path):
     """No error, unless it is asked for; the nodes are named."""
-    [model] = [path for path in package_models("silero_vad") if path.name == "silero_vad_16k_op15.onnx"]
+    model = tmp_path / "either.onnx"
+    either = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 18]> g (float[a,b] x, bool c) => (float y) {
+      p = If (c) <then_branch = t () => (float u) { axes = Constant <value_ints = [0]> () u = Unsqueeze(x, axes) },
+                  else_branch = e () => (float v) { v = Neg(x) }>
+      q = Relu(p)
+      y = Exp(q)
+    }""")
+    onnx.save(either, model)
     quiet = weir("preprocess", model, tmp_path / "a.onnx").err
     few = weir("preprocess", model, tmp_path / "a.onnx", "--force", "--verbose", "1").err
     many = weir("preprocess", model, tmp_path / "a.onnx", "--force", "--verbose", "3").err
