@@ -373,3 +373,5 @@ def test_options_that_need_graph_say_so(weir, tmp_path):
     for option in (["--keep-io"], ["--keep-op", "Softmax"]):
         err = weir("cast", path, tmp_path / "none.onnx", "--to", "float16", *option, code=2).err
         assert f"{option[0]} has no effect without --graph" in err
+    err = convert(weir, path, tmp_path / "none.onnx", "--min-elements", "1", code=2).err
+    assert "--min-elements has no effect with --graph" in err
