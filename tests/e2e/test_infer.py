@@ -6,6 +6,7 @@ value of a run. That it finds mistakes is shown in test_harness.py.
 
 import json
 
+import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
@@ -185,3 +186,56 @@ def test_inspect_lists_values(weir, tmp_path):
     assert [each["name"] for each in document["values"]] == [line[0] for line in lines[1:]]
     assert document["totals"] == {"values": 128, "known": 128, "some_dims_unknown": 0, "no_shape": 0, "reasons": {}}
     assert all("elements" not in each for each in document["values"])
+
+
+def test_inspect_shortens_long_lists(weir, tmp_path):
+    """The first 16 of a list that is known, a count of one that is not; JSON has all of both."""
+    values = {"short": np.arange(17), "long": np.arange(18), "floats": np.arange(40, dtype=np.float32) / 300}
+    nodes = [onnx.helper.make_node("Constant", [], [name], value=onnx.numpy_helper.from_array(array)) for name, array in values.items()]
+    outputs = [onnx.ValueInfoProto(name=name) for name in values]
+    model = onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", [], outputs))
+    onnx.save(model, tmp_path / "m.onnx")
+    rows = {line.split("\t")[0]: line.split("\t")[-1] for line in weir("inspect", tmp_path / "m.onnx", "--values").out.splitlines()}
+    assert rows["short"] == "{" + ",".join(map(str, range(17))) + "}"
+    assert rows["long"] == "{" + ",".join(map(str, range(16))) + ",... 2 more}"
+    known = [x for x in values["floats"] if (float(x) * 2**24).is_integer()]
+    assert 0 < len(known) < 40
+    assert rows["floats"] == f"{{40 elements, {len(known)} known}}"
+    document = json.loads(weir("inspect", tmp_path / "m.onnx", "--values", "--json").out)["shapes"]["values"]
+    assert [len(each["elements"]) for each in document] == [17, 18, 40]
+
+
+@pytest.mark.parametrize("command", ["infer", "optimize"])
+def test_once_more_changes_nothing(weir, tmp_path, command):
+    """Numbers that only the run tells keep the names that they were given, in bodies too."""
+    for path in package_models("silero_vad"):
+        once, twice = tmp_path / "once.onnx", tmp_path / "twice.onnx"
+        weir(command, path, once, "--force")
+        weir(command, once, twice, "--force")
+        assert once.read_bytes() == twice.read_bytes(), path.name
+
+
+def test_a_name_is_kept_for_one_number(weir, tmp_path):
+    """Of two numbers in bodies that were declared the same name one keeps it, and none that the main graph declares too."""
+    model = onnx.parser.parse_model("""
+        <ir_version: 9, opset_import: ["": 18]>
+        g (float[a, 3] x, bool c) => (float[unk__7, 3] u, float v, float w) {
+            u = Identity(x)
+            v = If(c) <then_branch = t () => (float r) { n = NonZero(x) q = Cast<to: int = 1>(n) r = Identity(q) },
+                       else_branch = e () => (float r2) { r2 = Neg(x) }>
+            w = If(c) <then_branch = t2 () => (float r3) { n2 = NonZero(x) q2 = Cast<to: int = 1>(n2) r3 = Identity(q2) },
+                       else_branch = e2 () => (float r4) { r4 = Neg(x) }>
+        }""")
+    names = {}
+    for dim in ("unk__7", "unk__5"):
+        for node, inner in ((model.graph.node[1], "n"), (model.graph.node[2], "n2")):
+            body = node.attribute[0].g
+            del body.value_info[:]
+            body.value_info.append(helper.make_tensor_value_info(inner, TensorProto.INT64, [2, dim]))
+        onnx.save(model, tmp_path / "in.onnx")
+        weir("infer", tmp_path / "in.onnx", tmp_path / "out.onnx", "--force")
+        out = onnx.load(tmp_path / "out.onnx")
+        bodies = [node.attribute[0].g for node in out.graph.node[1:]]
+        names[dim] = [{v.name: v.type.tensor_type.shape.dim[1].dim_param for v in body.value_info}[inner] for body, inner in zip(bodies, ("n", "n2"))]
+    assert "unk__7" not in names["unk__7"] and len({*names["unk__7"]}) == 2
+    assert names["unk__5"][0] == "unk__5" != names["unk__5"][1]

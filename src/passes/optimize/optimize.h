@@ -4,7 +4,8 @@
 
 #include "pass.h"
 
-extern const struct pass optimize_constants, optimize_fold_if, optimize_fold_large,
-    optimize_fold_small, optimize_no_effect, optimize_shapes;
+extern const struct pass optimize_attention, optimize_constants, optimize_fold_if,
+    optimize_fold_large, optimize_fold_small, optimize_no_effect, optimize_qkv_merge,
+    optimize_rotary, optimize_shapes;
 
 #endif

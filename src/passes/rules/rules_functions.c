@@ -379,12 +379,19 @@ static struct rules_value one_along(const struct rules_type *c, uint32_t rank, u
   return rules_int(1);
 }
 
-static struct rules_value call_per_channel(struct rules_run *run, const struct rules_value *a,
-                                           uint32_t n) {
+static struct rules_value call_per_channel_at(struct rules_run *run, const struct rules_value *a,
+                                              uint32_t n) {
   (void)n;
   const struct rules_type c = rules_type_of(run, a), w = rules_type_of(run, a + 1);
+  int64_t axis;
   if (!w.ranked || w.rank < 3) return w.ranked ? rules_int(0) : rules_unknown();
-  return one_along(&c, w.rank, w.rank - 1, w.dims[0]);
+  if (!number_of(a + 2, w.rank - 1, &axis)) return rules_unknown();
+  return one_along(&c, w.rank, w.rank - 1, w.dims[axis]);
+}
+
+static struct rules_value call_per_channel(struct rules_run *run, const struct rules_value *a,
+                                           uint32_t n) {
+  return call_per_channel_at(run, (const struct rules_value[]){a[0], a[1], rules_int(0)}, n);
 }
 
 static struct rules_value call_per_column(struct rules_run *run, const struct rules_value *a,
