@@ -184,6 +184,19 @@ def test_bounds_and_epsilons_need_no_clip(weir, tmp_path):
     assert values == {"low": -65504, "high": 2**-24}
 
 
+def test_a_mask_of_lowest_numbers_needs_no_clip(weir, tmp_path):
+    model = onnx.parser.parse_model(
+        """<ir_version: 9, opset_import: ["" : 18]>
+        g (float[2,3] x) => (float[2,3] y)
+        { s = Shape(x) m = ConstantOfShape<value = float[1] {-3.4028235e38}>(s) y = Max(x, m) }"""
+    )
+    path, out = tmp_path / "in.onnx", tmp_path / "half.onnx"
+    onnx.save(model, path)
+    convert(weir, path, out)
+    x = np.array([[-np.inf, -1, 0], [1, 2, 3]], np.float16)
+    assert session(out).run(None, {"x": x})[0].tolist() == [[-65504, -1, 0], [1, 2, 3]]
+
+
 def test_kept_nodes_are_reported(weir, tmp_path):
     path = one_node(tmp_path, "Softmax")
     out, report = tmp_path / "half.onnx", tmp_path / "report.json"
@@ -360,3 +373,5 @@ def test_options_that_need_graph_say_so(weir, tmp_path):
     for option in (["--keep-io"], ["--keep-op", "Softmax"]):
         err = weir("cast", path, tmp_path / "none.onnx", "--to", "float16", *option, code=2).err
         assert f"{option[0]} has no effect without --graph" in err
+    err = convert(weir, path, tmp_path / "none.onnx", "--min-elements", "1", code=2).err
+    assert "--min-elements has no effect with --graph" in err

@@ -301,7 +301,7 @@ void pass_job_tell(struct job *job, struct job_told *told) {
   if (did.n)
     told->did = kept_text(&did, &job->arena);
   else if (job->edits.n)
-    told->did = "no node changed, only opsets or other metadata";
+    told->did = "only types, opsets or other metadata changed";
   told->worst = worst_text(&q, &job->arena);
   told->kept = pass_job_kept(pj, PASS_JOB_ALL_STEPS, &job->arena);
   told->shapeless = shapeless_text(pj, &job->arena);

@@ -147,9 +147,15 @@ static double rank(const struct quantized_tensor *t) {
   return isnan(db) ? -INFINITY : db;
 }
 
+// Numbers alone, such as an epsilon, and bounds that were clipped, which are told as such, say nothing of the others.
+static bool counts(const struct quantized_tensor *t) {
+  if (!t->has_figures) return false;
+  return t->has_scheme || (t->figures.elements > 1 && t->figures.overflows == 0);
+}
+
 const struct quantized_tensor *quantized_worst(const struct quantized *q) {
   const struct quantized_tensor *worst = NULL;
   for (uint32_t i = 0; i < q->n_rows; i++)
-    if (q->rows[i].has_figures && (!worst || rank(&q->rows[i]) < rank(worst))) worst = &q->rows[i];
+    if (counts(&q->rows[i]) && (!worst || rank(&q->rows[i]) < rank(worst))) worst = &q->rows[i];
   return worst;
 }

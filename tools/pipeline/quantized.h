@@ -34,7 +34,8 @@ void quantized_free(struct quantized *q);
 // The member "tensors" of a step's object in the report.
 void quantized_write(const struct quantized *q, const struct job *job, uint32_t step,
                      struct json_out *j);
-// The one with the least SQNR, the first of equals; NULL where no error is known.
+// The one with the least SQNR, the first of equals; NULL where no error is known. Not of a cast: numbers alone, and
+// tensors with clipped elements.
 const struct quantized_tensor *quantized_worst(const struct quantized *q);
 
 #endif

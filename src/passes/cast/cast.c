@@ -194,7 +194,8 @@ static const struct pass_option options[] = {
      "have been checked, or use the largest value in range; the report counts them for each weight",
      PASS_MEMBER(cast_options, clips)},
     {"min-elements", PASS_NUMBER, "N", NULL,
-     "do not cast weights with fewer elements (default: 256)", .read = read_min_elements},
+     "without --graph: do not cast weights with fewer elements (default: 256)",
+     .read = read_min_elements},
     {"target", PASS_CHOICE, targets_joined + 1, NULL, TARGETS_ONLY_REFUSES,
      PASS_MEMBER(cast_options, target), .listed = "weir targets"},
 };
@@ -216,7 +217,11 @@ static void warn_of_operator(const struct pass_env *env, const char *op) {
 
 static int check(const void *with, const struct pass_value *values, struct err *err) {
   const struct cast_options *o = with;
-  (void)values;
+  for (size_t i = 0; o->graph && i < sizeof options / sizeof *options; i++)
+    if (strcmp(options[i].name, "min-elements") == 0 && values[i].given) {
+      err_fill(err, ERR_USAGE, "--min-elements has no effect with --graph");
+      return err_hint(err, "--graph casts weights of any size; --exclude keeps those that match");
+    }
   if (o->graph) return 0;
   if (o->to == DTYPE_FLOAT) {
     err_fill(err, ERR_USAGE, "cast stores weights in a narrower type, which float32 is not");

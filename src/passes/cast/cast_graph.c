@@ -354,6 +354,17 @@ static bool is_at_hand(const struct half *h, const struct weight *w) {
   return model_small_value(h->k.m, w->tensor, &raw);
 }
 
+// The only element of a float32 tensor, at hand: is it one?
+static bool is_a_bound(const struct half *h, uint32_t tensor) {
+  struct span raw;
+  float x;
+  if (h->k.m->tensors[tensor].dtype != DTYPE_FLOAT || !model_small_value(h->k.m, tensor, &raw) ||
+      raw.n != sizeof x)
+    return false;
+  memcpy(&x, raw.at, sizeof x);
+  return isfinite(x) && fabsf(x) >= (float)LOWEST;
+}
+
 // Does it have elements that the type does not hold, each of them a bound, such as the lowest float32?
 static bool is_bounds(struct half *h, const struct weight *w) {
   const double most = h->o->to == DTYPE_FLOAT16 ? 65504 : 3.3895313892515355e38;
@@ -504,24 +515,25 @@ static void write_attributes(struct half *h, uint32_t node) {
   uint32_t tensor;
   int64_t given;
   if (h->stays[node] || out == NO_ID || h->now[out] == h->old[out]) return;
+  if (op != OP_Cast && op != OP_DequantizeLinear && op != OP_ConstantOfShape) return;
+  kit_site(k, node, "cast");
   struct edit_attr attr = {.type = ATTR_INT, .i = h->o->to};
   if (op == OP_Cast) {
     attr.name = "to";
   } else if (op == OP_DequantizeLinear) {
     if (!kit_attr_int(k, node, "output_dtype", 0, &given) || given == 0) return;
     attr.name = "output_dtype";
-  } else if (op == OP_ConstantOfShape) {
+  } else {
     if (kit_attr_tensor(k, node, "value", &tensor)) {
-      edit_replace_tensor(
-          k->e, tensor,
-          h->o->clips ? recipe_cast_clipped(k->r, edit_tensor_recipe(k->e, tensor), h->o->to)
-                      : recipe_cast(k->r, edit_tensor_recipe(k->e, tensor), h->o->to));
+      const uint32_t of = edit_tensor_recipe(k->e, tensor);
+      const bool clips = h->o->clips || is_a_bound(h, tensor);
+      edit_replace_tensor(k->e, tensor,
+                          clips ? recipe_cast_clipped(k->r, of, h->o->to)
+                                : recipe_cast(k->r, of, h->o->to));
       return;
     }
     attr = (struct edit_attr){.name = "value", .type = ATTR_TENSOR};
     attr.recipe = recipe_reshape(k->r, kit_scalar_recipe(k, h->o->to, 0), (const int64_t[]){1}, 1);
-  } else {
-    return;
   }
   edit_set_attr(k->e, node, &attr);
 }
@@ -611,10 +623,7 @@ int cast_graph_run(struct pass_env *env, const struct cast_graph_options *o, str
   settle_values(&h);
   report_kept(&h);
   for (uint32_t n = 0; n < n_nodes; n++)
-    if (kit_op(&h.k, n) != OP_NONE) {
-      kit_site(&h.k, n, "cast");
-      write_attributes(&h, n);
-    }
+    if (kit_op(&h.k, n) != OP_NONE) write_attributes(&h, n);
   for (uint32_t v = 0; v < h.n_before; v++)
     if (h.old[v]) make_border(&h, v);
   write_types(&h);
