@@ -1333,6 +1333,71 @@ def odd_outputs(g):
     g.kept.append(g.unary("Identity", y))
 
 
+@piece(weight=2)
+def activated(g):
+    """Conv or Gemm, and an activation behind it with parameters of its own, or computed ones."""
+    if g.chance(0.6):
+        x = g.input((g.pick(1, 2), g.pick(1, 2, 3), *(g.pick(3, 5) for _ in range(g.pick(1, 2)))))
+        y = g.conv(x)
+    else:
+        k, n = g.pick(1, 3, 5), g.pick(1, 3)
+        x = g.take(rank=2)
+        k = x.dims[1]
+        y = g.node("Gemm", [x, g.weight(k, n), g.weight(n)], (x.dims[0], n), soft=True, alpha=g.pick(1.0, 0.5))
+    g.also(y)
+    way = g.pick("Relu", "Sigmoid", "Tanh", "LeakyRelu", "HardSigmoid", "Clip", "Elu", "Selu", "Softplus", "ThresholdedRelu")
+    g.hazard(f"activation: {way}")
+    if way == "Clip":
+        low, high = g.pick((None, 0.5), (-0.5, None), (-0.25, 0.75))
+        if low is not None and g.chance(0.3):
+            g.hazard("Clip by a computed bound")
+            bound = g.node("ReduceMax", [g.take(soft=False)], (), keepdims=0)
+            return g.give(g.node("Clip", [y, bound], y.dims, soft=True))
+        return g.give(g.clip(y, low, high))
+    given = {"LeakyRelu": ["alpha"], "HardSigmoid": ["alpha", "beta"], "Elu": ["alpha"], "Selu": ["alpha", "gamma"]}
+    if way == "ThresholdedRelu":  # it jumps
+        return g.give(g.node("Neg", [y], y.dims))
+    return g.give(g.unary(way, y, **{key: g.pick(0.3, 0.7) for key in given.get(way, []) if g.chance(0.7)}))
+
+
+@piece(weight=2)
+def residual(g):
+    """A norm of a sum that others may go on with, native or spelled out."""
+    n = g.pick(3, 5, 7)
+    x = g.input((*g.dims(2), n) if g.chance(0.8) else (g.size(), n))
+    other = g.input((1,) * (len(x.dims) - 1) + (n,)) if g.chance(0.2) else g.unary("Sigmoid", x, soft=True)
+    if other.dims != x.dims:
+        g.hazard("sum that broadcasts")
+    if g.chance(0.5):
+        other = g.binary("Add", other, g.weight(n))
+    total = g.binary("Add", x, other)
+    if g.chance(0.5):
+        g.hazard("sum that others use")
+        g.give(total)
+    last = len(x.dims) - 1
+    gain = g.weight(n)
+    if g.chance(0.2):
+        g.hazard("gain that is computed")
+        gain = g.unary("Tanh", g.input((n,)), soft=True)
+    epsilon = g.pick(1e-5, 1e-3)
+    if g.opset >= 17 and g.chance(0.4):
+        inputs = [total, gain, *([g.weight(n)] if g.chance(0.7) else [])]
+        return g.give(g.node("LayerNormalization", inputs, x.dims, soft=True, axis=g.pick(-1, last), epsilon=epsilon))
+    if g.opset >= 23 and g.chance(0.5):
+        return g.give(g.node("RMSNormalization", [total, gain], x.dims, soft=True, axis=-1, epsilon=epsilon))
+    simple = g.chance(0.6)
+    value = total if simple else g.node("Sub", [total, g.reduce("ReduceMean", total, last)], x.dims, soft=True)
+    square = g.by("Pow", value, 2) if g.chance(0.7) else g.node("Mul", [value, value], x.dims)
+    root = g.unary("Sqrt", g.by("Add", g.reduce("ReduceMean", square, last), epsilon), soft=True)
+    g.also(root)
+    if g.chance(0.4):
+        y = g.binary("Mul", value, g.unary("Reciprocal", root))
+    else:
+        y = g.node("Div", [value, root], x.dims)
+    y = g.binary("Mul", y, gain)
+    g.give(y if simple else g.binary("Add", y, g.weight(n)))
+
+
 # Pieces whose operators the runtime has in double and in float16 too, and that know of no other floats.
 IN_DOUBLE = {
     "gemm_norm", "matmul_norm", "transposes", "reshapes", "slices", "concats", "nothings", "matmul_add", "projections",
