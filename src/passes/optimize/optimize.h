@@ -9,6 +9,7 @@ extern const struct pass optimize_attention, optimize_constants, optimize_fold_i
     optimize_rotary, optimize_shapes;
 
 // Of the family ort: operators of ONNX Runtime's own that need more than rules.
-extern const struct pass ort_attention, ort_fused_conv, ort_fused_gemm, ort_skip_layer_norm;
+extern const struct pass ort_attention, ort_fused_conv, ort_fused_gemm, ort_rotary,
+    ort_skip_layer_norm;
 
 #endif

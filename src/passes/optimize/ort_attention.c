@@ -79,6 +79,21 @@ static bool turned_keys(struct kit *k, const struct attention_found *f, struct s
   return true;
 }
 
+// The same of heads that a RotaryEmbedding of com.microsoft turns, which has a form of three dims too.
+static bool find_packing(struct kit *k, uint32_t value, struct attention_packing *p) {
+  const uint32_t rotary = kit_maker(k, value);
+  if (kit_op(k, rotary) == OP_ms_RotaryEmbedding) {
+    int64_t heads;
+    if (kit_sole_user(k, value) == NO_ID || !kit_attrs_copyable(k, rotary) ||
+        kit_n_in(k, rotary) != 4 || !kit_attr_int(k, rotary, "num_heads", 0, &heads) || heads != 0)
+      return false;
+    const bool packs = attention_packing_find(k, kit_in(k, rotary, 0), p) && p->rotary == NO_ID;
+    p->rotary = rotary;
+    return packs;
+  }
+  return attention_packing_find(k, value, p) && p->rotary == NO_ID;
+}
+
 static const char *find_sides(struct kit *k, struct plan *p) {
   const uint32_t values[SIDES] = {p->f.q, p->f.k, p->f.v};
   struct infer_type t;
@@ -92,9 +107,8 @@ static const char *find_sides(struct kit *k, struct plan *p) {
       return "shape";
     if (i > 0 && n != p->heads) return "shape";
     p->heads = n;
-    s->packs = i == K && p->f.turns ? turned_keys(k, &p->f, s)
-                                    : attention_packing_find(k, s->value, &s->packing);
-    if (s->packs && s->packing.rotary != NO_ID) s->packs = false;
+    s->packs =
+        i == K && p->f.turns ? turned_keys(k, &p->f, s) : find_packing(k, s->value, &s->packing);
     if (i == K && p->f.turns && !s->packs) return "keys";
   }
   // Keys and values have one form.
@@ -228,15 +242,27 @@ static uint32_t mask_for(struct run *r, const struct plan *p) {
   return r->mask;
 }
 
+// A RotaryEmbedding again, of [b,t,h*d].
+static uint32_t rotated(struct kit *k, uint32_t rotary, uint32_t x, int64_t heads) {
+  uint32_t in[4] = {x, NO_ID, NO_ID, NO_ID};
+  for (uint32_t i = 1; i < 4; i++)
+    in[i] = kit_in(k, rotary, i);
+  return kit_make(k, OP_ms_RotaryEmbedding, KIT_INPUTS(in, 4), KIT_ATTRS_OF(rotary),
+                  KIT_INT("num_heads", heads));
+}
+
 // [b,t,h*d], or where it has no such form [b,h,t,d].
 static uint32_t given(struct kit *k, const struct plan *p, uint32_t which) {
   const struct side *s = &p->side[which];
   const int64_t shape[3] = {0, 0, p->heads * p->sizes[which]}, perm[4] = {0, 2, 1, 3};
   uint32_t x = s->packing.parted;
-  if (s->packs && s->packing.x != NO_ID) return s->packing.x;
   if (!s->packs && which != Q) return s->value;
   if (!s->packs) x = kit_make(k, OP_Transpose, KIT_IN(s->value), KIT_INTS("perm", perm, 4));
-  return kit_make(k, OP_Reshape, KIT_IN(x, kit_new_ints(k, "shape", shape, 3)));
+  if (s->packs && s->packing.x != NO_ID)
+    x = s->packing.x;
+  else
+    x = kit_make(k, OP_Reshape, KIT_IN(x, kit_new_ints(k, "shape", shape, 3)));
+  return s->packs && s->packing.rotary != NO_ID ? rotated(k, s->packing.rotary, x, p->heads) : x;
 }
 
 static uint32_t attention(struct run *r, const struct plan *p, uint32_t as) {

@@ -13,6 +13,9 @@
 //   angles ─▶ Concat(a, a) ─▶ Cos ─▶ Unsqueeze ─▶ cos    ──▶    angles ─▶ Cos
 //
 // A cache that is shared by the whole batch is repeated for it, as the operator wants it.
+//
+// The pass ort/rotary makes the operator of ONNX Runtime's own of the same, for models below opset 23: it takes rows of a
+// cache [s,h], from position 0 on, and so only what the whole batch shares.
 #include "known.h"
 #include "name_filter.h"
 #include "optimize.h"
@@ -33,6 +36,7 @@ struct run {
   struct kit k;
   const struct rotary_options *o;
   TABLE(struct half, halves);
+  bool foreign; // com.microsoft's
 };
 
 // A cache: the operators between the value that is doubled, or the constant, and what is multiplied.
@@ -395,6 +399,19 @@ static uint32_t base_of(struct kit *k, const struct cache *c, const struct found
   return kit_new_tensor(k, "cache", recipe_reshape(k->r, c->recipe, dims, 3));
 }
 
+// The same of one that the batch shares, as [s, h].
+static uint32_t rows_of(struct kit *k, const struct cache *c, const struct found *f) {
+  int64_t dims[2] = {-1, 0};
+  is_number(k, f->type.dims[3], &dims[1]);
+  dims[1] /= 2;
+  if (c->from == NO_ID) {
+    is_number(k, f->type.dims[2], &dims[0]);
+    return kit_new_tensor(k, "cache", recipe_reshape(k->r, c->recipe, dims, 2));
+  }
+  if (c->at.rank == 2) return c->from;
+  return kit_make(k, OP_Reshape, KIT_IN(c->from, kit_new_ints(k, "shape", dims, 2)));
+}
+
 static uint32_t repeated(struct kit *k, uint32_t value, const struct found *f) {
   int64_t list[3] = {0, 1, 1};
   if (is_number(k, f->type.dims[0], &list[0]))
@@ -434,8 +451,8 @@ static uint32_t half_for(struct run *r, const struct cache *c, const struct foun
   const dim_id wanted = dims_find(infer_dims(k->env->infer), f->type.dims[0]);
   uint32_t value = remembered(r, c, wanted, k->before);
   if (value != NO_ID) return value;
-  value = base_of(k, c, f);
-  if (!known_same(k, batch, wanted)) value = repeated(k, value, f);
+  value = r->foreign ? rows_of(k, c, f) : base_of(k, c, f);
+  if (!r->foreign && !known_same(k, batch, wanted)) value = repeated(k, value, f);
   for (uint32_t i = c->n_nodes; i-- > 0;)
     value = again(k, c->nodes[i], value);
   *TABLE_PUSH(r, halves) = (struct half){c->value, k->graph, value, wanted};
@@ -461,14 +478,21 @@ static bool available(struct kit *k, uint32_t node, const struct found *f) {
 
 static void fuse(struct run *r, uint32_t node, const struct found *f, const dim_id batch[2]) {
   struct kit *k = &r->k;
-  uint32_t makers[2], in[3] = {f->x, NO_ID, NO_ID};
+  uint32_t makers[2], in[4] = {f->x, NO_ID, NO_ID, NO_ID};
+  const int64_t first = 0;
   kit_site(k, node, "rotary");
   kit_converted(k, node, "rotary");
   for (uint32_t i = 0; i < 2; i++)
     makers[i] = kit_maker(k, kit_in(k, node, i));
-  in[1] = half_for(r, &f->cos, f, batch[0]);
-  in[2] = half_for(r, &f->sin, f, batch[1]);
-  kit_replace(k, node, OP_RotaryEmbedding, KIT_INPUTS(in, 3));
+  in[r->foreign ? 2 : 1] = half_for(r, &f->cos, f, batch[0]);
+  in[r->foreign ? 3 : 2] = half_for(r, &f->sin, f, batch[1]);
+  if (r->foreign) {
+    in[1] = kit_new_ints(k, "position", &first, 1);
+    kit_import(k, k->graph, "com.microsoft", 1);
+    kit_replace(k, node, OP_ms_RotaryEmbedding, KIT_INPUTS(in, 4));
+  } else {
+    kit_replace(k, node, OP_RotaryEmbedding, KIT_INPUTS(in, 3));
+  }
   for (uint32_t i = 0; i < 2; i++)
     kit_sweep(k, makers[i]);
 }
@@ -513,6 +537,15 @@ static bool widen(struct kit *k, uint32_t node) {
   return true;
 }
 
+// Is it for the operator of ONNX Runtime's own: float32, and the batch shares the caches?
+static const char *is_foreign(struct kit *k, const struct found *f, const dim_id batch[2]) {
+  int64_t n;
+  if (f->type.dtype != DTYPE_FLOAT) return "dtype";
+  for (uint32_t i = 0; i < 2; i++)
+    if (!is_number(k, batch[i], &n) || n != 1) return "cache_shape";
+  return NULL;
+}
+
 // ---- the walk ----------------------------------------------------------------------------------
 
 static void visit(struct run *r, uint32_t node) {
@@ -525,26 +558,29 @@ static void visit(struct run *r, uint32_t node) {
       kit_maker_op(k, kit_in(k, node, 0)) != OP_RotaryEmbedding)
     return;
   const char *no = name_filter_refuses(&r->o->nodes, model_name_str(k->m, k->m->nodes[node].name));
-  if (op == OP_Concat && !no && kit_opset(k, k->m->nodes[node].graph) >= 23 && widen(k, node))
+  if (r->foreign && kit_opset(k, k->m->nodes[node].graph) >= 23) return;
+  if (op == OP_Concat && !no && !r->foreign && kit_opset(k, k->m->nodes[node].graph) >= 23 &&
+      widen(k, node))
     return;
   arena_reset(&k->site);
   const char *why = op == OP_Add ? find_sum(k, node, &f) : find_pair(k, node, &f);
   if (why && !*why) return;
   if (no) why = no;
-  if (!why && kit_opset(k, k->m->nodes[node].graph) < 23) why = "opset_too_old";
+  if (!why && !r->foreign && kit_opset(k, k->m->nodes[node].graph) < 23) why = "opset_too_old";
   if (!why && !available(k, node, &f)) why = "used_elsewhere";
   if (!why && (!has_form(k, &f.cos, &f, &batch[0]) || !has_form(k, &f.sin, &f, &batch[1])))
     why = "cache_shape";
+  if (!why && r->foreign) why = is_foreign(k, &f, batch);
   if (why)
     kit_skipped(k, node, why);
   else
     fuse(r, node, &f, batch);
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  struct run r = {.o = with};
+static int walk(struct pass_env *env, const struct rotary_options *o, bool foreign,
+                struct err *err) {
+  struct run r = {.o = o, .foreign = foreign};
   struct kit *k = &r.k;
-  (void)result;
   kit_init(k, env, env->pass->name);
   kit_infer(k);
   name_filter_warn(&(const struct name_filter *){&r.o->nodes}, 1, env);
@@ -555,6 +591,17 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
     }
   TABLE_FREE(&r, halves);
   return kit_done(k, err);
+}
+
+static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+  (void)result;
+  return walk(env, with, false, err);
+}
+
+static int run_foreign(struct pass_env *env, void *with, struct pass_result *result,
+                       struct err *err) {
+  (void)result;
+  return walk(env, with, true, err);
 }
 
 static const struct pass_option options[] = {NAME_FILTER_ROWS};
@@ -570,5 +617,19 @@ const struct pass optimize_rotary = {
     .exactness = EXACTNESS_ROUNDING,
     PASS_OPTIONS(options, rotary_options),
     .run = run,
+    .done = name_filter_done,
+};
+
+const struct pass ort_rotary = {
+    .name = "ort/rotary",
+    .summary = "make com.microsoft's RotaryEmbedding, where the model is too old for ONNX's",
+    .about =
+        "Makes one RotaryEmbedding of x * cos + Concat(-x[h:], x[:h]) * sin below opset 23, where "
+        "both halves of the caches are known to be equal and the batch shares them.",
+    .needs = "float32",
+    .promises = "the same results up to rounding",
+    .exactness = EXACTNESS_ROUNDING,
+    PASS_OPTIONS(options, rotary_options),
+    .run = run_foreign,
     .done = name_filter_done,
 };
