@@ -230,9 +230,7 @@ static void csv_text(const char *text) {
 
 static void print_csv(struct measuring *m) {
   puts("weight,candidate,bits,block_size,symmetric,algorithm,elements,nonfinite,sqnr_db,cosine,max_"
-       "abs_error,"
-       "rmse,"
-       "source_bytes,bytes,layer");
+       "abs_error,rmse,source_bytes,bytes,layer");
   for (uint32_t i = 0; i < m->n_rows && report_stdout_alive(); i++) {
     const struct row *r = &m->rows[i];
     csv_text((const char *)r->x.tensor.at);

@@ -3,18 +3,19 @@
 //
 //   x float[1,128,t] ── Conv s=2 ──▶ float[1,256,(t + 1)//2] ── Shape ── Gather(2) ──▶ int64[] {(t + 1)//2}
 //
-// Every operator has a rule (infer_rules.def). Nothing is guessed: what a rule gives holds in every
-// run of the model that ends without an error, for all inputs that fit the declarations of the
-// graph's inputs. Where it cannot say more, a dim is a symbol of its own, or the value's rank is not
-// known; then there is a reason.
+// Every operator has a rule (its row in the table of operators names it: src/schema/*.ops,
+// infer_rules.def). Nothing is guessed: what a rule gives holds in every run of the model that ends
+// without an error, for all inputs that fit the declarations of the graph's inputs. Where it cannot
+// say more, a dim is a symbol of its own, or the value's rank is not known; then there is a reason.
 //
 // Facts lie in a side table by value id, which no file and no log ever sees. Passes note in it what
 // they make (infer_note), and nodes that came since are inferred by infer_more. Rows are never
 // wrong about a value that lives: ids are never given again, and what a pass makes of a value means
 // the same.
 //
-// Linear in nodes; bodies and functions are entered with a stack of our own. Bodies of Loop and Scan are
-// walked twice at most, a function once for every kind of call of it.
+// Linear in nodes; bodies and functions are entered with a stack of our own. Bodies of Loop and
+// Scan are walked five times at most (ROUNDS of rules_control.c), a function once for every kind of
+// call of it.
 #ifndef WEIR_INFER_H
 #define WEIR_INFER_H
 

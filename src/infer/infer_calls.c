@@ -215,10 +215,7 @@ uint32_t infer_call_step(struct infer_site *s, uint32_t function, uint32_t step)
 
 // Some calls were not entered: what holds in the others need not hold in them.
 static bool in_function(const struct model *m, uint32_t value) {
-  uint32_t graph = m->values[value].graph;
-  while (m->graphs[graph].kind == GRAPH_SUB)
-    graph = m->graphs[graph].parent;
-  return m->graphs[graph].kind == GRAPH_FUNCTION;
+  return m->graphs[model_root_graph(m, m->values[value].graph)].kind == GRAPH_FUNCTION;
 }
 
 static void put_row(struct infer *in, uint32_t value, struct infer_row row) {

@@ -3,13 +3,6 @@
 
 #include <stdlib.h>
 
-static struct infer_number *numbers_room(struct infer_site *s, uint32_t n) {
-  struct infer_number *out = arena_alloc(s->a, n * sizeof *out + 1);
-  for (uint32_t i = 0; i < n; i++)
-    out[i] = infer_no_number();
-  return out;
-}
-
 static dim_id *copy_dims(struct infer_site *s, const struct infer_type *x) {
   dim_id *dims = infer_dim_room(s, x->rank);
   for (uint32_t i = 0; i < x->rank; i++)
@@ -103,7 +96,7 @@ void infer_tile(struct infer_site *s) {
   if (!infer_list(s, 0, &list, &n) || !infer_static(s, &x, &of)) return;
   t = (struct infer_type){.ranked = true, .rank = x.rank, .dims = dims};
   if (!infer_static(s, &t, &to) || !infer_list_size(to, x.rank, &count)) return;
-  struct infer_number *out = numbers_room(s, count);
+  struct infer_number *out = infer_number_room(s, count);
   for (uint32_t i = 0; i < count; i++) {
     int64_t at = 0, step = 1;
     uint32_t rest = i;
@@ -367,7 +360,7 @@ void infer_nonzero(struct infer_site *s) {
   infer_out_dims(s, 0, DTYPE_INT64, dims, 2);
   if (!decided || !infer_static(s, &x, &of) || !infer_list(s, 0, &list, &n)) return;
   if ((uint64_t)count * (x.rank ? x.rank : 1) > INFER_LIST) return;
-  struct infer_number *out = numbers_room(s, count * (x.rank ? x.rank : 1));
+  struct infer_number *out = infer_number_room(s, count * (x.rank ? x.rank : 1));
   for (uint32_t i = 0, at = 0; i < n; i++) {
     if (infer_is(s, list[i], 0) == DIMS_YES) continue;
     uint32_t rest = i;

@@ -6,13 +6,6 @@
 
 #include <stdlib.h>
 
-static struct infer_number *numbers_room(struct infer_site *s, uint32_t n) {
-  struct infer_number *out = arena_alloc(s->a, n * sizeof *out + 1);
-  for (uint32_t i = 0; i < n; i++)
-    out[i] = infer_no_number();
-  return out;
-}
-
 // The dims of output 0 as numbers, and how many elements that is.
 static bool result_size(struct infer_site *s, const int64_t **dims, uint32_t *rank, uint32_t *n) {
   struct infer_type t;
@@ -34,7 +27,7 @@ static void strided_list(struct infer_site *s, int64_t first, const int64_t *ste
   const int64_t *dims;
   uint32_t n, rank, of;
   if (!infer_list(s, 0, &list, &of) || !result_size(s, &dims, &rank, &n)) return;
-  struct infer_number *out = numbers_room(s, n);
+  struct infer_number *out = infer_number_room(s, n);
   for (uint32_t i = 0; i < n; i++) {
     int64_t at = first;
     uint32_t rest = i;
@@ -81,7 +74,7 @@ void infer_constant(struct infer_site *s) {
   const int64_t *list;
   uint32_t n;
   if (infer_attr(s, "value_ints") && infer_attr_ints(s, "value_ints", &list, &n)) {
-    struct infer_number *out = numbers_room(s, n);
+    struct infer_number *out = infer_number_room(s, n);
     for (uint32_t i = 0; i < n; i++)
       out[i] = infer_number_of(s, list[i]);
     const dim_id dim = dims_number(s->d, n);
@@ -109,7 +102,7 @@ void infer_shape(struct infer_site *s) {
   start = start < 0 ? 0 : start > rank ? rank : start;
   end = end > rank ? rank : end < start ? start : end;
   const uint32_t n = (uint32_t)(end - start);
-  struct infer_number *out = numbers_room(s, n);
+  struct infer_number *out = infer_number_room(s, n);
   for (uint32_t i = 0; i < n; i++)
     out[i].num = x.dims[start + i];
   const dim_id dim = dims_number(s->d, n);
@@ -169,7 +162,7 @@ void infer_constant_of_shape(struct infer_site *s) {
     }
   infer_out_dims(s, 0, dtype, dims, rank);
   if (!result_size(s, &of, &rank, &n)) return;
-  struct infer_number *out = numbers_room(s, n);
+  struct infer_number *out = infer_number_room(s, n);
   for (uint32_t i = 0; i < n; i++)
     out[i] = fill;
   infer_out_list(s, 0, out, n);
@@ -202,7 +195,7 @@ void infer_range(struct infer_site *s) {
   infer_out_dims(s, 0, t.dtype, &length, 1);
   int64_t count;
   if (!dims_is_number(s->d, length, &count) || count > INFER_LIST) return;
-  struct infer_number *out = numbers_room(s, (uint32_t)count);
+  struct infer_number *out = infer_number_room(s, (uint32_t)count);
   for (int64_t i = 0; i < count; i++)
     out[i].num = dims_add(s->d, start[0], dims_mul(s->d, delta[0], dims_number(s->d, i)));
   infer_out_list(s, 0, out, (uint32_t)count);
@@ -438,7 +431,7 @@ void infer_expand(struct infer_site *s) {
   uint32_t count;
   if (!infer_list(s, 0, &list, &count) || !result_size(s, &of, &rank, &n)) return;
   if (!infer_spread(s, &types[0], of, rank, &p)) return;
-  struct infer_number *out = numbers_room(s, n);
+  struct infer_number *out = infer_number_room(s, n);
   for (uint32_t i = 0; i < n; i++)
     out[i] = list[infer_spread_at(&p, i)];
   infer_out_list(s, 0, out, n);
@@ -491,7 +484,7 @@ void infer_concat(struct infer_site *s) {
   const int64_t *of;
   uint32_t rank, n;
   if (!lists || !result_size(s, &of, &rank, &n)) return;
-  struct infer_number *out = numbers_room(s, n);
+  struct infer_number *out = infer_number_room(s, n);
   if (n == 0) {
     infer_out_list(s, 0, out, 0);
     return;
@@ -550,7 +543,7 @@ void infer_gather(struct infer_site *s) {
   uint32_t n, count, n_which;
   if (!infer_list(s, 0, &list, &count) || !infer_list(s, 1, &which, &n_which)) return;
   if (!infer_static(s, &x, &in_dims) || !result_size(s, &of, &to, &n)) return;
-  struct infer_number *out = numbers_room(s, n);
+  struct infer_number *out = infer_number_room(s, n);
   int64_t inner = 1;
   for (uint32_t d = at + 1; n > 0 && d < x.rank; d++)
     inner *= in_dims[d];

@@ -353,6 +353,12 @@ static inline const int64_t *model_dims(const struct model *m, const struct mode
   return m->dims + t->dims;
 }
 struct span model_value_name(const struct model *m, uint32_t value); // "" for NO_ID
+// The main graph, function or training graph that a graph lies in; itself if it lies in none.
+static inline uint32_t model_root_graph(const struct model *m, uint32_t graph) {
+  while (m->graphs[graph].kind == GRAPH_SUB && m->graphs[graph].parent != NO_ID)
+    graph = m->graphs[graph].parent;
+  return graph;
+}
 // The info itself if it is alive, else the next one about its value that is, or NO_ID.
 static inline uint32_t model_live_info(const struct model *m, uint32_t info) {
   while (info != NO_ID && m->infos[info].flags & INFO_DEAD)

@@ -137,9 +137,7 @@ static void show(struct shapes *s, uint32_t value) {
 }
 
 static bool is_shown(const struct model *m, uint32_t graph) {
-  while (m->graphs[graph].kind == GRAPH_SUB)
-    graph = m->graphs[graph].parent;
-  return m->graphs[graph].kind == GRAPH_MAIN;
+  return m->graphs[model_root_graph(m, graph)].kind == GRAPH_MAIN;
 }
 
 static void show_all(struct shapes *s) {

@@ -72,6 +72,12 @@ struct infer_number infer_number_of(struct infer_site *s, int64_t n);
 static inline struct infer_number infer_no_number(void) {
   return (struct infer_number){NO_ID, 1};
 }
+static inline struct infer_number *infer_number_room(struct infer_site *s, uint32_t n) {
+  struct infer_number *out = arena_alloc(s->a, n * sizeof *out + 1);
+  for (uint32_t i = 0; i < n; i++)
+    out[i] = infer_no_number();
+  return out;
+}
 // Is it the number n, is it not, is that not known?
 enum dims_answer infer_is(struct infer_site *s, struct infer_number x, int64_t n);
 // The elements that an operand of a broadcast has: element i of the result is at[of(i)]. Dims of both are

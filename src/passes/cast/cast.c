@@ -175,8 +175,7 @@ static const struct pass_option options[] = {
      .read = read_exclude},
     {"to", PASS_CHOICE, "float16|bfloat16|float32", NULL,
      "the type to store weights in (fp16, half, bf16 and fp32 are accepted too); float32 with "
-     "--graph "
-     "only",
+     "--graph only",
      .also = "fp16=float16 half=float16 bf16=bfloat16 fp32=float32", .read = read_to,
      .required = true},
     {"graph", PASS_FLAG, NULL, NULL,
@@ -188,8 +187,7 @@ static const struct pass_option options[] = {
      PASS_MEMBER(cast_options, keep_io), .only_with = "graph"},
     {"keep-op", PASS_LIST, "OP", NULL,
      "with --graph: operators that keep their types, by name, besides those that ONNX Runtime has "
-     "no "
-     "kernels for",
+     "no kernels for",
      .read = read_keep_op, .only_with = "graph", .commas = true},
     {"on-overflow", PASS_CHOICE, "fail|clip", "fail",
      "what to do with finite values that are out of the range of the type: fail, after all weights "

@@ -81,12 +81,6 @@ static uint32_t owner_of(const struct model *m, uint32_t graph) {
   return g->kind == GRAPH_SUB && g->owner != NO_ID ? m->attrs[g->owner].node : NO_ID;
 }
 
-static uint32_t root_of(const struct model *m, uint32_t graph) {
-  while (m->graphs[graph].kind == GRAPH_SUB)
-    graph = m->graphs[graph].parent;
-  return graph;
-}
-
 // ---- nodes that stay -----------------------------------------------------------------------------
 
 static const struct {
@@ -215,7 +209,7 @@ static void settle_functions(struct half *h) {
       const uint32_t f = model_calls_callee(&h->calls, n);
       if (f == NO_ID) continue;
       uint8_t *callee = &h->graph_stays[m->functions[f].graph];
-      const bool stays = h->stays[n] || h->graph_stays[root_of(m, m->nodes[n].graph)];
+      const bool stays = h->stays[n] || h->graph_stays[model_root_graph(m, m->nodes[n].graph)];
       if (stays && !*callee) *callee = 1, more = true;
       if (*callee && !h->stays[n]) h->stays[n] = "function", more = true;
     }
@@ -232,7 +226,7 @@ static void settle_nodes(struct half *h) {
   settle_functions(h);
   for (uint32_t n = 0; n < m->n_nodes; n++)
     if (!h->stays[n] && !(m->nodes[n].flags & NODE_DEAD)) {
-      const uint32_t root = root_of(m, m->nodes[n].graph);
+      const uint32_t root = model_root_graph(m, m->nodes[n].graph);
       if (h->graph_stays[root] || weights_in_training(m, m->nodes[n].graph))
         h->stays[n] = "function";
     }
@@ -260,7 +254,8 @@ static enum wish wish_of(struct half *h, uint32_t node, uint32_t slot) {
 static enum wish graph_wish(struct half *h, uint32_t graph) {
   const struct model *m = h->k.m;
   const uint32_t owner = owner_of(m, graph);
-  if (m->graphs[graph].kind == GRAPH_TRAINING || h->graph_stays[root_of(m, graph)]) return WISH_OLD;
+  if (m->graphs[graph].kind == GRAPH_TRAINING || h->graph_stays[model_root_graph(m, graph)])
+    return WISH_OLD;
   if (owner != NO_ID)
     return h->stays[owner] || !is_flow(kit_op(&h->k, owner)) ? WISH_OLD : WISH_NEW;
   if (m->graphs[graph].kind == GRAPH_MAIN && h->o->keep_io) return WISH_OLD;
@@ -336,7 +331,8 @@ static enum wish type_of(struct half *h, uint32_t value) {
   const struct model *m = h->k.m;
   const struct model_value *v = &m->values[value];
   struct weight w;
-  if (h->graph_stays[root_of(m, v->graph)] || weights_in_training(m, v->graph)) return WISH_OLD;
+  if (h->graph_stays[model_root_graph(m, v->graph)] || weights_in_training(m, v->graph))
+    return WISH_OLD;
   if (is_weight(m, value, &w)) return weight_type(h, &w);
   switch ((enum value_kind)v->kind) {
   case VALUE_INPUT: return graph_wish(h, v->graph);

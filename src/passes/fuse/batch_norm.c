@@ -234,8 +234,6 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
   return kit_done(&k, err);
 }
 
-static const struct pass_option options[] = {NAME_FILTER_ROWS};
-
 static const struct pass batch_norm = {
     .name = "fuse/bn",
     .summary = "fold BatchNormalization into the Conv, ConvTranspose, Gemm or MatMul before it",
@@ -244,9 +242,8 @@ static const struct pass batch_norm = {
     .needs = "constant scales, means and variances, and weights without other users",
     .promises = "the same results up to rounding, for finite inputs",
     .exactness = EXACTNESS_ROUNDING,
-    PASS_OPTIONS(options, name_filter),
+    NAME_FILTER_ALONE,
     .run = run,
-    .done = name_filter_done,
 };
 
 const struct pass *const fuse_passes[] = {&batch_norm, NULL};

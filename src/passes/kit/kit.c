@@ -59,6 +59,16 @@ bool kit_graph(const struct kit *k, uint32_t *g) {
   return false;
 }
 
+void kit_visit(struct kit *k, const struct name_filter *nodes,
+               void (*visit)(struct kit *k, uint32_t node)) {
+  name_filter_warn(&nodes, 1, k->env);
+  for (uint32_t g = 0; kit_graph(k, &g); g++)
+    for (uint32_t n = k->m->graphs[g].first_node, next; n != NO_ID; n = next) {
+      next = k->m->nodes[n].next;
+      if (!name_filter_refuses(nodes, model_name_str(k->m, k->m->nodes[n].name))) visit(k, n);
+    }
+}
+
 // ---- maps --------------------------------------------------------------------------------------
 
 static uint32_t slot_of(const struct kit_map *map, uint32_t id) {

@@ -30,6 +30,7 @@
 #include "kit_ops.h"
 #include "infer.h"
 #include "model_types.h"
+#include "name_filter.h"
 #include "pass.h"
 
 struct kit {
@@ -60,6 +61,10 @@ int kit_done(struct kit *k, struct err *err);
 // The first graph at or after *g that lives and belongs to no training, among those that the model
 // had at kit_init: false behind the last.
 bool kit_graph(const struct kit *k, uint32_t *g);
+// Calls `visit` for the nodes of these graphs, in order, that the filter lets through, and warns of its
+// patterns that no node has. `visit` may remove its node and those before it.
+void kit_visit(struct kit *k, const struct name_filter *nodes,
+               void (*visit)(struct kit *k, uint32_t node));
 
 // ---- operators (kit_ops.c) -----------------------------------------------------------------------
 

@@ -76,8 +76,7 @@ int kit_raise(struct kit *k, int64_t version, const char *hint, struct err *err)
 void kit_import(struct kit *k, uint32_t graph, const char *domain, int64_t version) {
   const struct model *m = k->m;
   if (kit_opset_of(k, domain, graph) >= version) return;
-  while (m->graphs[graph].kind == GRAPH_SUB && m->graphs[graph].parent != NO_ID)
-    graph = m->graphs[graph].parent;
+  graph = model_root_graph(m, graph);
   // A runtime looks for the domain in the model too, whatever a function says.
   if (m->main_graph == NO_ID || kit_opset_of(k, domain, m->main_graph) < version)
     edit_set_opset(k->e, span_str(domain), version);

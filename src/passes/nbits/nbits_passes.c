@@ -139,8 +139,8 @@ static const struct pass_option options[] = {
                    PASS_MEMBER(matmulnbits_options, scheme.symmetric)},
     [FORMAT] = {"format", PASS_CHOICE, "qoperator|qdq", "qoperator",
                 "qoperator: MatMulNBits and GatherBlockQuantized nodes (ONNX Runtime); qdq: "
-                "DequantizeLinear "
-                "before the original node (standard ONNX from opset 21; for 2 bits: 25)",
+                "DequantizeLinear before the original node (standard ONNX from opset 21; for 2 "
+                "bits: 25)",
                 PASS_MEMBER(matmulnbits_options, qdq), .measured = true},
     [ALGORITHM] =
         {"algorithm", PASS_CHOICE, "default|rtn|k_quant|k_quant_best|hqq", "default",

@@ -16,18 +16,12 @@
 // Everything is asked of inference: dims of q, k and v must be known to be equal where Attention wants it, and what lies
 // between must be used by nothing else. Products are taken in another order then: rounding.
 #include "attention.h"
-#include "name_filter.h"
 #include "optimize.h"
 
 #include <math.h>
 
-struct attention_options {
-  struct name_filter nodes;
-};
-
 struct run {
-  struct kit k;
-  const struct attention_options *o;
+  struct kit k;                       // first: a visit is given it
   TABLE(uint32_t, made);              // Attention nodes
   uint32_t mask_of, mask, mask_graph; // the last mask that was made, and for which
 };
@@ -204,7 +198,7 @@ static bool all_available(struct kit *k, uint32_t node, const struct attention_f
 
 static uint32_t mask_for(struct run *r, const struct attention_found *f) {
   if (f->mask_of == NO_ID) return NO_ID;
-  if (r->mask_of != f->mask_of || r->mask_graph != r->k.graph || f->mask.narrow ||
+  if (r->mask_of != f->mask_of || r->mask_graph != r->k.graph || f->mask.rows || f->mask.columns ||
       r->k.m->values[r->mask].flags & VALUE_DEAD) {
     r->mask = attention_mask_make(&r->k, &f->mask, f->q, f->v);
     r->mask_of = r->mask == NO_ID ? NO_ID : f->mask_of;
@@ -243,14 +237,13 @@ static void fuse(struct run *r, uint32_t node, const struct attention_found *f) 
   kit_sweep(k, weights);
 }
 
-static void visit(struct run *r, uint32_t node) {
-  struct kit *k = &r->k;
+static void visit(struct kit *k, uint32_t node) {
+  struct run *r = (struct run *)k;
   struct attention_found f = {.mask_of = NO_ID};
   uint32_t softmax;
   if (kit_op(k, node) == OP_Attention) *TABLE_PUSH(r, made) = node;
   if (!attention_weights(k, node, &f.scores.guarded, &softmax)) return;
-  const char *why = name_filter_refuses(&r->o->nodes, model_name_str(k->m, k->m->nodes[node].name));
-  if (!why && kit_opset(k, k->m->nodes[node].graph) < 23) why = "opset_too_old";
+  const char *why = kit_opset(k, k->m->nodes[node].graph) < 23 ? "opset_too_old" : NULL;
   if (!why) why = attention_find(k, node, softmax, false, &f);
   if (!why && !all_available(k, node, &f)) why = "used_elsewhere";
   if (why)
@@ -259,36 +252,22 @@ static void visit(struct run *r, uint32_t node) {
     fuse(r, node, &f);
 }
 
-// What was found takes more in, until it can no more: each step once for a node.
-static void grow(struct run *r, uint32_t node) {
-  struct kit *k = &r->k;
-  if (k->m->nodes[node].flags & NODE_DEAD ||
-      name_filter_refuses(&r->o->nodes, model_name_str(k->m, k->m->nodes[node].name)))
-    return;
-  attention_kv_heads(k, node);
-  attention_packed(k, node);
-}
-
 static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  struct run r = {.o = with, .mask_of = NO_ID};
+  struct run r = {.mask_of = NO_ID};
   struct kit *k = &r.k;
   (void)result;
   kit_init(k, env, env->pass->name);
   kit_infer(k);
-  name_filter_warn(&(const struct name_filter *){&r.o->nodes}, 1, env);
-  for (uint32_t g = 0; kit_graph(k, &g); g++)
-    for (uint32_t n = k->m->graphs[g].first_node, next; n != NO_ID; n = next) {
-      next = k->m->nodes[n].next;
-      visit(&r, n);
-    }
+  kit_visit(k, with, visit);
   kit_infer_more(k);
-  for (uint32_t i = 0; i < r.n_made; i++)
-    grow(&r, r.made[i]);
+  for (uint32_t i = 0; i < r.n_made; i++) {
+    if (k->m->nodes[r.made[i]].flags & NODE_DEAD) continue;
+    attention_kv_heads(k, r.made[i]);
+    attention_packed(k, r.made[i]);
+  }
   TABLE_FREE(&r, made);
   return kit_done(k, err);
 }
-
-static const struct pass_option options[] = {NAME_FILTER_ROWS};
 
 const struct pass optimize_attention = {
     .name = "optimize/attention",
@@ -296,10 +275,9 @@ const struct pass optimize_attention = {
     .about = "Makes one Attention (opset 23) of MatMul, scale, mask, Softmax and MatMul where "
              "inference knows that batch, heads and lengths are equal, with heads of keys that are "
              "repeated, and with the Transposes and Reshapes around it.",
-    .needs = "nothing; without opset 23 it finds nothing",
+    .needs = "nothing; below opset 23 it finds nothing",
     .promises = "all outputs of the model are unchanged but for rounding",
     .exactness = EXACTNESS_ROUNDING,
-    PASS_OPTIONS(options, attention_options),
+    NAME_FILTER_ALONE,
     .run = run,
-    .done = name_filter_done,
 };

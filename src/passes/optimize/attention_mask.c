@@ -273,7 +273,7 @@ const char *attention_mask_find(struct kit *k, uint32_t value, const struct atte
   struct infer_type t;
   *out = (struct attention_mask){.kind = ATTENTION_AS_IS, .value = value};
   if (!known_dims(k, value, &t)) return "shape";
-  out->narrow = t.rank == 1;
+  out->rows = t.rank == 1;
   if (t.dtype != s->type.dtype) return "dtype";
   // Of scores of rank 3 the first dim is Attention's batch, which a mask of rank 3 has no place for.
   if (t.rank == 0 || t.rank > rank || (rank == 3 && t.rank == 3 && !is_one(k, t.dims[0])))
@@ -281,30 +281,34 @@ const char *attention_mask_find(struct kit *k, uint32_t value, const struct atte
   for (uint32_t i = 1; i <= t.rank; i++) {
     const dim_id mine = t.dims[t.rank - i], its = s->type.dims[rank - i];
     if (!is_one(k, mine) && !known_same(k, mine, its)) return "mask_shape";
-    if (i <= 2 && !known_same(k, mine, its)) out->narrow = true;
+    if (i == 1 && !known_same(k, mine, its)) out->columns = true;
+    if (i == 2 && !known_same(k, mine, its)) out->rows = true;
   }
   return look(k, s->guarded, out);
 }
 
 // ---- what Attention is given -------------------------------------------------------------------
 
-// The length of the second last axis as an element of a target: a number, or the value [1] in *open.
-static int64_t length_of(struct kit *k, uint32_t value, uint32_t *open) {
+// The length of an axis, counted from the end, as an element of a target: a number, or the value [1] in *open.
+static int64_t length_of(struct kit *k, uint32_t value, uint32_t back, uint32_t *open) {
   struct infer_type t;
   int64_t n;
   *open = NO_ID;
   known_dims(k, value, &t);
-  if (dims_is_number(infer_dims(k->env->infer), t.dims[t.rank - 2], &n)) return n;
-  *open = kit_make(k, OP_Shape, KIT_IN(value), KIT_INT("start", t.rank - 2),
-                   KIT_INT("end", t.rank - 1));
+  if (dims_is_number(infer_dims(k->env->infer), t.dims[t.rank - back], &n)) return n;
+  uint32_t axis = t.rank - back;
+  known_source(k, &value, &axis);
+  *open = kit_make(k, OP_Shape, KIT_IN(value), KIT_INT("start", axis), KIT_INT("end", axis + 1));
   return -1;
 }
 
-static uint32_t widened(struct kit *k, uint32_t mask, uint32_t q, uint32_t v) {
-  uint32_t open[2];
-  int64_t list[2];
-  list[0] = length_of(k, q, &open[0]);
-  list[1] = length_of(k, v, &open[1]);
+// The mask for all rows and columns, along which it is broadcast.
+static uint32_t widened(struct kit *k, const struct attention_mask *m, uint32_t mask, uint32_t q,
+                        uint32_t v) {
+  uint32_t open[2] = {NO_ID, NO_ID};
+  int64_t list[2] = {1, 1};
+  if (m->rows) list[0] = length_of(k, q, 2, &open[0]);
+  if (m->columns) list[1] = length_of(k, v, 2, &open[1]);
   if (open[0] == NO_ID && open[1] == NO_ID)
     return kit_make(k, OP_Expand, KIT_IN(mask, kit_new_ints(k, "shape", list, 2)));
   for (uint32_t i = 0; i < 2; i++)
@@ -328,5 +332,5 @@ uint32_t attention_mask_make(struct kit *k, const struct attention_mask *mask, u
     in[mask->slot] = kit_new_scalar(k, "masked", dtype, above_lowest(dtype));
     value = kit_make(k, op, KIT_INPUTS(in, n));
   }
-  return mask->narrow ? widened(k, value, q, v) : value;
+  return mask->rows || mask->columns ? widened(k, mask, value, q, v) : value;
 }

@@ -10,10 +10,6 @@
 #include "name_filter.h"
 #include "weights.h"
 
-struct constants_options {
-  struct name_filter nodes;
-};
-
 static bool can_move(struct kit *k, uint32_t node, uint32_t *tensor) {
   const uint32_t value = kit_out(k, node, 0);
   return kit_op(k, node) == OP_Constant && value != NO_ID && !kit_is_output(k, value) &&
@@ -36,35 +32,29 @@ static void move(struct kit *k, uint32_t node, uint32_t tensor) {
   edit_remove_node(k->e, node);
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  const struct constants_options *o = with;
-  struct kit k;
+static void visit(struct kit *k, uint32_t node) {
   uint32_t tensor;
-  (void)result;
-  kit_init(&k, env, env->pass->name);
-  name_filter_warn(&(const struct name_filter *){&o->nodes}, 1, env);
-  for (uint32_t g = 0; kit_graph(&k, &g); g++)
-    for (uint32_t n = k.m->graphs[g].first_node, next; n != NO_ID; n = next) {
-      next = k.m->nodes[n].next;
-      if (k.m->graphs[g].kind != GRAPH_FUNCTION && can_move(&k, n, &tensor) &&
-          !name_filter_refuses(&o->nodes, model_name_str(k.m, k.m->nodes[n].name)))
-        move(&k, n, tensor);
-    }
-  return kit_done(&k, err);
+  if (k->m->graphs[k->m->nodes[node].graph].kind != GRAPH_FUNCTION && can_move(k, node, &tensor))
+    move(k, node, tensor);
 }
 
-static const struct pass_option options[] = {NAME_FILTER_ROWS};
+static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+  struct kit k;
+  (void)result;
+  kit_init(&k, env, env->pass->name);
+  kit_visit(&k, with, visit);
+  return kit_done(&k, err);
+}
 
 const struct pass optimize_constants = {
     .name = "optimize/constants",
     .summary = "turn Constant nodes into initializers",
-    .about = "Makes the value of every Constant node an initializer of its graph, under the same "
-             "name. Those in "
-             "bodies of functions stay, and those that are outputs.",
+    .about =
+        "Makes the value of every Constant node an initializer of its graph, under the same name. "
+        "Those in bodies of functions stay, and those that are outputs.",
     .needs = "nothing",
     .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
-    PASS_OPTIONS(options, constants_options),
+    NAME_FILTER_ALONE,
     .run = run,
-    .done = name_filter_done,
 };

@@ -24,10 +24,6 @@
 
 #include <assert.h>
 
-struct fold_if_options {
-  struct name_filter nodes;
-};
-
 enum step_kind { STEP_GRAPH, STEP_INPUT, STEP_TENSOR, STEP_NODE, STEP_OUTPUT };
 
 // Ids are those of what is copied; `graph`: the one it lies in.
@@ -49,7 +45,7 @@ struct frame {
 
 struct folder {
   struct kit k;
-  const struct fold_if_options *o;
+  const struct name_filter *nodes;
   struct arena arena; // of the node at hand
   TABLE(struct step, steps);
   TABLE(struct frame, stack);
@@ -538,7 +534,7 @@ static void walk(struct folder *f, uint32_t graph) {
     next = k->m->nodes[n].next;
     const enum op op = kit_op(k, n);
     if (op != OP_If && op != OP_Loop) continue;
-    if (name_filter_refuses(&f->o->nodes, model_name_str(k->m, k->m->nodes[n].name))) continue;
+    if (name_filter_refuses(f->nodes, model_name_str(k->m, k->m->nodes[n].name))) continue;
     if (op == OP_If)
       fold_if(f, n);
     else
@@ -547,11 +543,11 @@ static void walk(struct folder *f, uint32_t graph) {
 }
 
 static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  struct folder f = {.o = with};
+  struct folder f = {.nodes = with};
   (void)result;
   kit_init(&f.k, env, env->pass->name);
   kit_infer(&f.k);
-  name_filter_warn(&(const struct name_filter *){&f.o->nodes}, 1, env);
+  name_filter_warn(&f.nodes, 1, env);
   for (uint32_t g = env->m->n_graphs; g-- > 0;)
     if (!(env->m->graphs[g].flags & GRAPH_DEAD) && !weights_in_training(env->m, g)) walk(&f, g);
   TABLE_FREE(&f, steps);
@@ -563,18 +559,15 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
   return kit_done(&f.k, err);
 }
 
-static const struct pass_option options[] = {NAME_FILTER_ROWS};
-
 const struct pass optimize_fold_if = {
     .name = "optimize/fold-if",
     .summary = "replace Ifs by the branch that is always taken, and Loops that run at most once",
-    .about = "Replaces an If by one of its branches where inference knows the condition, and a "
-             "Loop by its "
-             "body where it runs once, or by what it carries where it never runs.",
+    .about =
+        "Replaces an If by one of its branches where inference knows the condition, and a Loop by "
+        "its body where it runs once, or by what it carries where it never runs.",
     .needs = "nothing",
     .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
-    PASS_OPTIONS(options, fold_if_options),
+    NAME_FILTER_ALONE,
     .run = run,
-    .done = name_filter_done,
 };

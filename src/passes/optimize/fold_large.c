@@ -34,8 +34,7 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 static const struct pass_option options[] = {
     {"fold-limit", PASS_TEXT, "SIZE", "1MiB",
      "constants that are computed have at most SIZE, unless they are no larger than those that "
-     "they "
-     "replace",
+     "they replace",
      .read = read_limit},
     NAME_FILTER_ROWS,
 };
@@ -44,11 +43,9 @@ const struct pass optimize_fold_large = {
     .name = "optimize/fold-large",
     .summary = "compute operators over constants in advance",
     .about = "Replaces operators whose inputs are all constants by their results, of any size: "
-             "they are computed "
-             "while the model is written. Larger results than --fold-limit are made only where "
-             "they replace as "
-             "many bytes. Random numbers, operators with graphs, operators of other domains and "
-             "DequantizeLinear stay.",
+             "they are computed while the model is written. Larger results than --fold-limit are "
+             "made only where they replace as many bytes. Random numbers, operators with graphs, "
+             "operators of other domains and DequantizeLinear stay.",
     .needs = "nothing",
     .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,

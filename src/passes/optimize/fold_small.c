@@ -14,10 +14,6 @@
 #include "name_filter.h"
 #include "weights.h"
 
-struct fold_small_options {
-  struct name_filter nodes;
-};
-
 // One element. A float that divides by something else than a power of two was rounded somewhere.
 static bool put(enum dtype dtype, int64_t x, int64_t den, uint8_t *at) {
   if (dtype_is_integer(dtype)) {
@@ -106,6 +102,7 @@ static bool can_fold(struct kit *k, uint32_t node) {
 }
 
 static void fold(struct kit *k, uint32_t node) {
+  if (!can_fold(k, node)) return;
   int64_t dims[RECIPE_MAX_RANK];
   uint32_t rank;
   enum dtype dtype;
@@ -124,23 +121,13 @@ static void fold(struct kit *k, uint32_t node) {
 }
 
 static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  const struct fold_small_options *o = with;
   struct kit k;
   (void)result;
   kit_init(&k, env, env->pass->name);
   kit_infer(&k);
-  name_filter_warn(&(const struct name_filter *){&o->nodes}, 1, env);
-  for (uint32_t g = 0; kit_graph(&k, &g); g++)
-    for (uint32_t n = k.m->graphs[g].first_node, next; n != NO_ID; n = next) {
-      next = k.m->nodes[n].next;
-      if (!can_fold(&k, n)) continue;
-      const char *why = name_filter_refuses(&o->nodes, model_name_str(k.m, k.m->nodes[n].name));
-      if (!why) fold(&k, n);
-    }
+  kit_visit(&k, with, fold);
   return kit_done(&k, err);
 }
-
-static const struct pass_option options[] = {NAME_FILTER_ROWS};
 
 const struct pass optimize_fold_small = {
     .name = "optimize/fold-small",
@@ -151,7 +138,6 @@ const struct pass optimize_fold_small = {
     .needs = "nothing",
     .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
-    PASS_OPTIONS(options, fold_small_options),
+    NAME_FILTER_ALONE,
     .run = run,
-    .done = name_filter_done,
 };

@@ -46,3 +46,32 @@ bool known_alike(struct kit *k, uint32_t a, uint32_t b) {
     if (!known_same(k, x.dims[i], y.dims[i])) return false;
   return true;
 }
+
+// The axis of a Reshape's operand that is the result's: all before it are the same too.
+static bool kept_by_reshape(struct kit *k, uint32_t node, uint32_t axis) {
+  struct infer_type x, y;
+  if (!known_dims(k, kit_in(k, node, 0), &x) || !known_dims(k, kit_out(k, node, 0), &y) ||
+      axis >= x.rank || axis >= y.rank)
+    return false;
+  for (uint32_t i = 0; i <= axis; i++)
+    if (!known_same(k, x.dims[i], y.dims[i])) return false;
+  return true;
+}
+
+void known_source(struct kit *k, uint32_t *value, uint32_t *axis) {
+  enum { STEPS = 8 };
+  for (uint32_t i = 0; i < STEPS; i++) {
+    const uint32_t node = kit_maker(k, *value), from = kit_in(k, node, 0);
+    const int64_t *perm;
+    uint32_t n;
+    if (from == NO_ID || kit_may_be_left_out(k->m, from) || !kit_sees(k, k->graph, from)) return;
+    if (kit_op(k, node) == OP_Transpose) {
+      if (!kit_perm(k, node, &perm, &n) || *axis >= n || perm[*axis] < 0 || perm[*axis] >= n)
+        return;
+      *axis = (uint32_t)perm[*axis];
+    } else if (kit_op(k, node) != OP_Reshape || !kept_by_reshape(k, node, *axis)) {
+      return;
+    }
+    *value = from;
+  }
+}

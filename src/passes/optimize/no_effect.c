@@ -16,10 +16,6 @@
 #include "known.h"
 #include "name_filter.h"
 
-struct no_effect_options {
-  struct name_filter nodes;
-};
-
 // No step of a Slice is known to be, or may be, below 0.
 static bool goes_forward(struct kit *k, uint32_t node) {
   dim_id steps[RECIPE_MAX_RANK];
@@ -113,12 +109,11 @@ static bool reshapes(struct kit *k, uint32_t node) {
   return true;
 }
 
-static void visit(struct kit *k, const struct no_effect_options *o, uint32_t node) {
+static void visit(struct kit *k, uint32_t node) {
   const uint32_t x = kit_in(k, node, 0);
   if (x == NO_ID || kit_out(k, node, 0) == NO_ID || kit_may_be_left_out(k->m, x)) return;
   const bool nothing = has_no_effect(k, node) && kit_can_bypass(k, node, x);
   if (!nothing && kit_op(k, node) != OP_Transpose) return;
-  if (name_filter_refuses(&o->nodes, model_name_str(k->m, k->m->nodes[node].name))) return;
   if (!nothing) {
     reshapes(k, node);
     return;
@@ -129,34 +124,24 @@ static void visit(struct kit *k, const struct no_effect_options *o, uint32_t nod
 }
 
 static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  const struct no_effect_options *o = with;
   struct kit k;
   (void)result;
   kit_init(&k, env, env->pass->name);
   kit_infer(&k);
-  name_filter_warn(&(const struct name_filter *){&o->nodes}, 1, env);
-  for (uint32_t g = 0; kit_graph(&k, &g); g++)
-    for (uint32_t n = k.m->graphs[g].first_node, next; n != NO_ID; n = next) {
-      next = k.m->nodes[n].next;
-      visit(&k, o, n);
-    }
+  kit_visit(&k, with, visit);
   return kit_done(&k, err);
 }
-
-static const struct pass_option options[] = {NAME_FILTER_ROWS};
 
 const struct pass optimize_no_effect = {
     .name = "optimize/no-effect",
     .summary = "remove nodes that give what they are given, by their inferred dims",
-    .about = "Removes Expand, Reshape, Slice, Transpose, Pad, Tile, Concat, Split and the like "
-             "where the inferred "
-             "dims and small values say that they change nothing. A Transpose that only moves axes "
-             "of length 1 "
-             "becomes a Reshape.",
+    .about =
+        "Removes Expand, Reshape, Slice, Transpose, Pad, Tile, Concat, Split and the like where "
+        "the inferred dims and small values say that they change nothing. A Transpose that only "
+        "moves axes of length 1 becomes a Reshape.",
     .needs = "nothing",
     .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
-    PASS_OPTIONS(options, no_effect_options),
+    NAME_FILTER_ALONE,
     .run = run,
-    .done = name_filter_done,
 };

@@ -10,7 +10,6 @@
 #include "optimize.h"
 
 #include "kit.h"
-#include "name_filter.h"
 
 #include <assert.h>
 #include <float.h>
@@ -111,15 +110,12 @@ static void merge(struct kit *k, uint32_t maker, uint32_t node, const struct act
   kit_sweep(k, maker);
 }
 
-static void visit(struct kit *k, const struct name_filter *nodes, uint32_t node, enum op into) {
+static void visit(struct kit *k, uint32_t node, enum op into) {
   const struct activation *a = activation_of(kit_op(k, node), into == OP_Conv);
   const uint32_t product = kit_in(k, node, 0), maker = kit_maker(k, product);
   float params[MOST];
   uint32_t n;
   if (!a || kit_op(k, maker) != into || k->m->nodes[maker].graph != k->m->nodes[node].graph) return;
-  if (name_filter_refuses(nodes, model_name_str(k->m, k->m->nodes[node].name)) ||
-      name_filter_excludes(nodes, model_name_str(k->m, k->m->nodes[maker].name)))
-    return;
   if (kit_sole_user(k, product) != node || product != kit_out(k, maker, 0) ||
       kit_dtype(k, kit_in(k, maker, 0)) != DTYPE_FLOAT || !kit_attrs_copyable(k, maker) ||
       !parameters(k, node, a, params, &n))
@@ -127,31 +123,32 @@ static void visit(struct kit *k, const struct name_filter *nodes, uint32_t node,
   merge(k, maker, node, a, params, n);
 }
 
-static int run(struct pass_env *env, const struct name_filter *nodes, enum op into,
-               struct err *err) {
+static void visit_conv(struct kit *k, uint32_t node) {
+  visit(k, node, OP_Conv);
+}
+
+static void visit_gemm(struct kit *k, uint32_t node) {
+  visit(k, node, OP_Gemm);
+}
+
+static int walk(struct pass_env *env, const struct name_filter *nodes,
+                void (*one)(struct kit *k, uint32_t node), struct err *err) {
   struct kit k;
   kit_init(&k, env, env->pass->name);
   kit_infer(&k);
-  name_filter_warn(&nodes, 1, env);
-  for (uint32_t g = 0; kit_graph(&k, &g); g++)
-    for (uint32_t n = k.m->graphs[g].first_node, next; n != NO_ID; n = next) {
-      next = k.m->nodes[n].next;
-      visit(&k, nodes, n, into);
-    }
+  kit_visit(&k, nodes, one);
   return kit_done(&k, err);
 }
 
 static int run_conv(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
   (void)result;
-  return run(env, with, OP_Conv, err);
+  return walk(env, with, visit_conv, err);
 }
 
 static int run_gemm(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
   (void)result;
-  return run(env, with, OP_Gemm, err);
+  return walk(env, with, visit_gemm, err);
 }
-
-static const struct pass_option options[] = {NAME_FILTER_ROWS};
 
 const struct pass ort_fused_conv = {
     .name = "ort/fused-conv",
@@ -161,9 +158,8 @@ const struct pass ort_fused_conv = {
     .needs = "a Conv whose result nothing else uses",
     .promises = "the same results up to rounding",
     .exactness = EXACTNESS_ROUNDING,
-    PASS_OPTIONS(options, name_filter),
+    NAME_FILTER_ALONE,
     .run = run_conv,
-    .done = name_filter_done,
 };
 
 const struct pass ort_fused_gemm = {
@@ -175,7 +171,6 @@ const struct pass ort_fused_gemm = {
     .needs = "a Gemm whose result nothing else uses",
     .promises = "the same results up to rounding",
     .exactness = EXACTNESS_ROUNDING,
-    PASS_OPTIONS(options, name_filter),
+    NAME_FILTER_ALONE,
     .run = run_gemm,
-    .done = name_filter_done,
 };

@@ -17,7 +17,6 @@
 // A GroupQueryAttention is not made: it wants the lengths of all sequences, as numbers of tokens without padding, and is
 // causal; an export adds a mask that its caller computes, and nothing says that it is one of padding at an end.
 #include "attention.h"
-#include "name_filter.h"
 #include "optimize.h"
 
 #include <math.h>
@@ -25,8 +24,7 @@
 enum { Q, K, V, SIDES, BIAS = SIDES, PADDING, MASK, SLOTS }; // of MultiHeadAttention
 
 struct run {
-  struct kit k;
-  const struct name_filter *nodes;
+  struct kit k;                                       // first: a visit is given it
   TABLE(uint32_t, products);                          // MatMul nodes
   TABLE(uint32_t, made);                              // MultiHeadAttention nodes
   uint32_t mask_of, rows_of, columns_of, mask, graph; // the last mask that was expanded
@@ -415,52 +413,45 @@ static void take_weights(struct kit *k, uint32_t node) {
 }
 
 // Nodes with inputs and outputs that nothing here makes stay as they are.
-static void grow(struct run *r, uint32_t node) {
-  struct kit *k = &r->k;
+static void grow(struct kit *k, uint32_t node) {
   if (k->m->nodes[node].flags & NODE_DEAD || kit_n_in(k, node) > SLOTS || kit_n_out(k, node) != 1 ||
-      kit_in(k, node, PADDING) != NO_ID || !kit_attrs_copyable(k, node) ||
-      name_filter_refuses(r->nodes, model_name_str(k->m, k->m->nodes[node].name)))
+      kit_in(k, node, PADDING) != NO_ID || !kit_attrs_copyable(k, node))
     return;
   take_weights(k, take_biases(k, node));
 }
 
-static void visit(struct run *r, uint32_t node) {
-  struct kit *k = &r->k;
-  struct plan p = {0};
-  const char *why = find(k, node, &p);
-  if (why && !*why) return;
-  if (!why) why = name_filter_refuses(r->nodes, model_name_str(k->m, k->m->nodes[node].name));
-  if (why)
-    kit_skipped(k, node, why);
-  else
-    fuse(r, node, &p);
+static void visit(struct kit *k, uint32_t node) {
+  struct run *r = (struct run *)k;
+  if (kit_op(k, node) == OP_MatMul)
+    *TABLE_PUSH(r, products) = node;
+  else if (kit_op(k, node) == OP_ms_MultiHeadAttention)
+    *TABLE_PUSH(r, made) = node;
 }
 
 static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  struct run r = {.nodes = with, .mask_of = NO_ID};
+  struct run r = {.mask_of = NO_ID};
   struct kit *k = &r.k;
   (void)result;
   kit_init(k, env, env->pass->name);
   kit_infer(k);
-  name_filter_warn(&r.nodes, 1, env);
-  for (uint32_t g = 0; kit_graph(k, &g); g++)
-    for (uint32_t n = k->m->graphs[g].first_node; n != NO_ID; n = k->m->nodes[n].next)
-      if (kit_op(k, n) == OP_MatMul)
-        *TABLE_PUSH(&r, products) = n;
-      else if (kit_op(k, n) == OP_ms_MultiHeadAttention)
-        *TABLE_PUSH(&r, made) = n;
+  kit_visit(k, with, visit);
   // What is fused takes nodes behind it along.
-  for (uint32_t i = 0; i < r.n_products; i++)
-    if (!(k->m->nodes[r.products[i]].flags & NODE_DEAD)) visit(&r, r.products[i]);
+  for (uint32_t i = 0; i < r.n_products; i++) {
+    struct plan p = {0};
+    if (k->m->nodes[r.products[i]].flags & NODE_DEAD) continue;
+    const char *why = find(k, r.products[i], &p);
+    if (!why)
+      fuse(&r, r.products[i], &p);
+    else if (*why)
+      kit_skipped(k, r.products[i], why);
+  }
   kit_infer_more(k);
   for (uint32_t i = 0; i < r.n_made; i++)
-    grow(&r, r.made[i]);
+    grow(k, r.made[i]);
   TABLE_FREE(&r, products);
   TABLE_FREE(&r, made);
   return kit_done(k, err);
 }
-
-static const struct pass_option options[] = {NAME_FILTER_ROWS};
 
 const struct pass ort_attention = {
     .name = "ort/attention",
@@ -472,7 +463,6 @@ const struct pass ort_attention = {
     .needs = "float32, heads and their sizes that are known numbers",
     .promises = "the same results up to rounding, for finite inputs",
     .exactness = EXACTNESS_ROUNDING,
-    PASS_OPTIONS(options, name_filter),
+    NAME_FILTER_ALONE,
     .run = run,
-    .done = name_filter_done,
 };

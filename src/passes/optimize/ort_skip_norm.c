@@ -15,7 +15,6 @@
 
 #include "kit.h"
 #include "known.h"
-#include "name_filter.h"
 
 enum { MOST_INNER = 3 };
 
@@ -258,15 +257,12 @@ static void merge(struct kit *k, const struct norm *norm, uint32_t add) {
   if (adds != NO_ID && !(k->m->nodes[adds].flags & NODE_DEAD)) kit_sweep(k, adds);
 }
 
-static void visit(struct kit *k, const struct name_filter *nodes, uint32_t node) {
+static void visit(struct kit *k, uint32_t node) {
   struct norm norm;
   struct infer_type t;
   if (!is_norm(k, node, &norm)) return;
   const uint32_t add = kit_maker(k, norm.x);
   if (kit_op(k, add) != OP_Add || k->m->nodes[add].graph != k->m->nodes[node].graph) return;
-  if (name_filter_refuses(nodes, model_name_str(k->m, k->m->nodes[node].name)) ||
-      name_filter_excludes(nodes, model_name_str(k->m, k->m->nodes[add].name)))
-    return;
   if (!known_dims(k, norm.x, &t) || t.rank != 3 || t.dtype != DTYPE_FLOAT ||
       !known_alike(k, kit_in(k, add, 0), norm.x) || !known_alike(k, kit_in(k, add, 1), norm.x))
     return;
@@ -276,21 +272,13 @@ static void visit(struct kit *k, const struct name_filter *nodes, uint32_t node)
 }
 
 static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  const struct name_filter *nodes = with;
   struct kit k;
   (void)result;
   kit_init(&k, env, env->pass->name);
   kit_infer(&k);
-  name_filter_warn(&nodes, 1, env);
-  for (uint32_t g = 0; kit_graph(&k, &g); g++)
-    for (uint32_t n = k.m->graphs[g].first_node, next; n != NO_ID; n = next) {
-      next = k.m->nodes[n].next;
-      visit(&k, nodes, n);
-    }
+  kit_visit(&k, with, visit);
   return kit_done(&k, err);
 }
-
-static const struct pass_option options[] = {NAME_FILTER_ROWS};
 
 const struct pass ort_skip_layer_norm = {
     .name = "ort/skip-layer-norm",
@@ -302,7 +290,6 @@ const struct pass ort_skip_layer_norm = {
     .needs = "float32 of three axes, whose dims are known to be equal",
     .promises = "the same results up to rounding",
     .exactness = EXACTNESS_ROUNDING,
-    PASS_OPTIONS(options, name_filter),
+    NAME_FILTER_ALONE,
     .run = run,
-    .done = name_filter_done,
 };

@@ -11,14 +11,9 @@
 // Not before quantizing, where each weight has its own range, and a name that lists of exceptions know.
 #include "dead_ends.h"
 #include "kit.h"
-#include "name_filter.h"
 #include "optimize.h"
 
 enum { MOST = 64 }; // MatMuls of one value that are merged at once
-
-struct qkv_merge_options {
-  struct name_filter nodes;
-};
 
 struct branch {
   uint32_t matmul, weight; // the weight's value
@@ -56,7 +51,7 @@ static void find_bias(struct kit *k, struct branch *b, enum dtype dtype) {
 }
 
 // NULL, or why the MatMul stays alone; "": it is none of a constant matrix.
-static const char *find_branch(struct kit *k, const struct qkv_merge_options *o, uint32_t node,
+static const char *find_branch(struct kit *k, const struct name_filter *nodes, uint32_t node,
                                struct branch *b) {
   uint32_t tensor;
   *b = (struct branch){.matmul = node, .weight = kit_in(k, node, 1), .add = NO_ID};
@@ -68,7 +63,7 @@ static const char *find_branch(struct kit *k, const struct qkv_merge_options *o,
   const struct recipe *row = &k->r->rows[b->recipe];
   if (!dtype_is_plain_float((enum dtype)row->dtype) || row->count == 0) return "";
   b->columns = recipe_dims(k->r, b->recipe)[1];
-  const char *why = name_filter_refuses(&o->nodes, model_name_str(k->m, k->m->nodes[node].name));
+  const char *why = name_filter_refuses(nodes, model_name_str(k->m, k->m->nodes[node].name));
   if (why) return why;
   if (kit_constant_use_count(k, b->weight, 2) > 1) return "shared_weight";
   if (!recipe_can_grow(k->r, b->recipe)) return "many_before";
@@ -77,16 +72,16 @@ static const char *find_branch(struct kit *k, const struct qkv_merge_options *o,
 }
 
 // The MatMuls of `x`, in the order in which they stand, with weights like those of the first.
-static void find_group(struct kit *k, const struct qkv_merge_options *o, uint32_t first,
+static void find_group(struct kit *k, const struct name_filter *nodes, uint32_t first,
                        struct group *g) {
   const uint32_t x = kit_in(k, first, 0), graph = k->m->nodes[first].graph;
   struct branch b;
   *g = (struct group){.biased = true};
-  if (find_branch(k, o, first, &b)) return;
+  if (find_branch(k, nodes, first, &b)) return;
   g->dtype = (enum dtype)k->r->rows[b.recipe].dtype;
   g->rows = recipe_dims(k->r, b.recipe)[0];
   for (struct kit_use u = kit_uses(k, x); kit_use(k, &u) && g->n < MOST;) {
-    if (u.slot != 0 || k->m->nodes[u.node].graph != graph || find_branch(k, o, u.node, &b))
+    if (u.slot != 0 || k->m->nodes[u.node].graph != graph || find_branch(k, nodes, u.node, &b))
       continue;
     if ((enum dtype)k->r->rows[b.recipe].dtype != g->dtype ||
         recipe_dims(k->r, b.recipe)[0] != g->rows)
@@ -141,11 +136,24 @@ static void merge(struct kit *k, const struct group *g, uint32_t weight, uint32_
   }
 }
 
-// *last: the other MatMuls of what it multiplies need no look.
-static void visit(struct kit *k, const struct qkv_merge_options *o, uint32_t node, bool *last) {
+struct run {
+  struct kit k; // first: a visit is given it
+  const struct name_filter *nodes;
+  TABLE(uint32_t, matmuls);
+  TABLE(bool, seen); // by value: its MatMuls were looked at
+};
+
+// MatMuls behind the one at hand go too: they are gathered first.
+static void gather(struct kit *k, uint32_t node) {
+  struct run *r = (struct run *)k;
+  if (kit_op(k, node) == OP_MatMul && kit_in(k, node, 0) != NO_ID) *TABLE_PUSH(r, matmuls) = node;
+}
+
+// *seen: the other MatMuls of what it multiplies need no look.
+static void visit(struct kit *k, const struct name_filter *nodes, uint32_t node, bool *seen) {
   struct group g;
-  find_group(k, o, node, &g);
-  if (g.n > 0) *last = g.n < MOST;
+  find_group(k, nodes, node, &g);
+  if (g.n > 0) *seen = g.n < MOST;
   if (g.n < (g.biased ? 2 : 3)) return;
   const char *why = k->m->n_trainings > 0 ? "training" : NULL;
   if (!why && kit_opset(k, k->m->nodes[node].graph) < 13) why = "opset_too_old";
@@ -157,36 +165,24 @@ static void visit(struct kit *k, const struct qkv_merge_options *o, uint32_t nod
     kit_skipped(k, g.list[i].matmul, why);
 }
 
-struct run {
-  struct kit k;
-  TABLE(uint32_t, matmuls);
-  TABLE(bool, seen); // by value: its MatMuls were looked at
-};
-
 static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  const struct qkv_merge_options *o = with;
-  struct run r = {0};
+  struct run r = {.nodes = with};
   struct kit *k = &r.k;
   (void)result;
   kit_init(k, env, env->pass->name);
   kit_infer(k);
-  name_filter_warn(&(const struct name_filter *){&o->nodes}, 1, env);
+  kit_visit(k, with, gather);
   TABLE_ADD(&r, seen, k->m->n_values);
   memset(r.seen, 0, r.n_seen * sizeof *r.seen);
-  for (uint32_t g = 0; kit_graph(k, &g); g++)
-    for (uint32_t n = k->m->graphs[g].first_node; n != NO_ID; n = k->m->nodes[n].next)
-      if (kit_op(k, n) == OP_MatMul && kit_in(k, n, 0) != NO_ID) *TABLE_PUSH(&r, matmuls) = n;
   for (uint32_t i = 0; i < r.n_matmuls; i++) {
     const uint32_t node = r.matmuls[i];
     if (k->m->nodes[node].flags & NODE_DEAD || r.seen[kit_in(k, node, 0)]) continue;
-    visit(k, o, node, &r.seen[kit_in(k, node, 0)]);
+    visit(k, r.nodes, node, &r.seen[kit_in(k, node, 0)]);
   }
   TABLE_FREE(&r, matmuls);
   TABLE_FREE(&r, seen);
   return kit_done(k, err);
 }
-
-static const struct pass_option options[] = {NAME_FILTER_ROWS};
 
 const struct pass optimize_qkv_merge = {
     .name = "optimize/qkv-merge",
@@ -197,7 +193,6 @@ const struct pass optimize_qkv_merge = {
     .needs = "nothing",
     .promises = "all outputs of the model are unchanged but for rounding",
     .exactness = EXACTNESS_ROUNDING,
-    PASS_OPTIONS(options, qkv_merge_options),
+    NAME_FILTER_ALONE,
     .run = run,
-    .done = name_filter_done,
 };

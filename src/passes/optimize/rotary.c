@@ -17,14 +17,9 @@
 // The pass ort/rotary makes the operator of ONNX Runtime's own of the same, for models below opset 23: it takes rows of a
 // cache [s,h], from position 0 on, and so only what the whole batch shares.
 #include "known.h"
-#include "name_filter.h"
 #include "optimize.h"
 
 enum { STEPS = 12 };
-
-struct rotary_options {
-  struct name_filter nodes;
-};
 
 // A half that was made, for the next node that wants it.
 struct half {
@@ -33,8 +28,7 @@ struct half {
 };
 
 struct run {
-  struct kit k;
-  const struct rotary_options *o;
+  struct kit k; // first: a visit is given it
   TABLE(struct half, halves);
   bool foreign; // com.microsoft's
 };
@@ -416,8 +410,10 @@ static uint32_t repeated(struct kit *k, uint32_t value, const struct found *f) {
   int64_t list[3] = {0, 1, 1};
   if (is_number(k, f->type.dims[0], &list[0]))
     return kit_make(k, OP_Expand, KIT_IN(value, kit_new_ints(k, "shape", list, 3)));
+  uint32_t of = f->x, axis = 0;
+  known_source(k, &of, &axis);
   const uint32_t batch =
-      kit_make(k, OP_Shape, KIT_IN(f->x), KIT_INT("start", 0), KIT_INT("end", 1));
+      kit_make(k, OP_Shape, KIT_IN(of), KIT_INT("start", axis), KIT_INT("end", axis + 1));
   const uint32_t ones = kit_new_ints(k, "ones", list + 1, 2);
   const uint32_t target = kit_make(k, OP_Concat, KIT_IN(batch, ones), KIT_INT("axis", 0));
   return kit_make(k, OP_Expand, KIT_IN(value, target));
@@ -548,8 +544,8 @@ static const char *is_foreign(struct kit *k, const struct found *f, const dim_id
 
 // ---- the walk ----------------------------------------------------------------------------------
 
-static void visit(struct run *r, uint32_t node) {
-  struct kit *k = &r->k;
+static void visit(struct kit *k, uint32_t node) {
+  struct run *r = (struct run *)k;
   struct found f = {.x = NO_ID};
   dim_id batch[2];
   const enum op op = kit_op(k, node);
@@ -557,15 +553,13 @@ static void visit(struct run *r, uint32_t node) {
   if (op == OP_Concat && kit_maker_op(k, kit_in(k, node, 0)) != OP_Sub &&
       kit_maker_op(k, kit_in(k, node, 0)) != OP_RotaryEmbedding)
     return;
-  const char *no = name_filter_refuses(&r->o->nodes, model_name_str(k->m, k->m->nodes[node].name));
   if (r->foreign && kit_opset(k, k->m->nodes[node].graph) >= 23) return;
-  if (op == OP_Concat && !no && !r->foreign && kit_opset(k, k->m->nodes[node].graph) >= 23 &&
+  if (op == OP_Concat && !r->foreign && kit_opset(k, k->m->nodes[node].graph) >= 23 &&
       widen(k, node))
     return;
   arena_reset(&k->site);
   const char *why = op == OP_Add ? find_sum(k, node, &f) : find_pair(k, node, &f);
   if (why && !*why) return;
-  if (no) why = no;
   if (!why && !r->foreign && kit_opset(k, k->m->nodes[node].graph) < 23) why = "opset_too_old";
   if (!why && !available(k, node, &f)) why = "used_elsewhere";
   if (!why && (!has_form(k, &f.cos, &f, &batch[0]) || !has_form(k, &f.sin, &f, &batch[1])))
@@ -577,20 +571,14 @@ static void visit(struct run *r, uint32_t node) {
     fuse(r, node, &f, batch);
 }
 
-static int walk(struct pass_env *env, const struct rotary_options *o, bool foreign,
+static int walk(struct pass_env *env, const struct name_filter *nodes, bool foreign,
                 struct err *err) {
-  struct run r = {.o = o, .foreign = foreign};
-  struct kit *k = &r.k;
-  kit_init(k, env, env->pass->name);
-  kit_infer(k);
-  name_filter_warn(&(const struct name_filter *){&r.o->nodes}, 1, env);
-  for (uint32_t g = 0; kit_graph(k, &g); g++)
-    for (uint32_t n = k->m->graphs[g].first_node, next; n != NO_ID; n = next) {
-      next = k->m->nodes[n].next;
-      visit(&r, n);
-    }
+  struct run r = {.foreign = foreign};
+  kit_init(&r.k, env, env->pass->name);
+  kit_infer(&r.k);
+  kit_visit(&r.k, nodes, visit);
   TABLE_FREE(&r, halves);
-  return kit_done(k, err);
+  return kit_done(&r.k, err);
 }
 
 static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
@@ -604,20 +592,17 @@ static int run_foreign(struct pass_env *env, void *with, struct pass_result *res
   return walk(env, with, true, err);
 }
 
-static const struct pass_option options[] = {NAME_FILTER_ROWS};
-
 const struct pass optimize_rotary = {
     .name = "optimize/rotary",
     .summary = "make RotaryEmbedding of halves that are turned by cosines and sines",
     .about = "Makes one RotaryEmbedding (opset 23) of x * cos + Concat(-x[h:], x[:h]) * sin where "
              "both halves of the caches are known to be equal, and of a part of x that is turned "
              "so. Caches for the whole batch are repeated for it.",
-    .needs = "nothing; without opset 23 it finds nothing",
+    .needs = "nothing; below opset 23 it finds nothing",
     .promises = "all outputs of the model are unchanged but for rounding",
     .exactness = EXACTNESS_ROUNDING,
-    PASS_OPTIONS(options, rotary_options),
+    NAME_FILTER_ALONE,
     .run = run,
-    .done = name_filter_done,
 };
 
 const struct pass ort_rotary = {
@@ -629,7 +614,6 @@ const struct pass ort_rotary = {
     .needs = "float32",
     .promises = "the same results up to rounding",
     .exactness = EXACTNESS_ROUNDING,
-    PASS_OPTIONS(options, rotary_options),
+    NAME_FILTER_ALONE,
     .run = run_foreign,
-    .done = name_filter_done,
 };

@@ -22,10 +22,6 @@
 
 enum { MOST = 64, PLACES = 4 };
 
-struct shapes_options {
-  struct name_filter nodes;
-};
-
 // A dim of a value, by the dim.
 struct spot {
   dim_id dim; // NO_ID: free
@@ -34,7 +30,7 @@ struct spot {
 
 struct shaper {
   struct kit k;
-  const struct shapes_options *o;
+  const struct name_filter *nodes;
   uint32_t graph;
   uint64_t held_back;
   TABLE(struct spot, places); // hash table of the graph at hand; at most PLACES of a dim
@@ -390,7 +386,7 @@ static void visit(struct shaper *s, uint32_t node) {
   struct kit *k = &s->k;
   struct small x;
   if (kit_op(k, node) == OP_NONE ||
-      name_filter_refuses(&s->o->nodes, model_name_str(k->m, k->m->nodes[node].name)))
+      name_filter_refuses(s->nodes, model_name_str(k->m, k->m->nodes[node].name)))
     return;
   if (fix_target(s, node) || fix_ends(s, node)) return;
   fix_where(s, node);
@@ -416,10 +412,10 @@ static void walk(struct shaper *s, uint32_t graph) {
 }
 
 static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  struct shaper s = {.o = with};
+  struct shaper s = {.nodes = with};
   kit_init(&s.k, env, env->pass->name);
   kit_infer(&s.k);
-  name_filter_warn(&(const struct name_filter *){&s.o->nodes}, 1, env);
+  name_filter_warn(&s.nodes, 1, env);
   for (uint32_t g = 0; kit_graph(&s.k, &g); g++)
     walk(&s, g);
   result->held_back = s.held_back;
@@ -428,21 +424,17 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
   return kit_done(&s.k, err);
 }
 
-static const struct pass_option options[] = {NAME_FILTER_ROWS};
-
 const struct pass optimize_shapes = {
     .name = "optimize/shapes",
     .summary = "shorten computations of shapes",
-    .about = "Makes the target of a Reshape or Expand a constant where inference knows all of it "
-             "but a dim "
-             "that is left or those that stay, uses one value for all that have the same elements, "
-             "and takes "
-             "dims of a value by one Shape with start and end (from opset 15 on).",
+    .about =
+        "Makes the target of a Reshape or Expand a constant where inference knows all of it but a "
+        "dim that is left or those that stay, uses one value for all that have the same elements, "
+        "and takes dims of a value by one Shape with start and end (from opset 15 on).",
     .needs = "nothing",
     .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     .loosest = EXACTNESS_ZERO,
-    PASS_OPTIONS(options, shapes_options),
+    NAME_FILTER_ALONE,
     .run = run,
-    .done = name_filter_done,
 };

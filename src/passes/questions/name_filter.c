@@ -2,6 +2,8 @@
 // that are misspelt.
 #include "name_filter.h"
 
+const struct pass_option name_filter_rows[2] = {NAME_FILTER_ROWS};
+
 int name_filter_exclude(const struct pass_value *v, void *options, struct arena *a,
                         struct err *err) {
   struct name_filter *f = options;

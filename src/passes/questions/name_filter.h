@@ -1,5 +1,6 @@
 // The options exclude and include of passes that look at nodes: which of them, by name. Declared once
-// here; a pass has them by two rows and by options that begin with a struct name_filter:
+// here; a pass without others has NAME_FILTER_ALONE among its members, and its options are a struct
+// name_filter. One with others has two rows more, and options that begin with it:
 //
 //   struct tidy_options { struct name_filter nodes; bool deep; };
 //   static const struct pass_option options[] = {NAME_FILTER_ROWS, …};
@@ -29,6 +30,9 @@ struct name_filter {
   {                                                                                                \
     "include", PASS_LIST, "PATTERN", NULL, "only nodes that match", .read = name_filter_include    \
   }
+extern const struct pass_option name_filter_rows[2];
+#define NAME_FILTER_ALONE PASS_OPTIONS(name_filter_rows, name_filter), .done = name_filter_done
+
 // Readers of the rows, and a pass's `done`: of options that begin with a struct name_filter.
 int name_filter_exclude(const struct pass_value *v, void *options, struct arena *a,
                         struct err *err);

@@ -1231,8 +1231,7 @@ class Writer:
             lines.append(
                 f"static const struct pass pass{i} = {{.name = {text(p)}, .summary = {text(summary)}, .about = {text(summary + '.')}, "
                 f".needs = \"nothing\", .promises = {text(promises[LEVELS[level]])}, .exactness = {self.least[i]}, .loosest = {level}, "
-                ".options = rules_pass_options, .n_options = RULES_PASS_OPTIONS, .options_bytes = sizeof(struct name_filter), "
-                ".run_together = rules_pass_run, .done = name_filter_done};"
+                "NAME_FILTER_ALONE, .run_together = rules_pass_run};"
             )
         rows = ", ".join(f"&pass{i}" for i in range(len(self.passes.items)))
         return lines + [f"const struct pass *const rules_passes[] = {{{rows}, NULL}};"]

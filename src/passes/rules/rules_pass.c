@@ -8,8 +8,6 @@
 
 #include <assert.h>
 
-const struct pass_option rules_pass_options[RULES_PASS_OPTIONS] = {NAME_FILTER_ROWS};
-
 int rules_pass_run(struct pass_env *env, const struct pass *const *passes, void *const *options,
                    uint32_t n, struct pass_result *results, struct err *err) {
   const uint32_t most = rules_n_passes(&rules_house);

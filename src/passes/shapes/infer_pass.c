@@ -193,9 +193,7 @@ static bool write_value(struct writing *w, uint32_t value) {
 }
 
 static bool is_written(const struct model *m, uint32_t graph) {
-  while (m->graphs[graph].kind == GRAPH_SUB)
-    graph = m->graphs[graph].parent;
-  return m->graphs[graph].kind == GRAPH_MAIN;
+  return m->graphs[model_root_graph(m, graph)].kind == GRAPH_MAIN;
 }
 
 static bool has_shape(struct writing *w, uint32_t value) {

@@ -302,8 +302,6 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
   return rc;
 }
 
-static const struct pass_option options[] = {NAME_FILTER_ROWS};
-
 const struct pass tidy_common_subexpressions = {
     .name = "tidy/common-subexpressions",
     .summary = "merge nodes that compute the same",
@@ -313,7 +311,6 @@ const struct pass tidy_common_subexpressions = {
     .promises = "all outputs of the model are unchanged, including their names",
     .exactness = EXACTNESS_EXACT,
     .loosest = EXACTNESS_ZERO,
-    PASS_OPTIONS(options, name_filter),
+    NAME_FILTER_ALONE,
     .run = run,
-    .done = name_filter_done,
 };

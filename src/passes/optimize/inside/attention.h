@@ -15,9 +15,9 @@ enum attention_mask_kind {
 };
 struct attention_mask {
   enum attention_mask_kind kind;
-  uint32_t value; // the mask, or the condition
-  uint32_t slot;  // LOWEST: the input of the mask's node that is the number
-  bool narrow;    // it is broadcast along rows or columns
+  uint32_t value;     // the mask, or the condition
+  uint32_t slot;      // LOWEST: the input of the mask's node that is the number
+  bool rows, columns; // it is broadcast along these
 };
 // The scores, of rank 3 or 4, and whether rows of NaN behind the Softmax become 0.
 struct attention_scores {

@@ -17,5 +17,8 @@ bool known_dims(struct kit *k, uint32_t value, struct infer_type *out);
 bool known_same(struct kit *k, dim_id a, dim_id b);
 // Have both values equal dims, and equal types of elements?
 bool known_alike(struct kit *k, uint32_t a, uint32_t b);
+// Of the dim `axis` of a value: an earlier one that has it too, before Transposes and Reshapes, so that asking for the
+// length does not keep these.
+void known_source(struct kit *k, uint32_t *value, uint32_t *axis);
 
 #endif

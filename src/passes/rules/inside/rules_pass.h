@@ -6,8 +6,6 @@
 #include "name_filter.h"
 
 // Every pass of rules has the same options, a struct name_filter.
-enum { RULES_PASS_OPTIONS = 2 };
-extern const struct pass_option rules_pass_options[RULES_PASS_OPTIONS];
 
 // Runs the rules of n passes, by their names, to their common fixpoint: one walk for all of them.
 int rules_pass_run(struct pass_env *env, const struct pass *const *passes, void *const *options,
