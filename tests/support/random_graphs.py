@@ -1398,6 +1398,66 @@ def residual(g):
     g.give(y if simple else g.binary("Add", y, g.weight(n)))
 
 
+@piece(weight=2)
+def packed_attention(g):
+    """Attention with its projections, as exporters write it; sometimes with what fusions must see."""
+    batch, rows, width, heads, size = g.pick(1, 2), g.pick(1, 3, 5), g.pick(2, 3), 2, g.pick(2, 4)
+    x = g.input((batch, rows, width))
+    memory, columns = x, rows
+    if g.chance(0.3):
+        g.hazard("attention to another value")
+        columns = g.pick(1, 3, 7)
+        memory = g.input((batch, columns, width))
+    biased = g.pick("all", "none", "some")
+    sides = []
+    for place, (of, length) in enumerate(((x, rows), (memory, columns), (memory, columns))):
+        depth = size + (2 if place == 2 and g.chance(0.2) else 0)
+        y = g.node("MatMul", [of, g.weight(width, heads * depth)], (batch, length, heads * depth), soft=True)
+        if biased == "all" or (biased == "some" and g.chance(0.5)):
+            y = g.binary("Add", y, g.weight(heads * depth))
+        if g.chance(0.1):
+            g.also(y, "projection that others use")
+        y = g.reshape(y, (batch, length, heads, depth), (0, 0, heads, depth))
+        sides.append((y, depth))
+    (q, _), (k, _), (v, depth) = sides
+    q, v = g.transpose(q, (0, 2, 1, 3)), g.transpose(v, (0, 2, 1, 3))
+    if g.chance(0.5):
+        k = g.transpose(k, (0, 2, 3, 1))
+    else:
+        k = g.transpose(g.transpose(k, (0, 2, 1, 3)), (0, 1, 3, 2))
+    where = g.pick("scores", "q", "both")
+    if where != "scores":
+        q = g.by("Mul", q, 0.7)
+    if where == "both":
+        k = g.by("Mul", k, 0.7)
+    scores = g.node("MatMul", [q, k], (batch, heads, rows, columns), soft=True)
+    if where == "scores":
+        scores = g.by("Div", scores, 2)
+    if g.chance(0.1):
+        g.also(scores, "scores that others use")
+    way = g.pick("none", "any", "columns", "lowest", "infinite", "rows and columns")
+    g.hazard(f"mask: {way}")
+    if way != "none":
+        dims = {"columns": (batch, 1, 1, columns), "any": (batch, heads, rows, columns), "rows and columns": (rows, columns)}
+        mask = g.input(dims.get(way, (batch, 1, rows, columns)))
+        if way in ("lowest", "infinite"):
+            low = np.array(-np.inf if way == "infinite" else np.finfo(np.float32).min, np.float32)
+            seen = g.node("Greater", [mask, g.constant(np.array(0, np.float32))], mask.dims, bool)
+            zero = g.constant(np.array(0, np.float32), fixed=True)
+            mask = g.node("Where", [seen, zero, g.constant(low, fixed=True)], mask.dims, FLOAT, soft=False)
+        scores = g.node("Add", [mask, scores] if g.chance(0.5) else [scores, mask], scores.dims, soft=True)
+    p = g.node("Softmax", [scores], scores.dims, soft=True, axis=g.pick(-1, 3))
+    if way == "infinite" or g.chance(0.2):
+        nan = g.node("IsNaN", [p], p.dims, bool)
+        p = g.node("Where", [nan, g.constant(np.array(0, np.float32), fixed=True), p], p.dims, FLOAT, soft=True)
+    y = g.node("MatMul", [p, v], (batch, heads, rows, depth), soft=True)
+    y = g.transpose(y, (0, 2, 1, 3))
+    if g.chance(0.1):
+        g.also(y, "heads that others use")
+    target = g.pick((0, 0, heads * depth), (batch, rows, heads * depth), (0, 0, -1))
+    g.give(g.soften(g.reshape(y, (batch, rows, heads * depth), target)))
+
+
 # Pieces whose operators the runtime has in double and in float16 too, and that know of no other floats.
 IN_DOUBLE = {
     "gemm_norm", "matmul_norm", "transposes", "reshapes", "slices", "concats", "nothings", "matmul_add", "projections",
