@@ -11,6 +11,7 @@ int cmd_optimize(const struct cli_args *args, struct err *err) {
   struct optimize_asked asked = {.goal = optimize_goal_of(cli_string(args, OPT_GOAL)),
                                  .rounds = cli_count(args, OPT_ROUNDS)};
   pass_job_init(&pj);
+  pj.tell = pass_job_tell_nodes;
   asked.only = cli_list(args, OPT_ONLY, &asked.n_only);
   asked.skip = cli_list(args, OPT_SKIP, &asked.n_skip);
   if (cli_given(args, OPT_FOLD_LIMIT))

@@ -54,11 +54,19 @@ static void write_pass(struct json_out *j, const struct pass *pass, struct arena
   json_end_object(j);
 }
 
+// Passes that are rules have no more to say than their first line.
+static bool says_the_same(const struct pass *pass) {
+  const size_t n = strlen(pass->summary);
+  return strncmp(pass->about, pass->summary, n) == 0 && strlen(pass->about) <= n + 1;
+}
+
 static void print_pass(const struct pass *pass, struct arena *a) {
   printf("%s: ", pass->name);
   help_wrap(stdout, pass->summary, strlen(pass->name) + 2, 0);
-  printf("\n");
-  help_wrap(stdout, pass->about, 0, 0);
+  if (!says_the_same(pass)) {
+    printf("\n");
+    help_wrap(stdout, pass->about, 0, 0);
+  }
   if (pass->also) printf("Former name, still accepted: %s\n", pass->also);
   printf("\nNeeds: ");
   help_wrap(stdout, pass->needs, 7, 0);

@@ -12,6 +12,12 @@
 
 enum { SHOWN = 20, VERBOSE_ALL = 3 };
 
+static bool any_converted(const struct pass_job *pj) {
+  for (uint32_t i = 0; i < pj->n_sites; i++)
+    if (pass_job_converted(&pj->sites[i])) return true;
+  return false;
+}
+
 // The nodes without a shape, as the last inference left them: --verbose.
 static void tell(struct job *job, struct job_told *told) {
   const struct pass_job *pj = job->ctx;
@@ -31,8 +37,8 @@ static void tell(struct job *job, struct job_told *told) {
                   quote_str(s->name).s, pass_job_reason_words(s->site.reason, &job->arena));
   }
   if (more) report_notice("and for %u more (--verbose 3 lists all)", more);
-  if (job->edits.n > 0) told->did = "marked as preprocessed"; // where nothing else was done
-  pass_job_tell(job, told);
+  pass_job_tell_nodes(job, told);
+  if (job->edits.n > 0 && !any_converted(pj)) told->did = "marked as preprocessed";
 }
 
 static int add_steps(struct pipeline *p, const struct cli_args *args, struct err *err) {

@@ -193,7 +193,7 @@ static bool lies_in(const void *at, const void *table, size_t bytes) {
 void edit_rows_set_type(struct model *m, uint32_t info, enum dtype dtype,
                         const struct model_dim *dims, uint32_t rank) {
   struct model_info *i = &m->infos[info];
-  i->flags = (uint8_t)((i->flags & ~(INFO_TENSOR | INFO_SHAPED)) | INFO_DIRTY);
+  i->flags = (uint8_t)((i->flags & ~INFO_TYPE) | INFO_DIRTY);
   i->type = (struct place){0, 0};
   i->dtype = (uint8_t)dtype;
   i->rank = 0;

@@ -131,8 +131,7 @@ static void declare_output(struct model *m, uint32_t old, uint32_t value) {
   o->rank = known.rank;
   o->dtype = known.dtype;
   o->type = known.type;
-  o->flags = (uint8_t)((o->flags & ~(INFO_TENSOR | INFO_SHAPED)) | INFO_DIRTY |
-                       (known.flags & (INFO_TENSOR | INFO_SHAPED)));
+  o->flags = (uint8_t)((o->flags & ~INFO_TYPE) | INFO_DIRTY | (known.flags & INFO_TYPE));
   m->infos[inner].flags |= INFO_DEAD;
 }
 

@@ -195,6 +195,9 @@ static uint32_t step(struct infer *in, uint32_t node, uint32_t at, uint32_t *sta
   else
     without_rule(&s);
   if (body == NO_ID) outputs_end(in, &s);
+  if (body == NO_ID && in->assumed && in->m->values[in->assumed - 1].def == node)
+    infer_settle_list(in, in->assumed - 1,
+                      &(const struct infer_number){dims_number(in->d, in->assumed_is), 1}, 1);
   *state = s.state;
   arena_reset(&in->scratch);
   return body;
@@ -321,6 +324,15 @@ bool infer_set_input(struct infer *in, uint32_t value, const dim_id *dims, uint3
   const uint32_t shape = infer_shape_of(in, dims, rank);
   *row = (struct infer_row){.shape = shape, .dtype = (uint8_t)t.dtype, .flags = ROW_SET | ROW_SEEN};
   return true;
+}
+
+void infer_assume(struct infer *in, uint32_t value, bool is) {
+  in->assumed = value + 1;
+  in->assumed_is = is;
+}
+
+bool infer_contradicted(const struct infer *in) {
+  return in->contradicted;
 }
 
 void infer_all(struct infer *in, const struct infer_told *told) {

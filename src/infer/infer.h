@@ -30,7 +30,9 @@ enum infer_declared { INFER_REFINE, INFER_KEEP, INFER_OVERRIDE };
 struct infer_options {
   enum infer_declared declared;
   int64_t least_dim; // no dim of an input is less, where it is not a number: 1, or 0
-  int64_t to_end;    // a Slice that ends here or behind ends where its axis does; INT64_MAX: none
+  // A Slice that ends here or behind ends where its axis does, and Min with a larger number is its other operand;
+  // INT64_MAX: none.
+  int64_t to_end;
   bool
       guess_rank; // what an operator without a rule makes has the type of its first input, and its rank
 };
@@ -82,6 +84,12 @@ struct infer_told {
 void infer_all(struct infer *in, const struct infer_told *told);
 // The nodes that came since, or whose values have no row; their order does not matter.
 void infer_more(struct infer *in);
+
+// A question: before infer_all, on a table of its own. Takes it that a value of one element, which a node makes,
+// is that, and says afterwards whether some node of the same graph cannot take what it is then given: then no
+// run that gets there and ends without an error has it.
+void infer_assume(struct infer *in, uint32_t value, bool is);
+bool infer_contradicted(const struct infer *in);
 
 // What is known of a value; false if nothing is. The dims belong to the table and stay where they are.
 bool infer_type_of(struct infer *in, uint32_t value, struct infer_type *out);

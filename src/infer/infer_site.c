@@ -311,6 +311,8 @@ void infer_invalid(struct infer_site *s, const char *fmt, ...) {
   va_list args;
   if (s->why == INFER_WHY_INVALID) return;
   s->why = INFER_WHY_INVALID;
+  if (s->in->assumed && s->m->nodes[s->node].graph == s->m->values[s->in->assumed - 1].graph)
+    s->in->contradicted = true;
   // A body may never run: a branch for another rank than the one at hand is no fault of the model.
   if (s->in->n_frames && s->in->frames[s->in->n_frames - 1].symbols > 0) return;
   va_start(args, fmt);

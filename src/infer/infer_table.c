@@ -174,18 +174,40 @@ static bool same_in_bodies(const struct infer *in, dim_id d, enum graph_kind aro
   return around == GRAPH_SUB && !dims_uses_from(in->d, d, in->input_dims);
 }
 
-// What the model declares of a value, as a type of ours; its dims in the scratch.
+// A sequence or an optional, as it is declared: the type of what it holds.
+static bool declared_to_hold(const struct infer *in, uint32_t value, struct infer_type *out,
+                             struct model_type *t) {
+  const struct model *m = in->m;
+  MODEL_EACH_INFO (m, value, i) {
+    const struct model_info *info = &m->infos[i];
+    if (!(info->flags & (INFO_SEQUENCE | INFO_OPTIONAL))) continue;
+    *t = (struct model_type){.dtype = (enum dtype)info->dtype,
+                             .ranked = (info->flags & INFO_HELD_SHAPED) != 0,
+                             .rank = info->rank,
+                             .dims = m->info_dims + info->dims};
+    out->kind = info->flags & INFO_SEQUENCE ? INFER_SEQUENCE : INFER_OPTIONAL;
+    return true;
+  }
+  return false;
+}
+
+// What the model declares of a value, as a type of ours; its dims in the scratch. Of what a sequence holds each may be of
+// another size, but for numbers.
 static bool declared(struct infer *in, uint32_t value, struct infer_type *out) {
   struct model_type t;
   *out = (struct infer_type){.dtype = DTYPE_UNDEFINED};
-  if (!model_types_get(NULL, in->m, value, &t)) return false;
+  if (!model_types_get(NULL, in->m, value, &t) && !declared_to_hold(in, value, out, &t))
+    return false;
   out->dtype = t.dtype;
   if (!t.ranked || t.rank > INFER_RANK_MAX) return true;
   dim_id *dims = arena_alloc(&in->scratch, t.rank * sizeof *dims + 1);
   const enum graph_kind around = graph_around(in->m, value);
   for (uint32_t i = 0; i < t.rank; i++) {
     dims[i] = infer_declared_dim(in, model_type_dim(in->m, &t, i));
+    int64_t n;
     if (around != GRAPH_MAIN && !same_in_bodies(in, dims[i], around)) dims[i] = NO_ID;
+    if (out->kind == INFER_SEQUENCE && dims[i] != NO_ID && !dims_is_number(in->d, dims[i], &n))
+      dims[i] = NO_ID;
   }
   out->ranked = true;
   out->rank = t.rank;
@@ -254,6 +276,7 @@ static dim_id settle_dim(struct infer *in, uint32_t value, dim_id found, dim_id 
 static void join_declared(struct infer *in, uint32_t value, struct infer_type *t, dim_id *dims) {
   struct infer_type said;
   if (in->o.declared == INFER_OVERRIDE || !declared(in, value, &said)) return;
+  if (said.kind != INFER_TENSOR) return;
   const bool keep = in->o.declared == INFER_KEEP;
   if (said.dtype != DTYPE_UNDEFINED && said.dtype != t->dtype) {
     if (t->dtype != DTYPE_UNDEFINED)
@@ -487,11 +510,13 @@ void infer_source(struct infer *in, uint32_t value) {
   dim_id dims[INFER_RANK_MAX];
   if (t.ranked)
     for (uint32_t i = 0; i < t.rank; i++)
-      dims[i] = t.dims[i] == NO_ID ? dims_fresh(in->d, in->o.least_dim) : t.dims[i];
+      dims[i] = t.dims[i] == NO_ID && t.kind == INFER_TENSOR ? dims_fresh(in->d, in->o.least_dim)
+                                                             : t.dims[i];
   const bool known = t.ranked && t.dtype != DTYPE_UNDEFINED;
   row = infer_row_at(in, value);
   *row = (struct infer_row){.shape = t.ranked ? infer_shape_of(in, dims, t.rank) : 0,
                             .dtype = (uint8_t)t.dtype,
+                            .kind = (uint8_t)t.kind,
                             .why = known ? INFER_WHY_KNOWN : INFER_WHY_NO_TYPE,
                             .flags = ROW_SEEN};
   infer_changed(in, value);

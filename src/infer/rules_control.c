@@ -77,16 +77,42 @@ static bool widen(struct infer_site *s, const struct infer_type *first,
   return changes;
 }
 
-// Carried values: inputs `from` of the node and `inner` of the body, outputs `result` of the body.
+// Carried values: inputs `from` of the node and `inner` of the body, outputs `result` of the body. Batched: the
+// node has them of a batch, whose axis is the first, and the body of one of it.
 struct carried {
   uint32_t body, n, from, inner, result;
+  bool batched;
 };
+
+// A slice along an axis.
+static void slice_of(struct infer_site *s, const struct infer_type *x, int64_t axis,
+                     struct infer_type *out) {
+  uint32_t at;
+  *out = (struct infer_type){.dtype = x->dtype};
+  if (!x->ranked || !infer_axis(s, axis, x->rank, &at)) return;
+  dim_id *dims = infer_dim_room(s, x->rank);
+  for (uint32_t d = 0, to = 0; d < x->rank; d++)
+    if (d != at) dims[to++] = x->dims[d];
+  out->ranked = true;
+  out->rank = x->rank - 1;
+  out->dims = dims;
+}
+
+// What carried value i begins with, as the body has it.
+static void first_of(struct infer_site *s, const struct carried *c, uint32_t i,
+                     struct infer_type *out) {
+  struct infer_type whole;
+  infer_in(s, c->from + i, out);
+  if (!c->batched) return;
+  whole = *out;
+  slice_of(s, &whole, 0, out);
+}
 
 static void bind_first(struct infer_site *s, const struct carried *c) {
   const bool deep = infer_depth(s) > DEEP || infer_hurry(s);
   for (uint32_t i = 0; i < c->n; i++) {
     struct infer_type t;
-    infer_in(s, c->from + i, &t);
+    first_of(s, c, i, &t);
     if (deep) t = (struct infer_type){.kind = t.kind, .dtype = t.dtype};
     infer_bind(s, infer_graph_input(s, c->body, c->inner + i), &t);
   }
@@ -99,7 +125,7 @@ static bool bind_again(struct infer_site *s, const struct carried *c, uint32_t r
   bool again = false;
   for (uint32_t i = 0; i < c->n; i++) {
     struct infer_type first, bound, given;
-    infer_in(s, c->from + i, &first);
+    first_of(s, c, i, &first);
     infer_value(s, infer_graph_input(s, c->body, c->inner + i), &bound);
     infer_value(s, infer_graph_output(s, c->body, c->result + i), &given);
     if (widen(s, &first, &bound, &given, &next[i])) again = true;
@@ -112,17 +138,23 @@ static bool bind_again(struct infer_site *s, const struct carried *c, uint32_t r
   return again;
 }
 
-// The last value: what it began with, or what the body gave.
+// The last values: what they began with, or what the body gave.
+static void carried_last(struct infer_site *s, const struct carried *c, uint32_t i,
+                         struct infer_type *out) {
+  struct infer_type first, given;
+  first_of(s, c, i, &first);
+  infer_value(s, infer_graph_output(s, c->body, c->result + i), &given);
+  infer_leave(s, &given, s->state);
+  infer_join(s, &first, &given, out);
+  if (out->dtype == DTYPE_UNDEFINED) out->dtype = first.dtype ? first.dtype : given.dtype;
+  s->why = INFER_WHY_DATA;
+}
+
 static void carried_out(struct infer_site *s, const struct carried *c) {
   for (uint32_t i = 0; i < c->n; i++) {
-    struct infer_type first, given, both;
-    infer_in(s, c->from + i, &first);
-    infer_value(s, infer_graph_output(s, c->body, c->result + i), &given);
-    infer_leave(s, &given, s->state);
-    infer_join(s, &first, &given, &both);
-    if (both.dtype == DTYPE_UNDEFINED) both.dtype = first.dtype ? first.dtype : given.dtype;
-    s->why = INFER_WHY_DATA;
-    infer_out(s, i, &both);
+    struct infer_type last;
+    carried_last(s, c, i, &last);
+    infer_out(s, i, &last);
   }
 }
 
@@ -152,7 +184,7 @@ static void bind_one(struct infer_site *s, uint32_t value, enum dtype dtype) {
 uint32_t infer_loop(struct infer_site *s, uint32_t step) {
   const uint32_t body = infer_attr_graph(s, "body");
   if (body == NO_ID || s->n_in < 2) return NO_ID;
-  const struct carried c = {body, s->n_in - 2, 2, 2, 1};
+  const struct carried c = {body, s->n_in - 2, 2, 2, 1, false};
   if (step == 0) {
     s->state = dims_next(s->d);
     bind_one(s, infer_graph_input(s, body, 0), DTYPE_INT64);
@@ -180,18 +212,9 @@ static int64_t axis_at(const int64_t *axes, uint32_t n, uint32_t i) {
 static void bind_slices(struct infer_site *s, uint32_t body, uint32_t states, const int64_t *axes,
                         uint32_t n_axes) {
   for (uint32_t i = states; i < s->n_in; i++) {
-    struct infer_type x, slice = {.dtype = DTYPE_UNDEFINED};
-    uint32_t at;
+    struct infer_type x, slice;
     infer_in(s, i, &x);
-    slice.dtype = x.dtype;
-    if (x.ranked && infer_axis(s, axis_at(axes, n_axes, i - states), x.rank, &at)) {
-      dim_id *dims = infer_dim_room(s, x.rank);
-      for (uint32_t d = 0, to = 0; d < x.rank; d++)
-        if (d != at) dims[to++] = x.dims[d];
-      slice.ranked = true;
-      slice.rank = x.rank - 1;
-      slice.dims = dims;
-    }
+    slice_of(s, &x, axis_at(axes, n_axes, i - states), &slice);
     infer_bind(s, infer_graph_input(s, body, i), &slice);
   }
 }
@@ -209,18 +232,62 @@ static dim_id scanned(struct infer_site *s, uint32_t states, const int64_t *axes
   return length;
 }
 
+// Of opset 8: input 0 says how long each sequence of the batch is, states are [batch, …], and what is scanned and comes
+// out of it [batch, length, …], padded to the longest.
+static uint32_t scan_batch(struct infer_site *s, uint32_t body, uint32_t n_scan, uint32_t step) {
+  const uint32_t states = 1 + (s->n_in - 1 - n_scan);
+  const struct carried c = {.body = body, .n = states - 1, .from = 1, .batched = true};
+  dim_id batch = NO_ID, length = NO_ID;
+  if (step == 0) {
+    s->state = dims_next(s->d);
+    bind_first(s, &c);
+  }
+  for (uint32_t i = 1; i < s->n_in; i++) {
+    struct infer_type x, one, slice;
+    infer_in(s, i, &x);
+    if (x.ranked && x.rank < 1 + (i >= states)) {
+      infer_invalid(s, "input %u has %u dim%s", i, x.rank, plural(x.rank));
+      return NO_ID;
+    }
+    if (x.ranked) batch = infer_same_dim(s, batch, x.dims[0]);
+    if (i < states) continue;
+    if (x.ranked) length = infer_same_dim(s, length, x.dims[1]);
+    slice_of(s, &x, 0, &one);
+    slice_of(s, &one, 0, &slice);
+    if (step == 0) infer_bind(s, infer_graph_input(s, body, i - 1), &slice);
+  }
+  if (s->why == INFER_WHY_INVALID) return NO_ID;
+  if (step == 0 || (step < ROUNDS && bind_again(s, &c, step))) return body;
+  for (uint32_t i = 0; i < s->n_out; i++) {
+    struct infer_type one, all;
+    if (i < c.n) {
+      carried_last(s, &c, i, &one);
+    } else {
+      struct infer_type slice;
+      infer_value(s, infer_graph_output(s, body, i), &slice);
+      infer_leave(s, &slice, s->state);
+      stacked(s, &slice, length, 0, &one);
+    }
+    stacked(s, &one, batch, 0, &all);
+    infer_out(s, i, &all);
+  }
+  return NO_ID;
+}
+
 uint32_t infer_scan(struct infer_site *s, uint32_t step) {
   const uint32_t body = infer_attr_graph(s, "body");
   const int64_t *axes, *out_axes;
   uint32_t n_axes, n_out_axes;
   int64_t n_scan;
-  if (body == NO_ID || s->version < 9) return NO_ID; // with batches before
+  if (body == NO_ID) return NO_ID;
   if (!infer_attr_int(s, "num_scan_inputs", 0, &n_scan) || n_scan < 1 || n_scan > s->n_in)
     return NO_ID;
+  if (s->version < 9)
+    return (uint64_t)n_scan < s->n_in ? scan_batch(s, body, (uint32_t)n_scan, step) : NO_ID;
   if (!infer_attr_ints(s, "scan_input_axes", &axes, &n_axes) ||
       !infer_attr_ints(s, "scan_output_axes", &out_axes, &n_out_axes))
     return NO_ID;
-  const struct carried c = {body, s->n_in - (uint32_t)n_scan, 0, 0, 0};
+  const struct carried c = {body, s->n_in - (uint32_t)n_scan, 0, 0, 0, false};
   if (step == 0) {
     s->state = dims_next(s->d);
     bind_first(s, &c);

@@ -276,6 +276,16 @@ static struct infer_number half_known(struct infer_site *s, enum arithmetic op,
   return infer_no_number();
 }
 
+// Is x a bound that is further away than any size, as it is written for "no bound" (infer_options.to_end), and `of` an
+// expression?
+static bool passes_end(struct infer_site *s, struct infer_number x, struct infer_number of,
+                       bool above) {
+  const int64_t end = infer_to_end(s);
+  int64_t n;
+  if (is_number(s, of, &n) || !is_number(s, x, &n)) return false;
+  return above ? n > end || n == INT64_MAX : n < -end || n == INT64_MIN;
+}
+
 static struct infer_number compute(struct infer_site *s, enum arithmetic op, struct infer_number a,
                                    struct infer_number b, bool floating) {
   if (a.num == NO_ID || b.num == NO_ID) return half_known(s, op, a, b);
@@ -285,6 +295,10 @@ static struct infer_number compute(struct infer_site *s, enum arithmetic op, str
   if (op == DIV) return quotient(s, a, b, floating);
   if (op == MOD) return remainder_of(s, a, b);
   if (op == POW) return power(s, a, b, floating);
+  if (op == MIN && passes_end(s, b, a, true)) return a;
+  if (op == MIN && passes_end(s, a, b, true)) return b;
+  if (op == MAX && passes_end(s, b, a, false)) return a;
+  if (op == MAX && passes_end(s, a, b, false)) return b;
   if (op == MAX || op == OR) return greater_of(s, a, b, false);
   if (op == MIN || op == AND) return greater_of(s, a, b, true);
   if (op == XOR) return from_answer(s, opposite(equal(s, a, b)));
@@ -482,13 +496,14 @@ void infer_broadcasting(struct infer_site *s) {
 }
 
 // Operands among scales and zero points.
-static void broadcast_of(struct infer_site *s, const uint32_t *slots, uint32_t n) {
+static void broadcast_of(struct infer_site *s, const uint32_t *slots, uint32_t n,
+                         enum dtype of_all) {
   struct infer_type types[3];
   const dim_id *dims;
   uint32_t rank;
   for (uint32_t i = 0; i < n; i++)
     infer_in(s, slots[i], &types[i]);
-  const enum dtype dtype = types[n - 1].dtype;
+  const enum dtype dtype = of_all == DTYPE_UNDEFINED ? types[n - 1].dtype : of_all;
   if (infer_broadcast(s, types, n, &dims, &rank))
     infer_out_dims(s, 0, dtype, dims, rank);
   else
@@ -496,11 +511,15 @@ static void broadcast_of(struct infer_site *s, const uint32_t *slots, uint32_t n
 }
 
 void infer_broadcasting_quantized(struct infer_site *s) {
-  broadcast_of(s, (const uint32_t[2]){0, 3}, 2);
+  broadcast_of(s, (const uint32_t[2]){0, 3}, 2, DTYPE_UNDEFINED);
+}
+
+void infer_multiply_integers(struct infer_site *s) {
+  broadcast_of(s, (const uint32_t[2]){0, 2}, 2, DTYPE_INT32);
 }
 
 void infer_where_quantized(struct infer_site *s) {
-  broadcast_of(s, (const uint32_t[3]){0, 1, 4}, 3);
+  broadcast_of(s, (const uint32_t[3]){0, 1, 4}, 3, DTYPE_UNDEFINED);
 }
 
 void infer_compare(struct infer_site *s) {

@@ -137,6 +137,12 @@ void infer_gemm(struct infer_site *s) {
   gemm(s, 0, 1, DTYPE_UNDEFINED);
 }
 
+void infer_gemm_float8(struct infer_site *s) {
+  int64_t dtype;
+  if (infer_attr_int(s, "dtype", DTYPE_FLOAT, &dtype) && dtype_known(dtype))
+    gemm(s, 0, 1, (enum dtype)dtype);
+}
+
 // Quantized where there is a zero point for the result.
 void infer_gemm_quantized(struct infer_site *s) {
   struct infer_type zero;

@@ -7,7 +7,9 @@
 //   SAME_*        ceil(in/s)
 //   transposed    s*(in - 1) + output_padding + e - b - e'
 //
-// The window is taken to fit at least once: only numbers tell what packages make of one that does not.
+// A convolution whose window is larger than the input and its pads does not run, so that the first line holds in every
+// run that ends. Pooling looks at what there is, and the runtime divides as C does: toward zero. Where the input may be
+// that small, its line is Max(1, …), or with a trunc().
 #include "infer_rules.h"
 
 enum padding { PAD_AS_SAID, PAD_SAME, PAD_VALID };
@@ -79,6 +81,15 @@ static dim_id extent_of(struct infer_site *s, const struct window *w, uint32_t i
   return dims_add(s->d, dims_mul(s->d, less, infer_size_of(s, w->dilations[i])), infer_one(s));
 }
 
+// over/by + 1 as C divides: less than a step below 0 it is 1.
+static dim_id pooled(struct infer_site *s, dim_id over, int64_t by) {
+  const dim_id one = infer_one(s), step = infer_size_of(s, by);
+  const int64_t least = over == NO_ID ? 0 : dims_least(s->d, over);
+  if (least <= -by) return dims_add(s->d, dims_trunc_div(s->d, over, step), one);
+  const dim_id fits = dims_add(s->d, dims_floor_div(s->d, over, step), one);
+  return least >= 0 ? fits : dims_max(s->d, fits, one);
+}
+
 // How often the window fits along axis i. A dim that is known to be too small makes the node invalid.
 static dim_id windows(struct infer_site *s, const struct window *w, uint32_t i, dim_id in,
                       dim_id kernel, bool pool) {
@@ -102,9 +113,8 @@ static dim_id windows(struct infer_site *s, const struct window *w, uint32_t i, 
     return NO_ID;
   }
   if (w->ceil != 1) {
-    // Pooling looks at what there is of a window that is too large, and divides as C does.
-    const dim_id steps = known ? dims_trunc_div(s->d, over, by) : dims_floor_div(s->d, over, by);
-    const dim_id plain = dims_add(s->d, steps, one);
+    const dim_id plain =
+        pool ? pooled(s, over, w->strides[i]) : dims_add(s->d, dims_floor_div(s->d, over, by), one);
     return known && dims_most(s->d, plain) < 0 ? NO_ID : plain;
   }
   if (e == NO_ID || !dims_is_number(s->d, e, &extent) || w->pads[i + w->n] > extent) return NO_ID;
@@ -193,7 +203,8 @@ static dim_id transposed(struct infer_site *s, const struct window *w, uint32_t 
                   infer_size_of(s, w->pads[i + w->n]));
 }
 
-void infer_conv_transpose(struct infer_site *s) {
+static void conv_transpose(struct infer_site *s, const int64_t *pads, uint32_t n_pads,
+                           bool pads_known) {
   struct conv c;
   struct window win;
   const int64_t *more, *sizes;
@@ -205,6 +216,11 @@ void infer_conv_transpose(struct infer_site *s) {
       !numbers_of(s, "output_padding", n, INT64_MIN, 0, &more) ||
       !infer_attr_ints(s, "output_shape", &sizes, &n_sizes))
     return;
+  if (pads && n_pads != 2 * n) {
+    infer_invalid(s, "it has %u pads, not %u", n_pads, 2 * n);
+    return;
+  }
+  if (pads) win.pads = pads;
   if (sizes && n_sizes != 0 && n_sizes != n && n_sizes != c.rank) {
     infer_invalid(s, "output_shape has %u numbers, not %u", n_sizes, n);
     return;
@@ -216,13 +232,27 @@ void infer_conv_transpose(struct infer_site *s) {
   for (uint32_t i = 0; i < n; i++) {
     if (win.kernel)
       infer_same_dim(s, infer_size_of(s, win.kernel[i]), infer_dim(&c.w, (int32_t)i + 2));
-    dims[2 + i] = n_sizes ? infer_size_of(s, sizes[n_sizes - n + i])
-                          : transposed(s, &win, i, infer_dim(&c.x, (int32_t)i + 2),
-                                       infer_dim(&c.w, (int32_t)i + 2), more[i]);
+    dims[2 + i] = n_sizes       ? infer_size_of(s, sizes[n_sizes - n + i])
+                  : !pads_known ? NO_ID
+                                : transposed(s, &win, i, infer_dim(&c.x, (int32_t)i + 2),
+                                             infer_dim(&c.w, (int32_t)i + 2), more[i]);
     if (dims[2 + i] != NO_ID && dims_is_number(s->d, dims[2 + i], &size) && size < 0)
       infer_invalid(s, "its pads are larger than what it makes along spatial axis %u", i);
   }
   if (s->why != INFER_WHY_INVALID) infer_out_dims(s, 0, DTYPE_UNDEFINED, dims, c.rank);
+}
+
+void infer_conv_transpose(struct infer_site *s) {
+  conv_transpose(s, NULL, 0, true);
+}
+
+// Pads are an input.
+void infer_conv_transpose_padded(struct infer_site *s) {
+  const int64_t *pads = NULL;
+  uint32_t n = 0;
+  const bool known = !infer_has(s, 2) || infer_ints(s, 2, &pads, &n);
+  if (!known) s->why = INFER_WHY_DATA;
+  conv_transpose(s, pads, n, known);
 }
 
 // ---- pooling -------------------------------------------------------------------------------------------

@@ -164,7 +164,17 @@ struct model_dim {
 };
 
 enum info_home { INFO_INPUT, INFO_OUTPUT, INFO_VALUE };
-enum info_flag { INFO_DIRTY = 1, INFO_DEAD = 2, INFO_NEW = 4, INFO_TENSOR = 8, INFO_SHAPED = 16 };
+enum info_flag {
+  INFO_DIRTY = 1,
+  INFO_DEAD = 2,
+  INFO_NEW = 4,
+  INFO_TENSOR = 8,
+  INFO_SHAPED = 16,
+  INFO_SEQUENCE = 32, // of tensors: of what it holds are dtype and, with INFO_HELD_SHAPED, the dims
+  INFO_OPTIONAL = 64, // likewise, a tensor or nothing
+  INFO_HELD_SHAPED = 128,
+  INFO_TYPE = INFO_TENSOR | INFO_SHAPED | INFO_SEQUENCE | INFO_OPTIONAL | INFO_HELD_SHAPED,
+};
 
 // One ValueInfoProto. INFO_TENSOR: elem type known; INFO_SHAPED: rank and dims known.
 struct model_info {

@@ -23,7 +23,7 @@ KINDS = ("tensor", "seq", "optional", "optional(seq)", "map(int64)", "map(string
 OPTIONS = {"single": "SCHEMA_SINGLE", "optional": "SCHEMA_OPTIONAL_ONE", "variadic": "SCHEMA_VARIADIC"}
 WORDS = {"ones": "ONES", "zeros": "ZEROS", "reversed": "REVERSED"}  # defaults that only the words of an operator say
 FAMILIES = ("same", "broadcast", "cast", "reduce", "matmul", "window", "move", "slice", "resize", "index", "make", "sequence", "signal",
-            "control", "attention", "ml", "none")  # fmt: skip
+            "control", "attention", "picked", "ml", "none")  # fmt: skip
 FLAGS = ("unary", "binary", "elementwise", "commutative", "random", "withdrawn", "kit")
 CHANGES = ("same", "without", "with", "zero", "one_output", "second_input", "floating", "last_axis", "explicit_pads", "sampling",
            "resize_13", "changed")  # fmt: skip

@@ -10,6 +10,8 @@
 
 #include "dtype.h"
 #include "model_live.h"
+#include "model_types.h"
+#include "target_dims.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -122,7 +124,7 @@ const char *target_features_words(uint32_t set, struct arena *a) {
 uint32_t target_lacks(const struct target *t) {
   uint32_t set = t->refuses;
   for (uint32_t f = 0; t->ort && f < TARGET_FEATURES; f++)
-    if (features[f].ort > t->ort) set |= 1u << f;
+    if (features[f].ort > t->ort || features[f].ort == 0) set |= 1u << f;
   return set;
 }
 
@@ -216,6 +218,29 @@ static void need(struct target_needs *out, uint32_t set) {
   }
 }
 
+// Of a constant, as it is declared, or what a Cast makes; else DTYPE_UNDEFINED.
+static enum dtype told_type(const struct model *m, uint32_t value) {
+  const struct model_value *v = &m->values[value];
+  struct model_type t;
+  if (model_types_get(NULL, m, value, &t) && t.dtype != DTYPE_UNDEFINED) return (enum dtype)t.dtype;
+  if (v->kind != VALUE_NODE_OUTPUT || !model_op_is(m, v->def, "Cast")) return DTYPE_UNDEFINED;
+  return (enum dtype)int_of(m, v->def, "to", DTYPE_UNDEFINED);
+}
+
+// What it computes with.
+static uint32_t math_of(const struct model *m, uint32_t node) {
+  const struct model_node *n = &m->nodes[node];
+  uint32_t set = 0;
+  if (model_op_is(m, node, "Cast") || model_op_is(m, node, "Identity")) return 0;
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    const uint32_t value = model_input(m, n, i);
+    const enum dtype dtype = value == NO_ID ? DTYPE_UNDEFINED : told_type(m, value);
+    if (dtype == DTYPE_FLOAT16) set |= HAS(FLOAT16_MATH);
+    if (dtype == DTYPE_BFLOAT16) set |= HAS(BFLOAT16_MATH);
+  }
+  return set;
+}
+
 // The last row at or below `version` says what loads it.
 static uint32_t loads(const struct version *rows, size_t n, int64_t version) {
   uint32_t ort = TARGET_OLDEST;
@@ -244,11 +269,15 @@ void target_needs(const struct model *m, struct target_needs *out) {
   struct target_form form;
   const bool *graphs = model_live_graphs(m, &scratch);
   *out = (struct target_needs){.ort = TARGET_OLDEST, .why = TARGET_FEATURES};
-  for (uint32_t i = 0; i < m->n_nodes; i++)
-    if (model_live_node(m, graphs, i) && form_of(m, i, &form)) need(out, target_form_needs(&form));
+  for (uint32_t i = 0; i < m->n_nodes; i++) {
+    if (!model_live_node(m, graphs, i)) continue;
+    if (form_of(m, i, &form)) need(out, target_form_needs(&form));
+    need(out, math_of(m, i));
+  }
   for (uint32_t i = 0; i < m->n_tensors; i++)
     if (m->tensors[i].dtype == DTYPE_BFLOAT16 && model_live_tensor(m, graphs, i))
       need(out, HAS(BFLOAT16));
+  if (target_dims_open(m)) need(out, HAS(OPEN_DIMS));
   need_versions(m, out);
   arena_free(&scratch);
 }

@@ -17,10 +17,14 @@ enum target_feature {
   TARGET_FEATURES, // how many; none
 };
 
+// Features of whole graphs, a bit each: said only of models that have them.
+#define TARGET_OF_GRAPHS                                                                           \
+  (1u << TARGET_FLOAT16_MATH | 1u << TARGET_BFLOAT16_MATH | 1u << TARGET_OPEN_DIMS)
+
 enum { TARGET_OLDEST = 20, TARGET_NEWEST = 31 }; // versions of ONNX Runtime that are known of
 
 struct target_feature_row {
-  uint32_t ort;
+  uint32_t ort; // 0: no version
   const char *words, *instead;
 };
 const struct target_feature_row *target_feature_row(enum target_feature feature);
@@ -77,8 +81,10 @@ struct target_form {
 // A bit per feature that is needed to run it.
 uint32_t target_form_needs(const struct target_form *form);
 
-// What a model needs, by a look at its nodes, tensors and versions; elements are not read. Operators
-// that weir writes are known, all others are taken to be everywhere.
+// What a model needs, by a look at its nodes, tensors, inputs and versions; elements are not read. Operators
+// that weir writes are known, all others are taken to be everywhere. Arithmetic of a type is what any node but
+// Cast, Identity and Constant does with a value of it, where the type is that of a constant, a declaration or a
+// Cast's.
 struct target_needs {
   uint32_t features; // a bit per feature
   uint32_t

@@ -6,6 +6,7 @@ value of a run. That it finds mistakes is shown in test_harness.py.
 
 import json
 
+import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
@@ -185,3 +186,20 @@ def test_inspect_lists_values(weir, tmp_path):
     assert [each["name"] for each in document["values"]] == [line[0] for line in lines[1:]]
     assert document["totals"] == {"values": 128, "known": 128, "some_dims_unknown": 0, "no_shape": 0, "reasons": {}}
     assert all("elements" not in each for each in document["values"])
+
+
+def test_inspect_shortens_long_lists(weir, tmp_path):
+    """The first 16 of a list that is known, a count of one that is not; JSON has all of both."""
+    values = {"short": np.arange(17), "long": np.arange(18), "floats": np.arange(40, dtype=np.float32) / 300}
+    nodes = [onnx.helper.make_node("Constant", [], [name], value=onnx.numpy_helper.from_array(array)) for name, array in values.items()]
+    outputs = [onnx.ValueInfoProto(name=name) for name in values]
+    model = onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", [], outputs))
+    onnx.save(model, tmp_path / "m.onnx")
+    rows = {line.split("\t")[0]: line.split("\t")[-1] for line in weir("inspect", tmp_path / "m.onnx", "--values").out.splitlines()}
+    assert rows["short"] == "{" + ",".join(map(str, range(17))) + "}"
+    assert rows["long"] == "{" + ",".join(map(str, range(16))) + ",... 2 more}"
+    known = [x for x in values["floats"] if (float(x) * 2**24).is_integer()]
+    assert 0 < len(known) < 40
+    assert rows["floats"] == f"{{40 elements, {len(known)} known}}"
+    document = json.loads(weir("inspect", tmp_path / "m.onnx", "--values", "--json").out)["shapes"]["values"]
+    assert [len(each["elements"]) for each in document] == [17, 18, 40]

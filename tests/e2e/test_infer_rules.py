@@ -1,6 +1,7 @@
 """Rules of inference against ONNX Runtime: models of one node with dims that are symbols, run at several sizes. What is
 inferred must be what comes out, for each size."""
 
+import itertools
 import json
 import subprocess
 
@@ -63,7 +64,10 @@ def evaluate(text, sizes):
 
     if isinstance(text, int):
         return text
-    return eval(text, {"Max": max, "Min": min, "exact": exact, **sizes})  # noqa: S307
+    def trunc(a, b):
+        return -(-a // b) if a < 0 else a // b
+
+    return eval(text, {"Max": max, "Min": min, "exact": exact, "trunc": trunc, **sizes})  # noqa: S307
 
 
 def lengths(symbol, numbers, **others):
@@ -100,7 +104,13 @@ def windows():
     yield Case("Conv", ["float[N,4,h,w]", np.ones((6, 2, 3, 2), np.float32)], [{"N": 2, "h": 7, "w": 8}, {"N": 1, "h": 3, "w": 2}],
                group=2, strides=[2, 1], pads=[1, 0, 1, 1])  # fmt: skip
     yield Case("ConvTranspose", ["float[N,4,t]", np.ones((4, 2, 3), np.float32)], lengths("t", (3, 5), N=2), output_shape=[11], strides=[2])
-    for t in range(1, 6):  # less than the window
+    small = lengths("t", range(1, 8))  # less than the window: convolutions do not run, pooling divides toward zero
+    for kernel, strides, pads in itertools.product((2, 3, 5), (2, 3), ([0, 0], [1, 0])):
+        plain = {"strides": [strides], "pads": pads}
+        yield Case("Conv", ["float[1,3,t]", np.ones((4, 3, kernel), np.float32)], small, **plain)
+        for op, ceil in itertools.product(("MaxPool", "AveragePool"), (0, 1)):
+            yield Case(op, ["float[1,3,t]"], small, kernel_shape=[kernel], ceil_mode=ceil, **plain)
+    for t in range(1, 6):
         yield Case("MaxPool", [f"float[1,3,{t}]"], [{}], kernel_shape=[5], strides=[3])
         yield Case("MaxPool", [f"float[1,3,{t}]"], [{}], kernel_shape=[5], strides=[3], ceil_mode=1)
     yield Case("ConvInteger", ["uint8[1,3,t]", np.ones((2, 3, 3), np.uint8)], T, strides=[2])
@@ -287,7 +297,39 @@ def quantized():
     yield Case("FusedConv", ["float[n,3,t]", np.ones((4, 3, 3), np.float32)], sizes, activation="Relu", **ms)
 
 
-FAMILIES = (windows, reductions, products, resizes, recurrences, norms, attentions, signals, features, quantized)
+def picked():
+    """What com.microsoft has beside that, as far as the runtime has it on a CPU."""
+    ms = {"domain": "com.microsoft"}
+    sizes = [{"b": 2, "t": 6}, {"b": 1, "t": 4}]
+    one = np.ones(4, np.float32)
+    yield Case("BranchwiseRMSNorm", ["float[b,t,2,4]", one], sizes, **ms)
+    yield Case("GatedRMSNorm", ["float[b,t,8]", one, "float[b,t,8]"], sizes, **ms)
+    yield Case("SampleOp", ["float[b,t]"], sizes, **ms)
+    yield Case("MRotaryEmbedding", ["float[b,t,16]", np.zeros((3, 1, 4), np.int64), np.ones((9, 4), np.float32), np.ones((9, 4), np.float32)],
+               [{"b": 1, "t": 4}], num_heads=2, mrope_section=[1, 1, 2], **ms)  # fmt: skip
+    yield Case("EngramGate", ["float[b,t,2,4]", "float[b,t,2,4]", "float[b,t,4]", *[np.ones((2, 4), np.float32)] * 3], sizes, outputs=2, **ms)
+    yield Case("LinearAttentionGate", ["float[b,t,4]", one, one, "float[b,t,4]"], sizes, outputs=2, **ms)
+    for branches, x in ((0, "float[b,t,2,4]"), (2, "float[b,t,8]")):
+        yield Case("HyperConnectionPreMix", [x, "float[b,t,2]"], sizes, num_branches=branches, **ms)
+        yield Case("HyperConnectionPostMix", [x, "float[b,t,4]", "float[b,t,2]"], sizes, num_branches=branches, **ms)
+    hashed = ["int64[b,t]", np.array([3, 5, 7]), np.array([11, 13, 17, 19])]
+    yield Case("NGramHashMapping", hashed, sizes, outputs=2, max_ngram_size=3, n_head_per_ngram=2, pad_id=0, **ms)
+    yield Case("NGramRepeatBlock", ["int64[b,t]", "float[b,9]"], sizes, ngram_size=2, **ms)
+    yield Case("MurmurHash3", ["int32[b,t]"], sizes, positive=1, **ms)
+    yield Case("MurmurHash3", ["int64[b,t]"], sizes, positive=0, **ms)
+    for dim, step in ((-1, 1), (1, 2), (0, 1)):
+        yield Case("UnfoldTensor", ["float[b,t,5]"], sizes, dim=dim, size=1, step=step, **ms)
+    yield Case("UnfoldTensor", ["float[b,t]"], [*sizes, {"b": 1, "t": 5}], dim=1, size=3, step=2, **ms)
+    yield Case("DynamicTimeWarping", ["float[b,t]"], sizes, unknown=True, **ms)
+    w = np.ones((3, 2, 3), np.float32)
+    for pads in (np.array([1, 0]), np.array([0, 0])):
+        given = ["float[b,3,t]", w, pads]
+        yield Case("ConvTransposeWithDynamicPads", given, sizes, strides=[2], dilations=[1], kernel_shape=[3], output_padding=[0], **ms)
+    yield Case("WordConvEmbedding", ["int32[b,t]", np.ones((4, 1, 2, 3), np.float32), one, np.ones((9, 3), np.float32)], sizes,
+               embedding_size=4, conv_window_size=2, char_embedding_size=3, **ms)  # fmt: skip
+
+
+FAMILIES = (windows, reductions, products, resizes, recurrences, norms, attentions, signals, features, quantized, picked)
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)

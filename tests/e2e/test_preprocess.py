@@ -4,9 +4,12 @@ Its quantizers take what comes out without their warning, and quantize at least 
 """
 
 import collections
+import inspect
 import json
 import logging
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -147,6 +150,120 @@ def test_the_mark_alone(weir, tmp_path):
     assert key_of(after) == "onnxruntime.quant"
     del after.metadata_props[:], before.metadata_props[:]
     assert before.SerializeToString(deterministic=True) == after.SerializeToString(deterministic=True)
+
+
+# ---- the contract of quant_pre_process, line by line, with what it does itself as the control arm
+
+# Its parameters, by name: the option that does the same. None: where the data lies is said by our layout options.
+OPTIONS = {"skip_optimization": "--skip-optimization", "skip_onnx_shape": "--skip-onnx-shape", "skip_symbolic_shape": "--skip-symbolic-shape",
+           "auto_merge": "--auto-merge", "int_max": "--int-max", "guess_output_rank": "--guess-output-rank", "verbose": "--verbose",
+           "save_as_external_data": "--external", "all_tensors_to_one_file": "--external", "external_data_location": "--data-file",
+           "external_data_size_threshold": None}  # fmt: skip
+
+
+def test_every_parameter_has_its_option(weir):
+    parameters = {name: each for name, each in inspect.signature(quant_pre_process).parameters.items() if each.kind != each.VAR_KEYWORD}
+    assert [parameters.pop(name).name for name in ("input_model", "output_model_path")]
+    assert {*parameters} == {*OPTIONS}
+    text = weir("preprocess", "--help").out
+    assert not [option for option in OPTIONS.values() if option and f" {option} " not in text]
+    assert f"default {parameters['int_max'].default})" in text and f"default {parameters['verbose'].default})" in text
+    # Theirs takes any text after a flag, "False" too, for true.
+    assert "unexpected argument 'False'" in weir("preprocess", BERT, "out.onnx", "--skip-optimization", "False", code=2).err
+
+
+def theirs(tmp_path, *words):
+    """Their program, in a folder of its own: what it returns, and the files that are there then."""
+    work = tmp_path / "theirs"
+    work.mkdir()
+    command = [sys.executable, "-m", "onnxruntime.quantization.preprocess", *map(str, words)]
+    done = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)
+    return done, {path.name for path in work.iterdir()}
+
+
+def test_an_output_or_an_exit_code(weir, tmp_path):
+    """With all three skips theirs prints an error, exits with 0 and writes nothing."""
+    skips = ("optimization", "onnx-shape", "symbolic-shape")
+    done, files = theirs(tmp_path, "--input", CNN, "--output", "out.onnx", *(word for name in skips for word in (f"--skip_{name.replace('-', '_')}", "1")))
+    assert done.returncode == 0 and "out.onnx" not in files
+    weir("preprocess", CNN, tmp_path / "out.onnx", *(f"--skip-{name}" for name in skips))
+    assert key_of(onnx.load(tmp_path / "out.onnx"))
+
+
+def test_inference_that_theirs_cannot_do(weir, tmp_path):
+    """Min(128, seq) against seq: theirs raises, and leaves a model in the working folder."""
+    done, files = theirs(tmp_path, "--input", BERT, "--output", "out.onnx")
+    assert done.returncode != 0 and "out.onnx" not in files
+    weir("preprocess", BERT, tmp_path / "out.onnx", "--strict", cwd=tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"theirs", "out.onnx", "out.onnx.manifest.json"}
+
+
+def one_node(op, opset=18, dtype=onnx.TensorProto.FLOAT, domain="", initializers=(), **attributes):
+    names = ["x", *(each.name for each in initializers)]
+    node = onnx.helper.make_node(op, names, ["h"], domain=domain, **attributes)
+    last = onnx.helper.make_node("Relu", ["h"], ["y"])
+    x = onnx.helper.make_tensor_value_info("x", dtype, ["n", 2, 3, 4])
+    graph = onnx.helper.make_graph([node, last], "g", [x], [onnx.helper.make_tensor_value_info("y", dtype, None)], list(initializers))
+    opsets = [onnx.helper.make_opsetid("", opset), *([onnx.helper.make_opsetid(domain, 1)] if domain else [])]
+    return onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+def prepared_by_both(weir, tmp_path, model, *options):
+    path, ours, other = tmp_path / "in.onnx", tmp_path / "ours.onnx", tmp_path / "theirs.onnx"
+    onnx.save(model, path)
+    weir("preprocess", path, ours, "--force", *options)
+    quant_pre_process(str(path), str(other), guess_output_rank="--guess-output-rank" in options)
+    return onnx.load(ours), onnx.load(other)
+
+
+def test_the_opset_stays(weir, tmp_path):
+    """Theirs raises opsets up to 10 to 11, and fails where there is an Upsample; ours does when asked to, by weir optimize."""
+    ours, other = prepared_by_both(weir, tmp_path, one_node("Neg", 7))
+    assert (ours.opset_import[0].version, other.opset_import[0].version) == (7, 11)
+    scales = onnx.numpy_helper.from_array(np.array([1, 1, 2, 2], np.float32), "scales")
+    onnx.save(one_node("Upsample", 9, initializers=[scales]), tmp_path / "in.onnx")
+    weir("preprocess", tmp_path / "in.onnx", tmp_path / "ours.onnx", "--force")
+    ours = onnx.load(tmp_path / "ours.onnx")
+    assert (ours.opset_import[0].version, ours.graph.node[0].op_type) == (9, "Upsample")
+    with pytest.raises(RuntimeError, match="Resize"):
+        quant_pre_process(str(tmp_path / "in.onnx"), str(tmp_path / "theirs.onnx"))
+    weir("optimize", tmp_path / "in.onnx", tmp_path / "raised.onnx", "--opset", "11")
+    raised = onnx.load(tmp_path / "raised.onnx")
+    assert (raised.opset_import[0].version, raised.graph.node[0].op_type) == (11, "Resize")
+    assert is_same(tmp_path / "in.onnx", tmp_path / "raised.onnx")
+
+
+def test_operators_stay_what_they_are(weir, tmp_path):
+    """Theirs inlines functions that the CPU has no kernel for, and puts Casts around float16."""
+    ours, other = prepared_by_both(weir, tmp_path, one_node("HardSwish"))
+    assert [node.op_type for node in ours.graph.node] == ["HardSwish", "Relu"] != [node.op_type for node in other.graph.node]
+    ours, other = prepared_by_both(weir, tmp_path, one_node("Sin", dtype=onnx.TensorProto.FLOAT16))
+    assert [node.op_type for node in ours.graph.node] == ["Sin", "Relu"]
+    assert "Cast" in {node.op_type for node in other.graph.node}
+
+
+def test_the_rank_of_an_unknown_operator(weir, tmp_path):
+    onnx.save(one_node("Mystery", domain="own.domain"), tmp_path / "in.onnx")
+    known = {}
+    for options in ((), ("--guess-output-rank",)):
+        weir("preprocess", tmp_path / "in.onnx", tmp_path / "out.onnx", "--force", *options)
+        [h] = [value for value in onnx.load(tmp_path / "out.onnx").graph.value_info if value.name == "h"] or [None]
+        known[options] = h and (h.type.tensor_type.elem_type, len(h.type.tensor_type.shape.dim))
+    assert known == {(): None, ("--guess-output-rank",): (onnx.TensorProto.FLOAT, 4)}
+
+
+def test_external_data_without_being_asked(weir, tmp_path):
+    """Theirs wants to be told that a model is external, and gives its data a random name."""
+    source, work = tmp_path / "source" / "encoder-model.onnx", tmp_path / "work"
+    shutil.copytree(DATA / "parakeet-dynamo", source.parent)
+    work.mkdir()
+    weir("preprocess", source, work / "out.onnx", cwd=work)
+    assert sorted(path.name for path in work.iterdir()) == ["out.onnx", "out.onnx.data", "out.onnx.manifest.json"]
+    with pytest.raises(Exception, match="."):
+        quant_pre_process(str(source), str(work / "theirs.onnx"), skip_symbolic_shape=True)
+    quant_pre_process(str(source), str(work / "theirs.onnx"), skip_symbolic_shape=True, save_as_external_data=True, all_tensors_to_one_file=True)
+    [random] = {path.name for path in work.iterdir()} - {"out.onnx", "out.onnx.data", "out.onnx.manifest.json", "theirs.onnx"}
+    assert len(random) > 30
 
 
 # ---- what quantizes it next

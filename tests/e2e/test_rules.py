@@ -56,7 +56,7 @@ class Graph:
         self.nodes, self.inputs, self.constants, self.names, self.attributes = [], {}, {}, {}, {}
         trees = list(compiler.walk([rule.pattern, rule.result]))
         self.ops = {compiler.fill(t[2], row) for t in trees if t[0] == "op" and t in list(compiler.walk(rule.pattern))}
-        self.fixed = {x[1] for t in compiler.walk(rule.where) if t[0] == "call" and t[1] in ("consts", "number") for x in t[2]}
+        self.fixed = {x[1] for t in compiler.walk(rule.where) if t[0] == "call" and t[1] in ("consts", "number", "all") for x in t[2]}
         self.fixed |= {x[1] for t in compiler.walk(rule.result) if t[0] == "call" and t[1] == "number" for x in t[2]}
         self.rank = rng.choice([1, 2, 2, 3, 3])
         self.dims = [rng.choice([2, 3, 3, 1]) for _ in range(self.rank)]
@@ -68,6 +68,7 @@ class Graph:
         if "Cast" in self.ops and rng.random() < 0.4:
             self.element = np.float16
         self.inner = np.float32 if any(t[0] == "op" and t[3].get("to") == ("num", 1) for t in trees) else None
+        self.choose_types(trees)
         if "Squeeze" in self.ops:
             self.dims = [rng.choice([1, 1, 2]) for _ in range(self.rank)]
         if self.ops & {"LayerNormalization", "SkipLayerNormalization"}:
@@ -79,6 +80,19 @@ class Graph:
         made = [compiler.fill(t[2], row) for t in trees if t[0] == "op" and not t[1]]
         least = max([11, rule.since, *(FIRST[op] for op in made)])
         self.opset = rng.choice([11, 11, 17]) if rule.since == 1 else rng.choice([each for each in (11, 13, 17, 18, 20, 23, 24) if each >= least])
+
+    def choose_types(self, trees):
+        """Where the condition lists what Casts may make (t in [10,16]): one of them, and what belongs to it."""
+        made = {t[3]["to"][1] for t in trees if t[0] == "op" and t[3].get("to", ("",))[0] == "var"}
+        for t in compiler.walk(self.rule.where):
+            if t[0] != "cmp" or t[1] not in ("in", "==") or t[2][0] != "name" or t[2][1] not in made or t[3][0] not in ("list", "num"):
+                continue
+            listed = {each[1] for each in t[3][1]} if t[3][0] == "list" else {t[3][1]}
+            if TensorProto.FLOAT16 in listed:
+                self.element, self.attributes[t[2][1]] = np.float16, int(TensorProto.FLOAT16)
+            elif listed <= {TensorProto.FLOAT, TensorProto.DOUBLE}:
+                self.attributes[t[2][1]] = self.rng.choice(sorted(listed))
+                self.inner = helper.tensor_dtype_to_np_dtype(self.attributes[t[2][1]])
 
     def constant(self, array):
         name = f"c{len(self.constants)}"
@@ -125,7 +139,8 @@ class Graph:
             if made is None and (name in self.fixed or (self.each and rng.random() < 0.4)):
                 dims = [[], [1], self.dims[-1:]] + ([[3, 1, 1], [1, 3, 1, 1]] if "Conv" in self.ops else [])
                 made = self.numbers([self.dims[-1], 3] if (op, slot) == ("MatMul", 1) else rng.choice(dims))
-                made = np.abs(made).astype(self.inner or self.element) if "Sqrt" in self.ops else made
+                made = np.abs(made) if "Sqrt" in self.ops else made
+                made = made.astype(self.inner or self.element) if name in self.fixed else made
             if made is not None:
                 self.names[name] = self.constant(made)
             else:

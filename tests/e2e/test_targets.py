@@ -91,6 +91,8 @@ FORMATS = {
     **quantizations(),
     "by channel": ("matmul", ["quantize", "--format", "qdq", "--block-size", "channel", "--symmetric", "--bits", "8"], NEAR[8]),
     "cast float16": ("matmul", ["cast", "--to", "float16"], 0.002),
+    "float16 graph": ("matmul", ["cast", "--to", "float16", "--graph", "--keep-io"], 0.005),
+    "bfloat16 graph": ("matmul", ["cast", "--to", "bfloat16", "--graph", "--keep-io"], 0.02),
     "cast bfloat16": ("matmul", ["cast", "--to", "bfloat16"], 0.01),
     "shrink": ("matmul", ["shrink"], 0.05),
     "shrink dequantize": ("matmul", ["shrink", "--form", "dequantize"], 0.05),
@@ -170,14 +172,20 @@ def minor(version):
     return int(version.split(".")[1])
 
 
+def runs_in(needs, version):
+    """Does the model run in that version of ONNX Runtime, as weir says?"""
+    if needs["onnxruntime"] is None:
+        return not needs["why"]  # else none runs it
+    return minor(needs["onnxruntime"]) <= minor(version)
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_onnxruntime(written, version):
     wrong = []
     for name, error in written.run("onnxruntime", runtimes.ONNXRUNTIME[version]).items():
-        needed = written.needs[name]["onnxruntime"]
         if (name, version) in MORE:
             continue
-        if (error is None) != (needed is None or minor(needed) <= minor(version)):
+        if (error is None) != runs_in(written.needs[name], version):
             wrong.append(f"{name} needs {written.needs[name]}: {error or 'it runs'}")
     assert not wrong, "\n".join(wrong)
 
@@ -199,9 +207,8 @@ def test_refusals_are_the_needs(weir, written, pool):
     """A format is refused for just those versions that are older than what its model needs."""
 
     def check(name):
-        needed = written.needs[name]["onnxruntime"]
         for version in runtimes.ONNXRUNTIME:
-            wanted = needed is not None and minor(needed) > minor(version)
+            wanted = not runs_in(written.needs[name], version)
             assert refused(weir, written, name, f"ort-{version}") == wanted, (name, version)
 
     list(pool.map(check, [name for name in FORMATS if FORMATS[name][1][0] != "convert"]))
@@ -219,8 +226,53 @@ def test_the_oldest_lacks_something_and_the_newest_nothing(weir, written):
     needed = [each["onnxruntime"] for each in written.needs.values()]
     assert {"1.21", "1.23", "1.24", "1.25", "1.27", "1.28", None} == set(needed)
     found = table(weir)
-    assert found["ort-1.20"]["does_not_run"] and not found["ort-1.31"]["does_not_run"]
+    assert len(found["ort-1.20"]["does_not_run"]) > 5 and found["ort-1.31"]["does_not_run"] == ["bfloat16 arithmetic"]
     assert [name for name in found if name.startswith("ort-")] == [f"ort-{version}" for version in runtimes.ONNXRUNTIME]
+
+
+# ---- float16 and bfloat16 graphs, fixed shapes
+
+
+def test_bfloat16_arithmetic_is_said(weir, written):
+    [why] = written.needs["bfloat16 graph"]["why"]
+    assert why == "bfloat16 arithmetic" and written.needs["bfloat16 graph"]["onnxruntime"] is None
+    said = weir("inspect", written.models["bfloat16 graph"]).out
+    assert "ONNX Runtime does not run it on a CPU (bfloat16 arithmetic)" in said
+    assert not written.needs["cast bfloat16"]["why"]  # whose weights alone have the type
+
+
+def test_float16_arithmetic_is_not_storage(weir, written):
+    for words, warned in ((["--graph"], True), (["--graph", "--keep-io"], True), ([], False)):
+        done = weir("cast", written.sources["matmul"], "-o", "none.onnx", "--to", "float16", *words, "--target", "webgpu", "--dry-run")
+        assert ("does not run float16 arithmetic everywhere" in done.err) == warned
+    # A model that computes in it before counts too.
+    assert "float16 arithmetic" in weir("quantize", written.sources["half"], "-o", "none.onnx", "--target", "webgpu", "--dry-run").err
+
+
+def open_dims(path, **dims):
+    """An Add of inputs with these dims."""
+    given = [helper.make_tensor_value_info(name, TensorProto.FLOAT, each) for name, each in dims.items()]
+    out = helper.make_tensor_value_info("out", TensorProto.FLOAT, ["any"] * max(map(len, dims.values())))
+    return save(path, [helper.make_node("Sum", list(dims), ["out"], "sum")], given, [out], [])
+
+
+def test_a_target_of_fixed_shapes_names_the_dims(weir, tmp_path):
+    def said(name, *words, **dims):
+        return weir("run", open_dims(tmp_path / f"{name}.onnx", **dims), tmp_path / f"{name}-out.onnx", *words, "--target", "qnn-htp").err
+
+    err = said("named", "--pass", "tidy", x=["batch", 3, "time"], y=["batch", 1, 4])
+    assert "target qnn-htp runs fixed shapes only; inputs of the model have dims without a number: batch, time\n" in err
+    assert "--set-dim NAME=NUMBER" in err
+    err = said("nameless", "--pass", "tidy", x=[None, 3])
+    assert "the input 'x' has dims without a number" in err and "--set-shape x=" in err
+    err = said("both", "--pass", "tidy", x=["batch", None])
+    assert "without a number: batch\n" in err and "--set-shape x=" in err
+    many = {f"x{i}": [f"d{i}"] for i in range(12)}
+    assert "d0, d1, d2, d3, d4, d5, d6, d7 and others\n" in said("many", "--pass", "tidy", **many)
+    # Numbers, and what is made a number on the way.
+    assert "fixed shapes" not in said("fixed", "--pass", "tidy", x=[2, 3], y=[1, 3])
+    steps = ["--pass", "infer:set_dim=batch=1+time=8", "--pass", "tidy"]
+    assert "fixed shapes" not in said("made", *steps, x=["batch", 3, "time"])
 
 
 # ---- what a target sets

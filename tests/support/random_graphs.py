@@ -156,7 +156,7 @@ class Case:
     pieces: list
 
 
-def _taken(nodes):
+def taken(nodes):
     """Names of the values that nodes and their bodies take."""
     rest = list(nodes)
     while rest:
@@ -423,7 +423,7 @@ class Graph:
             self.hazard("dead node")
             x = self.random.choice(self.values)
             self.nodes.append(helper.make_node("Identity", [x.name], [self.name("dead")]))
-        if set(self.inputs) - set(_taken(self.nodes)):
+        if set(self.inputs) - set(taken(self.nodes)):
             self.hazard("input that nothing takes")
         given = [
             helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), declared)
@@ -617,7 +617,7 @@ def pad_window(g):
             return g.give(g.node("Conv", [y, weight], (dims[0], 2, *sizes), soft=True, auto_pad=auto))
         return g.give(g.conv(y))
     g.hazard(f"Pad before {kind}")
-    attributes = {"kernel_shape": [3, g.pick(2, 3)], "strides": [g.pick(1, 2), g.pick(1, 2)], "ceil_mode": g.pick(0, 1)}
+    attributes = {"kernel_shape": [3, g.pick(2, min(3, dims[3]))], "strides": [g.pick(1, 2), g.pick(1, 2)], "ceil_mode": g.pick(0, 1)}
     more = [g.pick(0, 1), 0, g.pick(0, 1), 0]
     if any(more):
         attributes["pads"] = more
@@ -1458,6 +1458,228 @@ def packed_attention(g):
     g.give(g.soften(g.reshape(y, (batch, rows, heads * depth), target)))
 
 
+@piece(weight=2)
+def integers(g):
+    """Arithmetic of integers: what does nothing, what is the same twice, what wraps."""
+    dtype = np.dtype(g.pick(np.int64, np.int64, np.int32, np.int32, np.uint8, np.int8))
+    y = x = g.input(g.dims(g.pick(1, 2, 3)), dtype)
+    wide = dtype.itemsize >= 4
+    g.hazard(f"integers: {dtype}")
+    for _ in range(g.pick(1, 2, 3, 4)):
+        way = g.pick("nothing", "twice", "bounds", "cast", "move", "wrap", "divide", "compare")
+        if way == "nothing" and wide:
+            op_type, number = g.pick(("Mul", 1), ("Add", 0), ("Sub", 0), ("Div", 1), ("Mul", 0), ("Mul", 2))
+            y = g.by(op_type, y, number)
+        elif way == "twice" and wide:
+            op_type = g.pick("Neg", "Abs")
+            y = g.unary(op_type, g.unary(op_type, y))
+        elif way == "bounds" and wide and g.opset >= 12:
+            low, high = g.pick((0, 3), (-2, None), (None, 1), (2, -1))
+            y = g.clip(g.clip(y, low, high), *g.pick((-1, 2), (0, None))) if g.chance(0.5) else g.clip(y, low, high)
+        elif way == "cast":
+            through = g.pick((np.int64,), (np.float64,), (np.float32,), (np.int32, np.int64), (np.float64, np.int64), (np.int8,))
+            for each in (*through, dtype):
+                y = g.cast(y, each)
+        elif way == "move":
+            y = g.transpose(g.transpose(y, [*range(len(y.dims))][::-1]), [*range(len(y.dims))][::-1])
+            y = g.reshape(y, (int(np.prod(y.dims)),), target=(-1,)) if g.chance(0.3) else y
+        elif way == "wrap" and wide:
+            g.hazard("integers at the end of their range")
+            y = g.binary("Add", y, g.constant(np.array([np.iinfo(dtype).max - 1], dtype)))
+        elif way == "divide" and wide:
+            y = g.binary("Div", y, g.constant(np.array(g.pick(2, -3), dtype)))
+        elif way == "compare" and wide:
+            y = g.cast(g.binary("Greater", y, g.constant(np.array(g.pick(0, 2), dtype)), np.bool_), dtype)
+        g.hazards["integers: " + way] += 1
+    g.kept.append(y if y is not x else g.cast(x, np.int64 if dtype != np.int64 else np.int32))
+
+
+@piece()
+def sequences(g):
+    """Lists of tensors: made, split, taken from, put together."""
+    x = g.take(rank=g.pick(1, 2), least=2)
+    axis = g.random.randrange(len(x.dims))
+    one = (*x.dims[:axis], 1, *x.dims[axis + 1 :])
+    listed, name = g.name("sequence"), g.name("sequence")
+    way = g.pick("split", "construct", "insert")
+    g.hazard(f"sequence: {way}")
+    if way == "split":
+        g.nodes.append(helper.make_node("SplitToSequence", [x.name], [listed], axis=axis))
+        count, dims = x.dims[axis], one
+    else:
+        other = g.unary("Neg", x)
+        g.nodes.append(helper.make_node("SequenceConstruct", [x.name, other.name], [listed]))
+        count, dims = 2, x.dims
+        if way == "insert":
+            g.nodes.append(helper.make_node("SequenceInsert", [listed, g.unary("Abs", x).name, g.ints(0, dims=()).name], [name]))
+            count, listed = 3, name
+    held = Value(listed, dims, FLOAT, x.soft)
+    place = g.pick(0, -1, count - 1)
+    first = g.node("SequenceAt", [held, g.ints(place, dims=())], dims, FLOAT)
+    dims = (*dims[:axis], count * dims[axis], *dims[axis + 1 :])
+    together = g.node("ConcatFromSequence", [held], dims, FLOAT, axis=g.pick(axis, axis - len(dims)))
+    length = g.node("SequenceLength", [held], (), np.int64, soft=False)
+    g.give(g.binary("Add", together, g.cast(length, np.float32)), g.unary("Abs", first))
+
+
+@piece()
+def scans(g):
+    """A Scan that adds up rows, with what lies outside."""
+    x = g.take(rank=2)
+    s, row, t, out = (g.name("s") for _ in range(4))
+    weight = g.weight(x.dims[1])
+    inner = [helper.make_node("Add", [s, row], [t]), helper.make_node("Mul", [t, weight.name], [out])]
+    declared = helper.make_tensor_value_info
+    body = helper.make_graph(
+        inner, "row", [declared(s, TensorProto.FLOAT, [x.dims[1]]), declared(row, TensorProto.FLOAT, [x.dims[1]])],
+        [declared(t, TensorProto.FLOAT, [x.dims[1]]), declared(out, TensorProto.FLOAT, [x.dims[1]])],
+    )  # fmt: skip
+    g.hazard("Scan")
+    first = g.constant(np.zeros(x.dims[1], np.float32), plain=True)
+    total = g.node("Scan", [first, x], (x.dims[1],), FLOAT, outputs=2, soft=True, body=body, num_scan_inputs=1)
+    g.give(total, Value(f"{total.name}_1", x.dims, FLOAT, True))
+
+
+@piece(since=13)
+def growing_loops(g):
+    """A Loop whose carried value grows, that may stop by itself, with what it gives each time; its trips are a dim, or few."""
+    x = g.take(rank=2)
+    trips = g.pick("dim", "none", "one", "never")
+    g.hazard(f"growing Loop: {trips}")
+    n, c, v, w, d, out = (g.name("l") for _ in range(6))
+    declared = helper.make_tensor_value_info
+    nodes = [helper.make_node("Concat", [v, x.name], [w], axis=0), helper.make_node("ReduceMax", [v], [out], keepdims=0)]
+    limit = g.constant(np.array(1, np.int64), plain=True)
+    nodes.append(helper.make_node("Less", [n, limit.name], [d]))
+    body = helper.make_graph(
+        nodes, "body",
+        [declared(n, TensorProto.INT64, []), declared(c, TensorProto.BOOL, []), declared(v, TensorProto.FLOAT, [None, None])],
+        [declared(d, TensorProto.BOOL, []), declared(w, TensorProto.FLOAT, [None, None]), declared(out, TensorProto.FLOAT, [])],
+    )  # fmt: skip
+    count = {
+        "dim": lambda: g.axes("Squeeze", shape_part(g, x, 0), [0], ()), "none": lambda: None,
+        "one": lambda: g.ints(1, dims=()), "never": lambda: g.ints(0, dims=()),
+    }[trips]()  # fmt: skip
+    times = {"dim": min(x.dims[0], 2), "none": 2, "one": 1, "never": 0}[trips]
+    keep = g.constant(np.array(True), plain=True)
+    dims = ((times + 1) * x.dims[0], x.dims[1])
+    y = g.node("Loop", [count, keep, x], dims, FLOAT, outputs=2, soft=x.soft, body=body)
+    g.give(y)
+    g.kept.append(Value(f"{y.name}_1", (times,), FLOAT, x.soft))
+
+
+@piece(since=15)
+def function_bodies(g):
+    """Functions that call each other, with an attribute that the caller sets, constants and an If inside."""
+    x = g.take()
+    if not any(each.name == "Outer" for each in g.functions):
+        opsets = [helper.make_opsetid("", g.opset), helper.make_opsetid("local", 1)]
+        scale = helper.make_node("LeakyRelu", ["a"], ["r"])
+        scale.attribute.add(name="alpha", ref_attr_name="slope", type=onnx.AttributeProto.FLOAT)
+        g.functions.append(helper.make_function("local", "Inner", ["a"], ["r"], [scale], opsets, ["slope"]))
+        branches = [
+            helper.make_graph([helper.make_node(op_type, ["b"], [name])], name, [], [helper.make_tensor_value_info(name, 1, None)])
+            for op_type, name in (("Neg", "n"), ("Identity", "i"))
+        ]
+        nodes = [
+            helper.make_node("Inner", ["a"], ["b"], domain="local", slope=0.3),
+            helper.make_node("Shape", ["a"], ["s"]),
+            helper.make_node("Size", ["s"], ["k"]),
+            helper.make_node("Constant", [], ["two"], value=numpy_helper.from_array(np.array(2, np.int64))),
+            helper.make_node("Equal", ["k", "two"], ["is"]),
+            helper.make_node("If", ["is"], ["y"], then_branch=branches[0], else_branch=branches[1]),
+        ]
+        g.functions.append(helper.make_function("local", "Outer", ["a"], ["y"], nodes, opsets))
+    g.hazard("function with an attribute and an If")
+    y = g.node("Outer", [x], x.dims, domain="local")
+    g.also(y)
+    g.give(g.node("Inner", [y], x.dims, domain="local", slope=0.5))
+
+
+@piece()
+def unsqueezes(g):
+    """Unsqueeze and Squeeze, of the same axes or of others."""
+    x = g.take(rank=g.pick(1, 2, 3))
+    axis = g.random.randint(0, len(x.dims))
+    y = g.unsqueeze(x, axis)
+    g.also(y)
+    again = axis if g.chance(0.7) or 1 not in x.dims else y.dims.index(1)
+    if again != axis:
+        g.hazard("Squeeze of another axis")
+    y = g.axes("Squeeze", y, [again], (*y.dims[:again], *y.dims[again + 1 :]))
+    if 1 in y.dims and g.chance(0.5):
+        axis = y.dims.index(1)
+        y = g.axes("Squeeze", y, [axis], (*y.dims[:axis], *y.dims[axis + 1 :]))
+        y = g.unsqueeze(y, axis)
+    g.give(y)
+
+
+@piece(weight=2)
+def behind_adds(g):
+    """GELU, SiLU or LayerNormalization of a sum: a bias, another value, one that is used again."""
+    x = g.input((*g.dims(2), g.pick(3, 5)))
+    bias = g.pick("bias", "bias", "value", "row")
+    if bias != "bias":
+        g.hazard("sum that is no bias")
+    other = {"bias": lambda: g.weight(x.dims[2]), "value": lambda: g.input(x.dims), "row": lambda: g.weight(x.dims[1], 1)}[bias]()
+    y = g.binary("Add", x, other)
+    g.also(y)
+    way = g.pick("erf", "erf", "tanh", "sigmoid", "norm", "norm")
+    g.hazard(f"sum before {way}")
+    if way == "norm" and g.opset >= 17:
+        attributes = {"axis": g.pick(-1, 2)} | ({"epsilon": 1e-3} if g.chance(0.5) else {})
+        inputs = [y, g.weight(x.dims[2]), *([g.weight(x.dims[2])] if g.chance(0.7) else [])]
+        return g.give(g.node("LayerNormalization", inputs, x.dims, soft=True, **attributes))
+    if way == "sigmoid":
+        return g.give(g.binary("Mul", y, g.unary("Sigmoid", g.by("Mul", y, 1.702) if g.chance(0.6) else y, soft=True)))
+    if way == "tanh":
+        cube = g.by("Mul", g.by("Pow", y, 3), 0.044715)
+        z = g.unary("Tanh", g.by("Mul", g.binary("Add", y, cube), 0.79788458), soft=True)
+    else:
+        z = g.unary("Erf", g.by("Div", y, 1.4142135), soft=True)
+    g.give(g.by("Mul", g.binary("Mul", y, g.by("Add", z, 1)), 0.5))
+
+
+@piece()
+def twisted_products(g):
+    """MatMul of a Transpose, of the last two axes or others, with a factor behind."""
+    batch, m, k, n = g.pick(1, 2), g.size(), g.size(), g.size()
+    left, right = g.input((batch, m, k)), g.input((batch, n, k))
+    del g.values[-2:]
+    y = g.node("MatMul", [left, g.transpose(right, [0, 2, 1])], (batch, m, n), soft=True)
+    if g.chance(0.5):
+        square = g.input((2, 2, 2))
+        g.values.pop()
+        g.hazard("Transpose of other axes before MatMul")
+        turned = g.transpose(square, g.pick([1, 0, 2], [2, 1, 0], [0, 2, 1]))
+        g.give(g.node("MatMul", [turned, g.unary("Neg", square)], (2, 2, 2), soft=True))
+    g.give(g.by("Mul", y, g.pick(0.5, 0.3)))
+
+
+@piece()
+def large_weights(g):
+    """Constants above 1 MiB, sometimes: a weight that is turned, scaled, added to, shared under two names."""
+    k, n = g.pick((520, 540), (12, 20), (20, 3))
+    x = g.input((g.pick(1, 2), k))
+    g.values.pop()
+    if k > 500:
+        g.hazard("weight above 1 MiB")
+    array = g.numbers((n, k))
+    w = g.constant(array)
+    way = g.pick("turned", "scaled", "twice", "norm", "added")
+    w = g.transpose(w, [1, 0])
+    if way == "scaled":
+        w = g.by("Mul", w, 0.37)
+    if way == "added":
+        w = g.binary("Add", w, g.weight(n))
+    y = g.node("MatMul", [x, w], (x.dims[0], n), soft=True)
+    if way == "twice":
+        g.hazard("equal initializers under two names")
+        other = g.transpose(g.constant(array), [1, 0])
+        y = g.binary("Add", y, g.node("MatMul", [g.unary("Abs", x), other], (x.dims[0], n), soft=True))
+    g.give(g.norm(y, n) if way == "norm" else y)
+
+
 # Pieces whose operators the runtime has in double and in float16 too, and that know of no other floats.
 IN_DOUBLE = {
     "gemm_norm", "matmul_norm", "transposes", "reshapes", "slices", "concats", "nothings", "matmul_add", "projections",
@@ -1494,15 +1716,16 @@ def in_another_float(case, dtype):
     return Case(case.model, feeds, case.hazards, case.pieces)
 
 
-def random_graph(seed, only=None, opset=None, dtype=np.float32):
-    """A Case from a seed. `only`: names of pieces to choose from, and then just one; `dtype`: float16 or double instead."""
+def random_graph(seed, only=None, opset=None, dtype=np.float32, without=()):
+    """A Case from a seed. `only`: names of pieces to choose from, and then just one; `without`: what not to choose;
+    `dtype`: float16 or double instead."""
     g = Graph(seed, opset)
     if dtype != np.float32:
         known = IN_HALF if dtype == np.float16 else IN_DOUBLE
         only = known & set(only) if only else known
     fit = []
     for name, (_, since, weight) in PIECES.items():
-        if since <= g.opset and (not only or name in only):
+        if since <= g.opset and (not only or name in only) and name not in without:
             fit += [name] * weight
     names = [g.random.choice(fit) for _ in range(1 if only else g.random.randint(1, 4))] if fit else []
     for name in names:

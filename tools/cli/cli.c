@@ -31,7 +31,8 @@ static const struct cli_command_row command_rows[CLI_COMMANDS] = {
 
 #define ON(stem) (1u << CLI_##stem)
 #define REWRITERS                                                                                  \
-  (ON(conv2matmul) | ON(quantize) | ON(shrink) | ON(cast) | ON(infer) | ON(preprocess) | ON(optimize) | ON(run))
+  (ON(conv2matmul) | ON(quantize) | ON(shrink) | ON(cast) | ON(infer) | ON(preprocess) |           \
+   ON(optimize) | ON(run))
 #define WRITERS (REWRITERS | ON(convert) | ON(replay))
 #define ONE_MODEL_WRITERS (WRITERS & ~ON(shrink))
 #define ALL ((1u << CLI_COMMANDS) - 1)
@@ -635,11 +636,9 @@ void cli_free(struct cli_args *args) {
 // The first sentence is one that scripts around onnx-conv2matmul know. The hint is the same line with
 // an output: "model.onnx" becomes "model.int4.onnx".
 static int no_output(struct cli_args *args, struct err *err) {
-  static const char *const kinds[CLI_COMMANDS] = {[CLI_quantize] = "int4",
-                                                  [CLI_conv2matmul] = "matmul",
-                                                  [CLI_cast] = "fp16",
-                                                  [CLI_infer] = "shaped",
-                                                  [CLI_optimize] = "optimized"};
+  static const char *const kinds[CLI_COMMANDS] = {
+      [CLI_quantize] = "int4", [CLI_conv2matmul] = "matmul", [CLI_cast] = "fp16",
+      [CLI_infer] = "shaped",  [CLI_optimize] = "optimized", [CLI_preprocess] = "preprocessed"};
   const char *in = cli_operand(args, "IN"), *kind = kinds[args->command];
   const size_t n = strlen(in) - (str_ends(in, ".onnx") ? strlen(".onnx") : 0);
   const char *out = arena_printf(&args->arena, "%.*s.%s.onnx", (int)n, in, kind ? kind : "new");

@@ -6,13 +6,15 @@
 //   k      int64  [3]             0      -                   {N,256,(t + 1)//2}
 //   nz     int64  [1,?1]          0      depends_on_data     -
 //
-// Values are the inputs of the main graph and what the nodes of it and of its subgraphs make; those of functions mean
+// Of a long list only the beginning is printed. Values are the inputs of the main graph and what the nodes of it and of its subgraphs make; those of functions mean
 // another thing in every call. "?1" is a number that only the run will tell, the same wherever it stands.
 #include "infer.h"
 #include "inspect.h"
 #include "report.h"
 
 #include <stdio.h>
+
+enum { ELEMENTS_SHOWN = 16 };
 
 struct shapes {
   struct inspect *in;
@@ -48,6 +50,20 @@ static const char *kind_words(const struct infer_type *t) {
 
 // ---- a value -----------------------------------------------------------------------------------
 
+// Of a long list its beginning, or, where some of it is not known, how much is; --json has all of it.
+static void print_elements(struct shapes *s, const struct infer_number *list, uint32_t n) {
+  uint32_t known = 0, shown = n;
+  for (uint32_t i = 0; i < n; i++)
+    known += list[i].num != NO_ID;
+  if (n > ELEMENTS_SHOWN + 1) shown = known == n ? ELEMENTS_SHOWN : 0;
+  fputs("\t{", stdout);
+  for (uint32_t i = 0; i < shown; i++)
+    printf("%s%s", i ? "," : "", quote_str(element_words(s, list[i])).s);
+  if (shown < n && known == n) printf(",... %u more", n - shown);
+  if (shown < n && known < n) printf("%u elements, %u known", n, known);
+  putchar('}');
+}
+
 static void print_value(struct shapes *s, uint32_t value, const struct infer_type *t,
                         const char *why) {
   const struct model *m = s->in->m;
@@ -61,10 +77,7 @@ static void print_value(struct shapes *s, uint32_t value, const struct infer_typ
   if (t->ranked) fputs(t->rank ? "]" : "[]", stdout);
   printf("\t%u\t%s", m->values[value].graph, why ? why : "-");
   if (s->elements && infer_numbers(s->infer, value, &list, &n)) {
-    fputs("\t{", stdout);
-    for (uint32_t i = 0; i < n; i++)
-      printf("%s%s", i ? "," : "", quote_str(element_words(s, list[i])).s);
-    putchar('}');
+    print_elements(s, list, n);
   } else if (s->elements) {
     fputs("\t-", stdout);
   }

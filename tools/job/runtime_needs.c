@@ -6,19 +6,29 @@
 
 #include <stdio.h>
 
+// What no version runs.
+static uint32_t never(const struct target_needs *needs) {
+  uint32_t set = 0;
+  for (uint32_t f = 0; f < TARGET_FEATURES; f++)
+    if (needs->features >> f & 1 && target_feature_row((enum target_feature)f)->ort == 0)
+      set |= 1u << f;
+  return set;
+}
+
 void runtime_needs_write(const struct model *m, struct json_out *j) {
   struct arena scratch = {0};
   struct target_needs needs;
   target_needs(m, &needs);
   json_put_object(j, "needs");
-  if (needs.ort > TARGET_OLDEST)
+  if (needs.ort > TARGET_OLDEST && !never(&needs))
     json_put_text(j, "onnxruntime", arena_printf(&scratch, "1.%u", needs.ort));
   else
     json_put_null(j, "onnxruntime");
   json_put_array(j, "why");
   for (uint32_t f = 0; f < TARGET_FEATURES; f++) {
     const struct target_feature_row *row = target_feature_row((enum target_feature)f);
-    if (needs.features >> f & 1 && row->ort > TARGET_OLDEST) json_text(j, row->words);
+    if (needs.features >> f & 1 && (row->ort > TARGET_OLDEST || row->ort == 0))
+      json_text(j, row->words);
   }
   if (needs.why == TARGET_FEATURES && needs.ort > TARGET_OLDEST)
     json_text(j, target_needs_words(&needs, &scratch));
@@ -32,7 +42,10 @@ void runtime_needs_print(const struct model *m, const char *before, const char *
   struct arena scratch = {0};
   struct target_needs needs;
   target_needs(m, &needs);
-  if (needs.ort > TARGET_OLDEST)
+  if (never(&needs))
+    printf("%sONNX Runtime does not run it on a CPU (%s)%s", before,
+           target_features_words(never(&needs), &scratch), after);
+  else if (needs.ort > TARGET_OLDEST)
     printf("%sneeds ONNX Runtime 1.%u or newer (%s)%s", before, needs.ort,
            target_needs_words(&needs, &scratch), after);
   else

@@ -6,10 +6,11 @@
 #include "json.h"
 #include "model.h"
 
-// The member "needs": "onnxruntime" is null where every version that weir knows of does.
+// The member "needs": "onnxruntime" is null where every version that weir knows of does, or none: "why" then says
+// what none runs on a CPU.
 void runtime_needs_write(const struct model *m, struct json_out *j);
-// "<before>needs ONNX Runtime 1.23 or newer (8-bit MatMulNBits)<after>", or `otherwise` where every
-// version that weir knows of does.
+// "<before>needs ONNX Runtime 1.23 or newer (8-bit MatMulNBits)<after>", "<before>ONNX Runtime does not run it on a CPU
+// (bfloat16 arithmetic)<after>", or `otherwise` where every version that weir knows of does.
 void runtime_needs_print(const struct model *m, const char *before, const char *after,
                          const char *otherwise);
 

@@ -8,6 +8,7 @@
 #include "job_stage.h"
 #include "quantized.h"
 #include "report.h"
+#include "target_dims.h"
 
 void pass_job_init(struct pass_job *pj) {
   *pj = (struct pass_job){.report = pass_job_report, .tell = pass_job_tell};
@@ -208,7 +209,7 @@ static const char *few_words(uint32_t set, struct arena *a) {
 }
 
 static void tell_target(struct pass_job *pj, const struct target *t, const char *words) {
-  const uint32_t lacks = target_lacks(t);
+  const uint32_t lacks = target_lacks(t) & ~TARGET_OF_GRAPHS;
   report_notice("target %s: %s%s%s%s", t->name, words, lacks ? "; does not run " : "",
                 lacks ? few_words(lacks, &pj->arena) : "",
                 t->tried ? "" : " (from its documentation, not tested)");
@@ -229,6 +230,35 @@ void pass_job_tell_targets(struct pass_job *pj) {
     }
     if (!last) tell_target(pj, t, t->about);
   }
+}
+
+static void warn_of_dims(const struct model *m, const struct target *t, struct arena *a) {
+  const char *names = target_dims_names(m, a);
+  const uint32_t nameless = target_dims_nameless(m);
+  if (*names)
+    report_warning(
+        "target %s runs fixed shapes only; inputs of the model have dims without a number: %s",
+        t->name, names);
+  else
+    report_warning("target %s runs fixed shapes only; the input '%s' has dims without a number",
+                   t->name, quote(model_value_name(m, nameless)).s);
+  if (nameless == NO_ID)
+    report_hint("'weir infer IN OUT --set-dim NAME=NUMBER' fixes them (in a pipeline: the pass "
+                "infer:set_dim=NAME=NUMBER)");
+  else
+    report_hint("'weir infer IN OUT --set-shape %s=1x128' fixes those without a name, --set-dim "
+                "NAME=NUMBER the others (in a pipeline: the pass infer)",
+                quote(model_value_name(m, nameless)).s);
+}
+
+static void warn_of(const struct model *m, const struct target *t, uint32_t set, struct arena *a) {
+  const uint32_t features = set & ~(1u << TARGET_OPEN_DIMS);
+  if (features) {
+    report_warning("target %s does not run %s everywhere", t->name,
+                   target_features_words(features, a));
+    report_hint("%s", target_feature_row((enum target_feature)__builtin_ctz(features))->instead);
+  }
+  if (set != features) warn_of_dims(m, t, a);
 }
 
 // What the model would need after all passes, and the targets do not run. What part of a target does not
@@ -252,9 +282,7 @@ static int check_targets(struct job *job, struct pass_job *pj, struct err *err) 
                target_needs_words(&needs, &pj->arena));
       return err_hint(err, "it needs ONNX Runtime 1.%u or newer", needs.ort);
     }
-    if (warned)
-      report_warning("target %s does not run %s everywhere", t->name,
-                     target_features_words(warned, &pj->arena));
+    if (warned) warn_of(&job->model, t, warned, &pj->arena);
   }
   return 0;
 }

@@ -82,6 +82,8 @@ void pass_job_words(const struct pass_job *pj, uint32_t step, const char *chosen
 void pass_job_report(struct job *job, struct json_out *j);
 // pass_job_tell.c. What all steps did together, the worst layer, and what was kept as it was.
 void pass_job_tell(struct job *job, struct job_told *told);
+// With the numbers of nodes before and after, bodies and functions included.
+void pass_job_tell_nodes(struct job *job, struct job_told *told);
 // A reason as people read it: a literal, or in *a. NULL: it is not said.
 const char *pass_job_reason_words(const char *reason, struct arena *a);
 // "27 Conv (kernel larger than 1x1), 3 MatMul (excluded)" in *arena; NULL where nothing was.

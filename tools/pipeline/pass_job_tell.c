@@ -288,3 +288,16 @@ void pass_job_tell(struct job *job, struct job_told *told) {
   quantized_free(&q);
   hint(job);
 }
+
+void pass_job_tell_nodes(struct job *job, struct job_told *told) {
+  const struct model *m = &job->model;
+  uint64_t before = 0, after = 0;
+  pass_job_tell(job, told);
+  for (uint32_t i = 0; i < m->n_nodes; i++) {
+    before += !(m->nodes[i].flags & NODE_NEW);
+    after += !(m->nodes[i].flags & NODE_DEAD);
+  }
+  if (after != before)
+    told->did = arena_printf(&job->arena, "%lu -> %lu node%s (%s)", before, after, plural(after),
+                             told->did);
+}

@@ -15,7 +15,7 @@
 // Passes that are one walk together (run_together) are one call where they are neighbours, with one
 // check behind it; what came of each is told apart by their results, and by the names in their sites.
 //
-// A repeat ends with the first round in which none of its steps made an edit. Passes that undo one
+// A repeat ends with the first round in which none of its steps made an edit, by what is known if all is inferred anew. Passes that undo one
 // another would go on for ever: the limit of rounds ends that with a warning, and the model is whole
 // then as after any step.
 #include "pass_run.h"
@@ -138,15 +138,24 @@ static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, uint32_t ro
 
 static int run_repeat(struct pass_run *r, const struct pipeline_repeat *repeat, struct err *err) {
   const uint32_t end = repeat->first + repeat->n;
+  bool edited = false; // since all was inferred
   for (uint32_t round = 0; round < repeat->rounds; round++) {
     const uint64_t before = r->env.edits->n;
     for (uint32_t i = repeat->first, n; i < end; i += n) {
       n = together(r, i, end);
       if (run_steps(r, i, n, round, err)) return -1;
     }
-    if (r->env.edits->n == before) return 0;
+    if (r->env.edits->n > before) {
+      edited = true;
+      continue;
+    }
+    if (!edited || !r->env.infer) return 0;
+    // What was inferred before an edit stays true, but more may be known now.
+    infer_all(r->env.infer, NULL);
+    infer_fill(r->env.infer, r->env.m, &r->types);
+    edited = false;
   }
-  if (!r->env.warn) return 0;
+  if (!edited || !r->env.warn) return 0;
   char sentence[160];
   snprintf(sentence, sizeof sentence,
            "repeated passes still changed the model after %u round%s and were stopped",

@@ -6,8 +6,8 @@
 
 // rules_elementwise.c
 infer_rule infer_same, infer_bool_like, infer_broadcasting, infer_broadcasting_quantized,
-    infer_where_quantized, infer_compare, infer_where, infer_cast, infer_cast_like, infer_quantize,
-    infer_dequantize, infer_dynamic_quantize;
+    infer_multiply_integers, infer_where_quantized, infer_compare, infer_where, infer_cast,
+    infer_cast_like, infer_quantize, infer_dequantize, infer_dynamic_quantize;
 
 // rules_move.c
 infer_rule infer_constant, infer_shape, infer_size, infer_constant_of_shape, infer_range,
@@ -29,16 +29,16 @@ infer_rule infer_sequence_empty, infer_sequence_construct, infer_sequence_insert
 
 // rules_window.c
 infer_rule infer_conv, infer_conv_channels_last, infer_conv_quantized, infer_conv_transpose,
-    infer_pool, infer_pool_channels_last, infer_pool_quantized, infer_pool_global,
-    infer_pool_global_quantized, infer_max_unpool, infer_max_roi_pool, infer_roi_align,
-    infer_crop_and_resize, infer_col2im, infer_causal_conv;
+    infer_conv_transpose_padded, infer_pool, infer_pool_channels_last, infer_pool_quantized,
+    infer_pool_global, infer_pool_global_quantized, infer_max_unpool, infer_max_roi_pool,
+    infer_roi_align, infer_crop_and_resize, infer_col2im, infer_causal_conv;
 
 // rules_reduce.c
 infer_rule infer_reduce, infer_reduce_arg, infer_loss;
 
 // rules_matmul.c
 infer_rule infer_matmul, infer_matmul_quantized, infer_matmul_fused, infer_matmul_blocks,
-    infer_gemm, infer_gemm_quantized, infer_einsum, infer_distances;
+    infer_gemm, infer_gemm_float8, infer_gemm_quantized, infer_einsum, infer_distances;
 
 // rules_resize.c
 infer_rule infer_resize, infer_upsample, infer_grid_sample, infer_affine_grid;
@@ -54,6 +54,9 @@ infer_rule infer_dropout, infer_layer_norm, infer_batch_norm, infer_skip_norm, i
 infer_rule infer_attention, infer_attention_projected, infer_multi_head_attention,
     infer_group_query_attention, infer_embed_layer_norm, infer_linear_attention;
 infer_steps infer_flex_attention;
+
+// rules_picked.c
+infer_rule infer_picked, infer_unfold, infer_hash, infer_streams;
 
 // rules_signal.c
 infer_rule infer_dft, infer_stft, infer_mel_weights, infer_window_function, infer_det,

@@ -86,7 +86,9 @@ struct infer {
   uint32_t
       input_dims; // expressions with a smaller id are made of symbols of the main graph's inputs
   uint32_t first_new; // nodes from this one on came since the last walk
-  bool only_new;      // infer_more: nodes whose values have rows are not visited
+  uint32_t assumed;   // value + 1, 0: none (infer_assume)
+  bool assumed_is, contradicted;
+  bool only_new; // infer_more: nodes whose values have rows are not visited
 };
 
 struct infer_row *infer_row_at(struct infer *in, uint32_t value); // made where there is none

@@ -25,7 +25,7 @@ enum { CAST_OPSET = 6, CAST_BFLOAT16_OPSET = 13 };
 
 struct cast_options {
   uint32_t target; // its place in the table of targets: for who runs the pass
-  enum dtype to;   // FLOAT16 or BFLOAT16
+  enum dtype to;   // FLOAT16 or BFLOAT16; with graph FLOAT too
   uint64_t min_elements;
   bool clips; // finite elements out of range become the largest value; else the run refuses them
   struct name_patterns exclude;
@@ -186,8 +186,8 @@ static const struct pass_option options[] = {
      "with --graph: inputs and outputs of the model keep their types",
      PASS_MEMBER(cast_options, keep_io), .only_with = "graph"},
     {"keep-op", PASS_LIST, "OP", NULL,
-     "with --graph: operators that keep their types, by name, besides those that ONNX Runtime has "
-     "no kernels for",
+     "with --graph: operators that keep their types, by name (Softmax), besides those that ONNX "
+     "Runtime has no kernels for",
      .read = read_keep_op, .only_with = "graph", .commas = true},
     {"on-overflow", PASS_CHOICE, "fail|clip", "fail",
      "what to do with finite values that are out of the range of the type: fail, after all weights "
@@ -201,17 +201,32 @@ static const struct pass_option options[] = {
 
 // ---- the pass ----------------------------------------------------------------------------------
 
+static void warn_of_operator(const struct pass_env *env, const char *op) {
+  const struct model *m = env->m;
+  struct name_pattern wanted = {.text = op};
+  struct name_pattern_nearest c = {0};
+  for (uint32_t i = 0; i < m->n_nodes; i++)
+    if (strcmp(model_name_str(m, m->nodes[i].op_type), op) == 0) return;
+  for (uint32_t i = 0; i < m->n_nodes; i++)
+    name_pattern_consider(&c, &wanted, model_name_str(m, m->nodes[i].op_type));
+  env->warn(env->warn_ctx,
+            arena_printf(env->scratch, "--keep-op '%s' matches no node", quote_str(op).s),
+            name_pattern_hint(&c, env->scratch));
+}
+
 static int check(const void *with, const struct pass_value *values, struct err *err) {
   const struct cast_options *o = with;
   (void)values;
   if (o->graph) return 0;
   if (o->to == DTYPE_FLOAT) {
     err_fill(err, ERR_USAGE, "cast stores weights in a narrower type, which float32 is not");
-    return err_hint(err, "'graph' turns a float16 graph back to float32");
+    return err_hint(err, "with --graph a float16 or bfloat16 graph becomes one of float32 again");
   }
   if (!o->keep_io && o->n_keep_op == 0) return 0;
-  err_fill(err, ERR_USAGE, "%s means nothing without graph", o->keep_io ? "keep_io" : "keep_op");
-  return err_hint(err, "'graph' computes in the type, not only stores it");
+  err_fill(err, ERR_USAGE, "%s has no effect without --graph",
+           o->keep_io ? "--keep-io" : "--keep-op");
+  return err_hint(err, "with --graph the model computes in the type; without it, only weights are "
+                       "stored in it");
 }
 
 static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
@@ -221,15 +236,18 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
   struct weight w;
   (void)result;
   weights_warn_unmatched(env, &c.options->exclude);
-  if (c.options->graph)
-    return cast_graph_run(env,
-                          &(struct cast_graph_options){.to = c.options->to,
-                                                       .clips = c.options->clips,
-                                                       .keep_io = c.options->keep_io,
-                                                       .keep_op = c.options->keep_op,
-                                                       .n_keep_op = c.options->n_keep_op,
-                                                       .exclude = &c.options->exclude},
-                          err);
+  if (c.options->graph) {
+    const struct cast_graph_options o = {.to = c.options->to,
+                                         .clips = c.options->clips,
+                                         .keep_io = c.options->keep_io,
+                                         .keep_op = c.options->keep_op,
+                                         .n_keep_op = c.options->n_keep_op,
+                                         .exclude = &c.options->exclude};
+    if (cast_graph_run(env, &o, err)) return -1;
+    for (uint32_t i = 0; env->warn && i < o.n_keep_op; i++)
+      warn_of_operator(env, o.keep_op[i]);
+    return 0;
+  }
   kit_init(&c.k, env, "cast");
   for (uint32_t t = 0; t < n; t++)
     if (m->tensors[t].dtype == DTYPE_FLOAT && weights_at(m, t, &w)) cast_weight(&c, &w);

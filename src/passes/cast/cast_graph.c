@@ -560,12 +560,28 @@ static bool touches(struct half *h, uint32_t node) {
   return false;
 }
 
+// Of all that it takes and makes nothing changes, since its operator has no such type.
+static bool has_no_such_type(struct half *h, uint32_t node) {
+  for (uint32_t i = 0; i < kit_n_in(&h->k, node); i++) {
+    const uint32_t v = kit_in(&h->k, node, i);
+    if (v != NO_ID && h->old[v] && wish_of(h, node, i) != WISH_OLD) return false;
+  }
+  for (uint32_t i = 0; i < kit_n_out(&h->k, node); i++) {
+    const uint32_t v = kit_out(&h->k, node, i);
+    if (v != NO_ID && h->old[v] && h->now[v] != h->old[v]) return false;
+  }
+  return kit_op(&h->k, node) != OP_Cast && kit_op(&h->k, node) != OP_ConstantOfShape;
+}
+
 static void report_kept(struct half *h) {
   const struct model *m = h->k.m;
-  for (uint32_t n = 0; n < h->n_stays; n++)
-    if (h->stays[n] && !(m->nodes[n].flags & NODE_DEAD) && touches(h, n) &&
-        !model_op_is(m, n, "Constant"))
+  for (uint32_t n = 0; n < h->n_stays; n++) {
+    if (m->nodes[n].flags & NODE_DEAD || model_op_is(m, n, "Constant") || !touches(h, n)) continue;
+    if (h->stays[n])
       kit_skipped(&h->k, n, h->stays[n]);
+    else if (has_no_such_type(h, n))
+      kit_skipped(&h->k, n, "type_not_allowed");
+  }
 }
 
 // Casts are of ai.onnx, which a model of other operators need not import.
@@ -575,7 +591,10 @@ static int see_to_opset(struct half *h, struct err *err) {
   if (opset == 0 || opset >= least) return 0;
   err_fill(err, ERR_MODEL, "the model has opset %lld, and Cast takes the type from opset %lld on",
            (long long)opset, (long long)least);
-  return err_hint(err, "raise its opset first: the pass 'opset'");
+  return err_hint(err,
+                  "raise it first: weir optimize IN OUT --opset %lld (in a pipeline: the pass "
+                  "opset:version=%lld)",
+                  (long long)least, (long long)least);
 }
 
 int cast_graph_run(struct pass_env *env, const struct cast_graph_options *o, struct err *err) {

@@ -142,6 +142,9 @@ uint32_t kit_sole_user(const struct kit *k, uint32_t value);
 // Does the value's name mean it in that graph? (Its own or one inside, with no other of the name
 // between.)
 bool kit_sees(const struct kit *k, uint32_t graph, uint32_t value);
+// May another value take its name and all its uses? Not if a user takes it from outside and has, further on, a value
+// of the name itself; nor if it hides a value around it: no edit makes a value that does.
+bool kit_can_stand_in(const struct kit *k, uint32_t value);
 
 // ---- attributes (kit_attrs.c) --------------------------------------------------------------------
 

@@ -71,3 +71,12 @@ bool kit_sees(const struct kit *k, uint32_t graph, uint32_t value) {
   if (value == NO_ID || k->m->values[value].flags & VALUE_DEAD) return false;
   return model_lookup(k->m, graph, k->m->values[value].name) == value;
 }
+
+bool kit_can_stand_in(const struct kit *k, uint32_t value) {
+  const struct model *m = k->m;
+  const uint32_t graph = m->values[value].graph, parent = m->graphs[graph].parent;
+  if (parent != NO_ID && model_lookup(m, parent, m->values[value].name) != NO_ID) return false;
+  for (uint32_t u = m->values[value].first_use; u != NO_ID; u = m->refs[u].next)
+    if (!kit_sees(k, m->nodes[m->refs[u].node].graph, value)) return false;
+  return true;
+}

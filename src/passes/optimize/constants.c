@@ -3,7 +3,7 @@
 //   c = Constant<value=float[2] {1 2}>()          c = float[2] {1 2}
 //
 // Nothing is read, and large ones may then lie in a data file. Bodies of functions have no initializers, and
-// outputs of graphs keep their nodes.
+// outputs of graphs keep their nodes, as do those whose name is another value's too, around it or in a body.
 #include "optimize.h"
 
 #include "kit.h"
@@ -13,7 +13,7 @@
 static bool can_move(struct kit *k, uint32_t node, uint32_t *tensor) {
   const uint32_t value = kit_out(k, node, 0);
   return kit_op(k, node) == OP_Constant && value != NO_ID && !kit_is_output(k, value) &&
-         !kit_unused(k, value) && kit_constant(k, value, tensor) &&
+         !kit_unused(k, value) && kit_can_stand_in(k, value) && kit_constant(k, value, tensor) &&
          edit_tensor_readable(k->e, *tensor);
 }
 

@@ -15,6 +15,14 @@
 // cannot be made anew (references to a function's attributes, strings, sparse tensors, inputs of another kind
 // than tensors), nothing happens.
 //
+// A condition that is not known may still be decided by what stands behind: if an LSTM, which wants 3 dims, would
+// be given 5 by one branch, no run that ends without an error takes it. So, where branches give different
+// ranks, each is tried in a table of its own: the one with which some node of the same graph could not run gives
+// way to the other. Not in bodies of Loops, where it would be said of one trip only.
+//
+//   y = If(c) { Squeeze(x, -1) } else { x }    x [b,128,t]
+//   LSTM(Unsqueeze(y, 0))                      of 4 dims, if c does not hold  ─▶  y = Squeeze(x, -1)
+//
 // Graphs inside come first, so that what is decided in a branch is folded by the time that the branch moves.
 #include "optimize.h"
 
@@ -54,6 +62,7 @@ struct folder {
   TABLE(uint32_t, graph_of);
   TABLE(uint32_t, seen); // by value: number of the site at which it was put down
   uint32_t site;
+  uint32_t trials; // of branches, for conditions that are not known
 };
 
 static void cover(struct folder *f) {
@@ -434,11 +443,63 @@ static void begin(struct folder *f) {
   f->site++;
 }
 
+// Does every run of the graph run each of its nodes once, in any number of Ifs?
+static bool runs_once(struct kit *k, uint32_t graph) {
+  for (; k->m->graphs[graph].kind == GRAPH_SUB; graph = k->m->graphs[graph].parent) {
+    const uint32_t owner = k->m->graphs[graph].owner;
+    const uint32_t around = owner == NO_ID ? NO_ID : k->m->attrs[owner].node;
+    if (around == NO_ID || kit_op(k, around) != OP_If) return false;
+  }
+  return k->m->graphs[graph].kind == GRAPH_MAIN;
+}
+
+static bool other_ranks(struct kit *k, uint32_t node) {
+  const uint32_t then = graph_named(k, node, "then_branch");
+  const uint32_t other = graph_named(k, node, "else_branch");
+  struct infer_type a, b;
+  for (uint32_t i = 0; then != NO_ID && other != NO_ID && i < k->m->nodes[node].n_out; i++) {
+    const uint32_t x = output_of(k->m, then, i), y = output_of(k->m, other, i);
+    if (x != NO_ID && y != NO_ID && infer_type_of(k->env->infer, x, &a) &&
+        infer_type_of(k->env->infer, y, &b) && a.ranked && b.ranked && a.rank != b.rank)
+      return true;
+  }
+  return false;
+}
+
+static bool contradicts(const struct model *m, uint32_t value, bool is) {
+  struct infer *in = infer_new(m, NULL);
+  infer_assume(in, value, is);
+  infer_all(in, NULL);
+  const bool found = infer_contradicted(in);
+  infer_free(in);
+  return found;
+}
+
+// Which branch no run can do without. Every trial infers the whole model: there are few, over few nodes.
+static bool forced(struct folder *f, uint32_t node, int64_t *taken) {
+  enum { TRIALS = 16, NODES = 100000 };
+  struct kit *k = &f->k;
+  const uint32_t c = kit_in(k, node, 0);
+  if (f->trials >= TRIALS || k->m->n_nodes > NODES || c == NO_ID ||
+      k->m->values[c].kind != VALUE_NODE_OUTPUT ||
+      k->m->values[c].graph != k->m->nodes[node].graph || !other_ranks(k, node) ||
+      !runs_once(k, k->m->nodes[node].graph))
+    return false;
+  f->trials++;
+  const bool not_else = contradicts(k->m, c, false), not_then = contradicts(k->m, c, true);
+  *taken = not_else;
+  return not_else != not_then;
+}
+
 static bool fold_if(struct folder *f, uint32_t node) {
   struct kit *k = &f->k;
+  const char *why = "decided";
   int64_t taken;
   uint32_t n;
-  if (!decided(k, kit_in(k, node, 0), &taken)) return false;
+  if (!decided(k, kit_in(k, node, 0), &taken)) {
+    if (!forced(f, node, &taken)) return false;
+    why = "forced";
+  }
   const uint32_t root = graph_named(k, node, taken ? "then_branch" : "else_branch");
   if (root == NO_ID || k->m->graphs[root].n_inputs > 0 ||
       k->m->graphs[root].n_outputs < k->m->nodes[node].n_out)
@@ -446,8 +507,8 @@ static bool fold_if(struct folder *f, uint32_t node) {
   begin(f);
   if (!put_down(f, root)) return false;
   const struct result *results = results_of(f, node, root, 0, UINT32_MAX, &n);
-  kit_site(k, node, "decided");
-  kit_converted(k, node, "decided");
+  kit_site(k, node, why);
+  kit_converted(k, node, why);
   inline_graph(f, node, root, results, n);
   return true;
 }
@@ -563,8 +624,9 @@ const struct pass optimize_fold_if = {
     .name = "optimize/fold-if",
     .summary = "replace Ifs by the branch that is always taken, and Loops that run at most once",
     .about =
-        "Replaces an If by one of its branches where inference knows the condition, and a Loop by "
-        "its body where it runs once, or by what it carries where it never runs.",
+        "Replaces an If by one of its branches where inference knows the condition, or where what "
+        "follows could not run with the other one, and a Loop by its body where it runs once, or "
+        "by what it carries where it never runs.",
     .needs = "nothing",
     .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,

@@ -33,8 +33,8 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 static const struct pass_option options[] = {
     {"fold-limit", PASS_TEXT, "SIZE", "1MiB",
-     "constants that are computed have at most SIZE, unless they are no larger than those that "
-     "they replace",
+     "the largest constant to compute; one that is no larger than the constants it replaces is "
+     "always computed",
      .read = read_limit},
     NAME_FILTER_ROWS,
 };

@@ -5,8 +5,8 @@
 //   Where(Equal(s, -1), ones, s), where no s is -1        ──▶  s
 //
 // targets   what Reshape is to make is known but for one dim (-1) and those that it copies (0), and what Expand
-//           is to make but for those that stay (1): a constant. A Slice that ends where its axis does or behind
-//           ends at INT64_MAX.
+//           is to make but for those that stay (1): a constant. Reshapes and their like in front of a Reshape, which nothing else
+//           uses, go. A Slice that ends where its axis does or behind ends at INT64_MAX.
 // same      a small value has, element for element, the expressions of one before it: that one. It must be as
 //           long and of the same type.
 // parts     a list of dims that lie side by side in a value: Shape with start and end (opset 15), if that is not
@@ -209,14 +209,13 @@ static bool is_one(struct kit *k, dim_id e, int64_t *x) {
   return e != NO_ID && dims_is_number(infer_dims(k->env->infer), e, x);
 }
 
-static bool reshape_target(struct kit *k, uint32_t node, int64_t *list, uint32_t *n) {
+// A target that makes of `from` what the node makes. One that has 0s copies dims, whatever allowzero is.
+static bool reshape_target(struct kit *k, uint32_t node, uint32_t from, int64_t *list,
+                           uint32_t *n) {
   struct infer_type x = {0}, y;
-  int64_t keeps = 0;
   uint32_t open = 0, copied = 0, at = 0;
-  if (!known_dims(k, kit_out(k, node, 0), &y) || y.rank > RECIPE_MAX_RANK ||
-      !kit_attr_int(k, node, "allowzero", 0, &keeps))
-    return false;
-  const bool ranked = known_dims(k, kit_in(k, node, 0), &x);
+  if (!known_dims(k, kit_out(k, node, 0), &y) || y.rank > RECIPE_MAX_RANK) return false;
+  const bool ranked = known_dims(k, from, &x);
   *n = y.rank;
   for (uint32_t i = 0; i < y.rank; i++) {
     if (is_one(k, y.dims[i], &list[i])) {
@@ -224,7 +223,7 @@ static bool reshape_target(struct kit *k, uint32_t node, int64_t *list, uint32_t
       continue;
     }
     list[i] = -1;
-    const bool copies = ranked && !keeps && i < x.rank && known_same(k, x.dims[i], y.dims[i]);
+    const bool copies = ranked && i < x.rank && known_same(k, x.dims[i], y.dims[i]);
     if (copies)
       list[i] = 0, copied++;
     else
@@ -259,13 +258,54 @@ static void set_input(struct kit *k, uint32_t node, uint32_t slot, uint32_t valu
   if (maker != NO_ID) kit_sweep(k, maker);
 }
 
+// What only a Reshape uses, and is itself but another form of a value: that one, or NO_ID.
+static uint32_t form_of(struct shaper *s, uint32_t value) {
+  struct kit *k = &s->k;
+  const enum op op = kit_maker_op(k, value);
+  if ((op != OP_Reshape && op != OP_Flatten && op != OP_Squeeze && op != OP_Unsqueeze) ||
+      kit_sole_user(k, value) == NO_ID)
+    return NO_ID;
+  const uint32_t of = kit_in(k, kit_maker(k, value), 0);
+  return of != NO_ID && !kit_may_be_left_out(k->m, of) && kit_sees(k, s->graph, of) ? of : NO_ID;
+}
+
+static bool fix_reshape(struct shaper *s, uint32_t node) {
+  enum { FAR = 8 };
+  struct kit *k = &s->k;
+  const uint32_t x = kit_in(k, node, 0), target = kit_in(k, node, 1);
+  int64_t list[RECIPE_MAX_RANK], try[RECIPE_MAX_RANK], keeps;
+  uint32_t n = 0, from = NO_ID, far = 0;
+  if (x == NO_ID || target == NO_ID || !kit_attr_int(k, node, "allowzero", 0, &keeps)) return false;
+  for (uint32_t at = x; at != NO_ID && far < FAR; at = form_of(s, at), far++) {
+    if (!reshape_target(k, node, at, try, &n)) continue;
+    memcpy(list, try, sizeof list);
+    from = at;
+  }
+  if (from == NO_ID || (from == x && !computed(k, target))) return false;
+  bool copies = false;
+  for (uint32_t i = 0; i < n; i++)
+    copies = copies || list[i] == 0;
+  kit_site(k, node, "target");
+  const uint32_t shape = kit_new_ints(k, "shape", list, n);
+  if (from == x && !(keeps && copies)) {
+    set_input(k, node, 1, shape, "target");
+    return true;
+  }
+  const uint32_t made[2] = {kit_maker(k, x), kit_maker(k, target)};
+  kit_converted(k, node, "target");
+  kit_replace(k, node, OP_Reshape, KIT_IN(from, shape));
+  for (uint32_t i = 0; i < 2; i++)
+    if (made[i] != NO_ID) kit_sweep(k, made[i]);
+  return true;
+}
+
 static bool fix_target(struct shaper *s, uint32_t node) {
   struct kit *k = &s->k;
   int64_t list[RECIPE_MAX_RANK];
   uint32_t n;
   const enum op op = kit_op(k, node);
-  if ((op != OP_Reshape && op != OP_Expand) || !computed(k, kit_in(k, node, 1))) return false;
-  if (op == OP_Reshape ? !reshape_target(k, node, list, &n) : !expand_target(k, node, list, &n))
+  if (op == OP_Reshape) return fix_reshape(s, node);
+  if (op != OP_Expand || !computed(k, kit_in(k, node, 1)) || !expand_target(k, node, list, &n))
     return false;
   kit_site(k, node, "target");
   set_input(k, node, 1, kit_new_ints(k, "shape", list, n), "target");

@@ -352,14 +352,21 @@ static struct rules_value call_broadcasts(struct rules_run *run, const struct ru
   return rules_int(1);
 }
 
-static struct rules_value call_last_axis(struct rules_run *run, const struct rules_value *a,
-                                         uint32_t n) {
+static struct rules_value call_trailing(struct rules_run *run, const struct rules_value *a,
+                                        uint32_t n) {
   (void)n;
   const struct rules_type t = rules_type_of(run, a);
-  if (a[1].kind != RULES_LIST) return rules_unknown();
-  if (a[1].n != 1) return rules_int(0);
-  if (a[1].list[0] == -1) return rules_int(1);
-  return t.ranked ? rules_int(a[1].list[0] == (int64_t)t.rank - 1) : rules_unknown();
+  const struct rules_value axes = a[1].kind == RULES_ABSENT ? call_ints(run, a + 2, 1) : a[1];
+  uint64_t seen = 0; // axes, counted from the end
+  if (axes.kind != RULES_LIST) return rules_unknown();
+  if (axes.n == 0 || axes.n > RECIPE_MAX_RANK) return rules_int(0);
+  for (uint32_t i = 0; i < axes.n; i++) {
+    if (axes.list[i] >= 0 && !t.ranked) return rules_unknown();
+    const int64_t axis = axes.list[i], back = axis < 0 ? -1 - axis : (int64_t)t.rank - 1 - axis;
+    if (back < 0 || back >= (int64_t)axes.n || seen >> back & 1) return rules_int(0);
+    seen |= (uint64_t)1 << back;
+  }
+  return rules_int(-(int64_t)axes.n);
 }
 
 // One element; or as many as `wanted` along the axis `at`, counted from the end, and no other.
@@ -372,12 +379,19 @@ static struct rules_value one_along(const struct rules_type *c, uint32_t rank, u
   return rules_int(1);
 }
 
-static struct rules_value call_per_channel(struct rules_run *run, const struct rules_value *a,
-                                           uint32_t n) {
+static struct rules_value call_per_channel_at(struct rules_run *run, const struct rules_value *a,
+                                              uint32_t n) {
   (void)n;
   const struct rules_type c = rules_type_of(run, a), w = rules_type_of(run, a + 1);
+  int64_t axis;
   if (!w.ranked || w.rank < 3) return w.ranked ? rules_int(0) : rules_unknown();
-  return one_along(&c, w.rank, w.rank - 1, w.dims[0]);
+  if (!number_of(a + 2, w.rank - 1, &axis)) return rules_unknown();
+  return one_along(&c, w.rank, w.rank - 1, w.dims[axis]);
+}
+
+static struct rules_value call_per_channel(struct rules_run *run, const struct rules_value *a,
+                                           uint32_t n) {
+  return call_per_channel_at(run, (const struct rules_value[]){a[0], a[1], rules_int(0)}, n);
 }
 
 static struct rules_value call_per_column(struct rules_run *run, const struct rules_value *a,

@@ -322,7 +322,7 @@ static int set_dims(struct writing *w, struct err *err) {
     }
     if (!dims_unite(d, symbol, dims_number(d, n))) {
       err_fill(err, ERR_USAGE, "the dim '%s' cannot be %lld", quote(name).s, (long long)n);
-      return n == 0 ? err_hint(err, "min_dim=0 allows empty inputs") : -1;
+      return n == 0 ? err_hint(err, "'weir infer --min-dim 0' allows empty inputs") : -1;
     }
   }
   return 0;
@@ -359,6 +359,23 @@ static uint32_t input_named(struct writing *w, struct span name, struct err *err
   return NO_ID;
 }
 
+// "[batch,3,224]", as the model says it.
+static const char *declared_words(struct writing *w, uint32_t value) {
+  struct arena *a = &w->k.site;
+  struct model_type t;
+  const char *text = "[";
+  model_types_get(NULL, w->k.m, value, &t);
+  for (uint32_t i = 0; i < t.rank; i++) {
+    const struct model_dim d = model_type_dim(w->k.m, &t, i);
+    const char *between = i ? "," : "";
+    text = d.value >= 0
+               ? arena_printf(a, "%s%s%lld", text, between, (long long)d.value)
+               : arena_printf(a, "%s%s%s", text, between,
+                              d.param == NO_ID ? "?" : quote(model_name(w->k.m, d.param)).s);
+  }
+  return arena_printf(a, "%s]", text);
+}
+
 struct set_shape {
   struct span name;
   const char *shape;
@@ -383,9 +400,9 @@ static int set_shapes(struct writing *w, struct err *err) {
     const uint32_t value = input_named(w, set[i].name, err);
     if (value == NO_ID) return -1;
     if (infer_set_input(w->in, value, set[i].dims, set[i].rank)) continue;
-    err_fill(err, ERR_USAGE, "the input '%s' cannot have the shape '%s'", quote(set[i].name).s,
-             quote_str(set[i].shape).s);
-    return err_hint(err, "'weir inspect' shows what the model declares of it");
+    err_fill(err, ERR_USAGE, "the input '%s' cannot have the shape '%s': the model declares %s",
+             quote(set[i].name).s, quote_str(set[i].shape).s, declared_words(w, value));
+    return err_hint(err, "numbers that the model declares stay; named dims can be set");
   }
   return 0;
 }
@@ -414,28 +431,30 @@ static int read_min_dim(const struct pass_value *v, void *with, struct arena *a,
 
 static const struct pass_option options[] = {
     {"declared", PASS_CHOICE, "refine|keep|override|refuse", "refine",
-     "what the shapes count that the model declares for what nodes make: refine, they are joined "
-     "with what is inferred, which wins where both are sure; keep, they win; override, they are "
-     "not looked at; refuse, the run fails where they are wrong",
+     "what to do with shapes that the model declares for outputs of nodes: refine, combine them "
+     "with what is inferred, which wins if the two contradict each other; keep, they win; "
+     "override, ignore them; refuse, fail if one is wrong",
      PASS_MEMBER(infer_pass_options, declared)},
     {"set-shape", PASS_LIST, "INPUT=SHAPE", NULL,
-     "the shape of an input: numbers and names with an x (or commas) between them, as in "
+     "give an input this shape: numbers and names with an x (or commas) between them, as in "
      "audio=1x128xT",
      .read = read_set_shape, .commas = false},
-    {"set-dim", PASS_LIST, "NAME=NUMBER", NULL, "what a dim of that name is, as in batch=1",
-     .read = read_set_dim},
+    {"set-dim", PASS_LIST, "NAME=NUMBER", NULL,
+     "give all dims of that name this size, as in batch=1", .read = read_set_dim},
     {"min-dim", PASS_NUMBER, "N", NULL,
-     "the least that a dim of an input with a name may be: 0 for models that take empty inputs "
-     "(default: 1)",
+     "the smallest size that a named dim of an input may have: 0 if the model is to take empty "
+     "inputs (default: 1)",
      .read = read_min_dim},
     {"int-max", PASS_COUNT, "N", "2147483647",
-     "a Slice that ends at N or behind it ends where its axis does",
+     "take a Slice that ends at N or later to end where its axis does, and Min with more than N "
+     "for "
+     "its other operand",
      PASS_MEMBER(infer_pass_options, int_max)},
     {"guess-output-rank", PASS_FLAG, NULL, NULL,
-     "take what an unknown operator makes to have the type and rank of its first input",
+     "assume that the output of an unknown operator has the type and rank of its first input",
      PASS_MEMBER(infer_pass_options, guess_rank)},
     {"strict", PASS_FLAG, NULL, NULL,
-     "fail (exit code 1) if the shape of something that a node makes is not known",
+     "fail (exit code 1) if the shape of any node's output is unknown",
      PASS_MEMBER(infer_pass_options, strict)},
 };
 

@@ -16,7 +16,8 @@
 // walked. Nodes are equal if they have the same operator, attributes, inputs and the same slots among
 // their outputs; two operands that may change places count in either order, where the sign of a
 // zero or the bits of a NaN may depend on it only as far as the cap on exactness allows. Constants
-// are equal if their elements are, which must be at hand.
+// are equal if their elements are, which must be at hand: as nodes, and as inputs of nodes, where
+// each stays.
 //
 // What may be random, and what nobody here knows, stays (effects.h). The names of outputs stay:
 // the node that stays takes over the name; where it has to keep one of its own both stay.
@@ -45,7 +46,10 @@ struct walk {
   const struct name_filter *nodes;
   struct common_subexpressions_result *result;
   TABLE(struct met, met);
-  TABLE(uint32_t, slots); // met + 1
+  TABLE(uint32_t, slots);     // met + 1
+  TABLE(uint32_t, stand_ins); // by value: the first constant met with its elements + 1, or 0
+  TABLE(uint32_t, constants); // hash table of those: value + 1
+  uint32_t n_constants_met;
 };
 
 // ---- equal nodes -------------------------------------------------------------------------------
@@ -78,17 +82,84 @@ static bool commutes_exactly(struct kit *k, uint32_t node) {
   return dtype_is_integer(dtype);
 }
 
-// The elements of a Constant, if they are at hand.
-static bool constant(const struct kit *k, uint32_t node, const struct model_tensor **tensor,
+// The elements of a constant, if they are at hand.
+static bool constant(const struct kit *k, uint32_t value, const struct model_tensor **tensor,
                      struct span *raw) {
   uint32_t id;
-  if (!kit_constant(k, kit_out(k, node, 0), &id)) return false;
+  if (value == NO_ID || !kit_constant(k, value, &id)) return false;
   *tensor = &k->m->tensors[id];
   return model_small_value(k->m, id, raw);
 }
 
+static bool same_constant(const struct kit *k, uint32_t a, uint32_t b) {
+  const struct model_tensor *x, *y;
+  struct span p, q;
+  if (!constant(k, a, &x, &p) || !constant(k, b, &y, &q)) return false;
+  return x->dtype == y->dtype && x->rank == y->rank &&
+         (x->rank == 0 ||
+          memcmp(model_dims(k->m, x), model_dims(k->m, y), x->rank * sizeof(int64_t)) == 0) &&
+         span_eq(p, q);
+}
+
 static uint64_t mix(uint64_t h, const void *bytes, size_t n) {
   return (h ^ span_hash(span_of(bytes, n))) * 0x9e3779b97f4a7c15u;
+}
+
+static uint64_t constant_hash(const struct model *m, const struct model_tensor *t,
+                              struct span raw) {
+  const uint64_t h = mix(0, model_dims(m, t), t->rank * sizeof(int64_t)) + t->dtype;
+  return mix(h, raw.at, raw.n);
+}
+
+static void put_constant(struct walk *w, uint64_t hash, uint32_t value) {
+  uint64_t at = hash ^ hash >> 32;
+  while (w->constants[at & (w->n_constants - 1)])
+    at++;
+  w->constants[at & (w->n_constants - 1)] = value + 1;
+  w->n_constants_met++;
+}
+
+static void grow_constants(struct walk *w) {
+  uint32_t *old = w->constants;
+  const uint32_t n = w->n_constants;
+  const size_t cap = w->constants_cap;
+  w->constants = NULL;
+  w->n_constants = w->n_constants_met = 0;
+  w->constants_cap = 0;
+  const uint32_t room = n > 0 ? 2 * n : 64;
+  TABLE_ADD(w, constants, room);
+  for (uint32_t i = 0; i < n; i++) {
+    const struct model_tensor *t;
+    struct span raw;
+    if (old[i] && constant(w->k, old[i] - 1, &t, &raw))
+      put_constant(w, constant_hash(w->k->m, t, raw), old[i] - 1);
+  }
+  table_free(old, cap, sizeof *old);
+}
+
+// What the input of a node is compared by: of constants with equal elements the first.
+static uint32_t stand_in(struct walk *w, uint32_t value) {
+  const struct model_tensor *t;
+  struct span raw;
+  if (value == NO_ID || value >= w->n_stand_ins) return value;
+  if (w->stand_ins[value]) return w->stand_ins[value] - 1;
+  w->stand_ins[value] = value + 1;
+  if (!constant(w->k, value, &t, &raw)) return value;
+  if (w->n_constants_met >= w->n_constants / 2) grow_constants(w);
+  const uint64_t hash = constant_hash(w->k->m, t, raw);
+  for (uint64_t at = hash ^ hash >> 32;; at++) {
+    const uint32_t slot = w->constants[at & (w->n_constants - 1)];
+    if (!slot) break;
+    if (!same_constant(w->k, slot - 1, value)) continue;
+    w->stand_ins[value] = slot;
+    return slot - 1;
+  }
+  put_constant(w, hash, value);
+  return value;
+}
+
+static uint32_t input(struct walk *w, uint32_t node, uint32_t slot) {
+  return stand_in(w, kit_in(w->k, node, slot));
 }
 
 // False for a node that is equal to none.
@@ -103,33 +174,22 @@ static bool hash_of(struct walk *w, uint32_t node, uint64_t *out) {
   if (kit_op(k, node) == OP_Constant) {
     const struct model_tensor *t;
     struct span raw;
-    if (!constant(k, node, &t, &raw)) return false;
-    h = mix(h, model_dims(m, t), t->rank * sizeof(int64_t)) + t->dtype;
-    *out = mix(h, raw.at, raw.n);
+    if (!constant(k, kit_out(k, node, 0), &t, &raw)) return false;
+    *out = h + constant_hash(m, t, raw);
     return true;
   }
-  uint32_t in[2] = {kit_in(k, node, 0), kit_in(k, node, 1)};
   if (commutes(k, node)) {
-    if (in[0] > in[1]) in[0] = kit_in(k, node, 1), in[1] = kit_in(k, node, 0);
+    uint32_t in[2] = {input(w, node, 0), input(w, node, 1)};
+    if (in[0] > in[1]) in[0] = input(w, node, 1), in[1] = input(w, node, 0);
     h = mix(h, in, sizeof in);
   } else {
     for (uint32_t i = 0; i < head[3]; i++) {
-      const uint32_t value = kit_in(k, node, i);
+      const uint32_t value = input(w, node, i);
       h = mix(h, &value, sizeof value);
     }
   }
   *out = h + kit_attrs_hash(k, node);
   return true;
-}
-
-static bool same_constant(const struct kit *k, uint32_t a, uint32_t b) {
-  const struct model_tensor *x, *y;
-  struct span p, q;
-  if (!constant(k, a, &x, &p) || !constant(k, b, &y, &q)) return false;
-  return x->dtype == y->dtype && x->rank == y->rank &&
-         (x->rank == 0 ||
-          memcmp(model_dims(k->m, x), model_dims(k->m, y), x->rank * sizeof(int64_t)) == 0) &&
-         span_eq(p, q);
 }
 
 static bool same_slots(const struct kit *k, uint32_t a, uint32_t b) {
@@ -139,24 +199,25 @@ static bool same_slots(const struct kit *k, uint32_t a, uint32_t b) {
   return true;
 }
 
-static bool same_inputs(const struct kit *k, uint32_t a, uint32_t b) {
-  if (kit_n_in(k, a) != kit_n_in(k, b)) return false;
-  for (uint32_t i = 0; i < kit_n_in(k, a); i++)
-    if (kit_in(k, a, i) != kit_in(k, b, i)) return false;
+static bool same_inputs(struct walk *w, uint32_t a, uint32_t b) {
+  if (kit_n_in(w->k, a) != kit_n_in(w->k, b)) return false;
+  for (uint32_t i = 0; i < kit_n_in(w->k, a); i++)
+    if (input(w, a, i) != input(w, b, i)) return false;
   return true;
 }
 
 // Do both mean the same? `exactly`: to the last bit.
-static bool same(struct kit *k, uint32_t a, uint32_t b, bool *exactly) {
+static bool same(struct walk *w, uint32_t a, uint32_t b, bool *exactly) {
+  struct kit *k = w->k;
   const struct model *m = k->m;
   const struct model_node *x = &m->nodes[a], *y = &m->nodes[b];
   *exactly = true;
   if (x->op_type != y->op_type || domain_of(m, x->domain) != domain_of(m, y->domain) ||
       x->overload != y->overload || !same_slots(k, a, b))
     return false;
-  if (kit_op(k, a) == OP_Constant) return same_constant(k, a, b);
-  if (!same_inputs(k, a, b)) {
-    if (!commutes(k, a) || kit_in(k, a, 0) != kit_in(k, b, 1) || kit_in(k, a, 1) != kit_in(k, b, 0))
+  if (kit_op(k, a) == OP_Constant) return same_constant(k, kit_out(k, a, 0), kit_out(k, b, 0));
+  if (!same_inputs(w, a, b)) {
+    if (!commutes(k, a) || input(w, a, 0) != input(w, b, 1) || input(w, a, 1) != input(w, b, 0))
       return false;
     *exactly = commutes_exactly(k, a);
   }
@@ -208,7 +269,7 @@ static void visit(struct walk *w, uint32_t node) {
     const struct met *x = &w->met[i - 1];
     if (x->hash != hash) continue;
     w->result->compared++;
-    if (!same(k, x->node, node, &exactly)) continue;
+    if (!same(w, x->node, node, &exactly)) continue;
     if (!exactly && k->env->exactness < EXACTNESS_ZERO) {
       w->result->held_back++;
       continue;
@@ -286,11 +347,14 @@ int common_subexpressions(struct pass_env *env, const struct name_filter *nodes,
   while (n < env->m->n_nodes)
     n *= 2;
   TABLE_ADD(&w, slots, n);
+  if (env->m->n_values) TABLE_ADD(&w, stand_ins, env->m->n_values);
   for (uint32_t g = 0; kit_graph(&k, &g); g++)
     if (env->m->graphs[g].parent == NO_ID) walk_from(&w, g);
   effects_done(&w.effects);
   TABLE_FREE(&w, met);
   TABLE_FREE(&w, slots);
+  TABLE_FREE(&w, stand_ins);
+  TABLE_FREE(&w, constants);
   return kit_done(&k, err);
 }
 
@@ -306,7 +370,8 @@ const struct pass tidy_common_subexpressions = {
     .name = "tidy/common-subexpressions",
     .summary = "merge nodes that compute the same",
     .about = "Nodes with the same operator, attributes and inputs are replaced by the first of "
-             "them, including Constants with equal elements.",
+             "them, including Constants with equal elements. "
+             "Constants that they use count as equal where their elements are.",
     .needs = "nothing",
     .promises = "all outputs of the model are unchanged, including their names",
     .exactness = EXACTNESS_EXACT,

@@ -107,15 +107,26 @@ int load_begin(struct loader *l, const struct wire_field *wf) {
 
 // ---- value infos --------------------------------------------------------------------------------
 
+// The type of a tensor, or of what a sequence or an optional holds. NULL: it is another one; two kinds at once are no type
+// either.
+static const Pb__TypeTensor *tensor_of(const Pb__Type *type, uint8_t *typed, uint8_t *shaped) {
+  if (!type) return NULL;
+  const int kinds = !!type->tensor_type + !!type->sequence_type + !!type->map_type +
+                    !!type->opaque_type + !!type->sparse_tensor_type + !!type->optional_type;
+  const Pb__TypeSequence *holds = type->sequence_type ? type->sequence_type : type->optional_type;
+  *typed = type->tensor_type ? INFO_TENSOR : type->sequence_type ? INFO_SEQUENCE : INFO_OPTIONAL;
+  *shaped = type->tensor_type ? INFO_SHAPED : INFO_HELD_SHAPED;
+  if (kinds != 1) return NULL;
+  return holds ? holds->elem_type ? holds->elem_type->tensor_type : NULL : type->tensor_type;
+}
+
 static int take_type(struct loader *l, const Pb__Info *d, struct model_info *row) {
   struct model *m = l->m;
-  const Pb__Type *type = d->type;
-  if (!type || !type->tensor_type || type->sequence_type || type->map_type || type->opaque_type ||
-      type->sparse_tensor_type || type->optional_type)
-    return 0; // two kinds at once are no type either
-  const Pb__TypeTensor *tensor = type->tensor_type;
+  uint8_t typed, shaped;
+  const Pb__TypeTensor *tensor = tensor_of(d->type, &typed, &shaped);
+  if (!tensor) return 0;
   if (dtype_known(tensor->elem_type)) {
-    row->flags |= INFO_TENSOR;
+    row->flags |= typed;
     row->dtype = (uint8_t)tensor->elem_type;
   }
   const Pb__Shape *shape = tensor->shape;
@@ -125,7 +136,8 @@ static int take_type(struct loader *l, const Pb__Info *d, struct model_info *row
     return load_fault(l, FAULT_ERROR, row_place(&who).s,
                       "its type has %lu dims; at most %d are allowed", shape->n_dim, RANK_MAX);
   if (load_room(l, m->n_info_dims, shape->n_dim, "dims")) return -1;
-  row->flags |= INFO_SHAPED;
+  row->flags |= shaped;
+  if (typed != INFO_TENSOR) row->flags |= typed;
   row->rank = (uint16_t)shape->n_dim;
   row->dims = TABLE_ADD(m, info_dims, (uint32_t)shape->n_dim);
   for (size_t i = 0; i < shape->n_dim; i++) {

@@ -16,7 +16,7 @@ struct cast_graph_options {
 
 // Every weight that changes is reported as converted, every node that keeps its type as skipped: with
 // "kept_operator" (a row of cast_graph_kept.def, or --keep-op), "excluded", "unknown_operator",
-// "type_unknown", "makes_type", "sequence", "function". Leaves env->infer NULL.
+// "type_unknown", "makes_type", "sequence", "function", "type_not_allowed". Leaves env->infer NULL.
 int cast_graph_run(struct pass_env *env, const struct cast_graph_options *o, struct err *err);
 
 #endif
