@@ -4,13 +4,15 @@ Of exports below the version that has an operator, ONNX's converter raises the v
 """
 
 import collections
+import os
 import sys
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
-from onnx import version_converter
+from onnx import helper, numpy_helper, version_converter
+from onnx.reference import ReferenceEvaluator
 
 from conftest import program
 
@@ -21,10 +23,10 @@ import random_graphs  # noqa: E402
 EXPORTS = TESTS / "data" / "exports"
 # What is left of a spelling must be nothing: {model: (operator, how many, what is gone)}.
 FUSED = {
-    "bert": [("LayerNormalization", 5, "ReduceMean"), ("Gelu", 2, "Erf")],
-    "gpt2": [("LayerNormalization", 5, "ReduceMean"), ("Gelu", 2, "Tanh")],
-    "llama": [("RMSNormalization", 5, "ReduceMean")],
-    "vit": [("LayerNormalization", 5, "ReduceMean"), ("Gelu", 2, "Erf")],
+    "bert": [("LayerNormalization", 5, "ReduceMean"), ("Gelu", 2, "Erf"), ("Attention", 2, "Softmax")],
+    "gpt2": [("LayerNormalization", 5, "ReduceMean"), ("Gelu", 2, "Tanh"), ("Attention", 2, "Softmax")],
+    "llama": [("RMSNormalization", 5, "ReduceMean"), ("Attention", 2, "Softmax"), ("RotaryEmbedding", 4, "Neg")],
+    "vit": [("LayerNormalization", 5, "ReduceMean"), ("Gelu", 2, "Erf"), ("Attention", 2, "Softmax")],
 }
 NAMES = sorted(path.stem for path in EXPORTS.glob("*.onnx"))
 OWN = {"bert": ("BiasGelu", 2), "gpt2": ("FastGelu", 2), "vit": ("BiasGelu", 2), "llama": ("QuickGelu", 2), "cnn": ("QuickGelu", 1)}
@@ -65,6 +67,86 @@ def test_spellings_of_exporters(name, weir, tmp_path):
     found = counts(tmp_path / "out.onnx")
     for op, count, gone in FUSED.get(name.split("-")[0], []):
         assert (found[op], found[gone]) == (count, 0)
+
+
+# Nodes at most, of any export of it at opset 23; MatMuls: two layers with those of Q, K and V merged.
+ATTENTIVE = {"bert": (59, 8), "gpt2": (70, 1), "llama": (65, 11), "vit": (40, 8)}
+
+
+@pytest.mark.parametrize("name", [each for each in NAMES if each.split("-")[0] in ATTENTIVE])
+def test_attention_of_exports(name, weir, tmp_path):
+    """With weir's own raise of the opset; a batch whose mask hides all of a row, and rows that hide the first tokens."""
+    model, path = onnx.load(EXPORTS / f"{name}.onnx"), tmp_path / "out.onnx"
+    done = weir("optimize", EXPORTS / f"{name}.onnx", path, *([] if name.endswith("-23") else ["--opset", "23"]))
+    assert done.code == 0, done.err
+    given = feeds(name, model)
+    if "attention_mask" in given[1]:
+        mask = given[1]["attention_mask"].copy()
+        mask[0, :3], mask[1] = 0, 0
+        given.append({**given[1], "attention_mask": mask})
+    assert random_graphs.compare(model, str(path), "M", given) == []
+    found, (nodes, matmuls) = counts(path), ATTENTIVE[name.split("-")[0]]
+    assert found["Attention"] == 2 and found["RotaryEmbedding"] == (4 if name.startswith("llama") else 0)
+    assert found.total() <= nodes and found["MatMul"] == matmuls
+    for node in onnx.load(path).graph.node:  # heads lie in the last dim: no Transposes around
+        if node.op_type == "Attention":
+            assert {"q_num_heads", "kv_num_heads"} <= {each.name for each in node.attribute}
+
+
+FORMS = ["attention_forms", "rotary_forms"]
+
+
+def test_random_attention_stays_right():
+    """ONNX Runtime says what is right; of what comes out ONNX's own evaluator says it too."""
+    seeds = range(5000, 6000 if os.environ.get("WEIR_TEST_ALL", "0") == "1" else 5060)
+    command = f"{program('WEIR')} optimize IN OUT --force --no-manifest"
+    assert random_graphs.check(command, seeds, "T", FORMS, opset=23) == {}
+
+
+def test_random_attention_in_the_reference(weir, tmp_path):
+    made = collections.Counter()
+    for seed in range(7000, 7040):
+        case = random_graphs.random_graph(seed, FORMS, 23)
+        onnx.save(case.model, tmp_path / "in.onnx")
+        done = weir("optimize", tmp_path / "in.onnx", tmp_path / "out.onnx", "--force")
+        assert done.code == 0, done.err
+        found = counts(tmp_path / "out.onnx")
+        made += {op: found[op] for op in ("Attention", "RotaryEmbedding")}
+        if not found["Attention"] and not found["RotaryEmbedding"]:
+            continue
+        feed = case.feeds[0]
+        expected = random_graphs.session(case.model).run(None, feed)
+        got = ReferenceEvaluator(onnx.load(tmp_path / "out.onnx")).run(None, feed)
+        for one, other in zip(expected, got):
+            assert one.shape == other.shape and not random_graphs._different(one, other, "T"), seed
+    assert made["Attention"] >= 5 and made["RotaryEmbedding"] >= 5
+
+
+def test_merged_weights(weir, tmp_path):
+    """Joined while they are written, element for element; the results keep their names."""
+    numbers = np.random.default_rng(5)
+    sizes = {"q": 192, "k": 64, "v": 65}
+    weights = {f"w{name}": numbers.standard_normal((300, size), np.float32) for name, size in sizes.items()}
+    biases = {f"b{name}": numbers.standard_normal(size).astype(np.float32) for name, size in sizes.items()}
+    nodes = [helper.make_node("MatMul", ["x", f"w{name}"], [f"m{name}"]) for name in sizes]
+    nodes += [helper.make_node("Add", [f"m{name}", f"b{name}"], [name]) for name in sizes]
+    tensors = [numpy_helper.from_array(array, name) for name, array in (weights | biases).items()]
+    given = [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["b", "s", 300])]
+    results = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in sizes]
+    graph = helper.make_graph(nodes, "projections", given, results, tensors)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, tmp_path / "in.onnx", save_as_external_data=True, location="in.data", size_threshold=0)
+    done = weir("optimize", tmp_path / "in.onnx", tmp_path / "out.onnx")
+    assert done.code == 0, done.err
+    after = onnx.load(tmp_path / "out.onnx")
+    assert [node.op_type for node in after.graph.node] == ["MatMul", "Add", "Split"]
+    stored = {tensor.name: numpy_helper.to_array(tensor) for tensor in after.graph.initializer}
+    matmul, add, split = after.graph.node
+    assert np.array_equal(stored[matmul.input[1]], np.concatenate([*weights.values()], 1))
+    assert np.array_equal(stored[add.input[1]], np.concatenate([*biases.values()]))
+    assert stored[split.input[1]].tolist() == [*sizes.values()] and list(split.output) == [*sizes]
+    feed = [{"x": numbers.standard_normal((2, 5, 300), np.float32)}]
+    assert random_graphs.compare(onnx.load(tmp_path / "in.onnx"), str(tmp_path / "out.onnx"), "T", feed) == []
 
 
 @pytest.mark.parametrize("name", [each for each in NAMES if "dynamo" in each])

@@ -201,10 +201,10 @@ class Graph:
         self.count += 1
         return f"{stem.lower()}_{self.count}"
 
-    def input(self, dims, dtype=FLOAT):
+    def input(self, dims, dtype=FLOAT, declared=None):
         """An input, whose dims are sometimes symbols."""
         name = self.name("x")
-        declared = [self.pick(size, f"{name}_{axis}") for axis, size in enumerate(dims)]
+        declared = declared or [self.pick(size, f"{name}_{axis}") for axis, size in enumerate(dims)]
         value = Value(name, tuple(dims), np.dtype(dtype))
         self.inputs[name] = (value, declared)
         self.values.append(value)
@@ -1213,6 +1213,188 @@ def attention_by_where(g):
     g.give(g.reshape(y, (batch, length, heads * width), target=(batch, length, -1)))
 
 
+def _own_input(g, dims, symbols, dtype=FLOAT):
+    """An input for one piece alone. Dims are (length, symbol of it) or a length; `symbols` says which symbols are declared."""
+    pairs = [each if isinstance(each, tuple) else (each, None) for each in dims]
+    declared = [symbol if symbol in symbols else length for length, symbol in pairs]
+    value = g.input([length for length, _ in pairs], dtype, declared)
+    g.values.pop()
+    return value
+
+
+def _allowed(g, batch, heads, rows, columns, symbols):
+    """A condition over rows and columns."""
+    way = g.pick("given", "given", "counted", "tril", "constant")
+    if way == "given":
+        leading = g.pick((), (batch, 1), (1, heads), (heads,), (1, 1))
+        return _own_input(g, (*leading, g.pick(1, rows) if leading else rows, columns), symbols, np.bool_)
+    (rows, _), (columns, _) = rows, columns
+    if way == "counted":
+        g.hazard("rows that count columns")
+        zero, one = (g.constant(np.array(number, np.int64), fixed=True) for number in (0, 1))
+        counts = []
+        for length, axis in ((columns, 0), (rows, 1)):
+            limit = g.constant(np.array(length, np.int64), fixed=True)
+            start = g.constant(np.array(g.pick(0, 0, 0, 1), np.int64), fixed=True) if g.chance(0.3) else zero
+            if start is not zero:
+                limit = g.node("Add", [start, limit], (), np.int64)
+            counts.append(g.unsqueeze(g.node("Range", [start, limit, one], (length,), np.int64, soft=False), axis))
+        op, swap = g.pick(("LessOrEqual", False), ("GreaterOrEqual", True), ("LessOrEqual", True), ("Less", False))
+        compared = counts[::-1] if swap else counts
+        return g.node(op, compared, (rows, columns), np.bool_)
+    if way == "tril":
+        g.hazard("Trilu of ones")
+        ones = g.constant(np.ones((rows, columns), np.float32), fixed=True)
+        triangle = g.node("Trilu", [ones], (rows, columns), upper=g.pick(0, 0, 1))
+        return g.cast(triangle, np.bool_)
+    g.hazard("a mask that is a constant")
+    return g.constant(np.tril(np.ones((rows, columns), bool), g.pick(0, 0, 1, -1, 9)), fixed=True)
+
+
+@piece(since=23, weight=3)
+def attention_forms(g):
+    """Attention in the forms that one operator takes, each sometimes with what it must not have."""
+    prefix = g.name("d")
+    batch, heads, size = (g.pick(1, 2, 3), f"{prefix}_b"), g.pick(2, 4, 4, 1), g.pick(1, 2, 4, 6)
+    length, other = g.pick((3, 3), (5, 5), (1, 1), (2, 5), (5, 2), (1, 4), (4, 1))
+    rows, columns = (length, f"{prefix}_s"), (other, f"{prefix}_s" if length == other and g.chance(0.6) else f"{prefix}_t")
+    symbols = {symbol for _, symbol in (batch, rows, columns) if g.chance(0.5)}
+    own, packed = heads // g.pick(1, 2) or 1, g.chance(0.6)
+    value_size = g.pick(size, size, size + 1)
+
+    def projected(count, length, width):
+        if not packed:
+            return _own_input(g, (batch, count, length, width), symbols), None
+        x = _own_input(g, (batch, length, count * width), symbols)
+        return None, g.reshape(x, (*x.dims[:2], count, width), target=(0, 0, count, width))
+
+    def turned(plain, parted, perm, dims):
+        return plain if parted is None else g.transpose(parted, perm)
+
+    q = turned(*projected(heads, rows, size), [0, 2, 1, 3], None)
+    plain, parted = projected(own, columns, size)
+    early = parted is not None and own == heads and g.chance(0.5)
+    k = g.transpose(parted, [0, 2, 3, 1]) if early else turned(plain, parted, [0, 2, 1, 3], None)
+    v = turned(*projected(own, columns, value_size), [0, 2, 1, 3], None)
+    forms, (batch, _), (rows, _), (columns, _) = (batch, heads, rows, columns, symbols), batch, rows, columns
+    if own != heads:
+        g.hazard("heads of keys that are shared")
+        share, grown = heads // own, []
+        for value, width in ((k, size), (v, value_size)):
+            inner = g.chance(0.2)  # [b, g, h]: the heads in another order
+            wide = g.unsqueeze(value, 1 if inner else 2)
+            dims = (batch, share, own, columns, width) if inner else (batch, own, share, columns, width)
+            wide = g.node("Expand", [wide, g.ints(*((1, share, 1, 1, 1) if inner else (1, 1, share, 1, 1)))], dims)
+            grown.append(g.reshape(wide, (batch, heads, columns, width), target=(0, heads, -1, width)))
+        k, v = grown
+    if not early:
+        perm = [0, 1, 3, 2]
+        if f"{prefix}_t" not in symbols and f"{prefix}_s" not in symbols and g.chance(0.4):
+            g.hazard("keys through three dims")
+            flat = g.reshape(k, (batch * heads, columns, size), target=(-1, columns, size))
+            back = g.transpose(flat, [0, 2, 1])
+            k = g.reshape(back, (batch, heads, size, columns), target=(-1, heads, size, columns))
+        else:
+            k = g.transpose(k, perm)
+    places = g.pick((), ("q", "k"), ("q",), ("k",), ("scores",), ("scores",), ("q", "scores"))
+    numbers = {place: g.pick(0.5, 0.25, 0.8, 2.0, -0.5 if g.chance(0.2) else 0.7) for place in places}
+
+    def scaled(value, place):
+        if place not in numbers:
+            return value
+        if g.chance(0.1):
+            g.hazard("a scale for each head")
+            return g.binary("Mul", value, g.weight(heads, 1, 1, low=0.1))
+        return g.by(g.pick("Mul", "Div"), value, numbers[place])
+
+    scores = g.node("MatMul", [scaled(q, "q"), scaled(k, "k")], (batch, heads, rows, columns), soft=True)
+    scores = scaled(scores, "scores")
+    if g.chance(0.3):
+        g.also(scores)
+    guarded = False
+    kind = g.pick("none", "added", "where", "where", "where")
+    if kind == "added":
+        b, _, r, c, _ = forms
+        mask = _own_input(g, g.pick((r, c), (b, 1, 1, c), (1, heads, r, c), (c,), (b, 1, r, 1)), symbols)
+        scores = g.binary("Add", *g.pick((scores, mask), (mask, scores)))
+    elif kind == "where":
+        g.hazard("a condition as a mask")
+        allowed = _allowed(g, *forms)
+        least = g.pick(-np.inf, -np.inf, float(np.finfo(np.float32).min), -1e4, -1.0)
+        zero, number = (g.constant(np.array(each, np.float32), fixed=True) for each in (0, least))
+        order = [zero, number] if g.chance(0.8) else [number, zero]
+        mask = g.node("Where", [allowed, *order], allowed.dims, FLOAT)
+        scores = g.binary("Add", scores, mask)
+        guarded = least == -np.inf and g.chance(0.7)
+    weights = g.unary("Softmax", scores, axis=2 if g.chance(0.1) else g.pick(-1, 3))
+    if g.chance(0.3):
+        g.also(weights)
+    if guarded:
+        zero = g.constant(np.array(0, np.float32), fixed=True)
+        weights = g.node("Where", [g.unary("IsNaN", weights, np.bool_), zero, weights], weights.dims, FLOAT, soft=True)
+    y = g.node("MatMul", [weights, v], (batch, heads, rows, value_size), soft=True)
+    if packed:
+        y = g.transpose(y, [0, 2, 1, 3])
+        target, dims = g.pick(
+            ((0, 0, heads * value_size), (batch, rows, heads * value_size)),
+            ((-1, heads * value_size), (batch * rows, heads * value_size)),
+            ((0, -1), (batch, rows * heads * value_size)),
+        )
+        y = g.reshape(y, dims, target=target)
+    g.give(y)
+
+
+@piece(since=23, weight=3)
+def rotary_forms(g):
+    """Halves that are turned, and what only looks so."""
+    prefix = g.name("d")
+    batch, length, heads, size = (g.pick(1, 2), f"{prefix}_b"), (g.pick(1, 2, 5), f"{prefix}_s"), g.pick(1, 3), g.pick(2, 4, 6)
+    rest, half = g.pick(0, 0, 2, 3), size // 2
+    symbols = {symbol for _, symbol in (batch, length) if g.chance(0.5)}
+    x = _own_input(g, (batch, heads, length, size + rest), symbols)
+    part = g.slice(x, 3, 0, size) if rest else x
+    end = g.pick(size, (1 << 63) - 1)
+    swapped = g.chance(0.1)
+    low, high = g.slice(part, 3, 0, half), g.slice(part, 3, half, end)
+    if swapped:
+        g.hazard("halves that change places")
+        low, high = high, low
+    g.also(low)
+    own = g.pick(1, batch)
+    caches, spelled = [], g.chance(0.3)
+    for op in ("Cos", "Sin"):
+        angles = _own_input(g, (own, length, half), symbols)
+        if spelled:
+            cache = g.unary(op, angles)
+        elif g.chance(0.5):
+            cache = g.unary(op, g.concat([angles, angles], 2))
+        else:
+            cache = g.unary(op, angles)
+            other = cache
+            if g.chance(0.15):
+                g.hazard("halves that are no equal ones")
+                other = g.by("Mul", cache, 1.5)
+            cache = g.concat([cache, other], 2)
+        if g.chance(0.3):
+            cache = g.by("Mul", cache, 1.25)
+        caches.append(g.unsqueeze(cache, 1))
+    cos, sin = caches
+    if spelled:
+        g.hazard("both halves spelled out")
+        real = g.binary("Sub", g.binary("Mul", low, cos), g.binary("Mul", sin, high))
+        imaginary = g.binary("Add", g.binary("Mul", low, sin), g.binary("Mul", high, cos))
+        y = g.concat([real, imaginary], 3)
+    else:
+        turned = g.concat([g.unary("Neg", high), low], 3)
+        g.also(turned)
+        y = g.binary("Add", *g.random.sample([g.binary("Mul", part, cos), g.binary("Mul", sin, turned)], 2))
+    y = g.soften(y)
+    if rest:
+        g.hazard("a part that is not turned")
+        y = g.concat([y, g.slice(x, 3, size, (1 << 63) - 1)], 3)
+    g.give(g.soften(y))
+
+
 @piece()
 def spelled_out(g):
     """JAX's softmax and its variance as a difference of means; a mean that is written as a sum."""
@@ -1736,14 +1918,14 @@ def random_graph(seed, only=None, opset=None, dtype=np.float32, without=()):
     return case if dtype == np.float32 else in_another_float(case, dtype)
 
 
-def check(program, seeds, exactness, only=None, dtype=np.float32):
+def check(program, seeds, exactness, only=None, dtype=np.float32, opset=None):
     """What a command line with the words IN and OUT does to graphs: {seed: complaints}, only of those that it harms."""
     harmed = {}
     with tempfile.TemporaryDirectory() as folder:
         source, out = os.path.join(folder, "in.onnx"), os.path.join(folder, "out.onnx")
         words = [{"IN": source, "OUT": out}.get(word, word) for word in shlex.split(program)]
         for seed in seeds:
-            case = random_graph(seed, only, dtype=dtype)
+            case = random_graph(seed, only, opset, dtype)
             onnx.save(case.model, source)
             if os.path.exists(out):
                 os.remove(out)

@@ -110,7 +110,7 @@ static const char *find_scores(struct kit *k, uint32_t value, struct attention_f
   const uint32_t keys = kit_in(k, node, 1);
   if (!known_dims(k, kit_in(k, node, 0), &q) || !known_dims(k, keys, &kt) ||
       !known_dims(k, product, &f->scores.type))
-    return "shape";
+    return "dims";
   const uint32_t rank = f->scores.type.rank;
   if ((rank != 3 && rank != 4) || q.rank != rank || kt.rank != rank) return "rank";
   f->q = unscaled(k, kit_in(k, node, 0), false, &f->scale);
@@ -119,9 +119,9 @@ static const char *find_scores(struct kit *k, uint32_t value, struct attention_f
   if (!known_dims(k, f->v, &v) || v.rank != rank) return "rank";
   for (uint32_t i = 0; i + 2 < rank; i++)
     if (!known_same(k, q.dims[i], kt.dims[i]) || !known_same(k, q.dims[i], v.dims[i]))
-      return "shape";
-  if (!known_same(k, kt.dims[rank - 1], v.dims[rank - 2])) return "shape";
-  if (q.dtype != DTYPE_FLOAT && q.dtype != DTYPE_FLOAT16) return "dtype";
+      return "dims";
+  if (!known_same(k, kt.dims[rank - 1], v.dims[rank - 2])) return "dims";
+  if (q.dtype != DTYPE_FLOAT && q.dtype != DTYPE_FLOAT16) return "float_type";
   if (!isfinite((float)f->scale) || (float)f->scale <= 0) return "scale";
   return NULL;
 }
@@ -167,7 +167,7 @@ const char *attention_find(struct kit *k, uint32_t node, uint32_t softmax, bool 
   if (used_elsewhere(k, node, softmax, f->scores.guarded) || kit_sole_user(k, x) == NO_ID)
     return "used_elsewhere";
   if (k->m->nodes[softmax].graph != graph || f->v == NO_ID) return "used_elsewhere";
-  if (!known_dims(k, x, &t)) return "shape";
+  if (!known_dims(k, x, &t)) return "dims";
   if (!kit_attr_int(k, softmax, "axis", -1, &axis) || (axis != -1 && axis != (int64_t)t.rank - 1))
     return "axis";
   const uint32_t add = kit_maker(k, x);
@@ -246,6 +246,7 @@ static void visit(struct kit *k, uint32_t node) {
   const char *why = kit_opset(k, k->m->nodes[node].graph) < 23 ? "opset_too_old" : NULL;
   if (!why) why = attention_find(k, node, softmax, false, &f);
   if (!why && !all_available(k, node, &f)) why = "used_elsewhere";
+  if (!why && kit_opset(k, k->m->nodes[node].graph) < 23) why = "opset_too_old";
   if (why)
     kit_skipped(k, node, why);
   else

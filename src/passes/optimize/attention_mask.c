@@ -192,14 +192,24 @@ static const char *of_constant(struct kit *k, struct attention_mask *out, bool g
   return NULL;
 }
 
+static bool all_one(struct kit *k, const struct infer_type *t) {
+  for (uint32_t i = 0; i < t->rank; i++)
+    if (!is_one(k, t->dims[i])) return false;
+  return true;
+}
+
 // Where(c, 0, number) or Where(c, number, 0).
 static const char *of_where(struct kit *k, uint32_t node, bool guarded,
                             struct attention_mask *out) {
   const uint32_t c = kit_in(k, node, 0);
   struct kit_number a, b;
   struct infer_type t, of;
-  if (!kit_const_number(k, kit_in(k, node, 1), &a) || !kit_const_number(k, kit_in(k, node, 2), &b))
-    return NULL;
+  for (uint32_t i = 1; i < 3; i++) {
+    struct kit_number *x = i == 1 ? &a : &b;
+    if (kit_const_number(k, kit_in(k, node, i), x)) continue;
+    // One number for all that is masked, which nobody knows.
+    return !known_dims(k, kit_in(k, node, i), &t) || all_one(k, &t) ? "masked_rows" : NULL;
+  }
   const bool denies = b.d == 0;
   const double number = denies ? a.d : b.d;
   if ((!denies && a.d != 0) || !known_dims(k, c, &of) || !known_dims(k, out->value, &t))
@@ -246,7 +256,8 @@ static const char *look(struct kit *k, bool guarded, struct attention_mask *out)
     return NULL;
   }
   if (kit_maker_op(k, value) == OP_Where) {
-    struct attention_mask of = {.kind = ATTENTION_AS_IS, .value = value};
+    struct attention_mask of = *out;
+    of.value = value;
     const char *why = of_where(k, node, guarded, &of);
     if (why) return why;
     if (of.kind == ATTENTION_CAUSAL || of.kind == ATTENTION_NO_MASK)
@@ -272,9 +283,9 @@ const char *attention_mask_find(struct kit *k, uint32_t value, const struct atte
   const uint32_t rank = s->type.rank;
   struct infer_type t;
   *out = (struct attention_mask){.kind = ATTENTION_AS_IS, .value = value};
-  if (!known_dims(k, value, &t)) return "shape";
+  if (!known_dims(k, value, &t)) return "dims";
   out->rows = t.rank == 1;
-  if (t.dtype != s->type.dtype) return "dtype";
+  if (t.dtype != s->type.dtype) return "float_type";
   // Of scores of rank 3 the first dim is Attention's batch, which a mask of rank 3 has no place for.
   if (t.rank == 0 || t.rank > rank || (rank == 3 && t.rank == 3 && !is_one(k, t.dims[0])))
     return "mask_shape";

@@ -254,8 +254,8 @@ static const char *find_caches(struct kit *k, uint32_t cos, uint32_t sin, bool h
   const struct infer_type *x = &f->type;
   int64_t d;
   if (x->rank != 4) return "rank";
-  if (x->dtype != DTYPE_FLOAT && x->dtype != DTYPE_FLOAT16) return "dtype";
-  if (!is_number(k, x->dims[3], &d) || d < 2 || d % 2 != 0) return "shape";
+  if (x->dtype != DTYPE_FLOAT && x->dtype != DTYPE_FLOAT16) return "float_type";
+  if (!is_number(k, x->dims[3], &d) || d < 2 || d % 2 != 0) return "dims";
   const dim_id last = half ? dims_number(infer_dims(k->env->infer), d / 2) : x->dims[3];
   f->cos.half = f->sin.half = half;
   const char *why = find_cache(k, cos, x, last, &f->cos);
@@ -293,7 +293,7 @@ static const char *find_sum(struct kit *k, uint32_t node, struct found *f) {
       const uint32_t at = kit_in(k, by_cos, 0) == f->x ? 0 : 1;
       if (kit_in(k, by_cos, at) != f->x) continue;
       if (!alone(k, turn) || !alone(k, first) || !alone(k, second)) return "used_elsewhere";
-      if (!known_dims(k, f->x, &f->type)) return "shape";
+      if (!known_dims(k, f->x, &f->type)) return "dims";
       return find_caches(k, kit_in(k, by_cos, 1 - at), kit_in(k, by_sin, 1 - j), false, f);
     }
   }
@@ -328,7 +328,7 @@ static const char *find_pair(struct kit *k, uint32_t node, struct found *f) {
       continue;
     if (!known_dims(k, f->x, &f->type) || !kit_attr_int(k, node, "axis", 0, &axis) ||
         (axis != -1 && axis != (int64_t)f->type.rank - 1))
-      return "shape";
+      return "dims";
     if (!alone(k, kit_in(k, node, 0)) || !alone(k, kit_in(k, node, 1))) return "used_elsewhere";
     return find_caches(k, cos, sin, true, f);
   }
