@@ -22,7 +22,7 @@ VERSIONS = list(runtimes.ONNXRUNTIME) if ALL else list(runtimes.ONNXRUNTIME)[:1]
 # What two blocks of each become, in the order of opsets: below 23 and from there on.
 OLD = {
     "bert": {"Attention": 2, "SkipLayerNormalization": 4, "BiasGelu": 2},
-    "gpt2": {"MultiHeadAttention": 2, "SkipLayerNormalization": 4, "FastGelu": 2},
+    "gpt2": {"Attention": 2, "SkipLayerNormalization": 4, "FastGelu": 2},
     "llama": {"MultiHeadAttention": 2, "RotaryEmbedding": 4, "SkipSimplifiedLayerNormalization": 4, "QuickGelu": 2},
     "vit": {"Attention": 2, "SkipLayerNormalization": 4, "BiasGelu": 2},
     "cnn": {"FusedConv": 1, "QuickGelu": 1},
@@ -120,7 +120,7 @@ def test_models_of_packages(weir, tmp_path, package):
         assert found["FusedConv"] >= 4 and found["Relu"] + found["HardSigmoid"] <= 4, (path.name, found)
 
 
-@pytest.mark.parametrize("piece", ["activated", "residual", "packed_attention", "attention"])
+@pytest.mark.parametrize("piece", ["activated", "residual", "packed_attention", "attention", "folded_gemm"])
 def test_random_graphs(piece):
     command = f"{program('WEIR')} optimize IN OUT --goal onnxruntime --force --no-manifest --quiet"
     assert random_graphs.check(command, range(400 if ALL else 25), "T", [piece]) == {}

@@ -1862,6 +1862,22 @@ def large_weights(g):
     g.give(g.norm(y, n) if way == "norm" else y)
 
 
+@piece()
+def folded_gemm(g):
+    """A Gemm between Reshapes, with a factor, a row for a bias or another Reshape behind it sometimes."""
+    x = g.input(g.dims(3))
+    a, b, k = x.dims
+    n = g.pick(1, 3, 5)
+    rows = g.reshape(x, (a * b, k), (-1, k))
+    dims = g.pick((n,), (n,), (1, n), (a * b, n), None)
+    inputs = [rows, g.weight(k, n), *([] if dims is None else [g.weight(*dims)])]
+    attributes = {"alpha": 0.5} if g.chance(0.15) else {"beta": 2.0} if g.chance(0.1) else {}
+    y = g.node("Gemm", inputs, (a * b, n), soft=True, **attributes)
+    g.also(y)
+    after = g.pick((a, b, n), (a, b, n), (b, a, n), (a, 1, b, n))
+    g.give(g.reshape(y, after))
+
+
 # Pieces whose operators the runtime has in double and in float16 too, and that know of no other floats.
 IN_DOUBLE = {
     "gemm_norm", "matmul_norm", "transposes", "reshapes", "slices", "concats", "nothings", "matmul_add", "projections",

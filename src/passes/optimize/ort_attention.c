@@ -369,6 +369,28 @@ static uint32_t take_biases(struct kit *k, uint32_t node) {
   return made;
 }
 
+static uint32_t zeros(struct kit *k, int64_t n) {
+  const float zero = 0;
+  return kit_new_tensor(k, "bias",
+                        recipe_fill(k->r, DTYPE_FLOAT, &n, 1, span_of(&zero, sizeof zero)));
+}
+
+// Attention in place of the node: value, weights and bias are the first of `in`.
+static void make_attention(struct kit *k, uint32_t node, uint32_t in[SLOTS],
+                           const int64_t sizes[SIDES]) {
+  const struct edit_attr wide = {
+      .name = "qkv_hidden_sizes", .type = ATTR_INTS, .ints = sizes, .n = SIDES};
+  in[MASK] = kit_in(k, node, MASK);
+  kit_put(k, &(struct kit_new){.op = OP_ms_Attention,
+                               .in = in,
+                               .n_in = in[MASK] == NO_ID ? 3 : SLOTS,
+                               .attrs = &wide,
+                               .n_attrs = sizes[V] != sizes[K],
+                               .attrs_of = node,
+                               .as = node,
+                               .n_out = 1});
+}
+
 // MatMuls of one value by constants before all three: Attention.
 static void take_weights(struct kit *k, uint32_t node) {
   uint32_t in[SLOTS] = {NO_ID, NO_ID, NO_ID, NO_ID, NO_ID, NO_ID}, makers[SIDES], weights[SIDES];
@@ -388,28 +410,56 @@ static void take_weights(struct kit *k, uint32_t node) {
   if (!known_dims(k, in[0], &x) || x.rank != 3 || sizes[Q] != sizes[K] ||
       !kit_available(k, in[0], k->m->nodes[node].graph, node))
     return;
-  const float zero = 0;
   kit_site(k, node, "weights");
   kit_converted(k, node, "weights");
   in[1] = joined(k, "weights", weights, 1);
-  in[2] = kit_in(k, node, BIAS);
-  if (in[2] == NO_ID)
-    in[2] = kit_new_tensor(k, "bias",
-                           recipe_fill(k->r, DTYPE_FLOAT, &all, 1, span_of(&zero, sizeof zero)));
-  in[MASK] = kit_in(k, node, MASK);
-  const struct edit_attr wide = {
-      .name = "qkv_hidden_sizes", .type = ATTR_INTS, .ints = sizes, .n = SIDES};
-  const struct kit_new spec = {.op = OP_ms_Attention,
-                               .in = in,
-                               .n_in = in[MASK] == NO_ID ? 3 : SLOTS,
-                               .attrs = &wide,
-                               .n_attrs = sizes[V] != sizes[K],
-                               .attrs_of = node,
-                               .as = node,
-                               .n_out = 1};
-  kit_put(k, &spec);
+  in[2] = kit_in(k, node, BIAS) != NO_ID ? kit_in(k, node, BIAS) : zeros(k, all);
+  make_attention(k, node, in, sizes);
   for (uint32_t i = 0; i < SIDES; i++)
     kit_sweep(k, makers[i]);
+}
+
+// The parts of one product, a MatMul by [.., q|k|v] with or without an Add of a vector: Attention.
+static void take_product(struct kit *k, uint32_t node) {
+  uint32_t in[SLOTS] = {NO_ID, NO_ID, NO_ID, NO_ID, NO_ID, NO_ID};
+  int64_t sizes[SIDES], all = 0, axis;
+  struct infer_type x, w, b;
+  const uint32_t split = kit_maker(k, kit_in(k, node, Q));
+  if (kit_op(k, split) != OP_Split || kit_n_out(k, split) != SIDES ||
+      kit_in(k, node, BIAS) != NO_ID || !kit_attr_int(k, split, "axis", 0, &axis) ||
+      (axis != -1 && axis != 2))
+    return;
+  for (uint32_t i = 0; i < SIDES; i++) {
+    sizes[i] = width_of(k, node, kit_in(k, node, i));
+    if (sizes[i] == 0 || kit_in(k, node, i) != kit_out(k, split, i)) return;
+    all += sizes[i];
+  }
+  uint32_t product = kit_in(k, split, 0);
+  if (kit_sole_user(k, product) != split || sizes[Q] != sizes[K]) return;
+  const uint32_t add = kit_maker(k, product);
+  if (kit_op(k, add) == OP_Add) {
+    const uint32_t at = kit_maker_op(k, kit_in(k, add, 0)) == OP_MatMul ? 1 : 0;
+    in[2] = kit_in(k, add, at);
+    product = kit_in(k, add, 1 - at);
+    if (!known_dims(k, in[2], &b) || b.rank != 1 || b.dtype != DTYPE_FLOAT ||
+        !number_at(k, &b, 0, &axis) || axis != all || kit_sole_user(k, product) != add)
+      return;
+  }
+  const uint32_t matmul = kit_maker(k, product);
+  in[0] = kit_in(k, matmul, 0);
+  in[1] = kit_in(k, matmul, 1);
+  if (kit_op(k, matmul) != OP_MatMul || !known_dims(k, in[0], &x) || x.rank != 3 ||
+      !known_dims(k, in[1], &w) || w.rank != 2 || !number_at(k, &w, 1, &axis) || axis != all)
+    return;
+  for (uint32_t i = 0; i < SIDES; i++)
+    if (in[i] != NO_ID && (!kit_available(k, in[i], k->m->nodes[node].graph, node) ||
+                           kit_may_be_left_out(k->m, in[i])))
+      return;
+  kit_site(k, node, "weights");
+  kit_converted(k, node, "weights");
+  if (in[2] == NO_ID) in[2] = zeros(k, all);
+  make_attention(k, node, in, sizes);
+  kit_sweep(k, split);
 }
 
 // Nodes with inputs and outputs that nothing here makes stay as they are.
@@ -417,7 +467,11 @@ static void grow(struct kit *k, uint32_t node) {
   if (k->m->nodes[node].flags & NODE_DEAD || kit_n_in(k, node) > SLOTS || kit_n_out(k, node) != 1 ||
       kit_in(k, node, PADDING) != NO_ID || !kit_attrs_copyable(k, node))
     return;
-  take_weights(k, take_biases(k, node));
+  node = take_biases(k, node);
+  if (kit_maker_op(k, kit_in(k, node, Q)) == OP_Split)
+    take_product(k, node);
+  else
+    take_weights(k, node);
 }
 
 static void visit(struct kit *k, uint32_t node) {
