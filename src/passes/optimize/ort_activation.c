@@ -116,6 +116,8 @@ static void visit(struct kit *k, uint32_t node, enum op into) {
   float params[MOST];
   uint32_t n;
   if (!a || kit_op(k, maker) != into || k->m->nodes[maker].graph != k->m->nodes[node].graph) return;
+  // Before opset 7 a Gemm says how its operands broadcast.
+  if (into == OP_Gemm && kit_opset(k, k->m->nodes[node].graph) < 7) return;
   if (kit_sole_user(k, product) != node || product != kit_out(k, maker, 0) ||
       kit_dtype(k, kit_in(k, maker, 0)) != DTYPE_FLOAT || !kit_attrs_copyable(k, maker) ||
       !parameters(k, node, a, params, &n))

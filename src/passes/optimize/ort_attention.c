@@ -462,10 +462,11 @@ static void take_product(struct kit *k, uint32_t node) {
   kit_sweep(k, split);
 }
 
-// Nodes with inputs and outputs that nothing here makes stay as they are.
+// Nodes with inputs and outputs that nothing here makes stay as they are; so does a model that is trained, whose training
+// names the weights.
 static void grow(struct kit *k, uint32_t node) {
-  if (k->m->nodes[node].flags & NODE_DEAD || kit_n_in(k, node) > SLOTS || kit_n_out(k, node) != 1 ||
-      kit_in(k, node, PADDING) != NO_ID || !kit_attrs_copyable(k, node))
+  if (k->m->n_trainings > 0 || k->m->nodes[node].flags & NODE_DEAD || kit_n_in(k, node) > SLOTS ||
+      kit_n_out(k, node) != 1 || kit_in(k, node, PADDING) != NO_ID || !kit_attrs_copyable(k, node))
     return;
   node = take_biases(k, node);
   if (kit_maker_op(k, kit_in(k, node, Q)) == OP_Split)
