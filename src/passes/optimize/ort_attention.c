@@ -192,28 +192,60 @@ static const char *find(struct kit *k, uint32_t node, struct plan *p) {
 
 // ---- the new node --------------------------------------------------------------------------------
 
-// The length along an axis: a number, or -1 and in *open a value [1].
-static int64_t length_of(struct kit *k, uint32_t value, uint32_t axis, uint32_t *open) {
+// The axis of a value that has this length; its rank: none.
+static uint32_t axis_of(struct kit *k, uint32_t value, dim_id length, uint32_t *rank) {
   struct infer_type t;
+  uint32_t i = 0;
+  *rank = 0;
+  if (!known_dims(k, value, &t)) return 0;
+  *rank = t.rank;
+  while (i < t.rank && !known_same(k, t.dims[i], length))
+    i++;
+  return i;
+}
+
+// A length: a number, or -1 and in *open a value [1]. It is taken of the mask, or of what a side is made of, so that the
+// side itself has no other users.
+static int64_t length_of(struct kit *k, const struct plan *p, uint32_t which, dim_id length,
+                         uint32_t *open) {
   int64_t n;
-  const int64_t at = axis;
+  uint32_t rank, value = p->f.mask_of, axis = axis_of(k, value, length, &rank);
   *open = NO_ID;
-  if (known_dims(k, value, &t) && number_at(k, &t, axis, &n)) return n;
+  if (dims_is_number(infer_dims(k->env->infer), length, &n)) return n;
+  if (axis == rank) {
+    value = source_of(&p->side[which]);
+    axis = axis_of(k, value, length, &rank);
+  }
+  if (axis == rank) {
+    value = which == K ? p->f.k : p->f.q;
+    axis = which == K && p->f.turns ? 1 : 2;
+    rank = 4;
+  }
+  while (value != p->f.mask_of &&
+         (kit_maker_op(k, value) == OP_MatMul || kit_maker_op(k, value) == OP_Add)) {
+    const uint32_t node = kit_maker(k, value);
+    uint32_t before, r, at = 0;
+    for (before = 0; before < 2; before++)
+      if ((at = axis_of(k, kit_in(k, node, before), length, &r)) < r && r == rank) break;
+    if (before == 2) break;
+    value = kit_in(k, node, before);
+    axis = at;
+  }
+  const int64_t at = axis;
   const uint32_t shape = kit_make(k, OP_Shape, KIT_IN(value));
   *open = kit_make(k, OP_Gather, KIT_IN(shape, kit_new_ints(k, "axis", &at, 1)));
   return -1;
 }
 
-// [1, 1, rows, columns], of queries and keys [b,h,t,d].
+// [1, 1, rows, columns].
 static uint32_t target(struct kit *k, const struct plan *p) {
   const struct infer_type *s = &p->f.scores.type;
-  const uint32_t length = p->f.turns ? 1 : 2;
   uint32_t open[3];
   int64_t list[4] = {1, 1, 0, 0};
-  list[2] = length_of(k, p->f.q, 2, &open[1]);
+  list[2] = length_of(k, p, Q, s->dims[2], &open[1]);
   open[2] = open[1];
   list[3] =
-      known_same(k, s->dims[2], s->dims[3]) ? list[2] : length_of(k, p->f.k, length, &open[2]);
+      known_same(k, s->dims[2], s->dims[3]) ? list[2] : length_of(k, p, K, s->dims[3], &open[2]);
   if (open[1] == NO_ID && open[2] == NO_ID) return kit_new_ints(k, "shape", list, 4);
   open[0] = kit_new_ints(k, "ones", list, 2);
   for (uint32_t i = 1; i < 3; i++)
