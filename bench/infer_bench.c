@@ -4,23 +4,12 @@
 // products, norms, and shape arithmetic that leads to a Reshape; nothing is declared. Prints the least and the
 // median processor time of TIMES runs of infer_all (default 5), in seconds, and the bytes that its table holds for each
 // value.
+#include "bench_time.h"
 #include "infer.h"
 #include "model_builder.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int ascending(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
 
 enum { BLOCK = 11 };
 
@@ -77,15 +66,15 @@ int main(int argc, char **argv) {
   uint64_t bytes = 0, visits = 0;
   blocks(&m, n);
   for (uint32_t i = 0; i < times; i++) {
-    const double start = now();
+    const double start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
     struct infer *in = infer_new(&m, NULL);
     infer_all(in, NULL);
-    took[i] = now() - start;
+    took[i] = bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
     bytes = infer_bytes(in);
     visits = infer_visits(in);
     infer_free(in);
   }
-  qsort(took, times, sizeof *took, ascending);
+  bench_sort(took, times);
   printf("%u nodes, %llu visits, %.1f bytes a value: least %.3f s, median %.3f s\n", n,
          (unsigned long long)visits, (double)bytes / m.n_values, took[0], took[times / 2]);
   model_free(&m);

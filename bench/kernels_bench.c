@@ -6,12 +6,12 @@
 // prints seconds for one pass; RULE is nbits, qdq, gather, rtn, k_quant or hqq. The matrix is taken
 // in panels of the size the evaluator takes; outputs are in place, touched before, and so is the
 // input. The best variant that the machine has runs.
+#include "bench_time.h"
 #include "kernels.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { SIDE = 4096, ROWS_PANEL = 64, COLUMNS_PANEL = 256, ARGS = 8, PAGE = 4096 };
 
@@ -76,18 +76,12 @@ static void panel(const struct bench *b, size_t from, size_t n) {
   (b->rows ? kernels_quantize_rows : kernels_quantize_columns)(&p, &b->f);
 }
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static double one_pass(const struct bench *b) {
   size_t step = b->rows ? ROWS_PANEL : COLUMNS_PANEL;
-  double begin = now();
+  double begin = bench_seconds(CLOCK_MONOTONIC);
   for (size_t from = 0; from < SIDE; from += step)
     panel(b, from, step);
-  return now() - begin;
+  return bench_seconds(CLOCK_MONOTONIC) - begin;
 }
 
 static uint8_t rule_of(const char *name) {

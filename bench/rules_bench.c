@@ -3,25 +3,14 @@
 // A chain of NODES nodes (default 1000000) of eight operators, every value declared, is built in
 // memory, and the 500 rules of tests/support/make_rules.py run over it. Prints the least and the
 // median processor time of TIMES runs (default 7), in seconds.
+#include "bench_time.h"
 #include "model_builder.h"
 #include "rules.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 extern const struct rules_book rules_many;
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int ascending(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
 
 static void chain(struct model *m, uint32_t n) {
   static const char *const ops[] = {"Add",       "Relu",    "Mul", "MatMul",
@@ -63,11 +52,11 @@ int main(int argc, char **argv) {
   const struct rules_options options = {.cap = EXACTNESS_FINITE};
   for (uint32_t i = 0; i < times; i++) {
     struct err err = {0};
-    const double start = now();
+    const double start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
     if (rules_run(&rules_many, &env, "many", &options, &err) != 0) return 1;
-    took[i] = now() - start;
+    took[i] = bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
   }
-  qsort(took, times, sizeof *took, ascending);
+  bench_sort(took, times);
   printf("%u nodes, %u rules, %llu edits: least %.3f s, median %.3f s\n", n,
          rules_n_passes(&rules_many), (unsigned long long)e.n, took[0], took[times / 2]);
   return e.n != 0;

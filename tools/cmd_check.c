@@ -71,7 +71,7 @@ static void report_fault(void *ctx, enum fault_level level, const char *place, c
            message);
 }
 
-// What inference says: a node that cannot run with its inputs is an error; a declaration that is not what comes out
+// What inference says: a node that cannot run with its inputs is an error; a declared shape that is not what comes out
 // is one that runtimes warn of, or overlook.
 struct shapes {
   struct check *c;
@@ -97,11 +97,27 @@ static void report_shape(void *ctx, uint32_t node, uint32_t value, const char *s
   report_fault(s->c, FAULT_ERROR, place, message, NULL);
 }
 
-static void check_shapes(struct check *c, const struct model *m) {
+// Readers that know the dtype too refuse the model.
+static void report_dtype(void *ctx, uint32_t node, uint32_t value, const char *sentence) {
+  const struct shapes *s = ctx;
+  char place[448];
+  (void)node;
+  snprintf(place, sizeof place, "value '%s'", quote(model_value_name(s->m, value)).s);
+  report_fault(s->c, FAULT_ERROR, place, sentence, NULL);
+}
+
+// Shapes, and the dtypes that follow from them.
+static int check_shapes(struct check *c, struct model *m, const struct fault_sink *sink,
+                        struct err *err) {
+  struct model_types types = {0};
   struct shapes s = {c, m};
   struct infer *in = infer_new(m, NULL);
-  infer_all(in, &(struct infer_told){report_shape, &s});
+  infer_all(in, &(struct infer_told){report_shape, &s, report_dtype});
+  infer_fill(in, m, &types);
   infer_free(in);
+  const int rc = c->count[FAULT_ERROR] ? 0 : check_dtypes(m, &types, sink, err);
+  model_types_done(&types);
+  return rc;
 }
 
 int cmd_check(const struct cli_args *args, struct err *err) {
@@ -119,7 +135,7 @@ int cmd_check(const struct cli_args *args, struct err *err) {
   struct err found = {0};
   int rc = load_model(&m, sources, &loading, &found);
   if (rc == 0) rc = check_operators(&m, &sink, &found);
-  if (rc == 0 && c.count[FAULT_ERROR] == 0) check_shapes(&c, &m);
+  if (rc == 0 && c.count[FAULT_ERROR] == 0) rc = check_shapes(&c, &m, &sink, &found);
   model_free(&m);
   sources_close(sources);
   // The error that ended loading, unless the sink has had it.

@@ -162,6 +162,15 @@ bool span_decimal(struct span text, uint64_t *n) {
   return text.n > 0;
 }
 
+struct span span_digits(uint64_t n, bool minus, char room[SPAN_DIGITS]) {
+  size_t at = SPAN_DIGITS;
+  do
+    room[--at] = (char)('0' + n % 10);
+  while ((n /= 10) > 0);
+  if (minus) room[--at] = '-';
+  return span_of(room + at, SPAN_DIGITS - at);
+}
+
 // Fewer than 8 bytes as a number, another one for every other text of this length. Both read what they
 // share twice: a copy of a length that is not known is a call.
 static uint64_t short_word(const uint8_t *at, size_t n) {

@@ -100,6 +100,10 @@ bool span_has_nul(struct span s);
 // Decimal digits and nothing else, below 2^63.
 bool span_decimal(struct span text, uint64_t *n);
 
+// A number in decimal digits, with a minus sign before them where asked for; it lies in `room`, without a NUL.
+enum { SPAN_DIGITS = 24 };
+struct span span_digits(uint64_t n, bool minus, char room[SPAN_DIGITS]);
+
 // What a noun has behind it that stands for n of its kind: "" or "s".
 static inline const char *plural(uint64_t n) {
   return n == 1 ? "" : "s";

@@ -6,7 +6,7 @@
 
 #include "err.h"
 #include "fault.h"
-#include "model.h"
+#include "model_types.h"
 
 // Without `faults` the first error ends it: -1, ERR_MODEL with the place. With them all faults are
 // reported, and what ranges of data files do to each other too (overlaps, unaligned offsets, dead
@@ -21,5 +21,9 @@ int check_structure(const struct model *m, const struct fault_sink *faults, uint
 // model that check_structure has seen, and only for who wants to know: weir itself can do with nodes
 // that it does not understand. Linear in the rows of the model.
 int check_operators(const struct model *m, const struct fault_sink *faults, struct err *err);
+// The dtypes alone, of nodes of ONNX's own operators, as they are known in `types`: where check_operators found no
+// error.
+int check_dtypes(const struct model *m, const struct model_types *types,
+                 const struct fault_sink *faults, struct err *err);
 
 #endif

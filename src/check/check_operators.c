@@ -9,7 +9,7 @@
 // else the table has is the matter of tools: warnings. Domains that it does not have, and opsets
 // newer than it, are said once and let be.
 //
-// Of types only what is declared or constant counts: dtypes are not inferred here, nor are shapes.
+// Of types only what is declared or constant counts, and what the caller has inferred: nothing is inferred here.
 #include "check_parts.h"
 
 #include "guess.h"
@@ -23,8 +23,9 @@ struct operators {
   struct check c;
   struct schema_names names;
   struct model_calls calls;
-  struct check_imports let_be; // domains that are not checked
-  uint32_t guesses;            // made so far
+  struct check_imports let_be;     // domains that are not checked
+  const struct model_types *types; // of check_dtypes; NULL: what is declared
+  uint32_t guesses;                // made so far
 };
 enum { GUESSES_MAX = 100 }; // who has more misspelt names than that needs no guess
 
@@ -310,7 +311,7 @@ static int check_type(struct look *l, uint32_t value, const struct schema_formal
                       const char *what, struct bound *bounds) {
   struct model_type type;
   const struct model *m = l->o->c.m;
-  if (value == NO_ID || !model_types_get(NULL, m, value, &type)) return 0;
+  if (value == NO_ID || !model_types_get(l->o->types, m, value, &type)) return 0;
   if (!dtype_known(type.dtype)) return 0;
   if (!schema_takes(f->types, type.dtype)) return report_type(l, value, type.dtype, f, what);
   if (f->variable == SCHEMA_NO_VARIABLE || !f->same) return 0;
@@ -329,7 +330,8 @@ static int check_types(struct look *l) {
     const struct schema_formal *f = schema_input(l->s, i);
     if (f && check_type(l, model_input(m, l->n, i), f, "input", bounds)) return -1;
   }
-  for (uint32_t i = 0; i < l->n->n_out; i++) {
+  // Inferred ones follow from the inputs: what is wrong with them was said of those.
+  for (uint32_t i = 0; i < l->n->n_out && !l->o->types; i++) {
     const struct schema_formal *f = schema_output(l->s, i);
     if (f && check_type(l, model_output(m, l->n, i), f, "output", bounds)) return -1;
   }
@@ -338,16 +340,26 @@ static int check_types(struct look *l) {
 
 // ---- the story ----------------------------------------------------------------------------------
 
+static int check_node_dtypes(struct look *l) {
+  const struct model *m = l->o->c.m;
+  l->op = schema_of_node(&l->o->names, l->id);
+  if (!l->op || level_of(l->op->domain) != FAULT_ERROR) return 0;
+  l->s = schema_at(l->op, model_opset_version(m, l->n->graph, model_name(m, l->n->domain)));
+  return l->s ? check_types(l) : 0;
+}
+
 static int check_node(struct operators *o, uint32_t node) {
   struct look l = {.o = o, .id = node, .n = &o->c.m->nodes[node], .level = FAULT_ERROR};
   if (l.n->op_type == o->c.m->empty || model_calls_callee(&o->calls, node) != NO_ID) return 0;
+  if (o->types) return check_node_dtypes(&l);
   if (find(&l)) return -1;
   if (!l.s) return 0;
   return check_counts(&l) || check_attributes(&l) || check_types(&l) ? -1 : 0;
 }
 
-int check_operators(const struct model *m, const struct fault_sink *faults, struct err *err) {
-  struct operators o = {.c = {.m = m, .faults = faults, .err = err}};
+static int check_all(const struct model *m, const struct model_types *types,
+                     const struct fault_sink *faults, struct err *err) {
+  struct operators o = {.c = {.m = m, .faults = faults, .err = err}, .types = types};
   int rc = 0;
   schema_names_init(&o.names, m);
   model_calls_init(&o.calls, m);
@@ -356,10 +368,19 @@ int check_operators(const struct model *m, const struct fault_sink *faults, stru
     for (uint32_t id = m->graphs[graph].first_node; id != NO_ID && rc == 0; id = m->nodes[id].next)
       rc = check_node(&o, id);
   }
-  if (rc == 0) rc = report_all_let_be(&o);
+  if (rc == 0 && !types) rc = report_all_let_be(&o);
   model_calls_done(&o.calls);
   schema_names_done(&o.names);
   TABLE_FREE(&o.let_be, at);
   arena_free(&o.c.scratch);
   return rc;
+}
+
+int check_operators(const struct model *m, const struct fault_sink *faults, struct err *err) {
+  return check_all(m, NULL, faults, err);
+}
+
+int check_dtypes(const struct model *m, const struct model_types *types,
+                 const struct fault_sink *faults, struct err *err) {
+  return check_all(m, types, faults, err);
 }

@@ -12,12 +12,26 @@
 
 // ---- addresses ---------------------------------------------------------------------------------
 
+static char *put_digits(char *at, uint32_t id) {
+  char room[SPAN_DIGITS];
+  const struct span digits = span_digits(id, false, room);
+  memcpy(at, digits.at, digits.n);
+  return at + digits.n;
+}
+
+// Nearly every line has addresses: they are put together by hand.
 static void put_address(struct edits *e, struct json_out *j, char kind, uint32_t graph, uint32_t id,
                         uint32_t name) {
-  const char *text = name == NO_ID ? arena_printf(&e->scratch, "g%u/%c%u", graph, kind, id)
-                                   : arena_printf(&e->scratch, "g%u/%c%u:%s", graph, kind, id,
-                                                  model_name_str(e->m, name));
-  json_text(j, text);
+  const struct span words = name == NO_ID ? span_of("", 0) : span_str(model_name_str(e->m, name));
+  char *text = arena_alloc(&e->scratch, 2 * SPAN_DIGITS + 4 + words.n), *at = text;
+  *at++ = 'g';
+  at = put_digits(at, graph);
+  *at++ = '/';
+  *at++ = kind;
+  at = put_digits(at, id);
+  if (name != NO_ID) *at++ = ':';
+  memcpy(at, words.at, words.n);
+  json_string(j, span_of(text, (size_t)(at - text) + words.n));
 }
 
 static void put_value(struct edits *e, uint32_t value) {

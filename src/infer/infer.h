@@ -80,6 +80,8 @@ bool infer_set_input(struct infer *in, uint32_t value, const dim_id *dims, uint3
 struct infer_told {
   void (*say)(void *ctx, uint32_t node, uint32_t value, const char *sentence);
   void *ctx;
+  // Of a declared dtype that is another one; NULL: say.
+  void (*mistyped)(void *ctx, uint32_t node, uint32_t value, const char *sentence);
 };
 void infer_all(struct infer *in, const struct infer_told *told);
 // The nodes that came since, or whose values have no row; their order does not matter.

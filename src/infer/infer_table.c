@@ -272,6 +272,17 @@ static dim_id settle_dim(struct infer *in, uint32_t value, dim_id found, dim_id 
   return !is_of_inputs(in, found) && dims_is_symbol(in->d, found, NULL) ? said : found;
 }
 
+static void say_mistyped(struct infer *in, uint32_t value, enum dtype said, enum dtype is) {
+  const struct infer_told *told = in->told;
+  struct infer_told other;
+  if (!told) return;
+  other = (struct infer_told){.say = told->mistyped ? told->mistyped : told->say, .ctx = told->ctx};
+  in->told = &other;
+  infer_say(in, NO_ID, value, "it is declared to be %s, and is %s", dtype_name(said),
+            dtype_name(is));
+  in->told = told;
+}
+
 // Where the ranks differ, one of both wins with all of its dims.
 static void join_declared(struct infer *in, uint32_t value, struct infer_type *t, dim_id *dims) {
   struct infer_type said;
@@ -279,9 +290,7 @@ static void join_declared(struct infer *in, uint32_t value, struct infer_type *t
   if (said.kind != INFER_TENSOR) return;
   const bool keep = in->o.declared == INFER_KEEP;
   if (said.dtype != DTYPE_UNDEFINED && said.dtype != t->dtype) {
-    if (t->dtype != DTYPE_UNDEFINED)
-      infer_say(in, NO_ID, value, "it is declared to be %s, and is %s", dtype_name(said.dtype),
-                dtype_name(t->dtype));
+    if (t->dtype != DTYPE_UNDEFINED) say_mistyped(in, value, said.dtype, t->dtype);
     if (keep || t->dtype == DTYPE_UNDEFINED) t->dtype = said.dtype;
   }
   if (!said.ranked) return;

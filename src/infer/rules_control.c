@@ -41,6 +41,11 @@ uint32_t infer_if(struct infer_site *s, uint32_t step) {
     struct infer_type a, b, both;
     infer_value(s, x, &a);
     infer_value(s, y, &b);
+    if (a.kind == INFER_TENSOR && b.kind == INFER_TENSOR && !decided && a.dtype != b.dtype &&
+        a.dtype != DTYPE_UNDEFINED && b.dtype != DTYPE_UNDEFINED) {
+      infer_invalid(s, "its branches give %s and %s", dtype_name(a.dtype), dtype_name(b.dtype));
+      return NO_ID;
+    }
     infer_join(s, &a, &b, &both);
     if (!decided) s->why = INFER_WHY_DATA;
     infer_out(s, i, decided ? taken ? &a : &b : &both);

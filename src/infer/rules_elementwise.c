@@ -447,12 +447,25 @@ static bool any_lists(struct infer_site *s) {
 
 // ---- rules -------------------------------------------------------------------------------------
 
+// Along which it computes; older Softmaxes flatten at theirs.
+static bool has_axis(const struct infer_site *s) {
+  const char *name = s->op->name;
+  if (strcmp(name, "LpNormalization") == 0) return true;
+  return s->version >= 13 && (strcmp(name, "Softmax") == 0 || strcmp(name, "LogSoftmax") == 0 ||
+                              strcmp(name, "Hardmax") == 0);
+}
+
 // The type of input 0.
 void infer_same(struct infer_site *s) {
   struct infer_type x;
   const struct infer_number *list;
   uint32_t n;
   if (!infer_in(s, 0, &x)) return;
+  if (has_axis(s) && x.ranked && x.rank > 0) {
+    int64_t axis;
+    uint32_t at;
+    if (infer_attr_int(s, "axis", -1, &axis) && !infer_axis(s, axis, x.rank, &at)) return;
+  }
   infer_out(s, 0, &x);
   if (!infer_list(s, 0, &list, &n)) return;
   const enum arithmetic op = arithmetic_of(s);

@@ -328,6 +328,12 @@ void infer_top_k(struct infer_site *s) {
   } else if (infer_whole(s, 1, &count, &n) && n == 1) {
     dims[at] = count[0];
   }
+  int64_t all;
+  if (dims[at] != NO_ID && dims_is_number(s->d, dims[at], &k) && x.dims[at] != NO_ID &&
+      dims_is_number(s->d, x.dims[at], &all) && k > all) {
+    infer_invalid(s, "the first %lld of %lld", (long long)k, (long long)all);
+    return;
+  }
   infer_out_dims(s, 0, x.dtype, dims, x.rank);
   infer_out_dims(s, 1, DTYPE_INT64, dims, x.rank);
 }

@@ -513,6 +513,20 @@ void infer_concat(struct infer_site *s) {
   infer_out_list(s, 0, out, n);
 }
 
+// False, and the node is invalid, where a number among the indices is none of the dim's.
+static bool indices_in(struct infer_site *s, dim_id dim, const struct infer_number *which,
+                       uint32_t n) {
+  int64_t size, j;
+  if (dim == NO_ID || !dims_is_number(s->d, dim, &size)) return true;
+  for (uint32_t i = 0; i < n; i++)
+    if (which[i].num != NO_ID && which[i].den == 1 && dims_is_number(s->d, which[i].num, &j) &&
+        (j < -size || j >= size)) {
+      infer_invalid(s, "index %lld of a dim of %lld", (long long)j, (long long)size);
+      return false;
+    }
+  return true;
+}
+
 void infer_gather(struct infer_site *s) {
   struct infer_type x, index;
   int64_t axis;
@@ -541,7 +555,8 @@ void infer_gather(struct infer_site *s) {
   const struct infer_number *list, *which;
   const int64_t *of, *in_dims;
   uint32_t n, count, n_which;
-  if (!infer_list(s, 0, &list, &count) || !infer_list(s, 1, &which, &n_which)) return;
+  if (!infer_list(s, 1, &which, &n_which) || !indices_in(s, x.dims[at], which, n_which)) return;
+  if (!infer_list(s, 0, &list, &count)) return;
   if (!infer_static(s, &x, &in_dims) || !result_size(s, &of, &to, &n)) return;
   struct infer_number *out = infer_number_room(s, n);
   int64_t inner = 1;

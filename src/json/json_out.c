@@ -21,15 +21,22 @@
 enum { DEPTH_MAX = 64 };
 #define EXACT_MAX ((uint64_t)1 << 53)
 
+// Room for n more bytes, and a NUL.
+static void room(struct json_out *j, size_t n) {
+  if (j->cap - j->n <= n) j->text = table_grow(j->text, &j->cap, j->n + n + 1, 1);
+}
+
 static void put(struct json_out *j, const void *bytes, size_t n) {
-  j->text = table_grow(j->text, &j->cap, j->n + n + 1, 1);
+  room(j, n);
   memcpy(j->text + j->n, bytes, n);
   j->n += n;
   j->text[j->n] = '\0';
 }
 
 static void put_char(struct json_out *j, char c) {
-  put(j, &c, 1);
+  room(j, 1);
+  j->text[j->n++] = c;
+  j->text[j->n] = '\0';
 }
 
 static void put_line_break(struct json_out *j, int depth) {
@@ -113,10 +120,20 @@ static void put_escaped(struct json_out *j, uint32_t c) {
   put(j, escape, (size_t)n);
 }
 
+static bool is_plain(uint8_t c) {
+  return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
+// Nearly all bytes of nearly all strings are themselves: those go out in runs.
 void json_string(struct json_out *j, struct span s) {
   begin_element(j);
   put_char(j, '"');
   for (size_t i = 0; i < s.n;) {
+    size_t end = i;
+    while (end < s.n && is_plain(s.at[end]))
+      end++;
+    if (end > i) put(j, s.at + i, end - i);
+    if ((i = end) == s.n) break;
     uint32_t c = 0;
     size_t n = utf8_length(span_of(s.at + i, s.n - i), &c);
     if (n == 0)
@@ -142,24 +159,22 @@ void json_raw(struct json_out *j, struct span text) {
   put(j, text.at, text.n);
 }
 
-static void put_number(struct json_out *j, const char *digits, bool quoted) {
+static void put_number(struct json_out *j, struct span digits, bool quoted) {
   begin_element(j);
   if (quoted) put_char(j, '"');
-  put(j, digits, strlen(digits));
+  put(j, digits.at, digits.n);
   if (quoted) put_char(j, '"');
 }
 
 void json_uint(struct json_out *j, uint64_t x) {
-  char digits[24];
-  snprintf(digits, sizeof digits, "%lu", x);
-  put_number(j, digits, x > EXACT_MAX);
+  char room_for[SPAN_DIGITS];
+  put_number(j, span_digits(x, false, room_for), x > EXACT_MAX);
 }
 
 void json_int(struct json_out *j, int64_t x) {
-  char digits[24];
-  snprintf(digits, sizeof digits, "%lld", (long long)x);
+  char room_for[SPAN_DIGITS];
   const uint64_t size = x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
-  put_number(j, digits, size > EXACT_MAX);
+  put_number(j, span_digits(size, x < 0, room_for), size > EXACT_MAX);
 }
 
 void json_ints(struct json_out *j, const int64_t *x, size_t n) {
@@ -192,7 +207,7 @@ void json_double(struct json_out *j, double x) {
   } else {
     char digits[40];
     format_double(digits, x);
-    put_number(j, digits, false);
+    put_number(j, span_str(digits), false);
   }
 }
 

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import onnx
 import onnx.checker
+import onnx.parser
 import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper
@@ -214,3 +215,49 @@ def test_other_commands_take_such_models(weir, tmp_path):
     weir("check", tmp_path / "m.onnx", code=65)
     weir("convert", tmp_path / "m.onnx", tmp_path / "o.onnx")
     weir("inspect", tmp_path / "m.onnx")
+
+
+# What only follows from other nodes: nodes that cannot run with their inputs, dtypes that are none of theirs.
+FOLLOWS = {
+    "matmul": "g (float[2,3] x) => (float[n,m] y) { w = Constant<value_floats = [1.0, 2.0]>() y = MatMul(x, w) }",
+    "add": "g (float[2,3] x, float[4] z) => (float[n,m] y) { y = Add(x, z) }",
+    "concat": "g (float[2,3] x, float[3] z) => (float[n,m] y) { y = Concat<axis = 0>(x, z) }",
+    "reshape": "g (float[2,3] x) => (float[n,m] y) { s = Constant<value_ints = [4, 2]>() y = Reshape(x, s) }",
+    "axis": "g (float[2,3] x) => (float[n,m] y) { y = Softmax<axis = 2>(x) }",
+    "index": "g (float[2,3] x) => (float[m] y) { i = Constant<value_int = 5>() y = Gather(x, i) }",
+    "top": "g (float[2,3] x) => (float[n,m] y, int64[n,m] i) { k = Constant<value_ints = [7]>() y, i = TopK(x, k) }",
+    "branches": "g (bool c, float[2] x) => (float[m] y) { y = If(c) <then_branch = t () => (float[2] r) { r = Relu(x) }, else_branch = e () => (int64[1] q) { q = Shape(x) }> }",
+    "cast": "g (float[2,3] x) => (float[2,3] y) { y = Cast<to = 7>(x) }",
+    "one type": "g (float[2,3] x) => (float[n,m] y) { s = Shape(x) k = Size(s) y = Add(x, k) }",
+    "other type": "g (float[2,3] x) => (float[n,m] y) { s = Shape(x) y = Relu(x) k = Sin(s) }",
+    "later": "g (float[2,3] x) => (float[n,m] y) { s = Shape(x) c = Unsqueeze(s, a) a = Constant<value_ints = [1]>() k = Not(c) y = Relu(x) }",
+}
+
+
+@pytest.mark.parametrize("name", FOLLOWS)
+def test_what_follows_from_other_nodes(weir, tmp_path, name):
+    """The runtime refuses it too, when it loads the model or runs it; with dims and types that fit it does not."""
+    model = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["": 18]> {FOLLOWS[name]}')
+    nodes = sorted(model.graph.node, key=lambda node: node.op_type != "Constant")
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    onnx.save(model, tmp_path / "m.onnx")
+    done = weir("check", tmp_path / "m.onnx", code=65)
+    assert [line.split(":")[0] for line in done.out.splitlines()[:-1]] == ["error"]
+    with pytest.raises(Exception, match="."):
+        session = ort.InferenceSession(str(tmp_path / "m.onnx"), providers=["CPUExecutionProvider"])
+        session.run(None, {each.name: np.ones([d if isinstance(d, int) else 2 for d in each.shape], TYPES_OF[each.type]) for each in session.get_inputs()})
+
+
+def test_shapes_that_are_only_declared_wrong(weir, tmp_path):
+    """A warning: runtimes run such models. Of a decided If only the branch counts that is taken."""
+    model = onnx.parser.parse_model("""<ir_version: 9, opset_import: ["": 18]>
+        g (float[2,3] x) => (float[2,4] y, float[3] z) {
+            y = Relu(x)  r = Shape(x)  k = Size(r)  two = Constant<value_int = 2>()  c = Equal(k, two)
+            z = If(c) <then_branch = t () => (float[q] a) { one = Constant<value_ints = [1, -1]>() w = Reshape(x, one) s = Constant<value_ints = [0]>() b = Squeeze(w, s) a = Relu(b) },
+                       else_branch = e () => (float[q2] d) { n = Constant<value_ints = [7]>() d = Reshape(x, n) }>
+        }""")
+    onnx.save(model, tmp_path / "m.onnx")
+    done = weir("check", tmp_path / "m.onnx")
+    assert "warning: value 'y': a dim is declared to be 4, and is 3" in done.out
+    assert "0 errors" in done.out

@@ -203,3 +203,39 @@ def test_inspect_shortens_long_lists(weir, tmp_path):
     assert rows["floats"] == f"{{40 elements, {len(known)} known}}"
     document = json.loads(weir("inspect", tmp_path / "m.onnx", "--values", "--json").out)["shapes"]["values"]
     assert [len(each["elements"]) for each in document] == [17, 18, 40]
+
+
+@pytest.mark.parametrize("command", ["infer", "optimize"])
+def test_once_more_changes_nothing(weir, tmp_path, command):
+    """Numbers that only the run tells keep the names that they were given, in bodies too."""
+    for path in package_models("silero_vad"):
+        once, twice = tmp_path / "once.onnx", tmp_path / "twice.onnx"
+        weir(command, path, once, "--force")
+        weir(command, once, twice, "--force")
+        assert once.read_bytes() == twice.read_bytes(), path.name
+
+
+def test_a_name_is_kept_for_one_number(weir, tmp_path):
+    """Of two numbers in bodies that were declared the same name one keeps it, and none that the main graph declares too."""
+    model = onnx.parser.parse_model("""
+        <ir_version: 9, opset_import: ["": 18]>
+        g (float[a, 3] x, bool c) => (float[unk__7, 3] u, float v, float w) {
+            u = Identity(x)
+            v = If(c) <then_branch = t () => (float r) { n = NonZero(x) q = Cast<to: int = 1>(n) r = Identity(q) },
+                       else_branch = e () => (float r2) { r2 = Neg(x) }>
+            w = If(c) <then_branch = t2 () => (float r3) { n2 = NonZero(x) q2 = Cast<to: int = 1>(n2) r3 = Identity(q2) },
+                       else_branch = e2 () => (float r4) { r4 = Neg(x) }>
+        }""")
+    names = {}
+    for dim in ("unk__7", "unk__5"):
+        for node, inner in ((model.graph.node[1], "n"), (model.graph.node[2], "n2")):
+            body = node.attribute[0].g
+            del body.value_info[:]
+            body.value_info.append(helper.make_tensor_value_info(inner, TensorProto.INT64, [2, dim]))
+        onnx.save(model, tmp_path / "in.onnx")
+        weir("infer", tmp_path / "in.onnx", tmp_path / "out.onnx", "--force")
+        out = onnx.load(tmp_path / "out.onnx")
+        bodies = [node.attribute[0].g for node in out.graph.node[1:]]
+        names[dim] = [{v.name: v.type.tensor_type.shape.dim[1].dim_param for v in body.value_info}[inner] for body, inner in zip(bodies, ("n", "n2"))]
+    assert "unk__7" not in names["unk__7"] and len({*names["unk__7"]}) == 2
+    assert names["unk__5"][0] == "unk__5" != names["unk__5"][1]

@@ -1,4 +1,5 @@
-"""What `weir optimize` does at its level of rounding: random graphs with hazards stay right, and spellings of exporters become operators.
+"""What `weir optimize` does at its level of rounding: spellings of exporters become operators, and nothing rounds
+that was not asked to.
 
 Of exports below the version that has an operator, ONNX's converter raises the version first.
 """
@@ -39,12 +40,6 @@ def feeds(name, model):
 
 def counts(path):
     return collections.Counter(node.op_type for node in onnx.load(path).graph.node)
-
-
-@pytest.mark.parametrize("goal,seeds", [("onnx", range(80)), ("onnxruntime", range(1000, 1040)), ("quantization", range(2000, 2030))])
-def test_random_graphs_stay_right(goal, seeds):
-    command = f"{program('WEIR')} optimize IN OUT --goal {goal} --force --no-manifest"
-    assert random_graphs.check(command, seeds, "T") == {}
 
 
 PIECES = ("conv_affine", "pad_window", "matmul_norm", "gelu", "layer_norm", "rms_norm", "transposes", "clips")

@@ -339,22 +339,43 @@ def test_blocks(prepared, tmp_path):
 # ---- large models
 
 
-def test_memory(large_folder):
-    """2.4 GB: within 64 MiB and the index; a run that reads everything first is not."""
-    folder = large_folder / "preprocess"
+@pytest.fixture(scope="module")
+def sparse_encoder(large_folder):
+    """2.4 GB, nearly all of it holes."""
+    folder = large_folder / "sparse"
     folder.mkdir()
-    try:
-        source = folder / "encoder-model.onnx"
-        make_encoder.make_encoder(source, make_encoder.Shape(), size=2_400_000_000, sparse=True)
-        found = {}
-        for io in ("null", "load"):
-            report = folder / f"{io}.json"
-            words = [program("WEIR"), "preprocess", source, folder / "out.onnx", "--io", io, "--report-json", report]
-            done = peaks.run(words, timeout=300)
-            found[io] = (done, json.loads(report.read_text()) if report.exists() else {})
-        done, said = found["null"]
-        assert done.code == 0, done.err
-        assert done.peak_bytes <= 64 * MIB + said["weir"]["index_bytes"], (done.peak_bytes, said["weir"])
-        assert found["load"][0].peak_bytes > 1 << 30
-    finally:
-        shutil.rmtree(folder)
+    make_encoder.make_encoder(folder / "encoder-model.onnx", make_encoder.Shape(), size=2_400_000_000, sparse=True)
+    yield folder / "encoder-model.onnx"
+    shutil.rmtree(folder)
+
+
+def peak_of(command, source, io, tmp_path, limits=None):
+    report = tmp_path / f"{io}.json"
+    words = [program("WEIR"), *command, source, "-o", source.with_name("out.onnx"), "--io", io, "--report-json", report]
+    report.unlink(missing_ok=True)
+    done = peaks.run(words, timeout=300, limits=limits)
+    return done, json.loads(report.read_text()) if report.exists() else {}
+
+
+@pytest.mark.parametrize("command", [("preprocess",), ("optimize",), ("optimize", "--opset", "23")], ids=" ".join)
+def test_memory(sparse_encoder, tmp_path, command):
+    """2.4 GB: within 64 MiB and the index."""
+    done, said = peak_of(command, sparse_encoder, "null", tmp_path)
+    assert done.code == 0, done.err
+    assert done.peak_bytes <= 64 * MIB + said["weir"]["index_bytes"], (done.peak_bytes, said["weir"])
+
+
+def test_memory_control(sparse_encoder, tmp_path):
+    """A run that reads everything first takes what the model has: the bound can fail."""
+    done, said = peak_of(("preprocess",), sparse_encoder, "load", tmp_path)
+    assert done.peak_bytes > max(1 << 30, 64 * MIB + said["weir"]["index_bytes"])
+
+
+@pytest.mark.parametrize("command", ["preprocess", "optimize"])
+def test_memory_under_a_limit(sparse_encoder, tmp_path, command):
+    """With 64 MiB of data and no more; who reads everything first ends there."""
+    limits = {"data": 64 * MIB}
+    done, _ = peak_of((command, "--force"), sparse_encoder, "null", tmp_path, limits)
+    assert done.code == 0, done.err
+    control, said = peak_of((command, "--force"), sparse_encoder, "load", tmp_path, limits)
+    assert control.code != 0 and said == {}, "the control arm lives under the limit"

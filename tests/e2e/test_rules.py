@@ -62,7 +62,7 @@ class Graph:
         self.dims = [rng.choice([2, 3, 3, 1]) for _ in range(self.rank)]
         if "Transpose" in self.ops and rng.random() < 0.5:
             self.dims = [3] * self.rank
-        if self.ops & {"Conv", "AveragePool"}:
+        if self.ops & {"Conv", "ConvTranspose", "AveragePool"}:
             self.rank, self.dims = 4, [1, 2, 4, 5]
         self.element = rng.choice([np.float32, np.float32, np.int32])
         if "Cast" in self.ops and rng.random() < 0.4:
@@ -120,7 +120,7 @@ class Graph:
             some = [[-1], [self.rank - 1], [0], [1, 2]]
         if some:
             return np.array(rng.choice(some), np.int64)
-        weights = {("Conv", 1): (3, 2, 2, 2), ("Conv", 2): (3,), ("Dropout", 1): (), ("Clip", 1): (), ("Clip", 2): ()}.get((op, slot))
+        weights = {("Conv", 1): (3, 2, 2, 2), ("ConvTranspose", 1): (2, 3, 2, 2), ("Conv", 2): (3,), ("ConvTranspose", 2): (3,), ("Dropout", 1): (), ("Clip", 1): (), ("Clip", 2): ()}.get((op, slot))
         if (op, slot) == ("Dropout", 2):
             return np.array(rng.random() < 0.3)
         if (op, slot) == ("Pad", 2):
@@ -137,8 +137,9 @@ class Graph:
             rng = self.rng
             made = self.slot(op, slot)
             if made is None and (name in self.fixed or (self.each and rng.random() < 0.4)):
-                dims = [[], [1], self.dims[-1:]] + ([[3, 1, 1], [1, 3, 1, 1]] if "Conv" in self.ops else [])
-                made = self.numbers([self.dims[-1], 3] if (op, slot) == ("MatMul", 1) else rng.choice(dims))
+                dims = [[], [1], self.dims[-1:]] + ([[3, 1, 1], [1, 3, 1, 1]] if self.ops & {"Conv", "ConvTranspose"} else [])
+                matrix = {("MatMul", 1): [self.dims[-1], 3], ("Gemm", 1): self.dims[-1:] * 2}.get((op, slot))
+                made = self.numbers(matrix or rng.choice(dims))
                 made = np.abs(made) if "Sqrt" in self.ops else made
                 made = made.astype(self.inner or self.element) if name in self.fixed else made
             if made is not None:
@@ -185,7 +186,8 @@ class Graph:
         if kind in ("var", "opt"):
             return "" if kind == "opt" and self.rng.random() < 0.5 else self.variable(p[1], op, slot)
         if kind == "lit":
-            number = float(compiler.fill(p[1], self.row))
+            word = compiler.fill(p[1], self.row)
+            number = float({"true": 1, "false": 0}.get(word, word))
             element = self.inner or self.element
             shape = self.rng.choice([[], [1], self.dims])
             if number == 0 and self.rng.random() < 0.5:

@@ -105,7 +105,7 @@ static bool outcome(const char *block, struct text *out, struct arena *a, const 
   }
   struct infer *in = infer_new(&m, &o);
   struct said said = {out, &m, a};
-  infer_all(in, &(struct infer_told){say, &said});
+  infer_all(in, &(struct infer_told){.say = say, .ctx = &said});
   for (uint32_t value = 0; value < m.n_values; value++) {
     if (m.values[value].kind != VALUE_NODE_OUTPUT || m.values[value].flags & VALUE_DEAD) continue;
     put(out, arena_printf(a, "%s: ", model_name_str(&m, m.values[value].name)));

@@ -60,9 +60,9 @@ def sums_of_dims():
 
 @attack
 def floors_of_floors():
-    """20 000 divisions that round, by 2 and 3 in turns."""
+    """5 000 divisions that round, by 2 and 3 in turns."""
     nodes = [helper.make_node("Shape", ["x"], ["s"])]
-    names = ["s", *(f"q{i}" for i in range(20_000))]
+    names = ["s", *(f"q{i}" for i in range(5_000))]
     for i, (a, b) in enumerate(zip(names, names[1:])):
         nodes.append(helper.make_node("Add" if i % 2 else "Div", [a, "three" if i % 2 else "two"], [b]))
     nodes.append(helper.make_node("Identity", [names[-1]], ["y"]))
@@ -194,8 +194,8 @@ def million_attributes():
 
 @attack
 def many_operands():
-    """Sum, Concat, Max and a list of 20 000 operands each, over and over the same two values."""
-    operands = ["x", "w"] * 10_000
+    """Sum, Concat, Max and a list of 5 000 operands each, over and over the same two values."""
+    operands = ["x", "w"] * 2_500
     nodes = [
         helper.make_node("Sum", operands, ["a"]), helper.make_node("Max", operands, ["b"]),
         helper.make_node("Concat", operands, ["c"], axis=0), helper.make_node("SequenceConstruct", operands, ["s"]),
@@ -222,10 +222,10 @@ def deep_ifs():
 
 @attack
 def long_chains():
-    """20 000 nodes each of what can be merged with its neighbour: Transposes, Reshapes, Casts, Clips, Adds of zero."""
-    nodes = chain("Transpose", 20_000, "x", "a", perm=[1, 0])
+    """5 000 nodes each of what can be merged with its neighbour: Transposes, Reshapes, Casts, Clips, Adds of zero."""
+    nodes = chain("Transpose", 5_000, "x", "a", perm=[1, 0])
     for op_type, first, last, more in (("Reshape", "a", "b", ["to"]), ("Clip", "b", "c", ["low"]), ("Add", "c", "d", ["low"]), ("Relu", "d", "y", [])):
-        nodes += [*chain(op_type, 20_000, first, last, more)]
+        nodes += [*chain(op_type, 5_000, first, last, more)]
     names = iter(range(10**9))
     for node in nodes:  # one name each
         for place, name in enumerate(node.output):
@@ -238,21 +238,21 @@ def long_chains():
 
 @attack
 def equal_all_over():
-    """20 000 equal nodes of equal nodes, and as many equal constants."""
-    constants = [numpy_helper.from_array(np.full(3, 0.5, np.float32), f"w{i}") for i in range(20_000)]
-    nodes = [helper.make_node("Add", ["x", f"w{i}"], [f"a{i}"]) for i in range(20_000)]
-    nodes += [helper.make_node("Exp", [f"a{i}"], [f"b{i}"]) for i in range(20_000)]
-    nodes += [helper.make_node("Sum", [f"b{i}" for i in range(20_000)], ["y"])]
+    """5 000 equal nodes of equal nodes, and as many equal constants."""
+    constants = [numpy_helper.from_array(np.full(3, 0.5, np.float32), f"w{i}") for i in range(5_000)]
+    nodes = [helper.make_node("Add", ["x", f"w{i}"], [f"a{i}"]) for i in range(5_000)]
+    nodes += [helper.make_node("Exp", [f"a{i}"], [f"b{i}"]) for i in range(5_000)]
+    nodes += [helper.make_node("Sum", [f"b{i}" for i in range(5_000)], ["y"])]
     return model(nodes, [value("x", ["n", 3])], [value("y", ["n", 3])], constants)
 
 
 @attack
 def one_value_many_users():
-    """A Transpose, an Unsqueeze and a Shape, each used by 20 000 nodes."""
+    """A Transpose, an Unsqueeze and a Shape, each used by 5 000 nodes."""
     nodes = [helper.make_node("Transpose", ["x"], ["t"], perm=[1, 0]), helper.make_node("Shape", ["x"], ["s"])]
-    nodes += [helper.make_node("Transpose", ["t"], [f"u{i}"], perm=[1, 0]) for i in range(20_000)]
-    nodes += [helper.make_node("Reshape", [f"u{i}", "s"], [f"r{i}"]) for i in range(20_000)]
-    nodes += [helper.make_node("Sum", [f"r{i}" for i in range(20_000)], ["y"])]
+    nodes += [helper.make_node("Transpose", ["t"], [f"u{i}"], perm=[1, 0]) for i in range(5_000)]
+    nodes += [helper.make_node("Reshape", [f"u{i}", "s"], [f"r{i}"]) for i in range(5_000)]
+    nodes += [helper.make_node("Sum", [f"r{i}" for i in range(5_000)], ["y"])]
     return model(nodes, [value("x", ["n", 3])], [value("y", ["n", 3])])
 
 

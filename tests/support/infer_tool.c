@@ -82,7 +82,7 @@ static void put_model(struct json_out *j, const struct model *m, const struct in
   struct infer *in = infer_new(m, o);
   struct said said = {j, m, &a};
   json_put_array(j, "said");
-  infer_all(in, &(struct infer_told){say, &said});
+  infer_all(in, &(struct infer_told){.say = say, .ctx = &said});
   json_end_array(j);
   json_put_array(j, "values");
   for (uint32_t value = 0; value < m->n_values; value++)

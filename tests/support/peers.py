@@ -9,7 +9,7 @@ caught. So each model is copied with other numbers in their places (`with_number
 own with a limit of time; what it writes counts only if ONNX Runtime, without its own optimizations, gives the numbers of the
 copy at two bindings of the symbols. Nodes of bodies and of functions count, whoever wrote them.
 
-Packages and versions: PEERS below; runtimes.py keeps the environment.
+Versions are in runtimes.py, which keeps the environment.
 """
 
 import os
@@ -18,17 +18,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-VERSIONS = {
-    "onnxruntime": "1.31.1",
-    "onnxslim": "0.1.98",
-    "onnxsim": "0.8.1",
-    "onnxoptimizer": "0.4.2",
-    "onnxscript": "0.7.2",
-}
-# What these need, at versions that go together.
-BESIDE = ["onnx==1.23.2", "onnx-ir==1.1.0", "protobuf==7.36.2", "ml-dtypes==0.6.0", "typing-extensions==4.16.0",
-          "sympy==1.14.0", "mpmath==1.3.0", "packaging==26.3", "flatbuffers==25.12.19", "colorama==0.4.6",
-          "rich==15.0.0", "pygments==2.21.0", "markdown-it-py==4.3.0", "mdurl==0.1.2", "numpy==2.4.6"]  # fmt: skip
 SECONDS = 300
 
 
@@ -90,8 +79,8 @@ def python():
     """The Python that has all peers; made if it is not there."""
     import runtimes
 
-    packages = [f"{package}=={version}" for package, version in VERSIONS.items()]
-    return runtimes.environment("peers-" + "-".join(VERSIONS.values()), [*packages, *BESIDE])
+    packages = [f"{package}=={version}" for package, version in runtimes.PEERS.items()]
+    return runtimes.environment("peers-" + "-".join(runtimes.PEERS.values()), [*packages, *runtimes.BESIDE_PEERS])
 
 
 def with_numbers(source, out):
@@ -181,6 +170,7 @@ def row(source, folder, interpreter):
 
 
 def ours(command, copy, out, named):
+    """The same of weir."""
     done = subprocess.run([os.environ["WEIR"], command, copy, out, "--quiet", "--force"], capture_output=True, text=True)
     if done.returncode:
         return None, done.stderr.strip()

@@ -1858,7 +1858,7 @@ def large_weights(g):
     if way == "twice":
         g.hazard("equal initializers under two names")
         other = g.transpose(g.constant(array), [1, 0])
-        y = g.binary("Add", y, g.node("MatMul", [g.unary("Abs", x), other], (x.dims[0], n), soft=True))
+        y = g.binary("Add", y, g.node("MatMul", [g.by("Mul", x, 0.5), other], (x.dims[0], n), soft=True))
     g.give(g.norm(y, n) if way == "norm" else y)
 
 
@@ -1883,7 +1883,7 @@ IN_DOUBLE = {
     "gemm_norm", "matmul_norm", "transposes", "reshapes", "slices", "concats", "nothings", "matmul_add", "projections",
     "transposed_weights", "silu", "layer_norm", "rms_norm", "reciprocals", "spelled_out",
 }  # fmt: skip
-IN_HALF = IN_DOUBLE | {"conv_norm", "conv_norm_shared", "norm_first", "conv_affine", "pad_window"}
+IN_HALF = IN_DOUBLE | {"conv_norm", "conv_norm_shared", "norm_first", "conv_affine", "pad_window", "attention_forms", "rotary_forms"}
 
 
 def _tensor_as(tensor, dtype):

@@ -34,6 +34,17 @@ ONNXRUNTIME = {
 OPENVINO = "2026.4.1"
 GENAI = "0.18.0"
 QNN = "2.7.0"
+# Graph optimizers that weir is compared with (peers.py), and what they need, at versions that go together.
+PEERS = {
+    "onnxruntime": "1.31.1",
+    "onnxslim": "0.1.98",
+    "onnxsim": "0.8.1",
+    "onnxoptimizer": "0.4.2",
+    "onnxscript": "0.7.2",
+}
+BESIDE_PEERS = ["onnx==1.23.2", "onnx-ir==1.1.0", "protobuf==7.36.2", "ml-dtypes==0.6.0", "typing-extensions==4.16.0",
+                "sympy==1.14.0", "mpmath==1.3.0", "packaging==26.3", "flatbuffers==25.12.19", "colorama==0.4.6",
+                "rich==15.0.0", "pygments==2.21.0", "markdown-it-py==4.3.0", "mdurl==0.1.2", "numpy==2.4.6"]  # fmt: skip
 # What they are used with.
 BESIDE = {"onnxruntime-genai": ["onnxruntime==1.31.1"], "onnxruntime-qnn": ["onnxruntime==1.31.1"]}
 
@@ -65,20 +76,25 @@ def kept(name, fill):
     return folder
 
 
-def python_of(package, version):
-    """The Python of an environment with that package, made if it is not there."""
-    others = [f"numpy=={NUMPY}", *BESIDE.get(package, [])]
+def environment(name, packages):
+    """The Python of an environment of that name with these packages, name==version, and no others; made if it is not there."""
 
     def fill(folder):
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True, capture_output=True)
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", folder / "bin" / "python"]
         words = ["install", "-q", "--no-deps", "--only-binary", ":all:", "--retries", "1", "--timeout", "20"]
-        done = subprocess.run([*pip, *words, f"{package}=={version}", *others], capture_output=True, text=True)
+        done = subprocess.run([*pip, *words, *packages], capture_output=True, text=True)
         if done.returncode:
-            raise Missing(f"{package} {version} cannot be installed: {done.stderr.strip().splitlines()[-1]}")
+            raise Missing(f"{', '.join(packages)} cannot be installed: {done.stderr.strip().splitlines()[-1]}")
 
-    name = "-".join([package, version, *(each.replace("==", "-") for each in BESIDE.get(package, []))])
     return kept(name, fill) / "bin" / "python"
+
+
+def python_of(package, version):
+    """The Python of an environment with that package."""
+    beside = BESIDE.get(package, [])
+    name = "-".join([package, version, *(each.replace("==", "-") for each in beside)])
+    return environment(name, [f"{package}=={version}", f"numpy=={NUMPY}", *beside])
 
 
 def run(package, version, jobs, scratch):

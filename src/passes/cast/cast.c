@@ -243,10 +243,9 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
                                          .keep_op = c.options->keep_op,
                                          .n_keep_op = c.options->n_keep_op,
                                          .exclude = &c.options->exclude};
-    if (cast_graph_run(env, &o, err)) return -1;
     for (uint32_t i = 0; env->warn && i < o.n_keep_op; i++)
       warn_of_operator(env, o.keep_op[i]);
-    return 0;
+    return cast_graph_run(env, &o, err);
   }
   kit_init(&c.k, env, "cast");
   for (uint32_t t = 0; t < n; t++)

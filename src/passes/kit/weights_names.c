@@ -40,6 +40,8 @@ static void warn_unmatched(struct pass_env *env, const struct name_pattern *p) {
   for (uint32_t t = 0; t < m->n_tensors; t++)
     if (weights_at(m, t, &w))
       name_pattern_consider(&c, p, model_name_str(m, m->values[w.value].name));
+  for (uint32_t i = 0; i < m->n_nodes; i++)
+    name_pattern_consider(&c, p, model_name_str(m, m->nodes[i].name));
   const char *sentence = arena_printf(env->scratch, "--exclude '%s' matches no weight and no node",
                                       quote_str(p->text).s);
   env->warn(env->warn_ctx, sentence, name_pattern_hint(&c, env->scratch));

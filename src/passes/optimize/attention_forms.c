@@ -52,10 +52,16 @@ static bool is_plain(struct kit *k, uint32_t node, struct infer_type *q, struct 
 }
 
 bool attention_kv_heads(struct kit *k, uint32_t node) {
-  struct infer_type q, v;
+  struct infer_type q, v, mask;
   uint32_t x[2];
   int64_t heads[2], all;
   if (!is_plain(k, node, &q, &v)) return false;
+  // ONNX Runtime before 1.25 takes such a mask for one of the heads of keys.
+  if (kit_in(k, node, 3) != NO_ID &&
+      (!known_dims(k, kit_in(k, node, 3), &mask) ||
+       (mask.rank > 2 &&
+        (!dims_is_number(infer_dims(k->env->infer), mask.dims[mask.rank - 3], &all) || all != 1))))
+    return false;
   for (uint32_t i = 0; i < 2; i++) {
     x[i] = once(k, kit_in(k, node, i + 1), &heads[i]);
     if (x[i] == NO_ID || !kit_available(k, x[i], k->m->nodes[node].graph, node) ||
@@ -173,6 +179,8 @@ bool attention_packed(struct kit *k, uint32_t node) {
   }
   const bool joins = attention_joins_heads(k, reshape, &q, p[0].heads * p[2].size);
   if (p[1].heads != p[2].heads || (!joins && !attention_keeps_meaning(k, reshape))) return false;
+  // ONNX Runtime before 1.25 computes that wrongly in float16.
+  if (p[0].heads != p[1].heads && q.dtype != DTYPE_FLOAT) return false;
 
   kit_site(k, node, "packed");
   kit_converted(k, node, "packed");

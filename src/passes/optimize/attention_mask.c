@@ -295,7 +295,12 @@ const char *attention_mask_find(struct kit *k, uint32_t value, const struct atte
     if (i == 1 && !known_same(k, mine, its)) out->columns = true;
     if (i == 2 && !known_same(k, mine, its)) out->rows = true;
   }
-  return look(k, s->guarded, out);
+  const char *why = look(k, s->guarded, out);
+  // Of rows and columns that differ in number versions of ONNX Runtime think differently. No row is empty.
+  if (!why && out->kind == ATTENTION_CAUSAL &&
+      !known_same(k, s->type.dims[rank - 2], s->type.dims[rank - 1]))
+    out->kind = ATTENTION_AS_IS;
+  return why;
 }
 
 // ---- what Attention is given -------------------------------------------------------------------

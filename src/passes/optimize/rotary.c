@@ -482,13 +482,21 @@ static void fuse(struct run *r, uint32_t node, const struct found *f, const dim_
     makers[i] = kit_maker(k, kit_in(k, node, i));
   in[r->foreign ? 2 : 1] = half_for(r, &f->cos, f, batch[0]);
   in[r->foreign ? 3 : 2] = half_for(r, &f->sin, f, batch[1]);
+  // ONNX Runtime before 1.24 wants the heads where only a part is turned.
+  struct edit_attr heads = {.name = "num_heads", .type = ATTR_INT};
+  const struct kit_new spec = {.op = r->foreign ? OP_ms_RotaryEmbedding : OP_RotaryEmbedding,
+                               .in = in,
+                               .n_in = r->foreign ? 4 : 3,
+                               .attrs = &heads,
+                               .n_attrs = !r->foreign && is_number(k, f->type.dims[1], &heads.i),
+                               .attrs_of = NO_ID,
+                               .as = node,
+                               .n_out = 1};
   if (r->foreign) {
     in[1] = kit_new_ints(k, "position", &first, 1);
     kit_import(k, k->graph, "com.microsoft", 1);
-    kit_replace(k, node, OP_ms_RotaryEmbedding, KIT_INPUTS(in, 4));
-  } else {
-    kit_replace(k, node, OP_RotaryEmbedding, KIT_INPUTS(in, 3));
   }
+  kit_put(k, &spec);
   for (uint32_t i = 0; i < 2; i++)
     kit_sweep(k, makers[i]);
 }

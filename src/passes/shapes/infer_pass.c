@@ -33,7 +33,8 @@ struct writing {
   TABLE(uint32_t, symbol_names); // by number of "?7" in texts: name id + 1
   TABLE(uint32_t, long_names);   // by dim id, of those that have no text: name id + 1
   uint32_t n_unknown;
-  TABLE(uint8_t, of_input); // by name id: an input has a dim of that name
+  TABLE(uint8_t, of_input);  // by name id: an input has a dim of that name
+  TABLE(uint8_t, elsewhere); // a value of the main graph has one, or it was given to a number
   // contradictions
   uint32_t said;
   struct err why; // of the first
@@ -67,12 +68,15 @@ static void warn_of_what_was_said(struct writing *w) {
 
 // ---- dims as they are written ----------------------------------------------------------------------
 
+#define NEW_NAME "unk__"
+enum { NAME_ROOM = 32 };
+
 // A name that nothing in the model has.
 static uint32_t new_name(struct writing *w) {
   struct model *m = w->k.m;
   for (;;) {
-    char name[32];
-    const int n = snprintf(name, sizeof name, "unk__%u", w->n_unknown++);
+    char name[NAME_ROOM];
+    const int n = snprintf(name, sizeof name, NEW_NAME "%u", w->n_unknown++);
     if (model_find_name(m, span_of(name, (size_t)n)) == NO_ID)
       return model_intern(m, span_of(name, (size_t)n));
   }
@@ -118,6 +122,12 @@ static struct span named(struct writing *w, struct span text) {
   return span_of(kept, n);
 }
 
+static void mark_elsewhere(struct writing *w, uint32_t name) {
+  if (name == NO_ID) return;
+  if (name >= w->n_elsewhere) TABLE_ADD(w, elsewhere, name + 1 - w->n_elsewhere);
+  w->elsewhere[name] = 1;
+}
+
 static bool input_has(const struct writing *w, uint32_t name) {
   return name < w->n_of_input && w->of_input[name];
 }
@@ -132,11 +142,33 @@ static bool says_it(struct writing *w, dim_id found, struct model_dim declared) 
   return w->o->n_set_shape + w->o->n_set_dim == 0 && input_has(w, declared.param);
 }
 
+// A number that only the run tells, in a body: there names of dims do not hold beyond it, and what an earlier run called
+// such a number was forgotten. It keeps that name, so that inferring once more changes nothing. Not if the main
+// graph has the name too, or another number was given it.
+static void keep_name(struct writing *w, dim_id found, struct model_dim declared) {
+  struct span own, text;
+  const uint32_t name = declared.param;
+  if (name == NO_ID || name == w->k.m->empty) return;
+  if (name < w->n_elsewhere && w->elsewhere[name]) return;
+  const struct span said = model_name(w->k.m, name);
+  if (said.n >= NAME_ROOM || said.n < sizeof NEW_NAME ||
+      memcmp(said.at, NEW_NAME, sizeof NEW_NAME - 1))
+    return;
+  if (!dims_is_symbol(infer_dims(w->in), found, &own) || own.at) return;
+  text = dims_text(infer_dims(w->in), found, &w->k.site);
+  const uint32_t number = (uint32_t)strtoul(arena_string(&w->k.site, text) + 1, NULL, 10);
+  if (number < w->n_symbol_names && w->symbol_names[number]) return;
+  if (number >= w->n_symbol_names) TABLE_ADD(w, symbol_names, number + 1 - w->n_symbol_names);
+  w->symbol_names[number] = name + 1;
+  mark_elsewhere(w, name);
+}
+
 static struct model_dim written(struct writing *w, dim_id found, struct model_dim declared) {
   struct dims *d = infer_dims(w->in);
   int64_t n;
   if (dims_is_number(d, found, &n) && n >= 0) return (struct model_dim){n, w->k.m->empty};
   if (says_it(w, found, declared)) return declared;
+  keep_name(w, found, declared);
   struct span name, text = dims_text(d, found, &w->k.site);
   if (dims_is_symbol(d, found, &name) && name.at)
     text = name;
@@ -252,6 +284,18 @@ static void note_input_dims(struct writing *w) {
       if (name >= w->n_of_input) TABLE_ADD(w, of_input, name + 1 - w->n_of_input);
       w->of_input[name] = 1;
     }
+  }
+}
+
+static void note_main_dims(struct writing *w) {
+  const struct model *m = w->k.m;
+  for (uint32_t i = 0; i < m->n_infos; i++) {
+    const struct model_info *info = &m->infos[i];
+    if (info->flags & INFO_DEAD || !(info->flags & INFO_SHAPED) || info->value == NO_ID) continue;
+    if (m->values[info->value].graph != m->main_graph) continue;
+    for (uint32_t k = 0; k < info->rank; k++)
+      if (m->info_dims[info->dims + k].value < 0)
+        mark_elsewhere(w, m->info_dims[info->dims + k].param);
   }
 }
 
@@ -514,9 +558,10 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
   kit_init(&w.k, env, env->pass->name);
   w.in = infer_new(m, &o);
   note_input_dims(&w);
+  note_main_dims(&w);
   int rc = set_shapes(&w, err) || set_dims(&w, err) ? -1 : 0;
   if (rc == 0) {
-    infer_all(w.in, &(struct infer_told){say, &w});
+    infer_all(w.in, &(struct infer_told){.say = say, .ctx = &w});
     write_inputs(&w);
   }
   for (uint32_t node = 0, n = m->n_nodes; rc == 0 && node < n; node++)
@@ -529,6 +574,7 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
   TABLE_FREE(&w, symbol_names);
   TABLE_FREE(&w, long_names);
   TABLE_FREE(&w, of_input);
+  TABLE_FREE(&w, elsewhere);
   return kit_done(&w.k, err) || rc ? -1 : 0;
 }
 
