@@ -102,8 +102,8 @@ static const char *find_sides(struct kit *k, struct plan *p) {
     s->value = values[i];
     if (!known_dims(k, s->value, &t) || t.rank != 4 || t.dtype != DTYPE_FLOAT ||
         !number_at(k, &t, heads, &n) || !number_at(k, &t, 3, &p->sizes[i]))
-      return "shape";
-    if (i > 0 && n != p->heads) return "shape";
+      return "dims";
+    if (i > 0 && n != p->heads) return "dims";
     p->heads = n;
     s->packs =
         i == K && p->f.turns ? turned_keys(k, &p->f, s) : find_packing(k, s->value, &s->packing);
