@@ -100,9 +100,10 @@ static const char *find_sides(struct kit *k, struct plan *p) {
     const uint32_t heads = i == K && p->f.turns ? 2 : 1;
     int64_t n;
     s->value = values[i];
-    if (!known_dims(k, s->value, &t) || t.rank != 4 || t.dtype != DTYPE_FLOAT ||
-        !number_at(k, &t, heads, &n) || !number_at(k, &t, 3, &p->sizes[i]))
+    if (!known_dims(k, s->value, &t) || t.rank != 4 || !number_at(k, &t, heads, &n) ||
+        !number_at(k, &t, 3, &p->sizes[i]))
       return "dims";
+    if (t.dtype != DTYPE_FLOAT) return "not_float32";
     if (i > 0 && n != p->heads) return "dims";
     p->heads = n;
     s->packs =

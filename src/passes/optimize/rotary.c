@@ -544,7 +544,7 @@ static bool widen(struct kit *k, uint32_t node) {
 // Is it for the operator of ONNX Runtime's own: float32, and the batch shares the caches?
 static const char *is_foreign(struct kit *k, const struct found *f, const dim_id batch[2]) {
   int64_t n;
-  if (f->type.dtype != DTYPE_FLOAT) return "float_type";
+  if (f->type.dtype != DTYPE_FLOAT) return "not_float32";
   for (uint32_t i = 0; i < 2; i++)
     if (!is_number(k, batch[i], &n) || n != 1) return "cache_shape";
   return NULL;
