@@ -29,13 +29,13 @@ static void write_report(struct job *job, struct json_out *j) {
     const struct pass_job_site *s = &pj->sites[i];
     if (s->step != step_of(pj)) continue;
     json_object(j);
-    if (!strict(pj)) json_put_uint(j, "graph", s->site.graph);
-    json_put_uint(j, "node_index", s->site.index);
+    if (!strict(pj)) json_put_uint(j, "graph", s->graph);
+    json_put_uint(j, "node_index", s->index);
     json_put_text(j, "node_name", s->name);
-    json_put_text(j, "op_type", s->site.op_type);
-    json_put_text(j, "reason", s->site.reason);
-    json_put_text(j, "status", s->site.status);
-    json_put_bool(j, "used_extended_mode", s->site.flag);
+    json_put_text(j, "op_type", s->op_type);
+    json_put_text(j, "reason", s->reason);
+    json_put_text(j, "status", s->status);
+    json_put_bool(j, "used_extended_mode", s->flag);
     json_end_object(j);
   }
   json_end_array(j);

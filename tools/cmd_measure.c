@@ -87,7 +87,7 @@ static int compare_spans(struct span a, struct span b) {
 static int compare_sites(const void *pa, const void *pb) {
   const struct pass_job_site *a = *(const struct pass_job_site *const *)pa,
                              *b = *(const struct pass_job_site *const *)pb;
-  const int by_weight = compare_spans(a->site.tensor, b->site.tensor);
+  const int by_weight = compare_spans(a->tensor, b->tensor);
   return by_weight ? by_weight : (a > b) - (a < b);
 }
 
@@ -98,18 +98,18 @@ static void name_layers(struct measuring *m) {
       arena_alloc(&m->job.arena, (pj->n_sites + 1) * sizeof *sites);
   uint32_t n = 0;
   for (uint32_t i = 0; i < pj->n_sites; i++)
-    if (pj->sites[i].site.tensor.at) sites[n++] = &pj->sites[i];
+    if (pj->sites[i].tensor.at) sites[n++] = &pj->sites[i];
   qsort(sites, n, sizeof *sites, compare_sites);
   for (uint32_t i = 0; i < m->n_rows; i++) {
     uint32_t low = 0, high = n;
     while (low < high) {
       const uint32_t mid = low + (high - low) / 2;
-      if (compare_spans(sites[mid]->site.tensor, m->rows[i].x.tensor) < 0)
+      if (compare_spans(sites[mid]->tensor, m->rows[i].x.tensor) < 0)
         low = mid + 1;
       else
         high = mid;
     }
-    const bool known = low < n && compare_spans(sites[low]->site.tensor, m->rows[i].x.tensor) == 0;
+    const bool known = low < n && compare_spans(sites[low]->tensor, m->rows[i].x.tensor) == 0;
     m->rows[i].layer = known ? sites[low]->layer : arena_string(&m->job.arena, m->rows[i].x.tensor);
   }
 }
@@ -299,7 +299,7 @@ static void print_json(struct measuring *m) {
     if (pass_job_converted(&m->pj.sites[i])) continue;
     json_object(&j);
     json_put_text(&j, "node", m->pj.sites[i].name);
-    json_put_text(&j, "reason", m->pj.sites[i].site.reason);
+    json_put_text(&j, "reason", m->pj.sites[i].reason);
     json_end_object(&j);
   }
   json_end_array(&j);

@@ -33,8 +33,8 @@ static void tell(struct job *job, struct job_told *told) {
       continue;
     }
     shown++;
-    report_notice("no shape for what %s '%s' makes: %s", quote_str(s->site.op_type).s,
-                  quote_str(s->name).s, pass_job_reason_words(s->site.reason, &job->arena));
+    report_notice("no shape for what %s '%s' makes: %s", quote_str(s->op_type).s,
+                  quote_str(s->name).s, pass_job_reason_words(s->reason, &job->arena));
   }
   if (more) report_notice("and for %u more (--verbose 3 lists all)", more);
   pass_job_tell_nodes(job, told);

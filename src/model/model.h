@@ -310,7 +310,7 @@ struct model {
   uint32_t n_extra_values;     // entries in value_slots
   // Rows looked at so far by what must stay linear; for tests.
   struct {
-    uint64_t kill_rows, io_moved, inputs_seen, infos_seen;
+    uint64_t kill_rows, io_moved, inputs_seen, infos_seen, lists_seen;
   } work;
   uint32_t input_removed; // position in its list of the input that was removed last
 

@@ -51,9 +51,9 @@ static void emit_node(struct emission *e, struct rope *to, uint32_t id) {
 
 // ---- value infos -------------------------------------------------------------------------------
 
-static struct rope emit_type(struct emission *e, const struct model_info *info) {
-  struct rope shape = rope_empty(), tensor = rope_empty(), type = rope_empty();
-  for (uint32_t i = 0; i < info->rank && info->flags & INFO_SHAPED; i++) {
+static struct rope emit_shape(struct emission *e, const struct model_info *info) {
+  struct rope shape = rope_empty();
+  for (uint32_t i = 0; i < info->rank; i++) {
     struct model_dim d = e->m->info_dims[info->dims + i];
     struct rope dim = rope_empty();
     if (d.value >= 0)
@@ -62,9 +62,14 @@ static struct rope emit_type(struct emission *e, const struct model_info *info) 
       emit_name(e, &dim, ONNX_DIM_dim_param, d.param);
     rope_message_field(e->pool, &shape, ONNX_SHAPE_dim, dim);
   }
+  return shape;
+}
+
+static struct rope emit_type(struct emission *e, const struct model_info *info) {
+  struct rope tensor = rope_empty(), type = rope_empty();
   rope_varint_field(e->pool, &tensor, ONNX_TYPE_TENSOR_elem_type, info->dtype);
   if (info->flags & INFO_SHAPED)
-    rope_message_field(e->pool, &tensor, ONNX_TYPE_TENSOR_shape, shape);
+    rope_message_field(e->pool, &tensor, ONNX_TYPE_TENSOR_shape, emit_shape(e, info));
   rope_message_field(e->pool, &type, ONNX_TYPE_tensor_type, tensor);
   return type;
 }

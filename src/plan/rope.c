@@ -11,6 +11,8 @@
 
 #include <assert.h>
 
+enum { MOVED_MAX = 4096 }; // bytes of a literal that are moved rather than linked
+
 void rope_pool_free(struct rope_pool *pool) {
   TABLE_FREE(pool, parts);
   *pool = (struct rope_pool){.plan = pool->plan, .marks_literals = pool->marks_literals};
@@ -123,7 +125,33 @@ void rope_bytes_field(struct rope_pool *pool, struct rope *to, uint32_t field, s
   rope_bytes(pool, to, bytes.at, bytes.n);
 }
 
+// Is it one literal, the newest, and short?
+static bool may_move(const struct rope_pool *pool, struct rope body) {
+  if (body.first == NO_ID || body.first != body.last || body.first + 1 != pool->n_parts)
+    return false;
+  const struct rope_part *part = &pool->parts[body.first];
+  return part->kind == SEGMENT_LITERAL && part->tensor == NO_ID && part->len <= MOVED_MAX &&
+         part->at + part->len == pool->plan->n_literals;
+}
+
+// A short literal moves to let its tag and length in before it: then it continues what `to` ends with, and messages
+// of messages, of which a model has as many as values, take no part at all.
 void rope_message_field(struct rope_pool *pool, struct rope *to, uint32_t field, struct rope body) {
-  put_number(pool, to, field, WIRE_BYTES, body.len);
-  rope_join(pool, to, body);
+  struct plan *p = pool->plan;
+  if (!may_move(pool, body)) {
+    put_number(pool, to, field, WIRE_BYTES, body.len);
+    rope_join(pool, to, body);
+    return;
+  }
+  uint8_t b[2 * VARINT_MAX_BYTES];
+  const size_t n = (size_t)(varint_put(varint_put_tag(b, field, WIRE_BYTES), body.len) - b);
+  TABLE_ROOM(p, literals, n);
+  uint8_t *at = p->literals + pool->parts[body.first].at;
+  memmove(at + n, at, body.len);
+  memcpy(at, b, n);
+  p->n_literals += n;
+  struct rope_part part = pool->parts[body.first];
+  part.len += n;
+  pool->n_parts--;
+  add_part(pool, to, part);
 }

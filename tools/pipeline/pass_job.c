@@ -24,7 +24,7 @@ void pass_job_free(struct pass_job *pj) {
 }
 
 bool pass_job_converted(const struct pass_job_site *s) {
-  return strcmp(s->site.status, "converted") == 0;
+  return strcmp(s->status, "converted") == 0;
 }
 
 struct pass_job_counts pass_job_count(const struct pass_job *pj, uint32_t step) {
@@ -38,8 +38,8 @@ struct pass_job_counts pass_job_count(const struct pass_job *pj, uint32_t step) 
 
 // The word of a site that is counted, or NULL.
 static const char *word_of(const struct pass_job_site *s, const char *chosen_by) {
-  if (!chosen_by) return s->gone || pass_job_converted(s) ? NULL : s->site.reason;
-  return s->site.chosen && strcmp(s->site.chosen_by, chosen_by) == 0 ? s->site.chosen : NULL;
+  if (!chosen_by) return s->gone || pass_job_converted(s) ? NULL : s->reason;
+  return s->chosen && strcmp(s->chosen_by, chosen_by) == 0 ? s->chosen : NULL;
 }
 
 void pass_job_words(const struct pass_job *pj, uint32_t step, const char *chosen_by,
@@ -69,26 +69,48 @@ static uint32_t step_of(const struct pass_job *pj, const struct pass_site *site)
   return pj->step;
 }
 
+// Passes report nodes of the same few operators.
+static const char *keep_op_type(struct pass_job *pj, const char *op_type) {
+  enum { LAST = 8 };
+  for (uint32_t i = pj->n_sites; i > 0 && i + LAST > pj->n_sites; i--)
+    if (strcmp(pj->sites[i - 1].op_type, op_type) == 0) return pj->sites[i - 1].op_type;
+  return arena_string(&pj->arena, span_str(op_type));
+}
+
+static const char *name_of(struct pass_job *pj, const struct pass_site *site) {
+  if (site->node_name.n) return arena_string(&pj->arena, site->node_name);
+  if (site->index == NO_ID) // no node, or one that is known by its weight
+    return arena_string(&pj->arena, site->tensor);
+  return arena_printf(&pj->arena, "%s@%u", site->op_type, site->index);
+}
+
+static const struct figures *keep_figures(struct pass_job *pj, const struct figures *of) {
+  struct figures *kept = arena_zalloc(&pj->arena, sizeof *kept);
+  if (of) *kept = *of;
+  return kept;
+}
+
 // Names may be of the pass's scratch or the model's tables: reports come later.
 static void note_site(void *ctx, const struct pass_site *site) {
   struct pass_job *pj = ctx;
-  struct pass_job_site *s = TABLE_PUSH(pj, sites);
-  *s = (struct pass_job_site){.site = *site, .step = step_of(pj, site)};
-  s->site.op_type = arena_string(&pj->arena, span_str(site->op_type));
-  if (site->node_name.n)
-    s->name = arena_string(&pj->arena, site->node_name);
-  else if (site->index == NO_ID) // no node, or one that is known by its weight
-    s->name = arena_string(&pj->arena, site->tensor);
-  else
-    s->name = arena_printf(&pj->arena, "%s@%u", site->op_type, site->index);
-  s->layer = site->layer.n ? arena_string(&pj->arena, site->layer) : s->name;
-  s->site.layer = span_str(s->layer);
-  s->site.node_name = span_str(s->name);
-  if (site->chosen) s->site.chosen = arena_string(&pj->arena, span_str(site->chosen));
-  if (site->figures) s->figures = *site->figures;
-  s->site.figures = NULL;
-  if (site->tensor.at)
-    s->site.tensor = span_of(arena_string(&pj->arena, site->tensor), site->tensor.n);
+  struct pass_job_site s = {.op_type = keep_op_type(pj, site->op_type),
+                            .status = site->status,
+                            .reason = site->reason,
+                            .name = name_of(pj, site),
+                            .chosen_by = site->chosen_by,
+                            .index = site->index,
+                            .graph = site->graph,
+                            .codes = site->codes,
+                            .of = site->of,
+                            .step = step_of(pj, site),
+                            .flag = site->flag};
+  s.layer = site->layer.n ? arena_string(&pj->arena, site->layer) : s.name;
+  if (site->chosen) {
+    s.chosen = arena_string(&pj->arena, span_str(site->chosen));
+    s.figures = keep_figures(pj, site->figures);
+  }
+  if (site->tensor.at) s.tensor = span_of(arena_string(&pj->arena, site->tensor), site->tensor.n);
+  *TABLE_PUSH(pj, sites) = s;
 }
 
 // What a repeated pass warns of in each round is said once.

@@ -6,14 +6,19 @@
 #include "job.h"
 #include "pass_run.h"
 
+// What a pass said of a site (struct pass_site), kept for the report. There may be one for each of a million nodes.
 struct pass_job_site {
-  struct pass_site site;
-  struct figures figures; // what site.figures pointed to
-  uint32_t step;
+  const char *op_type, *status, *reason;
   const char *name; // of the node as reports say it: never empty
   const char
       *layer; // of the first node that uses the weight, as far as it has a name; else as `name`
-  bool gone;  // a later round of a repeat looked at the node again
+  struct span tensor;
+  const char *chosen, *chosen_by;
+  const struct figures *figures; // where something was chosen; else NULL
+  uint32_t index, graph, codes, of;
+  uint32_t step;
+  bool flag;
+  bool gone; // a later round of a repeat looked at the node again
 };
 
 struct pass_job_warning {

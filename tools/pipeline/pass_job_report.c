@@ -5,25 +5,25 @@
 
 static void write_site(struct json_out *j, const struct pass *pass, const struct pass_job_site *s) {
   json_object(j);
-  if (s->site.chosen) {
-    const struct figures *f = &s->figures;
+  if (s->chosen) {
+    const struct figures *f = s->figures;
     json_put_object(j, "chosen");
-    json_put_text(j, "by", s->site.chosen_by);
+    json_put_text(j, "by", s->chosen_by);
     json_put_double(j, "cosine", figures_cosine(f));
     json_put_double(j, "max_abs", f->max_error);
     json_put_double(j, "rmse", figures_rmse(f));
-    json_put_text(j, "scheme", s->site.chosen);
+    json_put_text(j, "scheme", s->chosen);
     json_put_double(j, "sqnr_db", figures_sqnr_db(f));
     json_end_object(j);
   }
-  json_put_uint(j, "graph", s->site.graph);
-  if (s->site.index != NO_ID) json_put_uint(j, "node_index", s->site.index);
+  json_put_uint(j, "graph", s->graph);
+  if (s->index != NO_ID) json_put_uint(j, "node_index", s->index);
   json_put_text(j, "node_name", s->name);
-  json_put_text(j, "op_type", s->site.op_type);
-  json_put_text(j, "reason", s->site.reason);
-  json_put_text(j, "status", s->site.status);
-  if (s->site.tensor.at) json_put_string(j, "tensor", s->site.tensor);
-  if (pass->flag) json_put_bool(j, pass->flag, s->site.flag);
+  json_put_text(j, "op_type", s->op_type);
+  json_put_text(j, "reason", s->reason);
+  json_put_text(j, "status", s->status);
+  if (s->tensor.at) json_put_string(j, "tensor", s->tensor);
+  if (pass->flag) json_put_bool(j, pass->flag, s->flag);
   json_end_object(j);
 }
 

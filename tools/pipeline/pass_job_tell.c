@@ -185,12 +185,11 @@ const char *pass_job_kept(const struct pass_job *pj, uint32_t step, struct arena
     const struct pass_job_site *s = &pj->sites[i];
     if (s->gone || pass_job_converted(s) || (step != PASS_JOB_ALL_STEPS && s->step != step))
       continue;
-    if (pj->pipeline.steps[s->step].repeat != NO_ID &&
-        strcmp(s->site.reason, "already_quantized") == 0)
+    if (pj->pipeline.steps[s->step].repeat != NO_ID && strcmp(s->reason, "already_quantized") == 0)
       continue; // by the round before
     const bool weight =
-        strcmp(s->site.op_type, "Initializer") == 0 || strcmp(s->site.op_type, "Constant") == 0;
-    count_in(&g, s, s->step, weight ? "weights" : s->site.op_type, s->site.reason);
+        strcmp(s->op_type, "Initializer") == 0 || strcmp(s->op_type, "Constant") == 0;
+    count_in(&g, s, s->step, weight ? "weights" : s->op_type, s->reason);
   }
   uint32_t shown = 0;
   const struct pass_job_site *only = NULL;
@@ -207,7 +206,7 @@ const char *pass_job_kept(const struct pass_job *pj, uint32_t step, struct arena
         why);
   }
   // A weight in a Constant is known by who uses it.
-  if (only && only->layer != only->name && strcmp(only->site.op_type, "Constant") == 0)
+  if (only && only->layer != only->name && strcmp(only->op_type, "Constant") == 0)
     add(&t, ", such as that of %s", quote_str(only->layer).s);
   else if (only)
     add(&t, ", such as %s", quote_str(only->name).s);

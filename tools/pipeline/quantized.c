@@ -29,9 +29,9 @@ static uint32_t source_of(const struct recipes *r, uint32_t id) {
 }
 
 static struct quantized_tensor describe(struct recipes *r, const struct pass_job_site *s) {
-  const uint32_t id = recipe_unmoved(r, s->site.codes);
+  const uint32_t id = recipe_unmoved(r, s->codes);
   const uint32_t of = r->rows[id].n_args ? r->args[r->rows[id].args] : id;
-  struct quantized_tensor t = {.name = s->site.tensor,
+  struct quantized_tensor t = {.name = s->tensor,
                                .layer = s->layer,
                                .codes = id,
                                .step = s->step,
@@ -76,9 +76,9 @@ void quantized_list(struct quantized *q, struct job *job, const struct pass_job 
   uint32_t *rows_of = arena_zalloc(&scratch, (job->model.n_tensors + (size_t)1) * sizeof *rows_of);
   for (uint32_t i = 0; i < pj->n_sites; i++) {
     const struct pass_job_site *s = &pj->sites[i];
-    if (s->site.codes == NO_ID || !pass_job_converted(s)) continue;
-    const uint32_t codes = recipe_unmoved(&job->recipes, s->site.codes);
-    uint32_t row = rows_of[s->site.of];
+    if (s->codes == NO_ID || !pass_job_converted(s)) continue;
+    const uint32_t codes = recipe_unmoved(&job->recipes, s->codes);
+    uint32_t row = rows_of[s->of];
     while (row && q->rows[row - 1].codes != codes)
       row = q->rows[row - 1].next;
     if (row) {
@@ -86,9 +86,9 @@ void quantized_list(struct quantized *q, struct job *job, const struct pass_job 
       continue;
     }
     struct quantized_tensor t = describe(&job->recipes, s);
-    t.next = rows_of[s->site.of];
+    t.next = rows_of[s->of];
     *TABLE_PUSH(q, rows) = t;
-    rows_of[s->site.of] = q->n_rows;
+    rows_of[s->of] = q->n_rows;
   }
   arena_free(&scratch);
   take_figures(q, job);

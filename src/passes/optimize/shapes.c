@@ -156,21 +156,28 @@ static void grow_lists(struct shaper *s) {
   table_free(old, cap, sizeof *old);
 }
 
-// A value before the node with these elements; else NO_ID, and `value` is one from now on.
+// A value before the node with these elements; else NO_ID, and `value` is one from now on. It takes the place of a
+// dead one on the way, if there is any: a list that thousands of targets have dies with each of them.
 static uint32_t find_list(struct shaper *s, const struct small *x, uint32_t node, uint32_t value) {
   if (s->n_listed >= s->n_lists / 2) grow_lists(s);
-  const uint64_t hash = hash_small(x);
+  uint32_t *dead = NULL;
   struct small y;
-  for (uint64_t at = hash;; at++) {
-    const uint32_t slot = s->lists[at & (s->n_lists - 1)];
-    if (slot == 0) break;
-    const uint32_t other = slot - 1;
-    if (s->k.m->values[other].flags & VALUE_DEAD || !small_of(s, other, &y)) continue;
+  for (uint64_t at = hash_small(x);; at++, s->k.m->work.lists_seen++) {
+    uint32_t *slot = &s->lists[at & (s->n_lists - 1)];
+    if (*slot == 0) {
+      s->n_listed += !dead;
+      *(dead ? dead : slot) = value + 1;
+      return NO_ID;
+    }
+    const uint32_t other = *slot - 1;
+    if (s->k.m->values[other].flags & VALUE_DEAD) {
+      if (!dead) dead = slot;
+      continue;
+    }
+    if (!small_of(s, other, &y)) continue;
     if (other != value && same_small(x, &y) && kit_available(&s->k, other, s->graph, node))
       return other;
   }
-  put_list(s, hash, value);
-  return NO_ID;
 }
 
 // A value before the node that has these dims side by side, and the axis where they begin.
